@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// The access clock of a record is 24 bits: seconds since 1970 of the last
+// access (LRU), or 16 bits of minutes and 8 bits of a logarithmic counter
+// (LFU), as Redis keeps them.
+const (
+	lruMask  = 1<<24 - 1
+	lfuInit  = 5  // a new key's counter, so that it is not evicted at once
+	lfuLog   = 10 // lfu-log-factor
+	lfuDecay = 1  // lfu-decay-time, minutes
+)
+
+func (r *rec) access() uint32 {
+	return uint32(r.clock[0]) | uint32(r.clock[1])<<8 | uint32(r.clock[2])<<16
+}
+
+func (r *rec) setAccess(c uint32) {
+	r.clock = [3]uint8{uint8(c), uint8(c >> 8), uint8(c >> 16)}
+}
+
+// stamp notes that a record was written.
+func (tx *Tx) stamp(r *rec) {
+	if tx.db.lfu.Load() {
+		if r.access() == 0 {
+			r.setAccess(uint32(tx.ms/60000)&0xffff<<8 | lfuInit)
+		}
+		return
+	}
+	r.setAccess(uint32(tx.ms/1000) & lruMask)
+}
+
+// touch notes that a key was read.
+func (tx *Tx) touch(h *hit) {
+	if tx.client {
+		return
+	}
+	if tx.db.lfu.Load() {
+		n := lfuCount(h.r.access(), tx.ms)
+		if n < 255 {
+			base := max(0, float64(n)-lfuInit)
+			if rand.Float64() < 1/(base*lfuLog+1) {
+				n++
+			}
+		}
+		h.r.setAccess(uint32(tx.ms/60000)&0xffff<<8 | n)
+		return
+	}
+	// The clock ticks in seconds: most reads find it right and write nothing.
+	if c := uint32(tx.ms/1000) & lruMask; c != h.r.access() {
+		h.r.setAccess(c)
+	}
+}
+
+// lfuCount returns the counter, less one for each minute without an access.
+func lfuCount(clock uint32, ms int64) uint32 {
+	minutes := (uint32(ms/60000) - clock>>8) & 0xffff
+	n := clock & 0xff
+	if d := minutes / lfuDecay; d < n {
+		return n - d
+	}
+	return 0
+}
+
+// UseLFU makes access clocks count frequency (true) or recency (false, the
+// default).
+func (db *DB) UseLFU(on bool) { db.lfu.Store(on) }
+
+// IdleTime returns the seconds since a key was last accessed; ok is false if
+// there is no such key. It is no access.
+func (tx *Tx) IdleTime(key []byte) (seconds int64, ok bool) {
+	h := tx.find(key)
+	if h.r == nil {
+		return 0, false
+	}
+	return int64((uint32(tx.ms/1000) - h.r.access()) & lruMask), true
+}
+
+// Frequency returns a key's logarithmic access counter, 0 to 255.
+func (tx *Tx) Frequency(key []byte) (n int64, ok bool) {
+	h := tx.find(key)
+	if h.r == nil {
+		return 0, false
+	}
+	return int64(lfuCount(h.r.access(), tx.ms)), true
+}
+
+// embeddedMax is the longest string that Redis stores together with its object.
+const embeddedMax = 44
+
+// Encoding returns the name of the layout that Redis would use for a key's
+// value: "int", "embstr" or "raw" for strings; "" if there is no such key.
+func (tx *Tx) Encoding(key []byte) string {
+	h := tx.find(key)
+	switch {
+	case h.r == nil:
+		return ""
+	case h.r.Kind() != String:
+		return h.r.Kind().String()
+	case h.r.has(flagRaw):
+		return "raw"
+	}
+	v := h.sp.value(h.r)
+	if _, err := parseInt(v); err == nil {
+		return "int"
+	}
+	if len(v) <= embeddedMax {
+		return "embstr"
+	}
+	return "raw"
+}
+
+// recordOverhead is what a key costs beside its record: its share of a bucket.
+const recordOverhead = 64 / 6.5
+
+// MemoryUsage returns the bytes that a key and its value take up, their share
+// of the table included; ok is false if there is no such key.
+func (tx *Tx) MemoryUsage(key []byte) (n int64, ok bool) {
+	h := tx.find(key)
+	if h.r == nil {
+		return 0, false
+	}
+	n = int64(h.sp.mem.SlotOf(h.ref())) + int64(math.Ceil(recordOverhead))
+	if h.r.has(flagExt) {
+		n += int64(cap(h.sp.exts[handleOf(h.r.inlineValue())].bytes))
+	}
+	if h.r.klen&bigKey != 0 {
+		n += int64(cap(h.sp.exts[handleOf(h.r.inlineKey())].bytes))
+	}
+	return n, true
+}

@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+var benchKeys = flag.Int("keys", 1<<20, "keys in the benchmarks")
+
+// benchKey writes the i-th 16-byte key into b.
+func benchKey(b []byte, i uint64) []byte {
+	b = append(b[:0], "key:....00000000"[:16]...)
+	binary.BigEndian.PutUint64(b[8:], i*0x9E3779B97F4A7C15)
+	return b
+}
+
+func BenchmarkRandom(b *testing.B) {
+	n := uint64(*benchKeys)
+	val := []byte("0123456789abcdef0123456789abcdef")
+	var key, buf []byte
+	b.Run("map", func(b *testing.B) {
+		m := make(map[string][]byte)
+		for i := range n {
+			m[string(benchKey(key, i))] = append([]byte(nil), val...)
+		}
+		key := make([]byte, 16)
+		b.Run("GET", func(b *testing.B) {
+			for b.Loop() {
+				key = benchKey(key, rand.Uint64N(n))
+				buf = append(buf[:0], m[string(key)]...)
+			}
+		})
+		b.Run("SET", func(b *testing.B) {
+			for b.Loop() {
+				key = benchKey(key, rand.Uint64N(n))
+				copy(m[string(key)], val)
+			}
+		})
+	})
+	b.Run("ebb", func(b *testing.B) {
+		db := Open(Options{})
+		defer db.Close()
+		start := time.Now()
+		for i := range n {
+			key = benchKey(key, i)
+			_ = db.Set(0, key, val, time.Hour)
+		}
+		fmt.Printf("load %v per key\n", time.Since(start)/time.Duration(n))
+		used, _ := db.HeldMemory()
+		fmt.Printf("%.1f bytes per key held, %.1f used\n", float64(used)/float64(n), float64(db.UsedMemory())/float64(n))
+		for _, ttl := range []time.Duration{time.Hour, 0} {
+			b.Run(fmt.Sprint("GET/ttl=", ttl), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					key = benchKey(key, rand.Uint64N(n))
+					buf, _, _ = db.Get(0, key, buf[:0])
+				}
+			})
+			b.Run(fmt.Sprint("SET/ttl=", ttl), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					key = benchKey(key, rand.Uint64N(n))
+					_ = db.Set(0, key, val, ttl)
+				}
+			})
+		}
+	})
+}

@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Clock is where an engine gets its time from: microseconds since 1970,
+// never running backwards. Implementations are safe for concurrent use.
+type Clock interface {
+	Micros() int64
+}
+
+// stepSize is the difference between wall clock and engine time from which on
+// a change counts as a step: more than NTP slews away in a second.
+const stepSize = 250 * 1000
+
+// maxSlew is how fast engine time is moved towards the wall clock: 1 %, so
+// that no deadline is off by more than that.
+const maxSlew = 10000 // parts per million
+
+// checkEvery is how often, in microseconds, the wall clock is looked at.
+const checkEvery = 1000 * 1000
+
+// SystemClock is engine time: the wall clock at the start plus the time that
+// has passed since, suspension included. A step of the wall clock does not
+// step it; it is slewed towards the wall by at most 1 %. Reading it costs one
+// monotonic clock read. Make one with NewSystemClock.
+type SystemClock struct {
+	start time.Time // carries the monotonic reading
+	line  atomic.Pointer[line]
+
+	mu      sync.Mutex // guards what follows
+	steps   int64
+	offset  int64 // wall - engine time at the last look, us
+	suspend int64 // boot time - monotonic time at the last look, us
+	wall    func() int64
+}
+
+// line is engine time as a function of monotonic time, both in us.
+type line struct {
+	mono, engine int64
+	ppm          int64
+	check        int64 // mono from which on the wall is looked at again
+}
+
+func (l *line) at(mono int64) int64 {
+	d := mono - l.mono
+	return l.engine + d + d*l.ppm/1e6
+}
+
+// NewSystemClock returns a clock that starts at the wall clock's time.
+func NewSystemClock() *SystemClock {
+	c := &SystemClock{start: time.Now(), wall: func() int64 { return time.Now().UnixMicro() }}
+	c.suspend = suspended()
+	c.line.Store(&line{engine: c.start.UnixMicro(), check: checkEvery})
+	return c
+}
+
+// Micros implements Clock.
+func (c *SystemClock) Micros() int64 {
+	mono := int64(time.Since(c.start) / time.Microsecond)
+	l := c.line.Load()
+	if mono >= l.check && c.mu.TryLock() {
+		l = c.look(mono)
+		c.mu.Unlock()
+	}
+	return l.at(mono)
+}
+
+// look compares engine time with the wall clock and bends the line.
+func (c *SystemClock) look(mono int64) *line {
+	now := c.line.Load().at(mono)
+	if s := suspended(); s > c.suspend {
+		now += s - c.suspend
+		c.suspend = s
+	}
+	offset := c.wall() - now
+	if d := offset - c.offset; d > stepSize || d < -stepSize {
+		c.steps++
+	}
+	c.offset = offset
+	l := &line{mono: mono, engine: now, ppm: min(max(offset, -maxSlew), maxSlew), check: mono + checkEvery}
+	c.line.Store(l)
+	return l
+}
+
+// Offset returns the wall clock's lead over engine time at the last look, and
+// how many steps of the wall clock were seen.
+func (c *SystemClock) Offset() (lead time.Duration, steps int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Duration(c.offset) * time.Microsecond, c.steps
+}
+
+// ManualClock is a clock that stands still until Advance is called. Engines on
+// it reclaim what expires within Advance, in the order of the deadlines.
+type ManualClock struct {
+	now atomic.Int64
+
+	mu      sync.Mutex // guards sleepers, and is held during Advance
+	sleeper []sleeper
+}
+
+// sleeper is woken by a manual clock at its next time, in ms.
+type sleeper interface {
+	nextWork() (ms int64, ok bool)
+	work()
+}
+
+// NewManualClock returns a clock that shows start.
+func NewManualClock(start time.Time) *ManualClock {
+	c := &ManualClock{}
+	c.now.Store(start.UnixMicro())
+	return c
+}
+
+// Micros implements Clock.
+func (c *ManualClock) Micros() int64 { return c.now.Load() }
+
+// Advance moves the clock by d, stopping at each deadline on the way, and
+// returns when all that fell due has been reclaimed.
+func (c *ManualClock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	end := c.now.Load() + d.Microseconds()
+	for {
+		next := int64(math.MaxInt64)
+		for _, s := range c.sleeper {
+			if ms, ok := s.nextWork(); ok {
+				next = min(next, ms*1000)
+			}
+		}
+		if next > end {
+			break
+		}
+		c.now.Store(max(next, c.now.Load()))
+		for _, s := range c.sleeper {
+			s.work()
+		}
+	}
+	c.now.Store(max(end, c.now.Load()))
+}
+
+func (c *ManualClock) register(s sleeper) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sleeper = append(c.sleeper, s)
+}
+
+func (c *ManualClock) unregister(s sleeper) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, x := range c.sleeper {
+		if x == s {
+			c.sleeper = append(c.sleeper[:i], c.sleeper[i+1:]...)
+			return
+		}
+	}
+}

@@ -1,0 +1,195 @@
+// Package engine is the data: keys, values and their deadlines, in memory.
+//
+//	DB ─┬─ shard 0 ─┬─ space of database 0 ─┬─ table   key -> record
+//	    │           │                       ├─ arena   records
+//	    │           ├─ space of database 1  └─ wheel   deadlines
+//	    │           └─ lock, statistics, watchers, effects
+//	    ├─ shard 1 ...
+//	    └─ Clock
+//
+// Everything happens in a transaction: Begin locks the shards of its keys in
+// ascending order and only then takes one instant, so that nobody sees a dead
+// key alive again. Methods of Tx do the work, and leave effects: canonical
+// commands with absolute times, which give the same keyspace when they are run
+// again. Commit settles the effects and unlocks.
+//
+// What is expired (now > deadline) is invisible at once; a Reclaimer removes
+// it within a few milliseconds, in slices.
+//
+// Start reading at DB.Begin, then Tx.Set in string.go and expiry.go. The order
+// of locks: shards by number, then whatever a Hooks implementation takes.
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"hash/maphash"
+	"math/bits"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/arena"
+)
+
+// Options configure a DB. The zero value works.
+type Options struct {
+	// Databases is the number of databases; 16 if 0.
+	Databases int
+	// Shards is the number of shards, a power of two up to 64; by default four
+	// for each processor, at least 16. Nothing outside a process depends on it.
+	Shards int
+	// Clock is engine time; a new SystemClock if nil.
+	Clock Clock
+	// Hooks are told what happens; may be nil.
+	Hooks Hooks
+	// RecordEffects keeps effects for Drain; without it none are encoded.
+	RecordEffects bool
+	// Reclaimers is how many Reclaimers share the shards, for callers that run
+	// them between other work (see DB.Reclaimer). If 0 the DB runs one in a
+	// goroutine of its own, or within ManualClock.Advance.
+	Reclaimers int
+}
+
+// DB is an engine. Its methods are safe for concurrent use. Close it to give
+// its memory back.
+type DB struct {
+	clock  Clock
+	hooks  Hooks
+	seed   maphash.Seed
+	pool   *arena.Pool
+	shards []*shard
+	ndb    int
+
+	reclaimers []*Reclaimer
+	txs        sync.Pool
+	seq        atomic.Uint64 // of the newest effects
+	logging    bool
+	used       atomic.Int64  // bytes, as of each shard's last publish
+	limited    atomic.Bool   // publish with every transaction
+	notify     atomic.Uint32 // classes of events that Hooks wants
+	noActive   atomic.Bool   // active expiry is off
+	lfu        atomic.Bool   // access clocks count frequency
+	longest    atomic.Int64  // bytes of a string; 0: maxString
+	closed     atomic.Bool
+	stop       func()
+}
+
+// ErrClosed is returned by what is called after Close.
+var ErrClosed = errors.New("the engine is closed")
+
+// Open returns an empty engine.
+func Open(o Options) *DB {
+	db := &DB{clock: o.Clock, hooks: o.Hooks, ndb: o.Databases, seed: maphash.MakeSeed(), pool: arena.NewPool(), logging: o.RecordEffects}
+	if db.clock == nil {
+		db.clock = NewSystemClock()
+	}
+	if db.hooks == nil {
+		db.hooks = noHooks{}
+	}
+	if db.ndb == 0 {
+		db.ndb = 16
+	}
+	db.txs.New = func() any { return &Tx{db: db} }
+	n := o.Shards
+	if n == 0 {
+		n = min(64, max(16, 4*runtime.GOMAXPROCS(0)))
+	}
+	n = 1 << bits.Len(uint(min(max(n, 1), 64)-1))
+	now := db.clock.Micros()
+	for i := range n {
+		sh := &shard{db: db, id: i, last: now, spaces: make([]*space, db.ndb)}
+		sh.next.Store(never)
+		db.shards = append(db.shards, sh)
+	}
+	db.startReclaimers(o.Reclaimers)
+	return db
+}
+
+// Close stops the engine's goroutine and gives all memory back. No transaction
+// may be open, and none may begin.
+func (db *DB) Close() {
+	if db.closed.Swap(true) {
+		return
+	}
+	db.stop()
+	for _, sh := range db.shards {
+		sh.lock.Lock()
+		defer sh.lock.Unlock()
+		clear(sh.spaces)
+	}
+	db.pool.Close()
+}
+
+// Databases returns the number of databases.
+func (db *DB) Databases() int { return db.ndb }
+
+// Shards returns the number of shards.
+func (db *DB) Shards() int { return len(db.shards) }
+
+// Clock returns the engine's clock.
+func (db *DB) Clock() Clock { return db.clock }
+
+// UsedMemory returns the living bytes: records, values, tables. Without a
+// limit set by LimitMemory it may lag by 16 KiB a shard.
+func (db *DB) UsedMemory() int64 { return db.used.Load() }
+
+// HeldMemory returns the bytes of slabs in use and of idle ones that keep
+// their physical pages.
+func (db *DB) HeldMemory() (used, idle int) { return db.pool.Used(), db.pool.Idle() }
+
+// LimitMemory makes UsedMemory exact after every transaction.
+func (db *DB) LimitMemory(on bool) { db.limited.Store(on) }
+
+// SetActiveExpiry switches the reclaimers on (the default) or off. What is
+// expired stays invisible either way.
+func (db *DB) SetActiveExpiry(on bool) {
+	db.noActive.Store(!on)
+	if on {
+		for _, sh := range db.shards {
+			sh.lock.Lock()
+			sh.workAt(0)
+			sh.lock.Unlock()
+		}
+	}
+}
+
+// hashTag returns the part of a key that decides its shard: what stands
+// between the first '{' and the next '}', if that is not empty, else the key.
+func hashTag(key []byte) []byte {
+	i := bytes.IndexByte(key, '{')
+	if i < 0 {
+		return key
+	}
+	if j := bytes.IndexByte(key[i+1:], '}'); j > 0 {
+		return key[i+1 : i+1+j]
+	}
+	return key
+}
+
+// shardOf returns the number of the shard that holds key, and the key's hash.
+func (db *DB) shardOf(key []byte) (int, uint64) {
+	h := maphash.Bytes(db.seed, key)
+	if tag := hashTag(key); len(tag) != len(key) {
+		return db.shardOfHash(maphash.Bytes(db.seed, tag)), h
+	}
+	return db.shardOfHash(h), h
+}
+
+func (db *DB) shardOfHash(h uint64) int { return int(h>>32) & (len(db.shards) - 1) }
+
+func (db *DB) hashOf(key string) uint64 { return maphash.String(db.seed, key) }
+
+// maxString is the longest string unless SetMaxString says otherwise.
+const maxString = 512 << 20
+
+// MaxString returns how long a string may grow, in bytes.
+func (db *DB) MaxString() int {
+	if n := db.longest.Load(); n > 0 {
+		return int(n)
+	}
+	return maxString
+}
+
+// SetMaxString sets how long a string may grow, in bytes: proto-max-bulk-len.
+func (db *DB) SetMaxString(n int) { db.longest.Store(int64(n)) }

@@ -1,0 +1,217 @@
+package engine
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/ebbdb/ebb/internal/wheel"
+)
+
+// NoDeadline is what PTTL, TTL and Deadline answer for a key that has none;
+// NoKey where there is no such key.
+const (
+	NoDeadline = -1
+	NoKey      = -2
+)
+
+// MaxDeadline is the latest deadline, in ms since 1970: later ones are kept as
+// this one.
+const MaxDeadline = wheel.MaxDeadline
+
+// Condition restricts when a deadline is set. Conditions are a set of bits; a
+// key without a deadline counts as one with an infinite deadline.
+type Condition uint8
+
+// The conditions of EXPIRE and its kin.
+const (
+	IfNone    Condition = 1 << iota // NX: only if there is no deadline
+	IfSome                          // XX: only if there is one
+	IfLater                         // GT: only if the new one is later
+	IfEarlier                       // LT: only if the new one is earlier
+)
+
+func (c Condition) allows(old, new int64) bool {
+	switch {
+	case c&IfNone != 0 && old != 0,
+		c&IfSome != 0 && old == 0,
+		c&IfLater != 0 && (old == 0 || new <= old),
+		c&IfEarlier != 0 && old != 0 && new >= old:
+		return false
+	}
+	return true
+}
+
+// Deadline returns a key's deadline in ms since 1970, NoDeadline or NoKey.
+func (tx *Tx) Deadline(key []byte) int64 {
+	h := tx.find(key)
+	switch {
+	case h.r == nil:
+		return NoKey
+	case !h.r.has(flagDeadline):
+		return NoDeadline
+	}
+	return h.r.deadline()
+}
+
+// TTL returns how long a key lives on, in ms, NoDeadline or NoKey.
+func (tx *Tx) TTL(key []byte) int64 {
+	if d := tx.Deadline(key); d >= 0 {
+		return d - tx.ms
+	} else {
+		return d
+	}
+}
+
+// Expire sets a key's deadline in ms since 1970, if the condition allows it,
+// and reports whether it did. A deadline that is not in the future deletes the
+// key. A span above 0 makes the deadline slide: every read of the value moves
+// it to span ms after the read.
+func (tx *Tx) Expire(key []byte, deadline, span int64, c Condition) bool {
+	h := tx.find(key)
+	if h.r == nil || !c.allows(h.r.deadline(), deadline) {
+		return false
+	}
+	if deadline <= tx.ms && !tx.replay {
+		tx.drop(&h)
+		tx.emit("DEL", key)
+		tx.changed(key, EventGeneric, "del")
+		return true
+	}
+	tx.setDeadline(&h, key, deadline, span)
+	tx.emitDeadline(key, &h)
+	tx.changed(key, EventGeneric, "expire")
+	return true
+}
+
+// Persist removes a key's deadline and reports whether there was one.
+func (tx *Tx) Persist(key []byte) bool {
+	h := tx.find(key)
+	if h.r == nil || !h.r.has(flagDeadline) {
+		return false
+	}
+	tx.setDeadline(&h, key, 0, 0)
+	tx.emit("PERSIST", key)
+	tx.changed(key, EventGeneric, "persist")
+	return true
+}
+
+// emitDeadline logs a key's deadline. SPAN is how the log writes SLIDE, whose
+// span would otherwise follow from the instant of the replay.
+func (tx *Tx) emitDeadline(key []byte, h *hit) {
+	if !tx.db.logging {
+		return
+	}
+	d := tx.itoa(0, h.r.deadline())
+	if h.r.has(flagSlide) {
+		tx.emit("PEXPIREAT", key, d, []byte("SPAN"), tx.itoa(1, h.r.slide().span))
+		return
+	}
+	tx.emit("PEXPIREAT", key, d)
+}
+
+// setDeadline changes a found key's deadline; 0 removes it.
+func (tx *Tx) setDeadline(h *hit, key []byte, deadline, span int64) {
+	deadline = min(deadline, MaxDeadline)
+	s := spec{flags: h.r.kind &^ (flagDeadline | flagSlide), deadline: deadline, span: span}
+	flags := s.layout()
+	r, ref := h.r, h.ref()
+	if flags == r.kind {
+		h.sp.unschedule(ref, r)
+		if span != 0 {
+			*r.slide() = slide{span, deadline}
+		}
+		if deadline != 0 {
+			h.sp.schedule(ref, deadline)
+		}
+		return
+	}
+	// Another layout: build a new record that takes over what is outside.
+	var handle uint32
+	val := r.inlineValue()
+	if r.has(flagExt) {
+		handle, val = handleOf(val), nil
+	}
+	old := *h
+	newRef, n := h.sp.build(flags&^flagExt, key, val, handle)
+	if n == nil {
+		return // 32 GiB in one shard: dispatch refuses writes long before
+	}
+	n.clock = r.clock
+	if handle != 0 {
+		old.r.kind &^= flagExt // its handle has a new owner
+	}
+	h.sp.unschedule(ref, old.r)
+	h.sp.free(ref)
+	h.pos.Set(newRef)
+	h.r = n
+	if span != 0 {
+		*n.slide() = slide{span, deadline}
+	}
+	if deadline != 0 {
+		h.sp.schedule(newRef, deadline)
+	}
+}
+
+// slideOn moves the deadline of a key that was read. The log hears of it when
+// the deadline has moved by a tenth of the span: after a crash it may be that
+// much early.
+func (tx *Tx) slideOn(h *hit, key []byte) {
+	if tx.client || tx.replay {
+		return
+	}
+	s := h.r.slide()
+	deadline := min(tx.ms+s.span, MaxDeadline)
+	if deadline <= h.r.deadline() {
+		return
+	}
+	ref := h.ref()
+	h.sp.unschedule(ref, h.r)
+	h.sp.schedule(ref, deadline)
+	if deadline-s.logged >= (s.span+9)/10 {
+		s.logged = deadline
+		tx.emitDeadline(key, h)
+	}
+}
+
+// Jitter adds a random share of up to percent to a time span in ms.
+func Jitter(span, percent int64) int64 {
+	if span <= 0 || percent <= 0 {
+		return span
+	}
+	extra := rand.Float64() * float64(percent) / 100 * float64(span)
+	if extra > float64(math.MaxInt64-span) {
+		return math.MaxInt64
+	}
+	return span + int64(extra)
+}
+
+// expire removes a key whose deadline has passed: in passing (lazy), or as the
+// reclaimer's work.
+func (tx *Tx) expire(h *hit, lazy bool) {
+	key := h.sp.key(h.r)
+	sh := h.sp.sh
+	sh.stats.Expired++
+	sh.stats.Lag.record(tx.now - h.r.deadline()*1000)
+	if lazy {
+		sh.stats.ExpiredLazily++
+	}
+	db := tx.db
+	tx.emit("DEL", key)
+	tx.dirty++
+	if len(sh.watched) > 0 {
+		sh.touched(h.sp.db, key)
+	}
+	// The key's bytes are gone once the record is freed, and hooks are told
+	// when it is done.
+	if db.notify.Load()&EventExpired != 0 || db.hooks != (noHooks{}) {
+		tx.kbuf = append(tx.kbuf[:0], key...)
+		key = tx.kbuf
+		tx.drop(h)
+		db.hooks.Modified(tx, key)
+		if db.notify.Load()&EventExpired != 0 {
+			tx.event(EventExpired, "expired", key)
+		}
+		return
+	}
+	tx.drop(h)
+}

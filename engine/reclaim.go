@@ -1,0 +1,274 @@
+package engine
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/arena"
+)
+
+const (
+	// sliceItems is how many items are removed between two looks at the clock
+	// and the shard's waiters: some 10 us of work.
+	sliceItems = 32
+	// sliceTime bounds the work of one Run, in us: what a client's request can
+	// be delayed by. Shorter slices cost more polling during a storm, longer
+	// ones show in the p99 of other clients.
+	sliceTime = 150
+	// considerAfter is how many bytes are freed in a shard before compaction
+	// is considered, and considerIn how many ms later that happens.
+	considerAfter = 1 << 20
+	considerIn    = 50
+	// compactItems is how many records one slice of compaction moves.
+	compactItems = 64
+	// trimSlabs is how many idle slabs one Run gives back to the system.
+	trimSlabs = 4
+)
+
+// Reclaimer removes what has expired in its shards, compacts them, and gives
+// idle memory back, in slices. Run is called by one goroutine at a time.
+type Reclaimer struct {
+	db     *DB
+	shards []*shard
+	first  int  // of the pool's reclaimers, the one that trims
+	turn   int  // shard to begin with
+	trim   bool // idle memory is left to give back
+
+	// plan is until when, in ms, the goroutine that calls Run sleeps; 0 while
+	// it does not. Work that falls due earlier wakes it.
+	plan   atomic.Int64
+	wakeFn atomic.Pointer[func()]
+}
+
+// Reclaimer returns the i-th of Options.Reclaimers. wake is called, from any
+// goroutine, when work has come up that is earlier than what Run last said.
+func (db *DB) Reclaimer(i int, wake func()) *Reclaimer {
+	r := db.reclaimers[i]
+	r.wakeFn.Store(&wake)
+	return r
+}
+
+func (r *Reclaimer) wake() {
+	if r.plan.Swap(0) != 0 {
+		if f := r.wakeFn.Load(); f != nil {
+			(*f)()
+		}
+	}
+}
+
+// Run does a slice of what is due and returns how long, in time, the caller may
+// sleep before it calls Run again: 0 if there is more to do now, less than 0 if
+// there is nothing to wait for. It takes some 150 us at most, and lets go of a
+// shard at once when somebody else wants it.
+func (r *Reclaimer) Run() time.Duration {
+	r.plan.Store(0)
+	now := r.db.clock.Micros()
+	end := now + sliceTime
+	more := false
+	for i := range r.shards {
+		sh := r.shards[(r.turn+i)%len(r.shards)]
+		if sh.next.Load() > now/1000 {
+			continue
+		}
+		if now >= end {
+			r.turn = (r.turn + i) % len(r.shards)
+			return 0
+		}
+		if !sh.lock.TryLock() {
+			more = true
+			continue
+		}
+		more = r.slice(sh, end) || more
+		now = r.db.clock.Micros()
+	}
+	if r.trim {
+		r.trim = r.db.pool.Trim(trimSlabs)
+		more = more || r.trim
+	}
+	if more {
+		return 0
+	}
+	return r.sleep()
+}
+
+// sleep works out for how long there is nothing to do, and announces it: from
+// here on workAt wakes the caller for anything earlier.
+func (r *Reclaimer) sleep() time.Duration {
+	next := int64(never)
+	for _, sh := range r.shards {
+		next = min(next, sh.next.Load())
+	}
+	r.plan.Store(next)
+	for _, sh := range r.shards {
+		if sh.next.Load() < next { // came up between the two
+			r.plan.Store(0)
+			return 0
+		}
+	}
+	if next == never {
+		return -1
+	}
+	return time.Duration(max(0, next*1000-r.db.clock.Micros())) * time.Microsecond
+}
+
+// slice works on a locked shard until end (us), unlocks it, and reports whether
+// there is more to do at once.
+func (r *Reclaimer) slice(sh *shard, end int64) (more bool) {
+	db := r.db
+	tx := db.txs.Get().(*Tx)
+	tx.dbi, tx.held = 0, 1<<sh.id
+	tx.now = max(db.clock.Micros(), sh.last)
+	tx.ms = tx.now / 1000
+	if !db.noActive.Load() {
+		more = tx.reclaim(sh, end)
+	}
+	if !more && sh.freed > considerAfter {
+		more = sh.compact()
+		if !more {
+			sh.freed = 0
+			r.trim = true
+		}
+	}
+	sh.next.Store(sh.nextWork(tx.ms, !db.noActive.Load()))
+	if more {
+		sh.next.Store(0)
+	}
+	tx.dirty = 1
+	tx.Commit()
+	return more
+}
+
+// reclaim removes expired keys of one shard.
+func (tx *Tx) reclaim(sh *shard, end int64) (more bool) {
+	for _, sp := range sh.spaces {
+		if sp == nil || sp.due == nil {
+			continue
+		}
+		tx.dbi = sp.db
+		for {
+			n := sp.due.Advance(tx.ms, sliceItems, func(ref uint32) { tx.reap(sp, arena.Ref(ref)) })
+			if n == 0 && sp.due.Due(tx.ms) == 0 {
+				break
+			}
+			if sh.lock.Contended() || tx.db.clock.Micros() >= end {
+				sh.stats.TimeCaps++
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// reap removes a record that the wheel has let go of.
+func (tx *Tx) reap(sp *space, ref arena.Ref) {
+	r := sp.rec(ref)
+	h := hit{sp: sp, h: maphash.Bytes(tx.db.seed, sp.key(r)), r: r}
+	h.pos, _ = sp.tab.FindRef(h.h, ref)
+	tx.expire(&h, false)
+}
+
+// compact moves some records together; it reports whether more is to be gained.
+func (sh *shard) compact() bool {
+	for _, sp := range sh.spaces {
+		if sp != nil && sp.mem.Compact(compactItems, sp.moved) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// nextWork returns the time in ms from which on the reclaimer has work.
+func (sh *shard) nextWork(now int64, active bool) int64 {
+	next := int64(never)
+	for _, sp := range sh.spaces {
+		if !active || sp == nil || sp.due == nil {
+			continue
+		}
+		if ms, ok := sp.due.Next(); ok {
+			next = min(next, ms)
+		}
+	}
+	if sh.freed > considerAfter {
+		next = min(next, now+considerIn)
+	}
+	return next
+}
+
+// startReclaimers deals the shards out. Without callers who run them, one
+// goroutine does, or the manual clock.
+func (db *DB) startReclaimers(n int) {
+	for i := range max(n, 1) {
+		db.reclaimers = append(db.reclaimers, &Reclaimer{db: db, first: i})
+	}
+	for i, sh := range db.shards {
+		r := db.reclaimers[i%len(db.reclaimers)]
+		r.shards = append(r.shards, sh)
+		sh.owner = r
+	}
+	db.stop = func() {}
+	if m, ok := db.clock.(*ManualClock); ok {
+		s := manual{db}
+		m.register(s)
+		db.stop = func() { m.unregister(s) }
+		return
+	}
+	if n > 0 {
+		return
+	}
+	quit := make(chan struct{})
+	var done sync.WaitGroup
+	r := db.reclaimers[0]
+	kick := make(chan struct{}, 1)
+	db.Reclaimer(0, func() {
+		select {
+		case kick <- struct{}{}:
+		default:
+		}
+	})
+	done.Go(func() { r.loop(kick, quit) })
+	db.stop = func() { close(quit); done.Wait() }
+}
+
+// loop runs the reclaimer until quit is closed.
+func (r *Reclaimer) loop(kick, quit chan struct{}) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		select {
+		case <-quit:
+			return
+		default:
+		}
+		d := r.Run()
+		if d < 0 {
+			d = time.Hour
+		}
+		timer.Reset(d)
+		select {
+		case <-timer.C:
+		case <-kick:
+		case <-quit:
+			return
+		}
+	}
+}
+
+// manual runs a DB's reclaimers when a manual clock says so.
+type manual struct{ db *DB }
+
+func (m manual) nextWork() (ms int64, ok bool) {
+	next := int64(never)
+	for _, sh := range m.db.shards {
+		next = min(next, sh.next.Load())
+	}
+	return next, next != never
+}
+
+func (m manual) work() {
+	for _, r := range m.db.reclaimers {
+		for r.Run() == 0 {
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"github.com/ebbdb/ebb/internal/arena"
+	"github.com/ebbdb/ebb/internal/wheel"
+)
+
+// Kind is a key's data type. The zero Kind is none.
+type Kind uint8
+
+// The kinds, in no particular order; they are not stored anywhere.
+const (
+	None Kind = iota
+	String
+	List
+	Set
+	ZSet
+	Hash
+	Stream
+)
+
+// String returns the name that TYPE answers.
+func (k Kind) String() string {
+	return [...]string{"none", "string", "list", "set", "zset", "hash", "stream"}[k]
+}
+
+// rec is the header of a keyspace record:
+//
+//	kind and flags 1 │ access clock 3 │ key length 2 │ value length 2
+//	[deadline and wheel links 16] [slide 16] key, value
+//
+// A value too long for a slab, and a key likewise, is a 4-byte handle of an
+// external value (flagExt, bigKey), and large containers always are. Only a
+// bucket and the wheel refer to a record, so it can be moved.
+type rec struct {
+	kind  uint8 // Kind in the low 4 bits, and flags
+	clock [3]uint8
+	klen  uint16
+	vlen  uint16
+}
+
+const (
+	flagDeadline = 0x10
+	flagSlide    = 0x20 // only together with flagDeadline
+	flagExt      = 0x40 // the value is a handle
+	flagRaw      = 0x80 // strings: OBJECT ENCODING raw, whatever the value is
+
+	bigKey = 0x8000 // in klen: the key is a handle
+
+	headSize  = 8
+	entrySize = 16
+	slideSize = 16
+	extSize   = 4
+	maxKey    = arena.MaxRecord / 2
+)
+
+// slide is what a record holds that extends its own deadline when it is read.
+type slide struct {
+	span   int64 // ms from a read to the new deadline
+	logged int64 // the deadline that the log knows
+}
+
+func (r *rec) Kind() Kind          { return Kind(r.kind & 0x0f) }
+func (r *rec) has(flag uint8) bool { return r.kind&flag != 0 }
+
+func (r *rec) entry() *wheel.Entry {
+	return (*wheel.Entry)(unsafe.Add(unsafe.Pointer(r), headSize))
+}
+
+func (r *rec) slide() *slide {
+	return (*slide)(unsafe.Add(unsafe.Pointer(r), headSize+entrySize))
+}
+
+// deadline returns the key's deadline in ms, 0 for none.
+func (r *rec) deadline() int64 {
+	if r.kind&flagDeadline == 0 {
+		return 0
+	}
+	return r.entry().Deadline()
+}
+
+// expired reports whether the deadline has passed: now is later than it.
+func (r *rec) expired(now int64) bool {
+	return r.kind&flagDeadline != 0 && now > r.entry().Deadline()
+}
+
+func keyOffset(flags uint8) int {
+	off := headSize
+	if flags&flagDeadline != 0 {
+		off += entrySize
+	}
+	if flags&flagSlide != 0 {
+		off += slideSize
+	}
+	return off
+}
+
+// inline returns the key's bytes as they stand in the record.
+func (r *rec) inlineKey() []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(r), keyOffset(r.kind))), int(r.klen&^bigKey))
+}
+
+func (r *rec) inlineValue() []byte {
+	off := keyOffset(r.kind) + int(r.klen&^bigKey)
+	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(r), off)), int(r.vlen))
+}
+
+// size returns the bytes that the record needs.
+func (r *rec) size() int {
+	return keyOffset(r.kind) + int(r.klen&^bigKey) + int(r.vlen)
+}
+
+func handleOf(b []byte) uint32     { return binary.LittleEndian.Uint32(b) }
+func putHandle(b []byte, h uint32) { binary.LittleEndian.PutUint32(b, h) }
+
+// ext is a value or a key that lives outside the slabs.
+type ext struct {
+	bytes []byte
+	next  uint32 // of a free handle: the next one
+}

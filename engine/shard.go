@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"math"
+	"sync/atomic"
+)
+
+// shard is a part of every database, under one lock. A key's shard follows
+// from its hash tag, or the whole key's hash where there is none.
+type shard struct {
+	lock waitLock
+	db   *DB
+	id   int
+
+	last    int64    // the latest instant anybody had here, us
+	spaces  []*space // by database, nil where nothing was ever stored
+	watched map[watchKey][]*Watch
+	freed   int // bytes freed since compaction was last considered
+	bytes   int // what the spaces held when used was last published
+	stats   Counters
+	out     []unit // effects not yet drained
+
+	// next is the time in ms from which on the reclaimer has work here; it is
+	// written under the lock, and read without.
+	next  atomic.Int64
+	owner *Reclaimer
+
+	_ [64]byte // shards do not share cache lines
+}
+
+// never is a time that does not come.
+const never = math.MaxInt64
+
+// workAt notes that there is work for the reclaimer from ms on, and wakes it
+// if it means to sleep longer.
+func (sh *shard) workAt(ms int64) {
+	if ms < sh.next.Load() {
+		sh.next.Store(ms)
+		if ms < sh.owner.plan.Load() {
+			sh.owner.wake()
+		}
+	}
+}
+
+// space returns the shard's part of a database, or nil.
+func (sh *shard) space(db int) *space { return sh.spaces[db] }
+
+// makeSpace returns the shard's part of a database.
+func (sh *shard) makeSpace(db int) *space {
+	if sh.spaces[db] == nil {
+		sh.spaces[db] = newSpace(sh, db)
+	}
+	return sh.spaces[db]
+}
+
+// publish adds to the engine's used memory what changed since the last time.
+func (sh *shard) publish() {
+	n := 0
+	for _, sp := range sh.spaces {
+		if sp != nil {
+			n += sp.bytes()
+		}
+	}
+	sh.db.used.Add(int64(n - sh.bytes))
+	sh.bytes = n
+}

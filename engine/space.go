@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"hash/maphash"
+	"unsafe"
+
+	"github.com/ebbdb/ebb/internal/arena"
+	"github.com/ebbdb/ebb/internal/table"
+	"github.com/ebbdb/ebb/internal/wheel"
+)
+
+// space is one database's part of one shard: the keys, where they are stored,
+// and when they expire. It owns its memory, so that FLUSHDB and SWAPDB hand it
+// over as a whole. The shard's lock guards it.
+type space struct {
+	sh   *shard
+	db   int
+	tab  *table.Table
+	mem  *arena.Arena
+	due  *wheel.Wheel // deadlines of keys; nil before the first
+	ttls int64        // sum of all deadlines, ms: for avg_ttl
+
+	exts     []ext // exts[0] is not used
+	freeExt  uint32
+	extBytes int
+}
+
+func newSpace(sh *shard, db int) *space {
+	sp := &space{sh: sh, db: db, exts: make([]ext, 1)}
+	sp.mem = arena.New(sh.db.pool)
+	sp.tab = table.New(sh.db.pool, sp)
+	return sp
+}
+
+// release gives all memory back. O(slabs).
+func (sp *space) release() {
+	sp.mem.Release()
+	sp.tab.Release()
+	sp.exts = nil
+}
+
+// bytes returns the living bytes.
+func (sp *space) bytes() int { return sp.mem.Live() + sp.extBytes + sp.tab.Bytes() }
+
+func (sp *space) rec(ref arena.Ref) *rec { return (*rec)(sp.mem.Ptr(ref)) }
+
+// Equal implements table.Records.
+func (sp *space) Equal(ref arena.Ref, key []byte) bool {
+	r := sp.rec(ref)
+	if int(r.klen) != len(key) {
+		return r.klen&bigKey != 0 && string(sp.key(r)) == string(key)
+	}
+	return string(unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(r), keyOffset(r.kind))), len(key))) == string(key)
+}
+
+// Hash implements table.Records.
+func (sp *space) Hash(ref arena.Ref) uint64 {
+	return maphash.Bytes(sp.sh.db.seed, sp.key(sp.rec(ref)))
+}
+
+// Entry implements wheel.Resolver.
+func (sp *space) Entry(ref uint32) *wheel.Entry {
+	return sp.rec(arena.Ref(ref)).entry()
+}
+
+// key returns the record's key, in place.
+func (sp *space) key(r *rec) []byte {
+	k := r.inlineKey()
+	if r.klen&bigKey != 0 {
+		return sp.exts[handleOf(k)].bytes
+	}
+	return k
+}
+
+// value returns the bytes of a string, in place.
+func (sp *space) value(r *rec) []byte {
+	v := r.inlineValue()
+	if r.has(flagExt) {
+		return sp.exts[handleOf(v)].bytes
+	}
+	return v
+}
+
+func (sp *space) addExt(b []byte) uint32 {
+	h := sp.freeExt
+	if h != 0 {
+		sp.freeExt = sp.exts[h].next
+	} else {
+		h = uint32(len(sp.exts))
+		sp.exts = append(sp.exts, ext{})
+	}
+	sp.exts[h] = ext{bytes: b}
+	sp.extBytes += cap(b)
+	return h
+}
+
+func (sp *space) dropExt(h uint32) {
+	sp.extBytes -= cap(sp.exts[h].bytes)
+	sp.exts[h] = ext{next: sp.freeExt}
+	sp.freeExt = h
+}
+
+// build allocates a record and fills in all but the wheel's links. An external
+// value is taken over if val is nil: handle then names it.
+func (sp *space) build(flags uint8, key, val []byte, handle uint32) (arena.Ref, *rec) {
+	klen, vlen := len(key), len(val)
+	kl := uint16(0)
+	if klen > maxKey {
+		kl, klen = bigKey, extSize
+	}
+	if handle != 0 || keyOffset(flags)+klen+vlen > arena.MaxRecord-1 {
+		flags |= flagExt
+		vlen = extSize
+	}
+	ref := sp.mem.Alloc(keyOffset(flags) + klen + vlen)
+	if ref == 0 {
+		return 0, nil
+	}
+	r := sp.rec(ref)
+	*r = rec{kind: flags, klen: kl | uint16(klen), vlen: uint16(vlen)}
+	if kl != 0 {
+		putHandle(r.inlineKey(), sp.addExt(append([]byte(nil), key...)))
+	} else {
+		copy(r.inlineKey(), key)
+	}
+	switch {
+	case handle != 0:
+		putHandle(r.inlineValue(), handle)
+	case flags&flagExt != 0:
+		putHandle(r.inlineValue(), sp.addExt(append([]byte(nil), val...)))
+	default:
+		copy(r.inlineValue(), val)
+	}
+	return ref, r
+}
+
+// free gives the record's memory back, external parts included. The record is
+// in no bucket and not in the wheel.
+func (sp *space) free(ref arena.Ref) {
+	r := sp.rec(ref)
+	if r.klen&bigKey != 0 {
+		sp.dropExt(handleOf(r.inlineKey()))
+	}
+	if r.has(flagExt) {
+		sp.dropExt(handleOf(r.inlineValue()))
+	}
+	sp.sh.freed += sp.mem.SlotOf(ref)
+	sp.mem.Free(ref)
+}
+
+// schedule puts the record into the wheel at its deadline.
+func (sp *space) schedule(ref arena.Ref, deadline int64) {
+	if sp.due == nil {
+		sp.due = wheel.New(sp.sh.last/1000, sp)
+	}
+	sp.due.Add(uint32(ref), deadline)
+	sp.ttls += deadline
+	sp.sh.workAt(deadline + 1)
+}
+
+// unschedule takes the record out of the wheel.
+func (sp *space) unschedule(ref arena.Ref, r *rec) {
+	if r.has(flagDeadline) {
+		sp.ttls -= r.entry().Deadline()
+		sp.due.Remove(uint32(ref))
+	}
+}
+
+// living returns the number of keys whose deadline has not passed.
+func (sp *space) living(now int64) int {
+	n := sp.tab.Len()
+	if sp.due != nil {
+		n -= sp.due.Due(now)
+	}
+	return n
+}
+
+// moved mends what refers to a record that compaction has moved.
+func (sp *space) moved(old, new arena.Ref) {
+	r := sp.rec(new)
+	if pos, ok := sp.tab.FindRef(maphash.Bytes(sp.sh.db.seed, sp.key(r)), old); ok {
+		pos.Set(new)
+	}
+	if r.has(flagDeadline) {
+		sp.due.Move(uint32(old), uint32(new))
+	}
+}

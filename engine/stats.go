@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"math/bits"
+	"time"
+)
+
+// Counters are what a shard, or all of them, has counted since the start or the
+// last ResetStats.
+type Counters struct {
+	Hits, Misses  int64 // reads of keys that were, and were not, there
+	Expired       int64 // keys removed because their deadline had passed
+	ExpiredLazily int64 // of these, the ones that a command came upon
+	TimeCaps      int64 // slices of reclaiming that ended before the work did
+	Lag           Histogram
+}
+
+func (c *Counters) add(o *Counters) {
+	c.Hits += o.Hits
+	c.Misses += o.Misses
+	c.Expired += o.Expired
+	c.ExpiredLazily += o.ExpiredLazily
+	c.TimeCaps += o.TimeCaps
+	c.Lag.add(&o.Lag)
+}
+
+// Stats returns the counters of all shards together. It locks them in turn.
+func (db *DB) Stats() Counters {
+	var c Counters
+	for _, sh := range db.shards {
+		sh.lock.Lock()
+		c.add(&sh.stats)
+		sh.lock.Unlock()
+	}
+	return c
+}
+
+// ResetStats sets all counters to zero.
+func (db *DB) ResetStats() {
+	for _, sh := range db.shards {
+		sh.lock.Lock()
+		sh.stats = Counters{}
+		sh.lock.Unlock()
+	}
+}
+
+// KeyspaceStats describes one database.
+type KeyspaceStats struct {
+	Keys    int
+	Expires int           // keys with a deadline
+	AvgTTL  time.Duration // of these
+	Due     int           // of these, expired and not yet removed
+}
+
+// Keyspace returns the numbers of one database, as of now. It locks the shards
+// in turn.
+func (db *DB) Keyspace(dbi int) KeyspaceStats {
+	var s KeyspaceStats
+	var sum int64
+	for _, sh := range db.shards {
+		sh.lock.Lock()
+		if sp := sh.spaces[dbi]; sp != nil {
+			now := max(db.clock.Micros(), sh.last) / 1000
+			s.Keys += sp.tab.Len()
+			if sp.due != nil {
+				due := sp.due.Due(now)
+				s.Keys -= due
+				s.Due += due
+				s.Expires += sp.due.Len()
+				sum += sp.ttls - int64(sp.due.Len())*now
+			}
+		}
+		sh.lock.Unlock()
+	}
+	if s.Expires > 0 && sum > 0 {
+		s.AvgTTL = time.Duration(sum/int64(s.Expires)) * time.Millisecond
+	}
+	s.Expires -= s.Due
+	return s
+}
+
+// Histogram counts durations in buckets that are at most 12.5 % wide. The zero
+// Histogram is empty.
+type Histogram struct {
+	Count int64
+	Max   int64 // us
+	bins  [histBins]int64
+}
+
+const histBins = 8 * 40 // up to 2^40 us, twelve days
+
+func histBin(us int64) int {
+	if us < 8 {
+		return int(max(us, 0))
+	}
+	e := bits.Len64(uint64(us)) - 1 // >= 3
+	return min(8*(e-2)+int(us>>(e-3))-8, histBins-1)
+}
+
+func histFloor(bin int) int64 {
+	if bin < 8 {
+		return int64(bin)
+	}
+	e := bin/8 + 2
+	return int64(8+bin%8) << (e - 3)
+}
+
+func (h *Histogram) record(us int64) {
+	h.Count++
+	h.Max = max(h.Max, us)
+	h.bins[histBin(us)]++
+}
+
+func (h *Histogram) add(o *Histogram) {
+	h.Count += o.Count
+	h.Max = max(h.Max, o.Max)
+	for i, n := range o.bins {
+		h.bins[i] += n
+	}
+}
+
+// Quantile returns a duration in us that the share q of all is not above, to
+// the width of a bucket; 0 if there are none.
+func (h *Histogram) Quantile(q float64) int64 {
+	rank := int64(q * float64(h.Count))
+	for i, n := range h.bins {
+		if rank -= n; rank < 0 {
+			return min(histFloor(i+1)-1, h.Max)
+		}
+	}
+	return h.Max
+}
+
+// Each calls f for every bucket that is not empty: durations from lo to hi us,
+// hi not included.
+func (h *Histogram) Each(f func(lo, hi, count int64)) {
+	for i, n := range h.bins {
+		if n > 0 {
+			f(histFloor(i), histFloor(i+1), n)
+		}
+	}
+}

@@ -1,0 +1,365 @@
+package engine
+
+import (
+	"bytes"
+	"math/bits"
+	"unsafe"
+
+	"github.com/ebbdb/ebb/internal/arena"
+	"github.com/ebbdb/ebb/internal/table"
+)
+
+// Tx is a transaction: some shards, locked, at one instant. It is used by one
+// goroutine. Byte slices that its methods return lie in the engine's memory:
+// they are valid until the next call that writes, at most until Commit.
+type Tx struct {
+	db     *DB
+	dbi    int    // selected database
+	held   uint64 // locked shards, a bit each
+	now    int64  // us
+	ms     int64  // now in ms: deadlines before it have passed
+	replay bool   // nothing expires: effects are being run again
+	client bool   // the caller's reads do not count as accesses
+	fx     []byte
+	nfx    int
+	dirty  int // changes, as Redis counts them
+
+	// The key hashed last: dispatch and then the command's own lookup ask for
+	// the same one.
+	hashed *byte
+	hlen   int
+	hshard int
+	hash   uint64
+
+	num  [4][24]byte // scratch for numbers in effects
+	kbuf []byte      // scratch for the key of a removed record
+	vbuf []byte      // scratch for values
+}
+
+// Begin locks the shards of keys and returns a transaction on database dbi.
+// Waits for whoever holds them. Commit it, always.
+func (db *DB) Begin(dbi int, keys ...[]byte) *Tx {
+	tx := db.txs.Get().(*Tx)
+	tx.begin(dbi, tx.shardsOf(keys), true)
+	return tx
+}
+
+// BeginAll locks all shards.
+func (db *DB) BeginAll(dbi int) *Tx {
+	tx := db.txs.Get().(*Tx)
+	tx.begin(dbi, db.all(), true)
+	return tx
+}
+
+// NewTx returns a transaction for repeated use by one goroutine: Lock or
+// TryLock begin it, Unlock ends it.
+func (db *DB) NewTx() *Tx { return &Tx{db: db} }
+
+// Lock begins a transaction on the shards of keys.
+func (tx *Tx) Lock(dbi int, keys [][]byte) { tx.begin(dbi, tx.shardsOf(keys), true) }
+
+// LockAll begins a transaction on all shards.
+func (tx *Tx) LockAll(dbi int) { tx.begin(dbi, tx.db.all(), true) }
+
+// LockNone begins a transaction that may touch no keys.
+func (tx *Tx) LockNone(dbi int) { tx.begin(dbi, 0, true) }
+
+// TryLock is Lock, but returns false at once if a shard is locked by others.
+func (tx *Tx) TryLock(dbi int, keys [][]byte) bool { return tx.begin(dbi, tx.shardsOf(keys), false) }
+
+// LockKey and TryLockKey are Lock and TryLock for one key.
+func (tx *Tx) LockKey(dbi int, key []byte) {
+	s, _ := tx.shardOf(key)
+	tx.begin(dbi, 1<<s, true)
+}
+
+// TryLockKey is TryLock for one key.
+func (tx *Tx) TryLockKey(dbi int, key []byte) bool {
+	s, _ := tx.shardOf(key)
+	return tx.begin(dbi, 1<<s, false)
+}
+
+func (db *DB) all() uint64 { return 1<<len(db.shards) - 1 }
+
+func (tx *Tx) shardsOf(keys [][]byte) uint64 {
+	var mask uint64
+	for _, k := range keys {
+		s, _ := tx.shardOf(k)
+		mask |= 1 << s
+	}
+	return mask
+}
+
+// shardOf is DB.shardOf with a memory of one.
+func (tx *Tx) shardOf(key []byte) (int, uint64) {
+	if len(key) == tx.hlen && len(key) > 0 && unsafe.SliceData(key) == tx.hashed {
+		return tx.hshard, tx.hash
+	}
+	tx.hshard, tx.hash = tx.db.shardOf(key)
+	tx.hashed, tx.hlen = unsafe.SliceData(key), len(key)
+	return tx.hshard, tx.hash
+}
+
+// begin locks the shards of mask in ascending order, and only then takes the
+// instant: the later of the clock and the latest instant of any of them.
+func (tx *Tx) begin(dbi int, mask uint64, wait bool) bool {
+	db := tx.db
+	for m := mask; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros64(m)
+		if wait {
+			db.shards[i].lock.Lock()
+		} else if !db.shards[i].lock.TryLock() {
+			tx.unlock(mask & (1<<i - 1))
+			return false
+		}
+	}
+	tx.dbi, tx.held = dbi, mask
+	tx.now = db.clock.Micros()
+	for m := mask; m != 0; m &= m - 1 {
+		tx.now = max(tx.now, db.shards[bits.TrailingZeros64(m)].last)
+	}
+	tx.ms = tx.now / 1000
+	return true
+}
+
+func (tx *Tx) unlock(mask uint64) {
+	for m := mask; m != 0; m &= m - 1 {
+		tx.db.shards[bits.TrailingZeros64(m)].lock.Unlock()
+	}
+}
+
+// Commit settles the effects and ends a transaction that Begin began.
+func (tx *Tx) Commit() {
+	tx.Unlock()
+	tx.db.txs.Put(tx)
+}
+
+// Unlock settles the effects and ends a transaction that Lock began.
+func (tx *Tx) Unlock() {
+	if tx.nfx > 0 {
+		tx.settle()
+	}
+	limited := tx.db.limited.Load()
+	for m := tx.held; m != 0; m &= m - 1 {
+		sh := tx.db.shards[bits.TrailingZeros64(m)]
+		sh.last = tx.now
+		if limited && tx.dirty > 0 {
+			sh.publish()
+		}
+		if sh.freed > considerAfter {
+			sh.workAt(tx.ms + considerIn)
+		}
+	}
+	mask := tx.held
+	tx.held, tx.hashed, tx.dirty, tx.replay = 0, nil, 0, false
+	tx.unlock(mask)
+}
+
+// Now returns the transaction's instant in microseconds since 1970.
+func (tx *Tx) Now() int64 { return tx.now }
+
+// Millis returns the transaction's instant in milliseconds.
+func (tx *Tx) Millis() int64 { return tx.ms }
+
+// Dirty returns how many changes the transaction has made so far, counted as
+// Redis counts them for save points.
+func (tx *Tx) Dirty() int { return tx.dirty }
+
+// DB returns the engine.
+func (tx *Tx) DB() *DB { return tx.db }
+
+// Selected returns the database that keys are looked up in.
+func (tx *Tx) Selected() int { return tx.dbi }
+
+// Select changes the database that keys are looked up in.
+func (tx *Tx) Select(dbi int) { tx.dbi = dbi }
+
+// Replaying marks the transaction as one that runs effects again: nothing
+// expires in it, because the expiries are among the effects.
+func (tx *Tx) Replaying() { tx.replay = true }
+
+// NoTouch makes the transaction's reads leave access clocks alone.
+func (tx *Tx) NoTouch(on bool) { tx.client = on }
+
+// holds reports whether the shard of key is locked by the transaction.
+func (tx *Tx) holds(shard int) bool { return tx.held&(1<<shard) != 0 }
+
+// hit is where a key was found.
+type hit struct {
+	sp  *space
+	h   uint64
+	pos table.Pos
+	r   *rec
+}
+
+func (h *hit) ref() arena.Ref { return h.pos.Ref() }
+
+// find looks a key up. A key whose deadline has passed is removed and not
+// found. h.sp is nil where the database has nothing in the key's shard; h.r is
+// nil if there is no such key.
+func (tx *Tx) find(key []byte) (h hit) {
+	s, hash := tx.shardOf(key)
+	if !tx.holds(s) {
+		panic("engine: a transaction used a key whose shard it did not lock")
+	}
+	h.h = hash
+	h.sp = tx.db.shards[s].spaces[tx.dbi]
+	if h.sp == nil {
+		return h
+	}
+	pos, ok := h.sp.tab.Find(hash, key)
+	if !ok {
+		return h
+	}
+	h.pos = pos
+	h.r = h.sp.rec(pos.Ref())
+	if h.r.expired(tx.ms) && !tx.replay {
+		tx.expire(&h, true)
+		h.r = nil
+	}
+	return h
+}
+
+// read is find for commands that read a value: it counts hits and misses, and
+// notes the access.
+func (tx *Tx) read(key []byte) hit {
+	h := tx.find(key)
+	sh := tx.db.shards[tx.hshard]
+	if h.r == nil {
+		sh.stats.Misses++
+		if tx.db.notify.Load()&EventMiss != 0 {
+			tx.event(EventMiss, "keymiss", key)
+		}
+		return h
+	}
+	sh.stats.Hits++
+	tx.touch(&h)
+	if h.r.has(flagSlide) {
+		tx.slideOn(&h, key)
+	}
+	return h
+}
+
+// makeSpace returns the space that key belongs to.
+func (tx *Tx) makeSpace(h *hit) *space {
+	if h.sp == nil {
+		h.sp = tx.db.shards[tx.hshard].makeSpace(tx.dbi)
+	}
+	return h.sp
+}
+
+// spec says what put stores beside key and value.
+type spec struct {
+	flags    uint8 // kind, flagRaw
+	deadline int64 // ms, 0: none
+	span     int64 // sliding deadline's span, ms; 0: none
+}
+
+func (s *spec) layout() uint8 {
+	f := s.flags
+	if s.deadline != 0 {
+		f |= flagDeadline
+		if s.span != 0 {
+			f |= flagSlide
+		}
+	}
+	return f
+}
+
+// put stores a value under a key that find has looked up, in place where the
+// record's slot is of the right size. It returns ErrFull if the shard's memory
+// is used up. val may lie in the engine's memory.
+func (tx *Tx) put(h *hit, key, val []byte, s spec) error {
+	sp := tx.makeSpace(h)
+	flags := s.layout()
+	if h.r != nil && !h.r.has(flagExt) && h.r.klen&bigKey == 0 {
+		off := keyOffset(flags)
+		if n := off + len(key) + len(val); sp.mem.Fits(h.ref(), n) {
+			tx.rewrite(h, key, val, flags, s)
+			return nil
+		}
+	}
+	ref, r := sp.build(flags, key, val, 0)
+	if r == nil {
+		return ErrFull
+	}
+	tx.place(h, ref, r, s)
+	return nil
+}
+
+// rewrite puts new contents into the record's own slot.
+func (tx *Tx) rewrite(h *hit, key, val []byte, flags uint8, s spec) {
+	r, ref := h.r, h.ref()
+	same := flags&(flagDeadline|flagSlide) == r.kind&(flagDeadline|flagSlide)
+	again := same && s.deadline != 0 && s.deadline == r.entry().Deadline()
+	if !again {
+		h.sp.unschedule(ref, r)
+	}
+	off := keyOffset(flags)
+	dst := unsafe.Slice((*byte)(unsafe.Pointer(r)), off+len(key)+len(val))
+	copy(dst[off+len(key):], val) // val may overlap: it is moved first
+	if !same {
+		copy(dst[off:], key)
+	}
+	r.kind, r.vlen = flags, uint16(len(val))
+	if s.span != 0 {
+		*r.slide() = slide{s.span, s.deadline}
+	}
+	if s.deadline != 0 && !again {
+		h.sp.schedule(ref, s.deadline)
+	}
+	tx.stamp(r)
+}
+
+// place puts a new record where the key was, or into the table.
+func (tx *Tx) place(h *hit, ref arena.Ref, r *rec, s spec) {
+	if h.r != nil {
+		r.clock = h.r.clock
+		old := h.ref()
+		h.sp.unschedule(old, h.r)
+		h.sp.free(old)
+		h.pos.Set(ref)
+	} else {
+		h.sp.tab.Insert(h.h, ref)
+	}
+	h.r = r
+	if s.span != 0 {
+		*r.slide() = slide{s.span, s.deadline}
+	}
+	if s.deadline != 0 {
+		h.sp.schedule(ref, s.deadline)
+	}
+	tx.stamp(r)
+}
+
+// drop removes a key that find has found.
+func (tx *Tx) drop(h *hit) {
+	ref := h.ref()
+	h.sp.unschedule(ref, h.r)
+	h.sp.tab.Delete(h.h, h.pos)
+	h.sp.free(ref)
+	h.r = nil
+}
+
+// changed settles a change of key: watchers, tracking and the event.
+func (tx *Tx) changed(key []byte, class uint32, event string) {
+	tx.dirty++
+	sh := tx.db.shards[tx.shardID(key)]
+	if len(sh.watched) > 0 {
+		sh.touched(tx.dbi, key)
+	}
+	tx.db.hooks.Modified(tx, key)
+	if tx.db.notify.Load()&class != 0 {
+		tx.event(class, event, key)
+	}
+}
+
+func (tx *Tx) shardID(key []byte) int {
+	s, _ := tx.shardOf(key)
+	return s
+}
+
+// same reports whether two slices are the same memory.
+func same(a, b []byte) bool {
+	return len(a) == len(b) && (len(a) == 0 || unsafe.SliceData(a) == unsafe.SliceData(b)) || bytes.Equal(a, b)
+}

@@ -1,0 +1,18 @@
+//go:build race || !(linux || darwin)
+
+package arena
+
+// Where there is no mmap, and under the race detector, which does not see
+// mapped memory, slabs are Go memory without pointers. They are smaller then:
+// the Go heap clears and touches them whole.
+const (
+	slabShift = 16
+	hugeFrom  = 0
+)
+
+// mapHunk returns zeroed memory, aligned to 8 bytes at least.
+func mapHunk(size int, _ bool) []byte { return make([]byte, size) }
+
+func unmapHunk([]byte) {}
+
+func unmapPages([]byte) {}

@@ -1,0 +1,32 @@
+//go:build (linux || darwin) && !race
+
+package arena
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	slabShift = 18
+	// hugeFrom is the size of a pool in bytes from which on it asks for huge
+	// pages: a small store should touch little, a large one should miss the
+	// translation buffer seldom.
+	hugeFrom = 64 << 20
+)
+
+// mapHunk maps zeroed memory outside the Go heap. Running out of address space
+// or of committed memory ends the process, as it does in the Go heap.
+func mapHunk(size int, huge bool) []byte {
+	b, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		panic(fmt.Sprintf("arena: cannot map %d bytes: %v", size, err))
+	}
+	if huge {
+		adviseHuge(b)
+	}
+	return b
+}
+
+func unmapHunk(b []byte) { _ = unix.Munmap(b) }

@@ -1,0 +1,5 @@
+//go:build !race && !ebbpoison
+
+package arena
+
+const poison = false

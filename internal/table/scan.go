@@ -1,0 +1,125 @@
+package table
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/ebbdb/ebb/internal/arena"
+)
+
+// Scan visits the entries of one bucket and returns the cursor of the next; 0
+// begins and ends a walk. An entry that is in the table from the beginning of
+// a walk to its end is visited at least once, whatever is inserted and deleted
+// meanwhile. visit must not change the table. Cursors are below 2^32.
+func (t *Table) Scan(cursor uint64, visit func(arena.Ref)) uint64 {
+	mask := uint64(1)<<t.level - 1
+	n := cursor & mask
+	if uint32(n) < t.split {
+		mask = mask<<1 | 1
+		n = cursor & mask
+	}
+	t.each(uint32(n), visit)
+	return next(cursor, mask)
+}
+
+// next counts the bits of cursor under mask upwards in reversed order: the
+// bucket after (cursor & mask) in the order of suffixes.
+func next(cursor, mask uint64) uint64 {
+	cursor |= ^mask
+	return bits.Reverse64(bits.Reverse64(cursor) + 1)
+}
+
+// Before reports whether a walk that stands at cursor has passed the bucket of
+// hash h: whether an entry with this hash was visited already.
+func Before(h, cursor uint64) bool {
+	return bits.Reverse32(uint32(h)) < bits.Reverse32(uint32(cursor))
+}
+
+// Each visits every entry. visit must not change the table.
+func (t *Table) Each(visit func(arena.Ref)) {
+	for n := 0; n < t.main.n; n++ {
+		t.each(uint32(n), visit)
+	}
+}
+
+func (t *Table) each(n uint32, visit func(arena.Ref)) {
+	for b := t.main.at(n); ; b = t.over.at(b.over - 1) {
+		for i, tag := range b.tags {
+			if tag != 0 {
+				visit(b.refs[i])
+			}
+		}
+		if b.over == 0 {
+			return
+		}
+	}
+}
+
+// Random returns an entry, every entry with the same probability; rnd yields
+// random words. It returns 0 if the table is empty. Expected O(1).
+func (t *Table) Random(rnd func() uint64) arena.Ref {
+	if t.count == 0 {
+		return 0
+	}
+	// A random slot of a random bucket, both out of the largest possible
+	// number, again until it is taken: chains longer than this are cut off.
+	const longest = 4 * slots
+	var chain [longest]arena.Ref
+	for {
+		w := rnd()
+		n, hi := uint32(w)&(1<<(t.level+1)-1), int(w>>32)%longest
+		if int(n) >= t.main.n {
+			continue
+		}
+		got := 0
+		t.each(n, func(r arena.Ref) {
+			if got < longest {
+				chain[got] = r
+				got++
+			}
+		})
+		// One chain's odds are its length: scale longest down to what chains
+		// really are, or an almost empty table would try for ever.
+		if got > 2*slots {
+			return chain[hi%got]
+		}
+		if hi %= 2 * slots; hi < got {
+			return chain[hi]
+		}
+	}
+}
+
+// Check returns an error if an invariant is broken. O(n).
+func (t *Table) Check() error {
+	if t.main.n != 1<<t.level+int(t.split) {
+		return fmt.Errorf("table: %d buckets, but level %d and split %d", t.main.n, t.level, t.split)
+	}
+	count, chain := 0, uint32(0)
+	for n := 0; n < t.main.n; n++ {
+		for b := t.main.at(uint32(n)); ; {
+			used := 0
+			for i, tag := range b.tags {
+				if (tag == 0) != (b.refs[i] == 0) {
+					return fmt.Errorf("table: bucket %d slot %d: tag %d with ref %d", n, i, tag, b.refs[i])
+				}
+				if tag == 0 {
+					continue
+				}
+				used++
+				if h := t.recs.Hash(b.refs[i]); t.bucketOf(h) != uint32(n) || tagOf(h) != tag {
+					return fmt.Errorf("table: ref %d of hash %x is in bucket %d", b.refs[i], h, n)
+				}
+			}
+			count += used
+			if b.over == 0 {
+				break
+			}
+			b = t.over.at(b.over - 1)
+			chain++
+		}
+	}
+	if count != t.count || chain != t.chain {
+		return fmt.Errorf("table: %d entries and %d overflow buckets found, %d and %d counted", count, chain, t.count, t.chain)
+	}
+	return nil
+}

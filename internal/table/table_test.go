@@ -1,0 +1,169 @@
+package table
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ebbdb/ebb/internal/arena"
+)
+
+// store keeps keys as records: one byte of length, then the key.
+type store struct {
+	*arena.Arena
+	seed maphash.Seed
+}
+
+func (s store) key(r arena.Ref) []byte {
+	n := int(s.Bytes(r, 1)[0])
+	return s.Bytes(r, n+1)[1:]
+}
+func (s store) Equal(r arena.Ref, key []byte) bool { return string(s.key(r)) == string(key) }
+func (s store) Hash(r arena.Ref) uint64            { return maphash.Bytes(s.seed, s.key(r)) }
+func (s store) add(key string) arena.Ref {
+	r := s.Alloc(len(key) + 1)
+	b := s.Bytes(r, len(key)+1)
+	b[0] = byte(len(key))
+	copy(b[1:], key)
+	return r
+}
+
+func newStore() (store, *Table) {
+	pool := arena.NewPool()
+	s := store{arena.New(pool), maphash.MakeSeed()}
+	return s, New(pool, s)
+}
+
+func TestTableIsAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, tab := newStore()
+		defer s.Release()
+		defer tab.Release()
+		model := map[string]arena.Ref{}
+		keys := rapid.IntRange(1, 3000).Draw(t, "keys")
+		steps := rapid.IntRange(1, 4000).Draw(t, "steps")
+		bias := rapid.IntRange(1, 9).Draw(t, "bias")
+		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		for range steps {
+			key := fmt.Sprint("key:", rnd.IntN(keys))
+			h := maphash.String(s.seed, key)
+			pos, ok := tab.Find(h, []byte(key))
+			want, exists := model[key]
+			if ok != exists || ok && pos.Ref() != want {
+				t.Fatalf("Find(%q) = %v, model has %v", key, ok, exists)
+			}
+			switch {
+			case !ok && rnd.IntN(10) < bias:
+				r := s.add(key)
+				tab.Insert(h, r)
+				model[key] = r
+			case ok && rnd.IntN(10) >= bias:
+				tab.Delete(h, pos)
+				s.Free(want)
+				delete(model, key)
+			}
+		}
+		if err := tab.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if tab.Len() != len(model) {
+			t.Fatalf("Len %d, want %d", tab.Len(), len(model))
+		}
+	})
+}
+
+func TestScanMissesNothingThatStays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, tab := newStore()
+		defer s.Release()
+		defer tab.Release()
+		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
+		stay := rapid.IntRange(0, 500).Draw(t, "stay")
+		flood := rapid.IntRange(0, 3000).Draw(t, "flood")
+		insert := func(key string) { tab.Insert(maphash.String(s.seed, key), s.add(key)) }
+		remove := func(key string) {
+			h := maphash.String(s.seed, key)
+			if p, ok := tab.Find(h, []byte(key)); ok {
+				tab.Delete(h, p)
+			}
+		}
+		for i := range stay {
+			insert(fmt.Sprint("stay:", i))
+		}
+		grown := 0
+		if rnd.IntN(2) == 0 { // start large, shrink
+			for ; grown < flood; grown++ {
+				insert(fmt.Sprint("flood:", grown))
+			}
+		}
+		up := grown == 0
+		seen := map[string]bool{}
+		for cursor, rounds := uint64(0), 0; ; rounds++ {
+			cursor = tab.Scan(cursor, func(r arena.Ref) { seen[string(s.key(r))] = true })
+			if cursor == 0 {
+				break
+			}
+			for range rnd.IntN(60) {
+				if up && grown < flood {
+					insert(fmt.Sprint("flood:", grown))
+					grown++
+				} else if grown > 0 {
+					grown--
+					remove(fmt.Sprint("flood:", grown))
+				}
+				if rnd.IntN(200) == 0 {
+					up = !up
+				}
+			}
+			if rounds > 100000 {
+				t.Fatal("the walk does not end")
+			}
+		}
+		for i := range stay {
+			if k := fmt.Sprint("stay:", i); !seen[k] {
+				t.Fatalf("%s was missed", k)
+			}
+		}
+	})
+}
+
+func TestRandomIsFair(t *testing.T) {
+	s, tab := newStore()
+	const n, draws = 100, 200000
+	for i := range n {
+		key := fmt.Sprint(i)
+		tab.Insert(maphash.String(s.seed, key), s.add(key))
+	}
+	got := map[arena.Ref]int{}
+	for range draws {
+		got[tab.Random(rand.Uint64)]++
+	}
+	for r, c := range got {
+		if c < draws/n*7/10 || c > draws/n*13/10 {
+			t.Errorf("%s was drawn %d times of %d", s.key(r), c, draws/n)
+		}
+	}
+	if len(got) != n {
+		t.Errorf("%d of %d entries were drawn", len(got), n)
+	}
+}
+
+func BenchmarkFind(b *testing.B) {
+	s, tab := newStore()
+	const n = 1 << 20
+	for i := range n {
+		key := fmt.Sprint("key:", i)
+		tab.Insert(maphash.String(s.seed, key), s.add(key))
+	}
+	b.ReportMetric(float64(tab.Bytes())/n, "B/entry")
+	var buf []byte
+	for i := 0; b.Loop(); i++ {
+		buf = fmt.Appendf(buf[:0], "key:%d", i*7919%n)
+		if _, ok := tab.Find(maphash.Bytes(s.seed, buf), buf); !ok {
+			b.Fatal("lost")
+		}
+	}
+}
