@@ -66,7 +66,8 @@ type DB struct {
 	seq        atomic.Uint64 // of the newest effects
 	logging    bool
 	used       atomic.Int64  // bytes, as of each shard's last publish
-	limited    atomic.Bool   // publish with every transaction
+	limit      atomic.Int64  // 0: none; else shards publish with every write
+	extra      atomic.Int64  // bytes that others than the shards hold
 	notify     atomic.Uint32 // classes of events that Hooks wants
 	noActive   atomic.Bool   // active expiry is off
 	lfu        atomic.Bool   // access clocks count frequency
@@ -130,16 +131,33 @@ func (db *DB) Shards() int { return len(db.shards) }
 // Clock returns the engine's clock.
 func (db *DB) Clock() Clock { return db.clock }
 
-// UsedMemory returns the living bytes: records, values, tables. Without a
-// limit set by LimitMemory it may lag by 16 KiB a shard.
-func (db *DB) UsedMemory() int64 { return db.used.Load() }
+// UsedMemory returns the living bytes: records, values, tables. It locks the
+// shards in turn.
+func (db *DB) UsedMemory() int64 {
+	for _, sh := range db.shards {
+		sh.lock.Lock()
+		sh.publish()
+		sh.lock.Unlock()
+	}
+	return db.used.Load()
+}
 
 // HeldMemory returns the bytes of slabs in use and of idle ones that keep
 // their physical pages.
 func (db *DB) HeldMemory() (used, idle int) { return db.pool.Used(), db.pool.Idle() }
 
-// LimitMemory makes UsedMemory exact after every transaction.
-func (db *DB) LimitMemory(on bool) { db.limited.Store(on) }
+// LimitMemory sets the bytes from which on OverLimit says yes; 0 for no limit.
+func (db *DB) LimitMemory(bytes int64) {
+	db.limit.Store(bytes)
+	db.UsedMemory()
+}
+
+// OverLimit reports whether more is used than LimitMemory allows. It costs two
+// atomic reads: every transaction that writes keeps the sum up to date.
+func (db *DB) OverLimit() bool {
+	limit := db.limit.Load()
+	return limit > 0 && db.used.Load()+int64(db.extra.Load()) > limit
+}
 
 // SetActiveExpiry switches the reclaimers on (the default) or off. What is
 // expired stays invisible either way.

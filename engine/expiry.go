@@ -206,12 +206,26 @@ func (tx *Tx) expire(h *hit, lazy bool) {
 	if db.notify.Load()&EventExpired != 0 || db.hooks != (noHooks{}) {
 		tx.kbuf = append(tx.kbuf[:0], key...)
 		key = tx.kbuf
-		tx.drop(h)
+		tx.bury(h, lazy)
 		db.hooks.Modified(tx, key)
 		if db.notify.Load()&EventExpired != 0 {
 			tx.event(EventExpired, "expired", key)
 		}
 		return
 	}
-	tx.drop(h)
+	tx.bury(h, lazy)
+}
+
+// bury removes an expired key's record, from the wheel as well if it is linked
+// there: the wheel lets go of what it hands to the reclaimer.
+func (tx *Tx) bury(h *hit, linked bool) {
+	if linked {
+		tx.drop(h)
+		return
+	}
+	ref := h.ref()
+	h.sp.ttls -= h.r.deadline()
+	h.sp.tab.Delete(h.h, h.pos)
+	h.sp.free(ref)
+	h.r = nil
 }

@@ -139,7 +139,7 @@ func (tx *Tx) Unlock() {
 	if tx.nfx > 0 {
 		tx.settle()
 	}
-	limited := tx.db.limited.Load()
+	limited := tx.db.limit.Load() != 0
 	for m := tx.held; m != 0; m &= m - 1 {
 		sh := tx.db.shards[bits.TrailingZeros64(m)]
 		sh.last = tx.now
@@ -154,6 +154,9 @@ func (tx *Tx) Unlock() {
 	tx.held, tx.hashed, tx.dirty, tx.replay = 0, nil, 0, false
 	tx.unlock(mask)
 }
+
+// Begun reports whether the transaction holds a shard.
+func (tx *Tx) Begun() bool { return tx.held != 0 }
 
 // Now returns the transaction's instant in microseconds since 1970.
 func (tx *Tx) Now() int64 { return tx.now }

@@ -73,19 +73,15 @@ func (w *Wheel) unlink(s *list, ref uint32, e *Entry) {
 
 // rename replaces old by new in what refers to the entry e, formerly at old.
 func (w *Wheel) rename(s *list, old, new uint32, e *Entry) {
-	switch {
-	case s.head != old:
-		w.resolver.Entry(e.prev).next = new
-	case e.next == 0:
-		e.prev = new // alone, the entry is its own last
-	}
 	if s.head == old {
 		s.head = new
-	}
-	if e.next != 0 {
-		w.resolver.Entry(e.next).prev = new
 	} else {
-		w.resolver.Entry(s.head).prev = new
+		w.resolver.Entry(e.prev).next = new
+	}
+	if e.next == 0 {
+		w.resolver.Entry(s.head).prev = new // itself, if alone
+	} else {
+		w.resolver.Entry(e.next).prev = new
 	}
 }
 

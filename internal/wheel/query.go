@@ -1,5 +1,7 @@
 package wheel
 
+import "math"
+
 // Due returns how many entries have a deadline before now and have been neither
 // fired nor removed. It is exact for every now, fires nothing, and does not move
 // the wheel's time, so a look into the future has no effect on what Advance
@@ -16,7 +18,7 @@ func (w *Wheel) Due(now int64) int {
 	for l := levels - 1; l > 0; l-- {
 		i := now >> (l * levelBits)
 		if i-w.time>>(l*levelBits) <= 1 && i<<(l*levelBits) < now {
-			w.lower(l, i, MaxDeadline)
+			w.lower(l, i, math.MaxInt)
 		}
 	}
 	return w.passed(now, func(s *list, _, _ int64) (due int) {
@@ -132,12 +134,12 @@ func (w *Wheel) passed(t int64, part func(s *list, into, span int64) int) int {
 	for l := range levels {
 		v, shift := &w.levels[l], l*levelBits
 		from, last := w.time>>shift, t>>shift
-		end := min(last, from&^(levelSize-1)+ringSize) // where the ring begins anew
+		end := from&^(levelSize-1) + ringSize // there the ring begins anew
 		i, ok := v.next(from)
-		for ; ok && i < end; i, ok = v.next(i + 1) {
+		for ; ok && i < min(last, end); i, ok = v.next(i + 1) {
 			n += int(v.slots[i&ringMask].count)
 		}
-		if into := t - last<<shift; ok && i == last && into > 0 {
+		if into := t - last<<shift; ok && i == last && i < end && into > 0 {
 			n += part(&v.slots[i&ringMask], into, span(l))
 		}
 	}

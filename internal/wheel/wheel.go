@@ -43,7 +43,10 @@
 // Start reading at Wheel.Sync; Wheel.Advance and Wheel.Due build on it.
 package wheel
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 const (
 	// Six levels of 8 bits cover the 48 bits of an Entry's deadline. Fewer bits
@@ -163,7 +166,7 @@ func (w *Wheel) Move(old, new uint32) {
 // is fired by the same call if the budget lasts. A now before the wheel's time
 // counts as the wheel's time.
 func (w *Wheel) Advance(now int64, budget int, fire func(ref uint32)) (fired int) {
-	w.Sync(now, min(budget, MaxDeadline)*movesPerFire)
+	w.Sync(now, min(budget, math.MaxInt/movesPerFire)*movesPerFire)
 	for ; fired < budget && w.due.count > 0; fired++ {
 		ref := w.due.head
 		e := w.resolver.Entry(ref)

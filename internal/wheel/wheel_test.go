@@ -189,6 +189,67 @@ func TestTimeWaitsForASlotThatIsNotEmptiedAndThenPassesItWhole(t *testing.T) {
 	}
 }
 
+func TestSlotsThatBeginTogetherArePassedCoarsestFirst(t *testing.T) {
+	w := New(0, make(records, 11))
+	for ref := uint32(1); ref <= 9; ref++ {
+		w.Add(ref, 1024+int64(ref)) // level 1
+	}
+	w.Sync(800, 0)
+	w.Add(10, 1024) // level 0, as the slot of the others is next but not lowered
+	if moved := w.Sync(1100, 1); moved != 1 || w.Time() != 1024 {
+		t.Fatalf("moved %d, time is %d", moved, w.Time())
+	}
+	if err := w.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.Due(1030); n != 6 {
+		t.Fatalf("%d due at 1030", n)
+	}
+}
+
+func TestDueBeyondTheRingCountsNoSlotTwice(t *testing.T) {
+	w := New(0, make(records, 4))
+	w.Add(1, 100)
+	w.Add(2, 100*256)
+	w.Add(3, 100*65536)
+	for l := range 3 {
+		for _, slots := range []int64{0, 255, 256, 511, 512, 513, 1024} {
+			now, want := (100+slots)<<(l*levelBits)+1, 0
+			for ref := range 3 {
+				if int64(100)<<(ref*levelBits) < now {
+					want++
+				}
+			}
+			if n := w.Due(now); n != want {
+				t.Errorf("%d due %d slots on in level %d, want %d", n, slots, l, want)
+			}
+		}
+	}
+}
+
+func TestCascadeBeginsOneSlotAheadAndDueFinishesIt(t *testing.T) {
+	w := New(0, make(records, 10))
+	for ref := uint32(1); ref < 10; ref++ {
+		w.Add(ref, 1024+100)
+	}
+	if next, _ := w.Next(); next != 1024-256 {
+		t.Fatalf("Next is %d", next)
+	}
+	w.Sync(1024-256, 3)
+	if next, ok := w.NextCascade(); !ok || next != w.Time() {
+		t.Fatalf("NextCascade is %d, %v", next, ok)
+	}
+	if n := w.Due(1024 + 50); n != 0 {
+		t.Fatalf("%d due", n)
+	}
+	if next, ok := w.NextCascade(); ok {
+		t.Fatalf("NextCascade is %d after Due", next)
+	}
+	if next, _ := w.Next(); next != 1024+101 {
+		t.Fatalf("Next is %d", next)
+	}
+}
+
 func TestWholeSlotFallsDueWithoutBeingMoved(t *testing.T) {
 	const n = 1000
 	w := New(start, make(records, n+1))

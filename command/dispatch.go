@@ -1,0 +1,262 @@
+package command
+
+import (
+	"runtime"
+	"sync/atomic"
+)
+
+// outcome is what became of a request.
+type outcome uint8
+
+const (
+	done      outcome = iota // replied
+	again                    // not begun: to be dispatched again after a wake
+	elsewhere                // runs beside the loop
+)
+
+// dispatch is the only gate between a request and its handler: it finds the
+// command, decides whether it may run, locks the shards of its keys, runs it,
+// and settles what it did.
+func (c *Session) dispatch(args [][]byte) outcome {
+	spec, err := c.resolve(args)
+	if err == nil {
+		err = c.admit(spec, args)
+	}
+	if err != nil {
+		if err == errPaused {
+			return again
+		}
+		c.reject(spec, err)
+		return done
+	}
+	if c.multi.on && !spec.Has(NoQueue) {
+		c.enqueue(spec, args)
+		return done
+	}
+	c.count(spec, len(args))
+	if c.loop && spec.Has(Slow) {
+		return c.runBeside(spec, args)
+	}
+	return c.execute(spec, args)
+}
+
+// resolve finds the command of a request.
+func (c *Session) resolve(args [][]byte) (*Spec, error) {
+	if s := c.last; s != nil && s.parent == nil && s.subs.slots == nil && EqualFold(args[0], s.Name) && s.ArityOK(len(args)) {
+		return s, nil
+	}
+	s, err := c.svc.table.Resolve(args)
+	if err == nil {
+		c.last = s
+	}
+	return s, err
+}
+
+// admit decides whether a command may run now.
+func (c *Session) admit(spec *Spec, args [][]byte) error {
+	if !c.authed && !spec.Has(NoAuth) {
+		return ErrNoAuth
+	}
+	if c.svc.pause.active() && c.svc.pause.holds(c, spec) {
+		return errPaused
+	}
+	if c.subs.n.Load() > 0 && c.out.Proto != 3 && !allowedInSubscription(spec) {
+		return errInSubscription(spec)
+	}
+	if spec.Has(DenyOOM) && !c.replay && c.svc.DB.OverLimit() {
+		return ErrOOM
+	}
+	return nil
+}
+
+// reject replies an error to a command that was not begun.
+func (c *Session) reject(spec *Spec, err error) {
+	if c.multi.on {
+		c.multi.failed = true
+	}
+	if spec != nil {
+		c.stats.of(spec).rejected.Add(1)
+	}
+	c.fail(err)
+}
+
+// fail replies an error.
+func (c *Session) fail(err error) {
+	text := wireText(err)
+	c.svc.totals.countError(text)
+	if c.reply == replyOn {
+		c.out.Error(text)
+	} else {
+		c.skipReply()
+	}
+}
+
+// execute locks, runs and settles one command in the calling goroutine.
+func (c *Session) execute(spec *Spec, args [][]byte) outcome {
+	x := &c.ctx
+	x.Spec, x.Args = spec, args
+	began, err := c.lock(spec, args)
+	if err != nil {
+		if err == ErrBeside {
+			return c.runBeside(spec, args)
+		}
+		c.fail(err)
+		return done
+	}
+	mark := c.out.Mark()
+	c.tx.NoTouch(c.noTouch)
+	err = spec.Run(x)
+	if began {
+		c.tx.Unlock()
+	}
+	if err != nil {
+		c.out.Rollback(mark)
+		if err == ErrBeside && c.loop {
+			return c.runBeside(spec, args)
+		}
+		c.stats.of(spec).failed.Add(1)
+		c.fail(err)
+		return done
+	}
+	if c.reply != replyOn {
+		c.out.Rollback(mark)
+		c.skipReply()
+	}
+	return done
+}
+
+func (c *Session) skipReply() {
+	switch c.reply {
+	case replySkip:
+		c.reply = replyOn
+	case replySkipNext:
+		c.reply = replySkip
+	}
+}
+
+// spins is how often a loop tries for a shard before it sleeps for it: others
+// hold one for a microsecond or so.
+const spins = 200
+
+// lock begins the command's transaction, if it has keys. On a network loop it
+// returns ErrBeside where a shard is held by something long.
+func (c *Session) lock(spec *Spec, args [][]byte) (began bool, err error) {
+	tx := c.tx
+	if tx.Begun() {
+		return false, nil // inside EXEC, or a script
+	}
+	switch {
+	case spec.Has(AllKeys):
+		tx.LockAll(c.dbi)
+	case spec.first == 1 && spec.last == 1 && !spec.Has(MovableKeys):
+		if !tx.TryLockKey(c.dbi, args[1]) {
+			return true, c.wait(args[1:2])
+		}
+	case spec.HasKeys():
+		keys, err := c.keysOf(spec, args)
+		if err != nil {
+			return false, err
+		}
+		if !tx.TryLock(c.dbi, keys) {
+			return true, c.wait(keys)
+		}
+	default:
+		tx.Select(c.dbi)
+		return false, nil
+	}
+	return true, nil
+}
+
+// wait locks the shards of keys, which are held by others.
+func (c *Session) wait(keys [][]byte) error {
+	for range spins {
+		runtime.Gosched()
+		if c.tx.TryLock(c.dbi, keys) {
+			return nil
+		}
+		if c.loop && c.svc.slow.Load() > 0 {
+			return ErrBeside
+		}
+	}
+	c.tx.Lock(c.dbi, keys)
+	return nil
+}
+
+// keysOf returns the keys of a request.
+func (c *Session) keysOf(spec *Spec, args [][]byte) ([][]byte, error) {
+	refs, err := spec.AppendKeys(c.ctx.keys[:0], args)
+	c.ctx.keys = refs
+	c.keys = c.keys[:0]
+	if err != nil {
+		// The handler will say what is wrong with the arguments, better than
+		// the search for keys can; it must not find a key unlocked.
+		return nil, c.badArguments(spec, args)
+	}
+	for _, k := range refs {
+		c.keys = append(c.keys, args[k.Pos])
+	}
+	return c.keys, nil
+}
+
+// badArguments lets a handler say what is wrong with arguments in which no keys
+// can be found. It holds every shard, so that nothing it looks at is unlocked.
+func (c *Session) badArguments(spec *Spec, args [][]byte) error {
+	c.tx.LockAll(c.dbi)
+	defer c.tx.Unlock()
+	mark := c.out.Mark()
+	err := spec.Run(&c.ctx)
+	c.out.Rollback(mark)
+	if err == nil {
+		err = ErrSyntax
+	}
+	return err
+}
+
+// parked is a command that runs beside its session's loop.
+type parked struct {
+	spec  *Spec
+	args  [][]byte
+	state atomic.Uint32 // of the constants below
+	out   []byte        // the reply, once finished
+}
+
+const (
+	besideRuns uint32 = iota
+	besideFinished
+	besideAbandoned // the connection went first: the goroutine cleans up
+)
+
+// runBeside prepares a command to run in a goroutine of its own: its arguments
+// are copied. The session belongs to that goroutine until it has finished.
+func (c *Session) runBeside(spec *Spec, args [][]byte) outcome {
+	n := 0
+	for _, a := range args {
+		n += len(a)
+	}
+	flat, own := make([]byte, 0, n), make([][]byte, len(args))
+	for i, a := range args {
+		flat = append(flat, a...)
+		own[i] = flat[len(flat)-len(a):]
+	}
+	c.parked = &parked{spec: spec, args: own}
+	return elsewhere
+}
+
+// startParked starts what runBeside prepared.
+func (c *Session) startParked() {
+	p := c.parked
+	c.loop = false
+	c.out.Buf = nil
+	c.svc.slow.Add(1)
+	c.svc.beside.Go(func() {
+		c.execute(p.spec, p.args)
+		c.loop = true
+		c.svc.slow.Add(-1)
+		p.out = c.out.Buf
+		if p.state.CompareAndSwap(besideRuns, besideFinished) {
+			c.conn.Wake()
+		} else {
+			c.cleanUp()
+		}
+	})
+}

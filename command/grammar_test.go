@@ -1,0 +1,133 @@
+package command
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func TestUsage(t *testing.T) {
+	table := fixtureTable(t)
+	for _, x := range []struct{ name, want string }{
+		{"get", "GET key"},
+		{"set", "SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]"},
+		{"mset", "MSET key value [key value ...]"},
+		{"blmpop", "BLMPOP timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]"},
+		{"zunion", "ZUNION numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]"},
+		{"xreadgroup", "XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id [id ...]"},
+		{"sort", "SORT key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA] [STORE destination]"},
+		{"command|list", "COMMAND LIST [FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]"},
+	} {
+		if got := table.LookupFull(x.name).Usage(); got != x.want {
+			t.Errorf("%s\nwant %s", got, x.want)
+		}
+	}
+}
+
+func TestMatchFollowsTheGrammar(t *testing.T) {
+	fields := fixture(Spec{Name: "hpexpire", Flags: Write, Args: []Arg{Key("key", Update), Int("milliseconds"),
+		Opt(OneOf("condition", Token("NX"), Token("XX"))), Block("FIELDS", Count("numfields"), Many("field"))}})
+	table, err := NewTable(append(fixtures(), fields)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct{ line, err string }{
+		{"set k v", ""}, {"set k v NX", ""}, {"set k v ex 10 get nx", ""}, {"set k v KEEPTTL XX", ""},
+		{"set k v NX XX", "ERR syntax error"}, {"set k v GET GET", "ERR syntax error"}, {"set k v EX", "ERR syntax error"},
+		{"set k v EX ten", "ERR value is not an integer or out of range"},
+		{"set k", "ERR wrong number of arguments for 'set' command"},
+		{"hpexpire k 10 FIELDS 2 a b", ""}, {"hpexpire k 10 XX fields 1 FIELDS", ""},
+		{"hpexpire k 10 FIELDS 2 a", "ERR syntax error"}, {"hpexpire k 10 FIELDS 1 a b", "ERR syntax error"},
+		{"hpexpire k 10 FIELDS 0 a", "ERR syntax error"}, {"hpexpire k 10 FIELDS -1 a", "ERR syntax error"},
+		{"hpexpire k x FIELDS 1 a", "ERR value is not an integer or out of range"},
+		{"eval s 0", ""}, {"eval s 0 a b", ""}, {"eval s 2 a b", ""}, {"eval s 2 a b c", ""}, {"eval s 2 a", "ERR syntax error"},
+		{"zadd k 1 a 2 b", ""}, {"zadd k CH GT 1 a", ""}, {"zadd k 1 a 2", "ERR syntax error"}, {"zadd k one a", "ERR value is not a valid float"},
+		{"xread COUNT 1 STREAMS a b 1 2", ""}, {"xread STREAMS a b 1", ""},
+		{"sort k GET a LIMIT 0 1 GET b DESC", ""}, {"sort k LIMIT 0", "ERR syntax error"},
+		{"mset a 1 b 2", ""}, {"mset a 1 b", "ERR syntax error"},
+		{"blmpop 0 1 k LEFT COUNT 2", ""}, {"blmpop 0 1 k UP", "ERR syntax error"},
+		{"zunion 2 a b WEIGHTS 1 2 AGGREGATE MAX", ""}, {"zunion 2 a b AGGREGATE AVG", "ERR syntax error"},
+		{"object encoding k", ""},
+	} {
+		args := bytes.Split([]byte(x.line), []byte(" "))
+		s, err := table.Find(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := s.Match(args); err != nil {
+			got = err.Error()
+		}
+		if got != x.err {
+			t.Errorf("%s: %q, want %q", x.line, got, x.err)
+		}
+	}
+}
+
+// bothTables runs a check for every command that can be run, of the fixtures and
+// of the real table.
+func bothTables(t *testing.T, check func(t *testing.T, table *Table, s *Spec)) {
+	real, err := DefaultTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []*Table{fixtureTable(t), real} {
+		for id := range table.Len() {
+			if s := table.Spec(id); s.Run != nil {
+				check(t, table, s)
+			}
+		}
+	}
+}
+
+func TestMatchAcceptsWhatGenerateMakes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	bothTables(t, func(t *testing.T, table *Table, s *Spec) {
+		for range 100 {
+			args := Generate(rng, s, nil)
+			found, err := table.Resolve(args)
+			if err != nil || found != s {
+				t.Fatalf("%q: %v", args, err)
+			}
+			if err := s.Match(args); err != nil {
+				t.Fatalf("%q: %v", args, err)
+			}
+			if _, err := s.AppendKeys(nil, args); err != nil {
+				t.Fatalf("%q: %v", args, err)
+			}
+		}
+	})
+}
+
+func TestMatchRefusesWhatGenerateInvalidMakes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	bothTables(t, func(t *testing.T, _ *Table, s *Spec) {
+		for range 20 {
+			args, ok := GenerateInvalid(rng, s, nil)
+			if ok && s.Match(args) == nil {
+				t.Fatalf("%q is valid", args)
+			}
+			if !ok && !takesAnything(s) {
+				t.Fatalf("%s: nothing is invalid", s.Name)
+			}
+		}
+	})
+}
+
+// takesAnything reports whether no arguments behind a command's name are wrong:
+// a bare container's are a subcommand's, others are a list of free strings.
+func takesAnything(s *Spec) bool {
+	return len(s.Sub) > 0 || len(s.Args) == 1 && s.Args[0].Optional && s.Args[0].Multiple && s.Args[0].Kind == KindString
+}
+
+func TestPoolsDecideWhatIsGenerated(t *testing.T) {
+	table, rng := fixtureTable(t), rand.New(rand.NewPCG(7, 8))
+	pools := &Pools{Keys: []string{"K"}, Named: map[string][]string{"value": {"V"}}}
+	for range 50 {
+		args := Generate(rng, table.Lookup([]byte("set")), pools)
+		if !strings.HasPrefix(string(bytes.Join(args, []byte(" "))), "set K V") {
+			t.Fatalf("%q", args)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package command
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/glob"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// pubsub routes messages to subscribers. Messages are queued under its lock,
+// so all clients see one order; keyspace events come while their shards are
+// locked, which stand before this lock.
+type pubsub struct {
+	active atomic.Int64 // subscriptions of all kinds: none, and events cost nothing
+
+	mu       sync.Mutex // guards what follows
+	channels map[string]map[*Session]bool
+	patterns map[string]map[*Session]bool
+	shards   map[string]map[*Session]bool // SSUBSCRIBE's channels
+
+	key []byte // scratch for channel names
+}
+
+// subKind is one of the three kinds of subscription.
+type subKind uint8
+
+const (
+	subChannel subKind = iota
+	subPattern
+	subShard
+)
+
+// subscriptions is what a session has subscribed to. Its own goroutine writes
+// it, under the pubsub's lock.
+type subscriptions struct {
+	sets [3]map[string]bool
+	n    atomic.Int32 // of all kinds; others read it
+}
+
+func (p *pubsub) init() {
+	p.channels = map[string]map[*Session]bool{}
+	p.patterns = map[string]map[*Session]bool{}
+	p.shards = map[string]map[*Session]bool{}
+}
+
+func (p *pubsub) set(k subKind) map[string]map[*Session]bool {
+	switch k {
+	case subPattern:
+		return p.patterns
+	case subShard:
+		return p.shards
+	}
+	return p.channels
+}
+
+// subscribe adds a subscription and returns how many of the kinds that count
+// together the session has then.
+func (p *pubsub) subscribe(c *Session, k subKind, name string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	set := p.set(k)
+	if c.subs.sets[k] == nil {
+		c.subs.sets[k] = map[string]bool{}
+	}
+	if !c.subs.sets[k][name] {
+		c.subs.sets[k][name] = true
+		c.subs.n.Add(1)
+		if set[name] == nil {
+			set[name] = map[*Session]bool{}
+		}
+		set[name][c] = true
+		p.active.Add(1)
+	}
+	return c.subs.count(k)
+}
+
+// unsubscribe removes a subscription.
+func (p *pubsub) unsubscribe(c *Session, k subKind, name string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.subs.sets[k][name] {
+		p.drop(c, k, name)
+	}
+	return c.subs.count(k)
+}
+
+func (p *pubsub) drop(c *Session, k subKind, name string) {
+	set := p.set(k)
+	delete(c.subs.sets[k], name)
+	c.subs.n.Add(-1)
+	delete(set[name], c)
+	if len(set[name]) == 0 {
+		delete(set, name)
+	}
+	p.active.Add(-1)
+}
+
+// leave removes all subscriptions of a session.
+func (p *pubsub) leave(c *Session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for k := range c.subs.sets {
+		for name := range c.subs.sets[k] {
+			p.drop(c, subKind(k), name)
+		}
+	}
+}
+
+// count is the number that a (un)subscription of kind k replies.
+func (s *subscriptions) count(k subKind) int {
+	if k == subShard {
+		return len(s.sets[subShard])
+	}
+	return len(s.sets[subChannel]) + len(s.sets[subPattern])
+}
+
+// publish sends a message to a channel's subscribers, and to those of matching
+// patterns, and returns how many that were.
+func (p *pubsub) publish(channel, msg []byte) int {
+	if p.active.Load() == 0 {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.send(p.channels[string(channel)], "message", nil, channel, msg)
+	for pattern, subs := range p.patterns {
+		if glob.Match([]byte(pattern), channel) {
+			n += p.send(subs, "pmessage", []byte(pattern), channel, msg)
+		}
+	}
+	return n
+}
+
+// publishShard sends a message to a shard channel's subscribers.
+func (p *pubsub) publishShard(channel, msg []byte) int {
+	if p.active.Load() == 0 {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.send(p.shards[string(channel)], "smessage", nil, channel, msg)
+}
+
+// send encodes a message once for each protocol and queues it.
+func (p *pubsub) send(subs map[*Session]bool, kind string, pattern, channel, msg []byte) int {
+	var encoded [2][]byte
+	for c := range subs {
+		i := 0
+		if c.proto.Load() == 3 {
+			i = 1
+		}
+		if encoded[i] == nil {
+			w := resp.Writer{Proto: 2 + i}
+			parts := 3
+			if pattern != nil {
+				parts = 4
+			}
+			w.Push(parts)
+			w.BulkString(kind)
+			if pattern != nil {
+				w.Bulk(pattern)
+			}
+			w.Bulk(channel)
+			w.Bulk(msg)
+			encoded[i] = w.Buf
+		}
+		c.push(encoded[i])
+	}
+	return len(subs)
+}
+
+// keyspaceEvent publishes an event on its __keyspace and __keyevent channels.
+func (p *pubsub) keyspaceEvent(s *Service, db int, event string, key []byte) {
+	if p.active.Load() == 0 {
+		return
+	}
+	on := s.events.Load()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if on&eventKeyspace != 0 {
+		p.key = strconv.AppendInt(append(p.key[:0], "__keyspace@"...), int64(db), 10)
+		p.key = append(append(p.key, "__:"...), key...)
+		p.route(p.key, []byte(event))
+	}
+	if on&eventKeyevent != 0 {
+		p.key = strconv.AppendInt(append(p.key[:0], "__keyevent@"...), int64(db), 10)
+		p.key = append(append(p.key, "__:"...), event...)
+		p.route(p.key, key)
+	}
+}
+
+func (p *pubsub) route(channel, msg []byte) {
+	if subs := p.channels[string(channel)]; subs != nil {
+		p.send(subs, "message", nil, channel, msg)
+	}
+	for pattern, subs := range p.patterns {
+		if glob.Match([]byte(pattern), channel) {
+			p.send(subs, "pmessage", []byte(pattern), channel, msg)
+		}
+	}
+}

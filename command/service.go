@@ -1,0 +1,113 @@
+package command
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/engine"
+)
+
+// Options configure a Service. DB is required; the rest may be left out.
+type Options struct {
+	DB     *engine.DB
+	Config any          // the configuration; defaults if nil
+	Logger *slog.Logger // where to log; nowhere if nil
+	Loops  int          // how many network loops there are: one set of statistics each
+	// Shutdown is called, in a goroutine of the service's, when a client sends
+	// SHUTDOWN. It is to end the server; nil refuses the command.
+	Shutdown func(nosave bool)
+	// Sockets tells INFO and CLIENT LIST about the listening side; may be nil.
+	Port int
+}
+
+// Service is an engine as the commands see it: the table, the sessions, the
+// configuration, and what they share. Its methods are safe for concurrent use.
+type Service struct {
+	DB     *engine.DB
+	Config any
+	Log    *slog.Logger
+
+	settings
+	opts    Options
+	table   *Table
+	pubsub  pubsub
+	clients clients
+	pause   pause
+	stats   []*loopStats // one for each loop, and one for everybody else
+	totals  totals
+	runID   string
+	started int64 // us
+
+	ctx     context.Context // ends with Close
+	stop    context.CancelFunc
+	beside  sync.WaitGroup // goroutines that run commands beside the loops
+	noEvict atomic.Bool
+}
+
+// NewService returns a service on an engine that was opened with a *Hooks of
+// this package, which is bound to the service by this call. Close it before the
+// engine.
+func NewService(o Options, hooks *Hooks) (*Service, error) {
+	table, err := DefaultTable()
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{DB: o.DB, Config: o.Config, Log: o.Logger, opts: o, table: table}
+	if s.Config == nil {
+		s.Config = nil
+	}
+	if s.Log == nil {
+		s.Log = slog.New(slog.DiscardHandler)
+	}
+	for range o.Loops + 1 {
+		s.stats = append(s.stats, newLoopStats(table.Len()))
+	}
+	var id [20]byte
+	_, _ = rand.Read(id[:])
+	s.runID = hex.EncodeToString(id[:])
+	s.started = s.DB.Clock().Micros()
+	s.pubsub.init()
+	s.clients.init()
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	if err := s.applyConfig(); err != nil {
+		return nil, err
+	}
+	if hooks != nil {
+		hooks.svc.Store(s)
+	}
+	return s, nil
+}
+
+// Close waits for the commands that run beside the loops. All sessions must be
+// closed, or about to be.
+func (s *Service) Close() {
+	s.stop()
+	s.pause.end()
+	s.beside.Wait()
+}
+
+// Table returns the service's commands.
+func (s *Service) Table() *Table { return s.table }
+
+// Hooks passes an engine's events on to a service. Give one to engine.Open, and
+// then to NewService.
+type Hooks struct{ svc atomic.Pointer[Service] }
+
+// Event implements engine.Hooks: it publishes keyspace events.
+func (h *Hooks) Event(tx *engine.Tx, class uint32, event string, key []byte) {
+	if s := h.svc.Load(); s != nil {
+		s.pubsub.keyspaceEvent(s, tx.Selected(), event, key)
+	}
+}
+
+// Modified implements engine.Hooks.
+func (h *Hooks) Modified(*engine.Tx, []byte) {}
+
+// Flushed implements engine.Hooks.
+func (h *Hooks) Flushed(*engine.Tx, int) {}
+
+func (s *Service) applyConfig() error { s.maxBulk.Store(512 << 20); return nil }

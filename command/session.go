@@ -1,0 +1,234 @@
+package command
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// yieldBytes is how much output one call of Serve makes before the other
+// connections get their turn.
+const yieldBytes = 1 << 18
+
+// Session is one client: a connection's, or an embedded one. It turns requests
+// into replies. Its methods are called by one goroutine at a time, but for what
+// says otherwise.
+type Session struct {
+	svc  *Service
+	conn reactor.Conn // nil: embedded
+	loop bool         // runs on a network loop, and must not block
+
+	parser resp.Parser
+	out    resp.Writer
+	ctx    Ctx
+	tx     *engine.Tx
+	last   *Spec // the command of the request before: often it comes again
+	stats  *loopStats
+	batch  batchStats
+
+	dbi     int
+	authed  bool
+	closing bool  // close after the replies so far are written
+	reply   uint8 // CLIENT REPLY
+	multi   multi
+	watch   *engine.Watch
+	subs    subscriptions
+	noTouch bool
+	noEvict bool
+	replay  bool
+	keys    [][]byte // scratch
+	val     []byte   // scratch
+
+	parked *parked // a command that runs beside the loop
+
+	id      int64
+	created int64 // us
+	view    view  // what others may read
+
+	proto     atomic.Int32 // as out.Proto, for others
+	softSince atomic.Int64 // us since when the soft output limit is exceeded
+
+	mu     sync.Mutex // guards what follows
+	queue  []byte     // pushes, encoded
+	queued atomic.Bool
+	gone   bool
+}
+
+// CLIENT REPLY modes.
+const (
+	replyOn uint8 = iota
+	replyOff
+	replySkip     // not to this one
+	replySkipNext // not to the next one
+)
+
+// NewSession returns a session for a connection, or an embedded one if conn is
+// nil. Closed ends it.
+func (s *Service) NewSession(conn reactor.Conn) *Session {
+	c := &Session{svc: s, conn: conn, tx: s.DB.NewTx(), stats: s.stats[len(s.stats)-1]}
+	if conn != nil {
+		if l := conn.Loop(); l >= 0 && l < len(s.stats)-1 {
+			c.loop, c.stats = true, s.stats[l]
+		}
+	}
+	c.ctx = Ctx{Out: &c.out, Tx: c.tx, Table: s.table, Session: c, Service: s}
+	c.authed = conn == nil || !s.authRequired()
+	c.setLimits()
+	c.created = s.DB.Clock().Micros()
+	s.clients.add(c)
+	s.totals.connections.Add(1)
+	return c
+}
+
+func (c *Session) onLoop() bool { return c.loop }
+
+// Serve implements reactor.Session.
+func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdict) {
+	if p := c.parked; p != nil {
+		if p.state.Load() != besideFinished {
+			return 0, out, reactor.Park
+		}
+		out = append(out, p.out...)
+		c.parked = nil
+	}
+	c.out.Buf = out
+	before := len(out)
+	for !c.closing {
+		args, n, err := c.parser.Next(in[consumed:])
+		if err != nil {
+			c.protocolError(err)
+			break
+		}
+		if n == 0 {
+			break
+		}
+		if len(args) > 0 {
+			switch c.dispatch(args) {
+			case again: // the request stays in the input
+				c.parser.Reset()
+				return consumed, c.settle(consumed, before), reactor.Park
+			case elsewhere:
+				consumed += n
+				out = c.settle(consumed, before)
+				c.startParked()
+				return consumed, out, reactor.Park
+			}
+			if c.queued.Load() {
+				c.out.Buf = c.TakePushes(c.out.Buf)
+			}
+		}
+		consumed += n
+		if len(c.out.Buf)-before > yieldBytes {
+			return consumed, c.settle(consumed, before), reactor.Yield
+		}
+	}
+	out = c.settle(consumed, before)
+	if c.closing {
+		return consumed, out, reactor.Close
+	}
+	return consumed, out, reactor.Continue
+}
+
+// settle ends a batch: it counts what was read and written, and takes the
+// output from the session.
+func (c *Session) settle(consumed, before int) []byte {
+	out := c.out.Buf
+	c.out.Buf = nil
+	c.endBatch(consumed, len(out)-before)
+	return out
+}
+
+func (c *Session) protocolError(err error) {
+	c.out.Error("ERR " + err.Error())
+	c.closing = true
+	c.svc.totals.protocolErrors.Add(1)
+}
+
+// Want implements reactor.Session.
+func (c *Session) Want() int { return c.parser.Want() }
+
+// Push queues a message for the client, encoded for its protocol. Any goroutine
+// may call it.
+func (c *Session) push(msg []byte) {
+	c.mu.Lock()
+	if c.gone {
+		c.mu.Unlock()
+		return
+	}
+	c.queue = append(c.queue, msg...)
+	n := len(c.queue)
+	c.mu.Unlock()
+	if !c.queued.Swap(true) && c.conn != nil {
+		c.conn.Wake()
+	}
+	if c.conn != nil && c.overLimit(n) {
+		c.conn.Kill(errSlowReader)
+	}
+}
+
+var errSlowReader = errors.New("the client does not read its messages: client-output-buffer-limit exceeded")
+
+// TakePushes implements reactor.Session.
+func (c *Session) TakePushes(out []byte) []byte {
+	if !c.queued.Load() {
+		return out
+	}
+	c.mu.Lock()
+	c.queued.Store(false)
+	out = append(out, c.queue...)
+	if cap(c.queue) > 1<<16 {
+		c.queue = nil
+	}
+	c.queue = c.queue[:0]
+	c.mu.Unlock()
+	return out
+}
+
+// Closed implements reactor.Session.
+func (c *Session) Closed(err error) {
+	c.mu.Lock()
+	if c.gone {
+		c.mu.Unlock()
+		return
+	}
+	c.gone = true
+	c.queue = nil
+	c.mu.Unlock()
+	if err != nil && !c.closing {
+		c.svc.Log.Debug("client closed", "id", c.id, "why", err)
+	}
+	if p := c.parked; p != nil && p.state.CompareAndSwap(besideRuns, besideAbandoned) {
+		return // the goroutine has the session, and cleans up
+	}
+	c.cleanUp()
+}
+
+// cleanUp takes the session out of everything it is part of.
+func (c *Session) cleanUp() {
+	c.svc.pubsub.leave(c)
+	c.svc.pause.forget(c)
+	if c.watch != nil {
+		c.watch.Clear(nil)
+	}
+	c.svc.clients.remove(c)
+}
+
+// Do runs one request in an embedded session and returns the reply. It waits
+// where the command does.
+func (c *Session) Do(args ...[]byte) resp.Value {
+	c.out.Collect()
+	c.dispatch(args)
+	c.endBatch(0, 0)
+	return c.out.Value()
+}
+
+// keepVal keeps a value's memory for the next command that copies one.
+func (c *Session) keepVal(b []byte) {
+	if cap(b) <= 1<<16 && b != nil {
+		c.val = b
+	}
+}

@@ -1,0 +1,322 @@
+package command
+
+import (
+	"math/bits"
+	"strings"
+)
+
+// Spec describes one command completely: what COMMAND INFO and COMMAND DOCS
+// say, how its arguments are read, where its keys stand, what it does, and
+// examples that run. Everything that can be derived is derived by NewTable:
+//
+//	Args ──> arity, key specs, first/last/step, usage line, Match, Generate
+//	Flags, Group, Categories ──> ACL categories
+//	Examples ──> a transcript that is tested and printed on the command's page
+//
+// A Spec is written once as a package variable and never changed; a Table works
+// on its own copy, so any number of tables may be built from the same specs, on
+// any goroutine. Methods that give derived values are valid on a table's specs.
+type Spec struct {
+	// Name is lower case; a subcommand's is the full name, "config|get".
+	Name string
+	// Group is the heading the command stands under in the documentation.
+	Group Group
+	// Since is the version of Redis that introduced the command, or of ebb for
+	// our own.
+	Since string
+	// Complexity is in the usual form: "O(N) where N is ...".
+	Complexity string
+	// Summary is one sentence that ends in a full stop.
+	Summary string
+	// Flags steer dispatch and are shown by COMMAND INFO.
+	Flags Flags
+	// Args is the grammar of the arguments behind the (sub)command's name.
+	Args []Arg
+	// Examples is a transcript: "> COMMAND", the reply as redis-cli prints it.
+	Examples string
+	// Replies says in a line or two what comes back when.
+	Replies string
+	// Run executes the command. A container without Run needs a subcommand.
+	Run func(*Ctx) error
+	// Sub holds a container's subcommands.
+	Sub []*Spec
+
+	// Categories are ACL categories beyond those that Group and Flags imply;
+	// Without are implied ones the command does not have.
+	Categories, Without Category
+	// Tips are COMMAND INFO's hints: "nondeterministic_output", ...
+	Tips []string
+	// History lists what later versions changed.
+	History []Change
+	// Deprecated is set for commands that have a successor.
+	Deprecated *Deprecation
+	// SysCmd marks commands that are meant for servers and tools, not for
+	// applications; COMMAND DOCS shows it.
+	SysCmd bool
+
+	// Keys finds the keys of a command whose grammar cannot say where they
+	// stand, or whose access to them depends on other arguments. It appends to
+	// dst and returns ErrKeys for arguments it cannot make sense of.
+	Keys func(dst []KeyRef, args [][]byte) ([]KeyRef, error)
+	// KeySpecs replaces the key specs derived from Args.
+	KeySpecs []KeySpec
+	// ArityOverride replaces the arity derived from Args; ArityReason says why.
+	ArityOverride int
+	ArityReason   string
+
+	derived
+}
+
+// Change is an entry of a command's history.
+type Change struct{ Since, Text string }
+
+// Deprecation says since when a command is deprecated and what to use instead.
+type Deprecation struct{ Since, ReplacedBy string }
+
+// derived is what NewTable works out.
+type derived struct {
+	arity             int
+	first, last, step int
+	keySpecs          []KeySpec
+	cats              Category
+	id                int
+	parent            *Spec
+	subs              index
+}
+
+// Arity is the number of arguments, the command's name included; negative for a
+// minimum.
+func (s *Spec) Arity() int { return s.arity }
+
+// ArityOK reports whether a request of n arguments, name included, can be valid.
+func (s *Spec) ArityOK(n int) bool { return n == s.arity || s.arity < 0 && n >= -s.arity }
+
+// KeyRange is the legacy description of the keys' positions: the first, the last
+// (negative: counted from the end) and the distance between two; 0, 0, 0 if
+// there are none at a fixed place.
+func (s *Spec) KeyRange() (first, last, step int) { return s.first, s.last, s.step }
+
+// ACL is the set of the command's ACL categories.
+func (s *Spec) ACL() Category { return s.cats }
+
+// ID is the spec's place in its table, 0 <= ID < Table.Len, subcommands
+// included: the index for arrays of statistics and for ACL bit sets.
+func (s *Spec) ID() int { return s.id }
+
+// Parent is the container of a subcommand, nil for a top-level command.
+func (s *Spec) Parent() *Spec { return s.parent }
+
+// Has reports whether all of the flags are set.
+func (s *Spec) Has(f Flags) bool { return s.Flags&f == f }
+
+// ShortName is a subcommand's name without its container's, else Name.
+func (s *Spec) ShortName() string {
+	if i := strings.IndexByte(s.Name, '|'); i >= 0 {
+		return s.Name[i+1:]
+	}
+	return s.Name
+}
+
+// words is the number of arguments the name takes: 2 for a subcommand.
+func (s *Spec) words() int { return 1 + strings.Count(s.Name, "|") }
+
+// Flags say how dispatch treats a command.
+type Flags uint32
+
+// The first block has Redis's names in COMMAND INFO, which shows all of it but
+// MayReplicate; the second is our own and is not shown there.
+const (
+	Write           Flags = 1 << iota // may change data
+	ReadOnly                          // reads keys and changes nothing
+	DenyOOM                           // refused when memory is full
+	Admin                             // administration: @admin and @dangerous
+	PubSub                            // publish/subscribe
+	NoScript                          // not from scripts
+	Blocking                          // may park the client
+	Loading                           // allowed while the dataset is loading
+	Stale                             // allowed on a replica that lost its master
+	SkipMonitor                       // not shown to MONITOR
+	SkipSlowlog                       // not logged by SLOWLOG
+	Asking                            // follows ASKING
+	Fast                              // O(1) or O(log N)
+	NoAuth                            // allowed before AUTH
+	MayReplicate                      // may produce effects without Write
+	NoMandatoryKeys                   // keys are optional
+	NoAsyncLoading                    // not while a replica loads beside old data
+	NoMulti                           // not inside MULTI
+	MovableKeys                       // positions do not follow from first/last/step; derived
+	AllowBusy                         // allowed while a script overruns
+
+	AllKeys   // locks every shard
+	Slow      // may run long: runs beside the network loops
+	NoQueue   // inside MULTI it runs at once: EXEC, DISCARD, WATCH, RESET
+	Protected // refused unless enabled in the configuration
+	SelfLock  // locks by itself; inside MULTI it needs every shard
+
+	endFlags
+)
+
+var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "blocking",
+	"loading", "stale", "skip_monitor", "skip_slowlog", "asking", "fast", "no_auth", "may_replicate",
+	"no_mandatory_keys", "no_async_loading", "no_multi", "movablekeys", "allow_busy",
+	"all_keys", "slow", "no_queue", "protected", "self_lock"}
+
+// Names lists the flags as COMMAND INFO shows them.
+func (f Flags) Names() []string { return bitNames(uint64(f&(AllKeys-1)&^MayReplicate), flagNames[:]) }
+
+// String lists all flags, our own included.
+func (f Flags) String() string { return strings.Join(bitNames(uint64(f), flagNames[:]), " ") }
+
+// Group is a heading of the documentation, spelled as in COMMAND DOCS.
+type Group string
+
+// Redis's groups, then our own.
+const (
+	GroupGeneric      Group = "generic"
+	GroupString       Group = "string"
+	GroupList         Group = "list"
+	GroupSet          Group = "set"
+	GroupSortedSet    Group = "sorted-set"
+	GroupHash         Group = "hash"
+	GroupPubSub       Group = "pubsub"
+	GroupTransactions Group = "transactions"
+	GroupConnection   Group = "connection"
+	GroupServer       Group = "server"
+	GroupScripting    Group = "scripting"
+	GroupHyperLogLog  Group = "hyperloglog"
+	GroupCluster      Group = "cluster"
+	GroupGeo          Group = "geo"
+	GroupStream       Group = "stream"
+	GroupBitmap       Group = "bitmap"
+
+	GroupBloom     Group = "bloom"
+	GroupExpiry    Group = "expiry"
+	GroupLimiter   Group = "limiter"
+	GroupLock      Group = "lock"
+	GroupSemaphore Group = "semaphore"
+	GroupQueue     Group = "queue"
+)
+
+// Groups lists all groups in the order of the documentation's index.
+var Groups = [...]Group{GroupString, GroupHash, GroupList, GroupSet, GroupSortedSet, GroupStream, GroupBitmap,
+	GroupHyperLogLog, GroupGeo, GroupBloom, GroupExpiry, GroupLimiter, GroupLock, GroupSemaphore, GroupQueue,
+	GroupGeneric, GroupTransactions, GroupScripting, GroupPubSub, GroupConnection, GroupServer, GroupCluster}
+
+func (g Group) valid() bool {
+	for _, x := range Groups {
+		if x == g {
+			return true
+		}
+	}
+	return false
+}
+
+// Category is a set of ACL categories.
+type Category uint64
+
+// In the order COMMAND INFO and ACL CAT show them; the last block is our own.
+const (
+	CatKeyspace Category = 1 << iota
+	CatRead
+	CatWrite
+	CatSet
+	CatSortedSet
+	CatList
+	CatHash
+	CatString
+	CatBitmap
+	CatHyperLogLog
+	CatGeo
+	CatStream
+	CatPubSub
+	CatAdmin
+	CatFast
+	CatSlow
+	CatBlocking
+	CatDangerous
+	CatConnection
+	CatTransaction
+	CatScripting
+
+	CatBloom
+	CatExpiry
+	CatLimiter
+	CatLock
+	CatQueue
+
+	endCats
+)
+
+var catNames = [...]string{"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap",
+	"hyperloglog", "geo", "stream", "pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection",
+	"transaction", "scripting", "bloom", "expiry", "limiter", "lock", "queue"}
+
+// Names lists the categories without the "@" that COMMAND INFO puts before them.
+func (c Category) Names() []string { return bitNames(uint64(c), catNames[:]) }
+
+// CategoryNames lists every category, in the order of ACL CAT.
+func CategoryNames() []string { return catNames[:] }
+
+// CategoryByName finds a category by its name without "@", in any case.
+func CategoryByName(name string) (Category, bool) {
+	for i, n := range catNames {
+		if strings.EqualFold(n, name) {
+			return 1 << i, true
+		}
+	}
+	return 0, false
+}
+
+var groupCats = map[Group]Category{
+	GroupGeneric: CatKeyspace, GroupString: CatString, GroupList: CatList, GroupSet: CatSet,
+	GroupSortedSet: CatSortedSet, GroupHash: CatHash, GroupTransactions: CatTransaction,
+	GroupConnection: CatConnection, GroupScripting: CatScripting, GroupHyperLogLog: CatHyperLogLog,
+	GroupGeo: CatGeo, GroupStream: CatStream, GroupBitmap: CatBitmap,
+	GroupBloom: CatBloom, GroupExpiry: CatExpiry, GroupLimiter: CatLimiter, GroupLock: CatLock,
+	GroupSemaphore: CatLock, GroupQueue: CatQueue,
+}
+
+// categories derives the ACL categories as Redis does: the group gives one
+// (except to a bare container, which cannot be run), the flags give the rest.
+// Reading through a script does not make a command a reader.
+func (s *Spec) categories() Category {
+	c := s.Categories
+	if s.Run != nil {
+		c |= groupCats[s.Group]
+	}
+	c &^= s.Without
+	if s.Has(Write) {
+		c |= CatWrite
+	}
+	if s.Has(ReadOnly) && c&CatScripting == 0 {
+		c |= CatRead
+	}
+	if s.Has(Admin) {
+		c |= CatAdmin | CatDangerous
+	}
+	if s.Has(PubSub) {
+		c |= CatPubSub
+	}
+	if s.Has(Blocking) {
+		c |= CatBlocking
+	}
+	if s.Has(Fast) {
+		return c | CatFast
+	}
+	return c | CatSlow
+}
+
+// bitNames gives the names of the bits set in v, lowest first.
+func bitNames(v uint64, names []string) []string {
+	out := make([]string, 0, bits.OnesCount64(v))
+	for ; v != 0; v &= v - 1 {
+		out = append(out, names[bits.TrailingZeros64(v)])
+	}
+	return out
+}
+
+// A flag or category without a name, or a name too many, does not compile.
+var (
+	_ = [1]struct{}{}[1<<len(flagNames)-int(endFlags)]
+	_ = [1]struct{}{}[1<<len(catNames)-int(endCats)]
+)

@@ -1,0 +1,464 @@
+package command
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// MaxName is the longest name a command or a subcommand can have: three words
+// of eight bytes, so that a lookup compares three integers.
+const MaxName = 24
+
+// Table is an immutable set of commands. Its methods may be called from any
+// goroutine.
+type Table struct {
+	all []Spec  // every spec: top-level ones first, then subcommands
+	top []*Spec // the top-level ones, in the order given
+	idx index
+}
+
+// NewTable checks the specs, derives what can be derived, and builds the table
+// from copies of them. The error names the first spec that is wrong and says how.
+func NewTable(specs ...*Spec) (*Table, error) {
+	n := len(specs)
+	for _, s := range specs {
+		n += len(s.Sub)
+	}
+	t := &Table{all: make([]Spec, 0, n)}
+	for _, s := range specs {
+		t.all = append(t.all, *s)
+	}
+	for i := range specs {
+		s := &t.all[i]
+		t.top = append(t.top, s)
+		if len(s.Sub) > 0 {
+			t.addSubs(s)
+		}
+	}
+	for i := range t.all {
+		if err := t.all[i].prepare(i); err != nil {
+			return nil, fmt.Errorf("command %q: %w", t.all[i].Name, err)
+		}
+	}
+	if dup := t.idx.build(t.top); dup != "" {
+		return nil, fmt.Errorf("command %q: defined twice", dup)
+	}
+	for _, s := range t.top {
+		for _, sub := range s.Sub {
+			if sub.ShortName() == "help" {
+				sub.Examples = s.helpExample()
+			}
+		}
+		if dup := s.subs.build(s.Sub); dup != "" {
+			return nil, fmt.Errorf("command %q: defined twice", dup)
+		}
+	}
+	return t, nil
+}
+
+// addSubs copies a container's subcommands into the table.
+func (t *Table) addSubs(s *Spec) {
+	subs := make([]*Spec, 0, len(s.Sub))
+	for _, sub := range s.Sub {
+		t.all = append(t.all, *sub)
+		c := &t.all[len(t.all)-1]
+		c.parent = s
+		subs = append(subs, c)
+	}
+	s.Sub = subs
+}
+
+// Len is the number of specs, subcommands included.
+func (t *Table) Len() int { return len(t.all) }
+
+// Spec is the spec with the given ID.
+func (t *Table) Spec(id int) *Spec { return &t.all[id] }
+
+// Commands lists the top-level commands in the order they were given. The slice
+// is the table's.
+func (t *Table) Commands() []*Spec { return t.top }
+
+// Lookup finds a top-level command by its name in any case, nil if there is
+// none. It costs a few nanoseconds and allocates nothing.
+func (t *Table) Lookup(name []byte) *Spec { return t.idx.lookup(name) }
+
+// Subcommand finds a subcommand by its short name in any case, nil if there is
+// none.
+func (s *Spec) Subcommand(name []byte) *Spec {
+	if s.subs.slots == nil {
+		return nil
+	}
+	return s.subs.lookup(name)
+}
+
+// LookupFull finds a command by its full name in any case: "get", "config|get".
+func (t *Table) LookupFull(name string) *Spec {
+	head, tail, isSub := strings.Cut(name, "|")
+	s := t.Lookup([]byte(head))
+	if s != nil && isSub {
+		return s.Subcommand([]byte(tail))
+	}
+	return s
+}
+
+// Find finds what a request runs: the command, or the subcommand its second
+// argument names. nil comes with the error to reply.
+func (t *Table) Find(args [][]byte) (*Spec, error) {
+	s := t.Lookup(args[0])
+	if s == nil {
+		return nil, UnknownCommand(args)
+	}
+	if s.subs.slots == nil || len(args) < 2 {
+		return s, nil
+	}
+	sub := s.Subcommand(args[1])
+	if sub == nil {
+		return nil, UnknownSubcommand(s.Name, args[1])
+	}
+	return sub, nil
+}
+
+// Resolve is Find and a check of the number of arguments.
+func (t *Table) Resolve(args [][]byte) (*Spec, error) {
+	s, err := t.Find(args)
+	if err == nil && !s.ArityOK(len(args)) {
+		return nil, WrongArity(s)
+	}
+	return s, err
+}
+
+// ReplyError is an error whose text is the reply, without the leading '-'.
+type ReplyError = resp.ReplyError
+
+// UnknownCommand is the reply to a name that is not in the table. It quotes the
+// name and as many arguments as fit in 128 bytes, as Redis does.
+func UnknownCommand(args [][]byte) error {
+	var b strings.Builder
+	for _, a := range args[1:] {
+		room := 128 - b.Len()
+		if room <= 0 {
+			break
+		}
+		fmt.Fprintf(&b, "'%s' ", clip(a, room))
+	}
+	return ReplyError(oneLine(fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", clip(args[0], 128), b.String())))
+}
+
+// UnknownSubcommand is the reply to a subcommand the container does not have.
+func UnknownSubcommand(container string, sub []byte) error {
+	return ReplyError(oneLine(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", clip(sub, 128), strings.ToUpper(container))))
+}
+
+// WrongArity is the reply to a request with too few or too many arguments.
+func WrongArity(s *Spec) error {
+	return ReplyError("ERR wrong number of arguments for '" + s.Name + "' command")
+}
+
+// clip is what C's "%.128s" prints of a buffer: it ends at a zero byte.
+func clip(b []byte, n int) []byte {
+	if len(b) > n {
+		b = b[:n]
+	}
+	for i, c := range b {
+		if c == 0 {
+			return b[:i]
+		}
+	}
+	return b
+}
+
+// oneLine keeps a client's bytes from ending the reply early.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\r' || r == '\n' {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// prepare checks one spec of the table and fills in its derived part.
+func (s *Spec) prepare(id int) error {
+	s.id = id
+	if err := s.checkWords(); err != nil {
+		return err
+	}
+	if err := s.checkShape(); err != nil {
+		return err
+	}
+	if err := checkArgs(s.Args); err != nil {
+		return err
+	}
+	s.arity = s.deriveArity()
+	switch o := s.ArityOverride; {
+	case o != 0 && s.ArityReason == "":
+		return errors.New("ArityOverride needs an ArityReason")
+	case o != 0 && o == s.arity:
+		return fmt.Errorf("ArityOverride %d is what the grammar says already", o)
+	case o == 0 && s.ArityReason != "":
+		return errors.New("ArityReason without an ArityOverride")
+	case o != 0:
+		s.arity = o
+	}
+	if err := s.prepareKeys(); err != nil {
+		return err
+	}
+	s.cats = s.categories()
+	return nil
+}
+
+func (s *Spec) prepareKeys() error {
+	s.keySpecs = s.KeySpecs
+	if s.KeySpecs == nil {
+		specs, err := s.deriveKeySpecs()
+		if err != nil {
+			return err
+		}
+		s.keySpecs = specs
+	}
+	for _, k := range s.keySpecs {
+		if k.Begin == BeginUnknown && s.Keys == nil {
+			return errors.New("an unknown key spec needs Keys")
+		}
+		if k.Flags == 0 {
+			return errors.New("a key needs an access: Read, Meta, Update, Insert, Delete, Overwrite, Remove")
+		}
+		if k.Flags.Writes() && !s.Has(Write) && s.Group != GroupScripting {
+			return errors.New("writes a key without the flag Write")
+		}
+	}
+	var movable bool
+	s.first, s.last, s.step, movable = legacyRange(s.keySpecs)
+	if movable {
+		s.Flags |= MovableKeys
+	}
+	return nil
+}
+
+// checkWords checks the parts that are text.
+func (s *Spec) checkWords() error {
+	short := s.ShortName()
+	switch {
+	case s.Name == "":
+		return errors.New("has no name")
+	case s.Name != strings.ToLower(s.Name):
+		return errors.New("the name must be lower case")
+	case strings.ContainsAny(s.Name, " \t\r\n"):
+		return errors.New("the name has a blank")
+	case len(short) > MaxName:
+		return fmt.Errorf("the name is longer than %d bytes", MaxName)
+	case s.Summary == "":
+		return errors.New("has no summary")
+	case !strings.HasSuffix(s.Summary, "."):
+		return errors.New("the summary must end in a full stop")
+	case s.Since == "":
+		return errors.New("does not say since when")
+	case !s.Group.valid():
+		return fmt.Errorf("group %q is unknown", s.Group)
+	case s.Complexity == "" && s.Run != nil:
+		return errors.New("has no complexity")
+	case s.Run != nil && strings.TrimSpace(s.Examples) == "":
+		return errors.New("has no examples")
+	case s.Run != nil && !strings.HasPrefix(firstLine(s.Examples), "> ") && !strings.Contains(s.Examples, "\n> "):
+		return errors.New(`the examples have no line that starts with "> "`)
+	}
+	return nil
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// checkShape checks what must not go together.
+func (s *Spec) checkShape() error {
+	want := ""
+	if s.parent != nil {
+		want = s.parent.Name + "|"
+	}
+	switch {
+	case s.parent == nil && strings.Contains(s.Name, "|"):
+		return errors.New("a subcommand must stand in its container's Sub")
+	case s.parent != nil && (!strings.HasPrefix(s.Name, want) || strings.Count(s.Name, "|") != 1 || s.Name == want):
+		return fmt.Errorf("a subcommand's name must begin with %q", want)
+	case s.parent != nil && len(s.Sub) > 0:
+		return errors.New("a subcommand cannot have subcommands")
+	case s.Run == nil && len(s.Sub) == 0:
+		return errors.New("has no Run")
+	case len(s.Sub) > 0 && len(s.Args) > 0:
+		return errors.New("a container has no arguments of its own")
+	case s.Has(Write) && s.Has(ReadOnly):
+		return errors.New("is both Write and ReadOnly")
+	case s.Has(DenyOOM) && !s.Has(Write) && s.Group != GroupScripting && s.Group != GroupTransactions:
+		return errors.New("is DenyOOM but not Write")
+	case s.Has(Fast) && s.Has(Slow):
+		return errors.New("is both Fast and Slow")
+	case s.Has(MovableKeys):
+		return errors.New("MovableKeys is derived")
+	}
+	return nil
+}
+
+// checkArgs checks a grammar: names, tokens, and that what is optional can be
+// told from what follows.
+func checkArgs(args []Arg) error {
+	for i := range args {
+		a := &args[i]
+		switch {
+		case a.Name == "":
+			return fmt.Errorf("argument %d has no name", i+1)
+		case a.Kind == 0:
+			return fmt.Errorf("argument %q was not built by a constructor", a.Name)
+		case (a.Kind == KindBlock || a.Kind == KindOneOf) && len(a.Args) == 0:
+			return fmt.Errorf("argument %q is empty", a.Name)
+		case a.Kind == KindToken && a.Token == "":
+			return fmt.Errorf("token %q has no word", a.Name)
+		case a.MultipleToken && a.Token == "":
+			return fmt.Errorf("argument %q repeats a token it does not have", a.Name)
+		case a.Counts && !repeats(args[i+1:]):
+			return fmt.Errorf("count %q has nothing repeated behind it", a.Name)
+		}
+		if err := checkArgs(a.Args); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func repeats(args []Arg) bool {
+	for i := range args {
+		if args[i].Multiple || repeats(args[i].Args) {
+			return true
+		}
+	}
+	return false
+}
+
+// index finds specs by name: open addressing over three-word keys, at most a
+// quarter full, so that a miss usually costs one empty slot.
+type index struct {
+	slots []slot
+	shift uint8
+}
+
+type slot struct {
+	key  name
+	spec *Spec
+}
+
+// name is a name of up to MaxName bytes as three words of lower-case letters,
+// zero padded, and its length.
+type name struct {
+	w0, w1, w2 uint64
+	n          int
+}
+
+// build fills the index with specs' short names; it returns a name that occurs
+// twice, "" if none does.
+func (x *index) build(specs []*Spec) string {
+	if len(specs) == 0 {
+		return ""
+	}
+	bits := 3
+	for 1<<bits < 4*len(specs) {
+		bits++
+	}
+	x.slots, x.shift = make([]slot, 1<<bits), uint8(64-bits)
+	for _, s := range specs {
+		key, _ := fold([]byte(s.ShortName()))
+		i := key.hash() >> x.shift
+		for ; x.slots[i].spec != nil; i = (i + 1) & uint64(len(x.slots)-1) {
+			if x.slots[i].key == key {
+				return s.Name
+			}
+		}
+		x.slots[i] = slot{key, s}
+	}
+	return ""
+}
+
+func (x *index) lookup(b []byte) *Spec {
+	key, ok := fold(b)
+	if !ok {
+		return nil
+	}
+	slots := x.slots
+	mask := uint64(len(slots) - 1)
+	for i := key.hash() >> x.shift; ; i++ {
+		s := &slots[i&mask]
+		if s.spec == nil || s.key == key {
+			return s.spec
+		}
+	}
+}
+
+// hash multiplies each word by an odd constant (from the digits of pi) and keeps
+// the top bits, which depend on all bytes.
+func (k name) hash() uint64 {
+	const m0, m1, m2 = 0x9216d5d98979fb1b, 0xd1310ba698dfb5ad, 0x2ffd72dbd01adfb7
+	return (k.w0*m0 ^ k.w1*m1 ^ k.w2*m2) * m1
+}
+
+// fold packs a name into words, in lower case.
+func fold(b []byte) (k name, ok bool) {
+	n := len(b)
+	k.n = n
+	switch {
+	case n <= 8:
+		k.w0 = lower(load(b))
+	case n <= 16:
+		k.w0 = lower(binary.LittleEndian.Uint64(b))
+		k.w1 = lower(load(b[8:]))
+	case n <= MaxName:
+		k.w0 = lower(binary.LittleEndian.Uint64(b))
+		k.w1 = lower(binary.LittleEndian.Uint64(b[8:]))
+		k.w2 = lower(load(b[16:]))
+	default:
+		return k, false
+	}
+	return k, true
+}
+
+// load reads up to eight bytes, the first lowest, the rest zero.
+func load(b []byte) uint64 {
+	switch n := len(b); {
+	case n >= 8:
+		return binary.LittleEndian.Uint64(b)
+	case n >= 4:
+		lo, hi := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[n-4:])
+		return uint64(lo) | uint64(hi)<<(8*(n-4))
+	case n >= 2:
+		return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[n-1])<<(8*(n-1))
+	case n == 1:
+		return uint64(b[0])
+	}
+	return 0
+}
+
+// lower turns 'A'..'Z' into 'a'..'z' in all eight bytes at once: adding to the
+// low seven bits carries into the top bit of exactly the bytes >= 'A' and > 'Z'.
+func lower(w uint64) uint64 {
+	const ones = 0x0101010101010101
+	low := w & (0x7f * ones)
+	upper := (low + (0x80-'A')*ones) &^ (low + (0x7f-'Z')*ones) &^ w & (0x80 * ones)
+	return w | upper>>2
+}
+
+// EqualFold reports whether b is the word, which must be ASCII, in any case. It
+// is for a command's tokens: no folding outside ASCII, no allocation.
+func EqualFold(b []byte, word string) bool {
+	if len(b) != len(word) {
+		return false
+	}
+	for i, c := range b {
+		w := word[i]
+		if c != w && (c|0x20 != w|0x20 || c|0x20 < 'a' || c|0x20 > 'z') {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,53 @@
+package command
+
+import (
+	"errors"
+
+	"github.com/ebbdb/ebb/engine"
+)
+
+// The texts of errors on the wire. Clients match on the first word, and some on
+// the whole line, so these are Redis's.
+const (
+	ErrSyntax     = ReplyError("ERR syntax error")
+	ErrWrongType  = ReplyError("WRONGTYPE Operation against a key holding the wrong kind of value")
+	ErrNotInteger = ReplyError("ERR value is not an integer or out of range")
+	ErrNotFloat   = ReplyError("ERR value is not a valid float")
+	ErrNoSuchKey  = ReplyError("ERR no such key")
+	ErrOOM        = ReplyError("OOM command not allowed when used memory > 'maxmemory'.")
+	ErrNoAuth     = ReplyError("NOAUTH Authentication required.")
+	ErrOverflow   = ReplyError("ERR increment or decrement would overflow")
+	ErrNaN        = ReplyError("ERR increment would produce NaN or Infinity")
+	ErrTooLarge   = ReplyError("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+	ErrDBIndex    = ReplyError("ERR DB index is out of range")
+	ErrExecAbort  = ReplyError("EXECABORT Transaction discarded because of previous errors.")
+)
+
+// wireErrors says what the engine's errors read on the wire.
+var wireErrors = []struct {
+	err  error
+	text ReplyError
+}{
+	{engine.ErrWrongType, ErrWrongType},
+	{engine.ErrNotInteger, ErrNotInteger},
+	{engine.ErrNotFloat, ErrNotFloat},
+	{engine.ErrOverflow, ErrOverflow},
+	{engine.ErrNaN, ErrNaN},
+	{engine.ErrTooLarge, ErrTooLarge},
+	{engine.ErrNoKey, ErrNoSuchKey},
+	{engine.ErrFull, "OOM the shard of this key holds 32 GiB of records, which is all it can; spread the keys over more hash tags"},
+}
+
+// wireText returns the text of an error reply.
+func wireText(err error) string {
+	var r ReplyError
+	if errors.As(err, &r) {
+		return string(r)
+	}
+	for _, w := range wireErrors {
+		if errors.Is(err, w.err) {
+			return string(w.text)
+		}
+	}
+	return "ERR " + err.Error()
+}

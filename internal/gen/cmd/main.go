@@ -1,0 +1,41 @@
+// Command cmd writes the command reference below the repository's root, or, with
+// -check, says whether it is up to date:
+//
+//	go run ./internal/gen/cmd [-root .] [-check]
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/gen"
+)
+
+func main() {
+	root := flag.String("root", ".", "the repository's root")
+	check := flag.Bool("check", false, "write nothing; fail if a page is stale")
+	flag.Parse()
+	if err := run(*root, *check); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(root string, check bool) error {
+	table, err := command.DefaultTable()
+	if err != nil {
+		return err
+	}
+	dir, pages := filepath.Join(root, gen.Dir), gen.Pages(table)
+	if check {
+		return gen.Check(dir, pages)
+	}
+	touched, err := gen.Write(dir, pages)
+	for _, name := range touched {
+		fmt.Println(filepath.Join(dir, name))
+	}
+	return err
+}

@@ -1,0 +1,102 @@
+// Package glob matches Redis's patterns: those of KEYS, SCAN, PSUBSCRIBE, ACL.
+//
+//   - any bytes, also none          [abc]  one of these bytes
+//     ?        one byte                      [a-z]  one byte of a range
+//     \x       the byte x itself             [^a]   one byte not of these
+//
+// Patterns and strings are bytes; there is no notion of runes. Start reading at
+// match.
+package glob
+
+// Match reports whether s matches the pattern. It costs O(len(pattern)) for a
+// pattern without "*", O(len(pattern) x len(s)) at worst, and allocates nothing.
+func Match[P, S string | []byte](pattern P, s S) bool { return match(pattern, s, 0) }
+
+// MatchFold is Match without regard to the case of ASCII letters.
+func MatchFold[P, S string | []byte](pattern P, s S) bool { return match(pattern, s, 0x20) }
+
+// match keeps the last "*" it saw and, on a mismatch, lets that one swallow one
+// byte more. Going back to earlier stars cannot help: whatever they could reach,
+// the last one reaches too.
+func match[P, S string | []byte](p P, s S, caseBit byte) bool {
+	i, j := 0, 0
+	starI, starJ := -1, 0
+	for j < len(s) {
+		if i < len(p) && p[i] == '*' {
+			starI, starJ = i, j
+			i++
+			continue
+		}
+		if n := one(p, i, s[j], caseBit); n > 0 {
+			i, j = i+n, j+1
+			continue
+		}
+		if starI < 0 {
+			return false
+		}
+		starJ++
+		i, j = starI+1, starJ
+	}
+	for i < len(p) && p[i] == '*' {
+		i++
+	}
+	return i == len(p)
+}
+
+// one matches a byte against the element of the pattern at i and returns the
+// element's length, 0 if it does not match.
+func one[P string | []byte](p P, i int, c, caseBit byte) int {
+	if i >= len(p) {
+		return 0
+	}
+	switch {
+	case p[i] == '?':
+		return 1
+	case p[i] == '[':
+		return class(p, i, c, caseBit)
+	case p[i] == '\\' && i+1 < len(p):
+		if fold(p[i+1], caseBit) == fold(c, caseBit) {
+			return 2
+		}
+	case fold(p[i], caseBit) == fold(c, caseBit):
+		return 1
+	}
+	return 0
+}
+
+// class is one for "[...]". A class that is not closed ends with the pattern; a
+// range may be given in either order.
+func class[P string | []byte](p P, i int, c, caseBit byte) int {
+	start := i
+	i++
+	not := i < len(p) && p[i] == '^'
+	if not {
+		i++
+	}
+	c, in := fold(c, caseBit), false
+	for ; i < len(p) && p[i] != ']'; i++ {
+		switch {
+		case p[i] == '\\' && i+1 < len(p):
+			i++
+			in = in || fold(p[i], caseBit) == c
+		case i+2 < len(p) && p[i+1] == '-':
+			lo, hi := fold(min(p[i], p[i+2]), caseBit), fold(max(p[i], p[i+2]), caseBit)
+			in = in || lo <= c && c <= hi
+			i += 2
+		default:
+			in = in || fold(p[i], caseBit) == c
+		}
+	}
+	if in == not {
+		return 0
+	}
+	return min(i+1, len(p)) - start
+}
+
+// fold is c in lower case if caseBit is 0x20, c itself if it is 0.
+func fold(c, caseBit byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c | caseBit
+	}
+	return c
+}

@@ -1,0 +1,172 @@
+// Package realserver runs a real redis-server beside a test, as the oracle that
+// our replies are compared with.
+//
+//	addr := realserver.Start(t, "redis-server", "--save", "")
+//
+// A machine without the server skips the test with a printed reason; with
+// EBB_REQUIRE=1 in the environment that is a failure. Start reading at Start.
+package realserver
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Environment variables: the first turns skips into failures; the second names a
+// file to which the reasons of skipped tests are appended, one line each.
+const (
+	requireEnv = "EBB_REQUIRE"
+	skipLogEnv = "EBB_SKIPLOG"
+)
+
+// startTimeout bounds the wait for the server's first PONG. It starts in tens of
+// milliseconds; a loaded machine has been seen to need two seconds.
+const startTimeout = 20 * time.Second
+
+// Require ends the test because it lacks something from outside: it fails it if
+// EBB_REQUIRE is 1, and skips it with the reason if not.
+func Require(t testing.TB, reason string) {
+	t.Helper()
+	if os.Getenv(requireEnv) == "1" {
+		t.Fatalf("%s=1, but %s", requireEnv, reason)
+	}
+	if path := os.Getenv(skipLogEnv); path != "" {
+		if err := logSkip(path, t.Name()+": "+reason); err != nil {
+			t.Logf("the skip was not logged: %v", err)
+		}
+	}
+	t.Skip(reason)
+}
+
+func logSkip(path, line string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, line)
+	return errors.Join(err, f.Close())
+}
+
+// Start runs a server program on a free port of 127.0.0.1, in a temporary
+// directory of its own, waits until it answers, and returns its address. args
+// are options behind "--port" and "--dir"; without any "--save" among them the
+// server saves nothing. The server is stopped when the test ends.
+func Start(t testing.TB, program string, args ...string) (addr string) {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		Require(t, program+" is not installed")
+	}
+	// Another process may take the port between our look and the server's bind;
+	// then the server exits at once, and the next port is tried.
+	for range 5 {
+		if addr, err = start(t, path, args); err == nil {
+			return addr
+		}
+	}
+	t.Fatalf("%s does not start: %v", program, err)
+	return ""
+}
+
+// start makes one attempt.
+func start(t testing.TB, path string, args []string) (string, error) {
+	port, err := freePort()
+	if err != nil {
+		return "", err
+	}
+	dir := t.TempDir()
+	all := append([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir, "--daemonize", "no"}, args...)
+	if !has(args, "--save") {
+		all = append(all, "--save", "")
+	}
+	log, err := os.Create(filepath.Join(dir, "server.log"))
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command(path, all...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
+	if err := cmd.Start(); err != nil {
+		return "", errors.Join(err, log.Close())
+	}
+	gone := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		_ = log.Close()
+		close(gone)
+	}()
+	stop := func() {
+		_ = cmd.Process.Kill()
+		<-gone
+	}
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	if err := answers(addr, gone); err != nil {
+		stop()
+		said, _ := os.ReadFile(log.Name())
+		return "", fmt.Errorf("%w; it said: %s", err, said)
+	}
+	t.Cleanup(stop)
+	return addr, nil
+}
+
+func has(args []string, option string) bool {
+	for _, a := range args {
+		if a == option {
+			return true
+		}
+	}
+	return false
+}
+
+// freePort asks the system for a port nobody listens on.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}
+
+// answers waits until the server replies to PING.
+func answers(addr string, gone <-chan struct{}) error {
+	deadline := time.After(startTimeout)
+	for {
+		err := ping(addr)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-gone:
+			return errors.New("the server exited")
+		case <-deadline:
+			return fmt.Errorf("no answer in %v: %w", startTimeout, err)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func ping(addr string) error {
+	c, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return err
+	}
+	if _, err := c.Write([]byte("PING\r\n")); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(c).ReadString('\n')
+	if err == nil && line != "+PONG\r\n" {
+		err = fmt.Errorf("PING was answered %q", line)
+	}
+	return err
+}

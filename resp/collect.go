@@ -1,0 +1,103 @@
+package resp
+
+// A collecting Writer keeps its replies in w.nodes, in the order they were
+// written, with the announced length of an aggregate in Int:
+//
+//	*2  $1 a  *1  :7     nodes: {Array 2} {Bulk a} {Array 1} {Int 7}
+//
+// So a length can be patched and a reply rolled back as in a byte buffer. Value
+// folds them into a tree at the end.
+
+// Collect makes w build a Value from now on, and forgets one half built. The
+// kinds follow Proto as the bytes would: in RESP2 a Map is collected as a flat
+// Array, a Double as a Bulk.
+func (w *Writer) Collect() {
+	w.collecting = true
+	w.dropNodes()
+}
+
+// Collecting reports whether w builds a Value.
+func (w *Writer) Collecting() bool { return w.collecting }
+
+// Value returns the reply that was collected and makes room for the next. All
+// its bytes are its own. A reply that lacks announced elements has nulls in
+// their place; with no reply at all it is the zero Value. Of several replies it
+// is the first (see Values).
+func (w *Writer) Value() Value {
+	var v Value
+	if len(w.nodes) > 0 {
+		v, _ = fold(w.nodes)
+	}
+	w.dropNodes()
+	return v
+}
+
+// Values is Value for several replies, as a pipeline or SUBSCRIBE has them.
+func (w *Writer) Values() []Value {
+	var all []Value
+	for rest := w.nodes; len(rest) > 0; {
+		var v Value
+		v, rest = fold(rest)
+		all = append(all, v)
+	}
+	w.dropNodes()
+	return all
+}
+
+// keepNodes is how many nodes stay allocated between replies: 48 KiB or so.
+const keepNodes = 512
+
+func (w *Writer) dropNodes() {
+	if cap(w.nodes) > keepNodes {
+		w.nodes = nil
+		return
+	}
+	clear(w.nodes)
+	w.nodes = w.nodes[:0]
+}
+
+func (w *Writer) add(v Value) { w.nodes = append(w.nodes, v) }
+
+// addTree takes a finished Value apart again.
+func (w *Writer) addTree(v Value) {
+	if len(v.Attrs) > 0 {
+		w.add(Value{Kind: kindAttribute, Int: int64(len(v.Attrs) / 2)})
+		for _, a := range v.Attrs {
+			w.addTree(a)
+		}
+		v.Attrs = nil
+	}
+	elems := v.Elems
+	if v.Kind.aggregate() {
+		v.Int, v.Elems = int64(len(elems)/v.Kind.width()), nil
+	}
+	w.add(v)
+	for _, e := range elems {
+		w.addTree(e)
+	}
+}
+
+// fold builds the first reply of nodes and returns what is behind it.
+func fold(nodes []Value) (v Value, rest []Value) {
+	if len(nodes) == 0 {
+		return Value{Kind: KindNull}, nil
+	}
+	v, rest = nodes[0], nodes[1:]
+	if !v.Kind.aggregate() {
+		return v, rest
+	}
+	n := int(v.Int) * v.Kind.width()
+	v.Int = 0
+	if n > 0 {
+		v.Elems = make([]Value, n)
+	}
+	for i := range v.Elems {
+		v.Elems[i], rest = fold(rest)
+	}
+	if v.Kind == kindAttribute {
+		attrs := v.Elems
+		v, rest = fold(rest)
+		v.Attrs = append(attrs, v.Attrs...)
+	}
+	return v, rest
+}

@@ -1,0 +1,20 @@
+// Package resp speaks the Redis serialisation protocol, versions 2 and 3, on
+// both sides of the wire. It knows no command and imports nothing of ours.
+//
+//	bytes of a client ── Parser.Next ──> args          (parser.go, inline.go)
+//	handler ── Writer.Array, Bulk... ──> bytes         (writer.go)
+//	                                 └─> Value tree    (collect.go, later.go)
+//	bytes of a server ── ReadValue ────> Value         (read.go)
+//	Value ── AppendTTY, AppendRaw... ──> text          (format.go)
+//	numbers <──> text, as Redis spells them            (number.go)
+//
+// Invariants:
+//
+//   - Parser's result does not depend on how the stream was cut into pieces.
+//   - What a Writer collects as a Value is what ReadValue returns for the bytes
+//     the same calls would have written.
+//   - A declared length reserves no memory: what a peer makes this package
+//     allocate is proportional to the bytes the peer has sent.
+//
+// Start reading at Parser.Next and Writer.
+package resp

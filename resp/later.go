@@ -1,0 +1,143 @@
+package resp
+
+import (
+	"bufio"
+	"bytes"
+	"strconv"
+)
+
+// Later is the place of a length that is not known yet.
+type Later struct {
+	at   int // of the header in Buf, or of the node when collecting
+	kind Kind
+}
+
+// ArrayLater, MapLater, SetLater and PushLater announce an aggregate whose
+// length Patch sets once its elements are written. A header of one digit is
+// reserved; Patch moves what follows it only if the length has more digits, so
+// a short reply costs nothing and a long one a single copy.
+func (w *Writer) ArrayLater() Later { return w.later(KindArray) }
+
+// MapLater is ArrayLater for Map.
+func (w *Writer) MapLater() Later { return w.later(KindMap) }
+
+// SetLater is ArrayLater for Set.
+func (w *Writer) SetLater() Later { return w.later(KindSet) }
+
+// PushLater is ArrayLater for Push.
+func (w *Writer) PushLater() Later { return w.later(KindPush) }
+
+func (w *Writer) later(kind Kind) Later {
+	l := Later{at: len(w.Buf), kind: kind}
+	if w.collecting {
+		l.at = len(w.nodes)
+	}
+	w.aggregate(kind, 0)
+	return l
+}
+
+// Patch sets the length that was left open: elements, or pairs of a map. Of
+// nested ones the inner is patched first.
+func (w *Writer) Patch(l Later, n int) {
+	if w.Proto != 3 {
+		n *= l.kind.width()
+	}
+	if w.collecting {
+		w.nodes[l.at].Int = int64(n)
+		return
+	}
+	if n >= 0 && n <= 9 {
+		w.Buf[l.at+1] = '0' + byte(n)
+		return
+	}
+	var text [20]byte
+	digits := strconv.AppendInt(text[:0], int64(n), 10)
+	end := len(w.Buf)
+	w.Buf = append(w.Buf, digits[1:]...) // room; the content comes next
+	body := l.at + len("*0")
+	copy(w.Buf[body+len(digits)-1:], w.Buf[body:end])
+	copy(w.Buf[l.at+1:], digits)
+}
+
+// Mark is a point in the replies to go back to.
+type Mark struct{ at int }
+
+// Mark notes the current end of the replies.
+func (w *Writer) Mark() Mark {
+	if w.collecting {
+		return Mark{len(w.nodes)}
+	}
+	return Mark{len(w.Buf)}
+}
+
+// Rollback drops everything written since m, for a command that fails after
+// part of its reply is out. Lengths announced before m still count what is
+// dropped: the caller writes a reply in its place. Marks and Laters made after
+// m are void.
+func (w *Writer) Rollback(m Mark) {
+	if w.collecting {
+		clear(w.nodes[m.at:]) // lets go of their strings
+		w.nodes = w.nodes[:m.at]
+		return
+	}
+	w.Buf = w.Buf[:m.at]
+}
+
+// Wrote reports whether anything was written since m.
+func (w *Writer) Wrote(m Mark) bool { return w.Mark() != m }
+
+// Raw appends replies that are encoded already, in the Writer's protocol. When
+// collecting they are decoded; bytes that are no reply become an error reply.
+func (w *Writer) Raw(encoded []byte) {
+	if !w.collecting {
+		w.Buf = append(w.Buf, encoded...)
+		return
+	}
+	src := bytes.NewReader(encoded)
+	r := bufio.NewReader(src)
+	for src.Len() > 0 || r.Buffered() > 0 {
+		v, err := ReadValue(r)
+		if err != nil {
+			w.Error("ERR " + err.Error())
+			return
+		}
+		w.addTree(v)
+	}
+}
+
+// Append replies v: what a client decoded, or what a Writer collected. Kinds
+// that RESP2 does not have become what the method of their name writes there.
+func (w *Writer) Append(v Value) {
+	if len(v.Attrs) > 0 && w.Attribute(len(v.Attrs)/2) {
+		for _, a := range v.Attrs {
+			w.Append(a)
+		}
+	}
+	switch v.Kind {
+	case KindStatus:
+		w.Simple(v.Str)
+	case KindError:
+		w.Error(v.Str)
+	case KindInt:
+		w.Int(v.Int)
+	case KindBulk:
+		w.BulkString(v.Str)
+	case KindDouble:
+		w.Double(v.Float)
+	case KindBool:
+		w.Bool(v.Int != 0)
+	case KindBigNumber:
+		w.BigNumber(v.Str)
+	case KindVerbatim:
+		w.Verbatim(string(v.Format[:]), v.Str)
+	case KindNullArray:
+		w.NullArray()
+	case KindArray, KindMap, KindSet, KindPush:
+		w.aggregate(v.Kind, len(v.Elems)/v.Kind.width())
+		for _, e := range v.Elems {
+			w.Append(e)
+		}
+	default:
+		w.Null()
+	}
+}

@@ -1,0 +1,290 @@
+package resp
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// ErrBadReply is in the chain of errors for bytes that are no RESP reply, or
+// one beyond the limits. The connection is of no further use.
+var ErrBadReply = errors.New("malformed reply")
+
+// ReadLimits bound what a server can make a client hold. The zero value is
+// generous enough for every reply Redis has.
+type ReadLimits struct {
+	MaxBulk   int   // bytes in one string or line; default 512 MiB
+	MaxBytes  int64 // bytes in all strings of one reply; default 4 GiB
+	MaxValues int   // values in one reply, nested ones included; default 16 Mi
+	MaxDepth  int   // aggregates inside each other; default 128
+}
+
+// ReadValue reads one reply, RESP2 or RESP3, under the default limits.
+func ReadValue(r *bufio.Reader) (Value, error) {
+	return ReadLimits{}.Read(r)
+}
+
+// Read reads one reply. Attributes end up in the Attrs of the value they
+// precede. An error reply is a Value, not an error; errors are those of r
+// (io.EOF only before the first byte) or wrap ErrBadReply. Memory grows with
+// the bytes that arrive, by at most about 100 bytes for each, and never with
+// the lengths a server declares.
+func (l ReadLimits) Read(r *bufio.Reader) (Value, error) {
+	d := decoder{
+		r:        r,
+		maxBulk:  orDefault(l.MaxBulk, defaultMaxBulk),
+		left:     orDefault(l.MaxValues, 16<<20),
+		maxDepth: orDefault(l.MaxDepth, 128),
+		bytes:    l.MaxBytes,
+	}
+	if d.bytes == 0 {
+		d.bytes = 4 << 30
+	}
+	if _, err := r.Peek(1); err != nil {
+		return Value{}, err
+	}
+	v, err := d.value(0)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return Value{}, err
+	}
+	return v, nil
+}
+
+type decoder struct {
+	r        *bufio.Reader
+	long     []byte // a line beyond r's buffer
+	maxBulk  int
+	maxDepth int
+	left     int   // values the reply may still have
+	bytes    int64 // bytes its strings and lines may still have
+}
+
+func (d *decoder) value(depth int) (Value, error) {
+	var attrs []Value
+	for {
+		if d.left--; d.left < 0 {
+			return Value{}, bad("too many values")
+		}
+		line, err := d.line()
+		if err != nil {
+			return Value{}, err
+		}
+		if len(line) == 0 {
+			return Value{}, bad("empty line")
+		}
+		if line[0] != '|' {
+			v, err := d.body(line[0], line[1:], depth)
+			v.Attrs = attrs
+			return v, err
+		}
+		a, err := d.elements(kindAttribute, line[1:], depth)
+		if err != nil {
+			return Value{}, err
+		}
+		attrs = append(attrs, a.Elems...)
+	}
+}
+
+// body decodes a value from its first line, which is valid until the next read.
+func (d *decoder) body(sigil byte, line []byte, depth int) (Value, error) {
+	switch sigil {
+	case '+':
+		return Value{Kind: KindStatus, Str: string(line)}, nil
+	case '-':
+		return Value{Kind: KindError, Str: string(line)}, nil
+	case '(':
+		return Value{Kind: KindBigNumber, Str: string(line)}, nil
+	case ':':
+		return integer(line)
+	case ',':
+		return double(line)
+	case '#':
+		return boolean(line)
+	case '_':
+		return Value{Kind: KindNull}, nil
+	case '$':
+		return d.str(KindBulk, line)
+	case '!':
+		return d.str(KindError, line)
+	case '=':
+		return d.verbatim(line)
+	case '*':
+		return d.elements(KindArray, line, depth)
+	case '%':
+		return d.elements(KindMap, line, depth)
+	case '~':
+		return d.elements(KindSet, line, depth)
+	case '>':
+		return d.elements(KindPush, line, depth)
+	}
+	return Value{}, bad("unknown type %q", sigil)
+}
+
+func integer(line []byte) (Value, error) {
+	digits := line
+	if len(line) > 1 && line[0] == '+' && line[1] != '-' {
+		digits = line[1:]
+	}
+	n, ok := ParseInt(digits)
+	if !ok {
+		return Value{}, bad("integer %.32q", line)
+	}
+	return Value{Kind: KindInt, Int: n}, nil
+}
+
+// double keeps a spelling other than our own: Redis before 7.2 sends
+// 3.1000000000000001, and redis-cli shows it.
+func double(line []byte) (Value, error) {
+	v := Value{Kind: KindDouble}
+	f, ok := ParseDouble(line)
+	if !ok {
+		if !equalFold(line, 0, "nan") && !equalFold(line, 0, "-nan") {
+			return Value{}, bad("double %.32q", line)
+		}
+		f = math.NaN()
+	}
+	v.Float = f
+	var text [40]byte
+	if string(AppendDouble(text[:0], f)) != string(line) {
+		v.Str = string(line)
+	}
+	return v, nil
+}
+
+func boolean(line []byte) (Value, error) {
+	switch string(line) {
+	case "t":
+		return Value{Kind: KindBool, Int: 1}, nil
+	case "f":
+		return Value{Kind: KindBool}, nil
+	}
+	return Value{}, bad("boolean %.32q", line)
+}
+
+func (d *decoder) str(kind Kind, line []byte) (Value, error) {
+	n, err := length(line, d.maxBulk)
+	if err != nil {
+		return Value{}, err
+	}
+	if n < 0 {
+		return Value{Kind: KindNull}, nil
+	}
+	s, err := d.text(n)
+	return Value{Kind: kind, Str: s}, err
+}
+
+func (d *decoder) verbatim(line []byte) (Value, error) {
+	v, err := d.str(KindVerbatim, line)
+	if err != nil {
+		return v, err
+	}
+	if len(v.Str) < 4 || v.Str[3] != ':' {
+		return Value{}, bad("verbatim string without a format")
+	}
+	copy(v.Format[:], v.Str)
+	v.Str = v.Str[4:]
+	return v, nil
+}
+
+// elements decodes what an aggregate's header announces.
+func (d *decoder) elements(kind Kind, line []byte, depth int) (Value, error) {
+	n, err := length(line, d.left/kind.width())
+	switch {
+	case err != nil:
+		return Value{}, err
+	case n < 0 && kind == KindArray:
+		return Value{Kind: KindNullArray}, nil
+	case n < 0:
+		return Value{Kind: KindNull}, nil
+	case depth >= d.maxDepth:
+		return Value{}, bad("nested too deeply")
+	}
+	v := Value{Kind: kind}
+	n *= kind.width()
+	if n > 0 {
+		v.Elems = make([]Value, 0, min(n, 8))
+	}
+	for range n {
+		e, err := d.value(depth + 1)
+		if err != nil {
+			return Value{}, err
+		}
+		v.Elems = append(v.Elems, e)
+	}
+	return v, nil
+}
+
+// length reads a declared length up to most; -1 is a null.
+func length(line []byte, most int) (int, error) {
+	n, ok := ParseInt(line)
+	if !ok || n < -1 || n > int64(most) {
+		return 0, bad("length %.32q", line)
+	}
+	return int(n), nil
+}
+
+// text reads n bytes and the line end behind them, growing as they arrive.
+func (d *decoder) text(n int) (string, error) {
+	if d.bytes -= int64(n); d.bytes < 0 {
+		return "", bad("too many bytes")
+	}
+	var b strings.Builder
+	b.Grow(min(n, 16<<10))
+	for b.Len() < n {
+		chunk, err := d.r.Peek(min(n-b.Len(), max(d.r.Buffered(), 1)))
+		if err != nil {
+			return "", err
+		}
+		b.Write(chunk)
+		d.r.Discard(len(chunk)) // cannot fail: they are buffered
+	}
+	end, err := d.r.Peek(2)
+	if err != nil {
+		return "", err
+	}
+	if string(end) != "\r\n" {
+		return "", bad("string without its end")
+	}
+	d.r.Discard(2)
+	return b.String(), nil
+}
+
+// line reads a line without its CRLF, valid until the next read.
+func (d *decoder) line() ([]byte, error) {
+	line, err := d.r.ReadSlice('\n')
+	if err == bufio.ErrBufferFull {
+		line, err = d.longLine(line)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(line) < 2 || line[len(line)-2] != '\r' {
+		return nil, bad("line without CRLF")
+	}
+	if d.bytes -= int64(len(line)); d.bytes < 0 {
+		return nil, bad("too many bytes")
+	}
+	return line[:len(line)-2], nil
+}
+
+func (d *decoder) longLine(start []byte) ([]byte, error) {
+	d.long = append(d.long[:0], start...)
+	for len(d.long) <= d.maxBulk {
+		part, err := d.r.ReadSlice('\n')
+		d.long = append(d.long, part...)
+		if err != bufio.ErrBufferFull {
+			return d.long, err
+		}
+	}
+	return nil, bad("line too long")
+}
+
+func bad(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrBadReply}, args...)...)
+}
