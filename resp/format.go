@@ -1,5 +1,10 @@
 package resp
 
+import (
+	"bytes"
+	"slices"
+)
+
 // The Append methods of this file print a reply byte for byte as redis-cli 7
 // does, the line end behind it included.
 
@@ -77,12 +82,11 @@ func (v Value) appendList(dst, prefix []byte) []byte {
 			continue
 		}
 		dst = append(dst[:len(dst)-1], " => "...)
-		value := v.Elems[i+1]
-		if len(value.Elems) > 1 {
-			dst = append(dst, '\n')
-			dst = append(dst, inner...)
-		}
+		value, start := v.Elems[i+1], len(dst)
 		dst = value.appendTTY(dst, inner)
+		if value.Kind.aggregate() && bytes.IndexByte(dst[start:], '\n') < len(dst)-start-1 {
+			dst = slices.Insert(dst, start, append([]byte{'\n'}, inner...)...) // more than one line: begin a new one
+		}
 	}
 	return dst
 }

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/cli"
+	"github.com/ebbdb/ebb/internal/loadgen"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func benchCommand() *cobra.Command {
+	var cfg loadgen.Config
+	var tests string
+	var csv, json, quiet bool
+	cmd := &cobra.Command{
+		Use:   "bench [flags] [command [arg ...]]",
+		Short: "Measure a server's throughput and latency",
+		Long: `Measure throughput and latency of any server that speaks the Redis protocol.
+
+Without a command, the tests of -t run one after the other. A command is
+repeated as it is, except that __rand_int__ becomes twelve random digits,
+__key__ a random key, and __data__ --size bytes.
+
+Tests: ` + strings.Join(loadgen.Names(), ", "),
+		Example: `  ebb bench -c 50 -P 32 -d 5s -t set,get
+  ebb bench --rate 20000 -d 10s GET __key__
+  ebb bench storm -n 1000000`,
+		Args: cobra.ArbitraryArgs,
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false) // flags behind the command are the command's
+	server := serverFlags(f)
+	f.StringVarP(&tests, "tests", "t", loadgen.DefaultTests, "tests to run")
+	f.IntVarP(&cfg.Clients, "clients", "c", 50, "connections")
+	f.IntVarP(&cfg.Pipeline, "pipeline", "P", 1, "requests in flight per connection")
+	f.IntVarP(&cfg.Requests, "requests", "n", 0, "requests in each test (default: until -d is over)")
+	f.DurationVarP(&cfg.Duration, "duration", "d", 0, "length of each test without -n (default 3s)")
+	f.IntVar(&cfg.Size, "size", 3, "bytes of __data__")
+	f.IntVarP(&cfg.Keyspace, "keyspace", "r", 100_000, "how many different numbers __rand_int__ and __key__ have")
+	f.Float64Var(&cfg.Rate, "rate", 0, "requests a second, sent on time whatever the server does; latency counts from the time due")
+	f.Uint64Var(&cfg.Seed, "seed", 1, "of the random numbers")
+	f.IntVar(&cfg.PID, "pid", 0, "process id of the server, to measure its CPU")
+	f.BoolVar(&csv, "csv", false, "print CSV")
+	f.BoolVar(&json, "json", false, "print JSON")
+	f.BoolVarP(&quiet, "quiet", "q", false, "no progress line")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		list := []loadgen.Test{loadgen.Custom(args)}
+		if len(args) == 0 {
+			if list, err = loadgen.Tests(tests); err != nil {
+				return err
+			}
+		}
+		report := loadgen.NewTable(cmd.OutOrStdout())
+		switch {
+		case csv:
+			report = loadgen.NewCSV(cmd.OutOrStdout())
+		case json:
+			report = loadgen.NewJSON(cmd.OutOrStdout())
+		}
+		if cfg.Target, err = server(); err != nil {
+			return err
+		}
+		cfg.Progress = progress(quiet)
+		return interruptible(cmd, func(ctx context.Context) error {
+			for _, test := range list {
+				result, err := loadgen.Run(ctx, cfg, test)
+				if err != nil {
+					return err
+				}
+				report.Row(result)
+			}
+			return report.End()
+		})
+	}
+	cmd.AddCommand(stormCommand(), promptCommand())
+	return cmd
+}
+
+func stormCommand() *cobra.Command {
+	var cfg loadgen.StormConfig
+	var quiet bool
+	cmd := &cobra.Command{
+		Use:   "storm",
+		Short: "Latency while millions of items expire in one instant",
+		Long: `Load items that all expire in one instant and measure what that costs the
+server's other clients: the latency of GETs before, during and after, how long
+until everything is reclaimed, CPU and memory. Deletes all keys of the server.`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	server := serverFlags(f)
+	f.IntVarP(&cfg.Items, "items", "n", 3_000_000, "items that expire together")
+	f.IntVar(&cfg.Fields, "fields", 0, "put the items into hashes of this many fields, each field with its own deadline")
+	f.IntVar(&cfg.Rate, "rate", 5000, "GETs a second, open loop")
+	f.IntVar(&cfg.PID, "pid", 0, "process id of the server, to measure its CPU and memory")
+	f.DurationVar(&cfg.Lead, "lead", 0, "from the start of loading to the deadline (default: a guess)")
+	f.DurationVar(&cfg.Tail, "tail", time.Minute, "longest wait for the last item")
+	f.BoolVar(&cfg.Flush, "flush", false, "delete what is in the server")
+	f.BoolVarP(&quiet, "quiet", "q", false, "no progress line")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		if cfg.Target, err = server(); err != nil {
+			return err
+		}
+		cfg.Out, cfg.Progress = cmd.OutOrStdout(), progress(quiet)
+		return interruptible(cmd, func(ctx context.Context) error { return loadgen.Storm(ctx, cfg) })
+	}
+	return cmd
+}
+
+func promptCommand() *cobra.Command {
+	var cfg loadgen.PromptConfig
+	var quiet bool
+	cmd := &cobra.Command{
+		Use:   "prompt",
+		Short: "How late the server's expired events are",
+		Long: `Create keys with one deadline that nothing reads, and measure how late their
+expired events come while other keys carry a TTL of an hour. Deletes all keys of
+the server, and switches its keyspace events on meanwhile.`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	server := serverFlags(f)
+	f.IntVar(&cfg.Background, "bg", 0, "other keys with a TTL of an hour")
+	f.IntVarP(&cfg.Probes, "probes", "n", 1000, "keys whose events are awaited")
+	f.DurationVar(&cfg.Wait, "wait", 30*time.Second, "longest wait for the last event")
+	f.BoolVar(&cfg.Flush, "flush", false, "delete what is in the server")
+	f.BoolVarP(&quiet, "quiet", "q", false, "no progress line")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		if cfg.Target, err = server(); err != nil {
+			return err
+		}
+		cfg.Out, cfg.Progress = cmd.OutOrStdout(), progress(quiet)
+		return interruptible(cmd, func(ctx context.Context) error { return loadgen.Prompt(ctx, cfg) })
+	}
+	return cmd
+}
+
+// serverFlags adds the flags that name a server; the result reads them.
+func serverFlags(f *pflag.FlagSet) func() (loadgen.Target, error) {
+	host := f.StringP("host", "h", "127.0.0.1", "host")
+	port := f.IntP("port", "p", 6379, "port")
+	socket := f.StringP("socket", "s", "", "unix socket (overrides host and port)")
+	user := f.String("user", "", "user name")
+	pass := f.StringP("pass", "a", "", "password (or the environment variable REDISCLI_AUTH)")
+	db := f.Int("db", 0, "database number")
+	secure := f.Bool("tls", false, "connect with TLS")
+	insecure := f.Bool("insecure", false, "with --tls: accept any certificate")
+	cacert := f.String("cacert", "", "with --tls: file of the certificate authority")
+	f.Bool("help", false, "help for this command") // without the shorthand, which is the host's
+	return func() (t loadgen.Target, err error) {
+		t = loadgen.Target{Addr: net.JoinHostPort(*host, strconv.Itoa(*port)), User: *user, Password: *pass, DB: *db}
+		if *socket != "" {
+			t.Network, t.Addr = "unix", *socket
+		}
+		if t.Password == "" {
+			t.Password = os.Getenv("REDISCLI_AUTH")
+		}
+		if *secure {
+			t.TLS, err = tlsConfig(*host, *cacert, *insecure)
+		}
+		return t, err
+	}
+}
+
+func tlsConfig(host, cacert string, insecure bool) (*tls.Config, error) {
+	cfg := &tls.Config{ServerName: host, InsecureSkipVerify: insecure}
+	if cacert == "" {
+		return cfg, nil
+	}
+	pem, err := os.ReadFile(cacert)
+	if err != nil {
+		return nil, err
+	}
+	cfg.RootCAs = x509.NewCertPool()
+	if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("no certificate in %s", cacert)
+	}
+	return cfg, nil
+}
+
+// progress returns where progress lines go: standard error, if it is a
+// terminal.
+func progress(quiet bool) io.Writer {
+	if quiet || !cli.IsTerminal(os.Stderr) {
+		return nil
+	}
+	return os.Stderr
+}
+
+// interruptible runs a measurement that Ctrl-C ends, which needs no message.
+func interruptible(cmd *cobra.Command, run func(context.Context) error) error {
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+	defer stop()
+	err := run(ctx)
+	if errors.Is(err, context.Canceled) {
+		return exitStatus(130) // what a shell makes of an interrupt
+	}
+	return err
+}

@@ -1,0 +1,47 @@
+// Command ebb is the one binary: a server and what one needs beside it.
+//
+//	ebb serve     a server that speaks the Redis protocol
+//	ebb cli       talk to one
+//	ebb bench     measure one
+//	ebb version
+//
+// Each file of this package holds one command: its flags, and the call into
+// the package that does the work.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	root := &cobra.Command{
+		Use:           "ebb",
+		Short:         "A data store on the Redis protocol whose deadlines are exact",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(commands()...)
+	err := root.Execute()
+	var status exitStatus
+	switch {
+	case errors.As(err, &status):
+		os.Exit(int(status))
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "ebb:", err)
+		os.Exit(1)
+	}
+}
+
+// commands returns the subcommands, in the order of the help.
+func commands() []*cobra.Command {
+	return []*cobra.Command{serveCommand(), cliCommand(), benchCommand(), versionCommand()}
+}
+
+// exitStatus is an error whose message is already printed.
+type exitStatus int
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }

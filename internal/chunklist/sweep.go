@@ -1,0 +1,279 @@
+package chunklist
+
+import "github.com/ebbdb/ebb/internal/packed"
+
+// Reap removes dead elements, first to last, calls fire (if not nil) for each,
+// and returns how many they were. It ends when about budget of them are gone; a
+// block that is looked at counts for one too. Earliest() < now then says that
+// there is more to do. index is where the element stands among the stored
+// ones when those fired before are gone; elem and the list must not be used
+// otherwise, nor changed, by fire. O(groups + blocks + elements of due blocks),
+// O(1) when nothing is due.
+func (l *List) Reap(now int64, budget int, fire func(index int, elem packed.Str, deadline int64)) int {
+	total, index := 0, 0
+	for g := 0; g < len(l.groups) && l.earliest < now && budget > 0; {
+		if gr := &l.groups[g]; gr.earliest >= now {
+			index += gr.count
+			g++
+			continue
+		}
+		n, kept, gone := l.reapGroup(g, now, &budget, index, fire)
+		total += n
+		index += kept
+		if !gone {
+			l.groups[g].resum()
+			g++
+		}
+	}
+	l.resum()
+	l.repack()
+	return total
+}
+
+// reapGroup returns how many elements it removed and left, and whether the
+// group is gone.
+func (l *List) reapGroup(g int, now int64, budget *int, index int, fire func(int, packed.Str, int64)) (n, kept int, gone bool) {
+	for e := 0; e < len(l.groups[g].ents) && *budget > 0; {
+		ent := l.at(g, e)
+		if ent.earliest >= now {
+			kept += int(ent.count)
+			e++
+			continue
+		}
+		*budget--
+		here := index + kept
+		m := l.filter(g, e, func(v packed.Str, deadline int64) bool {
+			if deadline == 0 || now <= deadline || *budget <= 0 {
+				here++
+				return false
+			}
+			*budget--
+			if fire != nil {
+				fire(here, v, deadline)
+			}
+			return true
+		})
+		n += m
+		ent = l.at(g, e)
+		kept += int(ent.count)
+		if ent.count == 0 {
+			if l.removeEntry(g, e) {
+				return n, kept, true
+			}
+		} else if m == 0 || !l.merge(g, e-1) {
+			e++
+		}
+	}
+	return n, kept, false
+}
+
+// resum computes the list's bound from its groups.
+func (l *List) resum() {
+	l.earliest = none
+	for g := range l.groups {
+		l.earliest = min(l.earliest, l.groups[g].earliest)
+	}
+}
+
+// filter removes the elements of a block for which drop is true and returns
+// how many they were. The sums are exact then; the block may be empty.
+func (l *List) filter(g, e int, drop func(v packed.Str, deadline int64) bool) int {
+	ent := l.at(g, e)
+	was, n := int(ent.timed), 0
+	if ent.big() {
+		it := Iter{l: l, big: ent}
+		if !drop(it.Value(), it.Deadline()) {
+			return 0
+		}
+		l.account(g, e, -1, -was, 0)
+		return 1
+	}
+	r := l.run(ent)
+	left := r.Filter(false, func(at packed.At) bool {
+		if !drop(r.Key(at), r.Deadline(at)) {
+			return false
+		}
+		n++
+		return true
+	})
+	ent.end = ent.off + uint32(len(left))
+	if was > 0 {
+		timed, earliest := left.Timed(false)
+		l.account(g, e, -n, timed-was, 0)
+		if ent.earliest = none; timed > 0 {
+			ent.earliest = earliest
+		}
+	} else {
+		l.account(g, e, -n, 0, 0)
+	}
+	return n
+}
+
+// RemoveEqual removes living elements equal to elem: the first count of them,
+// the last -count if count is negative, all if it is 0. It returns how many
+// they were. O(n), in one pass per block.
+func (l *List) RemoveEqual(elem []byte, count int, now int64) int {
+	c := packed.Encode(elem)
+	back, left, total := count < 0, max(count, -count), 0
+	if count == 0 {
+		left = l.count
+	}
+	g, e := 0, 0
+	if back && l.blocks > 0 {
+		g, e = l.end(false)
+	}
+	for g >= 0 && g < len(l.groups) && left > 0 {
+		n := l.removeIn(g, e, elem, &c, back, left, now)
+		left, total = left-n, total+n
+		gone := false
+		switch {
+		case n > 0 && l.at(g, e).count == 0:
+			if gone = l.removeEntry(g, e); !gone && !back {
+				e--
+			}
+		case n > 0 && back:
+			l.merge(g, e)
+		case n > 0 && l.merge(g, e-1):
+			e--
+		}
+		g, e = l.following(g, e, back, gone)
+	}
+	l.repack()
+	return total
+}
+
+// following returns the block after e, or before it, when e itself may be gone
+// with its group.
+func (l *List) following(g, e int, back, gone bool) (int, int) {
+	switch {
+	case back && !gone && e > 0:
+		return g, e - 1
+	case back && g > 0:
+		return g - 1, len(l.groups[g-1].ents) - 1
+	case back:
+		return -1, 0
+	case gone:
+		return g, 0
+	case e+1 < len(l.groups[g].ents):
+		return g, e + 1
+	}
+	return g + 1, 0
+}
+
+// removeIn removes up to left living elements equal to elem from a block.
+func (l *List) removeIn(g, e int, elem []byte, c *packed.Cell, back bool, left int, now int64) int {
+	found, in := 0, Iter{l: l, now: now, g: g, e: e}
+	for in.load(false); in.nextHere(); {
+		if in.Equal(elem, c) {
+			found++
+		}
+	}
+	if found == 0 {
+		return 0
+	}
+	skip := 0
+	if back {
+		skip = max(0, found-left)
+	}
+	return l.filter(g, e, func(v packed.Str, deadline int64) bool {
+		if left == 0 || deadline != 0 && now > deadline || v.Compare(elem) != 0 {
+			return false
+		}
+		if skip--; skip >= 0 {
+			return false
+		}
+		left--
+		return true
+	})
+}
+
+// nextHere is Next within the block.
+func (it *Iter) nextHere() bool {
+	if it.big == nil {
+		return it.in.Next()
+	}
+	was := it.past
+	it.past = true
+	return !was && it.big.earliest >= it.now
+}
+
+// Trim keeps the living elements from index from to index to, and removes all
+// others; 0 <= from, and to < from empties the list. The dead beside removed
+// ones go too, without notice: Reap first. O(blocks removed + block).
+func (l *List) Trim(from, to int, now int64) {
+	n := l.Len(now)
+	if from >= n || to < from {
+		from, to = n, n-1
+	}
+	l.cutBack(n-1-min(to, n-1), now)
+	l.cutFront(from, now)
+	if from == n {
+		for l.blocks > 0 {
+			l.removeEntry(l.end(false))
+		}
+	}
+	l.repack()
+}
+
+// cutFront removes the first n living elements, of more or exactly as many.
+func (l *List) cutFront(n int, now int64) {
+	for n > 0 && l.blocks > 0 {
+		ent := l.at(0, 0)
+		if live := int(ent.count) - l.dead(ent, now); live <= n {
+			l.removeEntry(0, 0)
+			n -= live
+			continue
+		}
+		r := l.run(ent)
+		it := r.Iter(now)
+		for ; n >= 0; n-- {
+			it.Next()
+		}
+		at := it.At()
+		l.uncount(0, 0, r.Iter(0), at.Off())
+		r.CutFront(at)
+		ent.off += uint32(at.Off())
+		return
+	}
+}
+
+// cutBack removes the last n living elements.
+func (l *List) cutBack(n int, now int64) {
+	for n > 0 && l.blocks > 0 {
+		g, e := l.end(false)
+		ent := l.at(g, e)
+		if live := int(ent.count) - l.dead(ent, now); live <= n {
+			l.removeEntry(g, e)
+			n -= live
+			continue
+		}
+		r := l.run(ent)
+		it := r.IterBack(now)
+		for ; n > 0; n-- {
+			it.Prev()
+		}
+		at, raw := it.At(), r.Iter(0)
+		for raw.Off() < at.Off() {
+			raw.Next()
+		}
+		l.uncount(g, e, raw, len(r)-1)
+		ent.end = ent.off + uint32(len(r.CutBack(at)))
+		return
+	}
+}
+
+// uncount takes the elements from it to the offset end out of the sums.
+func (l *List) uncount(g, e int, it packed.Iter, end int) {
+	for it.Off() < end && it.Next() {
+		l.add(g, e, -1, it.Deadline())
+	}
+}
+
+// Free gives up to budget blocks back, last to first, and reports whether all
+// are gone. The list is of no use once it has been called, but to Free.
+func (l *List) Free(budget int) (done bool) {
+	for ; budget > 0 && l.blocks > 0; budget-- {
+		l.removeEntry(l.end(false))
+	}
+	return l.blocks == 0
+}

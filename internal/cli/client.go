@@ -1,0 +1,346 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// client is the server as the program sees it: a connection that may be gone,
+// and what a new one is to be told. It is used by one goroutine.
+type client struct {
+	ctx context.Context
+	opt Options
+	env Env
+	out printer
+
+	conn  *conn
+	db    int  // selected; the prompt shows it
+	tx    bool // between MULTI and EXEC
+	hints bool // the line editor shows them
+	talk  bool // reads lines: survives what ends a single command
+	told  bool // how to start a server: once is enough
+	docs  *lookup
+}
+
+func newClient(ctx context.Context, opt Options, env Env) *client {
+	f := opt.Format
+	if f == FormatAuto {
+		f = FormatRaw
+		if env.OutTTY {
+			f = FormatTTY
+		}
+	}
+	pushes := env.OutTTY
+	if opt.ShowPushes != nil {
+		pushes = *opt.ShowPushes
+	}
+	c := &client{ctx: ctx, opt: opt, env: env, db: opt.DB, hints: true}
+	c.out = printer{w: env.Out, format: f, bulk: opt.BulkDelimiter, end: opt.EndDelimiter, pushes: pushes}
+	return c
+}
+
+func (c *client) close() {
+	if c.conn != nil {
+		c.conn.close()
+		c.conn = nil
+	}
+	c.docs.stop()
+}
+
+// connect replaces the connection by a new one that has authenticated,
+// selected the database and agreed on the protocol. It says on standard error
+// what went wrong; only a failure to connect makes it return false.
+func (c *client) connect() bool {
+	c.drop()
+	cn, err := dial(c.ctx, &c.opt)
+	if err != nil {
+		fmt.Fprintf(c.env.Err, "Could not connect to Redis at %s: %s\n", c.opt.addr(), describe(err))
+		if errors.Is(err, syscall.ECONNREFUSED) && c.opt.Socket == "" && isLoopback(c.opt.Host) && !c.told {
+			c.told = true
+			fmt.Fprintf(c.env.Err, "Nothing listens there. To start a server: ebb serve%s\n", portFlag(c.opt.Port))
+		}
+		return false
+	}
+	for _, step := range greeting(&c.opt, c.db) {
+		if _, err := cn.do(step.args...); err != nil {
+			fmt.Fprintf(c.env.Err, "%s failed: %s\n", step.name, describe(err))
+			if _, reply := err.(resp.ReplyError); !reply {
+				cn.close()
+				return false
+			}
+			if step.name != "AUTH" && step.name != "HELLO 3" {
+				c.db = 0
+			}
+		}
+	}
+	c.conn = cn
+	return true
+}
+
+// drop closes the connection; its transaction is lost with it.
+func (c *client) drop() {
+	if c.conn != nil {
+		c.conn.close()
+	}
+	c.conn, c.tx = nil, false
+}
+
+// step is something to say on a new connection, and its name in messages.
+type step struct {
+	name string
+	args []string
+}
+
+// greeting returns what to say on a new connection.
+func greeting(o *Options, db int) (steps []step) {
+	if o.HavePassword {
+		args := []string{"AUTH", o.Password}
+		if o.User != "" {
+			args = []string{"AUTH", o.User, o.Password}
+		}
+		steps = append(steps, step{"AUTH", args})
+	}
+	if db != 0 {
+		n := strconv.Itoa(db)
+		steps = append(steps, step{"SELECT " + n, []string{"SELECT", n}})
+	}
+	if o.Protocol == 3 {
+		steps = append(steps, step{"HELLO 3", []string{"HELLO", "3"}})
+	}
+	return steps
+}
+
+// run sends a command and prints what comes back: one reply, or for SUBSCRIBE,
+// MONITOR and their like all that follow, until the user interrupts or the
+// connection ends. It returns false if the program should exit with an error.
+func (c *client) run(args []string) (ok bool) {
+	if !c.ready() {
+		return false
+	}
+	ctx, stop := c.interruptible()
+	defer stop()
+	cn := c.conn
+	defer context.AfterFunc(ctx, cn.close)()
+
+	err := cn.send(args...)
+	var v resp.Value
+	if err == nil {
+		v, err = c.reply()
+	}
+	if err != nil {
+		return c.failed(ctx, args, err)
+	}
+	c.follow(args, v)
+	if c.opt.ErrorStatus && !c.talk && v.Kind == resp.KindError {
+		fmt.Fprintln(c.env.Err, v.Str)
+		return false
+	}
+	return c.show(ctx, args, v)
+}
+
+// show prints a reply and, if more follow it, those.
+func (c *client) show(ctx context.Context, args []string, v resp.Value) (ok bool) {
+	kind := streams(args)
+	if c.tx {
+		kind = notStream
+	}
+	if kind == subscription && c.out.format != FormatRaw {
+		fmt.Fprintln(c.env.Out, "Reading messages... (press Ctrl-C to quit)")
+	}
+	if kind != notStream && v.Kind != resp.KindError {
+		return c.stream(ctx, v)
+	}
+	c.out.reply(v, plainText(args))
+	return true
+}
+
+// stream prints v and everything behind it. It ends with the connection, which
+// is of no use for commands any more.
+func (c *client) stream(ctx context.Context, v resp.Value) (ok bool) {
+	for {
+		c.out.reply(v, false)
+		var err error
+		if v, err = c.conn.recv(); err != nil {
+			return c.failed(ctx, nil, err)
+		}
+	}
+}
+
+// reply reads the next reply; pushes before it are shown if they are wanted.
+// In RESP3 the answer to SUBSCRIBE is a push too, and is the reply.
+func (c *client) reply() (resp.Value, error) {
+	for {
+		v, err := c.conn.recv()
+		if err != nil || v.Kind != resp.KindPush || isConfirmation(v) {
+			return v, err
+		}
+		c.out.push(v)
+	}
+}
+
+// isConfirmation reports whether a push answers SUBSCRIBE or its like.
+func isConfirmation(v resp.Value) bool {
+	if len(v.Elems) != 3 {
+		return false
+	}
+	switch v.Elems[0].Str {
+	case "subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe":
+		return true
+	}
+	return false
+}
+
+// ready makes sure of a connection that is alive. One that has died in the
+// meantime is replaced without a word, unless a transaction died with it.
+func (c *client) ready() bool {
+	if c.conn != nil && c.talk && c.env.InTTY && c.conn.gone() {
+		lost := c.tx
+		c.drop()
+		if lost {
+			fmt.Fprintln(c.env.Err, "Error: Server closed the connection. The transaction is discarded.")
+			return false
+		}
+	}
+	return c.conn != nil || c.connect()
+}
+
+// failed handles an error of the connection during a command.
+func (c *client) failed(ctx context.Context, args []string, err error) (ok bool) {
+	c.drop()
+	switch {
+	case ctx.Err() != nil && c.talk && c.ctx.Err() == nil: // Ctrl-C: back to the prompt
+		fmt.Fprintln(c.env.Out)
+		return c.connect()
+	case ctx.Err() != nil:
+		return false
+	case errors.Is(err, io.EOF) && len(args) > 0 && strings.EqualFold(args[0], "shutdown"):
+		return true
+	}
+	fmt.Fprintln(c.env.Err, "Error:", describe(err))
+	return false
+}
+
+// interruptible returns a context that Ctrl-C ends too, where that should lead
+// back to the prompt; elsewhere the signal ends the process as usual.
+func (c *client) interruptible() (context.Context, func()) {
+	if !c.talk || !c.env.InTTY {
+		return c.ctx, func() {}
+	}
+	return signal.NotifyContext(c.ctx, os.Interrupt)
+}
+
+// follow keeps what the prompt shows and a new connection must be told.
+func (c *client) follow(args []string, v resp.Value) {
+	if v.Kind == resp.KindError {
+		if strings.EqualFold(args[0], "exec") && strings.HasPrefix(v.Str, "EXECABORT") {
+			c.tx = false
+		}
+		return
+	}
+	switch strings.ToLower(args[0]) {
+	case "multi":
+		c.tx = true
+	case "exec", "discard":
+		c.tx = false
+	case "select":
+		if n, err := strconv.Atoi(args[len(args)-1]); err == nil && !c.tx {
+			c.db = n
+		}
+	case "auth":
+		c.opt.HavePassword, c.opt.User, c.opt.Password = true, "", args[len(args)-1]
+		if len(args) == 3 {
+			c.opt.User = args[1]
+		}
+	case "hello":
+		if len(args) > 1 {
+			c.opt.Protocol, _ = strconv.Atoi(args[1])
+		}
+	case "reset":
+		c.tx, c.db, c.opt.Protocol = false, 0, 2
+	}
+}
+
+// pause waits between repetitions and returns false if the program is to stop.
+func (c *client) pause(d time.Duration) bool {
+	if d <= 0 {
+		return c.ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-c.ctx.Done():
+		return false
+	}
+}
+
+type streamKind uint8
+
+const (
+	notStream streamKind = iota
+	subscription
+	feed
+)
+
+// streams reports whether a command's replies never end.
+func streams(args []string) streamKind {
+	switch strings.ToLower(args[0]) {
+	case "subscribe", "psubscribe", "ssubscribe":
+		return subscription
+	case "monitor", "sync", "psync":
+		return feed
+	}
+	return notStream
+}
+
+// plainText reports whether a command's reply is text for people, shown as it
+// is in every format.
+func plainText(args []string) bool {
+	sub := ""
+	if len(args) > 1 {
+		sub = strings.ToLower(args[1])
+	}
+	switch strings.ToLower(args[0]) {
+	case "info", "lolwut":
+		return true
+	case "debug":
+		return sub == "htstats" || sub == "htstats-key" || sub == "client-eviction"
+	case "memory":
+		return sub == "malloc-stats" || sub == "doctor"
+	case "cluster":
+		return len(args) == 2 && (sub == "nodes" || sub == "info")
+	case "client":
+		return len(args) >= 2 && (sub == "list" || sub == "info")
+	case "latency":
+		return sub == "graph" && len(args) == 3 || sub == "doctor" && len(args) == 2
+	}
+	return false
+}
+
+func isHelp(args []string) bool {
+	return strings.EqualFold(args[0], "help") || args[0] == "?"
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func portFlag(port int) string {
+	if port == 6379 {
+		return ""
+	}
+	return " --port " + strconv.Itoa(port)
+}

@@ -1,0 +1,316 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Format is how replies are printed.
+type Format uint8
+
+// The formats. FormatAuto is FormatTTY on a terminal and FormatRaw elsewhere.
+const (
+	FormatAuto Format = iota
+	FormatTTY         // (integer) 1, "text", 1) ...
+	FormatRaw         // bytes as they are
+	FormatCSV
+	FormatJSON
+)
+
+// Options are the flags and arguments of one run. The zero value, with Repeat
+// 1, is `ebb cli` without arguments.
+type Options struct {
+	Host   string // default 127.0.0.1
+	Port   int    // default 6379
+	Socket string // path; overrides Host and Port
+	DB     int
+
+	User, Password string
+	HavePassword   bool // Password is to be sent, even if empty
+	PasswordInArgs bool // it was in the argument list, where others can see it
+	AskPassword    bool // read it from standard input
+	NoAuthWarning  bool
+
+	Protocol int           // 2, 3, or 0 for the server's default (2; 3 with --json)
+	Timeout  time.Duration // for connecting; default none
+	TLS      TLSOptions
+
+	Format        Format
+	BulkDelimiter string // between elements in FormatRaw; default \n
+	EndDelimiter  string // behind each reply in FormatRaw; default \n
+	ShowPushes    *bool  // default: only on a terminal
+	ErrorStatus   bool   // exit 1 on an error reply, and print it to standard error
+
+	Repeat        int           // times to run the command, -1 for ever; default 1
+	Interval      time.Duration // between them
+	LastFromStdin bool          // -x
+	TagFromStdin  string        // -X
+	Command       []string
+
+	Pipe        bool
+	PipeTimeout time.Duration // default 30 s; 0: none
+
+	Scan      bool
+	Pattern   string // default: every key
+	ScanCount int
+	ScanType  string
+
+	Latency, LatencyHistory, Stat bool
+	Help, Version                 bool
+}
+
+// TLSOptions say how to speak TLS, if Enabled.
+type TLSOptions struct {
+	Enabled    bool
+	Insecure   bool   // accept any certificate
+	ServerName string // default: the host
+	CACert     string // file; default: the system's roots
+	CACertDir  string
+	Cert, Key  string // files of the client's certificate
+}
+
+// addr returns the server as messages and the prompt name it.
+func (o *Options) addr() string {
+	if o.Socket != "" {
+		return o.Socket
+	}
+	return net.JoinHostPort(o.Host, strconv.Itoa(o.Port))
+}
+
+// flag is one row of the table of flags: how many values it takes, and what it
+// does with them.
+type flag struct {
+	values int
+	set    func(p *parser, v string) error
+}
+
+type parser struct {
+	Options
+	quoted        bool
+	quotedPattern bool
+}
+
+func on(field func(*parser) *bool) flag {
+	return flag{0, func(p *parser, _ string) error { *field(p) = true; return nil }}
+}
+
+func text(field func(*parser) *string) flag {
+	return flag{1, func(p *parser, v string) error { *field(p) = v; return nil }}
+}
+
+func number(name string, field func(*parser) *int) flag {
+	return flag{1, func(p *parser, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			return fmt.Errorf("Invalid value for %s: '%s' is not an integer.", name, v)
+		}
+		*field(p) = n
+		return nil
+	}}
+}
+
+func seconds(name string, field func(*parser) *time.Duration) flag {
+	return flag{1, func(p *parser, v string) error {
+		f, err := strconv.ParseFloat(v, 64)
+		if err != nil || f < 0 || f > 1e9 {
+			return fmt.Errorf("Invalid value for %s: '%s' is not a number of seconds.", name, v)
+		}
+		*field(p) = time.Duration(f * float64(time.Second))
+		return nil
+	}}
+}
+
+func format(f Format) flag {
+	return flag{0, func(p *parser, _ string) error { p.Format = f; return nil }}
+}
+
+func password() flag {
+	return flag{1, func(p *parser, v string) error {
+		p.Password, p.HavePassword, p.PasswordInArgs = v, true, true
+		return nil
+	}}
+}
+
+// flags returns the table of everything we understand.
+func flags() map[string]flag {
+	return map[string]flag{
+		"-h":                text(func(p *parser) *string { return &p.Host }),
+		"-p":                number("-p", func(p *parser) *int { return &p.Port }),
+		"-s":                text(func(p *parser) *string { return &p.Socket }),
+		"-t":                seconds("-t", func(p *parser) *time.Duration { return &p.Timeout }),
+		"-a":                password(),
+		"--pass":            password(),
+		"--user":            text(func(p *parser) *string { return &p.User }),
+		"--askpass":         on(func(p *parser) *bool { return &p.AskPassword }),
+		"--no-auth-warning": on(func(p *parser) *bool { return &p.NoAuthWarning }),
+		"-u":                {1, (*parser).uri},
+		"-n":                number("-n", func(p *parser) *int { return &p.DB }),
+		"-2":                {0, func(p *parser, _ string) error { p.Protocol = 2; return nil }},
+		"-3":                {0, func(p *parser, _ string) error { p.Protocol = 3; return nil }},
+		"-r":                number("-r", func(p *parser) *int { return &p.Repeat }),
+		"-i":                seconds("-i", func(p *parser) *time.Duration { return &p.Interval }),
+		"-x":                on(func(p *parser) *bool { return &p.LastFromStdin }),
+		"-X":                text(func(p *parser) *string { return &p.TagFromStdin }),
+		"-d":                text(func(p *parser) *string { return &p.BulkDelimiter }),
+		"-D":                text(func(p *parser) *string { return &p.EndDelimiter }),
+		"-e":                on(func(p *parser) *bool { return &p.ErrorStatus }),
+		"-c":                {0, func(*parser, string) error { return nil }}, // one node has nowhere to redirect to
+		"--verbose":         {0, func(*parser, string) error { return nil }},
+		"--raw":             format(FormatRaw),
+		"--no-raw":          format(FormatTTY),
+		"--csv":             format(FormatCSV),
+		"--json":            format(FormatJSON),
+		"--quoted-input":    on(func(p *parser) *bool { return &p.quoted }),
+		"--show-pushes":     {1, (*parser).pushes},
+		"--pipe":            on(func(p *parser) *bool { return &p.Pipe }),
+		"--pipe-timeout":    seconds("--pipe-timeout", func(p *parser) *time.Duration { return &p.PipeTimeout }),
+		"--scan":            on(func(p *parser) *bool { return &p.Scan }),
+		"--pattern":         text(func(p *parser) *string { return &p.Pattern }),
+		"--quoted-pattern":  {1, func(p *parser, v string) error { p.Pattern, p.quotedPattern = v, true; return nil }},
+		"--count":           number("--count", func(p *parser) *int { return &p.ScanCount }),
+		"--type":            text(func(p *parser) *string { return &p.ScanType }),
+		"--latency":         on(func(p *parser) *bool { return &p.Latency }),
+		"--latency-history": on(func(p *parser) *bool { return &p.LatencyHistory }),
+		"--stat":            on(func(p *parser) *bool { return &p.Stat }),
+		"--tls":             on(func(p *parser) *bool { return &p.TLS.Enabled }),
+		"--insecure":        on(func(p *parser) *bool { return &p.TLS.Insecure }),
+		"--sni":             text(func(p *parser) *string { return &p.TLS.ServerName }),
+		"--cacert":          text(func(p *parser) *string { return &p.TLS.CACert }),
+		"--cacertdir":       text(func(p *parser) *string { return &p.TLS.CACertDir }),
+		"--cert":            text(func(p *parser) *string { return &p.TLS.Cert }),
+		"--key":             text(func(p *parser) *string { return &p.TLS.Key }),
+		"--help":            on(func(p *parser) *bool { return &p.Help }),
+		"-v":                on(func(p *parser) *bool { return &p.Version }),
+		"--version":         on(func(p *parser) *bool { return &p.Version }),
+	}
+}
+
+// elsewhere are redis-cli's flags that we know and do not offer.
+const elsewhere = " --bigkeys --memkeys --memkeys-samples --hotkeys --eval --ldb --ldb-sync-mode --cluster --rdb --functions-rdb " +
+	"--replica --slave --lru-test --intrinsic-latency --latency-dist --quoted-json --tls-ciphers --tls-ciphersuites "
+
+// ParseOptions reads redis-cli's command line: flags up to the first argument
+// that is none, then the command. REDISCLI_AUTH gives a password that no flag
+// gave. Errors are complete sentences for the user.
+func ParseOptions(args []string, getenv func(string) string) (Options, error) {
+	p := parser{Options: Options{
+		Host: "127.0.0.1", Port: 6379, Repeat: 1, PipeTimeout: 30 * time.Second,
+		BulkDelimiter: "\n", EndDelimiter: "\n",
+	}}
+	if auth := getenv("REDISCLI_AUTH"); auth != "" {
+		p.Password, p.HavePassword = auth, true
+	}
+	if len(args) == 1 && args[0] == "-h" {
+		p.Help = true
+		return p.Options, nil
+	}
+	table := flags()
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		name := args[0]
+		f, ok := table[name]
+		if !ok && strings.Contains(elsewhere, " "+name+" ") {
+			return Options{}, fmt.Errorf("ebb cli does not have '%s'; redis-cli does, and works with the same server.", name)
+		}
+		if !ok || len(args) <= f.values {
+			return Options{}, fmt.Errorf("Unrecognized option or bad number of args for: '%s'", name)
+		}
+		value := ""
+		if f.values == 1 {
+			value = args[1]
+		}
+		if err := f.set(&p, value); err != nil {
+			return Options{}, err
+		}
+		args = args[1+f.values:]
+	}
+	p.Command = append([]string(nil), args...)
+	return p.finish()
+}
+
+// finish undoes quoting and checks what only shows when all flags are known.
+func (p *parser) finish() (Options, error) {
+	bad := errors.New("Invalid quoted string")
+	if p.quotedPattern {
+		s, ok := unquote(p.Pattern)
+		if !ok {
+			return Options{}, bad
+		}
+		p.Pattern = s
+	}
+	if p.quoted {
+		for i, a := range p.Command {
+			s, ok := unquote(a)
+			if !ok {
+				return Options{}, bad
+			}
+			p.Command[i] = s
+		}
+	}
+	if p.LastFromStdin && p.TagFromStdin != "" {
+		return Options{}, errors.New("Options -x and -X are mutually exclusive.")
+	}
+	if (p.TLS.Cert == "") != (p.TLS.Key == "") {
+		return Options{}, errors.New("Options --cert and --key must be given together.")
+	}
+	if p.Protocol == 0 && p.Format == FormatJSON {
+		p.Protocol = 3
+	}
+	return p.Options, nil
+}
+
+func (p *parser) pushes(v string) error {
+	yes := strings.HasPrefix(strings.ToLower(v), "y")
+	if !yes && !strings.HasPrefix(strings.ToLower(v), "n") {
+		return fmt.Errorf("Unknown --show-pushes value '%s' (valid: '[y]es', '[n]o')", v)
+	}
+	p.ShowPushes = &yes
+	return nil
+}
+
+// uri takes redis://user:password@host:port/db, and rediss:// for TLS.
+func (p *parser) uri(v string) error {
+	u, err := url.Parse(v)
+	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" {
+		return errors.New("Invalid URI scheme")
+	}
+	p.TLS.Enabled = p.TLS.Enabled || u.Scheme == "rediss"
+	if u.User != nil {
+		pass, ok := u.User.Password()
+		if !ok { // redis://password@host, as redis-cli reads it
+			pass = u.User.Username()
+		} else if name := u.User.Username(); name != "" {
+			p.User = name
+		}
+		p.Password, p.HavePassword, p.PasswordInArgs = pass, true, true
+	}
+	if h := u.Hostname(); h != "" {
+		p.Host = h
+	}
+	if port := u.Port(); port != "" {
+		if p.Port, err = strconv.Atoi(port); err != nil {
+			return fmt.Errorf("Invalid port in URI: '%s'", port)
+		}
+	}
+	if db := strings.Trim(u.Path, "/"); db != "" {
+		if p.DB, err = strconv.Atoi(db); err != nil {
+			return fmt.Errorf("Invalid database number in URI: '%s'", db)
+		}
+	}
+	return nil
+}
+
+// unquote reads an argument that may be quoted as a whole.
+func unquote(s string) (string, bool) {
+	words, ok := resp.SplitArgs(s)
+	if !ok || len(words) != 1 {
+		return "", false
+	}
+	return words[0], true
+}

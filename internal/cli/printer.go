@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// printer writes replies in one format. Each reply is one Write.
+type printer struct {
+	w         io.Writer
+	format    Format
+	bulk, end string // delimiters of FormatRaw
+	pushes    bool   // show messages nobody asked for
+	buf       []byte
+}
+
+// reply prints a reply. One that is text for people is written as it came,
+// whatever the format.
+func (p *printer) reply(v resp.Value, plain bool) {
+	p.buf = p.buf[:0]
+	switch {
+	case plain:
+		p.buf = p.raw(p.buf, v)
+	case p.format == FormatRaw:
+		p.buf = append(p.raw(p.buf, v), p.end...)
+	case p.format == FormatCSV:
+		p.buf = v.AppendCSV(p.buf)
+	case p.format == FormatJSON:
+		p.buf = v.AppendJSON(p.buf)
+	default:
+		p.buf = v.AppendTTY(p.buf)
+	}
+	p.w.Write(p.buf)
+}
+
+// push prints a message nobody asked for, if those are wanted.
+func (p *printer) push(v resp.Value) {
+	if !p.pushes {
+		return
+	}
+	if p.format == FormatTTY && len(v.Elems) == 2 && v.Elems[0].Str == "invalidate" {
+		keys, _ := v.Elems[1].AsStrings()
+		for i, k := range keys {
+			keys[i] = "'" + k + "'"
+		}
+		fmt.Fprintf(p.w, "-> invalidate: %s\n", strings.Join(keys, ", "))
+		return
+	}
+	p.reply(v, false)
+}
+
+// raw appends a reply as it is, elements apart by the delimiter.
+func (p *printer) raw(dst []byte, v resp.Value) []byte {
+	if p.bulk == "\n" || len(v.Elems) == 0 {
+		dst = v.AppendRaw(dst)
+		return dst[:len(dst)-1] // the line end behind it: p.end may be another
+	}
+	for i, e := range v.Elems {
+		switch {
+		case v.Kind == resp.KindMap && i%2 == 1:
+			dst = append(dst, ' ')
+		case i > 0:
+			dst = append(dst, p.bulk...)
+		}
+		dst = p.raw(dst, e)
+	}
+	return dst
+}

@@ -1,0 +1,175 @@
+package config
+
+import (
+	"bufio"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// oracle is a connection to a real redis-server.
+type oracle struct {
+	t    *testing.T
+	conn net.Conn
+	r    *bufio.Reader
+}
+
+func newOracle(t *testing.T) *oracle {
+	conn, err := net.Dial("tcp", realserver.Start(t, "redis-server"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return &oracle{t, conn, bufio.NewReader(conn)}
+}
+
+func (o *oracle) do(args ...string) resp.Value {
+	o.t.Helper()
+	if _, err := o.conn.Write(resp.AppendCommand(nil, args...)); err != nil {
+		o.t.Fatal(err)
+	}
+	v, err := resp.ReadValue(o.r)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return v
+}
+
+// get is CONFIG GET as a map.
+func (o *oracle) get(pattern string) map[string]string {
+	v := o.do("CONFIG", "GET", pattern)
+	m := make(map[string]string)
+	for i := 0; i+1 < len(v.Elems); i += 2 {
+		m[v.Elems[i].Str] = v.Elems[i+1].Str
+	}
+	return m
+}
+
+// otherDefaults are the directives whose default is not Redis 7.0's, and why.
+var otherDefaults = map[string]string{
+	"io-threads": "an alias of io-loops, where 0 is one per processor",
+	"port":       "the oracle has its own",
+	"dir":        "the oracle has its own",
+	"bind":       "the oracle has its own; without a file ebb listens on loopback",
+	"save":       "the oracle saves nothing",
+}
+
+// ours are the names that Redis 7.0 does not have.
+var ours = map[string]string{
+	"shards": "ebb's own", "io-loops": "ebb's own",
+	"set-max-listpack-entries": "Redis 7.2", "set-max-listpack-value": "Redis 7.2", "locale-collate": "Redis 7.2", "cluster-announce-human-nodename": "Redis 7.2",
+}
+
+func TestDefaultsAreRedis(t *testing.T) {
+	o := newOracle(t)
+	theirs, s := o.get("*"), New()
+	if err := s.Parse(strings.NewReader(""), "an empty file"); err != nil {
+		t.Fatal(err)
+	}
+	pairs := s.Get("*")
+	for i := 0; i < len(pairs); i += 2 {
+		name, value := pairs[i], pairs[i+1]
+		want, known := theirs[name]
+		delete(theirs, name)
+		switch {
+		case !known && ours[name] == "":
+			t.Errorf("%s is not in Redis", name)
+		case known && value != want && otherDefaults[name] == "":
+			t.Errorf("%s is %q, in Redis %q", name, value, want)
+		}
+	}
+	for name := range theirs {
+		t.Errorf("%s is missing", name)
+	}
+}
+
+// looser lists the pairs, or whole directives, for which Redis's answer is not
+// ours, and why.
+var looser = map[string]string{
+	"maxmemory k": "a unit without a number", "maxmemory b": "a unit without a number",
+	"maxmemory 99999999999999999gb":                     "more than 64 bits wrap there",
+	"proc-title-template {title}":                       "a title that is empty before the server listens",
+	"maxmemory-clients 18446744073709551615":            "Redis takes it for a percentage",
+	"maxmemory-clients 9223372036854775808":             "Redis takes it for a percentage",
+	"maxmemory-clients 99999999999999999999":            "Redis takes it for a percentage",
+	"save 60 9999999999":                                "wraps to another number there",
+	"save 1 99999999999999999999999":                    "wraps to -1 there",
+	"save 1 2147483648":                                 "wraps there",
+	"client-output-buffer-limit normal 1 1 99999999999": "wraps there",
+	"latency-tracking-info-percentiles 0x10":            "hexadecimal",
+	"notify-keyspace-events KEAn":                       "Redis forgets to print the n",
+	"notify-keyspace-events dtexzhsl$gnmEK":             "Redis forgets to print the n",
+	"loglevel":                                          "the message lists 7.2's nothing",
+}
+
+// probes are given to every directive that can be changed without harm.
+var probes = []string{"", "zzz", "yes", "NO", "0", "1", "-1", "05", "+5", " 5", "1e1", "5kb", "1mb", "2GB", "100", "101", "99999", "2147483648", "-2147483649", "9223372036854775807",
+	"9223372036854775808", "99999999999999999999", "5%", "1 2", "a b"}
+
+// special values for directives with a syntax of their own.
+var particular = map[string][]string{
+	"maxmemory":                         {"k", "b", "1k ", "1t", "001k", "1kbb", "0x10", "18446744073709551615", "18446744073709551616", "99999999999999999gb", "10%"},
+	"maxmemory-clients":                 {"%", "5%%", "5b%", " 5%", "05%", "101%", "-0%", "0%", "100%", "18446744073709551615"},
+	"maxmemory-policy":                  {"ALLKEYS-LRU", "allkeys", "noeviction"},
+	"notify-keyspace-events":            {"KEA", "KEA ", "g$lshzxetd", "mnKl", "E", "dtexzhsl$gnmEK", "KEAn", "q"},
+	"save":                              {"60", " 60 1", "60 1 ", "60 1 60 1 5 5", "60 9999999999", "1 99999999999999999999999", "1 2x", "1 2147483648", "01 +2", "1 0", "0 1", "1 -1", "1 '2'", ""},
+	"client-output-buffer-limit":        {"normal  1 1 1", "NORMAL 1 1 1", "slave 1 1 1 replica 2 2 2", "master 1 1 1", "normal 1 1 1x", "normal 1 1 99999999999", "normal -1 1 1", "normal 1mb 1k 0 pubsub 1 2 3"},
+	"oom-score-adj-values":              {"1 2 3 4", "3 2 1", "'1' 2 3", "1  2 3", "1 2 3x", "1 2 5000", "-2000 0 2000"},
+	"latency-tracking-info-percentiles": {"1e1 100 0 -0 33.3333333333333333 1e-5 +5", "0x10", "inf", "nan", "5 ", "5  6", "50 99.99 50", "100.1"},
+	"shutdown-on-sigint":                {"save now", "nosave save", "default save", "now now force", "Default", "now x"},
+	"proc-title-template":               {"{title}", "{foo}", "{title", "x", "{port} {config-file}"},
+	"cluster-announce-hostname":         {"a_b", "a-b.c", ""},
+	"appendfsync":                       {"Always", "everysec"},
+	"loglevel":                          {"DEBUG", "nothing", "notice"},
+	"dbfilename":                        {"a/b", "x.rdb"},
+	"proto-max-bulk-len":                {"1048575", "1048576", "512mb"},
+	"hz":                                {"501", "500", "1000"},
+	"repl-backlog-size":                 {"16383", "16385"},
+	"tls-auth-clients":                  {"Optional"},
+	"replica-announce-port":             {"65535", "65536"},
+	"list-max-listpack-size":            {"-5", "-6", "-2147483648"},
+}
+
+// harmful are the directives that would cut the oracle off, or whose answer
+// depends on its surroundings.
+var harmful = map[string]bool{
+	"port": true, "bind": true, "requirepass": true, "tls-port": true, "maxclients": true, "appendonly": true, "bind-source-addr": true, "oom-score-adj": true,
+	"activedefrag": true, "watchdog-period": true, "ignore-warnings": true, "tls-cluster": true, "tls-replication": true,
+}
+
+func TestChangeAcceptsAndRefusesWhatRedisDoes(t *testing.T) {
+	o, s := newOracle(t), New()
+	known := o.get("*")
+	n := 0
+	for _, d := range Directives() {
+		if _, has := known[d.Name]; !has || harmful[d.Name] || strings.HasPrefix(d.Name, "tls-") && d.Kind == Text {
+			continue
+		}
+		for _, value := range append(append([]string{}, probes...), particular[d.Name]...) {
+			if d.Name == "timeout" && value == "1" || d.Name == "client-query-buffer-limit" && value == "1mb" {
+				continue // it would close the oracle's connection
+			}
+			n++
+			theirs := o.do("CONFIG", "SET", d.Name, value)
+			err := s.Change(true, d.Name, value)
+			got, want := "OK "+s.String(d.Name), "OK "+o.get(d.Name)[d.Name]
+			if err != nil {
+				got = err.Error()
+			}
+			if e := theirs.Err(); e != nil {
+				want = e.Error()
+			}
+			if _, deliberate := looser[d.Name+" "+value]; got != want && !deliberate && looser[d.Name] == "" {
+				t.Errorf("CONFIG SET %s %q\nours  %s\nRedis %s", d.Name, value, got, want)
+			}
+		}
+		o.do("CONFIG", "SET", d.Name, known[d.Name])
+		s.store(d, d.initial)
+	}
+	if n < 2000 {
+		t.Errorf("only %d values were compared", n)
+	}
+}

@@ -1,0 +1,382 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+const (
+	maxInt    = math.MaxInt32
+	maxLong   = math.MaxInt64
+	unbounded = math.MaxUint64
+)
+
+// directives is the table sorted by name; byName holds names and aliases.
+var directives, byName = index(networkTable, dataTable, durabilityTable, machineTable)
+
+// index sorts and numbers the rows of the tables and checks them: a bad row is
+// a mistake in this package and panics with one sentence.
+func index(tables ...[]Directive) ([]*Directive, map[string]*Directive) {
+	var all []*Directive
+	names := make(map[string]*Directive)
+	for _, table := range tables {
+		for i := range table {
+			d := &table[i]
+			all = append(all, d)
+			for _, name := range []string{d.Name, d.Alias} {
+				if name != "" && names[name] != nil {
+					panic("config: two directives are called " + name)
+				}
+				if name != "" {
+					names[name] = d
+				}
+			}
+			if (d.Unused == "") == (d.Doc == "") {
+				panic("config: " + d.Name + " needs either a meaning or a reason why it is unused")
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *Directive) int { return strings.Compare(a.Name, b.Name) })
+	for i, d := range all {
+		d.index = i
+		d.initial = d.mustParse(d.Default)
+		d.fileInitial = d.initial
+		if d.FileDefault != "" {
+			d.fileInitial = d.mustParse(d.FileDefault)
+		}
+	}
+	return all, names
+}
+
+// mustParse is the value of a default. An empty one is not parsed: several kinds
+// have an unset state that no line of a file can ask for.
+func (d *Directive) mustParse(def string) Value {
+	switch {
+	case def == "" && d.Kind == SavePoints:
+		return saveValue(nil)
+	case def == "":
+		return Value{}
+	}
+	v, err := d.parse([]string{def}, Value{})
+	if err != nil {
+		panic(fmt.Sprintf("config: the default %q of %s: %v", def, d.Name, err))
+	}
+	return v
+}
+
+// Why a directive is accepted and unused. Files written for Redis start ebb all
+// the same; the reasons are listed once at start.
+const (
+	noDisk      = "data is kept in memory"
+	noReplicas  = "there is no replication"
+	noCluster   = "there is no cluster mode"
+	noScripts   = "there are no scripts"
+	noModules   = "there are no modules"
+	noACL       = "there are no ACL users; requirepass sets the password of the default user"
+	noEviction  = "nothing is evicted: at maxmemory writes are refused"
+	noFork      = "ebb never forks"
+	noJemalloc  = "memory is compacted in slices, always"
+	noCycle     = "deadlines fire when they are due: there is no cycle to tune"
+	noRehash    = "tables grow and shrink with the work done on them"
+	noLazy      = "deleting never costs more for large values"
+	noDaemon    = "ebb runs in the foreground, under your service manager"
+	noSyslog    = "logs go to standard error or a file"
+	noTitle     = "the title of the process is not changed"
+	noTracking  = "there is no client-side caching"
+	noTuning    = "the operating system's settings are left alone"
+	noCrashLog  = "a crash prints Go's own report"
+	noTesting   = "it serves Redis's own tests"
+	noExtraTLS  = "Go's TLS chooses its own"
+	noLocale    = "strings are compared by bytes"
+	noCompress  = "the nodes of lists are not compressed"
+	noHLLSwitch = "sketches are converted as Redis does by default"
+)
+
+// networkTable: who may talk to the server, where and how much.
+var networkTable = []Directive{
+	integer("port", 6379, 0, 65535).does("TCP port; 0 listens on none"),
+	special("bind", Addresses, "127.0.0.1 -::1").withFile("* -::*").does("addresses to listen on; '-' before one: not an error if it is not available"),
+	text("unixsocket", "").immutable().does("path of a unix socket to listen on"),
+	{Name: "unixsocketperm", Kind: Octal, Default: "0", Max: 0o777, Immutable: true, Doc: "permissions of the unix socket, octal; 0 leaves them"},
+	integer("tcp-backlog", 511, 0, maxInt).immutable().does("connections that wait to be accepted"),
+	integer("tcp-keepalive", 300, 0, maxInt).does("seconds between probes of an idle connection; 0 sends none"),
+	integer("timeout", 0, 0, maxInt).does("seconds after which an idle client is closed; 0 never"),
+	integer("maxclients", 10000, 1, math.MaxUint32).does("connections served at once"),
+	yesno("protected-mode", "yes").does("without a password, serve loopback connections only"),
+	text("requirepass", "").secret().does("password of the default user; empty for none"),
+	enum("enable-protected-configs", "no", "no", "yes", "local").immutable().does("who may CONFIG SET dir, dbfilename and their kin"),
+	enum("enable-debug-command", "no", "no", "yes", "local").immutable().does("who may use DEBUG"),
+	enum("enable-module-command", "no", "no", "yes", "local").immutable().unused(noModules),
+	memory("proto-max-bulk-len", 512<<20, 1<<20, maxLong).does("bytes of the longest argument and string"),
+	memory("client-query-buffer-limit", 1<<30, 1<<20, maxLong).does("bytes of a client's unfinished request"),
+	special("client-output-buffer-limit", OutputLimits, "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60").does("bounds of queued replies: class, hard and soft bytes, seconds above soft"),
+	{Name: "maxmemory-clients", Kind: MemoryOrPart, Default: "0", Max: maxLong, Doc: "bytes of all clients' buffers, or a percentage of maxmemory; 0 is no bound"},
+	integer("io-loops", 0, 0, 128).alias("io-threads").immutable().does("network loops; 0 is one per processor"),
+	yesno("io-threads-do-reads", "no").immutable().unused("every network loop reads and writes"),
+	integer("socket-mark-id", 0, 0, math.MaxUint32).immutable().unused(noTuning),
+	text("bind-source-addr", "").unused(noReplicas),
+	integer("tracking-table-max-keys", 1000000, 0, maxLong).unused(noTracking),
+
+	integer("tls-port", 0, 0, 65535).does("TCP port for TLS; 0 listens on none"),
+	text("tls-cert-file", "").does("certificate, PEM"),
+	text("tls-key-file", "").does("private key of the certificate, PEM"),
+	text("tls-key-file-pass", "").secret().unused("encrypted key files are not read: decrypt the key first"),
+	text("tls-client-cert-file", "").unused(noReplicas),
+	text("tls-client-key-file", "").unused(noReplicas),
+	text("tls-client-key-file-pass", "").secret().unused(noReplicas),
+	text("tls-ca-cert-file", "").does("certificates that clients' are checked against, PEM"),
+	text("tls-ca-cert-dir", "").does("directory of such certificates"),
+	enum("tls-auth-clients", "yes", "no", "yes", "optional").does("whether clients must show a certificate"),
+	text("tls-protocols", "").does("versions offered, such as TLSv1.2 TLSv1.3; empty for these two"),
+	text("tls-ciphers", "").unused(noExtraTLS),
+	text("tls-ciphersuites", "").unused(noExtraTLS),
+	text("tls-dh-params-file", "").unused(noExtraTLS),
+	yesno("tls-prefer-server-ciphers", "no").unused(noExtraTLS),
+	yesno("tls-session-caching", "yes").unused(noExtraTLS),
+	integer("tls-session-cache-size", 20480, 0, maxInt).unused(noExtraTLS),
+	integer("tls-session-cache-timeout", 300, 0, maxInt).unused(noExtraTLS),
+	yesno("tls-cluster", "no").unused(noCluster),
+	yesno("tls-replication", "no").unused(noReplicas),
+
+	text("aclfile", "").immutable().only(refuse("ACL users are not served")).unused(noACL),
+	enum("acl-pubsub-default", "resetchannels", "allchannels", "resetchannels").unused(noACL),
+	integer("acllog-max-len", 128, 0, maxLong).unused(noACL),
+}
+
+// dataTable: the keyspace, its limits, events and statistics.
+var dataTable = []Directive{
+	integer("databases", 16, 1, maxInt).immutable().does("databases SELECT can choose from"),
+	integer("shards", 0, 0, 1024).immutable().only(powerOfTwo).does("parts of the keyspace with a lock each, a power of two; 0 chooses by the processors"),
+	memory("maxmemory", 0, 0, unbounded).does("bytes of data at which writes are refused; 0 is no bound"),
+	enum("maxmemory-policy", "noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction").does("what gives way at maxmemory; lfu policies also change what OBJECT FREQ and IDLETIME answer"),
+	integer("maxmemory-samples", 5, 1, maxInt).unused(noEviction),
+	integer("maxmemory-eviction-tenacity", 10, 0, 100).unused(noEviction),
+	integer("lfu-log-factor", 10, 0, maxInt).does("how slowly access counters grow; larger is slower"),
+	integer("lfu-decay-time", 1, 0, maxInt).does("minutes after which an access counter loses one"),
+	special("notify-keyspace-events", Events, "").does("classes of keyspace notifications: letters of " + eventLetters),
+
+	integer("hash-max-listpack-entries", 512, 0, maxLong).alias("hash-max-ziplist-entries").does("fields up to which a hash is packed"),
+	memory("hash-max-listpack-value", 64, 0, maxLong).alias("hash-max-ziplist-value").does("bytes of the longest field or value of a packed hash"),
+	integer("list-max-listpack-size", -2, math.MinInt32, maxInt).alias("list-max-ziplist-size").does("elements of a list's node; negative: -1 to -5 for 4, 8, 16, 32, 64 KiB"),
+	integer("list-compress-depth", 0, 0, maxInt).unused(noCompress),
+	integer("set-max-intset-entries", 512, 0, maxLong).does("members up to which a set of integers is packed as such"),
+	integer("set-max-listpack-entries", 128, 0, maxLong).does("members up to which a set is packed"),
+	memory("set-max-listpack-value", 64, 0, maxLong).does("bytes of the longest member of a packed set"),
+	integer("zset-max-listpack-entries", 128, 0, maxLong).alias("zset-max-ziplist-entries").does("members up to which a sorted set is packed"),
+	memory("zset-max-listpack-value", 64, 0, maxLong).alias("zset-max-ziplist-value").does("bytes of the longest member of a packed sorted set"),
+	memory("hll-sparse-max-bytes", 3000, 0, maxLong).unused(noHLLSwitch),
+	memory("stream-node-max-bytes", 4096, 0, maxLong).does("bytes of a stream's node; 0 is no bound"),
+	integer("stream-node-max-entries", 100, 0, maxLong).does("entries of a stream's node; 0 is no bound"),
+	enum("sanitize-dump-payload", "no", "no", "yes", "clients").unused("RESTORE always checks the payload"),
+	text("locale-collate", "").unused(noLocale),
+
+	integer("slowlog-log-slower-than", 10000, -1, maxLong).does("microseconds from which a command is logged as slow; -1 logs none"),
+	integer("slowlog-max-len", 128, 0, maxLong).does("entries of the slow log"),
+	integer("latency-monitor-threshold", 0, 0, maxLong).does("milliseconds from which LATENCY keeps an event; 0 keeps none"),
+	yesno("latency-tracking", "yes").does("keep a histogram of latencies per command"),
+	special("latency-tracking-info-percentiles", Percentiles, "50 99 99.9").does("percentiles that INFO latencystats shows"),
+
+	yesno("lazyfree-lazy-eviction", "no").unused(noLazy),
+	yesno("lazyfree-lazy-expire", "no").unused(noLazy),
+	yesno("lazyfree-lazy-server-del", "no").unused(noLazy),
+	yesno("lazyfree-lazy-user-del", "no").unused(noLazy),
+	yesno("lazyfree-lazy-user-flush", "no").unused(noLazy),
+	integer("active-expire-effort", 1, 1, 10).unused(noCycle),
+	integer("hz", 10, 0, maxInt).stored(func(n int64) int64 { return min(max(n, 1), 500) }).unused(noCycle),
+	yesno("dynamic-hz", "yes").unused(noCycle),
+	yesno("activerehashing", "yes").unused(noRehash),
+	yesno("activedefrag", "no").unused(noJemalloc),
+	integer("active-defrag-cycle-min", 1, 1, 99).unused(noJemalloc),
+	integer("active-defrag-cycle-max", 25, 1, 99).unused(noJemalloc),
+	integer("active-defrag-threshold-lower", 10, 0, 1000).unused(noJemalloc),
+	integer("active-defrag-threshold-upper", 100, 0, 1000).unused(noJemalloc),
+	integer("active-defrag-max-scan-fields", 1000, 1, maxLong).unused(noJemalloc),
+	memory("active-defrag-ignore-bytes", 100<<20, 1, maxLong).unused(noJemalloc),
+	yesno("jemalloc-bg-thread", "yes").unused(noJemalloc),
+
+	integer("busy-reply-threshold", 5000, 0, maxLong).alias("lua-time-limit").unused(noScripts),
+	yesno("lua-enable-deprecated-api", "no").immutable().hidden().unused(noScripts),
+}
+
+// durabilityTable: disks, replicas, clusters.
+var durabilityTable = []Directive{
+	special("save", SavePoints, "").withFile("3600 1 300 100 60 10000").unused(noDisk),
+	special("dir", Directory, "").protected().unused(noDisk),
+	text("dbfilename", "dump.rdb").protected().only(fileName("dbfilename")).unused(noDisk),
+	yesno("rdbcompression", "yes").unused(noDisk),
+	yesno("rdbchecksum", "yes").immutable().unused(noDisk),
+	yesno("rdb-del-sync-files", "no").unused(noDisk),
+	yesno("rdb-save-incremental-fsync", "yes").unused(noDisk),
+	yesno("stop-writes-on-bgsave-error", "yes").unused(noDisk),
+	yesno("appendonly", "no").unused(noDisk),
+	text("appendfilename", "appendonly.aof").immutable().only(fileName("appendfilename")).unused(noDisk),
+	text("appenddirname", "appendonlydir").immutable().only(fileName("appenddirname")).unused(noDisk),
+	enum("appendfsync", "everysec", "everysec", "always", "no").unused(noDisk),
+	yesno("no-appendfsync-on-rewrite", "no").unused(noDisk),
+	integer("auto-aof-rewrite-percentage", 100, 0, maxInt).unused(noDisk),
+	memory("auto-aof-rewrite-min-size", 64<<20, 0, maxLong).unused(noDisk),
+	yesno("aof-load-truncated", "yes").unused(noDisk),
+	yesno("aof-use-rdb-preamble", "yes").unused(noDisk),
+	yesno("aof-timestamp-enabled", "no").unused(noDisk),
+	yesno("aof-rewrite-incremental-fsync", "yes").unused(noDisk),
+	yesno("aof-disable-auto-gc", "no").unused(noDisk),
+	integer("rdb-key-save-delay", 0, math.MinInt32, maxInt).hidden().unused(noTesting),
+	integer("key-load-delay", 0, math.MinInt32, maxInt).hidden().unused(noTesting),
+	integer("loading-process-events-interval-bytes", 2<<20, 1024, maxInt).hidden().unused(noDisk),
+	enum("propagation-error-behavior", "ignore", "ignore", "panic", "panic-on-replicas").unused(noReplicas),
+
+	special("replicaof", Master, "").alias("slaveof").immutable().unused(noReplicas),
+	text("masteruser", "").unused(noReplicas),
+	text("masterauth", "").secret().unused(noReplicas),
+	yesno("replica-serve-stale-data", "yes").alias("slave-serve-stale-data").unused(noReplicas),
+	yesno("replica-read-only", "yes").alias("slave-read-only").unused(noReplicas),
+	yesno("replica-lazy-flush", "no").alias("slave-lazy-flush").unused(noReplicas),
+	yesno("replica-ignore-maxmemory", "yes").alias("slave-ignore-maxmemory").unused(noReplicas),
+	yesno("replica-ignore-disk-write-errors", "no").unused(noReplicas),
+	integer("replica-priority", 100, 0, maxInt).alias("slave-priority").unused(noReplicas),
+	text("replica-announce-ip", "").alias("slave-announce-ip").unused(noReplicas),
+	integer("replica-announce-port", 0, 0, 65535).alias("slave-announce-port").unused(noReplicas),
+	yesno("replica-announced", "yes").unused(noReplicas),
+	integer("min-replicas-to-write", 0, 0, maxInt).alias("min-slaves-to-write").unused(noReplicas),
+	integer("min-replicas-max-lag", 10, 0, maxInt).alias("min-slaves-max-lag").unused(noReplicas),
+	memory("repl-backlog-size", 1<<20, 1, maxLong).stored(func(n int64) int64 { return max(n, 16<<10) }).unused(noReplicas),
+	integer("repl-backlog-ttl", 3600, 0, maxLong).unused(noReplicas),
+	yesno("repl-disable-tcp-nodelay", "no").unused(noReplicas),
+	yesno("repl-diskless-sync", "yes").unused(noReplicas),
+	integer("repl-diskless-sync-delay", 5, 0, maxInt).unused(noReplicas),
+	integer("repl-diskless-sync-max-replicas", 0, 0, maxInt).unused(noReplicas),
+	enum("repl-diskless-load", "disabled", "disabled", "on-empty-db", "swapdb").unused(noReplicas),
+	integer("repl-ping-replica-period", 10, 1, maxInt).alias("repl-ping-slave-period").unused(noReplicas),
+	integer("repl-timeout", 60, 1, maxInt).unused(noReplicas),
+
+	yesno("cluster-enabled", "no").immutable().unused(noCluster),
+	text("cluster-config-file", "nodes.conf").immutable().unused(noCluster),
+	integer("cluster-node-timeout", 15000, 0, maxLong).unused(noCluster),
+	integer("cluster-ping-interval", 1000, 0, maxInt).hidden().unused(noCluster),
+	integer("cluster-port", 0, 0, 65535).immutable().unused(noCluster),
+	integer("cluster-announce-port", 0, 0, 65535).unused(noCluster),
+	integer("cluster-announce-bus-port", 0, 0, 65535).unused(noCluster),
+	integer("cluster-announce-tls-port", 0, 0, 65535).unused(noCluster),
+	text("cluster-announce-ip", "").unused(noCluster),
+	text("cluster-announce-hostname", "").only(hostName).unused(noCluster),
+	text("cluster-announce-human-nodename", "").unused(noCluster),
+	enum("cluster-preferred-endpoint-type", "ip", "ip", "hostname", "unknown-endpoint").unused(noCluster),
+	integer("cluster-migration-barrier", 1, 0, maxInt).unused(noCluster),
+	integer("cluster-replica-validity-factor", 10, 0, maxInt).alias("cluster-slave-validity-factor").unused(noCluster),
+	yesno("cluster-replica-no-failover", "no").alias("cluster-slave-no-failover").unused(noCluster),
+	yesno("cluster-require-full-coverage", "yes").unused(noCluster),
+	yesno("cluster-allow-reads-when-down", "no").unused(noCluster),
+	yesno("cluster-allow-pubsubshard-when-down", "yes").unused(noCluster),
+	yesno("cluster-allow-replica-migration", "yes").unused(noCluster),
+	memory("cluster-link-sendbuf-limit", 0, 0, unbounded).unused(noCluster),
+}
+
+// machineTable: the process and its surroundings.
+var machineTable = []Directive{
+	enum("loglevel", "notice", "debug", "verbose", "notice", "warning", "nothing").does("how much is logged"),
+	text("logfile", "").immutable().does("file to log to; empty for standard error"),
+	text("pidfile", "").immutable().does("file that holds the process id while the server runs"),
+	yesno("daemonize", "no").immutable().unused(noDaemon),
+	enum("supervised", "no", "upstart", "systemd", "auto", "no").immutable().unused(noDaemon),
+	yesno("always-show-logo", "no").immutable().unused(noTitle),
+	yesno("set-proc-title", "yes").immutable().unused(noTitle),
+	text("proc-title-template", "{title} {listen-addr} {server-mode}").only(titleTemplate).unused(noTitle),
+	yesno("syslog-enabled", "no").immutable().unused(noSyslog),
+	text("syslog-ident", "redis").immutable().unused(noSyslog),
+	enum("syslog-facility", "local0", "user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7").immutable().unused(noSyslog),
+	integer("shutdown-timeout", 10, 0, maxInt).unused(noReplicas),
+	special("shutdown-on-sigint", Flags, "default").choose("default", "save", "nosave", "now", "force").only(shutdownFlags).unused(noDisk),
+	special("shutdown-on-sigterm", Flags, "default").choose("default", "save", "nosave", "now", "force").only(shutdownFlags).unused(noDisk),
+	yesno("crash-log-enabled", "yes").unused(noCrashLog),
+	yesno("crash-memcheck-enabled", "yes").unused(noCrashLog),
+	yesno("use-exit-on-panic", "no").hidden().unused(noCrashLog),
+	integer("watchdog-period", 0, 0, maxInt).stored(watchdog).hidden().unused(noCrashLog),
+	yesno("disable-thp", "yes").immutable().unused(noTuning),
+	enum("oom-score-adj", "no", "no", "yes", "relative", "absolute").unused(noFork),
+	special("oom-score-adj-values", Scores, "0 200 800").unused(noFork),
+	text("server_cpulist", "").immutable().unused(noTuning),
+	text("bio_cpulist", "").immutable().unused(noTuning),
+	text("aof_rewrite_cpulist", "").immutable().unused(noFork),
+	text("bgsave_cpulist", "").immutable().unused(noFork),
+	text("ignore-warnings", "").unused(noTuning),
+}
+
+func powerOfTwo(s string) error {
+	switch s {
+	case "0", "1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024":
+		return nil
+	}
+	return errors.New("argument must be 0 or a power of two up to 1024")
+}
+
+// refuse accepts no value but the empty one. It serves directives that would
+// leave a server open if they were read past.
+func refuse(why string) func(string) error {
+	return func(s string) error {
+		if s == "" {
+			return nil
+		}
+		return errors.New(why)
+	}
+}
+
+func fileName(what string) func(string) error {
+	return func(s string) error {
+		switch {
+		case strings.ContainsAny(s, `/\`):
+			return errors.New(what + " can't be a path, just a filename")
+		case s == "" && what != "dbfilename":
+			return errors.New(what + " can't be empty")
+		}
+		return nil
+	}
+}
+
+func hostName(s string) error {
+	for _, c := range []byte(s) {
+		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.", rune(c)) {
+			return errors.New("Hostnames may only contain alphanumeric characters, hyphens or dots")
+		}
+	}
+	if len(s) >= 256 {
+		return errors.New("Hostnames must be less than 256 characters")
+	}
+	return nil
+}
+
+func titleTemplate(s string) error {
+	bad := errors.New("template format is invalid or contains unknown variables")
+	if s == "" {
+		return bad
+	}
+	for rest := s; ; {
+		_, after, found := strings.Cut(rest, "{")
+		if !found {
+			return nil
+		}
+		name, tail, closed := strings.Cut(after, "}")
+		if !closed || !slices.Contains([]string{"title", "listen-addr", "server-mode", "port", "tls-port", "unixsocket", "config-file"}, name) {
+			return bad
+		}
+		rest = tail
+	}
+}
+
+func shutdownFlags(s string) error {
+	words := strings.Fields(strings.ToLower(s))
+	if slices.Contains(words, "save") && slices.Contains(words, "nosave") {
+		return errors.New("shutdown options SAVE and NOSAVE can't be used simultaneously")
+	}
+	return nil
+}
+
+// watchdog keeps the period at two turns of Redis's slowest timer or more.
+func watchdog(n int64) int64 {
+	if n == 0 {
+		return 0
+	}
+	return max(n, 200)
+}

@@ -1,0 +1,270 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// StormConfig describes a storm: items that all expire in one instant, and the
+// clients that suffer it. The zero value, with a Target and Out, is a storm of
+// three million keys.
+type StormConfig struct {
+	Target   Target
+	Items    int           // default 3,000,000
+	Fields   int           // items are fields of hashes with so many each; 0: items are keys
+	Rate     int           // GETs a second meanwhile, open loop; default 5,000
+	Lead     time.Duration // from the start of loading to the deadline; default: a guess
+	Tail     time.Duration // longest wait for the last item to be reclaimed; default 60 s
+	Before   time.Duration // measured before the deadline; default 2.5 s
+	During   time.Duration // and behind it at least; default 2 s
+	After    time.Duration // and behind that; default 2 s
+	PID      int           // of the server, for its CPU and memory; 0: unknown
+	Flush    bool          // delete all keys first even if there are some
+	Out      io.Writer     // the findings
+	Progress io.Writer     // a line that renews itself; nil: none
+}
+
+func (c *StormConfig) setDefaults() {
+	if c.Items <= 0 {
+		c.Items = 3_000_000
+	}
+	if c.Rate <= 0 {
+		c.Rate = 5000
+	}
+	def := func(p *time.Duration, v time.Duration) {
+		if *p <= 0 {
+			*p = v
+		}
+	}
+	def(&c.Before, 2500*time.Millisecond)
+	def(&c.During, 2*time.Second)
+	def(&c.After, 2*time.Second)
+	def(&c.Tail, time.Minute)
+	def(&c.Lead, time.Duration(c.Items/150_000+6)*time.Second)
+}
+
+// warmUp is how long the probes run before they are measured: their first
+// requests pay for the connections.
+const warmUp = 500 * time.Millisecond
+
+// probesFrom returns when the probes start.
+func (s *storm) probesFrom() time.Time {
+	return s.deadline.Add(-s.cfg.Before - min(warmUp, s.cfg.Before))
+}
+
+// Storm loads the items, waits for their deadline and prints the latency of
+// GETs before, during and after, how long until the server has reclaimed all,
+// and what that cost. It deletes everything in the server.
+func Storm(ctx context.Context, cfg StormConfig) error {
+	cfg.setDefaults()
+	s := storm{cfg: cfg, line: statusLine{cfg.Progress}}
+	var err error
+	if s.ctl, err = cfg.Target.client(ctx); err != nil {
+		return err
+	}
+	defer s.ctl.conn.Close()
+	defer s.ctl.closeWith(ctx)()
+	if err := s.load(ctx); err != nil {
+		return err
+	}
+	if err := s.line.wait(ctx, s.probesFrom(), "waiting to measure"); err != nil {
+		return err
+	}
+	return s.measure(ctx)
+}
+
+// storm is one under way.
+type storm struct {
+	cfg      StormConfig
+	ctl      *client
+	line     statusLine
+	deadline time.Time
+	before   int // items the server had reclaimed when we came
+
+	mu      sync.Mutex
+	samples []sample
+}
+
+// sample is a GET: when it was due and how long after that it was answered.
+type sample struct {
+	due     time.Time
+	latency time.Duration
+}
+
+const stormValue = "0123456789abcdef0123456789abcdef"
+
+func (s *storm) load(ctx context.Context) (err error) {
+	if err := s.ctl.flushable(s.cfg.Flush); err != nil {
+		return err
+	}
+	if _, err := s.ctl.do("SET", "live", "v"); err != nil {
+		return err
+	}
+	if s.before, err = s.ctl.expired(); err != nil {
+		return err
+	}
+	start := time.Now()
+	s.deadline = start.Add(s.cfg.Lead)
+	at := strconv.FormatInt(s.deadline.UnixMilli(), 10)
+	err = load(ctx, s.cfg.Target, s.cfg.Items, s.line, "items", func(c *client, part, i int) int {
+		if s.cfg.Fields == 0 {
+			c.add("SET", fmt.Sprintf("k:%d:%08d", part, i), stormValue, "PXAT", at)
+			return 1
+		}
+		hash, field := fmt.Sprintf("h:%d:%06d", part, i/s.cfg.Fields), fmt.Sprintf("f:%08d", i)
+		c.add("HSET", hash, field, stormValue)
+		c.add("HPEXPIREAT", hash, at, "FIELDS", "1", field)
+		return 2
+	})
+	if err != nil {
+		return err
+	}
+	size, err := s.ctl.do("DBSIZE")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.cfg.Out, "loaded %d keys in %.1fs; %.1fs to the deadline; rss %d MiB; dbsize %s\n",
+		s.cfg.Items, time.Since(start).Seconds(), time.Until(s.deadline).Seconds(), residentMiB(s.cfg.PID), size)
+	if time.Until(s.probesFrom()) < 0 {
+		return errors.New("loading took too long: raise --lead")
+	}
+	return nil
+}
+
+// measure probes from now until after the storm, and prints what was found.
+func (s *storm) measure(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := make(chan struct{})
+	var probes sync.WaitGroup
+	const count = 4
+	for id := range count {
+		probes.Go(func() {
+			if err := s.probe(ctx, stop, id, count); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	v, err := s.watch(ctx)
+	close(stop)
+	probes.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if err != nil {
+		return err
+	}
+	s.print("before", s.deadline.Add(-s.cfg.Before), s.deadline.Add(-10*time.Millisecond))
+	s.print("during", s.deadline, s.deadline.Add(v.during))
+	s.print("after", s.deadline.Add(v.during), s.deadline.Add(v.during+s.cfg.After))
+	fmt.Fprintf(s.cfg.Out, "half gone after %s, all gone after %s; server cpu %.2fs in %s; rss %d MiB\n", v.half.Round(time.Millisecond),
+		v.all.Round(time.Millisecond), v.cpu.Seconds(), v.during.Round(time.Millisecond), v.rss)
+	return nil
+}
+
+// view is what the storm looked like from the control connection.
+type view struct {
+	half, all time.Duration // after the deadline
+	during    time.Duration
+	cpu       time.Duration
+	rss       int // MiB
+}
+
+// watch follows the reclaiming, and returns when all the time to measure is
+// over.
+func (s *storm) watch(ctx context.Context) (v view, err error) {
+	if err := s.line.wait(ctx, s.deadline, "measuring before the storm"); err != nil {
+		return v, err
+	}
+	cpu, err := cpuTime(s.cfg.PID)
+	if err != nil {
+		return v, err
+	}
+	for v.all == 0 {
+		n, err := s.ctl.expired()
+		if err != nil {
+			return v, err
+		}
+		n -= s.before
+		since := time.Since(s.deadline)
+		if v.half == 0 && n >= s.cfg.Items/2 {
+			v.half = since
+		}
+		switch {
+		case n >= s.cfg.Items:
+			v.all = since
+		case since > s.cfg.Tail:
+			return v, fmt.Errorf("after %s the server counts %d of %d as expired", s.cfg.Tail, n, s.cfg.Items)
+		default:
+			s.line.set("storm: %s of %s reclaimed", thousands(float64(n)), thousands(float64(s.cfg.Items)))
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	v.during = max(v.all, s.cfg.During)
+	if err := s.line.wait(ctx, s.deadline.Add(v.during), "measuring during the storm"); err != nil {
+		return v, err
+	}
+	used, err := cpuTime(s.cfg.PID)
+	if err != nil {
+		return v, err
+	}
+	v.cpu, v.rss = used-cpu, residentMiB(s.cfg.PID)
+	return v, s.line.wait(ctx, s.deadline.Add(v.during+s.cfg.After), "measuring after the storm")
+}
+
+// probe sends GETs when they are due until stop is closed; a late one makes
+// those behind it late, and all count from when they were due.
+func (s *storm) probe(ctx context.Context, stop <-chan struct{}, id, count int) error {
+	c, err := s.cfg.Target.client(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.conn.Close()
+	defer c.closeWith(ctx)()
+	p := newPacer()
+	defer p.close()
+	gap := time.Second * time.Duration(count) / time.Duration(s.cfg.Rate)
+	var own []sample
+	for due := time.Now().Add(gap * time.Duration(id) / time.Duration(count)); ; due = due.Add(gap) {
+		select {
+		case <-stop:
+			s.mu.Lock()
+			s.samples = append(s.samples, own...)
+			s.mu.Unlock()
+			return nil
+		default:
+		}
+		p.until(due)
+		if _, err := c.do("GET", "live"); err != nil {
+			return err
+		}
+		own = append(own, sample{due, time.Since(due)})
+	}
+}
+
+// print prints the latency of the GETs that were due in an interval.
+func (s *storm) print(name string, from, to time.Time) {
+	var l []time.Duration
+	for _, x := range s.samples {
+		if !x.due.Before(from) && x.due.Before(to) {
+			l = append(l, x.latency)
+		}
+	}
+	slices.Sort(l)
+	fmt.Fprintf(s.cfg.Out, "%-7s n=%-6d p50=%-9s p99=%-9s p99.9=%-9s max=%s\n", name, len(l),
+		quantile(l, 0.5, time.Microsecond), quantile(l, 0.99, time.Microsecond), quantile(l, 0.999, time.Microsecond), quantile(l, 1, time.Microsecond))
+}
+
+// quantile returns a quantile of sorted durations, rounded; 0 of none.
+func quantile(sorted []time.Duration, q float64, unit time.Duration) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[int(float64(len(sorted)-1)*q)].Round(unit)
+}

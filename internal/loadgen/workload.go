@@ -1,0 +1,133 @@
+package loadgen
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Test is a request to repeat. Its arguments may hold
+//
+//	__rand_int__   twelve digits, new ones in every request
+//	__key__        key: and twelve digits
+//	__data__       Config.Size bytes, always the same
+type Test struct {
+	Name string
+	Args []string
+}
+
+// standard are the tests with a name of their own.
+var standard = []Test{
+	{"ping", []string{"PING"}},
+	{"set", []string{"SET", "__key__", "__data__"}},
+	{"setex", []string{"SET", "__key__", "__data__", "EX", "3600"}},
+	{"get", []string{"GET", "__key__"}},
+	{"incr", []string{"INCR", "counter:__rand_int__"}},
+	{"mset", append([]string{"MSET"}, slices.Repeat([]string{"__key__", "__data__"}, 10)...)},
+	{"mget", append([]string{"MGET"}, slices.Repeat([]string{"__key__"}, 10)...)},
+	{"expire", []string{"EXPIRE", "__key__", "3600"}},
+	{"ttl", []string{"TTL", "__key__"}},
+	{"del", []string{"DEL", "__key__"}},
+	{"lpush", []string{"LPUSH", "mylist", "__data__"}},
+	{"rpush", []string{"RPUSH", "mylist", "__data__"}},
+	{"lpop", []string{"LPOP", "mylist"}},
+	{"rpop", []string{"RPOP", "mylist"}},
+	{"sadd", []string{"SADD", "myset", "element:__rand_int__"}},
+	{"spop", []string{"SPOP", "myset"}},
+	{"hset", []string{"HSET", "myhash", "element:__rand_int__", "__data__"}},
+	{"hget", []string{"HGET", "myhash", "element:__rand_int__"}},
+	{"zadd", []string{"ZADD", "myzset", "__rand_int__", "element:__rand_int__"}},
+	{"zpopmin", []string{"ZPOPMIN", "myzset"}},
+}
+
+// DefaultTests are those a run without a choice runs.
+const DefaultTests = "ping,set,get,incr,mset,expire"
+
+// Names returns the names of the standard tests.
+func Names() []string {
+	names := make([]string, len(standard))
+	for i, t := range standard {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// Tests returns the standard tests of a comma-separated list.
+func Tests(list string) ([]Test, error) {
+	var tests []Test
+	for name := range strings.SplitSeq(strings.ToLower(list), ",") {
+		i := slices.IndexFunc(standard, func(t Test) bool { return t.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("unknown test %q; known are %s", name, strings.Join(Names(), ", "))
+		}
+		tests = append(tests, standard[i])
+	}
+	return tests, nil
+}
+
+// Custom returns a test of a command given as arguments.
+func Custom(args []string) Test {
+	name := strings.Join(args, " ")
+	if len(name) > 16 {
+		name = name[:13] + "..."
+	}
+	return Test{Name: name, Args: slices.Clone(args)}
+}
+
+// digits are as many as a random number has: with a fixed width the lengths in
+// an encoded request never change.
+const digits = 12
+
+// request is a batch of requests, encoded once; before each use fresh digits
+// are written over the old ones.
+type request struct {
+	buf     []byte // copies of one request
+	size    int    // of one
+	numbers []int  // offsets in one of the digits
+}
+
+func (t Test) encode(copies, dataSize int) *request {
+	zeros := strings.Repeat("0", digits)
+	mark := strings.Repeat("\x00", digits) // no argument can come with it on a command line
+	fill := strings.NewReplacer("__rand_int__", mark, "__key__", "key:"+mark, "__data__", strings.Repeat("x", dataSize))
+	args := make([]string, len(t.Args))
+	for i, a := range t.Args {
+		args[i] = fill.Replace(a)
+	}
+	one := resp.AppendCommand(nil, args...)
+	r := &request{size: len(one)}
+	for at := 0; ; {
+		i := bytes.Index(one[at:], []byte(mark))
+		if i < 0 {
+			break
+		}
+		at += i
+		r.numbers = append(r.numbers, at)
+		copy(one[at:], zeros)
+	}
+	r.buf = bytes.Repeat(one, copies)
+	return r
+}
+
+// batch returns n encoded requests with fresh numbers below keyspace, valid
+// until the next call.
+func (r *request) batch(n int, rng *rand.Rand, keyspace int) []byte {
+	for i := range n {
+		for _, at := range r.numbers {
+			put(r.buf[i*r.size+at:], rng.Uint64N(uint64(keyspace)))
+		}
+	}
+	return r.buf[:n*r.size]
+}
+
+// put writes v in decimal, digits wide.
+func put(dst []byte, v uint64) {
+	for i := digits - 1; i >= 0; i-- {
+		dst[i] = byte('0' + v%10)
+		v /= 10
+	}
+}

@@ -1,0 +1,291 @@
+package packed
+
+// Keep, given as a deadline, keeps that of the living item that is written
+// over; a new item, or one in the place of a dead one, has none.
+const Keep = -1
+
+// State is what a write found under its field or member.
+type State uint8
+
+// The states. A Dead item is one that Reap had not taken yet: the write takes
+// its place, and to the caller's users it was absent.
+const (
+	Absent State = iota
+	Dead
+	Living
+)
+
+// Edit is a planned write. The caller provides room for Size bytes and calls
+// Apply, once, before anything else changes the container.
+type Edit struct {
+	src      Packed
+	cut      At // removed from src before the change, if cuts
+	cuts     bool
+	ch       Change
+	count    int
+	timed    int
+	earliest int64
+	size     int
+}
+
+// Size returns the length of the image after the edit.
+func (e *Edit) Size() int { return e.size }
+
+// Apply writes the new image to dst[:Size()] and returns it. dst either begins
+// where the old image does (a record with room to spare) or is other memory;
+// the old image is used up in both cases. The strings given to the plan lie
+// outside of both. O(n) bytes moved; no allocation.
+func (e *Edit) Apply(dst []byte) Packed {
+	kind, run := e.src.Kind(), e.src.run()
+	if e.cuts {
+		var ch Change
+		ch.cover(run, e.cut, e.cut)
+		short := run[:len(run)+ch.Grow()]
+		ch.Apply(short, run, true)
+		run = short
+	}
+	p, was, is := Packed(dst[:e.size]), e.src.head(), headSize(e.timed)
+	e.ch.Apply(Run(p[is:]), run, is >= was)
+	p.putHead(kind, e.count, e.timed, e.earliest)
+	return p
+}
+
+// PutField plans to set a hash's field to value, with a deadline, none (0) or
+// Keep, and tells what was there. It fits MaxItems by the caller's care.
+func (p Packed) PutField(field, value []byte, deadline, now int64) (e Edit, state State) {
+	k, v := Encode(field), Encode(value)
+	at, state := p.lookup(&k, now)
+	deadline = p.resolve(at, state, deadline)
+	p.edit(&e, at, state, deadline)
+	if state == Absent {
+		p.appendAt(&e.ch)
+	} else {
+		e.ch.cover(p.run(), at, at)
+	}
+	e.ch.setPair(&k, &v, deadline)
+	e.sized()
+	return e, state
+}
+
+// PutMember plans to add a member to a set, or to change the deadline of the
+// one there, and tells what was there.
+func (p Packed) PutMember(member []byte, deadline, now int64) (e Edit, state State) {
+	c := Encode(member)
+	at, state := p.lookup(&c, now)
+	deadline = p.resolve(at, state, deadline)
+	p.edit(&e, at, state, deadline)
+	if state == Absent {
+		p.appendAt(&e.ch)
+		e.ch.set(&c, deadline)
+	} else {
+		e.ch.stampAt(p.run(), at, deadline)
+	}
+	e.sized()
+	return e, state
+}
+
+// PutScore plans to add a member to a sorted set, or to change the score and
+// the deadline of the one there, and tells what was there. score is not NaN.
+func (p Packed) PutScore(member []byte, score float64, deadline, now int64) (e Edit, state State) {
+	c, v := Encode(member), EncodeScore(score)
+	at, state := p.lookup(&c, now)
+	deadline = p.resolve(at, state, deadline)
+	p.edit(&e, at, state, deadline)
+	if state != Absent && p.Score(at) == score && v.code == at.vtag {
+		e.ch.stampAt(p.run(), at, deadline)
+		e.sized()
+		return e, state
+	}
+	e.cut, e.cuts = at, state != Absent
+	p.place(&e.ch, member, score, at)
+	e.ch.setPair(&c, &v, deadline)
+	e.sized()
+	return e, state
+}
+
+// place makes ch insert before the first item greater than
+// (score, member), in the run as it is once the item at skip (if any) is cut.
+func (p Packed) place(ch *Change, member []byte, score float64, skip At) {
+	r, prev := p.run(), uint8(0)
+	for it := p.Iter(0); it.Next(); {
+		at := it.cur
+		if at == skip {
+			continue
+		}
+		s := r.Score(at)
+		if s > score || s == score && r.Key(at).Compare(member) > 0 {
+			off := at.off
+			if skip.end != 0 && skip.off < off {
+				off -= skip.Size()
+			}
+			ch.between(off, prev, at.tag)
+			return
+		}
+		prev = at.last()
+	}
+	ch.between(len(r)-1-skip.Size(), prev, 0)
+}
+
+// PushFront plans to put an element at a list's head.
+func (p Packed) PushFront(elem []byte, deadline int64) Edit {
+	it := p.Iter(0)
+	return p.insert(&it, elem, deadline)
+}
+
+// PushBack plans to put an element at a list's tail.
+func (p Packed) PushBack(elem []byte, deadline int64) Edit {
+	it := p.IterBack(0)
+	return p.insert(&it, elem, deadline)
+}
+
+// InsertBefore plans to put an element before the one at at.
+func (p Packed) InsertBefore(at At, elem []byte, deadline int64) Edit {
+	it := Iter{run: p.run(), off: at.off, prev: p.run()[at.off] ^ at.tag}
+	return p.insert(&it, elem, deadline)
+}
+
+// InsertAfter plans to put an element after the one at at.
+func (p Packed) InsertAfter(at At, elem []byte, deadline int64) Edit {
+	it := Iter{run: p.run(), off: at.end, prev: at.last()}
+	return p.insert(&it, elem, deadline)
+}
+
+// Replace plans to put elem in the place of the list's element at at.
+func (p Packed) Replace(at At, elem []byte, deadline int64) (e Edit) {
+	deadline = p.resolve(at, Living, deadline)
+	p.edit(&e, at, Living, deadline)
+	e.ch = p.run().Replace(at, Encode(elem), deadline)
+	e.sized()
+	return e
+}
+
+// SetDeadline plans to give the item at at a deadline, or none (0).
+func (p Packed) SetDeadline(at At, deadline int64) (e Edit) {
+	p.edit(&e, at, Living, deadline)
+	e.ch.stampAt(p.run(), at, deadline)
+	e.sized()
+	return e
+}
+
+// Delete removes the item at at, in place, and returns what is left.
+func (p Packed) Delete(at At) Packed { return p.DeleteRange(at, at) }
+
+// DeleteRange removes the items from first to last, and the dead between them,
+// in place, and returns what is left. O(n).
+func (p Packed) DeleteRange(first, last At) Packed {
+	r := p.run()
+	e := Edit{src: p}
+	e.ch.cover(r, first, last)
+	e.count, e.timed, e.earliest = p.Count(), p.Timed(), p.Earliest()
+	lost := false // the earliest deadline goes
+	it := Iter{run: r, pair: p.pair(), off: first.off, prev: r[first.off] ^ first.tag}
+	for it.off < last.end && it.Next() {
+		e.count--
+		if it.cur.Timed() {
+			e.timed--
+			lost = lost || it.Deadline() == e.earliest
+		}
+	}
+	e.sized()
+	p = e.Apply(p)
+	if lost && e.timed > 0 {
+		_, earliest := p.run().Timed(p.pair())
+		putDeadline(p[earliestOff:], earliest)
+	}
+	return p
+}
+
+// Reap removes the dead, in place, and returns what is left. fire, if not nil,
+// is called for each before anything moves under it; it may read p at at and
+// must not change it. O(n) if something is dead, else O(1).
+func (p Packed) Reap(now int64, fire func(at At)) Packed {
+	if !p.Due(now) {
+		return p
+	}
+	kind, r := p.Kind(), p.run()
+	count, timed := p.Count(), p.Timed()
+	r = r.Filter(p.pair(), func(at At) bool {
+		if !at.Timed() || now <= r.Deadline(at) {
+			return false
+		}
+		if fire != nil {
+			fire(at)
+		}
+		count, timed = count-1, timed-1
+		return true
+	})
+	_, earliest := r.Timed(p.pair())
+	head := headSize(timed)
+	move(p[head:], r)
+	p = p[:head+len(r)]
+	p.putHead(kind, count, timed, earliest)
+	return p
+}
+
+// lookup returns the item stored under c.
+func (p Packed) lookup(c *Cell, now int64) (At, State) {
+	at, ok := p.run().find(c, p.pair())
+	switch {
+	case !ok:
+		return At{}, Absent
+	case expired(p.run().Deadline(at), now):
+		return at, Dead
+	}
+	return at, Living
+}
+
+// resolve turns Keep into the deadline it stands for.
+func (p Packed) resolve(at At, state State, deadline int64) int64 {
+	if deadline != Keep {
+		return deadline
+	}
+	if state == Living {
+		return p.run().Deadline(at)
+	}
+	return 0
+}
+
+// edit begins a plan that writes one item with this deadline, in the place of
+// the one at at unless state is Absent.
+func (p Packed) edit(e *Edit, at At, state State, deadline int64) {
+	e.src, e.count, e.timed, e.earliest = p, p.Count(), p.Timed(), p.Earliest()
+	if state == Absent {
+		e.count++
+	} else if at.Timed() {
+		e.timed--
+		if p.run().Deadline(at) == e.earliest {
+			_, e.earliest = p.run().timedExcept(p.pair(), at.off)
+		}
+	}
+	if deadline != 0 {
+		if e.timed == 0 || deadline < e.earliest {
+			e.earliest = deadline
+		}
+		e.timed++
+	}
+}
+
+func (p Packed) insert(it *Iter, elem []byte, deadline int64) (e Edit) {
+	if deadline == Keep {
+		deadline = 0
+	}
+	p.edit(&e, At{}, Absent, deadline)
+	e.ch = it.Insert(Encode(elem), deadline)
+	e.sized()
+	return e
+}
+
+// appendAt makes ch insert after the last item.
+func (p Packed) appendAt(ch *Change) {
+	r := p.run()
+	ch.between(len(r)-1, r[len(r)-1], 0)
+}
+
+// sized completes the plan.
+func (e *Edit) sized() {
+	run := len(e.src) - e.src.head() + e.ch.Grow()
+	if e.cuts {
+		run -= e.cut.Size()
+	}
+	e.size = headSize(e.timed) + run
+}

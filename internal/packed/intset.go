@@ -1,0 +1,130 @@
+package packed
+
+import "encoding/binary"
+
+// IntSet is the image of a set whose members are all integers and have no
+// deadlines: sorted, each in as many bytes as the widest needs.
+//
+//	[kind|width 1][count 3] member member ...     width 2, 4 or 8, in bits 4 to 7
+//
+// It must come from NewIntSet, an IntEdit, or bytes that passed Validate. A set
+// that gets another member, or a deadline, is rewritten as a Packed by the
+// caller (SET members through PutMember).
+type IntSet []byte
+
+// NewIntSet appends an empty set (four bytes) to dst[:0] and returns it.
+func NewIntSet(dst []byte) IntSet {
+	return append(dst[:0], byte(KindIntSet)|2<<4, 0, 0, 0)
+}
+
+// Len returns the number of members. O(1).
+func (s IntSet) Len() int { return int(binary.LittleEndian.Uint32(s) >> 8) }
+
+// Width returns the bytes each member takes: 2, 4 or 8.
+func (s IntSet) Width() int { return int(s[0] >> 4) }
+
+// At returns member i in ascending order. O(1).
+func (s IntSet) At(i int) int64 {
+	switch b := s[headPlain:]; s.Width() {
+	case 2:
+		return int64(int16(binary.LittleEndian.Uint16(b[2*i:])))
+	case 4:
+		return int64(int32(binary.LittleEndian.Uint32(b[4*i:])))
+	default:
+		return int64(binary.LittleEndian.Uint64(b[8*i:]))
+	}
+}
+
+// Find returns the index of v, or that at which it would stand. O(log n).
+func (s IntSet) Find(v int64) (int, bool) {
+	lo, hi := 0, s.Len()
+	for lo < hi {
+		if mid := (lo + hi) / 2; s.At(mid) < v {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo, lo < s.Len() && s.At(lo) == v
+}
+
+// IntEdit is a planned Add: make room for Size bytes, then Apply.
+type IntEdit struct {
+	src   IntSet
+	v     int64
+	at    int
+	width int
+	size  int
+}
+
+// Size returns the length of the image after the edit.
+func (e *IntEdit) Size() int { return e.size }
+
+// Add plans to add v. False, and no plan, if it is there already.
+func (s IntSet) Add(v int64) (IntEdit, bool) {
+	at, found := s.Find(v)
+	if found {
+		return IntEdit{}, false
+	}
+	w := max(s.Width(), intWidth(v))
+	return IntEdit{src: s, v: v, at: at, width: w, size: headPlain + w*(s.Len()+1)}, true
+}
+
+// Apply writes the new image to dst[:Size()] and returns it. dst begins where
+// the old image does, or is other memory. O(n).
+func (e *IntEdit) Apply(dst []byte) IntSet {
+	d, n := IntSet(dst[:e.size]), e.src.Len()
+	if w := e.width; w == e.src.Width() {
+		cut := headPlain + w*e.at
+		move(d[cut+w:], e.src[cut:])
+		move(d, e.src[:cut])
+		d.put(e.at, w, e.v)
+	} else { // wider: from the end, so that it also works in place
+		for i := n; i >= 0; i-- {
+			switch {
+			case i > e.at:
+				d.put(i, w, e.src.At(i-1))
+			case i == e.at:
+				d.put(i, w, e.v)
+			default:
+				d.put(i, w, e.src.At(i))
+			}
+		}
+	}
+	d.putHead(n+1, e.width)
+	return d
+}
+
+// Delete removes member i, in place, and returns what is left. The width stays.
+func (s IntSet) Delete(i int) IntSet {
+	w, n := s.Width(), s.Len()
+	copy(s[headPlain+w*i:], s[headPlain+w*(i+1):])
+	s = s[:len(s)-w]
+	s.putHead(n-1, w)
+	return s
+}
+
+func (s IntSet) put(i, width int, v int64) {
+	switch b := s[headPlain+width*i:]; width {
+	case 2:
+		binary.LittleEndian.PutUint16(b, uint16(v))
+	case 4:
+		binary.LittleEndian.PutUint32(b, uint32(v))
+	default:
+		binary.LittleEndian.PutUint64(b, uint64(v))
+	}
+}
+
+func (s IntSet) putHead(n, width int) {
+	binary.LittleEndian.PutUint32(s, uint32(KindIntSet)|uint32(width)<<4|uint32(n)<<8)
+}
+
+func intWidth(v int64) int {
+	switch {
+	case v == int64(int16(v)):
+		return 2
+	case v == int64(int32(v)):
+		return 4
+	}
+	return 8
+}
