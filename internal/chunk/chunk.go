@@ -1,0 +1,65 @@
+// Package chunk is the memory of one large container: a hash, set or sorted
+// set too big for a packed record. It knows two shapes.
+//
+//	Heap   records of any size, named by 4-byte references
+//
+//	       ref = piece number << 13 | granule          (8-byte granules)
+//
+//	       piece 1   1 KiB  [hdr payload][hdr payload][dead    ][hdr ...
+//	       piece 2   1 KiB  [hdr payload][hdr payload           ][hdr ...
+//	       piece 9   2 KiB  pieces grow with the container, up to 64 KiB
+//
+//	       hdr, 2 bytes:  live 1 | big 1 | mark 1 | pad 3 | granules 10
+//
+//	Array  cells of one size, dense, named by their number: hash buckets,
+//	       tree nodes. It grows and shrinks at its end only.
+//
+// Both take their memory as chunks from a Memory and never move a chunk, so
+// what a reader gets is the memory itself. Records move only in Heap.Resize and
+// Heap.Compact, and both say so; Array cells never do.
+//
+// Invariants of a Heap: the records of a piece lie end to end from 0 to used;
+// used bytes are live or dead; a piece that is neither being filled, refilled
+// nor evacuated is filed under its share of dead bytes; an entirely dead piece
+// is given back at once (the one being filled starts over instead).
+//
+// Every write to record memory goes through Heap.Edit, Alloc, Free, Stretch,
+// Resize and Compact, which is where a snapshot can put a copy before the first write.
+//
+// Nothing here locks: the owner holds the shard's lock. Start reading at
+// Heap.Alloc.
+package chunk
+
+import "errors"
+
+// MinSize is the smallest chunk asked of a Memory, in bytes. Smaller ones
+// would cost more in bookkeeping (48 bytes a chunk) than they save in slack.
+const MinSize = 1 << 10
+
+// maxSize is the largest chunk a 13-bit granule number can address.
+const maxSize = 1 << 16
+
+// ErrNoMemory says that the Memory had no chunk left to give. The operation
+// that returns it has changed nothing.
+var ErrNoMemory = errors.New("chunk: memory limit reached")
+
+// Memory is where chunks come from. A chunk's size is a power of two from
+// MinSize to MaxChunk; it is zeroed, aligned to 8 bytes and stays where it is
+// until freed.
+type Memory interface {
+	// AllocChunk returns a chunk of size bytes, or 0 when there is none left.
+	AllocChunk(size int) uint32
+	// FreeChunk takes back a chunk of AllocChunk(size).
+	FreeChunk(ref uint32, size int)
+	// Bytes returns the first n bytes of a chunk: the memory, not a copy.
+	Bytes(ref uint32, n int) []byte
+	// MaxChunk returns the largest size AllocChunk accepts: a power of two
+	// from MinSize on, constant over the Memory's life.
+	MaxChunk() int
+	// Outside reports delta bytes taken from the Go heap (negative: given
+	// back) for records too large for a chunk, so that they can be counted.
+	Outside(delta int)
+}
+
+// largest returns the largest chunk size this package uses on m.
+func largest(m Memory) int { return min(m.MaxChunk(), maxSize) }

@@ -1,0 +1,326 @@
+// Package dict is the large hash and the large set: items found by key, each
+// with an optional deadline of its own.
+//
+//	table    linear hashing: bucket = low bits of the key's hash
+//	         [12 tags][12 refs][next] -> [12 tags][12 refs][next]   64 bytes each
+//	              |
+//	items    [deadline 6]? [value | key length] [key] [value]       chunk.Heap
+//	              |
+//	due      counted tree of the refs that have a deadline          btree.Tree
+//
+// An item costs a 2-byte header and about 8 bytes of table; one with a deadline
+// 6 more, and about 6 in the tree. One without pays nothing for the others'
+// deadlines.
+//
+// A table grows by splitting one bucket, or shrinks by merging one, with each
+// insert or delete, so no operation ever costs O(items), and Scan keeps its
+// guarantee all the while.
+//
+// Time is an argument. An item is dead when now > deadline, and every read that
+// takes now leaves dead items out at once, whether or not Reap has removed them.
+// Scan, Random and Iter go through one test, alive.
+//
+// Invariants: a chain's buckets are full but for the last; every overflow bucket
+// holds an item; an item is in the chain of its hash; the marked items of the
+// heap are the entries of due.
+//
+// Keys and values given in must not be memory of the dict itself. Nothing here
+// locks: the owner holds the shard's lock. Start reading at Dict.Put.
+package dict
+
+import (
+	"bytes"
+	"hash/maphash"
+	"unsafe"
+
+	"github.com/ebbdb/ebb/internal/chunk"
+	"github.com/ebbdb/ebb/internal/ordered/btree"
+)
+
+// Variable is the ValueSize of a dict whose values have any length.
+const Variable = -1
+
+// Keep is the deadline given to Put to leave a living item's deadline alone.
+const Keep = -1
+
+// MaxDeadline is the latest deadline an item can have, in milliseconds: 48
+// bits, the year 10889. Later ones are taken for this one.
+const MaxDeadline = 1<<48 - 1
+
+// ErrNoMemory says that there was no chunk left. The operation that returns it
+// has changed nothing.
+var ErrNoMemory = chunk.ErrNoMemory
+
+// Config says what a dict is made of.
+type Config struct {
+	Memory chunk.Memory // where chunks come from; required
+	Seed   maphash.Seed // of the hash of keys; required
+
+	// ValueSize is the bytes of every value: 0 for a set (the default),
+	// Variable for a hash.
+	ValueSize int
+
+	// Moved, if set, is told whenever an item gets another reference. During
+	// the call both can be read. If it returns false the item stays; it may do
+	// so only under Compact.
+	Moved func(old, new uint32) bool
+}
+
+// Dict is a hash table of items with deadlines. See New.
+type Dict struct {
+	heap  chunk.Heap
+	prim  chunk.Array // buckets
+	over  chunk.Array // overflow buckets
+	low   uint32      // the power of two up to prim.Len(): 2^L
+	pins  int         // iterations under way: buckets must not merge
+	chain int         // no chain has been longer, in buckets, since the dict was empty
+
+	due      *btree.Tree // refs by deadline; nil until there is one
+	earliest int64       // the first deadline in due, 0 if none
+
+	seed  maphash.Seed
+	fixed int
+	moved func(old, new uint32) bool
+}
+
+// Item is one item as it is stored. Key and Value are the memory itself: valid
+// until the dict changes, and not to be written to.
+type Item struct {
+	Key, Value []byte
+	Deadline   int64 // 0: none
+	Ref        uint32
+}
+
+// Outcome says what Put found.
+type Outcome uint8
+
+const (
+	Added    Outcome = iota + 1 // there was no item of that key
+	Replaced                    // there was a living one
+	Revived                     // there was one that had passed its deadline
+)
+
+// New returns an empty dict. It allocates no chunk.
+func New(c Config) *Dict {
+	d := &Dict{seed: c.Seed, fixed: c.ValueSize, moved: c.Moved, low: 1, chain: 1}
+	d.heap.Init(c.Memory)
+	d.prim.Init(c.Memory, bucketShift)
+	d.over.Init(c.Memory, bucketShift)
+	return d
+}
+
+// Set stores value under key; the item has no deadline then, whatever it had.
+// It is Put with deadline 0.
+func (d *Dict) Set(key, value []byte, now int64) (Outcome, error) {
+	return d.Put(key, value, 0, now)
+}
+
+// Put stores value under key with a deadline, 0 for none, Keep for the one a
+// living item has. The value replaces the old one in place where that fits. A
+// dead item under key is forgotten: the outcome is Revived and nothing of it
+// remains. O(1) expected, O(log n) with a deadline. ErrNoMemory leaves the dict
+// as it was.
+func (d *Dict) Put(key, value []byte, deadline, now int64) (Outcome, error) {
+	h := d.hash(key)
+	s, ok := d.find(key, h)
+	if !ok {
+		_, err := d.add(h, key, value, clampDeadline(deadline))
+		return Added, err
+	}
+	outcome, old := Replaced, d.deadlineOf(s.ref())
+	if expired(old, now) {
+		outcome = Revived
+	} else if deadline == Keep {
+		deadline = old
+	}
+	return outcome, d.rewrite(s, key, value, old, clampDeadline(deadline))
+}
+
+// Get returns the value under key if a living item has it. O(1).
+func (d *Dict) Get(key []byte, now int64) (value []byte, ok bool) {
+	s, ok := d.find(key, d.hash(key))
+	if !ok || !d.alive(s.ref(), now) {
+		return nil, false
+	}
+	return d.Value(s.ref()), true
+}
+
+// Has reports whether a living item has the key. O(1).
+func (d *Dict) Has(key []byte, now int64) bool {
+	s, ok := d.find(key, d.hash(key))
+	return ok && d.alive(s.ref(), now)
+}
+
+// Delete removes the item under key, living or dead, and reports whether there
+// was one and whether it lived. O(1), O(log n) if it had a deadline.
+func (d *Dict) Delete(key []byte, now int64) (found, living bool) {
+	h := d.hash(key)
+	s, ok := d.find(key, h)
+	if !ok {
+		return false, false
+	}
+	living = d.alive(s.ref(), now)
+	d.remove(h, s)
+	return true, living
+}
+
+// Len returns the exact number of living items. O(1) while nothing is due,
+// O(log n) otherwise.
+func (d *Dict) Len(now int64) int { return d.Count() - d.Due(now) }
+
+// Count returns the number of items, dead ones included. O(1).
+func (d *Dict) Count() int { return d.heap.Records() }
+
+// Size returns the bytes held: chunks, records outside of them and bookkeeping.
+func (d *Dict) Size() int {
+	n := d.heap.Size() + d.prim.Size() + d.over.Size() + int(unsafe.Sizeof(*d))
+	if d.due != nil {
+		n += d.due.Size()
+	}
+	return n
+}
+
+// Used returns the bytes in use: items, buckets and tree nodes.
+func (d *Dict) Used() int {
+	n := d.heap.Used() + d.prim.Used() + d.over.Used()
+	if d.due != nil {
+		n += d.due.Used()
+	}
+	return n
+}
+
+// Free gives back up to budget chunks and reports whether none is left. The
+// items are gone with the first call; after true the dict is empty and usable
+// again. O(budget).
+func (d *Dict) Free(budget int) (done bool) {
+	d.low, d.chain, d.earliest = 1, 1, 0
+	n := d.heap.FreeAll(budget)
+	n += d.prim.FreeAll(budget - n)
+	n += d.over.FreeAll(budget - n)
+	if d.due != nil {
+		n += d.due.FreeAll(budget - n)
+	}
+	if n == budget {
+		return false
+	}
+	d.due = nil
+	return true
+}
+
+// The methods below speak of items by reference, living or dead. They are for
+// structures built on a dict, which keep references and mend them in Moved.
+
+// Find returns the item under key, living or dead. O(1).
+func (d *Dict) Find(key []byte) (ref uint32, ok bool) {
+	s, ok := d.find(key, d.hash(key))
+	if !ok {
+		return 0, false
+	}
+	return s.ref(), true
+}
+
+// Add stores an item under a key that Find does not find and returns it.
+func (d *Dict) Add(key, value []byte, deadline int64) (ref uint32, err error) {
+	return d.add(d.hash(key), key, value, clampDeadline(deadline))
+}
+
+// Remove removes an item.
+func (d *Dict) Remove(ref uint32) {
+	h := d.hash(d.Key(ref))
+	d.remove(h, d.slotOf(h, ref))
+}
+
+// Item returns an item. O(1).
+func (d *Dict) Item(ref uint32) Item {
+	deadline, key, value := d.parts(ref)
+	return Item{Key: key, Value: value, Deadline: deadline, Ref: ref}
+}
+
+// Key returns an item's key, under the rules of Item.
+func (d *Dict) Key(ref uint32) []byte {
+	_, key, _ := d.parts(ref)
+	return key
+}
+
+// Value returns an item's value, under the rules of Item, but that a value of a
+// dict with a fixed ValueSize may be written to.
+func (d *Dict) Value(ref uint32) []byte {
+	_, _, value := d.parts(ref)
+	return value
+}
+
+// Alive reports whether an item lives at now.
+func (d *Dict) Alive(ref uint32, now int64) bool { return d.alive(ref, now) }
+
+func (d *Dict) hash(key []byte) uint64 { return maphash.Bytes(d.seed, key) }
+
+// add stores a new item: first everything that can fail, then the rest.
+func (d *Dict) add(h uint64, key, value []byte, deadline int64) (uint32, error) {
+	if deadline != 0 && !d.reserveDue() || !d.reserveSlot(h) {
+		return 0, ErrNoMemory
+	}
+	ref, ok := d.heap.Alloc(d.payload(key, value, deadline))
+	if !ok {
+		return 0, ErrNoMemory
+	}
+	d.write(ref, key, value, deadline)
+	d.insertSlot(h, ref)
+	if deadline != 0 {
+		d.schedule(ref, deadline)
+	}
+	d.grow()
+	return ref, nil
+}
+
+// rewrite gives the item in s another value and deadline, in place if it can.
+func (d *Dict) rewrite(s slot, key, value []byte, old, deadline int64) error {
+	if (old != 0 || deadline != 0) && !d.reserveDue() {
+		return ErrNoMemory
+	}
+	ref, n := s.ref(), d.payload(key, value, deadline)
+	changed := old != deadline
+	if changed && old != 0 {
+		d.unschedule(ref, old)
+	}
+	if d.heap.Stretch(ref, n) {
+		d.write(ref, key, value, deadline)
+		if changed && deadline != 0 {
+			d.schedule(ref, deadline)
+		}
+		return nil
+	}
+	to, ok := d.heap.Alloc(n)
+	if !ok {
+		if changed && old != 0 {
+			d.schedule(ref, old)
+		}
+		return ErrNoMemory
+	}
+	d.write(to, key, value, deadline)
+	if deadline != 0 {
+		d.schedule(to, deadline)
+	}
+	if !changed && old != 0 {
+		d.unschedule(ref, old)
+	}
+	s.b.ref[s.i] = to
+	if d.moved != nil {
+		d.moved(ref, to)
+	}
+	d.heap.Free(ref)
+	return nil
+}
+
+// remove takes the item in s out of everything.
+func (d *Dict) remove(h uint64, s slot) {
+	ref := s.ref()
+	if deadline := d.deadlineOf(ref); deadline != 0 {
+		d.unschedule(ref, deadline)
+	}
+	d.removeSlot(h, s)
+	d.heap.Free(ref)
+	d.shrink()
+}
+
+// equal reports whether the item has the key.
+func (d *Dict) equal(ref uint32, key []byte) bool { return bytes.Equal(d.Key(ref), key) }

@@ -1,0 +1,67 @@
+package ordered
+
+import (
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/dict"
+)
+
+// Deadline returns the deadline of a living member, 0 if it has none, and
+// whether there is such a member. O(1).
+func (s *Set) Deadline(member []byte, now int64) (deadline int64, ok bool) {
+	return s.dict.Deadline(member, now)
+}
+
+// SetDeadline gives a living member a deadline, 0 for none, and reports whether
+// there is such a member. A deadline before now is stored like any other.
+// O(log n).
+func (s *Set) SetDeadline(member []byte, deadline, now int64) (ok bool, err error) {
+	return s.dict.SetDeadline(member, deadline, now)
+}
+
+// ClearDeadline takes the deadline from a living member and reports whether
+// there is such a member and whether it had one. O(log n).
+func (s *Set) ClearDeadline(member []byte, now int64) (ok, had bool) {
+	return s.dict.ClearDeadline(member, now)
+}
+
+// Due returns the number of dead members that Reap has not removed. O(log n).
+func (s *Set) Due(now int64) int { return s.dict.Due(now) }
+
+// Earliest returns the first deadline of any member, dead ones included; false
+// if no member has one. O(1).
+func (s *Set) Earliest() (deadline int64, ok bool) { return s.dict.Earliest() }
+
+// Deadlines returns the number of members that have a deadline. O(1).
+func (s *Set) Deadlines() int { return s.dict.Deadlines() }
+
+// Reap removes up to budget dead members, earliest deadline first, and returns
+// how many. fire is called for each before it is removed; it must not change the
+// set. O(log n) per member.
+func (s *Set) Reap(now int64, budget int, fire func(Entry)) (reaped int) {
+	return s.dict.Reap(now, budget, func(it dict.Item) {
+		fire(entryOf(it))
+		s.tree.Delete(s.probe(it.Ref))
+	})
+}
+
+// Check verifies the set's invariants and returns the first one broken. It
+// visits every member several times.
+func (s *Set) Check() error {
+	if err := s.dict.Check(); err != nil {
+		return err
+	}
+	if err := s.tree.Check(); err != nil {
+		return err
+	}
+	if s.tree.Len() != s.dict.Count() {
+		return fmt.Errorf("ordered: %d entries for %d members", s.tree.Len(), s.dict.Count())
+	}
+	for c := s.tree.Seek(0); c.OK(); c.Next() {
+		ref := c.Ref()
+		if found, ok := s.dict.Find(s.dict.Key(ref)); !ok || found != ref {
+			return fmt.Errorf("ordered: entry %d is not the item of its member %q", ref, s.dict.Key(ref))
+		}
+	}
+	return nil
+}
