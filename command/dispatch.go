@@ -147,6 +147,9 @@ func (c *Session) lock(spec *Spec, args [][]byte) (began bool, err error) {
 	}
 	switch {
 	case spec.Has(AllKeys):
+		if c.busy() {
+			return false, ErrBeside
+		}
 		tx.LockAll(c.dbi)
 	case spec.first == 1 && spec.last == 1 && !spec.Has(MovableKeys):
 		if !tx.TryLockKey(c.dbi, args[1]) {
@@ -167,6 +170,10 @@ func (c *Session) lock(spec *Spec, args [][]byte) (began bool, err error) {
 	return true, nil
 }
 
+// busy reports whether a loop that waits for a shard may wait for long: other
+// commands run beside the loops.
+func (c *Session) busy() bool { return c.loop && c.svc.slow.Load() > 0 }
+
 // wait locks the shards of keys, which are held by others.
 func (c *Session) wait(keys [][]byte) error {
 	for range spins {
@@ -174,7 +181,7 @@ func (c *Session) wait(keys [][]byte) error {
 		if c.tx.TryLock(c.dbi, keys) {
 			return nil
 		}
-		if c.loop && c.svc.slow.Load() > 0 {
+		if c.busy() {
 			return ErrBeside
 		}
 	}

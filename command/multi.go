@@ -90,7 +90,7 @@ func runExec(c *Ctx) error {
 		s.unwatch()
 		return ErrExecAbort
 	}
-	if s.loop && m.slow() {
+	if s.busy() || s.loop && m.slow() {
 		return ErrBeside
 	}
 	s.multi = multi{}

@@ -84,7 +84,7 @@ Tests: ` + strings.Join(loadgen.Names(), ", "),
 			return report.End()
 		})
 	}
-	cmd.AddCommand(stormCommand(), promptCommand())
+	cmd.AddCommand(stormCommand(), promptCommand(), churnCommand())
 	return cmd
 }
 
@@ -143,6 +143,37 @@ the server, and switches its keyspace events on meanwhile.`,
 		}
 		cfg.Out, cfg.Progress = cmd.OutOrStdout(), progress(quiet)
 		return interruptible(cmd, func(ctx context.Context) error { return loadgen.Prompt(ctx, cfg) })
+	}
+	return cmd
+}
+
+func churnCommand() *cobra.Command {
+	var cfg loadgen.ChurnConfig
+	var quiet bool
+	cmd := &cobra.Command{
+		Use:   "churn",
+		Short: "Memory while everything is overwritten again and again",
+		Long: `Overwrite keys at random with values of random sizes and random TTLs, so that
+the living bytes stay about the same, and print the server's used and resident
+memory. Deletes all keys of the server.`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	server := serverFlags(f)
+	f.IntVarP(&cfg.Keys, "keys", "r", 300_000, "different keys")
+	f.IntVar(&cfg.MinSize, "min", 10, "bytes of the smallest value")
+	f.IntVar(&cfg.MaxSize, "max", 2000, "bytes of the largest value")
+	f.DurationVarP(&cfg.Duration, "duration", "d", 0, "how long (default 10m)")
+	f.DurationVar(&cfg.Every, "every", 0, "between two lines (default 30s)")
+	f.IntVar(&cfg.PID, "pid", 0, "process id of the server, to measure its memory")
+	f.BoolVar(&cfg.Flush, "flush", false, "delete what is in the server")
+	f.BoolVarP(&quiet, "quiet", "q", false, "no progress line")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		if cfg.Target, err = server(); err != nil {
+			return err
+		}
+		cfg.Out, cfg.Progress = cmd.OutOrStdout(), progress(quiet)
+		return interruptible(cmd, func(ctx context.Context) error { return loadgen.Churn(ctx, cfg) })
 	}
 	return cmd
 }
