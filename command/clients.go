@@ -2,9 +2,11 @@ package command
 
 import (
 	"errors"
+	"math"
 	"sort"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // view is what other goroutines may read of a session.
@@ -17,7 +19,21 @@ type view struct {
 	dbi    atomic.Int32
 	multi  atomic.Int32 // commands queued, -1 outside MULTI
 	watch  atomic.Int32
-	flags  atomic.Uint32
+	flags  atomic.Uint32 // of the constants below
+}
+
+const (
+	viewNoEvict uint32 = 1 << iota
+	viewNoTouch
+)
+
+// show sets or clears a flag.
+func (v *view) show(flag uint32, on bool) {
+	if on {
+		v.flags.Or(flag)
+	} else {
+		v.flags.And(^flag)
+	}
 }
 
 // clients is the set of sessions, in the order in which they came.
@@ -65,22 +81,95 @@ func (r *clients) get(id int64) *Session {
 	return r.all[id]
 }
 
-func (r *clients) count() int {
+// count returns how many sessions have connections, how many of these are
+// subscribed to something, and how many watch keys.
+func (r *clients) count() (n, subscribed, watching int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.all)
+	for _, c := range r.all {
+		if c.conn == nil {
+			continue
+		}
+		n++
+		if c.subs.n.Load() > 0 {
+			subscribed++
+		}
+		if c.view.watch.Load() > 0 {
+			watching++
+		}
+	}
+	return n, subscribed, watching
 }
+
+// kill closes a client's connection; the one that asks for it is answered
+// first.
+func (c *Session) kill(target *Session) {
+	switch {
+	case target == c:
+		c.closing = true
+	case target.conn != nil:
+		target.conn.Kill(errKilled)
+	}
+}
+
+var errKilled = errors.New("killed by another client")
+
+// sessionBytes is about what a connection without buffers takes up.
+const sessionBytes = 2 << 10
+
+// memory is about what a client's connection takes up, in bytes.
+func (c *Session) memory() int64 {
+	in, out := c.conn.Buffered()
+	c.mu.Lock()
+	queued := len(c.queue)
+	c.mu.Unlock()
+	return int64(sessionBytes + in + out + queued)
+}
+
+// boundClients keeps the memory of all connections below maxmemory-clients: the
+// largest are closed first, but none that asked for CLIENT NO-EVICT.
+func (s *Service) boundClients() {
+	limit := s.Config.MaxMemoryClients()
+	if limit <= 0 || limit == math.MaxInt64 {
+		return
+	}
+	type load struct {
+		c     *Session
+		bytes int64
+	}
+	var all []load
+	var total int64
+	for _, c := range s.clients.list() {
+		l := load{c, c.memory()}
+		total += l.bytes
+		if c.view.flags.Load()&viewNoEvict == 0 {
+			all = append(all, l)
+		}
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].bytes > all[j].bytes })
+	for _, l := range all {
+		if total <= limit {
+			return
+		}
+		total -= l.bytes
+		s.totals.evicted.Add(1)
+		l.c.conn.Kill(errClientMemory)
+	}
+}
+
+var errClientMemory = errors.New("closed because all clients together use more than maxmemory-clients")
 
 // pause is CLIENT PAUSE: commands that wait until a time is up.
 type pause struct {
-	on atomic.Bool // the quick look
+	svc *Service
+	on  atomic.Bool // the quick look
 
 	mu      sync.Mutex // guards what follows
 	until   int64      // us; 0: none
 	all     bool       // reads as well
 	waiting map[*Session]bool
 	over    bool // the service closes
-	stop    func()
+	timer   *time.Timer
 }
 
 // errPaused says that a command is to be dispatched again later.
@@ -93,10 +182,10 @@ func (p *pause) active() bool { return p.on.Load() }
 func (p *pause) holds(c *Session, spec *Spec) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.until <= c.svc.DB.Clock().Micros() || c.conn == nil || p.over {
+	if p.until <= p.svc.DB.Clock().Micros() || c.conn == nil || p.over {
 		return false
 	}
-	if !p.all && !spec.Has(Write) && !spec.Has(MayReplicate) || spec.Name == "client|unpause" || spec.Name == "client|pause" {
+	if !p.all && !spec.Has(Write) && !spec.Has(MayReplicate) && !c.multi.writes(spec) || spec.Name == "client|unpause" || spec.Name == "client|pause" {
 		return false
 	}
 	if p.waiting == nil {
@@ -106,6 +195,19 @@ func (p *pause) holds(c *Session, spec *Spec) bool {
 	return true
 }
 
+// writes reports whether spec is the EXEC of a transaction that may write.
+func (m *multi) writes(spec *Spec) bool {
+	if spec.Name != "exec" {
+		return false
+	}
+	for _, q := range m.queue {
+		if q.spec.Has(Write) || q.spec.Has(MayReplicate) {
+			return true
+		}
+	}
+	return false
+}
+
 // forget takes a session that is gone off the list.
 func (p *pause) forget(c *Session) {
 	p.mu.Lock()
@@ -113,28 +215,65 @@ func (p *pause) forget(c *Session) {
 	delete(p.waiting, c)
 }
 
-// begin pauses until a time in us; a longer pause of the same kind stays.
-func (p *pause) begin(until int64, all bool, after func(f func()) (stop func())) {
+// begin pauses for some milliseconds. A pause that is longer or stricter than
+// this one stays so.
+func (p *pause) begin(ms int64, all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.until = max(p.until, until)
-	p.all = all
-	p.on.Store(true)
-	if p.stop != nil {
-		p.stop()
+	now := p.svc.DB.Clock().Micros()
+	if p.until > now {
+		all = all || p.all
 	}
-	p.stop = after(p.end)
+	until := int64(math.MaxInt64)
+	if ms < (math.MaxInt64-now)/1000 {
+		until = now + ms*1000
+	}
+	p.until, p.all = max(p.until, until), all
+	p.on.Store(true)
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	// A tick later: then the time is up by the engine's clock as well.
+	wait := time.Duration(math.MaxInt64)
+	if us := p.until - now; us < math.MaxInt64/2000 {
+		wait = time.Duration(us+1000) * time.Microsecond
+	}
+	p.timer = time.AfterFunc(wait, p.timeUp)
+}
+
+// timeUp ends the pause if it was not prolonged meanwhile, and looks again
+// later if the engine's clock is behind.
+func (p *pause) timeUp() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if left := p.until - p.svc.DB.Clock().Micros(); left > 0 && p.timer != nil {
+		p.timer.Reset(time.Duration(min(left, 1e6)+1000) * time.Microsecond)
+		return
+	}
+	p.release()
 }
 
 // end wakes all who wait.
 func (p *pause) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.release()
+}
+
+// close ends the pause and allows no other.
+func (p *pause) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	p.release()
+}
+
+func (p *pause) release() {
 	p.on.Store(false)
-	p.until = 0
-	if p.stop != nil {
-		p.stop()
-		p.stop = nil
+	p.until, p.all = 0, false
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
 	}
 	for c := range p.waiting {
 		delete(p.waiting, c)

@@ -1,5 +1,14 @@
 package command
 
+import (
+	"crypto/subtle"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+var connectionSpecs = []*Spec{&specAuth, &specClient, &specEcho, &specHello, &specPing, &specQuit, &specReset, &specSelect,
+	&specAsking, &specReadonly, &specReadwrite}
+
 var specPing = Spec{
 	Name: "ping", Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
 	Summary:  "Returns the server's liveliness response.",
@@ -30,4 +39,273 @@ func runPing(c *Ctx) error {
 		c.Out.Simple("PONG")
 	}
 	return nil
+}
+
+var specEcho = Spec{
+	Name: "echo", Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
+	Summary:  "Returns the given string.",
+	Flags:    Loading | Stale | Fast,
+	Args:     []Arg{Str("message")},
+	Examples: "> ECHO \"as it is\"\n\"as it is\"\n",
+	Run:      runEcho,
+}
+
+func runEcho(c *Ctx) error {
+	c.Out.Bulk(c.Args[1])
+	return nil
+}
+
+// authFlags are those of what a client may send before it has said who it is.
+const authFlags = NoScript | Loading | Stale | Fast | NoAuth | AllowBusy
+
+var specAuth = Spec{
+	Name: "auth", Group: GroupConnection, Since: "1.0.0", Complexity: "O(N) where N is the number of passwords defined for the user",
+	Summary: "Authenticates the connection.",
+	Flags:   authFlags,
+	Args:    []Arg{Opt(Str("username")).Since("6.0.0"), Str("password")},
+	History: []Change{{"6.0.0", "Added ACL style (username and password)."}},
+	Replies: "OK, or WRONGPASS and the connection stays what it was. The only user is 'default'; its password is the directive requirepass.",
+	Examples: "> AUTH secret\n(error) ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?\n" +
+		"> CONFIG SET requirepass secret\nOK\n2> GET k\n(error) NOAUTH Authentication required.\n" +
+		"2> AUTH guess\n(error) WRONGPASS invalid username-password pair or user is disabled.\n2> AUTH default secret\nOK\n2> GET k\n(nil)\n",
+	Run: runAuth,
+}
+
+func runAuth(c *Ctx) error {
+	user, password := []byte(defaultUser), c.Args[len(c.Args)-1]
+	switch {
+	case len(c.Args) > 3:
+		return ErrSyntax
+	case len(c.Args) == 3:
+		user = c.Args[1]
+	case !c.Service.authRequired():
+		return ReplyError("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+	}
+	if err := c.Session.authenticate(user, password); err != nil {
+		return err
+	}
+	c.Out.OK()
+	return nil
+}
+
+// defaultUser is the user that a connection is from the start, and the only one.
+const defaultUser = "default"
+
+// authenticate checks a password, in a time that does not depend on how much of
+// it is right.
+func (c *Session) authenticate(user, password []byte) error {
+	want := c.svc.password.Load()
+	if string(user) != defaultUser || want != nil && subtle.ConstantTimeCompare([]byte(*want), password) == 0 {
+		return ReplyError("WRONGPASS invalid username-password pair or user is disabled.")
+	}
+	c.authed = true
+	c.setLimits()
+	return nil
+}
+
+// The version that clients find in HELLO and INFO: they switch features on by
+// it.
+const redisVersion = "7.4.0"
+
+var specHello = Spec{
+	Name: "hello", Group: GroupConnection, Since: "6.0.0", Complexity: "O(1)",
+	Summary: "Switches to a version of the protocol, and introduces client and server to each other.",
+	Flags:   authFlags,
+	Args: []Arg{Opt(Block("arguments", Int("protover"),
+		Opt(TokenArg("AUTH", Block("username_password", Str("username"), Str("password")))),
+		Opt(TokenArg("SETNAME", Str("clientname")))))},
+	History: []Change{{"6.2.0", "`protover` made optional; when called without arguments the command reports the current connection's context."}},
+	Examples: "> HELLO 3 SETNAME worker\n1# \"server\" => \"redis\"\n2# \"version\" => \"7.4.0\"\n3# \"proto\" => (integer) 3\n4# \"id\" => (integer) 1\n" +
+		"5# \"mode\" => \"standalone\"\n6# \"role\" => \"master\"\n7# \"modules\" => (empty array)\n" +
+		"> HELLO 4\n(error) NOPROTO unsupported protocol version\n",
+	Run: runHello,
+}
+
+func runHello(c *Ctx) error {
+	s := c.Session
+	h, err := parseHello(c.Args[1:])
+	if err != nil {
+		return err
+	}
+	if h.user != nil {
+		if err := s.authenticate(h.user, h.password); err != nil {
+			return err
+		}
+	}
+	if !s.authed {
+		return ReplyError("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+	}
+
+	if h.named {
+		s.setName(h.name)
+	}
+	if h.proto != 0 {
+		s.setProto(h.proto)
+	}
+
+	w := c.Out
+	w.Map(7)
+	w.BulkString("server")
+	w.BulkString("redis")
+	w.BulkString("version")
+	w.BulkString(redisVersion)
+	w.BulkString("proto")
+	w.Int(int64(max(w.Proto, 2)))
+	w.BulkString("id")
+	w.Int(s.id)
+	w.BulkString("mode")
+	w.BulkString("standalone")
+	w.BulkString("role")
+	w.BulkString("master")
+	w.BulkString("modules")
+	w.Array(0)
+	return nil
+}
+
+// hello is what a HELLO asks for.
+type hello struct {
+	proto          int // 0: as it is
+	user, password []byte
+	name           []byte
+	named          bool
+}
+
+func parseHello(args [][]byte) (h hello, err error) {
+	if len(args) > 0 {
+		n, ok := resp.ParseInt(args[0])
+		switch {
+		case !ok:
+			return h, ReplyError("ERR Protocol version is not an integer or out of range")
+		case n < 2 || n > 3:
+			return h, ReplyError("NOPROTO unsupported protocol version")
+		}
+		h.proto = int(n)
+		args = args[1:]
+	}
+	for len(args) > 0 {
+		switch {
+		case EqualFold(args[0], "AUTH") && len(args) > 2:
+			h.user, h.password = args[1], args[2]
+			args = args[3:]
+		case EqualFold(args[0], "SETNAME") && len(args) > 1:
+			if !printable(args[1]) {
+				return h, errClientName
+			}
+			h.name, h.named = args[1], true
+			args = args[2:]
+		default:
+			return h, ReplyError("ERR Syntax error in HELLO option '" + string(args[0]) + "'")
+		}
+	}
+	return h, nil
+}
+
+// setProto switches to RESP2 or RESP3, from the next reply on.
+func (c *Session) setProto(n int) {
+	c.out.Proto = n
+	c.proto.Store(int32(n))
+}
+
+var specSelect = Spec{
+	Name: "select", Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
+	Summary:  "Changes the selected database.",
+	Flags:    Loading | Stale | Fast,
+	Args:     []Arg{Int("index")},
+	Examples: "> SET k v\nOK\n> SELECT 1\nOK\n> GET k\n(nil)\n> SELECT 99\n(error) ERR DB index is out of range\n",
+	Run:      runSelect,
+}
+
+func runSelect(c *Ctx) error {
+	n, ok := resp.ParseInt(c.Args[1])
+	switch {
+	case !ok:
+		return ErrNotInteger
+	case int64(int32(n)) != n:
+		return ReplyError("ERR value is out of range, value must between -2147483648 and 2147483647")
+	case n < 0 || n >= int64(c.Service.DB.Databases()):
+		return ErrDBIndex
+	}
+	c.Session.selectDB(int(n))
+	c.Out.OK()
+	return nil
+}
+
+func (c *Session) selectDB(n int) {
+	c.dbi = n
+	c.view.dbi.Store(int32(n))
+}
+
+var specReset = Spec{
+	Name: "reset", Group: GroupConnection, Since: "6.2.0", Complexity: "O(1)",
+	Summary: "Makes the connection as if it were new.",
+	Flags:   authFlags | NoQueue,
+	Replies: "RESET. Gone are MULTI and watched keys, subscriptions, the name, CLIENT REPLY, NO-EVICT and NO-TOUCH; the database is 0, " +
+		"the protocol RESP2, and where there is a password it has to be given again.",
+	Examples: "> CLIENT SETNAME me\nOK\n> SELECT 3\nOK\n> MULTI\nOK\n> RESET\nRESET\n> CLIENT GETNAME\n(nil)\n> EXEC\n(error) ERR EXEC without MULTI\n",
+	Run:      runReset,
+}
+
+func runReset(c *Ctx) error {
+	s := c.Session
+	s.multi = multi{}
+	s.unwatch()
+	c.Service.pubsub.leave(s)
+	s.selectDB(0)
+	s.setProto(2)
+	s.setName(nil)
+	s.reply = replyOn
+	s.noTouch = false
+	s.view.show(viewNoEvict|viewNoTouch, false)
+	s.authed = s.conn == nil || !c.Service.authRequired()
+	s.setLimits()
+	c.Out.Simple("RESET")
+	return nil
+}
+
+var specQuit = Spec{
+	Name: "quit", Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
+	Summary:       "Closes the connection, after all replies are written.",
+	Flags:         authFlags | NoQueue,
+	ArityOverride: -1, ArityReason: "what follows the name is ignored, so that nobody is kept in",
+	Examples: "> QUIT\nOK\n> PING\n(closed)\n",
+	Run:      runQuit,
+}
+
+func runQuit(c *Ctx) error {
+	c.Session.closing = true
+	c.Out.OK()
+	return nil
+}
+
+// What follows is for clients of a cluster, which this server is not.
+
+const errNoCluster = ReplyError("ERR This instance has cluster support disabled")
+
+func runNoCluster(*Ctx) error { return errNoCluster }
+
+var specAsking = Spec{
+	Name: "asking", Group: GroupCluster, Since: "3.0.0", Complexity: "O(1)",
+	Summary:    "Follows an -ASK redirection of a cluster.",
+	Flags:      Fast,
+	Categories: CatConnection,
+	Examples:   "> ASKING\n(error) ERR This instance has cluster support disabled\n",
+	Run:        runNoCluster,
+}
+
+var specReadonly = Spec{
+	Name: "readonly", Group: GroupCluster, Since: "3.0.0", Complexity: "O(1)",
+	Summary:    "Allows reads from a replica of a cluster.",
+	Flags:      Loading | Stale | Fast,
+	Categories: CatConnection,
+	Examples:   "> READONLY\n(error) ERR This instance has cluster support disabled\n",
+	Run:        runNoCluster,
+}
+
+var specReadwrite = Spec{
+	Name: "readwrite", Group: GroupCluster, Since: "3.0.0", Complexity: "O(1)",
+	Summary:    "Takes READONLY back.",
+	Flags:      Loading | Stale | Fast,
+	Categories: CatConnection,
+	Examples:   "> READWRITE\n(error) ERR This instance has cluster support disabled\n",
+	Run:        runNoCluster,
 }

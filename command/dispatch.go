@@ -105,6 +105,9 @@ func (c *Session) execute(spec *Spec, args [][]byte) outcome {
 	}
 	mark := c.out.Mark()
 	c.tx.NoTouch(c.noTouch)
+	if c.replay {
+		c.tx.Replaying()
+	}
 	err = spec.Run(x)
 	if began {
 		c.tx.Unlock()

@@ -117,16 +117,16 @@ func (l *lifetime) resolve(c *Ctx, positive bool) error {
 	if !ok || positive && t <= 0 {
 		return errExpireTime(c.Spec)
 	}
-	if l.jitter > 0 {
-		ms = now + engine.Jitter(ms-now, l.jitter)
+	if l.jitter > 0 && ms > now {
+		ms = now + min(engine.Jitter(ms-now, l.jitter), math.MaxInt64-now)
 	}
 	switch {
 	case l.spanArg != nil:
 		if l.span, ok = resp.ParseInt(l.spanArg); !ok || l.span <= 0 {
 			return ErrNotInteger
 		}
-	case l.slide:
-		l.span = max(0, ms-now)
+	case l.slide && ms > now:
+		l.span = min(ms-now, engine.MaxDeadline)
 	}
 	l.deadline = ms
 	if ms == 0 {

@@ -2,7 +2,10 @@ package command
 
 import "github.com/ebbdb/ebb/engine"
 
-// expireArgs is the grammar behind the time of EXPIRE and its kin.
+var expirySpecs = []*Spec{&specExpire, &specPExpire, &specExpireAt, &specPExpireAt,
+	&specTTL, &specPTTL, &specExpireTime, &specPExpireTime, &specPersist}
+
+// expireArgs is the grammar of EXPIRE and its kin.
 func expireArgs(time Arg) []Arg {
 	return []Arg{Key("key", Update), time,
 		Opt(OneOf("condition", Token("NX"), Token("XX"), Token("GT"), Token("LT"))).Since("7.0.0"),
@@ -10,15 +13,57 @@ func expireArgs(time Arg) []Arg {
 		Opt(Token("SLIDE"))}
 }
 
+var expireHistory = []Change{{"7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`."}}
+
+const expireReplies = "1 if the time was set, or the key deleted because the time is not in the future; 0 if there is no such key or the " +
+	"condition is not met. NX: only if the key has no deadline, XX: only if it has one, GT and LT: only if the new one is later, earlier; " +
+	"no deadline counts as infinite. JITTER adds a random share of up to so many percent; SLIDE lets reads of the value extend the deadline " +
+	"by the same span."
+
 var specExpire = Spec{
 	Name: "expire", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Sets the expiration time of a key in seconds.",
 	Flags:   Write | Fast,
 	Args:    expireArgs(Int("seconds")),
-	History: []Change{{"7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`."}},
+	History: expireHistory,
+	Replies: expireReplies,
 	Examples: "> SET k v\nOK\n> EXPIRE k 10\n(integer) 1\n> TTL k\n(integer) 10\n> EXPIRE k 5 GT\n(integer) 0\n" +
 		"> EXPIRE k 5 LT\n(integer) 1\n~ 5001ms\n> EXISTS k\n(integer) 0\n> EXPIRE k 5\n(integer) 0\n",
 	Run: func(c *Ctx) error { return runExpire(c, seconds) },
+}
+
+var specPExpire = Spec{
+	Name: "pexpire", Group: GroupGeneric, Since: "2.6.0", Complexity: "O(1)",
+	Summary: "Sets the expiration time of a key in milliseconds.",
+	Flags:   Write | Fast,
+	Args:    expireArgs(Int("milliseconds")),
+	History: expireHistory,
+	Replies: expireReplies,
+	Examples: "> SET session s\nOK\n> PEXPIRE session 1500 SLIDE\n(integer) 1\n~ 1000ms\n> GET session\n\"s\"\n" +
+		"~ 1500ms\n> PTTL session\n(integer) 0\n~ 1ms\n> GET session\n(nil)\n",
+	Run: func(c *Ctx) error { return runExpire(c, millis) },
+}
+
+var specExpireAt = Spec{
+	Name: "expireat", Group: GroupGeneric, Since: "1.2.0", Complexity: "O(1)",
+	Summary:  "Sets the expiration time of a key to a Unix timestamp.",
+	Flags:    Write | Fast,
+	Args:     expireArgs(UnixTime("unix-time-seconds")),
+	History:  expireHistory,
+	Replies:  expireReplies,
+	Examples: "> SET k v\nOK\n> EXPIREAT k 33177117420\n(integer) 1\n> EXPIRETIME k\n(integer) 33177117420\n> EXPIREAT k 1\n(integer) 1\n> EXISTS k\n(integer) 0\n",
+	Run:      func(c *Ctx) error { return runExpire(c, unixSeconds) },
+}
+
+var specPExpireAt = Spec{
+	Name: "pexpireat", Group: GroupGeneric, Since: "2.6.0", Complexity: "O(1)",
+	Summary:  "Sets the expiration time of a key to a Unix timestamp in milliseconds.",
+	Flags:    Write | Fast,
+	Args:     expireArgs(UnixTime("unix-time-milliseconds")),
+	History:  expireHistory,
+	Replies:  expireReplies,
+	Examples: "> SET k v\nOK\n> PEXPIREAT k 33177117420000 NX\n(integer) 1\n> PEXPIREAT k 33177117420001 NX\n(integer) 0\n> PEXPIRETIME k\n(integer) 33177117420000\n",
+	Run:      func(c *Ctx) error { return runExpire(c, unixMillis) },
 }
 
 // runExpire is EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
@@ -77,6 +122,8 @@ func b2i(b bool) int64 {
 	return 0
 }
 
+const ttlReplies = "The time, -1 if the key has none, -2 if there is no such key. Asking is no access: a sliding deadline stays."
+
 var specTTL = Spec{
 	Name: "ttl", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
 	Summary:  "Returns the expiration time in seconds of a key.",
@@ -84,15 +131,82 @@ var specTTL = Spec{
 	Args:     []Arg{Key("key", Read)},
 	Tips:     []string{"nondeterministic_output"},
 	History:  []Change{{"2.8.0", "Added the -2 reply."}},
+	Replies:  ttlReplies,
 	Examples: "> TTL k\n(integer) -2\n> SET k v\nOK\n> TTL k\n(integer) -1\n> EXPIRE k 10\n(integer) 1\n~ 400ms\n> TTL k\n(integer) 10\n~ 200ms\n> TTL k\n(integer) 9\n",
 	Run:      runTTL,
 }
 
 func runTTL(c *Ctx) error {
-	d := c.Tx.TTL(c.Args[1])
-	if d >= 0 {
-		d = (d + 500) / 1000
+	c.Out.Int(toSeconds(c.Tx.TTL(c.Args[1])))
+	return nil
+}
+
+// toSeconds rounds milliseconds to the nearest second; NoDeadline and NoKey stay.
+func toSeconds(ms int64) int64 {
+	if ms < 0 {
+		return ms
 	}
-	c.Out.Int(d)
+	return (ms + 500) / 1000
+}
+
+var specPTTL = Spec{
+	Name: "pttl", Group: GroupGeneric, Since: "2.6.0", Complexity: "O(1)",
+	Summary:  "Returns the expiration time in milliseconds of a key.",
+	Flags:    ReadOnly | Fast,
+	Args:     []Arg{Key("key", Read)},
+	Tips:     []string{"nondeterministic_output"},
+	History:  []Change{{"2.8.0", "Added the -2 reply."}},
+	Replies:  ttlReplies,
+	Examples: "> PTTL k\n(integer) -2\n> SET k v PX 1500\nOK\n~ 400ms\n> PTTL k\n(integer) 1100\n> PERSIST k\n(integer) 1\n> PTTL k\n(integer) -1\n",
+	Run:      runPTTL,
+}
+
+func runPTTL(c *Ctx) error {
+	c.Out.Int(c.Tx.TTL(c.Args[1]))
+	return nil
+}
+
+var specExpireTime = Spec{
+	Name: "expiretime", Group: GroupGeneric, Since: "7.0.0", Complexity: "O(1)",
+	Summary:  "Returns the expiration time of a key as a Unix timestamp.",
+	Flags:    ReadOnly | Fast,
+	Args:     []Arg{Key("key", Read)},
+	Replies:  ttlReplies,
+	Examples: "> EXPIRETIME k\n(integer) -2\n> SET k v\nOK\n> EXPIRETIME k\n(integer) -1\n> EXPIREAT k 33177117420\n(integer) 1\n> EXPIRETIME k\n(integer) 33177117420\n",
+	Run:      runExpireTime,
+}
+
+func runExpireTime(c *Ctx) error {
+	c.Out.Int(toSeconds(c.Tx.Deadline(c.Args[1])))
+	return nil
+}
+
+var specPExpireTime = Spec{
+	Name: "pexpiretime", Group: GroupGeneric, Since: "7.0.0", Complexity: "O(1)",
+	Summary:  "Returns the expiration time of a key as a Unix timestamp in milliseconds.",
+	Flags:    ReadOnly | Fast,
+	Args:     []Arg{Key("key", Read)},
+	Replies:  ttlReplies,
+	Examples: "> SET k v\nOK\n> PEXPIRETIME k\n(integer) -1\n> EXPIREAT k 33177117420\n(integer) 1\n> PEXPIRETIME k\n(integer) 33177117420000\n",
+	Run:      runPExpireTime,
+}
+
+func runPExpireTime(c *Ctx) error {
+	c.Out.Int(c.Tx.Deadline(c.Args[1]))
+	return nil
+}
+
+var specPersist = Spec{
+	Name: "persist", Group: GroupGeneric, Since: "2.2.0", Complexity: "O(1)",
+	Summary:  "Removes the expiration time of a key.",
+	Flags:    Write | Fast,
+	Args:     []Arg{Key("key", Update)},
+	Replies:  "1 if it was removed, 0 if there is no such key, or it has none.",
+	Examples: "> SET k v EX 10\nOK\n> PERSIST k\n(integer) 1\n> TTL k\n(integer) -1\n> PERSIST k\n(integer) 0\n",
+	Run:      runPersist,
+}
+
+func runPersist(c *Ctx) error {
+	c.Out.Int(b2i(c.Tx.Persist(c.Args[1])))
 	return nil
 }

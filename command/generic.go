@@ -1,5 +1,18 @@
 package command
 
+import (
+	"math"
+	"time"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+var genericSpecs = []*Spec{&specDel, &specUnlink, &specExists, &specTouch, &specType, &specRename, &specRenameNX,
+	&specCopy, &specMove, &specKeys, &specScan, &specRandomKey, &specObject, &specDBSize, &specFlushDB, &specFlushAll,
+	&specSwapDB, &specWait}
+
+var errSameObject = ReplyError("ERR source and destination objects are the same")
+
 var specDel = Spec{
 	Name: "del", Group: GroupGeneric, Since: "1.0.0",
 	Complexity: "O(N) where N is the number of keys that will be removed.",
@@ -7,6 +20,7 @@ var specDel = Spec{
 	Flags:      Write,
 	Args:       []Arg{ManyKeys("key", Remove)},
 	Tips:       []string{"request_policy:multi_shard", "response_policy:agg_sum"},
+	Replies:    "The number of keys that were deleted.",
 	Examples:   "> SET a 1\nOK\n> SET b 2\nOK\n> DEL a b c\n(integer) 2\n",
 	Run:        runDel,
 }
@@ -14,10 +28,368 @@ var specDel = Spec{
 func runDel(c *Ctx) error {
 	n := int64(0)
 	for _, key := range c.Args[1:] {
-		if c.Tx.Del(key) {
-			n++
-		}
+		n += b2i(c.Tx.Del(key))
 	}
 	c.Out.Int(n)
 	return nil
+}
+
+var specUnlink = Spec{
+	Name: "unlink", Group: GroupGeneric, Since: "4.0.0",
+	Complexity: "O(N) where N is the number of keys that will be removed.",
+	Summary:    "Deletes one or more keys, as DEL does: neither waits for the memory of large values.",
+	Flags:      Write | Fast,
+	Args:       []Arg{ManyKeys("key", Remove)},
+	Tips:       []string{"request_policy:multi_shard", "response_policy:agg_sum"},
+	Replies:    "The number of keys that were deleted.",
+	Examples:   "> SET a 1\nOK\n> UNLINK a b\n(integer) 1\n",
+	Run:        runDel,
+}
+
+var specExists = Spec{
+	Name: "exists", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(N) where N is the number of keys to check.",
+	Summary:  "Counts how many of the keys exist.",
+	Flags:    ReadOnly | Fast,
+	Args:     []Arg{ManyKeys("key", Meta)},
+	Tips:     []string{"request_policy:multi_shard", "response_policy:agg_sum"},
+	History:  []Change{{"3.0.3", "Accepts multiple `key` arguments."}},
+	Replies:  "The number of keys that exist; one given twice counts twice.",
+	Examples: "> SET a 1\nOK\n> EXISTS a b\n(integer) 1\n> EXISTS a a\n(integer) 2\n",
+	Run:      runExists,
+}
+
+func runExists(c *Ctx) error {
+	n := int64(0)
+	for _, key := range c.Args[1:] {
+		n += b2i(c.Tx.Exists(key))
+	}
+	c.Out.Int(n)
+	return nil
+}
+
+var specTouch = Spec{
+	Name: "touch", Group: GroupGeneric, Since: "3.2.1", Complexity: "O(N) where N is the number of keys that will be touched.",
+	Summary: "Notes an access to keys, and returns how many of them exist. A sliding deadline is extended.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{ManyKeys("key", Meta)},
+	Tips:    []string{"request_policy:multi_shard", "response_policy:agg_sum"},
+	Replies: "The number of keys that exist.",
+	Examples: "> SET a 1\nOK\n> TOUCH a b\n(integer) 1\n~ 3000ms\n> OBJECT IDLETIME a\n(integer) 3\n> TOUCH a\n(integer) 1\n" +
+		"> OBJECT IDLETIME a\n(integer) 0\n",
+	Run: runTouch,
+}
+
+func runTouch(c *Ctx) error {
+	// A client that said CLIENT NO-TOUCH means its other commands.
+	c.Tx.NoTouch(false)
+	defer c.Tx.NoTouch(c.Session.noTouch)
+	n := int64(0)
+	for _, key := range c.Args[1:] {
+		n += b2i(c.Tx.Touch(key))
+	}
+	c.Out.Int(n)
+	return nil
+}
+
+var specType = Spec{
+	Name: "type", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
+	Summary:  "Determines the type of value stored at a key.",
+	Flags:    ReadOnly | Fast,
+	Args:     []Arg{Key("key", Meta)},
+	Replies:  "The type's name; \"none\" if there is no such key.",
+	Examples: "> SET k v\nOK\n> TYPE k\nstring\n> TYPE nothing\nnone\n",
+	Run:      runType,
+}
+
+func runType(c *Ctx) error {
+	c.Out.Simple(c.Tx.Type(c.Args[1]).String())
+	return nil
+}
+
+var specRename = Spec{
+	Name: "rename", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
+	Summary: "Gives a key another name, whatever that named before.",
+	Flags:   Write,
+	Args:    []Arg{Key("key", Access|Delete), Key("newkey", Overwrite)},
+	Replies: "OK, or an error if there is no such key.",
+	Examples: "> SET a 1 EX 10\nOK\n> SET b 2\nOK\n> RENAME a b\nOK\n> GET b\n\"1\"\n> TTL b\n(integer) 10\n" +
+		"> RENAME a b\n(error) ERR no such key\n",
+	Run: runRename,
+}
+
+func runRename(c *Ctx) error {
+	if _, err := c.Tx.Rename(c.Args[1], c.Args[2], false); err != nil {
+		return err
+	}
+	c.Out.OK()
+	return nil
+}
+
+var specRenameNX = Spec{
+	Name: "renamenx", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
+	Summary:  "Gives a key another name, but only if that names nothing.",
+	Flags:    Write | Fast,
+	Args:     []Arg{Key("key", Access|Delete), Key("newkey", KeyOW|Insert)},
+	History:  []Change{{"3.2.0", "The command no longer returns an error when source and destination names are the same."}},
+	Replies:  "1 if it was renamed, 0 if the new name is taken, an error if there is no such key.",
+	Examples: "> SET a 1\nOK\n> SET b 2\nOK\n> RENAMENX a b\n(integer) 0\n> RENAMENX a c\n(integer) 1\n> GET c\n\"1\"\n",
+	Run:      runRenameNX,
+}
+
+func runRenameNX(c *Ctx) error {
+	done, err := c.Tx.Rename(c.Args[1], c.Args[2], true)
+	if err != nil {
+		return err
+	}
+	c.Out.Int(b2i(done))
+	return nil
+}
+
+var specCopy = Spec{
+	Name: "copy", Group: GroupGeneric, Since: "6.2.0", Complexity: "O(N) where N is the size of the value.",
+	Summary: "Copies a key, with its deadline, to another key.",
+	Flags:   Write | DenyOOM,
+	Args: []Arg{Key("source", Read), Key("destination", Overwrite), Opt(TokenArg("DB", Int("destination-db"))),
+		Opt(Token("REPLACE"))},
+	Replies: "1 if it was copied, 0 if there is no such key, or one at the destination and no REPLACE.",
+	Examples: "> SET a 1\nOK\n> COPY a b\n(integer) 1\n> COPY a b\n(integer) 0\n> SET a 2\nOK\n> COPY a b REPLACE\n(integer) 1\n" +
+		"> GET b\n\"2\"\n",
+	Run: runCopy,
+}
+
+func runCopy(c *Ctx) error {
+	from, to := c.Args[1], c.Args[2]
+	dbi, replace := c.Tx.Selected(), false
+	for i := 3; i < len(c.Args); i++ {
+		switch {
+		case EqualFold(c.Args[i], "REPLACE"):
+			replace = true
+		case EqualFold(c.Args[i], "DB") && i+1 < len(c.Args):
+			i++
+			var err error
+			if dbi, err = c.database(c.Args[i]); err != nil {
+				return err
+			}
+		default:
+			return ErrSyntax
+		}
+	}
+	if dbi == c.Tx.Selected() && string(from) == string(to) {
+		return errSameObject
+	}
+
+	done, err := c.Tx.Copy(from, to, dbi, replace)
+	if err != nil {
+		return err
+	}
+
+	c.Out.Int(b2i(done))
+	return nil
+}
+
+// database parses the number of a database.
+func (c *Ctx) database(arg []byte) (int, error) {
+	n, ok := resp.ParseInt(arg)
+	switch {
+	case !ok:
+		return 0, ErrNotInteger
+	case n != int64(int32(n)):
+		return 0, ReplyError("ERR value is out of range, value must between -2147483648 and 2147483647")
+	case n < 0 || n >= int64(c.Service.DB.Databases()):
+		return 0, ErrDBIndex
+	}
+	return int(n), nil
+}
+
+var specMove = Spec{
+	Name: "move", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
+	Summary: "Moves a key, with its deadline, to another database.",
+	Flags:   Write | Fast,
+	Args:    []Arg{Key("key", Access|Update), Int("db")},
+	Replies: "1 if it was moved, 0 if there is no such key, or one in the other database.",
+	Examples: "> SET k v\nOK\n> MOVE k 1\n(integer) 1\n> EXISTS k\n(integer) 0\n> MOVE k 1\n(integer) 0\n" +
+		"> SET k v\nOK\n> MOVE k 0\n(error) ERR source and destination objects are the same\n",
+	Run: runMove,
+}
+
+func runMove(c *Ctx) error {
+	dbi, err := c.database(c.Args[2])
+	if err != nil {
+		return err
+	}
+	if dbi == c.Tx.Selected() {
+		return errSameObject
+	}
+
+	done, err := c.Tx.Move(c.Args[1], dbi)
+	if err != nil {
+		return err
+	}
+
+	c.Out.Int(b2i(done))
+	return nil
+}
+
+var specDBSize = Spec{
+	Name: "dbsize", Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
+	Summary:    "Returns the number of keys in the selected database. Expired ones do not count, removed or not.",
+	Flags:      ReadOnly | Fast | AllKeys,
+	Categories: CatKeyspace,
+	Tips:       []string{"request_policy:all_shards", "response_policy:agg_sum"},
+	Examples:   "> SET a 1\nOK\n> SET b 2 PX 100\nOK\n> DBSIZE\n(integer) 2\n~ 101ms\n> DBSIZE\n(integer) 1\n",
+	Run:        runDBSize,
+}
+
+func runDBSize(c *Ctx) error {
+	c.Out.Int(int64(c.Tx.Size()))
+	return nil
+}
+
+// flushArgs is the grammar of FLUSHDB and FLUSHALL.
+func flushArgs() []Arg {
+	return []Arg{Opt(OneOf("async", Token("ASYNC").Since("4.0.0"), Token("SYNC").Since("6.2.0")))}
+}
+
+var flushHistory = []Change{{"4.0.0", "Added the `ASYNC` flushing mode modifier."}, {"6.2.0", "Added the `SYNC` flushing mode modifier."}}
+
+var specFlushDB = Spec{
+	Name: "flushdb", Group: GroupServer, Since: "1.0.0",
+	Complexity: "O(N) where N is the number of 256 KiB slabs that the database holds",
+	Summary:    "Removes all keys from the selected database. ASYNC and SYNC do the same.",
+	Flags:      Write | AllKeys | Slow,
+	Categories: CatKeyspace | CatDangerous,
+	Args:       flushArgs(),
+	Tips:       []string{"request_policy:all_shards", "response_policy:all_succeeded"},
+	History:    flushHistory,
+	Examples:   "> SET k v\nOK\n> FLUSHDB\nOK\n> DBSIZE\n(integer) 0\n",
+	Run:        func(c *Ctx) error { return runFlush(c, c.Tx.Selected()) },
+}
+
+var specFlushAll = Spec{
+	Name: "flushall", Group: GroupServer, Since: "1.0.0",
+	Complexity: "O(N) where N is the number of 256 KiB slabs that all databases hold",
+	Summary:    "Removes all keys from all databases. ASYNC and SYNC do the same.",
+	Flags:      Write | AllKeys | Slow,
+	Categories: CatKeyspace | CatDangerous,
+	Args:       flushArgs(),
+	Tips:       []string{"request_policy:all_shards", "response_policy:all_succeeded"},
+	History:    flushHistory,
+	Examples:   "> SET k v\nOK\n> MOVE k 1\n(integer) 1\n> FLUSHALL\nOK\n> SET k w\nOK\n> MOVE k 1\n(integer) 1\n",
+	Run:        func(c *Ctx) error { return runFlush(c, -1) },
+}
+
+// runFlush is FLUSHDB and FLUSHALL. Memory is handed over whole, so there is
+// nothing that ASYNC could put off.
+func runFlush(c *Ctx, dbi int) error {
+	switch {
+	case len(c.Args) == 1:
+	case len(c.Args) > 2 || !EqualFold(c.Args[1], "ASYNC") && !EqualFold(c.Args[1], "SYNC"):
+		return ErrSyntax
+	}
+
+	c.Tx.Flush(dbi)
+
+	c.Out.OK()
+	return nil
+}
+
+var specSwapDB = Spec{
+	Name: "swapdb", Group: GroupServer, Since: "4.0.0",
+	Complexity: "O(N) where N is the count of clients watching or blocking on keys from both databases.",
+	Summary:    "Swaps two databases: clients that selected one see the keys of the other at once.",
+	Flags:      Write | Fast | AllKeys,
+	Categories: CatKeyspace | CatDangerous,
+	Args:       []Arg{Int("index1"), Int("index2")},
+	Examples:   "> SET k v\nOK\n> SWAPDB 0 1\nOK\n> GET k\n(nil)\n> SWAPDB 1 0\nOK\n> GET k\n\"v\"\n",
+	Run:        runSwapDB,
+}
+
+func runSwapDB(c *Ctx) error {
+	var dbs [2]int
+	for i, which := range []string{"first", "second"} {
+		n, ok := resp.ParseInt(c.Args[1+i])
+		if !ok || n != int64(int32(n)) {
+			return ReplyError("ERR invalid " + which + " DB index")
+		}
+		dbs[i] = int(n)
+	}
+	for _, n := range dbs {
+		if n < 0 || n >= c.Service.DB.Databases() {
+			return ErrDBIndex
+		}
+	}
+
+	c.Tx.Swap(dbs[0], dbs[1])
+
+	c.Out.OK()
+	return nil
+}
+
+var specWait = Spec{
+	Name: "wait", Group: GroupGeneric, Since: "3.0.0", Complexity: "O(1)",
+	Summary:    "Waits until replicas have acknowledged the connection's writes, or for so many milliseconds; 0 for ever.",
+	Flags:      NoScript | SelfLock,
+	Categories: CatConnection, Without: CatKeyspace,
+	Args:     []Arg{Int("numreplicas"), Int("timeout")},
+	Tips:     []string{"request_policy:all_shards", "response_policy:agg_min"},
+	Replies:  "The number of replicas that have acknowledged: 0 where there are none. Inside MULTI it does not wait.",
+	Examples: "> SET k v\nOK\n> WAIT 0 1000\n(integer) 0\n> WAIT 1 1\n(integer) 0\n",
+	Run:      runWait,
+}
+
+func runWait(c *Ctx) error {
+	replicas, ok := resp.ParseInt(c.Args[1])
+	if !ok {
+		return ErrNotInteger
+	}
+	timeout, ok := resp.ParseInt(c.Args[2])
+	if !ok {
+		return ReplyError("ERR timeout is not an integer or out of range")
+	}
+	if timeout < 0 {
+		return ReplyError("ERR timeout is negative")
+	}
+
+	if insideExec := c.Tx.Begun(); replicas > 0 && !insideExec {
+		if c.Session.onLoop() {
+			return ErrBeside
+		}
+		c.Session.sleep(timeout)
+	}
+
+	c.Out.Int(0)
+	return nil
+}
+
+// sleepLook is how often a session that sleeps beside the loops looks whether
+// its connection is still there.
+const sleepLook = 100 * time.Millisecond
+
+// sleep lets the session, which is not on a loop, sleep for ms, or without end
+// if ms is 0; at most until its connection or the service is gone.
+func (c *Session) sleep(ms int64) {
+	if ms == 0 || ms > math.MaxInt64/int64(time.Millisecond) {
+		ms = math.MaxInt64 / int64(time.Millisecond)
+	}
+	if c.parked != nil {
+		// It keeps nobody waiting, unlike other commands that run beside.
+		c.svc.slow.Add(-1)
+		defer c.svc.slow.Add(1)
+	}
+	end := time.NewTimer(time.Duration(ms) * time.Millisecond)
+	defer end.Stop()
+	look := time.NewTicker(sleepLook)
+	defer look.Stop()
+	for {
+		select {
+		case <-end.C:
+			return
+		case <-c.svc.ctx.Done():
+			return
+		case <-look.C:
+			if c.parked != nil && c.parked.state.Load() == besideAbandoned {
+				return
+			}
+		}
+	}
 }

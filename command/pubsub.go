@@ -108,6 +108,61 @@ func (p *pubsub) leave(c *Session) {
 	}
 }
 
+// counts returns how many subscriptions of each kind a session has.
+func (p *pubsub) counts(c *Session) (n [3]int) {
+	if c.subs.n.Load() == 0 {
+		return n
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for k := range n {
+		n[k] = len(c.subs.sets[k])
+	}
+	return n
+}
+
+// of lists a session's subscriptions of a kind, in order.
+func (p *pubsub) of(c *Session, k subKind) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return sortedNames(c.subs.sets[k])
+}
+
+// total is the number that a (un)subscription of kind k replies.
+func (p *pubsub) total(c *Session, k subKind) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return c.subs.count(k)
+}
+
+// sizes returns how many channels, patterns and shard channels there are.
+func (p *pubsub) sizes() (n [3]int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return [3]int{len(p.channels), len(p.patterns), len(p.shards)}
+}
+
+// names lists the channels of a kind that match a pattern, in order; all of
+// them if the pattern is nil.
+func (p *pubsub) names(k subKind, pattern []byte) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var names []string
+	for _, name := range sortedNames(p.set(k)) {
+		if pattern == nil || glob.Match(pattern, []byte(name)) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// subscribers returns how many sessions have subscribed to a channel.
+func (p *pubsub) subscribers(k subKind, name []byte) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.set(k)[string(name)])
+}
+
 // count is the number that a (un)subscription of kind k replies.
 func (s *subscriptions) count(k subKind) int {
 	if k == subShard {

@@ -9,26 +9,29 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/config"
 )
 
 // Options configure a Service. DB is required; the rest may be left out.
 type Options struct {
 	DB     *engine.DB
-	Config any          // the configuration; defaults if nil
+	Config *config.Set  // the configuration, for this service alone; defaults if nil
 	Logger *slog.Logger // where to log; nowhere if nil
 	Loops  int          // how many network loops there are: one set of statistics each
+	Port   int          // the TCP port for INFO, where it is not the directive port
+	// LogLevel follows the directive loglevel; may be nil.
+	LogLevel *slog.LevelVar
 	// Shutdown is called, in a goroutine of the service's, when a client sends
-	// SHUTDOWN. It is to end the server; nil refuses the command.
+	// SHUTDOWN. It is to have the server ended and must not wait for that: Close
+	// waits for it. nil refuses the command.
 	Shutdown func(nosave bool)
-	// Sockets tells INFO and CLIENT LIST about the listening side; may be nil.
-	Port int
 }
 
 // Service is an engine as the commands see it: the table, the sessions, the
 // configuration, and what they share. Its methods are safe for concurrent use.
 type Service struct {
 	DB     *engine.DB
-	Config any
+	Config *config.Set
 	Log    *slog.Logger
 
 	settings
@@ -37,15 +40,19 @@ type Service struct {
 	pubsub  pubsub
 	clients clients
 	pause   pause
+	door    door
+	configs configs
+	rates   rates
 	stats   []*loopStats // one for each loop, and one for everybody else
 	totals  totals
 	runID   string
-	started int64 // us
+	replID  string
+	started int64        // us
+	peak    atomic.Int64 // of the used memory, as far as it was looked at
 
-	ctx     context.Context // ends with Close
-	stop    context.CancelFunc
-	beside  sync.WaitGroup // goroutines that run commands beside the loops
-	noEvict atomic.Bool
+	ctx    context.Context // ends with Close
+	stop   context.CancelFunc
+	beside sync.WaitGroup // goroutines that run commands beside the loops
 }
 
 // NewService returns a service on an engine that was opened with a *Hooks of
@@ -58,7 +65,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	}
 	s := &Service{DB: o.DB, Config: o.Config, Log: o.Logger, opts: o, table: table}
 	if s.Config == nil {
-		s.Config = nil
+		s.Config = config.New()
 	}
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
@@ -66,12 +73,11 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	for range o.Loops + 1 {
 		s.stats = append(s.stats, newLoopStats(table.Len()))
 	}
-	var id [20]byte
-	_, _ = rand.Read(id[:])
-	s.runID = hex.EncodeToString(id[:])
+	s.runID, s.replID = randomID(), randomID()
 	s.started = s.DB.Clock().Micros()
 	s.pubsub.init()
 	s.clients.init()
+	s.pause.svc = s
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if err := s.applyConfig(); err != nil {
 		return nil, err
@@ -86,7 +92,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 // closed, or about to be.
 func (s *Service) Close() {
 	s.stop()
-	s.pause.end()
+	s.pause.close()
 	s.beside.Wait()
 }
 
@@ -110,4 +116,9 @@ func (h *Hooks) Modified(*engine.Tx, []byte) {}
 // Flushed implements engine.Hooks.
 func (h *Hooks) Flushed(*engine.Tx, int) {}
 
-func (s *Service) applyConfig() error { s.maxBulk.Store(512 << 20); return nil }
+// randomID is 40 random hex digits.
+func randomID() string {
+	var id [20]byte
+	_, _ = rand.Read(id[:])
+	return hex.EncodeToString(id[:])
+}

@@ -35,13 +35,14 @@ type Session struct {
 	closing bool  // close after the replies so far are written
 	reply   uint8 // CLIENT REPLY
 	multi   multi
-	watch   *engine.Watch
-	subs    subscriptions
-	noTouch bool
-	noEvict bool
-	replay  bool
-	keys    [][]byte // scratch
-	val     []byte   // scratch
+	// multiBytes is about how long the requests are that wait for EXEC.
+	multiBytes int64
+	watch      *engine.Watch
+	subs       subscriptions
+	noTouch    bool
+	replay     bool
+	keys       [][]byte // scratch
+	val        []byte   // scratch
 
 	parked *parked // a command that runs beside the loop
 
@@ -79,8 +80,15 @@ func (s *Service) NewSession(conn reactor.Conn) *Session {
 	c.authed = conn == nil || !s.authRequired()
 	c.setLimits()
 	c.created = s.DB.Clock().Micros()
+	c.view.multi.Store(-1)
 	s.clients.add(c)
 	s.totals.connections.Add(1)
+	if s.denied(conn) {
+		s.totals.rejected.Add(1)
+		c.closing = true
+		c.push([]byte(deniedText))
+		conn.Kill(nil)
+	}
 	return c
 }
 
@@ -97,6 +105,7 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 	}
 	c.out.Buf = out
 	before := len(out)
+	c.followConfig()
 	for !c.closing {
 		args, n, err := c.parser.Next(in[consumed:])
 		if err != nil {
@@ -104,6 +113,7 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 			break
 		}
 		if n == 0 {
+			c.boundInput(len(in) - consumed)
 			break
 		}
 		if len(args) > 0 {
@@ -126,11 +136,32 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 			return consumed, c.settle(consumed, before), reactor.Yield
 		}
 	}
-	out = c.settle(consumed, before)
 	if c.closing {
-		return consumed, out, reactor.Close
+		c.out.Buf = c.TakePushes(c.out.Buf)
+		return consumed, c.settle(consumed, before), reactor.Close
 	}
-	return consumed, out, reactor.Continue
+	return consumed, c.settle(consumed, before), reactor.Continue
+}
+
+// followConfig takes over what CONFIG SET has changed for clients that are in.
+func (c *Session) followConfig() {
+	if !c.authed && !c.svc.authRequired() {
+		c.authed = true
+		c.setLimits()
+	}
+	if int64(c.parser.Limits.MaxBulk) != c.svc.maxBulk.Load() {
+		c.setLimits()
+	}
+}
+
+// boundInput closes a client that has sent more than client-query-buffer-limit
+// of what cannot run yet: a part of a request, and what waits for EXEC.
+func (c *Session) boundInput(pending int) {
+	if limit := c.svc.maxInput.Load(); limit > 0 && int64(pending)+c.multiBytes > limit {
+		c.svc.Log.Warn("client closed: client-query-buffer-limit exceeded", "id", c.id, "bytes", int64(pending)+c.multiBytes)
+		c.svc.totals.inputLimit.Add(1)
+		c.closing = true
+	}
 }
 
 // settle ends a batch: it counts what was read and written, and takes the
@@ -138,6 +169,11 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 func (c *Session) settle(consumed, before int) []byte {
 	out := c.out.Buf
 	c.out.Buf = nil
+	if c.multi.on {
+		c.multiBytes += int64(consumed)
+	} else {
+		c.multiBytes = 0
+	}
 	c.endBatch(consumed, len(out)-before)
 	return out
 }
@@ -166,6 +202,7 @@ func (c *Session) push(msg []byte) {
 		c.conn.Wake()
 	}
 	if c.conn != nil && c.overLimit(n) {
+		c.svc.totals.outputLimit.Add(1)
 		c.conn.Kill(errSlowReader)
 	}
 }

@@ -1,9 +1,12 @@
 package command
 
 import (
+	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -15,7 +18,122 @@ type settings struct {
 	maxBulk   atomic.Int64           // proto-max-bulk-len
 	timeout   atomic.Int64           // seconds a client may be idle; 0: for ever
 	maxInput  atomic.Int64           // client-query-buffer-limit
-	outLimits [3]outputLimit         // by class of client
+	outLimits [3]outputLimit         // by config.Class
+	latency   atomic.Bool            // latency-tracking
+}
+
+// configs makes one CONFIG SET at a time, and lends its transaction to what it
+// sets: inside EXEC the engine's shards are locked already.
+type configs struct {
+	mu sync.Mutex // guards what follows, and is held during a change
+	tx *engine.Tx
+}
+
+// binding is what is done when directives have new values.
+type binding struct {
+	names []string
+	apply func(*config.Set) error
+}
+
+func (s *Service) bindings() []binding {
+	return []binding{
+		{[]string{"maxmemory"}, func(c *config.Set) error { s.configs.tx.LimitMemory(c.MaxMemory()); return nil }},
+		{[]string{"maxmemory-policy"}, func(c *config.Set) error { s.DB.UseLFU(c.MaxMemoryPolicy().LFU()); return nil }},
+		{[]string{"requirepass"}, s.setPassword},
+		{[]string{"notify-keyspace-events"}, func(c *config.Set) error { s.setEvents(engineEvents(c.Events())); return nil }},
+		{[]string{"proto-max-bulk-len"}, func(c *config.Set) error {
+			s.maxBulk.Store(c.ProtoMaxBulkLen())
+			s.DB.SetMaxString(int(c.ProtoMaxBulkLen()))
+			return nil
+		}},
+		{[]string{"timeout"}, func(c *config.Set) error { s.timeout.Store(c.Timeout()); return nil }},
+		{[]string{"client-query-buffer-limit"}, func(c *config.Set) error { s.maxInput.Store(c.ClientQueryBufferLimit()); return nil }},
+		{[]string{"client-output-buffer-limit"}, s.setOutputLimits},
+		{[]string{"latency-tracking"}, func(c *config.Set) error { s.latency.Store(c.LatencyTracking()); return nil }},
+		{[]string{"loglevel"}, s.setLogLevel},
+		{[]string{"port", "bind"}, s.door.rebind},
+		{[]string{"maxclients", "tcp-keepalive"}, s.door.adjust},
+	}
+}
+
+// applyConfig takes the configuration over, and has its changes taken over.
+func (s *Service) applyConfig() error {
+	s.configs.tx = s.DB.NewTx()
+	for _, b := range s.bindings() {
+		if err := b.apply(s.Config); err != nil {
+			return err
+		}
+		s.Config.OnChange(b.apply, b.names...)
+	}
+	return nil
+}
+
+// changeConfig is CONFIG SET within tx, which holds every shard or none.
+func (s *Service) changeConfig(tx *engine.Tx, local bool, pairs []string) error {
+	s.configs.mu.Lock()
+	defer s.configs.mu.Unlock()
+	s.configs.tx = tx
+	return s.Config.Change(local, pairs...)
+}
+
+func (s *Service) setPassword(c *config.Set) error {
+	if p := c.RequirePass(); p != "" {
+		s.password.Store(&p)
+	} else {
+		s.password.Store(nil)
+	}
+	return nil
+}
+
+func (s *Service) setOutputLimits(c *config.Set) error {
+	for class := range s.outLimits {
+		l, o := &s.outLimits[class], c.OutputLimit(config.Class(class))
+		l.hard.Store(o.Hard)
+		l.soft.Store(o.Soft)
+		l.seconds.Store(int64(o.Seconds))
+	}
+	return nil
+}
+
+// logNothing is above every level that is logged.
+const logNothing = slog.Level(100)
+
+func (s *Service) setLogLevel(c *config.Set) error {
+	if s.opts.LogLevel == nil {
+		return nil
+	}
+	level := slog.LevelInfo
+	switch c.String("loglevel") {
+	case "debug", "verbose":
+		level = slog.LevelDebug
+	case "warning":
+		level = slog.LevelWarn
+	case "nothing":
+		level = logNothing
+	}
+	s.opts.LogLevel.Set(level)
+	return nil
+}
+
+// engineEvents translates the classes of notify-keyspace-events.
+func engineEvents(e config.EventClasses) (classes uint32) {
+	for _, c := range []struct {
+		from config.EventClasses
+		to   uint32
+	}{
+		{config.EventKeyspace, engine.EventKeyspace}, {config.EventKeyevent, engine.EventKeyevent},
+		{config.EventGeneric, engine.EventGeneric}, {config.EventString, engine.EventString},
+		{config.EventList, engine.EventList}, {config.EventSet, engine.EventSet},
+		{config.EventHash, engine.EventHash}, {config.EventZset, engine.EventZSet},
+		{config.EventExpired, engine.EventExpired}, {config.EventEvicted, engine.EventEvicted},
+		{config.EventStream, engine.EventStream}, {config.EventModule, engine.EventModule},
+		{config.EventNew, engine.EventNew}, {config.EventKeyMiss, engine.EventMiss},
+	} {
+		if e&c.from != 0 {
+			classes |= c.to
+		}
+	}
+	return classes
 }
 
 // outputLimit is one line of client-output-buffer-limit.
@@ -47,9 +165,9 @@ func (c *Session) setLimits() {
 
 // overLimit reports whether a client has too much output waiting: n bytes.
 func (c *Session) overLimit(n int) bool {
-	class := 0
+	class := config.Normal
 	if c.subs.n.Load() > 0 {
-		class = 2
+		class = config.PubSub
 	}
 	l := &c.svc.outLimits[class]
 	if hard := l.hard.Load(); hard > 0 && int64(n) > hard {
@@ -77,8 +195,10 @@ func (c *Session) OutputExceeded(pending int) bool {
 	return c.overLimit(pending + n)
 }
 
-// IdleCheck implements reactor.IdleChecker.
+// IdleCheck implements reactor.IdleChecker. Being asked once a second, sessions
+// also keep the service's rates.
 func (c *Session) IdleCheck(int64) bool {
+	c.svc.sample(c.svc.DB.Clock().Micros())
 	limit := c.svc.timeout.Load()
 	if limit == 0 || c.subs.n.Load() > 0 || c.parked != nil {
 		return false

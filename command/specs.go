@@ -4,7 +4,7 @@ package command
 func Specs() []*Spec {
 	var all []*Spec
 	for _, group := range [][]*Spec{
-		stringSpecs, genericSpecs, expirySpecs, connectionSpecs, transactionSpecs, serverSpecs, pubsubSpecs,
+		stringSpecs, bitmapSpecs, genericSpecs, expirySpecs, connectionSpecs, transactionSpecs, serverSpecs, pubsubSpecs,
 	} {
 		all = append(all, group...)
 	}
@@ -15,10 +15,4 @@ func Specs() []*Spec {
 // spec, which the tests find.
 func DefaultTable() (*Table, error) { return NewTable(Specs()...) }
 
-var stringSpecs = []*Spec{&specGet, &specSet}
-var genericSpecs = []*Spec{&specDel}
-var expirySpecs = []*Spec{&specExpire, &specTTL}
-var connectionSpecs = []*Spec{&specPing}
 var transactionSpecs = []*Spec{&specMulti, &specExec, &specDiscard, &specWatch, &specUnwatch}
-var serverSpecs = []*Spec{&specCommand}
-var pubsubSpecs = []*Spec{}

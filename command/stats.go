@@ -1,9 +1,14 @@
 package command
 
 import (
+	"maps"
+	"math/bits"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/ebbdb/ebb/engine"
 )
 
 // loopStats counts what one network loop did, so that loops do not share cache
@@ -22,6 +27,48 @@ type commandStats struct {
 	micros   atomic.Int64
 	rejected atomic.Int64
 	failed   atomic.Int64
+	latency  atomic.Pointer[latencies] // nil before the first call
+}
+
+// latencies counts calls by how long they took, in buckets of a quarter of an
+// octave; the last ones begin at eight seconds.
+type latencies [latencyBins]atomic.Int64
+
+const latencyBins = 4 * 23
+
+func latencyBin(us int64) int {
+	if us < 4 {
+		return int(max(us, 0))
+	}
+	e := bits.Len64(uint64(us)) - 1
+	return min(4*(e-1)+int(us>>(e-2))-4, latencyBins-1)
+}
+
+// latencyTop is the longest time that a bucket counts, in us.
+func latencyTop(bin int) int64 {
+	if bin < 3 {
+		return int64(bin)
+	}
+	next := bin + 1
+	return int64(4+next%4)<<(next/4-1) - 1
+}
+
+// record counts n calls that took us each.
+func (s *commandStats) record(us, n int64) {
+	l := s.latency.Load()
+	if l == nil {
+		s.latency.CompareAndSwap(nil, new(latencies))
+		l = s.latency.Load()
+	}
+	l[latencyBin(us)].Add(n)
+}
+
+func (s *commandStats) reset() {
+	s.calls.Store(0)
+	s.micros.Store(0)
+	s.rejected.Store(0)
+	s.failed.Store(0)
+	s.latency.Store(nil)
 }
 
 func newLoopStats(n int) *loopStats { return &loopStats{commands: make([]commandStats, n)} }
@@ -57,6 +104,9 @@ func (c *Session) flushCalls() {
 		s := c.stats.of(b.spec)
 		s.calls.Add(b.calls)
 		s.micros.Add(now - b.since)
+		if c.svc.latency.Load() {
+			s.record((now-b.since)/b.calls, b.calls)
+		}
 	}
 	b.calls, b.since = 0, now
 }
@@ -70,6 +120,7 @@ func (c *Session) endBatch(in, out int) {
 		c.view.last.Store(b.spec)
 		c.view.active.Store(b.since)
 		b.spec, b.total = nil, 0
+		c.showTransaction()
 	}
 	if in > 0 {
 		c.stats.input.Add(int64(in))
@@ -79,12 +130,33 @@ func (c *Session) endBatch(in, out int) {
 	}
 }
 
+// showTransaction lets others see what MULTI and WATCH have gathered.
+func (c *Session) showTransaction() {
+	queued, watched := int32(-1), int32(0)
+	if c.multi.on {
+		queued = int32(len(c.multi.queue))
+	}
+	if c.watch != nil {
+		watched = int32(c.watch.Len())
+	}
+	if queued != c.view.multi.Load() {
+		c.view.multi.Store(queued)
+	}
+	if watched != c.view.watch.Load() {
+		c.view.watch.Store(watched)
+	}
+}
+
 // totals are the service's counters that no hot path touches.
 type totals struct {
 	connections    atomic.Int64
-	rejected       atomic.Int64 // connections beyond maxclients
+	rejected       atomic.Int64 // connections that protected mode kept out
 	protocolErrors atomic.Int64
 	errors         atomic.Int64
+	inputLimit     atomic.Int64 // clients closed at client-query-buffer-limit
+	outputLimit    atomic.Int64 // and at client-output-buffer-limit
+	evicted        atomic.Int64 // and at maxmemory-clients
+	reclaiming     atomic.Int64 // us
 
 	mu     sync.Mutex // guards what follows
 	byCode map[string]int64
@@ -106,4 +178,96 @@ func (t *totals) countError(text string) {
 	if _, known := t.byCode[code]; known || len(t.byCode) < maxErrorCodes {
 		t.byCode[code]++
 	}
+}
+
+// errorCodes returns the counted errors by code.
+func (t *totals) errorCodes() map[string]int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.byCode)
+}
+
+func (t *totals) reset() {
+	for _, n := range []*atomic.Int64{&t.connections, &t.rejected, &t.protocolErrors, &t.errors, &t.inputLimit, &t.outputLimit, &t.evicted, &t.reclaiming} {
+		n.Store(0)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.byCode = nil
+}
+
+// CountReclaiming adds to the time that INFO shows as spent on removing what
+// has expired. Whoever runs the engine's reclaimers may call it.
+func (s *Service) CountReclaiming(d time.Duration) { s.totals.reclaiming.Add(d.Microseconds()) }
+
+// resetStats is CONFIG RESETSTAT.
+func (s *Service) resetStats(tx *engine.Tx) {
+	tx.ResetStats()
+	s.totals.reset()
+	for _, l := range s.stats {
+		l.total.Store(0)
+		l.input.Store(0)
+		l.output.Store(0)
+		for i := range l.commands {
+			l.commands[i].reset()
+		}
+	}
+	s.peak.Store(0)
+	s.rates.reset()
+}
+
+// traffic is what all loops have counted so far.
+func (s *Service) traffic() (t [3]int64) {
+	for _, l := range s.stats {
+		t[0] += l.total.Load()
+		t[1] += l.input.Load()
+		t[2] += l.output.Load()
+	}
+	return t
+}
+
+// rates are INFO's instantaneous_ ones: commands, bytes in and bytes out per
+// second, over the last second or so in which a client was connected.
+type rates struct {
+	next atomic.Int64 // us from which on the next sample is taken
+
+	mu   sync.Mutex // guards what follows
+	at   int64      // us of the last sample
+	last [3]int64
+	per  [3]float64 // per second
+}
+
+// sampleEvery is how far samples are apart, in us. Idle checks come once a
+// second, from every connection.
+const sampleEvery = 900 * 1000
+
+// sample takes a sample if it is time.
+func (s *Service) sample(now int64) {
+	r := &s.rates
+	next := r.next.Load()
+	if now < next || !r.next.CompareAndSwap(next, now+sampleEvery) {
+		return
+	}
+	total := s.traffic()
+	r.mu.Lock()
+	if d := float64(now-r.at) / 1e6; r.at > 0 && d > 0 {
+		for i := range total {
+			r.per[i] = max(0, float64(total[i]-r.last[i])) / d
+		}
+	}
+	r.at, r.last = now, total
+	r.mu.Unlock()
+	s.boundClients()
+}
+
+func (r *rates) get() [3]float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.per
+}
+
+func (r *rates) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.at, r.last, r.per = 0, [3]int64{}, [3]float64{}
 }

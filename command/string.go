@@ -2,17 +2,41 @@ package command
 
 import (
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
 )
 
-// expiryArgs is the grammar of the expiry options of SET and its kin.
+// The commands of one string: strings_number.go has those of numbers,
+// strings_many.go those of several keys, strings_compare.go the comparisons.
+
+var stringSpecs = []*Spec{
+	&specGet, &specSet, &specSetNX, &specSetEX, &specPSetEX, &specGetSet, &specGetEx, &specGetDel,
+	&specAppend, &specStrLen, &specGetRange, &specSubstr, &specSetRange,
+	&specIncr, &specDecr, &specIncrBy, &specDecrBy, &specIncrByFloat, &specIncrEx,
+	&specMGet, &specMSet, &specMSetNX, &specMSetEx,
+	&specDelEx, &specDelIfEq, &specDigest, &specLCS,
+}
+
+// expiryArgs is the grammar of the expiry options of SET's kin.
 func expiryArgs(more ...Arg) Arg {
 	return Opt(OneOf("expiration", append([]Arg{
-		TokenArg("EX", Int("seconds")).Since("2.6.12"),
-		TokenArg("PX", Int("milliseconds")).Since("2.6.12"),
-		TokenArg("EXAT", UnixTime("unix-time-seconds")).Since("6.2.0"),
-		TokenArg("PXAT", UnixTime("unix-time-milliseconds")).Since("6.2.0"),
+		TokenArg("EX", Int("seconds")),
+		TokenArg("PX", Int("milliseconds")),
+		TokenArg("EXAT", UnixTime("unix-time-seconds")),
+		TokenArg("PXAT", UnixTime("unix-time-milliseconds")),
 	}, more...)...))
 }
+
+// setExpiryArgs is the grammar of SET's own expiry options, which came one after
+// another.
+func setExpiryArgs() Arg {
+	a := expiryArgs(Token("KEEPTTL").Since("6.0.0"))
+	a.Args[0].Added, a.Args[1].Added = "2.6.12", "2.6.12"
+	a.Args[2].Added, a.Args[3].Added = "6.2.0", "6.2.0"
+	return a
+}
+
+// modifiers is the grammar of our own additions to a time.
+func modifiers() []Arg { return []Arg{Opt(TokenArg("JITTER", Int("percent"))), Opt(Token("SLIDE"))} }
 
 var specGet = Spec{
 	Name: "get", Group: GroupString, Since: "1.0.0", Complexity: "O(1)",
@@ -51,10 +75,13 @@ var specSet = Spec{
 			TokenArg("IFEQ", Str("ifeq-value")), TokenArg("IFNE", Str("ifne-value")),
 			TokenArg("IFDEQ", Str("ifdeq-digest")), TokenArg("IFDNE", Str("ifdne-digest")))).Since("2.6.12"),
 		Opt(Token("GET")).Since("6.2.0"),
-		expiryArgs(Token("KEEPTTL").Since("6.0.0")),
+		setExpiryArgs(),
 		Opt(TokenArg("JITTER", Int("percent"))),
 		Opt(Token("SLIDE")),
 	},
+	History: []Change{{"2.6.12", "Added the `EX`, `PX`, `NX` and `XX` options."}, {"6.0.0", "Added the `KEEPTTL` option."},
+		{"6.2.0", "Added the `GET`, `EXAT` and `PXAT` option."}, {"7.0.0", "Allowed the `NX` and `GET` options to be used together."}},
+	Replies: "OK, or nil if a condition was not met. With GET the old value, nil if there was none.",
 	Examples: "> SET k v\nOK\n> SET k w NX\n(nil)\n> SET k w XX GET\n\"v\"\n> SET k x PX 1500\nOK\n> PTTL k\n(integer) 1500\n" +
 		"~ 1500ms\n> GET k\n\"x\"\n~ 1ms\n> GET k\n(nil)\n",
 	Run: runSet,
@@ -103,7 +130,6 @@ func runSet(c *Ctx) error {
 // took.
 func setOption(o *engine.SetOptions, args [][]byte, i int) (int, error) {
 	a := args[i]
-	var compare engine.Comparison
 	switch {
 	case EqualFold(a, "NX"):
 		if o.IfExists || o.Compare != engine.Always {
@@ -120,20 +146,260 @@ func setOption(o *engine.SetOptions, args [][]byte, i int) (int, error) {
 	case EqualFold(a, "GET"):
 		o.Get = true
 		return 1, nil
-	case EqualFold(a, "IFEQ"):
-		compare = engine.IfEqual
-	case EqualFold(a, "IFNE"):
-		compare = engine.IfNotEqual
-	case EqualFold(a, "IFDEQ"):
-		compare = engine.IfDigestEqual
-	case EqualFold(a, "IFDNE"):
-		compare = engine.IfDigestDiffers
-	default:
+	}
+	c := comparison(a)
+	if c == engine.Always {
 		return 0, nil
 	}
 	if i+1 >= len(args) || o.IfAbsent || o.IfExists || o.Compare != engine.Always {
 		return 0, ErrSyntax
 	}
-	o.Compare, o.Value = compare, args[i+1]
-	return 2, nil
+	o.Compare, o.Value = c, args[i+1]
+	return 2, checkDigest(c, o.Value)
+}
+
+var specSetNX = Spec{
+	Name: "setnx", Group: GroupString, Since: "1.0.0", Complexity: "O(1)",
+	Summary:  "Sets the string value of a key only when the key doesn't exist.",
+	Flags:    Write | DenyOOM | Fast,
+	Args:     []Arg{Key("key", KeyOW|Insert), Str("value")},
+	Replies:  "1 if the key was set, 0 if it was there.",
+	Examples: "> SETNX k v\n(integer) 1\n> SETNX k w\n(integer) 0\n> GET k\n\"v\"\n",
+	Run:      runSetNX,
+}
+
+func runSetNX(c *Ctx) error {
+	done, _, err := c.Tx.Set(c.Args[1], c.Args[2], engine.SetOptions{IfAbsent: true}, nil)
+	if err != nil {
+		return err
+	}
+	c.Out.Int(b2i(done))
+	return nil
+}
+
+var specSetEX = Spec{
+	Name: "setex", Group: GroupString, Since: "2.0.0", Complexity: "O(1)",
+	Summary:  "Sets the string value and expiration time of a key. Creates the key if it doesn't exist.",
+	Flags:    Write | DenyOOM,
+	Args:     []Arg{Key("key", Overwrite), Int("seconds"), Str("value")},
+	Examples: "> SETEX k 10 v\nOK\n> TTL k\n(integer) 10\n> SETEX k 0 v\n(error) ERR invalid expire time in 'setex' command\n",
+	Run:      func(c *Ctx) error { return runSetEX(c, seconds) },
+}
+
+var specPSetEX = Spec{
+	Name: "psetex", Group: GroupString, Since: "2.6.0", Complexity: "O(1)",
+	Summary:  "Sets both string value and expiration time in milliseconds of a key. The key is created if it doesn't exist.",
+	Flags:    Write | DenyOOM,
+	Args:     []Arg{Key("key", Overwrite), Int("milliseconds"), Str("value")},
+	Examples: "> PSETEX k 1500 v\nOK\n> PTTL k\n(integer) 1500\n~ 1501ms\n> GET k\n(nil)\n",
+	Run:      func(c *Ctx) error { return runSetEX(c, millis) },
+}
+
+func runSetEX(c *Ctx, unit timeUnit) error {
+	life := lifetime{unit: unit, arg: c.Args[2]}
+	if err := life.resolve(c, true); err != nil {
+		return err
+	}
+	if _, _, err := c.Tx.Set(c.Args[1], c.Args[3], engine.SetOptions{Deadline: life.deadline}, nil); err != nil {
+		return err
+	}
+	c.Out.OK()
+	return nil
+}
+
+var specGetSet = Spec{
+	Name: "getset", Group: GroupString, Since: "1.0.0", Complexity: "O(1)",
+	Summary:    "Returns the previous string value of a key after setting it to a new value.",
+	Flags:      Write | DenyOOM | Fast,
+	Deprecated: &Deprecation{"6.2.0", "`SET` with the `!GET` argument"},
+	Args:       []Arg{Key("key", Update|Access), Str("value")},
+	Examples:   "> GETSET k v\n(nil)\n> GETSET k w\n\"v\"\n> GET k\n\"w\"\n",
+	Run:        runGetSet,
+}
+
+func runGetSet(c *Ctx) error {
+	_, old, err := c.Tx.Set(c.Args[1], c.Args[2], engine.SetOptions{Get: true}, c.Session.val[:0])
+	if err != nil {
+		return err
+	}
+	c.bulkOrNull(old, old != nil)
+	c.Session.keepVal(old)
+	return nil
+}
+
+var specGetEx = Spec{
+	Name: "getex", Group: GroupString, Since: "6.2.0", Complexity: "O(1)",
+	Summary: "Returns the string value of a key after setting its expiration time.",
+	Flags:   Write | Fast,
+	Args: append([]Arg{Key("key", Update|Access).Note("RW and UPDATE because it changes the TTL"),
+		expiryArgs(Token("PERSIST"))}, modifiers()...),
+	Replies: "The value, nil if there is no such key.",
+	Examples: "> SET k v\nOK\n> GETEX k PX 1500\n\"v\"\n> PTTL k\n(integer) 1500\n> GETEX k PERSIST\n\"v\"\n> PTTL k\n(integer) -1\n" +
+		"> GETEX nothing EX 10\n(nil)\n",
+	Run: runGetEx,
+}
+
+func runGetEx(c *Ctx) error {
+	var life lifetime
+	for i := 2; i < len(c.Args); {
+		n, err := life.option(c.Args, i, false, true)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return ErrSyntax
+		}
+		i += n
+	}
+
+	// Redis looks the key up before it looks at the time.
+	val, ok, err := c.Tx.Get(c.Args[1])
+	if err != nil || !ok {
+		c.bulkOrNull(nil, false)
+		return err
+	}
+	if err := life.resolve(c, true); err != nil {
+		return err
+	}
+	c.Out.Bulk(val)
+	switch {
+	case life.deadline != 0:
+		c.Tx.Expire(c.Args[1], life.deadline, life.span, 0)
+	case life.persist:
+		c.Tx.Persist(c.Args[1])
+	}
+	return nil
+}
+
+var specGetDel = Spec{
+	Name: "getdel", Group: GroupString, Since: "6.2.0", Complexity: "O(1)",
+	Summary:  "Returns the string value of a key after deleting the key.",
+	Flags:    Write | Fast,
+	Args:     []Arg{Key("key", Access|Delete)},
+	Examples: "> SET k v\nOK\n> GETDEL k\n\"v\"\n> GETDEL k\n(nil)\n",
+	Run:      runGetDel,
+}
+
+func runGetDel(c *Ctx) error {
+	val, ok, err := c.Tx.GetDel(c.Args[1], c.Session.val[:0])
+	if err != nil {
+		return err
+	}
+	c.bulkOrNull(val, ok)
+	c.Session.keepVal(val)
+	return nil
+}
+
+var specAppend = Spec{
+	Name: "append", Group: GroupString, Since: "2.0.0",
+	Complexity: "O(1) amortized; a small string that outgrows its place is copied once.",
+	Summary:    "Appends a string to the value of a key. Creates the key if it doesn't exist.",
+	Flags:      Write | DenyOOM | Fast,
+	Args:       []Arg{Key("key", Insert), Str("value")},
+	Replies:    "The new length.",
+	Examples:   "> APPEND k Hello\n(integer) 5\n> APPEND k \" World\"\n(integer) 11\n> GET k\n\"Hello World\"\n",
+	Run:        runAppend,
+}
+
+func runAppend(c *Ctx) error {
+	n, err := c.Tx.Append(c.Args[1], c.Args[2])
+	if err != nil {
+		return err
+	}
+	c.Out.Int(int64(n))
+	return nil
+}
+
+var specStrLen = Spec{
+	Name: "strlen", Group: GroupString, Since: "2.2.0", Complexity: "O(1)",
+	Summary:  "Returns the length of a string value.",
+	Flags:    ReadOnly | Fast,
+	Args:     []Arg{Key("key", Meta)},
+	Examples: "> SET k Hello\nOK\n> STRLEN k\n(integer) 5\n> STRLEN nothing\n(integer) 0\n",
+	Run:      runStrLen,
+}
+
+func runStrLen(c *Ctx) error {
+	n, err := c.Tx.StrLen(c.Args[1])
+	if err != nil {
+		return err
+	}
+	c.Out.Int(int64(n))
+	return nil
+}
+
+var specGetRange = Spec{
+	Name: "getrange", Group: GroupString, Since: "2.4.0", Complexity: "O(N) where N is the length of the returned string.",
+	Summary:  "Returns a substring of the string stored at a key.",
+	Flags:    ReadOnly,
+	Args:     []Arg{Key("key", Read), Int("start"), Int("end")},
+	Replies:  "The bytes from start to end, both included; negative offsets count from the end.",
+	Examples: "> SET k \"This is a string\"\nOK\n> GETRANGE k 0 3\n\"This\"\n> GETRANGE k -3 -1\n\"ing\"\n> GETRANGE k 10 100\n\"string\"\n",
+	Run:      runGetRange,
+}
+
+var specSubstr = Spec{
+	Name: "substr", Group: GroupString, Since: "1.0.0", Complexity: "O(N) where N is the length of the returned string.",
+	Summary:    "Returns a substring from a string value.",
+	Flags:      ReadOnly,
+	Deprecated: &Deprecation{"2.0.0", "`GETRANGE`"},
+	Args:       []Arg{Key("key", Read), Int("start"), Int("end")},
+	Examples:   "> SET k Hello\nOK\n> SUBSTR k 1 2\n\"el\"\n",
+	Run:        runGetRange,
+}
+
+func runGetRange(c *Ctx) error {
+	start, ok1 := resp.ParseInt(c.Args[2])
+	end, ok2 := resp.ParseInt(c.Args[3])
+	if !ok1 || !ok2 {
+		return ErrNotInteger
+	}
+	part, err := c.Tx.GetRange(c.Args[1], start, end)
+	if err != nil {
+		return err
+	}
+	c.Out.Bulk(part)
+	return nil
+}
+
+var specSetRange = Spec{
+	Name: "setrange", Group: GroupString, Since: "2.2.0",
+	Complexity: "O(1), beside copying the value and, where the string grows, the string.",
+	Summary:    "Overwrites a part of a string value with another by an offset. Creates the key if it doesn't exist.",
+	Flags:      Write | DenyOOM,
+	Args:       []Arg{Key("key", Update), Int("offset"), Str("value")},
+	Replies:    "The new length.",
+	Examples: "> SET k \"Hello World\"\nOK\n> SETRANGE k 6 Redis\n(integer) 11\n> GET k\n\"Hello Redis\"\n" +
+		"> SETRANGE padded 3 x\n(integer) 4\n> GET padded\n\"\\x00\\x00\\x00x\"\n",
+	Run: runSetRange,
+}
+
+const errOffset = ReplyError("ERR offset is out of range")
+
+func runSetRange(c *Ctx) error {
+	offset, ok := resp.ParseInt(c.Args[2])
+	switch {
+	case !ok:
+		return ErrNotInteger
+	case offset < 0:
+		return errOffset
+	}
+	if err := c.Long(growth(c, offset)); err != nil {
+		return err
+	}
+	n, err := c.Tx.SetRange(c.Args[1], offset, c.Args[3])
+	if err != nil {
+		return err
+	}
+	c.Out.Int(int64(n))
+	return nil
+}
+
+// growth is by how many bytes the string of the first key must grow to reach an
+// offset.
+func growth(c *Ctx, offset int64) int {
+	if offset <= besideBytes {
+		return 0
+	}
+	return int(min(offset, int64(c.Tx.DB().MaxString()))) - c.Tx.StrSize(c.Args[1])
 }

@@ -70,6 +70,9 @@ func lfuCount(clock uint32, ms int64) uint32 {
 // default).
 func (db *DB) UseLFU(on bool) { db.lfu.Store(on) }
 
+// LFU reports whether access clocks count frequency.
+func (db *DB) LFU() bool { return db.lfu.Load() }
+
 // IdleTime returns the seconds since a key was last accessed; ok is false if
 // there is no such key. It is no access.
 func (tx *Tx) IdleTime(key []byte) (seconds int64, ok bool) {
@@ -112,6 +115,29 @@ func (tx *Tx) Encoding(key []byte) string {
 		return "embstr"
 	}
 	return "raw"
+}
+
+// Redis keeps one object of each integer below sharedInts, and says that it has
+// sharedRefs references.
+const (
+	sharedInts = 10000
+	sharedRefs = 1<<31 - 1
+)
+
+// RefCount returns the number of references that Redis would report: 1, or
+// 2^31 - 1 for the small integers, of which it has one object each. ok is false
+// if there is no such key.
+func (tx *Tx) RefCount(key []byte) (n int64, ok bool) {
+	h := tx.find(key)
+	if h.r == nil {
+		return 0, false
+	}
+	if h.r.Kind() == String && !h.r.has(flagRaw) {
+		if v, err := parseInt(h.sp.value(h.r)); err == nil && v >= 0 && v < sharedInts {
+			return sharedRefs, true
+		}
+	}
+	return 1, true
 }
 
 // recordOverhead is what a key costs beside its record: its share of a bucket.

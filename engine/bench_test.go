@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -70,3 +71,43 @@ func BenchmarkRandom(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkReclaim expires keys that all share one deadline, a slice at a time.
+func BenchmarkReclaim(b *testing.B) {
+	clock := &shiftedClock{SystemClock: NewSystemClock()}
+	db := Open(Options{Clock: clock, Reclaimers: 1})
+	defer db.Close()
+	val := []byte("0123456789abcdef0123456789abcdef")
+	var key []byte
+	var longest, busy time.Duration
+	slices := 0
+	for b.Loop() {
+		at := clock.Micros()/1000 + 3600_000
+		for i := range *benchKeys {
+			key = benchKey(key, uint64(i))
+			tx := db.Begin(0, key)
+			_, _, _ = tx.Set(key, val, SetOptions{Deadline: at}, nil)
+			tx.Commit()
+		}
+		clock.shift.Add(3601e6)
+		r := db.Reclaimer(0, func() {})
+		for gone := false; !gone; {
+			start := time.Now()
+			r.Run()
+			took := time.Since(start)
+			longest, busy, slices = max(longest, took), busy+took, slices+1
+			gone = db.Keyspace(0).Due == 0
+		}
+	}
+	b.ReportMetric(float64(busy.Nanoseconds())/float64(b.N)/float64(*benchKeys), "ns/key")
+	b.ReportMetric(float64(longest.Microseconds()), "us-longest-slice")
+	b.ReportMetric(float64(slices)/float64(b.N), "slices")
+}
+
+// shiftedClock runs, and can be moved ahead.
+type shiftedClock struct {
+	*SystemClock
+	shift atomic.Int64
+}
+
+func (c *shiftedClock) Micros() int64 { return c.SystemClock.Micros() + c.shift.Load() }

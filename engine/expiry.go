@@ -41,9 +41,10 @@ func (c Condition) allows(old, new int64) bool {
 	return true
 }
 
-// Deadline returns a key's deadline in ms since 1970, NoDeadline or NoKey.
+// Deadline returns a key's deadline in ms since 1970, NoDeadline or NoKey. It is
+// no access.
 func (tx *Tx) Deadline(key []byte) int64 {
-	h := tx.find(key)
+	h := tx.peek(key)
 	switch {
 	case h.r == nil:
 		return NoKey
@@ -55,20 +56,26 @@ func (tx *Tx) Deadline(key []byte) int64 {
 
 // TTL returns how long a key lives on, in ms, NoDeadline or NoKey.
 func (tx *Tx) TTL(key []byte) int64 {
-	if d := tx.Deadline(key); d >= 0 {
-		return d - tx.ms
-	} else {
-		return d
+	d := tx.Deadline(key)
+	if d >= 0 {
+		return max(0, d-tx.ms)
 	}
+	return d
 }
 
 // Expire sets a key's deadline in ms since 1970, if the condition allows it,
 // and reports whether it did. A deadline that is not in the future deletes the
-// key. A span above 0 makes the deadline slide: every read of the value moves
-// it to span ms after the read.
+// key; one beyond MaxDeadline is kept, and compared, as MaxDeadline. A span above
+// 0 makes the deadline slide: every read of the value moves it to span ms after
+// the read.
 func (tx *Tx) Expire(key []byte, deadline, span int64, c Condition) bool {
+	deadline = min(deadline, MaxDeadline)
 	h := tx.find(key)
-	if h.r == nil || !c.allows(h.r.deadline(), deadline) {
+	if h.r == nil {
+		return false
+	}
+	tx.touch(&h)
+	if !c.allows(h.r.deadline(), deadline) {
 		return false
 	}
 	if deadline <= tx.ms && !tx.replay {
@@ -77,7 +84,7 @@ func (tx *Tx) Expire(key []byte, deadline, span int64, c Condition) bool {
 		tx.changed(key, EventGeneric, "del")
 		return true
 	}
-	tx.setDeadline(&h, key, deadline, span)
+	tx.setDeadline(&h, key, max(deadline, 1), span)
 	tx.emitDeadline(key, &h)
 	tx.changed(key, EventGeneric, "expire")
 	return true
@@ -86,7 +93,11 @@ func (tx *Tx) Expire(key []byte, deadline, span int64, c Condition) bool {
 // Persist removes a key's deadline and reports whether there was one.
 func (tx *Tx) Persist(key []byte) bool {
 	h := tx.find(key)
-	if h.r == nil || !h.r.has(flagDeadline) {
+	if h.r == nil {
+		return false
+	}
+	tx.touch(&h)
+	if !h.r.has(flagDeadline) {
 		return false
 	}
 	tx.setDeadline(&h, key, 0, 0)
@@ -109,9 +120,9 @@ func (tx *Tx) emitDeadline(key []byte, h *hit) {
 	tx.emit("PEXPIREAT", key, d)
 }
 
-// setDeadline changes a found key's deadline; 0 removes it.
+// setDeadline changes a found key's deadline, which is at most MaxDeadline; 0
+// removes it.
 func (tx *Tx) setDeadline(h *hit, key []byte, deadline, span int64) {
-	deadline = min(deadline, MaxDeadline)
 	s := spec{flags: h.r.kind &^ (flagDeadline | flagSlide), deadline: deadline, span: span}
 	flags := s.layout()
 	r, ref := h.r, h.ref()
@@ -173,7 +184,8 @@ func (tx *Tx) slideOn(h *hit, key []byte) {
 	}
 }
 
-// Jitter adds a random share of up to percent to a time span in ms.
+// Jitter adds a random share of up to percent to a time span in ms. A span that
+// is not above 0 stays; the result may be as large as MaxInt64.
 func Jitter(span, percent int64) int64 {
 	if span <= 0 || percent <= 0 {
 		return span
@@ -186,7 +198,8 @@ func Jitter(span, percent int64) int64 {
 }
 
 // expire removes a key whose deadline has passed: in passing (lazy), or as the
-// reclaimer's work.
+// reclaimer's work. The reclaimer logs the keys of a slice together; what is
+// removed in passing is logged here.
 func (tx *Tx) expire(h *hit, lazy bool) {
 	key := h.sp.key(h.r)
 	sh := h.sp.sh
@@ -194,9 +207,9 @@ func (tx *Tx) expire(h *hit, lazy bool) {
 	sh.stats.Lag.record(tx.now - h.r.deadline()*1000)
 	if lazy {
 		sh.stats.ExpiredLazily++
+		tx.emit("DEL", key)
 	}
 	db := tx.db
-	tx.emit("DEL", key)
 	tx.dirty++
 	if len(sh.watched) > 0 {
 		sh.touched(h.sp.db, key)

@@ -17,25 +17,33 @@ func (tx *Tx) Del(key []byte) bool {
 	return true
 }
 
-// Exists reports whether a key is there. It counts as a read, but does not
-// extend a sliding deadline.
-func (tx *Tx) Exists(key []byte) bool {
+// peek is find for commands that ask about a key, not for its value: it counts
+// hits and misses, but is no access.
+func (tx *Tx) peek(key []byte) hit {
 	h := tx.find(key)
 	sh := tx.db.shards[tx.hshard]
-	if h.r == nil {
-		sh.stats.Misses++
-		return false
+	if h.r != nil {
+		sh.stats.Hits++
+		return h
 	}
-	sh.stats.Hits++
-	return true
+	sh.stats.Misses++
+	if tx.db.notify.Load()&EventMiss != 0 {
+		tx.event(EventMiss, "keymiss", key)
+	}
+	return h
 }
 
-// Touch notes an access and reports whether the key is there.
+// Exists reports whether a key is there. It is no access: a sliding deadline
+// stays.
+func (tx *Tx) Exists(key []byte) bool { return tx.peek(key).r != nil }
+
+// Touch notes an access, which extends a sliding deadline, and reports whether
+// the key is there.
 func (tx *Tx) Touch(key []byte) bool { return tx.read(key).r != nil }
 
-// Type returns what a key holds, None if it is not there.
+// Type returns what a key holds, None if it is not there. It is no access.
 func (tx *Tx) Type(key []byte) Kind {
-	h := tx.find(key)
+	h := tx.peek(key)
 	if h.r == nil {
 		return None
 	}
@@ -44,25 +52,18 @@ func (tx *Tx) Type(key []byte) Kind {
 
 // Rename gives a key another name, with its deadline, whatever was there
 // before; onlyNew leaves an existing one alone. It reports whether it was done.
-// Errors: ErrNoKey.
+// Errors: ErrNoKey, ErrFull.
 func (tx *Tx) Rename(from, to []byte, onlyNew bool) (bool, error) {
 	h := tx.find(from)
 	if h.r == nil {
 		return false, ErrNoKey
 	}
-	there := tx.find(to).r != nil
-	if onlyNew && there {
+	tx.touch(&h)
+	if tx.find(to).r != nil && onlyNew {
 		return false, nil
 	}
 	if string(from) == string(to) {
 		return true, nil
-	}
-	if there {
-		t := tx.find(to)
-		tx.drop(&t)
-		if tx.db.notify.Load()&EventGeneric != 0 {
-			tx.event(EventGeneric, "del", to)
-		}
 	}
 	if err := tx.transfer(from, to, tx.dbi, false); err != nil {
 		return false, err
@@ -76,15 +77,14 @@ func (tx *Tx) Rename(from, to []byte, onlyNew bool) (bool, error) {
 
 // Move moves a key to another database, with its deadline, and reports whether
 // it did: not if there is no such key, or one in the other database.
+// Errors: ErrFull.
 func (tx *Tx) Move(key []byte, to int) (bool, error) {
-	if tx.find(key).r == nil {
+	h := tx.find(key)
+	if h.r == nil {
 		return false, nil
 	}
-	from := tx.dbi
-	tx.dbi = to
-	there := tx.find(key).r != nil
-	tx.dbi = from
-	if there {
+	tx.touch(&h)
+	if to == tx.dbi || tx.findIn(to, key).r != nil {
 		return false, nil
 	}
 	if err := tx.transfer(key, key, to, false); err != nil {
@@ -92,58 +92,65 @@ func (tx *Tx) Move(key []byte, to int) (bool, error) {
 	}
 	tx.emit("MOVE", key, tx.itoa(0, int64(to)))
 	tx.changed(key, EventGeneric, "move_from")
-	tx.dbi = to
-	tx.changed(key, EventGeneric, "move_to")
-	tx.dbi = from
+	tx.changedIn(to, key, "move_to")
 	tx.dirty--
 	return true, nil
 }
 
 // Copy copies a key, with its deadline, to a key of database to, and reports
-// whether it did. An existing key is in the way unless replace is set.
+// whether it did: not if there is no such key, or if it would be copied onto
+// itself. An existing key is in the way unless replace is set. O(value).
+// Errors: ErrFull.
 func (tx *Tx) Copy(from, key []byte, to int, replace bool) (bool, error) {
-	if tx.find(from).r == nil {
+	h := tx.peek(from)
+	if h.r == nil {
 		return false, nil
 	}
-	dbi := tx.dbi
-	tx.dbi = to
-	t := tx.find(key)
-	if t.r != nil && replace {
-		tx.drop(&t)
-	}
-	tx.dbi = dbi
-	if t.r != nil {
+	tx.touch(&h)
+	if tx.findIn(to, key).r != nil && !replace || to == tx.dbi && string(from) == string(key) {
 		return false, nil
 	}
 	if err := tx.transfer(from, key, to, true); err != nil {
 		return false, err
 	}
-	if to == dbi {
+	if to == tx.dbi {
 		tx.emit("COPY", from, key, []byte("REPLACE"))
 	} else {
 		tx.emit("COPY", from, key, []byte("DB"), tx.itoa(0, int64(to)), []byte("REPLACE"))
 	}
-	tx.dbi = to
-	tx.changed(key, EventGeneric, "copy_to")
-	tx.dbi = dbi
+	tx.changedIn(to, key, "copy_to")
 	return true, nil
 }
 
-// transfer builds the record of from again as key in database to, which has no
-// such key, and removes the old one unless it is kept. What lies outside the
-// record changes hands without being copied.
+// findIn is find in another database than the selected one.
+func (tx *Tx) findIn(dbi int, key []byte) hit {
+	defer tx.Select(tx.dbi)
+	tx.Select(dbi)
+	return tx.find(key)
+}
+
+// changedIn is changed in another database than the selected one.
+func (tx *Tx) changedIn(dbi int, key []byte, event string) {
+	defer tx.Select(tx.dbi)
+	tx.Select(dbi)
+	tx.changed(key, EventGeneric, event)
+}
+
+// transfer builds the record of from again as key in database to, in place of
+// what is there, and removes the old one unless it is kept. What lies outside
+// the record changes hands without being copied. Both keys have been looked up
+// at this instant, so that neither lookup removes anything here.
 func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 	src := tx.find(from)
-	dbi := tx.dbi
-	tx.dbi = to
-	dst := tx.find(key)
-	sp := tx.makeSpace(&dst)
-	tx.dbi = dbi
-
+	dst := tx.findIn(to, key)
+	if dst.sp == nil {
+		dst.sp = tx.db.shards[tx.shardID(key)].makeSpace(to)
+	}
 	r := src.r
 	s := spec{flags: r.kind &^ (flagDeadline | flagSlide | flagExt), deadline: r.deadline()}
+	logged := s.deadline
 	if r.has(flagSlide) {
-		s.span = r.slide().span
+		s.span, logged = r.slide().span, r.slide().logged
 	}
 	val := src.sp.value(r)
 	var handle uint32
@@ -151,22 +158,30 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 		if keep {
 			val = append([]byte(nil), val...)
 		}
-		handle = sp.addExt(val)
+		handle = dst.sp.addExt(val)
 	}
-	ref, n := sp.build(s.layout(), key, val, handle)
+	ref, n := dst.sp.build(s.layout(), key, val, handle)
 	if n == nil {
 		if handle != 0 {
-			sp.dropExt(handle)
+			dst.sp.dropExt(handle)
 		}
 		return ErrFull
 	}
 	n.clock = r.clock
+	if dst.r != nil {
+		old := dst.ref()
+		dst.sp.unschedule(old, dst.r)
+		dst.sp.free(old)
+		dst.pos.Set(ref)
+	}
 	if !keep {
 		tx.drop(&src)
 	}
-	dst.sp.tab.Insert(dst.h, ref)
+	if dst.r == nil {
+		dst.sp.tab.Insert(dst.h, ref) // not before: src's position would be void
+	}
 	if s.span != 0 {
-		*n.slide() = slide{s.span, s.deadline}
+		*n.slide() = slide{s.span, logged}
 	}
 	if s.deadline != 0 {
 		dst.sp.schedule(ref, s.deadline)
@@ -175,8 +190,12 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 }
 
 // RandomKey returns a key of the selected database, every living one with the
-// same probability, or nil if there is none. The transaction holds all shards.
+// same probability, or nil if there is none. It removes the expired ones that it
+// comes upon; expected O(1) where they are few. The transaction holds all shards.
 func (tx *Tx) RandomKey(rnd func() uint64) []byte {
+	if tx.Size() == 0 && !tx.replay {
+		return nil
+	}
 	for {
 		total := 0
 		for _, sh := range tx.db.shards {
@@ -229,66 +248,78 @@ func (tx *Tx) Size() int {
 // shardBits is the room for a shard's number in a cursor.
 const shardBits = 6
 
+// maxCursor is beyond all cursors: a table's stay below 2^32.
+const maxCursor = 1 << (32 + shardBits)
+
 // Scan visits living keys, about count of them, and returns the cursor to go on
 // with; 0 begins and ends. A key that is there from the first call to the last
 // is visited at least once. It locks one shard at a time, by itself, and calls
-// visit under the lock; visit must not write. Cursors stay below 2^38.
+// visit under the lock; visit must not write. Cursors stay below 2^38; one that
+// no call has returned visits some keys or none.
 func (db *DB) Scan(dbi int, cursor uint64, count int, visit func(Key)) uint64 {
 	tx := db.txs.Get().(*Tx)
 	defer db.txs.Put(tx)
-	for count > 0 {
+	count = max(count, 1)
+	for cursor < maxCursor {
 		s := int(cursor & (1<<shardBits - 1))
 		if s >= len(db.shards) {
-			return 0
+			break
 		}
 		tx.begin(dbi, 1<<s, true)
-		cursor = tx.scanShard(s, cursor, &count, visit)
+		next, more := tx.scanShard(s, cursor, &count, visit)
 		tx.Unlock()
-		if cursor == 0 {
-			return 0
+		if cursor = next; !more {
+			return cursor
 		}
 	}
-	return cursor
+	return 0
 }
 
 // Scan is DB.Scan within a transaction that holds all shards.
 func (tx *Tx) Scan(cursor uint64, count int, visit func(Key)) uint64 {
-	for count > 0 {
+	count = max(count, 1)
+	for more := true; cursor < maxCursor; {
 		s := int(cursor & (1<<shardBits - 1))
 		if s >= len(tx.db.shards) {
-			return 0
+			break
 		}
-		if cursor = tx.scanShard(s, cursor, &count, visit); cursor == 0 {
-			return 0
+		if cursor, more = tx.scanShard(s, cursor, &count, visit); !more {
+			return cursor
 		}
 	}
-	return cursor
+	return 0
 }
 
 // scanShard visits buckets of one shard until count is used up or the shard is
-// done, and returns the cursor of what comes next.
-func (tx *Tx) scanShard(s int, cursor uint64, count *int, visit func(Key)) uint64 {
-	sp := tx.db.shards[s].spaces[tx.dbi]
+// done. It returns the cursor of what comes next, and whether to go on there at
+// once: so that a walk's last keys come with the cursor 0, it goes on through
+// shards that have nothing when count is used up.
+func (tx *Tx) scanShard(s int, cursor uint64, count *int, visit func(Key)) (next uint64, more bool) {
 	at := cursor >> shardBits
-	for sp != nil && *count > 0 {
-		at = sp.tab.Scan(at, func(ref arena.Ref) {
-			*count--
-			if r := sp.rec(ref); !r.expired(tx.ms) || tx.replay {
-				visit(Key{tx, sp, r})
+	if sp := tx.db.shards[s].spaces[tx.dbi]; sp != nil && sp.tab.Len() > 0 {
+		for {
+			if *count <= 0 {
+				return at<<shardBits | uint64(s), false
 			}
-		})
-		*count-- // empty buckets cost as well
-		if at == 0 {
-			break
+			before := *count
+			at = sp.tab.Scan(at, func(ref arena.Ref) {
+				*count--
+				if r := sp.rec(ref); !r.expired(tx.ms) || tx.replay {
+					visit(Key{tx, sp, r})
+				}
+			})
+			if at == 0 {
+				break
+			}
+			if *count == before {
+				*count-- // empty buckets cost as well
+			}
 		}
 	}
-	if at != 0 {
-		return at<<shardBits | uint64(s)
-	}
 	if s++; s == len(tx.db.shards) {
-		return 0
+		return 0, false
 	}
-	return uint64(s)
+	return uint64(s), true
 }
 
 // Key is a key during a walk. It is valid during the call it is given to.
@@ -306,6 +337,14 @@ func (k Key) Kind() Kind { return k.r.Kind() }
 
 // Deadline returns its deadline in ms, 0 for none.
 func (k Key) Deadline() int64 { return k.r.deadline() }
+
+// Span returns by how many ms after a read its deadline is moved; 0: not at all.
+func (k Key) Span() int64 {
+	if k.r.has(flagSlide) {
+		return k.r.slide().span
+	}
+	return 0
+}
 
 // Value returns a string's value, in the engine's memory.
 func (k Key) Value() []byte { return k.sp.value(k.r) }
@@ -340,12 +379,14 @@ func (tx *Tx) Flush(dbi int) int {
 			sh.spaces[i] = nil
 		}
 		sh.publish()
-		sh.owner.trim = true
+		sh.freed += considerAfter + 1 // the reclaimer gives the slabs back
 		sh.workAt(tx.ms)
 	}
-	if dbi < 0 {
+	switch {
+	case n == 0:
+	case dbi < 0:
 		tx.emit("FLUSHALL")
-	} else {
+	default:
 		old := tx.dbi
 		tx.dbi = dbi
 		tx.emit("FLUSHDB")

@@ -40,6 +40,10 @@ type Reclaimer struct {
 	// it does not. Work that falls due earlier wakes it.
 	plan   atomic.Int64
 	wakeFn atomic.Pointer[func()]
+
+	// The keys that the slice has removed so far, for the log.
+	dead  [][]byte
+	bytes []byte
 }
 
 // Reclaimer returns the i-th of Options.Reclaimers. wake is called, from any
@@ -122,7 +126,7 @@ func (r *Reclaimer) slice(sh *shard, end int64) (more bool) {
 	tx.now = max(db.clock.Micros(), sh.last)
 	tx.ms = tx.now / 1000
 	if !db.noActive.Load() {
-		more = tx.reclaim(sh, end)
+		more = r.reclaim(tx, sh, end)
 	}
 	if !more && sh.freed > considerAfter {
 		more = sh.compact()
@@ -140,33 +144,56 @@ func (r *Reclaimer) slice(sh *shard, end int64) (more bool) {
 	return more
 }
 
-// reclaim removes expired keys of one shard.
-func (tx *Tx) reclaim(sh *shard, end int64) (more bool) {
+// reclaim removes expired keys of one shard. What it removes of a database is
+// logged as one DEL.
+func (r *Reclaimer) reclaim(tx *Tx, sh *shard, end int64) (more bool) {
 	for _, sp := range sh.spaces {
 		if sp == nil || sp.due == nil {
 			continue
 		}
 		tx.dbi = sp.db
-		for {
-			n := sp.due.Advance(tx.ms, sliceItems, func(ref uint32) { tx.reap(sp, arena.Ref(ref)) })
-			if n == 0 && sp.due.Due(tx.ms) == 0 {
-				break
-			}
-			if sh.lock.Contended() || tx.db.clock.Micros() >= end {
-				sh.stats.TimeCaps++
-				return true
-			}
+		more = r.reclaimSpace(tx, sp, end)
+		r.emitDead(tx)
+		if more {
+			sh.stats.TimeCaps++
+			return true
 		}
 	}
 	return false
 }
 
+func (r *Reclaimer) reclaimSpace(tx *Tx, sp *space, end int64) (more bool) {
+	for {
+		n := sp.due.Advance(tx.ms, sliceItems, func(ref uint32) { r.reap(tx, sp, arena.Ref(ref)) })
+		if n == 0 && sp.due.Due(tx.ms) == 0 {
+			return false
+		}
+		if sp.sh.lock.Contended() || tx.db.clock.Micros() >= end {
+			return true
+		}
+	}
+}
+
 // reap removes a record that the wheel has let go of.
-func (tx *Tx) reap(sp *space, ref arena.Ref) {
-	r := sp.rec(ref)
-	h := hit{sp: sp, h: maphash.Bytes(tx.db.seed, sp.key(r)), r: r}
+func (r *Reclaimer) reap(tx *Tx, sp *space, ref arena.Ref) {
+	x := sp.rec(ref)
+	key := sp.key(x)
+	if tx.db.logging {
+		at := len(r.bytes)
+		r.bytes = append(r.bytes, key...)
+		r.dead = append(r.dead, r.bytes[at:len(r.bytes):len(r.bytes)])
+	}
+	h := hit{sp: sp, h: maphash.Bytes(tx.db.seed, key), r: x}
 	h.pos, _ = sp.tab.FindRef(h.h, ref)
 	tx.expire(&h, false)
+}
+
+// emitDead logs the keys that the slice has removed.
+func (r *Reclaimer) emitDead(tx *Tx) {
+	if len(r.dead) > 0 {
+		tx.emit("DEL", r.dead...)
+		r.dead, r.bytes = r.dead[:0], r.bytes[:0]
+	}
 }
 
 // compact moves some records together; it reports whether more is to be gained.

@@ -2,10 +2,8 @@ package engine
 
 import (
 	"bytes"
-	"math"
-	"math/big"
-	"strconv"
 
+	"github.com/ebbdb/ebb/internal/arena"
 	"github.com/zeebo/xxh3"
 )
 
@@ -31,6 +29,16 @@ func (tx *Tx) Get(key []byte) (val []byte, ok bool, err error) {
 	return h.sp.value(h.r), true, nil
 }
 
+// StrSize returns the length of a string in bytes, 0 if the key holds something
+// else or nothing. It is no access.
+func (tx *Tx) StrSize(key []byte) int {
+	h := tx.find(key)
+	if h.r == nil || h.r.Kind() != String {
+		return 0
+	}
+	return len(h.sp.value(h.r))
+}
+
 // SetOptions say how Set sets. The zero value sets, and removes a deadline.
 type SetOptions struct {
 	Deadline int64 // ms since 1970; 0: none
@@ -41,7 +49,10 @@ type SetOptions struct {
 	// Compare, if not 0, sets only where the old value compares so with Value.
 	Compare Comparison
 	Value   []byte
-	Get     bool // the old value is wanted: other kinds are errors
+	Get     bool // the old value is wanted: other kinds are errors; it is a read
+	// Jitter makes each deadline of SetMany later by a random share, up to that
+	// percentage, of the time until then.
+	Jitter int64
 }
 
 // Comparison is a condition on a string's present value.
@@ -58,12 +69,30 @@ const (
 
 // Digest returns the XXH3-64 digest of a value, 16 hex digits.
 func Digest(val []byte) string {
+	d := digest(val)
+	return string(d[:])
+}
+
+func digest(val []byte) (b [16]byte) {
 	const hex = "0123456789abcdef"
-	var b [16]byte
 	for i, d := 15, xxh3.Hash(val); i >= 0; i, d = i-1, d>>4 {
 		b[i] = hex[d&15]
 	}
-	return string(b[:])
+	return b
+}
+
+func hasDigest(val, want []byte) bool {
+	d := digest(val)
+	return bytes.EqualFold(d[:], want)
+}
+
+// Digest returns the digest of a string; ok is false if there is no such key.
+func (tx *Tx) Digest(key []byte) (d string, ok bool, err error) {
+	v, ok, err := tx.Get(key)
+	if !ok || err != nil {
+		return "", false, err
+	}
+	return Digest(v), true, nil
 }
 
 // allows reports whether a value (there: whether there is one) compares as
@@ -75,20 +104,25 @@ func (c Comparison) allows(there bool, val, want []byte) bool {
 	case IfNotEqual:
 		return !there || !bytes.Equal(val, want)
 	case IfDigestEqual:
-		return there && bytes.EqualFold([]byte(Digest(val)), want)
+		return there && hasDigest(val, want)
 	case IfDigestDiffers:
-		return !there || !bytes.EqualFold([]byte(Digest(val)), want)
+		return !there || !hasDigest(val, want)
 	}
 	return true
 }
 
 // Set stores a string, whatever the key held. It returns whether it did, and
-// with o.Get the old value, copied into dst (nil if there was none). A deadline
-// that is not in the future leaves no key.
+// with o.Get the old value, copied into dst (nil if there was none). With a
+// deadline that has passed the key expires at once.
 //
 // Errors: ErrWrongType with Get or Compare on another kind, ErrFull.
 func (tx *Tx) Set(key, val []byte, o SetOptions, dst []byte) (done bool, old []byte, err error) {
-	h := tx.find(key)
+	var h hit
+	if o.Get {
+		h = tx.read(key)
+	} else {
+		h = tx.find(key)
+	}
 	if o.Get || o.Compare != Always {
 		if h.r != nil && h.r.Kind() != String {
 			return false, nil, ErrWrongType
@@ -117,7 +151,7 @@ func (tx *Tx) Set(key, val []byte, o SetOptions, dst []byte) (done bool, old []b
 			s.span = h.r.slide().span
 		}
 	}
-	if s.deadline != 0 && s.deadline <= tx.ms && !tx.replay && !o.KeepTTL {
+	if o.Deadline != 0 && s.deadline < tx.ms && !tx.replay {
 		tx.setToPast(&h, key)
 		return true, old, nil
 	}
@@ -135,13 +169,46 @@ func (tx *Tx) Set(key, val []byte, o SetOptions, dst []byte) (done bool, old []b
 }
 
 // setToPast does what a SET with a deadline that has passed does: the key is
-// set and gone.
+// set and expires.
 func (tx *Tx) setToPast(h *hit, key []byte) {
 	if h.r != nil {
 		tx.drop(h)
+		tx.emit("DEL", key)
 	}
-	tx.emit("DEL", key)
-	tx.changed(key, EventGeneric, "del")
+	tx.db.shards[tx.shardID(key)].stats.Expired++
+	tx.changed(key, EventString, "set")
+	classes := tx.db.notify.Load()
+	if classes&EventGeneric != 0 {
+		tx.event(EventGeneric, "expire", key)
+	}
+	if classes&EventExpired != 0 {
+		tx.event(EventExpired, "expired", key)
+	}
+}
+
+// SetMany sets strings, pairs being a key and its value in turn, all of them or
+// none: with IfAbsent only if no key is there, with IfExists only if all are. It
+// reports whether it did. O(pairs); it allocates nothing.
+//
+// Of the other options it knows Deadline, Span, KeepTTL and Jitter.
+func (tx *Tx) SetMany(pairs [][]byte, o SetOptions) (bool, error) {
+	if o.IfAbsent || o.IfExists {
+		for i := 0; i < len(pairs); i += 2 {
+			if there := tx.find(pairs[i]).r != nil; there != o.IfExists {
+				return false, nil
+			}
+		}
+	}
+	one := SetOptions{Deadline: o.Deadline, Span: o.Span, KeepTTL: o.KeepTTL}
+	for i := 0; i < len(pairs); i += 2 {
+		if o.Jitter > 0 {
+			one.Deadline = tx.ms + Jitter(o.Deadline-tx.ms, o.Jitter)
+		}
+		if _, _, err := tx.Set(pairs[i], pairs[i+1], one, nil); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 func (tx *Tx) emitSet(key, val []byte, s spec) {
@@ -155,9 +222,9 @@ func (tx *Tx) emitSet(key, val []byte, s spec) {
 	}
 }
 
-// replace stores a new value under a key that str has looked up, and keeps its
-// deadline.
-func (tx *Tx) replace(h *hit, key, val []byte, flags uint8) error {
+// kept says how to store another value under a key that str has looked up: the
+// deadline stays.
+func kept(h *hit, flags uint8) spec {
 	s := spec{flags: uint8(String) | flags}
 	if h.r != nil && h.r.has(flagDeadline) {
 		s.deadline = h.r.deadline()
@@ -165,7 +232,36 @@ func (tx *Tx) replace(h *hit, key, val []byte, flags uint8) error {
 			s.span = h.r.slide().span
 		}
 	}
-	return tx.put(h, key, val, s)
+	return s
+}
+
+// replace stores a new value under a key that str has looked up, and keeps its
+// deadline.
+func (tx *Tx) replace(h *hit, key, val []byte, flags uint8) error {
+	if r := h.r; r != nil && int(r.vlen) == len(val) && !r.has(flagExt) {
+		copy(r.inlineValue(), val)
+		r.kind = r.kind&^flagRaw | flags
+		tx.stamp(r)
+		return nil
+	}
+	return tx.put(h, key, val, kept(h, flags))
+}
+
+// putOwned is put for a value that nobody else uses: a long one is taken over
+// without a copy.
+func (tx *Tx) putOwned(h *hit, key, val []byte, s spec) error {
+	if len(val) <= arena.MaxRecord {
+		return tx.put(h, key, val, s)
+	}
+	sp := tx.makeSpace(h)
+	handle := sp.addExt(val)
+	ref, r := sp.build(s.layout(), key, nil, handle)
+	if r == nil {
+		sp.dropExt(handle)
+		return ErrFull
+	}
+	tx.place(h, ref, r, s)
+	return nil
 }
 
 // GetDel returns a string's value, appended to dst, and deletes the key.
@@ -254,33 +350,31 @@ func (tx *Tx) resize(h *hit, key []byte, n int) ([]byte, error) {
 		}
 		h.sp.extBytes += cap(e.bytes)
 		h.r.kind |= flagRaw
+		tx.stamp(h.r)
 		return e.bytes, nil
 	}
+	var old []byte
 	if h.r != nil {
-		old := int(h.r.vlen)
-		if size := h.r.size() - old + n; size <= h.sp.mem.SlotOf(h.ref()) && n >= old {
+		old = h.sp.value(h.r)
+		if size := h.r.size() - len(old) + n; size <= h.sp.mem.SlotOf(h.ref()) && n >= len(old) {
 			h.r.vlen = uint16(n)
 			h.r.kind |= flagRaw
+			tx.stamp(h.r)
 			v := h.r.inlineValue()
-			clear(v[old:])
+			clear(v[len(old):])
 			return v, nil
 		}
 	}
-	tx.vbuf = tx.vbuf[:0]
-	if h.r != nil {
-		tx.vbuf = append(tx.vbuf, h.sp.value(h.r)...)
+	v := tx.vbuf
+	if n > arena.MaxRecord || n > cap(v) {
+		v = make([]byte, n) // a long one becomes the key's value
 	}
-	old := min(len(tx.vbuf), n)
-	if n > cap(tx.vbuf) {
-		tx.vbuf = append(make([]byte, 0, n), tx.vbuf...)
+	if v = v[:n]; n <= arena.MaxRecord {
+		tx.vbuf = v
 	}
-	tx.vbuf = tx.vbuf[:n]
-	clear(tx.vbuf[old:])
-	if err := tx.replace(h, key, tx.vbuf, flagRaw); err != nil {
+	clear(v[copy(v, old):])
+	if err := tx.putOwned(h, key, v, kept(h, flagRaw)); err != nil {
 		return nil, err
-	}
-	if cap(tx.vbuf) > 1<<20 {
-		tx.vbuf = nil
 	}
 	return h.sp.value(h.r), nil
 }
@@ -334,127 +428,4 @@ func (tx *Tx) SetRange(key []byte, offset int64, part []byte) (int, error) {
 	tx.emit("SETRANGE", key, tx.itoa(0, offset), part)
 	tx.changed(key, EventString, "setrange")
 	return len(v), nil
-}
-
-// IncrBy adds to an integer and returns the result. A missing key counts as 0.
-func (tx *Tx) IncrBy(key []byte, by int64) (int64, error) {
-	h, err := tx.str(key)
-	if err != nil {
-		return 0, err
-	}
-	var n int64
-	if h.r != nil {
-		if n, err = parseInt(h.sp.value(h.r)); err != nil {
-			return 0, err
-		}
-	}
-	if by > 0 && n > math.MaxInt64-by || by < 0 && n < math.MinInt64-by {
-		return 0, ErrOverflow
-	}
-	n += by
-	if err := tx.replace(&h, key, tx.itoa(0, n), 0); err != nil {
-		return 0, err
-	}
-	tx.emit("INCRBY", key, tx.itoa(1, by))
-	tx.changed(key, EventString, "incrby")
-	return n, nil
-}
-
-// floatPrec is the mantissa of the long double in which Redis adds: 0.1 + 0.2
-// is 0.3.
-const floatPrec = 64
-
-// IncrByFloat adds to a number and returns the result as it is stored:
-// decimal, without an exponent, at most 17 digits behind the point. The
-// increment is as ParseFloat accepts it.
-func (tx *Tx) IncrByFloat(key, by []byte) ([]byte, error) {
-	h, err := tx.str(key)
-	if err != nil {
-		return nil, err
-	}
-	n := new(big.Float).SetPrec(floatPrec)
-	if h.r != nil {
-		if n, err = parseFloat(h.sp.value(h.r)); err != nil {
-			return nil, err
-		}
-	}
-	d, err := parseFloat(by)
-	if err != nil {
-		return nil, err
-	}
-	if n.IsInf() || d.IsInf() {
-		return nil, ErrNaN
-	}
-	n.Add(n, d)
-	if f, _ := n.Float64(); math.IsInf(f, 0) {
-		return nil, ErrNaN
-	}
-	out := formatFloat(n)
-	if err := tx.replace(&h, key, out, 0); err != nil {
-		return nil, err
-	}
-	s := spec{deadline: h.r.deadline()}
-	if h.r.has(flagSlide) {
-		s.span = h.r.slide().span
-	}
-	tx.emitSet(key, out, s)
-	tx.changed(key, EventString, "incrbyfloat")
-	return out, nil
-}
-
-// formatFloat prints with 17 digits behind the point, and none that are 0.
-func formatFloat(f *big.Float) []byte {
-	b := f.Append(nil, 'f', 17)
-	b = bytes.TrimRight(b, "0")
-	b = bytes.TrimSuffix(b, []byte("."))
-	if string(b) == "-0" {
-		return []byte("0")
-	}
-	return b
-}
-
-// parseInt parses a canonical decimal: no spaces, no plus, no leading zeros.
-func parseInt(b []byte) (int64, error) {
-	if len(b) == 0 || len(b) > 20 {
-		return 0, ErrNotInteger
-	}
-	d := b
-	neg := d[0] == '-'
-	if neg {
-		d = d[1:]
-	}
-	if len(d) == 0 || d[0] == '0' && (len(d) > 1 || neg) {
-		return 0, ErrNotInteger
-	}
-	var n uint64
-	for _, c := range d {
-		if c < '0' || c > '9' || n > math.MaxUint64/10 {
-			return 0, ErrNotInteger
-		}
-		n = n*10 + uint64(c-'0')
-	}
-	switch {
-	case neg && n <= 1<<63:
-		return -int64(n), nil
-	case !neg && n < 1<<63 && len(d) <= 19:
-		return int64(n), nil
-	}
-	return 0, ErrNotInteger
-}
-
-// parseFloat parses a number as C's strtold does, but no NaN and no spaces.
-func parseFloat(b []byte) (*big.Float, error) {
-	s := string(b)
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil && !(math.IsInf(f, 0) && len(s) > 0) || math.IsNaN(f) || bytes.IndexByte(b, '_') >= 0 {
-		return nil, ErrNotFloat
-	}
-	if math.IsInf(f, 0) {
-		return new(big.Float).SetInf(f < 0), nil
-	}
-	x, _, err := big.ParseFloat(s, 0, floatPrec, big.ToNearestEven)
-	if err != nil {
-		x = new(big.Float).SetPrec(floatPrec).SetFloat64(f)
-	}
-	return x, nil
 }

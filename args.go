@@ -1,0 +1,164 @@
+package ebb
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strconv"
+	"time"
+)
+
+// appendArg appends the text of an argument: strings and bytes as they are,
+// integers in decimal, floats in the shortest form that reads back the same,
+// booleans as 1 and 0, and otherwise what MarshalBinary or MarshalText says.
+// Durations and times are refused: their unit depends on the command.
+func appendArg(dst []byte, a any) ([]byte, error) {
+	switch v := a.(type) {
+	case string:
+		return append(dst, v...), nil
+	case []byte:
+		return append(dst, v...), nil
+	case int:
+		return strconv.AppendInt(dst, int64(v), 10), nil
+	case int64:
+		return strconv.AppendInt(dst, v, 10), nil
+	case uint64:
+		return strconv.AppendUint(dst, v, 10), nil
+	case float64:
+		return strconv.AppendFloat(dst, v, 'f', -1, 64), nil
+	case bool:
+		if v {
+			return append(dst, '1'), nil
+		}
+		return append(dst, '0'), nil
+	case time.Duration, time.Time:
+		return dst, fmt.Errorf("%w: a %T has no unit here: pass %s", ErrArgument, a, "Milliseconds() or UnixMilli(), as the command wants")
+	case encoding.BinaryMarshaler:
+		b, err := v.MarshalBinary()
+		if err != nil {
+			return dst, fmt.Errorf("%w: %w", ErrArgument, err)
+		}
+		return append(dst, b...), nil
+	case encoding.TextMarshaler:
+		b, err := v.MarshalText()
+		if err != nil {
+			return dst, fmt.Errorf("%w: %w", ErrArgument, err)
+		}
+		return append(dst, b...), nil
+	}
+	return appendKind(dst, a)
+}
+
+// appendKind is appendArg for the types that are strings, bytes and numbers by
+// another name.
+func appendKind(dst []byte, a any) ([]byte, error) {
+	switch v := reflect.ValueOf(a); v.Kind() {
+	case reflect.String:
+		return append(dst, v.String()...), nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return strconv.AppendInt(dst, v.Int(), 10), nil
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return strconv.AppendUint(dst, v.Uint(), 10), nil
+	case reflect.Float32:
+		return strconv.AppendFloat(dst, v.Float(), 'f', -1, 32), nil
+	case reflect.Float64:
+		return strconv.AppendFloat(dst, v.Float(), 'f', -1, 64), nil
+	case reflect.Bool:
+		return appendArg(dst, v.Bool())
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return append(dst, v.Bytes()...), nil
+		}
+	}
+	return dst, fmt.Errorf("%w: a %T is neither text nor number, and has no MarshalBinary or MarshalText", ErrArgument, a)
+}
+
+// argText is appendArg into a string of its own.
+func argText(a any) (string, error) {
+	if s, ok := a.(string); ok {
+		return s, nil
+	}
+	b, err := appendArg(nil, a)
+	return string(b), err
+}
+
+// commandName returns the first argument, for messages.
+func commandName(args []any) string {
+	if len(args) == 0 {
+		return "an empty command"
+	}
+	s, err := argText(args[0])
+	if err != nil || len(s) > 32 {
+		return "a command"
+	}
+	return s
+}
+
+// checkCommand refuses what must not run on a borrowed connection.
+func checkCommand(args []any) error {
+	if len(args) == 0 {
+		return fmt.Errorf("%w: there is no command", ErrArgument)
+	}
+	name, err := argText(args[0])
+	if err != nil {
+		return err
+	}
+	if len(name) > len("punsubscribe") {
+		return nil
+	}
+	var low [16]byte
+	for i := range len(name) {
+		c := name[i]
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		low[i] = c
+	}
+	switch string(low[:len(name)]) {
+	case "multi", "exec", "discard":
+		return fmt.Errorf("%w: %s: use Conn.Tx", ErrStateful, name)
+	case "watch", "unwatch":
+		return fmt.Errorf("%w: %s: use Conn.Watch", ErrStateful, name)
+	case "subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe", "monitor":
+		return fmt.Errorf("%w: %s: use Conn.Subscribe", ErrStateful, name)
+	case "select", "auth", "hello", "reset", "quit", "readonly", "readwrite", "asking", "sync", "psync":
+		return fmt.Errorf("%w: %s: the URL of Open says which database, which user and which protocol", ErrStateful, name)
+	case "client":
+		return checkClient(args)
+	}
+	return nil
+}
+
+// checkClient refuses the subcommands of CLIENT that outlive a call.
+func checkClient(args []any) error {
+	if len(args) < 2 {
+		return nil
+	}
+	sub, err := argText(args[1])
+	if err != nil {
+		return err
+	}
+	for _, s := range []string{"reply", "tracking", "caching", "no-evict", "no-touch", "setname", "setinfo"} {
+		if equalFold(sub, s) {
+			return fmt.Errorf("%w: CLIENT %s", ErrStateful, sub)
+		}
+	}
+	return nil
+}
+
+// equalFold compares with a lower-case ASCII word.
+func equalFold(s, lower string) bool {
+	if len(s) != len(lower) {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		if c != lower[i] {
+			return false
+		}
+	}
+	return true
+}

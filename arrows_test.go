@@ -1,0 +1,252 @@
+package ebb_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/ebbdb/ebb"
+
+// arrows say which of our packages the code of a package may import, by
+// prefix; "." is the root package alone. The first line that fits a package
+// holds. Nothing points up:
+//
+//	cmd/ebb -> server -> command -> engine -> internal/...
+//	toolkit -> ebb -> command, engine, go-redis
+var arrows = []struct {
+	from string
+	to   []string
+}{
+	{"resp", nil},
+	{"engine", []string{"internal/arena", "internal/table", "internal/wheel", "internal/ordered", "internal/packed", "internal/chunk", "internal/chunklist",
+		"internal/dict", "internal/oplog", "internal/rdb", "internal/glob"}},
+	{"command", []string{"engine", "resp", "internal/"}},
+	{"server", []string{"command", "engine", "resp", "internal/"}},
+	{".", []string{"command", "engine", "resp", "internal/reactor"}},
+	{"ebbtest", []string{".", "server", "engine", "internal/memnet"}},
+	{"cmd/ebb", []string{"server", "command", "engine", "resp", "internal/", "console"}},
+
+	// Tools around the engine: what they drive they may import.
+	{"internal/gen", []string{"command", "internal/"}},
+	{"internal/transcript", []string{"command", "engine", "resp", "server", "internal/"}},
+	{"internal/modeltest", []string{"command", "engine", "resp", "server", "internal/"}},
+	{"internal/cli", []string{"command", "engine", "resp", "internal/"}},
+	{"internal/loadgen", []string{"resp", "internal/"}},
+	// Rooms of the engine know rooms only.
+	{"internal/", []string{"internal/", "resp"}},
+
+	{"examples", []string{"", "."}},
+	{"", []string{".", "resp"}}, // the toolkit: on Conn alone
+}
+
+// onlyHere lists packages of others that one of our packages alone may import.
+var onlyHere = map[string]string{
+	"github.com/redis/go-redis": ".",       // remote backends are the door's business
+	"github.com/spf13/cobra":    "cmd/ebb", // and command lines the program's
+}
+
+// source is one parsed Go file of the tree.
+type source struct {
+	name string // path from the root, with slashes
+	dir  string // its package, "." for the root's
+	file *ast.File
+}
+
+func (s source) test() bool { return strings.HasSuffix(s.name, "_test.go") }
+
+// sources parses the module's files, without modules of their own.
+func sources(t *testing.T) (*token.FileSet, []source) {
+	t.Helper()
+	fset := token.NewFileSet()
+	var all []source
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		name = filepath.ToSlash(name)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || hasModule(name)):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go"):
+			return nil
+		}
+		f, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+		all = append(all, source{name, path.Dir(name), f})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fset, all
+}
+
+func hasModule(dir string) bool {
+	found, _ := filepath.Glob(filepath.Join(dir, "go.mod"))
+	return len(found) > 0
+}
+
+// imports returns what a file imports.
+func (s source) imports() []string {
+	var all []string
+	for _, i := range s.file.Imports {
+		p, _ := strconv.Unquote(i.Path.Value)
+		all = append(all, p)
+	}
+	return all
+}
+
+// ours returns the directory of one of our packages.
+func ours(importPath string) (dir string, ok bool) {
+	if importPath == module {
+		return ".", true
+	}
+	return strings.CutPrefix(importPath, module+"/")
+}
+
+// within reports whether a package is covered by a prefix of the table.
+func within(dir, prefix string) bool {
+	return dir == prefix || strings.HasSuffix(prefix, "/") && strings.HasPrefix(dir, prefix) ||
+		prefix != "." && strings.HasPrefix(dir, prefix+"/") || prefix == "" && dir != "."
+}
+
+func TestNothingPointsUp(t *testing.T) {
+	_, all := sources(t)
+	for _, s := range all {
+		if s.test() {
+			continue // tests may look from above
+		}
+		for _, p := range s.imports() {
+			if to, ok := ours(p); ok && !mayImport(s.dir, to) {
+				t.Errorf("%s imports %s: no arrow leads from %s to %s", s.name, p, s.dir, to)
+			}
+			for other, where := range onlyHere {
+				if strings.HasPrefix(p, other) && !within(s.dir, where) {
+					t.Errorf("%s imports %s: only %s may", s.name, p, where)
+				}
+			}
+		}
+	}
+}
+
+func mayImport(from, to string) bool {
+	for _, a := range arrows {
+		if !within(from, a.from) {
+			continue
+		}
+		return within(to, from) || slices.ContainsFunc(a.to, func(p string) bool { return within(to, p) })
+	}
+	return false
+}
+
+func TestEngineAndServerPullInNoClient(t *testing.T) {
+	_, all := sources(t)
+	direct := map[string]map[string]bool{} // by directory
+	for _, s := range all {
+		if s.test() {
+			continue
+		}
+		if direct[s.dir] == nil {
+			direct[s.dir] = map[string]bool{}
+		}
+		for _, p := range s.imports() {
+			direct[s.dir][p] = true
+		}
+	}
+	for _, root := range []string{"engine", "server"} {
+		seen := map[string]bool{}
+		var visit func(dir string, trail []string)
+		visit = func(dir string, trail []string) {
+			if seen[dir] {
+				return
+			}
+			seen[dir] = true
+			for p := range direct[dir] {
+				if strings.HasPrefix(p, "github.com/redis/") {
+					t.Errorf("%s pulls in %s: %s", root, p, strings.Join(append(trail, dir), " -> "))
+				}
+				if to, ok := ours(p); ok {
+					visit(to, append(slices.Clone(trail), dir))
+				}
+			}
+		}
+		visit(root, nil)
+		if !seen["resp"] && root == "server" || len(seen) < 3 {
+			t.Errorf("%s: only %v were looked at", root, slices.Sorted(maps.Keys(seen)))
+		}
+	}
+}
+
+// clockReaders may call time.Now, by path prefix, and why.
+var clockReaders = map[string]string{
+	"engine/clock":                   "it is the clock",
+	"internal/cli/":                  "a program's front end: prompts and --latency",
+	"internal/loadgen/":              "it measures",
+	"cmd/ebb/":                       "the program",
+	"internal/reactor/":              "default of Config.Now, and timeouts of sockets, which the system counts",
+	"server/server.go":               "default of Options.Now",
+	"server/portable.go":             "deadlines of sockets, which the system counts",
+	"internal/memnet/":               "deadlines, as a net.Conn has them",
+	"internal/realserver/":           "patience with another process",
+	"internal/transcript/server.go":  "deadlines of sockets, to other servers",
+	"internal/modeltest/campaign.go": "how long a campaign may take",
+}
+
+func TestOnlyTheClockReadsTheTime(t *testing.T) {
+	eachCall(t, func(at token.Position, s source, pkg, name string) {
+		if s.test() || pkg != "time" || name != "Now" {
+			return
+		}
+		for prefix := range clockReaders {
+			if strings.HasPrefix(s.name, prefix) {
+				return
+			}
+		}
+		t.Errorf("%s: time.Now: engine time comes from a Clock, as an argument", at)
+	})
+}
+
+func TestNoTestSleepsOnTheWallClock(t *testing.T) {
+	eachCall(t, func(at token.Position, s source, pkg, name string) {
+		if !s.test() || pkg != "time" || name != "Sleep" || slices.Contains(s.imports(), "testing/synctest") {
+			return // in a bubble a sleep takes no time
+		}
+		t.Errorf("%s: time.Sleep: use a manual clock, a synctest bubble, or wait for what is to happen", at)
+	})
+}
+
+func TestNothingRunsBeforeMain(t *testing.T) {
+	fset, all := sources(t)
+	for _, s := range all {
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+				t.Errorf("%s: init: have a constructor do it", fset.Position(f.Pos()))
+			}
+		}
+	}
+}
+
+// eachCall visits the mentions of functions of the standard library, called or
+// passed on: pkg.name.
+func eachCall(t *testing.T, visit func(at token.Position, s source, pkg, name string)) {
+	fset, all := sources(t)
+	for _, s := range all {
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := sel.X.(*ast.Ident); ok {
+				visit(fset.Position(sel.Pos()), s, x.Name, sel.Sel.Name)
+			}
+			return true
+		})
+	}
+}

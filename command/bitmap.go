@@ -1,0 +1,355 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+var bitmapSpecs = []*Spec{&specSetBit, &specGetBit, &specBitCount, &specBitPos, &specBitOp, &specBitField, &specBitFieldRO}
+
+// The errors of the bit commands.
+const (
+	errBitOffset = ReplyError("ERR bit offset is not an integer or out of range")
+	errBitValue  = ReplyError("ERR bit is not an integer or out of range")
+	errBitArg    = ReplyError("ERR The bit argument must be 1 or 0.")
+	errBitNot    = ReplyError("ERR BITOP NOT must be called with a single source key.")
+	errFieldType = ReplyError("ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.")
+	errFieldOver = ReplyError("ERR Invalid OVERFLOW type specified")
+	errFieldRO   = ReplyError("ERR BITFIELD_RO only supports the GET subcommand")
+)
+
+// bitOffset reads an offset; "#n" is n times width, where that is not 0.
+func (c *Ctx) bitOffset(a []byte, width int64) (int64, error) {
+	hash := width > 0 && len(a) > 0 && a[0] == '#'
+	if hash {
+		a = a[1:]
+	} else {
+		width = 1
+	}
+	n, ok := resp.ParseInt(a)
+	// The bound keeps the product within 64 bits.
+	if !ok || n < 0 || n > int64(c.Tx.DB().MaxString())*8 || n*width>>3 >= int64(c.Tx.DB().MaxString()) {
+		return 0, errBitOffset
+	}
+	return n * width, nil
+}
+
+var specSetBit = Spec{
+	Name: "setbit", Group: GroupBitmap, Since: "2.2.0", Complexity: "O(1)",
+	Summary:  "Sets or clears the bit at offset of the string value. Creates the key if it doesn't exist.",
+	Flags:    Write | DenyOOM,
+	Args:     []Arg{Key("key", Update|Access), Int("offset"), Int("value")},
+	Replies:  "The old bit.",
+	Examples: "> SETBIT k 7 1\n(integer) 0\n> SETBIT k 7 0\n(integer) 1\n> GET k\n\"\\x00\"\n",
+	Run:      runSetBit,
+}
+
+func runSetBit(c *Ctx) error {
+	offset, err := c.bitOffset(c.Args[2], 0)
+	if err != nil {
+		return err
+	}
+	bit, ok := resp.ParseInt(c.Args[3])
+	if !ok || bit&^1 != 0 {
+		return errBitValue
+	}
+	if err := c.Long(growth(c, offset>>3)); err != nil {
+		return err
+	}
+	old, err := c.Tx.SetBit(c.Args[1], offset, int(bit))
+	if err != nil {
+		return err
+	}
+	c.Out.Int(int64(old))
+	return nil
+}
+
+var specGetBit = Spec{
+	Name: "getbit", Group: GroupBitmap, Since: "2.2.0", Complexity: "O(1)",
+	Summary:  "Returns a bit value by offset.",
+	Flags:    ReadOnly | Fast,
+	Args:     []Arg{Key("key", Read), Int("offset")},
+	Examples: "> SETBIT k 7 1\n(integer) 0\n> GETBIT k 0\n(integer) 0\n> GETBIT k 7\n(integer) 1\n> GETBIT k 100\n(integer) 0\n",
+	Run:      runGetBit,
+}
+
+func runGetBit(c *Ctx) error {
+	offset, err := c.bitOffset(c.Args[2], 0)
+	if err != nil {
+		return err
+	}
+	bit, err := c.Tx.GetBit(c.Args[1], offset)
+	if err != nil {
+		return err
+	}
+	c.Out.Int(int64(bit))
+	return nil
+}
+
+// bitUnit is the grammar of the unit of a range.
+func bitUnit() Arg {
+	return Opt(OneOf("index_unit", Token("BYTE"), Token("BIT"))).Since("7.0.0")
+}
+
+var specBitCount = Spec{
+	Name: "bitcount", Group: GroupBitmap, Since: "2.6.0", Complexity: "O(N)",
+	Summary: "Counts the number of set bits (population counting) in a string.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Read), Opt(Block("index", Int("start"), Int("end"), bitUnit()))},
+	History: []Change{{"7.0.0", "Added the `BYTE|BIT` option."}},
+	Examples: "> SET k foobar\nOK\n> BITCOUNT k\n(integer) 26\n> BITCOUNT k 0 0\n(integer) 4\n> BITCOUNT k 1 1 BYTE\n(integer) 6\n" +
+		"> BITCOUNT k 5 30 BIT\n(integer) 17\n",
+	Run: runBitCount,
+}
+
+func runBitCount(c *Ctx) error {
+	r := engine.Everything
+	var err error
+	switch len(c.Args) {
+	case 2:
+	case 4, 5:
+		r, err = bitRange(c.Args[2:])
+	default:
+		err = ErrSyntax
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.Long(c.Tx.StrSize(c.Args[1])); err != nil {
+		return err
+	}
+	n, err := c.Tx.BitCount(c.Args[1], r)
+	if err != nil {
+		return err
+	}
+	c.Out.Int(n)
+	return nil
+}
+
+// bitRange reads "start [end [BYTE | BIT]]".
+func bitRange(args [][]byte) (r engine.BitRange, err error) {
+	r = engine.Everything
+	for i, p := range []*int64{&r.First, &r.Last} {
+		if i < len(args) {
+			n, ok := resp.ParseInt(args[i])
+			if !ok {
+				return r, ErrNotInteger
+			}
+			*p = n
+		}
+	}
+	if len(args) > 2 {
+		r.Bits = EqualFold(args[2], "BIT")
+		if !r.Bits && !EqualFold(args[2], "BYTE") {
+			return r, ErrSyntax
+		}
+	}
+	return r, nil
+}
+
+var specBitPos = Spec{
+	Name: "bitpos", Group: GroupBitmap, Since: "2.8.7", Complexity: "O(N)",
+	Summary: "Finds the first set (1) or clear (0) bit in a string.",
+	Flags:   ReadOnly,
+	Args: []Arg{Key("key", Read), Int("bit"), Opt(Block("index", Int("start"),
+		Opt(Block("end_index", Int("end"), bitUnit()))))},
+	History: []Change{{"7.0.0", "Added the `BYTE|BIT` option."}},
+	Replies: "The bit's place, counted from the start of the string; -1 if there is none.",
+	Examples: "> SET k \"\\xff\\xf0\\x00\"\nOK\n> BITPOS k 0\n(integer) 12\n> BITPOS k 1 2\n(integer) -1\n> BITPOS k 1 1 -1 BYTE\n(integer) 8\n" +
+		"> BITPOS k 0 7 15 BIT\n(integer) 12\n",
+	Run: runBitPos,
+}
+
+func runBitPos(c *Ctx) error {
+	bit, ok := resp.ParseInt(c.Args[2])
+	switch {
+	case !ok:
+		return ErrNotInteger
+	case bit&^1 != 0:
+		return errBitArg
+	case len(c.Args) > 6:
+		return ErrSyntax
+	}
+	r, err := bitRange(c.Args[3:])
+	if err != nil {
+		return err
+	}
+	if err := c.Long(c.Tx.StrSize(c.Args[1])); err != nil {
+		return err
+	}
+	n, err := c.Tx.BitPos(c.Args[1], int(bit), r, len(c.Args) < 5)
+	if err != nil {
+		return err
+	}
+	c.Out.Int(n)
+	return nil
+}
+
+var specBitOp = Spec{
+	Name: "bitop", Group: GroupBitmap, Since: "2.6.0", Complexity: "O(N)",
+	Summary: "Performs bitwise operations on multiple strings, and stores the result.",
+	Flags:   Write | DenyOOM,
+	Args:    []Arg{Str("operation"), Key("destkey", Overwrite), ManyKeys("key", Read)},
+	Replies: "The length of the result: that of the longest string. Shorter ones are filled up with zeros.",
+	Examples: "> MSET a foobar b abcdef\nOK\n> BITOP AND dest a b\n(integer) 6\n> GET dest\n\"`bc`ab\"\n> BITOP NOT dest a b\n" +
+		"(error) ERR BITOP NOT must be called with a single source key.\n",
+	Run: runBitOp,
+}
+
+func runBitOp(c *Ctx) error {
+	var o engine.BitOperation
+	switch a := c.Args[1]; {
+	case EqualFold(a, "AND"):
+		o = engine.BitAnd
+	case EqualFold(a, "OR"):
+		o = engine.BitOr
+	case EqualFold(a, "XOR"):
+		o = engine.BitXor
+	case EqualFold(a, "NOT"):
+		o = engine.BitNot
+	default:
+		return ErrSyntax
+	}
+	if o == engine.BitNot && len(c.Args) != 4 {
+		return errBitNot
+	}
+	size := 0
+	for _, key := range c.Args[3:] {
+		size += c.Tx.StrSize(key)
+	}
+	if err := c.Long(size); err != nil {
+		return err
+	}
+	n, err := c.Tx.BitOp(o, c.Args[2], c.Args[3:])
+	if err != nil {
+		return err
+	}
+	c.Out.Int(int64(n))
+	return nil
+}
+
+// fieldArgs is the grammar of a field: its type, and its place.
+func fieldArgs(more ...Arg) []Arg { return append([]Arg{Str("encoding"), Int("offset")}, more...) }
+
+var specBitField = Spec{
+	Name: "bitfield", Group: GroupBitmap, Since: "3.2.0", Complexity: "O(1) for each subcommand specified",
+	Summary: "Performs arbitrary bitfield integer operations on strings.",
+	Flags:   Write | DenyOOM,
+	Args: []Arg{Key("key", Update|Access|VariableFlags).Note("This command allows both access and modification of the key"),
+		Opt(Repeat(OneOf("operation",
+			TokenArg("GET", Block("encoding_offset", fieldArgs()...)),
+			Block("write",
+				Opt(TokenArg("OVERFLOW", OneOf("wrap_sat_fail", Token("WRAP"), Token("SAT"), Token("FAIL")))),
+				OneOf("write_operation",
+					TokenArg("SET", Block("encoding_offset_value", fieldArgs(Int("value"))...)),
+					TokenArg("INCRBY", Block("encoding_offset_increment", fieldArgs(Int("increment"))...)))))))},
+	Replies: "An array with an element for each operation: GET gives the field, SET the old one, INCRBY the new one; nil where OVERFLOW FAIL refused.",
+	Examples: "> BITFIELD k SET u8 0 255 GET u4 #1 INCRBY i5 100 1\n1) (integer) 0\n2) (integer) 15\n3) (integer) 1\n" +
+		"> BITFIELD k OVERFLOW SAT INCRBY u8 0 10 OVERFLOW FAIL INCRBY u8 0 10\n1) (integer) 255\n2) (nil)\n",
+	Run: runBitField,
+}
+
+var specBitFieldRO = Spec{
+	Name: "bitfield_ro", Group: GroupBitmap, Since: "6.0.0", Complexity: "O(1) for each subcommand specified",
+	Summary: "Performs arbitrary read-only bitfield integer operations on strings.",
+	Flags:   ReadOnly | Fast,
+	Args: []Arg{Key("key", Read),
+		Opt(RepeatToken(TokenArg("GET", Block("encoding_offset", fieldArgs()...))))},
+	Examples: "> SET k ab\nOK\n> BITFIELD_RO k GET u8 0 GET i8 #1\n1) (integer) 97\n2) (integer) 98\n" +
+		"> BITFIELD_RO k SET u8 0 1\n(error) ERR BITFIELD_RO only supports the GET subcommand\n",
+	Run: runBitField,
+}
+
+func runBitField(c *Ctx) error {
+	var few [8]engine.FieldOp // as many as fit on the stack
+	ops, reach, err := c.fieldOps(few[:0])
+	if err != nil {
+		return err
+	}
+	if reach >= 0 && c.Spec.Has(ReadOnly) {
+		return errFieldRO
+	}
+	if err := c.Long(growth(c, reach>>3)); err != nil {
+		return err
+	}
+
+	mark := c.Out.Mark()
+	c.Out.Array(len(ops))
+	err = c.Tx.BitField(c.Args[1], ops, func(n int64, ok bool) {
+		if ok {
+			c.Out.Int(n)
+		} else {
+			c.Out.Null()
+		}
+	})
+	if err != nil {
+		c.Out.Rollback(mark)
+	}
+	return err
+}
+
+// fieldOps reads the operations. reach is the highest offset that is written,
+// -1 if none is.
+func (c *Ctx) fieldOps(ops []engine.FieldOp) (_ []engine.FieldOp, reach int64, err error) {
+	overflow := engine.Wrap
+	reach = -1
+	for args := c.Args[2:]; len(args) > 0; {
+		o := engine.FieldOp{Overflow: overflow}
+		n := 3
+		switch a := args[0]; {
+		case EqualFold(a, "GET") && len(args) >= 3:
+		case EqualFold(a, "SET") && len(args) >= 4:
+			o.Kind, n = engine.FieldSet, 4
+		case EqualFold(a, "INCRBY") && len(args) >= 4:
+			o.Kind, n = engine.FieldIncrBy, 4
+		case EqualFold(a, "OVERFLOW") && len(args) >= 2:
+			if overflow, err = overflowPolicy(args[1]); err != nil {
+				return nil, 0, err
+			}
+			args = args[2:]
+			continue
+		default:
+			return nil, 0, ErrSyntax
+		}
+		if o.Signed, o.Width, err = fieldType(args[1]); err != nil {
+			return nil, 0, err
+		}
+		if o.Offset, err = c.bitOffset(args[2], int64(o.Width)); err != nil {
+			return nil, 0, err
+		}
+		if n == 4 {
+			var ok bool
+			if o.Value, ok = resp.ParseInt(args[3]); !ok {
+				return nil, 0, ErrNotInteger
+			}
+			reach = max(reach, o.Offset)
+		}
+		ops, args = append(ops, o), args[n:]
+	}
+	return ops, reach, nil
+}
+
+func overflowPolicy(a []byte) (engine.Overflow, error) {
+	switch {
+	case EqualFold(a, "WRAP"):
+		return engine.Wrap, nil
+	case EqualFold(a, "SAT"):
+		return engine.Saturate, nil
+	case EqualFold(a, "FAIL"):
+		return engine.Fail, nil
+	}
+	return 0, errFieldOver
+}
+
+// fieldType reads "i1" to "i64" and "u1" to "u63".
+func fieldType(a []byte) (signed bool, width uint8, err error) {
+	if len(a) < 2 || a[0] != 'i' && a[0] != 'u' {
+		return false, 0, errFieldType
+	}
+	signed = a[0] == 'i'
+	n, ok := resp.ParseInt(a[1:])
+	if !ok || n < 1 || n > 63+b2i(signed) {
+		return false, 0, errFieldType
+	}
+	return signed, uint8(n), nil
+}

@@ -1,0 +1,437 @@
+package command
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+var specClient = Spec{
+	Name: "client", Group: GroupConnection, Since: "2.4.0", Complexity: "Depends on subcommand.",
+	Summary: "A container for commands about connections.",
+	Sub: []*Spec{&specClientGetname, &specClientGetredir, &specClientHelp, &specClientID, &specClientInfo, &specClientKill,
+		&specClientList, &specClientNoEvict, &specClientNoTouch, &specClientPause, &specClientReply, &specClientSetinfo,
+		&specClientSetname, &specClientTrackinginfo, &specClientUnblock, &specClientUnpause},
+}
+
+var specClientHelp = HelpSpec("client", GroupConnection, 0)
+
+// ownFlags are those of subcommands that look at the connection they come by;
+// adminFlags, of those that reach others.
+const (
+	ownFlags   = NoScript | Loading | Stale
+	adminFlags = ownFlags | Admin
+)
+
+var specClientID = Spec{
+	Name: "client|id", Group: GroupConnection, Since: "5.0.0", Complexity: "O(1)",
+	Summary:  "Returns the connection's number. Later connections have larger ones, and none comes twice.",
+	Flags:    ownFlags,
+	Examples: "> CLIENT ID\n(integer) 1\n2> CLIENT ID\n(integer) 2\n",
+	Run:      runClientID,
+}
+
+func runClientID(c *Ctx) error {
+	c.Out.Int(c.Session.id)
+	return nil
+}
+
+var specClientGetname = Spec{
+	Name: "client|getname", Group: GroupConnection, Since: "2.6.9", Complexity: "O(1)",
+	Summary:  "Returns the connection's name.",
+	Flags:    ownFlags,
+	Examples: "> CLIENT GETNAME\n(nil)\n> CLIENT SETNAME worker-1\nOK\n> CLIENT GETNAME\n\"worker-1\"\n",
+	Run:      runClientGetname,
+}
+
+func runClientGetname(c *Ctx) error {
+	if name := c.Session.view.name.Load(); name != nil {
+		c.Out.BulkString(*name)
+	} else {
+		c.Out.Null()
+	}
+	return nil
+}
+
+var specClientSetname = Spec{
+	Name: "client|setname", Group: GroupConnection, Since: "2.6.9", Complexity: "O(1)",
+	Summary:  "Names the connection. An empty name takes the name away.",
+	Flags:    ownFlags,
+	Args:     []Arg{Str("connection-name")},
+	Examples: "> CLIENT SETNAME worker-1\nOK\n> CLIENT SETNAME \"worker 1\"\n(error) ERR Client names cannot contain spaces, newlines or special characters.\n",
+	Run:      runClientSetname,
+}
+
+const errClientName = ReplyError("ERR Client names cannot contain spaces, newlines or special characters.")
+
+func runClientSetname(c *Ctx) error {
+	if !printable(c.Args[2]) {
+		return errClientName
+	}
+	c.Session.setName(c.Args[2])
+	c.Out.OK()
+	return nil
+}
+
+func (c *Session) setName(name []byte) {
+	if len(name) == 0 {
+		c.view.name.Store(nil)
+		return
+	}
+	s := string(name)
+	c.view.name.Store(&s)
+}
+
+// printable reports whether b is visible ASCII without blanks, as what CLIENT
+// LIST shows must be.
+func printable(b []byte) bool {
+	for _, x := range b {
+		if x < '!' || x > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+var specClientSetinfo = Spec{
+	Name: "client|setinfo", Group: GroupConnection, Since: "7.2.0", Complexity: "O(1)",
+	Summary:  "Tells which client library the connection comes from.",
+	Flags:    ownFlags,
+	Tips:     []string{"request_policy:all_nodes", "response_policy:all_succeeded"},
+	Args:     []Arg{OneOf("attr", TokenArg("LIB-NAME", Str("libname")), TokenArg("LIB-VER", Str("libver")))},
+	Examples: "> CLIENT SETINFO LIB-NAME mylib\nOK\n> CLIENT SETINFO LIB-AGE 3\n(error) ERR Unrecognized option 'LIB-AGE'\n",
+	Run:      runClientSetinfo,
+}
+
+func runClientSetinfo(c *Ctx) error {
+	var lib [2]string
+	if old := c.Session.view.lib.Load(); old != nil {
+		lib = *old
+	}
+	at, what := 0, "lib-name"
+	switch {
+	case EqualFold(c.Args[2], "LIB-NAME"):
+	case EqualFold(c.Args[2], "LIB-VER"):
+		at, what = 1, "lib-ver"
+	default:
+		return ReplyError("ERR Unrecognized option '" + string(c.Args[2]) + "'")
+	}
+	if !printable(c.Args[3]) {
+		return ReplyError("ERR " + what + " cannot contain spaces, newlines or special characters.")
+	}
+	lib[at] = string(c.Args[3])
+	c.Session.view.lib.Store(&lib)
+	c.Out.OK()
+	return nil
+}
+
+// onOff is the argument of a switch.
+func onOff() Arg { return OneOf("enabled", Token("ON"), Token("OFF")) }
+
+func parseOnOff(b []byte) (on bool, err error) {
+	switch {
+	case EqualFold(b, "ON"):
+		return true, nil
+	case EqualFold(b, "OFF"):
+		return false, nil
+	}
+	return false, ErrSyntax
+}
+
+var specClientNoEvict = Spec{
+	Name: "client|no-evict", Group: GroupConnection, Since: "7.0.0", Complexity: "O(1)",
+	Summary:  "Spares the connection when maxmemory-clients closes some.",
+	Flags:    adminFlags,
+	Args:     []Arg{onOff()},
+	Examples: "> CLIENT NO-EVICT ON\nOK\n> CLIENT NO-EVICT MAYBE\n(error) ERR syntax error\n",
+	Run:      runClientNoEvict,
+}
+
+func runClientNoEvict(c *Ctx) error {
+	on, err := parseOnOff(c.Args[2])
+	if err != nil {
+		return err
+	}
+	c.Session.view.show(viewNoEvict, on)
+	c.Out.OK()
+	return nil
+}
+
+var specClientNoTouch = Spec{
+	Name: "client|no-touch", Group: GroupConnection, Since: "7.2.0", Complexity: "O(1)",
+	Summary:  "Has the connection's reads not count as accesses: idle times go on, and sliding deadlines stay.",
+	Flags:    ownFlags,
+	Args:     []Arg{onOff()},
+	Examples: "> SET k v EX 10 SLIDE\nOK\n> CLIENT NO-TOUCH ON\nOK\n~ 4s\n> GET k\n\"v\"\n> TTL k\n(integer) 6\n> CLIENT NO-TOUCH OFF\nOK\n> GET k\n\"v\"\n> TTL k\n(integer) 10\n",
+	Run:      runClientNoTouch,
+}
+
+func runClientNoTouch(c *Ctx) error {
+	on, err := parseOnOff(c.Args[2])
+	if err != nil {
+		return err
+	}
+	c.Session.noTouch = on
+	c.Session.view.show(viewNoTouch, on)
+	c.Out.OK()
+	return nil
+}
+
+var specClientReply = Spec{
+	Name: "client|reply", Group: GroupConnection, Since: "3.2.0", Complexity: "O(1)",
+	Summary:  "Turns replies off and on, or skips the next one. Messages come all the same.",
+	Flags:    ownFlags,
+	Args:     []Arg{OneOf("on_off_skip", Token("ON"), Token("OFF"), Token("SKIP"))},
+	Replies:  "OK to ON; nothing to the others.",
+	Examples: "> CLIENT REPLY OFF\n> SET k v\n> CLIENT REPLY ON\nOK\n> CLIENT REPLY SKIP\n> SET k w\n> GET k\n\"w\"\n",
+	Run:      runClientReply,
+}
+
+func runClientReply(c *Ctx) error {
+	s := c.Session
+	switch {
+	case EqualFold(c.Args[2], "ON"):
+		s.reply = replyOn
+		c.Out.OK()
+	case EqualFold(c.Args[2], "OFF"):
+		s.reply = replyOff
+	case EqualFold(c.Args[2], "SKIP"):
+		if s.reply != replyOff {
+			s.reply = replySkipNext
+		}
+	default:
+		return ErrSyntax
+	}
+	return nil
+}
+
+var specClientGetredir = Spec{
+	Name: "client|getredir", Group: GroupConnection, Since: "6.0.0", Complexity: "O(1)",
+	Summary:  "Returns the connection that gets this one's invalidation messages.",
+	Flags:    ownFlags,
+	Replies:  "-1: client-side caching is off.",
+	Examples: "> CLIENT GETREDIR\n(integer) -1\n",
+	Run:      runClientGetredir,
+}
+
+func runClientGetredir(c *Ctx) error {
+	c.Out.Int(-1)
+	return nil
+}
+
+var specClientTrackinginfo = Spec{
+	Name: "client|trackinginfo", Group: GroupConnection, Since: "6.2.0", Complexity: "O(1)",
+	Summary:  "Describes the connection's client-side caching.",
+	Flags:    ownFlags,
+	Examples: "> CLIENT TRACKINGINFO\n1) \"flags\"\n2) 1) \"off\"\n3) \"redirect\"\n4) (integer) -1\n5) \"prefixes\"\n6) (empty array)\n",
+	Run:      runClientTrackinginfo,
+}
+
+func runClientTrackinginfo(c *Ctx) error {
+	c.Out.Map(3)
+	c.Out.BulkString("flags")
+	c.Out.Set(1)
+	c.Out.BulkString("off")
+	c.Out.BulkString("redirect")
+	c.Out.Int(-1)
+	c.Out.BulkString("prefixes")
+	c.Out.Array(0)
+	return nil
+}
+
+var specClientInfo = Spec{
+	Name: "client|info", Group: GroupConnection, Since: "6.2.0", Complexity: "O(1)",
+	Summary:  "Describes the connection, as CLIENT LIST does.",
+	Flags:    ownFlags,
+	Tips:     []string{"nondeterministic_output"},
+	Examples: "> CLIENT SETNAME me\nOK\n> CLIENT INFO\n\"id=1 $_ name=me age=0 idle=0 flags=N db=0 $_ cmd=client|info $_\"\n",
+	Run:      runClientInfo,
+}
+
+func runClientInfo(c *Ctx) error {
+	c.Out.Verbatim("txt", string(c.describe(nil, c.Session)))
+	return nil
+}
+
+var specClientList = Spec{
+	Name: "client|list", Group: GroupConnection, Since: "2.4.0", Complexity: "O(N) where N is the number of client connections",
+	Summary: "Lists the connections, one to a line.",
+	Flags:   adminFlags,
+	Tips:    []string{"nondeterministic_output"},
+	Args: []Arg{
+		Opt(TokenArg("TYPE", OneOf("normal_master_replica_pubsub", Token("NORMAL"), Token("MASTER"), Token("REPLICA"), Token("PUBSUB")))).Since("5.0.0"),
+		Opt(TokenArg("ID", Block("id", Repeat(Int("client-id"))))).Since("6.2.0")},
+	History: []Change{{"2.8.12", "Added unique client `id` field."}, {"5.0.0", "Added optional `TYPE` filter."}, {"6.0.0", "Added `user` field."},
+		{"6.2.0", "Added `argv-mem`, `tot-mem`, `laddr` and `redir` fields and the optional `ID` filter."},
+		{"7.0.0", "Added `resp`, `multi-mem`, `rbs` and `rbp` fields."}, {"7.0.3", "Added `ssub` field."}},
+	Replies:  "One filter at a time: TYPE or ID.",
+	Examples: "> CLIENT LIST ID 1 99\n\"id=1 $_\\n\"\n> CLIENT LIST TYPE pubsub\n\"\"\n> CLIENT LIST TYPE robot\n(error) ERR Unknown client type 'robot'\n",
+	Run:      runClientList,
+}
+
+func runClientList(c *Ctx) error {
+	keep, err := parseClientFilter(c.Args[2:])
+	if err != nil {
+		return err
+	}
+	var b []byte
+	for _, s := range c.Service.clients.list() {
+		if keep(s) {
+			b = append(c.describe(b, s), '\n')
+		}
+	}
+	c.Out.Verbatim("txt", string(b))
+	return nil
+}
+
+// parseClientFilter reads what CLIENT LIST is to show.
+func parseClientFilter(args [][]byte) (keep func(*Session) bool, err error) {
+	switch {
+	case len(args) == 0:
+		return func(*Session) bool { return true }, nil
+	case len(args) == 2 && EqualFold(args[0], "TYPE"):
+		t, err := parseClientType(args[1])
+		return func(s *Session) bool { return s.clientType() == t }, err
+	case len(args) < 2 || !EqualFold(args[0], "ID"):
+		return nil, ErrSyntax
+	}
+	ids := map[int64]bool{}
+	for _, a := range args[1:] {
+		id, ok := resp.ParseInt(a)
+		if !ok {
+			return nil, ReplyError("ERR Invalid client ID")
+		}
+		ids[id] = true
+	}
+	return func(s *Session) bool { return ids[s.id] }, nil
+}
+
+func parseClientType(b []byte) (string, error) {
+	switch t := strings.ToLower(string(b)); t {
+	case "normal", "master", "replica", "pubsub":
+		return t, nil
+	case "slave":
+		return "replica", nil
+	}
+	return "", ReplyError("ERR Unknown client type '" + string(b) + "'")
+}
+
+func (c *Session) clientType() string {
+	if c.subs.n.Load() > 0 {
+		return "pubsub"
+	}
+	return "normal"
+}
+
+// describe appends a session's line of CLIENT LIST. What is not counted here,
+// as the sizes of buffers that connections share, is 0.
+func (c *Ctx) describe(b []byte, s *Session) []byte {
+	v, now := &s.view, c.Now()
+	last, lastAt := v.last.Load(), max(v.active.Load(), s.created)
+	if s == c.Session {
+		last, lastAt = c.Spec, now
+		s.showTransaction()
+	}
+	var in, out int
+	addr, laddr, fd := "embedded", "embedded", -1
+	if s.conn != nil {
+		in, out = s.conn.Buffered()
+		addr, laddr, fd = s.conn.RemoteAddr(), s.conn.LocalAddr(), s.conn.FD()
+	}
+	s.mu.Lock()
+	queued := len(s.queue)
+	s.mu.Unlock()
+	subs := c.Service.pubsub.counts(s)
+	cmd := "NULL"
+	if last != nil {
+		cmd = last.Name
+	}
+	var lib [2]string
+	if l := v.lib.Load(); l != nil {
+		lib = *l
+	}
+	name := ""
+	if n := v.name.Load(); n != nil {
+		name = *n
+	}
+	f := fields{b}
+	f.num("id", s.id)
+	f.text("addr", addr)
+	f.text("laddr", laddr)
+	f.num("fd", int64(fd))
+	f.text("name", name)
+	f.num("age", (now-s.created)/1e6)
+	f.num("idle", (now-lastAt)/1e6)
+	f.text("flags", s.flags())
+	f.num("db", int64(v.dbi.Load()))
+	f.num("sub", int64(subs[subChannel]))
+	f.num("psub", int64(subs[subPattern]))
+	f.num("ssub", int64(subs[subShard]))
+	f.num("multi", int64(v.multi.Load()))
+	f.num("watch", int64(v.watch.Load()))
+	f.num("qbuf", int64(in))
+	f.num("qbuf-free", 0)
+	f.num("argv-mem", 0)
+	f.num("multi-mem", 0)
+	f.num("rbs", 0)
+	f.num("rbp", 0)
+	f.num("obl", 0)
+	f.num("oll", 0)
+	f.num("omem", int64(out+queued))
+	f.num("tot-mem", int64(sessionBytes+in+out+queued))
+	f.text("events", "r")
+	f.text("cmd", cmd)
+	f.text("user", defaultUser)
+	f.num("redir", -1)
+	f.num("resp", int64(max(s.proto.Load(), 2)))
+	f.text("lib-name", lib[0])
+	f.text("lib-ver", lib[1])
+	return f.b
+}
+
+// fields builds a line of name=value.
+type fields struct{ b []byte }
+
+func (f *fields) text(name, value string) {
+	if n := len(f.b); n > 0 && f.b[n-1] != '\n' {
+		f.b = append(f.b, ' ')
+	}
+	f.b = append(append(append(f.b, name...), '='), value...)
+}
+
+func (f *fields) num(name string, n int64) {
+	var buf [20]byte
+	f.text(name, string(strconv.AppendInt(buf[:0], n, 10)))
+}
+
+// flags are the letters of CLIENT LIST, N if there are none.
+func (c *Session) flags() string {
+	var b []byte
+	add := func(letter byte, on bool) {
+		if on {
+			b = append(b, letter)
+		}
+	}
+	f := c.view.flags.Load()
+	add('P', c.subs.n.Load() > 0)
+	add('x', c.view.multi.Load() >= 0)
+	add('U', c.conn != nil && c.conn.Network() == "unix")
+	add('e', f&viewNoEvict != 0)
+	add('T', f&viewNoTouch != 0)
+	if len(b) == 0 {
+		return "N"
+	}
+	return string(b)
+}
+
+// sortedNames returns the keys of a set in order.
+func sortedNames[V any](set map[string]V) []string {
+	names := make([]string, 0, len(set))
+	for n := range set {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}

@@ -1,0 +1,185 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// The subcommands of CLIENT that reach other connections.
+
+var specClientKill = Spec{
+	Name: "client|kill", Group: GroupConnection, Since: "2.4.0", Complexity: "O(N) where N is the number of client connections",
+	Summary: "Closes connections: the one with an address, or all that match every filter.",
+	Flags:   adminFlags,
+	Args: []Arg{OneOf("filter", Str("ip:port"), Repeat(OneOf("new-format",
+		Opt(TokenArg("ID", Int("client-id"))).Since("2.8.12"),
+		Opt(TokenArg("TYPE", OneOf("normal_master_slave_pubsub", Token("NORMAL"), Token("MASTER").Since("3.2.0"), Token("SLAVE"),
+			Token("REPLICA").Since("5.0.0"), Token("PUBSUB")))).Since("2.8.12"),
+		Opt(TokenArg("USER", Str("username"))),
+		Opt(TokenArg("ADDR", Str("ip:port"))),
+		Opt(TokenArg("LADDR", Str("ip:port"))).Since("6.2.0"),
+		Opt(TokenArg("SKIPME", Str("yes/no"))))))},
+	History: []Change{{"2.8.12", "Added new filter format."}, {"2.8.12", "`ID` option."}, {"3.2.0", "Added `master` type in for `TYPE` option."},
+		{"5.0.0", "Replaced `slave` `TYPE` with `replica`. `slave` still supported for backward compatibility."}, {"6.2.0", "`LADDR` option."}},
+	Replies:  "OK to an address; to filters, how many connections were closed. Filters spare the one that asks, unless SKIPME no is among them.",
+	Examples: "2> CLIENT ID\n(integer) $id\n> CLIENT KILL ID $id\n(integer) 1\n> CLIENT KILL ID $id\n(integer) 0\n> CLIENT KILL 192.0.2.1:1234\n(error) ERR No such client\n",
+	Run:      runClientKill,
+}
+
+// killFilter says which connections to close; what is not set matches all.
+type killFilter struct {
+	id               int64
+	kind, addr, here string
+	skipMe           bool
+}
+
+func runClientKill(c *Ctx) error {
+	f := killFilter{skipMe: true}
+	old := len(c.Args) == 3
+	if old {
+		f.addr, f.skipMe = string(c.Args[2]), false
+	} else if err := f.parse(c.Args[2:]); err != nil {
+		return err
+	}
+
+	n := int64(0)
+	for _, s := range c.Service.clients.list() {
+		if f.matches(s) && !(f.skipMe && s == c.Session) {
+			c.Session.kill(s)
+			n++
+		}
+	}
+
+	switch {
+	case !old:
+		c.Out.Int(n)
+	case n == 0:
+		return ReplyError("ERR No such client")
+	default:
+		c.Out.OK()
+	}
+	return nil
+}
+
+func (f *killFilter) parse(args [][]byte) (err error) {
+	for ; len(args) > 0; args = args[2:] {
+		if len(args) < 2 {
+			return ErrSyntax
+		}
+		switch value := args[1]; {
+		case EqualFold(args[0], "ID"):
+			id, ok := resp.ParseInt(value)
+			if !ok || id < 1 {
+				return ReplyError("ERR client-id should be greater than 0")
+			}
+			f.id = id
+		case EqualFold(args[0], "TYPE"):
+			if f.kind, err = parseClientType(value); err != nil {
+				return err
+			}
+		case EqualFold(args[0], "ADDR"):
+			f.addr = string(value)
+		case EqualFold(args[0], "LADDR"):
+			f.here = string(value)
+		case EqualFold(args[0], "USER"):
+			if string(value) != defaultUser {
+				return ReplyError("ERR No such user '" + string(value) + "'")
+			}
+		case EqualFold(args[0], "SKIPME") && EqualFold(value, "YES"):
+			f.skipMe = true
+		case EqualFold(args[0], "SKIPME") && EqualFold(value, "NO"):
+			f.skipMe = false
+		default:
+			return ErrSyntax
+		}
+	}
+	return nil
+}
+
+func (f *killFilter) matches(s *Session) bool {
+	return (f.id == 0 || f.id == s.id) &&
+		(f.kind == "" || f.kind == s.clientType()) &&
+		(f.addr == "" || f.addr == s.conn.RemoteAddr()) &&
+		(f.here == "" || f.here == s.conn.LocalAddr())
+}
+
+var specClientPause = Spec{
+	Name: "client|pause", Group: GroupConnection, Since: "2.9.50", Complexity: "O(1)",
+	Summary:  "Has clients wait for a time in milliseconds: with all commands, or with those that write.",
+	Flags:    adminFlags,
+	Args:     []Arg{Int("timeout"), Opt(OneOf("mode", Token("WRITE"), Token("ALL"))).Since("6.2.0")},
+	History:  []Change{{"6.2.0", "`CLIENT PAUSE WRITE` mode added along with the `mode` option."}},
+	Replies:  "OK. Of two pauses the later end and the stricter mode hold. CLIENT PAUSE and UNPAUSE themselves never wait.",
+	Examples: "> CLIENT PAUSE 1000 WRITE\nOK\n> GET k\n(nil)\n2> SET k v\n~ 1001ms\n2< OK\n> GET k\n\"v\"\n",
+	Run:      runClientPause,
+}
+
+func runClientPause(c *Ctx) error {
+	all := true
+	if len(c.Args) > 3 {
+		switch {
+		case len(c.Args) > 4:
+			return wrongSubcommand(c)
+		case EqualFold(c.Args[3], "WRITE"):
+			all = false
+		case !EqualFold(c.Args[3], "ALL"):
+			return ReplyError("ERR CLIENT PAUSE mode must be WRITE or ALL")
+		}
+	}
+	ms, ok := resp.ParseInt(c.Args[2])
+	switch {
+	case !ok:
+		return ReplyError("ERR timeout is not an integer or out of range")
+	case ms < 0:
+		return ReplyError("ERR timeout is negative")
+	}
+	c.Service.pause.begin(ms, all)
+	c.Out.OK()
+	return nil
+}
+
+// wrongSubcommand is the error about too many arguments of a subcommand whose
+// arity has no upper bound.
+func wrongSubcommand(c *Ctx) error {
+	return ReplyError(oneLine("ERR unknown subcommand or wrong number of arguments for '" + string(clip(c.Args[1], 128)) +
+		"'. Try " + strings.ToUpper(c.Spec.parent.Name) + " HELP."))
+}
+
+var specClientUnpause = Spec{
+	Name: "client|unpause", Group: GroupConnection, Since: "6.2.0", Complexity: "O(N) Where N is the number of paused clients",
+	Summary:  "Ends a CLIENT PAUSE.",
+	Flags:    adminFlags,
+	Examples: "> CLIENT PAUSE 100000\nOK\n2> PING\n> CLIENT UNPAUSE\nOK\n2< PONG\n",
+	Run:      runClientUnpause,
+}
+
+func runClientUnpause(c *Ctx) error {
+	c.Service.pause.end()
+	c.Out.OK()
+	return nil
+}
+
+var specClientUnblock = Spec{
+	Name: "client|unblock", Group: GroupConnection, Since: "5.0.0", Complexity: "O(log N) where N is the number of client connections",
+	Summary:  "Ends the wait of another connection's blocking command.",
+	Flags:    adminFlags,
+	Args:     []Arg{Int("client-id"), Opt(OneOf("timeout_error", Token("TIMEOUT"), Token("ERROR")))},
+	Replies:  "1 if it waited, 0 if not.",
+	Examples: "> CLIENT UNBLOCK 99\n(integer) 0\n> CLIENT UNBLOCK 99 PLEASE\n(error) ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR\n",
+	Run:      runClientUnblock,
+}
+
+func runClientUnblock(c *Ctx) error {
+	if len(c.Args) > 4 {
+		return wrongSubcommand(c)
+	}
+	if len(c.Args) == 4 && !EqualFold(c.Args[3], "TIMEOUT") && !EqualFold(c.Args[3], "ERROR") {
+		return ReplyError("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+	}
+	if _, ok := resp.ParseInt(c.Args[2]); !ok {
+		return ErrNotInteger
+	}
+	c.Out.Int(0) // no command blocks
+	return nil
+}

@@ -1,0 +1,87 @@
+package command
+
+var specConfig = Spec{
+	Name: "config", Group: GroupServer, Since: "2.0.0", Complexity: "Depends on subcommand.",
+	Summary: "A container for commands about the configuration.",
+	Sub:     []*Spec{&specConfigGet, &specConfigHelp, &specConfigResetstat, &specConfigRewrite, &specConfigSet},
+}
+
+var specConfigHelp = HelpSpec("config", GroupServer, 0)
+
+var specConfigGet = Spec{
+	Name: "config|get", Group: GroupServer, Since: "2.0.0", Complexity: "O(N) when N is the number of configuration parameters provided",
+	Summary:  "Returns the directives whose names match patterns, with their values.",
+	Flags:    adminFlags,
+	Args:     []Arg{Repeat(Block("parameter", Str("parameter")))},
+	History:  []Change{{"7.0.0", "Added the ability to pass multiple pattern parameters in one call"}},
+	Examples: "> CONFIG GET maxmemory timeout\n1) \"maxmemory\"\n2) \"0\"\n3) \"timeout\"\n4) \"0\"\n> CONFIG GET *-unheard-of\n(empty array)\n",
+	Run:      runConfigGet,
+}
+
+func runConfigGet(c *Ctx) error {
+	pairs := c.Service.Config.Get(texts(c.Args[2:])...)
+	c.Out.Map(len(pairs) / 2)
+	for _, s := range pairs {
+		c.Out.BulkString(s)
+	}
+	return nil
+}
+
+// texts copies arguments to strings.
+func texts(args [][]byte) []string {
+	s := make([]string, len(args))
+	for i, a := range args {
+		s[i] = string(a)
+	}
+	return s
+}
+
+var specConfigSet = Spec{
+	Name: "config|set", Group: GroupServer, Since: "2.0.0", Complexity: "O(N) when N is the number of configuration parameters provided",
+	Summary:  "Sets directives, all of them or none.",
+	Flags:    adminFlags | SelfLock,
+	Args:     []Arg{Repeat(Block("parameter_value", Str("parameter"), Str("value")))},
+	Tips:     []string{"request_policy:all_nodes", "response_policy:all_succeeded"},
+	History:  []Change{{"7.0.0", "Added the ability to set multiple parameters in one call."}},
+	Examples: "> CONFIG SET maxmemory 100mb timeout 60\nOK\n> CONFIG GET maxmemory\n1) \"maxmemory\"\n2) \"104857600\"\n> CONFIG SET maxmemory much\n(error) ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be a memory value\n",
+	Run:      runConfigSet,
+}
+
+func runConfigSet(c *Ctx) error {
+	if err := c.Service.changeConfig(c.Tx, isLocal(c.Session.conn), texts(c.Args[2:])); err != nil {
+		return ReplyError(oneLine(err.Error()))
+	}
+	c.Out.OK()
+	return nil
+}
+
+var specConfigRewrite = Spec{
+	Name: "config|rewrite", Group: GroupServer, Since: "2.8.0", Complexity: "O(1)",
+	Summary:  "Writes the configuration to the file that it was read from.",
+	Flags:    adminFlags | Slow,
+	Examples: "> CONFIG REWRITE\n(error) ERR The server is running without a config file\n",
+	Run:      runConfigRewrite,
+}
+
+func runConfigRewrite(c *Ctx) error {
+	if err := c.Service.Config.Rewrite(); err != nil {
+		c.Service.Log.Warn("CONFIG REWRITE failed", "err", err)
+		return ReplyError(oneLine(err.Error()))
+	}
+	c.Out.OK()
+	return nil
+}
+
+var specConfigResetstat = Spec{
+	Name: "config|resetstat", Group: GroupServer, Since: "2.0.0", Complexity: "O(1)",
+	Summary:  "Sets the statistics that INFO shows to zero.",
+	Flags:    adminFlags | SelfLock,
+	Examples: "> CONFIG RESETSTAT\nOK\n",
+	Run:      runConfigResetstat,
+}
+
+func runConfigResetstat(c *Ctx) error {
+	c.Service.resetStats(c.Tx)
+	c.Out.OK()
+	return nil
+}

@@ -1,0 +1,239 @@
+package command
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+var specDebug = Spec{
+	Name: "debug", Group: GroupServer, Since: "1.0.0", Complexity: "Depends on subcommand.",
+	Summary: "A container for commands that help to test servers.",
+	Flags:   adminFlags,
+	SysCmd:  true,
+	Sub: []*Spec{&specDebugDigest, &specDebugDigestValue, &specDebugHelp, &specDebugObject, &specDebugPopulate,
+		&specDebugSetActiveExpire, &specDebugSleep},
+}
+
+var specDebugHelp = debugHelp()
+
+func debugHelp() Spec {
+	s := HelpSpec("debug", GroupServer, 0)
+	s.Run = debugging(runHelp)
+	return s
+}
+
+// debugging lets only those in whom enable-debug-command admits.
+func debugging(run func(*Ctx) error) func(*Ctx) error {
+	return func(c *Ctx) error {
+		if !c.Service.Config.Allows("enable-debug-command", isLocal(c.Session.conn)) {
+			return ReplyError("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.")
+		}
+		return run(c)
+	}
+}
+
+var specDebugSleep = Spec{
+	Name: "debug|sleep", Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
+	Summary:  "Keeps all data locked for a time, given in seconds with decimals.",
+	Flags:    adminFlags | AllKeys | Slow,
+	Args:     []Arg{Double("seconds")},
+	Examples: "> DEBUG SLEEP 0\nOK\n",
+	Run:      debugging(runDebugSleep),
+}
+
+// maxSleep bounds DEBUG SLEEP, in seconds: beyond a day it is a mistake.
+const maxSleep = 86400
+
+func runDebugSleep(c *Ctx) error {
+	seconds, ok := resp.ParseDouble(c.Args[2])
+	if !ok {
+		return ErrNotFloat
+	}
+	timer := time.NewTimer(time.Duration(min(max(seconds, 0), maxSleep) * float64(time.Second)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.Service.ctx.Done():
+	}
+	c.Out.OK()
+	return nil
+}
+
+var specDebugSetActiveExpire = Spec{
+	Name: "debug|set-active-expire", Group: GroupServer, Since: "3.0.0", Complexity: "O(1)",
+	Summary:  "Turns the removal of what nobody asks for off (0) and on (1). What is expired stays invisible either way.",
+	Flags:    adminFlags | SelfLock,
+	Args:     []Arg{Int("on")},
+	Examples: "> DEBUG SET-ACTIVE-EXPIRE 0\nOK\n> SET k v PX 10\nOK\n~ 20ms\n> GET k\n(nil)\n> DEBUG SET-ACTIVE-EXPIRE 1\nOK\n",
+	Run:      debugging(runDebugSetActiveExpire),
+}
+
+func runDebugSetActiveExpire(c *Ctx) error {
+	n, ok := resp.ParseInt(c.Args[2])
+	if !ok {
+		return ErrNotInteger
+	}
+	c.Tx.SetActiveExpiry(n != 0)
+	c.Out.OK()
+	return nil
+}
+
+var specDebugObject = Spec{
+	Name: "debug|object", Group: GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the length of the value",
+	Summary:  "Describes how a value is kept.",
+	Flags:    adminFlags | ReadOnly,
+	Args:     []Arg{Key("key", Meta)},
+	Replies:  "One line. serializedlength is the value's length in a snapshot without compression; its address is left out.",
+	Examples: "> SET k v\nOK\n> DEBUG OBJECT k\nValue at:0x0 refcount:1 encoding:embstr serializedlength:2 $_\n> DEBUG OBJECT nothing\n(error) ERR no such key\n",
+	Run:      debugging(runDebugObject),
+}
+
+func runDebugObject(c *Ctx) error {
+	key := c.Args[2]
+	idle, ok := c.Tx.IdleTime(key)
+	if !ok {
+		return ErrNoSuchKey
+	}
+	encoding := c.Tx.Encoding(key)
+	c.Tx.NoTouch(true)
+	value, _, err := c.Tx.Get(key)
+	c.Tx.NoTouch(c.Session.noTouch)
+	if err != nil {
+		return err
+	}
+	c.Out.Simple(fmt.Sprintf("Value at:0x0 refcount:1 encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d",
+		encoding, serializedLength(value, encoding), (c.Now()/1e6-idle)&(1<<24-1), idle))
+	return nil
+}
+
+// serializedLength is how many bytes a string takes up in a snapshot.
+func serializedLength(value []byte, encoding string) int {
+	if encoding == "int" {
+		switch n, _ := resp.ParseInt(value); {
+		case int64(int8(n)) == n:
+			return 2
+		case int64(int16(n)) == n:
+			return 3
+		case int64(int32(n)) == n:
+			return 5
+		}
+	}
+	switch n := len(value); {
+	case n < 1<<6:
+		return 1 + n
+	case n < 1<<14:
+		return 2 + n
+	default:
+		return 5 + n
+	}
+}
+
+var specDebugDigest = Spec{
+	Name: "debug|digest", Group: GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the size of all data",
+	Summary:  "Returns a signature of all data: equal data has equal ones, on Redis up to 7.2 as well.",
+	Flags:    adminFlags | AllKeys | Slow,
+	Replies:  "40 hex digits; zeros if there is no data. That a key has a deadline counts, which one it is does not.",
+	Examples: "> DEBUG DIGEST\n0000000000000000000000000000000000000000\n> SET k v\nOK\n> DEBUG DIGEST\n264ccf65edec66bccfa7cc659414ccca432057d2\n",
+	Run:      debugging(runDebugDigest),
+}
+
+func runDebugDigest(c *Ctx) error {
+	d := digestOf(c.Tx)
+	c.Out.Simple(d.String())
+	return nil
+}
+
+var specDebugDigestValue = Spec{
+	Name: "debug|digest-value", Group: GroupServer, Since: "5.0.0", Complexity: "O(N) where N is the size of the values",
+	Summary:  "Returns signatures of values, whatever their keys are called.",
+	Flags:    adminFlags | ReadOnly | NoMandatoryKeys,
+	Args:     []Arg{Opt(ManyKeys("key", Read))},
+	Examples: "> SET k v\nOK\n> DEBUG DIGEST-VALUE k nothing\n1) d79ee9fe5d5ad902d7f6620efc3b07b75ddd742f\n2) 0000000000000000000000000000000000000000\n",
+	Run:      debugging(runDebugDigestValue),
+}
+
+func runDebugDigestValue(c *Ctx) error {
+	c.Tx.NoTouch(true)
+	defer c.Tx.NoTouch(c.Session.noTouch)
+	c.Out.Array(len(c.Args) - 2)
+	for _, key := range c.Args[2:] {
+		var d digest
+		if value, ok, err := c.Tx.Get(key); err != nil {
+			return err
+		} else if ok {
+			d.value(engine.String, value, c.Tx.Deadline(key) > 0)
+		}
+		c.Out.Simple(d.String())
+	}
+	return nil
+}
+
+var specDebugPopulate = Spec{
+	Name: "debug|populate", Group: GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the number of keys",
+	Summary:  "Creates string keys named key:0, key:1 and so on that are not there yet.",
+	Flags:    adminFlags | SelfLock | Slow,
+	Args:     []Arg{Int("count"), Opt(Block("options", Str("prefix"), Opt(Int("size"))))},
+	Replies:  "OK. The values are value:0, value:1 and so on, cut or filled with zero bytes to size.",
+	Examples: "> DEBUG POPULATE 3\nOK\n> DBSIZE\n(integer) 3\n> GET key:2\n\"value:2\"\n> DEBUG POPULATE 1 pre 10\nOK\n> GET pre:0\n\"value:0\\x00\\x00\\x00\"\n",
+	Run:      debugging(runDebugPopulate),
+}
+
+func runDebugPopulate(c *Ctx) error {
+	count, prefix, size := int64(0), "key", int64(0)
+	positive := func(b []byte, n *int64) (ok bool) {
+		*n, ok = resp.ParseInt(b)
+		return ok && *n >= 0
+	}
+	if len(c.Args) > 5 {
+		return wrongSubcommand(c)
+	}
+	if !positive(c.Args[2], &count) || len(c.Args) > 4 && !positive(c.Args[4], &size) {
+		return ReplyError("ERR value is out of range, must be positive")
+	}
+	if size > int64(c.Service.DB.MaxString()) {
+		return ErrTooLarge
+	}
+	if len(c.Args) > 3 {
+		prefix = string(c.Args[3])
+	}
+	if err := c.populate(count, prefix, int(size)); err != nil {
+		return err
+	}
+	c.Out.OK()
+	return nil
+}
+
+// populate locks one shard at a time, unless it runs inside EXEC.
+func (c *Ctx) populate(count int64, prefix string, size int) error {
+	key, value := []byte(prefix+":"), []byte("value:")
+	fill := make([]byte, size)
+	nk, nv := len(key), len(value)
+	held := c.Tx.Begun()
+	for i := range count {
+		if c.Service.ctx.Err() != nil {
+			return c.Service.ctx.Err()
+		}
+		key, value = strconv.AppendInt(key[:nk], i, 10), strconv.AppendInt(value[:nv], i, 10)
+		v := value
+		if size > 0 {
+			clear(fill)
+			copy(fill, value)
+			v = fill
+		}
+		if !held {
+			c.Tx.LockKey(c.Session.dbi, key)
+		}
+		_, _, err := c.Tx.Set(key, v, engine.SetOptions{IfAbsent: true}, nil)
+		if !held {
+			c.Tx.Unlock()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,389 @@
+package command
+
+import (
+	"fmt"
+	"math/bits"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb/engine"
+)
+
+var specInfo = Spec{
+	Name: "info", Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
+	Summary:    "Returns information and statistics about the server.",
+	Flags:      Loading | Stale | SelfLock,
+	Categories: CatDangerous,
+	Tips:       []string{"nondeterministic_output", "request_policy:all_shards", "response_policy:special"},
+	Args:       []Arg{Opt(Many("section"))},
+	History:    []Change{{"7.0.0", "Added support for taking multiple section arguments."}},
+	Replies: "Lines of name:value under headings. Without a section, or for `default`, all but commandstats and latencystats; " +
+		"for `all` and `everything` these as well. Unknown sections are left out.",
+	Examples: "> INFO cluster\n\"# Cluster\\r\\ncluster_enabled:0\\r\\n\"\n> SET k v\nOK\n> INFO keyspace\n\"# Keyspace\\r\\ndb0:keys=1,expires=0,avg_ttl=0\\r\\n\"\n",
+	Run:      runInfo,
+}
+
+// infoSections are the sections in the order in which they are shown.
+var infoSections = []struct {
+	name  string
+	extra bool // not by default
+	write func(*info)
+}{
+	{"server", false, (*info).server}, {"clients", false, (*info).clients}, {"memory", false, (*info).memory},
+	{"persistence", false, (*info).persistence}, {"stats", false, (*info).stats}, {"expiry", false, (*info).expiry},
+	{"replication", false, (*info).replication}, {"cpu", false, (*info).cpu}, {"modules", false, (*info).modules},
+	{"commandstats", true, (*info).commandstats}, {"errorstats", false, (*info).errorstats},
+	{"latencystats", true, (*info).latencystats}, {"cluster", false, (*info).cluster}, {"keyspace", false, (*info).keyspace},
+}
+
+func runInfo(c *Ctx) error {
+	wanted := map[string]bool{}
+	for _, a := range c.Args[1:] {
+		wanted[strings.ToLower(string(a))] = true
+	}
+	all := wanted["all"] || wanted["everything"]
+	def := wanted["default"] || len(wanted) == 0
+
+	i := info{c: c, svc: c.Service, now: c.Now()}
+	for _, s := range infoSections {
+		if !wanted[s.name] && !all && (s.extra || !def) {
+			continue
+		}
+		if i.b.Len() > 0 {
+			i.b.WriteString("\r\n")
+		}
+		i.b.WriteString("# " + infoTitle(s.name) + "\r\n")
+		s.write(&i)
+	}
+
+	c.Out.Verbatim("txt", i.b.String())
+	return nil
+}
+
+func infoTitle(section string) string {
+	if section == "cpu" {
+		return "CPU"
+	}
+	return strings.ToUpper(section[:1]) + section[1:]
+}
+
+// info writes the sections of one INFO. What several of them need is counted
+// once.
+type info struct {
+	c   *Ctx
+	svc *Service
+	now int64 // us
+	b   strings.Builder
+
+	counters *engine.Counters
+	spaces   []engine.KeyspaceStats
+}
+
+// put writes a line. Values of other types than string are written as INFO has
+// them: floats with two decimals, true as 1.
+func (i *info) put(name string, value any) {
+	i.b.WriteString(name)
+	i.b.WriteByte(':')
+	switch v := value.(type) {
+	case string:
+		i.b.WriteString(v)
+	case int:
+		i.b.WriteString(strconv.Itoa(v))
+	case int64:
+		i.b.WriteString(strconv.FormatInt(v, 10))
+	case float64:
+		i.b.WriteString(strconv.FormatFloat(v, 'f', 2, 64))
+	case bool:
+		i.b.WriteString(strconv.FormatInt(b2i(v), 10))
+	}
+	i.b.WriteString("\r\n")
+}
+
+// zeros writes lines of what never is anything but 0 here.
+func (i *info) zeros(names ...string) {
+	for _, n := range names {
+		i.put(n, 0)
+	}
+}
+
+// bytes writes a number of bytes, and again for humans.
+func (i *info) bytes(name string, n int64) {
+	i.put(name, n)
+	i.put(name+"_human", humanBytes(n))
+}
+
+// humanBytes is a size with a unit, as INFO writes it.
+func humanBytes(n int64) string {
+	if n < 1024 {
+		return strconv.FormatInt(n, 10) + "B"
+	}
+	e := min((bits.Len64(uint64(n))-1)/10, 5)
+	return strconv.FormatFloat(float64(n)/float64(int64(1)<<(10*e)), 'f', 2, 64) + "KMGTP"[e-1:e]
+}
+
+func (i *info) engine() *engine.Counters {
+	if i.counters == nil {
+		s := i.c.Tx.Stats()
+		i.counters = &s
+	}
+	return i.counters
+}
+
+func (i *info) keyspaces() []engine.KeyspaceStats {
+	if i.spaces == nil {
+		i.spaces = i.c.Tx.Keyspaces()
+	}
+	return i.spaces
+}
+
+func (i *info) server() {
+	up := (i.now - i.svc.started) / 1e6
+	exe, _ := os.Executable()
+	port := i.svc.opts.Port
+	if port == 0 {
+		port = int(i.svc.Config.Int("port"))
+	}
+	i.put("redis_version", redisVersion)
+	i.put("server_name", "ebb")
+	i.put("ebb_version", Version)
+	i.put("redis_git_sha1", "00000000")
+	i.put("redis_git_dirty", 0)
+	i.put("redis_build_id", "0")
+	i.put("redis_mode", "standalone")
+	i.put("os", osName())
+	i.put("arch_bits", strconv.IntSize)
+	i.put("monotonic_clock", "Go "+runtime.Version())
+	i.put("multiplexing_api", multiplexing)
+	i.put("process_id", os.Getpid())
+	i.put("process_supervised", "no")
+	i.put("run_id", i.svc.runID)
+	i.put("tcp_port", port)
+	i.put("server_time_usec", i.now)
+	i.put("uptime_in_seconds", up)
+	i.put("uptime_in_days", up/86400)
+	i.put("hz", i.svc.Config.Int("hz"))
+	i.put("configured_hz", i.svc.Config.Int("hz"))
+	i.put("lru_clock", i.now/1e6&(1<<24-1))
+	i.put("executable", exe)
+	i.put("config_file", i.svc.Config.Path())
+	i.put("io_threads_active", len(i.svc.stats) > 2)
+	i.put("network_loops", len(i.svc.stats)-1)
+	i.put("shards", i.svc.DB.Shards())
+}
+
+// Version is ebb's own version.
+const Version = "0.1.0"
+
+func (i *info) clients() {
+	n, subscribed, watching := i.svc.clients.count()
+	i.put("connected_clients", n)
+	i.put("cluster_connections", 0)
+	i.put("maxclients", i.svc.Config.MaxClients())
+	i.zeros("client_recent_max_input_buffer", "client_recent_max_output_buffer", "blocked_clients", "tracking_clients")
+	i.put("pubsub_clients", subscribed)
+	i.put("watching_clients", watching)
+	i.zeros("clients_in_timeout_table")
+}
+
+func (i *info) memory() {
+	m := i.c.memory()
+	i.bytes("used_memory", m.used)
+	i.bytes("used_memory_rss", m.rss)
+	i.bytes("used_memory_peak", m.peak)
+	i.put("used_memory_peak_perc", percent(m.used, m.peak))
+	i.put("used_memory_overhead", m.overhead)
+	i.put("used_memory_startup", 0)
+	i.put("used_memory_dataset", m.used-m.overhead)
+	i.put("used_memory_dataset_perc", percent(m.used-m.overhead, m.used))
+	i.put("allocator_allocated", m.used)
+	i.put("allocator_active", m.held)
+	i.put("allocator_resident", m.held+m.idle)
+	i.bytes("total_system_memory", systemMemory())
+	i.put("used_memory_lua", 0)
+	i.put("used_memory_vm_eval", 0)
+	i.put("used_memory_lua_human", "0B")
+	i.zeros("used_memory_scripts_eval", "number_of_cached_scripts", "number_of_functions", "number_of_libraries",
+		"used_memory_vm_functions", "used_memory_vm_total")
+	i.put("used_memory_vm_total_human", "0B")
+	i.zeros("used_memory_functions", "used_memory_scripts")
+	i.put("used_memory_scripts_human", "0B")
+	i.bytes("maxmemory", i.svc.Config.MaxMemory())
+	i.put("maxmemory_policy", i.svc.Config.String("maxmemory-policy"))
+	i.put("allocator_frag_ratio", ratio(m.held, m.used))
+	i.put("allocator_frag_bytes", m.held-m.used)
+	i.put("allocator_rss_ratio", ratio(m.held+m.idle, m.held))
+	i.put("allocator_rss_bytes", m.idle)
+	i.put("rss_overhead_ratio", ratio(m.rss, m.held+m.idle))
+	i.put("rss_overhead_bytes", m.rss-m.held-m.idle)
+	i.put("mem_fragmentation_ratio", ratio(m.rss, m.used))
+	i.put("mem_fragmentation_bytes", m.rss-m.used)
+	i.zeros("mem_not_counted_for_evict", "mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves")
+	i.put("mem_clients_normal", m.clients)
+	i.zeros("mem_cluster_links", "mem_aof_buffer")
+	i.put("mem_allocator", "ebb-arena")
+	i.put("mem_go_heap", m.heap)
+	i.zeros("active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects")
+}
+
+func percent(part, whole int64) string {
+	if whole <= 0 {
+		return "0.00%"
+	}
+	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 2, 64) + "%"
+}
+
+func ratio(a, b int64) float64 {
+	if b <= 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}
+
+func (i *info) persistence() {
+	i.zeros("loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age")
+	i.put("current_fork_perc", 0.0)
+	i.zeros("current_save_keys_processed", "current_save_keys_total", "rdb_changes_since_last_save", "rdb_bgsave_in_progress")
+	i.put("rdb_last_save_time", i.svc.started/1e6)
+	i.put("rdb_last_bgsave_status", "ok")
+	i.put("rdb_last_bgsave_time_sec", -1)
+	i.put("rdb_current_bgsave_time_sec", -1)
+	i.zeros("rdb_saves", "rdb_last_cow_size", "rdb_last_load_keys_expired", "rdb_last_load_keys_loaded",
+		"aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled")
+	i.put("aof_last_rewrite_time_sec", -1)
+	i.put("aof_current_rewrite_time_sec", -1)
+	i.put("aof_last_bgrewrite_status", "ok")
+	i.zeros("aof_rewrites", "aof_rewrites_consecutive_failures")
+	i.put("aof_last_write_status", "ok")
+	i.zeros("aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size")
+}
+
+func (i *info) stats() {
+	t, total, e := &i.svc.totals, i.svc.traffic(), i.engine()
+	per := i.svc.rates.get()
+	subs := i.svc.pubsub.sizes()
+	i.put("total_connections_received", t.connections.Load())
+	i.put("total_commands_processed", total[0])
+	i.put("instantaneous_ops_per_sec", int64(per[0]))
+	i.put("total_net_input_bytes", total[1])
+	i.put("total_net_output_bytes", total[2])
+	i.zeros("total_net_repl_input_bytes", "total_net_repl_output_bytes")
+	i.put("instantaneous_input_kbps", per[1]/1024)
+	i.put("instantaneous_output_kbps", per[2]/1024)
+	i.put("instantaneous_input_repl_kbps", 0.0)
+	i.put("instantaneous_output_repl_kbps", 0.0)
+	i.put("rejected_connections", t.rejected.Load())
+	i.zeros("sync_full", "sync_partial_ok", "sync_partial_err", "expired_subkeys")
+	i.put("expired_keys", e.Expired)
+	i.put("expired_stale_perc", i.stale())
+	i.put("expired_time_cap_reached_count", e.TimeCaps)
+	i.put("expire_cycle_cpu_milliseconds", t.reclaiming.Load()/1000)
+	i.zeros("evicted_keys")
+	i.put("evicted_clients", t.evicted.Load())
+	i.zeros("total_eviction_exceeded_time", "current_eviction_exceeded_time")
+	i.put("keyspace_hits", e.Hits)
+	i.put("keyspace_misses", e.Misses)
+	i.put("pubsub_channels", subs[subChannel])
+	i.put("pubsub_patterns", subs[subPattern])
+	i.put("pubsubshard_channels", subs[subShard])
+	i.zeros("latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys", "active_defrag_hits",
+		"active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses", "total_active_defrag_time",
+		"current_active_defrag_time", "tracking_total_keys", "tracking_total_items", "tracking_total_prefixes", "unexpected_error_replies")
+	i.put("total_error_replies", t.errors.Load())
+	i.zeros("dump_payload_sanitizations", "total_reads_processed", "total_writes_processed", "io_threaded_reads_processed", "io_threaded_writes_processed")
+	i.put("client_query_buffer_limit_disconnections", t.inputLimit.Load())
+	i.put("client_output_buffer_limit_disconnections", t.outputLimit.Load())
+	i.zeros("reply_buffer_shrinks", "reply_buffer_expands")
+	i.put("protocol_errors", t.protocolErrors.Load())
+}
+
+// stale is how many percent of the keys with a deadline are expired and not yet
+// removed: counted, where Redis estimates.
+func (i *info) stale() float64 {
+	due, all := i.backlog()
+	return 100 * ratio(due, all)
+}
+
+// backlog returns how many keys are expired and not yet removed, and how many
+// have a deadline.
+func (i *info) backlog() (due, all int64) {
+	for _, s := range i.keyspaces() {
+		due += int64(s.Due)
+		all += int64(s.Due + s.Expires)
+	}
+	return due, all
+}
+
+// expiry is a section of our own: how late what expires is removed.
+func (i *info) expiry() {
+	e := i.engine()
+	due, all := i.backlog()
+	i.put("expiry_items", all)
+	i.put("expiry_backlog", due)
+	i.put("expiry_removed", e.Expired)
+	i.put("expiry_removed_lazily", e.ExpiredLazily)
+	i.put("expiry_lag_count", e.Lag.Count)
+	i.put("expiry_lag_p50_us", e.Lag.Quantile(0.50))
+	i.put("expiry_lag_p99_us", e.Lag.Quantile(0.99))
+	i.put("expiry_lag_p99.9_us", e.Lag.Quantile(0.999))
+	i.put("expiry_lag_max_us", e.Lag.Max)
+	i.put("expiry_lag_histogram_us", lagHistogram(&e.Lag))
+	var lead time.Duration
+	var steps int64
+	if clock, ok := i.svc.DB.Clock().(interface {
+		Offset() (time.Duration, int64)
+	}); ok {
+		lead, steps = clock.Offset()
+	}
+	i.put("clock_offset_us", lead.Microseconds())
+	i.put("clock_steps", steps)
+}
+
+// lagHistogram writes counts by powers of two: "<1024=12,<2048=3" are twelve
+// below 1,024 us and three from there to 2,048.
+func lagHistogram(h *engine.Histogram) string {
+	var counts [64]int64
+	h.Each(func(lo, _, n int64) { counts[bits.Len64(uint64(lo))] += n })
+	var parts []string
+	for i, n := range counts {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("<%d=%d", int64(1)<<i, n))
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+func (i *info) replication() {
+	i.put("role", "master")
+	i.put("connected_slaves", 0)
+	i.put("master_failover_state", "no-failover")
+	i.put("master_replid", i.svc.replID)
+	i.put("master_replid2", strings.Repeat("0", 40))
+	i.put("master_repl_offset", 0)
+	i.put("second_repl_offset", -1)
+	i.put("repl_backlog_active", 0)
+	i.put("repl_backlog_size", i.svc.Config.Int("repl-backlog-size"))
+	i.zeros("repl_backlog_first_byte_offset", "repl_backlog_histlen")
+}
+
+func (i *info) cpu() {
+	sys, user := cpuTime()
+	i.put("used_cpu_sys", fmt.Sprintf("%.6f", sys.Seconds()))
+	i.put("used_cpu_user", fmt.Sprintf("%.6f", user.Seconds()))
+	i.put("used_cpu_sys_children", "0.000000")
+	i.put("used_cpu_user_children", "0.000000")
+}
+
+func (i *info) modules() {}
+
+func (i *info) cluster() { i.put("cluster_enabled", 0) }
+
+func (i *info) keyspace() {
+	for n, s := range i.keyspaces() {
+		if s.Keys > 0 {
+			i.put(fmt.Sprintf("db%d", n), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", s.Keys, s.Expires, s.AvgTTL.Milliseconds()))
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package command_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/engine"
+)
+
+// Sizes of a history: the checker's work grows fast with the number of clients
+// that overlap.
+const (
+	linearClients = 4
+	linearOps     = 40
+	linearRounds  = 20
+)
+
+var linearKeys = []string{"a", "b", "c"}
+
+// atom is one operation of a history: a command, or the commands of a MULTI,
+// which take place at one instant. Its output is one reply for each.
+type atom [][]string
+
+// keyspace is the model's state: the value of each key, "" for none.
+type keyspace [3]string
+
+// apply runs a command on the model and returns the reply.
+func (k *keyspace) apply(args []string) string {
+	v := &k[strings.IndexByte("abc", args[1][0])]
+	switch args[0] {
+	case "SET":
+		*v = args[2]
+		return "OK"
+	case "GET":
+		return *v
+	case "DEL":
+		there := *v != ""
+		*v = ""
+		if there {
+			return "1"
+		}
+		return "0"
+	case "APPEND":
+		*v += args[2]
+		return strconv.Itoa(len(*v))
+	}
+	n, err := strconv.Atoi(*v) // INCR
+	if *v != "" && err != nil {
+		return command.ErrNotInteger.Error()
+	}
+	*v = strconv.Itoa(n + 1)
+	return *v
+}
+
+var stringModel = porcupine.Model{
+	Init: func() any { return keyspace{} },
+	Step: func(state, input, output any) (bool, any) {
+		k := state.(keyspace)
+		var replies []string
+		for _, args := range input.(atom) {
+			replies = append(replies, k.apply(args))
+		}
+		return strings.Join(replies, "\x00") == output.(string), k
+	},
+	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%q -> %q", input, output) },
+}
+
+func randomCommand(rng *rand.Rand) []string {
+	key := linearKeys[rng.IntN(len(linearKeys))]
+	switch rng.IntN(6) {
+	case 0:
+		return []string{"SET", key, strconv.Itoa(rng.IntN(10))}
+	case 1:
+		return []string{"DEL", key}
+	case 2:
+		return []string{"APPEND", key, strconv.Itoa(1 + rng.IntN(9))}
+	case 3:
+		return []string{"INCR", key}
+	}
+	return []string{"GET", key}
+}
+
+// run executes an atom in a session.
+func (a atom) run(s *command.Session) string {
+	do := func(args []string) string {
+		b := make([][]byte, len(args))
+		for i, x := range args {
+			b[i] = []byte(x)
+		}
+		return s.Do(b...).String()
+	}
+	if len(a) == 1 {
+		return do(a[0])
+	}
+	do([]string{"MULTI"})
+	for _, args := range a {
+		do(args)
+	}
+	var replies []string
+	for _, v := range s.Do([]byte("EXEC")).Elems {
+		replies = append(replies, v.String())
+	}
+	return strings.Join(replies, "\x00")
+}
+
+func TestCommandsAndTransactionsAreLinearizable(t *testing.T) {
+	for round := range linearRounds {
+		if !checkHistory(t, recordHistory(t, uint64(round))) {
+			return
+		}
+	}
+}
+
+// recordHistory lets clients run random operations on one engine, each in a
+// session of its own, and notes when each began and ended.
+func recordHistory(t *testing.T, seed uint64) []porcupine.Operation {
+	t.Helper()
+	db := engine.Open(engine.Options{Shards: 2}) // few, so that clients meet
+	defer db.Close()
+	svc, err := command.NewService(command.Options{DB: db}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer svc.Close()
+	began := time.Now()
+	histories := make([][]porcupine.Operation, linearClients)
+	var all sync.WaitGroup
+	for c := range linearClients {
+		all.Go(func() {
+			rng := rand.New(rand.NewPCG(seed, uint64(c)))
+			s := svc.NewSession(nil)
+			defer s.Closed(nil)
+			for range linearOps {
+				a := atom{randomCommand(rng)}
+				for len(a) < 4 && rng.IntN(2) == 0 {
+					a = append(a, randomCommand(rng))
+				}
+				op := porcupine.Operation{ClientId: c, Input: a, Call: int64(time.Since(began))}
+				op.Output = a.run(s)
+				op.Return = int64(time.Since(began))
+				histories[c] = append(histories[c], op)
+			}
+		})
+	}
+	all.Wait()
+	var history []porcupine.Operation
+	for _, h := range histories {
+		history = append(history, h...)
+	}
+	return history
+}
+
+func checkHistory(t *testing.T, history []porcupine.Operation) bool {
+	t.Helper()
+	switch porcupine.CheckOperationsTimeout(stringModel, history, 20*time.Second) {
+	case porcupine.Illegal:
+		for _, op := range history {
+			t.Logf("%d %9d-%9d %s", op.ClientId, op.Call, op.Return, stringModel.DescribeOperation(op.Input, op.Output))
+		}
+		t.Error("no order of these operations explains their replies")
+		return false
+	case porcupine.Unknown:
+		t.Log("a history was too hard to check in the time given")
+	}
+	return true
+}

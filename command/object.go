@@ -1,0 +1,109 @@
+package command
+
+var specObject = Spec{
+	Name: "object", Group: GroupGeneric, Since: "2.2.3", Complexity: "Depends on subcommand.",
+	Summary:  "A container for commands that look at how a value is kept.",
+	Examples: "> SET k 12\nOK\n> OBJECT ENCODING k\n\"int\"\n",
+	Sub:      []*Spec{&specObjectEncoding, &specObjectFreq, &specObjectHelp, &specObjectIdleTime, &specObjectRefCount},
+}
+
+var specObjectHelp = objectHelp()
+
+func objectHelp() Spec {
+	s := HelpSpec("object", GroupGeneric, 0)
+	s.Since = "6.2.0"
+	return s
+}
+
+var specObjectEncoding = Spec{
+	Name: "object|encoding", Group: GroupGeneric, Since: "2.2.3", Complexity: "O(1)",
+	Summary: "Returns the name of the layout that Redis would use for a value.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Meta)},
+	Tips:    []string{"nondeterministic_output"},
+	Replies: "The name, or nil if there is no such key.",
+	Examples: "> SET k 12\nOK\n> OBJECT ENCODING k\n\"int\"\n> SET k hello\nOK\n> OBJECT ENCODING k\n\"embstr\"\n" +
+		"> APPEND k !\n(integer) 6\n> OBJECT ENCODING k\n\"raw\"\n> OBJECT ENCODING nothing\n(nil)\n",
+	Run: runObjectEncoding,
+}
+
+func runObjectEncoding(c *Ctx) error {
+	name := c.Tx.Encoding(c.Args[2])
+	if name == "" {
+		c.Out.Null()
+		return nil
+	}
+	c.Out.BulkString(name)
+	return nil
+}
+
+var specObjectFreq = Spec{
+	Name: "object|freq", Group: GroupGeneric, Since: "4.0.0", Complexity: "O(1)",
+	Summary:  "Returns a key's logarithmic access counter, 0 to 255, under an LFU maxmemory-policy.",
+	Flags:    ReadOnly,
+	Args:     []Arg{Key("key", Meta)},
+	Tips:     []string{"nondeterministic_output"},
+	Replies:  "The counter, or nil if there is no such key.",
+	Examples: "> OBJECT FREQ nothing\n(nil)\n> SET k v\nOK\n> OBJECT FREQ k\n(error) " + string(errNoLFU) + "\n",
+	Run:      runObjectFreq,
+}
+
+const (
+	errNoLFU = ReplyError("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
+	errLFU   = ReplyError("ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
+)
+
+func runObjectFreq(c *Ctx) error {
+	n, ok := c.Tx.Frequency(c.Args[2])
+	if ok && !c.Service.DB.LFU() {
+		return errNoLFU
+	}
+	c.intOrNull(n, ok)
+	return nil
+}
+
+var specObjectIdleTime = Spec{
+	Name: "object|idletime", Group: GroupGeneric, Since: "2.2.3", Complexity: "O(1)",
+	Summary:  "Returns the seconds since a key was last accessed. It is no access itself.",
+	Flags:    ReadOnly,
+	Args:     []Arg{Key("key", Meta)},
+	Tips:     []string{"nondeterministic_output"},
+	Replies:  "The seconds, or nil if there is no such key.",
+	Examples: "> SET k v\nOK\n~ 5000ms\n> OBJECT IDLETIME k\n(integer) 5\n> GET k\n\"v\"\n> OBJECT IDLETIME k\n(integer) 0\n",
+	Run:      runObjectIdleTime,
+}
+
+func runObjectIdleTime(c *Ctx) error {
+	n, ok := c.Tx.IdleTime(c.Args[2])
+	if ok && c.Service.DB.LFU() {
+		return errLFU
+	}
+	c.intOrNull(n, ok)
+	return nil
+}
+
+var specObjectRefCount = Spec{
+	Name: "object|refcount", Group: GroupGeneric, Since: "2.2.3", Complexity: "O(1)",
+	Summary:  "Returns the number of references to a value that Redis would have: 2^31-1 for integers below 10000, else 1.",
+	Flags:    ReadOnly,
+	Args:     []Arg{Key("key", Meta)},
+	Tips:     []string{"nondeterministic_output"},
+	Replies:  "The number, or nil if there is no such key.",
+	Examples: "> SET k v\nOK\n> OBJECT REFCOUNT k\n(integer) 1\n> SET k 12\nOK\n> OBJECT REFCOUNT k\n(integer) 2147483647\n",
+	Run:      runObjectRefCount,
+}
+
+func runObjectRefCount(c *Ctx) error {
+	n, ok := c.Tx.RefCount(c.Args[2])
+	c.intOrNull(n, ok)
+	return nil
+}
+
+// intOrNull replies a number, or that there is none.
+func (c *Ctx) intOrNull(n int64, ok bool) {
+	if ok {
+		c.Out.Int(n)
+	} else {
+		c.Out.Null()
+	}
+}

@@ -1,0 +1,256 @@
+package command
+
+import "github.com/ebbdb/ebb/resp"
+
+var pubsubSpecs = []*Spec{&specPublish, &specPubsub, &specPsubscribe, &specPunsubscribe, &specSpublish, &specSsubscribe,
+	&specSubscribe, &specSunsubscribe, &specUnsubscribe}
+
+// subscribeFlags are those of the commands that change what a client hears.
+const subscribeFlags = PubSub | NoScript | Loading | Stale
+
+// shardKeySpec says where shard channels stand: they are routed like keys.
+func shardKeySpec(last int) []KeySpec {
+	return []KeySpec{{Flags: NotKey, Begin: BeginIndex, Index: 1, Find: FindRange, Last: last, Step: 1}}
+}
+
+// kindWords are the first words of the messages about a kind of subscription.
+var kindWords = [3]struct{ in, out string }{{"subscribe", "unsubscribe"}, {"psubscribe", "punsubscribe"}, {"ssubscribe", "sunsubscribe"}}
+
+var specSubscribe = Spec{
+	Name: "subscribe", Group: GroupPubSub, Since: "2.0.0", Complexity: "O(N) where N is the number of channels to subscribe to.",
+	Summary: "Listens for messages published to channels.",
+	Flags:   subscribeFlags,
+	Args:    []Arg{Many("channel")},
+	Replies: "A message for each channel, with the number of the client's subscriptions to channels and patterns.",
+	Examples: "> SUBSCRIBE news\n1) \"subscribe\"\n2) \"news\"\n3) (integer) 1\n2> PUBLISH news hello\n(integer) 1\n" +
+		"1< 1) \"message\"\n2) \"news\"\n3) \"hello\"\n",
+	Run: func(c *Ctx) error { return runSubscribe(c, subChannel) },
+}
+
+var specPsubscribe = Spec{
+	Name: "psubscribe", Group: GroupPubSub, Since: "2.0.0", Complexity: "O(N) where N is the number of patterns to subscribe to.",
+	Summary: "Listens for messages published to channels that match patterns.",
+	Flags:   subscribeFlags,
+	Args:    []Arg{Repeat(Block("pattern", Pattern("pattern")))},
+	Examples: "> PSUBSCRIBE n*\n1) \"psubscribe\"\n2) \"n*\"\n3) (integer) 1\n2> PUBLISH news hello\n(integer) 1\n" +
+		"1< 1) \"pmessage\"\n2) \"n*\"\n3) \"news\"\n4) \"hello\"\n",
+	Run: func(c *Ctx) error { return runSubscribe(c, subPattern) },
+}
+
+var specSsubscribe = Spec{
+	Name: "ssubscribe", Group: GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of shard channels to subscribe to.",
+	Summary:  "Listens for messages published to shard channels.",
+	Flags:    subscribeFlags,
+	Args:     []Arg{Many("shardchannel")},
+	KeySpecs: shardKeySpec(-1),
+	Examples: "> SSUBSCRIBE news\n1) \"ssubscribe\"\n2) \"news\"\n3) (integer) 1\n2> SPUBLISH news hello\n(integer) 1\n" +
+		"1< 1) \"smessage\"\n2) \"news\"\n3) \"hello\"\n",
+	Run: func(c *Ctx) error { return runSubscribe(c, subShard) },
+}
+
+func runSubscribe(c *Ctx, k subKind) error {
+	for _, name := range c.Args[1:] {
+		n := c.Service.pubsub.subscribe(c.Session, k, string(name))
+		c.confirm(kindWords[k].in, name, n)
+	}
+	return nil
+}
+
+// confirm tells the client of a subscription that came or went; a nil name
+// stands for none. It is a message, so CLIENT REPLY does not silence it.
+func (c *Ctx) confirm(word string, name []byte, count int) {
+	silent := c.Session.reply != replyOn
+	w, quiet := c.Out, resp.Writer{Proto: c.Out.Proto}
+	if silent {
+		w = &quiet
+	}
+	w.Push(3)
+	w.BulkString(word)
+	if name == nil {
+		w.Null()
+	} else {
+		w.Bulk(name)
+	}
+	w.Int(int64(count))
+	if silent {
+		c.Session.push(quiet.Buf)
+	}
+}
+
+var specUnsubscribe = Spec{
+	Name: "unsubscribe", Group: GroupPubSub, Since: "2.0.0", Complexity: "O(N) where N is the number of channels to unsubscribe.",
+	Summary: "Stops listening to channels, or to all of them.",
+	Flags:   subscribeFlags,
+	Args:    []Arg{Opt(Many("channel"))},
+	Examples: "> SUBSCRIBE news\n1) \"subscribe\"\n2) \"news\"\n3) (integer) 1\n> UNSUBSCRIBE\n1) \"unsubscribe\"\n2) \"news\"\n3) (integer) 0\n" +
+		"> UNSUBSCRIBE\n1) \"unsubscribe\"\n2) (nil)\n3) (integer) 0\n",
+	Run: func(c *Ctx) error { return runUnsubscribe(c, subChannel) },
+}
+
+var specPunsubscribe = Spec{
+	Name: "punsubscribe", Group: GroupPubSub, Since: "2.0.0", Complexity: "O(N) where N is the number of patterns to unsubscribe.",
+	Summary:  "Stops listening to patterns, or to all of them.",
+	Flags:    subscribeFlags,
+	Args:     []Arg{Opt(Repeat(Pattern("pattern")))},
+	Examples: "> PUNSUBSCRIBE n*\n1) \"punsubscribe\"\n2) \"n*\"\n3) (integer) 0\n",
+	Run:      func(c *Ctx) error { return runUnsubscribe(c, subPattern) },
+}
+
+var specSunsubscribe = Spec{
+	Name: "sunsubscribe", Group: GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of shard channels to unsubscribe.",
+	Summary:  "Stops listening to shard channels, or to all of them.",
+	Flags:    subscribeFlags,
+	Args:     []Arg{Opt(Many("shardchannel"))},
+	KeySpecs: shardKeySpec(-1),
+	Examples: "> SUNSUBSCRIBE\n1) \"sunsubscribe\"\n2) (nil)\n3) (integer) 0\n",
+	Run:      func(c *Ctx) error { return runUnsubscribe(c, subShard) },
+}
+
+// runUnsubscribe ends subscriptions. Messages that came before are delivered
+// before the client is told, so that it hears nothing of a channel afterwards.
+func runUnsubscribe(c *Ctx, k subKind) error {
+	p := &c.Service.pubsub
+	names := c.Args[1:]
+	if len(names) == 0 {
+		names = nil // and nothing of the request's behind it
+		for _, name := range p.of(c.Session, k) {
+			names = append(names, []byte(name))
+		}
+	}
+	counts := make([]int, len(names))
+	for i, name := range names {
+		counts[i] = p.unsubscribe(c.Session, k, string(name))
+	}
+
+	inExec := c != &c.Session.ctx
+	if !inExec && c.Session.reply == replyOn {
+		c.Out.Raw(c.Session.TakePushes(nil))
+	}
+	for i, name := range names {
+		c.confirm(kindWords[k].out, name, counts[i])
+	}
+	if len(names) == 0 {
+		c.confirm(kindWords[k].out, nil, p.total(c.Session, k))
+	}
+	return nil
+}
+
+var specPublish = Spec{
+	Name: "publish", Group: GroupPubSub, Since: "2.0.0",
+	Complexity: "O(N+M) where N is the number of clients subscribed to the channel and M is the number of subscribed patterns of all clients.",
+	Summary:    "Sends a message to those who listen to a channel.",
+	Flags:      PubSub | Loading | Stale | Fast | MayReplicate,
+	Args:       []Arg{Str("channel"), Str("message")},
+	Replies:    "How many got it; a client that matches by channel and by pattern counts, and gets it, for each.",
+	Examples:   "> PUBLISH news hello\n(integer) 0\n",
+	Run:        runPublish,
+}
+
+func runPublish(c *Ctx) error {
+	c.Out.Int(int64(c.Service.pubsub.publish(c.Args[1], c.Args[2])))
+	return nil
+}
+
+var specSpublish = Spec{
+	Name: "spublish", Group: GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of clients subscribed to the receiving shard channel.",
+	Summary:  "Sends a message to those who listen to a shard channel.",
+	Flags:    PubSub | Loading | Stale | Fast | MayReplicate,
+	Args:     []Arg{Str("shardchannel"), Str("message")},
+	KeySpecs: shardKeySpec(0),
+	Examples: "> SPUBLISH news hello\n(integer) 0\n",
+	Run:      runSpublish,
+}
+
+func runSpublish(c *Ctx) error {
+	c.Out.Int(int64(c.Service.pubsub.publishShard(c.Args[1], c.Args[2])))
+	return nil
+}
+
+var specPubsub = Spec{
+	Name: "pubsub", Group: GroupPubSub, Since: "2.8.0", Complexity: "Depends on subcommand.",
+	Summary: "A container for commands about channels and their subscribers.",
+	Sub: []*Spec{&specPubsubChannels, &specPubsubHelp, &specPubsubNumpat, &specPubsubNumsub, &specPubsubShardchannels,
+		&specPubsubShardnumsub},
+}
+
+var specPubsubHelp = pubsubHelp()
+
+func pubsubHelp() Spec {
+	s := HelpSpec("pubsub", GroupPubSub, 0)
+	s.Since = "6.2.0"
+	return s
+}
+
+var specPubsubChannels = Spec{
+	Name: "pubsub|channels", Group: GroupPubSub, Since: "2.8.0", Complexity: "O(N) where N is the number of active channels",
+	Summary:  "Lists the channels that have subscribers. Patterns do not count.",
+	Flags:    PubSub | Loading | Stale,
+	Args:     []Arg{Opt(Pattern("pattern"))},
+	Examples: "2> SUBSCRIBE news\n1) \"subscribe\"\n2) \"news\"\n3) (integer) 1\n> PUBSUB CHANNELS\n1) \"news\"\n> PUBSUB CHANNELS x*\n(empty array)\n",
+	Run:      func(c *Ctx) error { return runPubsubChannels(c, subChannel) },
+}
+
+var specPubsubShardchannels = Spec{
+	Name: "pubsub|shardchannels", Group: GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of active shard channels",
+	Summary:  "Lists the shard channels that have subscribers.",
+	Flags:    PubSub | Loading | Stale,
+	Args:     []Arg{Opt(Pattern("pattern"))},
+	Examples: "> PUBSUB SHARDCHANNELS\n(empty array)\n",
+	Run:      func(c *Ctx) error { return runPubsubChannels(c, subShard) },
+}
+
+func runPubsubChannels(c *Ctx, k subKind) error {
+	var pattern []byte
+	switch {
+	case len(c.Args) > 3:
+		return wrongSubcommand(c)
+	case len(c.Args) == 3:
+		pattern = c.Args[2]
+	}
+	names := c.Service.pubsub.names(k, pattern)
+	c.Out.Array(len(names))
+	for _, n := range names {
+		c.Out.BulkString(n)
+	}
+	return nil
+}
+
+var specPubsubNumpat = Spec{
+	Name: "pubsub|numpat", Group: GroupPubSub, Since: "2.8.0", Complexity: "O(1)",
+	Summary:  "Counts the different patterns that are subscribed to.",
+	Flags:    PubSub | Loading | Stale,
+	Examples: "> PUBSUB NUMPAT\n(integer) 0\n",
+	Run:      runPubsubNumpat,
+}
+
+func runPubsubNumpat(c *Ctx) error {
+	c.Out.Int(int64(c.Service.pubsub.sizes()[subPattern]))
+	return nil
+}
+
+var specPubsubNumsub = Spec{
+	Name: "pubsub|numsub", Group: GroupPubSub, Since: "2.8.0", Complexity: "O(N) where N is the number of requested channels",
+	Summary:  "Counts the subscribers of channels. Patterns do not count.",
+	Flags:    PubSub | Loading | Stale,
+	Args:     []Arg{Opt(Many("channel"))},
+	Examples: "2> SUBSCRIBE news\n1) \"subscribe\"\n2) \"news\"\n3) (integer) 1\n> PUBSUB NUMSUB news gossip\n1) \"news\"\n2) (integer) 1\n3) \"gossip\"\n4) (integer) 0\n",
+	Run:      func(c *Ctx) error { return runPubsubNumsub(c, subChannel) },
+}
+
+var specPubsubShardnumsub = Spec{
+	Name: "pubsub|shardnumsub", Group: GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of requested shard channels",
+	Summary:  "Counts the subscribers of shard channels.",
+	Flags:    PubSub | Loading | Stale,
+	Args:     []Arg{Opt(Many("shardchannel"))},
+	Examples: "> PUBSUB SHARDNUMSUB news\n1) \"news\"\n2) (integer) 0\n",
+	Run:      func(c *Ctx) error { return runPubsubNumsub(c, subShard) },
+}
+
+func runPubsubNumsub(c *Ctx, k subKind) error {
+	c.Out.Array(2 * (len(c.Args) - 2))
+	for _, name := range c.Args[2:] {
+		c.Out.Bulk(name)
+		c.Out.Int(int64(c.Service.pubsub.subscribers(k, name)))
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Replay runs effects again, in order: those of another engine's Drain, or of a
+// log. Nothing expires meanwhile, however old the deadlines are, because the
+// expiries are among the effects; neither memory limits nor pauses apply. It
+// returns what went wrong with the first effect that was refused, which means
+// that the effects are not those of an engine.
+func (s *Service) Replay(effects []engine.Effect) error {
+	c := s.NewSession(nil)
+	c.replay = true
+	defer c.Closed(nil)
+	for i, e := range effects {
+		c.dbi = e.DB
+		if v := c.Do(e.Args...); v.Kind == resp.KindError {
+			return fmt.Errorf("effect %d of transaction %d was refused: %q in database %d: %s", i, e.Seq, e.Args, e.DB, v.Str)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package command
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/glob"
+	"github.com/ebbdb/ebb/resp"
+)
+
+var errCursor = ReplyError("ERR invalid cursor")
+
+var specKeys = Spec{
+	Name: "keys", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(N) with N being the number of keys in the database",
+	Summary:    "Returns all key names that match a pattern. Everybody waits for it: SCAN does not do that.",
+	Flags:      ReadOnly | AllKeys | Slow,
+	Categories: CatDangerous,
+	Args:       []Arg{Pattern("pattern")},
+	Tips:       []string{"request_policy:all_shards", "nondeterministic_output_order"},
+	Examples:   "> SET user:1 a\nOK\n> SET other b\nOK\n> KEYS user:*\n1) \"user:1\"\n> KEYS x?\n(empty array)\n",
+	Run:        runKeys,
+}
+
+func runKeys(c *Ctx) error {
+	pattern := c.Args[1]
+	all := string(pattern) == "*"
+
+	var found [][]byte // in the engine's memory: all shards are locked
+	c.Tx.Each(func(k engine.Key) {
+		if name := k.Name(); all || glob.Match(pattern, name) {
+			found = append(found, name)
+		}
+	})
+
+	c.Out.Array(len(found))
+	for _, name := range found {
+		c.Out.Bulk(name)
+	}
+	return nil
+}
+
+var specRandomKey = Spec{
+	Name: "randomkey", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
+	Summary:  "Returns a random key name from the selected database, each with the same probability.",
+	Flags:    ReadOnly | AllKeys,
+	Tips:     []string{"request_policy:all_shards", "nondeterministic_output"},
+	Replies:  "The name, or nil if there are no keys.",
+	Examples: "> RANDOMKEY\n(nil)\n> SET k v\nOK\n> RANDOMKEY\n\"k\"\n",
+	Run:      runRandomKey,
+}
+
+func runRandomKey(c *Ctx) error {
+	key := c.Tx.RandomKey(rand.Uint64)
+	c.bulkOrNull(key, key != nil)
+	return nil
+}
+
+var specScan = Spec{
+	Name: "scan", Group: GroupGeneric, Since: "2.8.0",
+	Complexity: "O(1) for every call. O(N) for a complete iteration, where N is the number of keys in the database.",
+	Summary:    "Iterates over the key names of the selected database.",
+	Flags:      ReadOnly | SelfLock,
+	Args: []Arg{Int("cursor"), Opt(TokenArg("MATCH", Pattern("pattern"))), Opt(TokenArg("COUNT", Int("count"))),
+		Opt(TokenArg("TYPE", Str("type"))).Since("6.0.0")},
+	Tips:    []string{"nondeterministic_output", "request_policy:special"},
+	History: []Change{{"6.0.0", "Added the `TYPE` subcommand."}},
+	Replies: "The cursor for the next call, 0 at the end, and an array of names. A key that is there from the first call to the last is " +
+		"returned at least once.",
+	Examples: "> SET user:1 a\nOK\n> SET other b\nOK\n> SCAN 0 MATCH user:* COUNT 100\n1) \"0\"\n2) 1) \"user:1\"\n" +
+		"> SCAN 0 TYPE list\n1) \"0\"\n2) (empty array)\n",
+	Run: runScan,
+}
+
+// scanOptions are the options of SCAN, and of its kin on containers.
+type scanOptions struct {
+	match []byte // nil: everything
+	count int64
+	kind  string // the type's name; empty: any
+}
+
+// parse reads MATCH and COUNT, and TYPE where keyspace is set.
+func (o *scanOptions) parse(args [][]byte, keyspace bool) error {
+	o.count = 10
+	for i := 0; i < len(args); i += 2 {
+		if i+1 >= len(args) {
+			return ErrSyntax
+		}
+		switch a := args[i]; {
+		case EqualFold(a, "COUNT"):
+			n, ok := resp.ParseInt(args[i+1])
+			if !ok {
+				return ErrNotInteger
+			}
+			if n < 1 {
+				return ErrSyntax
+			}
+			o.count = n
+		case EqualFold(a, "MATCH"):
+			o.match = args[i+1]
+			if string(o.match) == "*" {
+				o.match = nil
+			}
+		case keyspace && EqualFold(a, "TYPE"):
+			o.kind = string(args[i+1])
+		default:
+			return ErrSyntax
+		}
+	}
+	return nil
+}
+
+// scanKeyBytes is what looking at one key costs a scan, in bytes of a walk over
+// memory: two or three cache misses.
+const scanKeyBytes = 1 << 10
+
+func runScan(c *Ctx) error {
+	cursor, err := parseCursor(c.Args[1])
+	if err != nil {
+		return err
+	}
+	var o scanOptions
+	if err := o.parse(c.Args[2:], true); err != nil {
+		return err
+	}
+	count := int(min(o.count, 1<<30))
+	if err := c.Long(count * scanKeyBytes); err != nil {
+		return err
+	}
+	if c.Session.onLoop() && c.Service.slow.Load() > 0 {
+		return ErrBeside // somebody may hold a shard for long
+	}
+
+	var found names
+	visit := func(k engine.Key) {
+		if o.kind != "" && !strings.EqualFold(o.kind, k.Kind().String()) {
+			return
+		}
+		if name := k.Name(); o.match == nil || glob.Match(o.match, name) {
+			found.add(name)
+		}
+	}
+	if c.Tx.Begun() {
+		cursor = c.Tx.Scan(cursor, count, visit)
+	} else {
+		cursor = c.Service.DB.Scan(c.Tx.Selected(), cursor, count, visit)
+	}
+
+	c.Out.Array(2)
+	c.Out.BulkString(strconv.FormatUint(cursor, 10))
+	found.reply(c.Out)
+	return nil
+}
+
+// parseCursor parses a cursor as C's strtoul does, but refuses a space in front.
+func parseCursor(arg []byte) (uint64, error) {
+	s := string(arg)
+	neg := strings.HasPrefix(s, "-")
+	if neg || strings.HasPrefix(s, "+") {
+		s = s[1:]
+	}
+	if len(arg) == 0 {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0, errCursor
+	}
+	if neg {
+		n = -n
+	}
+	return n, nil
+}
+
+// names is a list of copied strings.
+type names struct {
+	flat []byte
+	ends []int
+}
+
+func (n *names) add(name []byte) {
+	n.flat = append(n.flat, name...)
+	n.ends = append(n.ends, len(n.flat))
+}
+
+func (n *names) reply(w *resp.Writer) {
+	w.Array(len(n.ends))
+	start := 0
+	for _, end := range n.ends {
+		w.Bulk(n.flat[start:end])
+		start = end
+	}
+}

@@ -1,0 +1,110 @@
+package command
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+var serverSpecs = []*Spec{&specCommand, &specConfig, &specDebug, &specInfo, &specLastsave, &specLolwut, &specMemory, &specRole,
+	&specShutdown, &specTime}
+
+var specTime = Spec{
+	Name: "time", Group: GroupServer, Since: "2.6.0", Complexity: "O(1)",
+	Summary:  "Returns the server's time: seconds since 1970, and microseconds of the current one.",
+	Flags:    Loading | Stale | Fast,
+	Tips:     []string{"nondeterministic_output"},
+	Examples: "> TIME\n1) \"1700000000\"\n2) \"0\"\n~ 1500ms\n> TIME\n1) \"1700000001\"\n2) \"500000\"\n",
+	Run:      runTime,
+}
+
+func runTime(c *Ctx) error {
+	now := c.Now()
+	c.Out.Array(2)
+	c.Out.BulkInt(now / 1e6)
+	c.Out.BulkInt(now % 1e6)
+	return nil
+}
+
+var specLastsave = Spec{
+	Name: "lastsave", Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
+	Summary:    "Returns when the data was last saved, in seconds since 1970.",
+	Flags:      Loading | Stale | Fast,
+	Categories: CatAdmin | CatDangerous,
+	Tips:       []string{"nondeterministic_output"},
+	Replies:    "The time of the start: nothing is saved.",
+	Examples:   "> LASTSAVE\n(integer) 1700000000\n",
+	Run:        runLastsave,
+}
+
+func runLastsave(c *Ctx) error {
+	c.Out.Int(c.Service.started / 1e6)
+	return nil
+}
+
+var specRole = Spec{
+	Name: "role", Group: GroupServer, Since: "2.8.12", Complexity: "O(1)",
+	Summary:    "Returns the server's role in replication, its offset, and its replicas.",
+	Flags:      NoScript | Loading | Stale | Fast,
+	Categories: CatAdmin | CatDangerous,
+	Examples:   "> ROLE\n1) \"master\"\n2) (integer) 0\n3) (empty array)\n",
+	Run:        runRole,
+}
+
+func runRole(c *Ctx) error {
+	c.Out.Array(3)
+	c.Out.BulkString("master")
+	c.Out.Int(0)
+	c.Out.Array(0)
+	return nil
+}
+
+var specLolwut = Spec{
+	Name: "lolwut", Group: GroupServer, Since: "5.0.0", Complexity: "O(1)",
+	Summary:  "Draws something, and says which version drew it.",
+	Flags:    ReadOnly | Fast,
+	Args:     []Arg{Opt(TokenArg("VERSION", Int("version")))},
+	Replies:  "A text.",
+	Examples: "> LOLWUT VERSION x\n(error) ERR value is not an integer or out of range\n> LOLWUT\n\"$_Redis ver. 7.4.0, ebb 0.1.0\\n\"\n",
+	Run:      runLolwut,
+}
+
+func runLolwut(c *Ctx) error {
+	if len(c.Args) >= 3 && EqualFold(c.Args[1], "VERSION") {
+		if _, ok := resp.ParseInt(c.Args[2]); !ok {
+			return ErrNotInteger
+		}
+	}
+	c.Out.Verbatim("txt", fmt.Sprintf("%s\nThe tide goes out. Redis ver. %s, ebb %s\n", tide(66, 9), redisVersion, Version))
+	return nil
+}
+
+// tide draws waves that lose height from left to right.
+func tide(width, height int) string {
+	rows := make([][]byte, height)
+	for y := range rows {
+		rows[y] = []byte(strings.Repeat(" ", width))
+	}
+	mid := float64(height-1) / 2
+	for x := range width {
+		t := float64(x) / float64(width)
+		level := mid + mid*math.Exp(-2.5*t)*math.Cos(t*6*math.Pi)
+		top := height - 1 - int(math.Round(level))
+		for y := top; y < height; y++ {
+			switch {
+			case y == top:
+				rows[y][x] = '~'
+			case (x+2*y)%7 == 0:
+				rows[y][x] = '.'
+			}
+		}
+	}
+	var b strings.Builder
+	for _, r := range rows {
+		b.WriteString(strings.TrimRight(string(r), " "))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

@@ -1,0 +1,228 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// comparison returns the comparison that an option names, Always if none.
+func comparison(a []byte) engine.Comparison {
+	switch {
+	case EqualFold(a, "IFEQ"):
+		return engine.IfEqual
+	case EqualFold(a, "IFNE"):
+		return engine.IfNotEqual
+	case EqualFold(a, "IFDEQ"):
+		return engine.IfDigestEqual
+	case EqualFold(a, "IFDNE"):
+		return engine.IfDigestDiffers
+	}
+	return engine.Always
+}
+
+const errDigest = ReplyError("ERR the digest must be exactly 16 hexadecimal characters")
+
+// checkDigest refuses what cannot be the digest that a comparison needs.
+func checkDigest(c engine.Comparison, x []byte) error {
+	if c != engine.IfDigestEqual && c != engine.IfDigestDiffers {
+		return nil
+	}
+	if len(x) != 16 {
+		return errDigest
+	}
+	for _, d := range x {
+		if d-'0' > 9 && (d|0x20 < 'a' || d|0x20 > 'f') {
+			return errDigest
+		}
+	}
+	return nil
+}
+
+var specDelEx = Spec{
+	Name: "delex", Group: GroupString, Since: "8.4.0", Complexity: "O(1) for IFEQ and IFNE, O(N) for IFDEQ and IFDNE where N is the length of the value.",
+	Summary: "Deletes a key, if its string value or the digest of it compares as asked.",
+	Flags:   Write | Fast,
+	Args: []Arg{Key("key", Delete), Opt(OneOf("condition", TokenArg("IFEQ", Str("ifeq-value")), TokenArg("IFNE", Str("ifne-value")),
+		TokenArg("IFDEQ", Str("ifdeq-digest")), TokenArg("IFDNE", Str("ifdne-digest"))))},
+	Replies: "1 if the key was deleted, 0 if not.",
+	Examples: "> SET k v\nOK\n> DELEX k IFEQ other\n(integer) 0\n> DIGEST k\n\"$digest\"\n> DELEX k IFDEQ $digest\n(integer) 1\n" +
+		"> DELEX k\n(integer) 0\n",
+	Run: runDelEx,
+}
+
+func runDelEx(c *Ctx) error {
+	var want []byte
+	compare := engine.Always
+	if len(c.Args) > 2 {
+		if compare = comparison(c.Args[2]); compare == engine.Always || len(c.Args) != 4 {
+			return ErrSyntax
+		}
+		want = c.Args[3]
+	}
+	if err := checkDigest(compare, want); err != nil {
+		return err
+	}
+	ok, err := c.Tx.DelIf(c.Args[1], compare, want)
+	if err != nil {
+		return err
+	}
+	c.Out.Int(b2i(ok))
+	return nil
+}
+
+var specDelIfEq = Spec{
+	Name: "delifeq", Group: GroupString, Since: "9.0.0", Complexity: "O(1)",
+	Summary:  "Deletes a key if its string value is the one given.",
+	Flags:    Write | Fast,
+	Args:     []Arg{Key("key", Delete), Str("value")},
+	Replies:  "1 if the key was deleted, 0 if not.",
+	Examples: "> SET lock token-1\nOK\n> DELIFEQ lock token-2\n(integer) 0\n> DELIFEQ lock token-1\n(integer) 1\n> DELIFEQ lock token-1\n(integer) 0\n",
+	Run:      runDelIfEq,
+}
+
+func runDelIfEq(c *Ctx) error {
+	ok, err := c.Tx.DelIf(c.Args[1], engine.IfEqual, c.Args[2])
+	if err != nil {
+		return err
+	}
+	c.Out.Int(b2i(ok))
+	return nil
+}
+
+var specDigest = Spec{
+	Name: "digest", Group: GroupString, Since: "8.4.0", Complexity: "O(N) where N is the length of the string value.",
+	Summary:  "Returns the XXH3 digest of a string value.",
+	Flags:    ReadOnly | Fast,
+	Args:     []Arg{Key("key", Read)},
+	Replies:  "16 hexadecimal digits, nil if there is no such key.",
+	Examples: "> SET k \"\"\nOK\n> DIGEST k\n\"2d06800538d394c2\"\n> DIGEST nothing\n(nil)\n",
+	Run:      runDigest,
+}
+
+func runDigest(c *Ctx) error {
+	d, ok, err := c.Tx.Digest(c.Args[1])
+	if err != nil {
+		return err
+	}
+	if !ok {
+		c.Out.Null()
+		return nil
+	}
+	c.Out.BulkString(d)
+	return nil
+}
+
+var specLCS = Spec{
+	Name: "lcs", Group: GroupString, Since: "7.0.0", Complexity: "O(N*M) where N and M are the lengths of the strings",
+	Summary: "Finds the longest common substring.",
+	Flags:   ReadOnly,
+	Args: []Arg{Key("key1", Read), Key("key2", Read), Opt(Token("LEN")), Opt(Token("IDX")),
+		Opt(TokenArg("MINMATCHLEN", Int("len"))), Opt(Token("WITHMATCHLEN"))},
+	KeySpecs: []KeySpec{{Flags: Read, Begin: BeginIndex, Index: 1, Find: FindRange, Last: 1, Step: 1}},
+	Replies:  "The subsequence; with LEN its length; with IDX its runs, from the last to the first, and its length.",
+	Examples: "> MSET a ohmytext b mynewtext\nOK\n> LCS a b\n\"mytext\"\n> LCS a b LEN\n(integer) 6\n" +
+		"> LCS a b IDX MINMATCHLEN 4 WITHMATCHLEN\n1) \"matches\"\n2) 1) 1) 1) (integer) 4\n         2) (integer) 7\n" +
+		"      2) 1) (integer) 5\n         2) (integer) 8\n      3) (integer) 4\n3) \"len\"\n4) (integer) 6\n",
+	Run: runLCS,
+}
+
+// The errors of LCS.
+const (
+	errLCSType = ReplyError("ERR The specified keys must contain string values")
+	errLCSBoth = ReplyError("ERR If you want both the length and indexes, please just use IDX.")
+	errLCSSize = ReplyError("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
+)
+
+// lcsCell is how many bytes one pair of bytes in LCS is worth, as Ctx.Long
+// counts: it takes about a nanosecond.
+const lcsCell = 10
+
+// lcsOptions are LCS's.
+type lcsOptions struct {
+	length, runs, withLen bool
+	least                 int64
+}
+
+func runLCS(c *Ctx) error {
+	a, _, err1 := c.Tx.Get(c.Args[1])
+	b, _, err2 := c.Tx.Get(c.Args[2])
+	if err1 != nil || err2 != nil {
+		return errLCSType
+	}
+	o, err := readLCS(c.Args[3:])
+	if err != nil {
+		return err
+	}
+	if !c.Tx.DB().LCSFits(len(a), len(b)) {
+		return errLCSSize
+	}
+	if err := c.Long(lcsCell * len(a) * len(b)); err != nil {
+		return err
+	}
+
+	if o.length {
+		c.Out.Int(int64(engine.CommonLen(a, b)))
+		return nil
+	}
+	seq, runs := engine.Common(a, b)
+
+	if o.runs {
+		writeMatches(c.Out, runs, len(seq), o)
+		return nil
+	}
+	c.Out.Bulk(seq)
+	return nil
+}
+
+func readLCS(args [][]byte) (o lcsOptions, err error) {
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; {
+		case EqualFold(a, "LEN"):
+			o.length = true
+		case EqualFold(a, "IDX"):
+			o.runs = true
+		case EqualFold(a, "WITHMATCHLEN"):
+			o.withLen = true
+		case EqualFold(a, "MINMATCHLEN") && i+1 < len(args):
+			i++
+			n, ok := resp.ParseInt(args[i])
+			if !ok {
+				return o, ErrNotInteger
+			}
+			o.least = n
+		default:
+			return o, ErrSyntax
+		}
+	}
+	if o.length && o.runs {
+		return o, errLCSBoth
+	}
+	return o, nil
+}
+
+// writeMatches replies the runs that are long enough, and the length of all.
+func writeMatches(w *resp.Writer, runs []engine.Match, length int, o lcsOptions) {
+	w.Map(2)
+	w.BulkString("matches")
+	later := w.ArrayLater()
+	n := 0
+	for _, m := range runs {
+		if int64(m.Len()) < o.least {
+			continue
+		}
+		n++
+		w.Array(2 + int(b2i(o.withLen)))
+		w.Array(2)
+		w.Int(int64(m.FirstA))
+		w.Int(int64(m.LastA))
+		w.Array(2)
+		w.Int(int64(m.FirstB))
+		w.Int(int64(m.LastB))
+		if o.withLen {
+			w.Int(int64(m.Len()))
+		}
+	}
+	w.Patch(later, n)
+	w.BulkString("len")
+	w.Int(int64(length))
+}

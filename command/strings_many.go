@@ -1,0 +1,150 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+var specMGet = Spec{
+	Name: "mget", Group: GroupString, Since: "1.0.0", Complexity: "O(N) where N is the number of keys to retrieve.",
+	Summary:  "Atomically returns the string values of one or more keys.",
+	Flags:    ReadOnly | Fast,
+	Args:     []Arg{ManyKeys("key", Read)},
+	Tips:     []string{"request_policy:multi_shard"},
+	Replies:  "An array of values; nil where there is no such key, or no string.",
+	Examples: "> SET a 1\nOK\n> SET b 2\nOK\n> MGET a nothing b\n1) \"1\"\n2) (nil)\n3) \"2\"\n",
+	Run:      runMGet,
+}
+
+func runMGet(c *Ctx) error {
+	keys := c.Args[1:]
+	c.Out.Array(len(keys))
+	for _, key := range keys {
+		val, ok, err := c.Tx.Get(key)
+		c.bulkOrNull(val, ok && err == nil)
+	}
+	return nil
+}
+
+// pairArgs is the grammar of keys and values in turn.
+func pairArgs(name string, access KeyFlags) Arg {
+	return Repeat(Block(name, Key("key", access), Str("value")))
+}
+
+var specMSet = Spec{
+	Name: "mset", Group: GroupString, Since: "1.0.1", Complexity: "O(N) where N is the number of keys to set.",
+	Summary:  "Atomically creates or modifies the string values of one or more keys.",
+	Flags:    Write | DenyOOM,
+	Args:     []Arg{pairArgs("key_value", Overwrite)},
+	Tips:     []string{"request_policy:multi_shard", "response_policy:all_succeeded"},
+	Examples: "> MSET a 1 b 2\nOK\n> MGET a b\n1) \"1\"\n2) \"2\"\n> MSET a 1 b\n(error) ERR wrong number of arguments for 'mset' command\n",
+	Run:      runMSet,
+}
+
+func runMSet(c *Ctx) error {
+	if len(c.Args)%2 == 0 {
+		return WrongArity(c.Spec)
+	}
+	if _, err := c.Tx.SetMany(c.Args[1:], engine.SetOptions{}); err != nil {
+		return err
+	}
+	c.Out.OK()
+	return nil
+}
+
+var specMSetNX = Spec{
+	Name: "msetnx", Group: GroupString, Since: "1.0.1", Complexity: "O(N) where N is the number of keys to set.",
+	Summary:  "Atomically modifies the string values of one or more keys only when all keys don't exist.",
+	Flags:    Write | DenyOOM,
+	Args:     []Arg{pairArgs("key_value", KeyOW|Insert)},
+	Tips:     []string{"request_policy:multi_shard", "response_policy:agg_min"},
+	Replies:  "1 if all keys were set, 0 if none was.",
+	Examples: "> MSETNX a 1 b 2\n(integer) 1\n> MSETNX b 3 c 4\n(integer) 0\n> MGET a b c\n1) \"1\"\n2) \"2\"\n3) (nil)\n",
+	Run:      runMSetNX,
+}
+
+func runMSetNX(c *Ctx) error {
+	if len(c.Args)%2 == 0 {
+		return WrongArity(c.Spec)
+	}
+	done, err := c.Tx.SetMany(c.Args[1:], engine.SetOptions{IfAbsent: true})
+	if err != nil {
+		return err
+	}
+	c.Out.Int(b2i(done))
+	return nil
+}
+
+var specMSetEx = Spec{
+	Name: "msetex", Group: GroupString, Since: "8.4.0", Complexity: "O(N) where N is the number of keys to set.",
+	Summary: "Atomically sets several string keys with a shared expiration time, on condition that none or all of them exist.",
+	Flags:   Write | DenyOOM,
+	Args: append([]Arg{Count("numkeys"), pairArgs("data", Overwrite),
+		Opt(OneOf("condition", Token("NX"), Token("XX"))), expiryArgs(Token("KEEPTTL"))}, modifiers()...),
+	Replies: "1 if all keys were set, 0 if none was. With JITTER each key has a share of its own.",
+	Examples: "> MSETEX 2 a 1 b 2 EX 10\n(integer) 1\n> TTL b\n(integer) 10\n> MSETEX 2 b 3 c 4 NX\n(integer) 0\n" +
+		"> MSETEX 2 a 5 b 6 XX KEEPTTL\n(integer) 1\n> TTL a\n(integer) 10\n",
+	Run: runMSetEx,
+}
+
+// The errors of MSETEX.
+const (
+	errNumKeys  = ReplyError("ERR invalid numkeys value")
+	errNumPairs = ReplyError("ERR wrong number of key-value pairs")
+)
+
+func runMSetEx(c *Ctx) error {
+	n, ok := resp.ParseInt(c.Args[1])
+	switch {
+	case !ok || n < 1:
+		return errNumKeys
+	case n > int64(len(c.Args)-2)/2:
+		return errNumPairs
+	}
+	var life lifetime
+	var o engine.SetOptions
+	end := 2 + 2*int(n)
+	for i := end; i < len(c.Args); {
+		step, err := keyCondition(&o, c.Args[i])
+		if step == 0 && err == nil {
+			step, err = life.option(c.Args, i, true, false)
+		}
+		if err != nil {
+			return err
+		}
+		if step == 0 {
+			return ErrSyntax
+		}
+		i += step
+	}
+	if life.unit != noTime {
+		o.Jitter, life.jitter = life.jitter, 0
+	}
+	if err := life.resolve(c, true); err != nil {
+		return err
+	}
+	o.Deadline, o.Span, o.KeepTTL = life.deadline, life.span, life.keep
+
+	done, err := c.Tx.SetMany(c.Args[2:end], o)
+	if err != nil {
+		return err
+	}
+	c.Out.Int(b2i(done))
+	return nil
+}
+
+// keyCondition reads NX or XX and returns how many arguments it took.
+func keyCondition(o *engine.SetOptions, a []byte) (int, error) {
+	switch {
+	case EqualFold(a, "NX"):
+		o.IfAbsent = true
+	case EqualFold(a, "XX"):
+		o.IfExists = true
+	default:
+		return 0, nil
+	}
+	if o.IfAbsent && o.IfExists {
+		return 0, ErrSyntax
+	}
+	return 1, nil
+}

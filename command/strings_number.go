@@ -1,0 +1,226 @@
+package command
+
+import (
+	"errors"
+	"math"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+var specIncr = Spec{
+	Name: "incr", Group: GroupString, Since: "1.0.0", Complexity: "O(1)",
+	Summary: "Increments the integer value of a key by one. Uses 0 as initial value if the key doesn't exist.",
+	Flags:   Write | DenyOOM | Fast,
+	Args:    []Arg{Key("key", Update|Access)},
+	Examples: "> INCR visits\n(integer) 1\n> INCR visits\n(integer) 2\n> SET name Ada\nOK\n> INCR name\n" +
+		"(error) ERR value is not an integer or out of range\n",
+	Run: func(c *Ctx) error { return c.incrBy(1) },
+}
+
+var specDecr = Spec{
+	Name: "decr", Group: GroupString, Since: "1.0.0", Complexity: "O(1)",
+	Summary:  "Decrements the integer value of a key by one. Uses 0 as initial value if the key doesn't exist.",
+	Flags:    Write | DenyOOM | Fast,
+	Args:     []Arg{Key("key", Update|Access)},
+	Examples: "> SET stock 10\nOK\n> DECR stock\n(integer) 9\n",
+	Run:      func(c *Ctx) error { return c.incrBy(-1) },
+}
+
+var specIncrBy = Spec{
+	Name: "incrby", Group: GroupString, Since: "1.0.0", Complexity: "O(1)",
+	Summary:  "Increments the integer value of a key by a number. Uses 0 as initial value if the key doesn't exist.",
+	Flags:    Write | DenyOOM | Fast,
+	Args:     []Arg{Key("key", Update|Access), Int("increment")},
+	Examples: "> SET k 10\nOK\n> INCRBY k 5\n(integer) 15\n",
+	Run:      runIncrBy,
+}
+
+func runIncrBy(c *Ctx) error {
+	by, ok := resp.ParseInt(c.Args[2])
+	if !ok {
+		return ErrNotInteger
+	}
+	return c.incrBy(by)
+}
+
+var specDecrBy = Spec{
+	Name: "decrby", Group: GroupString, Since: "1.0.0", Complexity: "O(1)",
+	Summary:  "Decrements a number from the integer value of a key. Uses 0 as initial value if the key doesn't exist.",
+	Flags:    Write | DenyOOM | Fast,
+	Args:     []Arg{Key("key", Update|Access), Int("decrement")},
+	Examples: "> SET k 10\nOK\n> DECRBY k 3\n(integer) 7\n",
+	Run:      runDecrBy,
+}
+
+func runDecrBy(c *Ctx) error {
+	by, ok := resp.ParseInt(c.Args[2])
+	switch {
+	case !ok:
+		return ErrNotInteger
+	case by == math.MinInt64: // it has no opposite
+		return ReplyError("ERR decrement would overflow")
+	}
+	return c.incrBy(-by)
+}
+
+func (c *Ctx) incrBy(by int64) error {
+	n, err := c.Tx.IncrBy(c.Args[1], by)
+	if err != nil {
+		return err
+	}
+	c.Out.Int(n)
+	return nil
+}
+
+var specIncrByFloat = Spec{
+	Name: "incrbyfloat", Group: GroupString, Since: "2.6.0", Complexity: "O(1)",
+	Summary:  "Increments the floating point value of a key by a number. Uses 0 as initial value if the key doesn't exist.",
+	Flags:    Write | DenyOOM | Fast,
+	Args:     []Arg{Key("key", Update|Access), Double("increment")},
+	Examples: "> SET k 10.50\nOK\n> INCRBYFLOAT k 0.1\n\"10.6\"\n> INCRBYFLOAT k -5\n\"5.6\"\n> INCRBYFLOAT k 2.0e2\n\"205.6\"\n",
+	Run:      runIncrByFloat,
+}
+
+func runIncrByFloat(c *Ctx) error {
+	n, err := c.Tx.IncrByFloat(c.Args[1], c.Args[2])
+	if err != nil {
+		return err
+	}
+	c.Out.Bulk(n)
+	return nil
+}
+
+var specIncrEx = Spec{
+	Name: "increx", Group: GroupString, Since: "8.8.0", Complexity: "O(1)",
+	Summary: "Increments the number stored at a key within bounds, and sets its expiration time.",
+	Flags:   Write | DenyOOM | Fast,
+	Args: append([]Arg{Key("key", Update|Access),
+		Opt(OneOf("increment", TokenArg("BYFLOAT", Double("float")), TokenArg("BYINT", Int("integer")))),
+		Opt(TokenArg("LBOUND", Str("lowerbound"))), Opt(TokenArg("UBOUND", Str("upperbound"))), Opt(Token("SATURATE")),
+		expiryArgs(Token("PERSIST")), Opt(Token("ENX"))}, modifiers()...),
+	Replies: "The new value and what was added. A result out of bounds changes nothing and adds 0; with SATURATE it becomes the bound. " +
+		"ENX sets the time only where the key has none. Integers, or with BYFLOAT strings (RESP3: doubles).",
+	Examples: "> INCREX calls UBOUND 2 EX 60 ENX\n1) (integer) 1\n2) (integer) 1\n> INCREX calls UBOUND 2 EX 60 ENX\n1) (integer) 2\n2) (integer) 1\n" +
+		"> INCREX calls UBOUND 2 EX 60 ENX\n1) (integer) 2\n2) (integer) 0\n> INCREX calls BYINT 5 UBOUND 4 SATURATE\n1) (integer) 4\n2) (integer) 2\n" +
+		"> TTL calls\n(integer) 60\n> INCREX price BYFLOAT 0.5\n1) \"0.5\"\n2) \"0.5\"\n",
+	Run: runIncrEx,
+}
+
+// The errors of INCREX.
+const (
+	errIncrBounds = ReplyError("ERR LBOUND is greater than UBOUND")
+	errIncrENX    = ReplyError("ERR ENX needs an expire time: EX, PX, EXAT or PXAT")
+)
+
+// increx is what INCREX was asked for.
+type increx struct {
+	by, low, high               []byte
+	float, byInt, saturate, enx bool
+	life                        lifetime
+}
+
+func runIncrEx(c *Ctx) error {
+	var x increx
+	for i := 2; i < len(c.Args); {
+		n, err := x.option(c.Args, i)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return ErrSyntax
+		}
+		i += n
+	}
+	if x.enx && x.life.unit == noTime {
+		return errIncrENX
+	}
+	if err := x.life.resolve(c, true); err != nil {
+		return err
+	}
+	life := engine.Life{Deadline: x.life.deadline, Span: x.life.span, Persist: x.life.persist, OnlyNew: x.enx}
+	if x.float {
+		return x.runFloat(c, life)
+	}
+	return x.runInt(c, life)
+}
+
+// option reads one option and returns how many arguments it took.
+func (x *increx) option(args [][]byte, i int) (int, error) {
+	var arg *[]byte
+	switch a := args[i]; {
+	case EqualFold(a, "BYINT") && !x.float:
+		arg, x.byInt = &x.by, true
+	case EqualFold(a, "BYFLOAT") && !x.byInt:
+		arg, x.float = &x.by, true
+	case EqualFold(a, "LBOUND"):
+		arg = &x.low
+	case EqualFold(a, "UBOUND"):
+		arg = &x.high
+	case EqualFold(a, "SATURATE"):
+		x.saturate = true
+		return 1, nil
+	case EqualFold(a, "ENX"):
+		x.enx = true
+		return 1, nil
+	default:
+		return x.life.option(args, i, false, true)
+	}
+	if i+1 >= len(args) || *arg != nil {
+		return 0, ErrSyntax
+	}
+	*arg = args[i+1]
+	return 2, nil
+}
+
+func (x *increx) runInt(c *Ctx, life engine.Life) error {
+	by, low, high := int64(1), int64(math.MinInt64), int64(math.MaxInt64)
+	for _, p := range []struct {
+		text []byte
+		n    *int64
+	}{{x.by, &by}, {x.low, &low}, {x.high, &high}} {
+		var ok bool
+		if p.text == nil {
+			continue
+		}
+		if *p.n, ok = resp.ParseInt(p.text); !ok {
+			return ErrNotInteger
+		}
+	}
+	if low > high {
+		return errIncrBounds
+	}
+
+	n, added, err := c.Tx.IncrBounded(c.Args[1], by, engine.IncrOptions{Low: low, High: high, Saturate: x.saturate, Life: life})
+	if err != nil {
+		return err
+	}
+	c.Out.Array(2)
+	c.Out.Int(n)
+	c.Out.Int(added)
+	return nil
+}
+
+func (x *increx) runFloat(c *Ctx, life engine.Life) error {
+	n, added, err := c.Tx.IncrBoundedFloat(c.Args[1], x.by, engine.FloatOptions{Low: x.low, High: x.high, Saturate: x.saturate, Life: life})
+	if errors.Is(err, engine.ErrBounds) {
+		return errIncrBounds
+	}
+	if err != nil {
+		return err
+	}
+	c.Out.Array(2)
+	c.number(n)
+	c.number(added)
+	return nil
+}
+
+// number replies a decimal number: a double in RESP3, else a string.
+func (c *Ctx) number(text []byte) {
+	f, ok := resp.ParseDouble(text)
+	if c.Out.Proto == 3 && ok {
+		c.Out.Double(f)
+		return
+	}
+	c.Out.Bulk(text)
+}

@@ -1,0 +1,27 @@
+//go:build unix
+
+package command
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cpuTime returns how long the process has computed: in the kernel, and outside.
+func cpuTime() (sys, user time.Duration) {
+	var r unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
+		return 0, 0
+	}
+	return time.Duration(r.Stime.Nano()), time.Duration(r.Utime.Nano())
+}
+
+// osName is the system's name, version and architecture.
+func osName() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return "unknown"
+	}
+	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:]) + " " + unix.ByteSliceToString(u.Machine[:])
+}

@@ -1,0 +1,349 @@
+package command_test
+
+import (
+	"flag"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/gen"
+	"github.com/ebbdb/ebb/internal/modeltest"
+	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// root is the repository's root, seen from this package.
+const root = ".."
+
+var update = flag.Bool("update", false, "rewrite the replies in testdata/transcripts to what they are")
+
+func defaultTable(t testing.TB) *command.Table {
+	t.Helper()
+	table, err := command.DefaultTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// files are the transcripts of the repository.
+func files(t testing.TB) []string {
+	t.Helper()
+	var all []string
+	for _, pattern := range []string{"*.txt", "*/*.txt", "*/*/*.txt"} {
+		found, err := filepath.Glob(filepath.Join(root, gen.Transcripts, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// play plays a case on a fresh engine, and then checks that its effects give the
+// same keyspace.
+func play(t *testing.T, c *transcript.Case, r transcript.Rules) {
+	t.Helper()
+	e, err := transcript.NewEngine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	defer func() {
+		if p := recover(); p != nil {
+			t.Errorf("%s:%d: %s: panic: %v", c.File, c.Line, c.Title, p)
+			panic(p)
+		}
+	}()
+	if err := transcript.Play(c, e, r); err != nil {
+		t.Error(err)
+	}
+	if err := modeltest.CheckEffects(e.DB); err != nil {
+		t.Errorf("%s:%d: %s: %v", c.File, c.Line, c.Title, err)
+	}
+}
+
+func TestTranscripts(t *testing.T) {
+	for _, path := range files(t) {
+		name, _ := filepath.Rel(filepath.Join(root, gen.Transcripts), path)
+		t.Run(strings.TrimSuffix(filepath.ToSlash(name), ".txt"), func(t *testing.T) {
+			cases, err := transcript.Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range cases {
+				play(t, &cases[i], transcript.Rules{Record: *update})
+			}
+			if *update && !t.Failed() {
+				if err := transcript.Update(path, cases); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// example is the transcript of a command's page.
+func example(t *testing.T, s *command.Spec) []transcript.Case {
+	t.Helper()
+	cases, err := transcript.Parse(s.Name, s.Examples)
+	if err != nil {
+		t.Error(err)
+	}
+	return cases
+}
+
+func TestExamplesOfEveryCommandAreTrue(t *testing.T) {
+	table := defaultTable(t)
+	for id := range table.Len() {
+		if s := table.Spec(id); s.Run != nil {
+			t.Run(s.Name, func(t *testing.T) {
+				for _, c := range example(t, s) {
+					play(t, &c, transcript.Rules{})
+				}
+			})
+		}
+	}
+}
+
+func TestEveryCommandHasATranscript(t *testing.T) {
+	if missing := gen.MissingTranscripts(root, defaultTable(t)); len(missing) > 0 {
+		t.Errorf("%d commands have no transcript:\n  %s", len(missing), strings.Join(missing, "\n  "))
+	}
+}
+
+// notPlayed are the commands that keep a case off a real server.
+var notPlayed = map[string]string{
+	"shutdown":                "ends the server",
+	"client|pause":            "takes real time",
+	"debug":                   "the tools for testing are our own",
+	"config|rewrite":          "needs a configuration file",
+	"replicaof":               "needs another server",
+	"slaveof":                 "needs another server",
+	"failover":                "needs another server",
+	"bgsave":                  "writes files",
+	"save":                    "writes files",
+	"bgrewriteaof":            "writes files",
+	"memory|malloc-stats":     "speaks of the allocator",
+	"object|freq":             "needs another eviction policy",
+	"command|docs":            "summaries are our own",
+	"command|list":            "we have other commands",
+	"command|count":           "we have other commands",
+	"latency":                 "measures",
+	"slowlog":                 "measures",
+	"cluster":                 "needs a cluster",
+	"module":                  "there are none",
+	"acl":                     "not yet",
+	"monitor":                 "shows addresses",
+	"client|no-touch":         "is newer",
+	"client|setinfo":          "is newer",
+	"config|resetstat":        "statistics are compared nowhere",
+	"client|kill":             "needs addresses",
+	"client|unblock":          "needs ids",
+	"client|tracking":         "not yet",
+	"client|caching":          "not yet",
+	"client|trackinginfo":     "not yet",
+	"client|getredir":         "not yet",
+	"object|help":             "texts are our own",
+	"command|help":            "texts are our own",
+	"config|help":             "texts are our own",
+	"client|help":             "texts are our own",
+	"pubsub|help":             "texts are our own",
+	"memory|help":             "texts are our own",
+	"memory|doctor":           "texts are our own",
+	"memory|stats":            "measures",
+	"command|getkeysandflags": "texts are our own",
+}
+
+// notCompared are the commands whose replies differ by nature.
+var notCompared = map[string]string{
+	"hello":        "names server and version",
+	"info":         "speaks of this process",
+	"time":         "the clock",
+	"scan":         "cursors are an implementation's own",
+	"randomkey":    "random",
+	"memory|usage": "records are smaller",
+	"client|id":    "counts connections",
+	"client|list":  "shows addresses",
+	"client|info":  "shows addresses",
+	"config|get":   "some defaults are our own",
+	"lolwut":       "a matter of taste",
+	"command|info": "compared on its own",
+	"command":      "compared on its own",
+}
+
+// ownWords are the words of options that are not in Redis 7.0.15.
+var ownWords = map[string]bool{"JITTER": true, "SLIDE": true, "SPAN": true, "IFEQ": true, "IFNE": true, "IFDEQ": true, "IFDNE": true, "WITHTTL": true}
+
+// oracle plays cases on a real server as well.
+type oracle struct {
+	addr    string
+	table   *command.Table
+	has     map[string]bool // commands that the server has
+	skipped map[string]int  // by reason
+	played  int
+}
+
+func TestTranscriptsAgreeWithARealServer(t *testing.T) {
+	o := oracle{addr: realserver.Start(t, "redis-server", "--enable-debug-command", "yes"), table: defaultTable(t),
+		has: map[string]bool{}, skipped: map[string]int{}}
+	o.learn(t)
+	for id := range o.table.Len() {
+		if s := o.table.Spec(id); s.Run != nil {
+			for _, c := range example(t, s) {
+				o.play(t, &c)
+			}
+		}
+	}
+	for _, path := range files(t) {
+		cases, err := transcript.Load(path)
+		if err != nil {
+			continue // reported elsewhere
+		}
+		for i := range cases {
+			o.play(t, &cases[i])
+		}
+	}
+	t.Logf("%d cases were played on redis-server; not played: %v", o.played, o.skipped)
+	if o.played == 0 {
+		t.Error("nothing was played")
+	}
+}
+
+// learn asks the server which of our commands it has.
+func (o *oracle) learn(t *testing.T) {
+	s := transcript.NewServer(o.addr)
+	defer s.Close()
+	for id := range o.table.Len() {
+		name := o.table.Spec(id).Name
+		v := must(t, s, "COMMAND", "INFO", name)
+		o.has[name] = len(v.Elems) == 1 && !v.Elems[0].IsNull()
+	}
+}
+
+// must sends a request on a connection that cases do not use.
+func must(t *testing.T, s *transcript.Server, args ...string) resp.Value {
+	t.Helper()
+	const admin = 1000
+	if err := s.Send(admin, args); err != nil {
+		t.Fatal(err)
+	}
+	v, ok := s.Next(admin)
+	if !ok {
+		t.Fatalf("%q: no reply", args)
+	}
+	return v
+}
+
+// spec finds what a request runs, nil for nothing.
+func (o *oracle) spec(args []string) *command.Spec {
+	b := make([][]byte, len(args))
+	for i, a := range args {
+		b[i] = []byte(a)
+	}
+	s, err := o.table.Find(b)
+	if err != nil {
+		return nil
+	}
+	return s
+}
+
+// unfit returns why a case cannot be played, "" if it can.
+func (o *oracle) unfit(c *transcript.Case) string {
+	if strings.HasPrefix(c.Oracle, "none") {
+		return "says so itself"
+	}
+	for _, s := range c.Steps {
+		if s.Kind == transcript.Wait {
+			return "time passes"
+		}
+		if nearStart(s.Text) || slices.ContainsFunc(s.Reply, nearStart) {
+			return "shows the clock"
+		}
+		if s.Kind != transcript.Request {
+			continue
+		}
+		for _, a := range s.Args {
+			if ownWords[strings.ToUpper(a)] {
+				return "options of our own"
+			}
+		}
+		spec := o.spec(s.Args)
+		if spec == nil {
+			continue
+		}
+		if !o.has[spec.Name] {
+			return "commands of our own"
+		}
+		for _, name := range []string{spec.Name, strings.ToLower(s.Args[0])} {
+			if why := notPlayed[name]; why != "" {
+				return name + ": " + why
+			}
+		}
+	}
+	return ""
+}
+
+var digits = regexp.MustCompile(`\d{10,16}`)
+
+// nearStart reports whether a line has a time between the start of a case's
+// clock and the real time.
+func nearStart(line string) bool {
+	for _, d := range digits.FindAllString(line, -1) {
+		n, _ := strconv.ParseInt(d, 10, 64)
+		for _, unit := range []int64{1, 1e3, 1e6} {
+			if at := time.Unix(n/unit, 0); at.After(transcript.Start.Add(-time.Hour)) && at.Before(time.Now().Add(24*time.Hour)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (o *oracle) play(t *testing.T, c *transcript.Case) {
+	if why := o.unfit(c); why != "" {
+		o.skipped[why]++
+		return
+	}
+	s := transcript.NewServer(o.addr)
+	defer s.Close()
+	must(t, s, "FLUSHALL")
+	for _, step := range c.Steps {
+		if len(step.Args) > 3 && strings.EqualFold(step.Args[0], "config") && strings.EqualFold(step.Args[1], "set") {
+			for i := 2; i+1 < len(step.Args); i += 2 {
+				if v := must(t, s, "CONFIG", "GET", step.Args[i]); len(v.Elems) == 2 {
+					defer must(t, s, "CONFIG", "SET", v.Elems[0].Str, v.Elems[1].Str)
+				}
+			}
+		}
+	}
+	began := time.Now()
+	err := transcript.Play(c, s, transcript.Rules{
+		Skip: func(args []string) bool {
+			spec := o.spec(args)
+			return spec != nil && notCompared[spec.Name] != ""
+		},
+		Slack: func(args []string) int64 {
+			passed := time.Since(began)
+			switch strings.ToUpper(args[0]) {
+			case "PTTL":
+				return passed.Milliseconds() + 2
+			case "TTL", "EXEC":
+				return int64(passed.Seconds()) + 2
+			}
+			return 0
+		},
+	})
+	o.played++
+	if err != nil {
+		t.Error(fmt.Errorf("redis-server says otherwise: %w", err))
+	}
+}

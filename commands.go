@@ -1,0 +1,252 @@
+package ebb
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// Forever is what TTL returns for a key without a deadline.
+const Forever time.Duration = -1
+
+// SetOptions say how Set sets. The zero value sets a value for ever.
+type SetOptions struct {
+	TTL     time.Duration // how long the value lives; 0: for ever
+	At      time.Time     // when it dies, by the backend's clock; zero: see TTL
+	KeepTTL bool          // the deadline of the value before stays
+	NX      bool          // only if there is no such key
+	XX      bool          // only if there is one
+}
+
+// Get returns a string, or ErrNil if there is no such key.
+func (c *Conn) Get(ctx context.Context, key string) (string, error) {
+	return text(c.Do(ctx, "GET", key))
+}
+
+// Set sets a string, whatever the key held before. It returns ErrNotSet if the
+// condition in the options does not hold. Of opts the first counts.
+func (c *Conn) Set(ctx context.Context, key string, value any, opts ...SetOptions) error {
+	var o SetOptions
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	args := append(make([]any, 0, 7), "SET", key, value)
+	if o.TTL != 0 {
+		args = append(args, "PX", millis(o.TTL))
+	}
+	if !o.At.IsZero() {
+		args = append(args, "PXAT", o.At.UnixMilli())
+	}
+	if o.KeepTTL {
+		args = append(args, "KEEPTTL")
+	}
+	if o.NX {
+		args = append(args, "NX")
+	}
+	if o.XX {
+		args = append(args, "XX")
+	}
+	v, err := c.Do(ctx, args...)
+	if err == nil && v.IsNull() {
+		return ErrNotSet
+	}
+	return err
+}
+
+// SetTTL sets a string that lives for ttl, which must be positive; a part of a
+// millisecond counts as a whole one.
+func (c *Conn) SetTTL(ctx context.Context, key string, value any, ttl time.Duration) error {
+	return none(c.Do(ctx, "SET", key, value, "PX", millis(ttl)))
+}
+
+// SetNX sets a string that lives for ttl, for ever if ttl is 0, unless there is
+// such a key already. It reports whether it did.
+func (c *Conn) SetNX(ctx context.Context, key string, value any, ttl time.Duration) (bool, error) {
+	switch err := c.Set(ctx, key, value, SetOptions{TTL: ttl, NX: true}); err {
+	case nil:
+		return true, nil
+	case ErrNotSet:
+		return false, nil
+	default:
+		return false, err
+	}
+}
+
+// GetDel returns a string and deletes it; ErrNil if there is no such key.
+func (c *Conn) GetDel(ctx context.Context, key string) (string, error) {
+	return text(c.Do(ctx, "GETDEL", key))
+}
+
+// GetEx returns a string and lets it live for another ttl, for ever if ttl is
+// 0; ErrNil if there is no such key.
+func (c *Conn) GetEx(ctx context.Context, key string, ttl time.Duration) (string, error) {
+	if ttl == 0 {
+		return text(c.Do(ctx, "GETEX", key, "PERSIST"))
+	}
+	return text(c.Do(ctx, "GETEX", key, "PX", millis(ttl)))
+}
+
+// MGet returns the strings of keys, in order; IsNull where there is none.
+func (c *Conn) MGet(ctx context.Context, keys ...string) ([]Value, error) {
+	v, err := c.Do(ctx, withKeys("MGET", keys)...)
+	return v.Elems, err
+}
+
+// MSet sets strings, as one: key, value, key, value.
+func (c *Conn) MSet(ctx context.Context, pairs ...any) error {
+	return none(c.Do(ctx, append([]any{"MSET"}, pairs...)...))
+}
+
+// Append adds to a string's end, and returns its length then.
+func (c *Conn) Append(ctx context.Context, key string, value any) (int64, error) {
+	return number(c.Do(ctx, "APPEND", key, value))
+}
+
+// Incr adds one to an integer, that begins as 0, and returns the sum. The key's
+// deadline stays.
+func (c *Conn) Incr(ctx context.Context, key string) (int64, error) {
+	return number(c.Do(ctx, "INCR", key))
+}
+
+// IncrBy adds n, which may be negative, to an integer and returns the sum.
+func (c *Conn) IncrBy(ctx context.Context, key string, n int64) (int64, error) {
+	return number(c.Do(ctx, "INCRBY", key, n))
+}
+
+// IncrByFloat adds f to a number and returns the sum.
+func (c *Conn) IncrByFloat(ctx context.Context, key string, f float64) (float64, error) {
+	v, err := c.Do(ctx, "INCRBYFLOAT", key, f)
+	if err != nil {
+		return 0, err
+	}
+	return v.AsFloat()
+}
+
+// Del deletes keys and returns how many there were.
+func (c *Conn) Del(ctx context.Context, keys ...string) (int64, error) {
+	return number(c.Do(ctx, withKeys("DEL", keys)...))
+}
+
+// Exists counts the keys that are there; one named twice counts twice.
+func (c *Conn) Exists(ctx context.Context, keys ...string) (int64, error) {
+	return number(c.Do(ctx, withKeys("EXISTS", keys)...))
+}
+
+// Type returns "string", "none" for a key that is not there, and so on.
+func (c *Conn) Type(ctx context.Context, key string) (string, error) {
+	return text(c.Do(ctx, "TYPE", key))
+}
+
+// Rename renames a key, over what was there, and keeps its deadline.
+func (c *Conn) Rename(ctx context.Context, from, to string) error {
+	return none(c.Do(ctx, "RENAME", from, to))
+}
+
+// Expire lets a key live for another ttl, and reports whether there is such a
+// key. A ttl of 0 or less deletes it.
+func (c *Conn) Expire(ctx context.Context, key string, ttl time.Duration) (bool, error) {
+	return truth(c.Do(ctx, "PEXPIRE", key, millis(ttl)))
+}
+
+// ExpireAt lets a key live until t, by the backend's clock, and reports whether
+// there is such a key.
+func (c *Conn) ExpireAt(ctx context.Context, key string, t time.Time) (bool, error) {
+	return truth(c.Do(ctx, "PEXPIREAT", key, t.UnixMilli()))
+}
+
+// Persist takes a key's deadline away, and reports whether it had one.
+func (c *Conn) Persist(ctx context.Context, key string) (bool, error) {
+	return truth(c.Do(ctx, "PERSIST", key))
+}
+
+// TTL returns how long a key lives on, to the millisecond: Forever if it has no
+// deadline, and ErrNil if there is no such key.
+func (c *Conn) TTL(ctx context.Context, key string) (time.Duration, error) {
+	ms, err := number(c.Do(ctx, "PTTL", key))
+	switch {
+	case err != nil:
+		return 0, err
+	case ms == -2:
+		return 0, ErrNil
+	case ms == -1:
+		return Forever, nil
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}
+
+// scanCount is how many keys one call of SCAN looks at: some 20 us of work,
+// against a round trip of 50 us or more.
+const scanCount = 200
+
+// Scan yields the keys that match a pattern, all if it is "" or "*". A key that
+// is there from beginning to end is yielded; one that comes or goes meanwhile
+// may be, and a key may be yielded twice. It ends with the first error.
+func (c *Conn) Scan(ctx context.Context, pattern string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if pattern == "" {
+			pattern = "*"
+		}
+		for cursor := "0"; ; {
+			v, err := c.Do(ctx, "SCAN", cursor, "MATCH", pattern, "COUNT", scanCount)
+			if err == nil && len(v.Elems) != 2 {
+				err = fmt.Errorf("ebb: SCAN replied %s", v)
+			}
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for _, key := range v.Elems[1].Elems {
+				if !yield(key.Str, nil) {
+					return
+				}
+			}
+			if cursor = v.Elems[0].String(); cursor == "0" {
+				return
+			}
+		}
+	}
+}
+
+// DBSize returns how many keys there are.
+func (c *Conn) DBSize(ctx context.Context) (int64, error) { return number(c.Do(ctx, "DBSIZE")) }
+
+// Publish sends a message and returns how many received it.
+func (c *Conn) Publish(ctx context.Context, channel string, payload any) (int64, error) {
+	return number(c.Do(ctx, "PUBLISH", channel, payload))
+}
+
+// Ping asks whether the backend is there.
+func (c *Conn) Ping(ctx context.Context) error { return none(c.Do(ctx, "PING")) }
+
+func withKeys(name string, keys []string) []any {
+	args := append(make([]any, 0, len(keys)+1), name)
+	for _, k := range keys {
+		args = append(args, k)
+	}
+	return args
+}
+
+func none(_ Value, err error) error { return err }
+
+func text(v Value, err error) (string, error) {
+	switch {
+	case err != nil:
+		return "", err
+	case v.IsNull():
+		return "", ErrNil
+	}
+	return v.AsString()
+}
+
+func number(v Value, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return v.AsInt()
+}
+
+func truth(v Value, err error) (bool, error) {
+	n, err := number(v, err)
+	return n != 0, err
+}

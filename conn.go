@@ -1,0 +1,223 @@
+package ebb
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Value is a reply. A status and a string are both text: use AsString, not
+// Kind, to tell them from the rest, since a remote backend's client library
+// does not. The same holds for arrays and sets, and for a map, whose pairs a
+// remote backend gives in no particular order: use Pairs and Get.
+type Value = resp.Value
+
+// Conn is an open backend. Its methods are safe for concurrent use, and each
+// borrows a connection or a session for the length of the call. Close it.
+type Conn struct {
+	b backend
+
+	mu     sync.Mutex // guards what follows
+	subs   map[*Subscription]struct{}
+	closed bool
+}
+
+// backend is what Conn needs of an engine or a server. Commands given to it
+// have passed checkCommand; contexts have not ended at the call.
+type backend interface {
+	do(ctx context.Context, args []any) (Value, error)
+	block(ctx context.Context, args []any) (Value, error)
+	pipeline(ctx context.Context, cmds [][]any) ([]Value, error)
+	tx(ctx context.Context, cmds [][]any) ([]Value, error)
+	watch(ctx context.Context, fn func(*Watched) error, keys []string) error
+	subscribe(ctx context.Context, pattern bool, names []string) (feed, error)
+	capabilities() Capabilities
+	engine() *Engine
+	String() string
+	close() error
+}
+
+// Capabilities is what a backend can do beyond Redis's commands.
+type Capabilities struct {
+	Native   bool   // it is ebb: its own commands (leases, limiters, ...) are there
+	Embedded bool   // it runs in this process
+	Server   string // "ebb", or "redis" for whatever else speaks the protocol
+	Version  string // the version of Redis that it is, or behaves as
+}
+
+// Do runs one command and returns its reply. Its arguments are strings, byte
+// slices, numbers, booleans (1 and 0) or anything that marshals itself. An
+// error reply is returned as the error, a ReplyError, as well as in the Value.
+//
+// Embedded, it costs a function call. Remote, it ends when the context's
+// deadline passes; a cancellation without one is noticed when the reply comes
+// or the read timeout of the URL passes (read_timeout, 3 s by default): use
+// Block for commands that wait. Commands that change a connection's state are
+// refused with ErrStateful.
+func (c *Conn) Do(ctx context.Context, args ...any) (Value, error) {
+	if err := checkCommand(args); err != nil {
+		return Value{}, err
+	}
+	if ctx.Err() != nil {
+		return Value{}, ended(ctx, commandName(args))
+	}
+	v, err := c.b.do(ctx, args)
+	if err != nil {
+		return v, err
+	}
+	return v, v.Err()
+}
+
+// Block is Do for a command that waits at the server until something happens.
+// It has a connection to itself, waits as long as the command says, and
+// returns soon after the context ends, also when that has no deadline. What
+// the command took at that very moment is then lost.
+func (c *Conn) Block(ctx context.Context, args ...any) (Value, error) {
+	if err := checkCommand(args); err != nil {
+		return Value{}, err
+	}
+	if ctx.Err() != nil {
+		return Value{}, ended(ctx, commandName(args))
+	}
+	v, err := c.b.block(ctx, args)
+	if err != nil {
+		return v, err
+	}
+	return v, v.Err()
+}
+
+// Pipeline runs the commands of a batch one after the other, sent at once, and
+// returns their replies in order. The commands of others may run in between.
+// An error reply is in its Value and stops nothing; an error of Pipeline means
+// that the replies are unknown, and if it is not ErrUnavailable or a context's
+// error, that nothing was run.
+func (c *Conn) Pipeline(ctx context.Context, b *Batch) ([]Value, error) {
+	cmds, err := b.commands(ctx, "pipeline")
+	if err != nil || len(cmds) == 0 {
+		return nil, err
+	}
+	return c.b.pipeline(ctx, cmds)
+}
+
+// Tx runs the commands of a batch as one, with nothing in between (MULTI and
+// EXEC), and returns their replies in order. If a command is refused before it
+// runs, none does, and the error is a ReplyError with the code EXECABORT. A
+// command that fails as it runs has its error in its Value, and the others
+// take effect all the same.
+func (c *Conn) Tx(ctx context.Context, b *Batch) ([]Value, error) {
+	cmds, err := b.commands(ctx, "transaction")
+	if err != nil || len(cmds) == 0 {
+		return nil, err
+	}
+	return c.b.tx(ctx, cmds)
+}
+
+// Watch calls fn with a connection of its own that watches keys: fn reads with
+// Watched.Do, decides, and writes with Watched.Tx, which returns ErrConflict,
+// having done nothing, if one of the keys has changed meanwhile. Watch returns
+// fn's error. It does not try again.
+func (c *Conn) Watch(ctx context.Context, fn func(*Watched) error, keys ...string) error {
+	if len(keys) == 0 {
+		return fmt.Errorf("%w: Watch needs keys", ErrArgument)
+	}
+	if ctx.Err() != nil {
+		return ended(ctx, "WATCH")
+	}
+	return c.b.watch(ctx, fn, keys)
+}
+
+// Capabilities says what the backend is.
+func (c *Conn) Capabilities() Capabilities { return c.b.capabilities() }
+
+// Engine returns the embedded engine behind the connection, nil for a remote
+// one. It is valid until Close.
+func (c *Conn) Engine() *Engine { return c.b.engine() }
+
+// String says how the connection runs, without its password:
+// "mem://sessions (embedded, shared)".
+func (c *Conn) String() string { return c.b.String() }
+
+// Close ends the subscriptions, waits for the calls that are running, and
+// leaves nothing behind. The last Conn of an embedded engine takes the engine,
+// its data and what is served of it along. It must not be called from within
+// Watch's function. Calling it again does nothing.
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	subs := c.subs
+	c.subs = nil
+	c.mu.Unlock()
+	for s := range subs {
+		_ = s.f.close()
+	}
+	return c.b.close()
+}
+
+// Batch is a list of commands for Pipeline and Tx. The zero value is empty and
+// ready. It is used by one goroutine at a time, and may be used again.
+type Batch struct {
+	cmds [][]any
+}
+
+// Do adds a command. The arguments are looked at when the batch is run.
+func (b *Batch) Do(args ...any) { b.cmds = append(b.cmds, args) }
+
+// Len returns the number of commands.
+func (b *Batch) Len() int { return len(b.cmds) }
+
+// Reset empties the batch and keeps its memory.
+func (b *Batch) Reset() {
+	clear(b.cmds)
+	b.cmds = b.cmds[:0]
+}
+
+// commands returns the commands if all may be run.
+func (b *Batch) commands(ctx context.Context, what string) ([][]any, error) {
+	for _, args := range b.cmds {
+		if err := checkCommand(args); err != nil {
+			return nil, err
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, ended(ctx, what)
+	}
+	return b.cmds, nil
+}
+
+// Watched is the connection that Watch gives to its function, which alone may
+// use it.
+type Watched struct {
+	runDo func(ctx context.Context, args []any) (Value, error)
+	runTx func(ctx context.Context, cmds [][]any) ([]Value, error)
+}
+
+// Do is Conn.Do on the connection that watches.
+func (w *Watched) Do(ctx context.Context, args ...any) (Value, error) {
+	if err := checkCommand(args); err != nil {
+		return Value{}, err
+	}
+	if ctx.Err() != nil {
+		return Value{}, ended(ctx, commandName(args))
+	}
+	v, err := w.runDo(ctx, args)
+	if err != nil {
+		return v, err
+	}
+	return v, v.Err()
+}
+
+// Tx is Conn.Tx if no watched key has changed, and else ErrConflict. Either
+// way the keys are no longer watched.
+func (w *Watched) Tx(ctx context.Context, b *Batch) ([]Value, error) {
+	cmds, err := b.commands(ctx, "transaction")
+	if err != nil || len(cmds) == 0 {
+		return nil, err
+	}
+	return w.runTx(ctx, cmds)
+}

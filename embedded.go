@@ -1,0 +1,406 @@
+package ebb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/reactor"
+)
+
+const (
+	// databases is how many an embedded engine has, as many as a server.
+	databases = 16
+	// keepSessions is how many idle sessions a Conn keeps: more than goroutines
+	// that are at work at the same moment, at some 2 KiB each.
+	keepSessions = 64
+	// keepArgs is the most memory, in bytes, that a session keeps for the
+	// arguments of the next call.
+	keepArgs = 64 << 10
+)
+
+// Engine is an embedded engine with its commands. One Conn or several lead to
+// it; it ends with the last of them.
+type Engine struct {
+	name string // "": private
+	db   *engine.DB
+	svc  *command.Service
+
+	refs int // Conns; guarded by shared.mu for named engines
+
+	mu      sync.Mutex // guards what follows
+	closed  bool
+	stops   map[int]func() // of the servers that are attached
+	next    int
+	serving sync.WaitGroup
+}
+
+// shared holds the engines that have names.
+var shared struct {
+	mu      sync.Mutex
+	engines map[string]*Engine
+}
+
+// openEngine returns the engine of that name, or a new one.
+func openEngine(name string, o Options) (*Engine, error) {
+	if name == "" {
+		return newEngine("", o)
+	}
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if e := shared.engines[name]; e != nil {
+		if o.Clock != nil && o.Clock != e.db.Clock() {
+			return nil, fmt.Errorf("%w: mem://%s is open already, with another clock", ErrURL, name)
+		}
+		e.refs++
+		return e, nil
+	}
+	e, err := newEngine(name, o)
+	if err != nil {
+		return nil, err
+	}
+	if shared.engines == nil {
+		shared.engines = map[string]*Engine{}
+	}
+	shared.engines[name] = e
+	return e, nil
+}
+
+func newEngine(name string, o Options) (*Engine, error) {
+	hooks := &command.Hooks{}
+	db := engine.Open(engine.Options{Databases: databases, Clock: o.Clock, Hooks: hooks})
+	// One network loop is provided for, in case the engine is served.
+	svc, err := command.NewService(command.Options{DB: db, Loops: 1}, hooks)
+	if err != nil {
+		db.Close()
+		return nil, err
+	}
+	return &Engine{name: name, db: db, svc: svc, refs: 1, stops: map[int]func(){}}, nil
+}
+
+// release gives up one Conn's hold; the last one closes the engine.
+func (e *Engine) release() {
+	shared.mu.Lock()
+	e.refs--
+	last := e.refs == 0
+	if last && e.name != "" {
+		delete(shared.engines, e.name)
+	}
+	shared.mu.Unlock()
+	if !last {
+		return
+	}
+	e.mu.Lock()
+	e.closed = true
+	for _, stop := range e.stops {
+		stop()
+	}
+	e.mu.Unlock()
+	e.serving.Wait()
+	e.svc.Close()
+	e.db.Close()
+}
+
+// DB returns the data, for programs that want its typed methods, which
+// allocate nothing. It is valid until the engine's last Conn is closed.
+func (e *Engine) DB() *engine.DB { return e.db }
+
+// Service returns the commands.
+func (e *Engine) Service() *command.Service { return e.svc }
+
+// NewSession returns what a network connection runs: see server.Serve.
+func (e *Engine) NewSession(conn reactor.Conn) reactor.Session { return e.svc.NewSession(conn) }
+
+// Attach notes that a server begins to serve the engine: see server.Serve.
+// Closing the engine calls stop and then waits for detach, which the server
+// calls after its last session was closed. It fails on a closed engine, and on
+// the nil Engine of a remote connection.
+func (e *Engine) Attach(stop func()) (detach func(), err error) {
+	if e == nil {
+		return nil, ErrRemote
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, ErrClosed
+	}
+	id := e.next
+	e.next++
+	e.stops[id] = stop
+	e.serving.Add(1)
+	return func() {
+		e.mu.Lock()
+		delete(e.stops, id)
+		e.mu.Unlock()
+		e.serving.Done()
+	}, nil
+}
+
+// embedded is the backend that calls the engine. Every call borrows a session.
+type embedded struct {
+	eng *Engine
+	dbi int
+
+	mu     sync.Mutex // guards what follows
+	idle   []*slot
+	busy   int // sessions lent, feeds included
+	closed bool
+	quiet  sync.Cond // signalled when a closed backend has none lent
+
+	kills sync.WaitGroup // goroutines that close inboxes
+}
+
+// slot is a session and the memory for its arguments.
+type slot struct {
+	s    *command.Session
+	flat []byte
+	args [][]byte
+}
+
+func openEmbedded(rawURL string, o Options) (backend, error) {
+	name, dbi, err := parseMem(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	eng, err := openEngine(name, o)
+	if err != nil {
+		return nil, err
+	}
+	b := &embedded{eng: eng, dbi: dbi}
+	b.quiet.L = &b.mu
+	return b, nil
+}
+
+// enter counts a call, and returns an idle session for it if there is one.
+func (b *embedded) enter() (*slot, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, ErrClosed
+	}
+	b.busy++
+	if n := len(b.idle); n > 0 {
+		s := b.idle[n-1]
+		b.idle = b.idle[:n-1]
+		return s, nil
+	}
+	return nil, nil
+}
+
+// leave uncounts a call.
+func (b *embedded) leave(keep *slot) {
+	b.mu.Lock()
+	if keep != nil && len(b.idle) < keepSessions {
+		b.idle = append(b.idle, keep)
+		keep = nil
+	}
+	b.busy--
+	if b.closed && b.busy == 0 {
+		b.quiet.Broadcast()
+	}
+	b.mu.Unlock()
+	if keep != nil {
+		keep.s.Closed(nil)
+	}
+}
+
+// borrow returns a session of the caller's own until leave.
+func (b *embedded) borrow() (*slot, error) {
+	s, err := b.enter()
+	if s != nil || err != nil {
+		return s, err
+	}
+	s = &slot{s: b.eng.svc.NewSession(nil)}
+	if err := b.greet(s); err != nil {
+		s.s.Closed(nil)
+		b.leave(nil)
+		return nil, err
+	}
+	return s, nil
+}
+
+// greet gives a new session the protocol and the database of the backend.
+func (b *embedded) greet(s *slot) error {
+	v, err := s.do([]any{"HELLO", "3"})
+	if err == nil && v.Err() == nil && b.dbi != 0 {
+		v, err = s.do([]any{"SELECT", b.dbi})
+	}
+	return errors.Join(err, v.Err())
+}
+
+// do runs one command.
+func (s *slot) do(args []any) (Value, error) {
+	flat, list := s.flat[:0], s.args[:0]
+	for _, a := range args {
+		if b, ok := a.([]byte); ok { // handlers copy what they keep
+			list = append(list, b)
+			continue
+		}
+		from := len(flat)
+		var err error
+		if flat, err = appendArg(flat, a); err != nil {
+			return Value{}, err
+		}
+		list = append(list, flat[from:len(flat):len(flat)])
+	}
+	v := s.s.Do(list...)
+	clear(list)
+	s.args = list
+	if cap(flat) <= keepArgs {
+		s.flat = flat
+	}
+	return v, nil
+}
+
+func (b *embedded) do(_ context.Context, args []any) (Value, error) {
+	s, err := b.borrow()
+	if err != nil {
+		return Value{}, err
+	}
+	defer b.leave(s)
+	return s.do(args)
+}
+
+// block is do: a session that waits is the caller's own anyway.
+func (b *embedded) block(ctx context.Context, args []any) (Value, error) { return b.do(ctx, args) }
+
+func (b *embedded) pipeline(_ context.Context, cmds [][]any) ([]Value, error) {
+	if err := checkArgs(cmds); err != nil {
+		return nil, err
+	}
+	s, err := b.borrow()
+	if err != nil {
+		return nil, err
+	}
+	defer b.leave(s)
+	replies := make([]Value, len(cmds))
+	for i, args := range cmds {
+		if replies[i], err = s.do(args); err != nil {
+			return nil, err
+		}
+	}
+	return replies, nil
+}
+
+func (b *embedded) tx(_ context.Context, cmds [][]any) ([]Value, error) {
+	s, err := b.borrow()
+	if err != nil {
+		return nil, err
+	}
+	defer b.leave(s)
+	return s.tx(cmds)
+}
+
+// tx queues the commands and runs them.
+func (s *slot) tx(cmds [][]any) ([]Value, error) {
+	if err := checkArgs(cmds); err != nil {
+		return nil, err
+	}
+	_, _ = s.do([]any{"MULTI"})
+	var refused error
+	for _, args := range cmds {
+		v, err := s.do(args)
+		if err == nil {
+			err = v.Err()
+		}
+		if refused == nil {
+			refused = err
+		}
+	}
+	v, _ := s.do([]any{"EXEC"})
+	return execReply(v, refused)
+}
+
+// execReply tells what came of a transaction.
+func execReply(v Value, refused error) ([]Value, error) {
+	switch err := v.Err(); {
+	case err != nil && refused != nil:
+		return nil, fmt.Errorf("%w %w", err, refused)
+	case err != nil:
+		return nil, err
+	case v.IsNull():
+		return nil, ErrConflict
+	}
+	return v.Elems, nil
+}
+
+// checkArgs makes sure that a batch does not stop half-way for an argument.
+func checkArgs(cmds [][]any) error {
+	for _, args := range cmds {
+		for _, a := range args {
+			switch a.(type) {
+			case string, []byte, int, int64, uint64, float64, bool:
+				continue
+			}
+			if _, err := appendArg(nil, a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *embedded) watch(_ context.Context, fn func(*Watched) error, keys []string) error {
+	s, err := b.borrow()
+	if err != nil {
+		return err
+	}
+	defer b.leave(s)
+	args := []any{"WATCH"}
+	for _, k := range keys {
+		args = append(args, k)
+	}
+	v, err := s.do(args)
+	if err == nil {
+		err = v.Err()
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _, _ = s.do([]any{"UNWATCH"}) }()
+	return fn(&Watched{
+		runDo: func(_ context.Context, args []any) (Value, error) { return s.do(args) },
+		runTx: func(_ context.Context, cmds [][]any) ([]Value, error) { return s.tx(cmds) },
+	})
+}
+
+func (b *embedded) capabilities() Capabilities {
+	return Capabilities{Native: true, Embedded: true, Server: "ebb", Version: redisVersion}
+}
+
+// redisVersion is the version that an engine says it behaves as.
+const redisVersion = "7.4.0"
+
+func (b *embedded) engine() *Engine { return b.eng }
+
+func (b *embedded) String() string {
+	name, how := "mem://"+b.eng.name, "private"
+	if b.eng.name != "" {
+		how = "shared by name"
+	}
+	if b.dbi != 0 {
+		name += "/" + strconv.Itoa(b.dbi)
+	}
+	return fmt.Sprintf("%s (an engine in this process, %s, in memory)", name, how)
+}
+
+func (b *embedded) close() error {
+	b.mu.Lock()
+	b.closed = true
+	for b.busy > 0 {
+		b.quiet.Wait()
+	}
+	idle := b.idle
+	b.idle = nil
+	b.mu.Unlock()
+	b.kills.Wait()
+	for _, s := range idle {
+		s.s.Closed(nil)
+	}
+	b.eng.release()
+	return nil
+}

@@ -1,0 +1,107 @@
+package engine
+
+import "time"
+
+// The methods of this file give a transaction the numbers that DB's methods of
+// the same names give those who hold nothing. The transaction holds all shards,
+// or none: then each is locked in turn.
+
+// eachShard calls f for every shard, locked.
+func (tx *Tx) eachShard(f func(sh *shard)) {
+	for i, sh := range tx.db.shards {
+		if tx.holds(i) {
+			f(sh)
+			continue
+		}
+		sh.lock.Lock()
+		f(sh)
+		sh.lock.Unlock()
+	}
+}
+
+// Stats is DB.Stats.
+func (tx *Tx) Stats() Counters {
+	var c Counters
+	tx.eachShard(func(sh *shard) { c.add(&sh.stats) })
+	return c
+}
+
+// ResetStats is DB.ResetStats.
+func (tx *Tx) ResetStats() {
+	tx.eachShard(func(sh *shard) { sh.stats = Counters{} })
+}
+
+// UsedMemory is DB.UsedMemory.
+func (tx *Tx) UsedMemory() int64 {
+	tx.eachShard((*shard).publish)
+	return tx.db.used.Load()
+}
+
+// LimitMemory is DB.LimitMemory.
+func (tx *Tx) LimitMemory(bytes int64) {
+	tx.db.limit.Store(bytes)
+	tx.UsedMemory()
+}
+
+// SetActiveExpiry is DB.SetActiveExpiry.
+func (tx *Tx) SetActiveExpiry(on bool) {
+	tx.db.noActive.Store(!on)
+	if on {
+		tx.eachShard(func(sh *shard) { sh.workAt(0) })
+	}
+}
+
+// Keyspaces is DB.Keyspace of every database, in one pass over the shards.
+func (tx *Tx) Keyspaces() []KeyspaceStats {
+	all := make([]KeyspaceStats, tx.db.ndb)
+	sums := make([]int64, tx.db.ndb)
+	tx.eachShard(func(sh *shard) {
+		now := max(tx.db.clock.Micros(), sh.last) / 1000
+		for i, sp := range sh.spaces {
+			if sp != nil {
+				sums[i] += sp.count(&all[i], now)
+			}
+		}
+	})
+	for i := range all {
+		s := &all[i]
+		if s.Expires > 0 && sums[i] > 0 {
+			s.AvgTTL = time.Duration(sums[i]/int64(s.Expires)) * time.Millisecond
+		}
+		s.Expires -= s.Due
+	}
+	return all
+}
+
+// count adds a space to a database's numbers and returns the sum of its keys'
+// remaining times in ms; what is due counts among Expires.
+func (sp *space) count(s *KeyspaceStats, now int64) int64 {
+	s.Keys += sp.tab.Len()
+	if sp.due == nil {
+		return 0
+	}
+	due := sp.due.Due(now)
+	s.Keys -= due
+	s.Due += due
+	s.Expires += sp.due.Len()
+	return sp.ttls - int64(sp.due.Len())*now
+}
+
+// TableMemory returns the bytes of a database's tables and of the
+// wheels' share in its records.
+func (tx *Tx) TableMemory(dbi int) (tables, deadlines int64) {
+	tx.eachShard(func(sh *shard) {
+		sp := sh.spaces[dbi]
+		if sp == nil {
+			return
+		}
+		tables += int64(sp.tab.Bytes())
+		if sp.due != nil {
+			deadlines += int64(sp.due.Len()) * entrySize
+		}
+	})
+	return tables, deadlines
+}
+
+// Len returns how many keys are watched.
+func (w *Watch) Len() int { return len(w.keys) }

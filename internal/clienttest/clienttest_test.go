@@ -1,0 +1,135 @@
+package clienttest
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/server"
+)
+
+//go:embed expected.txt
+var expected string
+
+// patience bounds one play, which takes well under a second on an idle machine.
+const patience = time.Minute
+
+// play runs the program with one client against addr and returns what it
+// printed. It ends the test where the client is not installed.
+type play func(t *testing.T, addr string) string
+
+func TestClientsSeeTheSameOnRedisAndOnEbb(t *testing.T) {
+	servers := []struct {
+		name  string
+		start func(t *testing.T) (addr string)
+	}{
+		{"redis-server", func(t *testing.T) string { return realserver.Start(t, "redis-server") }},
+		{"ebb", startEbb},
+	}
+	clients := []struct {
+		name string
+		play play
+	}{
+		{"go-redis", playGoRedis},
+		{"ioredis", playNode},
+		{"python3-redis", playPython},
+	}
+	for _, s := range servers {
+		for _, c := range clients {
+			t.Run(c.name+" on "+s.name, func(t *testing.T) {
+				t.Parallel()
+				if diff := cmp.Diff(strings.Split(expected, "\n"), strings.Split(c.play(t, s.start(t)), "\n")); diff != "" {
+					t.Errorf("(-expected +seen)\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// startEbb serves an empty engine on a free port until the test ends.
+func startEbb(t *testing.T) string {
+	t.Helper()
+	var err error
+	// Another process may take the port between our look and the bind.
+	for range 5 {
+		var in *server.Instance
+		if in, err = tryEbb(); err == nil {
+			t.Cleanup(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+				defer cancel()
+				if err := in.Shutdown(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+			return in.Addrs()[0].String()
+		}
+	}
+	t.Fatal(err)
+	return ""
+}
+
+func tryEbb() (*server.Instance, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		return nil, err
+	}
+	cfg, err := config.Load([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1"}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return server.Start(cfg, slog.New(slog.DiscardHandler))
+}
+
+func playNode(t *testing.T, addr string) string {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		realserver.Require(t, "node is not installed")
+	}
+	if _, err := os.Stat("node/node_modules/ioredis"); err != nil {
+		realserver.Require(t, "ioredis is not installed: run npm ci in internal/clienttest/node")
+	}
+	return run(t, node, "node/main.js", addr)
+}
+
+// playPython takes the system's Python as well as the first one: Debian's
+// package python3-redis serves that one only.
+func playPython(t *testing.T, addr string) string {
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "import redis").Run() == nil {
+			return run(t, name, "python/main.py", addr)
+		}
+	}
+	realserver.Require(t, "no python3 with redis-py (python3-redis) is installed")
+	return ""
+}
+
+// run runs a program and returns its output.
+func run(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var out, complaints bytes.Buffer
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&complaints, t.Output())
+	if err := cmd.Run(); err != nil {
+		t.Errorf("%s: %v\n%s", program, err, complaints.Bytes())
+	}
+	return out.String()
+}

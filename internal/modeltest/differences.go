@@ -1,0 +1,123 @@
+package modeltest
+
+import (
+	"math"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// difference is a way in which ebb's replies to some commands may differ from
+// redis-server's, on purpose or by nature. same compares two replies under that
+// allowance; nil means that they are not compared.
+type difference struct {
+	commands string
+	reason   string
+	same     func(ours, theirs resp.Value) bool
+}
+
+// differences is the one list of what is allowed to differ. Whatever is not on
+// it must be equal.
+var differences = []difference{
+	{"pttl pexpiretime", "the two servers take their instants some time apart", within(200)},
+	{"ttl expiretime", "the two servers take their instants some time apart", within(1)},
+	{"exec", "replies to TTL and its kin may be among the elements", elementwise},
+	{"keys", "the order is the table's", sameSet},
+	{"randomkey", "random; only whether there is one", bothNull},
+	{"dbsize", "redis-server counts the expired until it has removed them", nil},
+	{"scan", "cursors are an implementation's own", nil},
+	{"time", "the clock", nil},
+	{"memory", "records are smaller", nil},
+	{"object|idletime object|freq", "coarse clocks of another size", nil},
+	{"debug", "shows the inside", nil},
+	{"lolwut", "a matter of taste", nil},
+}
+
+// notSent are the commands that random sequences leave out.
+var notSent = map[string]string{
+	"wait": "blocks", "waitaof": "blocks", "migrate": "needs another server", "dump": "an encoding of its own",
+	"restore": "needs a dump", "shutdown": "ends the server", "discard": "comes from the generator of MULTI",
+	"exec": "comes from the generator of MULTI", "multi": "comes from the generator of MULTI",
+	"object|freq": "an error that depends on the policy", "object|help": "texts are our own",
+}
+
+// ownWords are the options that redis-server 7.0.15 does not have.
+var ownWords = []string{"JITTER", "SLIDE", "SPAN", "IFEQ", "IFNE", "IFDEQ", "IFDNE"}
+
+// allowance finds the difference that is allowed for a request.
+func allowance(args []string) (d difference, ok bool) {
+	head := strings.ToLower(args[0])
+	full := head
+	if len(args) > 1 {
+		full += "|" + strings.ToLower(args[1])
+	}
+	for _, d := range differences {
+		if names := strings.Fields(d.commands); slices.Contains(names, head) || slices.Contains(names, full) {
+			return d, true
+		}
+	}
+	return d, false
+}
+
+// sameReply compares the replies to a request.
+func sameReply(args []string, ours, theirs resp.Value) bool {
+	if equal(ours, theirs) {
+		return true
+	}
+	d, ok := allowance(args)
+	if !ok || ours.Kind == resp.KindError || theirs.Kind == resp.KindError {
+		return false
+	}
+	return d.same == nil || d.same(ours, theirs)
+}
+
+// equal compares replies exactly, their kinds included.
+func equal(a, b resp.Value) bool {
+	if a.Kind != b.Kind || a.Str != b.Str || a.Int != b.Int || len(a.Elems) != len(b.Elems) ||
+		a.Float != b.Float && !(math.IsNaN(a.Float) && math.IsNaN(b.Float)) {
+		return false
+	}
+	for i := range a.Elems {
+		if !equal(a.Elems[i], b.Elems[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func within(slack int64) func(a, b resp.Value) bool {
+	return func(a, b resp.Value) bool {
+		return a.Kind == resp.KindInt && b.Kind == resp.KindInt && a.Int >= 0 && b.Int >= 0 && a.Int-b.Int <= slack && b.Int-a.Int <= slack
+	}
+}
+
+// elementwise compares the replies of a transaction, as generously as PTTL where
+// both are large.
+func elementwise(a, b resp.Value) bool {
+	if a.Kind != b.Kind || len(a.Elems) != len(b.Elems) {
+		return false
+	}
+	for i := range a.Elems {
+		x, y := a.Elems[i], b.Elems[i]
+		near := within(1)
+		if x.Int > 1000 {
+			near = within(200)
+		}
+		if !equal(x, y) && !near(x, y) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameSet(a, b resp.Value) bool {
+	x, err1 := a.AsStrings()
+	y, err2 := b.AsStrings()
+	sort.Strings(x)
+	sort.Strings(y)
+	return err1 == nil && err2 == nil && slices.Equal(x, y)
+}
+
+func bothNull(a, b resp.Value) bool { return a.IsNull() == b.IsNull() }

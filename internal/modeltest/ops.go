@@ -1,0 +1,256 @@
+package modeltest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/transcript"
+)
+
+// Op is a request on a connection, or a wait.
+type Op struct {
+	Conn int // from 1; connection 2 speaks RESP3
+	Args []string
+	Wait time.Duration
+}
+
+// Connections of a sequence; the second one speaks RESP3.
+const connections = 3
+
+// Steps shows a sequence as the steps of a transcript.
+func Steps(ops []Op) []transcript.Step {
+	steps := []transcript.Step{{Kind: transcript.Request, Conn: 2, Args: []string{"HELLO", "3"}, Reply: []string{"..."}}}
+	for _, o := range ops {
+		if o.Wait > 0 {
+			steps = append(steps, transcript.Step{Kind: transcript.Wait, Wait: o.Wait})
+		} else {
+			steps = append(steps, transcript.Step{Kind: transcript.Request, Conn: o.Conn, Args: o.Args})
+		}
+	}
+	return steps
+}
+
+// Generator makes random sequences. Pools are small, so that commands meet on
+// the same keys.
+type Generator struct {
+	// Own allows the options that redis-server does not have.
+	Own bool
+
+	rng   *rand.Rand
+	specs []*command.Spec // whose grammar is used
+	has   func(name string) bool
+}
+
+// NewGenerator returns a generator that uses those of a table's commands that
+// both ends have.
+func NewGenerator(seed uint64, table *command.Table, both func(name string) bool) *Generator {
+	g := &Generator{rng: rand.New(rand.NewPCG(seed, 7)), has: both}
+	for id := range table.Len() {
+		s := table.Spec(id)
+		if s.Run == nil || notSent[s.Name] != "" || !both(s.Name) || s.Has(command.Admin) || s.Has(command.Blocking) {
+			continue
+		}
+		switch s.Group {
+		case command.GroupGeneric, command.GroupString, command.GroupBitmap:
+			g.specs = append(g.specs, s)
+		}
+	}
+	return g
+}
+
+var (
+	keys = []string{"a", "b", "c", "{t}1", "{t}2", "bits"}
+	vals = []string{"", "0", "1", "-7", "41", "9223372036854775807", "3.25", "-0", "1e3", "007", "x", "hello", "hello world",
+		strings.Repeat("m", 44), strings.Repeat("n", 45), strings.Repeat("long ", 50), "\x00\xff\r\n"}
+	pools = command.Pools{
+		Keys: keys, Strings: vals, Patterns: []string{"*", "a", "[ab]", "{t}?", "?", "none"},
+		Ints:    []int64{0, 1, 2, 3, 7, 8, 31, 100, -1, -2, -100, 1000},
+		Doubles: []float64{0, 1, -1.5, 3.25, 1e10, 0.1},
+		Named: map[string][]string{
+			"seconds":                {"100", "5000", "0", "-1", "9223372036854775807", "1"},
+			"milliseconds":           {"1", "5", "20", "100000", "5000000", "0", "-1"},
+			"unix-time-seconds":      {"1", "4102444800", "33177117420", "-5"},
+			"unix-time-milliseconds": {"1", "4102444800000", "33177117420000"},
+			"destination-db":         {"0", "1", "2", "17"}, "db": {"0", "1", "2"}, "index1": {"0", "1", "2"}, "index2": {"0", "1", "2"},
+		},
+	}
+)
+
+func (g *Generator) key() string { return keys[g.rng.IntN(len(keys))] }
+func (g *Generator) val() string { return vals[g.rng.IntN(len(vals))] }
+
+func (g *Generator) one(of ...string) string { return of[g.rng.IntN(len(of))] }
+
+// soon is a time in ms that passes during the sequence, or one that does not.
+func (g *Generator) soon() string {
+	if g.rng.IntN(3) == 0 {
+		return strconv.Itoa(1 + g.rng.IntN(30))
+	}
+	return strconv.Itoa(100_000 + g.rng.IntN(10)*1000)
+}
+
+// Sequence makes n operations.
+func (g *Generator) Sequence(n int) []Op {
+	var ops []Op
+	for len(ops) < n {
+		switch g.rng.IntN(24) {
+		case 0:
+			ops = append(ops, Op{Wait: time.Duration(5+g.rng.IntN(30)) * time.Millisecond})
+		case 1:
+			ops = append(ops, g.transaction()...)
+		default:
+			ops = append(ops, Op{Conn: g.conn(), Args: g.request()})
+		}
+	}
+	return ops
+}
+
+func (g *Generator) conn() int { return 1 + g.rng.IntN(connections) }
+
+// transaction is WATCH, something in between, MULTI, commands, and EXEC, with
+// now and then one of them missing.
+func (g *Generator) transaction() (ops []Op) {
+	conn, other := g.conn(), g.conn()
+	add := func(conn int, args ...string) { ops = append(ops, Op{Conn: conn, Args: args}) }
+	if g.rng.IntN(2) == 0 {
+		add(conn, "WATCH", g.key(), g.key())
+		if g.rng.IntN(2) == 0 {
+			ops = append(ops, Op{Conn: other, Args: g.request()})
+		}
+		switch g.rng.IntN(6) {
+		case 0:
+			add(conn, "UNWATCH")
+		case 1:
+			ops = append(ops, Op{Wait: 40 * time.Millisecond})
+		}
+	}
+	if g.rng.IntN(12) > 0 {
+		add(conn, "MULTI")
+	}
+	for range g.rng.IntN(5) {
+		ops = append(ops, Op{Conn: conn, Args: g.request()})
+		if g.rng.IntN(4) == 0 {
+			ops = append(ops, Op{Conn: other, Args: g.request()})
+		}
+	}
+	if g.rng.IntN(8) == 0 {
+		add(conn, "DISCARD")
+	} else {
+		add(conn, "EXEC")
+	}
+	return ops
+}
+
+// request makes a request that both ends know.
+func (g *Generator) request() []string {
+	for {
+		var args []string
+		switch {
+		case len(g.specs) > 0 && g.rng.IntN(3) == 0:
+			args = g.fromGrammar()
+		default:
+			args = g.tuned()
+		}
+		if args != nil && g.known(args) {
+			return args
+		}
+	}
+}
+
+func (g *Generator) known(args []string) bool {
+	return g.has(strings.ToLower(args[0])) && (g.Own || !slices.ContainsFunc(args[1:], func(a string) bool {
+		return slices.Contains(ownWords, strings.ToUpper(a))
+	}))
+}
+
+// fromGrammar makes a request from a spec, now and then a damaged one.
+func (g *Generator) fromGrammar() []string {
+	s := g.specs[g.rng.IntN(len(g.specs))]
+	raw := command.Generate(g.rng, s, &pools)
+	if g.rng.IntN(6) == 0 {
+		raw = command.Damage(g.rng, raw, 1+strings.Count(s.Name, "|"))
+	}
+	args := make([]string, len(raw))
+	for i, a := range raw {
+		args[i] = string(a)
+	}
+	return args
+}
+
+// tuned makes a request of the kind that finds faults.
+func (g *Generator) tuned() []string {
+	k := g.key()
+	switch g.rng.IntN(34) {
+	case 0, 1:
+		return []string{"SET", k, g.val()}
+	case 2, 3:
+		return []string{"SET", k, g.val(), "PX", g.soon()}
+	case 4:
+		return []string{"SET", k, g.val(), "KEEPTTL"}
+	case 5:
+		return []string{"SET", k, g.val(), g.one("NX", "XX"), "GET", "EX", "100"}
+	case 6:
+		return []string{"SET", k, g.val(), g.one("PXAT", "EXAT"), g.one("1", "4102444800", "4102444800000")}
+	case 7, 8:
+		return []string{"GET", k}
+	case 9:
+		return []string{g.one("INCR", "DECR"), k}
+	case 10:
+		return []string{g.one("INCRBY", "DECRBY"), k, g.one("1", "-3", "9223372036854775807", "x")}
+	case 11:
+		return []string{"INCRBYFLOAT", k, g.one("0.1", "-2.5", "1e3", "x")}
+	case 12:
+		return []string{"APPEND", k, g.val()}
+	case 13:
+		return []string{"SETRANGE", k, g.one("0", "3", "70", "70000"), g.one("z", "zz", "")}
+	case 14:
+		return []string{"GETRANGE", k, g.one("0", "-3", "2"), g.one("-1", "5", "100000")}
+	case 15:
+		return []string{g.one("PEXPIRE", "EXPIRE"), k, g.one("100", "100000", "5000", "0", "-1")}
+	case 16:
+		return []string{"PEXPIRE", k, g.soon(), g.one("NX", "XX", "GT", "LT")}
+	case 17:
+		return []string{"PEXPIREAT", k, g.one("1", "4102444800000", "4102444900000"), g.one("NX", "XX", "GT", "LT")}
+	case 18:
+		return []string{"EXPIREAT", k, g.one("1", "4102444800")}
+	case 19:
+		return []string{g.one("PERSIST", "TYPE", "STRLEN", "DUMPLESS", "TOUCH"), k}
+	case 20:
+		return []string{g.one("TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME"), k}
+	case 21:
+		return []string{g.one("DEL", "UNLINK", "EXISTS", "TOUCH"), k, g.key()}
+	case 22:
+		return []string{g.one("RENAME", "RENAMENX"), k, g.key()}
+	case 23:
+		return []string{"COPY", k, g.key(), g.one("REPLACE", "DB"), "1"}[:3+g.rng.IntN(3)]
+	case 24:
+		return []string{"MOVE", k, g.one("0", "1", "2")}
+	case 25:
+		return []string{"SELECT", g.one("0", "0", "0", "1", "2")}
+	case 26:
+		return []string{"GETEX", k, g.one("PERSIST", "PX", "PXAT"), g.soon()}[:3+g.rng.IntN(2)]
+	case 27:
+		return []string{g.one("GETDEL", "GETEX"), k}
+	case 28:
+		return []string{g.one("MSET", "MSETNX"), k, g.val(), g.key(), g.val()}
+	case 29:
+		return []string{"MGET", k, g.key(), g.key()}
+	case 30:
+		return []string{"SETBIT", g.one("bits", k), g.one("0", "7", "100"), g.one("0", "1")}
+	case 31:
+		return []string{"OBJECT", "ENCODING", k}
+	case 32:
+		switch g.rng.IntN(8) {
+		case 0:
+			return []string{"FLUSHDB"}
+		case 1:
+			return []string{"SWAPDB", "0", g.one("1", "2")}
+		}
+		return []string{"BITCOUNT", k}
+	}
+	return []string{"KEYS", g.one("*", "a*", "{t}*")}
+}

@@ -1,0 +1,154 @@
+// Package modeltest checks an engine against others: against a second engine
+// that runs its effects again, and against a real redis-server that is sent the
+// same requests.
+//
+//	random requests ──▶ ebb over a socket ──▶ replies, TTLs, events ──┐
+//	       │                 └─ effects ──▶ Replica: the same keys?   ├─ equal?
+//	       └──────────▶ redis-server ──────▶ replies, TTLs, events ──┘
+//	                                    a difference: Shrink, and print a transcript
+//
+// Start reading at Replica.Follow for the one, and Campaign.Run for the other.
+package modeltest
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/engine"
+)
+
+// Replica is a second engine that is built from the effects of a first. It
+// removes nothing on its own. Close it.
+type Replica struct {
+	db  *engine.DB
+	svc *command.Service
+}
+
+// NewReplica returns an empty replica.
+func NewReplica() (*Replica, error) {
+	r := &Replica{db: engine.Open(engine.Options{Clock: engine.NewManualClock(time.UnixMilli(1)), Shards: 16})}
+	r.db.SetActiveExpiry(false)
+	var err error
+	if r.svc, err = command.NewService(command.Options{DB: r.db}, nil); err != nil {
+		r.db.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Close ends the replica.
+func (r *Replica) Close() {
+	r.svc.Close()
+	r.db.Close()
+}
+
+// Follow takes the effects of an engine since the last call, which must be quiet
+// meanwhile, runs them, and compares keys, types, values and deadlines. The
+// error lists what differs.
+func (r *Replica) Follow(db *engine.DB) error {
+	effects := db.Drain()
+	if err := r.svc.Replay(effects); err != nil {
+		return err
+	}
+	if diff := r.compare(db); len(diff) > 0 {
+		return fmt.Errorf("the effects give another keyspace:\n  %s\neffects:\n%s", strings.Join(diff, "\n  "), show(effects))
+	}
+	return nil
+}
+
+// CheckEffects runs all effects of an engine, which has not been drained yet, in
+// a second one, and compares the two.
+func CheckEffects(db *engine.DB) error {
+	r, err := NewReplica()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return r.Follow(db)
+}
+
+// show prints the last effects, for messages.
+func show(effects []engine.Effect) string {
+	const most = 60
+	var b strings.Builder
+	if n := len(effects) - most; n > 0 {
+		fmt.Fprintf(&b, "  (%d before these)\n", n)
+		effects = effects[n:]
+	}
+	for _, e := range effects {
+		fmt.Fprintf(&b, "  %d db%d %.200q\n", e.Seq, e.DB, e.Args)
+	}
+	return b.String()
+}
+
+// item is a key as the comparison sees it.
+type item struct {
+	kind     engine.Kind
+	value    string
+	deadline int64 // ms
+	span     int64 // ms
+}
+
+type place struct {
+	db  int
+	key string
+}
+
+// dump returns the keys of all databases, and the instant in ms. As a replay it
+// sees the expired ones as well.
+func dump(db *engine.DB, replay bool) (map[place]item, int64) {
+	tx := db.BeginAll(0)
+	defer tx.Commit()
+	if replay {
+		tx.Replaying()
+	}
+	all := map[place]item{}
+	for i := range db.Databases() {
+		tx.Select(i)
+		tx.Each(func(k engine.Key) {
+			it := item{kind: k.Kind(), deadline: k.Deadline(), span: k.Span()}
+			if it.kind == engine.String {
+				it.value = string(k.Value())
+			}
+			all[place{i, string(k.Name())}] = it
+		})
+	}
+	return all, tx.Millis()
+}
+
+// compare lists what differs between a living engine and the replica.
+func (r *Replica) compare(db *engine.DB) (diff []string) {
+	want, now := dump(db, false)
+	got, _ := dump(r.db, true)
+	for p, w := range want {
+		g, ok := got[p]
+		switch {
+		case !ok:
+			diff = append(diff, fmt.Sprintf("db%d %q: is missing", p.db, p.key))
+		case g.kind != w.kind || g.value != w.value || g.span != w.span:
+			diff = append(diff, fmt.Sprintf("db%d %q: %s, want %s", p.db, p.key, g, w))
+		case g.deadline != w.deadline && !slidThere(g, w):
+			diff = append(diff, fmt.Sprintf("db%d %q: deadline %d, want %d", p.db, p.key, g.deadline, w.deadline))
+		}
+	}
+	for p, g := range got {
+		if _, ok := want[p]; !ok && (g.deadline == 0 || g.deadline >= now) {
+			diff = append(diff, fmt.Sprintf("db%d %q: should not be there: %s", p.db, p.key, g))
+		}
+	}
+	sort.Strings(diff)
+	return diff
+}
+
+// slidThere reports whether a sliding deadline is early by no more than the log
+// may leave out: a tenth of the span.
+func slidThere(g, w item) bool {
+	return w.span > 0 && g.deadline < w.deadline && w.deadline-g.deadline <= w.span/10+1
+}
+
+func (i item) String() string {
+	return fmt.Sprintf("%v %.80q, deadline %d, span %d", i.kind, i.value, i.deadline, i.span)
+}

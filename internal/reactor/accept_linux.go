@@ -1,0 +1,151 @@
+package reactor
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// acceptBatch is how many connections are accepted before those that are
+	// already here get their turn.
+	acceptBatch = 64
+	// acceptPause is how long a listener rests when accept fails for want of
+	// descriptors or memory. Clients wait in the backlog meanwhile.
+	acceptPause = 100 * time.Millisecond
+)
+
+// accept takes waiting connections from the listener with that tag and deals
+// them to the loops.
+func (l *loop) accept(fd int, tag int32) {
+	l.r.mu.Lock()
+	ln := l.r.listeners[fd]
+	l.r.mu.Unlock()
+	if ln == nil || ln.tag != tag {
+		return
+	}
+	for range acceptBatch {
+		c, err := l.acceptOne(ln)
+		switch {
+		case err == nil:
+			l.deal(c)
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNABORTED):
+		default:
+			return
+		}
+	}
+}
+
+// acceptOne accepts one connection. Any error but an interruption ends the
+// batch; one that would come again at once also pauses the listener.
+func (l *loop) acceptOne(ln *Listener) (*conn, error) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if ln.closed {
+		return nil, unix.EBADF
+	}
+	fd, sa, err := unix.Accept4(ln.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+	switch {
+	case err == nil:
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNABORTED):
+		return nil, err
+	default:
+		l.pause(ln, err)
+		return nil, err
+	}
+	c := &conn{fd: fd, network: ln.network, remote: endpointOf(sa)}
+	if sa, err := unix.Getsockname(fd); err == nil {
+		c.local = endpointOf(sa)
+	}
+	if ln.network == "unix" {
+		c.remote = c.local // the peer has no name of its own
+	}
+	return c, nil
+}
+
+// pause stops polling ln for a while. With ln.mu held.
+func (l *loop) pause(ln *Listener, err error) {
+	if outOfDescriptors(err) {
+		l.r.cfg.Logger.Warn("cannot accept a connection; raise the limit of open files", "error", err)
+	} else {
+		l.r.cfg.Logger.Warn("cannot accept a connection", "error", err)
+	}
+	_ = l.poller.ctl(unix.EPOLL_CTL_MOD, ln.fd, 0, ln.tag)
+	if len(l.paused) == 0 {
+		l.resumeAt = time.Now().Add(acceptPause)
+	}
+	l.paused = append(l.paused, ln)
+}
+
+func (l *loop) resumeListeners() {
+	for _, ln := range l.paused {
+		ln.mu.Lock()
+		if !ln.closed {
+			_ = l.poller.ctl(unix.EPOLL_CTL_MOD, ln.fd, unix.EPOLLIN, ln.tag)
+		}
+		ln.mu.Unlock()
+	}
+	clear(l.paused)
+	l.paused = l.paused[:0]
+}
+
+// deal gives c to a loop, or turns it away.
+func (l *loop) deal(c *conn) {
+	if !l.r.cfg.Gate.Enter() {
+		if len(l.r.cfg.Refusal) > 0 {
+			_, _ = sysWrite(c.fd, l.r.cfg.Refusal)
+		}
+		_ = unix.Close(c.fd)
+		return
+	}
+	l.dealt++
+	c.loop = l.r.pick(l.dealt)
+	c.loop.count.Add(1)
+	if c.loop == l {
+		l.admit(c)
+		return
+	}
+	c.woken.Store(true)
+	if !c.loop.enqueue(c) {
+		c.loop.turnAway(c)
+	}
+}
+
+// admit registers c with its loop and creates its session.
+func (l *loop) admit(c *conn) {
+	if l.stopping.Load() {
+		l.turnAway(c)
+		return
+	}
+	if l.lastTag++; l.lastTag <= wakeTag {
+		l.lastTag = wakeTag + 1 // wrapped around
+	}
+	c.tag = l.lastTag
+	if err := l.poller.ctl(unix.EPOLL_CTL_ADD, c.fd, interest, c.tag); err != nil {
+		l.r.cfg.Logger.Warn("cannot poll a connection", "error", err)
+		l.turnAway(c)
+		return
+	}
+	s := l.r.cfg.NewSession(c)
+	if s == nil {
+		l.turnAway(c)
+		return
+	}
+	c.session = s
+	c.watcher, _ = s.(PeerWatcher)
+	c.limiter, _ = s.(OutputLimiter)
+	c.checker, _ = s.(IdleChecker)
+	for c.fd >= len(l.conns) {
+		l.conns = append(l.conns, nil)
+	}
+	l.conns[c.fd] = c
+}
+
+// turnAway closes a connection that has no session.
+func (l *loop) turnAway(c *conn) {
+	c.closed = true
+	_ = unix.Close(c.fd)
+	l.count.Add(-1)
+	l.r.cfg.Gate.Leave()
+}

@@ -1,0 +1,167 @@
+package reactor
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// conn is one connection. Everything that is not marked otherwise belongs to
+// its loop.
+type conn struct {
+	loop    *loop
+	session Session
+	watcher PeerWatcher // the session, if it is one; so are these
+	limiter OutputLimiter
+	checker IdleChecker
+	fd      int
+	tag     int32 // tells this connection's events from those of the fd's former owner
+
+	// What the loop knows about it.
+	readable bool // the socket may hold unread bytes or the end of the stream
+	parked   bool // the session waits for Wake
+	yielded  bool // the session left complete requests in the input
+	closing  bool // close with cause once the output is written
+	hungUp   bool // the peer sends no more
+	told     bool // PeerClosed was called
+	again    bool // in loop.turn
+	dirty    bool // has output in the loop's shared buffer, at [outStart, outEnd)
+	closed   bool
+	stalled  uint8 // sweeps without progress while closing
+	cause    error // why closing
+
+	outStart, outEnd int
+
+	// in[r:w] is unconsumed input; in is nil when there is none. out[sent:] is
+	// unsent output; out is nil when there is none.
+	in   []byte
+	r, w int
+	out  []byte
+	sent int
+
+	network       string
+	remote, local endpoint
+
+	// For any goroutine.
+	woken   atomic.Bool // in the loop's queue
+	held    atomic.Int64
+	pending atomic.Int64
+
+	mu     sync.Mutex // guards what follows
+	killed bool
+	reason error
+}
+
+func (c *conn) RemoteAddr() string { return c.remote.String() }
+func (c *conn) LocalAddr() string  { return c.local.String() }
+func (c *conn) Network() string    { return c.network }
+func (c *conn) FD() int            { return c.fd }
+func (c *conn) Loop() int          { return c.loop.id }
+
+func (c *conn) Buffered() (input, output int) {
+	return int(c.held.Load()), int(c.pending.Load())
+}
+
+func (c *conn) Wake() {
+	if !c.woken.Load() && c.woken.CompareAndSwap(false, true) {
+		_ = c.loop.enqueue(c)
+	}
+}
+
+func (c *conn) Kill(err error) {
+	c.mu.Lock()
+	if !c.killed || c.reason == nil {
+		c.killed, c.reason = true, err // an error outranks a polite end
+	}
+	c.mu.Unlock()
+	c.Wake()
+}
+
+func (c *conn) killedBy() (killed bool, reason error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.killed, c.reason
+}
+
+// unsent is the number of bytes that wait for the socket.
+func (c *conn) unsent() int { return len(c.out) - c.sent }
+
+// mayRead reports whether the connection's socket should be read now.
+func (c *conn) mayRead() bool {
+	return c.readable && !c.yielded && !c.closed && c.mayServe()
+}
+
+// mayServe reports whether the session may be given input now.
+func (c *conn) mayServe() bool {
+	return !c.parked && !c.closing && c.unsent() < c.loop.highWater
+}
+
+// Input buffering. Small partial requests are copied to the front of the
+// loop's read buffer and completed there; a request that outgrows
+// directRead bytes is read into the connection's own buffer.
+const (
+	directRead = readSize / 4
+	maxRead    = 256 << 10 // one turn's read; a larger one would keep the others waiting for the copy
+)
+
+// readSpace returns a buffer whose first kept bytes are the unconsumed input,
+// with room behind them.
+func (c *conn) readSpace() (buf []byte, kept int) {
+	kept = c.w - c.r
+	if kept < directRead {
+		copy(c.loop.rbuf, c.in[c.r:c.w])
+		return c.loop.rbuf, kept
+	}
+	if c.r > 0 && c.w == len(c.in) {
+		c.w = copy(c.in, c.in[c.r:c.w])
+		c.r = 0
+	}
+	if c.w == len(c.in) {
+		// Twice what has arrived, and no more than announced: an announcement
+		// alone costs nothing.
+		size := 2 * kept
+		if want := c.session.Want(); want > kept {
+			size = min(size, want)
+		}
+		c.moveInput(c.loop.pool.get(size))
+	}
+	return c.in[c.r:min(len(c.in), c.w+maxRead)], kept
+}
+
+// moveInput makes to the input buffer.
+func (c *conn) moveInput(to []byte) {
+	c.w = copy(to, c.in[c.r:c.w])
+	c.r = 0
+	c.loop.pool.put(c.in)
+	c.in = to
+}
+
+// keep stores buf[consumed:] as the unconsumed input. buf is the loop's read
+// buffer or starts at in[r].
+func (c *conn) keep(buf []byte, consumed int) {
+	rest := buf[consumed:]
+	switch {
+	case len(rest) == 0:
+		if c.in != nil {
+			c.loop.pool.put(c.in)
+			c.in, c.r, c.w = nil, 0, 0
+		}
+	case c.in != nil && &buf[0] != &c.loop.rbuf[0]:
+		c.r += consumed
+		c.w = c.r + len(rest)
+	default:
+		if len(c.in) < len(rest) {
+			if c.in != nil {
+				c.loop.pool.put(c.in)
+			}
+			size := len(rest)
+			if want := c.session.Want(); want > size {
+				size = min(2*size, want)
+			}
+			c.in = c.loop.pool.get(size)
+		}
+		c.r, c.w = 0, copy(c.in, rest)
+	}
+	if n := int64(c.w - c.r); n != c.held.Load() {
+		c.held.Store(n)
+	}
+}

@@ -1,0 +1,147 @@
+package reactor
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The hot calls never block (every descriptor is non-blocking), so they are
+// made raw: telling the scheduler about a call costs more than some of them.
+
+// sysRead reads once. p is not empty.
+func sysRead(fd int, p []byte) (int, syscall.Errno) {
+	n, _, errno := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	return int(n), errno
+}
+
+// sysWrite writes once. p is not empty. A vanished peer is EPIPE: the runtime
+// ignores SIGPIPE on descriptors above 2.
+func sysWrite(fd int, p []byte) (int, syscall.Errno) {
+	n, _, errno := syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	return int(n), errno
+}
+
+// poller is one epoll descriptor.
+type poller struct {
+	fd     int
+	nanos  bool // epoll_pwait2 is there (Linux 5.11)
+	events []unix.EpollEvent
+}
+
+// A batch of 512 events is 6 KiB; more would make the first of them wait
+// longer for its reply, fewer would poll more often under load.
+const maxEvents = 512
+
+func newPoller() (*poller, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	p := &poller{fd: fd, nanos: true, events: make([]unix.EpollEvent, maxEvents)}
+	if _, errno := p.wait2(0); errno != 0 {
+		p.nanos = false // ENOSYS, or EPERM from an old container sandbox
+	}
+	return p, nil
+}
+
+func (p *poller) close() { _ = unix.Close(p.fd) }
+
+// ctl adds, changes or removes fd's registration; tag comes back with events.
+func (p *poller) ctl(op, fd int, events uint32, tag int32) error {
+	ev := unix.EpollEvent{Events: events, Fd: int32(fd), Pad: tag}
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, op, fd, &ev))
+}
+
+// poll returns the number of events that are ready now.
+func (p *poller) poll() int {
+	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(p.events))), maxEvents, 0, 0, 0)
+	if errno != 0 {
+		return 0
+	}
+	return int(n)
+}
+
+// wait waits until an event is ready or the timeout is over, never shorter
+// than the timeout; a negative one is forever. It is a call the scheduler
+// knows about: a raw one would hold a processor from timers and the collector.
+func (p *poller) wait(timeout time.Duration) int {
+	var n int
+	var errno syscall.Errno
+	if p.nanos {
+		n, errno = p.wait2(timeout)
+	} else {
+		n, errno = p.waitMillis(timeout)
+	}
+	if errno != 0 {
+		return 0
+	}
+	return n
+}
+
+func (p *poller) wait2(timeout time.Duration) (int, syscall.Errno) {
+	var ts struct{ sec, nsec int64 } // the kernel's 64-bit timespec on every architecture
+	at := unsafe.Pointer(&ts)
+	if timeout < 0 {
+		at = nil
+	} else {
+		ts.sec, ts.nsec = int64(timeout/time.Second), int64(timeout%time.Second)
+	}
+	n, _, errno := syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(p.events))), maxEvents, uintptr(at), 0, 0)
+	return int(n), errno
+}
+
+func (p *poller) waitMillis(timeout time.Duration) (int, syscall.Errno) {
+	ms := -1
+	if timeout >= 0 {
+		ms = int(min((timeout+time.Millisecond-1)/time.Millisecond, 1<<30))
+	}
+	n, _, errno := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(p.events))), maxEvents, uintptr(ms), 0, 0)
+	return int(n), errno
+}
+
+// endpoint is one side of a connection, kept unformatted because most are
+// never shown.
+type endpoint struct {
+	addr netip.AddrPort
+	path string // unix sockets
+}
+
+func (e endpoint) String() string {
+	if e.addr.IsValid() {
+		return e.addr.String()
+	}
+	return e.path + ":0"
+}
+
+func endpointOf(sa unix.Sockaddr) endpoint {
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		return endpoint{addr: netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))}
+	case *unix.SockaddrInet6:
+		a := netip.AddrFrom16(sa.Addr).Unmap()
+		if sa.ZoneId != 0 && a.Is6() {
+			a = a.WithZone(strconv.Itoa(int(sa.ZoneId)))
+		}
+		return endpoint{addr: netip.AddrPortFrom(a, uint16(sa.Port))}
+	case *unix.SockaddrUnix:
+		return endpoint{path: sa.Name}
+	}
+	return endpoint{}
+}
+
+// outOfDescriptors reports whether accept failed for want of a resource that
+// will come back, so that trying again at once would only spin.
+func outOfDescriptors(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) ||
+		errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.ENOMEM)
+}

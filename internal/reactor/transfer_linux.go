@@ -1,0 +1,287 @@
+package reactor
+
+import (
+	"io"
+
+	"golang.org/x/sys/unix"
+)
+
+// interest is what connections are registered for. Edge-triggered, the kernel
+// does not ask every socket again at the next poll, and an unread connection
+// (parked, or with too much unsent) stays registered without being reported.
+const interest = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
+
+// event handles one event of the poller.
+func (l *loop) event(ev *unix.EpollEvent) {
+	if ev.Pad <= wakeTag {
+		if ev.Pad < wakeTag {
+			l.accept(int(ev.Fd), ev.Pad)
+		}
+		return
+	}
+	var c *conn
+	if int(ev.Fd) < len(l.conns) {
+		c = l.conns[ev.Fd]
+	}
+	if c == nil || c.tag != ev.Pad {
+		return // closed earlier in this batch
+	}
+	if ev.Events&(unix.EPOLLHUP|unix.EPOLLERR) != 0 && (c.parked || c.closing) {
+		l.close(c, l.socketError(c))
+		return
+	}
+	if ev.Events&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
+		c.readable = true
+	}
+	if ev.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
+		c.hungUp = true
+		l.tell(c)
+	}
+	if ev.Events&unix.EPOLLOUT != 0 {
+		l.writeRest(c)
+	}
+	if c.mayRead() && !c.again {
+		l.read(c)
+	}
+}
+
+// tell lets a parked session know that its peer sends no more.
+func (l *loop) tell(c *conn) {
+	if c.hungUp && c.parked && !c.told && c.watcher != nil {
+		c.told = true
+		c.watcher.PeerClosed()
+	}
+}
+
+// socketError is why the kernel reported a broken connection.
+func (l *loop) socketError(c *conn) error {
+	if code, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR); err == nil && code != 0 {
+		return unix.Errno(code)
+	}
+	return io.EOF
+}
+
+// read reads once and serves what came.
+func (l *loop) read(c *conn) {
+	buf, kept := c.readSpace()
+	n, errno := sysRead(c.fd, buf[kept:])
+	for errno == unix.EINTR {
+		n, errno = sysRead(c.fd, buf[kept:])
+	}
+	switch {
+	case errno == unix.EAGAIN:
+		c.readable = false
+		return
+	case errno != 0:
+		l.close(c, errno)
+		return
+	case n == 0: // it may have stopped sending only: write out what it asked for
+		l.finish(c, io.EOF)
+		return
+	}
+	// A short read emptied the socket: what comes later is a new edge. Only
+	// the end of the stream may already be there, announced.
+	c.readable = c.hungUp || n == len(buf)-kept
+	l.serve(c, buf[:kept+n])
+	l.takeTurn(c)
+}
+
+// serve gives the session in, which is the loop's read buffer or starts at
+// c.in[c.r], and does what it asks for.
+func (l *loop) serve(c *conn, in []byte) {
+	out := l.outputOf(c)
+	if c.closed {
+		return
+	}
+	consumed, v := 0, Continue
+	consumed, *out, v = c.session.Serve(in, *out)
+	c.keep(in, consumed)
+	c.yielded = false
+	switch v {
+	case Park:
+		c.parked = true
+		l.tell(c)
+	case Yield:
+		c.yielded = c.in != nil
+	}
+	l.wrote(c)
+	if v == Close {
+		l.finish(c, nil)
+	}
+}
+
+// push appends the session's queued messages.
+func (l *loop) push(c *conn) {
+	out := l.outputOf(c)
+	if c.closed {
+		return
+	}
+	*out = c.session.TakePushes(*out)
+	l.wrote(c)
+}
+
+// outputOf returns the buffer to append c's output to: its own when the socket
+// is full, else the loop's. Output there is one range per connection; when it
+// cannot be continued it is written first, which may close c.
+func (l *loop) outputOf(c *conn) *[]byte {
+	if c.dirty && c.outEnd != len(l.out) {
+		l.write(c)
+	}
+	if c.out != nil {
+		if c.sent > len(c.out)/2 {
+			c.out = c.out[:copy(c.out, c.out[c.sent:])]
+			c.sent = 0
+		}
+		return &c.out
+	}
+	if !c.dirty {
+		c.outStart, c.outEnd = len(l.out), len(l.out)
+	}
+	return &l.out
+}
+
+// wrote takes note of what was appended to outputOf's buffer.
+func (l *loop) wrote(c *conn) {
+	if c.out != nil {
+		l.check(c)
+		return
+	}
+	c.outEnd = len(l.out)
+	if c.outEnd > c.outStart {
+		l.mark(c)
+		if len(l.out) >= flushSize {
+			l.flush()
+		}
+	}
+}
+
+func (l *loop) mark(c *conn) {
+	if !c.dirty {
+		c.dirty = true
+		l.dirty = append(l.dirty, c)
+	}
+}
+
+// finish closes c with cause once its output is written.
+func (l *loop) finish(c *conn, cause error) {
+	if c.closed || c.closing {
+		return
+	}
+	c.closing, c.cause, c.stalled = true, cause, 0
+	if c.out == nil && !c.dirty {
+		c.outStart, c.outEnd = len(l.out), len(l.out)
+		l.mark(c)
+	}
+}
+
+// flush writes the loop's output, once per connection.
+func (l *loop) flush() {
+	if len(l.dirty) == 0 {
+		return
+	}
+	for i := 0; i < len(l.dirty); i++ {
+		if c := l.dirty[i]; c.dirty {
+			l.write(c)
+		}
+		l.dirty[i] = nil
+	}
+	l.dirty = l.dirty[:0]
+	if cap(l.out) > keepOutput {
+		l.out = make([]byte, 0, flushSize+readSize)
+	}
+	l.out = l.out[:0]
+}
+
+// write writes c's range of the loop's output; what the socket does not take
+// becomes c's own.
+func (l *loop) write(c *conn) {
+	c.dirty = false
+	b := l.out[c.outStart:c.outEnd]
+	if len(b) > 0 {
+		n, errno := sysWrite(c.fd, b)
+		for errno == unix.EINTR {
+			n, errno = sysWrite(c.fd, b)
+		}
+		switch {
+		case errno == unix.EAGAIN:
+			n = 0
+		case errno != 0:
+			l.close(c, errno)
+			return
+		}
+		if n < len(b) {
+			c.out = append(l.pool.get(len(b) - n)[:0], b[n:]...)
+			c.sent = 0
+			l.await(c, true)
+			l.check(c)
+			return
+		}
+	}
+	if c.closing {
+		l.close(c, c.cause)
+	}
+}
+
+// writeRest writes from c's own output, when the socket has room again.
+func (l *loop) writeRest(c *conn) {
+	if c.out == nil {
+		return
+	}
+	n, errno := sysWrite(c.fd, c.out[c.sent:])
+	switch {
+	case errno == unix.EAGAIN || errno == unix.EINTR:
+		n = 0
+	case errno != 0:
+		l.close(c, errno)
+		return
+	}
+	c.sent += n
+	c.stalled = 0
+	if c.unsent() == 0 {
+		l.pool.put(c.out)
+		c.out, c.sent = nil, 0
+		l.await(c, false)
+		if c.closing {
+			l.close(c, c.cause)
+			return
+		}
+	}
+	c.pending.Store(int64(c.unsent()))
+	l.takeTurn(c)
+}
+
+// await registers c for room in its socket, or no longer. Changing the
+// registration reports again what is ready, so no edge is lost.
+func (l *loop) await(c *conn, room bool) {
+	events := uint32(interest)
+	if room {
+		events |= unix.EPOLLOUT
+	}
+	_ = l.poller.ctl(unix.EPOLL_CTL_MOD, c.fd, events, c.tag)
+}
+
+// check asks the session whether c has too much unsent.
+func (l *loop) check(c *conn) {
+	c.pending.Store(int64(c.unsent()))
+	if c.limiter != nil && c.limiter.OutputExceeded(c.unsent()) {
+		l.close(c, ErrOutputLimit)
+	}
+}
+
+// close ends c now. Closing the descriptor ends its registration.
+func (l *loop) close(c *conn, err error) {
+	if c.closed {
+		return
+	}
+	c.closed, c.dirty = true, false
+	l.conns[c.fd] = nil
+	_ = unix.Close(c.fd)
+	l.pool.put(c.in)
+	l.pool.put(c.out)
+	c.in, c.r, c.w, c.out, c.sent = nil, 0, 0, nil, 0
+	c.held.Store(0)
+	c.pending.Store(0)
+	l.count.Add(-1)
+	l.r.cfg.Gate.Leave()
+	c.session.Closed(err)
+}

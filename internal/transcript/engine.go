@@ -1,0 +1,223 @@
+package transcript
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Engine is a Target in this process: an engine on a clock that stands still,
+// and connections in memory that carry the bytes of the protocol. Its effects
+// are recorded. Close it.
+type Engine struct {
+	DB      *engine.DB
+	Service *command.Service
+	Clock   *engine.ManualClock
+
+	conns map[int]*conn
+}
+
+// NewEngine returns an empty engine at Start.
+func NewEngine() (*Engine, error) {
+	e := &Engine{Clock: engine.NewManualClock(Start), conns: map[int]*conn{}}
+	var hooks command.Hooks
+	e.DB = engine.Open(engine.Options{Clock: e.Clock, Shards: 64, RecordEffects: true, Hooks: &hooks})
+	cfg, err := config.Load([]string{"--enable-debug-command", "yes"}, nil)
+	if err == nil {
+		e.Service, err = command.NewService(command.Options{DB: e.DB, Config: cfg}, &hooks)
+	}
+	if err != nil {
+		e.DB.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// Close ends the connections and the engine.
+func (e *Engine) Close() {
+	for _, c := range e.conns {
+		c.close(io.EOF)
+	}
+	e.Service.Close()
+	e.DB.Close()
+}
+
+// Send implements Target.
+func (e *Engine) Send(n int, args []string) error {
+	return e.SendRaw(n, resp.AppendCommand(nil, args...))
+}
+
+// SendRaw sends bytes, which need not be a request.
+func (e *Engine) SendRaw(n int, data []byte) error {
+	c := e.conns[n]
+	if c == nil {
+		c = &conn{n: n}
+		c.session = e.Service.NewSession(c)
+		e.conns[n] = c
+	}
+	c.in = append(c.in, data...)
+	c.serve()
+	return e.settle()
+}
+
+// Do sends a request and returns the first value that comes back.
+func (e *Engine) Do(n int, args ...string) (resp.Value, error) {
+	if err := e.Send(n, args); err != nil {
+		return resp.Value{}, err
+	}
+	v, ok := e.Next(n)
+	if !ok {
+		return v, errors.New("there is no reply")
+	}
+	return v, nil
+}
+
+// Hangup closes a connection, as a client does that goes away. A later request
+// with its number opens a new one.
+func (e *Engine) Hangup(n int) error {
+	if c := e.conns[n]; c != nil {
+		c.close(io.EOF)
+		delete(e.conns, n)
+	}
+	return e.settle()
+}
+
+// Next implements Target.
+func (e *Engine) Next(n int) (resp.Value, bool) {
+	c := e.conns[n]
+	switch {
+	case c == nil:
+		return resp.Value{}, false
+	case len(c.inbox) > 0:
+		v := c.inbox[0]
+		c.inbox = c.inbox[1:]
+		return v, true
+	}
+	return Closed, c.gone
+}
+
+// Unread puts values back before all others.
+func (e *Engine) Unread(n int, vals []resp.Value) {
+	c := e.conns[n]
+	c.inbox = append(append([]resp.Value(nil), vals...), c.inbox...)
+}
+
+// Advance implements Target.
+func (e *Engine) Advance(d time.Duration) error {
+	e.Clock.Advance(d)
+	for _, c := range e.conns {
+		c.woken.Store(c.woken.Load() || c.parked) // what waits for a time asks again
+	}
+	return e.settle()
+}
+
+// settle delivers messages and resumes what waits until nobody is woken, and
+// decodes what was written.
+func (e *Engine) settle() error {
+	for again := true; again; {
+		again = false
+		for _, c := range e.conns {
+			if c.woken.Swap(false) {
+				again = true
+				c.wake()
+			}
+		}
+	}
+	for _, c := range e.conns {
+		if err := c.decode(); err != nil {
+			return fmt.Errorf("connection %d: %w", c.n, err)
+		}
+	}
+	return nil
+}
+
+// conn is a connection in memory. Everything but Wake and Kill is called by the
+// goroutine that plays the case.
+type conn struct {
+	n       int
+	session *command.Session
+	in, out []byte
+	inbox   []resp.Value
+	parked  bool
+	gone    bool
+	woken   atomic.Bool
+	killed  atomic.Pointer[error]
+}
+
+// serve runs what has been sent.
+func (c *conn) serve() {
+	for !c.gone && !c.parked && len(c.in) > 0 {
+		n, out, v := c.session.Serve(c.in, c.out)
+		c.in, c.out = c.in[n:], out
+		switch v {
+		case reactor.Park:
+			c.parked = true
+		case reactor.Close:
+			c.close(nil)
+		case reactor.Continue:
+			return
+		}
+	}
+}
+
+// wake does what a loop does after Wake or Kill.
+func (c *conn) wake() {
+	if c.gone {
+		return
+	}
+	c.out = c.session.TakePushes(c.out)
+	if err := c.killed.Load(); err != nil {
+		c.close(*err)
+		return
+	}
+	if c.parked {
+		c.parked = false
+		c.serve()
+	}
+}
+
+func (c *conn) close(err error) {
+	if !c.gone {
+		c.gone = true
+		c.session.Closed(err)
+	}
+}
+
+// decode turns the bytes written into values. What is written is whole.
+func (c *conn) decode() error {
+	r := bufio.NewReader(bytes.NewReader(c.out))
+	c.out = nil
+	for {
+		v, err := resp.ReadValue(r)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		c.inbox = append(c.inbox, v)
+	}
+}
+
+// The methods of reactor.Conn.
+
+func (c *conn) Wake()             { c.woken.Store(true) }
+func (c *conn) Kill(err error)    { c.killed.CompareAndSwap(nil, &err); c.Wake() }
+func (c *conn) LocalAddr() string { return "127.0.0.1:6379" }
+func (c *conn) Network() string   { return "tcp" }
+func (c *conn) FD() int           { return 7 + c.n }
+func (c *conn) Loop() int         { return -1 }
+
+func (c *conn) RemoteAddr() string { return fmt.Sprintf("127.0.0.1:%d", 50000+c.n) }
+
+func (c *conn) Buffered() (input, output int) { return len(c.in), len(c.out) }

@@ -1,0 +1,89 @@
+package transcript
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Server is a Target on the network. Time passes there by itself, so Advance
+// takes as long as it says. Close it.
+type Server struct {
+	Addr     string
+	Patience time.Duration // how long Next waits
+
+	conns map[int]*link
+}
+
+type link struct {
+	net.Conn
+	r    *bufio.Reader
+	gone bool
+}
+
+// NewServer returns a Target for the server at an address.
+func NewServer(addr string) *Server {
+	return &Server{Addr: addr, Patience: 2 * time.Second, conns: map[int]*link{}}
+}
+
+// Close ends the connections.
+func (s *Server) Close() {
+	for _, c := range s.conns {
+		_ = c.Close()
+	}
+}
+
+// Send implements Target.
+func (s *Server) Send(n int, args []string) error {
+	c := s.conns[n]
+	if c == nil {
+		tcp, err := net.DialTimeout("tcp", s.Addr, 5*time.Second)
+		if err != nil {
+			return err
+		}
+		c = &link{Conn: tcp, r: bufio.NewReaderSize(tcp, 1<<16)}
+		s.conns[n] = c
+	}
+	if _, err := c.Write(resp.AppendCommand(nil, args...)); err != nil {
+		c.gone = true
+	}
+	return nil
+}
+
+// Next implements Target.
+func (s *Server) Next(n int) (resp.Value, bool) {
+	c := s.conns[n]
+	if c == nil {
+		return resp.Value{}, false
+	}
+	if c.gone {
+		return Closed, true
+	}
+	_ = c.SetReadDeadline(time.Now().Add(s.Patience))
+	v, err := resp.ReadValue(c.r)
+	switch {
+	case err == nil:
+		return v, true
+	case errors.Is(err, io.EOF):
+		c.gone = true
+		return Closed, true
+	}
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return resp.Value{}, false
+	}
+	c.gone = true
+	return Closed, true
+}
+
+// Advance implements Target.
+func (s *Server) Advance(d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	<-timer.C
+	return nil
+}

@@ -1,0 +1,227 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/config"
+)
+
+// Instance is a whole server in one piece: an engine, its commands, and the
+// sockets that they are served on.
+type Instance struct {
+	db   *engine.DB
+	svc  *command.Service
+	srv  *Server
+	stop chan struct{} // closed when a client has asked for SHUTDOWN
+}
+
+// Start opens an engine and serves it as the configuration says. Stop it with
+// Shutdown.
+func Start(cfg *config.Set, log *slog.Logger) (*Instance, error) {
+	loops := Loops(cfg)
+	hooks := &command.Hooks{}
+	in := &Instance{stop: make(chan struct{}, 1)}
+	in.db = engine.Open(engine.Options{
+		Databases:  cfg.Databases(),
+		Shards:     int(cfg.Int("shards")),
+		Hooks:      hooks,
+		Reclaimers: loops,
+	})
+	svc, err := command.NewService(command.Options{
+		DB: in.db, Config: cfg, Logger: log, Loops: loops, Port: int(cfg.Int("port")),
+		Shutdown: func(bool) {
+			select {
+			case in.stop <- struct{}{}:
+			default:
+			}
+		},
+	}, hooks)
+	if err != nil {
+		in.db.Close()
+		return nil, err
+	}
+	in.svc = svc
+	if in.srv, err = in.listen(cfg, log, loops); err != nil {
+		svc.Close()
+		in.db.Close()
+		return nil, err
+	}
+	return in, nil
+}
+
+// Loops returns how many network loops a configuration asks for. By default
+// one for every two processors: a loop that has more connections to itself
+// reads and writes more at once, and the other processors are left to
+// reclaiming, long commands and the collector.
+func Loops(cfg *config.Set) int {
+	if n := int(cfg.Int("io-loops")); n > 0 {
+		return n
+	}
+	return max(1, runtime.GOMAXPROCS(0)/2)
+}
+
+// listen binds what the configuration names.
+func (in *Instance) listen(cfg *config.Set, log *slog.Logger, loops int) (*Server, error) {
+	reclaimers := make([]*engine.Reclaimer, loops)
+	var srv *Server
+	ready := make(chan struct{})
+	for i := range reclaimers {
+		reclaimers[i] = in.db.Reclaimer(i, func() {
+			<-ready
+			srv.Nudge(i)
+		})
+	}
+	o := Options{
+		NewSession: func(c Conn) Session { return in.svc.NewSession(c) },
+		Unix:       cfg.String("unixsocket"),
+		Loops:      loops,
+		Backlog:    int(cfg.Int("tcp-backlog")),
+		MaxClients: int(cfg.MaxClients()),
+		Refusal:    []byte("-ERR max number of clients reached\r\n"),
+		KeepAlive:  time.Duration(cfg.TCPKeepalive()) * time.Second,
+		Logger:     log,
+		Idle:       func(loop int) time.Duration { return reclaimers[loop].Run() },
+		Now:        func() int64 { return in.db.Clock().Micros() / 1000 },
+	}
+	if perm, err := strconv.ParseUint(cfg.String("unixsocketperm"), 8, 32); err == nil {
+		o.UnixPerm = os.FileMode(perm)
+	}
+	if port := cfg.Int("tls-port"); port > 0 {
+		var err error
+		if o.TLS, err = tlsConfig(cfg, log); err != nil {
+			return nil, err
+		}
+		o.TLSAddrs = addresses(cfg.Bind(), port)
+	}
+	srv, err := newServer(o)
+	if err != nil {
+		return nil, err
+	}
+	close(ready)
+	if err := srv.bindTCP(cfg); err == nil {
+		err = srv.listenAll()
+	}
+	if err != nil {
+		srv.Close()
+		return nil, err
+	}
+	cfg.OnChange(func(c *config.Set) error { srv.SetMaxClients(int(c.MaxClients())); return nil }, "maxclients")
+	cfg.OnChange(func(c *config.Set) error {
+		srv.SetKeepAlive(time.Duration(c.TCPKeepalive()) * time.Second)
+		return nil
+	}, "tcp-keepalive")
+	return srv, nil
+}
+
+// bindTCP binds the port on each address of bind. An address behind a '-' may
+// be missing, as long as one is bound.
+func (s *Server) bindTCP(cfg *config.Set) error {
+	port := cfg.Int("port")
+	if port == 0 {
+		return nil
+	}
+	for _, host := range cfg.Bind() {
+		host, optional := strings.CutPrefix(host, "-")
+		if _, err := s.Add(net.JoinHostPort(hostOf(host), strconv.FormatInt(port, 10))); err != nil && !optional {
+			return err
+		}
+	}
+	return nil
+}
+
+// addresses joins hosts, of which those behind a '-' are left out, and a port.
+func addresses(hosts []string, port int64) []string {
+	var out []string
+	for _, h := range hosts {
+		if !strings.HasPrefix(h, "-") {
+			out = append(out, net.JoinHostPort(hostOf(h), strconv.FormatInt(port, 10)))
+		}
+	}
+	return out
+}
+
+// hostOf turns redis.conf's words for all addresses into Go's.
+func hostOf(h string) string {
+	switch h {
+	case "*":
+		return "0.0.0.0"
+	case "::*":
+		return "::"
+	}
+	return h
+}
+
+// tlsConfig reads the tls-* directives.
+func tlsConfig(cfg *config.Set, log *slog.Logger) (*tls.Config, error) {
+	certs, err := NewCertFiles(cfg.String("tls-cert-file"), cfg.String("tls-key-file"), log)
+	if err != nil {
+		return nil, err
+	}
+	c := &tls.Config{GetCertificate: certs.Get, MinVersion: tls.VersionTLS12}
+	switch cfg.String("tls-auth-clients") {
+	case "no":
+		return c, nil
+	case "optional":
+		c.ClientAuth = tls.VerifyClientCertIfGiven
+	default:
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	c.ClientCAs = x509.NewCertPool()
+	files := []string{cfg.String("tls-ca-cert-file")}
+	if dir := cfg.String("tls-ca-cert-dir"); dir != "" {
+		more, _ := filepath.Glob(filepath.Join(dir, "*"))
+		files = append(files, more...)
+	}
+	found := false
+	for _, f := range files {
+		if f == "" {
+			continue
+		}
+		pem, err := os.ReadFile(f)
+		if err != nil {
+			return nil, fmt.Errorf("server: cannot read the certificates of tls-ca-cert-file: %w", err)
+		}
+		found = c.ClientCAs.AppendCertsFromPEM(pem) || found
+	}
+	if !found {
+		return nil, fmt.Errorf("server: clients must show a certificate, but tls-ca-cert-file and tls-ca-cert-dir name none to check it against: set one, or tls-auth-clients no")
+	}
+	return c, nil
+}
+
+// Service returns what the instance serves.
+func (in *Instance) Service() *command.Service { return in.svc }
+
+// DB returns the engine.
+func (in *Instance) DB() *engine.DB { return in.db }
+
+// Addrs returns the bound addresses.
+func (in *Instance) Addrs() []net.Addr { return in.srv.Addrs() }
+
+// Loops returns the number of network loops.
+func (in *Instance) Loops() int { return in.srv.Loops() }
+
+// Asked yields a value when a client has sent SHUTDOWN.
+func (in *Instance) Asked() <-chan struct{} { return in.stop }
+
+// Shutdown stops listening, lets replies be written until ctx ends, closes all
+// connections and gives the engine's memory back.
+func (in *Instance) Shutdown(ctx context.Context) error {
+	err := in.srv.Shutdown(ctx)
+	in.svc.Close()
+	in.db.Close()
+	return err
+}

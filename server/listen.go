@@ -1,0 +1,115 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// listenTCP binds addr; option is what chooses its port, for the error.
+func listenTCP(addr, option string) (net.Listener, error) {
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return nil, fmt.Errorf("cannot listen on %q: not host:port; for example 127.0.0.1:6379", addr)
+	}
+	lc := net.ListenConfig{KeepAlive: -1}
+	ln, err := lc.Listen(context.Background(), "tcp", addr)
+	if err == nil {
+		return ln, nil
+	}
+	var dns *net.DNSError
+	switch {
+	case inUse(err):
+		return nil, fmt.Errorf("cannot listen on %s: address already in use; is another server running? choose another with %s: %w", addr, option, err)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("cannot listen on %s: permission denied; ports below 1024 need privileges, choose another with %s: %w", addr, option, err)
+	case notLocal(err):
+		return nil, fmt.Errorf("cannot listen on %s: this machine does not have that address: %w", addr, err)
+	case errors.As(err, &dns):
+		return nil, fmt.Errorf("cannot listen on %s: unknown host %q: %w", addr, dns.Name, err)
+	}
+	return nil, fmt.Errorf("cannot listen on %s: %w", addr, reason(err))
+}
+
+// listenUnix binds a unix socket at path, in place of one that nobody serves.
+func listenUnix(path string, perm os.FileMode) (net.Listener, error) {
+	if err := removeStale(path); err != nil {
+		return nil, err
+	}
+	ln, err := net.Listen("unix", path)
+	switch {
+	case err == nil:
+	case errors.Is(err, syscall.EINVAL):
+		return nil, fmt.Errorf("cannot listen on unix socket %s: the path is too long (%d bytes; most systems allow 107 or fewer): %w", path, len(path), err)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("cannot listen on unix socket %s: its directory does not exist: %w", path, err)
+	default:
+		return nil, fmt.Errorf("cannot listen on unix socket %s: %w", path, reason(err))
+	}
+	ln.(*net.UnixListener).SetUnlinkOnClose(false) // Shutdown removes it
+	if perm != 0 {
+		if err := os.Chmod(path, perm); err != nil {
+			_ = ln.Close()
+			_ = os.Remove(path)
+			return nil, fmt.Errorf("cannot set the permissions of unix socket %s: %w", path, reason(err))
+		}
+	}
+	return ln, nil
+}
+
+// removeStale removes the socket a server that died left behind, and nothing else.
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil // not there, or bind says precisely what is wrong
+	}
+	if info.Mode()&fs.ModeSocket == 0 {
+		return fmt.Errorf("cannot listen on unix socket %s: a file that is no socket is in the way", path)
+	}
+	c, err := net.DialTimeout("unix", path, time.Second)
+	if err == nil {
+		_ = c.Close()
+		return fmt.Errorf("cannot listen on unix socket %s: another server is serving it", path)
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("cannot listen on unix socket %s: %w", path, reason(err))
+	}
+	return os.Remove(path)
+}
+
+// reason drops the operation and address that net's errors repeat.
+func reason(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// inUse and notLocal also know the numbers of Windows, which differ.
+func inUse(err error) bool    { return isErrno(err, syscall.EADDRINUSE, 10048) }
+func notLocal(err error) bool { return isErrno(err, syscall.EADDRNOTAVAIL, 10049) }
+
+func isErrno(err error, posix, windows syscall.Errno) bool {
+	return errors.Is(err, posix) || errors.Is(err, windows)
+}
+
+// temporary reports whether accept may succeed later: the process or the
+// machine is out of something.
+func temporary(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return strings.Contains(err.Error(), "too many open files")
+}

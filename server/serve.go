@@ -1,0 +1,40 @@
+package server
+
+import (
+	"context"
+	"net"
+)
+
+// Host is an engine that lets clients in: an embedded one is, by Conn.Engine of
+// package ebb.
+type Host interface {
+	// NewSession returns what a connection runs.
+	NewSession(Conn) Session
+	// Attach notes that a server begins. The host calls stop, from any
+	// goroutine, when it is about to close, and then waits for detach, which
+	// is called once no session is left.
+	Attach(stop func()) (detach func(), err error)
+}
+
+// Serve lets redis-cli, or any client, look into an engine that a program has
+// embedded:
+//
+//	ln, err := net.Listen("tcp", "127.0.0.1:6380")
+//	err = server.Serve(ctx, ln, conn.Engine())
+//
+// It serves ln, which it closes, until ctx ends, ln fails or the engine is
+// closed; then it closes the connections, with up to five seconds for replies
+// to be written, and returns: nil unless ln failed. Any listener will do. There
+// is no password: whoever reaches ln may read and write everything, so choose
+// an address of this machine alone.
+func Serve(ctx context.Context, ln net.Listener, h Host) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	detach, err := h.Attach(stop)
+	if err != nil {
+		_ = ln.Close()
+		return err
+	}
+	defer detach()
+	return ServeSessions(ctx, ln, Options{NewSession: h.NewSession, Loops: 1})
+}
