@@ -266,7 +266,7 @@ var specClientList = Spec{
 	History: []Change{{"2.8.12", "Added unique client `id` field."}, {"5.0.0", "Added optional `TYPE` filter."}, {"6.0.0", "Added `user` field."},
 		{"6.2.0", "Added `argv-mem`, `tot-mem`, `laddr` and `redir` fields and the optional `ID` filter."},
 		{"7.0.0", "Added `resp`, `multi-mem`, `rbs` and `rbp` fields."}, {"7.0.3", "Added `ssub` field."}},
-	Replies:  "One filter at a time: TYPE or ID.",
+	Replies:  "A text. Of two filters both must let a connection through.",
 	Examples: "> CLIENT LIST ID 1 99\n\"id=1 $_\\n\"\n> CLIENT LIST TYPE pubsub\n\"\"\n> CLIENT LIST TYPE robot\n(error) ERR Unknown client type 'robot'\n",
 	Run:      runClientList,
 }
@@ -288,24 +288,33 @@ func runClientList(c *Ctx) error {
 
 // parseClientFilter reads what CLIENT LIST is to show.
 func parseClientFilter(args [][]byte) (keep func(*Session) bool, err error) {
-	switch {
-	case len(args) == 0:
-		return func(*Session) bool { return true }, nil
-	case len(args) == 2 && EqualFold(args[0], "TYPE"):
-		t, err := parseClientType(args[1])
-		return func(s *Session) bool { return s.clientType() == t }, err
-	case len(args) < 2 || !EqualFold(args[0], "ID"):
-		return nil, ErrSyntax
-	}
-	ids := map[int64]bool{}
-	for _, a := range args[1:] {
-		id, ok := resp.ParseInt(a)
-		if !ok {
-			return nil, ReplyError("ERR Invalid client ID")
+	var kind string
+	var ids map[int64]bool
+	for len(args) > 0 {
+		switch {
+		case len(args) < 2:
+			return nil, ErrSyntax
+		case EqualFold(args[0], "TYPE") && kind == "":
+			if kind, err = parseClientType(args[1]); err != nil {
+				return nil, err
+			}
+			args = args[2:]
+		case EqualFold(args[0], "ID") && ids == nil:
+			ids = map[int64]bool{}
+			for args = args[1:]; len(args) > 0 && (len(ids) == 0 || !EqualFold(args[0], "TYPE")); args = args[1:] {
+				id, ok := resp.ParseInt(args[0])
+				if !ok {
+					return nil, ReplyError("ERR Invalid client ID")
+				}
+				ids[id] = true
+			}
+		default:
+			return nil, ErrSyntax
 		}
-		ids[id] = true
 	}
-	return func(s *Session) bool { return ids[s.id] }, nil
+	return func(s *Session) bool {
+		return (kind == "" || s.clientType() == kind) && (ids == nil || ids[s.id])
+	}, nil
 }
 
 func parseClientType(b []byte) (string, error) {

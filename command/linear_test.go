@@ -77,7 +77,7 @@ func randomCommand(rng *rand.Rand) []string {
 	key := linearKeys[rng.IntN(len(linearKeys))]
 	switch rng.IntN(6) {
 	case 0:
-		return []string{"SET", key, strconv.Itoa(rng.IntN(10))}
+		return []string{"SET", key, strconv.Itoa(1 + rng.IntN(9))}
 	case 1:
 		return []string{"DEL", key}
 	case 2:

@@ -15,7 +15,13 @@ var specMemory = Spec{
 	Sub:     []*Spec{&specMemoryDoctor, &specMemoryHelp, &specMemoryMallocStats, &specMemoryPurge, &specMemoryStats, &specMemoryUsage},
 }
 
-var specMemoryHelp = HelpSpec("memory", GroupServer, 0)
+var specMemoryHelp = memoryHelp()
+
+func memoryHelp() Spec {
+	s := HelpSpec("memory", GroupServer, 0)
+	s.Since = "4.0.0"
+	return s
+}
 
 // memoryNumbers is where the memory is, in bytes.
 type memoryNumbers struct {

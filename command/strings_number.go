@@ -78,7 +78,7 @@ var specIncrByFloat = Spec{
 	Summary:  "Increments the floating point value of a key by a number. Uses 0 as initial value if the key doesn't exist.",
 	Flags:    Write | DenyOOM | Fast,
 	Args:     []Arg{Key("key", Update|Access), Double("increment")},
-	Examples: "> SET k 10.50\nOK\n> INCRBYFLOAT k 0.1\n\"10.6\"\n> INCRBYFLOAT k -5\n\"5.6\"\n> INCRBYFLOAT k 2.0e2\n\"205.6\"\n",
+	Examples: "> SET k 10.50\nOK\n> INCRBYFLOAT k 0.1\n\"10.6\"\n> INCRBYFLOAT k -5\n\"5.6\"\n> INCRBYFLOAT k 2.0e2\n\"205.60000000000000001\"\n",
 	Run:      runIncrByFloat,
 }
 

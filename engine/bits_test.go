@@ -236,10 +236,10 @@ func TestIncrementsInPlaceAllocateNothing(t *testing.T) {
 	db := bitsDB(t)
 	tx := db.BeginAll(0)
 	defer tx.Commit()
-	key, pairs := []byte("n"), [][]byte{[]byte("a"), []byte("1"), []byte("b"), []byte("2")}
+	key, flags, pairs := []byte("n"), []byte("bits"), [][]byte{[]byte("a"), []byte("1"), []byte("b"), []byte("2")}
 	run := func() {
 		_, _ = tx.IncrBy(key, 1)
-		_, _ = tx.SetBit([]byte("bits"), 7, int(tx.ms&1))
+		_, _ = tx.SetBit(flags, 7, int(tx.ms&1))
 		_, _ = tx.SetMany(pairs, SetOptions{})
 		_, _, _ = tx.Get(key)
 	}

@@ -34,8 +34,8 @@ type model struct {
 	db     *DB
 	clock  *ManualClock
 	dbs    []map[string]entry
-	dying  []map[string]bool // expired, and no event was seen yet
-	fired  []string          // events "expired" of the last step, as db/key
+	dying  []map[string]int // how often it expired without an event seen yet
+	fired  []string         // events "expired" of the last step, as db/key
 	active bool
 	fx     []Effect
 }
@@ -47,7 +47,7 @@ func TestEngineBehavesAsMapsWithDeadlines(t *testing.T) {
 		m := &model{clock: NewManualClock(epoch), active: true}
 		for range 3 {
 			m.dbs = append(m.dbs, map[string]entry{})
-			m.dying = append(m.dying, map[string]bool{})
+			m.dying = append(m.dying, map[string]int{})
 		}
 		m.db = Open(Options{Databases: 3, Shards: 4, Clock: m.clock, Hooks: &recorder{m: m}, RecordEffects: true})
 		defer m.db.Close()
@@ -106,7 +106,7 @@ func (m *model) bury() {
 		for k, e := range d {
 			if e.expired(m.now()) {
 				delete(d, k)
-				m.dying[i][k] = true
+				m.dying[i][k]++
 			}
 		}
 	}
@@ -116,10 +116,12 @@ func (m *model) bury() {
 func (m *model) settle(t *rapid.T) {
 	for _, f := range m.fired {
 		dbi := int(f[0] - '0')
-		if !m.dying[dbi][f[2:]] {
+		if m.dying[dbi][f[2:]] == 0 {
 			t.Fatalf("event expired for %s, which has not expired, or had its event before", f)
 		}
-		delete(m.dying[dbi], f[2:])
+		if m.dying[dbi][f[2:]]--; m.dying[dbi][f[2:]] == 0 {
+			delete(m.dying[dbi], f[2:])
+		}
 	}
 	m.fired = nil
 }
@@ -176,7 +178,7 @@ func (m *model) set(t *rapid.T) {
 	}
 	if o.Deadline != 0 && o.Deadline < m.now() { // it is set, and has expired
 		delete(m.dbs[dbi], key)
-		m.dying[dbi][key] = true
+		m.dying[dbi][key]++
 		return
 	}
 	m.dbs[dbi][key] = e

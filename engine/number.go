@@ -103,6 +103,9 @@ func (tx *Tx) IncrBounded(key []byte, by int64, o IncrOptions) (n, added int64, 
 func (tx *Tx) settleIncr(h *hit, key, val []byte, event string, l Life) {
 	had := h.r.has(flagDeadline)
 	expires := l.Deadline != 0 && !(l.OnlyNew && had)
+	if expires {
+		*h = tx.find(key) // a key that is new has no position yet
+	}
 	switch {
 	case expires && l.Deadline <= tx.ms && !tx.replay:
 		tx.changed(key, EventString, event)

@@ -23,6 +23,9 @@ const (
 	considerIn    = 50
 	// compactItems is how many records one slice of compaction moves.
 	compactItems = 64
+	// heldPause is how long a reclaimer stays away from a shard that others
+	// hold: much longer than a command takes, much shorter than anybody notices.
+	heldPause = 200 * time.Microsecond
 	// trimSlabs is how many idle slabs one Run gives back to the system.
 	trimSlabs = 4
 )
@@ -32,9 +35,9 @@ const (
 type Reclaimer struct {
 	db     *DB
 	shards []*shard
-	first  int  // of the pool's reclaimers, the one that trims
-	turn   int  // shard to begin with
-	trim   bool // idle memory is left to give back
+	first  int         // of the pool's reclaimers, the one that trims
+	turn   int         // shard to begin with
+	trim   atomic.Bool // idle memory is left to give back
 
 	// plan is until when, in ms, the goroutine that calls Run sleeps; 0 while
 	// it does not. Work that falls due earlier wakes it.
@@ -70,7 +73,7 @@ func (r *Reclaimer) Run() time.Duration {
 	r.plan.Store(0)
 	now := r.db.clock.Micros()
 	end := now + sliceTime
-	more := false
+	more, held := false, false
 	for i := range r.shards {
 		sh := r.shards[(r.turn+i)%len(r.shards)]
 		if sh.next.Load() > now/1000 {
@@ -80,19 +83,23 @@ func (r *Reclaimer) Run() time.Duration {
 			r.turn = (r.turn + i) % len(r.shards)
 			return 0
 		}
-		if !sh.lock.TryLock() {
-			more = true
+		if sh.lock.Contended() || !sh.lock.TryLock() {
+			held = true
 			continue
 		}
 		more = r.slice(sh, end) || more
 		now = r.db.clock.Micros()
 	}
-	if r.trim {
-		r.trim = r.db.pool.Trim(trimSlabs)
-		more = more || r.trim
+	if r.trim.Load() {
+		left := r.db.pool.Trim(trimSlabs)
+		r.trim.Store(left)
+		more = more || left
 	}
-	if more {
+	switch {
+	case more:
 		return 0
+	case held:
+		return heldPause
 	}
 	return r.sleep()
 }
@@ -132,7 +139,7 @@ func (r *Reclaimer) slice(sh *shard, end int64) (more bool) {
 		more = sh.compact()
 		if !more {
 			sh.freed = 0
-			r.trim = true
+			r.trim.Store(true)
 		}
 	}
 	sh.next.Store(sh.nextWork(tx.ms, !db.noActive.Load()))

@@ -42,9 +42,6 @@ func (sh *shard) workAt(ms int64) {
 	}
 }
 
-// space returns the shard's part of a database, or nil.
-func (sh *shard) space(db int) *space { return sh.spaces[db] }
-
 // makeSpace returns the shard's part of a database.
 func (sh *shard) makeSpace(db int) *space {
 	if sh.spaces[db] == nil {

@@ -229,7 +229,7 @@ func kept(h *hit, flags uint8) spec {
 	if h.r != nil && h.r.has(flagDeadline) {
 		s.deadline = h.r.deadline()
 		if h.r.has(flagSlide) {
-			s.span = h.r.slide().span
+			s.span, s.logged = h.r.slide().span, h.r.slide().logged
 		}
 	}
 	return s
@@ -244,7 +244,24 @@ func (tx *Tx) replace(h *hit, key, val []byte, flags uint8) error {
 		tx.stamp(r)
 		return nil
 	}
-	return tx.put(h, key, val, kept(h, flags))
+	return tx.rekeep(h, key, val, flags)
+}
+
+// rekeep stores a value, which if it is long the engine takes over, under a key that keeps its
+// deadline. The effect will not carry the deadline, so a sliding one stays known
+// to the log as it was.
+func (tx *Tx) rekeep(h *hit, key, val []byte, flags uint8) error {
+	logged := int64(0)
+	if h.r != nil && h.r.has(flagSlide) {
+		logged = h.r.slide().logged
+	}
+	if err := tx.putOwned(h, key, val, kept(h, flags)); err != nil {
+		return err
+	}
+	if logged != 0 {
+		h.r.slide().logged = logged
+	}
+	return nil
 }
 
 // putOwned is put for a value that nobody else uses: a long one is taken over
@@ -373,7 +390,7 @@ func (tx *Tx) resize(h *hit, key []byte, n int) ([]byte, error) {
 		tx.vbuf = v
 	}
 	clear(v[copy(v, old):])
-	if err := tx.putOwned(h, key, v, kept(h, flagRaw)); err != nil {
+	if err := tx.rekeep(h, key, v, flagRaw); err != nil {
 		return nil, err
 	}
 	return h.sp.value(h.r), nil

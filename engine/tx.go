@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"math/bits"
 	"unsafe"
 
@@ -256,6 +255,14 @@ type spec struct {
 	flags    uint8 // kind, flagRaw
 	deadline int64 // ms, 0: none
 	span     int64 // sliding deadline's span, ms; 0: none
+	logged   int64 // the deadline that the log knows, if it is not this one
+}
+
+func (s *spec) slide() slide {
+	if s.logged != 0 {
+		return slide{s.span, s.logged}
+	}
+	return slide{s.span, s.deadline}
 }
 
 func (s *spec) layout() uint8 {
@@ -306,7 +313,7 @@ func (tx *Tx) rewrite(h *hit, key, val []byte, flags uint8, s spec) {
 	}
 	r.kind, r.vlen = flags, uint16(len(val))
 	if s.span != 0 {
-		*r.slide() = slide{s.span, s.deadline}
+		*r.slide() = s.slide()
 	}
 	if s.deadline != 0 && !again {
 		h.sp.schedule(ref, s.deadline)
@@ -327,7 +334,7 @@ func (tx *Tx) place(h *hit, ref arena.Ref, r *rec, s spec) {
 	}
 	h.r = r
 	if s.span != 0 {
-		*r.slide() = slide{s.span, s.deadline}
+		*r.slide() = s.slide()
 	}
 	if s.deadline != 0 {
 		h.sp.schedule(ref, s.deadline)
@@ -360,9 +367,4 @@ func (tx *Tx) changed(key []byte, class uint32, event string) {
 func (tx *Tx) shardID(key []byte) int {
 	s, _ := tx.shardOf(key)
 	return s
-}
-
-// same reports whether two slices are the same memory.
-func same(a, b []byte) bool {
-	return len(a) == len(b) && (len(a) == 0 || unsafe.SliceData(a) == unsafe.SliceData(b)) || bytes.Equal(a, b)
 }

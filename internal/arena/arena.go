@@ -86,8 +86,7 @@ type slab struct {
 	part  int32 // index in class.partial, -1: not there
 }
 
-func (s *slab) capacity() uint32 { return SlabSize / s.size }
-func (s *slab) full() bool       { return s.free == 0 && s.bump+s.size > SlabSize }
+func (s *slab) full() bool { return s.free == 0 && s.bump+s.size > SlabSize }
 
 // class lists the slabs of one size class that have room.
 type class struct {

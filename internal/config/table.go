@@ -114,7 +114,7 @@ var networkTable = []Directive{
 	memory("client-query-buffer-limit", 1<<30, 1<<20, maxLong).does("bytes of a client's unfinished request"),
 	special("client-output-buffer-limit", OutputLimits, "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60").does("bounds of queued replies: class, hard and soft bytes, seconds above soft"),
 	{Name: "maxmemory-clients", Kind: MemoryOrPart, Default: "0", Max: maxLong, Doc: "bytes of all clients' buffers, or a percentage of maxmemory; 0 is no bound"},
-	integer("io-loops", 0, 0, 128).alias("io-threads").immutable().does("network loops; 0 is one per processor"),
+	integer("io-loops", 0, 0, 128).alias("io-threads").immutable().does("network loops; 0 is one for every two processors"),
 	yesno("io-threads-do-reads", "no").immutable().unused("every network loop reads and writes"),
 	integer("socket-mark-id", 0, 0, math.MaxUint32).immutable().unused(noTuning),
 	text("bind-source-addr", "").unused(noReplicas),
@@ -149,7 +149,7 @@ var networkTable = []Directive{
 // dataTable: the keyspace, its limits, events and statistics.
 var dataTable = []Directive{
 	integer("databases", 16, 1, maxInt).immutable().does("databases SELECT can choose from"),
-	integer("shards", 0, 0, 1024).immutable().only(powerOfTwo).does("parts of the keyspace with a lock each, a power of two; 0 chooses by the processors"),
+	integer("shards", 0, 0, 64).immutable().only(powerOfTwo).does("parts of the keyspace with a lock each, a power of two; 0 chooses by the processors"),
 	memory("maxmemory", 0, 0, unbounded).does("bytes of data at which writes are refused; 0 is no bound"),
 	enum("maxmemory-policy", "noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction").does("what gives way at maxmemory; lfu policies also change what OBJECT FREQ and IDLETIME answer"),
 	integer("maxmemory-samples", 5, 1, maxInt).unused(noEviction),

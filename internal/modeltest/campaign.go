@@ -123,6 +123,7 @@ func (c *Campaign) Run(ops []Op) (*Fault, error) {
 	}
 	defer theirs.close()
 
+	queued := map[int][][]string{} // what waits for EXEC, by connection
 	for i, o := range ops {
 		if o.Wait > 0 {
 			sleep(o.Wait)
@@ -132,7 +133,21 @@ func (c *Campaign) Run(ops []Op) (*Fault, error) {
 		if err != nil {
 			return nil, fmt.Errorf("operation %d, %s: %w", i, transcript.Line(o.Args), err)
 		}
-		if !sameReply(o.Args, a, b) {
+		same := false
+		switch {
+		case strings.EqualFold(o.Args[0], "EXEC"):
+			same = sameReplies(queued[o.Conn], a, b)
+			delete(queued, o.Conn)
+		case a.Str == "QUEUED" && equal(a, b):
+			same = true
+			queued[o.Conn] = append(queued[o.Conn], o.Args)
+		default:
+			same = sameReply(o.Args, a, b)
+			if strings.EqualFold(o.Args[0], "DISCARD") {
+				delete(queued, o.Conn)
+			}
+		}
+		if !same {
 			return &Fault{i, "reply", tty(a), tty(b)}, nil
 		}
 	}
@@ -227,7 +242,9 @@ func (e *end) state() (string, error) {
 			if err != nil {
 				return "", err
 			}
-			fmt.Fprintf(&b, "db%d %s", db, line)
+			if line != "" {
+				fmt.Fprintf(&b, "db%d %s\n", db, line)
+			}
 		}
 	}
 	_, err := p.do("SELECT", "0")
@@ -254,7 +271,7 @@ func (e *end) describe(key string) (string, error) {
 	if ttl.Int >= 0 {
 		life = fmt.Sprintf("for about %d s", (ttl.Int+5000)/10000*10) // the two ends are asked some ms apart
 	}
-	return fmt.Sprintf("%q %s %.100q (%d bytes), %s\n", key, typ.Str, val.Str, len(val.Str), life), nil
+	return fmt.Sprintf("%q %s %.100q (%d bytes), %s", key, typ.Str, val.Str, len(val.Str), life), nil
 }
 
 // scan lists the keys of the selected database, and all keys of the pools.

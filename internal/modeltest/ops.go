@@ -85,6 +85,8 @@ func (g *Generator) val() string { return vals[g.rng.IntN(len(vals))] }
 
 func (g *Generator) one(of ...string) string { return of[g.rng.IntN(len(of))] }
 
+func (g *Generator) words(of ...[]string) []string { return of[g.rng.IntN(len(of))] }
+
 // soon is a time in ms that passes during the sequence, or one that does not.
 func (g *Generator) soon() string {
 	if g.rng.IntN(3) == 0 {
@@ -194,7 +196,7 @@ func (g *Generator) tuned() []string {
 	case 5:
 		return []string{"SET", k, g.val(), g.one("NX", "XX"), "GET", "EX", "100"}
 	case 6:
-		return []string{"SET", k, g.val(), g.one("PXAT", "EXAT"), g.one("1", "4102444800", "4102444800000")}
+		return append([]string{"SET", k, g.val()}, g.words([]string{"EXAT", "1"}, []string{"EXAT", "4102444800"}, []string{"PXAT", "1"}, []string{"PXAT", "4102444800000"})...)
 	case 7, 8:
 		return []string{"GET", k}
 	case 9:

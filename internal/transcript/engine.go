@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -24,7 +25,8 @@ type Engine struct {
 	Service *command.Service
 	Clock   *engine.ManualClock
 
-	conns map[int]*conn
+	conns  map[int]*conn
+	broken bool // a panic left it as it was, locks and all
 }
 
 // NewEngine returns an empty engine at Start.
@@ -43,8 +45,12 @@ func NewEngine() (*Engine, error) {
 	return e, nil
 }
 
-// Close ends the connections and the engine.
+// Close ends the connections and the engine. One in which a command panicked is
+// left alone, because its locks are held.
 func (e *Engine) Close() {
+	if e.broken {
+		return
+	}
 	for _, c := range e.conns {
 		c.close(io.EOF)
 	}
@@ -52,13 +58,25 @@ func (e *Engine) Close() {
 	e.DB.Close()
 }
 
+var errBroken = errors.New("a command panicked before")
+
 // Send implements Target.
 func (e *Engine) Send(n int, args []string) error {
 	return e.SendRaw(n, resp.AppendCommand(nil, args...))
 }
 
-// SendRaw sends bytes, which need not be a request.
-func (e *Engine) SendRaw(n int, data []byte) error {
+// SendRaw sends bytes, which need not be a request. A panic is an error; the
+// engine is of no use then.
+func (e *Engine) SendRaw(n int, data []byte) (err error) {
+	if e.broken {
+		return errBroken
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			e.broken = true
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
 	c := e.conns[n]
 	if c == nil {
 		c = &conn{n: n}
@@ -85,6 +103,9 @@ func (e *Engine) Do(n int, args ...string) (resp.Value, error) {
 // Hangup closes a connection, as a client does that goes away. A later request
 // with its number opens a new one.
 func (e *Engine) Hangup(n int) error {
+	if e.broken {
+		return errBroken
+	}
 	if c := e.conns[n]; c != nil {
 		c.close(io.EOF)
 		delete(e.conns, n)
@@ -114,6 +135,9 @@ func (e *Engine) Unread(n int, vals []resp.Value) {
 
 // Advance implements Target.
 func (e *Engine) Advance(d time.Duration) error {
+	if e.broken {
+		return errBroken
+	}
 	e.Clock.Advance(d)
 	for _, c := range e.conns {
 		c.woken.Store(c.woken.Load() || c.parked) // what waits for a time asks again
