@@ -171,6 +171,7 @@ func (c *Session) settle(consumed, before int) []byte {
 	c.out.Buf = nil
 	if c.multi.on {
 		c.multiBytes += int64(consumed)
+		c.showTransaction()
 	} else {
 		c.multiBytes = 0
 	}

@@ -116,7 +116,7 @@ var specLCS = Spec{
 	Name: "lcs", Group: GroupString, Since: "7.0.0", Complexity: "O(N*M) where N and M are the lengths of the strings",
 	Summary: "Finds the longest common substring.",
 	Flags:   ReadOnly,
-	Args: []Arg{Key("key1", Read), Key("key2", Read), Opt(Token("LEN")), Opt(Token("IDX")),
+	Args: []Arg{Key("key1", Read).Spec(0), Key("key2", Read).Spec(0), Opt(Token("LEN")), Opt(Token("IDX")),
 		Opt(TokenArg("MINMATCHLEN", Int("len"))), Opt(Token("WITHMATCHLEN"))},
 	KeySpecs: []KeySpec{{Flags: Read, Begin: BeginIndex, Index: 1, Find: FindRange, Last: 1, Step: 1}},
 	Replies:  "The subsequence; with LEN its length; with IDX its runs, from the last to the first, and its length.",

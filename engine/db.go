@@ -68,6 +68,7 @@ type DB struct {
 	used       atomic.Int64  // bytes, as of each shard's last publish
 	limit      atomic.Int64  // 0: none; else shards publish with every write
 	extra      atomic.Int64  // bytes that others than the shards hold
+	watches    atomic.Int64  // watched keys of all clients: none, and changes look for none
 	notify     atomic.Uint32 // classes of events that Hooks wants
 	noActive   atomic.Bool   // active expiry is off
 	lfu        atomic.Bool   // access clocks count frequency

@@ -74,11 +74,12 @@ func (w *Watch) Add(tx *Tx, key []byte) {
 		}
 	}
 	h := tx.find(key)
-	sh := w.db.shards[tx.shardID(key)]
+	sh := h.sh
 	if sh.watched == nil {
 		sh.watched = map[watchKey][]*Watch{}
 	}
 	sh.watched[k] = append(sh.watched[k], w)
+	w.db.watches.Add(1)
 	w.keys = append(w.keys, k)
 	w.alive = append(w.alive, h.r != nil)
 }
@@ -122,6 +123,7 @@ func (w *Watch) Clear(tx *Tx) {
 		list := sh.watched[k]
 		for i, x := range list {
 			if x == w {
+				w.db.watches.Add(-1)
 				list = append(list[:i], list[i+1:]...)
 				break
 			}

@@ -21,12 +21,11 @@ func (tx *Tx) Del(key []byte) bool {
 // hits and misses, but is no access.
 func (tx *Tx) peek(key []byte) hit {
 	h := tx.find(key)
-	sh := tx.db.shards[tx.hshard]
 	if h.r != nil {
-		sh.stats.Hits++
+		h.sh.stats.Hits++
 		return h
 	}
-	sh.stats.Misses++
+	h.sh.stats.Misses++
 	if tx.db.notify.Load()&EventMiss != 0 {
 		tx.event(EventMiss, "keymiss", key)
 	}
@@ -144,7 +143,7 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 	src := tx.find(from)
 	dst := tx.findIn(to, key)
 	if dst.sp == nil {
-		dst.sp = tx.db.shards[tx.shardID(key)].makeSpace(to)
+		dst.sp = dst.sh.makeSpace(to)
 	}
 	r := src.r
 	s := spec{flags: r.kind &^ (flagDeadline | flagSlide | flagExt), deadline: r.deadline()}

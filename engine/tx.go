@@ -23,8 +23,8 @@ type Tx struct {
 	nfx    int
 	dirty  int // changes, as Redis counts them
 
-	// The key hashed last: dispatch and then the command's own lookup ask for
-	// the same one.
+	// The key hashed by LockKey, until the command's own lookup has asked for
+	// it.
 	hashed *byte
 	hlen   int
 	hshard int
@@ -68,14 +68,12 @@ func (tx *Tx) TryLock(dbi int, keys [][]byte) bool { return tx.begin(dbi, tx.sha
 
 // LockKey and TryLockKey are Lock and TryLock for one key.
 func (tx *Tx) LockKey(dbi int, key []byte) {
-	s, _ := tx.shardOf(key)
-	tx.begin(dbi, 1<<s, true)
+	tx.begin(dbi, 1<<tx.hashKey(key), true)
 }
 
 // TryLockKey is TryLock for one key.
 func (tx *Tx) TryLockKey(dbi int, key []byte) bool {
-	s, _ := tx.shardOf(key)
-	return tx.begin(dbi, 1<<s, false)
+	return tx.begin(dbi, 1<<tx.hashKey(key), false)
 }
 
 func (db *DB) all() uint64 { return 1<<len(db.shards) - 1 }
@@ -83,20 +81,27 @@ func (db *DB) all() uint64 { return 1<<len(db.shards) - 1 }
 func (tx *Tx) shardsOf(keys [][]byte) uint64 {
 	var mask uint64
 	for _, k := range keys {
-		s, _ := tx.shardOf(k)
+		s, _ := tx.db.shardOf(k)
 		mask |= 1 << s
 	}
 	return mask
 }
 
-// shardOf is DB.shardOf with a memory of one.
+// shardOf is DB.shardOf for the key that LockKey has hashed just now: the first
+// to ask for it gets what is remembered. A key's bytes may change afterwards.
 func (tx *Tx) shardOf(key []byte) (int, uint64) {
-	if len(key) == tx.hlen && len(key) > 0 && unsafe.SliceData(key) == tx.hashed {
+	if tx.hashed != nil && len(key) == tx.hlen && unsafe.SliceData(key) == tx.hashed {
+		tx.hashed = nil
 		return tx.hshard, tx.hash
 	}
+	return tx.db.shardOf(key)
+}
+
+// hashKey remembers a key's hash for its first lookup.
+func (tx *Tx) hashKey(key []byte) int {
 	tx.hshard, tx.hash = tx.db.shardOf(key)
 	tx.hashed, tx.hlen = unsafe.SliceData(key), len(key)
-	return tx.hshard, tx.hash
+	return tx.hshard
 }
 
 // begin locks the shards of mask in ascending order, and only then takes the
@@ -188,6 +193,7 @@ func (tx *Tx) holds(shard int) bool { return tx.held&(1<<shard) != 0 }
 
 // hit is where a key was found.
 type hit struct {
+	sh  *shard
 	sp  *space
 	h   uint64
 	pos table.Pos
@@ -204,8 +210,8 @@ func (tx *Tx) find(key []byte) (h hit) {
 	if !tx.holds(s) {
 		panic("engine: a transaction used a key whose shard it did not lock")
 	}
-	h.h = hash
-	h.sp = tx.db.shards[s].spaces[tx.dbi]
+	h.sh, h.h = tx.db.shards[s], hash
+	h.sp = h.sh.spaces[tx.dbi]
 	if h.sp == nil {
 		return h
 	}
@@ -226,15 +232,14 @@ func (tx *Tx) find(key []byte) (h hit) {
 // notes the access.
 func (tx *Tx) read(key []byte) hit {
 	h := tx.find(key)
-	sh := tx.db.shards[tx.hshard]
 	if h.r == nil {
-		sh.stats.Misses++
+		h.sh.stats.Misses++
 		if tx.db.notify.Load()&EventMiss != 0 {
 			tx.event(EventMiss, "keymiss", key)
 		}
 		return h
 	}
-	sh.stats.Hits++
+	h.sh.stats.Hits++
 	tx.touch(&h)
 	if h.r.has(flagSlide) {
 		tx.slideOn(&h, key)
@@ -245,7 +250,7 @@ func (tx *Tx) read(key []byte) hit {
 // makeSpace returns the space that key belongs to.
 func (tx *Tx) makeSpace(h *hit) *space {
 	if h.sp == nil {
-		h.sp = tx.db.shards[tx.hshard].makeSpace(tx.dbi)
+		h.sp = h.sh.makeSpace(tx.dbi)
 	}
 	return h.sp
 }
@@ -354,9 +359,8 @@ func (tx *Tx) drop(h *hit) {
 // changed settles a change of key: watchers, tracking and the event.
 func (tx *Tx) changed(key []byte, class uint32, event string) {
 	tx.dirty++
-	sh := tx.db.shards[tx.shardID(key)]
-	if len(sh.watched) > 0 {
-		sh.touched(tx.dbi, key)
+	if tx.db.watches.Load() > 0 {
+		tx.db.shards[tx.shardID(key)].touched(tx.dbi, key)
 	}
 	tx.db.hooks.Modified(tx, key)
 	if tx.db.notify.Load()&class != 0 {

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
@@ -177,7 +178,15 @@ func sleep(d time.Duration) {
 	<-t.C
 }
 
-func tty(v resp.Value) string { return strings.TrimRight(string(v.AppendTTY(nil)), "\n") }
+// tty shows a reply; errors may hold any bytes.
+func tty(v resp.Value) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r >= ' ' && r != unicode.ReplacementChar {
+			return r
+		}
+		return '.'
+	}, strings.TrimRight(string(v.AppendTTY(nil)), "\n"))
+}
 
 // databases are looked at in the end: those that SELECT, MOVE and COPY go to.
 const databases = 3
@@ -213,15 +222,26 @@ func (c *Campaign) compareState(ops []Op, ours, theirs *end) (*Fault, error) {
 		return f, nil
 	}
 	if c.HasDigest {
-		x, y, err := both(ours.conns[0], theirs.conns[0], []string{"DEBUG", "DIGEST"})
-		if err != nil {
-			return nil, err
-		}
-		if !equal(x, y) {
-			return &Fault{len(ops), "DEBUG DIGEST", tty(x), tty(y)}, nil
-		}
+		return c.compareDigests(ops, ours, theirs)
 	}
 	return nil, nil
+}
+
+// compareDigests compares DEBUG DIGEST, more than once because redis-server
+// counts what has expired until it is removed.
+func (c *Campaign) compareDigests(ops []Op, ours, theirs *end) (f *Fault, err error) {
+	for range 3 {
+		x, y, err := both(ours.conns[0], theirs.conns[0], []string{"DEBUG", "DIGEST"})
+		if err != nil || equal(x, y) {
+			return nil, err
+		}
+		f = &Fault{len(ops), "DEBUG DIGEST", tty(x), tty(y)}
+		sleep(40 * time.Millisecond)
+		if _, err := theirs.state(); err != nil { // reads every key
+			return nil, err
+		}
+	}
+	return f, nil
 }
 
 // state lists the keys of the first databases with type, value and whether, and

@@ -94,7 +94,7 @@ func (l *loop) resumeListeners() {
 func (l *loop) deal(c *conn) {
 	if !l.r.cfg.Gate.Enter() {
 		if len(l.r.cfg.Refusal) > 0 {
-			_, _ = sysWrite(c.fd, l.r.cfg.Refusal)
+			_, _ = sysSend(c.fd, l.r.cfg.Refusal)
 		}
 		_ = unix.Close(c.fd)
 		return

@@ -219,8 +219,7 @@ func (l *loop) interrupt() {
 // descriptor is still ours.
 func (l *loop) ring() {
 	if l.asleep.Load() && l.asleep.CompareAndSwap(true, false) && !l.dead {
-		one := [8]byte{1}
-		_, _ = sysWrite(l.wakeFD, one[:])
+		sysNotify(l.wakeFD)
 	}
 }
 

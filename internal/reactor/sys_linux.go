@@ -15,17 +15,26 @@ import (
 // The hot calls never block (every descriptor is non-blocking), so they are
 // made raw: telling the scheduler about a call costs more than some of them.
 
-// sysRead reads once. p is not empty.
-func sysRead(fd int, p []byte) (int, syscall.Errno) {
-	n, _, errno := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+// sysRecv reads once from a socket; p is not empty. This and sysSend pass by
+// the file layer that read and write go through.
+func sysRecv(fd int, p []byte) (int, syscall.Errno) {
+	n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0, 0, 0)
 	return int(n), errno
 }
 
-// sysWrite writes once. p is not empty. A vanished peer is EPIPE: the runtime
-// ignores SIGPIPE on descriptors above 2.
-func sysWrite(fd int, p []byte) (int, syscall.Errno) {
-	n, _, errno := syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+// sysSend writes once to a socket; p is not empty. A vanished peer is EPIPE
+// and no signal.
+func sysSend(fd int, p []byte) (int, syscall.Errno) {
+	n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0)
 	return int(n), errno
+}
+
+// sysNotify adds one to an eventfd's counter.
+func sysNotify(fd int) {
+	one := uint64(1)
+	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&one)), 8)
 }
 
 // poller is one epoll descriptor.

@@ -64,9 +64,9 @@ func (l *loop) socketError(c *conn) error {
 // read reads once and serves what came.
 func (l *loop) read(c *conn) {
 	buf, kept := c.readSpace()
-	n, errno := sysRead(c.fd, buf[kept:])
+	n, errno := sysRecv(c.fd, buf[kept:])
 	for errno == unix.EINTR {
-		n, errno = sysRead(c.fd, buf[kept:])
+		n, errno = sysRecv(c.fd, buf[kept:])
 	}
 	switch {
 	case errno == unix.EAGAIN:
@@ -198,9 +198,9 @@ func (l *loop) write(c *conn) {
 	c.dirty = false
 	b := l.out[c.outStart:c.outEnd]
 	if len(b) > 0 {
-		n, errno := sysWrite(c.fd, b)
+		n, errno := sysSend(c.fd, b)
 		for errno == unix.EINTR {
-			n, errno = sysWrite(c.fd, b)
+			n, errno = sysSend(c.fd, b)
 		}
 		switch {
 		case errno == unix.EAGAIN:
@@ -227,7 +227,7 @@ func (l *loop) writeRest(c *conn) {
 	if c.out == nil {
 		return
 	}
-	n, errno := sysWrite(c.fd, c.out[c.sent:])
+	n, errno := sysSend(c.fd, c.out[c.sent:])
 	switch {
 	case errno == unix.EAGAIN || errno == unix.EINTR:
 		n = 0
