@@ -150,8 +150,8 @@ func runDebugDigest(c *Ctx) error {
 var specDebugDigestValue = Spec{
 	Name: "debug|digest-value", Group: GroupServer, Since: "5.0.0", Complexity: "O(N) where N is the size of the values",
 	Summary:  "Returns signatures of values, whatever their keys are called.",
-	Flags:    adminFlags | ReadOnly | NoMandatoryKeys,
-	Args:     []Arg{Opt(ManyKeys("key", Read))},
+	Flags:    adminFlags | ReadOnly,
+	Args:     []Arg{ManyKeys("key", Read)},
 	Examples: "> SET k v\nOK\n> DEBUG DIGEST-VALUE k nothing\n1) d79ee9fe5d5ad902d7f6620efc3b07b75ddd742f\n2) 0000000000000000000000000000000000000000\n",
 	Run:      debugging(runDebugDigestValue),
 }

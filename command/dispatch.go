@@ -48,6 +48,8 @@ func (c *Session) resolve(args [][]byte) (*Spec, error) {
 	s, err := c.svc.table.Resolve(args)
 	if err == nil {
 		c.last = s
+	} else if EqualFold(args[0], "EXEC") {
+		err = c.abort(err)
 	}
 	return s, err
 }

@@ -65,7 +65,8 @@ func (l *lifetime) option(args [][]byte, i int, keepTTL, persist bool) (int, err
 	default:
 		return l.modifier(args, i)
 	}
-	if l.unit != noTime || l.keep || l.persist || i+1 >= len(args) {
+	// The same option again is fine, and the last one counts, as in Redis.
+	if l.unit != noTime && l.unit != unit || l.keep || l.persist || i+1 >= len(args) {
 		return 0, ErrSyntax
 	}
 	l.unit, l.arg = unit, args[i+1]

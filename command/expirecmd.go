@@ -79,7 +79,7 @@ func runExpire(c *Ctx, unit timeUnit) error {
 			return err
 		}
 		if n == 0 {
-			return ReplyError("ERR Unsupported option " + string(c.Args[i]))
+			return ReplyError(oneLine("ERR Unsupported option " + string(clip(c.Args[i], 128))))
 		}
 		i += n
 	}

@@ -48,9 +48,9 @@ func Generate(rng *rand.Rand, s *Spec, pools *Pools) [][]byte {
 
 // GenerateInvalid makes a random request that the grammar does not match, by
 // damaging one that it does. ok is false for a command, like ECHO's kin with one
-// free argument list, that a hundred attempts could not make invalid.
+// free argument list, that a thousand attempts could not make invalid.
 func GenerateInvalid(rng *rand.Rand, s *Spec, pools *Pools) (args [][]byte, ok bool) {
-	for range 100 {
+	for range 1000 {
 		args = Damage(rng, Generate(rng, s, pools), s.words())
 		if s.Match(args) != nil {
 			return args, true

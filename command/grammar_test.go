@@ -118,7 +118,7 @@ func TestMatchRefusesWhatGenerateInvalidMakes(t *testing.T) {
 // takesAnything reports whether no arguments behind a command's name are wrong:
 // a bare container's are a subcommand's, others are a list of free strings.
 func takesAnything(s *Spec) bool {
-	return len(s.Sub) > 0 || len(s.Args) == 1 && s.Args[0].Optional && s.Args[0].Multiple && s.Args[0].Kind == KindString
+	return len(s.Sub) > 0 || len(s.Args) == 1 && s.Args[0].Optional && s.Args[0].Multiple && (s.Args[0].Kind == KindString || s.Args[0].Kind == KindPattern)
 }
 
 func TestPoolsDecideWhatIsGenerated(t *testing.T) {

@@ -309,11 +309,7 @@ func (i *info) stale() float64 {
 // backlog returns how many keys are expired and not yet removed, and how many
 // have a deadline.
 func (i *info) backlog() (due, all int64) {
-	for _, s := range i.keyspaces() {
-		due += int64(s.Due)
-		all += int64(s.Due + s.Expires)
-	}
-	return due, all
+	return i.c.Tx.Backlog()
 }
 
 // expiry is a section of our own: how late what expires is removed.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 
 	"github.com/ebbdb/ebb/resp"
@@ -64,13 +65,25 @@ func (c *Ctx) memory() (m memoryNumbers) {
 	for _, x := range s.clients.list() {
 		m.clients += x.memory()
 	}
-	var g runtime.MemStats
-	runtime.ReadMemStats(&g)
-	m.heap = int64(g.HeapAlloc)
+	heap, total := goMemory()
+	m.heap = heap
 	if m.rss = residentMemory(); m.rss == 0 {
-		m.rss = int64(g.Sys) + m.held + m.idle
+		m.rss = total + m.held + m.idle
 	}
 	return m
+}
+
+// goMemory returns the bytes of Go's objects, and of all that Go took from the
+// system. Unlike runtime.ReadMemStats it stops nobody.
+func goMemory() (objects, total int64) {
+	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/total:bytes"}}
+	metrics.Read(s)
+	for i := range s {
+		if s[i].Value.Kind() != metrics.KindUint64 {
+			return 0, 0
+		}
+	}
+	return int64(s[0].Value.Uint64()), int64(s[1].Value.Uint64())
 }
 
 var specMemoryUsage = Spec{

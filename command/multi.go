@@ -1,6 +1,10 @@
 package command
 
-import "github.com/ebbdb/ebb/engine"
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/engine"
+)
 
 // multi is a session's transaction: what MULTI began and EXEC will run.
 type multi struct {
@@ -112,6 +116,14 @@ func runExec(c *Ctx) error {
 		s.runQueued(q)
 	}
 	return nil
+}
+
+// abort ends the transaction because EXEC itself was refused, and returns the
+// error to reply.
+func (c *Session) abort(why error) error {
+	c.multi = multi{}
+	c.unwatch()
+	return ReplyError("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(wireText(why), "ERR "))
 }
 
 // runQueued runs one command of a transaction; its error is one of the replies.

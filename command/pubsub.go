@@ -1,9 +1,11 @@
 package command
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/ebbdb/ebb/internal/glob"
 	"github.com/ebbdb/ebb/resp"
@@ -18,6 +20,7 @@ type pubsub struct {
 	mu       sync.Mutex // guards what follows
 	channels map[string]map[*Session]bool
 	patterns map[string]map[*Session]bool
+	order    []string                     // of the patterns: as they came
 	shards   map[string]map[*Session]bool // SSUBSCRIBE's channels
 
 	key []byte // scratch for channel names
@@ -69,6 +72,9 @@ func (p *pubsub) subscribe(c *Session, k subKind, name string) int {
 		c.subs.n.Add(1)
 		if set[name] == nil {
 			set[name] = map[*Session]bool{}
+			if k == subPattern {
+				p.order = append(p.order, name)
+			}
 		}
 		set[name][c] = true
 		p.active.Add(1)
@@ -93,6 +99,10 @@ func (p *pubsub) drop(c *Session, k subKind, name string) {
 	delete(set[name], c)
 	if len(set[name]) == 0 {
 		delete(set, name)
+		if k == subPattern {
+			i := slices.Index(p.order, name)
+			p.order = slices.Delete(p.order, i, i+1)
+		}
 	}
 	p.active.Add(-1)
 }
@@ -179,13 +189,7 @@ func (p *pubsub) publish(channel, msg []byte) int {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := p.send(p.channels[string(channel)], "message", nil, channel, msg)
-	for pattern, subs := range p.patterns {
-		if glob.Match([]byte(pattern), channel) {
-			n += p.send(subs, "pmessage", []byte(pattern), channel, msg)
-		}
-	}
-	return n
+	return p.route(channel, msg)
 }
 
 // publishShard sends a message to a shard channel's subscribers.
@@ -246,13 +250,23 @@ func (p *pubsub) keyspaceEvent(s *Service, db int, event string, key []byte) {
 	}
 }
 
-func (p *pubsub) route(channel, msg []byte) {
+// route sends a message to the channel's subscribers, and then to those of the
+// patterns that match, in the order in which the patterns came. The caller holds
+// the lock.
+func (p *pubsub) route(channel, msg []byte) int {
+	n := 0
 	if subs := p.channels[string(channel)]; subs != nil {
-		p.send(subs, "message", nil, channel, msg)
+		n = p.send(subs, "message", nil, channel, msg)
 	}
-	for pattern, subs := range p.patterns {
-		if glob.Match([]byte(pattern), channel) {
-			p.send(subs, "pmessage", []byte(pattern), channel, msg)
+	for _, pattern := range p.order {
+		if matches(pattern, channel) {
+			n += p.send(p.patterns[pattern], "pmessage", []byte(pattern), channel, msg)
 		}
 	}
+	return n
+}
+
+// matches copies nothing: a pattern is looked at for every message.
+func matches(pattern string, channel []byte) bool {
+	return glob.Match(unsafe.Slice(unsafe.StringData(pattern), len(pattern)), channel)
 }

@@ -51,7 +51,7 @@ var refusesMore = map[string]string{
 
 // arityAliases are the commands whose error for a wrong number of arguments reads
 // otherwise.
-var arityAliases = map[string]string{}
+var arityAliases = map[string]string{"exec": "ends the transaction, and says so"}
 
 // writesWhenReading are the read commands that leave effects.
 var writesWhenReading = map[string]string{}

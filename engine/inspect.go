@@ -1,7 +1,5 @@
 package engine
 
-import "time"
-
 // The methods of this file give a transaction the numbers that DB's methods of
 // the same names give those who hold nothing. The transaction holds all shards,
 // or none: then each is locked in turn.
@@ -64,11 +62,7 @@ func (tx *Tx) Keyspaces() []KeyspaceStats {
 		}
 	})
 	for i := range all {
-		s := &all[i]
-		if s.Expires > 0 && sums[i] > 0 {
-			s.AvgTTL = time.Duration(sums[i]/int64(s.Expires)) * time.Millisecond
-		}
-		s.Expires -= s.Due
+		all[i].finish(sums[i])
 	}
 	return all
 }
@@ -85,6 +79,21 @@ func (sp *space) count(s *KeyspaceStats, now int64) int64 {
 	s.Due += due
 	s.Expires += sp.due.Len()
 	return sp.ttls - int64(sp.due.Len())*now
+}
+
+// Backlog returns how many keys have expired and wait to be removed, and how
+// many have a deadline. It does not look for keys that fell due within the last
+// moment, as Keyspaces does: O(shards), also in the middle of a storm.
+func (tx *Tx) Backlog() (due, all int64) {
+	tx.eachShard(func(sh *shard) {
+		for _, sp := range sh.spaces {
+			if sp != nil && sp.due != nil {
+				due += int64(sp.due.Ripe())
+				all += int64(sp.due.Len())
+			}
+		}
+	})
+	return due, all
 }
 
 // TableMemory returns the bytes of a database's tables and of the

@@ -178,6 +178,7 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 	}
 	if dst.r == nil {
 		dst.sp.tab.Insert(dst.h, ref) // not before: src's position would be void
+		tx.created(dst.sp, n)
 	}
 	if s.span != 0 {
 		*n.slide() = slide{s.span, logged}

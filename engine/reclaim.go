@@ -172,7 +172,7 @@ func (r *Reclaimer) reclaim(tx *Tx, sh *shard, end int64) (more bool) {
 func (r *Reclaimer) reclaimSpace(tx *Tx, sp *space, end int64) (more bool) {
 	for {
 		n := sp.due.Advance(tx.ms, sliceItems, func(ref uint32) { r.reap(tx, sp, arena.Ref(ref)) })
-		if n == 0 && sp.due.Due(tx.ms) == 0 {
+		if next, ok := sp.due.Next(); n == 0 && (!ok || next > tx.ms) {
 			return false
 		}
 		if sp.sh.lock.Contended() || tx.db.clock.Micros() >= end {

@@ -60,23 +60,21 @@ func (db *DB) Keyspace(dbi int) KeyspaceStats {
 	for _, sh := range db.shards {
 		sh.lock.Lock()
 		if sp := sh.spaces[dbi]; sp != nil {
-			now := max(db.clock.Micros(), sh.last) / 1000
-			s.Keys += sp.tab.Len()
-			if sp.due != nil {
-				due := sp.due.Due(now)
-				s.Keys -= due
-				s.Due += due
-				s.Expires += sp.due.Len()
-				sum += sp.ttls - int64(sp.due.Len())*now
-			}
+			sum += sp.count(&s, max(db.clock.Micros(), sh.last)/1000)
 		}
 		sh.lock.Unlock()
 	}
+	s.finish(sum)
+	return s
+}
+
+// finish works out what follows from the numbers of all shards and the sum of
+// the keys' remaining times in ms.
+func (s *KeyspaceStats) finish(sum int64) {
 	if s.Expires > 0 && sum > 0 {
 		s.AvgTTL = time.Duration(sum/int64(s.Expires)) * time.Millisecond
 	}
 	s.Expires -= s.Due
-	return s
 }
 
 // Histogram counts durations in buckets that are at most 12.5 % wide. The zero

@@ -336,6 +336,7 @@ func (tx *Tx) place(h *hit, ref arena.Ref, r *rec, s spec) {
 		h.pos.Set(ref)
 	} else {
 		h.sp.tab.Insert(h.h, ref)
+		tx.created(h.sp, r)
 	}
 	h.r = r
 	if s.span != 0 {
@@ -345,6 +346,15 @@ func (tx *Tx) place(h *hit, ref arena.Ref, r *rec, s spec) {
 		h.sp.schedule(ref, s.deadline)
 	}
 	tx.stamp(r)
+}
+
+// created sends the event that a key has come, before the command's own.
+func (tx *Tx) created(sp *space, r *rec) {
+	if tx.db.notify.Load()&EventNew != 0 {
+		defer tx.Select(tx.dbi)
+		tx.Select(sp.db)
+		tx.event(EventNew, "new", sp.key(r))
+	}
 }
 
 // drop removes a key that find has found.

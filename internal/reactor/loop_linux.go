@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// readSize holds a pipeline of some thousand small requests; twice as much
-	// was no faster, and this stays in the second-level cache.
+	// readSize holds a pipeline of some thousand small requests, and with the
+	// output buffer still fits a second-level cache.
 	readSize = 64 << 10
 	// flushSize is when output is written before the batch is over, so that
 	// the buffer stays in the cache too.

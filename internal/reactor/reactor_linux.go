@@ -19,7 +19,7 @@ import (
 type Config struct {
 	NewSession func(Conn) Session // called on the connection's loop; nil refuses the connection
 
-	Loops     int           // event loops; default GOMAXPROCS
+	Loops     int           // event loops; default GOMAXPROCS. One alone spends the least CPU per request: its batches are larger
 	Gate      *Gate         // limits connections; default: a gate without a limit
 	Refusal   []byte        // sent, if the socket takes it, to a connection the gate refuses
 	KeepAlive time.Duration // idle time before TCP keep-alive probes; 0: none

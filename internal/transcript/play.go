@@ -3,6 +3,7 @@ package transcript
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -185,10 +186,11 @@ func (p *player) record(i int) {
 	keep := len(vals)
 	if u, ok := p.t.(interface{ Unread(int, []resp.Value) }); ok && s.Kind == Request {
 		for _, next := range p.c.Steps[i+1:] {
-			if next.Kind == Message && next.Conn == s.Conn && keep > 1 {
-				keep--
-			} else if next.Kind == Request && next.Conn == s.Conn {
+			if next.Kind != Message {
 				break
+			}
+			if next.Conn == s.Conn && keep > 1 {
+				keep--
 			}
 		}
 		u.Unread(s.Conn, vals[keep:])
@@ -197,9 +199,20 @@ func (p *player) record(i int) {
 	for _, v := range vals[:keep] {
 		got = append(got, Lines(v)...)
 	}
-	if p.compare(s, got, 0) != "" {
-		s.Reply = got
+	if p.compare(s, got, 0) == "" {
+		return
 	}
+	s.Reply = got
+	if slices.ContainsFunc(got, ambiguous) {
+		s.Reply = []string{"..."}
+	}
+}
+
+// ambiguous reports whether a line of a reply, which must be one of a text that
+// is printed as it is, would be read as something else.
+func ambiguous(line string) bool {
+	_, _, _, isPrompt := prompt(line)
+	return isPrompt || line[0] == '~' || line[0] == '#' && !looksLikeReply(line)
 }
 
 // Lines prints a value as redis-cli --no-raw does, line by line, without blank

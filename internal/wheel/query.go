@@ -31,6 +31,10 @@ func (w *Wheel) Due(now int64) int {
 	})
 }
 
+// Ripe returns how many entries the wheel's time has passed and that were not
+// fired yet: what Advance would fire at once. O(1); Due is exact for now.
+func (w *Wheel) Ripe() int { return int(w.due.count) }
+
 // Next returns the earliest time at which Advance has something to do, and false
 // if the wheel is empty. It costs O(levels). It is the earliest of
 //
