@@ -261,7 +261,9 @@ func (c *Session) startParked() {
 	c.out.Buf = nil
 	c.svc.slow.Add(1)
 	c.svc.beside.Go(func() {
+		began := c.svc.DB.Clock().Micros()
 		c.execute(p.spec, p.args)
+		c.stats.of(p.spec).micros.Add(c.svc.DB.Clock().Micros() - began)
 		c.loop = true
 		c.svc.slow.Add(-1)
 		p.out = c.out.Buf

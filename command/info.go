@@ -279,7 +279,7 @@ func (i *info) stats() {
 	i.put("expired_keys", e.Expired)
 	i.put("expired_stale_perc", i.stale())
 	i.put("expired_time_cap_reached_count", e.TimeCaps)
-	i.put("expire_cycle_cpu_milliseconds", t.reclaiming.Load()/1000)
+	i.put("expire_cycle_cpu_milliseconds", e.Reclaiming/1000)
 	i.zeros("evicted_keys")
 	i.put("evicted_clients", t.evicted.Load())
 	i.zeros("total_eviction_exceeded_time", "current_eviction_exceeded_time")

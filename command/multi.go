@@ -19,22 +19,38 @@ type queued struct {
 	args [][]byte
 }
 
-// enqueue puts a command off until EXEC.
+// enqueue puts a command off until EXEC. Over the memory limit it refuses all of
+// them, as Redis does: the queue itself takes memory.
 func (c *Session) enqueue(spec *Spec, args [][]byte) {
-	if spec.Has(NoMulti) {
+	switch {
+	case spec.Has(NoMulti):
 		c.reject(spec, ReplyError("ERR Command not allowed inside a transaction"))
 		return
+	case c.svc.DB.OverLimit() && !c.replay:
+		c.reject(spec, ErrOOM)
+		return
+	case !c.multi.failed: // what will not run need not be kept
+		c.multi.queue = append(c.multi.queue, queued{spec, ownArgs(args)})
 	}
-	own := make([][]byte, len(args))
-	for i, a := range args {
-		own[i] = append([]byte(nil), a...)
-	}
-	c.multi.queue = append(c.multi.queue, queued{spec, own})
 	if c.reply == replyOn {
 		c.out.Simple("QUEUED")
 	} else {
 		c.skipReply()
 	}
+}
+
+// ownArgs copies a request out of the input, into one piece of memory.
+func ownArgs(args [][]byte) [][]byte {
+	n := 0
+	for _, a := range args {
+		n += len(a)
+	}
+	flat, own := make([]byte, 0, n), make([][]byte, len(args))
+	for i, a := range args {
+		flat = append(flat, a...)
+		own[i] = flat[len(flat)-len(a) : len(flat) : len(flat)]
+	}
+	return own
 }
 
 var specMulti = Spec{
@@ -65,11 +81,15 @@ var specDiscard = Spec{
 }
 
 func runDiscard(c *Ctx) error {
-	if !c.Session.multi.on {
+	s := c.Session
+	switch {
+	case !s.multi.on:
 		return ReplyError("ERR DISCARD without MULTI")
+	case s.unwatchWaits():
+		return ErrBeside
 	}
-	c.Session.multi = multi{}
-	c.Session.unwatch()
+	s.multi = multi{}
+	s.unwatch()
 	c.Out.OK()
 	return nil
 }
@@ -85,67 +105,113 @@ var specExec = Spec{
 
 func runExec(c *Ctx) error {
 	s := c.Session
-	m := s.multi
+	m := &s.multi
 	switch {
 	case !m.on:
 		return ReplyError("ERR EXEC without MULTI")
+	case s.busy():
+		return ErrBeside
+	case m.needsMemory() && c.Service.DB.OverLimit() && !s.replay:
+		return s.abort(ErrOOM)
 	case m.failed:
-		s.multi = multi{}
-		s.unwatch()
+		s.endMulti()
 		return ErrExecAbort
-	}
-	if s.busy() || s.loop && m.slow() {
+	case s.loop && m.slow():
 		return ErrBeside
 	}
-	s.multi = multi{}
+
 	s.lockAll(m.queue)
-	defer func() {
-		// The watches go while the shards are still locked, so that nobody
-		// breaks what is over.
-		if s.watch != nil {
-			s.watch.Clear(s.tx)
-		}
-		s.tx.Unlock()
-	}()
 	if s.watch != nil && s.watch.Broken(s.tx) {
 		c.Out.NullArray()
-		return nil
+	} else if err := s.runQueue(m.queue); err != nil {
+		s.tx.Unlock()
+		return err
 	}
-	c.Out.Array(len(m.queue))
-	for _, q := range m.queue {
-		s.runQueued(q)
-	}
+	// The watches go while the shards are still locked, so that nobody breaks
+	// what is over.
+	s.endMulti()
+	s.tx.Unlock()
 	return nil
+}
+
+// endMulti forgets the transaction and the watched keys.
+func (c *Session) endMulti() {
+	c.multi = multi{}
+	c.unwatch()
 }
 
 // abort ends the transaction because EXEC itself was refused, and returns the
 // error to reply.
 func (c *Session) abort(why error) error {
-	c.multi = multi{}
-	c.unwatch()
+	c.endMulti()
 	return ReplyError("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(wireText(why), "ERR "))
 }
 
-// runQueued runs one command of a transaction; its error is one of the replies.
-func (c *Session) runQueued(q queued) {
+// runQueue runs the commands of a transaction, whose shards are locked. It
+// returns ErrBeside, for EXEC to begin anew beside the loop, where a command
+// will take long and those before it have only read. Once something has been
+// done there is no way back, and the loop has to wait.
+func (c *Session) runQueue(queue []queued) error {
+	loop := c.loop
+	defer func() { c.loop = loop }()
+	c.out.Array(len(queue))
+	for _, q := range queue {
+		if err := c.runQueued(q); err != nil {
+			return err
+		}
+		c.loop = c.loop && q.spec.Has(ReadOnly)
+	}
+	return nil
+}
+
+// runQueued runs one command of a transaction. Its error is one of the replies;
+// only ErrBeside is returned.
+func (c *Session) runQueued(q queued) error {
 	x := c.ctx
 	x.Spec, x.Args = q.spec, q.args
 	c.tx.Select(c.dbi)
+	c.tx.NoTouch(c.noTouch)
 	mark := c.out.Mark()
+	err := q.spec.Run(&x)
+	if err == ErrBeside && c.loop {
+		return err
+	}
 	c.count(q.spec, len(q.args))
-	if err := q.spec.Run(&x); err != nil {
+	switch {
+	case err != nil:
 		c.out.Rollback(mark)
 		c.stats.of(q.spec).failed.Add(1)
 		text := wireText(err)
 		c.svc.totals.countError(text)
 		c.out.Error(text)
+	case !c.out.Wrote(mark): // CLIENT REPLY OFF: the array stays whole
+		c.out.Null()
 	}
+	return nil
 }
+
+// manyCommands is how many commands a transaction may have on a network loop:
+// at some 100 ns each they take about as long as besideBytes.
+const manyCommands = 1024
 
 // slow reports whether a transaction must not run on a network loop.
 func (m *multi) slow() bool {
+	if len(m.queue) > manyCommands {
+		return true
+	}
 	for _, q := range m.queue {
 		if q.spec.Has(Slow) {
+			return true
+		}
+	}
+	return false
+}
+
+// needsMemory reports whether a command waits that is refused over the memory
+// limit.
+func (m *multi) needsMemory() bool {
+	for _, q := range m.queue {
+		if q.spec.Has(DenyOOM) {
 			return true
 		}
 	}
@@ -210,11 +276,22 @@ var specUnwatch = Spec{
 }
 
 func runUnwatch(c *Ctx) error {
+	if c.Session.unwatchWaits() {
+		return ErrBeside
+	}
 	c.Session.unwatch()
 	c.Out.OK()
 	return nil
 }
 
+// unwatchWaits reports whether unwatch may have to wait for long, on a network
+// loop.
+func (c *Session) unwatchWaits() bool {
+	return c.busy() && !c.tx.Begun() && c.watch != nil && c.watch.Len() > 0
+}
+
+// unwatch forgets the watched keys. It locks their shards, but for those that
+// the session's transaction holds.
 func (c *Session) unwatch() {
 	if c.watch != nil {
 		var held *engine.Tx

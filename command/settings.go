@@ -38,6 +38,7 @@ type binding struct {
 func (s *Service) bindings() []binding {
 	return []binding{
 		{[]string{"maxmemory"}, func(c *config.Set) error { s.configs.tx.LimitMemory(c.MaxMemory()); return nil }},
+		{[]string{"lfu-log-factor", "lfu-decay-time"}, func(c *config.Set) error { s.DB.SetLFU(c.LFULogFactor(), c.LFUDecayTime()); return nil }},
 		{[]string{"maxmemory-policy"}, func(c *config.Set) error { s.DB.UseLFU(c.MaxMemoryPolicy().LFU()); return nil }},
 		{[]string{"requirepass"}, s.setPassword},
 		{[]string{"notify-keyspace-events"}, func(c *config.Set) error { s.setEvents(engineEvents(c.Events())); return nil }},

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/ebbdb/ebb/engine"
 )
@@ -156,7 +155,6 @@ type totals struct {
 	inputLimit     atomic.Int64 // clients closed at client-query-buffer-limit
 	outputLimit    atomic.Int64 // and at client-output-buffer-limit
 	evicted        atomic.Int64 // and at maxmemory-clients
-	reclaiming     atomic.Int64 // us
 
 	mu     sync.Mutex // guards what follows
 	byCode map[string]int64
@@ -188,17 +186,13 @@ func (t *totals) errorCodes() map[string]int64 {
 }
 
 func (t *totals) reset() {
-	for _, n := range []*atomic.Int64{&t.connections, &t.rejected, &t.protocolErrors, &t.errors, &t.inputLimit, &t.outputLimit, &t.evicted, &t.reclaiming} {
+	for _, n := range []*atomic.Int64{&t.connections, &t.rejected, &t.protocolErrors, &t.errors, &t.inputLimit, &t.outputLimit, &t.evicted} {
 		n.Store(0)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.byCode = nil
 }
-
-// CountReclaiming adds to the time that INFO shows as spent on removing what
-// has expired. Whoever runs the engine's reclaimers may call it.
-func (s *Service) CountReclaiming(d time.Duration) { s.totals.reclaiming.Add(d.Microseconds()) }
 
 // resetStats is CONFIG RESETSTAT.
 func (s *Service) resetStats(tx *engine.Tx) {

@@ -11,8 +11,8 @@ import (
 const (
 	lruMask  = 1<<24 - 1
 	lfuInit  = 5  // a new key's counter, so that it is not evicted at once
-	lfuLog   = 10 // lfu-log-factor
-	lfuDecay = 1  // lfu-decay-time, minutes
+	lfuLog   = 10 // the growth factor unless SetLFU says otherwise
+	lfuDecay = 1  // and the minutes after which a counter falls by one
 )
 
 func (r *rec) access() uint32 {
@@ -40,10 +40,10 @@ func (tx *Tx) touch(h *hit) {
 		return
 	}
 	if tx.db.lfu.Load() {
-		n := lfuCount(h.r.access(), tx.ms)
+		n := tx.lfuCount(h.r.access())
 		if n < 255 {
 			base := max(0, float64(n)-lfuInit)
-			if rand.Float64() < 1/(base*lfuLog+1) {
+			if rand.Float64() < 1/(base*float64(tx.db.lfuLog.Load())+1) {
 				n++
 			}
 		}
@@ -56,14 +56,23 @@ func (tx *Tx) touch(h *hit) {
 	}
 }
 
-// lfuCount returns the counter, less one for each minute without an access.
-func lfuCount(clock uint32, ms int64) uint32 {
-	minutes := (uint32(ms/60000) - clock>>8) & 0xffff
+// lfuCount returns a clock's counter, less what it has lost since the last access.
+func (tx *Tx) lfuCount(clock uint32) uint32 {
+	minutes := (uint32(tx.ms/60000) - clock>>8) & 0xffff
 	n := clock & 0xff
-	if d := minutes / lfuDecay; d < n {
-		return n - d
+	decay := uint32(tx.db.lfuDecay.Load())
+	if decay == 0 {
+		return n
 	}
-	return 0
+	return n - min(n, minutes/decay)
+}
+
+// SetLFU sets the growth factor of frequency counters (a counter reaches 255
+// after about a million accesses with 10), and the minutes without an access
+// after which one falls by one; 0 for never.
+func (db *DB) SetLFU(growth, decay int64) {
+	db.lfuLog.Store(growth)
+	db.lfuDecay.Store(decay)
 }
 
 // UseLFU makes access clocks count frequency (true) or recency (false, the
@@ -89,7 +98,7 @@ func (tx *Tx) Frequency(key []byte) (n int64, ok bool) {
 	if h.r == nil {
 		return 0, false
 	}
-	return int64(lfuCount(h.r.access(), tx.ms)), true
+	return int64(tx.lfuCount(h.r.access())), true
 }
 
 // embeddedMax is the longest string that Redis stores together with its object.

@@ -72,7 +72,9 @@ type DB struct {
 	notify     atomic.Uint32 // classes of events that Hooks wants
 	noActive   atomic.Bool   // active expiry is off
 	lfu        atomic.Bool   // access clocks count frequency
-	longest    atomic.Int64  // bytes of a string; 0: maxString
+	lfuLog     atomic.Int64
+	lfuDecay   atomic.Int64
+	longest    atomic.Int64 // bytes of a string; 0: maxString
 	closed     atomic.Bool
 	stop       func()
 }
@@ -83,6 +85,7 @@ var ErrClosed = errors.New("the engine is closed")
 // Open returns an empty engine.
 func Open(o Options) *DB {
 	db := &DB{clock: o.Clock, hooks: o.Hooks, ndb: o.Databases, seed: maphash.MakeSeed(), pool: arena.NewPool(), logging: o.RecordEffects}
+	db.SetLFU(lfuLog, lfuDecay)
 	if db.clock == nil {
 		db.clock = NewSystemClock()
 	}

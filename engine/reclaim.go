@@ -146,6 +146,7 @@ func (r *Reclaimer) slice(sh *shard, end int64) (more bool) {
 	if more {
 		sh.next.Store(0)
 	}
+	sh.stats.Reclaiming += max(0, db.clock.Micros()-tx.now)
 	tx.dirty = 1
 	tx.Commit()
 	return more

@@ -335,7 +335,7 @@ func (tx *Tx) place(h *hit, ref arena.Ref, r *rec, s spec) {
 		h.sp.free(old)
 		h.pos.Set(ref)
 	} else {
-		h.sp.tab.Insert(h.h, ref)
+		h.pos = h.sp.tab.Insert(h.h, ref)
 		tx.created(h.sp, r)
 	}
 	h.r = r

@@ -90,7 +90,7 @@ func (in *Instance) listen(cfg *config.Set, log *slog.Logger, loops int) (*Serve
 		Loops:      loops,
 		Backlog:    int(cfg.Int("tcp-backlog")),
 		MaxClients: int(cfg.MaxClients()),
-		Refusal:    []byte("-ERR max number of clients reached\r\n"),
+		Refusal:    []byte(command.Refusal),
 		KeepAlive:  time.Duration(cfg.TCPKeepalive()) * time.Second,
 		Logger:     log,
 		Idle:       func(loop int) time.Duration { return reclaimers[loop].Run() },
@@ -111,35 +111,14 @@ func (in *Instance) listen(cfg *config.Set, log *slog.Logger, loops int) (*Serve
 		return nil, err
 	}
 	close(ready)
-	if err := srv.bindTCP(cfg); err == nil {
+	if err = in.svc.Open(srv); err == nil {
 		err = srv.listenAll()
 	}
 	if err != nil {
 		srv.Close()
 		return nil, err
 	}
-	cfg.OnChange(func(c *config.Set) error { srv.SetMaxClients(int(c.MaxClients())); return nil }, "maxclients")
-	cfg.OnChange(func(c *config.Set) error {
-		srv.SetKeepAlive(time.Duration(c.TCPKeepalive()) * time.Second)
-		return nil
-	}, "tcp-keepalive")
 	return srv, nil
-}
-
-// bindTCP binds the port on each address of bind. An address behind a '-' may
-// be missing, as long as one is bound.
-func (s *Server) bindTCP(cfg *config.Set) error {
-	port := cfg.Int("port")
-	if port == 0 {
-		return nil
-	}
-	for _, host := range cfg.Bind() {
-		host, optional := strings.CutPrefix(host, "-")
-		if _, err := s.Add(net.JoinHostPort(hostOf(host), strconv.FormatInt(port, 10))); err != nil && !optional {
-			return err
-		}
-	}
-	return nil
 }
 
 // addresses joins hosts, of which those behind a '-' are left out, and a port.

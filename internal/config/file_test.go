@@ -120,7 +120,7 @@ func TestAWrongLineIsNamedWithWhatWouldBeRight(t *testing.T) {
 		{"slave-read-only maybe", "f line 2: 'slave-read-only maybe': argument must be 'yes' or 'no'; replica-read-only takes yes or no"},
 		{"unixsocketperm 888", "f line 2: 'unixsocketperm 888': argument couldn't be parsed as an octal number; unixsocketperm takes octal permissions such as 700"},
 		{"appendfilename a/b", "f line 2: 'appendfilename a/b': appendfilename can't be a path, just a filename; appendfilename takes one string; quote it if it holds spaces"},
-		{"shards 3", "f line 2: 'shards 3': argument must be 0 or a power of two up to 1024; shards takes a whole number from 0 to 1024"},
+		{"shards 3", "f line 2: 'shards 3': argument must be 0 or a power of two up to 64; shards takes a whole number from 0 to 64"},
 		{"replicaof a b", `f line 2: 'replicaof a b': Invalid master port; replicaof takes a host and a port, or "no one"`},
 		{"user default off", "f line 2: 'user default off': ACL users are not served; set a password for all clients with requirepass"},
 		{"include", "f line 2: 'include': wrong number of arguments; write include and one path, which may hold wildcards"},

@@ -309,7 +309,7 @@ func powerOfTwo(s string) error {
 	case "0", "1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024":
 		return nil
 	}
-	return errors.New("argument must be 0 or a power of two up to 1024")
+	return errors.New("argument must be 0 or a power of two up to 64")
 }
 
 // refuse accepts no value but the empty one. It serves directives that would

@@ -170,14 +170,15 @@ func (t *Table) FindRef(h uint64, r arena.Ref) (Pos, bool) {
 	}
 }
 
-// Insert adds a record whose key, with hash h, is not in the table. It costs a
-// bucket, and one or two more where it makes the table grow.
-func (t *Table) Insert(h uint64, r arena.Ref) {
-	t.put(t.main.at(t.bucketOf(h)), tagOf(h), r)
+// Insert adds a record whose key, with hash h, is not in the table, and returns
+// its position. It costs a bucket, and one or two more where it makes the table
+// grow.
+func (t *Table) Insert(h uint64, r arena.Ref) Pos {
 	t.count++
 	for i := 0; i < 2 && t.count*growDen > t.main.n*growNum; i++ {
 		t.grow()
 	}
+	return t.put(t.main.at(t.bucketOf(h)), tagOf(h), r)
 }
 
 // Delete removes the entry at p, in the chain of hash h.
@@ -189,12 +190,12 @@ func (t *Table) Delete(h uint64, p Pos) {
 	}
 }
 
-func (t *Table) put(b *bucket, tag uint8, r arena.Ref) {
+func (t *Table) put(b *bucket, tag uint8, r arena.Ref) Pos {
 	for {
 		for i := range b.tags {
 			if b.tags[i] == 0 {
 				b.tags[i], b.refs[i] = tag, r
-				return
+				return Pos{b, i}
 			}
 		}
 		if b.over == 0 {
