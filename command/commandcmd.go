@@ -84,7 +84,7 @@ func runCommandInfo(c *Ctx) error {
 		if s := c.Table.LookupFull(string(name)); s != nil {
 			s.writeInfo(c.Out)
 		} else {
-			c.Out.NullArray()
+			c.Out.Null()
 		}
 	}
 	return nil

@@ -26,6 +26,9 @@ func (c *Session) dispatch(args [][]byte) outcome {
 		if err == errPaused {
 			return again
 		}
+		if EqualFold(args[0], "EXEC") {
+			err = c.abort(err)
+		}
 		c.reject(spec, err)
 		return done
 	}
@@ -48,8 +51,6 @@ func (c *Session) resolve(args [][]byte) (*Spec, error) {
 	s, err := c.svc.table.Resolve(args)
 	if err == nil {
 		c.last = s
-	} else if EqualFold(args[0], "EXEC") {
-		err = c.abort(err)
 	}
 	return s, err
 }

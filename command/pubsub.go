@@ -23,7 +23,8 @@ type pubsub struct {
 	order    []string                     // of the patterns: as they came
 	shards   map[string]map[*Session]bool // SSUBSCRIBE's channels
 
-	key []byte // scratch for channel names
+	key     []byte         // scratch for channel names
+	scratch [2]resp.Writer // messages, in RESP2 and RESP3
 }
 
 // subKind is one of the three kinds of subscription.
@@ -202,30 +203,34 @@ func (p *pubsub) publishShard(channel, msg []byte) int {
 	return p.send(p.shards[string(channel)], "smessage", nil, channel, msg)
 }
 
-// send encodes a message once for each protocol and queues it.
+// send encodes a message once for each protocol and queues it. The caller holds
+// the lock.
 func (p *pubsub) send(subs map[*Session]bool, kind string, pattern, channel, msg []byte) int {
-	var encoded [2][]byte
+	for i := range p.scratch {
+		p.scratch[i].Buf = p.scratch[i].Buf[:0]
+	}
 	for c := range subs {
 		i := 0
 		if c.proto.Load() == 3 {
 			i = 1
 		}
-		if encoded[i] == nil {
-			w := resp.Writer{Proto: 2 + i}
-			parts := 3
-			if pattern != nil {
-				parts = 4
-			}
-			w.Push(parts)
+		w := &p.scratch[i]
+		if len(w.Buf) == 0 {
+			w.Proto = 2 + i
+			w.Push(3 + int(b2i(pattern != nil)))
 			w.BulkString(kind)
 			if pattern != nil {
 				w.Bulk(pattern)
 			}
 			w.Bulk(channel)
 			w.Bulk(msg)
-			encoded[i] = w.Buf
 		}
-		c.push(encoded[i])
+		c.push(w.Buf)
+	}
+	for i := range p.scratch {
+		if cap(p.scratch[i].Buf) > 1<<16 {
+			p.scratch[i].Buf = nil
+		}
 	}
 	return len(subs)
 }

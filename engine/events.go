@@ -1,5 +1,7 @@
 package engine
 
+import "sync/atomic"
+
 // Event classes, as the letters of notify-keyspace-events choose them.
 const (
 	EventKeyspace uint32 = 1 << iota // K: __keyspace@<db>__ messages
@@ -58,8 +60,8 @@ type watchKey struct {
 type Watch struct {
 	db    *DB
 	keys  []watchKey
-	alive []bool // whether the key was there when it was first watched
-	fail  bool   // a watched key changed; guarded by the key's shard
+	alive []bool      // whether the key was there when it was first watched
+	fail  atomic.Bool // a watched key changed
 }
 
 // NewWatch returns an empty set.
@@ -96,7 +98,7 @@ func (w *Watch) Keys() [][]byte {
 // Broken reports whether a watched key has changed, or has expired, since it
 // was watched. The transaction holds the shards of all watched keys.
 func (w *Watch) Broken(tx *Tx) bool {
-	if w.fail {
+	if w.fail.Load() {
 		return true
 	}
 	dbi := tx.dbi
@@ -107,7 +109,7 @@ func (w *Watch) Broken(tx *Tx) bool {
 			return true
 		}
 	}
-	return w.fail
+	return w.fail.Load()
 }
 
 // Clear forgets all keys. It locks their shards one by one, but for those that
@@ -137,12 +139,13 @@ func (w *Watch) Clear(tx *Tx) {
 			sh.lock.Unlock()
 		}
 	}
-	w.keys, w.alive, w.fail = w.keys[:0], w.alive[:0], false
+	w.keys, w.alive = w.keys[:0], w.alive[:0]
+	w.fail.Store(false)
 }
 
 // touched breaks the watches on a key.
 func (sh *shard) touched(db int, key []byte) {
 	for _, w := range sh.watched[watchKey{db, string(key)}] {
-		w.fail = true
+		w.fail.Store(true)
 	}
 }

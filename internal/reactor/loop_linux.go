@@ -102,6 +102,12 @@ func (l *loop) run() {
 			l.housekeep(time.Now())
 		}
 		l.idle()
+		if l.next == 0 {
+			// The hook is busy. Clients on this machine may have been woken
+			// onto this processor by our writes: let them have it, or they
+			// wait for the end of our time slice, some 3 ms.
+			sysYield()
+		}
 	}
 	l.drain()
 	l.release()

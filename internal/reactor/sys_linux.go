@@ -154,3 +154,7 @@ func outOfDescriptors(err error) bool {
 	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) ||
 		errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.ENOMEM)
 }
+
+// sysYield lets other threads of this processor run, if there are any. Not by
+// raw system call: the Go scheduler may need our processor meanwhile.
+func sysYield() { _, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
