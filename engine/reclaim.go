@@ -27,7 +27,7 @@ const (
 	// hold: much longer than a command takes, much shorter than anybody notices.
 	heldPause = 200 * time.Microsecond
 	// trimSlabs is how many idle slabs one Run gives back to the system.
-	trimSlabs = 4
+	trimSlabs = 8
 )
 
 // Reclaimer removes what has expired in its shards, compacts them, and gives

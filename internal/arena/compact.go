@@ -3,8 +3,7 @@ package arena
 import "unsafe"
 
 // Wasteful reports whether Compact has something to gain: some class holds
-// free slots worth more than one slab in eight and more than two slabs.
-// O(classes).
+// free slots worth more than one slab and one slot in sixteen. O(classes).
 func (a *Arena) Wasteful() bool {
 	for c := 1; c < chunkBase; c++ {
 		if a.wasteful(c) {
@@ -16,12 +15,12 @@ func (a *Arena) Wasteful() bool {
 
 func (a *Arena) wasteful(c int) bool {
 	cl := &a.classes[c]
-	if len(cl.partial) < 3 {
+	if len(cl.partial) < 2 {
 		return false
 	}
-	capacity := cl.slabs * (SlabSize / classSize(c))
-	free := capacity - cl.slots
-	return free > 2*(SlabSize/classSize(c)) && free*8 > capacity
+	slab := SlabSize / classSize(c)
+	free := cl.slabs*slab - cl.slots
+	return free > slab+cl.slots/16
 }
 
 // Compact empties sparse slabs: it moves at most budget records into fuller

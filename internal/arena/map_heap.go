@@ -3,8 +3,7 @@
 package arena
 
 // Where there is no mmap, and under the race detector, which does not see
-// mapped memory, slabs are Go memory without pointers. They are smaller then:
-// the Go heap clears and touches them whole.
+// mapped memory, slabs are Go memory without pointers.
 const (
 	slabShift = 16
 	hugeFrom  = 0

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	slabShift = 18
+	slabShift = 16
 	// hugeFrom is the size of a pool in bytes from which on it asks for huge
 	// pages: a small store should touch little, a large one should miss the
 	// translation buffer seldom.

@@ -6,7 +6,7 @@ import (
 )
 
 // hunkSlabs is how many slabs the pool maps at once: 4 MiB, two huge pages.
-const hunkSlabs = 16
+const hunkSlabs = 64
 
 // keepIdle is how many bytes of idle slabs keep their physical pages, beside
 // an eighth of what is in use: a store that breathes does not fault its pages

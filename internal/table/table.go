@@ -39,7 +39,7 @@ const (
 	shrinkAt = 2
 )
 
-// Where slabs are smaller than 256 KiB a page holds fewer buckets.
+// A page is a slab of the pool.
 const pageBuckets = arena.SlabSize / 64
 
 type bucket struct {
