@@ -15,7 +15,6 @@ type view struct {
 	active atomic.Int64 // us of the last batch
 	name   atomic.Pointer[string]
 	lib    atomic.Pointer[[2]string] // LIB-NAME, LIB-VER
-	user   atomic.Pointer[string]
 	dbi    atomic.Int32
 	multi  atomic.Int32 // commands queued, -1 outside MULTI
 	watch  atomic.Int32
@@ -72,13 +71,6 @@ func (r *clients) list() []*Session {
 	r.mu.Unlock()
 	sort.Slice(l, func(i, j int) bool { return l[i].id < l[j].id })
 	return l
-}
-
-// get returns a session by id, or nil.
-func (r *clients) get(id int64) *Session {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.all[id]
 }
 
 // count returns how many sessions have connections, how many of these are

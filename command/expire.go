@@ -40,7 +40,7 @@ func (u timeUnit) absolute() bool { return u >= unixSeconds }
 // took: 0 if it is none of these. keepTTL and persist say which of the two the
 // command knows.
 func (l *lifetime) option(args [][]byte, i int, keepTTL, persist bool) (int, error) {
-	unit := noTime
+	var unit timeUnit
 	switch a := args[i]; {
 	case EqualFold(a, "EX"):
 		unit = seconds

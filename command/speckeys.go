@@ -320,7 +320,8 @@ func (k *KeySpec) appendTo(dst []KeyRef, args [][]byte, least int) ([]KeyRef, bo
 			return dst, true
 		}
 	}
-	last, step := first, k.Step
+	var last int
+	step := k.Step
 	switch {
 	case k.Find == FindKeyNum:
 		if first+k.Count >= len(args) {

@@ -67,7 +67,6 @@ type DB struct {
 	logging    bool
 	used       atomic.Int64  // bytes, as of each shard's last publish
 	limit      atomic.Int64  // 0: none; else shards publish with every write
-	extra      atomic.Int64  // bytes that others than the shards hold
 	watches    atomic.Int64  // watched keys of all clients: none, and changes look for none
 	notify     atomic.Uint32 // classes of events that Hooks wants
 	noActive   atomic.Bool   // active expiry is off
@@ -160,7 +159,7 @@ func (db *DB) LimitMemory(bytes int64) {
 // atomic reads: every transaction that writes keeps the sum up to date.
 func (db *DB) OverLimit() bool {
 	limit := db.limit.Load()
-	return limit > 0 && db.used.Load()+int64(db.extra.Load()) > limit
+	return limit > 0 && db.used.Load() > limit
 }
 
 // SetActiveExpiry switches the reclaimers on (the default) or off. What is

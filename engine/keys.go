@@ -278,12 +278,13 @@ func (db *DB) Scan(dbi int, cursor uint64, count int, visit func(Key)) uint64 {
 // Scan is DB.Scan within a transaction that holds all shards.
 func (tx *Tx) Scan(cursor uint64, count int, visit func(Key)) uint64 {
 	count = max(count, 1)
-	for more := true; cursor < maxCursor; {
+	for cursor < maxCursor {
 		s := int(cursor & (1<<shardBits - 1))
 		if s >= len(tx.db.shards) {
 			break
 		}
-		if cursor, more = tx.scanShard(s, cursor, &count, visit); !more {
+		next, more := tx.scanShard(s, cursor, &count, visit)
+		if cursor = next; !more {
 			return cursor
 		}
 	}

@@ -242,7 +242,7 @@ func (d *decoder) text(n int) (string, error) {
 			return "", err
 		}
 		b.Write(chunk)
-		d.r.Discard(len(chunk)) // cannot fail: they are buffered
+		_, _ = d.r.Discard(len(chunk)) // cannot fail: they are buffered
 	}
 	end, err := d.r.Peek(2)
 	if err != nil {
@@ -251,7 +251,7 @@ func (d *decoder) text(n int) (string, error) {
 	if string(end) != "\r\n" {
 		return "", bad("string without its end")
 	}
-	d.r.Discard(2)
+	_, _ = d.r.Discard(2)
 	return b.String(), nil
 }
 

@@ -63,7 +63,7 @@ func Main(ctx context.Context, args []string, env Env) int {
 	}
 	switch {
 	case opt.Help:
-		io.WriteString(env.Out, usage)
+		_, _ = io.WriteString(env.Out, usage)
 		return 0
 	case opt.Version:
 		fmt.Fprintln(env.Out, "ebb cli", env.Version)

@@ -132,9 +132,9 @@ func (c *conn) do(args ...string) (resp.Value, error) {
 // gone reports whether the peer has closed an idle connection. It waits a
 // millisecond for that, which only people's typing speed can afford.
 func (c *conn) gone() bool {
-	c.nc.SetReadDeadline(time.Now().Add(time.Millisecond))
+	_ = c.nc.SetReadDeadline(time.Now().Add(time.Millisecond))
 	_, err := c.r.Peek(1)
-	c.nc.SetReadDeadline(time.Time{})
+	_ = c.nc.SetReadDeadline(time.Time{})
 	var ne net.Error
 	return err != nil && !(errors.As(err, &ne) && ne.Timeout())
 }

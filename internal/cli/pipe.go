@@ -93,6 +93,6 @@ func (p *piping) read() error {
 // extend restarts the wait for the next reply.
 func (p *piping) extend() {
 	if d := p.c.opt.PipeTimeout; d > 0 {
-		p.c.conn.nc.SetReadDeadline(time.Now().Add(d))
+		_ = p.c.conn.nc.SetReadDeadline(time.Now().Add(d))
 	}
 }

@@ -33,7 +33,7 @@ func (p *printer) reply(v resp.Value, plain bool) {
 	default:
 		p.buf = v.AppendTTY(p.buf)
 	}
-	p.w.Write(p.buf)
+	_, _ = p.w.Write(p.buf)
 }
 
 // push prints a message nobody asked for, if those are wanted.

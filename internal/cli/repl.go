@@ -71,7 +71,7 @@ func (c *client) lines() (read func() (string, error), stop func(), err error) {
 			return "", errGivenUp
 		}
 		if err == nil && strings.TrimSpace(line) != "" && !secret(line) {
-			rl.SaveToHistory(line)
+			_ = rl.SaveToHistory(line)
 		}
 		return line, err
 	}, func() { rl.Close() }, nil
@@ -122,7 +122,7 @@ func (c *client) line(line string) (quit bool) {
 		return false
 	case "clear":
 		if len(words) == 1 {
-			io.WriteString(c.env.Out, "\x1b[H\x1b[2J")
+			_, _ = io.WriteString(c.env.Out, "\x1b[H\x1b[2J")
 			return false
 		}
 	case "connect":

@@ -53,5 +53,5 @@ func (c *client) keys(batch []resp.Value) {
 		}
 		out = append(out, '\n')
 	}
-	c.env.Out.Write(out)
+	_, _ = c.env.Out.Write(out)
 }

@@ -143,7 +143,7 @@ func TestRewriteMakesALostFileAnew(t *testing.T) {
 }
 
 func TestRewriteFollowsASymbolicLink(t *testing.T) {
-	s, path := loaded(t, "timeout 5\n")
+	_, path := loaded(t, "timeout 5\n")
 	link := path + ".link"
 	if err := os.Symlink(path, link); err != nil {
 		t.Skip("this system has no symbolic links")

@@ -15,13 +15,13 @@ type pacer struct{}
 func newPacer() *pacer {
 	runtime.LockOSThread()
 	// The default slack of 50 us is what timers may be late to save wake-ups.
-	unix.Prctl(unix.PR_SET_TIMERSLACK, 1000, 0, 0, 0)
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1000, 0, 0, 0)
 	return &pacer{}
 }
 
 // close gives the thread back, its slack reset.
 func (*pacer) close() {
-	unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0)
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0)
 	runtime.UnlockOSThread()
 }
 
@@ -33,6 +33,6 @@ func (*pacer) until(t time.Time) {
 			return
 		}
 		ts := unix.NsecToTimespec(int64(d))
-		unix.Nanosleep(&ts, nil) // cut short by a signal: the loop goes on
+		_ = unix.Nanosleep(&ts, nil) // cut short by a signal: the loop goes on
 	}
 }

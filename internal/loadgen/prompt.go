@@ -86,7 +86,7 @@ func (p *prompt) switchOn() (restore func(), err error) {
 	if _, err := p.ctl.do("CONFIG", "SET", name, "Ex"); err != nil {
 		return nil, err
 	}
-	return func() { p.ctl.do("CONFIG", "SET", name, was.Str) }, nil
+	return func() { _, _ = p.ctl.do("CONFIG", "SET", name, was.Str) }, nil
 }
 
 func (p *prompt) measure(ctx context.Context) error {
@@ -103,7 +103,7 @@ func (p *prompt) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sub.conn.SetReadDeadline(deadline.Add(p.cfg.Wait))
+	_ = sub.conn.SetReadDeadline(deadline.Add(p.cfg.Wait))
 	lags, err := p.listen(sub, deadline)
 	if ctx.Err() != nil {
 		return ctx.Err()

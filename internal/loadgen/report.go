@@ -116,7 +116,7 @@ func (s statusLine) set(format string, args ...any) {
 
 func (s statusLine) clear() {
 	if s.w != nil {
-		io.WriteString(s.w, "\r\x1b[K")
+		_, _ = io.WriteString(s.w, "\r\x1b[K")
 	}
 }
 

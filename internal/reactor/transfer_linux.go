@@ -93,7 +93,8 @@ func (l *loop) serve(c *conn, in []byte) {
 	if c.closed {
 		return
 	}
-	consumed, v := 0, Continue
+	var consumed int
+	var v Verdict
 	consumed, *out, v = c.session.Serve(in, *out)
 	c.keep(in, consumed)
 	c.yielded = false
