@@ -155,13 +155,13 @@ func runScan(c *Ctx) error {
 
 // parseCursor parses a cursor as C's strtoul does, but refuses a space in front.
 func parseCursor(arg []byte) (uint64, error) {
-	s := string(arg)
+	s, _, _ := strings.Cut(string(arg), "\x00") // a C string ends there
+	if s == "" {
+		return 0, nil
+	}
 	neg := strings.HasPrefix(s, "-")
 	if neg || strings.HasPrefix(s, "+") {
 		s = s[1:]
-	}
-	if len(arg) == 0 {
-		return 0, nil
 	}
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
