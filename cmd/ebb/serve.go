@@ -89,7 +89,7 @@ func greet(out io.Writer, cfg *config.Set, in *server.Instance) {
 			continue
 		}
 		if first {
-			fmt.Fprintln(out, "accepted, and not needed here:")
+			fmt.Fprintln(out, "accepted, and without effect so far:")
 			first = false
 		}
 		fmt.Fprintf(out, "  %-24s %s (%s)\n", g.Name, g.Why, g.Where)
