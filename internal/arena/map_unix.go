@@ -23,10 +23,15 @@ func mapHunk(size int, huge bool) []byte {
 	if err != nil {
 		panic(fmt.Sprintf("arena: cannot map %d bytes: %v", size, err))
 	}
+	chargeLimit(int64(size))
 	if huge {
 		adviseHuge(b)
 	}
 	return b
 }
 
-func unmapHunk(b []byte) { _ = unix.Munmap(b) }
+func unmapHunk(b []byte) {
+	if unix.Munmap(b) == nil {
+		chargeLimit(-int64(len(b)))
+	}
+}
