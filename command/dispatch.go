@@ -203,6 +203,9 @@ func (c *Session) keysOf(spec *Spec, args [][]byte) ([][]byte, error) {
 	if err != nil {
 		// The handler will say what is wrong with the arguments, better than
 		// the search for keys can; it must not find a key unlocked.
+		if c.busy() {
+			return nil, ErrBeside
+		}
 		return nil, c.badArguments(spec, args)
 	}
 	for _, k := range refs {

@@ -35,7 +35,6 @@ const (
 type Reclaimer struct {
 	db     *DB
 	shards []*shard
-	first  int         // of the pool's reclaimers, the one that trims
 	turn   int         // shard to begin with
 	trim   atomic.Bool // idle memory is left to give back
 
@@ -234,8 +233,8 @@ func (sh *shard) nextWork(now int64, active bool) int64 {
 // startReclaimers deals the shards out. Without callers who run them, one
 // goroutine does, or the manual clock.
 func (db *DB) startReclaimers(n int) {
-	for i := range max(n, 1) {
-		db.reclaimers = append(db.reclaimers, &Reclaimer{db: db, first: i})
+	for range max(n, 1) {
+		db.reclaimers = append(db.reclaimers, &Reclaimer{db: db})
 	}
 	for i, sh := range db.shards {
 		r := db.reclaimers[i%len(db.reclaimers)]
