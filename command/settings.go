@@ -2,6 +2,7 @@ package command
 
 import (
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -50,6 +51,7 @@ func (s *Service) bindings() []binding {
 		{[]string{"timeout"}, func(c *config.Set) error { s.timeout.Store(c.Timeout()); return nil }},
 		{[]string{"client-query-buffer-limit"}, func(c *config.Set) error { s.maxInput.Store(c.ClientQueryBufferLimit()); return nil }},
 		{[]string{"client-output-buffer-limit"}, s.setOutputLimits},
+		{layoutDirectives, s.setLayout},
 		{[]string{"latency-tracking"}, func(c *config.Set) error { s.latency.Store(c.LatencyTracking()); return nil }},
 		{[]string{"loglevel"}, s.setLogLevel},
 		{[]string{"port", "bind"}, s.door.rebind},
@@ -75,6 +77,24 @@ func (s *Service) changeConfig(tx *engine.Tx, local bool, pairs []string) error 
 	defer s.configs.mu.Unlock()
 	s.configs.tx = tx
 	return s.Config.Change(local, pairs...)
+}
+
+var layoutDirectives = []string{
+	"hash-max-listpack-entries", "hash-max-listpack-value", "set-max-intset-entries", "set-max-listpack-entries", "set-max-listpack-value",
+	"zset-max-listpack-entries", "zset-max-listpack-value", "list-max-listpack-size", "stream-node-max-bytes", "stream-node-max-entries", "hll-sparse-max-bytes",
+}
+
+func (s *Service) setLayout(c *config.Set) error {
+	clip := func(n int64) int { return int(min(n, math.MaxInt32)) }
+	s.DB.SetLayout(engine.Layout{
+		HashEntries: clip(c.HashMaxListpackEntries()), HashValue: clip(c.HashMaxListpackValue()),
+		SetIntegers: clip(c.SetMaxIntsetEntries()), SetEntries: clip(c.SetMaxListpackEntries()), SetValue: clip(c.SetMaxListpackValue()),
+		ZSetEntries: clip(c.ZsetMaxListpackEntries()), ZSetValue: clip(c.ZsetMaxListpackValue()),
+		ListSize:    clip(c.ListMaxListpackSize()),
+		StreamBytes: clip(c.StreamNodeMaxBytes()), StreamEntries: clip(c.StreamNodeMaxEntries()),
+		HyperLogLogSparse: clip(c.Value("hll-sparse-max-bytes").Num),
+	})
+	return nil
 }
 
 func (s *Service) setPassword(c *config.Set) error {

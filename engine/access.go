@@ -3,6 +3,8 @@ package engine
 import (
 	"math"
 	"math/rand/v2"
+
+	"github.com/ebbdb/ebb/internal/packed"
 )
 
 // The access clock of a record is 24 bits: seconds since 1970 of the last
@@ -104,16 +106,28 @@ func (tx *Tx) Frequency(key []byte) (n int64, ok bool) {
 // embeddedMax is the longest string that Redis stores together with its object.
 const embeddedMax = 44
 
-// Encoding returns the name of the layout that Redis would use for a key's
-// value: "int", "embstr" or "raw" for strings; "" if there is no such key.
+// largeForms are the names of the layouts that Redis uses for large containers.
+var largeForms = [...]string{List: "quicklist", Set: "hashtable", ZSet: "skiplist", Hash: "hashtable", Stream: "stream"}
+
+// Encoding returns the name of the layout that Redis 7.2 would use for a key's
+// value; "" if there is no such key.
 func (tx *Tx) Encoding(key []byte) string {
 	h := tx.find(key)
 	switch {
 	case h.r == nil:
 		return ""
-	case h.r.Kind() != String:
-		return h.r.Kind().String()
-	case h.r.has(flagRaw):
+	case h.r.Kind() == String:
+		return h.stringForm()
+	case h.box() != nil:
+		return largeForms[h.r.Kind()]
+	case h.image().Kind() == packed.KindIntSet:
+		return "intset"
+	}
+	return "listpack"
+}
+
+func (h *hit) stringForm() string {
+	if h.r.has(flagRaw) {
 		return "raw"
 	}
 	v := h.sp.value(h.r)
@@ -161,7 +175,7 @@ func (tx *Tx) MemoryUsage(key []byte) (n int64, ok bool) {
 	}
 	n = int64(h.sp.mem.SlotOf(h.ref())) + int64(math.Ceil(recordOverhead))
 	if h.r.has(flagExt) {
-		n += int64(cap(h.sp.exts[handleOf(h.r.inlineValue())].bytes))
+		n += int64(h.sp.exts[handleOf(h.r.inlineValue())].size)
 	}
 	if h.r.klen&bigKey != 0 {
 		n += int64(cap(h.sp.exts[handleOf(h.r.inlineKey())].bytes))

@@ -58,6 +58,8 @@ type DB struct {
 	hooks  Hooks
 	seed   maphash.Seed
 	pool   *arena.Pool
+	chunks *arena.Chunks // of large containers, wherever their keys are
+	layout atomic.Pointer[Layout]
 	shards []*shard
 	ndb    int
 
@@ -84,6 +86,8 @@ var ErrClosed = errors.New("the engine is closed")
 // Open returns an empty engine.
 func Open(o Options) *DB {
 	db := &DB{clock: o.Clock, hooks: o.Hooks, ndb: o.Databases, seed: maphash.MakeSeed(), pool: arena.NewPool(), logging: o.RecordEffects}
+	db.chunks = arena.NewChunks(db.pool)
+	db.SetLayout(DefaultLayout())
 	db.SetLFU(lfuLog, lfuDecay)
 	if db.clock == nil {
 		db.clock = NewSystemClock()

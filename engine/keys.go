@@ -154,17 +154,29 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 	val := src.sp.value(r)
 	var handle uint32
 	if r.has(flagExt) {
-		if keep {
+		b := src.box()
+		if keep && b != nil {
+			var err error
+			if b, err = b.Clone(tx); err != nil {
+				return err
+			}
+		} else if keep {
 			val = append([]byte(nil), val...)
 		}
-		handle = dst.sp.addExt(val)
+		handle = dst.sp.addBox(val, b)
 	}
 	ref, n := dst.sp.build(s.layout(), key, val, handle)
 	if n == nil {
-		if handle != 0 {
+		if handle != 0 && keep {
 			dst.sp.dropExt(handle)
+		} else if handle != 0 {
+			dst.sp.yield(handle)
 		}
 		return ErrFull
+	}
+	if handle != 0 && !keep { // what lies outside has a new owner
+		src.sp.yield(handleOf(r.inlineValue()))
+		r.kind &^= flagExt
 	}
 	n.clock = r.clock
 	if dst.r != nil {
@@ -368,6 +380,7 @@ func (tx *Tx) Each(visit func(Key)) {
 // keys they held. The transaction holds all shards. The memory is handed over
 // whole: O(slabs).
 func (tx *Tx) Flush(dbi int) int {
+	tx.release()
 	n := 0
 	for _, sh := range tx.db.shards {
 		for i, sp := range sh.spaces {

@@ -26,6 +26,9 @@ const (
 	// heldPause is how long a reclaimer stays away from a shard that others
 	// hold: much longer than a command takes, much shorter than anybody notices.
 	heldPause = 200 * time.Microsecond
+	// freeChunks is how many chunks of a container are freed between two looks
+	// at the clock: a few us.
+	freeChunks = 16
 	// trimSlabs is how many idle slabs one Run gives back to the system.
 	trimSlabs = 8
 )
@@ -134,6 +137,7 @@ func (r *Reclaimer) slice(sh *shard, end int64) (more bool) {
 	if !db.noActive.Load() {
 		more = r.reclaim(tx, sh, end)
 	}
+	more = sh.clean(end) || more
 	if !more && sh.freed > considerAfter {
 		more = sh.compact()
 		if !more {
@@ -213,6 +217,40 @@ func (sh *shard) compact() bool {
 	return false
 }
 
+// clean frees large containers that are gone, and compacts wasteful ones, until
+// end (us) or until somebody waits for the shard. It reports whether there is
+// more.
+func (sh *shard) clean(end int64) (more bool) {
+	stop := func() bool { return sh.lock.Contended() || sh.db.clock.Micros() >= end }
+	for n := len(sh.graves); n > 0; n = len(sh.graves) {
+		if sh.graves[n-1].Free(freeChunks) {
+			sh.graves[n-1] = nil
+			sh.graves = sh.graves[:n-1]
+			sh.freed += considerAfter + 1 // idle slabs are given back
+		}
+		if stop() {
+			return true
+		}
+	}
+	for _, sp := range sh.spaces {
+		for sp != nil && len(sp.wasteful) > 0 {
+			h := sp.wasteful[len(sp.wasteful)-1]
+			if x := &sp.exts[h]; !x.queued || x.box == nil || x.box.Compact(compactItems) < compactItems {
+				sp.wasteful = sp.wasteful[:len(sp.wasteful)-1]
+				x.queued = false
+			}
+			if x := &sp.exts[h]; x.box != nil {
+				sp.extBytes += x.box.Size() - x.size
+				x.size = x.box.Size()
+			}
+			if stop() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // nextWork returns the time in ms from which on the reclaimer has work.
 func (sh *shard) nextWork(now int64, active bool) int64 {
 	next := int64(never)
@@ -226,6 +264,14 @@ func (sh *shard) nextWork(now int64, active bool) int64 {
 	}
 	if sh.freed > considerAfter {
 		next = min(next, now+considerIn)
+	}
+	if len(sh.graves) > 0 {
+		next = 0
+	}
+	for _, sp := range sh.spaces {
+		if sp != nil && len(sp.wasteful) > 0 {
+			next = min(next, now+considerIn)
+		}
 	}
 	return next
 }

@@ -15,8 +15,9 @@ type shard struct {
 	last    int64    // the latest instant anybody had here, us
 	spaces  []*space // by database, nil where nothing was ever stored
 	watched map[watchKey][]*Watch
-	freed   int // bytes freed since compaction was last considered
-	bytes   int // what the spaces held when used was last published
+	graves  []box // large containers that are gone, to be freed
+	freed   int   // bytes freed since compaction was last considered
+	bytes   int   // what the spaces held when used was last published
 	stats   Counters
 	out     []unit // effects not yet drained
 
@@ -40,6 +41,12 @@ func (sh *shard) workAt(ms int64) {
 			sh.owner.wake()
 		}
 	}
+}
+
+// bury leaves a large container for the reclaimer to free.
+func (sh *shard) bury(b box) {
+	sh.graves = append(sh.graves, b)
+	sh.workAt(0)
 }
 
 // makeSpace returns the shard's part of a database.

@@ -23,6 +23,7 @@ type space struct {
 	exts     []ext // exts[0] is not used
 	freeExt  uint32
 	extBytes int
+	wasteful []uint32 // handles of boxes that want compaction
 }
 
 func newSpace(sh *shard, db int) *space {
@@ -32,11 +33,17 @@ func newSpace(sh *shard, db int) *space {
 	return sp
 }
 
-// release gives all memory back. O(slabs).
+// release gives all memory back. O(slabs), and O(1) for each large container,
+// which the reclaimer then frees.
 func (sp *space) release() {
+	for i := range sp.exts {
+		if b := sp.exts[i].box; b != nil {
+			sp.sh.bury(b)
+		}
+	}
 	sp.mem.Release()
 	sp.tab.Release()
-	sp.exts = nil
+	sp.exts, sp.wasteful = nil, nil
 }
 
 // bytes returns the living bytes.
@@ -81,7 +88,10 @@ func (sp *space) value(r *rec) []byte {
 	return v
 }
 
-func (sp *space) addExt(b []byte) uint32 {
+func (sp *space) addExt(b []byte) uint32 { return sp.addBox(b, nil) }
+
+// addBox keeps bytes or a box and returns its handle.
+func (sp *space) addBox(bytes []byte, b box) uint32 {
 	h := sp.freeExt
 	if h != 0 {
 		sp.freeExt = sp.exts[h].next
@@ -89,15 +99,65 @@ func (sp *space) addExt(b []byte) uint32 {
 		h = uint32(len(sp.exts))
 		sp.exts = append(sp.exts, ext{})
 	}
-	sp.exts[h] = ext{bytes: b}
-	sp.extBytes += cap(b)
+	sp.exts[h] = ext{}
+	sp.fill(h, bytes, b)
 	return h
 }
 
+// fill makes an empty handle hold bytes or a box.
+func (sp *space) fill(h uint32, bytes []byte, b box) {
+	x := &sp.exts[h]
+	x.bytes, x.box, x.size = bytes, b, cap(bytes)
+	if b != nil {
+		x.size = b.Size()
+	}
+	sp.extBytes += x.size
+}
+
+// setExt changes what a handle holds. What it held is freed.
+func (sp *space) setExt(h uint32, bytes []byte, b box) {
+	sp.empty(h)
+	sp.fill(h, bytes, b)
+}
+
+// empty lets go of what a handle holds. A box is freed by the reclaimer.
+func (sp *space) empty(h uint32) {
+	x := &sp.exts[h]
+	sp.extBytes -= x.size
+	if x.box != nil {
+		sp.sh.bury(x.box)
+	}
+	x.bytes, x.box, x.size = nil, nil, 0
+}
+
 func (sp *space) dropExt(h uint32) {
-	sp.extBytes -= cap(sp.exts[h].bytes)
+	sp.empty(h)
 	sp.exts[h] = ext{next: sp.freeExt}
 	sp.freeExt = h
+}
+
+// yield lets go of a handle whose box has another owner.
+func (sp *space) yield(h uint32) {
+	sp.extBytes -= sp.exts[h].size
+	sp.exts[h] = ext{next: sp.freeExt}
+	sp.freeExt = h
+}
+
+// reserve allocates a record for a value of n bytes, which the caller fills in.
+// It fits a slab.
+func (sp *space) reserve(flags uint8, key []byte, n int) (arena.Ref, *rec) {
+	if len(key) > maxKey {
+		ref, r := sp.build(flags, key, make([]byte, n), 0)
+		return ref, r
+	}
+	ref := sp.mem.Alloc(keyOffset(flags) + len(key) + n)
+	if ref == 0 {
+		return 0, nil
+	}
+	r := sp.rec(ref)
+	*r = rec{kind: flags, klen: uint16(len(key)), vlen: uint16(n)}
+	copy(r.inlineKey(), key)
+	return ref, r
 }
 
 // build allocates a record and fills in all but the wheel's links. An external

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math/bits"
+	"math/rand/v2"
 	"unsafe"
 
 	"github.com/ebbdb/ebb/internal/arena"
@@ -30,6 +31,11 @@ type Tx struct {
 	hshard int
 	hash   uint64
 
+	// The record that room has replaced, until the plan is applied.
+	old   arena.Ref
+	oldIn *space
+
+	rng  *rand.Rand
 	num  [4][24]byte // scratch for numbers in effects
 	kbuf []byte      // scratch for the key of a removed record
 	vbuf []byte      // scratch for values
@@ -140,6 +146,7 @@ func (tx *Tx) Commit() {
 
 // Unlock settles the effects and ends a transaction that Lock began.
 func (tx *Tx) Unlock() {
+	tx.release()
 	if tx.nfx > 0 {
 		tx.settle()
 	}

@@ -12,11 +12,12 @@
 //
 // Invariants: the first byte of a living record is not zero, of a free slot
 // it is; a slab's free list lives in its free slots; a slab with no living
-// slot goes back to the pool. Chunks (AllocChunk) are never moved, records are
-// moved by Compact alone. Start reading at Arena.Alloc.
+// slot goes back to the pool; Compact alone moves records. Start reading at
+// Arena.Alloc. The chunks of large containers come from Chunks, which all shards
+// share.
 //
 // An Arena is not safe for concurrent use: its shard's lock guards it. A Pool
-// is.
+// and Chunks are.
 package arena
 
 import (
@@ -44,15 +45,10 @@ const (
 	SlabSize = 1 << slabShift
 	// MaxRecord is the largest size Alloc accepts, in bytes.
 	MaxRecord = SlabSize / 4
-	// MinChunk and MaxChunk bound the sizes that AllocChunk accepts.
-	MinChunk = 1 << 10
-	MaxChunk = MaxRecord
 
 	smallClasses = smallMax / smallStep
 	recordDoubl  = slabShift - 2 - 7 // doublings from smallMax to MaxRecord
-	chunkBase    = smallClasses + recordDoubl*8 + 1
-	chunkClasses = slabShift - 2 - 10 + 1
-	numClasses   = chunkBase + chunkClasses
+	numClasses   = smallClasses + recordDoubl*8 + 1
 )
 
 // classOf returns the class whose slots hold n bytes, 1 <= n <= MaxRecord.
@@ -66,15 +62,11 @@ func classOf(n int) int {
 
 // classSize returns the slot size of a class in bytes.
 func classSize(c int) int {
-	switch {
-	case c <= smallClasses:
+	if c <= smallClasses {
 		return c * smallStep
-	case c < chunkBase:
-		c -= smallClasses + 1
-		return (8 + c%8 + 1) << (4 + c/8)
-	default:
-		return MinChunk << (c - chunkBase)
 	}
+	c -= smallClasses + 1
+	return (8 + c%8 + 1) << (4 + c/8)
 }
 
 // slab is the bookkeeping of one slab; its memory starts at base.
@@ -128,20 +120,6 @@ func SlotSize(n int) int { return classSize(classOf(n)) }
 // before the next call. It returns 0 if the arena's 32 GiB are used up.
 // O(1), one system call per 64 slabs.
 func (a *Arena) Alloc(n int) Ref { return a.alloc(classOf(n)) }
-
-// AllocChunk returns zeroed memory of size bytes, a power of two from MinChunk
-// to MaxChunk, that Compact never moves; 0 if the arena is full.
-func (a *Arena) AllocChunk(size int) Ref {
-	c := chunkBase + bits.Len(uint(size/MinChunk)) - 1
-	r := a.alloc(c)
-	if r != 0 {
-		clear(a.Bytes(r, size))
-	}
-	return r
-}
-
-// FreeChunk gives back what AllocChunk(size) returned.
-func (a *Arena) FreeChunk(r Ref, size int) { a.Free(r) }
 
 func (a *Arena) alloc(c int) Ref {
 	cl := &a.classes[c]

@@ -18,14 +18,6 @@ func TestClassesCoverAllSizes(t *testing.T) {
 		if n > smallMax && size-n > n/8 {
 			t.Fatalf("a record of %d bytes takes %d", n, size)
 		}
-		if c >= chunkBase {
-			t.Fatalf("classOf(%d) = %d is a chunk class", n, c)
-		}
-	}
-	for size, c := MinChunk, chunkBase; size <= MaxChunk; size, c = size*2, c+1 {
-		if classSize(c) != size {
-			t.Fatalf("chunk class %d has %d bytes, want %d", c, classSize(c), size)
-		}
 	}
 }
 

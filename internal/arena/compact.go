@@ -5,7 +5,7 @@ import "unsafe"
 // Wasteful reports whether Compact has something to gain: some class holds
 // free slots worth more than one slab and one slot in sixteen. O(classes).
 func (a *Arena) Wasteful() bool {
-	for c := 1; c < chunkBase; c++ {
+	for c := 1; c < numClasses; c++ {
 		if a.wasteful(c) {
 			return true
 		}
@@ -32,8 +32,8 @@ func (a *Arena) wasteful(c int) bool {
 // O(budget) plus a look at up to 64 slabs of a class to find the sparsest.
 func (a *Arena) Compact(budget int, moved func(old, new Ref)) int {
 	done := 0
-	for tried := 0; tried < chunkBase && done < budget; tried++ {
-		if a.next == 0 || a.next >= chunkBase {
+	for tried := 0; tried < numClasses && done < budget; tried++ {
+		if a.next == 0 || a.next >= numClasses {
 			a.next = 1
 		}
 		if !a.wasteful(a.next) {

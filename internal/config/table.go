@@ -92,7 +92,6 @@ const (
 	noExtraTLS  = "Go's TLS chooses its own"
 	noLocale    = "strings are compared by bytes"
 	noCompress  = "the nodes of lists are not compressed"
-	noHLLSwitch = "sketches are converted as Redis does by default"
 )
 
 // networkTable: who may talk to the server, where and how much.
@@ -167,7 +166,7 @@ var dataTable = []Directive{
 	memory("set-max-listpack-value", 64, 0, maxLong).does("bytes of the longest member of a packed set"),
 	integer("zset-max-listpack-entries", 128, 0, maxLong).alias("zset-max-ziplist-entries").does("members up to which a sorted set is packed"),
 	memory("zset-max-listpack-value", 64, 0, maxLong).alias("zset-max-ziplist-value").does("bytes of the longest member of a packed sorted set"),
-	memory("hll-sparse-max-bytes", 3000, 0, maxLong).unused(noHLLSwitch),
+	memory("hll-sparse-max-bytes", 3000, 0, maxLong).does("bytes up to which a HyperLogLog is sparse"),
 	memory("stream-node-max-bytes", 4096, 0, maxLong).does("bytes of a stream's node; 0 is no bound"),
 	integer("stream-node-max-entries", 100, 0, maxLong).does("entries of a stream's node; 0 is no bound"),
 	enum("sanitize-dump-payload", "no", "no", "yes", "clients").unused("RESTORE always checks the payload"),

@@ -1,0 +1,301 @@
+package engine
+
+import (
+	"math/rand/v2"
+
+	"github.com/ebbdb/ebb/internal/arena"
+	"github.com/ebbdb/ebb/internal/packed"
+)
+
+// A container is a hash, list, set, sorted set or stream. It has two forms.
+//
+//	small   the record's value is a packed image (internal/packed)
+//	large   the record's value is a handle of a box (flagExt): an object with
+//	        chunks of its own outside the collected heap
+//
+// An image that outgrows a slab is a handle of bytes, as a long string is.
+//
+// A write of the small form is planned first (packed.Edit), then room makes
+// the record fit, then the plan is applied:
+//
+//	h, err := tx.container(key, Hash)
+//	e, state := h.image().PutField(field, value, 0, tx.itemTime())
+//	dst, err := tx.room(&h, key, Hash, e.Size())
+//	e.Apply(dst)
+//
+// Every read of items passes itemTime, so that nobody sees a dead one.
+
+// box is the large form of a container.
+type box interface {
+	// Size returns the bytes held. O(1), or little more: it is asked after
+	// every write.
+	Size() int
+	// Free gives back up to about budget chunks and reports whether none is
+	// left. The box holds nothing from the first call on.
+	Free(budget int) (done bool)
+	// Wasteful reports whether Compact has work that pays. O(1).
+	Wasteful() bool
+	// Compact moves items together, looking at up to budget of them, and returns
+	// how many it looked at; fewer than budget means that it is done.
+	Compact(budget int) (looked int)
+	// Clone returns a copy with the living items, on its own chunks. O(n).
+	Clone(tx *Tx) (box, error)
+}
+
+// itemTime returns the instant that decides which items are dead: now, or 0 in
+// a replay, where deaths are among the effects and everything stored shows.
+func (tx *Tx) itemTime() int64 {
+	if tx.replay {
+		return 0
+	}
+	return tx.ms
+}
+
+// container looks up a key that must hold a kind of container, or nothing. It is
+// no access. Errors: ErrWrongType.
+func (tx *Tx) container(key []byte, k Kind) (hit, error) {
+	h := tx.find(key)
+	if h.r != nil && h.r.Kind() != k {
+		return h, ErrWrongType
+	}
+	return h, nil
+}
+
+// open is container for commands that read: it counts hits and misses, and
+// notes the access.
+func (tx *Tx) open(key []byte, k Kind) (hit, error) {
+	h := tx.read(key)
+	if h.r != nil && h.r.Kind() != k {
+		return h, ErrWrongType
+	}
+	return h, nil
+}
+
+// box returns the container's large form, nil if it is small.
+func (h *hit) box() box {
+	if h.r.has(flagExt) {
+		return h.sp.exts[handleOf(h.r.inlineValue())].box
+	}
+	return nil
+}
+
+// image returns the container's small form, in place: a packed.Packed or
+// packed.IntSet. It is valid until the next write.
+func (h *hit) image() packed.Packed { return h.sp.value(h.r) }
+
+// maxImage is how many bytes of an image a record with this key can hold;
+// beyond, the image is a handle of bytes.
+func maxImage(flags uint8, klen int) int {
+	return arena.MaxRecord - 1 - keyOffset(flags) - min(klen, maxKey)
+}
+
+// room makes the record of key hold an image of n bytes and returns where to
+// write it. If h has found nothing, the key is created, with nothing written. The old image
+// can be read until the next call of room, and lies at the start of what is
+// returned if it has not moved: which is what packed's Apply wants. Deadline
+// and access clock stay. Errors: ErrFull, and nothing has changed.
+//
+// It may move the record: what h.image returned before is void but for Apply.
+func (tx *Tx) room(h *hit, key []byte, k Kind, n int) ([]byte, error) {
+	sp := tx.makeSpace(h)
+	tx.release()
+	if h.r == nil {
+		return tx.roomForNew(h, key, k, n)
+	}
+	r := h.r
+	tx.stamp(r)
+	if r.has(flagExt) {
+		return tx.roomOutside(h, key, n)
+	}
+	if r.klen&bigKey == 0 {
+		if size := keyOffset(r.kind) + int(r.klen) + n; size < arena.MaxRecord && sp.mem.Fits(h.ref(), size) {
+			r.vlen = uint16(n)
+			return r.inlineValue(), nil
+		}
+	}
+	if n > maxImage(r.kind, int(r.klen&^bigKey)) {
+		b := make([]byte, n, n+n/8)
+		return b, tx.remake(h, b, nil)
+	}
+	return tx.remakeInline(h, n)
+}
+
+func (tx *Tx) roomForNew(h *hit, key []byte, k Kind, n int) ([]byte, error) {
+	sp := h.sp
+	var ref arena.Ref
+	var r *rec
+	if n > maxImage(uint8(k), len(key)) {
+		handle := sp.addExt(make([]byte, n, n+n/8))
+		if ref, r = sp.build(uint8(k), key, nil, handle); r == nil {
+			sp.dropExt(handle)
+		}
+	} else {
+		ref, r = sp.reserve(uint8(k), key, n)
+	}
+	if r == nil {
+		return nil, ErrFull
+	}
+	tx.place(h, ref, r, spec{})
+	return sp.value(r), nil
+}
+
+// roomOutside is room for an image that lies outside the record, or for a
+// large container that becomes small.
+func (tx *Tx) roomOutside(h *hit, key []byte, n int) ([]byte, error) {
+	sp, r := h.sp, h.r
+	if n <= maxImage(r.kind, int(r.klen&^bigKey))/2 {
+		return tx.remakeInline(h, n)
+	}
+	x := &sp.exts[handleOf(r.inlineValue())]
+	if x.box == nil && n <= cap(x.bytes) && n >= cap(x.bytes)/2 {
+		x.bytes = x.bytes[:n]
+		return x.bytes, nil
+	}
+	b := make([]byte, n, n+n/8)
+	sp.setExt(handleOf(r.inlineValue()), b, nil)
+	return b, nil
+}
+
+// remakeInline gives the container's record another size, for an image of n
+// bytes inside of it.
+func (tx *Tx) remakeInline(h *hit, n int) ([]byte, error) {
+	sp, old := h.sp, h.r
+	off := keyOffset(old.kind) + int(old.klen&^bigKey)
+	ref := sp.mem.Alloc(off + n)
+	if ref == 0 {
+		return nil, ErrFull
+	}
+	r := sp.rec(ref)
+	copy(sp.mem.Bytes(ref, off), sp.mem.Bytes(h.ref(), off))
+	r.kind &^= flagExt
+	r.vlen = uint16(n)
+	tx.succeed(h, ref, r)
+	return r.inlineValue(), nil
+}
+
+// remake gives the container's record a handle for its value: of bytes or of a
+// box.
+func (tx *Tx) remake(h *hit, bytes []byte, b box) error {
+	sp, old := h.sp, h.r
+	off := keyOffset(old.kind) + int(old.klen&^bigKey)
+	ref := sp.mem.Alloc(off + extSize)
+	if ref == 0 {
+		return ErrFull
+	}
+	r := sp.rec(ref)
+	copy(sp.mem.Bytes(ref, off), sp.mem.Bytes(h.ref(), off))
+	r.kind |= flagExt
+	r.vlen = extSize
+	putHandle(r.inlineValue(), sp.addBox(bytes, b))
+	tx.succeed(h, ref, r)
+	return nil
+}
+
+// succeed puts a record in the place of its predecessor, which had the same
+// key and header, and keeps that until the next call of room: a plan that is
+// about to be applied reads from it.
+func (tx *Tx) succeed(h *hit, ref arena.Ref, r *rec) {
+	old := h.ref()
+	if r.has(flagDeadline) {
+		h.sp.due.Move(uint32(old), uint32(ref))
+	}
+	h.pos.Set(ref)
+	h.rec(old).klen &^= bigKey // its key has a new owner
+	h.r = r
+	tx.old, tx.oldIn = old, h.sp
+}
+
+func (h *hit) rec(ref arena.Ref) *rec { return h.sp.rec(ref) }
+
+// release frees the record that succeed has kept.
+func (tx *Tx) release() {
+	if tx.old != 0 {
+		tx.oldIn.free(tx.old)
+		tx.old, tx.oldIn = 0, nil
+	}
+}
+
+// shrunk notes that the small container's image has become shorter, in place:
+// img is what is left. If it is much shorter, the record moves.
+func (tx *Tx) shrunk(h *hit, img []byte) {
+	r := h.r
+	tx.stamp(r)
+	if r.has(flagExt) {
+		x := handleOf(r.inlineValue())
+		h.sp.exts[x].bytes = img
+		if len(img) <= maxImage(r.kind, int(r.klen&^bigKey))/2 {
+			tx.release()
+			if dst, err := tx.remakeInline(h, len(img)); err == nil {
+				copy(dst, img)
+			}
+		}
+		return
+	}
+	r.vlen = uint16(len(img))
+	if h.sp.mem.Fits(h.ref(), r.size()) {
+		return
+	}
+	tx.release()
+	if dst, err := tx.remakeInline(h, len(img)); err == nil {
+		copy(dst, img)
+	}
+}
+
+// enlarge stores a box under the key: in place of the small form, or as a new
+// key. Errors: ErrFull, and the box is still the caller's.
+func (tx *Tx) enlarge(h *hit, key []byte, k Kind, b box) error {
+	sp := tx.makeSpace(h)
+	tx.release()
+	switch {
+	case h.r == nil:
+		handle := sp.addBox(nil, b)
+		ref, r := sp.build(uint8(k), key, nil, handle)
+		if r == nil {
+			sp.exts[handle].box = nil
+			sp.dropExt(handle)
+			return ErrFull
+		}
+		tx.place(h, ref, r, spec{})
+	case h.r.has(flagExt):
+		sp.setExt(handleOf(h.r.inlineValue()), nil, b)
+	default:
+		if err := tx.remake(h, nil, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wrote settles a write to a large container: what it holds is counted, and if
+// compacting it pays, the reclaimer will.
+func (tx *Tx) wrote(h *hit) {
+	handle := handleOf(h.r.inlineValue())
+	x := &h.sp.exts[handle]
+	if n := x.box.Size(); n != x.size {
+		h.sp.extBytes += n - x.size
+		x.size = n
+	}
+	tx.stamp(h.r)
+	if !x.queued && x.box.Wasteful() {
+		x.queued = true
+		h.sp.wasteful = append(h.sp.wasteful, handle)
+		h.sp.sh.workAt(tx.ms + considerIn)
+	}
+}
+
+// gone sends the event that a container has become empty, after the event of
+// the command that emptied it. The key has been dropped.
+func (tx *Tx) gone(key []byte) {
+	if tx.db.notify.Load()&EventGeneric != 0 {
+		tx.event(EventGeneric, "del", key)
+	}
+}
+
+// random returns the transaction's random numbers. They are good for picking,
+// not for secrets.
+func (tx *Tx) random() *rand.Rand {
+	if tx.rng == nil {
+		tx.rng = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	}
+	return tx.rng
+}
