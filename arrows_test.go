@@ -28,7 +28,7 @@ var arrows = []struct {
 }{
 	{"resp", nil},
 	{"engine", []string{"internal/arena", "internal/table", "internal/wheel", "internal/ordered", "internal/packed", "internal/chunk", "internal/chunklist",
-		"internal/dict", "internal/oplog", "internal/rdb", "internal/glob"}},
+		"internal/dict", "internal/stream", "internal/hll", "internal/geohash", "internal/oplog", "internal/rdb", "internal/glob"}},
 	{"command", []string{"engine", "resp", "internal/"}},
 	{"server", []string{"command", "engine", "resp", "internal/"}},
 	{".", []string{"command", "engine", "resp", "internal/reactor"}},
@@ -193,6 +193,7 @@ var clockReaders = map[string]string{
 	"internal/reactor/":              "default of Config.Now, and timeouts of sockets, which the system counts",
 	"server/server.go":               "default of Options.Now",
 	"server/portable.go":             "deadlines of sockets, which the system counts",
+	"command/migrate.go":             "deadlines of sockets, to another server",
 	"internal/memnet/":               "deadlines, as a net.Conn has them",
 	"internal/realserver/":           "patience with another process",
 	"internal/transcript/server.go":  "deadlines of sockets, to other servers",

@@ -149,7 +149,8 @@ type embedded struct {
 	idle   []*slot
 	busy   int // sessions lent, feeds included
 	closed bool
-	quiet  sync.Cond // signalled when a closed backend has none lent
+	quit   chan struct{} // closed with the backend, for who waits
+	quiet  sync.Cond     // signalled when a closed backend has none lent
 
 	kills sync.WaitGroup // goroutines that close inboxes
 }
@@ -170,7 +171,7 @@ func openEmbedded(rawURL string, o Options) (backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &embedded{eng: eng, dbi: dbi}
+	b := &embedded{eng: eng, dbi: dbi, quit: make(chan struct{})}
 	b.quiet.L = &b.mu
 	return b, nil
 }
@@ -215,6 +216,7 @@ func (b *embedded) borrow() (*slot, error) {
 		return s, err
 	}
 	s = &slot{s: b.eng.svc.NewSession(nil)}
+	s.s.LeaveOn(b.quit)
 	if err := b.greet(s); err != nil {
 		s.s.Closed(nil)
 		b.leave(nil)
@@ -225,15 +227,17 @@ func (b *embedded) borrow() (*slot, error) {
 
 // greet gives a new session the protocol and the database of the backend.
 func (b *embedded) greet(s *slot) error {
-	v, err := s.do([]any{"HELLO", "3"})
+	ctx := context.Background()
+	v, err := s.do(ctx, []any{"HELLO", "3"})
 	if err == nil && v.Err() == nil && b.dbi != 0 {
-		v, err = s.do([]any{"SELECT", b.dbi})
+		v, err = s.do(ctx, []any{"SELECT", b.dbi})
 	}
 	return errors.Join(err, v.Err())
 }
 
-// do runs one command.
-func (s *slot) do(args []any) (Value, error) {
+// do runs one command. One that waits does so until ctx ends: it has done
+// nothing then.
+func (s *slot) do(ctx context.Context, args []any) (Value, error) {
 	flat, list := s.flat[:0], s.args[:0]
 	for _, a := range args {
 		if b, ok := a.([]byte); ok { // handlers copy what they keep
@@ -247,28 +251,31 @@ func (s *slot) do(args []any) (Value, error) {
 		}
 		list = append(list, flat[from:len(flat):len(flat)])
 	}
-	v := s.s.Do(list...)
+	v, err := s.s.DoContext(ctx, list...)
+	if errors.Is(err, engine.ErrClosed) {
+		err = ErrClosed
+	}
 	clear(list)
 	s.args = list
 	if cap(flat) <= keepArgs {
 		s.flat = flat
 	}
-	return v, nil
+	return v, err
 }
 
-func (b *embedded) do(_ context.Context, args []any) (Value, error) {
+func (b *embedded) do(ctx context.Context, args []any) (Value, error) {
 	s, err := b.borrow()
 	if err != nil {
 		return Value{}, err
 	}
 	defer b.leave(s)
-	return s.do(args)
+	return s.do(ctx, args)
 }
 
 // block is do: a session that waits is the caller's own anyway.
 func (b *embedded) block(ctx context.Context, args []any) (Value, error) { return b.do(ctx, args) }
 
-func (b *embedded) pipeline(_ context.Context, cmds [][]any) ([]Value, error) {
+func (b *embedded) pipeline(ctx context.Context, cmds [][]any) ([]Value, error) {
 	if err := checkArgs(cmds); err != nil {
 		return nil, err
 	}
@@ -279,31 +286,31 @@ func (b *embedded) pipeline(_ context.Context, cmds [][]any) ([]Value, error) {
 	defer b.leave(s)
 	replies := make([]Value, len(cmds))
 	for i, args := range cmds {
-		if replies[i], err = s.do(args); err != nil {
+		if replies[i], err = s.do(ctx, args); err != nil {
 			return nil, err
 		}
 	}
 	return replies, nil
 }
 
-func (b *embedded) tx(_ context.Context, cmds [][]any) ([]Value, error) {
+func (b *embedded) tx(ctx context.Context, cmds [][]any) ([]Value, error) {
 	s, err := b.borrow()
 	if err != nil {
 		return nil, err
 	}
 	defer b.leave(s)
-	return s.tx(cmds)
+	return s.tx(ctx, cmds)
 }
 
 // tx queues the commands and runs them.
-func (s *slot) tx(cmds [][]any) ([]Value, error) {
+func (s *slot) tx(ctx context.Context, cmds [][]any) ([]Value, error) {
 	if err := checkArgs(cmds); err != nil {
 		return nil, err
 	}
-	_, _ = s.do([]any{"MULTI"})
+	_, _ = s.do(ctx, []any{"MULTI"})
 	var refused error
 	for _, args := range cmds {
-		v, err := s.do(args)
+		v, err := s.do(ctx, args)
 		if err == nil {
 			err = v.Err()
 		}
@@ -311,7 +318,7 @@ func (s *slot) tx(cmds [][]any) ([]Value, error) {
 			refused = err
 		}
 	}
-	v, _ := s.do([]any{"EXEC"})
+	v, _ := s.do(ctx, []any{"EXEC"})
 	return execReply(v, refused)
 }
 
@@ -344,7 +351,7 @@ func checkArgs(cmds [][]any) error {
 	return nil
 }
 
-func (b *embedded) watch(_ context.Context, fn func(*Watched) error, keys []string) error {
+func (b *embedded) watch(ctx context.Context, fn func(*Watched) error, keys []string) error {
 	s, err := b.borrow()
 	if err != nil {
 		return err
@@ -354,17 +361,17 @@ func (b *embedded) watch(_ context.Context, fn func(*Watched) error, keys []stri
 	for _, k := range keys {
 		args = append(args, k)
 	}
-	v, err := s.do(args)
+	v, err := s.do(ctx, args)
 	if err == nil {
 		err = v.Err()
 	}
 	if err != nil {
 		return err
 	}
-	defer func() { _, _ = s.do([]any{"UNWATCH"}) }()
+	defer func() { _, _ = s.do(ctx, []any{"UNWATCH"}) }()
 	return fn(&Watched{
-		runDo: func(_ context.Context, args []any) (Value, error) { return s.do(args) },
-		runTx: func(_ context.Context, cmds [][]any) ([]Value, error) { return s.tx(cmds) },
+		runDo: func(ctx context.Context, args []any) (Value, error) { return s.do(ctx, args) },
+		runTx: func(ctx context.Context, cmds [][]any) ([]Value, error) { return s.tx(ctx, cmds) },
 	})
 }
 
@@ -390,6 +397,9 @@ func (b *embedded) String() string {
 
 func (b *embedded) close() error {
 	b.mu.Lock()
+	if !b.closed {
+		close(b.quit)
+	}
 	b.closed = true
 	for b.busy > 0 {
 		b.quiet.Wait()

@@ -7,6 +7,7 @@ require (
 	github.com/ergochat/readline v0.1.3
 	github.com/google/go-cmp v0.7.0
 	github.com/redis/go-redis/v9 v9.17.0
+	github.com/redis/rueidis v1.0.67
 	github.com/spf13/cobra v1.10.1
 	github.com/spf13/pflag v1.0.9
 	github.com/zeebo/xxh3 v1.0.2
@@ -20,5 +21,5 @@ require (
 	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/klauspost/cpuid/v2 v2.0.9 // indirect
-	golang.org/x/text v0.9.0 // indirect
+	golang.org/x/text v0.23.0 // indirect
 )

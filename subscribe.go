@@ -151,7 +151,7 @@ func (b *embedded) subscribe(_ context.Context, pattern bool, names []string) (f
 	for _, n := range names {
 		args = append(args, n)
 	}
-	v, err := in.slot.do(args)
+	v, err := in.slot.do(context.Background(), args)
 	if err == nil {
 		err = v.Err()
 	}

@@ -246,7 +246,25 @@ var specBitField = Spec{
 	Replies: "An array with an element for each operation: GET gives the field, SET the old one, INCRBY the new one; nil where OVERFLOW FAIL refused.",
 	Examples: "> BITFIELD k SET u8 0 255 GET u4 #1 INCRBY i5 100 1\n1) (integer) 0\n2) (integer) 15\n3) (integer) 1\n" +
 		"> BITFIELD k OVERFLOW SAT INCRBY u8 0 10 OVERFLOW FAIL INCRBY u8 0 10\n1) (integer) 255\n2) (nil)\n",
-	Run: runBitField,
+	Keys: bitFieldKeys,
+	Run:  runBitField,
+}
+
+// bitFieldKeys finds BITFIELD's key. With nothing but GET the command reads it;
+// what is not understood counts as a write.
+func bitFieldKeys(dst []KeyRef, args [][]byte) ([]KeyRef, error) {
+	use := Read
+	for i := 2; i < len(args); {
+		switch {
+		case EqualFold(args[i], "GET") && i+2 < len(args):
+			i += 3
+		case EqualFold(args[i], "OVERFLOW") && i+1 < len(args):
+			i += 2
+		default:
+			use, i = Update|Access, len(args)
+		}
+	}
+	return append(dst, KeyRef{1, use}), nil
 }
 
 var specBitFieldRO = Spec{

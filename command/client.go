@@ -11,9 +11,9 @@ import (
 var specClient = Spec{
 	Name: "client", Group: GroupConnection, Since: "2.4.0", Complexity: "Depends on subcommand.",
 	Summary: "A container for commands about connections.",
-	Sub: []*Spec{&specClientGetname, &specClientGetredir, &specClientHelp, &specClientID, &specClientInfo, &specClientKill,
+	Sub: []*Spec{&specClientCaching, &specClientGetname, &specClientGetredir, &specClientHelp, &specClientID, &specClientInfo, &specClientKill,
 		&specClientList, &specClientNoEvict, &specClientNoTouch, &specClientPause, &specClientReply, &specClientSetinfo,
-		&specClientSetname, &specClientTrackinginfo, &specClientUnblock, &specClientUnpause},
+		&specClientSetname, &specClientTracking, &specClientTrackinginfo, &specClientUnblock, &specClientUnpause},
 }
 
 var specClientHelp = HelpSpec("client", GroupConnection, 0)
@@ -207,40 +207,6 @@ func runClientReply(c *Ctx) error {
 	return nil
 }
 
-var specClientGetredir = Spec{
-	Name: "client|getredir", Group: GroupConnection, Since: "6.0.0", Complexity: "O(1)",
-	Summary:  "Returns the connection that gets this one's invalidation messages.",
-	Flags:    ownFlags,
-	Replies:  "-1: client-side caching is off.",
-	Examples: "> CLIENT GETREDIR\n(integer) -1\n",
-	Run:      runClientGetredir,
-}
-
-func runClientGetredir(c *Ctx) error {
-	c.Out.Int(-1)
-	return nil
-}
-
-var specClientTrackinginfo = Spec{
-	Name: "client|trackinginfo", Group: GroupConnection, Since: "6.2.0", Complexity: "O(1)",
-	Summary:  "Describes the connection's client-side caching.",
-	Flags:    ownFlags,
-	Examples: "> CLIENT TRACKINGINFO\n1) \"flags\"\n2) 1) \"off\"\n3) \"redirect\"\n4) (integer) -1\n5) \"prefixes\"\n6) (empty array)\n",
-	Run:      runClientTrackinginfo,
-}
-
-func runClientTrackinginfo(c *Ctx) error {
-	c.Out.Map(3)
-	c.Out.BulkString("flags")
-	c.Out.Set(1)
-	c.Out.BulkString("off")
-	c.Out.BulkString("redirect")
-	c.Out.Int(-1)
-	c.Out.BulkString("prefixes")
-	c.Out.Array(0)
-	return nil
-}
-
 var specClientInfo = Spec{
 	Name: "client|info", Group: GroupConnection, Since: "6.2.0", Complexity: "O(1)",
 	Summary:  "Describes the connection, as CLIENT LIST does.",
@@ -334,8 +300,9 @@ func (c *Session) clientType() string {
 	return "normal"
 }
 
-// describe appends a session's line of CLIENT LIST. What is not counted here,
-// as the sizes of buffers that connections share, is 0.
+// describe appends a session's line of CLIENT LIST. Connections read and write
+// through buffers that they share, and have none of their own but for what waits:
+// qbuf-free, rbs, rbp, obl and oll are 0.
 func (c *Ctx) describe(b []byte, s *Session) []byte {
 	v, now := &s.view, c.Now()
 	last, lastAt := v.last.Load(), max(v.active.Load(), s.created)
@@ -343,15 +310,14 @@ func (c *Ctx) describe(b []byte, s *Session) []byte {
 		last, lastAt = c.Spec, now
 		s.showTransaction()
 	}
-	var in, out int
+	mem := s.memory()
+	if s == c.Session {
+		mem.argv = argsBytes(c.Args)
+	}
 	addr, laddr, fd := "embedded", "embedded", -1
 	if s.conn != nil {
-		in, out = s.conn.Buffered()
 		addr, laddr, fd = s.conn.RemoteAddr(), s.conn.LocalAddr(), s.conn.FD()
 	}
-	s.mu.Lock()
-	queued := len(s.queue)
-	s.mu.Unlock()
 	subs := c.Service.pubsub.counts(s)
 	cmd := "NULL"
 	if last != nil {
@@ -380,20 +346,20 @@ func (c *Ctx) describe(b []byte, s *Session) []byte {
 	f.num("ssub", int64(subs[subShard]))
 	f.num("multi", int64(v.multi.Load()))
 	f.num("watch", int64(v.watch.Load()))
-	f.num("qbuf", int64(in))
+	f.num("qbuf", mem.in)
 	f.num("qbuf-free", 0)
-	f.num("argv-mem", 0)
-	f.num("multi-mem", 0)
+	f.num("argv-mem", mem.argv)
+	f.num("multi-mem", mem.multi)
 	f.num("rbs", 0)
 	f.num("rbp", 0)
 	f.num("obl", 0)
 	f.num("oll", 0)
-	f.num("omem", int64(out+queued))
-	f.num("tot-mem", int64(sessionBytes+in+out+queued))
+	f.num("omem", mem.out)
+	f.num("tot-mem", mem.total())
 	f.text("events", "r")
 	f.text("cmd", cmd)
-	f.text("user", defaultUser)
-	f.num("redir", -1)
+	f.text("user", v.user.Load().name)
+	f.num("redir", s.redirect())
 	f.num("resp", int64(max(s.proto.Load(), 2)))
 	f.text("lib-name", lib[0])
 	f.text("lib-ver", lib[1])
@@ -423,9 +389,14 @@ func (c *Session) flags() string {
 			b = append(b, letter)
 		}
 	}
-	f := c.view.flags.Load()
+	f, m := c.view.flags.Load(), c.track.Load()
+	add('O', f&viewMonitor != 0)
 	add('P', c.subs.n.Load() > 0)
 	add('x', c.view.multi.Load() >= 0)
+	add('t', m != nil)
+	add('R', f&viewBrokenRedir != 0)
+	add('B', m != nil && m.bcast)
+	add('b', c.view.waiting.Load() != nil)
 	add('U', c.conn != nil && c.conn.Network() == "unix")
 	add('e', f&viewNoEvict != 0)
 	add('T', f&viewNoTouch != 0)

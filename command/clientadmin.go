@@ -1,6 +1,7 @@
 package command
 
 import (
+	"math"
 	"strings"
 
 	"github.com/ebbdb/ebb/resp"
@@ -31,6 +32,7 @@ var specClientKill = Spec{
 // killFilter says which connections to close; what is not set matches all.
 type killFilter struct {
 	id               int64
+	user             *account
 	kind, addr, here string
 	skipMe           bool
 }
@@ -40,7 +42,7 @@ func runClientKill(c *Ctx) error {
 	old := len(c.Args) == 3
 	if old {
 		f.addr, f.skipMe = string(c.Args[2]), false
-	} else if err := f.parse(c.Args[2:]); err != nil {
+	} else if err := f.parse(c.Service, c.Args[2:]); err != nil {
 		return err
 	}
 
@@ -63,7 +65,7 @@ func runClientKill(c *Ctx) error {
 	return nil
 }
 
-func (f *killFilter) parse(args [][]byte) (err error) {
+func (f *killFilter) parse(s *Service, args [][]byte) (err error) {
 	for ; len(args) > 0; args = args[2:] {
 		if len(args) < 2 {
 			return ErrSyntax
@@ -84,7 +86,7 @@ func (f *killFilter) parse(args [][]byte) (err error) {
 		case EqualFold(args[0], "LADDR"):
 			f.here = string(value)
 		case EqualFold(args[0], "USER"):
-			if string(value) != defaultUser {
+			if f.user = s.acl.find(string(value)); f.user == nil {
 				return ReplyError("ERR No such user '" + string(value) + "'")
 			}
 		case EqualFold(args[0], "SKIPME") && EqualFold(value, "YES"):
@@ -100,6 +102,7 @@ func (f *killFilter) parse(args [][]byte) (err error) {
 
 func (f *killFilter) matches(s *Session) bool {
 	return (f.id == 0 || f.id == s.id) &&
+		(f.user == nil || f.user == s.view.user.Load()) &&
 		(f.kind == "" || f.kind == s.clientType()) &&
 		(f.addr == "" || f.addr == s.conn.RemoteAddr()) &&
 		(f.here == "" || f.here == s.conn.LocalAddr())
@@ -128,12 +131,12 @@ func runClientPause(c *Ctx) error {
 			return ReplyError("ERR CLIENT PAUSE mode must be WRITE or ALL")
 		}
 	}
-	ms, ok := resp.ParseInt(c.Args[2])
+	ms, err := parseMillis(c.Args[2])
 	switch {
-	case !ok:
-		return ReplyError("ERR timeout is not an integer or out of range")
-	case ms < 0:
-		return ReplyError("ERR timeout is negative")
+	case err == errTimeoutRange: // longer than anybody lives
+		ms = math.MaxInt64
+	case err != nil:
+		return err
 	}
 	c.Service.pause.begin(ms, all)
 	c.Out.OK()
@@ -175,12 +178,24 @@ func runClientUnblock(c *Ctx) error {
 	if len(c.Args) > 4 {
 		return wrongSubcommand(c)
 	}
-	if len(c.Args) == 4 && !EqualFold(c.Args[3], "TIMEOUT") && !EqualFold(c.Args[3], "ERROR") {
+	withError := len(c.Args) == 4 && EqualFold(c.Args[3], "ERROR")
+	if len(c.Args) == 4 && !withError && !EqualFold(c.Args[3], "TIMEOUT") {
 		return ReplyError("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 	}
-	if _, ok := resp.ParseInt(c.Args[2]); !ok {
+	id, ok := resp.ParseInt(c.Args[2])
+	if !ok {
 		return ErrNotInteger
 	}
-	c.Out.Int(0) // no command blocks
+
+	done := false
+	if w := c.Service.clients.waiter(id); w != nil {
+		if withError {
+			done = w.unblock()
+		} else {
+			done = w.timeOut()
+		}
+	}
+
+	c.Out.Int(b2i(done))
 	return nil
 }

@@ -17,13 +17,20 @@ type view struct {
 	lib    atomic.Pointer[[2]string] // LIB-NAME, LIB-VER
 	dbi    atomic.Int32
 	multi  atomic.Int32 // commands queued, -1 outside MULTI
-	watch  atomic.Int32
-	flags  atomic.Uint32 // of the constants below
+	// multiBytes is what these take up.
+	multiBytes atomic.Int64
+	watch      atomic.Int32
+	flags      atomic.Uint32 // of the constants below
+
+	user    atomic.Pointer[account]
+	waiting atomic.Pointer[waiter] // nil: no command waits
 }
 
 const (
 	viewNoEvict uint32 = 1 << iota
 	viewNoTouch
+	viewMonitor     // MONITOR
+	viewBrokenRedir // the client that was to get the invalidations is gone
 )
 
 // show sets or clears a flag.
@@ -57,6 +64,35 @@ func (r *clients) remove(c *Session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.all, c.id)
+}
+
+// waiter returns what the command of a session waits for, nil if it does not or
+// there is no such session.
+func (r *clients) waiter(id int64) *waiter {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.all[id]; c != nil {
+		return c.view.waiting.Load()
+	}
+	return nil
+}
+
+// find returns the session with an id, nil if there is none.
+func (r *clients) find(id int64) *Session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all[id]
+}
+
+// everybody returns all sessions, in no order.
+func (r *clients) everybody() []*Session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := make([]*Session, 0, len(r.all))
+	for _, c := range r.all {
+		l = append(l, c)
+	}
+	return l
 }
 
 // list returns the sessions that have connections, by id.
@@ -100,6 +136,9 @@ func (c *Session) kill(target *Session) {
 	case target == c:
 		c.closing = true
 	case target.conn != nil:
+		if w := target.view.waiting.Load(); w != nil {
+			w.abandon() // it gets nothing more
+		}
 		target.conn.Kill(errKilled)
 	}
 }
@@ -109,13 +148,39 @@ var errKilled = errors.New("killed by another client")
 // sessionBytes is about what a connection without buffers takes up.
 const sessionBytes = 2 << 10
 
-// memory is about what a client's connection takes up, in bytes.
-func (c *Session) memory() int64 {
-	in, out := c.conn.Buffered()
+// clientMemory is what a client's connection takes up, in bytes.
+type clientMemory struct {
+	in    int64 // a part of a request
+	out   int64 // replies and messages that are not sent yet
+	argv  int64 // the arguments of a command that waits
+	multi int64 // the commands that wait for EXEC
+}
+
+func (m clientMemory) total() int64 { return sessionBytes + m.in + m.out + m.argv + m.multi }
+
+// memory is about what a client's connection takes up. Buffers that connections
+// share belong to nobody. Any goroutine may call it.
+func (c *Session) memory() (m clientMemory) {
+	if c.conn != nil {
+		in, out := c.conn.Buffered()
+		m.in, m.out = int64(in), int64(out)
+	}
 	c.mu.Lock()
-	queued := len(c.queue)
+	m.out += int64(len(c.queue))
 	c.mu.Unlock()
-	return int64(sessionBytes + in + out + queued)
+	if w := c.view.waiting.Load(); w != nil {
+		m.argv = argsBytes(w.ctx.Args)
+	}
+	m.multi = c.view.multiBytes.Load()
+	return m
+}
+
+// argsBytes is about what a request's arguments take up.
+func argsBytes(args [][]byte) (n int64) {
+	for _, a := range args {
+		n += int64(len(a))
+	}
+	return n
 }
 
 // boundClients keeps the memory of all connections below maxmemory-clients: the
@@ -132,7 +197,7 @@ func (s *Service) boundClients() {
 	var all []load
 	var total int64
 	for _, c := range s.clients.list() {
-		l := load{c, c.memory()}
+		l := load{c, c.memory().total()}
 		total += l.bytes
 		if c.view.flags.Load()&viewNoEvict == 0 {
 			all = append(all, l)
@@ -144,7 +209,6 @@ func (s *Service) boundClients() {
 			return
 		}
 		total -= l.bytes
-		s.totals.evicted.Add(1)
 		l.c.conn.Kill(errClientMemory)
 	}
 }

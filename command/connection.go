@@ -1,13 +1,8 @@
 package command
 
-import (
-	"crypto/subtle"
+import "github.com/ebbdb/ebb/resp"
 
-	"github.com/ebbdb/ebb/resp"
-)
-
-var connectionSpecs = []*Spec{&specAuth, &specClient, &specEcho, &specHello, &specPing, &specQuit, &specReset, &specSelect,
-	&specAsking, &specReadonly, &specReadwrite}
+var connectionSpecs = []*Spec{&specAuth, &specClient, &specEcho, &specHello, &specPing, &specQuit, &specReset, &specSelect}
 
 var specPing = Spec{
 	Name: "ping", Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
@@ -64,7 +59,7 @@ var specAuth = Spec{
 	Flags:   authFlags,
 	Args:    []Arg{Opt(Str("username")).Since("6.0.0"), Str("password")},
 	History: []Change{{"6.0.0", "Added ACL style (username and password)."}},
-	Replies: "OK, or WRONGPASS and the connection stays what it was. The only user is 'default'; its password is the directive requirepass.",
+	Replies: "OK, or WRONGPASS and the connection stays what it was. Without a name the user is 'default', whose password is the directive requirepass.",
 	Examples: "> AUTH secret\n(error) ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?\n" +
 		"> CONFIG SET requirepass secret\nOK\n2> GET k\n(error) NOAUTH Authentication required.\n" +
 		"2> AUTH guess\n(error) WRONGPASS invalid username-password pair or user is disabled.\n2> AUTH default secret\nOK\n2> GET k\n(nil)\n",
@@ -78,28 +73,13 @@ func runAuth(c *Ctx) error {
 		return ErrSyntax
 	case len(c.Args) == 3:
 		user = c.Args[1]
-	case !c.Service.authRequired():
+	case c.Service.acl.first.user.Load().NoPass:
 		return ReplyError("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
 	}
-	if err := c.Session.authenticate(user, password); err != nil {
+	if err := c.Session.authenticate(c.Args[0], user, password); err != nil {
 		return err
 	}
 	c.Out.OK()
-	return nil
-}
-
-// defaultUser is the user that a connection is from the start, and the only one.
-const defaultUser = "default"
-
-// authenticate checks a password, in a time that does not depend on how much of
-// it is right.
-func (c *Session) authenticate(user, password []byte) error {
-	want := c.svc.password.Load()
-	if string(user) != defaultUser || want != nil && subtle.ConstantTimeCompare([]byte(*want), password) == 0 {
-		return ReplyError("WRONGPASS invalid username-password pair or user is disabled.")
-	}
-	c.authed = true
-	c.setLimits()
 	return nil
 }
 
@@ -128,11 +108,11 @@ func runHello(c *Ctx) error {
 		return err
 	}
 	if h.user != nil {
-		if err := s.authenticate(h.user, h.password); err != nil {
+		if err := s.authenticate(c.Args[0], h.user, h.password); err != nil {
 			return err
 		}
 	}
-	if !s.authed {
+	if s.unknown() {
 		return ReplyError("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 	}
 
@@ -154,7 +134,7 @@ func runHello(c *Ctx) error {
 	w.BulkString("id")
 	w.Int(s.id)
 	w.BulkString("mode")
-	w.BulkString("standalone")
+	w.BulkString(c.Service.mode())
 	w.BulkString("role")
 	w.BulkString("master")
 	w.BulkString("modules")
@@ -221,7 +201,9 @@ func runSelect(c *Ctx) error {
 	case !ok:
 		return ErrNotInteger
 	case int64(int32(n)) != n:
-		return ReplyError("ERR value is out of range, value must between -2147483648 and 2147483647")
+		return errInt32
+	case n != 0 && c.Service.clustered():
+		return errNoDatabases("SELECT")
 	case n < 0 || n >= int64(c.Service.DB.Databases()):
 		return ErrDBIndex
 	}
@@ -253,14 +235,15 @@ func runReset(c *Ctx) error {
 	s.multi = multi{}
 	s.unwatch()
 	c.Service.pubsub.leave(s)
+	c.Service.tracking.stop(s)
+	s.unmonitor()
 	s.selectDB(0)
 	s.setProto(2)
 	s.setName(nil)
 	s.reply = replyOn
 	s.noTouch = false
 	s.view.show(viewNoEvict|viewNoTouch, false)
-	s.authed = s.conn == nil || !c.Service.authRequired()
-	s.setLimits()
+	s.beDefault()
 	c.Out.Simple("RESET")
 	return nil
 }
@@ -278,37 +261,4 @@ func runQuit(c *Ctx) error {
 	c.Session.closing = true
 	c.Out.OK()
 	return nil
-}
-
-// What follows is for clients of a cluster, which this server is not.
-
-const errNoCluster = ReplyError("ERR This instance has cluster support disabled")
-
-func runNoCluster(*Ctx) error { return errNoCluster }
-
-var specAsking = Spec{
-	Name: "asking", Group: GroupCluster, Since: "3.0.0", Complexity: "O(1)",
-	Summary:    "Follows an -ASK redirection of a cluster.",
-	Flags:      Fast,
-	Categories: CatConnection,
-	Examples:   "> ASKING\n(error) ERR This instance has cluster support disabled\n",
-	Run:        runNoCluster,
-}
-
-var specReadonly = Spec{
-	Name: "readonly", Group: GroupCluster, Since: "3.0.0", Complexity: "O(1)",
-	Summary:    "Allows reads from a replica of a cluster.",
-	Flags:      Loading | Stale | Fast,
-	Categories: CatConnection,
-	Examples:   "> READONLY\n(error) ERR This instance has cluster support disabled\n",
-	Run:        runNoCluster,
-}
-
-var specReadwrite = Spec{
-	Name: "readwrite", Group: GroupCluster, Since: "3.0.0", Complexity: "O(1)",
-	Summary:    "Takes READONLY back.",
-	Flags:      Loading | Stale | Fast,
-	Categories: CatConnection,
-	Examples:   "> READWRITE\n(error) ERR This instance has cluster support disabled\n",
-	Run:        runNoCluster,
 }

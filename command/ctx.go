@@ -26,7 +26,10 @@ type Ctx struct {
 	Session *Session
 	Service *Service
 
-	keys []KeyRef
+	keys   []KeyRef
+	noWait bool      // a command that would wait does not
+	waiter *waiter   // has waited, and is run again because a key has changed
+	ready  [1][]byte // that key
 }
 
 // ErrBeside is what a handler returns, before it wrote or changed anything, to
@@ -40,7 +43,7 @@ const besideBytes = 1 << 20
 // Long returns ErrBeside where the command is about to walk over n bytes on a
 // network loop, and that is more than others should wait for.
 func (c *Ctx) Long(n int) error {
-	if n > besideBytes && c.Session.onLoop() {
+	if n > besideBytes && c.waiter == nil && c.Session.onLoop() {
 		return ErrBeside
 	}
 	return nil
@@ -48,7 +51,7 @@ func (c *Ctx) Long(n int) error {
 
 // Now is the command's instant in microseconds since 1970.
 func (c *Ctx) Now() int64 {
-	if c.Tx.Begun() {
+	if c.Tx != nil && c.Tx.Begun() {
 		return c.Tx.Now()
 	}
 	return c.Service.DB.Clock().Micros()

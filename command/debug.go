@@ -2,10 +2,12 @@ package command
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -15,7 +17,7 @@ var specDebug = Spec{
 	Flags:   adminFlags,
 	SysCmd:  true,
 	Sub: []*Spec{&specDebugDigest, &specDebugDigestValue, &specDebugHelp, &specDebugObject, &specDebugPopulate,
-		&specDebugSetActiveExpire, &specDebugSleep},
+		&specDebugQuicklist, &specDebugSetActiveExpire, &specDebugSleep},
 }
 
 var specDebugHelp = debugHelp()
@@ -94,42 +96,36 @@ var specDebugObject = Spec{
 
 func runDebugObject(c *Ctx) error {
 	key := c.Args[2]
+	if err := c.longWalk(key); err != nil {
+		return err
+	}
 	idle, ok := c.Tx.IdleTime(key)
 	if !ok {
 		return ErrNoSuchKey
 	}
-	encoding := c.Tx.Encoding(key)
-	c.Tx.NoTouch(true)
-	value, _, err := c.Tx.Get(key)
-	c.Tx.NoTouch(c.Session.noTouch)
-	if err != nil {
-		return err
-	}
+	length, _ := c.Tx.SerializedSize(key)
 	c.Out.Simple(fmt.Sprintf("Value at:0x0 refcount:1 encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d",
-		encoding, serializedLength(value, encoding), (c.Now()/1e6-idle)&(1<<24-1), idle))
+		c.Tx.Encoding(key), length, (c.Now()/1e6-idle)&(1<<24-1), idle))
 	return nil
 }
 
-// serializedLength is how many bytes a string takes up in a snapshot.
-func serializedLength(value []byte, encoding string) int {
-	if encoding == "int" {
-		switch n, _ := resp.ParseInt(value); {
-		case int64(int8(n)) == n:
-			return 2
-		case int64(int16(n)) == n:
-			return 3
-		case int64(int32(n)) == n:
-			return 5
-		}
+var specDebugQuicklist = Spec{
+	Name: "debug|quicklist-packed-threshold", Group: GroupServer, Since: "7.0.0", Complexity: "O(1)",
+	Summary:  "Accepts the size from which on Redis gives a list's element a node of its own. Nothing here depends on it.",
+	Flags:    adminFlags,
+	Args:     []Arg{Str("size")},
+	Examples: "> DEBUG QUICKLIST-PACKED-THRESHOLD 100kb\nOK\n",
+	Run:      debugging(runDebugQuicklist),
+}
+
+const errPackedThreshold = ReplyError("ERR argument must be a memory value bigger than 1 and smaller than 4gb")
+
+func runDebugQuicklist(c *Ctx) error {
+	if n, ok := config.ParseMemory(string(c.Args[2])); !ok || n >= math.MaxUint32 {
+		return errPackedThreshold
 	}
-	switch n := len(value); {
-	case n < 1<<6:
-		return 1 + n
-	case n < 1<<14:
-		return 2 + n
-	default:
-		return 5 + n
-	}
+	c.Out.OK()
+	return nil
 }
 
 var specDebugDigest = Spec{
@@ -157,15 +153,18 @@ var specDebugDigestValue = Spec{
 }
 
 func runDebugDigestValue(c *Ctx) error {
-	c.Tx.NoTouch(true)
-	defer c.Tx.NoTouch(c.Session.noTouch)
+	size := 0
+	for _, key := range c.Args[2:] {
+		size += c.Tx.ValueSize(key) * walkBytes
+	}
+	if err := c.Long(size); err != nil {
+		return err
+	}
 	c.Out.Array(len(c.Args) - 2)
 	for _, key := range c.Args[2:] {
 		var d digest
-		if value, ok, err := c.Tx.Get(key); err != nil {
-			return err
-		} else if ok {
-			d.value(engine.String, value, c.Tx.Deadline(key) > 0)
+		if k, ok := c.Tx.Lookup(key); ok {
+			d.value(k)
 		}
 		c.Out.Simple(d.String())
 	}

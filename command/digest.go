@@ -1,9 +1,12 @@
 package command
 
 import (
+	"bytes"
 	"crypto/sha1"
 	"encoding/binary"
 	"encoding/hex"
+	"math"
+	"strconv"
 
 	"github.com/ebbdb/ebb/engine"
 )
@@ -11,7 +14,7 @@ import (
 // digest is the signature of data that DEBUG DIGEST shows: 20 bytes, which are
 // the same on Redis up to 7.2 for the same data. Two operations build it. One
 // makes the order count, for what is in order; the other does not, for the
-// elements of a keyspace.
+// keys of a keyspace and the members of a set.
 type digest [sha1.Size]byte
 
 // xor adds b whatever the order.
@@ -35,13 +38,58 @@ var typeCodes = map[engine.Kind]uint32{engine.String: 0, engine.List: 1, engine.
 
 func bigEndian(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 
-// value adds a value, and whether it has a deadline; which one does not matter.
-func (d *digest) value(kind engine.Kind, value []byte, deadline bool) {
-	d.mix(bigEndian(typeCodes[kind]))
-	d.mix(value)
-	if deadline {
+// value adds a key's value, and whether it has a deadline; which one does not
+// matter, and those of items do not count.
+func (d *digest) value(k engine.Key) {
+	d.mix(bigEndian(typeCodes[k.Kind()]))
+	switch k.Kind() {
+	case engine.String:
+		d.mix(k.Value())
+	case engine.List:
+		k.Items(func(x engine.Item) { d.mix(x.Key) })
+	case engine.Set:
+		k.Items(func(x engine.Item) { d.xor(x.Key) })
+	case engine.ZSet:
+		k.Items(func(x engine.Item) { d.pair(x.Key, appendScore(nil, x.Score)) })
+	case engine.Hash:
+		k.Items(func(x engine.Item) { d.pair(x.Key, x.Value) })
+	case engine.Stream:
+		d.entries(k)
+	}
+	if k.Deadline() != 0 {
 		d.xor([]byte("!!expire!!"))
 	}
+}
+
+// entries adds the entries of a stream; its groups do not count.
+func (d *digest) entries(k engine.Key) {
+	var num [64]byte
+	for it := k.Stream().Iter(engine.StreamID{}); it.Next(); {
+		id := it.ID()
+		text := append(strconv.AppendUint(num[:0], id.Ms, 10), '.')
+		d.mix(strconv.AppendUint(text, id.Seq, 10))
+		for range it.Fields() {
+			name, value := it.Field()
+			d.mix(name)
+			d.mix(value.Append(num[:0]))
+		}
+	}
+}
+
+// pair adds two strings that belong together, whatever the order of the pairs.
+func (d *digest) pair(a, b []byte) {
+	var e digest
+	e.mix(a)
+	e.mix(b)
+	d.xor(e[:])
+}
+
+// appendScore writes a score as C's "%.17g" does.
+func appendScore(dst []byte, f float64) []byte {
+	if math.IsInf(f, 1) {
+		return append(dst, "inf"...)
+	}
+	return bytes.ToLower(strconv.AppendFloat(dst, f, 'g', 17, 64))
 }
 
 // digestOf returns the digest of all databases. The transaction holds every
@@ -58,7 +106,7 @@ func digestOf(tx *engine.Tx) (all digest) {
 		tx.Each(func(k engine.Key) {
 			var d digest
 			d.mix(k.Name())
-			d.value(k.Kind(), k.Value(), k.Deadline() != 0)
+			d.value(k)
 			all.xor(d[:])
 		})
 	}

@@ -12,6 +12,7 @@ const (
 	done      outcome = iota // replied
 	again                    // not begun: to be dispatched again after a wake
 	elsewhere                // runs beside the loop
+	waiting                  // waits, as Session.waiting says
 )
 
 // dispatch is the only gate between a request and its handler: it finds the
@@ -40,7 +41,11 @@ func (c *Session) dispatch(args [][]byte) outcome {
 	if c.loop && spec.Has(Slow) {
 		return c.runBeside(spec, args)
 	}
-	return c.execute(spec, args)
+	what := c.execute(spec, args)
+	if what == waiting {
+		c.batch.calls-- // it is counted when it ends
+	}
+	return what
 }
 
 // resolve finds the command of a request.
@@ -57,8 +62,13 @@ func (c *Session) resolve(args [][]byte) (*Spec, error) {
 
 // admit decides whether a command may run now.
 func (c *Session) admit(spec *Spec, args [][]byte) error {
-	if !c.authed && !spec.Has(NoAuth) {
+	if !c.authed && !spec.Has(NoAuth) && c.svc.authRequired() {
 		return ErrNoAuth
+	}
+	if u := c.user.user.Load(); !u.Unlimited {
+		if err := c.permit(u, spec, args); err != nil {
+			return err
+		}
 	}
 	if c.svc.pause.active() && c.svc.pause.holds(c, spec) {
 		return errPaused
@@ -66,8 +76,16 @@ func (c *Session) admit(spec *Spec, args [][]byte) error {
 	if c.subs.n.Load() > 0 && c.out.Proto != 3 && !allowedInSubscription(spec) {
 		return errInSubscription(spec)
 	}
-	if spec.Has(DenyOOM) && !c.replay && c.svc.DB.OverLimit() {
+	if c.svc.cluster && !c.replay {
+		if err := c.oneSlot(spec, args); err != nil {
+			return err
+		}
+	}
+	if spec.Has(DenyOOM) && !c.replay && c.svc.outOfMemory() {
 		return ErrOOM
+	}
+	if c.observing != 0 && c.watches(spec) {
+		return errMonitorKeys
 	}
 	return nil
 }
@@ -76,6 +94,9 @@ func (c *Session) admit(spec *Spec, args [][]byte) error {
 func (c *Session) reject(spec *Spec, err error) {
 	if c.multi.on {
 		c.multi.failed = true
+	}
+	if c.observing != 0 {
+		c.settleCaching(spec)
 	}
 	if spec != nil {
 		c.stats.of(spec).rejected.Add(1)
@@ -111,13 +132,28 @@ func (c *Session) execute(spec *Spec, args [][]byte) outcome {
 	if c.replay {
 		c.tx.Replaying()
 	}
+	var since int64
+	seen := c.svc.observed.Load()
+	if seen != 0 {
+		since = c.began(seen, spec, args)
+	}
 	err = spec.Run(x)
+	if seen|c.observing != 0 && err != ErrBeside {
+		if err == errBlocked {
+			since = 0
+		}
+		c.ran(seen, spec, args, since)
+		c.settleCaching(spec)
+	}
 	if began {
 		c.tx.Unlock()
 	}
 	if err != nil {
 		c.out.Rollback(mark)
-		if err == ErrBeside && c.loop {
+		switch {
+		case err == errBlocked:
+			return waiting
+		case err == ErrBeside && c.loop:
 			return c.runBeside(spec, args)
 		}
 		c.stats.of(spec).failed.Add(1)
@@ -152,7 +188,7 @@ func (c *Session) lock(spec *Spec, args [][]byte) (began bool, err error) {
 		return false, nil // inside EXEC, or a script
 	}
 	switch {
-	case spec.Has(AllKeys):
+	case spec.wide(args):
 		if c.busy() {
 			return false, ErrBeside
 		}
@@ -220,7 +256,9 @@ func (c *Session) badArguments(spec *Spec, args [][]byte) error {
 	c.tx.LockAll(c.dbi)
 	defer c.tx.Unlock()
 	mark := c.out.Mark()
+	c.ctx.noWait = true
 	err := spec.Run(&c.ctx)
+	c.ctx.noWait = false
 	c.out.Rollback(mark)
 	if err == nil {
 		err = ErrSyntax
@@ -234,12 +272,14 @@ type parked struct {
 	args  [][]byte
 	state atomic.Uint32 // of the constants below
 	out   []byte        // the reply, once finished
+	wait  *waiter       // what it waits for, then
 }
 
 const (
 	besideRuns uint32 = iota
 	besideFinished
 	besideAbandoned // the connection went first: the goroutine cleans up
+	besideWaits     // no goroutine: the command waits
 )
 
 // runBeside prepares a command to run in a goroutine of its own: its arguments
@@ -255,6 +295,7 @@ func (c *Session) runBeside(spec *Spec, args [][]byte) outcome {
 		own[i] = flat[len(flat)-len(a):]
 	}
 	c.parked = &parked{spec: spec, args: own}
+	c.batch.calls-- // it is counted when it ends
 	return elsewhere
 }
 
@@ -266,15 +307,60 @@ func (c *Session) startParked() {
 	c.svc.slow.Add(1)
 	c.svc.beside.Go(func() {
 		began := c.svc.DB.Clock().Micros()
-		c.execute(p.spec, p.args)
-		c.stats.of(p.spec).micros.Add(c.svc.DB.Clock().Micros() - began)
+		what := c.execute(p.spec, p.args)
+		if what != waiting {
+			c.countBeside(p.spec, c.svc.DB.Clock().Micros()-began)
+		}
 		c.loop = true
 		c.svc.slow.Add(-1)
-		p.out = c.out.Buf
-		if p.state.CompareAndSwap(besideRuns, besideFinished) {
-			c.conn.Wake()
-		} else {
-			c.cleanUp()
+		next := besideFinished
+		if p.out = c.out.Buf; what == waiting {
+			p.wait, next = c.waiting, besideWaits
+			c.waiting = nil
+			c.leaveIfAlone(p.wait)
 		}
+		if p.state.CompareAndSwap(besideRuns, next) {
+			c.conn.Wake()
+			return
+		}
+		if p.wait != nil {
+			p.wait.abandon()
+		}
+		c.cleanUp()
 	})
+}
+
+// park notes that the session's command waits.
+func (c *Session) park() {
+	c.parked = &parked{wait: c.waiting}
+	c.parked.state.Store(besideWaits)
+	c.waiting = nil
+	c.leaveIfAlone(c.parked.wait)
+}
+
+// leaveIfAlone ends a wait that began after the client had stopped sending: the
+// loop says that once, which may have been during an earlier command.
+func (c *Session) leaveIfAlone(w *waiter) {
+	if c.peerGone.Load() {
+		w.abandon()
+	}
+}
+
+// unpark appends the reply of a parked command, and reports whether there is one
+// yet.
+func (c *Session) unpark(out []byte) (_ []byte, ok bool) {
+	p := c.parked
+	switch p.state.Load() {
+	case besideFinished:
+		out = append(out, p.out...)
+	case besideWaits:
+		if !p.wait.over.Load() {
+			return out, false
+		}
+		out = c.resume(p.wait, out)
+	default:
+		return out, false
+	}
+	c.parked = nil
+	return out, true
 }

@@ -20,6 +20,8 @@ type Door interface {
 	Add(addr string) (stop func(), err error)
 	SetMaxClients(n int)
 	SetKeepAlive(d time.Duration)
+	// Refused is how many connections beyond maxclients were turned away.
+	Refused() int64
 }
 
 // Refusal is what a server sends to a connection beyond maxclients.
@@ -30,6 +32,26 @@ type door struct {
 	mu   sync.Mutex // guards what follows
 	d    Door
 	open map[string]func() // what ends a listener, by address
+	base int64             // what Refused said at the last reset of statistics
+}
+
+// refused is how many connections were turned away since the last reset.
+func (o *door) refused() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.d == nil {
+		return 0
+	}
+	return o.d.Refused() - o.base
+}
+
+// resetRefused has refused begin anew.
+func (o *door) resetRefused() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.d != nil {
+		o.base = o.d.Refused()
+	}
 }
 
 // Open has d listen where the directives bind and port say, keep maxclients and
@@ -133,7 +155,7 @@ const deniedText = "-DENIED Redis is running in protected mode because protected
 
 // denied reports whether protected mode keeps a connection out.
 func (s *Service) denied(conn reactor.Conn) bool {
-	return conn != nil && s.Config.ProtectedMode() && !s.authRequired() && !isLocal(conn)
+	return conn != nil && s.Config.ProtectedMode() && s.acl.first.user.Load().NoPass && !isLocal(conn)
 }
 
 // isLocal reports whether the peer is on this machine: anything but TCP from

@@ -171,6 +171,9 @@ func runCopy(c *Ctx) error {
 			if dbi, err = c.database(c.Args[i]); err != nil {
 				return err
 			}
+			if dbi != 0 && c.Service.clustered() {
+				return errNoDatabases("Copying to another database")
+			}
 		default:
 			return ErrSyntax
 		}
@@ -195,7 +198,7 @@ func (c *Ctx) database(arg []byte) (int, error) {
 	case !ok:
 		return 0, ErrNotInteger
 	case n != int64(int32(n)):
-		return 0, ReplyError("ERR value is out of range, value must between -2147483648 and 2147483647")
+		return 0, errInt32
 	case n < 0 || n >= int64(c.Service.DB.Databases()):
 		return 0, ErrDBIndex
 	}
@@ -214,6 +217,9 @@ var specMove = Spec{
 }
 
 func runMove(c *Ctx) error {
+	if c.Service.clustered() {
+		return errNoDatabases("MOVE")
+	}
 	dbi, err := c.database(c.Args[2])
 	if err != nil {
 		return err
@@ -306,6 +312,9 @@ var specSwapDB = Spec{
 }
 
 func runSwapDB(c *Ctx) error {
+	if c.Service.clustered() {
+		return errNoDatabases("SWAPDB")
+	}
 	var dbs [2]int
 	for i, which := range []string{"first", "second"} {
 		n, ok := resp.ParseInt(c.Args[1+i])
@@ -343,12 +352,9 @@ func runWait(c *Ctx) error {
 	if !ok {
 		return ErrNotInteger
 	}
-	timeout, ok := resp.ParseInt(c.Args[2])
-	if !ok {
-		return ReplyError("ERR timeout is not an integer or out of range")
-	}
-	if timeout < 0 {
-		return ReplyError("ERR timeout is negative")
+	timeout, err := parseMillis(c.Args[2])
+	if err != nil {
+		return err
 	}
 
 	if insideExec := c.Tx.Begun(); replicas > 0 && !insideExec {

@@ -152,11 +152,13 @@ func (i *info) server() {
 	i.put("redis_git_sha1", "00000000")
 	i.put("redis_git_dirty", 0)
 	i.put("redis_build_id", "0")
-	i.put("redis_mode", "standalone")
+	i.put("redis_mode", i.svc.mode())
 	i.put("os", osName())
 	i.put("arch_bits", strconv.IntSize)
 	i.put("monotonic_clock", "Go "+runtime.Version())
 	i.put("multiplexing_api", multiplexing)
+	i.put("atomicvar_api", "sync/atomic")
+	i.put("gcc_version", "0.0.0")
 	i.put("process_id", os.Getpid())
 	i.put("process_supervised", "no")
 	i.put("run_id", i.svc.runID)
@@ -182,10 +184,13 @@ func (i *info) clients() {
 	i.put("connected_clients", n)
 	i.put("cluster_connections", 0)
 	i.put("maxclients", i.svc.Config.MaxClients())
-	i.zeros("client_recent_max_input_buffer", "client_recent_max_output_buffer", "blocked_clients", "tracking_clients")
+	i.zeros("client_recent_max_input_buffer", "client_recent_max_output_buffer")
+	i.put("blocked_clients", i.svc.timeouts.waiting.Load())
+	tracking, _, _, _ := i.svc.tracking.sizes()
+	i.put("tracking_clients", tracking)
 	i.put("pubsub_clients", subscribed)
 	i.put("watching_clients", watching)
-	i.zeros("clients_in_timeout_table")
+	i.put("clients_in_timeout_table", i.svc.timeouts.timed.Load())
 }
 
 func (i *info) memory() {
@@ -218,8 +223,8 @@ func (i *info) memory() {
 	i.put("allocator_rss_bytes", m.idle)
 	i.put("rss_overhead_ratio", ratio(m.rss, m.held+m.idle))
 	i.put("rss_overhead_bytes", m.rss-m.held-m.idle)
-	i.put("mem_fragmentation_ratio", ratio(m.rss, m.used))
-	i.put("mem_fragmentation_bytes", m.rss-m.used)
+	i.put("mem_fragmentation_ratio", ratio(m.rss, m.rss-m.gaps()))
+	i.put("mem_fragmentation_bytes", m.gaps())
 	i.zeros("mem_not_counted_for_evict", "mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves")
 	i.put("mem_clients_normal", m.clients)
 	i.zeros("mem_cluster_links", "mem_aof_buffer")
@@ -274,13 +279,13 @@ func (i *info) stats() {
 	i.put("instantaneous_output_kbps", per[2]/1024)
 	i.put("instantaneous_input_repl_kbps", 0.0)
 	i.put("instantaneous_output_repl_kbps", 0.0)
-	i.put("rejected_connections", t.rejected.Load())
+	i.put("rejected_connections", t.rejected.Load()+i.svc.door.refused())
 	i.zeros("sync_full", "sync_partial_ok", "sync_partial_err", "expired_subkeys")
 	i.put("expired_keys", e.Expired)
 	i.put("expired_stale_perc", i.stale())
 	i.put("expired_time_cap_reached_count", e.TimeCaps)
 	i.put("expire_cycle_cpu_milliseconds", e.Reclaiming/1000)
-	i.zeros("evicted_keys")
+	i.put("evicted_keys", e.Evicted)
 	i.put("evicted_clients", t.evicted.Load())
 	i.zeros("total_eviction_exceeded_time", "current_eviction_exceeded_time")
 	i.put("keyspace_hits", e.Hits)
@@ -290,13 +295,26 @@ func (i *info) stats() {
 	i.put("pubsubshard_channels", subs[subShard])
 	i.zeros("latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys", "active_defrag_hits",
 		"active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses", "total_active_defrag_time",
-		"current_active_defrag_time", "tracking_total_keys", "tracking_total_items", "tracking_total_prefixes", "unexpected_error_replies")
+		"current_active_defrag_time")
+	_, keys, items, prefixes := i.svc.tracking.sizes()
+	i.put("tracking_total_keys", keys)
+	i.put("tracking_total_items", items)
+	i.put("tracking_total_prefixes", prefixes)
+	i.zeros("unexpected_error_replies")
 	i.put("total_error_replies", t.errors.Load())
-	i.zeros("dump_payload_sanitizations", "total_reads_processed", "total_writes_processed", "io_threaded_reads_processed", "io_threaded_writes_processed")
+	reads, writes := i.svc.batches()
+	i.zeros("dump_payload_sanitizations")
+	i.put("total_reads_processed", reads)
+	i.put("total_writes_processed", writes)
+	i.zeros("io_threaded_reads_processed", "io_threaded_writes_processed")
 	i.put("client_query_buffer_limit_disconnections", t.inputLimit.Load())
 	i.put("client_output_buffer_limit_disconnections", t.outputLimit.Load())
 	i.zeros("reply_buffer_shrinks", "reply_buffer_expands")
 	i.put("protocol_errors", t.protocolErrors.Load())
+	i.put("acl_access_denied_auth", t.denied[deniedAuth].Load())
+	i.put("acl_access_denied_cmd", t.denied[deniedCommand].Load())
+	i.put("acl_access_denied_key", t.denied[deniedKey].Load())
+	i.put("acl_access_denied_channel", t.denied[deniedChannel].Load())
 }
 
 // stale is how many percent of the keys with a deadline are expired and not yet
@@ -370,11 +388,14 @@ func (i *info) cpu() {
 	i.put("used_cpu_user", fmt.Sprintf("%.6f", user.Seconds()))
 	i.put("used_cpu_sys_children", "0.000000")
 	i.put("used_cpu_user_children", "0.000000")
+	// There is no main thread: what computes is all of them.
+	i.put("used_cpu_sys_main_thread", fmt.Sprintf("%.6f", sys.Seconds()))
+	i.put("used_cpu_user_main_thread", fmt.Sprintf("%.6f", user.Seconds()))
 }
 
 func (i *info) modules() {}
 
-func (i *info) cluster() { i.put("cluster_enabled", 0) }
+func (i *info) cluster() { i.put("cluster_enabled", i.svc.clustered()) }
 
 func (i *info) keyspace() {
 	for n, s := range i.keyspaces() {

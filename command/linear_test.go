@@ -13,6 +13,7 @@ import (
 
 	"github.com/ebbdb/ebb/command"
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
 )
 
 // Sizes of a history: the checker's work grows fast with the number of clients
@@ -88,6 +89,21 @@ func randomCommand(rng *rand.Rand) []string {
 	return []string{"GET", key}
 }
 
+// flat is a reply as text, an array's elements between spaces.
+func flat(v resp.Value) string {
+	if v.Elems == nil {
+		if v.Kind == resp.KindArray {
+			return ""
+		}
+		return v.String()
+	}
+	parts := make([]string, len(v.Elems))
+	for i, e := range v.Elems {
+		parts[i] = flat(e)
+	}
+	return strings.Join(parts, " ")
+}
+
 // run executes an atom in a session.
 func (a atom) run(s *command.Session) string {
 	do := func(args []string) string {
@@ -95,7 +111,7 @@ func (a atom) run(s *command.Session) string {
 		for i, x := range args {
 			b[i] = []byte(x)
 		}
-		return s.Do(b...).String()
+		return flat(s.Do(b...))
 	}
 	if len(a) == 1 {
 		return do(a[0])
@@ -106,14 +122,14 @@ func (a atom) run(s *command.Session) string {
 	}
 	var replies []string
 	for _, v := range s.Do([]byte("EXEC")).Elems {
-		replies = append(replies, v.String())
+		replies = append(replies, flat(v))
 	}
 	return strings.Join(replies, "\x00")
 }
 
 func TestCommandsAndTransactionsAreLinearizable(t *testing.T) {
 	for round := range linearRounds {
-		if !checkHistory(t, recordHistory(t, uint64(round))) {
+		if !checkHistory(t, stringModel, recordHistory(t, uint64(round), randomCommand)) {
 			return
 		}
 	}
@@ -121,7 +137,7 @@ func TestCommandsAndTransactionsAreLinearizable(t *testing.T) {
 
 // recordHistory lets clients run random operations on one engine, each in a
 // session of its own, and notes when each began and ended.
-func recordHistory(t *testing.T, seed uint64) []porcupine.Operation {
+func recordHistory(t *testing.T, seed uint64, random func(*rand.Rand) []string) []porcupine.Operation {
 	t.Helper()
 	db := engine.Open(engine.Options{Shards: 2}) // few, so that clients meet
 	defer db.Close()
@@ -139,9 +155,9 @@ func recordHistory(t *testing.T, seed uint64) []porcupine.Operation {
 			s := svc.NewSession(nil)
 			defer s.Closed(nil)
 			for range linearOps {
-				a := atom{randomCommand(rng)}
+				a := atom{random(rng)}
 				for len(a) < 4 && rng.IntN(2) == 0 {
-					a = append(a, randomCommand(rng))
+					a = append(a, random(rng))
 				}
 				op := porcupine.Operation{ClientId: c, Input: a, Call: int64(time.Since(began))}
 				op.Output = a.run(s)
@@ -158,12 +174,12 @@ func recordHistory(t *testing.T, seed uint64) []porcupine.Operation {
 	return history
 }
 
-func checkHistory(t *testing.T, history []porcupine.Operation) bool {
+func checkHistory(t *testing.T, model porcupine.Model, history []porcupine.Operation) bool {
 	t.Helper()
-	switch porcupine.CheckOperationsTimeout(stringModel, history, 20*time.Second) {
+	switch porcupine.CheckOperationsTimeout(model, history, 20*time.Second) {
 	case porcupine.Illegal:
 		for _, op := range history {
-			t.Logf("%d %9d-%9d %s", op.ClientId, op.Call, op.Return, stringModel.DescribeOperation(op.Input, op.Output))
+			t.Logf("%d %9d-%9d %s", op.ClientId, op.Call, op.Return, model.DescribeOperation(op.Input, op.Output))
 		}
 		t.Error("no order of these operations explains their replies")
 		return false

@@ -41,6 +41,9 @@ type memoryNumbers struct {
 // tableNumbers is the overhead of one database.
 type tableNumbers struct{ db, tables, deadlines int64 }
 
+// gaps is what the process would do without if slabs held living bytes alone.
+func (m *memoryNumbers) gaps() int64 { return max(0, min(m.held+m.idle-m.used, m.rss-1)) }
+
 func (c *Ctx) memory() (m memoryNumbers) {
 	s := c.Service
 	m.used = c.Tx.UsedMemory()
@@ -63,7 +66,7 @@ func (c *Ctx) memory() (m memoryNumbers) {
 		m.keys += int64(k.Keys)
 	}
 	for _, x := range s.clients.list() {
-		m.clients += x.memory()
+		m.clients += x.memory().total()
 	}
 	heap, total := goMemory()
 	m.heap = heap
@@ -171,8 +174,8 @@ func runMemoryStats(c *Ctx) error {
 	num("allocator-rss.bytes", m.idle)
 	float("rss-overhead.ratio", ratio(m.rss, m.held+m.idle))
 	num("rss-overhead.bytes", m.rss-m.held-m.idle)
-	float("fragmentation", ratio(m.rss, m.used))
-	num("fragmentation.bytes", m.rss-m.used)
+	float("fragmentation", ratio(m.rss, m.rss-m.gaps()))
+	num("fragmentation.bytes", m.gaps())
 	w.Patch(l, n)
 	return nil
 }

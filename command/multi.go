@@ -11,6 +11,7 @@ type multi struct {
 	on     bool
 	failed bool // a command was refused while queueing: EXEC will abort
 	queue  []queued
+	bytes  int64 // about what these take up
 }
 
 // queued is a command that waits for EXEC.
@@ -19,6 +20,13 @@ type queued struct {
 	args [][]byte
 }
 
+// What a command and each of its arguments take up in the queue, besides the
+// arguments' own bytes: two words and a slice, another slice.
+const (
+	queuedBytes = 32
+	argBytes    = 24
+)
+
 // enqueue puts a command off until EXEC. Over the memory limit it refuses all of
 // them, as Redis does: the queue itself takes memory.
 func (c *Session) enqueue(spec *Spec, args [][]byte) {
@@ -26,11 +34,12 @@ func (c *Session) enqueue(spec *Spec, args [][]byte) {
 	case spec.Has(NoMulti):
 		c.reject(spec, ReplyError("ERR Command not allowed inside a transaction"))
 		return
-	case c.svc.DB.OverLimit() && !c.replay:
+	case !c.replay && c.svc.outOfMemory():
 		c.reject(spec, ErrOOM)
 		return
 	case !c.multi.failed: // what will not run need not be kept
 		c.multi.queue = append(c.multi.queue, queued{spec, ownArgs(args)})
+		c.multi.bytes += queuedBytes + argBytes*int64(len(args)) + argsBytes(args)
 	}
 	if c.reply == replyOn {
 		c.out.Simple("QUEUED")
@@ -111,11 +120,14 @@ func runExec(c *Ctx) error {
 		return ReplyError("ERR EXEC without MULTI")
 	case s.busy():
 		return ErrBeside
-	case m.needsMemory() && c.Service.DB.OverLimit() && !s.replay:
+	case m.needsMemory() && !s.replay && c.Service.outOfMemory():
 		return s.abort(ErrOOM)
 	case m.failed:
 		s.endMulti()
 		return ErrExecAbort
+	case s.crossesSlots(m.queue):
+		s.endMulti()
+		return errCrossSlot
 	case s.loop && m.slow():
 		return ErrBeside
 	}
@@ -167,14 +179,28 @@ func (c *Session) runQueue(queue []queued) error {
 // runQueued runs one command of a transaction. Its error is one of the replies;
 // only ErrBeside is returned.
 func (c *Session) runQueued(q queued) error {
+	if err := c.permitQueued(q.spec, q.args); err != nil {
+		text := wireText(err)
+		c.svc.totals.countError(text)
+		c.out.Error(text)
+		return nil
+	}
 	x := c.ctx
-	x.Spec, x.Args = q.spec, q.args
+	x.Spec, x.Args, x.noWait = q.spec, q.args, true
 	c.tx.Select(c.dbi)
 	c.tx.NoTouch(c.noTouch)
 	mark := c.out.Mark()
+	var since int64
+	seen := c.svc.observed.Load()
+	if seen != 0 {
+		since = c.began(seen, q.spec, q.args)
+	}
 	err := q.spec.Run(&x)
 	if err == ErrBeside && c.loop {
 		return err
+	}
+	if seen|c.observing != 0 {
+		c.ran(seen, q.spec, q.args, since)
 	}
 	c.count(q.spec, len(q.args))
 	switch {
@@ -226,7 +252,7 @@ func (c *Session) lockAll(queue []queued) {
 		keys = c.watch.Keys()
 	}
 	for _, q := range queue {
-		if q.spec.Has(AllKeys) || q.spec.Has(SelfLock) {
+		if q.spec.wide(q.args) || q.spec.Has(SelfLock) {
 			c.tx.LockAll(c.dbi)
 			return
 		}

@@ -36,8 +36,9 @@ const (
 	subShard
 )
 
-// subscriptions is what a session has subscribed to. Its own goroutine writes
-// it, under the pubsub's lock.
+// subscriptions is what a session has subscribed to. All of it is written under
+// the pubsub's lock: by its own goroutine, or by one that takes channels away
+// from its user.
 type subscriptions struct {
 	sets [3]map[string]bool
 	n    atomic.Int32 // of all kinds; others read it
@@ -112,6 +113,10 @@ func (p *pubsub) drop(c *Session, k subKind, name string) {
 func (p *pubsub) leave(c *Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.dropAll(c)
+}
+
+func (p *pubsub) dropAll(c *Session) {
 	for k := range c.subs.sets {
 		for name := range c.subs.sets[k] {
 			p.drop(c, subKind(k), name)

@@ -53,6 +53,7 @@ func runSubscribe(c *Ctx, k subKind) error {
 		n := c.Service.pubsub.subscribe(c.Session, k, string(name))
 		c.confirm(kindWords[k].in, name, n)
 	}
+	c.Session.stayAllowed(k, c.Args[1:])
 	return nil
 }
 

@@ -17,6 +17,8 @@ import (
 type difference struct{ parts, reason string }
 
 var knownDifferences = map[string]difference{
+	"zrank":                   {"arity arguments", "WITHSCORE came with 7.2"},
+	"zrevrank":                {"arity arguments", "WITHSCORE came with 7.2"},
 	"command|getkeys":         {"arity arguments", "since 7.2 the grammar is documented, and a command without arguments is asked about as well"},
 	"command|getkeysandflags": {"arity arguments", "since 7.2 the grammar is documented, and a command without arguments is asked about as well"},
 }
@@ -24,13 +26,14 @@ var knownDifferences = map[string]difference{
 // ownArguments are the tokens of arguments that ebb adds to Redis's commands; the
 // comparison leaves them out.
 var ownArguments = map[string]string{
-	"IFEQ":    "compare and set, as in Redis 8.4",
-	"IFNE":    "compare and set, as in Redis 8.4",
-	"IFDEQ":   "compare and set, as in Redis 8.4",
-	"IFDNE":   "compare and set, as in Redis 8.4",
-	"JITTER":  "spreads deadlines",
-	"SLIDE":   "reads extend the deadline",
-	"WITHTTL": "replies the items' deadlines",
+	"IFEQ":     "compare and set, as in Redis 8.4",
+	"IFNE":     "compare and set, as in Redis 8.4",
+	"IFDEQ":    "compare and set, as in Redis 8.4",
+	"IFDNE":    "compare and set, as in Redis 8.4",
+	"JITTER":   "spreads deadlines",
+	"SLIDE":    "reads extend the deadline",
+	"WITHTTL":  "replies the items' deadlines",
+	"NOVALUES": "HSCAN's, as in Redis 7.4",
 }
 
 // What is derived from a grammar is what Redis says of it.

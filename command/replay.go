@@ -9,12 +9,13 @@ import (
 
 // Replay runs effects again, in order: those of another engine's Drain, or of a
 // log. Nothing expires meanwhile, however old the deadlines are, because the
-// expiries are among the effects; neither memory limits nor pauses apply. It
+// expiries are among the effects; neither memory limits nor pauses nor users' rules apply. It
 // returns what went wrong with the first effect that was refused, which means
 // that the effects are not those of an engine.
 func (s *Service) Replay(effects []engine.Effect) error {
 	c := s.NewSession(nil)
 	c.replay = true
+	c.become(s.acl.super)
 	defer c.Closed(nil)
 	for i, e := range effects {
 		c.dbi = e.DB

@@ -10,7 +10,10 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-var errCursor = ReplyError("ERR invalid cursor")
+const (
+	errCursor   = ReplyError("ERR invalid cursor")
+	errNoValues = ReplyError("ERR NOVALUES option can only be used in HSCAN")
+)
 
 var specKeys = Spec{
 	Name: "keys", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(N) with N being the number of keys in the database",
@@ -78,12 +81,22 @@ type scanOptions struct {
 	match []byte // nil: everything
 	count int64
 	kind  string // the type's name; empty: any
+
+	fields   bool // of HSCAN: NOVALUES is known
+	noValues bool
 }
 
 // parse reads MATCH and COUNT, and TYPE where keyspace is set.
 func (o *scanOptions) parse(args [][]byte, keyspace bool) error {
 	o.count = 10
 	for i := 0; i < len(args); i += 2 {
+		if EqualFold(args[i], "NOVALUES") {
+			if o.noValues = true; !o.fields {
+				return errNoValues
+			}
+			i--
+			continue
+		}
 		if i+1 >= len(args) {
 			return ErrSyntax
 		}
@@ -111,6 +124,12 @@ func (o *scanOptions) parse(args [][]byte, keyspace bool) error {
 	return nil
 }
 
+// matches reports whether a name is one that MATCH asks for.
+func (o *scanOptions) matches(name []byte) bool { return o.match == nil || glob.Match(o.match, name) }
+
+// limit is count as a number of items that can be counted with.
+func (o *scanOptions) limit() int { return int(min(o.count, 1<<30)) }
+
 // scanKeyBytes is what looking at one key costs a scan, in bytes of a walk over
 // memory: two or three cache misses.
 const scanKeyBytes = 1 << 10
@@ -124,7 +143,7 @@ func runScan(c *Ctx) error {
 	if err := o.parse(c.Args[2:], true); err != nil {
 		return err
 	}
-	count := int(min(o.count, 1<<30))
+	count := o.limit()
 	if err := c.Long(count * scanKeyBytes); err != nil {
 		return err
 	}
@@ -132,12 +151,12 @@ func runScan(c *Ctx) error {
 		return ErrBeside // somebody may hold a shard for long
 	}
 
-	var found names
+	found := newNames()
 	visit := func(k engine.Key) {
 		if o.kind != "" && !strings.EqualFold(o.kind, k.Kind().String()) {
 			return
 		}
-		if name := k.Name(); o.match == nil || glob.Match(o.match, name) {
+		if name := k.Name(); o.matches(name) {
 			found.add(name)
 		}
 	}
@@ -147,10 +166,20 @@ func runScan(c *Ctx) error {
 		cursor = c.Service.DB.Scan(c.Tx.Selected(), cursor, count, visit)
 	}
 
+	c.scanned(cursor, &found)
+	return nil
+}
+
+// longScan is Long for a command that looks at count items of a container.
+func (c *Ctx) longScan(key []byte, count int64) error {
+	return c.Long(min(c.Tx.ValueSize(key)*walkBytes, int(min(count, 1<<30))*scanKeyBytes))
+}
+
+// scanned replies what a scan has found, and the cursor to go on with.
+func (c *Ctx) scanned(cursor uint64, found *names) {
 	c.Out.Array(2)
 	c.Out.BulkString(strconv.FormatUint(cursor, 10))
 	found.reply(c.Out)
-	return nil
 }
 
 // parseCursor parses a cursor as C's strtoul does, but refuses a space in front.
@@ -178,6 +207,9 @@ type names struct {
 	flat []byte
 	ends []int
 }
+
+// newNames has room for what a scan finds, as a rule.
+func newNames() names { return names{flat: make([]byte, 0, 512), ends: make([]int, 0, 32)} }
 
 func (n *names) add(name []byte) {
 	n.flat = append(n.flat, name...)

@@ -8,8 +8,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-var serverSpecs = []*Spec{&specCommand, &specConfig, &specDebug, &specInfo, &specLastsave, &specLolwut, &specMemory, &specRole,
-	&specShutdown, &specTime}
+var serverSpecs = []*Spec{&specACL, &specCommand, &specConfig, &specDebug, &specInfo, &specLastsave, &specLatency, &specLolwut, &specMemory,
+	&specFailover, &specModule, &specMonitor, &specReplicaof, &specRole, &specSlaveof, &specSlowlog, &specShutdown, &specTime}
 
 var specTime = Spec{
 	Name: "time", Group: GroupServer, Since: "2.6.0", Complexity: "O(1)",

@@ -40,15 +40,26 @@ type Service struct {
 	pubsub  pubsub
 	clients clients
 	pause   pause
-	door    door
-	configs configs
-	rates   rates
-	stats   []*loopStats // one for each loop, and one for everybody else
-	totals  totals
-	runID   string
-	replID  string
-	started int64        // us
-	peak    atomic.Int64 // of the used memory, as far as it was looked at
+	// timeouts are of commands that wait.
+	timeouts timeouts
+	door     door
+	configs  configs
+	rates    rates
+	tracking tracking
+	monitors monitors
+	slowlog  slowlog
+	// latencies are the samples of LATENCY.
+	latencies latencyMonitor
+	acl       accounts
+	observed  atomic.Uint32 // what dispatch looks at, see observe.go
+	stats     []*loopStats  // one for each loop, and one for everybody else
+	totals    totals
+	runID     string
+	nodeID    string // of the cluster of one node
+	replID    string
+	cluster   bool         // cluster-enabled
+	started   int64        // us
+	peak      atomic.Int64 // of the used memory, as far as it was looked at
 
 	ctx    context.Context // ends with Close
 	stop   context.CancelFunc
@@ -73,13 +84,21 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	for range o.Loops + 1 {
 		s.stats = append(s.stats, newLoopStats(table.Len()))
 	}
-	s.runID, s.replID = randomID(), randomID()
+	s.runID, s.replID, s.nodeID = randomID(), randomID(), randomID()
+	s.cluster = s.Config.Bool("cluster-enabled")
 	s.started = s.DB.Clock().Micros()
 	s.pubsub.init()
 	s.clients.init()
 	s.pause.svc = s
+	s.tracking.svc = s
+	s.monitors.svc = s
+	s.timeouts.init(s)
+	s.acl.init(s)
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if err := s.applyConfig(); err != nil {
+		return nil, err
+	}
+	if err := s.acl.load(s.Config); err != nil {
 		return nil, err
 	}
 	if hooks != nil {
@@ -93,6 +112,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 func (s *Service) Close() {
 	s.stop()
 	s.pause.close()
+	s.timeouts.close()
 	s.beside.Wait()
 }
 
@@ -110,11 +130,29 @@ func (h *Hooks) Event(tx *engine.Tx, class uint32, event string, key []byte) {
 	}
 }
 
-// Modified implements engine.Hooks.
-func (h *Hooks) Modified(*engine.Tx, []byte) {}
+// Afterwards implements engine.Delayer: a loop does not wait for shards that
+// others may hold for long.
+func (h *Hooks) Afterwards(run func()) {
+	if s := h.svc.Load(); s != nil && s.slow.Load() > 0 {
+		s.beside.Go(run)
+		return
+	}
+	run()
+}
+
+// Modified implements engine.Hooks: it invalidates what clients have cached.
+func (h *Hooks) Modified(tx *engine.Tx, key []byte) {
+	if s := h.svc.Load(); s != nil {
+		s.tracking.modified(tx, key)
+	}
+}
 
 // Flushed implements engine.Hooks.
-func (h *Hooks) Flushed(*engine.Tx, int) {}
+func (h *Hooks) Flushed(*engine.Tx, int) {
+	if s := h.svc.Load(); s != nil {
+		s.tracking.flushed()
+	}
+}
 
 // randomID is 40 random hex digits.
 func randomID() string {

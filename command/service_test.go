@@ -197,6 +197,7 @@ func (d *door) Add(addr string) (func(), error) {
 	return func() { delete(d.open, addr) }, nil
 }
 func (d *door) SetMaxClients(n int)          { d.clients = n }
+func (d *door) Refused() int64               { return 0 }
 func (d *door) SetKeepAlive(v time.Duration) { d.alive = v }
 
 func TestConfigSetReachesTheListeners(t *testing.T) {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -31,9 +32,10 @@ type Session struct {
 	batch  batchStats
 
 	dbi     int
-	authed  bool
-	closing bool  // close after the replies so far are written
-	reply   uint8 // CLIENT REPLY
+	user    *account // who the client is; its goroutine alone sets it
+	authed  bool     // it said so, or did not have to
+	closing bool     // close after the replies so far are written
+	reply   uint8    // CLIENT REPLY
 	multi   multi
 	// multiBytes is about how long the requests are that wait for EXEC.
 	multiBytes int64
@@ -41,10 +43,14 @@ type Session struct {
 	subs       subscriptions
 	noTouch    bool
 	replay     bool
-	keys       [][]byte // scratch
-	val        []byte   // scratch
+	observing  uint32                    // what dispatch looks at, see observe.go
+	track      atomic.Pointer[trackMode] // CLIENT TRACKING; nil: off
+	keys       [][]byte                  // scratch
+	val        []byte                    // scratch
 
-	parked *parked // a command that runs beside the loop
+	parked  *parked // a command that runs beside the loop, or waits
+	waiting *waiter // what a command has just begun to wait for
+	quit    <-chan struct{}
 
 	id      int64
 	created int64 // us
@@ -52,6 +58,7 @@ type Session struct {
 
 	proto     atomic.Int32 // as out.Proto, for others
 	softSince atomic.Int64 // us since when the soft output limit is exceeded
+	peerGone  atomic.Bool  // the client sends no more
 
 	mu     sync.Mutex // guards what follows
 	queue  []byte     // pushes, encoded
@@ -77,8 +84,8 @@ func (s *Service) NewSession(conn reactor.Conn) *Session {
 		}
 	}
 	c.ctx = Ctx{Out: &c.out, Tx: c.tx, Table: s.table, Session: c, Service: s}
-	c.authed = conn == nil || !s.authRequired()
-	c.setLimits()
+	c.tx.SetCaller(c)
+	c.beDefault()
 	c.created = s.DB.Clock().Micros()
 	c.view.multi.Store(-1)
 	s.clients.add(c)
@@ -96,15 +103,14 @@ func (c *Session) onLoop() bool { return c.loop }
 
 // Serve implements reactor.Session.
 func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdict) {
-	if p := c.parked; p != nil {
-		if p.state.Load() != besideFinished {
+	before := len(out)
+	if c.parked != nil {
+		var ok bool
+		if out, ok = c.unpark(out); !ok {
 			return 0, out, reactor.Park
 		}
-		out = append(out, p.out...)
-		c.parked = nil
 	}
 	c.out.Buf = out
-	before := len(out)
 	c.followConfig()
 	for !c.closing {
 		args, n, err := c.parser.Next(in[consumed:])
@@ -126,6 +132,11 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 				out = c.settle(consumed, before)
 				c.startParked()
 				return consumed, out, reactor.Park
+			case waiting:
+				consumed += n
+				out = c.settle(consumed, before)
+				c.park()
+				return consumed, out, reactor.Park
 			}
 			if c.queued.Load() {
 				c.out.Buf = c.TakePushes(c.out.Buf)
@@ -145,11 +156,7 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 
 // followConfig takes over what CONFIG SET has changed for clients that are in.
 func (c *Session) followConfig() {
-	if !c.authed && !c.svc.authRequired() {
-		c.authed = true
-		c.setLimits()
-	}
-	if int64(c.parser.Limits.MaxBulk) != c.svc.maxBulk.Load() {
+	if int64(c.parser.Limits.MaxBulk) != c.svc.maxBulk.Load() || !c.authed && c.parser.Limits.Unauthenticated != c.svc.authRequired() {
 		c.setLimits()
 	}
 }
@@ -203,7 +210,6 @@ func (c *Session) push(msg []byte) {
 		c.conn.Wake()
 	}
 	if c.conn != nil && c.overLimit(n) {
-		c.svc.totals.outputLimit.Add(1)
 		c.conn.Kill(errSlowReader)
 	}
 }
@@ -214,6 +220,13 @@ var errSlowReader = errors.New("the client does not read its messages: client-ou
 func (c *Session) TakePushes(out []byte) []byte {
 	if !c.queued.Load() {
 		return out
+	}
+	if p := c.parked; p != nil {
+		// What a command has read comes before the message that it is stale.
+		if p.state.Load() == besideRuns {
+			return out
+		}
+		out, _ = c.unpark(out)
 	}
 	c.mu.Lock()
 	c.queued.Store(false)
@@ -236,11 +249,23 @@ func (c *Session) Closed(err error) {
 	c.gone = true
 	c.queue = nil
 	c.mu.Unlock()
-	if err != nil && !c.closing {
+	switch {
+	case err == errSlowReader || err == reactor.ErrOutputLimit:
+		c.svc.totals.outputLimit.Add(1)
+		c.svc.Log.Warn("client closed", "id", c.id, "why", err)
+	case err == errClientMemory:
+		c.svc.totals.evicted.Add(1)
+		c.svc.Log.Warn("client closed", "id", c.id, "why", err)
+	case err != nil && !c.closing:
 		c.svc.Log.Debug("client closed", "id", c.id, "why", err)
 	}
-	if p := c.parked; p != nil && p.state.CompareAndSwap(besideRuns, besideAbandoned) {
-		return // the goroutine has the session, and cleans up
+	if p := c.parked; p != nil {
+		if p.state.CompareAndSwap(besideRuns, besideAbandoned) {
+			return // the goroutine has the session, and cleans up
+		}
+		if p.wait != nil {
+			p.wait.abandon()
+		}
 	}
 	c.cleanUp()
 }
@@ -249,6 +274,8 @@ func (c *Session) Closed(err error) {
 func (c *Session) cleanUp() {
 	c.svc.pubsub.leave(c)
 	c.svc.pause.forget(c)
+	c.svc.tracking.stop(c)
+	c.svc.monitors.remove(c)
 	if c.watch != nil {
 		c.watch.Clear(nil)
 	}
@@ -256,12 +283,22 @@ func (c *Session) cleanUp() {
 }
 
 // Do runs one request in an embedded session and returns the reply. It waits
-// where the command does.
+// where the command does; see DoContext.
 func (c *Session) Do(args ...[]byte) resp.Value {
+	v, _ := c.DoContext(context.Background(), args...)
+	return v
+}
+
+// DoContext is Do that a command which waits leaves when ctx ends: it has then
+// done nothing. The error is the context's, or engine.ErrClosed; see LeaveOn.
+func (c *Session) DoContext(ctx context.Context, args ...[]byte) (resp.Value, error) {
 	c.out.Collect()
-	c.dispatch(args)
+	what := c.dispatch(args)
 	c.endBatch(0, 0)
-	return c.out.Value()
+	if what == waiting {
+		return c.await(ctx)
+	}
+	return c.out.Value(), nil
 }
 
 // keepVal keeps a value's memory for the next command that copies one.

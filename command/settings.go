@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
@@ -13,14 +14,15 @@ import (
 
 // settings are the parts of the configuration that hot paths read.
 type settings struct {
-	password  atomic.Pointer[string] // requirepass; nil: none
-	events    atomic.Uint32          // notify-keyspace-events
-	slow      atomic.Int32           // commands that run beside the loops
-	maxBulk   atomic.Int64           // proto-max-bulk-len
-	timeout   atomic.Int64           // seconds a client may be idle; 0: for ever
-	maxInput  atomic.Int64           // client-query-buffer-limit
-	outLimits [3]outputLimit         // by config.Class
-	latency   atomic.Bool            // latency-tracking
+	events    atomic.Uint32  // notify-keyspace-events
+	slow      atomic.Int32   // commands that run beside the loops
+	maxBulk   atomic.Int64   // proto-max-bulk-len
+	timeout   atomic.Int64   // seconds a client may be idle; 0: for ever
+	maxInput  atomic.Int64   // client-query-buffer-limit
+	outLimits [3]outputLimit // by config.Class
+	latency   atomic.Bool    // latency-tracking
+	trackMax  atomic.Int64   // tracking-table-max-keys
+	evictFor  atomic.Int64   // ns that a command may spend on eviction
 }
 
 // configs makes one CONFIG SET at a time, and lends its transaction to what it
@@ -40,7 +42,8 @@ func (s *Service) bindings() []binding {
 	return []binding{
 		{[]string{"maxmemory"}, func(c *config.Set) error { s.configs.tx.LimitMemory(c.MaxMemory()); return nil }},
 		{[]string{"lfu-log-factor", "lfu-decay-time"}, func(c *config.Set) error { s.DB.SetLFU(c.LFULogFactor(), c.LFUDecayTime()); return nil }},
-		{[]string{"maxmemory-policy"}, func(c *config.Set) error { s.DB.UseLFU(c.MaxMemoryPolicy().LFU()); return nil }},
+		{[]string{"maxmemory-policy", "maxmemory-samples"}, s.setEviction},
+		{[]string{"maxmemory-eviction-tenacity"}, s.setTenacity},
 		{[]string{"requirepass"}, s.setPassword},
 		{[]string{"notify-keyspace-events"}, func(c *config.Set) error { s.setEvents(engineEvents(c.Events())); return nil }},
 		{[]string{"proto-max-bulk-len"}, func(c *config.Set) error {
@@ -54,6 +57,8 @@ func (s *Service) bindings() []binding {
 		{layoutDirectives, s.setLayout},
 		{[]string{"latency-tracking"}, func(c *config.Set) error { s.latency.Store(c.LatencyTracking()); return nil }},
 		{[]string{"loglevel"}, s.setLogLevel},
+		{[]string{"tracking-table-max-keys"}, func(c *config.Set) error { s.trackMax.Store(c.Int("tracking-table-max-keys")); return nil }},
+		{[]string{"slowlog-log-slower-than", "slowlog-max-len", "latency-monitor-threshold"}, func(*config.Set) error { s.setObserved(); return nil }},
 		{[]string{"port", "bind"}, s.door.rebind},
 		{[]string{"maxclients", "tcp-keepalive"}, s.door.adjust},
 	}
@@ -97,13 +102,51 @@ func (s *Service) setLayout(c *config.Set) error {
 	return nil
 }
 
-func (s *Service) setPassword(c *config.Set) error {
-	if p := c.RequirePass(); p != "" {
-		s.password.Store(&p)
-	} else {
-		s.password.Store(nil)
-	}
+// evictions are what the policies of maxmemory-policy evict.
+var evictions = [...]engine.Eviction{
+	config.VolatileLRU:    {Keys: engine.EvictVolatile, By: engine.ByRecency},
+	config.VolatileLFU:    {Keys: engine.EvictVolatile, By: engine.ByFrequency},
+	config.VolatileRandom: {Keys: engine.EvictVolatile, By: engine.ByChance},
+	config.VolatileTTL:    {Keys: engine.EvictVolatile, By: engine.ByDeadline},
+	config.AllKeysLRU:     {Keys: engine.EvictAll, By: engine.ByRecency},
+	config.AllKeysLFU:     {Keys: engine.EvictAll, By: engine.ByFrequency},
+	config.AllKeysRandom:  {Keys: engine.EvictAll, By: engine.ByChance},
+	config.NoEviction:     {},
+}
+
+func (s *Service) setEviction(c *config.Set) error {
+	e := evictions[c.MaxMemoryPolicy()]
+	e.Samples = int(min(c.Int("maxmemory-samples"), 64))
+	s.DB.UseLFU(c.MaxMemoryPolicy().LFU())
+	s.DB.SetEviction(e)
 	return nil
+}
+
+// setTenacity sets how long one command may evict for: 500 us at the default of
+// 10, growing by 15 % with each step, without bound at 100, as in Redis.
+func (s *Service) setTenacity(c *config.Set) error {
+	n := c.Int("maxmemory-eviction-tenacity")
+	d := time.Duration(math.MaxInt64 / 4)
+	switch {
+	case n <= 10:
+		d = time.Duration(n) * 50 * time.Microsecond
+	case n < 100:
+		d = time.Duration(500*math.Pow(1.15, float64(n-10))) * time.Microsecond
+	}
+	s.evictFor.Store(int64(d))
+	return nil
+}
+
+// outOfMemory reports whether there is no room for a write, and none can be
+// made. The caller holds no shard.
+func (s *Service) outOfMemory() bool {
+	if !s.DB.OverLimit() {
+		return false
+	}
+	began := s.DB.Clock().Micros()
+	room := s.DB.MakeRoom(time.Duration(s.evictFor.Load()))
+	s.Latency("eviction-cycle", s.DB.Clock().Micros()-began)
+	return !room
 }
 
 func (s *Service) setOutputLimits(c *config.Set) error {
@@ -168,8 +211,6 @@ const (
 	eventKeyevent = engine.EventKeyevent
 )
 
-func (s *settings) authRequired() bool { return s.password.Load() != nil }
-
 // setEvents takes notify-keyspace-events: without K or E nothing is published.
 func (s *Service) setEvents(classes uint32) {
 	s.events.Store(classes)
@@ -179,9 +220,12 @@ func (s *Service) setEvents(classes uint32) {
 	s.DB.SetEvents(classes)
 }
 
+// unknown reports whether the client has to log in before it may do anything.
+func (c *Session) unknown() bool { return !c.authed && c.svc.authRequired() }
+
 // setLimits gives the parser the limits that hold for the client now.
 func (c *Session) setLimits() {
-	c.parser.Limits = resp.Limits{MaxBulk: int(c.svc.maxBulk.Load()), Unauthenticated: !c.authed}
+	c.parser.Limits = resp.Limits{MaxBulk: int(c.svc.maxBulk.Load()), Unauthenticated: c.unknown()}
 }
 
 // overLimit reports whether a client has too much output waiting: n bytes.
@@ -217,9 +261,13 @@ func (c *Session) OutputExceeded(pending int) bool {
 }
 
 // IdleCheck implements reactor.IdleChecker. Being asked once a second, sessions
-// also keep the service's rates.
+// also keep the service's rates, and notice that what they have waiting has been
+// too much for too long although no more has come.
 func (c *Session) IdleCheck(int64) bool {
 	c.svc.sample(c.svc.DB.Clock().Micros())
+	if _, out := c.conn.Buffered(); c.OutputExceeded(out) {
+		c.conn.Kill(errSlowReader)
+	}
 	limit := c.svc.timeout.Load()
 	if limit == 0 || c.subs.n.Load() > 0 || c.parked != nil {
 		return false

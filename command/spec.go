@@ -60,6 +60,9 @@ type Spec struct {
 	Keys func(dst []KeyRef, args [][]byte) ([]KeyRef, error)
 	// KeySpecs replaces the key specs derived from Args.
 	KeySpecs []KeySpec
+	// Wide reports whether a request may touch keys that it does not name: it
+	// then locks every shard, as with AllKeys. nil: none does.
+	Wide func(args [][]byte) bool
 	// ArityOverride replaces the arity derived from Args; ArityReason says why.
 	ArityOverride int
 	ArityReason   string

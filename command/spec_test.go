@@ -100,7 +100,7 @@ func TestABadSpecIsRejectedWithOneSentence(t *testing.T) {
 		{"has no name", func(s *Spec) { s.Name = "" }},
 		{"the name must be lower case", func(s *Spec) { s.Name = "Foo" }},
 		{"the name has a blank", func(s *Spec) { s.Name = "foo bar" }},
-		{"the name is longer than 24 bytes", func(s *Spec) { s.Name = strings.Repeat("x", 25) }},
+		{"the name is longer than 32 bytes", func(s *Spec) { s.Name = strings.Repeat("x", 33) }},
 		{"does not say since when", func(s *Spec) { s.Since = "" }},
 		{`group "toys" is unknown`, func(s *Spec) { s.Group = "toys" }},
 		{"has no complexity", func(s *Spec) { s.Complexity = "" }},

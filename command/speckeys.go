@@ -283,6 +283,9 @@ func (s *Spec) HasKeys() bool {
 	return s.Keys != nil
 }
 
+// wide reports whether a request locks every shard.
+func (s *Spec) wide(args [][]byte) bool { return s.Has(AllKeys) || s.Wide != nil && s.Wide(args) }
+
 // AllKeySpecs lists the rules for the command's keys, derived or declared. The slice is the table's.
 func (s *Spec) AllKeySpecs() []KeySpec { return s.keySpecs }
 

@@ -4,7 +4,7 @@ package command
 func Specs() []*Spec {
 	var all []*Spec
 	for _, group := range [][]*Spec{
-		stringSpecs, bitmapSpecs, genericSpecs, expirySpecs, connectionSpecs, transactionSpecs, serverSpecs, pubsubSpecs,
+		stringSpecs, bitmapSpecs, hyperLogLogSpecs, hashSpecs, setSpecs, streamSpecs, listSpecs, sortedSetSpecs, geoSpecs, genericSpecs, dumpSpecs, sortSpecs, expirySpecs, connectionSpecs, transactionSpecs, serverSpecs, pubsubSpecs, clusterSpecs,
 	} {
 		all = append(all, group...)
 	}

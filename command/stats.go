@@ -17,6 +17,8 @@ type loopStats struct {
 	total    atomic.Int64
 	input    atomic.Int64 // bytes
 	output   atomic.Int64
+	reads    atomic.Int64 // batches of input
+	writes   atomic.Int64 // batches of output
 	_        [64]byte
 }
 
@@ -94,6 +96,16 @@ func (c *Session) count(spec *Spec, _ int) {
 	b.total++
 }
 
+// countBeside counts a call that ran beside the loops and took us.
+func (c *Session) countBeside(spec *Spec, us int64) {
+	s := c.stats.of(spec)
+	s.calls.Add(1)
+	s.micros.Add(us)
+	if c.svc.latency.Load() {
+		s.record(us, 1)
+	}
+}
+
 // flushCalls adds the calls of one command to the statistics, with the time
 // that has passed since it was first called.
 func (c *Session) flushCalls() {
@@ -123,9 +135,11 @@ func (c *Session) endBatch(in, out int) {
 	}
 	if in > 0 {
 		c.stats.input.Add(int64(in))
+		c.stats.reads.Add(1)
 	}
 	if out > 0 {
 		c.stats.output.Add(int64(out))
+		c.stats.writes.Add(1)
 	}
 }
 
@@ -141,6 +155,9 @@ func (c *Session) showTransaction() {
 	if queued != c.view.multi.Load() {
 		c.view.multi.Store(queued)
 	}
+	if c.multi.bytes != c.view.multiBytes.Load() {
+		c.view.multiBytes.Store(c.multi.bytes)
+	}
 	if watched != c.view.watch.Load() {
 		c.view.watch.Store(watched)
 	}
@@ -155,6 +172,7 @@ type totals struct {
 	inputLimit     atomic.Int64 // clients closed at client-query-buffer-limit
 	outputLimit    atomic.Int64 // and at client-output-buffer-limit
 	evicted        atomic.Int64 // and at maxmemory-clients
+	denied         [deniedKinds]atomic.Int64
 
 	mu     sync.Mutex // guards what follows
 	byCode map[string]int64
@@ -189,6 +207,9 @@ func (t *totals) reset() {
 	for _, n := range []*atomic.Int64{&t.connections, &t.rejected, &t.protocolErrors, &t.errors, &t.inputLimit, &t.outputLimit, &t.evicted} {
 		n.Store(0)
 	}
+	for i := range t.denied {
+		t.denied[i].Store(0)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.byCode = nil
@@ -198,10 +219,13 @@ func (t *totals) reset() {
 func (s *Service) resetStats(tx *engine.Tx) {
 	tx.ResetStats()
 	s.totals.reset()
+	s.door.resetRefused()
 	for _, l := range s.stats {
 		l.total.Store(0)
 		l.input.Store(0)
 		l.output.Store(0)
+		l.reads.Store(0)
+		l.writes.Store(0)
 		for i := range l.commands {
 			l.commands[i].reset()
 		}
@@ -218,6 +242,15 @@ func (s *Service) traffic() (t [3]int64) {
 		t[2] += l.output.Load()
 	}
 	return t
+}
+
+// batches is how many batches of input and of output all loops have counted.
+func (s *Service) batches() (reads, writes int64) {
+	for _, l := range s.stats {
+		reads += l.reads.Load()
+		writes += l.writes.Load()
+	}
+	return reads, writes
 }
 
 // rates are INFO's instantaneous_ ones: commands, bytes in and bytes out per

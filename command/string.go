@@ -84,7 +84,20 @@ var specSet = Spec{
 	Replies: "OK, or nil if a condition was not met. With GET the old value, nil if there was none.",
 	Examples: "> SET k v\nOK\n> SET k w NX\n(nil)\n> SET k w XX GET\n\"v\"\n> SET k x PX 1500\nOK\n> PTTL k\n(integer) 1500\n" +
 		"~ 1500ms\n> GET k\n\"x\"\n~ 1ms\n> GET k\n(nil)\n",
-	Run: runSet,
+	Keys: setKeys,
+	Run:  runSet,
+}
+
+// setKeys finds SET's key. Only with GET, or a condition on the old value, does
+// the command read it.
+func setKeys(dst []KeyRef, args [][]byte) ([]KeyRef, error) {
+	use := Overwrite
+	for _, a := range args[3:] {
+		if EqualFold(a, "GET") || EqualFold(a, "IFEQ") || EqualFold(a, "IFNE") || EqualFold(a, "IFDEQ") || EqualFold(a, "IFDNE") {
+			use = Update | Access
+		}
+	}
+	return append(dst, KeyRef{1, use}), nil
 }
 
 func runSet(c *Ctx) error {
@@ -349,10 +362,9 @@ var specSubstr = Spec{
 }
 
 func runGetRange(c *Ctx) error {
-	start, ok1 := resp.ParseInt(c.Args[2])
-	end, ok2 := resp.ParseInt(c.Args[3])
-	if !ok1 || !ok2 {
-		return ErrNotInteger
+	start, end, err := parseTwo(c.Args[2], c.Args[3])
+	if err != nil {
+		return err
 	}
 	part, err := c.Tx.GetRange(c.Args[1], start, end)
 	if err != nil {

@@ -89,7 +89,7 @@ var specMSetEx = Spec{
 
 // The errors of MSETEX.
 const (
-	errNumKeys  = ReplyError("ERR invalid numkeys value")
+	errKeyCount = ReplyError("ERR invalid numkeys value")
 	errNumPairs = ReplyError("ERR wrong number of key-value pairs")
 )
 
@@ -97,7 +97,7 @@ func runMSetEx(c *Ctx) error {
 	n, ok := resp.ParseInt(c.Args[1])
 	switch {
 	case !ok || n < 1:
-		return errNumKeys
+		return errKeyCount
 	case n > int64(len(c.Args)-2)/2:
 		return errNumPairs
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -17,14 +18,18 @@ import (
 // the replies.
 func beside(t *testing.T, requests [][]string) {
 	t.Helper()
-	conn, err := net.Dial("tcp", realserver.Start(t, "redis-server"))
+	conn, err := net.Dial("tcp", realserver.Start(t, "redis-server", "--enable-debug-command", "yes"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	db := engine.Open(engine.Options{})
 	defer db.Close()
-	svc, err := NewService(Options{DB: db}, nil)
+	cfg, err := config.Load([]string{"--enable-debug-command", "yes"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	svc, err := NewService(Options{DB: db, Config: cfg}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

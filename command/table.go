@@ -9,9 +9,9 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// MaxName is the longest name a command or a subcommand can have: three words
-// of eight bytes, so that a lookup compares three integers.
-const MaxName = 24
+// MaxName is the longest name a command or a subcommand can have: four words
+// of eight bytes, so that a lookup compares four integers.
+const MaxName = 32
 
 // Table is an immutable set of commands. Its methods may be called from any
 // goroutine.
@@ -227,7 +227,7 @@ func (s *Spec) prepareKeys() error {
 		if k.Flags == 0 {
 			return errors.New("a key needs an access: Read, Meta, Update, Insert, Delete, Overwrite, Remove")
 		}
-		if k.Flags.Writes() && !s.Has(Write) && s.Group != GroupScripting {
+		if k.Flags.Writes() && !s.Has(Write) && !s.Has(MayReplicate) && s.Group != GroupScripting {
 			return errors.New("writes a key without the flag Write")
 		}
 	}
@@ -350,11 +350,11 @@ type slot struct {
 	spec *Spec
 }
 
-// name is a name of up to MaxName bytes as three words of lower-case letters,
+// name is a name of up to MaxName bytes as four words of lower-case letters,
 // zero padded, and its length.
 type name struct {
-	w0, w1, w2 uint64
-	n          int
+	w0, w1, w2, w3 uint64
+	n              int
 }
 
 // build fills the index with specs' short names; it returns a name that occurs
@@ -397,7 +397,8 @@ func (x *index) lookup(b []byte) *Spec {
 }
 
 // hash multiplies each word by an odd constant (from the digits of pi) and keeps
-// the top bits, which depend on all bytes.
+// the top bits, which depend on all bytes but the last eight of the longest
+// names.
 func (k name) hash() uint64 {
 	const m0, m1, m2 = 0x9216d5d98979fb1b, 0xd1310ba698dfb5ad, 0x2ffd72dbd01adfb7
 	return (k.w0*m0 ^ k.w1*m1 ^ k.w2*m2) * m1
@@ -413,10 +414,15 @@ func fold(b []byte) (k name, ok bool) {
 	case n <= 16:
 		k.w0 = lower(binary.LittleEndian.Uint64(b))
 		k.w1 = lower(load(b[8:]))
-	case n <= MaxName:
+	case n <= 24:
 		k.w0 = lower(binary.LittleEndian.Uint64(b))
 		k.w1 = lower(binary.LittleEndian.Uint64(b[8:]))
 		k.w2 = lower(load(b[16:]))
+	case n <= MaxName:
+		k.w0 = lower(binary.LittleEndian.Uint64(b))
+		k.w1 = lower(binary.LittleEndian.Uint64(b[8:]))
+		k.w2 = lower(binary.LittleEndian.Uint64(b[16:]))
+		k.w3 = lower(load(b[24:]))
 	default:
 		return k, false
 	}

@@ -39,12 +39,15 @@ func TestFoldLowersExactlyTheCapitals(t *testing.T) {
 		}
 		for n := 1; n <= MaxName; n++ {
 			got, _ := fold(bytes.Repeat(in, n))
-			exp := name{load(bytes.Repeat(want, min(n, 8))), 0, 0, n}
+			exp := name{w0: load(bytes.Repeat(want, min(n, 8))), n: n}
 			if n > 8 {
 				exp.w1 = load(bytes.Repeat(want, min(n-8, 8)))
 			}
 			if n > 16 {
-				exp.w2 = load(bytes.Repeat(want, n-16))
+				exp.w2 = load(bytes.Repeat(want, min(n-16, 8)))
+			}
+			if n > 24 {
+				exp.w3 = load(bytes.Repeat(want, n-24))
 			}
 			if got != exp {
 				t.Fatalf("byte %#x, %d times: %x, want %x", c, n, got, exp)

@@ -19,6 +19,8 @@ const (
 	ErrOverflow   = ReplyError("ERR increment or decrement would overflow")
 	ErrNaN        = ReplyError("ERR increment would produce NaN or Infinity")
 	ErrTooLarge   = ReplyError("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+	ErrNotHLL     = ReplyError("WRONGTYPE Key is not a valid HyperLogLog string value.")
+	ErrCorruptHLL = ReplyError("INVALIDOBJ Corrupted HLL object detected")
 	ErrDBIndex    = ReplyError("ERR DB index is out of range")
 	ErrExecAbort  = ReplyError("EXECABORT Transaction discarded because of previous errors.")
 )
@@ -33,8 +35,18 @@ var wireErrors = []struct {
 	{engine.ErrNotFloat, ErrNotFloat},
 	{engine.ErrOverflow, ErrOverflow},
 	{engine.ErrNaN, ErrNaN},
+	{engine.ErrInfinite, "ERR value is NaN or Infinity"},
+	{engine.ErrFieldNotInteger, "ERR hash value is not an integer"},
+	{engine.ErrFieldNotFloat, "ERR hash value is not a float"},
 	{engine.ErrTooLarge, ErrTooLarge},
 	{engine.ErrNoKey, ErrNoSuchKey},
+	{engine.ErrIndex, "ERR index out of range"},
+	{engine.ErrNotHLL, ErrNotHLL},
+	{engine.ErrCorruptHLL, ErrCorruptHLL},
+	{engine.ErrBusyKey, errBusyKey},
+	{engine.ErrPayload, errPayload},
+	{engine.ErrBadFormat, errBadFormat},
+	{engine.ErrNotSortable, "ERR One or more scores can't be converted into double"},
 	{engine.ErrFull, "OOM the shard of this key holds 32 GiB of records, which is all it can; spread the keys over more hash tags"},
 }
 

@@ -27,3 +27,36 @@ func TestSingleOperationsAllocateNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestHashOperationsAllocateNothing(t *testing.T) {
+	for form, layout := range map[string]Layout{"small": defaultLayout(), "large": {}} {
+		db := Open(Options{Clock: NewManualClock(epoch)})
+		defer db.Close()
+		db.SetLayout(layout)
+		tx := db.NewTx()
+		key, field, count := []byte("hash"), []byte("field:7"), []byte("count")
+		pairs := [][]byte{field, []byte("some value of ordinary size"), []byte("other"), []byte("12")}
+		fields := [][]byte{[]byte("other"), field, count}
+		in := func(f func()) func() {
+			return func() { tx.LockKey(0, key); f(); tx.Unlock() }
+		}
+		in(func() { _, _ = tx.HSet(key, pairs) })()
+		for name, f := range map[string]func(){
+			"HSet":    in(func() { _, _ = tx.HSet(key, pairs) }),
+			"HIncrBy": in(func() { _, _ = tx.HIncrBy(key, count, 1) }),
+			"HGet":    in(func() { _, _, _ = tx.HGet(key, field) }),
+			"HMGet": in(func() {
+				v, _ := tx.Hash(key)
+				for _, f := range fields {
+					v.Get(f)
+				}
+			}),
+			"HSetNX HDel": in(func() { _, _ = tx.HSetNX(key, fields[0], field); _, _ = tx.HDel(key, fields[:1]) }),
+		} {
+			f()
+			if n := testing.AllocsPerRun(200, f); n > 0 {
+				t.Errorf("%s, %s allocates %v times", form, name, n)
+			}
+		}
+	}
+}

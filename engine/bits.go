@@ -215,12 +215,7 @@ func (tx *Tx) BitOp(o BitOperation, dst []byte, keys [][]byte) (int, error) {
 		n = max(n, len(v))
 	}
 	if n == 0 {
-		h := tx.find(dst)
-		if h.r != nil {
-			tx.drop(&h)
-			tx.emit("DEL", dst)
-			tx.changed(dst, EventGeneric, "del")
-		}
+		tx.Del(dst)
 		return 0, nil
 	}
 	out := tx.vbuf

@@ -144,6 +144,24 @@ func (c *ManualClock) Advance(d time.Duration) {
 	c.now.Store(max(end, c.now.Load()))
 }
 
+// Attend has Advance stop at the times that next says, in ms since 1970, and
+// call run there, until stop is called. Afterwards next must say a later time,
+// or none. Both are called with the clock's lock held.
+func (c *ManualClock) Attend(next func() (ms int64, ok bool), run func()) (stop func()) {
+	s := &attendant{next, run}
+	c.register(s)
+	return func() { c.unregister(s) }
+}
+
+// attendant is a sleeper made of functions.
+type attendant struct {
+	next func() (ms int64, ok bool)
+	run  func()
+}
+
+func (a *attendant) nextWork() (ms int64, ok bool) { return a.next() }
+func (a *attendant) work()                         { a.run() }
+
 func (c *ManualClock) register(s sleeper) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

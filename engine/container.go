@@ -42,6 +42,10 @@ type box interface {
 	Clone(tx *Tx) (box, error)
 }
 
+// maxSmall is the longest image, in bytes, whatever Layout says: edits move
+// all of it.
+const maxSmall = 1 << 26
+
 // itemTime returns the instant that decides which items are dead: now, or 0 in
 // a replay, where deaths are among the effects and everything stored shows.
 func (tx *Tx) itemTime() int64 {
@@ -280,6 +284,31 @@ func (tx *Tx) wrote(h *hit) {
 		x.queued = true
 		h.sp.wasteful = append(h.sp.wasteful, handle)
 		h.sp.sh.workAt(tx.ms + considerIn)
+	}
+}
+
+// imageOr returns the image of a small container that container has looked up,
+// or an empty one to plan against where there is no key.
+func (tx *Tx) imageOr(h *hit, k packed.Kind) packed.Packed {
+	if h.r != nil {
+		return h.image()
+	}
+	tx.vbuf = packed.New(tx.vbuf, k)
+	return tx.vbuf
+}
+
+// text returns the bytes of a string in an image; those of an integer are
+// written into the transaction's scratch buffer i.
+func (tx *Tx) text(i int, s packed.Str) []byte {
+	if s.IsInt() {
+		return tx.itoa(i, s.N)
+	}
+	return s.B
+}
+
+// discard frees a box that no key has.
+func discard(b box) {
+	for !b.Free(1 << 16) {
 	}
 }
 

@@ -67,9 +67,12 @@ type DB struct {
 	txs        sync.Pool
 	seq        atomic.Uint64 // of the newest effects
 	logging    bool
-	used       atomic.Int64  // bytes, as of each shard's last publish
-	limit      atomic.Int64  // 0: none; else shards publish with every write
+	used       atomic.Int64 // bytes, as of each shard's last publish
+	limit      atomic.Int64 // 0: none; else shards publish with every write
+	eviction   atomic.Pointer[Eviction]
+	evicting   atomic.Bool   // the reclaimers are to evict
 	watches    atomic.Int64  // watched keys of all clients: none, and changes look for none
+	waits      atomic.Int64  // places in lines: none, and changes look for none
 	notify     atomic.Uint32 // classes of events that Hooks wants
 	noActive   atomic.Bool   // active expiry is off
 	lfu        atomic.Bool   // access clocks count frequency
@@ -87,7 +90,8 @@ var ErrClosed = errors.New("the engine is closed")
 func Open(o Options) *DB {
 	db := &DB{clock: o.Clock, hooks: o.Hooks, ndb: o.Databases, seed: maphash.MakeSeed(), pool: arena.NewPool(), logging: o.RecordEffects}
 	db.chunks = arena.NewChunks(db.pool)
-	db.SetLayout(DefaultLayout())
+	db.SetLayout(defaultLayout())
+	db.eviction.Store(&Eviction{})
 	db.SetLFU(lfuLog, lfuDecay)
 	if db.clock == nil {
 		db.clock = NewSystemClock()
@@ -157,6 +161,7 @@ func (db *DB) HeldMemory() (used, idle int) { return db.pool.Used(), db.pool.Idl
 func (db *DB) LimitMemory(bytes int64) {
 	db.limit.Store(bytes)
 	db.UsedMemory()
+	db.evictSoon()
 }
 
 // OverLimit reports whether more is used than LimitMemory allows. It costs two

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"sort"
@@ -29,6 +30,13 @@ type Effect struct {
 func (tx *Tx) emit(name string, args ...[]byte) {
 	if tx.db.logging && !tx.replay {
 		tx.encode(name, args)
+	}
+}
+
+// emitItems is emit for a key and what follows it in a slice.
+func (tx *Tx) emitItems(name string, key []byte, items [][]byte) {
+	if tx.db.logging && !tx.replay {
+		tx.encode(name, append([][]byte{key}, items...))
 	}
 }
 
@@ -89,4 +97,35 @@ func (db *DB) Drain() []Effect {
 		}
 	}
 	return out
+}
+
+// effectItems is how many items one logged command names where many are stored
+// or removed: enough that its name and key cost little, few enough that it is
+// short of any limit on requests.
+const effectItems = 512
+
+// itemLog logs items of a key under one command, effectItems at a time. Once
+// all are added it is to be flushed.
+type itemLog struct {
+	tx      *Tx
+	command string
+	key     []byte
+	items   [][]byte
+}
+
+// add adds a copy of an item.
+func (l *itemLog) add(item []byte) {
+	if !l.tx.db.logging || l.tx.replay {
+		return
+	}
+	if l.items = append(l.items, bytes.Clone(item)); len(l.items) == effectItems {
+		l.flush()
+	}
+}
+
+func (l *itemLog) flush() {
+	if len(l.items) > 0 {
+		l.tx.emitItems(l.command, l.key, l.items)
+		l.items = l.items[:0]
+	}
 }

@@ -31,7 +31,8 @@ type Hooks interface {
 	Event(tx *Tx, class uint32, event string, key []byte)
 	// Modified says that a key's value changed, or that it came or went.
 	Modified(tx *Tx, key []byte)
-	// Flushed says that a database was emptied; -1 for all.
+	// Flushed says that a database was emptied, or exchanged for another; -1 for
+	// all, or several.
 	Flushed(tx *Tx, db int)
 }
 

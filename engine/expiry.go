@@ -214,6 +214,9 @@ func (tx *Tx) expire(h *hit, lazy bool) {
 	if len(sh.watched) > 0 {
 		sh.touched(h.sp.db, key)
 	}
+	if db.waits.Load() > 0 {
+		tx.signalIn(h.sp.db, key)
+	}
 	// The key's bytes are gone once the record is freed, and hooks are told
 	// when it is done.
 	if db.notify.Load()&EventExpired != 0 || db.hooks != (noHooks{}) {

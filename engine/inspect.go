@@ -39,6 +39,7 @@ func (tx *Tx) UsedMemory() int64 {
 func (tx *Tx) LimitMemory(bytes int64) {
 	tx.db.limit.Store(bytes)
 	tx.UsedMemory()
+	tx.db.evictSoon()
 }
 
 // SetActiveExpiry is DB.SetActiveExpiry.

@@ -407,6 +407,7 @@ func (tx *Tx) Flush(dbi int) int {
 		tx.dbi = old
 	}
 	tx.dirty += n
+	tx.signalAll(dbi)
 	tx.db.hooks.Flushed(tx, dbi)
 	return n
 }
@@ -444,8 +445,9 @@ func (tx *Tx) Swap(a, b int) {
 	}
 	tx.emit("SWAPDB", tx.itoa(0, int64(a)), tx.itoa(1, int64(b)))
 	tx.dirty++
-	tx.db.hooks.Flushed(tx, a)
-	tx.db.hooks.Flushed(tx, b)
+	tx.signalAll(a)
+	tx.signalAll(b)
+	tx.db.hooks.Flushed(tx, -1) // once: whoever keeps a key of either must ask again
 }
 
 // holds reports whether a key is in the space, living or not; nil holds none.

@@ -14,10 +14,10 @@ type Layout struct {
 	HyperLogLogSparse      int // bytes of a sparse HyperLogLog
 }
 
-// DefaultLayout is Redis 7.2's.
-func DefaultLayout() Layout {
+// defaultLayout is Redis 7.2's.
+func defaultLayout() Layout {
 	return Layout{
-		HashEntries: 128, HashValue: 64,
+		HashEntries: 512, HashValue: 64,
 		SetIntegers: 512,
 		SetEntries:  128, SetValue: 64,
 		ZSetEntries: 128, ZSetValue: 64,

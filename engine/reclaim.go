@@ -76,6 +76,9 @@ func (r *Reclaimer) Run() time.Duration {
 	now := r.db.clock.Micros()
 	end := now + sliceTime
 	more, held := false, false
+	if r.db.evicting.Load() {
+		more = r.db.evictSlice(end)
+	}
 	for i := range r.shards {
 		sh := r.shards[(r.turn+i)%len(r.shards)]
 		if sh.next.Load() > now/1000 {
@@ -114,6 +117,10 @@ func (r *Reclaimer) sleep() time.Duration {
 		next = min(next, sh.next.Load())
 	}
 	r.plan.Store(next)
+	if r.db.evicting.Load() {
+		r.plan.Store(0)
+		return 0
+	}
 	for _, sh := range r.shards {
 		if sh.next.Load() < next { // came up between the two
 			r.plan.Store(0)
@@ -339,6 +346,9 @@ func (r *Reclaimer) loop(kick, quit chan struct{}) {
 type manual struct{ db *DB }
 
 func (m manual) nextWork() (ms int64, ok bool) {
+	if m.db.evicting.Load() {
+		return 0, true
+	}
 	next := int64(never)
 	for _, sh := range m.db.shards {
 		next = min(next, sh.next.Load())

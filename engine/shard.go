@@ -15,9 +15,11 @@ type shard struct {
 	last    int64    // the latest instant anybody had here, us
 	spaces  []*space // by database, nil where nothing was ever stored
 	watched map[watchKey][]*Watch
-	graves  []box // large containers that are gone, to be freed
-	freed   int   // bytes freed since compaction was last considered
-	bytes   int   // what the spaces held when used was last published
+	lines   lineSet      // who waits for keys
+	graves  []box        // large containers that are gone, to be freed
+	freed   int          // bytes freed since compaction was last considered
+	bytes   atomic.Int64 // what the spaces held when used was last published
+	evictor evictor
 	stats   Counters
 	out     []unit // effects not yet drained
 
@@ -59,12 +61,14 @@ func (sh *shard) makeSpace(db int) *space {
 
 // publish adds to the engine's used memory what changed since the last time.
 func (sh *shard) publish() {
-	n := 0
+	n := int64(0)
 	for _, sp := range sh.spaces {
 		if sp != nil {
-			n += sp.bytes()
+			n += int64(sp.bytes())
 		}
 	}
-	sh.db.used.Add(int64(n - sh.bytes))
-	sh.bytes = n
+	if old := sh.bytes.Load(); n != old {
+		sh.db.used.Add(n - old)
+		sh.bytes.Store(n)
+	}
 }

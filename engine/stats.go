@@ -11,6 +11,7 @@ type Counters struct {
 	Hits, Misses  int64 // reads of keys that were, and were not, there
 	Expired       int64 // keys removed because their deadline had passed
 	ExpiredLazily int64 // of these, the ones that a command came upon
+	Evicted       int64 // keys removed because memory was used up
 	Reclaiming    int64 // us spent on slices of reclaiming and compaction
 	TimeCaps      int64 // slices of reclaiming that ended before the work did
 	Lag           Histogram
@@ -21,6 +22,7 @@ func (c *Counters) add(o *Counters) {
 	c.Misses += o.Misses
 	c.Expired += o.Expired
 	c.ExpiredLazily += o.ExpiredLazily
+	c.Evicted += o.Evicted
 	c.TimeCaps += o.TimeCaps
 	c.Reclaiming += o.Reclaiming
 	c.Lag.add(&o.Lag)

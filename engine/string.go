@@ -359,13 +359,14 @@ func (tx *Tx) Append(key, tail []byte) (int, error) {
 func (tx *Tx) resize(h *hit, key []byte, n int) ([]byte, error) {
 	if h.r != nil && h.r.has(flagExt) {
 		e := &h.sp.exts[handleOf(h.r.inlineValue())]
-		h.sp.extBytes -= cap(e.bytes)
+		h.sp.extBytes -= e.size
 		if old := len(e.bytes); n > old {
 			e.bytes = append(e.bytes, make([]byte, n-old)...)
 		} else {
 			e.bytes = e.bytes[:n]
 		}
-		h.sp.extBytes += cap(e.bytes)
+		e.size = cap(e.bytes)
+		h.sp.extBytes += e.size
 		h.r.kind |= flagRaw
 		tx.stamp(h.r)
 		return e.bytes, nil

@@ -23,6 +23,8 @@ type Tx struct {
 	fx     []byte
 	nfx    int
 	dirty  int // changes, as Redis counts them
+	caller any
+	ending Ending
 
 	// The key hashed by LockKey, until the command's own lookup has asked for
 	// it.
@@ -35,10 +37,17 @@ type Tx struct {
 	old   arena.Ref
 	oldIn *space
 
-	rng  *rand.Rand
-	num  [4][24]byte // scratch for numbers in effects
-	kbuf []byte      // scratch for the key of a removed record
-	vbuf []byte      // scratch for values
+	rng   *rand.Rand
+	num   [4][24]byte // scratch for numbers in effects
+	ready []*waitLine // to be served when the transaction ends
+	owed  []owedLine  // and by transactions of their own
+
+	z      zscratch
+	sorted *Sorted   // of the last Sort
+	kbuf   []byte    // scratch for the key of a removed record
+	vbuf   []byte    // scratch for values
+	ebuf   []byte    // scratch for an element on its way
+	one    [1][]byte // scratch for a list of one
 }
 
 // Begin locks the shards of keys and returns a transaction on database dbi.
@@ -144,8 +153,23 @@ func (tx *Tx) Commit() {
 	tx.db.txs.Put(tx)
 }
 
-// Unlock settles the effects and ends a transaction that Lock began.
+// Unlock serves those who wait for keys that have changed, settles the effects
+// and ends a transaction that Lock began.
 func (tx *Tx) Unlock() {
+	tx.finish()
+	if len(tx.owed) > 0 {
+		tx.payOwed()
+	}
+}
+
+// finish is Unlock without what comes after it.
+func (tx *Tx) finish() {
+	if len(tx.ready) > 0 {
+		tx.serveReady()
+	}
+	if tx.ending != nil {
+		tx.end()
+	}
 	tx.release()
 	if tx.nfx > 0 {
 		tx.settle()
@@ -174,10 +198,6 @@ func (tx *Tx) Now() int64 { return tx.now }
 
 // Millis returns the transaction's instant in milliseconds.
 func (tx *Tx) Millis() int64 { return tx.ms }
-
-// Dirty returns how many changes the transaction has made so far, counted as
-// Redis counts them for save points.
-func (tx *Tx) Dirty() int { return tx.dirty }
 
 // DB returns the engine.
 func (tx *Tx) DB() *DB { return tx.db }
@@ -373,9 +393,12 @@ func (tx *Tx) drop(h *hit) {
 	h.r = nil
 }
 
-// changed settles a change of key: watchers, tracking and the event.
+// changed settles a change of key: watchers, waiters, tracking and the event.
 func (tx *Tx) changed(key []byte, class uint32, event string) {
 	tx.dirty++
+	if tx.db.waits.Load() > 0 && wakes(class, event) {
+		tx.Signal(key)
+	}
 	if tx.db.watches.Load() > 0 {
 		tx.db.shards[tx.shardID(key)].touched(tx.dbi, key)
 	}

@@ -29,8 +29,9 @@ type Instance struct {
 }
 
 // Start opens an engine and serves it as the configuration says. Stop it with
-// Shutdown.
-func Start(cfg *config.Set, log *slog.Logger) (*Instance, error) {
+// Shutdown. level, which may be nil, is that of log: it follows the directive
+// loglevel.
+func Start(cfg *config.Set, log *slog.Logger, level *slog.LevelVar) (*Instance, error) {
 	loops := Loops(cfg)
 	hooks := &command.Hooks{}
 	in := &Instance{stop: make(chan struct{}, 1)}
@@ -41,7 +42,7 @@ func Start(cfg *config.Set, log *slog.Logger) (*Instance, error) {
 		Reclaimers: loops,
 	})
 	svc, err := command.NewService(command.Options{
-		DB: in.db, Config: cfg, Logger: log, Loops: loops, Port: int(cfg.Int("port")),
+		DB: in.db, Config: cfg, Logger: log, Loops: loops, Port: int(cfg.Int("port")), LogLevel: level,
 		Shutdown: func(bool) {
 			select {
 			case in.stop <- struct{}{}:
@@ -76,6 +77,7 @@ func Loops(cfg *config.Set) int {
 // listen binds what the configuration names.
 func (in *Instance) listen(cfg *config.Set, log *slog.Logger, loops int) (*Server, error) {
 	reclaimers := make([]*engine.Reclaimer, loops)
+	runs := make([]func() time.Duration, loops)
 	var srv *Server
 	ready := make(chan struct{})
 	for i := range reclaimers {
@@ -83,6 +85,8 @@ func (in *Instance) listen(cfg *config.Set, log *slog.Logger, loops int) (*Serve
 			<-ready
 			srv.Nudge(i)
 		})
+		run := reclaimers[i].Run
+		runs[i] = func() time.Duration { return in.svc.Reclaim(run) }
 	}
 	o := Options{
 		NewSession: func(c Conn) Session { return in.svc.NewSession(c) },
@@ -93,7 +97,7 @@ func (in *Instance) listen(cfg *config.Set, log *slog.Logger, loops int) (*Serve
 		Refusal:    []byte(command.Refusal),
 		KeepAlive:  time.Duration(cfg.TCPKeepalive()) * time.Second,
 		Logger:     log,
-		Idle:       func(loop int) time.Duration { return reclaimers[loop].Run() },
+		Idle:       func(loop int) time.Duration { return runs[loop]() },
 		Now:        func() int64 { return in.db.Clock().Micros() / 1000 },
 	}
 	if perm, err := strconv.ParseUint(cfg.String("unixsocketperm"), 8, 32); err == nil {

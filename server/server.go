@@ -256,6 +256,9 @@ func (s *Server) Loops() int {
 // Clients is the number of connections.
 func (s *Server) Clients() int { return s.gate.Count() }
 
+// Refused is the number of connections beyond MaxClients that were turned away.
+func (s *Server) Refused() int64 { return s.gate.Refused() }
+
 // SetMaxClients changes Options.MaxClients; connections that are in stay in.
 func (s *Server) SetMaxClients(n int) { s.gate.SetMax(n) }
 

@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/ebbdb/ebb/internal/cli"
 	"github.com/ebbdb/ebb/internal/loadgen"
@@ -84,96 +83,8 @@ Tests: ` + strings.Join(loadgen.Names(), ", "),
 			return report.End()
 		})
 	}
-	cmd.AddCommand(stormCommand(), promptCommand(), churnCommand())
-	return cmd
-}
-
-func stormCommand() *cobra.Command {
-	var cfg loadgen.StormConfig
-	var quiet bool
-	cmd := &cobra.Command{
-		Use:   "storm",
-		Short: "Latency while millions of items expire in one instant",
-		Long: `Load items that all expire in one instant and measure what that costs the
-server's other clients: the latency of GETs before, during and after, how long
-until everything is reclaimed, CPU and memory. Deletes all keys of the server.`,
-		Args: cobra.NoArgs,
-	}
-	f := cmd.Flags()
-	server := serverFlags(f)
-	f.IntVarP(&cfg.Items, "items", "n", 3_000_000, "items that expire together")
-	f.IntVar(&cfg.Fields, "fields", 0, "put the items into hashes of this many fields, each field with its own deadline")
-	f.IntVar(&cfg.Rate, "rate", 5000, "GETs a second, open loop")
-	f.IntVar(&cfg.PID, "pid", 0, "process id of the server, to measure its CPU and memory")
-	f.DurationVar(&cfg.Lead, "lead", 0, "from the start of loading to the deadline (default: a guess)")
-	f.DurationVar(&cfg.Tail, "tail", time.Minute, "longest wait for the last item")
-	f.BoolVar(&cfg.Flush, "flush", false, "delete what is in the server")
-	f.BoolVarP(&quiet, "quiet", "q", false, "no progress line")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
-		if cfg.Target, err = server(); err != nil {
-			return err
-		}
-		cfg.Out, cfg.Progress = cmd.OutOrStdout(), progress(quiet)
-		return interruptible(cmd, func(ctx context.Context) error { return loadgen.Storm(ctx, cfg) })
-	}
-	return cmd
-}
-
-func promptCommand() *cobra.Command {
-	var cfg loadgen.PromptConfig
-	var quiet bool
-	cmd := &cobra.Command{
-		Use:   "prompt",
-		Short: "How late the server's expired events are",
-		Long: `Create keys with one deadline that nothing reads, and measure how late their
-expired events come while other keys carry a TTL of an hour. Deletes all keys of
-the server, and switches its keyspace events on meanwhile.`,
-		Args: cobra.NoArgs,
-	}
-	f := cmd.Flags()
-	server := serverFlags(f)
-	f.IntVar(&cfg.Background, "bg", 0, "other keys with a TTL of an hour")
-	f.IntVarP(&cfg.Probes, "probes", "n", 1000, "keys whose events are awaited")
-	f.DurationVar(&cfg.Wait, "wait", 30*time.Second, "longest wait for the last event")
-	f.BoolVar(&cfg.Flush, "flush", false, "delete what is in the server")
-	f.BoolVarP(&quiet, "quiet", "q", false, "no progress line")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
-		if cfg.Target, err = server(); err != nil {
-			return err
-		}
-		cfg.Out, cfg.Progress = cmd.OutOrStdout(), progress(quiet)
-		return interruptible(cmd, func(ctx context.Context) error { return loadgen.Prompt(ctx, cfg) })
-	}
-	return cmd
-}
-
-func churnCommand() *cobra.Command {
-	var cfg loadgen.ChurnConfig
-	var quiet bool
-	cmd := &cobra.Command{
-		Use:   "churn",
-		Short: "Memory while everything is overwritten again and again",
-		Long: `Overwrite keys at random with values of random sizes and random TTLs, so that
-the living bytes stay about the same, and print the server's used and resident
-memory. Deletes all keys of the server.`,
-		Args: cobra.NoArgs,
-	}
-	f := cmd.Flags()
-	server := serverFlags(f)
-	f.IntVarP(&cfg.Keys, "keys", "r", 300_000, "different keys")
-	f.IntVar(&cfg.MinSize, "min", 10, "bytes of the smallest value")
-	f.IntVar(&cfg.MaxSize, "max", 2000, "bytes of the largest value")
-	f.DurationVarP(&cfg.Duration, "duration", "d", 0, "how long (default 10m)")
-	f.DurationVar(&cfg.Every, "every", 0, "between two lines (default 30s)")
-	f.IntVar(&cfg.PID, "pid", 0, "process id of the server, to measure its memory")
-	f.BoolVar(&cfg.Flush, "flush", false, "delete what is in the server")
-	f.BoolVarP(&quiet, "quiet", "q", false, "no progress line")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
-		if cfg.Target, err = server(); err != nil {
-			return err
-		}
-		cfg.Out, cfg.Progress = cmd.OutOrStdout(), progress(quiet)
-		return interruptible(cmd, func(ctx context.Context) error { return loadgen.Churn(ctx, cfg) })
+	for _, m := range measurements() {
+		cmd.AddCommand(m.command())
 	}
 	return cmd
 }

@@ -49,10 +49,11 @@ func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) e
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: logLevel(cfg)}))
+	var level slog.LevelVar // the server keeps it as loglevel says
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: &level}))
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	in, err := server.Start(cfg, log)
+	in, err := server.Start(cfg, log, &level)
 	if err != nil {
 		return err
 	}
@@ -105,15 +106,4 @@ func portFlag(cfg *config.Set) string {
 		return fmt.Sprintf(" -p %d", p)
 	}
 	return ""
-}
-
-// logLevel maps Redis's levels to slog's.
-func logLevel(cfg *config.Set) slog.Level {
-	switch cfg.String("loglevel") {
-	case "debug", "verbose":
-		return slog.LevelDebug
-	case "warning":
-		return slog.LevelWarn
-	}
-	return slog.LevelInfo
 }

@@ -118,6 +118,16 @@ func (l *List) Earliest() int64 {
 	return l.earliest
 }
 
+// OneBlock returns the bytes that the elements take up in their block, if they
+// are all in one and none is big; ok is false otherwise. O(1).
+func (l *List) OneBlock() (bytes int, ok bool) {
+	if l.blocks == 0 {
+		return 0, true
+	}
+	ent := l.at(0, 0)
+	return int(ent.end - ent.off), l.blocks == 1 && !ent.big()
+}
+
 // Len returns the number of living elements: O(1) when none is due, else O(due
 // blocks).
 func (l *List) Len(now int64) int {

@@ -89,6 +89,17 @@ func (m *model) draw(t *rapid.T) item {
 	return it
 }
 
+// clone goes on with a copy. The chunk memory may be dry: then with the original.
+func (m *model) clone(t *rapid.T) {
+	c, ok := m.l.Clone()
+	if !ok {
+		return
+	}
+	for !m.l.Free(2) {
+	}
+	m.l = c
+}
+
 func (m *model) check(t *rapid.T) {
 	if err := m.l.Check(); err != nil {
 		t.Fatal(err)
@@ -297,6 +308,7 @@ func TestListBehavesAsAPlainSlice(t *testing.T) {
 			"push2":  m.push,
 			"pop":    m.pop,
 			"insert": m.insert,
+			"clone":  m.clone,
 			"change": m.change,
 			"remove": m.removeEqual,
 			"reap":   m.reap,

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -60,13 +59,16 @@ func TestClientsSeeTheSameOnRedisAndOnEbb(t *testing.T) {
 }
 
 // startEbb serves an empty engine on a free port until the test ends.
-func startEbb(t *testing.T) string {
+func startEbb(t *testing.T) string { return startEbbWith(t) }
+
+// startEbbWith is startEbb with options, as on the command line.
+func startEbbWith(t *testing.T, options ...string) string {
 	t.Helper()
 	var err error
 	// Another process may take the port between our look and the bind.
 	for range 5 {
 		var in *server.Instance
-		if in, err = tryEbb(); err == nil {
+		if in, err = tryEbb(options); err == nil {
 			t.Cleanup(func() {
 				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 				defer cancel()
@@ -81,7 +83,7 @@ func startEbb(t *testing.T) string {
 	return ""
 }
 
-func tryEbb() (*server.Instance, error) {
+func tryEbb(options []string) (*server.Instance, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -90,30 +92,23 @@ func tryEbb() (*server.Instance, error) {
 	if err := l.Close(); err != nil {
 		return nil, err
 	}
-	cfg, err := config.Load([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1"}, nil)
+	cfg, err := config.Load(append([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1"}, options...), nil)
 	if err != nil {
 		return nil, err
 	}
-	return server.Start(cfg, slog.New(slog.DiscardHandler))
+	return server.Start(cfg, slog.New(slog.DiscardHandler), nil)
 }
 
-func playNode(t *testing.T, addr string) string {
-	node, err := exec.LookPath("node")
-	if err != nil {
-		realserver.Require(t, "node is not installed")
-	}
-	if _, err := os.Stat("node/node_modules/ioredis"); err != nil {
-		realserver.Require(t, "ioredis is not installed: run npm ci in internal/clienttest/node")
-	}
-	return run(t, node, "node/main.js", addr)
-}
+func playNode(t *testing.T, addr string) string { return node("node/main.js")(t, addr) }
 
-// playPython takes the system's Python as well as the first one: Debian's
-// package python3-redis serves that one only.
-func playPython(t *testing.T, addr string) string {
+func playPython(t *testing.T, addr string) string { return python(t, "python/main.py", addr) }
+
+// python plays a program of python/. It takes the system's Python as well as the
+// first one: Debian's package python3-redis serves that one only.
+func python(t *testing.T, program, addr string) string {
 	for _, name := range []string{"python3", "/usr/bin/python3"} {
 		if exec.Command(name, "-c", "import redis").Run() == nil {
-			return run(t, name, "python/main.py", addr)
+			return run(t, name, program, addr)
 		}
 	}
 	realserver.Require(t, "no python3 with redis-py (python3-redis) is installed")

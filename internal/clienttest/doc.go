@@ -1,13 +1,18 @@
-// Package clienttest plays one program with the clients that people use, on
+// Package clienttest plays programs with the clients that people use, on
 // redis-server and on ebb:
 //
-//	goredis_test.go     github.com/redis/go-redis    RESP3
-//	node/main.js        ioredis                      RESP2
-//	python/main.py      redis-py (python3-redis)     RESP2
+//	program       prints              clients
+//	goredis       expected.txt        go-redis, ioredis, redis-py: strings, expiry, SCAN, pipelines, MULTI, events
+//	containers    containers_exp...   these, rueidis, node-redis (RESP2 and RESP3): all data types
+//	cluster       cluster_exp...      all of these as cluster clients, on ebb alone: a cluster of one node
+//	caching                           rueidis with client-side caching, opt-in and broadcast
+//	limits                            sockets: who takes up too much is closed
+//	rediscli                          redis-cli (its scans, samplers, --pipe, formats) and redis-benchmark
+//	exporter                          prometheus-redis-exporter: every metric that redis-server has, and its value
 //
-// Each program takes an address, does what applications do (SET, GET, expiry,
-// SCAN, pipelines, MULTI, keyspace events) through its client's own methods,
-// and prints a line for each thing it sees. Invariant: expected.txt holds those
-// lines, the same for all clients and both servers. Start reading at
+// The programs are in Go here, in JavaScript in node/ and in Python in python/.
+// Each takes an address, does what applications do through its client's own
+// methods, and prints a line for each thing it sees. Invariant: the expected
+// lines are the same for all clients and both servers. Start reading at
 // TestClientsSeeTheSameOnRedisAndOnEbb.
 package clienttest

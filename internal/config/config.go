@@ -40,9 +40,11 @@ type Set struct {
 	hooks     map[*Directive][]*hook
 	renames   map[string]string
 	modules   []Given
-	path      string // the configuration file, "" if there is none
-	fromFile  bool   // FileDefaults are in force
-	saveGiven bool   // a save line was read: further ones add to it
+	users     []UserLine
+	userLines func() []string // what Rewrite makes of them; nil: nothing
+	path      string          // the configuration file, "" if there is none
+	fromFile  bool            // FileDefaults are in force
+	saveGiven bool            // a save line was read: further ones add to it
 }
 
 // cell is one directive's value. num repeats val's Num, so that hot getters

@@ -210,7 +210,7 @@ func (p *parser) words(name string, args []string, at string) error {
 		p.set.modules = append(p.set.modules, Given{Name: lower, Value: args[0], Where: at, Why: noModules})
 		return nil
 	case "user":
-		return &ParseError{Err: errors.New("ACL users are not served"), Hint: "set a password for all clients with requirepass"}
+		return p.set.addUser(args, at)
 	case "sentinel":
 		return &ParseError{Err: errors.New("sentinel directive while not in sentinel mode")}
 	}
@@ -224,6 +224,9 @@ func (p *parser) words(name string, args []string, at string) error {
 // secret reports whether what follows a name should not be repeated: it is that
 // of a directive with a secret value, or nearly.
 func secret(name string) bool {
+	if strings.EqualFold(name, "user") {
+		return true
+	}
 	d := Lookup(name)
 	if d == nil {
 		d = Lookup(nearest(strings.ToLower(name)))

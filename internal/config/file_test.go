@@ -122,7 +122,8 @@ func TestAWrongLineIsNamedWithWhatWouldBeRight(t *testing.T) {
 		{"appendfilename a/b", "f line 2: 'appendfilename a/b': appendfilename can't be a path, just a filename; appendfilename takes one string; quote it if it holds spaces"},
 		{"shards 3", "f line 2: 'shards 3': argument must be 0 or a power of two up to 64; shards takes a whole number from 0 to 64"},
 		{"replicaof a b", `f line 2: 'replicaof a b': Invalid master port; replicaof takes a host and a port, or "no one"`},
-		{"user default off", "f line 2: 'user default off': ACL users are not served; set a password for all clients with requirepass"},
+		{"user", "f line 2: 'user': wrong number of arguments; write user, a name and its rules"},
+		{"user ann on\nuser ann >secret", "f line 3: 'user': Duplicate user found. A user can only be defined once in config files; its first line is f:2"},
 		{"include", "f line 2: 'include': wrong number of arguments; write include and one path, which may hold wildcards"},
 		{`""`, `f line 2: '""': unknown directive`},
 	} {

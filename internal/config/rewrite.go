@@ -68,7 +68,7 @@ func (s *Set) rewritten(old string, f files) (string, error) {
 	if rest := s.differing(check); len(rest) > 0 {
 		return "", fmt.Errorf("no line of a file sets %s to %q", rest[0].Name, s.load(rest[0]).Text)
 	}
-	return text, nil
+	return s.rewriteUsers(text, f)
 }
 
 // parseText is a fresh set read from a file's text.
@@ -141,6 +141,10 @@ func (s *Set) appendLines(text string, missing []*Directive) string {
 	}
 	return b.String()
 }
+
+// ReplaceFile gives a file a new text: at any moment it is the old or the new
+// one, also if the machine stops. It keeps its permissions; a new one has 0644.
+func ReplaceFile(path, text string) error { return replaceFile(path, text) }
 
 // replaceFile writes a file that is either the old or the new one at any
 // moment, also if the machine stops.

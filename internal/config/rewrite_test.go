@@ -159,3 +159,27 @@ func TestRewriteFollowsASymbolicLink(t *testing.T) {
 		t.Error("the link is gone")
 	}
 }
+
+func TestRewriteWritesTheUsersThatThereAre(t *testing.T) {
+	s, path := loaded(t, "port 1\nuser ann on >p\n# between\nuser bob off\nhz 20\n")
+	if got := rewrite(t, s, path); !strings.Contains(got, "user ann on >p\n# between\nuser bob off") {
+		t.Errorf("without an answer the lines change:\n%s", got)
+	}
+	now := []string{"user bob off", "user cem on ~* (+get ~a)"}
+	s.OnRewrite(func() []string { return now })
+	want := "port 1\nuser bob off\nuser cem on ~* (+get ~a)\n# between\nhz 20\n"
+	if got := rewrite(t, s, path); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	now = nil
+	if got := rewrite(t, s, path); strings.Contains(got, "user ") {
+		t.Errorf("the lines stay:\n%s", got)
+	}
+	now = []string{"user x on"}
+	if got := rewrite(t, s, path); got != "port 1\n# between\nhz 20\nuser x on\n" {
+		t.Errorf("got\n%s", got)
+	}
+	if users := s.Users(); len(users) != 2 || users[0].Name != "ann" || users[1].Where != path+":4" || users[0].Rules[1] != ">p" {
+		t.Errorf("%+v", users)
+	}
+}

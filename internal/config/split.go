@@ -5,6 +5,10 @@ import (
 	"strings"
 )
 
+// Words cuts a line into words as redis.conf has it. ok is false if the quotes
+// are not balanced.
+func Words(line string) (words []string, ok bool) { return splitLine(line) }
+
 // splitLine cuts a line into words as redis.conf has it: blanks separate,
 // "double quotes" know \n \r \t \b \a \xHH and \ before any other byte,
 // 'single quotes' know \' alone; behind a closing quote the word must end. ok

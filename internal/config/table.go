@@ -72,11 +72,9 @@ func (d *Directive) mustParse(def string) Value {
 const (
 	noDisk     = "data is kept in memory"
 	noReplicas = "there is no replication"
-	noCluster  = "there is no cluster mode"
+	noCluster  = "there are no other nodes"
 	noScripts  = "there are no scripts"
 	noModules  = "there are no modules"
-	noACL      = "there are no ACL users; requirepass sets the password of the default user"
-	noEviction = "nothing is evicted: at maxmemory writes are refused"
 	noFork     = "ebb never forks"
 	noJemalloc = "memory is compacted in slices, always"
 	noCycle    = "deadlines fire when they are due: there is no cycle to tune"
@@ -85,7 +83,6 @@ const (
 	noDaemon   = "ebb runs in the foreground, under your service manager"
 	noSyslog   = "logs go to standard error or a file"
 	noTitle    = "the title of the process is not changed"
-	noTracking = "there is no client-side caching"
 	noTuning   = "the operating system's settings are left alone"
 	noCrashLog = "a crash prints Go's own report"
 	noTesting  = "it serves Redis's own tests"
@@ -117,7 +114,7 @@ var networkTable = []Directive{
 	yesno("io-threads-do-reads", "no").immutable().unused("every network loop reads and writes"),
 	integer("socket-mark-id", 0, 0, math.MaxUint32).immutable().unused(noTuning),
 	text("bind-source-addr", "").unused(noReplicas),
-	integer("tracking-table-max-keys", 1000000, 0, maxLong).unused(noTracking),
+	integer("tracking-table-max-keys", 1000000, 0, maxLong).does("keys that are remembered for clients that cache; 0 is no bound"),
 
 	integer("tls-port", 0, 0, 65535).does("TCP port for TLS; 0 listens on none"),
 	text("tls-cert-file", "").does("certificate, PEM"),
@@ -140,19 +137,19 @@ var networkTable = []Directive{
 	yesno("tls-cluster", "no").unused(noCluster),
 	yesno("tls-replication", "no").unused(noReplicas),
 
-	text("aclfile", "").immutable().only(refuse("ACL users are not served")).unused(noACL),
-	enum("acl-pubsub-default", "resetchannels", "allchannels", "resetchannels").unused(noACL),
-	integer("acllog-max-len", 128, 0, maxLong).unused(noACL),
+	text("aclfile", "").immutable().does("file that holds the users, one to a line; empty: they stand in the configuration"),
+	enum("acl-pubsub-default", "resetchannels", "allchannels", "resetchannels").does("whether new users may use all channels or none"),
+	integer("acllog-max-len", 128, 0, maxLong).does("entries of ACL LOG"),
 }
 
 // dataTable: the keyspace, its limits, events and statistics.
 var dataTable = []Directive{
 	integer("databases", 16, 1, maxInt).immutable().does("databases SELECT can choose from"),
 	integer("shards", 0, 0, 64).immutable().only(powerOfTwo).does("parts of the keyspace with a lock each, a power of two; 0 chooses by the processors"),
-	memory("maxmemory", 0, 0, unbounded).does("bytes of data at which writes are refused; 0 is no bound"),
+	memory("maxmemory", 0, 0, unbounded).does("bytes of data at which keys are evicted or writes refused; 0 is no bound"),
 	enum("maxmemory-policy", "noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction").does("what gives way at maxmemory; lfu policies also change what OBJECT FREQ and IDLETIME answer"),
-	integer("maxmemory-samples", 5, 1, maxInt).unused(noEviction),
-	integer("maxmemory-eviction-tenacity", 10, 0, 100).unused(noEviction),
+	integer("maxmemory-samples", 5, 1, maxInt).does("keys looked at for each that is evicted"),
+	integer("maxmemory-eviction-tenacity", 10, 0, 100).does("how long one write may evict for: 0 is not at all, 10 is 500 us, 100 until there is room"),
 	integer("lfu-log-factor", 10, 0, maxInt).does("how slowly access counters grow; larger is slower"),
 	integer("lfu-decay-time", 1, 0, maxInt).does("minutes after which an access counter loses one"),
 	special("notify-keyspace-events", Events, "").does("classes of keyspace notifications: letters of " + eventLetters),
@@ -251,15 +248,15 @@ var durabilityTable = []Directive{
 	integer("repl-ping-replica-period", 10, 1, maxInt).alias("repl-ping-slave-period").unused(noReplicas),
 	integer("repl-timeout", 60, 1, maxInt).unused(noReplicas),
 
-	yesno("cluster-enabled", "no").immutable().unused(noCluster),
+	yesno("cluster-enabled", "no").immutable().does("answer CLUSTER as one node that has all slots"),
 	text("cluster-config-file", "nodes.conf").immutable().unused(noCluster),
 	integer("cluster-node-timeout", 15000, 0, maxLong).unused(noCluster),
 	integer("cluster-ping-interval", 1000, 0, maxInt).hidden().unused(noCluster),
 	integer("cluster-port", 0, 0, 65535).immutable().unused(noCluster),
-	integer("cluster-announce-port", 0, 0, 65535).unused(noCluster),
-	integer("cluster-announce-bus-port", 0, 0, 65535).unused(noCluster),
+	integer("cluster-announce-port", 0, 0, 65535).does("port that CLUSTER names; 0 is the one clients come by"),
+	integer("cluster-announce-bus-port", 0, 0, 65535).does("bus port that CLUSTER NODES names; 0 is 10000 above the port"),
 	integer("cluster-announce-tls-port", 0, 0, 65535).unused(noCluster),
-	text("cluster-announce-ip", "").unused(noCluster),
+	text("cluster-announce-ip", "").does("address that CLUSTER names; empty for the one clients come by"),
 	text("cluster-announce-hostname", "").only(hostName).unused(noCluster),
 	text("cluster-announce-human-nodename", "").unused(noCluster),
 	enum("cluster-preferred-endpoint-type", "ip", "ip", "hostname", "unknown-endpoint").unused(noCluster),
@@ -309,17 +306,6 @@ func powerOfTwo(s string) error {
 		return nil
 	}
 	return errors.New("argument must be 0 or a power of two up to 64")
-}
-
-// refuse accepts no value but the empty one. It serves directives that would
-// leave a server open if they were read past.
-func refuse(why string) func(string) error {
-	return func(s string) error {
-		if s == "" {
-			return nil
-		}
-		return errors.New(why)
-	}
 }
 
 func fileName(what string) func(string) error {

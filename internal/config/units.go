@@ -15,9 +15,9 @@ var units = []struct {
 	mul  uint64
 }{{"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30}, {"b", 1}, {"k", 1e3}, {"m", 1e6}, {"g", 1e9}}
 
-// parseMemory reads a size such as 100mb, in any case. An empty string is 0, and
+// ParseMemory reads a size such as 100mb, in any case. An empty string is 0, and
 // what is beyond 2^64-1 bytes is that; a unit without a number is refused.
-func parseMemory(s string) (n uint64, ok bool) {
+func ParseMemory(s string) (n uint64, ok bool) {
 	if s == "" {
 		return 0, true
 	}

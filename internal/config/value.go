@@ -161,7 +161,7 @@ func (d *Directive) parseMemory(s string) (Value, error) {
 		}
 		return Value{Text: s, Num: -n}, nil
 	}
-	n, ok := parseMemory(s)
+	n, ok := ParseMemory(s)
 	if d.Kind == MemoryOrPart {
 		if !ok || n > math.MaxInt64 {
 			return Value{}, errors.New("argument must be a memory or percent value")
@@ -272,8 +272,8 @@ func parseOutputLimits(words []string, old Value) (Value, error) {
 		if class < 0 {
 			return Value{}, errors.New("Invalid client class specified in buffer limit configuration.")
 		}
-		hard, ok1 := parseMemory(words[1])
-		soft, ok2 := parseMemory(words[2])
+		hard, ok1 := ParseMemory(words[1])
+		soft, ok2 := ParseMemory(words[2])
 		seconds, err := strconv.ParseUint(words[3], 10, 31)
 		if !ok1 || !ok2 || err != nil || hard > math.MaxInt64 || soft > math.MaxInt64 {
 			return Value{}, errors.New("Error in hard, soft or soft_seconds setting in buffer limit configuration.")

@@ -72,7 +72,8 @@ type Dict struct {
 	prim  chunk.Array // buckets
 	over  chunk.Array // overflow buckets
 	low   uint32      // the power of two up to prim.Len(): 2^L
-	pins  int         // iterations under way: buckets must not merge
+	pins  int32       // iterations under way: buckets must not merge
+	late  bool        // an item was deleted meanwhile
 	chain int         // no chain has been longer, in buckets, since the dict was empty
 
 	due      *btree.Tree // refs by deadline; nil until there is one
@@ -319,6 +320,7 @@ func (d *Dict) remove(h uint64, s slot) {
 	}
 	d.removeSlot(h, s)
 	d.heap.Free(ref)
+	d.late = d.pins > 0
 	d.shrink()
 }
 

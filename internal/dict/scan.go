@@ -96,10 +96,15 @@ func (d *Dict) Iter(now int64) iter.Seq[Item] {
 	}
 }
 
-// unpin ends an iteration and makes up for the merges it put off: no more of
-// them than items it deleted.
+// unpin ends an iteration and makes up for the merges it put off. One that has
+// deleted nothing changes nothing: it may be a read, after which nobody asks
+// for the size.
 func (d *Dict) unpin() {
 	d.pins--
+	if !d.late || d.pins > 0 {
+		return
+	}
+	d.late = false
 	for d.shrink() {
 	}
 }

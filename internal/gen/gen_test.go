@@ -30,7 +30,7 @@ func table(t *testing.T) *command.Table {
 }
 
 func TestAPageSaysEverythingAboutItsCommand(t *testing.T) {
-	pages := Pages(table(t))
+	pages := Pages("", table(t))
 	text := string(pages["hput.md"])
 	for _, want := range []string{Marker + "# HPUT\n\nStands for a command.\n\n    HPUT key [NX | XX] field [field ...]\n",
 		"| Since | 1.0.0 |", "| Complexity | O(1) |", "| Flags | write |", "| ACL categories | @write @hash @slow |", "| Arity | -3 |",
@@ -44,13 +44,13 @@ func TestAPageSaysEverythingAboutItsCommand(t *testing.T) {
 		t.Errorf("the container does not link its subcommand:\n%s", text)
 	}
 	if text := string(pages["index.md"]); !strings.Contains(text,
-		"## Hash\n\n| Command | Summary | Transcript |\n|---|---|---|\n| [HCTL](hctl.md) | Stands for a command. |  |\n| [HCTL GET](hctl-get.md) |") {
+		"## Hash\n\n| Command | Summary | Transcript | Cases | Requests |\n|---|---|---|---|---|\n| [HCTL](hctl.md) | Stands for a command. |  |  |  |\n| [HCTL GET](hctl-get.md) |") {
 		t.Errorf("the index:\n%s", text)
 	}
 }
 
 func TestCheckNamesWhatIsStaleAndWriteMendsIt(t *testing.T) {
-	dir, pages := t.TempDir(), Pages(table(t))
+	dir, pages := t.TempDir(), Pages("", table(t))
 	if err := Check(dir, pages); err == nil || !strings.Contains(err.Error(), "hctl-get.md, hctl.md, hput.md, index.md") {
 		t.Fatalf("an empty directory: %v", err)
 	}
@@ -87,5 +87,15 @@ func TestMissingTranscriptsAreNamed(t *testing.T) {
 	}
 	if got := strings.Join(MissingTranscripts(root, table(t)), " "); got != "testdata/transcripts/hash/hctl-get.txt" {
 		t.Fatal(got)
+	}
+}
+
+func TestWhatIsMissingOfRedisHasAReason(t *testing.T) {
+	all, err := command.DefaultTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, unexplained := Missing(all); len(unexplained) > 0 {
+		t.Errorf("commands of redis-server 7.0 that are not there, without a reason: %s", strings.Join(unexplained, ", "))
 	}
 }

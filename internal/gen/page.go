@@ -10,7 +10,7 @@ import (
 )
 
 // index is the table of contents: a section for each group.
-func index(t *command.Table) []byte {
+func index(root string, t *command.Table) []byte {
 	var b bytes.Buffer
 	b.WriteString(Marker)
 	b.WriteString("# Commands\n\n")
@@ -20,15 +20,17 @@ func index(t *command.Table) []byte {
 		if len(specs) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n| Command | Summary | Transcript |\n|---|---|---|\n", title(g))
+		fmt.Fprintf(&b, "\n## %s\n\n| Command | Summary | Transcript | Cases | Requests |\n|---|---|---|---|---|\n", title(g))
 		for _, s := range specs {
-			transcript := ""
+			transcript := " |  | "
 			if s.Run != nil {
-				transcript = "[" + fileName(s) + ".txt](../../" + TranscriptName(s) + ")"
+				n, m := cases(root, s)
+				transcript = fmt.Sprintf("[%s.txt](../../%s) | %d | %d", fileName(s), TranscriptName(s), n, m)
 			}
 			fmt.Fprintf(&b, "| [%s](%s) | %s | %s |\n", display(s), pageName(s), cell(s.Summary), transcript)
 		}
 	}
+	writeMissing(&b, t)
 	return b.Bytes()
 }
 

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
-	"sync"
 	"time"
 )
 
@@ -86,15 +84,6 @@ type storm struct {
 	line     statusLine
 	deadline time.Time
 	before   int // items the server had reclaimed when we came
-
-	mu      sync.Mutex
-	samples []sample
-}
-
-// sample is a GET: when it was due and how long after that it was answered.
-type sample struct {
-	due     time.Time
-	latency time.Duration
 }
 
 const stormValue = "0123456789abcdef0123456789abcdef"
@@ -139,30 +128,18 @@ func (s *storm) load(ctx context.Context) (err error) {
 
 // measure probes from now until after the storm, and prints what was found.
 func (s *storm) measure(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := make(chan struct{})
-	var probes sync.WaitGroup
-	const count = 4
-	for id := range count {
-		probes.Go(func() {
-			if err := s.probe(ctx, stop, id, count); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	v, err := s.watch(ctx)
-	close(stop)
-	probes.Wait()
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
+	p := probes{target: s.cfg.Target, rate: s.cfg.Rate}
+	var v view
+	err := p.during(ctx, func(ctx context.Context) (err error) {
+		v, err = s.watch(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	s.print("before", s.deadline.Add(-s.cfg.Before), s.deadline.Add(-10*time.Millisecond))
-	s.print("during", s.deadline, s.deadline.Add(v.during))
-	s.print("after", s.deadline.Add(v.during), s.deadline.Add(v.during+s.cfg.After))
+	p.print(s.cfg.Out, "before", s.deadline.Add(-s.cfg.Before), s.deadline.Add(-10*time.Millisecond))
+	p.print(s.cfg.Out, "during", s.deadline, s.deadline.Add(v.during))
+	p.print(s.cfg.Out, "after", s.deadline.Add(v.during), s.deadline.Add(v.during+s.cfg.After))
 	fmt.Fprintf(s.cfg.Out, "half gone after %s, all gone after %s; server cpu %.2fs in %s; rss %d MiB\n", v.half.Round(time.Millisecond),
 		v.all.Round(time.Millisecond), v.cpu.Seconds(), v.during.Round(time.Millisecond), v.rss)
 	return nil
@@ -216,55 +193,4 @@ func (s *storm) watch(ctx context.Context) (v view, err error) {
 	}
 	v.cpu, v.rss = used-cpu, residentMiB(s.cfg.PID)
 	return v, s.line.wait(ctx, s.deadline.Add(v.during+s.cfg.After), "measuring after the storm")
-}
-
-// probe sends GETs when they are due until stop is closed; a late one makes
-// those behind it late, and all count from when they were due.
-func (s *storm) probe(ctx context.Context, stop <-chan struct{}, id, count int) error {
-	c, err := s.cfg.Target.client(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.conn.Close()
-	defer c.closeWith(ctx)()
-	p := newPacer()
-	defer p.close()
-	gap := time.Second * time.Duration(count) / time.Duration(s.cfg.Rate)
-	var own []sample
-	for due := time.Now().Add(gap * time.Duration(id) / time.Duration(count)); ; due = due.Add(gap) {
-		select {
-		case <-stop:
-			s.mu.Lock()
-			s.samples = append(s.samples, own...)
-			s.mu.Unlock()
-			return nil
-		default:
-		}
-		p.until(due)
-		if _, err := c.do("GET", "live"); err != nil {
-			return err
-		}
-		own = append(own, sample{due, time.Since(due)})
-	}
-}
-
-// print prints the latency of the GETs that were due in an interval.
-func (s *storm) print(name string, from, to time.Time) {
-	var l []time.Duration
-	for _, x := range s.samples {
-		if !x.due.Before(from) && x.due.Before(to) {
-			l = append(l, x.latency)
-		}
-	}
-	slices.Sort(l)
-	fmt.Fprintf(s.cfg.Out, "%-7s n=%-6d p50=%-9s p99=%-9s p99.9=%-9s max=%s\n", name, len(l),
-		quantile(l, 0.5, time.Microsecond), quantile(l, 0.99, time.Microsecond), quantile(l, 0.999, time.Microsecond), quantile(l, 1, time.Microsecond))
-}
-
-// quantile returns a quantile of sorted durations, rounded; 0 of none.
-func quantile(sorted []time.Duration, q float64, unit time.Duration) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[int(float64(len(sorted)-1)*q)].Round(unit)
 }

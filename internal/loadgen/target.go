@@ -107,6 +107,9 @@ func (c *client) do(args ...string) (resp.Value, error) {
 	return v, err
 }
 
+// read reads one reply.
+func (c *client) read() (resp.Value, error) { return resp.ReadValue(c.in) }
+
 // skip reads n replies and returns the first error reply as an error.
 func (c *client) skip(n int) error {
 	for range n {

@@ -2,10 +2,12 @@ package modeltest
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -21,6 +23,8 @@ type Campaign struct {
 	After func() error
 	// HasDigest: both have DEBUG DIGEST.
 	HasDigest bool
+	// Small: containers become large with a few items.
+	Small bool
 }
 
 // Fault is what differed first.
@@ -36,6 +40,7 @@ const patience = 10 * time.Second
 // end is one server during a sequence.
 type end struct {
 	conns []*peer // by number; 0 is for looking at the state
+	ids   []int64 // of the connections, as CLIENT ID gives them
 	subs  *peer   // gets the keyspace events
 }
 
@@ -71,8 +76,9 @@ func (p *peer) do(args ...string) (resp.Value, error) {
 	return p.receive()
 }
 
-// open connects to a server and empties it.
-func open(addr string) (*end, error) {
+// open connects to a server and empties it. Its containers become large with a
+// few items if small is set.
+func open(addr string, small bool) (*end, error) {
 	e := &end{}
 	for i := range connections + 2 {
 		p, err := dial(addr)
@@ -101,7 +107,33 @@ func open(addr string) (*end, error) {
 			return nil, err
 		}
 	}
-	return e, nil
+	for _, p := range e.conns {
+		if p == e.subs {
+			break
+		}
+		v, err := p.do("CLIENT", "ID")
+		if err != nil {
+			e.close()
+			return nil, err
+		}
+		e.ids = append(e.ids, v.Int)
+	}
+	return e, e.setLimits(small)
+}
+
+// setLimits sets from which size on containers are large; one of the two
+// servers may not know each directive.
+func (e *end) setLimits(small bool) error {
+	limits := []string{"hash-max-listpack-entries", "512", "set-max-intset-entries", "512", "set-max-listpack-entries", "128", "zset-max-listpack-entries", "128", "list-max-listpack-size", "-2", "stream-node-max-entries", "100"}
+	if small {
+		limits = []string{"hash-max-listpack-entries", "4", "set-max-intset-entries", "5", "set-max-listpack-entries", "4", "zset-max-listpack-entries", "4", "list-max-listpack-size", "3", "stream-node-max-entries", "3"}
+	}
+	for i := 0; i < len(limits); i += 2 {
+		if _, err := e.conns[0].do("CONFIG", "SET", limits[i], limits[i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (e *end) close() {
@@ -113,21 +145,38 @@ func (e *end) close() {
 // Run plays a sequence and returns the first fault, nil if there is none. The
 // error is that of a connection.
 func (c *Campaign) Run(ops []Op) (*Fault, error) {
-	ours, err := open(c.Ours)
+	ours, err := open(c.Ours, c.Small)
 	if err != nil {
 		return nil, err
 	}
 	defer ours.close()
-	theirs, err := open(c.Theirs)
+	theirs, err := open(c.Theirs, c.Small)
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.close()
 
 	queued := map[int][][]string{} // what waits for EXEC, by connection
+	waits := map[int]int{}         // connections that wait for a reply, and since which operation
 	for i, o := range ops {
 		if o.Wait > 0 {
 			sleep(o.Wait)
+			continue
+		}
+		if o.Blocks {
+			if _, waiting := waits[o.Conn]; waiting {
+				continue // it cannot be known yet whether the earlier one was served
+			}
+			waits[o.Conn] = i
+			if err := errors.Join(ours.conns[o.Conn].send(o.Args), theirs.conns[o.Conn].send(o.Args)); err != nil {
+				return nil, err
+			}
+			if err := settled(ours, o.Conn); err != nil {
+				return nil, err
+			}
+			if err := settled(theirs, o.Conn); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		a, b, err := both(ours.conns[o.Conn], theirs.conns[o.Conn], o.Args)
@@ -143,7 +192,7 @@ func (c *Campaign) Run(ops []Op) (*Fault, error) {
 			same = true
 			queued[o.Conn] = append(queued[o.Conn], o.Args)
 		default:
-			same = sameReply(o.Args, a, b)
+			same = sameReply(o.Args, a, b) || o.Damaged && bothErrors(a, b)
 			if strings.EqualFold(o.Args[0], "DISCARD") {
 				delete(queued, o.Conn)
 			}
@@ -152,7 +201,49 @@ func (c *Campaign) Run(ops []Op) (*Fault, error) {
 			return &Fault{i, "reply", tty(a), tty(b)}, nil
 		}
 	}
+	if f, err := compareWaiters(ops, waits, ours, theirs); f != nil || err != nil {
+		return f, err
+	}
 	return c.compareState(ops, ours, theirs)
+}
+
+// settled returns when a request that may block has been answered, or is
+// waiting: when the server no longer counts bytes of it as unread.
+func settled(e *end, conn int) error {
+	for range 1000 {
+		v, err := e.conns[0].do("CLIENT", "LIST", "ID", strconv.FormatInt(e.ids[conn], 10))
+		if err != nil {
+			return err
+		}
+		if line := v.String(); !strings.Contains(line, "cmd=client|id") {
+			return nil
+		}
+		sleep(100 * time.Microsecond)
+	}
+	return errors.New("a request that may block was not read")
+}
+
+// compareWaiters ends all waiting, and compares what the waiters were told.
+func compareWaiters(ops []Op, waits map[int]int, ours, theirs *end) (*Fault, error) {
+	for conn, i := range waits {
+		for _, e := range []*end{ours, theirs} {
+			if _, err := e.conns[0].do("CLIENT", "UNBLOCK", strconv.FormatInt(e.ids[conn], 10)); err != nil {
+				return nil, err
+			}
+		}
+		a, err := ours.conns[conn].receive()
+		if err != nil {
+			return nil, fmt.Errorf("ebb: %s: %w", transcript.Line(ops[i].Args), err)
+		}
+		b, err := theirs.conns[conn].receive()
+		if err != nil {
+			return nil, fmt.Errorf("redis-server: %s: %w", transcript.Line(ops[i].Args), err)
+		}
+		if !sameReply(ops[i].Args, a, b) {
+			return &Fault{len(ops), "late reply to " + transcript.Line(ops[i].Args), tty(a), tty(b)}, nil
+		}
+	}
+	return nil, nil
 }
 
 // both sends a request to both ends before it waits for either.
@@ -210,16 +301,8 @@ func (c *Campaign) compareState(ops []Op, ours, theirs *end) (*Fault, error) {
 		}
 		sleep(40 * time.Millisecond) // a key may just be expiring
 	}
-	a, err := ours.events()
-	if err != nil {
-		return nil, err
-	}
-	b, err := theirs.events()
-	if err != nil {
-		return nil, err
-	}
-	if f := compareEvents(ops, a, b); f != nil {
-		return f, nil
+	if f, err := compareAllEvents(ops, ours, theirs); f != nil || err != nil {
+		return f, err
 	}
 	if c.HasDigest {
 		return c.compareDigests(ops, ours, theirs)
@@ -276,7 +359,7 @@ func (e *end) describe(key string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	val, err := e.conns[0].do("GET", key)
+	val, err := e.value(key, typ.Str)
 	if err != nil {
 		return "", err
 	}
@@ -291,7 +374,98 @@ func (e *end) describe(key string) (string, error) {
 	if ttl.Int >= 0 {
 		life = fmt.Sprintf("for about %d s", (ttl.Int+5000)/10000*10) // the two ends are asked some ms apart
 	}
-	return fmt.Sprintf("%q %s %.100q (%d bytes), %s", key, typ.Str, val.Str, len(val.Str), life), nil
+	return fmt.Sprintf("%q %s %.300q (%d bytes), %s", key, typ.Str, val, len(val), life), nil
+}
+
+// value reads a whole value as text, the same for equal values.
+func (e *end) value(key, typ string) (string, error) {
+	read := map[string][]string{
+		"string": {"GET", key}, "hash": {"HGETALL", key}, "list": {"LRANGE", key, "0", "-1"}, "set": {"SMEMBERS", key},
+		"zset": {"ZRANGE", key, "0", "-1", "WITHSCORES"}, "stream": {"XRANGE", key, "-", "+"}, "none": {"EXISTS", key},
+	}[typ]
+	if read == nil {
+		return "", fmt.Errorf("%q is a %q", key, typ)
+	}
+	v, err := e.conns[0].do(read...)
+	if err != nil || v.Elems == nil {
+		return v.Str, err
+	}
+	var parts []string
+	switch typ {
+	case "stream":
+		return e.streamState(key, tty(v))
+	case "hash":
+		for i := 0; i+1 < len(v.Elems); i += 2 {
+			parts = append(parts, fmt.Sprintf("%q=%q", v.Elems[i].Str, v.Elems[i+1].Str))
+		}
+	case "zset":
+		for i := 0; i+1 < len(v.Elems); i += 2 {
+			parts = append(parts, fmt.Sprintf("%q=%v", v.Elems[i].Str, number(v.Elems[i+1].Str)))
+		}
+	default:
+		for _, x := range v.Elems {
+			parts = append(parts, strconv.Quote(x.Str))
+		}
+	}
+	if typ == "hash" || typ == "set" {
+		sort.Strings(parts)
+	}
+	return strings.Join(parts, " "), nil
+}
+
+// streamState adds to a stream's entries what else it consists of, but for
+// times.
+func (e *end) streamState(key, entries string) (string, error) {
+	v, err := e.conns[0].do("XINFO", "STREAM", key, "FULL", "COUNT", "0")
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString(entries)
+	timeless(&b, v)
+	return b.String(), nil
+}
+
+// timeless writes a reply without the numbers that depend on when it was asked
+// for, or on the structure inside.
+func timeless(b *strings.Builder, v resp.Value) {
+	for i := 0; i < len(v.Elems); i++ {
+		x := v.Elems[i]
+		switch x.Str {
+		case "radix-tree-keys", "radix-tree-nodes", "seen-time", "active-time":
+			i++
+			continue
+		case "entries":
+			i++ // compared by XRANGE
+			continue
+		}
+		switch {
+		case idle(x):
+		case x.Kind == resp.KindArray:
+			b.WriteByte('[')
+			timeless(b, x)
+			b.WriteByte(']')
+		case x.Kind == resp.KindInt && x.Int > 1e12: // the time of a delivery
+		case x.Kind == resp.KindInt:
+			fmt.Fprintf(b, " %d", x.Int)
+		default:
+			fmt.Fprintf(b, " %q", x.Str)
+		}
+	}
+}
+
+// idle reports whether a part of XINFO's reply is a consumer without an entry:
+// redis-server 7.0 makes one when it gets its first.
+func idle(x resp.Value) bool {
+	if len(x.Elems) < 2 || !strings.HasPrefix(x.Elems[1].Str, "c") {
+		return false
+	}
+	for i, e := range x.Elems[:len(x.Elems)-1] {
+		if e.Str == "pel-count" {
+			return x.Elems[i+1].Int == 0
+		}
+	}
+	return false
 }
 
 // scan lists the keys of the selected database, and all keys of the pools.
@@ -338,12 +512,47 @@ func (e *end) events() ([]string, error) {
 	}
 }
 
+// compareAllEvents compares the events of both, more than once: a key may be
+// about to expire.
+func compareAllEvents(ops []Op, ours, theirs *end) (f *Fault, err error) {
+	var seen [2][]string
+	for range 3 {
+		for i, e := range []*end{ours, theirs} {
+			more, err := e.events()
+			if err != nil {
+				return nil, err
+			}
+			seen[i] = append(seen[i], more...)
+		}
+		if f = compareEvents(ops, seen[0], seen[1]); f == nil {
+			return nil, nil
+		}
+		sleep(40 * time.Millisecond)
+		if _, err := theirs.state(); err != nil { // reads every key
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
 // compareEvents compares the events in order, but for expiries: the two servers
 // remove what has expired at times of their own. Those are compared as a set,
 // unless a flush came before redis-server had removed what had expired.
 func compareEvents(ops []Op, a, b []string) *Fault {
 	expired := func(s string) bool { return strings.Contains(s, "__:expired ") }
-	x, y := slices.DeleteFunc(slices.Clone(a), expired), slices.DeleteFunc(slices.Clone(b), expired)
+	// XREADGROUP and XCLAIM make their consumer before they look for entries, and
+	// say so, as since Redis 7.2.
+	apart := func(s string) bool { return expired(s) || strings.Contains(s, "__:xgroup-createconsumer ") }
+	// A command that stores nothing deletes what is there: redis-server also what
+	// has expired and was not removed.
+	died := map[string]bool{}
+	for _, s := range append(slices.Clone(a), b...) {
+		if expired(s) {
+			died[strings.Replace(s, "__:expired ", "__:del ", 1)] = true
+		}
+	}
+	drop := func(s string) bool { return apart(s) || died[s] }
+	x, y := slices.DeleteFunc(slices.Clone(a), drop), slices.DeleteFunc(slices.Clone(b), drop)
 	if !slices.Equal(x, y) {
 		return &Fault{len(ops), "keyspace events", firstDifference(x, y), firstDifference(y, x)}
 	}
@@ -352,7 +561,12 @@ func compareEvents(ops []Op, a, b []string) *Fault {
 			return nil
 		}
 	}
-	notExpired := func(s string) bool { return !expired(s) }
+	// Likewise the expiry of what such a command has deleted.
+	deleted := func(s string) bool {
+		del := strings.Replace(s, "__:expired ", "__:del ", 1)
+		return slices.Contains(a, del) || slices.Contains(b, del)
+	}
+	notExpired := func(s string) bool { return !expired(s) || deleted(s) }
 	x, y = slices.DeleteFunc(slices.Clone(a), notExpired), slices.DeleteFunc(slices.Clone(b), notExpired)
 	sort.Strings(x)
 	sort.Strings(y)

@@ -44,6 +44,7 @@ func TestRandomSequencesAreAnsweredAsByRedis(t *testing.T) {
 	began, sequences, ops, passing := time.Now(), 0, 0, 0
 	for ; time.Since(began) < *diffTime && !t.Failed(); seed++ {
 		g := NewGenerator(seed, table, both)
+		c.Small = seed%2 == 0
 		seq := g.Sequence(*diffLen)
 		fault, err := c.Run(seq)
 		if err != nil {

@@ -16,10 +16,20 @@ type Op struct {
 	Conn int // from 1; connection 2 speaks RESP3
 	Args []string
 	Wait time.Duration
+	// Blocks: the reply may come later. Nothing else is sent on the connection
+	// before it has.
+	Blocks bool
+	// Damaged: the request may be wrong in several ways, and either may be
+	// complained of.
+	Damaged bool
 }
 
-// Connections of a sequence; the second one speaks RESP3.
-const connections = 3
+// Connections of a sequence; the second one speaks RESP3. Those above plain are
+// for requests that block.
+const (
+	plain       = 3
+	connections = 5
+)
 
 // Steps shows a sequence as the steps of a transcript.
 func Steps(ops []Op) []transcript.Step {
@@ -40,9 +50,10 @@ type Generator struct {
 	// Own allows the options that redis-server does not have.
 	Own bool
 
-	rng   *rand.Rand
-	specs []*command.Spec // whose grammar is used
-	has   func(name string) bool
+	damaged bool // the last request was
+	rng     *rand.Rand
+	specs   []*command.Spec // whose grammar is used
+	has     func(name string) bool
 }
 
 // NewGenerator returns a generator that uses those of a table's commands that
@@ -55,7 +66,8 @@ func NewGenerator(seed uint64, table *command.Table, both func(name string) bool
 			continue
 		}
 		switch s.Group {
-		case command.GroupGeneric, command.GroupString, command.GroupBitmap:
+		case command.GroupGeneric, command.GroupString, command.GroupBitmap, command.GroupHash, command.GroupList, command.GroupSet,
+			command.GroupSortedSet, command.GroupStream, command.GroupHyperLogLog, command.GroupGeo:
 			g.specs = append(g.specs, s)
 		}
 	}
@@ -63,11 +75,13 @@ func NewGenerator(seed uint64, table *command.Table, both func(name string) bool
 }
 
 var (
-	keys = []string{"a", "b", "c", "{t}1", "{t}2", "bits"}
-	vals = []string{"", "0", "1", "-7", "41", "9223372036854775807", "3.25", "-0", "1e3", "007", "x", "hello", "hello world",
+	keys = []string{"a", "b", "c", "{t}1", "{t}2", "bits", "h1", "l1", "l2", "s1", "s2", "z1", "z2", "x1", "{t}h", "{t}l", "{t}s", "{t}z", "{t}x", "p1", "p2", "g1"}
+	// strings are the keys that commands for strings mostly use.
+	stringKeys = keys[:6]
+	vals       = []string{"", "0", "1", "-7", "41", "9223372036854775807", "3.25", "-0", "1e3", "007", "x", "hello", "hello world",
 		strings.Repeat("m", 44), strings.Repeat("n", 45), strings.Repeat("long ", 50), "\x00\xff\r\n"}
 	pools = command.Pools{
-		Keys: keys, Strings: vals, Patterns: []string{"*", "a", "[ab]", "{t}?", "?", "none"},
+		Keys: keys, Strings: append(vals, items...), Patterns: []string{"*", "a", "[ab]", "{t}?", "?", "none"},
 		Ints:    []int64{0, 1, 2, 3, 7, 8, 31, 100, -1, -2, -100, 1000},
 		Doubles: []float64{0, 1, -1.5, 3.25, 1e10, 0.1},
 		Named: map[string][]string{
@@ -81,6 +95,14 @@ var (
 )
 
 func (g *Generator) key() string { return keys[g.rng.IntN(len(keys))] }
+
+// stringKey returns a key for commands of strings.
+func (g *Generator) stringKey() string {
+	if g.rng.IntN(12) == 0 {
+		return g.key()
+	}
+	return g.one(stringKeys...)
+}
 func (g *Generator) val() string { return vals[g.rng.IntN(len(vals))] }
 
 func (g *Generator) one(of ...string) string { return of[g.rng.IntN(len(of))] }
@@ -99,19 +121,23 @@ func (g *Generator) soon() string {
 func (g *Generator) Sequence(n int) []Op {
 	var ops []Op
 	for len(ops) < n {
-		switch g.rng.IntN(24) {
+		switch g.rng.IntN(26) {
+		case 2:
+			ops = append(ops, Op{Conn: plain + 1 + g.rng.IntN(connections-plain), Args: g.blocking(), Blocks: true})
 		case 0:
 			ops = append(ops, Op{Wait: time.Duration(5+g.rng.IntN(30)) * time.Millisecond})
 		case 1:
 			ops = append(ops, g.transaction()...)
 		default:
-			ops = append(ops, Op{Conn: g.conn(), Args: g.request()})
+			op := Op{Conn: g.conn(), Args: g.request()}
+			op.Damaged = g.damaged
+			ops = append(ops, op)
 		}
 	}
 	return ops
 }
 
-func (g *Generator) conn() int { return 1 + g.rng.IntN(connections) }
+func (g *Generator) conn() int { return 1 + g.rng.IntN(plain) }
 
 // transaction is WATCH, something in between, MULTI, commands, and EXEC, with
 // now and then one of them missing.
@@ -151,9 +177,12 @@ func (g *Generator) transaction() (ops []Op) {
 func (g *Generator) request() []string {
 	for {
 		var args []string
+		g.damaged = false
 		switch {
-		case len(g.specs) > 0 && g.rng.IntN(3) == 0:
+		case len(g.specs) > 0 && g.rng.IntN(4) == 0:
 			args = g.fromGrammar()
+		case g.rng.IntN(5) > 1:
+			args = g.container()
 		default:
 			args = g.tuned()
 		}
@@ -164,6 +193,15 @@ func (g *Generator) request() []string {
 }
 
 func (g *Generator) known(args []string) bool {
+	if len(args) > 2 && args[1] != lexKey && args[2] != lexKey && slices.ContainsFunc(args, func(a string) bool { return strings.EqualFold(a, "BYLEX") }) {
+		return false
+	}
+	if name := strings.ToUpper(args[0]); (name == "ZRANK" || name == "ZREVRANK") && len(args) > 3 {
+		return false // WITHSCORE, since 7.2
+	}
+	if strings.HasPrefix(strings.ToUpper(args[0]), "SORT") && slices.ContainsFunc(args, func(a string) bool { return strings.EqualFold(a, "BY") }) {
+		return false // what compares equal is in no order
+	}
 	return g.has(strings.ToLower(args[0])) && (g.Own || !slices.ContainsFunc(args[1:], func(a string) bool {
 		return slices.Contains(ownWords, strings.ToUpper(a))
 	}))
@@ -173,7 +211,7 @@ func (g *Generator) known(args []string) bool {
 func (g *Generator) fromGrammar() []string {
 	s := g.specs[g.rng.IntN(len(g.specs))]
 	raw := command.Generate(g.rng, s, &pools)
-	if g.rng.IntN(6) == 0 {
+	if g.damaged = g.rng.IntN(6) == 0; g.damaged {
 		raw = command.Damage(g.rng, raw, 1+strings.Count(s.Name, "|"))
 	}
 	args := make([]string, len(raw))
@@ -185,7 +223,7 @@ func (g *Generator) fromGrammar() []string {
 
 // tuned makes a request of the kind that finds faults.
 func (g *Generator) tuned() []string {
-	k := g.key()
+	k := g.stringKey()
 	switch g.rng.IntN(34) {
 	case 0, 1:
 		return []string{"SET", k, g.val()}
@@ -212,25 +250,25 @@ func (g *Generator) tuned() []string {
 	case 14:
 		return []string{"GETRANGE", k, g.one("0", "-3", "2"), g.one("-1", "5", "100000")}
 	case 15:
-		return []string{g.one("PEXPIRE", "EXPIRE"), k, g.one("100", "100000", "5000", "0", "-1")}
+		return []string{g.one("PEXPIRE", "EXPIRE"), g.key(), g.one("100", "100000", "5000", "0", "-1")}
 	case 16:
-		return []string{"PEXPIRE", k, g.soon(), g.one("NX", "XX", "GT", "LT")}
+		return []string{"PEXPIRE", g.key(), g.soon(), g.one("NX", "XX", "GT", "LT")}
 	case 17:
-		return []string{"PEXPIREAT", k, g.one("1", "4102444800000", "4102444900000"), g.one("NX", "XX", "GT", "LT")}
+		return []string{"PEXPIREAT", g.key(), g.one("1", "4102444800000", "4102444900000"), g.one("NX", "XX", "GT", "LT")}
 	case 18:
-		return []string{"EXPIREAT", k, g.one("1", "4102444800")}
+		return []string{"EXPIREAT", g.key(), g.one("1", "4102444800")}
 	case 19:
-		return []string{g.one("PERSIST", "TYPE", "STRLEN", "DUMPLESS", "TOUCH"), k}
+		return []string{g.one("PERSIST", "TYPE", "STRLEN", "DUMPLESS", "TOUCH"), g.key()}
 	case 20:
-		return []string{g.one("TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME"), k}
+		return []string{g.one("TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME"), g.key()}
 	case 21:
-		return []string{g.one("DEL", "UNLINK", "EXISTS", "TOUCH"), k, g.key()}
+		return []string{g.one("DEL", "UNLINK", "EXISTS", "TOUCH"), g.key(), g.key()}
 	case 22:
-		return []string{g.one("RENAME", "RENAMENX"), k, g.key()}
+		return []string{g.one("RENAME", "RENAMENX"), g.key(), g.key()}
 	case 23:
-		return []string{"COPY", k, g.key(), g.one("REPLACE", "DB"), "1"}[:3+g.rng.IntN(3)]
+		return []string{"COPY", g.key(), g.key(), g.one("REPLACE", "DB"), "1"}[:3+g.rng.IntN(3)]
 	case 24:
-		return []string{"MOVE", k, g.one("0", "1", "2")}
+		return []string{"MOVE", g.key(), g.one("0", "1", "2")}
 	case 25:
 		return []string{"SELECT", g.one("0", "0", "0", "1", "2")}
 	case 26:
@@ -244,7 +282,7 @@ func (g *Generator) tuned() []string {
 	case 30:
 		return []string{"SETBIT", g.one("bits", k), g.one("0", "7", "100"), g.one("0", "1")}
 	case 31:
-		return []string{"OBJECT", "ENCODING", k}
+		return []string{"OBJECT", "ENCODING", g.key()}
 	case 32:
 		switch g.rng.IntN(8) {
 		case 0:

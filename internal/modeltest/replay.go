@@ -18,6 +18,7 @@ import (
 
 	"github.com/ebbdb/ebb/command"
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/stream"
 )
 
 // Replica is a second engine that is built from the effects of a first. It
@@ -59,6 +60,10 @@ func (r *Replica) Follow(db *engine.DB) error {
 	return nil
 }
 
+// Run runs the effects of an engine since the last call, and compares nothing: the
+// engine may be busy.
+func (r *Replica) Run(db *engine.DB) error { return r.svc.Replay(db.Drain()) }
+
 // CheckEffects runs all effects of an engine, which has not been drained yet, in
 // a second one, and compares the two.
 func CheckEffects(db *engine.DB) error {
@@ -87,9 +92,9 @@ func show(effects []engine.Effect) string {
 // item is a key as the comparison sees it.
 type item struct {
 	kind     engine.Kind
-	value    string
-	deadline int64 // ms
-	span     int64 // ms
+	value    string // of a container: its living items with their deadlines
+	deadline int64  // ms
+	span     int64  // ms
 }
 
 type place struct {
@@ -97,32 +102,95 @@ type place struct {
 	key string
 }
 
-// dump returns the keys of all databases, and the instant in ms. As a replay it
-// sees the expired ones as well.
-func dump(db *engine.DB, replay bool) (map[place]item, int64) {
+// dump returns the keys of all databases with what lives at now, in ms, and the
+// engine's instant, which now is if it is 0. As a replay it sees the expired keys
+// as well.
+func dump(db *engine.DB, replay bool, now int64) (map[place]item, int64) {
 	tx := db.BeginAll(0)
 	defer tx.Commit()
 	if replay {
 		tx.Replaying()
+	}
+	if now == 0 {
+		now = tx.Millis()
 	}
 	all := map[place]item{}
 	for i := range db.Databases() {
 		tx.Select(i)
 		tx.Each(func(k engine.Key) {
 			it := item{kind: k.Kind(), deadline: k.Deadline(), span: k.Span()}
-			if it.kind == engine.String {
+			empty := false
+			switch it.kind {
+			case engine.String:
 				it.value = string(k.Value())
+			case engine.Stream:
+				it.value = streamContents(k.Stream())
+			default:
+				it.value, empty = contents(k, now)
 			}
-			all[place{i, string(k.Name())}] = it
+			if !empty {
+				all[place{i, string(k.Name())}] = it
+			}
 		})
 	}
 	return all, tx.Millis()
 }
 
+// contents writes down the items of a container that live at now: in order
+// where it has one.
+func contents(k engine.Key, now int64) (text string, empty bool) {
+	var items []string
+	k.Items(func(x engine.Item) {
+		if x.Deadline != 0 && x.Deadline < now {
+			return
+		}
+		s := fmt.Sprintf("%q", x.Key)
+		switch k.Kind() {
+		case engine.Hash:
+			s += fmt.Sprintf("=%q", x.Value)
+		case engine.ZSet:
+			s += fmt.Sprint("=", x.Score)
+		}
+		if x.Deadline != 0 {
+			s += fmt.Sprint(" until ", x.Deadline)
+		}
+		items = append(items, s)
+	})
+	if k.Kind() == engine.Hash || k.Kind() == engine.Set {
+		sort.Strings(items)
+	}
+	return strings.Join(items, ", "), len(items) == 0
+}
+
+// streamContents writes down a stream: entries, groups, and what is pending. When
+// a consumer was last seen is not among the effects.
+func streamContents(s *stream.Stream) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "last %v, deleted %v, added %d", s.Last, s.MaxDeleted, s.Added)
+	for it := s.Iter(stream.ID{}); it.Next(); {
+		fmt.Fprintf(&b, "; %v", it.ID())
+		for range it.Fields() {
+			name, value := it.Field()
+			fmt.Fprintf(&b, " %q=%q", name, value.String())
+		}
+	}
+	for _, g := range s.Groups() {
+		fmt.Fprintf(&b, "; group %q at %v, read %d", g.Name(), g.Last, g.Read)
+		for _, c := range g.Consumers() {
+			fmt.Fprintf(&b, ", consumer %q", c.Name())
+		}
+		for it := g.PendingFrom(stream.ID{}); it.Next(); {
+			p := it.Pending()
+			fmt.Fprintf(&b, ", %v pending for %q since %d, %d times", p.ID, p.Consumer.Name(), p.Time, p.Count)
+		}
+	}
+	return b.String()
+}
+
 // compare lists what differs between a living engine and the replica.
 func (r *Replica) compare(db *engine.DB) (diff []string) {
-	want, now := dump(db, false)
-	got, _ := dump(r.db, true)
+	want, now := dump(db, false, 0)
+	got, _ := dump(r.db, true, now)
 	for p, w := range want {
 		g, ok := got[p]
 		switch {
@@ -150,5 +218,5 @@ func slidThere(g, w item) bool {
 }
 
 func (i item) String() string {
-	return fmt.Sprintf("%v %.80q, deadline %d, span %d", i.kind, i.value, i.deadline, i.span)
+	return fmt.Sprintf("%v %.200q, deadline %d, span %d", i.kind, i.value, i.deadline, i.span)
 }

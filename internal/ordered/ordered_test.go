@@ -108,8 +108,21 @@ func (m *model) putMany(t *rapid.T) {
 	}
 }
 
+// put1 is Put, or what Put is made of.
+func (m *model) put1(t *rapid.T, e entry) (dict.Outcome, error) {
+	p := m.set.Look([]byte(e.member), m.now)
+	switch {
+	case rapid.Bool().Draw(t, "whole"):
+	case !p.Found:
+		return dict.Added, m.set.Add([]byte(e.member), e.score, max(e.deadline, 0))
+	case p.Living && e.deadline == ordered.Keep:
+		return dict.Replaced, m.set.Rescore(p, e.score)
+	}
+	return m.set.Put([]byte(e.member), e.score, e.deadline, m.now)
+}
+
 func (m *model) store(t *rapid.T, e entry) {
-	got, err := m.set.Put([]byte(e.member), e.score, e.deadline, m.now)
+	got, err := m.put1(t, e)
 	if err != nil {
 		if m.mem.Limit == 0 || !errors.Is(err, ordered.ErrNoMemory) {
 			t.Fatal(err)
@@ -228,11 +241,18 @@ func (m *model) deleteRange(t *rapid.T) {
 		delete(m.members, want[0].member)
 		want = want[1:]
 	}
-	if rapid.Bool().Draw(t, "by rank") {
+	switch rapid.IntRange(0, 2).Draw(t, "way") {
+	case 0:
+		for _, e := range want {
+			delete(m.members, e.member)
+		}
+		m.set.CutRanks(a, len(want), m.now)
+		want = nil
+	case 1:
 		if n := m.set.DeleteRanks(a, max(b-a, 0), m.now, fire); n != max(b-a, 0) && b > a {
 			t.Fatalf("DeleteRanks(%d, %d) = %d", a, b-a, n)
 		}
-	} else {
+	default:
 		m.set.DeleteBetween(from, to, m.now, fire)
 	}
 	if len(want) != 0 {
@@ -339,6 +359,17 @@ func (m *model) checkRange(t *rapid.T, living []entry) {
 	if len(want) > 0 {
 		same(t, "AscendRanks", m.set.AscendRanks(a, b-a, m.now), want, false)
 		same(t, "DescendRanks", m.set.DescendRanks(b-1, b-a, m.now), want, true)
+		same(t, "WalkRanks", steps(m.set.WalkRanks(a, b-a, false, m.now)), want, false)
+		same(t, "WalkRanks back", steps(m.set.WalkRanks(b-1, b-a, true, m.now)), want, true)
+	}
+	same(t, "WalkFrom", steps(m.set.WalkFrom(from, m.now)), living[a:], false)
+}
+
+// steps makes a sequence of a walk.
+func steps(w ordered.Walk) iter.Seq[ordered.Entry] {
+	return func(yield func(ordered.Entry) bool) {
+		for w.Next() && w.Score() == w.Entry().Score && yield(w.Entry()) {
+		}
 	}
 }
 

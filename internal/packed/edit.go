@@ -1,5 +1,10 @@
 package packed
 
+import (
+	"encoding/binary"
+	"slices"
+)
+
 // Keep, given as a deadline, keeps that of the living item that is written
 // over; a new item, or one in the place of a dead one, has none.
 const Keep = -1
@@ -101,6 +106,48 @@ func (p Packed) PutScore(member []byte, score float64, deadline, now int64) (e E
 	e.ch.setPair(&c, &v, deadline)
 	e.sized()
 	return e, state
+}
+
+// AppendField adds a field that is not there, without a deadline. Like append it
+// moves p only where its capacity is too small. O(1).
+func (p Packed) AppendField(field, value []byte) Packed {
+	k, v := Encode(field), Encode(value)
+	return p.extend(&k, &v)
+}
+
+// AppendScore adds a member to a sorted set that is not there, and belongs behind
+// all others, as AppendField does. score is not NaN. O(1).
+func (p Packed) AppendScore(member []byte, score float64) Packed {
+	k, v := Encode(member), EncodeScore(score)
+	return p.extend(&k, &v)
+}
+
+// Append adds an element to a list, or a member that is not there to a set, as
+// AppendField does. O(1).
+func (p Packed) Append(elem []byte) Packed {
+	c := Encode(elem)
+	return p.extend(&c, nil)
+}
+
+// extend writes the cells of an item, of which v may be nil, behind the others.
+func (p Packed) extend(k, v *Cell) Packed {
+	off, n := len(p)-1, k.Size(0)
+	if v != nil {
+		n += v.Size(0)
+	}
+	last := p[off]
+	p = slices.Grow(p, n)[:len(p)+n]
+	p[off] = last ^ k.code
+	off += 1 + k.put(p[off+1:], 0)
+	last = k.code
+	if v != nil {
+		p[off] = last ^ v.code
+		off += 1 + v.put(p[off+1:], 0)
+		last = v.code
+	}
+	p[off] = last
+	binary.LittleEndian.PutUint32(p, binary.LittleEndian.Uint32(p)+1<<8)
+	return p
 }
 
 // place makes ch insert before the first item greater than

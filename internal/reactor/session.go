@@ -126,8 +126,9 @@ var (
 // Gate counts connections and refuses those beyond a maximum. One gate may
 // stand before several transports. The zero value lets everyone in.
 type Gate struct {
-	max   atomic.Int64
-	count atomic.Int64
+	max     atomic.Int64
+	count   atomic.Int64
+	refused atomic.Int64
 }
 
 // SetMax sets the maximum; 0 means no limit. Connections that are in stay in.
@@ -141,10 +142,14 @@ func (g *Gate) Enter() bool {
 	n := g.count.Add(1)
 	if m := g.max.Load(); m > 0 && n > m {
 		g.count.Add(-1)
+		g.refused.Add(1)
 		return false
 	}
 	return true
 }
+
+// Refused is the number of connections that there was no room for.
+func (g *Gate) Refused() int64 { return g.refused.Load() }
 
 // Leave undoes one successful Enter.
 func (g *Gate) Leave() { g.count.Add(-1) }

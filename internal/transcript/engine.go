@@ -29,12 +29,13 @@ type Engine struct {
 	broken bool // a panic left it as it was, locks and all
 }
 
-// NewEngine returns an empty engine at Start.
-func NewEngine() (*Engine, error) {
+// NewEngine returns an empty engine at Start; options configure it as on a
+// command line.
+func NewEngine(options ...string) (*Engine, error) {
 	e := &Engine{Clock: engine.NewManualClock(Start), conns: map[int]*conn{}}
 	var hooks command.Hooks
 	e.DB = engine.Open(engine.Options{Clock: e.Clock, Shards: 64, RecordEffects: true, Hooks: &hooks})
-	cfg, err := config.Load([]string{"--enable-debug-command", "yes"}, nil)
+	cfg, err := config.Load(append([]string{"--enable-debug-command", "yes"}, options...), nil)
 	if err == nil {
 		e.Service, err = command.NewService(command.Options{DB: e.DB, Config: cfg}, &hooks)
 	}
@@ -181,17 +182,22 @@ type conn struct {
 // serve runs what has been sent.
 func (c *conn) serve() {
 	for !c.gone && !c.parked && len(c.in) > 0 {
-		n, out, v := c.session.Serve(c.in, c.out)
-		c.in, c.out = c.in[n:], out
-		switch v {
-		case reactor.Park:
-			c.parked = true
-		case reactor.Close:
-			c.close(nil)
-		case reactor.Continue:
+		if c.serveOnce() == reactor.Continue {
 			return
 		}
 	}
+}
+
+func (c *conn) serveOnce() reactor.Verdict {
+	n, out, v := c.session.Serve(c.in, c.out)
+	c.in, c.out = c.in[n:], out
+	switch v {
+	case reactor.Park:
+		c.parked = true
+	case reactor.Close:
+		c.close(nil)
+	}
+	return v
 }
 
 // wake does what a loop does after Wake or Kill.
@@ -204,9 +210,11 @@ func (c *conn) wake() {
 		c.close(*err)
 		return
 	}
-	if c.parked {
+	if c.parked { // a reply may be there though nothing more was asked
 		c.parked = false
-		c.serve()
+		if c.serveOnce() == reactor.Yield {
+			c.serve()
+		}
 	}
 }
 

@@ -24,6 +24,11 @@ type Target interface {
 	Advance(d time.Duration) error
 }
 
+// Arriver is a Target that takes time. Arrive waits until what was sent has been
+// looked at, where no reply tells: a command that waits is to be in line before
+// the next one is sent on another connection.
+type Arriver interface{ Arrive() error }
+
 // Closed is what a connection says that is gone.
 var Closed = resp.Value{Kind: resp.KindStatus, Str: "(closed)"}
 
@@ -116,7 +121,11 @@ func (p *player) step(i int) error {
 		for i, a := range s.Args {
 			args[i] = p.expand(a)
 		}
-		if err := p.t.Send(s.Conn, args); err != nil {
+		err := p.t.Send(s.Conn, args)
+		if a, ok := p.t.(Arriver); ok && err == nil && len(s.Reply) == 0 {
+			err = a.Arrive()
+		}
+		if err != nil {
 			return fmt.Errorf("%s:%d: %w", p.c.File, s.Line, err)
 		}
 	}

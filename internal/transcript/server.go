@@ -54,6 +54,21 @@ func (s *Server) Send(n int, args []string) error {
 	return nil
 }
 
+// arrivals is the connection that Arrive asks on.
+const arrivals = -1
+
+// Arrive implements Arriver: a server answers a later PING after it has looked
+// at what came before.
+func (s *Server) Arrive() error {
+	for range 2 {
+		if err := s.Send(arrivals, []string{"PING"}); err != nil {
+			return err
+		}
+		s.Next(arrivals)
+	}
+	return nil
+}
+
 // Next implements Target.
 func (s *Server) Next(n int) (resp.Value, bool) {
 	c := s.conns[n]

@@ -29,7 +29,7 @@ func run(root string, check bool) error {
 	if err != nil {
 		return err
 	}
-	dir, pages := filepath.Join(root, gen.Dir), gen.Pages(table)
+	dir, pages := filepath.Join(root, gen.Dir), gen.Pages(root, table)
 	if check {
 		return gen.Check(dir, pages)
 	}

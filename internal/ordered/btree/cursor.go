@@ -78,3 +78,36 @@ func (c *Cursor) fall(l int, last bool) {
 		c.way[l-1] = step{at, i}
 	}
 }
+
+// From returns a cursor at the first entry that is not before p; it is not OK if
+// there is none. O(log n).
+func (t *Tree) From(p Probe) (c Cursor) {
+	if t.n == 0 {
+		return c
+	}
+	c.t = t
+	t.descend(&c.way, p)
+	c.way[0].i = t.leafPos(c.way[0].node, p) - 1
+	c.Next()
+	return c
+}
+
+// Leaf returns the entries of the leaf that the cursor is in, and its place among
+// them: for walks that go over many. Keyed trees only.
+func (c *Cursor) Leaf() (keys []uint64, refs []uint32, i int) {
+	l := (*keyedLeaf)(c.t.nodes.At(c.way[0].node))
+	return l.key[:l.n], l.ref[:l.n], c.way[0].i
+}
+
+// NextLeaf moves to the first entry of the following leaf, as Next does past the
+// last one of a leaf.
+func (c *Cursor) NextLeaf() {
+	c.way[0].i = int(c.t.head(c.way[0].node).n) - 1
+	c.Next()
+}
+
+// PrevLeaf moves to the last entry of the preceding leaf.
+func (c *Cursor) PrevLeaf() {
+	c.way[0].i = 0
+	c.Prev()
+}

@@ -1,0 +1,59 @@
+package ebb_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/ebbdb/ebb"
+)
+
+// waitHere waits until as many commands wait on an engine in this process.
+func waitHere(t *testing.T, c *ebb.Conn, n int64) {
+	t.Helper()
+	for c.Engine().DB().Waiters() != n {
+		_, err := c.Do(testContext(t), "PING")
+		must(t, err)
+	}
+}
+
+func TestAnEmbeddedWaitEndsWithItsContext(t *testing.T) {
+	c := open(t, "mem://")
+	for range 3 {
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() {
+			_, err := c.Do(ctx, "BLPOP", "queue", 0)
+			done <- err
+		}()
+		waitHere(t, c, 1)
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("the wait ended with %v", err)
+		}
+		waitHere(t, c, 0)
+	}
+	ctx := testContext(t)
+	_, err := c.Do(ctx, "RPUSH", "queue", "job")
+	must(t, err)
+	v, err := c.Block(ctx, "BLPOP", "queue", 0)
+	must(t, err)
+	if got, _ := v.AsStrings(); len(got) != 2 || got[1] != "job" {
+		t.Errorf("BLPOP: %v", v)
+	}
+}
+
+func TestClosingAnEmbeddedConnEndsItsWaits(t *testing.T) {
+	c, err := ebb.Open(testContext(t), "mem://")
+	must(t, err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Block(context.Background(), "BLMOVE", "a", "b", "LEFT", "LEFT", 0)
+		done <- err
+	}()
+	waitHere(t, c, 1)
+	must(t, c.Close())
+	if err := <-done; !errors.Is(err, ebb.ErrClosed) {
+		t.Errorf("the wait ended with %v", err)
+	}
+}

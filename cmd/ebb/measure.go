@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/loadgen"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// measurement is a subcommand of `ebb bench` that prepares a server, does
+// something to it, and prints what its clients felt. All of them delete the
+// server's keys.
+type measurement struct {
+	use, short, long string
+	flags            func(*pflag.FlagSet)
+	run              func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error
+}
+
+func measurements() []measurement {
+	return []measurement{storm(), prompt(), churn(), types(), drop(), line(), cache()}
+}
+
+// command returns the subcommand. Every one has the flags that name a server,
+// --flush and --quiet.
+func (m measurement) command() *cobra.Command {
+	cmd := &cobra.Command{Use: m.use, Short: m.short, Long: m.long, Args: cobra.NoArgs}
+	f := cmd.Flags()
+	server := serverFlags(f)
+	quiet := f.BoolP("quiet", "q", false, "no progress line")
+	m.flags(f)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		target, err := server()
+		if err != nil {
+			return err
+		}
+		return interruptible(cmd, func(ctx context.Context) error { return m.run(ctx, target, cmd.OutOrStdout(), progress(*quiet)) })
+	}
+	return cmd
+}
+
+// flushFlag adds --flush.
+func flushFlag(f *pflag.FlagSet, p *bool) {
+	f.BoolVar(p, "flush", false, "delete what is in the server")
+}
+
+// pidFlag adds --pid.
+func pidFlag(f *pflag.FlagSet, p *int, what string) {
+	f.IntVar(p, "pid", 0, "process id of the server, to measure its "+what)
+}
+
+func storm() measurement {
+	var cfg loadgen.StormConfig
+	return measurement{
+		use: "storm", short: "Latency while millions of items expire in one instant",
+		long: `Load items that all expire in one instant and measure what that costs the
+server's other clients: the latency of GETs before, during and after, how long
+until everything is reclaimed, CPU and memory. Deletes all keys of the server.`,
+		flags: func(f *pflag.FlagSet) {
+			f.IntVarP(&cfg.Items, "items", "n", 3_000_000, "items that expire together")
+			f.IntVar(&cfg.Fields, "fields", 0, "put the items into hashes of this many fields, each field with its own deadline")
+			f.IntVar(&cfg.Rate, "rate", 5000, "GETs a second, open loop")
+			pidFlag(f, &cfg.PID, "CPU and memory")
+			f.DurationVar(&cfg.Lead, "lead", 0, "from the start of loading to the deadline (default: a guess)")
+			f.DurationVar(&cfg.Tail, "tail", time.Minute, "longest wait for the last item")
+			flushFlag(f, &cfg.Flush)
+		},
+		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
+			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
+			return loadgen.Storm(ctx, cfg)
+		},
+	}
+}
+
+func prompt() measurement {
+	var cfg loadgen.PromptConfig
+	return measurement{
+		use: "prompt", short: "How late the server's expired events are",
+		long: `Create keys with one deadline that nothing reads, and measure how late their
+expired events come while other keys carry a TTL of an hour. Deletes all keys of
+the server, and switches its keyspace events on meanwhile.`,
+		flags: func(f *pflag.FlagSet) {
+			f.IntVar(&cfg.Background, "bg", 0, "other keys with a TTL of an hour")
+			f.IntVarP(&cfg.Probes, "probes", "n", 1000, "keys whose events are awaited")
+			f.DurationVar(&cfg.Wait, "wait", 30*time.Second, "longest wait for the last event")
+			flushFlag(f, &cfg.Flush)
+		},
+		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
+			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
+			return loadgen.Prompt(ctx, cfg)
+		},
+	}
+}
+
+func churn() measurement {
+	var cfg loadgen.ChurnConfig
+	return measurement{
+		use: "churn", short: "Memory while everything is overwritten again and again",
+		long: `Overwrite keys at random with values of random sizes and random TTLs, so that
+the living bytes stay about the same, and print the server's used and resident
+memory. Deletes all keys of the server.`,
+		flags: func(f *pflag.FlagSet) {
+			f.IntVarP(&cfg.Keys, "keys", "r", 300_000, "different keys")
+			f.IntVar(&cfg.MinSize, "min", 10, "bytes of the smallest value")
+			f.IntVar(&cfg.MaxSize, "max", 2000, "bytes of the largest value")
+			f.DurationVarP(&cfg.Duration, "duration", "d", 0, "how long (default 10m)")
+			f.DurationVar(&cfg.Every, "every", 0, "between two lines (default 30s)")
+			pidFlag(f, &cfg.PID, "memory")
+			flushFlag(f, &cfg.Flush)
+		},
+		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
+			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
+			return loadgen.Churn(ctx, cfg)
+		},
+	}
+}
+
+func types() measurement {
+	cfg := loadgen.TypesConfig{Ours: loadgen.Side{Name: "ebb"}, Theirs: loadgen.Side{Name: "redis"}}
+	var against string
+	return measurement{
+		use: "types", short: "Compare two servers over the commands of all data types",
+		long: `Repeat commands of all data types on this server and on the one of --against, in
+turn, and print throughput and CPU per operation with their ratios: medians of
+the rounds. Deletes all keys of both servers.`,
+		flags: func(f *pflag.FlagSet) {
+			f.StringVar(&against, "against", "127.0.0.1:7000", "address of the other server")
+			pidFlag(f, &cfg.Ours.PID, "CPU")
+			f.IntVar(&cfg.Theirs.PID, "against-pid", 0, "process id of the other")
+			f.IntVarP(&cfg.Clients, "clients", "c", 50, "connections")
+			f.IntVarP(&cfg.Pipeline, "pipeline", "P", 32, "requests in flight per connection")
+			f.DurationVarP(&cfg.Duration, "duration", "d", 0, "of each measurement (default 2s)")
+			f.IntVar(&cfg.Rounds, "rounds", 3, "measurements of each command")
+			f.StringVarP(&cfg.Only, "tests", "t", "", "commands to compare (default: all)")
+			flushFlag(f, &cfg.Flush)
+		},
+		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
+			cfg.Ours.Target, cfg.Theirs.Target = t, loadgen.Target{Addr: against}
+			cfg.Out, cfg.Progress = out, progress
+			return loadgen.Types(ctx, cfg)
+		},
+	}
+}
+
+func drop() measurement {
+	var cfg loadgen.DropConfig
+	return measurement{
+		use: "drop", short: "Latency while large containers are renamed, deleted and expire",
+		long: `Load a hash, a set, a sorted set, a list and a stream, rename each, delete it, and
+let it expire, and measure the latency of other clients' GETs. Deletes all keys of
+the server.`,
+		flags: func(f *pflag.FlagSet) {
+			f.IntVarP(&cfg.Elements, "elements", "n", 5_000_000, "elements of each container")
+			f.IntVar(&cfg.Rate, "rate", 5000, "GETs a second, open loop")
+			pidFlag(f, &cfg.PID, "memory")
+			flushFlag(f, &cfg.Flush)
+		},
+		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
+			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
+			return loadgen.Drop(ctx, cfg)
+		},
+	}
+}
+
+func line() measurement {
+	var cfg loadgen.LineConfig
+	return measurement{
+		use: "line", short: "Order and latency of clients that wait with BLPOP",
+		long: `Have clients wait in line with BLPOP, push elements, and print whether they were
+served in the order in which they came, and how long after the push. Deletes all
+keys of the server.`,
+		flags: func(f *pflag.FlagSet) {
+			f.IntVarP(&cfg.Clients, "clients", "c", 1000, "connections that wait")
+			f.IntVar(&cfg.Rounds, "rounds", 10, "pushes for each of them")
+			flushFlag(f, &cfg.Flush)
+		},
+		run: func(ctx context.Context, t loadgen.Target, out, _ io.Writer) error {
+			cfg.Target, cfg.Out = t, out
+			return loadgen.Line(ctx, cfg)
+		},
+	}
+}
+
+func cache() measurement {
+	var cfg loadgen.CacheConfig
+	return measurement{
+		use: "cache", short: "Hit ratio and memory of the eviction policies",
+		long: `Read keys by a Zipf distribution, write what is missing, and print the hit ratio
+and the memory that the server holds at --maxmemory under each eviction policy.
+Deletes all keys of the server.`,
+		flags: func(f *pflag.FlagSet) {
+			f.StringVar(&cfg.MaxMemory, "maxmemory", "256mb", "limit to set")
+			f.StringVar(&cfg.Policies, "policies", "", "policies to try (default: all)")
+			f.IntVarP(&cfg.Keys, "keys", "r", 2_000_000, "different keys")
+			f.IntVar(&cfg.Size, "size", 200, "bytes of a value")
+			f.Float64Var(&cfg.Skew, "skew", 1.01, "of the Zipf distribution")
+			f.DurationVarP(&cfg.Duration, "duration", "d", 0, "for each policy (default 15s)")
+			pidFlag(f, &cfg.PID, "memory")
+			flushFlag(f, &cfg.Flush)
+		},
+		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
+			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
+			return loadgen.Cache(ctx, cfg)
+		},
+	}
+}

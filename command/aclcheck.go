@@ -1,0 +1,228 @@
+package command
+
+import "github.com/ebbdb/ebb/internal/acl"
+
+// denied is why a request is refused. Of two reasons the larger one is told.
+type denied uint8
+
+const (
+	deniedNot denied = iota // allowed
+	deniedCommand
+	deniedKey
+	deniedAuth
+	deniedChannel
+
+	deniedKinds
+)
+
+// denials are the words about a reason: in ACL LOG, in the reply to a request,
+// and in that of EXEC.
+var denials = [deniedKinds]struct{ log, reply, exec string }{
+	deniedCommand: {"command", "", "no permission to execute the command or subcommand"},
+	deniedKey:     {"key", "NOPERM this user has no permissions to access one of the keys used as arguments", "no permission to touch the specified keys"},
+	deniedAuth:    {"auth", "", "no permission"},
+	deniedChannel: {"channel", "NOPERM this user has no permissions to access one of the channels used as arguments", "no permission to access one of the channels used as arguments"},
+}
+
+// noPermission is the reply to a request that is refused.
+func noPermission(why denied, spec *Spec) error {
+	if why == deniedCommand {
+		return ReplyError("NOPERM this user has no permissions to run the '" + spec.Name + "' command")
+	}
+	return ReplyError(denials[why].reply)
+}
+
+// channelUse says which arguments of a command are channels.
+type channelUse struct {
+	first   int // 0: none
+	all     bool
+	literal bool // they are patterns: what is allowed must say just that
+}
+
+// channelUses are the commands whose channels are checked. Leaving is free.
+var channelUses = map[string]channelUse{
+	"subscribe":  {first: 1, all: true},
+	"ssubscribe": {first: 1, all: true},
+	"psubscribe": {first: 1, all: true, literal: true},
+	"publish":    {first: 1},
+	"spublish":   {first: 1},
+}
+
+// access is what the flags of a key need.
+func (f KeyFlags) access() (need acl.Access) {
+	if f&Access != 0 {
+		need = acl.Read
+	}
+	if f&(Update|Insert|Delete) != 0 {
+		need |= acl.Write
+	}
+	return need
+}
+
+// judge decides whether a user may run a request, whose arity is right. at is the
+// place of the argument that is refused. It allocates nothing, unless the
+// request has more keys than any before. Arguments in which no keys can be
+// found are let through: the command will refuse them.
+func (c *Session) judge(u *acl.User, spec *Spec, args [][]byte) (why denied, at int) {
+	if u.Unlimited {
+		return deniedNot, 0
+	}
+	why = deniedCommand
+	keys, found := c.ctx.keys[:0], false
+	list := u.Selectors()
+	for i := range list {
+		s := &list[i]
+		if spec.Has(NoAuth) || s.MayRun(spec.id, args) {
+			if !found && !s.AllKeys() && spec.HasKeys() {
+				keys, _ = spec.AppendKeys(keys, args)
+				c.ctx.keys, found = keys, true
+			}
+			got, pos := judgeKeys(s, args, keys)
+			if got == deniedNot {
+				got, pos = judgeChannels(s, args, c.svc.acl.channels[spec.id])
+			}
+			switch {
+			case got == deniedNot:
+				return deniedNot, 0
+			case got > why || got == why && pos > at:
+				why, at = got, pos
+			}
+		}
+	}
+	return why, at
+}
+
+func judgeKeys(s *acl.Selector, args [][]byte, keys []KeyRef) (denied, int) {
+	if s.AllKeys() {
+		return deniedNot, 0
+	}
+	for _, k := range keys {
+		if !s.MayTouch(args[k.Pos], k.Flags.access()) {
+			return deniedKey, k.Pos
+		}
+	}
+	return deniedNot, 0
+}
+
+func judgeChannels(s *acl.Selector, args [][]byte, use channelUse) (denied, int) {
+	if use.first == 0 || s.AllChannels() {
+		return deniedNot, 0
+	}
+	end := use.first + 1
+	if use.all {
+		end = len(args)
+	}
+	for i := use.first; i < end; i++ {
+		if !s.MayUse(args[i], use.literal) {
+			return deniedChannel, i
+		}
+	}
+	return deniedNot, 0
+}
+
+// permit returns the error to reply if the session's user, who is not
+// unlimited, may not run a request.
+func (c *Session) permit(u *acl.User, spec *Spec, args [][]byte) error {
+	if c.multi.on && spec.Has(NoMulti) && !spec.Has(NoQueue) {
+		return nil // refused in any case, and for that
+	}
+	why, at := c.judge(u, spec, args)
+	if why == deniedNot {
+		return nil
+	}
+	c.ctx.Spec = spec
+	c.refused(refusal{why: why, object: refusedObject(why, spec, args, at), user: c.user.name}, c.context())
+	return noPermission(why, spec)
+}
+
+// permitQueued is permit for a command that EXEC is about to run: its user's
+// rules may have changed since it was queued.
+func (c *Session) permitQueued(spec *Spec, args [][]byte) error {
+	u := c.user.user.Load()
+	if u.Unlimited {
+		return nil
+	}
+	why, at := c.judge(u, spec, args)
+	if why == deniedNot {
+		return nil
+	}
+	c.refused(refusal{why: why, object: refusedObject(why, spec, args, at), user: c.user.name}, contextMulti)
+	return ReplyError("NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. " +
+		"This command is no longer allowed for the following reason: " + denials[why].exec)
+}
+
+// refusedObject names what was refused.
+func refusedObject(why denied, spec *Spec, args [][]byte, at int) string {
+	if why == deniedCommand {
+		return spec.Name
+	}
+	return string(args[at])
+}
+
+// ReadsEveryKey reports whether the session's user may run the command and read
+// every key there is: SORT needs that for BY and GET, whose keys are not among
+// its arguments.
+func (c *Ctx) ReadsEveryKey() bool {
+	u := c.Session.user.user.Load()
+	if u.Unlimited {
+		return true
+	}
+	list := u.Selectors()
+	for i := range list {
+		s := &list[i]
+		if !s.TouchesAll(acl.Read) || !c.Spec.Has(NoAuth) && !s.MayRun(c.Spec.id, c.Args) {
+			continue
+		}
+		keys, _ := c.Spec.AppendKeys(nil, c.Args)
+		if why, _ := judgeKeys(s, c.Args, keys); why == deniedNot {
+			return true
+		}
+	}
+	return false
+}
+
+// stayAllowed ends the connection if its user lost the channels it has just
+// subscribed to, after the request was let through: whoever took them away has
+// not seen the subscriptions.
+func (c *Session) stayAllowed(k subKind, names [][]byte) {
+	u := c.user.user.Load()
+	if u.AllChannels() {
+		return
+	}
+	for _, name := range names {
+		if !u.MayUse(name, k == subPattern) {
+			c.svc.pubsub.leave(c)
+			c.expelled(c)
+			return
+		}
+	}
+}
+
+// revoke removes the subscriptions of sessions whose user is acc and that have
+// one which u, its rules from now on, does not allow. It returns them.
+func (p *pubsub) revoke(acc *account, u *acl.User) []*Session {
+	if p.active.Load() == 0 {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lost := map[*Session]bool{}
+	for _, k := range []subKind{subChannel, subPattern, subShard} {
+		for name, subs := range p.set(k) {
+			if u.MayUse([]byte(name), k == subPattern) {
+				continue
+			}
+			for c := range subs {
+				if c.view.user.Load() == acc {
+					lost[c] = true
+				}
+			}
+		}
+	}
+	all := make([]*Session, 0, len(lost))
+	for c := range lost {
+		p.dropAll(c)
+		all = append(all, c)
+	}
+	return all
+}

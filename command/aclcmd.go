@@ -1,0 +1,396 @@
+package command
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/resp"
+)
+
+var specACL = Spec{
+	Name: "acl", Group: GroupServer, Since: "6.0.0", Complexity: "Depends on subcommand.",
+	Summary: "A container for commands about users and what they may do.",
+	Sub: []*Spec{&specACLCat, &specACLDeluser, &specACLDryrun, &specACLGenpass, &specACLGetuser, &specACLHelp, &specACLList,
+		&specACLLoad, &specACLLog, &specACLSave, &specACLSetuser, &specACLUsers, &specACLWhoami},
+}
+
+var specACLHelp = aclHelp()
+
+func aclHelp() Spec {
+	s := HelpSpec("acl", GroupServer, 0)
+	s.Since = "6.0.0"
+	return s
+}
+
+// perUser is the complexity of what looks at every user.
+const perUser = "O(N). Where N is the number of configured users."
+
+var specACLWhoami = Spec{
+	Name: "acl|whoami", Group: GroupServer, Since: "6.0.0", Complexity: "O(1)",
+	Summary:  "Returns the name of the user that the connection is.",
+	Flags:    ownFlags,
+	Examples: "> ACL WHOAMI\n\"default\"\n> ACL SETUSER ann on >secret +acl|whoami\nOK\n> AUTH ann secret\nOK\n> ACL WHOAMI\n\"ann\"\n",
+	Run:      runACLWhoami,
+}
+
+func runACLWhoami(c *Ctx) error {
+	c.Out.BulkString(c.Session.user.name)
+	return nil
+}
+
+var specACLUsers = Spec{
+	Name: "acl|users", Group: GroupServer, Since: "6.0.0", Complexity: perUser,
+	Summary:  "Lists the users' names.",
+	Flags:    adminFlags,
+	Examples: "> ACL SETUSER ann\nOK\n> ACL USERS\n1) \"ann\"\n2) \"default\"\n",
+	Run:      runACLUsers,
+}
+
+func runACLUsers(c *Ctx) error {
+	all := c.Service.acl.list()
+	c.Out.Array(len(all))
+	for _, a := range all {
+		c.Out.BulkString(a.name)
+	}
+	return nil
+}
+
+var specACLList = Spec{
+	Name: "acl|list", Group: GroupServer, Since: "6.0.0", Complexity: perUser,
+	Summary:  "Lists the users with their rules, as lines of a file.",
+	Flags:    adminFlags,
+	Replies:  "Rules are given in a short form that makes the same user: categories first, then single commands. Passwords are hashes.",
+	Examples: "> ACL SETUSER ann on nopass ~cache:* +@read -get\nOK\n> ACL LIST\n1) \"user ann on nopass ~cache:* resetchannels -@all +@read -get\"\n2) \"user default on nopass ~* &* +@all\"\n",
+	Run:      runACLList,
+}
+
+func runACLList(c *Ctx) error {
+	a := &c.Service.acl
+	lines := a.lines(a.list())
+	c.Out.Array(len(lines))
+	for _, l := range lines {
+		c.Out.BulkString(l)
+	}
+	return nil
+}
+
+var specACLGetuser = Spec{
+	Name: "acl|getuser", Group: GroupServer, Since: "6.0.0",
+	Complexity: "O(N). Where N is the number of password, command and pattern rules that the user has.",
+	Summary:    "Returns a user's rules.",
+	Flags:      adminFlags,
+	Args:       []Arg{Str("username")},
+	History: []Change{{"6.2.0", "Added Pub/Sub channel patterns."},
+		{"7.0.0", "Added selectors and changed the format of key and channel patterns from a list to their rule representation."}},
+	Replies: "nil if there is no such user.",
+	Examples: "> ACL SETUSER ann on nopass +get ~a (+set %W~b)\nOK\n> ACL GETUSER ann\n 1) \"flags\"\n 2) 1) \"on\"\n    2) \"nopass\"\n 3) \"passwords\"\n 4) (empty array)\n" +
+		" 5) \"commands\"\n 6) \"-@all +get\"\n 7) \"keys\"\n 8) \"~a\"\n 9) \"channels\"\n10) \"\"\n11) \"selectors\"\n12) 1) 1) \"commands\"\n       2) \"-@all +set\"\n" +
+		"       3) \"keys\"\n       4) \"%W~b\"\n       5) \"channels\"\n       6) \"\"\n> ACL GETUSER bob\n(nil)\n",
+	Run: runACLGetuser,
+}
+
+func runACLGetuser(c *Ctx) error {
+	acc := c.Service.acl.find(string(c.Args[2]))
+	if acc == nil {
+		c.Out.Null()
+		return nil
+	}
+	u, w := acc.user.Load(), c.Out
+	w.Map(6)
+	w.BulkString("flags")
+	w.Set(len(u.Flags()))
+	for _, f := range u.Flags() {
+		w.BulkString(f)
+	}
+	w.BulkString("passwords")
+	w.Array(len(u.Passwords()))
+	for _, p := range u.Passwords() {
+		w.BulkString(p)
+	}
+	list := u.Selectors()
+	c.writeSelector(&list[0])
+	w.BulkString("selectors")
+	w.Array(len(list) - 1)
+	for i := range list[1:] {
+		w.Map(3)
+		c.writeSelector(&list[1+i])
+	}
+	return nil
+}
+
+// writeSelector writes the three pairs that describe a selector.
+func (c *Ctx) writeSelector(s *acl.Selector) {
+	for _, text := range []string{"commands", s.Commands(c.Service.acl.catalog), "keys", s.Keys(), "channels", s.Channels()} {
+		c.Out.BulkString(text)
+	}
+}
+
+var specACLSetuser = Spec{
+	Name: "acl|setuser", Group: GroupServer, Since: "6.0.0", Complexity: "O(N). Where N is the number of rules provided.",
+	Summary: "Makes a user or changes one, by rules that are applied in order, all of them or none.",
+	Flags:   adminFlags,
+	Args:    []Arg{Str("username"), Opt(Many("rule"))},
+	History: []Change{{"6.2.0", "Added Pub/Sub channel patterns."}, {"7.0.0", "Added selectors and key based permissions."}},
+	Replies: "OK. The rules: on, off, nopass, resetpass, >password, <password, #hash, !hash; +command, -command, +command|subcommand, +@category, " +
+		"-@category, allcommands, nocommands; ~pattern, %R~pattern, %W~pattern, allkeys, resetkeys; &pattern, allchannels, resetchannels; " +
+		"(rules ...) for a further selector, clearselectors; sanitize-payload, skip-sanitize-payload; reset.",
+	Examples: "> ACL SETUSER ann on >secret ~cache:* +@read +set\nOK\n2> AUTH ann secret\nOK\n2> SET cache:1 v\nOK\n" +
+		"2> SET other v\n(error) NOPERM this user has no permissions to access one of the keys used as arguments\n" +
+		"2> DEL cache:1\n(error) NOPERM this user has no permissions to run the 'del' command\n" +
+		"> ACL SETUSER ann +nonsense\n(error) ERR Error in ACL SETUSER modifier '+nonsense': Unknown command or category name in ACL\n",
+	Run: runACLSetuser,
+}
+
+func runACLSetuser(c *Ctx) error {
+	name, rules := string(c.Args[2]), texts(c.Args[3:])
+	if acl.HasSpaces(name) {
+		return ReplyError("ERR Usernames can't contain spaces or null characters")
+	}
+	ops, unmatched := acl.Merge(rules)
+	if unmatched >= 0 {
+		return ReplyError(oneLine("ERR Unmatched parenthesis in acl selector starting at '" + rules[unmatched] + "'."))
+	}
+	a := &c.Service.acl
+	err := a.change(name, c.Session, func(u *acl.User) error {
+		op, err := u.ApplyAll(a.rules(), ops)
+		if err != nil {
+			return ReplyError(oneLine(fmt.Sprintf("ERR Error in ACL SETUSER modifier '%s': %v", op, err)))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.Out.OK()
+	return nil
+}
+
+var specACLDeluser = Spec{
+	Name: "acl|deluser", Group: GroupServer, Since: "6.0.0", Complexity: "O(1) amortized time considering the typical user.",
+	Summary:  "Deletes users and closes their connections.",
+	Flags:    adminFlags,
+	Args:     []Arg{Many("username")},
+	Replies:  "How many there were.",
+	Examples: "> ACL SETUSER ann\nOK\n> ACL DELUSER ann bob\n(integer) 1\n> ACL DELUSER default\n(error) ERR The 'default' user cannot be removed\n",
+	Run:      runACLDeluser,
+}
+
+func runACLDeluser(c *Ctx) error {
+	names := texts(c.Args[2:])
+	for _, n := range names {
+		if n == defaultUser {
+			return ReplyError("ERR The 'default' user cannot be removed")
+		}
+	}
+	c.Out.Int(int64(c.Service.acl.remove(names, c.Session)))
+	return nil
+}
+
+var specACLCat = Spec{
+	Name: "acl|cat", Group: GroupServer, Since: "6.0.0", Complexity: "O(1) since the categories and commands are a fixed set.",
+	Summary:  "Lists the categories of commands, or the commands of one.",
+	Flags:    ownFlags,
+	Args:     []Arg{Opt(Str("categoryname"))},
+	Examples: "> ACL CAT transaction (unordered)\n1) \"multi\"\n2) \"exec\"\n3) \"discard\"\n4) \"watch\"\n5) \"unwatch\"\n> ACL CAT nonsense\n(error) ERR Unknown category 'nonsense'\n",
+	Run:      runACLCat,
+}
+
+func runACLCat(c *Ctx) error {
+	if len(c.Args) > 3 {
+		return wrongSubcommand(c)
+	}
+	var names []string
+	if len(c.Args) == 2 {
+		names = CategoryNames()
+	} else {
+		cat, ok := CategoryByName(string(c.Args[2]))
+		if !ok {
+			return ReplyError(oneLine("ERR Unknown category '" + string(c.Args[2]) + "'"))
+		}
+		for id := range c.Table.Len() {
+			if s := c.Table.Spec(id); s.ACL()&cat != 0 {
+				names = append(names, s.Name)
+			}
+		}
+	}
+
+	c.Out.Array(len(names))
+	for _, n := range names {
+		c.Out.BulkString(n)
+	}
+	return nil
+}
+
+// maxPassBits is the longest password ACL GENPASS makes, as in Redis.
+const maxPassBits = 4096
+
+var specACLGenpass = Spec{
+	Name: "acl|genpass", Group: GroupServer, Since: "6.0.0", Complexity: "O(1)",
+	Summary:  "Makes a password: random bits, 256 by default, in hex.",
+	Flags:    ownFlags,
+	Args:     []Arg{Opt(Int("bits"))},
+	Examples: "> ACL GENPASS 32\n\"$_\"\n> ACL GENPASS 0\n(error) ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096\n",
+	Run:      runACLGenpass,
+}
+
+func runACLGenpass(c *Ctx) error {
+	bits := int64(256)
+	switch {
+	case len(c.Args) > 3:
+		return wrongSubcommand(c)
+	case len(c.Args) == 3:
+		var ok bool
+		if bits, ok = resp.ParseInt(c.Args[2]); !ok {
+			return ErrNotInteger
+		}
+	}
+	if bits <= 0 || bits > maxPassBits {
+		return ReplyError("ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096")
+	}
+	random := make([]byte, (bits+7)/8)
+	_, _ = rand.Read(random) // never fails
+	c.Out.BulkString(hex.EncodeToString(random)[:(bits+3)/4])
+	return nil
+}
+
+var specACLDryrun = Spec{
+	Name: "acl|dryrun", Group: GroupServer, Since: "7.0.0", Complexity: "O(1).",
+	Summary: "Tells whether a user may run a command, without running it.",
+	Flags:   adminFlags,
+	Args:    []Arg{Str("username"), Str("command"), Opt(Many("arg"))},
+	Replies: "OK, or why not.",
+	Examples: "> ACL SETUSER ann +get ~a\nOK\n> ACL DRYRUN ann GET a\nOK\n> ACL DRYRUN ann GET b\n\"This user has no permissions to access the 'b' key\"\n" +
+		"> ACL DRYRUN ann SET a v\n\"This user has no permissions to run the 'set' command\"\n",
+	Run: runACLDryrun,
+}
+
+func runACLDryrun(c *Ctx) error {
+	acc, args := c.Service.acl.find(string(c.Args[2])), c.Args[3:]
+	if acc == nil {
+		return ReplyError(oneLine("ERR User '" + string(c.Args[2]) + "' not found"))
+	}
+	spec, err := c.Table.Find(args)
+	if err != nil {
+		return ReplyError(oneLine("ERR Command '" + string(args[0]) + "' not found"))
+	}
+	if !spec.ArityOK(len(args)) {
+		return WrongArity(spec)
+	}
+	why, at := c.Session.judge(acc.user.Load(), spec, args)
+
+	switch why {
+	case deniedNot:
+		c.Out.OK()
+	case deniedCommand:
+		c.Out.BulkString("This user has no permissions to run the '" + spec.Name + "' command")
+	default:
+		c.Out.BulkString("This user has no permissions to access the '" + string(args[at]) + "' " + denials[why].log)
+	}
+	return nil
+}
+
+var specACLLog = Spec{
+	Name: "acl|log", Group: GroupServer, Since: "6.0.0", Complexity: "O(N) with N being the number of entries shown.",
+	Summary: "Lists what was refused to users lately, or empties the list.",
+	Flags:   adminFlags,
+	Args:    []Arg{Opt(OneOf("operation", Int("count"), Token("RESET")))},
+	History: []Change{{"7.2.0", "Added entry ID, timestamp created, and timestamp last updated."}},
+	Replies: "The newest 10 entries, or as many as asked for. What is refused again within a minute is counted in its entry. The directive acllog-max-len bounds the list.",
+	Examples: "2> AUTH ann guess\n(error) WRONGPASS invalid username-password pair or user is disabled.\n> ACL LOG 1\n1)  1) \"count\"\n    2) (integer) 1\n" +
+		"    3) \"reason\"\n    4) \"auth\"\n    5) \"context\"\n    6) \"toplevel\"\n    7) \"object\"\n    8) \"AUTH\"\n    9) \"username\"\n   10) \"ann\"\n" +
+		"   11) \"age-seconds\"\n   12) \"0\"\n   13) \"client-info\"\n   14) \"id=$_ cmd=auth user=default $_\"\n   15) \"entry-id\"\n   16) (integer) 0\n" +
+		"   17) \"timestamp-created\"\n   18) (integer) 1700000000000\n   19) \"timestamp-last-updated\"\n   20) (integer) 1700000000000\n> ACL LOG RESET\nOK\n",
+	Run: runACLLog,
+}
+
+func runACLLog(c *Ctx) error {
+	log, count := &c.Service.acl.log, int64(10)
+	switch {
+	case len(c.Args) > 3:
+		return wrongSubcommand(c)
+	case len(c.Args) == 3 && EqualFold(c.Args[2], "RESET"):
+		log.reset()
+		c.Out.OK()
+		return nil
+	case len(c.Args) == 3:
+		var ok bool
+		if count, ok = resp.ParseInt(c.Args[2]); !ok {
+			return ErrNotInteger
+		}
+	}
+	entries, now := log.newest(max(count, 0)), c.Now()
+
+	c.Out.Array(len(entries))
+	for i := range entries {
+		c.writeLogEntry(&entries[i], now)
+	}
+	return nil
+}
+
+func (c *Ctx) writeLogEntry(e *aclEntry, now int64) {
+	w := c.Out
+	w.Map(10)
+	w.BulkString("count")
+	w.Int(e.count)
+	for _, text := range []string{"reason", denials[e.why].log, "context", string(e.context), "object", e.object, "username", e.user} {
+		w.BulkString(text)
+	}
+	w.BulkString("age-seconds")
+	w.Double(float64((now-e.updated)/1000) / 1000)
+	w.BulkString("client-info")
+	w.BulkString(e.client)
+	w.BulkString("entry-id")
+	w.Int(e.id)
+	w.BulkString("timestamp-created")
+	w.Int(e.created / 1000)
+	w.BulkString("timestamp-last-updated")
+	w.Int(e.updated / 1000)
+}
+
+const errNoACLFile = ReplyError("ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command " +
+	"and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration.")
+
+var specACLLoad = Spec{
+	Name: "acl|load", Group: GroupServer, Since: "6.0.0", Complexity: perUser,
+	Summary: "Makes the users those of the aclfile.",
+	Flags:   adminFlags | Slow,
+	Replies: "OK, or all mistakes of the file at once, and the users stay as they are. Connections whose user is gone are closed, " +
+		"and those that have a subscription which their user may not have any more.",
+	Examples: "> ACL LOAD\n(error) " + string(errNoACLFile) + "\n",
+	Run:      runACLLoad,
+}
+
+func runACLLoad(c *Ctx) error {
+	file := c.Service.Config.String("aclfile")
+	if file == "" {
+		return errNoACLFile
+	}
+	if err := c.Service.acl.loadFile(file, c.Session); err != nil {
+		return ReplyError(oneLine("ERR " + err.Error()))
+	}
+	c.Out.OK()
+	return nil
+}
+
+var specACLSave = Spec{
+	Name: "acl|save", Group: GroupServer, Since: "6.0.0", Complexity: perUser,
+	Summary:  "Writes the users to the aclfile.",
+	Flags:    adminFlags | Slow,
+	Examples: "> ACL SAVE\n(error) " + string(errNoACLFile) + "\n",
+	Run:      runACLSave,
+}
+
+func runACLSave(c *Ctx) error {
+	file := c.Service.Config.String("aclfile")
+	if file == "" {
+		return errNoACLFile
+	}
+	if err := c.Service.acl.saveFile(file); err != nil {
+		c.Service.Log.Warn("ACL SAVE failed", "err", err)
+		return ReplyError("ERR There was an error trying to save the ACLs. Please check the server logs for more information")
+	}
+	c.Out.OK()
+	return nil
+}

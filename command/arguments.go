@@ -1,0 +1,152 @@
+package command
+
+import (
+	"math"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// What the commands of several types read alike: counts, ranges, numbers of
+// keys, timeouts.
+
+// The errors of numbers that are out of range.
+const (
+	errPositive      = ReplyError("ERR value is out of range, must be positive")
+	errInt32         = ReplyError("ERR value is out of range, value must between -2147483648 and 2147483647")
+	errNegMax        = ReplyError("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
+	errRange         = ReplyError("ERR value is out of range")
+	errNumKeys       = ReplyError("ERR numkeys should be greater than 0")
+	errCount         = ReplyError("ERR count should be greater than 0")
+	errLimit         = ReplyError("ERR LIMIT can't be negative")
+	errTimeoutInt    = ReplyError("ERR timeout is not an integer or out of range")
+	errTimeoutFloat  = ReplyError("ERR timeout is not a float or out of range")
+	errTimeoutRange  = ReplyError("ERR timeout is out of range")
+	errTimeoutBefore = ReplyError("ERR timeout is negative")
+)
+
+// parseTwo reads two integers: the bounds of a range, an offset and a count.
+func parseTwo(a, b []byte) (first, second int64, err error) {
+	first, ok := resp.ParseInt(a)
+	second, also := resp.ParseInt(b)
+	if !ok || !also {
+		return 0, 0, ErrNotInteger
+	}
+	return first, second, nil
+}
+
+// parseLimit reads the options of commands that count an intersection: LIMIT,
+// which may be given again; 0 is none.
+func parseLimit(args [][]byte) (limit int64, err error) {
+	for ; len(args) > 0; args = args[2:] {
+		if len(args) < 2 || !EqualFold(args[0], "LIMIT") {
+			return 0, ErrSyntax
+		}
+		var ok bool
+		if limit, ok = resp.ParseInt(args[1]); !ok || limit < 0 {
+			return 0, errLimit
+		}
+	}
+	return limit, nil
+}
+
+// maxDraw is the most items that a command picks with repetitions: a reply of
+// more than a gigabyte is a mistake.
+const maxDraw = 1 << 27
+
+// parseDraw reads "count [option]", behind the key, of a command that picks
+// items at random; a negative count allows repetitions. values says whether the
+// option was there.
+func parseDraw(args [][]byte, option string) (n int64, values bool, err error) {
+	n, ok := resp.ParseInt(args[2])
+	values = len(args) > 3
+	switch {
+	case !ok:
+		return 0, false, ErrNotInteger
+	case n == math.MinInt64:
+		return 0, false, errNegMax
+	case values && (len(args) > 4 || !EqualFold(args[3], option)):
+		return 0, false, ErrSyntax
+	case values && (n < -math.MaxInt64/2 || n > math.MaxInt64/2), n < -maxDraw:
+		return 0, false, errRange
+	}
+	return n, values, nil
+}
+
+// manyPop is what LMPOP and ZMPOP ask for.
+type manyPop struct {
+	keys  [][]byte
+	last  bool // from the tail, or the highest
+	count int64
+}
+
+// manyPopArgs is the grammar of manyPop; where is that of the end to pop from.
+func manyPopArgs(where Arg) []Arg {
+	return []Arg{Count("numkeys"), ManyKeys("key", Access|Delete), where, Opt(TokenArg("COUNT", Int("count")))}
+}
+
+// parseManyPop reads "numkeys key ... end [COUNT n]", where end is first or last.
+func parseManyPop(args [][]byte, first, last string) (m manyPop, err error) {
+	n, ok := resp.ParseInt(args[0])
+	switch {
+	case !ok || n < 1:
+		return m, errNumKeys
+	case n > int64(len(args)-2):
+		return m, ErrSyntax
+	}
+	m.keys, args, m.count = args[1:1+n], args[1+n:], 1
+	m.last = EqualFold(args[0], last)
+	if !m.last && !EqualFold(args[0], first) {
+		return m, ErrSyntax
+	}
+	switch args = args[1:]; {
+	case len(args) == 0:
+	case len(args) == 2 && EqualFold(args[0], "COUNT"):
+		if m.count, ok = resp.ParseInt(args[1]); !ok || m.count < 1 {
+			return m, errCount
+		}
+	default:
+		return m, ErrSyntax
+	}
+	return m, nil
+}
+
+// countTo returns n as an int within MaxInt32 of 0: as far as items are counted.
+func countTo(n int64) int { return int(max(min(n, math.MaxInt32), -math.MaxInt32)) }
+
+// maxWait is the longest time to wait in ms: some 290,000 years.
+const maxWait = math.MaxInt64 / 1000
+
+// parseTimeout reads a timeout in seconds, which may have a fraction, and returns
+// milliseconds, rounded up; 0 is for ever.
+func parseTimeout(b []byte) (ms int64, err error) {
+	f, ok := resp.ParseDouble(b)
+	switch {
+	case !ok || math.IsNaN(f):
+		return 0, errTimeoutFloat
+	case f < 0:
+		return 0, errTimeoutBefore
+	case f*1000 >= maxWait:
+		return 0, errTimeoutRange
+	}
+	return int64(math.Ceil(f * 1000)), nil
+}
+
+// parseMillis reads a time in whole milliseconds that is not negative.
+func parseMillis(b []byte) (ms int64, err error) {
+	ms, ok := resp.ParseInt(b)
+	switch {
+	case !ok:
+		return 0, errTimeoutInt
+	case ms < 0:
+		return 0, errTimeoutBefore
+	}
+	return ms, nil
+}
+
+// parseBlock reads a timeout in milliseconds, as BLOCK takes it; 0 is for ever.
+func parseBlock(b []byte) (ms int64, err error) {
+	if ms, err = parseMillis(b); ms >= maxWait {
+		return 0, errTimeoutRange
+	}
+	return ms, err
+}

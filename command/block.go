@@ -1,0 +1,306 @@
+package command
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Commands that wait.
+//
+//	runBLPop ─▶ nothing there ─▶ Ctx.Block ─▶ waiter in the lines of its keys
+//	                                             │  the session parks
+//	another client's LPUSH ─▶ end of its Tx ─▶ waiter.Serve: runBLPop again, in
+//	                                             │  that Tx, for the key alone
+//	                          wake the session ◀─┴─ the reply is the waiter's own
+//
+// A waiter ends once, by whoever comes first: it is served, its time is up
+// (timeouts.go), CLIENT UNBLOCK, or its connection goes. It costs no goroutine.
+// The locks: shards, waiter.mu, then those of timeouts and of the engine's lines.
+
+// Wait says what a command waits for.
+type Wait struct {
+	// Keys are what a change of is worth another look.
+	Keys [][]byte
+	// Kinds is what a key must hold for that; engine.None stands for nothing.
+	Kinds engine.Kinds
+	// Also are further keys that the command touches when it is served.
+	Also [][]byte
+	// Millis is the longest wait in ms; 0: for ever.
+	Millis int64
+	// Retry is when to look again although nothing has changed, in ms since
+	// 1970; 0: never. Each look may set another.
+	Retry int64
+	// Passable lets those behind be served where this one was not.
+	Passable bool
+	// Refused replies where nobody may wait: in a transaction or a script. By
+	// default it is a null array.
+	Refused func(*Ctx)
+	// Expired replies when the time is up; by default a null array.
+	Expired func(*Ctx)
+}
+
+// errBlocked is what the handler of a command that waits returns.
+const errBlocked = ReplyError("ERR the command waits")
+
+// Block makes the command wait, and returns the error that the handler is to
+// return at once. The handler has written and changed nothing. It is run again,
+// with a transaction of somebody else's, whenever a key has changed; where there
+// still is nothing for it, it calls Block again and stays where it is.
+func (c *Ctx) Block(w Wait) error {
+	switch {
+	case c.waiter != nil:
+		c.waiter.retry = w.Retry
+		return errBlocked
+	case c.noWait || c.Session.replay:
+		if w.Refused != nil {
+			w.Refused(c)
+		} else {
+			c.Out.NullArray()
+		}
+		return nil
+	}
+	c.Session.waiting = newWaiter(c, &w)
+	return errBlocked
+}
+
+// Candidates returns those of a command's keys that it may look at now: when it
+// is run again, the one that has changed; at first, all but those whose contents
+// are about to go to others who have waited longer.
+func (c *Ctx) Candidates(keys [][]byte) [][]byte {
+	if c.waiter != nil {
+		return c.ready[:]
+	}
+	if c.noWait || c.Service.DB.Waiters() == 0 {
+		return keys
+	}
+	mine := keys
+	for i, k := range keys {
+		switch owed := c.Tx.Owed(k); {
+		case owed && len(mine) == len(keys):
+			mine = append([][]byte(nil), keys[:i]...)
+		case !owed && len(mine) < len(keys):
+			mine = append(mine, k)
+		}
+	}
+	return mine
+}
+
+// Waited reports whether the command has waited and is run again.
+func (c *Ctx) Waited() bool { return c.waiter != nil }
+
+// waiter is a session whose command waits.
+type waiter struct {
+	ticket  engine.Ticket
+	c       *Session
+	expired func(*Ctx)
+	until   int64 // ms since 1970; 0: for ever
+	keys    [][]byte
+	dbi     int
+	noTouch bool
+	done    chan struct{} // for DoContext: closed at the end
+
+	mu    sync.Mutex // guards what follows, until over
+	over  atomic.Bool
+	lost  bool // the connection is gone, or to go
+	retry int64
+	ctx   Ctx
+	out   resp.Writer
+
+	slot uint32 // in timeouts, whose lock guards it
+}
+
+// newWaiter puts the command's session into the lines of its keys.
+func newWaiter(c *Ctx, o *Wait) *waiter {
+	s := c.Session
+	w := &waiter{c: s, expired: o.Expired, dbi: c.Tx.Selected(), noTouch: s.noTouch, retry: o.Retry}
+	w.out.Proto = c.Out.Proto
+	if c.Out.Collecting() {
+		w.out.Collect()
+		w.done = make(chan struct{})
+	}
+	w.ctx = Ctx{Out: &w.out, Spec: c.Spec, Args: ownArgs(c.Args), Table: c.Table, Session: s, Service: c.Service, waiter: w}
+	w.ticket.Waiter, w.ticket.Kinds, w.ticket.Passable = w, o.Kinds, o.Passable
+	if len(o.Also) > 0 {
+		w.ticket.Also = ownArgs(o.Also)
+	}
+	w.mu.Lock() // who finds it in a line or in the view waits until it is complete
+	defer w.mu.Unlock()
+	c.Tx.Enqueue(&w.ticket, o.Keys...)
+
+	t := &c.Service.timeouts
+	t.waiting.Add(1)
+	s.view.waiting.Store(w)
+	now := (c.Now() + 999) / 1000
+	if o.Millis > 0 {
+		w.until = now + o.Millis
+	}
+	if o.Retry > 0 {
+		w.keys = ownArgs(o.Keys)
+	}
+	if w.until > 0 || o.Retry > 0 {
+		t.schedule(w)
+	}
+	return w
+}
+
+// Serve implements engine.Waiter: it runs the command again.
+func (w *waiter) Serve(tx *engine.Tx, key []byte) (done bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over.Load() {
+		return true
+	}
+	began := w.c.svc.DB.Clock().Micros()
+	caller := tx.Caller()
+	tx.SetCaller(w.c)
+	defer tx.SetCaller(caller)
+	tx.NoTouch(w.noTouch)
+	mark, x := w.out.Mark(), &w.ctx
+	x.Tx, x.ready[0] = tx, key
+	err := x.Spec.Run(x)
+	if err != errBlocked && w.c.observing&obsTracks != 0 {
+		w.c.svc.tracking.read(w.c, tx, x.Spec, x.Args)
+	}
+	x.Tx = nil
+	if err != nil {
+		w.out.Rollback(mark)
+		if err == errBlocked {
+			if w.retry > 0 {
+				w.c.svc.timeouts.schedule(w)
+			}
+			return false
+		}
+		w.fail(err)
+	}
+	us := w.c.svc.DB.Clock().Micros() - began
+	if w.c.svc.observed.Load()&obsSlow != 0 {
+		w.c.svc.served(w.c, x.Spec, x.Args, began, us)
+	}
+	w.finish(us)
+	return true
+}
+
+// fail replies an error.
+func (w *waiter) fail(err error) {
+	text := wireText(err)
+	w.c.stats.of(w.ctx.Spec).failed.Add(1)
+	w.c.svc.totals.countError(text)
+	w.out.Error(text)
+}
+
+// finish ends the wait, whose last step took us, with mu held. The ticket is
+// still to leave its lines.
+func (w *waiter) finish(us int64) {
+	c := w.c
+	c.svc.timeouts.cancel(w)
+	c.svc.timeouts.waiting.Add(-1)
+	c.view.waiting.CompareAndSwap(w, nil)
+	s := c.stats.of(w.ctx.Spec)
+	s.calls.Add(1)
+	s.micros.Add(us)
+	if c.svc.latency.Load() {
+		s.record(us, 1)
+	}
+	w.over.Store(true)
+	if w.done != nil {
+		close(w.done)
+	} else {
+		c.conn.Wake()
+	}
+}
+
+// end ends the wait with a reply, if it has not ended, and reports whether it
+// did.
+func (w *waiter) end(reply func(*Ctx)) bool {
+	w.mu.Lock()
+	if w.over.Load() {
+		w.mu.Unlock()
+		return false
+	}
+	reply(&w.ctx)
+	w.finish(0)
+	w.mu.Unlock()
+	w.ticket.Leave()
+	return true
+}
+
+// timeOut ends the wait as if its time were up.
+func (w *waiter) timeOut() bool {
+	return w.end(func(x *Ctx) {
+		if w.expired != nil {
+			w.expired(x)
+		} else {
+			x.Out.NullArray()
+		}
+	})
+}
+
+// unblock ends the wait with an error.
+func (w *waiter) unblock() bool {
+	return w.end(func(*Ctx) { w.fail(ReplyError("UNBLOCKED client unblocked via CLIENT UNBLOCK")) })
+}
+
+// abandon ends the wait without a reply, and the session with it.
+func (w *waiter) abandon() bool { return w.end(func(*Ctx) { w.lost = true }) }
+
+// again has those in line for the waiter's keys look once more, because its time
+// to do so has come.
+func (w *waiter) again() {
+	tx := w.c.svc.DB.Begin(w.dbi, w.keys...)
+	for _, k := range w.keys {
+		tx.Signal(k)
+	}
+	tx.Commit()
+}
+
+// resume appends the reply of the command that has waited.
+func (c *Session) resume(w *waiter, out []byte) []byte {
+	switch {
+	case w.lost:
+		c.closing = true
+	case c.reply != replyOn:
+		c.skipReply()
+	default:
+		out = append(out, w.out.Buf...)
+	}
+	return out
+}
+
+// await waits for the command of an embedded session.
+func (c *Session) await(ctx context.Context) (resp.Value, error) {
+	w := c.waiting
+	c.waiting = nil
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		if w.abandon() {
+			return resp.Value{}, ctx.Err()
+		}
+	case <-c.quit:
+		if w.abandon() {
+			return resp.Value{}, engine.ErrClosed
+		}
+	case <-c.svc.ctx.Done():
+		if w.abandon() {
+			return resp.Value{}, engine.ErrClosed
+		}
+	}
+	return w.out.Value(), nil
+}
+
+// LeaveOn has the waits of an embedded session end with engine.ErrClosed when
+// quit is closed.
+func (c *Session) LeaveOn(quit <-chan struct{}) { c.quit = quit }
+
+// PeerClosed implements reactor.PeerWatcher: a client that sends no more gets
+// nothing more either if its command waits.
+func (c *Session) PeerClosed() {
+	c.peerGone.Store(true) // who begins to wait later looks for it
+	if w := c.view.waiting.Load(); w != nil {
+		w.abandon()
+	}
+}

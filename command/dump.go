@@ -1,0 +1,161 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+var dumpSpecs = []*Spec{&specDump, &specRestore, &specRestoreAsking, &specMigrate}
+
+// The errors of DUMP's kin.
+const (
+	errBusyKey    = ReplyError("BUSYKEY Target key name already exists.")
+	errPayload    = ReplyError("ERR DUMP payload version or checksum are wrong")
+	errBadFormat  = ReplyError("ERR Bad data format")
+	errRestoreTTL = ReplyError("ERR Invalid TTL value, must be >= 0")
+	errIdleTime   = ReplyError("ERR Invalid IDLETIME value, must be >= 0")
+	errFreq       = ReplyError("ERR Invalid FREQ value, must be >= 0 and <= 255")
+)
+
+// dumpCost is how many times longer than walking over its bytes the work on a
+// payload takes: elements are hashed, compressed and copied one by one.
+const dumpCost = 16
+
+var specDump = Spec{
+	Name: "dump", Group: GroupGeneric, Since: "2.6.0", Complexity: "O(N) where N is the size of the value.",
+	Summary: "Returns the serialized value of a key, for RESTORE here, on Redis or on Valkey.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Read)},
+	Tips:    []string{"nondeterministic_output"},
+	Replies: "The value in the format of RDB files, with its version and a checksum; nil if there is no such key.",
+	Examples: "> SET k 10\nOK\n> DUMP k\n\"\\x00\\xc0\\n\\n\\x00n\\x9fWE\\x0e\\xaec\\xbb\"\n" +
+		"> DUMP nothing\n(nil)\n",
+	Run: runDump,
+}
+
+func runDump(c *Ctx) error {
+	key := c.Args[1]
+	if err := c.Long(c.Tx.DumpSize(key) * dumpCost); err != nil {
+		return err
+	}
+
+	payload, ok := c.Tx.Dump(nil, key)
+
+	if !ok {
+		c.Out.Null()
+		return nil
+	}
+	c.Out.Bulk(payload)
+	return nil
+}
+
+// restoreArgs is the grammar of RESTORE and RESTORE-ASKING.
+func restoreArgs() []Arg {
+	return []Arg{Key("key", Overwrite), Int("ttl"), Str("serialized-value"),
+		Opt(Token("REPLACE").Since("3.0.0")), Opt(Token("ABSTTL").Since("5.0.0")),
+		Opt(TokenArg("IDLETIME", Int("seconds")).Since("5.0.0")),
+		Opt(TokenArg("FREQ", Int("frequency")).Since("5.0.0"))}
+}
+
+var restoreHistory = []Change{{"3.0.0", "Added the `REPLACE` modifier."}, {"5.0.0", "Added the `ABSTTL` modifier."},
+	{"5.0.0", "Added the `IDLETIME` and `FREQ` options."}}
+
+const restoreComplexity = "O(N) where N is the size of the value; for sorted sets O(N*log(N))."
+
+var specRestore = Spec{
+	Name: "restore", Group: GroupGeneric, Since: "2.6.0", Complexity: restoreComplexity,
+	Summary:    "Creates a key from a serialized value, as DUMP returns it.",
+	Flags:      Write | DenyOOM,
+	Categories: CatDangerous,
+	Args:       restoreArgs(),
+	History:    restoreHistory,
+	Replies: "OK; BUSYKEY if the key exists and REPLACE is not given. The time to live is in ms, 0 for none; with ABSTTL it is a Unix time. " +
+		"The payload may come from Redis up to 8.0 and Valkey up to 8.1. One that is damaged is an error and changes nothing.",
+	Examples: "> RESTORE k 0 \"\\x00\\xc0\\n\\n\\x00n\\x9fWE\\x0e\\xaec\\xbb\"\nOK\n> GET k\n\"10\"\n" +
+		"> RESTORE k 0 \"\\x00\\xc0\\n\\n\\x00n\\x9fWE\\x0e\\xaec\\xbb\"\n(error) BUSYKEY Target key name already exists.\n" +
+		"> RESTORE k 5000 \"\\x00\\xc0\\n\\n\\x00n\\x9fWE\\x0e\\xaec\\xbb\" REPLACE\nOK\n> PTTL k\n(integer) 5000\n",
+	Run: runRestore,
+}
+
+var specRestoreAsking = Spec{
+	Name: "restore-asking", Group: GroupServer, Since: "3.0.0", Complexity: restoreComplexity,
+	Summary:    "RESTORE, as the nodes of a cluster send it to each other.",
+	Flags:      Write | DenyOOM | Asking,
+	Categories: CatKeyspace | CatDangerous,
+	Args:       restoreArgs(),
+	History:    restoreHistory,
+	SysCmd:     true,
+	Examples:   "> RESTORE-ASKING k 0 \"\\x00\\xc0\\n\\n\\x00n\\x9fWE\\x0e\\xaec\\xbb\"\nOK\n> GET k\n\"10\"\n",
+	Run:        runRestore,
+}
+
+func runRestore(c *Ctx) error {
+	key, payload := c.Args[1], c.Args[3]
+	o, absolute, err := restoreOptions(c.Args[4:])
+	if err != nil {
+		return err
+	}
+	if o.Deadline, err = restoreTTL(c, absolute); err != nil {
+		if _, ok := c.Tx.Lookup(key); ok && !o.Replace {
+			err = errBusyKey // which Redis sees first
+		}
+		return err
+	}
+	if err := c.Long(len(payload) * dumpCost); err != nil {
+		return err
+	}
+
+	if err := c.Tx.Restore(key, payload, o); err != nil {
+		return err
+	}
+
+	c.Out.OK()
+	return nil
+}
+
+// restoreTTL reads RESTORE's time to live and returns a deadline in ms.
+func restoreTTL(c *Ctx, absolute bool) (int64, error) {
+	ttl, ok := resp.ParseInt(c.Args[2])
+	switch {
+	case !ok:
+		return 0, ErrNotInteger
+	case ttl < 0:
+		return 0, errRestoreTTL
+	case ttl == 0 || absolute:
+		return ttl, nil
+	}
+	return min(ttl, engine.MaxDeadline) + c.Tx.Millis(), nil
+}
+
+// restoreOptions reads what follows RESTORE's payload; absolute is ABSTTL.
+func restoreOptions(args [][]byte) (o engine.RestoreOptions, absolute bool, err error) {
+	idle := false
+	for i := 0; i < len(args); i++ {
+		more := i+1 < len(args)
+		switch {
+		case EqualFold(args[i], "REPLACE"):
+			o.Replace = true
+		case EqualFold(args[i], "ABSTTL"):
+			absolute = true
+		case EqualFold(args[i], "IDLETIME") && more && !o.SetFreq:
+			i++
+			if o.Idle, idle = resp.ParseInt(args[i]); !idle {
+				return o, false, ErrNotInteger
+			}
+			if o.Idle < 0 {
+				return o, false, errIdleTime
+			}
+		case EqualFold(args[i], "FREQ") && more && !idle:
+			i++
+			if o.Freq, o.SetFreq = resp.ParseInt(args[i]); !o.SetFreq {
+				return o, false, ErrNotInteger
+			}
+			if o.Freq < 0 || o.Freq > 255 {
+				return o, false, errFreq
+			}
+		default:
+			return o, false, ErrSyntax
+		}
+	}
+	return o, absolute, nil
+}

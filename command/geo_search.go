@@ -1,0 +1,485 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/geohash"
+	"github.com/ebbdb/ebb/resp"
+)
+
+const (
+	errGeoMember = ReplyError("ERR could not decode requested zset member")
+	errGeoRadius = ReplyError("ERR need numeric radius")
+	errGeoBelow  = ReplyError("ERR radius cannot be negative")
+	errGeoWidth  = ReplyError("ERR need numeric width")
+	errGeoHeight = ReplyError("ERR need numeric height")
+	errGeoSides  = ReplyError("ERR height or width cannot be negative")
+	errGeoCount  = ReplyError("ERR COUNT must be > 0")
+	errGeoAny    = ReplyError("ERR the ANY argument requires COUNT argument")
+	errGeoStore  = ReplyError("ERR STORE option in GEORADIUS is not compatible with WITHDIST, WITHHASH and WITHCOORD options")
+	errGeoStores = ReplyError("ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options")
+)
+
+const geoSearchComplexity = "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape"
+
+// geoShape is the grammar of GEOSEARCH up to its options.
+func geoShape() []Arg {
+	return []Arg{
+		OneOf("from", TokenArg("FROMMEMBER", Str("member")),
+			TokenArg("FROMLONLAT", Block("longitude_latitude", Double("longitude"), Double("latitude")))),
+		OneOf("by", Block("circle", TokenArg("BYRADIUS", Double("radius")), unitArg()),
+			Block("box", TokenArg("BYBOX", Double("width")), Double("height"), unitArg()))}
+}
+
+func geoOrder() Arg { return Opt(OneOf("order", Token("ASC"), Token("DESC"))) }
+
+func geoCount(anySince string) Arg {
+	a := Opt(Token("ANY"))
+	if anySince != "" {
+		a = a.Since(anySince)
+	}
+	return Opt(Block("count", TokenArg("COUNT", Int("count")), a))
+}
+
+func geoWith() []Arg {
+	return []Arg{Opt(Token("WITHCOORD")), Opt(Token("WITHDIST")), Opt(Token("WITHHASH"))}
+}
+
+func concat(parts ...[]Arg) (all []Arg) {
+	for _, p := range parts {
+		all = append(all, p...)
+	}
+	return all
+}
+
+var unitHistory = []Change{{"7.0.0", "Added support for uppercase unit names."}}
+
+var specGeoSearch = Spec{
+	Name: "geosearch", Group: GroupGeo, Since: "6.2.0", Complexity: geoSearchComplexity,
+	Summary: "Queries a geospatial index for members inside an area of a box or a circle.",
+	Flags:   ReadOnly,
+	Args:    concat([]Arg{Key("key", Read)}, geoShape(), []Arg{geoOrder(), geoCount("")}, geoWith()),
+	History: unitHistory,
+	Replies: "An array of members; with WITHDIST, WITHHASH or WITHCOORD of arrays of the member, its distance from the middle in the unit given, " +
+		"its score and its place.",
+	Examples: "> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris 9.9937 53.5511 Hamburg\n(integer) 3\n" +
+		"> GEOSEARCH g FROMLONLAT 13 52 BYRADIUS 300 km ASC WITHDIST\n1) 1) \"Berlin\"\n   2) \"64.0732\"\n2) 1) \"Hamburg\"\n   2) \"265.8190\"\n" +
+		"> GEOSEARCH g FROMMEMBER Paris BYBOX 2000 200 km COUNT 1\n1) \"Paris\"\n",
+	Run: runGeoSearch,
+}
+
+var specGeoSearchStore = Spec{
+	Name: "geosearchstore", Group: GroupGeo, Since: "6.2.0", Complexity: geoSearchComplexity,
+	Summary: "Queries a geospatial index for members inside an area of a box or a circle, and stores the result.",
+	Flags:   Write | DenyOOM,
+	Args: concat([]Arg{Key("destination", Overwrite), Key("source", Read)}, geoShape(),
+		[]Arg{geoOrder(), geoCount(""), Opt(Token("STOREDIST"))}),
+	History: unitHistory,
+	Replies: "The number of members stored: a geospatial index, or with STOREDIST a sorted set by distance in the unit given. None at all deletes the destination.",
+	Examples: "> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris\n(integer) 2\n> GEOSEARCHSTORE near g FROMLONLAT 13 52 BYRADIUS 300 km\n(integer) 1\n" +
+		"> GEOHASH near Berlin\n1) \"u33dc0cppj0\"\n",
+	Run: runGeoSearchStore,
+}
+
+const geoRadiusComplexity = "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index."
+
+// geoRadius is the grammar of GEORADIUS and its kin behind their middle.
+func geoRadius(anySince string, more ...Arg) []Arg {
+	return concat([]Arg{Double("radius"), unitArg()}, geoWith(), []Arg{geoCount(anySince), geoOrder()}, more)
+}
+
+func geoLonLat() []Arg { return []Arg{Key("key", Read), Double("longitude"), Double("latitude")} }
+func geoMember() []Arg { return []Arg{Key("key", Read), Str("member")} }
+
+func geoStoring() []Arg {
+	return []Arg{Opt(TokenArg("STORE", Key("key", Overwrite))), Opt(TokenArg("STOREDIST", Key("key", Overwrite)))}
+}
+
+const geoRadiusReplies = "As GEOSEARCH; with STORE or STOREDIST as GEOSEARCHSTORE."
+
+var specGeoRadius = Spec{
+	Name: "georadius", Group: GroupGeo, Since: "3.2.0", Complexity: geoRadiusComplexity,
+	Summary:    "Queries a geospatial index for members within a distance from a coordinate, and stores the result where asked.",
+	Flags:      Write | DenyOOM,
+	Args:       concat(geoLonLat(), geoRadius("6.2.0", geoStoring()...)),
+	Keys:       func(dst []KeyRef, args [][]byte) ([]KeyRef, error) { return keysOfGeoRadius(dst, args, 6), nil },
+	History:    []Change{{"6.2.0", "Added the `ANY` option for `COUNT`."}, unitHistory[0]},
+	Deprecated: &Deprecation{"6.2.0", "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument"},
+	Replies:    geoRadiusReplies,
+	Examples: "> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris\n(integer) 2\n> GEORADIUS g 13 52 300 km\n1) \"Berlin\"\n" +
+		"> GEORADIUS g 13 52 300 km STOREDIST d\n(integer) 1\n",
+	Run: func(c *Ctx) error { return c.geoRadius(true, 4) },
+}
+
+var specGeoRadiusRO = Spec{
+	Name: "georadius_ro", Group: GroupGeo, Since: "3.2.10", Complexity: geoRadiusComplexity,
+	Summary:    "Queries a geospatial index for members within a distance from a coordinate.",
+	Flags:      ReadOnly,
+	Args:       concat(geoLonLat(), geoRadius("6.2.0")),
+	History:    []Change{{"6.2.0", "Added the `ANY` option for `COUNT`."}},
+	Deprecated: &Deprecation{"6.2.0", "`GEOSEARCH` with the `BYRADIUS` argument"},
+	Replies:    geoRadiusReplies,
+	Examples:   "> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris\n(integer) 2\n> GEORADIUS_RO g 13 52 300 km\n1) \"Berlin\"\n",
+	Run:        func(c *Ctx) error { return c.geoRadius(false, 4) },
+}
+
+var specGeoRadiusByMember = Spec{
+	Name: "georadiusbymember", Group: GroupGeo, Since: "3.2.0", Complexity: geoRadiusComplexity,
+	Summary:    "Queries a geospatial index for members within a distance from a member, and stores the result where asked.",
+	Flags:      Write | DenyOOM,
+	Args:       concat(geoMember(), geoRadius("", geoStoring()...)),
+	Keys:       func(dst []KeyRef, args [][]byte) ([]KeyRef, error) { return keysOfGeoRadius(dst, args, 5), nil },
+	History:    unitHistory,
+	Deprecated: &Deprecation{"6.2.0", "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments"},
+	Replies:    geoRadiusReplies,
+	Examples:   "> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris\n(integer) 2\n> GEORADIUSBYMEMBER g Paris 1000 km WITHDIST COUNT 5 DESC\n1) 1) \"Berlin\"\n   2) \"877.7111\"\n2) 1) \"Paris\"\n   2) \"0.0000\"\n",
+	Run:        func(c *Ctx) error { return c.geoRadius(true, 3) },
+}
+
+var specGeoRadiusByMemberRO = Spec{
+	Name: "georadiusbymember_ro", Group: GroupGeo, Since: "3.2.10", Complexity: geoRadiusComplexity,
+	Summary:    "Queries a geospatial index for members within a distance from a member.",
+	Flags:      ReadOnly,
+	Args:       concat(geoMember(), geoRadius("")),
+	Deprecated: &Deprecation{"6.2.0", "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments"},
+	Replies:    geoRadiusReplies,
+	Examples:   "> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris\n(integer) 2\n> GEORADIUSBYMEMBER_RO g Paris 10 m\n1) \"Paris\"\n",
+	Run:        func(c *Ctx) error { return c.geoRadius(false, 3) },
+}
+
+// keysOfGeoRadius finds the index, and the keys behind STORE and STOREDIST among
+// the options from an argument on; the last one counts.
+func keysOfGeoRadius(dst []KeyRef, args [][]byte, from int) []KeyRef {
+	dst = append(dst, KeyRef{1, Read})
+	for i := from; i+1 < len(args); i++ {
+		switch {
+		case EqualFold(args[i], "STORE"), EqualFold(args[i], "STOREDIST"):
+			i++
+			dst = append(dst, KeyRef{i, Overwrite})
+		case EqualFold(args[i], "COUNT"):
+			i++
+		}
+	}
+	return dst
+}
+
+// geoArgs are the arguments of a search.
+type geoArgs struct {
+	z                engine.ZSetView
+	there            bool // there is an index
+	from, by         geoForm
+	lon, lat         float64
+	radius           float64 // m, as all lengths
+	width, height    float64
+	unit             float64
+	count            int64
+	order            engine.GeoOrder
+	any              bool
+	hash, dist, spot bool // WITHHASH, WITHDIST, WITHCOORD
+	store            []byte
+	storeDist        bool
+}
+
+// geoForm is which of two forms of an argument was given.
+type geoForm uint8
+
+const (
+	geoNone geoForm = iota
+	geoByMember
+	geoByLonLat
+	geoByRadius
+	geoByBox
+)
+
+// look finds the index, which Redis does before it looks at other arguments.
+func (g *geoArgs) look(c *Ctx, key []byte) (err error) {
+	g.unit = 1
+	g.z, err = c.Tx.ZSet(key, false)
+	g.there = g.z.Len() > 0
+	return err
+}
+
+func (g *geoArgs) member(name []byte) error {
+	g.from = geoByMember
+	if !g.there {
+		return nil
+	}
+	score, ok := g.z.Score(name)
+	if !ok {
+		return errGeoMember
+	}
+	g.lon, g.lat = placeOf(score)
+	return nil
+}
+
+func (g *geoArgs) lonLat(args [][]byte) (err error) {
+	g.from = geoByLonLat
+	g.lon, g.lat, err = placeArgs(args)
+	return err
+}
+
+// circle reads "radius unit".
+func (g *geoArgs) circle(args [][]byte) error {
+	g.by = geoByRadius
+	r, ok := resp.ParseDouble(args[0])
+	switch {
+	case !ok:
+		return errGeoRadius
+	case r < 0:
+		return errGeoBelow
+	}
+	if g.unit, ok = geohash.Unit(args[1]); !ok {
+		return errUnit
+	}
+	g.radius = r * g.unit
+	return nil
+}
+
+// box reads "width height unit".
+func (g *geoArgs) box(args [][]byte) error {
+	g.by = geoByBox
+	w, ok := resp.ParseDouble(args[0])
+	if !ok {
+		return errGeoWidth
+	}
+	h, ok := resp.ParseDouble(args[1])
+	switch {
+	case !ok:
+		return errGeoHeight
+	case w < 0 || h < 0:
+		return errGeoSides
+	}
+	if g.unit, ok = geohash.Unit(args[2]); !ok {
+		return errUnit
+	}
+	g.width, g.height = w*g.unit, h*g.unit
+	return nil
+}
+
+// option reads one of the options that all searches have, and returns how many
+// arguments it took, 0 if it is none of them.
+func (g *geoArgs) option(args [][]byte) (n int, err error) {
+	switch a := args[0]; {
+	case EqualFold(a, "WITHDIST"):
+		g.dist = true
+	case EqualFold(a, "WITHHASH"):
+		g.hash = true
+	case EqualFold(a, "WITHCOORD"):
+		g.spot = true
+	case EqualFold(a, "ANY"):
+		g.any = true
+	case EqualFold(a, "ASC"):
+		g.order = engine.Nearest
+	case EqualFold(a, "DESC"):
+		g.order = engine.Farthest
+	case EqualFold(a, "COUNT") && len(args) > 1:
+		n, ok := resp.ParseInt(args[1])
+		switch {
+		case !ok:
+			return 0, ErrNotInteger
+		case n <= 0:
+			return 0, errGeoCount
+		}
+		g.count = n
+		return 2, nil
+	default:
+		return 0, nil
+	}
+	return 1, nil
+}
+
+// searchOptions reads the arguments of GEOSEARCH behind its key.
+func (g *geoArgs) searchOptions(args [][]byte, store bool) error {
+	for len(args) > 0 {
+		n, err := g.option(args)
+		if n == 0 && err == nil {
+			n, err = g.searchOption(args, store)
+		}
+		if err != nil {
+			return err
+		}
+		args = args[n:]
+	}
+	return nil
+}
+
+func (g *geoArgs) searchOption(args [][]byte, store bool) (n int, err error) {
+	switch a := args[0]; {
+	case EqualFold(a, "FROMMEMBER") && len(args) > 1 && g.from != geoByLonLat:
+		return 2, g.member(args[1])
+	case EqualFold(a, "FROMLONLAT") && len(args) > 2 && g.from != geoByMember:
+		return 3, g.lonLat(args[1:])
+	case EqualFold(a, "BYRADIUS") && len(args) > 2 && g.by != geoByBox:
+		return 3, g.circle(args[1:])
+	case EqualFold(a, "BYBOX") && len(args) > 3 && g.by != geoByRadius:
+		return 4, g.box(args[1:])
+	case store && EqualFold(a, "STOREDIST"):
+		g.storeDist = true
+		return 1, nil
+	}
+	return 0, ErrSyntax
+}
+
+// radiusOptions reads the options of GEORADIUS and its kin.
+func (g *geoArgs) radiusOptions(args [][]byte, store bool) error {
+	for len(args) > 0 {
+		n, err := g.option(args)
+		if n == 0 && err == nil {
+			dist := EqualFold(args[0], "STOREDIST")
+			if !store || len(args) < 2 || !dist && !EqualFold(args[0], "STORE") {
+				return ErrSyntax
+			}
+			g.store, g.storeDist, n = args[1], dist, 2
+		}
+		if err != nil {
+			return err
+		}
+		args = args[n:]
+	}
+	return nil
+}
+
+func (g *geoArgs) shape() geohash.Shape {
+	if g.by == geoByBox {
+		return geohash.Box(g.lon, g.lat, g.width, g.height)
+	}
+	return geohash.Circle(g.lon, g.lat, g.radius)
+}
+
+func runGeoSearch(c *Ctx) error {
+	var g geoArgs
+	if err := g.look(c, c.Args[1]); err != nil {
+		return err
+	}
+	if err := g.searchOptions(c.Args[2:], false); err != nil {
+		return err
+	}
+	return c.geoSearch(&g, "")
+}
+
+func runGeoSearchStore(c *Ctx) error {
+	var g geoArgs
+	if err := g.look(c, c.Args[2]); err != nil {
+		return err
+	}
+	if err := g.searchOptions(c.Args[3:], true); err != nil {
+		return err
+	}
+	g.store = c.Args[1]
+	return c.geoSearch(&g, "geosearchstore")
+}
+
+// geoRadius runs GEORADIUS and its kin, whose radius is the argument at.
+func (c *Ctx) geoRadius(store bool, at int) error {
+	var g geoArgs
+	err := g.look(c, c.Args[1])
+	switch {
+	case err != nil:
+		return err
+	case at == 4:
+		err = g.lonLat(c.Args[2:])
+	default:
+		err = g.member(c.Args[2])
+	}
+	if err == nil && (g.there || at == 4) { // else Redis does not look at the radius
+		err = g.circle(c.Args[at:])
+	}
+	g.by = geoByRadius
+	if err == nil {
+		err = g.radiusOptions(c.Args[at+2:], store)
+	}
+	if err != nil {
+		return err
+	}
+	return c.geoSearch(&g, "georadiusstore")
+}
+
+// geoMost is how many candidates a search looks at on a network loop.
+const geoMost = besideBytes / memberBytes
+
+// geoSearch runs a search and replies, or stores, what it finds.
+func (c *Ctx) geoSearch(g *geoArgs, event string) error {
+	if err := g.check(c); err != nil {
+		return err
+	}
+	if !g.there {
+		return c.geoNothing(g)
+	}
+
+	q := engine.GeoQuery{Shape: g.shape(), Order: g.order, Count: int(g.count), Any: g.any}
+	if g.count > 0 && g.order == engine.AnyOrder && !g.any {
+		q.Order = engine.Nearest
+	}
+	if c.Long(besideBytes+1) != nil { // on a loop
+		q.Most = geoMost
+	}
+	hits, ok := g.z.GeoSearch(&q)
+	if !ok {
+		return ErrBeside
+	}
+	if g.store != nil {
+		unit := 0.0
+		if g.storeDist {
+			unit = g.unit
+		}
+		if err := c.Tx.GeoStore(g.store, hits, unit, event); err != nil {
+			return err
+		}
+		c.Out.Int(int64(len(hits)))
+		return nil
+	}
+
+	c.Out.Array(len(hits))
+	for i := range hits {
+		c.geoHit(g, &hits[i])
+	}
+	return nil
+}
+
+// check finds what is missing in the arguments, or too much.
+func (g *geoArgs) check(c *Ctx) error {
+	switch with := g.dist || g.hash || g.spot; {
+	case with && g.store != nil && c.Spec.Name == "geosearchstore":
+		return errGeoStores
+	case with && g.store != nil:
+		return errGeoStore
+	case g.from == geoNone:
+		return ReplyError("ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for " + string(c.Args[0]))
+	case g.by == geoNone:
+		return ReplyError("ERR exactly one of BYRADIUS and BYBOX can be specified for " + string(c.Args[0]))
+	case g.any && g.count == 0:
+		return errGeoAny
+	}
+	return nil
+}
+
+// geoNothing replies a search in an index that is not there.
+func (c *Ctx) geoNothing(g *geoArgs) error {
+	if g.store == nil {
+		c.Out.Array(0)
+		return nil
+	}
+	c.Out.Int(0)
+	return c.Tx.GeoStore(g.store, nil, 0, "")
+}
+
+func (c *Ctx) geoHit(g *geoArgs, h *engine.GeoHit) {
+	n := 1
+	for _, with := range [...]bool{g.dist, g.hash, g.spot} {
+		if with {
+			n++
+		}
+	}
+	if n > 1 {
+		c.Out.Array(n)
+	}
+	c.Out.Bulk(h.Member)
+	if g.dist {
+		c.distance(h.Distance / g.unit)
+	}
+	if g.hash {
+		c.Out.Int(int64(h.Score))
+	}
+	if g.spot {
+		c.position(h.Score)
+	}
+}

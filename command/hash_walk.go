@@ -1,0 +1,125 @@
+package command
+
+import ()
+
+var specHRandField = Spec{
+	Name: "hrandfield", Group: GroupHash, Since: "6.2.0", Complexity: "O(N) where N is the number of fields returned",
+	Summary: "Returns one or more random fields from a hash.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Read), Opt(Block("options", Int("count"), Opt(Token("WITHVALUES"))))},
+	Tips:    []string{"nondeterministic_output"},
+	Replies: "Without count a field, or nil if there is no such key. With one an array of so many different fields, or of all if there are " +
+		"fewer; a negative count allows repetitions and always gives so many. WITHVALUES gives values behind the fields, in RESP3 pairs.",
+	Examples: "> HSET coin heads obverse\n(integer) 1\n> HRANDFIELD coin\n\"heads\"\n> HRANDFIELD coin 5 WITHVALUES\n1) \"heads\"\n2) \"obverse\"\n" +
+		"> HRANDFIELD coin -3\n1) \"heads\"\n2) \"heads\"\n3) \"heads\"\n> HRANDFIELD nothing\n(nil)\n",
+	Run: runHRandField,
+}
+
+func runHRandField(c *Ctx) error {
+	if len(c.Args) == 2 {
+		h, err := c.Tx.Hash(c.Args[1])
+		if err != nil {
+			return err
+		}
+		field, _, ok := h.Random()
+		c.bulkOrNull(field, ok)
+		return nil
+	}
+	n, values, err := parseDraw(c.Args, "WITHVALUES")
+	if err != nil {
+		return err
+	}
+	return c.randomFields(n, values)
+}
+
+// randomFields replies n different fields, or -n of which some may be the same.
+func (c *Ctx) randomFields(n int64, values bool) error {
+	work := c.Tx.ValueSize(c.Args[1]) * walkBytes
+	if n < 0 {
+		work = int(-n) * fieldBytes
+	} else if n < int64(work)/fieldBytes {
+		work = int(n) * fieldBytes
+	}
+	if err := c.Long(work); err != nil {
+		return err
+	}
+	h, err := c.Tx.Hash(c.Args[1])
+	if err != nil {
+		return err
+	}
+
+	draw, count := h.Sample, int(min(n, int64(h.Len())))
+	if n < 0 {
+		draw, count = h.Draw, int(-n)
+		if h.Len() == 0 {
+			count = 0
+		}
+	}
+	pairs := values && c.Out.Proto == 3
+	if values && !pairs {
+		c.Out.Array(2 * count)
+	} else {
+		c.Out.Array(count)
+	}
+	draw(count, func(field, value []byte) {
+		if pairs {
+			c.Out.Array(2)
+		}
+		c.Out.Bulk(field)
+		if values {
+			c.Out.Bulk(value)
+		}
+	})
+	return nil
+}
+
+var specHScan = Spec{
+	Name: "hscan", Group: GroupHash, Since: "2.8.0",
+	Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
+	Summary:    "Iterates over fields and values of a hash.",
+	Flags:      ReadOnly,
+	Args: []Arg{Key("key", Read), Int("cursor"), Opt(TokenArg("MATCH", Pattern("pattern"))), Opt(TokenArg("COUNT", Int("count"))),
+		Opt(Token("NOVALUES")).Since("7.4.0")},
+	Tips: []string{"nondeterministic_output"},
+	Replies: "The cursor for the next call, 0 at the end, and an array of fields and values, with NOVALUES of fields. A field that is there from " +
+		"the first call to the last is returned at least once.",
+	Examples: "> HSET user name Ada age 36\n(integer) 2\n> HSCAN user 0 MATCH n*\n1) \"0\"\n2) 1) \"name\"\n   2) \"Ada\"\n" +
+		"> HSCAN user 0 NOVALUES\n1) \"0\"\n2) 1) \"name\"\n   2) \"age\"\n",
+	Run: runHScan,
+}
+
+func runHScan(c *Ctx) error {
+	cursor, err := parseCursor(c.Args[2])
+	if err != nil {
+		return err
+	}
+	h, err := c.Tx.Hash(c.Args[1])
+	if err != nil {
+		return err
+	}
+	if h.Len() == 0 {
+		c.scanned(0, &names{})
+		return nil
+	}
+	o := scanOptions{fields: true}
+	if err := o.parse(c.Args[3:], false); err != nil {
+		return err
+	}
+	if err := c.longScan(c.Args[1], o.count); err != nil {
+		return err
+	}
+
+	found := newNames()
+	cursor = h.Scan(cursor, o.limit(), func(field, value []byte) {
+		if !o.matches(field) {
+			return
+		}
+		found.add(field)
+		if !o.noValues {
+			found.add(value)
+		}
+	})
+
+	c.scanned(cursor, &found)
+	return nil
+}

@@ -1,0 +1,213 @@
+package command
+
+import (
+	"strconv"
+
+	"github.com/ebbdb/ebb/internal/hll"
+)
+
+var hyperLogLogSpecs = []*Spec{&specPFAdd, &specPFCount, &specPFMerge, &specPFDebug, &specPFSelfTest}
+
+var specPFAdd = Spec{
+	Name: "pfadd", Group: GroupHyperLogLog, Since: "2.8.9", Complexity: "O(1) to add every element.",
+	Summary:  "Adds elements to a HyperLogLog key. Creates the key if it doesn't exist.",
+	Flags:    Write | DenyOOM | Fast,
+	Args:     []Arg{Key("key", Insert), Opt(Many("element"))},
+	Replies:  "1 if the HyperLogLog changed, or came into being; 0 if not.",
+	Examples: "> PFADD visitors ann bob cat\n(integer) 1\n> PFADD visitors ann\n(integer) 0\n> PFCOUNT visitors\n(integer) 3\n",
+	Run:      runPFAdd,
+}
+
+func runPFAdd(c *Ctx) error {
+	if err := c.Long(pfAddWork(c)); err != nil {
+		return err
+	}
+	changed, err := c.Tx.PFAdd(c.Args[1], c.Args[2:])
+	if err != nil {
+		return err
+	}
+	c.Out.Int(b2i(changed))
+	return nil
+}
+
+// sparseWork is as how many bytes of a walk at memory speed one opcode of a
+// sparse HyperLogLog counts, or one hash: about a nanosecond.
+const sparseWork = 8
+
+// pfAddWork is what Ctx.Long wants to know of PFADD: each element walks over a
+// sparse HyperLogLog, which it makes longer by two bytes or so.
+func pfAddWork(c *Ctx) int {
+	n := len(c.Args) - 2
+	if n <= 16 {
+		return 0
+	}
+	size := c.Tx.StrSize(c.Args[1]) + 2*n
+	if size >= hll.DenseSize {
+		size = 8 // a hash and one register
+	}
+	return n * size * sparseWork
+}
+
+var specPFCount = Spec{
+	Name: "pfcount", Group: GroupHyperLogLog, Since: "2.8.9",
+	Complexity: "O(1) with one key whose estimate is kept in it; O(N) with N being the number of keys, and 16384 registers each, otherwise.",
+	Summary:    "Returns the approximated cardinality of the set(s) observed by the HyperLogLog key(s).",
+	Flags:      ReadOnly | MayReplicate,
+	Args:       []Arg{ManyKeys("key", KeyRW|Access).Note("RW because it may change the internal representation of the key, and propagate to replicas")},
+	Replies:    "The estimate, with a standard error of 0.81 %, of how many different elements were added to any of the keys.",
+	Examples: "> PFADD a 1 2 3\n(integer) 1\n> PFADD b 3 4\n(integer) 1\n> PFCOUNT a\n(integer) 3\n> PFCOUNT a b nothing\n(integer) 4\n" +
+		"> SET s text\nOK\n> PFCOUNT s\n(error) WRONGTYPE Key is not a valid HyperLogLog string value.\n",
+	Run: runPFCount,
+}
+
+func runPFCount(c *Ctx) error {
+	if len(c.Args) > 2 {
+		if err := c.Long(c.pfWork()); err != nil {
+			return err
+		}
+	}
+	n, err := c.Tx.PFCount(c.Args[1:])
+	if err != nil {
+		return err
+	}
+	c.Out.Int(n)
+	return nil
+}
+
+// pfWork is what Ctx.Long wants to know of uniting HyperLogLogs.
+func (c *Ctx) pfWork() int {
+	n := hll.Registers
+	for _, key := range c.Args[1:] {
+		n += c.Tx.StrSize(key)
+	}
+	return n * sparseWork
+}
+
+var specPFMerge = Spec{
+	Name: "pfmerge", Group: GroupHyperLogLog, Since: "2.8.9",
+	Complexity:    "O(N) to merge N HyperLogLogs, of 16384 registers each.",
+	Summary:       "Merges one or more HyperLogLog values into a single key.",
+	Flags:         Write | DenyOOM,
+	Args:          []Arg{Key("destkey", Access|Insert), ManyKeys("sourcekey", Read)},
+	ArityOverride: -2, ArityReason: "without a source the destination is created, or merged with itself",
+	Replies: "OK. The destination is one of the sources if it is there.",
+	Examples: "> PFADD a 1 2 3\n(integer) 1\n> PFADD b 3 4\n(integer) 1\n> PFMERGE both a b\nOK\n> PFCOUNT both\n(integer) 4\n" +
+		"> PFADD a 5\n(integer) 1\n> PFMERGE both a\nOK\n> PFCOUNT both\n(integer) 5\n",
+	Run: runPFMerge,
+}
+
+func runPFMerge(c *Ctx) error {
+	if err := c.Long(c.pfWork()); err != nil {
+		return err
+	}
+	if err := c.Tx.PFMerge(c.Args[1], c.Args[2:]); err != nil {
+		return err
+	}
+	c.Out.OK()
+	return nil
+}
+
+var specPFDebug = Spec{
+	Name: "pfdebug", Group: GroupHyperLogLog, Since: "2.8.9", Complexity: "O(N) where N is the number of registers",
+	Summary: "Shows how a HyperLogLog is kept: its registers, opcodes or encoding, or makes it dense.",
+	Flags:   Write | DenyOOM | Admin,
+	SysCmd:  true,
+	Args:    []Arg{Str("subcommand"), Key("key", KeyRW|Access)},
+	Replies: "GETREG makes it dense and gives 16384 integers. DECODE gives the opcodes of a sparse one: z (ZERO) and Z (XZERO) with the " +
+		"number of registers, v (VAL) with value and number. ENCODING gives dense or sparse. TODENSE gives 1 if it was sparse.",
+	Examples: "> PFADD k a\n(integer) 1\n> PFDEBUG ENCODING k\nsparse\n> PFDEBUG DECODE k\n\"Z:12711 v:2,1 Z:3672\"\n> PFDEBUG TODENSE k\n(integer) 1\n" +
+		"> PFDEBUG ENCODING k\ndense\n> PFDEBUG TODENSE k\n(integer) 0\n> PFDEBUG ENCODING nothing\n(error) ERR The specified key does not exist\n",
+	Run: runPFDebug,
+}
+
+const (
+	errPFNoKey     = ReplyError("ERR The specified key does not exist")
+	errPFNotSparse = ReplyError("ERR HLL encoding is not sparse")
+)
+
+func runPFDebug(c *Ctx) error {
+	img, err := c.Tx.HLL(c.Args[2])
+	switch {
+	case err != nil:
+		return err
+	case img == nil:
+		return errPFNoKey
+	}
+	switch a := c.Args[1]; {
+	case EqualFold(a, "GETREG"):
+		return c.pfGetReg()
+	case EqualFold(a, "DECODE"):
+		return c.pfDecode(img)
+	case EqualFold(a, "ENCODING"):
+		c.Out.Simple(hll.EncodingOf(img).String())
+	case EqualFold(a, "TODENSE"):
+		made, err := c.Tx.PFDense(c.Args[2])
+		if err != nil {
+			return err
+		}
+		c.Out.Int(b2i(made))
+	default:
+		return ReplyError(oneLine("ERR Unknown PFDEBUG subcommand '" + string(a) + "'"))
+	}
+	return nil
+}
+
+func (c *Ctx) pfGetReg() error {
+	if _, err := c.Tx.PFDense(c.Args[2]); err != nil {
+		return err
+	}
+	img, err := c.Tx.HLL(c.Args[2])
+	if err != nil {
+		return err
+	}
+	var set hll.Set
+	if err := set.Unite(img); err != nil {
+		return err
+	}
+	c.Out.Array(len(set))
+	for _, v := range set {
+		c.Out.Int(int64(v))
+	}
+	return nil
+}
+
+func (c *Ctx) pfDecode(img []byte) error {
+	if hll.EncodingOf(img) != hll.Sparse {
+		return errPFNotSparse
+	}
+	var out []byte
+	// What is corrupt is shown up to there: that is what DECODE is for.
+	_ = hll.Walk(img, func(op hll.Op) {
+		name := "z:"
+		switch {
+		case op.Value > 0:
+			name = "v:" + strconv.Itoa(int(op.Value)) + ","
+		case op.XZero:
+			name = "Z:"
+		}
+		if len(out) > 0 {
+			name = " " + name
+		}
+		out = strconv.AppendInt(append(out, name...), int64(op.Len), 10)
+	})
+	c.Out.Bulk(out)
+	return nil
+}
+
+var specPFSelfTest = Spec{
+	Name: "pfselftest", Group: GroupHyperLogLog, Since: "2.8.9", Complexity: "O(1); a few milliseconds.",
+	Summary:  "Tests that HyperLogLogs count as well as they should.",
+	Flags:    Admin | Slow,
+	SysCmd:   true,
+	Replies:  "OK, or an error that says what is wrong.",
+	Examples: "> PFSELFTEST\nOK\n",
+	Run:      runPFSelfTest,
+}
+
+func runPFSelfTest(c *Ctx) error {
+	if err := hll.SelfTest(); err != nil {
+		return ReplyError("TESTFAILED " + err.Error())
+	}
+	c.Out.OK()
+	return nil
+}

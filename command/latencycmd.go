@@ -1,0 +1,242 @@
+package command
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+var specLatency = Spec{
+	Name: "latency", Group: GroupServer, Since: "2.8.13", Complexity: "Depends on subcommand.",
+	Summary: "A container for commands about how long things take.",
+	Sub: []*Spec{&specLatencyDoctor, &specLatencyGraph, &specLatencyHelp, &specLatencyHistogram, &specLatencyHistory,
+		&specLatencyLatest, &specLatencyReset},
+}
+
+var specLatencyHelp = helpSince("latency", "2.8.13")
+
+var latencyTips = []string{"nondeterministic_output", "request_policy:all_nodes", "response_policy:special"}
+
+var specLatencyLatest = Spec{
+	Name: "latency|latest", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
+	Summary:  "Returns the latest sample of every event.",
+	Flags:    adminFlags,
+	Tips:     latencyTips,
+	Replies:  "For each: its name, the time in seconds, milliseconds, and the most milliseconds there ever were. Nothing is noted while latency-monitor-threshold is 0.",
+	Examples: "> LATENCY LATEST\n(empty array)\n",
+	Run:      runLatencyLatest,
+}
+
+func runLatencyLatest(c *Ctx) error {
+	m := &c.Service.latencies
+	names := m.names()
+	l, n := c.Out.ArrayLater(), 0
+	for _, name := range names {
+		s := m.get(name)
+		if len(s.samples) == 0 {
+			continue // reset meanwhile
+		}
+		n++
+		c.Out.Array(4)
+		c.Out.BulkString(name)
+		c.Out.Int(s.last().at)
+		c.Out.Int(s.last().ms)
+		c.Out.Int(s.max)
+	}
+	c.Out.Patch(l, n)
+	return nil
+}
+
+var specLatencyHistory = Spec{
+	Name: "latency|history", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
+	Summary:  "Returns an event's samples.",
+	Flags:    adminFlags,
+	Tips:     latencyTips,
+	Args:     []Arg{Str("event")},
+	Replies:  "Up to 160 pairs of time in seconds and milliseconds, the worst of each second.",
+	Examples: "> LATENCY HISTORY command\n(empty array)\n",
+	Run:      runLatencyHistory,
+}
+
+func runLatencyHistory(c *Ctx) error {
+	s := c.Service.latencies.get(string(c.Args[2]))
+	c.Out.Array(len(s.samples))
+	for _, x := range s.samples {
+		c.Out.Array(2)
+		c.Out.Int(x.at)
+		c.Out.Int(x.ms)
+	}
+	return nil
+}
+
+var specLatencyGraph = Spec{
+	Name: "latency|graph", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
+	Summary:  "Draws an event's samples.",
+	Flags:    adminFlags,
+	Tips:     latencyTips,
+	Args:     []Arg{Str("event")},
+	Replies:  "A text.",
+	Examples: "> LATENCY GRAPH command\n(error) ERR No samples available for event 'command'\n",
+	Run:      runLatencyGraph,
+}
+
+func runLatencyGraph(c *Ctx) error {
+	s := c.Service.latencies.get(string(c.Args[2]))
+	if len(s.samples) == 0 {
+		return ReplyError(oneLine("ERR No samples available for event '" + string(c.Args[2]) + "'"))
+	}
+	lo, hi := s.span()
+	c.Out.Verbatim("txt", fmt.Sprintf("%s - high %d ms, low %d ms (all time high %d ms)\n%s\n%s",
+		c.Args[2], hi, lo, s.max, strings.Repeat("-", graphCols), s.graph(c.Now()/1e6)))
+	return nil
+}
+
+var specLatencyDoctor = Spec{
+	Name: "latency|doctor", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
+	Summary: "Says in words what took long.",
+	Flags:   adminFlags,
+	Tips:    latencyTips,
+	Examples: "> LATENCY DOCTOR\n\"Nothing is measured: set latency-monitor-threshold to the milliseconds from which on you want to know.\\n\"\n" +
+		"> CONFIG SET latency-monitor-threshold 100\nOK\n> LATENCY DOCTOR\n\"Nothing has taken 100 ms so far.\\n\"\n",
+	Run: runLatencyDoctor,
+}
+
+// latencyAdvice is what to do about an event.
+var latencyAdvice = map[string]string{
+	"command":            "SLOWLOG GET shows the calls; large collections are better read in parts (SCAN and its kin, ZRANGE with LIMIT).",
+	"fast-command":       "Such a command takes a microsecond: the machine or Go's scheduler kept it waiting. Look for a lack of processors, swapping, or long commands beside it.",
+	"expire-cycle":       "Slices of reclaiming end after 150 us by themselves: the machine is short of processors.",
+	"command-unblocking": "A command that has waited is run by the one that serves it: see the advice on command.",
+	"eviction-cycle":     "maxmemory is reached faster than keys are evicted: give it room, or write less.",
+}
+
+func runLatencyDoctor(c *Ctx) error {
+	m, threshold := &c.Service.latencies, c.Service.Config.LatencyMonitorThreshold()
+	var b strings.Builder
+	for _, name := range m.names() {
+		s := m.get(name)
+		if len(s.samples) == 0 {
+			continue
+		}
+		mean, deviation, period := s.average(c.Now() / 1e6)
+		fmt.Fprintf(&b, "* %s: %d times (average %d ms, mean deviation %d ms, every %.2f s). The worst of all took %d ms. %s\n",
+			name, len(s.samples), mean, deviation, period, s.max, latencyAdvice[name])
+	}
+	switch {
+	case b.Len() > 0:
+	case threshold == 0:
+		b.WriteString("Nothing is measured: set latency-monitor-threshold to the milliseconds from which on you want to know.\n")
+	default:
+		fmt.Fprintf(&b, "Nothing has taken %d ms so far.\n", threshold)
+	}
+	c.Out.Verbatim("txt", b.String())
+	return nil
+}
+
+var specLatencyReset = Spec{
+	Name: "latency|reset", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
+	Summary:  "Forgets the samples of events, of all if none is named.",
+	Flags:    adminFlags,
+	Tips:     []string{"request_policy:all_nodes", "response_policy:all_succeeded"},
+	Args:     []Arg{Opt(Many("event"))},
+	Replies:  "How many of them had samples.",
+	Examples: "> LATENCY RESET\n(integer) 0\n",
+	Run:      runLatencyReset,
+}
+
+func runLatencyReset(c *Ctx) error {
+	m := &c.Service.latencies
+	names := texts(c.Args[2:])
+	if len(names) == 0 {
+		names = m.names()
+	}
+	n := int64(0)
+	for _, name := range names {
+		n += b2i(m.reset(name))
+	}
+	c.Out.Int(n)
+	return nil
+}
+
+var specLatencyHistogram = Spec{
+	Name: "latency|histogram", Group: GroupServer, Since: "7.0.0", Complexity: "O(N) where N is the number of commands with latency information being retrieved.",
+	Summary: "Returns how many calls of commands took how long.",
+	Flags:   adminFlags,
+	Tips:    latencyTips,
+	Args:    []Arg{Opt(Many("command"))},
+	Replies: "For each command that was called: `calls`, and `histogram_usec`, a map of microseconds to the calls that took no longer. " +
+		"A container stands for its subcommands. Without latency-tracking nothing is counted.",
+	Examples: "> SET k v\nOK\n> LATENCY HISTOGRAM set get\n1) \"set\"\n2) 1) \"calls\"\n   2) (integer) 1\n   3) \"histogram_usec\"\n   4) 1) (integer) 1\n      2) (integer) 1\n",
+	Run:      runLatencyHistogram,
+}
+
+func runLatencyHistogram(c *Ctx) error {
+	table := c.Service.table
+	var specs []*Spec
+	add := func(s *Spec) {
+		specs = append(specs, s)
+		specs = append(specs, s.Sub...)
+	}
+	if len(c.Args) == 2 {
+		for _, s := range table.Commands() {
+			add(s)
+		}
+	}
+	for _, name := range texts(c.Args[2:]) {
+		if s := table.LookupFull(name); s != nil {
+			add(s)
+		}
+	}
+
+	l, n := c.Out.MapLater(), 0
+	for _, s := range specs {
+		if t := c.Service.tally(s); t.timed() > 0 {
+			c.Out.BulkString(s.Name)
+			t.writeHistogram(c)
+			n++
+		}
+	}
+	c.Out.Patch(l, n)
+	return nil
+}
+
+// timed is how many calls were timed.
+func (t *tally) timed() (n int64) {
+	for _, x := range t.latency {
+		n += x
+	}
+	return n
+}
+
+// histogramSteps is how many powers of two the histogram has: up to a minute.
+const histogramSteps = 26
+
+// writeHistogram replies a command's calls by powers of two.
+func (t *tally) writeHistogram(c *Ctx) {
+	all := t.timed()
+	c.Out.Map(2)
+	c.Out.BulkString("calls")
+	c.Out.Int(all)
+	c.Out.BulkString("histogram_usec")
+	l, n := c.Out.MapLater(), 0
+	bin, sum, said := 0, int64(0), int64(0)
+	for k := range histogramSteps {
+		for bin < latencyBins && latencyTop(bin) <= 1<<k {
+			sum += t.latency[bin]
+			bin++
+		}
+		if k == histogramSteps-1 {
+			sum = all
+		}
+		if sum > said {
+			// The bounds are those that Redis prints: 33 stands for 32 and up.
+			c.Out.Int((1032<<k - 1) / 1000)
+			c.Out.Int(sum)
+			n++
+			said = sum
+		}
+	}
+	c.Out.Patch(l, n)
+}

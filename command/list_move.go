@@ -1,0 +1,244 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/engine"
+)
+
+// Commands that take from lists and give elsewhere, or wait for what to take.
+
+// leftRight is the grammar of an end of a list.
+func leftRight(name string) Arg { return OneOf(name, Token("LEFT"), Token("RIGHT")) }
+
+func parseEnd(b []byte) (engine.End, error) {
+	switch {
+	case EqualFold(b, "LEFT"):
+		return engine.Head, nil
+	case EqualFold(b, "RIGHT"):
+		return engine.Tail, nil
+	}
+	return 0, ErrSyntax
+}
+
+// fromTo are the keys of a move.
+func fromTo() []Arg {
+	return []Arg{Key("source", Access|Delete), Key("destination", Insert)}
+}
+
+var specLMove = Spec{
+	Name: "lmove", Group: GroupList, Since: "6.2.0", Complexity: "O(1)",
+	Summary:  "Returns an element after popping it from one list and pushing it to another, with its deadline. Deletes the list if the last element was moved.",
+	Flags:    Write | DenyOOM,
+	Args:     append(fromTo(), leftRight("wherefrom"), leftRight("whereto")),
+	Replies:  "The element, nil if there is none.",
+	Examples: "> RPUSH a 1 2 3\n(integer) 3\n> LMOVE a b RIGHT LEFT\n\"3\"\n> LMOVE a a LEFT RIGHT\n\"1\"\n> LRANGE a 0 -1\n1) \"2\"\n2) \"1\"\n",
+	Run:      runLMove,
+}
+
+func runLMove(c *Ctx) error {
+	from, to, err := parseEnds(c.Args[3:])
+	if err != nil {
+		return err
+	}
+	found, err := c.Tx.LMove(c.Args[1], c.Args[2], from, to, c.Out.Bulk)
+	if err == nil && !found {
+		c.Out.Null()
+	}
+	return err
+}
+
+func parseEnds(args [][]byte) (from, to engine.End, err error) {
+	if from, err = parseEnd(args[0]); err != nil {
+		return 0, 0, err
+	}
+	to, err = parseEnd(args[1])
+	return from, to, err
+}
+
+var specRPopLPush = Spec{
+	Name: "rpoplpush", Group: GroupList, Since: "1.2.0", Complexity: "O(1)",
+	Summary:    "Returns the last element of a list after removing and pushing it to another list. Deletes the list if the last element was popped.",
+	Flags:      Write | DenyOOM,
+	Args:       fromTo(),
+	Deprecated: &Deprecation{"6.2.0", "`LMOVE` with the `RIGHT` and `LEFT` arguments"},
+	Replies:    "The element, nil if there is none.",
+	Examples:   "> RPUSH a 1 2\n(integer) 2\n> RPOPLPUSH a b\n\"2\"\n> LRANGE b 0 -1\n1) \"2\"\n",
+	Run:        runRPopLPush,
+}
+
+func runRPopLPush(c *Ctx) error {
+	found, err := c.Tx.LMove(c.Args[1], c.Args[2], engine.Tail, engine.Head, c.Out.Bulk)
+	if err == nil && !found {
+		c.Out.Null()
+	}
+	return err
+}
+
+var specLMPop = Spec{
+	Name: "lmpop", Group: GroupList, Since: "7.0.0",
+	Complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
+	Summary:    "Returns multiple elements from a list after removing them: from the first list that has any. Deletes the list if the last element was popped.",
+	Flags:      Write,
+	Args:       manyPopArgs(leftRight("where")),
+	Replies:    "An array of the key and an array of at most COUNT elements, by default one; nil if all lists are empty.",
+	Examples:   "> RPUSH l a b c\n(integer) 3\n> LMPOP 2 none l LEFT COUNT 2\n1) \"l\"\n2) 1) \"a\"\n   2) \"b\"\n> LMPOP 1 none LEFT\n(nil)\n",
+	Run:        runLMPop,
+}
+
+func runLMPop(c *Ctx) error {
+	m, err := parseManyPop(c.Args[1:], "LEFT", "RIGHT")
+	if err != nil {
+		return err
+	}
+	found, err := c.popFirst(m, m.keys)
+	if err == nil && !found {
+		c.Out.NullArray()
+	}
+	return err
+}
+
+// popFirst replies with elements of the first list that there is, and reports
+// whether there is one.
+func (c *Ctx) popFirst(m manyPop, keys [][]byte) (found bool, err error) {
+	end := engine.Head
+	if m.last {
+		end = engine.Tail
+	}
+	for _, key := range keys {
+		if err := c.longPart(key, m.count); err != nil {
+			return false, err
+		}
+		found, err = c.Tx.LPop(key, end, countTo(m.count), func(n int) {
+			c.Out.Array(2)
+			c.Out.Bulk(key)
+			c.Out.Array(n)
+		}, c.Out.Bulk)
+		if found || err != nil {
+			return found, err
+		}
+	}
+	return false, nil
+}
+
+const waitComplexity = "O(N) where N is the number of provided keys."
+
+var timeoutHistory = []Change{{"6.0.0", "`timeout` is interpreted as a double instead of an integer."}}
+
+var specBLPop = Spec{
+	Name: "blpop", Group: GroupList, Since: "2.0.0", Complexity: waitComplexity,
+	Summary: "Removes and returns the first element in a list. Waits until an element is available otherwise. Deletes the list if the last element was popped.",
+	Flags:   Write | NoScript | Blocking,
+	Args:    []Arg{ManyKeys("key", Access|Delete), Double("timeout")},
+	History: timeoutHistory,
+	Replies: "An array of the key and the element; nil when the timeout, in seconds, is over. 0 waits for ever. " +
+		"Who waits longest is served first. In a transaction nobody waits.",
+	Examples: "> RPUSH l a\n(integer) 1\n> BLPOP none l 0\n1) \"l\"\n2) \"a\"\n> BLPOP l 0.1\n~ 101ms\n1< (nil)\n2> BLPOP l 0\n> RPUSH l b\n(integer) 1\n2< 1) \"l\"\n2) \"b\"\n",
+	Run:      func(c *Ctx) error { return c.popOrWait(engine.Head) },
+}
+
+var specBRPop = Spec{
+	Name: "brpop", Group: GroupList, Since: "2.0.0", Complexity: waitComplexity,
+	Summary: "Removes and returns the last element in a list. Waits until an element is available otherwise. Deletes the list if the last element was popped.",
+	Flags:   Write | NoScript | Blocking,
+	Args:    []Arg{ManyKeys("key", Access|Delete), Double("timeout")},
+	History: timeoutHistory,
+	Replies: "An array of the key and the element; nil when the timeout, in seconds, is over. 0 waits for ever. " +
+		"Who waits longest is served first. In a transaction nobody waits.",
+	Examples: "> RPUSH l a b\n(integer) 2\n> BRPOP none l 0\n1) \"l\"\n2) \"b\"\n",
+	Run:      func(c *Ctx) error { return c.popOrWait(engine.Tail) },
+}
+
+func (c *Ctx) popOrWait(end engine.End) error {
+	last := len(c.Args) - 1
+	ms, err := parseTimeout(c.Args[last])
+	if err != nil {
+		return err
+	}
+
+	keys := c.Args[1:last]
+	for _, key := range c.Candidates(keys) {
+		found, err := c.Tx.LPop(key, end, 1, func(int) { c.Out.Array(2); c.Out.Bulk(key) }, c.Out.Bulk)
+		if found || err != nil {
+			return err
+		}
+	}
+
+	return c.Block(Wait{Keys: keys, Kinds: engine.KindsOf(engine.List), Millis: ms})
+}
+
+var specBLMove = Spec{
+	Name: "blmove", Group: GroupList, Since: "6.2.0", Complexity: "O(1)",
+	Summary: "Pops an element from a list, pushes it to another list and returns it. Waits until an element is available otherwise. Deletes the list if the last element was moved.",
+	Flags:   Write | DenyOOM | NoScript | Blocking,
+	Args:    append(fromTo(), leftRight("wherefrom"), leftRight("whereto"), Double("timeout")),
+	Replies: "The element; nil when the timeout, in seconds, is over.",
+	Examples: "> RPUSH a 1\n(integer) 1\n> BLMOVE a b LEFT RIGHT 0\n\"1\"\n2> BLMOVE a b LEFT RIGHT 0\n> RPUSH a 2\n(integer) 1\n2< \"2\"\n" +
+		"> LRANGE b 0 -1\n1) \"1\"\n2) \"2\"\n",
+	Run: runBLMove,
+}
+
+func runBLMove(c *Ctx) error {
+	from, to, err := parseEnds(c.Args[3:])
+	if err != nil {
+		return err
+	}
+	return c.moveOrWait(from, to, c.Args[5])
+}
+
+var specBRPopLPush = Spec{
+	Name: "brpoplpush", Group: GroupList, Since: "2.2.0", Complexity: "O(1)",
+	Summary:    "Pops the last element of a list, pushes it to another list and returns it. Waits until an element is available otherwise. Deletes the list if the last element was popped.",
+	Flags:      Write | DenyOOM | NoScript | Blocking,
+	Args:       append(fromTo(), Double("timeout")),
+	Deprecated: &Deprecation{"6.2.0", "`BLMOVE` with the `RIGHT` and `LEFT` arguments"},
+	History:    timeoutHistory,
+	Replies:    "The element; nil when the timeout, in seconds, is over.",
+	Examples:   "> RPUSH a 1 2\n(integer) 2\n> BRPOPLPUSH a b 0\n\"2\"\n> BRPOPLPUSH none b 0.1\n~ 101ms\n1< (nil)\n",
+	Run:        func(c *Ctx) error { return c.moveOrWait(engine.Tail, engine.Head, c.Args[3]) },
+}
+
+func (c *Ctx) moveOrWait(from, to engine.End, timeout []byte) error {
+	ms, err := parseTimeout(timeout)
+	if err != nil {
+		return err
+	}
+
+	for range c.Candidates(c.Args[1:2]) {
+		found, err := c.Tx.LMove(c.Args[1], c.Args[2], from, to, c.Out.Bulk)
+		if found || err != nil {
+			return err
+		}
+	}
+
+	return c.Block(Wait{Keys: c.Args[1:2], Also: c.Args[2:3], Kinds: engine.KindsOf(engine.List), Millis: ms,
+		Refused: func(c *Ctx) { c.Out.Null() }})
+}
+
+var specBLMPop = Spec{
+	Name: "blmpop", Group: GroupList, Since: "7.0.0",
+	Complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
+	Summary:    "Pops the first elements from one of multiple lists. Waits until an element is available otherwise. Deletes the list if the last element was popped.",
+	Flags:      Write | Blocking,
+	Args:       append([]Arg{Double("timeout")}, manyPopArgs(leftRight("where"))...),
+	Replies:    "An array of the key and an array of at most COUNT elements, by default one; nil when the timeout, in seconds, is over.",
+	Examples: "> RPUSH l a b c\n(integer) 3\n> BLMPOP 1 2 none l RIGHT COUNT 2\n1) \"l\"\n2) 1) \"c\"\n   2) \"b\"\n" +
+		"2> BLMPOP 0 1 other LEFT COUNT 9\n> RPUSH other x y\n(integer) 2\n2< 1) \"other\"\n2) 1) \"x\"\n   2) \"y\"\n",
+	Run: runBLMPop,
+}
+
+func runBLMPop(c *Ctx) error {
+	m, err := parseManyPop(c.Args[2:], "LEFT", "RIGHT")
+	if err != nil {
+		return err
+	}
+	ms, err := parseTimeout(c.Args[1])
+	if err != nil {
+		return err
+	}
+
+	found, err := c.popFirst(m, c.Candidates(m.keys))
+	if found || err != nil {
+		return err
+	}
+
+	return c.Block(Wait{Keys: m.keys, Kinds: engine.KindsOf(engine.List), Millis: ms})
+}

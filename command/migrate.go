@@ -1,0 +1,262 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// MIGRATE's errors.
+const (
+	errMigrateKeys    = ReplyError("ERR When using MIGRATE KEYS option, the key argument must be set to the empty string")
+	errMigrateConnect = ReplyError("IOERR error or timeout connecting to the client")
+	errMigrateWrite   = ReplyError("IOERR error or timeout writing to target instance")
+	errMigrateRead    = ReplyError("IOERR error or timeout reading to target instance")
+)
+
+// migrateTimeout is the timeout where none, or a negative one, is given.
+const migrateTimeout = time.Second
+
+var specMigrate = Spec{
+	Name: "migrate", Group: GroupGeneric, Since: "2.6.0", Complexity: "O(N) where N is the size of the values.",
+	Summary: "Moves keys to another server, ebb, Redis or Valkey: they are deleted here when that has acknowledged them.",
+	Flags:   Write | Slow,
+	Args: []Arg{Str("host"), Int("port"), OneOf("key_or_empty_string", Key("key", KeyRW|Access|Delete), Token(`""`).As("empty_string")),
+		Int("destination-db"), Int("timeout"), Opt(Token("COPY").Since("3.0.0")), Opt(Token("REPLACE").Since("3.0.0")),
+		Opt(OneOf("authentication", Opt(TokenArg("AUTH", Str("password"))).Since("4.0.7"),
+			Opt(Block("AUTH2", Str("username"), Str("password")).As("username_password")).Since("6.0.0"))),
+		Opt(TokenArg("KEYS", ManyKeys("key", KeyRW|Access|Delete|Incomplete)).Since("3.0.6"))},
+	Categories: CatDangerous,
+	Tips:       []string{"nondeterministic_output"},
+	History: []Change{{"3.0.0", "Added the `COPY` and `REPLACE` options."}, {"3.0.6", "Added the `KEYS` option."},
+		{"4.0.7", "Added the `AUTH` option."}, {"6.0.0", "Added the `AUTH2` option."}},
+	KeySpecs: []KeySpec{
+		{Flags: KeyRW | Access | Delete, Begin: BeginIndex, Index: 3, Find: FindRange, Step: 1},
+		{Flags: KeyRW | Access | Delete | Incomplete, Begin: BeginKeyword, Keyword: "KEYS", Index: -2, Find: FindRange, Last: -1, Step: 1}},
+	Keys: keysOfMigrate,
+	Replies: "OK, or NOKEY if there is none of the keys. The timeout is in ms, and holds for each step of the conversation. " +
+		"While it lasts nobody else sees or changes the keys; commands on other keys of the same shards wait as well.",
+	Examples: "> MIGRATE 127.0.0.1 6380 nothing 0 1000\nNOKEY\n" +
+		"> MIGRATE 127.0.0.1 6380 k 0 1000 KEYS a b\n" +
+		"(error) ERR When using MIGRATE KEYS option, the key argument must be set to the empty string\n",
+	Run: runMigrate,
+}
+
+// keysOfMigrate finds the keys of a MIGRATE: the one at its place, or those behind
+// KEYS.
+func keysOfMigrate(dst []KeyRef, args [][]byte) ([]KeyRef, error) {
+	if len(args) < 6 {
+		return dst, ErrKeys
+	}
+	if len(args[3]) > 0 {
+		return append(dst, KeyRef{3, KeyRW | Access | Delete}), nil
+	}
+	for i := 6; i < len(args); i++ {
+		switch {
+		case EqualFold(args[i], "KEYS"):
+			for p := i + 1; p < len(args); p++ {
+				dst = append(dst, KeyRef{p, KeyRW | Access | Delete | Incomplete})
+			}
+			return dst, nil
+		case EqualFold(args[i], "AUTH"):
+			i++
+		case EqualFold(args[i], "AUTH2"):
+			i += 2
+		}
+	}
+	return append(dst, KeyRef{3, KeyRW | Access | Delete}), nil // the empty key
+}
+
+// migration is what a MIGRATE asks for.
+type migration struct {
+	addr    string
+	db      int64
+	timeout time.Duration
+	copy    bool
+	replace bool
+	auth    [][]byte // AUTH's arguments
+	keys    [][]byte
+}
+
+func runMigrate(c *Ctx) error {
+	m, err := parseMigrate(c.Args)
+	if err != nil {
+		return err
+	}
+
+	keys := m.keys[:0:0]
+	for _, key := range m.keys {
+		if _, ok := c.Tx.Lookup(key); ok {
+			keys = append(keys, key)
+		}
+	}
+	if m.keys = keys; len(keys) == 0 {
+		c.Out.Simple("NOKEY")
+		return nil
+	}
+	if err := m.run(c.Service.ctx, c.Tx); err != nil {
+		return err
+	}
+
+	c.Out.OK()
+	return nil
+}
+
+func parseMigrate(args [][]byte) (*migration, error) {
+	m := &migration{addr: net.JoinHostPort(string(args[1]), string(args[2])), keys: args[3:4]}
+options:
+	for i := 6; i < len(args); i++ {
+		more := len(args) - i - 1
+		switch {
+		case EqualFold(args[i], "COPY"):
+			m.copy = true
+		case EqualFold(args[i], "REPLACE"):
+			m.replace = true
+		case EqualFold(args[i], "AUTH") && more >= 1:
+			m.auth = args[i+1 : i+2]
+			i++
+		case EqualFold(args[i], "AUTH2") && more >= 2:
+			m.auth = args[i+1 : i+3]
+			i += 2
+		case EqualFold(args[i], "KEYS"):
+			if len(args[3]) > 0 {
+				return nil, errMigrateKeys
+			}
+			m.keys = args[i+1:]
+			break options
+		default:
+			return nil, ErrSyntax
+		}
+	}
+	timeout, ok := resp.ParseInt(args[5])
+	if ok {
+		m.db, ok = resp.ParseInt(args[4])
+	}
+	if !ok {
+		return nil, ErrNotInteger
+	}
+	m.timeout = time.Duration(min(timeout, int64(time.Hour*24*365/time.Millisecond))) * time.Millisecond
+	if timeout <= 0 {
+		m.timeout = migrateTimeout
+	}
+	return m, nil
+}
+
+// target is a connection to another server, each step on which is given the
+// timeout.
+type target struct {
+	net.Conn
+	timeout time.Duration
+}
+
+func (t target) Read(b []byte) (int, error) {
+	if err := t.SetReadDeadline(time.Now().Add(t.timeout)); err != nil {
+		return 0, err
+	}
+	return t.Conn.Read(b)
+}
+
+func (t target) Write(b []byte) (int, error) {
+	if err := t.SetWriteDeadline(time.Now().Add(t.timeout)); err != nil {
+		return 0, err
+	}
+	return t.Conn.Write(b)
+}
+
+// run moves the keys, which are all there; their shards stay locked all the
+// time, so that what arrives is what is deleted. It ends at once when ctx does.
+func (m *migration) run(ctx context.Context, tx *engine.Tx) error {
+	dialer := net.Dialer{Timeout: m.timeout}
+	conn, err := dialer.DialContext(ctx, "tcp", m.addr)
+	if err != nil {
+		return dialError(err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+
+	t := target{conn, m.timeout}
+	if err := m.send(bufio.NewWriterSize(t, 64<<10), tx); err != nil {
+		return errMigrateWrite
+	}
+	return m.settle(bufio.NewReader(t), tx)
+}
+
+// dialError says what Redis says: it does not wait for a connection to be
+// refused, but meets that when it writes.
+func dialError(err error) error {
+	var name *net.DNSError
+	var e net.Error
+	if errors.As(err, &name) || errors.As(err, &e) && e.Timeout() {
+		return errMigrateConnect
+	}
+	return errMigrateWrite
+}
+
+// send writes all requests: AUTH, SELECT, and a RESTORE for each key.
+func (m *migration) send(w *bufio.Writer, tx *engine.Tx) error {
+	var req, payload []byte
+	if m.auth != nil {
+		req = resp.AppendCommand(req, append([][]byte{[]byte("AUTH")}, m.auth...)...)
+	}
+	req = resp.AppendCommand(req, []byte("SELECT"), strconv.AppendInt(nil, m.db, 10))
+	for _, key := range m.keys {
+		payload, _ = tx.Dump(payload[:0], key)
+		ttl := int64(0)
+		if k, _ := tx.Lookup(key); k.Deadline() != 0 {
+			ttl = max(k.Deadline()-tx.Millis(), 1)
+		}
+		args := [][]byte{[]byte("RESTORE"), key, strconv.AppendInt(nil, ttl, 10), payload, []byte("REPLACE")}
+		if !m.replace {
+			args = args[:4]
+		}
+		if _, err := w.Write(resp.AppendCommand(req, args...)); err != nil {
+			return err
+		}
+		req = req[:0]
+	}
+	return w.Flush()
+}
+
+// settle reads the replies and deletes the keys that the target has. The first
+// error is what MIGRATE replies; others may have succeeded all the same.
+func (m *migration) settle(r *bufio.Reader, tx *engine.Tx) (failed error) {
+	answer := func() (ok bool, err error) {
+		v, err := resp.ReadValue(r)
+		if err != nil {
+			return false, errMigrateRead
+		}
+		if e := v.Err(); e != nil {
+			if failed == nil {
+				failed = ReplyError("ERR Target instance replied with error: " + v.Str)
+			}
+			return false, nil
+		}
+		return true, nil
+	}
+	greetings := 1
+	if m.auth != nil {
+		greetings++
+	}
+	for range greetings {
+		if _, err := answer(); err != nil {
+			return err
+		}
+	}
+	stranger := failed != nil // the target does not know us: nothing is where it should be
+	for _, key := range m.keys {
+		ok, err := answer()
+		if err != nil {
+			return err
+		}
+		if ok && !stranger && !m.copy {
+			tx.Del(key)
+		}
+	}
+	return failed
+}

@@ -1,0 +1,321 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/resp"
+)
+
+// The commands of one set: set_ops.go has those of several.
+
+var setSpecs = []*Spec{&specSAdd, &specSRem, &specSCard, &specSIsMember, &specSMIsMember, &specSMembers, &specSMove,
+	&specSPop, &specSRandMember, &specSScan, &specSInter, &specSInterCard, &specSInterStore, &specSUnion, &specSUnionStore,
+	&specSDiff, &specSDiffStore}
+
+var setOrder = []string{"nondeterministic_output_order"}
+
+var specSAdd = Spec{
+	Name: "sadd", Group: GroupSet, Since: "1.0.0",
+	Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
+	Summary:    "Adds one or more members to a set. Creates the key if it doesn't exist.",
+	Flags:      Write | DenyOOM | Fast,
+	Args:       []Arg{Key("key", Insert), Many("member")},
+	History:    []Change{{"2.4.0", "Accepts multiple `member` arguments."}},
+	Replies:    "How many of the members are new.",
+	Examples:   "> SADD tags go redis\n(integer) 2\n> SADD tags go sql\n(integer) 1\n> SCARD tags\n(integer) 3\n",
+	Run:        runSAdd,
+}
+
+func runSAdd(c *Ctx) error {
+	if err := c.longFields(len(c.Args)); err != nil {
+		return err
+	}
+	n, err := c.Tx.SAdd(c.Args[1], c.Args[2:])
+	if err != nil {
+		return err
+	}
+	c.Out.Int(int64(n))
+	return nil
+}
+
+var specSRem = Spec{
+	Name: "srem", Group: GroupSet, Since: "1.0.0", Complexity: "O(N) where N is the number of members to be removed.",
+	Summary:  "Removes one or more members from a set. Deletes the set if the last member was removed.",
+	Flags:    Write | Fast,
+	Args:     []Arg{Key("key", Delete), Many("member")},
+	History:  []Change{{"2.4.0", "Accepts multiple `member` arguments."}},
+	Replies:  "How many members were there.",
+	Examples: "> SADD tags go redis\n(integer) 2\n> SREM tags go sql\n(integer) 1\n> SREM tags redis\n(integer) 1\n> EXISTS tags\n(integer) 0\n",
+	Run:      runSRem,
+}
+
+func runSRem(c *Ctx) error {
+	if err := c.longFields(len(c.Args)); err != nil {
+		return err
+	}
+	n, err := c.Tx.SRem(c.Args[1], c.Args[2:])
+	if err != nil {
+		return err
+	}
+	c.Out.Int(int64(n))
+	return nil
+}
+
+var specSCard = Spec{
+	Name: "scard", Group: GroupSet, Since: "1.0.0", Complexity: "O(1)",
+	Summary:  "Returns the number of members in a set.",
+	Flags:    ReadOnly | Fast,
+	Args:     []Arg{Key("key", Meta)},
+	Examples: "> SADD tags go redis\n(integer) 2\n> SCARD tags\n(integer) 2\n> SCARD nothing\n(integer) 0\n",
+	Run:      runSCard,
+}
+
+func runSCard(c *Ctx) error {
+	s, err := c.Tx.Members(c.Args[1])
+	if err != nil {
+		return err
+	}
+	c.Out.Int(int64(s.Len()))
+	return nil
+}
+
+var specSIsMember = Spec{
+	Name: "sismember", Group: GroupSet, Since: "1.0.0", Complexity: "O(1)",
+	Summary:  "Determines whether a member belongs to a set.",
+	Flags:    ReadOnly | Fast,
+	Args:     []Arg{Key("key", Meta), Str("member")},
+	Replies:  "1 or 0.",
+	Examples: "> SADD tags go redis\n(integer) 2\n> SISMEMBER tags go\n(integer) 1\n> SISMEMBER tags sql\n(integer) 0\n",
+	Run:      runSIsMember,
+}
+
+func runSIsMember(c *Ctx) error {
+	s, err := c.Tx.Members(c.Args[1])
+	if err != nil {
+		return err
+	}
+	c.Out.Int(b2i(s.Has(c.Args[2])))
+	return nil
+}
+
+var specSMIsMember = Spec{
+	Name: "smismember", Group: GroupSet, Since: "6.2.0", Complexity: "O(N) where N is the number of elements being checked for membership",
+	Summary:  "Determines whether multiple members belong to a set.",
+	Flags:    ReadOnly | Fast,
+	Args:     []Arg{Key("key", Read), Many("member")},
+	Replies:  "An array with 1 or 0 for each member.",
+	Examples: "> SADD tags go redis\n(integer) 2\n> SMISMEMBER tags go sql\n1) (integer) 1\n2) (integer) 0\n",
+	Run:      runSMIsMember,
+}
+
+func runSMIsMember(c *Ctx) error {
+	if err := c.longFields(len(c.Args)); err != nil {
+		return err
+	}
+	s, err := c.Tx.Members(c.Args[1])
+	if err != nil {
+		return err
+	}
+	s.Expect(len(c.Args) - 2)
+	c.Out.Array(len(c.Args) - 2)
+	for _, m := range c.Args[2:] {
+		c.Out.Int(b2i(s.Has(m)))
+	}
+	return nil
+}
+
+var specSMembers = Spec{
+	Name: "smembers", Group: GroupSet, Since: "1.0.0", Complexity: "O(N) where N is the set cardinality.",
+	Summary:  "Returns all members of a set.",
+	Flags:    ReadOnly,
+	Args:     []Arg{Key("key", Read)},
+	Tips:     setOrder,
+	Replies:  "A set in RESP3, an array in RESP2, of members in no order.",
+	Examples: "> SADD tags go\n(integer) 1\n> SMEMBERS tags\n1) \"go\"\n> SMEMBERS nothing\n(empty array)\n",
+	Run:      runSMembers,
+}
+
+func runSMembers(c *Ctx) error {
+	if err := c.longWalk(c.Args[1]); err != nil {
+		return err
+	}
+	s, err := c.Tx.Members(c.Args[1])
+	if err != nil {
+		return err
+	}
+	c.Out.Set(s.Len())
+	s.Each(c.Out.Bulk)
+	return nil
+}
+
+var specSMove = Spec{
+	Name: "smove", Group: GroupSet, Since: "1.0.0", Complexity: "O(1)",
+	Summary:  "Moves a member from one set to another.",
+	Flags:    Write | Fast,
+	Args:     []Arg{Key("source", Access|Delete), Key("destination", Insert), Str("member")},
+	Replies:  "1 if the member was in the source, else 0.",
+	Examples: "> SADD todo a b\n(integer) 2\n> SMOVE todo done a\n(integer) 1\n> SMOVE todo done a\n(integer) 0\n> SMEMBERS done\n1) \"a\"\n",
+	Run:      runSMove,
+}
+
+func runSMove(c *Ctx) error {
+	moved, err := c.Tx.SMove(c.Args[1], c.Args[2], c.Args[3])
+	if err != nil {
+		return err
+	}
+	c.Out.Int(b2i(moved))
+	return nil
+}
+
+var specSPop = Spec{
+	Name: "spop", Group: GroupSet, Since: "1.0.0",
+	Complexity: "Without the count argument O(1), otherwise O(N) where N is the value of the passed count.",
+	Summary:    "Returns one or more random members from a set after removing them. Deletes the set if the last member was popped.",
+	Flags:      Write | Fast,
+	Args:       []Arg{Key("key", Access|Delete), Opt(Int("count")).Since("3.2.0")},
+	Tips:       []string{"nondeterministic_output"},
+	History:    []Change{{"3.2.0", "Added the `count` argument."}},
+	Replies:    "Without count the member, or nil if there is none. With it a set (an array in RESP2) of as many, or of all if there are fewer.",
+	Examples:   "> SADD coin heads\n(integer) 1\n> SPOP coin\n\"heads\"\n> SPOP coin\n(nil)\n> SADD s a\n(integer) 1\n> SPOP s 5\n1) \"a\"\n",
+	Run:        runSPop,
+}
+
+func runSPop(c *Ctx) error {
+	switch {
+	case len(c.Args) > 3:
+		return ErrSyntax
+	case len(c.Args) == 3:
+		return c.popMany()
+	}
+	m, ok, err := c.Tx.SPop(c.Args[1], c.Session.val[:0])
+	if err != nil {
+		return err
+	}
+	c.bulkOrNull(m, ok)
+	c.Session.keepVal(m)
+	return nil
+}
+
+func (c *Ctx) popMany() error {
+	n, ok := resp.ParseInt(c.Args[2])
+	if !ok || n < 0 {
+		return errPositive
+	}
+	if err := c.Long(c.pickWork(n)); err != nil {
+		return err
+	}
+	members := c.Out.SetLater()
+	popped, err := c.Tx.SPopMany(c.Args[1], countTo(n), c.Out.Bulk)
+	if err != nil {
+		return err
+	}
+	c.Out.Patch(members, popped)
+	return nil
+}
+
+// pickWork is what Ctx.Long wants to know of picking n items of the first key,
+// or as many as there are.
+func (c *Ctx) pickWork(n int64) int {
+	return int(min(n*fieldBytes, int64(c.Tx.ValueSize(c.Args[1]))*walkBytes))
+}
+
+var specSRandMember = Spec{
+	Name: "srandmember", Group: GroupSet, Since: "1.0.0",
+	Complexity: "Without the count argument O(1), otherwise O(N) where N is the absolute value of the passed count.",
+	Summary:    "Gets one or multiple random members from a set.",
+	Flags:      ReadOnly,
+	Args:       []Arg{Key("key", Read), Opt(Int("count")).Since("2.6.0")},
+	Tips:       []string{"nondeterministic_output"},
+	History:    []Change{{"2.6.0", "Added the optional `count` argument."}},
+	Replies: "Without count the member, or nil if there is none. With it an array of as many different members, or of all if there are fewer; a " +
+		"negative count allows repetitions and always gives so many.",
+	Examples: "> SADD coin heads\n(integer) 1\n> SRANDMEMBER coin\n\"heads\"\n> SRANDMEMBER coin 2\n1) \"heads\"\n> SRANDMEMBER coin -2\n1) \"heads\"\n2) \"heads\"\n" +
+		"> SRANDMEMBER nothing\n(nil)\n",
+	Run: runSRandMember,
+}
+
+func runSRandMember(c *Ctx) error {
+	switch {
+	case len(c.Args) > 3:
+		return ErrSyntax
+	case len(c.Args) == 3:
+		return c.randomMembers()
+	}
+	s, err := c.Tx.Members(c.Args[1])
+	if err != nil {
+		return err
+	}
+	m, ok := s.Random()
+	c.bulkOrNull(m, ok)
+	return nil
+}
+
+func (c *Ctx) randomMembers() error {
+	n, _, err := parseDraw(c.Args, "")
+	if err != nil {
+		return err
+	}
+	work := int(-n) * fieldBytes
+	if n >= 0 {
+		work = c.pickWork(min(n, maxDraw))
+	}
+	if err := c.Long(work); err != nil {
+		return err
+	}
+	s, err := c.Tx.Members(c.Args[1])
+	if err != nil {
+		return err
+	}
+
+	draw, count := s.Sample, int(min(n, int64(s.Len())))
+	if n < 0 && s.Len() > 0 {
+		draw, count = s.Draw, int(-n)
+	}
+	count = max(count, 0)
+	c.Out.Array(count)
+	draw(count, c.Out.Bulk)
+	return nil
+}
+
+var specSScan = Spec{
+	Name: "sscan", Group: GroupSet, Since: "2.8.0",
+	Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
+	Summary:    "Iterates over members of a set.",
+	Flags:      ReadOnly,
+	Args:       []Arg{Key("key", Read), Int("cursor"), Opt(TokenArg("MATCH", Pattern("pattern"))), Opt(TokenArg("COUNT", Int("count")))},
+	Tips:       []string{"nondeterministic_output"},
+	Replies: "The cursor for the next call, 0 at the end, and an array of members. A member that is there from the first call to the last is " +
+		"returned at least once.",
+	Examples: "> SADD tags go redis\n(integer) 2\n> SSCAN tags 0 MATCH g*\n1) \"0\"\n2) 1) \"go\"\n> SSCAN nothing 0\n1) \"0\"\n2) (empty array)\n",
+	Run:      runSScan,
+}
+
+func runSScan(c *Ctx) error {
+	cursor, err := parseCursor(c.Args[2])
+	if err != nil {
+		return err
+	}
+	s, err := c.Tx.Members(c.Args[1])
+	if err != nil {
+		return err
+	}
+	if s.Len() == 0 {
+		c.scanned(0, &names{})
+		return nil
+	}
+	var o scanOptions
+	if err := o.parse(c.Args[3:], false); err != nil {
+		return err
+	}
+	if err := c.longScan(c.Args[1], o.count); err != nil {
+		return err
+	}
+
+	found := newNames()
+	cursor = s.Scan(cursor, o.limit(), func(m []byte) {
+		if o.matches(m) {
+			found.add(m)
+		}
+	})
+
+	c.scanned(cursor, &found)
+	return nil
+}

@@ -1,0 +1,222 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// The subcommands of CLIENT that steer client-side caching.
+
+var specClientTracking = Spec{
+	Name: "client|tracking", Group: GroupConnection, Since: "6.0.0", Complexity: "O(1). Some options may introduce additional complexity.",
+	Summary: "Has the server tell the connection when keys change that it has read, so that it may cache them.",
+	Flags:   ownFlags,
+	Args: []Arg{OneOf("status", Token("ON"), Token("OFF")), Opt(TokenArg("REDIRECT", Int("client-id"))),
+		Opt(RepeatToken(TokenArg("PREFIX", Str("prefix")))), Opt(Token("BCAST")), Opt(Token("OPTIN")), Opt(Token("OPTOUT")), Opt(Token("NOLOOP"))},
+	Replies: "OK. From then on every key that a read command names is remembered, and its next change, expiry or eviction sends `invalidate` with the key, once; " +
+		"a flush sends it with null. REDIRECT: to another connection, which in RESP2 must have subscribed to `" + invalidateChannel + "`. BCAST: for all keys, or those with a PREFIX, read or not. " +
+		"OPTIN, OPTOUT: reads count only, or do not count, behind CLIENT CACHING. NOLOOP: not for the connection's own changes.",
+	Examples: "> HELLO 3\n$_\n...\n> CLIENT TRACKING ON\nOK\n> GET k\n(nil)\n2> SET k v\nOK\n1< 1) \"invalidate\"\n2) 1) \"k\"\n2> SET k w\nOK\n",
+	Run:      runClientTracking,
+}
+
+func runClientTracking(c *Ctx) error {
+	s := c.Session
+	m := &trackMode{}
+	if err := m.parse(c); err != nil {
+		return err
+	}
+	on, err := parseOnOff(c.Args[2])
+	if err != nil {
+		return err
+	}
+
+	if s.conn == nil {
+		return ReplyError("ERR CLIENT TRACKING needs a connection, for its messages to come by")
+	}
+	if on {
+		if err := m.check(s.track.Load()); err != nil {
+			return err
+		}
+		c.Service.tracking.start(s, m)
+	} else {
+		c.Service.tracking.stop(s)
+	}
+
+	c.Out.OK()
+	return nil
+}
+
+func (m *trackMode) parse(c *Ctx) error {
+	for args := c.Args[3:]; len(args) > 0; args = args[1:] {
+		switch {
+		case EqualFold(args[0], "REDIRECT") && len(args) > 1:
+			if m.redirect != 0 {
+				return ReplyError("ERR A client can only redirect to a single other client")
+			}
+			id, ok := resp.ParseInt(args[1])
+			switch {
+			case !ok:
+				return ErrNotInteger
+			case c.Service.clients.find(id) == nil:
+				return ReplyError("ERR The client ID you want redirect to does not exist")
+			}
+			m.redirect = id
+			args = args[1:]
+		case EqualFold(args[0], "PREFIX") && len(args) > 1:
+			m.prefixes = append(m.prefixes, string(args[1]))
+			args = args[1:]
+		case EqualFold(args[0], "BCAST"):
+			m.bcast = true
+		case EqualFold(args[0], "OPTIN"):
+			m.optin = true
+		case EqualFold(args[0], "OPTOUT"):
+			m.optout = true
+		case EqualFold(args[0], "NOLOOP"):
+			m.noloop = true
+		default:
+			return ErrSyntax
+		}
+	}
+	return nil
+}
+
+// check reports what does not go together: among the options, and with how the
+// client tracks already.
+func (m *trackMode) check(old *trackMode) error {
+	switch {
+	case !m.bcast && len(m.prefixes) > 0:
+		return ReplyError("ERR PREFIX option requires BCAST mode to be enabled")
+	case old != nil && old.bcast != m.bcast:
+		return ReplyError("ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then re-enabling it with a different mode.")
+	case m.bcast && (m.optin || m.optout):
+		return ReplyError("ERR OPTIN and OPTOUT are not compatible with BCAST")
+	case m.optin && m.optout:
+		return ReplyError("ERR You can't specify both OPTIN mode and OPTOUT mode")
+	case old != nil && (m.optin && old.optout || m.optout && old.optin):
+		return ReplyError("ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it with a different mode.")
+	case m.bcast:
+		return m.collides(old)
+	}
+	return nil
+}
+
+// collides reports prefixes that overlap: the client would get a key twice.
+func (m *trackMode) collides(old *trackMode) error {
+	overlap := func(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
+	for i, p := range m.prefixes {
+		if old != nil {
+			for _, q := range old.prefixes {
+				if p != q && overlap(p, q) {
+					return ReplyError(oneLine("ERR Prefix '" + p + "' overlaps with an existing prefix '" + q + "'. Prefixes for a single client must not overlap."))
+				}
+			}
+		}
+		for _, q := range m.prefixes[i+1:] {
+			if overlap(p, q) {
+				return ReplyError(oneLine("ERR Prefix '" + p + "' overlaps with another provided prefix '" + q + "'. Prefixes for a single client must not overlap."))
+			}
+		}
+	}
+	return nil
+}
+
+var specClientCaching = Spec{
+	Name: "client|caching", Group: GroupConnection, Since: "6.0.0", Complexity: "O(1)",
+	Summary:  "Says whether the keys of the next command are to be tracked.",
+	Flags:    ownFlags,
+	Args:     []Arg{OneOf("mode", Token("YES"), Token("NO"))},
+	Replies:  "OK. YES needs CLIENT TRACKING with OPTIN, NO with OPTOUT. Behind it may come one command, or a whole transaction.",
+	Examples: "> CLIENT TRACKING ON OPTIN\nOK\n> CLIENT CACHING YES\nOK\n> CLIENT CACHING NO\n(error) ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.\n",
+	Run:      runClientCaching,
+}
+
+func runClientCaching(c *Ctx) error {
+	s := c.Session
+	m := s.track.Load()
+	switch {
+	case m == nil:
+		return ReplyError("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
+	case EqualFold(c.Args[2], "YES"):
+		if !m.optin {
+			return ReplyError("ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.")
+		}
+	case EqualFold(c.Args[2], "NO"):
+		if !m.optout {
+			return ReplyError("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
+		}
+	default:
+		return ErrSyntax
+	}
+	s.observing |= obsCaching
+	c.Out.OK()
+	return nil
+}
+
+var specClientGetredir = Spec{
+	Name: "client|getredir", Group: GroupConnection, Since: "6.0.0", Complexity: "O(1)",
+	Summary:  "Returns the connection that gets this one's invalidation messages.",
+	Flags:    ownFlags,
+	Replies:  "Its id; 0: this one itself; -1: client-side caching is off.",
+	Examples: "> CLIENT GETREDIR\n(integer) -1\n> CLIENT TRACKING ON\nOK\n> CLIENT GETREDIR\n(integer) 0\n",
+	Run:      runClientGetredir,
+}
+
+func runClientGetredir(c *Ctx) error {
+	c.Out.Int(c.Session.redirect())
+	return nil
+}
+
+// redirect is the id of who gets a session's invalidations, 0 for itself, -1
+// without any.
+func (c *Session) redirect() int64 {
+	if m := c.track.Load(); m != nil {
+		return m.redirect
+	}
+	return -1
+}
+
+var specClientTrackinginfo = Spec{
+	Name: "client|trackinginfo", Group: GroupConnection, Since: "6.2.0", Complexity: "O(1)",
+	Summary:  "Describes the connection's client-side caching.",
+	Flags:    ownFlags,
+	Examples: "> CLIENT TRACKINGINFO\n1) \"flags\"\n2) 1) \"off\"\n3) \"redirect\"\n4) (integer) -1\n5) \"prefixes\"\n6) (empty array)\n",
+	Run:      runClientTrackinginfo,
+}
+
+func runClientTrackinginfo(c *Ctx) error {
+	s := c.Session
+	var prefixes []string
+	flags := []string{"off"}
+	if m := s.track.Load(); m != nil {
+		flags[0], prefixes = "on", m.prefixes
+		add := func(flag string, on bool) {
+			if on {
+				flags = append(flags, flag)
+			}
+		}
+		add("bcast", m.bcast)
+		add("optin", m.optin)
+		add("caching-yes", m.optin && s.observing&obsCaching != 0)
+		add("optout", m.optout)
+		add("caching-no", m.optout && s.observing&obsCaching != 0)
+		add("noloop", m.noloop)
+		add("broken_redirect", s.view.flags.Load()&viewBrokenRedir != 0)
+	}
+
+	c.Out.Map(3)
+	c.Out.BulkString("flags")
+	c.Out.Set(len(flags))
+	for _, f := range flags {
+		c.Out.BulkString(f)
+	}
+	c.Out.BulkString("redirect")
+	c.Out.Int(s.redirect())
+	c.Out.BulkString("prefixes")
+	c.Out.Array(len(prefixes))
+	for _, p := range prefixes {
+		c.Out.BulkString(p)
+	}
+	return nil
+}

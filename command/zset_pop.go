@@ -1,0 +1,187 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+var specZPopMin = Spec{
+	Name: "zpopmin", Group: GroupSortedSet, Since: "5.0.0",
+	Complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
+	Summary:    "Returns the lowest-scoring members from a sorted set after removing them. Deletes the sorted set if the last member was popped.",
+	Flags:      Write | Fast,
+	Args:       []Arg{Key("key", Access|Delete), Opt(Int("count"))},
+	Replies:    "An array of members, each with its score. It is empty if there is no such key.",
+	Examples:   "> ZADD z 1 a 2 b\n(integer) 2\n> ZPOPMIN z\n1) \"a\"\n2) \"1\"\n> ZPOPMIN z 5\n1) \"b\"\n2) \"2\"\n",
+	Run:        func(c *Ctx) error { return c.zpop(false) },
+}
+
+var specZPopMax = Spec{
+	Name: "zpopmax", Group: GroupSortedSet, Since: "5.0.0",
+	Complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
+	Summary:    "Returns the highest-scoring members from a sorted set after removing them. Deletes the sorted set if the last member was popped.",
+	Flags:      Write | Fast,
+	Args:       []Arg{Key("key", Access|Delete), Opt(Int("count"))},
+	Replies:    "An array of members, each with its score. It is empty if there is no such key.",
+	Examples:   "> ZADD z 1 a 2 b\n(integer) 2\n> ZPOPMAX z\n1) \"b\"\n2) \"2\"\n> ZPOPMAX z 5\n1) \"a\"\n2) \"1\"\n",
+	Run:        func(c *Ctx) error { return c.zpop(true) },
+}
+
+func (c *Ctx) zpop(highest bool) error {
+	count, pairs := int64(1), false
+	if len(c.Args) > 3 {
+		return ErrSyntax
+	}
+	if len(c.Args) == 3 {
+		var ok bool
+		if count, ok = resp.ParseInt(c.Args[2]); !ok || count < 0 {
+			return errPositive
+		}
+		pairs = c.Out.Proto == 3
+	}
+
+	n, err := c.popMembers(c.Args[1], count, highest, func(n int) {
+		if !pairs {
+			n *= 2
+		}
+		c.Out.Array(n)
+	}, pairs)
+	if err == nil && n == 0 {
+		c.Out.Array(0)
+	}
+	return err
+}
+
+// popMembers removes members and replies them, each with its score, in an array
+// of its own if pairs is set. begin is called before, if there are any.
+func (c *Ctx) popMembers(key []byte, count int64, highest bool, begin func(n int), pairs bool) (n int, err error) {
+	many := countTo(count)
+	if many > 1 {
+		z, err := c.Tx.ZSet(key, true)
+		if err != nil {
+			return 0, err
+		}
+		if err := c.longMembers(2 * min(many, z.Len())); err != nil {
+			return 0, err
+		}
+	}
+	return c.Tx.ZPop(key, many, highest, begin, func(member []byte, score float64) {
+		if pairs {
+			c.Out.Array(2)
+		}
+		c.scorePair(member, score)
+	})
+}
+
+// minMax is the grammar of an end of a sorted set.
+func minMax() Arg { return OneOf("where", Token("MIN"), Token("MAX")) }
+
+var specZMPop = Spec{
+	Name: "zmpop", Group: GroupSortedSet, Since: "7.0.0",
+	Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
+	Summary:    "Returns the highest- or lowest-scoring members from the first of some sorted sets that is not empty, after removing them.",
+	Flags:      Write,
+	Args:       manyPopArgs(minMax()),
+	Replies:    "An array of the key and an array of members, each in an array with its score; nil if all keys are empty.",
+	Examples:   "> ZADD b 1 x 2 y\n(integer) 2\n> ZMPOP 2 a b MIN\n1) \"b\"\n2) 1) 1) \"x\"\n      2) \"1\"\n> ZMPOP 2 a b MAX COUNT 5\n1) \"b\"\n2) 1) 1) \"y\"\n      2) \"2\"\n> ZMPOP 2 a b MAX\n(nil)\n",
+	Run:        runZMPop,
+}
+
+func runZMPop(c *Ctx) error {
+	p, err := parseManyPop(c.Args[1:], "MIN", "MAX")
+	if err != nil {
+		return err
+	}
+	popped, err := c.zpopFirst(p, p.keys)
+	if err == nil && !popped {
+		c.Out.NullArray()
+	}
+	return err
+}
+
+// zpopFirst pops from the first of the keys that is not empty, and reports
+// whether there was one.
+func (c *Ctx) zpopFirst(p manyPop, keys [][]byte) (bool, error) {
+	for _, key := range keys {
+		n, err := c.popMembers(key, p.count, p.last, func(n int) {
+			c.Out.Array(2)
+			c.Out.Bulk(key)
+			c.Out.Array(n)
+		}, true)
+		if n > 0 || err != nil {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+var specBZMPop = Spec{
+	Name: "bzmpop", Group: GroupSortedSet, Since: "7.0.0",
+	Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
+	Summary:    "Does what ZMPOP does, but waits while all keys are empty.",
+	Flags:      Write | Blocking,
+	Args:       append([]Arg{Double("timeout")}, manyPopArgs(minMax())...),
+	Replies:    "As ZMPOP; nil after timeout seconds, of which 0 is for ever.",
+	Examples:   "> ZADD z 1 x 2 y\n(integer) 2\n> BZMPOP 0.5 1 z MAX\n1) \"z\"\n2) 1) 1) \"y\"\n      2) \"2\"\n",
+	Run:        runBZMPop,
+}
+
+func runBZMPop(c *Ctx) error {
+	ms, err := parseTimeout(c.Args[1])
+	if err != nil {
+		return err
+	}
+	p, err := parseManyPop(c.Args[2:], "MIN", "MAX")
+	if err != nil {
+		return err
+	}
+
+	popped, err := c.zpopFirst(p, c.Candidates(p.keys))
+	if err != nil || popped {
+		return err
+	}
+	return c.Block(Wait{Keys: p.keys, Kinds: engine.KindsOf(engine.ZSet), Millis: ms})
+}
+
+var specBZPopMin = Spec{
+	Name: "bzpopmin", Group: GroupSortedSet, Since: "5.0.0",
+	Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
+	Summary:    "Removes and returns the member with the lowest score from the first of some sorted sets that is not empty, and waits while all are.",
+	Flags:      Write | NoScript | Blocking | Fast,
+	Args:       []Arg{ManyKeys("key", Access|Delete), Double("timeout")},
+	History:    []Change{{"6.0.0", "`timeout` is interpreted as a double instead of an integer."}},
+	Replies:    "An array of key, member and score; nil after timeout seconds, of which 0 is for ever.",
+	Examples:   "> ZADD z 1 x 2 y\n(integer) 2\n> BZPOPMIN a z 0\n1) \"z\"\n2) \"x\"\n3) \"1\"\n",
+	Run:        func(c *Ctx) error { return c.bzpop(false) },
+}
+
+var specBZPopMax = Spec{
+	Name: "bzpopmax", Group: GroupSortedSet, Since: "5.0.0",
+	Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
+	Summary:    "Removes and returns the member with the highest score from the first of some sorted sets that is not empty, and waits while all are.",
+	Flags:      Write | NoScript | Blocking | Fast,
+	Args:       []Arg{ManyKeys("key", Access|Delete), Double("timeout")},
+	History:    []Change{{"6.0.0", "`timeout` is interpreted as a double instead of an integer."}},
+	Replies:    "An array of key, member and score; nil after timeout seconds, of which 0 is for ever.",
+	Examples:   "> ZADD z 1 x 2 y\n(integer) 2\n> BZPOPMAX a z 0\n1) \"z\"\n2) \"y\"\n3) \"2\"\n",
+	Run:        func(c *Ctx) error { return c.bzpop(true) },
+}
+
+func (c *Ctx) bzpop(highest bool) error {
+	keys := c.Args[1 : len(c.Args)-1]
+	ms, err := parseTimeout(c.Args[len(c.Args)-1])
+	if err != nil {
+		return err
+	}
+
+	for _, key := range c.Candidates(keys) {
+		n, err := c.popMembers(key, 1, highest, func(int) {
+			c.Out.Array(3)
+			c.Out.Bulk(key)
+		}, false)
+		if n > 0 || err != nil {
+			return err
+		}
+	}
+	return c.Block(Wait{Keys: keys, Kinds: engine.KindsOf(engine.ZSet), Millis: ms})
+}

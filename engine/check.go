@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/arena"
+	"github.com/ebbdb/ebb/internal/packed"
+)
+
+// Check verifies the invariants of everything the engine keeps: tables, wheels,
+// containers, what is counted against what is there, and the lines of those who
+// wait. It locks all shards, and costs O(everything): it is for tests. The error
+// names the first place where something is wrong.
+func (db *DB) Check() error {
+	tx := db.BeginAll(0)
+	defer tx.Commit()
+	boxes := 0
+	for _, sh := range db.shards {
+		boxes += len(sh.graves)
+		for i, sp := range sh.spaces {
+			if sp == nil {
+				continue
+			}
+			n, err := sp.check(i)
+			if err != nil {
+				return fmt.Errorf("shard %d, database %d: %w", sh.id, i, err)
+			}
+			boxes += n
+		}
+		if err := sh.checkLines(); err != nil {
+			return fmt.Errorf("shard %d: %w", sh.id, err)
+		}
+	}
+	if n := db.chunks.Live(); boxes == 0 && n != 0 {
+		return fmt.Errorf("%d bytes of chunks are lent, and there is no large container", n)
+	}
+	return nil
+}
+
+// check verifies a space and returns the number of its large containers.
+func (sp *space) check(db int) (boxes int, err error) {
+	if sp.db != db {
+		return 0, fmt.Errorf("the space is said to be of database %d", sp.db)
+	}
+	if err := sp.tab.Check(); err != nil {
+		return 0, err
+	}
+	c := &spaceCheck{sp: sp, used: make([]bool, len(sp.exts))}
+	sp.tab.Each(func(ref arena.Ref) {
+		if err == nil {
+			if err = c.record(ref); err != nil {
+				err = fmt.Errorf("key %.100q: %w", sp.key(sp.rec(ref)), err)
+			}
+		}
+	})
+	if err != nil {
+		return 0, err
+	}
+	return c.boxes, c.finish()
+}
+
+// spaceCheck counts what the records of a space need.
+type spaceCheck struct {
+	sp    *space
+	used  []bool // handles
+	boxes int
+	slots int   // bytes of records
+	timed int   // keys with deadlines
+	sum   int64 // of the deadlines
+}
+
+func (c *spaceCheck) record(ref arena.Ref) error {
+	sp := c.sp
+	r := sp.rec(ref)
+	c.slots += sp.mem.SlotOf(ref)
+	if r.has(flagDeadline) {
+		c.timed++
+		c.sum += r.deadline()
+	}
+	if r.klen&bigKey != 0 {
+		if err := c.handle(handleOf(r.inlineKey())); err != nil {
+			return err
+		}
+	}
+	if r.has(flagExt) {
+		if err := c.handle(handleOf(r.inlineValue())); err != nil {
+			return err
+		}
+	}
+	if r.Kind() == String {
+		return nil
+	}
+	h := hit{sh: sp.sh, sp: sp, r: r}
+	b := h.box()
+	if b == nil {
+		return packed.Validate(h.image())
+	}
+	c.boxes++
+	if n := sp.exts[handleOf(r.inlineValue())].size; n != b.Size() {
+		return fmt.Errorf("%d bytes are counted for the container, it holds %d", n, b.Size())
+	}
+	return b.(interface{ Check() error }).Check()
+}
+
+func (c *spaceCheck) handle(h uint32) error {
+	switch {
+	case h == 0 || int(h) >= len(c.used):
+		return fmt.Errorf("there is no handle %d", h)
+	case c.used[h]:
+		return fmt.Errorf("handle %d is another record's", h)
+	}
+	c.used[h] = true
+	return nil
+}
+
+// finish compares the sums.
+func (c *spaceCheck) finish() error {
+	sp := c.sp
+	if n := sp.mem.Live(); n != c.slots {
+		return fmt.Errorf("%d bytes of records are counted, there are %d", n, c.slots)
+	}
+	n, ttls := 0, int64(0)
+	if sp.due != nil {
+		n, ttls = sp.due.Len(), sp.ttls
+		if err := sp.due.Check(); err != nil {
+			return err
+		}
+	}
+	if n != c.timed || ttls != c.sum {
+		return fmt.Errorf("%d deadlines with the sum %d are counted, there are %d with %d", n, ttls, c.timed, c.sum)
+	}
+	for f := sp.freeExt; f != 0; f = sp.exts[f].next {
+		if c.used[f] {
+			return fmt.Errorf("handle %d is free and in use, or free twice", f)
+		}
+		c.used[f] = true
+	}
+	bytes := 0
+	for i := range sp.exts[1:] {
+		if !c.used[i+1] {
+			return fmt.Errorf("handle %d is lost", i+1)
+		}
+		bytes += sp.exts[i+1].size
+	}
+	if bytes != sp.extBytes {
+		return fmt.Errorf("%d bytes outside of records are counted, there are %d", sp.extBytes, bytes)
+	}
+	return nil
+}
+
+// checkLines verifies a shard's lines.
+func (sh *shard) checkLines() error {
+	sh.lines.mu.Lock()
+	defer sh.lines.mu.Unlock()
+	for k, l := range sh.lines.all {
+		var counts [maxKinds]int32
+		var last *place
+		for p := l.head; p != nil; p = p.next {
+			if !p.in || p.l != l || p.prev != last {
+				return fmt.Errorf("the line of %.100q is broken", k.key)
+			}
+			for kind := range counts {
+				if p.t.Kinds&(1<<kind) != 0 {
+					counts[kind]++
+				}
+			}
+			last = p
+		}
+		switch {
+		case l.key != k || l.tail != last || counts != l.counts:
+			return fmt.Errorf("the line of %.100q is miscounted", k.key)
+		case last == nil:
+			return errors.New("an empty line was kept")
+		case l.signalled:
+			return fmt.Errorf("the line of %.100q was signalled and not served", k.key)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,280 @@
+package engine
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/ebbdb/ebb/internal/packed"
+	"github.com/ebbdb/ebb/internal/rdb"
+	"github.com/ebbdb/ebb/internal/stream"
+)
+
+// A value leaves and enters the engine as the bytes of DUMP (internal/rdb).
+//
+// Dump walks over what is living and calls an Encoder. Restore lets a Decoder
+// call a restorer, which builds the value beside the keyspace; only when all of
+// it is there and proved to be good does it take the key's place, whatever the
+// key held. So a payload that is wrong changes nothing.
+
+// The errors of Restore.
+var (
+	// ErrPayload: the payload's version or checksum is wrong.
+	ErrPayload = errors.New("DUMP payload version or checksum are wrong")
+	// ErrBadFormat: the payload's value is not what it says it is.
+	ErrBadFormat = errors.New("Bad data format")
+	// ErrBusyKey: the key exists, and is not to be replaced.
+	ErrBusyKey = errors.New("the target key exists already")
+)
+
+// dumper is what Dump and Restore need for a moment: some 40 KiB of buffers.
+type dumper struct {
+	enc rdb.Encoder
+	dec rdb.Decoder
+}
+
+var dumpers = sync.Pool{New: func() any { return &dumper{enc: rdb.Encoder{Compress: true}} }}
+
+// Dump appends a key's value, as RESTORE takes it, to dst; ok is false if there
+// is no such key. redis-server 7.0 reads it, unless fields of a hash have
+// deadlines. It is a read. O(value).
+func (tx *Tx) Dump(dst, key []byte) (payload []byte, ok bool) {
+	h := tx.read(key)
+	if h.r == nil {
+		return dst, false
+	}
+	return tx.dump(dst, &h), true
+}
+
+func (tx *Tx) dump(dst []byte, h *hit) []byte {
+	d := dumpers.Get().(*dumper)
+	defer dumpers.Put(d)
+	e := &d.enc
+	e.Reset(e.Buf[:0])
+	tx.encodeValue(e, h)
+	dst = append(dst, rdb.Seal(e.Buf, e.Version())...)
+	if cap(e.Buf) > keepDump {
+		e.Buf = nil
+	}
+	return dst
+}
+
+// keepDump is the largest buffer that is kept for the next Dump.
+const keepDump = 1 << 20
+
+// DumpSize returns about how many bytes Dump walks over, 0 if there is no such
+// key. It is no access. O(1).
+func (tx *Tx) DumpSize(key []byte) int {
+	h := tx.find(key)
+	switch {
+	case h.r == nil:
+		return 0
+	case h.r.Kind() == String || h.box() == nil:
+		return len(h.sp.value(h.r))
+	}
+	return h.box().Size()
+}
+
+// encodeValue writes what a key holds.
+func (tx *Tx) encodeValue(e *rdb.Encoder, h *hit) {
+	k := Key{tx, h.sp, h.r}
+	switch h.r.Kind() {
+	case String:
+		e.String(h.sp.value(h.r))
+	case List:
+		e.BeginList()
+		k.Items(func(it Item) { e.Element(it.Key) })
+		e.EndList()
+	case Set:
+		e.BeginSet(tx.living(h))
+		k.Items(func(it Item) { e.Member(it.Key) })
+		e.EndSet()
+	case ZSet:
+		e.BeginZSet(tx.living(h))
+		k.Items(func(it Item) { e.Scored(it.Key, it.Score) })
+		e.EndZSet()
+	case Hash:
+		e.BeginHash(tx.living(h), tx.earliestItem(h))
+		k.Items(func(it Item) { e.Field(it.Key, it.Value, it.Deadline) })
+		e.EndHash()
+	case Stream:
+		tx.dumpStream(e, h.box().(streamBox).Stream)
+	}
+}
+
+// living returns the number of living items of a hash, set or sorted set.
+func (tx *Tx) living(h *hit) int {
+	if b := h.box(); b != nil {
+		return b.(interface{ Len(now int64) int }).Len(tx.itemTime())
+	}
+	if h.image().Kind() == packed.KindIntSet {
+		return packed.IntSet(h.image()).Len()
+	}
+	return h.image().Len(tx.itemTime())
+}
+
+// earliestItem returns the earliest deadline of a hash's living fields, 0 if
+// none has one. O(1) where none has, else O(fields).
+func (tx *Tx) earliestItem(h *hit) (first int64) {
+	if b := h.box(); b != nil && b.(hashTable).Deadlines() == 0 || b == nil && h.image().Timed() == 0 {
+		return 0
+	}
+	Key{tx, h.sp, h.r}.Items(func(it Item) {
+		if it.Deadline != 0 && (first == 0 || it.Deadline < first) {
+			first = it.Deadline
+		}
+	})
+	return first
+}
+
+// RestoreOptions say how Restore stores. The zero value stores a new key
+// without a deadline.
+type RestoreOptions struct {
+	Deadline int64 // ms since 1970; 0: none
+	Replace  bool  // whatever the key holds
+	Idle     int64 // seconds since the last access, where recency decides what is evicted
+	Freq     int64 // the access counter, 0 to 255, where frequency decides
+	SetFreq  bool  // Freq counts
+}
+
+// Restore stores the value of a DUMP payload under a key, or nothing at all.
+// With a deadline that has passed the value is not stored, but what was to be
+// replaced is gone. It reads what Redis up to 8.0 writes. O(value).
+//
+// Errors: ErrBusyKey, ErrPayload, ErrBadFormat, ErrFull.
+func (tx *Tx) Restore(key, payload []byte, o RestoreOptions) error {
+	h := tx.find(key)
+	if h.r != nil && !o.Replace {
+		return ErrBusyKey
+	}
+	value, version, err := rdb.Open(payload)
+	if err != nil {
+		return ErrPayload
+	}
+	r, err := tx.decode(value, version)
+	if err != nil {
+		return err
+	}
+	o.Deadline = min(o.Deadline, MaxDeadline)
+	if r.empty() || o.Deadline != 0 && o.Deadline <= tx.ms && !tx.replay {
+		r.discard()
+		tx.Del(key)
+		return nil
+	}
+	there := h.r != nil
+	if err := tx.install(&h, key, r, o.Deadline); err != nil {
+		r.discard()
+		return err
+	}
+	if there {
+		tx.created(h.sp, h.r) // Redis deletes the old key and adds one
+	}
+	tx.setAccess(h.r, o)
+	// In the log it is as it came where redis-server 7.0 can read it, else as
+	// Dump writes it; but Dump does not know all of a stream.
+	if tx.db.logging && !tx.replay {
+		if version > rdb.PlainVersion && r.kind != Stream || r.left {
+			payload = tx.dump(nil, &h)
+		}
+		tx.emit("RESTORE", key, tx.itoa(0, o.Deadline), payload, []byte("REPLACE"), []byte("ABSTTL"))
+	}
+	tx.changed(key, EventGeneric, "restore")
+	return nil
+}
+
+// install puts a restored value under a key, in place of what is there.
+func (tx *Tx) install(h *hit, key []byte, r *restorer, deadline int64) error {
+	s := spec{flags: uint8(r.kind), deadline: deadline}
+	if r.box != nil {
+		return tx.putBox(h, key, r.box, s)
+	}
+	return tx.put(h, key, r.image, s)
+}
+
+// putBox is put for a large container.
+func (tx *Tx) putBox(h *hit, key []byte, b box, s spec) error {
+	sp := tx.makeSpace(h)
+	handle := sp.addBox(nil, b)
+	ref, r := sp.build(s.layout(), key, nil, handle)
+	if r == nil {
+		sp.yield(handle)
+		return ErrFull
+	}
+	tx.place(h, ref, r, s)
+	return nil
+}
+
+// setAccess sets the access clock of a restored key, in the way that the clock
+// is kept.
+func (tx *Tx) setAccess(r *rec, o RestoreOptions) {
+	switch {
+	case !tx.db.lfu.Load():
+		r.setAccess(uint32(tx.ms/1000-o.Idle) & lruMask)
+	case o.SetFreq:
+		r.setAccess(uint32(tx.ms/60000)&0xffff<<8 | uint32(o.Freq))
+	default:
+		r.setAccess(uint32(tx.ms/60000)&0xffff<<8 | lfuInit)
+	}
+}
+
+// restorer is an rdb.Builder that builds a value beside the keyspace: a string
+// or a packed image, or a box.
+type restorer struct {
+	tx    *Tx
+	kind  Kind
+	image []byte
+	box   box
+	items int
+	left  bool  // dead items were left out
+	now   int64 // the time at which items are dead: those are left out
+
+	seen  seen // the items of image
+	bytes int  // of a list's elements in the listpack that Redis would keep them in
+
+	group    *stream.Group // the last one of a stream
+	consumer *stream.Consumer
+}
+
+// decode builds the value that bytes hold. Errors: ErrBadFormat, ErrFull.
+func (tx *Tx) decode(value []byte, version int) (*restorer, error) {
+	d := dumpers.Get().(*dumper)
+	defer dumpers.Put(d)
+	d.dec.MaxString = tx.db.MaxString()
+	r := &restorer{tx: tx, now: tx.itemTime()}
+	err := d.dec.Restore(value, version, r)
+	d.dec.Reset(nil, 0)
+	switch {
+	case err == nil:
+		return r, nil
+	case errors.Is(err, rdb.ErrFormat):
+		err = ErrBadFormat
+	}
+	r.discard()
+	return nil, err
+}
+
+// errTwice refuses an item that the container has already.
+var errTwice = rdb.ErrFormat
+
+// empty reports whether nothing is left of a container: all its items are dead.
+func (r *restorer) empty() bool { return r.kind != String && r.kind != Stream && r.items == 0 }
+
+// discard frees what was built.
+func (r *restorer) discard() {
+	if r.box != nil {
+		discard(r.box)
+		r.box = nil
+	}
+}
+
+// dead reports whether an item's deadline has passed.
+func (r *restorer) dead(deadline int64) bool { return deadline != 0 && r.now > deadline }
+
+// String implements rdb.Builder.
+func (r *restorer) String(val []byte) error {
+	if len(val) > r.tx.db.MaxString() {
+		return ErrBadFormat
+	}
+	r.kind = String
+	r.image = append(r.image, val...)
+	return nil
+}

@@ -1,0 +1,220 @@
+package engine
+
+import (
+	"github.com/ebbdb/ebb/internal/dict"
+	"github.com/ebbdb/ebb/internal/packed"
+)
+
+// itemRoom is more than an item takes up in an image beside its strings.
+const itemRoom = 64
+
+// room returns memory for an image of n items, a guess.
+func (r *restorer) room(n int) []byte { return make([]byte, 0, 16+32*min(n, 128)) }
+
+// BeginHash implements rdb.Builder.
+func (r *restorer) BeginHash(n int) error {
+	r.kind = Hash
+	r.image = packed.New(r.room(n), packed.KindHash)
+	if n > r.tx.db.layout.Load().HashEntries {
+		r.box = r.tx.newHashTable()
+	}
+	return nil
+}
+
+// Field implements rdb.Builder.
+func (r *restorer) Field(field, value []byte, deadline int64) error {
+	if r.dead(deadline) {
+		r.left = true
+		return nil
+	}
+	r.items++
+	if r.box == nil {
+		l := r.tx.db.layout.Load()
+		if max(len(field), len(value)) <= l.HashValue {
+			p := packed.Packed(r.image)
+			if r.seen.note(r.tx, field) {
+				if _, ok := p.Find(field, 0); ok {
+					return errTwice
+				}
+			}
+			switch roomy := len(p)+len(field)+len(value) < maxSmall-itemRoom; {
+			case roomy && deadline == 0:
+				r.image = p.AppendField(field, value)
+				return nil
+			case roomy:
+				e, _ := p.PutField(field, value, deadline, 0)
+				r.image = e.Apply(grown(r.image, e.Size()))
+				return nil
+			}
+		}
+		t := r.tx.newHashTable()
+		r.box = t
+		for it := packed.Packed(r.image).Iter(0); it.Next(); {
+			if _, err := t.Add(r.tx.text(2, it.Key()), r.tx.text(3, it.Value()), it.Deadline()); err != nil {
+				return ErrFull
+			}
+		}
+	}
+	outcome, err := r.box.(hashTable).Put(field, value, deadline, 0)
+	return r.added(outcome, err)
+}
+
+// added judges what a table did with an item.
+func (r *restorer) added(outcome dict.Outcome, err error) error {
+	switch {
+	case err != nil:
+		return ErrFull
+	case outcome != dict.Added:
+		return errTwice
+	}
+	return nil
+}
+
+// BeginList implements rdb.Builder.
+func (r *restorer) BeginList(int) error {
+	r.kind = List
+	r.image = packed.New(nil, packed.KindList)
+	return nil
+}
+
+// Element implements rdb.Builder.
+func (r *restorer) Element(elem []byte) error {
+	r.items++
+	if r.box == nil {
+		p := packed.Packed(r.image)
+		if !r.tx.outgrownAt(p, listpackHead+r.bytes, len(elem)) {
+			r.bytes += listpackEntry(textOf(elem))
+			r.image = p.Append(elem)
+			return nil
+		}
+		l := r.tx.newListBox()
+		r.box = l
+		for it := p.Iter(0); it.Next(); {
+			if !l.PushBack(r.tx.text(2, it.Key()), 0) {
+				return ErrFull
+			}
+		}
+	}
+	if !r.box.(listBox).PushBack(elem, 0) {
+		return ErrFull
+	}
+	return nil
+}
+
+// BeginZSet implements rdb.Builder.
+func (r *restorer) BeginZSet(n int) error {
+	r.kind = ZSet
+	r.image = packed.New(r.room(n), packed.KindZSet)
+	if n > r.tx.db.layout.Load().ZSetEntries {
+		r.box = r.tx.newZSetTree()
+	}
+	return nil
+}
+
+// Scored implements rdb.Builder.
+func (r *restorer) Scored(member []byte, score float64) error {
+	r.items++
+	if r.box == nil {
+		p := packed.Packed(r.image)
+		if len(member) <= r.tx.db.layout.Load().ZSetValue {
+			if len(p)+len(member) < maxSmall-itemRoom {
+				return r.addScore(p, member, score)
+			}
+		}
+		t := r.tx.newZSetTree()
+		r.box = t
+		for it := p.Iter(0); it.Next(); {
+			if err := t.Add(r.tx.text(2, it.Key()), it.Score(), 0); err != nil {
+				return ErrFull
+			}
+		}
+	}
+	t := r.box.(zsetTree)
+	if t.Look(member, 0).Found {
+		return errTwice
+	}
+	if err := t.Add(member, score, 0); err != nil {
+		return ErrFull
+	}
+	return nil
+}
+
+// addScore adds a member to an image: behind all others, where payloads have it.
+func (r *restorer) addScore(p packed.Packed, member []byte, score float64) error {
+	if !r.seen.note(r.tx, member) {
+		it := p.IterBack(0)
+		if !it.Prev() || it.Score() < score || it.Score() == score && it.Key().Compare(member) < 0 {
+			r.image = p.AppendScore(member, score)
+			return nil
+		}
+	}
+	e, was := p.PutScore(member, score, 0, 0)
+	if was != packed.Absent {
+		return errTwice
+	}
+	r.image = e.Apply(grown(r.image, e.Size()))
+	return nil
+}
+
+// BeginSet implements rdb.Builder.
+func (r *restorer) BeginSet(n int) error {
+	r.kind = Set
+	r.image = packed.NewIntSet(nil)
+	if l := r.tx.db.layout.Load(); n > max(l.SetIntegers, l.SetEntries) {
+		r.box = r.tx.newSetTable()
+	}
+	return nil
+}
+
+// Member implements rdb.Builder.
+func (r *restorer) Member(member []byte) error {
+	r.items++
+	if r.box == nil {
+		done, err := r.smallMember(member)
+		if done || err != nil {
+			return err
+		}
+		t := r.tx.newSetTable()
+		r.box = t
+		if fillSet(t.Dict, r.image) != nil {
+			return ErrFull
+		}
+	}
+	outcome, err := r.box.(setTable).Put(member, nil, 0, 0)
+	return r.added(outcome, err)
+}
+
+// smallMember adds a member to a set of integers, which may become a packed one,
+// or to a packed set; done is false where it must become a table.
+func (r *restorer) smallMember(member []byte) (done bool, err error) {
+	l := r.tx.db.layout.Load()
+	if s := packed.IntSet(r.image); packed.Packed(r.image).Kind() == packed.KindIntSet {
+		n, isInt := packed.ParseInt(member)
+		switch {
+		case isInt && s.Len() < min(l.SetIntegers, packed.MaxItems):
+			e, added := s.Add(n)
+			if !added {
+				return false, errTwice
+			}
+			r.image = e.Apply(grown(r.image, e.Size()))
+			return true, nil
+		case isInt || !fitsPacked(l, s, len(member)):
+			return false, nil
+		}
+		r.image = packInts(nil, s)
+		for i := range s.Len() {
+			r.seen.note(r.tx, r.tx.itoa(2, s.At(i)))
+		}
+	}
+	p := packed.Packed(r.image)
+	if r.seen.note(r.tx, member) {
+		if _, ok := p.Find(member, 0); ok {
+			return false, errTwice
+		}
+	}
+	if p.Count() >= min(l.SetEntries, packed.MaxItems) || len(member) > l.SetValue || len(p)+len(member) > maxSmall-itemRoom {
+		return false, nil
+	}
+	r.image = p.Append(member)
+	return true, nil
+}

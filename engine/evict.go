@@ -1,0 +1,309 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/arena"
+)
+
+// Eviction removes keys when more memory is used than LimitMemory allows.
+//
+// Each shard walks its tables with a cursor, so that over time every key is
+// looked at, and keeps the best candidates it came upon (pool). A key goes only
+// if it is still as good a candidate as when it was noted: one that was read
+// since is not.
+type Eviction struct {
+	// Keys says which keys may go; none by default.
+	Keys EvictionKeys
+	// By says which of them go first.
+	By EvictionOrder
+	// Samples is how many keys are looked at for each that goes; 5 if 0. More
+	// are closer to the true order, and slower.
+	Samples int
+}
+
+// EvictionKeys says which keys may be evicted.
+type EvictionKeys uint8
+
+// What may be evicted: nothing, keys with a deadline, or any key.
+const (
+	EvictNone EvictionKeys = iota
+	EvictVolatile
+	EvictAll
+)
+
+// EvictionOrder says which keys are evicted first.
+type EvictionOrder uint8
+
+// The orders: longest without an access, least often accessed (UseLFU makes the
+// clocks count that), soonest to expire, any.
+const (
+	ByRecency EvictionOrder = iota
+	ByFrequency
+	ByDeadline
+	ByChance
+)
+
+const (
+	defaultSamples = 5
+	// poolSize is how many candidates a shard remembers.
+	poolSize = 16
+	// evictBatch is how many keys are evicted between two looks at the clock,
+	// and lookBuckets how many buckets are looked at for each at most: where
+	// few keys have deadlines, most buckets have nothing to offer.
+	evictBatch  = 8
+	lookBuckets = 64
+)
+
+// candidate is a key that may go. It is named by its place, which may have
+// another tenant by the time it is used: then it is passed over.
+type candidate struct {
+	score uint64 // the higher, the sooner it goes
+	hash  uint64
+	ref   arena.Ref
+	db    int32
+}
+
+// evictor is a shard's part of eviction.
+type evictor struct {
+	policy Eviction
+	pool   []candidate // ascending by score
+	db     int         // where the walk stands
+	cursor uint64
+}
+
+// SetEviction says what is evicted at the memory limit.
+func (db *DB) SetEviction(e Eviction) {
+	if e.Samples <= 0 {
+		e.Samples = defaultSamples
+	}
+	db.eviction.Store(&e)
+	db.evictSoon()
+}
+
+// evictSoon has the reclaimers evict what is too much.
+func (db *DB) evictSoon() {
+	if !db.OverLimit() || db.eviction.Load().Keys == EvictNone {
+		return
+	}
+	db.evicting.Store(true)
+	for _, r := range db.reclaimers {
+		r.wake()
+	}
+}
+
+// MakeRoom evicts keys while more memory is used than allowed, for about budget
+// at most, and reports whether there is room, or will be: what is left to evict
+// then, the reclaimers evict. It locks one shard at a time; the caller holds
+// none. Two atomic reads when nothing is to be done.
+func (db *DB) MakeRoom(budget time.Duration) bool {
+	if !db.OverLimit() {
+		return true
+	}
+	policy := db.eviction.Load()
+	if policy.Keys == EvictNone {
+		return false
+	}
+	if !db.evictUntil(policy, db.clock.Micros()+budget.Microseconds()) {
+		return !db.OverLimit()
+	}
+	db.evictSoon()
+	return true
+}
+
+// evictUntil evicts until there is room, or until end (us). It returns false if
+// no shard has anything to evict.
+func (db *DB) evictUntil(policy *Eviction, end int64) bool {
+	tx := db.txs.Get().(*Tx)
+	defer db.txs.Put(tx)
+	barren := uint64(0)
+	for db.OverLimit() {
+		sh := db.heaviest(barren)
+		if sh == nil {
+			return false
+		}
+		sh.lock.Lock()
+		n := sh.evict(tx, policy, evictBatch)
+		tx.Unlock()
+		if n == 0 {
+			barren |= 1 << sh.id
+		} else if db.clock.Micros() >= end {
+			return true
+		}
+	}
+	return true
+}
+
+// heaviest returns a shard, each with odds of the bytes it holds, but for those
+// in except; nil if there is none.
+func (db *DB) heaviest(except uint64) *shard {
+	var sum int64
+	var last *shard
+	for i, sh := range db.shards {
+		if except&(1<<i) == 0 {
+			sum += 1 + sh.bytes.Load()
+		}
+	}
+	if sum == 0 {
+		return nil
+	}
+	n := rand.Int64N(sum)
+	for i, sh := range db.shards {
+		if except&(1<<i) == 0 {
+			last = sh
+			if n -= 1 + sh.bytes.Load(); n < 0 {
+				break
+			}
+		}
+	}
+	return last
+}
+
+// evict removes up to n keys of the locked shard and returns how many. It makes
+// tx a transaction on the shard, for the caller to Unlock.
+func (sh *shard) evict(tx *Tx, policy *Eviction, n int) (evicted int) {
+	tx.dbi, tx.held = 0, 1<<sh.id
+	tx.now = max(sh.db.clock.Micros(), sh.last)
+	tx.ms = tx.now / 1000
+	e := &sh.evictor
+	if e.policy != *policy {
+		e.policy, e.pool = *policy, e.pool[:0]
+	}
+	for evicted < n && sh.evictable(policy.Keys) {
+		if !sh.evictOne(tx) {
+			break
+		}
+		evicted++
+		sh.publish()
+		if !sh.db.OverLimit() {
+			break
+		}
+	}
+	return evicted
+}
+
+// evictable reports whether any key of the shard may go.
+func (sh *shard) evictable(keys EvictionKeys) bool {
+	for _, sp := range sh.spaces {
+		if sp != nil && (keys == EvictAll && sp.tab.Len() > 0 || sp.due != nil && sp.due.Len() > 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// evictOne looks at some keys, and removes the best candidate. The walk goes on
+// until it finds one: some key of the shard may go.
+func (sh *shard) evictOne(tx *Tx) bool {
+	e := &sh.evictor
+	for range maxLooks {
+		sh.sample(tx)
+		for len(e.pool) > 0 {
+			c := e.pool[len(e.pool)-1]
+			e.pool = e.pool[:len(e.pool)-1]
+			if sh.remove(tx, c) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// maxLooks bounds the walk for one key: with lookBuckets each it passes 16 M
+// buckets. A shard whose few keys with deadlines were not found counts as one
+// that has none, this time.
+const maxLooks = 1 << 18
+
+// sample walks on through the shard's tables and notes candidates.
+func (sh *shard) sample(tx *Tx) {
+	e := &sh.evictor
+	seen := 0
+	for range lookBuckets {
+		if seen >= e.policy.Samples {
+			return
+		}
+		sp := sh.spaces[e.db]
+		if sp == nil || sp.tab.Len() == 0 || e.policy.Keys == EvictVolatile && (sp.due == nil || sp.due.Len() == 0) {
+			e.db, e.cursor = (e.db+1)%len(sh.spaces), 0
+			continue
+		}
+		e.cursor = sp.tab.Scan(e.cursor, func(ref arena.Ref) {
+			r := sp.rec(ref)
+			if e.policy.Keys == EvictVolatile && !r.has(flagDeadline) {
+				return
+			}
+			seen++
+			e.note(candidate{tx.score(&e.policy, r), sp.Hash(ref), ref, int32(e.db)})
+		})
+		if e.cursor == 0 {
+			e.db = (e.db + 1) % len(sh.spaces)
+		}
+	}
+}
+
+// note keeps a candidate if it is better than the worst of the pool.
+func (e *evictor) note(c candidate) {
+	i := len(e.pool)
+	for i > 0 && e.pool[i-1].score > c.score {
+		i--
+	}
+	switch {
+	case len(e.pool) < poolSize:
+		e.pool = append(e.pool, candidate{})
+		copy(e.pool[i+1:], e.pool[i:])
+		e.pool[i] = c
+	case i > 0: // the worst, the first, makes place
+		copy(e.pool, e.pool[1:i])
+		e.pool[i-1] = c
+	}
+}
+
+// score says how soon a key is to go.
+func (tx *Tx) score(e *Eviction, r *rec) uint64 {
+	switch e.By {
+	case ByRecency:
+		return uint64((uint32(tx.ms/1000) - r.access()) & lruMask)
+	case ByFrequency:
+		return uint64(255 - tx.lfuCount(r.access()))
+	case ByDeadline:
+		return uint64(MaxDeadline - r.deadline())
+	}
+	return rand.Uint64()
+}
+
+// remove evicts a candidate, if it is still there and still as good.
+func (sh *shard) remove(tx *Tx, c candidate) bool {
+	sp := sh.spaces[c.db]
+	if sp == nil {
+		return false
+	}
+	pos, ok := sp.tab.FindRef(c.hash, c.ref)
+	if !ok {
+		return false
+	}
+	h := hit{sh: sh, sp: sp, h: c.hash, pos: pos, r: sp.rec(c.ref)}
+	e := &sh.evictor.policy
+	if e.Keys == EvictVolatile && !h.r.has(flagDeadline) || e.By != ByChance && tx.score(e, h.r) < c.score {
+		return false
+	}
+	tx.kbuf = append(tx.kbuf[:0], sp.key(h.r)...)
+	key := tx.kbuf
+	tx.dbi = sp.db
+	tx.drop(&h)
+	sh.stats.Evicted++
+	tx.emit("DEL", key)
+	tx.changed(key, EventEvicted, "evicted")
+	return true
+}
+
+// evictSlice evicts until end (us) for a reclaimer; it reports whether there is
+// more to evict.
+func (db *DB) evictSlice(end int64) (more bool) {
+	policy := db.eviction.Load()
+	if policy.Keys == EvictNone || !db.evictUntil(policy, end) || !db.OverLimit() {
+		db.evicting.Store(false)
+		return false
+	}
+	return true
+}

@@ -1,0 +1,221 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/geohash"
+	"github.com/ebbdb/ebb/internal/ordered"
+)
+
+// A geo set is a sorted set whose scores are places: internal/geohash says how.
+// A search walks the few spans of scores that cover its shape.
+
+// GeoOrder is the order of what a search finds.
+type GeoOrder uint8
+
+// The orders.
+const (
+	AnyOrder GeoOrder = iota // that of the search
+	Nearest                  // first
+	Farthest                 // first
+)
+
+// GeoQuery is a search in a geo set.
+type GeoQuery struct {
+	Shape geohash.Shape
+	Order GeoOrder
+	Count int  // give at most so many; 0: all
+	Any   bool // with Count: the first that are found, not the first in order
+	Most  int  // give up after so many candidates; 0: never
+}
+
+// GeoHit is a member that a search has found.
+type GeoHit struct {
+	Member   []byte
+	Score    float64
+	Distance float64 // m, from the middle of the shape
+	seq      int     // the order of the search
+}
+
+// GeoSearch returns the members inside a shape; ok is false if it had to look at
+// more than q.Most. The result is valid until the next write or search. O(log n)
+// for each of the 9 spans, and O(1) for each candidate; it allocates nothing
+// when it finds few. A set that is not there has no members.
+func (v *ZSetView) GeoSearch(q *GeoQuery) (hits []GeoHit, ok bool) {
+	s := geoSearch{v: *v, q: *q, hits: v.tx.z.hits[:0]}
+	v.tx.z.reset()
+	var buf [geohash.MaxSpans]geohash.Span
+	for _, span := range q.Shape.Cover(buf[:0]) {
+		if ok = s.search(span); !ok || s.full {
+			break
+		}
+	}
+	s.finish()
+	if v.tx.z.hits = s.hits; cap(s.hits) > keepScratch {
+		v.tx.z.hits = nil
+	}
+	return s.hits, ok
+}
+
+// geoSearch is a search under way. It holds copies, so that what they are copied
+// from can stay on a stack.
+type geoSearch struct {
+	v    ZSetView
+	q    GeoQuery
+	hits []GeoHit // where only the best Count are wanted: a heap, the worst on top
+	seen int      // candidates
+	seq  int
+	full bool // enough are found
+}
+
+// best reports whether only the first Count hits in order are wanted.
+func (s *geoSearch) best() bool { return s.q.Count > 0 && !s.q.Any && s.q.Order != AnyOrder }
+
+// search looks at the candidates of a span, and reports false if they are too
+// many.
+func (s *geoSearch) search(span geohash.Span) bool {
+	if s.v.large == nil {
+		return s.searchSmall(span)
+	}
+	end := float64(span.Max)
+	for w := s.v.large.WalkFrom(ordered.BeforeScore(float64(span.Min)), s.v.now); w.Next(); {
+		score := w.Score()
+		if score >= end {
+			break
+		}
+		if s.seen++; s.q.Most > 0 && s.seen > s.q.Most {
+			return false
+		}
+		if d, ok := s.q.Shape.Contains(geohash.Decode(uint64(score))); ok && s.wanted(d) {
+			if s.add(w.Member(), score, d); s.full {
+				break
+			}
+		}
+	}
+	return true
+}
+
+func (s *geoSearch) searchSmall(span geohash.Span) bool {
+	if s.v.small == nil {
+		return true
+	}
+	end := float64(span.Max)
+	for it := s.v.small.SeekScore(float64(span.Min), false, s.v.now); it.Next(); {
+		score := it.Score()
+		if score >= end {
+			break
+		}
+		if d, ok := s.q.Shape.Contains(geohash.Decode(uint64(score))); ok && s.wanted(d) {
+			if s.add(s.v.tx.z.keep(it.Key()), score, d); s.full {
+				break
+			}
+		}
+	}
+	return true
+}
+
+// wanted reports whether a hit at a distance is among the best so far.
+func (s *geoSearch) wanted(distance float64) bool {
+	if !s.best() || len(s.hits) < s.q.Count {
+		return true
+	}
+	if s.q.Order == Farthest {
+		return distance > s.hits[0].Distance
+	}
+	return distance < s.hits[0].Distance
+}
+
+// add notes a hit that is wanted.
+func (s *geoSearch) add(member []byte, score, distance float64) {
+	s.seq++
+	h := GeoHit{member, score, distance, s.seq}
+	switch {
+	case !s.best():
+		s.hits = append(s.hits, h)
+		s.full = s.q.Any && len(s.hits) == s.q.Count
+	case len(s.hits) < s.q.Count:
+		s.hits = append(s.hits, h)
+		s.up(len(s.hits) - 1)
+	default:
+		s.hits[0] = h
+		s.down(0)
+	}
+}
+
+// nearest and farthest order hits; those at the same distance as they were found.
+func nearest(a, b GeoHit) int {
+	if a.Distance == b.Distance {
+		return a.seq - b.seq
+	}
+	return cmp.Compare(a.Distance, b.Distance)
+}
+
+func farthest(a, b GeoHit) int {
+	if a.Distance == b.Distance {
+		return a.seq - b.seq
+	}
+	return cmp.Compare(b.Distance, a.Distance)
+}
+
+// after reports whether a is wanted less than b.
+func (s *geoSearch) after(a, b *GeoHit) bool {
+	if s.q.Order == Farthest {
+		return farthest(*a, *b) > 0
+	}
+	return nearest(*a, *b) > 0
+}
+
+func (s *geoSearch) up(i int) {
+	for h := s.hits; i > 0 && s.after(&h[i], &h[(i-1)/2]); i = (i - 1) / 2 {
+		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+	}
+}
+
+func (s *geoSearch) down(i int) {
+	h := s.hits
+	for {
+		worst := i
+		for k := 2*i + 1; k <= 2*i+2 && k < len(h); k++ {
+			if s.after(&h[k], &h[worst]) {
+				worst = k
+			}
+		}
+		if worst == i {
+			return
+		}
+		h[i], h[worst] = h[worst], h[i]
+		i = worst
+	}
+}
+
+// finish puts the hits in order.
+func (s *geoSearch) finish() {
+	switch s.q.Order {
+	case Nearest:
+		slices.SortFunc(s.hits, nearest)
+	case Farthest:
+		slices.SortFunc(s.hits, farthest)
+	}
+	if s.q.Count > 0 && len(s.hits) > s.q.Count {
+		s.hits = s.hits[:s.q.Count]
+	}
+}
+
+// GeoStore stores hits under a key, whatever that held, as a geo set, or with
+// unit above 0 as a sorted set by distance in units of so many metres. None at
+// all removes the key. Errors: ErrFull.
+func (tx *Tx) GeoStore(dst []byte, hits []GeoHit, unit float64, event string) error {
+	items := tx.z.items[:0]
+	for _, h := range hits {
+		if unit > 0 {
+			h.Score = h.Distance / unit
+		}
+		items = append(items, Scored{h.Score, h.Member})
+	}
+	slices.SortFunc(items, compareScored)
+	if tx.z.items = items; cap(items) > keepScratch {
+		tx.z.items = nil
+	}
+	return tx.storeZSet(dst, items, event)
+}

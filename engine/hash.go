@@ -1,0 +1,274 @@
+package engine
+
+import (
+	"github.com/ebbdb/ebb/internal/dict"
+	"github.com/ebbdb/ebb/internal/packed"
+)
+
+// A hash is small as a packed image, up to Layout.HashEntries fields none of
+// which, and no value, is longer than Layout.HashValue; then it is a table, and
+// stays one. Each field can have a deadline: writing a value clears it, the
+// increments keep it.
+
+// hashTable is a large hash.
+type hashTable struct{ *dict.Dict }
+
+func (tx *Tx) newHashTable() hashTable {
+	return hashTable{dict.New(dict.Config{Memory: tx.db.chunks, Seed: tx.db.seed, ValueSize: dict.Variable})}
+}
+
+// Clone implements box.
+func (t hashTable) Clone(tx *Tx) (box, error) {
+	c := tx.newHashTable()
+	for it := range t.Iter(tx.itemTime()) {
+		if _, err := c.Add(it.Key, it.Value, it.Deadline); err != nil {
+			discard(c)
+			return nil, ErrFull
+		}
+	}
+	return c, nil
+}
+
+// HSet sets fields of a hash, given as field, value, field, value ..., and
+// returns how many of them are new. They have no deadline then. Expected O(1)
+// for each pair; it allocates nothing. Errors: ErrWrongType; ErrFull, and the
+// pairs before the one that did not fit are set.
+func (tx *Tx) HSet(key []byte, pairs [][]byte) (added int, err error) {
+	h, err := tx.container(key, Hash)
+	if err != nil {
+		return 0, err
+	}
+	done, large := 0, len(pairs)/2 > tx.db.layout.Load().HashEntries
+	for ; done < len(pairs); done += 2 {
+		var was packed.State
+		if was, err = tx.putField(&h, key, pairs[done], pairs[done+1], 0, large); err != nil {
+			break
+		}
+		if was != packed.Living {
+			added++
+		}
+	}
+	if done > 0 {
+		tx.emitItems("HSET", key, pairs[:done])
+		tx.dirty += done/2 - 1
+		tx.changed(key, EventHash, "hset")
+	}
+	return added, err
+}
+
+// HSetNX sets a field that is not there, and reports whether it did.
+func (tx *Tx) HSetNX(key, field, value []byte) (bool, error) {
+	h, err := tx.container(key, Hash)
+	if err != nil {
+		return false, err
+	}
+	v := tx.viewHash(&h)
+	if _, ok := v.Get(field); ok {
+		return false, nil
+	}
+	if _, err := tx.putField(&h, key, field, value, 0, false); err != nil {
+		return false, err
+	}
+	tx.emit("HSET", key, field, value)
+	tx.changed(key, EventHash, "hset")
+	return true, nil
+}
+
+// HDel removes fields and returns how many were there. A hash that becomes empty
+// is removed.
+func (tx *Tx) HDel(key []byte, fields [][]byte) (n int, err error) {
+	h, err := tx.container(key, Hash)
+	if err != nil || h.r == nil {
+		return 0, err
+	}
+	now, stored, living := tx.itemTime(), 0, 0
+	if b := h.box(); b != nil {
+		t := b.(hashTable)
+		for _, f := range fields {
+			if ref, ok := t.Find(f); ok && t.Alive(ref, now) {
+				t.Remove(ref)
+				n++
+			}
+		}
+		if stored, living = t.Count(), t.Len(now); n > 0 && living > 0 {
+			tx.wrote(&h)
+		}
+	} else {
+		p := h.image()
+		for _, f := range fields {
+			if at, ok := p.Find(f, now); ok {
+				p = p.Delete(at)
+				n++
+			}
+		}
+		if stored, living = p.Count(), p.Len(now); n > 0 && living > 0 {
+			tx.shrunk(&h, p)
+		}
+	}
+	if n > 0 {
+		tx.removedFields(&h, key, fields, n, stored, living)
+	}
+	return n, nil
+}
+
+// removedFields settles the removal of n fields, after which so many are stored
+// and living.
+func (tx *Tx) removedFields(h *hit, key []byte, fields [][]byte, n, stored, living int) {
+	if living == 0 {
+		tx.drop(h)
+	}
+	if living == 0 && stored > 0 {
+		tx.emit("DEL", key) // a replay shows the dead: to it the hash would not be empty
+	} else {
+		tx.emitItems("HDEL", key, fields)
+	}
+	tx.dirty += n - 1
+	tx.changed(key, EventHash, "hdel")
+	if living == 0 {
+		tx.gone(key)
+	}
+}
+
+// HIncrBy adds to the integer in a field and returns the result. A missing field
+// counts as 0. It allocates nothing. Errors: ErrWrongType, ErrFieldNotInteger,
+// ErrOverflow, ErrFull.
+func (tx *Tx) HIncrBy(key, field []byte, by int64) (int64, error) {
+	h, err := tx.container(key, Hash)
+	if err != nil {
+		return 0, err
+	}
+	v := tx.viewHash(&h)
+	n, there, err := v.integer(field)
+	if err != nil {
+		return 0, err
+	}
+	if overflows(n, by) {
+		return 0, ErrOverflow
+	}
+	n += by
+	val := tx.itoa(0, n)
+	if _, err := tx.putField(&h, key, field, val, packed.Keep, false); err != nil {
+		return 0, err
+	}
+	if there {
+		tx.emit("HINCRBY", key, field, tx.itoa(1, by))
+	} else {
+		tx.emit("HSET", key, field, val) // a replay may see a dead one
+	}
+	tx.changed(key, EventHash, "hincrby")
+	return n, nil
+}
+
+// HIncrByFloat adds to the number in a field and returns the result as it is
+// stored: as IncrByFloat does. Errors: ErrNotFloat and ErrInfinite for by,
+// ErrWrongType, ErrFieldNotFloat, ErrNaN, ErrFull.
+func (tx *Tx) HIncrByFloat(key, field, by []byte) ([]byte, error) {
+	d, err := parseFloat(by)
+	switch {
+	case err != nil:
+		return nil, err
+	case d.IsInf():
+		return nil, ErrInfinite
+	}
+	h, err := tx.container(key, Hash)
+	if err != nil {
+		return nil, err
+	}
+	v := tx.viewHash(&h)
+	old, there := v.Get(field)
+	if !there {
+		old = []byte("0")
+	}
+	n, err := parseFloat(old)
+	if err != nil {
+		return nil, ErrFieldNotFloat
+	}
+	if n, err = addFloat(n, d); err != nil {
+		return nil, err
+	}
+	out := formatFloat(n)
+	if _, err := tx.putField(&h, key, field, out, packed.Keep, false); err != nil {
+		return nil, err
+	}
+	tx.emitField(&h, key, field, out)
+	tx.changed(key, EventHash, "hincrbyfloat")
+	return out, nil
+}
+
+// emitField logs a field's value. HSET clears a deadline, so one that the field
+// has follows.
+func (tx *Tx) emitField(h *hit, key, field, val []byte) {
+	if !tx.db.logging {
+		return
+	}
+	tx.emit("HSET", key, field, val)
+	v := tx.viewHash(h)
+	if d := v.Deadline(field); d > 0 {
+		tx.emit("HPEXPIREAT", key, tx.itoa(0, d), []byte("FIELDS"), []byte("1"), field)
+	}
+}
+
+// putField sets a field of the hash that container has looked up, or begins a
+// new one, and tells what was under the field before. deadline may be
+// packed.Keep. If large is set the hash becomes large in any case.
+func (tx *Tx) putField(h *hit, key, field, value []byte, deadline int64, large bool) (packed.State, error) {
+	if h.r != nil {
+		if b := h.box(); b != nil {
+			was, err := tx.putInTable(b.(hashTable).Dict, field, value, deadline)
+			if err == nil {
+				tx.wrote(h)
+			}
+			return was, err
+		}
+	}
+	l := tx.db.layout.Load()
+	if !large && max(len(field), len(value)) <= l.HashValue {
+		p := tx.imageOr(h, packed.KindHash)
+		e, was := p.PutField(field, value, deadline, tx.itemTime())
+		count := p.Count()
+		if was == packed.Absent {
+			count++
+		}
+		if count <= min(l.HashEntries, packed.MaxItems) && e.Size() <= maxSmall {
+			dst, err := tx.room(h, key, Hash, e.Size())
+			if err != nil {
+				return was, err
+			}
+			e.Apply(dst)
+			return was, nil
+		}
+	}
+	return tx.putEnlarged(h, key, field, value, deadline)
+}
+
+// putEnlarged makes a small hash, or none, a large one, and sets a field in it.
+func (tx *Tx) putEnlarged(h *hit, key, field, value []byte, deadline int64) (packed.State, error) {
+	t := tx.newHashTable()
+	was, err := packed.Absent, tx.fillTable(t, h)
+	if err == nil {
+		was, err = tx.putInTable(t.Dict, field, value, deadline)
+	}
+	if err == nil {
+		err = tx.enlarge(h, key, Hash, t)
+	}
+	if err != nil {
+		discard(t)
+		return was, ErrFull
+	}
+	tx.wrote(h)
+	return was, nil
+}
+
+// fillTable copies the fields of a small hash, the dead as well: the reclaimer
+// has not met them yet.
+func (tx *Tx) fillTable(t hashTable, h *hit) error {
+	if h.r == nil {
+		return nil
+	}
+	for it := h.image().Iter(0); it.Next(); {
+		if _, err := t.Add(tx.text(2, it.Key()), tx.text(3, it.Value()), it.Deadline()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

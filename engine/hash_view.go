@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"github.com/ebbdb/ebb/internal/dict"
+	"github.com/ebbdb/ebb/internal/packed"
+)
+
+// HashView reads a hash at the transaction's instant: living fields only. It is
+// valid until the next write; fields and values that it returns are valid until
+// the next of its methods is called, or the next write.
+type HashView struct {
+	tx    *Tx
+	now   int64
+	small packed.Packed
+	large *dict.Dict // small and large both nil: there is no hash
+}
+
+// Hash looks a hash up to read it. One that is not there has no fields.
+// Errors: ErrWrongType.
+func (tx *Tx) Hash(key []byte) (HashView, error) {
+	h, err := tx.open(key, Hash)
+	if err != nil {
+		return HashView{}, err
+	}
+	return tx.viewHash(&h), nil
+}
+
+// HGet returns the value of a field; ok is false if there is none.
+func (tx *Tx) HGet(key, field []byte) (value []byte, ok bool, err error) {
+	v, err := tx.Hash(key)
+	if err != nil {
+		return nil, false, err
+	}
+	value, ok = v.Get(field)
+	return value, ok, nil
+}
+
+func (tx *Tx) viewHash(h *hit) HashView {
+	v := HashView{tx: tx, now: tx.itemTime()}
+	if h.r == nil {
+		return v
+	}
+	if b := h.box(); b != nil {
+		v.large = b.(hashTable).Dict
+	} else {
+		v.small = h.image()
+	}
+	return v
+}
+
+// Len returns the number of fields.
+func (v *HashView) Len() int {
+	switch {
+	case v.large != nil:
+		return v.large.Len(v.now)
+	case v.small != nil:
+		return v.small.Len(v.now)
+	}
+	return 0
+}
+
+// Get returns the value of a field; ok is false if there is none.
+func (v *HashView) Get(field []byte) (value []byte, ok bool) {
+	if v.large != nil {
+		return v.large.Get(field, v.now)
+	}
+	if v.small == nil {
+		return nil, false
+	}
+	at, ok := v.small.Find(field, v.now)
+	if !ok {
+		return nil, false
+	}
+	return v.tx.text(3, v.small.Value(at)), true
+}
+
+// Deadline returns a field's deadline in ms since 1970, NoDeadline, or NoKey if
+// there is no such field.
+func (v *HashView) Deadline(field []byte) int64 {
+	d, ok := int64(0), false
+	if v.large != nil {
+		d, ok = v.large.Deadline(field, v.now)
+	} else if v.small != nil {
+		var at packed.At
+		if at, ok = v.small.Find(field, v.now); ok {
+			d = v.small.Deadline(at)
+		}
+	}
+	return deadlineOf(d, ok)
+}
+
+// integer returns the integer in a field, 0 if there is no such field.
+func (v *HashView) integer(field []byte) (n int64, there bool, err error) {
+	val, ok := v.Get(field)
+	if !ok {
+		return 0, false, nil
+	}
+	if n, err = parseInt(val); err != nil {
+		return 0, true, ErrFieldNotInteger
+	}
+	return n, true, nil
+}
+
+// Each visits all fields, in no order.
+func (v *HashView) Each(visit func(field, value []byte)) {
+	if v.large != nil {
+		for it := range v.large.Iter(v.now) {
+			visit(it.Key, it.Value)
+		}
+		return
+	}
+	if v.small == nil {
+		return
+	}
+	for it := v.small.Iter(v.now); it.Next(); {
+		visit(v.tx.text(2, it.Key()), v.tx.text(3, it.Value()))
+	}
+}
+
+// Scan visits some fields, about count, and returns the cursor to go on with; 0
+// begins and ends. A field that is there from the first call to the last is
+// visited at least once. A small hash is visited as a whole.
+func (v *HashView) Scan(cursor uint64, count int, visit func(field, value []byte)) uint64 {
+	if v.large == nil {
+		v.Each(visit)
+		return 0
+	}
+	return scanTable(v.large, cursor, count, v.now, func(it dict.Item) { visit(it.Key, it.Value) })
+}
+
+// Random returns a field, each with the same chance; ok is false if there is
+// none.
+func (v *HashView) Random() (field, value []byte, ok bool) {
+	if v.large != nil {
+		it, ok := v.large.Random(v.now, v.tx.random())
+		return it.Key, it.Value, ok
+	}
+	n := v.Len()
+	if n == 0 {
+		return nil, nil, false
+	}
+	at, _ := v.small.Index(v.tx.random().IntN(n), v.now)
+	return v.tx.text(2, v.small.Key(at)), v.tx.text(3, v.small.Value(at)), true
+}
+
+// Draw visits n fields, each picked from all of them. O(n), and O(fields) of a
+// small hash.
+func (v *HashView) Draw(n int, visit func(field, value []byte)) {
+	if v.small != nil {
+		drawPacked(v.small, n, v.now, v.tx.random(), func(at packed.At) {
+			visit(v.tx.text(2, v.small.Key(at)), v.tx.text(3, v.small.Value(at)))
+		})
+		return
+	}
+	for ; n > 0; n-- {
+		field, value, ok := v.Random()
+		if !ok {
+			return
+		}
+		visit(field, value)
+	}
+}
+
+// Sample visits n different fields, or all if there are no more; every choice
+// of n has the same chance. O(n) where n is much less than the fields, else
+// O(fields).
+func (v *HashView) Sample(n int, visit func(field, value []byte)) {
+	all := v.Len()
+	if v.large != nil && n < all/sampleShare {
+		sampleTable(v.large, n, v.now, v.tx.random(), func(it dict.Item) { visit(it.Key, it.Value) })
+		return
+	}
+	s := sampler{left: all, want: min(n, all), rng: v.tx.random()}
+	v.Each(func(field, value []byte) {
+		if s.take() {
+			visit(field, value)
+		}
+	})
+}

@@ -1,0 +1,385 @@
+package engine
+
+import (
+	"math"
+
+	"github.com/ebbdb/ebb/internal/chunklist"
+	"github.com/ebbdb/ebb/internal/packed"
+)
+
+// listBox is a large list.
+type listBox struct{ *chunklist.List }
+
+func (tx *Tx) newListBox() listBox {
+	return listBox{chunklist.New(tx.db.chunks, chunklist.Config{Size: tx.db.layout.Load().ListSize, MaxChunk: tx.db.chunks.MaxChunk()})}
+}
+
+// Size implements box.
+func (b listBox) Size() int { return b.Bytes() }
+
+// Wasteful implements box: blocks are merged as they empty.
+func (b listBox) Wasteful() bool { return false }
+
+// Compact implements box.
+func (b listBox) Compact(int) int { return 0 }
+
+// Clone implements box.
+func (b listBox) Clone(tx *Tx) (box, error) {
+	if due := b.Earliest(); due == 0 || due >= tx.itemTime() { // nobody is dead
+		l, ok := b.List.Clone()
+		if !ok {
+			return nil, ErrFull
+		}
+		return listBox{l}, nil
+	}
+	c, buf := tx.newListBox(), []byte(nil)
+	for it := b.Iter(tx.itemTime()); it.Next(); {
+		buf = it.Value().Append(buf[:0])
+		if !c.PushBack(buf, it.Deadline()) {
+			discard(c)
+			return nil, ErrFull
+		}
+	}
+	return c, nil
+}
+
+func (b listBox) walk(now int64, visit func(Item)) {
+	var buf []byte
+	for it := b.Iter(now); it.Next(); {
+		v := it.Value()
+		if v.IsInt() {
+			buf = v.Append(buf[:0])
+			v.B = buf
+		}
+		visit(Item{Key: v.B, Deadline: it.Deadline()})
+	}
+}
+
+// writeList looks up a list that is to be written, and removes its dead.
+func (tx *Tx) writeList(key []byte) (hit, error) {
+	h, err := tx.container(key, List)
+	if err == nil && h.r != nil && !tx.replay {
+		if d := h.earliestElement(); d != 0 && d < tx.ms {
+			tx.reapList(&h, key)
+		}
+	}
+	return h, err
+}
+
+func (h *hit) earliestElement() int64 {
+	if b := h.box(); b != nil {
+		return b.(listBox).Earliest()
+	}
+	return h.image().Earliest()
+}
+
+// reapList removes the dead elements of a list. In the log they go by position,
+// one by one: the value at it is made one that no other has, and removed.
+func (tx *Tx) reapList(h *hit, key []byte) {
+	v := tx.viewList(h)
+	dead, living := 0, v.Len()
+	if living == 0 {
+		tx.drop(h)
+		tx.emit("DEL", key)
+	} else if b := h.box(); b != nil {
+		dead = b.(listBox).Reap(tx.ms, math.MaxInt, func(i int, _ packed.Str, _ int64) { tx.emitReaped(key, i) })
+		tx.wrote(h)
+	} else {
+		kept, p := 0, h.image()
+		for it := p.Iter(0); it.Next(); {
+			if d := it.Deadline(); d != 0 && tx.ms > d {
+				tx.emitReaped(key, kept)
+				dead++
+			} else {
+				kept++
+			}
+		}
+		if dead > 0 {
+			tx.shrunk(h, p.Reap(tx.ms, nil))
+		}
+	}
+	if dead == 0 && living > 0 {
+		return // what was earliest had been removed before
+	}
+	tx.dirty--
+	tx.changed(key, EventList, "lexpired")
+	if h.r == nil {
+		tx.gone(key)
+	}
+}
+
+// emitReaped logs the removal of the element at a position.
+func (tx *Tx) emitReaped(key []byte, index int) {
+	if !tx.db.logging {
+		return
+	}
+	if index == 0 {
+		tx.emit("LPOP", key)
+		return
+	}
+	var nonce [16]byte
+	for i := range nonce {
+		nonce[i] = byte(tx.random().Uint32())
+	}
+	tx.emit("LSET", key, tx.itoa(0, int64(index)), nonce[:])
+	tx.emit("LREM", key, []byte("1"), nonce[:])
+}
+
+// push puts elements at an end of a list that writeList has looked up, or begins
+// one, and returns how many are in.
+func (tx *Tx) push(h *hit, key []byte, end End, elems [][]byte, deadline int64) (done int, err error) {
+	if h.r == nil || h.box() == nil {
+		n := 0
+		for _, e := range elems {
+			n += len(e)
+		}
+		if !tx.outgrown(tx.imageOr(h, packed.KindList), n, len(elems)) {
+			return tx.pushSmall(h, key, end, elems, deadline)
+		}
+		if _, err := tx.enlargeList(h, key); err != nil {
+			return 0, err
+		}
+	}
+	l := h.box().(listBox).List
+	for ; done < len(elems); done++ {
+		ok := false
+		if end == Head {
+			ok = l.PushFront(elems[done], deadline)
+		} else {
+			ok = l.PushBack(elems[done], deadline)
+		}
+		if !ok {
+			err = ErrFull
+			break
+		}
+	}
+	if l.Stored() == 0 {
+		tx.drop(h)
+	} else {
+		tx.wrote(h)
+	}
+	return done, err
+}
+
+// pushOne is push for one element, which may lie in tx.ebuf.
+func (tx *Tx) pushOne(h *hit, key []byte, end End, elem []byte, deadline int64) error {
+	tx.one[0] = elem
+	_, err := tx.push(h, key, end, tx.one[:], deadline)
+	tx.one[0] = nil
+	return err
+}
+
+func (tx *Tx) pushSmall(h *hit, key []byte, end End, elems [][]byte, deadline int64) (done int, err error) {
+	for ; done < len(elems); done++ {
+		p := tx.imageOr(h, packed.KindList)
+		var e packed.Edit
+		if end == Head {
+			e = p.PushFront(elems[done], deadline)
+		} else {
+			e = p.PushBack(elems[done], deadline)
+		}
+		if err := tx.applyList(h, key, e); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// applyList carries out the plan of a write to a small list.
+func (tx *Tx) applyList(h *hit, key []byte, e packed.Edit) error {
+	dst, err := tx.room(h, key, List, e.Size())
+	if err == nil {
+		e.Apply(dst)
+	}
+	return err
+}
+
+// enlargeList makes a small list, or none, a large one, which may be empty yet.
+func (tx *Tx) enlargeList(h *hit, key []byte) (*chunklist.List, error) {
+	b := tx.newListBox()
+	if h.r != nil {
+		for it := h.image().Iter(0); it.Next(); {
+			if !b.PushBack(tx.text(2, it.Key()), it.Deadline()) {
+				discard(b)
+				return nil, ErrFull
+			}
+		}
+	}
+	if err := tx.enlarge(h, key, List, b); err != nil {
+		discard(b)
+		return nil, err
+	}
+	return b.List, nil
+}
+
+// cut removes n of a list's length elements at an end, which may be none.
+// Emptied, its key is dropped.
+func (tx *Tx) cut(h *hit, key []byte, end End, n, length int) {
+	switch b := h.box(); {
+	case n == 0:
+	case n == length:
+		tx.drop(h)
+	case b != nil:
+		l := b.(listBox).List
+		switch {
+		case n == 1 && end == Head:
+			it := l.Iter(tx.itemTime())
+			it.Next()
+			l.Remove(&it)
+		case n == 1:
+			it := l.IterBack(tx.itemTime())
+			it.Prev()
+			l.Remove(&it)
+		case end == Head:
+			l.Trim(n, length-1, tx.itemTime())
+		default:
+			l.Trim(0, length-1-n, tx.itemTime())
+		}
+		tx.settleShort(h, key)
+	default:
+		p := h.image()
+		first, last := 0, n-1
+		if end == Tail {
+			first, last = length-n, length-1
+		}
+		from, _ := p.Index(first, tx.itemTime())
+		to := from
+		if last != first {
+			to, _ = p.Index(last, tx.itemTime())
+		}
+		tx.shrunk(h, p.DeleteRange(from, to))
+	}
+}
+
+// shortened settles the removal of n elements.
+func (tx *Tx) shortened(h *hit, key []byte, n int, event string) {
+	tx.dirty += n - 1
+	tx.changed(key, EventList, event)
+	if h.r == nil {
+		tx.gone(key)
+	}
+}
+
+// settleShort settles a write to a large list that may have made it shorter: it
+// becomes small where Redis 7.2 would make it a listpack, at half the limit.
+func (tx *Tx) settleShort(h *hit, key []byte) {
+	if h.r == nil || h.box() == nil {
+		return
+	}
+	l := h.box().(listBox).List
+	n, ok := l.OneBlock()
+	bytes, count := listLimit(tx.db.layout.Load().ListSize)
+	if !ok || l.Stored() > count/2 || n-3*l.Stored() > bytes/2 || tx.listpackBytes(l) > bytes/2 {
+		tx.wrote(h)
+		return
+	}
+	p := packed.New(tx.vbuf, packed.KindList)
+	for it := l.Iter(0); it.Next(); {
+		e := p.PushBack(tx.text(2, it.Value()), it.Deadline())
+		if e.Size() > cap(p) {
+			p = append(make([]byte, 0, 2*e.Size()), p...)
+		}
+		p = e.Apply(p[:e.Size()])
+	}
+	tx.vbuf = p
+	if dst, err := tx.room(h, key, List, len(p)); err == nil {
+		copy(dst, p)
+	}
+}
+
+// The rules of Redis for the size of a listpack in a list.
+
+// listLimit returns the bytes and elements that list-max-listpack-size allows.
+func listLimit(size int) (bytes, count int) {
+	switch {
+	case size > 0:
+		return 8192, size
+	case size == 0:
+		return 8192, 1
+	}
+	return 4096 << (min(-size, 5) - 1), math.MaxInt
+}
+
+// outgrown reports whether a small list is too large for n more elements with
+// this many bytes.
+func (tx *Tx) outgrown(p packed.Packed, bytes, n int) bool {
+	most, count := listLimit(tx.db.layout.Load().ListSize)
+	have := p.Count()
+	switch {
+	case have+n > min(count, packed.MaxItems), len(p)+bytes > maxSmall:
+		return true
+	case len(p)+4*have+bytes+8 <= most: // an image is at least so large
+		return false
+	case len(p)-have+bytes-16 > most && p.Timed() == 0:
+		return true
+	}
+	total := listpackHead + bytes
+	for it := p.Iter(0); it.Next(); {
+		total += listpackEntry(it.Key())
+	}
+	return total > most
+}
+
+// outgrownAt is outgrown for one more element where the length of the listpack is
+// known. O(1).
+func (tx *Tx) outgrownAt(p packed.Packed, have, bytes int) bool {
+	most, count := listLimit(tx.db.layout.Load().ListSize)
+	return p.Count() >= min(count, packed.MaxItems) || len(p)+bytes > maxSmall || have+bytes > most
+}
+
+// textOf returns a string as an image would hold it.
+func textOf(s []byte) packed.Str {
+	if n, ok := packed.ParseInt(s); ok {
+		return packed.Str{N: n}
+	}
+	return packed.Str{B: s}
+}
+
+// listpackBytes returns the length of the listpack that Redis would keep a list
+// in.
+func (tx *Tx) listpackBytes(l *chunklist.List) int {
+	n := listpackHead
+	for it := l.Iter(0); it.Next(); {
+		n += listpackEntry(it.Value())
+	}
+	return n
+}
+
+// listpackHead is the length of an empty listpack.
+const listpackHead = 7
+
+// listpackEntry returns the length of an element in a listpack: its encoding and
+// contents, and the length of these again for who comes from behind.
+func listpackEntry(s packed.Str) (n int) {
+	switch v := s.N; {
+	case s.IsInt() && v >= 0 && v <= 127:
+		n = 1
+	case s.IsInt() && v >= -4096 && v <= 4095:
+		n = 2
+	case s.IsInt() && v == int64(int16(v)):
+		n = 3
+	case s.IsInt() && v == v<<40>>40:
+		n = 4
+	case s.IsInt() && v == int64(int32(v)):
+		n = 5
+	case s.IsInt():
+		n = 9
+	case len(s.B) < 64:
+		n = 1 + len(s.B)
+	case len(s.B) < 4096:
+		n = 2 + len(s.B)
+	default:
+		n = 5 + len(s.B)
+	}
+	switch {
+	case n <= 127:
+		return n + 1
+	case n < 16383:
+		return n + 2
+	case n < 2097151:
+		return n + 3
+	case n < 268435455:
+		return n + 4
+	}
+	return n + 5
+}

@@ -1,0 +1,349 @@
+package engine
+
+import (
+	"strconv"
+
+	"github.com/ebbdb/ebb/internal/dict"
+	"github.com/ebbdb/ebb/internal/packed"
+)
+
+// A set has three forms, as in Redis 7.2:
+//
+//	intset     sorted integers, up to Layout.SetIntegers
+//	listpack   a packed image, up to Layout.SetEntries members of SetValue bytes
+//	hashtable  a table; it stays one, unless SPOP leaves little of it
+//
+// set_form.go turns one into another, set_view.go reads all three. Each member
+// can have a deadline, but not in an intset. Adding a member that is there
+// changes nothing of it; one that has died comes back without a deadline.
+
+// setTable is a large set.
+type setTable struct{ *dict.Dict }
+
+func (tx *Tx) newSetTable() setTable {
+	return setTable{dict.New(dict.Config{Memory: tx.db.chunks, Seed: tx.db.seed})}
+}
+
+// Clone implements box.
+func (t setTable) Clone(tx *Tx) (box, error) {
+	c := tx.newSetTable()
+	for it := range t.Iter(tx.itemTime()) {
+		if _, err := c.Add(it.Key, nil, it.Deadline); err != nil {
+			discard(c)
+			return nil, ErrFull
+		}
+	}
+	return c, nil
+}
+
+// SAdd adds members to a set and returns how many of them are new. O(1) for each
+// in a large set; it allocates nothing. Errors: ErrWrongType; ErrFull, and the
+// members before the one that did not fit are added.
+func (tx *Tx) SAdd(key []byte, members [][]byte) (added int, err error) {
+	h, err := tx.container(key, Set)
+	if err != nil {
+		return 0, err
+	}
+	var back [][]byte // that had died
+	done, least := 0, tx.formFor(&h, members)
+	for ; done < len(members); done++ {
+		var was packed.State
+		if was, err = tx.addMember(&h, key, members[done], least); err != nil {
+			break
+		}
+		if was == packed.Living {
+			continue
+		}
+		added++
+		if was == packed.Dead && tx.db.logging {
+			back = append(back, members[done])
+		}
+	}
+	if added > 0 {
+		tx.emitItems("SADD", key, members[:done])
+		tx.emitRevived(key, back)
+		tx.changed(key, EventSet, "sadd")
+		tx.dirty += added - 1
+	}
+	return added, err
+}
+
+// emitRevived logs that members which had died are back, without a deadline: to
+// a replay, which shows the dead, adding them is no change.
+func (tx *Tx) emitRevived(key []byte, members [][]byte) {
+	if len(members) > 0 {
+		n := tx.itoa(0, int64(len(members)))
+		tx.emitItems("SPERSIST", key, append([][]byte{[]byte("MEMBERS"), n}, members...))
+	}
+}
+
+// SRem removes members and returns how many were there. A set that becomes empty
+// is removed.
+func (tx *Tx) SRem(key []byte, members [][]byte) (n int, err error) {
+	h, err := tx.container(key, Set)
+	if err != nil || h.r == nil {
+		return 0, err
+	}
+	n, stored, living := tx.remove(&h, members)
+	if n > 0 {
+		tx.removed(&h, key, members, stored, living)
+		tx.dirty += n - 1
+		tx.changed(key, EventSet, "srem")
+		if living == 0 {
+			tx.gone(key)
+		}
+	}
+	return n, nil
+}
+
+// remove takes members out of a set, and returns how many there were, and how
+// many are stored and living then; the key stays.
+func (tx *Tx) remove(h *hit, members [][]byte) (n, stored, living int) {
+	now := tx.itemTime()
+	if b := h.box(); b != nil {
+		t := b.(setTable)
+		for _, m := range members {
+			if ref, ok := t.Find(m); ok && t.Alive(ref, now) {
+				t.Remove(ref)
+				n++
+			}
+		}
+		if n > 0 {
+			tx.wrote(h)
+		}
+		return n, t.Count(), t.Len(now)
+	}
+	img := h.image()
+	if img.Kind() == packed.KindIntSet {
+		s := packed.IntSet(img)
+		for _, m := range members {
+			if i, ok := findInt(s, m); ok {
+				s = s.Delete(i)
+				n++
+			}
+		}
+		stored, living, img = s.Len(), s.Len(), packed.Packed(s)
+	} else {
+		for _, m := range members {
+			if at, ok := img.Find(m, now); ok {
+				img = img.Delete(at)
+				n++
+			}
+		}
+		stored, living = img.Count(), img.Len(now)
+	}
+	if n > 0 && living > 0 {
+		tx.shrunk(h, img)
+	}
+	return n, stored, living
+}
+
+// removed logs the removal of members, after which so many are stored and
+// living, and removes an empty set's key.
+func (tx *Tx) removed(h *hit, key []byte, members [][]byte, stored, living int) {
+	if living == 0 {
+		tx.drop(h)
+	}
+	if living == 0 && stored > 0 {
+		tx.emit("DEL", key) // a replay shows the dead: to it the set would not be empty
+	} else {
+		tx.emitItems("SREM", key, members)
+	}
+}
+
+// SMove moves a member from one set to another and reports whether it was there.
+// It has no deadline then. O(1). Errors: ErrWrongType, for the destination only
+// if there is a source; ErrFull.
+func (tx *Tx) SMove(from, to, member []byte) (bool, error) {
+	src, err := tx.container(from, Set)
+	if err != nil || src.r == nil {
+		return false, err
+	}
+	dst, err := tx.container(to, Set)
+	if err != nil {
+		return false, err
+	}
+	v := tx.viewSet(&src)
+	if !v.Has(member) || string(from) == string(to) {
+		return v.Has(member), nil
+	}
+	one := [1][]byte{member}
+	was, err := tx.addMember(&dst, to, member, tx.formFor(&dst, one[:]))
+	if err != nil {
+		return false, err
+	}
+	if src, err = tx.container(from, Set); err != nil { // the table may have moved it
+		return false, err
+	}
+	_, stored, living := tx.remove(&src, one[:])
+	if living == 0 {
+		tx.drop(&src)
+	}
+	tx.emit("SMOVE", from, to, member)
+	if living == 0 && stored > 0 {
+		tx.emit("DEL", from)
+	}
+	if was == packed.Dead {
+		tx.emitRevived(to, one[:])
+	}
+	tx.changed(from, EventSet, "srem")
+	if living == 0 {
+		tx.gone(from)
+	}
+	if was != packed.Living {
+		tx.changed(to, EventSet, "sadd")
+	}
+	return true, nil
+}
+
+// SPop removes a member, each with the same chance, and returns it, appended to
+// dst; ok is false if there is none. It allocates nothing but for dst.
+func (tx *Tx) SPop(key, dst []byte) (member []byte, ok bool, err error) {
+	h, err := tx.container(key, Set)
+	if err != nil || h.r == nil {
+		return dst, false, err
+	}
+	v, n := tx.viewSet(&h), len(dst)
+	stored, living := 0, v.Len()-1
+	if living < 0 {
+		return dst, false, nil
+	}
+	switch rng := tx.random(); {
+	case v.large != nil:
+		it, _ := v.large.Random(v.now, rng)
+		dst = append(dst, it.Key...)
+		v.large.Remove(it.Ref)
+		tx.wrote(&h)
+		stored = v.large.Count()
+	case v.ints != nil:
+		i := rng.IntN(living + 1)
+		dst = strconv.AppendInt(dst, v.ints.At(i), 10)
+		stored = living
+		if living > 0 {
+			tx.shrunk(&h, packed.Packed(v.ints.Delete(i)))
+		}
+	default:
+		at, _ := v.small.Index(rng.IntN(living+1), v.now)
+		dst = append(dst, tx.text(2, v.small.Key(at))...)
+		if stored = v.small.Count() - 1; living > 0 {
+			tx.shrunk(&h, v.small.Delete(at))
+		}
+	}
+	one := [1][]byte{dst[n:]}
+	tx.removed(&h, key, one[:], stored, living)
+	tx.changed(key, EventSet, "spop")
+	if living == 0 {
+		tx.gone(key)
+	}
+	return dst, true, nil
+}
+
+// SPopMany removes up to n members, every choice of them with the same chance,
+// calls visit for each, and returns how many. O(n), or O(members) where few are
+// left, and for a small set. Errors: ErrWrongType, ErrFull.
+func (tx *Tx) SPopMany(key []byte, n int, visit func(member []byte)) (int, error) {
+	h, err := tx.container(key, Set)
+	if err != nil || h.r == nil {
+		return 0, err
+	}
+	v := tx.viewSet(&h)
+	all := v.Len()
+	if n = min(n, all); n == 0 {
+		return 0, nil
+	}
+	if n == all {
+		v.Each(visit)
+		tx.drop(&h)
+		tx.emit("DEL", key)
+	} else {
+		log := itemLog{tx: tx, command: "SREM", key: key}
+		if err := tx.pop(&h, key, &v, n, func(m []byte) { visit(m); log.add(m) }); err != nil {
+			return 0, err
+		}
+		log.flush()
+	}
+	tx.changed(key, EventSet, "spop")
+	tx.dirty += n - 1
+	if n == all {
+		tx.gone(key)
+	}
+	return n, nil
+}
+
+// rebuildShare is how many times as many members as stay must be popped of a
+// table for a new set of those that stay to be cheaper: Redis's number, so that
+// the forms are the same.
+const rebuildShare = 5
+
+// pop removes n members, fewer than there are.
+func (tx *Tx) pop(h *hit, key []byte, v *SetView, n int, visit func(member []byte)) error {
+	left := v.Len() - n
+	switch {
+	case v.large != nil && left*rebuildShare <= n:
+		return tx.popAllBut(h, key, v, left, visit)
+	case v.large != nil:
+		for range n {
+			it, _ := v.large.Random(v.now, tx.random())
+			visit(it.Key)
+			v.large.Remove(it.Ref)
+		}
+		tx.wrote(h)
+	case v.ints != nil:
+		s := v.ints
+		places := tx.sampleInts(s.Len(), n)
+		for i := len(places) - 1; i >= 0; i-- {
+			visit(tx.itoa(2, s.At(places[i])))
+			s = s.Delete(places[i])
+		}
+		tx.shrunk(h, s)
+	default:
+		p := v.small
+		pick := sampler{left: v.Len(), want: n, rng: tx.random()}
+		places := make([]packed.At, 0, n)
+		for it := p.Iter(v.now); it.Next(); {
+			if pick.take() {
+				places = append(places, it.At())
+				visit(tx.text(2, it.Key()))
+			}
+		}
+		for i := len(places) - 1; i >= 0; i-- { // from the end, so that places stay
+			p = p.Delete(places[i])
+		}
+		tx.shrunk(h, p)
+	}
+	return nil
+}
+
+// sampleInts returns n of the first all integers, ascending.
+func (tx *Tx) sampleInts(all, n int) []int {
+	pick := sampler{left: all, want: n, rng: tx.random()}
+	places := make([]int, 0, n)
+	for i := range all {
+		if pick.take() {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// popAllBut removes all members of a large set but left of them, which become a
+// new set.
+func (tx *Tx) popAllBut(h *hit, key []byte, v *SetView, left int, visit func(member []byte)) error {
+	stays := sampler{left: v.Len(), want: left, rng: tx.random()}
+	b := setBuilder{tx: tx, hint: left}
+	var gone []uint32
+	for it := range v.large.Iter(v.now) {
+		if !stays.take() {
+			gone = append(gone, it.Ref)
+			continue
+		}
+		if err := b.put(it.Key, it.Deadline); err != nil {
+			b.discard()
+			return err
+		}
+	}
+	for _, ref := range gone {
+		visit(v.large.Key(ref))
+	}
+	return b.storeIn(h, key)
+}

@@ -1,0 +1,399 @@
+package engine
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/ebbdb/ebb/internal/dict"
+	"github.com/ebbdb/ebb/internal/packed"
+)
+
+// findInt looks a member up in a set of integers.
+func findInt(s packed.IntSet, member []byte) (int, bool) {
+	n, ok := packed.ParseInt(member)
+	if !ok {
+		return 0, false
+	}
+	return s.Find(n)
+}
+
+// setForm is a form of sets; the later ones hold more.
+type setForm uint8
+
+const (
+	intSetForm setForm = iota
+	packedForm
+	tableForm
+)
+
+// formFor returns the least form that a set must have before members are added:
+// as Redis does, it counts them before it looks at them.
+func (tx *Tx) formFor(h *hit, members [][]byte) setForm {
+	l := tx.db.layout.Load()
+	ints := false
+	if h.r == nil {
+		_, ints = packed.ParseInt(members[0])
+		ints = ints && len(members) <= l.SetIntegers
+	} else if h.box() == nil {
+		ints = h.image().Kind() == packed.KindIntSet
+	}
+	switch {
+	case ints && len(members) <= l.SetIntegers:
+		return intSetForm
+	case ints || len(members) > l.SetEntries:
+		return tableForm
+	}
+	return packedForm
+}
+
+// addMember adds a member, without a deadline, to the set that container has
+// looked up, or begins a new one, and tells what was there before; if that is
+// living nothing changes. The set has least form afterwards, or a later one.
+func (tx *Tx) addMember(h *hit, key, member []byte, least setForm) (packed.State, error) {
+	if h.r != nil {
+		if b := h.box(); b != nil {
+			was, err := tx.putInTable(b.(setTable).Dict, member, nil, dict.Keep)
+			if err == nil { // also if it is there: a place may have been made for it
+				tx.wrote(h)
+			}
+			return was, err
+		}
+	}
+	if least == tableForm {
+		return tx.addEnlarged(h, key, member)
+	}
+	l := tx.db.layout.Load()
+	n, isInt := packed.ParseInt(member)
+	switch {
+	case h.r == nil && isInt && least == intSetForm:
+		tx.vbuf = packed.NewIntSet(tx.vbuf)
+		return tx.addInt(h, key, tx.vbuf, n, member)
+	case h.r != nil && h.image().Kind() == packed.KindIntSet:
+		if isInt {
+			return tx.addInt(h, key, packed.IntSet(h.image()), n, member)
+		}
+		return tx.addToInts(h, key, member)
+	}
+	p := tx.imageOr(h, packed.KindSet)
+	e, was := p.PutMember(member, packed.Keep, tx.itemTime())
+	if was == packed.Living {
+		return was, nil
+	}
+	count := p.Count()
+	if was == packed.Absent {
+		count++
+	}
+	if count > min(l.SetEntries, packed.MaxItems) || len(member) > l.SetValue || e.Size() > maxSmall {
+		return tx.addEnlarged(h, key, member)
+	}
+	dst, err := tx.room(h, key, Set, e.Size())
+	if err != nil {
+		return was, err
+	}
+	e.Apply(dst)
+	return was, nil
+}
+
+// addInt adds an integer to a set of integers, which is in the record or, where
+// there is none, empty.
+func (tx *Tx) addInt(h *hit, key []byte, s packed.IntSet, n int64, member []byte) (packed.State, error) {
+	e, ok := s.Add(n)
+	if !ok {
+		return packed.Living, nil
+	}
+	if s.Len() >= min(tx.db.layout.Load().SetIntegers, packed.MaxItems) || e.Size() > maxSmall {
+		return tx.addEnlarged(h, key, member)
+	}
+	dst, err := tx.room(h, key, Set, e.Size())
+	if err != nil {
+		return packed.Absent, err
+	}
+	e.Apply(dst)
+	return packed.Absent, nil
+}
+
+// addToInts adds a member that is no integer to a set of integers, which becomes
+// a packed set or a large one.
+func (tx *Tx) addToInts(h *hit, key, member []byte) (packed.State, error) {
+	s := packed.IntSet(h.image())
+	if !fitsPacked(tx.db.layout.Load(), s, len(member)) {
+		return tx.addEnlarged(h, key, member)
+	}
+	tx.vbuf = appendMember(packInts(tx.vbuf, s), member)
+	dst, err := tx.room(h, key, Set, len(tx.vbuf))
+	if err != nil {
+		return packed.Absent, err
+	}
+	copy(dst, tx.vbuf)
+	return packed.Absent, nil
+}
+
+// fitsPacked reports whether a set of integers and a member of n bytes make a
+// packed set.
+func fitsPacked(l *Layout, s packed.IntSet, n int) bool {
+	if k := s.Len(); k > 0 {
+		var b [20]byte
+		n = max(n, len(strconv.AppendInt(b[:0], s.At(0), 10)), len(strconv.AppendInt(b[:0], s.At(k-1), 10)))
+	}
+	return s.Len() < min(l.SetEntries, packed.MaxItems) && n <= l.SetValue
+}
+
+// packInts appends a set of integers in packed form to dst[:0].
+func packInts(dst []byte, s packed.IntSet) packed.Packed {
+	p := packed.New(dst, packed.KindSet)
+	var b [20]byte
+	for i := range s.Len() {
+		p = appendMember(p, strconv.AppendInt(b[:0], s.At(i), 10))
+	}
+	return p
+}
+
+// appendMember adds a member that is not there to a packed set in Go memory.
+func appendMember(p packed.Packed, member []byte) packed.Packed {
+	e := p.PushBack(member, 0)
+	return e.Apply(grown(p, e.Size()))
+}
+
+// grown returns where to write an image of n bytes that follows p: in its place
+// if there is room.
+func grown(p []byte, n int) []byte {
+	if n <= cap(p) {
+		return p[:n]
+	}
+	return make([]byte, n, 2*n)
+}
+
+// addEnlarged makes a small set, or none, a large one, and adds a member.
+func (tx *Tx) addEnlarged(h *hit, key, member []byte) (packed.State, error) {
+	t := tx.newSetTable()
+	was, err := packed.Absent, error(nil)
+	if h.r != nil {
+		err = fillSet(t.Dict, h.image())
+	}
+	if err == nil {
+		was, err = tx.putInTable(t.Dict, member, nil, dict.Keep)
+	}
+	if err == nil {
+		err = tx.enlarge(h, key, Set, t)
+	}
+	if err != nil {
+		discard(t)
+		return was, ErrFull
+	}
+	tx.wrote(h)
+	return was, nil
+}
+
+// fillSet copies the members of a small set, the dead as well: the reclaimer has
+// not met them yet.
+func fillSet(d *dict.Dict, img packed.Packed) error {
+	var b [20]byte
+	if img.Kind() == packed.KindIntSet {
+		s := packed.IntSet(img)
+		for i := range s.Len() {
+			if _, err := d.Add(strconv.AppendInt(b[:0], s.At(i), 10), nil, 0); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for it := img.Iter(0); it.Next(); {
+		m := it.Key()
+		text := m.B
+		if m.IsInt() {
+			text = strconv.AppendInt(b[:0], m.N, 10)
+		}
+		if _, err := d.Add(text, nil, it.Deadline()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setBuilder makes a set that has no key yet, in the form that its members and
+// their order ask for, as in Redis.
+type setBuilder struct {
+	tx    *Tx
+	start setForm       // begins with this form; the zero value is a set of integers
+	hint  int           // not 0: how many members will come, which chooses start
+	img   packed.Packed // small, in Go memory; nil: empty
+	table *dict.Dict    // large
+	n     int           // members
+	texts int           // members that are no integers
+	seen  seen          // the members of a packed img
+}
+
+// add adds a member without a deadline, unless it is there. The member is no
+// part of the set.
+func (b *setBuilder) add(member []byte) error { return b.put(member, 0) }
+
+// put is add with a deadline.
+func (b *setBuilder) put(member []byte, deadline int64) error {
+	before := b.n
+	_, isInt := packed.ParseInt(member)
+	if b.hint > 0 {
+		b.start, b.hint = b.tx.startForm(isInt && deadline == 0, b.hint), 0
+	}
+	if b.table != nil || !b.putSmall(b.tx.db.layout.Load(), member, deadline) {
+		if err := b.putLarge(member, deadline); err != nil {
+			return err
+		}
+	}
+	if b.n > before && !isInt {
+		b.texts++
+	}
+	return nil
+}
+
+// startForm is the form in which Redis begins a set of n members.
+func (tx *Tx) startForm(isInt bool, n int) setForm {
+	l := tx.db.layout.Load()
+	switch {
+	case isInt && n <= l.SetIntegers:
+		return intSetForm
+	case n <= l.SetEntries:
+		return packedForm
+	}
+	return tableForm
+}
+
+// putLarge is put where the set is large, or has to be.
+func (b *setBuilder) putLarge(member []byte, deadline int64) error {
+	if b.table == nil {
+		b.table = b.tx.newSetTable().Dict
+		if b.img != nil {
+			if err := fillSet(b.table, b.img); err != nil {
+				return ErrFull
+			}
+			b.img = nil
+		}
+	}
+	if _, ok := b.table.Find(member); ok {
+		return nil
+	}
+	if _, err := b.table.Add(member, nil, deadline); err != nil {
+		return ErrFull
+	}
+	b.n++
+	return nil
+}
+
+// putSmall is put where the set is small and stays so; it returns false, and
+// nothing has changed, where it does not.
+func (b *setBuilder) putSmall(l *Layout, member []byte, deadline int64) bool {
+	if b.start == tableForm {
+		return false
+	}
+	n, isInt := packed.ParseInt(member)
+	isInt = isInt && deadline == 0
+	if b.img == nil && b.start == intSetForm {
+		b.img = packed.Packed(packed.NewIntSet(nil))
+	} else if b.img == nil {
+		b.img = packed.New(nil, packed.KindSet)
+	}
+	if b.img.Kind() == packed.KindIntSet {
+		s := packed.IntSet(b.img)
+		if isInt {
+			return b.putInt(l, s, n)
+		}
+		if !fitsPacked(l, s, len(member)) {
+			return false
+		}
+		b.img = packInts(nil, s)
+		for i := range s.Len() {
+			b.seen.note(b.tx, b.tx.itoa(3, s.At(i)))
+		}
+	}
+	if b.seen.note(b.tx, member) {
+		if _, ok := b.img.Find(member, 0); ok {
+			return true
+		}
+	}
+	if b.img.Count() >= min(l.SetEntries, packed.MaxItems) || len(member) > l.SetValue || len(b.img)+len(member) > maxSmall-itemRoom {
+		return false
+	}
+	if deadline == 0 {
+		b.img = b.img.Append(member)
+	} else {
+		e, _ := b.img.PutMember(member, deadline, 0)
+		b.img = e.Apply(grown(b.img, e.Size()))
+	}
+	b.n++
+	return true
+}
+
+// putInt is putSmall into a set of integers.
+func (b *setBuilder) putInt(l *Layout, s packed.IntSet, n int64) bool {
+	e, ok := s.Add(n)
+	if ok && (s.Len() >= min(l.SetIntegers, packed.MaxItems) || e.Size() > maxSmall) {
+		return false
+	}
+	if ok {
+		b.img = packed.Packed(e.Apply(grown(b.img, e.Size())))
+		b.n++
+	}
+	return true
+}
+
+// toInts makes a set of integers what can be one.
+func (b *setBuilder) toInts() {
+	if b.texts > 0 || b.n > min(b.tx.db.layout.Load().SetIntegers, packed.MaxItems) || b.img != nil && b.img.Kind() == packed.KindIntSet {
+		return
+	}
+	all := make([]int64, 0, b.n)
+	v := b.view()
+	v.Each(func(m []byte) {
+		n, _ := packed.ParseInt(m)
+		all = append(all, n)
+	})
+	slices.Sort(all)
+	s := packed.NewIntSet(nil)
+	for _, n := range all { // each behind the others: nothing moves
+		if e, ok := s.Add(n); ok {
+			s = e.Apply(grown(s, e.Size()))
+		}
+	}
+	b.discard()
+	b.table, b.img = nil, packed.Packed(s)
+}
+
+// discard frees a set that no key gets.
+func (b *setBuilder) discard() {
+	if b.table != nil {
+		discard(setTable{b.table})
+	}
+}
+
+// storeIn makes the set the value of a key that holds a set, and keeps its
+// deadline, or of a new one. The builder is used up. Errors: ErrFull.
+func (b *setBuilder) storeIn(h *hit, key []byte) error {
+	if b.table != nil {
+		if err := b.tx.enlarge(h, key, Set, setTable{b.table}); err != nil {
+			b.discard()
+			return err
+		}
+		b.tx.wrote(h)
+		return nil
+	}
+	dst, err := b.tx.room(h, key, Set, len(b.img))
+	if err == nil {
+		copy(dst, b.img)
+	}
+	return err
+}
+
+// store makes the set the value of a key, whatever that holds, without a
+// deadline. The builder is used up. Errors: ErrFull.
+func (b *setBuilder) store(key []byte) error {
+	h := b.tx.find(key)
+	if b.table == nil {
+		return b.tx.put(&h, key, b.img, spec{flags: uint8(Set)})
+	}
+	if h.r != nil { // so that enlarge finds a set without a deadline
+		if err := b.tx.put(&h, key, packed.New(nil, packed.KindSet), spec{flags: uint8(Set)}); err != nil {
+			b.discard()
+			return err
+		}
+	}
+	return b.storeIn(&h, key)
+}

@@ -1,0 +1,239 @@
+package engine
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/dict"
+)
+
+// SetOperation combines sets.
+type SetOperation uint8
+
+// The operations.
+const (
+	Intersection SetOperation = iota
+	Union
+	Difference // the first without the others
+)
+
+// command and event are the operation's *STORE command.
+func (o SetOperation) command() string {
+	return [...]string{"SINTERSTORE", "SUNIONSTORE", "SDIFFSTORE"}[o]
+}
+
+func (o SetOperation) event() string {
+	return [...]string{"sinterstore", "sunionstore", "sdiffstore"}[o]
+}
+
+// Combine visits the members of a combination of the sets of keys until visit
+// returns false. An intersection costs O(members of the smallest x sets), a
+// union O(all members), a difference the cheaper of O(members of the first x
+// sets) and O(all members). visit must not write. Errors: ErrWrongType, of any
+// key, and nothing is visited; ErrFull, where there is no room to work in.
+func (tx *Tx) Combine(o SetOperation, keys [][]byte, visit func(member []byte) bool) error {
+	views, err := tx.setViews(keys)
+	if err != nil {
+		return err
+	}
+	return tx.combine(o, keys, views, visit)
+}
+
+// setViews looks up all sets.
+func (tx *Tx) setViews(keys [][]byte) ([]SetView, error) {
+	for _, key := range keys { // finding the dead may move what is found before
+		if _, err := tx.container(key, Set); err != nil {
+			return nil, err
+		}
+	}
+	views := make([]SetView, len(keys))
+	for i, key := range keys {
+		var err error
+		if views[i], err = tx.Members(key); err != nil {
+			return nil, err
+		}
+	}
+	return views, nil
+}
+
+func (tx *Tx) combine(o SetOperation, keys [][]byte, views []SetView, visit func(member []byte) bool) error {
+	switch o {
+	case Intersection:
+		intersect(views, visit)
+		return nil
+	case Union:
+		return tx.union(views, visit)
+	default:
+		return tx.subtract(keys, views, visit)
+	}
+}
+
+func bySize(a, b SetView) int { return a.Len() - b.Len() }
+
+// intersect goes through the smallest set.
+func intersect(views []SetView, visit func(member []byte) bool) {
+	slices.SortFunc(views, bySize)
+	for i := range views[1:] {
+		views[1+i].Expect(views[0].Len())
+	}
+	views[0].until(func(m []byte) bool {
+		for i := 1; i < len(views); i++ {
+			if !views[i].Has(m) {
+				return true
+			}
+		}
+		return visit(m)
+	})
+}
+
+// union collects the members, unless there is one set only.
+func (tx *Tx) union(views []SetView, visit func(member []byte) bool) error {
+	views = slices.DeleteFunc(views, func(v SetView) bool { return v.Len() == 0 })
+	if len(views) == 1 {
+		views[0].until(visit)
+		return nil
+	}
+	b := setBuilder{tx: tx}
+	defer b.discard()
+	for i := range views {
+		if err := b.addAll(&views[i]); err != nil {
+			return err
+		}
+	}
+	v := b.view()
+	v.until(visit)
+	return nil
+}
+
+// addAll adds the members of a set.
+func (b *setBuilder) addAll(v *SetView) (err error) {
+	v.until(func(m []byte) bool {
+		err = b.add(m)
+		return err == nil
+	})
+	return err
+}
+
+// view reads what has been built.
+func (b *setBuilder) view() SetView {
+	h := SetView{tx: b.tx, large: b.table}
+	if b.table == nil && b.img != nil {
+		h.of(b.img)
+	}
+	return h
+}
+
+// subtract chooses between looking each member of the first set up in the
+// others, and taking the others' members out of a copy of it.
+func (tx *Tx) subtract(keys [][]byte, views []SetView, visit func(member []byte) bool) error {
+	first, rest := views[0], views[1:]
+	for _, key := range keys[1:] {
+		if bytes.Equal(key, keys[0]) {
+			return nil
+		}
+	}
+	look, take := first.Len()*len(views)/2, first.Len() // a lookup that succeeds is the last
+	for i := range rest {
+		take += rest[i].Len()
+	}
+	if look <= take {
+		slices.SortFunc(rest, func(a, b SetView) int { return b.Len() - a.Len() })
+		for i := range rest {
+			rest[i].Expect(first.Len())
+		}
+		first.until(func(m []byte) bool {
+			for i := range rest {
+				if rest[i].Has(m) {
+					return true
+				}
+			}
+			return visit(m)
+		})
+		return nil
+	}
+	t := tx.newSetTable()
+	defer discard(t)
+	if err := copySet(t.Dict, &first); err != nil {
+		return err
+	}
+	for i := range rest {
+		rest[i].until(func(m []byte) bool {
+			t.Delete(m, 0)
+			return t.Count() > 0
+		})
+	}
+	v := SetView{tx: tx, large: t.Dict}
+	v.until(visit)
+	return nil
+}
+
+func copySet(d *dict.Dict, v *SetView) (err error) {
+	v.until(func(m []byte) bool {
+		if _, e := d.Add(m, nil, 0); e != nil {
+			err = ErrFull
+		}
+		return err == nil
+	})
+	return err
+}
+
+// CombineStore stores a combination of the sets of keys under dst, whatever
+// is there, and returns how many members it has; an empty one leaves no key.
+// Nothing of it has a deadline. Its cost is that of Combine.
+// Errors: ErrWrongType, of any of keys; ErrFull.
+func (tx *Tx) CombineStore(o SetOperation, dst []byte, keys [][]byte) (int, error) {
+	views, err := tx.setViews(keys)
+	if err != nil {
+		return 0, err
+	}
+	due := false
+	for i := range views {
+		due = due || views[i].due()
+	}
+	b := setBuilder{tx: tx}
+	if o == Intersection && slices.MinFunc(views, bySize).ints == nil {
+		b.start = packedForm
+	}
+	var full error
+	err = tx.combine(o, keys, views, func(m []byte) bool {
+		full = b.add(m)
+		return full == nil
+	})
+	if err == nil {
+		err = full
+	}
+	if err != nil {
+		b.discard()
+		return 0, err
+	}
+	if o == Intersection && b.n > 0 {
+		b.toInts()
+	}
+	if b.n == 0 {
+		b.discard()
+		tx.Del(dst)
+		return 0, nil
+	}
+	if err := b.store(dst); err != nil {
+		return 0, err
+	}
+	if tx.db.logging {
+		tx.emitCombination(o, dst, keys, &b, due)
+	}
+	tx.changed(dst, EventSet, o.event())
+	return b.n, nil
+}
+
+// emitCombination logs a *STORE command, or what it stores where a source has
+// dead members, which a replay shows.
+func (tx *Tx) emitCombination(o SetOperation, dst []byte, keys [][]byte, b *setBuilder, due bool) {
+	if !due {
+		tx.emitItems(o.command(), dst, keys)
+		return
+	}
+	tx.emit("DEL", dst)
+	log := itemLog{tx: tx, command: "SADD", key: dst}
+	v := b.view()
+	v.Each(log.add)
+	log.flush()
+}

@@ -1,0 +1,197 @@
+package engine
+
+import "github.com/ebbdb/ebb/internal/stream"
+
+// XPending is an entry that was delivered and not acknowledged.
+type XPending struct {
+	ID       StreamID
+	Consumer string
+	Time     int64 // of the last delivery, ms
+	Count    int64 // deliveries
+}
+
+func pendingOf(p stream.Pending) XPending {
+	return XPending{ID: p.ID, Consumer: p.Consumer.Name(), Time: p.Time, Count: int64(p.Count)}
+}
+
+// XConsumer is a consumer of a group.
+type XConsumer struct {
+	Name         string
+	Pending      int
+	Seen, Active int64 // ms; Active is -1 if it never got anything
+}
+
+// XPendingSum sums up what is pending in a group.
+type XPendingSum struct {
+	Count       int
+	First, Last StreamID
+	Consumers   []XConsumer // those with pending entries, by name
+}
+
+// XPendingSum sums up what is pending in a group. Errors: ErrWrongType,
+// ErrNoGroup. O(consumers).
+func (tx *Tx) XPendingSum(key, group []byte) (sum XPendingSum, err error) {
+	g, err := tx.readGroup(key, group)
+	if err != nil {
+		return sum, err
+	}
+	if sum.Count = g.Pending(); sum.Count == 0 {
+		return sum, nil
+	}
+	sum.First, sum.Last = g.PendingEdges()
+	for _, c := range g.Consumers() {
+		if c.Pending() > 0 {
+			sum.Consumers = append(sum.Consumers, consumerOf(c))
+		}
+	}
+	return sum, nil
+}
+
+func consumerOf(c *stream.Consumer) XConsumer {
+	return XConsumer{Name: c.Name(), Pending: c.Pending(), Seen: c.Seen, Active: c.Active}
+}
+
+// readGroup is group for a read.
+func (tx *Tx) readGroup(key, name []byte) (*stream.Group, error) {
+	s, err := tx.readStream(key)
+	if err != nil {
+		return nil, err
+	}
+	if s != nil {
+		if g := s.Group(name); g != nil {
+			return g, nil
+		}
+	}
+	return nil, ErrNoGroup
+}
+
+// XPendingRange says which pending entries to show.
+type XPendingRange struct {
+	First, Last StreamID
+	Count       int   // entries at most
+	MinIdle     int64 // ms since the last delivery at least
+	Of          bool  // of one consumer
+	Consumer    []byte
+}
+
+// XPending shows pending entries. Errors: ErrWrongType, ErrNoGroup. O(log n +
+// entries looked at).
+func (tx *Tx) XPending(key, group []byte, r *XPendingRange, visit func(XPending)) error {
+	g, err := tx.readGroup(key, group)
+	if err != nil {
+		return err
+	}
+	var it stream.PendingIter
+	if r.Of {
+		c := g.Consumer(r.Consumer)
+		if c == nil {
+			return nil
+		}
+		it = g.PendingOf(c, r.First)
+	} else {
+		it = g.PendingFrom(r.First)
+	}
+	for n := 0; n < r.Count && it.Next() && !r.Last.Less(it.ID()); {
+		p := it.Pending()
+		if r.MinIdle > 0 && tx.ms-p.Time < r.MinIdle {
+			continue
+		}
+		visit(pendingOf(p))
+		n++
+	}
+	return nil
+}
+
+// StreamInfo is a stream looked at: valid until the next write.
+type StreamInfo struct {
+	Length             int
+	Nodes, RadixNodes  int // that Redis would have
+	Last, MaxDeleted   StreamID
+	First, LastEntryID StreamID // 0-0 if there is no entry
+	Added              uint64
+
+	s *stream.Stream
+}
+
+// XInfo looks at a stream. Errors: ErrWrongType, ErrNoKey. O(1).
+func (tx *Tx) XInfo(key []byte) (x StreamInfo, err error) {
+	s, err := tx.readStream(key)
+	if err != nil {
+		return x, err
+	}
+	if s == nil {
+		return x, ErrNoKey
+	}
+	return infoOf(s), nil
+}
+
+func infoOf(s *stream.Stream) StreamInfo {
+	return StreamInfo{Length: s.Len(), Nodes: s.Nodes(), RadixNodes: s.RadixNodes(), Last: s.Last, MaxDeleted: s.MaxDeleted,
+		First: s.First(), LastEntryID: s.LastEntry(), Added: s.Added, s: s}
+}
+
+// Entries shows the entries of a range.
+func (x *StreamInfo) Entries(r XRange, visit func(*StreamEntry)) { showRange(x.s, r, visit) }
+
+// GroupInfo is a consumer group looked at.
+type GroupInfo struct {
+	Name      string
+	Last      StreamID
+	Read      int64 // entries read; -1: not known
+	Lag       int64 // entries to read
+	Known     bool  // whether Lag is known
+	Consumers int
+	Pending   int
+
+	g *stream.Group
+}
+
+// Groups returns the consumer groups by name. O(groups).
+func (x *StreamInfo) Groups() []GroupInfo {
+	out := make([]GroupInfo, 0, len(x.s.Groups()))
+	for _, g := range x.s.Groups() {
+		lag, ok := x.s.Lag(g)
+		out = append(out, GroupInfo{Name: g.Name(), Last: g.Last, Read: g.Read, Lag: lag, Known: ok,
+			Consumers: len(g.Consumers()), Pending: g.Pending(), g: g})
+	}
+	return out
+}
+
+// Group returns one consumer group; ok is false if there is none of that name.
+func (x *StreamInfo) Group(name []byte) (info GroupInfo, ok bool) {
+	g := x.s.Group(name)
+	if g == nil {
+		return info, false
+	}
+	return GroupInfo{Name: g.Name(), Last: g.Last, Read: g.Read, Consumers: len(g.Consumers()), Pending: g.Pending(), g: g}, true
+}
+
+// Members returns the group's consumers by name. O(consumers).
+func (x *GroupInfo) Members() []XConsumer {
+	out := make([]XConsumer, 0, len(x.g.Consumers()))
+	for _, c := range x.g.Consumers() {
+		out = append(out, consumerOf(c))
+	}
+	return out
+}
+
+// All shows what is pending in the group, n entries at most if that is not 0.
+func (x *GroupInfo) All(n int, visit func(XPending)) {
+	showPending(x.g.PendingFrom(StreamID{}), n, visit)
+}
+
+// Of shows what is pending for one consumer, n entries at most if that is not 0.
+func (x *GroupInfo) Of(consumer string, n int, visit func(XPending)) {
+	if c := x.g.Consumer([]byte(consumer)); c != nil {
+		showPending(x.g.PendingOf(c, StreamID{}), n, visit)
+	}
+}
+
+func showPending(it stream.PendingIter, n int, visit func(XPending)) {
+	for k := 1; it.Next(); k++ {
+		visit(pendingOf(it.Pending()))
+		if k == n {
+			return
+		}
+	}
+}

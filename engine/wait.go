@@ -1,0 +1,362 @@
+package engine
+
+import (
+	"math"
+	"sync"
+)
+
+// Waiting for keys.
+//
+//	shard ── lines ── (db, key) ─▶ line:  place ─▶ place ─▶ place     first come,
+//	                                        │        │        │       first served
+//	                                      Ticket   Ticket   Ticket ─▶ places in other lines
+//
+// A Ticket stands in the line of each key it waits for. A change of a key
+// signals its line; when the transaction ends, with its shards still locked,
+// those in the signalled lines are served in it, so nobody sees in between what
+// a waiter gets. Serving may change other keys, and so signal other lines. One
+// who needs keys of shards that the transaction does not hold keeps its place
+// and is served by a transaction of its own right after this one.
+//
+// A line is entered with its shard locked; it is left under the lines' own lock alone, from
+// anywhere and at any time. While nobody waits, a change costs one atomic read.
+
+// Kinds is a set of kinds of values; None is a missing key.
+type Kinds uint16
+
+// KindsOf returns the set of some kinds.
+func KindsOf(kinds ...Kind) (s Kinds) {
+	for _, k := range kinds {
+		s |= 1 << k
+	}
+	return s
+}
+
+// AnyKind is the set of all kinds, the missing key included.
+const AnyKind Kinds = math.MaxUint16
+
+// maxKinds is how many kinds a record's header can tell apart.
+const maxKinds = 16
+
+// Waiter is who waits.
+type Waiter interface {
+	// Serve gives the waiter what it waits for, if key has it now, and reports
+	// whether it is done waiting. The transaction holds the shards of key and
+	// of Ticket.Also, and key's database is selected. It must not block.
+	Serve(tx *Tx, key []byte) (done bool)
+}
+
+// Ticket is a waiter's place in the lines of its keys. Fill in the exported
+// fields, then give it to Tx.Enqueue.
+type Ticket struct {
+	Waiter Waiter
+	// Kinds is what the value must be for Serve to be called.
+	Kinds Kinds
+	// Also are further keys that Serve needs.
+	Also [][]byte
+	// Passable lets those behind be served where this one was not: for readers,
+	// who take nothing away from each other.
+	Passable bool
+
+	places []place
+	one    [1]place
+}
+
+// place is a ticket's place in one line. The lines' lock guards it.
+type place struct {
+	t          *Ticket
+	l          *waitLine
+	prev, next *place
+	in         bool
+}
+
+// waitLine is who waits for a key.
+type waitLine struct {
+	sh   *shard
+	key  watchKey
+	name []byte // key.key
+
+	// The lines' lock guards these.
+	head, tail *place
+	counts     [maxKinds]int32 // places that a value of the kind would interest
+
+	// The shard's lock guards these.
+	signalled bool // in Tx.ready of the transaction that holds the shard
+	owed      bool // one in the line is about to be served by a transaction of its own
+}
+
+// lineSet is a shard's lines.
+type lineSet struct {
+	mu  sync.Mutex // guards what follows, and the lines
+	all map[watchKey]*waitLine
+}
+
+// owedLine is a line to be served by a transaction of its own, and the keys
+// that it needs beside the line's.
+type owedLine struct {
+	l    *waitLine
+	also [][]byte
+}
+
+// Enqueue puts a ticket at the end of the lines of keys, in the selected
+// database. The transaction holds their shards. O(1) for each key.
+func (tx *Tx) Enqueue(t *Ticket, keys ...[]byte) {
+	t.places = t.one[:0]
+	if len(keys) > 1 {
+		t.places = make([]place, 0, len(keys)) // places do not move
+	}
+	for _, key := range keys {
+		sh := tx.db.shards[tx.shardID(key)]
+		sh.lines.mu.Lock()
+		l := sh.makeLine(tx.dbi, key)
+		if l.tail == nil || l.tail.t != t { // a key named twice counts once
+			t.places = append(t.places, place{t: t, l: l})
+			l.push(&t.places[len(t.places)-1])
+			tx.db.waits.Add(1)
+		}
+		sh.lines.mu.Unlock()
+	}
+}
+
+// Leave takes a ticket out of all its lines. Any goroutine may call it, also
+// again, but not before Enqueue has returned. O(1) for each key.
+func (t *Ticket) Leave() {
+	for i := range t.places {
+		p := &t.places[i]
+		sh := p.l.sh
+		sh.lines.mu.Lock()
+		if p.in {
+			p.l.drop(p)
+			sh.db.waits.Add(-1)
+			if p.l.head == nil {
+				delete(sh.lines.all, p.l.key)
+			}
+		}
+		sh.lines.mu.Unlock()
+	}
+}
+
+// Waiters returns how many places in lines are taken.
+func (db *DB) Waiters() int64 { return db.waits.Load() }
+
+// Owed reports whether what a key holds is about to go to one who waits in its
+// line: who comes now has to stand behind.
+func (tx *Tx) Owed(key []byte) bool {
+	if tx.db.waits.Load() == 0 {
+		return false
+	}
+	l := tx.lineOf(key)
+	return l != nil && l.owed
+}
+
+func (tx *Tx) lineOf(key []byte) *waitLine {
+	sh := tx.db.shards[tx.shardID(key)]
+	sh.lines.mu.Lock()
+	defer sh.lines.mu.Unlock()
+	return sh.lines.all[watchKey{tx.dbi, string(key)}]
+}
+
+// makeLine returns the line of a key, with the lines' lock held.
+func (sh *shard) makeLine(db int, key []byte) *waitLine {
+	if l := sh.lines.all[watchKey{db, string(key)}]; l != nil {
+		return l
+	}
+	l := &waitLine{sh: sh, key: watchKey{db, string(key)}}
+	l.name = []byte(l.key.key)
+	if sh.lines.all == nil {
+		sh.lines.all = map[watchKey]*waitLine{}
+	}
+	sh.lines.all[l.key] = l
+	return l
+}
+
+func (l *waitLine) push(p *place) {
+	p.in, p.prev = true, l.tail
+	if l.tail != nil {
+		l.tail.next = p
+	} else {
+		l.head = p
+	}
+	l.tail = p
+	l.count(p, 1)
+}
+
+// drop unlinks a place. Its own links stay, so that who stands on it finds the
+// way on.
+func (l *waitLine) drop(p *place) {
+	if p.prev != nil {
+		p.prev.next = p.next
+	} else {
+		l.head = p.next
+	}
+	if p.next != nil {
+		p.next.prev = p.prev
+	} else {
+		l.tail = p.prev
+	}
+	p.in = false
+	l.count(p, -1)
+}
+
+func (l *waitLine) count(p *place, n int32) {
+	for k := range l.counts {
+		if p.t.Kinds&(1<<k) != 0 {
+			l.counts[k] += n
+		}
+	}
+}
+
+// next returns the first place behind p, or from the head on if p is nil, that
+// a value of the kind would interest.
+func (l *waitLine) next(p *place, kind Kind) *place {
+	l.sh.lines.mu.Lock()
+	defer l.sh.lines.mu.Unlock()
+	if l.counts[kind] == 0 {
+		return nil
+	}
+	if p == nil {
+		p = l.head
+	} else {
+		p = p.next
+	}
+	for p != nil && (!p.in || p.t.Kinds&(1<<kind) == 0) {
+		p = p.next
+	}
+	return p
+}
+
+// Signal has those who wait for a key looked after when the transaction ends.
+// Every change of a key does it by itself.
+func (tx *Tx) Signal(key []byte) {
+	if tx.db.waits.Load() == 0 {
+		return
+	}
+	if l := tx.lineOf(key); l != nil {
+		tx.signalLine(l)
+	}
+}
+
+// signalIn is Signal in another database than the selected one.
+func (tx *Tx) signalIn(dbi int, key []byte) {
+	defer tx.Select(tx.dbi)
+	tx.Select(dbi)
+	tx.Signal(key)
+}
+
+func (tx *Tx) signalLine(l *waitLine) {
+	if !l.signalled {
+		l.signalled = true
+		tx.ready = append(tx.ready, l)
+	}
+}
+
+// signalAll signals the lines of a database, or of all if dbi is -1. The
+// transaction holds all shards. O(lines).
+func (tx *Tx) signalAll(dbi int) {
+	if tx.db.waits.Load() == 0 {
+		return
+	}
+	for _, sh := range tx.db.shards {
+		sh.lines.mu.Lock()
+		for k, l := range sh.lines.all {
+			if dbi < 0 || k.db == dbi {
+				tx.signalLine(l)
+			}
+		}
+		sh.lines.mu.Unlock()
+	}
+}
+
+// wakes reports whether a change may be what somebody waits for. Of a stream's,
+// only new entries and vanishing groups are; there may be many readers.
+func wakes(class uint32, event string) bool {
+	return class != EventStream || event == "xadd" || event == "xgroup-destroy"
+}
+
+// serveReady serves the signalled lines in the order of the signals.
+func (tx *Tx) serveReady() {
+	dbi, client, dirty := tx.dbi, tx.client, tx.dirty
+	tx.hashed = nil
+	for i := 0; i < len(tx.ready); i++ {
+		l := tx.ready[i]
+		tx.dbi = l.key.db
+		tx.serveLine(l)
+		l.signalled = false
+	}
+	clear(tx.ready)
+	tx.ready = tx.ready[:0]
+	tx.dbi, tx.client = dbi, client
+	tx.dirty = max(dirty, 1) // as in Redis, what waiters take is not counted
+}
+
+// serveLine serves who waits for a key until there is nothing for the next one.
+func (tx *Tx) serveLine(l *waitLine) {
+	kind := tx.kindOf(l.name)
+	for p := l.next(nil, kind); p != nil; p = l.next(p, kind) {
+		t := p.t
+		if !tx.holdsAll(t.Also) {
+			l.owed = true
+			tx.owed = append(tx.owed, owedLine{l, t.Also})
+			return
+		}
+		if t.Waiter.Serve(tx, l.name) {
+			t.Leave()
+			tx.dbi = l.key.db
+			kind = tx.kindOf(l.name)
+		} else if !t.Passable {
+			return
+		}
+	}
+}
+
+func (tx *Tx) holdsAll(keys [][]byte) bool {
+	for _, k := range keys {
+		if !tx.holds(tx.shardID(k)) {
+			return false
+		}
+	}
+	return true
+}
+
+// kindOf is Type without statistics.
+func (tx *Tx) kindOf(key []byte) Kind {
+	if h := tx.find(key); h.r != nil {
+		return h.r.Kind()
+	}
+	return None
+}
+
+// Delayer is implemented by Hooks that choose who serves the waiters whose keys
+// lie in several shards: the caller, which may have to wait for shards, or
+// another goroutine.
+type Delayer interface {
+	// Afterwards has run called now, in this goroutine or in another.
+	Afterwards(run func())
+}
+
+// payOwed serves the lines that a transaction which is over has left.
+func (tx *Tx) payOwed() {
+	owed := tx.owed
+	tx.owed = nil
+	run := func() { tx.db.serveOwed(owed) }
+	if d, ok := tx.db.hooks.(Delayer); ok {
+		d.Afterwards(run)
+	} else {
+		run()
+	}
+}
+
+// serveOwed serves lines by transactions of their own, and what comes of it.
+func (db *DB) serveOwed(owed []owedLine) {
+	tx := db.txs.Get().(*Tx)
+	for len(owed) > 0 {
+		o := owed[0]
+		tx.Lock(o.l.key.db, append([][]byte{o.l.name}, o.also...))
+		o.l.owed = false
+		tx.signalLine(o.l)
+		tx.finish()
+		owed = append(owed[1:], tx.owed...)
+		tx.owed = nil
+	}
+	db.txs.Put(tx)
+}

@@ -1,0 +1,128 @@
+package engine
+
+import (
+	"github.com/ebbdb/ebb/internal/ordered"
+	"github.com/ebbdb/ebb/internal/packed"
+	"github.com/ebbdb/ebb/internal/stream"
+)
+
+// What a walk over the keyspace, or a look at one key, sees of containers: the
+// living items with their deadlines, whatever the layout.
+
+// Item is an item of a container during a walk: a hash's field and value, a
+// list's element, a set's member, a sorted set's member and score.
+type Item struct {
+	Key      []byte // field, element or member
+	Value    []byte // a field's
+	Score    float64
+	Deadline int64 // ms since 1970; 0: none
+}
+
+// walker is a box that shows its living items: a list's and a sorted set's in
+// their order.
+type walker interface {
+	walk(now int64, visit func(Item))
+}
+
+// Lookup returns a key for a walk over its value; ok is false if there is none.
+// It is no access. The result is valid until the next write.
+func (tx *Tx) Lookup(key []byte) (k Key, ok bool) {
+	h := tx.find(key)
+	return Key{tx, h.sp, h.r}, h.r != nil
+}
+
+// Items visits the living items of a hash, list, set or sorted set; what visit
+// gets is valid during the call. O(items). A stream's entries are not items.
+func (k Key) Items(visit func(Item)) {
+	now := k.tx.itemTime()
+	h := hit{sp: k.sp, r: k.r}
+	switch kind := k.Kind(); {
+	case kind == String, kind == Stream:
+	case h.box() != nil:
+		h.box().(walker).walk(now, visit)
+	case h.image().Kind() == packed.KindIntSet:
+		s := packed.IntSet(h.image())
+		for i := range s.Len() {
+			visit(Item{Key: k.tx.itoa(2, s.At(i))})
+		}
+	default:
+		k.walkImage(h.image(), now, visit)
+	}
+}
+
+func (k Key) walkImage(p packed.Packed, now int64, visit func(Item)) {
+	for it := p.Iter(now); it.Next(); {
+		x := Item{Key: k.tx.text(2, it.Key()), Deadline: it.Deadline()}
+		switch p.Kind() {
+		case packed.KindHash:
+			x.Value = k.tx.text(3, it.Value())
+		case packed.KindZSet:
+			x.Score = it.Score()
+		}
+		visit(x)
+	}
+}
+
+// Len returns the number of living items, as Items visits them.
+func (k Key) Len() int {
+	n := 0
+	k.Items(func(Item) { n++ })
+	return n
+}
+
+func (t hashTable) walk(now int64, visit func(Item)) {
+	for it := range t.Iter(now) {
+		visit(Item{Key: it.Key, Value: it.Value, Deadline: it.Deadline})
+	}
+}
+
+func (t setTable) walk(now int64, visit func(Item)) {
+	for it := range t.Iter(now) {
+		visit(Item{Key: it.Key, Deadline: it.Deadline})
+	}
+}
+
+func (t zsetTree) walk(now int64, visit func(Item)) {
+	for w := t.WalkFrom(ordered.Start, now); w.Next(); {
+		e := w.Entry()
+		visit(Item{Key: e.Member, Score: e.Score, Deadline: e.Deadline})
+	}
+}
+
+// Stream returns a stream's value, for a look at its entries and groups; nil if
+// the key holds something else. It must not be changed.
+func (k Key) Stream() *stream.Stream {
+	h := hit{sp: k.sp, r: k.r}
+	if k.Kind() != Stream {
+		return nil
+	}
+	return h.box().(streamBox).Stream
+}
+
+// sealSize is what a DUMP payload has beside the value: its type, the version
+// and the checksum.
+const sealSize = 11
+
+// SerializedSize returns how many bytes a value takes up in a snapshot; ok is
+// false if there is no such key. It is no access. O(value).
+func (tx *Tx) SerializedSize(key []byte) (n int, ok bool) {
+	h := tx.find(key)
+	if h.r == nil {
+		return 0, false
+	}
+	return len(tx.dump(nil, &h)) - sealSize, true
+}
+
+// ValueSize returns about how many bytes a key's value takes up, 0 if there is
+// no such key: what a walk over all of it will go through. It is no access.
+// O(1).
+func (tx *Tx) ValueSize(key []byte) int {
+	h := tx.find(key)
+	switch {
+	case h.r == nil:
+		return 0
+	case h.r.has(flagExt):
+		return h.sp.exts[handleOf(h.r.inlineValue())].size
+	}
+	return int(h.r.vlen)
+}

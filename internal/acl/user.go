@@ -1,0 +1,224 @@
+package acl
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/config"
+)
+
+// Rules are what New and Apply need beside the rule itself.
+type Rules struct {
+	Catalog *Catalog
+	// AllChannels opens all channels to new users, new selectors, and what is
+	// reset: acl-pubsub-default.
+	AllChannels bool
+}
+
+// User is who a connection can be, and what that allows.
+type User struct {
+	Name string
+	// On allows to log in. Who is in when it is taken away stays in.
+	On bool
+	// NoPass makes every password right.
+	NoPass bool
+
+	sanitize  sanitize
+	passwords []string // SHA-256, in hex
+	selectors []Selector
+
+	// Unlimited is set by Seal if everything is allowed: the one look that
+	// most users cost.
+	Unlimited bool
+}
+
+// sanitize is one of three: RESTORE's payloads are checked in any case, the
+// rules are kept because ACL LIST shows them.
+type sanitize uint8
+
+const (
+	sanitizeUnsaid sanitize = iota
+	sanitizeOn
+	sanitizeSkip
+)
+
+// New returns a user that may do nothing: off, without passwords.
+func New(name string, r Rules) *User {
+	return &User{Name: name, selectors: []Selector{newSelector(r.Catalog, r.AllChannels)}}
+}
+
+// NewDefault returns the user that connections are from the start: it may do
+// everything, and needs no password.
+func NewDefault(name string, r Rules) *User {
+	u := New(name, r)
+	s := &u.selectors[0]
+	u.On, u.NoPass, s.allKeys, s.allChannels = true, true, true, true
+	s.everyCommand(true)
+	return u
+}
+
+// Clone returns a copy that can be changed.
+func (u *User) Clone() *User {
+	n := *u
+	n.Unlimited = false
+	n.passwords = slices.Clone(u.passwords)
+	n.selectors = make([]Selector, len(u.selectors))
+	for i := range u.selectors {
+		n.selectors[i] = u.selectors[i].clone()
+	}
+	return &n
+}
+
+// Seal works out what checks rely on. The user must not be changed any more.
+func (u *User) Seal() *User {
+	u.Unlimited = slices.ContainsFunc(u.selectors, func(s Selector) bool {
+		return s.allCommands && s.allKeys && s.allChannels
+	})
+	return u
+}
+
+// Selectors are the user's sets of permissions, the root one first. The slice is
+// the user's.
+func (u *User) Selectors() []Selector { return u.selectors }
+
+// Apply changes the user by one rule. It returns one of the errors of this
+// package, and then the user may be half changed: clone it before.
+func (u *User) Apply(r Rules, op string) error {
+	switch lower(op) {
+	case "":
+	case "on", "off":
+		u.On = len(op) == len("on")
+	case "nopass":
+		u.NoPass, u.passwords = true, nil
+	case "resetpass":
+		u.NoPass, u.passwords = false, nil
+	case "sanitize-payload":
+		u.sanitize = sanitizeOn
+	case "skip-sanitize-payload":
+		u.sanitize = sanitizeSkip
+	case "clearselectors":
+		u.selectors = u.selectors[:1]
+	case "reset":
+		*u = User{Name: u.Name, sanitize: sanitizeOn, selectors: []Selector{newSelector(r.Catalog, r.AllChannels)}}
+	default:
+		switch {
+		case strings.IndexByte("><#!", op[0]) >= 0:
+			return u.applyPassword(op)
+		case op[0] == '(' && op[len(op)-1] == ')' && len(op) > 1:
+			return u.addSelector(r, op[1:len(op)-1])
+		}
+		return u.selectors[0].apply(r.Catalog, op)
+	}
+	return nil
+}
+
+// ApplyAll applies rules to the user, whose selectors may be spread over several
+// words. The error comes with the rule that was refused.
+func (u *User) ApplyAll(r Rules, ops []string) (op string, err error) {
+	for _, op := range ops {
+		if err := u.Apply(r, op); err != nil {
+			return op, err
+		}
+	}
+	return "", nil
+}
+
+// applyPassword adds or removes a password, given in clear or as its hash.
+func (u *User) applyPassword(op string) error {
+	hash := op[1:]
+	switch op[0] {
+	case '>', '<':
+		hash = Hash([]byte(hash))
+	default:
+		if !isHash(hash) {
+			return ErrHash
+		}
+	}
+	at := slices.Index(u.passwords, hash)
+	switch {
+	case op[0] == '>' || op[0] == '#':
+		u.NoPass = false
+		if at < 0 {
+			u.passwords = append(u.passwords, hash)
+		}
+	case at < 0:
+		return ErrPassword
+	default:
+		u.passwords = slices.Delete(u.passwords, at, at+1)
+	}
+	return nil
+}
+
+// addSelector adds what stands between parentheses.
+func (u *User) addSelector(r Rules, text string) error {
+	s := newSelector(r.Catalog, r.AllChannels)
+	words, _ := config.Words(text) // none where quotes are not balanced, as in Redis
+	for _, op := range words {
+		if err := s.apply(r.Catalog, op); err != nil {
+			return err
+		}
+	}
+	u.selectors = append(u.selectors, s)
+	return nil
+}
+
+// Hash is a password as it is kept: SHA-256 in hex.
+func Hash(password []byte) string {
+	sum := sha256.Sum256(password)
+	return hex.EncodeToString(sum[:])
+}
+
+func isHash(s string) bool {
+	return len(s) == 2*sha256.Size && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// Accepts reports whether a user that gives a password of this hash may log in,
+// in a time that does not depend on how much of it is right.
+func (u *User) Accepts(hash string) bool {
+	if !u.On || u.NoPass {
+		return u.On
+	}
+	right := 0
+	for _, p := range u.passwords {
+		right |= subtle.ConstantTimeCompare([]byte(p), []byte(hash))
+	}
+	return right == 1
+}
+
+// AllChannels reports whether a selector allows every channel.
+func (u *User) AllChannels() bool {
+	return slices.ContainsFunc(u.selectors, func(s Selector) bool { return s.allChannels })
+}
+
+// MayUse reports whether one of the selectors allows a channel, whatever else it
+// allows: what a subscription needs to stay.
+func (u *User) MayUse(channel []byte, literal bool) bool {
+	for i := range u.selectors {
+		if u.selectors[i].MayUse(channel, literal) {
+			return true
+		}
+	}
+	return false
+}
+
+// KeepsChannels reports whether the user allows all channel patterns that old
+// allowed, pattern by pattern: then no subscription of old's has to end.
+func (u *User) KeepsChannels(old *User) bool {
+	if u.AllChannels() {
+		return true
+	}
+	if old.AllChannels() {
+		return false
+	}
+	for i := range old.selectors {
+		for _, p := range old.selectors[i].channels {
+			if !u.MayUse(p, true) {
+				return false
+			}
+		}
+	}
+	return true
+}

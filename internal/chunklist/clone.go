@@ -1,0 +1,42 @@
+package chunklist
+
+// Clone returns a copy of all that is stored, the dead included, on chunks of
+// its own; ok is false if there is no memory, and nothing is left of the copy.
+// O(bytes), as fast as they are copied.
+func (l *List) Clone() (c *List, ok bool) {
+	c = &List{mem: l.mem, limit: l.limit, items: l.items, maxChunk: l.maxChunk, totals: totals{earliest: none}}
+	for g := range l.groups {
+		for e := range l.groups[g].ents {
+			if !c.appendCopy(l, l.at(g, e)) {
+				for !c.Free(1 << 16) {
+				}
+				return nil, false
+			}
+		}
+	}
+	return c, true
+}
+
+// appendCopy puts a copy of a block of l at the tail.
+func (l *List) appendCopy(from *List, ent *entry) bool {
+	n := *ent
+	if ent.big() {
+		b := append([]byte{}, from.bigs[ent.ref]...)
+		l.bigBytes += cap(b)
+		n.ref = uint32(len(l.bigs))
+		l.bigs = append(l.bigs, b)
+	} else {
+		if n.ref = l.mem.AllocChunk(ent.size()); n.ref == 0 {
+			return false
+		}
+		copy(l.buf(&n)[ent.off:], from.run(ent))
+		l.chunkBytes += ent.size()
+	}
+	g := max(len(l.groups)-1, 0)
+	e := 0
+	if len(l.groups) > 0 {
+		e = len(l.groups[g].ents)
+	}
+	l.insertEntry(g, e, n)
+	return true
+}

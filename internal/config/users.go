@@ -1,0 +1,95 @@
+package config
+
+import (
+	"errors"
+	"strings"
+)
+
+// UserLine is a line "user name rule ..." of a file or the command line. What
+// the rules mean is not looked at here.
+type UserLine struct {
+	Name  string
+	Rules []string
+	Where string // "redis.conf:12"
+}
+
+// addUser keeps a user line. Each user has one.
+func (s *Set) addUser(args []string, at string) error {
+	if len(args) == 0 {
+		return &ParseError{Err: errWords, Hint: "write user, a name and its rules"}
+	}
+	for _, u := range s.users {
+		if u.Name == args[0] {
+			return &ParseError{Err: errors.New("Duplicate user found. A user can only be defined once in config files"), Hint: "its first line is " + u.Where}
+		}
+	}
+	s.users = append(s.users, UserLine{args[0], args[1:], at})
+	return nil
+}
+
+// Users returns the user lines, in order.
+func (s *Set) Users() []UserLine {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]UserLine(nil), s.users...)
+}
+
+// OnRewrite has Rewrite ask for the lines about users, each with its "user" and
+// without its newline. lines is called under the set's lock and may call Get and
+// the getters and nothing else of it. Without it user lines stay as they are.
+func (s *Set) OnRewrite(lines func() []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.userLines = lines
+}
+
+// rewriteUsers brings the lines about users in the text of a file up to date:
+// all of them stand where the first one stood, or at the end.
+func (s *Set) rewriteUsers(text string, f files) (string, error) {
+	if s.userLines == nil {
+		return text, nil
+	}
+	now := s.userLines()
+	old, err := parseText(text, f)
+	if err != nil || sameUsers(old.users, now) {
+		return text, err
+	}
+	var b strings.Builder
+	written := len(now) == 0
+	write := func() {
+		if !written {
+			b.WriteString(strings.Join(now, "\n") + "\n")
+		}
+		written = true
+	}
+	for line := range strings.Lines(text) {
+		if words, _ := splitLine(strings.Trim(line, " \t\r\n")); len(words) > 0 && strings.EqualFold(words[0], "user") {
+			write()
+			continue
+		}
+		b.WriteString(line)
+	}
+	if !written && text != "" && !strings.HasSuffix(text, "\n") {
+		b.WriteByte('\n')
+	}
+	write()
+	check, err := parseText(b.String(), f)
+	if err == nil && !sameUsers(check.users, now) {
+		err = errors.New("an included file has lines about users, and may not be changed")
+	}
+	return b.String(), err
+}
+
+// sameUsers reports whether lines that were read say the same, word by word.
+func sameUsers(read []UserLine, now []string) bool {
+	if len(read) != len(now) {
+		return false
+	}
+	for i, u := range read {
+		words, _ := splitLine(now[i])
+		if strings.Join(append([]string{"user", u.Name}, u.Rules...), " ") != strings.Join(words, " ") {
+			return false
+		}
+	}
+	return true
+}

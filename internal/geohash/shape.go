@@ -1,0 +1,125 @@
+package geohash
+
+import "math"
+
+// EarthRadius is the radius, in metres, of the sphere that distances are
+// measured on.
+const EarthRadius = 6372797.560856
+
+// degree is one degree in radians: pi is rounded before it is divided, as in
+// Redis.
+const degree = float64(math.Pi) / 180
+
+// Distance returns the way along the sphere between two places, in metres, by
+// the haversine formula.
+func Distance(lon1, lat1, lon2, lat2 float64) float64 {
+	p := newPoint(lon1, lat1)
+	return p.distance(lon2, lat2)
+}
+
+// point is a place that others' distances are measured from.
+type point struct{ lon, lat, cos float64 } // in radians, and the latitude's cosine
+
+func newPoint(lon, lat float64) point {
+	return point{lon * degree, lat * degree, cos(lat * degree)}
+}
+
+func (p *point) distance(lon, lat float64) float64 {
+	v := sin((lon*degree - p.lon) / 2)
+	if v == 0 {
+		return EarthRadius * math.Abs(lat*degree-p.lat)
+	}
+	return 2 * EarthRadius * asin(math.Sqrt(p.haversine(v, lat*degree)))
+}
+
+// haversine returns the square of the sine of half the angle between p and the
+// latitude lat (radians), v being the sine of half the difference in longitude.
+// The conversions keep compilers from fusing operations, which would round
+// otherwise than Redis does.
+func (p *point) haversine(v, lat float64) float64 {
+	u := sin((lat - p.lat) / 2)
+	return float64(u*u) + float64(float64(float64(p.cos*cos(lat))*v)*v)
+}
+
+// Shape is a circle or a box around a place. Make it with Circle or Box.
+type Shape struct {
+	point
+	degLon, degLat float64
+	box            bool
+	radius         float64 // of a circle, m
+	height, width  float64 // half of a box's, m; of a circle the radius
+	most           float64 // the haversine of a circle's rim, a little more than exact
+}
+
+// slack is by how much the rounding of a distance could at most be off,
+// relatively, generously: what is farther out needs no exact look.
+const slack = 1e-9
+
+// Circle is what is within radius metres of a valid place.
+func Circle(lon, lat, radius float64) Shape {
+	s := Shape{point: newPoint(lon, lat), degLon: lon, degLat: lat, radius: radius, height: radius, width: radius}
+	s.most = 1
+	if half := radius / (2 * EarthRadius); half < math.Pi/2 {
+		sin := math.Sin(half) * (1 + slack)
+		s.most = sin * sin
+	}
+	return s
+}
+
+// Box is what is at most width/2 metres east or west, along its own parallel,
+// and height/2 metres north or south of a valid place.
+func Box(lon, lat, width, height float64) Shape {
+	return Shape{point: newPoint(lon, lat), degLon: lon, degLat: lat, box: true, width: width / 2, height: height / 2}
+}
+
+// Contains returns the distance in metres of a place from the middle of the
+// shape, and whether it is inside; the distance is valid only then.
+func (s *Shape) Contains(lon, lat float64) (distance float64, ok bool) {
+	north := EarthRadius * math.Abs(lat*degree-s.lat)
+	if s.box {
+		return s.inBox(lon, lat, north)
+	}
+	if north > s.radius*(1+slack) {
+		return 0, false
+	}
+	v := sin((lon*degree - s.lon) / 2)
+	if v == 0 {
+		return north, north <= s.radius
+	}
+	a := s.haversine(v, lat*degree)
+	if a > s.most {
+		return 0, false
+	}
+	d := 2 * EarthRadius * asin(math.Sqrt(a))
+	return d, d <= s.radius
+}
+
+func (s *Shape) inBox(lon, lat, north float64) (distance float64, ok bool) {
+	if north > s.height {
+		return 0, false
+	}
+	if Distance(lon, lat, s.degLon, lat) > s.width {
+		return 0, false
+	}
+	return s.distance(lon, lat), true
+}
+
+// bounds returns the limits of the shape in degrees; at the poles and the date
+// line they may lie beyond the map's.
+func (s *Shape) bounds() (west, south, east, north float64) {
+	dy := s.height / EarthRadius / degree
+	wide := s.degLat + dy // a parallel is shortest, in metres, at the end nearer to a pole
+	if s.degLat < 0 {
+		wide = s.degLat - dy
+	}
+	dx := s.width / EarthRadius / math.Cos(wide*degree) / degree
+	return s.degLon - dx, s.degLat - dy, s.degLon + dx, s.degLat + dy
+}
+
+// reach returns the radius in metres of the circle around the shape.
+func (s *Shape) reach() float64 {
+	if s.box {
+		return math.Sqrt(float64(s.width*s.width) + float64(s.height*s.height))
+	}
+	return s.radius
+}

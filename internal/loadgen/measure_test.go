@@ -1,0 +1,63 @@
+package loadgen
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/realserver"
+)
+
+func TestTypesComparesEachCommand(t *testing.T) {
+	a, b := realserver.Start(t, "redis-server"), realserver.Start(t, "redis-server")
+	var out bytes.Buffer
+	cfg := TypesConfig{Ours: Side{Name: "ours", Target: Target{Addr: a}}, Theirs: Side{Name: "theirs", Target: Target{Addr: b}},
+		Clients: 4, Duration: 30 * time.Millisecond, Rounds: 1, Only: "hset,lrange_100,incr,pfadd", Out: &out}
+	if err := Types(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	row := regexp.MustCompile(`^[A-Z_0-9]+ +[\d,]+ +[\d,]+ +[\d.]+x`)
+	if len(lines) != 5 || !row.MatchString(lines[4]) {
+		t.Errorf("the table:\n%s", out.String())
+	}
+	cfg.Only = "nothing"
+	if err := Types(t.Context(), cfg); err == nil {
+		t.Error("an unknown command is no error")
+	}
+}
+
+func TestDropMeasuresEachStepOfEachKind(t *testing.T) {
+	var out bytes.Buffer
+	cfg := DropConfig{Target: Target{Addr: realserver.Start(t, "redis-server")}, Elements: 1000, Rate: 400, Around: 20 * time.Millisecond, Out: &out}
+	if err := Drop(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(regexp.MustCompile(`(?m)^(hash|set|zset|list|stream) +(RENAME|DEL|EXPIRE) +[\d.]+ `).FindAllString(out.String(), -1)); n != 15 {
+		t.Errorf("%d steps:\n%s", n, out.String())
+	}
+}
+
+func TestLineSeesTheOrderOfService(t *testing.T) {
+	var out bytes.Buffer
+	cfg := LineConfig{Target: Target{Addr: realserver.Start(t, "redis-server")}, Clients: 10, Rounds: 2, Out: &out}
+	if err := Line(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(out.String(), "10 clients, 0 deliveries out of order of 40\n") {
+		t.Errorf("printed:\n%s", out.String())
+	}
+}
+
+func TestCachePrintsAHitRatioForEachPolicy(t *testing.T) {
+	var out bytes.Buffer
+	cfg := CacheConfig{Target: Target{Addr: realserver.Start(t, "redis-server")}, MaxMemory: "2mb", Policies: "allkeys-lru,noeviction", Keys: 20_000, Duration: 300 * time.Millisecond, Out: &out}
+	if err := Cache(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(regexp.MustCompile(`(?m)^(allkeys-lru|noeviction) .*%`).FindAllString(out.String(), -1)); n != 2 {
+		t.Errorf("printed:\n%s", out.String())
+	}
+}

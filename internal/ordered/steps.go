@@ -1,0 +1,175 @@
+package ordered
+
+import (
+	"math"
+
+	"github.com/ebbdb/ebb/internal/ordered/btree"
+)
+
+// Spot is what Look has found under a member. It is valid until the set changes.
+type Spot struct {
+	ref    uint32
+	Found  bool // there is such a member, living or dead
+	Living bool
+	Score  float64 // if found
+}
+
+// Look looks a member up once, for a write that depends on what is there.
+// O(1).
+func (s *Set) Look(member []byte, now int64) (p Spot) {
+	if p.ref, p.Found = s.dict.Find(member); p.Found {
+		p.Living = s.dict.Alive(p.ref, now)
+		p.Score = s.score(p.ref)
+	}
+	return p
+}
+
+// Add stores a member that Look has not found. O(log n).
+func (s *Set) Add(member []byte, score float64, deadline int64) error {
+	return s.add(member, score, deadline)
+}
+
+// Rescore gives a member that Look has found another score; its deadline stays.
+// O(log n).
+func (s *Set) Rescore(p Spot, score float64) error {
+	move := sortable(p.Score) != sortable(score)
+	if move {
+		if !s.tree.Reserve() {
+			return ErrNoMemory
+		}
+		s.tree.Delete(s.probe(p.ref))
+	}
+	b := encode(score)
+	copy(s.dict.Value(p.ref), b[:])
+	if move {
+		s.mustInsert(p.ref)
+	}
+	return nil
+}
+
+// Remove removes a member that Look has found. O(log n).
+func (s *Set) Remove(p Spot) { s.remove(p.ref) }
+
+// CutRanks removes n living members, which there are, from a rank on. O(log n)
+// for each, and O(due log n).
+func (s *Set) CutRanks(rank, n int, now int64) {
+	for range n {
+		_, ref := s.tree.At(s.raw(rank, now))
+		s.remove(ref)
+	}
+}
+
+// Walk goes through living members in order, one step at a time. It allocates
+// nothing, and is void once the set has changed.
+type Walk struct {
+	s    *Set
+	c    btree.Cursor // at some entry of the leaf that keys and refs are of
+	keys []uint64
+	refs []uint32
+	i    int   // the current entry's place in them
+	left int   // members yet to come, at most
+	now  int64 // 0: nothing is dead
+	back bool
+}
+
+// WalkRanks returns a walk over n living members from a rank on, upwards or back,
+// or as many of them as there are. Ranks count from the lowest. O(log n), and
+// O(due log n).
+func (s *Set) WalkRanks(rank, n int, back bool, now int64) (w Walk) {
+	if rank < 0 || rank >= s.Len(now) {
+		return w
+	}
+	w.c, w.back = s.tree.Seek(s.raw(rank, now)), back
+	w.begin(s, n, now)
+	return w
+}
+
+// WalkFrom returns a walk upwards over all living members behind a cut. O(log n).
+func (s *Set) WalkFrom(c Cut, now int64) (w Walk) {
+	p := s.place(c)
+	w.c = s.tree.From(p.Probe)
+	if w.c.OK() && p.after && s.before(w.c.Ref(), p) {
+		w.c.Next()
+	}
+	w.begin(s, math.MaxInt, now)
+	return w
+}
+
+// begin makes the first Next come to the entry that the cursor is at.
+func (w *Walk) begin(s *Set, n int, now int64) {
+	if !w.c.OK() {
+		return
+	}
+	w.s, w.left = s, n
+	if s.dict.Due(now) > 0 {
+		w.now = now
+	}
+	w.keys, w.refs, w.i = w.c.Leaf()
+	if w.back {
+		w.i++
+	} else {
+		w.i--
+	}
+}
+
+// Next goes to the next member and reports whether there is one. Amortized O(1),
+// dead members included.
+func (w *Walk) Next() bool {
+	for w.left > 0 {
+		if w.back {
+			w.i--
+		} else {
+			w.i++
+		}
+		if uint(w.i) >= uint(len(w.refs)) && !w.turn() {
+			break
+		}
+		if w.now == 0 || w.s.dict.Alive(w.refs[w.i], w.now) {
+			w.left--
+			return true
+		}
+	}
+	w.left = 0
+	return false
+}
+
+// turn goes on to the next leaf.
+func (w *Walk) turn() bool {
+	if w.back {
+		w.c.PrevLeaf()
+	} else {
+		w.c.NextLeaf()
+	}
+	if !w.c.OK() {
+		return false
+	}
+	w.keys, w.refs, w.i = w.c.Leaf()
+	return true
+}
+
+// Score returns the member's score. It looks at the member only if that is 0, of
+// which there are two.
+func (w *Walk) Score() float64 {
+	key := w.keys[w.i]
+	if key == zeroKey {
+		return w.s.score(w.refs[w.i])
+	}
+	return unsortable(key)
+}
+
+// Member returns the member, under the rules of Entry.Member.
+func (w *Walk) Member() []byte { return w.s.dict.Key(w.refs[w.i]) }
+
+// Entry returns the member with all that belongs to it.
+func (w *Walk) Entry() Entry { return entryOf(w.s.dict.Item(w.refs[w.i])) }
+
+// zeroKey is sortable(0).
+const zeroKey = 1 << 63
+
+// unsortable is the inverse of sortable.
+func unsortable(key uint64) float64 {
+	if key>>63 != 0 {
+		return math.Float64frombits(key &^ (1 << 63))
+	}
+	return math.Float64frombits(^key)
+}

@@ -1,0 +1,360 @@
+package rdb
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// What is small: such containers are written as one packed string, as Redis
+// holds them with its own defaults.
+const (
+	smallItems  = 128 // of a hash, a sorted set
+	smallBytes  = 64  // of each field, value and member
+	smallInts   = 512 // members of a set of integers
+	nodeBytes   = 8192
+	streamBytes = 4096 // of a stream's node
+	streamItems = 100
+)
+
+// An Encoder appends values, each with its type before it, to Buf. The calls for
+// a value follow each other as a Builder's do, and an End call concludes a
+// container. The counts given at the beginning are exact: Redis reads as many
+// elements as it was told. It keeps buffers from one value to the next, and is
+// used by one goroutine.
+type Encoder struct {
+	Buf []byte
+	// Compress packs strings of more than 20 bytes by LZF where that helps.
+	Compress bool
+
+	at       int // where the type stands
+	timed    bool
+	earliest int64
+
+	small bool // the elements are collected in pack
+	wide  bool // one of them is too long for that
+	count int  // where the number of nodes goes
+	nodes int
+	pack  packer
+	node  streamNode
+	lzf   *lzfTable
+	nums  [3][20]byte
+}
+
+// Reset begins anew, behind what buf holds.
+func (e *Encoder) Reset(buf []byte) { e.Buf, e.timed = buf, false }
+
+// Version returns the lowest version of the format that holds what was written
+// since Reset.
+func (e *Encoder) Version() int {
+	if e.timed {
+		return Version
+	}
+	return PlainVersion
+}
+
+func (e *Encoder) begin(t Type) {
+	e.at = len(e.Buf)
+	e.Buf = append(e.Buf, byte(t))
+}
+
+func (e *Encoder) length(n uint64) {
+	switch {
+	case n < 1<<6:
+		e.Buf = append(e.Buf, byte(n))
+	case n < 1<<14:
+		e.Buf = append(e.Buf, 0x40|byte(n>>8), byte(n))
+	case n < 1<<32:
+		e.Buf = binary.BigEndian.AppendUint32(append(e.Buf, 0x80), uint32(n))
+	default:
+		e.Buf = binary.BigEndian.AppendUint64(append(e.Buf, 0x81), n)
+	}
+}
+
+func (e *Encoder) uint64(n uint64) { e.Buf = binary.LittleEndian.AppendUint64(e.Buf, n) }
+
+// shortest is the longest string that compression is not tried on.
+const shortest = 20
+
+// string appends a string: as an integer where it is a small one.
+func (e *Encoder) string(s []byte) {
+	if len(s) <= 11 {
+		if n, ok := canonicalInt(s); ok && n == int64(int32(n)) {
+			e.integer(int32(n))
+			return
+		}
+	}
+	if e.Compress && len(s) > shortest && e.compressed(s) {
+		return
+	}
+	e.length(uint64(len(s)))
+	e.Buf = append(e.Buf, s...)
+}
+
+func (e *Encoder) integer(n int32) {
+	switch {
+	case n == int32(int8(n)):
+		e.Buf = append(e.Buf, 0xc0+formInt8, byte(n))
+	case n == int32(int16(n)):
+		e.Buf = append(e.Buf, 0xc0+formInt16, byte(n), byte(n>>8))
+	default:
+		e.Buf = binary.LittleEndian.AppendUint32(append(e.Buf, 0xc0+formInt32), uint32(n))
+	}
+}
+
+// compressed appends a compressed string, if it is shorter.
+func (e *Encoder) compressed(s []byte) bool {
+	if len(s) > math.MaxInt32 {
+		return false
+	}
+	if e.lzf == nil {
+		e.lzf = new(lzfTable)
+	}
+	// The length stands before the bytes: leave room for the longest, and close
+	// the gap.
+	start := len(e.Buf)
+	room := start + 1 + 5 + 5
+	e.Buf = slices.Grow(e.Buf, 1+5+5+len(s))[:room]
+	out, ok := e.lzf.packLZF(e.Buf, s)
+	if !ok {
+		e.Buf = e.Buf[:start]
+		return false
+	}
+	data := out[room:]
+	e.Buf = append(out[:start], 0xc0|formLZF)
+	e.length(uint64(len(data)))
+	e.length(uint64(len(s)))
+	e.Buf = append(e.Buf, data...)
+	return true
+}
+
+// String appends a string.
+func (e *Encoder) String(val []byte) {
+	e.begin(TypeString)
+	e.string(val)
+}
+
+// counted leaves room for the number of nodes that follow.
+func (e *Encoder) counted() {
+	e.count, e.nodes = len(e.Buf), 0
+	e.Buf = append(e.Buf, 0x80, 0, 0, 0, 0)
+}
+
+// endCounted fills in their number, in one byte where moving them costs little.
+func (e *Encoder) endCounted() {
+	const little = 64 << 10
+	if e.nodes < 1<<6 && len(e.Buf)-e.count < little {
+		e.Buf[e.count] = byte(e.nodes)
+		e.Buf = slices.Delete(e.Buf, e.count+1, e.count+5)
+		return
+	}
+	binary.BigEndian.PutUint32(e.Buf[e.count+1:], uint32(e.nodes))
+}
+
+// BeginList begins a list: Element for each, then EndList.
+func (e *Encoder) BeginList() {
+	e.begin(TypeQuicklist2)
+	e.counted()
+	e.pack.reset()
+}
+
+// Element appends a list's next element.
+func (e *Encoder) Element(elem []byte) {
+	if e.pack.n > 0 && len(e.pack.b)+len(elem) > nodeBytes {
+		e.listNode()
+	}
+	if len(elem) > math.MaxInt32 {
+		e.nodes++
+		e.length(nodePlain)
+		e.string(elem)
+		return
+	}
+	e.pack.add(elem)
+}
+
+func (e *Encoder) listNode() {
+	e.nodes++
+	e.length(nodePacked)
+	e.string(e.pack.finish())
+	e.pack.reset()
+}
+
+// EndList ends a list.
+func (e *Encoder) EndList() {
+	if e.pack.n > 0 {
+		e.listNode()
+	}
+	e.endCounted()
+}
+
+// beginSmall begins a container of n items: packed if small, else of type t.
+func (e *Encoder) beginSmall(t Type, n int, small bool) {
+	e.begin(t)
+	e.small, e.wide = small, false
+	if small {
+		e.pack.reset()
+		return
+	}
+	e.length(uint64(n))
+}
+
+func (e *Encoder) collect(s []byte) {
+	e.wide = e.wide || len(s) > smallBytes
+	e.pack.add(s)
+}
+
+// collected ends a container of type t: it calls each for its items, of which
+// there are n, if they may not stay packed.
+func (e *Encoder) collected(t Type, n int, each func(c cursor)) {
+	b := e.pack.finish()
+	if !e.wide {
+		e.Buf[e.at] = byte(t)
+		e.string(b)
+		return
+	}
+	e.length(uint64(n))
+	for c := newListpack(b); n > 0; n-- {
+		each(c)
+	}
+}
+
+// BeginSet begins a set of n members: Member for each, then EndSet.
+func (e *Encoder) BeginSet(n int) { e.beginSmall(TypeSet, n, n <= smallInts) }
+
+// Member appends a set's next member.
+func (e *Encoder) Member(member []byte) {
+	if !e.small {
+		e.string(member)
+		return
+	}
+	if !e.wide {
+		_, ok := canonicalInt(member)
+		e.wide = !ok
+	}
+	e.pack.add(member)
+}
+
+// EndSet ends a set: one of integers becomes an intset.
+func (e *Encoder) EndSet() {
+	if !e.small {
+		return
+	}
+	b, n := e.pack.finish(), e.pack.n
+	if e.wide {
+		e.length(uint64(n))
+		for c := newListpack(b); n > 0; n-- {
+			e.string(c.next().bytes(&e.nums[first]))
+		}
+		return
+	}
+	ints := make([]int64, 0, smallInts)
+	for c := newListpack(b); n > 0; n-- {
+		ints = append(ints, c.next().n)
+	}
+	slices.Sort(ints)
+	e.Buf[e.at] = byte(TypeSetIntset)
+	e.string(appendIntset(nil, ints))
+}
+
+// appendIntset appends sorted integers in the narrowest width that holds them.
+func appendIntset(b []byte, ints []int64) []byte {
+	width := 2
+	for _, n := range ints {
+		switch {
+		case n != int64(int32(n)):
+			width = 8
+		case n != int64(int16(n)):
+			width = max(width, 4)
+		}
+	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(width))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(ints)))
+	for _, n := range ints {
+		for i := range width {
+			b = append(b, byte(n>>(8*i)))
+		}
+	}
+	return b
+}
+
+// BeginZSet begins a sorted set of n members: Scored for each, in ascending
+// order, then EndZSet.
+func (e *Encoder) BeginZSet(n int) { e.beginSmall(TypeZSet2, n, n <= smallItems) }
+
+// Scored appends a sorted set's next member.
+func (e *Encoder) Scored(member []byte, score float64) {
+	if e.small {
+		e.collect(member)
+		e.pack.add(appendScore(e.nums[second][:0], score))
+		return
+	}
+	e.string(member)
+	e.uint64(math.Float64bits(score))
+}
+
+// EndZSet ends a sorted set.
+func (e *Encoder) EndZSet() {
+	if !e.small {
+		return
+	}
+	e.collected(TypeZSetListpack, e.pack.n/2, func(c cursor) {
+		e.string(c.next().bytes(&e.nums[first]))
+		score, _ := parseScore(c.next().bytes(&e.nums[second]))
+		e.uint64(math.Float64bits(score))
+	})
+}
+
+// appendScore writes a score as short as it reads back the same.
+func appendScore(b []byte, f float64) []byte {
+	switch {
+	case math.IsInf(f, 1):
+		return append(b, "inf"...)
+	case math.IsInf(f, -1):
+		return append(b, "-inf"...)
+	case f == math.Trunc(f) && math.Abs(f) < 1<<52 && !(f == 0 && math.Signbit(f)):
+		return strconv.AppendInt(b, int64(f), 10)
+	}
+	return strconv.AppendFloat(b, f, 'g', -1, 64)
+}
+
+// BeginHash begins a hash of n fields: Field for each, then EndHash. earliest is
+// the earliest of the fields' deadlines in ms, or 0 if none has one.
+func (e *Encoder) BeginHash(n int, earliest int64) {
+	if e.earliest = earliest; earliest == 0 {
+		e.beginSmall(TypeHash, n, n <= smallItems)
+		return
+	}
+	e.timed, e.small = true, false
+	e.begin(TypeHashTimed)
+	e.uint64(uint64(earliest))
+	e.length(uint64(n))
+}
+
+// Field appends a hash's next field; deadline is 0, or not before the earliest.
+func (e *Encoder) Field(field, value []byte, deadline int64) {
+	if e.small {
+		e.collect(field)
+		e.collect(value)
+		return
+	}
+	if e.earliest != 0 {
+		if deadline != 0 {
+			deadline -= e.earliest - 1
+		}
+		e.length(uint64(deadline))
+	}
+	e.string(field)
+	e.string(value)
+}
+
+// EndHash ends a hash.
+func (e *Encoder) EndHash() {
+	if !e.small {
+		return
+	}
+	e.collected(TypeHashListpack, e.pack.n/2, func(c cursor) {
+		e.string(c.next().bytes(&e.nums[first]))
+		e.string(c.next().bytes(&e.nums[second]))
+	})
+}

@@ -1,0 +1,118 @@
+package rdb
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// LZF, as RDB strings use it. A compressed string is a row of
+//
+//	000LLLLL            L+1 bytes follow as they are
+//	LLLooooo oooooooo   copy L+2 bytes (L < 7) from o+1 bytes back
+//	111ooooo L oooooooo copy L+9 bytes from there
+const (
+	lzfLiteral = 1 << 5       // the longest row of plain bytes
+	lzfMatch   = 2 + 7 + 255  // the longest copy
+	lzfBack    = 1 << 13      // how far back a copy may begin
+	lzfGain    = lzfMatch / 3 // the most bytes that one compressed byte may give
+)
+
+// unpackLZF appends n bytes that src holds to dst.
+func unpackLZF(dst, src []byte, n int) ([]byte, error) {
+	if n < 0 || n/lzfGain > len(src) {
+		return dst, bad("a compressed string of %d bytes cannot hold %d", len(src), n)
+	}
+	start := len(dst)
+	for i := 0; i < len(src); {
+		c := int(src[i])
+		i++
+		if c < lzfLiteral {
+			if c+1 > len(src)-i || len(dst)-start+c+1 > n {
+				return dst, bad("a compressed string is cut off")
+			}
+			dst = append(dst, src[i:i+c+1]...)
+			i += c + 1
+			continue
+		}
+		size := c>>5 + 2
+		if size == 9 && i < len(src) {
+			size += int(src[i])
+			i++
+		}
+		if i >= len(src) {
+			return dst, bad("a compressed string is cut off")
+		}
+		from := len(dst) - (c&31<<8 | int(src[i])) - 1
+		i++
+		if from < start || len(dst)-start+size > n {
+			return dst, bad("a compressed string refers to what it does not hold")
+		}
+		if from+size <= len(dst) {
+			dst = append(dst, dst[from:from+size]...)
+			continue
+		}
+		for range size { // the copy runs into what it writes
+			dst = append(dst, dst[from])
+			from++
+		}
+	}
+	if len(dst)-start != n {
+		return dst, bad("a compressed string holds %d bytes, not %d", len(dst)-start, n)
+	}
+	return dst, nil
+}
+
+// lzfHashBits sizes the table of places where three bytes were last seen: 32 KiB,
+// about as far back as a copy may begin.
+const lzfHashBits = 13
+
+type lzfTable [1 << lzfHashBits]int32 // place + 1
+
+// packLZF appends src, compressed, to dst; ok is false where that saves less
+// than four bytes, and dst comes back as it was.
+func (t *lzfTable) packLZF(dst, src []byte) (out []byte, ok bool) {
+	shift := 32 - min(lzfHashBits, bits.Len(uint(len(src)))+1) // a small table for little
+	clear(t[:1<<(32-shift)])
+	out = dst
+	limit := len(dst) + len(src) - 4
+	plain := 0 // where bytes begin that are not written yet
+	for i := 0; i+3 < len(src) && len(out) < limit; {
+		three := binary.LittleEndian.Uint32(src[i:]) << 8
+		h := three * 2654435761 >> shift
+		at := int(t[h]) - 1
+		t[h] = int32(i + 1)
+		if at < 0 || i-at > lzfBack || binary.LittleEndian.Uint32(src[at:])<<8 != three {
+			i++
+			continue
+		}
+		size := 3
+		for size < lzfMatch && i+size < len(src) && src[at+size] == src[i+size] {
+			size++
+		}
+		out = appendPlain(out, src[plain:i])
+		out = appendMatch(out, size-2, i-at-1)
+		i += size
+		plain = i
+	}
+	out = appendPlain(out, src[plain:])
+	if len(out) > limit {
+		return dst, false
+	}
+	return out, true
+}
+
+func appendPlain(dst, b []byte) []byte {
+	for len(b) > 0 {
+		n := min(len(b), lzfLiteral)
+		dst = append(append(dst, byte(n-1)), b[:n]...)
+		b = b[n:]
+	}
+	return dst
+}
+
+func appendMatch(dst []byte, size, back int) []byte {
+	if size < 7 {
+		return append(dst, byte(size<<5|back>>8), byte(back))
+	}
+	return append(dst, byte(7<<5|back>>8), byte(size-7), byte(back))
+}

@@ -1,0 +1,241 @@
+package rdb
+
+import (
+	"encoding/binary"
+	"strconv"
+)
+
+// item is an element of a packed layout: bytes of the payload, or an integer.
+type item struct {
+	b []byte // nil: an integer
+	n int64
+}
+
+// bytes returns the element as Redis shows it; an integer is formatted into buf.
+func (it item) bytes(buf *[20]byte) []byte {
+	if it.b == nil {
+		return strconv.AppendInt(buf[:0], it.n, 10)
+	}
+	return it.b
+}
+
+// A cursor walks a packed layout that was validated; next shows its elements in
+// turn, and must not be called more often than there are elements.
+type cursor interface{ next() item }
+
+// listpack is the layout of Redis 7:
+//
+//	bytes 4 │ count 2, 65535: not known │ element ... │ 0xFF
+//	element: encoding and data │ their length again, 1 to 5 bytes, to be read backwards
+//
+// A listpack is read from pos, which is at an element or at the end.
+type listpack struct {
+	b   []byte
+	pos int
+}
+
+const (
+	packHead    = 6
+	packEnd     = 0xff
+	packUnknown = 1<<16 - 1 // the count says that it does not know
+)
+
+// checkListpack proves that b is a listpack and returns its number of elements.
+func checkListpack(b []byte) (n int, err error) {
+	if len(b) < packHead+1 || int(binary.LittleEndian.Uint32(b)) != len(b) || b[len(b)-1] != packEnd {
+		return 0, bad("not a listpack")
+	}
+	body := b[:len(b)-1]
+	for pos := packHead; pos < len(body); n++ {
+		size := packSize(body[pos:])
+		if size == 0 {
+			return 0, bad("a listpack's element runs over its end")
+		}
+		back := backSize(size)
+		if size+back > len(body)-pos || !isBack(body[pos+size:pos+size+back], size) {
+			return 0, bad("a listpack's element has another length than it says")
+		}
+		pos += size + back
+	}
+	if want := int(binary.LittleEndian.Uint16(b[4:])); want != packUnknown && want != n {
+		return 0, bad("a listpack has %d elements, not %d", n, want)
+	}
+	return n, nil
+}
+
+// packSize returns the length of the encoding and data at the start of b, 0 if b
+// does not hold them, or they are none.
+func packSize(b []byte) int {
+	n, c := 0, b[0]
+	switch {
+	case c < 0x80:
+		n = 1
+	case c < 0xc0:
+		n = 1 + int(c&0x3f)
+	case c < 0xe0:
+		n = 2
+	case c < 0xf0:
+		if len(b) < 2 {
+			return 0
+		}
+		n = 2 + int(c&0x0f)<<8 + int(b[1])
+	case c == 0xf0:
+		if len(b) < 5 {
+			return 0
+		}
+		n = 5 + int(binary.LittleEndian.Uint32(b[1:]))
+	case c <= 0xf4:
+		n = [...]int{3, 4, 5, 9}[c-0xf1]
+	}
+	if n > len(b) {
+		return 0
+	}
+	return n
+}
+
+// backSize returns how many bytes the length of size takes behind an element.
+// 16383 and its kin take one more than they need: so Redis writes them.
+func backSize(size int) int {
+	switch {
+	case size <= 127:
+		return 1
+	case size < 1<<14-1:
+		return 2
+	case size < 1<<21-1:
+		return 3
+	case size < 1<<28-1:
+		return 4
+	}
+	return 5
+}
+
+// appendBack appends the length of an element: seven bits a byte, the highest
+// first; all but the first byte have bit 7 set.
+func appendBack(dst []byte, size int) []byte {
+	if size <= 127 {
+		return append(dst, byte(size))
+	}
+	n := backSize(size)
+	for i := n - 1; i >= 0; i-- {
+		c := byte(size>>(7*i)) & 0x7f
+		if i < n-1 {
+			c |= 0x80
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+func isBack(b []byte, size int) bool {
+	if size <= 127 {
+		return len(b) == 1 && int(b[0]) == size
+	}
+	var buf [5]byte
+	return string(appendBack(buf[:0], size)) == string(b)
+}
+
+func newListpack(b []byte) *listpack { return &listpack{b, packHead} }
+
+// next returns the next element.
+func (l *listpack) next() item {
+	b := l.b[l.pos:]
+	size := packSize(b)
+	l.pos += size + backSize(size)
+	c := b[0]
+	switch {
+	case c < 0x80:
+		return item{n: int64(c)}
+	case c < 0xc0:
+		return item{b: b[1:size:size]}
+	case c < 0xe0:
+		return item{n: int64(int16(uint16(c&0x1f)<<8|uint16(b[1]))<<3) >> 3}
+	case c < 0xf0:
+		return item{b: b[2:size:size]}
+	case c == 0xf0:
+		return item{b: b[5:size:size]}
+	}
+	return item{n: littleInt(b[1:size])}
+}
+
+// littleInt reads a signed integer of 1, 2, 3, 4 or 8 bytes, little endian.
+func littleInt(b []byte) int64 {
+	var u uint64
+	for i, c := range b {
+		u |= uint64(c) << (8 * i)
+	}
+	shift := 64 - 8*len(b)
+	return int64(u<<shift) >> shift
+}
+
+// packer builds a listpack.
+type packer struct {
+	b []byte
+	n int
+}
+
+// reset begins an empty one.
+func (p *packer) reset() { p.b, p.n = append(p.b[:0], 0, 0, 0, 0, 0, 0), 0 }
+
+// add appends an element: as an integer where it is one in canonical form.
+func (p *packer) add(s []byte) {
+	if n, ok := canonicalInt(s); ok {
+		p.addInt(n)
+		return
+	}
+	start := len(p.b)
+	switch n := len(s); {
+	case n < 1<<6:
+		p.b = append(p.b, 0x80|byte(n))
+	case n < 1<<12:
+		p.b = append(p.b, 0xe0|byte(n>>8), byte(n))
+	default:
+		p.b = binary.LittleEndian.AppendUint32(append(p.b, 0xf0), uint32(n))
+	}
+	p.b = append(p.b, s...)
+	p.end(start)
+}
+
+// addInt appends an integer.
+func (p *packer) addInt(n int64) {
+	start := len(p.b)
+	switch {
+	case n >= 0 && n < 1<<7:
+		p.b = append(p.b, byte(n))
+	case n >= -1<<12 && n < 1<<12:
+		p.b = append(p.b, 0xc0|byte(n>>8)&0x1f, byte(n))
+	case n == int64(int16(n)):
+		p.b = append(p.b, 0xf1, byte(n), byte(n>>8))
+	case n >= -1<<23 && n < 1<<23:
+		p.b = append(p.b, 0xf2, byte(n), byte(n>>8), byte(n>>16))
+	case n == int64(int32(n)):
+		p.b = binary.LittleEndian.AppendUint32(append(p.b, 0xf3), uint32(n))
+	default:
+		p.b = binary.LittleEndian.AppendUint64(append(p.b, 0xf4), uint64(n))
+	}
+	p.end(start)
+}
+
+func (p *packer) end(start int) {
+	p.b = appendBack(p.b, len(p.b)-start)
+	p.n++
+}
+
+// finish completes the listpack. It is valid until the next reset.
+func (p *packer) finish() []byte {
+	p.b = append(p.b, packEnd)
+	binary.LittleEndian.PutUint32(p.b, uint32(len(p.b)))
+	binary.LittleEndian.PutUint16(p.b[4:], uint16(min(p.n, packUnknown)))
+	return p.b
+}
+
+// canonicalInt parses s if it is an integer exactly as Redis would write it.
+func canonicalInt(s []byte) (int64, bool) {
+	if len(s) == 0 || len(s) > 20 || s[0] != '-' && (s[0] < '0' || s[0] > '9') {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(s), 10, 64)
+	if err != nil || s[0] == '0' && len(s) > 1 || s[0] == '-' && (n == 0 || s[1] == '0') {
+		return 0, false
+	}
+	return n, true
+}

@@ -1,0 +1,312 @@
+package stream
+
+import (
+	"math/bits"
+	"slices"
+	"sort"
+)
+
+const (
+	// groupMax is the most pieces of a group of the directory: removing one
+	// from the middle moves 4 KiB on average.
+	groupMax = 256
+	// pieceEntries and pieceBytes bound a piece, because finding an entry reads
+	// the lengths of those before it: 128 of them take 0.2 us.
+	pieceEntries = 128
+	pieceBytes   = 4 << 10
+	// segmentMax is the size of a large stream's segments.
+	segmentMax = 16 << 10
+)
+
+// piece is an entry of the directory.
+type piece struct {
+	first  ID     // of its first stored entry
+	seg    uint32 // number of its segment; its place in bigs if it is big
+	off    uint16 // in the segment
+	size   uint16 // bytes; unused if it is big
+	stored uint8  // entries
+	live   uint8  // of them not deleted
+	flags  uint8
+}
+
+const (
+	pieceNode = 1 // begins a node of Redis's
+	pieceBig  = 2 // one entry, on the Go heap
+	pieceCut  = 4 // a piece of its node, before it or right behind it, is gone
+)
+
+// dirGroup is a part of the directory.
+type dirGroup struct {
+	ents []piece
+	live int
+}
+
+// segment is a chunk that pieces lie in. A segment that lost its chunk stays
+// in the list until all before it have.
+type segment struct {
+	ref  uint32 // 0: given back
+	size uint32
+	live uint32 // bytes of pieces
+}
+
+func (s *Stream) segment(n uint32) *segment { return &s.segs[n-s.segBase] }
+
+// bytes returns a piece's data.
+func (s *Stream) bytes(p *piece) []byte {
+	if p.flags&pieceBig != 0 {
+		return s.bigs[p.seg]
+	}
+	sg := s.segment(p.seg)
+	b := s.mem.Bytes(sg.ref, int(sg.size))
+	return b[p.off : int(p.off)+int(p.size) : int(p.off)+int(p.size)]
+}
+
+func (s *Stream) lastPiece() *piece {
+	g := &s.groups[len(s.groups)-1]
+	return &g.ents[len(g.ents)-1]
+}
+
+// find returns the place of the last piece whose first id is not above id, or of
+// the first piece. The stream has a piece. O(log n).
+func (s *Stream) find(id ID) (g, e int) {
+	g = max(sort.Search(len(s.groups), func(i int) bool { return id.Less(s.groups[i].ents[0].first) })-1, 0)
+	ents := s.groups[g].ents
+	e = max(sort.Search(len(ents), func(i int) bool { return id.Less(ents[i].first) })-1, 0)
+	return g, e
+}
+
+// reserve finds n bytes for a new piece: at the end of the last segment, or in
+// a new one.
+func (s *Stream) reserve(n int) bool {
+	if k := len(s.segs); k > 0 && s.segs[k-1].ref != 0 && int(s.segs[k-1].size-s.segUsed) >= n {
+		return true
+	}
+	size := chunkMin
+	if want := s.segBytes / 8; want > size {
+		size = min(1<<(bits.Len(uint(want))-1), s.largest())
+	}
+	for n > size || n*3 > size && n > pieceBytes {
+		size *= 2
+	}
+	ref := s.mem.AllocChunk(size)
+	if ref == 0 {
+		return false
+	}
+	s.segs = append(s.segs, segment{ref: ref, size: uint32(size)})
+	s.segUsed = 0
+	s.segBytes += size
+	return true
+}
+
+// chunkMin is the smallest chunk.
+const chunkMin = 1 << 10
+
+// largest is the size of the segments of a large stream.
+func (s *Stream) largest() int { return min(segmentMax, s.mem.MaxChunk()) }
+
+// bigFrom is how large an entry must be to live on the Go heap: three of them
+// fill the largest chunk. 16-bit offsets reach into chunks of 64 KiB.
+func (s *Stream) bigFrom() int { return min(s.mem.MaxChunk(), 1<<16) / 3 }
+
+// addPiece puts a piece at the end of the directory.
+func (s *Stream) addPiece(p piece) {
+	k := len(s.groups) - 1
+	if k < 0 || len(s.groups[k].ents) == groupMax {
+		s.groups = append(s.groups, dirGroup{})
+		k++
+	}
+	gr := &s.groups[k]
+	gr.ents = append(gr.ents, p)
+	gr.live += int(p.live)
+	s.pieces++
+	s.length += int(p.live)
+	if p.flags&pieceNode != 0 {
+		s.nodes++
+	}
+}
+
+// removePiece takes a piece out of the directory, and gives back its memory.
+func (s *Stream) removePiece(g, e int) {
+	gr := &s.groups[g]
+	p := gr.ents[e]
+	last := g == len(s.groups)-1 && e == len(gr.ents)-1
+	if g == 0 && e == 0 {
+		s.head = cursor{}
+	}
+	s.drop(g, e, &p)
+	gr.live -= int(p.live)
+	s.length -= int(p.live)
+	s.pieces--
+	if p.flags&pieceNode != 0 {
+		s.passMark(g, e)
+	} else if prev, ok := s.before(place{g, e}); ok {
+		s.at(prev).flags |= pieceCut
+	}
+	s.cut(g, e)
+	if last {
+		s.open = false
+		if p.flags&pieceNode != 0 {
+			s.recount()
+		}
+	}
+}
+
+// cut removes entry e of group g, and the group if that was all of it.
+func (s *Stream) cut(g, e int) {
+	gr := &s.groups[g]
+	if e == 0 {
+		gr.ents = gr.ents[1:]
+	} else {
+		gr.ents = slices.Delete(gr.ents, e, e+1)
+	}
+	if len(gr.ents) > 0 {
+		return
+	}
+	if g == 0 {
+		s.groups[0] = dirGroup{}
+		s.groups = s.groups[1:]
+	} else {
+		s.groups = slices.Delete(s.groups, g, g+1)
+	}
+	if len(s.groups) == 0 {
+		s.groups = nil
+	}
+}
+
+// passMark gives the mark of a piece that goes to the piece that continues it;
+// if there is none, its node is gone.
+func (s *Stream) passMark(g, e int) {
+	if next, ok := s.after(place{g, e}); ok && s.at(next).flags&pieceNode == 0 {
+		s.at(next).flags |= pieceNode | pieceCut
+		return
+	}
+	s.nodes--
+}
+
+// drop gives a piece's memory back, while it is still in the directory.
+func (s *Stream) drop(g, e int, p *piece) {
+	if p.flags&pieceBig != 0 {
+		s.countBig(-cap(s.bigs[p.seg]))
+		s.bigs[p.seg] = nil
+		s.noBigs = append(s.noBigs, p.seg)
+		if len(s.noBigs) == len(s.bigs) {
+			s.bigs, s.noBigs = nil, nil
+		}
+		return
+	}
+	i := int(p.seg - s.segBase)
+	sg := &s.segs[i]
+	sg.live -= uint32(p.size)
+	switch {
+	case sg.live == 0:
+		s.freeSegment(i)
+		for len(s.segs) > 0 && s.segs[0].ref == 0 {
+			s.segs = s.segs[1:]
+			s.segBase++
+		}
+		if len(s.segs) == 0 {
+			s.segs = nil
+		}
+	case i < len(s.segs)-1 && sg.live*4 <= sg.size && sg.size > chunkMin && !(g == 0 && e == 0):
+		s.shrinkSegment(g, e, sg)
+	}
+}
+
+// shrinkSegment moves what lives in the segment of piece e, which is about to
+// go, to a smaller chunk.
+func (s *Stream) shrinkSegment(g, e int, sg *segment) {
+	size := max(chunkMin, 1<<bits.Len32(sg.live-1))
+	ref := s.mem.AllocChunk(size)
+	if ref == 0 {
+		return
+	}
+	from, to := s.mem.Bytes(sg.ref, int(sg.size)), s.mem.Bytes(ref, size)
+	at := place{g, e}
+	gone := s.at(at)
+	for prev, ok := s.before(at); ok && s.at(prev).in(gone.seg); prev, ok = s.before(at) {
+		at = prev
+	}
+	n := 0
+	for ok := true; ok && s.at(at).in(gone.seg); at, ok = s.after(at) {
+		if p := s.at(at); p != gone && p.flags&pieceBig == 0 {
+			copy(to[n:], from[p.off:int(p.off)+int(p.size)])
+			p.off = uint16(n)
+			n += int(p.size)
+		}
+	}
+	s.mem.FreeChunk(sg.ref, int(sg.size))
+	s.segBytes += size - int(sg.size)
+	sg.ref, sg.size = ref, uint32(size)
+}
+
+// in reports whether a piece is in a segment, or large and possibly between
+// such pieces.
+func (p *piece) in(seg uint32) bool { return p.flags&pieceBig != 0 || p.seg == seg }
+
+// place is where a piece is in the directory.
+type place struct{ g, e int }
+
+func (s *Stream) at(p place) *piece { return &s.groups[p.g].ents[p.e] }
+
+// after returns the place of the piece behind p, if there is one.
+func (s *Stream) after(p place) (place, bool) {
+	if p.e++; p.e == len(s.groups[p.g].ents) {
+		p = place{p.g + 1, 0}
+	}
+	return p, p.g < len(s.groups)
+}
+
+// before returns the place of the piece before p, if there is one.
+func (s *Stream) before(p place) (place, bool) {
+	if p.e--; p.e < 0 {
+		if p.g--; p.g < 0 {
+			return p, false
+		}
+		p.e = len(s.groups[p.g].ents) - 1
+	}
+	return p, true
+}
+
+// freeSegment gives the chunk of segs[i] back.
+func (s *Stream) freeSegment(i int) {
+	sg := &s.segs[i]
+	if sg.ref != 0 {
+		s.mem.FreeChunk(sg.ref, int(sg.size))
+		s.segBytes -= int(sg.size)
+		*sg = segment{}
+	}
+}
+
+func (s *Stream) countBig(delta int) {
+	s.bigBytes += delta
+	s.mem.Outside(delta)
+}
+
+// addBig keeps bytes on the Go heap and returns their place in bigs.
+func (s *Stream) addBig(b []byte) uint32 {
+	s.countBig(cap(b))
+	if k := len(s.noBigs); k > 0 {
+		i := s.noBigs[k-1]
+		s.noBigs = s.noBigs[:k-1]
+		s.bigs[i] = b
+		return i
+	}
+	s.bigs = append(s.bigs, b)
+	return uint32(len(s.bigs) - 1)
+}
+
+// Behind returns how many entries have at least this id, or up to a piece's
+// more. O(groups of the directory).
+func (s *Stream) Behind(id ID) (n int) {
+	if s.pieces == 0 {
+		return 0
+	}
+	g, e := s.find(id)
+	for i := e; i < len(s.groups[g].ents); i++ {
+		n += int(s.groups[g].ents[i].live)
+	}
+	for i := g + 1; i < len(s.groups); i++ {
+		n += s.groups[i].live
+	}
+	return n
+}

@@ -1,0 +1,48 @@
+package stream
+
+// Tombstones reports whether an entry from id on may have been deleted, as far
+// as the largest deleted id tells. O(1).
+func (s *Stream) Tombstones(id ID) bool {
+	if s.length == 0 || s.MaxDeleted.IsZero() || s.MaxDeleted.Less(id) {
+		return false
+	}
+	return !s.MaxDeleted.Less(s.First())
+}
+
+// ReadBefore returns how many entries a reader whose last id is id has read of
+// all that were ever added, or Unknown where what was deleted hides that.
+func (s *Stream) ReadBefore(id ID) int64 {
+	switch {
+	case s.Added == 0:
+		return 0
+	case s.length == 0 && !s.Last.Less(id):
+		return int64(s.Added)
+	case id == s.Last:
+		return int64(s.Added)
+	case s.Last.Less(id):
+		return Unknown
+	}
+	first := s.First()
+	if s.MaxDeleted.IsZero() || s.MaxDeleted.Less(first) {
+		switch {
+		case id.Less(first):
+			return int64(s.Added) - int64(s.length)
+		case id == first:
+			return int64(s.Added) - int64(s.length) + 1
+		}
+	}
+	return Unknown
+}
+
+// Lag returns how many entries a group has still to read, or false where what
+// was deleted hides that.
+func (s *Stream) Lag(g *Group) (int64, bool) {
+	if s.Added == 0 {
+		return 0, true
+	}
+	if g.Read != Unknown && !s.Tombstones(g.Last) {
+		return int64(s.Added) - g.Read, true
+	}
+	n := s.ReadBefore(g.Last)
+	return int64(s.Added) - n, n != Unknown
+}

@@ -1,0 +1,184 @@
+package stream
+
+import (
+	"math"
+
+	"github.com/ebbdb/ebb/internal/packed"
+)
+
+// What Redis's last node would hold. It decides where the next node begins.
+
+// nodeCount is what Redis's last node would hold.
+type nodeCount struct {
+	first          ID
+	names          []byte // of its first entry's fields
+	entries, bytes int
+}
+
+// inNode reports whether Redis would put another entry into its last node.
+func (s *Stream) inNode(pairs [][]byte, node Node) bool {
+	const redisMax = 1 << 30
+	limit := node.Bytes
+	if limit <= 0 || limit > redisMax {
+		limit = redisMax
+	}
+	n := 0
+	for _, b := range pairs {
+		n += len(b)
+	}
+	return s.node.bytes < limit-n && (node.Entries <= 0 || s.node.entries < node.Entries)
+}
+
+// beginNode begins to count another node, whose first entry has these names.
+// What the one before it holds is remembered.
+func (s *Stream) beginNode(id ID, m names) {
+	s.node, s.former = s.former, s.node
+	n := m.size()
+	if cap(s.node.names) < n || cap(s.node.names) > 2*n+64 {
+		s.node.names = make([]byte, n)
+	}
+	s.node = nodeCount{first: id, names: s.node.names[:n], bytes: listpackMaster(m)}
+	copy(s.node.names, m)
+}
+
+// countInNode counts an entry as Redis would store it.
+func (s *Stream) countInNode(id ID, pairs [][]byte) {
+	same := names(s.node.names).same(pairs)
+	n := 0
+	for i, v := range pairs {
+		if i%2 == 1 || !same {
+			n += listpackString(v)
+		}
+	}
+	s.countBytes(id, len(pairs)/2, same, n)
+}
+
+// countBytes counts an entry of k fields whose strings take n bytes in Redis.
+func (s *Stream) countBytes(id ID, k int, same bool, n int) {
+	if s.node.entries == 127 { // the node's own count gets longer
+		s.node.bytes++
+	}
+	s.node.entries++
+	n += 2 + listpackInt(int64(id.Ms-s.node.first.Ms)) + listpackInt(int64(id.Seq-s.node.first.Seq)) // 2: flags
+	if same {
+		n += listpackInt(int64(k + 3))
+	} else {
+		n += listpackInt(int64(k)) + listpackInt(int64(2*k+4))
+	}
+	s.node.bytes += n
+}
+
+// recount counts the last node again, when the one behind it is gone: it may
+// have room for an entry that is smaller than the one that did not fit. Where
+// more nodes than one are gone, one that has lost a piece counts as full.
+// O(node).
+func (s *Stream) recount() {
+	if s.pieces == 0 {
+		return
+	}
+	if f := &s.former; f.entries > 0 && !s.lastPiece().first.Less(f.first) {
+		s.node, s.former = s.former, s.node
+		s.former.entries = 0
+		return
+	}
+	at := place{len(s.groups) - 1, len(s.groups[len(s.groups)-1].ents) - 1}
+	for s.at(at).flags&pieceNode == 0 {
+		at, _ = s.before(at)
+	}
+	p := s.at(at)
+	s.beginNode(p.first, s.bytes(p))
+	for ok := true; ok; at, ok = s.after(at) {
+		p := s.at(at)
+		if p.flags&pieceCut != 0 {
+			s.node.entries, s.node.bytes = math.MaxInt, math.MaxInt
+			return
+		}
+		data := s.bytes(p)
+		var c cursor
+		for c.start(p, data); c.n < int(p.stored); {
+			flags, body := c.next(data)
+			s.recountEntry(&Entry{id: c.prev, data: data, body: data[body:c.pos], other: flags&flagOther != 0})
+		}
+	}
+}
+
+func (s *Stream) recountEntry(e *Entry) {
+	k := e.Fields()
+	m := names(s.node.names)
+	own, values := 0, 0
+	n, p := uvarint(m, 0)
+	same := int(n) == k
+	for range k {
+		name, value := e.Field()
+		own += listpackString(name)
+		values += listpackStr(value)
+		if same {
+			l, q := uvarint(m, p)
+			p = q + int(l)
+			same = string(m[q:p]) == string(name)
+		}
+	}
+	if !same {
+		values += own
+	}
+	s.countBytes(e.id, k, same, values)
+}
+
+// listpackMaster is the bytes of an empty node: header, counts, names and end.
+func listpackMaster(m names) int {
+	k, p := uvarint(m, 0)
+	n := 7 + 2 + 2 + listpackInt(int64(k)) + 2
+	for range k {
+		l, q := uvarint(m, p)
+		p = q + int(l)
+		n += listpackString(m[q:p])
+	}
+	return n
+}
+
+func listpackInt(v int64) int {
+	switch {
+	case v >= 0 && v <= 127:
+		return 2
+	case v >= -4096 && v <= 4095:
+		return 3
+	case v == int64(int16(v)):
+		return 4
+	case v == v<<40>>40:
+		return 5
+	case v == int64(int32(v)):
+		return 6
+	}
+	return 10
+}
+
+func listpackStr(s packed.Str) int {
+	if s.IsInt() {
+		return listpackInt(s.N)
+	}
+	return listpackString(s.B)
+}
+
+func listpackString(s []byte) int {
+	if v, ok := packed.ParseInt(s); ok {
+		return listpackInt(v)
+	}
+	n := 5 + len(s)
+	switch {
+	case len(s) < 64:
+		n = 1 + len(s)
+	case len(s) < 4096:
+		n = 2 + len(s)
+	}
+	switch { // and the length again, for the way back
+	case n <= 127:
+		return n + 1
+	case n < 16383:
+		return n + 2
+	case n < 2097151:
+		return n + 3
+	case n < 268435455:
+		return n + 4
+	}
+	return n + 5
+}
