@@ -213,7 +213,7 @@ func TestAnEmbeddedWaitLosesNothing(t *testing.T) {
 	<-ctx.Done()
 	popping.Wait()
 	check(t, "elements that came", int64(elements))(got.Load(), nil)
-	check(t, "waits that nobody has left", int64(0))(int64(c.Engine().DB().Waiters()), nil)
+	check(t, "waits that nobody has left", int64(0))(c.Engine().DB().Waiters(), nil)
 	if left.Load() == 0 {
 		t.Error("no wait was left")
 	}

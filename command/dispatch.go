@@ -299,11 +299,15 @@ func (c *Session) runBeside(spec *Spec, args [][]byte) outcome {
 	return elsewhere
 }
 
+// besideOut is the room for a reply to begin with: what runs beside a loop mostly
+// replies at length.
+const besideOut = 32 << 10
+
 // startParked starts what runBeside prepared.
 func (c *Session) startParked() {
 	p := c.parked
 	c.loop = false
-	c.out.Buf = nil
+	c.out.Buf = make([]byte, 0, besideOut)
 	c.svc.slow.Add(1)
 	c.svc.beside.Go(func() {
 		began := c.svc.DB.Clock().Micros()

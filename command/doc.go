@@ -21,5 +21,13 @@
 // returns an error; what it did is settled before anybody else sees the shards.
 //
 // Start reading at Session.Serve, then Session.dispatch and runSet. To add a
-// command, see CONTRIBUTING.md.
+// command, see CONTRIBUTING.md. Commands stand in files named after their group
+// (list.go and list_move.go, zset.go and zset_*.go ...), which begin with the
+// group's Specs; arguments.go has what several groups read alike. Around them are
+//
+//	block.go, timeouts.go     commands that wait (Ctx.Block)
+//	acl*.go                   users, and what dispatch asks of them
+//	observe.go                MONITOR, slow calls; tracking.go: client-side caching
+//	cluster.go                slots, where the server plays a cluster of one
+//	spec.go, grammar.go       what a Spec says, and what is derived from it
 package command

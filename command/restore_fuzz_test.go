@@ -71,7 +71,7 @@ func restoreThenUse(t *testing.T, payload string) {
 		do(args...)
 	}
 	if v := do("DUMP", "k"); v.Kind == resp.KindBulk {
-		if w := do("RESTORE", "again", "0", string(v.Str)); w.Kind == resp.KindError {
+		if w := do("RESTORE", "again", "0", v.Str); w.Kind == resp.KindError {
 			t.Fatalf("its own dump is refused: %s\n%q", w.Str, v.Str)
 		}
 	}

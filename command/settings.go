@@ -29,7 +29,9 @@ type settings struct {
 // sets: inside EXEC the engine's shards are locked already.
 type configs struct {
 	mu sync.Mutex // guards what follows, and is held during a change
-	tx *engine.Tx
+	// recount: there is a new memory limit. It is set when the change is over,
+	// because that locks shards, whose holders may ask for the configuration.
+	recount bool
 }
 
 // binding is what is done when directives have new values.
@@ -40,7 +42,7 @@ type binding struct {
 
 func (s *Service) bindings() []binding {
 	return []binding{
-		{[]string{"maxmemory"}, func(c *config.Set) error { s.configs.tx.LimitMemory(c.MaxMemory()); return nil }},
+		{[]string{"maxmemory"}, func(*config.Set) error { s.configs.recount = true; return nil }},
 		{[]string{"lfu-log-factor", "lfu-decay-time"}, func(c *config.Set) error { s.DB.SetLFU(c.LFULogFactor(), c.LFUDecayTime()); return nil }},
 		{[]string{"maxmemory-policy", "maxmemory-samples"}, s.setEviction},
 		{[]string{"maxmemory-eviction-tenacity"}, s.setTenacity},
@@ -66,22 +68,39 @@ func (s *Service) bindings() []binding {
 
 // applyConfig takes the configuration over, and has its changes taken over.
 func (s *Service) applyConfig() error {
-	s.configs.tx = s.DB.NewTx()
 	for _, b := range s.bindings() {
 		if err := b.apply(s.Config); err != nil {
 			return err
 		}
 		s.Config.OnChange(b.apply, b.names...)
 	}
+	s.limitMemory(s.DB.NewTx())
 	return nil
 }
 
 // changeConfig is CONFIG SET within tx, which holds every shard or none.
 func (s *Service) changeConfig(tx *engine.Tx, local bool, pairs []string) error {
 	s.configs.mu.Lock()
-	defer s.configs.mu.Unlock()
-	s.configs.tx = tx
-	return s.Config.Change(local, pairs...)
+	s.configs.recount = false
+	err := s.Config.Change(local, pairs...)
+	recount := s.configs.recount
+	s.configs.mu.Unlock()
+	if recount {
+		s.limitMemory(tx)
+	}
+	return err
+}
+
+// limitMemory sets the limit that the configuration has; of several changes at
+// once the last one stays.
+func (s *Service) limitMemory(tx *engine.Tx) {
+	for {
+		limit := s.Config.MaxMemory()
+		tx.LimitMemory(limit)
+		if s.Config.MaxMemory() == limit {
+			return
+		}
+	}
 }
 
 var layoutDirectives = []string{

@@ -253,14 +253,7 @@ func runXRead(c *Ctx) error {
 			n++
 		}
 	}
-	if n > 0 {
-		c.patchMap(l, n)
-		return nil
-	}
-
-	c.Out.Rollback(l.mark)
-	if r.block < 0 {
-		c.Out.NullArray()
+	if c.endMap(l, n, r.block >= 0) {
 		return nil
 	}
 	if !c.Waited() {
@@ -333,7 +326,20 @@ func (c *Ctx) mapLater() (p mapPlace) {
 	return p
 }
 
-func (c *Ctx) patchMap(p mapPlace, n int) { c.Out.Patch(p.later, n) }
+// endMap ends the map of n streams that mapLater began. One of none is taken
+// back, and null replied in its place unless the command is to wait; then endMap
+// returns false.
+func (c *Ctx) endMap(p mapPlace, n int, wait bool) (done bool) {
+	if n > 0 {
+		c.Out.Patch(p.later, n)
+		return true
+	}
+	c.Out.Rollback(p.mark)
+	if !wait {
+		c.Out.NullArray()
+	}
+	return !wait
+}
 
 // beginStream begins a stream in such a map.
 func (c *Ctx) beginStream(key []byte) resp.Later {
@@ -397,14 +403,7 @@ func runXReadGroup(c *Ctx) error {
 			n++
 		}
 	}
-	if n > 0 {
-		c.patchMap(l, n)
-		return nil
-	}
-
-	c.Out.Rollback(l.mark)
-	if r.block < 0 {
-		c.Out.NullArray()
+	if c.endMap(l, n, r.block >= 0) {
 		return nil
 	}
 	return c.Block(Wait{Keys: r.keys, Kinds: engine.AnyKind, Millis: r.block, Passable: true})

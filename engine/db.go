@@ -18,6 +18,17 @@
 //
 // Start reading at DB.Begin, then Tx.Set in string.go and expiry.go. The order
 // of locks: shards by number, then whatever a Hooks implementation takes.
+//
+// The other types are containers: read container.go, then hash.go. A type's
+// files are named after it: hash.go what changes one, hash_view.go what reads
+// one; items.go what the types share. Across the types go
+//
+//	keys.go, expiry.go, sort.go   commands on keys of any kind
+//	dump.go, walk.go              values as bytes, and item by item
+//	wait.go                       who waits for a key, and is served by a change
+//	effects.go, events.go         what a transaction leaves behind
+//	reclaim.go, evict.go          memory that comes back
+//	check.go                      the invariants, for tests
 package engine
 
 import (

@@ -190,22 +190,24 @@ func (tx *Tx) HIncrByFloat(key, field, by []byte) ([]byte, error) {
 	if _, err := tx.putField(&h, key, field, out, packed.Keep, false); err != nil {
 		return nil, err
 	}
-	tx.emitField(&h, key, field, out)
+	tx.emitIncrement(&h, key, field, by, out)
 	tx.changed(key, EventHash, "hincrbyfloat")
 	return out, nil
 }
 
-// emitField logs a field's value. HSET clears a deadline, so one that the field
-// has follows.
-func (tx *Tx) emitField(h *hit, key, field, val []byte) {
+// emitIncrement logs a field's new number: as HSET, so that a replay need not
+// calculate; but HSET clears a deadline, so a field that has one is logged as it
+// was asked for.
+func (tx *Tx) emitIncrement(h *hit, key, field, by, val []byte) {
 	if !tx.db.logging {
 		return
 	}
-	tx.emit("HSET", key, field, val)
 	v := tx.viewHash(h)
-	if d := v.Deadline(field); d > 0 {
-		tx.emit("HPEXPIREAT", key, tx.itoa(0, d), []byte("FIELDS"), []byte("1"), field)
+	if v.Deadline(field) > 0 {
+		tx.emit("HINCRBYFLOAT", key, field, by)
+		return
 	}
+	tx.emit("HSET", key, field, val)
 }
 
 // putField sets a field of the hash that container has looked up, or begins a

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ebbdb/ebb/internal/packed"
 	"pgregory.net/rapid"
@@ -21,22 +20,8 @@ func setFieldDeadline(tx *Tx, key, field []byte, deadline int64) {
 	if err != nil || h.r == nil {
 		return
 	}
-	if b := h.box(); b != nil {
-		if ok, _ := b.(hashTable).SetDeadline(field, deadline, tx.itemTime()); !ok {
-			return
-		}
-		tx.wrote(&h)
-	} else {
-		at, ok := h.image().Find(field, tx.itemTime())
-		if !ok {
-			return
-		}
-		e := h.image().SetDeadline(at, deadline)
-		dst, err := tx.room(&h, key, Hash, e.Size())
-		if err != nil {
-			panic(err)
-		}
-		e.Apply(dst)
+	if !setItemDeadline(tx, &h, key, Hash, field, deadline) {
+		return
 	}
 	tx.emit("HPEXPIREAT", key, tx.itoa(0, deadline), []byte("FIELDS"), []byte("1"), field)
 	tx.changed(key, EventHash, "hexpire")
@@ -44,10 +29,8 @@ func setFieldDeadline(tx *Tx, key, field []byte, deadline int64) {
 
 // hashModel is an engine's hashes beside plain maps.
 type hashModel struct {
-	db     *DB
-	clock  *ManualClock
-	keys   map[string]map[string]entry
-	layout Layout
+	containerModel
+	keys map[string]map[string]entry
 }
 
 var (
@@ -58,12 +41,11 @@ var (
 
 func TestHashesBehaveAsMapsWithDeadlines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &hashModel{clock: NewManualClock(epoch), keys: map[string]map[string]entry{}, layout: defaultLayout()}
+		m := &hashModel{newContainerModel(), map[string]map[string]entry{}}
 		m.layout.HashEntries = rapid.SampledFrom([]int{0, 3, 8, 512}).Draw(t, "entries")
 		m.layout.HashValue = rapid.SampledFrom([]int{4, 64, 100_000}).Draw(t, "longest")
-		m.db = Open(Options{Databases: 1, Shards: 4, Clock: m.clock, RecordEffects: true})
+		m.open()
 		defer m.db.Close()
-		m.db.SetLayout(m.layout)
 		t.Repeat(map[string]func(*rapid.T){
 			"":             m.check,
 			"hset":         m.hset,
@@ -83,14 +65,6 @@ func TestHashesBehaveAsMapsWithDeadlines(t *testing.T) {
 		m.replay(t)
 	})
 }
-
-func (m *hashModel) do(f func(tx *Tx)) {
-	tx := m.db.BeginAll(0)
-	defer tx.Commit()
-	f(tx)
-}
-
-func (m *hashModel) now() int64 { return m.clock.Micros() / 1000 }
 
 // of returns the living fields of a hash.
 func (m *hashModel) of(key string) map[string]entry {
@@ -224,10 +198,6 @@ func (m *hashModel) deadline(t *rapid.T) {
 		}
 	}
 	m.do(func(tx *Tx) { setFieldDeadline(tx, []byte(key), []byte(f), d) })
-}
-
-func (m *hashModel) advance(t *rapid.T) {
-	m.clock.Advance(time.Duration(rapid.Int64Range(1, 30).Draw(t, "ms")) * time.Millisecond)
 }
 
 func (m *hashModel) del(t *rapid.T) {
@@ -371,33 +341,21 @@ func (m *hashModel) check(t *rapid.T) {
 
 // replay runs the effects in a second engine and compares what lives.
 func (m *hashModel) replay(t *rapid.T) {
-	db := Open(Options{Databases: 1, Shards: 4, Clock: NewManualClock(epoch)})
-	defer db.Close()
-	db.SetActiveExpiry(false)
-	for _, e := range m.db.Drain() {
-		tx := db.BeginAll(0)
-		tx.Replaying()
-		if err := replayHash(tx, e.Args); err != nil {
-			t.Fatalf("%.100q: %v", e.Args, err)
+	m.replayInto(t, replayHash, func(tx *Tx) {
+		for _, key := range hashKeys {
+			got := map[string]entry{}
+			if k, ok := tx.Lookup([]byte(key)); ok {
+				k.Items(func(x Item) {
+					if e := (entry{val: string(x.Value), deadline: x.Deadline}); !e.expired(m.now()) {
+						got[string(x.Key)] = e
+					}
+				})
+			}
+			if want := m.of(key); !maps.Equal(got, want) {
+				t.Fatalf("replayed %q holds %.200v, want %.200v", key, got, want)
+			}
 		}
-		tx.Commit()
-	}
-	tx := db.BeginAll(0)
-	defer tx.Commit()
-	tx.Replaying()
-	for _, key := range hashKeys {
-		got := map[string]entry{}
-		if k, ok := tx.Lookup([]byte(key)); ok {
-			k.Items(func(x Item) {
-				if e := (entry{val: string(x.Value), deadline: x.Deadline}); !e.expired(m.now()) {
-					got[string(x.Key)] = e
-				}
-			})
-		}
-		if want := m.of(key); !maps.Equal(got, want) {
-			t.Fatalf("replayed %q holds %.200v, want %.200v", key, got, want)
-		}
-	}
+	})
 }
 
 // replayHash runs one effect on hashes.

@@ -247,8 +247,10 @@ func (sh *shard) clean(end int64) (more bool) {
 				x.queued = false
 			}
 			if x := &sp.exts[h]; x.box != nil {
-				sp.extBytes += x.box.Size() - x.size
-				x.size = x.box.Size()
+				n := x.box.Size()
+				sh.freed += max(0, x.size-n)
+				sp.extBytes += n - x.size
+				x.size = n
 			}
 			if stop() {
 				return true

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ebbdb/ebb/internal/packed"
 	"pgregory.net/rapid"
@@ -31,28 +30,15 @@ func setSetDeadline(tx *Tx, key, member []byte, deadline int64) {
 		}
 		copy(dst, img)
 	}
-	if b := h.box(); b != nil {
-		_, _ = b.(setTable).SetDeadline(member, deadline, tx.itemTime())
-		tx.wrote(&h)
-	} else {
-		at, _ := h.image().Find(member, tx.itemTime())
-		e := h.image().SetDeadline(at, deadline)
-		dst, err := tx.room(&h, key, Set, e.Size())
-		if err != nil {
-			panic(err)
-		}
-		e.Apply(dst)
-	}
+	setItemDeadline(tx, &h, key, Set, member, deadline)
 	tx.emit("SPEXPIREAT", key, tx.itoa(0, deadline), []byte("MEMBERS"), []byte("1"), member)
 	tx.changed(key, EventSet, "sexpire")
 }
 
 // setModel is an engine's sets beside plain maps from members to deadlines.
 type setModel struct {
-	db     *DB
-	clock  *ManualClock
-	keys   map[string]map[string]int64
-	layout Layout
+	containerModel
+	keys map[string]map[string]int64
 }
 
 var (
@@ -63,11 +49,10 @@ var (
 
 func TestSetsBehaveAsMapsWithDeadlines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &setModel{clock: NewManualClock(epoch), keys: map[string]map[string]int64{}, layout: defaultLayout()}
+		m := &setModel{newContainerModel(), map[string]map[string]int64{}}
 		m.drawLayout(t)
-		m.db = Open(Options{Databases: 1, Shards: 4, Clock: m.clock, RecordEffects: true})
+		m.open()
 		defer m.db.Close()
-		m.db.SetLayout(m.layout)
 		t.Repeat(map[string]func(*rapid.T){
 			"":         m.check,
 			"sadd":     m.sadd,
@@ -94,14 +79,6 @@ func (m *setModel) drawLayout(t *rapid.T) {
 	m.layout.SetEntries = rapid.SampledFrom([]int{0, 4, 128}).Draw(t, "entries")
 	m.layout.SetValue = rapid.SampledFrom([]int{3, 64, 100_000}).Draw(t, "longest")
 }
-
-func (m *setModel) do(f func(tx *Tx)) {
-	tx := m.db.BeginAll(0)
-	defer tx.Commit()
-	f(tx)
-}
-
-func (m *setModel) now() int64 { return m.clock.Micros() / 1000 }
 
 // of returns the living members of a set.
 func (m *setModel) of(key string) map[string]int64 {
@@ -301,10 +278,6 @@ func (m *setModel) deadline(t *rapid.T) {
 	m.do(func(tx *Tx) { setSetDeadline(tx, []byte(key), []byte(x), d) })
 }
 
-func (m *setModel) advance(t *rapid.T) {
-	m.clock.Advance(time.Duration(rapid.Int64Range(1, 30).Draw(t, "ms")) * time.Millisecond)
-}
-
 func (m *setModel) del(t *rapid.T) {
 	key := drawSetKey(t)
 	delete(m.keys, key)
@@ -423,34 +396,21 @@ func (m *setModel) check(t *rapid.T) {
 
 // replay runs the effects in a second engine and compares what lives.
 func (m *setModel) replay(t *rapid.T) {
-	db := Open(Options{Databases: 1, Shards: 4, Clock: NewManualClock(epoch)})
-	defer db.Close()
-	db.SetActiveExpiry(false)
-	for _, e := range m.db.Drain() {
-		tx := db.BeginAll(0)
-		tx.Replaying()
-		err := replaySet(tx, e.Args)
-		tx.Commit()
-		if err != nil {
-			t.Fatalf("%.100q: %v", e.Args, err)
+	m.replayInto(t, replaySet, func(tx *Tx) {
+		for _, key := range setKeys {
+			got := map[string]int64{}
+			if k, ok := tx.Lookup([]byte(key)); ok {
+				k.Items(func(x Item) {
+					if x.Deadline == 0 || m.now() <= x.Deadline {
+						got[string(x.Key)] = x.Deadline
+					}
+				})
+			}
+			if want := m.of(key); !maps.Equal(got, want) {
+				t.Fatalf("replayed %q holds %.200v, want %.200v", key, got, want)
+			}
 		}
-	}
-	tx := db.BeginAll(0)
-	defer tx.Commit()
-	tx.Replaying()
-	for _, key := range setKeys {
-		got := map[string]int64{}
-		if k, ok := tx.Lookup([]byte(key)); ok {
-			k.Items(func(x Item) {
-				if x.Deadline == 0 || m.now() <= x.Deadline {
-					got[string(x.Key)] = x.Deadline
-				}
-			})
-		}
-		if want := m.of(key); !maps.Equal(got, want) {
-			t.Fatalf("replayed %q holds %.200v, want %.200v", key, got, want)
-		}
-	}
+	})
 }
 
 // replaySet runs one effect on sets.

@@ -213,6 +213,7 @@ func (sp *space) schedule(ref arena.Ref, deadline int64) {
 	if sp.due == nil {
 		sp.due = wheel.New(sp.sh.last/1000, sp)
 	}
+	deadline = min(deadline, MaxDeadline)
 	sp.due.Add(uint32(ref), deadline)
 	sp.ttls += deadline
 	sp.sh.workAt(deadline + 1)

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ebbdb/ebb/internal/packed"
 	"pgregory.net/rapid"
@@ -22,22 +21,8 @@ func setZMemberDeadline(tx *Tx, key, member []byte, deadline int64) {
 	if err != nil || h.r == nil {
 		return
 	}
-	if b := h.box(); b != nil {
-		if ok, _ := b.(zsetTree).SetDeadline(member, deadline, tx.itemTime()); !ok {
-			return
-		}
-		tx.wrote(&h)
-	} else {
-		at, ok := h.image().Find(member, tx.itemTime())
-		if !ok {
-			return
-		}
-		e := h.image().SetDeadline(at, deadline)
-		dst, err := tx.room(&h, key, ZSet, e.Size())
-		if err != nil {
-			panic(err)
-		}
-		e.Apply(dst)
+	if !setItemDeadline(tx, &h, key, ZSet, member, deadline) {
+		return
 	}
 	tx.emit("ZPEXPIREAT", key, tx.itoa(0, deadline), member)
 	tx.changed(key, EventZSet, "zexpire")
@@ -52,10 +37,8 @@ type zmember struct {
 
 // zsetModel is an engine's sorted sets beside plain maps.
 type zsetModel struct {
-	db     *DB
-	clock  *ManualClock
+	containerModel
 	keys   map[string]map[string]zmember
-	layout Layout
 	scores []float64
 }
 
@@ -66,13 +49,12 @@ var (
 
 func TestSortedSetsBehaveAsSortedSlicesWithDeadlines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &zsetModel{clock: NewManualClock(epoch), keys: map[string]map[string]zmember{}, layout: defaultLayout()}
+		m := &zsetModel{containerModel: newContainerModel(), keys: map[string]map[string]zmember{}}
 		m.layout.ZSetEntries = rapid.SampledFrom([]int{0, 3, 8, 128}).Draw(t, "entries")
 		m.layout.ZSetValue = rapid.SampledFrom([]int{4, 64, 100_000}).Draw(t, "longest")
 		m.scores = rapid.SampledFrom([][]float64{{0}, {1, 2, 3.5, -1e300}, {math.Inf(-1), -3, 0, 0.1, 1e20, math.Inf(1)}}).Draw(t, "scores")
-		m.db = Open(Options{Databases: 1, Shards: 4, Clock: m.clock, RecordEffects: true})
+		m.open()
 		defer m.db.Close()
-		m.db.SetLayout(m.layout)
 		t.Repeat(map[string]func(*rapid.T){
 			"":         m.check,
 			"zadd":     m.zadd,
@@ -93,16 +75,10 @@ func TestSortedSetsBehaveAsSortedSlicesWithDeadlines(t *testing.T) {
 	})
 }
 
-func (m *zsetModel) do(f func(tx *Tx)) {
-	tx := m.db.BeginAll(0)
-	defer tx.Commit()
-	f(tx)
-}
-
 // of returns the living members of a set.
 func (m *zsetModel) of(key string) map[string]zmember {
 	z := m.keys[key]
-	now := m.clock.Micros() / 1000
+	now := m.now()
 	for name, e := range z {
 		if e.deadline != 0 && now > e.deadline {
 			delete(z, name)
@@ -389,15 +365,11 @@ func (m *zsetModel) combine(t *rapid.T) {
 
 func (m *zsetModel) deadline(t *rapid.T) {
 	key, name := drawZSet(t), drawZMember(t)
-	d := m.clock.Micros()/1000 + rapid.Int64Range(0, 30).Draw(t, "ttl")
+	d := m.now() + rapid.Int64Range(0, 30).Draw(t, "ttl")
 	if e, ok := m.of(key)[name]; ok {
 		m.put(key, name, e.score, d)
 	}
 	m.do(func(tx *Tx) { setZMemberDeadline(tx, []byte(key), []byte(name), d) })
-}
-
-func (m *zsetModel) advance(t *rapid.T) {
-	m.clock.Advance(time.Duration(rapid.IntRange(1, 20).Draw(t, "ms")) * time.Millisecond)
 }
 
 func (m *zsetModel) sample(t *rapid.T) {

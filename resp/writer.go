@@ -230,6 +230,10 @@ func (w *Writer) number(sigil byte, n int64) {
 		w.Buf = append(w.Buf, sigil, '0'+byte(n), '\r', '\n')
 		return
 	}
+	if n >= 10 && n <= 99 { // how long most members and values are
+		w.Buf = append(w.Buf, sigil, '0'+byte(n/10), '0'+byte(n%10), '\r', '\n')
+		return
+	}
 	w.Buf = append(w.Buf, sigil)
 	w.Buf = strconv.AppendInt(w.Buf, n, 10)
 	w.Buf = append(w.Buf, '\r', '\n')

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// containerModel is what the models of hashes, sets and sorted sets share: an
+// engine in virtual time.
+type containerModel struct {
+	db     *DB
+	clock  *ManualClock
+	layout Layout
+}
+
+func newContainerModel() containerModel {
+	return containerModel{clock: NewManualClock(epoch), layout: defaultLayout()}
+}
+
+// open opens the engine with the model's layout. The caller closes it.
+func (m *containerModel) open() {
+	m.db = Open(Options{Databases: 1, Shards: 4, Clock: m.clock, RecordEffects: true})
+	m.db.SetLayout(m.layout)
+}
+
+func (m *containerModel) do(f func(tx *Tx)) {
+	tx := m.db.BeginAll(0)
+	defer tx.Commit()
+	f(tx)
+}
+
+func (m *containerModel) now() int64 { return m.clock.Micros() / 1000 }
+
+func (m *containerModel) advance(t *rapid.T) {
+	m.clock.Advance(time.Duration(rapid.Int64Range(1, 30).Draw(t, "ms")) * time.Millisecond)
+}
+
+// replayInto runs the effects in another engine, and look in a transaction on
+// what they made.
+func (m *containerModel) replayInto(t *rapid.T, run func(tx *Tx, args [][]byte) error, look func(tx *Tx)) {
+	db := Open(Options{Databases: 1, Shards: 4, Clock: NewManualClock(epoch)})
+	defer db.Close()
+	db.SetActiveExpiry(false)
+	for _, e := range m.db.Drain() {
+		tx := db.BeginAll(0)
+		tx.Replaying()
+		err := run(tx, e.Args)
+		tx.Commit()
+		if err != nil {
+			t.Fatalf("%.100q: %v", e.Args, err)
+		}
+	}
+	tx := db.BeginAll(0)
+	defer tx.Commit()
+	tx.Replaying()
+	look(tx)
+}
+
+// setItemDeadline gives an item of a container that has been looked up a
+// deadline, 0 for none, and reports whether there is such an item.
+func setItemDeadline(tx *Tx, h *hit, key []byte, k Kind, item []byte, deadline int64) bool {
+	if b := h.box(); b != nil {
+		ok, _ := b.(interface {
+			SetDeadline(item []byte, deadline, now int64) (bool, error)
+		}).SetDeadline(item, deadline, tx.itemTime())
+		if ok {
+			tx.wrote(h)
+		}
+		return ok
+	}
+	at, ok := h.image().Find(item, tx.itemTime())
+	if !ok {
+		return false
+	}
+	e := h.image().SetDeadline(at, deadline)
+	dst, err := tx.room(h, key, k, e.Size())
+	if err != nil {
+		panic(err)
+	}
+	e.Apply(dst)
+	return true
+}
