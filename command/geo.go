@@ -41,10 +41,14 @@ func sixDigits(f float64) string {
 // placeOf is the place that a score stands for.
 func placeOf(score float64) (lon, lat float64) { return geohash.Decode(geoBits(score)) }
 
-// geoBits is a score as a number; those below zero, which are no places, wrap.
+// geoBits is a score as a number. Those that are no places wrap, below zero, or
+// are the first place, beyond 2^64.
 func geoBits(score float64) uint64 {
-	if score < 0 {
+	switch {
+	case score < 0:
 		return uint64(int64(score))
+	case score >= 1<<64:
+		return 0
 	}
 	return uint64(score)
 }
