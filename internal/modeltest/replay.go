@@ -149,7 +149,7 @@ func contents(k engine.Key, now int64) (text string, empty bool) {
 		case engine.Hash:
 			s += fmt.Sprintf("=%q", x.Value)
 		case engine.ZSet:
-			s += fmt.Sprint("=", x.Score)
+			s += fmt.Sprint("=", x.Score+0) // -0 is 0 in small sets, as in Redis, and engines may differ in what is small
 		}
 		if x.Deadline != 0 {
 			s += fmt.Sprint(" until ", x.Deadline)
