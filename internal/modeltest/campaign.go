@@ -228,7 +228,7 @@ func settled(e *end, conn int) error {
 
 // errOverwritten ends the comparison of a sequence: a value that took the place of
 // one of another type woke who waited on ebb, and not on redis-server, which
-// wakes for new keys only.
+// wakes for new keys only; or SWAPDB made several keys ready at once, in no order.
 var errOverwritten = errors.New("a value was overwritten by what somebody waits for")
 
 // overwrites reports whether some request stores a result under a key.
@@ -236,6 +236,10 @@ func overwrites(ops []Op) bool {
 	return slices.ContainsFunc(ops, func(o Op) bool {
 		return len(o.Args) > 0 && slices.ContainsFunc(o.Args, func(a string) bool { return strings.Contains(strings.ToUpper(a), "STORE") })
 	})
+}
+
+func swaps(ops []Op) bool {
+	return slices.ContainsFunc(ops, func(o Op) bool { return len(o.Args) > 0 && strings.EqualFold(o.Args[0], "SWAPDB") })
 }
 
 // compareWaiters ends all waiting, and compares what the waiters were told.
@@ -254,7 +258,7 @@ func compareWaiters(ops []Op, waits map[int]int, ours, theirs *end) (*Fault, err
 		if err != nil {
 			return nil, fmt.Errorf("redis-server: %s: %w", transcript.Line(ops[i].Args), err)
 		}
-		if b.IsNull() && !a.IsNull() && overwrites(ops) {
+		if b.IsNull() && !a.IsNull() && overwrites(ops) || swaps(ops) && !sameReply(ops[i].Args, a, b) {
 			return nil, errOverwritten
 		}
 		if !sameReply(ops[i].Args, a, b) {
