@@ -197,6 +197,9 @@ func (c *Campaign) Run(ops []Op) (*Fault, error) {
 				delete(queued, o.Conn)
 			}
 		}
+		if !same && len(waits) > 0 && overwrites(ops[:i]) {
+			return nil, nil // see errOverwritten
+		}
 		if !same {
 			return &Fault{i, "reply", tty(a), tty(b)}, nil
 		}

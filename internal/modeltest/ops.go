@@ -129,15 +129,19 @@ func (g *Generator) Sequence(n int) []Op {
 		case 1:
 			ops = append(ops, g.transaction()...)
 		default:
-			op := Op{Conn: g.conn(), Args: g.request()}
-			op.Damaged = g.damaged
-			ops = append(ops, op)
+			ops = append(ops, g.op(g.conn()))
 		}
 	}
 	return ops
 }
 
 func (g *Generator) conn() int { return 1 + g.rng.IntN(plain) }
+
+// op makes a request for a connection.
+func (g *Generator) op(conn int) Op {
+	args := g.request()
+	return Op{Conn: conn, Args: args, Damaged: g.damaged}
+}
 
 // transaction is WATCH, something in between, MULTI, commands, and EXEC, with
 // now and then one of them missing.
@@ -147,7 +151,7 @@ func (g *Generator) transaction() (ops []Op) {
 	if g.rng.IntN(2) == 0 {
 		add(conn, "WATCH", g.key(), g.key())
 		if g.rng.IntN(2) == 0 {
-			ops = append(ops, Op{Conn: other, Args: g.request()})
+			ops = append(ops, g.op(other))
 		}
 		switch g.rng.IntN(6) {
 		case 0:
@@ -160,9 +164,9 @@ func (g *Generator) transaction() (ops []Op) {
 		add(conn, "MULTI")
 	}
 	for range g.rng.IntN(5) {
-		ops = append(ops, Op{Conn: conn, Args: g.request()})
+		ops = append(ops, g.op(conn))
 		if g.rng.IntN(4) == 0 {
-			ops = append(ops, Op{Conn: other, Args: g.request()})
+			ops = append(ops, g.op(other))
 		}
 	}
 	if g.rng.IntN(8) == 0 {
