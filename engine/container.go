@@ -109,7 +109,7 @@ func (tx *Tx) room(h *hit, key []byte, k Kind, n int) ([]byte, error) {
 	r := h.r
 	tx.stamp(r)
 	if r.has(flagExt) {
-		return tx.roomOutside(h, key, n)
+		return tx.roomOutside(h, n)
 	}
 	if r.klen&bigKey == 0 {
 		if size := keyOffset(r.kind) + int(r.klen) + n; size < arena.MaxRecord && sp.mem.Fits(h.ref(), size) {
@@ -145,7 +145,7 @@ func (tx *Tx) roomForNew(h *hit, key []byte, k Kind, n int) ([]byte, error) {
 
 // roomOutside is room for an image that lies outside the record, or for a
 // large container that becomes small.
-func (tx *Tx) roomOutside(h *hit, key []byte, n int) ([]byte, error) {
+func (tx *Tx) roomOutside(h *hit, n int) ([]byte, error) {
 	sp, r := h.sp, h.r
 	if n <= maxImage(r.kind, int(r.klen&^bigKey))/2 {
 		return tx.remakeInline(h, n)
