@@ -21,6 +21,10 @@ const stepSize = 250 * 1000
 // that no deadline is off by more than that.
 const maxSlew = 10000 // parts per million
 
+// maxDrift is the most, in microseconds, that a wall clock gains or loses between
+// two looks without having been stepped: NTP slews by at most 500 ppm.
+const maxDrift = 500
+
 // checkEvery is how often, in microseconds, the wall clock is looked at.
 const checkEvery = 1000 * 1000
 
@@ -36,6 +40,7 @@ type SystemClock struct {
 	steps   int64
 	offset  int64 // wall - engine time at the last look, us
 	suspend int64 // boot time - monotonic time at the last look, us
+	lead    int64 // wall - monotonic time at the last look, us
 	wall    func() int64
 }
 
@@ -54,7 +59,7 @@ func (l *line) at(mono int64) int64 {
 // NewSystemClock returns a clock that starts at the wall clock's time.
 func NewSystemClock() *SystemClock {
 	c := &SystemClock{start: time.Now(), wall: func() int64 { return time.Now().UnixMicro() }}
-	c.suspend = suspended()
+	c.suspend, c.lead = suspended(), c.start.UnixMicro()
 	c.line.Store(&line{engine: c.start.UnixMicro(), check: checkEvery})
 	return c
 }
@@ -72,17 +77,27 @@ func (c *SystemClock) Micros() int64 {
 
 // look compares engine time with the wall clock and bends the line.
 func (c *SystemClock) look(mono int64) *line {
-	now := c.line.Load().at(mono)
+	last := c.line.Load()
+	now := last.at(mono)
 	if s := suspended(); s > c.suspend {
 		now += s - c.suspend
 		c.suspend = s
 	}
-	offset := c.wall() - now
+	wall := c.wall()
+	offset := wall - now
 	if d := offset - c.offset; d > stepSize || d < -stepSize {
 		c.steps++
 	}
 	c.offset = offset
-	l := &line{mono: mono, engine: now, ppm: min(max(offset, -maxSlew), maxSlew), check: mono + checkEvery}
+	// What the wall clock has gained on the monotonic one since the last look it
+	// will gain again: without that, engine time would stay behind a wall clock
+	// that NTP disciplines by what it gains in a second, 10 to 100 us.
+	gained := (wall - mono - c.lead) * checkEvery / max(mono-last.mono, checkEvery)
+	c.lead = wall - mono
+	if gained > maxDrift || gained < -maxDrift {
+		gained = 0
+	}
+	l := &line{mono: mono, engine: now, ppm: min(max(offset+gained, -maxSlew), maxSlew), check: mono + checkEvery}
 	c.line.Store(l)
 	return l
 }

@@ -33,6 +33,13 @@ func (tx *Tx) emit(name string, args ...[]byte) {
 	}
 }
 
+// Effect logs what a transaction changed beside the keys: the command that makes
+// the same change again.
+func (tx *Tx) Effect(name string, args ...[]byte) {
+	tx.emit(name, args...)
+	tx.dirty++
+}
+
 // emitItems is emit for a key and what follows it in a slice.
 func (tx *Tx) emitItems(name string, key []byte, items [][]byte) {
 	if tx.db.logging && !tx.replay {

@@ -365,6 +365,8 @@ func replayHash(tx *Tx, args [][]byte) (err error) {
 		_, err = tx.HSet(key, args[2:])
 	case "HDEL":
 		_, err = tx.HDel(key, args[2:])
+	case "HINCRBYFLOAT":
+		_, err = tx.HIncrByFloat(key, args[2], args[3])
 	case "HINCRBY":
 		by, _ := parseInt(args[3])
 		_, err = tx.HIncrBy(key, args[2], by)

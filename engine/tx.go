@@ -75,6 +75,9 @@ func (tx *Tx) Lock(dbi int, keys [][]byte) { tx.begin(dbi, tx.shardsOf(keys), tr
 // LockAll begins a transaction on all shards.
 func (tx *Tx) LockAll(dbi int) { tx.begin(dbi, tx.db.all(), true) }
 
+// TryLockAll is LockAll, but returns false at once if a shard is locked by others.
+func (tx *Tx) TryLockAll(dbi int) bool { return tx.begin(dbi, tx.db.all(), false) }
+
 // LockNone begins a transaction that may touch no keys.
 func (tx *Tx) LockNone(dbi int) { tx.begin(dbi, 0, true) }
 
