@@ -11,7 +11,7 @@ COUNT    ?= 6
 export GO LINT
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint docs fuzz diff bench cross ci
+.PHONY: help build test race lint docs fuzz diff luadiff clients bench cross ci
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +37,12 @@ fuzz: ## each fuzz target for FUZZTIME (1m)
 
 diff: ## random commands on ebb and on redis-server for DIFFTIME (10m)
 	EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 -run TestRandomSequencesAreAnsweredAsByRedis ./internal/modeltest -diff.time $(DIFFTIME)
+
+luadiff: ## random Lua programs here, on lua5.1 and on redis-server, DIFFTIME (10m) each
+	EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 ./internal/lua/luafuzz -lua.time $(DIFFTIME)
+
+clients: ## the tests of asynq and other Go projects that live on EVAL, on ebb (five minutes; port 6379)
+	internal/clienttest/upstream.sh
 
 bench: ## Go benchmarks matching BENCH, COUNT times, for benchstat
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...

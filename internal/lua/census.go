@@ -1,0 +1,214 @@
+package lua
+
+import (
+	"math"
+	"unsafe"
+)
+
+// heap counts what values take. Everything that allocates for a program charges
+// it; what the garbage collector has freed since is found by a census: a walk over
+// all that the program can reach, once as many bytes have been charged as were
+// alive at the last census (or an eighth of the limit). So the walks cost a
+// constant for each byte allocated.
+type heap struct {
+	state *State
+	// since is what was charged since the last census, after which live bytes
+	// were reachable. When since reaches threshold it is time for the next one.
+	since, threshold, live int
+	limit                  int // 0: none
+	// refused is set when a charge fails, for callers that cannot return errors.
+	refused bool
+	epoch   uint32 // of the last census: what has it as mark was counted
+}
+
+func (h *heap) init(s *State) { h.state, h.threshold = s, math.MaxInt }
+
+func (h *heap) setLimit(bytes int) {
+	h.limit = bytes
+	h.schedule()
+}
+
+// schedule sets the threshold. That is at least a sixteenth of the limit, however
+// little is left, so that a program cannot make each allocation cost a census.
+func (h *heap) schedule() {
+	h.threshold = math.MaxInt
+	if h.limit > 0 {
+		h.threshold = max(h.limit/16, min(max(h.live, h.limit/8), h.limit-h.live))
+	}
+}
+
+// charge counts n bytes. The error is errMemory; the bytes were counted all the
+// same, until the next census.
+func (h *heap) charge(n int) error {
+	if h.since += n; h.since < h.threshold {
+		return nil
+	}
+	return h.settle(n)
+}
+
+// settle takes the census that is due because of n bytes more.
+func (h *heap) settle(n int) error {
+	before := h.since
+	h.census()
+	if h.live+n > h.limit {
+		h.since = 0
+		h.refused = true
+		h.schedule()
+		return errMemory
+	}
+	h.since = n
+	h.schedule()
+	// The walk takes time, which a program must not get for nothing.
+	return h.state.Spend(min(before, h.live) / 256)
+}
+
+// Live is how many bytes the State's values take, those included that the program
+// has given up lately.
+func (s *State) Live() int { return s.heap.live + s.heap.since }
+
+// census counts what is reachable.
+func (h *heap) census() {
+	s := h.state
+	h.epoch++
+	w := walk{epoch: h.epoch, seen: map[unsafe.Pointer]int{}}
+	w.table(s.globals)
+	w.table(s.registry)
+	if s.strings != nil {
+		w.table(s.strings)
+	}
+	w.thread(s.main)
+	w.thread(s.current)
+	w.drain()
+	h.live = w.bytes + s.concat.size() + cap(s.scratch)
+	h.since = 0
+}
+
+// walk is a census under way.
+type walk struct {
+	epoch uint32
+	bytes int
+	// What was counted but not looked into yet.
+	tables   []*Table
+	closures []*Closure
+	threads  []*Thread
+	// seen holds prototypes, and the longer strings by their address with the
+	// length that was counted: one string is a value in many places, and the
+	// beginnings of one that has grown share its bytes.
+	seen map[unsafe.Pointer]int
+}
+
+// sharedString is the length from which strings are told apart. Shorter ones are
+// counted wherever they are.
+const sharedString = 64
+
+func (w *walk) value(v Value) {
+	switch v.w >> tagShift {
+	case tagString:
+		if v.w >= minNumber {
+			return
+		}
+		n := v.length()
+		if n >= sharedString {
+			counted := w.seen[v.p]
+			if counted >= n {
+				return
+			}
+			w.seen[v.p] = n
+			n -= counted
+		}
+		w.bytes += n
+	case tagTable:
+		w.table(v.table())
+	case tagClosure:
+		w.closure(v.closure())
+	case tagBuiltin:
+		b := v.builtin()
+		if b.mark != w.epoch {
+			b.mark = w.epoch
+			w.bytes += int(unsafe.Sizeof(*b))
+			w.value(b.Held)
+		}
+	case tagThread:
+		w.thread(v.thread())
+	}
+}
+
+func (w *walk) table(t *Table) {
+	if t.mark != w.epoch {
+		t.mark = w.epoch
+		w.bytes += t.size()
+		w.tables = append(w.tables, t)
+	}
+}
+
+func (w *walk) closure(f *Closure) {
+	if f.mark != w.epoch {
+		f.mark = w.epoch
+		w.bytes += closureBytes + 8*len(f.upvalues)
+		w.closures = append(w.closures, f)
+	}
+}
+
+func (w *walk) thread(t *Thread) {
+	if t.mark != w.epoch {
+		t.mark = w.epoch
+		w.bytes += threadBytes + len(t.stack)*valueBytes + t.frames*frameBytes
+		w.threads = append(w.threads, t)
+	}
+}
+
+// drain looks into what was counted until nothing new is found.
+func (w *walk) drain() {
+	for {
+		switch {
+		case len(w.tables) > 0:
+			t := w.tables[len(w.tables)-1]
+			w.tables = w.tables[:len(w.tables)-1]
+			if t.meta != nil {
+				w.table(t.meta)
+			}
+			t.references(w.value)
+		case len(w.closures) > 0:
+			f := w.closures[len(w.closures)-1]
+			w.closures = w.closures[:len(w.closures)-1]
+			w.table(f.env)
+			if p := unsafe.Pointer(f.proto); w.seen[p] == 0 {
+				w.seen[p] = 1
+				w.bytes += f.proto.size
+			}
+			for _, u := range f.upvalues {
+				if u != nil && u.marked != w.epoch {
+					u.marked = w.epoch
+					w.bytes += upvalueBytes
+					w.value(*u.p)
+				}
+			}
+		case len(w.threads) > 0:
+			t := w.threads[len(w.threads)-1]
+			w.threads = w.threads[:len(w.threads)-1]
+			w.stack(t)
+		default:
+			return
+		}
+	}
+}
+
+// stack looks at the part of a thread's stack that is in use, and clears the
+// rest, which would keep alive what is not counted.
+func (w *walk) stack(t *Thread) {
+	end := max(t.top, t.kept, t.freeTop())
+	for ci := t.ci; ci != &t.root; ci = ci.prev {
+		if ci.closure != nil {
+			w.closure(ci.closure)
+			end = max(end, ci.base+ci.closure.proto.Registers)
+		}
+	}
+	if t.body != nil {
+		w.closure(t.body)
+	}
+	end = min(end, len(t.stack))
+	for _, v := range t.stack[:end] {
+		w.value(v)
+	}
+	clear(t.stack[end:])
+}

@@ -1,0 +1,222 @@
+package luafuzz
+
+import (
+	"flag"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/realserver"
+)
+
+var (
+	luaTime    = flag.Duration("lua.time", 2*time.Second, "how long random programs are compared with each oracle, half of it programs and half of it expressions")
+	luaSeed    = flag.Uint64("lua.seed", 0, "the seed of the first program; 0 for one by the clock")
+	luaFaults  = flag.Int("lua.faults", 5, "after how many faults a campaign ends")
+	luaBetween = flag.Bool("lua.between", false, "compare lua5.1 with redis-server, to see what the generator must not depend on")
+)
+
+// batch is how many programs are run between two looks at the clock.
+const batch = 50
+
+// shrinkings is how many programs may be tried to make a failing one smaller.
+const shrinkings = 3000
+
+func TestRandomProgramsDoAsOnLua51(t *testing.T)       { againstStock(t, NewProgram) }
+func TestRandomProgramsDoAsOnRedis(t *testing.T)       { againstRedis(t, NewProgram) }
+func TestRandomExpressionsYieldAsOnLua51(t *testing.T) { againstStock(t, NewExpression) }
+func TestRandomExpressionsYieldAsOnRedis(t *testing.T) { againstRedis(t, NewExpression) }
+
+func againstStock(t *testing.T, generate func(seed uint64) *Program) {
+	c := campaign{ours: Ours{}, oracle: startStock(t), name: "lua5.1", mode: Run}
+	c.run(t, generate)
+}
+
+func againstRedis(t *testing.T, generate func(seed uint64) *Program) {
+	c := campaign{ours: Ours{}, oracle: startRedis(t), name: "redis-server", mode: Script}
+	if *luaBetween {
+		c.ours = startStock(t)
+	}
+	c.run(t, generate)
+}
+
+func startStock(t *testing.T) *Stock {
+	if _, err := exec.LookPath("lua5.1"); err != nil {
+		realserver.Require(t, "lua5.1 is not installed")
+	}
+	s, err := NewStock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func startRedis(t *testing.T) *Redis {
+	r, err := NewRedis(realserver.Start(t, "redis-server", "--busy-reply-threshold", "1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+// campaign compares what programs print on two machines.
+type campaign struct {
+	ours, oracle Machine
+	name         string // of the oracle
+	mode         Mode
+	programs     int
+	skipped      int // took too long or too much memory on either
+	passing      int // faults that did not show again
+	allowed      map[string]int
+}
+
+func (c *campaign) run(t *testing.T, generate func(seed uint64) *Program) {
+	t.Helper()
+	c.allowed = map[string]int{}
+	seed := *luaSeed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	for began, faults := time.Now(), 0; time.Since(began) < *luaTime/2 && faults < *luaFaults; {
+		var programs []*Program
+		var seeds []uint64
+		for len(programs) < batch {
+			p := generate(seed)
+			if p.Only == "" || p.Only == c.name && !*luaBetween {
+				programs, seeds = append(programs, p), append(seeds, seed)
+			}
+			seed++
+		}
+		for _, i := range c.differing(t, programs, seeds) {
+			if report := c.fault(t, programs[i], seeds[i]); report != "" && faults < *luaFaults {
+				t.Error(report)
+				faults++
+			}
+		}
+	}
+	t.Logf("%d programs, %d too long for a comparison, %d faults did not show again, allowed: %v", c.programs, c.skipped, c.passing, c.allowed)
+}
+
+// differing runs programs on both machines and returns which do not do the same.
+func (c *campaign) differing(t *testing.T, programs []*Program, seeds []uint64) (at []int) {
+	requests := make([]string, len(programs))
+	for i, p := range programs {
+		requests[i] = p.Request(c.mode)
+	}
+	c.programs += len(programs)
+	theirs, err := c.oracle.Run(requests)
+	if err == nil {
+		var ours []string
+		if ours, err = c.ours.Run(requests); err == nil {
+			for i := range programs {
+				if !c.same(ours[i], theirs[i], true) {
+					at = append(at, i)
+				}
+			}
+			return at
+		}
+	}
+	// One of them does not end, or ended the process: find it.
+	for i, r := range requests {
+		if _, _, differ, err := c.compare(r, true); err != nil {
+			c.skipped++
+			t.Logf("skipped (seed %d): %v", seeds[i], err)
+		} else if differ {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// compare runs one program on both machines. An error is that of the oracle.
+func (c *campaign) compare(request string, counted bool) (ours, theirs string, differ bool, err error) {
+	x, err := c.ours.Run([]string{request})
+	if err != nil {
+		return "", "", false, err
+	}
+	y, err := c.oracle.Run([]string{request})
+	if err != nil {
+		return "", "", false, err
+	}
+	return x[0], y[0], !c.same(x[0], y[0], counted), nil
+}
+
+// same compares outputs, with the list of allowed differences.
+func (c *campaign) same(ours, theirs string, counted bool) bool {
+	if ours == theirs {
+		return true
+	}
+	if theirs == tooMany || strings.Contains(theirs, "not enough memory") || strings.Contains(theirs, tooMany) {
+		if counted {
+			c.skipped++
+		}
+		return true
+	}
+	for _, d := range differences {
+		if (d.oracle == "" || d.oracle == c.name) && d.same(ours, theirs) {
+			if counted {
+				c.allowed[d.reason]++
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// fault makes a program that differs smaller and describes it; "" if it does not
+// differ again.
+func (c *campaign) fault(t *testing.T, p *Program, seed uint64) string {
+	fails := func(request string) bool {
+		// A variable whose declaration went is an error on redis-server alone.
+		ours, theirs, differ, err := c.compare(request, false)
+		return err == nil && differ && ours != tooMany && !strings.Contains(theirs, "nonexistent global")
+	}
+	for range 3 {
+		if _, _, differ, err := c.compare(p.Request(c.mode), false); err != nil || !differ {
+			c.passing++
+			return ""
+		}
+	}
+	p.Shrink(c.mode, shrinkings, fails)
+	ours, theirs, _, err := c.compare(p.Request(c.mode), false)
+	if err != nil {
+		t.Logf("seed %d: %v", seed, err)
+	}
+	text := p.Text()
+	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r > '~' }) {
+		text += "\n" + strconv.Quote(text)
+	}
+	ours, theirs = around(ours, theirs)
+	return fmt.Sprintf("differs from %s (seed %d)\nprogram:\n%s\nours:\n%s\n%s:\n%s\n", c.name, seed, indent(text), indent(ours), c.name, indent(theirs))
+}
+
+// around cuts two outputs to what is near their first difference.
+func around(a, b string) (string, string) {
+	const before, after = 6, 16
+	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
+	first := 0
+	for first < min(len(as), len(bs)) && as[first] == bs[first] {
+		first++
+	}
+	cut := func(lines []string) string {
+		from, to := max(0, first-before), min(len(lines), first+after)
+		text := strings.Join(lines[from:to], "\n")
+		if from > 0 {
+			text = fmt.Sprintf("(%d lines)\n%s", from, text)
+		}
+		if to < len(lines) {
+			text += fmt.Sprintf("\n(%d lines)", len(lines)-to)
+		}
+		return text
+	}
+	return cut(as), cut(bs)
+}
+
+func indent(s string) string {
+	return "    " + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n    ")
+}

@@ -1,0 +1,94 @@
+package luafuzz
+
+import (
+	"strings"
+	"testing"
+)
+
+// pretender answers with the request, or with what wrong makes of it.
+type pretender struct{ wrong func(string) string }
+
+func (p pretender) Run(requests []string) ([]string, error) {
+	answers := make([]string, len(requests))
+	for i, r := range requests {
+		answers[i] = r
+		if p.wrong != nil {
+			answers[i] = p.wrong(r)
+		}
+	}
+	return answers, nil
+}
+
+func (pretender) Close() {}
+
+func TestASeedGivesOneProgram(t *testing.T) {
+	different := 0
+	for seed := range uint64(200) {
+		a, b := NewProgram(seed).Text(), NewProgram(seed).Text()
+		if a != b {
+			t.Fatalf("seed %d gives\n%s\nand\n%s", seed, a, b)
+		}
+		if a != NewProgram(seed+1).Text() {
+			different++
+		}
+		if a, b := NewExpression(seed).Text(), NewExpression(seed).Text(); a != b {
+			t.Fatalf("seed %d gives\n%s\nand\n%s", seed, a, b)
+		}
+	}
+	if different < 190 {
+		t.Fatalf("only %d of 200 neighbours differ", different)
+	}
+}
+
+func TestADifferenceIsMadeSmall(t *testing.T) {
+	const cause = "math.fmod("
+	c := campaign{ours: pretender{func(r string) string {
+		if strings.Contains(r, cause) {
+			return "wrong"
+		}
+		return r
+	}}, oracle: pretender{}, name: "the truth", mode: Run, allowed: map[string]int{}}
+	found := 0
+	for seed := uint64(0); found < 10; seed++ {
+		p := NewProgram(seed)
+		if p.Compile || !strings.Contains(p.Text(), cause) {
+			continue
+		}
+		found++
+		if report := c.fault(t, p, seed); !strings.Contains(report, "wrong") {
+			t.Fatalf("seed %d: the report is\n%s", seed, report)
+		}
+		if text := p.Text(); !strings.Contains(text, cause) || strings.Count(text, "\n") > 8 {
+			t.Errorf("seed %d was only made\n%s", seed, text)
+		}
+	}
+}
+
+func TestEveryFunctionOfTheLibrariesIsCalled(t *testing.T) {
+	var all strings.Builder
+	for seed := range uint64(3000) {
+		all.WriteString(NewProgram(seed).Text())
+	}
+	for _, b := range builtins {
+		if name, _, _ := strings.Cut(b.name, "$"); !strings.Contains(all.String(), name) {
+			t.Errorf("%s is never called", name)
+		}
+	}
+	for event := range metamethods {
+		if !strings.Contains(all.String(), event+" = ") {
+			t.Errorf("%s is never defined", event)
+		}
+	}
+}
+
+func TestWhatMayDifferIsRecognized(t *testing.T) {
+	lines := strings.Repeat("handler\n", 190)
+	if !sameButTurns("a\n"+lines+"b", "a\n"+lines+"handler\nb") {
+		t.Error("another number of turns is a difference")
+	}
+	for _, other := range []string{"b\n" + lines + "b", "a\nb"} {
+		if sameButTurns("a\n"+lines+"b", other) {
+			t.Errorf("%.20q is the same", other)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package lua
+
+import "math"
+
+// State is a machine: a global environment, and the limits within which
+// programs run. One goroutine at a time may use a State and what belongs to it.
+type State struct {
+	heap     heap
+	globals  *Table
+	registry *Table
+	main     *Thread
+	current  *Thread // the one that runs
+	strings  *Table  // the metatable of strings; nil: none
+
+	// budget is how many steps are left until the next tick.
+	budget    int
+	every     int
+	interrupt func() error
+	stopped   error // what interrupt returned last, until the program has ended
+	ticking   bool  // interrupt runs because of an instruction, not of a builtin
+	// calls is how deep calls from Go code nest, over all threads.
+	calls int
+
+	// The builtins that for loops do by themselves: next, and what ipairs returns.
+	next, inext *Builtin
+
+	concat  concatBuffer
+	scratch []byte // for numbers on their way into strings
+}
+
+const (
+	// mainStack is how many values the main thread's stack holds at first,
+	// coroutineStack those of others.
+	mainStack      = 1024
+	coroutineStack = 32
+	// callCost is how many steps a call is worth.
+	callCost = 4
+)
+
+// New returns a State whose environment is empty.
+func New() *State {
+	s := &State{budget: math.MaxInt}
+	s.heap.init(s)
+	s.globals = newTable(&s.heap, 0, 0)
+	s.registry = newTable(&s.heap, 0, 0)
+	s.main = newThread(s, mainStack)
+	s.main.status = running
+	s.current = s.main
+	return s
+}
+
+// Globals is the table of globals.
+func (s *State) Globals() *Table { return s.globals }
+
+// SetGlobals changes it, for what is loaded from now on.
+func (s *State) SetGlobals(t *Table) { s.globals = t }
+
+// Registry is a table that programs do not see, for Go code to keep values in.
+func (s *State) Registry() *Table { return s.registry }
+
+// Main is the thread in which programs run unless they make coroutines.
+func (s *State) Main() *Thread { return s.main }
+
+// SetStringMeta gives all strings a metatable.
+func (s *State) SetStringMeta(t *Table) { s.strings = t }
+
+// Load compiles a chunk and returns it as a function in the State's environment.
+// The name is what Lua's chunk names are: "=stdin", "@file", or the text itself.
+// The error is an *Error whose value is the message, as luaL_loadbuffer words it.
+func (s *State) Load(chunk, name string) (*Closure, error) {
+	p, err := Compile(chunk, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.heap.charge(p.size + closureBytes); err != nil {
+		return nil, err
+	}
+	return s.Bind(p, s.globals), nil
+}
+
+// Bind returns a compiled chunk as a function in an environment.
+func (s *State) Bind(p *Prototype, env *Table) *Closure { return &Closure{proto: p, env: env} }
+
+// NewTable returns an empty table with room for items and fields.
+func (s *State) NewTable(items, fields int) *Table { return newTable(&s.heap, items, fields) }
+
+// SetMemoryLimit bounds the bytes that a program's values may take together; 0 is
+// no bound. It may be passed by a sixteenth before that is seen.
+func (s *State) SetMemoryLimit(bytes int) { s.heap.setLimit(bytes) }
+
+// SetInterrupt makes f be called after every `every` steps of a program (see
+// Spend). An error that it returns ends the program: nothing in it can catch it.
+func (s *State) SetInterrupt(every int, f func() error) {
+	s.every, s.interrupt, s.budget = every, f, every
+	if f == nil || every <= 0 {
+		s.every, s.interrupt, s.budget = 0, nil, math.MaxInt
+	}
+}
+
+// Charge accounts for n bytes that a program has made the caller allocate. The
+// error is "not enough memory", which a program may catch.
+func (s *State) Charge(n int) error { return s.heap.charge(n) }
+
+// Spend accounts for n steps, one being about what an instruction takes: a
+// builtin whose work grows with its arguments calls it as it goes on.
+func (s *State) Spend(n int) error {
+	if s.budget -= n; s.budget >= 0 {
+		return nil
+	}
+	return s.tick()
+}
+
+// tick is called when the budget is used up.
+func (s *State) tick() error {
+	if s.interrupt == nil {
+		s.budget = math.MaxInt
+		return nil
+	}
+	s.budget = s.every
+	if err := s.interrupt(); err != nil {
+		s.stopped = err
+		return err
+	}
+	return nil
+}
+
+// tickAt is tick between two instructions.
+func (s *State) tickAt() error {
+	s.ticking = true
+	err := s.tick()
+	s.ticking = false
+	return err
+}
+
+// Position is where the function at a level is, as Thread.Position says, on the
+// thread that runs: for the interrupt function.
+func (s *State) Position(level int) (source string, line int, ok bool) {
+	return s.current.Position(level)
+}
+
+// caught returns err as an error that a program may catch, nil if it may not.
+func (s *State) caught(err error) *Error {
+	if e, ok := err.(*Error); ok && s.stopped == nil {
+		return e
+	}
+	return nil
+}
+
+// settleAfter is how many bytes a program allocates before its stack is cleaned
+// when it ends, so that what it has left there does not stay for long.
+const settleAfter = 1 << 20
+
+// settle is called when a program has ended and its results, if any, are up to
+// t.kept.
+func (s *State) settle(t *Thread) {
+	if s.heap.since < settleAfter && len(t.stack) <= 8*mainStack {
+		return
+	}
+	if s.concat.size() > settleAfter {
+		s.concat = concatBuffer{}
+	}
+	if len(t.stack) > 8*mainStack && t.kept < mainStack {
+		stack := make([]Value, mainStack+spare)
+		copy(stack, t.stack[:max(t.kept, t.top)])
+		t.stack, t.limit = stack, mainStack
+	}
+	clear(t.stack[max(t.kept, t.top):])
+	if t.frames > 1024 {
+		t.ci.next, t.frames = nil, 0
+	}
+}

@@ -1,0 +1,717 @@
+package lua
+
+import (
+	"math"
+	"math/bits"
+	"unsafe"
+)
+
+// Table is a table of Lua 5.1: an array part for the keys 1 to len(array), and a
+// hash part for all others.
+//
+// The hash part is a power of two of nodes. A key has a main position; keys whose
+// main position is taken stand in a free node, found from the end, and are
+// chained to it. A key that stands in another's main position without belonging
+// there is moved away (Brent's variation), so a key is either in its main
+// position or its main position belongs to the same chain. When no node is free,
+// rehash counts the keys and sizes both parts anew.
+//
+// Scripts see the order of pairs and the borders that # finds, so sizes, main
+// positions and the choice of free nodes are those of Lua 5.1.5, step by step.
+// That includes the key that is entered when nil is assigned to a key that the
+// table does not have. An entry whose value is nil keeps its place until the next
+// rehash, so that a traversal may remove what it has reached.
+type Table struct {
+	array []Value
+	// nodes is the first of mask+1 nodes, &noNode if there are none.
+	nodes *node
+	mask  uint32
+	// lastFree: every node at or above it is taken.
+	lastFree uint32
+	meta     *Table
+	heap     *heap
+	// absent has a bit for each metamethod that the table, as a metatable, is
+	// known not to have. Every write that could add a key clears it.
+	absent   uint8
+	readonly bool
+	mark     uint32 // the census that has counted the table last
+	// room is for how many nodes there is memory at nodes; 0: for mask+1.
+	room uint8
+}
+
+// node is an entry of the hash part. A free one has a nil key.
+type node struct {
+	key, value Value
+	next       *node // in the chain
+}
+
+const (
+	nodeSize  = int(unsafe.Sizeof(node{}))
+	valueSize = int(unsafe.Sizeof(Value{}))
+	tableSize = int(unsafe.Sizeof(Table{}))
+
+	// maxSizeBits bounds both parts to 2^26 keys, as in Lua 5.1.
+	maxSizeBits = 26
+	// maxPresize bounds the room that newTable makes before it is used.
+	maxPresize = 1 << 16
+	// maxKept is the largest array part that Reset keeps without a need, which
+	// costs it 2 us to clear.
+	maxKept = 1 << 10
+
+	// firstRoom is the memory for items and for nodes that the first rehash makes,
+	// though it makes one: tables that grow at all seldom stop at one or two.
+	firstRoom = 4
+
+	// tagDead is the tag of a key that is no more: the entry's value is nil, and
+	// bury has let go of what the key referred to. The other 48 bits of the word
+	// are its address, by which a traversal that stands there finds it.
+	tagDead = 6
+)
+
+// noNode is the hash part of tables that have none. It is never written.
+var noNode node
+
+// What a write to a table may return, beside "not enough memory". The messages
+// have no position: who runs a program's own instruction puts it before them.
+var (
+	ErrReadonly error = &Error{Value: String("Attempt to modify a readonly table")}
+	errNilIndex error = &Error{Value: String("table index is nil")}
+	errNaNIndex error = &Error{Value: String("table index is NaN")}
+	errOverflow error = &Error{Value: String("table overflow")}
+	// errInvalidKey is for who has asked Next in vain.
+	errInvalidKey error = &Error{Value: String("invalid key to 'next'")}
+)
+
+// newTable returns a table with room for so many items in the array part and
+// fields in the hash part, both at most maxPresize. What it takes is counted, but
+// not refused.
+func newTable(h *heap, items, fields int) *Table {
+	t := &Table{nodes: &noNode, heap: h}
+	if items > 0 {
+		t.array = make([]Value, min(items, maxPresize))
+	}
+	if fields > 0 {
+		t.makeNodes(nodeCount(min(fields, maxPresize)))
+	}
+	_ = h.charge(t.size())
+	return t
+}
+
+// constructorSize is the room that a table constructor makes for n items or n
+// fields: n rounded up to four significant bits, as Lua 5.1's "floating point
+// byte" does.
+func constructorSize(n int) int {
+	e := 0
+	for n >= 16 {
+		n = (n + 1) >> 1
+		e++
+	}
+	return n << e
+}
+
+// nodeCount is how many nodes the hash part has for n > 0 keys.
+func nodeCount(n int) int { return 1 << bits.Len(uint(n-1)) }
+
+// makeNodes replaces the hash part by n free nodes, n a power of two or 0.
+func (t *Table) makeNodes(n int) {
+	t.lastFree, t.room = uint32(n), 0
+	if n == 0 {
+		t.nodes, t.mask = &noNode, 0
+		return
+	}
+	t.nodes, t.mask = unsafe.SliceData(make([]node, n)), uint32(n-1)
+}
+
+// makeRoom is makeNodes of 1 to firstRoom nodes, in memory for firstRoom, which
+// may be what the table has.
+func (t *Table) makeRoom(n int) {
+	if t.room == 0 {
+		t.makeNodes(firstRoom)
+		t.room = firstRoom
+	} else {
+		clear(unsafe.Slice(t.nodes, firstRoom))
+	}
+	t.lastFree, t.mask = uint32(n), uint32(n-1)
+}
+
+// node is node i, i <= mask.
+func (t *Table) node(i uint32) *node {
+	return (*node)(unsafe.Add(unsafe.Pointer(t.nodes), uintptr(i)*unsafe.Sizeof(node{})))
+}
+
+// hash is the hash part.
+func (t *Table) hash() []node {
+	if t.nodes == &noNode {
+		return nil
+	}
+	return unsafe.Slice(t.nodes, int(t.mask)+1)
+}
+
+// mainPosition is the node where the key k, not nil, belongs.
+func (t *Table) mainPosition(k Value) *node {
+	switch {
+	case k.w >= minNumber:
+		return t.numberPosition(k.number())
+	case k.IsString():
+		return t.node(k.hashOf(t.mask) & t.mask)
+	case k.w == wFalse || k.w == wTrue:
+		return t.node(uint32(k.w-wFalse) & t.mask)
+	}
+	// Null is the pointer 0; an object hashes by its address.
+	return t.node(uint32(uintptr(k.p)) % (t.mask | 1))
+}
+
+// numberPosition is the main position of the number f: the sum of its two words,
+// modulo an odd number.
+func (t *Table) numberPosition(f float64) *node {
+	if f == 0 { // -0 too
+		return t.nodes
+	}
+	b := math.Float64bits(f)
+	return t.node((uint32(b) + uint32(b>>32)) % (t.mask | 1))
+}
+
+// keyed returns the key k; a string with its hash, which makes equal strings
+// have equal words.
+func keyed(k Value) Value {
+	if k.IsString() && k.w&hashMask == 0 {
+		return k.hashed()
+	}
+	return k
+}
+
+// Get is rawget. GetInt and GetString are Get of a number and of a string.
+func (t *Table) Get(k Value) Value {
+	if p := t.place(keyed(k)); p != nil {
+		return *p
+	}
+	return Nil
+}
+
+// GetInt is Get of the number i.
+func (t *Table) GetInt(i int) Value { return t.getInt(i) }
+
+// GetString is Get of the string k.
+func (t *Table) GetString(k string) Value { return t.getStr(String(k).hashed()) }
+
+// getInt is GetInt, for callers that inline the array part's case.
+func (t *Table) getInt(i int) Value {
+	if uint(i-1) < uint(len(t.array)) {
+		return t.array[i-1]
+	}
+	if p := t.numberPlace(float64(i)); p != nil {
+		return *p
+	}
+	return Nil
+}
+
+// getStr is the value of the string k, which must be hashed.
+func (t *Table) getStr(k Value) Value {
+	for n := t.node(k.hashOf(t.mask) & t.mask); n != nil; n = n.next {
+		if n.key.w == k.w && (n.key.p == k.p || n.key.str() == k.str()) {
+			return n.value
+		}
+	}
+	return Nil
+}
+
+// setStr changes the value of the hashed string k if the table has one that is
+// not nil, and reports whether it did; if not, slot is the way.
+func (t *Table) setStr(k, v Value) bool {
+	if t.readonly {
+		return false
+	}
+	for n := t.node(k.hashOf(t.mask) & t.mask); n != nil; n = n.next {
+		if n.key.w == k.w && (n.key.p == k.p || n.key.str() == k.str()) {
+			if n.value.IsNil() {
+				return false
+			}
+			n.value = v
+			return true
+		}
+	}
+	return false
+}
+
+// setInt is setStr for the number i, in the array part only; a value that is nil
+// it sets as well if there is no metatable.
+func (t *Table) setInt(i int, v Value) bool {
+	if uint(i-1) < uint(len(t.array)) && !t.readonly {
+		if p := &t.array[i-1]; t.meta == nil || !p.IsNil() {
+			*p = v
+			return true
+		}
+	}
+	return false
+}
+
+// place is where the value of the key k stands, nil if the table has no entry for
+// it. A string must be hashed.
+func (t *Table) place(k Value) *Value {
+	if k.w >= minNumber {
+		f := k.number()
+		if i := int(f); uint(i-1) < uint(len(t.array)) && float64(i) == f {
+			return &t.array[i-1]
+		}
+		return t.numberPlace(f)
+	}
+	if k.IsNil() {
+		return nil
+	}
+	if n := t.find(k); n != nil {
+		return &n.value
+	}
+	return nil
+}
+
+// numberPlace is place of the number f, which is not in the array part.
+func (t *Table) numberPlace(f float64) *Value {
+	for n := t.numberPosition(f); n != nil; n = n.next {
+		if n.key.w >= minNumber && n.key.number() == f {
+			return &n.value
+		}
+	}
+	return nil
+}
+
+// find is the node of the key k, nil if there is none. The words of equal keys
+// are equal but for the two zeros.
+func (t *Table) find(k Value) *node {
+	for n := t.mainPosition(k); n != nil; n = n.next {
+		if n.key.w == k.w {
+			if n.key.p == k.p || k.IsString() && n.key.str() == k.str() {
+				return n
+			}
+		} else if k.w >= minNumber && Equal(n.key, k) {
+			return n
+		}
+	}
+	return nil
+}
+
+// Set is rawset: a nil value removes the key. Errors: ErrReadonly; errNilIndex,
+// errNaNIndex; not enough memory.
+func (t *Table) Set(k, v Value) error {
+	if t.readonly {
+		return ErrReadonly
+	}
+	p, err := t.slot(k)
+	if err != nil {
+		return err
+	}
+	*p = v
+	return nil
+}
+
+// SetInt is Set of the number i.
+func (t *Table) SetInt(i int, v Value) error {
+	if uint(i-1) < uint(len(t.array)) && !t.readonly {
+		t.array[i-1] = v
+		return nil
+	}
+	return t.Set(Int(i), v)
+}
+
+// SetString is Set of the string k.
+func (t *Table) SetString(k string, v Value) error { return t.Set(String(k), v) }
+
+// slot returns where the value of the key k stands, until the next write of a new
+// key; it makes the entry if there is none, with the value nil. It does not look
+// at readonly. Lua 5.1 makes the entry before it looks for __newindex, and so
+// must who calls this, for the order of pairs.
+func (t *Table) slot(k Value) (*Value, error) {
+	t.absent = 0
+	k = keyed(k)
+	if p := t.place(k); p != nil {
+		return p, nil
+	}
+	if k.IsNil() {
+		return nil, errNilIndex
+	}
+	if k.IsNumber() && k.number() != k.number() {
+		return nil, errNaNIndex
+	}
+	if p := t.insert(k); p != nil {
+		return p, nil
+	}
+	if err := t.rehash(k); err != nil {
+		return nil, err
+	}
+	return t.put(k), nil
+}
+
+// insert makes an entry in the hash part for the key k, which the table does not
+// have; it returns nil if no node is free.
+func (t *Table) insert(k Value) *Value {
+	n := t.mainPosition(k)
+	if n.value.IsNil() && n != &noNode {
+		n.key = k // the node stays in the chain where it was, if it was in one
+		return &n.value
+	}
+	free := t.freeNode()
+	if free == nil {
+		return nil
+	}
+	if other := t.mainPosition(n.key); other != n {
+		// The key that is in the way is not at home: it moves to the free node.
+		for other.next != n {
+			other = other.next
+		}
+		other.next = free
+		*free = *n
+		*n = node{key: k}
+		return &n.value
+	}
+	free.key, free.next = k, n.next
+	n.next = free
+	return &free.value
+}
+
+// freeNode is the last node that is free, nil if there is none.
+func (t *Table) freeNode() *node {
+	for t.lastFree > 0 {
+		t.lastFree--
+		if n := t.node(t.lastFree); n.key.IsNil() {
+			return n
+		}
+	}
+	return nil
+}
+
+// put is the place of the key k in a table that has room for it.
+func (t *Table) put(k Value) *Value {
+	if i := arrayIndex(k); uint(i-1) < uint(len(t.array)) {
+		return &t.array[i-1]
+	}
+	return t.insert(k)
+}
+
+// arrayIndex is the key k as an index of the array part; 0 if it cannot be one.
+func arrayIndex(k Value) int {
+	if k.w < minNumber {
+		return 0
+	}
+	f := k.number()
+	if i := int(f); float64(i) == f && i > 0 && i <= 1<<maxSizeBits {
+		return i
+	}
+	return 0
+}
+
+// rehash sizes the parts for the keys that the table has and the key extra. The
+// array part becomes the largest power of two of which more than half is in use.
+func (t *Table) rehash(extra Value) error {
+	// counts[i] is how many integer keys are above 2^(i-1) and up to 2^i.
+	var counts [maxSizeBits + 1]int
+	total, integers := 1, 0
+	for lg, i := 0, 0; i < len(t.array); lg++ {
+		for ; i < min(1<<lg, len(t.array)); i++ {
+			if !t.array[i].IsNil() {
+				counts[lg]++
+				integers++
+			}
+		}
+	}
+	total += integers
+	count := func(k Value) {
+		if i := arrayIndex(k); i > 0 {
+			counts[bits.Len(uint(i-1))]++
+			integers++
+		}
+	}
+	for i := range t.hash() {
+		if n := t.node(uint32(i)); !n.value.IsNil() {
+			count(n.key)
+			total++
+		}
+	}
+	count(extra)
+
+	size, inArray := 0, 0
+	for lg, sum := 0, 0; lg <= maxSizeBits && 1<<lg/2 < integers; lg++ {
+		sum += counts[lg]
+		if counts[lg] > 0 && sum > 1<<lg/2 {
+			size, inArray = 1<<lg, sum
+		}
+	}
+	return t.resize(size, total-inArray)
+}
+
+// resize gives the parts room for items and fields, which must suffice for all
+// that is in them.
+func (t *Table) resize(items, fields int) error {
+	count := 0
+	if fields > 0 {
+		count = nodeCount(fields)
+	}
+	if count > 1<<maxSizeBits {
+		return errOverflow
+	}
+	small := 0 < count && count <= firstRoom && len(t.hash()) < count
+	grown := 0
+	switch {
+	case !small:
+		grown = count * nodeSize
+	case t.room == 0:
+		grown = firstRoom * nodeSize
+	}
+	room := items // of the array part, if it moves
+	if room > 0 {
+		room = max(room, firstRoom)
+	}
+	moves := items > cap(t.array) || items < len(t.array)
+	if moves {
+		grown += room * valueSize
+	}
+	if err := t.heap.charge(grown); err != nil {
+		return err
+	}
+
+	old, nodes := t.array, t.hash()
+	if small {
+		var copied [firstRoom]node
+		nodes = copied[:copy(copied[:], nodes)]
+		t.makeRoom(count)
+	} else {
+		t.makeNodes(count)
+	}
+	if moves {
+		t.array = make([]Value, items, room)
+		copy(t.array, old)
+	} else {
+		t.array = old[:items]
+	}
+	for i := items; i < len(old); i++ {
+		if !old[i].IsNil() {
+			*t.insert(Int(i + 1)) = old[i]
+		}
+	}
+	for i := len(nodes) - 1; i >= 0; i-- {
+		if n := &nodes[i]; !n.value.IsNil() {
+			*t.put(n.key) = n.value
+		}
+	}
+	return nil
+}
+
+// setList sets the keys after last, one for each of vs, in an array part that is
+// made large enough: what a table constructor does with its items.
+func (t *Table) setList(last int, vs []Value) error {
+	if end := last + len(vs); end > len(t.array) {
+		if err := t.resize(end, len(t.hash())); err != nil {
+			return err
+		}
+	}
+	copy(t.array[last:], vs)
+	return nil
+}
+
+// Len is the border that Lua 5.1's # finds: n such that t[n] is not nil and t[n+1]
+// is. It costs O(log n).
+func (t *Table) Len() int {
+	j := len(t.array)
+	if j > 0 && t.array[j-1].IsNil() {
+		i := 0
+		for j-i > 1 {
+			m := (i + j) / 2
+			if t.array[m-1].IsNil() {
+				j = m
+			} else {
+				i = m
+			}
+		}
+		return i
+	}
+	if t.nodes == &noNode {
+		return j
+	}
+	return t.unboundLen(j)
+}
+
+// unboundLen is Len if the border is not in the array part, whose last item is i.
+func (t *Table) unboundLen(i int) int {
+	j := i + 1
+	for !t.getInt(j).IsNil() {
+		i = j
+		j *= 2
+		if j > math.MaxInt32 {
+			// Somebody entered powers of two on purpose: search one by one.
+			for i = 1; !t.getInt(i).IsNil(); i++ {
+			}
+			return i - 1
+		}
+	}
+	for j-i > 1 {
+		m := (i + j) / 2
+		if t.getInt(m).IsNil() {
+			j = m
+		} else {
+			i = m
+		}
+	}
+	return i
+}
+
+// Next returns the entry after key k in the order of pairs, the first for nil;
+// k nil again at the end. ok is false if k is not in the table.
+func (t *Table) Next(k Value) (key, value Value, ok bool) {
+	i, ok := t.position(k)
+	if !ok {
+		return Nil, Nil, false
+	}
+	key, value, _ = t.nextFrom(i)
+	return key, value, true
+}
+
+// nextFrom returns the first entry at or after position i of the order of pairs,
+// which begins with 0, and the position after it.
+func (t *Table) nextFrom(i int) (key, value Value, after int) {
+	for ; i < len(t.array); i++ {
+		if v := t.array[i]; !v.IsNil() {
+			return Int(i + 1), v, i + 1
+		}
+	}
+	for nodes := t.hash(); i-len(t.array) < len(nodes); i++ {
+		if n := &nodes[i-len(t.array)]; !n.value.IsNil() {
+			return n.key, n.value, i + 1
+		}
+	}
+	return Nil, Nil, i
+}
+
+// position is the position after the key k in the order of pairs, 0 for nil; ok is
+// false if k is not in the table.
+func (t *Table) position(k Value) (i int, ok bool) {
+	if k.IsNil() {
+		return 0, true
+	}
+	if i := arrayIndex(k); uint(i-1) < uint(len(t.array)) {
+		return i, true
+	}
+	k = keyed(k)
+	n := t.find(k)
+	if n == nil {
+		if n = t.findDead(k); n == nil {
+			return 0, false
+		}
+	}
+	at := (uintptr(unsafe.Pointer(n)) - uintptr(unsafe.Pointer(t.nodes))) / unsafe.Sizeof(node{})
+	return len(t.array) + int(at) + 1, true
+}
+
+// findDead is the node of which k was the key before bury.
+func (t *Table) findDead(k Value) *node {
+	if k.p == nil {
+		return nil
+	}
+	for n := t.mainPosition(k); n != nil; n = n.next {
+		if n.key == deadKey(k) {
+			return n
+		}
+	}
+	return nil
+}
+
+// deadKey is what remains of the key k, a string or an object.
+func deadKey(k Value) Value {
+	return Value{w: tagDead<<tagShift | uint64(uintptr(k.p))&(1<<tagShift-1)}
+}
+
+// Entry returns the first entry at or after position i of the order of pairs, in
+// which positions count from 0, and the position behind the entry; -1 at the end.
+// It is Next without a search, for a table that is not written meanwhile.
+func (t *Table) Entry(i int) (key, value Value, next int) {
+	key, value, next = t.nextFrom(i)
+	if key.IsNil() {
+		next = -1
+	}
+	return key, value, next
+}
+
+// Items is the array part, the values of the keys from 1 on, nil where there is
+// none. It may only be read, until the table is written.
+func (t *Table) Items() []Value { return t.array }
+
+// Reset makes of the table what NewArray(vs) would make, in the memory that it
+// has if that suffices and is not far too much. It takes away the metatable, and
+// readonly.
+func (t *Table) Reset(vs []Value) error {
+	n := 0
+	if len(vs) > 0 {
+		n = nodeCount(len(vs))
+	}
+	if n > cap(t.array) || cap(t.array) > max(4*n, maxKept) {
+		if err := t.heap.charge(n * valueSize); err != nil {
+			return err
+		}
+		t.array = make([]Value, n)
+	}
+	clear(t.array[:cap(t.array)])
+	t.array = t.array[:n]
+	copy(t.array, vs)
+	t.makeNodes(0)
+	t.meta, t.readonly, t.absent = nil, false, 0
+	return nil
+}
+
+// NewArray returns a table whose items are vs, which it copies: with the array
+// part that setting one after the other would give it.
+func (s *State) NewArray(vs []Value) (*Table, error) {
+	t := newTable(&s.heap, 0, 0)
+	return t, t.Reset(vs)
+}
+
+// Meta is the metatable, nil if there is none.
+func (t *Table) Meta() *Table { return t.meta }
+
+// SetMeta changes it. It fails with ErrReadonly.
+func (t *Table) SetMeta(m *Table) error {
+	if t.readonly {
+		return ErrReadonly
+	}
+	t.meta = m
+	return nil
+}
+
+// Readonly reports whether writes fail; SetReadonly makes them.
+func (t *Table) Readonly() bool { return t.readonly }
+
+// SetReadonly makes writes fail, or succeed again.
+func (t *Table) SetReadonly(on bool) { t.readonly = on }
+
+// size is what the table takes, in bytes, without what it refers to.
+func (t *Table) size() int {
+	return tableSize + cap(t.array)*valueSize + max(len(t.hash()), int(t.room))*nodeSize
+}
+
+// references calls visit for every value that refers to something, in keys and
+// values; the metatable is the caller's. Keys without a value are buried.
+func (t *Table) references(visit func(Value)) {
+	for _, v := range t.array {
+		if v.p != nil {
+			visit(v)
+		}
+	}
+	nodes := t.hash()
+	for i := range nodes {
+		n := &nodes[i]
+		switch {
+		case n.value.IsNil():
+			t.bury(n)
+			continue
+		case n.key.p != nil:
+			visit(n.key)
+		}
+		if n.value.p != nil {
+			visit(n.value)
+		}
+	}
+}
+
+// bury lets go of what the key of a node without value refers to. The node is
+// not free: it stays in its chain until the next rehash.
+func (t *Table) bury(n *node) {
+	if n.key.p != nil {
+		n.key = deadKey(n.key)
+	}
+}

@@ -1,0 +1,475 @@
+package lua
+
+// openTable adds the library table. Its functions reach items without
+// metamethods, as Lua 5.1's do.
+func openTable(s *State) {
+	openLibrary(s, "table", []library{
+		{"concat", tableConcat},
+		{"foreach", tableForeach},
+		{"foreachi", tableForeachi},
+		{"getn", tableGetn},
+		{"maxn", tableMaxn},
+		{"insert", tableInsert},
+		{"remove", tableRemove},
+		{"setn", tableSetn},
+		{"sort", tableSort},
+	})
+}
+
+// library is a function of a library. The order in which they are entered is
+// that of Lua 5.1, for pairs.
+type library struct {
+	name string
+	run  func(Call) error
+}
+
+// openLibrary makes a table of functions, global under its name.
+func openLibrary(s *State, name string, fs []library) *Table {
+	t := s.NewTable(0, len(fs))
+	for _, f := range fs {
+		_ = t.SetString(f.name, BuiltinValue(&Builtin{Name: f.name, Run: f.run}))
+	}
+	_ = s.Globals().SetString(name, TableValue(t))
+	return t
+}
+
+// moveCost is how many items are moved in the time of one step.
+const moveCost = 16
+
+// tableGetn is table.getn(t): #t.
+func tableGetn(c Call) error {
+	t, err := c.CheckTable(1)
+	if err != nil {
+		return err
+	}
+	return c.Return(Int(t.Len()))
+}
+
+// tableSetn is table.setn, which Lua 5.1 keeps to say that it is gone.
+func tableSetn(c Call) error {
+	if _, err := c.CheckTable(1); err != nil {
+		return err
+	}
+	return c.Errorf("'setn' is obsolete")
+}
+
+// tableMaxn is table.maxn(t): the greatest positive number among the keys.
+func tableMaxn(c Call) error {
+	t, err := c.CheckTable(1)
+	if err != nil {
+		return err
+	}
+	greatest := 0.0
+	for i := 0; ; {
+		var k Value
+		if k, _, i = t.Entry(i); i < 0 {
+			break
+		}
+		if f, ok := k.AsNumber(); ok && f > greatest {
+			greatest = f
+		}
+	}
+	if err := c.State().Spend(t.size() / valueSize / moveCost); err != nil {
+		return err
+	}
+	return c.Return(Number(greatest))
+}
+
+// tableInsert is table.insert(t, [pos,] v).
+func tableInsert(c Call) error {
+	t, err := c.CheckTable(1)
+	if err != nil {
+		return err
+	}
+	end := t.Len() + 1
+	switch c.N() {
+	case 2:
+		if err := t.SetInt(end, c.Arg(2)); err != nil {
+			return err
+		}
+		return c.Return()
+	case 3:
+	default:
+		return c.Errorf("wrong number of arguments to 'insert'")
+	}
+	at, err := checkInt32(c, 2)
+	if err != nil {
+		return err
+	}
+	v := c.Arg(3)
+	for i := max(end, at); i > at; i-- {
+		if i <= len(t.array) && at >= 1 && !t.readonly {
+			if err := c.State().Spend((i - at) / moveCost); err != nil {
+				return err
+			}
+			copy(t.array[at:i], t.array[at-1:i-1])
+			break
+		}
+		if err := c.State().Spend(1); err != nil {
+			return err
+		}
+		if err := t.SetInt(i, t.getInt(i-1)); err != nil {
+			return err
+		}
+	}
+	if err := t.SetInt(at, v); err != nil {
+		return err
+	}
+	return c.Return()
+}
+
+// tableRemove is table.remove(t [, pos]), which returns what it has removed.
+func tableRemove(c Call) error {
+	t, err := c.CheckTable(1)
+	if err != nil {
+		return err
+	}
+	end := t.Len()
+	at := end
+	if !c.Arg(2).IsNil() {
+		if at, err = checkInt32(c, 2); err != nil {
+			return err
+		}
+	}
+	if at < 1 || at > end {
+		return c.Return()
+	}
+	removed := t.getInt(at)
+	if end <= len(t.array) && !t.readonly {
+		if err := c.State().Spend((end - at) / moveCost); err != nil {
+			return err
+		}
+		copy(t.array[at-1:end-1], t.array[at:end])
+		at = end
+	}
+	for ; at < end; at++ {
+		if err := c.State().Spend(1); err != nil {
+			return err
+		}
+		if err := t.SetInt(at, t.getInt(at+1)); err != nil {
+			return err
+		}
+	}
+	if err := t.SetInt(end, Nil); err != nil {
+		return err
+	}
+	return c.Return(removed)
+}
+
+// tableConcat is table.concat(t [, sep [, i [, j]]]).
+func tableConcat(c Call) error {
+	sep, err := c.OptString(2, "")
+	if err != nil {
+		return err
+	}
+	t, err := c.CheckTable(1)
+	if err != nil {
+		return err
+	}
+	first, err := optInt32(c, 3, 1)
+	if err != nil {
+		return err
+	}
+	last := 0
+	if c.Arg(4).IsNil() {
+		last = t.Len()
+	} else if last, err = checkInt32(c, 4); err != nil {
+		return err
+	}
+
+	// The length first, so that the bytes are counted before they are there.
+	length := 0
+	for i := first; i <= last; i++ {
+		switch v := t.getInt(i); v.Kind() {
+		case KindString:
+			length += v.length()
+		case KindNumber:
+			length += maxNumberLength
+		default:
+			return c.Errorf("invalid value (%s) at index %d in table for 'concat'", v.Kind(), i)
+		}
+		if i < last {
+			length += len(sep)
+		}
+		if length > MaxString {
+			return c.Errorf("string length overflow")
+		}
+		if (i-first)%concatStride == concatStride-1 {
+			if err := c.State().Spend(concatStride); err != nil {
+				return err
+			}
+		}
+	}
+	if err := c.State().Charge(length); err != nil {
+		return err
+	}
+	if err := c.State().Spend(length / 64); err != nil { // bytes are copied at some 64 in the time of a step
+		return err
+	}
+	b := make([]byte, 0, length)
+	for i := first; i <= last; i++ {
+		if v := t.getInt(i); v.IsString() {
+			b = append(b, v.str()...)
+		} else {
+			b = AppendNumber(b, v.number())
+		}
+		if i < last {
+			b = append(b, sep...)
+		}
+	}
+	return c.Return(Bytes(b))
+}
+
+const (
+	// maxNumberLength is the length of the longest number that tostring makes,
+	// "-1.2345678901234e-308", rounded up.
+	maxNumberLength = 24
+	// concatStride is after how many items table.concat says what it has spent.
+	concatStride = 256
+)
+
+// tableForeach is table.foreach(t, f): f(k, v) for each entry, until it returns
+// something that is not nil.
+func tableForeach(c Call) error {
+	t, err := c.CheckTable(1)
+	if err != nil {
+		return err
+	}
+	f, err := c.CheckFunction(2)
+	if err != nil {
+		return err
+	}
+	for k, v, ok := t.Next(Nil); !k.IsNil() || !ok; k, v, ok = t.Next(k) {
+		if !ok {
+			return errInvalidKey
+		}
+		result, err := c.Thread().Call1(f, k, v)
+		if err != nil {
+			return err
+		}
+		if !result.IsNil() {
+			return c.Return(result)
+		}
+	}
+	return c.Return()
+}
+
+// tableForeachi is table.foreachi(t, f): f(i, t[i]) for i from 1 to #t, until it
+// returns something that is not nil.
+func tableForeachi(c Call) error {
+	t, err := c.CheckTable(1)
+	if err != nil {
+		return err
+	}
+	f, err := c.CheckFunction(2)
+	if err != nil {
+		return err
+	}
+	for i, n := 1, t.Len(); i <= n; i++ {
+		result, err := c.Thread().Call1(f, Int(i), t.getInt(i))
+		if err != nil {
+			return err
+		}
+		if !result.IsNil() {
+			return c.Return(result)
+		}
+	}
+	return c.Return()
+}
+
+// checkInt32 is CheckInt for what C makes an int of: the low 32 bits remain.
+func checkInt32(c Call, i int) (int, error) {
+	n, err := c.CheckInt(i)
+	return int(int32(n)), err
+}
+
+// optInt32 is checkInt32 with a default.
+func optInt32(c Call, i, d int) (int, error) {
+	if c.Arg(i).IsNil() {
+		return d, nil
+	}
+	return checkInt32(c, i)
+}
+
+// tableSort is table.sort(t [, less]).
+func tableSort(c Call) error {
+	t, err := c.CheckTable(1)
+	if err != nil {
+		return err
+	}
+	less := Nil
+	if !c.Arg(2).IsNil() {
+		if less, err = c.CheckFunction(2); err != nil {
+			return err
+		}
+	}
+	s := sorting{c: c, t: t, less: less}
+	n := t.Len()
+	if less.IsNil() && n <= len(t.array) && !t.readonly {
+		s.plain = plainKind(t.array[:n])
+	}
+	if err := s.sort(1, n); err != nil {
+		return err
+	}
+	return c.Return()
+}
+
+// plainKind is the kind of the values, KindNil if they are not all numbers or all
+// strings, which compare without a metamethod.
+func plainKind(vs []Value) Kind {
+	if len(vs) == 0 {
+		return KindNil
+	}
+	kind := vs[0].Kind()
+	if kind != KindNumber && kind != KindString {
+		return KindNil
+	}
+	for _, v := range vs {
+		if v.Kind() != kind {
+			return KindNil
+		}
+	}
+	return kind
+}
+
+// sorting is a run of table.sort: the quicksort of Lua 5.1, which a comparison
+// function can watch, and with an order that is none even the result depends on
+// each step. So the comparisons and the writes are the same ones in the same
+// order; only the values that no comparison function sees take a short cut.
+type sorting struct {
+	c    Call
+	t    *Table
+	less Value // the comparison function, nil for <
+	// plain: all items are of this kind and stand in the array part, and nothing
+	// can change that meanwhile. KindNil: none of that holds.
+	plain Kind
+}
+
+func (s *sorting) get(i int) Value {
+	if s.plain != KindNil {
+		return s.t.array[i-1]
+	}
+	return s.t.getInt(i)
+}
+
+// set2 sets items i and j, in this order.
+func (s *sorting) set2(i int, a Value, j int, b Value) error {
+	if s.plain != KindNil {
+		s.t.array[i-1], s.t.array[j-1] = a, b
+		return nil
+	}
+	if err := s.t.SetInt(i, a); err != nil {
+		return err
+	}
+	return s.t.SetInt(j, b)
+}
+
+// before reports whether a comes before b.
+func (s *sorting) before(a, b Value) (bool, error) {
+	switch {
+	case s.plain == KindNumber:
+		return a.number() < b.number(), nil
+	case s.plain == KindString:
+		return a.str() < b.str(), nil
+	case s.less.IsNil():
+		return s.c.Thread().Less(a, b)
+	}
+	v, err := s.c.Thread().Call1(s.less, a, b)
+	return v.Truth(), err
+}
+
+// sort sorts the items lo to hi.
+func (s *sorting) sort(lo, hi int) error {
+	for lo < hi {
+		if err := s.c.State().Spend(hi - lo); err != nil {
+			return err
+		}
+		at, err := s.partition(lo, hi)
+		if err != nil || hi-lo <= 2 {
+			return err
+		}
+		// The smaller part by a call, the larger one by the loop.
+		if at-lo < hi-at {
+			err = s.sort(lo, at-1)
+			lo = at + 1
+		} else {
+			err = s.sort(at+1, hi)
+			hi = at - 1
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// partition moves the items lo to hi so that none before the one whose index it
+// returns comes after it, and none after it comes before it. Up to three items it
+// sorts.
+func (s *sorting) partition(lo, hi int) (int, error) {
+	mid := (lo + hi) / 2
+	if err := s.order(lo, mid, hi); err != nil || hi-lo <= 2 {
+		return mid, err
+	}
+	pivot := s.get(mid)
+	if err := s.set2(mid, s.get(hi-1), hi-1, pivot); err != nil {
+		return 0, err
+	}
+	for i, j := lo, hi-1; ; {
+		var a, b Value
+		for {
+			i++
+			a = s.get(i)
+			if before, err := s.before(a, pivot); err != nil {
+				return 0, err
+			} else if !before {
+				break
+			}
+			if i > hi {
+				return 0, s.c.Errorf("invalid order function for sorting")
+			}
+		}
+		for {
+			j--
+			b = s.get(j)
+			if before, err := s.before(pivot, b); err != nil {
+				return 0, err
+			} else if !before {
+				break
+			}
+			if j < lo {
+				return 0, s.c.Errorf("invalid order function for sorting")
+			}
+		}
+		if j < i {
+			return i, s.set2(hi-1, s.get(i), i, s.get(hi-1))
+		}
+		if err := s.set2(i, b, j, a); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// order sorts the items lo, mid, hi, of which mid may be lo.
+func (s *sorting) order(lo, mid, hi int) error {
+	a, b := s.get(lo), s.get(hi)
+	swap, err := s.before(b, a)
+	if err == nil && swap {
+		err = s.set2(lo, b, hi, a)
+	}
+	if err != nil || hi-lo == 1 {
+		return err
+	}
+	a, b = s.get(mid), s.get(lo)
+	if swap, err = s.before(a, b); err != nil {
+		return err
+	}
+	if swap {
+		return s.set2(mid, b, lo, a)
+	}
+	b = s.get(hi)
+	if swap, err = s.before(b, a); err != nil || !swap {
+		return err
+	}
+	return s.set2(mid, b, hi, a)
+}

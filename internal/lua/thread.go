@@ -1,0 +1,458 @@
+package lua
+
+import "unsafe"
+
+// Thread is a coroutine, or a State's main thread: a stack of values and the
+// frames of the calls that are under way on it.
+type Thread struct {
+	state *State
+	stack []Value
+	// limit is the highest base of a frame: above it there is room for spare
+	// values, so that a frame's registers need no check.
+	limit int
+	// top is the first slot that Go code may use: above the arguments of the
+	// running builtin, or the frame of the function whose instruction needs help.
+	// Between an instruction that makes an open list of values and the one that
+	// takes it, it is the list's end.
+	top int
+	// results is how many results the call that has just ended has.
+	results int
+	// kept is the end of the results that Call has handed out last.
+	kept int
+
+	ci     *frame
+	root   frame // below all calls
+	frames int   // how many frames are allocated
+	open   *upvalue
+
+	status  status
+	body    *Closure // what a coroutine that was not started yet will run
+	calls   int      // the State's calls when the coroutine was resumed
+	yielded []Value  // what yield was given
+	// returning: the coroutine stands in a tail call of yield, whose results it
+	// returns.
+	returning bool
+	inHandler bool   // the handler of an error runs, which may go beyond the limit
+	handling  *Error // what CallHandled's handler is looking at
+	mark      uint32
+}
+
+// frame is one call of a function of Lua. Calls of builtins have none, unless
+// they call back: then a frame without a closure stands for them.
+type frame struct {
+	closure    *Closure
+	prev, next *frame
+	base       int   // where register 0 is in the stack
+	fn         int   // where the function stands, and its results will
+	pc         int   // the instruction that comes next, once it has called something
+	want       int32 // how many results the caller wants; -1: all
+	tail       int32 // how many tail calls have replaced each other in the frame
+	flags      uint8
+}
+
+const (
+	// flagFresh: execute returns when the call does.
+	flagFresh = 1 << iota
+	// flagIterator: a for loop has called, through which yield does not go.
+	flagIterator
+)
+
+const (
+	// spare is the room above a frame's base: its registers, and what a builtin
+	// is sure to have for its results.
+	spare = maxRegisters + smallFrame
+	// smallFrame is how many values a builtin may return without asking for room.
+	smallFrame = 64
+
+	// maxFrames is how deep calls nest, as the doubling of Lua 5.1's array of
+	// calls yields from LUAI_MAXCALLS = 20000.
+	maxFrames = 16384
+	// extraFrames is how much deeper the handler of an error may go.
+	extraFrames = 64
+	// maxCalls is how deep calls from Go nest: LUAI_MAXCCALLS.
+	maxCalls = 200
+	// maxResults is how many values a builtin may put on the stack:
+	// LUAI_MAXCSTACK.
+	maxResults = 8000
+)
+
+// Closure is a function of Lua with its upvalues and its environment.
+type Closure struct {
+	proto    *Prototype
+	env      *Table
+	upvalues []*upvalue
+	mark     uint32
+}
+
+// upvalue is a variable of an enclosing function. It is open while it lives in a
+// register of a thread; then it is closed and holds its value itself.
+type upvalue struct {
+	p      *Value // into the stack, or &value
+	value  Value
+	index  int      // in the stack, while it is open
+	next   *upvalue // open, further down the stack
+	marked uint32
+}
+
+const (
+	valueBytes   = int(unsafe.Sizeof(Value{}))
+	frameBytes   = int(unsafe.Sizeof(frame{}))
+	threadBytes  = int(unsafe.Sizeof(Thread{}))
+	closureBytes = int(unsafe.Sizeof(Closure{}))
+	upvalueBytes = int(unsafe.Sizeof(upvalue{}))
+)
+
+// newThread returns a thread with room for a function's call.
+func newThread(s *State, size int) *Thread {
+	t := &Thread{state: s, stack: make([]Value, size+spare), limit: size}
+	t.ci = &t.root
+	return t
+}
+
+// State is the machine that the thread belongs to.
+func (t *Thread) State() *State { return t.state }
+
+// grow makes room for a frame at base, or for values up to it.
+func (t *Thread) grow(base int) error {
+	size := max(2*len(t.stack), base+spare)
+	if err := t.state.heap.charge(size * valueBytes); err != nil {
+		return err
+	}
+	stack := make([]Value, size)
+	copy(stack, t.stack)
+	for u := t.open; u != nil; u = u.next {
+		u.p = &stack[u.index]
+	}
+	t.stack, t.limit = stack, size-spare
+	return nil
+}
+
+// reserve makes sure that values up to index end, and a small frame above, fit.
+func (t *Thread) reserve(end int) error {
+	if end <= t.limit {
+		return nil
+	}
+	return t.grow(end)
+}
+
+// nextFrame allocates the frames above ci.
+func (t *Thread) nextFrame() (*frame, error) {
+	limit := maxFrames - 1
+	if t.inHandler {
+		limit += extraFrames
+	}
+	if t.frames >= limit {
+		return nil, t.errorf("stack overflow")
+	}
+	n := min(max(4, t.frames), 64, limit-t.frames)
+	if err := t.state.heap.charge(n * frameBytes); err != nil {
+		return nil, err
+	}
+	t.frames += n
+	fs := make([]frame, n)
+	for i := range fs {
+		fs[i].prev = t.ci
+		if i > 0 {
+			fs[i].prev = &fs[i-1]
+			fs[i-1].next = &fs[i]
+		}
+	}
+	t.ci.next = &fs[0]
+	return t.ci.next, nil
+}
+
+// trim gives back the frames that a handler has made beyond the limit.
+func (t *Thread) trim() {
+	if t.frames < maxFrames {
+		return
+	}
+	ci := &t.root
+	for range maxFrames - 1 {
+		ci = ci.next
+	}
+	ci.next, t.frames = nil, maxFrames-1
+}
+
+// enter pushes the frame that stands for the running builtin, for what it calls.
+func (t *Thread) enter() error {
+	if t.ci == &t.root {
+		return nil
+	}
+	ci := t.ci.next
+	if ci == nil {
+		var err error
+		if ci, err = t.nextFrame(); err != nil {
+			return err
+		}
+	}
+	ci.closure, ci.base, ci.tail, ci.flags = nil, t.top, 0, 0
+	t.ci = ci
+	return nil
+}
+
+// place is where a thread stands, to come back to it.
+type place struct {
+	ci         *frame
+	top, calls int
+}
+
+func (t *Thread) here() place { return place{t.ci, t.top, t.state.calls} }
+
+// leave ends the calls above a place.
+func (t *Thread) leave(p place) {
+	t.close(p.top)
+	t.ci, t.top, t.state.calls = p.ci, p.top, p.calls
+}
+
+// Call calls a value and returns its results, valid until the thread runs
+// again. It may be called from builtins (see Call.Thread), which return its error
+// if there is one: use PCall to go on. The error is an *Error, or what the
+// interrupt function returned.
+func (t *Thread) Call(f Value, args ...Value) ([]Value, error) {
+	here := t.here()
+	rs, err := t.call(f, args)
+	if err != nil {
+		if here.ci == &t.root {
+			t.finish(here)
+		}
+		return nil, err
+	}
+	t.ci, t.top = here.ci, here.top
+	if here.ci == &t.root {
+		t.state.settle(t)
+	}
+	return rs, nil
+}
+
+// PCall is Call for builtins that go on after an *Error, as pcall does.
+func (t *Thread) PCall(f Value, args ...Value) ([]Value, error) {
+	return t.CallHandled(nil, f, args...)
+}
+
+// CallHandled is PCall with a handler, which looks at an *Error and may replace
+// it. It runs where the error arose: the frames of the functions that were
+// running are still there (see Position).
+func (t *Thread) CallHandled(handler func(t *Thread, e *Error) *Error, f Value, args ...Value) ([]Value, error) {
+	here := t.here()
+	rs, err := t.call(f, args)
+	if err != nil {
+		if e := t.state.caught(err); e != nil && handler != nil {
+			before := t.handling
+			t.handling = e
+			err = handler(t, e)
+			t.handling = before
+		}
+		t.finish(here)
+		return nil, err
+	}
+	t.ci, t.top = here.ci, here.top
+	if here.ci == &t.root {
+		t.state.settle(t)
+	}
+	return rs, nil
+}
+
+// finish gives up what is above a place after an error.
+func (t *Thread) finish(p place) {
+	t.leave(p)
+	if p.ci == &t.root && t == t.state.main {
+		t.state.stopped = nil
+		t.state.settle(t)
+	}
+}
+
+// call does the work of Call, and leaves the frame of the builtin that calls.
+func (t *Thread) call(f Value, args []Value) ([]Value, error) {
+	fn := t.top
+	if err := t.reserve(fn + len(args) + 1); err != nil {
+		return nil, err
+	}
+	if err := t.enter(); err != nil {
+		return nil, err
+	}
+	t.stack[fn] = f
+	copy(t.stack[fn+1:], args)
+	if err := t.callAt(fn, len(args)); err != nil {
+		return nil, err
+	}
+	t.kept = fn + t.results
+	return t.stack[fn:t.kept:t.kept], nil
+}
+
+// Call1 is Call for the first result alone, nil if there is none.
+func (t *Thread) Call1(f Value, args ...Value) (Value, error) {
+	rs, err := t.Call(f, args...)
+	if err != nil || len(rs) == 0 {
+		return Nil, err
+	}
+	return rs[0], nil
+}
+
+// callAt calls the value in a slot of the stack with the n values after it. The
+// results begin in that slot; t.results says how many there are. An error leaves
+// the frames as they were when it arose.
+func (t *Thread) callAt(fn, n int) error {
+	s := t.state
+	if s.calls++; s.calls >= maxCalls {
+		if s.calls == maxCalls {
+			return t.errorf("C stack overflow")
+		}
+		if s.calls >= maxCalls+maxCalls/8 {
+			return errInHandler
+		}
+	}
+	if s.budget -= callCost; s.budget < 0 {
+		if err := s.tick(); err != nil {
+			return err
+		}
+	}
+	if err := t.reserve(fn + n + 1); err != nil {
+		return err
+	}
+	f := t.stack[fn]
+	if !f.IsFunction() {
+		if err := t.callable(fn, n, -1); err != nil {
+			return err
+		}
+		f = t.stack[fn]
+		n++
+	}
+	var err error
+	if f.w>>tagShift == tagBuiltin {
+		t.top = fn + 1 + n
+		err = f.builtin().Run(Call{t, fn + 1, n})
+	} else if err = t.push(f.closure(), fn, n); err == nil {
+		t.ci.want, t.ci.flags = -1, flagFresh
+		err = t.execute()
+	}
+	if err != nil {
+		return err
+	}
+	s.calls--
+	return nil
+}
+
+// push makes the frame for a call of a function of Lua with n arguments above
+// slot fn.
+func (t *Thread) push(f *Closure, fn, n int) error {
+	ci := t.ci.next
+	if ci == nil {
+		var err error
+		if ci, err = t.nextFrame(); err != nil {
+			return err
+		}
+	}
+	base, err := t.frameFor(f.proto, fn, n)
+	if err != nil {
+		return err
+	}
+	ci.closure, ci.base, ci.fn, ci.pc = f, base, fn, 0
+	ci.want, ci.tail, ci.flags = -1, 0, 0
+	t.ci = ci
+	return nil
+}
+
+// frameFor puts the arguments where a function's parameters are and returns the
+// frame's base. The extra arguments of a function with "..." stay below it.
+func (t *Thread) frameFor(p *Prototype, fn, n int) (int, error) {
+	base := fn + 1
+	if p.Vararg {
+		base += max(n, p.Params)
+	}
+	if base > t.limit {
+		if err := t.grow(base); err != nil {
+			return 0, err
+		}
+	}
+	args := t.stack[fn+1:]
+	for ; n < p.Params; n++ {
+		args[n] = Nil
+	}
+	if !p.Vararg {
+		return base, nil
+	}
+	for i := range p.Params {
+		t.stack[base+i] = args[i]
+		args[i] = Nil
+	}
+	if p.ArgTable {
+		arg := newTable(&t.state.heap, n-p.Params, 1)
+		for i := p.Params; i < n; i++ {
+			if err := arg.SetInt(i-p.Params+1, args[i]); err != nil {
+				return 0, err
+			}
+		}
+		if err := arg.SetString("n", Int(n-p.Params)); err != nil {
+			return 0, err
+		}
+		t.stack[base+p.Params] = TableValue(arg)
+	}
+	return base, nil
+}
+
+// upvalueAt returns the open upvalue of a slot, a new one if there is none.
+func (t *Thread) upvalueAt(index int) *upvalue {
+	at := &t.open
+	for *at != nil && (*at).index > index {
+		at = &(*at).next
+	}
+	if u := *at; u != nil && u.index == index {
+		return u
+	}
+	u := &upvalue{p: &t.stack[index], index: index, next: *at}
+	*at = u
+	return u
+}
+
+// close closes the upvalues of a slot and those above.
+func (t *Thread) close(index int) {
+	for u := t.open; u != nil && u.index >= index; u = t.open {
+		t.open, u.next = u.next, nil
+		u.value = *u.p
+		u.p = &u.value
+	}
+}
+
+// Position returns where a function is: level 0 is the running builtin, 1 what
+// called it, and so on; in the handler of CallHandled level 0 is the function in
+// which the error arose, in the interrupt function the one that runs. The source is the chunk's name as Load was given it. Of a
+// builtin it is "=[C]" and the line -1; of a call that a tail call has replaced,
+// "=(tail call)" and -1. ok is false beyond the outermost function.
+func (t *Thread) Position(level int) (source string, line int, ok bool) {
+	ci := t.ci
+	if !t.state.ticking && (t.handling == nil || !t.handling.lua) {
+		if level == 0 {
+			return "=[C]", -1, true
+		}
+		level--
+	}
+	for ; ci != &t.root; ci = ci.prev {
+		if level == 0 {
+			if ci.closure == nil {
+				return "=[C]", -1, true
+			}
+			return ci.closure.proto.Source, ci.line(), true
+		}
+		level--
+		if ci.closure != nil {
+			if level -= int(ci.tail); level < 0 {
+				return "=(tail call)", -1, true
+			}
+		}
+	}
+	return "", 0, false
+}
+
+// line is the line of the instruction that a frame has begun.
+func (ci *frame) line() int { return int(ci.closure.proto.lines[max(ci.pc-1, 0)]) }
+
+// Where is the position for messages: "name:line: " of the function at a level,
+// 1 being the one that called the running builtin; "" if that is not a function
+// of Lua.
+func (t *Thread) Where(level int) string {
+	source, line, ok := t.Position(level)
+	if !ok || line < 0 {
+		return ""
+	}
+	return prefix(source, line)
+}
