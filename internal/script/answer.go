@@ -1,0 +1,196 @@
+package script
+
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/lua"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// From a script's result to a reply. A table is what its fields say, looked for
+// in this order, without metamethods:
+//
+//	{err = text}, {ok = text}        error, status
+//	{double = number}                double
+//	{big_number = text}              big number
+//	{verbatim_string = {string = text, format = text}}
+//	{map = {...}}, {set = {...}}     map; set of the keys
+//	else                             array up to the first nil
+//
+// A number is an integer, cut off behind the point. True is 1 and false is null,
+// but after redis.setresp(3) they are booleans. Functions and the like are null.
+
+// stackLimit is how deep a result may be nested, in slots of Redis's stack of
+// 8000: an array takes one, a map or a set three, and three besides are in use.
+const stackLimit = 8000 - stackSpare - 2
+
+// stackSpare is what Redis wants to be free before it looks at a value.
+const stackSpare = 4
+
+const errTooDeep = "ERR reached lua stack limit"
+
+// errTooLarge is how a result ends that would take more than the machine's
+// memory: tables that hold the same table many times can be of any size.
+const errTooLarge = Error("ERR the script's result is too large")
+
+// answer writes a script's result. The error is errTooLarge, or what Host.Tick
+// returned; nothing is written then.
+func (m *machine) answer(out *resp.Writer, v lua.Value) error {
+	begin := out.Mark()
+	m.written, m.refusal = 0, nil
+	m.write(out, v, 0)
+	if m.refusal != nil {
+		out.Rollback(begin)
+	}
+	return m.refusal
+}
+
+// valueCost is about what a value takes in a reply beside its bytes.
+const valueCost = 16
+
+// admit accounts for a value of n bytes, and reports whether to write it.
+func (m *machine) admit(n int) bool {
+	if m.refusal != nil {
+		return false
+	}
+	m.written += n + valueCost
+	if m.refusal = m.state.Spend(1 + n/64); m.refusal == nil && m.limit > 0 && m.written > m.limit {
+		m.refusal = errTooLarge
+	}
+	return m.refusal == nil
+}
+
+// write writes v, for which depth slots of the stack are in use.
+func (m *machine) write(out *resp.Writer, v lua.Value, depth int) {
+	s, isString := v.AsString()
+	if !m.admit(len(s)) {
+		return
+	}
+	if depth > stackLimit {
+		out.Error(errTooDeep)
+		return
+	}
+	if isString {
+		out.BulkString(s)
+		return
+	}
+	if f, ok := v.AsNumber(); ok {
+		out.Int(toInt(f))
+		return
+	}
+	if t, ok := v.AsTable(); ok {
+		m.writeTable(out, t, depth)
+		return
+	}
+	switch {
+	case v.Kind() != lua.KindBoolean:
+		out.Null()
+	case m.proto == 3:
+		out.Bool(v.Truth())
+	case v.Truth():
+		out.Int(1)
+	default:
+		out.Null()
+	}
+}
+
+// toInt cuts a number to an integer as the processor of Redis's servers does:
+// what does not fit is the least integer.
+func toInt(f float64) int64 {
+	if f > -1<<63 && f < 1<<63 {
+		return int64(f)
+	}
+	return -1 << 63
+}
+
+func (m *machine) writeTable(out *resp.Writer, t *lua.Table, depth int) {
+	if s, ok := t.GetString("err").AsString(); ok {
+		out.Error(cString(s))
+		return
+	}
+	if s, ok := t.GetString("ok").AsString(); ok {
+		out.Simple(cString(s))
+		return
+	}
+	if f, ok := t.GetString("double").AsNumber(); ok {
+		writeDouble(out, f)
+		return
+	}
+	if s, ok := t.GetString("big_number").AsString(); ok {
+		out.BigNumber(oneLine(s))
+		return
+	}
+	if inner, ok := t.GetString("verbatim_string").AsTable(); ok {
+		text, ok := inner.GetString("string").AsString()
+		format, ok2 := inner.GetString("format").AsString()
+		if ok && ok2 {
+			out.Verbatim(format, text)
+			return
+		}
+	}
+	if inner, ok := t.GetString("map").AsTable(); ok {
+		m.writeMap(out, inner, depth)
+		return
+	}
+	if inner, ok := t.GetString("set").AsTable(); ok {
+		m.writeSet(out, inner, depth)
+		return
+	}
+	m.writeArray(out, t, depth)
+}
+
+func (m *machine) writeArray(out *resp.Writer, t *lua.Table, depth int) {
+	later, n := out.ArrayLater(), 0
+	for {
+		v := t.GetInt(n + 1)
+		if v.IsNil() || m.refusal != nil {
+			break
+		}
+		m.write(out, v, depth+1)
+		n++
+	}
+	out.Patch(later, n)
+}
+
+func (m *machine) writeMap(out *resp.Writer, t *lua.Table, depth int) {
+	later, n := out.MapLater(), 0
+	for k, v, at := t.Entry(0); at >= 0; k, v, at = t.Entry(at) {
+		if m.refusal != nil {
+			break
+		}
+		m.write(out, k, depth+4)
+		m.write(out, v, depth+3)
+		n++
+	}
+	out.Patch(later, n)
+}
+
+func (m *machine) writeSet(out *resp.Writer, t *lua.Table, depth int) {
+	later, n := out.SetLater(), 0
+	for k, _, at := t.Entry(0); at >= 0; k, _, at = t.Entry(at) {
+		if m.refusal != nil {
+			break
+		}
+		m.write(out, k, depth+3)
+		n++
+	}
+	out.Patch(later, n)
+}
+
+// writeDouble writes a double as Redis 7.0 spells it, with 17 digits.
+func writeDouble(out *resp.Writer, f float64) {
+	var text, reply [48]byte
+	digits := appendNumber(text[:0], f)
+	if out.Proto != 3 {
+		out.Bulk(digits)
+		return
+	}
+	b := append(append(append(reply[:0], ','), digits...), '\r', '\n')
+	out.Raw(b)
+}
+
+// oneLine replaces line ends by spaces: in RESP2 a big number is a string, in
+// which they would stay.
+func oneLine(s string) string { return lineEnds.Replace(s) }
+
+var lineEnds = strings.NewReplacer("\r", " ", "\n", " ")

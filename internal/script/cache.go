@@ -1,0 +1,230 @@
+package script
+
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/lua"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Script is a compiled script, as EVAL and SCRIPT LOAD know it. Its exported
+// fields do not change.
+type Script struct {
+	SHA   string // 40 hexadecimal digits, in lower case
+	Body  string
+	Flags Flags
+
+	proto *lua.Prototype
+	main  *lua.Closure // made at the first run, by the one who runs
+
+	loaded       bool    // by SCRIPT LOAD: it is not in the list of those that may go
+	newer, older *Script // its place in that list
+}
+
+// The bounds of the cache of scripts that EVAL brought. Redis 7.4 keeps 500, to
+// survive programs that put values into the texts of their scripts. The bytes
+// bound what 500 long ones take.
+const (
+	maxScripts     = 500
+	maxScriptBytes = 16 << 20
+)
+
+// scriptCost is about what a script takes beside its text: the compiled form of
+// a short one, and its entries in the maps.
+const scriptCost = 1024
+
+// size is what the cache counts for a script. The compiled form is about three
+// times as long as the text.
+func (s *Script) size() int { return 4*len(s.Body) + scriptCost }
+
+// cache holds the compiled scripts, by text and by SHA1. Those that came by EVAL
+// form a list from the one used last to the one to go next:
+//
+//	ends.older -> used last ... used least -> ends.newer
+type cache struct {
+	byText map[string]*Script
+	bySHA  map[string]*Script
+	bytes  int // size of all
+
+	ends     Script // the list's beginning and end
+	evicting struct{ scripts, bytes int }
+}
+
+func (c *cache) reset() {
+	*c = cache{byText: map[string]*Script{}, bySHA: map[string]*Script{}}
+	c.ends.newer, c.ends.older = &c.ends, &c.ends
+}
+
+func (s *Script) unlink() {
+	s.newer.older, s.older.newer = s.older, s.newer
+	s.newer, s.older = nil, nil
+}
+
+// first puts a script that is in no list at the beginning.
+func (c *cache) first(s *Script) {
+	s.newer, s.older = &c.ends, c.ends.older
+	s.newer.older, s.older.newer = s, s
+}
+
+// use notes that a script is wanted: to be kept until a flush, or for now.
+func (c *cache) use(s *Script, load bool) {
+	switch {
+	case s.loaded:
+	case load:
+		s.unlink()
+		s.loaded = true
+		c.evicting.scripts--
+		c.evicting.bytes -= s.size()
+	case c.ends.older != s:
+		s.unlink()
+		c.first(s)
+	}
+}
+
+// add enters a new script, and lets go of others if there are too many.
+func (c *cache) add(s *Script) {
+	c.byText[s.Body], c.bySHA[s.SHA] = s, s
+	c.bytes += s.size()
+	c.evicting.scripts++
+	c.evicting.bytes += s.size()
+	c.first(s)
+	for c.evicting.scripts > maxScripts || c.evicting.bytes > maxScriptBytes && c.evicting.scripts > 1 {
+		last := c.ends.newer
+		last.unlink()
+		delete(c.byText, last.Body)
+		delete(c.bySHA, last.SHA)
+		c.bytes -= last.size()
+		c.evicting.scripts--
+		c.evicting.bytes -= last.size()
+	}
+}
+
+// Script returns the compiled script of a text: the one that is cached, which
+// costs a look into a map, or a new one. Errors: Error, about the shebang line or
+// with the compiler's message.
+func (e *Engine) Script(body []byte) (*Script, error) { return e.script(body, false) }
+
+// Load is Script for SCRIPT LOAD: the script stays until Flush.
+func (e *Engine) Load(body []byte) (*Script, error) { return e.script(body, true) }
+
+func (e *Engine) script(body []byte, load bool) (*Script, error) {
+	e.mu.Lock()
+	s := e.cache.byText[string(body)]
+	if s != nil {
+		e.cache.use(s, load)
+	}
+	e.mu.Unlock()
+	if s != nil {
+		return s, nil
+	}
+
+	fresh, err := compile(string(body))
+	if err != nil {
+		return nil, err
+	}
+
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s = e.cache.byText[fresh.Body]
+	if s == nil { // nobody was faster
+		s = fresh
+		e.cache.add(s)
+	}
+	e.cache.use(s, load)
+	return s, nil
+}
+
+// BySHA returns a cached script by its 40 hexadecimal digits, in either case; nil
+// if there is none.
+func (e *Engine) BySHA(sha []byte) *Script {
+	var lower [40]byte
+	if len(sha) != len(lower) {
+		return nil
+	}
+	for i, c := range sha {
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower[i] = c
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.cache.bySHA[string(lower[:])]
+	if s != nil {
+		e.cache.use(s, false)
+	}
+	return s
+}
+
+// Exists reports whether a script is cached, for SCRIPT EXISTS: the script does
+// not count as used.
+func (e *Engine) Exists(sha []byte) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, ok := e.cache.bySHA[strings.ToLower(string(sha))]
+	return ok
+}
+
+// Flush forgets all scripts.
+func (e *Engine) Flush() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cache.reset()
+}
+
+// scriptChunk is what messages call a script.
+const scriptChunk = "@user_script"
+
+// compile makes a script of a text.
+func compile(body string) (*Script, error) {
+	flags, code, err := shebang(body)
+	if err != nil {
+		return nil, err
+	}
+	proto, err := lua.Compile(code, scriptChunk)
+	if err != nil {
+		return nil, Error("ERR Error compiling script (new function): " + err.Error())
+	}
+	return &Script{SHA: hexSHA1(body), Body: body, Flags: flags, proto: proto}, nil
+}
+
+// shebang reads the first line of a script, if it is one of
+//
+//	#!lua
+//	#!lua flags=no-writes,allow-oom
+//
+// and returns the flags and the text to compile, in which an empty line stands
+// in its place.
+func shebang(body string) (flags Flags, code string, err error) {
+	if !strings.HasPrefix(body, "#!") {
+		return Compat, body, nil
+	}
+	end := strings.IndexByte(body, '\n')
+	if end < 0 {
+		return 0, "", Error("ERR Invalid script shebang")
+	}
+	words, ok := resp.SplitArgs(body[:end])
+	if !ok || len(words) == 0 {
+		return 0, "", Error("ERR Invalid engine in script shebang")
+	}
+	if words[0] != "#!lua" {
+		return 0, "", Error("ERR Unexpected engine in script shebang: " + words[0])
+	}
+	for _, option := range words[1:] {
+		list, ok := strings.CutPrefix(option, "flags=")
+		if !ok {
+			return 0, "", Error("ERR Unknown lua shebang option: " + option)
+		}
+		if list == "" {
+			continue
+		}
+		for _, name := range strings.Split(list, ",") {
+			flag := flagNamed(name)
+			if flag == 0 {
+				return 0, "", Error("ERR Unexpected flag in script shebang: " + name)
+			}
+			flags |= flag
+		}
+	}
+	return flags, body[end:], nil
+}

@@ -1,0 +1,129 @@
+package script
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/lua"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Error is an error as the wire shows it: its code, a space, its text.
+type Error = resp.ReplyError
+
+// Options configure an Engine.
+type Options struct {
+	MemoryLimit int    // bytes that the values of each of the two machines may take; 0: no bound
+	Version     string // redis.REDIS_VERSION
+	VersionNum  int    // redis.REDIS_VERSION_NUM: major<<16 | minor<<8 | patch
+}
+
+// Engine runs scripts and functions. Its methods may be called at any time by
+// anyone, but those that run code (Run, CallFunction, LoadLibrary,
+// RestoreLibraries) by one goroutine at a time.
+type Engine struct {
+	scripts   *machine // EVAL's
+	functions *machine // FCALL's
+
+	// mu guards what follows. It is held for look-ups and changes of the
+	// catalogue, not while code is compiled or run.
+	mu      sync.Mutex
+	cache   cache
+	library catalogue
+	gone    []*Library // that the machine has not let go yet
+
+	liveEval, liveFunc atomic.Int64 // bytes in the machines after their last run
+}
+
+// New returns an Engine without scripts.
+func New(o Options) *Engine {
+	e := &Engine{scripts: newMachine(), functions: newMachine(), library: newCatalogue()}
+	e.cache.reset()
+	e.scripts.sandboxScripts(o)
+	e.functions.sandboxFunctions(o)
+	e.scripts.bound(o.MemoryLimit)
+	e.functions.bound(o.MemoryLimit)
+	e.done(e.scripts, &e.liveEval)
+	e.done(e.functions, &e.liveFunc)
+	return e
+}
+
+// Run runs a script and writes its result to out. keys and args must not change
+// any more: they become strings of the script without a copy. The error, an
+// Error or what Host.Tick returned, is for the caller to send; nothing is
+// written then.
+func (e *Engine) Run(s *Script, h Host, keys, args [][]byte, out *resp.Writer) error {
+	m := e.scripts
+	if s.main == nil {
+		s.main = m.state.Bind(s.proto, m.state.Globals())
+	}
+	m.begin(h)
+	err := m.reset(m.keys, keys)
+	if err == nil {
+		err = m.reset(m.argv, args)
+	}
+	if err == nil {
+		err = m.run(lua.ClosureValue(s.main), out)
+	}
+	if err != nil {
+		err = m.failure(err, s.SHA)
+	}
+	_ = m.reset(m.keys, nil) // needs no memory
+	_ = m.reset(m.argv, nil)
+	e.done(m, &e.liveEval)
+	return err
+}
+
+// CallFunction is Run for a function.
+func (e *Engine) CallFunction(f *Function, h Host, keys, args [][]byte, out *resp.Writer) error {
+	m := e.functions
+	m.begin(h)
+	err := m.runFunction(f, keys, args, out)
+	if err != nil {
+		err = m.failure(err, f.Name)
+	}
+	e.finish(m)
+	return err
+}
+
+// done ends a run, and keeps the size of its machine for Stats, which may be
+// asked while it runs again.
+func (e *Engine) done(m *machine, live *atomic.Int64) {
+	m.end()
+	live.Store(int64(m.state.Live()))
+}
+
+// finish is done for the functions' machine, which then lets go of libraries that
+// were removed: only the one who runs code may touch it.
+func (e *Engine) finish(m *machine) {
+	e.mu.Lock()
+	gone := e.gone
+	e.gone = nil
+	e.mu.Unlock()
+	for _, l := range gone {
+		m.forget(l)
+	}
+	e.done(m, &e.liveFunc)
+}
+
+// Stats are the figures of INFO and FUNCTION STATS.
+type Stats struct {
+	Scripts       int // cached scripts
+	Libraries     int
+	Functions     int
+	ScriptBytes   int // what the cached scripts take beside the machine
+	FunctionBytes int // what the libraries take beside the machine
+	ScriptHeap    int // bytes of the values in EVAL's machine
+	FunctionHeap  int // and in that of the functions
+}
+
+// Stats returns the figures. The heaps' are those after the last run.
+func (e *Engine) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return Stats{
+		Scripts: len(e.cache.byText), ScriptBytes: e.cache.bytes,
+		Libraries: len(e.library.libraries), Functions: len(e.library.functions), FunctionBytes: e.library.bytes,
+		ScriptHeap: int(e.liveEval.Load()), FunctionHeap: int(e.liveFunc.Load()),
+	}
+}
