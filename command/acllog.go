@@ -8,6 +8,7 @@ type aclContext string
 const (
 	contextTop   aclContext = "toplevel"
 	contextMulti aclContext = "multi"
+	contextLua   aclContext = "lua"
 )
 
 // context is where the session's requests are refused now.

@@ -85,7 +85,10 @@ func runAuth(c *Ctx) error {
 
 // The version that clients find in HELLO and INFO: they switch features on by
 // it.
-const redisVersion = "7.4.0"
+const (
+	redisVersion    = "7.4.0"
+	redisVersionNum = 0x070400 // as redis.REDIS_VERSION_NUM has it
+)
 
 var specHello = Spec{
 	Name: "hello", Group: GroupConnection, Since: "6.0.0", Complexity: "O(1)",

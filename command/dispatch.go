@@ -41,6 +41,12 @@ func (c *Session) dispatch(args [][]byte) outcome {
 	if c.loop && spec.Has(Slow) {
 		return c.runBeside(spec, args)
 	}
+	if spec.Has(Scripts) || c.multi.scripts && spec.Name == "exec" {
+		c.oom = !c.replay && c.svc.outOfMemory()
+		if c.loop {
+			return c.runOnStrand(spec, args)
+		}
+	}
 	what := c.execute(spec, args)
 	if what == waiting {
 		c.batch.calls-- // it is counted when it ends
@@ -72,6 +78,9 @@ func (c *Session) admit(spec *Spec, args [][]byte) error {
 	}
 	if c.svc.pause.active() && c.svc.pause.holds(c, spec) {
 		return errPaused
+	}
+	if err := c.tooBusy(spec, args); err != nil {
+		return err
 	}
 	if c.subs.n.Load() > 0 && c.out.Proto != 3 && !allowedInSubscription(spec) {
 		return errInSubscription(spec)
@@ -189,13 +198,12 @@ func (c *Session) lock(spec *Spec, args [][]byte) (began bool, err error) {
 	}
 	switch {
 	case spec.wide(args):
-		if c.busy() {
-			return false, ErrBeside
+		if !tx.TryLockAll(c.dbi) {
+			return true, c.wait(true, nil)
 		}
-		tx.LockAll(c.dbi)
 	case spec.first == 1 && spec.last == 1 && !spec.Has(MovableKeys):
 		if !tx.TryLockKey(c.dbi, args[1]) {
-			return true, c.wait(args[1:2])
+			return true, c.wait(false, args[1:2])
 		}
 	case spec.HasKeys():
 		keys, err := c.keysOf(spec, args)
@@ -203,7 +211,7 @@ func (c *Session) lock(spec *Spec, args [][]byte) (began bool, err error) {
 			return false, err
 		}
 		if !tx.TryLock(c.dbi, keys) {
-			return true, c.wait(keys)
+			return true, c.wait(false, keys)
 		}
 	default:
 		tx.Select(c.dbi)
@@ -216,19 +224,22 @@ func (c *Session) lock(spec *Spec, args [][]byte) (began bool, err error) {
 // commands run beside the loops.
 func (c *Session) busy() bool { return c.loop && c.svc.slow.Load() > 0 }
 
-// wait locks the shards of keys, which are held by others.
-func (c *Session) wait(keys [][]byte) error {
+// wait locks the shards of keys, or all, which are held by others. A loop does
+// not sleep for them: ErrBeside.
+func (c *Session) wait(all bool, keys [][]byte) error {
 	for range spins {
-		runtime.Gosched()
-		if c.tx.TryLock(c.dbi, keys) {
-			return nil
-		}
 		if c.busy() {
 			return ErrBeside
 		}
+		runtime.Gosched()
+		if c.tryLock(all, keys) {
+			return nil
+		}
 	}
-	c.tx.Lock(c.dbi, keys)
-	return nil
+	if c.loop {
+		return ErrBeside
+	}
+	return c.sleepFor(all, keys)
 }
 
 // keysOf returns the keys of a request.
@@ -253,7 +264,9 @@ func (c *Session) keysOf(spec *Spec, args [][]byte) ([][]byte, error) {
 // badArguments lets a handler say what is wrong with arguments in which no keys
 // can be found. It holds every shard, so that nothing it looks at is unlocked.
 func (c *Session) badArguments(spec *Spec, args [][]byte) error {
-	c.tx.LockAll(c.dbi)
+	if err := c.wait(true, nil); err != nil {
+		return err
+	}
 	defer c.tx.Unlock()
 	mark := c.out.Mark()
 	c.ctx.noWait = true
@@ -273,6 +286,8 @@ type parked struct {
 	state atomic.Uint32 // of the constants below
 	out   []byte        // the reply, once finished
 	wait  *waiter       // what it waits for, then
+
+	strand *strand // has begun to run it; nil: it is to begin
 }
 
 const (
@@ -307,11 +322,20 @@ const besideOut = 32 << 10
 func (c *Session) startParked() {
 	p := c.parked
 	c.loop = false
-	c.out.Buf = make([]byte, 0, besideOut)
+	c.out.Buf = p.out
+	if p.strand == nil {
+		c.out.Buf = make([]byte, 0, besideOut)
+	}
 	c.svc.slow.Add(1)
 	c.svc.beside.Go(func() {
 		began := c.svc.DB.Clock().Micros()
-		what := c.execute(p.spec, p.args)
+		var what outcome
+		if st := p.strand; st != nil {
+			what = st.resume()
+			st.stop()
+		} else {
+			what = c.execute(p.spec, p.args)
+		}
 		if what != waiting {
 			c.countBeside(p.spec, c.svc.DB.Clock().Micros()-began)
 		}

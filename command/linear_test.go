@@ -26,8 +26,8 @@ const (
 
 var linearKeys = []string{"a", "b", "c"}
 
-// atom is one operation of a history: a command, or the commands of a MULTI,
-// which take place at one instant. Its output is one reply for each.
+// atom is one operation of a history: a command, or the commands of a MULTI or of
+// a script, which take place at one instant. Its output is one reply for each.
 type atom [][]string
 
 // keyspace is the model's state: the value of each key, "" for none.
@@ -113,19 +113,43 @@ func (a atom) run(s *command.Session) string {
 		}
 		return flat(s.Do(b...))
 	}
-	if len(a) == 1 {
+	var got resp.Value
+	switch {
+	case len(a) == 1:
 		return do(a[0])
-	}
-	do([]string{"MULTI"})
-	for _, args := range a {
-		do(args)
+	case len(a)%2 == 0:
+		do([]string{"MULTI"})
+		for _, args := range a {
+			do(args)
+		}
+		got = s.Do([]byte("EXEC"))
+	default:
+		req := [][]byte{[]byte("EVAL"), []byte(runAll), []byte("0")}
+		for _, args := range a {
+			req = append(req, strconv.AppendInt(nil, int64(len(args)), 10))
+			for _, x := range args {
+				req = append(req, []byte(x))
+			}
+		}
+		got = s.Do(req...)
 	}
 	var replies []string
-	for _, v := range s.Do([]byte("EXEC")).Elems {
+	for _, v := range got.Elems {
 		replies = append(replies, flat(v))
 	}
 	return strings.Join(replies, "\x00")
 }
+
+// runAll is a script that runs the commands in its arguments, each behind the
+// number of its own.
+const runAll = `
+local replies, i = {}, 1
+while ARGV[i] do
+  local n = tonumber(ARGV[i])
+  replies[#replies + 1] = redis.pcall(unpack(ARGV, i + 1, i + n))
+  i = i + n + 1
+end
+return replies`
 
 func TestCommandsAndTransactionsAreLinearizable(t *testing.T) {
 	for round := range linearRounds {

@@ -148,8 +148,9 @@ func runMemoryStats(c *Ctx) error {
 	num("clients.normal", m.clients)
 	num("cluster.links", 0)
 	num("aof.buffer", 0)
-	num("lua.caches", 0)
-	num("functions.caches", 0)
+	scripts := c.Service.scripts.Stats()
+	num("lua.caches", int64(scripts.ScriptBytes))
+	num("functions.caches", int64(scripts.FunctionBytes))
 	for _, t := range m.tables {
 		w.BulkString(fmt.Sprintf("db.%d", t.db))
 		w.Map(2)

@@ -12,6 +12,8 @@ type multi struct {
 	failed bool // a command was refused while queueing: EXEC will abort
 	queue  []queued
 	bytes  int64 // about what these take up
+	// scripts: one of them runs a script.
+	scripts bool
 }
 
 // queued is a command that waits for EXEC.
@@ -39,6 +41,7 @@ func (c *Session) enqueue(spec *Spec, args [][]byte) {
 		return
 	case !c.multi.failed: // what will not run need not be kept
 		c.multi.queue = append(c.multi.queue, queued{spec, ownArgs(args)})
+		c.multi.scripts = c.multi.scripts || spec.Has(Scripts)
 		c.multi.bytes += queuedBytes + argBytes*int64(len(args)) + argsBytes(args)
 	}
 	if c.reply == replyOn {
@@ -50,11 +53,29 @@ func (c *Session) enqueue(spec *Spec, args [][]byte) {
 
 // ownArgs copies a request out of the input, into one piece of memory.
 func ownArgs(args [][]byte) [][]byte {
+	var m argMemory
+	return m.copy(args)
+}
+
+// argMemory is memory for requests, one after the other.
+type argMemory struct {
+	flat []byte
+	args [][]byte
+}
+
+// copy copies a request, over the one before.
+func (m *argMemory) copy(args [][]byte) [][]byte {
 	n := 0
 	for _, a := range args {
 		n += len(a)
 	}
-	flat, own := make([]byte, 0, n), make([][]byte, len(args))
+	if cap(m.flat) < n {
+		m.flat = make([]byte, 0, n)
+	}
+	if cap(m.args) < len(args) {
+		m.args = make([][]byte, len(args))
+	}
+	flat, own := m.flat[:0], m.args[:len(args)]
 	for i, a := range args {
 		flat = append(flat, a...)
 		own[i] = flat[len(flat)-len(a) : len(flat) : len(flat)]
@@ -118,8 +139,6 @@ func runExec(c *Ctx) error {
 	switch {
 	case !m.on:
 		return ReplyError("ERR EXEC without MULTI")
-	case s.busy():
-		return ErrBeside
 	case m.needsMemory() && !s.replay && c.Service.outOfMemory():
 		return s.abort(ErrOOM)
 	case m.failed:
@@ -132,7 +151,9 @@ func runExec(c *Ctx) error {
 		return ErrBeside
 	}
 
-	s.lockAll(m.queue)
+	if err := s.lockAll(m.queue); err != nil {
+		return err
+	}
 	if s.watch != nil && s.watch.Broken(s.tx) {
 		c.Out.NullArray()
 	} else if err := s.runQueue(m.queue); err != nil {
@@ -245,28 +266,30 @@ func (m *multi) needsMemory() bool {
 }
 
 // lockAll begins the transaction on all keys of the commands, watched keys
-// included.
-func (c *Session) lockAll(queue []queued) {
+// included. It returns what wait does.
+func (c *Session) lockAll(queue []queued) error {
 	var keys [][]byte
 	if c.watch != nil {
 		keys = c.watch.Keys()
 	}
+	all := false
 	for _, q := range queue {
-		if q.spec.wide(q.args) || q.spec.Has(SelfLock) {
-			c.tx.LockAll(c.dbi)
-			return
+		if all = q.spec.wide(q.args) || q.spec.Has(SelfLock); all {
+			break
 		}
 		refs, err := q.spec.AppendKeys(c.ctx.keys[:0], q.args)
 		c.ctx.keys = refs
-		if err != nil {
-			c.tx.LockAll(c.dbi)
-			return
+		if all = err != nil; all {
+			break
 		}
 		for _, k := range refs {
 			keys = append(keys, q.args[k.Pos])
 		}
 	}
-	c.tx.Lock(c.dbi, keys)
+	if c.tryLock(all, keys) {
+		return nil
+	}
+	return c.wait(all, keys)
 }
 
 var specWatch = Spec{

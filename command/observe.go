@@ -239,6 +239,8 @@ func (m *monitors) feed(c *Session, args [][]byte) {
 // monitorName is how MONITOR shows where a command comes from.
 func (c *Session) monitorName() string {
 	switch {
+	case c.script:
+		return "lua"
 	case c.conn == nil:
 		return "embedded"
 	case c.conn.Network() == "unix":

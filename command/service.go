@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/script"
 )
 
 // Options configure a Service. DB is required; the rest may be left out.
@@ -52,7 +53,10 @@ type Service struct {
 	latencies latencyMonitor
 	acl       accounts
 	observed  atomic.Uint32 // what dispatch looks at, see observe.go
-	stats     []*loopStats  // one for each loop, and one for everybody else
+	scripts   *script.Engine
+	host      scriptHost              // of the script that is running
+	running   atomic.Pointer[running] // the script, once it takes long
+	stats     []*loopStats            // one for each loop, and one for everybody else
 	totals    totals
 	runID     string
 	nodeID    string // of the cluster of one node
@@ -94,6 +98,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	s.monitors.svc = s
 	s.timeouts.init(s)
 	s.acl.init(s)
+	s.initScripts()
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if err := s.applyConfig(); err != nil {
 		return nil, err
@@ -114,6 +119,11 @@ func (s *Service) Close() {
 	s.pause.close()
 	s.timeouts.close()
 	s.beside.Wait()
+	for _, l := range s.stats {
+		if l.strand != nil {
+			l.strand.stop()
+		}
+	}
 }
 
 // Table returns the service's commands.

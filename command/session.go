@@ -43,6 +43,9 @@ type Session struct {
 	subs       subscriptions
 	noTouch    bool
 	replay     bool
+	script     bool                      // it stands for a script
+	oom        bool                      // memory was used up when a script was about to begin
+	strand     *strand                   // the command runs on it, on the loop
 	observing  uint32                    // what dispatch looks at, see observe.go
 	track      atomic.Pointer[trackMode] // CLIENT TRACKING; nil: off
 	keys       [][]byte                  // scratch

@@ -23,6 +23,7 @@ type settings struct {
 	latency   atomic.Bool    // latency-tracking
 	trackMax  atomic.Int64   // tracking-table-max-keys
 	evictFor  atomic.Int64   // ns that a command may spend on eviction
+	busyAfter atomic.Int64   // us after which a script is overdue
 }
 
 // configs makes one CONFIG SET at a time, and lends its transaction to what it
@@ -61,6 +62,7 @@ func (s *Service) bindings() []binding {
 		{[]string{"loglevel"}, s.setLogLevel},
 		{[]string{"tracking-table-max-keys"}, func(c *config.Set) error { s.trackMax.Store(c.Int("tracking-table-max-keys")); return nil }},
 		{[]string{"slowlog-log-slower-than", "slowlog-max-len", "latency-monitor-threshold"}, func(*config.Set) error { s.setObserved(); return nil }},
+		{[]string{"busy-reply-threshold"}, s.setBusy},
 		{[]string{"port", "bind"}, s.door.rebind},
 		{[]string{"maxclients", "tcp-keepalive"}, s.door.adjust},
 	}
@@ -166,6 +168,16 @@ func (s *Service) outOfMemory() bool {
 	room := s.DB.MakeRoom(time.Duration(s.evictFor.Load()))
 	s.Latency("eviction-cycle", s.DB.Clock().Micros()-began)
 	return !room
+}
+
+// setBusy sets after how long a script is overdue; at 0 none ever is.
+func (s *Service) setBusy(c *config.Set) error {
+	ms := c.Int("busy-reply-threshold")
+	if ms == 0 || ms > math.MaxInt64/1000 {
+		ms = math.MaxInt64 / 1000
+	}
+	s.busyAfter.Store(ms * 1000)
+	return nil
 }
 
 func (s *Service) setOutputLimits(c *config.Set) error {

@@ -155,6 +155,8 @@ const (
 	NoQueue   // inside MULTI it runs at once: EXEC, DISCARD, WATCH, RESET
 	Protected // refused unless enabled in the configuration
 	SelfLock  // locks by itself; inside MULTI it needs every shard
+	Scripts   // runs a script: on a network loop, on its strand
+	Keeps     // may keep its arguments
 
 	endFlags
 )
@@ -162,7 +164,7 @@ const (
 var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "blocking",
 	"loading", "stale", "skip_monitor", "skip_slowlog", "asking", "fast", "no_auth", "may_replicate",
 	"no_mandatory_keys", "no_async_loading", "no_multi", "movablekeys", "allow_busy",
-	"all_keys", "slow", "no_queue", "protected", "self_lock"}
+	"all_keys", "slow", "no_queue", "protected", "self_lock", "scripts", "keeps"}
 
 // Names lists the flags as COMMAND INFO shows them.
 func (f Flags) Names() []string { return bitNames(uint64(f&(AllKeys-1)&^MayReplicate), flagNames[:]) }

@@ -19,7 +19,11 @@ type loopStats struct {
 	output   atomic.Int64
 	reads    atomic.Int64 // batches of input
 	writes   atomic.Int64 // batches of output
-	_        [64]byte
+
+	// The loop's own:
+	strand  *strand // for scripts; nil before the first, and while the last runs on
+	scratch []byte  // for its replies
+	_       [64]byte
 }
 
 // commandStats counts one command.

@@ -140,6 +140,9 @@ var notPlayed = map[string]string{
 	"module":              "there are none",
 	"acl|log":             "has the fields of Redis 7.2",
 	"acl|help":            "texts are our own",
+	"script|help":         "texts are our own",
+	"function|help":       "texts are our own",
+	"script|debug":        "there is no debugger",
 	"monitor":             "shows addresses",
 	"client|no-touch":     "is newer",
 	"client|setinfo":      "is newer",
@@ -344,6 +347,8 @@ func (o *oracle) play(t *testing.T, c *transcript.Case) {
 	s := transcript.NewServer(o.addr)
 	defer s.Close()
 	must(t, s, "FLUSHALL")
+	must(t, s, "FUNCTION", "FLUSH")
+	must(t, s, "SCRIPT", "FLUSH")
 	defer forgetUsers(t, s, c)
 	for _, step := range c.Steps {
 		if len(step.Args) > 3 && strings.EqualFold(step.Args[0], "config") && strings.EqualFold(step.Args[1], "set") {

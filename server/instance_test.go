@@ -56,9 +56,20 @@ func dial(t *testing.T, socket string) client {
 
 func (c client) ask(args ...string) resp.Value {
 	c.t.Helper()
+	c.send(args...)
+	return c.read()
+}
+
+// send sends a request; read reads a reply.
+func (c client) send(args ...string) {
+	c.t.Helper()
 	if _, err := c.Write(resp.AppendCommand(nil, args...)); err != nil {
 		c.t.Fatal(err)
 	}
+}
+
+func (c client) read() resp.Value {
+	c.t.Helper()
 	v, err := resp.ReadValue(c.r)
 	if err != nil {
 		c.t.Fatal(err)

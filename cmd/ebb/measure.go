@@ -20,7 +20,7 @@ type measurement struct {
 }
 
 func measurements() []measurement {
-	return []measurement{storm(), prompt(), churn(), types(), drop(), line(), cache()}
+	return []measurement{storm(), prompt(), churn(), types(), scripts(), bombs(), drop(), line(), cache()}
 }
 
 // command returns the subcommand. Every one has the flags that name a server,
@@ -118,13 +118,24 @@ memory. Deletes all keys of the server.`,
 }
 
 func types() measurement {
-	cfg := loadgen.TypesConfig{Ours: loadgen.Side{Name: "ebb"}, Theirs: loadgen.Side{Name: "redis"}}
+	return comparison("types", "Compare two servers over the commands of all data types",
+		`Repeat commands of all data types on this server and on the one of --against, in
+turn, and print throughput and CPU per operation with their ratios: medians of
+the rounds. Deletes all keys of both servers.`, false)
+}
+
+func scripts() measurement {
+	return comparison("scripts", "Compare two servers over Lua scripts",
+		`Repeat Lua scripts of four kinds on this server and on the one of --against, in
+turn, and print throughput and CPU per call with their ratios: medians of the
+rounds. Deletes all keys of both servers.`, true)
+}
+
+func comparison(use, short, long string, scripts bool) measurement {
+	cfg := loadgen.TypesConfig{Ours: loadgen.Side{Name: "ebb"}, Theirs: loadgen.Side{Name: "redis"}, Scripts: scripts}
 	var against string
 	return measurement{
-		use: "types", short: "Compare two servers over the commands of all data types",
-		long: `Repeat commands of all data types on this server and on the one of --against, in
-turn, and print throughput and CPU per operation with their ratios: medians of
-the rounds. Deletes all keys of both servers.`,
+		use: use, short: short, long: long,
 		flags: func(f *pflag.FlagSet) {
 			f.StringVar(&against, "against", "127.0.0.1:7000", "address of the other server")
 			pidFlag(f, &cfg.Ours.PID, "CPU")
@@ -133,13 +144,34 @@ the rounds. Deletes all keys of both servers.`,
 			f.IntVarP(&cfg.Pipeline, "pipeline", "P", 32, "requests in flight per connection")
 			f.DurationVarP(&cfg.Duration, "duration", "d", 0, "of each measurement (default 2s)")
 			f.IntVar(&cfg.Rounds, "rounds", 3, "measurements of each command")
-			f.StringVarP(&cfg.Only, "tests", "t", "", "commands to compare (default: all)")
+			f.StringVarP(&cfg.Only, "tests", "t", "", "what to compare, by name (default: all)")
 			flushFlag(f, &cfg.Flush)
 		},
 		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
 			cfg.Ours.Target, cfg.Theirs.Target = t, loadgen.Target{Addr: against}
 			cfg.Out, cfg.Progress = out, progress
 			return loadgen.Types(ctx, cfg)
+		},
+	}
+}
+
+func bombs() measurement {
+	var cfg loadgen.BombsConfig
+	return measurement{
+		use: "bombs", short: "Latency and memory while scripts run wild",
+		long: `Run scripts that loop for ever or take all the memory there is, kill those that do
+not end by themselves, and print what other clients felt meanwhile, how much memory
+the server took, and how each script ended.`,
+		flags: func(f *pflag.FlagSet) {
+			f.IntVar(&cfg.Rate, "rate", 2000, "GETs a second, open loop")
+			f.DurationVar(&cfg.Patience, "patience", 2*time.Second, "after which a script is killed")
+			f.DurationVar(&cfg.Threshold, "threshold", 500*time.Millisecond, "busy-reply-threshold")
+			f.StringVarP(&cfg.Only, "tests", "t", "", "scripts to run, by name (default: all)")
+			pidFlag(f, &cfg.PID, "memory")
+		},
+		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
+			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
+			return loadgen.Bombs(ctx, cfg)
 		},
 	}
 }

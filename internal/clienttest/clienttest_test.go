@@ -103,15 +103,21 @@ func playNode(t *testing.T, addr string) string { return node("node/main.js")(t,
 
 func playPython(t *testing.T, addr string) string { return python(t, "python/main.py", addr) }
 
-// python plays a program of python/. It takes the system's Python as well as the
-// first one: Debian's package python3-redis serves that one only.
+// python plays a program of python/ that needs redis-py.
 func python(t *testing.T, program, addr string) string {
+	return pythonWith(t, "redis", program, addr)
+}
+
+// pythonWith plays a program of python/ that needs a module. It takes the
+// system's Python as well as the first one: Debian's package python3-module
+// serves that one only.
+func pythonWith(t *testing.T, module, program, addr string) string {
 	for _, name := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(name, "-c", "import redis").Run() == nil {
+		if exec.Command(name, "-c", "import "+module).Run() == nil {
 			return run(t, name, program, addr)
 		}
 	}
-	realserver.Require(t, "no python3 with redis-py (python3-redis) is installed")
+	realserver.Require(t, "no python3 with "+module+" (python3-"+module+") is installed")
 	return ""
 }
 

@@ -5,6 +5,8 @@
 //	goredis       expected.txt        go-redis, ioredis, redis-py: strings, expiry, SCAN, pipelines, MULTI, events
 //	containers    containers_exp...   these, rueidis, node-redis (RESP2 and RESP3): all data types
 //	cluster       cluster_exp...      all of these as cluster clients, on ebb alone: a cluster of one node
+//	scripts       scripts_exp...      go-redis, rueidis, ioredis, redis-py: scripts.lua, functions.lua, SCRIPT KILL, locks
+//	queues        bullmq, rq, celery  each with its own expected lines: jobs, delays, retries, flows, and their workers
 //	caching                           rueidis with client-side caching, opt-in and broadcast
 //	limits                            sockets: who takes up too much is closed
 //	rediscli                          redis-cli (its scans, samplers, --pipe, formats) and redis-benchmark
@@ -13,6 +15,7 @@
 // The programs are in Go here, in JavaScript in node/ and in Python in python/.
 // Each takes an address, does what applications do through its client's own
 // methods, and prints a line for each thing it sees. Invariant: the expected
-// lines are the same for all clients and both servers. Start reading at
+// lines are the same for all clients and both servers. upstream.sh runs the
+// tests of other projects, unchanged, against a server. Start reading at
 // TestClientsSeeTheSameOnRedisAndOnEbb.
 package clienttest

@@ -70,25 +70,25 @@ func (d *Directive) mustParse(def string) Value {
 // Why a directive is accepted and unused. Files written for Redis start ebb all
 // the same; the reasons are listed once at start.
 const (
-	noDisk     = "data is kept in memory"
-	noReplicas = "there is no replication"
-	noCluster  = "there are no other nodes"
-	noScripts  = "there are no scripts"
-	noModules  = "there are no modules"
-	noFork     = "ebb never forks"
-	noJemalloc = "memory is compacted in slices, always"
-	noCycle    = "deadlines fire when they are due: there is no cycle to tune"
-	noRehash   = "tables grow and shrink with the work done on them"
-	noLazy     = "deleting never costs more for large values"
-	noDaemon   = "ebb runs in the foreground, under your service manager"
-	noSyslog   = "logs go to standard error or a file"
-	noTitle    = "the title of the process is not changed"
-	noTuning   = "the operating system's settings are left alone"
-	noCrashLog = "a crash prints Go's own report"
-	noTesting  = "it serves Redis's own tests"
-	noExtraTLS = "Go's TLS chooses its own"
-	noLocale   = "strings are compared by bytes"
-	noCompress = "the nodes of lists are not compressed"
+	noDisk       = "data is kept in memory"
+	noReplicas   = "there is no replication"
+	noCluster    = "there are no other nodes"
+	noDeprecated = "print, newproxy, setfenv and getfenv are not there"
+	noModules    = "there are no modules"
+	noFork       = "ebb never forks"
+	noJemalloc   = "memory is compacted in slices, always"
+	noCycle      = "deadlines fire when they are due: there is no cycle to tune"
+	noRehash     = "tables grow and shrink with the work done on them"
+	noLazy       = "deleting never costs more for large values"
+	noDaemon     = "ebb runs in the foreground, under your service manager"
+	noSyslog     = "logs go to standard error or a file"
+	noTitle      = "the title of the process is not changed"
+	noTuning     = "the operating system's settings are left alone"
+	noCrashLog   = "a crash prints Go's own report"
+	noTesting    = "it serves Redis's own tests"
+	noExtraTLS   = "Go's TLS chooses its own"
+	noLocale     = "strings are compared by bytes"
+	noCompress   = "the nodes of lists are not compressed"
 )
 
 // networkTable: who may talk to the server, where and how much.
@@ -193,8 +193,9 @@ var dataTable = []Directive{
 	memory("active-defrag-ignore-bytes", 100<<20, 1, maxLong).unused(noJemalloc),
 	yesno("jemalloc-bg-thread", "yes").unused(noJemalloc),
 
-	integer("busy-reply-threshold", 5000, 0, maxLong).alias("lua-time-limit").unused(noScripts),
-	yesno("lua-enable-deprecated-api", "no").immutable().hidden().unused(noScripts),
+	integer("busy-reply-threshold", 5000, 0, maxLong).alias("lua-time-limit").does("ms after which others hear BUSY instead of waiting for a script; 0: never"),
+	memory("script-memory-limit", 256<<20, 1<<20, maxLong).immutable().does("bytes that the values of a running script may take; beyond, it gets the error 'not enough memory'"),
+	yesno("lua-enable-deprecated-api", "no").immutable().hidden().unused(noDeprecated),
 }
 
 // durabilityTable: disks, replicas, clusters.

@@ -17,7 +17,6 @@ import (
 var redis70 string
 
 const (
-	scripts  = "scripts are the next step: docs/roadmap.md"
 	files    = "there are no files yet: docs/roadmap.md"
 	replicas = "there are no replicas yet: docs/roadmap.md"
 	cluster  = "one node has nothing to rearrange"
@@ -27,7 +26,6 @@ const (
 // reasons say why a command of redis-server 7.0 is not there. A name stands for
 // its subcommands too.
 var reasons = map[string]string{
-	"eval": scripts, "evalsha": scripts, "eval_ro": scripts, "evalsha_ro": scripts, "fcall": scripts, "fcall_ro": scripts, "function": scripts, "script": scripts,
 	"bgrewriteaof": files, "bgsave": files, "save": files, "lastsave": files,
 	"failover": replicas, "psync": replicas, "replconf": replicas, "replicaof": replicas, "slaveof": replicas, "sync": replicas, "role": replicas, "wait": replicas,
 	"cluster": cluster, "module": modules,

@@ -2,11 +2,14 @@ package loadgen
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/ebbdb/ebb/resp"
 )
 
 // probes are clients that send GETs at a fixed rate while something happens to
@@ -14,6 +17,7 @@ import (
 type probes struct {
 	target Target
 	rate   int // GETs a second
+	busy   int // GETs that were answered with BUSY; guarded by mu; they count as answered
 
 	mu      sync.Mutex
 	samples []sample
@@ -63,18 +67,24 @@ func (p *probes) probe(ctx context.Context, stop <-chan struct{}, id int) error 
 	defer pace.close()
 	gap := time.Second * probeClients / time.Duration(p.rate)
 	var own []sample
+	busy := 0
 	for due := time.Now().Add(gap * time.Duration(id) / probeClients); ; due = due.Add(gap) {
 		select {
 		case <-stop:
 			p.mu.Lock()
 			p.samples = append(p.samples, own...)
+			p.busy += busy
 			p.mu.Unlock()
 			return nil
 		default:
 		}
 		pace.until(due)
 		if _, err := c.do("GET", "live"); err != nil {
-			return err
+			var refused resp.ReplyError
+			if !errors.As(err, &refused) || refused.Code() != "BUSY" {
+				return err
+			}
+			busy++
 		}
 		own = append(own, sample{due, time.Since(due)})
 	}

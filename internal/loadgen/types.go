@@ -26,6 +26,7 @@ type TypesConfig struct {
 	Pipeline     int           // requests in flight on each; default 32
 	Duration     time.Duration // of each measurement; default 2 s
 	Rounds       int           // default 3; medians are printed
+	Scripts      bool          // compare scripts instead
 	Only         string        // comma-separated names; all if empty
 	Flush        bool          // delete all keys first even if there are some
 	Out          io.Writer
@@ -105,7 +106,11 @@ func Types(ctx context.Context, cfg TypesConfig) error {
 	}
 	fmt.Fprintf(cfg.Out, "%-14s %12s %12s %7s   %10s %10s %7s\n", "command", cfg.Theirs.Name+" op/s", cfg.Ours.Name+" op/s", "ratio", "us/op", "us/op", "ratio")
 	found := false
-	for _, t := range typeTests {
+	tests := typeTests
+	if cfg.Scripts {
+		tests = scriptTests
+	}
+	for _, t := range tests {
 		if cfg.Only != "" && !slices.Contains(strings.Split(strings.ToLower(cfg.Only), ","), strings.ToLower(t.name)) {
 			continue
 		}

@@ -242,7 +242,7 @@ func overwrites(ops []Op) bool {
 }
 
 func swaps(ops []Op) bool {
-	return slices.ContainsFunc(ops, func(o Op) bool { return len(o.Args) > 0 && strings.EqualFold(o.Args[0], "SWAPDB") })
+	return slices.ContainsFunc(ops, func(o Op) bool { return len(o.Args) > 0 && strings.EqualFold(request(o.Args)[0], "SWAPDB") })
 }
 
 // compareWaiters ends all waiting, and compares what the waiters were told.
@@ -584,7 +584,7 @@ func compareEvents(ops []Op, a, b []string) *Fault {
 		return &Fault{len(ops), "keyspace events", firstDifference(x, y), firstDifference(y, x)}
 	}
 	for _, o := range ops {
-		if o.Args != nil && (strings.HasPrefix(strings.ToUpper(o.Args[0]), "FLUSH") || strings.EqualFold(o.Args[0], "SWAPDB")) {
+		if name := request(append(o.Args, ""))[0]; strings.HasPrefix(strings.ToUpper(name), "FLUSH") || strings.EqualFold(name, "SWAPDB") {
 			return nil
 		}
 	}

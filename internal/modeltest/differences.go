@@ -79,6 +79,7 @@ func sameReply(args []string, ours, theirs resp.Value) bool {
 	if equal(ours, theirs) {
 		return true
 	}
+	args = request(args)
 	if bothErrors(ours, theirs) && slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "\x00") }) {
 		return true // C's texts end there
 	}

@@ -140,7 +140,22 @@ func (g *Generator) conn() int { return 1 + g.rng.IntN(plain) }
 // op makes a request for a connection.
 func (g *Generator) op(conn int) Op {
 	args := g.request()
+	if g.rng.IntN(12) == 0 && g.has("eval") {
+		args = append([]string{"EVAL", callOf, "0"}, args...)
+	}
 	return Op{Conn: conn, Args: args, Damaged: g.damaged}
+}
+
+// callOf is a script that runs the command in its arguments.
+const callOf = "return redis.call(unpack(ARGV))"
+
+// request returns the command that an operation is about: of a script of callOf
+// the one that it calls.
+func request(args []string) []string {
+	if len(args) > 3 && args[1] == callOf {
+		return args[3:]
+	}
+	return args
 }
 
 // transaction is WATCH, something in between, MULTI, commands, and EXEC, with

@@ -1,0 +1,112 @@
+package command
+
+import (
+	"crypto/sha1"
+
+	"github.com/ebbdb/ebb/internal/script"
+	"github.com/ebbdb/ebb/resp"
+)
+
+var scriptingSpecs = []*Spec{&specEval, &specEvalRO, &specEvalSHA, &specEvalSHARO, &specFCall, &specFCallRO, &specScript, &specFunction}
+
+// scriptFlags are those of whatever runs a script.
+const scriptFlags = NoScript | Stale | SkipMonitor | NoMandatoryKeys | AllKeys | Scripts
+
+// evalArgs is the grammar of EVAL and its kin; what is how they name the script.
+func evalArgs(what string, access KeyFlags) []Arg {
+	return []Arg{Str(what), Count("numkeys"), Opt(ManyKeys("key", access)), Opt(Many("arg"))}
+}
+
+var specEval = Spec{
+	Name: "eval", Group: GroupScripting, Since: "2.6.0", Complexity: "Depends on the script that is executed.",
+	Summary: "Executes a server-side Lua script.",
+	Flags:   scriptFlags,
+	Args:    evalArgs("script", Update|Access),
+	Replies: "What the script returns: numbers become integers (their fraction is cut), strings and true, nil and false, tables up to their first nil.",
+	Examples: "> EVAL \"return {KEYS[1], ARGV[1], 3.7}\" 1 k v\n1) \"k\"\n2) \"v\"\n3) (integer) 3\n" +
+		"> EVAL \"redis.call('SET', KEYS[1], ARGV[1], 'PX', 1500) return redis.call('PTTL', KEYS[1])\" 1 k v\n(integer) 1500\n" +
+		"> EVAL \"return redis.error_reply('NOPE not today')\" 0\n(error) NOPE not today\n",
+	Run: runEval,
+}
+
+var specEvalRO = Spec{
+	Name: "eval_ro", Group: GroupScripting, Since: "7.0.0", Complexity: "Depends on the script that is executed.",
+	Summary:  "Executes a server-side Lua script that only reads.",
+	Flags:    scriptFlags | ReadOnly,
+	Args:     evalArgs("script", Access),
+	Replies:  "As EVAL.",
+	Examples: "> SET k v\nOK\n> EVAL_RO \"return redis.call('GET', KEYS[1])\" 1 k\n\"v\"\n",
+	Run:      runEval,
+}
+
+var specEvalSHA = Spec{
+	Name: "evalsha", Group: GroupScripting, Since: "2.6.0", Complexity: "Depends on the script that is executed.",
+	Summary: "Executes a server-side Lua script by the SHA1 digest of its text.",
+	Flags:   scriptFlags,
+	Args:    evalArgs("sha1", Update|Access),
+	Replies: "As EVAL; NOSCRIPT if the script is not cached.",
+	Examples: "> SCRIPT LOAD \"return 'hi'\"\n\"$sha\"\n> EVALSHA $sha 0\n\"hi\"\n" +
+		"> EVALSHA ffffffffffffffffffffffffffffffffffffffff 0\n(error) NOSCRIPT No matching script. Please use EVAL.\n",
+	Run: runEvalSHA,
+}
+
+var specEvalSHARO = Spec{
+	Name: "evalsha_ro", Group: GroupScripting, Since: "7.0.0", Complexity: "Depends on the script that is executed.",
+	Summary:  "Executes a server-side Lua script that only reads, by the SHA1 digest of its text.",
+	Flags:    scriptFlags | ReadOnly,
+	Args:     evalArgs("sha1", Access),
+	Replies:  "As EVALSHA.",
+	Examples: "> SCRIPT LOAD \"return redis.call('EXISTS', KEYS[1])\"\n\"$sha\"\n> EVALSHA_RO $sha 1 k\n(integer) 0\n",
+	Run:      runEvalSHA,
+}
+
+func runEval(c *Ctx) error {
+	keys, args, err := scriptArgs(c.Args, ErrNotInteger)
+	if err != nil {
+		return err
+	}
+	s, err := c.Service.scripts.Script(c.Args[1])
+	if err != nil {
+		return err
+	}
+	return c.eval(s, keys, args)
+}
+
+const errNoScript = ReplyError("NOSCRIPT No matching script. Please use EVAL.")
+
+func runEvalSHA(c *Ctx) error {
+	if len(c.Args[1]) != 2*sha1.Size {
+		return errNoScript
+	}
+	keys, args, err := scriptArgs(c.Args, ErrNotInteger)
+	if err != nil {
+		return err
+	}
+	s := c.Service.scripts.BySHA(c.Args[1])
+	if s == nil {
+		return errNoScript
+	}
+	return c.eval(s, keys, args)
+}
+
+func (c *Ctx) eval(s *script.Script, keys, args [][]byte) error {
+	return c.runScript(s.Flags, "", func(h *scriptHost) error {
+		return c.Service.scripts.Run(s, h, keys, args, c.Out)
+	})
+}
+
+// scriptArgs parses "numkeys [key ...] [arg ...]" behind the command and the
+// script. wrong is the error where numkeys is no integer.
+func scriptArgs(req [][]byte, wrong error) (keys, args [][]byte, err error) {
+	n, ok := resp.ParseInt(req[2])
+	switch rest := req[3:]; {
+	case !ok:
+		return nil, nil, wrong
+	case n > int64(len(rest)):
+		return nil, nil, ReplyError("ERR Number of keys can't be greater than number of args")
+	case n < 0:
+		return nil, nil, ReplyError("ERR Number of keys can't be negative")
+	default:
+		return rest[:n], rest[n:], nil
+	}
+}

@@ -1,0 +1,339 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/glob"
+	"github.com/ebbdb/ebb/internal/script"
+)
+
+var specFCall = Spec{
+	Name: "fcall", Group: GroupScripting, Since: "7.0.0", Complexity: "Depends on the function that is executed.",
+	Summary: "Invokes a function.",
+	Flags:   scriptFlags | Keeps,
+	Args:    evalArgs("function", Update|Access),
+	Replies: "What the function returns, as with EVAL. The function is called with a table of the keys and one of the other arguments.",
+	Examples: "> FUNCTION LOAD \"#!lua name=shop\\nredis.register_function('sold', function(keys, args) return redis.call('INCRBY', keys[1], args[1]) end)\"\n\"shop\"\n" +
+		"> FCALL sold 1 apples 3\n(integer) 3\n> FCALL bought 0\n(error) ERR Function not found\n",
+	Run: runFCall,
+}
+
+var specFCallRO = Spec{
+	Name: "fcall_ro", Group: GroupScripting, Since: "7.0.0", Complexity: "Depends on the function that is executed.",
+	Summary: "Invokes a function that only reads.",
+	Flags:   scriptFlags | ReadOnly | Keeps,
+	Args:    evalArgs("function", Access),
+	Replies: "As FCALL. The function must be flagged no-writes.",
+	Examples: "> FUNCTION LOAD \"#!lua name=shop\\nredis.register_function{function_name='count', callback=function(keys) return redis.call('GET', keys[1]) end, flags={'no-writes'}}\"\n\"shop\"\n" +
+		"> SET apples 3\nOK\n> FCALL_RO count 1 apples\n\"3\"\n",
+	Run: runFCall,
+}
+
+// lasting returns the request in memory that stays as it is: what a function is
+// given becomes its strings, and it may keep them. On a strand, in a transaction
+// and beside the loops it is that already.
+func (c *Ctx) lasting() [][]byte {
+	if s := c.Session; s.strand == nil && s.parked == nil && !c.noWait {
+		c.Args = ownArgs(c.Args)
+	}
+	return c.Args
+}
+
+func runFCall(c *Ctx) error {
+	f := c.Service.scripts.Function(c.Args[1])
+	if f == nil {
+		return ReplyError("ERR Function not found")
+	}
+	keys, args, err := scriptArgs(c.lasting(), ReplyError("ERR Bad number of keys provided"))
+	if err != nil {
+		return err
+	}
+	return c.runScript(f.Flags, f.Name, func(h *scriptHost) error {
+		return c.Service.scripts.CallFunction(f, h, keys, args, c.Out)
+	})
+}
+
+var specFunction = Spec{
+	Name: "function", Group: GroupScripting, Since: "7.0.0", Complexity: "Depends on subcommand.",
+	Summary: "A container for function commands.",
+	Sub: []*Spec{&specFunctionDelete, &specFunctionDump, &specFunctionFlush, &specFunctionHelp, &specFunctionKill, &specFunctionList,
+		&specFunctionLoad, &specFunctionRestore, &specFunctionStats},
+}
+
+var specFunctionHelp = func() Spec {
+	s := HelpSpec("function", GroupScripting, CatScripting)
+	s.Since = "7.0.0"
+	return s
+}()
+
+// everyNode are the tips of commands that change the libraries.
+var everyNode = []string{"request_policy:all_shards", "response_policy:all_succeeded"}
+
+const exampleLibrary = "> FUNCTION LOAD \"#!lua name=shop\\nredis.register_function('sold', function() return 1 end)\"\n\"shop\"\n"
+
+var specFunctionLoad = Spec{
+	Name: "function|load", Group: GroupScripting, Since: "7.0.0", Complexity: "O(1) (considering compilation time is redundant)",
+	Summary: "Creates a library.",
+	Flags:   Write | DenyOOM | NoScript | AllKeys | Scripts | Keeps,
+	Tips:    everyNode,
+	Args:    []Arg{Opt(Token("REPLACE")), Str("function-code")},
+	Replies: "The library's name. Its code is run once, and registers the functions.",
+	Examples: exampleLibrary + "> FUNCTION LOAD \"#!lua name=shop\\nreturn 1\"\n(error) ERR Library 'shop' already exists\n" +
+		"> FUNCTION LOAD \"return 1\"\n(error) ERR Missing library metadata\n",
+	Run: runFunctionLoad,
+}
+
+func runFunctionLoad(c *Ctx) error {
+	replace, code := false, c.lasting()[2:]
+	for ; len(code) > 1; code = code[1:] {
+		if !EqualFold(code[0], "REPLACE") {
+			return ReplyError("ERR Unknown option given: " + string(code[0]))
+		}
+		replace = true
+	}
+	h := c.startScript("", 0)
+	h.loads = true
+	defer h.endScript()
+	name, err := c.Service.scripts.LoadLibrary(code[0], replace, h)
+	if err != nil {
+		return err
+	}
+	c.Tx.Effect("FUNCTION", []byte("LOAD"), []byte("REPLACE"), code[0])
+	c.Out.BulkString(name)
+	return nil
+}
+
+var specFunctionDelete = Spec{
+	Name: "function|delete", Group: GroupScripting, Since: "7.0.0", Complexity: "O(1)",
+	Summary:  "Deletes a library and its functions.",
+	Flags:    Write | NoScript | AllKeys,
+	Tips:     everyNode,
+	Args:     []Arg{Str("library-name")},
+	Replies:  "OK.",
+	Examples: exampleLibrary + "> FUNCTION DELETE shop\nOK\n> FUNCTION DELETE shop\n(error) ERR Library not found\n",
+	Run:      runFunctionDelete,
+}
+
+func runFunctionDelete(c *Ctx) error {
+	if err := c.Service.scripts.DeleteLibrary(c.Args[2]); err != nil {
+		return err
+	}
+	c.Tx.Effect("FUNCTION", []byte("DELETE"), c.Args[2])
+	c.Out.OK()
+	return nil
+}
+
+var specFunctionFlush = Spec{
+	Name: "function|flush", Group: GroupScripting, Since: "7.0.0", Complexity: "O(N) where N is the number of functions deleted",
+	Summary:  "Deletes all libraries and functions.",
+	Flags:    Write | NoScript | AllKeys,
+	Tips:     everyNode,
+	Args:     []Arg{Opt(OneOf("async", Token("ASYNC"), Token("SYNC")))},
+	Replies:  "OK.",
+	Examples: exampleLibrary + "> FUNCTION FLUSH\nOK\n> FUNCTION LIST\n(empty array)\n",
+	Run:      runFunctionFlush,
+}
+
+func runFunctionFlush(c *Ctx) error {
+	switch {
+	case len(c.Args) > 3:
+		return tooMany(c.Args)
+	case len(c.Args) == 3 && !EqualFold(c.Args[2], "SYNC") && !EqualFold(c.Args[2], "ASYNC"):
+		return ReplyError("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
+	}
+	c.Service.scripts.FlushLibraries()
+	c.Tx.Effect("FUNCTION", []byte("FLUSH"))
+	c.Out.OK()
+	return nil
+}
+
+// tooMany is the error for a subcommand with too many arguments.
+func tooMany(args [][]byte) error {
+	return ReplyError("ERR unknown subcommand or wrong number of arguments for '" + string(args[1]) + "'. Try " + strings.ToUpper(string(args[0])) + " HELP.")
+}
+
+var specFunctionDump = Spec{
+	Name: "function|dump", Group: GroupScripting, Since: "7.0.0", Complexity: "O(N) where N is the number of functions",
+	Summary:  "Dumps all libraries into a serialized binary payload.",
+	Flags:    NoScript,
+	Replies:  "The payload, in Redis's format.",
+	Examples: "> FUNCTION DUMP\n\"\\n\\x00]\\x9b\\\\@\\x0f\\x7f\\xa2\\xda\"\n",
+	Run:      runFunctionDump,
+}
+
+func runFunctionDump(c *Ctx) error {
+	c.Out.Bulk(c.Service.scripts.DumpLibraries())
+	return nil
+}
+
+var specFunctionRestore = Spec{
+	Name: "function|restore", Group: GroupScripting, Since: "7.0.0", Complexity: "O(N) where N is the number of functions on the payload",
+	Summary: "Restores all libraries from a payload.",
+	Flags:   Write | DenyOOM | NoScript | AllKeys | Scripts | Keeps,
+	Tips:    everyNode,
+	Args:    []Arg{Str("serialized-value"), Opt(OneOf("policy", Token("FLUSH"), Token("APPEND"), Token("REPLACE")))},
+	Replies: "OK. APPEND (the default) refuses names that exist, REPLACE replaces them, FLUSH deletes what is there first. All or nothing.",
+	Examples: exampleLibrary + "> FUNCTION RESTORE \"\\n\\x00]\\x9b\\\\@\\x0f\\x7f\\xa2\\xda\" FLUSH\nOK\n> FUNCTION LIST\n(empty array)\n" +
+		"> FUNCTION RESTORE abc\n(error) ERR DUMP payload version or checksum are wrong\n",
+	Run: runFunctionRestore,
+}
+
+func runFunctionRestore(c *Ctx) error {
+	policy := script.Append
+	if len(c.Args) > 4 {
+		return tooMany(c.Args)
+	}
+	if len(c.Args) == 4 {
+		switch a := c.Args[3]; {
+		case EqualFold(a, "APPEND"):
+		case EqualFold(a, "REPLACE"):
+			policy = script.Replace
+		case EqualFold(a, "FLUSH"):
+			policy = script.Flush
+		default:
+			return ReplyError("ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.")
+		}
+	}
+	h := c.startScript("", 0)
+	h.loads = true
+	defer h.endScript()
+	if err := c.Service.scripts.RestoreLibraries(c.Args[2], policy, h); err != nil {
+		return err
+	}
+	c.Tx.Effect("FUNCTION", append([][]byte{[]byte("RESTORE")}, c.Args[2:]...)...)
+	c.Out.OK()
+	return nil
+}
+
+var specFunctionKill = Spec{
+	Name: "function|kill", Group: GroupScripting, Since: "7.0.0", Complexity: "O(1)",
+	Summary:  "Terminates a function during execution.",
+	Flags:    NoScript | AllowBusy,
+	Tips:     []string{"request_policy:all_shards", "response_policy:one_succeeded"},
+	Replies:  "OK; NOTBUSY if no function runs, UNKILLABLE if it has written already.",
+	Examples: "> FUNCTION KILL\n(error) NOTBUSY No scripts in execution right now.\n",
+	Run:      func(c *Ctx) error { return runKill(c, true) },
+}
+
+var specFunctionList = Spec{
+	Name: "function|list", Group: GroupScripting, Since: "7.0.0", Complexity: "O(N) where N is the number of functions",
+	Summary: "Returns information about all libraries.",
+	Flags:   NoScript,
+	Tips:    []string{"nondeterministic_output_order"},
+	Args:    []Arg{Opt(TokenArg("LIBRARYNAME", Str("library-name-pattern"))), Opt(Token("WITHCODE"))},
+	Replies: "A map for each library whose name matches the pattern.",
+	Examples: exampleLibrary + "> FUNCTION LIST WITHCODE\n1) 1) \"library_name\"\n   2) \"shop\"\n   3) \"engine\"\n   4) \"LUA\"\n   5) \"functions\"\n" +
+		"   6) 1) 1) \"name\"\n         2) \"sold\"\n         3) \"description\"\n         4) (nil)\n         5) \"flags\"\n         6) (empty array)\n" +
+		"   7) \"library_code\"\n   8) \"#!lua name=shop\\nredis.register_function('sold', function() return 1 end)\"\n",
+	Run: runFunctionList,
+}
+
+func runFunctionList(c *Ctx) error {
+	var pattern []byte
+	code := false
+	for args := c.Args[2:]; len(args) > 0; args = args[1:] {
+		switch {
+		case !code && EqualFold(args[0], "WITHCODE"):
+			code = true
+		case pattern == nil && EqualFold(args[0], "LIBRARYNAME"):
+			if len(args) < 2 {
+				return ReplyError("ERR library name argument was not given")
+			}
+			args = args[1:]
+			pattern = args[0]
+		default:
+			return ReplyError("ERR Unknown argument " + string(args[0]))
+		}
+	}
+	var found []*script.Library
+	for _, l := range c.Service.scripts.Libraries() {
+		if pattern == nil || glob.MatchFold(pattern, []byte(l.Name)) {
+			found = append(found, l)
+		}
+	}
+
+	c.Out.Array(len(found))
+	for _, l := range found {
+		c.listLibrary(l, code)
+	}
+	return nil
+}
+
+func (c *Ctx) listLibrary(l *script.Library, code bool) {
+	c.Out.Map(3 + int(b2i(code)))
+	c.Out.BulkString("library_name")
+	c.Out.BulkString(l.Name)
+	c.Out.BulkString("engine")
+	c.Out.BulkString("LUA")
+	c.Out.BulkString("functions")
+	c.Out.Array(len(l.Functions))
+	for _, f := range l.Functions {
+		c.Out.Map(3)
+		c.Out.BulkString("name")
+		c.Out.BulkString(f.Name)
+		c.Out.BulkString("description")
+		if f.Described {
+			c.Out.BulkString(f.Description)
+		} else {
+			c.Out.Null()
+		}
+		c.Out.BulkString("flags")
+		names := f.Flags.Names()
+		c.Out.Set(len(names))
+		for _, n := range names {
+			c.Out.Simple(n)
+		}
+	}
+	if code {
+		c.Out.BulkString("library_code")
+		c.Out.BulkString(l.Code)
+	}
+}
+
+var specFunctionStats = Spec{
+	Name: "function|stats", Group: GroupScripting, Since: "7.0.0", Complexity: "O(1)",
+	Summary: "Returns information about the function that runs.",
+	Flags:   NoScript | AllowBusy,
+	Tips:    []string{"nondeterministic_output", "request_policy:all_shards", "response_policy:special"},
+	Replies: "A map: the function that runs, its command and for how many ms, or nil; and the engines with their numbers of libraries and functions.",
+	Examples: "> FUNCTION STATS\n1) \"running_script\"\n2) (nil)\n3) \"engines\"\n4) 1) \"LUA\"\n   2) 1) \"libraries_count\"\n      2) (integer) 0\n" +
+		"      3) \"functions_count\"\n      4) (integer) 0\n",
+	Run: runFunctionStats,
+}
+
+func runFunctionStats(c *Ctx) error {
+	r := c.Service.running.Load()
+	if r != nil && r.name == "" {
+		if r.over.Load() {
+			return r.busy()
+		}
+		r = nil
+	}
+
+	c.Out.Map(2)
+	c.Out.BulkString("running_script")
+	if r == nil {
+		c.Out.Null()
+	} else {
+		c.Out.Map(3)
+		c.Out.BulkString("name")
+		c.Out.BulkString(r.name)
+		c.Out.BulkString("command")
+		c.Out.Array(len(r.args))
+		for _, a := range r.args {
+			c.Out.Bulk(a)
+		}
+		c.Out.BulkString("duration_ms")
+		c.Out.Int((c.Service.DB.Clock().Micros() - r.began) / 1000)
+	}
+	stats := c.Service.scripts.Stats()
+	c.Out.BulkString("engines")
+	c.Out.Map(1)
+	c.Out.BulkString("LUA")
+	c.Out.Map(2)
+	c.Out.BulkString("libraries_count")
+	c.Out.Int(int64(stats.Libraries))
+	c.Out.BulkString("functions_count")
+	c.Out.Int(int64(stats.Functions))
+	return nil
+}

@@ -1,0 +1,331 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/script"
+)
+
+// Scripts. A script runs in one transaction over all shards, since it may touch
+// keys that it does not name; so one runs at a time, and everything about it is
+// in the service's one scriptHost. What it calls goes through resolve, permit
+// and Run of the command as if a client had sent it inside MULTI:
+//
+//	EVAL ─▶ dispatch ─▶ strand ─▶ execute: LockAll ─▶ runEval ─▶ script.Engine.Run
+//	                                                                │ redis.call
+//	        scriptHost.Call ◀───────────────────────────────────────┘
+//	          └─▶ spec.Run in the same transaction, the reply in RESP
+//
+// Why, and what happens when one does not end: docs/design/scripts.md.
+
+// scriptHost runs the calls of the script that is running. It belongs to whoever
+// holds all shards.
+type scriptHost struct {
+	svc *Service
+	s   *Session // stands for the script where a handler asks for its session
+	x   Ctx      // of the calls
+
+	c     *Session // who runs the script
+	run   *running // nil while it is young
+	name  string   // of the function; "" for a script
+	args  [][]byte // of EVAL or FCALL
+	flags script.Flags
+	began int64 // us
+	limit int64 // us after which others hear that it is overdue; of a load, after which it is too slow
+	loads bool  // it is FUNCTION LOAD
+	oom   bool  // memory was used up when it began
+	wrote bool
+	slot  int // in a cluster: that of its first key; -1: none yet
+	calls int // how many, modulo timedCalls
+	specs [specCache]*Spec
+}
+
+// timedCalls is how many calls of scripts there are to one that is timed, for
+// the statistics of its command: two looks at the clock take as long as a GET.
+const timedCalls = 16
+
+// specCache is how many commands a host remembers: few scripts use more.
+const specCache = 16
+
+func (s *Service) initScripts() {
+	s.scripts = script.New(script.Options{MemoryLimit: int(s.Config.Int("script-memory-limit")), Version: redisVersion, VersionNum: redisVersionNum})
+	h := &s.host
+	h.svc = s
+	h.s = &Session{svc: s, stats: s.stats[len(s.stats)-1], script: true, authed: true}
+	h.s.created = s.DB.Clock().Micros()
+	h.s.view.multi.Store(-1)
+	h.x = Ctx{Out: &h.s.out, Table: s.table, Session: h.s, Service: s, noWait: true}
+}
+
+// startScript makes the service's host the one of a script, function or load that
+// c is about to run, in a transaction that holds all shards.
+func (c *Ctx) startScript(name string, flags script.Flags) *scriptHost {
+	h := &c.Service.host
+	s := c.Session
+	h.c, h.name, h.args, h.flags = s, name, c.Args, flags
+	h.run, h.wrote, h.slot, h.loads = nil, false, -1, false
+	h.began = c.Service.DB.Clock().Micros()
+	h.limit = c.Service.busyAfter.Load()
+	h.oom = s.oom
+	h.s.dbi, h.s.user, h.s.noTouch, h.s.out.Proto = c.Tx.Selected(), s.user, s.noTouch, 2
+	h.s.tx, h.x.Tx, h.s.ctx.Tx = c.Tx, c.Tx, c.Tx
+	return h
+}
+
+// endScript ends what startScript began.
+func (h *scriptHost) endScript() {
+	if r := h.run; r != nil {
+		h.svc.running.Store(nil)
+		close(r.finished)
+	}
+	h.x.Tx.Select(h.c.dbi)
+	h.c, h.args, h.run, h.x.Tx, h.x.Args, h.s.tx, h.s.user = nil, nil, nil, nil, nil, nil, nil
+	if cap(h.s.out.Buf) > 1<<16 {
+		h.s.out.Buf = nil
+	}
+}
+
+// Refusals that scripts see.
+const (
+	errScriptUnknown  = ReplyError("ERR Unknown Redis command called from script")
+	errScriptArity    = ReplyError("ERR Wrong number of args calling Redis command from script")
+	errScriptNot      = ReplyError("ERR This Redis command is not allowed from script")
+	errScriptReadOnly = ReplyError("ERR Write commands are not allowed from read-only scripts.")
+	errScriptSlot     = ReplyError("ERR Script attempted to access keys that do not hash to the same slot")
+)
+
+// scriptDenials are the words for refusals by the rules of the user.
+var scriptDenials = [deniedKinds]ReplyError{
+	deniedCommand: "ERR The user executing the script can't run this command or subcommand",
+	deniedKey:     "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments",
+	deniedAuth:    "ERR The user executing the script can't run this command or subcommand",
+	deniedChannel: "ERR The user executing the script can't publish to the channel mentioned in the command",
+}
+
+// Call implements script.Host.
+func (h *scriptHost) Call(args [][]byte) []byte {
+	out := &h.s.out
+	out.Buf = out.Buf[:0]
+	if err := h.call(args); err != nil {
+		out.Buf = out.Buf[:0]
+		text := wireText(err)
+		h.svc.totals.countError(text)
+		out.Error(text)
+	}
+	return out.Buf
+}
+
+func (h *scriptHost) call(args [][]byte) error {
+	spec, err := h.resolve(args)
+	if err != nil {
+		return err
+	}
+	if err := h.admit(spec, args); err != nil {
+		h.c.stats.of(spec).rejected.Add(1)
+		return err
+	}
+	if spec.Has(Slow) {
+		h.c.leaveLoop()
+	}
+	x := &h.x
+	x.Spec, x.Args = spec, args
+	x.Tx.Select(h.s.dbi)
+	x.Tx.NoTouch(h.s.noTouch)
+	if seen := h.svc.observed.Load(); seen|h.c.observing != 0 {
+		return h.observed(seen, spec, args)
+	}
+	return h.time(spec)
+}
+
+// time runs a call, and counts it.
+func (h *scriptHost) time(spec *Spec) error {
+	x, c := &h.x, h.c
+	stats := c.stats.of(spec)
+	stats.calls.Add(1)
+	c.batch.total++
+	if h.calls = (h.calls + 1) % timedCalls; h.calls == 0 {
+		since := h.svc.DB.Clock().Micros()
+		defer func() { stats.micros.Add(timedCalls * (h.svc.DB.Clock().Micros() - since)) }()
+	}
+	if err := spec.Run(x); err != nil {
+		stats.failed.Add(1)
+		return err
+	}
+	return nil
+}
+
+// observed runs a call that somebody looks at: see observe.go.
+func (h *scriptHost) observed(seen uint32, spec *Spec, args [][]byte) error {
+	c := h.c
+	var since int64
+	if seen&obsAll != 0 || seen&obsSlow != 0 && !(spec.Has(Fast) || spec.Group == GroupString) {
+		since = h.svc.DB.Clock().Micros()
+	}
+	if seen&obsMonitors != 0 && spec.Flags&(Admin|SkipMonitor) == 0 {
+		h.svc.monitors.feed(h.s, redacted(spec, args))
+	}
+	err := h.time(spec)
+	c.ran(seen&^obsMonitors, spec, args, since)
+	return err
+}
+
+// resolve finds the command of a call.
+func (h *scriptHost) resolve(args [][]byte) (*Spec, error) {
+	var slot **Spec
+	if n := len(args[0]); n > 0 {
+		slot = &h.specs[(int(args[0][0]|0x20)+n*5)%specCache]
+		if s := *slot; s != nil && EqualFold(args[0], s.Name) && s.ArityOK(len(args)) {
+			return s, nil
+		}
+	}
+	s, err := h.svc.table.Find(args)
+	switch {
+	case err != nil:
+		return nil, errScriptUnknown
+	case !s.ArityOK(len(args)):
+		return nil, errScriptArity
+	}
+	if slot != nil && s.parent == nil && s.subs.slots == nil {
+		*slot = s
+	}
+	return s, nil
+}
+
+// admit decides whether the script may run a command.
+func (h *scriptHost) admit(spec *Spec, args [][]byte) error {
+	if spec.Has(NoScript) {
+		return errScriptNot
+	}
+	if u := h.s.user.user.Load(); !u.Unlimited {
+		if why, at := h.s.judge(u, spec, args); why != deniedNot {
+			h.c.refused(refusal{why: why, object: refusedObject(why, spec, args, at), user: h.s.user.name}, contextLua)
+			return scriptDenials[why]
+		}
+	}
+	if spec.Flags&(Write|MayReplicate) != 0 {
+		if h.flags&script.NoWrites != 0 {
+			return errScriptReadOnly
+		}
+		if h.oom && !h.wrote && spec.Has(DenyOOM) && h.flags&script.AllowOOM == 0 {
+			return ErrOOM
+		}
+		if spec.Has(Write) && !h.wrote {
+			h.wrote = true
+			if h.run != nil {
+				h.run.wrote.Store(true)
+			}
+		}
+	}
+	if h.svc.cluster && spec.HasKeys() && h.flags&script.AllowCrossSlot == 0 {
+		return h.oneSlot(spec, args)
+	}
+	return nil
+}
+
+// oneSlot keeps a script, in a cluster, to one slot.
+func (h *scriptHost) oneSlot(spec *Spec, args [][]byte) error {
+	keys, err := spec.AppendKeys(h.s.ctx.keys[:0], args)
+	h.s.ctx.keys = keys
+	if err != nil {
+		return nil // the command will say what is wrong
+	}
+	for _, k := range keys {
+		slot := keySlot(args[k.Pos])
+		if h.slot >= 0 && slot != h.slot {
+			return errScriptSlot
+		}
+		h.slot = slot
+	}
+	return nil
+}
+
+// SetProto implements script.Host.
+func (h *scriptHost) SetProto(proto int) { h.s.out.Proto = proto }
+
+// SetReplication implements script.Host. What a script has changed is always
+// logged: a log that leaves something out could not be replayed.
+func (h *scriptHost) SetReplication(aof, replicas bool) {}
+
+// Allowed implements script.Host.
+func (h *scriptHost) Allowed(args [][]byte) (bool, error) {
+	spec, err := h.svc.table.Find(args)
+	if err != nil {
+		return false, err
+	}
+	u := h.s.user.user.Load()
+	if u.Unlimited || !spec.ArityOK(len(args)) {
+		return u.Unlimited, nil
+	}
+	why, _ := h.s.judge(u, spec, args)
+	return why == deniedNot, nil
+}
+
+// Log implements script.Host.
+func (h *scriptHost) Log(level int, text string) {
+	text = strings.ToValidUTF8(text, "?")
+	switch level {
+	case 0:
+		h.svc.Log.Debug(text, "from", "script")
+	case 1, 2:
+		h.svc.Log.Info(text, "from", "script")
+	default:
+		h.svc.Log.Warn(text, "from", "script")
+	}
+}
+
+// Tick implements script.Host: it has a script that takes long leave its loop,
+// and ends it where it was killed.
+func (h *scriptHost) Tick() error {
+	took := h.svc.DB.Clock().Micros() - h.began
+	if took < scriptSlice {
+		return nil
+	}
+	if h.svc.ctx.Err() != nil && !h.wrote {
+		return errScriptEnded
+	}
+	r := h.run
+	if r == nil {
+		r = &running{name: h.name, args: h.args, began: h.began, overdue: make(chan struct{}), finished: make(chan struct{})}
+		r.wrote.Store(h.wrote)
+		h.run = r
+		h.svc.running.Store(r)
+		h.c.leaveLoop()
+	}
+	switch {
+	case h.loads:
+		if took > script.LoadTimeout*1000 {
+			return script.ErrLoadTimeout
+		}
+	case r.killed.Load():
+		return errScriptKilled
+	case took >= h.limit && !r.over.Load():
+		r.over.Store(true)
+		close(r.overdue)
+		h.svc.Log.Warn("a script takes long; SCRIPT KILL or FUNCTION KILL ends it", "name", h.name, "ms", took/1000)
+	}
+	return nil
+}
+
+// runScript runs a script or function, whose name is "" or the function's.
+func (c *Ctx) runScript(flags script.Flags, name string, run func(h *scriptHost) error) error {
+	s, readOnly := c.Session, c.Spec.Has(ReadOnly)
+	if flags&script.Compat == 0 {
+		switch {
+		case readOnly && flags&script.NoWrites == 0:
+			return ReplyError("ERR Can not execute a script with write flag using *_ro command.")
+		case s.oom && flags&(script.AllowOOM|script.NoWrites) == 0:
+			return ErrOOM
+		case c.Service.cluster && flags&script.NoCluster != 0:
+			return ReplyError("ERR Can not run script on cluster, 'no-cluster' flag is set.")
+		}
+	}
+	if readOnly {
+		flags |= script.NoWrites
+	}
+	if c.Service.observed.Load()&obsMonitors != 0 {
+		c.Service.monitors.feed(s, c.Args)
+	}
+	h := c.startScript(name, flags)
+	defer h.endScript()
+	return run(h)
+}

@@ -1,0 +1,127 @@
+package command
+
+var specScript = Spec{
+	Name: "script", Group: GroupScripting, Since: "2.6.0", Complexity: "Depends on subcommand.",
+	Summary: "A container for Lua scripts management commands.",
+	Sub:     []*Spec{&specScriptDebug, &specScriptExists, &specScriptFlush, &specScriptHelp, &specScriptKill, &specScriptLoad, &specScriptShow},
+}
+
+var specScriptHelp = HelpSpec("script", GroupScripting, CatScripting)
+
+var specScriptDebug = Spec{
+	Name: "script|debug", Group: GroupScripting, Since: "3.2.0", Complexity: "O(1)",
+	Summary:  "Sets the debug mode of server-side Lua scripts. There is no debugger: only NO is accepted.",
+	Flags:    NoScript,
+	Args:     []Arg{OneOf("mode", Token("YES"), Token("SYNC"), Token("NO"))},
+	Replies:  "OK for NO.",
+	Examples: "> SCRIPT DEBUG NO\nOK\n> SCRIPT DEBUG YES\n(error) ERR there is no script debugger: use redis.log and redis.pcall\n",
+	Run:      runScriptDebug,
+}
+
+func runScriptDebug(c *Ctx) error {
+	switch a := c.Args[2]; {
+	case EqualFold(a, "NO"):
+		c.Out.OK()
+		return nil
+	case EqualFold(a, "YES"), EqualFold(a, "SYNC"):
+		return ReplyError("ERR there is no script debugger: use redis.log and redis.pcall")
+	}
+	return ReplyError("ERR Use SCRIPT DEBUG YES/SYNC/NO")
+}
+
+var specScriptExists = Spec{
+	Name: "script|exists", Group: GroupScripting, Since: "2.6.0", Complexity: "O(N) where N is the number of digests",
+	Summary:  "Determines whether server-side Lua scripts exist in the script cache.",
+	Flags:    NoScript,
+	Tips:     []string{"request_policy:all_shards", "response_policy:agg_logical_and"},
+	Args:     []Arg{Many("sha1")},
+	Replies:  "1 or 0 for each digest.",
+	Examples: "> SCRIPT LOAD \"return 1\"\n\"$sha\"\n> SCRIPT EXISTS $sha ffffffffffffffffffffffffffffffffffffffff\n1) (integer) 1\n2) (integer) 0\n",
+	Run:      runScriptExists,
+}
+
+func runScriptExists(c *Ctx) error {
+	c.Out.Array(len(c.Args) - 2)
+	for _, sha := range c.Args[2:] {
+		c.Out.Int(b2i(c.Service.scripts.BySHA(sha) != nil))
+	}
+	return nil
+}
+
+var specScriptFlush = Spec{
+	Name: "script|flush", Group: GroupScripting, Since: "2.6.0", Complexity: "O(N) where N is the number of scripts in cache",
+	Summary:  "Removes all server-side Lua scripts from the script cache.",
+	Flags:    NoScript,
+	Tips:     []string{"request_policy:all_nodes", "response_policy:all_succeeded"},
+	Args:     []Arg{Opt(OneOf("async", Token("ASYNC"), Token("SYNC"))).Since("6.2.0")},
+	History:  []Change{{"6.2.0", "Added the `ASYNC` and `SYNC` flushing mode modifiers."}},
+	Replies:  "OK.",
+	Examples: "> SCRIPT LOAD \"return 1\"\n\"$sha\"\n> SCRIPT FLUSH\nOK\n> SCRIPT EXISTS $sha\n1) (integer) 0\n",
+	Run:      runScriptFlush,
+}
+
+func runScriptFlush(c *Ctx) error {
+	if len(c.Args) > 3 || len(c.Args) == 3 && !EqualFold(c.Args[2], "SYNC") && !EqualFold(c.Args[2], "ASYNC") {
+		return ReplyError("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+	}
+	c.Service.scripts.Flush()
+	c.Out.OK()
+	return nil
+}
+
+var specScriptKill = Spec{
+	Name: "script|kill", Group: GroupScripting, Since: "2.6.0", Complexity: "O(1)",
+	Summary:  "Terminates a server-side Lua script during execution.",
+	Flags:    NoScript | AllowBusy,
+	Tips:     []string{"request_policy:all_shards", "response_policy:one_succeeded"},
+	Replies:  "OK; NOTBUSY if no script runs, UNKILLABLE if it has written already.",
+	Examples: "> SCRIPT KILL\n(error) NOTBUSY No scripts in execution right now.\n",
+	Run:      func(c *Ctx) error { return runKill(c, false) },
+}
+
+func runKill(c *Ctx, function bool) error {
+	if err := c.Service.kill(function); err != nil {
+		return err
+	}
+	c.Out.OK()
+	return nil
+}
+
+var specScriptLoad = Spec{
+	Name: "script|load", Group: GroupScripting, Since: "2.6.0", Complexity: "O(N) with N being the length in bytes of the script body.",
+	Summary:  "Loads a server-side Lua script to the script cache.",
+	Flags:    NoScript | Stale,
+	Tips:     []string{"request_policy:all_nodes", "response_policy:all_succeeded"},
+	Args:     []Arg{Str("script")},
+	Replies:  "The SHA1 digest of the script, for EVALSHA. It stays cached until SCRIPT FLUSH.",
+	Examples: "> SCRIPT LOAD \"return 'hi'\"\n\"2f31ba2bb6d6a0f42cc159d2e2dad55440778de3\"\n> SCRIPT LOAD \"return (\"\n(error) ERR Error compiling script (new function): user_script:1: unexpected symbol near '<eof>'\n",
+	Run:      runScriptLoad,
+}
+
+func runScriptLoad(c *Ctx) error {
+	s, err := c.Service.scripts.Load(c.Args[2])
+	if err != nil {
+		return err
+	}
+	c.Out.BulkString(s.SHA)
+	return nil
+}
+
+var specScriptShow = Spec{
+	Name: "script|show", Group: GroupScripting, Since: "8.0.0", Complexity: "O(1)",
+	Summary:  "Shows the text of a server-side Lua script in the script cache, as Valkey 8.0 does.",
+	Flags:    NoScript,
+	Args:     []Arg{Str("sha1")},
+	Replies:  "The script's text; NOSCRIPT if it is not cached.",
+	Examples: "> SCRIPT LOAD \"return 'hi'\"\n\"$sha\"\n> SCRIPT SHOW $sha\n\"return 'hi'\"\n> SCRIPT SHOW abc\n(error) NOSCRIPT No matching script. Please use EVAL.\n",
+	Run:      runScriptShow,
+}
+
+func runScriptShow(c *Ctx) error {
+	s := c.Service.scripts.BySHA(c.Args[2])
+	if s == nil {
+		return errNoScript
+	}
+	c.Out.BulkString(s.Body)
+	return nil
+}

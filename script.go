@@ -1,0 +1,60 @@
+package ebb
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+)
+
+// Script is a Lua script that backends run as one command, with nothing in
+// between. It is a text and its digest: make it once, use it with any Conn, from
+// any goroutine.
+type Script struct {
+	text, sha string
+}
+
+// NewScript returns the script of a text. Whether it compiles shows when it is
+// first run.
+func NewScript(text string) *Script {
+	sum := sha1.Sum([]byte(text))
+	return &Script{text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+// Text is the script's text; SHA its SHA1 digest, by which servers cache it, as 40
+// hexadecimal digits.
+func (s *Script) Text() string { return s.text }
+
+// SHA is the digest of the text.
+func (s *Script) SHA() string { return s.sha }
+
+// Script runs a script with its keys and other arguments, and returns what it
+// returns; an error reply is returned as the error too, as with Do. It sends the
+// digest, and the text only to a backend that does not know it yet. The scripts
+// of an embedded engine run in the caller's goroutine. A script that writes is
+// not interrupted by the context.
+func (c *Conn) Script(ctx context.Context, s *Script, keys []string, args ...any) (Value, error) {
+	return c.script(ctx, "EVALSHA", "EVAL", s, keys, args)
+}
+
+// ScriptRO is Script for scripts that only read: they are refused where they
+// write, and replicas run them.
+func (c *Conn) ScriptRO(ctx context.Context, s *Script, keys []string, args ...any) (Value, error) {
+	return c.script(ctx, "EVALSHA_RO", "EVAL_RO", s, keys, args)
+}
+
+func (c *Conn) script(ctx context.Context, bySHA, byText string, s *Script, keys []string, args []any) (Value, error) {
+	req := make([]any, 0, 3+len(keys)+len(args))
+	req = append(req, bySHA, s.sha, len(keys))
+	for _, k := range keys {
+		req = append(req, k)
+	}
+	req = append(req, args...)
+	v, err := c.Do(ctx, req...)
+	var refused ReplyError
+	if errors.As(err, &refused) && refused.Code() == "NOSCRIPT" {
+		req[0], req[1] = byText, s.text
+		v, err = c.Do(ctx, req...)
+	}
+	return v, err
+}
