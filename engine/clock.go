@@ -23,10 +23,12 @@ const maxSlew = 10000 // parts per million
 
 // maxDrift is the most, in microseconds, that a wall clock gains or loses between
 // two looks without having been stepped: NTP slews by at most 500 ppm.
-const maxDrift = 500
+const maxDrift = 500 * checkEvery / 1e6
 
-// checkEvery is how often, in microseconds, the wall clock is looked at.
-const checkEvery = 1000 * 1000
+// checkEvery is how often, in microseconds, the wall clock is looked at: so often
+// that what NTP makes it gain in between, 2 to 10 us, is less than a round trip
+// takes: clients on the same machine see TIME between their own looks at the clock.
+const checkEvery = 100 * 1000
 
 // SystemClock is engine time: the wall clock at the start plus the time that
 // has passed since, suspension included. A step of the wall clock does not
@@ -90,14 +92,13 @@ func (c *SystemClock) look(mono int64) *line {
 	}
 	c.offset = offset
 	// What the wall clock has gained on the monotonic one since the last look it
-	// will gain again: without that, engine time would stay behind a wall clock
-	// that NTP disciplines by what it gains in a second, 10 to 100 us.
+	// will gain again.
 	gained := (wall - mono - c.lead) * checkEvery / max(mono-last.mono, checkEvery)
 	c.lead = wall - mono
 	if gained > maxDrift || gained < -maxDrift {
 		gained = 0
 	}
-	l := &line{mono: mono, engine: now, ppm: min(max(offset+gained, -maxSlew), maxSlew), check: mono + checkEvery}
+	l := &line{mono: mono, engine: now, ppm: min(max((offset+gained)*1e6/checkEvery, -maxSlew), maxSlew), check: mono + checkEvery}
 	c.line.Store(l)
 	return l
 }

@@ -17,10 +17,10 @@ func (tx *Tx) newHashTable() hashTable {
 	return hashTable{dict.New(dict.Config{Memory: tx.db.chunks, Seed: tx.db.seed, ValueSize: dict.Variable})}
 }
 
-// Clone implements box.
+// Clone implements box. It clones the dead too, as whoever replays COPY does.
 func (t hashTable) Clone(tx *Tx) (box, error) {
 	c := tx.newHashTable()
-	for it := range t.Iter(tx.itemTime()) {
+	for it := range t.Iter(0) {
 		if _, err := c.Add(it.Key, it.Value, it.Deadline); err != nil {
 			discard(c)
 			return nil, ErrFull

@@ -24,10 +24,10 @@ func (tx *Tx) newSetTable() setTable {
 	return setTable{dict.New(dict.Config{Memory: tx.db.chunks, Seed: tx.db.seed})}
 }
 
-// Clone implements box.
+// Clone implements box. It clones the dead too, as whoever replays COPY does.
 func (t setTable) Clone(tx *Tx) (box, error) {
 	c := tx.newSetTable()
-	for it := range t.Iter(tx.itemTime()) {
+	for it := range t.Iter(0) {
 		if _, err := c.Add(it.Key, nil, it.Deadline); err != nil {
 			discard(c)
 			return nil, ErrFull

@@ -23,10 +23,10 @@ func (tx *Tx) newZSetTree() zsetTree {
 	return zsetTree{ordered.New(tx.db.chunks, tx.db.seed)}
 }
 
-// Clone implements box.
+// Clone implements box. It clones the dead too, as whoever replays COPY does.
 func (t zsetTree) Clone(tx *Tx) (box, error) {
 	c := tx.newZSetTree()
-	for w := t.WalkFrom(ordered.Start, tx.itemTime()); w.Next(); {
+	for w := t.WalkFrom(ordered.Start, 0); w.Next(); {
 		e := w.Entry()
 		if err := c.Add(e.Member, e.Score, e.Deadline); err != nil {
 			discard(c)
