@@ -70,3 +70,28 @@ func TestScriptsInTransactionsAndFromManyGoroutines(t *testing.T) {
 		t.Errorf("got %v, %v", vs, err)
 	}
 }
+
+// What a script returns of its arguments is the caller's, though their memory is
+// the next call's.
+func TestAScriptsResultStaysAsItIs(t *testing.T) {
+	eachBackend(t, func(t *testing.T, c *ebb.Conn) {
+		ctx := testContext(t)
+		echo := ebb.NewScript("return {ARGV[1], redis.status_reply(ARGV[1]), {err = ARGV[1]}, ARGV[1]:sub(2)}")
+		v, err := c.Script(ctx, echo, nil, "the first")
+		if err != nil {
+			t.Fatal(err)
+		}
+		raised, _ := c.Script(ctx, ebb.NewScript("error({err = ARGV[1]})"), nil, "the first")
+		for range 3 {
+			if _, err := c.Script(ctx, echo, nil, "something else"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := fmt.Sprintf("%s %s %s %s", v.Elems[0].Str, v.Elems[1].Str, v.Elems[2].Str, v.Elems[3].Str); got != "the first the first the first he first" {
+			t.Errorf("got %q", got)
+		}
+		if !strings.HasPrefix(raised.Str, "the first script: ") {
+			t.Errorf("raised %q", raised.Str)
+		}
+	})
+}

@@ -186,9 +186,16 @@ type totals struct {
 // up their own.
 const maxErrorCodes = 128
 
+// maxErrorCode is how long a code is at most, in bytes. What begins with a longer
+// word, which scripts can make, has none and counts as ERR, as in Redis.
+const maxErrorCode = 31
+
 // countError counts an error reply by its first word.
 func (t *totals) countError(text string) {
 	code, _, _ := strings.Cut(text, " ")
+	if len(code) > maxErrorCode {
+		code = "ERR"
+	}
 	t.errors.Add(1)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -196,7 +203,7 @@ func (t *totals) countError(text string) {
 		t.byCode = map[string]int64{}
 	}
 	if _, known := t.byCode[code]; known || len(t.byCode) < maxErrorCodes {
-		t.byCode[code]++
+		t.byCode[strings.Clone(code)]++
 	}
 }
 

@@ -53,6 +53,7 @@ func baseAssert(c Call) error {
 		if err != nil {
 			return err
 		}
+		text, _, _ = strings.Cut(text, "\x00") // C's %s
 		return c.Errorf("%s", text)
 	}
 	_, err = c.t.pass(c, 0)

@@ -514,9 +514,9 @@ func TestConstantsBeyondOperandsAreLoaded(t *testing.T) {
 	b.WriteString("x = y.last + 5000.5")
 	p := mustCompile(t, b.String())
 	code := p.code[len(p.code)-6 : len(p.code)-1]
-	var ops []Op
+	var ops []string
 	for _, i := range code {
-		ops = append(ops, i.op())
+		ops = append(ops, i.op().String())
 	}
 	if got := fmt.Sprint(ops); got != "[LOADK GETTABLE LOADK ADD SETGLOBAL]" {
 		t.Errorf("the code ends with %s\n%v", got, code)

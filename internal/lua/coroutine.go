@@ -30,82 +30,82 @@ func (s *State) newCoroutine(f *Closure) (*Thread, error) {
 }
 
 // resume runs a coroutine until it yields, returns or fails. The arguments lie on
-// the stack of from, as the results then do on that of co. It nests a run of the
+// the stack of from, as the results then do on that of t. It nests a run of the
 // interpreter in the one that has called it.
-func (co *Thread) resume(from *Thread, args []Value) ([]Value, error) {
-	s := co.state
-	if co.status != suspended {
-		return nil, &Error{Value: String("cannot resume " + co.status.String() + " coroutine")}
+func (t *Thread) resume(from *Thread, args []Value) ([]Value, error) {
+	s := t.state
+	if t.status != suspended {
+		return nil, &Error{Value: String("cannot resume " + t.status.String() + " coroutine")}
 	}
 	if s.calls >= maxCalls-1 {
 		return nil, &Error{Value: String("C stack overflow")}
 	}
 	calls := s.calls
 	s.calls++
-	co.calls = s.calls
-	from.status, co.status = normal, running
-	s.current = co
-	rs, err := co.run(args)
+	t.calls = s.calls
+	from.status, t.status = normal, running
+	s.current = t
+	rs, err := t.run(args)
 	s.current = from
 	from.status = running
 	s.calls = calls
 
 	switch {
 	case err == errYield:
-		co.status = suspended
-		return co.yielded, nil
+		t.status = suspended
+		return t.yielded, nil
 	case err != nil:
-		co.leave(place{ci: &co.root, calls: calls})
+		t.leave(place{ci: &t.root, calls: calls})
 	}
-	co.status = dead
+	t.status = dead
 	// The stack is no more needed once the results have been copied from it.
-	co.stack, co.limit, co.root.next, co.yielded, co.body = nil, 0, nil, nil, nil
+	t.stack, t.limit, t.root.next, t.yielded, t.body = nil, 0, nil, nil, nil
 	return rs, err
 }
 
 // run starts or continues the coroutine.
-func (co *Thread) run(args []Value) ([]Value, error) {
-	if co.body != nil {
-		f := co.body
-		co.body = nil
-		if err := co.reserve(len(args) + 1); err != nil {
+func (t *Thread) run(args []Value) ([]Value, error) {
+	if t.body != nil {
+		f := t.body
+		t.body = nil
+		if err := t.reserve(len(args) + 1); err != nil {
 			return nil, err
 		}
-		co.stack[0] = ClosureValue(f)
-		copy(co.stack[1:], args)
-		if err := co.push(f, 0, len(args)); err != nil {
+		t.stack[0] = ClosureValue(f)
+		copy(t.stack[1:], args)
+		if err := t.push(f, 0, len(args)); err != nil {
 			return nil, err
 		}
-		co.ci.flags = flagFresh
-	} else if err := co.answer(args); err != nil {
+		t.ci.flags = flagFresh
+	} else if err := t.answer(args); err != nil {
 		return nil, err
 	}
-	if err := co.execute(); err != nil {
+	if err := t.execute(); err != nil {
 		return nil, err
 	}
-	return co.stack[:co.results], nil
+	return t.stack[:t.results], nil
 }
 
 // answer makes args the results of the call of yield at which the coroutine
 // stands.
-func (co *Thread) answer(args []Value) error {
-	ci := co.ci
+func (t *Thread) answer(args []Value) error {
+	ci := t.ci
 	i := ci.closure.proto.code[ci.pc-1]
 	at := ci.base + i.a()
-	if err := co.reserve(at + len(args)); err != nil {
+	if err := t.reserve(at + len(args)); err != nil {
 		return err
 	}
-	copy(co.stack[at:], args)
+	copy(t.stack[at:], args)
 	if i.op() == OpTailCall {
-		co.returning, co.results, co.top = true, len(args), at+len(args)
+		t.returning, t.results, t.top = true, len(args), at+len(args)
 		return nil
 	}
 	want := i.c() - 1
 	if want < 0 {
-		co.top = at + len(args)
+		t.top = at + len(args)
 	}
 	for j := len(args); j < want; j++ {
-		co.stack[at+j] = Nil
+		t.stack[at+j] = Nil
 	}
 	return nil
 }

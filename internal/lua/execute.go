@@ -20,8 +20,6 @@ import (
 // frame, calls a method that takes the instruction apart again, and starts over at
 // reload, since the stack may have moved. Every error is returned at once, with
 // the frames as they are: who catches it removes them.
-//
-//go:nocheckptr
 func (t *Thread) execute() (err error) {
 	var (
 		s          = t.state

@@ -233,18 +233,6 @@ func (t *Table) setStr(k, v Value) bool {
 	return false
 }
 
-// setInt is setStr for the number i, in the array part only; a value that is nil
-// it sets as well if there is no metatable.
-func (t *Table) setInt(i int, v Value) bool {
-	if uint(i-1) < uint(len(t.array)) && !t.readonly {
-		if p := &t.array[i-1]; t.meta == nil || !p.IsNil() {
-			*p = v
-			return true
-		}
-	}
-	return false
-}
-
 // place is where the value of the key k stands, nil if the table has no entry for
 // it. A string must be hashed.
 func (t *Table) place(k Value) *Value {

@@ -71,7 +71,7 @@ func (m *machine) write(out *resp.Writer, v lua.Value, depth int) {
 		return
 	}
 	if isString {
-		out.BulkString(s)
+		out.BulkString(lasting(out, s))
 		return
 	}
 	if f, ok := v.AsNumber(); ok {
@@ -94,6 +94,16 @@ func (m *machine) write(out *resp.Writer, v lua.Value, depth int) {
 	}
 }
 
+// lasting returns a string for out to keep, as one that collects does: a script's
+// may lie in its arguments' memory, which belongs to the next command, or in a
+// part of a much larger one.
+func lasting(out *resp.Writer, s string) string {
+	if out.Collecting() {
+		return strings.Clone(s)
+	}
+	return s
+}
+
 // toInt cuts a number to an integer as the processor of Redis's servers does:
 // what does not fit is the least integer.
 func toInt(f float64) int64 {
@@ -105,11 +115,11 @@ func toInt(f float64) int64 {
 
 func (m *machine) writeTable(out *resp.Writer, t *lua.Table, depth int) {
 	if s, ok := t.GetString("err").AsString(); ok {
-		out.Error(cString(s))
+		out.Error(lasting(out, cString(s)))
 		return
 	}
 	if s, ok := t.GetString("ok").AsString(); ok {
-		out.Simple(cString(s))
+		out.Simple(lasting(out, cString(s)))
 		return
 	}
 	if f, ok := t.GetString("double").AsNumber(); ok {
@@ -117,14 +127,14 @@ func (m *machine) writeTable(out *resp.Writer, t *lua.Table, depth int) {
 		return
 	}
 	if s, ok := t.GetString("big_number").AsString(); ok {
-		out.BigNumber(oneLine(s))
+		out.BigNumber(lasting(out, oneLine(s)))
 		return
 	}
 	if inner, ok := t.GetString("verbatim_string").AsTable(); ok {
 		text, ok := inner.GetString("string").AsString()
 		format, ok2 := inner.GetString("format").AsString()
 		if ok && ok2 {
-			out.Verbatim(format, text)
+			out.Verbatim(format, lasting(out, text))
 			return
 		}
 	}

@@ -208,14 +208,15 @@ func (m *machine) wrongReply(c lua.Call) error {
 }
 
 // withCode brings an error's text to the form of the wire: no "-" at its
-// beginning, no line ends at its end, and a code, which is ERR for a text of one
-// word.
+// beginning, a code, which is ERR for a text of one word, and no line ends around
+// what follows it.
 func withCode(text string) string {
-	text = strings.TrimRight(strings.TrimPrefix(text, "-"), "\r\n")
-	if !strings.Contains(text, " ") {
-		return "ERR " + text
+	text = strings.TrimPrefix(text, "-")
+	code, rest, found := strings.Cut(text, " ")
+	if !found {
+		code, rest = "ERR", text
 	}
-	return text
+	return code + " " + strings.Trim(rest, "\r\n")
 }
 
 func (m *machine) redisACLCheck(c lua.Call) error {

@@ -169,7 +169,7 @@ func (m *machine) failure(err error, name string) error {
 		return err
 	}
 	if m.where.source == "" {
-		return Error(text)
+		return Error(strings.Clone(text)) // it may lie in the arguments' memory
 	}
 	return Error(text + " script: " + name + ", on " + m.where.source + ":" + strconv.Itoa(m.where.line) + ".")
 }

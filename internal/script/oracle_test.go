@@ -259,17 +259,32 @@ func bytesList(list []string) [][]byte {
 // eval is EVAL by an Engine.
 func eval(e *Engine, h Host, proto int, script string) string {
 	out := resp.Writer{Proto: proto}
-	s, err := e.Script([]byte(script))
+	text := []byte(script)
+	s, err := e.Script(text)
 	if err == nil {
 		if host, ok := h.(*realHost); ok {
 			host.readOnly = s.Flags&NoWrites != 0
 		}
-		err = e.Run(s, h, bytesList(evalKeys), bytesList(evalArgs), &out)
+		keys, args := bytesList(evalKeys), bytesList(evalArgs)
+		err = e.Run(s, h, keys, args, &out)
+		poison(keys)
+		poison(args)
 	}
+	poison([][]byte{text})
 	if err != nil {
 		out.Error(err.Error())
 	}
 	return string(out.Buf)
+}
+
+// poison overwrites memory that a run was given, as the next command's arguments
+// do: what still saw it would be wrong in a later run.
+func poison(list [][]byte) {
+	for _, b := range list {
+		for i := range b {
+			b[i] = 0xdb
+		}
+	}
 }
 
 // calls tells whether a script needs a server behind its Host.

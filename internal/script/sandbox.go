@@ -187,11 +187,13 @@ func (m *machine) pcall(c lua.Call) error {
 	if !ok {
 		return err
 	}
-	t, ok := e.Value.AsTable()
-	if !ok {
+	if !e.Value.IsTable() {
 		return c.Return(lua.False, e.Value)
 	}
-	text := t.GetString("err")
+	text, err := c.Thread().Index(e.Value, lua.String("err")) // with its metamethod, whose errors nobody catches here
+	if err != nil {
+		return err
+	}
 	if text.IsString() || text.IsNumber() {
 		return c.Return(lua.False, text)
 	}

@@ -157,13 +157,11 @@ func (c *campaign) same(ours, theirs string, counted bool) bool {
 		}
 		return true
 	}
-	for _, d := range differences {
-		if (d.oracle == "" || d.oracle == c.name) && d.same(ours, theirs) {
-			if counted {
-				c.allowed[d.reason]++
-			}
-			return true
+	if reason := allowed(c.name, ours, theirs); reason != "" {
+		if counted {
+			c.allowed[reason]++
 		}
+		return true
 	}
 	return false
 }

@@ -83,12 +83,21 @@ func TestEveryFunctionOfTheLibrariesIsCalled(t *testing.T) {
 
 func TestWhatMayDifferIsRecognized(t *testing.T) {
 	lines := strings.Repeat("handler\n", 190)
-	if !sameButTurns("a\n"+lines+"b", "a\n"+lines+"handler\nb") {
-		t.Error("another number of turns is a difference")
-	}
-	for _, other := range []string{"b\n" + lines + "b", "a\nb"} {
-		if sameButTurns("a\n"+lines+"b", other) {
-			t.Errorf("%.20q is the same", other)
+	for _, tt := range []struct {
+		oracle, ours, theirs string
+		want                 bool
+	}{
+		{"redis-server", "a\n" + lines + "b", "a\n" + lines + "handler\nc", true},
+		{"redis-server", "a\n" + lines + "b", "b\n" + lines + "b", false},
+		{"redis-server", "a\n" + lines + "b", "a\nb", false},
+		{"redis-server", "field 'x257'\n" + lines + "b", "field '?'\n" + lines + "handler\nc", true},
+		{"redis-server", "field 'x257'\nb", "field '?'\nc", false},
+		{"redis-server", "x", "nesting of [[...]] is deprecated", false},
+		{"lua5.1", "x", "nesting of [[...]] is deprecated", true},
+		{"lua5.1", "x", "y", false},
+	} {
+		if reason := allowed(tt.oracle, tt.ours, tt.theirs); (reason != "") != tt.want {
+			t.Errorf("%.30q and %.30q on %s: %q", tt.ours, tt.theirs, tt.oracle, reason)
 		}
 	}
 }

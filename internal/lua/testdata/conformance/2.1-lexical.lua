@@ -116,3 +116,14 @@ emit(loadstring("x ="))
 --> nil "...g long long long long long long long long long long long long long long :1: unexpected symbol near '<eof>'"
 --> nil "[string \034x =\034]:1: unexpected symbol near '<eof>'"
 --> returned
+
+-- # a NUL byte counts as an exponent's letter, and as a dot after a dot
+emit(loadstring("return 2\0")())
+emit(loadstring("return 2\0005")())
+emit(loadstring("return 'a' .\0 'b'"))
+emit(loadstring("return \0"))
+--> 2
+--> 2
+--> function
+--> nil "[string \034return \034]:1: unexpected symbol"
+--> returned

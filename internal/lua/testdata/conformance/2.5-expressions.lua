@@ -248,3 +248,31 @@ for i = 1, 150 do s[i] = tostring(i % 10) end
 emit(loadstring("return " .. table.concat(s, "..")) ())
 --> failed
 --> "p:3: attempt to call a nil value"
+
+-- # names in messages end at a NUL byte
+emit(pcall(function() return ({})["a\0b"] + 1 end))
+emit(pcall(function() return ({})["\0"].x end))
+emit(pcall(assert, nil, "a\0b"))
+--> false "p:1: attempt to perform arithmetic on field 'a' (a nil value)"
+--> false "p:2: attempt to index field '' (a nil value)"
+--> false "a"
+--> returned
+
+-- # a string and a thread are told apart by one letter
+emit(pcall(function() return "x" < coroutine.create(type) end))
+emit(pcall(function() return coroutine.create(type) <= "x" end))
+emit(pcall(function() return type < "x" end))
+--> false "p:1: bad argument #1 to 'create' (Lua function expected)"
+--> false "p:2: bad argument #1 to 'create' (Lua function expected)"
+--> false "p:3: attempt to compare function with string"
+--> returned
+
+-- # what cannot be called in a generic for has the name of its last copy
+local f = 5
+emit(pcall(function() for k in {1, 1, f} do end end))
+emit(pcall(function() for k in f do end end))
+emit(pcall(function() for k in ("x").y do end end))
+--> false "p:2: attempt to call upvalue 'f' (a table value)"
+--> false "p:3: attempt to call a number value"
+--> false "p:4: attempt to call a nil value"
+--> returned

@@ -255,3 +255,31 @@ emit(pcall(function() local s = "x" ..
 --> false "p:8: attempt to perform arithmetic on a table value"
 --> false "p:11: attempt to concatenate a nil value"
 --> returned
+
+-- # levels of errors through xpcall and tail calls
+local function e(level) error("msg", level) end
+local function same(m) return m end
+for level = 0, 4 do emit(xpcall(function() e(level) end, same)) end
+for level = 0, 4 do emit(xpcall(function() return e(level) end, same)) end
+--> false "msg"
+--> false "p:1: msg"
+--> false "p:3: msg"
+--> false "msg"
+--> false "p:3: msg"
+--> false "msg"
+--> false "p:1: msg"
+--> false "msg"
+--> false "msg"
+--> false "p:4: msg"
+--> returned
+
+-- # integers are C's, of 32 bits
+emit(pcall(select, 2^32 + 1, "a", "b"))
+emit(pcall(select, 999999999999999))
+emit(pcall(select, -2^31, 1))
+emit(("x"):rep(2^32 + 2), ("abc"):byte(2^32 + 1))
+--> true "a" "b"
+--> false "bad argument #1 to '?' (index out of range)"
+--> false "bad argument #1 to '?' (index out of range)"
+--> "xx"
+--> returned

@@ -72,3 +72,14 @@ emit(math.random())
 --> 0.1708280361121651 75
 --> 0.74452500033403046
 --> returned
+
+-- # which of two missing arguments is missed
+emit(pcall(math.atan2))
+emit(pcall(math.fmod))
+emit(pcall(math.pow))
+emit(pcall(math.ldexp))
+--> false "bad argument #2 to '?' (number expected, got no value)"
+--> false "bad argument #2 to '?' (number expected, got no value)"
+--> false "bad argument #2 to '?' (number expected, got no value)"
+--> false "bad argument #2 to '?' (number expected, got no value)"
+--> returned
