@@ -41,6 +41,9 @@ var arrows = []struct {
 	{"internal/modeltest", []string{"command", "engine", "resp", "server", "internal/"}},
 	{"internal/cli", []string{"command", "engine", "resp", "internal/"}},
 	{"internal/loadgen", []string{"resp", "internal/"}},
+	{"internal/lua/luafuzz", []string{"internal/lua", "resp"}},
+	{"internal/lua", nil}, // a language, without a server
+	{"internal/script", []string{"internal/lua", "internal/rdb", "resp"}},
 	// Rooms of the engine know rooms only.
 	{"internal/", []string{"internal/", "resp"}},
 

@@ -2,7 +2,9 @@ package command
 
 import (
 	"sync/atomic"
+	"time"
 
+	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/script"
 )
 
@@ -33,6 +35,7 @@ const (
 		"You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.")
 	errScriptKilled = script.Error("ERR Script killed by user with SCRIPT KILL...")
 	errScriptEnded  = script.Error("ERR Script ended because the server stops")
+	errScriptLeft   = script.Error("ERR Script ended because its caller has left")
 )
 
 // busy is the error for who finds the script running.
@@ -51,7 +54,7 @@ func (c *Session) tooBusy(spec *Spec, args [][]byte) error {
 	case r == nil || !r.over.Load() || c.replay:
 		return nil
 	case spec.Name == "shutdown":
-		if len(args) > 1 && EqualFold(args[1], "NOSAVE") {
+		if len(args) > 1 && (EqualFold(args[1], "NOSAVE") || EqualFold(args[1], "ABORT")) {
 			return nil
 		}
 	case spec.Has(AllowBusy):
@@ -60,23 +63,45 @@ func (c *Session) tooBusy(spec *Spec, args [][]byte) error {
 	return r.busy()
 }
 
+// longestPause is how long sleepFor pauses at most between two looks at shards.
+const longestPause = 5 * time.Millisecond
+
 // sleepFor locks the shards of keys, or all, in a goroutine that may sleep for them.
 // While a script holds them it waits until that ends; once it is overdue, the
 // error is that it is.
+//
+// A script that is young does not show yet. Who slept in a shard's lock then would
+// hear nothing for as long as it runs, so that is the last resort.
 func (c *Session) sleepFor(all bool, keys [][]byte) error {
-	for {
+	for pause := time.Duration(0); pause < longestPause; {
 		r := c.svc.running.Load()
 		if r == nil {
-			break
+			pause += scriptSlice * time.Microsecond / 8
+			time.Sleep(pause)
+			if c.tryLock(all, keys) {
+				return nil
+			}
+			continue
+		}
+		var done <-chan struct{}
+		if c.doing != nil {
+			done = c.doing.Done()
 		}
 		select {
 		case <-r.overdue:
 			return r.busy()
 		case <-r.finished:
+		case <-done:
+			c.left = c.doing.Err()
+			return errScriptLeft
+		case <-c.quit:
+			c.left = engine.ErrClosed
+			return errScriptLeft
 		}
 		if c.tryLock(all, keys) {
 			return nil
 		}
+		pause = 0
 	}
 	if all {
 		c.tx.LockAll(c.dbi)
@@ -99,10 +124,10 @@ func (s *Service) kill(function bool) error {
 	switch {
 	case r == nil:
 		return errNotBusy
-	case function != (r.name != ""):
-		return r.busy()
 	case r.wrote.Load():
 		return errUnkillable
+	case function != (r.name != ""):
+		return r.busy()
 	}
 	r.killed.Store(true)
 	s.Log.Warn("a script is killed", "name", r.name, "after ms", (s.DB.Clock().Micros()-r.began)/1000)

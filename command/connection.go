@@ -232,9 +232,6 @@ var specReset = Spec{
 
 func runReset(c *Ctx) error {
 	s := c.Session
-	if s.unwatchWaits() {
-		return ErrBeside
-	}
 	s.multi = multi{}
 	s.unwatch()
 	c.Service.pubsub.leave(s)

@@ -115,8 +115,7 @@ func (c *Session) reject(spec *Spec, err error) {
 
 // fail replies an error.
 func (c *Session) fail(err error) {
-	text := wireText(err)
-	c.svc.totals.countError(text)
+	text := c.svc.totals.countFailure(err)
 	if c.reply == replyOn {
 		c.out.Error(text)
 	} else {
@@ -204,6 +203,11 @@ func (c *Session) lock(spec *Spec, args [][]byte) (began bool, err error) {
 	case spec.first == 1 && spec.last == 1 && !spec.Has(MovableKeys):
 		if !tx.TryLockKey(c.dbi, args[1]) {
 			return true, c.wait(false, args[1:2])
+		}
+	case spec.Has(SelfLock) && c.loop:
+		// It would sleep for a shard, and the loop with it.
+		if !tx.TryLockAll(c.dbi) {
+			return true, ErrBeside
 		}
 	case spec.HasKeys():
 		keys, err := c.keysOf(spec, args)
@@ -300,16 +304,7 @@ const (
 // runBeside prepares a command to run in a goroutine of its own: its arguments
 // are copied. The session belongs to that goroutine until it has finished.
 func (c *Session) runBeside(spec *Spec, args [][]byte) outcome {
-	n := 0
-	for _, a := range args {
-		n += len(a)
-	}
-	flat, own := make([]byte, 0, n), make([][]byte, len(args))
-	for i, a := range args {
-		flat = append(flat, a...)
-		own[i] = flat[len(flat)-len(a):]
-	}
-	c.parked = &parked{spec: spec, args: own}
+	c.parked = &parked{spec: spec, args: ownArgs(args)}
 	c.batch.calls-- // it is counted when it ends
 	return elsewhere
 }

@@ -65,11 +65,26 @@ func runEval(c *Ctx) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.Service.scripts.Script(c.Args[1])
+	s, err := c.script()
 	if err != nil {
 		return err
 	}
 	return c.eval(s, keys, args)
+}
+
+// longScript is the length of a script, in bytes, whose compilation shows as a
+// running script does, and can be killed like one.
+const longScript = 16 << 10
+
+// script is the script that EVAL is given.
+func (c *Ctx) script() (*script.Script, error) {
+	text := c.Args[1]
+	if len(text) < longScript {
+		return c.Service.scripts.Script(text)
+	}
+	h := c.startScript("", 0)
+	defer h.endScript()
+	return c.Service.scripts.ScriptTicking(text, h.Tick)
 }
 
 const errNoScript = ReplyError("NOSCRIPT No matching script. Please use EVAL.")

@@ -2,8 +2,6 @@ package command
 
 import (
 	"strings"
-
-	"github.com/ebbdb/ebb/engine"
 )
 
 // multi is a session's transaction: what MULTI began and EXEC will run.
@@ -112,11 +110,8 @@ var specDiscard = Spec{
 
 func runDiscard(c *Ctx) error {
 	s := c.Session
-	switch {
-	case !s.multi.on:
+	if !s.multi.on {
 		return ReplyError("ERR DISCARD without MULTI")
-	case s.unwatchWaits():
-		return ErrBeside
 	}
 	s.multi = multi{}
 	s.unwatch()
@@ -151,8 +146,11 @@ func runExec(c *Ctx) error {
 		return ErrBeside
 	}
 
-	if err := s.lockAll(m.queue); err != nil {
+	switch err := s.lockAll(m.queue); {
+	case err == ErrBeside:
 		return err
+	case err != nil: // a script is overdue
+		return s.abort(err)
 	}
 	if s.watch != nil && s.watch.Broken(s.tx) {
 		c.Out.NullArray()
@@ -228,9 +226,7 @@ func (c *Session) runQueued(q queued) error {
 	case err != nil:
 		c.out.Rollback(mark)
 		c.stats.of(q.spec).failed.Add(1)
-		text := wireText(err)
-		c.svc.totals.countError(text)
-		c.out.Error(text)
+		c.out.Error(c.svc.totals.countFailure(err))
 	case !c.out.Wrote(mark): // CLIENT REPLY OFF: the array stays whole
 		c.out.Null()
 	}
@@ -325,28 +321,24 @@ var specUnwatch = Spec{
 }
 
 func runUnwatch(c *Ctx) error {
-	if c.Session.unwatchWaits() {
-		return ErrBeside
-	}
 	c.Session.unwatch()
 	c.Out.OK()
 	return nil
 }
 
-// unwatchWaits reports whether unwatch may have to wait for long, on a network
-// loop.
-func (c *Session) unwatchWaits() bool {
-	return c.busy() && !c.tx.Begun() && c.watch != nil && c.watch.Len() > 0
-}
-
-// unwatch forgets the watched keys. It locks their shards, but for those that
-// the session's transaction holds.
+// unwatch forgets the watched keys. A goroutine does so where their shards are
+// held: by a script, it may be for long.
 func (c *Session) unwatch() {
-	if c.watch != nil {
-		var held *engine.Tx
-		if c.tx.Begun() {
-			held = c.tx
-		}
-		c.watch.Clear(held)
+	w := c.watch
+	switch {
+	case w == nil || w.Len() == 0:
+	case c.tx.Begun():
+		w.Clear(c.tx)
+	case c.tryLock(false, w.Keys()):
+		w.Clear(c.tx)
+		c.tx.Unlock()
+	default:
+		c.watch = nil
+		c.svc.beside.Go(func() { w.Clear(nil) })
 	}
 }

@@ -1,7 +1,9 @@
 package command
 
 import (
+	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/script"
 )
@@ -25,19 +27,20 @@ type scriptHost struct {
 	s   *Session // stands for the script where a handler asks for its session
 	x   Ctx      // of the calls
 
-	c     *Session // who runs the script
-	run   *running // nil while it is young
-	name  string   // of the function; "" for a script
-	args  [][]byte // of EVAL or FCALL
-	flags script.Flags
-	began int64 // us
-	limit int64 // us after which others hear that it is overdue; of a load, after which it is too slow
-	loads bool  // it is FUNCTION LOAD
-	oom   bool  // memory was used up when it began
-	wrote bool
-	slot  int // in a cluster: that of its first key; -1: none yet
-	calls int // how many, modulo timedCalls
-	specs [specCache]*Spec
+	c      *Session // who runs the script
+	run    *running // nil while it is young
+	name   string   // of the function; "" for a script
+	args   [][]byte // of EVAL or FCALL
+	flags  script.Flags
+	began  int64 // us
+	limit  int64 // us after which others hear that it is overdue; of a load, after which it is too slow
+	loads  bool  // it is FUNCTION LOAD
+	oom    bool  // memory was used up when it began
+	wrote  bool
+	failed bool // its result is an error, or has one in it
+	slot   int  // in a cluster: that of its first key; -1: none yet
+	calls  int  // how many, modulo timedCalls
+	specs  [specCache]*Spec
 }
 
 // timedCalls is how many calls of scripts there are to one that is timed, for
@@ -63,7 +66,7 @@ func (c *Ctx) startScript(name string, flags script.Flags) *scriptHost {
 	h := &c.Service.host
 	s := c.Session
 	h.c, h.name, h.args, h.flags = s, name, c.Args, flags
-	h.run, h.wrote, h.slot, h.loads = nil, false, -1, false
+	h.run, h.wrote, h.failed, h.slot, h.loads = nil, false, false, -1, false
 	h.began = c.Service.DB.Clock().Micros()
 	h.limit = c.Service.busyAfter.Load()
 	h.oom = s.oom
@@ -77,12 +80,39 @@ func (h *scriptHost) endScript() {
 	if r := h.run; r != nil {
 		h.svc.running.Store(nil)
 		close(r.finished)
+		if h.svc.scripts.TakeHeavy() {
+			h.svc.giveBack()
+		}
 	}
 	h.x.Tx.Select(h.c.dbi)
 	h.c, h.args, h.run, h.x.Tx, h.x.Args, h.s.tx, h.s.user = nil, nil, nil, nil, nil, nil, nil
 	if cap(h.s.out.Buf) > 1<<16 {
 		h.s.out.Buf = nil
 	}
+}
+
+// giveBackAfter is when memory that a script has left behind is given back: so
+// that the next one may use it first, and again when a long reply has been read.
+var giveBackAfter = [...]time.Duration{time.Second, 5 * time.Second}
+
+// giveBack has the garbage of scripts collected and its memory given back to the
+// system, after a while. Left alone, the collector would do so when as much again
+// has been allocated, which may be never.
+func (s *Service) giveBack() {
+	if s.ctx.Err() != nil || s.givesBack.Swap(true) {
+		return
+	}
+	s.beside.Go(func() {
+		defer s.givesBack.Store(false)
+		for _, after := range giveBackAfter {
+			select {
+			case <-time.After(after):
+				debug.FreeOSMemory()
+			case <-s.ctx.Done():
+				return
+			}
+		}
+	})
 }
 
 // Refusals that scripts see.
@@ -116,6 +146,9 @@ func (h *scriptHost) Call(args [][]byte) []byte {
 }
 
 func (h *scriptHost) call(args [][]byte) error {
+	if h.run != nil && h.run.killed.Load() {
+		return errScriptKilled // soon it cannot be caught any more
+	}
 	spec, err := h.resolve(args)
 	if err != nil {
 		return err
@@ -132,9 +165,14 @@ func (h *scriptHost) call(args [][]byte) error {
 	x.Tx.Select(h.s.dbi)
 	x.Tx.NoTouch(h.s.noTouch)
 	if seen := h.svc.observed.Load(); seen|h.c.observing != 0 {
-		return h.observed(seen, spec, args)
+		err = h.observed(seen, spec, args)
+	} else {
+		err = h.time(spec)
 	}
-	return h.time(spec)
+	if !(spec.Has(Fast) || spec.Group == GroupString) {
+		_ = h.Tick() // it may have taken long; if it is to end, the machine will ask
+	}
+	return err
 }
 
 // time runs a call, and counts it.
@@ -161,10 +199,10 @@ func (h *scriptHost) observed(seen uint32, spec *Spec, args [][]byte) error {
 	if seen&obsAll != 0 || seen&obsSlow != 0 && !(spec.Has(Fast) || spec.Group == GroupString) {
 		since = h.svc.DB.Clock().Micros()
 	}
+	err := h.time(spec)
 	if seen&obsMonitors != 0 && spec.Flags&(Admin|SkipMonitor) == 0 {
 		h.svc.monitors.feed(h.s, redacted(spec, args))
 	}
-	err := h.time(spec)
 	c.ran(seen&^obsMonitors, spec, args, since)
 	return err
 }
@@ -183,6 +221,7 @@ func (h *scriptHost) resolve(args [][]byte) (*Spec, error) {
 	case err != nil:
 		return nil, errScriptUnknown
 	case !s.ArityOK(len(args)):
+		h.c.stats.of(s).rejected.Add(1)
 		return nil, errScriptArity
 	}
 	if slot != nil && s.parent == nil && s.subs.slots == nil {
@@ -260,9 +299,12 @@ func (h *scriptHost) Allowed(args [][]byte) (bool, error) {
 	return why == deniedNot, nil
 }
 
+// maxLogged is how many bytes of a message are logged: Redis's LOG_MAX_LEN.
+const maxLogged = 1024
+
 // Log implements script.Host.
 func (h *scriptHost) Log(level int, text string) {
-	text = strings.ToValidUTF8(text, "?")
+	text = strings.ToValidUTF8(text[:min(len(text), maxLogged)], "?")
 	switch level {
 	case 0:
 		h.svc.Log.Debug(text, "from", "script")
@@ -273,6 +315,12 @@ func (h *scriptHost) Log(level int, text string) {
 	}
 }
 
+// CountError implements script.Host.
+func (h *scriptHost) CountError(text string) {
+	h.svc.totals.countError(text)
+	h.failed = true
+}
+
 // Tick implements script.Host: it has a script that takes long leave its loop,
 // and ends it where it was killed.
 func (h *scriptHost) Tick() error {
@@ -280,8 +328,14 @@ func (h *scriptHost) Tick() error {
 	if took < scriptSlice {
 		return nil
 	}
-	if h.svc.ctx.Err() != nil && !h.wrote {
+	switch {
+	case h.svc.ctx.Err() != nil:
+		if h.wrote {
+			h.x.Tx.Forget()
+		}
 		return errScriptEnded
+	case !h.wrote && h.c.leave():
+		return errScriptLeft
 	}
 	r := h.run
 	if r == nil {
@@ -327,5 +381,9 @@ func (c *Ctx) runScript(flags script.Flags, name string, run func(h *scriptHost)
 	}
 	h := c.startScript(name, flags)
 	defer h.endScript()
-	return run(h)
+	err := run(h)
+	if err == nil && h.failed {
+		s.stats.of(c.Spec).failed.Add(1)
+	}
+	return err
 }

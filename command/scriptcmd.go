@@ -98,7 +98,14 @@ var specScriptLoad = Spec{
 	Run:      runScriptLoad,
 }
 
+// compileCost is how many bytes a command walks over in the time that compiling
+// one takes.
+const compileCost = 64
+
 func runScriptLoad(c *Ctx) error {
+	if err := c.Long(len(c.Args[2]) * compileCost); err != nil {
+		return err
+	}
 	s, err := c.Service.scripts.Load(c.Args[2])
 	if err != nil {
 		return err

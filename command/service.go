@@ -56,6 +56,7 @@ type Service struct {
 	scripts   *script.Engine
 	host      scriptHost              // of the script that is running
 	running   atomic.Pointer[running] // the script, once it takes long
+	givesBack atomic.Bool             // memory that scripts have left goes back soon
 	stats     []*loopStats            // one for each loop, and one for everybody else
 	totals    totals
 	runID     string

@@ -51,8 +51,10 @@ type Session struct {
 	keys       [][]byte                  // scratch
 	val        []byte                    // scratch
 
-	parked  *parked // a command that runs beside the loop, or waits
-	waiting *waiter // what a command has just begun to wait for
+	parked  *parked         // a command that runs beside the loop, or waits
+	waiting *waiter         // what a command has just begun to wait for
+	doing   context.Context // of DoContext; nil: none
+	left    error           // why DoContext's command ended before its time
 	quit    <-chan struct{}
 
 	id      int64
@@ -279,9 +281,7 @@ func (c *Session) cleanUp() {
 	c.svc.pause.forget(c)
 	c.svc.tracking.stop(c)
 	c.svc.monitors.remove(c)
-	if c.watch != nil {
-		c.watch.Clear(nil)
-	}
+	c.unwatch()
 	c.svc.clients.remove(c)
 }
 
@@ -292,16 +292,41 @@ func (c *Session) Do(args ...[]byte) resp.Value {
 	return v
 }
 
-// DoContext is Do that a command which waits leaves when ctx ends: it has then
-// done nothing. The error is the context's, or engine.ErrClosed; see LeaveOn.
+// DoContext is Do that a command which waits leaves when ctx ends, and so does a
+// script that has not written: it has then done nothing. The error is the
+// context's, or engine.ErrClosed; see LeaveOn.
 func (c *Session) DoContext(ctx context.Context, args ...[]byte) (resp.Value, error) {
 	c.out.Collect()
+	c.doing, c.left = ctx, nil
 	what := c.dispatch(args)
+	c.doing = nil
 	c.endBatch(0, 0)
 	if what == waiting {
 		return c.await(ctx)
 	}
-	return c.out.Value(), nil
+	v := c.out.Value()
+	if c.left != nil {
+		return resp.Value{}, c.left
+	}
+	return v, nil
+}
+
+// leave decides whether a script that has done nothing ends because nobody waits
+// for it any more: its caller's context has ended, or LeaveOn's channel is closed.
+func (c *Session) leave() bool {
+	if c.doing == nil || c.multi.on {
+		return false
+	}
+	if c.left = c.doing.Err(); c.left != nil {
+		return true
+	}
+	select {
+	case <-c.quit:
+		c.left = engine.ErrClosed
+		return true
+	default:
+		return false
+	}
 }
 
 // keepVal keeps a value's memory for the next command that copies one.

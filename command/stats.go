@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/script"
 )
 
 // loopStats counts what one network loop did, so that loops do not share cache
@@ -205,6 +206,16 @@ func (t *totals) countError(text string) {
 	if _, known := t.byCode[code]; known || len(t.byCode) < maxErrorCodes {
 		t.byCode[strings.Clone(code)]++
 	}
+}
+
+// countFailure counts the error with which a command has failed, but for that of a
+// script which is a failed call's, and returns its text.
+func (t *totals) countFailure(err error) string {
+	text := wireText(err)
+	if _, known := err.(script.Counted); !known {
+		t.countError(text)
+	}
+	return text
 }
 
 // errorCodes returns the counted errors by code.

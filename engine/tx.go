@@ -20,6 +20,7 @@ type Tx struct {
 	ms     int64  // now in ms: deadlines before it have passed
 	replay bool   // nothing expires: effects are being run again
 	client bool   // the caller's reads do not count as accesses
+	forget bool   // its effects are not logged
 	fx     []byte
 	nfx    int
 	dirty  int // changes, as Redis counts them
@@ -174,6 +175,9 @@ func (tx *Tx) finish() {
 		tx.end()
 	}
 	tx.release()
+	if tx.forget {
+		tx.fx, tx.nfx, tx.forget = tx.fx[:0], 0, false
+	}
 	if tx.nfx > 0 {
 		tx.settle()
 	}
@@ -192,6 +196,11 @@ func (tx *Tx) finish() {
 	tx.held, tx.hashed, tx.dirty, tx.replay = 0, nil, 0, false
 	tx.unlock(mask)
 }
+
+// Forget keeps the transaction's effects out of the log, because it ends in the
+// middle: what it has done would be there in part. The engine and its log differ
+// from then on, so this is for one that is about to close.
+func (tx *Tx) Forget() { tx.forget = true }
 
 // Begun reports whether the transaction holds a shard.
 func (tx *Tx) Begun() bool { return tx.held != 0 }

@@ -53,6 +53,7 @@ func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) e
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: &level}))
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	paceCollector()
 	in, err := server.Start(cfg, log, &level)
 	if err != nil {
 		return err

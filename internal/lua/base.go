@@ -102,7 +102,11 @@ func baseError(c Call) error {
 		v = String(FormatNumber(v.number()))
 	}
 	if v.IsString() && level > 0 {
-		v = String(c.t.Where(level) + v.str())
+		text := c.t.Where(level) + v.str()
+		if err := c.State().Charge(len(text)); err != nil {
+			return err
+		}
+		v = String(text)
 	}
 	return &Error{Value: v}
 }
@@ -147,7 +151,7 @@ func baseSetmetatable(c Call) error {
 // load ends a call of load or loadstring.
 func (c Call) load(chunk, name string) error {
 	s := c.State()
-	if err := s.Spend(len(chunk)); err != nil {
+	if err := s.Spend(10 * min(len(chunk), tickBytes)); err != nil {
 		return err
 	}
 	f, err := s.Load(chunk, name)
@@ -201,8 +205,11 @@ func baseLoad(c Call) error {
 		if piece == "" {
 			return c.load(chunk.String(), name)
 		}
-		if err := c.State().Charge(len(piece)); err != nil {
+		if err := c.State().Charge(2 * len(piece)); err != nil {
 			return err
+		}
+		if chunk.Len()*CompileMemory > MaxString { // compiling it would be refused
+			return errMemory
 		}
 		chunk.WriteString(piece)
 	}
@@ -361,7 +368,7 @@ func baseRawequal(c Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Return(Bool(Equal(a, b)))
+	return c.Return(Bool(c.t.equal(a, b)))
 }
 
 func baseRawget(c Call) error {
@@ -421,7 +428,7 @@ func baseTonumber(c Call) error {
 		if err != nil {
 			return err
 		}
-		if f, ok := toNumber(v); ok {
+		if f, ok := c.State().toNumber(v); ok {
 			return c.Return(Number(f))
 		}
 		return c.Return(Nil)
@@ -433,6 +440,7 @@ func baseTonumber(c Call) error {
 	if base < 2 || base > 36 {
 		return c.ArgError(2, "base out of range")
 	}
+	c.State().read(8 * len(s))
 	if f, ok := parseInteger(s, base); ok {
 		return c.Return(Number(f))
 	}

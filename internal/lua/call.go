@@ -43,6 +43,11 @@ func (c Call) SetArg(i int, v Value) { c.t.stack[c.base+i-1] = v }
 
 // Return ends the call with these results, which it copies.
 func (c Call) Return(vs ...Value) error {
+	if len(vs) == 1 {
+		c.t.stack[c.base-1] = vs[0]
+		c.t.results = 1
+		return nil
+	}
 	if len(vs) <= smallFrame/2 {
 		copy(c.t.stack[c.base-1:], vs)
 		c.t.results = len(vs)
@@ -87,15 +92,18 @@ func (c Call) CheckNumber(i int) (float64, error) {
 	if v.IsNumber() {
 		return v.number(), nil
 	}
-	if f, ok := toNumber(v); ok {
+	if f, ok := c.State().toNumber(v); ok {
 		return f, nil
 	}
 	return 0, c.TypeError(i, "number")
 }
 
 func (c Call) CheckInt(i int) (int, error) {
+	if v := c.Arg(i); v.IsNumber() {
+		return int(ToInt64(v.number())), nil
+	}
 	f, err := c.CheckNumber(i)
-	return int(toInt64(f)), err
+	return int(ToInt64(f)), err
 }
 
 func (c Call) CheckTable(i int) (*Table, error) {
@@ -166,7 +174,13 @@ func (c Call) TypeError(i int, want string) error {
 
 // Errorf is luaL_error: the message begins with the caller's position.
 func (c Call) Errorf(format string, args ...any) error {
-	return &Error{Value: String(c.t.Where(1) + fmt.Sprintf(format, args...))}
+	text := c.t.Where(1) + fmt.Sprintf(format, args...)
+	if len(text) > longString { // it contains a string of the program's
+		if err := c.State().Charge(len(text)); err != nil {
+			return err
+		}
+	}
+	return &Error{Value: String(text)}
 }
 
 // calledAs is the name that the running instruction has for what it calls.

@@ -2,6 +2,8 @@ package lua
 
 import (
 	"math"
+	"runtime"
+	"runtime/metrics"
 	"unsafe"
 )
 
@@ -19,6 +21,17 @@ type heap struct {
 	// refused is set when a charge fails, for callers that cannot return errors.
 	refused bool
 	epoch   uint32 // of the last census: what has it as mark was counted
+	total   int    // what was charged up to the last census
+	// collected is how many bytes the process's objects took when the garbage
+	// collector had last run, as far as a census has seen.
+	collected uint64
+	recent    [recentStrings]recent
+}
+
+// recent is a string that the census has counted.
+type recent struct {
+	p unsafe.Pointer
+	n int
 }
 
 func (h *heap) init(s *State) { h.state, h.threshold = s, math.MaxInt }
@@ -49,7 +62,11 @@ func (h *heap) charge(n int) error {
 // settle takes the census that is due because of n bytes more.
 func (h *heap) settle(n int) error {
 	before := h.since
-	h.census()
+	if err := h.census(); err != nil {
+		return err
+	}
+	h.total += before
+	h.collect()
 	if h.live+n > h.limit {
 		h.since = 0
 		h.refused = true
@@ -66,11 +83,35 @@ func (h *heap) settle(n int) error {
 // has given up lately.
 func (s *State) Live() int { return s.heap.live + s.heap.since }
 
-// census counts what is reachable.
-func (h *heap) census() {
+// Charged is how many bytes were charged since the State was made.
+func (s *State) Charged() int { return s.heap.total + s.heap.since }
+
+// objectBytes is what the process's objects take, with those that are garbage.
+var objectBytes = "/memory/classes/heap/objects:bytes"
+
+// collect has the garbage collector run when the process has allocated half the
+// limit since it did last. Its own pace would let the garbage become as much as
+// all that the process has.
+func (h *heap) collect() {
+	sample := []metrics.Sample{{Name: objectBytes}}
+	metrics.Read(sample)
+	now := sample[0].Value.Uint64()
+	if now > h.collected+uint64(h.limit)/2 {
+		runtime.GC()
+		metrics.Read(sample)
+		now = sample[0].Value.Uint64()
+	} else if now > h.collected {
+		return
+	}
+	h.collected = now
+}
+
+// census counts what is reachable. An error of the interrupt function ends it.
+func (h *heap) census() error {
 	s := h.state
 	h.epoch++
-	w := walk{epoch: h.epoch, seen: map[unsafe.Pointer]int{}}
+	clear(h.recent[:])
+	w := walk{state: s, epoch: h.epoch, recent: &h.recent, seen: map[unsafe.Pointer]int{}}
 	w.table(s.globals)
 	w.table(s.registry)
 	if s.strings != nil {
@@ -78,28 +119,44 @@ func (h *heap) census() {
 	}
 	w.thread(s.main)
 	w.thread(s.current)
-	w.drain()
+	if err := w.drain(); err != nil {
+		return err
+	}
 	h.live = w.bytes + s.concat.size() + cap(s.scratch)
 	h.since = 0
+	return nil
 }
 
 // walk is a census under way.
 type walk struct {
+	state *State
 	epoch uint32
 	bytes int
+	steps int // since the last tick: values that were looked at
 	// What was counted but not looked into yet.
 	tables   []*Table
 	closures []*Closure
 	threads  []*Thread
 	// seen holds prototypes, and the longer strings by their address with the
 	// length that was counted: one string is a value in many places, and the
-	// beginnings of one that has grown share its bytes.
-	seen map[unsafe.Pointer]int
+	// beginnings of one that has grown share its bytes. Of strings of medium
+	// length only those are known that were counted lately: a million of them
+	// would take more memory here than they do themselves.
+	seen   map[unsafe.Pointer]int
+	recent *[recentStrings]recent
 }
 
-// sharedString is the length from which strings are told apart. Shorter ones are
-// counted wherever they are.
-const sharedString = 64
+const (
+	// sharedString is the length from which strings are told apart. Shorter ones
+	// are counted wherever they are.
+	sharedString = 64
+	// seenString is the length from which all of them are.
+	seenString = 1024
+	// recentStrings is how many of those between are known.
+	recentStrings = 4096
+	// walkTick is how many values are counted between two ticks, in some 200 us.
+	walkTick = 1 << 15
+)
 
 func (w *walk) value(v Value) {
 	switch v.w >> tagShift {
@@ -108,13 +165,20 @@ func (w *walk) value(v Value) {
 			return
 		}
 		n := v.length()
-		if n >= sharedString {
+		switch {
+		case n >= seenString:
 			counted := w.seen[v.p]
 			if counted >= n {
 				return
 			}
 			w.seen[v.p] = n
 			n -= counted
+		case n >= sharedString:
+			at := &w.recent[uintptr(v.p)>>4%recentStrings]
+			if at.p == v.p && at.n >= n {
+				return
+			}
+			*at = recent{v.p, n}
 		}
 		w.bytes += n
 	case tagTable:
@@ -158,8 +222,14 @@ func (w *walk) thread(t *Thread) {
 }
 
 // drain looks into what was counted until nothing new is found.
-func (w *walk) drain() {
+func (w *walk) drain() error {
 	for {
+		if w.steps++; w.steps >= walkTick {
+			w.steps = 0
+			if err := w.state.tick(); err != nil {
+				return err
+			}
+		}
 		switch {
 		case len(w.tables) > 0:
 			t := w.tables[len(w.tables)-1]
@@ -168,6 +238,7 @@ func (w *walk) drain() {
 				w.table(t.meta)
 			}
 			t.references(w.value)
+			w.steps += (t.size() - tableSize) / valueSize
 		case len(w.closures) > 0:
 			f := w.closures[len(w.closures)-1]
 			w.closures = w.closures[:len(w.closures)-1]
@@ -188,7 +259,7 @@ func (w *walk) drain() {
 			w.threads = w.threads[:len(w.threads)-1]
 			w.stack(t)
 		default:
-			return
+			return nil
 		}
 	}
 }

@@ -24,15 +24,29 @@ const (
 // the chunk's name as ChunkID shortens it (but at 80 bytes), and the line. The time
 // and the memory that it takes are linear in the chunk's length, and its nesting
 // is bounded. Binary chunks are what Redis takes them for: a syntax error.
-func Compile(chunk, name string) (p *Prototype, err error) {
-	c := &parser{lexer: lexer{chunk: chunk, source: keptName(name), line: 1, lastLine: 1, texts: make(map[string]*text, min(len(chunk)/16, 100))}}
+func Compile(chunk, name string) (*Prototype, error) { return CompileTicking(chunk, name, nil) }
+
+// CompileMemory is about how many bytes the compilation of a byte of a chunk takes
+// at most.
+const CompileMemory = 16
+
+// interruption is how CompileTicking ends when its tick has returned an error.
+type interruption struct{ err error }
+
+// CompileTicking is Compile that calls tick, if it is not nil, every few thousand
+// bytes, some 200 us, and returns the error if there is one.
+func CompileTicking(chunk, name string, tick func() error) (p *Prototype, err error) {
+	c := &parser{lexer: lexer{chunk: chunk, tick: tick, nextTick: tickBytes, source: keptName(name), line: 1, lastLine: 1, texts: make(map[string]*text, min(len(chunk)/16, 100))}}
 	defer func() {
 		if r := recover(); r != nil {
-			e, ok := r.(*Error)
-			if !ok {
+			switch e := r.(type) {
+			case *Error:
+				p, err = nil, e
+			case interruption:
+				p, err = nil, e.err
+			default:
 				panic(r)
 			}
-			p, err = nil, e
 		}
 	}()
 	return c.main(), nil

@@ -169,6 +169,13 @@ next:
 				if h.setStr(*key, *v) {
 					continue
 				}
+				if h.meta == nil && !h.readonly {
+					ci.pc = int(pc)
+					if err = h.assign(key, v); err != nil {
+						return t.raised(err)
+					}
+					continue
+				}
 			}
 			ci.pc = int(pc)
 			if err = t.setTable(i); err != nil {
@@ -193,11 +200,21 @@ next:
 				if key.w >= minNumber {
 					f := math.Float64frombits(^key.w)
 					if x := int(f); uint(x-1) < uint(len(h.array)) && float64(x) == f && !h.readonly {
-						if at := &h.array[x-1]; at.w != wNil || h.meta == nil {
+						if at := &h.array[x-1]; at.w != wNil && v.w != wNil {
 							*at = *v
+							continue
+						} else if h.meta == nil {
+							h.setItem(x, *v)
 							continue
 						}
 					}
+				}
+				if h.meta == nil && !h.readonly {
+					ci.pc = int(pc)
+					if err = h.assign(key, v); err != nil {
+						return t.raised(err)
+					}
+					continue
 				}
 			}
 			ci.pc = int(pc)
@@ -318,6 +335,10 @@ next:
 			}
 			if b.w >= minNumber && c.w >= minNumber {
 				x, y := math.Float64frombits(^b.w), math.Float64frombits(^c.w)
+				if m, n := uint32(int64(x)), uint32(int64(y)); float64(m) == x && float64(n) == y && n != 0 {
+					*ra = Value{w: ^math.Float64bits(float64(m % n))}
+					continue
+				}
 				*ra = Value{w: ^math.Float64bits(x - float64(math.Floor(x/y)*y))} // luaMod
 				continue
 			}
@@ -386,7 +407,7 @@ next:
 			if b.w >= minNumber {
 				// A number's bits are not those of anything else.
 				ok = c.w >= minNumber && math.Float64frombits(^b.w) == math.Float64frombits(^c.w)
-			} else if ok = Equal(*b, *c); !ok && b.w>>tagShift == tagTable && c.w>>tagShift == tagTable &&
+			} else if ok = t.equal(*b, *c); !ok && b.w>>tagShift == tagTable && c.w>>tagShift == tagTable &&
 				b.table().meta != nil && c.table().meta != nil {
 				ci.pc = int(pc)
 				if ok, err = t.equalTables(b.table(), c.table()); err != nil {
@@ -782,7 +803,7 @@ ret:
 		t.ci = ci
 		stack := unsafe.Pointer(unsafe.SliceData(t.stack))
 		to := (*Value)(unsafe.Add(stack, fn*valueBytes))
-		if n == 1 && want == 1 {
+		if n == 1 && want <= 1 && want != 0 {
 			*to = *(*Value)(unsafe.Add(stack, from*valueBytes))
 		} else {
 			if want < 0 {

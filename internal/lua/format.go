@@ -1,7 +1,6 @@
 package lua
 
 import (
-	"math"
 	"strconv"
 	"strings"
 )
@@ -125,7 +124,7 @@ func (l *stringLib) appendArgument(b []byte, spec string, c Call, arg int) ([]by
 			return b, err
 		}
 		if spec == "d" {
-			return strconv.AppendInt(b, toInt64(f), 10), nil
+			return strconv.AppendInt(b, ToInt64(f), 10), nil
 		}
 		return parseConversion(spec).appendNumber(b, f), nil
 	}
@@ -198,9 +197,9 @@ func (l *stringLib) appendQuoted(b []byte, s string) ([]byte, error) {
 func (v conversion) appendNumber(b []byte, f float64) []byte {
 	switch v.verb {
 	case 'c':
-		return v.appendByte(b, byte(toInt32(f)))
+		return v.appendByte(b, byte(ToInt32(f)))
 	case 'd', 'i':
-		i := toInt64(f)
+		i := ToInt64(f)
 		u := uint64(i)
 		if i < 0 {
 			u = -u
@@ -209,11 +208,11 @@ func (v conversion) appendNumber(b []byte, f float64) []byte {
 		b = v.appendSign(b, i < 0)
 		return v.appendInteger(b, start, u, 10)
 	case 'u':
-		return v.appendInteger(b, len(b), toUint64(f), 10)
+		return v.appendInteger(b, len(b), ToUint64(f), 10)
 	case 'o':
-		return v.appendInteger(b, len(b), toUint64(f), 8)
+		return v.appendInteger(b, len(b), ToUint64(f), 8)
 	case 'x', 'X':
-		return v.appendHex(b, toUint64(f))
+		return v.appendHex(b, ToUint64(f))
 	}
 	return v.appendFloat(b, f)
 }
@@ -260,28 +259,4 @@ func (v conversion) appendHex(b []byte, u uint64) []byte {
 		}
 	}
 	return b
-}
-
-// The following convert a number to an integer as C's casts do on x86-64. What
-// does not fit, and a NaN, is the least integer, which the processor makes of it.
-
-func toInt64(f float64) int64 {
-	if -(1<<63) <= f && f < 1<<63 {
-		return int64(f)
-	}
-	return math.MinInt64
-}
-
-func toInt32(f float64) int32 {
-	if -(1<<31)-1 < f && f < 1<<31 {
-		return int32(f)
-	}
-	return math.MinInt32
-}
-
-func toUint64(f float64) uint64 {
-	if f >= 1<<63 {
-		return uint64(toInt64(f-1<<63)) ^ 1<<63
-	}
-	return uint64(toInt64(f))
 }

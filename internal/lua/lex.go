@@ -93,7 +93,13 @@ type lexer struct {
 	texts    map[string]*text
 	fresh    []text // to make texts of
 	buffer   []byte // the contents of a string with escapes
+
+	tick     func() error // nil: none
+	nextTick int          // the pos at which it is called next
 }
+
+// tickBytes is how many bytes lie between two ticks.
+const tickBytes = 4096
 
 // maxSyntaxID is the size of a chunk's name in a syntax error: MAXSRC of Lua's
 // llex.c. Messages of running programs show less of it; see ChunkID.
@@ -129,6 +135,12 @@ func (l *lexer) failHere(message string) {
 // next moves on by a token.
 func (l *lexer) next() {
 	l.lastLine = l.line
+	if l.pos >= l.nextTick && l.tick != nil {
+		l.nextTick = l.pos + tickBytes
+		if err := l.tick(); err != nil {
+			panic(interruption{err})
+		}
+	}
 	if l.hasAhead {
 		l.current, l.hasAhead = l.ahead, false
 		return

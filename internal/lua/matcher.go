@@ -224,7 +224,9 @@ func (it *item) run(text string, s int) int {
 func (m *matcher) maxExpand(it *item, low, e, pc, depth int) int {
 	for ; e >= low; e-- {
 		if it.follow != nil && (e == len(m.text) || !it.follow.has(m.text[e])) {
-			m.steps++
+			if m.steps++; m.steps >= matchSteps && m.pay() == stopped {
+				return stopped
+			}
 			continue
 		}
 		if r := m.match(e, pc+1, depth+1); r != noMatch {
@@ -250,8 +252,8 @@ func (m *matcher) minExpand(it *item, s, pc, depth int) int {
 			if r := m.match(s, pc+1, depth+1); r != noMatch {
 				return r
 			}
-		} else {
-			m.steps++
+		} else if m.steps++; m.steps >= matchSteps && m.pay() == stopped {
+			return stopped
 		}
 		if s >= len(m.text) || !it.set.has(m.text[s]) {
 			return noMatch

@@ -16,7 +16,7 @@ func openMath(s *State) {
 		{"cos", mathFunc(cos, minusNaN)},
 		{"deg", mathFunc(func(f float64) float64 { return f / (math.Pi / 180) }, 0)},
 		{"exp", mathFunc(exp, 0)},
-		{"floor", mathFunc(math.Floor, 0)},
+		{"floor", mathFloor},
 		{"fmod", mathFunc2(fmod, minusNaN)},
 		{"frexp", mathFrexp},
 		{"ldexp", mathLdexp},
@@ -46,6 +46,15 @@ var (
 	nan      = math.Float64frombits(0x7ff8000000000000)
 	minusNaN = math.Float64frombits(0xfff8000000000000)
 )
+
+// mathFloor is math.floor, the one that programs call most.
+func mathFloor(c Call) error {
+	x, err := c.CheckNumber(1)
+	if err != nil {
+		return err
+	}
+	return c.Return(Number(math.Floor(x)))
+}
 
 // mathFunc makes a builtin of f. A NaN among the arguments is the result;
 // otherwise invalid is, where f has none.

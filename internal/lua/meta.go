@@ -67,6 +67,9 @@ func (t *Table) get(k *Value) Value {
 	if !k.IsString() {
 		return t.Get(*k)
 	}
+	if k.length() > longString {
+		t.heap.state.read(4 * k.length())
+	}
 	if k.w&hashMask == 0 {
 		if h := k.hashed(); h.w != k.w {
 			k.w = h.w
@@ -182,7 +185,7 @@ func (t *Thread) method(v Value, key *Value) Value {
 		switch v.w >> tagShift {
 		case tagTable:
 			h := v.table()
-			if x := h.get(key); x.w != wNil {
+			if x := h.getStr(*key); x.w != wNil {
 				return x
 			}
 			meta = h.meta
@@ -252,8 +255,8 @@ func (t *Thread) arithmetic(i Instruction) error {
 	if i.op() != OpUnm {
 		c, rc = t.operand(i.c())
 	}
-	x, okB := toNumber(b)
-	y, okC := toNumber(c)
+	x, okB := t.state.toNumber(b)
+	y, okC := t.state.toNumber(c)
 	if okB && okC {
 		t.set(i.a(), Number(calculate(i.op(), x, y)))
 		return nil
@@ -299,11 +302,12 @@ func calculate(op Op, x, y float64) float64 {
 }
 
 // toNumber is a number, or what a string says.
-func toNumber(v Value) (float64, bool) {
+func (s *State) toNumber(v Value) (float64, bool) {
 	if v.IsNumber() {
 		return v.number(), true
 	}
 	if v.IsString() {
+		s.read(8 * v.length())
 		return ParseNumber(v.str())
 	}
 	return 0, false
@@ -313,6 +317,20 @@ func toNumber(v Value) (float64, bool) {
 func (t *Thread) length(i Instruction) error {
 	v, register := t.operand(i.b())
 	return t.typeError("get length of", v, register)
+}
+
+// equal is Equal, and counts what it costs with long strings.
+func (t *Thread) equal(a, b Value) bool {
+	if n := a.length(); n > longString && n == b.length() && a.p != b.p && a.IsString() {
+		t.state.read(n)
+	}
+	return Equal(a, b)
+}
+
+// lessString is a < b for strings.
+func (s *State) lessString(a, b Value) bool {
+	s.read(min(a.length(), b.length()))
+	return a.str() < b.str()
 }
 
 // equalTables is == of two tables that are not the same: the metamethod counts if
@@ -341,7 +359,7 @@ func (t *Thread) less(a, b Value) (bool, error) {
 	case a.IsNumber() && b.IsNumber():
 		return a.number() < b.number(), nil
 	case a.IsString() && b.IsString():
-		return a.str() < b.str(), nil
+		return t.state.lessString(a, b), nil
 	case a.Kind() == b.Kind():
 		if result, ok, err := t.compare(a, b, eventLt); ok {
 			return result, err
@@ -355,7 +373,7 @@ func (t *Thread) lessOrEqual(a, b Value) (bool, error) {
 	case a.IsNumber() && b.IsNumber():
 		return a.number() <= b.number(), nil
 	case a.IsString() && b.IsString():
-		return a.str() <= b.str(), nil
+		return !t.state.lessString(b, a), nil
 	case a.Kind() == b.Kind():
 		if result, ok, err := t.compare(a, b, eventLe); ok {
 			return result, err
@@ -410,7 +428,7 @@ func (t *Thread) concatenate(i Instruction) error {
 // forNumbers converts what a for loop begins with.
 func (t *Thread) forNumbers(r *[3]Value) error {
 	for j, name := range [...]string{"initial value", "limit", "step"} {
-		f, ok := toNumber(r[j])
+		f, ok := t.state.toNumber(r[j])
 		if !ok {
 			return t.errorf("'for' %s must be a number", name)
 		}
@@ -460,9 +478,9 @@ func (t *Thread) newClosure(i Instruction) (Value, error) {
 	if err := t.state.heap.charge(closureBytes + n*(upvalueBytes+8)); err != nil {
 		return Nil, err
 	}
-	f := &Closure{proto: p, env: outer.env}
+	f := closureOf(n)
+	f.proto, f.env = p, outer.env
 	if n > 0 {
-		f.upvalues = make([]*upvalue, n)
 		for j, u := range p.upvalues {
 			if u.local {
 				f.upvalues[j] = t.upvalueAt(t.ci.base + u.index)
@@ -472,6 +490,30 @@ func (t *Thread) newClosure(i Instruction) (Value, error) {
 		}
 	}
 	return ClosureValue(f), nil
+}
+
+// closureOf returns a closure with room for n upvalues, which are allocated
+// together if they are few.
+func closureOf(n int) *Closure {
+	switch {
+	case n == 0:
+		return new(Closure)
+	case n <= 2:
+		m := new(struct {
+			Closure
+			upvalues [2]*upvalue
+		})
+		m.Closure.upvalues = m.upvalues[:n]
+		return &m.Closure
+	case n <= 4:
+		m := new(struct {
+			Closure
+			upvalues [4]*upvalue
+		})
+		m.Closure.upvalues = m.upvalues[:n]
+		return &m.Closure
+	}
+	return &Closure{upvalues: make([]*upvalue, n)}
 }
 
 // iterated does what is left of OpTForLoop when the iterator has returned, and
@@ -512,7 +554,7 @@ func (t *Thread) Less(a, b Value) (bool, error) {
 		return a.number() < b.number(), nil
 	}
 	if a.IsString() && b.IsString() {
-		return a.str() < b.str(), nil
+		return t.state.lessString(a, b), nil
 	}
 	here := t.here()
 	if err := t.enter(); err != nil {
@@ -523,7 +565,7 @@ func (t *Thread) Less(a, b Value) (bool, error) {
 }
 
 func (t *Thread) ValuesEqual(a, b Value) (bool, error) {
-	if Equal(a, b) {
+	if t.equal(a, b) {
 		return true, nil
 	}
 	if !a.IsTable() || !b.IsTable() || a.table().meta == nil || b.table().meta == nil {

@@ -1,5 +1,37 @@
 package lua
 
+// Tables that are made at once: from a list of items, or from keys and values.
+
+// Reset makes of the table what NewArray(vs) would make, in the memory that it
+// has if that suffices and is not far too much. It takes away the metatable, and
+// readonly.
+func (t *Table) Reset(vs []Value) error {
+	n := 0
+	if len(vs) > 0 {
+		n = nodeCount(len(vs))
+	}
+	if n > cap(t.array) || cap(t.array) > max(4*n, maxKept) {
+		if err := t.heap.charge(n * valueSize); err != nil {
+			return err
+		}
+		t.array = make([]Value, n)
+	}
+	clear(t.array[:cap(t.array)])
+	t.array = t.array[:n]
+	copy(t.array, vs)
+	t.survey()
+	t.makeNodes(0)
+	t.meta, t.readonly, t.absent = nil, false, 0
+	return nil
+}
+
+// NewArray returns a table whose items are vs, which it copies: with the array
+// part that setting one after the other would give it.
+func (s *State) NewArray(vs []Value) (*Table, error) {
+	t := newTable(&s.heap, 0, 0)
+	return t, t.Reset(vs)
+}
+
 // NewRecord returns a table with the keys and values kvs, in turns: the one that
 // setting one after the other would make. It may change kvs.
 func (s *State) NewRecord(kvs []Value) (*Table, error) {
@@ -60,14 +92,13 @@ func (s *State) sketchRecord(kvs []Value) (*Table, error) {
 			k.insert(number)
 		}
 	}
-	t := &Table{nodes: &noNode, heap: &s.heap}
 	if err := s.heap.charge(tableSize + k.size*nodeSize); err != nil {
 		return nil, err
 	}
+	t := tableOf(&s.heap, k.size)
 	if k.size == 0 {
 		return t, nil
 	}
-	t.makeNodes(k.size)
 	t.lastFree = uint32(k.lastFree)
 	nodes := t.hash()
 	for i, from := range k.nodes[:len(nodes)] {

@@ -25,6 +25,7 @@ type State struct {
 	next, inext *Builtin
 
 	concat  concatBuffer
+	settled int    // what was charged when settle has cleaned up last
 	scratch []byte // for numbers on their way into strings
 }
 
@@ -68,7 +69,10 @@ func (s *State) SetStringMeta(t *Table) { s.strings = t }
 // The name is what Lua's chunk names are: "=stdin", "@file", or the text itself.
 // The error is an *Error whose value is the message, as luaL_loadbuffer words it.
 func (s *State) Load(chunk, name string) (*Closure, error) {
-	p, err := Compile(chunk, name)
+	if err := s.heap.charge(CompileMemory * len(chunk)); err != nil {
+		return nil, err
+	}
+	p, err := CompileTicking(chunk, name, func() error { return s.Spend(10 * tickBytes) })
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +112,21 @@ func (s *State) Spend(n int) error {
 		return nil
 	}
 	return s.tick()
+}
+
+// work accounts for n steps where nothing can be ended: the next jump or call does
+// that.
+func (s *State) work(n int) { s.budget -= n }
+
+// longString is the length from which on a look at all of a string counts as more
+// than the instruction that takes it.
+const longString = 1 << 10
+
+// read accounts for a look at the n bytes of a string that is compared or hashed.
+func (s *State) read(n int) {
+	if n > longString {
+		s.work(n >> 4)
+	}
 }
 
 // tick is called when the budget is used up.
@@ -153,9 +172,11 @@ const settleAfter = 1 << 20
 // settle is called when a program has ended and its results, if any, are up to
 // t.kept.
 func (s *State) settle(t *Thread) {
-	if s.heap.since < settleAfter && len(t.stack) <= 8*mainStack {
+	charged := s.Charged()
+	if charged-s.settled < settleAfter && len(t.stack) <= 8*mainStack {
 		return
 	}
+	s.settled = charged
 	if s.concat.size() > settleAfter {
 		s.concat = concatBuffer{}
 	}
@@ -167,5 +188,8 @@ func (s *State) settle(t *Thread) {
 	clear(t.stack[max(t.kept, t.top):])
 	if t.frames > 1024 {
 		t.ci.next, t.frames = nil, 0
+	}
+	for ci := t.ci.next; ci != nil; ci = ci.next {
+		ci.closure = nil
 	}
 }

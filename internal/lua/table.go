@@ -28,15 +28,18 @@ type Table struct {
 	mask  uint32
 	// lastFree: every node at or above it is taken.
 	lastFree uint32
-	meta     *Table
-	heap     *heap
+	// filled: of the array part the first so many items are there, and no others,
+	// which makes it the only border; -1: not known.
+	filled int32
+	meta   *Table
+	heap   *heap
 	// absent has a bit for each metamethod that the table, as a metatable, is
 	// known not to have. Every write that could add a key clears it.
 	absent   uint8
 	readonly bool
-	mark     uint32 // the census that has counted the table last
 	// room is for how many nodes there is memory at nodes; 0: for mask+1.
 	room uint8
+	mark uint32 // the census that has counted the table last
 }
 
 // node is an entry of the hash part. A free one has a nil key.
@@ -86,14 +89,48 @@ var (
 // fields in the hash part, both at most maxPresize. What it takes is counted, but
 // not refused.
 func newTable(h *heap, items, fields int) *Table {
-	t := &Table{nodes: &noNode, heap: h}
+	count := 0
+	if fields > 0 {
+		count = nodeCount(min(fields, maxPresize))
+	}
+	t := tableOf(h, count)
 	if items > 0 {
 		t.array = make([]Value, min(items, maxPresize))
 	}
-	if fields > 0 {
-		t.makeNodes(nodeCount(min(fields, maxPresize)))
-	}
 	_ = h.charge(t.size())
+	return t
+}
+
+// tableOf returns a table with so many nodes, a power of two or 0. A few are
+// allocated together with the table.
+func tableOf(h *heap, nodes int) *Table {
+	var t *Table
+	switch nodes {
+	case 0:
+		return &Table{nodes: &noNode, heap: h}
+	case 1, 2:
+		m := new(struct {
+			Table
+			nodes [2]node
+		})
+		t, m.Table.nodes = &m.Table, &m.nodes[0]
+	case 4:
+		m := new(struct {
+			Table
+			nodes [4]node
+		})
+		t, m.Table.nodes = &m.Table, &m.nodes[0]
+	case 8:
+		m := new(struct {
+			Table
+			nodes [8]node
+		})
+		t, m.Table.nodes = &m.Table, &m.nodes[0]
+	default:
+		t = new(Table)
+		t.makeNodes(nodes)
+	}
+	t.heap, t.mask, t.lastFree = h, uint32(nodes-1), uint32(nodes)
 	return t
 }
 
@@ -180,9 +217,17 @@ func keyed(k Value) Value {
 	return k
 }
 
+// keyed is the function keyed, and counts what it costs with a long string.
+func (t *Table) keyed(k Value) Value {
+	if k.IsString() && k.length() > longString {
+		t.heap.state.read(4 * k.length())
+	}
+	return keyed(k)
+}
+
 // Get is rawget. GetInt and GetString are Get of a number and of a string.
 func (t *Table) Get(k Value) Value {
-	if p := t.place(keyed(k)); p != nil {
+	if p := t.place(t.keyed(k)); p != nil {
 		return *p
 	}
 	return Nil
@@ -283,18 +328,43 @@ func (t *Table) Set(k, v Value) error {
 	if t.readonly {
 		return ErrReadonly
 	}
-	p, err := t.slot(k)
-	if err != nil {
-		return err
+	return t.assign(&k, &v)
+}
+
+// setItem sets item i of the array part.
+func (t *Table) setItem(i int, v Value) {
+	at := &t.array[i-1]
+	switch there := !v.IsNil(); {
+	case there != at.IsNil():
+	case there && i == int(t.filled)+1:
+		t.filled++
+	case !there && i == int(t.filled):
+		t.filled--
+	default:
+		t.filled = -1
 	}
-	*p = v
-	return nil
+	*at = v
+}
+
+// survey finds out what filled is.
+func (t *Table) survey() {
+	n := 0
+	for n < len(t.array) && !t.array[n].IsNil() {
+		n++
+	}
+	t.filled = int32(n)
+	for ; n < len(t.array); n++ {
+		if !t.array[n].IsNil() {
+			t.filled = -1
+			return
+		}
+	}
 }
 
 // SetInt is Set of the number i.
 func (t *Table) SetInt(i int, v Value) error {
 	if uint(i-1) < uint(len(t.array)) && !t.readonly {
-		t.array[i-1] = v
+		t.setItem(i, v)
 		return nil
 	}
 	return t.Set(Int(i), v)
@@ -303,13 +373,59 @@ func (t *Table) SetInt(i int, v Value) error {
 // SetString is Set of the string k.
 func (t *Table) SetString(k string, v Value) error { return t.Set(String(k), v) }
 
+// assign is Set of a table that is not readonly. It leaves the hash of a string
+// key in the key, as get does.
+func (t *Table) assign(k, v *Value) error {
+	if k.w >= minNumber {
+		i := arrayIndex(*k)
+		if uint(i-1) >= uint(len(t.array)) {
+			p, err := t.entry(*k)
+			if err != nil {
+				return err
+			}
+			if uint(i-1) >= uint(len(t.array)) {
+				*p = *v
+				return nil
+			}
+		}
+		t.setItem(i, *v)
+		return nil
+	}
+	if k.w>>tagShift == tagString {
+		if k.w&hashMask == 0 {
+			*k = t.keyed(*k)
+		}
+		// A node that was never used is in no chain: the key is nowhere else.
+		n := t.node(k.hashOf(t.mask) & t.mask)
+		if n.key.w == wNil && n != &noNode {
+			t.absent = 0
+			n.key, n.value = *k, *v
+			return nil
+		}
+	}
+	p, err := t.entry(*k)
+	if err == nil {
+		*p = *v
+	}
+	return err
+}
+
 // slot returns where the value of the key k stands, until the next write of a new
 // key; it makes the entry if there is none, with the value nil. It does not look
 // at readonly. Lua 5.1 makes the entry before it looks for __newindex, and so
 // must who calls this, for the order of pairs.
 func (t *Table) slot(k Value) (*Value, error) {
+	p, err := t.entry(k)
+	if uint(arrayIndex(k)-1) < uint(len(t.array)) {
+		t.filled = -1 // who knows what will be written
+	}
+	return p, err
+}
+
+// entry is slot; an item of the array part is set by setItem nevertheless.
+func (t *Table) entry(k Value) (*Value, error) {
 	t.absent = 0
-	k = keyed(k)
+	k = t.keyed(k)
 	if p := t.place(k); p != nil {
 		return p, nil
 	}
@@ -389,11 +505,18 @@ func arrayIndex(k Value) int {
 // rehash sizes the parts for the keys that the table has and the key extra. The
 // array part becomes the largest power of two of which more than half is in use.
 func (t *Table) rehash(extra Value) error {
+	t.heap.state.work(len(t.array)/scanCost + len(t.hash()))
 	// counts[i] is how many integer keys are above 2^(i-1) and up to 2^i.
 	var counts [maxSizeBits + 1]int
 	total, integers := 1, 0
 	for lg, i := 0, 0; i < len(t.array); lg++ {
-		for ; i < min(1<<lg, len(t.array)); i++ {
+		end := min(1<<lg, len(t.array))
+		if end <= int(t.filled) {
+			counts[lg] = end - i
+			integers += end - i
+			i = end
+		}
+		for ; i < end; i++ {
 			if !t.array[i].IsNil() {
 				counts[lg]++
 				integers++
@@ -479,6 +602,9 @@ func (t *Table) resize(items, fields int) error {
 			*t.put(n.key) = n.value
 		}
 	}
+	if len(nodes) > 0 || items < len(old) || t.filled < 0 { // items have come, or gone
+		t.survey()
+	}
 	return nil
 }
 
@@ -491,13 +617,27 @@ func (t *Table) setList(last int, vs []Value) error {
 		}
 	}
 	copy(t.array[last:], vs)
+	if int(t.filled) != last {
+		t.filled = -1
+		return nil
+	}
+	for _, v := range vs {
+		if v.IsNil() {
+			t.survey()
+			return nil
+		}
+	}
+	t.filled += int32(len(vs))
 	return nil
 }
 
 // Len is the border that Lua 5.1's # finds: n such that t[n] is not nil and t[n+1]
-// is. It costs O(log n).
+// is. It costs O(log n), or nothing if the array part has only one.
 func (t *Table) Len() int {
 	j := len(t.array)
+	if n := int(t.filled); uint(n) < uint(j) {
+		return n
+	}
 	if j > 0 && t.array[j-1].IsNil() {
 		i := 0
 		for j-i > 1 {
@@ -526,6 +666,7 @@ func (t *Table) unboundLen(i int) int {
 			// Somebody entered powers of two on purpose: search one by one.
 			for i = 1; !t.getInt(i).IsNil(); i++ {
 			}
+			t.heap.state.work(i / scanCost)
 			return i - 1
 		}
 	}
@@ -538,115 +679,6 @@ func (t *Table) unboundLen(i int) int {
 		}
 	}
 	return i
-}
-
-// Next returns the entry after key k in the order of pairs, the first for nil;
-// k nil again at the end. ok is false if k is not in the table.
-func (t *Table) Next(k Value) (key, value Value, ok bool) {
-	i, ok := t.position(k)
-	if !ok {
-		return Nil, Nil, false
-	}
-	key, value, _ = t.nextFrom(i)
-	return key, value, true
-}
-
-// nextFrom returns the first entry at or after position i of the order of pairs,
-// which begins with 0, and the position after it.
-func (t *Table) nextFrom(i int) (key, value Value, after int) {
-	for ; i < len(t.array); i++ {
-		if v := t.array[i]; !v.IsNil() {
-			return Int(i + 1), v, i + 1
-		}
-	}
-	for nodes := t.hash(); i-len(t.array) < len(nodes); i++ {
-		if n := &nodes[i-len(t.array)]; !n.value.IsNil() {
-			return n.key, n.value, i + 1
-		}
-	}
-	return Nil, Nil, i
-}
-
-// position is the position after the key k in the order of pairs, 0 for nil; ok is
-// false if k is not in the table.
-func (t *Table) position(k Value) (i int, ok bool) {
-	if k.IsNil() {
-		return 0, true
-	}
-	if i := arrayIndex(k); uint(i-1) < uint(len(t.array)) {
-		return i, true
-	}
-	k = keyed(k)
-	n := t.find(k)
-	if n == nil {
-		if n = t.findDead(k); n == nil {
-			return 0, false
-		}
-	}
-	at := (uintptr(unsafe.Pointer(n)) - uintptr(unsafe.Pointer(t.nodes))) / unsafe.Sizeof(node{})
-	return len(t.array) + int(at) + 1, true
-}
-
-// findDead is the node of which k was the key before bury.
-func (t *Table) findDead(k Value) *node {
-	if k.p == nil {
-		return nil
-	}
-	for n := t.mainPosition(k); n != nil; n = n.next {
-		if n.key == deadKey(k) {
-			return n
-		}
-	}
-	return nil
-}
-
-// deadKey is what remains of the key k, a string or an object.
-func deadKey(k Value) Value {
-	return Value{w: tagDead<<tagShift | uint64(uintptr(k.p))&(1<<tagShift-1)}
-}
-
-// Entry returns the first entry at or after position i of the order of pairs, in
-// which positions count from 0, and the position behind the entry; -1 at the end.
-// It is Next without a search, for a table that is not written meanwhile.
-func (t *Table) Entry(i int) (key, value Value, next int) {
-	key, value, next = t.nextFrom(i)
-	if key.IsNil() {
-		next = -1
-	}
-	return key, value, next
-}
-
-// Items is the array part, the values of the keys from 1 on, nil where there is
-// none. It may only be read, until the table is written.
-func (t *Table) Items() []Value { return t.array }
-
-// Reset makes of the table what NewArray(vs) would make, in the memory that it
-// has if that suffices and is not far too much. It takes away the metatable, and
-// readonly.
-func (t *Table) Reset(vs []Value) error {
-	n := 0
-	if len(vs) > 0 {
-		n = nodeCount(len(vs))
-	}
-	if n > cap(t.array) || cap(t.array) > max(4*n, maxKept) {
-		if err := t.heap.charge(n * valueSize); err != nil {
-			return err
-		}
-		t.array = make([]Value, n)
-	}
-	clear(t.array[:cap(t.array)])
-	t.array = t.array[:n]
-	copy(t.array, vs)
-	t.makeNodes(0)
-	t.meta, t.readonly, t.absent = nil, false, 0
-	return nil
-}
-
-// NewArray returns a table whose items are vs, which it copies: with the array
-// part that setting one after the other would give it.
-func (s *State) NewArray(vs []Value) (*Table, error) {
-	t := newTable(&s.heap, 0, 0)
-	return t, t.Reset(vs)
 }
 
 // Meta is the metatable, nil if there is none.
@@ -670,36 +702,4 @@ func (t *Table) SetReadonly(on bool) { t.readonly = on }
 // size is what the table takes, in bytes, without what it refers to.
 func (t *Table) size() int {
 	return tableSize + cap(t.array)*valueSize + max(len(t.hash()), int(t.room))*nodeSize
-}
-
-// references calls visit for every value that refers to something, in keys and
-// values; the metatable is the caller's. Keys without a value are buried.
-func (t *Table) references(visit func(Value)) {
-	for _, v := range t.array {
-		if v.p != nil {
-			visit(v)
-		}
-	}
-	nodes := t.hash()
-	for i := range nodes {
-		n := &nodes[i]
-		switch {
-		case n.value.IsNil():
-			t.bury(n)
-			continue
-		case n.key.p != nil:
-			visit(n.key)
-		}
-		if n.value.p != nil {
-			visit(n.value)
-		}
-	}
-}
-
-// bury lets go of what the key of a node without value refers to. The node is
-// not free: it stays in its chain until the next rehash.
-func (t *Table) bury(n *node) {
-	if n.key.p != nil {
-		n.key = deadKey(n.key)
-	}
 }

@@ -103,6 +103,12 @@ func tableInsert(c Call) error {
 				return err
 			}
 			copy(t.array[at:i], t.array[at-1:i-1])
+			switch n := int(t.filled); {
+			case i == n+1:
+				t.filled++
+			case i > n:
+				t.filled = -1
+			}
 			break
 		}
 		if err := c.State().Spend(1); err != nil {
@@ -370,6 +376,11 @@ func (s *sorting) before(a, b Value) (bool, error) {
 	case s.plain == KindNumber:
 		return a.number() < b.number(), nil
 	case s.plain == KindString:
+		if n := min(a.length(), b.length()); n > longString && a.p != b.p {
+			if err := s.c.State().Spend(n >> 4); err != nil {
+				return false, err
+			}
+		}
 		return a.str() < b.str(), nil
 	case s.less.IsNil():
 		return s.c.Thread().Less(a, b)

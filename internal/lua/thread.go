@@ -224,6 +224,15 @@ func (t *Thread) Call(f Value, args ...Value) ([]Value, error) {
 	return rs, nil
 }
 
+// DropResults lets go of the results that Call has returned last, which otherwise
+// live until the thread runs again.
+func (t *Thread) DropResults() {
+	if t.kept > t.top {
+		clear(t.stack[t.top:t.kept])
+		t.kept = t.top
+	}
+}
+
 // PCall is Call for builtins that go on after an *Error, as pcall does.
 func (t *Thread) PCall(f Value, args ...Value) ([]Value, error) {
 	return t.CallHandled(nil, f, args...)
@@ -415,9 +424,10 @@ func (t *Thread) close(index int) {
 
 // Position returns where a function is: level 0 is the running builtin, 1 what
 // called it, and so on; in the handler of CallHandled level 0 is the function in
-// which the error arose, in the interrupt function the one that runs. The source is the chunk's name as Load was given it. Of a
-// builtin it is "=[C]" and the line -1; of a call that a tail call has replaced,
-// "=(tail call)" and -1. ok is false beyond the outermost function.
+// which the error arose, in the interrupt function the one that runs. The source is
+// the chunk's name as Load was given it. Of a builtin it is "=[C]" and the line -1; of
+// a call that a tail call has replaced, "=(tail call)" and -1. ok is false beyond the
+// outermost function.
 func (t *Thread) Position(level int) (source string, line int, ok bool) {
 	ci := t.ci
 	if !t.state.ticking && (t.handling == nil || !t.handling.lua) {

@@ -54,7 +54,7 @@ func (m *machine) admit(n int) bool {
 		return false
 	}
 	m.written += n + valueCost
-	if m.refusal = m.state.Spend(1 + n/64); m.refusal == nil && m.limit > 0 && m.written > m.limit {
+	if m.refusal = m.state.Spend(1 + n/64); m.refusal == nil && m.limit > 0 && m.written > m.limit/2 {
 		m.refusal = errTooLarge
 	}
 	return m.refusal == nil
@@ -75,7 +75,7 @@ func (m *machine) write(out *resp.Writer, v lua.Value, depth int) {
 		return
 	}
 	if f, ok := v.AsNumber(); ok {
-		out.Int(toInt(f))
+		out.Int(lua.ToInt64(f))
 		return
 	}
 	if t, ok := v.AsTable(); ok {
@@ -104,17 +104,11 @@ func lasting(out *resp.Writer, s string) string {
 	return s
 }
 
-// toInt cuts a number to an integer as the processor of Redis's servers does:
-// what does not fit is the least integer.
-func toInt(f float64) int64 {
-	if f > -1<<63 && f < 1<<63 {
-		return int64(f)
-	}
-	return -1 << 63
-}
-
 func (m *machine) writeTable(out *resp.Writer, t *lua.Table, depth int) {
 	if s, ok := t.GetString("err").AsString(); ok {
+		if !t.GetString(countedMark).Truth() {
+			m.host.CountError(s)
+		}
 		out.Error(lasting(out, cString(s)))
 		return
 	}

@@ -102,12 +102,18 @@ func (c *cache) add(s *Script) {
 // Script returns the compiled script of a text: the one that is cached, which
 // costs a look into a map, or a new one. Errors: Error, about the shebang line or
 // with the compiler's message.
-func (e *Engine) Script(body []byte) (*Script, error) { return e.script(body, false) }
+func (e *Engine) Script(body []byte) (*Script, error) { return e.script(body, false, nil) }
+
+// ScriptTicking is Script that calls tick every 200 us or so while it compiles; an
+// error of tick's ends that.
+func (e *Engine) ScriptTicking(body []byte, tick func() error) (*Script, error) {
+	return e.script(body, false, tick)
+}
 
 // Load is Script for SCRIPT LOAD: the script stays until Flush.
-func (e *Engine) Load(body []byte) (*Script, error) { return e.script(body, true) }
+func (e *Engine) Load(body []byte) (*Script, error) { return e.script(body, true, nil) }
 
-func (e *Engine) script(body []byte, load bool) (*Script, error) {
+func (e *Engine) script(body []byte, load bool, tick func() error) (*Script, error) {
 	e.mu.Lock()
 	s := e.cache.byText[string(body)]
 	if s != nil {
@@ -118,7 +124,7 @@ func (e *Engine) script(body []byte, load bool) (*Script, error) {
 		return s, nil
 	}
 
-	fresh, err := compile(string(body))
+	fresh, err := compile(string(body), e.scripts.limit, tick)
 	if err != nil {
 		return nil, err
 	}
@@ -176,16 +182,28 @@ func (e *Engine) Flush() {
 const scriptChunk = "@user_script"
 
 // compile makes a script of a text.
-func compile(body string) (*Script, error) {
+func compile(body string, limit int, tick func() error) (*Script, error) {
 	flags, code, err := shebang(body)
 	if err != nil {
 		return nil, err
 	}
-	proto, err := lua.Compile(code, scriptChunk)
+	proto, err := compileWithin(limit, code, scriptChunk, tick)
+	if e, ok := err.(*lua.Error); ok {
+		return nil, Error("ERR Error compiling script (new function): " + e.Error())
+	}
 	if err != nil {
-		return nil, Error("ERR Error compiling script (new function): " + err.Error())
+		return nil, err
 	}
 	return &Script{SHA: hexSHA1(body), Body: body, Flags: flags, proto: proto}, nil
+}
+
+// compileWithin compiles a chunk if that takes no more memory than the limit, if
+// there is one. An error that is no *lua.Error is tick's.
+func compileWithin(limit int, code, name string, tick func() error) (*lua.Prototype, error) {
+	if limit > 0 && len(code)*lua.CompileMemory > limit {
+		return nil, errMemory
+	}
+	return lua.CompileTicking(code, name, tick)
 }
 
 // shebang reads the first line of a script, if it is one of

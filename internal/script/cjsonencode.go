@@ -180,7 +180,7 @@ func (e *jsonEncoder) length(t *lua.Table) (int32, error) {
 			return -1, nil
 		}
 		if f > float64(longest) {
-			longest = toInt32(f)
+			longest = lua.ToInt32(f)
 		}
 		items++
 		if err := e.add(1); err != nil {

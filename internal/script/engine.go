@@ -11,6 +11,15 @@ import (
 // Error is an error as the wire shows it: its code, a space, its text.
 type Error = resp.ReplyError
 
+// Counted is an Error with which a command has failed, and then the script: the
+// Host has counted it already.
+type Counted struct{ err Error }
+
+func (e Counted) Error() string { return e.err.Error() }
+
+// Unwrap returns the Error.
+func (e Counted) Unwrap() error { return e.err }
+
 // Options configure an Engine.
 type Options struct {
 	MemoryLimit int    // bytes that the values of each of the two machines may take; 0: no bound
@@ -33,7 +42,15 @@ type Engine struct {
 	gone    []*Library // that the machine has not let go yet
 
 	liveEval, liveFunc atomic.Int64 // bytes in the machines after their last run
+	heavy              atomic.Bool  // a run has allocated much: see TakeHeavy
 }
+
+// heavyRun is how many bytes a run allocates to be a heavy one.
+const heavyRun = 64 << 20
+
+// TakeHeavy reports whether a run has allocated tens of megabytes since TakeHeavy
+// was called last: then there may be memory to give back to the system.
+func (e *Engine) TakeHeavy() bool { return e.heavy.Load() && e.heavy.Swap(false) }
 
 // New returns an Engine without scripts.
 func New(o Options) *Engine {
@@ -89,6 +106,11 @@ func (e *Engine) CallFunction(f *Function, h Host, keys, args [][]byte, out *res
 // done ends a run, and keeps the size of its machine for Stats, which may be
 // asked while it runs again.
 func (e *Engine) done(m *machine, live *atomic.Int64) {
+	charged := m.state.Charged()
+	if charged-m.charged+m.written > heavyRun {
+		e.heavy.Store(true)
+	}
+	m.charged = charged
 	m.end()
 	live.Store(int64(m.state.Live()))
 }

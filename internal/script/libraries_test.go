@@ -133,9 +133,16 @@ func TestWhatRedisDidIsWhatItDoes(t *testing.T) {
 func TestLibrariesAgreeWithRedisOnRandomCases(t *testing.T) {
 	r := dialRedis(t)
 	cases := map[string]int{"cjson_encode": 300, "cjson_decode": 300, "msgpack": 200, "struct": 800, "bit": 300}
+	seeds := 3
+	if testing.Short() {
+		seeds = 1 // under the race detector a case takes twenty times as long
+	}
 	for name, n := range cases {
+		if testing.Short() {
+			n /= 10
+		}
 		t.Run(name, func(t *testing.T) {
-			for seed := 1; seed <= 5 && !t.Failed(); seed++ {
+			for seed := 1; seed <= seeds && !t.Failed(); seed++ {
 				text := libraryProgram(t, seed*7919, n, "random/values.lua", "random/"+name+".lua")
 				compareLines(t, runProgram(t, libraryState(t), text), r.eval(t, text))
 			}

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -176,9 +177,12 @@ func (m *machine) load(code string, exists func(name string) bool) (*Library, er
 	if exists(name) {
 		return nil, Error("ERR Library '" + name + "' already exists")
 	}
-	proto, err := lua.Compile(body, "@user_function")
+	proto, err := compileWithin(m.limit, body, "@user_function", m.tick)
+	if e, ok := err.(*lua.Error); ok {
+		return nil, Error("ERR Error compiling function: " + e.Error())
+	}
 	if err != nil {
-		return nil, Error("ERR Error compiling function: " + err.Error())
+		return nil, m.failure(err, "")
 	}
 	l := &Library{Name: name, Code: code}
 	return l, m.register(l, proto)
@@ -215,7 +219,8 @@ func (m *machine) register(l *Library, proto *lua.Prototype) error {
 func (m *machine) loadFailure(err error) error {
 	m.where = position{}
 	err = m.failure(err, "")
-	if text, ok := err.(Error); ok {
+	var text Error
+	if errors.As(err, &text) {
 		return "ERR Error registering functions: " + text
 	}
 	return err

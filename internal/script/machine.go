@@ -20,6 +20,8 @@ type machine struct {
 	state *lua.State
 	main  *lua.Thread
 	limit int // bytes of memory, 0: no limit
+	// charged is what its State had charged at the end of the last run.
+	charged int
 
 	keys *lua.Table // of EVAL's machine: KEYS and ARGV
 	argv *lua.Table
@@ -66,7 +68,7 @@ func (m *machine) bound(limit int) {
 
 // begin prepares a run.
 func (m *machine) begin(h Host) {
-	m.host, m.proto, m.where = h, 2, position{}
+	m.host, m.proto, m.where, m.written = h, 2, position{}, 0
 }
 
 // maxKeptArgs and maxKeptDigits bound what redis.call's buffers keep from one run
@@ -81,6 +83,7 @@ func (m *machine) end() {
 	if m.proto != 2 {
 		m.host.SetProto(2)
 	}
+	m.main.DropResults()
 	m.host, m.proto = nil, 2
 	clear(m.args[:m.keepArgs])
 	m.args, m.keepArgs = m.args[:0], 0
@@ -160,18 +163,27 @@ func (m *machine) positionFrom(level int) position {
 // returned stays what it is unless it is an Error.
 func (m *machine) failure(err error, name string) error {
 	var text string
+	counted := false
 	switch e := err.(type) {
 	case *lua.Error:
 		text = m.message(e)
+		if t, ok := e.Value.AsTable(); ok {
+			counted = t.GetString(countedMark).Truth()
+		}
 	case Error:
 		text = string(e)
 	default:
 		return err
 	}
 	if m.where.source == "" {
-		return Error(strings.Clone(text)) // it may lie in the arguments' memory
+		text = strings.Clone(text) // it may lie in the arguments' memory
+	} else {
+		text += " script: " + name + ", on " + m.where.source + ":" + strconv.Itoa(m.where.line) + "."
 	}
-	return Error(text + " script: " + name + ", on " + m.where.source + ":" + strconv.Itoa(m.where.line) + ".")
+	if counted {
+		return Counted{Error(text)}
+	}
+	return Error(text)
 }
 
 // message is an error's text with its code. That of an error table is in its

@@ -152,7 +152,7 @@ func (p *msgpackPacker) length(n uint, short, long byte) {
 // number writes f as an integer if it is one of 64 bits, in as few bytes as
 // possible, or else as the floating point number that keeps its value.
 func (p *msgpackPacker) number(f float64) {
-	if n := toInt64(f); float64(n) == f {
+	if n := lua.ToInt64(f); float64(n) == f {
 		p.integer(n)
 		return
 	}
@@ -237,7 +237,7 @@ func (p *msgpackPacker) shape(t *lua.Table) (n int, isArray bool, err error) {
 		}
 		i = next
 		f, ok := k.AsNumber()
-		isArray = isArray && ok && f > 0 && float64(toInt64(f)) == f
+		isArray = isArray && ok && f > 0 && float64(lua.ToInt64(f)) == f
 		longest = max(longest, f)
 		if err := p.add(1); err != nil {
 			return 0, false, err

@@ -1,8 +1,6 @@
 package script
 
 import (
-	"math"
-
 	"github.com/ebbdb/ebb/internal/lua"
 )
 
@@ -178,29 +176,4 @@ func (p *pile) text(s string) lua.Value {
 	n := len(p.chunk)
 	p.chunk = append(p.chunk, s...)
 	return lua.Bytes(p.chunk[n:])
-}
-
-// toInt64 and the following convert as C does on the machines that Redis runs
-// on, where a number that does not fit becomes the least integer.
-func toInt64(f float64) int64 {
-	if f >= -1<<63 && f < 1<<63 {
-		return int64(f)
-	}
-	return math.MinInt64
-}
-
-func toInt32(f float64) int32 {
-	if f > -1<<31-1 && f < 1<<31 {
-		return int32(f)
-	}
-	return math.MinInt32
-}
-
-// toUint64 of a number from 1<<64 on is 0; a negative one is converted by way of
-// the signed integer.
-func toUint64(f float64) uint64 {
-	if f >= 1<<63 {
-		return uint64(toInt64(f-1<<63)) ^ 1<<63
-	}
-	return uint64(toInt64(f))
 }

@@ -21,6 +21,9 @@ import (
 //
 // The bytes come from this server, so that they are taken to be well-formed.
 
+// callSteps is about how many steps a command is worth.
+const callSteps = 64
+
 // reader reads a reply.
 type reader struct {
 	m *machine
@@ -30,6 +33,13 @@ type reader struct {
 // reply ends a call of redis.call or pcall with a reply's value. raise tells
 // what to do with an error.
 func (m *machine) reply(c lua.Call, encoded []byte, raise bool) error {
+	n := len(encoded)
+	for _, a := range m.args {
+		n += len(a)
+	}
+	if err := m.state.Spend(callSteps + n/bytesPerStep); err != nil {
+		return err
+	}
 	r := reader{m, encoded}
 	v, err := r.value()
 	if err != nil {
@@ -126,6 +136,9 @@ func (r *reader) array(n int) (lua.Value, error) {
 	}
 	for i := 1; i <= n; i++ {
 		v, err := r.value()
+		if err == nil && i%stepsPerSpend == 0 {
+			err = r.m.state.Spend(4 * stepsPerSpend)
+		}
 		if err != nil {
 			return lua.Nil, err
 		}
@@ -190,8 +203,11 @@ var (
 	okValue = lua.String("OK")
 )
 
-// error makes an error table. The mark in it says that the error was counted
+// countedMark is the field of an error table that says that the error was counted
 // already, when the command failed.
+const countedMark = "ignore_error_stats_update"
+
+// error makes an error table.
 func (r *reader) error() (lua.Value, error) {
 	line := r.line()
 	if err := r.m.state.Charge(len(line)); err != nil {
@@ -201,7 +217,7 @@ func (r *reader) error() (lua.Value, error) {
 	if err := t.SetString("err", lua.String(string(line))); err != nil {
 		return lua.Nil, err
 	}
-	return lua.TableValue(t), t.SetString("ignore_error_stats_update", lua.True)
+	return lua.TableValue(t), t.SetString(countedMark, lua.True)
 }
 
 func (r *reader) double() (lua.Value, error) {

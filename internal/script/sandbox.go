@@ -38,11 +38,7 @@ func set(t *lua.Table, fields ...field) {
 // no script can keep them.
 func (m *machine) sandboxScripts(o Options) {
 	globals := m.globals()
-	api := m.state.NewTable(0, 0)
-	set(api, m.callAPI()...)
-	set(api, m.logAPI()...)
-	set(api, versionAPI(o)...)
-	set(api, m.replyAPI()...)
+	api := m.runAPI(o)
 	set(api, m.debugAPI()...)
 	m.keys, m.argv = m.state.NewTable(0, 0), m.state.NewTable(0, 0)
 	set(globals,
@@ -67,12 +63,7 @@ func (m *machine) sandboxScripts(o Options) {
 //	                          or globals           {_G, pairs, ..., redis = {call, ...}}
 func (m *machine) sandboxFunctions(o Options) {
 	globals := m.globals()
-	api := m.state.NewTable(0, 0)
-	set(api, m.callAPI()...)
-	set(api, m.logAPI()...)
-	set(api, versionAPI(o)...)
-	set(api, m.replyAPI()...)
-	set(globals, field{"redis", lua.TableValue(api)}, field{"debug", lua.Nil})
+	set(globals, field{"redis", lua.TableValue(m.runAPI(o))}, field{"debug", lua.Nil})
 	m.strict(globals)
 
 	loadAPI, loadGlobals := m.state.NewTable(0, 0), m.state.NewTable(0, 0)
@@ -92,6 +83,16 @@ func (m *machine) sandboxFunctions(o Options) {
 	_ = environment.SetMeta(m.lookup)
 	environment.SetReadonly(true)
 	m.state.SetGlobals(environment)
+}
+
+// runAPI is the table redis of what runs, scripts and functions.
+func (m *machine) runAPI(o Options) *lua.Table {
+	api := m.state.NewTable(0, 0)
+	set(api, m.callAPI()...)
+	set(api, m.logAPI()...)
+	set(api, versionAPI(o)...)
+	set(api, m.replyAPI()...)
+	return api
 }
 
 // expose chooses the globals that libraries see.

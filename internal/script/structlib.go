@@ -176,7 +176,7 @@ func structPack(c lua.Call) error {
 			if err != nil {
 				return err
 			}
-			out.b = f.appendInt(out.b, toUint64(n), size)
+			out.b = f.appendInt(out.b, lua.ToUint64(n), size)
 			arg++
 		case 'f':
 			n, err := structNumber(c, arg)
@@ -381,7 +381,7 @@ func (u *structReader) previous() (uint64, error) {
 		}
 		if ok {
 			u.items = u.items[:len(u.items)-1]
-			size := toUint64(f)
+			size := lua.ToUint64(f)
 			if !u.has(size) {
 				return 0, u.c.ArgError(2, "data string too short")
 			}

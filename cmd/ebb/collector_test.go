@@ -1,0 +1,36 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"testing"
+)
+
+func TestCollectorPercent(t *testing.T) {
+	for live, want := range map[uint64]int{0: 2400, 1 << 20: 2400, 4 << 20: 600, slack: 100, 1 << 30: 100} {
+		if got := collectorPercent(live); got != want {
+			t.Errorf("with %d living bytes %d%%, want %d%%", live, got, want)
+		}
+	}
+}
+
+// TestPaceCollector lets the heap's living part grow, and wants the pace to follow.
+func TestPaceCollector(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	t.Setenv("GOGC", "")
+	paceCollector()
+	now := func() uint64 {
+		s := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		metrics.Read(s)
+		return s[0].Value.Uint64()
+	}
+	if now() <= 100 {
+		t.Fatalf("%d%% with next to nothing in the heap", now())
+	}
+	held := make([]byte, 2*slack)
+	for now() != 100 { // the cleanup runs after a collection, in a goroutine of Go's
+		runtime.GC()
+	}
+	runtime.KeepAlive(held)
+}
