@@ -21,9 +21,9 @@ const stepSize = 250 * 1000
 // that no deadline is off by more than that.
 const maxSlew = 10000 // parts per million
 
-// maxDrift is the most, in microseconds, that a wall clock gains or loses between
-// two looks without having been stepped: NTP slews by at most 500 ppm.
-const maxDrift = 500 * checkEvery / 1e6
+// maxDrift is how much the wall clock may gain on the monotonic one between two
+// looks, in parts per million, to be followed at once: what NTP makes it gain.
+const maxDrift = 500
 
 // checkEvery is how often, in microseconds, the wall clock is looked at: so often
 // that what NTP makes it gain in between, 2 to 10 us, is less than a round trip
@@ -42,11 +42,11 @@ type SystemClock struct {
 	steps   int64
 	offset  int64 // wall - engine time at the last look, us
 	suspend int64 // boot time - monotonic time at the last look, us
-	lead    int64 // wall - monotonic time at the last look, us
 	wall    func() int64
 }
 
-// line is engine time as a function of monotonic time, both in us.
+// line is engine time as a function of monotonic time, both in us. It is bent by
+// ppm for checkEvery, and goes on straight: nobody may look at the clock for hours.
 type line struct {
 	mono, engine int64
 	ppm          int64
@@ -55,13 +55,13 @@ type line struct {
 
 func (l *line) at(mono int64) int64 {
 	d := mono - l.mono
-	return l.engine + d + d*l.ppm/1e6
+	return l.engine + d + min(d, checkEvery)*l.ppm/1e6
 }
 
 // NewSystemClock returns a clock that starts at the wall clock's time.
 func NewSystemClock() *SystemClock {
 	c := &SystemClock{start: time.Now(), wall: func() int64 { return time.Now().UnixMicro() }}
-	c.suspend, c.lead = suspended(), c.start.UnixMicro()
+	c.suspend = suspended()
 	c.line.Store(&line{engine: c.start.UnixMicro(), check: checkEvery})
 	return c
 }
@@ -85,20 +85,15 @@ func (c *SystemClock) look(mono int64) *line {
 		now += s - c.suspend
 		c.suspend = s
 	}
-	wall := c.wall()
-	offset := wall - now
+	offset := c.wall() - now
 	if d := offset - c.offset; d > stepSize || d < -stepSize {
 		c.steps++
 	}
-	c.offset = offset
-	// What the wall clock has gained on the monotonic one since the last look it
-	// will gain again.
-	gained := (wall - mono - c.lead) * checkEvery / max(mono-last.mono, checkEvery)
-	c.lead = wall - mono
-	if gained > maxDrift || gained < -maxDrift {
-		gained = 0
+	if offset > 0 && offset <= (mono-last.mono)*maxDrift/1e6 {
+		now, offset = now+offset, 0
 	}
-	l := &line{mono: mono, engine: now, ppm: min(max((offset+gained)*1e6/checkEvery, -maxSlew), maxSlew), check: mono + checkEvery}
+	c.offset = offset
+	l := &line{mono: mono, engine: now, ppm: min(max(offset*1e6/checkEvery, -maxSlew), maxSlew), check: mono + checkEvery}
 	c.line.Store(l)
 	return l
 }
