@@ -42,7 +42,9 @@ type SystemClock struct {
 	steps   int64
 	offset  int64 // wall - engine time at the last look, us
 	suspend int64 // boot time - monotonic time at the last look, us
-	wall    func() int64
+	// read reads both clocks at one instant, us: where they are read one after
+	// the other, whatever comes between the two would look like a drift.
+	read func() (mono, wall int64)
 }
 
 // line is engine time as a function of monotonic time, both in us. It is bent by
@@ -60,7 +62,11 @@ func (l *line) at(mono int64) int64 {
 
 // NewSystemClock returns a clock that starts at the wall clock's time.
 func NewSystemClock() *SystemClock {
-	c := &SystemClock{start: time.Now(), wall: func() int64 { return time.Now().UnixMicro() }}
+	c := &SystemClock{start: time.Now()}
+	c.read = func() (mono, wall int64) {
+		t := time.Now()
+		return c.mono(t), t.UnixMicro()
+	}
 	c.suspend = suspended()
 	c.line.Store(&line{engine: c.start.UnixMicro(), check: checkEvery})
 	return c
@@ -69,23 +75,27 @@ func NewSystemClock() *SystemClock {
 // Micros implements Clock.
 func (c *SystemClock) Micros() int64 {
 	mono := int64(time.Since(c.start) / time.Microsecond)
-	l := c.line.Load()
-	if mono >= l.check && c.mu.TryLock() {
-		l = c.look(mono)
-		c.mu.Unlock()
+	if l := c.line.Load(); mono < l.check || !c.mu.TryLock() {
+		return l.at(mono)
 	}
-	return l.at(mono)
+	defer c.mu.Unlock()
+	return c.look()
 }
 
-// look compares engine time with the wall clock and bends the line.
-func (c *SystemClock) look(mono int64) *line {
+// mono is a time as monotonic time since the start, us.
+func (c *SystemClock) mono(t time.Time) int64 { return int64(t.Sub(c.start) / time.Microsecond) }
+
+// look compares engine time with the wall clock, bends the line, and returns
+// engine time.
+func (c *SystemClock) look() int64 {
+	mono, wall := c.read()
 	last := c.line.Load()
 	now := last.at(mono)
 	if s := suspended(); s > c.suspend {
 		now += s - c.suspend
 		c.suspend = s
 	}
-	offset := c.wall() - now
+	offset := wall - now
 	if d := offset - c.offset; d > stepSize || d < -stepSize {
 		c.steps++
 	}
@@ -95,7 +105,7 @@ func (c *SystemClock) look(mono int64) *line {
 	c.offset = offset
 	l := &line{mono: mono, engine: now, ppm: min(max(offset*1e6/checkEvery, -maxSlew), maxSlew), check: mono + checkEvery}
 	c.line.Store(l)
-	return l
+	return now
 }
 
 // Offset returns the wall clock's lead over engine time at the last look, and
