@@ -31,11 +31,14 @@ type Wait struct {
 	Also [][]byte
 	// Millis is the longest wait in ms; 0: for ever.
 	Millis int64
-	// Retry is when to look again although nothing has changed, in ms since
-	// 1970; 0: never. Each look may set another.
-	Retry int64
 	// Passable lets those behind be served where this one was not.
 	Passable bool
+	// Relook has those behind looked at again when this one leaves unserved:
+	// what was too little for it may do for the next.
+	Relook bool
+	// Undo gives back what the command was given, in a transaction of its keys,
+	// where the connection went before the reply was written.
+	Undo func(*Ctx)
 	// Refused replies where nobody may wait: in a transaction or a script. By
 	// default it is a null array.
 	Refused func(*Ctx)
@@ -53,7 +56,6 @@ const errBlocked = ReplyError("ERR the command waits")
 func (c *Ctx) Block(w Wait) error {
 	switch {
 	case c.waiter != nil:
-		c.waiter.retry = w.Retry
 		return errBlocked
 	case c.noWait || c.Session.replay:
 		if w.Refused != nil {
@@ -97,8 +99,10 @@ type waiter struct {
 	ticket  engine.Ticket
 	c       *Session
 	expired func(*Ctx)
-	until   int64 // ms since 1970; 0: for ever
-	keys    [][]byte
+	undo    func(*Ctx)
+	until   int64    // ms since 1970; 0: for ever
+	keys    [][]byte // where relook or undo is set
+	relook  bool
 	dbi     int
 	noTouch bool
 	done    chan struct{} // for DoContext: closed at the end
@@ -106,7 +110,7 @@ type waiter struct {
 	mu    sync.Mutex // guards what follows, until over
 	over  atomic.Bool
 	lost  bool // the connection is gone, or to go
-	retry int64
+	given bool // it was served, and the reply has not been written
 	ctx   Ctx
 	out   resp.Writer
 
@@ -116,7 +120,7 @@ type waiter struct {
 // newWaiter puts the command's session into the lines of its keys.
 func newWaiter(c *Ctx, o *Wait) *waiter {
 	s := c.Session
-	w := &waiter{c: s, expired: o.Expired, dbi: c.Tx.Selected(), noTouch: s.noTouch, retry: o.Retry}
+	w := &waiter{c: s, expired: o.Expired, undo: o.Undo, relook: o.Relook, dbi: c.Tx.Selected(), noTouch: s.noTouch}
 	w.out.Proto = c.Out.Proto
 	if c.Out.Collecting() {
 		w.out.Collect()
@@ -138,10 +142,10 @@ func newWaiter(c *Ctx, o *Wait) *waiter {
 	if o.Millis > 0 {
 		w.until = now + o.Millis
 	}
-	if o.Retry > 0 {
+	if o.Relook || o.Undo != nil {
 		w.keys = ownArgs(o.Keys)
 	}
-	if w.until > 0 || o.Retry > 0 {
+	if w.until > 0 {
 		t.schedule(w)
 	}
 	return w
@@ -169,13 +173,11 @@ func (w *waiter) Serve(tx *engine.Tx, key []byte) (done bool) {
 	if err != nil {
 		w.out.Rollback(mark)
 		if err == errBlocked {
-			if w.retry > 0 {
-				w.c.svc.timeouts.schedule(w)
-			}
 			return false
 		}
 		w.fail(err)
 	}
+	w.given = err == nil
 	us := w.c.svc.DB.Clock().Micros() - began
 	if w.c.svc.observed.Load()&obsSlow != 0 {
 		w.c.svc.served(w.c, x.Spec, x.Args, began, us)
@@ -225,6 +227,9 @@ func (w *waiter) end(reply func(*Ctx)) bool {
 	w.finish(0)
 	w.mu.Unlock()
 	w.ticket.Leave()
+	if w.relook {
+		w.c.svc.afterwards(w.again)
+	}
 	return true
 }
 
@@ -247,9 +252,11 @@ func (w *waiter) unblock() bool {
 // abandon ends the wait without a reply, and the session with it.
 func (w *waiter) abandon() bool { return w.end(func(*Ctx) { w.lost = true }) }
 
-// again has those in line for the waiter's keys look once more, because its time
-// to do so has come.
+// again has those in line for the waiter's keys look once more.
 func (w *waiter) again() {
+	if w.c.svc.DB.Waiters() == 0 {
+		return
+	}
 	tx := w.c.svc.DB.Begin(w.dbi, w.keys...)
 	for _, k := range w.keys {
 		tx.Signal(k)
@@ -257,17 +264,54 @@ func (w *waiter) again() {
 	tx.Commit()
 }
 
+// takeBack undoes what the command of a connection that is gone was given.
+func (w *waiter) takeBack() {
+	w.mu.Lock()
+	given := w.given && w.undo != nil
+	w.given = false
+	w.mu.Unlock()
+	if !given {
+		return
+	}
+	w.c.svc.afterwards(func() {
+		tx := w.c.svc.DB.Begin(w.dbi, w.keys...)
+		x := w.ctx
+		x.Out, x.Tx = &resp.Writer{}, tx
+		w.undo(&x)
+		tx.Commit()
+	})
+}
+
 // resume appends the reply of the command that has waited.
 func (c *Session) resume(w *waiter, out []byte) []byte {
 	switch {
 	case w.lost:
 		c.closing = true
+		return out
 	case c.reply != replyOn:
 		c.skipReply()
 	default:
 		out = append(out, w.out.Buf...)
 	}
+	w.given = false
 	return out
+}
+
+// Line returns the requests of those who wait for a key with a command of the same
+// group, first come first. O(those).
+func (c *Ctx) Line(key []byte) (line [][][]byte) {
+	for _, x := range c.Tx.Line(key) {
+		if w, ok := x.(*waiter); ok && w.ctx.Spec.Group == c.Spec.Group {
+			line = append(line, w.ctx.Args)
+		}
+	}
+	return line
+}
+
+// Behind reports whether others wait for a key, whose value is of a kind, so that
+// who comes now stands behind them. O(1).
+func (c *Ctx) Behind(key []byte, kind engine.Kind) bool {
+	return c.waiter == nil && c.Tx.Awaited(key, kind)
 }
 
 // await waits for the command of an embedded session.

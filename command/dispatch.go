@@ -139,6 +139,9 @@ func (c *Session) execute(spec *Spec, args [][]byte) outcome {
 	c.tx.NoTouch(c.noTouch)
 	if c.replay {
 		c.tx.Replaying()
+		if spec.Has(Timed) {
+			x.Args = c.takeInstant(args)
+		}
 	}
 	var since int64
 	seen := c.svc.observed.Load()
@@ -346,8 +349,8 @@ func (c *Session) startParked() {
 			c.conn.Wake()
 			return
 		}
-		if p.wait != nil {
-			p.wait.abandon()
+		if p.wait != nil && !p.wait.abandon() {
+			p.wait.takeBack()
 		}
 		c.cleanUp()
 	})

@@ -342,12 +342,13 @@ func (i *info) expiry() {
 	i.put("expiry_backlog", due)
 	i.put("expiry_removed", e.Expired)
 	i.put("expiry_removed_lazily", e.ExpiredLazily)
-	i.put("expiry_lag_count", e.Lag.Count)
-	i.put("expiry_lag_p50_us", e.Lag.Quantile(0.50))
-	i.put("expiry_lag_p99_us", e.Lag.Quantile(0.99))
-	i.put("expiry_lag_p99.9_us", e.Lag.Quantile(0.999))
-	i.put("expiry_lag_max_us", e.Lag.Max)
-	i.put("expiry_lag_histogram_us", lagHistogram(&e.Lag))
+	lag := e.LagOf()
+	i.put("expiry_lag_count", lag.Count)
+	i.put("expiry_lag_p50_us", lag.Quantile(0.50))
+	i.put("expiry_lag_p99_us", lag.Quantile(0.99))
+	i.put("expiry_lag_p99.9_us", lag.Quantile(0.999))
+	i.put("expiry_lag_max_us", lag.Max)
+	i.put("expiry_lag_histogram_us", lagHistogram(&lag))
 	var lead time.Duration
 	var steps int64
 	if clock, ok := i.svc.DB.Clock().(interface {

@@ -7,6 +7,19 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
+// takeInstant takes NOW and an instant in us off the end of an effect that depends
+// on time, and has the command run at it.
+func (c *Session) takeInstant(args [][]byte) [][]byte {
+	n := len(args) - 2
+	if n < 1 || !EqualFold(args[n], "NOW") {
+		return args
+	}
+	if us, ok := resp.ParseInt(args[n+1]); ok {
+		c.tx.At(us)
+	}
+	return args[:n]
+}
+
 // Replay runs effects again, in order: those of another engine's Drain, or of a
 // log. Nothing expires meanwhile, however old the deadlines are, because the
 // expiries are among the effects; neither memory limits nor pauses nor users' rules apply. It

@@ -144,7 +144,17 @@ func (h *Hooks) Event(tx *engine.Tx, class uint32, event string, key []byte) {
 // Afterwards implements engine.Delayer: a loop does not wait for shards that
 // others may hold for long.
 func (h *Hooks) Afterwards(run func()) {
-	if s := h.svc.Load(); s != nil && s.slow.Load() > 0 {
+	if s := h.svc.Load(); s != nil {
+		s.afterwards(run)
+		return
+	}
+	run()
+}
+
+// afterwards runs what may have to wait for shards: beside the loops where others
+// may hold one for long.
+func (s *Service) afterwards(run func()) {
+	if s.slow.Load() > 0 {
 		s.beside.Go(run)
 		return
 	}

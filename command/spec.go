@@ -36,6 +36,9 @@ type Spec struct {
 	Examples string
 	// Replies says in a line or two what comes back when.
 	Replies string
+	// Errors lists what the command refuses, beside a wrong type, wrong arity and
+	// what is no number: "TEXT: when".
+	Errors []string
 	// Run executes the command. A container without Run needs a subcommand.
 	Run func(*Ctx) error
 	// Sub holds a container's subcommands.
@@ -157,6 +160,7 @@ const (
 	SelfLock  // locks by itself; inside MULTI it needs every shard
 	Scripts   // runs a script: on a network loop, on its strand
 	Keeps     // may keep its arguments
+	Timed     // what it does depends on the instant: effects end in NOW and us
 
 	endFlags
 )
@@ -164,7 +168,7 @@ const (
 var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "blocking",
 	"loading", "stale", "skip_monitor", "skip_slowlog", "asking", "fast", "no_auth", "may_replicate",
 	"no_mandatory_keys", "no_async_loading", "no_multi", "movablekeys", "allow_busy",
-	"all_keys", "slow", "no_queue", "protected", "self_lock", "scripts", "keeps"}
+	"all_keys", "slow", "no_queue", "protected", "self_lock", "scripts", "keeps", "timed"}
 
 // Names lists the flags as COMMAND INFO shows them.
 func (f Flags) Names() []string { return bitNames(uint64(f&(AllKeys-1)&^MayReplicate), flagNames[:]) }

@@ -60,12 +60,8 @@ func (t *timeouts) close() {
 	defer t.ticking.Unlock()
 }
 
-// schedule sets or changes the time of a waiter: the earlier of until and retry.
+// schedule sets the time of a waiter.
 func (t *timeouts) schedule(w *waiter) {
-	at := w.until
-	if w.retry > 0 && (at == 0 || w.retry < at) {
-		at = w.retry
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over {
@@ -74,13 +70,9 @@ func (t *timeouts) schedule(w *waiter) {
 	if t.due == nil {
 		t.due = wheel.New(t.svc.DB.Clock().Micros()/1000, t)
 	}
-	if w.slot != 0 {
-		t.due.Remove(w.slot)
-	} else {
-		w.slot = t.take(w)
-		t.timed.Add(1)
-	}
-	t.due.Add(w.slot, at-1) // the wheel fires a millisecond after its deadlines
+	w.slot = t.take(w)
+	t.timed.Add(1)
+	t.due.Add(w.slot, w.until-1) // the wheel fires a millisecond after its deadlines
 	t.arm()
 }
 
@@ -105,7 +97,7 @@ func (t *timeouts) release(w *waiter) {
 
 // cancel forgets a waiter's time.
 func (t *timeouts) cancel(w *waiter) {
-	if w.until == 0 && w.keys == nil {
+	if w.until == 0 {
 		return
 	}
 	t.mu.Lock()
@@ -167,10 +159,6 @@ func (t *timeouts) tick() {
 	t.arm()
 	t.mu.Unlock()
 	for _, w := range ripe {
-		if w.until > 0 && now >= w.until {
-			w.timeOut()
-		} else {
-			w.again()
-		}
+		w.timeOut()
 	}
 }

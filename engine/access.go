@@ -107,7 +107,8 @@ func (tx *Tx) Frequency(key []byte) (n int64, ok bool) {
 const embeddedMax = 44
 
 // largeForms are the names of the layouts that Redis uses for large containers.
-var largeForms = [...]string{List: "quicklist", Set: "hashtable", ZSet: "skiplist", Hash: "hashtable", Stream: "stream"}
+var largeForms = [...]string{List: "quicklist", Set: "hashtable", ZSet: "skiplist", Hash: "hashtable", Stream: "stream",
+	DelayQueue: "dict", Bloom: "blocks"}
 
 // Encoding returns the name of the layout that Redis 7.2 would use for a key's
 // value; "" if there is no such key.
@@ -118,6 +119,8 @@ func (tx *Tx) Encoding(key []byte) string {
 		return ""
 	case h.r.Kind() == String:
 		return h.stringForm()
+	case h.r.Kind().plain():
+		return "raw"
 	case h.box() != nil:
 		return largeForms[h.r.Kind()]
 	case h.image().Kind() == packed.KindIntSet:

@@ -68,6 +68,16 @@ type spaceCheck struct {
 	slots int   // bytes of records
 	timed int   // keys with deadlines
 	sum   int64 // of the deadlines
+	nexts int   // entries in the second wheel
+}
+
+// dated verifies that a container is looked after in time.
+func (c *spaceCheck) dated(h *hit) error {
+	at, have, d := (&Tx{db: c.sp.sh.db}).nextIn(h), h.r.nextAt(), h.r.deadline()
+	if at != 0 && (d == 0 || at < d) && (have == 0 || have > at) {
+		return fmt.Errorf("an item falls due at %d, the record's entry says %d", at, have)
+	}
+	return nil
 }
 
 func (c *spaceCheck) record(ref arena.Ref) error {
@@ -88,10 +98,18 @@ func (c *spaceCheck) record(ref arena.Ref) error {
 			return err
 		}
 	}
-	if r.Kind() == String {
+	h := hit{sh: sp.sh, sp: sp, r: r}
+	if r.timed() && r.next().Linked() {
+		c.nexts++
+	}
+	if r.Kind() != String {
+		if err := c.dated(&h); err != nil {
+			return err
+		}
+	}
+	if r.Kind().plain() {
 		return nil
 	}
-	h := hit{sh: sp.sh, sp: sp, r: r}
 	b := h.box()
 	if b == nil {
 		return packed.Validate(h.image())
@@ -129,6 +147,16 @@ func (c *spaceCheck) finish() error {
 	}
 	if n != c.timed || ttls != c.sum {
 		return fmt.Errorf("%d deadlines with the sum %d are counted, there are %d with %d", n, ttls, c.timed, c.sum)
+	}
+	if sp.next != nil {
+		if err := sp.next.Check(); err != nil {
+			return err
+		}
+		if sp.next.Len() != c.nexts {
+			return fmt.Errorf("the second wheel has %d entries, %d records are in it", sp.next.Len(), c.nexts)
+		}
+	} else if c.nexts > 0 {
+		return fmt.Errorf("%d records are in a second wheel that is not there", c.nexts)
 	}
 	for f := sp.freeExt; f != 0; f = sp.exts[f].next {
 		if c.used[f] {

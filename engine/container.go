@@ -200,9 +200,7 @@ func (tx *Tx) remake(h *hit, bytes []byte, b box) error {
 // about to be applied reads from it.
 func (tx *Tx) succeed(h *hit, ref arena.Ref, r *rec) {
 	old := h.ref()
-	if r.has(flagDeadline) {
-		h.sp.due.Move(uint32(old), uint32(ref))
-	}
+	h.sp.relinked(old, ref, r)
 	h.pos.Set(ref)
 	h.rec(old).klen &^= bigKey // its key has a new owner
 	h.r = r

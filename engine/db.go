@@ -77,6 +77,7 @@ type DB struct {
 	reclaimers []*Reclaimer
 	txs        sync.Pool
 	seq        atomic.Uint64 // of the newest effects
+	fence      atomic.Int64  // the newest fencing token
 	logging    bool
 	used       atomic.Int64 // bytes, as of each shard's last publish
 	limit      atomic.Int64 // 0: none; else shards publish with every write

@@ -68,7 +68,7 @@ func (tx *Tx) DumpSize(key []byte) int {
 	switch {
 	case h.r == nil:
 		return 0
-	case h.r.Kind() == String || h.box() == nil:
+	case h.r.Kind().plain() || h.box() == nil:
 		return len(h.sp.value(h.r))
 	}
 	return h.box().Size()
@@ -98,7 +98,50 @@ func (tx *Tx) encodeValue(e *rdb.Encoder, h *hit) {
 		e.EndHash()
 	case Stream:
 		tx.dumpStream(e, h.box().(streamBox).Stream)
+	default:
+		m := moduleOf(h.r.Kind())
+		e.Module(m.name, m.dump(tx, h))
 	}
+}
+
+// module is how values of a kind that Redis does not have leave and enter: as
+// bytes of their own, their version first, under a name of nine letters.
+type module struct {
+	name string
+	// dump writes the value down. What it returns is valid until the next write.
+	dump func(tx *Tx, h *hit) []byte
+	// restore builds a value from foreign bytes: plain bytes, or a box. Errors:
+	// rdb.ErrFormat, ErrFull.
+	restore func(tx *Tx, data []byte) ([]byte, box, error)
+}
+
+// moduleOf returns the module of a kind that has one.
+func moduleOf(k Kind) module {
+	switch k {
+	case Limiter:
+		return limiterModule()
+	case Lock:
+		return lockModule()
+	case Semaphore:
+		return semaphoreModule()
+	case DelayQueue:
+		return queueModule()
+	case Bloom:
+		return bloomModule()
+	}
+	return module{}
+}
+
+// Module implements rdb.Builder.
+func (r *restorer) Module(name string, data []byte) (err error) {
+	for k := Limiter; k <= Bloom; k++ {
+		if m := moduleOf(k); m.name == name {
+			r.kind, r.items = k, 1
+			r.image, r.box, err = m.restore(r.tx, data)
+			return err
+		}
+	}
+	return rdb.ErrFormat
 }
 
 // living returns the number of living items of a hash, set or sorted set.
@@ -165,6 +208,7 @@ func (tx *Tx) Restore(key, payload []byte, o RestoreOptions) error {
 		r.discard()
 		return err
 	}
+	tx.date(&h)
 	if there {
 		tx.created(h.sp, h.r) // Redis deletes the old key and adds one
 	}

@@ -85,6 +85,7 @@ func (tx *Tx) Expire(key []byte, deadline, span int64, c Condition) bool {
 		return true
 	}
 	tx.setDeadline(&h, key, max(deadline, 1), span)
+	tx.date(&h)
 	tx.emitDeadline(key, &h)
 	tx.changed(key, EventGeneric, "expire")
 	return true
@@ -101,6 +102,7 @@ func (tx *Tx) Persist(key []byte) bool {
 		return false
 	}
 	tx.setDeadline(&h, key, 0, 0)
+	tx.date(&h)
 	tx.emit("PERSIST", key)
 	tx.changed(key, EventGeneric, "persist")
 	return true
@@ -151,10 +153,12 @@ func (tx *Tx) setDeadline(h *hit, key []byte, deadline, span int64) {
 	if handle != 0 {
 		old.r.kind &^= flagExt // its handle has a new owner
 	}
-	h.sp.unschedule(ref, old.r)
+	at := old.r.nextAt()
+	h.sp.detach(ref, old.r)
 	h.sp.free(ref)
 	h.pos.Set(newRef)
 	h.r = n
+	h.sp.scheduleNext(newRef, at)
 	if span != 0 {
 		*n.slide() = slide{span, deadline}
 	}
@@ -204,7 +208,7 @@ func (tx *Tx) expire(h *hit, lazy bool) {
 	key := h.sp.key(h.r)
 	sh := h.sp.sh
 	sh.stats.Expired++
-	sh.stats.Lag.record(tx.now - h.r.deadline()*1000)
+	tx.lapsedKey(h)
 	if lazy {
 		sh.stats.ExpiredLazily++
 		tx.emit("DEL", key)
@@ -241,6 +245,7 @@ func (tx *Tx) bury(h *hit, linked bool) {
 	}
 	ref := h.ref()
 	h.sp.ttls -= h.r.deadline()
+	h.sp.unscheduleNext(ref, h.r)
 	h.sp.tab.Delete(h.h, h.pos)
 	h.sp.free(ref)
 	h.r = nil

@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/ebbdb/ebb/internal/wheel"
+
 // The methods of this file give a transaction the numbers that DB's methods of
 // the same names give those who hold nothing. The transaction holds all shards,
 // or none: then each is locked in turn.
@@ -82,15 +84,20 @@ func (sp *space) count(s *KeyspaceStats, now int64) int64 {
 	return sp.ttls - int64(sp.due.Len())*now
 }
 
-// Backlog returns how many keys have expired and wait to be removed, and how
-// many have a deadline. It does not look for keys that fell due within the last
+// Backlog returns how many keys, and containers of items, have expired and wait to
+// be removed, and how many have a deadline. It does not look for keys that fell due within the last
 // moment, as Keyspaces does: O(shards), also in the middle of a storm.
 func (tx *Tx) Backlog() (due, all int64) {
 	tx.eachShard(func(sh *shard) {
 		for _, sp := range sh.spaces {
-			if sp != nil && sp.due != nil {
-				due += int64(sp.due.Ripe())
-				all += int64(sp.due.Len())
+			if sp == nil {
+				continue
+			}
+			for _, w := range [...]*wheel.Wheel{sp.due, sp.next} {
+				if w != nil {
+					due += int64(w.Ripe())
+					all += int64(w.Len())
+				}
 			}
 		}
 	})

@@ -179,9 +179,10 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 		r.kind &^= flagExt
 	}
 	n.clock = r.clock
+	next := r.nextAt()
 	if dst.r != nil {
 		old := dst.ref()
-		dst.sp.unschedule(old, dst.r)
+		dst.sp.detach(old, dst.r)
 		dst.sp.free(old)
 		dst.pos.Set(ref)
 	}
@@ -198,6 +199,7 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 	if s.deadline != 0 {
 		dst.sp.schedule(ref, s.deadline)
 	}
+	dst.sp.scheduleNext(ref, next)
 	return nil
 }
 

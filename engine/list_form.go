@@ -23,6 +23,9 @@ func (b listBox) Wasteful() bool { return false }
 // Compact implements box.
 func (b listBox) Compact(int) int { return 0 }
 
+// NextDue implements dated.
+func (b listBox) NextDue() int64 { return b.Earliest() }
+
 // Clone implements box.
 func (b listBox) Clone(tx *Tx) (box, error) {
 	if due := b.Earliest(); due == 0 || due >= tx.itemTime() { // nobody is dead
@@ -58,54 +61,41 @@ func (b listBox) walk(now int64, visit func(Item)) {
 // writeList looks up a list that is to be written, and removes its dead.
 func (tx *Tx) writeList(key []byte) (hit, error) {
 	h, err := tx.container(key, List)
-	if err == nil && h.r != nil && !tx.replay {
-		if d := h.earliestElement(); d != 0 && d < tx.ms {
-			tx.reapList(&h, key)
-		}
+	for err == nil && h.r != nil && !tx.replay && tx.dueIn(&h) && tx.lapse(&h, key, math.MaxInt) {
 	}
 	return h, err
 }
 
-func (h *hit) earliestElement() int64 {
-	if b := h.box(); b != nil {
-		return b.(listBox).Earliest()
+// lapseList removes up to about budget dead elements of a list. In the log they
+// go by position, one by one: the value at it is made one that no other has, and
+// removed.
+func (tx *Tx) lapseList(h *hit, key []byte, budget int) {
+	dead, left := 0, 0
+	fire := func(at int, elem packed.Str, deadline int64) {
+		tx.emitReaped(key, at)
+		tx.lapsed(h.sh, LevelElement, key, tx.text(2, elem), nil, deadline)
 	}
-	return h.image().Earliest()
-}
-
-// reapList removes the dead elements of a list. In the log they go by position,
-// one by one: the value at it is made one that no other has, and removed.
-func (tx *Tx) reapList(h *hit, key []byte) {
-	v := tx.viewList(h)
-	dead, living := 0, v.Len()
-	if living == 0 {
-		tx.drop(h)
-		tx.emit("DEL", key)
-	} else if b := h.box(); b != nil {
-		dead = b.(listBox).Reap(tx.ms, math.MaxInt, func(i int, _ packed.Str, _ int64) { tx.emitReaped(key, i) })
-		tx.wrote(h)
+	if b := h.box(); b != nil {
+		l := b.(listBox)
+		dead = l.Reap(tx.ms, budget, fire)
+		if left = l.Stored(); left > 0 && dead > 0 {
+			tx.settleShort(h, key)
+		}
 	} else {
-		kept, p := 0, h.image()
+		p := h.image()
 		for it := p.Iter(0); it.Next(); {
 			if d := it.Deadline(); d != 0 && tx.ms > d {
-				tx.emitReaped(key, kept)
+				fire(left, it.Key(), d)
 				dead++
 			} else {
-				kept++
+				left++
 			}
 		}
-		if dead > 0 {
+		if dead > 0 && left > 0 {
 			tx.shrunk(h, p.Reap(tx.ms, nil))
 		}
 	}
-	if dead == 0 && living > 0 {
-		return // what was earliest had been removed before
-	}
-	tx.dirty--
-	tx.changed(key, EventList, "lexpired")
-	if h.r == nil {
-		tx.gone(key)
-	}
+	tx.lapsedItems(h, key, dead, left, EventList, "lexpired")
 }
 
 // emitReaped logs the removal of the element at a position.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/arena"
+	"github.com/ebbdb/ebb/internal/wheel"
 )
 
 const (
@@ -49,6 +50,7 @@ type Reclaimer struct {
 	// The keys that the slice has removed so far, for the log.
 	dead  [][]byte
 	bytes []byte
+	name  []byte // of the container that is looked after
 }
 
 // Reclaimer returns the i-th of Options.Reclaimers. wake is called, from any
@@ -166,18 +168,53 @@ func (r *Reclaimer) slice(sh *shard, end int64) (more bool) {
 // logged as one DEL.
 func (r *Reclaimer) reclaim(tx *Tx, sh *shard, end int64) (more bool) {
 	for _, sp := range sh.spaces {
-		if sp == nil || sp.due == nil {
+		if sp == nil {
 			continue
 		}
 		tx.dbi = sp.db
-		more = r.reclaimSpace(tx, sp, end)
-		r.emitDead(tx)
+		if sp.due != nil {
+			more = r.reclaimSpace(tx, sp, end)
+			r.emitDead(tx)
+		}
+		if sp.next != nil && !more {
+			more = r.reclaimItems(tx, sp, end)
+		}
 		if more {
 			sh.stats.TimeCaps++
 			return true
 		}
 	}
 	return false
+}
+
+const (
+	// lapseKeys containers, of each of which lapseItems items go, are between two
+	// looks at the clock and the shard's waiters.
+	lapseKeys  = 2
+	lapseItems = 32
+)
+
+// reclaimItems removes what is due in the containers of a space. One that has
+// more than a slice comes up again at once.
+func (r *Reclaimer) reclaimItems(tx *Tx, sp *space, end int64) (more bool) {
+	for {
+		n := sp.next.Advance(tx.ms, lapseKeys, func(ref uint32) { r.lapse(tx, sp, arena.Ref(ref)) })
+		if next, ok := sp.next.Next(); n == 0 && (!ok || next > tx.ms) {
+			return false
+		}
+		if sp.sh.lock.Contended() || tx.db.clock.Micros() >= end {
+			return true
+		}
+	}
+}
+
+// lapse looks after a container that the second wheel has let go of.
+func (r *Reclaimer) lapse(tx *Tx, sp *space, ref arena.Ref) {
+	x := sp.rec(ref)
+	r.name = append(r.name[:0], sp.key(x)...)
+	h := hit{sh: sp.sh, sp: sp, h: maphash.Bytes(tx.db.seed, r.name), r: x}
+	h.pos, _ = sp.tab.FindRef(h.h, ref)
+	tx.lapse(&h, r.name, lapseItems)
 }
 
 func (r *Reclaimer) reclaimSpace(tx *Tx, sp *space, end int64) (more bool) {
@@ -264,11 +301,16 @@ func (sh *shard) clean(end int64) (more bool) {
 func (sh *shard) nextWork(now int64, active bool) int64 {
 	next := int64(never)
 	for _, sp := range sh.spaces {
-		if !active || sp == nil || sp.due == nil {
+		if !active || sp == nil {
 			continue
 		}
-		if ms, ok := sp.due.Next(); ok {
-			next = min(next, ms)
+		for _, w := range [...]*wheel.Wheel{sp.due, sp.next} {
+			if w == nil {
+				continue
+			}
+			if ms, ok := w.Next(); ok {
+				next = min(next, ms)
+			}
 		}
 	}
 	if sh.freed > considerAfter {

@@ -20,17 +20,35 @@ const (
 	ZSet
 	Hash
 	Stream
+	Limiter
+	Lock
+	Semaphore
+	DelayQueue
+	Bloom
 )
 
-// String returns the name that TYPE answers.
+// String returns the name that TYPE answers; Bloom's is that of Redis's module.
 func (k Kind) String() string {
-	return [...]string{"none", "string", "list", "set", "zset", "hash", "stream"}[k]
+	return [...]string{"none", "string", "list", "set", "zset", "hash", "stream",
+		"limiter", "lock", "semaphore", "delayqueue", "MBbloom--"}[k]
 }
+
+// Kinds lists every kind but None.
+func AllKinds() []Kind {
+	return []Kind{String, List, Set, ZSet, Hash, Stream, Limiter, Lock, Semaphore, DelayQueue, Bloom}
+}
+
+// plain reports whether a value of the kind is plain bytes: neither a packed
+// image nor a box.
+func (k Kind) plain() bool { return k == String || k == Limiter || k == Lock || k == Semaphore }
 
 // rec is the header of a keyspace record:
 //
 //	kind and flags 1 │ access clock 3 │ key length 2 │ value length 2
-//	[deadline and wheel links 16] [slide 16] key, value
+//	[deadline and wheel links 16] [slide 16] [next item 16] key, value
+//
+// The next item's entry says when something in a container falls due; see
+// items_due.go.
 //
 // A value too long for a slab, and a key likewise, is a 4-byte handle of an
 // external value (flagExt, bigKey), and large containers always are. Only a
@@ -47,6 +65,7 @@ const (
 	flagSlide    = 0x20 // only together with flagDeadline
 	flagExt      = 0x40 // the value is a handle
 	flagRaw      = 0x80 // strings: OBJECT ENCODING raw, whatever the value is
+	flagItems    = 0x80 // all others: the record has an entry for its next item
 
 	bigKey = 0x8000 // in klen: the key is a handle
 
@@ -74,6 +93,26 @@ func (r *rec) slide() *slide {
 	return (*slide)(unsafe.Add(unsafe.Pointer(r), headSize+entrySize))
 }
 
+// timed reports whether the record has an entry for its next item.
+func (r *rec) timed() bool { return timed(r.kind) }
+
+func timed(flags uint8) bool { return flags&flagItems != 0 && Kind(flags&0x0f) != String }
+
+// next returns the entry for the next item that falls due.
+func (r *rec) next() *wheel.Entry {
+	return (*wheel.Entry)(unsafe.Add(unsafe.Pointer(r), keyOffset(r.kind)-entrySize))
+}
+
+// itemDue reports whether something in the container has fallen due, or had when
+// the entry was last set.
+func (r *rec) itemDue(now int64) bool {
+	if !r.timed() {
+		return false
+	}
+	e := r.next()
+	return e.Linked() && now > e.Deadline()
+}
+
 // deadline returns the key's deadline in ms, 0 for none.
 func (r *rec) deadline() int64 {
 	if r.kind&flagDeadline == 0 {
@@ -95,7 +134,19 @@ func keyOffset(flags uint8) int {
 	if flags&flagSlide != 0 {
 		off += slideSize
 	}
+	if timed(flags) {
+		off += entrySize
+	}
 	return off
+}
+
+// shape is those of a record's flags that say where its key begins.
+func shape(flags uint8) uint8 {
+	s := flags & (flagDeadline | flagSlide)
+	if timed(flags) {
+		s |= flagItems
+	}
+	return s
 }
 
 // inline returns the key's bytes as they stand in the record.
@@ -106,6 +157,15 @@ func (r *rec) inlineKey() []byte {
 func (r *rec) inlineValue() []byte {
 	off := keyOffset(r.kind) + int(r.klen&^bigKey)
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(r), off)), int(r.vlen))
+}
+
+// init fills in the header of a record in new memory. Its deadline is still to be
+// scheduled.
+func (r *rec) init(flags uint8, klen, vlen uint16) {
+	*r = rec{kind: flags, klen: klen, vlen: vlen}
+	if timed(flags) {
+		*r.next() = wheel.Entry{}
+	}
 }
 
 // size returns the bytes that the record needs.

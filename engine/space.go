@@ -18,6 +18,7 @@ type space struct {
 	tab  *table.Table
 	mem  *arena.Arena
 	due  *wheel.Wheel // deadlines of keys; nil before the first
+	next *wheel.Wheel // what falls due next in each container; nil before the first
 	ttls int64        // sum of all deadlines, ms: for avg_ttl
 
 	exts     []ext // exts[0] is not used
@@ -155,7 +156,7 @@ func (sp *space) reserve(flags uint8, key []byte, n int) (arena.Ref, *rec) {
 		return 0, nil
 	}
 	r := sp.rec(ref)
-	*r = rec{kind: flags, klen: uint16(len(key)), vlen: uint16(n)}
+	r.init(flags, uint16(len(key)), uint16(n))
 	copy(r.inlineKey(), key)
 	return ref, r
 }
@@ -177,7 +178,7 @@ func (sp *space) build(flags uint8, key, val []byte, handle uint32) (arena.Ref, 
 		return 0, nil
 	}
 	r := sp.rec(ref)
-	*r = rec{kind: flags, klen: kl | uint16(klen), vlen: uint16(vlen)}
+	r.init(flags, kl|uint16(klen), uint16(vlen))
 	if kl != 0 {
 		putHandle(r.inlineKey(), sp.addExt(append([]byte(nil), key...)))
 	} else {
@@ -219,11 +220,28 @@ func (sp *space) schedule(ref arena.Ref, deadline int64) {
 	sp.sh.workAt(deadline + 1)
 }
 
-// unschedule takes the record out of the wheel.
+// unschedule takes the record's deadline out of the wheel.
 func (sp *space) unschedule(ref arena.Ref, r *rec) {
 	if r.has(flagDeadline) {
 		sp.ttls -= r.entry().Deadline()
 		sp.due.Remove(uint32(ref))
+	}
+}
+
+// detach takes the record out of both wheels.
+func (sp *space) detach(ref arena.Ref, r *rec) {
+	sp.unschedule(ref, r)
+	sp.unscheduleNext(ref, r)
+}
+
+// relinked mends the wheels after a record's bytes have been copied to another
+// place.
+func (sp *space) relinked(old, new arena.Ref, r *rec) {
+	if r.has(flagDeadline) {
+		sp.due.Move(uint32(old), uint32(new))
+	}
+	if r.timed() && sp.next != nil {
+		sp.next.Move(uint32(old), uint32(new))
 	}
 }
 
@@ -242,7 +260,5 @@ func (sp *space) moved(old, new arena.Ref) {
 	if pos, ok := sp.tab.FindRef(maphash.Bytes(sp.sh.db.seed, sp.key(r)), old); ok {
 		pos.Set(new)
 	}
-	if r.has(flagDeadline) {
-		sp.due.Move(uint32(old), uint32(new))
-	}
+	sp.relinked(old, new, r)
 }

@@ -14,7 +14,18 @@ type Counters struct {
 	Evicted       int64 // keys removed because memory was used up
 	Reclaiming    int64 // us spent on slices of reclaiming and compaction
 	TimeCaps      int64 // slices of reclaiming that ended before the work did
-	Lag           Histogram
+	ExpiredItems  int64 // items of containers removed because their deadlines had passed
+
+	// Lag is how late what had expired was removed, in us, by level.
+	Lag [Levels]Histogram
+}
+
+// LagOf returns how late keys and items of all levels were removed, in us.
+func (c *Counters) LagOf() (all Histogram) {
+	for i := range c.Lag {
+		all.add(&c.Lag[i])
+	}
+	return all
 }
 
 func (c *Counters) add(o *Counters) {
@@ -25,7 +36,10 @@ func (c *Counters) add(o *Counters) {
 	c.Evicted += o.Evicted
 	c.TimeCaps += o.TimeCaps
 	c.Reclaiming += o.Reclaiming
-	c.Lag.add(&o.Lag)
+	c.ExpiredItems += o.ExpiredItems
+	for i := range c.Lag {
+		c.Lag[i].add(&o.Lag[i])
+	}
 }
 
 // Stats returns the counters of all shards together. It locks them in turn.

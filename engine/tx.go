@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/arena"
 	"github.com/ebbdb/ebb/internal/table"
+	"github.com/ebbdb/ebb/internal/wheel"
 )
 
 // Tx is a transaction: some shards, locked, at one instant. It is used by one
@@ -184,7 +185,7 @@ func (tx *Tx) finish() {
 	limited := tx.db.limit.Load() != 0
 	for m := tx.held; m != 0; m &= m - 1 {
 		sh := tx.db.shards[bits.TrailingZeros64(m)]
-		sh.last = tx.now
+		sh.last = max(sh.last, tx.now) // a replay may be behind
 		if limited && tx.dirty > 0 {
 			sh.publish()
 		}
@@ -224,6 +225,10 @@ func (tx *Tx) Select(dbi int) { tx.dbi = dbi }
 // expires in it, because the expiries are among the effects.
 func (tx *Tx) Replaying() { tx.replay = true }
 
+// At has the rest of a replay's transaction happen at an instant, in us: effects
+// that depend on time carry theirs.
+func (tx *Tx) At(us int64) { tx.now, tx.ms = us, us/1000 }
+
 // NoTouch makes the transaction's reads leave access clocks alone.
 func (tx *Tx) NoTouch(on bool) { tx.client = on }
 
@@ -260,9 +265,14 @@ func (tx *Tx) find(key []byte) (h hit) {
 	}
 	h.pos = pos
 	h.r = h.sp.rec(pos.Ref())
-	if h.r.expired(tx.ms) && !tx.replay {
+	if tx.replay {
+		return h
+	}
+	if h.r.expired(tx.ms) {
 		tx.expire(&h, true)
 		h.r = nil
+	} else if h.r.itemDue(tx.ms) {
+		tx.meetDue(&h, key)
 	}
 	return h
 }
@@ -344,7 +354,8 @@ func (tx *Tx) put(h *hit, key, val []byte, s spec) error {
 // rewrite puts new contents into the record's own slot.
 func (tx *Tx) rewrite(h *hit, key, val []byte, flags uint8, s spec) {
 	r, ref := h.r, h.ref()
-	same := flags&(flagDeadline|flagSlide) == r.kind&(flagDeadline|flagSlide)
+	h.sp.unscheduleNext(ref, r)
+	same := shape(flags) == shape(r.kind)
 	again := same && s.deadline != 0 && s.deadline == r.entry().Deadline()
 	if !again {
 		h.sp.unschedule(ref, r)
@@ -355,7 +366,9 @@ func (tx *Tx) rewrite(h *hit, key, val []byte, flags uint8, s spec) {
 	if !same {
 		copy(dst[off:], key)
 	}
-	r.kind, r.vlen = flags, uint16(len(val))
+	if r.kind, r.vlen = flags, uint16(len(val)); timed(flags) {
+		*r.next() = wheel.Entry{}
+	}
 	if s.span != 0 {
 		*r.slide() = s.slide()
 	}
@@ -370,7 +383,7 @@ func (tx *Tx) place(h *hit, ref arena.Ref, r *rec, s spec) {
 	if h.r != nil {
 		r.clock = h.r.clock
 		old := h.ref()
-		h.sp.unschedule(old, h.r)
+		h.sp.detach(old, h.r)
 		h.sp.free(old)
 		h.pos.Set(ref)
 	} else {
@@ -399,7 +412,7 @@ func (tx *Tx) created(sp *space, r *rec) {
 // drop removes a key that find has found.
 func (tx *Tx) drop(h *hit) {
 	ref := h.ref()
-	h.sp.unschedule(ref, h.r)
+	h.sp.detach(ref, h.r)
 	h.sp.tab.Delete(h.h, h.pos)
 	h.sp.free(ref)
 	h.r = nil

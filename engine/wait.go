@@ -139,6 +139,39 @@ func (t *Ticket) Leave() {
 // Waiters returns how many places in lines are taken.
 func (db *DB) Waiters() int64 { return db.waits.Load() }
 
+// Line returns those who wait for a key, first come first, whatever they wait
+// for. The transaction holds the key's shard. O(those).
+func (tx *Tx) Line(key []byte) (line []Waiter) {
+	if tx.db.waits.Load() == 0 {
+		return nil
+	}
+	l := tx.lineOf(key)
+	if l == nil {
+		return nil
+	}
+	l.sh.lines.mu.Lock()
+	defer l.sh.lines.mu.Unlock()
+	for p := l.head; p != nil; p = p.next {
+		line = append(line, p.t.Waiter)
+	}
+	return line
+}
+
+// Awaited reports whether somebody waits for a key in order to change what it
+// holds if it is of the kind. O(1).
+func (tx *Tx) Awaited(key []byte, kind Kind) bool {
+	if tx.db.waits.Load() == 0 {
+		return false
+	}
+	l := tx.lineOf(key)
+	if l == nil {
+		return false
+	}
+	l.sh.lines.mu.Lock()
+	defer l.sh.lines.mu.Unlock()
+	return l.counts[kind] > 0
+}
+
 // Owed reports whether what a key holds is about to go to one who waits in its
 // line: who comes now has to stand behind.
 func (tx *Tx) Owed(key []byte) bool {

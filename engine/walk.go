@@ -37,9 +37,11 @@ func (k Key) Items(visit func(Item)) {
 	now := k.tx.itemTime()
 	h := hit{sp: k.sp, r: k.r}
 	switch kind := k.Kind(); {
-	case kind == String, kind == Stream:
+	case kind.plain():
 	case h.box() != nil:
-		h.box().(walker).walk(now, visit)
+		if w, ok := h.box().(walker); ok {
+			w.walk(now, visit)
+		}
 	case h.image().Kind() == packed.KindIntSet:
 		s := packed.IntSet(h.image())
 		for i := range s.Len() {

@@ -23,6 +23,9 @@ func (tx *Tx) newZSetTree() zsetTree {
 	return zsetTree{ordered.New(tx.db.chunks, tx.db.seed)}
 }
 
+// NextDue implements dated.
+func (t zsetTree) NextDue() int64 { d, _ := t.Earliest(); return d }
+
 // Clone implements box. It clones the dead too, as whoever replays COPY does.
 func (t zsetTree) Clone(tx *Tx) (box, error) {
 	c := tx.newZSetTree()
@@ -381,42 +384,33 @@ func (tx *Tx) writeZSet(key []byte) (hit, error) {
 // reapZSet removes the members of a set that are due. If none is left the set is
 // gone. Not in a replay. O(1) if nothing is due.
 func (tx *Tx) reapZSet(h *hit, key []byte) {
-	if tx.replay {
-		return
+	for !tx.replay && h.r != nil && tx.dueIn(h) && tx.lapse(h, key, math.MaxInt) {
 	}
-	b, n, left := h.box(), 0, 0
-	if b != nil {
-		t := b.(zsetTree)
-		if d, ok := t.Earliest(); !ok || tx.ms <= d {
-			return
-		}
-		tx.z.reset()
-		n = t.Reap(tx.ms, math.MaxInt, func(e ordered.Entry) { tx.z.dead(tx, packed.Str{B: e.Member}) })
-		left = t.Count()
-	} else {
-		p := h.image()
-		if !p.Due(tx.ms) {
-			return
-		}
-		tx.z.reset()
-		n = p.Count()
-		p = p.Reap(tx.ms, func(at packed.At) { tx.z.dead(tx, p.Key(at)) })
-		if left = p.Count(); left > 0 {
-			tx.shrunk(h, p)
-		}
-		n -= left
-	}
-	tx.emitItems("ZREM", key, tx.z.args)
-	tx.zremoved(h, key, n, left, "zexpired")
 }
 
-// dead adds a member to the arguments of an effect, for the time when it is
-// gone.
-func (z *zscratch) dead(tx *Tx, s packed.Str) {
-	if !tx.db.logging {
-		return
+// lapseZSet removes up to budget dead members of a sorted set.
+func (tx *Tx) lapseZSet(h *hit, key []byte, budget int) {
+	log := itemLog{tx: tx, command: "ZREM", key: key}
+	fire := func(member []byte, deadline int64) {
+		log.add(member)
+		tx.lapsed(h.sh, LevelMember, key, member, nil, deadline)
 	}
-	at := len(z.flat)
-	z.flat = s.Append(z.flat)
-	z.args = append(z.args, z.since(at))
+	n, left := 0, 0
+	if b := h.box(); b != nil {
+		t := b.(zsetTree)
+		n = t.Reap(tx.ms, budget, func(e ordered.Entry) { fire(e.Member, e.Deadline) })
+		if left = t.Count(); n > 0 && left > 0 {
+			tx.wrote(h)
+		}
+	} else {
+		p := h.image()
+		n = p.Count()
+		p = p.Reap(tx.ms, func(at packed.At) { fire(tx.text(2, p.Key(at)), p.Deadline(at)) })
+		left = p.Count()
+		if n -= left; n > 0 && left > 0 {
+			tx.shrunk(h, p)
+		}
+	}
+	log.flush()
+	tx.lapsedItems(h, key, n, left, EventZSet, "zexpired")
 }

@@ -84,7 +84,7 @@ func (d *Decoder) Value(t Type, b Builder) error {
 	case TypeStream, TypeStream2, TypeStream3:
 		return d.stream(t, b)
 	case TypeModule:
-		return bad("a value of a module that is not known")
+		return d.module(b)
 	}
 	return bad("type %d is not known", t)
 }

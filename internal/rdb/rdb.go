@@ -117,6 +117,10 @@ type Builder interface {
 	Field(field, value []byte, deadline int64) error
 
 	StreamBuilder
+
+	// Module is the whole value of a type that Redis does not have, by its name
+	// of nine letters.
+	Module(name string, data []byte) error
 }
 
 // A StreamBuilder takes a stream: its entries in ascending order of their ids,

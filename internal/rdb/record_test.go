@@ -38,6 +38,11 @@ func (r *recorder) unique(key []byte, parts ...string) error {
 	return r.add(parts...)
 }
 
+func (r *recorder) Module(name string, data []byte) error {
+	r.kind = "module"
+	return r.add(name, string(data))
+}
+
 func (r *recorder) String(val []byte) error { r.kind = "string"; return r.add(string(val)) }
 
 func (r *recorder) BeginList(n int) error      { return r.begin("list", n) }

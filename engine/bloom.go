@@ -1,0 +1,3 @@
+package engine
+
+func bloomModule() module { return module{name: "ebb-bloom"} }

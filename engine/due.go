@@ -1,0 +1,284 @@
+package engine
+
+import (
+	"github.com/ebbdb/ebb/internal/arena"
+	"github.com/ebbdb/ebb/internal/packed"
+	"github.com/ebbdb/ebb/internal/wheel"
+)
+
+// What falls due inside containers.
+//
+//	a command sets an item's deadline ─▶ Tx.date: the record gets an entry in the
+//	                                      space's second wheel (rec.next), at the
+//	                                      container's next deadline
+//	time passes ─▶ the reclaimer, or whoever looks the key up ─▶ Tx.lapse: what is
+//	               due goes, in slices, with its effects, events and statistics
+//
+// The entry may be early, because nobody moves it when the item that it stood for
+// goes first; it is never late. A container has one from the first deadline in it
+// on, unless the key's own deadline comes before.
+
+// Level is what a deadline belongs to.
+type Level uint8
+
+// The levels.
+const (
+	LevelKey     Level = iota
+	LevelField         // of a hash
+	LevelMember        // of a set or a sorted set
+	LevelElement       // of a list
+	LevelLease         // of a lock, a semaphore, a job
+	Levels
+)
+
+// String returns the name that EXPIRY RULE knows the level by.
+func (l Level) String() string {
+	return [...]string{"key", "field", "member", "element", "lease"}[l]
+}
+
+// levelOf is the level of the items of a kind.
+func levelOf(k Kind) Level {
+	switch k {
+	case Hash:
+		return LevelField
+	case Set, ZSet:
+		return LevelMember
+	case List:
+		return LevelElement
+	}
+	return LevelLease
+}
+
+// nextAt returns when something in the container falls due, as its entry says; 0
+// for never.
+func (r *rec) nextAt() int64 {
+	if !r.timed() || !r.next().Linked() {
+		return 0
+	}
+	return r.next().Deadline()
+}
+
+// byNext resolves the entries of a space's second wheel.
+type byNext space
+
+// Entry implements wheel.Resolver.
+func (s *byNext) Entry(ref uint32) *wheel.Entry { return (*space)(s).rec(arena.Ref(ref)).next() }
+
+// scheduleNext puts a record that has an entry for it, which is in no wheel, into
+// the second wheel; not if at is 0.
+func (sp *space) scheduleNext(ref arena.Ref, at int64) {
+	if at == 0 {
+		return
+	}
+	if sp.next == nil {
+		sp.next = wheel.New(sp.sh.last/1000, (*byNext)(sp))
+	}
+	sp.next.Add(uint32(ref), min(at, MaxDeadline))
+	sp.sh.workAt(at + 1)
+}
+
+// unscheduleNext takes a record out of the second wheel.
+func (sp *space) unscheduleNext(ref arena.Ref, r *rec) {
+	if r.timed() && r.next().Linked() {
+		sp.next.Remove(uint32(ref))
+	}
+}
+
+// date has the container looked after when something in it falls due next. It is
+// called after whatever may have brought that forward. The record may move: what
+// h.image returned is void. O(1).
+func (tx *Tx) date(h *hit) {
+	if h.r == nil || h.r.Kind() == String {
+		return
+	}
+	at := tx.nextIn(h)
+	if d := h.r.deadline(); d != 0 && d <= at {
+		at = 0
+	}
+	tx.dateAt(h, at)
+}
+
+// dateAt is date where the instant, in ms, is known; 0 for never.
+func (tx *Tx) dateAt(h *hit, at int64) {
+	switch {
+	case h.r.nextAt() == at:
+		return
+	case h.r.timed():
+		h.sp.unscheduleNext(h.ref(), h.r)
+	default:
+		if !tx.makeTimed(h) {
+			return // 32 GiB in one shard: what is due is still invisible
+		}
+	}
+	h.sp.scheduleNext(h.ref(), at)
+}
+
+// makeTimed gives the record the room for an entry.
+func (tx *Tx) makeTimed(h *hit) bool {
+	tx.release()
+	sp, old := h.sp, h.r
+	flags := old.kind | flagItems
+	head, rest := keyOffset(old.kind), int(old.klen&^bigKey)+int(old.vlen)
+	if keyOffset(flags)+rest >= arena.MaxRecord {
+		img := append([]byte(nil), old.inlineValue()...) // the image goes outside
+		if tx.remake(h, img, nil) != nil {
+			return false
+		}
+		return tx.makeTimed(h)
+	}
+	ref := sp.mem.Alloc(keyOffset(flags) + rest)
+	if ref == 0 {
+		return false
+	}
+	r := sp.rec(ref)
+	dst := sp.mem.Bytes(ref, keyOffset(flags)+rest)
+	src := sp.mem.Bytes(h.ref(), head+rest)
+	copy(dst, src[:head])
+	copy(dst[keyOffset(flags):], src[head:])
+	r.kind = flags
+	*r.next() = wheel.Entry{}
+	from := h.ref()
+	if r.has(flagDeadline) {
+		sp.due.Move(uint32(from), uint32(ref))
+	}
+	h.pos.Set(ref)
+	sp.rec(from).klen &^= bigKey // what lies outside has a new owner
+	sp.rec(from).kind &^= flagExt
+	sp.free(from)
+	h.r = r
+	return true
+}
+
+// nextIn returns when something in a container falls due next, in ms since 1970;
+// 0 for never. It may be early. O(1).
+func (tx *Tx) nextIn(h *hit) int64 {
+	b := h.box()
+	switch k := h.r.Kind(); {
+	case k == Limiter:
+		return h.r.nextAt() // waiters set it
+	case k == Lock:
+		return tx.nextLease(h)
+	case k == Semaphore:
+		return tx.nextPermit(h)
+	case b == nil && h.image().Kind() == packed.KindIntSet:
+		return 0
+	case b == nil:
+		return h.image().Earliest()
+	default:
+		if d, ok := b.(dated); ok {
+			return d.NextDue()
+		}
+	}
+	return 0
+}
+
+// dueIn reports whether something in a container is due. O(1).
+func (tx *Tx) dueIn(h *hit) bool {
+	at := tx.nextIn(h)
+	return at != 0 && tx.ms > at
+}
+
+// dated is a box whose items fall due.
+type dated interface {
+	// NextDue returns when the next item falls due, in ms since 1970, or an
+	// earlier instant; 0 for never. O(1).
+	NextDue() int64
+}
+
+// meetDue looks after a container that a lookup has come upon, in which something
+// is due. If nothing lives in it the key is removed, and h.r is nil. Under a rule
+// all that is due goes now, so that it has its entries before anything else
+// happens to the key; otherwise the rest is invisible and left to the reclaimer.
+func (tx *Tx) meetDue(h *hit, key []byte) {
+	switch k := h.r.Kind(); k {
+	case Hash, Set, ZSet, List:
+		if tx.ruled(key, levelOf(k)) || tx.living(h) == 0 {
+			for h.r != nil && tx.lapse(h, key, lapseWhole) {
+			}
+		}
+	case Limiter:
+	default:
+		tx.lapse(h, key, lapseMet)
+	}
+}
+
+const (
+	// lapseMet is how many items a command removes that comes upon them.
+	lapseMet = 256
+	// lapseWhole is how many at a time where all must go.
+	lapseWhole = 4096
+)
+
+// lapse removes up to about budget items of a container that are due, sets the
+// time for the next, and reports whether there are more that are due now. If
+// nothing is left the key is gone, and h.r is nil. It logs, counts, and tells
+// whoever listens. key is the key's name, not in the engine's memory.
+func (tx *Tx) lapse(h *hit, key []byte, budget int) (more bool) {
+	switch h.r.Kind() {
+	case Hash:
+		tx.lapseHash(h, key, budget)
+	case Set:
+		tx.lapseSet(h, key, budget)
+	case ZSet:
+		tx.lapseZSet(h, key, budget)
+	case List:
+		tx.lapseList(h, key, budget)
+	case Limiter:
+		tx.dateAt(h, 0)
+		tx.Signal(key)
+		return false
+	case Lock:
+		tx.lapseLock(h, key)
+	case Semaphore:
+		tx.lapseSemaphore(h, key)
+	case DelayQueue:
+		tx.lapseQueue(h, key, budget)
+	}
+	if h.r == nil {
+		return false
+	}
+	tx.date(h)
+	return h.r.itemDue(tx.ms)
+}
+
+// lapsed notes that an item's, or a key's, deadline has passed and that it goes
+// in this transaction: for the statistics, and for the rules that match. value is
+// what the item held, nil where it holds nothing. The key's shard is held, and
+// where a rule matches, its stream's; see Tx.ruled. The bytes may be the engine's.
+func (tx *Tx) lapsed(sh *shard, l Level, key, item, value []byte, deadline int64) {
+	sh.stats.Lag[l].record(tx.now - deadline*1000)
+	if l != LevelKey {
+		sh.stats.ExpiredItems++
+	}
+	if rs := tx.rules(); rs != nil {
+		tx.fire(rs, l, key, item, value, deadline)
+	}
+}
+
+// lapsedKey is lapsed for a key.
+func (tx *Tx) lapsedKey(h *hit) {
+	var value []byte
+	if h.r.Kind() == String {
+		value = h.sp.value(h.r)
+	}
+	dbi := tx.dbi
+	tx.dbi = h.sp.db
+	tx.lapsed(h.sp.sh, LevelKey, h.sp.key(h.r), nil, value, h.r.deadline())
+	tx.dbi = dbi
+}
+
+// lapsedItems settles the removal of n dead items of a container, after which so
+// many are stored. An empty one is removed.
+func (tx *Tx) lapsedItems(h *hit, key []byte, n, left int, class uint32, event string) {
+	if n == 0 {
+		return // what the entry stood for had gone before
+	}
+	if left == 0 {
+		tx.drop(h)
+	}
+	tx.dirty--
+	tx.changed(key, class, event)
+	if left == 0 {
+		tx.gone(key)
+	}
+}

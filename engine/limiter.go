@@ -1,0 +1,3 @@
+package engine
+
+func limiterModule() module { return module{name: "ebb-limit"} }
