@@ -182,6 +182,9 @@ func (tx *Tx) slideOn(h *hit, key []byte) {
 	ref := h.ref()
 	h.sp.unschedule(ref, h.r)
 	h.sp.schedule(ref, deadline)
+	if h.r.Kind() != String && tx.nextIn(h) != h.r.nextAt() {
+		defer tx.date(h) // what falls due in it came after the key's deadline
+	}
 	if deadline-s.logged >= (s.span+9)/10 {
 		s.logged = deadline
 		tx.emitDeadline(key, h)

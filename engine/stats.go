@@ -99,6 +99,7 @@ func (s *KeyspaceStats) finish(sum int64) {
 // Histogram is empty.
 type Histogram struct {
 	Count int64
+	Sum   int64 // us
 	Max   int64 // us
 	bins  [histBins]int64
 }
@@ -123,12 +124,14 @@ func histFloor(bin int) int64 {
 
 func (h *Histogram) record(us int64) {
 	h.Count++
+	h.Sum += us
 	h.Max = max(h.Max, us)
 	h.bins[histBin(us)]++
 }
 
 func (h *Histogram) add(o *Histogram) {
 	h.Count += o.Count
+	h.Sum += o.Sum
 	h.Max = max(h.Max, o.Max)
 	for i, n := range o.bins {
 		h.bins[i] += n

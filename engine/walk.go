@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"bytes"
+
 	"github.com/ebbdb/ebb/internal/ordered"
 	"github.com/ebbdb/ebb/internal/packed"
 	"github.com/ebbdb/ebb/internal/stream"
@@ -50,6 +52,16 @@ func (k Key) Items(visit func(Item)) {
 	default:
 		k.walkImage(h.image(), now, visit)
 	}
+}
+
+// Payload returns the bytes that DUMP writes for a value of a kind that Redis does
+// not have; nil for others. O(value).
+func (k Key) Payload() []byte {
+	m := moduleOf(k.Kind())
+	if m.dump == nil {
+		return nil
+	}
+	return bytes.Clone(m.dump(k.tx, &hit{sh: k.sp.sh, sp: k.sp, r: k.r}))
 }
 
 func (k Key) walkImage(p packed.Packed, now int64, visit func(Item)) {

@@ -20,7 +20,7 @@ type measurement struct {
 }
 
 func measurements() []measurement {
-	return []measurement{storm(), prompt(), churn(), types(), scripts(), bombs(), drop(), line(), cache()}
+	return []measurement{storm(), prompt(), durable(), churn(), types(), scripts(), timed(), bombs(), drop(), line(), cache()}
 }
 
 // command returns the subcommand. Every one has the flags that name a server,
@@ -60,7 +60,8 @@ server's other clients: the latency of GETs before, during and after, how long
 until everything is reclaimed, CPU and memory. Deletes all keys of the server.`,
 		flags: func(f *pflag.FlagSet) {
 			f.IntVarP(&cfg.Items, "items", "n", 3_000_000, "items that expire together")
-			f.IntVar(&cfg.Fields, "fields", 0, "put the items into hashes of this many fields, each field with its own deadline")
+			f.StringVar(&cfg.Kind, "kind", "", "what the items are: key, field, member (of sets), zmember (of sorted sets) or element (of lists) (default key)")
+			f.IntVar(&cfg.Fields, "fields", 0, "put the items into containers of this many, each item with its own deadline (default 1000)")
 			f.IntVar(&cfg.Rate, "rate", 5000, "GETs a second, open loop")
 			pidFlag(f, &cfg.PID, "CPU and memory")
 			f.DurationVar(&cfg.Lead, "lead", 0, "from the start of loading to the deadline (default: a guess)")
@@ -70,6 +71,29 @@ until everything is reclaimed, CPU and memory. Deletes all keys of the server.`,
 		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
 			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
 			return loadgen.Storm(ctx, cfg)
+		},
+	}
+}
+
+func durable() measurement {
+	var cfg loadgen.EventsConfig
+	return measurement{
+		use: "events", short: "Durable expiry events: entries, duplicates, lateness",
+		long: `Set an EXPIRY RULE, load keys whose deadlines are spread over some seconds, and
+have a consumer group read the rule's stream meanwhile: entries against expiries,
+duplicates, and the time from deadline to delivery. Deletes all keys of the server.`,
+		flags: func(f *pflag.FlagSet) {
+			f.IntVarP(&cfg.Items, "items", "n", 1_000_000, "keys that expire")
+			f.DurationVar(&cfg.Spread, "spread", 10*time.Second, "their deadlines are spread over so long")
+			f.IntVarP(&cfg.Consumers, "consumers", "c", 4, "consumers of the group")
+			f.IntVar(&cfg.Rate, "rate", 5000, "GETs a second meanwhile, open loop")
+			f.DurationVar(&cfg.Lead, "lead", 0, "from the start of loading to the first deadline (default: a guess)")
+			pidFlag(f, &cfg.PID, "CPU")
+			flushFlag(f, &cfg.Flush)
+		},
+		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
+			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
+			return loadgen.Events(ctx, cfg)
 		},
 	}
 }
@@ -121,18 +145,26 @@ func types() measurement {
 	return comparison("types", "Compare two servers over the commands of all data types",
 		`Repeat commands of all data types on this server and on the one of --against, in
 turn, and print throughput and CPU per operation with their ratios: medians of
-the rounds. Deletes all keys of both servers.`, false)
+the rounds. Deletes all keys of both servers.`, loadgen.TypesConfig{})
 }
 
 func scripts() measurement {
 	return comparison("scripts", "Compare two servers over Lua scripts",
 		`Repeat Lua scripts of four kinds on this server and on the one of --against, in
 turn, and print throughput and CPU per call with their ratios: medians of the
-rounds. Deletes all keys of both servers.`, true)
+rounds. Deletes all keys of both servers.`, loadgen.TypesConfig{Scripts: true})
 }
 
-func comparison(use, short, long string, scripts bool) measurement {
-	cfg := loadgen.TypesConfig{Ours: loadgen.Side{Name: "ebb"}, Theirs: loadgen.Side{Name: "redis"}, Scripts: scripts}
+func timed() measurement {
+	return comparison("timed", "Compare limiters, locks and delay queues with scripts for the same job",
+		`Repeat ebb's own commands on this server, and on the one of --against the scripts
+that do the same, in turn, and print throughput and CPU per operation with their
+ratios: medians of the rounds. LOCK.* is an acquire and a release, DQ.POP+ACK a
+delivery and its acknowledgement. Deletes all keys of both servers.`, loadgen.TypesConfig{Timed: true})
+}
+
+func comparison(use, short, long string, cfg loadgen.TypesConfig) measurement {
+	cfg.Ours, cfg.Theirs = loadgen.Side{Name: "ebb"}, loadgen.Side{Name: "redis"}
 	var against string
 	return measurement{
 		use: use, short: short, long: long,

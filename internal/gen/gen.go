@@ -36,7 +36,7 @@ const (
 // Pages gives the contents of every generated file by its name below Dir. The
 // transcripts under the repository's root are counted.
 func Pages(root string, t *command.Table) map[string][]byte {
-	pages := map[string][]byte{"index.md": index(root, t)}
+	pages := map[string][]byte{"index.md": index(root, t), ownPage: own(t)}
 	for id := range t.Len() {
 		s := t.Spec(id)
 		pages[pageName(s)] = page(s)

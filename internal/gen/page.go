@@ -78,6 +78,12 @@ func page(s *command.Spec) []byte {
 	if s.Replies != "" {
 		fmt.Fprintf(&b, "\n## Replies\n\n%s\n", strings.TrimSpace(s.Replies))
 	}
+	if len(s.Errors) > 0 {
+		b.WriteString("\n## Errors\n\n")
+		for _, e := range s.Errors {
+			fmt.Fprintf(&b, "* %s\n", e)
+		}
+	}
 	if len(s.History) > 0 {
 		b.WriteString("\n## History\n\n")
 		for _, h := range s.History {

@@ -133,7 +133,7 @@ func TestARunSendsExactlyTheRequestsAskedFor(t *testing.T) {
 		if _, err := doOnce(target, "CONFIG", "RESETSTAT"); err != nil {
 			t.Fatal(err)
 		}
-		res, err := Run(t.Context(), c, Test{"get", []string{"GET", "__key__"}})
+		res, err := Run(t.Context(), c, Test{Name: "get", Args: []string{"GET", "__key__"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +208,7 @@ func TestOpenLoopLatencyCountsFromWhenARequestWasDue(t *testing.T) {
 		}
 		c.Write([]byte(strings.Repeat("+PONG\r\n", n)))
 	}()
-	res, err := Run(t.Context(), Config{Target: Target{Addr: l.Addr().String()}, Clients: 1, Requests: n, Rate: rate}, Test{"ping", []string{"PING"}})
+	res, err := Run(t.Context(), Config{Target: Target{Addr: l.Addr().String()}, Clients: 1, Requests: n, Rate: rate}, Test{Name: "ping", Args: []string{"PING"}})
 	l.Close()
 	<-done
 	if err != nil || res.Requests != n {
@@ -244,7 +244,7 @@ func TestARunEndsWithItsContextAndWithItsConnection(t *testing.T) {
 			}
 		}()
 		cfg := Config{Target: Target{Addr: l.Addr().String()}, Clients: 1, Requests: 1_000_000, Rate: rate}
-		test := Test{"ping", []string{"PING"}}
+		test := Test{Name: "ping", Args: []string{"PING"}}
 		if _, err := Run(ctx, cfg, test); err != context.Canceled {
 			t.Errorf("rate %v, cancelled: %v", rate, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -15,7 +16,8 @@ import (
 type StormConfig struct {
 	Target   Target
 	Items    int           // default 3,000,000
-	Fields   int           // items are fields of hashes with so many each; 0: items are keys
+	Kind     string        // what the items are: key, field, member, zmember, element; default key
+	Fields   int           // items in each container; default 1,000; above 0, Kind is field by default
 	Rate     int           // GETs a second meanwhile, open loop; default 5,000
 	Lead     time.Duration // from the start of loading to the deadline; default: a guess
 	Tail     time.Duration // longest wait for the last item to be reclaimed; default 60 s
@@ -29,6 +31,14 @@ type StormConfig struct {
 }
 
 func (c *StormConfig) setDefaults() {
+	if c.Kind == "" {
+		if c.Kind = "key"; c.Fields > 0 {
+			c.Kind = "field"
+		}
+	}
+	if c.Fields <= 0 {
+		c.Fields = 1000
+	}
 	if c.Items <= 0 {
 		c.Items = 3_000_000
 	}
@@ -62,6 +72,9 @@ func (s *storm) probesFrom() time.Time {
 func Storm(ctx context.Context, cfg StormConfig) error {
 	cfg.setDefaults()
 	s := storm{cfg: cfg, line: statusLine{cfg.Progress}}
+	if stormItems[cfg.Kind] == nil {
+		return fmt.Errorf("there is no kind %q of items: it is key, field, member, zmember or element", cfg.Kind)
+	}
 	var err error
 	if s.ctl, err = cfg.Target.client(ctx); err != nil {
 		return err
@@ -86,6 +99,32 @@ type storm struct {
 	before   int // items the server had reclaimed when we came
 }
 
+// stormItems add an item that expires, to a container or as a key, and return how
+// many requests that took.
+var stormItems = map[string]func(c *client, container, item, at string) int{
+	"key": func(c *client, _, item, at string) int {
+		c.add("SET", "k:"+item, stormValue, "PXAT", at)
+		return 1
+	},
+	"field": func(c *client, container, item, at string) int {
+		c.add("HSET", "h:"+container, "f:"+item, stormValue)
+		c.add("HPEXPIREAT", "h:"+container, at, "FIELDS", "1", "f:"+item)
+		return 2
+	},
+	"member": func(c *client, container, item, at string) int {
+		c.add("SADDEX", "s:"+container, "PXAT", at, "MEMBERS", "1", "m:"+item)
+		return 1
+	},
+	"zmember": func(c *client, container, item, at string) int {
+		c.add("ZADDEX", "z:"+container, "PXAT", at, "MEMBERS", "1", item[2:], "m:"+item)
+		return 1
+	},
+	"element": func(c *client, container, item, at string) int {
+		c.add("RPUSHEX", "l:"+container, "PXAT", at, "ELEMENTS", "1", "e:"+item)
+		return 1
+	},
+}
+
 const stormValue = "0123456789abcdef0123456789abcdef"
 
 func (s *storm) load(ctx context.Context) (err error) {
@@ -102,14 +141,7 @@ func (s *storm) load(ctx context.Context) (err error) {
 	s.deadline = start.Add(s.cfg.Lead)
 	at := strconv.FormatInt(s.deadline.UnixMilli(), 10)
 	err = load(ctx, s.cfg.Target, s.cfg.Items, s.line, "items", func(c *client, part, i int) int {
-		if s.cfg.Fields == 0 {
-			c.add("SET", fmt.Sprintf("k:%d:%08d", part, i), stormValue, "PXAT", at)
-			return 1
-		}
-		hash, field := fmt.Sprintf("h:%d:%06d", part, i/s.cfg.Fields), fmt.Sprintf("f:%08d", i)
-		c.add("HSET", hash, field, stormValue)
-		c.add("HPEXPIREAT", hash, at, "FIELDS", "1", field)
-		return 2
+		return stormItems[s.cfg.Kind](c, fmt.Sprintf("%d:%06d", part, i/s.cfg.Fields), fmt.Sprintf("%d:%08d", part, i), at)
 	})
 	if err != nil {
 		return err
@@ -142,7 +174,26 @@ func (s *storm) measure(ctx context.Context) error {
 	p.print(s.cfg.Out, "after", s.deadline.Add(v.during), s.deadline.Add(v.during+s.cfg.After))
 	fmt.Fprintf(s.cfg.Out, "half gone after %s, all gone after %s; server cpu %.2fs in %s; rss %d MiB\n", v.half.Round(time.Millisecond),
 		v.all.Round(time.Millisecond), v.cpu.Seconds(), v.during.Round(time.Millisecond), v.rss)
+	if lag, err := s.ctl.lag(); err == nil && lag != "" {
+		fmt.Fprintf(s.cfg.Out, "the server's own figures: %s\n", lag)
+	}
 	return nil
+}
+
+// lag returns how late the server says it was, where it says so: INFO expiry.
+func (c *client) lag() (string, error) {
+	v, err := c.do("INFO", "expiry")
+	if err != nil {
+		return "", err
+	}
+	var out []string
+	for line := range strings.Lines(v.String()) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if short, ok := strings.CutPrefix(name, "expiry_lag_"); ok && strings.HasSuffix(short, "_us") && !strings.Contains(short, "histogram") {
+			out = append(out, strings.TrimSuffix(short, "_us")+" "+value+" us")
+		}
+	}
+	return strings.Join(out, ", "), nil
 }
 
 // view is what the storm looked like from the control connection.

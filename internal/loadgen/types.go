@@ -27,6 +27,7 @@ type TypesConfig struct {
 	Duration     time.Duration // of each measurement; default 2 s
 	Rounds       int           // default 3; medians are printed
 	Scripts      bool          // compare scripts instead
+	Timed        bool          // compare ebb's own commands with scripts on the other
 	Only         string        // comma-separated names; all if empty
 	Flush        bool          // delete all keys first even if there are some
 	Out          io.Writer
@@ -55,6 +56,9 @@ type typeTest struct {
 	args     []string
 	keyspace int // of __rand_int__
 	requests int // at most: what was loaded is used up then; 0: until the time is over
+
+	follow []string
+	theirs *typeTest // what the other server is asked for the same job; nil: the same
 }
 
 // bigZSet is a sorted set of so many members.
@@ -110,6 +114,9 @@ func Types(ctx context.Context, cfg TypesConfig) error {
 	if cfg.Scripts {
 		tests = scriptTests
 	}
+	if cfg.Timed {
+		tests = timedTests
+	}
 	for _, t := range tests {
 		if cfg.Only != "" && !slices.Contains(strings.Split(strings.ToLower(cfg.Only), ","), strings.ToLower(t.name)) {
 			continue
@@ -145,6 +152,11 @@ func (cfg *TypesConfig) compare(ctx context.Context, t typeTest) error {
 
 // measure loads a side, and repeats the command.
 func (cfg *TypesConfig) measure(ctx context.Context, side Side, t typeTest) (Result, error) {
+	if t.theirs != nil && side == cfg.Theirs {
+		name := t.name
+		t = *t.theirs
+		t.name = name
+	}
 	line := statusLine{cfg.Progress}
 	c, err := side.Target.client(ctx)
 	if err != nil {
@@ -167,7 +179,7 @@ func (cfg *TypesConfig) measure(ctx context.Context, side Side, t typeTest) (Res
 	}
 	run := Config{Target: side.Target, Clients: cfg.Clients, Pipeline: cfg.Pipeline, Duration: cfg.Duration, Requests: t.requests,
 		Size: 16, Keyspace: max(t.keyspace, 1), Seed: 1, PID: side.PID, Progress: cfg.Progress}
-	r, err := Run(ctx, run, Test{Name: side.Name + " " + t.name, Args: t.args})
+	r, err := Run(ctx, run, Test{Name: side.Name + " " + t.name, Args: t.args, Follow: t.follow})
 	if err == nil && r.Errors > 0 {
 		err = errors.New(r.FirstError)
 	}

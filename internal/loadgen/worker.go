@@ -19,6 +19,8 @@ type worker struct {
 	req  *request
 	rng  *rand.Rand
 
+	follow *follow // nil: none
+
 	latency    histogram
 	errors     int64
 	firstError string
@@ -35,7 +37,7 @@ func newWorker(ctx context.Context, r *run, id int, test Test) (*worker, error) 
 	}
 	req := test.encode(batch, r.cfg.Size)
 	return &worker{
-		r: r, id: id, name: test.Name, conn: conn, in: in, req: req,
+		r: r, id: id, name: test.Name, conn: conn, in: in, req: req, follow: newFollow(test.Follow, r.cfg.Size),
 		rng: rand.New(rand.NewPCG(r.cfg.Seed, uint64(id))),
 	}, nil
 }
@@ -59,13 +61,54 @@ func (w *worker) closed() error {
 		if _, err := w.conn.Write(buf); err != nil {
 			return err
 		}
-		for range n {
-			if err := w.reply(); err != nil {
+		if w.follow != nil {
+			if err := w.pairs(buf, n); err != nil {
 				return err
 			}
+		} else if err := w.replies(n); err != nil {
+			return err
 		}
 		w.latency.record(time.Since(start), uint64(n))
 	}
+}
+
+func (w *worker) replies(n int) error {
+	for range n {
+		if err := w.reply(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pairs reads the replies to the n requests of buf, sends what follows on them,
+// and reads the replies to that.
+func (w *worker) pairs(buf []byte, n int) error {
+	f := w.follow
+	f.out = f.out[:0]
+	second := 0
+	for i := range n {
+		if err := f.read(w.in); err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+		var number []byte
+		if len(w.req.numbers) > 0 {
+			at := i*w.req.size + w.req.numbers[0]
+			number = buf[at : at+digits]
+		}
+		if f.add(number) {
+			second++
+		} else if w.errors++; w.firstError == "" {
+			w.firstError = "the first request got nothing: " + f.text()
+		}
+	}
+	if second == 0 {
+		return nil
+	}
+	if _, err := w.conn.Write(f.out); err != nil {
+		return err
+	}
+	return w.replies(second)
 }
 
 // maxDue bounds a batch of the open loop: after a stall longer than this many

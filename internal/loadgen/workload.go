@@ -15,33 +15,42 @@ import (
 //	__rand_int__   twelve digits, new ones in every request
 //	__key__        key: and twelve digits
 //	__data__       Config.Size bytes, always the same
+//
+// Follow is a second request that is sent when the first has been answered; both
+// count as one. Its arguments may hold the same, the random number being that of
+// the first, and
+//
+//	__reply_0__    the first string or number of the first one's reply; _1_ the second ...
+//
+// Where the first reply has too few there is no second request.
 type Test struct {
-	Name string
-	Args []string
+	Name   string
+	Args   []string
+	Follow []string
 }
 
 // standard are the tests with a name of their own.
 var standard = []Test{
-	{"ping", []string{"PING"}},
-	{"set", []string{"SET", "__key__", "__data__"}},
-	{"setex", []string{"SET", "__key__", "__data__", "EX", "3600"}},
-	{"get", []string{"GET", "__key__"}},
-	{"incr", []string{"INCR", "counter:__rand_int__"}},
-	{"mset", append([]string{"MSET"}, slices.Repeat([]string{"__key__", "__data__"}, 10)...)},
-	{"mget", append([]string{"MGET"}, slices.Repeat([]string{"__key__"}, 10)...)},
-	{"expire", []string{"EXPIRE", "__key__", "3600"}},
-	{"ttl", []string{"TTL", "__key__"}},
-	{"del", []string{"DEL", "__key__"}},
-	{"lpush", []string{"LPUSH", "mylist", "__data__"}},
-	{"rpush", []string{"RPUSH", "mylist", "__data__"}},
-	{"lpop", []string{"LPOP", "mylist"}},
-	{"rpop", []string{"RPOP", "mylist"}},
-	{"sadd", []string{"SADD", "myset", "element:__rand_int__"}},
-	{"spop", []string{"SPOP", "myset"}},
-	{"hset", []string{"HSET", "myhash", "element:__rand_int__", "__data__"}},
-	{"hget", []string{"HGET", "myhash", "element:__rand_int__"}},
-	{"zadd", []string{"ZADD", "myzset", "__rand_int__", "element:__rand_int__"}},
-	{"zpopmin", []string{"ZPOPMIN", "myzset"}},
+	{Name: "ping", Args: []string{"PING"}},
+	{Name: "set", Args: []string{"SET", "__key__", "__data__"}},
+	{Name: "setex", Args: []string{"SET", "__key__", "__data__", "EX", "3600"}},
+	{Name: "get", Args: []string{"GET", "__key__"}},
+	{Name: "incr", Args: []string{"INCR", "counter:__rand_int__"}},
+	{Name: "mset", Args: append([]string{"MSET"}, slices.Repeat([]string{"__key__", "__data__"}, 10)...)},
+	{Name: "mget", Args: append([]string{"MGET"}, slices.Repeat([]string{"__key__"}, 10)...)},
+	{Name: "expire", Args: []string{"EXPIRE", "__key__", "3600"}},
+	{Name: "ttl", Args: []string{"TTL", "__key__"}},
+	{Name: "del", Args: []string{"DEL", "__key__"}},
+	{Name: "lpush", Args: []string{"LPUSH", "mylist", "__data__"}},
+	{Name: "rpush", Args: []string{"RPUSH", "mylist", "__data__"}},
+	{Name: "lpop", Args: []string{"LPOP", "mylist"}},
+	{Name: "rpop", Args: []string{"RPOP", "mylist"}},
+	{Name: "sadd", Args: []string{"SADD", "myset", "element:__rand_int__"}},
+	{Name: "spop", Args: []string{"SPOP", "myset"}},
+	{Name: "hset", Args: []string{"HSET", "myhash", "element:__rand_int__", "__data__"}},
+	{Name: "hget", Args: []string{"HGET", "myhash", "element:__rand_int__"}},
+	{Name: "zadd", Args: []string{"ZADD", "myzset", "__rand_int__", "element:__rand_int__"}},
+	{Name: "zpopmin", Args: []string{"ZPOPMIN", "myzset"}},
 }
 
 // DefaultTests are those a run without a choice runs.

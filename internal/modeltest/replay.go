@@ -125,6 +125,8 @@ func dump(db *engine.DB, replay bool, now int64) (map[place]item, int64) {
 				it.value = string(k.Value())
 			case engine.Stream:
 				it.value = streamContents(k.Stream())
+			case engine.Limiter, engine.Lock, engine.Semaphore, engine.DelayQueue, engine.Bloom:
+				it.value = fmt.Sprintf("%x", k.Payload())
 			default:
 				it.value, empty = contents(k, now)
 			}

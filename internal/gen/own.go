@@ -1,0 +1,58 @@
+package gen
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/ebbdb/ebb/command"
+)
+
+// ownPage is the table of the commands that no other server has, or not in this
+// form.
+const ownPage = "own-commands.md"
+
+// own lists syntax, replies and errors of ebb's own commands, group by group.
+func own(t *command.Table) []byte {
+	var b bytes.Buffer
+	b.WriteString(Marker)
+	b.WriteString("# ebb's own commands\n\nSyntax, replies and errors of the commands that Redis 7.0 does not have. All of them also answer WRONGTYPE, " +
+		"an error on a wrong number of arguments, and one on what should be an integer and is none.\n")
+	for _, g := range command.Groups {
+		var specs []*command.Spec
+		for _, s := range inGroup(t, g) {
+			if s.Run != nil && isOwn(s) {
+				specs = append(specs, s)
+			}
+		}
+		if len(specs) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n| Syntax | Replies | Errors |\n|---|---|---|\n", title(g))
+		for _, s := range specs {
+			fmt.Fprintf(&b, "| [`%s`](%s) | %s | %s |\n", cell(s.Usage()), pageName(s), cell(replies(s)), cell(strings.Join(s.Errors, "; ")))
+		}
+	}
+	return b.Bytes()
+}
+
+func replies(s *command.Spec) string {
+	if s.Replies == "" {
+		return s.Summary
+	}
+	return strings.TrimSpace(s.Replies)
+}
+
+// isOwn reports whether Redis 7.0 does not have the command.
+func isOwn(s *command.Spec) bool {
+	return strings.HasPrefix(s.Since, "0.") || !onRedis70(s.Name)
+}
+
+func onRedis70(name string) bool {
+	for have := range strings.FieldsSeq(redis70) {
+		if have == name {
+			return true
+		}
+	}
+	return false
+}
