@@ -28,7 +28,7 @@ var arrows = []struct {
 }{
 	{"resp", nil},
 	{"engine", []string{"internal/arena", "internal/table", "internal/wheel", "internal/ordered", "internal/packed", "internal/chunk", "internal/chunklist",
-		"internal/dict", "internal/stream", "internal/hll", "internal/geohash", "internal/oplog", "internal/rdb", "internal/glob"}},
+		"internal/delayq", "internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog", "internal/rdb", "internal/glob"}},
 	{"command", []string{"engine", "resp", "internal/"}},
 	{"server", []string{"command", "engine", "resp", "internal/"}},
 	{".", []string{"command", "engine", "resp", "internal/reactor"}},
@@ -55,6 +55,7 @@ var arrows = []struct {
 var onlyHere = map[string]string{
 	"github.com/redis/go-redis": ".",       // remote backends are the door's business
 	"github.com/spf13/cobra":    "cmd/ebb", // and command lines the program's
+	"github.com/prometheus":     "cmd/ebb", // who embeds an engine has his own metrics
 }
 
 // source is one parsed Go file of the tree.

@@ -213,7 +213,7 @@ func (c *Session) expelled(by *Session) {
 		c.closing = true
 	default:
 		if w := c.view.waiting.Load(); w != nil {
-			w.abandon() // it gets nothing more
+			w.abandon(by.transaction()) // it gets nothing more
 		}
 		c.conn.Kill(errExpelled)
 	}

@@ -94,12 +94,21 @@ func (c *Ctx) Candidates(keys [][]byte) [][]byte {
 // Waited reports whether the command has waited and is run again.
 func (c *Ctx) Waited() bool { return c.waiter != nil }
 
+// Since is when the command began to wait, in us since 1970; 0 if it has not.
+func (c *Ctx) Since() int64 {
+	if c.waiter == nil {
+		return 0
+	}
+	return c.waiter.since
+}
+
 // waiter is a session whose command waits.
 type waiter struct {
 	ticket  engine.Ticket
 	c       *Session
 	expired func(*Ctx)
 	undo    func(*Ctx)
+	since   int64    // us since 1970
 	until   int64    // ms since 1970; 0: for ever
 	keys    [][]byte // where relook or undo is set
 	relook  bool
@@ -109,10 +118,12 @@ type waiter struct {
 
 	mu    sync.Mutex // guards what follows, until over
 	over  atomic.Bool
-	lost  bool // the connection is gone, or to go
-	given bool // it was served, and the reply has not been written
+	lost  bool         // the connection is gone, or to go
+	given bool         // it was served, and the reply has not been written
+	note  engine.Grant // what a limiter gave, for its Undo
 	ctx   Ctx
 	out   resp.Writer
+	memo  any // what the command notes for its Undo
 
 	slot uint32 // in timeouts, whose lock guards it
 }
@@ -120,7 +131,7 @@ type waiter struct {
 // newWaiter puts the command's session into the lines of its keys.
 func newWaiter(c *Ctx, o *Wait) *waiter {
 	s := c.Session
-	w := &waiter{c: s, expired: o.Expired, undo: o.Undo, relook: o.Relook, dbi: c.Tx.Selected(), noTouch: s.noTouch}
+	w := &waiter{c: s, expired: o.Expired, undo: o.Undo, relook: o.Relook, since: c.Now(), dbi: c.Tx.Selected(), noTouch: s.noTouch}
 	w.out.Proto = c.Out.Proto
 	if c.Out.Collecting() {
 		w.out.Collect()
@@ -138,9 +149,8 @@ func newWaiter(c *Ctx, o *Wait) *waiter {
 	t := &c.Service.timeouts
 	t.waiting.Add(1)
 	s.view.waiting.Store(w)
-	now := (c.Now() + 999) / 1000
 	if o.Millis > 0 {
-		w.until = now + o.Millis
+		w.until = (w.since+999)/1000 + o.Millis
 	}
 	if o.Relook || o.Undo != nil {
 		w.keys = ownArgs(o.Keys)
@@ -216,8 +226,8 @@ func (w *waiter) finish(us int64) {
 }
 
 // end ends the wait with a reply, if it has not ended, and reports whether it
-// did.
-func (w *waiter) end(reply func(*Ctx)) bool {
+// did. tx is the caller's transaction, nil for none.
+func (w *waiter) end(tx *engine.Tx, reply func(*Ctx)) bool {
 	w.mu.Lock()
 	if w.over.Load() {
 		w.mu.Unlock()
@@ -227,15 +237,19 @@ func (w *waiter) end(reply func(*Ctx)) bool {
 	w.finish(0)
 	w.mu.Unlock()
 	w.ticket.Leave()
-	if w.relook {
+	switch {
+	case !w.relook:
+	case tx != nil && tx.Begun():
+		w.c.svc.beside.Go(w.again) // its shards are free when the transaction ends
+	default:
 		w.c.svc.afterwards(w.again)
 	}
 	return true
 }
 
 // timeOut ends the wait as if its time were up.
-func (w *waiter) timeOut() bool {
-	return w.end(func(x *Ctx) {
+func (w *waiter) timeOut(tx *engine.Tx) bool {
+	return w.end(tx, func(x *Ctx) {
 		if w.expired != nil {
 			w.expired(x)
 		} else {
@@ -245,12 +259,20 @@ func (w *waiter) timeOut() bool {
 }
 
 // unblock ends the wait with an error.
-func (w *waiter) unblock() bool {
-	return w.end(func(*Ctx) { w.fail(ReplyError("UNBLOCKED client unblocked via CLIENT UNBLOCK")) })
+func (w *waiter) unblock(tx *engine.Tx) bool {
+	return w.end(tx, func(*Ctx) { w.fail(ReplyError("UNBLOCKED client unblocked via CLIENT UNBLOCK")) })
 }
 
 // abandon ends the wait without a reply, and the session with it.
-func (w *waiter) abandon() bool { return w.end(func(*Ctx) { w.lost = true }) }
+func (w *waiter) abandon(tx *engine.Tx) bool { return w.end(tx, func(*Ctx) { w.lost = true }) }
+
+// transaction is what the session runs its commands in; nil for no session.
+func (c *Session) transaction() *engine.Tx {
+	if c == nil {
+		return nil
+	}
+	return c.tx
+}
 
 // again has those in line for the waiter's keys look once more.
 func (w *waiter) again() {
@@ -288,6 +310,10 @@ func (c *Session) resume(w *waiter, out []byte) []byte {
 	case w.lost:
 		c.closing = true
 		return out
+	case w.undo != nil && w.given && c.peerGone.Load():
+		c.closing = true
+		w.takeBack()
+		return out
 	case c.reply != replyOn:
 		c.skipReply()
 	default:
@@ -297,13 +323,28 @@ func (c *Session) resume(w *waiter, out []byte) []byte {
 	return out
 }
 
-// Line returns the requests of those who wait for a key with a command of the same
-// group, first come first. O(those).
-func (c *Ctx) Line(key []byte) (line [][][]byte) {
+// Queued is one who waits in line.
+type Queued struct {
+	Args   [][]byte // the request
+	Client int64    // who sent it, as CLIENT ID says
+	Since  int64    // us since 1970
+}
+
+// Queue returns who waits for a key with a command of the same group, first come
+// first. O(those).
+func (c *Ctx) Queue(key []byte) (line []Queued) {
 	for _, x := range c.Tx.Line(key) {
 		if w, ok := x.(*waiter); ok && w.ctx.Spec.Group == c.Spec.Group {
-			line = append(line, w.ctx.Args)
+			line = append(line, Queued{w.ctx.Args, w.c.id, w.since})
 		}
+	}
+	return line
+}
+
+// Line returns the requests of Queue.
+func (c *Ctx) Line(key []byte) (line [][][]byte) {
+	for _, q := range c.Queue(key) {
+		line = append(line, q.Args)
 	}
 	return line
 }
@@ -321,15 +362,15 @@ func (c *Session) await(ctx context.Context) (resp.Value, error) {
 	select {
 	case <-w.done:
 	case <-ctx.Done():
-		if w.abandon() {
+		if w.abandon(nil) {
 			return resp.Value{}, ctx.Err()
 		}
 	case <-c.quit:
-		if w.abandon() {
+		if w.abandon(nil) {
 			return resp.Value{}, engine.ErrClosed
 		}
 	case <-c.svc.ctx.Done():
-		if w.abandon() {
+		if w.abandon(nil) {
 			return resp.Value{}, engine.ErrClosed
 		}
 	}
@@ -345,6 +386,6 @@ func (c *Session) LeaveOn(quit <-chan struct{}) { c.quit = quit }
 func (c *Session) PeerClosed() {
 	c.peerGone.Store(true) // who begins to wait later looks for it
 	if w := c.view.waiting.Load(); w != nil {
-		w.abandon()
+		w.abandon(nil)
 	}
 }

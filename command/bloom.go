@@ -1,3 +1,515 @@
 package command
 
-var bloomSpecs = []*Spec{}
+import (
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/bloom"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Bloom filters: RedisBloom's commands, and WINDOW, which makes items age out.
+
+var bloomSpecs = []*Spec{&specBFReserve, &specBFAdd, &specBFMAdd, &specBFInsert, &specBFExists, &specBFMExists,
+	&specBFCard, &specBFInfo, &specBFScanDump, &specBFLoadChunk}
+
+const (
+	errBloomRate       = ReplyError("ERR bad error rate")
+	errBloomRateRange  = ReplyError("ERR (0 < error rate range < 1)")
+	errBloomRateSmall  = ReplyError("ERR the error rate must be at least 1e-12")
+	errBloomCapacity   = ReplyError("ERR bad capacity")
+	errBloomNone       = ReplyError("ERR (capacity should be larger than 0)")
+	errBloomMany       = ReplyError("ERR the capacity must be at most 1073741824; spread the items over several filters")
+	errBloomExpansion  = ReplyError("ERR bad expansion")
+	errBloomNoExpand   = ReplyError("ERR Nonscaling filters cannot expand")
+	errBloomWindow     = ReplyError("ERR the window must be from 1 ms to 35184372088832 ms")
+	errBloomSteps      = ReplyError("ERR GENERATIONS must be from 1 to 64, and not more than the window has ms")
+	errBloomBoth       = ReplyError("ERR WINDOW and GENERATIONS come together")
+	errBloomIterator   = ReplyError("ERR the iterator is not an integer, or negative")
+	errBloomInfoField  = ReplyError("ERR Invalid information value")
+	errBloomFilterFull = "ERR non scaling filter is full: it was made with NONSCALING, and has as many items as its capacity"
+	errBloomTooLarge   = "ERR the filter would be larger than 4 GiB, or have more than 64 sub-filters: reserve a larger capacity, or spread the items"
+)
+
+// bloomConfigErrors are what can be wrong with a filter that is to be made.
+var bloomConfigErrors = []string{
+	"ERR bad error rate: the error rate is no number",
+	"ERR (0 < error rate range < 1): the error rate is not between 0 and 1",
+	"ERR the error rate must be at least 1e-12: it is smaller",
+	"ERR bad capacity: the capacity is no integer",
+	"ERR (capacity should be larger than 0): the capacity is 0 or negative",
+	"ERR the capacity must be at most 1073741824; spread the items over several filters: it is larger",
+	"ERR bad expansion: EXPANSION is not from 1 to 32768",
+	"ERR Nonscaling filters cannot expand: EXPANSION and NONSCALING together",
+	"ERR the window must be from 1 ms to 35184372088832 ms: WINDOW is out of range",
+	"ERR GENERATIONS must be from 1 to 64, and not more than the window has ms: GENERATIONS is out of range",
+	"ERR WINDOW and GENERATIONS come together: one is there without the other",
+	errBloomTooLarge,
+}
+
+// itemWork is what an item costs, in bytes of a walk over memory: some cache
+// misses.
+const itemWork = 1024
+
+// longBloom is Long for a command about some items.
+func (c *Ctx) longBloom(items int) error { return c.Long(items * itemWork) }
+
+func windowArg() Arg {
+	return Opt(TokenArg("WINDOW", Block("window", Int("milliseconds"), TokenArg("GENERATIONS", Int("generations")))))
+}
+
+func growthArg() Arg {
+	return Opt(OneOf("growth", TokenArg("EXPANSION", Int("expansion")), Token("NONSCALING")))
+}
+
+// windowNotes says what WINDOW means.
+const windowNotes = " With WINDOW an item is found for at least so many ms after it was last added, and forgotten at most a generation, WINDOW / GENERATIONS ms, later; " +
+	"adding it again renews it. The capacity is then that of a window. The filter stays when all its items are forgotten."
+
+// bloomOptions reads the options of a filter that is to be made, from args on, up
+// to the word ITEMS where there is one. rest begins with what is no such option.
+func bloomOptions(args [][]byte, c *engine.BloomConfig) (rest [][]byte, err error) {
+	expands, fixed := false, false
+	for ; len(args) > 0; args = args[1:] {
+		switch {
+		case EqualFold(args[0], "NONSCALING"):
+			fixed = true
+			continue
+		case len(args) < 2:
+			return args, nil
+		case EqualFold(args[0], "EXPANSION"):
+			expands = true
+			err = bloomNumber(args[1], 1, bloom.MaxExpansion, &c.Expansion, errBloomExpansion)
+		case EqualFold(args[0], "WINDOW"):
+			err = bloomNumber(args[1], 1, bloom.MaxWindow, &c.Window, errBloomWindow)
+		case EqualFold(args[0], "GENERATIONS"):
+			err = bloomNumber(args[1], 1, bloom.MaxGenerations, &c.Generations, errBloomSteps)
+		default:
+			return args, bloomTogether(c, expands, fixed)
+		}
+		if err != nil {
+			return nil, err
+		}
+		args = args[1:]
+	}
+	return nil, bloomTogether(c, expands, fixed)
+}
+
+// bloomTogether verifies that options fit together.
+func bloomTogether(c *engine.BloomConfig, expands, fixed bool) error {
+	switch {
+	case expands && fixed:
+		return errBloomNoExpand
+	case (c.Window == 0) != (c.Generations == 0):
+		return errBloomBoth
+	case c.Generations > c.Window:
+		return errBloomSteps
+	case fixed:
+		c.Expansion = 0
+	}
+	return nil
+}
+
+func bloomNumber(arg []byte, low, high int64, to *int64, wrong ReplyError) error {
+	n, ok := resp.ParseInt(arg)
+	if !ok || n < low || n > high {
+		return wrong
+	}
+	*to = n
+	return nil
+}
+
+func bloomRate(arg []byte, c *engine.BloomConfig) error {
+	f, ok := resp.ParseDouble(arg)
+	switch {
+	case !ok:
+		return errBloomRate
+	case !(f > 0 && f < 1):
+		return errBloomRateRange
+	case f < bloom.MinError:
+		return errBloomRateSmall
+	}
+	c.Error = f
+	return nil
+}
+
+func bloomCapacity(arg []byte, c *engine.BloomConfig) error {
+	n, ok := resp.ParseInt(arg)
+	switch {
+	case !ok:
+		return errBloomCapacity
+	case n < 1:
+		return errBloomNone
+	case n > bloom.MaxCapacity:
+		return errBloomMany
+	}
+	c.Capacity = n
+	return nil
+}
+
+var specBFReserve = Spec{
+	Name: "bf.reserve", Group: GroupBloom, Since: "1.0.0", Complexity: "O(1)",
+	Summary: "Creates an empty Bloom filter for a number of items and a rate of errors.",
+	Flags:   Write | DenyOOM | Fast,
+	Args:    []Arg{Key("key", Insert), Double("error_rate"), Int("capacity"), growthArg(), windowArg()},
+	Replies: "OK. Memory is taken when items come. The filter grows by sub-filters, each EXPANSION (2) times as large as the last, and keeps its rate; with NONSCALING it is full with its capacity." + windowNotes,
+	Errors:  append([]string{"ERR item exists: there is a filter of this name"}, bloomConfigErrors...),
+	Examples: "> BF.RESERVE seen 0.001 1000\nOK\n> BF.ADD seen ann\n(integer) 1\n> BF.EXISTS seen ann\n(integer) 1\n> BF.EXISTS seen bob\n(integer) 0\n" +
+		"> BF.RESERVE seen 0.001 1000\n(error) ERR item exists\n> BF.RESERVE today 0.01 10000 WINDOW 86400000 GENERATIONS 24\nOK\n" +
+		"> BF.ADD today ann\n(integer) 1\n~ 86400000ms\n> BF.EXISTS today ann\n(integer) 1\n~ 3600001ms\n> BF.EXISTS today ann\n(integer) 0\n",
+	Run: runBFReserve,
+}
+
+func runBFReserve(c *Ctx) error {
+	config := engine.DefaultBloom
+	if err := bloomRate(c.Args[2], &config); err != nil {
+		return err
+	}
+	if err := bloomCapacity(c.Args[3], &config); err != nil {
+		return err
+	}
+	rest, err := bloomOptions(c.Args[4:], &config)
+	if err == nil && len(rest) > 0 {
+		err = ErrSyntax
+	}
+	if err != nil {
+		return err
+	}
+
+	if err := c.Tx.BFReserve(c.Args[1], config); err != nil {
+		return err
+	}
+
+	c.Out.OK()
+	return nil
+}
+
+// addErrors are what adding refuses.
+var addErrors = []string{errBloomFilterFull, errBloomTooLarge}
+
+const addComplexity = "O(L*k) where L is the number of sub-filters and k that of bits for an item."
+
+var specBFAdd = Spec{
+	Name: "bf.add", Group: GroupBloom, Since: "1.0.0", Complexity: addComplexity,
+	Summary: "Adds an item to a Bloom filter. Creates the filter if it doesn't exist.",
+	Flags:   Write | DenyOOM,
+	Args:    []Arg{Key("key", Insert), Str("item")},
+	Replies: "1 (RESP3: true) if the item is new, 0 if it was there, or seems to have been. A filter that is created is for 100 items at an error rate of 0.01, and grows. " +
+		"Where a window makes items age, one that is there is renewed.",
+	Errors:   addErrors,
+	Examples: "> BF.ADD seen ann\n(integer) 1\n> BF.ADD seen ann\n(integer) 0\n> BF.EXISTS seen ann\n(integer) 1\n",
+	Run:      runBFAdd,
+}
+
+func runBFAdd(c *Ctx) error {
+	added, err := c.Tx.BFAdd(c.Args[1], c.Args[2])
+	if err != nil {
+		return err
+	}
+	c.Out.Bool(added)
+	return nil
+}
+
+var specBFMAdd = Spec{
+	Name: "bf.madd", Group: GroupBloom, Since: "1.0.0", Complexity: "O(N*L*k) where N is the number of items, L that of sub-filters and k that of bits for an item.",
+	Summary:  "Adds items to a Bloom filter. Creates the filter if it doesn't exist.",
+	Flags:    Write | DenyOOM,
+	Args:     []Arg{Key("key", Insert), Many("item")},
+	Replies:  "For each item what BF.ADD replies, an error where it was refused.",
+	Errors:   addErrors,
+	Examples: "> BF.MADD seen ann bob ann\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n",
+	Run:      runBFMAdd,
+}
+
+func runBFMAdd(c *Ctx) error {
+	return c.bfInsert(&engine.DefaultBloom, c.Args[2:])
+}
+
+// bfInsert adds items and replies what became of each.
+func (c *Ctx) bfInsert(config *engine.BloomConfig, items [][]byte) error {
+	if err := c.longBloom(len(items)); err != nil {
+		return err
+	}
+	mark := c.Out.Mark()
+	c.Out.Array(len(items))
+	err := c.Tx.BFInsert(c.Args[1], config, items, func(added bool, err error) {
+		if err != nil {
+			c.Out.Error(wireText(err))
+		} else {
+			c.Out.Bool(added)
+		}
+	})
+	if err != nil {
+		c.Out.Rollback(mark)
+	}
+	return err
+}
+
+var specBFInsert = Spec{
+	Name: "bf.insert", Group: GroupBloom, Since: "1.0.0", Complexity: "O(N*L*k) where N is the number of items, L that of sub-filters and k that of bits for an item.",
+	Summary: "Adds items to a Bloom filter, and says how to create it if it doesn't exist.",
+	Flags:   Write | DenyOOM | Timed,
+	Args: []Arg{Key("key", Insert), Opt(TokenArg("CAPACITY", Int("capacity"))), Opt(TokenArg("ERROR", Double("error"))), growthArg(),
+		Opt(Token("NOCREATE")), windowArg(), Repeat(TokenArg("ITEMS", Str("item")))},
+	Replies: "For each item what BF.ADD replies, an error where it was refused. What is not said of a filter that is created is as BF.ADD does it; of one that exists all is ignored." + windowNotes,
+	Errors:  append(append([]string{"ERR not found: NOCREATE, and there is no filter"}, addErrors[0]), bloomConfigErrors...),
+	Examples: "> BF.INSERT seen CAPACITY 1000 ERROR 0.001 ITEMS ann bob\n1) (integer) 1\n2) (integer) 1\n> BF.INFO seen CAPACITY\n1) (integer) 1000\n" +
+		"> BF.INSERT nothing NOCREATE ITEMS ann\n(error) ERR not found\n",
+	Run: runBFInsert,
+}
+
+func runBFInsert(c *Ctx) error {
+	config, create, items, err := c.insertOptions(c.Args[2:])
+	if err != nil {
+		return err
+	}
+	if len(items) == 0 && !c.Session.replay { // a replay's lets go of what is too old
+		return WrongArity(c.Spec)
+	}
+	if !create {
+		return c.bfInsert(nil, items)
+	}
+	return c.bfInsert(&config, items)
+}
+
+// insertOptions reads what follows BF.INSERT's key.
+func (c *Ctx) insertOptions(args [][]byte) (config engine.BloomConfig, create bool, items [][]byte, err error) {
+	config, create = engine.DefaultBloom, true
+	for i, a := range args {
+		if EqualFold(a, "ITEMS") {
+			args, items = args[:i], args[i+1:]
+			break
+		}
+	}
+	if len(items) == 0 && len(args) == len(c.Args)-2 {
+		return config, false, nil, ErrSyntax
+	}
+	var own [12][]byte // those that BF.RESERVE has as well
+	rest := own[:0]
+	for ; len(args) > 0 && err == nil; args = args[1:] {
+		switch {
+		case EqualFold(args[0], "NOCREATE"):
+			create = false
+		case len(args) > 1 && EqualFold(args[0], "CAPACITY"):
+			err = bloomCapacity(args[1], &config)
+			args = args[1:]
+		case len(args) > 1 && EqualFold(args[0], "ERROR"):
+			err = bloomRate(args[1], &config)
+			args = args[1:]
+		default:
+			rest = append(rest, args[0])
+		}
+	}
+	if err == nil {
+		if rest, err = bloomOptions(rest, &config); err == nil && len(rest) > 0 {
+			err = ErrSyntax
+		}
+	}
+	return config, create, items, err
+}
+
+var specBFExists = Spec{
+	Name: "bf.exists", Group: GroupBloom, Since: "1.0.0", Complexity: addComplexity,
+	Summary: "Says whether an item was added to a Bloom filter.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Read), Str("item")},
+	Replies: "1 (RESP3: true) if the item was added, and is not too old; 0 if it was not. With the filter's error rate 1 as well for one that was not added. 0 if there is no filter.",
+	Examples: "> BF.ADD seen ann\n(integer) 1\n> BF.EXISTS seen ann\n(integer) 1\n> BF.EXISTS seen bob\n(integer) 0\n" +
+		"> BF.EXISTS nothing bob\n(integer) 0\n",
+	Run: runBFExists,
+}
+
+func runBFExists(c *Ctx) error {
+	found, err := c.Tx.BFHas(c.Args[1], c.Args[2])
+	if err != nil {
+		return err
+	}
+	c.Out.Bool(found)
+	return nil
+}
+
+var specBFMExists = Spec{
+	Name: "bf.mexists", Group: GroupBloom, Since: "1.0.0", Complexity: "O(N*L*k) where N is the number of items, L that of sub-filters and k that of bits for an item.",
+	Summary:  "Says for each of some items whether it was added to a Bloom filter.",
+	Flags:    ReadOnly,
+	Args:     []Arg{Key("key", Read), Many("item")},
+	Replies:  "For each item what BF.EXISTS replies.",
+	Examples: "> BF.MADD seen ann bob\n1) (integer) 1\n2) (integer) 1\n> BF.MEXISTS seen ann cat bob\n1) (integer) 1\n2) (integer) 0\n3) (integer) 1\n",
+	Run:      runBFMExists,
+}
+
+func runBFMExists(c *Ctx) error {
+	items := c.Args[2:]
+	if err := c.longBloom(len(items)); err != nil {
+		return err
+	}
+	mark := c.Out.Mark()
+	c.Out.Array(len(items))
+	err := c.Tx.BFExists(c.Args[1], items, c.Out.Bool)
+	if err != nil {
+		c.Out.Rollback(mark)
+	}
+	return err
+}
+
+var specBFCard = Spec{
+	Name: "bf.card", Group: GroupBloom, Since: "2.4.4", Complexity: "O(1)",
+	Summary: "Returns the number of items that were added to a Bloom filter.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Read)},
+	Replies: "How many items were new when they were added; 0 if there is no filter. Where a window makes items age, how many of them are not too old yet, an estimate: " +
+		"when an item that is not there seems to be, and is added, one is taken for renewed.",
+	Examples: "> BF.MADD seen ann bob ann\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n> BF.CARD seen\n(integer) 2\n> BF.CARD nothing\n(integer) 0\n",
+	Run:      runBFCard,
+}
+
+func runBFCard(c *Ctx) error {
+	n, err := c.Tx.BFCard(c.Args[1])
+	if err != nil {
+		return err
+	}
+	c.Out.Int(n)
+	return nil
+}
+
+var specBFInfo = Spec{
+	Name: "bf.info", Group: GroupBloom, Since: "1.0.0", Complexity: "O(L) where L is the number of sub-filters.",
+	Summary: "Returns information about a Bloom filter.",
+	Flags:   ReadOnly | Fast,
+	Args: []Arg{Key("key", Read), Opt(OneOf("single_value", Token("CAPACITY"), Token("SIZE"), Token("FILTERS"), Token("ITEMS"), Token("EXPANSION"),
+		Token("ERROR"), Token("WINDOW"), Token("GENERATIONS")))},
+	Replies: "A map in RESP3, a flat array in RESP2: how many items the sub-filters are for, bytes, sub-filters, items, expansion (nil: NONSCALING). " +
+		"Of a single value an array of one. ERROR, WINDOW (ms, 0: none) and GENERATIONS are not among the others, because clients know those five.",
+	Errors: []string{"ERR not found: there is no filter", "ERR Invalid information value: the value has another name"},
+	Examples: "> BF.RESERVE seen 0.01 500 EXPANSION 3\nOK\n> BF.INFO seen\n 1) Capacity\n 2) (integer) 500\n 3) Size\n 4) (integer) 272\n 5) Number of filters\n 6) (integer) 1\n" +
+		" 7) Number of items inserted\n 8) (integer) 0\n 9) Expansion rate\n10) (integer) 3\n> BF.INFO seen FILTERS\n1) (integer) 1\n> BF.INFO nothing\n(error) ERR not found\n",
+	Run: runBFInfo,
+}
+
+func runBFInfo(c *Ctx) error {
+	if len(c.Args) > 3 {
+		return ErrSyntax
+	}
+	i, err := c.Tx.BFInfo(c.Args[1])
+	if err != nil {
+		return err
+	}
+	if len(c.Args) == 3 {
+		return c.bfInfoOf(&i, c.Args[2])
+	}
+
+	w := c.Out
+	w.Map(5)
+	w.Simple("Capacity")
+	w.Int(i.Capacity)
+	w.Simple("Size")
+	w.Int(i.Size)
+	w.Simple("Number of filters")
+	w.Int(i.Filters)
+	w.Simple("Number of items inserted")
+	w.Int(i.Items)
+	w.Simple("Expansion rate")
+	c.expansion(&i)
+	return nil
+}
+
+// bfInfoOf replies a single value.
+func (c *Ctx) bfInfoOf(i *engine.BloomInfo, name []byte) error {
+	var n int64
+	switch {
+	case EqualFold(name, "CAPACITY"):
+		n = i.Capacity
+	case EqualFold(name, "SIZE"):
+		n = i.Size
+	case EqualFold(name, "FILTERS"):
+		n = i.Filters
+	case EqualFold(name, "ITEMS"):
+		n = i.Items
+	case EqualFold(name, "EXPANSION"):
+		c.Out.Array(1)
+		c.expansion(i)
+		return nil
+	case EqualFold(name, "ERROR"):
+		c.Out.Array(1)
+		c.Out.Double(i.Config.Error)
+		return nil
+	case EqualFold(name, "WINDOW"):
+		n = i.Config.Window
+	case EqualFold(name, "GENERATIONS"):
+		n = i.Config.Generations
+	default:
+		return errBloomInfoField
+	}
+	c.Out.Array(1)
+	c.Out.Int(n)
+	return nil
+}
+
+// expansion replies how a filter grows.
+func (c *Ctx) expansion(i *engine.BloomInfo) {
+	if i.Config.Expansion == 0 {
+		c.Out.Null()
+		return
+	}
+	c.Out.Int(i.Config.Expansion)
+}
+
+var specBFScanDump = Spec{
+	Name: "bf.scandump", Group: GroupBloom, Since: "1.0.0", Complexity: "O(L+B) for each call, where L is the number of sub-filters, and their pieces of 64 KiB, and B that of bytes returned.",
+	Summary: "Returns a Bloom filter in parts of about a MiB, for BF.LOADCHUNK.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Read), Int("iterator")},
+	Replies: "The next iterator, and the part that belongs to it; 0 and an empty part at the end. The first iterator is 0. The filter must not change meanwhile. " +
+		"The parts are ebb's own: RedisBloom's are not read, nor can it read these. TTLs are not among them.",
+	Errors: []string{"ERR not found: there is no filter", "ERR the iterator is not an integer, or negative: so it is"},
+	Examples: "> BF.RESERVE seen 0.5 5\nOK\n> BF.ADD seen a\n(integer) 1\n" +
+		"> BF.SCANDUMP seen 0\n1) (integer) 1\n2) \"\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\xe0?\\n\\x04\\x00\\x00\\x02\\x00\\x02\\x02\\n\\x02\\x80\\x02\\x02\\x04\"\n" +
+		"> BF.SCANDUMP seen 1\n1) (integer) 2\n2) \"\\x01\\x01\\x00\\x00\\x00\\x00\\x00\\x80\\x00\\x00\\x00\\x00\\x00\\x00\\x00 \\x00\\x00\"\n> BF.SCANDUMP seen 2\n1) (integer) 0\n2) \"\"\n",
+	Run: runBFScanDump,
+}
+
+func runBFScanDump(c *Ctx) error {
+	it, ok := resp.ParseInt(c.Args[2])
+	if !ok || it < 0 {
+		return errBloomIterator
+	}
+
+	next, chunk, err := c.Tx.BFScanDump(c.Args[1], it)
+	if err != nil {
+		return err
+	}
+
+	c.Out.Array(2)
+	c.Out.Int(next)
+	c.Out.Bulk(chunk)
+	return nil
+}
+
+var specBFLoadChunk = Spec{
+	Name: "bf.loadchunk", Group: GroupBloom, Since: "1.0.0", Complexity: "O(B) where B is the number of bytes.",
+	Summary: "Takes a part of a Bloom filter that BF.SCANDUMP returned.",
+	Flags:   Write | DenyOOM,
+	Args:    []Arg{Key("key", Overwrite), Int("iterator"), Str("data")},
+	Replies: "OK. The part with the iterator 1, the first, makes the filter, in place of one that is there, whose time to live stays. Parts that are loaded again do no harm. " +
+		"The filter is whole when all parts are there.",
+	Errors: []string{"ERR received bad data: the part is damaged, or of another filter", "ERR not found: there is no filter, and the part is not the first",
+		"ERR the iterator is not an integer, or negative: so it is"},
+	Examples: "> BF.LOADCHUNK copy 1 \"\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\xe0?\\n\\x04\\x00\\x00\\x02\\x00\\x02\\x02\\n\\x02\\x80\\x02\\x02\\x04\"\nOK\n" +
+		"> BF.LOADCHUNK copy 2 \"\\x01\\x01\\x00\\x00\\x00\\x00\\x00\\x80\\x00\\x00\\x00\\x00\\x00\\x00\\x00 \\x00\\x00\"\nOK\n> BF.MEXISTS copy a b\n1) (integer) 1\n2) (integer) 0\n",
+	Run: runBFLoadChunk,
+}
+
+func runBFLoadChunk(c *Ctx) error {
+	it, ok := resp.ParseInt(c.Args[2])
+	if !ok || it < 1 {
+		return errBloomIterator
+	}
+	if err := c.Long(len(c.Args[3])); err != nil {
+		return err
+	}
+
+	if err := c.Tx.BFLoadChunk(c.Args[1], it, c.Args[3]); err != nil {
+		return err
+	}
+
+	c.Out.OK()
+	return nil
+}

@@ -190,9 +190,9 @@ func runClientUnblock(c *Ctx) error {
 	done := false
 	if w := c.Service.clients.waiter(id); w != nil {
 		if withError {
-			done = w.unblock()
+			done = w.unblock(c.Tx)
 		} else {
-			done = w.timeOut()
+			done = w.timeOut(c.Tx)
 		}
 	}
 

@@ -137,7 +137,7 @@ func (c *Session) kill(target *Session) {
 		c.closing = true
 	case target.conn != nil:
 		if w := target.view.waiting.Load(); w != nil {
-			w.abandon() // it gets nothing more
+			w.abandon(c.tx) // it gets nothing more
 		}
 		target.conn.Kill(errKilled)
 	}

@@ -56,10 +56,16 @@ func (c *Session) dispatch(args [][]byte) outcome {
 
 // resolve finds the command of a request.
 func (c *Session) resolve(args [][]byte) (*Spec, error) {
+	if c.replay {
+		args = c.svc.withoutInstant(args)
+	}
 	if s := c.last; s != nil && s.parent == nil && s.subs.slots == nil && EqualFold(args[0], s.Name) && s.ArityOK(len(args)) {
 		return s, nil
 	}
 	s, err := c.svc.table.Resolve(args)
+	if err != nil && c.replay {
+		s, err = c.resolveEffect(args, err)
+	}
 	if err == nil {
 		c.last = s
 	}
@@ -349,7 +355,7 @@ func (c *Session) startParked() {
 			c.conn.Wake()
 			return
 		}
-		if p.wait != nil && !p.wait.abandon() {
+		if p.wait != nil && !p.wait.abandon(nil) {
 			p.wait.takeBack()
 		}
 		c.cleanUp()
@@ -368,7 +374,7 @@ func (c *Session) park() {
 // loop says that once, which may have been during an earlier command.
 func (c *Session) leaveIfAlone(w *waiter) {
 	if c.peerGone.Load() {
-		w.abandon()
+		w.abandon(nil)
 	}
 }
 

@@ -128,15 +128,24 @@ var specTTL = Spec{
 	Name: "ttl", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
 	Summary:  "Returns the expiration time in seconds of a key.",
 	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Read)},
+	Args:     []Arg{Key("key", Read), Opt(Str("member"))},
 	Tips:     []string{"nondeterministic_output"},
 	History:  []Change{{"2.8.0", "Added the -2 reply."}},
-	Replies:  ttlReplies,
+	Replies:  ttlReplies + itemTTLReplies + " Seconds are rounded up for a member, to the nearest for a key.",
 	Examples: "> TTL k\n(integer) -2\n> SET k v\nOK\n> TTL k\n(integer) -1\n> EXPIRE k 10\n(integer) 1\n~ 400ms\n> TTL k\n(integer) 10\n~ 200ms\n> TTL k\n(integer) 9\n",
 	Run:      runTTL,
 }
 
+const itemTTLReplies = " With a member, as KeyDB has it, of that field of a hash or member of a set or sorted set."
+
 func runTTL(c *Ctx) error {
+	item, ok, err := parseItem(c)
+	if err != nil {
+		return err
+	}
+	if ok {
+		return replyItemTTL(c, item, roundUp)
+	}
 	c.Out.Int(toSeconds(c.Tx.TTL(c.Args[1])))
 	return nil
 }
@@ -153,15 +162,22 @@ var specPTTL = Spec{
 	Name: "pttl", Group: GroupGeneric, Since: "2.6.0", Complexity: "O(1)",
 	Summary:  "Returns the expiration time in milliseconds of a key.",
 	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Read)},
+	Args:     []Arg{Key("key", Read), Opt(Str("member"))},
 	Tips:     []string{"nondeterministic_output"},
 	History:  []Change{{"2.8.0", "Added the -2 reply."}},
-	Replies:  ttlReplies,
+	Replies:  ttlReplies + itemTTLReplies,
 	Examples: "> PTTL k\n(integer) -2\n> SET k v PX 1500\nOK\n~ 400ms\n> PTTL k\n(integer) 1100\n> PERSIST k\n(integer) 1\n> PTTL k\n(integer) -1\n",
 	Run:      runPTTL,
 }
 
 func runPTTL(c *Ctx) error {
+	item, ok, err := parseItem(c)
+	if err != nil {
+		return err
+	}
+	if ok {
+		return replyItemTTL(c, item, nil)
+	}
 	c.Out.Int(c.Tx.TTL(c.Args[1]))
 	return nil
 }
@@ -200,13 +216,23 @@ var specPersist = Spec{
 	Name: "persist", Group: GroupGeneric, Since: "2.2.0", Complexity: "O(1)",
 	Summary:  "Removes the expiration time of a key.",
 	Flags:    Write | Fast,
-	Args:     []Arg{Key("key", Update)},
-	Replies:  "1 if it was removed, 0 if there is no such key, or it has none.",
+	Args:     []Arg{Key("key", Update), Opt(Str("member"))},
+	Replies:  "1 if it was removed, 0 if there is no such key, or it has none." + itemTTLReplies,
 	Examples: "> SET k v EX 10\nOK\n> PERSIST k\n(integer) 1\n> TTL k\n(integer) -1\n> PERSIST k\n(integer) 0\n",
 	Run:      runPersist,
 }
 
 func runPersist(c *Ctx) error {
-	c.Out.Int(b2i(c.Tx.Persist(c.Args[1])))
+	item, ok, err := parseItem(c)
+	if err != nil {
+		return err
+	}
+	done := false
+	if !ok {
+		done = c.Tx.Persist(c.Args[1])
+	} else if done, err = c.persistItem(c.Args[1], item); err != nil {
+		return err
+	}
+	c.Out.Int(b2i(done))
 	return nil
 }

@@ -147,17 +147,32 @@ var specHGetAll = Spec{
 	Name: "hgetall", Group: GroupHash, Since: "2.0.0", Complexity: "O(N) where N is the size of the hash.",
 	Summary:  "Returns all fields and values in a hash.",
 	Flags:    ReadOnly,
-	Args:     []Arg{Key("key", Read)},
+	Args:     []Arg{Key("key", Read), Opt(Token("WITHTTL"))},
 	Tips:     hashOrder,
-	Replies:  "A map, in RESP2 an array of fields and values; empty if there is no such key.",
+	Replies:  "A map, in RESP2 an array of fields and values; empty if there is no such key. With WITHTTL an array of arrays of field, value, and what is left of the field's life in ms, -1 where nothing ends it.",
 	Examples: "> HSET user name Ada age 36\n(integer) 2\n> HGETALL user\n1) \"name\"\n2) \"Ada\"\n3) \"age\"\n4) \"36\"\n> HGETALL nobody\n(empty array)\n",
 	Run:      runHGetAll,
 }
 
 func runHGetAll(c *Ctx) error {
+	ttls, err := parseWithTTL(c)
+	if err != nil {
+		return err
+	}
 	h, err := c.wholeHash()
 	if err != nil {
 		return err
+	}
+
+	if ttls {
+		c.Out.Array(h.Len())
+		h.EachTimed(func(field, value []byte, deadline int64) {
+			c.Out.Array(3)
+			c.Out.Bulk(field)
+			c.Out.Bulk(value)
+			c.Out.Int(c.ttlOf(deadline))
+		})
+		return nil
 	}
 
 	c.Out.Map(h.Len())

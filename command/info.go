@@ -33,7 +33,7 @@ var infoSections = []struct {
 	write func(*info)
 }{
 	{"server", false, (*info).server}, {"clients", false, (*info).clients}, {"memory", false, (*info).memory},
-	{"persistence", false, (*info).persistence}, {"stats", false, (*info).stats}, {"expiry", false, (*info).expiry},
+	{"persistence", false, (*info).persistence}, {"stats", false, (*info).stats}, {"expiry", false, (*info).expiry}, {"time", false, (*info).time},
 	{"replication", false, (*info).replication}, {"cpu", false, (*info).cpu}, {"modules", false, (*info).modules},
 	{"commandstats", true, (*info).commandstats}, {"errorstats", false, (*info).errorstats},
 	{"latencystats", true, (*info).latencystats}, {"cluster", false, (*info).cluster}, {"keyspace", false, (*info).keyspace},
@@ -73,10 +73,13 @@ func infoTitle(section string) string {
 // info writes the sections of one INFO. What several of them need is counted
 // once.
 type info struct {
-	c   *Ctx
+	c   *Ctx // nil where the numbers of the engine are those of survey
 	svc *Service
 	now int64 // us
 	b   strings.Builder
+
+	survey *engine.Survey
+	visit  func(name string, value any) // called with what would be a line, if not nil
 
 	counters *engine.Counters
 	spaces   []engine.KeyspaceStats
@@ -85,6 +88,10 @@ type info struct {
 // put writes a line. Values of other types than string are written as INFO has
 // them: floats with two decimals, true as 1.
 func (i *info) put(name string, value any) {
+	if i.visit != nil {
+		i.visit(name, value)
+		return
+	}
 	i.b.WriteString(name)
 	i.b.WriteByte(':')
 	switch v := value.(type) {
@@ -139,13 +146,23 @@ func (i *info) keyspaces() []engine.KeyspaceStats {
 	return i.spaces
 }
 
+func (i *info) memoryNumbers() (m memoryNumbers) {
+	if i.survey == nil {
+		return i.c.memory()
+	}
+	m.used = i.survey.Used
+	for db, k := range i.survey.Databases {
+		if k.Keys+k.Due > 0 {
+			m.count(int64(db), k.Tables, k.Deadlines, int64(k.Keys))
+		}
+	}
+	i.svc.settleMemory(&m)
+	return m
+}
+
 func (i *info) server() {
 	up := (i.now - i.svc.started) / 1e6
 	exe, _ := os.Executable()
-	port := i.svc.opts.Port
-	if port == 0 {
-		port = int(i.svc.Config.Int("port"))
-	}
 	i.put("redis_version", redisVersion)
 	i.put("server_name", "ebb")
 	i.put("ebb_version", Version)
@@ -162,7 +179,7 @@ func (i *info) server() {
 	i.put("process_id", os.Getpid())
 	i.put("process_supervised", "no")
 	i.put("run_id", i.svc.runID)
-	i.put("tcp_port", port)
+	i.put("tcp_port", i.svc.port())
 	i.put("server_time_usec", i.now)
 	i.put("uptime_in_seconds", up)
 	i.put("uptime_in_days", up/86400)
@@ -174,6 +191,14 @@ func (i *info) server() {
 	i.put("io_threads_active", len(i.svc.stats) > 2)
 	i.put("network_loops", len(i.svc.stats)-1)
 	i.put("shards", i.svc.DB.Shards())
+}
+
+// port is the TCP port that clients find the service at.
+func (s *Service) port() int {
+	if s.opts.Port != 0 {
+		return s.opts.Port
+	}
+	return int(s.Config.Int("port"))
 }
 
 // Version is ebb's own version.
@@ -194,7 +219,7 @@ func (i *info) clients() {
 }
 
 func (i *info) memory() {
-	m := i.c.memory()
+	m := i.memoryNumbers()
 	i.bytes("used_memory", m.used)
 	i.bytes("used_memory_rss", m.rss)
 	i.bytes("used_memory_peak", m.peak)
@@ -284,7 +309,8 @@ func (i *info) stats() {
 	i.put("instantaneous_input_repl_kbps", 0.0)
 	i.put("instantaneous_output_repl_kbps", 0.0)
 	i.put("rejected_connections", t.rejected.Load()+i.svc.door.refused())
-	i.zeros("sync_full", "sync_partial_ok", "sync_partial_err", "expired_subkeys")
+	i.zeros("sync_full", "sync_partial_ok", "sync_partial_err")
+	i.put("expired_subkeys", e.Lag[engine.LevelField].Count)
 	i.put("expired_keys", e.Expired)
 	i.put("expired_stale_perc", i.stale())
 	i.put("expired_time_cap_reached_count", e.TimeCaps)
@@ -331,6 +357,9 @@ func (i *info) stale() float64 {
 // backlog returns how many keys are expired and not yet removed, and how many
 // have a deadline.
 func (i *info) backlog() (due, all int64) {
+	if v := i.survey; v != nil {
+		return v.Keys.Due + v.Containers.Due, v.Keys.Entries + v.Containers.Entries
+	}
 	return i.c.Tx.Backlog()
 }
 
@@ -358,6 +387,34 @@ func (i *info) expiry() {
 	}
 	i.put("clock_offset_us", lead.Microseconds())
 	i.put("clock_steps", steps)
+}
+
+// time is a section of our own: what limiters, locks, semaphores and delay queues
+// did.
+func (i *info) time() {
+	e := i.engine()
+	i.put("limiter_allowed", e.LimiterAllowed)
+	i.put("limiter_denied", e.LimiterDenied)
+	i.put("locks_granted", e.LocksGranted)
+	i.put("locks_refused", e.LocksRefused)
+	i.put("permits_granted", e.PermitsGranted)
+	i.put("permits_refused", e.PermitsRefused)
+	i.put("leases_expired", e.LeasesExpired)
+	i.put("lock_waits", e.Waits.Count)
+	i.put("lock_wait_p50_us", e.Waits.Quantile(0.50))
+	i.put("lock_wait_p99_us", e.Waits.Quantile(0.99))
+	i.put("lock_wait_max_us", e.Waits.Max)
+	i.put("queue_jobs_added", e.QueueAdded)
+	i.put("queue_jobs_delivered", e.QueueDelivered)
+	i.put("queue_jobs_redelivered", e.QueueRedelivered)
+	i.put("queue_jobs_acked", e.QueueAcked)
+	i.put("queue_jobs_lapsed", e.QueueLapsed)
+	i.put("queue_jobs_dead", e.QueueDead)
+	i.put("queue_jobs_dropped", e.QueueDropped)
+	i.put("queue_jobs_expired", e.QueueExpired)
+	i.put("queue_lateness_p50_us", e.QueueLate.Quantile(0.50))
+	i.put("queue_lateness_p99_us", e.QueueLate.Quantile(0.99))
+	i.put("queue_lateness_max_us", e.QueueLate.Max)
 }
 
 // lagHistogram writes counts by powers of two: "<1024=12,<2048=3" are twelve

@@ -1,3 +1,275 @@
 package command
 
-var lockSpecs = []*Spec{}
+import (
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+var lockSpecs = []*Spec{&specLockAcquire, &specLockRenew, &specLockRelease, &specLockInfo}
+
+const (
+	errLease = ReplyError("ERR invalid lease, must be a positive number of milliseconds")
+	errToken = ReplyError("ERR invalid token, must be a positive integer")
+)
+
+// What the commands of locks and semaphores refuse.
+var (
+	leaseLength = []string{
+		"ERR invalid lease, must be a positive number of milliseconds: lease is no integer above 0.",
+	}
+	waitErrors = append(leaseLength[:1:1],
+		"ERR timeout is not an integer or out of range: WAIT takes whole milliseconds.",
+		"ERR timeout is negative: WAIT takes 0 (for ever) or more.")
+	lostError = "LOST the lease on 'key' has expired: the owner does not hold it, or not any more. It must stop what it does under the lock, and acquire it again."
+)
+
+// lostLease is the error of a lease that is not there.
+func lostLease(key []byte) error {
+	return ReplyError("LOST the lease on '" + string(key) + "' has expired")
+}
+
+// parseLease reads the length of a lease in ms.
+func parseLease(b []byte) (ms int64, err error) {
+	ms, ok := resp.ParseInt(b)
+	if !ok || ms < 1 {
+		return 0, errLease
+	}
+	return ms, nil
+}
+
+// acquire is what LOCK.ACQUIRE and SEM.ACQUIRE are asked with.
+type acquire struct {
+	engine.AcquireOptions
+	count  int64 // permits
+	millis int64 // of WAIT
+}
+
+// parseAcquire reads the options behind the lease; shared and count say which
+// there are beside WAIT.
+func (c *Ctx) parseAcquire(lease []byte, args [][]byte, shared, count bool) (a acquire, err error) {
+	a.Since = c.Since()
+	if a.Lease, err = parseLease(lease); err != nil {
+		return a, err
+	}
+	for len(args) > 0 {
+		word, value := args[0], []byte(nil)
+		if args = args[1:]; shared && EqualFold(word, "SHARED") && !a.Shared {
+			a.Shared = true
+			continue
+		}
+		if len(args) == 0 {
+			return a, ErrSyntax
+		}
+		value, args = args[0], args[1:]
+		switch {
+		case EqualFold(word, "WAIT") && !a.Waits:
+			a.Waits = true
+			a.millis, err = parseBlock(value)
+		case count && EqualFold(word, "COUNT") && a.count == 0:
+			a.count, err = parsePermits(value)
+		case c.Session.replay && EqualFold(word, "TOKEN"):
+			a.Token, err = parseToken(value)
+		default:
+			err = ErrSyntax
+		}
+		if err != nil {
+			return a, err
+		}
+	}
+	return a, nil
+}
+
+func parseToken(b []byte) (token int64, err error) {
+	token, ok := resp.ParseInt(b)
+	if !ok || token < 1 {
+		return 0, errToken
+	}
+	return token, nil
+}
+
+// granted replies to an ACQUIRE, or has it wait.
+func (c *Ctx) granted(a *acquire, g engine.Lease, ok bool, w Wait) error {
+	switch {
+	case ok:
+		if c.waiter != nil {
+			c.waiter.memo = g // for Undo
+		}
+		c.Out.Int(g.Token)
+		return nil
+	case !a.Waits || g.Held:
+		c.Out.Null()
+		return nil
+	}
+	w.Keys, w.Millis, w.Relook = c.Args[1:2], a.millis, true
+	w.Refused, w.Expired = replyNull, replyNull
+	return c.Block(w)
+}
+
+// lease is what Undo is to give back.
+func (c *Ctx) lease() engine.Lease {
+	l, _ := c.waiter.memo.(engine.Lease)
+	return l
+}
+
+func replyNull(c *Ctx) { c.Out.Null() }
+
+var specLockAcquire = Spec{
+	Name: "lock.acquire", Group: GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of those who share the lock, mostly O(1)",
+	Summary: "Acquires a lock under a lease, and returns its fencing token.",
+	Flags:   Write | DenyOOM | Fast | Blocking | Timed,
+	Args: []Arg{Key("key", Update), Str("owner"), Int("lease"),
+		Opt(TokenArg("WAIT", Int("milliseconds"))), Opt(Token("SHARED"))},
+	Replies: "The fencing token, an integer greater than all before it; nil if somebody else holds the lock. The lease is in milliseconds: a lock ends when it is " +
+		"released, or when its lease is over. The owner that holds the lock gets the same token and a new lease, also while others wait. " +
+		"WAIT waits for so many milliseconds, 0 for ever; who waits longest is served first, and without WAIT nobody gets a lock that others wait for. " +
+		"SHARED lets others hold the lock who say SHARED; they wait behind those who want it for themselves. " +
+		"The only holder of a shared lock who asks without SHARED holds it exclusively, with a new token; one of several gets nil at once. " +
+		"The exclusive holder who asks with SHARED shares it from then on, with the same token. In transactions and scripts nobody waits.",
+	Errors: waitErrors,
+	Examples: "> LOCK.ACQUIRE report worker-1 30000\n(integer) $first\n> LOCK.ACQUIRE report worker-2 30000\n(nil)\n" +
+		"2> LOCK.ACQUIRE report worker-2 30000 WAIT 5000\n> LOCK.RELEASE report worker-1 $first\n(integer) 1\n2< (integer) $second > $first\n",
+	Run: runLockAcquire,
+}
+
+func runLockAcquire(c *Ctx) error {
+	a, err := c.parseAcquire(c.Args[3], c.Args[4:], true, false)
+	if err != nil {
+		return err
+	}
+
+	key, owner := c.Args[1], c.Args[2]
+	a.Behind = c.Behind(key, engine.Lock)
+	g, ok, err := c.Tx.AcquireLock(key, owner, a.AcquireOptions)
+	if err != nil {
+		return err
+	}
+
+	return c.granted(&a, g, ok, Wait{Kinds: engine.KindsOf(engine.None, engine.Lock),
+		Undo: func(c *Ctx) { c.Tx.ReturnLock(c.Args[1], c.Args[2], c.lease()) }})
+}
+
+var specLockRenew = Spec{
+	Name: "lock.renew", Group: GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of those who share the lock, mostly O(1)",
+	Summary:  "Gives the holder of a lock another lease, from now on.",
+	Flags:    Write | Fast | Timed,
+	Args:     []Arg{Key("key", Update), Str("owner"), Int("token"), Int("lease")},
+	Replies:  "1. The lease, in milliseconds, may also be shorter than what is left of the old one.",
+	Errors:   append(leaseLength[:1:1], "ERR invalid token, must be a positive integer: what is given is no token.", lostError),
+	Examples: "> LOCK.ACQUIRE report worker-1 30000\n(integer) $t\n~ 20s\n> LOCK.RENEW report worker-1 $t 30000\n(integer) 1\n~ 30001ms\n> LOCK.RENEW report worker-1 $t 30000\n(error) LOST the lease on 'report' has expired\n",
+	Run:      runLockRenew,
+}
+
+func runLockRenew(c *Ctx) error {
+	token, err := parseToken(c.Args[3])
+	if err != nil {
+		return err
+	}
+	lease, err := parseLease(c.Args[4])
+	if err != nil {
+		return err
+	}
+
+	ok, err := c.Tx.RenewLock(c.Args[1], c.Args[2], token, lease)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return lostLease(c.Args[1])
+	}
+	c.Out.Int(1)
+	return nil
+}
+
+var specLockRelease = Spec{
+	Name: "lock.release", Group: GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of those who share the lock, mostly O(1)",
+	Summary:  "Gives a lock back; who has waited longest gets it.",
+	Flags:    Write | Fast,
+	Args:     []Arg{Key("key", Update|Delete), Str("owner"), Int("token")},
+	Replies:  "1 if it was held by this owner under this token, 0 if not.",
+	Errors:   []string{"ERR invalid token, must be a positive integer: what is given is no token."},
+	Examples: "> LOCK.ACQUIRE report worker-1 30000\n(integer) $t\n> LOCK.RELEASE report worker-2 $t\n(integer) 0\n> LOCK.RELEASE report worker-1 $t\n(integer) 1\n> LOCK.RELEASE report worker-1 $t\n(integer) 0\n",
+	Run:      runLockRelease,
+}
+
+func runLockRelease(c *Ctx) error {
+	token, err := parseToken(c.Args[3])
+	if err != nil {
+		return err
+	}
+
+	ok, err := c.Tx.ReleaseLock(c.Args[1], c.Args[2], token)
+	if err != nil {
+		return err
+	}
+
+	c.Out.Int(b2i(ok))
+	return nil
+}
+
+var specLockInfo = Spec{
+	Name: "lock.info", Group: GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of holders and of those who wait",
+	Summary: "Returns who holds a lock, and who waits for it.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Read)},
+	Tips:    []string{"nondeterministic_output"},
+	Replies: "A map; nil if nobody holds the lock, and then nobody waits for it. `mode`: exclusive or shared. " +
+		"`holders`: of each owner, token, and what is left of the lease in milliseconds. " +
+		"`line`: of each who waits, first come first: owner, mode, the connection's CLIENT ID, and how long it has waited in milliseconds.",
+	Examples: "> LOCK.ACQUIRE report worker-1 30000\n(integer) $t\n2> LOCK.ACQUIRE report worker-2 30000 WAIT 0\n~ 500ms\n" +
+		"> LOCK.INFO report\n1) \"mode\"\n2) \"exclusive\"\n3) \"holders\"\n4) 1) 1) \"worker-1\"\n      2) (integer) $t\n      3) (integer) 29500\n" +
+		"5) \"line\"\n6) 1) 1) \"worker-2\"\n      2) \"exclusive\"\n      3) (integer) 2\n      4) (integer) 500\n",
+	Run: runLockInfo,
+}
+
+func runLockInfo(c *Ctx) error {
+	key := c.Args[1]
+
+	holders, err := c.Tx.Holders(key, engine.Lock)
+	if err != nil {
+		return err
+	}
+
+	if holders == nil {
+		c.Out.Null()
+		return nil
+	}
+	c.Out.Map(3)
+	c.Out.BulkString("mode")
+	c.Out.BulkString(lockMode(holders.Shared()))
+	c.replyHolders(holders, false)
+	line := c.Queue(key)
+	c.Out.BulkString("line")
+	c.Out.Array(len(line))
+	for _, q := range line {
+		a, _ := c.parseAcquire(q.Args[3], q.Args[4:], true, false)
+		c.Out.Array(4)
+		c.Out.Bulk(q.Args[2])
+		c.Out.BulkString(lockMode(a.Shared))
+		c.Out.Int(q.Client)
+		c.Out.Int((c.Now() - q.Since) / 1000)
+	}
+	return nil
+}
+
+func lockMode(shared bool) string {
+	if shared {
+		return "shared"
+	}
+	return "exclusive"
+}
+
+// replyHolders replies who holds a lock or a semaphore: owner, permits where they
+// count, token and what is left of the lease.
+func (c *Ctx) replyHolders(holders engine.Holders, count bool) {
+	c.Out.BulkString("holders")
+	c.Out.Array(holders.Len())
+	for h := range holders.All() {
+		c.Out.Array(3 + int(b2i(count)))
+		c.Out.Bulk(h.Owner)
+		if count {
+			c.Out.Int(h.Count)
+		}
+		c.Out.Int(h.Token)
+		c.Out.Int(max(0, h.Deadline-c.Tx.Millis()))
+	}
+}

@@ -44,9 +44,28 @@ type tableNumbers struct{ db, tables, deadlines int64 }
 // gaps is what the process would do without if slabs held living bytes alone.
 func (m *memoryNumbers) gaps() int64 { return max(0, min(m.held+m.idle-m.used, m.rss-1)) }
 
-func (c *Ctx) memory() (m memoryNumbers) {
-	s := c.Service
-	m.used = c.Tx.UsedMemory()
+func (c *Ctx) memory() memoryNumbers {
+	m := memoryNumbers{used: c.Tx.UsedMemory()}
+	for db, k := range c.Tx.Keyspaces() {
+		if k.Keys+k.Due == 0 {
+			continue
+		}
+		tables, deadlines := c.Tx.TableMemory(db)
+		m.count(int64(db), tables, deadlines, int64(k.Keys))
+	}
+	c.Service.settleMemory(&m)
+	return m
+}
+
+// count adds the overhead of a database, and its living keys.
+func (m *memoryNumbers) count(db, tables, deadlines, keys int64) {
+	m.tables = append(m.tables, tableNumbers{db, tables, deadlines})
+	m.overhead += tables + deadlines
+	m.keys += keys
+}
+
+// settleMemory fills in what is known without a look at the shards.
+func (s *Service) settleMemory(m *memoryNumbers) {
 	for {
 		m.peak = s.peak.Load()
 		if m.used <= m.peak || s.peak.CompareAndSwap(m.peak, m.used) {
@@ -56,15 +75,6 @@ func (c *Ctx) memory() (m memoryNumbers) {
 	m.peak = max(m.peak, m.used)
 	held, idle := s.DB.HeldMemory()
 	m.held, m.idle = int64(held), int64(idle)
-	for db, k := range c.Tx.Keyspaces() {
-		if k.Keys+k.Due == 0 {
-			continue
-		}
-		tables, deadlines := c.Tx.TableMemory(db)
-		m.tables = append(m.tables, tableNumbers{int64(db), tables, deadlines})
-		m.overhead += tables + deadlines
-		m.keys += int64(k.Keys)
-	}
 	for _, x := range s.clients.list() {
 		m.clients += x.memory().total()
 	}
@@ -73,7 +83,6 @@ func (c *Ctx) memory() (m memoryNumbers) {
 	if m.rss = residentMemory(); m.rss == 0 {
 		m.rss = total + m.held + m.idle
 	}
-	return m
 }
 
 // goMemory returns the bytes of Go's objects, and of all that Go took from the

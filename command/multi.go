@@ -215,6 +215,7 @@ func (c *Session) runQueued(q queued) error {
 		since = c.began(seen, q.spec, q.args)
 	}
 	err := q.spec.Run(&x)
+	c.tx.Tell()
 	if err == ErrBeside && c.loop {
 		return err
 	}

@@ -17,6 +17,11 @@ import (
 type difference struct{ parts, reason string }
 
 var knownDifferences = map[string]difference{
+	"ttl":                     {"arity arguments", "TTL key member, as in KeyDB"},
+	"pttl":                    {"arity arguments", "PTTL key member, as in KeyDB"},
+	"persist":                 {"arity arguments", "PERSIST key member, as in KeyDB"},
+	"hgetall":                 {"arity", "WITHTTL"},
+	"smembers":                {"arity", "WITHTTL"},
 	"zrank":                   {"arity arguments", "WITHSCORE came with 7.2"},
 	"zrevrank":                {"arity arguments", "WITHSCORE came with 7.2"},
 	"command|getkeys":         {"arity arguments", "since 7.2 the grammar is documented, and a command without arguments is asked about as well"},

@@ -20,6 +20,30 @@ func (c *Session) takeInstant(args [][]byte) [][]byte {
 	return args[:n]
 }
 
+// resolveEffect resolves an effect that depends on time and was refused: the arity
+// of its command does not count the instant at its end.
+func (c *Session) resolveEffect(args [][]byte, refused error) (*Spec, error) {
+	if n := len(args) - 2; n >= 1 && EqualFold(args[n], "NOW") {
+		if s, err := c.svc.table.Resolve(args[:n]); err == nil && s.Has(Timed) {
+			return s, nil
+		}
+	}
+	return nil, refused
+}
+
+// withoutInstant is a request of a replay without NOW and the instant, for who
+// counts its arguments.
+func (s *Service) withoutInstant(args [][]byte) [][]byte {
+	n := len(args) - 2
+	if n < 1 || !EqualFold(args[n], "NOW") {
+		return args
+	}
+	if spec, err := s.table.Find(args); err != nil || !spec.Has(Timed) {
+		return args
+	}
+	return args[:n]
+}
+
 // Replay runs effects again, in order: those of another engine's Drain, or of a
 // log. Nothing expires meanwhile, however old the deadlines are, because the
 // expiries are among the effects; neither memory limits nor pauses nor users' rules apply. It

@@ -169,6 +169,7 @@ func (h *scriptHost) call(args [][]byte) error {
 	} else {
 		err = h.time(spec)
 	}
+	x.Tx.Tell()
 	if !(spec.Has(Fast) || spec.Group == GroupString) {
 		_ = h.Tick() // it may have taken long; if it is to end, the machine will ask
 	}

@@ -1,3 +1,172 @@
 package command
 
-var semaphoreSpecs = []*Spec{}
+import (
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+var semaphoreSpecs = []*Spec{&specSemAcquire, &specSemRenew, &specSemRelease, &specSemInfo}
+
+const (
+	errPermits = ReplyError("ERR a number of permits must be between 1 and 2147483647")
+	errTooMany = ReplyError("ERR COUNT is greater than the limit")
+)
+
+// parsePermits reads a number of permits.
+func parsePermits(b []byte) (n int64, err error) {
+	n, ok := resp.ParseInt(b)
+	if !ok || n < 1 || n > engine.MaxPermits {
+		return 0, errPermits
+	}
+	return n, nil
+}
+
+var specSemAcquire = Spec{
+	Name: "sem.acquire", Group: GroupSemaphore, Since: "0.4.0", Complexity: "O(N) where N is the number of holders",
+	Summary: "Acquires permits of a semaphore under a lease, and returns their fencing token.",
+	Flags:   Write | DenyOOM | Fast | Blocking | Timed,
+	Args: []Arg{Key("key", Update), Str("owner"), Int("limit"), Int("lease"),
+		Opt(TokenArg("COUNT", Int("permits"))), Opt(TokenArg("WAIT", Int("milliseconds")))},
+	Replies: "The fencing token, an integer greater than all before it, and the owner holds COUNT permits, by default 1; nil if they are not free: all owners together " +
+		"never hold more than limit. The lease is in milliseconds: permits end when they are released, or when it is over. " +
+		"An owner that holds as many, or more, gets the same token and a new lease for all of them, also while others wait; one that holds fewer gets the difference, " +
+		"if that is free. WAIT waits for so many milliseconds, 0 for ever; who waits longest is served first, also if it needs more than others who wait, and " +
+		"without WAIT nobody takes what others wait for. The limit may change from call to call: what is held then counts. In transactions and scripts nobody waits.",
+	Errors: append(waitErrors[:len(waitErrors):len(waitErrors)],
+		"ERR a number of permits must be between 1 and 2147483647: limit or COUNT is not.",
+		"ERR COUNT is greater than the limit: it could never be granted."),
+	Examples: "> SEM.ACQUIRE pool a 2 30000\n(integer) $a\n> SEM.ACQUIRE pool b 2 30000\n(integer) $b > $a\n> SEM.ACQUIRE pool c 2 30000\n(nil)\n" +
+		"2> SEM.ACQUIRE pool c 2 30000 WAIT 5000\n> SEM.RELEASE pool a\n(integer) 1\n2< (integer) $c > $b\n",
+	Run: runSemAcquire,
+}
+
+func runSemAcquire(c *Ctx) error {
+	limit, err := parsePermits(c.Args[3])
+	if err != nil {
+		return err
+	}
+	a, err := c.parseAcquire(c.Args[4], c.Args[5:], false, true)
+	if err != nil {
+		return err
+	}
+	if a.count = max(a.count, 1); a.count > limit {
+		return errTooMany
+	}
+
+	key, owner := c.Args[1], c.Args[2]
+	a.Behind = c.Behind(key, engine.Semaphore)
+	g, ok, err := c.Tx.AcquirePermits(key, owner, a.count, limit, a.AcquireOptions)
+	if err != nil {
+		return err
+	}
+
+	return c.granted(&a, g, ok, Wait{Kinds: engine.KindsOf(engine.None, engine.Semaphore),
+		Undo: func(c *Ctx) { c.Tx.ReturnPermits(c.Args[1], c.Args[2], c.lease()) }})
+}
+
+var specSemRenew = Spec{
+	Name: "sem.renew", Group: GroupSemaphore, Since: "0.4.0", Complexity: "O(N) where N is the number of holders",
+	Summary:  "Gives an owner another lease for the permits that it holds, from now on.",
+	Flags:    Write | Fast | Timed,
+	Args:     []Arg{Key("key", Update), Str("owner"), Int("lease")},
+	Replies:  "1. The lease, in milliseconds, may also be shorter than what is left of the old one.",
+	Errors:   append(leaseLength[:1:1], lostError),
+	Examples: "> SEM.ACQUIRE pool a 2 30000\n(integer) $a\n~ 20s\n> SEM.RENEW pool a 30000\n(integer) 1\n~ 30001ms\n> SEM.RENEW pool a 30000\n(error) LOST the lease on 'pool' has expired\n",
+	Run:      runSemRenew,
+}
+
+func runSemRenew(c *Ctx) error {
+	lease, err := parseLease(c.Args[3])
+	if err != nil {
+		return err
+	}
+
+	ok, err := c.Tx.RenewPermits(c.Args[1], c.Args[2], lease)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return lostLease(c.Args[1])
+	}
+	c.Out.Int(1)
+	return nil
+}
+
+var specSemRelease = Spec{
+	Name: "sem.release", Group: GroupSemaphore, Since: "0.4.0", Complexity: "O(N) where N is the number of holders",
+	Summary: "Gives permits of a semaphore back; who has waited longest gets them.",
+	Flags:   Write | Fast,
+	Args:    []Arg{Key("key", Update|Delete), Str("owner"), Opt(TokenArg("COUNT", Int("permits")))},
+	Replies: "1 if the owner held any, 0 if not. COUNT gives back so many, by default all that it holds, and so does one that is greater than that.",
+	Errors:  []string{"ERR a number of permits must be between 1 and 2147483647: COUNT is not."},
+	Examples: "> SEM.ACQUIRE pool a 3 30000 COUNT 3\n(integer) $a\n> SEM.RELEASE pool a COUNT 1\n(integer) 1\n" +
+		"> SEM.RELEASE pool a\n(integer) 1\n> SEM.RELEASE pool a\n(integer) 0\n",
+	Run: runSemRelease,
+}
+
+func runSemRelease(c *Ctx) error {
+	n := int64(engine.MaxPermits)
+	switch args := c.Args[3:]; {
+	case len(args) == 0:
+	case len(args) == 2 && EqualFold(args[0], "COUNT"):
+		var err error
+		if n, err = parsePermits(args[1]); err != nil {
+			return err
+		}
+	default:
+		return ErrSyntax
+	}
+
+	ok, err := c.Tx.ReleasePermits(c.Args[1], c.Args[2], n)
+	if err != nil {
+		return err
+	}
+
+	c.Out.Int(b2i(ok))
+	return nil
+}
+
+var specSemInfo = Spec{
+	Name: "sem.info", Group: GroupSemaphore, Since: "0.4.0", Complexity: "O(N) where N is the number of holders and of those who wait",
+	Summary: "Returns who holds permits of a semaphore, and who waits for some.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Read)},
+	Tips:    []string{"nondeterministic_output"},
+	Replies: "A map; nil if nobody holds any, and then nobody waits. `taken`: how many permits are held. " +
+		"`holders`: of each owner, permits, token, and what is left of the lease in milliseconds. " +
+		"`line`: of each who waits, first come first: owner, the permits that it is to hold, the connection's CLIENT ID, and how long it has waited in milliseconds.",
+	Examples: "> SEM.ACQUIRE pool a 2 30000 COUNT 2\n(integer) $a\n2> SEM.ACQUIRE pool b 2 30000 WAIT 0\n~ 500ms\n" +
+		"> SEM.INFO pool\n1) \"taken\"\n2) (integer) 2\n3) \"holders\"\n4) 1) 1) \"a\"\n      2) (integer) 2\n      3) (integer) $a\n      4) (integer) 29500\n" +
+		"5) \"line\"\n6) 1) 1) \"b\"\n      2) (integer) 1\n      3) (integer) 2\n      4) (integer) 500\n",
+	Run: runSemInfo,
+}
+
+func runSemInfo(c *Ctx) error {
+	key := c.Args[1]
+
+	holders, err := c.Tx.Holders(key, engine.Semaphore)
+	if err != nil {
+		return err
+	}
+
+	if holders == nil {
+		c.Out.Null()
+		return nil
+	}
+	c.Out.Map(3)
+	c.Out.BulkString("taken")
+	c.Out.Int(holders.Taken())
+	c.replyHolders(holders, true)
+	line := c.Queue(key)
+	c.Out.BulkString("line")
+	c.Out.Array(len(line))
+	for _, q := range line {
+		a, _ := c.parseAcquire(q.Args[4], q.Args[5:], false, true)
+		c.Out.Array(4)
+		c.Out.Bulk(q.Args[2])
+		c.Out.Int(max(a.count, 1))
+		c.Out.Int(q.Client)
+		c.Out.Int((c.Now() - q.Since) / 1000)
+	}
+	return nil
+}

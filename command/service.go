@@ -161,6 +161,18 @@ func (s *Service) afterwards(run func()) {
 	run()
 }
 
+// RuleSuspended implements engine.RuleWatcher.
+func (h *Hooks) RuleSuspended(db int, rule, why string) {
+	s := h.svc.Load()
+	switch {
+	case s == nil:
+	case why != "":
+		s.Log.Warn("an expiry rule is suspended", "db", db, "rule", rule, "why", why)
+	default:
+		s.Log.Info("an expiry rule resumes", "db", db, "rule", rule)
+	}
+}
+
 // Modified implements engine.Hooks: it invalidates what clients have cached.
 func (h *Hooks) Modified(tx *engine.Tx, key []byte) {
 	if s := h.svc.Load(); s != nil {

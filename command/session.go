@@ -268,7 +268,7 @@ func (c *Session) Closed(err error) {
 		if p.state.CompareAndSwap(besideRuns, besideAbandoned) {
 			return // the goroutine has the session, and cleans up
 		}
-		if p.wait != nil && !p.wait.abandon() {
+		if p.wait != nil && !p.wait.abandon(nil) {
 			p.wait.takeBack()
 		}
 	}

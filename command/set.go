@@ -126,20 +126,33 @@ var specSMembers = Spec{
 	Name: "smembers", Group: GroupSet, Since: "1.0.0", Complexity: "O(N) where N is the set cardinality.",
 	Summary:  "Returns all members of a set.",
 	Flags:    ReadOnly,
-	Args:     []Arg{Key("key", Read)},
+	Args:     []Arg{Key("key", Read), Opt(Token("WITHTTL"))},
 	Tips:     setOrder,
-	Replies:  "A set in RESP3, an array in RESP2, of members in no order.",
+	Replies:  "A set in RESP3, an array in RESP2, of members in no order. With WITHTTL an array of arrays of member and what is left of its life in ms, -1 where nothing ends it.",
 	Examples: "> SADD tags go\n(integer) 1\n> SMEMBERS tags\n1) \"go\"\n> SMEMBERS nothing\n(empty array)\n",
 	Run:      runSMembers,
 }
 
 func runSMembers(c *Ctx) error {
+	ttls, err := parseWithTTL(c)
+	if err != nil {
+		return err
+	}
 	if err := c.longWalk(c.Args[1]); err != nil {
 		return err
 	}
 	s, err := c.Tx.Members(c.Args[1])
 	if err != nil {
 		return err
+	}
+	if ttls {
+		c.Out.Array(s.Len())
+		s.EachTimed(func(member []byte, deadline int64) {
+			c.Out.Array(2)
+			c.Out.Bulk(member)
+			c.Out.Int(c.ttlOf(deadline))
+		})
+		return nil
 	}
 	c.Out.Set(s.Len())
 	s.Each(c.Out.Bulk)

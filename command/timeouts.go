@@ -159,6 +159,6 @@ func (t *timeouts) tick() {
 	t.arm()
 	t.mu.Unlock()
 	for _, w := range ripe {
-		w.timeOut()
+		w.timeOut(nil)
 	}
 }

@@ -47,6 +47,7 @@ var wireErrors = []struct {
 	{engine.ErrPayload, errPayload},
 	{engine.ErrBadFormat, errBadFormat},
 	{engine.ErrNotSortable, "ERR One or more scores can't be converted into double"},
+	{engine.ErrRules, "ERR a database has 128 expiry rules at most"},
 	{engine.ErrFull, "OOM the shard of this key holds 32 GiB of records, which is all it can; spread the keys over more hash tags"},
 }
 
@@ -60,6 +61,10 @@ func wireText(err error) string {
 		if errors.Is(err, w.err) {
 			return string(w.text)
 		}
+	}
+	var full *engine.BoundError
+	if errors.As(err, &full) {
+		return oneLine("FULL " + full.Error())
 	}
 	return "ERR " + err.Error()
 }

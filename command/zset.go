@@ -103,37 +103,55 @@ func runZAdd(c *Ctx) error {
 
 func parseZAdd(args [][]byte) (a zaddArgs, err error) {
 	i := 2
-options:
 	for ; i < len(args); i++ {
-		switch w := args[i]; {
-		case EqualFold(w, "NX"):
-			a.o.IfAbsent = true
-		case EqualFold(w, "XX"):
-			a.o.IfExists = true
-		case EqualFold(w, "GT"):
-			a.o.IfGreater = true
-		case EqualFold(w, "LT"):
-			a.o.IfLess = true
-		case EqualFold(w, "CH"):
-			a.ch = true
-		case EqualFold(w, "INCR"):
+		if EqualFold(args[i], "INCR") {
 			a.incr = true
-		default:
-			break options
+		} else if !a.condition(args[i]) {
+			break
 		}
 	}
 	a.scoresFrom = i
-	switch n := len(args) - i; {
-	case n == 0 || n%2 != 0:
+	n := len(args) - i
+	if n == 0 || n%2 != 0 {
 		return a, ErrSyntax
-	case a.o.IfAbsent && a.o.IfExists:
-		return a, errZAddNXXX
-	case a.o.IfAbsent && (a.o.IfGreater || a.o.IfLess), a.o.IfGreater && a.o.IfLess:
-		return a, errZAddGTLTNX
-	case a.incr && n > 2:
+	}
+	if err := a.compatible(); err != nil {
+		return a, err
+	}
+	if a.incr && n > 2 {
 		return a, errZAddIncr
 	}
 	return a, nil
+}
+
+// condition reads NX, XX, GT, LT or CH, and reports whether it is one of these.
+func (a *zaddArgs) condition(w []byte) bool {
+	switch {
+	case EqualFold(w, "NX"):
+		a.o.IfAbsent = true
+	case EqualFold(w, "XX"):
+		a.o.IfExists = true
+	case EqualFold(w, "GT"):
+		a.o.IfGreater = true
+	case EqualFold(w, "LT"):
+		a.o.IfLess = true
+	case EqualFold(w, "CH"):
+		a.ch = true
+	default:
+		return false
+	}
+	return true
+}
+
+// compatible refuses conditions that contradict each other.
+func (a *zaddArgs) compatible() error {
+	switch {
+	case a.o.IfAbsent && a.o.IfExists:
+		return errZAddNXXX
+	case a.o.IfAbsent && (a.o.IfGreater || a.o.IfLess), a.o.IfGreater && a.o.IfLess:
+		return errZAddGTLTNX
+	}
+	return nil
 }
 
 // scoredArgs reads "score member score member ...".

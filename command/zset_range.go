@@ -30,9 +30,10 @@ var specZRange = Spec{
 	Summary:    "Returns members in a sorted set within a range of indexes, scores, or members.",
 	Flags:      ReadOnly,
 	Args: []Arg{Key("key", Read), Str("start"), Str("stop"), sortBy().Since("6.2.0"), Opt(Token("REV")).Since("6.2.0"),
-		limitArg().Since("6.2.0"), Opt(Token("WITHSCORES"))},
+		limitArg().Since("6.2.0"), Opt(Token("WITHSCORES")), Opt(Token("WITHTTL")).Since("0.4.0")},
 	History: []Change{{"6.2.0", "Added the `REV`, `BYSCORE`, `BYLEX` and `LIMIT` options."}},
-	Replies: "An array of members, each with its score where asked. With REV the first bound is the higher one.",
+	Replies: "An array of members, each with its score where asked. With REV the first bound is the higher one. " +
+		"WITHTTL makes each member an array of it, its score where asked, and how many ms it lives on, -1 for as long as the key.",
 	Examples: "> ZADD z 1 a 2 b 3 c\n(integer) 3\n> ZRANGE z 0 1\n1) \"a\"\n2) \"b\"\n> ZRANGE z +inf (1 BYSCORE REV LIMIT 0 1 WITHSCORES\n1) \"c\"\n2) \"3\"\n" +
 		"> ZRANGE z [b + BYLEX\n1) \"b\"\n2) \"c\"\n",
 	Run: func(c *Ctx) error { return c.zrange(rangeOptions{auto: true}) },
@@ -103,6 +104,7 @@ type rangeOptions struct {
 	auto   bool
 	store  bool
 	scores bool // WITHSCORES was given
+	ttls   bool // WITHTTL was given
 }
 
 func (c *Ctx) zrange(o rangeOptions) error {
@@ -121,6 +123,8 @@ func (c *Ctx) zrange(o rangeOptions) error {
 	}
 
 	switch {
+	case o.ttls:
+		c.membersWithTTL(&w, o.scores)
 	case !o.scores:
 		c.Out.Array(w.Len())
 		for w.Next() {
@@ -139,6 +143,27 @@ func (c *Ctx) zrange(o rangeOptions) error {
 		}
 	}
 	return nil
+}
+
+// membersWithTTL replies members with what they have left, each in an array.
+func (c *Ctx) membersWithTTL(w *engine.ZWalk, scores bool) {
+	fields := 2
+	if scores {
+		fields = 3
+	}
+	c.Out.Array(w.Len())
+	for w.Next() {
+		c.Out.Array(fields)
+		c.Out.Bulk(w.Member())
+		if scores {
+			c.Out.Double(w.Score())
+		}
+		d := w.Deadline()
+		if d == 0 {
+			d = engine.NoDeadline
+		}
+		c.Out.Int(c.ttlOf(d))
+	}
 }
 
 // parse reads "start stop" and options.
@@ -166,6 +191,8 @@ func (o *rangeOptions) parseOptions(r *engine.ZRange, args [][]byte) error {
 		switch a := args[i]; {
 		case !o.store && EqualFold(a, "WITHSCORES"):
 			o.scores = true
+		case o.auto && !o.store && EqualFold(a, "WITHTTL"):
+			o.ttls = true
 		case EqualFold(a, "LIMIT") && i+2 < len(args):
 			var err error
 			if r.Offset, r.Count, err = parseTwo(args[i+1], args[i+2]); err != nil {

@@ -1,3 +1,387 @@
 package engine
 
-func bloomModule() module { return module{name: "ebb-bloom"} }
+import (
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/ebbdb/ebb/internal/bloom"
+	"github.com/ebbdb/ebb/internal/rdb"
+)
+
+// Bloom filters are boxes: package bloom says what is in them. One with a window
+// forgets by itself, a generation at a time; its key stays, with how it was made,
+// when nothing lives in it any more.
+
+// BloomConfig says what a Bloom filter is made for.
+type BloomConfig = bloom.Config
+
+// DefaultBloom is the filter that BFAdd and BFInsert make where there is none.
+var DefaultBloom = BloomConfig{Error: 0.01, Capacity: 100, Expansion: 2}
+
+// The errors of Bloom filters. Nothing was changed where one is returned.
+var (
+	// ErrBloomExists: there is a filter of this name.
+	ErrBloomExists = errors.New("item exists")
+	// ErrNoBloom: there is no such filter.
+	ErrNoBloom = errors.New("not found")
+	// ErrBloomConfig: the configuration is out of bounds.
+	ErrBloomConfig = bloom.ErrConfig
+	// ErrBloomFull: the filter does not grow, and has as many items as it was made
+	// for.
+	ErrBloomFull = errors.New("non scaling filter is full")
+	// ErrBloomTooLarge: the filter would become larger than bloom.MaxBytes.
+	ErrBloomTooLarge = errors.New("the filter would be larger than 4 GiB, or have more than 64 sub-filters")
+	// ErrBloomChunk: the bytes are no chunk of this filter.
+	ErrBloomChunk = errors.New("received bad data")
+)
+
+// bloomError is what the engine says of an error of package bloom.
+func bloomError(err error) error {
+	switch err {
+	case bloom.ErrFull:
+		return ErrBloomFull
+	case bloom.ErrTooLarge:
+		return ErrBloomTooLarge
+	case bloom.ErrNoMemory:
+		return ErrFull
+	case bloom.ErrFormat:
+		return ErrBloomChunk
+	}
+	return err
+}
+
+// bloomBox is a Bloom filter as a container: it has no small form.
+type bloomBox struct{ *bloom.Filter }
+
+// Free implements box.
+func (b bloomBox) Free(budget int) (done bool) { return b.FreeAll(budget) < budget }
+
+// Wasteful implements box: there is nothing to move together.
+func (b bloomBox) Wasteful() bool { return false }
+
+// Compact implements box.
+func (b bloomBox) Compact(int) int { return 0 }
+
+// Clone implements box.
+func (b bloomBox) Clone(*Tx) (box, error) {
+	c, err := b.Filter.Clone()
+	if err != nil {
+		return nil, ErrFull
+	}
+	return bloomBox{c}, nil
+}
+
+// bloom looks a filter up for a write; it is nil if there is none. Errors:
+// ErrWrongType.
+func (tx *Tx) bloom(key []byte) (h hit, f *bloom.Filter, err error) {
+	h, err = tx.container(key, Bloom)
+	if err == nil && h.r != nil {
+		f = h.box().(bloomBox).Filter
+	}
+	return h, f, err
+}
+
+// readBloom is bloom for a read.
+func (tx *Tx) readBloom(key []byte) (f *bloom.Filter, err error) {
+	h, err := tx.open(key, Bloom)
+	if err == nil && h.r != nil {
+		f = h.box().(bloomBox).Filter
+	}
+	return f, err
+}
+
+// BFReserve makes an empty filter. It allocates no bits, however many there will
+// be. Errors: ErrWrongType, ErrBloomExists, ErrBloomConfig, ErrBloomTooLarge,
+// ErrFull.
+func (tx *Tx) BFReserve(key []byte, c BloomConfig) error {
+	h, f, err := tx.bloom(key)
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		return ErrBloomExists
+	}
+	_, err = tx.makeBloom(&h, key, c)
+	return err
+}
+
+// makeBloom makes an empty filter where there is no key.
+func (tx *Tx) makeBloom(h *hit, key []byte, c BloomConfig) (*bloom.Filter, error) {
+	f, err := bloom.New(tx.db.chunks, c)
+	if err != nil {
+		return nil, bloomError(err)
+	}
+	if err := tx.enlarge(h, key, Bloom, bloomBox{f}); err != nil {
+		return nil, err
+	}
+	if tx.db.logging {
+		tx.emitItems("BF.RESERVE", key, bloomArgs(&c))
+	}
+	tx.changed(key, EventModule, "bf.reserve")
+	return f, nil
+}
+
+// BFAdd adds an item to a filter, which it makes as DefaultBloom if there is none,
+// and reports whether it is new. Where a window makes items age, one that is there
+// becomes young again. O(generations · layers); it allocates nothing unless the
+// filter grows. Errors: ErrWrongType, ErrBloomFull, ErrBloomTooLarge, ErrFull.
+func (tx *Tx) BFAdd(key, item []byte) (added bool, err error) {
+	h, f, err := tx.bloom(key)
+	if err == nil && f == nil {
+		f, err = tx.makeBloom(&h, key, DefaultBloom)
+	}
+	if err != nil {
+		return false, err
+	}
+	what, err := tx.addBloom(&h, f, item)
+	if err != nil {
+		return false, err
+	}
+	if what != bloom.Present {
+		if tx.db.logging {
+			tx.one[0] = item
+			tx.emitBloom(f, key, tx.one[:])
+		}
+		tx.addedBloom(&h, f, key)
+	}
+	return what == bloom.Added, nil
+}
+
+// addBloom adds one item.
+func (tx *Tx) addBloom(h *hit, f *bloom.Filter, item []byte) (bloom.Result, error) {
+	tx.forgetBloom(h, f)
+	what, err := f.Add(bloom.HashOf(item), tx.ms)
+	return what, bloomError(err)
+}
+
+// addedBloom settles a change of a filter.
+func (tx *Tx) addedBloom(h *hit, f *bloom.Filter, key []byte) {
+	tx.wrote(h)
+	if f.NextDue() != 0 {
+		tx.date(h)
+	}
+	tx.changed(key, EventModule, "bf.add")
+}
+
+// emitBloom emits the items that have changed a filter.
+func (tx *Tx) emitBloom(f *bloom.Filter, key []byte, items [][]byte) {
+	switch {
+	case f.Config().Window != 0:
+		args := append([][]byte{[]byte("NOCREATE"), []byte("ITEMS")}, items...)
+		tx.emitItems("BF.INSERT", key, append(args, []byte("NOW"), tx.itoa(0, tx.now)))
+	case len(items) == 1:
+		tx.emit("BF.ADD", key, items[0])
+	default:
+		tx.emitItems("BF.MADD", key, items)
+	}
+}
+
+// BFInsert is BFAdd for some items, with the configuration of the filter that is
+// made where there is none; nil if none is to be made. It shows what became of
+// each item; where one was refused those after it are tried all the same. With no
+// items at all it only lets go of what is too old. Errors: those of BFAdd,
+// ErrNoBloom, ErrBloomConfig.
+func (tx *Tx) BFInsert(key []byte, c *BloomConfig, items [][]byte, visit func(added bool, err error)) error {
+	h, f, err := tx.bloom(key)
+	switch {
+	case err != nil:
+		return err
+	case f == nil && c == nil:
+		return ErrNoBloom
+	case f == nil:
+		if f, err = tx.makeBloom(&h, key, *c); err != nil {
+			return err
+		}
+	}
+	tx.forgetBloom(&h, f)
+	var log [][]byte
+	n := 0
+	for _, item := range items {
+		what, err := tx.addBloom(&h, f, item)
+		if err == nil && what != bloom.Present {
+			if n++; tx.db.logging {
+				log = append(log, item)
+			}
+		}
+		visit(err == nil && what == bloom.Added, err)
+	}
+	if n > 0 {
+		for part := range slices.Chunk(log, effectItems) {
+			tx.emitBloom(f, key, part)
+		}
+		tx.addedBloom(&h, f, key)
+		tx.dirty += n - 1
+	}
+	return nil
+}
+
+// BFExists shows for each item whether it was added: never false for one that was
+// and is not too old. Where there is no filter nothing was. O(generations · layers)
+// for each; it allocates nothing. Errors: ErrWrongType.
+func (tx *Tx) BFExists(key []byte, items [][]byte, visit func(found bool)) error {
+	f, err := tx.readBloom(key)
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		visit(f != nil && f.Has(bloom.HashOf(item), tx.ms))
+	}
+	return nil
+}
+
+// BFHas is BFExists for one item.
+func (tx *Tx) BFHas(key, item []byte) (bool, error) {
+	f, err := tx.readBloom(key)
+	return f != nil && f.Has(bloom.HashOf(item), tx.ms), err
+}
+
+// BloomInfo describes a filter.
+type BloomInfo struct {
+	Config   BloomConfig
+	Capacity int64 // items that fit before the filter grows, or is full
+	Size     int64 // bytes held
+	Filters  int64 // layers
+	Items    int64 // that live
+}
+
+// BFInfo describes a filter. Errors: ErrWrongType, ErrNoBloom. O(layers).
+func (tx *Tx) BFInfo(key []byte) (i BloomInfo, err error) {
+	f, err := tx.readBloom(key)
+	switch {
+	case err != nil:
+		return i, err
+	case f == nil:
+		return i, ErrNoBloom
+	}
+	return BloomInfo{Config: f.Config(), Capacity: f.Capacity(), Size: int64(f.Size()),
+		Filters: int64(f.Layers(tx.ms)), Items: f.Len(tx.ms)}, nil
+}
+
+// BFCard returns the number of items that were added and found to be new, and
+// live; 0 if there is no filter. Errors: ErrWrongType. O(generations).
+func (tx *Tx) BFCard(key []byte) (int64, error) {
+	f, err := tx.readBloom(key)
+	if f == nil {
+		return 0, err
+	}
+	return f.Len(tx.ms), nil
+}
+
+// BFScanDump returns the part of a filter that follows an iterator, 0 for the
+// first, and the iterator that BFLoadChunk wants with it: 0 and nothing at the
+// end. A part is some MiB at most. Errors: ErrWrongType, ErrNoBloom.
+func (tx *Tx) BFScanDump(key []byte, iterator int64) (next int64, chunk []byte, err error) {
+	f, err := tx.readBloom(key)
+	switch {
+	case err != nil:
+		return 0, nil, err
+	case f == nil:
+		return 0, nil, ErrNoBloom
+	}
+	chunk, next = f.Chunk(nil, iterator)
+	return next, chunk, nil
+}
+
+// BFLoadChunk takes a part that BFScanDump gave out. The first, whose iterator is
+// 1, makes the filter, in place of one that is there; the others fill it. Errors:
+// ErrWrongType, ErrNoBloom, ErrBloomChunk, ErrFull.
+func (tx *Tx) BFLoadChunk(key []byte, iterator int64, chunk []byte) error {
+	h, f, err := tx.bloom(key)
+	switch {
+	case err != nil:
+		return err
+	case iterator == 1:
+		err = tx.beginBloom(&h, key, chunk)
+	case f == nil:
+		return ErrNoBloom
+	default:
+		err = bloomError(f.Load(chunk))
+		tx.wrote(&h)
+	}
+	if err != nil {
+		return err
+	}
+	tx.emit("BF.LOADCHUNK", key, tx.itoa(0, iterator), chunk)
+	tx.changed(key, EventModule, "bf.loadchunk")
+	return nil
+}
+
+// beginBloom stores the filter that a first chunk describes.
+func (tx *Tx) beginBloom(h *hit, key, chunk []byte) error {
+	f, err := bloom.Restore(tx.db.chunks, chunk)
+	if err != nil {
+		return bloomError(err)
+	}
+	if err := tx.enlarge(h, key, Bloom, bloomBox{f}); err != nil {
+		discard(bloomBox{f})
+		return err
+	}
+	tx.date(h)
+	return nil
+}
+
+// forgetBloom lets go of the generations that are dead. What they hold is given back
+// by the reclaimer.
+func (tx *Tx) forgetBloom(h *hit, f *bloom.Filter) (some bool) {
+	if due := f.NextDue(); due == 0 || tx.ms <= due {
+		return false
+	}
+	dead := f.Rotate(tx.ms)
+	if dead == nil {
+		return false
+	}
+	h.sh.bury(bloomBox{dead})
+	tx.wrote(h)
+	return true
+}
+
+// lapseBloom is lapse for Bloom filters: a generation goes at a time, which has
+// no names of what was in it.
+func (tx *Tx) lapseBloom(h *hit, key []byte) {
+	f := h.box().(bloomBox).Filter
+	if !tx.forgetBloom(h, f) {
+		return // a new filter has the old one's entry
+	}
+	if tx.db.logging {
+		tx.emitBloom(f, key, nil)
+	}
+	tx.dirty--
+	tx.changed(key, EventModule, "bf.expired")
+}
+
+// bloomModule is how filters leave and enter.
+func bloomModule() module {
+	return module{name: "ebb-bloom", dump: dumpBloom, restore: restoreBloom}
+}
+
+func dumpBloom(_ *Tx, h *hit) []byte {
+	f := h.box().(bloomBox).Filter
+	return f.AppendDump(make([]byte, 0, f.DumpSize()))
+}
+
+func restoreBloom(tx *Tx, data []byte) ([]byte, box, error) {
+	f, err := bloom.Restore(tx.db.chunks, data)
+	switch err {
+	case nil:
+		return nil, bloomBox{f}, nil
+	case bloom.ErrNoMemory:
+		return nil, nil, ErrFull
+	}
+	return nil, nil, rdb.ErrFormat
+}
+
+// bloomArgs writes a configuration down as BF.RESERVE takes it.
+func bloomArgs(c *BloomConfig) [][]byte {
+	number := func(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
+	args := [][]byte{strconv.AppendFloat(nil, c.Error, 'g', -1, 64), number(c.Capacity)}
+	if c.Expansion == 0 {
+		args = append(args, []byte("NONSCALING"))
+	} else {
+		args = append(args, []byte("EXPANSION"), number(c.Expansion))
+	}
+	if c.Window != 0 {
+		args = append(args, []byte("WINDOW"), number(c.Window), []byte("GENERATIONS"), number(c.Generations))
+	}
+	return args
+}

@@ -76,8 +76,9 @@ type DB struct {
 
 	reclaimers []*Reclaimer
 	txs        sync.Pool
-	seq        atomic.Uint64 // of the newest effects
-	fence      atomic.Int64  // the newest fencing token
+	seq        atomic.Uint64            // of the newest effects
+	fence      atomic.Int64             // the newest fencing token
+	book       atomic.Pointer[ruleBook] // on what expires; nil: there are no rules
 	logging    bool
 	used       atomic.Int64 // bytes, as of each shard's last publish
 	limit      atomic.Int64 // 0: none; else shards publish with every write

@@ -233,6 +233,8 @@ func (tx *Tx) lapse(h *hit, key []byte, budget int) (more bool) {
 		tx.lapseSemaphore(h, key)
 	case DelayQueue:
 		tx.lapseQueue(h, key, budget)
+	case Bloom:
+		tx.lapseBloom(h, key)
 	}
 	if h.r == nil {
 		return false

@@ -35,8 +35,8 @@ type dumper struct {
 var dumpers = sync.Pool{New: func() any { return &dumper{enc: rdb.Encoder{Compress: true}} }}
 
 // Dump appends a key's value, as RESTORE takes it, to dst; ok is false if there
-// is no such key. redis-server 7.0 reads it, unless fields of a hash have
-// deadlines. It is a read. O(value).
+// is no such key. redis-server 7.0 reads it, unless items have deadlines. It is a
+// read. O(value).
 func (tx *Tx) Dump(dst, key []byte) (payload []byte, ok bool) {
 	h := tx.read(key)
 	if h.r == nil {
@@ -77,6 +77,12 @@ func (tx *Tx) DumpSize(key []byte) int {
 // encodeValue writes what a key holds.
 func (tx *Tx) encodeValue(e *rdb.Encoder, h *hit) {
 	k := Key{tx, h.sp, h.r}
+	if name := timedName(h.r.Kind()); name != "" {
+		if first := tx.earliestItem(h); first != 0 {
+			e.Module(name, tx.dumpTimed(h, first))
+			return
+		}
+	}
 	switch h.r.Kind() {
 	case String:
 		e.String(h.sp.value(h.r))
@@ -134,6 +140,9 @@ func moduleOf(k Kind) module {
 
 // Module implements rdb.Builder.
 func (r *restorer) Module(name string, data []byte) (err error) {
+	if k, ok := timedKind(name); ok {
+		return r.timed(k, data)
+	}
 	for k := Limiter; k <= Bloom; k++ {
 		if m := moduleOf(k); m.name == name {
 			r.kind, r.items = k, 1
@@ -155,10 +164,10 @@ func (tx *Tx) living(h *hit) int {
 	return h.image().Len(tx.itemTime())
 }
 
-// earliestItem returns the earliest deadline of a hash's living fields, 0 if
-// none has one. O(1) where none has, else O(fields).
+// earliestItem returns the earliest deadline of a container's living items, 0 if
+// none has one. O(1) where none has, else O(items).
 func (tx *Tx) earliestItem(h *hit) (first int64) {
-	if b := h.box(); b != nil && b.(hashTable).Deadlines() == 0 || b == nil && h.image().Timed() == 0 {
+	if tx.nextIn(h) == 0 {
 		return 0
 	}
 	Key{tx, h.sp, h.r}.Items(func(it Item) {

@@ -78,24 +78,32 @@ func (r *restorer) BeginList(int) error {
 }
 
 // Element implements rdb.Builder.
-func (r *restorer) Element(elem []byte) error {
+func (r *restorer) Element(elem []byte) error { return r.element(elem, 0) }
+
+// element appends an element with a deadline, 0 for none.
+func (r *restorer) element(elem []byte, deadline int64) error {
 	r.items++
 	if r.box == nil {
 		p := packed.Packed(r.image)
 		if !r.tx.outgrownAt(p, listpackHead+r.bytes, len(elem)) {
 			r.bytes += listpackEntry(textOf(elem))
-			r.image = p.Append(elem)
+			if deadline == 0 {
+				r.image = p.Append(elem)
+				return nil
+			}
+			e := p.PushBack(elem, deadline)
+			r.image = e.Apply(grown(r.image, e.Size()))
 			return nil
 		}
 		l := r.tx.newListBox()
 		r.box = l
 		for it := p.Iter(0); it.Next(); {
-			if !l.PushBack(r.tx.text(2, it.Key()), 0) {
+			if !l.PushBack(r.tx.text(2, it.Key()), it.Deadline()) {
 				return ErrFull
 			}
 		}
 	}
-	if !r.box.(listBox).PushBack(elem, 0) {
+	if !r.box.(listBox).PushBack(elem, deadline) {
 		return ErrFull
 	}
 	return nil
@@ -112,19 +120,22 @@ func (r *restorer) BeginZSet(n int) error {
 }
 
 // Scored implements rdb.Builder.
-func (r *restorer) Scored(member []byte, score float64) error {
+func (r *restorer) Scored(member []byte, score float64) error { return r.scored(member, score, 0) }
+
+// scored adds a member with a deadline, 0 for none.
+func (r *restorer) scored(member []byte, score float64, deadline int64) error {
 	r.items++
 	if r.box == nil {
 		p := packed.Packed(r.image)
 		if len(member) <= r.tx.db.layout.Load().ZSetValue {
 			if len(p)+len(member) < maxSmall-itemRoom {
-				return r.addScore(p, member, score)
+				return r.addScore(p, member, score, deadline)
 			}
 		}
 		t := r.tx.newZSetTree()
 		r.box = t
 		for it := p.Iter(0); it.Next(); {
-			if err := t.Add(r.tx.text(2, it.Key()), it.Score(), 0); err != nil {
+			if err := t.Add(r.tx.text(2, it.Key()), it.Score(), it.Deadline()); err != nil {
 				return ErrFull
 			}
 		}
@@ -133,22 +144,22 @@ func (r *restorer) Scored(member []byte, score float64) error {
 	if t.Look(member, 0).Found {
 		return errTwice
 	}
-	if err := t.Add(member, score, 0); err != nil {
+	if err := t.Add(member, score, deadline); err != nil {
 		return ErrFull
 	}
 	return nil
 }
 
 // addScore adds a member to an image: behind all others, where payloads have it.
-func (r *restorer) addScore(p packed.Packed, member []byte, score float64) error {
-	if !r.seen.note(r.tx, member) {
+func (r *restorer) addScore(p packed.Packed, member []byte, score float64, deadline int64) error {
+	if !r.seen.note(r.tx, member) && deadline == 0 {
 		it := p.IterBack(0)
 		if !it.Prev() || it.Score() < score || it.Score() == score && it.Key().Compare(member) < 0 {
 			r.image = p.AppendScore(member, score)
 			return nil
 		}
 	}
-	e, was := p.PutScore(member, score, 0, 0)
+	e, was := p.PutScore(member, score, deadline, 0)
 	if was != packed.Absent {
 		return errTwice
 	}
@@ -167,10 +178,14 @@ func (r *restorer) BeginSet(n int) error {
 }
 
 // Member implements rdb.Builder.
-func (r *restorer) Member(member []byte) error {
+func (r *restorer) Member(member []byte) error { return r.member(member, 0) }
+
+// member adds a member with a deadline, 0 for none; not the first of a set that
+// has begun as integers.
+func (r *restorer) member(member []byte, deadline int64) error {
 	r.items++
 	if r.box == nil {
-		done, err := r.smallMember(member)
+		done, err := r.smallMember(member, deadline)
 		if done || err != nil {
 			return err
 		}
@@ -180,13 +195,13 @@ func (r *restorer) Member(member []byte) error {
 			return ErrFull
 		}
 	}
-	outcome, err := r.box.(setTable).Put(member, nil, 0, 0)
+	outcome, err := r.box.(setTable).Put(member, nil, deadline, 0)
 	return r.added(outcome, err)
 }
 
 // smallMember adds a member to a set of integers, which may become a packed one,
 // or to a packed set; done is false where it must become a table.
-func (r *restorer) smallMember(member []byte) (done bool, err error) {
+func (r *restorer) smallMember(member []byte, deadline int64) (done bool, err error) {
 	l := r.tx.db.layout.Load()
 	if s := packed.IntSet(r.image); packed.Packed(r.image).Kind() == packed.KindIntSet {
 		n, isInt := packed.ParseInt(member)
@@ -215,6 +230,11 @@ func (r *restorer) smallMember(member []byte) (done bool, err error) {
 	if p.Count() >= min(l.SetEntries, packed.MaxItems) || len(member) > l.SetValue || len(p)+len(member) > maxSmall-itemRoom {
 		return false, nil
 	}
-	r.image = p.Append(member)
+	if deadline == 0 {
+		r.image = p.Append(member)
+		return true, nil
+	}
+	e, _ := p.PutMember(member, deadline, 0)
+	r.image = e.Apply(grown(r.image, e.Size()))
 	return true, nil
 }

@@ -71,6 +71,7 @@ type evictor struct {
 	pool   []candidate // ascending by score
 	db     int         // where the walk stands
 	cursor uint64
+	held   int // keys passed for one that are never evicted
 }
 
 // SetEviction says what is evicted at the memory limit.
@@ -197,7 +198,11 @@ func (sh *shard) evictable(keys EvictionKeys) bool {
 // until it finds one: some key of the shard may go.
 func (sh *shard) evictOne(tx *Tx) bool {
 	e := &sh.evictor
+	e.held = 0
 	for range maxLooks {
+		if e.held > 2*sh.keys() {
+			return false // all that may go by the policy is held by somebody
+		}
 		sh.sample(tx)
 		for len(e.pool) > 0 {
 			c := e.pool[len(e.pool)-1]
@@ -208,6 +213,20 @@ func (sh *shard) evictOne(tx *Tx) bool {
 		}
 	}
 	return false
+}
+
+// held reports whether values of the kind are never evicted: that somebody holds a
+// lock is more than data.
+func (k Kind) held() bool { return k == Lock || k == Semaphore }
+
+// keys returns how many records the shard has.
+func (sh *shard) keys() (n int) {
+	for _, sp := range sh.spaces {
+		if sp != nil {
+			n += sp.tab.Len()
+		}
+	}
+	return n
 }
 
 // maxLooks bounds the walk for one key: with lookBuckets each it passes 16 M
@@ -234,6 +253,10 @@ func (sh *shard) sample(tx *Tx) {
 				return
 			}
 			seen++
+			if r.Kind().held() {
+				e.held++
+				return
+			}
 			e.note(candidate{tx.score(&e.policy, r), sp.Hash(ref), ref, int32(e.db)})
 		})
 		if e.cursor == 0 {
@@ -283,8 +306,11 @@ func (sh *shard) remove(tx *Tx, c candidate) bool {
 		return false
 	}
 	h := hit{sh: sh, sp: sp, h: c.hash, pos: pos, r: sp.rec(c.ref)}
+	if tx.db.book.Load() != nil && (h.r.expired(tx.ms) || h.r.itemDue(tx.ms)) {
+		return false // it is the reclaimer's, which holds the streams of the rules
+	}
 	e := &sh.evictor.policy
-	if e.Keys == EvictVolatile && !h.r.has(flagDeadline) || e.By != ByChance && tx.score(e, h.r) < c.score {
+	if h.r.Kind().held() || e.Keys == EvictVolatile && !h.r.has(flagDeadline) || e.By != ByChance && tx.score(e, h.r) < c.score {
 		return false
 	}
 	tx.kbuf = append(tx.kbuf[:0], sp.key(h.r)...)

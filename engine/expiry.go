@@ -42,12 +42,15 @@ func (c Condition) allows(old, new int64) bool {
 }
 
 // Deadline returns a key's deadline in ms since 1970, NoDeadline or NoKey. It is
-// no access.
+// no access. A lock or a semaphore lives as long as its last lease does, unless
+// Expire has set an earlier end.
 func (tx *Tx) Deadline(key []byte) int64 {
 	h := tx.peek(key)
 	switch {
 	case h.r == nil:
 		return NoKey
+	case h.r.Kind() == Lock || h.r.Kind() == Semaphore:
+		return h.latestLease()
 	case !h.r.has(flagDeadline):
 		return NoDeadline
 	}

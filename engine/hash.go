@@ -81,7 +81,7 @@ func (tx *Tx) HDel(key []byte, fields [][]byte) (n int, err error) {
 	if err != nil || h.r == nil {
 		return 0, err
 	}
-	now, stored, living := tx.itemTime(), 0, 0
+	now := tx.itemTime()
 	if b := h.box(); b != nil {
 		t := b.(hashTable)
 		for _, f := range fields {
@@ -89,9 +89,6 @@ func (tx *Tx) HDel(key []byte, fields [][]byte) (n int, err error) {
 				t.Remove(ref)
 				n++
 			}
-		}
-		if stored, living = t.Count(), t.Len(now); n > 0 && living > 0 {
-			tx.wrote(&h)
 		}
 	} else {
 		p := h.image()
@@ -101,32 +98,14 @@ func (tx *Tx) HDel(key []byte, fields [][]byte) (n int, err error) {
 				n++
 			}
 		}
-		if stored, living = p.Count(), p.Len(now); n > 0 && living > 0 {
+		if n > 0 {
 			tx.shrunk(&h, p)
 		}
 	}
 	if n > 0 {
-		tx.removedFields(&h, key, fields, n, stored, living)
+		tx.removedItems(&fieldsOf, &h, key, fields, n, "hdel")
 	}
 	return n, nil
-}
-
-// removedFields settles the removal of n fields, after which so many are stored
-// and living.
-func (tx *Tx) removedFields(h *hit, key []byte, fields [][]byte, n, stored, living int) {
-	if living == 0 {
-		tx.drop(h)
-	}
-	if living == 0 && stored > 0 {
-		tx.emit("DEL", key) // a replay shows the dead: to it the hash would not be empty
-	} else {
-		tx.emitItems("HDEL", key, fields)
-	}
-	tx.dirty += n - 1
-	tx.changed(key, EventHash, "hdel")
-	if living == 0 {
-		tx.gone(key)
-	}
 }
 
 // HIncrBy adds to the integer in a field and returns the result. A missing field
@@ -211,9 +190,19 @@ func (tx *Tx) emitIncrement(h *hit, key, field, by, val []byte) {
 }
 
 // putField sets a field of the hash that container has looked up, or begins a
-// new one, and tells what was under the field before. deadline may be
-// packed.Keep. If large is set the hash becomes large in any case.
+// new one, and tells what was under the field before: what was dead counts as
+// expired. deadline may be packed.Keep. If large is set the hash becomes large in
+// any case.
 func (tx *Tx) putField(h *hit, key, field, value []byte, deadline int64, large bool) (packed.State, error) {
+	dead := tx.deadUnder(h, field)
+	was, err := tx.storeField(h, key, field, value, deadline, large)
+	if dead != 0 && err == nil {
+		tx.lapsed(h.sh, LevelField, key, field, nil, dead)
+	}
+	return was, err
+}
+
+func (tx *Tx) storeField(h *hit, key, field, value []byte, deadline int64, large bool) (packed.State, error) {
 	if h.r != nil {
 		if b := h.box(); b != nil {
 			was, err := tx.putInTable(b.(hashTable).Dict, field, value, deadline)

@@ -13,23 +13,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// setFieldDeadline gives a field of a hash a deadline, 0 for none, as a command
-// would.
-func setFieldDeadline(tx *Tx, key, field []byte, deadline int64) {
-	h, err := tx.container(key, Hash)
-	if err != nil || h.r == nil {
-		return
-	}
-	if !setItemDeadline(tx, &h, key, Hash, field, deadline) {
-		return
-	}
-	tx.emit("HPEXPIREAT", key, tx.itoa(0, deadline), []byte("FIELDS"), []byte("1"), field)
-	tx.changed(key, EventHash, "hexpire")
-}
-
 // hashModel is an engine's hashes beside plain maps.
 type hashModel struct {
 	containerModel
+	tally
 	keys map[string]map[string]entry
 }
 
@@ -41,11 +28,12 @@ var (
 
 func TestHashesBehaveAsMapsWithDeadlines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &hashModel{newContainerModel(), map[string]map[string]entry{}}
+		m := &hashModel{containerModel: newContainerModel(), keys: map[string]map[string]entry{}}
 		m.layout.HashEntries = rapid.SampledFrom([]int{0, 3, 8, 512}).Draw(t, "entries")
 		m.layout.HashValue = rapid.SampledFrom([]int{4, 64, 100_000}).Draw(t, "longest")
 		m.open()
 		defer m.db.Close()
+		m.setActive(m.db, rapid.Bool().Draw(t, "active"))
 		t.Repeat(map[string]func(*rapid.T){
 			"":             m.check,
 			"hset":         m.hset,
@@ -53,8 +41,14 @@ func TestHashesBehaveAsMapsWithDeadlines(t *testing.T) {
 			"hdel":         m.hdel,
 			"hincrby":      m.hincrby,
 			"hincrbyfloat": m.hincrbyfloat,
-			"deadline":     m.deadline,
-			"advance":      m.advance,
+			"hexpire":      m.hexpire,
+			"hpersist":     m.hpersist,
+			"hsetex":       m.hsetex,
+			"hgetex":       m.hgetex,
+			"hgetdel":      m.hgetdel,
+			"advance":      func(t *rapid.T) { m.advance(t); m.advanced() },
+			"jump":         m.jump,
+			"active":       func(t *rapid.T) { m.setActive(m.db, rapid.Bool().Draw(t, "active")) },
 			"sample":       m.sample,
 			"scan":         m.scan,
 			"copy":         m.copy,
@@ -62,6 +56,7 @@ func TestHashesBehaveAsMapsWithDeadlines(t *testing.T) {
 			"del":          m.del,
 			"layout":       m.relayout,
 		})
+		m.settle(t, &m.containerModel, m.lookAtAll)
 		m.replay(t)
 	})
 }
@@ -72,6 +67,7 @@ func (m *hashModel) of(key string) map[string]entry {
 	for f, e := range h {
 		if e.expired(m.now()) {
 			delete(h, f)
+			m.died(key, 1)
 		}
 	}
 	if h == nil {
@@ -185,23 +181,10 @@ func (m *hashModel) hincrbyfloat(t *rapid.T) {
 	})
 }
 
-func (m *hashModel) deadline(t *rapid.T) {
-	key, f := drawHashKey(t), drawField(t)
-	d := int64(0)
-	if rapid.IntRange(0, 4).Draw(t, "clear") > 0 {
-		d = m.now() + rapid.Int64Range(-2, 60).Draw(t, "in")
-	}
-	if h := m.of(key); h != nil {
-		if e, ok := h[f]; ok {
-			e.deadline = d
-			h[f] = e
-		}
-	}
-	m.do(func(tx *Tx) { setFieldDeadline(tx, []byte(key), []byte(f), d) })
-}
-
 func (m *hashModel) del(t *rapid.T) {
 	key := drawHashKey(t)
+	m.of(key)
+	m.lost(key)
 	delete(m.keys, key)
 	m.do(func(tx *Tx) { tx.Del([]byte(key)) })
 }
@@ -211,6 +194,8 @@ func (m *hashModel) copy(t *rapid.T) {
 	if len(m.of(from)) == 0 || from == to {
 		return
 	}
+	m.of(to)
+	m.lost(to)
 	m.keys[to] = maps.Clone(m.of(from))
 	m.do(func(tx *Tx) {
 		if ok, err := tx.Copy([]byte(from), []byte(to), 0, true); !ok || err != nil {
@@ -224,6 +209,8 @@ func (m *hashModel) rename(t *rapid.T) {
 	if len(m.of(from)) == 0 || from == to {
 		return
 	}
+	m.of(to)
+	m.moved(from, to)
 	m.keys[to] = m.of(from)
 	delete(m.keys, from)
 	m.do(func(tx *Tx) {
@@ -372,7 +359,13 @@ func replayHash(tx *Tx, args [][]byte) (err error) {
 		_, err = tx.HIncrBy(key, args[2], by)
 	case "HPEXPIREAT":
 		d, _ := parseInt(args[2])
-		setFieldDeadline(tx, key, args[5], d)
+		err = tx.HExpire(key, args[5:], d, 0, func(code int) {
+			if code != ItemDone {
+				err = fmt.Errorf("a field is not there")
+			}
+		})
+	case "HPERSIST":
+		err = tx.HPersist(key, args[4:], func(int) {})
 	case "DEL":
 		tx.Del(key)
 	case "COPY":

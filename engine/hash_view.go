@@ -103,9 +103,14 @@ func (v *HashView) integer(field []byte) (n int64, there bool, err error) {
 
 // Each visits all fields, in no order.
 func (v *HashView) Each(visit func(field, value []byte)) {
+	v.EachTimed(func(field, value []byte, _ int64) { visit(field, value) })
+}
+
+// EachTimed is Each with the fields' deadlines, in ms since 1970 or NoDeadline.
+func (v *HashView) EachTimed(visit func(field, value []byte, deadline int64)) {
 	if v.large != nil {
 		for it := range v.large.Iter(v.now) {
-			visit(it.Key, it.Value)
+			visit(it.Key, it.Value, deadlineOf(it.Deadline, true))
 		}
 		return
 	}
@@ -113,7 +118,7 @@ func (v *HashView) Each(visit func(field, value []byte)) {
 		return
 	}
 	for it := v.small.Iter(v.now); it.Next(); {
-		visit(v.tx.text(2, it.Key()), v.tx.text(3, it.Value()))
+		visit(v.tx.text(2, it.Key()), v.tx.text(3, it.Value()), deadlineOf(it.Deadline(), true))
 	}
 }
 

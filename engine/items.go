@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/ebbdb/ebb/internal/dict"
@@ -101,4 +102,46 @@ func deadlineOf(deadline int64, there bool) int64 {
 		return NoDeadline
 	}
 	return deadline
+}
+
+// ItemOptions say how HSetEx, HGetEx and SAddEx treat items and their deadlines.
+// The zero value writes whatever is there, and the items have no deadline then.
+type ItemOptions struct {
+	Deadline int64 // ms since 1970; 0: none; one that is not in the future: the items go at once
+	Keep     bool  // items that are there keep what deadline they have
+	Persist  bool  // HGetEx takes the deadlines away
+	OnlyNew  bool  // only what is not there is written
+	OnlyOld  bool  // only what is there is written
+	Max      int   // not 0: so many living items at most
+}
+
+// BoundError says that items were not added because the container would hold more
+// than it may.
+type BoundError struct {
+	Key              []byte
+	Living, New, Max int
+}
+
+// Error implements error.
+func (e *BoundError) Error() string {
+	return fmt.Sprintf("'%.128s' holds %d items, %d more would exceed MAXLEN %d", e.Key, e.Living, e.New, e.Max)
+}
+
+// bounded returns a BoundError if those of n items that are not there would make
+// a container of so many living ones hold more than max; 0 is no bound. O(1) where
+// there is room for n, else O(n).
+func bounded(key []byte, living, max, n int, item func(i int) []byte, has func(item []byte) bool) error {
+	if max == 0 || living+n <= max {
+		return nil
+	}
+	fresh := map[string]bool{}
+	for i := range n {
+		if it := item(i); !has(it) {
+			fresh[string(it)] = true
+		}
+	}
+	if len(fresh) == 0 || living+len(fresh) <= max {
+		return nil
+	}
+	return &BoundError{key, living, len(fresh), max}
 }

@@ -53,7 +53,7 @@ func (tx *Tx) Type(key []byte) Kind {
 // before; onlyNew leaves an existing one alone. It reports whether it was done.
 // Errors: ErrNoKey, ErrFull.
 func (tx *Tx) Rename(from, to []byte, onlyNew bool) (bool, error) {
-	h := tx.find(from)
+	h := tx.findWhole(from)
 	if h.r == nil {
 		return false, ErrNoKey
 	}
@@ -78,7 +78,7 @@ func (tx *Tx) Rename(from, to []byte, onlyNew bool) (bool, error) {
 // it did: not if there is no such key, or one in the other database.
 // Errors: ErrFull.
 func (tx *Tx) Move(key []byte, to int) (bool, error) {
-	h := tx.find(key)
+	h := tx.findWhole(key)
 	if h.r == nil {
 		return false, nil
 	}
@@ -101,6 +101,7 @@ func (tx *Tx) Move(key []byte, to int) (bool, error) {
 // itself. An existing key is in the way unless replace is set. O(value).
 // Errors: ErrFull.
 func (tx *Tx) Copy(from, key []byte, to int, replace bool) (bool, error) {
+	tx.findWhole(from)
 	h := tx.peek(from)
 	if h.r == nil {
 		return false, nil
@@ -119,6 +120,15 @@ func (tx *Tx) Copy(from, key []byte, to int, replace bool) (bool, error) {
 	}
 	tx.changedIn(to, key, "copy_to")
 	return true, nil
+}
+
+// findWhole is find for a key that gets another name. Where there are rules on what
+// expires, all that is due in it goes first, under the name that it had.
+func (tx *Tx) findWhole(key []byte) hit {
+	h := tx.find(key)
+	for tx.db.book.Load() != nil && h.r != nil && !tx.replay && h.r.itemDue(tx.ms) && tx.lapse(&h, key, lapseWhole) {
+	}
+	return h
 }
 
 // findIn is find in another database than the selected one.
@@ -380,8 +390,10 @@ func (tx *Tx) Each(visit func(Key)) {
 
 // Flush empties a database, or all of them if dbi is -1, and returns how many
 // keys they held. The transaction holds all shards. The memory is handed over
-// whole: O(slabs).
+// whole: O(slabs). Rules on what expires stay; what had expired and was still there
+// is told to none.
 func (tx *Tx) Flush(dbi int) int {
+	tx.Tell()
 	tx.release()
 	n := 0
 	for _, sh := range tx.db.shards {
@@ -432,6 +444,8 @@ func (tx *Tx) Swap(a, b int) {
 	if a == b {
 		return
 	}
+	tx.Tell()
+	tx.swapRules(a, b)
 	for _, sh := range tx.db.shards {
 		sh.spaces[a], sh.spaces[b] = sh.spaces[b], sh.spaces[a]
 		for _, i := range []int{a, b} {

@@ -132,6 +132,7 @@ func (tx *Tx) carry(src *hit, from, to []byte, out, in End, deadline int64, leng
 	if err != nil {
 		return err
 	}
+	tx.date(&dst)
 	*src = tx.find(from) // the other's coming may have moved its place
 	tx.cut(src, from, out, 1, length)
 	return nil

@@ -26,24 +26,13 @@ func (b listBox) Compact(int) int { return 0 }
 // NextDue implements dated.
 func (b listBox) NextDue() int64 { return b.Earliest() }
 
-// Clone implements box.
-func (b listBox) Clone(tx *Tx) (box, error) {
-	if due := b.Earliest(); due == 0 || due >= tx.itemTime() { // nobody is dead
-		l, ok := b.List.Clone()
-		if !ok {
-			return nil, ErrFull
-		}
-		return listBox{l}, nil
+// Clone implements box. It clones the dead too, as whoever replays COPY does.
+func (b listBox) Clone(*Tx) (box, error) {
+	l, ok := b.List.Clone()
+	if !ok {
+		return nil, ErrFull
 	}
-	c, buf := tx.newListBox(), []byte(nil)
-	for it := b.Iter(tx.itemTime()); it.Next(); {
-		buf = it.Value().Append(buf[:0])
-		if !c.PushBack(buf, it.Deadline()) {
-			discard(c)
-			return nil, ErrFull
-		}
-	}
-	return c, nil
+	return listBox{l}, nil
 }
 
 func (b listBox) walk(now int64, visit func(Item)) {
@@ -66,13 +55,12 @@ func (tx *Tx) writeList(key []byte) (hit, error) {
 	return h, err
 }
 
-// lapseList removes up to about budget dead elements of a list. In the log they
-// go by position, one by one: the value at it is made one that no other has, and
-// removed.
+// lapseList removes up to about budget dead elements of a list.
 func (tx *Tx) lapseList(h *hit, key []byte, budget int) {
+	log := placeLog{tx: tx, key: key}
 	dead, left := 0, 0
 	fire := func(at int, elem packed.Str, deadline int64) {
-		tx.emitReaped(key, at)
+		log.add(at)
 		tx.lapsed(h.sh, LevelElement, key, tx.text(2, elem), nil, deadline)
 	}
 	if b := h.box(); b != nil {
@@ -95,24 +83,8 @@ func (tx *Tx) lapseList(h *hit, key []byte, budget int) {
 			tx.shrunk(h, p.Reap(tx.ms, nil))
 		}
 	}
+	log.flush()
 	tx.lapsedItems(h, key, dead, left, EventList, "lexpired")
-}
-
-// emitReaped logs the removal of the element at a position.
-func (tx *Tx) emitReaped(key []byte, index int) {
-	if !tx.db.logging {
-		return
-	}
-	if index == 0 {
-		tx.emit("LPOP", key)
-		return
-	}
-	var nonce [16]byte
-	for i := range nonce {
-		nonce[i] = byte(tx.random().Uint32())
-	}
-	tx.emit("LSET", key, tx.itoa(0, int64(index)), nonce[:])
-	tx.emit("LREM", key, []byte("1"), nonce[:])
 }
 
 // push puts elements at an end of a list that writeList has looked up, or begins

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -203,33 +205,177 @@ func (m *listModel) Trim(t *rapid.T) {
 	}
 }
 
-// Expire gives an element a deadline, which no command does yet.
+// places draws some positions, and where they are in a list: -1 for nowhere.
+func (m *listModel) places(t *rapid.T, l []modelElem) (indexes []int64, at []int) {
+	for range rapid.IntRange(1, 4).Draw(t, "places") {
+		i := rapid.IntRange(-len(l)-1, len(l)).Draw(t, "index")
+		indexes = append(indexes, int64(i))
+		if i < 0 {
+			i += len(l)
+		}
+		if i < 0 || i >= len(l) {
+			i = -1
+		}
+		at = append(at, i)
+	}
+	return indexes, at
+}
+
+// condition draws a condition of EXPIRE.
+func condition(t *rapid.T) Condition {
+	return rapid.SampledFrom([]Condition{0, 0, 0, IfNone, IfSome, IfLater, IfEarlier}).Draw(t, "condition")
+}
+
+// Expire gives elements a deadline, or removes them.
 func (m *listModel) Expire(t *rapid.T) {
+	key, c := m.key(t), condition(t)
+	l := m.alive(key)
+	indexes, at := m.places(t, l)
+	deadline := m.now() + rapid.Int64Range(-2, 40).Draw(t, "ttl")
+	var want, got []int
+	gone := map[int]bool{}
+	for _, i := range at {
+		switch {
+		case i < 0 || gone[i]:
+			want = append(want, ItemMissing)
+		case !c.allows(l[i].deadline, deadline):
+			want = append(want, ItemRefused)
+		case deadline <= m.now():
+			gone[i] = true
+			want = append(want, ItemOutlived)
+		default:
+			l[i].deadline = deadline
+			want = append(want, ItemDone)
+		}
+	}
+	m.without(key, gone)
+	tx := m.tx(key)
+	err := tx.LExpire(key, indexes, deadline, c, func(code int) { got = append(got, code) })
+	tx.Commit()
+	if err != nil || !slices.Equal(got, want) {
+		t.Fatalf("LExpire %v: %v, %v, want %v", indexes, got, err, want)
+	}
+}
+
+// without takes elements out of the model.
+func (m *listModel) without(key []byte, gone map[int]bool) {
+	var left []modelElem
+	for i, e := range m.lists[string(key)] {
+		if !gone[i] {
+			left = append(left, e)
+		}
+	}
+	m.lists[string(key)] = left
+}
+
+func (m *listModel) Persist(t *rapid.T) {
 	key := m.key(t)
 	l := m.alive(key)
-	if len(l) == 0 {
+	indexes, at := m.places(t, l)
+	var want, got []int
+	for _, i := range at {
+		switch {
+		case i < 0:
+			want = append(want, ItemMissing)
+		case l[i].deadline == 0:
+			want = append(want, ItemUntimed)
+		default:
+			l[i].deadline = 0
+			want = append(want, ItemDone)
+		}
+	}
+	tx := m.tx(key)
+	err := tx.LPersist(key, indexes, func(code int) { got = append(got, code) })
+	tx.Commit()
+	if err != nil || !slices.Equal(got, want) {
+		t.Fatalf("LPersist %v: %v, %v, want %v", indexes, got, err, want)
+	}
+}
+
+func (m *listModel) PushEx(t *rapid.T) {
+	key, end, most := m.key(t), End(rapid.IntRange(0, 1).Draw(t, "end")), rapid.IntRange(0, 12).Draw(t, "most")
+	l, deadline := m.alive(key), int64(0)
+	if rapid.Bool().Draw(t, "timed") {
+		deadline = m.now() + rapid.Int64Range(-1, 40).Draw(t, "ttl")
+	}
+	var elems [][]byte
+	for range rapid.IntRange(1, 6).Draw(t, "n") {
+		elems = append(elems, []byte(m.elem(t)))
+	}
+	past, want := deadline != 0 && deadline <= m.now(), error(nil)
+	switch {
+	case past:
+	case most > 0 && len(l)+len(elems) > most:
+		want = new(BoundError)
+	default:
+		for _, e := range elems {
+			if x := (modelElem{string(e), deadline}); end == Head {
+				l = append([]modelElem{x}, l...)
+			} else {
+				l = append(l, x)
+			}
+		}
+	}
+	m.lists[string(key)] = l
+	tx := m.tx(key)
+	n, err := tx.LPushEx(key, end, elems, deadline, most)
+	tx.Commit()
+	if full := errors.As(err, new(*BoundError)); full != (want != nil) || err != nil && !full || err == nil && n != len(l) {
+		t.Fatalf("LPushEx at most %d: %d, %v, want %d, %v", most, n, err, len(l), want)
+	}
+}
+
+func (m *listModel) Copy(t *rapid.T) {
+	from, to := m.key(t), m.key(t)
+	l := m.alive(from)
+	tx := m.tx(from, to)
+	ok, err := tx.Copy(from, to, 0, true)
+	tx.Commit()
+	if want := len(l) > 0 && string(from) != string(to); ok != want || err != nil {
+		t.Fatalf("Copy: %v, %v, want %v", ok, err, want)
+	}
+	if ok {
+		m.lists[string(to)] = slices.Clone(l)
+	}
+}
+
+func (m *listModel) Rename(t *rapid.T) {
+	from, to := m.key(t), m.key(t)
+	l := m.alive(from)
+	tx := m.tx(from, to)
+	ok, err := tx.Rename(from, to, false)
+	tx.Commit()
+	if ok != (len(l) > 0) || ok != (err == nil) {
+		t.Fatalf("Rename: %v, %v", ok, err)
+	}
+	if ok && string(from) != string(to) {
+		m.lists[string(to)] = l
+		delete(m.lists, string(from))
+	}
+}
+
+func (m *listModel) DumpAndRestore(t *rapid.T) {
+	from, to := m.key(t), m.key(t)
+	l := m.alive(from)
+	tx := m.tx(from, to)
+	defer tx.Commit()
+	payload, ok := tx.Dump(nil, from)
+	if ok != (len(l) > 0) {
+		t.Fatalf("Dump: %v, of %d elements", ok, len(l))
+	}
+	if !ok {
 		return
 	}
-	i, ttl := rapid.IntRange(0, len(l)-1).Draw(t, "index"), rapid.Int64Range(0, 50).Draw(t, "ttl")
-	tx := m.tx(key)
-	defer tx.Commit()
-	h, _ := tx.writeList(key)
-	deadline := tx.ms + ttl
-	if b := h.box(); b != nil {
-		it, _ := b.(listBox).Seek(i, tx.ms)
-		it.Next()
-		if !b.(listBox).SetDeadline(&it, deadline) {
-			t.Fatal("no memory")
-		}
-		tx.wrote(&h)
-	} else {
-		at, _ := h.image().Index(i, tx.ms)
-		if err := tx.applyList(&h, key, h.image().SetDeadline(at, deadline)); err != nil {
-			t.Fatal(err)
-		}
+	if err := tx.Restore(to, payload, RestoreOptions{Replace: true}); err != nil {
+		t.Fatal(err)
 	}
-	l[i].deadline = deadline
+	m.lists[string(to)] = slices.Clone(l)
 }
+
+// Reclaim turns the reclaimer on or off.
+func (m *listModel) Reclaim(t *rapid.T) { m.db.SetActiveExpiry(rapid.Bool().Draw(t, "active")) }
+
+func (m *listModel) now() int64 { return m.clock.Micros() / 1000 }
 
 func (m *listModel) Wait(t *rapid.T) {
 	m.clock.Advance(time.Duration(rapid.IntRange(0, 30).Draw(t, "ms")) * time.Millisecond)
@@ -295,12 +441,15 @@ func (m *listModel) Check(t *rapid.T) {
 			if x, ok := v.Index(int64(i - len(l))); !ok || string(x) != e.val {
 				t.Fatalf("index %d of %s: %.20q", i-len(l), k, x)
 			}
+			if d := max(v.Deadline(int64(i)), 0); d != e.deadline {
+				t.Fatalf("%s[%d] has deadline %d, want %d", k, i, d, e.deadline)
+			}
 		}
 		tx.Commit()
 	}
 }
 
-func TestListsBehaveAsSlices(t *testing.T) {
+func TestListsBehaveAsSlicesWithDeadlines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &listModel{clock: NewManualClock(time.UnixMilli(1e12)), lists: map[string][]modelElem{}}
 		m.db = Open(Options{Shards: 1, Clock: m.clock, RecordEffects: true})
@@ -309,5 +458,99 @@ func TestListsBehaveAsSlices(t *testing.T) {
 		l.ListSize = rapid.SampledFrom([]int{-2, 3, 10}).Draw(t, "size")
 		m.db.SetLayout(l)
 		t.Repeat(rapid.StateMachineActions(m))
+		if err := m.db.Check(); err != nil {
+			t.Fatal(err)
+		}
+		m.replay(t)
 	})
+}
+
+// replay runs the effects in a second engine, whose living elements must be the
+// same then.
+func (m *listModel) replay(t *rapid.T) {
+	c := containerModel{db: m.db, clock: m.clock}
+	c.replayInto(t, replayList, func(tx *Tx) {
+		for _, key := range []string{"a", "b"} {
+			var got []modelElem
+			if k, ok := tx.Lookup([]byte(key)); ok {
+				k.Items(func(x Item) {
+					if x.Deadline == 0 || x.Deadline >= m.now() {
+						got = append(got, modelElem{string(x.Key), x.Deadline})
+					}
+				})
+			}
+			if want := m.alive([]byte(key)); !slices.Equal(got, want) {
+				t.Fatalf("%s is replayed as %.300v, want %.300v", key, got, want)
+			}
+		}
+	})
+}
+
+// replayList runs an effect on lists.
+func replayList(tx *Tx, args [][]byte) (err error) {
+	key, none := args[1], func(int) {}
+	number := func(i int) int64 {
+		n, _ := strconv.ParseInt(string(args[i]), 10, 64)
+		return n
+	}
+	ends := map[string]End{"LEFT": Head, "RIGHT": Tail}
+	switch name := string(args[0]); name {
+	case "LPUSH", "RPUSH":
+		_, err = tx.LPush(key, ends[map[byte]string{'L': "LEFT", 'R': "RIGHT"}[name[0]]], args[2:], false)
+	case "LPUSHEX":
+		_, err = tx.LPushEx(key, Head, args[6:], number(3), 0)
+	case "RPUSHEX":
+		_, err = tx.LPushEx(key, Tail, args[6:], number(3), 0)
+	case "LPOP", "RPOP":
+		n := int64(1)
+		if len(args) > 2 {
+			n = number(2)
+		}
+		_, err = tx.LPop(key, ends[map[byte]string{'L': "LEFT", 'R': "RIGHT"}[name[0]]], int(n), none, func([]byte) {})
+	case "LMOVE":
+		_, err = tx.LMove(key, args[2], ends[string(args[3])], ends[string(args[4])], func([]byte) {})
+	case "LSET":
+		err = tx.LSet(key, number(2), args[3])
+	case "LINSERT":
+		_, err = tx.LInsert(key, string(args[2]) == "BEFORE", args[3], args[4])
+	case "LREM":
+		_, err = tx.LRem(key, number(2), args[3])
+	case "LTRIM":
+		err = tx.LTrim(key, number(2), number(3))
+	case "LPEXPIREAT":
+		err = tx.LExpire(key, replayPlaces(args[5:]), number(2), 0, none)
+	case "LPERSIST":
+		err = tx.LPersist(key, replayPlaces(args[4:]), none)
+	default:
+		return replayKey(tx, args)
+	}
+	return err
+}
+
+func replayPlaces(args [][]byte) (places []int64) {
+	for _, a := range args {
+		n, _ := strconv.ParseInt(string(a), 10, 64)
+		places = append(places, n)
+	}
+	return places
+}
+
+// replayKey runs an effect that any kind of key has.
+func replayKey(tx *Tx, args [][]byte) (err error) {
+	switch name := string(args[0]); name {
+	case "DEL":
+		for _, k := range args[1:] {
+			tx.Del(k)
+		}
+	case "COPY":
+		_, err = tx.Copy(args[1], args[2], 0, true)
+	case "RENAME":
+		_, err = tx.Rename(args[1], args[2], false)
+	case "RESTORE":
+		deadline, _ := strconv.ParseInt(string(args[2]), 10, 64)
+		err = tx.Restore(args[1], args[3], RestoreOptions{Deadline: deadline, Replace: true})
+	default:
+		err = fmt.Errorf("an effect %s", name)
+	}
+	return err
 }

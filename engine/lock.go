@@ -1,6 +1,159 @@
 package engine
 
-func lockModule() module { return module{name: "ebb-lock-"} }
+// A lock is held by one owner, or by several who share it, each under a lease.
+//
+//	AcquireLock ─▶ a fencing token, greater than all before it in this engine;
+//	               whoever guards a resource with it turns smaller ones away
+//	RenewLock   ─▶ another lease for the same token
+//	ReleaseLock, or the lease is over ─▶ the key goes with its last holder
+//
+// Nothing is kept of a lock that nobody holds. Who waits for one is kept by the
+// commands, in the key's line (wait.go).
 
-func (tx *Tx) nextLease(h *hit) int64       { return 0 }
-func (tx *Tx) lapseLock(h *hit, key []byte) {}
+func lockModule() module { return holdersModule("ebb-lock-", Lock) }
+
+// nextLease returns when the next lease ends. O(1).
+func (tx *Tx) nextLease(h *hit) int64 { return h.holders().earliest() }
+
+// lapseLock takes out everybody whose lease is over.
+func (tx *Tx) lapseLock(h *hit, key []byte) {
+	tx.lapseHolders(h, key, "lock.expired", func(b Holders, at int) {
+		tx.emit("LOCK.RELEASE", key, b.owner(at), tx.itoa(0, b.token(at)))
+	})
+}
+
+// AcquireLock asks for a lock in an owner's name; ok says whether the owner holds
+// it now.
+//
+// An owner that holds it gets the same token and a new lease, whoever waits. If it
+// holds it alone and asks otherwise than before, the lock changes: from shared to
+// exclusive with a new token, because other holders may have had later ones; from
+// exclusive to shared with the same. One of several who share it does not get it
+// exclusively, and is not to wait for it either (Lease.Held). O(holders); allocates
+// nothing. Errors: ErrWrongType, ErrFull.
+func (tx *Tx) AcquireLock(key, owner []byte, o AcquireOptions) (g Lease, ok bool, err error) {
+	h, err := tx.container(key, Lock)
+	if err != nil {
+		return g, false, err
+	}
+	b := h.holders()
+	switch at := b.find(owner); {
+	case at >= 0:
+		g, ok = tx.lockAgain(&h, key, at, &o)
+	case o.Behind || b != nil && !(o.Shared && b.Shared()):
+	default:
+		g, err = tx.lockFirst(&h, key, owner, &o)
+		ok = err == nil
+	}
+	if s := &h.sh.stats; ok {
+		s.LocksGranted++
+		s.waited(tx.now, o.Since)
+	} else if err == nil && !o.Waits {
+		s.LocksRefused++
+	}
+	return g, ok, err
+}
+
+// lockFirst gives a lock to one who did not hold it.
+func (tx *Tx) lockFirst(h *hit, key, owner []byte, o *AcquireOptions) (Lease, error) {
+	who := Holder{owner, tx.newToken(o), tx.leaseEnd(o.Lease), 1}
+	mode := byte(0)
+	if o.Shared {
+		mode = modeShared
+	}
+	if err := tx.hold(h, key, Lock, mode, &who); err != nil {
+		return Lease{}, err
+	}
+	tx.lockGranted(key, owner, who.Token, o)
+	return Lease{Token: who.Token, taken: 1}, nil
+}
+
+// lockAgain gives a lock to one who holds it.
+func (tx *Tx) lockAgain(h *hit, key []byte, at int, o *AcquireOptions) (g Lease, ok bool) {
+	b := h.holders()
+	if b.Shared() && !o.Shared {
+		if b.size(at) < len(b)-holdersHead {
+			return Lease{Held: true}, false
+		}
+		b[1] = 0
+		b.setToken(at, tx.newToken(o))
+	} else if o.Shared {
+		b[1] = modeShared
+	}
+	g = Lease{Token: b.token(at), turn: b.took(at)}
+	b.renew(at, tx.leaseEnd(o.Lease))
+	tx.stamp(h.r)
+	owner := b.owner(at)
+	tx.lockGranted(key, owner, g.Token, o)
+	tx.date(h)
+	return g, true
+}
+
+// lockGranted logs and tells that a lock was granted.
+func (tx *Tx) lockGranted(key, owner []byte, token int64, o *AcquireOptions) {
+	if tx.db.logging {
+		lease, t, now := tx.itoa(0, o.Lease), tx.itoa(1, token), tx.itoa(2, tx.now)
+		if o.Shared {
+			tx.emit("LOCK.ACQUIRE", key, owner, lease, []byte("SHARED"), []byte("TOKEN"), t, []byte("NOW"), now)
+		} else {
+			tx.emit("LOCK.ACQUIRE", key, owner, lease, []byte("TOKEN"), t, []byte("NOW"), now)
+		}
+	}
+	tx.changed(key, EventModule, "lock.acquire")
+}
+
+// RenewLock gives the holder of a lock another lease, in ms from now, and reports
+// whether owner holds it under this token. Errors: ErrWrongType.
+func (tx *Tx) RenewLock(key, owner []byte, token, lease int64) (bool, error) {
+	h, at, err := tx.lockOf(key, owner, token)
+	if at < 0 {
+		return false, err
+	}
+	b := h.holders()
+	b.took(at)
+	b.renew(at, tx.leaseEnd(lease))
+	tx.stamp(h.r)
+	tx.date(&h)
+	if tx.db.logging {
+		tx.emit("LOCK.RENEW", key, owner, tx.itoa(0, token), tx.itoa(1, lease), []byte("NOW"), tx.itoa(2, tx.now))
+	}
+	tx.changed(key, EventModule, "lock.renew")
+	return true, nil
+}
+
+// ReleaseLock gives a lock back and reports whether owner held it under this
+// token. Errors: ErrWrongType.
+func (tx *Tx) ReleaseLock(key, owner []byte, token int64) (bool, error) {
+	h, at, err := tx.lockOf(key, owner, token)
+	if at < 0 {
+		return false, err
+	}
+	tx.emit("LOCK.RELEASE", key, owner, tx.itoa(0, token))
+	tx.letGo(&h, key, at, "lock.release")
+	return true, nil
+}
+
+// ReturnLock gives back what AcquireLock granted to one who never heard of it, and
+// reports whether it did: not if the owner held the lock before, or has asked for
+// something since.
+func (tx *Tx) ReturnLock(key, owner []byte, g Lease) bool {
+	h, at, _ := tx.lockOf(key, owner, g.Token)
+	if at < 0 || g.taken == 0 || h.holders().turn(at) != g.turn {
+		return false
+	}
+	tx.emit("LOCK.RELEASE", key, owner, tx.itoa(0, g.Token))
+	tx.letGo(&h, key, at, "lock.release")
+	return true
+}
+
+// lockOf finds who holds a lock under a token; at is -1 if nobody does.
+func (tx *Tx) lockOf(key, owner []byte, token int64) (h hit, at int, err error) {
+	if h, err = tx.container(key, Lock); err != nil {
+		return h, -1, err
+	}
+	b := h.holders()
+	if at = b.find(owner); at >= 0 && b.token(at) != token {
+		at = -1
+	}
+	return h, at, nil
+}

@@ -1,5 +1,303 @@
 package engine
 
-func queueModule() module { return module{name: "ebb-queue"} }
+import (
+	"crypto/sha256"
+	"errors"
+	"strconv"
 
-func (tx *Tx) lapseQueue(h *hit, key []byte, budget int) {}
+	"github.com/ebbdb/ebb/internal/delayq"
+)
+
+// A delay queue is a box (internal/delayq): jobs that can be taken from a certain
+// millisecond on, under a lease.
+//
+//	           DQ.ADD              DQ.POP              DQ.ACK
+//	             │    ┌─ delayed ──▶ ready ──▶ leased ──▶ done
+//	             └────┤    ▲           │         │
+//	                  └────┼───────────┤         ├─ DQ.NACK, the lease is over:
+//	                       └───────────┼─────────┘  due again, or a dead letter
+//	                                   └─ not taken in time: dropped
+//
+// A job is ready when now >= due; nothing has to happen for that. A lease is over,
+// and a job has expired, when now is later than its last ms, as everywhere; that
+// is settled by lapseQueue and logged as it happens (DQ.STEP), because what
+// becomes of the job depends on the queue's configuration.
+//
+// Everything that changes a queue is Timed: in the log it carries its instant, ids
+// and tokens, so that a replay gives the same queue after each effect.
+
+// Job is a job of a delay queue as it is stored: ID and Payload are valid during
+// the call that shows them.
+type Job = delayq.Job
+
+// QueueConfig is what a queue's owner has chosen; the zero QueueConfig sets no
+// limits.
+type QueueConfig = delayq.Config
+
+// What a job can have at most.
+const (
+	MaxPriority   = delayq.Priorities - 1
+	MaxDeliveries = delayq.MaxDeliveries
+)
+
+// The errors of delay queues. Nothing was changed where one is returned.
+var (
+	// ErrQueueFull: the queue holds as many jobs as it may.
+	ErrQueueFull = errors.New("the queue holds as many jobs as it may")
+	// ErrDeadLetter: the dead-letter queue would not be in the queue's hash slot.
+	ErrDeadLetter = errors.New("the dead-letter queue needs the hash tag of the queue, and another name")
+)
+
+// queueBox is a delay queue as a container: it has no small form.
+type queueBox struct{ *delayq.Queue }
+
+func (tx *Tx) newQueue() *delayq.Queue { return delayq.New(tx.db.chunks, tx.db.seed) }
+
+// Clone implements box. It clones what is over too, as whoever replays COPY does.
+func (b queueBox) Clone(tx *Tx) (box, error) {
+	c := tx.newQueue()
+	c.Config, c.Totals = b.Config, b.Totals
+	c.DeadLetter = append([]byte(nil), b.DeadLetter...)
+	var err error
+	b.Each(func(j Job) bool {
+		err = c.Add(&j, tx.ms)
+		return err == nil
+	})
+	b.EachMark(func(key []byte, deadline int64) {
+		if err == nil {
+			err = c.Mark(key, deadline, 0)
+		}
+	})
+	if err != nil {
+		discard(queueBox{c})
+		return nil, ErrFull
+	}
+	return queueBox{c}, nil
+}
+
+// queue looks a delay queue up for a write; it is nil if there is none. Errors:
+// ErrWrongType.
+func (tx *Tx) queue(key []byte) (h hit, q *delayq.Queue, err error) {
+	h, err = tx.container(key, DelayQueue)
+	if err == nil && h.r != nil {
+		q = h.box().(queueBox).Queue
+	}
+	return h, q, err
+}
+
+// readQueue is queue for a read.
+func (tx *Tx) readQueue(key []byte) (q *delayq.Queue, err error) {
+	h, err := tx.open(key, DelayQueue)
+	if err == nil && h.r != nil {
+		q = h.box().(queueBox).Queue
+	}
+	return q, err
+}
+
+// storeQueue stores a new queue under its key. Errors: ErrFull, and q is freed.
+func (tx *Tx) storeQueue(h *hit, key []byte, q *delayq.Queue) error {
+	if err := tx.enlarge(h, key, DelayQueue, queueBox{q}); err != nil {
+		discard(queueBox{q})
+		return err
+	}
+	return nil
+}
+
+// settleQueue settles a change: what the queue holds is counted, and when it is to
+// be looked after. One that holds nothing is removed.
+func (tx *Tx) settleQueue(h *hit, key []byte, q *delayq.Queue, event string) {
+	if q.Empty(tx.ms) {
+		tx.drop(h)
+		tx.changed(key, EventModule, event)
+		tx.gone(key)
+		return
+	}
+	tx.wrote(h)
+	tx.changed(key, EventModule, event)
+	tx.date(h)
+}
+
+// emitQueue logs a command that ends in the transaction's instant.
+func (tx *Tx) emitQueue(name string, args ...[]byte) {
+	if tx.db.logging && !tx.replay {
+		tx.encode(name, append(args, []byte("NOW"), tx.itoa(3, tx.now)))
+	}
+}
+
+// QueueAdd says what to add to a delay queue.
+type QueueAdd struct {
+	ID       []byte // nil: one is made of a new token
+	Payload  []byte
+	Due      int64 // ms since 1970; also in the past
+	Expire   int64 // ms after Due at which the job is dropped if nobody took it; 0: never
+	Priority uint8 // up to MaxPriority: of the jobs that are due the highest goes first
+	MaxLen   int64 // the job is refused if the queue holds so many; 0: what the queue says
+	// Unique is for how many ms after this nothing with the same id, or, if one is
+	// made, with the same payload is to be added; 0: not at all.
+	Unique int64
+	// Token is what an id is made of: in a replay. Otherwise one is drawn.
+	Token int64
+}
+
+// mark returns what a job is known by that is not to be added again: its id, or
+// a digest of its payload.
+func (a *QueueAdd) mark() []byte {
+	if a.ID != nil {
+		return append([]byte{'i'}, a.ID...)
+	}
+	sum := sha256.Sum256(a.Payload)
+	return append([]byte{'p'}, sum[:16]...)
+}
+
+// QueueAdd adds a job to a delay queue, which it creates if need be, and returns
+// its id, valid until the next call; added is false if there is a job with the id, or
+// if one like it was added less than Unique ago. O(log n). Errors: ErrWrongType,
+// ErrQueueFull, ErrFull.
+func (tx *Tx) QueueAdd(key []byte, a *QueueAdd) (id []byte, added bool, err error) {
+	h, q, err := tx.queue(key)
+	if err != nil {
+		return nil, false, err
+	}
+	var mark []byte
+	if a.Unique > 0 {
+		mark = a.mark()
+	}
+	created := q == nil
+	if created {
+		q = tx.newQueue()
+	} else if tx.suppressed(q, a, mark) {
+		return nil, false, nil
+	} else if tx.queueFull(q, a.MaxLen) {
+		return nil, false, ErrQueueFull
+	}
+	j := Job{ID: a.ID, Payload: a.Payload, Due: a.Due, Expire: a.Expire, Priority: a.Priority}
+	token := a.Token
+	if a.ID == nil {
+		j.ID, token = tx.madeID(q, token)
+	}
+	if err = tx.putJob(q, &j, mark, a.Unique); err == nil && created {
+		err = tx.storeQueue(&h, key, q)
+	} else if err != nil && created {
+		discard(queueBox{q})
+	}
+	if err != nil {
+		return nil, false, ErrFull
+	}
+	tx.logQueueAdd(key, a, token)
+	h.sh.stats.QueueAdded++
+	tx.settleQueue(&h, key, q, "dqadd")
+	return j.ID, true, nil
+}
+
+// suppressed reports whether a job is not to be added because it, or one like it,
+// was. In a replay it was not.
+func (tx *Tx) suppressed(q *delayq.Queue, a *QueueAdd, mark []byte) bool {
+	if a.ID != nil {
+		if _, there := q.Find(a.ID); there {
+			return true
+		}
+	}
+	return mark != nil && !tx.replay && q.Marked(mark, tx.ms)
+}
+
+// queueFull reports whether the queue holds as many jobs as it may: limit, or if
+// that is 0 what its configuration says.
+func (tx *Tx) queueFull(q *delayq.Queue, limit int64) bool {
+	if limit == 0 {
+		limit = q.MaxLen
+	}
+	return limit > 0 && !tx.replay && int64(q.Len()) >= limit
+}
+
+// madeID makes an id of a token: of a new one if it is 0. It is valid until the
+// next call.
+func (tx *Tx) madeID(q *delayq.Queue, token int64) ([]byte, int64) {
+	for {
+		if token == 0 {
+			token = tx.NextToken()
+		} else {
+			tx.SawToken(token)
+		}
+		tx.ebuf = strconv.AppendInt(tx.ebuf[:0], token, 10)
+		if _, there := q.Find(tx.ebuf); !there {
+			return tx.ebuf, token
+		}
+		token = 0
+	}
+}
+
+// putJob adds a job and its mark, or neither.
+func (tx *Tx) putJob(q *delayq.Queue, j *Job, mark []byte, unique int64) error {
+	if err := q.Add(j, tx.ms); err != nil {
+		return err
+	}
+	if mark == nil {
+		return nil
+	}
+	err := q.Mark(mark, tx.ms+min(unique, MaxDeadline), tx.itemTime())
+	if err != nil {
+		ref, _ := q.Find(j.ID)
+		q.Remove(ref)
+	}
+	return err
+}
+
+// logQueueAdd logs an addition.
+func (tx *Tx) logQueueAdd(key []byte, a *QueueAdd, token int64) {
+	if !tx.db.logging || tx.replay {
+		return
+	}
+	number := func(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
+	id := a.ID
+	if id == nil {
+		id = []byte("*")
+	}
+	args := append(make([][]byte, 0, 16), key, id, a.Payload, []byte("AT"), number(a.Due))
+	if a.Expire != 0 {
+		args = append(args, []byte("EXPIRE"), number(a.Expire))
+	}
+	if a.Priority != 0 {
+		args = append(args, []byte("PRIORITY"), number(int64(a.Priority)))
+	}
+	if a.Unique != 0 {
+		args = append(args, []byte("UNIQUE"), number(a.Unique))
+	}
+	if a.ID == nil {
+		args = append(args, []byte("TOKEN"), number(token))
+	}
+	tx.emitQueue("DQ.ADD", args...)
+}
+
+// QueueConfigure gives a queue a configuration, and creates the queue if there is
+// none. One that has no jobs, and is given the zero configuration, is removed.
+// O(1). Errors: ErrWrongType, ErrDeadLetter, ErrFull.
+func (tx *Tx) QueueConfigure(key []byte, c QueueConfig) error {
+	h, q, err := tx.queue(key)
+	if err != nil {
+		return err
+	}
+	if len(c.DeadLetter) > 0 && !sameTag(key, c.DeadLetter) {
+		return ErrDeadLetter
+	}
+	if q == nil {
+		if c.IsZero() {
+			return nil
+		}
+		q = tx.newQueue()
+		if err := tx.storeQueue(&h, key, q); err != nil {
+			return err
+		}
+	}
+	c.DeadLetter = append([]byte(nil), c.DeadLetter...)
+	q.Config = c
+	tx.emitQueue("DQ.CONFIG", key, []byte("MAXDELIVERIES"), tx.itoa(0, c.MaxDeliveries), []byte("DEADLETTER"), c.DeadLetter,
+		[]byte("MAXLEN"), tx.itoa(1, c.MaxLen))
+	tx.settleQueue(&h, key, q, "dqconfig")
+	return nil
+}
+
+// sameTag reports whether a key can have another for its dead letters: they are in
+// one hash slot, and two.
+func sameTag(key, other []byte) bool {
+	return string(hashTag(key)) == string(hashTag(other)) && string(key) != string(other)
+}

@@ -90,11 +90,12 @@ func (r *Reclaimer) Run() time.Duration {
 			r.turn = (r.turn + i) % len(r.shards)
 			return 0
 		}
-		if sh.lock.Contended() || !sh.lock.TryLock() {
+		locked := r.db.tryShard(sh)
+		if locked == 0 {
 			held = true
 			continue
 		}
-		more = r.slice(sh, end) || more
+		more = r.slice(sh, locked, end) || more
 		now = r.db.clock.Micros()
 	}
 	if r.trim.Load() {
@@ -135,18 +136,16 @@ func (r *Reclaimer) sleep() time.Duration {
 	return time.Duration(max(0, next*1000-r.db.clock.Micros())) * time.Microsecond
 }
 
-// slice works on a locked shard until end (us), unlocks it, and reports whether
-// there is more to do at once.
-func (r *Reclaimer) slice(sh *shard, end int64) (more bool) {
+// slice works on a shard until end (us), unlocks what is locked, and reports
+// whether there is more to do at once.
+func (r *Reclaimer) slice(sh *shard, locked uint64, end int64) (more bool) {
 	db := r.db
 	tx := db.txs.Get().(*Tx)
-	tx.dbi, tx.held = 0, 1<<sh.id
-	tx.now = max(db.clock.Micros(), sh.last)
-	tx.ms = tx.now / 1000
+	tx.at(0, locked)
 	if !db.noActive.Load() {
 		more = r.reclaim(tx, sh, end)
 	}
-	more = sh.clean(end) || more
+	more = sh.clean(tx, end) || more
 	if !more && sh.freed > considerAfter {
 		more = sh.compact()
 		if !more {
@@ -202,7 +201,7 @@ func (r *Reclaimer) reclaimItems(tx *Tx, sp *space, end int64) (more bool) {
 		if next, ok := sp.next.Next(); n == 0 && (!ok || next > tx.ms) {
 			return false
 		}
-		if sp.sh.lock.Contended() || tx.db.clock.Micros() >= end {
+		if tx.wanted() || tx.db.clock.Micros() >= end {
 			return true
 		}
 	}
@@ -223,7 +222,7 @@ func (r *Reclaimer) reclaimSpace(tx *Tx, sp *space, end int64) (more bool) {
 		if next, ok := sp.due.Next(); n == 0 && (!ok || next > tx.ms) {
 			return false
 		}
-		if sp.sh.lock.Contended() || tx.db.clock.Micros() >= end {
+		if tx.wanted() || tx.db.clock.Micros() >= end {
 			return true
 		}
 	}
@@ -264,8 +263,8 @@ func (sh *shard) compact() bool {
 // clean frees large containers that are gone, and compacts wasteful ones, until
 // end (us) or until somebody waits for the shard. It reports whether there is
 // more.
-func (sh *shard) clean(end int64) (more bool) {
-	stop := func() bool { return sh.lock.Contended() || sh.db.clock.Micros() >= end }
+func (sh *shard) clean(tx *Tx, end int64) (more bool) {
+	stop := func() bool { return tx.wanted() || sh.db.clock.Micros() >= end }
 	for n := len(sh.graves); n > 0; n = len(sh.graves) {
 		if sh.graves[n-1].Free(freeChunks) {
 			sh.graves[n-1] = nil

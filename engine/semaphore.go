@@ -1,6 +1,153 @@
 package engine
 
-func semaphoreModule() module { return module{name: "ebb-semph"} }
+import (
+	"math"
+	"strconv"
+)
 
-func (tx *Tx) nextPermit(h *hit) int64           { return 0 }
-func (tx *Tx) lapseSemaphore(h *hit, key []byte) {}
+// A semaphore is permits, of which each owner holds some, under one lease and one
+// fencing token. How many there are in all is said by whoever asks for some, and
+// compared with what is held then; only that is kept.
+
+// MaxPermits is the most permits that an owner may hold.
+const MaxPermits = math.MaxInt32
+
+func semaphoreModule() module { return holdersModule("ebb-semph", Semaphore) }
+
+// nextPermit returns when the next lease ends. O(1).
+func (tx *Tx) nextPermit(h *hit) int64 { return h.holders().earliest() }
+
+// lapseSemaphore takes out everybody whose lease is over.
+func (tx *Tx) lapseSemaphore(h *hit, key []byte) {
+	tx.lapseHolders(h, key, "sem.expired", func(b Holders, at int) {
+		tx.emit("SEM.RELEASE", key, b.owner(at), []byte("COUNT"), tx.itoa(0, b.count(at)))
+	})
+}
+
+// AcquirePermits asks for an owner to hold n permits of a semaphore, above 0 and at
+// most MaxPermits, of which there are limit in all; ok says whether it does now.
+//
+// An owner that holds as many gets the same token and a new lease, whoever waits,
+// and keeps what it holds beyond n. One that holds fewer gets the difference if
+// that is free, with the same token. O(holders); allocates nothing.
+// Errors: ErrWrongType, ErrFull.
+func (tx *Tx) AcquirePermits(key, owner []byte, n, limit int64, o AcquireOptions) (g Lease, ok bool, err error) {
+	h, err := tx.container(key, Semaphore)
+	if err != nil {
+		return g, false, err
+	}
+	b := h.holders()
+	at, more := b.find(owner), n
+	if at >= 0 {
+		more = max(0, n-b.count(at))
+	}
+	switch {
+	case more > 0 && (o.Behind || b.Taken() > limit-more):
+	case at >= 0:
+		g, ok = tx.takeMore(&h, key, at, more, &o), true
+	default:
+		who := Holder{owner, tx.newToken(&o), tx.leaseEnd(o.Lease), n}
+		if err = tx.hold(&h, key, Semaphore, 0, &who); err == nil {
+			g, ok = Lease{Token: who.Token, taken: n}, true
+		}
+	}
+	if s := &h.sh.stats; ok {
+		s.PermitsGranted++
+		s.waited(tx.now, o.Since)
+		tx.permitsGranted(key, owner, n, limit, g.Token, &o)
+	} else if err == nil && !o.Waits {
+		s.PermitsRefused++
+	}
+	return g, ok, err
+}
+
+// takeMore gives a holder more permits, or none, and a new lease.
+func (tx *Tx) takeMore(h *hit, key []byte, at int, more int64, o *AcquireOptions) Lease {
+	b := h.holders()
+	b.setCount(at, b.count(at)+more)
+	g := Lease{Token: b.token(at), taken: more, turn: b.took(at)}
+	b.renew(at, tx.leaseEnd(o.Lease))
+	tx.stamp(h.r)
+	tx.date(h)
+	return g
+}
+
+// permitsGranted logs and tells that permits were granted.
+func (tx *Tx) permitsGranted(key, owner []byte, n, limit, token int64, o *AcquireOptions) {
+	if tx.db.logging {
+		var now [24]byte
+		tx.emit("SEM.ACQUIRE", key, owner, tx.itoa(0, limit), tx.itoa(1, o.Lease), []byte("COUNT"), tx.itoa(2, n),
+			[]byte("TOKEN"), tx.itoa(3, token), []byte("NOW"), strconv.AppendInt(now[:0], tx.now, 10))
+	}
+	tx.changed(key, EventModule, "sem.acquire")
+}
+
+// RenewPermits gives a holder of permits another lease, in ms from now, and reports
+// whether owner is one. Errors: ErrWrongType.
+func (tx *Tx) RenewPermits(key, owner []byte, lease int64) (bool, error) {
+	h, err := tx.container(key, Semaphore)
+	if err != nil {
+		return false, err
+	}
+	b := h.holders()
+	at := b.find(owner)
+	if at < 0 {
+		return false, nil
+	}
+	b.took(at)
+	b.renew(at, tx.leaseEnd(lease))
+	tx.stamp(h.r)
+	tx.date(&h)
+	if tx.db.logging {
+		tx.emit("SEM.RENEW", key, owner, tx.itoa(0, lease), []byte("NOW"), tx.itoa(1, tx.now))
+	}
+	tx.changed(key, EventModule, "sem.renew")
+	return true, nil
+}
+
+// ReleasePermits gives back up to n permits of an owner's and reports whether it
+// held any. Errors: ErrWrongType.
+func (tx *Tx) ReleasePermits(key, owner []byte, n int64) (bool, error) {
+	h, err := tx.container(key, Semaphore)
+	if err != nil {
+		return false, err
+	}
+	at := h.holders().find(owner)
+	if at < 0 {
+		return false, nil
+	}
+	tx.giveBack(&h, key, owner, at, n)
+	return true, nil
+}
+
+func (tx *Tx) giveBack(h *hit, key, owner []byte, at int, n int64) {
+	b := h.holders()
+	have := b.count(at)
+	n = min(n, have)
+	tx.emit("SEM.RELEASE", key, owner, []byte("COUNT"), tx.itoa(0, n))
+	if n == have {
+		tx.letGo(h, key, at, "sem.release")
+		return
+	}
+	b.setCount(at, have-n)
+	b.took(at)
+	tx.stamp(h.r)
+	tx.changed(key, EventModule, "sem.release")
+}
+
+// ReturnPermits gives back what AcquirePermits granted to one who never heard of
+// it, and reports whether it did: not if nothing was taken, or the owner has asked
+// for something since.
+func (tx *Tx) ReturnPermits(key, owner []byte, g Lease) bool {
+	h, err := tx.container(key, Semaphore)
+	if err != nil {
+		return false
+	}
+	b := h.holders()
+	at := b.find(owner)
+	if at < 0 || g.taken == 0 || b.token(at) != g.Token || b.turn(at) != g.turn {
+		return false
+	}
+	tx.giveBack(&h, key, owner, at, g.taken)
+	return true
+}

@@ -84,21 +84,15 @@ func (tx *Tx) SRem(key []byte, members [][]byte) (n int, err error) {
 	if err != nil || h.r == nil {
 		return 0, err
 	}
-	n, stored, living := tx.remove(&h, members)
-	if n > 0 {
-		tx.removed(&h, key, members, stored, living)
-		tx.dirty += n - 1
-		tx.changed(key, EventSet, "srem")
-		if living == 0 {
-			tx.gone(key)
-		}
+	if n = tx.remove(&h, members); n > 0 {
+		tx.removedItems(&membersOf, &h, key, members, n, "srem")
 	}
 	return n, nil
 }
 
-// remove takes members out of a set, and returns how many there were, and how
-// many are stored and living then; the key stays.
-func (tx *Tx) remove(h *hit, members [][]byte) (n, stored, living int) {
+// remove takes members out of a set, and returns how many there were; the key
+// stays, and the caller calls wrote.
+func (tx *Tx) remove(h *hit, members [][]byte) (n int) {
 	now := tx.itemTime()
 	if b := h.box(); b != nil {
 		t := b.(setTable)
@@ -108,10 +102,7 @@ func (tx *Tx) remove(h *hit, members [][]byte) (n, stored, living int) {
 				n++
 			}
 		}
-		if n > 0 {
-			tx.wrote(h)
-		}
-		return n, t.Count(), t.Len(now)
+		return n
 	}
 	img := h.image()
 	if img.Kind() == packed.KindIntSet {
@@ -122,7 +113,7 @@ func (tx *Tx) remove(h *hit, members [][]byte) (n, stored, living int) {
 				n++
 			}
 		}
-		stored, living, img = s.Len(), s.Len(), packed.Packed(s)
+		img = packed.Packed(s)
 	} else {
 		for _, m := range members {
 			if at, ok := img.Find(m, now); ok {
@@ -130,25 +121,11 @@ func (tx *Tx) remove(h *hit, members [][]byte) (n, stored, living int) {
 				n++
 			}
 		}
-		stored, living = img.Count(), img.Len(now)
 	}
-	if n > 0 && living > 0 {
+	if n > 0 {
 		tx.shrunk(h, img)
 	}
-	return n, stored, living
-}
-
-// removed logs the removal of members, after which so many are stored and
-// living, and removes an empty set's key.
-func (tx *Tx) removed(h *hit, key []byte, members [][]byte, stored, living int) {
-	if living == 0 {
-		tx.drop(h)
-	}
-	if living == 0 && stored > 0 {
-		tx.emit("DEL", key) // a replay shows the dead: to it the set would not be empty
-	} else {
-		tx.emitItems("SREM", key, members)
-	}
+	return n
 }
 
 // SMove moves a member from one set to another and reports whether it was there.
@@ -175,13 +152,18 @@ func (tx *Tx) SMove(from, to, member []byte) (bool, error) {
 	if src, err = tx.container(from, Set); err != nil { // the table may have moved it
 		return false, err
 	}
-	_, stored, living := tx.remove(&src, one[:])
-	if living == 0 {
-		tx.drop(&src)
-	}
+	tx.remove(&src, one[:])
+	living := tx.living(&src)
 	tx.emit("SMOVE", from, to, member)
-	if living == 0 && stored > 0 {
-		tx.emit("DEL", from)
+	if living > 0 {
+		if src.box() != nil {
+			tx.wrote(&src)
+		}
+	} else {
+		if tx.lapsedRest(LevelMember, &src, from) {
+			tx.emit("DEL", from)
+		}
+		tx.drop(&src)
 	}
 	if was == packed.Dead {
 		tx.emitRevived(to, one[:])
@@ -204,8 +186,8 @@ func (tx *Tx) SPop(key, dst []byte) (member []byte, ok bool, err error) {
 		return dst, false, err
 	}
 	v, n := tx.viewSet(&h), len(dst)
-	stored, living := 0, v.Len()-1
-	if living < 0 {
+	all := v.Len()
+	if all == 0 {
 		return dst, false, nil
 	}
 	switch rng := tx.random(); {
@@ -213,28 +195,17 @@ func (tx *Tx) SPop(key, dst []byte) (member []byte, ok bool, err error) {
 		it, _ := v.large.Random(v.now, rng)
 		dst = append(dst, it.Key...)
 		v.large.Remove(it.Ref)
-		tx.wrote(&h)
-		stored = v.large.Count()
 	case v.ints != nil:
-		i := rng.IntN(living + 1)
+		i := rng.IntN(all)
 		dst = strconv.AppendInt(dst, v.ints.At(i), 10)
-		stored = living
-		if living > 0 {
-			tx.shrunk(&h, packed.Packed(v.ints.Delete(i)))
-		}
+		tx.shrunk(&h, packed.Packed(v.ints.Delete(i)))
 	default:
-		at, _ := v.small.Index(rng.IntN(living+1), v.now)
+		at, _ := v.small.Index(rng.IntN(all), v.now)
 		dst = append(dst, tx.text(2, v.small.Key(at))...)
-		if stored = v.small.Count() - 1; living > 0 {
-			tx.shrunk(&h, v.small.Delete(at))
-		}
+		tx.shrunk(&h, v.small.Delete(at))
 	}
 	one := [1][]byte{dst[n:]}
-	tx.removed(&h, key, one[:], stored, living)
-	tx.changed(key, EventSet, "spop")
-	if living == 0 {
-		tx.gone(key)
-	}
+	tx.removedItems(&membersOf, &h, key, one[:], 1, "spop")
 	return dst, true, nil
 }
 
@@ -253,11 +224,12 @@ func (tx *Tx) SPopMany(key []byte, n int, visit func(member []byte)) (int, error
 	}
 	if n == all {
 		v.Each(visit)
+		tx.lapsedRest(LevelMember, &h, key)
 		tx.drop(&h)
 		tx.emit("DEL", key)
 	} else {
 		log := itemLog{tx: tx, command: "SREM", key: key}
-		if err := tx.pop(&h, key, &v, n, func(m []byte) { visit(m); log.add(m) }); err != nil {
+		if err := tx.pop(&h, key, &v, n, &log, visit); err != nil {
 			return 0, err
 		}
 		log.flush()
@@ -276,11 +248,12 @@ func (tx *Tx) SPopMany(key []byte, n int, visit func(member []byte)) (int, error
 const rebuildShare = 5
 
 // pop removes n members, fewer than there are.
-func (tx *Tx) pop(h *hit, key []byte, v *SetView, n int, visit func(member []byte)) error {
+func (tx *Tx) pop(h *hit, key []byte, v *SetView, n int, log *itemLog, see func(member []byte)) error {
 	left := v.Len() - n
+	visit := func(m []byte) { see(m); log.add(m) }
 	switch {
 	case v.large != nil && left*rebuildShare <= n:
-		return tx.popAllBut(h, key, v, left, visit)
+		return tx.popAllBut(h, key, v, left, log, visit)
 	case v.large != nil:
 		for range n {
 			it, _ := v.large.Random(v.now, tx.random())
@@ -327,8 +300,8 @@ func (tx *Tx) sampleInts(all, n int) []int {
 }
 
 // popAllBut removes all members of a large set but left of them, which become a
-// new set.
-func (tx *Tx) popAllBut(h *hit, key []byte, v *SetView, left int, visit func(member []byte)) error {
+// new set with their deadlines. The dead do not come along.
+func (tx *Tx) popAllBut(h *hit, key []byte, v *SetView, left int, log *itemLog, visit func(member []byte)) error {
 	stays := sampler{left: v.Len(), want: left, rng: tx.random()}
 	b := setBuilder{tx: tx, hint: left}
 	var gone []uint32
@@ -345,7 +318,15 @@ func (tx *Tx) popAllBut(h *hit, key []byte, v *SetView, left int, visit func(mem
 	for _, ref := range gone {
 		visit(v.large.Key(ref))
 	}
-	return b.storeIn(h, key)
+	tx.eachDead(h, func(member []byte, deadline int64) {
+		log.add(member)
+		tx.lapsed(h.sh, LevelMember, key, member, nil, deadline)
+	})
+	if err := b.storeIn(h, key); err != nil {
+		return err
+	}
+	tx.date(h)
+	return nil
 }
 
 // lapseSet removes up to budget dead members.

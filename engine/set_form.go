@@ -48,8 +48,18 @@ func (tx *Tx) formFor(h *hit, members [][]byte) setForm {
 
 // addMember adds a member, without a deadline, to the set that container has
 // looked up, or begins a new one, and tells what was there before; if that is
-// living nothing changes. The set has least form afterwards, or a later one.
+// living nothing changes, and if it is dead it counts as expired. The set has least
+// form afterwards, or a later one.
 func (tx *Tx) addMember(h *hit, key, member []byte, least setForm) (packed.State, error) {
+	dead := tx.deadUnder(h, member)
+	was, err := tx.putMember(h, key, member, least)
+	if dead != 0 && err == nil {
+		tx.lapsed(h.sh, LevelMember, key, member, nil, dead)
+	}
+	return was, err
+}
+
+func (tx *Tx) putMember(h *hit, key, member []byte, least setForm) (packed.State, error) {
 	if h.r != nil {
 		if b := h.box(); b != nil {
 			was, err := tx.putInTable(b.(setTable).Dict, member, nil, dict.Keep)
@@ -130,12 +140,16 @@ func (tx *Tx) addToInts(h *hit, key, member []byte) (packed.State, error) {
 
 // fitsPacked reports whether a set of integers and a member of n bytes make a
 // packed set.
-func fitsPacked(l *Layout, s packed.IntSet, n int) bool {
+func fitsPacked(l *Layout, s packed.IntSet, n int) bool { return packable(l, s, 1, n) }
+
+// packable reports whether a set of integers and so many more members, of up to n
+// bytes, make a packed set.
+func packable(l *Layout, s packed.IntSet, more, n int) bool {
 	if k := s.Len(); k > 0 {
 		var b [20]byte
 		n = max(n, len(strconv.AppendInt(b[:0], s.At(0), 10)), len(strconv.AppendInt(b[:0], s.At(k-1), 10)))
 	}
-	return s.Len() < min(l.SetEntries, packed.MaxItems) && n <= l.SetValue
+	return s.Len()+more <= min(l.SetEntries, packed.MaxItems) && n <= l.SetValue
 }
 
 // packInts appends a set of integers in packed form to dst[:0].

@@ -12,32 +12,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// setSetDeadline gives a member of a set a deadline, 0 for none, as a command
-// would.
-func setSetDeadline(tx *Tx, key, member []byte, deadline int64) {
-	h, err := tx.container(key, Set)
-	if err != nil || h.r == nil {
-		return
-	}
-	if v := tx.viewSet(&h); !v.Has(member) {
-		return
-	}
-	if h.box() == nil && h.image().Kind() == packed.KindIntSet { // has no room for deadlines
-		img := packInts(nil, packed.IntSet(h.image()))
-		dst, err := tx.room(&h, key, Set, len(img))
-		if err != nil {
-			panic(err)
-		}
-		copy(dst, img)
-	}
-	setItemDeadline(tx, &h, key, Set, member, deadline)
-	tx.emit("SPEXPIREAT", key, tx.itoa(0, deadline), []byte("MEMBERS"), []byte("1"), member)
-	tx.changed(key, EventSet, "sexpire")
-}
-
 // setModel is an engine's sets beside plain maps from members to deadlines.
 type setModel struct {
 	containerModel
+	tally
 	keys map[string]map[string]int64
 }
 
@@ -49,10 +27,11 @@ var (
 
 func TestSetsBehaveAsMapsWithDeadlines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &setModel{newContainerModel(), map[string]map[string]int64{}}
+		m := &setModel{containerModel: newContainerModel(), keys: map[string]map[string]int64{}}
 		m.drawLayout(t)
 		m.open()
 		defer m.db.Close()
+		m.setActive(m.db, rapid.Bool().Draw(t, "active"))
 		t.Repeat(map[string]func(*rapid.T){
 			"":         m.check,
 			"sadd":     m.sadd,
@@ -62,14 +41,19 @@ func TestSetsBehaveAsMapsWithDeadlines(t *testing.T) {
 			"spopmany": m.spopMany,
 			"store":    m.store,
 			"combine":  m.combine,
-			"deadline": m.deadline,
-			"advance":  m.advance,
+			"sexpire":  m.sexpire,
+			"spersist": m.spersist,
+			"saddex":   m.saddex,
+			"advance":  func(t *rapid.T) { m.advance(t); m.advanced() },
+			"jump":     m.jump,
+			"active":   func(t *rapid.T) { m.setActive(m.db, rapid.Bool().Draw(t, "active")) },
 			"sample":   m.sample,
 			"scan":     m.scan,
 			"copy":     m.copy,
 			"del":      m.del,
 			"layout":   func(t *rapid.T) { m.drawLayout(t); m.db.SetLayout(m.layout) },
 		})
+		m.settle(t, &m.containerModel, m.lookAtAll)
 		m.replay(t)
 	})
 }
@@ -83,7 +67,13 @@ func (m *setModel) drawLayout(t *rapid.T) {
 // of returns the living members of a set.
 func (m *setModel) of(key string) map[string]int64 {
 	s := m.keys[key]
-	maps.DeleteFunc(s, func(_ string, d int64) bool { return d != 0 && m.now() > d })
+	maps.DeleteFunc(s, func(_ string, d int64) bool {
+		dead := d != 0 && m.now() > d
+		if dead {
+			m.died(key, 1)
+		}
+		return dead
+	})
 	if s == nil {
 		s = map[string]int64{}
 		m.keys[key] = s
@@ -251,6 +241,8 @@ func (m *setModel) combine(t *rapid.T) {
 func (m *setModel) store(t *rapid.T) {
 	dst := drawSetKey(t)
 	o, keys, want := m.draw(t)
+	m.of(dst)
+	m.lost(dst)
 	m.keys[dst] = want
 	m.do(func(tx *Tx) {
 		if rapid.Bool().Draw(t, "deadline") {
@@ -264,22 +256,10 @@ func (m *setModel) store(t *rapid.T) {
 	})
 }
 
-func (m *setModel) deadline(t *rapid.T) {
-	key, x := drawSetKey(t), drawSetMember(t)
-	d := int64(0)
-	if rapid.IntRange(0, 4).Draw(t, "clear") > 0 {
-		d = m.now() + rapid.Int64Range(-2, 60).Draw(t, "in")
-	}
-	if s := m.of(key); s != nil {
-		if _, ok := s[x]; ok {
-			s[x] = d
-		}
-	}
-	m.do(func(tx *Tx) { setSetDeadline(tx, []byte(key), []byte(x), d) })
-}
-
 func (m *setModel) del(t *rapid.T) {
 	key := drawSetKey(t)
+	m.of(key)
+	m.lost(key)
 	delete(m.keys, key)
 	m.do(func(tx *Tx) { tx.Del([]byte(key)) })
 }
@@ -289,6 +269,8 @@ func (m *setModel) copy(t *rapid.T) {
 	if len(m.of(from)) == 0 || from == to {
 		return
 	}
+	m.of(to)
+	m.lost(to)
 	m.keys[to] = maps.Clone(m.of(from))
 	m.do(func(tx *Tx) {
 		if ok, err := tx.Copy([]byte(from), []byte(to), 0, true); !ok || err != nil {
@@ -427,11 +409,13 @@ func replaySet(tx *Tx, args [][]byte) (err error) {
 		_, err = tx.CombineStore(SetOperation(slices.Index(operations, name)), key, args[2:])
 	case "SPEXPIREAT":
 		d, _ := parseInt(args[2])
-		setSetDeadline(tx, key, args[5], d)
+		err = tx.SExpire(key, args[5:], d, 0, func(code int) {
+			if code != ItemDone {
+				err = fmt.Errorf("a member is not there")
+			}
+		})
 	case "SPERSIST":
-		for _, x := range args[4:] {
-			setSetDeadline(tx, key, x, 0)
-		}
+		err = tx.SPersist(key, args[4:], func(int) {})
 	case "PEXPIREAT":
 		d, _ := parseInt(args[2])
 		tx.Expire(key, d, 0, 0)

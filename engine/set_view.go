@@ -88,6 +88,21 @@ func (v *SetView) Has(member []byte) bool {
 	return false
 }
 
+// Deadline returns a member's deadline in ms since 1970, NoDeadline, or NoKey if
+// there is no such member. It costs what Has does.
+func (v *SetView) Deadline(member []byte) int64 {
+	switch {
+	case v.large != nil:
+		return deadlineOf(v.large.Deadline(member, v.now))
+	case v.small != nil:
+		if at, ok := v.small.Find(member, v.now); ok {
+			return deadlineOf(v.small.Deadline(at), true)
+		}
+		return NoKey
+	}
+	return deadlineOf(0, v.Has(member))
+}
+
 // Expect prepares for n calls of Has: where that pays, they cost O(1) each then.
 // O(members) in a packed set.
 func (v *SetView) Expect(n int) {
@@ -100,6 +115,22 @@ func (v *SetView) Expect(n int) {
 // Each visits all members, in no order.
 func (v *SetView) Each(visit func(member []byte)) {
 	v.until(func(m []byte) bool { visit(m); return true })
+}
+
+// EachTimed is Each with the members' deadlines, in ms since 1970 or NoDeadline.
+func (v *SetView) EachTimed(visit func(member []byte, deadline int64)) {
+	switch {
+	case v.large != nil:
+		for it := range v.large.Iter(v.now) {
+			visit(it.Key, deadlineOf(it.Deadline, true))
+		}
+	case v.small != nil:
+		for it := v.small.Iter(v.now); it.Next(); {
+			visit(v.tx.text(2, it.Key()), deadlineOf(it.Deadline(), true))
+		}
+	default:
+		v.Each(func(m []byte) { visit(m, NoDeadline) })
+	}
 }
 
 // until visits members until visit returns false.

@@ -16,6 +16,26 @@ type Counters struct {
 	TimeCaps      int64 // slices of reclaiming that ended before the work did
 	ExpiredItems  int64 // items of containers removed because their deadlines had passed
 
+	// What limiters allowed and refused. A question (PEEK, a cost of 0) is neither.
+	LimiterAllowed, LimiterDenied int64
+
+	// Jobs of delay queues: added, taken, taken again, acknowledged; leases that
+	// were over; and those that left otherwise: to the dead letters, without any,
+	// not taken in time.
+	QueueAdded, QueueDelivered, QueueRedelivered, QueueAcked int64
+	QueueLapsed, QueueDead, QueueDropped, QueueExpired       int64
+	// QueueLate is how long after they were due jobs were taken, in us.
+	QueueLate Histogram
+
+	// Of locks and semaphores: what was granted, what was refused to those who do
+	// not wait, and holders whose leases were over.
+	LocksGranted, LocksRefused     int64
+	PermitsGranted, PermitsRefused int64
+	LeasesExpired                  int64
+	// Waits is how long those waited, in us, who waited for a lock or for permits
+	// and got them.
+	Waits Histogram
+
 	// Lag is how late what had expired was removed, in us, by level.
 	Lag [Levels]Histogram
 }
@@ -37,8 +57,37 @@ func (c *Counters) add(o *Counters) {
 	c.TimeCaps += o.TimeCaps
 	c.Reclaiming += o.Reclaiming
 	c.ExpiredItems += o.ExpiredItems
+	c.LimiterAllowed += o.LimiterAllowed
+	c.LimiterDenied += o.LimiterDenied
+	c.addQueues(o)
+	c.LocksGranted += o.LocksGranted
+	c.LocksRefused += o.LocksRefused
+	c.PermitsGranted += o.PermitsGranted
+	c.PermitsRefused += o.PermitsRefused
+	c.LeasesExpired += o.LeasesExpired
+	c.Waits.add(&o.Waits)
 	for i := range c.Lag {
 		c.Lag[i].add(&o.Lag[i])
+	}
+}
+
+// addQueues is add for what delay queues count.
+func (c *Counters) addQueues(o *Counters) {
+	c.QueueAdded += o.QueueAdded
+	c.QueueDelivered += o.QueueDelivered
+	c.QueueRedelivered += o.QueueRedelivered
+	c.QueueAcked += o.QueueAcked
+	c.QueueLapsed += o.QueueLapsed
+	c.QueueDead += o.QueueDead
+	c.QueueDropped += o.QueueDropped
+	c.QueueExpired += o.QueueExpired
+	c.QueueLate.add(&o.QueueLate)
+}
+
+// waited counts a grant to one who has waited since an instant in us; 0: who has not.
+func (c *Counters) waited(now, since int64) {
+	if since > 0 {
+		c.Waits.record(now - since)
 	}
 }
 

@@ -44,6 +44,10 @@ type Tx struct {
 	ready []*waitLine // to be served when the transaction ends
 	owed  []owedLine  // and by transactions of their own
 
+	fired []firing    // what the rules on expiry are to tell when it ends
+	fbuf  []byte      // the bytes of fired
+	late  []lateEntry // what transactions of their own are to tell
+
 	z      zscratch
 	sorted *Sorted   // of the last Sort
 	kbuf   []byte    // scratch for the key of a removed record
@@ -56,7 +60,7 @@ type Tx struct {
 // Waits for whoever holds them. Commit it, always.
 func (db *DB) Begin(dbi int, keys ...[]byte) *Tx {
 	tx := db.txs.Get().(*Tx)
-	tx.begin(dbi, tx.shardsOf(keys), true)
+	tx.beginKeys(dbi, keys, true)
 	return tx
 }
 
@@ -72,7 +76,7 @@ func (db *DB) BeginAll(dbi int) *Tx {
 func (db *DB) NewTx() *Tx { return &Tx{db: db} }
 
 // Lock begins a transaction on the shards of keys.
-func (tx *Tx) Lock(dbi int, keys [][]byte) { tx.begin(dbi, tx.shardsOf(keys), true) }
+func (tx *Tx) Lock(dbi int, keys [][]byte) { tx.beginKeys(dbi, keys, true) }
 
 // LockAll begins a transaction on all shards.
 func (tx *Tx) LockAll(dbi int) { tx.begin(dbi, tx.db.all(), true) }
@@ -84,17 +88,7 @@ func (tx *Tx) TryLockAll(dbi int) bool { return tx.begin(dbi, tx.db.all(), false
 func (tx *Tx) LockNone(dbi int) { tx.begin(dbi, 0, true) }
 
 // TryLock is Lock, but returns false at once if a shard is locked by others.
-func (tx *Tx) TryLock(dbi int, keys [][]byte) bool { return tx.begin(dbi, tx.shardsOf(keys), false) }
-
-// LockKey and TryLockKey are Lock and TryLock for one key.
-func (tx *Tx) LockKey(dbi int, key []byte) {
-	tx.begin(dbi, 1<<tx.hashKey(key), true)
-}
-
-// TryLockKey is TryLock for one key.
-func (tx *Tx) TryLockKey(dbi int, key []byte) bool {
-	return tx.begin(dbi, 1<<tx.hashKey(key), false)
-}
+func (tx *Tx) TryLock(dbi int, keys [][]byte) bool { return tx.beginKeys(dbi, keys, false) }
 
 func (db *DB) all() uint64 { return 1<<len(db.shards) - 1 }
 
@@ -137,18 +131,25 @@ func (tx *Tx) begin(dbi int, mask uint64, wait bool) bool {
 			return false
 		}
 	}
-	tx.dbi, tx.held = dbi, mask
-	tx.now = db.clock.Micros()
-	for m := mask; m != 0; m &= m - 1 {
-		tx.now = max(tx.now, db.shards[bits.TrailingZeros64(m)].last)
-	}
-	tx.ms = tx.now / 1000
+	tx.at(dbi, mask)
 	return true
 }
 
-func (tx *Tx) unlock(mask uint64) {
+// at makes tx a transaction on shards that are locked.
+func (tx *Tx) at(dbi int, mask uint64) {
+	tx.dbi, tx.held = dbi, mask
+	tx.now = tx.db.clock.Micros()
 	for m := mask; m != 0; m &= m - 1 {
-		tx.db.shards[bits.TrailingZeros64(m)].lock.Unlock()
+		tx.now = max(tx.now, tx.db.shards[bits.TrailingZeros64(m)].last)
+	}
+	tx.ms = tx.now / 1000
+}
+
+func (tx *Tx) unlock(mask uint64) { tx.db.unlock(mask) }
+
+func (db *DB) unlock(mask uint64) {
+	for m := mask; m != 0; m &= m - 1 {
+		db.shards[bits.TrailingZeros64(m)].lock.Unlock()
 	}
 }
 
@@ -162,14 +163,15 @@ func (tx *Tx) Commit() {
 // and ends a transaction that Lock began.
 func (tx *Tx) Unlock() {
 	tx.finish()
-	if len(tx.owed) > 0 {
+	if len(tx.owed)+len(tx.late) > 0 {
 		tx.payOwed()
 	}
 }
 
 // finish is Unlock without what comes after it.
 func (tx *Tx) finish() {
-	if len(tx.ready) > 0 {
+	for len(tx.fired)+len(tx.ready) > 0 {
+		tx.Tell() // what is served may expire, and entries may be waited for
 		tx.serveReady()
 	}
 	if tx.ending != nil {

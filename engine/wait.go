@@ -308,6 +308,9 @@ func wakes(class uint32, event string) bool {
 
 // serveReady serves the signalled lines in the order of the signals.
 func (tx *Tx) serveReady() {
+	if len(tx.ready) == 0 {
+		return
+	}
 	dbi, client, dirty := tx.dbi, tx.client, tx.dirty
 	tx.hashed = nil
 	for i := 0; i < len(tx.ready); i++ {
@@ -324,10 +327,15 @@ func (tx *Tx) serveReady() {
 
 // serveLine serves who waits for a key until there is nothing for the next one.
 func (tx *Tx) serveLine(l *waitLine) {
+	if tx.uncovered() != 0 && tx.anyDue([][]byte{l.name}) {
+		l.owed = true
+		tx.owed = append(tx.owed, owedLine{l, nil})
+		return
+	}
 	kind := tx.kindOf(l.name)
 	for p := l.next(nil, kind); p != nil; p = l.next(p, kind) {
 		t := p.t
-		if !tx.holdsAll(t.Also) {
+		if !tx.reaches(t.Also) {
 			l.owed = true
 			tx.owed = append(tx.owed, owedLine{l, t.Also})
 			return
@@ -367,11 +375,12 @@ type Delayer interface {
 	Afterwards(run func())
 }
 
-// payOwed serves the lines that a transaction which is over has left.
+// payOwed serves the lines, and writes the entries, that a transaction which is
+// over has left.
 func (tx *Tx) payOwed() {
-	owed := tx.owed
-	tx.owed = nil
-	run := func() { tx.db.serveOwed(owed) }
+	owed, late := tx.owed, tx.late
+	tx.owed, tx.late = nil, nil
+	run := func() { tx.db.serveOwed(owed, late) }
 	if d, ok := tx.db.hooks.(Delayer); ok {
 		d.Afterwards(run)
 	} else {
@@ -380,16 +389,22 @@ func (tx *Tx) payOwed() {
 }
 
 // serveOwed serves lines by transactions of their own, and what comes of it.
-func (db *DB) serveOwed(owed []owedLine) {
+func (db *DB) serveOwed(owed []owedLine, late []lateEntry) {
 	tx := db.txs.Get().(*Tx)
-	for len(owed) > 0 {
+	for len(owed)+len(late) > 0 {
+		if len(late) > 0 {
+			tx.writeLate(late[0])
+			owed, late = append(owed, tx.owed...), append(late[1:], tx.late...)
+			tx.owed, tx.late = nil, nil
+			continue
+		}
 		o := owed[0]
 		tx.Lock(o.l.key.db, append([][]byte{o.l.name}, o.also...))
 		o.l.owed = false
 		tx.signalLine(o.l)
 		tx.finish()
-		owed = append(owed[1:], tx.owed...)
-		tx.owed = nil
+		owed, late = append(owed[1:], tx.owed...), append(late, tx.late...)
+		tx.owed, tx.late = nil, nil
 	}
 	db.txs.Put(tx)
 }

@@ -45,8 +45,8 @@ func TestAWalkShowsLivingItems(t *testing.T) {
 		tx := db.BeginAll(0)
 		key := []byte("h")
 		_, _ = tx.HSet(key, [][]byte{[]byte("a"), []byte("1"), []byte("b"), []byte("2")})
-		dead := tx.Millis() - 1
-		setFieldDeadline(tx, key, []byte("a"), dead)
+		_ = tx.HExpire(key, [][]byte{[]byte("a")}, tx.Millis()+1, 0, func(int) {})
+		tx.At(tx.Now() + 2000)
 		items := func() (all string) {
 			k, _ := tx.Lookup(key)
 			k.Items(func(x Item) { all += fmt.Sprintf("%s=%s until %d;", x.Key, x.Value, x.Deadline) })

@@ -84,6 +84,13 @@ func (z *zscratch) number(f float64) {
 	z.args = append(z.args, z.since(at))
 }
 
+// integer adds an integer to the arguments of an effect.
+func (z *zscratch) integer(n int64) {
+	at := len(z.flat)
+	z.flat = strconv.AppendInt(z.flat, n, 10)
+	z.args = append(z.args, z.since(at))
+}
+
 func (z *zscratch) reset() {
 	z.args, z.flat = z.args[:0], z.flat[:0]
 	if cap(z.flat) > 64*keepScratch {
@@ -97,7 +104,21 @@ type ZAddOptions struct {
 	IfExists  bool // XX: only members that are
 	IfGreater bool // GT: a member that is there gets greater scores only
 	IfLess    bool // LT: a member that is there gets lesser scores only
+
+	timed    bool  // members get this deadline, not that which they have
+	deadline int64 // ms since 1970; 0: none
 }
+
+// when is the deadline of a member that is written, as a plan wants it.
+func (o *ZAddOptions) when() int64 {
+	if o.timed {
+		return o.deadline
+	}
+	return packed.Keep
+}
+
+// redates reports whether a member with this deadline gets another.
+func (o *ZAddOptions) redates(old int64) bool { return o.timed && old != o.deadline }
 
 // ZAdd gives members scores and returns how many were added, and how many more
 // have another score than before. A member's deadline stays. O(log n) for each
@@ -109,22 +130,36 @@ func (tx *Tx) ZAdd(key []byte, items []Scored, o ZAddOptions) (added, updated in
 		return 0, 0, err
 	}
 	tx.z.reset()
+	n, err := tx.putAll(&h, key, items, o)
+	tx.zadded(key, n.added+n.updated, "zadd")
+	return n.added, n.updated, err
+}
+
+// zcounts is what putAll did: how many members are new, have another score, and
+// have but another deadline.
+type zcounts struct{ added, updated, redated int }
+
+// putAll puts members into a set that writeZSet has looked up, or a new one, and
+// notes those that it wrote as the scratch arguments.
+func (tx *Tx) putAll(h *hit, key []byte, items []Scored, o ZAddOptions) (n zcounts, err error) {
 	large := len(items) > tx.db.layout.Load().ZSetEntries
 	if large && h.r != nil && h.box() == nil {
-		if err = tx.enlargeZSet(&h, key, nil); err != nil {
-			return 0, 0, err
+		if err = tx.enlargeZSet(h, key, nil, 0); err != nil {
+			return n, err
 		}
 	}
 	for i := range items {
-		var done zoutcome
-		if done, err = tx.putScored(&h, key, items[i], o, large); err != nil {
-			break
+		done, err := tx.putScored(h, key, items[i], o, large)
+		if err != nil {
+			return n, err
 		}
 		switch done {
 		case zAdded:
-			added++
+			n.added++
 		case zUpdated:
-			updated++
+			n.updated++
+		case zRedated:
+			n.redated++
 		default:
 			continue
 		}
@@ -133,8 +168,7 @@ func (tx *Tx) ZAdd(key []byte, items []Scored, o ZAddOptions) (added, updated in
 			tx.z.args = append(tx.z.args, items[i].Member)
 		}
 	}
-	tx.zadded(key, added+updated, "zadd")
-	return added, updated, err
+	return n, nil
 }
 
 // ZIncrBy adds to a member's score, which is 0 if it is not there, and returns
@@ -188,6 +222,7 @@ const (
 	zSame                    // the member has that score already
 	zAdded
 	zUpdated
+	zRedated // it has that score already, but another deadline now
 )
 
 // decide says what is to be done about a living member of a score.
@@ -208,7 +243,7 @@ func (tx *Tx) putScored(h *hit, key []byte, m Scored, o ZAddOptions, large bool)
 		if o.IfExists {
 			return zRefused, nil
 		}
-		return zAdded, tx.addScored(h, key, m, large)
+		return zAdded, tx.addScored(h, key, m, o.deadline, large)
 	}
 	if b := h.box(); b != nil {
 		return tx.putInTree(h, b.(zsetTree), m, o)
@@ -220,13 +255,16 @@ func (tx *Tx) putScored(h *hit, key []byte, m Scored, o ZAddOptions, large bool)
 		if o.IfExists {
 			return zRefused, nil
 		}
-		return zAdded, tx.addScored(h, key, m, false)
+		return zAdded, tx.addScored(h, key, m, o.deadline, false)
 	}
 	done := o.decide(p.Score(at), m.Score)
-	if done != zUpdated {
+	if done == zSame && o.redates(p.Deadline(at)) {
+		done = zRedated
+	}
+	if done < zAdded {
 		return done, nil
 	}
-	e, _ := p.PutScore(m.Member, m.Score, packed.Keep, now)
+	e, _ := p.PutScore(m.Member, m.Score, o.when(), now)
 	dst, err := tx.room(h, key, ZSet, e.Size())
 	if err != nil {
 		return done, err
@@ -246,21 +284,21 @@ func smallScore(score float64) float64 {
 
 // putInTree is putScored for a large set.
 func (tx *Tx) putInTree(h *hit, t zsetTree, m Scored, o ZAddOptions) (done zoutcome, err error) {
-	p := t.Look(m.Member, tx.itemTime())
+	now := tx.itemTime()
+	p := t.Look(m.Member, now)
 	switch {
 	case p.Living:
-		if done = o.decide(p.Score, m.Score); done != zUpdated {
+		if done, err = tx.rewriteScored(t, p, m, o); done < zAdded {
 			return done, nil
 		}
-		err = t.Rescore(p, m.Score)
 	case o.IfExists:
 		return zRefused, nil
 	case p.Found:
 		done = zAdded
-		_, err = t.Insert(m.Member, m.Score, tx.itemTime())
+		_, err = t.Put(m.Member, m.Score, o.deadline, now)
 	default:
 		done = zAdded
-		err = t.Add(m.Member, m.Score, 0)
+		err = t.Add(m.Member, m.Score, o.deadline)
 	}
 	if err != nil {
 		return zRefused, ErrFull
@@ -269,13 +307,35 @@ func (tx *Tx) putInTree(h *hit, t zsetTree, m Scored, o ZAddOptions) (done zoutc
 	return done, nil
 }
 
-// addScored adds a member to a small set, or to none; the set may become large.
-func (tx *Tx) addScored(h *hit, key []byte, m Scored, large bool) error {
+// rewriteScored gives a living member of a large set a score, and a deadline
+// where the options have one.
+func (tx *Tx) rewriteScored(t zsetTree, p ordered.Spot, m Scored, o ZAddOptions) (done zoutcome, err error) {
+	done = o.decide(p.Score, m.Score)
+	switch {
+	case done == zRefused:
+	case o.timed:
+		now := tx.itemTime()
+		if done == zSame {
+			if old, _ := t.Deadline(m.Member, now); !o.redates(old) {
+				return zSame, nil
+			}
+			done, m.Score = zRedated, p.Score
+		}
+		_, err = t.Put(m.Member, m.Score, o.deadline, now)
+	case done == zUpdated:
+		err = t.Rescore(p, m.Score)
+	}
+	return done, err
+}
+
+// addScored adds a member with a deadline, 0 for none, to a small set, or to none;
+// the set may become large.
+func (tx *Tx) addScored(h *hit, key []byte, m Scored, deadline int64, large bool) error {
 	l := tx.db.layout.Load()
 	if !large && len(m.Member) <= l.ZSetValue {
 		p := tx.imageOr(h, packed.KindZSet)
 		if p.Count() < min(l.ZSetEntries, packed.MaxItems) {
-			e, _ := p.PutScore(m.Member, smallScore(m.Score), 0, tx.itemTime())
+			e, _ := p.PutScore(m.Member, smallScore(m.Score), deadline, tx.itemTime())
 			if e.Size() <= maxSmall {
 				dst, err := tx.room(h, key, ZSet, e.Size())
 				if err == nil {
@@ -285,16 +345,16 @@ func (tx *Tx) addScored(h *hit, key []byte, m Scored, large bool) error {
 			}
 		}
 	}
-	return tx.enlargeZSet(h, key, &m)
+	return tx.enlargeZSet(h, key, &m, deadline)
 }
 
-// enlargeZSet makes a small set, or none, a large one, and adds a member to it
-// if that is not nil.
-func (tx *Tx) enlargeZSet(h *hit, key []byte, m *Scored) error {
+// enlargeZSet makes a small set, or none, a large one, and adds a member with a
+// deadline to it if that is not nil.
+func (tx *Tx) enlargeZSet(h *hit, key []byte, m *Scored, deadline int64) error {
 	t := tx.newZSetTree()
 	err := tx.fillTree(t, h)
 	if err == nil && m != nil {
-		_, err = t.Insert(m.Member, m.Score, tx.itemTime())
+		_, err = t.Put(m.Member, m.Score, deadline, tx.itemTime())
 	}
 	if err == nil {
 		err = tx.enlarge(h, key, ZSet, t)

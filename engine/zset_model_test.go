@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -13,20 +14,6 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 	"pgregory.net/rapid"
 )
-
-// setZMemberDeadline gives a member of a sorted set a deadline, 0 for none, as a
-// command would.
-func setZMemberDeadline(tx *Tx, key, member []byte, deadline int64) {
-	h, err := tx.container(key, ZSet)
-	if err != nil || h.r == nil {
-		return
-	}
-	if !setItemDeadline(tx, &h, key, ZSet, member, deadline) {
-		return
-	}
-	tx.emit("ZPEXPIREAT", key, tx.itoa(0, deadline), member)
-	tx.changed(key, EventZSet, "zexpire")
-}
 
 // zmember is a member as the model knows it.
 type zmember struct {
@@ -66,11 +53,19 @@ func TestSortedSetsBehaveAsSortedSlicesWithDeadlines(t *testing.T) {
 			"store":    m.store,
 			"combine":  m.combine,
 			"deadline": m.deadline,
+			"persist":  m.persist,
+			"zaddex":   m.zaddex,
 			"advance":  m.advance,
+			"reclaim":  m.reclaim,
 			"sample":   m.sample,
 			"scan":     m.scan,
 			"copy":     m.copy,
+			"rename":   m.rename,
+			"restore":  m.restore,
 		})
+		if err := m.db.Check(); err != nil {
+			t.Fatal(err)
+		}
 		m.replay(t)
 	})
 }
@@ -363,13 +358,151 @@ func (m *zsetModel) combine(t *rapid.T) {
 	m.replace(dst, want)
 }
 
-func (m *zsetModel) deadline(t *rapid.T) {
-	key, name := drawZSet(t), drawZMember(t)
-	d := m.now() + rapid.Int64Range(0, 30).Draw(t, "ttl")
-	if e, ok := m.of(key)[name]; ok {
-		m.put(key, name, e.score, d)
+// names draws some members.
+func (m *zsetModel) names(t *rapid.T) (names []string, args [][]byte) {
+	for range rapid.IntRange(1, 4).Draw(t, "n") {
+		name := drawZMember(t)
+		names, args = append(names, name), append(args, []byte(name))
 	}
-	m.do(func(tx *Tx) { setZMemberDeadline(tx, []byte(key), []byte(name), d) })
+	return names, args
+}
+
+func (m *zsetModel) deadline(t *rapid.T) {
+	key, c := drawZSet(t), condition(t)
+	names, args := m.names(t)
+	d := m.now() + rapid.Int64Range(-2, 30).Draw(t, "ttl")
+	var want, got []int
+	for _, name := range names {
+		e, ok := m.of(key)[name]
+		switch {
+		case !ok:
+			want = append(want, ItemMissing)
+		case !c.allows(e.deadline, d):
+			want = append(want, ItemRefused)
+		case d <= m.now():
+			delete(m.of(key), name)
+			want = append(want, ItemOutlived)
+		default:
+			m.put(key, name, e.score, d)
+			want = append(want, ItemDone)
+		}
+	}
+	m.do(func(tx *Tx) {
+		err := tx.ZExpire([]byte(key), args, d, c, func(code int) { got = append(got, code) })
+		if err != nil || !slices.Equal(got, want) {
+			t.Fatalf("ZExpire: %v, %v, want %v", got, err, want)
+		}
+	})
+}
+
+func (m *zsetModel) persist(t *rapid.T) {
+	key := drawZSet(t)
+	names, args := m.names(t)
+	var want, got []int
+	for _, name := range names {
+		e, ok := m.of(key)[name]
+		switch {
+		case !ok:
+			want = append(want, ItemMissing)
+		case e.deadline == 0:
+			want = append(want, ItemUntimed)
+		default:
+			m.put(key, name, e.score, 0)
+			want = append(want, ItemDone)
+		}
+	}
+	m.do(func(tx *Tx) {
+		err := tx.ZPersist([]byte(key), args, func(code int) { got = append(got, code) })
+		if err != nil || !slices.Equal(got, want) {
+			t.Fatalf("ZPersist: %v, %v, want %v", got, err, want)
+		}
+	})
+}
+
+func (m *zsetModel) zaddex(t *rapid.T) {
+	key, o := drawZSet(t), drawZAdd(t)
+	times := ItemOptions{Keep: rapid.Bool().Draw(t, "keep"), Max: rapid.IntRange(0, 12).Draw(t, "max")}
+	if !times.Keep && rapid.Bool().Draw(t, "timed") {
+		times.Deadline = m.now() + rapid.Int64Range(-1, 30).Draw(t, "ttl")
+	}
+	names, args := m.names(t)
+	var items []Scored
+	fresh := map[string]bool{}
+	for i := range names {
+		items = append(items, Scored{m.drawScore(t), args[i]})
+		if _, there := m.of(key)[names[i]]; !there && !o.IfExists {
+			fresh[names[i]] = true
+		}
+	}
+	past := times.Deadline != 0 && times.Deadline <= m.now()
+	full := !past && times.Max > 0 && len(fresh) > 0 && len(m.of(key))+len(fresh) > times.Max
+	added, updated := 0, 0
+	for i, name := range names {
+		if full {
+			break
+		}
+		switch m.addOneEx(key, name, items[i].Score, o, times, past) {
+		case zAdded:
+			added++
+		case zUpdated:
+			updated++
+		}
+	}
+	m.do(func(tx *Tx) {
+		a, u, err := tx.ZAddEx([]byte(key), items, o, times)
+		switch {
+		case errors.As(err, new(*BoundError)) != full, err != nil && !full:
+			t.Fatalf("ZAddEx: %v, want full: %v", err, full)
+		case !past && (a != added || u != updated):
+			t.Fatalf("ZAddEx %v: %d, %d, want %d, %d", items, a, u, added, updated)
+		}
+	})
+}
+
+// addOneEx is addOne of a member that gets a deadline, or is removed if that is
+// past.
+func (m *zsetModel) addOneEx(key, name string, score float64, o ZAddOptions, times ItemOptions, past bool) zoutcome {
+	done := m.addOne(key, name, score, o)
+	switch {
+	case done == zRefused:
+	case past:
+		delete(m.of(key), name)
+	case !times.Keep:
+		m.put(key, name, m.of(key)[name].score, times.Deadline)
+	}
+	return done
+}
+
+func (m *zsetModel) reclaim(t *rapid.T) { m.db.SetActiveExpiry(rapid.Bool().Draw(t, "active")) }
+
+func (m *zsetModel) rename(t *rapid.T) {
+	from, to := drawZSet(t), drawZSet(t)
+	m.do(func(tx *Tx) {
+		if ok, _ := tx.Rename([]byte(from), []byte(to), false); ok != (len(m.of(from)) > 0) {
+			t.Fatalf("Rename: %v", ok)
+		}
+	})
+	if len(m.of(from)) > 0 && from != to {
+		m.keys[to] = m.of(from)
+		delete(m.keys, from)
+	}
+}
+
+func (m *zsetModel) restore(t *rapid.T) {
+	from, to := drawZSet(t), drawZSet(t)
+	m.do(func(tx *Tx) {
+		payload, ok := tx.Dump(nil, []byte(from))
+		if ok != (len(m.of(from)) > 0) {
+			t.Fatalf("Dump: %v, of %d members", ok, len(m.of(from)))
+		}
+		if !ok {
+			return
+		}
+		if err := tx.Restore([]byte(to), payload, RestoreOptions{Replace: true}); err != nil {
+			t.Fatal(err)
+		}
+		m.keys[to] = maps.Clone(m.of(from))
+	})
 }
 
 func (m *zsetModel) sample(t *rapid.T) {
@@ -420,7 +553,7 @@ func (m *zsetModel) scan(t *rapid.T) {
 func (m *zsetModel) copy(t *rapid.T) {
 	from, to := drawZSet(t), drawZSet(t)
 	m.do(func(tx *Tx) {
-		v, _ := tx.ZSet([]byte(from), true) // removes the dead
+		v, _ := tx.ZSet([]byte(from), false)
 		if ok, err := tx.Copy([]byte(from), []byte(to), 0, true); ok != (v.Len() > 0 && from != to) || err != nil {
 			t.Fatalf("Copy: %v, %v", ok, err)
 		}
@@ -482,50 +615,42 @@ func (m *zsetModel) checkSet(t *rapid.T, tx *Tx, key string, list []zmember) {
 	}
 }
 
-// replay runs the effects in a second engine, which must come to hold the same.
+// replay runs the effects in a second engine, whose living members must be the
+// same then.
 func (m *zsetModel) replay(t *rapid.T) {
-	m.do(func(tx *Tx) {
+	m.replayInto(t, replayZSet, func(tx *Tx) {
 		for _, key := range zsetKeys {
-			_, _ = tx.ZSet([]byte(key), true) // deaths that nobody has met are no effects yet
+			var got []zmember
+			if k, ok := tx.Lookup([]byte(key)); ok {
+				k.Items(func(x Item) {
+					if x.Deadline == 0 || x.Deadline >= m.now() {
+						got = append(got, zmember{string(x.Key), x.Score, x.Deadline})
+					}
+				})
+			}
+			if want := m.list(key); !slices.Equal(got, want) {
+				t.Fatalf("%s is replayed as %.300v, want %.300v", key, got, want)
+			}
 		}
 	})
-	db := Open(Options{Databases: 1, Shards: 2, Clock: m.clock})
-	defer db.Close()
-	tx := db.BeginAll(0)
-	defer tx.Commit()
-	tx.Replaying()
-	for _, e := range m.db.Drain() {
-		replayZSet(t, tx, e.Args)
-	}
-	for _, key := range zsetKeys {
-		v, err := tx.ZSet([]byte(key), false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []zmember
-		for w := v.Range(&ZRange{Stop: -1}); w.Next(); {
-			got = append(got, zmember{string(w.Member()), w.Score(), w.Deadline()})
-		}
-		if want := m.list(key); !slices.Equal(got, want) {
-			t.Fatalf("%s is replayed as %.300v, want %.300v", key, got, want)
-		}
-	}
 }
 
-func replayZSet(t *rapid.T, tx *Tx, args [][]byte) {
-	key, err := args[1], error(nil)
+func replayZSet(tx *Tx, args [][]byte) (err error) {
+	key, none := args[1], func(int) {}
 	number := func(i int) int64 {
 		n, _ := strconv.ParseInt(string(args[i]), 10, 64)
 		return n
 	}
 	switch name := string(args[0]); name {
 	case "ZADD":
-		var items []Scored
-		for i := 2; i < len(args); i += 2 {
-			score, _ := strconv.ParseFloat(string(args[i]), 64)
-			items = append(items, Scored{score, args[i+1]})
+		_, _, err = tx.ZAdd(key, replayScored(args[2:]), ZAddOptions{})
+	case "ZADDEX":
+		var o ItemOptions
+		if string(args[2]) == "PXAT" {
+			o.Deadline = number(3)
+			args = args[2:]
 		}
-		_, _, err = tx.ZAdd(key, items, ZAddOptions{})
+		_, _, err = tx.ZAddEx(key, replayScored(args[4:]), ZAddOptions{}, o)
 	case "ZREM":
 		_, err = tx.ZRem(key, args[2:])
 	case "ZREMRANGEBYRANK":
@@ -537,19 +662,21 @@ func replayZSet(t *rapid.T, tx *Tx, args [][]byte) {
 	case "ZPOPMIN", "ZPOPMAX":
 		_, err = tx.ZPop(key, int(number(2)), name == "ZPOPMAX", func(int) {}, func([]byte, float64) {})
 	case "ZPEXPIREAT":
-		setZMemberDeadline(tx, key, args[3], number(2))
-	case "DEL":
-		for _, k := range args[1:] {
-			tx.Del(k)
-		}
-	case "COPY":
-		_, err = tx.Copy(key, args[2], 0, true)
+		err = tx.ZExpire(key, args[5:], number(2), 0, none)
+	case "ZPERSIST":
+		err = tx.ZPersist(key, args[4:], none)
 	default:
-		t.Fatalf("an effect %s", name)
+		return replayKey(tx, args)
 	}
-	if err != nil {
-		t.Fatal(err)
+	return err
+}
+
+func replayScored(args [][]byte) (items []Scored) {
+	for i := 0; i < len(args); i += 2 {
+		score, _ := strconv.ParseFloat(string(args[i]), 64)
+		items = append(items, Scored{score, args[i+1]})
 	}
+	return items
 }
 
 func replayScore(a []byte) (b ScoreBound) {

@@ -20,7 +20,7 @@ type measurement struct {
 }
 
 func measurements() []measurement {
-	return []measurement{storm(), prompt(), durable(), churn(), types(), scripts(), timed(), bombs(), drop(), line(), cache()}
+	return []measurement{storm(), prompt(), durable(), churn(), types(), scripts(), timed(), bombs(), drop(), line(), waiters(), cache()}
 }
 
 // command returns the subcommand. Every one has the flags that name a server,
@@ -94,6 +94,27 @@ duplicates, and the time from deadline to delivery. Deletes all keys of the serv
 		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
 			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
 			return loadgen.Events(ctx, cfg)
+		},
+	}
+}
+
+func waiters() measurement {
+	var cfg loadgen.WaitersConfig
+	return measurement{
+		use: "waiters", short: "Clients that wait in one line for a lock or a limiter",
+		long: `Have clients wait in one line with LOCK.ACQUIRE, or with RL.WAIT, cut some of their
+connections before the line moves and some while it does, and compare the order of
+the grants with the line that LOCK.INFO or RL.INFO showed. Deletes all keys of the
+server, which must allow more connections than there are clients (maxclients).`,
+		flags: func(f *pflag.FlagSet) {
+			f.BoolVar(&cfg.Limiter, "limiter", false, "wait for a limiter (default: for a lock)")
+			f.IntVarP(&cfg.Clients, "clients", "c", 10_000, "connections")
+			f.IntVar(&cfg.Cut, "cut", 0, "connections to cut (default: a third)")
+			flushFlag(f, &cfg.Flush)
+		},
+		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
+			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
+			return loadgen.Waiters(ctx, cfg)
 		},
 	}
 }

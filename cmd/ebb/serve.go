@@ -54,11 +54,17 @@ func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) e
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	paceCollector()
+	admin, err := listenAdmin(cfg, log)
+	if err != nil {
+		return err
+	}
+	defer admin.close()
 	in, err := server.Start(cfg, log, &level)
 	if err != nil {
 		return err
 	}
 	greet(out, cfg, in)
+	admin.show(out, cfg, in)
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(out, "stopping: writing out the last replies")
@@ -66,9 +72,42 @@ func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) e
 		fmt.Fprintln(out, "stopping: a client sent SHUTDOWN")
 	}
 	stop()
+	admin.leave()
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	return in.Shutdown(ctx)
+}
+
+// admin is the admin pages of a server; without any Admin is nil.
+type admin struct{ *server.Admin }
+
+// listenAdmin listens where the directive http says, before anything is served.
+func listenAdmin(cfg *config.Set, log *slog.Logger) (a admin, err error) {
+	if addr := server.AdminAddr(cfg.String("http")); addr != "" {
+		a.Admin, err = server.ListenAdmin(addr, log)
+	}
+	return a, err
+}
+
+// show shows the pages of a server that has started, and says where.
+func (a admin) show(out io.Writer, cfg *config.Set, in *server.Instance) {
+	if a.Admin == nil {
+		return
+	}
+	a.Ready(adminPages(in.Service(), cfg.Bool("http-pprof"))...)
+	fmt.Fprintf(out, "metrics: http://%s/metrics\n", a.Addr())
+}
+
+func (a admin) leave() {
+	if a.Admin != nil {
+		a.Leave()
+	}
+}
+
+func (a admin) close() {
+	if a.Admin != nil {
+		_ = a.Close()
+	}
 }
 
 // greet says what is served, and how to talk to it.

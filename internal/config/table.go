@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -112,6 +114,8 @@ var networkTable = []Directive{
 	{Name: "maxmemory-clients", Kind: MemoryOrPart, Default: "0", Max: maxLong, Doc: "bytes of all clients' buffers, or a percentage of maxmemory; 0 is no bound"},
 	integer("io-loops", 0, 0, 128).alias("io-threads").immutable().does("network loops; 0 is one for every two processors"),
 	yesno("io-threads-do-reads", "no").immutable().unused("every network loop reads and writes"),
+	text("http", "").immutable().only(httpAddress).does("address of the admin pages, /metrics and /healthz: a port alone is one of loopback, anything else is host:port; empty listens on none"),
+	yesno("http-pprof", "no").immutable().does("whether the admin pages have /debug/pprof/"),
 	integer("socket-mark-id", 0, 0, math.MaxUint32).immutable().unused(noTuning),
 	text("bind-source-addr", "").unused(noReplicas),
 	integer("tracking-table-max-keys", 1000000, 0, maxLong).does("keys that are remembered for clients that cache; 0 is no bound"),
@@ -307,6 +311,24 @@ func powerOfTwo(s string) error {
 		return nil
 	}
 	return errors.New("argument must be 0 or a power of two up to 64")
+}
+
+// httpAddress is where the admin pages are: a port, or host:port. They have no
+// password, so a host that stands for all addresses must be spelled out.
+func httpAddress(s string) error {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		host, port = "127.0.0.1", s
+	}
+	switch n, err := strconv.ParseUint(port, 10, 16); {
+	case s == "" || s == "0":
+		return nil
+	case err != nil || n == 0 && host == "":
+		return errors.New("argument must be a port, which is one of loopback, or host:port, such as 127.0.0.1:9121")
+	case host == "":
+		return errors.New("argument has no host: say 127.0.0.1:" + port + ", or 0.0.0.0:" + port + " for all addresses")
+	}
+	return nil
 }
 
 func fileName(what string) func(string) error {

@@ -88,6 +88,28 @@ func (w *Wheel) NextDeadlineExact() (nearest int64, ok bool) {
 	return nearest, ok
 }
 
+// Nearest returns, of the entries that accept says yes to, one with the nearest
+// deadline that is not before now, and false if there is none. It walks lists: of
+// each level the slots from now on up to the first that has one, unless finer
+// levels have an earlier one. It costs O(entries in them).
+func (w *Wheel) Nearest(now int64, accept func(ref uint32) bool) (ref uint32, deadline int64, ok bool) {
+	deadline = MaxDeadline + 1
+	for l := range levels {
+		v, shift := &w.levels[l], l*levelBits
+		end := w.time>>shift&^(levelSize-1) + ringSize // there the ring begins anew
+		i, found := v.next(w.time >> shift)
+		for had := false; found && !had && i < end && i<<shift < deadline; i, found = v.next(i + 1) {
+			for at, e := v.slots[i&ringMask].head, (*Entry)(nil); at != 0 && (l > 0 || !had); at = e.next {
+				e = w.resolver.Entry(at)
+				if d := e.Deadline(); d >= now && d < deadline && accept(at) {
+					ref, deadline, had = at, d, true
+				}
+			}
+		}
+	}
+	return ref, deadline, ref != 0
+}
+
 // nearest is the earliest deadline in s, or bound if that is earlier. Where all
 // deadlines are the same, as in level 0, it looks at the first only.
 func (w *Wheel) nearest(s *list, bound int64) int64 {

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
+
+	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// patience bounds every wait in these tests; nothing depends on its length.
+const patience = 20 * time.Second
+
+// running is a server as `ebb serve` runs it.
+type running struct {
+	t      *testing.T
+	socket string // of the Redis protocol
+	admin  string // address of the pages
+	stop   func() error
+}
+
+// startServe runs a server until the test ends, or stop is called.
+func startServe(t *testing.T, options ...string) *running {
+	t.Helper()
+	goleak.VerifyNone(t)
+	dir, err := os.MkdirTemp("", "ebb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{t: t, socket: dir + "/s"}
+	ctx, cancel := context.WithCancel(context.Background())
+	said, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := serve(ctx, append([]string{"--port", "0", "--unixsocket", r.socket}, options...), nil, out)
+		_ = out.CloseWithError(err)
+		ended <- err
+	}()
+	r.stop = sync.OnceValue(func() error {
+		cancel()
+		err := <-ended
+		_ = os.RemoveAll(dir)
+		http.DefaultClient.CloseIdleConnections()
+		goleak.VerifyNone(t)
+		return err
+	})
+	t.Cleanup(func() { _ = r.stop() })
+	lines := bufio.NewScanner(said)
+	for lines.Scan() {
+		if where, ok := strings.CutPrefix(lines.Text(), "metrics: http://"); ok {
+			r.admin = strings.TrimSuffix(where, "/metrics")
+			break
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, said) }()
+	return r
+}
+
+// get fetches a page.
+func (r *running) get(path string) (status int, body string) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.admin+path, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	reply, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = reply.Body.Close() }()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return reply.StatusCode, string(text)
+}
+
+// metric returns the value of a series of /metrics.
+func (r *running) metric(series string) float64 {
+	r.t.Helper()
+	_, page := r.get("/metrics")
+	m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(series) + ` (\S+)$`).FindStringSubmatch(page)
+	if m == nil {
+		r.t.Fatalf("no %s in\n%s", series, page)
+	}
+	v, err := strconv.ParseFloat(m[1], 64)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return v
+}
+
+// do sends commands, in one pipeline, and reads the replies.
+func (r *running) do(commands ...string) {
+	r.t.Helper()
+	c, err := net.Dial("unix", r.socket)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	var out []byte
+	for _, line := range commands {
+		out = resp.AppendCommand(out, strings.Fields(line)...)
+	}
+	if _, err := c.Write(out); err != nil {
+		r.t.Fatal(err)
+	}
+	in := bufio.NewReader(c)
+	for range commands {
+		if _, err := resp.ReadValue(in); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+func TestScrapesSeeAStormOfDeadlines(t *testing.T) {
+	r := startServe(t, "--http", "127.0.0.1:0")
+	if status, body := r.get("/healthz"); status != 200 || body != "ok\n" {
+		t.Errorf("%d %q", status, body)
+	}
+	before := r.metric(`ebb_expired_total{level="key"}`)
+	var storm []string
+	for i := range 500 {
+		storm = append(storm, "SET storm:"+strconv.Itoa(i)+" v PX 20", "SET calm:"+strconv.Itoa(i)+" v EX 3600")
+	}
+	r.do(storm...)
+	if got := r.metric(`redis_commands_total{cmd="set"}`); got != 1000 {
+		t.Errorf("%v calls", got)
+	}
+	end := time.Now().Add(patience)
+	for r.metric(`ebb_expired_total{level="key"}`)-before < 500 {
+		if time.Now().After(end) {
+			t.Fatal("the storm does not pass")
+		}
+	}
+	for series, want := range map[string]float64{`redis_db_keys{db="db0"}`: 500, `redis_db_keys_expiring{db="db0"}`: 500, `ebb_expiry_backlog{of="keys"}`: 0,
+		`ebb_expiry_lag_seconds_count{level="key"}`: 500, `ebb_expiry_lag_seconds_bucket{level="key",le="+Inf"}`: 500, `ebb_expiry_due{of="keys",within="1m"}`: 0,
+		`redis_expired_keys_total`: 500, `ebb_stale_shards`: 0} {
+		if got := r.metric(series); got != want {
+			t.Errorf("%s is %v, want %v", series, got, want)
+		}
+	}
+	for _, name := range []string{"go_goroutines", "process_resident_memory_bytes", "redis_instance_info{"} {
+		if _, page := r.get("/metrics"); !strings.Contains(page, "\n"+name) {
+			t.Errorf("no %s", name)
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	if c, err := net.Dial("tcp", r.admin); err == nil {
+		_ = c.Close()
+		t.Error("somebody still listens")
+	}
+}
+
+func TestProfilesAreOffByDefault(t *testing.T) {
+	r := startServe(t, "--http", "127.0.0.1:0")
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/vars"} {
+		if status, _ := r.get(path); status != 404 {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+	_ = r.stop()
+	r = startServe(t, "--http", "127.0.0.1:0", "--http-pprof", "yes")
+	if status, body := r.get("/debug/pprof/goroutine?debug=1"); status != 200 || !strings.Contains(body, "goroutine profile:") {
+		t.Errorf("%d %.100s", status, body)
+	}
+	if _, body := r.get("/"); !strings.Contains(body, `href="/debug/pprof/"`) {
+		t.Errorf("the index lacks them:\n%s", body)
+	}
+}
+
+func TestWithoutTheDirectiveNothingListens(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var out greeting
+	out.seen = cancel
+	if err := serve(ctx, []string{"--port", "0", "--unixsocket", t.TempDir() + "/s"}, nil, &out); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); strings.Contains(text, "metrics") || !strings.Contains(text, "stopping") {
+		t.Error(text)
+	}
+}
+
+// greeting is what a server says; seen is called when it says that it serves.
+type greeting struct {
+	strings.Builder
+	seen func()
+}
+
+func (g *greeting) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), " serves ") {
+		g.seen()
+	}
+	return g.Builder.Write(p)
+}
+
+func TestBadAddressesOfThePagesAreErrors(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	for address, want := range map[string]string{
+		"x":               "must be a port",
+		"127.0.0.1:x":     "must be a port",
+		":9121":           "say 127.0.0.1:9121, or 0.0.0.0:9121",
+		"70000":           "must be a port",
+		"192.0.2.77:9121": "this machine does not have that address",
+		l.Addr().String(): "already in use",
+	} {
+		err := serve(t.Context(), []string{"--port", "0", "--unixsocket", t.TempDir() + "/s", "--http", address}, nil, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("--http %s: %v, want %q", address, err, want)
+		}
+	}
+}
+
+// TestOurMetricsAreWellNamed has Prometheus's own linter look at them; those that
+// have their names from redis_exporter are not ours to name.
+func TestOurMetricsAreWellNamed(t *testing.T) {
+	var hooks command.Hooks
+	db := engine.Open(engine.Options{Clock: engine.NewManualClock(transcript.Start), Hooks: &hooks})
+	defer db.Close()
+	svc, err := command.NewService(command.Options{DB: db}, &hooks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer svc.Close()
+	c := newServiceCollector(svc)
+	problems, err := testutil.CollectAndLint(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if strings.HasPrefix(p.Metric, "ebb_") {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+	}
+	want := `# HELP ebb_expiry_items Keys with a deadline, and containers in which something falls due.
+# TYPE ebb_expiry_items gauge
+ebb_expiry_items{of="containers"} 0
+ebb_expiry_items{of="keys"} 0
+# HELP ebb_reclaiming_time_caps_total Slices of that which ended before the work did.
+# TYPE ebb_reclaiming_time_caps_total counter
+ebb_reclaiming_time_caps_total 0
+`
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "ebb_expiry_items", "ebb_reclaiming_time_caps_total"); err != nil {
+		t.Error(err)
+	}
+}

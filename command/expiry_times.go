@@ -1,0 +1,151 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/glob"
+	"github.com/ebbdb/ebb/resp"
+)
+
+var specExpiryForecast = Spec{
+	Name: "expiry|forecast", Group: GroupExpiry, Since: "0.4.0",
+	Complexity: "O(1) for keys. O(N) with MATCH, or where containers have items with deadlines, where N is the number of keys. It holds nobody up for longer than a slice of that.",
+	Summary:    "Tells how many keys and items fall due in each coming interval.",
+	Flags:      ReadOnly | SelfLock | Slow,
+	Args: []Arg{Opt(TokenArg("MATCH", Pattern("pattern"))), Opt(TokenArg("HORIZON", Int("milliseconds"))),
+		Opt(TokenArg("BUCKETS", Int("count")))},
+	Tips: []string{"nondeterministic_output", "request_policy:all_shards"},
+	Replies: "For each interval an array: from and to, in ms from now on, and how many deadlines are not before the one and before the other. HORIZON is a minute by " +
+		"default, BUCKETS 10. What is dead already is not counted, nor is an item that goes with its key before; of a lock, a semaphore or a queue only what is next. " +
+		"Where there are tens of thousands of keys with deadlines, counts beyond the next quarter of a second are estimates, off by what one slot of " +
+		"the timing wheel holds (256 ms of the next minute, 65 s of the next hours); with MATCH each key is looked at. Under writes the numbers are about what there was meanwhile.",
+	Errors: []string{
+		"ERR HORIZON must be between 1 and 3153600000000: the span is none, or beyond a hundred years",
+		"ERR BUCKETS must be between 1 and 1000: there are none, or too many",
+	},
+	Examples: "> SET a 1 PX 500\nOK\n> SET b 1 PX 1500\nOK\n> HSET h f v g w\n(integer) 2\n> EXPIRY FORECAST HORIZON 2000 BUCKETS 2\n" +
+		"1) 1) (integer) 0\n   2) (integer) 1000\n   3) (integer) 1\n2) 1) (integer) 1000\n   2) (integer) 2000\n   3) (integer) 1\n" +
+		"> EXPIRY FORECAST MATCH b* BUCKETS 1\n1) 1) (integer) 0\n   2) (integer) 60000\n   3) (integer) 1\n",
+	Run: runExpiryForecast,
+}
+
+const (
+	errHorizon = ReplyError("ERR HORIZON must be between 1 and 3153600000000")
+	errBuckets = ReplyError("ERR BUCKETS must be between 1 and 1000")
+
+	maxHorizon  = 100 * 365 * 86400 * 1000 // ms
+	maxBuckets  = 1000
+	someHorizon = 60_000
+	someBuckets = 10
+)
+
+func runExpiryForecast(c *Ctx) error {
+	var match func([]byte) bool
+	horizon, buckets := int64(someHorizon), int64(someBuckets)
+	for args := c.Args[2:]; len(args) > 0; args = args[2:] {
+		if len(args) < 2 {
+			return ErrSyntax
+		}
+		n, ok := resp.ParseInt(args[1])
+		switch pattern := args[1]; {
+		case EqualFold(args[0], "MATCH"):
+			match = func(key []byte) bool { return glob.Match(pattern, key) }
+			continue
+		case EqualFold(args[0], "HORIZON"):
+			if horizon = n; ok && (n < 1 || n > maxHorizon) {
+				return errHorizon
+			}
+		case EqualFold(args[0], "BUCKETS"):
+			if buckets = n; ok && (n < 1 || n > maxBuckets) {
+				return errBuckets
+			}
+		default:
+			return ErrSyntax
+		}
+		if !ok {
+			return ErrNotInteger
+		}
+	}
+
+	f := c.Tx.Forecast(horizon, int(buckets), match)
+
+	c.Out.Array(len(f.Counts))
+	from := f.From
+	for i, n := range f.Counts {
+		c.Out.Array(3)
+		c.Out.Int(from - f.From)
+		c.Out.Int(f.Bounds[i] - f.From)
+		c.Out.Int(int64(n))
+		from = f.Bounds[i]
+	}
+	return nil
+}
+
+var specExpiryNext = Spec{
+	Name: "expiry|next", Group: GroupExpiry, Since: "0.4.0",
+	Complexity: "O(N) where N is the number of deadlines in the slots of the timing wheels that come next: few if they are near, many if thousands lie in the same far hours.",
+	Summary:    "Returns what falls due next.",
+	Flags:      ReadOnly | SelfLock | Slow,
+	Tips:       []string{"nondeterministic_output", "request_policy:all_shards"},
+	Replies: "An array: the deadline in ms since 1970, the level (key, field, member, element or lease), and the key; or nil if nothing in the database has a deadline. " +
+		"What is dead already is passed over.",
+	Examples: "> EXPIRY NEXT\n(nil)\n> SET k v PX 1500\nOK\n> EXPIRY NEXT\n1) (integer) 1700000001500\n2) \"key\"\n3) \"k\"\n",
+	Run:      runExpiryNext,
+}
+
+func runExpiryNext(c *Ctx) error {
+	x, ok := c.Tx.NextDue()
+	if !ok {
+		c.Out.Null()
+		return nil
+	}
+	c.Out.Array(3)
+	c.Out.Int(x.Deadline)
+	c.Out.BulkString(x.Level.String())
+	c.Out.Bulk(x.Key)
+	return nil
+}
+
+var specExpiryLag = Spec{
+	Name: "expiry|lag", Group: GroupExpiry, Since: "0.4.0", Complexity: "O(1)",
+	Summary: "Tells how late what had expired was removed.",
+	Flags:   ReadOnly | SelfLock,
+	Tips:    []string{"nondeterministic_output", "request_policy:all_nodes", "response_policy:special"},
+	Replies: "A map: for each level (key, field, member, element, lease) and for all a map of count, p50-us, p99-us, p99.9-us and max-us, since the start or CONFIG RESETSTAT; then " +
+		"backlog, how many keys, and containers of items, are due and not removed. What is due is invisible, however late it is removed.",
+	Examples: "> SET k v PX 1000\nOK\n~ 1001ms\n> EXPIRY LAG\n" +
+		" 1) \"key\"\n 2)  1) \"count\"\n     2) (integer) 1\n     3) \"p50-us\"\n     4) (integer) 1000\n     5) \"p99-us\"\n     6) (integer) 1000\n     7) \"p99.9-us\"\n" +
+		"     8) (integer) 1000\n     9) \"max-us\"\n    10) (integer) 1000\n 3) \"field\"\n 4)  1) \"count\"\n     2) (integer) 0\n     3) \"p50-us\"\n     4) (integer) 0\n" +
+		"     5) \"p99-us\"\n     6) (integer) 0\n     7) \"p99.9-us\"\n     8) (integer) 0\n     9) \"max-us\"\n    10) (integer) 0\n 5) \"member\"\n 6)  1) \"count\"\n" +
+		"     2) (integer) 0\n     3) \"p50-us\"\n     4) (integer) 0\n     5) \"p99-us\"\n     6) (integer) 0\n     7) \"p99.9-us\"\n     8) (integer) 0\n     9) \"max-us\"\n" +
+		"    10) (integer) 0\n 7) \"element\"\n 8)  1) \"count\"\n     2) (integer) 0\n     3) \"p50-us\"\n     4) (integer) 0\n     5) \"p99-us\"\n     6) (integer) 0\n" +
+		"     7) \"p99.9-us\"\n     8) (integer) 0\n     9) \"max-us\"\n    10) (integer) 0\n 9) \"lease\"\n10)  1) \"count\"\n     2) (integer) 0\n     3) \"p50-us\"\n" +
+		"     4) (integer) 0\n     5) \"p99-us\"\n     6) (integer) 0\n     7) \"p99.9-us\"\n     8) (integer) 0\n     9) \"max-us\"\n    10) (integer) 0\n11) \"all\"\n" +
+		"12)  1) \"count\"\n     2) (integer) 1\n     3) \"p50-us\"\n     4) (integer) 1000\n     5) \"p99-us\"\n     6) (integer) 1000\n     7) \"p99.9-us\"\n     8) (integer) 1000\n" +
+		"     9) \"max-us\"\n    10) (integer) 1000\n13) \"backlog\"\n14) (integer) 0\n",
+	Run: runExpiryLag,
+}
+
+func runExpiryLag(c *Ctx) error {
+	stats := c.Tx.Stats()
+	due, _ := c.Tx.Backlog()
+
+	c.Out.Map(int(engine.Levels) + 2)
+	for l := range engine.Levels {
+		c.lag(l.String(), &stats.Lag[l])
+	}
+	all := stats.LagOf()
+	c.lag("all", &all)
+	c.putInt("backlog", due)
+	return nil
+}
+
+// lag replies a histogram.
+func (c *Ctx) lag(name string, h *engine.Histogram) {
+	c.Out.BulkString(name)
+	c.Out.Map(5)
+	c.putInt("count", h.Count)
+	c.putInt("p50-us", h.Quantile(0.50))
+	c.putInt("p99-us", h.Quantile(0.99))
+	c.putInt("p99.9-us", h.Quantile(0.999))
+	c.putInt("max-us", h.Max)
+}

@@ -1,0 +1,242 @@
+package command
+
+import (
+	"math"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Fields that are written, or read, together with their expiration times.
+
+var hashExSpecs = []*Spec{&specHSetEx, &specHGetEx, &specHGetDel}
+
+// itemTimes are the options that set an item's expiration time; last is the one
+// that does not.
+func itemTimes(last string) Arg {
+	return OneOf("expiration", TokenArg("EX", Int("seconds")), TokenArg("PX", Int("milliseconds")),
+		TokenArg("EXAT", UnixTime("unix-time-seconds")), TokenArg("PXAT", UnixTime("unix-time-milliseconds")), Token(last))
+}
+
+const itemTimeReplies = "A time that is not in the future deletes them at once. JITTER adds a random share of up to so many percent."
+
+var specHSetEx = Spec{
+	Name: "hsetex", Group: GroupHash, Since: "8.0.0", Complexity: "O(N) where N is the number of fields being set.",
+	Summary: "Sets the values of fields of a hash together with their expiration time.",
+	Flags:   Write | DenyOOM | Fast,
+	Args: []Arg{Key("key", Update), Opt(OneOf("condition", Token("FNX"), Token("FXX"))), Opt(itemTimes("KEEPTTL")),
+		Opt(TokenArg("JITTER", Int("percent"))), Opt(TokenArg("MAXLEN", Int("count"))),
+		Block("FIELDS", Count("numfields"), Repeat(Block("data", Str("field"), Str("value"))))},
+	Replies: "1 if all fields were set, 0 if none was: FNX wants none of them to be there before, FXX all of them. Without an option fields lose the expiration " +
+		"time that they have, with KEEPTTL they keep it. " + itemTimeReplies + " MAXLEN adds nothing where the hash would have more than so many living fields.",
+	Errors: []string{"FULL: with MAXLEN, there is no room for so many new fields",
+		"ERR invalid number of fields: numfields is not a positive integer",
+		"ERR unknown argument: X: an option that HSETEX does not have"},
+	Examples: "> HSETEX otp EX 30 FIELDS 1 ada 123456\n(integer) 1\n> HTTL otp FIELDS 1 ada\n1) (integer) 30\n> HSETEX otp FNX EX 30 FIELDS 1 ada 654321\n(integer) 0\n" +
+		"~ 30001ms\n> HGET otp ada\n(nil)\n",
+	Run: runHSetEx,
+}
+
+func runHSetEx(c *Ctx) error {
+	p := itemParser{c: c, f: &hashItems, onlyNew: "FNX", onlyOld: "FXX"}
+	pairs, err := p.read(2, 2)
+	if err != nil {
+		return err
+	}
+	if err := c.longFields(len(pairs)); err != nil {
+		return err
+	}
+
+	set, err := c.Tx.HSetEx(c.Args[1], pairs, p.ItemOptions)
+	if err != nil {
+		return err
+	}
+
+	c.Out.Int(b2i(set))
+	return nil
+}
+
+// itemParser reads the options of HSETEX and SADDEX, up to the items.
+type itemParser struct {
+	c                *Ctx
+	f                *itemFamily
+	onlyNew, onlyOld string // the words for it
+
+	engine.ItemOptions
+	time itemTime
+}
+
+// read reads the options from argument i on, and the items, each of which takes so
+// many arguments. As in Redis they are judged in the order in which they stand.
+func (p *itemParser) read(i, width int) ([][]byte, error) {
+	args := p.c.Args
+	for i < len(args) && !EqualFold(args[i], p.f.word) {
+		n, err := p.option(args, i)
+		if err != nil {
+			return nil, err
+		}
+		i += n
+	}
+	if i+2 >= len(args) {
+		return nil, WrongArity(p.c.Spec)
+	}
+	n, ok := resp.ParseInt(args[i+1])
+	if !ok || n <= 0 || n > math.MaxInt32 {
+		return nil, ReplyError("ERR invalid number of " + p.f.items)
+	}
+	items := args[i+2:]
+	if len(items)%width != 0 || n != int64(len(items)/width) {
+		return nil, WrongArity(p.c.Spec)
+	}
+	if p.time.unit != noTime {
+		p.Deadline = p.time.resolve(p.c)
+	} else if p.time.jitter > 0 {
+		return nil, ReplyError("ERR JITTER needs an expire time: EX, PX, EXAT or PXAT")
+	}
+	return items, nil
+}
+
+// option reads one option and returns how many arguments it takes.
+func (p *itemParser) option(args [][]byte, i int) (int, error) {
+	switch a := args[i]; {
+	case EqualFold(a, p.onlyNew), EqualFold(a, p.onlyOld):
+		if p.OnlyNew || p.OnlyOld {
+			return 0, ReplyError("ERR Only one of " + p.onlyOld + " or " + p.onlyNew + " arguments can be specified")
+		}
+		p.OnlyNew = EqualFold(a, p.onlyNew)
+		p.OnlyOld = !p.OnlyNew
+		return 1, nil
+	case EqualFold(a, "KEEPTTL"):
+		if p.Keep || p.time.unit != noTime {
+			return 0, errTwoTimes
+		}
+		p.Keep = true
+		return 1, nil
+	case unitOf(a) != noTime:
+		if p.Keep || p.time.unit != noTime {
+			return 0, errTwoTimes
+		}
+		if p.time.unit = unitOf(a); i+1 >= len(args) {
+			return 0, ErrSyntax
+		}
+		return 2, p.time.read(p.c, args[i+1])
+	case EqualFold(a, "JITTER") && i+1 < len(args):
+		return 2, p.time.readJitter(args[i+1])
+	case EqualFold(a, "MAXLEN") && i+1 < len(args):
+		n, ok := resp.ParseInt(args[i+1])
+		if !ok || n <= 0 || n != int64(int(n)) {
+			return 0, ReplyError("ERR MAXLEN must be a positive integer")
+		}
+		p.Max = int(n)
+		return 2, nil
+	}
+	return 0, ReplyError(oneLine("ERR unknown argument: " + string(clip(args[i], 128))))
+}
+
+const errTwoTimes = ReplyError("ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified")
+
+// unitOf is how the time behind an option is meant; noTime if it is none of EX, PX,
+// EXAT and PXAT.
+func unitOf(option []byte) timeUnit {
+	switch {
+	case EqualFold(option, "EX"):
+		return seconds
+	case EqualFold(option, "PX"):
+		return millis
+	case EqualFold(option, "EXAT"):
+		return unixSeconds
+	case EqualFold(option, "PXAT"):
+		return unixMillis
+	}
+	return noTime
+}
+
+var specHGetEx = Spec{
+	Name: "hgetex", Group: GroupHash, Since: "8.0.0", Complexity: "O(N) where N is the number of specified fields",
+	Summary: "Returns the values of fields of a hash and sets or removes their expiration time.",
+	Flags:   Write | Fast,
+	Args: []Arg{Key("key", Access|Update).Note("RW and UPDATE because it changes the TTL"), Opt(itemTimes("PERSIST")),
+		Opt(TokenArg("JITTER", Int("percent"))), hashItems.listed()},
+	Replies: "The values in the order of the fields, nil for those that are not there. PERSIST removes the expiration time of the fields. " + itemTimeReplies,
+	Errors: []string{"ERR Mandatory argument FIELDS is missing or not at the right position: another word stands there",
+		"ERR Number of fields must be a positive integer: numfields is none, or below 1"},
+	Examples: "> HSET session user ada\n(integer) 1\n> HGETEX session EX 60 FIELDS 2 user token\n1) \"ada\"\n2) (nil)\n> HTTL session FIELDS 1 user\n1) (integer) 60\n" +
+		"> HGETEX session PERSIST FIELDS 1 user\n1) \"ada\"\n> HTTL session FIELDS 1 user\n1) (integer) -1\n",
+	Run: runHGetEx,
+}
+
+func runHGetEx(c *Ctx) error {
+	o, fields, err := parseHGetEx(c)
+	if err != nil {
+		return c.wrongTypeFirst(engine.Hash, err)
+	}
+	if err := c.longFields(len(fields)); err != nil {
+		return err
+	}
+
+	reply := c.values(len(fields))
+	return c.Tx.HGetEx(c.Args[1], fields, o, reply)
+}
+
+// values returns a function that replies n values one by one: the array begins
+// with the first, when nothing can fail any more.
+func (c *Ctx) values(n int) func(value []byte, ok bool) {
+	begun := false
+	return func(value []byte, ok bool) {
+		if !begun {
+			begun = true
+			c.Out.Array(n)
+		}
+		c.bulkOrNull(value, ok)
+	}
+}
+
+// parseHGetEx reads [EX t | ... | PERSIST] [JITTER percent] FIELDS numfields field ...
+func parseHGetEx(c *Ctx) (o engine.ItemOptions, fields [][]byte, err error) {
+	i, t := 2, itemTime{unit: unitOf(c.Args[2])}
+	switch {
+	case t.unit != noTime:
+		if err := t.read(c, c.Args[3]); err != nil {
+			return o, nil, err
+		}
+		if i = 4; EqualFold(c.Args[i], "JITTER") && i+1 < len(c.Args) {
+			if err := t.readJitter(c.Args[i+1]); err != nil {
+				return o, nil, err
+			}
+			i += 2
+		}
+		o.Deadline = t.resolve(c)
+	case EqualFold(c.Args[2], "PERSIST"):
+		i, o.Persist = 3, true
+	}
+	if i == len(c.Args)-1 && EqualFold(c.Args[i], "FIELDS") {
+		return o, nil, WrongArity(c.Spec)
+	}
+	fields, err = hashItems.list(c.Args, i, hashItems.notPositive())
+	return o, fields, err
+}
+
+var specHGetDel = Spec{
+	Name: "hgetdel", Group: GroupHash, Since: "8.0.0", Complexity: "O(N) where N is the number of specified fields",
+	Summary: "Returns the values of fields of a hash and deletes them. Deletes the hash if no fields remain.",
+	Flags:   Write | Fast,
+	Args:    []Arg{Key("key", Access|Delete), hashItems.listed()},
+	Replies: "The values in the order of the fields, nil for those that are not there.",
+	Errors: []string{"ERR Mandatory argument FIELDS is missing or not at the right position: another word stands there",
+		"ERR Number of fields must be a positive integer: numfields is none, or below 1"},
+	Examples: "> HSET otp ada 123456 eve 654321\n(integer) 2\n> HGETDEL otp FIELDS 2 ada bob\n1) \"123456\"\n2) (nil)\n> HGETDEL otp FIELDS 1 ada\n1) (nil)\n",
+	Run:      runHGetDel,
+}
+
+func runHGetDel(c *Ctx) error {
+	fields, err := hashItems.list(c.Args, 2, hashItems.notPositive())
+	if err != nil {
+		return c.wrongTypeFirst(engine.Hash, err)
+	}
+	if err := c.longFields(len(fields)); err != nil {
+		return err
+	}
+
+	reply := c.values(len(fields))
+	return c.Tx.HGetDel(c.Args[1], fields, reply)
+}

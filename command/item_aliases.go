@@ -1,0 +1,214 @@
+package command
+
+import "github.com/ebbdb/ebb/engine"
+
+// What KeyDB and Dragonfly call the commands about single items, for those who come
+// from there.
+
+var itemAliasSpecs = []*Spec{&specExpireMember, &specExpireMemberAt, &specPExpireMemberAt, &specFieldExpire, &specFieldTTL}
+
+// familyOf returns the family of the container that a key holds; nil where there
+// is no such key. Errors: ErrWrongType, for what has no items that expire by name.
+func (c *Ctx) familyOf(key []byte) (*itemFamily, error) {
+	switch c.Tx.Type(key) {
+	case engine.None:
+		return nil, nil
+	case engine.Hash:
+		return &hashItems, nil
+	case engine.Set:
+		return &setItems, nil
+	case engine.ZSet:
+		return &sortedSetItems, nil
+	}
+	return nil, ErrWrongType
+}
+
+const memberReplies = "1 if the time was set, or the member deleted because the time is not in the future; 0 if there is no such member or no such key. " +
+	"A member is a field of a hash, or a member of a set or a sorted set. As in KeyDB; HEXPIRE, SEXPIRE and ZEXPIRE can do more."
+
+var specExpireMember = Spec{
+	Name: "expiremember", Group: GroupGeneric, Since: "0.4.0", Complexity: "O(1)",
+	Summary:  "Sets the expiration time of a member of a hash, set or sorted set.",
+	Flags:    Write | Fast,
+	Args:     []Arg{Key("key", Update), Str("member"), Int("delay"), Opt(OneOf("unit", Token("S"), Token("MS")))},
+	Replies:  memberReplies + " The delay is in seconds, with `ms` in milliseconds.",
+	Errors:   []string{"ERR invalid expire time, must be >= 0: the delay is negative"},
+	Examples: "> HSET h f v g w\n(integer) 2\n> EXPIREMEMBER h f 10\n(integer) 1\n> TTL h f\n(integer) 10\n> EXPIREMEMBER h g 1500 ms\n(integer) 1\n~ 1501ms\n> HKEYS h\n1) \"f\"\n",
+	Run: func(c *Ctx) error {
+		unit := seconds
+		if len(c.Args) == 5 {
+			switch {
+			case EqualFold(c.Args[4], "MS"):
+				unit = millis
+			case !EqualFold(c.Args[4], "S"):
+				return ErrSyntax
+			}
+		}
+		return runExpireMember(c, unit)
+	},
+}
+
+var specExpireMemberAt = Spec{
+	Name: "expirememberat", Group: GroupGeneric, Since: "0.4.0", Complexity: "O(1)",
+	Summary:  "Sets the expiration time of a member of a hash, set or sorted set to a Unix timestamp.",
+	Flags:    Write | Fast,
+	Args:     []Arg{Key("key", Update), Str("member"), UnixTime("unix-time-seconds")},
+	Replies:  memberReplies,
+	Errors:   []string{"ERR invalid expire time, must be >= 0: the time is negative"},
+	Examples: "> SADD s m n\n(integer) 2\n> EXPIREMEMBERAT s m 33177117420\n(integer) 1\n> SEXPIRETIME s MEMBERS 1 m\n1) (integer) 33177117420\n> EXPIREMEMBERAT s m 1\n(integer) 1\n> SMEMBERS s\n1) \"n\"\n",
+	Run:      func(c *Ctx) error { return runExpireMember(c, unixSeconds) },
+}
+
+var specPExpireMemberAt = Spec{
+	Name: "pexpirememberat", Group: GroupGeneric, Since: "0.4.0", Complexity: "O(1)",
+	Summary:  "Sets the expiration time of a member of a hash, set or sorted set to a Unix timestamp in milliseconds.",
+	Flags:    Write | Fast,
+	Args:     []Arg{Key("key", Update), Str("member"), UnixTime("unix-time-milliseconds")},
+	Replies:  memberReplies,
+	Errors:   []string{"ERR invalid expire time, must be >= 0: the time is negative"},
+	Examples: "> ZADD z 1 m\n(integer) 1\n> PEXPIREMEMBERAT z m 33177117420000\n(integer) 1\n> ZPEXPIRETIME z MEMBERS 1 m\n1) (integer) 33177117420000\n> PEXPIREMEMBERAT z n 33177117420000\n(integer) 0\n",
+	Run:      func(c *Ctx) error { return runExpireMember(c, unixMillis) },
+}
+
+func runExpireMember(c *Ctx, unit timeUnit) error {
+	t := itemTime{unit: unit}
+	f, err := c.familyOf(c.Args[1])
+	if err == nil {
+		err = t.read(c, c.Args[3])
+	}
+	if err != nil {
+		return err
+	}
+
+	set := false
+	if f != nil {
+		err = f.expire(c.Tx, c.Args[1], c.Args[2:3], t.resolve(c), 0, func(code int) { set = code >= engine.ItemDone })
+	}
+	if err != nil {
+		return err
+	}
+
+	c.Out.Int(b2i(set))
+	return nil
+}
+
+// deadlineOf is what TTL and PTTL of one item go by: its deadline, NoDeadline, or
+// NoKey where there is no such item, or no such key.
+func (c *Ctx) deadlineOf(key []byte, item [][]byte) (deadline int64, err error) {
+	f, err := c.familyOf(key)
+	if f == nil {
+		return engine.NoKey, err
+	}
+	err = f.deadlines(c.Tx, key, item, func(d int64) { deadline = d })
+	return deadline, err
+}
+
+// persistItem is PERSIST of one item.
+func (c *Ctx) persistItem(key []byte, item [][]byte) (done bool, err error) {
+	f, err := c.familyOf(key)
+	if f == nil {
+		return false, err
+	}
+	err = f.persist(c.Tx, key, item, func(code int) { done = code == engine.ItemDone })
+	return done, err
+}
+
+var specFieldExpire = Spec{
+	Name: "fieldexpire", Group: GroupGeneric, Since: "0.4.0", Complexity: "O(N) where N is the number of specified fields",
+	Summary: "Sets the expiration time of fields of a hash, or members of a set or a sorted set, in seconds.",
+	Flags:   Write | Fast,
+	Args:    []Arg{Key("key", Update), Int("seconds"), Many("field")},
+	Replies: "An array with an integer for each field: 1 if the time was set, 2 if the field was deleted because the time is 0, -2 if there is no such field or no such key. " +
+		"As in Dragonfly; HEXPIRE, SEXPIRE and ZEXPIRE can do more.",
+	Errors:   []string{"ERR invalid expire time, must be >= 0: the time is negative"},
+	Examples: "> HSET h f v\n(integer) 1\n> FIELDEXPIRE h 10 f g\n1) (integer) 1\n2) (integer) -2\n> FIELDTTL h f\n(integer) 10\n",
+	Run:      runFieldExpire,
+}
+
+func runFieldExpire(c *Ctx) error {
+	t, fields := itemTime{unit: seconds}, c.Args[3:]
+	f, err := c.familyOf(c.Args[1])
+	if err == nil {
+		err = t.read(c, c.Args[2])
+	}
+	if err == nil {
+		err = c.longFields(len(fields))
+	}
+	if err != nil {
+		return err
+	}
+
+	if f == nil {
+		f = &hashItems // which answers that nothing is there
+	}
+	codes := make([]int, 0, len(fields))
+	err = f.expire(c.Tx, c.Args[1], fields, t.resolve(c), 0, func(code int) { codes = append(codes, code) })
+	if err != nil {
+		return err
+	}
+
+	c.Out.Array(len(codes))
+	for _, code := range codes {
+		c.Out.Int(int64(code))
+	}
+	return nil
+}
+
+var specFieldTTL = Spec{
+	Name: "fieldttl", Group: GroupGeneric, Since: "0.4.0", Complexity: "O(1)",
+	Summary: "Returns how long a field of a hash, or a member of a set or a sorted set, lives on, in seconds.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Read), Str("field")},
+	Tips:    []string{"nondeterministic_output"},
+	Replies: "The time, rounded up; -1 if the field has none, -2 if there is no such key, -3 if there is no such field. As in Dragonfly.",
+	Examples: "> SADD s m\n(integer) 1\n> FIELDTTL s m\n(integer) -1\n> FIELDEXPIRE s 10 m\n1) (integer) 1\n> FIELDTTL s m\n(integer) 10\n> FIELDTTL s n\n(integer) -3\n" +
+		"> FIELDTTL nobody n\n(integer) -2\n",
+	Run: runFieldTTL,
+}
+
+func runFieldTTL(c *Ctx) error {
+	there := c.Tx.Exists(c.Args[1])
+	d, err := c.deadlineOf(c.Args[1], c.Args[2:3])
+	if err != nil {
+		return err
+	}
+	ttl := toldAs(d, c.Tx.Millis(), roundUp, true)
+	if there && d == engine.NoKey {
+		ttl = -3
+	}
+	c.Out.Int(ttl)
+	return nil
+}
+
+// replyItemTTL is TTL and PTTL of one item.
+func replyItemTTL(c *Ctx, item [][]byte, unit func(int64) int64) error {
+	d, err := c.deadlineOf(c.Args[1], item)
+	if err != nil {
+		return err
+	}
+	c.Out.Int(toldAs(d, c.Tx.Millis(), unit, true))
+	return nil
+}
+
+// parseItem reads the item behind a key, which TTL, PTTL and PERSIST take as KeyDB
+// does.
+func parseItem(c *Ctx) (item [][]byte, ok bool, err error) {
+	if len(c.Args) > 3 {
+		return nil, false, WrongArity(c.Spec)
+	}
+	return c.Args[2:], len(c.Args) == 3, nil
+}
+
+// parseWithTTL reads WITHTTL behind a key.
+func parseWithTTL(c *Ctx) (with bool, err error) {
+	if len(c.Args) == 2 {
+		return false, nil
+	}
+	if len(c.Args) > 3 || !EqualFold(c.Args[2], "WITHTTL") {
+		return false, WrongArity(c.Spec) // which is what Redis says
+	}
+	return true, nil
+}
+
+// ttlOf is a deadline as WITHTTL tells it: ms that are left, or -1.
+func (c *Ctx) ttlOf(deadline int64) int64 { return toldAs(deadline, c.Tx.Millis(), nil, true) }

@@ -1,0 +1,248 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Limiters and the future: waiting for a turn, and reserving one.
+//
+// Who waits for a limiter stands in its key's line. Only the first is looked at,
+// and only the first sets when that is: at the instant at which it can be served if
+// nobody takes meanwhile, which nobody may. So a grant wakes one client, and a line
+// costs one timer.
+
+var specRLWait = Spec{
+	Name: "rl.wait", Group: GroupLimiter, Since: "0.4.0", Complexity: "O(1); with ALGO log O(1) amortized",
+	Summary: "Takes from a rate limiter, and waits until it allows it.",
+	Flags:   Write | DenyOOM | Blocking | Timed,
+	Args:    limiterArgs(Int("timeout-ms"), burstArg(), costArg(), algoArg()),
+	Replies: "As RL.TAKE: not allowed when the timeout is over, 0 is for ever. First come, first served: nobody overtakes who waits. " +
+		"The first in line is refused at once if its turn is after its timeout, and so is whoever asks for more than the burst. In a transaction or a script nobody waits.",
+	Errors: append([]string{
+		"ERR COST must be from 1 to 1125899906842624 here: COST is 0",
+		"ERR timeout is negative: the timeout is below 0",
+	}, takeErrors...),
+	Examples: "> RL.WAIT api 1 1000 0\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) -1\n5) (integer) 1000000\n" +
+		"2> RL.WAIT api 1 1000 5000\n~ 1000ms\n2< 1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) -1\n5) (integer) 1000000\n",
+	Run: runRLWait,
+}
+
+func runRLWait(c *Ctx) error {
+	o, err := c.parseTake(5)
+	if err != nil {
+		return err
+	}
+	ms, err := parseBlock(c.Args[4])
+	switch {
+	case err != nil:
+		return err
+	case o.Cost == 0:
+		return engine.ErrNoCost
+	}
+
+	key := c.Args[1]
+	o.Behind = c.Behind(key, engine.Limiter)
+	t, err := c.Tx.Take(key, o.TakeOptions)
+	if err != nil {
+		return err
+	}
+	if !t.Allowed && t.Retry > 0 && !c.noWait && (o.Behind || ms == 0 || t.Retry <= c.patience(ms)) {
+		if !o.Behind {
+			c.Tx.WakeAt(key, c.Now()+t.Retry)
+		}
+		return c.waitForTurn(t, ms)
+	}
+
+	if c.waiter != nil {
+		c.waiter.memo = t.Grant
+	}
+	c.replyTaken(t)
+	return nil
+}
+
+// patience is for how many us the command still waits, whose timeout is ms.
+func (c *Ctx) patience(ms int64) int64 {
+	if c.waiter != nil {
+		return c.waiter.until*1000 - c.Now()
+	}
+	return ms * 1000
+}
+
+// waitForTurn puts the command in line. What it replies if its time is over
+// before its turn is what is known now: others may have come before it.
+func (c *Ctx) waitForTurn(t engine.Taken, ms int64) error {
+	turn, full := c.Now()+t.Retry, c.Now()+t.Reset
+	return c.Block(Wait{
+		Keys: c.Args[1:2], Kinds: engine.KindsOf(engine.None, engine.Limiter), Millis: ms, Relook: true,
+		Undo: giveBack,
+		Expired: func(c *Ctx) {
+			t.Retry, t.Reset = max(1, turn-c.Now()), max(0, full-c.Now())
+			c.replyTaken(t)
+		},
+	})
+}
+
+// giveBack undoes a grant whose connection is gone.
+func giveBack(c *Ctx) {
+	if g, ok := c.waiter.memo.(engine.Grant); ok && g.Cost > 0 {
+		_, _ = c.Tx.GiveBack(c.Args[1], g) // another type: there is nothing to give back to
+	}
+}
+
+var specRLReserve = Spec{
+	Name: "rl.reserve", Group: GroupLimiter, Since: "0.4.0", Complexity: "O(N) where N is the number of outstanding reservations of the key",
+	Summary: "Takes from a rate limiter's future: a turn of one's own.",
+	Flags:   Write | DenyOOM | Timed,
+	Args:    limiterArgs(burstArg(), costArg(), Opt(TokenArg("MAXWAIT", Int("milliseconds")))),
+	Replies: "Three integers: an id for RL.CANCEL; in how many us the turn is, 0 for now; and when that is, in us since 1970. " +
+		"nil if the turn would be later than MAXWAIT, or if others wait in RL.WAIT. Only for ALGO gcra. At most 1,000 reservations of a key are outstanding.",
+	Errors: append([]string{
+		"ERR COST must be from 1 to 1125899906842624 here: COST is 0",
+		"ERR COST is above the burst, it can never be served: COST is above BURST",
+		"ERR MAXWAIT must not be negative: MAXWAIT is below 0",
+		"ERR 1000 reservations of this key are outstanding, which is all it can hold: there are too many",
+	}, takeErrors[:4]...),
+	Examples: "> RL.TAKE api 1 1000\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) -1\n5) (integer) 1000000\n" +
+		"> RL.RESERVE api 1 1000\n1) (integer) $id\n2) (integer) 1000000\n3) (integer) $due\n> RL.RESERVE api 1 1000 MAXWAIT 1500\n(nil)\n> RL.CANCEL api $id\n(integer) 1\n",
+	Run: runRLReserve,
+}
+
+func runRLReserve(c *Ctx) error {
+	o, err := c.parseTake(4)
+	if err != nil {
+		return err
+	}
+
+	o.Behind = c.Behind(c.Args[1], engine.Limiter)
+	r, ok, err := c.Tx.Reserve(c.Args[1], o)
+	if err != nil {
+		return err
+	}
+
+	if !ok {
+		c.Out.NullArray()
+		return nil
+	}
+	c.Out.Array(3)
+	c.Out.Int(r.ID)
+	c.Out.Int(r.Due - c.Tx.Now())
+	c.Out.Int(r.Due)
+	return nil
+}
+
+var specRLCancel = Spec{
+	Name: "rl.cancel", Group: GroupLimiter, Since: "0.4.0", Complexity: "O(N) where N is the number of outstanding reservations of the key",
+	Summary: "Gives a reservation back that is not yet due.",
+	Flags:   Write,
+	Args:    []Arg{Key("key", Update|Access|Delete), Int("id")},
+	Replies: "1 if it was given back, 0 if it is due, given back already, or not known. The other reservations keep their turns; who takes or reserves later may have the place.",
+	Examples: "> RL.RESERVE api 1 1000\n1) (integer) $first\n2) (integer) 0\n3) (integer) $now\n> RL.RESERVE api 1 1000\n1) (integer) $id > $first\n2) (integer) 1000000\n3) (integer) $due > $now\n" +
+		"> RL.CANCEL api $first\n(integer) 0\n> RL.CANCEL api $id\n(integer) 1\n> RL.CANCEL api $id\n(integer) 0\n",
+	Run: runRLCancel,
+}
+
+func runRLCancel(c *Ctx) error {
+	id, ok := resp.ParseInt(c.Args[2])
+	if !ok {
+		return ErrNotInteger
+	}
+
+	ok, err := c.Tx.CancelReservation(c.Args[1], id)
+	if err != nil {
+		return err
+	}
+
+	c.Out.Int(oneIf(ok))
+	return nil
+}
+
+var specRLReset = Spec{
+	Name: "rl.reset", Group: GroupLimiter, Since: "0.4.0", Complexity: "O(N) where N is the number of keys",
+	Summary:  "Makes rate limiters full, and forgets their reservations, by deleting them.",
+	Flags:    Write,
+	Args:     []Arg{ManyKeys("key", Remove|Delete)},
+	Replies:  "How many there were. If one of the keys holds another type nothing is deleted.",
+	Examples: "> RL.TAKE api 1 1000\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) -1\n5) (integer) 1000000\n> RL.RESET api other\n(integer) 1\n> EXISTS api\n(integer) 0\n",
+	Run:      runRLReset,
+}
+
+func runRLReset(c *Ctx) error {
+	n, err := c.Tx.ResetLimiters(c.Args[1:])
+	if err == nil {
+		c.Out.Int(int64(n))
+	}
+	return err
+}
+
+var specRLInfo = Spec{
+	Name: "rl.info", Group: GroupLimiter, Since: "0.4.0", Complexity: "O(N+M) where N is the number of outstanding reservations and M that of those who wait",
+	Summary: "Describes a rate limiter, its reservations and the line of those who wait.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Access)},
+	Replies: "A map, nil if there is no such limiter: algo, limit, period in ms and burst as it was last used with; remaining; retry-after-us, until one can be taken, 0 for now; " +
+		"reset-after-us; reservations, an array of [id, cost, us until it is due]; waiting, how many wait in RL.WAIT; and line, an array of [client id, cost] of each of them, the first first.",
+	Examples: "> RL.TAKE api 5 1000 COST 2\n1) (integer) 1\n2) (integer) 5\n3) (integer) 3\n4) (integer) -1\n5) (integer) 400000\n" +
+		"> RL.INFO api\n 1) \"algo\"\n 2) \"gcra\"\n 3) \"limit\"\n 4) (integer) 5\n 5) \"period\"\n 6) (integer) 1000\n 7) \"burst\"\n 8) (integer) 5\n 9) \"remaining\"\n10) (integer) 3\n" +
+		"11) \"retry-after-us\"\n12) (integer) 0\n13) \"reset-after-us\"\n14) (integer) 400000\n15) \"reservations\"\n16) (empty array)\n17) \"waiting\"\n18) (integer) 0\n19) \"line\"\n20) (empty array)\n",
+	Run: runRLInfo,
+}
+
+func runRLInfo(c *Ctx) error {
+	i, ok, err := c.Tx.LimiterInfo(c.Args[1])
+	if err != nil {
+		return err
+	}
+
+	if !ok {
+		c.Out.Null()
+		return nil
+	}
+	c.Out.Map(10)
+	c.Out.BulkString("algo")
+	c.Out.BulkString(i.Algo.String())
+	for _, f := range [...]struct {
+		name string
+		n    int64
+	}{
+		{"limit", i.Limit}, {"period", i.Period / 1000}, {"burst", i.Burst}, {"remaining", i.Remaining},
+		{"retry-after-us", i.Retry}, {"reset-after-us", i.Reset},
+	} {
+		c.Out.BulkString(f.name)
+		c.Out.Int(f.n)
+	}
+	c.replyReservations(i.Reservations)
+	c.replyLine()
+	return nil
+}
+
+func (c *Ctx) replyReservations(all []engine.Reservation) {
+	c.Out.BulkString("reservations")
+	c.Out.Array(len(all))
+	for _, r := range all {
+		c.Out.Array(3)
+		c.Out.Int(r.ID)
+		c.Out.Int(r.Cost)
+		c.Out.Int(r.Due - c.Tx.Now())
+	}
+}
+
+// replyLine replies who waits, and for how much.
+func (c *Ctx) replyLine() {
+	line := c.Queue(c.Args[1])
+	c.Out.BulkString("waiting")
+	c.Out.Int(int64(len(line)))
+	c.Out.BulkString("line")
+	c.Out.Array(len(line))
+	for _, q := range line {
+		cost := int64(1)
+		for i := 5; i+1 < len(q.Args); i += 2 {
+			if EqualFold(q.Args[i], "COST") {
+				cost, _ = resp.ParseInt(q.Args[i+1])
+			}
+		}
+		c.Out.Array(2)
+		c.Out.Int(q.Client)
+		c.Out.Int(cost)
+	}
+}

@@ -1,0 +1,121 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/resp"
+)
+
+// What the one who has a lease on a job can do with it, and who has not.
+
+const jobTokenError = "ERR value is not an integer or out of range: of the token"
+
+var specDQAck = Spec{
+	Name: "dq.ack", Group: GroupQueue, Since: "0.4.0", Complexity: "O(log N) where N is the number of jobs in the queue.",
+	Summary: "Acknowledges a job of a delay queue: it is done, and removed.",
+	Flags:   Write | Fast | Timed,
+	Args:    []Arg{Key("key", Access|Delete), Str("id"), Int("token")},
+	Replies: "1 if it was done; 0 if the lease is over, or was another's, or there is no such job.",
+	Errors:  []string{jobTokenError},
+	Examples: "> DQ.ADD q a job\n\"a\"\n> DQ.POP q LEASE 100\n1) 1) \"a\"\n   2) \"job\"\n   3) (integer) 1\n   4) (integer) $token\n   5) (integer) $due\n" +
+		"> DQ.ACK q a 1\n(integer) 0\n> DQ.ACK q a $token\n(integer) 1\n> EXISTS q\n(integer) 0\n",
+	Run: runDQAck,
+}
+
+func runDQAck(c *Ctx) error {
+	token, ok := resp.ParseInt(c.Args[3])
+	if !ok {
+		return ErrNotInteger
+	}
+	done, err := c.Tx.QueueAck(c.Args[1], c.Args[2], token)
+	if err != nil {
+		return err
+	}
+	c.Out.Int(b2i(done))
+	return nil
+}
+
+var specDQNack = Spec{
+	Name: "dq.nack", Group: GroupQueue, Since: "0.4.0", Complexity: "O(log N) where N is the number of jobs in the queue.",
+	Summary: "Gives a job of a delay queue back before its lease is over, to be delivered again.",
+	Flags:   Write | Fast | Timed,
+	Args:    []Arg{Key("key", Access|Update), Str("id"), Int("token"), Opt(TokenArg("DELAY", Int("delay")))},
+	Replies: "1 if it was done: the job is due again DELAY ms from now, by default at once, behind what was due before; or, if it was delivered as often as DQ.CONFIG's MAXDELIVERIES, it is a dead letter now. " +
+		"0 if the lease is over, or was another's, or there is no such job.",
+	Errors: []string{jobTokenError, "ERR the time must be in milliseconds and not negative: of DELAY"},
+	Examples: "> DQ.ADD q a job\n\"a\"\n> DQ.POP q\n1) 1) \"a\"\n   2) \"job\"\n   3) (integer) 1\n   4) (integer) $token\n   5) (integer) $due\n" +
+		"> DQ.NACK q a $token DELAY 500\n(integer) 1\n> DQ.POP q\n(nil)\n~ 500ms\n> DQ.POP q\n1) 1) \"a\"\n   2) \"job\"\n   3) (integer) 2\n   4) (integer) $second > $token\n   5) (integer) $again > $due\n",
+	Run: runDQNack,
+}
+
+func runDQNack(c *Ctx) (err error) {
+	token, ok := resp.ParseInt(c.Args[3])
+	if !ok {
+		return ErrNotInteger
+	}
+	delay := int64(0)
+	if rest := c.Args[4:]; len(rest) > 0 {
+		if len(rest) != 2 || !EqualFold(rest[0], "DELAY") {
+			return ErrSyntax
+		}
+		if delay, err = parseJobTime(rest[1]); err != nil {
+			return err
+		}
+	}
+	done, err := c.Tx.QueueNack(c.Args[1], c.Args[2], token, delay)
+	if err != nil {
+		return err
+	}
+	c.Out.Int(b2i(done))
+	return nil
+}
+
+var specDQExtend = Spec{
+	Name: "dq.extend", Group: GroupQueue, Since: "0.4.0", Complexity: "O(log N) where N is the number of jobs in the queue.",
+	Summary: "Extends the lease of a job of a delay queue.",
+	Flags:   Write | Fast | Timed,
+	Args:    []Arg{Key("key", Access|Update), Str("id"), Int("token"), Int("lease")},
+	Replies: "1 if it was done: the lease ends so many ms from now, which may be earlier than before. 0 if the lease is over, or was another's, or there is no such job.",
+	Errors:  []string{jobTokenError, "ERR the time must be in milliseconds and at least 1: of the lease"},
+	Examples: "> DQ.ADD q a job\n\"a\"\n> DQ.POP q LEASE 1000\n1) 1) \"a\"\n   2) \"job\"\n   3) (integer) 1\n   4) (integer) $token\n   5) (integer) $due\n" +
+		"~ 1000ms\n> DQ.EXTEND q a $token 1000\n(integer) 1\n~ 1000ms\n> DQ.ACK q a $token\n(integer) 1\n",
+	Run: runDQExtend,
+}
+
+func runDQExtend(c *Ctx) error {
+	token, ok := resp.ParseInt(c.Args[3])
+	if !ok {
+		return ErrNotInteger
+	}
+	lease, err := parseJobSpan(c.Args[4])
+	if err != nil {
+		return err
+	}
+	done, err := c.Tx.QueueExtend(c.Args[1], c.Args[2], token, lease)
+	if err != nil {
+		return err
+	}
+	c.Out.Int(b2i(done))
+	return nil
+}
+
+var specDQCancel = Spec{
+	Name: "dq.cancel", Group: GroupQueue, Since: "0.4.0", Complexity: "O(M*log N) where N is the number of jobs in the queue and M the number of ids.",
+	Summary:  "Removes jobs from a delay queue, whatever their state.",
+	Flags:    Write | Timed,
+	Args:     []Arg{Key("key", Delete), Many("id")},
+	Replies:  "How many of them there were. Who has a lease on one loses it. What UNIQUE keeps out it keeps out all the same.",
+	Examples: "> DQ.ADD q a job DELAY 60000\n\"a\"\n> DQ.CANCEL q a b\n(integer) 1\n> DQ.PEEK q\n(empty array)\n",
+	Run:      runDQCancel,
+}
+
+func runDQCancel(c *Ctx) error {
+	ids := c.Args[2:]
+	if err := c.longFields(len(ids)); err != nil {
+		return err
+	}
+	n, err := c.Tx.QueueCancel(c.Args[1], ids)
+	if err != nil {
+		return err
+	}
+	c.Out.Int(int64(n))
+	return nil
+}

@@ -1,0 +1,69 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Members that are added together with their expiration time.
+
+var setExSpecs = []*Spec{&specSAddEx}
+
+var specSAddEx = Spec{
+	Name: "saddex", Group: GroupSet, Since: "0.4.0", Complexity: "O(N) where N is the number of members being added.",
+	Summary: "Adds members to a set together with their expiration time.",
+	Flags:   Write | DenyOOM | Fast,
+	Args: []Arg{Key("key", Update), OneOf("form",
+		Block("options", Opt(OneOf("condition", Token("NX"), Token("XX"))), Opt(itemTimes("KEEPTTL")),
+			Opt(TokenArg("JITTER", Int("percent"))), Opt(TokenArg("MAXLEN", Int("count"))), setItems.listed()),
+		Block("short", Opt(Token("KEEPTTL")), Int("seconds"), Many("member")))},
+	Replies: "How many members were added. Those that are there get the expiration time as well, or lose theirs where none is given; with KEEPTTL they keep what they " +
+		"have. NX leaves members that are there alone, XX adds none. " + itemTimeReplies + " MAXLEN adds nothing where the set would have more than so many living " +
+		"members. The short form is Dragonfly's; KEEPTTL is for members that are there.",
+	Errors: []string{"FULL: with MAXLEN, there is no room for so many new members",
+		"ERR invalid number of members: nummembers is not a positive integer",
+		"ERR unknown argument: X: an option that SADDEX does not have"},
+	Examples: "> SADDEX orders:ada NX EX 1800 MAXLEN 2 MEMBERS 2 o1 o2\n(integer) 2\n> SADDEX orders:ada NX EX 1800 MAXLEN 2 MEMBERS 1 o3\n" +
+		"(error) FULL 'orders:ada' holds 2 items, 1 more would exceed MAXLEN 2\n~ 1800001ms\n> SADDEX orders:ada 60 o3\n(integer) 1\n> SMEMBERS orders:ada WITHTTL\n" +
+		"1) 1) \"o3\"\n   2) (integer) 60000\n",
+	Run: runSAddEx,
+}
+
+func runSAddEx(c *Ctx) error {
+	p := itemParser{c: c, f: &setItems, onlyNew: "NX", onlyOld: "XX"}
+	members, err := p.members()
+	if err != nil {
+		return err
+	}
+	if err := c.longFields(len(members)); err != nil {
+		return err
+	}
+
+	added, err := c.Tx.SAddEx(c.Args[1], members, p.ItemOptions)
+	if err != nil {
+		return err
+	}
+
+	c.Out.Int(int64(added))
+	return nil
+}
+
+// members reads both forms of SADDEX: the short one begins with a number, or with
+// KEEPTTL and a number.
+func (p *itemParser) members() ([][]byte, error) {
+	args, i := p.c.Args, 2
+	if EqualFold(args[i], "KEEPTTL") {
+		i++
+	}
+	if _, ok := resp.ParseInt(args[i]); !ok {
+		return p.read(2, 1)
+	}
+	p.Keep = i == 3
+	if p.time.unit = seconds; i+1 >= len(args) {
+		return nil, WrongArity(p.c.Spec)
+	}
+	if err := p.time.read(p.c, args[i]); err != nil {
+		return nil, err
+	}
+	p.Deadline = p.time.resolve(p.c)
+	return args[i+1:], nil
+}

@@ -1,0 +1,128 @@
+package engine
+
+import "math/bits"
+
+// A transaction that may come upon something dead holds the streams of the rules
+// as well. Whether it may is seen under its locks, at its instant: then it lets go,
+// and begins again with the streams' shards, at a later instant. Which rules match
+// is not asked: what is dead may be renamed, copied or moved before it goes.
+
+// LockKey and TryLockKey are Lock and TryLock for one key.
+func (tx *Tx) LockKey(dbi int, key []byte) {
+	tx.begin(dbi, 1<<tx.hashKey(key), true)
+	if tx.db.book.Load() != nil {
+		tx.cover(true, func() bool { return tx.dueAt(tx.hshard, tx.hash, key) })
+	}
+}
+
+// TryLockKey is TryLock for one key.
+func (tx *Tx) TryLockKey(dbi int, key []byte) bool {
+	if !tx.begin(dbi, 1<<tx.hashKey(key), false) {
+		return false
+	}
+	return tx.db.book.Load() == nil || tx.cover(false, func() bool { return tx.dueAt(tx.hshard, tx.hash, key) })
+}
+
+// beginKeys begins a transaction on keys, and on the rules' streams if need be.
+func (tx *Tx) beginKeys(dbi int, keys [][]byte, wait bool) bool {
+	if !tx.begin(dbi, tx.shardsOf(keys), wait) {
+		return false
+	}
+	return tx.db.book.Load() == nil || tx.cover(wait, func() bool { return tx.anyDue(keys) })
+}
+
+// cover begins the transaction again with the rules' streams, if due says that
+// something may expire in it and they are not held. There are rules.
+func (tx *Tx) cover(wait bool, due func() bool) bool {
+	for {
+		more := tx.uncovered()
+		if more == 0 || !due() {
+			return true
+		}
+		mask := tx.held | more
+		tx.unlock(tx.held)
+		tx.held = 0
+		if !tx.begin(tx.dbi, mask, wait) {
+			return false
+		}
+	}
+}
+
+// uncovered returns the shards of rules' streams that are not held.
+func (tx *Tx) uncovered() uint64 {
+	if b := tx.db.book.Load(); b != nil {
+		return b.shards &^ tx.held
+	}
+	return 0
+}
+
+// anyDue reports whether one of keys, in any database, is dead or holds something
+// that is due.
+func (tx *Tx) anyDue(keys [][]byte) bool {
+	for _, k := range keys {
+		if s, hash := tx.db.shardOf(k); tx.dueAt(s, hash, k) {
+			return true
+		}
+	}
+	return false
+}
+
+// dueAt is anyDue for a key whose shard and hash are known. The shard is held.
+func (tx *Tx) dueAt(s int, hash uint64, key []byte) bool {
+	sh := tx.db.shards[s]
+	if !tx.db.noActive.Load() && sh.next.Load() > tx.ms {
+		return false // the reclaimer has nothing to do here
+	}
+	for _, sp := range sh.spaces {
+		if sp == nil {
+			continue
+		}
+		if pos, ok := sp.tab.Find(hash, key); ok {
+			if r := sp.rec(pos.Ref()); r.expired(tx.ms) || r.itemDue(tx.ms) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// reaches reports whether the transaction holds the shards of keys, and with them
+// all that it takes to meet what is due in them.
+func (tx *Tx) reaches(keys [][]byte) bool {
+	return tx.holdsAll(keys) && (tx.uncovered() == 0 || !tx.anyDue(keys))
+}
+
+// tryShard locks a shard for the reclaimer, and with it the streams of all rules. It
+// returns what it has locked: 0 if somebody else holds, or wants, one of them.
+func (db *DB) tryShard(sh *shard) (held uint64) {
+	if !sh.tryLock() {
+		return 0
+	}
+	held = 1 << sh.id
+	b := db.book.Load()
+	if b == nil || db.noActive.Load() {
+		return held
+	}
+	for m := b.shards &^ held; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros64(m)
+		if !db.shards[i].tryLock() {
+			db.unlock(held)
+			return 0
+		}
+		held |= 1 << i
+	}
+	return held
+}
+
+// tryLock locks a shard that nobody holds and nobody wants.
+func (sh *shard) tryLock() bool { return !sh.lock.Contended() && sh.lock.TryLock() }
+
+// wanted reports whether somebody waits for a shard of the transaction.
+func (tx *Tx) wanted() bool {
+	for m := tx.held; m != 0; m &= m - 1 {
+		if tx.db.shards[bits.TrailingZeros64(m)].lock.Contended() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,216 @@
+package engine
+
+import (
+	"sort"
+
+	"github.com/ebbdb/ebb/internal/arena"
+)
+
+// What falls due in the time to come. The methods of this file lock one shard after
+// the other, and let go of each after a slice of work, unless the transaction holds
+// all shards.
+
+const (
+	// forecastSlice is how many records are looked at between two unlockings: some
+	// 50 us.
+	forecastSlice = 1024
+	// forecastExact is how many keys of a shard with deadlines are looked at one
+	// by one. Of more, the wheel estimates how many fall due.
+	forecastExact = 4096
+	// forecastEarly is how many containers of a shard are looked at whose entry
+	// turns out to be early.
+	forecastEarly = 256
+)
+
+// Forecast is how many keys and items fall due in intervals from an instant on.
+type Forecast struct {
+	From   int64 // ms since 1970
+	Bounds []int64
+	Counts []int // with a deadline before the bound, and not before the one before
+}
+
+// Forecast counts what falls due within horizon ms, in n intervals of the same
+// length, of the selected database. What is dead already, and what goes with its
+// key before, is not counted; neither are waiters. match, which may be nil, chooses
+// keys.
+//
+// Keys come from the wheels where match is nil: O(shards + intervals), and exact to
+// a slot of the wheel where a shard has more than 4,096 of them. Items of
+// containers, and keys that match, are found by a walk over all keys of shards that
+// have such deadlines: O(keys), and O(log n) for each large container, O(n) for
+// lists. Under writes that is about what there was during the walk.
+func (tx *Tx) Forecast(horizon int64, n int, match func(key []byte) bool) *Forecast {
+	f := &Forecast{Counts: make([]int, n)}
+	if f.From = tx.ms; !tx.Begun() {
+		f.From = tx.db.clock.Micros() / 1000
+	}
+	for i := range int64(n) {
+		f.Bounds = append(f.Bounds, f.From+horizon/int64(n)*(i+1)+horizon%int64(n)*(i+1)/int64(n))
+	}
+	for i := range tx.db.shards {
+		tx.inShard(i, func(t *Tx, sp *space) (done bool) {
+			if match == nil && sp.due != nil {
+				f.keys(sp)
+			}
+			return true
+		})
+		at := uint64(0)
+		tx.inShard(i, func(t *Tx, sp *space) (done bool) {
+			if (match == nil || sp.due == nil || sp.due.Len() == 0) && (sp.next == nil || sp.next.Len() == 0) {
+				return true
+			}
+			for left := forecastSlice; left > 0; left-- {
+				at = sp.tab.Scan(at, func(ref arena.Ref) {
+					left--
+					f.record(t, sp, ref, match)
+				})
+				if at == 0 {
+					return true
+				}
+			}
+			return false
+		})
+	}
+	return f
+}
+
+// inShard calls f with a shard's part of the selected database, if there is one,
+// until it is done, and lets go of the shard in between.
+func (tx *Tx) inShard(i int, f func(tx *Tx, sp *space) (done bool)) {
+	for done := false; !done; {
+		t := tx
+		if !tx.holds(i) {
+			t = tx.db.txs.Get().(*Tx)
+			t.begin(tx.dbi, 1<<i, true)
+		}
+		sp := tx.db.shards[i].spaces[tx.dbi]
+		done = sp == nil || f(t, sp)
+		if t != tx {
+			t.Commit()
+		}
+	}
+}
+
+// add counts something with a deadline.
+func (f *Forecast) add(deadline int64) {
+	if deadline < f.From {
+		return
+	}
+	if i := sort.Search(len(f.Bounds), func(i int) bool { return deadline < f.Bounds[i] }); i < len(f.Bounds) {
+		f.Counts[i]++
+	}
+}
+
+// keys counts the keys of a space.
+func (f *Forecast) keys(sp *space) {
+	if sp.due.Len() <= forecastExact {
+		sp.due.Each(func(ref uint32) { f.add(sp.rec(arena.Ref(ref)).deadline()) })
+		return
+	}
+	counts := make([]int, len(f.Counts))
+	sp.due.Forecast(f.From, f.Bounds, counts)
+	for i, n := range counts {
+		f.Counts[i] += n
+	}
+}
+
+// dueCounter is a box that knows how many of its items have deadlines before an
+// instant, in O(log n).
+type dueCounter interface{ Due(now int64) int }
+
+// record counts a record that matches, if it is to be counted, and its items.
+func (f *Forecast) record(tx *Tx, sp *space, ref arena.Ref, match func([]byte) bool) {
+	r := sp.rec(ref)
+	if match != nil {
+		if d := r.deadline(); d == 0 && r.nextAt() == 0 || !match(sp.key(r)) {
+			return
+		} else if d != 0 {
+			f.add(d)
+		}
+	}
+	h := hit{sh: sp.sh, sp: sp, r: r}
+	switch k := r.Kind(); {
+	case r.nextAt() == 0, k == Limiter: // nothing, or somebody is to be woken
+	case k == Lock, k == Semaphore, k == DelayQueue:
+		f.add(r.nextAt())
+	default:
+		f.items(tx, &h)
+	}
+}
+
+// items counts the items of a hash, set, sorted set or list.
+func (f *Forecast) items(tx *Tx, h *hit) {
+	last := h.r.deadline() // what falls due with its key, or later, does not by itself
+	if last == 0 {
+		last = MaxDeadline + 1
+	}
+	if c, ok := h.box().(dueCounter); ok {
+		before := c.Due(min(f.From, last))
+		for i, b := range f.Bounds {
+			n := c.Due(min(b, last))
+			f.Counts[i] += n - before
+			before = n
+		}
+		return
+	}
+	Key{tx, h.sp, h.r}.Items(func(it Item) {
+		if it.Deadline != 0 && it.Deadline < last {
+			f.add(it.Deadline)
+		}
+	})
+}
+
+// NextDue is what falls due next.
+type NextDue struct {
+	Deadline int64 // ms since 1970
+	Level    Level
+	Key      []byte
+}
+
+// NextDue returns what falls due next in the selected database; ok is false if
+// nothing does. What is dead already is passed over. It costs O(keys with deadlines
+// in one slot of each shard's wheel): few if they are near, many if thousands share
+// some hours.
+func (tx *Tx) NextDue() (x NextDue, ok bool) {
+	now := tx.ms
+	if !tx.Begun() {
+		now = tx.db.clock.Micros() / 1000
+	}
+	note := func(deadline int64, l Level, key []byte) {
+		if !ok || deadline < x.Deadline {
+			x, ok = NextDue{deadline, l, append(x.Key[:0], key...)}, true
+		}
+	}
+	for i := range tx.db.shards {
+		tx.inShard(i, func(t *Tx, sp *space) bool {
+			if sp.due != nil {
+				if ref, d, found := sp.due.Nearest(now, func(uint32) bool { return true }); found {
+					note(d, LevelKey, sp.key(sp.rec(arena.Ref(ref))))
+				}
+			}
+			if sp.next != nil {
+				t.nextItem(sp, now, note)
+			}
+			return true
+		})
+	}
+	return x, ok
+}
+
+// nextItem notes the container of a space in which something falls due next. Those
+// whose entry is early are given their true one.
+func (tx *Tx) nextItem(sp *space, now int64, note func(int64, Level, []byte)) {
+	for range forecastEarly {
+		ref, d, ok := sp.next.Nearest(now, func(ref uint32) bool { return sp.rec(arena.Ref(ref)).Kind() != Limiter })
+		if !ok {
+			return
+		}
+		h := hit{sh: sp.sh, sp: sp, h: sp.Hash(arena.Ref(ref)), r: sp.rec(arena.Ref(ref))}
+		h.pos, _ = sp.tab.FindRef(h.h, arena.Ref(ref))
+		tx.date(&h)
+		if h.r.nextAt() == d {
+			note(d, levelOf(h.r.Kind()), sp.key(h.r))
+			return
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package engine
+
+import "github.com/ebbdb/ebb/internal/packed"
+
+// Deadlines of the fields of hashes; mapped.go does what sets do alike.
+
+// HExpire gives fields of a hash a deadline in ms since 1970, as far as the
+// condition allows it, and calls visit for each with ItemMissing, ItemRefused,
+// ItemDone or ItemOutlived. A deadline that is not in the future removes the
+// field; one beyond MaxItemDeadline is kept, and compared, as that. A hash that
+// becomes empty is removed. O(log n) for each field of a large hash. Errors:
+// ErrWrongType; ErrFull, and the fields before have been visited.
+func (tx *Tx) HExpire(key []byte, fields [][]byte, deadline int64, c Condition, visit func(code int)) error {
+	return tx.expireMapped(&fieldsOf, key, fields, deadline, c, visit)
+}
+
+// HDeadlines calls visit for each of some fields with its deadline in ms since
+// 1970, NoDeadline, or NoKey if there is no such field. It is a read. O(1) for each
+// field of a large hash. Errors: ErrWrongType.
+func (tx *Tx) HDeadlines(key []byte, fields [][]byte, visit func(deadline int64)) error {
+	v, err := tx.Hash(key)
+	if err != nil {
+		return err
+	}
+	for _, f := range fields {
+		visit(v.Deadline(f))
+	}
+	return nil
+}
+
+// HPersist takes the deadlines of fields away and calls visit for each with
+// ItemMissing, ItemUntimed or ItemDone. It needs no memory. Errors: ErrWrongType.
+func (tx *Tx) HPersist(key []byte, fields [][]byte, visit func(code int)) error {
+	return tx.persistMapped(&fieldsOf, key, fields, visit)
+}
+
+// HSetEx sets fields of a hash, given as field, value, field, value ..., all of
+// them or none, with a deadline: the options' or, with Keep, the one that each has.
+// OnlyNew wants none of the fields to be there before, OnlyOld all of them. A
+// deadline that is not in the future leaves none of them. It reports whether it has
+// set them. Expected O(1) for each pair. Errors: ErrWrongType; BoundError, and
+// nothing has changed; ErrFull, and the pairs before the one that did not fit are
+// set.
+func (tx *Tx) HSetEx(key []byte, pairs [][]byte, o ItemOptions) (bool, error) {
+	h, err := tx.container(key, Hash)
+	if err != nil {
+		return false, err
+	}
+	v := tx.viewHash(&h)
+	if !v.meet(pairs, o) {
+		return false, nil
+	}
+	deadline := itemDeadline(o.Deadline)
+	if o.Deadline != 0 && tx.itemPast(deadline) {
+		tx.setAndGone(&h, key, pairs)
+		return true, nil
+	}
+	field := func(i int) []byte { return pairs[2*i] }
+	if err := bounded(key, v.Len(), o.Max, len(pairs)/2, field, v.has); err != nil {
+		return false, err
+	}
+	if o.Keep {
+		deadline = packed.Keep
+	}
+	done, large := 0, len(pairs)/2 > tx.db.layout.Load().HashEntries
+	for ; done < len(pairs) && err == nil; done += 2 {
+		_, err = tx.putField(&h, key, pairs[done], pairs[done+1], deadline, large)
+	}
+	if err != nil {
+		done -= 2
+	}
+	if done > 0 {
+		tx.fieldsSet(&h, key, pairs[:done], deadline)
+	}
+	return err == nil, err
+}
+
+// meet reports whether the fields are there, or not, as OnlyOld and OnlyNew want
+// it.
+func (v *HashView) meet(pairs [][]byte, o ItemOptions) bool {
+	if !o.OnlyNew && !o.OnlyOld {
+		return true
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		if v.has(pairs[i]) != o.OnlyOld {
+			return false
+		}
+	}
+	return true
+}
+
+func (v *HashView) has(field []byte) bool { return v.Deadline(field) != NoKey }
+
+// fieldsSet settles HSetEx. The deadline may be packed.Keep.
+func (tx *Tx) fieldsSet(h *hit, key []byte, pairs [][]byte, deadline int64) {
+	tx.emitItems("HSET", key, pairs)
+	tx.dirty += len(pairs)/2 - 1
+	tx.changed(key, EventHash, "hset")
+	switch {
+	case deadline == packed.Keep:
+		tx.emitKept(h, key, pairs)
+	case deadline > 0:
+		var fields [][]byte
+		for i := 0; i < len(pairs) && tx.db.logging; i += 2 {
+			fields = append(fields, pairs[i])
+		}
+		tx.date(h)
+		tx.emitTimed("HPEXPIREAT", key, deadline, "FIELDS", fields)
+		tx.changed(key, EventHash, "hexpire")
+		tx.dirty--
+	}
+}
+
+// emitKept logs the deadlines that fields have kept: HSET, which logs their values,
+// takes them away.
+func (tx *Tx) emitKept(h *hit, key []byte, pairs [][]byte) {
+	if !tx.db.logging {
+		return
+	}
+	v := tx.viewHash(h)
+	for i := 0; i < len(pairs); i += 2 {
+		if d := v.Deadline(pairs[i]); d > 0 {
+			tx.emitTimed("HPEXPIREAT", key, d, "FIELDS", pairs[i:i+1])
+		}
+	}
+}
+
+// setAndGone sets fields with a deadline that has passed: those that are there go,
+// and whoever listens hears of both.
+func (tx *Tx) setAndGone(h *hit, key []byte, pairs [][]byte) {
+	var gone [][]byte
+	for i := 0; i < len(pairs); i += 2 {
+		if tx.deadlineIn(h, pairs[i]) != NoKey {
+			tx.removeItem(h, pairs[i])
+			gone = append(gone, pairs[i])
+		}
+	}
+	tx.changed(key, EventHash, "hset")
+	if len(gone) > 0 {
+		tx.removedItems(&fieldsOf, h, key, gone, len(gone), "hdel")
+		return
+	}
+	tx.changed(key, EventHash, "hdel")
+	if h.r == nil {
+		tx.gone(key)
+	}
+}
+
+// HGetEx calls visit with the value of each field, ok being false where there is
+// none, and gives them a deadline or, with Persist, takes it away. A deadline that
+// is not in the future removes the fields that were read. It is a read, also to a
+// sliding key. Errors: ErrWrongType, ErrFull, and nothing has been visited.
+func (tx *Tx) HGetEx(key []byte, fields [][]byte, o ItemOptions, visit func(value []byte, ok bool)) error {
+	h, err := tx.open(key, Hash)
+	if err != nil {
+		return err
+	}
+	deadline := itemDeadline(o.Deadline)
+	var few [8][]byte
+	done := few[:0]
+	switch {
+	case o.Deadline != 0 && tx.itemPast(deadline):
+		tx.takeFields(&h, key, fields, visit)
+		return nil
+	case o.Deadline != 0:
+		for _, f := range fields {
+			if tx.deadlineIn(&h, f) == NoKey {
+				continue
+			}
+			if err = tx.stamp1(&fieldsOf, &h, key, f, deadline); err != nil {
+				break
+			}
+			done = append(done, f)
+		}
+		if len(done) > 0 {
+			tx.datedItems(&fieldsOf, &h, key, done, deadline)
+		}
+	case o.Persist:
+		for _, f := range fields {
+			if tx.deadlineIn(&h, f) > 0 {
+				tx.clearDeadline(&h, f)
+				done = append(done, f)
+			}
+		}
+		tx.persisted(&fieldsOf, &h, key, done)
+	}
+	if err != nil {
+		return err
+	}
+	for v, i := tx.viewHash(&h), 0; i < len(fields); i++ {
+		visit(v.Get(fields[i]))
+	}
+	return nil
+}
+
+// HGetDel calls visit with the value of each field, ok being false where there is
+// none, and removes it. A hash that becomes empty is removed. Expected O(1) for
+// each field. Errors: ErrWrongType.
+func (tx *Tx) HGetDel(key []byte, fields [][]byte, visit func(value []byte, ok bool)) error {
+	h, err := tx.open(key, Hash)
+	if err == nil {
+		tx.takeFields(&h, key, fields, visit)
+	}
+	return err
+}
+
+// takeFields visits the values of fields and removes them, one after the other:
+// the same field again is not there any more.
+func (tx *Tx) takeFields(h *hit, key []byte, fields [][]byte, visit func(value []byte, ok bool)) {
+	var few [8][]byte
+	done := few[:0]
+	for _, f := range fields {
+		v := tx.viewHash(h)
+		val, ok := v.Get(f)
+		visit(val, ok)
+		if ok {
+			tx.removeItem(h, f)
+			done = append(done, f)
+		}
+	}
+	if len(done) > 0 {
+		tx.removedItems(&fieldsOf, h, key, done, len(done), "hdel")
+	}
+}

@@ -1,0 +1,64 @@
+package engine
+
+import "github.com/ebbdb/ebb/internal/packed"
+
+// What the families of HEXPIRE, SEXPIRE, ZEXPIRE and LEXPIRE share.
+
+// MaxItemDeadline is the latest deadline of an item, in ms since 1970: later ones
+// are kept as this one.
+const MaxItemDeadline = packed.MaxDeadline
+
+// The answers about an item whose deadline was to be changed.
+const (
+	ItemMissing  = -2 // there is no such item, or no such key
+	ItemUntimed  = -1 // it has no deadline to take
+	ItemRefused  = 0  // the condition does not allow it
+	ItemDone     = 1  // it has the deadline, or none any more
+	ItemOutlived = 2  // the deadline is not in the future: the item is gone
+)
+
+// itemPast reports whether a deadline that is asked for, clamped to what items can
+// have, ends the item at once. Nothing is past in a replay but the deadline 0,
+// which no item can have.
+func (tx *Tx) itemPast(deadline int64) bool {
+	return deadline == 0 || deadline <= tx.ms && !tx.replay
+}
+
+// itemDeadline clamps a deadline that is asked for.
+func itemDeadline(deadline int64) int64 { return max(min(deadline, MaxItemDeadline), 0) }
+
+// stampItem carries out the plan of a new deadline in a small container.
+func (tx *Tx) stampItem(h *hit, key []byte, k Kind, e packed.Edit) error {
+	dst, err := tx.room(h, key, k, e.Size())
+	if err == nil {
+		e.Apply(dst)
+	}
+	return err
+}
+
+// emitTimed logs a deadline of items: HPEXPIREAT key ms FIELDS n field ...
+func (tx *Tx) emitTimed(name string, key []byte, deadline int64, word string, items [][]byte) {
+	if tx.db.logging && !tx.replay {
+		tx.emitItems(name, key, tx.counted([][]byte{tx.itoa(0, deadline)}, word, items))
+	}
+}
+
+// emitCounted logs a command about items: HPERSIST key FIELDS n field ...
+func (tx *Tx) emitCounted(name string, key []byte, word string, items [][]byte) {
+	if tx.db.logging && !tx.replay {
+		tx.emitItems(name, key, tx.counted(nil, word, items))
+	}
+}
+
+// counted appends a word, the number of items and the items.
+func (tx *Tx) counted(args [][]byte, word string, items [][]byte) [][]byte {
+	return append(append(args, []byte(word), tx.itoa(1, int64(len(items)))), items...)
+}
+
+// changedTime sends the event of a deadline that came with a change which has
+// been settled.
+func (tx *Tx) changedTime(key []byte, class uint32, event string) {
+	if tx.db.notify.Load()&class != 0 {
+		tx.event(class, event, key)
+	}
+}

@@ -1,0 +1,76 @@
+package engine
+
+import "github.com/ebbdb/ebb/internal/rdb"
+
+// A limiter leaves the engine as it lies in its record, the form first; a log
+// without its dead entries.
+func limiterModule() module {
+	return module{name: "ebb-limit", dump: dumpLimiter, restore: restoreLimiter}
+}
+
+func dumpLimiter(tx *Tx, h *hit) []byte {
+	img := []byte(h.image())
+	var l limiter
+	if l.load(img); l.algo != Log || l.dead == 0 {
+		return img
+	}
+	l.tail, l.dead = l.tail[l.dead*logEntry:], 0
+	img = make([]byte, limiterHead+len(l.tail))
+	l.save(img)
+	return img
+}
+
+func restoreLimiter(_ *Tx, data []byte) ([]byte, box, error) {
+	if len(data) < limiterHead || data[0]&0xf0 != limiterForm || Algo(data[0]&0x0f) >= Algos {
+		return nil, nil, rdb.ErrFormat
+	}
+	img := append([]byte(nil), data...)
+	var l limiter
+	l.load(img)
+	o := l.options()
+	if o.check() != nil || l.algo == GCRA && l.burst == 0 || !l.good() {
+		return nil, nil, rdb.ErrFormat
+	}
+	l.save(img) // what is not used is 0
+	return img, nil, nil
+}
+
+// good reports whether a state that came from elsewhere is one that a limiter can
+// have, whose parameters are good.
+func (l *limiter) good() bool {
+	switch l.algo {
+	case GCRA:
+		return l.tat.us >= 0 && l.tat.us <= endless && l.tat.num >= 0 && l.tat.num < l.limit && l.goodReservations()
+	case Log:
+		return l.dead == 0 && l.goodEntries()
+	}
+	in := func(n int64) bool { return n >= 0 && n <= 2*MaxTokens }
+	return in(l.prev) && in(l.used) && l.start >= 0 && l.start <= endless && l.start%l.period == 0 &&
+		(l.algo == Window || l.prev == 0) && len(l.tail) == 0
+}
+
+func (l *limiter) goodReservations() bool {
+	n := len(l.tail) / reservationSize
+	last := int64(0)
+	for i := range n {
+		r := reservationAt(l.tail, i)
+		if r.ID < 1 || r.Cost < 1 || r.Cost > MaxTokens || r.Due < last || r.Due > endless {
+			return false
+		}
+		last = r.Due
+	}
+	return n <= MaxReservations && len(l.tail)%reservationSize == 0
+}
+
+func (l *limiter) goodEntries() bool {
+	var last, sum int64 = -1, 0
+	n := len(l.tail) / logEntry
+	for i := range n {
+		at, cost := entryAt(l.tail, i)
+		if at <= last || at > endless || cost < 1 || cost > MaxLogged {
+			return false
+		}
+		last, sum = at, sum+cost
+	}
+	return len(l.tail)%logEntry == 0 && sum == l.used
+}

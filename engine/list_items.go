@@ -1,0 +1,318 @@
+package engine
+
+import "slices"
+
+// Deadlines of the elements of lists, which go by position. All positions are
+// resolved before anything changes, so they mean the list as the command found
+// it; and since the dead have been removed before, they mean the same in a
+// replay.
+//
+// The removal of elements is logged as the deadline 0 of their positions, which
+// ends an element at once, in a replay too.
+
+// LExpire gives the elements at some positions, negative from the tail, a
+// deadline in ms since 1970, as far as the condition allows it, and calls visit
+// for each with ItemMissing, ItemRefused, ItemDone or ItemOutlived. A deadline
+// that is not in the future removes the element; one beyond MaxItemDeadline is
+// kept, and compared, as that. A list that becomes empty is removed. O(sqrt n)
+// for each position in a large list. Errors: ErrWrongType; ErrFull, and the
+// positions before have been visited.
+func (tx *Tx) LExpire(key []byte, indexes []int64, deadline int64, c Condition, visit func(code int)) error {
+	h, err := tx.writeList(key)
+	if err != nil {
+		return err
+	}
+	deadline = itemDeadline(deadline)
+	places := tx.places(&h, indexes)
+	if tx.itemPast(deadline) {
+		tx.outliveElements(&h, key, places, deadline, c, visit)
+		return nil
+	}
+	done := places[:0]
+	for _, i := range places {
+		code := ItemMissing
+		if i >= 0 {
+			if code, err = tx.expireElement(&h, key, i, deadline, c); err != nil {
+				break
+			}
+		}
+		if code == ItemDone {
+			done = append(done, i)
+		}
+		visit(code)
+	}
+	if len(done) > 0 {
+		tx.date(&h)
+		tx.emitPlaces("LPEXPIREAT", key, deadline, done)
+		tx.dirty += len(done) - 1
+		tx.changed(key, EventList, "lexpire")
+	}
+	return err
+}
+
+// expireElement gives the element at a position a deadline.
+func (tx *Tx) expireElement(h *hit, key []byte, i int, deadline int64, c Condition) (code int, err error) {
+	if !c.allows(tx.elementDeadline(h, i), deadline) {
+		return ItemRefused, nil
+	}
+	return ItemDone, tx.stampElement(h, key, i, deadline)
+}
+
+// outliveElements removes the elements at some positions, as far as the
+// condition allows their deadline, which is past.
+func (tx *Tx) outliveElements(h *hit, key []byte, places []int, deadline int64, c Condition, visit func(code int)) {
+	gone := make(map[int]bool, len(places))
+	for _, i := range places {
+		switch {
+		case i < 0 || gone[i]:
+			visit(ItemMissing)
+		case !c.allows(tx.elementDeadline(h, i), deadline):
+			visit(ItemRefused)
+		default:
+			gone[i] = true
+			visit(ItemOutlived)
+		}
+	}
+	done := slices.DeleteFunc(places, func(i int) bool { return i < 0 || !gone[i] })
+	if len(done) == 0 {
+		return
+	}
+	slices.Sort(done)
+	done = slices.Compact(done)
+	tx.emitPlaces("LPEXPIREAT", key, 0, done)
+	tx.removePlaces(h, key, done)
+	tx.shortened(h, key, len(done), "lrem")
+}
+
+// removePlaces removes the elements at some positions, which are in order. An
+// empty list is dropped.
+func (tx *Tx) removePlaces(h *hit, key []byte, places []int) {
+	v := tx.viewList(h)
+	if len(places) == v.Len() {
+		tx.drop(h)
+		return
+	}
+	if v.large != nil {
+		for _, i := range slices.Backward(places) {
+			it, _ := v.large.Seek(i, v.now)
+			it.Next()
+			v.large.Remove(&it)
+		}
+		tx.settleShort(h, key)
+		return
+	}
+	p := v.small
+	for _, i := range slices.Backward(places) {
+		at, _ := p.Index(i, v.now)
+		p = p.Delete(at)
+	}
+	tx.shrunk(h, p)
+}
+
+// LDeadlines calls visit for each of some positions, negative from the tail, with
+// its element's deadline in ms since 1970, NoDeadline, or NoKey if there is no
+// such element. It is a read. Errors: ErrWrongType.
+func (tx *Tx) LDeadlines(key []byte, indexes []int64, visit func(deadline int64)) error {
+	v, err := tx.List(key)
+	if err != nil {
+		return err
+	}
+	for _, index := range indexes {
+		visit(v.Deadline(index))
+	}
+	return nil
+}
+
+// Deadline returns the deadline of the element at a position, negative from the
+// tail, in ms since 1970, NoDeadline, or NoKey if there is no such element.
+// O(sqrt n).
+func (v *ListView) Deadline(index int64) int64 {
+	i, ok := position(index)
+	if !ok || !v.Exists() {
+		return NoKey
+	}
+	it, ok := v.seek(i)
+	if !ok || !it.next() {
+		return NoKey
+	}
+	return deadlineOf(it.deadline(), true)
+}
+
+// LPersist takes the deadlines of the elements at some positions away and calls
+// visit for each with ItemMissing, ItemUntimed or ItemDone. Errors: ErrWrongType;
+// ErrFull, and the positions before have been visited.
+func (tx *Tx) LPersist(key []byte, indexes []int64, visit func(code int)) error {
+	h, err := tx.writeList(key)
+	if err != nil {
+		return err
+	}
+	places := tx.places(&h, indexes)
+	done := places[:0]
+	for _, i := range places {
+		code := ItemMissing
+		if i >= 0 {
+			if code, err = tx.persistElement(&h, key, i); err != nil {
+				break
+			}
+		}
+		if code == ItemDone {
+			done = append(done, i)
+		}
+		visit(code)
+	}
+	if len(done) > 0 {
+		tx.emitPlaces("LPERSIST", key, -1, done)
+		tx.dirty += len(done) - 1
+		tx.changed(key, EventList, "lpersist")
+	}
+	return err
+}
+
+// persistElement takes the deadline of the element at a position away.
+func (tx *Tx) persistElement(h *hit, key []byte, i int) (code int, err error) {
+	if tx.elementDeadline(h, i) == 0 {
+		return ItemUntimed, nil
+	}
+	return ItemDone, tx.stampElement(h, key, i, 0)
+}
+
+// LPushEx is LPush of elements that have a deadline, in ms since 1970, or none
+// (0). A deadline that is not in the future ends them at once: nothing is pushed.
+// most is how many living elements there may be then, 0 for any number. Errors:
+// those of LPush; a BoundError, and nothing is pushed.
+func (tx *Tx) LPushEx(key []byte, end End, elems [][]byte, deadline int64, most int) (n int, err error) {
+	h, err := tx.writeList(key)
+	if err != nil {
+		return 0, err
+	}
+	v := tx.viewList(&h)
+	n = v.Len()
+	if deadline != 0 {
+		if deadline = itemDeadline(deadline); tx.itemPast(deadline) {
+			return n, nil
+		}
+	}
+	if most > 0 && n+len(elems) > most {
+		return 0, &BoundError{key, n, len(elems), most}
+	}
+	done, err := tx.push(&h, key, end, elems, deadline)
+	if done > 0 {
+		tx.date(&h)
+		tx.emitPushEx(key, end, elems[:done], deadline)
+		tx.dirty += done - 1
+		tx.changed(key, EventList, pushed[end])
+		if deadline != 0 {
+			tx.changedTime(key, EventList, "lexpire")
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	return n + done, nil
+}
+
+// emitPushEx logs a push: as LPUSH or RPUSH where the elements have no deadline.
+func (tx *Tx) emitPushEx(key []byte, end End, elems [][]byte, deadline int64) {
+	if !tx.db.logging || tx.replay {
+		return
+	}
+	if deadline == 0 {
+		tx.emitItems(pushCommand[end], key, elems)
+		return
+	}
+	args := [][]byte{[]byte("PXAT"), tx.itoa(0, deadline)}
+	tx.emitItems(pushCommand[end]+"EX", key, tx.counted(args, "ELEMENTS", elems))
+}
+
+// places resolves positions, negative from the tail, against a list as it is; -1
+// where there is no element.
+func (tx *Tx) places(h *hit, indexes []int64) []int {
+	v := tx.viewList(h)
+	n := int64(v.Len())
+	out := make([]int, len(indexes))
+	for k, i := range indexes {
+		if i < 0 {
+			i += n
+		}
+		if out[k] = -1; i >= 0 && i < n {
+			out[k] = int(i)
+		}
+	}
+	return out
+}
+
+// elementDeadline returns the deadline of the element at a position that there
+// is, 0 for none.
+func (tx *Tx) elementDeadline(h *hit, i int) int64 {
+	v := tx.viewList(h)
+	it, _ := v.seek(i)
+	it.next()
+	return it.deadline()
+}
+
+// stampElement gives the element at a position that there is a deadline, or none
+// (0).
+func (tx *Tx) stampElement(h *hit, key []byte, i int, deadline int64) error {
+	v := tx.viewList(h)
+	it, _ := v.seek(i)
+	it.next()
+	if !it.large {
+		return tx.stampItem(h, key, List, v.small.SetDeadline(it.p.At(), deadline))
+	}
+	if !v.large.SetDeadline(&it.c, deadline) {
+		return ErrFull
+	}
+	tx.wrote(h)
+	return nil
+}
+
+// emitPlaces logs a deadline of the elements at some positions, or a command
+// without one if it is negative.
+func (tx *Tx) emitPlaces(name string, key []byte, deadline int64, places []int) {
+	if !tx.db.logging || tx.replay {
+		return
+	}
+	tx.z.reset()
+	for _, i := range places {
+		tx.z.integer(int64(i))
+	}
+	if deadline < 0 {
+		tx.emitCounted(name, key, "INDEXES", tx.z.args)
+	} else {
+		tx.emitTimed(name, key, deadline, "INDEXES", tx.z.args)
+	}
+}
+
+// placeLog logs the removal of elements of a list, lowest position first.
+type placeLog struct {
+	tx     *Tx
+	key    []byte
+	places []int
+}
+
+// add notes the removal of the element that stands at a position when those added
+// before it are gone.
+func (l *placeLog) add(index int) {
+	if !l.tx.db.logging || l.tx.replay {
+		return
+	}
+	if l.places = append(l.places, index+len(l.places)); len(l.places) == effectItems {
+		l.flush()
+	}
+}
+
+// flush logs what was added: as LPOP, which every server knows, if it was the
+// list's beginning.
+func (l *placeLog) flush() {
+	switch n := len(l.places); {
+	case n == 0:
+		return
+	case n == 1 && l.places[0] == 0:
+		l.tx.emit("LPOP", l.key)
+	case l.places[n-1] == n-1:
+		l.tx.emit("LPOP", l.key, l.tx.itoa(0, int64(n)))
+	default:
+		l.tx.emitPlaces("LPEXPIREAT", l.key, 0, l.places)
+	}
+	l.places = l.places[:0]
+}

@@ -1,0 +1,284 @@
+package engine
+
+import (
+	"github.com/ebbdb/ebb/internal/dict"
+	"github.com/ebbdb/ebb/internal/packed"
+)
+
+// Deadlines of the items of hashes and sets, which are tables of the same making,
+// or packed images. Their dead stay until the reclaimer comes, so a write can
+// meet one under its name.
+
+// mapped says how deadlines of hashes, or of sets, are logged and told.
+type mapped struct {
+	kind                             Kind
+	level                            Level
+	class                            uint32
+	word                             string // before the items
+	setsDeadline, takesIt, removes   string // commands of the log
+	expireEvent, persistEvent, event string
+}
+
+var (
+	fieldsOf  = mapped{Hash, LevelField, EventHash, "FIELDS", "HPEXPIREAT", "HPERSIST", "HDEL", "hexpire", "hpersist", "hdel"}
+	membersOf = mapped{Set, LevelMember, EventSet, "MEMBERS", "SPEXPIREAT", "SPERSIST", "SREM", "sexpire", "spersist", "srem"}
+)
+
+// dictOf returns the table of a large hash or set.
+func dictOf(b box) *dict.Dict {
+	if t, ok := b.(setTable); ok {
+		return t.Dict
+	}
+	return b.(hashTable).Dict
+}
+
+// expireMapped is HExpire and SExpire.
+func (tx *Tx) expireMapped(m *mapped, key []byte, items [][]byte, deadline int64, c Condition, visit func(code int)) error {
+	h, err := tx.container(key, m.kind)
+	if err != nil {
+		return err
+	}
+	deadline = itemDeadline(deadline)
+	var few [8][]byte
+	past, done := tx.itemPast(deadline), few[:0]
+	for _, item := range items {
+		code := ItemDone
+		if code, err = tx.expireItem(m, &h, key, item, deadline, c, past); err != nil {
+			break
+		}
+		if code >= ItemDone {
+			done = append(done, item)
+		}
+		visit(code)
+	}
+	switch {
+	case len(done) == 0:
+	case past:
+		tx.removedItems(m, &h, key, done, len(done), m.event)
+	default:
+		tx.datedItems(m, &h, key, done, deadline)
+	}
+	return err
+}
+
+// expireItem gives one item a deadline, or removes it where that is past. The key
+// stays.
+func (tx *Tx) expireItem(m *mapped, h *hit, key, item []byte, deadline int64, c Condition, past bool) (code int, err error) {
+	old := tx.deadlineIn(h, item)
+	switch {
+	case old == NoKey:
+		return ItemMissing, nil
+	case !c.allows(max(old, 0), deadline):
+		return ItemRefused, nil
+	case past:
+		tx.removeItem(h, item)
+		return ItemOutlived, nil
+	}
+	return ItemDone, tx.stamp1(m, h, key, item, deadline)
+}
+
+// datedItems settles that items have a new deadline.
+func (tx *Tx) datedItems(m *mapped, h *hit, key []byte, items [][]byte, deadline int64) {
+	if h.box() != nil {
+		tx.wrote(h)
+	}
+	tx.date(h)
+	tx.emitTimed(m.setsDeadline, key, deadline, m.word, items)
+	tx.dirty += len(items) - 1
+	tx.changed(key, m.class, m.expireEvent)
+}
+
+// persistMapped is HPersist and SPersist.
+func (tx *Tx) persistMapped(m *mapped, key []byte, items [][]byte, visit func(code int)) error {
+	h, err := tx.container(key, m.kind)
+	if err != nil {
+		return err
+	}
+	var few [8][]byte
+	done := few[:0]
+	for _, item := range items {
+		code := ItemDone
+		switch tx.deadlineIn(&h, item) {
+		case NoKey:
+			code = ItemMissing
+		case NoDeadline:
+			code = ItemUntimed
+		default:
+			tx.clearDeadline(&h, item)
+			done = append(done, item)
+		}
+		visit(code)
+	}
+	tx.persisted(m, &h, key, done)
+	return nil
+}
+
+// persisted settles that items have lost their deadlines.
+func (tx *Tx) persisted(m *mapped, h *hit, key []byte, items [][]byte) {
+	if len(items) == 0 {
+		return
+	}
+	if h.box() != nil {
+		tx.wrote(h)
+	}
+	tx.emitCounted(m.takesIt, key, m.word, items)
+	tx.dirty += len(items) - 1
+	tx.changed(key, m.class, m.persistEvent)
+}
+
+// deadlineIn returns the deadline of a living item in ms since 1970, NoDeadline,
+// or NoKey if there is none. There may be no key at all.
+func (tx *Tx) deadlineIn(h *hit, item []byte) int64 {
+	if h.r == nil {
+		return NoKey
+	}
+	now := tx.itemTime()
+	if b := h.box(); b != nil {
+		return deadlineOf(dictOf(b).Deadline(item, now))
+	}
+	img := h.image()
+	if img.Kind() == packed.KindIntSet {
+		_, ok := findInt(packed.IntSet(img), item)
+		return deadlineOf(0, ok)
+	}
+	at, ok := img.Find(item, now)
+	if !ok {
+		return NoKey
+	}
+	return deadlineOf(img.Deadline(at), true)
+}
+
+// stamp1 gives a living item a deadline, in place; the members of a set of
+// integers get cells for it first. The caller calls wrote and date.
+func (tx *Tx) stamp1(m *mapped, h *hit, key, item []byte, deadline int64) error {
+	if h.box() == nil && h.image().Kind() == packed.KindIntSet {
+		if err := tx.spellInts(h, key); err != nil {
+			return err
+		}
+	}
+	if b := h.box(); b != nil {
+		if _, err := dictOf(b).SetDeadline(item, deadline, tx.itemTime()); err != nil {
+			return ErrFull
+		}
+		return nil
+	}
+	img := h.image()
+	at, _ := img.Find(item, tx.itemTime())
+	e := img.SetDeadline(at, deadline)
+	if e.Size() > maxSmall {
+		return ErrFull
+	}
+	return tx.stampItem(h, key, m.kind, e)
+}
+
+// clearDeadline takes a living item's deadline away, which needs no memory.
+func (tx *Tx) clearDeadline(h *hit, item []byte) {
+	if b := h.box(); b != nil {
+		dictOf(b).ClearDeadline(item, tx.itemTime())
+		return
+	}
+	img := h.image()
+	at, _ := img.Find(item, tx.itemTime())
+	e := img.SetDeadline(at, 0)
+	tx.shrunk(h, e.Apply(img))
+}
+
+// removeItem removes a living item. The key stays, and the caller calls wrote.
+func (tx *Tx) removeItem(h *hit, item []byte) {
+	if b := h.box(); b != nil {
+		dictOf(b).Delete(item, 0)
+		return
+	}
+	img := h.image()
+	if img.Kind() == packed.KindIntSet {
+		s := packed.IntSet(img)
+		i, _ := findInt(s, item)
+		tx.shrunk(h, packed.Packed(s.Delete(i)))
+		return
+	}
+	at, _ := img.Find(item, tx.itemTime())
+	tx.shrunk(h, img.Delete(at))
+}
+
+// removedItems settles the removal of n items, among those named, which event
+// tells of: an empty container's key goes.
+func (tx *Tx) removedItems(m *mapped, h *hit, key []byte, items [][]byte, n int, event string) {
+	left := tx.living(h)
+	tx.logRemoval(m, h, key, items)
+	tx.dirty += n - 1
+	tx.changed(key, m.class, event)
+	if left == 0 {
+		tx.gone(key)
+	}
+}
+
+// logRemoval logs the removal of items, and drops the key where no living one is
+// left.
+func (tx *Tx) logRemoval(m *mapped, h *hit, key []byte, items [][]byte) {
+	if tx.living(h) > 0 {
+		if h.box() != nil {
+			tx.wrote(h)
+		}
+		tx.emitItems(m.removes, key, items)
+		return
+	}
+	if tx.lapsedRest(m.level, h, key) {
+		tx.emit("DEL", key) // a replay shows the dead: to it the key would not be empty
+	} else {
+		tx.emitItems(m.removes, key, items)
+	}
+	tx.drop(h)
+}
+
+// lapsedRest counts the dead of a container that goes as expired, and reports
+// whether there are any.
+func (tx *Tx) lapsedRest(l Level, h *hit, key []byte) (any bool) {
+	tx.eachDead(h, func(item []byte, deadline int64) {
+		any = true
+		tx.lapsed(h.sh, l, key, item, nil, deadline)
+	})
+	return any
+}
+
+// eachDead visits the dead of a hash or a set. O(1) where there is none.
+func (tx *Tx) eachDead(h *hit, visit func(item []byte, deadline int64)) {
+	now := tx.itemTime()
+	if b := h.box(); b != nil {
+		d := dictOf(b)
+		d.EachDue(now, func(ref uint32) bool {
+			it := d.Item(ref)
+			visit(it.Key, it.Deadline)
+			return true
+		})
+		return
+	}
+	img := h.image()
+	if img.Kind() == packed.KindIntSet || !img.Due(now) {
+		return
+	}
+	for it := img.Iter(0); it.Next(); {
+		if d := it.Deadline(); d != 0 && now > d {
+			visit(tx.text(2, it.Key()), d)
+		}
+	}
+}
+
+// deadUnder returns the deadline of the dead item that a write is going to take
+// the place of; 0 if there is none. O(1) while nothing is due.
+func (tx *Tx) deadUnder(h *hit, item []byte) int64 {
+	if h.r == nil || tx.replay || !h.r.itemDue(tx.ms) {
+		return 0
+	}
+	old, now := int64(0), tx.itemTime()
+	if b := h.box(); b != nil {
+		old, _ = dictOf(b).Deadline(item, 0)
+	} else if img := h.image(); img.Kind() != packed.KindIntSet {
+		if at, ok := img.Find(item, 0); ok {
+			old = img.Deadline(at)
+		}
+	}
+	if old == 0 || now <= old {
+		return 0
+	}
+	return old
+}

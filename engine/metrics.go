@@ -1,0 +1,207 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/wheel"
+)
+
+// Horizons are how far ahead, in ms, a Survey counts what falls due.
+var Horizons = [...]int64{1000, 60 * 1000, 3600 * 1000}
+
+// Survey is what an engine counts, all shards together, as monitoring wants it.
+type Survey struct {
+	Counters   Counters
+	Databases  []DatabaseSurvey
+	Keys       DeadlineSurvey // keys with a deadline
+	Containers DeadlineSurvey // containers in which something falls due
+	Used       int64          // living bytes
+	Waiting    int64          // places in lines for keys: commands that wait, once for each key
+	Stale      int            // shards that were held; their part is of an earlier survey
+}
+
+// DatabaseSurvey describes one database. Due of KeyspaceStats is estimated like
+// DeadlineSurvey.Due.
+type DatabaseSurvey struct {
+	KeyspaceStats
+	Tables    int64 // bytes of its tables
+	Deadlines int64 // bytes of the wheels' share in its records
+}
+
+// DeadlineSurvey describes what wheels hold. The numbers are sums of slots: those
+// up to 256 ms ahead are exact, further ahead the entries of a slot that an
+// instant cuts count as spread evenly over it.
+type DeadlineSurvey struct {
+	Entries int64
+	Due     int64                // of these, the deadlines that have passed
+	Ahead   [len(Horizons)]int64 // of these, the deadlines within each of Horizons, due or not
+}
+
+// Surveyor takes surveys of a DB. It locks one shard at a time, for a few
+// microseconds, and waits for none of them: of a shard that somebody holds for
+// longer than surveyPatience, as a script may, it gives what it last saw. It is
+// safe for concurrent use; surveys are taken one after the other.
+type Surveyor struct {
+	db *DB
+
+	mu    sync.Mutex // guards what follows
+	parts []surveyPart
+}
+
+// surveyPart is what one shard last had.
+type surveyPart struct {
+	seen             bool // in the survey that is being taken
+	counters         Counters
+	spaces           []spacePart // by database
+	keys, containers DeadlineSurvey
+}
+
+// spacePart is what one shard has of one database.
+type spacePart struct {
+	DatabaseSurvey
+	ttls int64 // sum of the keys' remaining times, ms
+}
+
+// NewSurveyor returns a surveyor that has seen nothing yet. It takes some 20 KB
+// for each shard.
+func (db *DB) NewSurveyor() *Surveyor {
+	s := &Surveyor{db: db, parts: make([]surveyPart, len(db.shards))}
+	for i := range s.parts {
+		s.parts[i].spaces = make([]spacePart, db.ndb)
+	}
+	return s
+}
+
+const (
+	// surveyRounds is how often a survey tries to lock a shard, and surveyPause
+	// how long it pauses after the first round; each further pause is twice as
+	// long. Commands hold a shard for microseconds, so the second round is rarely
+	// needed; all of them together take surveyPatience.
+	surveyRounds = 10
+	surveyPause  = 50 * time.Microsecond
+	// surveyPatience is how long a survey may take beside its own work: long
+	// enough for all but the longest commands, and nothing to who scrapes.
+	surveyPatience = surveyPause * (1<<(surveyRounds-1) - 1)
+)
+
+// Survey returns the present numbers. It costs some microseconds for each shard
+// and database in use, and up to surveyPatience, 26 ms, of pauses while shards are
+// held. The caller must hold none.
+func (s *Surveyor) Survey() *Survey {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.parts {
+		s.parts[i].seen = false
+	}
+	pause := surveyPause
+	for round := 1; !s.round() && round < surveyRounds; round++ {
+		time.Sleep(pause)
+		pause *= 2
+	}
+	return s.sum()
+}
+
+// round looks at the shards that were not seen yet and that nobody holds, and
+// reports whether all have been seen.
+func (s *Surveyor) round() (all bool) {
+	all = true
+	for i, sh := range s.db.shards {
+		switch p := &s.parts[i]; {
+		case p.seen:
+		case sh.lock.TryLock():
+			p.look(sh)
+			sh.lock.Unlock()
+		default:
+			all = false
+		}
+	}
+	return all
+}
+
+// look notes what a shard, which is locked, has now.
+func (p *surveyPart) look(sh *shard) {
+	p.seen = true
+	p.counters = sh.stats
+	p.keys, p.containers = DeadlineSurvey{}, DeadlineSurvey{}
+	sh.publish()
+	now := max(sh.db.clock.Micros(), sh.last) / 1000
+	for i, sp := range sh.spaces {
+		d := &p.spaces[i]
+		*d = spacePart{}
+		if sp == nil {
+			continue
+		}
+		d.Keys = sp.tab.Len()
+		d.Tables = int64(sp.tab.Bytes())
+		if sp.due != nil {
+			due := p.keys.add(sp.due, now)
+			d.Keys -= due
+			d.Due += due
+			d.Expires = sp.due.Len()
+			d.ttls = sp.ttls - int64(sp.due.Len())*now
+			d.Deadlines = int64(sp.due.Len()) * entrySize
+		}
+		if sp.next != nil {
+			p.containers.add(sp.next, now)
+		}
+	}
+}
+
+// add adds a wheel as of now, in ms, and returns how many of its entries are due.
+// O(slots in use), and it moves nothing.
+func (d *DeadlineSurvey) add(w *wheel.Wheel, now int64) (due int) {
+	now = max(now, w.Time())
+	var bounds [1 + len(Horizons)]int64
+	var counts [len(bounds)]int
+	bounds[0] = now
+	for i, h := range Horizons {
+		bounds[1+i] = now + h
+	}
+	w.Forecast(w.Time(), bounds[:], counts[:])
+	due = w.Ripe() + counts[0]
+	d.Entries += int64(w.Len())
+	d.Due += int64(due)
+	n := int64(due)
+	for i := range d.Ahead {
+		n += int64(counts[1+i])
+		d.Ahead[i] += n
+	}
+	return due
+}
+
+// sum adds the shards' parts up.
+func (s *Surveyor) sum() *Survey {
+	v := &Survey{Databases: make([]DatabaseSurvey, s.db.ndb), Used: s.db.used.Load(), Waiting: s.db.waits.Load()}
+	ttls := make([]int64, s.db.ndb)
+	for i := range s.parts {
+		p := &s.parts[i]
+		if !p.seen {
+			v.Stale++
+		}
+		v.Counters.add(&p.counters)
+		v.Keys.sum(&p.keys)
+		v.Containers.sum(&p.containers)
+		for n := range p.spaces {
+			from, to := &p.spaces[n], &v.Databases[n]
+			to.Keys += from.Keys
+			to.Expires += from.Expires
+			to.Due += from.Due
+			to.Tables += from.Tables
+			to.Deadlines += from.Deadlines
+			ttls[n] += from.ttls
+		}
+	}
+	for n := range v.Databases {
+		v.Databases[n].finish(ttls[n])
+	}
+	return v
+}
+
+func (d *DeadlineSurvey) sum(o *DeadlineSurvey) {
+	d.Entries += o.Entries
+	d.Due += o.Due
+	for i := range d.Ahead {
+		d.Ahead[i] += o.Ahead[i]
+	}
+}

@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/delayq"
+	"github.com/ebbdb/ebb/internal/rdb"
+)
+
+// A delay queue in a payload, all numbers as uvarints, all texts behind their
+// lengths:
+//
+//	version 1
+//	configuration: most deliveries, dead letters' key, most jobs
+//	what left: dead, dropped, expired
+//	jobs, how many, and each: priority and flags, deliveries, due, [expire],
+//	    [token, until], id, payload; first those that wait, in their order, then
+//	    those that are leased, by the ends of their leases
+//	marks, how many, and each: deadline, key; in that order
+//
+// The same queue gives the same bytes.
+const queueVersion = 1
+
+const (
+	dumpLeased  = 0x10
+	dumpExpires = 0x20
+)
+
+func queueModule() module { return module{name: "ebb-queue", dump: dumpQueue, restore: restoreQueue} }
+
+func dumpQueue(tx *Tx, h *hit) []byte {
+	q := h.box().(queueBox).Queue
+	b := []byte{queueVersion}
+	number := func(n int64) { b = binary.AppendUvarint(b, uint64(n)) }
+	text := func(s []byte) { number(int64(len(s))); b = append(b, s...) }
+	number(q.MaxDeliveries)
+	text(q.DeadLetter)
+	number(q.MaxLen)
+	number(q.Dead)
+	number(q.Dropped)
+	number(q.Expired)
+	number(int64(q.Len()))
+	q.Each(func(j Job) bool {
+		flags := int64(j.Priority)
+		if j.Leased {
+			flags |= dumpLeased
+		}
+		if j.Expire != 0 {
+			flags |= dumpExpires
+		}
+		number(flags)
+		number(j.Deliveries)
+		number(j.Due)
+		if j.Expire != 0 {
+			number(j.Expire)
+		}
+		if j.Leased {
+			number(j.Token)
+			number(j.Until)
+		}
+		text(j.ID)
+		text(j.Payload)
+		return true
+	})
+	marks := sortedMarks(q)
+	number(int64(len(marks)))
+	for _, m := range marks {
+		number(m.deadline)
+		text(m.key)
+	}
+	return b
+}
+
+type queueMark struct {
+	key      []byte
+	deadline int64
+}
+
+// sortedMarks returns a queue's marks in the order of a payload.
+func sortedMarks(q *delayq.Queue) (marks []queueMark) {
+	q.EachMark(func(key []byte, deadline int64) { marks = append(marks, queueMark{key, deadline}) })
+	slices.SortFunc(marks, func(a, b queueMark) int {
+		if a.deadline != b.deadline {
+			return int(a.deadline - b.deadline)
+		}
+		return bytes.Compare(a.key, b.key)
+	})
+	return marks
+}
+
+// queueReader reads foreign bytes; bad is set once they make no sense.
+type queueReader struct {
+	b   []byte
+	bad bool
+}
+
+// number reads a number from lo to hi.
+func (r *queueReader) number(lo, hi int64) int64 {
+	n, k := binary.Uvarint(r.b)
+	if r.bad || k <= 0 || n > uint64(hi) || int64(n) < lo {
+		r.bad = true
+		return lo
+	}
+	r.b = r.b[k:]
+	return int64(n)
+}
+
+// text reads a text.
+func (r *queueReader) text() (s []byte) {
+	n := r.number(0, int64(len(r.b)))
+	if r.bad || n > int64(len(r.b)) {
+		r.bad = true
+		return nil
+	}
+	s, r.b = r.b[:n:n], r.b[n:]
+	return s
+}
+
+func restoreQueue(tx *Tx, data []byte) (_ []byte, _ box, err error) {
+	r := &queueReader{b: data}
+	if r.number(0, 255) != queueVersion {
+		return nil, nil, rdb.ErrFormat
+	}
+	q := tx.newQueue()
+	q.MaxDeliveries = r.number(0, delayq.MaxDeliveries)
+	q.DeadLetter = append([]byte(nil), r.text()...)
+	q.MaxLen = r.number(0, 1<<62)
+	q.Dead, q.Dropped, q.Expired = r.number(0, 1<<62), r.number(0, 1<<62), r.number(0, 1<<62)
+	err = tx.restoreJobs(r, q)
+	if err == nil {
+		err = tx.restoreMarks(r, q)
+	}
+	if err == nil && (r.bad || len(r.b) > 0 || q.Empty(0)) {
+		err = rdb.ErrFormat
+	}
+	if err != nil {
+		discard(queueBox{q})
+		return nil, nil, err
+	}
+	return nil, queueBox{q}, nil
+}
+
+func (tx *Tx) restoreJobs(r *queueReader, q *delayq.Queue) error {
+	tokens := map[int64]bool{}
+	for n := r.number(0, 1<<32); n > 0 && !r.bad; n-- {
+		var j Job
+		flags := r.number(0, 0x3f)
+		j.Priority, j.Leased = uint8(flags&0x0f), flags&dumpLeased != 0
+		j.Deliveries = r.number(0, delayq.MaxDeliveries)
+		j.Due = r.number(0, delayq.MaxTime)
+		if flags&dumpExpires != 0 {
+			j.Expire = r.number(1, delayq.MaxTime)
+		}
+		if j.Leased {
+			j.Token, j.Until = r.number(1, maxToken), r.number(1, delayq.MaxTime)
+		}
+		j.ID, j.Payload = r.text(), r.text()
+		_, there := q.Find(j.ID)
+		if r.bad || there || j.Priority > MaxPriority || j.Leased && tokens[j.Token] || !tx.replay && j.Token > tx.now+maxAhead {
+			return rdb.ErrFormat
+		}
+		if j.Leased {
+			tokens[j.Token] = true
+			tx.SawToken(j.Token)
+		}
+		if q.Add(&j, tx.ms) != nil {
+			return ErrFull
+		}
+	}
+	return nil
+}
+
+func (tx *Tx) restoreMarks(r *queueReader, q *delayq.Queue) error {
+	for n := r.number(0, 1<<32); n > 0 && !r.bad; n-- {
+		deadline := r.number(1, delayq.MaxTime)
+		key := r.text()
+		if r.bad || q.Marked(key, 0) {
+			return rdb.ErrFormat
+		}
+		if q.Mark(key, deadline, 0) != nil {
+			return ErrFull
+		}
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package engine
+
+import "github.com/ebbdb/ebb/internal/delayq"
+
+// popDead is how many expired jobs a command drops, beyond what was due when it
+// came, before it gives up looking for one that is not: the reclaimer goes on.
+const popDead = 4096
+
+// QueuePop leases up to count jobs that are due, for so many ms, and calls visit
+// for each: the highest priority first, of one priority what is due first, of one
+// ms what was added first. It returns how many. Each has a token of its own, greater
+// than all before it. O(log n) for each. Errors: ErrWrongType; ErrFull, and then
+// fewer were leased than could have been.
+func (tx *Tx) QueuePop(key []byte, count int, lease int64, visit func(j *Job)) (n int, err error) {
+	h, q, err := tx.queue(key)
+	if err != nil || q == nil {
+		return 0, err
+	}
+	until := min(tx.ms+lease, MaxDeadline)
+	dead := 0
+	for n < count && dead < popDead {
+		ref, ok := q.Next(tx.ms)
+		if !ok {
+			break
+		}
+		if j := q.Job(ref); j.Expires() != 0 && tx.ms > j.Expires() {
+			tx.lapseJob(&h, key, q, ref)
+			dead++
+			continue
+		}
+		token := tx.NextToken()
+		if q.Take(ref, token, until) != nil {
+			err = ErrFull
+			break
+		}
+		n++
+		j := q.Job(ref)
+		tx.emitQueue("DQ.STEP", key, []byte("TAKE"), j.ID, tx.itoa(0, token), tx.itoa(1, until))
+		h.sh.stats.delivered(&j, tx.now)
+		visit(&j)
+	}
+	if dead > 0 {
+		tx.settleQueue(&h, key, q, "dqexpired")
+	}
+	if n > 0 {
+		tx.settleQueue(&h, key, q, "dqpop")
+	}
+	if n > 0 {
+		err = nil
+	}
+	return n, err
+}
+
+// delivered counts a delivery at an instant in us.
+func (c *Counters) delivered(j *Job, now int64) {
+	c.QueueDelivered++
+	if j.Deliveries > 1 {
+		c.QueueRedelivered++
+	}
+	c.QueueLate.record(now - j.Due*1000)
+}
+
+// leased looks up a job that somebody has a lease on; ok is false if that is over,
+// or was never theirs.
+func (tx *Tx) leased(q *delayq.Queue, id []byte, token int64) (ref uint32, ok bool) {
+	if q == nil {
+		return 0, false
+	}
+	if ref, ok = q.Find(id); !ok {
+		return 0, false
+	}
+	j := q.Job(ref)
+	return ref, j.Leased && j.Token == token && tx.ms <= j.Until
+}
+
+// QueueAck removes a job that is done, and reports whether the lease was the
+// caller's. O(log n). Errors: ErrWrongType.
+func (tx *Tx) QueueAck(key, id []byte, token int64) (ok bool, err error) {
+	h, q, err := tx.queue(key)
+	if err != nil {
+		return false, err
+	}
+	ref, ok := tx.leased(q, id, token)
+	if !ok {
+		return false, nil
+	}
+	q.Remove(ref)
+	h.sh.stats.QueueAcked++
+	tx.emitQueue("DQ.ACK", key, id, tx.itoa(0, token))
+	tx.settleQueue(&h, key, q, "dqack")
+	return true, nil
+}
+
+// QueueNack ends a lease before its time: the job is due again after delay ms,
+// unless it was delivered as often as the queue allows. It reports whether the
+// lease was the caller's. O(log n). Errors: ErrWrongType, ErrFull.
+func (tx *Tx) QueueNack(key, id []byte, token, delay int64) (ok bool, err error) {
+	h, q, err := tx.queue(key)
+	if err != nil {
+		return false, err
+	}
+	ref, ok := tx.leased(q, id, token)
+	if !ok {
+		return false, nil
+	}
+	dl, spent := tx.findDeadLetters(key, q, ref)
+	if err := tx.giveUp(&h, key, q, ref, dl, spent, tx.ms+min(delay, MaxDeadline), func() {
+		tx.emitQueue("DQ.NACK", key, id, tx.itoa(0, token), []byte("DELAY"), tx.itoa(1, delay))
+	}); err != nil {
+		return false, ErrFull
+	}
+	tx.settleQueue(&h, key, q, "dqnack")
+	return true, nil
+}
+
+// QueueExtend has a lease end so many ms from now, and reports whether it was the
+// caller's. O(log n). Errors: ErrWrongType, ErrFull.
+func (tx *Tx) QueueExtend(key, id []byte, token, lease int64) (ok bool, err error) {
+	h, q, err := tx.queue(key)
+	if err != nil {
+		return false, err
+	}
+	ref, ok := tx.leased(q, id, token)
+	if !ok {
+		return false, nil
+	}
+	if q.Extend(ref, tx.ms+min(lease, MaxDeadline)) != nil {
+		return false, ErrFull
+	}
+	tx.emitQueue("DQ.EXTEND", key, id, tx.itoa(0, token), tx.itoa(1, lease))
+	tx.settleQueue(&h, key, q, "dqextend")
+	return true, nil
+}
+
+// QueueReturn gives a job back that did not reach who took it: the delivery does
+// not count, and it is due as it was. It reports whether the lease was still that
+// one. O(log n). Errors: ErrWrongType, ErrFull.
+func (tx *Tx) QueueReturn(key, id []byte, token int64) (ok bool, err error) {
+	h, q, err := tx.queue(key)
+	if err != nil {
+		return false, err
+	}
+	ref, ok := tx.leased(q, id, token)
+	if !ok {
+		return false, nil
+	}
+	if q.GiveBack(ref, tx.ms) != nil {
+		return false, ErrFull
+	}
+	tx.emitQueue("DQ.STEP", key, []byte("BACK"), id, tx.itoa(0, token))
+	tx.settleQueue(&h, key, q, "dqreturn")
+	return true, nil
+}
+
+// QueueCancel removes jobs, whatever their state: who has a lease on one loses it.
+// It returns how many there were. O(log n) for each. Errors: ErrWrongType.
+func (tx *Tx) QueueCancel(key []byte, ids [][]byte) (n int, err error) {
+	h, q, err := tx.queue(key)
+	if err != nil || q == nil {
+		return 0, err
+	}
+	for _, id := range ids {
+		if ref, ok := q.Find(id); ok {
+			q.Remove(ref)
+			tx.emitQueue("DQ.CANCEL", key, id)
+			n++
+		}
+	}
+	if n > 0 {
+		tx.settleQueue(&h, key, q, "dqcancel")
+		tx.dirty += n - 1
+	}
+	return n, nil
+}

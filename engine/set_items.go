@@ -1,0 +1,183 @@
+package engine
+
+import "github.com/ebbdb/ebb/internal/packed"
+
+// Deadlines of the members of sets; mapped.go does what hashes do alike.
+
+// SExpire gives members of a set a deadline in ms since 1970, as far as the
+// condition allows it, and calls visit for each with ItemMissing, ItemRefused,
+// ItemDone or ItemOutlived. A deadline that is not in the future removes the
+// member; one beyond MaxItemDeadline is kept, and compared, as that. A set that
+// becomes empty is removed; one of integers takes another form with its first
+// deadline, and keeps that. O(log n) for each member of a large set. Errors:
+// ErrWrongType; ErrFull, and the members before have been visited.
+func (tx *Tx) SExpire(key []byte, members [][]byte, deadline int64, c Condition, visit func(code int)) error {
+	return tx.expireMapped(&membersOf, key, members, deadline, c, visit)
+}
+
+// SDeadlines calls visit for each of some members with its deadline in ms since
+// 1970, NoDeadline, or NoKey if there is no such member. It is a read. O(1) for
+// each member of a large set. Errors: ErrWrongType.
+func (tx *Tx) SDeadlines(key []byte, members [][]byte, visit func(deadline int64)) error {
+	v, err := tx.Members(key)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		visit(v.Deadline(m))
+	}
+	return nil
+}
+
+// SPersist takes the deadlines of members away and calls visit for each with
+// ItemMissing, ItemUntimed or ItemDone. It needs no memory. Errors: ErrWrongType.
+func (tx *Tx) SPersist(key []byte, members [][]byte, visit func(code int)) error {
+	return tx.persistMapped(&membersOf, key, members, visit)
+}
+
+// SAddEx adds members to a set with a deadline, 0 for none, and gives it to those
+// that are there as well, unless Keep leaves them theirs. OnlyNew leaves those that
+// are there alone, OnlyOld adds none. A deadline that is not in the future leaves
+// none of the members. It returns how many were added. Expected O(1) for each in a
+// large set. Errors: ErrWrongType; BoundError, and nothing has changed; ErrFull,
+// and the members before the one that did not fit are done.
+func (tx *Tx) SAddEx(key []byte, members [][]byte, o ItemOptions) (added int, err error) {
+	h, err := tx.container(key, Set)
+	if err != nil {
+		return 0, err
+	}
+	deadline := itemDeadline(o.Deadline)
+	if o.Deadline != 0 && tx.itemPast(deadline) {
+		return tx.addAndGone(&h, key, members, o), nil
+	}
+	v := tx.viewSet(&h)
+	if !o.OnlyOld {
+		member := func(i int) []byte { return members[i] }
+		if err := bounded(key, v.Len(), o.Max, len(members), member, v.Has); err != nil {
+			return 0, err
+		}
+	}
+	a := adding{tx: tx, h: &h, key: key, deadline: deadline, ItemOptions: o, least: tx.formFor(&h, members)}
+	if deadline != 0 && a.least == intSetForm && h.r == nil {
+		a.least = packedForm
+	}
+	for _, m := range members {
+		if err = a.add(m); err != nil {
+			break
+		}
+	}
+	a.settle()
+	return len(a.added), err
+}
+
+// adding is an SAddEx under way.
+type adding struct {
+	ItemOptions
+	tx       *Tx
+	h        *hit
+	key      []byte
+	deadline int64
+	least    setForm
+
+	added, back    [][]byte // members that are new, and those of them that had died
+	timed, untimed [][]byte // members with the deadline, and those that have lost theirs
+}
+
+// add adds one member, or changes the deadline of the one there.
+func (a *adding) add(member []byte) error {
+	tx := a.tx
+	old := tx.deadlineIn(a.h, member)
+	switch {
+	case old == NoKey && a.OnlyOld, old != NoKey && (a.OnlyNew || a.Keep):
+		return nil
+	case old == NoKey:
+		was, err := tx.addMember(a.h, a.key, member, a.least)
+		if err != nil {
+			return err
+		}
+		a.added = append(a.added, member)
+		if a.deadline == 0 && was == packed.Dead {
+			a.back = append(a.back, member)
+		}
+	case a.deadline == 0 && old > 0:
+		tx.clearDeadline(a.h, member)
+		a.untimed = append(a.untimed, member)
+	}
+	if a.deadline == 0 {
+		return nil
+	}
+	if err := tx.stamp1(&membersOf, a.h, a.key, member, a.deadline); err != nil {
+		return err
+	}
+	a.timed = append(a.timed, member)
+	return nil
+}
+
+// settle logs what has been done, and tells whoever listens.
+func (a *adding) settle() {
+	tx := a.tx
+	if len(a.added) > 0 {
+		tx.emitItems("SADD", a.key, a.added)
+		tx.emitRevived(a.key, a.back)
+		tx.dirty += len(a.added) - 1
+		tx.changed(a.key, EventSet, "sadd")
+	}
+	if len(a.timed) > 0 {
+		tx.datedItems(&membersOf, a.h, a.key, a.timed, a.deadline)
+	}
+	tx.persisted(&membersOf, a.h, a.key, a.untimed)
+}
+
+// addAndGone adds members with a deadline that has passed, and returns how many
+// were not there: those that are there go, and whoever listens hears of both.
+func (tx *Tx) addAndGone(h *hit, key []byte, members [][]byte, o ItemOptions) (added int) {
+	var gone [][]byte
+	fresh := map[string]bool{}
+	for _, m := range members {
+		switch there := tx.deadlineIn(h, m) != NoKey; {
+		case !there && !o.OnlyOld:
+			fresh[string(m)] = true
+		case there && !o.OnlyNew && !o.Keep:
+			tx.removeItem(h, m)
+			gone = append(gone, m)
+		}
+	}
+	if added = len(fresh); added > 0 {
+		tx.changed(key, EventSet, "sadd")
+	}
+	switch {
+	case len(gone) > 0:
+		tx.removedItems(&membersOf, h, key, gone, len(gone), "srem")
+	case added > 0:
+		tx.changed(key, EventSet, "srem")
+		if h.r == nil {
+			tx.gone(key)
+		}
+	}
+	return added
+}
+
+// spellInts turns a set of integers into one of another form, whose members can
+// have deadlines: a packed set, or a large one.
+func (tx *Tx) spellInts(h *hit, key []byte) error {
+	s := packed.IntSet(h.image())
+	if packable(tx.db.layout.Load(), s, 0, 0) {
+		tx.vbuf = packInts(tx.vbuf, s)
+		dst, err := tx.room(h, key, Set, len(tx.vbuf))
+		if err == nil {
+			copy(dst, tx.vbuf)
+		}
+		return err
+	}
+	t := tx.newSetTable()
+	err := fillSet(t.Dict, h.image())
+	if err == nil {
+		err = tx.enlarge(h, key, Set, t)
+	}
+	if err != nil {
+		discard(t)
+		return ErrFull
+	}
+	tx.wrote(h)
+	return nil
+}

@@ -1,0 +1,243 @@
+package engine
+
+// Deadlines of the members of sorted sets. The dead are removed before any of
+// these looks, so a member is there or it is not.
+
+// ZExpire gives members of a sorted set a deadline in ms since 1970, as far as
+// the condition allows it, and calls visit for each with ItemMissing,
+// ItemRefused, ItemDone or ItemOutlived. A deadline that is not in the future
+// removes the member; one beyond MaxItemDeadline is kept, and compared, as that.
+// A set that becomes empty is removed. O(log n) for each member of a large set.
+// Errors: ErrWrongType; ErrFull, and the members before have been visited.
+func (tx *Tx) ZExpire(key []byte, members [][]byte, deadline int64, c Condition, visit func(code int)) error {
+	h, err := tx.writeZSet(key)
+	if err != nil {
+		return err
+	}
+	deadline = itemDeadline(deadline)
+	past := tx.itemPast(deadline)
+	tx.z.reset()
+	done, left := 0, 0
+	for _, m := range members {
+		var code int
+		if code, left, err = tx.expireScored(&h, key, m, deadline, c, past); err != nil {
+			break
+		}
+		if code >= ItemDone {
+			done++
+			tx.z.args = append(tx.z.args, m)
+		}
+		visit(code)
+	}
+	switch {
+	case done == 0:
+	case past:
+		tx.emitItems("ZREM", key, tx.z.args)
+		tx.zremoved(&h, key, done, left, "zrem")
+	default:
+		if h.box() != nil {
+			tx.wrote(&h)
+		}
+		tx.date(&h)
+		tx.emitTimed("ZPEXPIREAT", key, deadline, "MEMBERS", tx.z.args)
+		tx.dirty += done - 1
+		tx.changed(key, EventZSet, "zexpire")
+	}
+	return err
+}
+
+// expireScored gives one member a deadline, or removes it where that is past,
+// and tells how many are left. The key stays.
+func (tx *Tx) expireScored(h *hit, key, member []byte, deadline int64, c Condition, past bool) (code, left int, err error) {
+	if h.r == nil {
+		return ItemMissing, 0, nil
+	}
+	if b := h.box(); b != nil {
+		code, err = tx.expireInTree(b.(zsetTree), member, deadline, c, past)
+		return code, b.(zsetTree).Count(), err
+	}
+	p := h.image()
+	left = p.Count()
+	at, ok := p.Find(member, tx.itemTime())
+	switch {
+	case !ok:
+		return ItemMissing, left, nil
+	case !c.allows(p.Deadline(at), deadline):
+		return ItemRefused, left, nil
+	case past:
+		tx.shrunk(h, p.Delete(at))
+		return ItemOutlived, left - 1, nil
+	}
+	return ItemDone, left, tx.stampItem(h, key, ZSet, p.SetDeadline(at, deadline))
+}
+
+func (tx *Tx) expireInTree(t zsetTree, member []byte, deadline int64, c Condition, past bool) (code int, err error) {
+	now := tx.itemTime()
+	p := t.Look(member, now)
+	if !p.Living {
+		return ItemMissing, nil
+	}
+	old, _ := t.Deadline(member, now)
+	switch {
+	case !c.allows(old, deadline):
+		return ItemRefused, nil
+	case past:
+		t.Remove(p)
+		return ItemOutlived, nil
+	}
+	if _, err := t.SetDeadline(member, deadline, now); err != nil {
+		return 0, ErrFull
+	}
+	return ItemDone, nil
+}
+
+// ZDeadlines calls visit for each of some members with its deadline in ms since
+// 1970, NoDeadline, or NoKey if there is no such member. It is a read. Errors:
+// ErrWrongType.
+func (tx *Tx) ZDeadlines(key []byte, members [][]byte, visit func(deadline int64)) error {
+	v, err := tx.ZSet(key, false)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		visit(v.Deadline(m))
+	}
+	return nil
+}
+
+// ZPersist takes the deadlines of members away and calls visit for each with
+// ItemMissing, ItemUntimed or ItemDone. Errors: ErrWrongType; ErrFull, and the
+// members before have been visited.
+func (tx *Tx) ZPersist(key []byte, members [][]byte, visit func(code int)) error {
+	h, err := tx.writeZSet(key)
+	if err != nil {
+		return err
+	}
+	tx.z.reset()
+	for _, m := range members {
+		var code int
+		if code, err = tx.persistScored(&h, key, m); err != nil {
+			break
+		}
+		if code == ItemDone {
+			tx.z.args = append(tx.z.args, m)
+		}
+		visit(code)
+	}
+	if n := len(tx.z.args); n > 0 {
+		if h.box() != nil {
+			tx.wrote(&h)
+		}
+		tx.emitCounted("ZPERSIST", key, "MEMBERS", tx.z.args)
+		tx.dirty += n - 1
+		tx.changed(key, EventZSet, "zpersist")
+	}
+	return err
+}
+
+func (tx *Tx) persistScored(h *hit, key, member []byte) (code int, err error) {
+	v := tx.viewZSet(h)
+	switch v.Deadline(member) {
+	case NoKey:
+		return ItemMissing, nil
+	case NoDeadline:
+		return ItemUntimed, nil
+	}
+	if v.large != nil {
+		v.large.ClearDeadline(member, v.now)
+		return ItemDone, nil
+	}
+	at, _ := v.small.Find(member, v.now)
+	return ItemDone, tx.stampItem(h, key, ZSet, v.small.SetDeadline(at, 0))
+}
+
+// ZAddEx is ZAdd of members that get a deadline, or lose theirs; those that the
+// options leave alone keep what they have. A deadline that is not in the future
+// ends the members at once: those that are there are removed. Of t, Deadline, Keep
+// and Max count. Errors: those of ZAdd; a BoundError, and nothing has changed.
+func (tx *Tx) ZAddEx(key []byte, items []Scored, o ZAddOptions, t ItemOptions) (added, updated int, err error) {
+	if t.Deadline != 0 {
+		if t.Deadline = itemDeadline(t.Deadline); tx.itemPast(t.Deadline) {
+			return tx.addOutlived(key, items, o)
+		}
+	}
+	h, err := tx.writeZSet(key)
+	if err != nil || h.r == nil && o.IfExists {
+		return 0, 0, err
+	}
+	if err := tx.zbounded(&h, key, items, o, t.Max); err != nil {
+		return 0, 0, err
+	}
+	o.timed, o.deadline = !t.Keep, t.Deadline
+	tx.z.reset()
+	n, err := tx.putAll(&h, key, items, o)
+	all := n.added + n.updated + n.redated
+	if all == 0 {
+		return 0, 0, err
+	}
+	if o.deadline != 0 {
+		tx.date(&h)
+	}
+	tx.emitAddEx(key, o)
+	tx.dirty += all - 1
+	tx.changed(key, EventZSet, "zadd")
+	if o.deadline != 0 {
+		tx.changedTime(key, EventZSet, "zexpire")
+	}
+	return n.added, n.updated, err
+}
+
+// zbounded returns a BoundError if there is no room for those of some members
+// that are new.
+func (tx *Tx) zbounded(h *hit, key []byte, items []Scored, o ZAddOptions, most int) error {
+	v := tx.viewZSet(h)
+	if most == 0 || o.IfExists {
+		return nil
+	}
+	return bounded(key, v.Len(), most, len(items), func(i int) []byte { return items[i].Member }, func(member []byte) bool {
+		_, there := v.Score(member)
+		return there
+	})
+}
+
+// emitAddEx logs the members of the scratch arguments: as ZADD where that says it
+// all.
+func (tx *Tx) emitAddEx(key []byte, o ZAddOptions) {
+	if !tx.db.logging || tx.replay {
+		return
+	}
+	if !o.timed {
+		tx.emitItems("ZADD", key, tx.z.args)
+		return
+	}
+	var args [][]byte
+	if o.deadline != 0 {
+		args = append(args, []byte("PXAT"), tx.itoa(0, o.deadline))
+	}
+	args = append(args, []byte("MEMBERS"), tx.itoa(1, int64(len(tx.z.args)/2)))
+	tx.emitItems("ZADDEX", key, append(args, tx.z.args...))
+}
+
+// addOutlived is ZAddEx with a deadline that is past: what the options allow to
+// write is removed.
+func (tx *Tx) addOutlived(key []byte, items []Scored, o ZAddOptions) (added, updated int, err error) {
+	v, err := tx.ZSet(key, false)
+	if err != nil {
+		return 0, 0, err
+	}
+	var gone [][]byte
+	for i := range items {
+		old, there := v.Score(items[i].Member)
+		switch {
+		case !there && !o.IfExists:
+			added++
+		case there && o.decide(old, items[i].Score) != zRefused:
+			gone = append(gone, items[i].Member)
+			if old != items[i].Score {
+				updated++
+			}
+		}
+	}
+	_, err = tx.ZRem(key, gone)
+	return added, updated, err
+}

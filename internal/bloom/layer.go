@@ -1,0 +1,185 @@
+package bloom
+
+import (
+	"math"
+
+	"github.com/ebbdb/ebb/internal/chunk"
+)
+
+// pieceBytes is the size of a piece of a layer that has several: a chunk. All bits
+// of an item lie in one, so that a lookup needs one translation of addresses.
+// Pieces much smaller would fill unevenly, which costs rate; with 64 KiB it is
+// within a percent, which shape adds.
+const (
+	pieceBytes = 1 << 16
+	pieceBits  = 8 * pieceBytes
+)
+
+// layer is a Bloom filter of a fixed size.
+type layer struct {
+	capacity int64
+	count    int64
+	nbits    uint32 // of each piece
+	npieces  uint32
+	k        uint8 // bits set for an item
+	pieces   []piece
+}
+
+// piece is a part of a layer's bits. bits is nil until one of them is set.
+type piece struct {
+	bits []byte
+	ref  uint32 // the chunk, 0: on the Go heap
+}
+
+// layerBytes and tableEntry are about what a layer and the place of a piece take
+// up.
+const (
+	layerBytes = 64
+	tableEntry = 32
+)
+
+func (l *layer) bytes() int64    { return int64(l.npieces) * int64(l.nbits/8) }
+func (l *layer) tableBytes() int { return layerBytes + len(l.pieces)*tableEntry }
+
+// shape works out the size for so many items at a rate.
+//
+// Only items that are not found are counted. They set more bits than any: where
+// the share q is set, k(1-q)/(1-q^k). With dq/dn of this, q = p^(1/k) is reached
+// with n items where m = kn / (q + q^2/2 + ... + q^k/k); the textbook's sum goes
+// on for ever, and is -ln(1-q). For large k there is no difference.
+//
+// A little is added for what the formula neglects: in small layers the spread of
+// the number of bits that are set (64 bits), in large ones that of the items over
+// the pieces (1/128).
+func (l *layer) shape(capacity int64, rate float64) {
+	k := min(max(math.Ceil(-math.Log2(rate)), 1), 62)
+	q, power, sum := math.Pow(rate, 1/k), 1.0, 0.0
+	for j := 1.0; j <= k; j++ {
+		power *= q
+		sum += power / j
+	}
+	m := k * float64(capacity) / sum
+	l.capacity, l.k = capacity, uint8(k)
+	if m += 64; m <= pieceBits {
+		l.npieces, l.nbits = 1, (uint32(m)+63)/64*64
+		return
+	}
+	l.nbits = pieceBits
+	l.npieces = uint32(min(math.Ceil((m+m/128)/pieceBits), 1<<31))
+}
+
+// Steps through a sequence of Steele, Lea and Flood's SplitMix64 (2014): each of
+// its numbers is two places. Double hashing would be two multiplications cheaper
+// for each, and not good enough for small layers: in one of m bits every m-th
+// item or so sets all its bits close together.
+const golden = 0x9e3779b97f4a7c15
+
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+func (l *layer) place(h Hash) uint64 {
+	if l.npieces == 1 {
+		return 0
+	}
+	return mulHi(h.hi, uint64(l.npieces))
+}
+
+// has reports whether all bits of an item are set.
+func (l *layer) has(h Hash) bool {
+	b := l.pieces[l.place(h)].bits
+	if len(b) == 0 {
+		return false
+	}
+	n, x := uint64(l.nbits), h.lo
+	for k := l.k; ; k -= 2 {
+		x += golden
+		z := mix(x)
+		i := z >> 32 * n >> 32
+		if b[i>>3]&(1<<(i&7)) == 0 {
+			return false
+		}
+		if k == 1 {
+			return true
+		}
+		i = z & (1<<32 - 1) * n >> 32
+		if b[i>>3]&(1<<(i&7)) == 0 {
+			return false
+		}
+		if k == 2 {
+			return true
+		}
+	}
+}
+
+// set sets the bits of an item. It returns the bytes it has allocated; ok is
+// false if there were none to be had.
+func (l *layer) set(h Hash, mem chunk.Memory) (took int, ok bool) {
+	p := l.place(h)
+	if took, ok = l.touch(p, mem); !ok {
+		return 0, false
+	}
+	b, n, x, z := l.pieces[p].bits, uint64(l.nbits), h.lo, uint64(0)
+	for k := range l.k {
+		if k&1 == 0 {
+			x += golden
+			z = mix(x)
+		} else {
+			z <<= 32
+		}
+		i := z >> 32 * n >> 32
+		b[i>>3] |= 1 << (i & 7)
+	}
+	return took, true
+}
+
+// touch makes sure that a piece is there.
+func (l *layer) touch(p uint64, mem chunk.Memory) (took int, ok bool) {
+	x := &l.pieces[p]
+	switch {
+	case x.bits != nil:
+		return 0, true
+	case l.nbits < pieceBits:
+		x.bits = make([]byte, l.nbits/8)
+		mem.Outside(len(x.bits))
+	default:
+		if x.ref = mem.AllocChunk(pieceBytes); x.ref == 0 {
+			return 0, false
+		}
+		x.bits = mem.Bytes(x.ref, pieceBytes)
+	}
+	return len(x.bits), true
+}
+
+// free gives back up to budget pieces from the end.
+func (l *layer) free(mem chunk.Memory, budget int) (freed int) {
+	for len(l.pieces) > 0 && freed < budget {
+		if x := &l.pieces[len(l.pieces)-1]; x.bits != nil {
+			if x.ref != 0 {
+				mem.FreeChunk(x.ref, pieceBytes)
+			} else {
+				mem.Outside(-len(x.bits))
+			}
+			*x = piece{}
+			freed++
+		}
+		l.pieces = l.pieces[:len(l.pieces)-1]
+	}
+	return freed
+}
+
+// copyFrom copies the bits of another layer of the same shape.
+func (l *layer) copyFrom(o *layer, mem chunk.Memory) (ok bool) {
+	for p := range o.pieces {
+		if o.pieces[p].bits == nil {
+			continue
+		}
+		if _, ok := l.touch(uint64(p), mem); !ok {
+			return false
+		}
+		copy(l.pieces[p].bits, o.pieces[p].bits)
+	}
+	return true
+}

@@ -1,0 +1,300 @@
+// Package delayq is a delay queue: jobs that can be taken from a certain
+// millisecond on, once each, under a lease.
+//
+//	jobs    dict.Dict    id -> [state, due, stamp, deliveries][payload]
+//	                      ^
+//	due     btree.Tree   the jobs that wait, by (priority, due, stamp): 12 bytes
+//	                      |  due <= now: ready, else delayed
+//	events  btree.Tree   what happens by itself, by instant: the ends of leases,
+//	                        and of what expires before it was taken
+//	marks   dict.Dict    what is not to be added again until a deadline
+//
+// A job costs its id and payload and about 50 bytes.
+//
+// Delayed jobs do not become ready by anybody's doing: they are ready when their
+// time has come, so a million that fall due together cost nothing, and Next is
+// right at once. What falls due is watched only for the sake of those who wait
+// (NextDue, Awake).
+//
+// Invariants: a job waits, and is in due, or is leased; leased jobs and those that
+// wait and expire are in events; no two in a tree have the same place.
+//
+// Time is an argument. Nothing here locks: the owner holds the shard's lock.
+// Start reading at Queue.Add.
+package delayq
+
+import (
+	"hash/maphash"
+	"unsafe"
+
+	"github.com/ebbdb/ebb/internal/chunk"
+	"github.com/ebbdb/ebb/internal/dict"
+	"github.com/ebbdb/ebb/internal/ordered/btree"
+)
+
+// ErrNoMemory says that there was no chunk left. The operation that returns it
+// has changed nothing.
+var ErrNoMemory = chunk.ErrNoMemory
+
+// Config is what a queue's owner has chosen. The zero Config sets no limits.
+type Config struct {
+	MaxDeliveries int64  // a job delivered so often is not made due again; 0: any number
+	DeadLetter    []byte // where such jobs go; empty: nowhere
+	MaxLen        int64  // jobs that the queue holds at most; 0: any number
+}
+
+// IsZero reports whether nothing was chosen.
+func (c *Config) IsZero() bool {
+	return c.MaxDeliveries == 0 && len(c.DeadLetter) == 0 && c.MaxLen == 0
+}
+
+// Totals count what became of jobs that left without having been acknowledged or
+// cancelled.
+type Totals struct {
+	Dead    int64 // moved to the dead-letter queue
+	Dropped int64 // delivered too often, without a dead-letter queue
+	Expired int64 // not taken in time
+}
+
+// Queue is a delay queue. See New.
+type Queue struct {
+	Config
+	Totals
+
+	jobs   *dict.Dict
+	due    *btree.Tree
+	events *btree.Tree
+	marks  *dict.Dict // nil until there is one
+
+	memory  chunk.Memory
+	seed    maphash.Seed
+	waiting [Priorities]uint32 // jobs in due
+	stamp   int64              // the last one given to a job that waits
+	wake    int64              // a job is due when now is greater, or nothing is; 0: never
+	retry   int64              // until then nothing can be done, for want of memory
+}
+
+// New returns an empty queue on m whose ids are hashed with seed. It allocates no
+// chunk.
+func New(m chunk.Memory, seed maphash.Seed) *Queue {
+	q := &Queue{memory: m, seed: seed}
+	q.jobs = dict.New(dict.Config{Memory: m, Seed: seed, ValueSize: dict.Variable, Moved: q.moved})
+	q.due = btree.New(m, (*byDue)(q), true)
+	q.events = btree.New(m, (*byEvent)(q), true)
+	return q
+}
+
+// Len returns the number of jobs, whatever their state. O(1).
+func (q *Queue) Len() int { return q.jobs.Count() }
+
+// Leased returns the number of jobs that are leased, those included whose lease is
+// over and of which nobody has taken notice. O(1).
+func (q *Queue) Leased() int { return q.jobs.Count() - q.due.Len() }
+
+// Ready returns the number of jobs that can be taken, those included that have
+// expired and of which nobody has taken notice. O(log n).
+func (q *Queue) Ready(now int64) (n int) {
+	for p := range uint8(Priorities) {
+		if q.waiting[p] > 0 {
+			n += q.due.Rank(after(p, now)) - q.due.Rank(before(p, 0))
+		}
+	}
+	return n
+}
+
+// Empty reports whether there is nothing to keep: no job, no choice of the
+// owner's, and no mark.
+func (q *Queue) Empty(now int64) bool {
+	return q.Len() == 0 && q.Config.IsZero() && q.Marks(now) == 0
+}
+
+// Find returns the job with an id. O(1).
+func (q *Queue) Find(id []byte) (ref uint32, ok bool) { return q.jobs.Find(id) }
+
+// Job returns a job. O(1).
+func (q *Queue) Job(ref uint32) Job {
+	it := q.jobs.Item(ref)
+	return read(it.Key, it.Value)
+}
+
+// Add stores a job under an id that Find does not find: it waits, behind those of
+// its priority that are due in the same ms, or it is leased. Id and payload must
+// not be memory of the queue itself. Expected O(log n). Errors: ErrNoMemory.
+func (q *Queue) Add(j *Job, now int64) error {
+	if !q.due.Reserve() || !q.events.Reserve() {
+		return ErrNoMemory
+	}
+	ref, err := q.jobs.AddRoom(j.ID, sizeOf(j))
+	if err != nil {
+		return err
+	}
+	stamp := j.Token
+	if !j.Leased {
+		stamp = q.nextStamp()
+	}
+	write(q.jobs.Edit(ref), j, stamp)
+	q.enter(ref, now)
+	return nil
+}
+
+// Remove removes a job, whatever its state. O(log n).
+func (q *Queue) Remove(ref uint32) {
+	q.leave(ref)
+	q.jobs.Remove(ref)
+}
+
+// Next returns the job to be taken next: of those that are due the one of the
+// highest priority, of these the one that is due first. It may have expired.
+// O(log n).
+func (q *Queue) Next(now int64) (ref uint32, ok bool) {
+	for p := Priorities - 1; p >= 0; p-- {
+		if q.waiting[p] == 0 {
+			continue
+		}
+		if c := q.due.From(before(uint8(p), 0)); c.OK() {
+			if key, ref := c.Entry(); dueOf(key) <= now {
+				return ref, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// Take leases a job that waits and counts the delivery. O(log n). Errors:
+// ErrNoMemory.
+func (q *Queue) Take(ref uint32, token, until int64) error {
+	if !q.events.Reserve() {
+		return ErrNoMemory
+	}
+	q.leave(ref)
+	b := q.jobs.Edit(ref)
+	b[0] |= flagLeased
+	put56(b[offStamp:], token)
+	put48(b[offUntil:], min(until, MaxTime))
+	q.deliveries(b, 1)
+	q.enter(ref, 0)
+	return nil
+}
+
+// Release ends a job's lease: it waits again, and is due at an instant. O(log n).
+// Errors: ErrNoMemory.
+func (q *Queue) Release(ref uint32, due, now int64) error {
+	if !q.CanRelease() {
+		return ErrNoMemory
+	}
+	q.leave(ref)
+	b := q.jobs.Edit(ref)
+	b[0] &^= flagLeased
+	put48(b[offDue:], min(due, MaxTime))
+	put56(b[offStamp:], q.nextStamp())
+	q.enter(ref, now)
+	return nil
+}
+
+// CanRelease makes sure that the next Release succeeds.
+func (q *Queue) CanRelease() bool { return q.due.Reserve() && q.events.Reserve() }
+
+// GiveBack is Release for a job that did not reach who took it: the delivery does
+// not count, and it is due when it was. O(log n). Errors: ErrNoMemory.
+func (q *Queue) GiveBack(ref uint32, now int64) error {
+	if err := q.Release(ref, q.Job(ref).Due, now); err != nil {
+		return err
+	}
+	q.deliveries(q.jobs.Edit(ref), -1)
+	return nil
+}
+
+// Extend changes the end of a job's lease. O(log n). Errors: ErrNoMemory.
+func (q *Queue) Extend(ref uint32, until int64) error {
+	if !q.events.Reserve() {
+		return ErrNoMemory
+	}
+	q.leave(ref)
+	put48(q.jobs.Edit(ref)[offUntil:], min(until, MaxTime))
+	q.enter(ref, 0)
+	return nil
+}
+
+// deliveries adds to a job's count, within what it can hold.
+func (q *Queue) deliveries(b []byte, n int64) {
+	j := read(nil, b)
+	j.Deliveries = min(max(j.Deliveries+n, 0), MaxDeliveries)
+	b[offDeliveries], b[offDeliveries+1] = byte(j.Deliveries), byte(j.Deliveries>>8)
+}
+
+func (q *Queue) nextStamp() int64 {
+	q.stamp++
+	return q.stamp
+}
+
+// enter puts a job where its state wants it. There is room.
+func (q *Queue) enter(ref uint32, now int64) {
+	j := q.Job(ref)
+	if !j.Leased {
+		mustInsert(q.due, (*byDue)(q).Probe(ref), ref)
+		q.waiting[j.Priority]++
+		if at := max(j.Due-1, 1); j.Due > now && (q.wake == 0 || at < q.wake) {
+			q.wake = at
+		}
+	}
+	if j.event() != 0 {
+		mustInsert(q.events, (*byEvent)(q).Probe(ref), ref)
+	}
+}
+
+func mustInsert(t *btree.Tree, p btree.Probe, ref uint32) {
+	if err := t.Insert(p, ref); err != nil {
+		panic("delayq: no memory for an entry in spite of its reservation")
+	}
+}
+
+// leave takes a job out of where its state had put it.
+func (q *Queue) leave(ref uint32) {
+	j := q.Job(ref)
+	if !j.Leased {
+		q.due.Delete((*byDue)(q).Probe(ref))
+		q.waiting[j.Priority]--
+	}
+	if j.event() != 0 {
+		q.events.Delete((*byEvent)(q).Probe(ref))
+	}
+}
+
+// moved mends the entries of a job that has got another reference.
+func (q *Queue) moved(old, new uint32) bool {
+	j := q.Job(old)
+	if !j.Leased {
+		q.due.Replace((*byDue)(q).Probe(old), new)
+	}
+	if j.event() != 0 {
+		q.events.Replace((*byEvent)(q).Probe(old), new)
+	}
+	return true
+}
+
+// Size returns the bytes held: chunks, jobs outside of them and bookkeeping.
+func (q *Queue) Size() int {
+	n := q.jobs.Size() + q.due.Size() + q.events.Size() + int(unsafe.Sizeof(*q)) + len(q.DeadLetter)
+	if q.marks != nil {
+		n += q.marks.Size()
+	}
+	return n
+}
+
+// Free gives back up to budget chunks and reports whether none is left. The jobs
+// are gone with the first call. O(budget).
+func (q *Queue) Free(budget int) (done bool) {
+	n := q.due.FreeAll(budget)
+	n += q.events.FreeAll(budget - n)
+	if n == budget || q.marks != nil && !q.marks.Free(budget-n) {
+		return false
+	}
+	return q.jobs.Free(budget - n)
+}
+
+// Wasteful reports whether Compact has work that pays; see dict.Dict.Wasteful.
+func (q *Queue) Wasteful() bool { return q.jobs.Wasteful() }
+
+// Compact moves jobs together, looking at up to budget of them; see
+// dict.Dict.Compact. O(log n) per job.
+func (q *Queue) Compact(budget int) (looked int) { return q.jobs.Compact(budget) }

@@ -1,0 +1,214 @@
+package delayq
+
+import (
+	"github.com/ebbdb/ebb/internal/dict"
+	"github.com/ebbdb/ebb/internal/ordered/btree"
+)
+
+// retryAfter is for how many ms nothing is tried where memory is used up.
+const retryAfter = 100
+
+// NextDue returns the instant, in ms since 1970, after which somebody should look
+// (LapseNext, Awake, Forget), or an earlier one; 0 for never. O(1).
+func (q *Queue) NextDue() int64 {
+	at := q.wake
+	if first, _, ok := q.events.First(); ok && (at == 0 || int64(first) < at) {
+		at = int64(first)
+	}
+	if q.marks != nil {
+		if first, ok := q.marks.Earliest(); ok && (at == 0 || first < at) {
+			at = first
+		}
+	}
+	if at != 0 && at < q.retry {
+		return q.retry
+	}
+	return at
+}
+
+// LapseNext returns the job whose lease is over, or that has expired, longest;
+// false if there is none. O(1).
+func (q *Queue) LapseNext(now int64) (ref uint32, ok bool) {
+	first, ref, ok := q.events.First()
+	return ref, ok && now > int64(first)
+}
+
+// Stuck notes that memory is used up, so that nobody tries again at once.
+func (q *Queue) Stuck(now int64) { q.retry = now + retryAfter }
+
+// Awake notes that those who wait know of what is due at now: NextDue no longer
+// speaks of it. O(log n).
+func (q *Queue) Awake(now int64) {
+	if q.retry <= now {
+		q.retry = 0
+	}
+	if q.wake == 0 || now <= q.wake {
+		return
+	}
+	q.wake = 0
+	for p := range uint8(Priorities) {
+		if due := q.firstAfter(p, now); due != 0 && (q.wake == 0 || due-1 < q.wake) {
+			q.wake = due - 1
+		}
+	}
+}
+
+// firstAfter returns when the first job of a priority falls due that is not due
+// at now, 0 if there is none.
+func (q *Queue) firstAfter(p uint8, now int64) int64 {
+	if q.waiting[p] == 0 {
+		return 0
+	}
+	c := q.due.From(after(p, now))
+	if !c.OK() {
+		return 0
+	}
+	key, _ := c.Entry()
+	if key >= dueKey(p, 0)+1<<dueBits {
+		return 0 // the next priority begins
+	}
+	return dueOf(key)
+}
+
+// Oldest returns when the job became due that can be taken for the longest time,
+// 0 if none can; Coming when the next one falls due, 0 if none does. O(log n).
+func (q *Queue) Oldest(now int64) (due int64) {
+	for p := range uint8(Priorities) {
+		if q.waiting[p] == 0 {
+			continue
+		}
+		c := q.due.From(before(p, 0))
+		key, _ := c.Entry()
+		if d := dueOf(key); d <= now && (due == 0 || d < due) {
+			due = d
+		}
+	}
+	return due
+}
+
+// Coming: see Oldest.
+func (q *Queue) Coming(now int64) (due int64) {
+	for p := range uint8(Priorities) {
+		if d := q.firstAfter(p, now); d != 0 && (due == 0 || d < due) {
+			due = d
+		}
+	}
+	return due
+}
+
+// Walk visits the jobs that wait as they would be taken, until visit returns
+// false: those that are due as Next gives them, then the others by instant, the
+// highest priority first within a ms. visit must not change the queue. O(log n),
+// and O(1) for each.
+func (q *Queue) Walk(now int64, visit func(ref uint32) bool) {
+	for p := Priorities - 1; p >= 0; p-- {
+		if q.waiting[p] == 0 {
+			continue
+		}
+		for c := q.due.From(before(uint8(p), 0)); c.OK(); c.Next() {
+			key, ref := c.Entry()
+			if key > dueKey(uint8(p), now) {
+				break
+			}
+			if !visit(ref) {
+				return
+			}
+		}
+	}
+	q.walkDelayed(now, visit)
+}
+
+// walkDelayed merges the priorities' jobs that are not due.
+func (q *Queue) walkDelayed(now int64, visit func(ref uint32) bool) {
+	var cs [Priorities]btree.Cursor
+	for p := range uint8(Priorities) {
+		if q.waiting[p] > 0 {
+			cs[p] = q.due.From(after(p, now))
+		}
+	}
+	for {
+		best, at, next := -1, int64(0), uint32(0)
+		for p := Priorities - 1; p >= 0; p-- {
+			if !cs[p].OK() {
+				continue
+			}
+			key, ref := cs[p].Entry()
+			if key >= dueKey(uint8(p), 0)+1<<dueBits {
+				cs[p] = btree.Cursor{}
+				continue
+			}
+			if d := dueOf(key); best < 0 || d < at {
+				best, at, next = p, d, ref
+			}
+		}
+		if best < 0 || !visit(next) {
+			return
+		}
+		cs[best].Next()
+	}
+}
+
+// Each visits all jobs: those that wait, as the tree has them, then those that are
+// leased, by the ends of their leases. visit must not change the queue. O(n).
+func (q *Queue) Each(visit func(j Job) bool) {
+	for c := q.due.Seek(0); c.OK(); c.Next() {
+		if !visit(q.Job(c.Ref())) {
+			return
+		}
+	}
+	for c := q.events.Seek(0); c.OK(); c.Next() {
+		if j := q.Job(c.Ref()); j.Leased && !visit(j) {
+			return
+		}
+	}
+}
+
+// Mark notes that what a key stands for is not to be added until a deadline has
+// passed. O(log n). Errors: ErrNoMemory.
+func (q *Queue) Mark(key []byte, deadline, now int64) error {
+	if q.marks == nil {
+		q.marks = dict.New(dict.Config{Memory: q.memory, Seed: q.seed})
+	}
+	_, err := q.marks.Put(key, nil, min(deadline, MaxTime), now)
+	return err
+}
+
+// Marked reports whether a key has a mark. O(1).
+func (q *Queue) Marked(key []byte, now int64) bool { return q.marks != nil && q.marks.Has(key, now) }
+
+// Marks returns the number of marks. O(log n).
+func (q *Queue) Marks(now int64) int {
+	if q.marks == nil {
+		return 0
+	}
+	return q.marks.Len(now)
+}
+
+// EachMark visits all marks, those included that are over, in no order.
+func (q *Queue) EachMark(visit func(key []byte, deadline int64)) {
+	if q.marks != nil {
+		for it := range q.marks.Iter(0) {
+			visit(it.Key, it.Deadline)
+		}
+	}
+}
+
+// Forget removes about budget marks whose deadlines have passed, but all of one
+// ms, and returns the last of these deadlines, 0 if there was none: what
+// ForgetThrough removes.
+func (q *Queue) Forget(now int64, budget int) (through int64) {
+	if q.marks == nil {
+		return 0
+	}
+	q.marks.Reap(now, budget, func(it dict.Item) { through = it.Deadline })
+	q.ForgetThrough(through)
+	return through
+}
+
+// ForgetThrough removes the marks with deadlines up to one.
+func (q *Queue) ForgetThrough(deadline int64) {
+	if q.marks != nil {
+		for q.marks.Reap(deadline+1, 1<<16, func(dict.Item) {}) > 0 {
+		}
+	}
+}
