@@ -319,8 +319,21 @@ func (c *Session) resume(w *waiter, out []byte) []byte {
 	default:
 		out = append(out, w.out.Buf...)
 	}
-	w.given = false
+	if w.undo != nil && w.given {
+		c.answered = w
+	} else {
+		w.given = false
+	}
 	return out
+}
+
+// Unsent implements reactor.UnsentWatcher: what a reply gave that did not go out
+// is given back. It may be that the client has read the reply, and what came after
+// it did not go out: the next request would have told.
+func (c *Session) Unsent() {
+	if w := c.answered; w != nil {
+		w.takeBack()
+	}
 }
 
 // Queued is one who waits in line.

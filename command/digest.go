@@ -33,8 +33,10 @@ func (d *digest) mix(b []byte) {
 
 func (d *digest) String() string { return hex.EncodeToString(d[:]) }
 
-// typeCodes are Redis's numbers of the data types.
-var typeCodes = map[engine.Kind]uint32{engine.String: 0, engine.List: 1, engine.Set: 2, engine.ZSet: 3, engine.Hash: 4, engine.Stream: 6}
+// typeCodes are Redis's numbers of the data types; all others are those of a
+// module.
+var typeCodes = map[engine.Kind]uint32{engine.String: 0, engine.List: 1, engine.Set: 2, engine.ZSet: 3, engine.Hash: 4, engine.Stream: 6,
+	engine.Limiter: 5, engine.Lock: 5, engine.Semaphore: 5, engine.DelayQueue: 5, engine.Bloom: 5}
 
 func bigEndian(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 
@@ -55,6 +57,9 @@ func (d *digest) value(k engine.Key) {
 		k.Items(func(x engine.Item) { d.pair(x.Key, x.Value) })
 	case engine.Stream:
 		d.entries(k)
+	default:
+		d.mix([]byte(k.Kind().String()))
+		d.mix(k.Payload())
 	}
 	if k.Deadline() != 0 {
 		d.xor([]byte("!!expire!!"))

@@ -17,7 +17,7 @@ var specExpiryForecast = Spec{
 	Replies: "For each interval an array: from and to, in ms from now on, and how many deadlines are not before the one and before the other. HORIZON is a minute by " +
 		"default, BUCKETS 10. What is dead already is not counted, nor is an item that goes with its key before; of a lock, a semaphore or a queue only what is next. " +
 		"Where there are tens of thousands of keys with deadlines, counts beyond the next quarter of a second are estimates, off by what one slot of " +
-		"the timing wheel holds (256 ms of the next minute, 65 s of the next hours); with MATCH each key is looked at. Under writes the numbers are about what there was meanwhile.",
+		"the timing wheel holds (256 ms within a minute, 65 s within hours, 4.7 hours within weeks); with MATCH each key is looked at. Under writes the numbers are about what there was meanwhile.",
 	Errors: []string{
 		"ERR HORIZON must be between 1 and 3153600000000: the span is none, or beyond a hundred years",
 		"ERR BUCKETS must be between 1 and 1000: there are none, or too many",

@@ -310,7 +310,7 @@ func (i *info) stats() {
 	i.put("instantaneous_output_repl_kbps", 0.0)
 	i.put("rejected_connections", t.rejected.Load()+i.svc.door.refused())
 	i.zeros("sync_full", "sync_partial_ok", "sync_partial_err")
-	i.put("expired_subkeys", e.Lag[engine.LevelField].Count)
+	i.put("expired_subkeys", e.Lag[engine.LevelField].Count+e.Lag[engine.LevelMember].Count+e.Lag[engine.LevelElement].Count)
 	i.put("expired_keys", e.Expired)
 	i.put("expired_stale_perc", i.stale())
 	i.put("expired_time_cap_reached_count", e.TimeCaps)

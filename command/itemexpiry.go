@@ -60,7 +60,7 @@ func (f *itemFamily) specs() []*Spec {
 		f.expireSpec("expire", Int("seconds"), seconds, "in seconds", "> %EXPIRE k 10 %W 2 %a %z\n1) (integer) 1\n2) (integer) -2\n> %TTL k %W 2 %a %b\n1) (integer) 10\n2) (integer) -1\n"+
 			"> %EXPIRE k 5 GT %W 1 %a\n1) (integer) 0\n> %EXPIRE k 0 %W 1 %b\n1) (integer) 2\n~ 10001ms\n> EXISTS k\n(integer) 0\n"),
 		f.expireSpec("pexpire", Int("milliseconds"), millis, "in milliseconds", "> %PEXPIRE k 1500 %W 1 %a\n1) (integer) 1\n> %PTTL k %W 2 %a %b\n1) (integer) 1500\n2) (integer) -1\n"+
-			"~ 1501ms\n> %PTTL k %W 1 %a\n1) (integer) -2\n"),
+			"~ 1500ms\n> %PTTL k %W 1 %a\n1) (integer) 0\n"),
 		f.expireSpec("expireat", UnixTime("unix-time-seconds"), unixSeconds, "as a Unix timestamp", "> %EXPIREAT k 33177117420 %W 1 %a\n1) (integer) 1\n> %EXPIRETIME k %W 1 %a\n1) (integer) 33177117420\n"+
 			"> %EXPIREAT k 1 %W 2 %a %b\n1) (integer) 2\n2) (integer) 2\n> EXISTS k\n(integer) 0\n"),
 		f.expireSpec("pexpireat", UnixTime("unix-time-milliseconds"), unixMillis, "as a Unix timestamp in milliseconds", "> %PEXPIREAT k 33177117420000 NX %W 1 %a\n1) (integer) 1\n"+

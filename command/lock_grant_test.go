@@ -115,6 +115,33 @@ func TestWhoAskedAgainKeepsTheLock(t *testing.T) {
 	again.session.Closed(io.EOF)
 }
 
+// A reply that could not be written gives its grant back; one that was written does
+// not, even if the connection dies next, and nor does one that a request followed.
+func TestAReplyThatWasNotSentGivesNothing(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		after func(p *peer)
+		there int64
+	}{
+		{"not sent", func(p *peer) { p.session.Unsent() }, 0},
+		{"sent", func(*peer) {}, 1},
+		{"followed", func(p *peer) { p.send("PING"); p.session.Unsent() }, 1},
+	} {
+		s := newLockService(t)
+		own := s.NewSession(nil)
+		defer own.Closed(nil)
+		token := askInt(t, own, "LOCK.ACQUIRE", "k", "a", "60000")
+		p := waitingPeer(t, s, "LOCK.ACQUIRE", "k", "b", "60000", "WAIT", "0")
+		askInt(t, own, "LOCK.RELEASE", "k", "a", strconv.FormatInt(token, 10))
+		p.reply()
+		c.after(p)
+		p.session.Closed(io.EOF)
+		if v := ask(own, "EXISTS", "k"); v.Int != c.there {
+			t.Errorf("%s: the lock is there %d times", c.name, v.Int)
+		}
+	}
+}
+
 // A client that sends no more while its grant is on the way is treated as one
 // that stopped sending before.
 func TestAHalfClosedConnectionIsGivenNothing(t *testing.T) {

@@ -233,11 +233,14 @@ func runLockInfo(c *Ctx) error {
 		c.Out.Null()
 		return nil
 	}
+	line := c.Queue(key)
+	if err := c.Long(len(holders) + len(line)*inLineBytes); err != nil {
+		return err
+	}
 	c.Out.Map(3)
 	c.Out.BulkString("mode")
 	c.Out.BulkString(lockMode(holders.Shared()))
 	c.replyHolders(holders, false)
-	line := c.Queue(key)
 	c.Out.BulkString("line")
 	c.Out.Array(len(line))
 	for _, q := range line {
@@ -250,6 +253,10 @@ func runLockInfo(c *Ctx) error {
 	}
 	return nil
 }
+
+// inLineBytes is what telling of one who waits costs, in bytes of a walk over
+// memory.
+const inLineBytes = 512
 
 func lockMode(shared bool) string {
 	if shared {

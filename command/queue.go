@@ -256,7 +256,7 @@ func (c *Ctx) popJobs(key []byte, t taking) (n int, err error) {
 	var jobs []lent
 	mark := c.Out.Mark()
 	l := c.Out.ArrayLater()
-	n, err = c.Tx.QueuePop(key, t.count, t.lease, func(j *engine.Job) {
+	n, err = c.Tx.QueuePop(key, t.count, t.lease, func(j engine.Job) {
 		c.Out.Array(5)
 		c.Out.Bulk(j.ID)
 		c.Out.Bulk(j.Payload)

@@ -36,7 +36,7 @@ func runDQPeek(c *Ctx) error {
 	}
 
 	l, n := c.Out.ArrayLater(), 0
-	err := c.Tx.QueuePeek(c.Args[1], int(min(count, math.MaxInt32)), func(j *engine.Job) {
+	err := c.Tx.QueuePeek(c.Args[1], int(min(count, math.MaxInt32)), func(j engine.Job) {
 		n++
 		c.Out.Array(5)
 		c.Out.Bulk(j.ID)

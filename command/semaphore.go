@@ -153,11 +153,14 @@ func runSemInfo(c *Ctx) error {
 		c.Out.Null()
 		return nil
 	}
+	line := c.Queue(key)
+	if err := c.Long(len(holders) + len(line)*inLineBytes); err != nil {
+		return err
+	}
 	c.Out.Map(3)
 	c.Out.BulkString("taken")
 	c.Out.Int(holders.Taken())
 	c.replyHolders(holders, true)
-	line := c.Queue(key)
 	c.Out.BulkString("line")
 	c.Out.Array(len(line))
 	for _, q := range line {

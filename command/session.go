@@ -69,6 +69,8 @@ type Session struct {
 	queue  []byte     // pushes, encoded
 	queued atomic.Bool
 	gone   bool
+
+	answered *waiter // its reply was written, and no request has come since
 }
 
 // CLIENT REPLY modes.
@@ -128,6 +130,9 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 			break
 		}
 		if len(args) > 0 {
+			if c.answered != nil {
+				c.answered = nil
+			}
 			switch c.dispatch(args) {
 			case again: // the request stays in the input
 				c.parser.Reset()

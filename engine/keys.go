@@ -107,6 +107,7 @@ func (tx *Tx) Copy(from, key []byte, to int, replace bool) (bool, error) {
 		return false, nil
 	}
 	tx.touch(&h)
+	tx.reap(&h, from)
 	if tx.findIn(to, key).r != nil && !replace || to == tx.dbi && string(from) == string(key) {
 		return false, nil
 	}
@@ -129,6 +130,16 @@ func (tx *Tx) findWhole(key []byte) hit {
 	for tx.db.book.Load() != nil && h.r != nil && !tx.replay && h.r.itemDue(tx.ms) && tx.lapse(&h, key, lapseWhole) {
 	}
 	return h
+}
+
+// reap removes the dead items of a container that a lookup has come upon, and in
+// which something lives: so that they are copied nowhere, and count once.
+func (tx *Tx) reap(h *hit, key []byte) {
+	switch h.r.Kind() {
+	case Hash, Set, ZSet, List:
+		for !tx.replay && h.r.itemDue(tx.ms) && tx.lapse(h, key, lapseWhole) {
+		}
+	}
 }
 
 // findIn is find in another database than the selected one.

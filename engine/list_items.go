@@ -7,8 +7,8 @@ import "slices"
 // it; and since the dead have been removed before, they mean the same in a
 // replay.
 //
-// The removal of elements is logged as the deadline 0 of their positions, which
-// ends an element at once, in a replay too.
+// The removal of elements is logged in words that every server knows; see
+// emitRemoved.
 
 // LExpire gives the elements at some positions, negative from the tail, a
 // deadline in ms since 1970, as far as the condition allows it, and calls visit
@@ -79,7 +79,7 @@ func (tx *Tx) outliveElements(h *hit, key []byte, places []int, deadline int64, 
 	}
 	slices.Sort(done)
 	done = slices.Compact(done)
-	tx.emitPlaces("LPEXPIREAT", key, 0, done)
+	tx.emitRemoved(key, done)
 	tx.removePlaces(h, key, done)
 	tx.shortened(h, key, len(done), "lrem")
 }
@@ -301,18 +301,34 @@ func (l *placeLog) add(index int) {
 	}
 }
 
-// flush logs what was added: as LPOP, which every server knows, if it was the
-// list's beginning.
+// flush logs what was added.
 func (l *placeLog) flush() {
-	switch n := len(l.places); {
-	case n == 0:
-		return
-	case n == 1 && l.places[0] == 0:
-		l.tx.emit("LPOP", l.key)
-	case l.places[n-1] == n-1:
-		l.tx.emit("LPOP", l.key, l.tx.itoa(0, int64(n)))
-	default:
-		l.tx.emitPlaces("LPEXPIREAT", l.key, 0, l.places)
+	if len(l.places) > 0 {
+		l.tx.emitRemoved(l.key, l.places)
 	}
 	l.places = l.places[:0]
+}
+
+// emitRemoved logs the removal of the elements at some positions, lowest first, in
+// words that every server knows: LPOP if they are the list's beginning; else the
+// values at them are made one that no other has, and that is removed.
+func (tx *Tx) emitRemoved(key []byte, places []int) {
+	if !tx.db.logging || tx.replay {
+		return
+	}
+	switch n := len(places); {
+	case n == 1 && places[0] == 0:
+		tx.emit("LPOP", key)
+	case places[n-1] == n-1:
+		tx.emit("LPOP", key, tx.itoa(0, int64(n)))
+	default:
+		var nonce [16]byte
+		for i := range nonce {
+			nonce[i] = byte(tx.random().Uint32())
+		}
+		for _, i := range places {
+			tx.emit("LSET", key, tx.itoa(0, int64(i)), nonce[:])
+		}
+		tx.emit("LREM", key, []byte("0"), nonce[:])
+	}
 }

@@ -447,6 +447,9 @@ func (m *listModel) Check(t *rapid.T) {
 		}
 		tx.Commit()
 	}
+	if err := m.db.Check(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestListsBehaveAsSlicesWithDeadlines(t *testing.T) {
@@ -458,9 +461,6 @@ func TestListsBehaveAsSlicesWithDeadlines(t *testing.T) {
 		l.ListSize = rapid.SampledFrom([]int{-2, 3, 10}).Draw(t, "size")
 		m.db.SetLayout(l)
 		t.Repeat(rapid.StateMachineActions(m))
-		if err := m.db.Check(); err != nil {
-			t.Fatal(err)
-		}
 		m.replay(t)
 	})
 }

@@ -128,9 +128,16 @@ func (tx *Tx) ReleaseLock(key, owner []byte, token int64) (bool, error) {
 	if at < 0 {
 		return false, err
 	}
-	tx.emit("LOCK.RELEASE", key, owner, tx.itoa(0, token))
-	tx.letGo(&h, key, at, "lock.release")
+	tx.unlockedBy(&h, key, at)
 	return true, nil
+}
+
+func (tx *Tx) unlockedBy(h *hit, key []byte, at int) {
+	if tx.db.logging {
+		b := h.holders()
+		tx.emit("LOCK.RELEASE", key, b.owner(at), tx.itoa(0, b.token(at)))
+	}
+	tx.letGo(h, key, at, "lock.release")
 }
 
 // ReturnLock gives back what AcquireLock granted to one who never heard of it, and
@@ -141,8 +148,7 @@ func (tx *Tx) ReturnLock(key, owner []byte, g Lease) bool {
 	if at < 0 || g.taken == 0 || h.holders().turn(at) != g.turn {
 		return false
 	}
-	tx.emit("LOCK.RELEASE", key, owner, tx.itoa(0, g.Token))
-	tx.letGo(&h, key, at, "lock.release")
+	tx.unlockedBy(&h, key, at)
 	return true
 }
 

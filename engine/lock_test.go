@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -174,5 +175,53 @@ func BenchmarkLock(b *testing.B) {
 	b.ReportAllocs()
 	for range b.N {
 		acquireAndRelease(db, tx, key, owner)
+	}
+}
+
+func TestGrantsAndWaitsAreCounted(t *testing.T) {
+	l := newLocking(t)
+	key := []byte("k")
+	l.acquire(t, "a", AcquireOptions{Lease: 10})
+	since := l.clock.Micros()
+	l.do(func(tx *Tx) {
+		_, _, _ = tx.AcquireLock(key, []byte("b"), AcquireOptions{Lease: 10})
+		_, _, _ = tx.AcquireLock(key, []byte("b"), AcquireOptions{Lease: 10, Waits: true})
+	})
+	l.clock.Advance(11 * time.Millisecond)
+	l.acquire(t, "b", AcquireOptions{Lease: 10, Since: since})
+	c := l.db.Stats()
+	if c.LocksGranted != 2 || c.LocksRefused != 1 || c.LeasesExpired != 1 || c.ExpiredItems != 1 || c.Waits.Count != 1 || c.Waits.Max != 11000 {
+		t.Errorf("%d granted, %d refused, %d leases and %d items expired, %d waited up to %d us",
+			c.LocksGranted, c.LocksRefused, c.LeasesExpired, c.ExpiredItems, c.Waits.Count, c.Waits.Max)
+	}
+}
+
+// Memory that is used up is no reason to let two have one lock.
+func TestLocksAreNotEvicted(t *testing.T) {
+	for _, others := range []int{0, 2000} {
+		db := Open(Options{Shards: 2, Clock: NewManualClock(time.UnixMilli(1e12))})
+		db.SetEviction(Eviction{Keys: EvictAll, By: ByChance})
+		name := func(s string, n int) []byte { return fmt.Appendf(nil, "%s%d", s, n) }
+		const locks = 100
+		for n := range locks {
+			tx := db.Begin(0, name("lock", n))
+			if _, ok, _ := tx.AcquireLock(name("lock", n), []byte("a"), AcquireOptions{Lease: 1e6}); !ok {
+				t.Fatal("no lock")
+			}
+			tx.Commit()
+		}
+		for n := range others {
+			if err := db.Set(0, name("key", n), make([]byte, 100), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		db.LimitMemory(1)
+		if db.MakeRoom(time.Second) {
+			t.Error("there is room for nothing")
+		}
+		if n := db.Keyspace(0).Keys; n != locks {
+			t.Errorf("%d keys are left of %d locks and %d others", n, locks, others)
+		}
+		db.Close()
 	}
 }

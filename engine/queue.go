@@ -2,6 +2,7 @@ package engine
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"strconv"
 
@@ -119,8 +120,15 @@ func (tx *Tx) settleQueue(h *hit, key []byte, q *delayq.Queue, event string) {
 
 // emitQueue logs a command that ends in the transaction's instant.
 func (tx *Tx) emitQueue(name string, args ...[]byte) {
-	if tx.db.logging && !tx.replay {
-		tx.encode(name, append(args, []byte("NOW"), tx.itoa(3, tx.now)))
+	if !tx.db.logging || tx.replay {
+		return
+	}
+	at := len(tx.fx)
+	tx.encode(name, args)
+	binary.LittleEndian.PutUint32(tx.fx[at+2:], uint32(1+len(args)+2))
+	for _, a := range [...][]byte{[]byte("NOW"), tx.itoa(3, tx.now)} {
+		tx.fx = binary.LittleEndian.AppendUint32(tx.fx, uint32(len(a)))
+		tx.fx = append(tx.fx, a...)
 	}
 }
 

@@ -191,8 +191,8 @@ func (m *queueModel) pop(t *rapid.T) {
 	want = want[:min(count, len(want))]
 	var got []engine.Job
 	m.do(func(tx *engine.Tx) {
-		_, err := tx.QueuePop([]byte(key), count, lease, func(j *engine.Job) {
-			x := *j
+		_, err := tx.QueuePop([]byte(key), count, lease, func(j engine.Job) {
+			x := j
 			x.ID, x.Payload = bytes.Clone(j.ID), bytes.Clone(j.Payload)
 			got = append(got, x)
 		})
@@ -446,14 +446,14 @@ func (m *queueModel) compare(t *rapid.T, tx *engine.Tx, key string) {
 	q, now := m.of(key), m.now()
 	want := q.waiting(now)
 	i := 0
-	err := tx.QueuePeek([]byte(key), 1000, func(j *engine.Job) {
+	err := tx.QueuePeek([]byte(key), 1000, func(j engine.Job) {
 		if i >= len(want) {
 			t.Fatalf("%q: more jobs wait than %d", key, len(want))
 		}
 		w := q.jobs[string(j.ID)]
 		if w == nil || w.leased || w.payload != string(j.Payload) || w.deliveries != j.Deliveries || w.due != j.Due || w.expire != j.Expire ||
 			want[i].due != j.Due || want[i].priority != j.Priority || !m.dead && want[i] != w {
-			t.Fatalf("%q: %d: %+v comes, want %+v", key, i, *j, *want[i])
+			t.Fatalf("%q: %d: %+v comes, want %+v", key, i, j, *want[i])
 		}
 		i++
 	})

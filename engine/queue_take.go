@@ -11,7 +11,7 @@ const popDead = 4096
 // ms what was added first. It returns how many. Each has a token of its own, greater
 // than all before it. O(log n) for each. Errors: ErrWrongType; ErrFull, and then
 // fewer were leased than could have been.
-func (tx *Tx) QueuePop(key []byte, count int, lease int64, visit func(j *Job)) (n int, err error) {
+func (tx *Tx) QueuePop(key []byte, count int, lease int64, visit func(Job)) (n int, err error) {
 	h, q, err := tx.queue(key)
 	if err != nil || q == nil {
 		return 0, err
@@ -37,7 +37,7 @@ func (tx *Tx) QueuePop(key []byte, count int, lease int64, visit func(j *Job)) (
 		j := q.Job(ref)
 		tx.emitQueue("DQ.STEP", key, []byte("TAKE"), j.ID, tx.itoa(0, token), tx.itoa(1, until))
 		h.sh.stats.delivered(&j, tx.now)
-		visit(&j)
+		visit(j)
 	}
 	if dead > 0 {
 		tx.settleQueue(&h, key, q, "dqexpired")

@@ -3,7 +3,7 @@ package engine
 // QueuePeek visits up to count jobs that wait as they would be taken: those that
 // are due by priority and instant, then the others by instant. Nothing changes.
 // O(log n + count). Errors: ErrWrongType.
-func (tx *Tx) QueuePeek(key []byte, count int, visit func(j *Job)) error {
+func (tx *Tx) QueuePeek(key []byte, count int, visit func(Job)) error {
 	q, err := tx.readQueue(key)
 	if err != nil || q == nil {
 		return err
@@ -14,7 +14,7 @@ func (tx *Tx) QueuePeek(key []byte, count int, visit func(j *Job)) error {
 			return true
 		}
 		if count--; count >= 0 {
-			visit(&j)
+			visit(j)
 		}
 		return count > 0
 	})

@@ -89,13 +89,17 @@ type storm struct {
 
 func (s *storm) name() string { return fmt.Sprint("k", s.names.Add(1)) }
 
-// run does n things.
-func (s *storm) run(seed uint64, n int) {
+// client returns a function that does n things, many of them to keys of its own.
+func (s *storm) client(seed uint64) (run func(n int)) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	recent := make([][]byte, 32)
 	for i := range recent {
 		recent[i] = []byte(s.name())
 	}
+	return func(n int) { s.run(rng, recent, n) }
+}
+
+func (s *storm) run(rng *rand.Rand, recent [][]byte, n int) {
 	pick := func() []byte { return recent[rng.IntN(len(recent))] }
 	for range n {
 		key := []byte(s.name())
@@ -154,7 +158,7 @@ func TestEveryExpiryHasOneEntryWhileReclaimersAndClientsRace(t *testing.T) {
 		})
 	}
 	for i := range 4 {
-		clients.Go(func() { s.run(uint64(i), 1000) })
+		clients.Go(func() { s.client(uint64(i))(1000) })
 	}
 	clients.Wait()
 	for left := int64(1); left > 0; runtime.Gosched() { // the clock is the system's
@@ -172,8 +176,9 @@ func TestEveryExpiryHasOneEntryUnderAManualClock(t *testing.T) {
 		s := &storm{expiry: func(tx *Tx, rng *rand.Rand) int64 { return tx.Millis() + 1 + rng.Int64N(300) }}
 		s.open(t, Options{Shards: 8, Reclaimers: 2, Clock: clock, RecordEffects: true})
 		s.db.SetActiveExpiry(seed%2 == 0)
-		for i := range uint64(30) {
-			s.run(seed<<32|i, 50)
+		run := s.client(seed)
+		for i := range 30 {
+			run(50)
 			clock.Advance(time.Duration(i%7) * 30 * time.Millisecond)
 		}
 		s.db.SetActiveExpiry(true)

@@ -62,6 +62,7 @@ type portableConn struct {
 	yielded bool
 	closing bool // end when the output is written
 	ended   bool // nothing is read, served or written any more
+	broken  bool // the output could not be written
 	cause   error
 	stalled int
 }
@@ -198,6 +199,9 @@ func (c *portableConn) run() {
 	c.s.mu.Unlock()
 	c.s.gate.Leave()
 	if c.session != nil {
+		if w, ok := c.session.(UnsentWatcher); ok && (c.broken || len(c.out) > 0) {
+			w.Unsent()
+		}
 		c.session.Closed(c.cause)
 	}
 }
@@ -398,6 +402,7 @@ func (c *portableConn) writeOnce() {
 	}
 	c.pending.Store(int64(c.unsent()))
 	if err != nil {
+		c.broken = true
 		c.fail(err)
 	}
 	signal(c.resume)

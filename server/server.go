@@ -34,6 +34,7 @@ type (
 	Session       = reactor.Session
 	Verdict       = reactor.Verdict
 	PeerWatcher   = reactor.PeerWatcher
+	UnsentWatcher = reactor.UnsentWatcher
 	OutputLimiter = reactor.OutputLimiter
 	IdleChecker   = reactor.IdleChecker
 )

@@ -109,3 +109,20 @@ func (b *bloomPlay) moving() {
 	}
 	same(t, "type", "MBbloom--")(c.Type(ctx, "copy").Result())
 }
+
+const bloomExpected = `create True
+add 1 0
+madd [0, 1]
+insert [1, 1]
+exists 1 0 [1, 0]
+info 500 1 2 3
+loadchunk b'OK'
+loadchunk b'OK'
+copied [1, 1, 0]
+`
+
+func TestPythonUnderstandsBloomFilters(t *testing.T) {
+	if got := python(t, "python/bloom.py", startEbb(t)); got != bloomExpected {
+		t.Errorf("%s", got)
+	}
+}

@@ -26,6 +26,7 @@ type conn struct {
 	again    bool // in loop.turn
 	dirty    bool // has output in the loop's shared buffer, at [outStart, outEnd)
 	closed   bool
+	broken   bool  // its output could not be written
 	stalled  uint8 // sweeps without progress while closing
 	cause    error // why closing
 

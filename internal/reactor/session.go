@@ -31,7 +31,7 @@ import (
 // the connection's loop, or under the connection's lock where a transport has
 // no loops. They must not block.
 //
-// A session may also implement PeerWatcher, OutputLimiter and IdleChecker.
+// A session may also implement PeerWatcher, UnsentWatcher, OutputLimiter and IdleChecker.
 type Session interface {
 	// Serve runs the complete requests at the start of in and appends their
 	// replies to out, whose present bytes belong to others and stay as they
@@ -78,6 +78,10 @@ const (
 // The connection ends after the session was resumed and its output written; one
 // that broke in both directions is Closed at once instead.
 type PeerWatcher interface{ PeerClosed() }
+
+// UnsentWatcher is implemented by sessions that want to know that the last of what
+// they wrote was not sent. It is called just before Closed.
+type UnsentWatcher interface{ Unsent() }
 
 // OutputLimiter is implemented by sessions with an output limit. It is asked
 // whenever output is left that the socket did not take; true closes the

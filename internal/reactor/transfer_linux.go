@@ -207,6 +207,7 @@ func (l *loop) write(c *conn) {
 		case errno == unix.EAGAIN:
 			n = 0
 		case errno != 0:
+			c.broken = true
 			l.close(c, errno)
 			return
 		}
@@ -274,6 +275,7 @@ func (l *loop) close(c *conn, err error) {
 	if c.closed {
 		return
 	}
+	unsent := c.broken || c.unsent() > 0 || c.dirty && c.outEnd > c.outStart
 	c.closed, c.dirty = true, false
 	l.conns[c.fd] = nil
 	_ = unix.Close(c.fd)
@@ -284,5 +286,10 @@ func (l *loop) close(c *conn, err error) {
 	c.pending.Store(0)
 	l.count.Add(-1)
 	l.r.cfg.Gate.Leave()
+	if unsent {
+		if w, ok := c.session.(UnsentWatcher); ok {
+			w.Unsent()
+		}
+	}
 	c.session.Closed(err)
 }

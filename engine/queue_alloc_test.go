@@ -1,0 +1,48 @@
+//go:build !race
+
+package engine
+
+import (
+	"encoding/binary"
+	"testing"
+)
+
+// Under the race detector pools lose what they hold, so this is not tested there.
+func TestDelayQueuesAllocateNothing(t *testing.T) {
+	db, _ := openQueues(t)
+	addJobs(t, db, 2000, 60_000)
+	key, id, n := []byte("q"), make([]byte, 8), uint64(0)
+	a := QueueAdd{ID: id, Payload: []byte("payload")}
+	tx := db.NewTx()
+	var token int64
+	visit := func(j Job) { token = j.Token }
+	f := func() {
+		n++
+		binary.LittleEndian.PutUint64(id, n)
+		tx.LockKey(0, key)
+		a.Due = tx.Millis()
+		if _, added, err := tx.QueueAdd(key, &a); !added || err != nil {
+			t.Error(added, err)
+		}
+		if n, err := tx.QueuePop(key, 1, 1000, visit); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+		if ok, err := tx.QueueExtend(key, id, token, 2000); !ok || err != nil {
+			t.Error(ok, err)
+		}
+		if ok, err := tx.QueueNack(key, id, token, 0); !ok || err != nil {
+			t.Error(ok, err)
+		}
+		if n, err := tx.QueuePop(key, 1, 1000, visit); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+		if ok, err := tx.QueueAck(key, id, token); !ok || err != nil {
+			t.Error(ok, err)
+		}
+		tx.Unlock()
+	}
+	f()
+	if n := testing.AllocsPerRun(50000, f); n > 0 {
+		t.Errorf("a job's life allocates %v times", n)
+	}
+}
