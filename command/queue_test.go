@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ebbdb/ebb/command"
@@ -118,6 +119,7 @@ func TestEveryJobIsDoneExactlyOnce(t *testing.T) {
 			work.Go(func() { l.consume(ctx, cancel, s, rand.New(rand.NewPCG(uint64(n), 2)), producers*each) })
 		}
 		work.Wait()
+		synctest.Wait() // until all is given back that did not arrive
 		if l.fault != "" {
 			t.Error(l.fault)
 		}

@@ -297,9 +297,12 @@ func (tx *Tx) QueueConfigure(key []byte, c QueueConfig) error {
 		}
 	}
 	c.DeadLetter = append([]byte(nil), c.DeadLetter...)
+	args := [][]byte{key, []byte("MAXDELIVERIES"), tx.itoa(0, c.MaxDeliveries), []byte("MAXLEN"), tx.itoa(1, c.MaxLen)}
+	if string(c.DeadLetter) != string(q.Config.DeadLetter) {
+		args = append(args, []byte("DEADLETTER"), c.DeadLetter)
+	}
 	q.Config = c
-	tx.emitQueue("DQ.CONFIG", key, []byte("MAXDELIVERIES"), tx.itoa(0, c.MaxDeliveries), []byte("DEADLETTER"), c.DeadLetter,
-		[]byte("MAXLEN"), tx.itoa(1, c.MaxLen))
+	tx.emitQueue("DQ.CONFIG", args...)
 	tx.settleQueue(&h, key, q, "dqconfig")
 	return nil
 }

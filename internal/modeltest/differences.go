@@ -57,7 +57,7 @@ var notSent = map[string]string{
 }
 
 // ownWords are the options that redis-server 7.0.15 does not have.
-var ownWords = []string{"JITTER", "SLIDE", "SPAN", "IFEQ", "IFNE", "IFDEQ", "IFDNE", "WITHSCORE", "NOVALUES"}
+var ownWords = []string{"JITTER", "SLIDE", "SPAN", "IFEQ", "IFNE", "IFDEQ", "IFDNE", "WITHSCORE", "NOVALUES", "WITHTTL"}
 
 // allowance finds the difference that is allowed for a request.
 func allowance(args []string) (d difference, ok bool) {

@@ -218,6 +218,9 @@ func (g *Generator) known(args []string) bool {
 	if name := strings.ToUpper(args[0]); (name == "ZRANK" || name == "ZREVRANK") && len(args) > 3 {
 		return false // WITHSCORE, since 7.2
 	}
+	if name := strings.ToUpper(args[0]); (name == "TTL" || name == "PTTL" || name == "PERSIST") && len(args) > 2 {
+		return g.Own // of an item
+	}
 	if strings.HasPrefix(strings.ToUpper(args[0]), "SORT") && slices.ContainsFunc(args, func(a string) bool { return strings.EqualFold(a, "BY") }) {
 		return false // what compares equal is in no order
 	}
