@@ -86,7 +86,7 @@ func (c *spaceCheck) record(ref arena.Ref) error {
 	c.slots += sp.mem.SlotOf(ref)
 	if r.has(flagDeadline) {
 		c.timed++
-		c.sum += r.deadline()
+		c.sum += r.entry().Deadline()
 	}
 	if r.klen&bigKey != 0 {
 		if err := c.handle(handleOf(r.inlineKey())); err != nil {

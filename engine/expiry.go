@@ -128,6 +128,7 @@ func (tx *Tx) emitDeadline(key []byte, h *hit) {
 // setDeadline changes a found key's deadline, which is at most MaxDeadline; 0
 // removes it.
 func (tx *Tx) setDeadline(h *hit, key []byte, deadline, span int64) {
+	h.r.onTime()
 	s := spec{flags: h.r.kind &^ (flagDeadline | flagSlide), deadline: deadline, span: span}
 	flags := s.layout()
 	r, ref := h.r, h.ref()
@@ -250,7 +251,7 @@ func (tx *Tx) bury(h *hit, linked bool) {
 		return
 	}
 	ref := h.ref()
-	h.sp.ttls -= h.r.deadline()
+	h.sp.ttls -= h.r.entry().Deadline()
 	h.sp.unscheduleNext(ref, h.r)
 	h.sp.tab.Delete(h.h, h.pos)
 	h.sp.free(ref)

@@ -77,6 +77,7 @@ func (sp *space) count(s *KeyspaceStats, now int64) int64 {
 	if sp.due == nil {
 		return 0
 	}
+	sp.settleLate(now)
 	due := sp.due.Due(now)
 	s.Keys -= due
 	s.Due += due

@@ -313,7 +313,7 @@ const (
 // load takes a state out of an image that is known to be good.
 func (l *limiter) load(b []byte) {
 	_ = b[limiterHead-1]
-	l.algo = Algo(b[0] & 0x0f)
+	l.algo = Algo(b[0] & 0x07)
 	l.epoch, l.limit, l.period = limiterInt(b)>>8, limiterInt(b[8:]), limiterInt(b[16:])
 	x, y, z := limiterInt(b[24:]), limiterInt(b[32:]), limiterInt(b[40:])
 	switch l.algo {
@@ -380,9 +380,7 @@ func (tx *Tx) storeLimiter(h *hit, key []byte, l *limiter) error {
 		}
 	}
 	l.save(dst)
-	if deadline != h.r.deadline() || h.r.has(flagSlide) {
-		tx.setDeadline(h, key, deadline, 0)
-	}
+	tx.postpone(h, key, l, deadline)
 	return nil
 }
 

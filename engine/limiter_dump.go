@@ -11,7 +11,12 @@ func limiterModule() module {
 func dumpLimiter(tx *Tx, h *hit) []byte {
 	img := []byte(h.image())
 	var l limiter
-	if l.load(img); l.algo != Log || l.dead == 0 {
+	switch l.load(img); {
+	case img[0]&limiterLate != 0:
+		img = append([]byte(nil), img...)
+		img[0] &^= limiterLate
+		return img
+	case l.algo != Log || l.dead == 0:
 		return img
 	}
 	l.tail, l.dead = l.tail[l.dead*logEntry:], 0

@@ -231,6 +231,10 @@ func (r *Reclaimer) reclaimSpace(tx *Tx, sp *space, end int64) (more bool) {
 // reap removes a record that the wheel has let go of.
 func (r *Reclaimer) reap(tx *Tx, sp *space, ref arena.Ref) {
 	x := sp.rec(ref)
+	if x.late() && !x.expired(tx.ms) {
+		sp.reschedule(ref, x)
+		return
+	}
 	key := sp.key(x)
 	if tx.db.logging {
 		at := len(r.bytes)

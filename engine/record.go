@@ -115,15 +115,18 @@ func (r *rec) itemDue(now int64) bool {
 
 // deadline returns the key's deadline in ms, 0 for none.
 func (r *rec) deadline() int64 {
-	if r.kind&flagDeadline == 0 {
+	switch {
+	case r.kind&flagDeadline == 0:
 		return 0
+	case r.late():
+		return r.lateDeadline()
 	}
 	return r.entry().Deadline()
 }
 
 // expired reports whether the deadline has passed: now is later than it.
 func (r *rec) expired(now int64) bool {
-	return r.kind&flagDeadline != 0 && now > r.entry().Deadline()
+	return r.kind&flagDeadline != 0 && now > r.entry().Deadline() && !(r.late() && now <= r.lateDeadline())
 }
 
 func keyOffset(flags uint8) int {

@@ -19,7 +19,9 @@ type space struct {
 	mem  *arena.Arena
 	due  *wheel.Wheel // deadlines of keys; nil before the first
 	next *wheel.Wheel // what falls due next in each container; nil before the first
-	ttls int64        // sum of all deadlines, ms: for avg_ttl
+	ttls int64        // sum of all deadlines as the wheel has them, ms: for avg_ttl
+
+	lates bool // some limiter's deadline may be later than the wheel has it
 
 	exts     []ext // exts[0] is not used
 	freeExt  uint32
@@ -249,6 +251,7 @@ func (sp *space) relinked(old, new arena.Ref, r *rec) {
 func (sp *space) living(now int64) int {
 	n := sp.tab.Len()
 	if sp.due != nil {
+		sp.settleLate(now)
 		n -= sp.due.Due(now)
 	}
 	return n

@@ -1,0 +1,76 @@
+package engine
+
+import "github.com/ebbdb/ebb/internal/arena"
+
+// A limiter's deadline moves with every grant, mostly to later. The wheel then keeps
+// the earlier one and the state says, by a bit in its form, that its own deadline
+// counts: relinking an entry touches its neighbours' records, which among a million
+// limiters are cache misses. When the wheel lets go of such a record the reclaimer
+// puts it back at its true deadline.
+
+// limiterLate is the bit of the form.
+const limiterLate = 0x08
+
+// late reports whether the record is a limiter whose deadline is not the one that
+// its entry says.
+func (r *rec) late() bool {
+	return r.Kind() == Limiter && !r.has(flagExt) && r.inlineValue()[0]&limiterLate != 0
+}
+
+// lateDeadline is the deadline of a limiter that is late, in ms.
+func (r *rec) lateDeadline() int64 {
+	var l limiter
+	l.load(r.inlineValue())
+	return min(ceilMillis(l.full(0)), MaxDeadline)
+}
+
+// onTime makes the entry's deadline count again.
+func (r *rec) onTime() {
+	if r.late() {
+		r.inlineValue()[0] &^= limiterLate
+	}
+}
+
+// postpone sets the deadline of a limiter whose state has just been stored.
+func (tx *Tx) postpone(h *hit, key []byte, l *limiter, deadline int64) {
+	r := h.r
+	if l.algo != Log && r.has(flagDeadline) && r.kind&(flagSlide|flagExt) == 0 {
+		switch at := r.entry().Deadline(); {
+		case deadline > at:
+			r.inlineValue()[0] |= limiterLate
+			h.sp.lates = true
+			return
+		case deadline == at:
+			return
+		}
+	}
+	if deadline != r.deadline() || r.has(flagSlide) {
+		tx.setDeadline(h, key, deadline, 0)
+	}
+}
+
+// reschedule puts a record that the wheel has let go of back at its true deadline.
+func (sp *space) reschedule(ref arena.Ref, r *rec) {
+	deadline := r.lateDeadline()
+	sp.ttls -= r.entry().Deadline()
+	r.onTime()
+	sp.schedule(ref, deadline)
+}
+
+// settleLate puts every limiter that is due by its entry alone at its true
+// deadline, so that the due can be counted. O(due), O(1) where there are no such
+// limiters.
+func (sp *space) settleLate(now int64) {
+	if !sp.lates || sp.due == nil {
+		return
+	}
+	if n := sp.due.Due(now); n > 0 {
+		sp.due.Advance(now, n, func(ref uint32) {
+			if r := sp.rec(arena.Ref(ref)); r.late() && !r.expired(now) {
+				sp.reschedule(arena.Ref(ref), r)
+			} else {
+				sp.due.Add(ref, r.entry().Deadline())
+			}
+		})
+	}
+}
