@@ -118,9 +118,8 @@ type waiter struct {
 
 	mu    sync.Mutex // guards what follows, until over
 	over  atomic.Bool
-	lost  bool         // the connection is gone, or to go
-	given bool         // it was served, and the reply has not been written
-	note  engine.Grant // what a limiter gave, for its Undo
+	lost  bool // the connection is gone, or to go
+	given bool // it was served, and the reply has not been written
 	ctx   Ctx
 	out   resp.Writer
 	memo  any // what the command notes for its Undo

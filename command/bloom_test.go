@@ -174,7 +174,7 @@ func (m *bloomModel) rename(t *rapid.T) {
 func (m *bloomModel) dump(t *rapid.T) {
 	from, to := m.key(t), m.key(t)
 	if f := m.keys[from]; f != nil {
-		m.do(t, "RESTORE", to, "0", string(m.do(t, "DUMP", from).Str), "REPLACE")
+		m.do(t, "RESTORE", to, "0", m.do(t, "DUMP", from).Str, "REPLACE")
 		m.keys[to] = f.clone()
 	}
 }
@@ -189,7 +189,7 @@ func (m *bloomModel) chunks(t *rapid.T) {
 		if at = fmt.Sprint(v.Elems[0].Int); at == "0" {
 			break
 		}
-		if v := m.do(t, "BF.LOADCHUNK", to, at, string(v.Elems[1].Str)); v.Kind == resp.KindError {
+		if v := m.do(t, "BF.LOADCHUNK", to, at, v.Elems[1].Str); v.Kind == resp.KindError {
 			t.Fatal(v)
 		}
 	}

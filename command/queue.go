@@ -280,6 +280,6 @@ func (c *Ctx) popJobs(key []byte, t taking) (n int, err error) {
 func returnJobs(c *Ctx) {
 	jobs, _ := c.waiter.memo.([]lent)
 	for _, j := range jobs {
-		c.Tx.QueueReturn(c.Args[1], j.id, j.token)
+		_, _ = c.Tx.QueueReturn(c.Args[1], j.id, j.token) // another type: there is nothing to give back to
 	}
 }

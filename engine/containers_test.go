@@ -56,28 +56,3 @@ func (m *containerModel) replayInto(t *rapid.T, run func(tx *Tx, args [][]byte) 
 	tx.Replaying()
 	look(tx)
 }
-
-// setItemDeadline gives an item of a container that has been looked up a
-// deadline, 0 for none, and reports whether there is such an item.
-func setItemDeadline(tx *Tx, h *hit, key []byte, k Kind, item []byte, deadline int64) bool {
-	if b := h.box(); b != nil {
-		ok, _ := b.(interface {
-			SetDeadline(item []byte, deadline, now int64) (bool, error)
-		}).SetDeadline(item, deadline, tx.itemTime())
-		if ok {
-			tx.wrote(h)
-		}
-		return ok
-	}
-	at, ok := h.image().Find(item, tx.itemTime())
-	if !ok {
-		return false
-	}
-	e := h.image().SetDeadline(at, deadline)
-	dst, err := tx.room(h, key, k, e.Size())
-	if err != nil {
-		panic(err)
-	}
-	e.Apply(dst)
-	return true
-}

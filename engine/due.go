@@ -198,7 +198,10 @@ func (tx *Tx) meetDue(h *hit, key []byte) {
 		}
 	case Limiter:
 	default:
-		tx.lapse(h, key, lapseMet)
+		if tx.lapse(h, key, lapseMet) && tx.hollow(h) {
+			for h.r != nil && tx.lapse(h, key, lapseWhole) {
+			}
+		}
 	}
 }
 
@@ -214,6 +217,9 @@ const (
 // nothing is left the key is gone, and h.r is nil. It logs, counts, and tells
 // whoever listens. key is the key's name, not in the engine's memory.
 func (tx *Tx) lapse(h *hit, key []byte, budget int) (more bool) {
+	if tx.lapseWholly(h, key) {
+		return false
+	}
 	switch h.r.Kind() {
 	case Hash:
 		tx.lapseHash(h, key, budget)
@@ -242,6 +248,40 @@ func (tx *Tx) lapse(h *hit, key []byte, budget int) (more bool) {
 	tx.date(h)
 	return h.r.itemDue(tx.ms)
 }
+
+// lapseWholly removes a large container in which nothing lives any more, unless a
+// rule wants to hear of each item: a look at each deadline instead of as many
+// removals. It reports whether it did.
+func (tx *Tx) lapseWholly(h *hit, key []byte) bool {
+	kind := h.r.Kind()
+	b, ok := h.box().(interface {
+		Count() int
+		Due(now int64) int
+		DueTimes(now int64, visit func(deadline int64))
+	})
+	if !ok || expiredEvents[kind].name == "" || tx.replay {
+		return false
+	}
+	n, level := b.Count(), levelOf(kind)
+	if n > lapseWhole || b.Due(tx.ms) < n || tx.ruled(key, level) {
+		return false
+	}
+	stats := &h.sh.stats
+	b.DueTimes(tx.ms, func(deadline int64) { stats.Lag[level].record(tx.now - deadline*1000) })
+	stats.ExpiredItems += int64(n)
+	tx.drop(h)
+	tx.emit("DEL", key)
+	e := expiredEvents[kind]
+	tx.changed(key, e.class, e.name)
+	tx.gone(key)
+	return true
+}
+
+// expiredEvents are the events of items that expire, by kind.
+var expiredEvents = [...]struct {
+	class uint32
+	name  string
+}{Hash: {EventHash, "hexpired"}, Set: {EventSet, "sexpired"}, ZSet: {EventZSet, "zexpired"}, Bloom: {}}
 
 // lapsed notes that an item's, or a key's, deadline has passed and that it goes
 // in this transaction: for the statistics, and for the rules that match. value is

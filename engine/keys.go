@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"github.com/ebbdb/ebb/internal/arena"
 	"github.com/ebbdb/ebb/internal/table"
 )
@@ -252,10 +253,14 @@ func (tx *Tx) RandomKey(rnd func() uint64) []byte {
 			}
 			ref := sp.tab.Random(rnd)
 			r := sp.rec(ref)
-			if !r.expired(tx.ms) || tx.replay {
+			switch {
+			case !tx.dead(sp, r):
 				return sp.key(r)
+			case r.expired(tx.ms):
+				tx.reapIn(sp, ref)
+			default:
+				tx.find(bytes.Clone(sp.key(r))) // which removes it
 			}
-			tx.reapIn(sp, ref)
 			break
 		}
 	}
@@ -274,9 +279,42 @@ func (tx *Tx) Size() int {
 	n := 0
 	for _, sh := range tx.db.shards {
 		if sp := sh.spaces[tx.dbi]; sp != nil {
-			n += sp.living(tx.ms)
+			n += sp.living(tx.ms) - tx.hollows(sp)
 		}
 	}
+	return n
+}
+
+// dead reports whether a key's deadline has passed, or that of all that it holds:
+// nobody is to see it, and find would remove it.
+func (tx *Tx) dead(sp *space, r *rec) bool {
+	return !tx.replay && (r.expired(tx.ms) || r.itemDue(tx.ms) && tx.hollow(&hit{sh: sp.sh, sp: sp, r: r}))
+}
+
+// hollow reports whether nothing lives in a container in which something is due.
+func (tx *Tx) hollow(h *hit) bool {
+	switch h.r.Kind() {
+	case Hash, Set, ZSet, List:
+		return tx.living(h) == 0
+	case Lock, Semaphore:
+		return h.holders().latest() < tx.ms
+	case DelayQueue:
+		return h.box().(queueBox).Hollow(tx.ms)
+	}
+	return false
+}
+
+// hollows returns how many keys of a space are hollow and have not expired. O(due
+// containers), which the reclaimer keeps few.
+func (tx *Tx) hollows(sp *space) (n int) {
+	if sp.next == nil || tx.replay {
+		return 0
+	}
+	sp.next.EachDue(tx.ms, func(ref uint32) {
+		if r := sp.rec(arena.Ref(ref)); !r.expired(tx.ms) && tx.dead(sp, r) {
+			n++
+		}
+	})
 	return n
 }
 
@@ -340,7 +378,7 @@ func (tx *Tx) scanShard(s int, cursor uint64, count *int, visit func(Key)) (next
 			before := *count
 			at = sp.tab.Scan(at, func(ref arena.Ref) {
 				*count--
-				if r := sp.rec(ref); !r.expired(tx.ms) || tx.replay {
+				if r := sp.rec(ref); !tx.dead(sp, r) {
 					visit(Key{tx, sp, r})
 				}
 			})
@@ -391,7 +429,7 @@ func (tx *Tx) Each(visit func(Key)) {
 	for _, sh := range tx.db.shards {
 		if sp := sh.spaces[tx.dbi]; sp != nil {
 			sp.tab.Each(func(ref arena.Ref) {
-				if r := sp.rec(ref); !r.expired(tx.ms) || tx.replay {
+				if r := sp.rec(ref); !tx.dead(sp, r) {
 					visit(Key{tx, sp, r})
 				}
 			})

@@ -42,7 +42,7 @@ func (tx *Tx) expireMapped(m *mapped, key []byte, items [][]byte, deadline int64
 	var few [8][]byte
 	past, done := tx.itemPast(deadline), few[:0]
 	for _, item := range items {
-		code := ItemDone
+		var code int
 		if code, err = tx.expireItem(m, &h, key, item, deadline, c, past); err != nil {
 			break
 		}

@@ -77,16 +77,14 @@ const (
 	// surveyRounds is how often a survey tries to lock a shard, and surveyPause
 	// how long it pauses after the first round; each further pause is twice as
 	// long. Commands hold a shard for microseconds, so the second round is rarely
-	// needed; all of them together take surveyPatience.
+	// needed; all of them together take 26 ms: long enough for all but the longest
+	// commands, and nothing to who scrapes.
 	surveyRounds = 10
 	surveyPause  = 50 * time.Microsecond
-	// surveyPatience is how long a survey may take beside its own work: long
-	// enough for all but the longest commands, and nothing to who scrapes.
-	surveyPatience = surveyPause * (1<<(surveyRounds-1) - 1)
 )
 
 // Survey returns the present numbers. It costs some microseconds for each shard
-// and database in use, and up to surveyPatience, 26 ms, of pauses while shards are
+// and database in use, and up to 26 ms of pauses while shards are
 // held. The caller must hold none.
 func (s *Surveyor) Survey() *Survey {
 	s.mu.Lock()

@@ -96,7 +96,9 @@ func New(mem chunk.Memory, cfg Config) (*Filter, error) {
 	}
 	f := &Filter{cfg: cfg, mem: mem}
 	if cfg.Window == 0 {
-		f.begin(0)
+		if err := f.begin(0); err != nil {
+			return nil, err
+		}
 	}
 	return f, nil
 }

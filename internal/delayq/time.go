@@ -148,6 +148,21 @@ func (q *Queue) walkDelayed(now int64, visit func(ref uint32) bool) {
 	}
 }
 
+// Hollow reports whether nothing would be left if all that is due were looked after:
+// nobody took any of the jobs in time, and nothing else keeps the queue. O(1) where
+// a job lives that it comes upon first, else O(jobs).
+func (q *Queue) Hollow(now int64) bool {
+	hollow := q.IsZero() && q.Marks(now) == 0
+	if hollow {
+		q.Each(func(j Job) bool {
+			e := j.Expires()
+			hollow = !j.Leased && e != 0 && e < now
+			return hollow
+		})
+	}
+	return hollow
+}
+
 // Each visits all jobs: those that wait, as the tree has them, then those that are
 // leased, by the ends of their leases. visit must not change the queue. O(n).
 func (q *Queue) Each(visit func(j Job) bool) {

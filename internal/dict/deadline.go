@@ -96,6 +96,12 @@ func (d *Dict) EachDue(now int64, visit func(ref uint32) bool) {
 	}
 }
 
+// DueTimes calls visit with the deadline of every item dead at now, in ascending
+// order. O(dead items).
+func (d *Dict) DueTimes(now int64, visit func(deadline int64)) {
+	d.EachDue(now, func(ref uint32) bool { visit(d.deadlineOf(ref)); return true })
+}
+
 // redate changes the deadline of the item in s.
 func (d *Dict) redate(s slot, key []byte, old, deadline int64) error {
 	ref := s.ref()

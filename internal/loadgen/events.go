@@ -71,8 +71,11 @@ func Events(ctx context.Context, cfg EventsConfig) error {
 	if err := e.prepare(ctx); err != nil {
 		return err
 	}
-	defer e.ctl.do("EXPIRY", "RULE", "DEL", eventsRule)
-	return e.measure(ctx)
+	err = e.measure(ctx)
+	if _, after := e.ctl.do("EXPIRY", "RULE", "DEL", eventsRule); err == nil {
+		err = after
+	}
+	return err
 }
 
 // events is one test under way.

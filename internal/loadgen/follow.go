@@ -13,6 +13,7 @@ type follow struct {
 
 	leaves [][2]int // of the last reply: places in text
 	bytes  []byte
+	failed bool // the last reply was an error
 	arg    []byte
 	out    []byte
 }
@@ -62,7 +63,7 @@ func newFollow(args []string, size int) *follow {
 
 // read reads one reply and keeps its strings and numbers.
 func (f *follow) read(r *bufio.Reader) error {
-	f.leaves, f.bytes = f.leaves[:0], f.bytes[:0]
+	f.leaves, f.bytes, f.failed = f.leaves[:0], f.bytes[:0], false
 	for left := 1; left > 0; left-- {
 		line, err := r.ReadSlice('\n')
 		if err != nil {
@@ -100,7 +101,7 @@ func (f *follow) read(r *bufio.Reader) error {
 			}
 		case '_':
 		case '-':
-			f.bytes = append(f.bytes, body...)
+			f.bytes, f.failed = append(f.bytes, body...), true
 		default:
 			at := len(f.bytes)
 			f.bytes = append(f.bytes, body...)

@@ -96,10 +96,14 @@ func (w *worker) pairs(buf []byte, n int) error {
 			at := i*w.req.size + w.req.numbers[0]
 			number = buf[at : at+digits]
 		}
-		if f.add(number) {
+		switch {
+		case f.failed:
+			if w.errors++; w.firstError == "" {
+				w.firstError = f.text()
+			}
+		case f.add(number):
 			second++
-		} else if w.errors++; w.firstError == "" {
-			w.firstError = "the first request got nothing: " + f.text()
+		default: // what it asked for was taken, by another client
 		}
 	}
 	if second == 0 {

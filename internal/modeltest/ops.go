@@ -22,6 +22,8 @@ type Op struct {
 	// Damaged: the request may be wrong in several ways, and either may be
 	// complained of.
 	Damaged bool
+	// Hangup: the connection goes, whatever it waits for.
+	Hangup bool
 }
 
 // Connections of a sequence; the second one speaks RESP3. Those above plain are

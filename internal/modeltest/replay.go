@@ -12,6 +12,7 @@ package modeltest
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -47,7 +48,7 @@ func (r *Replica) Close() {
 }
 
 // Follow takes the effects of an engine since the last call, which must be quiet
-// meanwhile, runs them, and compares keys, types, values and deadlines. The
+// meanwhile, runs them, and compares keys, types, values, deadlines and expiry rules. The
 // error lists what differs.
 func (r *Replica) Follow(db *engine.DB) error {
 	effects := db.Drain()
@@ -209,8 +210,35 @@ func (r *Replica) compare(db *engine.DB) (diff []string) {
 			diff = append(diff, fmt.Sprintf("db%d %q: should not be there: %s", p.db, p.key, g))
 		}
 	}
+	diff = append(diff, r.compareRules(db)...)
 	sort.Strings(diff)
 	return diff
+}
+
+// compareRules lists the databases whose rules differ: what they say, not what has
+// become of them.
+func (r *Replica) compareRules(db *engine.DB) (diff []string) {
+	want, got := rules(db), rules(r.db)
+	for i := range want {
+		if !slices.Equal(got[i], want[i]) {
+			diff = append(diff, fmt.Sprintf("db%d: rules %+v, want %+v", i, got[i], want[i]))
+		}
+	}
+	return diff
+}
+
+// rules returns the rules of all databases.
+func rules(db *engine.DB) [][]engine.Rule {
+	tx := db.BeginAll(0)
+	defer tx.Commit()
+	all := make([][]engine.Rule, db.Databases())
+	for i := range all {
+		tx.Select(i)
+		for _, r := range tx.Rules() {
+			all[i] = append(all[i], r.Rule)
+		}
+	}
+	return all
 }
 
 // slidThere reports whether a sliding deadline is early by no more than the log

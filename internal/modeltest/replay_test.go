@@ -17,6 +17,8 @@ var contentRequests = map[string][2]string{
 	"stream":     {"XADD k 1-1 a b", "XADD k 2-1 a c"},
 	"group":      {"XADD k 1-1 a b", "XGROUP CREATE k g 0"},
 	"field name": {"HSET k a 1", "HSET k b 1"},
+	"rule":       {"EXPIRY RULE SET r MATCH * TO s", "EXPIRY RULE SET r MATCH a* TO s"},
+	"no rule":    {"EXPIRY RULE SET r MATCH * TO s", "EXPIRY RULE DEL r"},
 }
 
 func TestAReplicaNoticesWhatAContainerHolds(t *testing.T) {

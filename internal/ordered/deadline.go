@@ -28,6 +28,10 @@ func (s *Set) ClearDeadline(member []byte, now int64) (ok, had bool) {
 // Due returns the number of dead members that Reap has not removed. O(log n).
 func (s *Set) Due(now int64) int { return s.dict.Due(now) }
 
+// DueTimes calls visit with the deadline of every dead member, in ascending order.
+// O(dead members).
+func (s *Set) DueTimes(now int64, visit func(deadline int64)) { s.dict.DueTimes(now, visit) }
+
 // Earliest returns the first deadline of any member, dead ones included; false
 // if no member has one. O(1).
 func (s *Set) Earliest() (deadline int64, ok bool) { return s.dict.Earliest() }

@@ -35,6 +35,14 @@ func (w *Wheel) Due(now int64) int {
 // fired yet: what Advance would fire at once. O(1); Due is exact for now.
 func (w *Wheel) Ripe() int { return int(w.due.count) }
 
+// EachDue calls f for every entry whose deadline is before now, in no order; f must
+// not change the wheel. It syncs the wheel to now, and costs O(due + what Sync
+// moves).
+func (w *Wheel) EachDue(now int64, f func(ref uint32)) {
+	w.Sync(now, math.MaxInt)
+	w.walk(&w.due, f)
+}
+
 // Next returns the earliest time at which Advance has something to do, and false
 // if the wheel is empty. It costs O(levels). It is the earliest of
 //

@@ -1,0 +1,360 @@
+package modeltest
+
+import (
+	"flag"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/resp"
+)
+
+var (
+	ownTime = flag.Duration("own.time", 3*time.Second, "how long random sequences over all commands are played")
+	ownSeed = flag.Uint64("own.seed", 0, "the seed of the first sequence; 0 for one by the clock")
+	ownLen  = flag.Int("own.len", 200, "operations in a sequence")
+)
+
+// Whatever is asked for in whatever order, with time standing still or jumping: the
+// engine is sound, its effects give the same keys, items and rules, nothing that has
+// expired is to be seen, nothing else has gone, and rules are told of each expiry.
+func TestRandomSequencesOverAllCommandsLeaveASoundEngine(t *testing.T) {
+	table, err := command.DefaultTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := *ownSeed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	began, sequences, requests, faults := time.Now(), 0, 0, 0
+	for ; (sequences == 0 || time.Since(began) < *ownTime) && faults < mostFaults; seed++ {
+		g := NewOwnGenerator(seed, table)
+		g.Told = seed%3 == 0
+		ops := g.Sequence(*ownLen)
+		n, err := playOwn(ops, g.Told, seed%2 == 0)
+		sequences, requests = sequences+1, requests+n
+		if err == nil {
+			continue
+		}
+		faults++
+		first := err
+		ops = Shrink(ops, 400, func(ops []Op) bool {
+			_, err := playOwn(ops, g.Told, seed%2 == 0)
+			return err != nil && sameFault(err, first)
+		})
+		if _, again := playOwn(ops, g.Told, seed%2 == 0); again != nil {
+			err = again
+		}
+		t.Errorf("-own.seed %d: %v\n%s", seed, err, showOps(ops))
+	}
+	t.Logf("%d sequences, %d requests", sequences, requests)
+}
+
+// sameFault reports whether two errors are of one kind: a sequence must not be
+// shortened to something else.
+func sameFault(a, b error) bool {
+	kind := func(err error) string {
+		k, _, _ := strings.Cut(err.Error(), ":")
+		return k
+	}
+	return kind(a) == kind(b)
+}
+
+func showOps(ops []Op) string {
+	var b strings.Builder
+	for _, o := range ops {
+		switch {
+		case o.Wait > 0:
+			fmt.Fprintf(&b, "  ~ %v\n", o.Wait)
+		case o.Hangup:
+			fmt.Fprintf(&b, "  %d> hangs up\n", o.Conn)
+		case o.Args == nil:
+			fmt.Fprintf(&b, "  look\n")
+		default:
+			fmt.Fprintf(&b, "  %d> %s\n", o.Conn, transcript.Line(o.Args))
+		}
+	}
+	return b.String()
+}
+
+// ownPlay is a sequence being played on an engine whose clock stands still.
+type ownPlay struct {
+	e       *transcript.Engine
+	replica *Replica
+	memory  Memory
+	asked   map[int][][]string // requests without a reply, by connection
+	told    bool
+	sent    int
+}
+
+// looker is the connection that looks at the state.
+const looker = 99
+
+// playOwn plays a sequence; told: it has the rules of toldRule. It returns how many
+// requests were sent, and what was wrong first.
+func playOwn(ops []Op, told, small bool) (n int, err error) {
+	var options []string
+	if small {
+		options = []string{"--hash-max-listpack-entries", "4", "--set-max-intset-entries", "5", "--set-max-listpack-entries", "4", "--zset-max-listpack-entries", "4", "--list-max-listpack-size", "3", "--stream-node-max-entries", "3"}
+	}
+	p := &ownPlay{memory: Memory{}, asked: map[int][][]string{}, told: told}
+	if p.e, err = transcript.NewEngine(options...); err != nil {
+		return 0, err
+	}
+	if p.replica, err = NewReplica(); err != nil {
+		return 0, err
+	}
+	defer func() {
+		if x := recover(); x != nil {
+			err = fmt.Errorf("panic: %v\n%s", x, debug.Stack())
+		} else if err == nil || !strings.Contains(err.Error(), "panic") {
+			p.e.Close()
+			p.replica.Close()
+		}
+	}()
+	if _, err := p.ask("CLIENT", "NO-TOUCH", "ON"); err != nil {
+		return 0, err
+	}
+	for i := range databases {
+		if !told {
+			break
+		}
+		if _, err := p.ask("SELECT", strconv.Itoa(i)); err != nil {
+			return 0, err
+		}
+		if _, err := p.ask(toldRule...); err != nil {
+			return 0, err
+		}
+	}
+	for i, o := range ops {
+		if err := p.step(o); err != nil {
+			return p.sent, fmt.Errorf("%w\nafter operation %d, %s", err, i, strings.TrimSpace(showOps(ops[i:i+1])))
+		}
+	}
+	return p.sent, nil
+}
+
+func (p *ownPlay) now() int64 { return p.e.Clock.Micros() / 1000 }
+
+func (p *ownPlay) step(o Op) error {
+	switch {
+	case o.Wait > 0:
+		return p.pass(o.Wait)
+	case o.Hangup:
+		delete(p.asked, o.Conn)
+		return p.e.Hangup(o.Conn)
+	case o.Args == nil:
+		return p.look()
+	}
+	p.drain()
+	if len(p.asked[o.Conn]) > 0 {
+		return nil // it waits
+	}
+	args := p.memory.Resolve(o.Args, p.now())
+	if len(args) == 0 {
+		return nil
+	}
+	p.sent++
+	p.asked[o.Conn] = append(p.asked[o.Conn], args)
+	if err := p.e.Send(o.Conn, args); err != nil {
+		return fmt.Errorf("sending: %w", err)
+	}
+	p.drain()
+	return nil
+}
+
+// drain reads the replies that are there.
+func (p *ownPlay) drain() {
+	for conn, asked := range p.asked {
+		for len(asked) > 0 {
+			v, ok := p.e.Next(conn)
+			if !ok {
+				break
+			}
+			if v.Kind == resp.KindPush {
+				continue
+			}
+			p.memory.Learn(asked[0], v)
+			asked = asked[1:]
+		}
+		p.asked[conn] = asked
+	}
+}
+
+// pass lets time pass, and looks whether that ended what was due, and nothing else.
+func (p *ownPlay) pass(d time.Duration) error {
+	before, _ := dump(p.e.DB, false, p.now()+d.Milliseconds())
+	if err := p.e.Advance(d); err != nil {
+		return err
+	}
+	p.drain()
+	after, now := dump(p.e.DB, false, 0)
+	plain := func(i item) bool { return i.kind <= engine.ZSet && i.kind != engine.Stream && i.kind != engine.None }
+	for at, b := range before {
+		if a, ok := after[at]; plain(b) && (b.deadline == 0 || b.deadline >= now) && (!ok || a.value != b.value || a.deadline != b.deadline) {
+			return fmt.Errorf("time changed what lives: db%d %q was %v, is %v after %v", at.db, at.key, b, a, d)
+		}
+	}
+	for at, a := range after {
+		if b, ok := before[at]; plain(a) && (!ok || b.deadline != 0 && b.deadline < now) {
+			return fmt.Errorf("time revived: db%d %q is %v, was %v, after %v", at.db, at.key, a, b, d)
+		}
+	}
+	return nil
+}
+
+// look looks at everything.
+func (p *ownPlay) look() error {
+	if err := p.e.DB.Check(); err != nil {
+		return fmt.Errorf("check: %w", err)
+	}
+	for i := range databases {
+		if _, err := p.ask("SELECT", strconv.Itoa(i)); err != nil {
+			return err
+		}
+		if err := p.lookAtKeys(); err != nil {
+			return fmt.Errorf("%w in database %d", err, i)
+		}
+		// Where nothing is reclaimed, what a lock or a queue holds goes when it is looked
+		// up, and the replica hears of it.
+		if _, err := p.ask(append([]string{"EXISTS", ""}, append(ownPool, keys...)...)...); err != nil {
+			return err
+		}
+	}
+	if err := p.e.DB.Check(); err != nil {
+		return fmt.Errorf("check: %w", err)
+	}
+	if err := p.replica.Follow(p.e.DB); err != nil {
+		return fmt.Errorf("follow: %w", err)
+	}
+	if p.told {
+		return p.lookAtRules()
+	}
+	return nil
+}
+
+func (p *ownPlay) ask(args ...string) (resp.Value, error) {
+	v, err := p.e.Do(looker, args...)
+	if err == nil && v.Kind == resp.KindError {
+		err = fmt.Errorf("refused: %s to %q", v.Str, args)
+	}
+	return v, err
+}
+
+// lookAtKeys looks at the selected database as a client does.
+func (p *ownPlay) lookAtKeys() error {
+	var names []string
+	for cursor := "0"; ; {
+		v, err := p.ask("SCAN", cursor, "COUNT", "1000")
+		if err != nil {
+			return err
+		}
+		more, err := v.Elems[1].AsStrings()
+		if err != nil {
+			return err
+		}
+		names = append(names, more...)
+		if cursor = v.Elems[0].Str; cursor == "0" {
+			break
+		}
+	}
+	size, err := p.ask("DBSIZE")
+	if err != nil {
+		return err
+	}
+	if int(size.Int) != len(names) {
+		return fmt.Errorf("size: DBSIZE is %d, SCAN shows %q", size.Int, names)
+	}
+	for _, k := range names {
+		if v, err := p.ask("PTTL", k); err != nil || v.Int < -1 {
+			return fmt.Errorf("ttl: PTTL of %q, which SCAN shows, is %v, %v", k, v.Int, err)
+		}
+		if err := p.lookAtItems(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownItems are how the items of a type are listed, counted and asked for their
+// deadlines.
+var ownItems = map[string]struct{ all, count, ttl, word string }{
+	"hash": {"HKEYS", "HLEN", "HPTTL", "FIELDS"}, "set": {"SMEMBERS", "SCARD", "SPTTL", "MEMBERS"},
+	"zset": {"ZRANGE", "ZCARD", "ZPTTL", "MEMBERS"}, "list": {"LRANGE", "LLEN", "LPTTL", "INDEXES"},
+}
+
+// lookAtItems looks whether what is listed is what is counted, and lives.
+func (p *ownPlay) lookAtItems(key string) error {
+	typ, err := p.ask("TYPE", key)
+	if err != nil {
+		return err
+	}
+	x, ok := ownItems[typ.Str]
+	if !ok {
+		return nil
+	}
+	list := []string{x.all, key}
+	if typ.Str == "zset" || typ.Str == "list" {
+		list = append(list, "0", "-1")
+	}
+	v, err := p.ask(list...)
+	if err != nil {
+		return err
+	}
+	count, err := p.ask(x.count, key)
+	if err != nil {
+		return err
+	}
+	if int(count.Int) != len(v.Elems) || count.Int == 0 {
+		return fmt.Errorf("count: %s %s is %d, %s shows %d", x.count, key, count.Int, x.all, len(v.Elems))
+	}
+	ttls := []string{x.ttl, key, x.word, strconv.Itoa(len(v.Elems))}
+	for i, e := range v.Elems {
+		if typ.Str == "list" {
+			e.Str = strconv.Itoa(i)
+		}
+		ttls = append(ttls, e.Str)
+	}
+	if v, err = p.ask(ttls...); err != nil {
+		return err
+	}
+	for i, e := range v.Elems {
+		if e.Int < -1 {
+			return fmt.Errorf("item ttl: %s of %q in %q, which %s shows, is %d", x.ttl, ttls[4+i], key, x.all, e.Int)
+		}
+	}
+	return nil
+}
+
+// lookAtRules looks whether the rules were told of all that is counted as expired.
+func (p *ownPlay) lookAtRules() error {
+	tx := p.e.DB.BeginAll(0)
+	fired := int64(0)
+	for i := range databases {
+		tx.Select(i)
+		for _, r := range tx.Rules() {
+			if r.Name != "told" {
+				continue
+			}
+			if r.Missed != 0 || r.Suspended != 0 {
+				tx.Commit()
+				return fmt.Errorf("rule: %d entries were late, %d not written (%s)", r.Missed, r.Suspended, r.Why)
+			}
+			fired += r.Fired
+		}
+	}
+	tx.Commit()
+	// A SET whose deadline has passed counts as an expiry, too, of which no rule is told.
+	c := p.e.DB.Stats()
+	if lags := c.LagOf(); fired != lags.Count || fired > c.Expired+c.ExpiredItems {
+		return fmt.Errorf("told: the rules were told of %d, %d keys and %d items have expired, %d with a delay", fired, c.Expired, c.ExpiredItems, lags.Count)
+	}
+	return nil
+}
