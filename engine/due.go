@@ -297,8 +297,13 @@ func (tx *Tx) lapsed(sh *shard, l Level, key, item, value []byte, deadline int64
 	}
 }
 
-// lapsedKey is lapsed for a key.
+// lapsedKey is lapsed for a key. A limiter that is full again is gone, but nothing
+// that a rule would want to hear of.
 func (tx *Tx) lapsedKey(h *hit) {
+	if h.r.Kind() == Limiter {
+		h.sp.sh.stats.Lag[LevelKey].record(tx.now - h.r.deadline()*1000)
+		return
+	}
 	var value []byte
 	if h.r.Kind() == String {
 		value = h.sp.value(h.r)

@@ -35,7 +35,8 @@ type Forecast struct {
 // keys.
 //
 // Keys come from the wheels where match is nil: O(shards + intervals), and exact to
-// a slot of the wheel where a shard has more than 4,096 of them. Items of
+// a slot of the wheel where a shard has more than 4,096 of them; a limiter then
+// counts up to an eighth of its time early. Items of
 // containers, and keys that match, are found by a walk over all keys of shards that
 // have such deadlines: O(keys), and O(log n) for each large container, O(n) for
 // lists. Under writes that is about what there was during the walk.
@@ -184,9 +185,7 @@ func (tx *Tx) NextDue() (x NextDue, ok bool) {
 	for i := range tx.db.shards {
 		tx.inShard(i, func(t *Tx, sp *space) bool {
 			if sp.due != nil {
-				if ref, d, found := sp.due.Nearest(now, func(uint32) bool { return true }); found {
-					note(d, LevelKey, sp.key(sp.rec(arena.Ref(ref))))
-				}
+				sp.nextKey(now, note)
 			}
 			if sp.next != nil {
 				t.nextItem(sp, now, note)
@@ -195,6 +194,24 @@ func (tx *Tx) NextDue() (x NextDue, ok bool) {
 		})
 	}
 	return x, ok
+}
+
+// nextKey notes the key of a space that expires next. Limiters that are late are
+// given their true deadline.
+func (sp *space) nextKey(now int64, note func(int64, Level, []byte)) {
+	for range forecastEarly {
+		ref, d, ok := sp.due.Nearest(now, func(uint32) bool { return true })
+		if !ok {
+			return
+		}
+		r := sp.rec(arena.Ref(ref))
+		if !r.late() {
+			note(d, LevelKey, sp.key(r))
+			return
+		}
+		sp.due.Remove(ref)
+		sp.reschedule(arena.Ref(ref), r)
+	}
 }
 
 // nextItem notes the container of a space in which something falls due next. Those
