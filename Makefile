@@ -46,6 +46,7 @@ clients: ## the tests of asynq and other Go projects that live on EVAL, on ebb (
 
 bench: ## Go benchmarks matching BENCH, COUNT times, for benchstat
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
+	cd bench && $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
 
 cross: ## compile and vet for the other systems
 	@.ci/test cross

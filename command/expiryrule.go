@@ -37,16 +37,18 @@ var specExpiryRule = Spec{
 	KeySpecs: []KeySpec{{Flags: Insert, Begin: BeginKeyword, Keyword: "TO", Index: 6, Find: FindRange, Step: 1}},
 	Keys:     keysOfRule,
 	Replies: "SET: OK; a rule of the same name is replaced. DEL: 1, or 0 if there is no such rule. LIST: for each a map of name, match, levels, stream, " +
-		"maxlen, approximate, maxbytes (-1 without WITHVALUE), fired (entries written), missed (of these, the ones that a transaction of their own wrote: 0), suspended (entries not " +
-		"written, because the stream's key holds another type), since (ms since 1970 from which on the rule is suspended; 0: it is not) and why.\n\n" +
+		"maxlen, approximate, maxbytes (-1 without WITHVALUE), fired (entries written), missed (entries that had to be written in a transaction of their own, right after that of the " +
+		"expiry, as where MULTI holds a RESTORE of what is dead and then a look at it; they count as the others do), suspended (entries that are lost, because the " +
+		"stream's key could not take them, which holds another type), since (ms since 1970 from which on the rule is suspended; 0: it is not) and why.\n\n" +
 		"Each expiry that matches appends an entry to the stream in the transaction that removes what has expired: key, item (not of a key), level, value, " +
 		"deadline, fired-at (ms since 1970) and rule. A rule and its stream belong to a database: SWAPDB exchanges them, FLUSHDB and FLUSHALL leave rules alone and " +
 		"tell nothing of what they remove. The streams of a database's rules match none of them. Without LEVEL all levels match; without MAXLEN " +
-		"about a million entries stay; WITHVALUE is of strings and of hash fields, of up to 1024 bytes unless it says otherwise: a longer value is left out.",
+		"about a million entries stay; WITHVALUE takes along the values of strings, of hash fields, and the payloads of jobs, of up to 1024 bytes unless it says otherwise: a longer value is left out.",
 	Errors: []string{
 		"ERR a database has 128 expiry rules at most: and the name is a new one",
 		"ERR MAXLEN must be positive: the bound is below 1",
 		"ERR WITHVALUE must not be negative: the bytes are below 0",
+		"ERR EXPIRY RULE SET denied due to insufficient ACL permissions.: the user may not read all keys, of which a rule tells",
 	},
 	Examples: "> EXPIRY RULE SET sessions MATCH session:* LEVEL KEY TO ended WITHVALUE\nOK\n> SET session:1 ann PX 1000\nOK\n~ 1001ms\n" +
 		"> XRANGE ended - +\n1) 1) \"1700000001001-0\"\n   2)  1) \"key\"\n       2) \"session:1\"\n       3) \"level\"\n       4) \"key\"\n       5) \"value\"\n       6) \"ann\"\n" +
@@ -58,6 +60,8 @@ var specExpiryRule = Spec{
 const (
 	errRuleMaxLen = ReplyError("ERR MAXLEN must be positive")
 	errRuleBytes  = ReplyError("ERR WITHVALUE must not be negative")
+	// A rule copies names, items and values of keys that are no arguments.
+	errRuleDenied = ReplyError("ERR EXPIRY RULE SET denied due to insufficient ACL permissions.")
 
 	// ruleMaxLen is how many entries a rule's stream keeps by default: about a
 	// hundred megabytes.
@@ -84,6 +88,9 @@ func runExpiryRule(c *Ctx) error {
 	switch verb := c.Args[2]; {
 	case EqualFold(verb, "SET"):
 		r, err := parseRule(args)
+		if err == nil && !c.ReadsEveryKey() {
+			err = errRuleDenied
+		}
 		if err == nil {
 			err = c.Tx.SetRule(r)
 		}

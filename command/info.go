@@ -371,6 +371,7 @@ func (i *info) expiry() {
 	i.put("expiry_backlog", due)
 	i.put("expiry_removed", e.Expired)
 	i.put("expiry_removed_lazily", e.ExpiredLazily)
+	i.put("expiry_removed_items", e.ExpiredItems)
 	lag := e.LagOf()
 	i.put("expiry_lag_count", lag.Count)
 	i.put("expiry_lag_p50_us", lag.Quantile(0.50))
@@ -389,8 +390,8 @@ func (i *info) expiry() {
 	i.put("clock_steps", steps)
 }
 
-// time is a section of our own: what limiters, locks, semaphores and delay queues
-// did.
+// time is a section of our own: what limiters, locks, semaphores, delay queues and
+// rules on what expires did.
 func (i *info) time() {
 	e := i.engine()
 	i.put("limiter_allowed", e.LimiterAllowed)
@@ -415,6 +416,8 @@ func (i *info) time() {
 	i.put("queue_lateness_p50_us", e.QueueLate.Quantile(0.50))
 	i.put("queue_lateness_p99_us", e.QueueLate.Quantile(0.99))
 	i.put("queue_lateness_max_us", e.QueueLate.Max)
+	i.put("rule_events_fired", e.RuleFired)
+	i.put("rule_events_suspended", e.RuleSuspended)
 }
 
 // lagHistogram writes counts by powers of two: "<1024=12,<2048=3" are twelve

@@ -32,6 +32,15 @@ var takeErrors = []string{
 	"WRONGTYPE Operation against a key holding the wrong kind of value: the key holds another type, or a limiter of another ALGO",
 }
 
+// throttleErrors are those of CL.THROTTLE and GCRA.
+var throttleErrors = []string{
+	"ERR max_burst must be from 0 to 1125899906842623: the burst is out of range",
+	"ERR the limit must be from 1 to 1125899906842624: the rate is out of range",
+	"ERR the period must be from 0.001 seconds to 35 years: the period is out of range",
+	"ERR COST must be from 0 to 1125899906842624: the number to take is out of range",
+	takeErrors[6], takeErrors[8],
+}
+
 const (
 	errAlgo       = ReplyError("ERR ALGO must be gcra, window, log or fixed")
 	errBurst      = ReplyError("ERR BURST must be from 1 to 1125899906842624")
@@ -282,7 +291,7 @@ var specCLThrottle = Spec{
 	Replies: "Five integers: 0 if it is allowed, 1 if it is limited; max_burst + 1; how many are left; in how many seconds the same would be allowed, " +
 		"-1 if it is allowed, or never will be; in how many seconds the limiter is full. Seconds are rounded up, so that who waits so long is not refused. " +
 		"The rate is count in period seconds, by default one is taken. The same as RL.TAKE key count period x 1000 BURST max_burst + 1 COST quantity.",
-	Errors: append([]string{"ERR max_burst must be from 0 to 1125899906842623: max_burst is out of range"}, takeErrors[:7]...),
+	Errors: throttleErrors,
 	Examples: "> CL.THROTTLE user123 15 30 60 1\n1) (integer) 0\n2) (integer) 16\n3) (integer) 15\n4) (integer) -1\n5) (integer) 2\n" +
 		"> CL.THROTTLE user123 15 30 60 16\n1) (integer) 1\n2) (integer) 16\n3) (integer) 15\n4) (integer) 2\n5) (integer) 2\n",
 	Run: runCLThrottle,
@@ -318,7 +327,7 @@ var specGCRA = Spec{
 	Args:    []Arg{Key("key", Update|Access), Int("max-burst"), Int("tokens-per-period"), Double("period"), Opt(TokenArg("TOKENS", Int("count")))},
 	Replies: "Five integers: 0 if it is allowed, 1 if it is limited; max-burst + 1; how many are available; in how many seconds the same would be allowed, " +
 		"-1 if it is allowed, or never will be; in how many seconds the limiter is full. Seconds are rounded up. The period is in seconds and may have a fraction, down to a millisecond.",
-	Errors: append([]string{"ERR max_burst must be from 0 to 1125899906842623: max-burst is out of range"}, takeErrors[:7]...),
+	Errors: throttleErrors,
 	Examples: "> GCRA user:1 4 10 1 TOKENS 5\n1) (integer) 0\n2) (integer) 5\n3) (integer) 0\n4) (integer) -1\n5) (integer) 1\n" +
 		"> GCRA user:1 4 10 1\n1) (integer) 1\n2) (integer) 5\n3) (integer) 0\n4) (integer) 1\n5) (integer) 1\n",
 	Run: runGCRA,

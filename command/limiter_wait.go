@@ -102,6 +102,7 @@ var specRLReserve = Spec{
 		"ERR COST is above the burst, it can never be served: COST is above BURST",
 		"ERR MAXWAIT must not be negative: MAXWAIT is below 0",
 		"ERR 1000 reservations of this key are outstanding, which is all it can hold: there are too many",
+		takeErrors[6], takeErrors[8],
 	}, takeErrors[:4]...),
 	Examples: "> RL.TAKE api 1 1000\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) -1\n5) (integer) 1000000\n" +
 		"> RL.RESERVE api 1 1000\n1) (integer) $id\n2) (integer) 1000000\n3) (integer) $due\n> RL.RESERVE api 1 1000 MAXWAIT 1500\n(nil)\n> RL.CANCEL api $id\n(integer) 1\n",

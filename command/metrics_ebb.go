@@ -16,12 +16,14 @@ func (r *scrape) ebb() {
 	r.gauge("ebb_stale_shards", "Shards that were held for so long that their numbers are of an earlier scrape.", float64(r.v.Stale))
 	r.gauge("ebb_waiting", "Places in lines for keys: a command that waits has one for each of its keys.", float64(r.v.Waiting))
 	r.expiry()
+	r.queues()
 	r.clock()
 	r.scripts()
 	for _, c := range engineCounters {
 		r.counter(c.name, c.help, c.value(&r.v.Counters), c.labels...)
 	}
 	r.waits()
+	r.rules()
 }
 
 // expiry reads what falls due, and how exactly it went.
@@ -49,6 +51,16 @@ func (r *scrape) expiry() {
 			r.gauge("ebb_expiry_due", "Of these, the ones that fall due within a time from now, the backlog included.", float64(n), "of", x.of, "within", within)
 		}
 	}
+}
+
+// queues tells of delay queues.
+func (r *scrape) queues() {
+	q := &r.v.Queues
+	r.gauge("ebb_queues", "Delay queues.", float64(q.Queues))
+	const help = "Jobs in delay queues, by what they wait for: their time, a consumer, or the end of a lease."
+	r.gauge("ebb_queue_jobs", help, float64(q.Jobs-q.Leased-q.Ready), "state", "delayed")
+	r.gauge("ebb_queue_jobs", help, float64(q.Ready), "state", "ready")
+	r.gauge("ebb_queue_jobs", help, float64(q.Leased), "state", "leased")
 }
 
 // shortTime is a time as 1s, 1m or 1h.
@@ -105,6 +117,17 @@ func (r *scrape) waits() {
 	c := &r.v.Counters
 	r.durations("ebb_lock_wait_seconds", "How long those waited who waited for a lock or for permits, and got them.", &c.Waits)
 	r.durations("ebb_queue_lateness_seconds", "How long after they were due jobs of delay queues were taken.", &c.QueueLate)
+}
+
+// rules reads what the rules on what expires did.
+func (r *scrape) rules() {
+	const help = "Entries of rules on what expires: fired were written to the rule's stream, suspended are lost because it could not take them."
+	for i := range r.v.Rules {
+		x := &r.v.Rules[i]
+		db := "db" + strconv.Itoa(x.Database)
+		r.counter("ebb_rule_events_total", help, float64(x.Fired), "db", db, "rule", x.Name, "result", "fired")
+		r.counter("ebb_rule_events_total", help, float64(x.Suspended), "db", db, "rule", x.Name, "result", "suspended")
+	}
 }
 
 // clock reads how engine time and the wall clock agree.

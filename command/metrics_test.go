@@ -100,6 +100,35 @@ func TestMetricsOfItemsAndLeases(t *testing.T) {
 		`redis_db_keys{db="db0"} 1`)
 }
 
+// Each expiry is counted once: as a key or as an item, and as an entry of a rule,
+// written or lost.
+func TestMetricsOfRules(t *testing.T) {
+	c, clock, m := metered(t)
+	do(c, "EXPIRY", "RULE", "SET", "told", "MATCH", "*", "TO", "events")
+	do(c, "SELECT", "3")
+	do(c, "EXPIRY", "RULE", "SET", "told", "MATCH", "*", "TO", "busy")
+	do(c, "SET", "busy", "no stream")
+	do(c, "SET", "k", "v", "PX", "10")
+	do(c, "SELECT", "0")
+	do(c, "SET", "k", "v", "PX", "10")
+	do(c, "HSET", "h", "f", "v", "g", "v")
+	do(c, "HPEXPIRE", "h", "20", "FIELDS", "1", "f")
+	wantMetrics(t, m, `ebb_rule_events_total{db="db0",result="fired",rule="told"} 0`, `ebb_rule_events_total{db="db3",result="suspended",rule="told"} 0`)
+	clock.Advance(30 * time.Millisecond)
+	wantMetrics(t, m, `ebb_rule_events_total{db="db0",result="fired",rule="told"} 2`, `ebb_rule_events_total{db="db0",result="suspended",rule="told"} 0`,
+		`ebb_rule_events_total{db="db3",result="fired",rule="told"} 0`, `ebb_rule_events_total{db="db3",result="suspended",rule="told"} 1`)
+	info := do(c, "INFO", "expiry", "time")
+	for _, field := range []string{"expiry_removed:2", "expiry_removed_items:1", "expiry_lag_count:3", "rule_events_fired:2", "rule_events_suspended:1"} {
+		if !strings.Contains(info, field+`\r\n`) {
+			t.Errorf("INFO has no %s: %s", field, info)
+		}
+	}
+	do(c, "EXPIRY", "RULE", "DEL", "told")
+	if x, ok := read(m)[`ebb_rule_events_total{db="db0",result="fired",rule="told"}`]; ok {
+		t.Errorf("the rule is gone: %v", x)
+	}
+}
+
 // TestMetricsAreWhatInfoSays compares every metric that is a field of INFO.
 func TestMetricsAreWhatInfoSays(t *testing.T) {
 	c, clock, m := metered(t)

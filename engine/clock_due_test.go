@@ -154,7 +154,7 @@ func (s *steppedDB) checkTimes(t *testing.T) {
 		}
 	})
 	slices.Sort(entries)
-	if want := []string{"field hash f", "key key", "key limiter", "lease lock a", "lease semaphore a"}; !slices.Equal(entries, want) {
+	if want := []string{"field hash f", "key key", "lease lock a", "lease semaphore a"}; !slices.Equal(entries, want) {
 		t.Errorf("told of %q, want %q", entries, want)
 	}
 	if err := s.Check(); err != nil {

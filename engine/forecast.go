@@ -185,7 +185,7 @@ func (tx *Tx) NextDue() (x NextDue, ok bool) {
 	for i := range tx.db.shards {
 		tx.inShard(i, func(t *Tx, sp *space) bool {
 			if sp.due != nil {
-				sp.nextKey(now, note)
+				t.nextKey(sp, now, note)
 			}
 			if sp.next != nil {
 				t.nextItem(sp, now, note)
@@ -198,9 +198,9 @@ func (tx *Tx) NextDue() (x NextDue, ok bool) {
 
 // nextKey notes the key of a space that expires next. Limiters that are late are
 // given their true deadline.
-func (sp *space) nextKey(now int64, note func(int64, Level, []byte)) {
+func (tx *Tx) nextKey(sp *space, now int64, note func(int64, Level, []byte)) {
 	for range forecastEarly {
-		ref, d, ok := sp.due.Nearest(now, func(uint32) bool { return true })
+		ref, d, ok := sp.due.Nearest(now, func(ref uint32) bool { return !tx.dead(sp, sp.rec(arena.Ref(ref))) })
 		if !ok {
 			return
 		}

@@ -86,8 +86,9 @@ func (sp *space) count(s *KeyspaceStats, now int64) int64 {
 }
 
 // Backlog returns how many keys, and containers of items, have expired and wait to
-// be removed, and how many have a deadline. It does not look for keys that fell due within the last
-// moment, as Keyspaces does: O(shards), also in the middle of a storm.
+// be removed, and how many have a deadline. It does not look for keys that fell due
+// within the last moment, as Keyspaces does: O(shards), also in the middle of a
+// storm.
 func (tx *Tx) Backlog() (due, all int64) {
 	tx.eachShard(func(sh *shard) {
 		for _, sp := range sh.spaces {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+
 	"github.com/ebbdb/ebb/internal/arena"
 	"github.com/ebbdb/ebb/internal/table"
 )

@@ -216,7 +216,8 @@ func (tx *Tx) emitTake(key []byte, o *TakeOptions) {
 
 // TakeAll takes from each of several limiters, whose keys differ, or from none.
 // visit is called for each in order: with what is left if all allow it, else with
-// what each would answer alone. O(keys) of Take. Errors: as Take's.
+// what each would answer alone. O(keys) of Take. Errors: as Take's; with ErrFull,
+// which a full shard alone makes, the keys before that one are taken from.
 func (tx *Tx) TakeAll(keys [][]byte, all []TakeOptions, visit func(Taken)) (allowed bool, err error) {
 	answers := make([]Taken, len(keys))
 	allowed = true

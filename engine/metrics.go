@@ -16,7 +16,9 @@ type Survey struct {
 	Databases  []DatabaseSurvey
 	Keys       DeadlineSurvey // keys with a deadline
 	Containers DeadlineSurvey // containers in which something falls due
+	Queues     QueueSurvey    // delay queues
 	Used       int64          // living bytes
+	Rules      []RuleSurvey   // on what expires
 	Waiting    int64          // places in lines for keys: commands that wait, once for each key
 	Stale      int            // shards that were held; their part is of an earlier survey
 }
@@ -27,6 +29,43 @@ type DatabaseSurvey struct {
 	KeyspaceStats
 	Tables    int64 // bytes of its tables
 	Deadlines int64 // bytes of the wheels' share in its records
+}
+
+// QueueSurvey describes the delay queues of all databases.
+type QueueSurvey struct {
+	Queues int64
+	Jobs   int64 // in them, whatever their state
+	Leased int64 // of these, with a consumer, or late to be taken back
+	Ready  int64 // of these, due and with nobody; of 1,024 queues of each shard and database
+}
+
+// surveyQueues is of how many queues of a shard and database the ready jobs are
+// counted: a fraction of a microsecond each.
+const surveyQueues = 1024
+
+func (q *QueueSurvey) add(sp *space, now int64) {
+	for h := range sp.queues {
+		b := sp.exts[h].box.(queueBox)
+		q.Jobs += int64(b.Len())
+		q.Leased += int64(b.Leased())
+		if q.Queues++; q.Queues <= surveyQueues {
+			q.Ready += int64(b.Ready(now))
+		}
+	}
+}
+
+func (q *QueueSurvey) sum(o *QueueSurvey) {
+	q.Queues += o.Queues
+	q.Jobs += o.Jobs
+	q.Leased += o.Leased
+	q.Ready += o.Ready
+}
+
+// RuleSurvey says what a rule on what expires did since it was set.
+type RuleSurvey struct {
+	Database         int
+	Name             string
+	Fired, Suspended int64 // see RuleState
 }
 
 // DeadlineSurvey describes what wheels hold. The numbers are sums of slots: those
@@ -55,6 +94,7 @@ type surveyPart struct {
 	counters         Counters
 	spaces           []spacePart // by database
 	keys, containers DeadlineSurvey
+	queues           QueueSurvey
 }
 
 // spacePart is what one shard has of one database.
@@ -121,7 +161,7 @@ func (s *Surveyor) round() (all bool) {
 func (p *surveyPart) look(sh *shard) {
 	p.seen = true
 	p.counters = sh.stats
-	p.keys, p.containers = DeadlineSurvey{}, DeadlineSurvey{}
+	p.keys, p.containers, p.queues = DeadlineSurvey{}, DeadlineSurvey{}, QueueSurvey{}
 	sh.publish()
 	now := max(sh.db.clock.Micros(), sh.last) / 1000
 	for i, sp := range sh.spaces {
@@ -143,6 +183,7 @@ func (p *surveyPart) look(sh *shard) {
 		if sp.next != nil {
 			p.containers.add(sp.next, now)
 		}
+		p.queues.add(sp, now)
 	}
 }
 
@@ -180,6 +221,7 @@ func (s *Surveyor) sum() *Survey {
 		v.Counters.add(&p.counters)
 		v.Keys.sum(&p.keys)
 		v.Containers.sum(&p.containers)
+		v.Queues.sum(&p.queues)
 		for n := range p.spaces {
 			from, to := &p.spaces[n], &v.Databases[n]
 			to.Keys += from.Keys
@@ -193,7 +235,25 @@ func (s *Surveyor) sum() *Survey {
 	for n := range v.Databases {
 		v.Databases[n].finish(ttls[n])
 	}
+	v.Rules = s.db.surveyRules()
 	return v
+}
+
+// surveyRules tells of the rules of all databases. It locks nothing.
+func (db *DB) surveyRules() (all []RuleSurvey) {
+	b := db.book.Load()
+	if b == nil {
+		return nil
+	}
+	for i, rs := range b.sets {
+		if rs == nil {
+			continue
+		}
+		for _, r := range rs.rules {
+			all = append(all, RuleSurvey{i, r.Name, r.fired.Load(), r.suspended.Load()})
+		}
+	}
+	return all
 }
 
 func (d *DeadlineSurvey) sum(o *DeadlineSurvey) {

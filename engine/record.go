@@ -48,7 +48,7 @@ func (k Kind) plain() bool { return k == String || k == Limiter || k == Lock || 
 //	[deadline and wheel links 16] [slide 16] [next item 16] key, value
 //
 // The next item's entry says when something in a container falls due; see
-// items_due.go.
+// due.go.
 //
 // A value too long for a slab, and a key likewise, is a 4-byte handle of an
 // external value (flagExt, bigKey), and large containers always are. Only a

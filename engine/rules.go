@@ -52,14 +52,14 @@ type Rule struct {
 	Stream   string // the key; it is in the rule's database
 	MaxLen   int64  // the stream's entries, at most
 	Exact    bool   // at most so many, not a few more
-	MaxValue int    // the longest value in bytes that goes along; -1: none does
+	MaxValue int    // the longest value in bytes that goes along, of a string, a field or a job; -1: none does
 }
 
 // RuleState is a rule and what has become of it since it was set.
 type RuleState struct {
 	Rule
 	Fired     int64  // entries written
-	Missed    int64  // of these, the ones written just after the expiry: none, or ebb is wrong
+	Missed    int64  // entries that a transaction of their own wrote, or could not write, right after the expiry's
 	Suspended int64  // entries not written, because the stream's key could not take them
 	Since     int64  // ms since 1970 from which on that is so; 0: it is not
 	Why       string // of Since
@@ -78,13 +78,15 @@ const MaxRules = 128
 // ErrRules: the database has MaxRules rules.
 var ErrRules = errors.New("a database has 128 expiry rules at most")
 
-// rule is a Rule at work. But for missed its counters are guarded by the stream's
-// shard.
+// rule is a Rule at work. Since and Why are guarded by the stream's shard. Its
+// counters are read without any, by monitoring; what RuleState has for them is not
+// used.
 type rule struct {
 	RuleState
-	key    []byte // Stream
-	shard  int
-	missed atomic.Int64
+	key   []byte // Stream
+	shard int
+
+	fired, missed, suspended atomic.Int64
 }
 
 // ruleSet is the rules of one database. It is never changed.
@@ -218,13 +220,15 @@ func (tx *Tx) Tell() {
 // key cannot take it the rule is suspended: it tries again with the next one.
 func (tx *Tx) write(r *rule, pairs [][]byte) {
 	_, _, err := tx.XAdd(r.key, &XAdd{Auto: true, Pairs: pairs, Trim: true, Bounds: StreamTrim{Len: uint64(r.MaxLen), Approx: !r.Exact}})
-	was := r.Since
+	was, stats := r.Since, &tx.db.shards[r.shard].stats
 	switch {
 	case err == nil:
-		r.Fired++
+		r.fired.Add(1)
+		stats.RuleFired++
 		r.Since, r.Why = 0, ""
 	default:
-		r.Suspended++
+		r.suspended.Add(1)
+		stats.RuleSuspended++
 		if r.Why = suspension(err); was == 0 {
 			r.Since = tx.ms
 		}
@@ -325,7 +329,7 @@ func (tx *Tx) Rules() (all []RuleState) {
 		if !tx.holds(r.shard) {
 			sh.lock.Unlock()
 		}
-		s.Missed = r.missed.Load()
+		s.Fired, s.Missed, s.Suspended = r.fired.Load(), r.missed.Load(), r.suspended.Load()
 		all = append(all, s)
 	}
 	return all

@@ -27,6 +27,8 @@ type space struct {
 	freeExt  uint32
 	extBytes int
 	wasteful []uint32 // handles of boxes that want compaction
+
+	queues map[uint32]struct{} // handles of delay queues
 }
 
 func newSpace(sh *shard, db int) *space {
@@ -113,8 +115,19 @@ func (sp *space) fill(h uint32, bytes []byte, b box) {
 	x.bytes, x.box, x.size = bytes, b, cap(bytes)
 	if b != nil {
 		x.size = b.Size()
+		sp.enrol(h, b)
 	}
 	sp.extBytes += x.size
+}
+
+// enrol remembers a delay queue, so that its jobs can be counted.
+func (sp *space) enrol(h uint32, b box) {
+	if _, ok := b.(queueBox); ok {
+		if sp.queues == nil {
+			sp.queues = map[uint32]struct{}{}
+		}
+		sp.queues[h] = struct{}{}
+	}
 }
 
 // setExt changes what a handle holds. What it held is freed.
@@ -127,6 +140,7 @@ func (sp *space) setExt(h uint32, bytes []byte, b box) {
 func (sp *space) empty(h uint32) {
 	x := &sp.exts[h]
 	sp.extBytes -= x.size
+	delete(sp.queues, h)
 	if x.box != nil {
 		sp.sh.bury(x.box)
 	}
@@ -142,6 +156,7 @@ func (sp *space) dropExt(h uint32) {
 // yield lets go of a handle whose box has another owner.
 func (sp *space) yield(h uint32) {
 	sp.extBytes -= sp.exts[h].size
+	delete(sp.queues, h)
 	sp.exts[h] = ext{next: sp.freeExt}
 	sp.freeExt = h
 }

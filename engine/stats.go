@@ -36,6 +36,10 @@ type Counters struct {
 	// and got them.
 	Waits Histogram
 
+	// Entries that rules on what expires wrote, and those that were lost because
+	// their stream could not take them.
+	RuleFired, RuleSuspended int64
+
 	// Lag is how late what had expired was removed, in us, by level.
 	Lag [Levels]Histogram
 }
@@ -66,6 +70,8 @@ func (c *Counters) add(o *Counters) {
 	c.PermitsRefused += o.PermitsRefused
 	c.LeasesExpired += o.LeasesExpired
 	c.Waits.add(&o.Waits)
+	c.RuleFired += o.RuleFired
+	c.RuleSuspended += o.RuleSuspended
 	for i := range c.Lag {
 		c.Lag[i].add(&o.Lag[i])
 	}

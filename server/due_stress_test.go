@@ -41,6 +41,7 @@ func TestWhatFallsDueUnderManyClients(t *testing.T) {
 	}
 	t.Logf("-due.seed %d", seed)
 	s := newDueStress(t)
+	s.noLimiters = seed%2 == 0
 	s.setRules()
 	ctx, cancel := context.WithTimeout(t.Context(), *dueTime)
 	defer cancel()
@@ -81,6 +82,7 @@ type dueStress struct {
 	path    string
 	replica *modeltest.Replica
 
+	noLimiters     bool
 	replies, conns atomic.Int64
 }
 
@@ -161,7 +163,7 @@ func (s *dueStress) dial() *dueClient {
 // or while it waits.
 func (s *dueStress) client(ctx context.Context, rng *rand.Rand, seed uint64) {
 	g := modeltest.NewOwnGenerator(seed, s.svc.Table())
-	g.Told = true
+	g.Told, g.NoLimiters = true, s.noLimiters
 	for ctx.Err() == nil {
 		c := s.dial()
 		if c == nil {
@@ -305,14 +307,14 @@ func (s *dueStress) verify() {
 	for i := range toldDatabases {
 		tx.Select(i)
 		for _, r := range tx.Rules() {
-			if fired += r.Fired; r.Missed != 0 || r.Suspended != 0 {
-				s.t.Errorf("of rule %s in database %d %d entries were late, %d not written: %s", r.Name, i, r.Missed, r.Suspended, r.Why)
+			if fired += r.Fired; r.Suspended != 0 {
+				s.t.Errorf("of rule %s in database %d %d entries were not written: %s", r.Name, i, r.Suspended, r.Why)
 			}
 		}
 	}
 	tx.Commit()
 	stats := s.db.Stats()
-	if lags := stats.LagOf(); fired != lags.Count {
+	if lags := stats.LagOf(); fired > lags.Count || fired < lags.Count && s.noLimiters {
 		s.t.Errorf("rules were told of %d expiries, there were %d", fired, lags.Count)
 	}
 	s.t.Logf("%d keys and %d items have expired, %d leases", stats.Expired, stats.ExpiredItems, stats.LeasesExpired)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"net"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"testing"
@@ -14,25 +13,28 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// lockServer is a server on a unix socket, with two loops or without any.
-type lockServer struct {
+// lineServer is a server on a TCP socket, with two loops or without any, for those
+// who wait in lines.
+type lineServer struct {
 	t    *testing.T
 	db   *engine.DB
-	path string
+	addr string
 }
 
-func newLockServer(t *testing.T, portable bool) *lockServer {
-	s := &lockServer{t: t, path: filepath.Join(t.TempDir(), "s")}
+// newLineServer starts a server; clock is nil for the system's.
+func newLineServer(t *testing.T, portable bool, clock engine.Clock) *lineServer {
+	s := &lineServer{t: t}
 	hooks := &command.Hooks{}
-	s.db = engine.Open(engine.Options{Hooks: hooks})
+	s.db = engine.Open(engine.Options{Hooks: hooks, Clock: clock})
 	svc, err := command.NewService(command.Options{DB: s.db, Loops: 2}, hooks)
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv, err := Listen(Options{NewSession: func(c Conn) Session { return svc.NewSession(c) }, Unix: s.path, Loops: 2, Portable: portable})
+	srv, err := Listen(Options{NewSession: func(c Conn) Session { return svc.NewSession(c) }, Addrs: []string{"127.0.0.1:0"}, Loops: 2, Portable: portable})
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.addr = srv.Addrs()[0].String()
 	t.Cleanup(func() {
 		srv.Close()
 		svc.Close()
@@ -41,29 +43,29 @@ func newLockServer(t *testing.T, portable bool) *lockServer {
 	return s
 }
 
-type lockClient struct {
-	s    *lockServer
+type lineClient struct {
+	s    *lineServer
 	conn net.Conn
 	r    *bufio.Reader
 }
 
-func (s *lockServer) dial() *lockClient {
-	c, err := net.Dial("unix", s.path)
+func (s *lineServer) dial() *lineClient {
+	c, err := net.Dial("tcp", s.addr)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { c.Close() })
-	return &lockClient{s, c, bufio.NewReader(c)}
+	return &lineClient{s, c, bufio.NewReader(c)}
 }
 
-func (c *lockClient) send(words ...string) *lockClient {
+func (c *lineClient) send(words ...string) *lineClient {
 	if _, err := c.conn.Write(resp.AppendCommand(nil, words...)); err != nil {
 		c.s.t.Error(err)
 	}
 	return c
 }
 
-func (c *lockClient) read() resp.Value {
+func (c *lineClient) read() resp.Value {
 	v, err := resp.ReadValue(c.r)
 	if err != nil {
 		c.s.t.Error(err)
@@ -72,7 +74,7 @@ func (c *lockClient) read() resp.Value {
 }
 
 // waiters waits until so many stand in line.
-func (s *lockServer) waiters(n int64) {
+func (s *lineServer) waiters(n int64) {
 	for s.db.Waiters() != n {
 		runtime.Gosched()
 	}
@@ -83,12 +85,12 @@ func (s *lockServer) waiters(n int64) {
 func TestALockPassesTheDeadBy(t *testing.T) {
 	for _, portable := range []bool{false, true} {
 		t.Run(fmt.Sprint("portable ", portable), func(t *testing.T) {
-			s := newLockServer(t, portable)
+			s := newLineServer(t, portable, nil)
 			admin := s.dial()
 			last := admin.send("LOCK.ACQUIRE", "k", "first", "60000").read().Int
 			owner := "first"
 			const clients = 40
-			line := make([]*lockClient, clients)
+			line := make([]*lineClient, clients)
 			ids := make([]int64, clients)
 			for i := range line {
 				line[i] = s.dial()

@@ -95,7 +95,7 @@ func (w *waiters) close() {
 // ask is what client n sends.
 func (w *waiters) ask(n int, wait string) []string {
 	if w.cfg.Limiter {
-		return []string{"RL.WAIT", waitersKey, "500", "1000", wait, "BURST", "1"}
+		return []string{"RL.WAIT", waitersKey, "200", "1000", wait, "BURST", "1"}
 	}
 	return []string{"LOCK.ACQUIRE", waitersKey, "owner-" + strconv.Itoa(n), waitersLease, "WAIT", wait}
 }

@@ -18,6 +18,9 @@ import (
 type OwnGenerator struct {
 	// Told has no rules set, so that what those of toldRule are told can be counted.
 	Told bool
+	// NoLimiters leaves limiters out: when one is full again it expires, and no rule
+	// is told.
+	NoLimiters bool
 
 	rng     *rand.Rand
 	classic *Generator // of Redis's commands
@@ -180,6 +183,9 @@ func (g *OwnGenerator) whole() []string {
 	case 13:
 		return []string{one("DEL", "UNLINK", "PERSIST", "TYPE"), g.key()}
 	}
+	if g.rng.IntN(2) == 0 {
+		return []string{"CONFIG", "SET", one("hash-max-listpack-entries", "set-max-intset-entries", "set-max-listpack-entries", "zset-max-listpack-entries", "list-max-listpack-size", "stream-node-max-entries"), one("1", "3", "128")}
+	}
 	return []string{"DEBUG", "SET-ACTIVE-EXPIRE", one("0", "1", "1")}
 }
 
@@ -226,7 +232,7 @@ func (g *OwnGenerator) fromGrammar(specs []*command.Spec) []string {
 	if own := ownKeys[s.Group]; own != nil && g.rng.IntN(8) > 0 {
 		keys = own
 	}
-	if s.Name == "expiry|rule" && g.Told {
+	if s.Name == "expiry|rule" && g.Told || s.Group == command.GroupLimiter && g.NoLimiters {
 		return nil
 	}
 	raw := command.Generate(g.rng, s, &command.Pools{Keys: keys, Strings: letters, Patterns: []string{"*", "?1"}, Ints: []int64{0, 1, 2, 5, -1}, Doubles: []float64{0, 1, 2.5}, Named: ownArgs})
