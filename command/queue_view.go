@@ -62,7 +62,6 @@ var specDQInfo = Spec{
 		"`next-due`, when the next delayed job is due (nil where there is none); `dead-letters`, how many jobs went to the dead letters, `dropped`, how many were delivered too often and there were none, and `expired`, how many nobody took in time; " +
 		"`line`, who waits with DQ.POP, first come first: the client's id, how many jobs it wants, for how many ms it has waited; " +
 		"and `max-deliveries`, `dead-letter` and `max-len` as DQ.CONFIG answers them. Times are in ms since 1970.",
-	Errors: []string{"ERR no such key: there is none, and nobody waits for it"},
 	Examples: "> DQ.ADD q a job DELAY 100\n\"a\"\n> DQ.INFO q\n 1) \"delayed\"\n 2) (integer) 1\n 3) \"ready\"\n 4) (integer) 0\n 5) \"leased\"\n 6) (integer) 0\n 7) \"unique\"\n 8) (integer) 0\n" +
 		" 9) \"oldest-due\"\n10) (nil)\n11) \"lateness\"\n12) (nil)\n13) \"next-due\"\n14) (integer) $due\n15) \"dead-letters\"\n16) (integer) 0\n17) \"dropped\"\n18) (integer) 0\n19) \"expired\"\n20) (integer) 0\n" +
 		"21) \"line\"\n22) (empty array)\n23) \"max-deliveries\"\n24) (integer) 0\n25) \"dead-letter\"\n26) \"\"\n27) \"max-len\"\n28) (integer) 0\n",
@@ -72,11 +71,12 @@ var specDQInfo = Spec{
 func runDQInfo(c *Ctx) error {
 	line := c.Queue(c.Args[1])
 	i, ok, err := c.Tx.QueueInfo(c.Args[1])
-	if err == nil && !ok && len(line) == 0 {
-		err = ErrNoSuchKey
-	}
 	if err != nil {
 		return err
+	}
+	if !ok && len(line) == 0 {
+		c.Out.Null()
+		return nil
 	}
 	c.Out.Map(14)
 	number := func(name string, n int64) {
