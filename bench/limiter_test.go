@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/ebbdb/ebb/engine"
@@ -88,5 +89,35 @@ func BenchmarkMillionKeysTake(b *testing.B) {
 	for b.Loop() {
 		i = i*1664525 + 1013904223
 		take(b, tx, number(i>>12), cold)
+	}
+}
+
+// A million of golang.org/x/time/rate's limiters in a Go map under a mutex: what is
+// commonly written in process, without expiry.
+func BenchmarkMillionKeysTimeRate(b *testing.B) {
+	const n = 1 << 20
+	var mu sync.Mutex
+	limiters := make(map[string]*rate.Limiter, n)
+	key := []byte("limit:0000000")
+	number := func(i uint32) []byte {
+		for p := len(key) - 1; p >= 6; p-- {
+			key[p] = '0' + byte(i%10)
+			i /= 10
+		}
+		return key
+	}
+	for i := range uint32(n) {
+		limiters[string(number(i))] = rate.NewLimiter(0.5, 600)
+	}
+	b.ReportAllocs()
+	i := uint32(0)
+	for b.Loop() {
+		i = i*1664525 + 1013904223
+		mu.Lock()
+		l := limiters[string(number(i>>12))]
+		mu.Unlock()
+		if !l.Allow() {
+			b.Fatal("refused")
+		}
 	}
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/binary"
 	"errors"
+	"math/bits"
 	"strconv"
 )
 
@@ -97,8 +98,12 @@ func (o *TakeOptions) check() error {
 	if o.Burst == 0 {
 		o.Burst = o.Limit
 	}
-	if o.Burst != o.Limit && fineOf(o.Burst, o.Period, o.Limit).us > maxFill {
-		return ErrLongFill
+	if o.Burst != o.Limit { // without a division
+		hi, lo := bits.Mul64(uint64(o.Burst), uint64(o.Period))
+		over, most := bits.Mul64(maxFill+1, uint64(o.Limit))
+		if hi > over || hi == over && lo >= most {
+			return ErrLongFill
+		}
 	}
 	return nil
 }
@@ -295,6 +300,7 @@ type limiter struct {
 	burst int64 // GCRA
 	tat   fine  // GCRA: the theoretical arrival time
 	wide  fine  // GCRA: the time that the burst is worth; not stored
+	one   fine  // GCRA: the time that a cost of 1 is worth; not stored
 
 	start int64 // Window, Fixed: of the window that was last taken from, us
 	prev  int64 // Window: taken in the one before

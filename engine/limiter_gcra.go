@@ -70,7 +70,12 @@ func (l *limiter) plus(a, b fine) fine  { return a.plus(b, l.limit) }
 func (l *limiter) minus(a, b fine) fine { return a.minus(b, l.limit) }
 
 // cost is c x T.
-func (l *limiter) cost(c int64) fine { return fineOf(c, l.period, l.limit) }
+func (l *limiter) cost(c int64) fine {
+	if c == 1 && l.one != (fine{}) {
+		return l.one
+	}
+	return fineOf(c, l.period, l.limit)
+}
 
 // after returns the tat after a grant at an instant.
 func (l *limiter) after(tat fine, at, cost int64) fine {
@@ -89,7 +94,10 @@ func (l *limiter) adoptGCRA(now int64, o *TakeOptions) {
 		}
 	}
 	l.limit, l.period, l.burst = o.Limit, o.Period, o.Burst
-	l.wide = l.cost(l.burst)
+	l.one = fineOf(1, l.period, l.limit)
+	if l.wide = (fine{us: l.period}); l.burst != l.limit {
+		l.wide = fineOf(l.burst, l.period, l.limit)
+	}
 	l.settleDue(now)
 }
 
