@@ -375,7 +375,9 @@ func (tx *Tx) storeLimiter(h *hit, key []byte, l *limiter) error {
 	if h.r == nil {
 		tx.vbuf = append(tx.vbuf[:0], make([]byte, n)...)
 		l.save(tx.vbuf)
-		return tx.put(h, key, tx.vbuf, spec{flags: uint8(Limiter), deadline: deadline})
+		err := tx.put(h, key, tx.vbuf, spec{flags: uint8(Limiter), deadline: deadline})
+		l.stored(h)
+		return err
 	}
 	dst := []byte(h.image())
 	if len(dst) == n {
@@ -387,8 +389,16 @@ func (tx *Tx) storeLimiter(h *hit, key []byte, l *limiter) error {
 		}
 	}
 	l.save(dst)
-	tx.postpone(h, key, l, deadline)
+	tx.postpone(h, key, l, deadline) // the record may move
+	l.stored(h)
 	return nil
+}
+
+// stored has the state look at its tail where the record is now.
+func (l *limiter) stored(h *hit) {
+	if len(l.tail) > 0 && h.r != nil {
+		l.tail = []byte(h.image())[limiterHead:]
+	}
 }
 
 // adopt gives a state the parameters of a call. now is in us, as everywhere.
