@@ -1,19 +1,25 @@
 #!/bin/bash
 # memory.sh EBB PORT: bytes that a deadline adds to a field, member or element, and bytes of a limiter, a lock and a
 # delayed job: resident memory of a fresh `EBB serve` after a million of each, less that of the empty server. Needs
-# redis-cli and awk.
+# redis-cli, awk and python3.
 set -eu
 ebb=$1 port=$2
 n=1000000 at=$(($(date +%s) * 1000 + 3600000))
 
 # gen COMMAND...: a million requests; %c is the container (a thousand items each), %s one of five items, %i the item.
 gen() {
-	awk -v n=$n -v t="$*" 'BEGIN { k = split(t, a, " "); for (i = 0; i < n; i++) {
-		printf "*%d\r\n", k
-		for (j = 1; j <= k; j++) { s = a[j]
-			gsub("%c", sprintf("c%06d", int(i / 1000)), s); gsub("%s", sprintf("s%06d", int(i / 5)), s); gsub("%i", sprintf("i%09d", i), s)
-			gsub("%n", i, s)
-			printf "$%d\r\n%s\r\n", length(s), s } } }'
+	python3 - "$n" "$@" <<-'END'
+		import sys
+		n, args, out = int(sys.argv[1]), sys.argv[2:], sys.stdout
+		head = "*%d\r\n" % len(args)
+		for i in range(n):
+		    b = [head]
+		    for a in args:
+		        if "%" in a:
+		            a = a.replace("%c", "c%06d" % (i // 1000)).replace("%s", "s%06d" % (i // 5)).replace("%i", "i%09d" % i).replace("%n", str(i))
+		        b.append("$%d\r\n%s\r\n" % (len(a), a))
+		    out.write("".join(b))
+	END
 }
 
 # measure COMMAND...: resident and living bytes for each.

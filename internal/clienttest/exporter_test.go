@@ -80,6 +80,7 @@ func TestTheExporterFindsOnEbbWhatItFindsOnRedis(t *testing.T) {
 	found := names(got)
 	for _, name := range names(want) {
 		switch missing := !slices.Contains(found, name); {
+		case strings.HasPrefix(name, "redis_latency_spike_"): // only where something happened to be slow
 		case missing && onlyRedis[name] == "":
 			t.Errorf("%s is missing", name)
 		case !missing && onlyRedis[name] != "":
