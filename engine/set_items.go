@@ -57,7 +57,8 @@ func (tx *Tx) SAddEx(key []byte, members [][]byte, o ItemOptions) (added int, er
 			return 0, err
 		}
 	}
-	a := adding{tx: tx, h: &h, key: key, deadline: deadline, ItemOptions: o, least: tx.formFor(&h, members)}
+	a := adding{tx: tx, h: &h, key: key, deadline: deadline, ItemOptions: o, least: tx.formFor(&h, members),
+		added: tx.some[0][:0], timed: tx.some[1][:0]}
 	if deadline != 0 && a.least == intSetForm && h.r == nil {
 		a.least = packedForm
 	}
@@ -67,7 +68,16 @@ func (tx *Tx) SAddEx(key []byte, members [][]byte, o ItemOptions) (added int, er
 		}
 	}
 	a.settle()
+	tx.some[0], tx.some[1] = keepItems(a.added), keepItems(a.timed)
 	return len(a.added), err
+}
+
+// keepItems returns a list as scratch memory, unless it is long.
+func keepItems(list [][]byte) [][]byte {
+	if cap(list) > keepScratch {
+		return nil
+	}
+	return list[:0]
 }
 
 // adding is an SAddEx under way.

@@ -49,11 +49,12 @@ type Tx struct {
 	late  []lateEntry // what transactions of their own are to tell
 
 	z      zscratch
-	sorted *Sorted   // of the last Sort
-	kbuf   []byte    // scratch for the key of a removed record
-	vbuf   []byte    // scratch for values
-	ebuf   []byte    // scratch for an element on its way
-	one    [1][]byte // scratch for a list of one
+	sorted *Sorted     // of the last Sort
+	kbuf   []byte      // scratch for the key of a removed record
+	vbuf   []byte      // scratch for values
+	ebuf   []byte      // scratch for an element on its way
+	one    [1][]byte   // scratch for a list of one
+	some   [2][][]byte // scratch for lists of items
 }
 
 // Begin locks the shards of keys and returns a transaction on database dbi.

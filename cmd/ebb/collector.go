@@ -43,6 +43,6 @@ func paceAfter(before int) {
 // collectorPercent is what the heap may grow by from one collection to the next:
 // by slack, or as Go's default has it, by as much as lives.
 func collectorPercent(live uint64) int {
-	const least = 1 << 20
+	const least = 4 << 20 // Go takes no heap to be smaller
 	return int(max(100, 100*slack/max(live, least)))
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func TestCollectorPercent(t *testing.T) {
-	for live, want := range map[uint64]int{0: 2400, 1 << 20: 2400, 4 << 20: 600, slack: 100, 1 << 30: 100} {
+	for live, want := range map[uint64]int{0: 600, 1 << 20: 600, 4 << 20: 600, slack: 100, 1 << 30: 100} {
 		if got := collectorPercent(live); got != want {
 			t.Errorf("with %d living bytes %d%%, want %d%%", live, got, want)
 		}
