@@ -5,22 +5,26 @@ GO       ?= go
 LINT      = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 1m
 DIFFTIME ?= 10m
+CHAOSTIME ?= 10m
 BENCH    ?= .
 COUNT    ?= 6
+KEYS     ?= 1000000
+TOOLKIT   = ./limit/... ./lock/... ./expmap/... ./expset/... ./queue/... ./topic/... ./stream/... ./bloom/... ./unique/... ./bits/... ./near/... ./internal/backends
+BACKENDS ?= all
 
 export GO LINT
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint docs fuzz diff luadiff clients bench cross ci
+.PHONY: help build test race lint docs fuzz diff luadiff crash chaos conformance clients bench cross ci
 
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 build: ## compile everything, and the binary to ./ebb
 	$(GO) build ./...
 	$(GO) build -trimpath -o ebb ./cmd/ebb
 
-test: ## all checks and tests, in about six minutes; says what it skipped and why
+test: ## all checks and tests, in about ten minutes; says what it skipped and why
 	@.ci/test
 
 race: ## every test under the race detector, in full
@@ -40,6 +44,17 @@ diff: ## random commands on ebb and on redis-server for DIFFTIME (10m)
 
 luadiff: ## random Lua programs here, on lua5.1 and on redis-server, DIFFTIME (10m) each
 	EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 ./internal/lua/luafuzz -lua.time $(DIFFTIME)
+
+crash: ## kill -9 under load 100 times, 10 failovers by Sentinel, migration of KEYS (1000000) keys (ten minutes)
+	EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 -run Killed ./internal/crashtest -crash.rounds 100
+	EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 -run Sentinel ./internal/crashtest -crash.rounds 10
+	EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 -run Migration ./internal/crashtest -crash.keys $(KEYS)
+
+chaos: ## programs whose clocks are wrong on a cluster whose nodes are killed and paused, and a network that parts, for CHAOSTIME (10m)
+	EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 -run TestChaos ./internal/chaostest -chaos.time $(CHAOSTIME)
+
+conformance: ## the toolkit's tests on BACKENDS (all kinds of internal/backends), as a table
+	EBB_BACKENDS=$(BACKENDS) $(GO) test -json -count 1 -p 1 -timeout 60m $(TOOLKIT) | $(GO) run ./internal/backends/table -out conformance.out
 
 clients: ## the tests of asynq and other Go projects that live on EVAL, on ebb (five minutes; port 6379)
 	internal/clienttest/upstream.sh

@@ -34,12 +34,18 @@ func appendArg(dst []byte, a any) ([]byte, error) {
 	case time.Duration, time.Time:
 		return dst, fmt.Errorf("%w: a %T has no unit here: pass %s", ErrArgument, a, "Milliseconds() or UnixMilli(), as the command wants")
 	case encoding.BinaryMarshaler:
+		if isNil(a) {
+			break
+		}
 		b, err := v.MarshalBinary()
 		if err != nil {
 			return dst, fmt.Errorf("%w: %w", ErrArgument, err)
 		}
 		return append(dst, b...), nil
 	case encoding.TextMarshaler:
+		if isNil(a) {
+			break
+		}
 		b, err := v.MarshalText()
 		if err != nil {
 			return dst, fmt.Errorf("%w: %w", ErrArgument, err)
@@ -47,6 +53,12 @@ func appendArg(dst []byte, a any) ([]byte, error) {
 		return append(dst, b...), nil
 	}
 	return appendKind(dst, a)
+}
+
+// isNil reports whether a is a nil pointer, which most marshalers do not survive.
+func isNil(a any) bool {
+	v := reflect.ValueOf(a)
+	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // appendKind is appendArg for the types that are strings, bytes and numbers by
@@ -103,6 +115,14 @@ func checkCommand(args []any) error {
 	if err != nil {
 		return err
 	}
+	if equalFold(name, "client") {
+		return checkClient(args)
+	}
+	return checkName(name)
+}
+
+// checkName refuses a command by its name.
+func checkName(name string) error {
 	if len(name) > len("punsubscribe") {
 		return nil
 	}
@@ -123,8 +143,6 @@ func checkCommand(args []any) error {
 		return fmt.Errorf("%w: %s: use Conn.Subscribe", ErrStateful, name)
 	case "select", "auth", "hello", "reset", "quit", "readonly", "readwrite", "asking", "sync", "psync":
 		return fmt.Errorf("%w: %s: the URL of Open says which database, which user and which protocol", ErrStateful, name)
-	case "client":
-		return checkClient(args)
 	}
 	return nil
 }

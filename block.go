@@ -3,9 +3,13 @@ package ebb
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/ebbdb/ebb/internal/door"
 )
 
 // keepBlockers is how many idle connections of Block are kept: a program has
@@ -17,22 +21,27 @@ const keepBlockers = 8
 // cancellation finds in the middle.
 type blocker struct {
 	client *redis.Client
+	addr   string
 
 	mu      sync.Mutex // guards what follows
 	nc      net.Conn
 	aborted bool
 }
 
-// newBlocker returns one that has not connected yet.
-func (b *remote) newBlocker() *blocker {
-	k := &blocker{}
-	o := *b.opt
-	o.PoolSize, o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 1, 0, 1, 1
-	o.ReadTimeout = -1 // as long as the command says
-	dial := o.Dialer
-	if dial == nil {
-		dial = redis.NewDialer(b.client.Options())
+// newBlocker returns one that has not connected yet, to where of leads. Of a
+// client that follows Sentinel, the dialer finds the master.
+func newBlocker(of *redis.Client) *blocker {
+	o := *of.Options()
+	k := &blocker{addr: o.Addr}
+	o.PoolSize, o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns, o.MaxConcurrentDials = 1, 0, 1, 1, 1
+	o.ReadTimeout = -1 // as long as the command says: see bound
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = -1 // what 0 means there, once it was completed
 	}
+	o.MaxRetries = -1
+	o.ContextTimeoutEnabled = true
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	dial := o.Dialer
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		nc, err := dial(ctx, network, addr)
 		if err != nil {
@@ -61,46 +70,109 @@ func (k *blocker) abort() {
 }
 
 func (b *remote) block(ctx context.Context, args []any) (Value, error) {
-	k, err := b.takeBlocker()
+	if b.one == nil && b.nodes == nil {
+		return b.do(ctx, args)
+	}
+	if !b.calls.enter() {
+		return Value{}, ErrClosed
+	}
+	defer b.calls.leave()
+	plain, err := b.prepare(ctx, args)
 	if err != nil {
 		return Value{}, err
 	}
-	defer b.blocked.Done()
-	stop := context.AfterFunc(ctx, k.abort)
-	v, err := process(ctx, k.client, args)
-	b.giveBlocker(k, stop())
-	return v, err
+	if b.nodes != nil {
+		return b.nodes.run(ctx, plain, func(ctx context.Context, node *redis.Client, ask bool) answer {
+			return b.blockOn(ctx, node, ask, plain)
+		})
+	}
+	return b.persist(ctx, commandName(plain), func() answer { return b.blockOn(ctx, b.one, false, plain) })
 }
 
-func (b *remote) takeBlocker() (*blocker, error) {
+// blockOn runs one command on a connection of its own to a server, once.
+func (b *remote) blockOn(ctx context.Context, of *redis.Client, ask bool, plain []any) answer {
+	k, err := b.takeBlocker(of)
+	if err != nil {
+		return answer{err: err, ran: true} // not to be tried again
+	}
+	bounded, end := k.bound(ctx, of, plain)
+	defer end()
+	stop := context.AfterFunc(bounded, k.abort)
+	a := blamed(ctx, bounded, commandName(plain), sendTo(bounded, k.client, ask, plain))
+	sound := stop() && a.err == nil && !door.Untouched(a.v)
+	if a.err != nil && ctx.Err() == nil && b.cutByClose() {
+		a = answer{err: ErrClosed, ran: true}
+	}
+	if a.err != nil && ctx.Err() == nil {
+		b.dropIdle(k.addr) // they may be as dead, and whoever takes one waits as long to know
+	}
+	b.giveBlocker(k, sound)
+	return a
+}
+
+// cutByClose reports whether close has aborted what waits.
+func (b *remote) cutByClose() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
+}
+
+func (b *remote) takeBlocker(of *redis.Client) (*blocker, error) {
+	addr := of.Options().Addr
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return nil, ErrClosed
 	}
-	b.blocked.Add(1)
 	var k *blocker
-	if n := len(b.blockers); n > 0 {
-		k = b.blockers[n-1]
-		b.blockers = b.blockers[:n-1]
-	} else {
-		k = b.newBlocker()
+	for i := len(b.blockers) - 1; i >= 0; i-- {
+		if b.blockers[i].addr == addr {
+			k = b.blockers[i]
+			b.blockers = append(b.blockers[:i], b.blockers[i+1:]...)
+			break
+		}
+	}
+	if k == nil {
+		k = newBlocker(of)
 	}
 	b.waiting[k] = struct{}{}
 	return k, nil
 }
 
+// dropIdle closes the idle connections to an address.
+func (b *remote) dropIdle(addr string) {
+	b.mu.Lock()
+	var drop []*blocker
+	b.blockers = slices.DeleteFunc(b.blockers, func(k *blocker) bool {
+		if k.addr == addr {
+			drop = append(drop, k)
+		}
+		return k.addr == addr
+	})
+	b.mu.Unlock()
+	for _, k := range drop {
+		_ = k.client.Close()
+	}
+}
+
 // giveBlocker keeps a connection for the next call if it is sound, which means
-// that nobody has aborted it, or is about to.
+// that nobody has aborted it, or is about to, and that its last command got a
+// reply. Of too many idle ones the oldest goes.
 func (b *remote) giveBlocker(k *blocker, sound bool) {
+	var drop *blocker
 	b.mu.Lock()
 	delete(b.waiting, k)
-	keep := sound && !b.closed && len(b.blockers) < keepBlockers
-	if keep {
+	if sound && !b.closed {
 		b.blockers = append(b.blockers, k)
+		if k = nil; len(b.blockers) > keepBlockers {
+			drop = b.blockers[0]
+			b.blockers = append(b.blockers[:0], b.blockers[1:]...)
+		}
 	}
 	b.mu.Unlock()
-	if !keep {
-		k.client.Close()
+	for _, old := range []*blocker{k, drop} {
+		if old != nil {
+			_ = old.client.Close()
+		}
 	}
 }

@@ -10,23 +10,23 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/doortest"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/server"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// patience bounds the wait for what comes in milliseconds.
-const patience = 10 * time.Second
-
-func testContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
+func TestMain(m *testing.M) {
+	backends.Main(m)
 }
+
+// What the tests of both doors share, by short names.
+var (
+	testContext = doortest.Within
+	must        = doortest.Must
+)
 
 // open opens a URL for the length of a test.
 func open(t testing.TB, url string, o ...ebb.Options) *ebb.Conn {
@@ -69,13 +69,19 @@ var servers = []struct {
 	{"redis-server", func(t testing.TB) string { return realserver.Start(t, "redis-server") }},
 }
 
-// eachBackend runs a test on every backend that Open knows.
+// eachBackend runs a test on every backend that Open knows; on Sentinel and on a
+// cluster where EBB_BACKENDS asks for it, as internal/backends has it.
 func eachBackend(t *testing.T, test func(t *testing.T, c *ebb.Conn)) {
 	t.Run("mem", func(t *testing.T) { test(t, open(t, "mem://")) })
 	t.Run("mem shared", func(t *testing.T) { test(t, open(t, "mem://"+t.Name()[:4]+"/5")) })
 	for _, s := range servers {
 		t.Run("redis to "+s.name, func(t *testing.T) { test(t, open(t, "redis://"+s.start(t)+"/2")) })
 	}
+	backends.Asked(t, []string{"ebb2", "ebb-scripts", "sentinel", "cluster", "redis8", "valkey8"}, func(t *testing.T, b *backends.Backend) {
+		_, err := b.Do(testContext(t), "FLUSHDB")
+		must(t, err)
+		test(t, b.Conn)
+	})
 }
 
 // check fails the test unless got is want and err nil.
@@ -94,13 +100,6 @@ func wantErr(t testing.TB, what string, want error) func(_ any, err error) {
 		if !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", what, err, want)
 		}
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -142,17 +141,17 @@ func TestStringsAndDeadlinesAreTheSameEverywhere(t *testing.T) {
 		check(t, "getex", "1")(c.GetEx(ctx, "fresh", 0))
 		check(t, "ttl after getex", ebb.Forever)(c.TTL(ctx, "fresh"))
 		check(t, "getdel", "1")(c.GetDel(ctx, "fresh"))
-		must(t, c.MSet(ctx, "a", 1, "b", 2.5))
-		vals, err := c.MGet(ctx, "a", "none", "b")
+		must(t, c.MSet(ctx, "{t}a", 1, "{t}b", 2.5))
+		vals, err := c.MGet(ctx, "{t}a", "{t}none", "{t}b")
 		if err != nil || len(vals) != 3 || vals[0].Str != "1" || !vals[1].IsNull() || vals[2].Str != "2.5" {
 			t.Errorf("mget: %v, %v", vals, err)
 		}
-		check(t, "type", "string")(c.Type(ctx, "a"))
-		must(t, c.Rename(ctx, "a", "c"))
-		check(t, "exists", int64(2))(c.Exists(ctx, "a", "b", "c"))
-		check(t, "expireat", true)(c.ExpireAt(ctx, "c", time.Unix(1, 0)))
-		check(t, "exists after a deadline in the past", int64(0))(c.Exists(ctx, "c"))
-		check(t, "del", int64(1))(c.Del(ctx, "a", "b"))
+		check(t, "type", "string")(c.Type(ctx, "{t}a"))
+		must(t, c.Rename(ctx, "{t}a", "{t}c"))
+		check(t, "exists", int64(2))(c.Exists(ctx, "{t}a", "{t}b", "{t}c"))
+		check(t, "expireat", true)(c.ExpireAt(ctx, "{t}c", time.Unix(1, 0)))
+		check(t, "exists after a deadline in the past", int64(0))(c.Exists(ctx, "{t}c"))
+		check(t, "del", int64(1))(c.Del(ctx, "{t}a", "{t}b"))
 		must(t, c.Ping(ctx))
 	})
 }
@@ -189,7 +188,7 @@ func TestTransactionsAreTheSameEverywhere(t *testing.T) {
 		var b ebb.Batch
 		b.Do("SET", "k", "text")
 		b.Do("INCR", "k")
-		b.Do("GET", "none")
+		b.Do("GET", "{k}none")
 		b.Do("GET", "k")
 		for name, run := range map[string]func(context.Context, *ebb.Batch) ([]ebb.Value, error){"pipeline": c.Pipeline, "tx": c.Tx} {
 			r, err := run(ctx, &b)

@@ -17,7 +17,8 @@ type Value = resp.Value
 // Conn is an open backend. Its methods are safe for concurrent use, and each
 // borrows a connection or a session for the length of the call. Close it.
 type Conn struct {
-	b backend
+	b  backend
+	of *Conn // what this is a view of; nil if it is none
 
 	mu     sync.Mutex // guards what follows
 	subs   map[*Subscription]struct{}
@@ -32,7 +33,7 @@ type backend interface {
 	pipeline(ctx context.Context, cmds [][]any) ([]Value, error)
 	tx(ctx context.Context, cmds [][]any) ([]Value, error)
 	watch(ctx context.Context, fn func(*Watched) error, keys []string) error
-	subscribe(ctx context.Context, pattern bool, names []string) (feed, error)
+	subscribe(ctx context.Context, kind SubscribeKind, names []string) (feed, error)
 	capabilities() Capabilities
 	engine() *Engine
 	String() string
@@ -43,8 +44,13 @@ type backend interface {
 type Capabilities struct {
 	Native   bool   // it is ebb: its own commands (leases, limiters, ...) are there
 	Embedded bool   // it runs in this process
-	Server   string // "ebb", or "redis" for whatever else speaks the protocol
-	Version  string // the version of Redis that it is, or behaves as
+	Server   string // "ebb", "valkey", or "redis" for whatever else speaks the protocol; "": not known yet (see Wrap)
+	Version  string // Valkey's version, or that of Redis that it is, or behaves as
+
+	HashFieldTTL  bool // HPEXPIRE and its kin: deadlines of hash fields
+	Functions     bool // FUNCTION and FCALL
+	ShardedPubSub bool // SSUBSCRIBE and SPUBLISH
+	Cluster       bool // keys of one command, script or transaction must share a hash slot
 }
 
 // Do runs one command and returns its reply. Its arguments are strings, byte
@@ -73,7 +79,9 @@ func (c *Conn) Do(ctx context.Context, args ...any) (Value, error) {
 // Block is Do for a command that waits at the server until something happens.
 // It has a connection to itself, waits as long as the command says, and
 // returns soon after the context ends, also when that has no deadline. What
-// the command took at that very moment is then lost.
+// the command took at that very moment is then lost. A server that hangs is
+// ErrUnavailable: when the reply is late by the read timeout, or, of a command
+// without an end, when the server does not answer PING either, twice in a row.
 func (c *Conn) Block(ctx context.Context, args ...any) (Value, error) {
 	if err := checkCommand(args); err != nil {
 		return Value{}, err
@@ -144,6 +152,9 @@ func (c *Conn) String() string { return c.b.String() }
 // its data and what is served of it along. It must not be called from within
 // Watch's function. Calling it again does nothing.
 func (c *Conn) Close() error {
+	if c.of != nil {
+		return nil
+	}
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()

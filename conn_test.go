@@ -86,14 +86,25 @@ func TestEnginesAreSharedByName(t *testing.T) {
 
 func TestBadURLsSayWhatWouldBeRight(t *testing.T) {
 	for url, hint := range map[string]string{
-		"localhost:6379":             "redis://127.0.0.1:6379",
-		"http://localhost":           "none of mem, redis",
-		"file:///var/lib/shop":       "mem://",
-		"redis+sentinel://h1/master": "redis://",
-		"redis+cluster://h1:6379":    "redis://",
-		"mem://x?fsync=always":       "mem://sessions/3",
-		"mem://x/16":                 "0 to 15",
-		"redis://h/notadb":           "database",
+		"localhost:6379":            "redis://127.0.0.1:6379",
+		"http://localhost":          "none of mem, file, redis",
+		"file://":                   "takes a directory",
+		"file:///tmp?fsync=often":   "always, everysec or no",
+		"file:///tmp?sync=always":   "fsync and db",
+		"redis+sentinel://h1,h2":    "name the master",
+		"redis+sentinel://h1,,h2/m": "separated by commas",
+		"redis+sentinel://h1/m/x":   "database",
+		"redis+cluster://h1:6379/1": "database 0 alone",
+		"redis+cluster://h1?pool=3": "pool",
+		"mem://x?fsync=always":      "mem://sessions/3",
+		"mem://x/16":                "0 to 15",
+		"redis://h/notadb":          "database",
+		"redis://h/-1":              "from 0 on",
+		"redis://h?db=-3":           "from 0 on",
+		"redis://h?db=1;protocol=2": "separated by &",
+		"file:///tmp?db=1;fsync=no": "separated by &",
+		"redis://:12#34@h":          "%23",
+		"redis+cluster://h1#x":      "%23",
 	} {
 		_, err := ebb.Open(testContext(t), url)
 		if !errors.Is(err, ebb.ErrURL) || !strings.Contains(err.Error(), hint) {
@@ -103,6 +114,33 @@ func TestBadURLsSayWhatWouldBeRight(t *testing.T) {
 	_, err := ebb.Open(testContext(t), "redis://me:secret@127.0.0.1:1")
 	if !errors.Is(err, ebb.ErrUnavailable) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("nobody listens: %v", err)
+	}
+}
+
+func TestPasswordsAreNotShown(t *testing.T) {
+	for _, url := range []string{
+		"redis://me:secret@host:bad/0",
+		"redis://me:secret/x@host/0",
+		"redis://me:secret%zz@host",
+		"redis://me:secret@host/0?nope=1",
+		"me:secret@host:6379",
+		"mem://me:secret@x:y",
+		"mem://me:secret@x",
+		"file://me:secret@%zz",
+		"redis+cluster://me:secret@h1:bad,h2",
+		"redis://:12/secret@h",
+		"redis://:12?secret@h",
+		"redis://:12#secret@h",
+		"redis+sentinel://me:12/secret@h1/m",
+		"redis+sentinel://me:12?secret@h1/m",
+		"redis+cluster://me:12#secret@h1",
+		"redis+sentinel://me:secret@h1/m?sentinel_password=secret&nope=1",
+		"redis+sentinel://me:secret@h1/m?sentinel_password=secret%zz",
+	} {
+		_, err := ebb.Open(testContext(t), url)
+		if !errors.Is(err, ebb.ErrURL) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", url, err)
+		}
 	}
 }
 
@@ -173,8 +211,8 @@ func TestManyGoroutinesShareAConn(t *testing.T) {
 		for range goroutines {
 			all.Go(func() {
 				var b ebb.Batch
-				b.Do("INCR", "b")
-				b.Do("INCR", "c")
+				b.Do("INCR", "{n}b")
+				b.Do("INCR", "{n}c")
 				for range rounds {
 					if _, err := c.Incr(ctx, "a"); err != nil {
 						t.Error(err)

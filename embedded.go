@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/ebbdb/ebb/command"
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
@@ -26,9 +31,9 @@ const (
 // Engine is an embedded engine with its commands. One Conn or several lead to
 // it; it ends with the last of them.
 type Engine struct {
-	name string // "": private
-	db   *engine.DB
-	svc  *command.Service
+	place place
+	db    *engine.DB
+	svc   *command.Service
 
 	refs int // Conns; guarded by shared.mu for named engines
 
@@ -39,60 +44,114 @@ type Engine struct {
 	serving sync.WaitGroup
 }
 
-// shared holds the engines that have names.
+// shared holds the engines that have names, or files.
 var shared struct {
 	mu      sync.Mutex
 	engines map[string]*Engine
 }
 
-// openEngine returns the engine of that name, or a new one.
-func openEngine(name string, o Options) (*Engine, error) {
-	if name == "" {
-		return newEngine("", o)
+// place is where an engine is: nowhere else than in memory, if dir is empty.
+type place struct {
+	name  string // by which it is shared in the process; "": private
+	dir   string // of its files
+	fsync string
+	db    int
+}
+
+// parsePlace reads a mem:// or file:// URL.
+func parsePlace(rawURL string) (p place, err error) {
+	if !strings.HasPrefix(rawURL, "file:") {
+		p.name, p.db, err = parseMem(rawURL)
+		return p, err
+	}
+	f, err := parseFile(rawURL)
+	if err != nil {
+		return p, err
+	}
+	if err := disk.OS().MkdirAll(f.dir); err != nil {
+		return p, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	// One directory is one engine, by whatever path it is reached.
+	if f.dir, err = filepath.EvalSymlinks(f.dir); err != nil {
+		return p, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return place{name: "file:" + f.dir, dir: f.dir, fsync: f.fsync, db: f.db}, nil
+}
+
+// openEngine returns the engine that is at a place, or a new one.
+func openEngine(ctx context.Context, p place, o Options) (*Engine, error) {
+	if p.name == "" {
+		return newEngine(ctx, p, o)
 	}
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
-	if e := shared.engines[name]; e != nil {
-		if o.Clock != nil && o.Clock != e.db.Clock() {
-			return nil, fmt.Errorf("%w: mem://%s is open already, with another clock", ErrURL, name)
+	if e := shared.engines[p.name]; e != nil {
+		switch {
+		case o.Clock != nil && o.Clock != e.db.Clock():
+			return nil, fmt.Errorf("%w: %s is open already, with another clock", ErrURL, p)
+		case p.fsync != e.place.fsync:
+			return nil, fmt.Errorf("%w: %s is open already, with fsync=%s", ErrURL, p, e.place.fsync)
 		}
 		e.refs++
 		return e, nil
 	}
-	e, err := newEngine(name, o)
+	e, err := newEngine(ctx, p, o)
 	if err != nil {
 		return nil, err
 	}
 	if shared.engines == nil {
 		shared.engines = map[string]*Engine{}
 	}
-	shared.engines[name] = e
+	shared.engines[p.name] = e
 	return e, nil
 }
 
-func newEngine(name string, o Options) (*Engine, error) {
+func newEngine(ctx context.Context, p place, o Options) (*Engine, error) {
+	cfg := config.New()
+	if p.dir != "" {
+		if err := cfg.ParseArgs([]string{"--dir", p.dir, "--appendonly", "yes", "--appendfsync", p.fsync}); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+	}
 	hooks := &command.Hooks{}
 	db := engine.Open(engine.Options{Databases: databases, Clock: o.Clock, Hooks: hooks})
 	// One network loop is provided for, in case the engine is served.
-	svc, err := command.NewService(command.Options{DB: db, Loops: 1}, hooks)
+	svc, err := command.NewService(command.Options{DB: db, Config: cfg, Logger: o.Logger, Loops: 1}, hooks)
 	if err != nil {
 		db.Close()
 		return nil, err
 	}
-	return &Engine{name: name, db: db, svc: svc, refs: 1, stops: map[int]func(){}}, nil
+	e := &Engine{place: p, db: db, svc: svc, refs: 1, stops: map[int]func(){}}
+	if p.dir == "" {
+		return e, nil
+	}
+	if err = svc.OpenFiles(command.FileOptions{}); err == nil {
+		err = svc.Load(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, errors.Join(err, e.end()))
+	}
+	return e, nil
+}
+
+// end closes the engine. What was written is on disk when it returns nil.
+func (e *Engine) end() error {
+	e.svc.Close()
+	err := e.svc.Keeper().Close()
+	e.db.Close()
+	return err
 }
 
 // release gives up one Conn's hold; the last one closes the engine.
-func (e *Engine) release() {
+func (e *Engine) release() error {
 	shared.mu.Lock()
+	defer shared.mu.Unlock() // who opens the directory again waits until it is free
 	e.refs--
-	last := e.refs == 0
-	if last && e.name != "" {
-		delete(shared.engines, e.name)
+	if e.refs > 0 {
+		return nil
 	}
-	shared.mu.Unlock()
-	if !last {
-		return
+	if e.place.name != "" {
+		delete(shared.engines, e.place.name)
 	}
 	e.mu.Lock()
 	e.closed = true
@@ -101,8 +160,26 @@ func (e *Engine) release() {
 	}
 	e.mu.Unlock()
 	e.serving.Wait()
-	e.svc.Close()
-	e.db.Close()
+	return e.end()
+}
+
+// Backup writes a snapshot, an RDB file of one instant, to w, while the engine is in
+// use. ebb check reads it; a server loads it as its dump.rdb. On the nil Engine of a
+// remote connection it fails with ErrRemote: there ebb backup does it.
+func (e *Engine) Backup(ctx context.Context, w io.Writer) error {
+	if e == nil {
+		return ErrRemote
+	}
+	return e.svc.Keeper().Backup(ctx, w)
+}
+
+// Sync returns when everything that was written before is on disk, whatever fsync
+// says. An engine without files has nothing to do.
+func (e *Engine) Sync(ctx context.Context) error {
+	if e == nil {
+		return ErrRemote
+	}
+	return e.svc.Keeper().Sync(ctx)
 }
 
 // DB returns the data, for programs that want its typed methods, which
@@ -162,16 +239,16 @@ type slot struct {
 	args [][]byte
 }
 
-func openEmbedded(rawURL string, o Options) (backend, error) {
-	name, dbi, err := parseMem(rawURL)
+func openEmbedded(ctx context.Context, rawURL string, o Options) (backend, error) {
+	p, err := parsePlace(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	eng, err := openEngine(name, o)
+	eng, err := openEngine(ctx, p, o)
 	if err != nil {
 		return nil, err
 	}
-	b := &embedded{eng: eng, dbi: dbi, quit: make(chan struct{})}
+	b := &embedded{eng: eng, dbi: p.db, quit: make(chan struct{})}
 	b.quiet.L = &b.mu
 	return b, nil
 }
@@ -251,6 +328,22 @@ func (s *slot) do(ctx context.Context, args []any) (Value, error) {
 		}
 		list = append(list, flat[from:len(flat):len(flat)])
 	}
+	return s.run(ctx, flat, list)
+}
+
+// doTexts is do for texts.
+func (s *slot) doTexts(ctx context.Context, words []string) (Value, error) {
+	flat, list := s.flat[:0], s.args[:0]
+	for _, w := range words {
+		from := len(flat)
+		flat = append(flat, w...)
+		list = append(list, flat[from:len(flat):len(flat)])
+	}
+	return s.run(ctx, flat, list)
+}
+
+// run runs a command, whose arguments are in flat mostly.
+func (s *slot) run(ctx context.Context, flat []byte, list [][]byte) (Value, error) {
 	v, err := s.s.DoContext(ctx, list...)
 	if errors.Is(err, engine.ErrClosed) {
 		err = ErrClosed
@@ -270,6 +363,15 @@ func (b *embedded) do(ctx context.Context, args []any) (Value, error) {
 	}
 	defer b.leave(s)
 	return s.do(ctx, args)
+}
+
+func (b *embedded) doTexts(ctx context.Context, words []string) (Value, error) {
+	s, err := b.borrow()
+	if err != nil {
+		return Value{}, err
+	}
+	defer b.leave(s)
+	return s.doTexts(ctx, words)
 }
 
 // block is do: a session that waits is the caller's own anyway.
@@ -318,7 +420,10 @@ func (s *slot) tx(ctx context.Context, cmds [][]any) ([]Value, error) {
 			refused = err
 		}
 	}
-	v, _ := s.do(ctx, []any{"EXEC"})
+	v, err := s.do(ctx, []any{"EXEC"})
+	if err != nil { // it has run, but is not known to be on disk
+		return nil, err
+	}
 	return execReply(v, refused)
 }
 
@@ -376,7 +481,8 @@ func (b *embedded) watch(ctx context.Context, fn func(*Watched) error, keys []st
 }
 
 func (b *embedded) capabilities() Capabilities {
-	return Capabilities{Native: true, Embedded: true, Server: "ebb", Version: redisVersion}
+	return Capabilities{Native: true, Embedded: true, Server: "ebb", Version: redisVersion,
+		HashFieldTTL: true, Functions: true, ShardedPubSub: true}
 }
 
 // redisVersion is the version that an engine says it behaves as.
@@ -385,14 +491,34 @@ const redisVersion = "7.4.0"
 func (b *embedded) engine() *Engine { return b.eng }
 
 func (b *embedded) String() string {
-	name, how := "mem://"+b.eng.name, "private"
-	if b.eng.name != "" {
-		how = "shared by name"
+	what := "private, in memory"
+	switch p := b.eng.place; {
+	case p.dir != "":
+		what = "files, fsync=" + p.fsync
+	case p.name != "":
+		what = "shared by name, in memory"
 	}
-	if b.dbi != 0 {
-		name += "/" + strconv.Itoa(b.dbi)
+	return fmt.Sprintf("%s (an engine in this process, %s)", b.url(), what)
+}
+
+// url is the URL that leads here.
+func (b *embedded) url() string {
+	u := b.eng.place.String()
+	switch {
+	case b.dbi == 0:
+		return u
+	case b.eng.place.dir != "":
+		return u + "?db=" + strconv.Itoa(b.dbi)
 	}
-	return fmt.Sprintf("%s (an engine in this process, %s, in memory)", name, how)
+	return u + "/" + strconv.Itoa(b.dbi)
+}
+
+// String is the place's URL.
+func (p place) String() string {
+	if p.dir != "" {
+		return "file://" + filepath.ToSlash(p.dir)
+	}
+	return "mem://" + p.name
 }
 
 func (b *embedded) close() error {
@@ -411,6 +537,5 @@ func (b *embedded) close() error {
 	for _, s := range idle {
 		s.s.Closed(nil)
 	}
-	b.eng.release()
-	return nil
+	return b.eng.release()
 }

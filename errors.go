@@ -22,10 +22,16 @@ var (
 	// ErrClosed is returned by what is called after Close.
 	ErrClosed = errors.New("ebb: closed")
 	// ErrUnavailable is in the chain of every error that comes from not
-	// reaching the backend rather than from what it replied.
+	// reaching the backend, or from a backend that is not ready: it loads, fails
+	// over, or moves the key. In the latter case there is a ReplyError in the chain
+	// too, and the command has not run.
 	ErrUnavailable = errors.New("the backend cannot be reached")
-	// ErrInterrupted is returned once by Subscription.Next after its connection
-	// was lost and made again: messages sent in between are lost.
+	// ErrNotReplicated is in the chain of the errors of a Replicated view's call
+	// that has run, but is not on as many replicas as asked for: if the master is
+	// lost, it may be. ErrUnavailable is in the chain too, unless WAIT is refused.
+	ErrNotReplicated = errors.New("ebb: it has run, but is not on enough replicas")
+	// ErrInterrupted is returned by Subscription.Next when its connection was lost,
+	// and again when it was made anew: messages sent in between are lost.
 	ErrInterrupted = errors.New("ebb: the subscription was interrupted, messages may be lost")
 	// ErrURL is in the chain of errors about a URL that Open does not take.
 	ErrURL = errors.New("ebb: cannot open this URL")
@@ -35,6 +41,9 @@ var (
 	// ErrArgument is in the chain of errors about an argument of a type that
 	// has no obvious text, such as a time.Duration.
 	ErrArgument = errors.New("ebb: unusable argument")
+	// ErrValue is in the chain of errors about stored data that a Codec, or an
+	// object, cannot read: somebody else's, or of another version.
+	ErrValue = errors.New("ebb: stored data that cannot be read")
 	// ErrRemote is returned where an embedded engine is needed and the
 	// connection leads to a server.
 	ErrRemote = errors.New("ebb: not an embedded engine")
@@ -45,13 +54,18 @@ var (
 type ReplyError = resp.ReplyError
 
 // unavailable wraps the error of a backend that did not answer. Where the
-// context has ended that is the reason, and the backend is not to blame.
+// context has ended that is the reason, and the backend is not to blame. Where it has
+// not, a context's error is not in the chain: package net has it there for a connection
+// that was not made within the client's own timeout.
 func unavailable(ctx context.Context, doing string, err error) error {
 	if c := ctx.Err(); c != nil {
 		return fmt.Errorf("ebb: %s: %w", doing, c)
 	}
-	if d, ok := ctx.Deadline(); ok && errors.Is(err, os.ErrDeadlineExceeded) && time.Until(d) <= 0 {
+	if d, ok := ctx.Deadline(); ok && (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)) && time.Until(d) <= 0 {
 		return fmt.Errorf("ebb: %s: %w", doing, context.DeadlineExceeded) // the context's own timer is late
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return fmt.Errorf("ebb: %s: %w: %v", doing, ErrUnavailable, err) //nolint:errorlint // hidden on purpose
 	}
 	return fmt.Errorf("ebb: %s: %w: %w", doing, ErrUnavailable, err)
 }
@@ -59,4 +73,24 @@ func unavailable(ctx context.Context, doing string, err error) error {
 // ended is the error of a call whose context had ended before it began.
 func ended(ctx context.Context, doing string) error {
 	return fmt.Errorf("ebb: %s: %w", doing, ctx.Err())
+}
+
+// Temporary reports whether an error may go away by itself, and the same call is worth
+// another try: the backend cannot be reached, starts, changes roles, moves the key, has
+// no room, or is busy with a script. Whether a call that ended so has done its work is
+// another question: see ErrUnavailable. The end of a context is not temporary.
+func Temporary(err error) bool {
+	if errors.Is(err, ErrUnavailable) {
+		return true
+	}
+	var refused ReplyError
+	if !errors.As(err, &refused) {
+		return false
+	}
+	switch refused.Code() {
+	case "LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "UNBLOCKED", "FAILOVER",
+		"NOREPLICAS", "BUSY", "MISCONF", "OOM":
+		return true
+	}
+	return false
 }

@@ -6,8 +6,9 @@ require (
 	github.com/anishathalye/porcupine v1.0.3
 	github.com/ergochat/readline v0.1.3
 	github.com/google/go-cmp v0.7.0
+	github.com/minio/highwayhash v1.0.3
 	github.com/prometheus/client_golang v1.23.2
-	github.com/redis/go-redis/v9 v9.17.0
+	github.com/redis/go-redis/v9 v9.17.3
 	github.com/redis/rueidis v1.0.67
 	github.com/spf13/cobra v1.10.1
 	github.com/spf13/pflag v1.0.9

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +23,9 @@ type Options struct {
 	// TLS configures rediss:// connections; the system's roots and the URL's
 	// host name if nil.
 	TLS *tls.Config
+	// Logger hears what an embedded engine has to say: loading, files that cannot
+	// be written. Nothing is logged if it is nil.
+	Logger *slog.Logger
 	// Dial makes the connections to a server; the system's network if nil.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
@@ -31,15 +36,38 @@ type Options struct {
 //	mem://name              the engine of that name in this process, shared; its
 //	                        data goes when the last Conn is closed
 //	mem://name/3            its database 3
+//	file:///var/lib/app     an engine in this process whose data is kept in that
+//	                        directory, which is made if it is missing; file://data
+//	                        is one below the working directory. Parameters:
+//	                        fsync=always|everysec|no, db=3
 //	redis://user:pw@host:6379/0?read_timeout=3s&pool_size=20
 //	rediss://...            the same with TLS
 //	unix://user:pw@/path/to/socket?db=0
+//	redis+sentinel://user:pw@h1:26379,h2,h3/mymaster/0?sentinel_username=u&sentinel_password=p
+//	                        the master of that name, wherever Sentinel has put it; user
+//	                        and pw are for the servers
+//	redis+cluster://user:pw@h1:6379,h2,h3
+//	                        a cluster, of which some nodes are named
+//	rediss+sentinel://..., rediss+cluster://...
+//	                        the same with TLS, to sentinels and servers
 //
-// The parameters of the last three are those of go-redis's ParseURL; without
-// max_retries no command is sent twice. A server must answer PING before the
-// context ends: the error is ErrUnavailable where none does, a ReplyError
-// where it refuses us, and ErrURL for a URL that makes no sense. Of opts the
-// first counts.
+// A file:// that is opened again in the process leads to the same engine; in another
+// process it is an error that names the owner. With fsync=everysec, which is the
+// default, what was written in the last second may be lost when the machine fails;
+// with always a call returns when what it wrote, or read, is on disk. A server
+// reads the same directory: ebb serve --dir.
+//
+// The parameters of the servers' URLs are those of go-redis's ParseURL; without
+// max_retries no command is sent twice that may have run. What certainly has not run
+// is tried again, for half a second or so: a server that loads or has no master says so
+// (MOVED, ASK, TRYAGAIN, CLUSTERDOWN, LOADING, MASTERDOWN, and behind Sentinel or
+// in a cluster READONLY), and there nothing runs on a connection that is refused.
+// After that the error is ErrUnavailable, as it is at once where one server does
+// not answer. docs/toolkit/door.md says more, and what differs in a cluster.
+//
+// A server must answer PING before the context ends: the error is ErrUnavailable
+// where none does, a ReplyError where it refuses us, and ErrURL for a URL that makes
+// no sense. Of opts the first counts.
 func Open(ctx context.Context, rawURL string, opts ...Options) (*Conn, error) {
 	var o Options
 	if len(opts) > 0 {
@@ -55,16 +83,12 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*Conn, error) {
 	var b backend
 	var err error
 	switch scheme {
-	case "mem":
-		b, err = openEmbedded(rawURL, o)
-	case "redis", "rediss", "unix":
+	case "mem", "file":
+		b, err = openEmbedded(ctx, rawURL, o)
+	case "redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster":
 		b, err = openRemote(ctx, rawURL, o)
-	case "file":
-		err = fmt.Errorf("%w: file:// needs the append-only log, which this version does not have: use mem://, or an ebb server", ErrURL)
-	case "redis+sentinel", "redis+cluster":
-		err = fmt.Errorf("%w: %s:// is not in this version: use redis:// with the address of a primary", ErrURL, scheme)
 	default:
-		err = fmt.Errorf("%w: scheme %q is none of mem, redis, rediss, unix", ErrURL, scheme)
+		err = fmt.Errorf("%w: scheme %q is none of mem, file, redis, rediss, unix, redis+sentinel, redis+cluster", ErrURL, scheme)
 	}
 	if err != nil {
 		return nil, err
@@ -76,7 +100,7 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*Conn, error) {
 func parseMem(rawURL string) (name string, db int, err error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return "", 0, fmt.Errorf("%w: %w", ErrURL, err)
+		return "", 0, unreadable(rawURL, err)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return "", 0, fmt.Errorf("%w: %q: mem:// takes a name and a database, as in mem://sessions/3, and nothing else", ErrURL, shown(rawURL))
@@ -89,13 +113,69 @@ func parseMem(rawURL string) (name string, db int, err error) {
 	return u.Host, db, nil
 }
 
+// fileURL is what a file:// URL says.
+type fileURL struct {
+	dir   string // absolute
+	fsync string
+	db    int
+}
+
+// parseFile splits file://dir?fsync=always&db=3.
+func parseFile(rawURL string) (f fileURL, err error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return f, unreadable(rawURL, err)
+	}
+	if u.User != nil || u.Fragment != "" || u.Host+u.Path == "" {
+		return f, fmt.Errorf("%w: %q: file:// takes a directory, as in file:///var/lib/app?fsync=always", ErrURL, shown(rawURL))
+	}
+	f.fsync = "everysec"
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return f, fmt.Errorf("%w: %q: the parameters after ? cannot be read: they are separated by &", ErrURL, rawURL)
+	}
+	for name, values := range query {
+		v := values[len(values)-1]
+		switch name {
+		case "fsync":
+			f.fsync = v
+		case "db":
+			if f.db, err = strconv.Atoi(v); err != nil || f.db < 0 || f.db >= databases {
+				return f, fmt.Errorf("%w: %q: the database is a number from 0 to %d, not %q", ErrURL, rawURL, databases-1, v)
+			}
+		default:
+			return f, fmt.Errorf("%w: %q: file:// has the parameters fsync and db, not %q", ErrURL, rawURL, name)
+		}
+	}
+	if f.fsync != "always" && f.fsync != "everysec" && f.fsync != "no" {
+		return f, fmt.Errorf("%w: %q: fsync is always, everysec or no, not %q", ErrURL, rawURL, f.fsync)
+	}
+	dir := filepath.FromSlash(u.Host + u.Path)
+	if f.dir, err = filepath.Abs(dir); err != nil {
+		return f, fmt.Errorf("%w: %q: %w", ErrURL, rawURL, err)
+	}
+	return f, nil
+}
+
 // shown is a URL without its password, for messages.
 func shown(rawURL string) string {
 	u, err := url.Parse(rawURL)
+	if at := strings.LastIndex(rawURL, "@"); at >= 0 && (err != nil || u.User == nil) {
+		return "xxxxx" + rawURL[at:] // what stands before it may be a login
+	}
 	if err != nil {
-		return "a URL that cannot be parsed"
+		return rawURL
 	}
 	return u.Redacted()
+}
+
+// unreadable is the error of a URL that cannot be parsed. The parser's error shows a
+// part of it, which may be one of a password.
+func unreadable(rawURL string, err error) error {
+	if strings.Contains(rawURL, "@") {
+		return fmt.Errorf("%w: %s cannot be parsed: in a user's name and password write / as %%2F, ? as %%3F, : as %%3A, %% as %%25", ErrURL, shown(rawURL))
+	}
+	return fmt.Errorf("%w: %w", ErrURL, err)
 }
 
 // millis converts a duration to whole milliseconds; a part of one counts as

@@ -2,331 +2,496 @@ package ebb
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
-	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/ebbdb/ebb/internal/door"
 	"github.com/ebbdb/ebb/resp"
 )
 
-// remote is the backend that talks to a server, through go-redis.
+// remote is the backend that talks to servers, through go-redis.
+//
+//	do, pipeline, tx, watch ──┬─ one server, or the master that Sentinel names
+//	(this file)               └─ cluster.go: the node of the key
+//	do of many goroutines     remotegather.go: together, to the same places
+//	block    blocker.go: a connection that waits, to the same places
+//	feeds    remotefeed.go
+//
+// A command is sent twice only if it is certain that it has not run: it was
+// never written (tracked), or the reply says so (door.Untouched).
 type remote struct {
-	client *redis.Client
-	opt    *redis.Options
-	name   string // the URL, without its password
-	caps   Capabilities
+	client redis.UniversalClient
+	one    *redis.Client // client, unless it is a cluster's
+	nodes  *cluster      // of a cluster's client
+	gather *gather       // of one
+	follow bool          // the address changes: one that does not answer is worth another look
+	owned  bool          // close closes client
+	name   string        // the URL, without its password
+
+	learn *door.Learner[Capabilities]
+	calls gate
 
 	mu       sync.Mutex // guards what follows
 	blockers []*blocker // idle ones
 	waiting  map[*blocker]struct{}
 	closed   bool
-	blocked  sync.WaitGroup // calls of block
 }
 
-func openRemote(ctx context.Context, rawURL string, o Options) (backend, error) {
-	opt, err := redis.ParseURL(rawURL)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrURL, shown(rawURL), err)
-	}
-	opt.ContextTimeoutEnabled = true
-	if opt.MaxRetries == 0 {
-		opt.MaxRetries = -1 // a command that was sent may have run: never twice
-	}
-	opt.DialerRetries = 1 // the caller knows best what to do without a server
-	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	if opt.TLSConfig != nil && o.TLS != nil {
-		c := o.TLS.Clone()
-		if c.ServerName == "" {
-			c.ServerName = opt.TLSConfig.ServerName
-		}
-		opt.TLSConfig = c
-	}
-	if o.Dial != nil {
-		opt.Dialer = dialer(o.Dial, opt.TLSConfig)
-	}
-	// The client completes its Options, and so gets a copy.
-	own := *opt
-	b := &remote{client: redis.NewClient(&own), opt: opt, name: shown(rawURL), waiting: map[*blocker]struct{}{}}
-	if err := b.greet(ctx); err != nil {
-		return nil, errors.Join(err, b.client.Close())
-	}
-	return b, nil
+// gate lets calls in until it is shut, and shut waits until the last is out.
+type gate struct {
+	in     atomic.Int64
+	closed atomic.Bool
+	last   chan struct{} // cap 1: the last may have left
 }
 
-// dialer adds TLS to a dial function, as go-redis does for its own.
-func dialer(dial func(context.Context, string, string) (net.Conn, error), c *tls.Config) func(context.Context, string, string) (net.Conn, error) {
-	if c == nil {
-		return dial
+// enter reports whether a call may come in, which then leaves. A call within another,
+// of Watch's function, is refused rather than waited for.
+func (g *gate) enter() bool {
+	g.in.Add(1)
+	if g.closed.Load() {
+		g.leave()
+		return false
 	}
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		nc, err := dial(ctx, network, addr)
-		if err != nil {
-			return nil, err
+	return true
+}
+
+func (g *gate) leave() {
+	if g.in.Add(-1) == 0 && g.closed.Load() {
+		select {
+		case g.last <- struct{}{}:
+		default:
 		}
-		t := tls.Client(nc, c)
-		if err := t.HandshakeContext(ctx); err != nil {
-			return nil, errors.Join(err, nc.Close())
-		}
-		return t, nil
 	}
 }
 
-// greet makes sure that a server is there, and learns what it is.
-func (b *remote) greet(ctx context.Context) error {
-	v, err := b.do(ctx, []any{"PING"})
-	if err == nil {
-		err = v.Err()
+// shut is called once; who comes later is refused from close on.
+func (g *gate) shut() {
+	g.closed.Store(true)
+	for g.in.Load() > 0 {
+		<-g.last
 	}
-	if err != nil {
-		return fmt.Errorf("open %s: %w", b.name, err)
-	}
-	b.caps = Capabilities{Server: "redis"}
-	info, err := b.do(ctx, []any{"INFO", "server"})
-	if err != nil {
-		return fmt.Errorf("open %s: %w", b.name, err)
-	}
-	for line := range strings.Lines(info.Str) { // empty where INFO is not allowed
-		key, val, _ := strings.Cut(strings.TrimSpace(line), ":")
-		switch key {
-		case "redis_version":
-			b.caps.Version = val
-		case "ebb_version":
-			b.caps.Native, b.caps.Server = true, "ebb"
+}
+
+// persist tries until there is an answer that counts, or it was tried enough.
+func (b *remote) persist(ctx context.Context, doing string, try func() answer) (Value, error) {
+	var a answer
+	var r door.Retry
+	defer r.Stop()
+	for r.Next(ctx) {
+		a = try()
+		if a.ran || a.err != nil && !b.worthwhile(ctx, a.err) || a.err == nil && !b.passes(a.v) {
+			break
 		}
 	}
-	return nil
+	return a.result(ctx, doing)
+}
+
+// worthwhile reports whether what could not be sent is worth another try.
+func (b *remote) worthwhile(ctx context.Context, err error) bool {
+	return b.follow && ctx.Err() == nil && errors.Is(err, ErrUnavailable)
+}
+
+// passes reports whether a refusal may pass while we wait. A single server that
+// is a replica stays one.
+func (b *remote) passes(v Value) bool {
+	return door.Untouched(v) && (b.follow || !strings.HasPrefix(v.Str, "READONLY"))
 }
 
 // processor is a client, a transaction's connection, or a pipeline.
 type processor interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
+	Pipeline() redis.Pipeliner
 }
 
 func (b *remote) do(ctx context.Context, args []any) (Value, error) {
-	return process(ctx, b.client, args)
+	if !b.calls.enter() {
+		return Value{}, ErrClosed
+	}
+	defer b.calls.leave()
+	plain, err := b.prepare(ctx, args)
+	if err != nil {
+		return Value{}, err
+	}
+	return b.run(ctx, plain)
 }
 
-// process runs one command.
+// doInts is do for plain arguments that are ours, of a command that replies integers.
+func (b *remote) doInts(ctx context.Context, plain []any) (Ints, error) {
+	if !b.calls.enter() {
+		return Ints{}, ErrClosed
+	}
+	defer b.calls.leave()
+	if err := b.known(ctx); err != nil {
+		return Ints{}, err
+	}
+	if b.nodes != nil {
+		return IntsOf(b.nodes.do(ctx, plain))
+	}
+	var got *Ints
+	v, err := b.persist(ctx, commandName(plain), func() answer {
+		a := b.send(ctx, plain, true)
+		got = a.ints
+		return a
+	})
+	if err == nil && got != nil {
+		return *got, nil
+	}
+	return IntsOf(v, err)
+}
+
+// run runs one command of plain arguments.
+func (b *remote) run(ctx context.Context, plain []any) (Value, error) {
+	if b.nodes != nil {
+		return b.nodes.do(ctx, plain)
+	}
+	return b.persist(ctx, commandName(plain), func() answer { return b.send(ctx, plain, false) })
+}
+
+// send runs one command, once, of a single server. ints: see tracked.
+func (b *remote) send(ctx context.Context, plain []any, ints bool) answer {
+	if b.gather != nil {
+		return b.gather.send(ctx, plain, ints)
+	}
+	return sendFor(ctx, b.client, plain, ints)
+}
+
+// prepare returns the arguments as they are sent, after the backend is known.
+func (b *remote) prepare(ctx context.Context, args []any) ([]any, error) {
+	plain, err := plainArgs(args)
+	if err != nil {
+		return nil, err
+	}
+	return plain, b.known(ctx)
+}
+
+// send runs one command, once.
+func send(ctx context.Context, p processor, plain []any) answer { return sendFor(ctx, p, plain, false) }
+
+// sendFor is send, perhaps for integers: see tracked.
+func sendFor(ctx context.Context, p processor, plain []any, ints bool) answer {
+	if _, ok := waits(ctx, plain); ok {
+		return sendAll(ctx, p.Pipeline(), [][]any{plain})[0]
+	}
+	cmd := newTracked(ctx, plain)
+	cmd.ints = ints
+	return cmd.answer(ctx, p.Process(ctx, cmd))
+}
+
+// process runs one command, once, on a connection of the caller's.
 func process(ctx context.Context, p processor, args []any) (Value, error) {
 	plain, err := plainArgs(args)
 	if err != nil {
 		return Value{}, err
 	}
-	cmd := redis.NewCmd(ctx, plain...)
-	_ = p.Process(ctx, cmd)
-	return reply(ctx, cmd)
+	a := send(ctx, p, plain)
+	if a.err == nil && door.Untouched(a.v) {
+		a.err = refusal(commandName(plain), a.v)
+	}
+	return a.v, a.err
 }
 
-// plainArgs returns the arguments as go-redis writes them without a thought of
-// its own; the name is a string.
-func plainArgs(args []any) ([]any, error) {
-	plain := make([]any, len(args))
-	for i, a := range args {
-		switch a.(type) {
-		case string, int, int64, uint64:
-			plain[i] = a
-			continue
-		case []byte:
-			if i > 0 {
-				plain[i] = a
-				continue
-			}
-		}
-		s, err := argText(a)
-		if err != nil {
+// plainCommands is plainArgs for a batch.
+func (b *remote) plainCommands(ctx context.Context, cmds [][]any) ([][]any, error) {
+	plain := make([][]any, len(cmds))
+	for i, args := range cmds {
+		var err error
+		if plain[i], err = plainArgs(args); err != nil {
 			return nil, err
 		}
-		plain[i] = s
 	}
-	return plain, nil
-}
-
-// reply returns what a command got. An error reply is a Value; an error means
-// that there was no reply.
-func reply(ctx context.Context, cmd *redis.Cmd) (Value, error) {
-	x, err := cmd.Result()
-	if err == nil {
-		return valueOf(x), nil
-	}
-	if v, ok := errorValue(err); ok {
-		return v, nil
-	}
-	if errors.Is(err, redis.ErrClosed) {
-		return Value{}, ErrClosed
-	}
-	return Value{}, unavailable(ctx, cmd.Name(), err)
-}
-
-// errorValue turns what go-redis makes of null and error replies back.
-func errorValue(err error) (Value, bool) {
-	if errors.Is(err, redis.Nil) {
-		return Value{Kind: resp.KindNull}, true
-	}
-	var r redis.Error
-	if errors.As(err, &r) {
-		return Value{Kind: resp.KindError, Str: r.Error()}, true
-	}
-	return Value{}, false
-}
-
-// valueOf turns what go-redis decoded into a Value. Map keys come sorted.
-func valueOf(x any) Value {
-	switch x := x.(type) {
-	case nil:
-		return Value{Kind: resp.KindNull}
-	case string:
-		return Value{Kind: resp.KindBulk, Str: x}
-	case int64:
-		return Value{Kind: resp.KindInt, Int: x}
-	case float64:
-		return Value{Kind: resp.KindDouble, Float: x}
-	case bool:
-		v := Value{Kind: resp.KindBool}
-		if x {
-			v.Int = 1
-		}
-		return v
-	case error:
-		if v, ok := errorValue(x); ok {
-			return v
-		}
-		return Value{Kind: resp.KindError, Str: "ERR " + x.Error()}
-	case []any:
-		v := Value{Kind: resp.KindArray}
-		for _, e := range x {
-			v.Elems = append(v.Elems, valueOf(e))
-		}
-		return v
-	case map[any]any:
-		return mapValue(x)
-	case interface{ String() string }: // big numbers
-		return Value{Kind: resp.KindBigNumber, Str: x.String()}
-	}
-	return Value{Kind: resp.KindError, Str: fmt.Sprintf("ERR a reply of an unknown type, %T", x)}
-}
-
-func mapValue(m map[any]any) Value {
-	type pair struct{ k, v Value }
-	pairs := make([]pair, 0, len(m))
-	for k, e := range m {
-		pairs = append(pairs, pair{valueOf(k), valueOf(e)})
-	}
-	sort.Slice(pairs, func(i, j int) bool { return pairs[i].k.String() < pairs[j].k.String() })
-	v := Value{Kind: resp.KindMap}
-	for _, p := range pairs {
-		v.Elems = append(v.Elems, p.k, p.v)
-	}
-	return v
+	return plain, b.known(ctx)
 }
 
 func (b *remote) pipeline(ctx context.Context, cmds [][]any) ([]Value, error) {
-	return execPipe(ctx, b.client.Pipeline(), cmds)
+	if !b.calls.enter() {
+		return nil, ErrClosed
+	}
+	defer b.calls.leave()
+	plain, err := b.plainCommands(ctx, cmds)
+	if err != nil {
+		return nil, err
+	}
+	if b.nodes != nil {
+		return b.nodes.pipeline(ctx, plain)
+	}
+	var answers []answer
+	_, err = b.persist(ctx, "pipeline", func() answer {
+		answers = sendAll(ctx, b.client.Pipeline(), plain)
+		return together(answers)
+	})
+	if err != nil {
+		return nil, err // nothing ran, or what did is unknown
+	}
+	return values(answers)
 }
 
-// execPipe sends commands at once and collects their replies.
-func execPipe(ctx context.Context, p redis.Pipeliner, cmds [][]any) ([]Value, error) {
-	sent := make([]*redis.Cmd, len(cmds))
-	for i, args := range cmds {
-		plain, err := plainArgs(args)
-		if err != nil {
-			return nil, err
+// values returns the replies of a batch.
+func values(answers []answer) ([]Value, error) {
+	replies := make([]Value, len(answers))
+	for i, a := range answers {
+		if a.err != nil {
+			return nil, a.err
 		}
-		sent[i] = redis.NewCmd(ctx, plain...)
-		_ = p.Process(ctx, sent[i])
-	}
-	_, _ = p.Exec(ctx) // its error is one of the commands'
-	replies := make([]Value, len(cmds))
-	for i, cmd := range sent {
-		v, err := reply(ctx, cmd)
-		if err != nil {
-			return nil, err
-		}
-		replies[i] = v
+		replies[i] = a.v
 	}
 	return replies, nil
 }
 
-func (b *remote) tx(ctx context.Context, cmds [][]any) ([]Value, error) {
-	return execTx(ctx, b.client.TxPipeline(), cmds)
+// sendAll sends commands at once, over one connection, and collects what came of
+// each; the replicas are waited for at the end.
+func sendAll(ctx context.Context, p redis.Pipeliner, plain [][]any) []answer {
+	w, waiting := waits(ctx, plain...)
+	if waiting {
+		plain = append(plain[:len(plain):len(plain)], w.args())
+	}
+	sent := make([]*tracked, len(plain))
+	for i, args := range plain {
+		sent[i] = newTracked(ctx, args)
+		_ = p.Process(ctx, sent[i])
+	}
+	_, whole := p.Exec(ctx)
+	answers := make([]answer, len(plain))
+	for i, cmd := range sent {
+		answers[i] = cmd.answer(ctx, whole)
+	}
+	if waiting {
+		last := len(answers) - 1
+		for i := range last {
+			if mayWrite(plain[i]) {
+				answers[i] = w.judge(answers[i], answers[last])
+			}
+		}
+		answers = answers[:last]
+	}
+	return answers
 }
 
-// execTx runs commands between MULTI and EXEC.
-func execTx(ctx context.Context, p redis.Pipeliner, cmds [][]any) ([]Value, error) {
-	sent := make([]*redis.Cmd, len(cmds))
-	for i, args := range cmds {
-		plain, err := plainArgs(args)
-		if err != nil {
-			return nil, err
+// together is what came of a batch: it ran if any of it may have.
+func together(answers []answer) answer {
+	for _, a := range answers {
+		if a.ran {
+			return a
 		}
-		sent[i] = redis.NewCmd(ctx, plain...)
+	}
+	return answers[0]
+}
+
+func (b *remote) tx(ctx context.Context, cmds [][]any) ([]Value, error) {
+	if !b.calls.enter() {
+		return nil, ErrClosed
+	}
+	defer b.calls.leave()
+	plain, err := b.plainCommands(ctx, cmds)
+	if err != nil {
+		return nil, err
+	}
+	if b.nodes != nil {
+		return b.nodes.tx(ctx, plain)
+	}
+	var replies []Value
+	_, err = b.persist(ctx, "transaction", func() answer {
+		var a answer
+		if b.one != nil {
+			replies, a = txOn(ctx, b.one, false, plain)
+		} else {
+			replies, a = execTx(ctx, b.client.TxPipeline(), plain)
+		}
+		return a
+	})
+	return replies, err
+}
+
+// txOn runs commands between MULTI and EXEC on a server, once, after ASKING if a
+// node has told us to.
+func txOn(ctx context.Context, node *redis.Client, ask bool, plain [][]any) ([]Value, answer) {
+	w, waiting := waits(ctx, plain...)
+	if !ask && !waiting {
+		return execTx(ctx, node.TxPipeline(), plain)
+	}
+	conn := node.Conn() // ASKING and WAIT go by the connection
+	defer func() { _ = conn.Close() }()
+	if ask { // it holds for the transaction that follows
+		if a := send(ctx, conn, []any{"ASKING"}); a.err != nil {
+			return nil, answer{err: a.err}
+		}
+	}
+	replies, a := execTx(ctx, conn.TxPipeline(), plain)
+	if waiting && a.ran && a.err == nil {
+		a = w.judge(a, send(ctx, conn, w.args()))
+	}
+	return replies, a
+}
+
+// execTx runs commands between MULTI and EXEC, once. The answer is that of the
+// whole: its Value is an error if a reply refused it, or one of its commands,
+// for a reason that passes.
+func execTx(ctx context.Context, p redis.Pipeliner, plain [][]any) ([]Value, answer) {
+	sent := make([]*tracked, len(plain))
+	for i, args := range plain {
+		sent[i] = newTracked(ctx, args)
 		_ = p.Process(ctx, sent[i])
 	}
 	_, whole := p.Exec(ctx)
 	if errors.Is(whole, redis.TxFailedErr) {
-		return nil, ErrConflict
+		return nil, answer{err: ErrConflict, ran: true}
 	}
-	replies := make([]Value, len(cmds))
+	replies := make([]Value, len(plain))
 	var abort, refused error
 	for i, cmd := range sent {
-		v, err := reply(ctx, cmd)
-		if err != nil {
-			return nil, err
+		a := cmd.answer(ctx, whole)
+		if a.err != nil {
+			return nil, a
 		}
-		replies[i] = v
-		switch e := v.Err(); {
+		replies[i] = a.v
+		switch e := a.v.Err(); {
 		case e == nil:
-		case strings.HasPrefix(v.Str, "EXECABORT"):
+		case strings.HasPrefix(a.v.Str, "EXECABORT"):
 			abort = e
 		case refused == nil:
 			refused = e
 		}
 	}
-	if whole != nil && strings.HasPrefix(whole.Error(), "EXECABORT") {
-		abort = ReplyError(whole.Error())
+	if v, ok := errorValue(whole); ok && v.Kind == resp.KindError {
+		if strings.HasPrefix(v.Str, "EXECABORT") {
+			abort = v.Err()
+		}
+		if door.Untouched(v) && refused != nil && v.Str == refused.Error() && abort == nil && allSame(replies, v) {
+			return nil, answer{v: v} // EXEC itself was refused
+		}
 	}
-	if abort != nil {
-		return execReply(Value{Kind: resp.KindError, Str: abort.Error()}, refused)
+	if abort == nil {
+		return replies, answer{ran: true}
 	}
-	return replies, nil
+	if refused != nil {
+		if v := (Value{Kind: resp.KindError, Str: refused.Error()}); door.Untouched(v) {
+			return nil, answer{v: v}
+		}
+	}
+	_, err := execReply(Value{Kind: resp.KindError, Str: abort.Error()}, refused)
+	return nil, answer{err: err, ran: true}
+}
+
+// allSame reports whether every reply is the same error, as go-redis has it when
+// EXEC itself got that error.
+func allSame(replies []Value, v Value) bool {
+	for _, r := range replies {
+		if r.Kind != resp.KindError || r.Str != v.Str {
+			return false
+		}
+	}
+	return true
 }
 
 func (b *remote) watch(ctx context.Context, fn func(*Watched) error, keys []string) error {
-	inside := false
-	err := b.client.Watch(ctx, func(tx *redis.Tx) error {
-		inside = true
-		return fn(&Watched{
-			runDo: func(ctx context.Context, args []any) (Value, error) { return process(ctx, tx, args) },
-			runTx: func(ctx context.Context, cmds [][]any) ([]Value, error) { return execTx(ctx, tx.TxPipeline(), cmds) },
-		})
-	}, keys...)
-	if err == nil || inside {
-		return err
-	}
-	if v, ok := errorValue(err); ok {
-		return v.Err()
-	}
-	if errors.Is(err, redis.ErrClosed) {
+	if !b.calls.enter() {
 		return ErrClosed
 	}
-	return unavailable(ctx, "WATCH", err)
+	defer b.calls.leave()
+	if err := b.known(ctx); err != nil {
+		return err
+	}
+	if b.nodes != nil {
+		return b.nodes.watch(ctx, fn, keys)
+	}
+	var result error
+	inside := false
+	v, err := b.persist(ctx, "WATCH", func() answer {
+		var a answer
+		a, inside, result = watchOn(ctx, b.client, fn, keys)
+		return a
+	})
+	switch {
+	case inside:
+		return result
+	case err != nil:
+		return err
+	}
+	return v.Err()
 }
 
-func (b *remote) capabilities() Capabilities { return b.caps }
-func (b *remote) engine() *Engine            { return nil }
+// watcher is a client that watches keys.
+type watcher interface {
+	Watch(ctx context.Context, fn func(*redis.Tx) error, keys ...string) error
+}
+
+// watchOn is Conn.Watch on one server. inside says that fn was called, and
+// result is what it returned; if not, a says why not. WATCH changes nothing, and
+// leaves nothing: another try does no harm.
+func watchOn(ctx context.Context, c watcher, fn func(*Watched) error, keys []string) (a answer, inside bool, result error) {
+	err := c.Watch(ctx, func(tx *redis.Tx) error {
+		if inside {
+			return errTwice // a client that tries again by itself
+		}
+		inside = true
+		result = fn(NewWatched(
+			func(ctx context.Context, args []any) (Value, error) { return process(ctx, tx, args) },
+			func(ctx context.Context, cmds [][]any) ([]Value, error) { return watchedTx(ctx, tx, cmds) },
+		))
+		return result
+	}, keys...)
+	switch v, ok := errorValue(err); {
+	case inside:
+		return answer{ran: true}, true, result
+	case err == nil:
+		return answer{ran: true}, false, nil
+	case ok:
+		return answer{v: v, ran: !door.Untouched(v)}, false, nil
+	}
+	return answer{err: lost(ctx, "WATCH", err)}, false, nil
+}
+
+// errTwice ends a Watch of a client that calls its function again.
+var errTwice = errors.New("ebb: watch: the function has been called already")
+
+// watchedTx is execTx on the connection that watches.
+func watchedTx(ctx context.Context, tx *redis.Tx, cmds [][]any) ([]Value, error) {
+	plain := make([][]any, len(cmds))
+	for i, args := range cmds {
+		var err error
+		if plain[i], err = plainArgs(args); err != nil {
+			return nil, err
+		}
+	}
+	replies, a := execTx(ctx, tx.TxPipeline(), plain)
+	if a.err == nil && door.Untouched(a.v) {
+		return nil, refusal("transaction", a.v)
+	}
+	if w, waiting := waits(ctx, plain...); waiting && a.ran && a.err == nil {
+		a = w.judge(a, send(ctx, tx, w.args()))
+	}
+	return replies, a.err
+}
+
+func (b *remote) engine() *Engine { return nil }
 
 func (b *remote) String() string {
-	what := b.caps.Server
-	if b.caps.Version != "" && !b.caps.Native {
-		what += " " + b.caps.Version
+	caps := b.capabilities()
+	what := caps.Server
+	if caps.Version != "" && !caps.Native {
+		what += " " + caps.Version
 	}
-	return fmt.Sprintf("%s (a server: %s, up to %d connections)", b.name, what, b.client.Options().PoolSize)
+	if what == "" {
+		what = "not reached yet"
+	}
+	size := 0
+	how := "a server"
+	switch {
+	case b.nodes != nil:
+		how, size = "a cluster", b.nodes.client.Options().PoolSize
+		return fmt.Sprintf("%s (%s: %s, up to %d connections to each node)", b.name, how, what, size)
+	case b.one != nil:
+		size = b.one.Options().PoolSize
+		if b.follow {
+			how = "the master that Sentinel names"
+		}
+		return fmt.Sprintf("%s (%s: %s, up to %d connections)", b.name, how, what, size)
+	}
+	return fmt.Sprintf("%s (%s: %s)", b.name, how, what)
 }
 
 func (b *remote) close() error {
@@ -338,9 +503,22 @@ func (b *remote) close() error {
 		k.abort()
 	}
 	b.mu.Unlock()
-	for _, k := range idle {
-		k.client.Close()
+	b.calls.shut()
+	var err error
+	if b.nodes != nil {
+		err = b.nodes.close()
 	}
-	b.blocked.Wait()
-	return b.client.Close()
+	for _, k := range idle {
+		err = errors.Join(err, k.client.Close())
+	}
+	if b.owned {
+		err = errors.Join(err, b.client.Close())
+	}
+	if b.gather != nil {
+		b.gather.close()
+	}
+	if b.nodes != nil {
+		b.nodes.landed()
+	}
+	return err
 }

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/ebbdb/ebb/internal/door"
 )
 
 const (
@@ -20,18 +24,28 @@ const (
 	// to feedAgainMax.
 	feedAgain    = 50 * time.Millisecond
 	feedAgainMax = 2 * time.Second
+	// feedLook is how often a subscription to the events of all nodes looks who the
+	// masters are: one that takes over, or gets its first slots, takes no connection
+	// away. It costs a reading of the map of slots.
+	feedLook = 2 * time.Second
 )
 
-// remoteFeed is the feed of a server. One goroutine reads the connection, and
-// reads no further while nobody takes its messages: the server's own limit on
-// slow subscribers holds.
+// remoteFeed is the feed of servers: of one, or of all masters of a cluster where
+// each has events of its own. A goroutine for each reads the connection, and reads
+// no further while nobody takes its messages: the server's own limit on slow
+// subscribers holds. When one connection is lost, all are made again.
 type remoteFeed struct {
-	ps     *redis.PubSub
-	out    chan feedItem
-	ctx    context.Context // ends with close
-	cancel context.CancelFunc
-	reader sync.WaitGroup
-	once   sync.Once
+	b     *remote
+	kind  SubscribeKind
+	names []string
+	// masters are those that were subscribed to, for events of nodes; else nil. The
+	// runner's, once that runs.
+	masters []*redis.Client
+	out     chan feedItem
+	ctx     context.Context // ends with close
+	cancel  context.CancelFunc
+	runner  sync.WaitGroup
+	once    sync.Once
 }
 
 type feedItem struct {
@@ -39,50 +53,267 @@ type feedItem struct {
 	err error
 }
 
-func (b *remote) subscribe(ctx context.Context, pattern bool, names []string) (feed, error) {
-	var ps *redis.PubSub
-	if pattern {
-		ps = b.client.PSubscribe(ctx, names...)
-	} else {
-		ps = b.client.Subscribe(ctx, names...)
+var (
+	// errMoved ends a sharded subscription whose slot has moved.
+	errMoved = errors.New("the channel's slot has moved to another node")
+	// errMasters ends one to the events of all nodes when these are others.
+	errMasters = errors.New("the cluster has other masters")
+)
+
+func (b *remote) subscribe(ctx context.Context, kind SubscribeKind, names []string) (feed, error) {
+	if !b.calls.enter() {
+		return nil, ErrClosed
 	}
-	for range names { // the server confirms each
-		if _, err := ps.Receive(ctx); err != nil {
-			_ = ps.Close()
-			if v, ok := errorValue(err); ok {
-				return nil, v.Err()
-			}
-			if errors.Is(err, redis.ErrClosed) {
-				return nil, ErrClosed
-			}
-			return nil, unavailable(ctx, "subscribe", err)
+	defer b.calls.leave()
+	if err := b.known(ctx); err != nil {
+		return nil, err
+	}
+	if kind == Sharded && b.nodes != nil {
+		if _, err := oneSlot("SSubscribe", slices.Values(names)); err != nil {
+			return nil, err
 		}
 	}
-	f := &remoteFeed{ps: ps, out: make(chan feedItem)}
+	f := &remoteFeed{b: b, kind: kind, names: names, out: make(chan feedItem)}
+	sources, err := f.open(ctx)
+	if err != nil {
+		return nil, err
+	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
-	f.reader.Go(f.read)
+	f.runner.Go(func() { f.run(sources) })
 	return f, nil
 }
 
-// read receives until the feed is closed.
-func (f *remoteFeed) read() {
-	asked, pause := false, feedAgain
-	for f.ctx.Err() == nil {
-		x, err := f.ps.ReceiveTimeout(f.ctx, feedQuiet)
+// open subscribes, and returns when that is confirmed.
+func (f *remoteFeed) open(ctx context.Context) (sources []*redis.PubSub, err error) {
+	var v Value
+	within := f.b.greeted()
+	try := func(of ...subscriber) answer {
+		var a answer
+		sources, a = subscribeOn(ctx, of, f.kind, f.names, within)
+		return a
+	}
+	k := f.b.nodes
+	switch {
+	case k == nil:
+		v, err = f.b.persist(ctx, "subscribe", func() answer { return try(f.b.client) })
+	case f.kind != Sharded && eventsOfNodes(f.names):
+		nodes, err := k.masters(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all := make([]subscriber, len(nodes))
+		for i, n := range nodes {
+			all[i] = n
+		}
+		f.masters = nodes
+		v, err = f.b.persist(ctx, "subscribe", func() answer { return try(all...) })
+		if err == nil {
+			err = v.Err()
+		}
+		return sources, err
+	default:
+		v, err = k.at(ctx, "subscribe", f.names[0], func(_ context.Context, node *redis.Client, _ bool) answer { return try(node) })
+	}
+	if err == nil {
+		err = v.Err()
+	}
+	return sources, err
+}
+
+// greeted is how long it may take until a server has confirmed a subscription: to
+// connect, and for one reply. A client that waits for replies without end is told by
+// then that there is none, as the feed itself would find out.
+func (b *remote) greeted() time.Duration {
+	dial, reply := time.Duration(0), time.Duration(0)
+	switch {
+	case b.one != nil:
+		dial, reply = b.one.Options().DialTimeout, b.one.Options().ReadTimeout
+	case b.nodes != nil:
+		dial, reply = b.nodes.client.Options().DialTimeout, b.nodes.client.Options().ReadTimeout
+	}
+	if reply <= 0 {
+		reply = feedQuiet
+	}
+	return max(dial, 0) + reply
+}
+
+// eventsOfNodes reports whether a name is that of events that a node has for its
+// own keys alone: those of the keyspace.
+func eventsOfNodes(names []string) bool {
+	for _, n := range names {
+		if strings.HasPrefix(n, "__key") {
+			return true
+		}
+	}
+	return false
+}
+
+// subscriber is a client that subscribes.
+type subscriber interface {
+	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
+	PSubscribe(ctx context.Context, patterns ...string) *redis.PubSub
+	SSubscribe(ctx context.Context, channels ...string) *redis.PubSub
+}
+
+// subscribeOn subscribes on each of some servers, or on none. A server that says nothing
+// within a time is given up.
+func subscribeOn(ctx context.Context, of []subscriber, kind SubscribeKind, names []string, within time.Duration) (sources []*redis.PubSub, a answer) {
+	for _, s := range of {
+		if ctx.Err() != nil {
+			closeAll(sources)
+			return nil, answer{err: lost(ctx, "subscribe", ctx.Err())}
+		}
+		bounded, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%w: no subscription within %v", door.ErrSilent, within))
+		ps, err := subscribeTo(bounded, s, kind, names)
+		sources = append(sources, ps)
+		if err == nil {
+			err = confirmed(bounded, ps, len(names), within)
+		}
+		if err != nil {
+			closeAll(sources)
+			if v, ok := errorValue(err); ok {
+				a = answer{v: v, ran: !door.Untouched(v)}
+			} else {
+				a = blamed(ctx, bounded, "subscribe", answer{err: lost(bounded, "subscribe", err)})
+			}
+			sources = nil
+		}
+		cancel()
+		if err != nil {
+			return nil, a
+		}
+	}
+	return sources, answer{ran: true}
+}
+
+// subscribeTo asks a server for a subscription.
+func subscribeTo(ctx context.Context, of subscriber, kind SubscribeKind, names []string) (*redis.PubSub, error) {
+	if _, ok := of.(*redis.Client); !ok { // a Ring must know a name to find the server
+		switch kind {
+		case Patterns:
+			return of.PSubscribe(ctx, names...), nil
+		case Sharded:
+			return of.SSubscribe(ctx, names...), nil
+		}
+		return of.Subscribe(ctx, names...), nil
+	}
+	ps := of.Subscribe(ctx) // which drops the error of the names that it is given
+	switch kind {
+	case Patterns:
+		return ps, ps.PSubscribe(ctx, names...)
+	case Sharded:
+		return ps, ps.SSubscribe(ctx, names...)
+	}
+	return ps, ps.Subscribe(ctx, names...)
+}
+
+// confirmed waits until the server has confirmed each name. Only closing the
+// connection ends a read that the context's cancellation finds in the middle.
+func confirmed(ctx context.Context, ps *redis.PubSub, names int, within time.Duration) error {
+	stop := context.AfterFunc(ctx, func() { _ = ps.Close() })
+	for range names {
+		if _, err := ps.ReceiveTimeout(ctx, within); err != nil {
+			if !stop() { // what it found was closed by us
+				return ctx.Err()
+			}
+			return err
+		}
+	}
+	if !stop() {
+		return ctx.Err()
+	}
+	return nil
+}
+
+func closeAll(sources []*redis.PubSub) {
+	for _, ps := range sources {
+		_ = ps.Close() // ends a read that waits
+	}
+}
+
+// run reads until the feed is closed, and subscribes again when a connection is
+// lost. Whoever takes the messages hears of both.
+func (f *remoteFeed) run(sources []*redis.PubSub) {
+	for {
+		err := f.readAll(sources)
+		if f.ctx.Err() != nil {
+			return
+		}
+		f.give(feedItem{err: fmt.Errorf("%w: %w", ErrInterrupted, err)})
+		for pause := feedAgain; ; pause = min(2*pause, feedAgainMax) {
+			ctx, cancel := context.WithTimeout(f.ctx, feedQuiet)
+			sources, err = f.open(ctx)
+			cancel()
+			if err == nil {
+				break
+			}
+			if f.wait(pause); f.ctx.Err() != nil {
+				return
+			}
+		}
+		f.give(feedItem{err: fmt.Errorf("%w: it goes on from here", ErrInterrupted)})
+	}
+}
+
+// readAll reads all connections until the first is lost, or the feed is closed,
+// and closes them.
+func (f *remoteFeed) readAll(sources []*redis.PubSub) error {
+	ctx, cancel := context.WithCancelCause(f.ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(ctx, func() { closeAll(sources) })
+	defer stop()
+	var readers sync.WaitGroup
+	for _, ps := range sources {
+		readers.Go(func() { cancel(f.read(ctx, ps)) })
+	}
+	if f.masters != nil {
+		readers.Go(func() { cancel(f.watchMasters(ctx, f.masters)) })
+	}
+	readers.Wait()
+	closeAll(sources)
+	return context.Cause(ctx)
+}
+
+// watchMasters returns when others have the slots than those that are given.
+func (f *remoteFeed) watchMasters(ctx context.Context, are []*redis.Client) error {
+	tick := time.NewTicker(feedLook)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if now, err := f.b.nodes.masters(ctx); err == nil && !slices.EqualFunc(now, are, sameNode) {
+			return errMasters
+		}
+	}
+}
+
+func sameNode(a, b *redis.Client) bool { return a.Options().Addr == b.Options().Addr }
+
+// read receives from one connection.
+func (f *remoteFeed) read(ctx context.Context, ps *redis.PubSub) error {
+	for asked := false; ; {
+		x, err := ps.ReceiveTimeout(ctx, feedQuiet)
 		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
 		case err == nil:
-			asked, pause = false, feedAgain
-			if m, ok := x.(*redis.Message); ok {
+			asked = false
+			switch m := x.(type) {
+			case *redis.Message:
 				f.give(feedItem{m: Message{Channel: m.Channel, Pattern: m.Pattern, Payload: m.Payload}})
+			case *redis.Subscription:
+				if m.Kind == "sunsubscribe" { // we never ask for that
+					return errMoved
+				}
 			}
 		case errors.Is(err, os.ErrDeadlineExceeded) && !asked:
 			asked = true
-			_ = f.ps.Ping(f.ctx)
+			_ = ps.Ping(ctx)
 		default:
-			asked = false
-			f.give(feedItem{err: fmt.Errorf("%w: %w", ErrInterrupted, err)})
-			f.wait(pause)
-			pause = min(2*pause, feedAgainMax)
+			return err
 		}
 	}
 }
@@ -121,8 +352,7 @@ func (f *remoteFeed) next(ctx context.Context) (Message, error) {
 func (f *remoteFeed) close() error {
 	f.once.Do(func() {
 		f.cancel()
-		_ = f.ps.Close() // ends a read that waits
-		f.reader.Wait()
+		f.runner.Wait()
 	})
 	return nil
 }

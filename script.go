@@ -12,13 +12,16 @@ import (
 // any goroutine.
 type Script struct {
 	text, sha string
+	boxed     any // sha
 }
 
 // NewScript returns the script of a text. Whether it compiles shows when it is
 // first run.
 func NewScript(text string) *Script {
 	sum := sha1.Sum([]byte(text))
-	return &Script{text: text, sha: hex.EncodeToString(sum[:])}
+	s := &Script{text: text, sha: hex.EncodeToString(sum[:])}
+	s.boxed = s.sha
+	return s
 }
 
 // Text is the script's text; SHA its SHA1 digest, by which servers cache it, as 40
@@ -51,6 +54,9 @@ func (c *Conn) script(ctx context.Context, bySHA, byText string, s *Script, keys
 	}
 	req = append(req, args...)
 	v, err := c.Do(ctx, req...)
+	if err == nil {
+		return v, nil
+	}
 	var refused ReplyError
 	if errors.As(err, &refused) && refused.Code() == "NOSCRIPT" {
 		req[0], req[1] = byText, s.text

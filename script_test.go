@@ -20,7 +20,7 @@ func TestScriptsRunOnEveryBackend(t *testing.T) {
 		for i := range 3 { // the first time by its text, then by its digest
 			v, err := c.Script(ctx, take, []string{"{stock}:apples"}, 10, 4)
 			switch {
-			case i < 2 && (err != nil || len(v.Elems) != 2 || v.Elems[0].Int != int64(6-4*i) || v.Elems[1].Int != 60000):
+			case i < 2 && (err != nil || len(v.Elems) != 2 || v.Elems[0].Int != int64(6-4*i) || v.Elems[1].Int < 50000 || v.Elems[1].Int > 60000):
 				t.Errorf("call %d: %v, %v", i, v, err)
 			case i == 2:
 				var refused ebb.ReplyError

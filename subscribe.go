@@ -40,23 +40,33 @@ type feed interface {
 
 // Subscribe receives what is published on channels from now on.
 func (c *Conn) Subscribe(ctx context.Context, channels ...string) (*Subscription, error) {
-	return c.subscribe(ctx, false, channels)
+	return c.subscribe(ctx, Channels, channels)
 }
 
 // PSubscribe receives what is published on the channels that match one of the
 // patterns (of *, ?, [a-c] and \), from now on.
 func (c *Conn) PSubscribe(ctx context.Context, patterns ...string) (*Subscription, error) {
-	return c.subscribe(ctx, true, patterns)
+	return c.subscribe(ctx, Patterns, patterns)
 }
 
-func (c *Conn) subscribe(ctx context.Context, pattern bool, names []string) (*Subscription, error) {
+// SSubscribe receives what is published with SPUBLISH on channels from now on:
+// channels that a cluster keeps on the node of their slot, which all must share.
+// A backend that does not know them (Capabilities.ShardedPubSub) refuses.
+func (c *Conn) SSubscribe(ctx context.Context, channels ...string) (*Subscription, error) {
+	return c.subscribe(ctx, Sharded, channels)
+}
+
+func (c *Conn) subscribe(ctx context.Context, kind SubscribeKind, names []string) (*Subscription, error) {
+	if c.of != nil {
+		return c.of.subscribe(ctx, kind, names)
+	}
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%w: a subscription needs channels", ErrArgument)
 	}
 	if ctx.Err() != nil {
 		return nil, ended(ctx, "subscribe")
 	}
-	f, err := c.b.subscribe(ctx, pattern, names)
+	f, err := c.b.subscribe(ctx, kind, names)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +85,8 @@ func (c *Conn) subscribe(ctx context.Context, pattern bool, names []string) (*Su
 }
 
 // Next waits for a message. It returns the context's error when that ends
-// first, ErrInterrupted once after a lost connection was made again, ErrClosed
+// first, ErrInterrupted when the connection was lost, and once more when it was
+// made again and messages come from then on, ErrClosed
 // after Close, and another error if the backend has ended the subscription
 // because its messages were not taken for too long.
 func (s *Subscription) Next(ctx context.Context) (Message, error) { return s.f.next(ctx) }
@@ -128,7 +139,7 @@ type inbox struct {
 	reason error
 }
 
-func (b *embedded) subscribe(_ context.Context, pattern bool, names []string) (feed, error) {
+func (b *embedded) subscribe(_ context.Context, kind SubscribeKind, names []string) (feed, error) {
 	spare, err := b.enter()
 	if err != nil {
 		return nil, err
@@ -144,10 +155,7 @@ func (b *embedded) subscribe(_ context.Context, pattern bool, names []string) (f
 	if err := b.greet(in.slot); err != nil {
 		return nil, errors.Join(err, in.close())
 	}
-	args := []any{"SUBSCRIBE"}
-	if pattern {
-		args[0] = "PSUBSCRIBE"
-	}
+	args := []any{kind.command()}
 	for _, n := range names {
 		args = append(args, n)
 	}

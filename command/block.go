@@ -119,6 +119,7 @@ type waiter struct {
 	mu    sync.Mutex // guards what follows, until over
 	over  atomic.Bool
 	lost  bool // the connection is gone, or to go
+	last  bool // the connection goes after the reply
 	given bool // it was served, and the reply has not been written
 	ctx   Ctx
 	out   resp.Writer
@@ -318,6 +319,7 @@ func (c *Session) resume(w *waiter, out []byte) []byte {
 	default:
 		out = append(out, w.out.Buf...)
 	}
+	c.closing = c.closing || w.last
 	if w.undo != nil && w.given {
 		c.answered = w
 	} else {

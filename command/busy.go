@@ -2,7 +2,6 @@ package command
 
 import (
 	"sync/atomic"
-	"time"
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/script"
@@ -63,34 +62,38 @@ func (c *Session) tooBusy(spec *Spec, args [][]byte) error {
 	return r.busy()
 }
 
-// longestPause is how long sleepFor pauses at most between two looks at shards.
-const longestPause = 5 * time.Millisecond
+// mostTurns is how often sleepFor looks whether shards are free before it queues for them.
+const mostTurns = 100
 
-// sleepFor locks the shards of keys, or all, in a goroutine that may sleep for them.
-// While a script holds them it waits until that ends; once it is overdue, the
-// error is that it is.
+// sleepFor locks the shards of keys, or all, in a goroutine that may sleep for them, and
+// whose caller has said Await. While a script holds them it waits until that ends; once
+// it is overdue, the error is that it is.
 //
-// A script that is young does not show yet. Who slept in a shard's lock then would
-// hear nothing for as long as it runs, so that is the last resort.
+// A script that is young does not show yet; when it does, it wakes who waits. Who slept in
+// a shard's lock would hear nothing for as long as it runs, so that is the last resort.
+// There are no timers here: in a testing/synctest bubble, where who waits for a mutex that
+// our caller holds keeps time from passing, they would never fire.
+//
+// What a master or a log says is not refused over that: it waits.
 func (c *Session) sleepFor(all bool, keys [][]byte) error {
-	for pause := time.Duration(0); pause < longestPause; {
-		r := c.svc.running.Load()
-		if r == nil {
-			pause += scriptSlice * time.Microsecond / 8
-			time.Sleep(pause)
-			if c.tryLock(all, keys) {
-				return nil
-			}
-			continue
+	for turns := 0; turns < mostTurns && !c.replay; turns++ {
+		turn := c.tx.Turn()
+		if c.tryLock(all, keys) {
+			return nil
 		}
-		var done <-chan struct{}
+		var overdue, done <-chan struct{}
+		r := c.svc.running.Load()
+		if r != nil {
+			overdue = r.overdue
+			turns = 0
+		}
 		if c.doing != nil {
 			done = c.doing.Done()
 		}
 		select {
-		case <-r.overdue:
+		case <-turn:
+		case <-overdue:
 			return r.busy()
-		case <-r.finished:
 		case <-done:
 			c.left = c.doing.Err()
 			return errScriptLeft
@@ -98,10 +101,6 @@ func (c *Session) sleepFor(all bool, keys [][]byte) error {
 			c.left = engine.ErrClosed
 			return errScriptLeft
 		}
-		if c.tryLock(all, keys) {
-			return nil
-		}
-		pause = 0
 	}
 	if all {
 		c.tx.LockAll(c.dbi)

@@ -294,6 +294,12 @@ func parseClientType(b []byte) (string, error) {
 }
 
 func (c *Session) clientType() string {
+	if c.view.flags.Load()&viewMaster != 0 {
+		return "master"
+	}
+	if c.view.flags.Load()&viewReplica != 0 {
+		return "replica"
+	}
 	if c.subs.n.Load() > 0 {
 		return "pubsub"
 	}
@@ -390,6 +396,8 @@ func (c *Session) flags() string {
 		}
 	}
 	f, m := c.view.flags.Load(), c.track.Load()
+	add('M', f&viewMaster != 0)
+	add('S', f&viewReplica != 0)
 	add('O', f&viewMonitor != 0)
 	add('P', c.subs.n.Load() > 0)
 	add('x', c.view.multi.Load() >= 0)

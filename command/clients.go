@@ -30,7 +30,9 @@ const (
 	viewNoEvict uint32 = 1 << iota
 	viewNoTouch
 	viewMonitor     // MONITOR
+	viewReplica     // it is a replica, which follows the stream
 	viewBrokenRedir // the client that was to get the invalidations is gone
+	viewMaster      // the master that is followed
 )
 
 // show sets or clears a flag.
@@ -199,7 +201,7 @@ func (s *Service) boundClients() {
 	for _, c := range s.clients.list() {
 		l := load{c, c.memory().total()}
 		total += l.bytes
-		if c.view.flags.Load()&viewNoEvict == 0 {
+		if c.view.flags.Load()&(viewNoEvict|viewReplica) == 0 {
 			all = append(all, l)
 		}
 	}
@@ -225,6 +227,7 @@ type pause struct {
 	all     bool       // reads as well
 	waiting map[*Session]bool
 	over    bool // the service closes
+	held    bool // writes wait whatever the time is: FAILOVER
 	timer   *time.Timer
 }
 
@@ -238,10 +241,11 @@ func (p *pause) active() bool { return p.on.Load() }
 func (p *pause) holds(c *Session, spec *Spec) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.until <= p.svc.DB.Clock().Micros() || c.conn == nil || p.over {
+	timed := p.until > p.svc.DB.Clock().Micros()
+	if !timed && !p.held || c.conn == nil || p.over {
 		return false
 	}
-	if !p.all && !spec.Has(Write) && !spec.Has(MayReplicate) && !c.multi.writes(spec) || spec.Name == "client|unpause" || spec.Name == "client|pause" {
+	if !(timed && p.all) && !spec.Has(Write) && !spec.Has(MayReplicate) && !c.multi.writes(spec) || spec.Name == "client|unpause" || spec.Name == "client|pause" {
 		return false
 	}
 	if p.waiting == nil {
@@ -262,6 +266,19 @@ func (m *multi) writes(spec *Spec) bool {
 		}
 	}
 	return false
+}
+
+// may reports whether spec has a flag, and for EXEC, whether all that it runs have.
+func (m *multi) may(spec *Spec, flag Flags) bool {
+	if !spec.Has(flag) || spec.Name != "exec" {
+		return spec.Has(flag)
+	}
+	for _, q := range m.queue {
+		if !q.spec.Has(flag) {
+			return false
+		}
+	}
+	return true
 }
 
 // forget takes a session that is gone off the list.
@@ -325,7 +342,7 @@ func (p *pause) close() {
 }
 
 func (p *pause) release() {
-	p.on.Store(false)
+	p.on.Store(p.held && !p.over)
 	p.until, p.all = 0, false
 	if p.timer != nil {
 		p.timer.Stop()

@@ -16,8 +16,8 @@ var specDebug = Spec{
 	Summary: "A container for commands that help to test servers.",
 	Flags:   adminFlags,
 	SysCmd:  true,
-	Sub: []*Spec{&specDebugDigest, &specDebugDigestValue, &specDebugHelp, &specDebugObject, &specDebugPopulate,
-		&specDebugQuicklist, &specDebugSetActiveExpire, &specDebugSleep},
+	Sub: []*Spec{&specDebugChangeReplID, &specDebugDigest, &specDebugDigestValue, &specDebugHelp, &specDebugObject, &specDebugPopulate,
+		&specDebugLoadaof, &specDebugQuicklist, &specDebugReload, &specDebugSetActiveExpire, &specDebugSleep},
 }
 
 var specDebugHelp = debugHelp()

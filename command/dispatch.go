@@ -57,6 +57,7 @@ func (c *Session) dispatch(args [][]byte) outcome {
 // resolve finds the command of a request.
 func (c *Session) resolve(args [][]byte) (*Spec, error) {
 	if c.replay {
+		cutOwn(args)
 		args = c.svc.withoutInstant(args)
 	}
 	if s := c.last; s != nil && s.parent == nil && s.subs.slots == nil && EqualFold(args[0], s.Name) && s.ArityOK(len(args)) {
@@ -99,6 +100,11 @@ func (c *Session) admit(spec *Spec, args [][]byte) error {
 	if spec.Has(DenyOOM) && !c.replay && c.svc.outOfMemory() {
 		return ErrOOM
 	}
+	if closed := c.svc.gates.closed.Load(); closed != 0 {
+		if err := c.pass(gate(closed), spec); err != nil {
+			return err
+		}
+	}
 	if c.observing != 0 && c.watches(spec) {
 		return errMonitorKeys
 	}
@@ -140,6 +146,13 @@ func (c *Session) execute(spec *Spec, args [][]byte) outcome {
 		}
 		c.fail(err)
 		return done
+	}
+	if began {
+		if err := c.still(spec); err != nil {
+			c.tx.Unlock()
+			c.reject(spec, err)
+			return done
+		}
 	}
 	mark := c.out.Mark()
 	c.tx.NoTouch(c.noTouch)
@@ -204,6 +217,7 @@ func (c *Session) lock(spec *Spec, args [][]byte) (began bool, err error) {
 	if tx.Begun() {
 		return false, nil // inside EXEC, or a script
 	}
+	tx.ReadOnly(spec.Has(ReadOnly))
 	switch {
 	case spec.wide(args):
 		if !tx.TryLockAll(c.dbi) {
@@ -240,6 +254,7 @@ func (c *Session) busy() bool { return c.loop && c.svc.slow.Load() > 0 }
 // wait locks the shards of keys, or all, which are held by others. A loop does
 // not sleep for them: ErrBeside.
 func (c *Session) wait(all bool, keys [][]byte) error {
+	defer c.tx.Await(all, keys)()
 	for range spins {
 		if c.busy() {
 			return ErrBeside

@@ -2,12 +2,9 @@ package command
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"math"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"sort"
 	"strconv"
@@ -17,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -147,75 +145,30 @@ func streamState(v resp.Value) resp.Value {
 	return v
 }
 
-// payloadSample is a payload of internal/rdb/testdata.
-type payloadSample struct {
-	Name string
-	Dump []byte
-	Kind string
-	Want []string
-}
-
-func payloadSamples(t testing.TB) map[string][]payloadSample {
-	t.Helper()
-	all := map[string][]payloadSample{}
-	files, err := filepath.Glob("../internal/rdb/testdata/*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatal("there are no samples", err)
-	}
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var some []payloadSample
-		if err := json.Unmarshal(b, &some); err != nil {
-			t.Fatal(err)
-		}
-		all[strings.TrimSuffix(filepath.Base(f), ".json")] = some
-	}
-	return all
-}
-
 // TestPayloadsPassThroughToRedis restores what real servers have dumped, and has
 // redis-server restore what comes of it.
 func TestPayloadsPassThroughToRedis(t *testing.T) {
 	real, ours := dialReal(t), embedded(t)
-	for server, all := range payloadSamples(t) {
-		byName := map[string]payloadSample{}
-		for _, s := range payloadSamples(t)["redis70"] {
-			byName[s.Name] = s
+	for _, s := range rdbtest.Payloads(t, "../internal/rdb/testdata", "*") {
+		if strings.HasPrefix(s.Name, "hash timed") {
+			continue // redis-server 7.0 knows no deadlines of fields
 		}
-		for _, s := range all {
-			if strings.HasPrefix(s.Name, "hash timed") {
-				continue // redis-server 7.0 knows no deadlines of fields
+		ours.ok(t, "RESTORE", "k", "0", string(s.Dump), "REPLACE")
+		if kind := ours.ok(t, "TYPE", "k").Str; kind != s.Kind {
+			t.Errorf("%s: a %s", s, kind)
+		}
+		dump := ours.ok(t, "DUMP", "k").Str
+		real.ok(t, "RESTORE", "ours", "0", dump, "REPLACE")
+		got := real.content(t, "ours")
+		if s.Server == "redis70" {
+			real.ok(t, "RESTORE", "theirs", "0", string(s.Dump), "REPLACE")
+			if want := real.content(t, "theirs"); !slices.Equal(got, want) {
+				t.Errorf("%s:\n got %.2000q\nwant %.2000q", s, got, want)
 			}
-			ours.ok(t, "RESTORE", "k", "0", string(s.Dump), "REPLACE")
-			if kind := ours.ok(t, "TYPE", "k").Str; kind != s.Kind {
-				t.Errorf("%s %s: a %s", server, s.Name, kind)
-			}
-			dump := ours.ok(t, "DUMP", "k").Str
-			real.ok(t, "RESTORE", "ours", "0", dump, "REPLACE")
-			got := real.content(t, "ours")
-			if server == "redis70" {
-				real.ok(t, "RESTORE", "theirs", "0", string(s.Dump), "REPLACE")
-				if want := real.content(t, "theirs"); !slices.Equal(got, want) {
-					t.Errorf("%s %s:\n got %.2000q\nwant %.2000q", server, s.Name, got, want)
-				}
-				continue
-			}
-			if s.Kind != "stream" && s.Kind != "zset" && s.Kind != "hash" {
-				var want []string
-				for _, w := range s.Want {
-					var b []byte
-					for _, r := range w {
-						b = append(b, byte(r))
-					}
-					want = append(want, string(b))
-				}
-				if !slices.Equal(got[1:], want) {
-					t.Errorf("%s %s:\n got %q\nwant %q", server, s.Name, got, want)
-				}
-			}
+			continue
+		}
+		if s.Kind != "stream" && s.Kind != "zset" && s.Kind != "hash" && !slices.Equal(got[1:], s.Want) {
+			t.Errorf("%s:\n got %q\nwant %q", s, got, s.Want)
 		}
 	}
 }

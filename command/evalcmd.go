@@ -24,7 +24,7 @@ var specEval = Spec{
 	Args:    evalArgs("script", Update|Access),
 	Replies: "What the script returns: numbers become integers (their fraction is cut), strings and true, nil and false, tables up to their first nil.",
 	Examples: "> EVAL \"return {KEYS[1], ARGV[1], 3.7}\" 1 k v\n1) \"k\"\n2) \"v\"\n3) (integer) 3\n" +
-		"> EVAL \"redis.call('SET', KEYS[1], ARGV[1], 'PX', 1500) return redis.call('PTTL', KEYS[1])\" 1 k v\n(integer) 1500\n" +
+		"> EVAL \"redis.call('SET', KEYS[1], ARGV[1], 'EX', 100) return redis.call('TTL', KEYS[1])\" 1 k v\n(integer) 100\n" +
 		"> EVAL \"return redis.error_reply('NOPE not today')\" 0\n(error) NOPE not today\n",
 	Run: runEval,
 }

@@ -1,16 +1,12 @@
 package command
 
 import (
-	"math"
-	"time"
-
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/resp"
 )
 
 var genericSpecs = []*Spec{&specDel, &specUnlink, &specExists, &specTouch, &specType, &specRename, &specRenameNX,
 	&specCopy, &specMove, &specKeys, &specScan, &specRandomKey, &specObject, &specDBSize, &specFlushDB, &specFlushAll,
-	&specSwapDB, &specWait}
+	&specSwapDB, &specWait, &specWaitAOF}
 
 var errSameObject = ReplyError("ERR source and destination objects are the same")
 
@@ -333,74 +329,4 @@ func runSwapDB(c *Ctx) error {
 
 	c.Out.OK()
 	return nil
-}
-
-var specWait = Spec{
-	Name: "wait", Group: GroupGeneric, Since: "3.0.0", Complexity: "O(1)",
-	Summary:    "Waits until replicas have acknowledged the connection's writes, or for so many milliseconds; 0 for ever.",
-	Flags:      NoScript | SelfLock,
-	Categories: CatConnection, Without: CatKeyspace,
-	Args:     []Arg{Int("numreplicas"), Int("timeout")},
-	Tips:     []string{"request_policy:all_shards", "response_policy:agg_min"},
-	Replies:  "The number of replicas that have acknowledged: 0 where there are none. Inside MULTI it does not wait.",
-	Examples: "> SET k v\nOK\n> WAIT 0 1000\n(integer) 0\n> WAIT 1 1\n(integer) 0\n",
-	Run:      runWait,
-}
-
-func runWait(c *Ctx) error {
-	replicas, ok := resp.ParseInt(c.Args[1])
-	if !ok {
-		return ErrNotInteger
-	}
-	timeout, err := parseMillis(c.Args[2])
-	if err != nil {
-		return err
-	}
-
-	if insideExec := c.Tx.Begun(); replicas > 0 && !insideExec {
-		if c.Session.onLoop() {
-			return ErrBeside
-		}
-		c.Session.sleep(timeout)
-	}
-
-	c.Out.Int(0)
-	return nil
-}
-
-// sleepLook is how often a session that sleeps beside the loops looks whether
-// its connection is still there.
-const sleepLook = 100 * time.Millisecond
-
-// sleep lets the session, which is not on a loop, sleep for ms, or without end
-// if ms is 0; at most until its connection or the service is gone. On a manual
-// clock no time passes while somebody sleeps, so there it returns at once.
-func (c *Session) sleep(ms int64) {
-	if _, manual := c.svc.DB.Clock().(*engine.ManualClock); manual {
-		return
-	}
-	if ms == 0 || ms > math.MaxInt64/int64(time.Millisecond) {
-		ms = math.MaxInt64 / int64(time.Millisecond)
-	}
-	if c.parked != nil {
-		// It keeps nobody waiting, unlike other commands that run beside.
-		c.svc.slow.Add(-1)
-		defer c.svc.slow.Add(1)
-	}
-	end := time.NewTimer(time.Duration(ms) * time.Millisecond)
-	defer end.Stop()
-	look := time.NewTicker(sleepLook)
-	defer look.Stop()
-	for {
-		select {
-		case <-end.C:
-			return
-		case <-c.svc.ctx.Done():
-			return
-		case <-look.C:
-			if c.parked != nil && c.parked.state.Load() == besideAbandoned {
-				return
-			}
-		}
-	}
 }

@@ -149,23 +149,6 @@ func runGeoPos(c *Ctx) error {
 	})
 }
 
-// eachMember replies an array of what reply makes of the scores of the members
-// in the arguments.
-func (c *Ctx) eachMember(reply func(score float64, ok bool)) error {
-	if err := c.longMembers(len(c.Args)); err != nil {
-		return err
-	}
-	z, err := c.Tx.ZSet(c.Args[1], false)
-	if err != nil {
-		return err
-	}
-	c.Out.Array(len(c.Args) - 2)
-	for _, m := range c.Args[2:] {
-		reply(z.Score(m))
-	}
-	return nil
-}
-
 var specGeoHash = Spec{
 	Name: "geohash", Group: GroupGeo, Since: "3.2.0", Complexity: "O(log(N)) for each member requested, where N is the number of elements in the sorted set.",
 	Summary:       "Returns members from a geospatial index as geohash strings.",

@@ -276,24 +276,6 @@ func ratio(a, b int64) float64 {
 	return float64(a) / float64(b)
 }
 
-func (i *info) persistence() {
-	i.zeros("loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age")
-	i.put("current_fork_perc", 0.0)
-	i.zeros("current_save_keys_processed", "current_save_keys_total", "rdb_changes_since_last_save", "rdb_bgsave_in_progress")
-	i.put("rdb_last_save_time", i.svc.started/1e6)
-	i.put("rdb_last_bgsave_status", "ok")
-	i.put("rdb_last_bgsave_time_sec", -1)
-	i.put("rdb_current_bgsave_time_sec", -1)
-	i.zeros("rdb_saves", "rdb_last_cow_size", "rdb_last_load_keys_expired", "rdb_last_load_keys_loaded",
-		"aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled")
-	i.put("aof_last_rewrite_time_sec", -1)
-	i.put("aof_current_rewrite_time_sec", -1)
-	i.put("aof_last_bgrewrite_status", "ok")
-	i.zeros("aof_rewrites", "aof_rewrites_consecutive_failures")
-	i.put("aof_last_write_status", "ok")
-	i.zeros("aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size")
-}
-
 func (i *info) stats() {
 	t, total, e := &i.svc.totals, i.svc.traffic(), i.engine()
 	per := i.svc.rates.get()
@@ -303,13 +285,14 @@ func (i *info) stats() {
 	i.put("instantaneous_ops_per_sec", int64(per[0]))
 	i.put("total_net_input_bytes", total[1])
 	i.put("total_net_output_bytes", total[2])
-	i.zeros("total_net_repl_input_bytes", "total_net_repl_output_bytes")
+	i.put("total_net_repl_input_bytes", t.replIn.Load())
+	i.put("total_net_repl_output_bytes", t.replOut.Load())
 	i.put("instantaneous_input_kbps", per[1]/1024)
 	i.put("instantaneous_output_kbps", per[2]/1024)
 	i.put("instantaneous_input_repl_kbps", 0.0)
 	i.put("instantaneous_output_repl_kbps", 0.0)
 	i.put("rejected_connections", t.rejected.Load()+i.svc.door.refused())
-	i.zeros("sync_full", "sync_partial_ok", "sync_partial_err")
+	i.syncs()
 	i.put("expired_subkeys", e.Lag[engine.LevelField].Count+e.Lag[engine.LevelMember].Count+e.Lag[engine.LevelElement].Count)
 	i.put("expired_keys", e.Expired)
 	i.put("expired_stale_perc", i.stale())
@@ -432,19 +415,6 @@ func lagHistogram(h *engine.Histogram) string {
 		}
 	}
 	return strings.Join(parts, ",")
-}
-
-func (i *info) replication() {
-	i.put("role", "master")
-	i.put("connected_slaves", 0)
-	i.put("master_failover_state", "no-failover")
-	i.put("master_replid", i.svc.replID)
-	i.put("master_replid2", strings.Repeat("0", 40))
-	i.put("master_repl_offset", 0)
-	i.put("second_repl_offset", -1)
-	i.put("repl_backlog_active", 0)
-	i.put("repl_backlog_size", i.svc.Config.Int("repl-backlog-size"))
-	i.zeros("repl_backlog_first_byte_offset", "repl_backlog_histlen")
 }
 
 func (i *info) cpu() {

@@ -36,13 +36,11 @@ var specExpireMember = Spec{
 	Examples: "> HSET h f v g w\n(integer) 2\n> EXPIREMEMBER h f 10\n(integer) 1\n> TTL h f\n(integer) 10\n> EXPIREMEMBER h g 1500 ms\n(integer) 1\n~ 1501ms\n> HKEYS h\n1) \"f\"\n",
 	Run: func(c *Ctx) error {
 		unit := seconds
-		if len(c.Args) == 5 {
-			switch {
-			case EqualFold(c.Args[4], "MS"):
-				unit = millis
-			case !EqualFold(c.Args[4], "S"):
-				return ErrSyntax
-			}
+		switch n := len(c.Args); {
+		case n == 5 && EqualFold(c.Args[4], "MS"):
+			unit = millis
+		case n > 4 && (n > 5 || !EqualFold(c.Args[4], "S")):
+			return ErrSyntax
 		}
 		return runExpireMember(c, unit)
 	},

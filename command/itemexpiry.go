@@ -123,19 +123,25 @@ func (f *itemFamily) runExpire(c *Ctx, unit timeUnit) error {
 	if err != nil {
 		return c.wrongTypeFirst(f.kind, err)
 	}
+	return c.eachItem(items, func(visit func(int64)) error {
+		return f.expire(c.Tx, c.Args[1], items, deadline, cond, func(code int) { visit(int64(code)) })
+	})
+}
+
+// eachItem replies with an integer for each item: what do visits.
+func (c *Ctx) eachItem(items [][]byte, do func(visit func(n int64)) error) error {
 	if err := c.longFields(len(items)); err != nil {
 		return err
 	}
 
-	codes := make([]int, 0, len(items))
-	err = f.expire(c.Tx, c.Args[1], items, deadline, cond, func(code int) { codes = append(codes, code) })
-	if err != nil {
+	answers := make([]int64, 0, len(items))
+	if err := do(func(n int64) { answers = append(answers, n) }); err != nil {
 		return err
 	}
 
-	c.Out.Array(len(codes))
-	for _, code := range codes {
-		c.Out.Int(int64(code))
+	c.Out.Array(len(answers))
+	for _, n := range answers {
+		c.Out.Int(n)
 	}
 	return nil
 }
@@ -272,21 +278,9 @@ func (f *itemFamily) runRead(c *Ctx, unit func(int64) int64, left bool) error {
 	if err != nil {
 		return c.wrongTypeFirst(f.kind, err)
 	}
-	if err := c.longFields(len(items)); err != nil {
-		return err
-	}
-
-	times := make([]int64, 0, len(items))
-	err = f.deadlines(c.Tx, c.Args[1], items, func(d int64) { times = append(times, d) })
-	if err != nil {
-		return err
-	}
-
-	c.Out.Array(len(times))
-	for _, d := range times {
-		c.Out.Int(toldAs(d, c.Tx.Millis(), unit, left))
-	}
-	return nil
+	return c.eachItem(items, func(visit func(int64)) error {
+		return f.deadlines(c.Tx, c.Args[1], items, func(d int64) { visit(toldAs(d, c.Tx.Millis(), unit, left)) })
+	})
 }
 
 // toldAs turns a deadline into an answer; NoDeadline and NoKey stay.
@@ -323,19 +317,7 @@ func (f *itemFamily) runPersist(c *Ctx) error {
 	if err != nil {
 		return c.wrongTypeFirst(f.kind, err)
 	}
-	if err := c.longFields(len(items)); err != nil {
-		return err
-	}
-
-	codes := make([]int, 0, len(items))
-	err = f.persist(c.Tx, c.Args[1], items, func(code int) { codes = append(codes, code) })
-	if err != nil {
-		return err
-	}
-
-	c.Out.Array(len(codes))
-	for _, code := range codes {
-		c.Out.Int(int64(code))
-	}
-	return nil
+	return c.eachItem(items, func(visit func(int64)) error {
+		return f.persist(c.Tx, c.Args[1], items, func(code int) { visit(int64(code)) })
+	})
 }

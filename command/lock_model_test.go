@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -92,6 +93,18 @@ func (k *heldKey) taken() (n int64) {
 		n += h.count
 	}
 	return n
+}
+
+func (k *heldKey) info() string {
+	if k.sem {
+		return "SEM.INFO"
+	}
+	return "LOCK.INFO"
+}
+
+// ending is the place in line of the request whose wait ends at that time, or -1.
+func (k *heldKey) ending(at int64) int {
+	return slices.IndexFunc(k.line, func(a asking) bool { return a.until == at })
 }
 
 // try gives a request what it asks for, if it is free: the token, "(nil)" for no,
@@ -225,14 +238,7 @@ func (m *lockModel) wait(t *rapid.T) {
 
 // ends reports whether a wait ends at that time.
 func (m *lockModel) ends(at int64) bool {
-	for _, k := range m.keys {
-		for _, a := range k.line {
-			if a.until == at {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.keys, func(k *heldKey) bool { return k.ending(at) >= 0 })
 }
 
 func (m *lockModel) renew(t *rapid.T) {
@@ -298,15 +304,20 @@ func (m *lockModel) advance(t *rapid.T) {
 			t.Fatal(err)
 		}
 		now := m.millis()
+		var served []*heldKey
 		for _, k := range m.keys {
 			n := len(k.holders)
 			k.holders = slices.DeleteFunc(k.holders, func(h heldBy) bool { return now > h.deadline })
-			if len(k.holders) < n {
-				m.serve(k)
+			if len(k.holders) < n || k.ending(now) >= 0 {
+				served = append(served, k)
 			}
 		}
-		for _, k := range m.keys {
-			if i := slices.IndexFunc(k.line, func(a asking) bool { return a.until == now }); i >= 0 {
+		if len(served) > 1 {
+			m.asServed(t, served)
+		}
+		for _, k := range served {
+			m.serve(k)
+			if i := k.ending(now); i >= 0 {
 				conn := k.line[i].conn
 				k.line = slices.Delete(k.line, i, i+1)
 				m.answer(conn, "(nil)")
@@ -314,6 +325,27 @@ func (m *lockModel) advance(t *rapid.T) {
 			}
 		}
 	}
+}
+
+// asServed puts keys in the order in which the engine served them. Which of two
+// keys comes first within a millisecond is nobody's promise, and tokens tell.
+func (m *lockModel) asServed(t *rapid.T, keys []*heldKey) {
+	newest := map[*heldKey]int64{}
+	for _, k := range keys {
+		v, err := m.e.Do(1, k.info(), k.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.IsNull() {
+			continue
+		}
+		for _, h := range v.Elems[3].Elems {
+			for i := 1; i < len(h.Elems); i++ {
+				newest[k] = max(newest[k], h.Elems[i].Int) // the token: the rest is smaller
+			}
+		}
+	}
+	slices.SortStableFunc(keys, func(a, b *heldKey) int { return cmp.Compare(newest[a], newest[b]) })
 }
 
 func (m *lockModel) check(t *rapid.T) {
@@ -339,11 +371,7 @@ func (m *lockModel) check(t *rapid.T) {
 
 // compare compares what INFO tells of a key with the model.
 func (m *lockModel) compare(t *rapid.T, k *heldKey) {
-	name := "LOCK.INFO"
-	if k.sem {
-		name = "SEM.INFO"
-	}
-	v, err := m.e.Do(1, name, k.name)
+	v, err := m.e.Do(1, k.info(), k.name)
 	switch {
 	case err != nil:
 		t.Fatal(err)

@@ -23,11 +23,6 @@ var (
 	lostError = "LOST the lease on 'key' has expired: the owner does not hold it, or not any more. It must stop what it does under the lock, and acquire it again."
 )
 
-// lostLease is the error of a lease that is not there.
-func lostLease(key []byte) error {
-	return ReplyError("LOST the lease on '" + string(key) + "' has expired")
-}
-
 // parseLease reads the length of a lease in ms.
 func parseLease(b []byte) (ms int64, err error) {
 	ms, ok := resp.ParseInt(b)
@@ -87,9 +82,12 @@ func parseToken(b []byte) (token int64, err error) {
 	return token, nil
 }
 
-// granted replies to an ACQUIRE, or has it wait.
-func (c *Ctx) granted(a *acquire, g engine.Lease, ok bool, w Wait) error {
+// granted replies to an ACQUIRE, or has it wait for a key of that kind; undo gives
+// back what has not reached who waited.
+func (c *Ctx) granted(a *acquire, g engine.Lease, ok bool, err error, k engine.Kind, undo func(c *Ctx)) error {
 	switch {
+	case err != nil:
+		return err
 	case ok:
 		if c.waiter != nil {
 			c.waiter.memo = g // for Undo
@@ -100,9 +98,8 @@ func (c *Ctx) granted(a *acquire, g engine.Lease, ok bool, w Wait) error {
 		c.Out.Null()
 		return nil
 	}
-	w.Keys, w.Millis, w.Relook = c.Args[1:2], a.millis, true
-	w.Refused, w.Expired = replyNull, replyNull
-	return c.Block(w)
+	return c.Block(Wait{Keys: c.Args[1:2], Kinds: engine.KindsOf(engine.None, k), Millis: a.millis, Relook: true,
+		Refused: replyNull, Expired: replyNull, Undo: undo})
 }
 
 // lease is what Undo is to give back.
@@ -140,12 +137,8 @@ func runLockAcquire(c *Ctx) error {
 	key, owner := c.Args[1], c.Args[2]
 	a.Behind = c.Behind(key, engine.Lock)
 	g, ok, err := c.Tx.AcquireLock(key, owner, a.AcquireOptions)
-	if err != nil {
-		return err
-	}
 
-	return c.granted(&a, g, ok, Wait{Kinds: engine.KindsOf(engine.None, engine.Lock),
-		Undo: func(c *Ctx) { c.Tx.ReturnLock(c.Args[1], c.Args[2], c.lease()) }})
+	return c.granted(&a, g, ok, err, engine.Lock, func(c *Ctx) { c.Tx.ReturnLock(c.Args[1], c.Args[2], c.lease()) })
 }
 
 var specLockRenew = Spec{
@@ -169,12 +162,16 @@ func runLockRenew(c *Ctx) error {
 		return err
 	}
 
-	ok, err := c.Tx.RenewLock(c.Args[1], c.Args[2], token, lease)
+	return c.renewed(c.Tx.RenewLock(c.Args[1], c.Args[2], token, lease))
+}
+
+// renewed replies to a RENEW.
+func (c *Ctx) renewed(ok bool, err error) error {
 	switch {
 	case err != nil:
 		return err
 	case !ok:
-		return lostLease(c.Args[1])
+		return ReplyError("LOST the lease on '" + string(c.Args[1]) + "' has expired")
 	}
 	c.Out.Int(1)
 	return nil
@@ -222,32 +219,40 @@ var specLockInfo = Spec{
 }
 
 func runLockInfo(c *Ctx) error {
-	key := c.Args[1]
-
-	holders, err := c.Tx.Holders(key, engine.Lock)
+	holders, err := c.Tx.Holders(c.Args[1], engine.Lock)
 	if err != nil {
 		return err
 	}
 
+	return c.replyHeld(holders, false, func() {
+		c.Out.BulkString("mode")
+		c.Out.BulkString(lockMode(holders.Shared()))
+	}, func(args [][]byte) {
+		a, _ := c.parseAcquire(args[3], args[4:], true, false)
+		c.Out.BulkString(lockMode(a.Shared))
+	})
+}
+
+// replyHeld replies with what INFO tells of a lock or a semaphore: what head tells,
+// the holders, and who waits, of each what wants tells of its request.
+func (c *Ctx) replyHeld(holders engine.Holders, count bool, head func(), wants func(args [][]byte)) error {
 	if holders == nil {
 		c.Out.Null()
 		return nil
 	}
-	line := c.Queue(key)
+	line := c.Queue(c.Args[1])
 	if err := c.Long(len(holders) + len(line)*inLineBytes); err != nil {
 		return err
 	}
 	c.Out.Map(3)
-	c.Out.BulkString("mode")
-	c.Out.BulkString(lockMode(holders.Shared()))
-	c.replyHolders(holders, false)
+	head()
+	c.replyHolders(holders, count)
 	c.Out.BulkString("line")
 	c.Out.Array(len(line))
 	for _, q := range line {
-		a, _ := c.parseAcquire(q.Args[3], q.Args[4:], true, false)
 		c.Out.Array(4)
 		c.Out.Bulk(q.Args[2])
-		c.Out.BulkString(lockMode(a.Shared))
+		wants(q.Args)
 		c.Out.Int(q.Client)
 		c.Out.Int((c.Now() - q.Since) / 1000)
 	}

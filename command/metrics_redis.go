@@ -40,6 +40,8 @@ var infoGauges = map[string]string{
 	"aof_enabled": "aof_enabled", "aof_rewrite_in_progress": "aof_rewrite_in_progress", "aof_rewrite_scheduled": "aof_rewrite_scheduled",
 	"aof_last_rewrite_time_sec": "aof_last_rewrite_duration_sec", "aof_current_rewrite_time_sec": "aof_current_rewrite_duration_sec",
 	"aof_last_cow_size": "aof_last_cow_size_bytes", "aof_last_bgrewrite_status": "aof_last_bgrewrite_status", "aof_last_write_status": "aof_last_write_status",
+	"aof_current_size": "aof_current_size_bytes", "aof_base_size": "aof_base_size_bytes", "aof_pending_rewrite": "aof_pending_rewrite",
+	"aof_buffer_length": "aof_buffer_length", "aof_pending_bio_fsync": "aof_pending_bio_fsync", "aof_delayed_fsync": "aof_delayed_fsync",
 	"module_fork_in_progress": "module_fork_in_progress", "module_fork_last_cow_size": "module_fork_last_cow_size",
 	"current_eviction_exceeded_time": "current_eviction_exceeded_time_ms",
 
@@ -83,6 +85,7 @@ func (r *scrape) redis() {
 		r.counter("redis_errors_total", "Error replies, by their first word.", float64(codes[code]), "err", code)
 	}
 	r.databases()
+	r.replication()
 	r.gauge("redis_slowlog_length", "Entries of SLOWLOG.", float64(r.svc.slowlog.len()))
 	id, took := 0.0, 0.0
 	if last := r.svc.slowlog.latest(1); len(last) > 0 {
@@ -123,6 +126,32 @@ func (r *scrape) info() {
 		labels = append(labels, field, words[field])
 	}
 	r.gauge("redis_instance_info", "1, with the server's properties as labels.", 1, labels...)
+}
+
+// replication reads the links: to the master, and from replicas.
+func (r *scrape) replication() {
+	offset := float64(r.svc.DB.Log().End())
+	if l := r.svc.repl.follows.Load(); l != nil {
+		at := []string{"master_host", l.host, "master_port", strconv.Itoa(l.port)}
+		step, silent := l.step(), -1.0
+		if step == linkConnected {
+			silent = float64(max(r.now-l.heard.Load(), 0) / 1e6)
+		}
+		r.gauge("redis_master_link_up", "Whether the stream of the master is being followed.", float64(b2i(step == linkConnected)), at...)
+		r.gauge("redis_master_last_io_seconds_ago", "Seconds since the master was last heard of; -1 while the link is down.", silent, at...)
+		r.gauge("redis_master_sync_in_progress", "Whether the master sends all its data.", float64(b2i(step == linkSync)), at...)
+		r.gauge("redis_slave_repl_offset", "The offset in the master's stream.", offset, at...)
+	}
+	for _, f := range r.svc.master.everybody() {
+		host, port := f.place()
+		at := []string{"slave_ip", host, "slave_port", strconv.Itoa(port), "slave_state", stateNames[f.at()]}
+		r.gauge("redis_connected_slave_offset_bytes", "The offset that the replica has acknowledged.", float64(f.acked.Load()), at...)
+		lag := 0.0
+		if f.at() == followOnline {
+			lag = float64(max(r.now-f.ackAt.Load(), 0) / 1e6)
+		}
+		r.gauge("redis_connected_slave_lag_seconds", "Seconds since the replica's last acknowledgement.", lag, at...)
+	}
 }
 
 // number is the value of a field of INFO: states are 1 when all is well.

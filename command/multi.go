@@ -152,6 +152,10 @@ func runExec(c *Ctx) error {
 	case err != nil: // a script is overdue
 		return s.abort(err)
 	}
+	if err := s.still(c.Spec); err != nil {
+		s.tx.Unlock()
+		return s.abort(err)
+	}
 	if s.watch != nil && s.watch.Broken(s.tx) {
 		c.Out.NullArray()
 	} else if err := s.runQueue(m.queue); err != nil {

@@ -188,24 +188,21 @@ func (s *subscriptions) count(k subKind) int {
 }
 
 // publish sends a message to a channel's subscribers, and to those of matching
-// patterns, and returns how many that were.
-func (p *pubsub) publish(channel, msg []byte) int {
-	if p.active.Load() == 0 {
+// patterns, or to a shard channel's, and returns how many that were. on, if not nil,
+// passes it on to others in the same order.
+func (p *pubsub) publish(kind subKind, channel, msg []byte, on func()) int {
+	if on == nil && p.active.Load() == 0 {
 		return 0
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if on != nil {
+		on()
+	}
+	if kind == subShard {
+		return p.send(p.shards[string(channel)], "smessage", nil, channel, msg)
+	}
 	return p.route(channel, msg)
-}
-
-// publishShard sends a message to a shard channel's subscribers.
-func (p *pubsub) publishShard(channel, msg []byte) int {
-	if p.active.Load() == 0 {
-		return 0
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.send(p.shards[string(channel)], "smessage", nil, channel, msg)
 }
 
 // send encodes a message once for each protocol and queues it. The caller holds

@@ -125,7 +125,7 @@ func runUnsubscribe(c *Ctx, k subKind) error {
 
 	inExec := c != &c.Session.ctx
 	if !inExec && c.Session.reply == replyOn {
-		c.Out.Raw(c.Session.TakePushes(nil))
+		c.Out.Raw(c.Session.takePushes(nil))
 	}
 	for i, name := range names {
 		c.confirm(kindWords[k].out, name, counts[i])
@@ -148,8 +148,23 @@ var specPublish = Spec{
 }
 
 func runPublish(c *Ctx) error {
-	c.Out.Int(int64(c.Service.pubsub.publish(c.Args[1], c.Args[2])))
+	c.Out.Int(int64(c.publish(subChannel, "PUBLISH")))
 	return nil
+}
+
+// publish sends the message to those who listen here, and to replicas: in a
+// transaction behind its effects, so that whoever hears it there finds them.
+func (c *Ctx) publish(kind subKind, name string) int {
+	s := c.Service
+	if !s.DB.Log().TakesMessages() {
+		return s.pubsub.publish(kind, c.Args[1], c.Args[2], nil)
+	}
+	raw := resp.AppendCommand(nil, []byte(name), c.Args[1], c.Args[2])
+	then := s.DB.Log().AppendMessage
+	if c.Tx.Begun() {
+		then = c.Tx.Message
+	}
+	return s.pubsub.publish(kind, c.Args[1], c.Args[2], func() { then(raw) })
 }
 
 var specSpublish = Spec{
@@ -163,7 +178,7 @@ var specSpublish = Spec{
 }
 
 func runSpublish(c *Ctx) error {
-	c.Out.Int(int64(c.Service.pubsub.publishShard(c.Args[1], c.Args[2])))
+	c.Out.Int(int64(c.publish(subShard, "SPUBLISH")))
 	return nil
 }
 

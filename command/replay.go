@@ -31,6 +31,13 @@ func (c *Session) resolveEffect(args [][]byte, refused error) (*Spec, error) {
 	return nil, refused
 }
 
+// cutOwn takes engine.OwnPrefix off the name of a request of a replay.
+func cutOwn(args [][]byte) {
+	if n := len(engine.OwnPrefix); len(args[0]) > n && string(args[0][:n]) == engine.OwnPrefix {
+		args[0] = args[0][n:]
+	}
+}
+
 // withoutInstant is a request of a replay without NOW and the instant, for who
 // counts its arguments.
 func (s *Service) withoutInstant(args [][]byte) [][]byte {

@@ -1,7 +1,8 @@
 package command
 
-// There is no replication: the server is a master without replicas, and answers
-// as one.
+import (
+	"github.com/ebbdb/ebb/resp"
+)
 
 func replicaArgs() []Arg {
 	return []Arg{OneOf("args", Block("host-port", Str("host"), Int("port")), Block("no-one", Token("NO"), Token("ONE")))}
@@ -9,17 +10,19 @@ func replicaArgs() []Arg {
 
 var specReplicaof = Spec{
 	Name: "replicaof", Group: GroupServer, Since: "5.0.0", Complexity: "O(1)",
-	Summary:  "Makes the server a master: NO ONE, which it is. It cannot be made a replica.",
-	Flags:    Admin | NoScript | Stale | NoAsyncLoading,
-	Args:     replicaArgs(),
-	Examples: "> REPLICAOF NO ONE\nOK\n> REPLICAOF 127.0.0.1 6379\n(error) ERR there is no replication: this server is a master\n",
+	Summary: "Makes the server a replica of another one, or, with NO ONE, a master.",
+	Flags:   Admin | NoScript | Stale | NoAsyncLoading | AllKeys,
+	Args:    replicaArgs(),
+	Replies: "OK at once: the connection is made afterwards, and all data is replaced by the master's unless the master still has what follows " +
+		"this server's offset. A replica that becomes a master keeps its data, and what replicated it may go on.",
+	Examples: "> REPLICAOF NO ONE\nOK\n> REPLICAOF 127.0.0.1 port\n(error) ERR Invalid master port\n",
 	Run:      runReplicaof,
 }
 
 var specSlaveof = Spec{
 	Name: "slaveof", Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
 	Summary:    "Is the old name of REPLICAOF.",
-	Flags:      Admin | NoScript | Stale | NoAsyncLoading,
+	Flags:      Admin | NoScript | Stale | NoAsyncLoading | AllKeys,
 	Args:       replicaArgs(),
 	Deprecated: &Deprecation{"5.0.0", "`REPLICAOF`"},
 	Examples:   "> SLAVEOF NO ONE\nOK\n",
@@ -27,26 +30,147 @@ var specSlaveof = Spec{
 }
 
 func runReplicaof(c *Ctx) error {
-	if EqualFold(c.Args[1], "NO") && EqualFold(c.Args[2], "ONE") {
-		c.Out.OK()
-		return nil
+	r, host := &c.Service.repl, string(c.Args[1])
+	noOne := EqualFold(c.Args[1], "NO") && EqualFold(c.Args[2], "ONE")
+	port, ok := resp.ParseInt(c.Args[2])
+	switch {
+	case c.Service.cluster:
+		return ReplyError("ERR REPLICAOF not allowed in cluster mode.")
+	case r.failover.active():
+		return ReplyError("ERR REPLICAOF not allowed while failing over.")
+	case !noOne && (!ok || port < 0 || port > 65535):
+		return ReplyError("ERR Invalid master port")
 	}
-	return ReplyError("ERR there is no replication: this server is a master")
+
+	l := r.follows.Load()
+	switch {
+	case noOne && l != nil:
+		r.promote(c.Tx)
+		c.Service.Log.Info("a replica has become a master, as a client asked", "id", c.Session.id, "offset", c.Service.DB.Log().End())
+	case noOne:
+	case l != nil && l.host == host && l.port == int(port):
+		c.Out.Simple("OK Already connected to specified master")
+		return nil
+	default:
+		c.Service.Log.Info("a client asked to replicate a master", "id", c.Session.id, "host", host, "port", port)
+		r.follow(c.Tx, host, int(port), false)
+	}
+
+	c.Out.OK()
+	return nil
 }
 
 var specFailover = Spec{
 	Name: "failover", Group: GroupServer, Since: "6.2.0", Complexity: "O(1)",
-	Summary: "Would hand over to a replica; there are none, and it replies an error.",
-	Flags:   Admin | NoScript | Stale,
+	Summary: "Hands over to a replica: writes wait until it has everything, it becomes the master, and this server its replica.",
+	Flags:   Admin | NoScript | Stale | AllKeys,
 	Args: []Arg{Opt(TokenArg("TO", Block("target", Str("host"), Int("port"), Opt(Token("FORCE"))))),
 		Opt(Token("ABORT")), Opt(TokenArg("TIMEOUT", Int("milliseconds")))},
+	Replies: "OK when it has begun: INFO's master_failover_state tells how it goes on. Without TO it is the replica that is first to have everything. " +
+		"After TIMEOUT it is given up, or, with FORCE, the replica takes over with what it has.",
 	Examples: "> FAILOVER\n(error) ERR FAILOVER requires connected replicas.\n> FAILOVER ABORT\n(error) ERR No failover in progress.\n",
 	Run:      runFailover,
 }
 
 func runFailover(c *Ctx) error {
-	if len(c.Args) == 2 && EqualFold(c.Args[1], "ABORT") {
-		return ReplyError("ERR No failover in progress.")
+	o, abort, err := parseFailover(c.Args)
+	if err != nil {
+		return err
 	}
-	return ReplyError("ERR FAILOVER requires connected replicas.")
+	r := &c.Service.repl
+	if c.Service.cluster {
+		return ReplyError("ERR FAILOVER not allowed in cluster mode.")
+	}
+	if abort {
+		if !r.abortIn(c.Tx, "a client asked for that") {
+			return ReplyError("ERR No failover in progress.")
+		}
+		c.Out.OK()
+		return nil
+	}
+	if err := r.mayHandOver(o); err != nil {
+		return err
+	}
+
+	r.beginFailover(o)
+	c.Out.OK()
+	return nil
+}
+
+// mayHandOver says what speaks against a FAILOVER.
+func (r *replication) mayHandOver(o order) error {
+	nodes := r.svc.replicaNodes()
+	switch {
+	case r.failover.active():
+		return ReplyError("ERR FAILOVER already in progress.")
+	case r.isReplica():
+		return ReplyError("ERR FAILOVER is not valid when server is a replica.")
+	case len(nodes) == 0:
+		return ReplyError("ERR FAILOVER requires connected replicas.")
+	case o.force && (o.timeout == 0 || o.host == ""):
+		return ReplyError("ERR FAILOVER with force option requires both a timeout and target HOST and IP.")
+	case o.host == "":
+		return nil
+	}
+	for _, n := range nodes {
+		if n.Host == o.host && n.Port == o.port {
+			if !n.Online {
+				return ReplyError("ERR FAILOVER target replica is not online.")
+			}
+			return nil
+		}
+	}
+	return ReplyError("ERR FAILOVER target HOST and PORT is not a replica.")
+}
+
+var specRole = Spec{
+	Name: "role", Group: GroupServer, Since: "2.8.12", Complexity: "O(1)",
+	Summary:    "Returns the server's role in replication, its offset, and its replicas.",
+	Flags:      NoScript | Loading | Stale | Fast,
+	Categories: CatAdmin | CatDangerous,
+	Replies: "Of a master: `master`, its offset, and address and offset of each replica. Of a replica: `slave`, the master's host and port, " +
+		"the state of the link, and the offset, -1 while there is no stream.",
+	Examples: "> ROLE\n1) \"master\"\n2) (integer) 0\n3) (empty array)\n",
+	Run:      runRole,
+}
+
+func runRole(c *Ctx) error {
+	l := c.Service.repl.follows.Load()
+	if l == nil {
+		return c.masterRole()
+	}
+	step, offset := l.step(), int64(-1)
+	if step == linkConnected {
+		offset = c.Service.DB.Log().End()
+	}
+
+	c.Out.Array(5)
+	c.Out.BulkString("slave")
+	c.Out.BulkString(l.host)
+	c.Out.Int(int64(l.port))
+	c.Out.BulkString(linkRoles[step])
+	c.Out.Int(offset)
+	return nil
+}
+
+// roleName is the role as HELLO tells it.
+func (r *replication) roleName() string {
+	if r.isReplica() {
+		return "replica"
+	}
+	return "master"
+}
+
+var specDebugChangeReplID = Spec{
+	Name: "debug|change-repl-id", Group: GroupServer, Since: "4.0.0", Complexity: "O(1)",
+	Summary:  "Gives the stream of replication a new id, so that replicas which connect again need a full synchronisation.",
+	Flags:    adminFlags | AllKeys,
+	Examples: "> DEBUG CHANGE-REPL-ID\nOK\n",
+	Run:      debugging(runDebugChangeReplID),
+}
+
+func runDebugChangeReplID(c *Ctx) error {
+	c.Service.repl.become(randomID())
+	c.Out.OK()
+	return nil
 }

@@ -1,12 +1,10 @@
 package command_test
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/rdb"
+	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -15,23 +13,9 @@ import (
 // value like any other: no command that reads or writes it panics, the engine is
 // sound afterwards, and its dump is taken again.
 func FuzzRestoreThenUse(f *testing.F) {
-	files, err := filepath.Glob("../internal/rdb/testdata/*.json")
-	if err != nil || len(files) == 0 {
-		f.Fatal("there are no payloads", err)
-	}
-	for _, name := range files {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		var some []struct{ Dump []byte }
-		if err := json.Unmarshal(b, &some); err != nil {
-			f.Fatal(err)
-		}
-		for _, p := range some {
-			if n := len(p.Dump); n > sealed && n < 4096 {
-				f.Add(p.Dump[:n-sealed], p.Dump[n-sealed])
-			}
+	for _, p := range rdbtest.Payloads(f, "../internal/rdb/testdata", "*") {
+		if n := len(p.Dump); n > sealed && n < 4096 {
+			f.Add(p.Dump[:n-sealed], p.Dump[n-sealed])
 		}
 	}
 	f.Fuzz(func(t *testing.T, value []byte, version uint8) {

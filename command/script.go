@@ -249,6 +249,11 @@ func (h *scriptHost) admit(spec *Spec, args [][]byte) error {
 		if h.oom && !h.wrote && spec.Has(DenyOOM) && h.flags&script.AllowOOM == 0 {
 			return ErrOOM
 		}
+		if closed := h.svc.gates.closed.Load(); closed != 0 && !h.wrote && !h.c.replay {
+			if err := h.svc.gates.writing(gate(closed), spec.Has(Write), false); err != nil {
+				return err
+			}
+		}
 		if spec.Has(Write) && !h.wrote {
 			h.wrote = true
 			if h.run != nil {
@@ -344,6 +349,7 @@ func (h *scriptHost) Tick() error {
 		r.wrote.Store(h.wrote)
 		h.run = r
 		h.svc.running.Store(r)
+		h.svc.DB.WakeWaiting()
 		h.c.leaveLoop()
 	}
 	switch {

@@ -56,12 +56,8 @@ func runSemAcquire(c *Ctx) error {
 	key, owner := c.Args[1], c.Args[2]
 	a.Behind = c.Behind(key, engine.Semaphore)
 	g, ok, err := c.Tx.AcquirePermits(key, owner, a.count, limit, a.AcquireOptions)
-	if err != nil {
-		return err
-	}
 
-	return c.granted(&a, g, ok, Wait{Kinds: engine.KindsOf(engine.None, engine.Semaphore),
-		Undo: func(c *Ctx) { c.Tx.ReturnPermits(c.Args[1], c.Args[2], c.lease()) }})
+	return c.granted(&a, g, ok, err, engine.Semaphore, func(c *Ctx) { c.Tx.ReturnPermits(c.Args[1], c.Args[2], c.lease()) })
 }
 
 var specSemRenew = Spec{
@@ -81,15 +77,7 @@ func runSemRenew(c *Ctx) error {
 		return err
 	}
 
-	ok, err := c.Tx.RenewPermits(c.Args[1], c.Args[2], lease)
-	switch {
-	case err != nil:
-		return err
-	case !ok:
-		return lostLease(c.Args[1])
-	}
-	c.Out.Int(1)
-	return nil
+	return c.renewed(c.Tx.RenewPermits(c.Args[1], c.Args[2], lease))
 }
 
 var specSemRelease = Spec{
@@ -142,34 +130,16 @@ var specSemInfo = Spec{
 }
 
 func runSemInfo(c *Ctx) error {
-	key := c.Args[1]
-
-	holders, err := c.Tx.Holders(key, engine.Semaphore)
+	holders, err := c.Tx.Holders(c.Args[1], engine.Semaphore)
 	if err != nil {
 		return err
 	}
 
-	if holders == nil {
-		c.Out.Null()
-		return nil
-	}
-	line := c.Queue(key)
-	if err := c.Long(len(holders) + len(line)*inLineBytes); err != nil {
-		return err
-	}
-	c.Out.Map(3)
-	c.Out.BulkString("taken")
-	c.Out.Int(holders.Taken())
-	c.replyHolders(holders, true)
-	c.Out.BulkString("line")
-	c.Out.Array(len(line))
-	for _, q := range line {
-		a, _ := c.parseAcquire(q.Args[4], q.Args[5:], false, true)
-		c.Out.Array(4)
-		c.Out.Bulk(q.Args[2])
+	return c.replyHeld(holders, true, func() {
+		c.Out.BulkString("taken")
+		c.Out.Int(holders.Taken())
+	}, func(args [][]byte) {
+		a, _ := c.parseAcquire(args[4], args[5:], false, true)
 		c.Out.Int(max(a.count, 1))
-		c.Out.Int(q.Client)
-		c.Out.Int((c.Now() - q.Since) / 1000)
-	}
-	return nil
+	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-var serverSpecs = []*Spec{&specACL, &specCommand, &specConfig, &specDebug, &specInfo, &specLastsave, &specLatency, &specLolwut, &specMemory,
+var serverSpecs = []*Spec{&specACL, &specCommand, &specConfig, &specDebug, &specInfo, &specLatency, &specLolwut, &specMemory,
 	&specFailover, &specModule, &specMonitor, &specReplicaof, &specRole, &specSlaveof, &specSlowlog, &specShutdown, &specTime}
 
 var specTime = Spec{
@@ -25,39 +25,6 @@ func runTime(c *Ctx) error {
 	c.Out.Array(2)
 	c.Out.BulkInt(now / 1e6)
 	c.Out.BulkInt(now % 1e6)
-	return nil
-}
-
-var specLastsave = Spec{
-	Name: "lastsave", Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
-	Summary:    "Returns when the data was last saved, in seconds since 1970.",
-	Flags:      Loading | Stale | Fast,
-	Categories: CatAdmin | CatDangerous,
-	Tips:       []string{"nondeterministic_output"},
-	Replies:    "The time of the start: nothing is saved.",
-	Examples:   "> LASTSAVE\n(integer) 1700000000\n",
-	Run:        runLastsave,
-}
-
-func runLastsave(c *Ctx) error {
-	c.Out.Int(c.Service.started / 1e6)
-	return nil
-}
-
-var specRole = Spec{
-	Name: "role", Group: GroupServer, Since: "2.8.12", Complexity: "O(1)",
-	Summary:    "Returns the server's role in replication, its offset, and its replicas.",
-	Flags:      NoScript | Loading | Stale | Fast,
-	Categories: CatAdmin | CatDangerous,
-	Examples:   "> ROLE\n1) \"master\"\n2) (integer) 0\n3) (empty array)\n",
-	Run:        runRole,
-}
-
-func runRole(c *Ctx) error {
-	c.Out.Array(3)
-	c.Out.BulkString("master")
-	c.Out.Int(0)
-	c.Out.Array(0)
 	return nil
 }
 

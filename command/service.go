@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/script"
 )
 
@@ -22,10 +23,10 @@ type Options struct {
 	Port   int          // the TCP port for INFO, where it is not the directive port
 	// LogLevel follows the directive loglevel; may be nil.
 	LogLevel *slog.LevelVar
-	// Shutdown is called, in a goroutine of the service's, when a client sends
-	// SHUTDOWN. It is to have the server ended and must not wait for that: Close
-	// waits for it. nil refuses the command.
-	Shutdown func(nosave bool)
+	// Shutdown is called when a client has sent SHUTDOWN and the data is where it is
+	// to be. It is to have the server ended and must not wait for that: Close waits
+	// for who calls it. nil refuses the command.
+	Shutdown func()
 }
 
 // Service is an engine as the commands see it: the table, the sessions, the
@@ -41,6 +42,10 @@ type Service struct {
 	pubsub  pubsub
 	clients clients
 	pause   pause
+	gates   gates
+	keeper  *durable.Keeper
+	ending  ending
+	logs    logUse // guarded by all shards
 	// timeouts are of commands that wait.
 	timeouts timeouts
 	door     door
@@ -61,7 +66,8 @@ type Service struct {
 	totals    totals
 	runID     string
 	nodeID    string // of the cluster of one node
-	replID    string
+	repl      replication
+	master    masterSide
 	cluster   bool         // cluster-enabled
 	started   int64        // us
 	peak      atomic.Int64 // of the used memory, as far as it was looked at
@@ -89,7 +95,8 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	for range o.Loops + 1 {
 		s.stats = append(s.stats, newLoopStats(table.Len()))
 	}
-	s.runID, s.replID, s.nodeID = randomID(), randomID(), randomID()
+	s.runID, s.nodeID = randomID(), randomID()
+	s.repl.init(s)
 	s.cluster = s.Config.Bool("cluster-enabled")
 	s.started = s.DB.Clock().Micros()
 	s.pubsub.init()
@@ -101,10 +108,18 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	s.acl.init(s)
 	s.initScripts()
 	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.master.init(s)
 	if err := s.applyConfig(); err != nil {
 		return nil, err
 	}
 	if err := s.acl.load(s.Config); err != nil {
+		return nil, err
+	}
+	s.repl.beginAs()
+	s.repl.onReplaced = func() { s.keeper.Replaced() }
+	mem := s.keeperOptions()
+	mem.Memory = true
+	if s.keeper, err = durable.Open(mem); err != nil {
 		return nil, err
 	}
 	if hooks != nil {
@@ -116,9 +131,11 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 // Close waits for the commands that run beside the loops. All sessions must be
 // closed, or about to be.
 func (s *Service) Close() {
+	s.master.close()
 	s.stop()
 	s.pause.close()
 	s.timeouts.close()
+	s.repl.close()
 	s.beside.Wait()
 	for _, l := range s.stats {
 		if l.strand != nil {

@@ -21,14 +21,14 @@ const yieldBytes = 1 << 18
 type Session struct {
 	svc  *Service
 	conn reactor.Conn // nil: embedded
-	loop bool         // runs on a network loop, and must not block
+	loop bool         // runs on its network loop now, and must not block; whose it is says stats
 
 	parser resp.Parser
 	out    resp.Writer
 	ctx    Ctx
 	tx     *engine.Tx
-	last   *Spec // the command of the request before: often it comes again
-	stats  *loopStats
+	last   *Spec      // the command of the request before: often it comes again
+	stats  *loopStats // of its loop, or everybody else's; never changes
 	batch  batchStats
 
 	dbi     int
@@ -50,6 +50,13 @@ type Session struct {
 	track      atomic.Pointer[trackMode] // CLIENT TRACKING; nil: off
 	keys       [][]byte                  // scratch
 	val        []byte                    // scratch
+
+	announced announced                   // by REPLCONF
+	follows   atomic.Pointer[replicaConn] // it is a replica's; nil: it is not
+
+	mark  int64 // in the stream: what the batch has written or seen
+	wrote bool  // the batch has written
+	hold  hold  // output that waits for it to be synced
 
 	parked  *parked         // a command that runs beside the loop, or waits
 	waiting *waiter         // what a command has just begun to wait for
@@ -108,8 +115,8 @@ func (s *Service) NewSession(conn reactor.Conn) *Session {
 
 func (c *Session) onLoop() bool { return c.loop }
 
-// Serve implements reactor.Session.
-func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdict) {
+// serve is Serve for replies that may leave at once.
+func (c *Session) serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdict) {
 	before := len(out)
 	if c.parked != nil {
 		var ok bool
@@ -149,7 +156,7 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 				return consumed, out, reactor.Park
 			}
 			if c.queued.Load() {
-				c.out.Buf = c.TakePushes(c.out.Buf)
+				c.out.Buf = c.takePushes(c.out.Buf)
 			}
 		}
 		consumed += n
@@ -158,7 +165,10 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 		}
 	}
 	if c.closing {
-		c.out.Buf = c.TakePushes(c.out.Buf)
+		if f := c.follows.Load(); f != nil {
+			c.conn.(reactor.Hijacker).Hijack(f.run)
+		}
+		c.out.Buf = c.takePushes(c.out.Buf)
 		return consumed, c.settle(consumed, before), reactor.Close
 	}
 	return consumed, c.settle(consumed, before), reactor.Continue
@@ -186,6 +196,8 @@ func (c *Session) boundInput(pending int) {
 func (c *Session) settle(consumed, before int) []byte {
 	out := c.out.Buf
 	c.out.Buf = nil
+	c.mark = max(c.mark, c.tx.TakeMark())
+	c.wrote = c.tx.TakeWrote() || c.wrote
 	if c.multi.on {
 		c.multiBytes += int64(consumed)
 		c.showTransaction()
@@ -226,8 +238,8 @@ func (c *Session) push(msg []byte) {
 
 var errSlowReader = errors.New("the client does not read its messages: client-output-buffer-limit exceeded")
 
-// TakePushes implements reactor.Session.
-func (c *Session) TakePushes(out []byte) []byte {
+// takePushes is TakePushes for messages that may leave at once.
+func (c *Session) takePushes(out []byte) []byte {
 	if !c.queued.Load() {
 		return out
 	}
@@ -259,6 +271,12 @@ func (c *Session) Closed(err error) {
 	c.gone = true
 	c.queue = nil
 	c.mu.Unlock()
+	if c.hold.on {
+		c.Unsent()
+	}
+	if f := c.follows.Load(); f != nil {
+		f.leave(err) // where it was never handed over
+	}
 	switch {
 	case err == errSlowReader || err == reactor.ErrOutputLimit:
 		c.svc.totals.outputLimit.Add(1)
@@ -307,7 +325,16 @@ func (c *Session) DoContext(ctx context.Context, args ...[]byte) (resp.Value, er
 	c.doing = nil
 	c.endBatch(0, 0)
 	if what == waiting {
-		return c.await(ctx)
+		v, err := c.await(ctx)
+		if err == nil && c.svc.DB.Log().Always() && !c.replay {
+			err = c.durably(ctx, true)
+		}
+		return v, err
+	}
+	if c.svc.DB.Log().Always() && !c.replay {
+		if err := c.durably(ctx, false); err != nil {
+			return resp.Value{}, err
+		}
 	}
 	v := c.out.Value()
 	if c.left != nil {

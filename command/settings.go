@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -47,6 +48,7 @@ func (s *Service) bindings() []binding {
 		{[]string{"lfu-log-factor", "lfu-decay-time"}, func(c *config.Set) error { s.DB.SetLFU(c.LFULogFactor(), c.LFUDecayTime()); return nil }},
 		{[]string{"maxmemory-policy", "maxmemory-samples"}, s.setEviction},
 		{[]string{"maxmemory-eviction-tenacity"}, s.setTenacity},
+		{[]string{"replica-ignore-maxmemory"}, func(c *config.Set) error { s.DB.SetReplicaEviction(!c.Bool("replica-ignore-maxmemory")); return nil }},
 		{[]string{"requirepass"}, s.setPassword},
 		{[]string{"notify-keyspace-events"}, func(c *config.Set) error { s.setEvents(engineEvents(c.Events())); return nil }},
 		{[]string{"proto-max-bulk-len"}, func(c *config.Set) error {
@@ -63,8 +65,25 @@ func (s *Service) bindings() []binding {
 		{[]string{"tracking-table-max-keys"}, func(c *config.Set) error { s.trackMax.Store(c.Int("tracking-table-max-keys")); return nil }},
 		{[]string{"slowlog-log-slower-than", "slowlog-max-len", "latency-monitor-threshold"}, func(*config.Set) error { s.setObserved(); return nil }},
 		{[]string{"busy-reply-threshold"}, s.setBusy},
+		{[]string{"appendonly"}, s.toKeeper(func(k *durable.Keeper, c *config.Set) error { return k.SetAppendOnly(c.Bool("appendonly")) })},
+		{[]string{"appendfsync"}, s.toKeeper(func(k *durable.Keeper, _ *config.Set) error { k.SetFsync(); return nil })},
+		{[]string{"dir", "dbfilename"}, s.toKeeper(func(k *durable.Keeper, _ *config.Set) error { return k.SetDir() })},
+		{[]string{"save", "stop-writes-on-bgsave-error"}, s.toKeeper(func(k *durable.Keeper, _ *config.Set) error { k.SetSavePoints(); return nil })},
 		{[]string{"port", "bind"}, s.door.rebind},
 		{[]string{"maxclients", "tcp-keepalive"}, s.door.adjust},
+		{[]string{"repl-backlog-size"}, s.master.resize},
+		{[]string{"min-replicas-to-write", "min-replicas-max-lag"}, func(*config.Set) error { s.master.require(); return nil }},
+		{[]string{"replica-read-only", "replica-serve-stale-data"}, func(*config.Set) error { s.repl.setGates(); return nil }},
+	}
+}
+
+// toKeeper has the files follow the configuration, once there are any.
+func (s *Service) toKeeper(apply func(*durable.Keeper, *config.Set) error) func(*config.Set) error {
+	return func(c *config.Set) error {
+		if s.keeper == nil {
+			return nil // they will find it when they are opened
+		}
+		return apply(s.keeper, c)
 	}
 }
 

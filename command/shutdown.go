@@ -1,13 +1,22 @@
 package command
 
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/durable"
+)
+
 var specShutdown = Spec{
-	Name: "shutdown", Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
-	Summary: "Ends the server.",
-	Flags:   adminFlags | NoMulti | AllowBusy,
+	Name: "shutdown", Group: GroupServer, Since: "1.0.0", Complexity: "O(N) when saving, where N is the total number of keys in all databases",
+	Summary: "Writes out what is to be kept, and ends the server.",
+	Flags:   adminFlags | NoMulti | AllowBusy | Slow,
 	Args: []Arg{Opt(OneOf("nosave_save", Token("NOSAVE"), Token("SAVE"))),
 		Opt(Token("NOW")).Since("7.0.0"), Opt(Token("FORCE")).Since("7.0.0"), Opt(Token("ABORT")).Since("7.0.0")},
 	History: []Change{{"7.0.0", "Added the `NOW`, `FORCE` and `ABORT` modifiers."}},
-	Replies: "None: the connection is closed when the server has ended. An error if it cannot: SAVE needs FORCE, since nothing is saved.",
+	Replies: "None: the connection is closed when the server has ended. It saves to the RDB file where there are save points, or with SAVE. An error if that fails, and the server goes on; with FORCE it ends all the same. Unless NOW, replicas that lag have shutdown-timeout seconds to catch up; ABORT ends that wait, and the shutdown.",
 	Examples: "> SHUTDOWN ABORT\n(error) ERR No shutdown in progress.\n> SHUTDOWN SAVE NOSAVE\n(error) ERR syntax error\n" +
 		"> SHUTDOWN SAVE\n(error) ERR Errors trying to SHUTDOWN. Check logs.\n",
 	Run: runShutdown,
@@ -15,40 +24,124 @@ var specShutdown = Spec{
 
 const errShutdown = ReplyError("ERR Errors trying to SHUTDOWN. Check logs.")
 
-func runShutdown(c *Ctx) error {
-	var save, nosave, force, abort, other bool
-	for _, a := range c.Args[1:] {
-		switch {
-		case EqualFold(a, "NOSAVE"):
-			nosave = true
-		case EqualFold(a, "SAVE"):
-			save = true
-		case EqualFold(a, "NOW"):
-			other = true
-		case EqualFold(a, "FORCE"):
-			force = true
-		case EqualFold(a, "ABORT"):
-			abort = true
-		default:
-			return ErrSyntax
-		}
-	}
-	if save && nosave || abort && (save || nosave || force || other) {
-		return ErrSyntax
-	}
+// ShutdownOptions say how to end. The zero value saves where there are save points,
+// and waits for replicas.
+type ShutdownOptions struct {
+	Mode  durable.ShutdownMode
+	Now   bool // do not wait for replicas that lag
+	Force bool // end even if something cannot be written
+}
 
+func runShutdown(c *Ctx) error {
+	o, abort, err := parseShutdown(c.Args[1:])
 	s := c.Service
 	switch {
+	case err != nil:
+		return err
+	case abort && s.ending.abort():
+		c.Out.OK()
+		return nil
 	case abort:
 		return ReplyError("ERR No shutdown in progress.")
 	case s.opts.Shutdown == nil:
 		s.Log.Warn("SHUTDOWN refused: the program that runs this server does not allow it")
 		return errShutdown
-	case save && !force:
-		s.Log.Warn("SHUTDOWN SAVE refused: data is kept in memory and cannot be saved; SHUTDOWN NOSAVE ends the server without it")
+	}
+
+	s.Log.Info("SHUTDOWN asked for by a client", "id", c.Session.id)
+	if err := s.PrepareShutdown(s.ctx, o); err != nil {
+		s.Log.Error("the server goes on: SHUTDOWN failed", "err", err)
 		return errShutdown
 	}
-	s.Log.Info("SHUTDOWN asked for by a client", "id", c.Session.id)
-	s.beside.Go(func() { s.opts.Shutdown(!save) })
+
+	s.opts.Shutdown()
+	c.Session.closing = true
+	return nil
+}
+
+func parseShutdown(args [][]byte) (o ShutdownOptions, abort bool, err error) {
+	for _, a := range args {
+		switch {
+		case EqualFold(a, "NOSAVE") && o.Mode != durable.ShutdownSave:
+			o.Mode = durable.ShutdownNoSave
+		case EqualFold(a, "SAVE") && o.Mode != durable.ShutdownNoSave:
+			o.Mode = durable.ShutdownSave
+		case EqualFold(a, "NOW"):
+			o.Now = true
+		case EqualFold(a, "FORCE"):
+			o.Force = true
+		case EqualFold(a, "ABORT"):
+			abort = true
+		default:
+			return o, abort, ErrSyntax
+		}
+	}
+	if abort && o != (ShutdownOptions{}) {
+		return o, abort, ErrSyntax
+	}
+	return o, abort, nil
+}
+
+// ending is a shutdown under way.
+type ending struct {
+	mu     sync.Mutex
+	cancel context.CancelFunc // nil: none
+}
+
+var errEnding = errors.New("a shutdown is in progress")
+
+func (e *ending) begin(ctx context.Context) (context.Context, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cancel != nil {
+		return nil, errEnding
+	}
+	ctx, e.cancel = context.WithCancel(ctx)
+	return ctx, nil
+}
+
+func (e *ending) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cancel != nil {
+		e.cancel()
+		e.cancel = nil
+	}
+}
+
+// abort ends a shutdown that waits, and reports whether there was one.
+func (e *ending) abort() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cancel == nil {
+		return false
+	}
+	e.cancel()
+	return true
+}
+
+// PrepareShutdown writes out what is to be kept. Writes wait from here on; after an
+// error, which only happens without Force, they go on. Otherwise the caller ends
+// the server.
+func (s *Service) PrepareShutdown(ctx context.Context, o ShutdownOptions) error {
+	ctx, err := s.ending.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.ending.end()
+	s.pause.begin(1<<50, false)
+	if !o.Now {
+		err = s.awaitReplicas(ctx, time.Duration(s.Config.Int("shutdown-timeout"))*time.Second)
+	}
+	if err == nil {
+		err = s.keeper.Shutdown(ctx, o.Mode, o.Force)
+	}
+	if err != nil && !o.Force {
+		s.pause.end()
+		return err
+	}
+	if err != nil {
+		s.Log.Error("the server ends although not all could be written", "err", err)
+	}
 	return nil
 }

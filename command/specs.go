@@ -4,7 +4,7 @@ package command
 func Specs() []*Spec {
 	var all []*Spec
 	for _, group := range [][]*Spec{
-		stringSpecs, bitmapSpecs, hyperLogLogSpecs, hashSpecs, setSpecs, streamSpecs, listSpecs, sortedSetSpecs, geoSpecs, genericSpecs, dumpSpecs, sortSpecs, expirySpecs, itemExpirySpecs, listItemSpecs, expiryCmdSpecs, limiterSpecs, lockSpecs, semaphoreSpecs, queueSpecs, bloomSpecs, connectionSpecs, transactionSpecs, serverSpecs, pubsubSpecs, clusterSpecs, scriptingSpecs,
+		stringSpecs, bitmapSpecs, hyperLogLogSpecs, hashSpecs, setSpecs, streamSpecs, listSpecs, sortedSetSpecs, geoSpecs, genericSpecs, dumpSpecs, sortSpecs, expirySpecs, itemExpirySpecs, listItemSpecs, expiryCmdSpecs, limiterSpecs, lockSpecs, semaphoreSpecs, queueSpecs, bloomSpecs, connectionSpecs, transactionSpecs, serverSpecs, persistSpecs, replSpecs, pubsubSpecs, clusterSpecs, scriptingSpecs,
 	} {
 		all = append(all, group...)
 	}

@@ -21,9 +21,11 @@ type loopStats struct {
 	reads    atomic.Int64 // batches of input
 	writes   atomic.Int64 // batches of output
 
-	// The loop's own:
+	// The loop's own; everybody else has none of it:
 	strand  *strand // for scripts; nil before the first, and while the last runs on
 	scratch []byte  // for its replies
+	settles bool    // it calls Settle
+	batch   bool    // and the log knows that it will
 	_       [64]byte
 }
 
@@ -170,14 +172,15 @@ func (c *Session) showTransaction() {
 
 // totals are the service's counters that no hot path touches.
 type totals struct {
-	connections    atomic.Int64
-	rejected       atomic.Int64 // connections that protected mode kept out
-	protocolErrors atomic.Int64
-	errors         atomic.Int64
-	inputLimit     atomic.Int64 // clients closed at client-query-buffer-limit
-	outputLimit    atomic.Int64 // and at client-output-buffer-limit
-	evicted        atomic.Int64 // and at maxmemory-clients
-	denied         [deniedKinds]atomic.Int64
+	replIn, replOut atomic.Int64 // bytes of streams: from the master, to replicas
+	connections     atomic.Int64
+	rejected        atomic.Int64 // connections that protected mode kept out
+	protocolErrors  atomic.Int64
+	errors          atomic.Int64
+	inputLimit      atomic.Int64 // clients closed at client-query-buffer-limit
+	outputLimit     atomic.Int64 // and at client-output-buffer-limit
+	evicted         atomic.Int64 // and at maxmemory-clients
+	denied          [deniedKinds]atomic.Int64
 
 	mu     sync.Mutex // guards what follows
 	byCode map[string]int64

@@ -242,22 +242,15 @@ func runXRead(c *Ctx) error {
 		return err
 	}
 
-	l, n := c.mapLater(), 0
-	for i := from; i < to; i++ {
+	done, err := c.mapOf(&r, from, to, func(i int) (bool, error) {
 		count := r.count
 		if len(r.ids[i]) == 1 && r.ids[i][0] == lastEntry {
 			count = 1
 		}
-		served, err := c.xread(r.keys[i], after[i], count)
-		if err != nil {
-			return err
-		}
-		if served {
-			n++
-		}
-	}
-	if c.endMap(l, n, r.block >= 0) {
-		return nil
+		return c.xread(r.keys[i], after[i], count)
+	})
+	if done || err != nil {
+		return err
 	}
 	if !c.Waited() {
 		c.Args = slices.Clone(c.Args)
@@ -344,6 +337,22 @@ func (c *Ctx) endMap(p mapPlace, n int, wait bool) (done bool) {
 	return !wait
 }
 
+// mapOf replies a map of the streams from..to of which read writes one, and reports
+// that it did; done says that the command need not wait, as endMap does.
+func (c *Ctx) mapOf(r *reading, from, to int, read func(i int) (bool, error)) (done bool, err error) {
+	p, n := c.mapLater(), 0
+	for i := from; i < to; i++ {
+		served, err := read(i)
+		if err != nil {
+			return true, err
+		}
+		if served {
+			n++
+		}
+	}
+	return c.endMap(p, n, r.block >= 0), nil
+}
+
 // beginStream begins a stream in such a map.
 func (c *Ctx) beginStream(key []byte) resp.Later {
 	if c.Out.Proto != 3 {
@@ -396,18 +405,8 @@ func runXReadGroup(c *Ctx) error {
 		return err
 	}
 
-	l, n := c.mapLater(), 0
-	for i := from; i < to; i++ {
-		served, err := c.xreadgroup(&r, i)
-		if err != nil {
-			return err
-		}
-		if served {
-			n++
-		}
-	}
-	if c.endMap(l, n, r.block >= 0) {
-		return nil
+	if done, err := c.mapOf(&r, from, to, func(i int) (bool, error) { return c.xreadgroup(&r, i) }); done || err != nil {
+		return err
 	}
 	return c.Block(Wait{Keys: r.keys, Kinds: engine.AnyKind, Millis: r.block, Passable: true})
 }

@@ -82,8 +82,8 @@ func TestNoCommandTouchesAKeyThatIsNotLocked(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	c := s.svc.NewSession(nil)
 	defer c.Closed(nil)
-	for _, spec := range s.specs {
-		if !spec.HasKeys() {
+	for id, spec := range s.specs {
+		if !spec.HasKeys() || !share(id) {
 			continue
 		}
 		for i := range 60 {

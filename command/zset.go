@@ -264,7 +264,11 @@ var specZMScore = Spec{
 	Run:      runZMScore,
 }
 
-func runZMScore(c *Ctx) error {
+func runZMScore(c *Ctx) error { return c.eachMember(c.scoreOrNull) }
+
+// eachMember replies an array of what reply makes of the scores of the members
+// in the arguments.
+func (c *Ctx) eachMember(reply func(score float64, ok bool)) error {
 	if err := c.longMembers(len(c.Args)); err != nil {
 		return err
 	}
@@ -274,7 +278,7 @@ func runZMScore(c *Ctx) error {
 	}
 	c.Out.Array(len(c.Args) - 2)
 	for _, m := range c.Args[2:] {
-		c.scoreOrNull(z.Score(m))
+		reply(z.Score(m))
 	}
 	return nil
 }

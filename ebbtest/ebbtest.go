@@ -18,12 +18,23 @@
 // Clients of the Redis protocol reach the same engine by Addr, over a real
 // port, or by Dial, which works in bubbles too.
 //
+// What is stored is looked at through Backend.Data, without contexts and errors:
+//
+//	if got := b.Data.Get("session:1"); got != "ann" { ... }
+//
+// And the backend fails when it is told to:
+//
+//	b.SetError("LOADING not yet")      every command is answered so
+//	b.SetLatency(100*time.Millisecond) every command takes that much longer
+//	b.Stop(), b.Start(), b.Restart()   it is away; it comes back without its scripts
+//	b.Hang(), b.GoOn()                 it is there and says nothing; it goes on
+//	b.Intercept(func(cmd []string) error { ... })
+//
 // Start reading at Run.
 package ebbtest
 
 import (
 	"context"
-	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -31,8 +42,6 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/memnet"
-	"github.com/ebbdb/ebb/server"
 )
 
 // Backend is an embedded engine for one test. What takes an *ebb.Conn takes
@@ -41,15 +50,15 @@ type Backend struct {
 	*ebb.Conn
 	// Clock is the engine's time.
 	Clock *Clock
+	// Data is what is stored.
+	Data *Data
 
 	t      testing.TB
 	ctx    context.Context // ends with the test
 	cancel context.CancelFunc
 	serves sync.WaitGroup
-
-	mu   sync.Mutex // guards what follows
-	addr string
-	mem  *memnet.Listener
+	net    network
+	faults faults
 }
 
 // lastBreath is how long a bubble lives on after its backend, in its own time,
@@ -62,17 +71,19 @@ const lastBreath = 200 * time.Millisecond
 func Run(t testing.TB) *Backend {
 	t.Helper()
 	b := &Backend{t: t, Clock: newClock()}
+	b.faults.sessions = map[*session]struct{}{}
+	b.faults.quiet.L = &b.faults.mu
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	c, err := ebb.Open(b.ctx, "mem://", ebb.Options{Clock: b.Clock.of()})
 	if err != nil {
 		b.cancel()
 		t.Fatalf("ebbtest: %v", err)
 	}
-	b.Conn = c
+	b.Conn, b.Data = ebb.Use(&driver{c, &b.faults}), &Data{t: t, c: c}
 	t.Cleanup(func() {
 		b.cancel()
 		b.serves.Wait()
-		if err := c.Close(); err != nil {
+		if err := b.Conn.Close(); err != nil {
 			t.Errorf("ebbtest: close: %v", err)
 		}
 		if b.Clock.manual == nil {
@@ -80,52 +91,6 @@ func Run(t testing.TB) *Backend {
 		}
 	})
 	return b
-}
-
-// Addr serves the engine on a port of 127.0.0.1, and returns "127.0.0.1:port"
-// for clients of the Redis protocol. In a bubble it fails the test: sockets are
-// outside of it, so its time would stand still while one is waited for. Use
-// Dial there.
-func (b *Backend) Addr() string {
-	b.t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.Clock.manual == nil {
-		b.t.Fatal("ebbtest: Addr needs the network, which a synctest bubble cannot wait for: give Dial to the client instead")
-	}
-	if b.addr == "" {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			b.t.Fatalf("ebbtest: %v", err)
-		}
-		b.addr = ln.Addr().String()
-		b.serve(ln)
-	}
-	return b.addr
-}
-
-// Dial connects to the engine within the process. It has the form of a client
-// library's option, and ignores network and address:
-//
-//	redis.NewClient(&redis.Options{Dialer: b.Dial})
-func (b *Backend) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	b.mu.Lock()
-	if b.mem == nil {
-		b.mem = memnet.Listen("ebbtest")
-		b.serve(b.mem)
-	}
-	ln := b.mem
-	b.mu.Unlock()
-	return ln.DialContext(ctx, network, addr)
-}
-
-// serve serves until the test ends.
-func (b *Backend) serve(ln net.Listener) {
-	b.serves.Go(func() {
-		if err := server.Serve(b.ctx, ln, b.Engine()); err != nil {
-			b.t.Errorf("ebbtest: serve: %v", err)
-		}
-	})
 }
 
 // Clock is a Backend's time.

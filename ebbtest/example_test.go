@@ -2,10 +2,12 @@ package ebbtest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/ebbtest"
 )
 
@@ -25,6 +27,100 @@ func ExampleRun() {
 	// Output:
 	// 1m0s <nil>
 	// 0s ebb: nil
+}
+
+// A program meets a server that is still loading, and tries again when it is there.
+func ExampleBackend_SetError() {
+	t := exampleT()
+	defer t.end()
+
+	ctx := context.Background()
+	b := ebbtest.Run(t)
+	b.SetError("LOADING come back later")
+	fmt.Println(b.Set(ctx, "greeting", "hello"))
+	fmt.Println(b.Data.Exists("greeting")) // Data sees no faults
+
+	b.SetError("")
+	fmt.Println(b.Set(ctx, "greeting", "hello"))
+	fmt.Println(b.Data.Get("greeting"))
+	// Output:
+	// LOADING come back later
+	// false
+	// <nil>
+	// hello
+}
+
+// A caller whose patience is shorter than the backend is slow.
+func ExampleBackend_SetLatency() {
+	t := exampleT()
+	defer t.end()
+
+	b := ebbtest.Run(t)
+	b.SetLatency(time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	_, err := b.Get(ctx, "greeting")
+	fmt.Println(errors.Is(err, context.DeadlineExceeded))
+
+	b.SetLatency(0)
+	_, err = b.Get(context.Background(), "greeting")
+	fmt.Println(errors.Is(err, ebb.ErrNil))
+	// Output:
+	// true
+	// true
+}
+
+// A server is restarted: what it stored is there, the scripts that it had cached are
+// not, and whoever calls meanwhile hears that it is away.
+func ExampleBackend_Restart() {
+	t := exampleT()
+	defer t.end()
+
+	ctx := context.Background()
+	b := ebbtest.Run(t)
+	_ = b.Set(ctx, "greeting", "hello")
+	sha, _ := b.Do(ctx, "SCRIPT", "LOAD", "return redis.call('GET', KEYS[1])")
+
+	b.Stop()
+	_, err := b.Get(ctx, "greeting")
+	fmt.Println(errors.Is(err, ebb.ErrUnavailable))
+	b.Start()
+	b.Restart() // both at once
+
+	fmt.Println(b.Get(ctx, "greeting"))
+	_, err = b.Do(ctx, "EVALSHA", sha.Str, 1, "greeting")
+	fmt.Println(err)
+	// Output:
+	// true
+	// hello <nil>
+	// NOSCRIPT No matching script. Please use EVAL.
+}
+
+// What is stored, and how long it lives on, without contexts and errors.
+func ExampleData() {
+	t := exampleT()
+	defer t.end()
+
+	b := ebbtest.Run(t)
+	b.Data.Do("HSET", "cart:ann", "tea", 2, "cake", 1)
+	b.Data.Do("HPEXPIRE", "cart:ann", 60_000, "FIELDS", 1, "tea")
+	b.Data.Do("RPUSH", "jobs", "a", "b")
+
+	b.Clock.Advance(20 * time.Second)
+	fmt.Println(b.Data.Keys(), b.Data.Type("cart:ann"), b.Data.List("jobs"))
+	fmt.Println(b.Data.Hash("cart:ann"), b.Data.FieldTTL("cart:ann", "tea"))
+	fmt.Println(b.Data.TTL("cart:ann") == ebb.Forever, b.Data.TTL("cart:bob"))
+	fmt.Print(b.Data.Dump())
+	// Output:
+	// [cart:ann jobs] hash [a b]
+	// map[cake:1 tea:2] 40s
+	// true 0s
+	// cart:ann (hash)
+	//   "tea": "2"
+	//   "cake": "1"
+	// jobs (list)
+	//   "a"
+	//   "b"
 }
 
 // tb stands in for a *testing.T, which examples do not have.

@@ -35,6 +35,7 @@ func (tx *Tx) SetBit(key []byte, offset int64, bit int) (old int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	h.edits(at, at+1)
 	if bit != 0 {
 		v[at] |= mask
 	} else {
@@ -230,7 +231,7 @@ func (tx *Tx) BitOp(o BitOperation, dst []byte, keys [][]byte) (int, error) {
 	if err := tx.putOwned(&h, dst, out, spec{flags: uint8(String) | flagRaw}); err != nil {
 		return 0, err
 	}
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		tx.emit("BITOP", append([][]byte{[]byte(o.String()), dst}, keys...)...)
 	}
 	tx.changed(dst, EventString, "set")
@@ -369,6 +370,7 @@ func (tx *Tx) BitField(key []byte, ops []FieldOp, reply func(n int64, ok bool)) 
 	changes := 0
 	for i := range ops {
 		o := &ops[i]
+		h.edits(int(o.Offset>>3), int((o.Offset+int64(o.Width)-1)>>3)+1)
 		before := o.field(v)
 		n, ok := o.run(v)
 		reply(n, ok)

@@ -86,7 +86,7 @@ func (tx *Tx) bloom(key []byte) (h hit, f *bloom.Filter, err error) {
 func (tx *Tx) readBloom(key []byte) (f *bloom.Filter, err error) {
 	h, err := tx.open(key, Bloom)
 	if err == nil && h.r != nil {
-		f = h.box().(bloomBox).Filter
+		f = tx.seenBloom(&h)
 	}
 	return f, err
 }
@@ -115,7 +115,7 @@ func (tx *Tx) makeBloom(h *hit, key []byte, c BloomConfig) (*bloom.Filter, error
 	if err := tx.enlarge(h, key, Bloom, bloomBox{f}); err != nil {
 		return nil, err
 	}
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		tx.emitItems("BF.RESERVE", key, bloomArgs(&c))
 	}
 	tx.changed(key, EventModule, "bf.reserve")
@@ -139,7 +139,7 @@ func (tx *Tx) BFAdd(key, item []byte) (added bool, err error) {
 		return false, err
 	}
 	if what != bloom.Present {
-		if tx.db.logging {
+		if tx.db.logging.Load() {
 			tx.one[0] = item
 			tx.emitBloom(f, key, tx.one[:])
 		}
@@ -200,7 +200,7 @@ func (tx *Tx) BFInsert(key []byte, c *BloomConfig, items [][]byte, visit func(ad
 	for _, item := range items {
 		what, err := tx.addBloom(&h, f, item)
 		if err == nil && what != bloom.Present {
-			if n++; tx.db.logging {
+			if n++; tx.db.logging.Load() {
 				log = append(log, item)
 			}
 		}
@@ -343,7 +343,7 @@ func (tx *Tx) lapseBloom(h *hit, key []byte) {
 	if !tx.forgetBloom(h, f) {
 		return // a new filter has the old one's entry
 	}
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		tx.emitBloom(f, key, nil)
 	}
 	tx.dirty--
@@ -355,9 +355,16 @@ func bloomModule() module {
 	return module{name: "ebb-bloom", dump: dumpBloom, restore: restoreBloom}
 }
 
-func dumpBloom(_ *Tx, h *hit) []byte {
-	f := h.box().(bloomBox).Filter
-	return f.AppendDump(make([]byte, 0, f.DumpSize()))
+func dumpBloom(tx *Tx, e *rdb.Encoder, h *hit) []byte {
+	f := tx.seenBloom(h)
+	if e.Drain == nil {
+		return f.AppendDump(make([]byte, 0, f.DumpSize()))
+	}
+	b, at := f.DumpPart(nil, 0)
+	for at != 0 {
+		b, at = f.DumpPart(e.Spill(b), at)
+	}
+	return b
 }
 
 func restoreBloom(tx *Tx, data []byte) ([]byte, box, error) {

@@ -67,7 +67,7 @@ func NewSystemClock() *SystemClock {
 		t := time.Now()
 		return c.mono(t), t.UnixMicro()
 	}
-	c.suspend = suspended()
+	c.suspend = max(suspended(), suspended(), suspended()) // the reading least disturbed
 	c.line.Store(&line{engine: c.start.UnixMicro(), check: checkEvery})
 	return c
 }
@@ -106,6 +106,20 @@ func (c *SystemClock) look() int64 {
 	l := &line{mono: mono, engine: now, ppm: min(max(offset*1e6/checkEvery, -maxSlew), maxSlew), check: mono + checkEvery}
 	c.line.Store(l)
 	return now
+}
+
+// NotBefore has engine time go on from us, if that is later than now: what was
+// written before the start is of the past. The wall clock, which is behind then, is
+// slewed towards as after a step.
+func (c *SystemClock) NotBefore(us int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.look(); now < us {
+		l := *c.line.Load()
+		l.engine = us
+		c.line.Store(&l)
+		c.offset -= us - now
+	}
 }
 
 // Offset returns the wall clock's lead over engine time at the last look, and
@@ -163,6 +177,13 @@ func (c *ManualClock) Advance(d time.Duration) {
 		}
 	}
 	c.now.Store(max(end, c.now.Load()))
+}
+
+// NotBefore has the clock show us, if that is later. Nothing is reclaimed.
+func (c *ManualClock) NotBefore(us int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now.Store(max(us, c.now.Load()))
 }
 
 // Attend has Advance stop at the times that next says, in ms since 1970, and

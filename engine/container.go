@@ -40,6 +40,9 @@ type box interface {
 	Compact(budget int) (looked int)
 	// Clone returns a copy with the living items, on its own chunks. O(n).
 	Clone(tx *Tx) (box, error)
+	// Freeze returns a copy for reading only, with the dead, which shares the
+	// chunks; see freeze.go. Free gives it back. O(chunks).
+	Freeze(tx *Tx) (box, error)
 }
 
 // maxSmall is the longest image, in bytes, whatever Layout says: edits move

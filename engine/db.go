@@ -41,6 +41,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/arena"
+	"github.com/ebbdb/ebb/internal/oplog"
 )
 
 // Options configure a DB. The zero value works.
@@ -54,7 +55,8 @@ type Options struct {
 	Clock Clock
 	// Hooks are told what happens; may be nil.
 	Hooks Hooks
-	// RecordEffects keeps effects for Drain; without it none are encoded.
+	// RecordEffects keeps effects for Drain, for tests; without it none are encoded
+	// before NeedLog.
 	RecordEffects bool
 	// Reclaimers is how many Reclaimers share the shards, for callers that run
 	// them between other work (see DB.Reclaimer). If 0 the DB runs one in a
@@ -72,23 +74,34 @@ type DB struct {
 	chunks *arena.Chunks // of large containers, wherever their keys are
 	layout atomic.Pointer[Layout]
 	shards []*shard
+	turns  turnstile // of the shards' locks
 	ndb    int
 
 	reclaimers []*Reclaimer
 	txs        sync.Pool
-	seq        atomic.Uint64            // of the newest effects
+	log        *oplog.Log    // the effects, for files and replicas
+	drain      *oplog.Reader // for Drain; nil unless RecordEffects
+	drainDB    int           // the database that what Drain has read had selected
+	drainSeq   uint64
 	fence      atomic.Int64             // the newest fencing token
 	book       atomic.Pointer[ruleBook] // on what expires; nil: there are no rules
-	logging    bool
-	used       atomic.Int64 // bytes, as of each shard's last publish
-	limit      atomic.Int64 // 0: none; else shards publish with every write
+	logging    atomic.Bool              // effects are encoded; it changes with all shards locked
+	logUsers   int                      // who needs them; guarded by all shards, like
+	logMuted   bool                     // nobody gets them
+	used       atomic.Int64             // bytes, as of each shard's last publish
+	limit      atomic.Int64             // 0: none; else shards publish with every write
 	eviction   atomic.Pointer[Eviction]
-	evicting   atomic.Bool   // the reclaimers are to evict
-	watches    atomic.Int64  // watched keys of all clients: none, and changes look for none
-	waits      atomic.Int64  // places in lines: none, and changes look for none
-	notify     atomic.Uint32 // classes of events that Hooks wants
-	noActive   atomic.Bool   // active expiry is off
-	lfu        atomic.Bool   // access clocks count frequency
+	evicting   atomic.Bool              // the reclaimers are to evict
+	watches    atomic.Int64             // watched keys of all clients: none, and changes look for none
+	waits      atomic.Int64             // places in lines: none, and changes look for none
+	notify     atomic.Uint32            // classes of events that Hooks wants
+	noActive   atomic.Bool              // active expiry is off
+	snap       atomic.Pointer[snapshot] // under way; nil: none
+	snapping   atomic.Bool              // one is under way, or about to be
+	loadSpan   int64                    // of Load: the span of the next key's sliding deadline
+	replica    atomic.Bool              // a master decides what expires; it changes with all shards locked
+	ownEvict   atomic.Bool              // a replica evicts as well
+	lfu        atomic.Bool              // access clocks count frequency
 	lfuLog     atomic.Int64
 	lfuDecay   atomic.Int64
 	longest    atomic.Int64 // bytes of a string; 0: maxString
@@ -101,11 +114,15 @@ var ErrClosed = errors.New("the engine is closed")
 
 // Open returns an empty engine.
 func Open(o Options) *DB {
-	db := &DB{clock: o.Clock, hooks: o.Hooks, ndb: o.Databases, seed: maphash.MakeSeed(), pool: arena.NewPool(), logging: o.RecordEffects}
+	db := &DB{clock: o.Clock, hooks: o.Hooks, ndb: o.Databases, seed: maphash.MakeSeed(), pool: arena.NewPool(), log: oplog.New(0)}
 	db.chunks = arena.NewChunks(db.pool)
 	db.SetLayout(defaultLayout())
 	db.eviction.Store(&Eviction{})
 	db.SetLFU(lfuLog, lfuDecay)
+	if o.RecordEffects {
+		db.drain, _ = db.log.ReaderAt(0, oplog.ForFile)
+		db.needLog(1)
+	}
 	if db.clock == nil {
 		db.clock = NewSystemClock()
 	}
@@ -124,6 +141,7 @@ func Open(o Options) *DB {
 	now := db.clock.Micros()
 	for i := range n {
 		sh := &shard{db: db, id: i, last: now, spaces: make([]*space, db.ndb)}
+		sh.lock.turns = &db.turns
 		sh.next.Store(never)
 		db.shards = append(db.shards, sh)
 	}
@@ -177,11 +195,12 @@ func (db *DB) LimitMemory(bytes int64) {
 	db.evictSoon()
 }
 
-// OverLimit reports whether more is used than LimitMemory allows. It costs two
+// OverLimit reports whether more is used than LimitMemory allows, and whether that
+// matters: not on a replica that leaves eviction to its master. It costs two
 // atomic reads: every transaction that writes keeps the sum up to date.
 func (db *DB) OverLimit() bool {
 	limit := db.limit.Load()
-	return limit > 0 && db.used.Load() > limit
+	return limit > 0 && db.used.Load() > limit && !db.spared()
 }
 
 // SetActiveExpiry switches the reclaimers on (the default) or off. What is

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/ebbdb/ebb/internal/arena"
+	"github.com/ebbdb/ebb/internal/dict"
 	"github.com/ebbdb/ebb/internal/packed"
 	"github.com/ebbdb/ebb/internal/wheel"
 )
@@ -92,6 +93,9 @@ func (tx *Tx) date(h *hit) {
 		return
 	}
 	at := tx.nextIn(h)
+	if at != 0 && h.r.Kind() == Hash {
+		h.sp.timedFields = true
+	}
 	if d := h.r.deadline(); d != 0 && d <= at {
 		at = 0
 	}
@@ -190,6 +194,10 @@ type dated interface {
 // all that is due goes now, so that it has its entries before anything else
 // happens to the key; otherwise the rest is invisible and left to the reclaimer.
 func (tx *Tx) meetDue(h *hit, key []byte) {
+	if tx.hiding() {
+		tx.meetHidden(h)
+		return
+	}
 	switch k := h.r.Kind(); k {
 	case Hash, Set, ZSet, List:
 		if tx.ruled(key, levelOf(k)) || tx.living(h) == 0 {
@@ -221,12 +229,13 @@ func (tx *Tx) lapse(h *hit, key []byte, budget int) (more bool) {
 		return false
 	}
 	switch h.r.Kind() {
-	case Hash:
-		tx.lapseHash(h, key, budget)
-	case Set:
-		tx.lapseSet(h, key, budget)
-	case ZSet:
-		tx.lapseZSet(h, key, budget)
+	case Hash, Set, ZSet: // whose dead the log names: a snapshot may do without them
+	default:
+		h.preserve()
+	}
+	switch h.r.Kind() {
+	case Hash, Set, ZSet:
+		tx.lapseItems(h, key, budget)
 	case List:
 		tx.lapseList(h, key, budget)
 	case Limiter:
@@ -259,7 +268,7 @@ func (tx *Tx) lapseWholly(h *hit, key []byte) bool {
 		Due(now int64) int
 		DueTimes(now int64, visit func(deadline int64))
 	})
-	if !ok || expiredEvents[kind].name == "" || tx.replay {
+	if !ok || expiredEvents[kind].name == "" || tx.replay || tx.hiding() {
 		return false
 	}
 	n, level := b.Count(), levelOf(kind)
@@ -277,17 +286,75 @@ func (tx *Tx) lapseWholly(h *hit, key []byte) bool {
 	return true
 }
 
-// expiredEvents are the events of items that expire, by kind.
+// expiredEvents are the events of items that expire, and the command that the log
+// has for it, by kind.
 var expiredEvents = [...]struct {
 	class uint32
 	name  string
-}{Hash: {EventHash, "hexpired"}, Set: {EventSet, "sexpired"}, ZSet: {EventZSet, "zexpired"}, Bloom: {}}
+	log   string
+}{Hash: {EventHash, "hexpired", "HDEL"}, Set: {EventSet, "sexpired", "SREM"}, ZSet: {EventZSet, "zexpired", "ZREM"}, Bloom: {}}
+
+// lapseItems removes up to budget dead items of a hash, a set or a sorted set; all
+// that are due of a small one.
+func (tx *Tx) lapseItems(h *hit, key []byte, budget int) {
+	sh, kind := h.sh, h.r.Kind() // h itself must not escape: every lookup has one
+	e := expiredEvents[kind]
+	log := itemLog{tx: tx, command: e.log, key: key}
+	fire := func(item, value []byte, deadline int64) {
+		log.add(item)
+		tx.lapsed(sh, levelOf(kind), key, item, value, deadline)
+	}
+	n, left := 0, 0
+	if b := h.box(); b != nil {
+		n, left = reapLarge(b, tx.ms, budget, fire)
+		if n > 0 && left > 0 {
+			tx.wrote(h)
+		}
+	} else {
+		p := h.image()
+		n = p.Count()
+		p = p.Reap(tx.ms, func(at packed.At) {
+			var value []byte
+			if kind == Hash {
+				value = tx.text(3, p.Value(at))
+			}
+			fire(tx.text(2, p.Key(at)), value, p.Deadline(at))
+		})
+		left = p.Count()
+		if n -= left; n > 0 && left > 0 {
+			tx.shrunk(h, p)
+		}
+	}
+	log.flush()
+	tx.lapsedItems(h, key, n, left, e.class, e.name)
+}
+
+// reapLarge removes up to budget items of a large container that are dead at now,
+// and returns how many, and how many are left. fire is called before each goes.
+func reapLarge(b box, now int64, budget int, fire func(item, value []byte, deadline int64)) (n, left int) {
+	t := b.(interface {
+		Count() int
+		Reap(now int64, budget int, fire func(dict.Item)) int
+	})
+	_, hash := b.(hashTable)
+	n = t.Reap(now, budget, func(it dict.Item) {
+		if !hash {
+			it.Value = nil
+		}
+		fire(it.Key, it.Value, it.Deadline)
+	})
+	return n, t.Count()
+}
 
 // lapsed notes that an item's, or a key's, deadline has passed and that it goes
 // in this transaction: for the statistics, and for the rules that match. value is
 // what the item held, nil where it holds nothing. The key's shard is held, and
 // where a rule matches, its stream's; see Tx.ruled. The bytes may be the engine's.
+// Not in a replay, nor on a replica: it was noted where it was decided.
 func (tx *Tx) lapsed(sh *shard, l Level, key, item, value []byte, deadline int64) {
+	if tx.replay || tx.db.replica.Load() {
+		return
+	}
 	sh.stats.Lag[l].record(tx.now - deadline*1000)
 	if l != LevelKey {
 		sh.stats.ExpiredItems++
@@ -322,6 +389,9 @@ func (tx *Tx) lapsedItems(h *hit, key []byte, n, left int, class uint32, event s
 	}
 	if left == 0 {
 		tx.drop(h)
+	}
+	if tx.hiding() {
+		return // without a word
 	}
 	tx.dirty--
 	tx.changed(key, class, event)

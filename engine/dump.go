@@ -77,9 +77,10 @@ func (tx *Tx) DumpSize(key []byte) int {
 // encodeValue writes what a key holds.
 func (tx *Tx) encodeValue(e *rdb.Encoder, h *hit) {
 	k := Key{tx, h.sp, h.r}
-	if name := timedName(h.r.Kind()); name != "" {
+	if name := timedName(h.r.Kind()); name != "" && !e.Plain {
 		if first := tx.earliestItem(h); first != 0 {
-			e.Module(name, tx.dumpTimed(h, first))
+			e.BeginModule(name)
+			e.EndModule(tx.dumpTimed(e, h, first))
 			return
 		}
 	}
@@ -106,7 +107,8 @@ func (tx *Tx) encodeValue(e *rdb.Encoder, h *hit) {
 		tx.dumpStream(e, h.box().(streamBox).Stream)
 	default:
 		m := moduleOf(h.r.Kind())
-		e.Module(m.name, m.dump(tx, h))
+		e.BeginModule(m.name)
+		e.EndModule(m.dump(tx, e, h))
 	}
 }
 
@@ -114,8 +116,9 @@ func (tx *Tx) encodeValue(e *rdb.Encoder, h *hit) {
 // bytes of their own, their version first, under a name of nine letters.
 type module struct {
 	name string
-	// dump writes the value down. What it returns is valid until the next write.
-	dump func(tx *Tx, h *hit) []byte
+	// dump writes the value down: what it returns, which is valid until the next
+	// write, is all of it, or what comes behind the parts that e took (Encoder.Spill).
+	dump func(tx *Tx, e *rdb.Encoder, h *hit) []byte
 	// restore builds a value from foreign bytes: plain bytes, or a box. Errors:
 	// rdb.ErrFormat, ErrFull.
 	restore func(tx *Tx, data []byte) ([]byte, box, error)
@@ -222,14 +225,7 @@ func (tx *Tx) Restore(key, payload []byte, o RestoreOptions) error {
 		tx.created(h.sp, h.r) // Redis deletes the old key and adds one
 	}
 	tx.setAccess(h.r, o)
-	// In the log it is as it came where redis-server 7.0 can read it, else as
-	// Dump writes it; but Dump does not know all of a stream.
-	if tx.db.logging && !tx.replay {
-		if version > rdb.PlainVersion && r.kind != Stream || r.left {
-			payload = tx.dump(nil, &h)
-		}
-		tx.emit("RESTORE", key, tx.itoa(0, o.Deadline), payload, []byte("REPLACE"), []byte("ABSTTL"))
-	}
+	tx.emitRestore(&h, there, key, payload, version, o.Deadline, r.left)
 	tx.changed(key, EventGeneric, "restore")
 	return nil
 }
@@ -280,8 +276,9 @@ type restorer struct {
 	left  bool  // dead items were left out
 	now   int64 // the time at which items are dead: those are left out
 
-	seen  seen // the items of image
-	bytes int  // of a list's elements in the listpack that Redis would keep them in
+	room  []byte // for image; may be nil
+	seen  seen   // the items of image
+	bytes int    // of a list's elements in the listpack that Redis would keep them in
 
 	group    *stream.Group // the last one of a stream
 	consumer *stream.Consumer

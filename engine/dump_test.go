@@ -1,11 +1,8 @@
 package engine
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"sort"
 	"strconv"
@@ -14,37 +11,11 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/rdb"
+	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
 )
 
-// payload is one that a real server made, and what that said it holds.
-type payload struct {
-	Name string
-	Dump []byte
-	Kind string
-	Want []string
-}
-
-func payloads(t testing.TB) (all []payload) {
-	t.Helper()
-	files, err := filepath.Glob("../internal/rdb/testdata/*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatal("there are no payloads", err)
-	}
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var some []payload
-		if err := json.Unmarshal(b, &some); err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range some {
-			p.Name = filepath.Base(f) + "/" + p.Name
-			all = append(all, p)
-		}
-	}
-	return all
+func payloads(t testing.TB) []rdbtest.Payload {
+	return rdbtest.Payloads(t, "../internal/rdb/testdata", "*")
 }
 
 // show lists what a key holds, items in an order of their own.
@@ -90,7 +61,7 @@ func TestWhatIsRestoredIsDumpedAgain(t *testing.T) {
 		mustRestore(t, tx, "b", again, RestoreOptions{Replace: true})
 		a, b := show(tx, "a"), show(tx, "b")
 		if a[0] != p.Kind || !slices.Equal(a, b) {
-			t.Errorf("%s:\n got %.500q\nthen %.500q", p.Name, a, b)
+			t.Errorf("%s:\n got %.500q\nthen %.500q", p, a, b)
 		}
 	}
 }
@@ -114,7 +85,7 @@ func TestFieldsKeepTheirDeadlinesUntilTheyPass(t *testing.T) {
 		}
 		sort.Strings(want)
 		if got := show(tx, "h")[2:]; !slices.Equal(got, want) {
-			t.Errorf("%s:\n got %q\nwant %q", p.Name, got, want)
+			t.Errorf("%s:\n got %q\nwant %q", p, got, want)
 		}
 		tx.Commit()
 
@@ -125,7 +96,7 @@ func TestFieldsKeepTheirDeadlinesUntilTheyPass(t *testing.T) {
 		mustRestore(t, tx, "dumped", dump, RestoreOptions{})
 		for _, key := range []string{"late", "dumped"} {
 			if n := len(show(tx, key)) - 2; n != len(want)-1 {
-				t.Errorf("%s: %s has %d fields, not %d", p.Name, key, n, len(want)-1)
+				t.Errorf("%s: %s has %d fields, not %d", p, key, n, len(want)-1)
 			}
 		}
 		tx.Commit()
@@ -169,16 +140,16 @@ func TestABadPayloadChangesNothing(t *testing.T) {
 		for i := 1; i < len(value); i += 1 + len(value)/20 {
 			cut := rdb.Seal(slices.Clone(value[:i]), version)
 			if err := tx.Restore([]byte("k"), cut, RestoreOptions{Replace: true}); !errors.Is(err, ErrBadFormat) {
-				t.Errorf("%s: %d of %d bytes: %v", p.Name, i, len(value), err)
+				t.Errorf("%s: %d of %d bytes: %v", p, i, len(value), err)
 			}
 		}
 		damaged := slices.Clone(p.Dump)
 		damaged[len(damaged)/2] ^= 1
 		if err := tx.Restore([]byte("k"), damaged, RestoreOptions{Replace: true}); err != ErrPayload {
-			t.Errorf("%s, damaged: %v", p.Name, err)
+			t.Errorf("%s, damaged: %v", p, err)
 		}
 		if err := tx.Restore([]byte("k"), p.Dump, RestoreOptions{}); err != ErrBusyKey {
-			t.Errorf("%s: %v", p.Name, err)
+			t.Errorf("%s: %v", p, err)
 		}
 	}
 	if v, _, _ := tx.Get([]byte("k")); string(v) != "old" || tx.dirty != before {

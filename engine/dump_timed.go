@@ -45,8 +45,9 @@ func timedKind(name string) (k Kind, ok bool) {
 	return None, false
 }
 
-// dumpTimed writes down a container whose earliest deadline is first. O(items).
-func (tx *Tx) dumpTimed(h *hit, first int64) []byte {
+// dumpTimed writes down a container whose earliest deadline is first, as a module's
+// dump does. O(items).
+func (tx *Tx) dumpTimed(e *rdb.Encoder, h *hit, first int64) []byte {
 	k := Key{tx, h.sp, h.r}
 	out := []byte{timedVersion}
 	out = binary.AppendUvarint(out, uint64(k.Len()))
@@ -61,7 +62,7 @@ func (tx *Tx) dumpTimed(h *hit, first int64) []byte {
 			out = binary.LittleEndian.AppendUint64(out, math.Float64bits(it.Score))
 		}
 		out = binary.AppendUvarint(out, uint64(len(it.Key)))
-		out = append(out, it.Key...)
+		out = e.Spill(append(out, it.Key...))
 	})
 	return out
 }
@@ -145,7 +146,7 @@ func (r *restorer) beginTimed(k Kind, n int) (err error) {
 	switch k {
 	case Set:
 		if err = r.BeginSet(n); r.box == nil { // integers have no room for deadlines
-			r.image = packed.New(r.room(n), packed.KindSet)
+			r.image = packed.New(r.roomFor(n), packed.KindSet)
 		}
 	case ZSet:
 		err = r.BeginZSet(n)

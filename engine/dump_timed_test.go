@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,7 +104,7 @@ func TestWhatHasDiedIsNotRestored(t *testing.T) {
 	}
 	tx.Commit()
 	for _, e := range db.Drain() { // the log has what is left
-		if string(e.Args[0]) == "RESTORE" && slices.Equal(e.Args[3], dumps[string(e.Args[1][1:])]) {
+		if strings.HasSuffix(string(e.Args[0]), "RESTORE") && slices.Equal(e.Args[3], dumps[string(e.Args[1][1:])]) {
 			t.Errorf("%q is logged with its dead", e.Args[1])
 		}
 	}
@@ -170,7 +171,7 @@ func TestAPayloadWithDeadlinesThatIsWrongChangesNothing(t *testing.T) {
 	timedKeys(t, tx, 200)
 	for _, key := range []string{"list", "set", "zset"} {
 		h := tx.find([]byte(key))
-		body := slices.Clone(tx.dumpTimed(&h, tx.earliestItem(&h)))
+		body := slices.Clone(tx.dumpTimed(new(rdb.Encoder), &h, tx.earliestItem(&h)))
 		for i := range len(body) - 1 {
 			payload := sealModule(timedName(h.r.Kind()), body[:i])
 			if err := tx.Restore([]byte("k"), payload, RestoreOptions{}); !errors.Is(err, ErrBadFormat) {
@@ -191,7 +192,7 @@ func FuzzRestoreTimed(f *testing.F) {
 	timedKeys(f, tx, 10)
 	for i, key := range []string{"set", "zset", "list"} {
 		h := tx.find([]byte(key))
-		f.Add(slices.Clone(tx.dumpTimed(&h, tx.earliestItem(&h))), uint8(i))
+		f.Add(slices.Clone(tx.dumpTimed(new(rdb.Encoder), &h, tx.earliestItem(&h))), uint8(i))
 	}
 	tx.Flush(-1)
 	tx.Commit()

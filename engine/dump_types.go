@@ -8,13 +8,18 @@ import (
 // itemRoom is more than an item takes up in an image beside its strings.
 const itemRoom = 64
 
-// room returns memory for an image of n items, a guess.
-func (r *restorer) room(n int) []byte { return make([]byte, 0, 16+32*min(n, 128)) }
+// roomFor returns memory for an image of n items, a guess.
+func (r *restorer) roomFor(n int) []byte {
+	if r.room != nil {
+		return r.room[:0]
+	}
+	return make([]byte, 0, 16+32*min(n, 128))
+}
 
 // BeginHash implements rdb.Builder.
 func (r *restorer) BeginHash(n int) error {
 	r.kind = Hash
-	r.image = packed.New(r.room(n), packed.KindHash)
+	r.image = packed.New(r.roomFor(n), packed.KindHash)
 	if n > r.tx.db.layout.Load().HashEntries {
 		r.box = r.tx.newHashTable()
 	}
@@ -73,7 +78,7 @@ func (r *restorer) added(outcome dict.Outcome, err error) error {
 // BeginList implements rdb.Builder.
 func (r *restorer) BeginList(int) error {
 	r.kind = List
-	r.image = packed.New(nil, packed.KindList)
+	r.image = packed.New(r.room[:0], packed.KindList)
 	return nil
 }
 
@@ -112,7 +117,7 @@ func (r *restorer) element(elem []byte, deadline int64) error {
 // BeginZSet implements rdb.Builder.
 func (r *restorer) BeginZSet(n int) error {
 	r.kind = ZSet
-	r.image = packed.New(r.room(n), packed.KindZSet)
+	r.image = packed.New(r.roomFor(n), packed.KindZSet)
 	if n > r.tx.db.layout.Load().ZSetEntries {
 		r.box = r.tx.newZSetTree()
 	}
@@ -170,7 +175,7 @@ func (r *restorer) addScore(p packed.Packed, member []byte, score float64, deadl
 // BeginSet implements rdb.Builder.
 func (r *restorer) BeginSet(n int) error {
 	r.kind = Set
-	r.image = packed.NewIntSet(nil)
+	r.image = packed.NewIntSet(r.room[:0])
 	if l := r.tx.db.layout.Load(); n > max(l.SetIntegers, l.SetEntries) {
 		r.box = r.tx.newSetTable()
 	}

@@ -2,17 +2,11 @@ package engine
 
 import (
 	"bytes"
-	"encoding/binary"
 	"math/bits"
-	"sort"
 	"strconv"
-)
 
-// unit is what one transaction did.
-type unit struct {
-	seq  uint64
-	data []byte
-}
+	"github.com/ebbdb/ebb/internal/oplog"
+)
 
 // Effect is one canonical command: a plain write with absolute times. Running
 // the effects of an engine, in order, on an empty one gives the same keyspace.
@@ -22,14 +16,26 @@ type Effect struct {
 	Args [][]byte
 }
 
+// effects are what a transaction has done so far, as the stream has it.
+type effects struct {
+	b           []byte
+	n           int // commands
+	first, last int // the databases of the first and the last of them
+
+	messages []byte // for replicas alone, behind the effects
+
+	verbatim   []byte // stands for all this in the stream, where it is not nil
+	verbatimDB int    // the database that is selected behind it
+}
+
 // emit adds a command to the transaction's effects. Nothing is encoded when
 // nobody wants effects.
-//
-// Encoding: database (2 bytes), number of arguments (4), and for each argument
-// its length (4) and its bytes.
 func (tx *Tx) emit(name string, args ...[]byte) {
-	if tx.db.logging && !tx.replay {
-		tx.encode(name, args)
+	if tx.db.logging.Load() && !tx.replay {
+		tx.fx.begin(tx.dbi, name, len(args))
+		for _, a := range args {
+			tx.fx.b = appendBulk(tx.fx.b, a)
+		}
 	}
 }
 
@@ -42,22 +48,57 @@ func (tx *Tx) Effect(name string, args ...[]byte) {
 
 // emitItems is emit for a key and what follows it in a slice.
 func (tx *Tx) emitItems(name string, key []byte, items [][]byte) {
-	if tx.db.logging && !tx.replay {
-		tx.encode(name, append([][]byte{key}, items...))
+	if tx.db.logging.Load() && !tx.replay {
+		tx.fx.begin(tx.dbi, name, 1+len(items))
+		tx.fx.b = appendBulk(tx.fx.b, key)
+		for _, a := range items {
+			tx.fx.b = appendBulk(tx.fx.b, a)
+		}
 	}
 }
 
-func (tx *Tx) encode(name string, args [][]byte) {
-	b := binary.LittleEndian.AppendUint16(tx.fx, uint16(tx.dbi))
-	b = binary.LittleEndian.AppendUint32(b, uint32(1+len(args)))
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(name)))
-	b = append(b, name...)
-	for _, a := range args {
-		b = binary.LittleEndian.AppendUint32(b, uint32(len(a)))
-		b = append(b, a...)
+// begin begins a command of n arguments in a database.
+func (fx *effects) begin(dbi int, name string, n int) {
+	switch {
+	case fx.n == 0:
+		fx.first = dbi
+	case fx.last != dbi:
+		fx.b = oplog.AppendSelect(fx.b, dbi)
 	}
-	tx.fx = b
-	tx.nfx++
+	fx.last = dbi
+	fx.n++
+	fx.b = appendCount(fx.b, '*', 1+n)
+	fx.b = appendCount(fx.b, '$', len(name))
+	fx.b = append(fx.b, name...)
+	fx.b = append(fx.b, '\r', '\n')
+}
+
+// appendBulk appends an argument in RESP.
+func appendBulk(b, arg []byte) []byte {
+	b = appendCount(b, '$', len(arg))
+	b = append(b, arg...)
+	return append(b, '\r', '\n')
+}
+
+// appendCount appends a line with a number.
+func appendCount(b []byte, kind byte, n int) []byte {
+	if n < 10 {
+		return append(b, kind, '0'+byte(n), '\r', '\n')
+	}
+	b = strconv.AppendInt(append(b, kind), int64(n), 10)
+	return append(b, '\r', '\n')
+}
+
+// keepEffects is how much memory for effects a transaction keeps for the next.
+const keepEffects = 64 << 10
+
+// clear forgets the effects.
+func (fx *effects) clear() {
+	b := fx.b[:0]
+	if cap(b) > keepEffects {
+		b = nil
+	}
+	*fx = effects{b: b, messages: fx.messages}
 }
 
 // itoa formats n into one of the transaction's four scratch buffers.
@@ -65,45 +106,136 @@ func (tx *Tx) itoa(i int, n int64) []byte {
 	return strconv.AppendInt(tx.num[i][:0], n, 10)
 }
 
-// settle numbers the effects and hands them to the log. All shards of the
-// transaction are locked, so two transactions that share one are numbered in
-// the order in which they ran.
-func (tx *Tx) settle() {
-	sh := tx.db.shards[bits.TrailingZeros64(tx.held)]
-	sh.out = append(sh.out, unit{tx.db.seq.Add(1), append([]byte(nil), tx.fx...)})
-	tx.fx, tx.nfx = tx.fx[:0], 0
-}
+// Log returns the stream of effects.
+func (db *DB) Log() *oplog.Log { return db.log }
 
-// Drain returns the effects since the last Drain in the order of execution. It
-// locks all shards for a moment.
-func (db *DB) Drain() []Effect {
+func (db *DB) lockAll() {
 	for _, sh := range db.shards {
 		sh.lock.Lock()
 	}
-	var units []unit
+}
+
+// Barrier waits until all transactions that have begun before it have settled: the
+// stream holds their effects. It locks the shards in turn.
+func (db *DB) Barrier() {
 	for _, sh := range db.shards {
-		units = append(units, sh.out...)
-		sh.out = nil
+		sh.lock.Lock()
+		sh.lock.Unlock() //nolint:staticcheck // whoever held it is done
 	}
-	for _, sh := range db.shards {
-		sh.lock.Unlock()
+}
+
+// Verbatim has a replay's transaction leave these bytes in the stream, whatever it
+// does: they are a part of another's stream, in which db is selected afterwards.
+// They are copied when the transaction ends.
+func (tx *Tx) Verbatim(raw []byte, db int) { tx.fx.verbatim, tx.fx.verbatimDB = raw, db }
+
+// Message has a command that is for replicas alone follow the transaction's effects.
+// It is copied.
+func (tx *Tx) Message(command []byte) { tx.fx.messages = append(tx.fx.messages, command...) }
+
+// tellReplicas appends the messages. The shards are locked, and the effects in the stream.
+func (tx *Tx) tellReplicas() {
+	tx.db.log.AppendMessage(tx.fx.messages)
+	if tx.fx.messages = tx.fx.messages[:0]; cap(tx.fx.messages) > keepEffects {
+		tx.fx.messages = nil
 	}
-	sort.Slice(units, func(i, j int) bool { return units[i].seq < units[j].seq })
+}
+
+// AppendVerbatim appends a part of another's stream that no transaction stands for.
+func (db *DB) AppendVerbatim(raw []byte, dbi int) { db.log.AppendVerbatim(raw, dbi) }
+
+// ResetLog begins the stream anew at an offset: what the shards know of the one
+// before counts no more. The transaction holds all shards.
+func (tx *Tx) ResetLog(offset int64) {
+	tx.db.log.Reset(offset)
+	for _, sh := range tx.db.shards {
+		sh.mark = offset
+	}
+	tx.mark = 0
+}
+
+// TakeMark returns the offset in the stream that covers whatever the transactions
+// of tx since the last TakeMark have written, or have seen.
+func (tx *Tx) TakeMark() int64 {
+	m := tx.mark
+	tx.mark = 0
+	return m
+}
+
+// TakeWrote reports whether transactions of tx since the last TakeWrote have written,
+// but for the removal of what was dead by those that were only to read.
+func (tx *Tx) TakeWrote() bool {
+	w := tx.acted
+	tx.acted = false
+	return w
+}
+
+// settle appends the effects to the stream. All shards of the transaction are
+// locked, so two transactions that share one stand in the order in which they ran.
+func (tx *Tx) settle() {
+	fx, end, kept := &tx.fx, int64(0), false
+	if fx.verbatim != nil {
+		end = tx.db.log.AppendVerbatim(fx.verbatim, fx.verbatimDB)
+	} else {
+		end, kept = tx.db.log.Append(oplog.Unit{DB: fx.first, Last: fx.last, Commands: fx.n, Bytes: fx.b})
+	}
+	if kept {
+		fx.b = nil
+	}
+	fx.clear()
+	for m := tx.held; m != 0; m &= m - 1 {
+		tx.db.shards[bits.TrailingZeros64(m)].mark = end
+	}
+}
+
+// Drain returns the effects since the last Drain in the order of execution, for
+// engines opened with RecordEffects. It locks all shards for a moment.
+func (db *DB) Drain() []Effect {
+	db.lockAll()
+	var all []byte
+	for b := db.drain.Next(); b != nil; b = db.drain.Next() {
+		all = append(all, b...)
+	}
+	db.unlock(db.all())
 	var out []Effect
-	for _, u := range units {
-		for b := u.data; len(b) > 0; {
-			e := Effect{Seq: u.seq, DB: int(binary.LittleEndian.Uint16(b))}
-			n := binary.LittleEndian.Uint32(b[2:])
-			b = b[6:]
-			for range n {
-				l := binary.LittleEndian.Uint32(b)
-				e.Args = append(e.Args, b[4:4+l:4+l])
-				b = b[4+l:]
-			}
-			out = append(out, e)
+	multi := false
+	for len(all) > 0 {
+		var args [][]byte
+		args, all = cutCommand(all)
+		switch string(args[0]) {
+		case "SELECT":
+			db.drainDB, _ = strconv.Atoi(string(args[1]))
+			continue
+		case "MULTI":
+			multi = true
+			db.drainSeq++
+			continue
+		case "EXEC":
+			multi = false
+			continue
 		}
+		if !multi {
+			db.drainSeq++
+		}
+		out = append(out, Effect{Seq: db.drainSeq, DB: db.drainDB, Args: args})
 	}
 	return out
+}
+
+// cutCommand cuts the first command off what the engine has encoded.
+func cutCommand(b []byte) (args [][]byte, rest []byte) {
+	count := func() int {
+		i := bytes.IndexByte(b, '\r')
+		n, _ := strconv.Atoi(string(b[1:i]))
+		b = b[i+2:]
+		return n
+	}
+	for n := count(); n > 0; n-- {
+		l := count()
+		args = append(args, b[:l:l])
+		b = b[l+2:]
+	}
+	return args, b
 }
 
 // effectItems is how many items one logged command names where many are stored
@@ -122,7 +254,7 @@ type itemLog struct {
 
 // add adds a copy of an item.
 func (l *itemLog) add(item []byte) {
-	if !l.tx.db.logging || l.tx.replay {
+	if !l.tx.db.logging.Load() || l.tx.replay {
 		return
 	}
 	if l.items = append(l.items, bytes.Clone(item)); len(l.items) == effectItems {

@@ -316,6 +316,7 @@ func (sh *shard) remove(tx *Tx, c candidate) bool {
 	tx.kbuf = append(tx.kbuf[:0], sp.key(h.r)...)
 	key := tx.kbuf
 	tx.dbi = sp.db
+	h.preserve()
 	tx.drop(&h)
 	sh.stats.Evicted++
 	tx.emit("DEL", key)

@@ -112,17 +112,17 @@ func (tx *Tx) Persist(key []byte) bool {
 }
 
 // emitDeadline logs a key's deadline. SPAN is how the log writes SLIDE, whose
-// span would otherwise follow from the instant of the replay.
+// span would otherwise follow from the instant of the replay; redis-server knows
+// the deadline alone.
 func (tx *Tx) emitDeadline(key []byte, h *hit) {
-	if !tx.db.logging {
+	if !tx.db.logging.Load() {
 		return
 	}
 	d := tx.itoa(0, h.r.deadline())
-	if h.r.has(flagSlide) {
-		tx.emit("PEXPIREAT", key, d, []byte("SPAN"), tx.itoa(1, h.r.slide().span))
-		return
-	}
 	tx.emit("PEXPIREAT", key, d)
+	if h.r.has(flagSlide) {
+		tx.emit(OwnPrefix+"PEXPIREAT", key, d, []byte("SPAN"), tx.itoa(1, h.r.slide().span))
+	}
 }
 
 // setDeadline changes a found key's deadline, which is at most MaxDeadline; 0
@@ -175,7 +175,7 @@ func (tx *Tx) setDeadline(h *hit, key []byte, deadline, span int64) {
 // the deadline has moved by a tenth of the span: after a crash it may be that
 // much early.
 func (tx *Tx) slideOn(h *hit, key []byte) {
-	if tx.client || tx.replay {
+	if tx.client || tx.replay || tx.db.replica.Load() {
 		return
 	}
 	s := h.r.slide()
@@ -183,6 +183,7 @@ func (tx *Tx) slideOn(h *hit, key []byte) {
 	if deadline <= h.r.deadline() {
 		return
 	}
+	h.preserve()
 	ref := h.ref()
 	h.sp.unschedule(ref, h.r)
 	h.sp.schedule(ref, deadline)

@@ -51,7 +51,7 @@ func (tx *Tx) Forecast(horizon int64, n int, match func(key []byte) bool) *Forec
 	for i := range tx.db.shards {
 		tx.inShard(i, func(t *Tx, sp *space) (done bool) {
 			if match == nil && sp.due != nil {
-				f.keys(sp)
+				f.keys(t, sp)
 			}
 			return true
 		})
@@ -102,10 +102,15 @@ func (f *Forecast) add(deadline int64) {
 	}
 }
 
-// keys counts the keys of a space.
-func (f *Forecast) keys(sp *space) {
+// keys counts the keys of a space; where they are few, without those that are dead
+// already, because nothing in them lives.
+func (f *Forecast) keys(tx *Tx, sp *space) {
 	if sp.due.Len() <= forecastExact {
-		sp.due.Each(func(ref uint32) { f.add(sp.rec(arena.Ref(ref)).deadline()) })
+		sp.due.Each(func(ref uint32) {
+			if r := sp.rec(arena.Ref(ref)); !tx.dead(sp, r) {
+				f.add(r.deadline())
+			}
+		})
 		return
 	}
 	counts := make([]int, len(f.Counts))
@@ -123,7 +128,7 @@ type dueCounter interface{ Due(now int64) int }
 func (f *Forecast) record(tx *Tx, sp *space, ref arena.Ref, match func([]byte) bool) {
 	r := sp.rec(ref)
 	if match != nil {
-		if d := r.deadline(); d == 0 && r.nextAt() == 0 || !match(sp.key(r)) {
+		if d := r.deadline(); d == 0 && r.nextAt() == 0 || tx.dead(sp, r) || !match(sp.key(r)) {
 			return
 		} else if d != 0 {
 			f.add(d)
@@ -133,7 +138,7 @@ func (f *Forecast) record(tx *Tx, sp *space, ref arena.Ref, match func([]byte) b
 	switch k := r.Kind(); {
 	case r.nextAt() == 0, k == Limiter: // nothing, or somebody is to be woken
 	case k == Lock, k == Semaphore, k == DelayQueue:
-		f.add(r.nextAt())
+		f.add(tx.nextFrom(&h, f.From))
 	default:
 		f.items(tx, &h)
 	}
@@ -189,6 +194,7 @@ func (tx *Tx) NextDue() (x NextDue, ok bool) {
 			}
 			if sp.next != nil {
 				t.nextItem(sp, now, note)
+				t.nextHidden(sp, now, note)
 			}
 			return true
 		})

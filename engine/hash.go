@@ -178,7 +178,7 @@ func (tx *Tx) HIncrByFloat(key, field, by []byte) ([]byte, error) {
 // calculate; but HSET clears a deadline, so a field that has one is logged as it
 // was asked for.
 func (tx *Tx) emitIncrement(h *hit, key, field, by, val []byte) {
-	if !tx.db.logging {
+	if !tx.db.logging.Load() {
 		return
 	}
 	v := tx.viewHash(h)
@@ -262,33 +262,6 @@ func (tx *Tx) fillTable(t hashTable, h *hit) error {
 		}
 	}
 	return nil
-}
-
-// lapseHash removes up to budget dead fields.
-func (tx *Tx) lapseHash(h *hit, key []byte, budget int) {
-	log := itemLog{tx: tx, command: "HDEL", key: key}
-	fire := func(field, value []byte, deadline int64) {
-		log.add(field)
-		tx.lapsed(h.sh, LevelField, key, field, value, deadline)
-	}
-	n, left := 0, 0
-	if b := h.box(); b != nil {
-		t := b.(hashTable)
-		n = t.Reap(tx.ms, budget, func(it dict.Item) { fire(it.Key, it.Value, it.Deadline) })
-		if left = t.Count(); n > 0 && left > 0 {
-			tx.wrote(h)
-		}
-	} else {
-		p := h.image()
-		n = p.Count()
-		p = p.Reap(tx.ms, func(at packed.At) { fire(tx.text(2, p.Key(at)), tx.text(3, p.Value(at)), p.Deadline(at)) })
-		left = p.Count()
-		if n -= left; n > 0 && left > 0 {
-			tx.shrunk(h, p)
-		}
-	}
-	log.flush()
-	tx.lapsedItems(h, key, n, left, EventHash, "hexpired")
 }
 
 // NextDue implements dated.

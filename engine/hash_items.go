@@ -101,7 +101,7 @@ func (tx *Tx) fieldsSet(h *hit, key []byte, pairs [][]byte, deadline int64) {
 		tx.emitKept(h, key, pairs)
 	case deadline > 0:
 		var fields [][]byte
-		for i := 0; i < len(pairs) && tx.db.logging; i += 2 {
+		for i := 0; i < len(pairs) && tx.db.logging.Load(); i += 2 {
 			fields = append(fields, pairs[i])
 		}
 		tx.date(h)
@@ -114,7 +114,7 @@ func (tx *Tx) fieldsSet(h *hit, key []byte, pairs [][]byte, deadline int64) {
 // emitKept logs the deadlines that fields have kept: HSET, which logs their values,
 // takes them away.
 func (tx *Tx) emitKept(h *hit, key []byte, pairs [][]byte) {
-	if !tx.db.logging {
+	if !tx.db.logging.Load() {
 		return
 	}
 	v := tx.viewHash(h)

@@ -174,7 +174,7 @@ const maxAhead = 30 * 24 * 3600 * 1e6
 func holdersModule(name string, k Kind) module {
 	return module{
 		name: name,
-		dump: func(_ *Tx, h *hit) []byte { return h.image() },
+		dump: func(tx *Tx, _ *rdb.Encoder, h *hit) []byte { return tx.seenHolders(h) },
 		restore: func(tx *Tx, data []byte) ([]byte, box, error) {
 			last, ok := Holders(data).valid(k)
 			if !ok || !tx.replay && last > tx.now+maxAhead {
@@ -226,7 +226,7 @@ func (tx *Tx) Holders(key []byte, k Kind) (Holders, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.holders(), nil
+	return tx.seenHolders(&h), nil
 }
 
 // AcquireOptions say how a lock or permits are asked for. Lease is required.
@@ -317,7 +317,9 @@ func (tx *Tx) lapseHolders(h *hit, key []byte, event string, effect func(b Holde
 		b[:kept].settle()
 		tx.shrunk(h, b[:kept])
 	}
-	h.sp.sh.stats.LeasesExpired += int64(n)
+	if !tx.hiding() {
+		h.sp.sh.stats.LeasesExpired += int64(n)
+	}
 	tx.lapsedItems(h, key, n, left, EventModule, event)
 }
 

@@ -52,7 +52,7 @@ func (tx *Tx) PFAdd(key []byte, elems [][]byte) (changed bool, err error) {
 	if n == 0 || err != nil {
 		return false, err
 	}
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		tx.emit("PFADD", append([][]byte{key}, elems...)...)
 	}
 	tx.changed(key, EventString, "pfadd")
@@ -153,6 +153,7 @@ func (tx *Tx) pfCount(key []byte) (int64, error) {
 	if err != nil {
 		return 0, ErrCorruptHLL
 	}
+	h.preserve() // a read that writes
 	if img, err = tx.resize(&h, key, len(img)); err != nil {
 		return 0, err
 	}
@@ -218,7 +219,7 @@ func (tx *Tx) PFMerge(dst []byte, srcs [][]byte) error {
 	if err := tx.putHLL(&h, dst, buf); err != nil {
 		return err
 	}
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		tx.emit("PFMERGE", append([][]byte{dst}, srcs...)...)
 	}
 	tx.changed(dst, EventString, "pfadd")

@@ -38,14 +38,14 @@ func (tx *Tx) stampItem(h *hit, key []byte, k Kind, e packed.Edit) error {
 
 // emitTimed logs a deadline of items: HPEXPIREAT key ms FIELDS n field ...
 func (tx *Tx) emitTimed(name string, key []byte, deadline int64, word string, items [][]byte) {
-	if tx.db.logging && !tx.replay {
+	if tx.db.logging.Load() && !tx.replay {
 		tx.emitItems(name, key, tx.counted([][]byte{tx.itoa(0, deadline)}, word, items))
 	}
 }
 
 // emitCounted logs a command about items: HPERSIST key FIELDS n field ...
 func (tx *Tx) emitCounted(name string, key []byte, word string, items [][]byte) {
-	if tx.db.logging && !tx.replay {
+	if tx.db.logging.Load() && !tx.replay {
 		tx.emitItems(name, key, tx.counted(nil, word, items))
 	}
 }

@@ -60,16 +60,18 @@ func (tx *Tx) Rename(from, to []byte, onlyNew bool) (bool, error) {
 		return false, ErrNoKey
 	}
 	tx.touch(&h)
-	if tx.find(to).r != nil && onlyNew {
+	there := tx.find(to).r != nil
+	if there && onlyNew {
 		return false, nil
 	}
 	if string(from) == string(to) {
 		return true, nil
 	}
+	kind := h.r.Kind()
 	if err := tx.transfer(from, to, tx.dbi, false); err != nil {
 		return false, err
 	}
-	tx.emit("RENAME", from, to)
+	tx.emitTransfer(kind, there, tx.dbi, to, "RENAME", from, to)
 	tx.changed(from, EventGeneric, "rename_from")
 	tx.changed(to, EventGeneric, "rename_to")
 	tx.dirty--
@@ -88,10 +90,11 @@ func (tx *Tx) Move(key []byte, to int) (bool, error) {
 	if to == tx.dbi || tx.findIn(to, key).r != nil {
 		return false, nil
 	}
+	kind := h.r.Kind()
 	if err := tx.transfer(key, key, to, false); err != nil {
 		return false, err
 	}
-	tx.emit("MOVE", key, tx.itoa(0, int64(to)))
+	tx.emitTransfer(kind, false, to, key, "MOVE", key, tx.itoa(0, int64(to)))
 	tx.changed(key, EventGeneric, "move_from")
 	tx.changedIn(to, key, "move_to")
 	tx.dirty--
@@ -110,16 +113,17 @@ func (tx *Tx) Copy(from, key []byte, to int, replace bool) (bool, error) {
 	}
 	tx.touch(&h)
 	tx.reap(&h, from)
-	if tx.findIn(to, key).r != nil && !replace || to == tx.dbi && string(from) == string(key) {
+	there, kind := tx.findIn(to, key).r != nil, h.r.Kind()
+	if there && !replace || to == tx.dbi && string(from) == string(key) {
 		return false, nil
 	}
 	if err := tx.transfer(from, key, to, true); err != nil {
 		return false, err
 	}
 	if to == tx.dbi {
-		tx.emit("COPY", from, key, []byte("REPLACE"))
+		tx.emitTransfer(kind, there, to, key, "COPY", from, key, []byte("REPLACE"))
 	} else {
-		tx.emit("COPY", from, key, []byte("DB"), tx.itoa(0, int64(to)), []byte("REPLACE"))
+		tx.emitTransfer(kind, there, to, key, "COPY", from, key, []byte("DB"), tx.itoa(0, int64(to)), []byte("REPLACE"))
 	}
 	tx.changedIn(to, key, "copy_to")
 	return true, nil
@@ -187,7 +191,11 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 			val = append([]byte(nil), val...)
 		}
 		handle = dst.sp.addBox(val, b)
+		if !keep {
+			dst.sp.exts[handle].pin = src.sp.exts[handleOf(r.inlineValue())].pin
+		}
 	}
+	dst.sp.timedFields = dst.sp.timedFields || src.sp.timedFields
 	ref, n := dst.sp.build(s.layout(), key, val, handle)
 	if n == nil {
 		if handle != 0 && keep {
@@ -213,6 +221,7 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 		tx.drop(&src)
 	}
 	if dst.r == nil {
+		tx.makeWay(dst.sp, dst.h, key)
 		dst.sp.tab.Insert(dst.h, ref) // not before: src's position would be void
 		tx.created(dst.sp, n)
 	}
@@ -228,12 +237,15 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 
 // RandomKey returns a key of the selected database, every living one with the
 // same probability, or nil if there is none. It removes the expired ones that it
-// comes upon; expected O(1) where they are few. The transaction holds all shards.
+// comes upon, unless it is a replica's; expected O(1) where they are few. The transaction holds all shards.
 func (tx *Tx) RandomKey(rnd func() uint64) []byte {
 	if tx.Size() == 0 && !tx.replay {
 		return nil
 	}
-	for {
+	for tries := 0; ; tries++ {
+		if tries == randomTries && tx.hiding() {
+			return tx.anyKey(rnd)
+		}
 		total := 0
 		for _, sh := range tx.db.shards {
 			if sp := sh.spaces[tx.dbi]; sp != nil {
@@ -257,6 +269,7 @@ func (tx *Tx) RandomKey(rnd func() uint64) []byte {
 			switch {
 			case !tx.dead(sp, r):
 				return sp.key(r)
+			case tx.hiding():
 			case r.expired(tx.ms):
 				tx.reapIn(sp, ref)
 			default:
@@ -311,11 +324,17 @@ func (tx *Tx) hollows(sp *space) (n int) {
 	if sp.next == nil || tx.replay {
 		return 0
 	}
+	var living []arena.Ref
 	sp.next.EachDue(tx.ms, func(ref uint32) {
-		if r := sp.rec(arena.Ref(ref)); !r.expired(tx.ms) && tx.dead(sp, r) {
+		switch r := sp.rec(arena.Ref(ref)); {
+		case r.expired(tx.ms):
+		case tx.dead(sp, r):
 			n++
+		case tx.hiding():
+			living = append(living, arena.Ref(ref))
 		}
 	})
+	tx.redateDue(sp, living)
 	return n
 }
 
@@ -339,6 +358,7 @@ func (db *DB) Scan(dbi int, cursor uint64, count int, visit func(Key)) uint64 {
 		if s >= len(db.shards) {
 			break
 		}
+		tx.reads = true
 		tx.begin(dbi, 1<<s, true)
 		next, more := tx.scanShard(s, cursor, &count, visit)
 		tx.Unlock()
@@ -453,7 +473,7 @@ func (tx *Tx) Flush(dbi int) int {
 			}
 			n += sp.tab.Len()
 			sh.flushed(i, sp)
-			sp.release()
+			sp.flushed()
 			sh.spaces[i] = nil
 		}
 		sh.publish()

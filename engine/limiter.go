@@ -199,7 +199,7 @@ func (tx *Tx) takeFrom(h *hit, key []byte, l *limiter, o *TakeOptions, t *Taken)
 }
 
 func (tx *Tx) emitTake(key []byte, o *TakeOptions) {
-	if !tx.db.logging || tx.replay {
+	if !tx.db.logging.Load() || tx.replay {
 		return
 	}
 	args := [11][]byte{key, tx.itoa(0, o.Limit), tx.itoa(1, o.Period/1000)}

@@ -5,7 +5,11 @@ import "github.com/ebbdb/ebb/internal/rdb"
 // A limiter leaves the engine as it lies in its record, the form first; a log
 // without its dead entries.
 func limiterModule() module {
-	return module{name: "ebb-limit", dump: dumpLimiter, restore: restoreLimiter}
+	return module{
+		name:    "ebb-limit",
+		dump:    func(tx *Tx, _ *rdb.Encoder, h *hit) []byte { return dumpLimiter(tx, h) },
+		restore: restoreLimiter,
+	}
 }
 
 func dumpLimiter(tx *Tx, h *hit) []byte {

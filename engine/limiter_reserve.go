@@ -109,7 +109,7 @@ func (tx *Tx) reserve(h *hit, key []byte, l *limiter, r Reservation, o *ReserveO
 	}
 	tx.SawToken(r.ID)
 	h.sh.stats.LimiterAllowed++
-	if tx.db.logging && !tx.replay {
+	if tx.db.logging.Load() && !tx.replay {
 		id, burst := tx.itoa(0, r.ID), tx.itoa(1, o.Burst)
 		tx.emit("RL.RESERVE", key, tx.itoa(2, o.Limit), tx.itoa(3, o.Period/1000), []byte("BURST"), burst,
 			[]byte("COST"), strconv.AppendInt(nil, r.Cost, 10), []byte("TOKEN"), id, []byte("NOW"), tx.instant())
@@ -195,8 +195,8 @@ func (tx *Tx) GiveBack(key []byte, g Grant) (ok bool, err error) {
 		return false, err
 	}
 	// What this is worth later follows from nothing that a log holds.
-	if h.r != nil && tx.db.logging && !tx.replay {
-		tx.emit("RESTORE", key, tx.itoa(0, h.r.deadline()), tx.dump(nil, &h), []byte("REPLACE"), []byte("ABSTTL"))
+	if h.r != nil && tx.db.logging.Load() && !tx.replay {
+		tx.emit(OwnPrefix+"RESTORE", key, tx.itoa(0, h.r.deadline()), tx.dump(nil, &h), []byte("REPLACE"), []byte("ABSTTL"))
 	}
 	return true, nil
 }

@@ -83,7 +83,7 @@ func (tx *Tx) LPop(key []byte, end End, count int, begin func(n int), visit func
 	} else {
 		tx.cut(&h, key, end, n, length)
 	}
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		if n == 1 {
 			tx.emit(popCommand[end], key)
 		} else {
@@ -230,7 +230,7 @@ func (tx *Tx) LInsert(key []byte, before bool, pivot, elem []byte) (n int, err e
 	if before {
 		where = "BEFORE"
 	}
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		tx.emit("LINSERT", key, []byte(where), pivot, elem)
 	}
 	tx.changed(key, EventList, "linsert")
@@ -305,7 +305,7 @@ func (tx *Tx) LRem(key []byte, count int64, elem []byte) (n int, err error) {
 	if n == 0 {
 		return 0, nil
 	}
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		tx.emit("LREM", key, tx.itoa(0, count), elem)
 	}
 	tx.shortened(&h, key, n, "lrem")
@@ -356,7 +356,7 @@ func (tx *Tx) LTrim(key []byte, start, stop int64) error {
 		tx.cut(&h, key, Tail, length-1-to, length)
 		tx.cut(&h, key, Head, from, to+1)
 	}
-	if kept < length && tx.db.logging {
+	if kept < length && tx.db.logging.Load() {
 		tx.emit("LTRIM", key, tx.itoa(0, start), tx.itoa(1, stop))
 	}
 	tx.shortened(&h, key, length-kept, "ltrim")

@@ -211,17 +211,22 @@ func (tx *Tx) LPushEx(key []byte, end End, elems [][]byte, deadline int64, most 
 	return n + done, nil
 }
 
-// emitPushEx logs a push: as LPUSH or RPUSH where the elements have no deadline.
+// emitPushEx logs a push, and then the deadline of the elements.
 func (tx *Tx) emitPushEx(key []byte, end End, elems [][]byte, deadline int64) {
-	if !tx.db.logging || tx.replay {
+	if !tx.db.logging.Load() || tx.replay {
 		return
 	}
+	tx.emitItems(pushCommand[end], key, elems)
 	if deadline == 0 {
-		tx.emitItems(pushCommand[end], key, elems)
 		return
 	}
-	args := [][]byte{[]byte("PXAT"), tx.itoa(0, deadline)}
-	tx.emitItems(pushCommand[end]+"EX", key, tx.counted(args, "ELEMENTS", elems))
+	places := make([]int, len(elems))
+	for i := range places {
+		if places[i] = i; end == Tail {
+			places[i] = -1 - i
+		}
+	}
+	tx.emitPlaces("LPEXPIREAT", key, deadline, places)
 }
 
 // places resolves positions, negative from the tail, against a list as it is; -1
@@ -269,7 +274,7 @@ func (tx *Tx) stampElement(h *hit, key []byte, i int, deadline int64) error {
 // emitPlaces logs a deadline of the elements at some positions, or a command
 // without one if it is negative.
 func (tx *Tx) emitPlaces(name string, key []byte, deadline int64, places []int) {
-	if !tx.db.logging || tx.replay {
+	if !tx.db.logging.Load() || tx.replay {
 		return
 	}
 	tx.z.reset()
@@ -293,7 +298,7 @@ type placeLog struct {
 // add notes the removal of the element that stands at a position when those added
 // before it are gone.
 func (l *placeLog) add(index int) {
-	if !l.tx.db.logging || l.tx.replay {
+	if !l.tx.db.logging.Load() || l.tx.replay {
 		return
 	}
 	if l.places = append(l.places, index+len(l.places)); len(l.places) == effectItems {
@@ -313,7 +318,7 @@ func (l *placeLog) flush() {
 // words that every server knows: LPOP if they are the list's beginning; else the
 // values at them are made one that no other has, and that is removed.
 func (tx *Tx) emitRemoved(key []byte, places []int) {
-	if !tx.db.logging || tx.replay {
+	if !tx.db.logging.Load() || tx.replay {
 		return
 	}
 	switch n := len(places); {

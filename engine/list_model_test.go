@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -497,10 +498,6 @@ func replayList(tx *Tx, args [][]byte) (err error) {
 	switch name := string(args[0]); name {
 	case "LPUSH", "RPUSH":
 		_, err = tx.LPush(key, ends[map[byte]string{'L': "LEFT", 'R': "RIGHT"}[name[0]]], args[2:], false)
-	case "LPUSHEX":
-		_, err = tx.LPushEx(key, Head, args[6:], number(3), 0)
-	case "RPUSHEX":
-		_, err = tx.LPushEx(key, Tail, args[6:], number(3), 0)
 	case "LPOP", "RPOP":
 		n := int64(1)
 		if len(args) > 2 {
@@ -537,7 +534,7 @@ func replayPlaces(args [][]byte) (places []int64) {
 
 // replayKey runs an effect that any kind of key has.
 func replayKey(tx *Tx, args [][]byte) (err error) {
-	switch name := string(args[0]); name {
+	switch name := strings.TrimPrefix(string(args[0]), OwnPrefix); name {
 	case "DEL":
 		for _, k := range args[1:] {
 			tx.Del(k)

@@ -32,7 +32,7 @@ func (tx *Tx) lapseLock(h *hit, key []byte) {
 // exclusively, and is not to wait for it either (Lease.Held). O(holders); allocates
 // nothing. Errors: ErrWrongType, ErrFull.
 func (tx *Tx) AcquireLock(key, owner []byte, o AcquireOptions) (g Lease, ok bool, err error) {
-	h, err := tx.container(key, Lock)
+	h, err := tx.leased(key, Lock)
 	if err != nil {
 		return g, false, err
 	}
@@ -91,7 +91,7 @@ func (tx *Tx) lockAgain(h *hit, key []byte, at int, o *AcquireOptions) (g Lease,
 
 // lockGranted logs and tells that a lock was granted.
 func (tx *Tx) lockGranted(key, owner []byte, token int64, o *AcquireOptions) {
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		lease, t, now := tx.itoa(0, o.Lease), tx.itoa(1, token), tx.itoa(2, tx.now)
 		if o.Shared {
 			tx.emit("LOCK.ACQUIRE", key, owner, lease, []byte("SHARED"), []byte("TOKEN"), t, []byte("NOW"), now)
@@ -114,7 +114,7 @@ func (tx *Tx) RenewLock(key, owner []byte, token, lease int64) (bool, error) {
 	b.renew(at, tx.leaseEnd(lease))
 	tx.stamp(h.r)
 	tx.date(&h)
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		tx.emit("LOCK.RENEW", key, owner, tx.itoa(0, token), tx.itoa(1, lease), []byte("NOW"), tx.itoa(2, tx.now))
 	}
 	tx.changed(key, EventModule, "lock.renew")
@@ -133,7 +133,7 @@ func (tx *Tx) ReleaseLock(key, owner []byte, token int64) (bool, error) {
 }
 
 func (tx *Tx) unlockedBy(h *hit, key []byte, at int) {
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		b := h.holders()
 		tx.emit("LOCK.RELEASE", key, b.owner(at), tx.itoa(0, b.token(at)))
 	}
@@ -154,7 +154,7 @@ func (tx *Tx) ReturnLock(key, owner []byte, g Lease) bool {
 
 // lockOf finds who holds a lock under a token; at is -1 if nobody does.
 func (tx *Tx) lockOf(key, owner []byte, token int64) (h hit, at int, err error) {
-	if h, err = tx.container(key, Lock); err != nil {
+	if h, err = tx.leased(key, Lock); err != nil {
 		return h, -1, err
 	}
 	b := h.holders()

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -585,7 +586,7 @@ func apply(tx *Tx, args [][]byte) error {
 		key = args[1]
 	}
 	done, err := true, error(nil)
-	switch name := string(args[0]); name {
+	switch name := strings.TrimPrefix(string(args[0]), OwnPrefix); name {
 	case "DEL":
 		for _, k := range args[1:] {
 			done = tx.Del(k) && done

@@ -28,7 +28,7 @@ func (tx *Tx) IncrBy(key []byte, by int64) (int64, error) {
 	if err := tx.replace(&h, key, tx.itoa(0, n), 0); err != nil {
 		return 0, err
 	}
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		tx.emit("INCRBY", key, tx.itoa(1, by))
 	}
 	tx.changed(key, EventString, "incrby")
@@ -118,7 +118,7 @@ func (tx *Tx) settleIncr(h *hit, key, val []byte, event string, l Life) {
 	case l.Persist && had:
 		tx.setDeadline(h, key, 0, 0)
 	}
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		tx.emitSet(key, val, kept(h, 0))
 	}
 	tx.changed(key, EventString, event)
@@ -155,7 +155,7 @@ func (tx *Tx) IncrByFloat(key, by []byte) ([]byte, error) {
 	if err := tx.replace(&h, key, out, 0); err != nil {
 		return nil, err
 	}
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		tx.emitSet(key, out, kept(&h, 0))
 	}
 	tx.changed(key, EventString, "incrbyfloat")

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"strconv"
 
@@ -79,7 +78,7 @@ func (b queueBox) Clone(tx *Tx) (box, error) {
 // queue looks a delay queue up for a write; it is nil if there is none. Errors:
 // ErrWrongType.
 func (tx *Tx) queue(key []byte) (h hit, q *delayq.Queue, err error) {
-	h, err = tx.container(key, DelayQueue)
+	h, err = tx.leased(key, DelayQueue)
 	if err == nil && h.r != nil {
 		q = h.box().(queueBox).Queue
 	}
@@ -120,16 +119,15 @@ func (tx *Tx) settleQueue(h *hit, key []byte, q *delayq.Queue, event string) {
 
 // emitQueue logs a command that ends in the transaction's instant.
 func (tx *Tx) emitQueue(name string, args ...[]byte) {
-	if !tx.db.logging || tx.replay {
+	if !tx.db.logging.Load() || tx.replay {
 		return
 	}
-	at := len(tx.fx)
-	tx.encode(name, args)
-	binary.LittleEndian.PutUint32(tx.fx[at+2:], uint32(1+len(args)+2))
-	for _, a := range [...][]byte{[]byte("NOW"), tx.itoa(3, tx.now)} {
-		tx.fx = binary.LittleEndian.AppendUint32(tx.fx, uint32(len(a)))
-		tx.fx = append(tx.fx, a...)
+	tx.fx.begin(tx.dbi, name, len(args)+2)
+	for _, a := range args {
+		tx.fx.b = appendBulk(tx.fx.b, a)
 	}
+	tx.fx.b = appendBulk(tx.fx.b, []byte("NOW"))
+	tx.fx.b = appendBulk(tx.fx.b, tx.itoa(3, tx.now))
 }
 
 // QueueAdd says what to add to a delay queue.
@@ -252,7 +250,7 @@ func (tx *Tx) putJob(q *delayq.Queue, j *Job, mark []byte, unique int64) error {
 
 // logQueueAdd logs an addition.
 func (tx *Tx) logQueueAdd(key []byte, a *QueueAdd, token int64) {
-	if !tx.db.logging || tx.replay {
+	if !tx.db.logging.Load() || tx.replay {
 		return
 	}
 	number := func(n int64) []byte { return strconv.AppendInt(nil, n, 10) }

@@ -30,7 +30,7 @@ const (
 
 func queueModule() module { return module{name: "ebb-queue", dump: dumpQueue, restore: restoreQueue} }
 
-func dumpQueue(tx *Tx, h *hit) []byte {
+func dumpQueue(tx *Tx, e *rdb.Encoder, h *hit) []byte {
 	q := h.box().(queueBox).Queue
 	b := []byte{queueVersion}
 	number := func(n int64) { b = binary.AppendUvarint(b, uint64(n)) }
@@ -38,11 +38,16 @@ func dumpQueue(tx *Tx, h *hit) []byte {
 	number(q.MaxDeliveries)
 	text(q.DeadLetter)
 	number(q.MaxLen)
-	number(q.Dead)
-	number(q.Dropped)
-	number(q.Expired)
-	number(int64(q.Len()))
-	q.Each(func(j Job) bool {
+	seen := tx.seenQueue(q)
+	number(seen.Dead)
+	number(seen.Dropped)
+	number(seen.Expired)
+	number(int64(seen.Delayed + seen.Ready + seen.Leased))
+	each := q.Each
+	if tx.hiding() {
+		each = func(visit func(j Job) bool) { q.EachSettled(tx.ms, func(j Job) { visit(j) }) }
+	}
+	each(func(j Job) bool {
 		flags := int64(j.Priority)
 		if j.Leased {
 			flags |= dumpLeased
@@ -62,13 +67,18 @@ func dumpQueue(tx *Tx, h *hit) []byte {
 		}
 		text(j.ID)
 		text(j.Payload)
+		b = e.Spill(b)
 		return true
 	})
 	marks := sortedMarks(q)
+	if tx.hiding() {
+		marks = slices.DeleteFunc(marks, func(m queueMark) bool { return m.deadline < tx.ms })
+	}
 	number(int64(len(marks)))
 	for _, m := range marks {
 		number(m.deadline)
 		text(m.key)
+		b = e.Spill(b)
 	}
 	return b
 }

@@ -40,14 +40,16 @@ func (tx *Tx) lapseQueue(h *hit, key []byte, budget int) {
 	q.Awake(tx.ms)
 	tx.Signal(key)
 	for what, event := range [...]string{lapsedLease: "dqlapsed", lapsedJob: "dqexpired", lapsedDead: "dqdead"} {
-		if seen[what] > 0 {
+		if seen[what] > 0 && !tx.hiding() {
 			tx.changed(key, EventModule, event)
 			tx.dirty--
 		}
 	}
 	if q.Empty(tx.ms) {
 		tx.drop(h)
-		tx.gone(key)
+		if !tx.hiding() {
+			tx.gone(key)
+		}
 	} else {
 		tx.wrote(h)
 	}
@@ -154,13 +156,16 @@ func (tx *Tx) findPlainly(key []byte) (h hit) {
 	s, hash := tx.shardOf(key)
 	h.sh, h.h = tx.db.shards[s], hash
 	h.sp = h.sh.spaces[tx.dbi]
+	h.preserve()
 	pos, ok := h.sp.tab.Find(hash, key)
 	if !ok {
 		return h
 	}
 	h.pos, h.r = pos, h.sp.rec(pos.Ref())
 	if !tx.replay && h.r.expired(tx.ms) {
-		tx.expire(&h, true)
+		if !tx.hiding() {
+			tx.expire(&h, true)
+		}
 		h.r = nil
 	}
 	return h

@@ -60,29 +60,29 @@ func (c *Counters) delivered(j *Job, now int64) {
 	c.QueueLate.record(now - j.Due*1000)
 }
 
-// leased looks up a job that somebody has a lease on; ok is false if that is over,
+// lentJob looks up a job that the caller has a lease on; q is nil if that is over,
 // or was never theirs.
-func (tx *Tx) leased(q *delayq.Queue, id []byte, token int64) (ref uint32, ok bool) {
-	if q == nil {
-		return 0, false
+func (tx *Tx) lentJob(key, id []byte, token int64) (h hit, q *delayq.Queue, ref uint32, err error) {
+	h, q, err = tx.queue(key)
+	if q == nil || err != nil {
+		return h, nil, 0, err
 	}
-	if ref, ok = q.Find(id); !ok {
-		return 0, false
+	ref, ok := q.Find(id)
+	if !ok {
+		return h, nil, 0, nil
 	}
-	j := q.Job(ref)
-	return ref, j.Leased && j.Token == token && tx.ms <= j.Until
+	if j := q.Job(ref); !j.Leased || j.Token != token || tx.ms > j.Until {
+		return h, nil, 0, nil
+	}
+	return h, q, ref, nil
 }
 
 // QueueAck removes a job that is done, and reports whether the lease was the
 // caller's. O(log n). Errors: ErrWrongType.
 func (tx *Tx) QueueAck(key, id []byte, token int64) (ok bool, err error) {
-	h, q, err := tx.queue(key)
-	if err != nil {
+	h, q, ref, err := tx.lentJob(key, id, token)
+	if q == nil {
 		return false, err
-	}
-	ref, ok := tx.leased(q, id, token)
-	if !ok {
-		return false, nil
 	}
 	q.Remove(ref)
 	h.sh.stats.QueueAcked++
@@ -95,13 +95,9 @@ func (tx *Tx) QueueAck(key, id []byte, token int64) (ok bool, err error) {
 // unless it was delivered as often as the queue allows. It reports whether the
 // lease was the caller's. O(log n). Errors: ErrWrongType, ErrFull.
 func (tx *Tx) QueueNack(key, id []byte, token, delay int64) (ok bool, err error) {
-	h, q, err := tx.queue(key)
-	if err != nil {
+	h, q, ref, err := tx.lentJob(key, id, token)
+	if q == nil {
 		return false, err
-	}
-	ref, ok := tx.leased(q, id, token)
-	if !ok {
-		return false, nil
 	}
 	dl, spent := tx.findDeadLetters(key, q, ref)
 	if err := tx.giveUp(&h, key, q, ref, dl, spent, tx.ms+min(delay, MaxDeadline), func() {
@@ -116,13 +112,9 @@ func (tx *Tx) QueueNack(key, id []byte, token, delay int64) (ok bool, err error)
 // QueueExtend has a lease end so many ms from now, and reports whether it was the
 // caller's. O(log n). Errors: ErrWrongType, ErrFull.
 func (tx *Tx) QueueExtend(key, id []byte, token, lease int64) (ok bool, err error) {
-	h, q, err := tx.queue(key)
-	if err != nil {
+	h, q, ref, err := tx.lentJob(key, id, token)
+	if q == nil {
 		return false, err
-	}
-	ref, ok := tx.leased(q, id, token)
-	if !ok {
-		return false, nil
 	}
 	if q.Extend(ref, tx.ms+min(lease, MaxDeadline)) != nil {
 		return false, ErrFull
@@ -136,13 +128,9 @@ func (tx *Tx) QueueExtend(key, id []byte, token, lease int64) (ok bool, err erro
 // not count, and it is due as it was. It reports whether the lease was still that
 // one. O(log n). Errors: ErrWrongType, ErrFull.
 func (tx *Tx) QueueReturn(key, id []byte, token int64) (ok bool, err error) {
-	h, q, err := tx.queue(key)
-	if err != nil {
+	h, q, ref, err := tx.lentJob(key, id, token)
+	if q == nil {
 		return false, err
-	}
-	ref, ok := tx.leased(q, id, token)
-	if !ok {
-		return false, nil
 	}
 	if q.GiveBack(ref, tx.ms) != nil {
 		return false, ErrFull

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/rdb"
 )
 
 func openQueues(t testing.TB) (*DB, *ManualClock) {
@@ -126,7 +128,7 @@ func FuzzRestoreQueue(f *testing.F) {
 	popJobs(f, db, 1, 1000, func(Job) {})
 	tx := db.Begin(0, []byte("q"))
 	h := tx.find([]byte("q"))
-	f.Add(dumpQueue(tx, &h))
+	f.Add(dumpQueue(tx, new(rdb.Encoder), &h))
 	tx.Commit()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		tx := db.Begin(0, []byte("q"))

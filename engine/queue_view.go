@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/ebbdb/ebb/internal/delayq"
+
 // QueuePeek visits up to count jobs that wait as they would be taken: those that
 // are due by priority and instant, then the others by instant. Nothing changes.
 // O(log n + count). Errors: ErrWrongType.
@@ -7,6 +9,14 @@ func (tx *Tx) QueuePeek(key []byte, count int, visit func(Job)) error {
 	q, err := tx.readQueue(key)
 	if err != nil || q == nil {
 		return err
+	}
+	if tx.hiding() {
+		q.WalkSettled(tx.ms, func(j Job) bool {
+			visit(j)
+			count--
+			return count > 0
+		})
+		return nil
 	}
 	q.Walk(tx.ms, func(ref uint32) bool {
 		j := q.Job(ref)
@@ -38,20 +48,52 @@ func (tx *Tx) QueueInfo(key []byte) (i QueueInfo, ok bool, err error) {
 	if err != nil || q == nil {
 		return i, false, err
 	}
+	return tx.seenQueue(q), true, nil
+}
+
+// seenQueue is QueueInfo for a queue.
+func (tx *Tx) seenQueue(q *delayq.Queue) (i QueueInfo) {
 	i.QueueConfig = q.Config
 	i.Ready, i.Leased, i.Unique = q.Ready(tx.ms), q.Leased(), q.Marks(tx.ms)
 	i.Delayed = q.Len() - i.Leased - i.Ready
 	i.Oldest, i.Next = q.Oldest(tx.ms), q.Coming(tx.ms)
 	i.Dead, i.Dropped, i.Expired = q.Dead, q.Dropped, q.Totals.Expired
-	return i, true, nil
+	if tx.hiding() {
+		tx.settledInfo(q, &i)
+	}
+	return i
+}
+
+// settledInfo corrects what is told of a queue on a replica, where nobody looks
+// after what is due. Where its dead letters go is not looked into: those of a
+// replica's come with the master's word.
+func (tx *Tx) settledInfo(q *delayq.Queue, i *QueueInfo) {
+	i.Oldest = q.OldestSettled(tx.ms)
+	q.Unsettled(tx.ms, func(_, was Job, f delayq.Fate) {
+		if was.Leased {
+			i.Leased--
+		} else {
+			i.Ready--
+		}
+		switch {
+		case f == delayq.Again:
+			i.Ready++
+		case f == delayq.Expired:
+			i.Expired++
+		case len(q.DeadLetter) > 0:
+			i.Dead++
+		default:
+			i.Dropped++
+		}
+	})
 }
 
 // QueueLen returns the number of jobs in a delay queue, whatever their state: 0 if
 // there is none. It is no access. O(1). Errors: ErrWrongType.
 func (tx *Tx) QueueLen(key []byte) (int, error) {
-	_, q, err := tx.queue(key)
-	if err != nil || q == nil {
+	h, err := tx.container(key, DelayQueue)
+	if err != nil || h.r == nil {
 		return 0, err
 	}
-	return q.Len(), nil
+	return h.box().(queueBox).Len(), nil
 }

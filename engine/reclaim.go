@@ -142,7 +142,10 @@ func (r *Reclaimer) slice(sh *shard, locked uint64, end int64) (more bool) {
 	db := r.db
 	tx := db.txs.Get().(*Tx)
 	tx.at(0, locked)
-	if !db.noActive.Load() {
+	switch {
+	case db.replica.Load():
+		more = r.keepTime(tx, sh, end)
+	case !db.noActive.Load():
 		more = r.reclaim(tx, sh, end)
 	}
 	more = sh.clean(tx, end) || more
@@ -236,7 +239,7 @@ func (r *Reclaimer) reap(tx *Tx, sp *space, ref arena.Ref) {
 		return
 	}
 	key := sp.key(x)
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		at := len(r.bytes)
 		r.bytes = append(r.bytes, key...)
 		r.dead = append(r.dead, r.bytes[at:len(r.bytes):len(r.bytes)])
@@ -311,7 +314,7 @@ func (sh *shard) nextWork(now int64, active bool) int64 {
 			if w == nil {
 				continue
 			}
-			if ms, ok := w.Next(); ok {
+			if ms, ok := sh.nextWheel(w); ok {
 				next = min(next, ms)
 			}
 		}

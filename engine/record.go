@@ -182,8 +182,9 @@ func putHandle(b []byte, h uint32) { binary.LittleEndian.PutUint32(b, h) }
 // ext is a value or a key that lives outside the slabs.
 type ext struct {
 	bytes  []byte
-	box    box    // a large container
-	size   int    // bytes counted for it
-	next   uint32 // of a free handle: the next one
-	queued bool   // the box is among those to compact
+	box    box     // a large container
+	size   int     // bytes counted for it
+	next   uint32  // of a free handle: the next one
+	queued bool    // the box is among those to compact
+	pin    *pinned // a snapshot's interest in bytes; may be nil
 }

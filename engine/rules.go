@@ -219,6 +219,7 @@ func (tx *Tx) Tell() {
 // write appends an entry to a rule's stream, in the selected database. Where the
 // key cannot take it the rule is suspended: it tries again with the next one.
 func (tx *Tx) write(r *rule, pairs [][]byte) {
+	tx.reads = false
 	_, _, err := tx.XAdd(r.key, &XAdd{Auto: true, Pairs: pairs, Trim: true, Bounds: StreamTrim{Len: uint64(r.MaxLen), Approx: !r.Exact}})
 	was, stats := r.Since, &tx.db.shards[r.shard].stats
 	switch {
@@ -285,8 +286,7 @@ func (tx *Tx) SetRule(r Rule) error {
 	if old == nil {
 		old = &ruleSet{}
 	}
-	n := &rule{RuleState: RuleState{Rule: r}, key: []byte(r.Stream)}
-	n.shard, _ = tx.db.shardOf(n.key)
+	n := newRule(tx.db, r)
 	rules := slices.Clone(old.rules)
 	if i := old.index(r.Name); i >= 0 {
 		rules[i] = n
@@ -296,6 +296,12 @@ func (tx *Tx) SetRule(r Rule) error {
 	tx.setRules(rules)
 	tx.Effect("EXPIRY", r.effect()...)
 	return nil
+}
+
+func newRule(db *DB, r Rule) *rule {
+	n := &rule{RuleState: RuleState{Rule: r}, key: []byte(r.Stream)}
+	n.shard, _ = db.shardOf(n.key)
+	return n
 }
 
 // DelRule removes a rule of the selected database, and reports whether there was

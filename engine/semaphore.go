@@ -32,7 +32,7 @@ func (tx *Tx) lapseSemaphore(h *hit, key []byte) {
 // that is free, with the same token. O(holders); allocates nothing.
 // Errors: ErrWrongType, ErrFull.
 func (tx *Tx) AcquirePermits(key, owner []byte, n, limit int64, o AcquireOptions) (g Lease, ok bool, err error) {
-	h, err := tx.container(key, Semaphore)
+	h, err := tx.leased(key, Semaphore)
 	if err != nil {
 		return g, false, err
 	}
@@ -74,7 +74,7 @@ func (tx *Tx) takeMore(h *hit, key []byte, at int, more int64, o *AcquireOptions
 
 // permitsGranted logs and tells that permits were granted.
 func (tx *Tx) permitsGranted(key, owner []byte, n, limit, token int64, o *AcquireOptions) {
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		var now [24]byte
 		tx.emit("SEM.ACQUIRE", key, owner, tx.itoa(0, limit), tx.itoa(1, o.Lease), []byte("COUNT"), tx.itoa(2, n),
 			[]byte("TOKEN"), tx.itoa(3, token), []byte("NOW"), strconv.AppendInt(now[:0], tx.now, 10))
@@ -85,7 +85,7 @@ func (tx *Tx) permitsGranted(key, owner []byte, n, limit, token int64, o *Acquir
 // RenewPermits gives a holder of permits another lease, in ms from now, and reports
 // whether owner is one. Errors: ErrWrongType.
 func (tx *Tx) RenewPermits(key, owner []byte, lease int64) (bool, error) {
-	h, err := tx.container(key, Semaphore)
+	h, err := tx.leased(key, Semaphore)
 	if err != nil {
 		return false, err
 	}
@@ -98,7 +98,7 @@ func (tx *Tx) RenewPermits(key, owner []byte, lease int64) (bool, error) {
 	b.renew(at, tx.leaseEnd(lease))
 	tx.stamp(h.r)
 	tx.date(&h)
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		tx.emit("SEM.RENEW", key, owner, tx.itoa(0, lease), []byte("NOW"), tx.itoa(1, tx.now))
 	}
 	tx.changed(key, EventModule, "sem.renew")
@@ -108,7 +108,7 @@ func (tx *Tx) RenewPermits(key, owner []byte, lease int64) (bool, error) {
 // ReleasePermits gives back up to n permits of an owner's and reports whether it
 // held any. Errors: ErrWrongType.
 func (tx *Tx) ReleasePermits(key, owner []byte, n int64) (bool, error) {
-	h, err := tx.container(key, Semaphore)
+	h, err := tx.leased(key, Semaphore)
 	if err != nil {
 		return false, err
 	}
@@ -139,7 +139,7 @@ func (tx *Tx) giveBack(h *hit, key, owner []byte, at int, n int64) {
 // it, and reports whether it did: not if nothing was taken, or the owner has asked
 // for something since.
 func (tx *Tx) ReturnPermits(key, owner []byte, g Lease) bool {
-	h, err := tx.container(key, Semaphore)
+	h, err := tx.leased(key, Semaphore)
 	if err != nil {
 		return false
 	}

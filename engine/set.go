@@ -55,7 +55,7 @@ func (tx *Tx) SAdd(key []byte, members [][]byte) (added int, err error) {
 			continue
 		}
 		added++
-		if was == packed.Dead && tx.db.logging {
+		if was == packed.Dead && tx.db.logging.Load() {
 			back = append(back, members[done])
 		}
 	}
@@ -327,33 +327,6 @@ func (tx *Tx) popAllBut(h *hit, key []byte, v *SetView, left int, log *itemLog, 
 	}
 	tx.date(h)
 	return nil
-}
-
-// lapseSet removes up to budget dead members.
-func (tx *Tx) lapseSet(h *hit, key []byte, budget int) {
-	log := itemLog{tx: tx, command: "SREM", key: key}
-	fire := func(member []byte, deadline int64) {
-		log.add(member)
-		tx.lapsed(h.sh, LevelMember, key, member, nil, deadline)
-	}
-	n, left := 0, 0
-	if b := h.box(); b != nil {
-		t := b.(setTable)
-		n = t.Reap(tx.ms, budget, func(it dict.Item) { fire(it.Key, it.Deadline) })
-		if left = t.Count(); n > 0 && left > 0 {
-			tx.wrote(h)
-		}
-	} else {
-		p := h.image()
-		n = p.Count()
-		p = p.Reap(tx.ms, func(at packed.At) { fire(tx.text(2, p.Key(at)), p.Deadline(at)) })
-		left = p.Count()
-		if n -= left; n > 0 && left > 0 {
-			tx.shrunk(h, p)
-		}
-	}
-	log.flush()
-	tx.lapsedItems(h, key, n, left, EventSet, "sexpired")
 }
 
 // NextDue implements dated.

@@ -217,7 +217,7 @@ func (tx *Tx) CombineStore(o SetOperation, dst []byte, keys [][]byte) (int, erro
 	if err := b.store(dst); err != nil {
 		return 0, err
 	}
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		tx.emitCombination(o, dst, keys, &b, due)
 	}
 	tx.changed(dst, EventSet, o.event())

@@ -21,7 +21,9 @@ type shard struct {
 	bytes   atomic.Int64 // what the spaces held when used was last published
 	evictor evictor
 	stats   Counters
-	out     []unit // effects not yet drained
+	snap    *shardSnapshot // of a snapshot that has to save something here; nil: none
+	mark    int64          // in the stream: behind the newest effect here
+	dirty   atomic.Int64   // changes, as Redis counts them; written under the lock
 
 	// next is the time in ms from which on the reclaimer has work here; it is
 	// written under the lock, and read without.

@@ -303,7 +303,7 @@ func (s *Sorted) Store(dst []byte) (n int, err error) {
 	if there {
 		tx.emit("DEL", dst)
 	}
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		all := make([][]byte, n)
 		for i := range all {
 			all[i] = vals.at(i)

@@ -29,6 +29,14 @@ type space struct {
 	wasteful []uint32 // handles of boxes that want compaction
 
 	queues map[uint32]struct{} // handles of delay queues
+
+	timedFields bool // hash fields have, or had, deadlines
+
+	// For the snapshot that is under way: the database that the space was at the
+	// cut, whether there may be something to save, and whether a flush has left
+	// the space to it since.
+	cut             int
+	unsaved, orphan bool
 }
 
 func newSpace(sh *shard, db int) *space {
@@ -144,7 +152,7 @@ func (sp *space) empty(h uint32) {
 	if x.box != nil {
 		sp.sh.bury(x.box)
 	}
-	x.bytes, x.box, x.size = nil, nil, 0
+	x.bytes, x.box, x.pin, x.size = nil, nil, nil, 0
 }
 
 func (sp *space) dropExt(h uint32) {

@@ -133,7 +133,7 @@ func (tx *Tx) XAdd(key []byte, a *XAdd) (id StreamID, ok bool, err error) {
 	} else {
 		tx.wrote(&h)
 	}
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		tx.emitItems("XADD", key, append([][]byte{idBytes(id)}, a.Pairs...))
 	}
 	tx.changed(key, EventStream, "xadd")
@@ -184,7 +184,7 @@ func (tx *Tx) nextStreamID(s *stream.Stream, a *XAdd) (id StreamID, err error) {
 
 // emitTrim emits a trimming as what it came to.
 func (tx *Tx) emitTrim(key []byte, s *stream.Stream) {
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		tx.emit("XTRIM", key, []byte("MAXLEN"), []byte("="), tx.itoa(0, int64(s.Len())))
 	}
 }
@@ -219,7 +219,7 @@ func (tx *Tx) XDel(key []byte, ids []StreamID) (removed int, err error) {
 			continue
 		}
 		removed++
-		if tx.db.logging {
+		if tx.db.logging.Load() {
 			gone = append(gone, idBytes(id))
 		}
 	}
@@ -299,7 +299,7 @@ func (tx *Tx) XSetID(key []byte, x XSetID) error {
 		s.MaxDeleted = x.MaxDeleted
 	}
 	tx.wrote(&h)
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		tx.emit("XSETID", key, idBytes(s.Last), []byte("ENTRIESADDED"), tx.itoa(0, int64(s.Added)),
 			[]byte("MAXDELETEDID"), idBytes(s.MaxDeleted))
 	}

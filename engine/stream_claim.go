@@ -155,7 +155,7 @@ func (tx *Tx) XAutoClaim(key []byte, x *XAutoClaim, visit func(*StreamEntry)) (n
 }
 
 func (tx *Tx) emitGone(key, group []byte, gone []StreamID) {
-	if !tx.db.logging {
+	if !tx.db.logging.Load() {
 		return
 	}
 	var ids [][]byte
@@ -233,7 +233,7 @@ type deletion struct {
 
 func (d *deletion) acked(g *stream.Group, id StreamID) {
 	d.acks++
-	if d.tx.db.logging {
+	if d.tx.db.logging.Load() {
 		d.tx.emitAck(d.key, []byte(g.Name()), [][]byte{idBytes(id)})
 	}
 }
@@ -257,7 +257,7 @@ func (d *deletion) delete(id StreamID, mode XDelMode, g *stream.Group) int {
 		return XNotFound
 	}
 	d.removed++
-	if d.tx.db.logging {
+	if d.tx.db.logging.Load() {
 		d.gone = append(d.gone, idBytes(id))
 	}
 	return XDeleted

@@ -85,7 +85,7 @@ func (tx *Tx) groupChanged(key []byte, event string) {
 
 // emitGroup emits XGROUP CREATE or SETID.
 func (tx *Tx) emitGroup(sub string, key, group []byte, id StreamID, read int64, create bool) {
-	if !tx.db.logging {
+	if !tx.db.logging.Load() {
 		return
 	}
 	args := [][]byte{[]byte(sub), key, group, idBytes(id)}
@@ -153,7 +153,7 @@ func (tx *Tx) consumer(h *hit, key []byte, g *stream.Group, name []byte) (*strea
 		return nil, streamError(err)
 	}
 	tx.wrote(h)
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		tx.emit("XGROUP", []byte("CREATECONSUMER"), key, []byte(g.Name()), name)
 	}
 	tx.groupChanged(key, "xgroup-createconsumer")
@@ -195,7 +195,7 @@ func (tx *Tx) XAck(key, group []byte, ids []StreamID) (acked int, err error) {
 			continue
 		}
 		acked++
-		if tx.db.logging {
+		if tx.db.logging.Load() {
 			gone = append(gone, idBytes(id))
 		}
 	}
@@ -209,7 +209,7 @@ func (tx *Tx) XAck(key, group []byte, ids []StreamID) (acked int, err error) {
 
 // emitAck emits that entries of a group are not pending any more.
 func (tx *Tx) emitAck(key, group []byte, ids [][]byte) {
-	if tx.db.logging && len(ids) > 0 {
+	if tx.db.logging.Load() && len(ids) > 0 {
 		tx.emitItems("XACK", key, append([][]byte{group}, ids...))
 	}
 }
@@ -226,7 +226,7 @@ type delivered struct {
 
 // add notes a pending entry as it is now.
 func (d *delivered) add(p stream.Pending) {
-	if !d.tx.db.logging {
+	if !d.tx.db.logging.Load() {
 		return
 	}
 	if len(d.ids) > 0 && (d.same.Consumer != p.Consumer || d.same.Time != p.Time || d.same.Count != p.Count || len(d.ids) == 1024) {

@@ -158,7 +158,7 @@ func (tx *Tx) Set(key, val []byte, o SetOptions, dst []byte) (done bool, old []b
 	if err := tx.put(&h, key, val, s); err != nil {
 		return false, nil, err
 	}
-	if tx.db.logging {
+	if tx.db.logging.Load() {
 		tx.emitSet(key, val, s)
 	}
 	tx.changed(key, EventString, "set")
@@ -218,7 +218,8 @@ func (tx *Tx) emitSet(key, val []byte, s spec) {
 	case s.span == 0:
 		tx.emit("SET", key, val, []byte("PXAT"), tx.itoa(0, s.deadline))
 	default:
-		tx.emit("SET", key, val, []byte("PXAT"), tx.itoa(0, s.deadline), []byte("SPAN"), tx.itoa(1, s.span))
+		tx.emit("SET", key, val, []byte("PXAT"), tx.itoa(0, s.deadline))
+		tx.emit(OwnPrefix+"PEXPIREAT", key, tx.itoa(0, s.deadline), []byte("SPAN"), tx.itoa(1, s.span))
 	}
 }
 
@@ -361,6 +362,7 @@ func (tx *Tx) resize(h *hit, key []byte, n int) ([]byte, error) {
 		e := &h.sp.exts[handleOf(h.r.inlineValue())]
 		h.sp.extBytes -= e.size
 		if old := len(e.bytes); n > old {
+			h.edits(old, n)
 			e.bytes = append(e.bytes, make([]byte, n-old)...)
 		} else {
 			e.bytes = e.bytes[:n]
@@ -442,6 +444,7 @@ func (tx *Tx) SetRange(key []byte, offset int64, part []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	h.edits(int(offset), int(offset)+len(part))
 	copy(v[offset:], part)
 	tx.emit("SETRANGE", key, tx.itoa(0, offset), part)
 	tx.changed(key, EventString, "setrange")

@@ -21,10 +21,12 @@ type Tx struct {
 	ms     int64  // now in ms: deadlines before it have passed
 	replay bool   // nothing expires: effects are being run again
 	client bool   // the caller's reads do not count as accesses
+	reads  bool   // the caller's word that it writes nothing
 	forget bool   // its effects are not logged
-	fx     []byte
-	nfx    int
-	dirty  int // changes, as Redis counts them
+	fx     effects
+	mark   int64 // in the stream: what the transactions so far have written or seen
+	acted  bool  // one of them was to write, and has
+	dirty  int   // changes, as Redis counts them
 	caller any
 	ending Ending
 
@@ -44,6 +46,7 @@ type Tx struct {
 	ready []*waitLine // to be served when the transaction ends
 	owed  []owedLine  // and by transactions of their own
 
+	stale []stale     // containers to look at again when a replay ends
 	fired []firing    // what the rules on expiry are to tell when it ends
 	fbuf  []byte      // the bytes of fired
 	late  []lateEntry // what transactions of their own are to tell
@@ -85,6 +88,31 @@ func (tx *Tx) LockAll(dbi int) { tx.begin(dbi, tx.db.all(), true) }
 // TryLockAll is LockAll, but returns false at once if a shard is locked by others.
 func (tx *Tx) TryLockAll(dbi int) bool { return tx.begin(dbi, tx.db.all(), false) }
 
+// Await says that the caller looks again and again, by TryLock, whether the shards of
+// keys are free, or all of them; the function that it returns, that it does no more.
+// Whoever holds a shard in slices lets go of it meanwhile.
+func (tx *Tx) Await(all bool, keys [][]byte) (over func()) {
+	mask := tx.db.all()
+	if !all {
+		mask = tx.shardsOf(keys)
+	}
+	tx.await(mask, 1)
+	return func() { tx.await(mask, -1) }
+}
+
+func (tx *Tx) await(mask uint64, n int32) {
+	for m := mask; m != 0; m &= m - 1 {
+		tx.db.shards[bits.TrailingZeros64(m)].lock.Await(n)
+	}
+}
+
+// Turn returns a channel that is closed when somebody who held a shard has let go of it,
+// or by WakeWaiting. It is for who has said Await: take it, then TryLock, then wait for it.
+func (tx *Tx) Turn() <-chan struct{} { return tx.db.turns.wait() }
+
+// WakeWaiting wakes all who wait for a Turn.
+func (db *DB) WakeWaiting() { db.turns.turn() }
+
 // LockNone begins a transaction that may touch no keys.
 func (tx *Tx) LockNone(dbi int) { tx.begin(dbi, 0, true) }
 
@@ -121,8 +149,20 @@ func (tx *Tx) hashKey(key []byte) int {
 
 // begin locks the shards of mask in ascending order, and only then takes the
 // instant: the later of the clock and the latest instant of any of them.
+//
+// While a snapshot has no room for what this one might have to save, it waits before
+// it locks anything, or does as if the shards were held.
 func (tx *Tx) begin(dbi int, mask uint64, wait bool) bool {
 	db := tx.db
+	if s := db.snap.Load(); s != nil {
+		s.pace.seen()
+		if !tx.reads && mask != 0 && s.full.Load() {
+			if !wait {
+				return false
+			}
+			s.awaitRoom()
+		}
+	}
 	for m := mask; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros64(m)
 		if wait {
@@ -171,6 +211,8 @@ func (tx *Tx) Unlock() {
 
 // finish is Unlock without what comes after it.
 func (tx *Tx) finish() {
+	writes := !tx.reads
+	tx.reads = false // who waits is served, which writes
 	for len(tx.fired)+len(tx.ready) > 0 {
 		tx.Tell() // what is served may expire, and entries may be waited for
 		tx.serveReady()
@@ -178,17 +220,29 @@ func (tx *Tx) finish() {
 	if tx.ending != nil {
 		tx.end()
 	}
-	tx.release()
-	if tx.forget {
-		tx.fx, tx.nfx, tx.forget = tx.fx[:0], 0, false
+	if len(tx.stale) > 0 {
+		tx.redate()
 	}
-	if tx.nfx > 0 {
+	tx.release()
+	if tx.forget || tx.fx.n > 0 && tx.hiding() {
+		tx.fx.clear()
+		tx.forget = false
+	}
+	if tx.fx.n > 0 || tx.fx.verbatim != nil {
+		tx.acted = tx.acted || writes
 		tx.settle()
+	}
+	if len(tx.fx.messages) > 0 {
+		tx.tellReplicas()
+	}
+	if tx.dirty > 0 && tx.held != 0 {
+		tx.db.shards[bits.TrailingZeros64(tx.held)].countDirty(tx.dirty)
 	}
 	limited := tx.db.limit.Load() != 0
 	for m := tx.held; m != 0; m &= m - 1 {
 		sh := tx.db.shards[bits.TrailingZeros64(m)]
 		sh.last = max(sh.last, tx.now) // a replay may be behind
+		tx.mark = max(tx.mark, sh.mark)
 		if limited && tx.dirty > 0 {
 			sh.publish()
 		}
@@ -232,6 +286,11 @@ func (tx *Tx) Replaying() { tx.replay = true }
 // that depend on time carry theirs.
 func (tx *Tx) At(us int64) { tx.now, tx.ms = us, us/1000 }
 
+// ReadOnly is a word of the caller, before Lock and until Unlock, that the
+// transaction's commands only read: a snapshot that is under way need not save
+// what they look at. What reads change by themselves is saved all the same.
+func (tx *Tx) ReadOnly(on bool) { tx.reads = on }
+
 // NoTouch makes the transaction's reads leave access clocks alone.
 func (tx *Tx) NoTouch(on bool) { tx.client = on }
 
@@ -249,8 +308,8 @@ type hit struct {
 
 func (h *hit) ref() arena.Ref { return h.pos.Ref() }
 
-// find looks a key up. A key whose deadline has passed is removed and not
-// found. h.sp is nil where the database has nothing in the key's shard; h.r is
+// find looks a key up. A key whose deadline has passed is removed, on a replica
+// hidden, and not found. h.sp is nil where the database has nothing in the key's shard; h.r is
 // nil if there is no such key.
 func (tx *Tx) find(key []byte) (h hit) {
 	s, hash := tx.shardOf(key)
@@ -262,6 +321,9 @@ func (tx *Tx) find(key []byte) (h hit) {
 	if h.sp == nil {
 		return h
 	}
+	if h.sh.snap != nil && !tx.reads {
+		h.sh.preserve(h.sp, hash)
+	}
 	pos, ok := h.sp.tab.Find(hash, key)
 	if !ok {
 		return h
@@ -269,10 +331,15 @@ func (tx *Tx) find(key []byte) (h hit) {
 	h.pos = pos
 	h.r = h.sp.rec(pos.Ref())
 	if tx.replay {
+		if tx.db.replica.Load() && h.r.itemDue(tx.ms) {
+			tx.noteStale(key)
+		}
 		return h
 	}
 	if h.r.expired(tx.ms) {
-		tx.expire(&h, true)
+		if !tx.hiding() {
+			tx.expire(&h, true)
+		}
 		h.r = nil
 	} else if h.r.itemDue(tx.ms) {
 		tx.meetDue(&h, key)
@@ -390,6 +457,7 @@ func (tx *Tx) place(h *hit, ref arena.Ref, r *rec, s spec) {
 		h.sp.free(old)
 		h.pos.Set(ref)
 	} else {
+		tx.makeWay(h.sp, h.h, h.sp.key(r))
 		h.pos = h.sp.tab.Insert(h.h, ref)
 		tx.created(h.sp, r)
 	}

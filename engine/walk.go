@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/ordered"
 	"github.com/ebbdb/ebb/internal/packed"
+	"github.com/ebbdb/ebb/internal/rdb"
 	"github.com/ebbdb/ebb/internal/stream"
 )
 
@@ -61,7 +62,7 @@ func (k Key) Payload() []byte {
 	if m.dump == nil {
 		return nil
 	}
-	return bytes.Clone(m.dump(k.tx, &hit{sh: k.sp.sh, sp: k.sp, r: k.r}))
+	return bytes.Clone(m.dump(k.tx, new(rdb.Encoder), &hit{sh: k.sp.sh, sp: k.sp, r: k.r}))
 }
 
 func (k Key) walkImage(p packed.Packed, now int64, visit func(Item)) {

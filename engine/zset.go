@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/ebbdb/ebb/internal/dict"
 	"github.com/ebbdb/ebb/internal/ordered"
 	"github.com/ebbdb/ebb/internal/packed"
 )
@@ -25,6 +26,11 @@ func (tx *Tx) newZSetTree() zsetTree {
 
 // NextDue implements dated.
 func (t zsetTree) NextDue() int64 { d, _ := t.Earliest(); return d }
+
+// Reap is that of the tree, for lapseItems.
+func (t zsetTree) Reap(now int64, budget int, fire func(dict.Item)) int {
+	return t.Set.Reap(now, budget, func(e ordered.Entry) { fire(dict.Item{Key: e.Member, Deadline: e.Deadline}) })
+}
 
 // Clone implements box. It clones the dead too, as whoever replays COPY does.
 func (t zsetTree) Clone(tx *Tx) (box, error) {
@@ -163,7 +169,7 @@ func (tx *Tx) putAll(h *hit, key []byte, items []Scored, o ZAddOptions) (n zcoun
 		default:
 			continue
 		}
-		if tx.db.logging {
+		if tx.db.logging.Load() {
 			tx.z.number(items[i].Score)
 			tx.z.args = append(tx.z.args, items[i].Member)
 		}
@@ -196,7 +202,7 @@ func (tx *Tx) ZIncrBy(key, member []byte, by float64, o ZAddOptions) (score floa
 		return 0, false, err
 	}
 	if was != zSame {
-		if tx.db.logging {
+		if tx.db.logging.Load() {
 			tx.z.number(by)
 			tx.z.args = append(tx.z.args, member)
 		}
@@ -446,31 +452,4 @@ func (tx *Tx) writeZSet(key []byte) (hit, error) {
 func (tx *Tx) reapZSet(h *hit, key []byte) {
 	for !tx.replay && h.r != nil && tx.dueIn(h) && tx.lapse(h, key, math.MaxInt) {
 	}
-}
-
-// lapseZSet removes up to budget dead members of a sorted set.
-func (tx *Tx) lapseZSet(h *hit, key []byte, budget int) {
-	log := itemLog{tx: tx, command: "ZREM", key: key}
-	fire := func(member []byte, deadline int64) {
-		log.add(member)
-		tx.lapsed(h.sh, LevelMember, key, member, nil, deadline)
-	}
-	n, left := 0, 0
-	if b := h.box(); b != nil {
-		t := b.(zsetTree)
-		n = t.Reap(tx.ms, budget, func(e ordered.Entry) { fire(e.Member, e.Deadline) })
-		if left = t.Count(); n > 0 && left > 0 {
-			tx.wrote(h)
-		}
-	} else {
-		p := h.image()
-		n = p.Count()
-		p = p.Reap(tx.ms, func(at packed.At) { fire(tx.text(2, p.Key(at)), p.Deadline(at)) })
-		left = p.Count()
-		if n -= left; n > 0 && left > 0 {
-			tx.shrunk(h, p)
-		}
-	}
-	log.flush()
-	tx.lapsedItems(h, key, n, left, EventZSet, "zexpired")
 }

@@ -200,22 +200,25 @@ func (tx *Tx) zbounded(h *hit, key []byte, items []Scored, o ZAddOptions, most i
 	})
 }
 
-// emitAddEx logs the members of the scratch arguments: as ZADD where that says it
-// all.
+// emitAddEx logs the members of the scratch arguments: as ZADD, and then the
+// deadline that they have or have lost.
 func (tx *Tx) emitAddEx(key []byte, o ZAddOptions) {
-	if !tx.db.logging || tx.replay {
+	if !tx.db.logging.Load() || tx.replay {
 		return
 	}
+	tx.emitItems("ZADD", key, tx.z.args)
 	if !o.timed {
-		tx.emitItems("ZADD", key, tx.z.args)
 		return
 	}
-	var args [][]byte
-	if o.deadline != 0 {
-		args = append(args, []byte("PXAT"), tx.itoa(0, o.deadline))
+	members := make([][]byte, 0, len(tx.z.args)/2)
+	for i := 1; i < len(tx.z.args); i += 2 {
+		members = append(members, tx.z.args[i])
 	}
-	args = append(args, []byte("MEMBERS"), tx.itoa(1, int64(len(tx.z.args)/2)))
-	tx.emitItems("ZADDEX", key, append(args, tx.z.args...))
+	if o.deadline != 0 {
+		tx.emitTimed("ZPEXPIREAT", key, o.deadline, "MEMBERS", members)
+	} else {
+		tx.emitCounted("ZPERSIST", key, "MEMBERS", members)
+	}
 }
 
 // addOutlived is ZAddEx with a deadline that is past: what the options allow to

@@ -14,7 +14,7 @@ func (tx *Tx) ZRemRange(key []byte, r *ZRange) (n int, err error) {
 	if n == 0 {
 		return 0, nil
 	}
-	tx.emitRemRange(key, r)
+	tx.emitRemRange(key, r, &v, first, n)
 	left := tx.zcut(&h, v, first, n)
 	event := [...]string{"zremrangebyrank", "zremrangebyscore", "zremrangebylex"}[r.By]
 	tx.zremoved(&h, key, n, left, event)
@@ -37,8 +37,11 @@ func (tx *Tx) zcut(h *hit, v ZSetView, first, n int) (left int) {
 	return left
 }
 
-func (tx *Tx) emitRemRange(key []byte, r *ZRange) {
-	if !tx.db.logging {
+// emitRemRange logs the removal of n members from a rank on. A range by members
+// means something where all scores are equal; elsewhere everybody's answer is
+// another, and the ranks say it.
+func (tx *Tx) emitRemRange(key []byte, r *ZRange, v *ZSetView, first, n int) {
+	if !tx.db.logging.Load() {
 		return
 	}
 	switch r.By {
@@ -47,6 +50,11 @@ func (tx *Tx) emitRemRange(key []byte, r *ZRange) {
 	case ByScore:
 		tx.emit("ZREMRANGEBYSCORE", key, r.Min.text(), r.Max.text())
 	default:
+		_, lowest := v.at(0)
+		if _, highest := v.at(v.Len() - 1); lowest != highest {
+			tx.emit("ZREMRANGEBYRANK", key, tx.itoa(0, int64(first)), tx.itoa(1, int64(first+n-1)))
+			return
+		}
 		tx.emit("ZREMRANGEBYLEX", key, r.MinLex.text(), r.MaxLex.text())
 	}
 }

@@ -320,7 +320,7 @@ func (tx *Tx) storeZSet(dst []byte, items []Scored, event string) error {
 		return nil
 	}
 	h := tx.find(dst)
-	fx, nfx := len(tx.fx), tx.nfx
+	fx := tx.fx
 	if h.r != nil {
 		tx.emit("DEL", dst)
 	}
@@ -332,7 +332,7 @@ func (tx *Tx) storeZSet(dst []byte, items []Scored, event string) error {
 		err = tx.storeTree(&h, dst, items)
 	}
 	if err != nil {
-		tx.fx, tx.nfx = tx.fx[:fx], nfx
+		tx.fx = fx
 		return err
 	}
 	tx.changed(dst, EventZSet, event)
@@ -377,7 +377,7 @@ func (tx *Tx) storeTree(h *hit, dst []byte, items []Scored) error {
 
 // emitScored logs members as they were added.
 func (tx *Tx) emitScored(key []byte, items []Scored) {
-	if !tx.db.logging {
+	if !tx.db.logging.Load() {
 		return
 	}
 	for part := range slices.Chunk(items, effectItems) {

@@ -16,14 +16,15 @@ type ZSetView struct {
 }
 
 // ZSet looks a sorted set up to read it. One that is not there has no members.
-// ranks says that members will be addressed by rank: the due are removed first.
+// ranks says that members will be addressed by rank: the due are removed first, but
+// on a replica, where the ranks are counted without them in O(due).
 // Errors: ErrWrongType.
 func (tx *Tx) ZSet(key []byte, ranks bool) (ZSetView, error) {
 	h, err := tx.open(key, ZSet)
 	if err != nil {
 		return ZSetView{}, err
 	}
-	if ranks && h.r != nil {
+	if ranks && h.r != nil && !tx.hiding() {
 		tx.reapZSet(&h, key)
 	}
 	return tx.viewZSet(&h), nil

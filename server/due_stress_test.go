@@ -7,7 +7,6 @@ import (
 	"flag"
 	"math/rand/v2"
 	"net"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -16,9 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/command"
-	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -70,62 +66,16 @@ func TestWhatFallsDueUnderManyClients(t *testing.T) {
 	t.Logf("%d replies on %d connections", s.replies.Load(), s.conns.Load())
 }
 
-// dueLoops is how many network loops serve.
-const dueLoops = 2
-
-// dueStress is a server on a unix socket, with two loops, on the system's clock.
+// dueStress is the server and what its clients count.
 type dueStress struct {
-	t       *testing.T
-	db      *engine.DB
-	svc     *command.Service
-	srv     *Server
-	path    string
-	replica *modeltest.Replica
-
+	*stressed
 	noLimiters     bool
 	replies, conns atomic.Int64
 }
 
 func newDueStress(t *testing.T) *dueStress {
-	s := &dueStress{t: t, path: filepath.Join(t.TempDir(), "s")}
-	cfg, err := config.Load([]string{"--notify-keyspace-events", "KEA", "--hash-max-listpack-entries", "8", "--set-max-listpack-entries", "8", "--zset-max-listpack-entries", "8", "--list-max-listpack-size", "8"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hooks := &command.Hooks{}
-	s.db = engine.Open(engine.Options{Hooks: hooks, Shards: 4, RecordEffects: true, Reclaimers: dueLoops})
-	if s.svc, err = command.NewService(command.Options{DB: s.db, Config: cfg, Loops: dueLoops}, hooks); err != nil {
-		t.Fatal(err)
-	}
-	if s.replica, err = modeltest.NewReplica(); err != nil {
-		t.Fatal(err)
-	}
-	var runs [dueLoops]func() time.Duration
-	ready := make(chan struct{})
-	for i := range runs {
-		r := s.db.Reclaimer(i, func() {
-			<-ready
-			s.srv.Nudge(i)
-		})
-		runs[i] = func() time.Duration { return s.svc.Reclaim(r.Run) }
-	}
-	s.srv, err = newServer(Options{
-		NewSession: func(c Conn) Session { return s.svc.NewSession(c) },
-		Unix:       s.path, Loops: dueLoops,
-		Idle: func(loop int) time.Duration { return runs[loop]() },
-		Now:  func() int64 { return s.db.Clock().Micros() / 1000 },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	close(ready)
-	if err = s.svc.Open(s.srv); err == nil {
-		err = s.srv.listenAll()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return &dueStress{stressed: newStressed(t, "--notify-keyspace-events", "KEA", "--hash-max-listpack-entries", "8",
+		"--set-max-listpack-entries", "8", "--zset-max-listpack-entries", "8", "--list-max-listpack-size", "8")}
 }
 
 // toldDatabases is how many databases have a rule; the clients use no other.
@@ -324,7 +274,7 @@ func (s *dueStress) verify() {
 // due in between, whose end is not among the effects yet.
 func (s *dueStress) quiet() (err error) {
 	for range 5 {
-		for i := range dueLoops {
+		for i := range stressLoops {
 			for r := s.db.Reclaimer(i, func() {}); r.Run() == 0; {
 			}
 		}

@@ -28,6 +28,7 @@ func newFastPath(o *Options, gate *reactor.Gate) (*fastPath, error) {
 		HighWater:  o.HighWater,
 		Logger:     o.Logger,
 		Idle:       o.Idle,
+		Settle:     o.Settle,
 		Now:        o.Now,
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -28,10 +29,25 @@ type Instance struct {
 	stop chan struct{} // closed when a client has asked for SHUTDOWN
 }
 
-// Start opens an engine and serves it as the configuration says. Stop it with
-// Shutdown. level, which may be nil, is that of log: it follows the directive
-// loglevel.
+// Start opens an engine and serves it as the configuration says, and returns when
+// the data is loaded. Stop it with Shutdown. level, which may be nil, is that of
+// log: it follows the directive loglevel.
 func Start(cfg *config.Set, log *slog.Logger, level *slog.LevelVar) (*Instance, error) {
+	in, err := Open(cfg, log, level, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.Load(context.Background()); err != nil {
+		_ = in.Shutdown(context.Background())
+		return nil, err
+	}
+	return in, nil
+}
+
+// Open is the first half of Start: the directory is locked, and clients are
+// served, but hear LOADING until Load has returned. acceptClock starts although the
+// system's clock is far behind what the files say.
+func Open(cfg *config.Set, log *slog.Logger, level *slog.LevelVar, acceptClock bool) (*Instance, error) {
 	loops := Loops(cfg)
 	hooks := &command.Hooks{}
 	in := &Instance{stop: make(chan struct{}, 1)}
@@ -43,7 +59,7 @@ func Start(cfg *config.Set, log *slog.Logger, level *slog.LevelVar) (*Instance, 
 	})
 	svc, err := command.NewService(command.Options{
 		DB: in.db, Config: cfg, Logger: log, Loops: loops, Port: int(cfg.Int("port")), LogLevel: level,
-		Shutdown: func(bool) {
+		Shutdown: func() {
 			select {
 			case in.stop <- struct{}{}:
 			default:
@@ -55,13 +71,18 @@ func Start(cfg *config.Set, log *slog.Logger, level *slog.LevelVar) (*Instance, 
 		return nil, err
 	}
 	in.svc = svc
-	if in.srv, err = in.listen(cfg, log, loops); err != nil {
-		svc.Close()
-		in.db.Close()
-		return nil, err
+	if err = svc.OpenFiles(command.FileOptions{AcceptClock: acceptClock}); err == nil {
+		in.srv, err = in.listen(cfg, log, loops)
+	}
+	if err != nil {
+		return nil, errors.Join(err, in.close())
 	}
 	return in, nil
 }
+
+// Load is the second half of Start. ctx ends it early; Shutdown is to follow where
+// it fails.
+func (in *Instance) Load(ctx context.Context) error { return in.svc.Load(ctx) }
 
 // Loops returns how many network loops a configuration asks for. By default
 // one for every two processors: a loop that has more connections to itself
@@ -98,6 +119,7 @@ func (in *Instance) listen(cfg *config.Set, log *slog.Logger, loops int) (*Serve
 		KeepAlive:  time.Duration(cfg.TCPKeepalive()) * time.Second,
 		Logger:     log,
 		Idle:       func(loop int) time.Duration { return runs[loop]() },
+		Settle:     in.svc.Settle,
 		Now:        func() int64 { return in.db.Clock().Micros() / 1000 },
 	}
 	if perm, err := strconv.ParseUint(cfg.String("unixsocketperm"), 8, 32); err == nil {
@@ -200,11 +222,24 @@ func (in *Instance) Loops() int { return in.srv.Loops() }
 // Asked yields a value when a client has sent SHUTDOWN.
 func (in *Instance) Asked() <-chan struct{} { return in.stop }
 
+// Prepare writes out what is to be kept. After an error the server goes on. The
+// context ends the wait for replicas.
+func (in *Instance) Prepare(ctx context.Context, o command.ShutdownOptions) error {
+	return in.svc.PrepareShutdown(ctx, o)
+}
+
 // Shutdown stops listening, lets replies be written until ctx ends, closes all
-// connections and gives the engine's memory back.
+// connections, writes and syncs what was appended, and gives the engine's memory
+// back.
 func (in *Instance) Shutdown(ctx context.Context) error {
 	err := in.srv.Shutdown(ctx)
+	return errors.Join(err, in.close())
+}
+
+// close ends what is behind the sockets.
+func (in *Instance) close() error {
 	in.svc.Close()
+	err := in.svc.Keeper().Close()
 	in.db.Close()
 	return err
 }

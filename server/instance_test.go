@@ -19,7 +19,14 @@ import (
 func startInstance(t *testing.T, level *slog.LevelVar, options ...string) (socket string) {
 	t.Helper()
 	socket = t.TempDir() + "/s"
-	cfg, err := config.Load(append([]string{"--port", "0", "--unixsocket", socket}, options...), nil)
+	startWith(t, level, append([]string{"--port", "0", "--unixsocket", socket}, options...)...)
+	return socket
+}
+
+// startWith serves an empty engine until the test ends.
+func startWith(t *testing.T, level *slog.LevelVar, options ...string) {
+	t.Helper()
+	cfg, err := config.Load(options, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +41,6 @@ func startInstance(t *testing.T, level *slog.LevelVar, options ...string) (socke
 			t.Error(err)
 		}
 	})
-	return socket
 }
 
 // client is a connection that waits for each reply.

@@ -65,6 +65,7 @@ type portableConn struct {
 	broken  bool // the output could not be written
 	cause   error
 	stalled int
+	hijack  func(nc net.Conn, buffered []byte) // nil: close at the end of closing
 }
 
 // start serves ln in the background until it or the server is closed.
@@ -187,6 +188,7 @@ func (c *portableConn) run() {
 		writer.Go(c.write)
 		c.read()
 		writer.Wait()
+		c.handOver()
 	}
 	c.wakeMu.Lock()
 	c.gone = true
@@ -198,11 +200,14 @@ func (c *portableConn) run() {
 	delete(c.s.conns, c)
 	c.s.mu.Unlock()
 	c.s.gate.Leave()
-	if c.session != nil {
-		if w, ok := c.session.(UnsentWatcher); ok && (c.broken || len(c.out) > 0) {
+	c.mu.Lock()
+	session, cause, unsent := c.session, c.cause, c.broken || len(c.out) > 0
+	c.mu.Unlock()
+	if session != nil {
+		if w, ok := session.(UnsentWatcher); ok && unsent {
 			w.Unsent()
 		}
-		c.session.Closed(c.cause)
+		session.Closed(cause)
 	}
 }
 
@@ -255,6 +260,26 @@ func (c *portableConn) read() {
 	}
 }
 
+// handOver runs what the connection was hijacked for, if it was and its output is
+// written. The writer has ended, and so has the reader.
+func (c *portableConn) handOver() {
+	c.mu.Lock()
+	run, buffered := c.hijack, c.in[c.r:c.w]
+	c.wakeMu.Lock()
+	if c.killed || c.cause != nil || c.s.ctx.Err() != nil {
+		run = nil
+	}
+	c.wakeMu.Unlock()
+	c.held.Store(0)
+	c.mu.Unlock()
+	if run == nil {
+		return
+	}
+	_ = c.nc.SetReadDeadline(time.Time{}) // it ended the reader
+	run(c.nc, buffered)
+	_ = c.nc.Close()
+}
+
 // nextSpace waits until the connection may be read, and returns where to; nil
 // at the end. A parked connection is read ahead a little, to see the peer go.
 func (c *portableConn) nextSpace() []byte {
@@ -264,7 +289,7 @@ func (c *portableConn) nextSpace() []byte {
 		(c.yielded || c.unsent() >= c.s.opt.HighWater || c.parked && c.w-c.r >= largeInput) {
 		c.waitResume()
 	}
-	if c.ended {
+	if c.ended || c.hijack != nil {
 		return nil
 	}
 	if c.closing { // read on only to notice the end
@@ -307,6 +332,9 @@ func (c *portableConn) waitResume() {
 func (c *portableConn) endOfInput(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.hijack != nil {
+		return // it will see for itself
+	}
 	if !errors.Is(err, io.EOF) && !c.closing {
 		c.fail(err)
 	}
@@ -377,10 +405,14 @@ func (c *portableConn) write() {
 		if c.closing {
 			c.ended = true
 		}
-		ended := c.ended
+		ended, leaves := c.ended, c.hijack != nil
 		c.mu.Unlock()
 		signal(c.resume)
-		if ended {
+		switch {
+		case ended && leaves:
+			_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // the reader's turn to end
+			return
+		case ended:
 			_ = c.nc.Close() // after fail it is closed already; else say goodbye
 			return
 		}
@@ -421,6 +453,12 @@ func (c *portableConn) finish(cause error) {
 // fail ends the connection now, with mu held.
 func (c *portableConn) fail(cause error) {
 	if c.ended {
+		if c.hijack != nil { // somebody else reads and writes
+			if c.cause == nil {
+				c.cause = cause
+			}
+			_ = c.raw.Close()
+		}
 		return
 	}
 	c.ended, c.cause = true, cause
@@ -446,11 +484,11 @@ func (c *portableConn) onWake() {
 	c.wakeMu.Lock()
 	killed, reason := c.killed, c.reason
 	c.wakeMu.Unlock()
-	if c.ended || c.session == nil {
+	if killed && (reason != nil || c.hijack != nil && c.ended) && c.session != nil {
+		c.fail(reason)
 		return
 	}
-	if killed && reason != nil {
-		c.fail(reason)
+	if c.ended || c.session == nil {
 		return
 	}
 	if c.closing {
@@ -506,6 +544,9 @@ func (c *portableConn) abandon() bool {
 	c.fail(ErrShutdown)
 	return lost
 }
+
+// Hijack implements reactor.Hijacker. The session calls it with mu held.
+func (c *portableConn) Hijack(run func(nc net.Conn, buffered []byte)) { c.hijack = run }
 
 func (c *portableConn) Wake() {
 	if c.woken.Load() || !c.woken.CompareAndSwap(false, true) {

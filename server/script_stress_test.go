@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,10 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/command"
-	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/config"
-	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -93,60 +88,16 @@ func TestScriptsBesideEverythingElse(t *testing.T) {
 	}
 }
 
-// scriptStress is a server on a unix socket, with two loops.
+// scriptStress is the server and what its clients count.
 type scriptStress struct {
-	t       *testing.T
-	db      *engine.DB
-	svc     *command.Service
-	srv     *Server
-	path    string
-	replica *modeltest.Replica
-	down    atomic.Bool // it is being shut down: connections may break
+	*stressed
+	down atomic.Bool // it is being shut down: connections may break
 
 	replies, killed, busy, conns atomic.Int64
 }
 
 func newScriptStress(t *testing.T) *scriptStress {
-	s := &scriptStress{t: t, path: filepath.Join(t.TempDir(), "s")}
-	cfg, err := config.Load([]string{"--busy-reply-threshold", "5", "--script-memory-limit", "8mb", "--notify-keyspace-events", "KEA"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const loops = 2
-	hooks := &command.Hooks{}
-	s.db = engine.Open(engine.Options{Hooks: hooks, Shards: 4, RecordEffects: true, Reclaimers: loops})
-	if s.svc, err = command.NewService(command.Options{DB: s.db, Config: cfg, Loops: loops}, hooks); err != nil {
-		t.Fatal(err)
-	}
-	if s.replica, err = modeltest.NewReplica(); err != nil {
-		t.Fatal(err)
-	}
-	var runs [loops]func() time.Duration
-	ready := make(chan struct{})
-	for i := range runs {
-		r := s.db.Reclaimer(i, func() {
-			<-ready
-			s.srv.Nudge(i)
-		})
-		runs[i] = func() time.Duration { return s.svc.Reclaim(r.Run) }
-	}
-	s.srv, err = newServer(Options{
-		NewSession: func(c Conn) Session { return s.svc.NewSession(c) },
-		Unix:       s.path, Loops: loops,
-		Idle: func(loop int) time.Duration { return runs[loop]() },
-		Now:  func() int64 { return s.db.Clock().Micros() / 1000 },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	close(ready)
-	if err = s.svc.Open(s.srv); err == nil {
-		err = s.srv.listenAll()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return &scriptStress{stressed: newStressed(t, "--busy-reply-threshold", "5", "--script-memory-limit", "8mb", "--notify-keyspace-events", "KEA")}
 }
 
 func (s *scriptStress) running(stop <-chan struct{}) bool {

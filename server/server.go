@@ -37,6 +37,7 @@ type (
 	UnsentWatcher = reactor.UnsentWatcher
 	OutputLimiter = reactor.OutputLimiter
 	IdleChecker   = reactor.IdleChecker
+	Hijacker      = reactor.Hijacker
 )
 
 // What Session.Serve may ask for.
@@ -83,6 +84,11 @@ type Options struct {
 	// its own as loop 0, which sees no batches: a deadline set earlier than the
 	// last answer needs a Nudge there.
 	Idle func(loop int) (next time.Duration)
+
+	// Settle is called on each event loop at the end of a batch, once its output is
+	// written. It reports whether it did anything: then the sessions that it has
+	// woken are served at once, and it is called once more. Default: none.
+	Settle func(loop int) (did bool)
 
 	// Now is the time IdleCheck gets, in Unix milliseconds. Default: the system's.
 	Now func() int64

@@ -34,6 +34,7 @@ type hub struct {
 	limit   int           // of unsent output; 0: none
 	idle    bool          // what IdleCheck answers
 	turn    int           // output after which Serve yields; 0: never
+	taken   func(s *toy, nc net.Conn, buffered []byte)
 	served  atomic.Int64
 }
 
@@ -46,6 +47,7 @@ func newHub(t *testing.T) *hub {
 //
 //	ECHO x -> x    BIG n -> n times 'b'    $n + n bytes + CRLF -> :sum of the bytes
 //	PARK -> DONE, when the hub releases it    QUIT -> BYE, and the end
+//	LEAVE -> LEFT, and the hub's taken function has the connection
 type toy struct {
 	h       *hub
 	conn    Conn
@@ -108,6 +110,9 @@ func (s *toy) Serve(in, out []byte) (int, []byte, Verdict) {
 			})
 		case verb == "QUIT":
 			return done + size, append(out, "BYE\r\n"...), CloseConn
+		case verb == "LEAVE":
+			s.conn.(Hijacker).Hijack(func(nc net.Conn, buffered []byte) { s.h.taken(s, nc, buffered) })
+			return done + size, append(out, "LEFT\r\n"...), CloseConn
 		case line[0] == '$':
 			if size += n + 2; len(in)-done < size {
 				s.want = size
@@ -187,7 +192,15 @@ type place struct {
 
 // everywhere runs a test over every transport, with a hub of its own each.
 func everywhere(t *testing.T, set func(*hub, *Options), test func(t *testing.T, p *place)) {
-	for _, name := range []string{"loops", "one loop", "unix", "portable", "memory"} {
+	over(t, append(sockets, "memory"), set, test)
+}
+
+// sockets are the transports that the system keeps: they buffer, and have two ends.
+var sockets = []string{"loops", "one loop", "unix", "portable"}
+
+// over runs a test over some transports.
+func over(t *testing.T, names []string, set func(*hub, *Options), test func(t *testing.T, p *place)) {
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHub(t)

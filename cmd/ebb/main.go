@@ -2,7 +2,10 @@
 //
 //	ebb serve     a server that speaks the Redis protocol
 //	ebb cli       talk to one
+//	ebb backup    save one's data into a file
+//	ebb check     examine files of data
 //	ebb bench     measure one
+//	ebb tour      see what it does
 //	ebb version
 //
 // Each file of this package holds one command: its flags, and the call into
@@ -38,7 +41,7 @@ func main() {
 
 // commands returns the subcommands, in the order of the help.
 func commands() []*cobra.Command {
-	return []*cobra.Command{serveCommand(), cliCommand(), benchCommand(), versionCommand()}
+	return []*cobra.Command{serveCommand(), cliCommand(), backupCommand(), checkCommand(), benchCommand(), tourCommand(), versionCommand()}
 }
 
 // exitStatus is an error whose message is already printed.

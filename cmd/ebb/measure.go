@@ -20,7 +20,7 @@ type measurement struct {
 }
 
 func measurements() []measurement {
-	return []measurement{storm(), prompt(), durable(), churn(), types(), scripts(), timed(), bombs(), drop(), line(), waiters(), cache()}
+	return []measurement{storm(), prompt(), durableEvents(), churn(), types(), scripts(), timed(), bombs(), drop(), line(), waiters(), cache()}
 }
 
 // command returns the subcommand. Every one has the flags that name a server,
@@ -75,7 +75,7 @@ until everything is reclaimed, CPU and memory. Deletes all keys of the server.`,
 	}
 }
 
-func durable() measurement {
+func durableEvents() measurement {
 	var cfg loadgen.EventsConfig
 	return measurement{
 		use: "events", short: "Durable expiry events: entries, duplicates, lateness",

@@ -26,6 +26,9 @@ import (
 // patience bounds every wait in these tests; nothing depends on its length.
 const patience = 20 * time.Second
 
+// theirs is go-redis's clock, which runs from the start of the program on.
+var theirs = goleak.IgnoreTopFunction("github.com/redis/go-redis/v9/internal/pool.startGlobalTimeCache.func1")
+
 // running is a server as `ebb serve` runs it.
 type running struct {
 	t      *testing.T
@@ -37,7 +40,7 @@ type running struct {
 // startServe runs a server until the test ends, or stop is called.
 func startServe(t *testing.T, options ...string) *running {
 	t.Helper()
-	goleak.VerifyNone(t)
+	goleak.VerifyNone(t, theirs)
 	dir, err := os.MkdirTemp("", "ebb")
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +59,7 @@ func startServe(t *testing.T, options ...string) *running {
 		err := <-ended
 		_ = os.RemoveAll(dir)
 		http.DefaultClient.CloseIdleConnections()
-		goleak.VerifyNone(t)
+		goleak.VerifyNone(t, theirs)
 		return err
 	})
 	t.Cleanup(func() { _ = r.stop() })

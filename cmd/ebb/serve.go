@@ -7,13 +7,17 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ebbdb/ebb/command"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/disk"
+	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/server"
 )
 
@@ -26,13 +30,19 @@ func serveCommand() *cobra.Command {
 		Use:   "serve [/path/to/redis.conf | -] [--directive value ...]",
 		Short: "Run a server that speaks the Redis protocol",
 		Long: `Run a server that speaks the Redis protocol, by default on 127.0.0.1:6379 and
-in memory.
+in memory. With --dir the data is kept in that directory: changes are appended to
+files and synced every second (--appendfsync always: before anybody hears of them).
 
 A configuration file has the syntax of redis.conf; "-" reads it from standard
 input. Every directive can also be given as an option, and wins over the file:
 
   ebb serve --port 7000 --requirepass secret
-  ebb serve /etc/redis/redis.conf --maxmemory 2gb`,
+  ebb serve /etc/redis/redis.conf --maxmemory 2gb
+  ebb serve --dir data
+  ebb serve --replicaof "10.0.0.5 6379"     # follow a server; REPLICAOF NO ONE takes over
+
+--accept-clock yes starts although the system's clock is an hour or more behind the
+time in the files.`,
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && (args[0] == "-h" || args[0] == "--help") {
@@ -45,37 +55,111 @@ input. Every directive can also be given as an option, and wins over the file:
 
 // serve runs a server until it is told to stop.
 func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) error {
+	accept, args := acceptClock(args)
+	if err := makeDirectory(args); err != nil {
+		return err
+	}
 	cfg, err := config.Load(args, stdin)
 	if err != nil {
 		return err
 	}
 	var level slog.LevelVar // the server keeps it as loglevel says
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: &level}))
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
 	paceCollector()
 	admin, err := listenAdmin(cfg, log)
 	if err != nil {
 		return err
 	}
 	defer admin.close()
-	in, err := server.Start(cfg, log, &level)
+	in, err := server.Open(cfg, log, &level, accept)
 	if err != nil {
 		return err
 	}
 	greet(out, cfg, in)
-	admin.show(out, cfg, in)
-	select {
-	case <-ctx.Done():
-		fmt.Fprintln(out, "stopping: writing out the last replies")
-	case <-in.Asked():
-		fmt.Fprintln(out, "stopping: a client sent SHUTDOWN")
-	}
+	loading, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	err = in.Load(loading)
 	stop()
+	if err != nil {
+		_ = in.Shutdown(ctx)
+		return err
+	}
+	ready(out, cfg, in)
+	admin.show(out, cfg, in)
+	await(ctx, signals, in, cfg, out, log)
 	admin.leave()
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	return in.Shutdown(ctx)
+}
+
+// await returns when the server is to end: a client has sent SHUTDOWN, or a signal
+// came and what is to be kept is written. A signal that finds that it cannot be
+// written leaves the server running; a second one ends it all the same.
+func await(ctx context.Context, signals <-chan os.Signal, in *server.Instance, cfg *config.Set, out io.Writer, log *slog.Logger) {
+	o := shutdownOptions(cfg, os.Interrupt)
+	for tries := 0; ; tries++ {
+		select {
+		case <-in.Asked():
+			fmt.Fprintln(out, "stopping: a client sent SHUTDOWN")
+			return
+		case <-ctx.Done():
+			o.Force = true
+		case sig := <-signals:
+			o = shutdownOptions(cfg, sig)
+			o.Force = o.Force || tries > 0
+		}
+		fmt.Fprintln(out, "stopping: writing out the last replies")
+		err := untilSignal(signals, func(ctx context.Context) error { return in.Prepare(ctx, o) })
+		if err == nil {
+			return
+		}
+		log.Error("the server goes on: it could not write what is to be kept; a second signal ends it without", "err", err)
+	}
+}
+
+// untilSignal runs prepare, which may take as long as a snapshot does, or as a disk
+// that does not answer. A signal calls it off: then the server ends without.
+func untilSignal(signals <-chan os.Signal, prepare func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var err error
+	done := make(chan struct{})
+	go func() { // both ways wait for it
+		defer close(done)
+		err = prepare(ctx)
+	}()
+	select {
+	case <-done:
+		return err
+	case <-signals:
+		cancel()
+		<-done
+		return nil
+	}
+}
+
+// shutdownOptions are what shutdown-on-sigint or -sigterm asks for.
+func shutdownOptions(cfg *config.Set, sig os.Signal) (o command.ShutdownOptions) {
+	name := "shutdown-on-sigterm"
+	if sig == os.Interrupt {
+		name = "shutdown-on-sigint"
+	}
+	for _, word := range strings.Fields(cfg.String(name)) {
+		switch word {
+		case "save":
+			o.Mode = durable.ShutdownSave
+		case "nosave":
+			o.Mode = durable.ShutdownNoSave
+		case "now":
+			o.Now = true
+		case "force":
+			o.Force = true
+		}
+	}
+	return o
 }
 
 // admin is the admin pages of a server; without any Admin is nil.
@@ -117,9 +201,10 @@ func greet(out io.Writer, cfg *config.Set, in *server.Instance) {
 		addrs = append(addrs, a.String())
 	}
 	fmt.Fprintf(out, "ebb %s serves %s (pid %d)\n", version(), strings.Join(addrs, ", "), os.Getpid())
-	fmt.Fprintf(out, "data is kept in memory: %d shards, %d network loops; it is gone when the server stops\n", in.DB().Shards(), in.Loops())
-	if len(addrs) > 0 {
-		fmt.Fprintf(out, "try it:  ebb cli%s SET greeting hello PX 1500\n", portFlag(cfg))
+	if dir := in.Service().Keeper().Dir(); dir == "" {
+		fmt.Fprintf(out, "data is kept in memory: %d shards, %d network loops; it is gone when the server stops (--dir DIRECTORY keeps it)\n", in.DB().Shards(), in.Loops())
+	} else {
+		fmt.Fprintf(out, "data is kept in %s (%s): %d shards, %d network loops\n", dir, keeping(cfg), in.DB().Shards(), in.Loops())
 	}
 	if cfg.RequirePass() == "" && cfg.ProtectedMode() {
 		fmt.Fprintln(out, "without a password only this machine is served (protected-mode yes)")
@@ -135,9 +220,55 @@ func greet(out io.Writer, cfg *config.Set, in *server.Instance) {
 		}
 		fmt.Fprintf(out, "  %-24s %s (%s)\n", g.Name, g.Why, g.Where)
 	}
-	if p := cfg.String("maxmemory-policy"); p != "noeviction" {
-		fmt.Fprintf(out, "maxmemory-policy %s: nothing is evicted yet; at maxmemory writes are refused\n", p)
+}
+
+// ready says that the data is there, and what to try.
+func ready(out io.Writer, cfg *config.Set, in *server.Instance) {
+	if k := in.Service().Keeper().Info(); k.LoadedKeys > 0 || k.LoadMillis > 1000 {
+		fmt.Fprintf(out, "loaded in %.1f s\n", float64(k.LoadMillis)/1000)
 	}
+	if len(in.Addrs()) > 0 {
+		fmt.Fprintf(out, "try it:  ebb cli%s SET greeting hello PX 1500\n", portFlag(cfg))
+	}
+}
+
+// keeping says how the data is kept.
+func keeping(cfg *config.Set) string {
+	var how []string
+	if cfg.Bool("appendonly") {
+		how = append(how, "append-only files, appendfsync "+cfg.String("appendfsync"))
+	}
+	if s := cfg.String("save"); s != "" {
+		how = append(how, "save "+s)
+	}
+	if len(how) == 0 {
+		return "saved when asked to"
+	}
+	return strings.Join(how, "; ")
+}
+
+// makeDirectory makes the directory that --dir names, where there is no
+// configuration file: with one all is as in Redis, which takes one that exists.
+func makeDirectory(args []string) error {
+	if len(args) == 0 || !strings.HasPrefix(args[0], "--") || slices.Contains(args, "-") {
+		return nil
+	}
+	for i := 0; i+1 < len(args); i++ {
+		if args[i] == "--dir" {
+			return disk.OS().MkdirAll(args[i+1])
+		}
+	}
+	return nil
+}
+
+// acceptClock takes --accept-clock, which is no directive, off the arguments.
+func acceptClock(args []string) (accept bool, rest []string) {
+	for i := 0; i+1 < len(args); i++ {
+		if args[i] == "--accept-clock" {
+			return args[i+1] == "yes", append(args[:i:i], args[i+2:]...)
+		}
+	}
+	return false, args
 }
 
 // portFlag is what a client needs to reach a server that is not on 6379.

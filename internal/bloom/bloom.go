@@ -79,6 +79,9 @@ type Filter struct {
 	mem  chunk.Memory
 	gens []generation // the oldest first
 	held int          // bytes of pieces and tables
+
+	loan   *chunk.Loan // nil: no piece is lent to a frozen copy
+	frozen *chunk.Loan // of a frozen copy: what it is given back through
 }
 
 // generation is what was added in one interval of time.
@@ -172,7 +175,7 @@ func (f *Filter) put(h Hash, number int64) error {
 		}
 		l = &g.layers[len(g.layers)-1]
 	}
-	took, ok := l.set(h, f.mem)
+	took, ok := l.set(h, f)
 	if !ok {
 		return ErrNoMemory
 	}
@@ -315,12 +318,31 @@ func (f *Filter) Rotate(now int64) *Filter {
 	if n == 0 {
 		return nil
 	}
-	dead := &Filter{cfg: f.cfg, mem: f.mem, gens: f.gens[:n:n]}
+	dead := &Filter{cfg: f.cfg, mem: f.mem, gens: f.gens[:n:n], loan: f.loan}
 	dead.held = dead.weigh()
 	f.held -= dead.held
 	f.gens = append([]generation(nil), f.gens[n:]...)
 	return dead
 }
+
+// Living returns the filter without the generations that are dead at now, to be read
+// until the filter is written to. O(1) where none is dead, else O(pieces).
+func (f *Filter) Living(now int64) *Filter {
+	oldest, n := f.oldest(now), 0
+	for n < len(f.gens) && f.gens[n].number < oldest {
+		n++
+	}
+	if n == 0 {
+		return f
+	}
+	v := &Filter{cfg: f.cfg, mem: f.mem, gens: f.gens[n:]}
+	v.held = v.weigh()
+	return v
+}
+
+// NextFrom returns when the first generation that is found at now is found for the
+// last time, in ms since 1970; 0 if there is none that ends.
+func (f *Filter) NextFrom(now int64) int64 { return f.Living(now).NextDue() }
 
 // weigh counts what Size counts. O(pieces).
 func (f *Filter) weigh() (n int) {
@@ -340,11 +362,14 @@ func (f *Filter) weigh() (n int) {
 // FreeAll gives back up to budget pieces and returns how many; fewer than budget
 // means that none is left. The filter finds nothing once it has been called.
 func (f *Filter) FreeAll(budget int) (freed int) {
+	if f.frozen != nil {
+		return f.frozen.Settle(f.mem, budget)
+	}
 	for len(f.gens) > 0 {
 		g := &f.gens[len(f.gens)-1]
 		for len(g.layers) > 0 {
 			l := &g.layers[len(g.layers)-1]
-			if freed += l.free(f.mem, budget-freed); freed >= budget {
+			if freed += l.free(f, budget-freed); freed >= budget {
 				return freed
 			}
 			g.layers = g.layers[:len(g.layers)-1]

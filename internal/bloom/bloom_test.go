@@ -228,114 +228,134 @@ func TestGenerationsBeginWhereTheFormulaSays(t *testing.T) {
 // dumps and clones that are the same filter.
 func TestFiltersForgetNothingTooEarlyNorTooLate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		cfg := Config{Error: rapid.SampledFrom([]float64{1e-9, 1e-7}).Draw(t, "rate"), Capacity: rapid.Int64Range(1, 30).Draw(t, "capacity"),
-			Expansion: rapid.Int64Range(0, 3).Draw(t, "expansion")}
-		if rapid.Bool().Draw(t, "ages") {
-			cfg.Window = rapid.Int64Range(1, 300).Draw(t, "window")
-			cfg.Generations = rapid.Int64Range(1, min(cfg.Window, 8)).Draw(t, "generations")
-		}
-		m := memory()
-		f, err := New(m, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		now, added := int64(1_700_000_000_000), map[uint64]int64{}
-		lives := func(n uint64) (surely, maybe bool) {
-			at, ok := added[n]
-			step := int64(0)
-			if cfg.Window != 0 {
-				step = (cfg.Window + cfg.Generations - 1) / cfg.Generations
-			}
-			return ok && (cfg.Window == 0 || now-at <= cfg.Window), ok && (cfg.Window == 0 || now-at <= cfg.Window+step)
-		}
+		x := newCompared(t)
 		t.Repeat(map[string]func(*rapid.T){
-			"": func(t *rapid.T) {
-				for n := uint64(0); n < 60; n++ {
-					surely, maybe := lives(n)
-					if has := f.Has(item(n), now); surely && !has || has && !maybe {
-						t.Fatalf("item %d, added at %d, is found at %d: %v", n, added[n], now, has)
-					}
-				}
-				if err := f.Check(); err != nil {
-					t.Fatal(err)
-				}
-				if d := f.AppendDump(nil); len(d) > f.DumpSize() {
-					t.Fatalf("%d bytes, %d were said", len(d), f.DumpSize())
-				}
-			},
-			"add": func(t *rapid.T) {
-				n := rapid.Uint64Range(0, 59).Draw(t, "item")
-				surely, maybe := lives(n)
-				living := f.Len(now)
-				if dead := f.Rotate(now); dead != nil {
-					dead.FreeAll(math.MaxInt)
-				}
-				switch r, err := f.Add(item(n), now); {
-				case err == ErrFull:
-					if surely || living < cfg.Capacity || cfg.Expansion != 0 {
-						t.Fatal("full")
-					}
-				case err != nil && err != ErrTooLarge:
-					t.Fatal(err)
-				case err == nil:
-					if surely && r == Added || !maybe && r != Added {
-						t.Fatalf("adding %d: %d", n, r)
-					}
-					if got := f.Len(now); r == Added && got != living+1 || r != Added && got != living {
-						t.Fatalf("%d items, then %d", living, got)
-					}
-					added[n] = now
-				}
-			},
-			"pass": func(t *rapid.T) { now += rapid.Int64Range(0, max(cfg.Window/2, 1)).Draw(t, "ms") },
-			"rotate": func(t *rapid.T) {
-				due := f.NextDue()
-				dead := f.Rotate(now)
-				if (dead != nil) != (due != 0 && now > due) {
-					t.Fatalf("due at %d, rotated at %d: %v", due, now, dead != nil)
-				}
-				if dead != nil {
-					for dead.FreeAll(1) == 1 {
-					}
-				}
-			},
+			"":       x.look,
+			"add":    x.add,
+			"pass":   func(t *rapid.T) { x.now += rapid.Int64Range(0, max(x.cfg.Window/2, 1)).Draw(t, "ms") },
+			"rotate": x.rotate,
 			"dump": func(t *rapid.T) {
-				d := f.AppendDump(nil)
-				g, err := Restore(m, d)
-				if err != nil || !bytes.Equal(g.AppendDump(nil), d) || g.Size() != f.Size() {
-					t.Fatal(err, "a dump is another filter")
-				}
-				f.FreeAll(math.MaxInt)
-				f = g
+				x.same(t, "dump", func() (*Filter, error) { return Restore(x.m, x.f.AppendDump(nil)) })
 			},
-			"clone": func(t *rapid.T) {
-				g, err := f.Clone()
-				if err != nil || !bytes.Equal(g.AppendDump(nil), f.AppendDump(nil)) {
-					t.Fatal(err, "a clone is another filter")
-				}
-				f.FreeAll(math.MaxInt)
-				f = g
-			},
-			"scandump": func(t *rapid.T) {
-				b, at := f.Chunk(nil, 0)
-				g, err := Restore(m, b)
-				for err == nil {
-					if b, at = f.Chunk(nil, at); at == 0 {
-						break
-					}
-					err = g.Load(b)
-				}
-				if err != nil || !bytes.Equal(g.AppendDump(nil), f.AppendDump(nil)) {
-					t.Fatal(err, "the chunks are another filter")
-				}
-				f.FreeAll(math.MaxInt)
-				f = g
-			},
+			"clone":    func(t *rapid.T) { x.same(t, "clone", x.f.Clone) },
+			"scandump": func(t *rapid.T) { x.same(t, "scandump", x.inChunks) },
 		})
-		if f.FreeAll(math.MaxInt); m.Held()+m.Taken() != 0 {
-			t.Fatalf("%d bytes are left", m.Held()+m.Taken())
+		if x.f.FreeAll(math.MaxInt); x.m.Held()+x.m.Taken() != 0 {
+			t.Fatalf("%d bytes are left", x.m.Held()+x.m.Taken())
 		}
 	})
+}
+
+// compared is a filter beside its model.
+type compared struct {
+	cfg   Config
+	m     *chunktest.Memory
+	f     *Filter
+	now   int64            // ms
+	added map[uint64]int64 // items below items, by when they were added last
+}
+
+// items is how many different ones are added.
+const items = 60
+
+func newCompared(t *rapid.T) *compared {
+	cfg := Config{Error: rapid.SampledFrom([]float64{1e-9, 1e-7}).Draw(t, "rate"), Capacity: rapid.Int64Range(1, 30).Draw(t, "capacity"),
+		Expansion: rapid.Int64Range(0, 3).Draw(t, "expansion")}
+	if rapid.Bool().Draw(t, "ages") {
+		cfg.Window = rapid.Int64Range(1, 300).Draw(t, "window")
+		cfg.Generations = rapid.Int64Range(1, min(cfg.Window, 8)).Draw(t, "generations")
+	}
+	m := memory()
+	f, err := New(m, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &compared{cfg: cfg, m: m, f: f, now: 1_700_000_000_000, added: map[uint64]int64{}}
+}
+
+// lives reports whether an item must be found, and whether it may be.
+func (x *compared) lives(n uint64) (surely, maybe bool) {
+	at, ok := x.added[n]
+	if x.cfg.Window == 0 {
+		return ok, ok
+	}
+	step := (x.cfg.Window + x.cfg.Generations - 1) / x.cfg.Generations
+	return ok && x.now-at <= x.cfg.Window, ok && x.now-at <= x.cfg.Window+step
+}
+
+func (x *compared) look(t *rapid.T) {
+	for n := uint64(0); n < items; n++ {
+		surely, maybe := x.lives(n)
+		if has := x.f.Has(item(n), x.now); surely && !has || has && !maybe {
+			t.Fatalf("item %d, added at %d, is found at %d: %v", n, x.added[n], x.now, has)
+		}
+	}
+	if err := x.f.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if d := x.f.AppendDump(nil); len(d) > x.f.DumpSize() {
+		t.Fatalf("%d bytes, %d were said", len(d), x.f.DumpSize())
+	}
+}
+
+func (x *compared) add(t *rapid.T) {
+	n := rapid.Uint64Range(0, items-1).Draw(t, "item")
+	surely, maybe := x.lives(n)
+	living := x.f.Len(x.now)
+	if dead := x.f.Rotate(x.now); dead != nil {
+		dead.FreeAll(math.MaxInt)
+	}
+	switch r, err := x.f.Add(item(n), x.now); {
+	case err == ErrFull:
+		if surely || living < x.cfg.Capacity || x.cfg.Expansion != 0 {
+			t.Fatal("full")
+		}
+	case err != nil && err != ErrTooLarge:
+		t.Fatal(err)
+	case err == nil:
+		if surely && r == Added || !maybe && r != Added {
+			t.Fatalf("adding %d: %d", n, r)
+		}
+		if got := x.f.Len(x.now); r == Added && got != living+1 || r != Added && got != living {
+			t.Fatalf("%d items, then %d", living, got)
+		}
+		x.added[n] = x.now
+	}
+}
+
+func (x *compared) rotate(t *rapid.T) {
+	due := x.f.NextDue()
+	dead := x.f.Rotate(x.now)
+	if (dead != nil) != (due != 0 && x.now > due) {
+		t.Fatalf("due at %d, rotated at %d: %v", due, x.now, dead != nil)
+	}
+	if dead != nil {
+		for dead.FreeAll(1) == 1 {
+		}
+	}
+}
+
+// same goes on with a copy, which is to be the same filter.
+func (x *compared) same(t *rapid.T, name string, copied func() (*Filter, error)) {
+	g, err := copied()
+	if err != nil || !bytes.Equal(g.AppendDump(nil), x.f.AppendDump(nil)) || g.Size() != x.f.Size() {
+		t.Fatalf("%s: another filter, %v", name, err)
+	}
+	x.f.FreeAll(math.MaxInt)
+	x.f = g
+}
+
+// inChunks copies the filter as BF.SCANDUMP and BF.LOADCHUNK do.
+func (x *compared) inChunks() (*Filter, error) {
+	b, at := x.f.Chunk(nil, 0)
+	g, err := Restore(x.m, b)
+	for err == nil {
+		if b, at = x.f.Chunk(nil, at); at == 0 {
+			break
+		}
+		err = g.Load(b)
+	}
+	return g, err
 }
 
 func TestLargeFiltersGoInChunks(t *testing.T) {

@@ -36,6 +36,24 @@ func (f *Filter) AppendDump(dst []byte) []byte {
 // DumpSize returns the length of AppendDump, or a little more. O(layers).
 func (f *Filter) DumpSize() int { return 128 + f.held }
 
+// partBytes is about how long a part is: a few pieces.
+const partBytes = 256 << 10
+
+// DumpPart appends the part of AppendDump's bytes that follows an iterator, 0 for
+// the first, and returns the iterator that belongs to it; 0 if there is no more, and
+// nothing is appended. O(layers + bytes).
+func (f *Filter) DumpPart(dst []byte, iterator int64) (part []byte, next int64) {
+	if iterator <= 0 {
+		return f.appendHead(dst), 1
+	}
+	from := len(dst)
+	dst, last := f.appendPieces(dst, uint64(iterator-1), partBytes)
+	if len(dst) == from {
+		return dst, 0
+	}
+	return dst, int64(last) + 2
+}
+
 // Chunk appends the chunk that follows an iterator, 0 for the first, and returns
 // the iterator that belongs to it; 0 if there is no more, and nothing is appended.
 func (f *Filter) Chunk(dst []byte, iterator int64) (chunk []byte, next int64) {
@@ -131,6 +149,7 @@ func (f *Filter) setPiece(l *layer, p uint64, bits []byte) error {
 		return ErrNoMemory
 	}
 	f.held += took
+	f.own(&l.pieces[p])
 	copy(l.pieces[p].bits, bits)
 	return nil
 }

@@ -29,6 +29,7 @@ type layer struct {
 type piece struct {
 	bits []byte
 	ref  uint32 // the chunk, 0: on the Go heap
+	lent bool   // a frozen copy shares the bits, if the filter has a loan
 }
 
 // layerBytes and tableEntry are about what a layer and the place of a piece take
@@ -116,11 +117,12 @@ func (l *layer) has(h Hash) bool {
 
 // set sets the bits of an item. It returns the bytes it has allocated; ok is
 // false if there were none to be had.
-func (l *layer) set(h Hash, mem chunk.Memory) (took int, ok bool) {
+func (l *layer) set(h Hash, f *Filter) (took int, ok bool) {
 	p := l.place(h)
-	if took, ok = l.touch(p, mem); !ok {
+	if took, ok = l.touch(p, f.mem); !ok {
 		return 0, false
 	}
+	f.own(&l.pieces[p])
 	b, n, x, z := l.pieces[p].bits, uint64(l.nbits), h.lo, uint64(0)
 	for k := range l.k {
 		if k&1 == 0 {
@@ -154,14 +156,10 @@ func (l *layer) touch(p uint64, mem chunk.Memory) (took int, ok bool) {
 }
 
 // free gives back up to budget pieces from the end.
-func (l *layer) free(mem chunk.Memory, budget int) (freed int) {
+func (l *layer) free(f *Filter, budget int) (freed int) {
 	for len(l.pieces) > 0 && freed < budget {
 		if x := &l.pieces[len(l.pieces)-1]; x.bits != nil {
-			if x.ref != 0 {
-				mem.FreeChunk(x.ref, pieceBytes)
-			} else {
-				mem.Outside(-len(x.bits))
-			}
+			f.letGo(x)
 			*x = piece{}
 			freed++
 		}

@@ -15,13 +15,18 @@ type Array struct {
 	maxExp uint8 // the largest chunk has 1024<<maxExp bytes
 	n      uint32
 	pages  []page
+	loan   *Loan // nil: no page is lent
+	lent   int   // pages that are
 }
 
 type page struct {
 	base unsafe.Pointer
-	mem  uint32
-	size uint32
+	mem  uint32 // 0: on the Go heap
+	exp  uint8  // log2 of the bytes
+	lent bool   // shared with a frozen copy, if the array has a loan
 }
+
+func (p *page) bytes() int { return 1 << p.exp }
 
 // Init makes a an empty array of cells of 1<<shift bytes, 8 to 1,024, on m. It
 // allocates no chunk.
@@ -32,8 +37,8 @@ func (a *Array) Init(m Memory, shift uint8) {
 // Len returns the number of cells.
 func (a *Array) Len() int { return int(a.n) }
 
-// At returns the address of cell i, which must be below Len: the memory
-// itself, valid until the cell is popped. O(1).
+// At returns the address of cell i, which must be below Len, to read: the
+// memory itself, valid until the cell is popped or a cell is edited. O(1).
 func (a *Array) At(i uint32) unsafe.Pointer {
 	if i >= a.n {
 		panic("chunk: cell beyond the end of its array")
@@ -50,7 +55,7 @@ func (a *Array) Push() (i uint32, ok bool) {
 	}
 	i = a.n
 	a.n++
-	clear(unsafe.Slice((*byte)(a.At(i)), 1<<a.shift))
+	clear(unsafe.Slice((*byte)(a.Edit(i)), 1<<a.shift))
 	return i, true
 }
 
@@ -70,7 +75,7 @@ func (a *Array) Reserve(k int) bool {
 			return false
 		}
 		base := unsafe.Pointer(unsafe.SliceData(a.mem.Bytes(mem, size)))
-		a.pages = append(a.pages, page{base: base, mem: mem, size: uint32(size)})
+		a.pages = append(a.pages, page{base: base, mem: mem, exp: uint8(bits.TrailingZeros(uint(size)))})
 	}
 	return true
 }
@@ -121,8 +126,12 @@ func (a *Array) FreeAll(budget int) (freed int) {
 
 func (a *Array) dropPage() {
 	k := len(a.pages) - 1
-	a.mem.FreeChunk(a.pages[k].mem, int(a.pages[k].size))
-	a.pages[k] = page{}
+	p := &a.pages[k]
+	letGo(a.mem, a.loan, p.lent, p.mem, p.bytes())
+	if a.loan != nil && p.lent {
+		a.returned(p)
+	}
+	*p = page{}
 	a.pages = a.pages[:k]
 }
 

@@ -21,6 +21,7 @@ func (h *Heap) detach(ref uint32) {
 	n := binary.LittleEndian.Uint32(h.stub(ref))
 	h.countBig(-cap(h.big[n]))
 	h.big[n] = nil
+	h.bigReturned(n)
 	h.bigFree = append(h.bigFree, n)
 }
 
@@ -36,6 +37,7 @@ func (h *Heap) resizeBig(ref uint32, n int) {
 	b := make([]byte, n)
 	copy(b, old)
 	h.big[k] = b
+	h.bigReturned(k)
 	h.countBig(cap(b) - cap(old))
 }
 

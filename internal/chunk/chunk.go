@@ -23,11 +23,14 @@
 // nor evacuated is filed under its share of dead bytes; an entirely dead piece
 // is given back at once (the one being filled starts over instead).
 //
-// Every write to record memory goes through Heap.Edit, Alloc, Free, Stretch,
-// Resize and Compact, which is where a snapshot can put a copy before the first write.
+// Both can be frozen (Freeze): a copy for reading shares the chunks, and what is
+// live copies a chunk before its first write to it. So every write to a Heap's
+// records goes through Edit, Alloc, Free, SetMark, Stretch, Cut, Resize and
+// Compact, and every write to an Array's cells through Push, Edit and Own. See
+// Loan.
 //
-// Nothing here locks: the owner holds the shard's lock. Start reading at
-// Heap.Alloc.
+// Nothing here locks but a Loan: the owner holds the shard's lock. Start reading
+// at Heap.Alloc.
 package chunk
 
 import "errors"

@@ -47,6 +47,10 @@ type Heap struct {
 	big      [][]byte // records larger than a chunk takes
 	bigFree  []uint32
 	bigBytes int
+
+	loan    *Loan  // nil: nothing is lent
+	lent    int    // pieces that are
+	bigLent []bool // big records that are
 }
 
 // piece is one chunk of a Heap.
@@ -57,6 +61,7 @@ type piece struct {
 	dead       uint32 // of these, dead
 	next, prev uint32 // in filed[level], or in the list of unused numbers
 	level      int8   // -1: not filed
+	lent       bool   // shared with a frozen copy, if the heap has a loan
 }
 
 // cursor is a place in a piece: always the start of a record, or used.
@@ -111,14 +116,24 @@ func (h *Heap) Look(ref uint32) (b []byte, marked bool) {
 	return body, hdr&markBit != 0
 }
 
-// Edit returns a record to write to, under the rules of Bytes.
-func (h *Heap) Edit(ref uint32) []byte { return h.Bytes(ref) }
+// Edit returns a record to write to, under the rules of Bytes. What Bytes has
+// returned before may be a frozen copy's from then on. O(1), or a chunk's copy
+// once after Freeze.
+func (h *Heap) Edit(ref uint32) []byte {
+	if h.loan != nil {
+		h.ownRecord(ref)
+	}
+	return h.Bytes(ref)
+}
 
 // Marked reports the record's one bit that belongs to the owner.
 func (h *Heap) Marked(ref uint32) bool { return h.header(ref)&markBit != 0 }
 
 // SetMark sets the owner's bit. It moves with the record.
 func (h *Heap) SetMark(ref uint32, on bool) {
+	if h.loan != nil {
+		h.own(ref >> offsetBits)
+	}
 	hdr := h.header(ref) &^ markBit
 	if on {
 		hdr |= markBit
@@ -215,7 +230,7 @@ func (h *Heap) FreeAll(budget int) (freed int) {
 			}
 			freed++
 			h.total -= len(p.data)
-			h.mem.FreeChunk(p.mem, len(p.data))
+			letGo(h.mem, h.loan, p.lent, p.mem, len(p.data))
 		}
 		h.pieces = h.pieces[:last]
 	}
@@ -247,6 +262,9 @@ func (h *Heap) place(n int, flags uint16) (uint32, bool) {
 		ref = h.bump<<offsetBits | p.used/granule
 		p.used += uint32(size)
 	}
+	if h.loan != nil {
+		h.own(ref >> offsetBits)
+	}
 	pad := size - headerSize - n
 	h.setHeader(ref, liveBit|flags|uint16(pad<<padShift)|uint16(g))
 	h.live += size
@@ -257,6 +275,9 @@ func (h *Heap) place(n int, flags uint16) (uint32, bool) {
 // kill marks a record dead and gives its piece back when nothing else lives
 // in it.
 func (h *Heap) kill(ref uint32) {
+	if h.loan != nil {
+		h.own(ref >> offsetBits)
+	}
 	size := uint32(h.header(ref)&sizeMask) * granule
 	h.setHeader(ref, uint16(size/granule))
 	h.live -= int(size)
@@ -281,6 +302,9 @@ func (h *Heap) addDead(i, size uint32) {
 
 // stretch makes the record n bytes long in place if that is possible.
 func (h *Heap) stretch(ref uint32, n int) bool {
+	if h.loan != nil {
+		h.own(ref >> offsetBits)
+	}
 	hdr := h.header(ref)
 	i, off := ref>>offsetBits, ref&offsetMask*granule
 	have, want := uint32(hdr&sizeMask)*granule, uint32(granules(n))*granule
@@ -385,6 +409,9 @@ func (h *Heap) retire() {
 	h.bump = 0
 	p := &h.pieces[i]
 	if rest := uint32(len(p.data)) - p.used; rest > 0 {
+		if h.loan != nil {
+			h.own(i)
+		}
 		h.setDead(i, p.used, rest)
 		p.used += rest
 		p.dead += rest
@@ -409,7 +436,10 @@ func (h *Heap) release(i uint32) {
 		h.victim = cursor{}
 	}
 	h.total -= len(p.data)
-	h.mem.FreeChunk(p.mem, len(p.data))
+	letGo(h.mem, h.loan, p.lent, p.mem, len(p.data))
+	if h.loan != nil && p.lent {
+		h.returned()
+	}
 	*p = piece{next: h.unused, level: -1}
 	h.unused = i
 }

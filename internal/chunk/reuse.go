@@ -35,6 +35,9 @@ func (h *Heap) fromHole(g int) uint32 {
 		h.misses, h.filled = 0, false
 	}
 	i := h.refill.piece
+	if h.loan != nil {
+		h.own(i) // span joins holes
+	}
 	p := &h.pieces[i]
 	off, skip := h.refill.off, uint32(0) // skip: end of the first hole seen
 	for steps := 0; steps < window && off < p.used; steps++ {
@@ -141,6 +144,9 @@ func (h *Heap) Compact(budget int, moved func(old, new uint32) bool) (looked int
 // evacuate moves up to budget records out of the victim.
 func (h *Heap) evacuate(budget int, moved func(old, new uint32) bool) (looked int, ok bool) {
 	i := h.victim.piece
+	if h.loan != nil {
+		h.own(i) // span joins holes
+	}
 	for looked < budget && h.victim.piece == i {
 		p := &h.pieces[i]
 		if h.victim.off >= p.used {

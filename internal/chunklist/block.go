@@ -6,7 +6,12 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-func (l *List) buf(ent *entry) []byte { return l.mem.Bytes(ent.ref, ent.size()) }
+func (l *List) buf(ent *entry) []byte {
+	if ent.outside {
+		return l.bigs[ent.ref]
+	}
+	return l.mem.Bytes(ent.ref, ent.size())
+}
 
 // run returns the elements of a block that is not big.
 func (l *List) run(ent *entry) packed.Run {
@@ -47,6 +52,7 @@ func (l *List) apply(ent *entry, ch *packed.Change, s slack) bool {
 	if to < 0 {
 		return l.regrow(ent, ch, n, s)
 	}
+	l.own(ent)
 	buf := l.buf(ent)
 	ch.Apply(packed.Run(buf[to:to+n]), packed.Run(buf[off:ent.end]), to >= off)
 	ent.off, ent.end = uint32(to), uint32(to+n)
@@ -81,7 +87,7 @@ func (l *List) regrow(ent *entry, ch *packed.Change, n int, s slack) bool {
 
 // moved puts a block's entry on another chunk and frees the old one.
 func (l *List) moved(ent *entry, ref uint32, size, off, n int) {
-	l.mem.FreeChunk(ent.ref, ent.size())
+	l.letGo(ent)
 	l.chunkBytes += size - ent.size()
 	ent.ref, ent.class = ref, uint8(bits.TrailingZeros(uint(size)))
 	ent.off, ent.end = uint32(off), uint32(off+n)
@@ -106,13 +112,29 @@ func (l *List) resize(ent *entry, room int) {
 // free gives a block's memory back.
 func (l *List) free(ent *entry) {
 	if !ent.big() {
-		l.mem.FreeChunk(ent.ref, ent.size())
+		l.letGo(ent)
 		l.chunkBytes -= ent.size()
 		return
 	}
 	l.bigBytes -= cap(l.bigs[ent.ref])
-	l.bigs[ent.ref] = nil
-	l.freeBigs = append(l.freeBigs, ent.ref)
+	l.dropBig(ent.ref)
+}
+
+// addBig puts bytes into bigs and returns where.
+func (l *List) addBig(b []byte) (i uint32) {
+	if n := len(l.freeBigs); n > 0 {
+		i = l.freeBigs[n-1]
+		l.freeBigs = l.freeBigs[:n-1]
+		l.bigs[i] = b
+		return i
+	}
+	l.bigs = append(l.bigs, b)
+	return uint32(len(l.bigs) - 1)
+}
+
+func (l *List) dropBig(i uint32) {
+	l.bigs[i] = nil
+	l.freeBigs = append(l.freeBigs, i)
 	if len(l.freeBigs) == len(l.bigs) {
 		l.bigs, l.freeBigs = nil, nil
 	}
@@ -153,16 +175,7 @@ func single(ref uint32, off, n, size int, deadline int64) entry {
 func (l *List) insertBig(g, e int, elem []byte, deadline int64) bool {
 	b := append([]byte{}, elem...)
 	l.bigBytes += cap(b)
-	var i uint32
-	if n := len(l.freeBigs); n > 0 {
-		i = l.freeBigs[n-1]
-		l.freeBigs = l.freeBigs[:n-1]
-		l.bigs[i] = b
-	} else {
-		i = uint32(len(l.bigs))
-		l.bigs = append(l.bigs, b)
-	}
-	l.insertEntry(g, e, single(i, 0, 0, 1, deadline))
+	l.insertEntry(g, e, single(l.addBig(b), 0, 0, 1, deadline))
 	return true
 }
 
@@ -250,6 +263,7 @@ func (l *List) splitInsert(g, e, k, m int, elem []byte, deadline int64) bool {
 // split cuts a block in two before its stored element m, 0 < m < count.
 func (l *List) split(g, e, m int) bool {
 	ent := l.at(g, e)
+	l.own(ent)
 	r := l.run(ent)
 	it := nth(r, m, int(ent.count))
 	it.Next()

@@ -20,6 +20,7 @@ func (l *List) Clone() (c *List, ok bool) {
 // appendCopy puts a copy of a block of l at the tail.
 func (l *List) appendCopy(from *List, ent *entry) bool {
 	n := *ent
+	n.lent, n.outside = false, false
 	if ent.big() {
 		b := append([]byte{}, from.bigs[ent.ref]...)
 		l.bigBytes += cap(b)

@@ -24,6 +24,8 @@ type entry struct {
 	count    uint32
 	timed    uint32
 	class    uint8 // log2 of the chunk's size; 0: a big element
+	lent     bool  // a frozen copy shares the chunk, if the list has a loan
+	outside  bool  // the block is in bigs, for want of a chunk
 }
 
 func (ent *entry) big() bool { return ent.class == 0 }

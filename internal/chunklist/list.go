@@ -32,7 +32,8 @@
 //
 // Invariants (Check): no block or group is empty; counts and the numbers of
 // deadlines are exact at each level; each earliest is at most the true one.
-// The caller holds the shard's lock. Start reading at List.push, then
+// The caller holds the shard's lock. A frozen copy shares the chunks (Freeze);
+// what writes to a block owns it first. Start reading at List.push, then
 // List.apply.
 package chunklist
 
@@ -40,6 +41,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/ebbdb/ebb/internal/chunk"
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
@@ -80,6 +82,10 @@ type List struct {
 	limit      int // bytes of a block
 	items      int // elements of a block
 	maxChunk   int
+
+	loan   *chunk.Loan // nil: no chunk is lent to a frozen copy
+	lent   int         // blocks that are
+	frozen *chunk.Loan // of a frozen copy: what it is given back through
 }
 
 // none is an earliest deadline that never comes.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/chunk/chunktest"
 	"github.com/ebbdb/ebb/internal/packed"
 	"pgregory.net/rapid"
 )
@@ -55,10 +56,13 @@ type item struct {
 }
 
 type model struct {
-	h     heap
+	h     chunktest.Memory
 	l     *List
 	items []item
 	now   int64
+
+	frozen *List // nil: none
+	watch  *chunktest.Frozen
 }
 
 func (m *model) dead(it item) bool { return it.deadline != 0 && m.now > it.deadline }
@@ -137,6 +141,11 @@ func (m *model) check(t *rapid.T) {
 	if ok != (abs >= 0 && abs < len(want)) || ok && (!it.Next() || it.Value().String() != want[abs].s) {
 		t.Fatalf("Seek(%d) of %d is wrong", i, len(want))
 	}
+	if m.frozen != nil {
+		if err := m.watch.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func (m *model) push(t *rapid.T) {
@@ -148,8 +157,8 @@ func (m *model) push(t *rapid.T) {
 			m.items = slices.Insert(m.items, 0, it)
 		case !front && m.l.PushBack([]byte(it.s), it.deadline):
 			m.items = append(m.items, it)
-		case !front || !m.h.dry:
-			if !m.h.dry {
+		case !front || m.h.Limit == 0:
+			if m.h.Limit == 0 {
 				t.Fatal("push failed with memory to spare")
 			}
 		}
@@ -204,7 +213,7 @@ func (m *model) insert(t *rapid.T) {
 		}
 		if insert(it, []byte(v.s), v.deadline) {
 			m.items = slices.Insert(m.items, i, v)
-		} else if !m.h.dry {
+		} else if m.h.Limit == 0 {
 			t.Fatal("insert failed with memory to spare")
 		}
 	}
@@ -229,7 +238,7 @@ func (m *model) change(t *rapid.T) {
 	}
 	if ok {
 		m.items[i] = v
-	} else if !m.h.dry {
+	} else if m.h.Limit == 0 {
 		t.Fatal("change failed with memory to spare")
 	}
 }
@@ -309,17 +318,23 @@ func TestListBehavesAsAPlainSlice(t *testing.T) {
 			"pop":    m.pop,
 			"insert": m.insert,
 			"clone":  m.clone,
+			"freeze": m.freeze,
+			"thaw":   m.thaw,
 			"change": m.change,
 			"remove": m.removeEqual,
 			"reap":   m.reap,
 			"trim":   m.trim,
 			"time":   func(t *rapid.T) { m.now += rapid.Int64Range(0, 10).Draw(t, "ms") },
-			"memory": func(t *rapid.T) { m.h.dry = rapid.IntRange(0, 3).Draw(t, "dry") == 0 },
+			"memory": func(t *rapid.T) { m.h.Limit = rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "limit") },
 		})
+		if !rapid.Bool().Draw(t, "live one first") {
+			m.thaw(t)
+		}
 		for !m.l.Free(2) {
 		}
-		if m.h.live != 0 || m.l.chunkBytes != 0 || m.l.bigBytes != 0 {
-			t.Fatalf("%d chunks left", m.h.live)
+		m.thaw(t)
+		if m.h.Held() != 0 || m.l.chunkBytes != 0 || m.l.bigBytes != 0 {
+			t.Fatalf("%d bytes left", m.h.Held())
 		}
 	})
 }

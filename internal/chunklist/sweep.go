@@ -88,6 +88,7 @@ func (l *List) filter(g, e int, drop func(v packed.Str, deadline int64) bool) in
 		l.account(g, e, -1, -was, 0)
 		return 1
 	}
+	l.own(ent)
 	r := l.run(ent)
 	left := r.Filter(false, func(at packed.At) bool {
 		if !drop(r.Key(at), r.Deadline(at)) {
@@ -224,6 +225,7 @@ func (l *List) cutFront(n int, now int64) {
 			n -= live
 			continue
 		}
+		l.own(ent)
 		r := l.run(ent)
 		it := r.Iter(now)
 		for ; n >= 0; n-- {
@@ -247,6 +249,7 @@ func (l *List) cutBack(n int, now int64) {
 			n -= live
 			continue
 		}
+		l.own(ent)
 		r := l.run(ent)
 		it := r.IterBack(now)
 		for ; n > 0; n-- {
@@ -272,6 +275,9 @@ func (l *List) uncount(g, e int, it packed.Iter, end int) {
 // Free gives up to budget blocks back, last to first, and reports whether all
 // are gone. The list is of no use once it has been called, but to Free.
 func (l *List) Free(budget int) (done bool) {
+	if l.frozen != nil {
+		return l.frozen.Settle(l.mem, budget) < budget
+	}
 	for ; budget > 0 && l.blocks > 0; budget-- {
 		l.removeEntry(l.end(false))
 	}

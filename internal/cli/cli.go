@@ -109,6 +109,8 @@ func (c *client) job() func() int {
 		return c.latency
 	case c.opt.Stat:
 		return c.stat
+	case c.opt.RDB != "":
+		return c.backup
 	case c.opt.Pipe:
 		return c.pipe
 	case c.opt.Scan:

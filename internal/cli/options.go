@@ -54,6 +54,8 @@ type Options struct {
 	TagFromStdin  string        // -X
 	Command       []string
 
+	RDB string // file for a snapshot
+
 	Pipe        bool
 	PipeTimeout time.Duration // default 30 s; 0: none
 
@@ -169,6 +171,7 @@ func flags() map[string]flag {
 		"--json":            format(FormatJSON),
 		"--quoted-input":    on(func(p *parser) *bool { return &p.quoted }),
 		"--show-pushes":     {1, (*parser).pushes},
+		"--rdb":             text(func(p *parser) *string { return &p.RDB }),
 		"--pipe":            on(func(p *parser) *bool { return &p.Pipe }),
 		"--pipe-timeout":    seconds("--pipe-timeout", func(p *parser) *time.Duration { return &p.PipeTimeout }),
 		"--scan":            on(func(p *parser) *bool { return &p.Scan }),

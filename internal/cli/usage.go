@@ -44,6 +44,7 @@ Output
   --show-pushes <yn>   Print RESP3 push messages (default: on a terminal).
 
 Modes
+  --rdb <file>         Write a snapshot of the server into a file, - for standard output.
   --pipe               Send raw protocol from standard input, count the replies.
   --pipe-timeout <s>   Longest wait for the last reply (default: 30, 0: for ever).
   --scan               All keys, one a line; with --pattern <glob> or

@@ -262,6 +262,15 @@ func (s *Set) runHooks(changes []change) error {
 	return nil
 }
 
+// Note gives a directive a value that a command has brought about: CONFIG GET and
+// CONFIG REWRITE show it. The value is not checked, immutable ones change as well,
+// and no hook is called. A name that does not exist panics.
+func (s *Set) Note(name, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store(must(name), Value{Text: text})
+}
+
 // Ignored lists the directives that were given at start and that nothing reads,
 // by name. It is meant to be logged once.
 func (s *Set) Ignored() []Given {
@@ -284,6 +293,23 @@ func (s *Set) WasGiven(name string) bool {
 	defer s.mu.Unlock()
 	_, ok := s.given[must(name)]
 	return ok
+}
+
+// Durable reports whether there are files: a directory was given, or a
+// configuration file, with which all is as Redis has it. Otherwise data is in
+// memory alone.
+func (s *Set) Durable() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, dir := s.given[must("dir")]
+	return dir || s.fromFile
+}
+
+// FromFile reports whether a configuration file was read: all is as Redis has it.
+func (s *Set) FromFile() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fromFile
 }
 
 // Renames returns what rename-command lines asked for: from the name of a

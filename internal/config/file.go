@@ -72,6 +72,9 @@ func Load(args []string, stdin io.Reader) (*Set, error) {
 	if err := s.ParseArgs(args); err != nil {
 		return nil, err
 	}
+	if !s.fromFile && s.WasGiven("dir") && !s.WasGiven("appendonly") {
+		s.store(must("appendonly"), Value{Text: "yes", Num: 1}) // who names a directory wants to find the data there
+	}
 	return s, nil
 }
 

@@ -72,6 +72,7 @@ type Queue struct {
 	stamp   int64              // the last one given to a job that waits
 	wake    int64              // a job is due when now is greater, or nothing is; 0: never
 	retry   int64              // until then nothing can be done, for want of memory
+	frozen  *chunk.Loan        // of a frozen copy: what it is given back through
 }
 
 // New returns an empty queue on m whose ids are hashed with seed. It allocates no
@@ -284,6 +285,9 @@ func (q *Queue) Size() int {
 // Free gives back up to budget chunks and reports whether none is left. The jobs
 // are gone with the first call. O(budget).
 func (q *Queue) Free(budget int) (done bool) {
+	if q.frozen != nil {
+		return q.frozen.Settle(q.memory, budget) < budget
+	}
 	n := q.due.FreeAll(budget)
 	n += q.events.FreeAll(budget - n)
 	if n == budget || q.marks != nil && !q.marks.Free(budget-n) {

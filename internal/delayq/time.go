@@ -155,8 +155,7 @@ func (q *Queue) Hollow(now int64) bool {
 	hollow := q.IsZero() && q.Marks(now) == 0
 	if hollow {
 		q.Each(func(j Job) bool {
-			e := j.Expires()
-			hollow = !j.Leased && e != 0 && e < now
+			hollow = q.Fate(&j, now) >= Expired
 			return hollow
 		})
 	}

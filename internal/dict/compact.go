@@ -24,7 +24,7 @@ func (d *Dict) move(old, new uint32) bool {
 	if d.moved != nil && !d.moved(old, new) {
 		return false
 	}
-	s := d.slotOf(d.hash(key), old)
+	s := d.ownSlot(d.slotOf(d.hash(key), old))
 	s.b.ref[s.i] = new
 	if deadline != 0 {
 		d.schedule(new, deadline)

@@ -63,6 +63,18 @@ func (d *Dict) Due(now int64) int {
 // no item has one. The first item is dead as soon as now is greater. O(1).
 func (d *Dict) Earliest() (deadline int64, ok bool) { return d.earliest, d.earliest != 0 }
 
+// NextFrom returns the first deadline of the items that live at now, 0 if none has
+// one. O(log n).
+func (d *Dict) NextFrom(now int64) int64 {
+	if d.due == nil {
+		return 0
+	}
+	if c := d.due.Seek(d.Due(now)); c.OK() {
+		return d.deadlineOf(c.Ref())
+	}
+	return 0
+}
+
 // Deadlines returns the number of items that have a deadline. O(1).
 func (d *Dict) Deadlines() int {
 	if d.due == nil {

@@ -24,6 +24,8 @@
 // holds an item; an item is in the chain of its hash; the marked items of the
 // heap are the entries of due.
 //
+// Freeze gives a copy for reading that shares the chunks: see package chunk.
+//
 // Keys and values given in must not be memory of the dict itself. Nothing here
 // locks: the owner holds the shard's lock. Start reading at Dict.Put.
 package dict
@@ -82,6 +84,7 @@ type Dict struct {
 	seed  maphash.Seed
 	fixed int
 	moved func(old, new uint32) bool
+	loan  *chunk.Loan // of a frozen dict: what it is given back through
 }
 
 // Item is one item as it is stored. Key and Value are the memory itself: valid
@@ -181,6 +184,9 @@ func (d *Dict) Size() int {
 	return n
 }
 
+// Memory returns where the dict's chunks come from.
+func (d *Dict) Memory() chunk.Memory { return d.heap.Memory() }
+
 // Used returns the bytes in use: items, buckets and tree nodes.
 func (d *Dict) Used() int {
 	n := d.heap.Used() + d.prim.Used() + d.over.Used()
@@ -194,6 +200,9 @@ func (d *Dict) Used() int {
 // items are gone with the first call; after true the dict is empty and usable
 // again. O(budget).
 func (d *Dict) Free(budget int) (done bool) {
+	if d.loan != nil {
+		return d.loan.Settle(d.heap.Memory(), budget) < budget
+	}
 	d.low, d.chain, d.earliest = 1, 1, 0
 	n := d.heap.FreeAll(budget)
 	n += d.prim.FreeAll(budget - n)
@@ -243,8 +252,7 @@ func (d *Dict) Key(ref uint32) []byte {
 	return key
 }
 
-// Value returns an item's value, under the rules of Item, but that a value of a
-// dict with a fixed ValueSize may be written to.
+// Value returns an item's value, under the rules of Item. Edit is for writing.
 func (d *Dict) Value(ref uint32) []byte {
 	_, _, value := d.parts(ref)
 	return value
@@ -304,6 +312,7 @@ func (d *Dict) rewrite(s slot, key, value []byte, old, deadline int64) error {
 	if !changed && old != 0 {
 		d.unschedule(ref, old)
 	}
+	s = d.ownSlot(s)
 	s.b.ref[s.i] = to
 	if d.moved != nil {
 		d.moved(ref, to)

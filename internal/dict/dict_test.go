@@ -24,6 +24,9 @@ type model struct {
 	born  int
 	keys  int // keys are numbers below this
 	scan  scan
+
+	frozen *dict.Dict // nil: none
+	watch  *chunktest.Frozen
 }
 
 type item struct {
@@ -303,7 +306,11 @@ func (m *model) check(t *rapid.T) {
 	if key := m.key(t); m.items[key].born == 0 && m.dict.Has([]byte(key), m.now) {
 		t.Fatalf("Has(%q)", key)
 	}
-	if m.dict.Size() < m.mem.Held()+m.mem.Taken() || m.dict.Used() > m.dict.Size() {
+	if m.frozen != nil {
+		if err := m.watch.Check(); err != nil {
+			t.Fatal(err)
+		}
+	} else if m.dict.Size() < m.mem.Held()+m.mem.Taken() || m.dict.Used() > m.dict.Size() {
 		t.Fatalf("Size %d, Used %d, held %d", m.dict.Size(), m.dict.Used(), m.mem.Held())
 	}
 }
@@ -318,10 +325,16 @@ func TestDictIsAMapWithDeadlines(t *testing.T) {
 			"advance": func(t *rapid.T) { m.now += rapid.Int64Range(0, 20).Draw(t, "ms") },
 			"iterate": m.iterateAndDelete, "scan": m.step, "scan more": m.step, "random": m.random,
 			"compact": func(t *rapid.T) { m.dict.Compact(rapid.IntRange(1, 200).Draw(t, "budget")) },
-			"":        m.check,
+			"freeze":  m.freeze, "thaw": m.thaw,
+			"": m.check,
 		})
+		early := rapid.Bool().Draw(t, "live one first")
+		if !early {
+			m.thaw(t)
+		}
 		for !m.dict.Free(2) {
 		}
+		m.thaw(t)
 		if m.mem.Held() != 0 || m.mem.Taken() != 0 {
 			t.Fatalf("%d bytes of chunks and %d outside not given back", m.mem.Held(), m.mem.Taken())
 		}

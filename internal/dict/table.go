@@ -135,6 +135,9 @@ func (d *Dict) reserveSlot(h uint64) bool {
 
 // insertSlot puts an item at the end of its chain.
 func (d *Dict) insertSlot(h uint64, ref uint32) {
+	if d.lent() {
+		d.ownChain(d.bucketOf(h))
+	}
 	b, length := d.primary(d.bucketOf(h)), 1
 	for b.next != 0 {
 		b = d.after(b)
@@ -152,6 +155,7 @@ func (d *Dict) insertSlot(h uint64, ref uint32) {
 
 // removeSlot empties a slot: the chain's last item takes its place.
 func (d *Dict) removeSlot(h uint64, s slot) {
+	s = d.ownSlot(s)
 	tail := d.primary(d.bucketOf(h))
 	var before *bucket
 	for tail.next != 0 {
@@ -173,9 +177,13 @@ func (d *Dict) removeSlot(h uint64, s slot) {
 func (d *Dict) freeOverflow(no uint32) {
 	last := uint32(d.over.Len() - 1)
 	if no != last {
-		b := (*bucket)(d.over.At(no))
+		b := (*bucket)(d.over.Edit(no))
 		*b = *(*bucket)(d.over.At(last))
-		from := d.primary(d.bucketOf(d.hash(d.Key(b.ref[0]))))
+		i := d.bucketOf(d.hash(d.Key(b.ref[0])))
+		if d.lent() {
+			d.ownChain(i)
+		}
+		from := d.primary(i)
 		for from.next != last+1 {
 			from = d.after(from)
 		}
@@ -264,7 +272,7 @@ func (d *Dict) unchain(i uint32, items []entry, chain []uint32) ([]entry, []uint
 // rechain makes bucket i and as many overflow buckets as needed hold exactly
 // the entries, and returns the overflow buckets left.
 func (d *Dict) rechain(i uint32, items []entry, chain []uint32) []uint32 {
-	b := d.primary(i)
+	b := (*bucket)(d.prim.Edit(i))
 	for length := 1; ; length++ {
 		*b = bucket{}
 		k := min(len(items), slots)
@@ -276,6 +284,6 @@ func (d *Dict) rechain(i uint32, items []entry, chain []uint32) []uint32 {
 			return chain
 		}
 		b.next = chain[0] + 1
-		b, chain = d.after(b), chain[1:]
+		b, chain = (*bucket)(d.over.Edit(chain[0])), chain[1:]
 	}
 }

@@ -17,17 +17,13 @@ import (
 var redis70 string
 
 const (
-	files    = "there are no files yet: docs/roadmap.md"
-	replicas = "there are no replicas yet: docs/roadmap.md"
-	cluster  = "one node has nothing to rearrange"
-	modules  = "there are no loadable modules"
+	cluster = "one node has nothing to rearrange"
+	modules = "there are no loadable modules"
 )
 
 // reasons say why a command of redis-server 7.0 is not there. A name stands for
 // its subcommands too.
 var reasons = map[string]string{
-	"bgrewriteaof": files, "bgsave": files, "save": files, "lastsave": files,
-	"failover": replicas, "psync": replicas, "replconf": replicas, "replicaof": replicas, "slaveof": replicas, "sync": replicas, "role": replicas, "wait": replicas,
 	"cluster": cluster, "module": modules,
 }
 

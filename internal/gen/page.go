@@ -91,8 +91,10 @@ func page(s *command.Spec) []byte {
 		}
 	}
 	if s.Examples != "" {
-		fmt.Fprintf(&b, "\n## Examples\n\n```\n%s\n```\n\nMore in [the transcript](../../%s).\n",
-			strings.TrimRight(s.Examples, "\n"), TranscriptName(s))
+		fmt.Fprintf(&b, "\n## Examples\n\n```\n%s\n```\n", strings.TrimRight(s.Examples, "\n"))
+		if len(s.Sub) == 0 { // subcommands have transcripts of their own
+			fmt.Fprintf(&b, "\nMore in [the transcript](../../%s).\n", TranscriptName(s))
+		}
 	}
 	return b.Bytes()
 }

@@ -52,15 +52,11 @@ func (cfg *CacheConfig) setDefaults() {
 // everything in the server, and leaves it without a limit.
 func Cache(ctx context.Context, cfg CacheConfig) error {
 	cfg.setDefaults()
-	c, err := cfg.Target.client(ctx)
+	c, end, err := cfg.Target.emptied(ctx, cfg.Flush)
 	if err != nil {
 		return err
 	}
-	defer c.conn.Close()
-	defer c.closeWith(ctx)()
-	if err := c.flushable(cfg.Flush); err != nil {
-		return err
-	}
+	defer end()
 	fmt.Fprintf(cfg.Out, "%-16s %10s %9s %10s %10s %10s %8s %10s\n", "policy", "op/s", "hits", "evicted", "keys", "used MiB", "rss MiB", "refused")
 	for policy := range strings.SplitSeq(cfg.Policies, ",") {
 		if err := cfg.policy(ctx, c, policy); err != nil {

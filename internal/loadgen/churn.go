@@ -58,15 +58,11 @@ const churnBatch = 100
 // overwritten once. It deletes everything in the server.
 func Churn(ctx context.Context, cfg ChurnConfig) error {
 	cfg.setDefaults()
-	c, err := cfg.Target.client(ctx)
+	c, end, err := cfg.Target.emptied(ctx, cfg.Flush)
 	if err != nil {
 		return err
 	}
-	defer c.conn.Close()
-	defer c.closeWith(ctx)()
-	if err := c.flushable(cfg.Flush); err != nil {
-		return err
-	}
+	defer end()
 	line := statusLine{cfg.Progress}
 	value := strings.Repeat("x", cfg.MaxSize)
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -68,15 +68,11 @@ func addBatch(c *client, i int, args []string, item func(j int) []string) {
 // and from then on. It deletes everything in the server.
 func Drop(ctx context.Context, cfg DropConfig) error {
 	cfg.setDefaults()
-	c, err := cfg.Target.client(ctx)
+	c, end, err := cfg.Target.emptied(ctx, cfg.Flush)
 	if err != nil {
 		return err
 	}
-	defer c.conn.Close()
-	defer c.closeWith(ctx)()
-	if err := c.flushable(cfg.Flush); err != nil {
-		return err
-	}
+	defer end()
 	fmt.Fprintf(cfg.Out, "%-7s %-7s %12s %12s %12s %12s %12s %8s\n", "kind", "step", "command ms", "p99 before", "p99 after", "max before", "max after", "rss MiB")
 	for k := range containers {
 		for _, step := range []string{"RENAME", "DEL", "EXPIRE"} {

@@ -44,15 +44,12 @@ func (c *PromptConfig) setDefaults() {
 func Prompt(ctx context.Context, cfg PromptConfig) error {
 	cfg.setDefaults()
 	p := prompt{cfg: cfg, line: statusLine{cfg.Progress}}
-	var err error
-	if p.ctl, err = cfg.Target.client(ctx); err != nil {
+	c, end, err := cfg.Target.emptied(ctx, cfg.Flush)
+	if err != nil {
 		return err
 	}
-	defer p.ctl.conn.Close()
-	defer p.ctl.closeWith(ctx)()
-	if err := p.ctl.flushable(cfg.Flush); err != nil {
-		return err
-	}
+	defer end()
+	p.ctl = c
 	restore, err := p.switchOn()
 	if err != nil {
 		return err

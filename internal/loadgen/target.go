@@ -159,6 +159,24 @@ func (c *client) flushable(agreed bool) error {
 	return err
 }
 
+// emptied returns a client of a server that is flushable, and empty; end closes it, as
+// the end of ctx does.
+func (t Target) emptied(ctx context.Context, agreed bool) (c *client, end func(), err error) {
+	if c, err = t.client(ctx); err != nil {
+		return nil, nil, err
+	}
+	undo := c.closeWith(ctx)
+	end = func() {
+		undo()
+		c.conn.Close()
+	}
+	if err := c.flushable(agreed); err != nil {
+		end()
+		return nil, nil, err
+	}
+	return c, end, nil
+}
+
 // cpuTime returns the CPU a process has used; 0 for no process.
 func cpuTime(pid int) (time.Duration, error) {
 	if pid == 0 {

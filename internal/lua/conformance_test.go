@@ -109,7 +109,9 @@ func TestWhatProgramsPrintIsWhatLua51AndRedisPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(stock.Close)
-	redis, err := luafuzz.NewRedis(realserver.Start(t, "redis-server"))
+	p := realserver.NewProcess(t, "redis-server", "--save", "")
+	p.Start()
+	redis, err := luafuzz.NewRedis(p.Addr(), func() { p.Kill(); p.Start() })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,10 @@ import (
 // frame, calls a method that takes the instruction apart again, and starts over at
 // reload, since the stack may have moved. Every error is returned at once, with
 // the frames as they are: who catches it removes them.
+//
+// The function is as long as the language: in functions of their own, instructions
+// would cost a call each, and find what is in these variables, mostly registers of the
+// machine, in memory.
 func (t *Thread) execute() (err error) {
 	var (
 		s          = t.state

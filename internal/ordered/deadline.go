@@ -36,6 +36,10 @@ func (s *Set) DueTimes(now int64, visit func(deadline int64)) { s.dict.DueTimes(
 // if no member has one. O(1).
 func (s *Set) Earliest() (deadline int64, ok bool) { return s.dict.Earliest() }
 
+// NextFrom returns the first deadline of the members that live at now, 0 if none
+// has one. O(log n).
+func (s *Set) NextFrom(now int64) int64 { return s.dict.NextFrom(now) }
+
 // Deadlines returns the number of members that have a deadline. O(1).
 func (s *Set) Deadlines() int { return s.dict.Deadlines() }
 

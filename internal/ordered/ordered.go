@@ -47,6 +47,7 @@ const scoreSize = 8
 type Set struct {
 	dict *dict.Dict
 	tree *btree.Tree
+	loan *chunk.Loan // of a frozen set: what it is given back through
 }
 
 // Entry is one member as it is stored. Member is the memory itself: valid until
@@ -99,7 +100,7 @@ func (s *Set) Put(member []byte, score float64, deadline, now int64) (dict.Outco
 		s.tree.Delete(s.probe(ref))
 	}
 	b := encode(score)
-	copy(s.dict.Value(ref), b[:])
+	copy(s.dict.Edit(ref), b[:])
 	if rescore {
 		s.mustInsert(ref)
 	}
@@ -165,6 +166,9 @@ func (s *Set) Compact(budget int) (looked int) { return s.dict.Compact(budget) }
 // members are gone with the first call; after true the set is empty and usable
 // again. O(budget).
 func (s *Set) Free(budget int) (done bool) {
+	if s.loan != nil {
+		return s.loan.Settle(s.dict.Memory(), budget) < budget
+	}
 	n := s.tree.FreeAll(budget)
 	return s.dict.Free(budget-n) && n < budget
 }

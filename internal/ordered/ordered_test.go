@@ -26,6 +26,9 @@ type model struct {
 	now     int64
 	names   int       // members are numbers below this
 	scores  []float64 // what scores are drawn from
+
+	frozen *ordered.Set // nil: none
+	watch  *chunktest.Frozen
 }
 
 type entry struct {
@@ -322,6 +325,11 @@ func (m *model) check(t *rapid.T) {
 	}
 	m.checkMember(t)
 	m.checkRange(t, living)
+	if m.frozen != nil {
+		if err := m.watch.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func (m *model) checkMember(t *rapid.T) {
@@ -398,10 +406,15 @@ func TestSetIsASortedSliceWithDeadlines(t *testing.T) {
 			"advance":     func(t *rapid.T) { m.now += rapid.Int64Range(0, 20).Draw(t, "ms") },
 			"deleteRange": m.deleteRange, "descend": m.deleteWhileDescending, "scan": m.scan,
 			"compact": func(t *rapid.T) { m.set.Compact(rapid.IntRange(1, 200).Draw(t, "budget")) },
-			"":        m.check,
+			"freeze":  m.freeze, "thaw": m.thaw,
+			"": m.check,
 		})
+		if !rapid.Bool().Draw(t, "live one first") {
+			m.thaw(t)
+		}
 		for !m.set.Free(2) {
 		}
+		m.thaw(t)
 		if m.mem.Held() != 0 || m.mem.Taken() != 0 {
 			t.Fatalf("%d bytes of chunks and %d outside not given back", m.mem.Held(), m.mem.Taken())
 		}

@@ -40,7 +40,7 @@ func (s *Set) Rescore(p Spot, score float64) error {
 		s.tree.Delete(s.probe(p.ref))
 	}
 	b := encode(score)
-	copy(s.dict.Value(p.ref), b[:])
+	copy(s.dict.Edit(p.ref), b[:])
 	if move {
 		s.mustInsert(p.ref)
 	}

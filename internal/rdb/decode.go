@@ -77,6 +77,11 @@ func (d *Decoder) Value(t Type, b Builder) error {
 		return d.zset(t, b)
 	case TypeHash, TypeHashZipmap, TypeHashZiplist, TypeHashListpack:
 		return d.hash(t, b)
+	}
+	if t >= TypeHashValkey && d.version >= valkeyVersion {
+		return d.valkeyHash(t, b)
+	}
+	switch t {
 	case TypeHashTimed, TypeHashTimedOld:
 		return d.timedHash(t, b)
 	case TypeHashTimedPack, TypeHashTimedPackOld:
@@ -122,26 +127,38 @@ func (d *Decoder) length() (n uint64, special bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	rest := 0
-	switch {
-	case c < 0x40:
-		return uint64(c), false, nil
-	case c < 0x80:
-		rest, n = 1, uint64(c&0x3f)
-	case c == 0x80:
-		rest = 4
-	case c == 0x81:
-		rest = 8
-	case c >= 0xc0:
-		return uint64(c & 0x3f), true, nil
-	default:
-		return 0, false, bad("no length begins with 0x%02x", c)
+	n, rest, special, err := lengthHead(c)
+	if rest == 0 || err != nil {
+		return n, special, err
 	}
 	b, err := d.take(rest)
+	return lengthTail(n, b), false, err
+}
+
+// lengthHead reads a length's first byte: what it says of the number, and how many
+// bytes follow; special is for a string in a form of its own, which n is then.
+func lengthHead(c byte) (n uint64, rest int, special bool, err error) {
+	switch {
+	case c < 0x40:
+		return uint64(c), 0, false, nil
+	case c < 0x80:
+		return uint64(c & 0x3f), 1, false, nil
+	case c == 0x80:
+		return 0, 4, false, nil
+	case c == 0x81:
+		return 0, 8, false, nil
+	case c >= 0xc0:
+		return uint64(c & 0x3f), 0, true, nil
+	}
+	return 0, 0, false, bad("no length begins with 0x%02x", c)
+}
+
+// lengthTail adds the bytes that follow.
+func lengthTail(n uint64, b []byte) uint64 {
 	for _, x := range b {
 		n = n<<8 | uint64(x)
 	}
-	return n, false, err
+	return n
 }
 
 // number reads a length that is no string's.

@@ -27,15 +27,28 @@ type Encoder struct {
 	Buf []byte
 	// Compress packs strings of more than 20 bytes by LZF where that helps.
 	Compress bool
+	// Plain leaves out fields' deadlines: redis-server 7.0 reads all that comes.
+	Plain bool
+	// Key, if not nil, is written behind each value's type, as in a file.
+	Key []byte
+	// Drain, if not nil, gets what Buf holds whenever that is some 256 KiB, or one
+	// element if that is longer; what is left in Buf at a value's end is the rest. It
+	// must not keep b. Nodes is then how many nodes a list or a stream has: the
+	// NodeCount of a run before.
+	Drain func(b []byte)
+	Nodes int
 
-	at       int // where the type stands
+	at       int  // where the type stands
+	keyed    bool // the next value is of a record, and Key counts even if nil
 	timed    bool
 	earliest int64
 
 	small bool // the elements are collected in pack
 	wide  bool // one of them is too long for that
+	items int  // how many there will be
 	count int  // where the number of nodes goes
 	nodes int
+	parts int // of a module's value
 	pack  packer
 	node  streamNode
 	lzf   *lzfTable
@@ -43,7 +56,26 @@ type Encoder struct {
 }
 
 // Reset begins anew, behind what buf holds.
-func (e *Encoder) Reset(buf []byte) { e.Buf, e.timed = buf, false }
+func (e *Encoder) Reset(buf []byte) { e.Buf, e.timed, e.keyed = buf, false, false }
+
+// Record begins a file's record, whose value follows and is written with Key:
+// deadline is in ms since 1970, 0: none; idle in seconds since the last access
+// and freq a counter of accesses up to 255, of which a file holds one at most;
+// -1: none.
+func (e *Encoder) Record(deadline, idle, freq int64) {
+	e.keyed = true
+	if deadline != 0 {
+		e.Buf = append(e.Buf, opDeadline)
+		e.uint64(uint64(deadline))
+	}
+	if idle >= 0 {
+		e.Buf = append(e.Buf, opIdle)
+		e.length(uint64(idle))
+	}
+	if freq >= 0 {
+		e.Buf = append(e.Buf, opFreq, byte(min(freq, 255)))
+	}
+}
 
 // Version returns the lowest version of the format that holds what was written
 // since Reset.
@@ -57,6 +89,10 @@ func (e *Encoder) Version() int {
 func (e *Encoder) begin(t Type) {
 	e.at = len(e.Buf)
 	e.Buf = append(e.Buf, byte(t))
+	if e.keyed || e.Key != nil {
+		e.keyed = false
+		e.string(e.Key)
+	}
 }
 
 func (e *Encoder) length(n uint64) {
@@ -138,12 +174,19 @@ func (e *Encoder) String(val []byte) {
 // counted leaves room for the number of nodes that follow.
 func (e *Encoder) counted() {
 	e.count, e.nodes = len(e.Buf), 0
+	if e.Drain != nil {
+		e.knownNodes()
+		return
+	}
 	e.Buf = append(e.Buf, 0x80, 0, 0, 0, 0)
 }
 
 // endCounted fills in their number, in one byte where moving them costs little.
 func (e *Encoder) endCounted() {
 	const little = 64 << 10
+	if e.Drain != nil {
+		return
+	}
 	if e.nodes < 1<<6 && len(e.Buf)-e.count < little {
 		e.Buf[e.count] = byte(e.nodes)
 		e.Buf = slices.Delete(e.Buf, e.count+1, e.count+5)
@@ -168,6 +211,7 @@ func (e *Encoder) Element(elem []byte) {
 		e.nodes++
 		e.length(nodePlain)
 		e.string(elem)
+		e.drain()
 		return
 	}
 	e.pack.add(elem)
@@ -178,6 +222,7 @@ func (e *Encoder) listNode() {
 	e.length(nodePacked)
 	e.string(e.pack.finish())
 	e.pack.reset()
+	e.drain()
 }
 
 // EndList ends a list.
@@ -191,7 +236,7 @@ func (e *Encoder) EndList() {
 // beginSmall begins a container of n items: packed if small, else of type t.
 func (e *Encoder) beginSmall(t Type, n int, small bool) {
 	e.begin(t)
-	e.small, e.wide = small, false
+	e.small, e.wide, e.items = small, false, n
 	if small {
 		e.pack.reset()
 		return
@@ -204,8 +249,8 @@ func (e *Encoder) collect(s []byte) {
 	e.pack.add(s)
 }
 
-// collected ends a container of type t: it calls each for its items, of which
-// there are n, if they may not stay packed.
+// collected ends what is collected of a container, of type t if it stays packed: if
+// not, it calls each for the items, of which there are n.
 func (e *Encoder) collected(t Type, n int, each func(c cursor)) {
 	b := e.pack.finish()
 	if !e.wide {
@@ -213,9 +258,10 @@ func (e *Encoder) collected(t Type, n int, each func(c cursor)) {
 		e.string(b)
 		return
 	}
-	e.length(uint64(n))
+	e.length(uint64(e.items))
 	for c := newListpack(b); n > 0; n-- {
 		each(c)
+		e.drain()
 	}
 }
 
@@ -226,6 +272,7 @@ func (e *Encoder) BeginSet(n int) { e.beginSmall(TypeSet, n, n <= smallInts) }
 func (e *Encoder) Member(member []byte) {
 	if !e.small {
 		e.string(member)
+		e.drain()
 		return
 	}
 	if !e.wide {
@@ -233,6 +280,10 @@ func (e *Encoder) Member(member []byte) {
 		e.wide = !ok
 	}
 	e.pack.add(member)
+	if e.overflows() {
+		e.EndSet()
+		e.small = false
+	}
 }
 
 // EndSet ends a set: one of integers becomes an intset.
@@ -242,9 +293,10 @@ func (e *Encoder) EndSet() {
 	}
 	b, n := e.pack.finish(), e.pack.n
 	if e.wide {
-		e.length(uint64(n))
+		e.length(uint64(e.items))
 		for c := newListpack(b); n > 0; n-- {
 			e.string(c.next().bytes(&e.nums[first]))
+			e.drain()
 		}
 		return
 	}
@@ -287,10 +339,15 @@ func (e *Encoder) Scored(member []byte, score float64) {
 	if e.small {
 		e.collect(member)
 		e.pack.add(appendScore(e.nums[second][:0], score))
+		if e.overflows() {
+			e.EndZSet()
+			e.small = false
+		}
 		return
 	}
 	e.string(member)
 	e.uint64(math.Float64bits(score))
+	e.drain()
 }
 
 // EndZSet ends a sorted set.
@@ -321,6 +378,9 @@ func appendScore(b []byte, f float64) []byte {
 // BeginHash begins a hash of n fields: Field for each, then EndHash. earliest is
 // the earliest of the fields' deadlines in ms, or 0 if none has one.
 func (e *Encoder) BeginHash(n int, earliest int64) {
+	if e.Plain {
+		earliest = 0
+	}
 	if e.earliest = earliest; earliest == 0 {
 		e.beginSmall(TypeHash, n, n <= smallItems)
 		return
@@ -336,6 +396,10 @@ func (e *Encoder) Field(field, value []byte, deadline int64) {
 	if e.small {
 		e.collect(field)
 		e.collect(value)
+		if e.overflows() {
+			e.EndHash()
+			e.small = false
+		}
 		return
 	}
 	if e.earliest != 0 {
@@ -346,6 +410,7 @@ func (e *Encoder) Field(field, value []byte, deadline int64) {
 	}
 	e.string(field)
 	e.string(value)
+	e.drain()
 }
 
 // EndHash ends a hash.

@@ -107,6 +107,7 @@ func (e *Encoder) endNode() {
 	e.Buf = append(e.Buf, appendID(id[:0], e.node.base)...)
 	e.string(b)
 	e.node.n = 0
+	e.drain()
 }
 
 func (e *Encoder) id(id StreamID) {
@@ -141,6 +142,7 @@ func (e *Encoder) Pending(p Pending) {
 	e.Buf = appendID(e.Buf, p.ID)
 	e.uint64(uint64(p.Delivered))
 	e.length(p.Count)
+	e.drain()
 }
 
 // Consumers says how many consumers a group has.
@@ -151,8 +153,12 @@ func (e *Encoder) Consumer(c Consumer) {
 	e.string(c.Name)
 	e.uint64(uint64(c.Seen))
 	e.length(uint64(c.Pending))
+	e.drain()
 }
 
 // Owned appends the id of an entry that is pending for the consumer, in
 // ascending order.
-func (e *Encoder) Owned(id StreamID) { e.Buf = appendID(e.Buf, id) }
+func (e *Encoder) Owned(id StreamID) {
+	e.Buf = appendID(e.Buf, id)
+	e.drain()
+}

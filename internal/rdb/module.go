@@ -7,13 +7,18 @@ import "strings"
 //	type 7 │ id: name of nine letters, 6 bits each, and version 10 bits │ 5 │ string │ 0
 //
 // which is what Redis's RM_SaveStringBuffer writes: a loader that does not know
-// the name can read past it.
+// the name can read past it. A large value is several strings, each behind a 5, which
+// belong together: no string has to fit in memory, or into what a string may be.
 
 // letters are those of a name, in the order of their numbers.
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 const (
 	moduleEnd    = 0
+	moduleInt    = 1 // and the other kinds that modules write
+	moduleUint   = 2
+	moduleFloat  = 3
+	moduleDouble = 4
 	moduleString = 5
 	// moduleVersion is the encoding version in the id; the bytes have their own.
 	moduleVersion = 1
@@ -39,11 +44,41 @@ func moduleName(id uint64) string {
 
 // Module appends a value under a module's name of nine letters.
 func (e *Encoder) Module(name string, data []byte) {
+	e.BeginModule(name)
+	e.EndModule(data)
+}
+
+// BeginModule begins a value under a module's name of nine letters: Spill as often
+// as there may be much, then EndModule.
+func (e *Encoder) BeginModule(name string) {
 	e.begin(TypeModule)
 	e.length(moduleID(name))
-	e.length(moduleString)
-	e.string(data)
+	e.parts = 0
+}
+
+// Spill appends b, which is what the value has behind the last Spill, and returns it
+// emptied, if it is much and there is a Drain; if not, it returns b.
+func (e *Encoder) Spill(b []byte) []byte {
+	if e.Drain == nil || len(b) < drainAt {
+		return b
+	}
+	e.part(b)
+	return b[:0]
+}
+
+// EndModule appends the rest of the value, and ends it.
+func (e *Encoder) EndModule(rest []byte) {
+	if len(rest) > 0 || e.parts == 0 {
+		e.part(rest)
+	}
 	e.length(moduleEnd)
+}
+
+func (e *Encoder) part(b []byte) {
+	e.parts++
+	e.length(moduleString)
+	e.string(b)
+	e.drain()
 }
 
 func (d *Decoder) module(b Builder) error {
@@ -51,22 +86,28 @@ func (d *Decoder) module(b Builder) error {
 	if err != nil {
 		return err
 	}
-	what, err := d.number()
-	if err != nil {
-		return err
+	var data []byte
+	for n := 0; ; n++ {
+		what, err := d.number()
+		switch {
+		case err != nil:
+			return err
+		case what == moduleEnd && n > 0:
+			return b.Module(moduleName(id), data)
+		case what != moduleString:
+			return bad("a value of a module that is not known")
+		}
+		if n == 1 { // the buffer is needed again
+			data = append(make([]byte, 0, 2*len(data)), data...)
+		}
+		part, err := d.string(first)
+		switch {
+		case err != nil:
+			return err
+		case n == 0:
+			data = part
+		default:
+			data = append(data, part...)
+		}
 	}
-	if what != moduleString {
-		return bad("a value of a module that is not known")
-	}
-	data, err := d.string(first)
-	if err != nil {
-		return err
-	}
-	if what, err = d.number(); err != nil {
-		return err
-	}
-	if what != moduleEnd {
-		return bad("a value of a module that is not known")
-	}
-	return b.Module(moduleName(id), data)
 }

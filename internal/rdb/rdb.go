@@ -1,7 +1,8 @@
 // Package rdb reads and writes values in the format of Redis's RDB files, which
-// is also that of DUMP and RESTORE.
+// is also that of DUMP and RESTORE, and the files themselves.
 //
 //	DUMP payload   type 1 │ value │ version 2, little endian │ CRC64 8 of all before
+//	file           "REDIS" version │ [deadline] type 1 │ key │ value ... │ 255 │ CRC64 8
 //	value          counts and strings: a length, then the bytes or the elements
 //	length         00xxxxxx │ 01xxxxxx 1 │ 0x80 4 │ 0x81 8, big endian
 //	string         length, bytes │ 0xC0 int8 │ 0xC1 int16 │ 0xC2 int32 │ 0xC3 LZF
@@ -10,14 +11,16 @@
 // container in a packed layout: listpack, ziplist, intset, zipmap. The Decoder
 // knows them all and calls a Builder for each element, in the order stored: an
 // element is never held twice. The Encoder is the way back: it writes the lowest
-// version of the format that holds the data.
+// version of the format that holds the data. For files, a Reader finds the entries
+// that the Decoder decodes, and a Writer puts the Encoder's records in a row.
 //
 // Bytes are hostile until proved: a packed layout is validated as a whole before
 // its first element is given away, counts and lengths are compared with the
 // bytes that are left before anything is allocated, and what is built beside is
 // bounded by the payload. What is wrong is an ErrFormat; nothing panics.
 //
-// Start reading at Decoder.Value, then packedlist.go and stream.go.
+// Start reading at Decoder.Value, then packedlist.go and stream.go; for files at
+// Reader.Next.
 package rdb
 
 import (
@@ -65,6 +68,9 @@ const (
 	TypeHashTimedPackOld Type = 23
 	TypeHashTimed        Type = 24
 	TypeHashTimedPack    Type = 25
+
+	// TypeHashValkey is what Valkey 9 writes for one, in its own versions.
+	TypeHashValkey Type = 22
 )
 
 // since is the lowest version in which a type occurs.

@@ -17,7 +17,7 @@ func TestPayloadsOfRealServersAreRead(t *testing.T) {
 	for _, s := range samples(t, "*") {
 		r, err := decode(s.Dump)
 		if err != nil {
-			t.Errorf("%s: %v", s.Name, err)
+			t.Errorf("%s: %v", s, err)
 			continue
 		}
 		if s.Kind == "zset" {
@@ -30,7 +30,7 @@ func TestPayloadsOfRealServersAreRead(t *testing.T) {
 			s.Want = activeWhenSeen(s.Want)
 		}
 		if got := r.flat(); r.kind != s.Kind || !slices.Equal(got, s.Want) {
-			t.Errorf("%s: a %s\n got %q\nwant %q", s.Name, r.kind, got, s.Want)
+			t.Errorf("%s: a %s\n got %q\nwant %q", s, r.kind, got, s.Want)
 		}
 	}
 }
@@ -38,6 +38,11 @@ func TestPayloadsOfRealServersAreRead(t *testing.T) {
 // reencode decodes a payload and writes what it holds.
 func reencode(t *rapid.T, e *Encoder, r *recorder) []byte {
 	e.Reset(nil)
+	return Seal(encodeRecorder(t, e, r), e.Version())
+}
+
+// encodeRecorder appends what a recorder holds to e.Buf, and returns that.
+func encodeRecorder(t interface{ Fatalf(string, ...any) }, e *Encoder, r *recorder) []byte {
 	switch r.kind {
 	case "string":
 		e.String([]byte(r.parts[0][0]))
@@ -77,7 +82,7 @@ func reencode(t *rapid.T, e *Encoder, r *recorder) []byte {
 	default:
 		t.Fatalf("no kind %q", r.kind)
 	}
-	return Seal(e.Buf, e.Version())
+	return e.Buf
 }
 
 func drawString(t *rapid.T, label string) string {
@@ -162,12 +167,12 @@ func TestStreamsAreReadBack(t *testing.T) {
 		c.flush()
 		got, err := decode(Seal(c.e.Buf, c.e.Version()))
 		if err != nil {
-			t.Fatalf("%s: %v", s.Name, err)
+			t.Fatalf("%s: %v", s, err)
 		}
 		want, _ := decode(s.Dump)
 		// The time of activity has no place in type 19.
 		if !slices.Equal(activeWhenSeen(got.flat()), activeWhenSeen(want.flat())) {
-			t.Errorf("%s:\n got %q\nwant %q", s.Name, got.flat(), want.flat())
+			t.Errorf("%s:\n got %q\nwant %q", s, got.flat(), want.flat())
 		}
 	}
 }
@@ -426,7 +431,7 @@ func TestTruncatedAndChangedPayloadsNeverPanic(t *testing.T) {
 		step := max(1, len(value)/200)
 		for i := 0; i < len(value); i += step {
 			if _, err := decode(Seal(slices.Clone(value[:i]), version)); err == nil {
-				t.Errorf("%s: %d of %d bytes are a value", s.Name, i, len(value))
+				t.Errorf("%s: %d of %d bytes are a value", s, i, len(value))
 			}
 			for _, x := range []byte{1, 0x40, 0x80, 0xff} {
 				v := slices.Clone(value)

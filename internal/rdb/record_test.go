@@ -1,13 +1,12 @@
 package rdb
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sort"
 	"strconv"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
 )
 
 // recorder is a Builder that writes down what it is told, as strings, and
@@ -121,46 +120,7 @@ func decode(payload []byte) (*recorder, error) {
 	return r, err
 }
 
-// sample is a payload that a server made, and what the server said it holds.
-type sample struct {
-	Name string
-	Dump []byte
-	Kind string
-	Want []string
-}
-
 // samples are the payloads of one of the servers in testdata, or of all.
-func samples(t testing.TB, server string) (all []sample) {
-	t.Helper()
-	files, err := filepath.Glob("testdata/" + server + ".json")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no samples", err)
-	}
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var some []sample
-		if err := json.Unmarshal(b, &some); err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range some {
-			s.Name = filepath.Base(f) + "/" + s.Name
-			for i, w := range s.Want {
-				s.Want[i] = latin1(w)
-			}
-			all = append(all, s)
-		}
-	}
-	return all
-}
-
-// latin1 turns characters, each of which stands for a byte, into those bytes.
-func latin1(s string) string {
-	var b []byte
-	for _, r := range s {
-		b = append(b, byte(r))
-	}
-	return string(b)
+func samples(t testing.TB, server string) []rdbtest.Payload {
+	return rdbtest.Payloads(t, "testdata", server)
 }

@@ -1,11 +1,15 @@
 package rdb
 
+import "math"
+
 // Hashes whose fields have deadlines. As pairs:
 //
 //	earliest deadline 8 │ count │ deadline - earliest + 1, or 0 for none │ field │ value ...
 //
 // and as a listpack of field, value, deadline or 0. The types of the release
-// candidates lack the first number, and their deadlines are plain.
+// candidates lack the first number, and their deadlines are plain. Valkey's is
+//
+//	count │ field │ value │ deadline 8, -1 for none ...
 
 // maxDeadline is the latest deadline of a field, in ms since 1970.
 const maxDeadline = 1<<46 - 1
@@ -74,6 +78,37 @@ func (d *Decoder) timedPack(t Type, b Builder) error {
 		}
 		var deadline int64
 		if deadline, err = checkDeadline(uint64(ms.n)); err == nil {
+			err = b.Field(f, v, deadline)
+		}
+	}
+	return err
+}
+
+func (d *Decoder) valkeyHash(t Type, b Builder) error {
+	if t != TypeHashValkey {
+		return bad("type %d is not known", t)
+	}
+	n, err := d.some(1 + 1 + 8)
+	if err == nil {
+		err = b.BeginHash(n)
+	}
+	for ; err == nil && n > 0; n-- {
+		var f, v []byte
+		if f, err = d.string(first); err != nil {
+			return err
+		}
+		if v, err = d.string(second); err != nil {
+			return err
+		}
+		var ms uint64
+		if ms, err = d.uint64(); err != nil {
+			return err
+		}
+		var deadline int64
+		if ms != math.MaxUint64 {
+			deadline, err = checkDeadline(ms)
+		}
+		if err == nil {
 			err = b.Field(f, v, deadline)
 		}
 	}

@@ -1,6 +1,7 @@
 package reactor
 
 import (
+	"net"
 	"sync"
 	"sync/atomic"
 )
@@ -26,9 +27,10 @@ type conn struct {
 	again    bool // in loop.turn
 	dirty    bool // has output in the loop's shared buffer, at [outStart, outEnd)
 	closed   bool
-	broken   bool  // its output could not be written
-	stalled  uint8 // sweeps without progress while closing
-	cause    error // why closing
+	broken   bool                               // its output could not be written
+	stalled  uint8                              // sweeps without progress while closing
+	cause    error                              // why closing
+	hijack   func(nc net.Conn, buffered []byte) // nil: close at the end of closing
 
 	outStart, outEnd int
 
@@ -50,6 +52,7 @@ type conn struct {
 	mu     sync.Mutex // guards what follows
 	killed bool
 	reason error
+	taken  net.Conn // what it has become outside the loop; nil: it is in
 }
 
 func (c *conn) RemoteAddr() string { return c.remote.String() }
@@ -62,6 +65,9 @@ func (c *conn) Buffered() (input, output int) {
 	return int(c.held.Load()), int(c.pending.Load())
 }
 
+// Hijack implements Hijacker.
+func (c *conn) Hijack(run func(nc net.Conn, buffered []byte)) { c.hijack = run }
+
 func (c *conn) Wake() {
 	if !c.woken.Load() && c.woken.CompareAndSwap(false, true) {
 		_ = c.loop.enqueue(c)
@@ -73,7 +79,12 @@ func (c *conn) Kill(err error) {
 	if !c.killed || c.reason == nil {
 		c.killed, c.reason = true, err // an error outranks a polite end
 	}
+	taken := c.taken
 	c.mu.Unlock()
+	if taken != nil {
+		_ = taken.Close()
+		return
+	}
 	c.Wake()
 }
 

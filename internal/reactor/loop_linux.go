@@ -113,7 +113,8 @@ func (l *loop) run() {
 	l.release()
 }
 
-// batch serves n events, the woken, and those that wait for another turn.
+// batch serves n events, the woken, and those that wait for another turn; then what
+// these wait for together is done, and they are served to the end.
 func (l *loop) batch(n int) {
 	for i := range n {
 		l.event(&l.poller.events[i])
@@ -121,6 +122,11 @@ func (l *loop) batch(n int) {
 	l.takeWoken()
 	l.takeTurns()
 	l.flush()
+	if settle := l.r.cfg.Settle; settle != nil && settle(l.id) {
+		l.takeWoken()
+		l.flush()
+		settle(l.id) // whom that wakes is in the next batch, which does not wait
+	}
 }
 
 func (l *loop) idle() {

@@ -33,6 +33,12 @@ type Config struct {
 	// wakes up in time, within the resolution of the kernel's timers.
 	Idle func(loop int) (next time.Duration)
 
+	// Settle is called on each loop at the end of a batch, once its output is
+	// written. It does what the sessions of the batch wait for together, and
+	// reports whether it did anything: then those that it has woken are served
+	// at once, and it is called once more.
+	Settle func(loop int) (did bool)
+
 	// Now is the time IdleCheck gets, in Unix milliseconds. Default: the system's.
 	Now func() int64
 }
@@ -52,6 +58,7 @@ type Reactor struct {
 
 	mu        sync.Mutex // guards what follows
 	listeners map[int]*Listener
+	taken     map[*conn]struct{} // hijacked
 	lastTag   int32
 	closed    bool
 }
@@ -87,7 +94,7 @@ func New(cfg Config) (*Reactor, error) {
 	if cfg.Now == nil {
 		cfg.Now = func() int64 { return time.Now().UnixMilli() }
 	}
-	r := &Reactor{cfg: cfg, listeners: make(map[int]*Listener)}
+	r := &Reactor{cfg: cfg, listeners: make(map[int]*Listener), taken: make(map[*conn]struct{})}
 	r.keepAlive.Store(int64(cfg.KeepAlive))
 	for i := range cfg.Loops {
 		l, err := newLoop(r, i)
@@ -205,6 +212,7 @@ func (r *Reactor) Shutdown(ctx context.Context) error {
 	for _, ln := range r.listeners {
 		ln.close()
 	}
+	r.endTaken()
 	r.mu.Unlock()
 
 	interruptAll := func() {

@@ -55,6 +55,13 @@ func listening(t *testing.T, cfg Config) (*Reactor, string, <-chan *line) {
 		sessions <- s
 		return s
 	}
+	r, addr := started(t, cfg)
+	return r, addr, sessions
+}
+
+// started is listening for other sessions.
+func started(t *testing.T, cfg Config) (*Reactor, string) {
+	t.Helper()
 	r, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +84,7 @@ func listening(t *testing.T, cfg Config) (*Reactor, string, <-chan *line) {
 	if _, err := r.AddListener(fd, "tcp"); err != nil {
 		t.Fatal(err)
 	}
-	return r, endpointOf(sa).String(), sessions
+	return r, endpointOf(sa).String()
 }
 
 func dial(t *testing.T, addr string) net.Conn {
@@ -378,5 +385,66 @@ func TestBuffersComeBackWithinTheBudget(t *testing.T) {
 	p.trim()
 	if p.kept != 0 {
 		t.Errorf("%d bytes are kept after trim", p.kept)
+	}
+}
+
+// parker answers a line when it was woken.
+type parker struct {
+	line
+	waits bool
+	round *[]*parker // who waits, of its loop
+}
+
+func (s *parker) Serve(in, out []byte) (int, []byte, Verdict) {
+	if s.waits {
+		s.waits = false
+		return 0, append(out, "done\n"...), Continue
+	}
+	n := bytes.LastIndexByte(in, '\n') + 1
+	if n == 0 {
+		return 0, out, Continue
+	}
+	s.waits = true
+	*s.round = append(*s.round, s)
+	return n, out, Park
+}
+
+func TestWhoWaitsForTheEndOfABatchIsServedAtIt(t *testing.T) {
+	var round, settled []*parker // the loop's
+	_, addr := started(t, Config{
+		Loops: 1,
+		NewSession: func(c Conn) Session {
+			return &parker{line: line{conn: c, closed: make(chan error, 1)}, round: &round}
+		},
+		Settle: func(int) (did bool) {
+			if len(round) == 0 {
+				return false
+			}
+			settled, round = append(settled[:0], round...), round[:0]
+			for _, s := range settled {
+				s.conn.Wake()
+			}
+			return true
+		},
+		Idle: func(int) time.Duration {
+			for _, s := range settled {
+				if s.waits {
+					t.Error("a session that was woken at the end of the batch was not served in it")
+				}
+			}
+			return -1
+		},
+	})
+	for range 3 {
+		c := dial(t, addr)
+		for range 20 {
+			if _, err := io.WriteString(c, "do it\n"); err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, 5)
+			if _, err := io.ReadFull(c, got); err != nil || string(got) != "done\n" {
+				t.Fatalf("%q, %v", got, err)
+			}
+		}
 	}
 }

@@ -7,6 +7,7 @@
 //	epoll_wait ─▶ per ready connection: one read ─▶ Session.Serve ─▶ shared output
 //	     ▲        woken connections:   TakePushes, Serve if parked ─▶ shared output
 //	     │        flush: one write per connection that has output
+//	     │        Settle hook: what they wait for together; the woken, flush
 //	     └─────── Idle hook: deadlines to reclaim, and when it wants to be called again
 //
 // A loop owns one read buffer and one output buffer for all its connections. A
@@ -24,6 +25,7 @@ package reactor
 
 import (
 	"errors"
+	"net"
 	"sync/atomic"
 )
 
@@ -69,7 +71,7 @@ const (
 	// Serve again with the unconsumed input. A session yields when its output
 	// of one call becomes large.
 	Yield
-	// Close: write out, then close.
+	// Close: write out, then close, or hand over as Hijacker says.
 	Close
 )
 
@@ -117,6 +119,21 @@ type Conn interface {
 	// Buffered is how many bytes of partial input and of unsent output the
 	// connection holds, a moment ago.
 	Buffered() (input, output int)
+}
+
+// Hijacker is implemented by connections that can leave their transport, for a
+// protocol that is no longer requests and replies. The session calls Hijack in
+// Serve, which then returns Close.
+//
+// Once the session's output is written the transport lets go of the connection
+// and calls run, on a goroutine that it waits for when it shuts down. run reads
+// and writes nc as it likes, and may block; buffered is input that was read and
+// not consumed, and belongs to run. When run returns the connection is closed
+// and then Session.Closed called, with the error given to Kill if that ended it.
+// Meanwhile no other method of the session is called; Kill and the end of the
+// server close nc. If the output cannot be written run is not called.
+type Hijacker interface {
+	Hijack(run func(nc net.Conn, buffered []byte))
 }
 
 // Reasons given to Session.Closed.

@@ -275,7 +275,22 @@ func (l *loop) close(c *conn, err error) {
 	if c.closed {
 		return
 	}
+	if c.hijack != nil && err == nil && c.unsent() == 0 && l.handOver(c) {
+		return
+	}
 	unsent := c.broken || c.unsent() > 0 || c.dirty && c.outEnd > c.outStart
+	l.forget(c)
+	l.r.cfg.Gate.Leave()
+	if unsent {
+		if w, ok := c.session.(UnsentWatcher); ok {
+			w.Unsent()
+		}
+	}
+	c.session.Closed(err)
+}
+
+// forget closes c's descriptor and takes back what the loop lent it.
+func (l *loop) forget(c *conn) {
 	c.closed, c.dirty = true, false
 	l.conns[c.fd] = nil
 	_ = unix.Close(c.fd)
@@ -285,11 +300,4 @@ func (l *loop) close(c *conn, err error) {
 	c.held.Store(0)
 	c.pending.Store(0)
 	l.count.Add(-1)
-	l.r.cfg.Gate.Leave()
-	if unsent {
-		if w, ok := c.session.(UnsentWatcher); ok {
-			w.Unsent()
-		}
-	}
-	c.session.Closed(err)
 }

@@ -46,6 +46,9 @@ func Require(t testing.TB, reason string) {
 	t.Skip(reason)
 }
 
+// Required reports whether EBB_REQUIRE asks for everything.
+func Required() bool { return os.Getenv(requireEnv) == "1" }
+
 func logSkip(path, line string) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -92,7 +95,7 @@ func start(t testing.TB, path string, args []string) (string, error) {
 		return "", err
 	}
 	cmd := exec.Command(path, all...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = dir, log, log, orphans()
 	if err := cmd.Start(); err != nil {
 		return "", errors.Join(err, log.Close())
 	}
@@ -123,6 +126,16 @@ func has(args []string, option string) bool {
 		}
 	}
 	return false
+}
+
+// FreePort returns a port of 127.0.0.1 on which nobody listens at the moment.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 // freePort asks the system for a port nobody listens on.

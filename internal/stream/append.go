@@ -26,6 +26,7 @@ func (s *Stream) Append(id ID, pairs [][]byte, node Node) error {
 func (s *Stream) appendEntry(id ID, pairs [][]byte) error {
 	p := s.lastPiece()
 	if s.open && p.stored < pieceEntries && s.tail.Less(id) && id.Ms-s.tail.Ms < maxStep {
+		s.own(s.segment(p.seg))
 		m := names(s.bytes(p))
 		same := m.same(pairs)
 		n := s.entryBound(id, pairs, same)
@@ -57,7 +58,7 @@ func (s *Stream) entryBound(id ID, pairs [][]byte, same bool) int {
 // put writes an entry of at most n bytes behind the last piece and returns its length.
 func (s *Stream) put(n int, m names, id ID, pairs [][]byte, same bool) int {
 	sg := &s.segs[len(s.segs)-1]
-	b := s.mem.Bytes(sg.ref, int(sg.size))[s.segUsed : int(s.segUsed)+n]
+	b := s.chunk(sg)[s.segUsed : int(s.segUsed)+n]
 	return putEntry(b, s.tail, m, id, pairs, same)
 }
 
@@ -123,7 +124,8 @@ func (s *Stream) appendPiece(id ID, pairs [][]byte, flags uint8) error {
 	k := len(s.segs) - 1
 	sg := &s.segs[k]
 	p.seg, p.off = s.segBase+uint32(k), uint16(s.segUsed)
-	b := s.mem.Bytes(sg.ref, int(sg.size))[s.segUsed : int(s.segUsed)+n]
+	s.own(sg)
+	b := s.chunk(sg)[s.segUsed : int(s.segUsed)+n]
 	q := putNames(b, 0, pairs)
 	q += putEntry(b[q:], id, names(b[:q]), id, pairs, true)
 	p.size = uint16(q)

@@ -6,7 +6,7 @@ import "slices"
 // entries log n).
 func (s *Stream) Clone() (*Stream, error) {
 	c := *s
-	c.groups, c.segs, c.bigs, c.cons = nil, nil, nil, nil
+	c.groups, c.segs, c.bigs, c.cons, c.loan = nil, nil, nil, nil, nil
 	c.segBytes, c.bigBytes, c.conBytes = 0, 0, 0
 	c.noBigs = slices.Clone(s.noBigs)
 	c.node.names, c.former.names = slices.Clone(s.node.names), slices.Clone(s.former.names)
@@ -21,7 +21,8 @@ func (s *Stream) Clone() (*Stream, error) {
 	for i := range s.segs {
 		sg := s.segs[i]
 		if sg.ref != 0 {
-			from := s.mem.Bytes(sg.ref, int(sg.size))
+			from := s.chunk(&sg)
+			sg.lent, sg.outside = false, false
 			if sg.ref = s.mem.AllocChunk(int(sg.size)); sg.ref == 0 {
 				return nil, c.abandon()
 			}

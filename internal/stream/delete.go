@@ -23,7 +23,7 @@ func (s *Stream) Delete(id ID) bool {
 		if c.prev != id || flags&flagDeleted != 0 {
 			return false
 		}
-		s.mark(at, p, data, pos)
+		s.mark(at, p, pos)
 		if s.MaxDeleted.Less(id) {
 			s.MaxDeleted = id
 		}
@@ -37,9 +37,13 @@ func (s *Stream) Delete(id ID) bool {
 	return false
 }
 
-// mark marks the entry at pos of a piece's data as deleted.
-func (s *Stream) mark(at place, p *piece, data []byte, pos int) {
-	data[pos] |= flagDeleted
+// mark marks the entry at pos of a piece's data as deleted; a large one goes with
+// its piece. The data from before may be a frozen copy's then.
+func (s *Stream) mark(at place, p *piece, pos int) {
+	if p.flags&pieceBig == 0 {
+		s.own(s.segment(p.seg))
+		s.bytes(p)[pos] |= flagDeleted
+	}
 	p.live--
 	s.groups[at.g].live--
 	s.length--
@@ -153,7 +157,8 @@ func (s *Stream) trimWithin(t *Trim) (removed int) {
 		for s.head.start(p, data); p.live > 0 && s.trims(t, data); {
 			pos := s.head.pos
 			if flags, _ := s.head.next(data); flags&flagDeleted == 0 {
-				s.mark(place{}, p, data, pos)
+				s.mark(place{}, p, pos)
+				data = s.bytes(p)
 				removed++
 			}
 		}

@@ -47,6 +47,9 @@ type segment struct {
 	ref  uint32 // 0: given back
 	size uint32
 	live uint32 // bytes of pieces
+
+	lent    bool // a frozen copy shares the chunk, if the stream has a loan
+	outside bool // the bytes are at ref-1 of bigs, for want of a chunk
 }
 
 func (s *Stream) segment(n uint32) *segment { return &s.segs[n-s.segBase] }
@@ -57,7 +60,7 @@ func (s *Stream) bytes(p *piece) []byte {
 		return s.bigs[p.seg]
 	}
 	sg := s.segment(p.seg)
-	b := s.mem.Bytes(sg.ref, int(sg.size))
+	b := s.chunk(sg)
 	return b[p.off : int(p.off)+int(p.size) : int(p.off)+int(p.size)]
 }
 
@@ -186,12 +189,7 @@ func (s *Stream) passMark(g, e int) {
 // drop gives a piece's memory back, while it is still in the directory.
 func (s *Stream) drop(g, e int, p *piece) {
 	if p.flags&pieceBig != 0 {
-		s.countBig(-cap(s.bigs[p.seg]))
-		s.bigs[p.seg] = nil
-		s.noBigs = append(s.noBigs, p.seg)
-		if len(s.noBigs) == len(s.bigs) {
-			s.bigs, s.noBigs = nil, nil
-		}
+		s.dropBig(p.seg)
 		return
 	}
 	i := int(p.seg - s.segBase)
@@ -220,7 +218,7 @@ func (s *Stream) shrinkSegment(g, e int, sg *segment) {
 	if ref == 0 {
 		return
 	}
-	from, to := s.mem.Bytes(sg.ref, int(sg.size)), s.mem.Bytes(ref, size)
+	from, to := s.chunk(sg), s.mem.Bytes(ref, size)
 	at := place{g, e}
 	gone := s.at(at)
 	for prev, ok := s.before(at); ok && s.at(prev).in(gone.seg); prev, ok = s.before(at) {
@@ -234,7 +232,7 @@ func (s *Stream) shrinkSegment(g, e int, sg *segment) {
 			n += int(p.size)
 		}
 	}
-	s.mem.FreeChunk(sg.ref, int(sg.size))
+	s.letGo(sg)
 	s.segBytes += size - int(sg.size)
 	sg.ref, sg.size = ref, uint32(size)
 }
@@ -271,7 +269,7 @@ func (s *Stream) before(p place) (place, bool) {
 func (s *Stream) freeSegment(i int) {
 	sg := &s.segs[i]
 	if sg.ref != 0 {
-		s.mem.FreeChunk(sg.ref, int(sg.size))
+		s.letGo(sg)
 		s.segBytes -= int(sg.size)
 		*sg = segment{}
 	}
@@ -293,6 +291,15 @@ func (s *Stream) addBig(b []byte) uint32 {
 	}
 	s.bigs = append(s.bigs, b)
 	return uint32(len(s.bigs) - 1)
+}
+
+func (s *Stream) dropBig(i uint32) {
+	s.countBig(-cap(s.bigs[i]))
+	s.bigs[i] = nil
+	s.noBigs = append(s.noBigs, i)
+	if len(s.noBigs) == len(s.bigs) {
+		s.bigs, s.noBigs = nil, nil
+	}
 }
 
 // Behind returns how many entries have at least this id, or up to a piece's

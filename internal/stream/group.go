@@ -196,7 +196,7 @@ func (g *Group) Put(p Pending) error {
 		g.count()
 		return err
 	}
-	n := g.pel.cell(ref)
+	n := g.pel.edit(ref)
 	if old := n.owner; old != p.Consumer.number {
 		if err := g.pel.give(ref, p.Consumer.number); err != nil {
 			return err

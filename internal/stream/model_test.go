@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/ebbdb/ebb/internal/chunk/chunktest"
 )
 
 // heap is a Memory that poisons what is freed and can be told to run dry.
@@ -57,8 +60,9 @@ type want struct {
 }
 
 type model struct {
-	h       heap
+	h       chunktest.Memory
 	s       *Stream
+	ice     ice
 	entries []want
 	last    ID
 	max     ID
@@ -75,7 +79,7 @@ func (e *Entry) strings() (out []string) {
 }
 
 func (m *model) check(t *rapid.T) {
-	if err := m.s.Check(); err != nil {
+	if err := errors.Join(m.s.Check(), m.ice.check()); err != nil {
 		t.Fatal(err)
 	}
 	if m.s.Len() != len(m.entries) || m.s.Last != m.last || m.s.MaxDeleted != m.max || m.s.Added != m.added {
@@ -173,7 +177,7 @@ func (m *model) appendSome(t *rapid.T) {
 			id.Seq++
 		}
 		if err := m.s.Append(id, args, m.node); err != nil {
-			if err == ErrNoMemory && m.h.dry || err == ErrOrder && !m.last.Less(id) {
+			if err == ErrNoMemory && m.h.Limit != 0 || err == ErrOrder && !m.last.Less(id) {
 				continue
 			}
 			t.Fatal(err)
@@ -249,26 +253,33 @@ func TestStreamBehavesAsASliceOfEntries(t *testing.T) {
 			"append": m.appendSome,
 			"delete": m.deleteSome,
 			"trim":   m.trim,
-			"dry":    func(*rapid.T) { m.h.dry = !m.h.dry },
+			"freeze": func(*rapid.T) { m.ice.freeze(m.s, &m.h) },
+			"thaw":   func(t *rapid.T) { m.ice.thaw(t) },
+			"dry":    func(*rapid.T) { m.h.Limit ^= 1 },
 		})
-		m.h.dry = false
+		m.h.Limit = 0
+		if !rapid.Bool().Draw(t, "live one first") {
+			m.ice.thaw(t)
+		}
 		for m.s.FreeAll(3) == 3 {
 		}
-		if m.h.live != 0 || m.h.outside != 0 {
-			t.Fatalf("%d chunks and %d bytes outside are left", m.h.live, m.h.outside)
+		m.ice.thaw(t)
+		if m.h.Held() != 0 || m.h.Taken() != 0 {
+			t.Fatalf("%d bytes of chunks and %d outside are left", m.h.Held(), m.h.Taken())
 		}
 	})
 }
 
 type pendingModel struct {
-	h    heap
+	h    chunktest.Memory
 	s    *Stream
+	ice  ice
 	g    *Group
 	want map[ID]Pending
 }
 
 func (m *pendingModel) check(t *rapid.T) {
-	if err := m.s.Check(); err != nil {
+	if err := errors.Join(m.s.Check(), m.ice.check()); err != nil {
 		t.Fatal(err)
 	}
 	var ids []ID
@@ -331,7 +342,7 @@ func TestPendingListsBehaveAsAMap(t *testing.T) {
 					p := Pending{ID: id, Time: int64(id.Seq), Count: uint32(len(m.want)), Consumer: consumer(t)}
 					if m.g.Put(p) == nil {
 						m.want[id] = p
-					} else if !m.h.dry {
+					} else if m.h.Limit == 0 {
 						t.Fatal("not put")
 					}
 					id.Seq++
@@ -360,12 +371,15 @@ func TestPendingListsBehaveAsAMap(t *testing.T) {
 					}
 				}
 			},
-			"dry": func(*rapid.T) { m.h.dry = !m.h.dry },
+			"freeze": func(*rapid.T) { m.ice.freeze(m.s, &m.h) },
+			"thaw":   func(t *rapid.T) { m.ice.thaw(t) },
+			"dry":    func(*rapid.T) { m.h.Limit ^= 1 },
 		})
 		for m.s.FreeAll(2) == 2 {
 		}
-		if m.h.live != 0 {
-			t.Fatalf("%d chunks are left", m.h.live)
+		m.ice.thaw(t)
+		if m.h.Held() != 0 {
+			t.Fatalf("%d bytes are left", m.h.Held())
 		}
 	})
 }

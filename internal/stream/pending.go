@@ -60,6 +60,9 @@ func (l *pel) init(m chunk.Memory) {
 
 func (l *pel) cell(ref uint32) *nack { return (*nack)(l.cells.At(ref)) }
 
+// edit is cell for writing.
+func (l *pel) edit(ref uint32) *nack { return (*nack)(l.cells.Edit(ref)) }
+
 // size is the bytes held.
 func (l *pel) size() int { return l.cells.Size() + l.byID.Size() + l.byOwner.Size() }
 
@@ -142,7 +145,7 @@ func (l *pel) add(n nack) error {
 			return ErrNoMemory
 		}
 	}
-	*l.cell(ref) = n
+	*l.edit(ref) = n
 	// Room was reserved.
 	_ = l.byID.Insert((*idOrder)(l).Probe(ref), ref)
 	_ = l.byOwner.Insert((*ownerOrder)(l).Probe(ref), ref)
@@ -155,7 +158,7 @@ func (l *pel) give(ref, owner uint32) error {
 		return ErrNoMemory
 	}
 	l.byOwner.Delete((*ownerOrder)(l).Probe(ref))
-	l.cell(ref).owner = owner
+	l.edit(ref).owner = owner
 	return l.byOwner.Insert((*ownerOrder)(l).Probe(ref), ref)
 }
 
@@ -197,16 +200,16 @@ func (l *pel) tidy() {
 func (l *pel) move(last uint32) {
 	to := l.unused
 	l.unlink(to)
-	*l.cell(to) = *l.cell(last)
+	*l.edit(to) = *l.cell(last)
 	l.byID.Replace((*idOrder)(l).Probe(last), to)
 	l.byOwner.Replace((*ownerOrder)(l).Probe(last), to)
 }
 
 // link puts a cell into the list of the free ones, unlink takes it out.
 func (l *pel) link(ref uint32) {
-	*l.cell(ref) = nack{id: ID{uint64(none), uint64(l.unused)}, owner: nobody}
+	*l.edit(ref) = nack{id: ID{uint64(none), uint64(l.unused)}, owner: nobody}
 	if l.unused != none {
-		l.cell(l.unused).id.Ms = uint64(ref)
+		l.edit(l.unused).id.Ms = uint64(ref)
 	}
 	l.unused = ref
 	l.free++
@@ -215,12 +218,12 @@ func (l *pel) link(ref uint32) {
 func (l *pel) unlink(ref uint32) {
 	prev, next := uint32(l.cell(ref).id.Ms), uint32(l.cell(ref).id.Seq)
 	if prev != none {
-		l.cell(prev).id.Seq = uint64(next)
+		l.edit(prev).id.Seq = uint64(next)
 	} else {
 		l.unused = next
 	}
 	if next != none {
-		l.cell(next).id.Ms = uint64(prev)
+		l.edit(next).id.Ms = uint64(prev)
 	}
 	l.free--
 }

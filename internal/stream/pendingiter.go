@@ -52,6 +52,6 @@ func (it *PendingIter) Pending() Pending { return it.g.pending(it.ref) }
 // Update sets the time and the number of deliveries of the entry the iterator
 // is at.
 func (it *PendingIter) Update(time int64, count uint32) {
-	n := it.g.pel.cell(it.ref)
+	n := it.g.pel.edit(it.ref)
 	n.time, n.count = time, count
 }

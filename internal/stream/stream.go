@@ -28,6 +28,8 @@
 // Invariants (Check): first ids ascend through the directory; no piece or group
 // is empty; counts are exact at each level; the first piece begins a node.
 //
+// A frozen copy shares the chunks (Freeze); what writes to a segment owns it first.
+//
 // Nothing here locks: the owner holds the shard's lock. Start reading at
 // Stream.Append, then Iter.Next.
 package stream
@@ -122,6 +124,10 @@ type Stream struct {
 
 	cons     []*Group // consumer groups, by name
 	conBytes int      // what they hold
+
+	loan   *chunk.Loan // nil: no segment is lent to a frozen copy
+	lent   int         // segments that are
+	frozen *chunk.Loan // of a frozen copy: what it is given back through
 }
 
 // New returns an empty stream on m. It allocates no chunk.
@@ -178,6 +184,9 @@ func (s *Stream) Has(id ID) bool {
 // fewer than budget means that none is left. The stream is not usable once it
 // has been called. O(budget).
 func (s *Stream) FreeAll(budget int) (freed int) {
+	if s.frozen != nil {
+		return s.frozen.Settle(s.mem, budget)
+	}
 	for len(s.segs) > 0 && freed < budget {
 		s.freeSegment(len(s.segs) - 1)
 		s.segs = s.segs[:len(s.segs)-1]

@@ -43,13 +43,13 @@ func (t *Table) Each(visit func(arena.Ref)) {
 }
 
 func (t *Table) each(n uint32, visit func(arena.Ref)) {
-	for b := t.main.at(n); ; b = t.over.at(b.over - 1) {
+	for b := t.main.at(n); ; b = t.over.at(b.next() - 1) {
 		for i, tag := range b.tags {
 			if tag != 0 {
 				visit(b.refs[i])
 			}
 		}
-		if b.over == 0 {
+		if b.next() == 0 {
 			return
 		}
 	}
@@ -111,11 +111,13 @@ func (t *Table) Check() error {
 				}
 			}
 			count += used
-			if b.over == 0 {
+			if b.next() == 0 {
 				break
 			}
-			b = t.over.at(b.over - 1)
-			chain++
+			b = t.over.at(b.next() - 1)
+			if chain++; b.over&mark != 0 {
+				return fmt.Errorf("table: an overflow bucket of bucket %d has a mark", n)
+			}
 		}
 	}
 	if count != t.count || chain != t.chain {

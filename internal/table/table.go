@@ -15,9 +15,11 @@
 // these suffixes in the order of their reversed bits, in which a split bucket
 // is followed by its halves at once: an element that stays is never missed.
 //
+// A snapshot knows by a mark in each bucket what it has saved; see saved.go.
+//
 // Invariants: a Ref is in the chain of the bucket its hash belongs to, once; a
-// tag is zero exactly where there is no Ref; an overflow bucket is never empty.
-// Start reading at Table.Find.
+// tag is zero exactly where there is no Ref; an overflow bucket is never empty,
+// and has no mark. Start reading at Table.Find.
 package table
 
 import (
@@ -44,9 +46,12 @@ const pageBuckets = arena.SlabSize / 64
 
 type bucket struct {
 	tags [slots]uint8
-	over uint32 // overflow bucket number + 1
+	over uint32 // overflow bucket number + 1, and mark
 	refs [slots]arena.Ref
 }
+
+// next returns the number of the overflow bucket + 1, 0 if there is none.
+func (b *bucket) next() uint32 { return b.over &^ mark }
 
 // Records tells the table about the records that it refers to.
 type Records interface {
@@ -67,6 +72,8 @@ type Table struct {
 	over  pages
 	spare uint32 // free overflow buckets: number+1 of the first, linked by over
 	chain uint32 // overflow buckets in use
+	saved uint32 // the mark of buckets that are saved: 0 or mark
+	saver Saver
 }
 
 // Pos is the place of a Ref in the table. It is valid until the next Insert or
@@ -147,11 +154,19 @@ func (t *Table) Find(h uint64, key []byte) (Pos, bool) {
 				return Pos{b, i}, true
 			}
 		}
-		if b.over == 0 {
+		n := b.next()
+		if n == 0 {
 			return Pos{}, false
 		}
-		b = t.over.at(b.over - 1)
+		b = t.over.at(n - 1)
 	}
+}
+
+// Touch reads the bucket of hash h. Who is about to look up several keys touches
+// their buckets first: the cache misses overlap then. What it returns is of no use
+// but to have it read.
+func (t *Table) Touch(h uint64) uint64 {
+	return *(*uint64)(unsafe.Pointer(&t.main.at(t.bucketOf(h)).tags[0]))
 }
 
 // FindRef returns the position of the record r, whose key's hash is h.
@@ -163,10 +178,11 @@ func (t *Table) FindRef(h uint64, r arena.Ref) (Pos, bool) {
 				return Pos{b, i}, true
 			}
 		}
-		if b.over == 0 {
+		n := b.next()
+		if n == 0 {
 			return Pos{}, false
 		}
-		b = t.over.at(b.over - 1)
+		b = t.over.at(n - 1)
 	}
 }
 
@@ -198,10 +214,10 @@ func (t *Table) put(b *bucket, tag uint8, r arena.Ref) Pos {
 				return Pos{b, i}
 			}
 		}
-		if b.over == 0 {
-			b.over = t.newOver() + 1
+		if b.next() == 0 {
+			b.over |= t.newOver() + 1
 		}
-		b = t.over.at(b.over - 1)
+		b = t.over.at(b.next() - 1)
 	}
 }
 
@@ -209,8 +225,8 @@ func (t *Table) put(b *bucket, tag uint8, r arena.Ref) Pos {
 func (t *Table) remove(head *bucket, p Pos) {
 	var before *bucket
 	last := head
-	for last.over != 0 {
-		before, last = last, t.over.at(last.over-1)
+	for last.next() != 0 {
+		before, last = last, t.over.at(last.next()-1)
 	}
 	if last == head {
 		p.b.tags[p.i], p.b.refs[p.i] = 0, 0
@@ -228,8 +244,8 @@ func (t *Table) remove(head *bucket, p Pos) {
 		left++
 	}
 	if left == 1 {
-		t.freeOver(before.over - 1)
-		before.over = 0
+		t.freeOver(before.next() - 1)
+		before.over &= mark
 	}
 }
 
@@ -266,7 +282,8 @@ func (t *Table) grow() {
 	}
 	keep, dst := t.main.at(from), t.main.at(to)
 	old := *keep
-	*keep = bucket{}
+	*keep = bucket{over: old.over & mark}
+	dst.over = old.over & mark
 	for {
 		for i, tag := range old.tags {
 			if tag == 0 {
@@ -278,10 +295,11 @@ func (t *Table) grow() {
 				t.put(keep, tag, old.refs[i])
 			}
 		}
-		if old.over == 0 {
+		n := old.next()
+		if n == 0 {
 			return
 		}
-		n := old.over - 1
+		n--
 		old = *t.over.at(n)
 		t.freeOver(n)
 	}
@@ -295,6 +313,7 @@ func (t *Table) shrink() {
 	}
 	t.split--
 	last := uint32(t.main.n - 1)
+	t.saveOne(t.split, last)
 	old := *t.main.at(last)
 	t.main.shrink()
 	dst := t.main.at(t.split)
@@ -304,10 +323,11 @@ func (t *Table) shrink() {
 				t.put(dst, tag, old.refs[i])
 			}
 		}
-		if old.over == 0 {
+		n := old.next()
+		if n == 0 {
 			return
 		}
-		n := old.over - 1
+		n--
 		old = *t.over.at(n)
 		t.freeOver(n)
 	}

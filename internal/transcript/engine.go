@@ -46,6 +46,21 @@ func NewEngine(options ...string) (*Engine, error) {
 	return e, nil
 }
 
+// Around returns an Engine round what was opened elsewhere, to speak to it: hang up,
+// and close the parts, instead of Close.
+func Around(db *engine.DB, svc *command.Service, clock *engine.ManualClock) *Engine {
+	return &Engine{DB: db, Service: svc, Clock: clock, conns: map[int]*conn{}}
+}
+
+// HangupAll closes all connections.
+func (e *Engine) HangupAll() error {
+	var errs error
+	for n := range e.conns {
+		errs = errors.Join(errs, e.Hangup(n))
+	}
+	return errs
+}
+
 // Close ends the connections and the engine. One in which a command panicked is
 // left alone, because its locks are held.
 func (e *Engine) Close() {

@@ -27,7 +27,7 @@ type link struct {
 
 // NewServer returns a Target for the server at an address.
 func NewServer(addr string) *Server {
-	return &Server{Addr: addr, Patience: 2 * time.Second, conns: map[int]*link{}}
+	return &Server{Addr: addr, Patience: 10 * time.Second, conns: map[int]*link{}}
 }
 
 // Close ends the connections.

@@ -56,7 +56,9 @@ func startStock(t *testing.T) *Stock {
 }
 
 func startRedis(t *testing.T) *Redis {
-	r, err := NewRedis(realserver.Start(t, "redis-server", "--busy-reply-threshold", "1000"))
+	p := realserver.NewProcess(t, "redis-server", "--save", "", "--busy-reply-threshold", "1000")
+	p.Start()
+	r, err := NewRedis(p.Addr(), func() { p.Kill(); p.Start() })
 	if err != nil {
 		t.Fatal(err)
 	}

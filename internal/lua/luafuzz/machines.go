@@ -195,32 +195,37 @@ func (s *Stock) answers(n int) ([]string, error) {
 
 // Redis is EVAL on a redis-server.
 type Redis struct {
-	addr string
-	conn net.Conn
-	r    *bufio.Reader
-	sha  string
+	addr  string
+	again func() // starts the server anew
+	conn  net.Conn
+	r     *bufio.Reader
+	sha   string
 }
 
 // evalHarness runs each of its arguments.
 const evalHarness = "\nlocal answers = {}\nfor i = 1, #ARGV do answers[i] = run(ARGV[i]) end\nreturn answers"
 
-// NewRedis connects to a redis-server.
-func NewRedis(addr string) (*Redis, error) {
-	r, err := dial(addr)
-	if err != nil {
-		return nil, err
+// NewRedis connects to a redis-server, which again kills and starts at the same
+// address: a script that is within a long call of C's library cannot be ended else.
+func NewRedis(addr string, again func()) (*Redis, error) {
+	r := &Redis{addr: addr, again: again}
+	return r, r.start()
+}
+
+func (r *Redis) start() error {
+	if err := r.dial(); err != nil {
+		return err
 	}
 	v, err := r.do("SCRIPT", "LOAD", harness+evalHarness)
 	r.sha = v.Str
-	return r, err
+	return err
 }
 
-func dial(addr string) (*Redis, error) {
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		return nil, err
+func (r *Redis) dial() (err error) {
+	if r.conn, err = net.Dial("tcp", r.addr); err == nil {
+		r.r = bufio.NewReaderSize(r.conn, 1<<16)
 	}
-	return &Redis{addr: addr, conn: c, r: bufio.NewReaderSize(c, 1<<16)}, nil
+	return err
 }
 
 // Close closes the connection.
@@ -237,16 +242,26 @@ func (r *Redis) do(args ...string) (resp.Value, error) {
 	return v, err
 }
 
-// Run kills a script that does not end.
+// Run kills a script that does not end, and if that does not help the server.
 func (r *Redis) Run(requests []string) ([]string, error) {
-	timer := time.AfterFunc(patience, func() {
-		if c, err := dial(r.addr); err == nil {
+	conn := r.conn
+	kill := time.AfterFunc(patience, func() {
+		c := &Redis{addr: r.addr}
+		if c.dial() == nil {
+			deaf := time.AfterFunc(patience, c.Close)
 			_, _ = c.do("SCRIPT", "KILL")
+			deaf.Stop()
 			c.Close()
 		}
 	})
+	leave := time.AfterFunc(2*patience, func() { _ = conn.Close() })
 	v, err := r.do(append([]string{"EVALSHA", r.sha, "0"}, requests...)...)
-	if !timer.Stop() {
+	ended, left := !kill.Stop(), !leave.Stop()
+	switch {
+	case left:
+		r.again()
+		return nil, errors.Join(ErrTimeout, r.start())
+	case ended:
 		return nil, ErrTimeout
 	}
 	if err != nil {

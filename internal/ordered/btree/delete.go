@@ -15,6 +15,7 @@ func (t *Tree) Delete(p Probe) bool {
 		return false
 	}
 	var gone freed
+	t.own(&way)
 	t.cut(leaf, i, 1)
 	t.n--
 	first := i == 0
@@ -67,6 +68,8 @@ func (t *Tree) rebalance(at uint32, k int, gone *freed) {
 		l = k - 1
 	}
 	left, right := in.child[l], in.child[l+1]
+	t.nodes.Own(left)
+	t.nodes.Own(right)
 	a, b := t.head(left), t.head(right)
 	room := t.capacity(a.level)
 	if sum := int(a.n) + int(b.n); sum <= room-room/8 {
@@ -162,7 +165,7 @@ func (t *Tree) release(gone *freed) {
 
 // relocate moves a node to another number and mends the one link to it.
 func (t *Tree) relocate(from, to uint32) {
-	*(*[1 << nodeShift]byte)(t.nodes.At(to)) = *(*[1 << nodeShift]byte)(t.nodes.At(from))
+	*(*[1 << nodeShift]byte)(t.nodes.Edit(to)) = *(*[1 << nodeShift]byte)(t.nodes.At(from))
 	if t.root == from {
 		t.root = to
 		return
@@ -173,7 +176,7 @@ func (t *Tree) relocate(from, to uint32) {
 		in := t.inner(at)
 		i := t.childFor(in, p)
 		if in.child[i] == from {
-			in.child[i] = to
+			(*inner)(t.nodes.Edit(at)).child[i] = to
 			return
 		}
 		at = in.child[i]

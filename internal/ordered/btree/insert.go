@@ -24,6 +24,7 @@ func (t *Tree) Insert(p Probe, ref uint32) error {
 	if !t.nodes.Reserve(t.splits(&way)) {
 		return chunk.ErrNoMemory
 	}
+	t.own(&way)
 	leaf := way[0].node
 	right := t.insertLeaf(leaf, way[0].i, p.Key, ref, last)
 	for l := 1; l < t.levels; l++ {
@@ -54,6 +55,7 @@ func (t *Tree) Reserve() bool { return t.nodes.Reserve(t.levels + 1) }
 func (t *Tree) Replace(p Probe, ref uint32) {
 	var way path
 	t.descend(&way, p)
+	t.own(&way)
 	leaf := t.refs(way[0].node)
 	i := t.leafPos(way[0].node, p)
 	old := leaf[i]

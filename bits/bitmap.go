@@ -1,0 +1,223 @@
+package bits
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	mathbits "math/bits"
+
+	"github.com/ebbdb/ebb"
+)
+
+// Max is the highest number of a bit.
+const Max = 1<<32 - 1
+
+const (
+	// setMost is how many bits a command of SetMany sets.
+	setMost = 512
+	// readBytes is how much All reads at a time.
+	readBytes = 16 << 10
+)
+
+// ErrOverflow is returned by Field.Add where the sum does not fit and Overflow is
+// Fail: nothing was changed.
+var ErrOverflow = errors.New("bits: the sum does not fit the field")
+
+// Bitmap is a string of bits; those that were never set are 0. It may be used by
+// any number of goroutines.
+type Bitmap struct {
+	c    *ebb.Conn
+	name string
+}
+
+// New returns the bitmap of a name, which is its key. It does not touch the
+// network.
+func New(c *ebb.Conn, name string) *Bitmap { return &Bitmap{c, name} }
+
+// Set sets a bit, and returns what it was. O(1), but for making the bitmap longer.
+// Errors: ebb.ErrArgument.
+func (b *Bitmap) Set(ctx context.Context, i int64, to bool) (was bool, err error) {
+	if err := b.check("set", i); err != nil {
+		return false, err
+	}
+	return b.truth(b.c.Do(ctx, "SETBIT", b.name, i, to))("set")
+}
+
+// SetMany sets bits to 1, and returns how many were 0: in commands of some
+// hundred, each of which is atomic. Errors: ebb.ErrArgument.
+func (b *Bitmap) SetMany(ctx context.Context, all ...int64) (changed int64, err error) {
+	if err := b.check("set", all...); err != nil {
+		return 0, err
+	}
+	for len(all) > 0 {
+		n := min(len(all), setMost)
+		args := []any{"BITFIELD", b.name}
+		for _, i := range all[:n] {
+			args = append(args, "SET", "u1", i, 1)
+		}
+		all = all[n:]
+		r, err := b.c.Do(ctx, args...)
+		if err != nil {
+			return changed, b.failed("set", err)
+		}
+		for _, was := range r.Elems {
+			changed += 1 - was.Int
+		}
+	}
+	return changed, nil
+}
+
+// Get returns a bit. O(1). Errors: ebb.ErrArgument.
+func (b *Bitmap) Get(ctx context.Context, i int64) (bool, error) {
+	if err := b.check("get", i); err != nil {
+		return false, err
+	}
+	return b.truth(b.c.Do(ctx, "GETBIT", b.name, i))("get")
+}
+
+// Count returns how many bits are 1. O(length), at memory speed.
+func (b *Bitmap) Count(ctx context.Context) (int64, error) {
+	return b.number(b.c.Do(ctx, "BITCOUNT", b.name))("count")
+}
+
+// CountRange returns how many of the bits from one to another, both included, are
+// 1. Negative numbers count from the end: -1 is the last bit of the last byte.
+func (b *Bitmap) CountRange(ctx context.Context, from, to int64) (int64, error) {
+	return b.number(b.c.Do(ctx, "BITCOUNT", b.name, from, to, "BIT"))("count")
+}
+
+// Pos returns the first bit from a number on that is as asked, -1 if there is none.
+// A 0 is always found: beyond the end all are. Errors: ebb.ErrArgument.
+func (b *Bitmap) Pos(ctx context.Context, bit bool, from int64) (int64, error) {
+	if err := b.check("pos", from); err != nil {
+		return -1, err
+	}
+	var both ebb.Batch // the length is that of the same instant
+	both.Do("BITPOS", b.name, bit, from, -1, "BIT")
+	both.Do("STRLEN", b.name)
+	r, err := b.c.Tx(ctx, &both)
+	if err == nil {
+		err = errors.Join(r[0].Err(), r[1].Err())
+	}
+	switch {
+	case err != nil:
+		return -1, b.failed("pos", err)
+	case bit:
+		return r[0].Int, nil
+	case r[0].Int >= 0:
+		return max(r[0].Int, from), nil // of a bitmap that is not there it is 0
+	}
+	return max(8*r[1].Int, from), nil
+}
+
+// Len returns how long the bitmap is, a multiple of 8.
+func (b *Bitmap) Len(ctx context.Context) (int64, error) {
+	n, err := b.number(b.c.Do(ctx, "STRLEN", b.name))("len")
+	return 8 * n, err
+}
+
+// All yields the numbers of the bits that are 1, in order, from a number on. It
+// reads 16 KiB at a time: what changes meanwhile may be seen or not. An error is
+// the last.
+func (b *Bitmap) All(ctx context.Context, from int64) iter.Seq2[int64, error] {
+	return func(yield func(int64, error) bool) {
+		if err := b.check("all", from); err != nil {
+			yield(0, err)
+			return
+		}
+		for at := from / 8; ; at += readBytes {
+			v, err := b.c.Do(ctx, "GETRANGE", b.name, at, at+readBytes-1)
+			if err != nil {
+				yield(0, b.failed("all", err))
+				return
+			}
+			for i := range len(v.Str) {
+				for x := v.Str[i]; x != 0; {
+					bit := mathbits.LeadingZeros8(x)
+					x &^= 0x80 >> bit
+					n := 8*(at+int64(i)) + int64(bit)
+					if n >= from && !yield(n, nil) {
+						return
+					}
+				}
+			}
+			if len(v.Str) < readBytes {
+				return
+			}
+		}
+	}
+}
+
+// Op is what Bitmap.Op does with the bits of others.
+type Op string
+
+// The operations. Not takes one bitmap, the others one or more; shorter ones have
+// zeros at the end.
+const (
+	And Op = "AND"
+	Or  Op = "OR"
+	Xor Op = "XOR"
+	Not Op = "NOT"
+)
+
+// Op makes the bitmap what comes of others, which it may be one of, and returns its
+// length. O(length). In a cluster all must be in one slot: give their names a
+// common {part}.
+func (b *Bitmap) Op(ctx context.Context, op Op, of ...*Bitmap) (length int64, err error) {
+	if len(of) == 0 || op == Not && len(of) != 1 {
+		return 0, b.failed("op", fmt.Errorf("%w: %s of %d bitmaps: NOT takes one, the others at least one", ebb.ErrArgument, op, len(of)))
+	}
+	args := []any{"BITOP", string(op), b.name}
+	for _, o := range of {
+		args = append(args, o.name)
+	}
+	n, err := b.number(b.c.Do(ctx, args...))("op")
+	var r ebb.ReplyError
+	if errors.As(err, &r) && r.Code() == "CROSSSLOT" {
+		err = fmt.Errorf("%w (give the names a common part in braces, as in {active}:monday)", err)
+	}
+	return 8 * n, err
+}
+
+// Delete deletes the bitmap.
+func (b *Bitmap) Delete(ctx context.Context) error {
+	if _, err := b.c.Del(ctx, b.name); err != nil {
+		return b.failed("delete", err)
+	}
+	return nil
+}
+
+// String says what it is.
+func (b *Bitmap) String() string { return fmt.Sprintf("bitmap %q", b.name) }
+
+// check refuses numbers that no bit has.
+func (b *Bitmap) check(doing string, all ...int64) error {
+	for _, i := range all {
+		if i < 0 || i > Max {
+			return b.failed(doing, fmt.Errorf("%w: bit %d: they are from 0 to %d", ebb.ErrArgument, i, int64(Max)))
+		}
+	}
+	return nil
+}
+
+func (b *Bitmap) number(v ebb.Value, err error) func(doing string) (int64, error) {
+	return func(doing string) (int64, error) {
+		if err != nil {
+			return 0, b.failed(doing, err)
+		}
+		return v.AsInt()
+	}
+}
+
+func (b *Bitmap) truth(v ebb.Value, err error) func(doing string) (bool, error) {
+	n := b.number(v, err)
+	return func(doing string) (bool, error) {
+		x, err := n(doing)
+		return x != 0, err
+	}
+}
+
+func (b *Bitmap) failed(doing string, err error) error {
+	return fmt.Errorf("bitmap %q: %s: %w", b.name, doing, err)
+}

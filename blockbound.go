@@ -1,0 +1,65 @@
+package ebb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ebbdb/ebb/internal/door"
+)
+
+// bound returns a context that ends when the server that k waits at, one of a client's,
+// is silent for longer than a command says. end waits until nobody looks any more.
+func (k *blocker) bound(ctx context.Context, of *redis.Client, plain []any) (_ context.Context, end func()) {
+	p := door.Patience{Own: ownWait(plain), Reply: of.Options().ReadTimeout}
+	if p.Own > 0 {
+		if w, ok := waits(ctx, plain); ok {
+			p.Own += w.within
+		}
+	}
+	p.Ask = func(ctx context.Context) error { return k.ask(ctx, of) }
+	return p.Bound(ctx)
+}
+
+// ask asks where the client leads to by now.
+func (k *blocker) ask(ctx context.Context, of *redis.Client) error {
+	probe := newBlocker(of)
+	stop := context.AfterFunc(ctx, probe.abort)
+	err := probe.client.Ping(ctx).Err()
+	stop()
+	_ = probe.client.Close()
+	if _, replied := errorValue(err); err != nil && !replied {
+		return err
+	}
+	if here, there := k.peer(), probe.peer(); here != there && here != "" {
+		return fmt.Errorf("%w: it was %s, and now %s is in its place", door.ErrSilent, here, there)
+	}
+	return nil
+}
+
+// blamed returns the error of a call in a context of bound's: the context's own end is
+// not the caller's.
+func blamed(ctx, bounded context.Context, doing string, a answer) answer {
+	if cause := door.Silenced(ctx, bounded, a.err); cause != nil {
+		a.err = fmt.Errorf("ebb: %s: %w: %w", doing, ErrUnavailable, cause)
+	}
+	return a
+}
+
+// peer is where the connection leads; "" while there is none.
+func (k *blocker) peer() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.nc == nil {
+		return ""
+	}
+	return k.nc.RemoteAddr().String()
+}
+
+// ownWait is how long a command says that it waits; 0: it waits without end, or does
+// not say.
+func ownWait(plain []any) time.Duration {
+	return door.OwnWait(len(plain), func(i int) string { return text0(plain[i]) })
+}

@@ -1,0 +1,11 @@
+package bloom
+
+import "errors"
+
+var (
+	// ErrFull says that a Fixed filter holds as many values as its Capacity: the
+	// value was not added.
+	ErrFull = errors.New("bloom: the filter is full")
+	// ErrConfig says that a Redisson filter is not initialised.
+	ErrConfig = errors.New("bloom: the filter is not initialised: call TryInit")
+)

@@ -1,0 +1,261 @@
+package bloom
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/minio/highwayhash"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// RedissonFilter is a filter in the layout of Redisson's RBloomFilter, for Go and
+// Java programs that share one: a bitmap, the key itself, and a hash {name}:config
+// with size, hashIterations, expectedInsertions and falseProbability. It does not
+// grow. With Redisson's StringCodec the values are strings. It may be used by any
+// number of goroutines.
+type RedissonFilter[T any] struct {
+	c     *ebb.Conn
+	name  string
+	codec ebb.Codec[T]
+}
+
+// Redisson returns the filter of a name in Redisson's layout. codec is how values
+// become the bytes that the Java side's codec makes of them; nil: ebb.CodecOf.
+func Redisson[T any](c *ebb.Conn, name string, codec ebb.Codec[T]) *RedissonFilter[T] {
+	if codec == nil {
+		codec = ebb.CodecOf[T]()
+	}
+	return &RedissonFilter[T]{c: c, name: name, codec: codec}
+}
+
+// redissonKey is the key of the hash, four words, little endian.
+var redissonKey = func() []byte {
+	var b []byte
+	for _, w := range []uint64{0x9e3779b97f4a7c15, 0xf39cc0605cedc834, 0x1082276bf3a27251, 0xf86c6a11d0c18e95} {
+		b = binary.LittleEndian.AppendUint64(b, w)
+	}
+	return b
+}()
+
+// RedissonConfig is how a filter was made.
+type RedissonConfig struct {
+	Size               int64 // bits
+	HashIterations     int   // bits of each value
+	ExpectedInsertions int64
+	FalseProbability   float64
+}
+
+// redissonConfig works out size and iterations:
+// m = floor(-n ln p / (ln 2)^2), k = max(1, round(m/n ln 2)).
+func redissonConfig(n int64, p float64) RedissonConfig {
+	m := int64(-float64(n) * math.Log(p) / (math.Ln2 * math.Ln2))
+	k := max(1, int(math.Floor(float64(m)/float64(n)*math.Ln2+0.5)))
+	return RedissonConfig{m, k, n, p}
+}
+
+// places are the bits of a value: h = h1; each is h without its sign, modulo the
+// size; then h grows by h2 after an even one, and by h1 after an odd one.
+func (c RedissonConfig) places(data []byte) []any {
+	sum := highwayhash.Sum128(data, redissonKey)
+	h1, h2 := binary.LittleEndian.Uint64(sum[:8]), binary.LittleEndian.Uint64(sum[8:])
+	all := make([]any, c.HashIterations)
+	h := h1
+	for i := range all {
+		all[i] = int64((h & math.MaxInt64) % uint64(c.Size))
+		if i%2 == 0 {
+			h += h2
+		} else {
+			h += h1
+		}
+	}
+	return all
+}
+
+// redissonInit makes the configuration unless there is one.
+var redissonInit = ebb.NewScript(`
+if redis.call('HEXISTS', KEYS[1], 'size') == 1 then return 0 end
+redis.call('HSET', KEYS[1], 'size', ARGV[1], 'hashIterations', ARGV[2], 'expectedInsertions', ARGV[3], 'falseProbability', ARGV[4])
+return 1
+`)
+
+// The others take size and iterations, and say 'config' if they are not those of
+// the filter; then for each value its places.
+const redissonCheck = `
+local have = redis.call('HMGET', KEYS[2], 'size', 'hashIterations')
+if tonumber(have[1] or '') ~= tonumber(ARGV[1]) or tonumber(have[2] or '') ~= tonumber(ARGV[2]) then return 'config' end
+local k, out = tonumber(ARGV[2]), {}
+for at = 3, #ARGV, k do
+	local yes = OUT
+	for i = at, at + k - 1 do
+		if redis.call(COMMAND) == 0 then yes = 1 - OUT BREAK end
+	end
+	out[#out + 1] = yes
+end
+return out
+`
+
+// redissonAdd replies 1 for each value that set a bit, redissonHas 1 for each whose
+// bits are all set.
+var (
+	redissonAdd = ebb.NewScript(strings.NewReplacer("OUT", "0", "COMMAND", "'SETBIT', KEYS[1], ARGV[i], 1", "BREAK", "").Replace(redissonCheck))
+	redissonHas = ebb.NewScript(strings.NewReplacer("OUT", "1", "COMMAND", "'GETBIT', KEYS[1], ARGV[i]", "BREAK", "break").Replace(redissonCheck))
+)
+
+// TryInit makes the filter for n values and a share p of false positives, and
+// reports whether it did: false, if it was made before, however. Errors:
+// ebb.ErrArgument.
+func (f *RedissonFilter[T]) TryInit(ctx context.Context, n int64, p float64) (bool, error) {
+	if n < 1 || !(p > 0 && p < 1) {
+		return false, f.failed("init", fmt.Errorf("%w: %d values at %v: at least one, and a probability between 0 and 1", ebb.ErrArgument, n, p))
+	}
+	cfg := redissonConfig(n, p)
+	if cfg.Size < 1 || cfg.Size > 2*math.MaxInt32 {
+		return false, f.failed("init", fmt.Errorf("%w: %d bits: Redisson has from 1 to %d", ebb.ErrArgument, cfg.Size, 2*math.MaxInt32))
+	}
+	r, err := f.c.Script(ctx, redissonInit, []string{f.config()}, cfg.Size, cfg.HashIterations, n, javaDouble(p))
+	if err != nil {
+		return false, f.failed("init", err)
+	}
+	return r.AsBool()
+}
+
+// Config returns how the filter was made. Errors: ErrConfig, ebb.ErrValue.
+func (f *RedissonFilter[T]) Config(ctx context.Context) (c RedissonConfig, err error) {
+	r, err := f.c.Do(ctx, "HMGET", f.config(), "size", "hashIterations", "expectedInsertions", "falseProbability")
+	if err != nil {
+		return c, f.failed("config", err)
+	}
+	if len(r.Elems) != 4 || r.Elems[0].IsNull() {
+		return c, f.failed("config", ErrConfig)
+	}
+	k, err1 := r.Elems[1].AsInt()
+	size, err2 := r.Elems[0].AsInt()
+	n, err3 := r.Elems[2].AsInt()
+	p, err4 := r.Elems[3].AsFloat()
+	for _, err := range []error{err1, err2, err3, err4} {
+		if err != nil || size < 1 || k < 1 || k > 1000 {
+			return c, f.failed("config", fmt.Errorf("%w: %s", ebb.ErrValue, r))
+		}
+	}
+	return RedissonConfig{size, int(k), n, p}, nil
+}
+
+// Add adds a value, and reports whether it was new. Errors: ErrConfig.
+func (f *RedissonFilter[T]) Add(ctx context.Context, v T) (bool, error) {
+	all, err := f.AddMany(ctx, v)
+	return len(all) == 1 && all[0], err
+}
+
+// AddMany adds values, and reports for each whether it was new. Errors: ErrConfig.
+func (f *RedissonFilter[T]) AddMany(ctx context.Context, values ...T) ([]bool, error) {
+	return f.run(ctx, "add", redissonAdd, f.c.Script, values)
+}
+
+// Contains reports whether a value was added: false for certain, true with the
+// probability of an error. Errors: ErrConfig.
+func (f *RedissonFilter[T]) Contains(ctx context.Context, v T) (bool, error) {
+	all, err := f.ContainsMany(ctx, v)
+	return len(all) == 1 && all[0], err
+}
+
+// ContainsMany is Contains for several values. Errors: ErrConfig.
+func (f *RedissonFilter[T]) ContainsMany(ctx context.Context, values ...T) ([]bool, error) {
+	return f.run(ctx, "contains", redissonHas, f.c.ScriptRO, values)
+}
+
+// run asks for the configuration, and runs a script for some values at a time.
+func (f *RedissonFilter[T]) run(ctx context.Context, doing string, s *ebb.Script, run runner, values []T) (found []bool, err error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	cfg, err := f.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for len(values) > 0 {
+		n := min(len(values), max(1, scriptMost/cfg.HashIterations))
+		args := []any{cfg.Size, cfg.HashIterations}
+		for _, v := range values[:n] {
+			data, err := f.codec.Encode(v)
+			if err != nil {
+				return found, f.failed(doing, err)
+			}
+			args = append(args, cfg.places(data)...)
+		}
+		r, err := run(ctx, s, []string{f.name, f.config()}, args...)
+		if err != nil {
+			return found, f.failed(doing, err)
+		}
+		if len(r.Elems) != n { // it was deleted, or made again
+			if cfg, err = f.Config(ctx); err != nil {
+				return found, err
+			}
+			continue
+		}
+		for _, e := range r.Elems {
+			found = append(found, e.Int == 1)
+		}
+		values = values[n:]
+	}
+	return found, nil
+}
+
+// Count estimates how many values were added from the share of bits that are set:
+// -m/k ln(1 - X/m). Errors: ErrConfig.
+func (f *RedissonFilter[T]) Count(ctx context.Context) (int64, error) {
+	cfg, err := f.Config(ctx)
+	if err != nil {
+		return 0, err
+	}
+	r, err := f.c.Do(ctx, "BITCOUNT", f.name)
+	if err != nil {
+		return 0, f.failed("count", err)
+	}
+	m := float64(cfg.Size)
+	if float64(r.Int) >= m {
+		return cfg.Size, nil
+	}
+	return int64(math.Round(-m / float64(cfg.HashIterations) * math.Log1p(-float64(r.Int)/m))), nil
+}
+
+// Delete deletes the filter and its configuration.
+func (f *RedissonFilter[T]) Delete(ctx context.Context) error {
+	if _, err := f.c.Del(ctx, f.name, f.config()); err != nil {
+		return f.failed("delete", err)
+	}
+	return nil
+}
+
+func (f *RedissonFilter[T]) config() string { return kit.Key(f.name, "config") }
+
+// String says how the filter runs.
+func (f *RedissonFilter[T]) String() string {
+	return fmt.Sprintf("bloom filter %q (Redisson's layout; Lua scripts on bitmaps)", f.name)
+}
+
+func (f *RedissonFilter[T]) failed(doing string, err error) error {
+	return fmt.Errorf("bloom filter %q: %s: %w", f.name, doing, err)
+}
+
+// javaDouble writes a number as Java does: 0.03, 1.0E-4.
+func javaDouble(p float64) string {
+	if p >= 1e-3 && p < 1e7 {
+		s := strconv.FormatFloat(p, 'f', -1, 64)
+		if !strings.Contains(s, ".") {
+			s += ".0"
+		}
+		return s
+	}
+	digits, exponent, _ := strings.Cut(strconv.FormatFloat(p, 'e', -1, 64), "e")
+	if !strings.Contains(digits, ".") {
+		digits += ".0"
+	}
+	n, _ := strconv.Atoi(exponent)
+	return digits + "E" + strconv.Itoa(n)
+}

@@ -1,0 +1,100 @@
+package ebb
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+)
+
+// Codec turns the values of an object into the bytes that the backend keeps, and
+// back. It is used by many goroutines at a time. Encode's result belongs to the
+// caller; Decode must not keep its argument.
+type Codec[T any] interface {
+	Encode(v T) ([]byte, error)
+	Decode(data []byte) (T, error)
+}
+
+// CodecOf returns the codec that objects use when none is given: strings and byte
+// slices as they are, types that marshal themselves to text or bytes by that, and
+// everything else as JSON.
+func CodecOf[T any]() Codec[T] {
+	var v T
+	switch any(v).(type) {
+	case string, []byte:
+		return plainCodec[T]{}
+	case json.Marshaler:
+		return JSON[T]()
+	}
+	_, in := any(&v).(encoding.TextUnmarshaler)
+	_, out := any(&v).(encoding.TextMarshaler)
+	if in && out {
+		return textCodec[T]{}
+	}
+	return JSON[T]()
+}
+
+// JSON is the codec of encoding/json.
+func JSON[T any]() Codec[T] { return jsonCodec[T]{} }
+
+type jsonCodec[T any] struct{}
+
+func (jsonCodec[T]) Encode(v T) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrArgument, err)
+	}
+	return data, nil
+}
+
+func (jsonCodec[T]) Decode(data []byte) (v T, err error) {
+	if err = json.Unmarshal(data, &v); err != nil {
+		return v, fmt.Errorf("%w: %q is not the JSON of a %T: %w", ErrValue, cut(data), v, err)
+	}
+	return v, nil
+}
+
+type textCodec[T any] struct{}
+
+func (textCodec[T]) Encode(v T) ([]byte, error) {
+	data, err := any(&v).(encoding.TextMarshaler).MarshalText()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrArgument, err)
+	}
+	return data, nil
+}
+
+func (textCodec[T]) Decode(data []byte) (v T, err error) {
+	if err = any(&v).(encoding.TextUnmarshaler).UnmarshalText(data); err != nil {
+		return v, fmt.Errorf("%w: %q is not a %T: %w", ErrValue, cut(data), v, err)
+	}
+	return v, nil
+}
+
+// plainCodec is for strings and byte slices.
+type plainCodec[T any] struct{}
+
+func (plainCodec[T]) Encode(v T) ([]byte, error) {
+	switch v := any(v).(type) {
+	case string:
+		return []byte(v), nil
+	case []byte:
+		return append([]byte(nil), v...), nil
+	}
+	return nil, fmt.Errorf("%w: a %T is neither a string nor bytes", ErrArgument, v)
+}
+
+func (plainCodec[T]) Decode(data []byte) (v T, err error) {
+	switch p := any(&v).(type) {
+	case *string:
+		*p = string(data)
+	case *[]byte:
+		*p = append([]byte(nil), data...)
+	}
+	return v, nil
+}
+
+// cut is the beginning of data, for messages.
+func cut(data []byte) []byte {
+	const most = 64
+	return data[:min(len(data), most)]
+}

@@ -1,0 +1,158 @@
+package command
+
+import (
+	"errors"
+
+	"github.com/ebbdb/ebb/internal/durable"
+)
+
+var persistSpecs = []*Spec{&specBgrewriteaof, &specBgsave, &specLastsave, &specSave}
+
+// persistError is a job's error as a reply.
+func persistError(err error) error { return ReplyError(oneLine("ERR " + err.Error())) }
+
+var specSave = Spec{
+	Name: "save", Group: GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the total number of keys in all databases",
+	Summary:  "Saves the data of this instant to the RDB file, and replies when it is on disk. Others are served meanwhile.",
+	Flags:    Admin | NoScript | NoAsyncLoading | NoMulti | Slow,
+	Errors:   []string{"ERR Background save already in progress", "ERR there is no directory for files: start with --dir: the server keeps data in memory alone"},
+	Replies:  "OK. An error tells why the file could not be written; the old one is then still there.",
+	Examples: "> SAVE\n(error) ERR there is no directory for files: start with --dir\n",
+	Run:      runSave,
+}
+
+func runSave(c *Ctx) error {
+	if err := c.Service.keeper.Save(c.Service.ctx); err != nil {
+		return persistError(err)
+	}
+	c.Out.OK()
+	return nil
+}
+
+var specBgsave = Spec{
+	Name: "bgsave", Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
+	Summary:  "Saves the data of this instant to the RDB file, in the background. There is no fork.",
+	Flags:    Admin | NoScript | NoAsyncLoading,
+	Args:     []Arg{Opt(Token("SCHEDULE")).Since("3.2.2")},
+	History:  []Change{{"3.2.2", "Added the `SCHEDULE` option."}},
+	Errors:   []string{"ERR Background save already in progress", "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible.: the append-only files are being rewritten"},
+	Replies:  "A status: the save has started, or is scheduled. LASTSAVE and INFO persistence tell its end.",
+	Examples: "> BGSAVE\n(error) ERR there is no directory for files: start with --dir\n",
+	Run:      runBgsave,
+}
+
+func runBgsave(c *Ctx) error {
+	schedule := len(c.Args) == 2 && EqualFold(c.Args[1], "SCHEDULE")
+	if len(c.Args) > 1 && !schedule {
+		return ErrSyntax
+	}
+
+	scheduled, err := c.Service.keeper.BackgroundSave(schedule)
+
+	switch {
+	case err != nil:
+		return persistError(err)
+	case scheduled:
+		c.Out.Simple("Background saving scheduled")
+	default:
+		c.Out.Simple("Background saving started")
+	}
+	return nil
+}
+
+var specBgrewriteaof = Spec{
+	Name: "bgrewriteaof", Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
+	Summary:  "Writes the append-only files anew, in the background: a base of the data of this instant, and what is appended from it on.",
+	Flags:    Admin | NoScript | NoAsyncLoading,
+	Errors:   []string{"ERR Background append only file rewriting already in progress"},
+	Replies:  "A status: the rewrite has started, or is scheduled until the save that runs has ended.",
+	Examples: "> BGREWRITEAOF\n(error) ERR there is no directory for files: start with --dir\n",
+	Run:      runBgrewriteaof,
+}
+
+func runBgrewriteaof(c *Ctx) error {
+	scheduled, err := c.Service.keeper.RewriteAOF()
+
+	switch {
+	case err != nil:
+		return persistError(err)
+	case scheduled:
+		c.Out.Simple("Background append only file rewriting scheduled")
+	default:
+		c.Out.Simple("Background append only file rewriting started")
+	}
+	return nil
+}
+
+var specLastsave = Spec{
+	Name: "lastsave", Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
+	Summary:    "Returns when the data was last saved, in seconds since 1970.",
+	Flags:      Loading | Stale | Fast,
+	Categories: CatAdmin | CatDangerous,
+	Tips:       []string{"nondeterministic_output"},
+	Replies:    "The time of the start, where nothing was saved since.",
+	Examples:   "> LASTSAVE\n(integer) 1700000000\n",
+	Run:        runLastsave,
+}
+
+func runLastsave(c *Ctx) error {
+	c.Out.Int(c.Service.keeper.LastSave())
+	return nil
+}
+
+var specDebugReload = Spec{
+	Name: "debug|reload", Group: GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the total number of keys",
+	Summary:  "Saves the data, forgets it, and loads it again.",
+	Flags:    adminFlags | Slow | NoMulti,
+	Args:     []Arg{Opt(Repeat(OneOf("option", Token("MERGE"), Token("NOFLUSH"), Token("NOSAVE"))))},
+	Replies:  "OK. NOSAVE loads the file that is there; NOFLUSH keeps what is there as well, and MERGE has the file win. Without a directory it goes through memory.",
+	Examples: "> SET k v PX 1000\nOK\n> DEBUG RELOAD\nOK\n> PTTL k\n(integer) 1000\n",
+	Run:      debugging(runDebugReload),
+}
+
+func runDebugReload(c *Ctx) error {
+	var o durable.ReloadOptions
+	for _, a := range c.Args[2:] {
+		switch {
+		case EqualFold(a, "MERGE"):
+			o.Merge, o.NoFlush = true, true
+		case EqualFold(a, "NOFLUSH"):
+			o.NoFlush = true
+		case EqualFold(a, "NOSAVE"):
+			o.NoSave = true
+		default:
+			return ReplyError("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.")
+		}
+	}
+
+	if err := c.Service.keeper.Reload(c.Service.ctx, o); err != nil {
+		return reloadError(err)
+	}
+
+	c.Out.OK()
+	return nil
+}
+
+var specDebugLoadaof = Spec{
+	Name: "debug|loadaof", Group: GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the length of the append-only files",
+	Summary:  "Forgets the data and loads the append-only files.",
+	Flags:    adminFlags | Slow | NoMulti,
+	Examples: "> DEBUG LOADAOF\n(error) ERR there is no directory for files: start with --dir\n",
+	Run:      debugging(runDebugLoadaof),
+}
+
+func runDebugLoadaof(c *Ctx) error {
+	if err := c.Service.keeper.LoadAOF(c.Service.ctx); err != nil {
+		return reloadError(err)
+	}
+	c.Out.OK()
+	return nil
+}
+
+// reloadError says what went wrong with files that were to be loaded.
+func reloadError(err error) error {
+	if errors.Is(err, durable.ErrNoDirectory) {
+		return persistError(err)
+	}
+	return ReplyError(oneLine("ERR Error trying to load the data, check server logs: " + err.Error()))
+}

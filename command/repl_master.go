@@ -1,0 +1,314 @@
+package command
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/config"
+)
+
+// A master and its replicas.
+//
+//	PSYNC ─┬─ CONTINUE: the stream from there on is in memory ───────────▶ stream
+//	       └─ FULLRESYNC: join the queue ─▶ one snapshot for all who wait ─▶ stream
+//	                                        repl_master_sync.go              repl_send.go
+//
+// A replica is a connection that was taken out of its transport: one goroutine
+// writes to it, another reads what it acknowledges. The rest happens once a
+// second (attend): pings, newlines for those who wait, timeouts, limits.
+//
+// Locks: shards, masterSide.mu, replicaConn.wmu.
+
+// masterSide is what a service is to those who replicate it. A replica has one as
+// well: its replicas follow the same stream.
+type masterSide struct {
+	svc  *Service
+	n    atomic.Int32  // followers
+	kick chan struct{} // cap 1: attend is to look at once
+	ask  atomic.Bool   // attend is to ask all for an acknowledgement
+
+	full, partial, refused atomic.Int64 // synchronisations
+
+	mu        sync.Mutex // guards what follows
+	followers []*replicaConn
+	syncs     []*replicaConn // those that wait for a snapshot
+	syncing   bool           // the goroutine of snapshots runs
+	file      *fullSyncJob   // is being written to a file; others may join it
+	joined    chan struct{}
+	waits     []*ackWait
+	attended  bool // the goroutine of attend runs
+	closed    bool
+	backlog   bool  // the stream is kept for those who come back
+	alone     int64 // us: since when there are no followers
+	seconds   int64 // that attend has seen
+}
+
+func (m *masterSide) init(s *Service) {
+	m.svc, m.kick, m.joined = s, make(chan struct{}, 1), make(chan struct{}, 1)
+	m.require()
+}
+
+// require follows min-replicas-to-write. Who has no use for replicas has no
+// goroutine that wakes every second.
+func (m *masterSide) require() {
+	if m.svc.Config.Int("min-replicas-to-write") > 0 {
+		m.begin()
+	}
+	m.judge()
+}
+
+// begin has attend run from here on.
+func (m *masterSide) begin() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.attended || m.closed || m.svc.ctx.Err() != nil {
+		return
+	}
+	m.attended = true
+	m.svc.beside.Go(m.attend)
+}
+
+// close begins nothing more; the service's context is about to end.
+func (m *masterSide) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+}
+
+// nudge has attend look soon.
+func (m *masterSide) nudge() { notify(m.kick) }
+
+// notify leaves a token in a channel of capacity 1.
+func notify(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// attend does what time brings, once a second, and what others ask for.
+func (m *masterSide) attend() {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	m.judge()
+	for {
+		select {
+		case <-m.svc.ctx.Done():
+			return
+		case <-m.kick:
+			if m.ask.Swap(false) {
+				m.control(getAck)
+			}
+		case <-t.C:
+			m.second()
+		}
+		m.settleWaits()
+	}
+}
+
+// ping is what masters say when there is nothing to say.
+const ping = "*1\r\n$4\r\nPING\r\n"
+
+// second is a second's work.
+func (m *masterSide) second() {
+	c := m.svc.Config
+	now := m.svc.DB.Clock().Micros()
+	all := m.everybody()
+	m.mu.Lock()
+	m.seconds++
+	pings := m.seconds%c.Int("repl-ping-replica-period") == 0
+	m.mu.Unlock()
+	if pings && len(all) > 0 {
+		m.control(ping)
+	}
+	for _, f := range all {
+		f.keepAlive()
+		f.bound(now)
+	}
+	m.judge()
+	if len(all) == 0 {
+		m.expireBacklog(now)
+	}
+}
+
+// control appends a command to the stream that is for replicas alone. A replica's
+// stream is its master's, who does that. With a shard locked the role stays.
+func (m *masterSide) control(command string) {
+	if m.n.Load() == 0 {
+		return
+	}
+	tx := m.svc.DB.Begin(0, []byte("role"))
+	defer tx.Commit()
+	if !m.svc.repl.isReplica() {
+		m.svc.DB.Log().AppendControl([]byte(command))
+	}
+}
+
+func (m *masterSide) everybody() []*replicaConn {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.followers)
+}
+
+func (m *masterSide) add(f *replicaConn) {
+	m.mu.Lock()
+	m.followers = append(m.followers, f)
+	m.n.Store(int32(len(m.followers)))
+	m.mu.Unlock()
+	m.begin()
+}
+
+func (m *masterSide) remove(f *replicaConn) {
+	m.mu.Lock()
+	if i := slices.Index(m.followers, f); i >= 0 {
+		m.followers = slices.Delete(m.followers, i, i+1)
+	}
+	if i := slices.Index(m.syncs, f); i >= 0 {
+		m.syncs = slices.Delete(m.syncs, i, i+1)
+	}
+	m.n.Store(int32(len(m.followers)))
+	m.alone = m.svc.DB.Clock().Micros()
+	m.mu.Unlock()
+	m.judge()
+	m.svc.repl.acked()
+}
+
+// judge closes the gate for writes where there are fewer good replicas than
+// min-replicas-to-write, and opens it where there are enough.
+func (m *masterSide) judge() {
+	c := m.svc.Config
+	need, lag := c.Int("min-replicas-to-write"), c.Int("min-replicas-max-lag")
+	m.svc.gates.set(gateNoReplicas, need > 0 && lag > 0 && !m.svc.repl.isReplica() && int64(m.good(lag)) < need)
+}
+
+// good is the number of replicas that were heard of in the last lag seconds.
+func (m *masterSide) good(lag int64) (n int) {
+	now := m.svc.DB.Clock().Micros()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, f := range m.followers {
+		if f.at() == followOnline && (now-f.ackAt.Load())/1e6 <= lag {
+			n++
+		}
+	}
+	return n
+}
+
+// The backlog.
+
+// keepBacklog has the stream be kept from here on, for replicas that are there or
+// come back. A stream that nobody has needed before begins under a new name. tx
+// holds all shards.
+func (m *masterSide) keepBacklog(tx *engine.Tx) {
+	m.mu.Lock()
+	was := m.backlog
+	m.backlog, m.alone = true, tx.Now()
+	m.mu.Unlock()
+	if was {
+		return
+	}
+	m.begin() // lets it go
+	s := m.svc
+	if !s.DB.LogNeeded() && s.logs&logFollows == 0 {
+		s.repl.become(randomID())
+	}
+	s.useLog(tx, logBacklog, true)
+	s.DB.Log().Keep(backlogSize(s.Config))
+}
+
+// keeps reports whether the stream is kept: else what is written may be in none.
+func (m *masterSide) keeps() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.backlog
+}
+
+func backlogSize(c *config.Set) int64 { return max(c.Int("repl-backlog-size"), 1) }
+
+// resize follows repl-backlog-size.
+func (m *masterSide) resize(c *config.Set) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.backlog {
+		m.svc.DB.Log().Keep(backlogSize(c))
+	}
+	return nil
+}
+
+// expireBacklog lets the backlog go when there were no replicas for
+// repl-backlog-ttl. Those of a replica may come back to whoever is promoted.
+func (m *masterSide) expireBacklog(now int64) {
+	ttl := m.svc.Config.Int("repl-backlog-ttl")
+	m.mu.Lock()
+	over := m.backlog && ttl > 0 && now-m.alone > ttl*1e6
+	m.mu.Unlock()
+	if !over {
+		return
+	}
+	tx := m.svc.DB.BeginAll(0)
+	defer tx.Commit()
+	if m.svc.repl.isReplica() {
+		return
+	}
+	m.mu.Lock()
+	if over = len(m.followers) == 0; over {
+		m.backlog = false
+	}
+	m.mu.Unlock()
+	if !over {
+		return
+	}
+	m.svc.DB.Log().Keep(0)
+	m.svc.useLog(tx, logBacklog, false)
+	if !m.svc.DB.LogNeeded() {
+		m.svc.repl.become(randomID()) // what is written from here on is in no stream
+	}
+	m.svc.Log.Info("the replication backlog is let go: there were no replicas", "seconds", ttl)
+}
+
+// For the other half.
+
+// replicaNodes returns the replicas, in the order in which they came.
+func (s *Service) replicaNodes() (all []replicaNode) {
+	for _, f := range s.master.everybody() {
+		host, port := f.place()
+		all = append(all, replicaNode{Host: host, Port: port, Acked: f.acked.Load(), Online: f.at() == followOnline})
+	}
+	return all
+}
+
+// dropReplicas closes the connections of all replicas: they are to ask again for
+// what they lack.
+func (s *Service) dropReplicas(why string) {
+	for _, f := range s.master.everybody() {
+		f.drop(why)
+	}
+}
+
+// awaitReplicas waits until all replicas have what was written, for a time; an error
+// says only that the wait was aborted.
+func (s *Service) awaitReplicas(ctx context.Context, patience time.Duration) error {
+	m, log := &s.master, s.DB.Log()
+	if m.n.Load() == 0 || patience <= 0 || s.repl.isReplica() {
+		return ctx.Err()
+	}
+	ctx2, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	done := make(chan struct{})
+	end := log.End()
+	m.wait(&ackWait{
+		over: func() bool { return ctx2.Err() != nil },
+		met:  func() bool { return m.count(end, nil) >= m.online() },
+		end:  func() { close(done) },
+	})
+	select {
+	case <-done:
+	case <-ctx2.Done():
+		s.Log.Warn("not all replicas have what was written last")
+	}
+	return ctx.Err()
+}

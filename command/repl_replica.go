@@ -1,0 +1,290 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// A replica's link to its master.
+//
+//	run ─▶ attempt ─▶ dial ─▶ greet ─▶ PSYNC ─┬─ +FULLRESYNC ─▶ load ─▶┐
+//	 ▲                                        └─ +CONTINUE ────────────┴▶ stream
+//	 └───── a second later ◀──── whatever goes wrong ◀──────────────────────┘
+//
+// One goroutine does all that, and a second one per connection keeps it alive
+// (tend): it acknowledges each second, and ends a connection that is silent for
+// repl-timeout.
+
+// linkStep is how far a link has come.
+type linkStep int32
+
+const (
+	linkConnect    linkStep = iota // waits before it dials
+	linkConnecting                 // dials
+	linkHandshake                  // says who it is
+	linkSync                       // receives all data
+	linkConnected                  // receives the stream
+)
+
+// roles are the words of ROLE.
+var linkRoles = [...]string{"connect", "connecting", "handshake", "sync", "connected"}
+
+// link follows one master. Its goroutine ends with stop, or with the service.
+type link struct {
+	r        *replication
+	host     string
+	port     int
+	handOver bool // PSYNC asks the master to become one: FAILOVER
+	started  bool // guarded by all shards
+	ctx      context.Context
+	stop     context.CancelFunc
+	gone     chan struct{} // closed when its goroutine has ended
+
+	at       atomic.Int32 // linkStep
+	heard    atomic.Int64 // us: when the master last sent something
+	down     atomic.Int64 // us since when there is no stream
+	expected atomic.Int64 // bytes of a full synchronisation, -1: the master does not say
+	received atomic.Int64
+	conn     atomic.Pointer[masterConn]
+	said     string // the error that was logged last
+}
+
+// retryAfter is how long a link waits before it dials again, as Redis does.
+const retryAfter = time.Second
+
+func newLink(r *replication, host string, port int) *link {
+	l := &link{r: r, host: host, port: port, gone: make(chan struct{})}
+	l.ctx, l.stop = context.WithCancel(r.svc.ctx)
+	l.down.Store(r.svc.DB.Clock().Micros())
+	return l
+}
+
+func (l *link) step() linkStep { return linkStep(l.at.Load()) }
+
+// set notes how far the link has come, which decides what stale data is served.
+func (l *link) set(s linkStep) {
+	was := linkStep(l.at.Swap(int32(s)))
+	if was == linkConnected && s != linkConnected {
+		l.down.Store(l.r.svc.DB.Clock().Micros())
+	}
+	if (was == linkConnected) != (s == linkConnected) && l.current() {
+		l.r.setGates()
+	}
+}
+
+// current reports whether the link is still the service's. With a shard locked the
+// answer stays true until it is let go of.
+func (l *link) current() bool { return l.r.follows.Load() == l }
+
+// run keeps the link up until it is stopped.
+func (l *link) run() {
+	defer close(l.gone)
+	log := l.r.svc.Log
+	log.Info("replicates a master", "host", l.host, "port", l.port)
+	for l.ctx.Err() == nil {
+		err := l.attempt()
+		lost := l.step() == linkConnected // then it is tried again at once
+		l.set(linkConnect)
+		if l.ctx.Err() != nil {
+			break
+		}
+		var refused *handOverError
+		if errors.As(err, &refused) {
+			l.r.notTaken(l, refused)
+			break
+		}
+		if text := err.Error(); text != l.said {
+			log.Warn("the link to the master is down; it is tried again", "master", l.addr(), "error", text)
+			l.said = text
+		}
+		if !lost {
+			l.pause()
+		}
+	}
+}
+
+func (l *link) addr() string { return net.JoinHostPort(l.host, strconv.Itoa(l.port)) }
+
+// pause waits before the next attempt.
+func (l *link) pause() {
+	t := time.NewTimer(retryAfter)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-l.ctx.Done():
+	}
+}
+
+// attempt is one connection, from its beginning to its end.
+func (l *link) attempt() error {
+	l.set(linkConnecting)
+	conn, err := l.dial()
+	if err != nil {
+		return err
+	}
+	m := newMasterConn(l, conn)
+	l.conn.Store(m)
+	defer context.AfterFunc(l.ctx, func() { _ = conn.Close() })()
+	var tending sync.WaitGroup
+	over := make(chan struct{})
+	tending.Go(func() { l.tend(m, over) })
+	defer func() {
+		l.conn.Store(nil)
+		_ = conn.Close()
+		close(over)
+		tending.Wait()
+	}()
+	if err = l.converse(m); err != nil {
+		if why := m.why.Load(); why != nil {
+			return *why
+		}
+	}
+	return err
+}
+
+// converse is what is said on a connection.
+func (l *link) converse(m *masterConn) error {
+	l.set(linkHandshake)
+	if err := l.greet(m); err != nil {
+		return err
+	}
+	full, err := l.psync(m)
+	if err != nil {
+		return err
+	}
+	if full != nil {
+		l.set(linkSync)
+		if err := l.load(m, full); err != nil {
+			return fmt.Errorf("full synchronisation: %w", err)
+		}
+	}
+	l.said = ""
+	l.r.svc.Log.Info("the link to the master is up", "master", l.addr(), "full", full != nil, "offset", l.r.svc.DB.Log().End())
+	a := newFollower(l, m)
+	defer a.close()
+	l.set(linkConnected)
+	l.acknowledge(m)
+	return a.run()
+}
+
+// tend looks after a connection each second, until it is over.
+func (l *link) tend(m *masterConn, over <-chan struct{}) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+		}
+		switch l.step() {
+		case linkConnected:
+			l.acknowledge(m)
+		case linkSync:
+			_ = m.send([]byte("\n")) // it is alive, and loads
+		}
+		silent := l.r.svc.DB.Clock().Micros() - l.heard.Load()
+		if limit := l.r.svc.Config.Int("repl-timeout"); silent > limit*1e6 {
+			m.Kill(fmt.Errorf("nothing was heard for %d seconds (repl-timeout)", limit))
+		}
+	}
+}
+
+// acknowledge tells the master how far this replica has come, and how far its
+// files have.
+func (l *link) acknowledge(m *masterConn) {
+	log := l.r.svc.DB.Log()
+	end, synced := log.End(), log.Synced()
+	if !l.current() {
+		return // a promotion may come before what was read: it would be another stream's
+	}
+	var a, f [20]byte
+	args := [][]byte{[]byte("REPLCONF"), []byte("ACK"), strconv.AppendInt(a[:0], end, 10)}
+	if k := l.r.svc.keeper; k != nil && k.AppendOnly() {
+		args = append(args, []byte("FACK"), strconv.AppendInt(f[:0], synced, 10))
+	}
+	_ = m.send(resp.AppendCommand(nil, args...)) // who reads will see that it failed
+}
+
+// masterConn is the connection to a master, which CLIENT LIST shows as a client's.
+type masterConn struct {
+	net.Conn
+	l     *link
+	r     *bufio.Reader
+	write sync.Mutex // one message at a time
+	why   atomic.Pointer[error]
+}
+
+// linkBuffer is what is read from a master at once: at a million small commands a
+// second some 5 ms of them.
+const linkBuffer = 256 << 10
+
+func newMasterConn(l *link, conn net.Conn) *masterConn {
+	m := &masterConn{Conn: conn, l: l}
+	m.r = bufio.NewReaderSize(heardReader{m}, linkBuffer)
+	m.noteHeard()
+	return m
+}
+
+func (m *masterConn) noteHeard() { m.l.heard.Store(m.l.r.svc.DB.Clock().Micros()) }
+
+// heardReader notes when something was received.
+type heardReader struct{ m *masterConn }
+
+func (h heardReader) Read(b []byte) (int, error) {
+	n, err := h.m.Conn.Read(b)
+	if n > 0 {
+		h.m.noteHeard()
+		h.m.l.r.svc.totals.replIn.Add(int64(n))
+	}
+	return n, err
+}
+
+// send writes a message; any goroutine may.
+func (m *masterConn) send(b []byte) error {
+	m.write.Lock()
+	defer m.write.Unlock()
+	_, err := m.Conn.Write(b)
+	return err
+}
+
+// Kill implements reactor.Conn: the link connects anew.
+func (m *masterConn) Kill(err error) {
+	if err == nil {
+		err = errKilled
+	}
+	m.why.CompareAndSwap(nil, &err)
+	_ = m.Conn.Close()
+}
+
+// The rest of reactor.Conn.
+
+// Wake does nothing: what a master is sent is sent at once.
+func (m *masterConn) Wake() {}
+
+// RemoteAddr is the master's address.
+func (m *masterConn) RemoteAddr() string { return m.Conn.RemoteAddr().String() }
+
+// LocalAddr is this side's.
+func (m *masterConn) LocalAddr() string { return m.Conn.LocalAddr().String() }
+
+// Network is not that of a client.
+func (m *masterConn) Network() string { return "master" }
+
+// FD is not known.
+func (m *masterConn) FD() int { return -1 }
+
+// Loop says that no loop serves the connection.
+func (m *masterConn) Loop() int { return -1 }
+
+// Buffered is nothing worth counting.
+func (m *masterConn) Buffered() (input, output int) { return 0, 0 }

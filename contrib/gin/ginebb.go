@@ -1,0 +1,72 @@
+package ginebb
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/ebbdb/ebb/limit"
+	"github.com/ebbdb/ebb/limit/httplimit"
+)
+
+// Options say how requests are limited. The zero value works.
+type Options struct {
+	// Key tells requests apart; nil: httplimit.ByAddress(Proxies).
+	Key func(c *gin.Context) string
+	// Proxies is how many trusted proxies a request passes; 0: none, and
+	// X-Forwarded-For is ignored.
+	Proxies int
+	// Cost is how much a request counts; nil: 1. 0 or less is not limited.
+	Cost func(c *gin.Context) int64
+	// Policy is the name in the RateLimit fields; "": the limiter's.
+	Policy string
+	// Refused answers what is refused, as httplimit.Options.Refused does. nil: 429
+	// with a short text.
+	Refused gin.HandlerFunc
+	// Failed answers when nothing could be decided. nil: 503 with a short text.
+	Failed func(c *gin.Context, err error)
+	// Logger hears of what could not be decided. nil: silent.
+	Logger *slog.Logger
+}
+
+// New returns a handler that takes from l for each request, and ends the chain of
+// those that are refused. Of opts the first counts. Several may follow each other:
+// each adds its policy to the fields.
+func New(l *limit.Limiter, opts ...Options) gin.HandlerFunc {
+	var o Options
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	ask := httplimit.For(l, framework, o.common())
+	return func(c *gin.Context) {
+		if passed, _ := ask(c); !passed {
+			c.Abort()
+		}
+	}
+}
+
+var framework = httplimit.Framework[*gin.Context]{
+	Request: func(c *gin.Context) *http.Request { return c.Request },
+	Header:  func(c *gin.Context) httplimit.Header { return c.Writer.Header() },
+	Refused: func(c *gin.Context) error {
+		http.Error(c.Writer, "too many requests", http.StatusTooManyRequests)
+		return nil
+	},
+	Failed: func(c *gin.Context, _ error) error {
+		http.Error(c.Writer, "the rate limiter is not available", http.StatusServiceUnavailable)
+		return nil
+	},
+}
+
+// common are the options of httplimit: gin's handlers answer, and return nothing.
+func (o *Options) common() httplimit.OptionsFor[*gin.Context] {
+	p := httplimit.OptionsFor[*gin.Context]{Key: o.Key, Proxies: o.Proxies, Cost: o.Cost, Policy: o.Policy, Logger: o.Logger}
+	if o.Refused != nil {
+		p.Refused = func(c *gin.Context) error { o.Refused(c); return nil }
+	}
+	if o.Failed != nil {
+		p.Failed = func(c *gin.Context, err error) error { o.Failed(c, err); return nil }
+	}
+	return p
+}

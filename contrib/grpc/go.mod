@@ -1,0 +1,24 @@
+module github.com/ebbdb/ebb/contrib/grpc
+
+go 1.26.0
+
+require (
+	github.com/ebbdb/ebb v0.0.0
+	github.com/grpc-ecosystem/go-grpc-middleware/v2 v2.3.2
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1
+	google.golang.org/grpc v1.85.0
+	google.golang.org/protobuf v1.36.12
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
+	github.com/klauspost/cpuid/v2 v2.0.9 // indirect
+	github.com/redis/go-redis/v9 v9.17.3 // indirect
+	github.com/zeebo/xxh3 v1.0.2 // indirect
+	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
+)
+
+replace github.com/ebbdb/ebb => ../..

@@ -1,0 +1,166 @@
+package rueidisebb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/door"
+)
+
+const (
+	// firstLook is when a call that waits without an end finds out where it waits: few
+	// last as long, and no failover is quicker.
+	firstLook = 250 * time.Millisecond
+	// letGo is how long a call whose context has ended waits for rueidis to let its
+	// connection go, so that the server forgets it. Nothing ends a greeting before
+	// ClientOption.Dialer.Timeout; it goes on in the background.
+	letGo = 200 * time.Millisecond
+)
+
+// timeouts are how long a client waits for servers.
+type timeouts struct{ dial, reply time.Duration }
+
+// timeoutsOf are those of a client with an option, completed as rueidis does.
+func timeoutsOf(o rueidis.ClientOption) timeouts {
+	t := timeouts{dial: o.Dialer.Timeout, reply: o.ConnWriteTimeout}
+	if t.dial <= 0 {
+		t.dial = rueidis.DefaultDialTimeout
+	}
+	if t.reply == 0 {
+		t.reply = 10 * max(rueidis.DefaultTCPKeepAlive, o.Dialer.KeepAlive)
+	}
+	return t
+}
+
+// Block implements ebb.Driver. rueidis closes the connection of a command that the
+// context has ended, so that the server forgets it.
+func (d *driver) Block(ctx context.Context, args []any) (ebb.Value, error) {
+	words, err := texts(args)
+	if err != nil {
+		return ebb.Value{}, err
+	}
+	if err := d.enter(ctx); err != nil {
+		return ebb.Value{}, err
+	}
+	defer d.calls.Done()
+	return d.blocked(ctx, words, 0, func(ctx context.Context) answer {
+		return d.answer(ctx, words[0], d.client.Do(ctx, d.blocking(words)))
+	})
+}
+
+// blocked tries to run a command that waits, and then for as long as more says. The
+// context of a try ends with Close too, and when the server says nothing.
+func (d *driver) blocked(ctx context.Context, words []string, more time.Duration, try func(ctx context.Context) answer) (ebb.Value, error) {
+	open, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(d.ctx, cancel)()
+	v, err := d.persist(open, words[0], func() answer {
+		p := door.Patience{Own: door.OwnWait(len(words), func(i int) string { return words[i] }), Reply: d.timeouts.reply, First: firstLook}
+		if p.Own > 0 {
+			p.Own += more
+		}
+		at := place{d: d, key: keyOf(words)}
+		p.Ask = at.ask
+		bounded, end := p.Bound(open)
+		defer end()
+		a := d.apart(bounded, words[0], func() answer { return try(endless{bounded}) })
+		if cause := door.Silenced(open, bounded, a.err); cause != nil {
+			a.err = fmt.Errorf("rueidisebb: %s: %w: %w", words[0], ebb.ErrUnavailable, cause)
+		}
+		return a
+	})
+	if err != nil && d.ctx.Err() != nil && ctx.Err() == nil {
+		err = ebb.ErrClosed
+	}
+	return v, err
+}
+
+// endless is a context that keeps its deadline to itself: rueidis waits for a reply until
+// a deadline that it knows, whatever else ends the context before.
+type endless struct{ context.Context }
+
+// Deadline implements context.Context.
+func (endless) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+
+// apart does something that may outlive its context by the greeting of a connection. Close
+// waits for it.
+func (d *driver) apart(ctx context.Context, doing string, do func() answer) answer {
+	done := make(chan answer, 1)
+	d.calls.Go(func() { done <- do() })
+	select {
+	case a := <-done:
+		return a
+	case <-ctx.Done():
+	}
+	left := time.NewTimer(letGo)
+	defer left.Stop()
+	select {
+	case a := <-done:
+		return a
+	case <-left.C:
+		return answer{err: unavailable(ctx, doing, ctx.Err()), ran: true}
+	}
+}
+
+// place is where a call waits: the node of its key. One goroutine uses it.
+type place struct {
+	d    *driver
+	key  string
+	addr string // "" of a cluster without a key
+	node rueidis.Client
+}
+
+// ask asks whether the node is there, over the connection that others share.
+func (p *place) ask(ctx context.Context) error {
+	if p.node == nil {
+		if err := p.find(endless{ctx}); err != nil {
+			return err
+		}
+	}
+	if p.addr != "" && !p.d.cluster && p.d.client.Nodes()[p.addr] == nil { // of a cluster it answers, or not
+		return fmt.Errorf("%w: %s was where it waits, and others are in its place", door.ErrSilent, p.addr)
+	}
+	ping := func() answer { return p.d.answer(ctx, "PING", p.node.Do(endless{ctx}, p.node.B().Ping().Build())) }
+	return p.d.apart(ctx, "PING", ping).err
+}
+
+// find finds the node: that of a single server, or of the key by what the first node
+// says that answers.
+func (p *place) find(ctx context.Context) error {
+	nodes := p.d.client.Nodes()
+	if !p.d.cluster || p.key == "" {
+		p.node = p.d.client
+		for addr := range nodes {
+			if len(nodes) == 1 {
+				p.addr = addr
+			}
+		}
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	found := make(chan string, len(nodes))
+	for from, node := range nodes {
+		p.d.calls.Go(func() {
+			a := p.d.answer(ctx, "CLUSTER", node.Do(ctx, node.B().ClusterSlots().Build()))
+			found <- masterOf(a.v, from, door.Slot(p.key))
+		})
+	}
+	for range nodes {
+		select {
+		case addr := <-found:
+			if p.node = nodes[addr]; p.node != nil {
+				p.addr = addr
+				return nil
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return errors.New("no node says where the key is")
+}

@@ -1,0 +1,149 @@
+package rueidisebb
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/door"
+)
+
+// noSlot is the slot of a cluster's command without a key.
+const noSlot = door.Slots
+
+// command makes a command; in a cluster it goes to the node of its first key.
+func (d *driver) command(words []string) rueidis.Completed {
+	at := d.keyAt(words)
+	if at == 0 {
+		return d.client.B().Arbitrary(words...).Build()
+	}
+	return d.client.B().Arbitrary(words[:at]...).Keys(words[at]).Args(words[at+1:]...).Build()
+}
+
+// blocking is command for one that waits, and so needs a connection to itself.
+func (d *driver) blocking(words []string) rueidis.Completed {
+	at := d.keyAt(words)
+	if at == 0 {
+		return d.client.B().Arbitrary(words...).Blocking()
+	}
+	return d.client.B().Arbitrary(words[:at]...).Keys(words[at]).Args(words[at+1:]...).Blocking()
+}
+
+// routed is command for the shared connections: PUBLISH goes by its channel, so that
+// its reply counts the subscribers that Subscribe has sent there.
+func (d *driver) routed(words []string) rueidis.Completed {
+	if d.cluster && len(words) > 1 && strings.EqualFold(words[0], "publish") {
+		return d.client.B().Arbitrary(words[0]).Keys(words[1]).Args(words[2:]...).Build()
+	}
+	return d.command(words)
+}
+
+// keyAt is the place of the key by which a command finds its node, 0 for none.
+func (d *driver) keyAt(words []string) int {
+	if !d.cluster {
+		return 0
+	}
+	return firstKey(words)
+}
+
+// texts returns the arguments as they are sent.
+func texts(args []any) ([]string, error) {
+	words := make([]string, len(args))
+	for i, a := range args {
+		w, err := ebb.ArgText(a)
+		if err != nil {
+			return nil, err
+		}
+		words[i] = w
+	}
+	return words, nil
+}
+
+// allTexts is texts for a batch.
+func allTexts(cmds [][]any) ([][]string, error) {
+	all := make([][]string, len(cmds))
+	for i, args := range cmds {
+		var err error
+		if all[i], err = texts(args); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// keeps reports whether a command's reply may come from the cache.
+func (d *driver) keeps(words []string) bool {
+	if d.cached == nil || len(words) < 2 {
+		return false
+	}
+	_, ok := d.cached[words[0]]
+	if !ok {
+		_, ok = d.cached[strings.ToUpper(words[0])]
+	}
+	return ok
+}
+
+// keyPlaces returns the places of a command's keys.
+func keyPlaces(words []string) []int {
+	return door.Keys(len(words), func(i int) string { return words[i] })
+}
+
+// firstKey returns the place of a command's first key, 0 if it has none.
+func firstKey(words []string) int {
+	switch words[0] { // where the toolkit's scripts have it
+	case "EVALSHA", "EVAL", "EVALSHA_RO", "EVAL_RO":
+		if len(words) > 3 && words[2] != "0" {
+			return 3
+		}
+	}
+	if at := keyPlaces(words); len(at) > 0 {
+		return at[0]
+	}
+	return 0
+}
+
+// keyOf returns a command's first key, "" if it has none.
+func keyOf(words []string) string {
+	if at := firstKey(words); at > 0 {
+		return words[at]
+	}
+	return ""
+}
+
+// keysOf are the keys of some commands.
+func keysOf(cmds ...[]string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, words := range cmds {
+			for _, at := range keyPlaces(words) {
+				if !yield(words[at]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// oneSlot returns the first of some keys, all of which in a cluster are in its slot.
+func (d *driver) oneSlot(what string, keys iter.Seq[string]) (first string, err error) {
+	if !d.cluster {
+		return "", nil
+	}
+	if first, err = door.OneSlot(what, keys); err != nil {
+		return "", fmt.Errorf("%w: %w", ebb.ErrArgument, err)
+	}
+	return first, nil
+}
+
+// nameOf returns the first word of a command, and the second, "" if there is none.
+func nameOf(words []string) (name, second string) {
+	if len(words) > 1 {
+		second = words[1]
+	}
+	return words[0], second
+}
+
+// mayWrite reports whether a command may change data.
+func mayWrite(words []string) bool { return door.MayWrite(nameOf(words)) }

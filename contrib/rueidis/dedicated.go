@@ -1,0 +1,188 @@
+package rueidisebb
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/redis/rueidis"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// hops is how many redirections are followed at once, without a pause.
+const hops = 3
+
+// dedicated does something once on a connection to the node of a key ("": any), and
+// on those nodes that it points at: rueidis does not follow for dedicated clients. try
+// also says whether the connection is sound.
+func (d *driver) dedicated(ctx context.Context, key string, try func(c rueidis.DedicatedClient, ask bool) (answer, bool)) answer {
+	node, ask := d.client, false
+	for hop := 0; ; hop++ {
+		a := lend(node, func(c rueidis.DedicatedClient) (answer, bool) { return try(c, ask) })
+		if a.err != nil || a.ran || !d.cluster || hop == hops {
+			return a
+		}
+		addr, asked, ok := door.Redirect(a.v)
+		if !ok {
+			return a
+		}
+		next := d.client.Nodes()[addr]
+		if next == nil { // a command of the shared connections goes there, and so makes it known
+			d.answer(ctx, "EXISTS", d.client.Do(ctx, d.client.B().Exists().Key(key).Build()))
+			if next = d.client.Nodes()[addr]; next == nil {
+				return a
+			}
+		}
+		node, ask = next, asked
+	}
+}
+
+// lend lets use a dedicated client, which is closed if it is not sound afterwards.
+func lend(node rueidis.Client, use func(c rueidis.DedicatedClient) (answer, bool)) answer {
+	c, release := node.Dedicate()
+	sound := false
+	defer func() {
+		if !sound {
+			c.Close()
+		}
+		release()
+	}()
+	var a answer
+	a, sound = use(c)
+	return a
+}
+
+// sendOn runs commands on a dedicated client, once, after ASKING if a node has told
+// us to. Where some may write it waits for replicas, if w says so.
+func (d *driver) sendOn(ctx context.Context, c rueidis.DedicatedClient, ask bool, w *wait, cmds ...[]string) []answer {
+	w = w.of(cmds...)
+	batch := make([]rueidis.Completed, 0, 2*len(cmds)+1)
+	at := make([]int, len(cmds))
+	for i, words := range cmds {
+		if ask {
+			batch = append(batch, c.B().Asking().Build())
+		}
+		at[i] = len(batch)
+		batch = append(batch, d.command(words))
+	}
+	if w != nil {
+		batch = append(batch, w.command(c.B()))
+	}
+	results := c.DoMulti(ctx, batch...)
+	answers := make([]answer, len(cmds))
+	for i, words := range cmds {
+		answers[i] = d.answer(ctx, words[0], results[at[i]])
+	}
+	if w != nil {
+		waited := d.answer(ctx, "WAIT", results[len(results)-1])
+		for i, words := range cmds {
+			if mayWrite(words) {
+				answers[i] = w.judge(answers[i], waited)
+			}
+		}
+	}
+	return answers
+}
+
+// Watch implements ebb.Driver.
+func (d *driver) Watch(ctx context.Context, fn func(*ebb.Watched) error, keys []string) error {
+	return d.watch(ctx, fn, keys, nil)
+}
+
+func (d *driver) watch(ctx context.Context, fn func(*ebb.Watched) error, keys []string, w *wait) error {
+	if err := d.enter(ctx); err != nil {
+		return err
+	}
+	defer d.calls.Done()
+	if _, err := d.oneSlot("Watch", slices.Values(keys)); err != nil {
+		return err
+	}
+	var result error
+	inside := false
+	v, err := d.persist(ctx, "WATCH", func() answer {
+		return d.dedicated(ctx, keys[0], func(c rueidis.DedicatedClient, ask bool) (answer, bool) {
+			if ask { // the keys are on their way: wait until they are there
+				return answer{v: ebb.Value{Kind: resp.KindError, Str: "TRYAGAIN the keys are being moved"}}, true
+			}
+			watch := c.B().Arbitrary("WATCH").Keys(keys[0]).Args(keys[1:]...).Build()
+			a := d.answer(ctx, "WATCH", c.Do(ctx, watch))
+			if a.err != nil || a.v.Err() != nil {
+				return a, a.err == nil
+			}
+			inside = true
+			x := &watching{d: d, c: c, key: keys[0], wait: w, sound: true}
+			result = fn(ebb.NewWatched(x.do, x.tx))
+			return answer{ran: true}, x.sound && c.Do(ctx, c.B().Unwatch().Build()).Error() == nil
+		})
+	})
+	switch {
+	case inside:
+		return result
+	case err != nil:
+		return err
+	}
+	return v.Err()
+}
+
+// watching is a connection that watches keys. One goroutine uses it.
+type watching struct {
+	d     *driver
+	c     rueidis.DedicatedClient
+	key   string // one that is watched
+	wait  *wait
+	sound bool
+}
+
+// do runs one command where the keys are.
+func (x *watching) do(ctx context.Context, args []any) (ebb.Value, error) {
+	words, err := texts(args)
+	if err != nil {
+		return ebb.Value{}, err
+	}
+	if err := x.here(words); err != nil {
+		return ebb.Value{}, err
+	}
+	a := x.d.sendOn(ctx, x.c, false, x.wait, words)[0]
+	return x.done(words[0], a)
+}
+
+// tx runs commands as one, unless a watched key has changed.
+func (x *watching) tx(ctx context.Context, cmds [][]any) ([]ebb.Value, error) {
+	all, err := allTexts(cmds)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.here(all...); err != nil {
+		return nil, err
+	}
+	replies, a := x.d.execReplicated(ctx, x.c, false, x.wait, all)
+	if _, err := x.done("transaction", a); err != nil {
+		return nil, err
+	}
+	return replies, nil
+}
+
+// here refuses keys that are elsewhere in a cluster.
+func (x *watching) here(cmds ...[]string) error {
+	_, err := x.d.oneSlot("Watch", func(yield func(string) bool) {
+		if yield(x.key) {
+			keysOf(cmds...)(yield)
+		}
+	})
+	return err
+}
+
+// done is the end of an answer that nobody tries to better.
+func (x *watching) done(doing string, a answer) (ebb.Value, error) {
+	if a.err == nil && door.Untouched(a.v) {
+		return a.v, refusal(doing, a.v)
+	}
+	var refused ebb.ReplyError
+	if a.err != nil && !errors.Is(a.err, ebb.ErrConflict) && !errors.As(a.err, &refused) {
+		x.sound = false // there was no reply
+	}
+	return a.v, a.err
+}

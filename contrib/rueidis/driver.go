@@ -1,0 +1,201 @@
+package rueidisebb
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// driver is ebb.Driver over a client.
+type driver struct {
+	client   rueidis.Client
+	owned    bool // Close closes client
+	cluster  bool
+	follows  bool // the master may be another tomorrow: a cluster, or Sentinel
+	cacheTTL time.Duration
+	cached   map[string]struct{} // nil: no cache
+	timeouts timeouts
+	gather   *gather // nil in a cluster
+
+	learner *door.Learner[ebb.Capabilities]
+
+	ctx   context.Context // ends with Close
+	end   context.CancelFunc
+	calls gate
+	feeds sync.WaitGroup // goroutines of subscriptions; Add in a call alone
+}
+
+// enter counts a call, for which Close waits.
+func (d *driver) enter(ctx context.Context) error {
+	if !d.calls.enter() {
+		return ebb.ErrClosed
+	}
+	if err := d.known(ctx); err != nil {
+		d.calls.Done()
+		return err
+	}
+	return nil
+}
+
+// Do implements ebb.Driver.
+func (d *driver) Do(ctx context.Context, args []any) (ebb.Value, error) {
+	words, err := texts(args)
+	if err != nil {
+		return ebb.Value{}, err
+	}
+	if err := d.enter(ctx); err != nil {
+		return ebb.Value{}, err
+	}
+	defer d.calls.Done()
+	if d.cluster {
+		if everywhere := wide(words); everywhere != nil {
+			return everywhere(ctx, d, nil, words)
+		}
+	}
+	a := d.send(ctx, words)
+	if a.ran && a.err == nil {
+		return a.v, nil
+	}
+	return d.insist(ctx, words[0], a, func() answer { return d.send(ctx, words) })
+}
+
+// Ints implements ebb.IntsDriver.
+func (d *driver) Ints(ctx context.Context, words []string) (ebb.Ints, error) {
+	if err := d.enter(ctx); err != nil {
+		return ebb.Ints{}, err
+	}
+	defer d.calls.Done()
+	if !d.gathers(words) {
+		return ebb.IntsOf(d.insist(ctx, words[0], d.send(ctx, words), func() answer { return d.send(ctx, words) }))
+	}
+	r, err := d.gather.do(ctx, d.command(words))
+	if err == nil {
+		if got, ok := ints(&r); ok {
+			return got, nil
+		}
+	}
+	return ebb.IntsOf(d.insist(ctx, words[0], d.gathered(ctx, words[0], r, err), func() answer { return d.send(ctx, words) }))
+}
+
+// send runs one command on the shared connections, once. In a cluster rueidis goes
+// where MOVED and ASK say.
+func (d *driver) send(ctx context.Context, words []string) answer {
+	if d.keeps(words) {
+		return d.answer(ctx, words[0], d.client.DoCache(ctx, rueidis.Cacheable(d.routed(words)), d.cacheTTL))
+	}
+	if d.gathers(words) {
+		r, err := d.gather.do(ctx, d.command(words))
+		return d.gathered(ctx, words[0], r, err)
+	}
+	return d.answer(ctx, words[0], d.client.Do(ctx, d.routed(words)))
+}
+
+// Pipeline implements ebb.Driver.
+func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]ebb.Value, error) {
+	all, err := allTexts(cmds)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer d.calls.Done()
+	return d.pipeline(ctx, all, nil)
+}
+
+// Tx implements ebb.Driver. In a cluster rueidis follows a transaction's redirection
+// as a whole.
+func (d *driver) Tx(ctx context.Context, cmds [][]any) ([]ebb.Value, error) {
+	all, err := allTexts(cmds)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer d.calls.Done()
+	if _, err := d.oneSlot("a transaction", keysOf(all...)); err != nil {
+		return nil, err
+	}
+	var replies []ebb.Value
+	_, err = d.persist(ctx, "transaction", func() answer {
+		var a answer
+		replies, a = d.exec(ctx, d.client, all)
+		return a
+	})
+	if err != nil {
+		return nil, err
+	}
+	return replies, nil
+}
+
+// sender is a client, or a dedicated one.
+type sender interface {
+	B() rueidis.Builder
+	DoMulti(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult
+}
+
+// exec runs commands between MULTI and EXEC, all sent at once. The answer is that of
+// the whole.
+func (d *driver) exec(ctx context.Context, c sender, cmds [][]string) ([]ebb.Value, answer) {
+	b := c.B()
+	batch := make([]rueidis.Completed, 0, len(cmds)+2)
+	batch = append(batch, b.Multi().Build())
+	for _, words := range cmds {
+		batch = append(batch, d.command(words))
+	}
+	batch = append(batch, b.Exec().Build())
+	results := c.DoMulti(ctx, batch...)
+	last := len(results) - 1
+	var refused ebb.Value // why a command was not queued
+	for _, r := range results[:last] {
+		a := d.answer(ctx, "transaction", r)
+		if a.err != nil {
+			return nil, a
+		}
+		if refused.Err() == nil {
+			refused = a.v
+		}
+	}
+	a := d.answer(ctx, "EXEC", results[last])
+	switch {
+	case a.err != nil:
+		return nil, a
+	case a.v.IsNull():
+		return nil, answer{err: ebb.ErrConflict, ran: true}
+	case strings.HasPrefix(a.v.Str, "EXECABORT") && door.Untouched(refused):
+		return nil, answer{v: refused}
+	case a.v.Err() != nil && !a.ran: // EXEC itself was refused
+		return nil, a
+	case a.v.Err() != nil && refused.Err() != nil:
+		return nil, answer{err: fmt.Errorf("%w (%w)", a.v.Err(), refused.Err()), ran: true}
+	case a.v.Err() != nil:
+		return nil, answer{err: a.v.Err(), ran: true}
+	case a.v.Kind != resp.KindArray || len(a.v.Elems) != len(cmds):
+		return nil, answer{err: fmt.Errorf("rueidisebb: EXEC of %d commands replied %s", len(cmds), a.v), ran: true}
+	}
+	return a.v.Elems, answer{ran: true}
+}
+
+// Close implements ebb.Driver.
+func (d *driver) Close() error {
+	first := d.calls.shut()
+	d.end()
+	d.calls.wait()
+	d.feeds.Wait()
+	if d.gather != nil {
+		d.gather.close()
+	}
+	if first && d.owned {
+		d.client.Close()
+	}
+	return nil
+}

@@ -1,0 +1,347 @@
+package rueidisebb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/door"
+)
+
+const (
+	// feedBuffer is how many messages wait for Next. When it is full the connection
+	// is read no further; rueidis gives up on such a one after its ConnWriteTimeout
+	// (10 s), and the subscriber is told that he was interrupted.
+	feedBuffer = 1024
+	// feedAgain is the pause before another attempt to connect; it doubles up to
+	// feedAgainMax.
+	feedAgain    = 50 * time.Millisecond
+	feedAgainMax = 2 * time.Second
+	// feedPatience bounds an attempt: a server that hangs is not asked for ever.
+	feedPatience = 15 * time.Second
+	// feedLook is how often a subscription to the events of all nodes looks who the
+	// masters are: one that takes over, or gets its first slots, takes no connection
+	// away.
+	feedLook = 2 * time.Second
+)
+
+// feed is a subscription: a dedicated client, or one for each master of a cluster where
+// each has events of its own. A goroutine makes all of them again when one is lost.
+type feed struct {
+	d     *driver
+	kind  ebb.SubscribeKind
+	names []string
+	// masters are those that were subscribed to, for events of nodes; else nil. The
+	// runner's, once that runs.
+	masters []master
+	out     chan item
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	runner  sync.WaitGroup
+	once    sync.Once
+}
+
+type item struct {
+	m   ebb.Message
+	err error
+}
+
+// Subscribe implements ebb.Driver.
+func (d *driver) Subscribe(ctx context.Context, kind ebb.SubscribeKind, names []string) (ebb.Feed, error) {
+	if err := d.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer d.calls.Done()
+	if kind == ebb.Sharded {
+		if _, err := d.oneSlot("SSubscribe", slices.Values(names)); err != nil {
+			return nil, err
+		}
+	}
+	f := &feed{d: d, kind: kind, names: names, out: make(chan item, feedBuffer)}
+	f.ctx, f.cancel = context.WithCancel(d.ctx)
+	sources, err := f.open(ctx)
+	if err != nil {
+		f.cancel()
+		return nil, err
+	}
+	d.feeds.Add(1)
+	f.runner.Go(func() {
+		defer d.feeds.Done()
+		f.run(sources)
+	})
+	return f, nil
+}
+
+// open subscribes, and returns when that is confirmed.
+func (f *feed) open(ctx context.Context) (sources []*source, err error) {
+	d := f.d
+	var v ebb.Value
+	if d.cluster && f.kind != ebb.Sharded && eventsOfNodes(f.names) {
+		all, err := d.masters(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range all {
+			var s *source
+			v, err = d.persist(ctx, "subscribe", func() (a answer) {
+				s, a = f.subscribe(ctx, m, "")
+				return a
+			})
+			if err == nil {
+				err = v.Err()
+			}
+			if err != nil {
+				closeAll(sources)
+				return nil, fmt.Errorf("%s: %w", m.addr, err)
+			}
+			sources = append(sources, s)
+		}
+		f.masters = all
+		return sources, nil
+	}
+	var s *source
+	v, err = d.persist(ctx, "subscribe", func() (a answer) {
+		s, a = f.subscribeAt(ctx)
+		return a
+	})
+	if err == nil {
+		err = v.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []*source{s}, nil
+}
+
+// subscribeAt subscribes once; in a cluster at the node of the first name, which
+// rueidis does not find by itself, and does not follow.
+func (f *feed) subscribeAt(ctx context.Context) (*source, answer) {
+	if !f.d.cluster {
+		return f.subscribe(ctx, f.d.client, "")
+	}
+	node := f.d.client
+	for hop := 0; ; hop++ {
+		s, a := f.subscribe(ctx, node, f.names[0])
+		addr, _, ok := door.Redirect(a.v)
+		if s != nil || a.err != nil || !ok || hop == hops {
+			return s, a
+		}
+		if node = f.d.client.Nodes()[addr]; node == nil {
+			return nil, a
+		}
+	}
+}
+
+// eventsOfNodes reports whether a name is that of events that a node has for its own
+// keys alone: those of the keyspace.
+func eventsOfNodes(names []string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "__key") })
+}
+
+// source is a connection that is subscribed.
+type source struct {
+	client  rueidis.DedicatedClient
+	release func()
+	lost    <-chan error
+	moved   chan struct{} // a sharded channel went to another node
+}
+
+func (s *source) close() {
+	s.client.Close()
+	s.release()
+}
+
+func closeAll(sources []*source) {
+	for _, s := range sources {
+		s.close()
+	}
+}
+
+// subscribe subscribes on a client, once, and returns when the server has confirmed
+// each name, or has said nothing for too long. With a key it first asks for that, which
+// leads to its node.
+func (f *feed) subscribe(ctx context.Context, on rueidis.Client, key string) (*source, answer) {
+	c, release := on.Dedicate()
+	s := &source{client: c, release: release, moved: make(chan struct{}, 1)}
+	within := f.d.timeouts.dial + f.d.timeouts.reply
+	if f.d.timeouts.reply <= 0 {
+		within = feedPatience
+	}
+	bounded, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%w: no subscription within %v", door.ErrSilent, within))
+	defer cancel()
+	a := f.confirm(bounded, s, key)
+	if cause := door.Silenced(ctx, bounded, a.err); cause != nil {
+		a = answer{err: fmt.Errorf("rueidisebb: subscribe: %w: %w", ebb.ErrUnavailable, cause), ran: true}
+	}
+	if a.err != nil || a.v.Err() != nil {
+		s.close()
+		return nil, a
+	}
+	return s, a
+}
+
+func (f *feed) confirm(ctx context.Context, s *source, key string) answer {
+	d, c := f.d, s.client
+	confirmed := make(chan struct{}, len(f.names))
+	s.lost = c.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage: func(m rueidis.PubSubMessage) {
+			f.give(item{m: ebb.Message{Channel: m.Channel, Pattern: m.Pattern, Payload: m.Message}})
+		},
+		OnSubscription: func(sub rueidis.PubSubSubscription) {
+			to := confirmed
+			if strings.Contains(sub.Kind, "unsubscribe") { // we never ask for that
+				to = s.moved
+			}
+			select {
+			case to <- struct{}{}:
+			default:
+			}
+		},
+	})
+	if key != "" {
+		a := d.answer(ctx, "subscribe", c.Do(ctx, c.B().Exists().Key(key).Build()))
+		if _, _, ok := door.Redirect(a.v); ok || a.err != nil {
+			return a
+		}
+	}
+	a := d.answer(ctx, "subscribe", c.Do(ctx, f.command(c.B())))
+	if a.err != nil || a.v.Err() != nil {
+		return a
+	}
+	for range f.names {
+		select {
+		case <-confirmed:
+		case err := <-s.lost:
+			if err == nil {
+				err = rueidis.ErrClosing
+			}
+			return answer{err: unavailable(ctx, "subscribe", err)}
+		case <-ctx.Done():
+			return answer{err: fmt.Errorf("rueidisebb: subscribe: %w", ctx.Err())}
+		}
+	}
+	return answer{ran: true}
+}
+
+func (f *feed) command(b rueidis.Builder) rueidis.Completed {
+	switch f.kind {
+	case ebb.Patterns:
+		return b.Psubscribe().Pattern(f.names...).Build()
+	case ebb.Sharded:
+		return b.Ssubscribe().Channel(f.names...).Build()
+	}
+	return b.Subscribe().Channel(f.names...).Build()
+}
+
+// run keeps sources until the feed is closed, and tells Next of each loss and of each
+// new beginning.
+func (f *feed) run(sources []*source) {
+	for sources != nil {
+		err := f.watch(sources)
+		closeAll(sources)
+		if f.ctx.Err() != nil {
+			return
+		}
+		f.give(item{err: fmt.Errorf("%w: %w", ebb.ErrInterrupted, err)})
+		if sources = f.again(); sources != nil {
+			f.give(item{err: fmt.Errorf("%w: it goes on from here", ebb.ErrInterrupted)})
+		}
+	}
+}
+
+// watch waits until one of the sources is lost, or the feed is closed.
+func (f *feed) watch(sources []*source) error {
+	ctx, cancel := context.WithCancelCause(f.ctx)
+	var all sync.WaitGroup
+	for _, s := range sources {
+		all.Go(func() {
+			select {
+			case err := <-s.lost:
+				if err == nil {
+					err = errors.New("the connection was closed")
+				}
+				cancel(err)
+			case <-s.moved:
+				cancel(errors.New("the channel's slot has moved to another node"))
+			case <-ctx.Done():
+			}
+		})
+	}
+	if f.masters != nil {
+		all.Go(func() {
+			if f.otherMasters(ctx) {
+				cancel(errors.New("the cluster has other masters"))
+			}
+		})
+	}
+	all.Wait()
+	cancel(nil)
+	return context.Cause(ctx)
+}
+
+// otherMasters waits until others have the slots than those that were subscribed to;
+// it reports false if ctx ends before.
+func (f *feed) otherMasters(ctx context.Context) bool {
+	for f.d.rest(ctx, feedLook, nil) {
+		now, err := f.d.masters(ctx)
+		if err == nil && !slices.EqualFunc(now, f.masters, func(a, b master) bool { return a.addr == b.addr }) {
+			return true
+		}
+	}
+	return false
+}
+
+// again opens sources, however long that takes; nil once the feed is closed.
+func (f *feed) again() []*source {
+	for pause := feedAgain; f.d.rest(f.ctx, pause, nil); pause = min(2*pause, feedAgainMax) {
+		ctx, cancel := context.WithTimeout(f.ctx, feedPatience)
+		sources, err := f.open(ctx)
+		cancel()
+		if err == nil {
+			return sources
+		}
+	}
+	return nil
+}
+
+// give hands an item to Next.
+func (f *feed) give(i item) {
+	select {
+	case f.out <- i:
+	case <-f.ctx.Done():
+	}
+}
+
+// Next implements ebb.Feed.
+func (f *feed) Next(ctx context.Context) (ebb.Message, error) {
+	if f.ctx.Err() != nil {
+		return ebb.Message{}, ebb.ErrClosed
+	}
+	if ctx.Err() != nil {
+		return ebb.Message{}, fmt.Errorf("rueidisebb: subscription: %w", ctx.Err())
+	}
+	select {
+	case i := <-f.out:
+		return i.m, i.err
+	case <-f.ctx.Done():
+		return ebb.Message{}, ebb.ErrClosed
+	case <-ctx.Done():
+		return ebb.Message{}, fmt.Errorf("rueidisebb: subscription: %w", ctx.Err())
+	}
+}
+
+// Close implements ebb.Feed.
+func (f *feed) Close() error {
+	f.once.Do(func() {
+		f.cancel()
+		f.runner.Wait()
+	})
+	return nil
+}

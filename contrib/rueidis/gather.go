@@ -1,0 +1,225 @@
+package rueidisebb
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/ebbdb/ebb/internal/door"
+)
+
+// gather gives rueidis together what many goroutines ask one server for at the same
+// time: it writes what it finds as soon as it finds something, so commands that come one
+// by one go one by one, and each way through the kernel costs far more than a command.
+//
+//	a call ─┬─ nobody else is under way ── at once, in its goroutine
+//	        ├─ the first of several ────── lets those run who are ready to, and sends
+//	        │                              what they have asked for meanwhile with its own
+//	        └─ the others ──────────────── wait for that
+//
+// Goroutines that were answered together ask again together, so this is enough, and
+// nothing is held back for longer than it takes to let the others run. Any number of
+// batches may be on their way. Each call ends with its own context, while its batch
+// goes on, has its own answer, and is sent again, or not, as if it had been alone.
+type gather struct {
+	client rueidis.Client
+	in     atomic.Int64 // calls under way
+
+	mu      sync.Mutex // guards what follows
+	queue   []*call    // the first of them sends all
+	spare   [][]*call  // empty queues, for their memory
+	idle    []*call    // for theirs
+	batches sync.WaitGroup
+
+	ends ends
+
+	ctx context.Context // ends batches whose callers have all gone
+	end context.CancelFunc
+}
+
+const (
+	// mostTogether is how many commands go at once: their replies come at once too.
+	mostTogether = 256
+	// mostIdle bounds what is kept for later, about 150 bytes each.
+	mostIdle = 1024
+)
+
+func newGather(client rueidis.Client) *gather {
+	g := &gather{client: client}
+	g.ends.since = time.Now()
+	g.ctx, g.end = context.WithCancel(context.Background())
+	return g
+}
+
+// call is a command in the queue, or in a batch.
+type call struct {
+	ctx    context.Context
+	cmd    rueidis.Completed
+	done   chan struct{} // has room for one; then result is there
+	result rueidis.RedisResult
+}
+
+// What became of a command whose context has ended.
+var (
+	errNotSent = errors.New("it was not sent")
+	errUnknown = errors.New("it may have been sent")
+)
+
+// do runs one command, once. The errors are errNotSent and errUnknown.
+func (g *gather) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error) {
+	if g.in.Add(1) == 1 {
+		r := g.client.Do(ctx, cmd)
+		g.in.Add(-1)
+		return r, nil
+	}
+	g.mu.Lock()
+	c := g.newCall()
+	c.ctx, c.cmd = ctx, cmd
+	g.queue = append(g.queue, c)
+	first := len(g.queue) == 1
+	g.mu.Unlock()
+	if first {
+		runtime.Gosched()
+		g.start()
+	}
+	done, late := g.ends.of(ctx)
+	select {
+	case <-c.done:
+		r := c.result
+		g.free(c)
+		return r, nil
+	case <-done:
+	case <-late:
+	}
+	if g.leave(c) {
+		return rueidis.RedisResult{}, errNotSent
+	}
+	return rueidis.RedisResult{}, errUnknown
+}
+
+// newCall returns an idle call. The caller holds mu.
+func (g *gather) newCall() *call {
+	n := len(g.idle)
+	if n == 0 {
+		return &call{done: make(chan struct{}, 1)}
+	}
+	c := g.idle[n-1]
+	g.idle = g.idle[:n-1]
+	return c
+}
+
+// free keeps a call for the next.
+func (g *gather) free(c *call) {
+	*c = call{done: c.done}
+	g.mu.Lock()
+	if len(g.idle) < mostIdle {
+		g.idle = append(g.idle, c)
+	}
+	g.mu.Unlock()
+}
+
+// leave takes a call out of the queue, and reports whether it was there.
+func (g *gather) leave(c *call) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i := slices.Index(g.queue, c)
+	if i >= 0 {
+		g.queue = slices.Delete(g.queue, i, i+1)
+		g.in.Add(-1)
+	}
+	return i >= 0
+}
+
+// start sends what is in the queue.
+func (g *gather) start() {
+	g.mu.Lock()
+	all := g.queue
+	g.queue = nil
+	if n := len(g.spare); n > 0 {
+		g.queue, g.spare = g.spare[n-1], g.spare[:n-1]
+	}
+	g.mu.Unlock()
+	for len(all) > mostTogether {
+		batch := slices.Clone(all[:mostTogether])
+		g.batches.Go(func() { g.run(batch) })
+		all = all[mostTogether:]
+	}
+	g.batches.Go(func() { g.run(all) })
+}
+
+// run sends a batch, and hands out the results.
+func (g *gather) run(batch []*call) {
+	ctx, cancel := g.joint(batch)
+	defer cancel()
+	cmds := make([]rueidis.Completed, len(batch))
+	for i, c := range batch {
+		cmds[i] = c.cmd
+	}
+	results := g.client.DoMulti(ctx, cmds...)
+	g.in.Add(-int64(len(batch)))
+	for i, c := range batch {
+		c.result = results[i]
+		c.done <- struct{}{}
+	}
+	clear(batch)
+	g.mu.Lock()
+	if len(g.spare) < 4 {
+		g.spare = append(g.spare, batch[:0])
+	}
+	g.mu.Unlock()
+}
+
+// joint is the context of a batch: it ends when the last of its calls' does.
+func (g *gather) joint(batch []*call) (context.Context, context.CancelFunc) {
+	var last time.Time
+	for _, c := range batch {
+		at, ok := c.ctx.Deadline()
+		if !ok {
+			return g.ctx, func() {}
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	return context.WithDeadline(g.ctx, last)
+}
+
+// close waits for the batches: their callers have gone.
+func (g *gather) close() {
+	g.end()
+	g.batches.Wait()
+	g.ends.close()
+}
+
+// smallWords is how many bytes a command may have to go with others.
+const smallWords = 4 << 10
+
+// gathers reports whether a command may go with others.
+func (d *driver) gathers(words []string) bool {
+	if d.gather == nil || !door.Quick(words[0]) || d.keeps(words) {
+		return false
+	}
+	size := 0
+	for _, w := range words {
+		if len(w) == 4 && strings.EqualFold(w, "wait") { // LOCK.ACQUIRE and SEM.ACQUIRE do then
+			return false
+		}
+		size += len(w)
+	}
+	return size <= smallWords
+}
+
+// gathered is the answer of a command that may have gone with others.
+func (d *driver) gathered(ctx context.Context, doing string, r rueidis.RedisResult, err error) answer {
+	if err != nil {
+		return answer{err: unavailable(ctx, doing, ctx.Err()), ran: err != errNotSent}
+	}
+	return d.answer(ctx, doing, r)
+}

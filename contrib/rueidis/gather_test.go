@@ -1,0 +1,103 @@
+package rueidisebb_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/resp"
+)
+
+func TestEachOfManyHasItsOwnReply(t *testing.T) {
+	each(t, func(t *testing.T, p *realserver.Process) {
+		c, ctx := open(t, p), testContext(t)
+		both := ebb.NewScript("return {tonumber(ARGV[1]), tonumber(ARGV[2])}")
+		must(t, c.Set(ctx, "text", "x"))
+		var all sync.WaitGroup
+		for w := range 64 {
+			all.Go(func() {
+				own := fmt.Sprint("own", w)
+				for i := range 50 {
+					if got, err := c.Ints(ctx, "INCR", own); got.N != 1 || got.At[0] != int64(i+1) || err != nil {
+						t.Errorf("INCR: %v %v, want %d", got, err, i+1)
+					}
+					if got, err := c.ScriptInts(ctx, both, 1, own, fmt.Sprint(w), fmt.Sprint(i)); got.N != 2 || got.At[0] != int64(w) || got.At[1] != int64(i) || err != nil {
+						t.Errorf("script: %v %v, want %d and %d", got, err, w, i)
+					}
+					if s, err := c.Get(ctx, own); s != fmt.Sprint(i+1) || err != nil {
+						t.Errorf("GET: %q %v", s, err)
+					}
+					if got, err := c.Ints(ctx, "GET", "none"); got.N != 0 || err != nil {
+						t.Errorf("null: %v %v", got, err)
+					}
+					if _, err := c.Ints(ctx, "GET", "text"); !errors.Is(err, resp.ErrType) {
+						t.Errorf("a text: %v", err)
+					}
+					var refused ebb.ReplyError
+					if _, err := c.Ints(ctx, "INCR", "text"); !errors.As(err, &refused) || refused.Code() != "ERR" {
+						t.Errorf("an error: %v", err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if _, err := c.ScriptInts(ctx, ebb.NewScript("return {1, 2, 3, 4, 5, 6, 7}"), 0); !errors.Is(err, resp.ErrType) {
+			t.Errorf("more integers than room: %v", err)
+		}
+	})
+}
+
+// Who is in a batch ends with his own context, the others with theirs; and the time that
+// a limiter gives its questions ends them too.
+func TestEachOfManyEndsWithItsContext(t *testing.T) {
+	p := realserver.NewProcess(t, "redis-server", "--save", "")
+	p.Start()
+	c := open(t, p)
+	long, ctx := testContext(t), testContext(t)
+	slow := errors.New("slow")
+	canceled, cancel := context.WithCancel(long)
+	if _, err := c.Do(ctx, "INCR", "n"); err != nil {
+		t.Fatal(err)
+	}
+	var after sync.WaitGroup
+	p.Pause(t)
+	for range 8 {
+		after.Go(func() {
+			b := kit.NewBound(long, 200*time.Millisecond, slow)
+			defer b.Stop()
+			if _, err := c.Do(b, "INCR", "n"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("bound: %v", err)
+			}
+		})
+		after.Go(func() {
+			short, stop := context.WithTimeout(long, 200*time.Millisecond)
+			defer stop()
+			if _, err := c.Do(short, "INCR", "n"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("deadline: %v", err)
+			}
+		})
+		after.Go(func() {
+			if _, err := c.Do(canceled, "INCR", "n"); !errors.Is(err, context.Canceled) {
+				t.Errorf("cancelled: %v", err)
+			}
+		})
+	}
+	cancel()
+	after.Wait()
+	p.Resume(t)
+	var again sync.WaitGroup
+	for range 16 {
+		again.Go(func() {
+			if _, err := c.Do(ctx, "INCR", "m"); err != nil {
+				t.Error("afterwards:", err)
+			}
+		})
+	}
+	again.Wait()
+}

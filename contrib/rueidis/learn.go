@@ -1,0 +1,47 @@
+package rueidisebb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/door"
+)
+
+// newLearner returns what finds out about the server.
+func (d *driver) newLearner() *door.Learner[ebb.Capabilities] {
+	return &door.Learner[ebb.Capabilities]{Door: "rueidisebb", Ask: d.greet, Better: func(c ebb.Capabilities) bool {
+		return c.Native || c.HashFieldTTL || c.ShardedPubSub
+	}}
+}
+
+// Capabilities implements ebb.Driver. It asks the server if it is not known yet.
+func (d *driver) Capabilities() ebb.Capabilities { return d.learner.Guess(d.ctx) }
+
+// known makes sure, before a command is sent, that the server is known.
+func (d *driver) known(ctx context.Context) error {
+	err := d.learner.Known(ctx)
+	if errors.Is(err, door.ErrGuessed) {
+		err = fmt.Errorf("rueidisebb: %w: %w", ebb.ErrUnavailable, err)
+	}
+	return err
+}
+
+// greet makes sure that a server is there, and learns what it is.
+func (d *driver) greet(ctx context.Context) (caps ebb.Capabilities, err error) {
+	info, has, err := door.Greet(func(words ...string) (ebb.Value, error) { return d.plain(ctx, words...) })
+	if err != nil {
+		return caps, err
+	}
+	caps = ebb.CapabilitiesOf(info, has)
+	caps.Cluster = caps.Cluster || d.cluster
+	return caps, nil
+}
+
+// plain runs a command without a key, on a server that is not known yet.
+func (d *driver) plain(ctx context.Context, words ...string) (ebb.Value, error) {
+	return d.persist(ctx, words[0], func() answer {
+		return d.answer(ctx, words[0], d.client.Do(ctx, d.client.B().Arbitrary(words...).Build()))
+	})
+}

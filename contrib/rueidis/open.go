@@ -1,0 +1,135 @@
+package rueidisebb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/door"
+)
+
+// Options say how the door uses its client. The zero value works.
+type Options struct {
+	// Cache is how long a reply to one of Cached may be kept in this process; 0:
+	// nothing is. The server says when a key changes, and the copy is dropped then:
+	// a read is at most older than the newest write by as long as that message
+	// takes, also if this process has written, and by Cache if the connection is
+	// lost without a word. Scripts, and so the objects of the toolkit, never read
+	// copies. The client must not have DisableCache.
+	Cache time.Duration
+	// Cached are the names of the commands whose replies may be kept, each with its
+	// key as the first argument; DefaultCached if nil.
+	Cached []string
+}
+
+// DefaultCached are the reads of one key whose replies are worth keeping.
+var DefaultCached = []string{
+	"GET", "STRLEN", "GETRANGE", "GETBIT", "BITCOUNT", "BITPOS",
+	"HGET", "HMGET", "HGETALL", "HLEN", "HEXISTS", "HKEYS", "HVALS", "HSTRLEN",
+	"LLEN", "LINDEX", "LRANGE", "LPOS",
+	"SCARD", "SISMEMBER", "SMISMEMBER", "SMEMBERS",
+	"ZCARD", "ZCOUNT", "ZSCORE", "ZMSCORE", "ZRANK", "ZREVRANK", "ZRANGE", "ZREVRANGE", "ZRANGEBYSCORE",
+	"GEOPOS", "GEODIST", "GEOHASH", "TYPE",
+}
+
+// Open makes a client and a Conn over it; Close closes both. The server must answer
+// before the context ends: see ebb.Open for the errors. rueidis' retries of reads are
+// off, since they last as long as the server is away. Of opts the first counts.
+func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*ebb.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("rueidisebb: open: %w", err)
+	}
+	option.DisableRetry = true
+	doing := "open " + strings.Join(option.InitAddress, ",")
+	client, err := rueidis.NewClient(option)
+	if err != nil {
+		if v, ok := refusedGreeting(err); ok && !door.Untouched(v) {
+			return nil, fmt.Errorf("rueidisebb: %s: %w", doing, v.Err())
+		}
+		return nil, unavailable(ctx, doing, err)
+	}
+	d, err := newDriver(client, true, opts)
+	if err == nil {
+		d.timeouts = timeoutsOf(option)
+		err = d.known(ctx)
+	}
+	if err != nil {
+		client.Close()
+		return nil, fmt.Errorf("rueidisebb: %s: %w", doing, err)
+	}
+	return ebb.Use(d), nil
+}
+
+// Wrap returns a Conn over a client that the program already has; Close leaves it
+// open. What the server can do is found out at the first use, and asked for again
+// until it answers; until then Capabilities is empty, and calls fail. With
+// Options.Cache the client should have DisableRetry, or reads wait for a server that
+// is away until their context ends.
+func Wrap(client rueidis.Client, opts ...Options) (*ebb.Conn, error) {
+	d, err := newDriver(client, false, opts)
+	if err != nil {
+		return nil, err
+	}
+	return ebb.Use(d), nil
+}
+
+func newDriver(client rueidis.Client, owned bool, opts []Options) (*driver, error) {
+	var o Options
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	if o.Cache < 0 || o.Cache > 0 && o.Cache < time.Millisecond {
+		return nil, fmt.Errorf("%w: rueidisebb: a Cache of %v: it must be at least 1ms, or 0 for none", ebb.ErrArgument, o.Cache)
+	}
+	mode := client.Mode()
+	d := &driver{
+		client: client, owned: owned, calls: newGate(),
+		cluster: mode == rueidis.ClientModeCluster,
+		follows: mode == rueidis.ClientModeCluster || mode == rueidis.ClientModeSentinel,
+
+		timeouts: timeoutsOf(rueidis.ClientOption{}), // what a client that was there has is not told
+	}
+	if !d.cluster {
+		d.gather = newGather(client)
+	}
+	d.learner = d.newLearner()
+	d.ctx, d.end = context.WithCancel(context.Background())
+	if o.Cache > 0 {
+		names := o.Cached
+		if names == nil {
+			names = DefaultCached
+		}
+		d.cacheTTL, d.cached = o.Cache, map[string]struct{}{}
+		for _, n := range names {
+			d.cached[strings.ToUpper(n)] = struct{}{}
+		}
+	}
+	return d, nil
+}
+
+// String implements ebb.Driver.
+func (d *driver) String() string {
+	var nodes []string
+	for addr := range d.client.Nodes() {
+		nodes = append(nodes, addr)
+	}
+	slices.Sort(nodes)
+	s := "rueidis to " + strings.Join(nodes, ",")
+	caps := d.Capabilities()
+	if caps.Server != "" {
+		s += " (a server: " + caps.Server
+		if caps.Version != "" && !caps.Native {
+			s += " " + caps.Version
+		}
+		s += ")"
+	}
+	if d.cached != nil {
+		s += fmt.Sprintf(", reads cached for up to %v", d.cacheTTL)
+	}
+	return s
+}

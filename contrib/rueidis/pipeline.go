@@ -1,0 +1,174 @@
+package rueidisebb
+
+import (
+	"context"
+	"sync"
+
+	"github.com/redis/rueidis"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/door"
+)
+
+// job is a command of a batch that is on its way.
+type job struct {
+	words []string
+	slot  uint16 // of a cluster
+	last  answer
+}
+
+// pipeline runs a batch. In a cluster a command for all nodes runs between those
+// before and after it; the order of the others holds in each slot.
+func (d *driver) pipeline(ctx context.Context, cmds [][]string, w *wait) ([]ebb.Value, error) {
+	jobs := make([]*job, len(cmds))
+	for i, words := range cmds {
+		jobs[i] = &job{words: words}
+	}
+	for rest := jobs; len(rest) > 0; {
+		n := 0
+		for n < len(rest) && (!d.cluster || wide(rest[n].words) == nil) {
+			n++
+		}
+		if n > 0 {
+			d.batch(ctx, rest[:n], w)
+		} else {
+			n = 1
+			v, err := wide(rest[0].words)(ctx, d, w, rest[0].words)
+			rest[0].last = answer{v: v, err: err, ran: true}
+		}
+		rest = rest[n:]
+	}
+	values, ran := make([]ebb.Value, len(jobs)), false
+	for i, j := range jobs {
+		if j.last.err != nil {
+			return nil, j.last.err
+		}
+		values[i], ran = j.last.v, ran || j.last.ran
+	}
+	if !ran {
+		return nil, refusal("pipeline", values[0])
+	}
+	return values, nil
+}
+
+// batch sends jobs until each has an answer that counts, or it was tried enough. One
+// that did not run is sent again unless a later one of its slot has run: then the
+// error stays in its reply. On one server all are of one slot.
+func (d *driver) batch(ctx context.Context, jobs []*job, w *wait) {
+	pending := jobs
+	_, _ = d.persist(ctx, "pipeline", func() answer {
+		if w != nil {
+			d.roundReplicated(ctx, pending, w)
+		} else {
+			d.round(ctx, pending)
+		}
+		ran := map[uint16]bool{} // slots of which a later one has run
+		var again []*job
+		for i := len(pending) - 1; i >= 0; i-- {
+			j := pending[i]
+			switch {
+			case !d.again(ctx, j.last):
+				ran[j.slot] = true
+			case !ran[j.slot]:
+				again = append([]*job{j}, again...)
+			}
+		}
+		if len(again) == 0 {
+			return answer{ran: true}
+		}
+		pending = again
+		return again[0].last
+	})
+}
+
+// build makes the command of a job.
+func (d *driver) build(j *job) rueidis.Completed {
+	c := d.routed(j.words)
+	if d.cluster {
+		j.slot = c.Slot()
+	}
+	return c
+}
+
+// round sends jobs once, all at the same time.
+func (d *driver) round(ctx context.Context, jobs []*job) {
+	batch := make([]rueidis.Completed, len(jobs))
+	keyed, keyless := false, false
+	for i, j := range jobs {
+		batch[i] = d.build(j)
+		keyed, keyless = keyed || j.slot != noSlot, keyless || j.slot == noSlot
+	}
+	if keyed && keyless { // rueidis sends such batches only in one slot
+		for i, j := range jobs {
+			j.last = d.answer(ctx, j.words[0], d.client.Do(ctx, batch[i]))
+		}
+		return
+	}
+	for i, r := range d.client.DoMulti(ctx, batch...) {
+		jobs[i].last = d.answer(ctx, jobs[i].words[0], r)
+	}
+}
+
+// mostGroups is how many slots of a batch are on their way at the same time: each has
+// a connection to itself.
+const mostGroups = 16
+
+// roundReplicated sends jobs once, those of a slot over one connection that then waits
+// for the replicas.
+func (d *driver) roundReplicated(ctx context.Context, jobs []*job, w *wait) {
+	groups := map[uint16][]*job{}
+	for _, j := range jobs {
+		if d.cluster {
+			j.slot = noSlot
+			if key := keyOf(j.words); key != "" {
+				j.slot = uint16(door.Slot(key))
+			}
+		}
+		groups[j.slot] = append(groups[j.slot], j)
+	}
+	room := make(chan struct{}, mostGroups)
+	var all sync.WaitGroup
+	for _, group := range groups {
+		room <- struct{}{}
+		all.Go(func() {
+			defer func() { <-room }()
+			d.sendGroup(ctx, group, w)
+		})
+	}
+	all.Wait()
+}
+
+// sendGroup sends the jobs of one slot.
+func (d *driver) sendGroup(ctx context.Context, group []*job, w *wait) {
+	key, cmds := "", make([][]string, len(group))
+	for i, j := range group {
+		cmds[i] = j.words
+		if key == "" {
+			key = keyOf(j.words)
+		}
+	}
+	var answers []answer
+	a := d.dedicated(ctx, key, func(c rueidis.DedicatedClient, ask bool) (answer, bool) {
+		answers = d.sendOn(ctx, c, ask, w, cmds...)
+		sound := true
+		for _, a := range answers {
+			sound = sound && a.err == nil
+		}
+		return together(answers), sound
+	})
+	for i, j := range group {
+		if j.last = a; answers != nil {
+			j.last = answers[i]
+		}
+	}
+}
+
+// together is what came of a batch: it ran if any of it may have.
+func together(answers []answer) answer {
+	for _, a := range answers {
+		if a.ran {
+			return a
+		}
+	}
+	return answers[0]
+}

@@ -1,0 +1,137 @@
+package rueidisebb
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/redis/rueidis"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/door"
+)
+
+// everywhere is how a command runs that concerns all masters of a cluster.
+type everywhere func(ctx context.Context, d *driver, w *wait, words []string) (ebb.Value, error)
+
+// wide returns how a command runs that concerns all masters, or nil.
+func wide(words []string) everywhere {
+	run := door.WideOf(nameOf(words))
+	if run == nil {
+		return nil
+	}
+	return func(ctx context.Context, d *driver, w *wait, words []string) (ebb.Value, error) {
+		all, err := d.masters(ctx)
+		if err != nil {
+			return ebb.Value{}, err
+		}
+		addrs := make([]string, len(all))
+		for i, m := range all {
+			addrs[i] = m.addr
+		}
+		return run(addrs, func(at int, cursor string) (ebb.Value, error) {
+			args := words
+			if cursor != "" {
+				args = append([]string{words[0], cursor}, words[2:]...)
+			}
+			return d.onMaster(ctx, all[at], w, args)
+		})
+	}
+}
+
+// master is a node that has slots.
+type master struct {
+	addr string
+	rueidis.Client
+}
+
+// masters returns the nodes that have slots, by address: what the first node says that
+// answers. One that it does not know how to reach is an error.
+func (d *driver) masters(ctx context.Context) ([]master, error) {
+	var found []master
+	_, err := d.persist(ctx, "CLUSTER", func() (a answer) {
+		nodes := d.client.Nodes()
+		addrs := make([]string, 0, len(nodes))
+		for addr := range nodes {
+			addrs = append(addrs, addr)
+		}
+		slices.Sort(addrs)
+		a = answer{err: fmt.Errorf("rueidisebb: %w: the cluster has no nodes", ebb.ErrUnavailable)}
+		for _, addr := range addrs {
+			if a = d.answer(ctx, "CLUSTER", nodes[addr].Do(ctx, d.client.B().ClusterSlots().Build())); a.err != nil || a.v.Err() != nil {
+				continue
+			}
+			var err error
+			if found, err = named(mastersOf(a.v, addr), nodes); err == nil {
+				return a
+			}
+			a = answer{err: err} // rueidis looks again after a while
+		}
+		if ctx.Err() == nil && a.err != nil {
+			a.ran = false // a question changes nothing
+		}
+		return a
+	})
+	return found, err
+}
+
+// mastersOf reads CLUSTER SLOTS, as it came from an address.
+func mastersOf(slots ebb.Value, from string) (addrs []string) {
+	for _, r := range slots.Elems {
+		if addr := masterIn(r, from); addr != "" {
+			addrs = append(addrs, addr)
+		}
+	}
+	slices.Sort(addrs)
+	return slices.Compact(addrs)
+}
+
+// masterOf returns the master of a slot; "" if there is none.
+func masterOf(slots ebb.Value, from string, slot int) string {
+	for _, r := range slots.Elems {
+		if len(r.Elems) > 1 && r.Elems[0].Int <= int64(slot) && int64(slot) <= r.Elems[1].Int {
+			return masterIn(r, from)
+		}
+	}
+	return ""
+}
+
+// masterIn returns the master of a range; "" if there is none.
+func masterIn(r ebb.Value, from string) string {
+	if len(r.Elems) < 3 || len(r.Elems[2].Elems) < 2 {
+		return ""
+	}
+	host := r.Elems[2].Elems[0].Str
+	if host == "" { // the node does not know its own
+		host, _, _ = net.SplitHostPort(from)
+	}
+	return net.JoinHostPort(host, r.Elems[2].Elems[1].String())
+}
+
+// named returns the nodes at some addresses.
+func named(addrs []string, nodes map[string]rueidis.Client) ([]master, error) {
+	all := make([]master, len(addrs))
+	for i, addr := range addrs {
+		if all[i] = (master{addr, nodes[addr]}); all[i].Client == nil {
+			return nil, fmt.Errorf("rueidisebb: %w: the node %s is not known yet", ebb.ErrUnavailable, addr)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("rueidisebb: %w: the cluster has no masters", ebb.ErrUnavailable)
+	}
+	return all, nil
+}
+
+// onMaster runs a command on this node and no other.
+func (d *driver) onMaster(ctx context.Context, m master, w *wait, words []string) (ebb.Value, error) {
+	return d.persist(ctx, words[0], func() answer {
+		if w = w.of(words); w == nil {
+			return d.answer(ctx, words[0], m.Do(ctx, d.client.B().Arbitrary(words...).Build()))
+		}
+		return lend(m, func(c rueidis.DedicatedClient) (answer, bool) {
+			a := d.sendOn(ctx, c, false, w, words)[0]
+			return a, a.err == nil
+		})
+	})
+}

@@ -1,0 +1,266 @@
+package ebbtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb"
+)
+
+// Data is what a Backend has stored, for a test to look at: no contexts, no errors,
+// and no faults. Where a key holds another type the test fails. What is not there is
+// empty. It reads with the commands that clients have, so a deadline that reads
+// extend is extended.
+type Data struct {
+	t  testing.TB
+	c  *ebb.Conn
+	db int
+}
+
+// Entry is an entry of a stream, with its fields and values in turn.
+type Entry struct {
+	ID     string
+	Fields []string
+}
+
+// DB returns the data of another database; a Backend's Data is database 0.
+func (d *Data) DB(n int) *Data { return &Data{t: d.t, c: d.c, db: n} }
+
+// Do runs a command, and fails the test if it fails.
+func (d *Data) Do(args ...any) ebb.Value {
+	d.t.Helper()
+	var v ebb.Value
+	var err error
+	if d.db == 0 {
+		v, err = d.c.Do(context.Background(), args...)
+	} else {
+		v, err = d.inDB(args)
+	}
+	if err != nil {
+		d.t.Fatalf("ebbtest: %v: %v", args, err)
+	}
+	return v
+}
+
+// inDB runs a command in another database, with a session of its own.
+func (d *Data) inDB(args []any) (ebb.Value, error) {
+	s := d.c.Engine().Service().NewSession(nil)
+	defer s.Closed(nil)
+	var v ebb.Value
+	for _, args := range [][]any{{"HELLO", 3}, {"SELECT", d.db}, args} { // as the Conn has it
+		words := make([][]byte, len(args))
+		for i, a := range args {
+			w, err := ebb.ArgText(a)
+			if err != nil {
+				return v, err
+			}
+			words[i] = []byte(w)
+		}
+		if v = s.Do(words...); v.Err() != nil {
+			return v, v.Err()
+		}
+	}
+	return v, nil
+}
+
+// Keys returns the names of the keys, sorted.
+func (d *Data) Keys() []string {
+	d.t.Helper()
+	keys := texts(d.Do("KEYS", "*"))
+	slices.Sort(keys)
+	return keys
+}
+
+// Exists reports whether there is a key.
+func (d *Data) Exists(key string) bool { d.t.Helper(); return d.Do("EXISTS", key).Int == 1 }
+
+// Type returns "string", "hash", ..., or "none".
+func (d *Data) Type(key string) string { d.t.Helper(); return d.Do("TYPE", key).Str }
+
+// TTL returns how long a key lives on: ebb.Forever if it has no deadline, 0 if there
+// is no such key.
+func (d *Data) TTL(key string) time.Duration {
+	d.t.Helper()
+	return ttl(d.Do("PTTL", key).Int)
+}
+
+// Get returns a string.
+func (d *Data) Get(key string) string { d.t.Helper(); return d.Do("GET", key).Str }
+
+// Hash returns the fields of a hash.
+func (d *Data) Hash(key string) map[string]string {
+	d.t.Helper()
+	all := map[string]string{}
+	flat := texts(d.Do("HGETALL", key))
+	for i := 0; i+1 < len(flat); i += 2 {
+		all[flat[i]] = flat[i+1]
+	}
+	return all
+}
+
+// FieldTTL is TTL of a field of a hash.
+func (d *Data) FieldTTL(key, field string) time.Duration {
+	d.t.Helper()
+	return first(d.Do("HPTTL", key, "FIELDS", 1, field))
+}
+
+// List returns the elements of a list.
+func (d *Data) List(key string) []string {
+	d.t.Helper()
+	return texts(d.Do("LRANGE", key, 0, -1))
+}
+
+// Set returns the members of a set, sorted.
+func (d *Data) Set(key string) []string {
+	d.t.Helper()
+	all := texts(d.Do("SMEMBERS", key))
+	slices.Sort(all)
+	return all
+}
+
+// MemberTTL is TTL of a member of a set or a sorted set.
+func (d *Data) MemberTTL(key, member string) time.Duration {
+	d.t.Helper()
+	name := "SPTTL"
+	if d.Type(key) == "zset" {
+		name = "ZPTTL"
+	}
+	return first(d.Do(name, key, "MEMBERS", 1, member))
+}
+
+// SortedSet returns the members of a sorted set and their scores.
+func (d *Data) SortedSet(key string) map[string]float64 {
+	d.t.Helper()
+	all := map[string]float64{}
+	v := d.Do("ZRANGE", key, 0, -1, "WITHSCORES")
+	flat := flatten(v)
+	for i := 0; i+1 < len(flat); i += 2 {
+		score, err := flat[i+1].AsFloat()
+		if err != nil {
+			d.t.Fatalf("ebbtest: score of %q: %v", flat[i].Str, err)
+		}
+		all[flat[i].Str] = score
+	}
+	return all
+}
+
+// Stream returns the entries of a stream.
+func (d *Data) Stream(key string) []Entry {
+	d.t.Helper()
+	var all []Entry
+	for _, e := range d.Do("XRANGE", key, "-", "+").Elems {
+		all = append(all, Entry{e.Elems[0].Str, texts(e.Elems[1])})
+	}
+	return all
+}
+
+// Jobs returns the ids of the jobs of a delay queue, whatever their state, in the
+// order in which they fall due.
+func (d *Data) Jobs(key string) []string {
+	d.t.Helper()
+	var all []string
+	for _, j := range d.Do("DQ.PEEK", key, "COUNT", 1_000_000).Elems {
+		all = append(all, j.Elems[0].Str)
+	}
+	return all
+}
+
+// LockOwner returns who holds a lock, "" if nobody does, and the fencing token.
+func (d *Data) LockOwner(key string) (owner string, token int64) {
+	d.t.Helper()
+	v := d.Do("LOCK.INFO", key)
+	for i := 0; i+1 < len(v.Elems); i += 2 {
+		if h := v.Elems[i+1]; v.Elems[i].Str == "holders" && len(h.Elems) > 0 {
+			return h.Elems[0].Elems[0].Str, h.Elems[0].Elems[1].Int
+		}
+	}
+	return "", 0
+}
+
+// Dump returns all keys with their values, for the message of a test that failed.
+func (d *Data) Dump() string {
+	d.t.Helper()
+	var s strings.Builder
+	for _, key := range d.Keys() {
+		kind := d.Type(key)
+		fmt.Fprintf(&s, "%s (%s", key, kind)
+		if t := d.TTL(key); t != ebb.Forever {
+			fmt.Fprintf(&s, ", %v", t)
+		}
+		s.WriteString(")\n")
+		switch kind {
+		case "string":
+			fmt.Fprintf(&s, "  %q\n", d.Get(key))
+		case "hash":
+			flat := texts(d.Do("HGETALL", key))
+			for i := 0; i+1 < len(flat); i += 2 {
+				fmt.Fprintf(&s, "  %q: %q\n", flat[i], flat[i+1])
+			}
+		case "list":
+			lines(&s, d.List(key))
+		case "set":
+			lines(&s, d.Set(key))
+		case "zset":
+			for _, m := range texts(d.Do("ZRANGE", key, 0, -1)) {
+				score, _ := d.Do("ZSCORE", key, m).AsFloat()
+				fmt.Fprintf(&s, "  %s %q\n", strconv.FormatFloat(score, 'g', -1, 64), m)
+			}
+		case "stream":
+			for _, e := range d.Stream(key) {
+				fmt.Fprintf(&s, "  %s %q\n", e.ID, e.Fields)
+			}
+		}
+	}
+	return s.String()
+}
+
+func lines(s *strings.Builder, all []string) {
+	for _, x := range all {
+		fmt.Fprintf(s, "  %q\n", x)
+	}
+}
+
+// ttl reads what PTTL and its kin reply.
+func ttl(ms int64) time.Duration {
+	switch ms {
+	case -1:
+		return ebb.Forever
+	case -2:
+		return 0
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// first reads the reply for one item.
+func first(v ebb.Value) time.Duration {
+	if len(v.Elems) == 0 {
+		return 0
+	}
+	return ttl(v.Elems[0].Int)
+}
+
+func texts(v ebb.Value) []string {
+	all := make([]string, 0, len(v.Elems))
+	for _, e := range v.Elems {
+		all = append(all, e.String())
+	}
+	return all
+}
+
+// flatten takes pairs out of their arrays: RESP3 has them, RESP2 has not.
+func flatten(v ebb.Value) []ebb.Value {
+	var all []ebb.Value
+	for _, e := range v.Elems {
+		if len(e.Elems) > 0 {
+			all = append(all, e.Elems...)
+		} else {
+			all = append(all, e)
+		}
+	}
+	return all
+}

@@ -1,0 +1,268 @@
+package ebbtest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// driver is a Backend's Conn: the embedded engine, behind the faults.
+type driver struct {
+	c *ebb.Conn
+	f *faults
+}
+
+// pass waits as long as SetLatency says, and asks what is to become of a command.
+// lost says that its reply is to be lost.
+func (d *driver) pass(ctx context.Context, args []any) (refused *ebb.Value, lost bool, err error) {
+	if wait := d.f.delay(); wait > 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return nil, false, ended(ctx)
+		}
+	}
+	if !d.f.any() {
+		return nil, false, nil
+	}
+	cmd := make([]string, len(args))
+	for i, a := range args {
+		if cmd[i], err = ebb.ArgText(a); err != nil {
+			return nil, false, err
+		}
+	}
+	err = d.f.decide(cmd)
+	var reply ebb.ReplyError
+	switch {
+	case errors.As(err, &reply):
+		return &ebb.Value{Kind: resp.KindError, Str: string(reply)}, false, nil
+	case errors.Is(err, ErrLost):
+		return nil, true, nil
+	case err != nil:
+		return nil, false, away(err.Error())
+	}
+	return nil, false, nil
+}
+
+// up runs fn in a context that Stop ends, too. Neither does it begin nor does it return
+// while the backend hangs: a reply that comes too late is lost.
+func (d *driver) up(ctx context.Context, fn func(ctx context.Context) error) error {
+	up, end, err := d.f.whileUp(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if err = d.f.wait(up); err == nil {
+		if err = fn(up); err == nil {
+			err = d.f.wait(up)
+		}
+	}
+	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(up), errStopped) {
+		return away("stopped")
+	}
+	return err
+}
+
+// plain takes an error reply out of an error: a Driver has it in the Value.
+func plain(v ebb.Value, err error) (ebb.Value, error) {
+	var reply ebb.ReplyError
+	if errors.As(err, &reply) {
+		return ebb.Value{Kind: resp.KindError, Str: string(reply)}, nil
+	}
+	return v, err
+}
+
+func (d *driver) Do(ctx context.Context, args []any) (v ebb.Value, err error) {
+	return d.run(ctx, args, d.c.Do)
+}
+
+func (d *driver) Block(ctx context.Context, args []any) (ebb.Value, error) {
+	return d.run(ctx, args, d.c.Block)
+}
+
+func (d *driver) run(ctx context.Context, args []any, do func(context.Context, ...any) (ebb.Value, error)) (v ebb.Value, err error) {
+	err = d.up(ctx, func(ctx context.Context) error {
+		refused, lost, err := d.pass(ctx, args)
+		if refused != nil {
+			v = *refused
+		}
+		if refused != nil || err != nil {
+			return err
+		}
+		if v, err = plain(do(ctx, args...)); err == nil && lost {
+			v, err = ebb.Value{}, away(ErrLost.Error())
+		}
+		return err
+	})
+	return v, err
+}
+
+// Pipeline runs the commands one by one, and each passes the faults.
+func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]ebb.Value, error) {
+	for _, args := range cmds {
+		for _, a := range args {
+			if _, err := ebb.ArgText(a); err != nil {
+				return nil, err // before anything is run
+			}
+		}
+	}
+	replies := make([]ebb.Value, len(cmds))
+	for i, args := range cmds {
+		var err error
+		if replies[i], err = d.Do(ctx, args); err != nil {
+			return nil, err
+		}
+	}
+	return replies, nil
+}
+
+// Replicated is the same faults before a view of the engine; see ebb.Driver.
+func (d *driver) Replicated(n int, within time.Duration) ebb.Driver {
+	return &driver{d.c.Replicated(n, within), d.f}
+}
+
+// Tx passes the faults as one command, EXEC.
+func (d *driver) Tx(ctx context.Context, cmds [][]any) (replies []ebb.Value, err error) {
+	return d.exec(ctx, cmds, d.c.Tx)
+}
+
+func (d *driver) exec(ctx context.Context, cmds [][]any, tx func(context.Context, *ebb.Batch) ([]ebb.Value, error)) (replies []ebb.Value, err error) {
+	err = d.up(ctx, func(ctx context.Context) error {
+		refused, lost, err := d.pass(ctx, []any{"EXEC"})
+		if refused != nil {
+			return refused.Err()
+		}
+		if err != nil {
+			return err
+		}
+		var b ebb.Batch
+		for _, args := range cmds {
+			b.Do(args...)
+		}
+		if replies, err = tx(ctx, &b); err == nil && lost {
+			replies, err = nil, away(ErrLost.Error())
+		}
+		return err
+	})
+	return replies, err
+}
+
+func (d *driver) Watch(ctx context.Context, fn func(*ebb.Watched) error, keys []string) error {
+	return d.up(ctx, func(ctx context.Context) error {
+		return d.c.Watch(ctx, func(w *ebb.Watched) error {
+			return fn(ebb.NewWatched(
+				func(ctx context.Context, args []any) (ebb.Value, error) { return d.run(ctx, args, w.Do) },
+				func(ctx context.Context, cmds [][]any) ([]ebb.Value, error) { return d.exec(ctx, cmds, w.Tx) }))
+		}, keys...)
+	})
+}
+
+func (d *driver) Subscribe(ctx context.Context, kind ebb.SubscribeKind, names []string) (ebb.Feed, error) {
+	f := &feed{d: d, kind: kind, names: names, closed: make(chan struct{})}
+	if err := d.up(ctx, f.open); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (d *driver) Capabilities() ebb.Capabilities { return d.c.Capabilities() }
+func (d *driver) Engine() *ebb.Engine            { return d.c.Engine() }
+func (d *driver) String() string                 { return d.c.String() }
+func (d *driver) Close() error                   { return d.c.Close() }
+
+// feed is a subscription that is made again after Stop and Start.
+type feed struct {
+	d     *driver
+	kind  ebb.SubscribeKind
+	names []string
+	kept  []ebb.Message // at most one, that came while the backend hung
+
+	mu     sync.Mutex // guards what follows
+	sub    *ebb.Subscription
+	shut   bool
+	closed chan struct{} // closed by Close
+}
+
+func (f *feed) open(ctx context.Context) (err error) {
+	subscribe := f.d.c.Subscribe
+	switch f.kind {
+	case ebb.Patterns:
+		subscribe = f.d.c.PSubscribe
+	case ebb.Sharded:
+		subscribe = f.d.c.SSubscribe
+	}
+	sub, err := subscribe(ctx, f.names...)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.shut {
+		return errors.Join(ebb.ErrClosed, sub.Close())
+	}
+	f.sub = sub
+	return nil
+}
+
+// Next implements ebb.Feed: through a stop it waits for the start, and then says
+// that messages may be lost.
+func (f *feed) Next(ctx context.Context) (m ebb.Message, err error) {
+	f.mu.Lock()
+	sub := f.sub
+	f.mu.Unlock()
+	up, end, err := f.d.f.whileUp(ctx)
+	if err == nil {
+		m, err = f.heard(up, sub)
+		stopped := errors.Is(context.Cause(up), errStopped)
+		end()
+		if err == nil || !stopped || ctx.Err() != nil || errors.Is(err, ebb.ErrClosed) {
+			return m, err
+		}
+	}
+	if err := sub.Close(); err != nil {
+		return m, err
+	}
+	select {
+	case <-f.d.f.up():
+	case <-f.closed:
+		return m, ebb.ErrClosed
+	case <-ctx.Done():
+		return m, ctx.Err()
+	}
+	if err := f.d.up(ctx, f.open); err != nil {
+		return m, err
+	}
+	return m, ebb.ErrInterrupted
+}
+
+// heard returns the next message, when the backend does not hang.
+func (f *feed) heard(ctx context.Context, sub *ebb.Subscription) (m ebb.Message, err error) {
+	if len(f.kept) > 0 { // Next is for one goroutine at a time
+		m = f.kept[0]
+	} else if m, err = sub.Next(ctx); err != nil {
+		return m, err
+	}
+	f.kept = append(f.kept[:0], m)
+	if err = f.d.f.wait(ctx); err != nil {
+		return ebb.Message{}, err
+	}
+	f.kept = f.kept[:0]
+	return m, nil
+}
+
+func (f *feed) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.shut {
+		return nil
+	}
+	f.shut = true
+	close(f.closed)
+	return f.sub.Close()
+}

@@ -1,0 +1,152 @@
+package ebbtest
+
+import (
+	"context"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/memnet"
+	"github.com/ebbdb/ebb/server"
+)
+
+// network is where clients of the protocol come in.
+type network struct {
+	mu   sync.Mutex // guards what follows
+	addr string
+	mem  *memnet.Listener
+}
+
+// Addr serves the engine on a port of 127.0.0.1, and returns "127.0.0.1:port"
+// for clients of the Redis protocol. In a bubble it fails the test: sockets are
+// outside of it, so its time would stand still while one is waited for. Use
+// Dial there.
+func (b *Backend) Addr() string {
+	b.t.Helper()
+	b.net.mu.Lock()
+	defer b.net.mu.Unlock()
+	if b.Clock.manual == nil {
+		b.t.Fatal("ebbtest: Addr needs the network, which a synctest bubble cannot wait for: give Dial to the client instead")
+	}
+	if b.net.addr == "" {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			b.t.Fatalf("ebbtest: %v", err)
+		}
+		b.net.addr = ln.Addr().String()
+		b.serve(ln)
+	}
+	return b.net.addr
+}
+
+// Dial connects to the engine within the process. It has the form of a client
+// library's option, and ignores network and address:
+//
+//	redis.NewClient(&redis.Options{Dialer: b.Dial})
+func (b *Backend) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	b.net.mu.Lock()
+	if b.net.mem == nil {
+		b.net.mem = memnet.Listen("ebbtest")
+		b.serve(b.net.mem)
+	}
+	ln := b.net.mem
+	b.net.mu.Unlock()
+	if b.faults.isDown() {
+		return nil, &net.OpError{Op: "dial", Net: "mem", Addr: ln.Addr(), Err: syscall.ECONNREFUSED}
+	}
+	return ln.DialContext(ctx, network, addr)
+}
+
+// serve serves until the test ends.
+func (b *Backend) serve(ln net.Listener) {
+	b.serves.Go(func() {
+		if err := server.Serve(b.ctx, &listener{ln, &b.faults}, host{b}); err != nil {
+			b.t.Errorf("ebbtest: serve: %v", err)
+		}
+	})
+}
+
+// listener accepts connections that can be cut and slowed down. A stopped
+// backend's port stays its own, so that nobody else gets it meanwhile: what
+// connects to it is dropped at once.
+type listener struct {
+	net.Listener
+	f *faults
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		nc, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &conn{Conn: nc, f: l.f, gone: make(chan struct{})}
+		if l.f.enter(c) {
+			return c, nil
+		}
+		nc.Close()
+	}
+}
+
+// conn is a client's connection.
+type conn struct {
+	net.Conn
+	f    *faults
+	once sync.Once
+	gone chan struct{} // closed by Close
+}
+
+// Read waits as long as SetLatency says when something has come.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if d := c.f.delay(); d > 0 && n > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-c.gone:
+		}
+	}
+	c.hang()
+	return n, err
+}
+
+// Write waits while the backend hangs.
+func (c *conn) Write(p []byte) (int, error) {
+	c.hang()
+	return c.Conn.Write(p)
+}
+
+// hang waits while the backend hangs.
+func (c *conn) hang() {
+	if hung := c.f.goesOn(); hung != nil {
+		select {
+		case <-hung:
+		case <-c.gone:
+		}
+	}
+}
+
+func (c *conn) Close() error {
+	c.once.Do(func() { close(c.gone) })
+	c.f.leave(c)
+	return c.Conn.Close()
+}
+
+// host lets clients in whose requests pass the faults.
+type host struct{ b *Backend }
+
+func (h host) NewSession(c server.Conn) server.Session {
+	inner := h.b.Data.c.Engine().NewSession(c)
+	if inner == nil {
+		return nil
+	}
+	s := &session{Session: inner, f: &h.b.faults}
+	s.f.begin(s)
+	return s
+}
+
+func (h host) Attach(stop func()) (detach func(), err error) {
+	return h.b.Data.c.Engine().Attach(stop)
+}

@@ -1,0 +1,106 @@
+package ebbtest
+
+import (
+	"errors"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/server"
+)
+
+// session gives requests one by one to the engine's session, those that no
+// fault has stopped.
+type session struct {
+	server.Session
+	f *faults
+	p resp.Parser
+
+	begun bool // a request is with the engine that asked for another call,
+	held  int  // and has not consumed so many bytes yet
+	lose  bool // what it replies is lost
+}
+
+// Serve implements server.Session.
+func (s *session) Serve(in, out []byte) (consumed int, _ []byte, v server.Verdict) {
+	for {
+		n := s.held
+		if !s.begun {
+			args, length, err := s.p.Next(in[consumed:])
+			switch {
+			case err != nil: // the engine knows what to say
+				n, out, v = s.Session.Serve(in[consumed:], out)
+				return consumed + n, out, v
+			case length == 0:
+				return consumed, out, server.Continue
+			}
+			err = s.f.decide(words(args))
+			var reply ebb.ReplyError
+			switch {
+			case errors.As(err, &reply):
+				out = append(append(append(out, '-'), reply...), "\r\n"...)
+				consumed += length
+				continue
+			case errors.Is(err, ErrLost):
+				s.lose = true
+			case err != nil:
+				return consumed + length, out, server.CloseConn
+			}
+			n = length
+		}
+		mark := len(out)
+		used, more, v := s.Session.Serve(in[consumed:consumed+n], out)
+		out, consumed = more, consumed+used
+		if s.lose {
+			out = out[:mark]
+		}
+		if s.begun = v == server.Park || v == server.Yield; s.begun {
+			s.held = n - used
+			return consumed, out, v
+		}
+		s.held = 0
+		if v == server.CloseConn || s.lose {
+			return consumed, out, server.CloseConn
+		}
+	}
+}
+
+// Closed implements server.Session.
+func (s *session) Closed(err error) {
+	s.Session.Closed(err)
+	s.f.end(s)
+}
+
+// Want implements server.Session.
+func (s *session) Want() int { return s.p.Want() }
+
+// What follows are the optional parts of a session.
+
+func (s *session) PeerClosed() {
+	if w, ok := s.Session.(server.PeerWatcher); ok {
+		w.PeerClosed()
+	}
+}
+
+func (s *session) Unsent() {
+	if w, ok := s.Session.(server.UnsentWatcher); ok {
+		w.Unsent()
+	}
+}
+
+func (s *session) OutputExceeded(pending int) bool {
+	l, ok := s.Session.(server.OutputLimiter)
+	return ok && l.OutputExceeded(pending)
+}
+
+func (s *session) IdleCheck(now int64) bool {
+	c, ok := s.Session.(server.IdleChecker)
+	return ok && c.IdleCheck(now)
+}
+
+func words(args [][]byte) []string {
+	s := make([]string, len(args))
+	for i, a := range args {
+		s[i] = string(a)
+	}
+	return s
+}

@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"strconv"
+
+	"github.com/ebbdb/ebb/internal/rdb"
+)
+
+// What plain replicas see of the effects.
+//
+// A redis-server that follows an ebb server gets the same stream, in which
+// internal/oplog overwrites commands that it does not know. For that to leave it
+// with the plain data, an effect is either a command of Redis 7.0 about plain data,
+// or one of our own with no bearing on it. A command of Redis about a key of one of
+// our types, which is not there on a plain replica, goes under a name of our own,
+// OwnPrefix before it; what it replaces is deleted by a DEL.
+
+// OwnPrefix stands before the name of a command of Redis in the log where the
+// command is about a value that redis-server does not have. A replay leaves it out.
+const OwnPrefix = "EBB."
+
+// own reports whether values of a kind are of our own: redis-server has none.
+func (k Kind) own() bool { return moduleOf(k).name != "" }
+
+// emitTransfer logs that a value of a kind, which now stands under key in database
+// to, came there by a command; there was something before.
+func (tx *Tx) emitTransfer(k Kind, there bool, to int, key []byte, name string, args ...[]byte) {
+	if !k.own() {
+		tx.emit(name, args...)
+		return
+	}
+	if there {
+		from := tx.dbi
+		tx.Select(to)
+		tx.emit("DEL", key)
+		tx.Select(from)
+	}
+	tx.emit(OwnPrefix+name, args...)
+}
+
+// emitRestore logs a restored value: payload as it came, which is of a version.
+// What redis-server 7.0 cannot read it gets in words that it can.
+func (tx *Tx) emitRestore(h *hit, there bool, key, payload []byte, version int, deadline int64, left bool) {
+	if !tx.db.logging.Load() || tx.replay {
+		return
+	}
+	d := strconv.AppendInt(nil, deadline, 10)
+	replace, abs := []byte("REPLACE"), []byte("ABSTTL")
+	kind := h.r.Kind()
+	// In the log it is as it came, unless a part of it was left behind or it can be
+	// said to everybody; but Dump does not know all of a stream.
+	whole := payload
+	if left || version > rdb.PlainVersion && kind != Stream {
+		whole = tx.dump(nil, h)
+	}
+	switch {
+	case kind.own():
+		if there {
+			tx.emit("DEL", key)
+		}
+		tx.emit(OwnPrefix+"RESTORE", key, d, whole, replace, abs)
+	case kind == Stream && version > rdb.PlainVersion, kind != Stream && kind != String && tx.earliestItem(h) != 0:
+		tx.emit("RESTORE", key, d, tx.dumpPlain(h), replace, abs)
+		tx.emit(OwnPrefix+"RESTORE", key, d, whole, replace, abs)
+	default:
+		tx.emit("RESTORE", key, d, whole, replace, abs)
+	}
+}
+
+// dumpPlain is dump for redis-server 7.0: without what it does not know.
+func (tx *Tx) dumpPlain(h *hit) []byte {
+	d := dumpers.Get().(*dumper)
+	defer dumpers.Put(d)
+	e := &d.enc
+	e.Reset(e.Buf[:0])
+	e.Plain = true
+	tx.encodeValue(e, h)
+	e.Plain = false
+	return append([]byte(nil), rdb.Seal(e.Buf, e.Version())...)
+}

@@ -1,0 +1,317 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/rdb"
+)
+
+// A load fills an engine with the keys of a file.
+//
+//	Load: Reader.Next ─▶ a batch for each shard ─▶ the shard's worker: decodes,
+//	                                               locks the shard, installs
+//
+// A key's entries all go to the same worker in the file's order, so that a second
+// one is found. Nothing is logged or told, and no memory is reserved for what a file
+// only promises.
+
+// LoadOptions say how a file is loaded. The zero value leaves out what is dead.
+type LoadOptions struct {
+	// KeepExpired keeps keys and items whose deadlines have passed: where a log
+	// follows that names them, and on replicas.
+	KeepExpired bool
+	// Workers is how many goroutines decode and install; GOMAXPROCS if 0.
+	Workers int
+	// Progress is kept up to date; may be nil.
+	Progress *Progress
+}
+
+var (
+	// ErrTwice: a file has a key twice.
+	ErrTwice = errors.New("the key is in the file already")
+	// errDatabase: a file has more databases.
+	errDatabase = errors.New("no such database")
+)
+
+const (
+	// loadBatch is how many keys of a shard, and loadBytes how many bytes of values,
+	// are installed under one lock: some 30 us of work where values are small.
+	loadBatch = 64
+	loadBytes = 64 << 10
+	// loadAhead is how many batches wait for a worker.
+	loadAhead = 64
+)
+
+// Load installs the keys of a file that r reads. Whoever made r gives its texts to
+// LoadAux. The engine is empty, or holds other keys. It locks a shard for a batch of
+// keys at a time, and takes O(file) of time and a few MiB beside what it installs.
+//
+// Errors: those of r, *rdb.FileError of a key that is wrong, or is there already
+// (ErrTwice), ErrFull, that of ctx. Keys that were installed before stay.
+func (db *DB) Load(ctx context.Context, r *rdb.Reader, o LoadOptions) error {
+	if o.Progress == nil {
+		o.Progress = new(Progress)
+	}
+	n := o.Workers
+	if n <= 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	l := &loading{db: db, o: o, batches: make([]*batch, len(db.shards)), workers: make([]chan *batch, min(n, len(db.shards)))}
+	var done sync.WaitGroup
+	for i := range l.workers {
+		l.workers[i] = make(chan *batch, loadAhead)
+		done.Go(func() { newLoader(l).run(l.workers[i]) })
+	}
+	err := l.split(ctx, r)
+	for _, w := range l.workers {
+		close(w)
+	}
+	done.Wait()
+	db.loadSpan = 0
+	db.UsedMemory()
+	if failed := l.failed.Load(); failed != nil {
+		return *failed
+	}
+	return err
+}
+
+// loading is a load under way.
+type loading struct {
+	db      *DB
+	o       LoadOptions
+	batches []*batch // by shard, those being filled
+	workers []chan *batch
+	idle    sync.Pool // of batches
+	failed  atomic.Pointer[error]
+}
+
+// batch is some keys of a shard.
+type batch struct {
+	sh      *shard
+	entries []loadEntry
+	bytes   int
+}
+
+// loadEntry is a key, and what the reader's side knows of it.
+type loadEntry struct {
+	rdb.Entry
+	hash uint64
+	span int64 // ms, of a sliding deadline
+}
+
+// split gives what r reads to the workers.
+func (l *loading) split(ctx context.Context, r *rdb.Reader) error {
+	db := l.db
+	for n := 0; ; n++ {
+		e, err := r.Next()
+		if err == io.EOF {
+			l.o.Progress.Offset.Store(r.Offset())
+			return l.flush(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if e.DB >= db.ndb {
+			return &rdb.FileError{Offset: e.Offset, DB: e.DB, Key: e.Key, HasKey: true, Err: fmt.Errorf("%w: there are %d", errDatabase, db.ndb)}
+		}
+		s, hash := db.shardOf(e.Key)
+		b := l.batches[s]
+		if b == nil {
+			b = l.newBatch(db.shards[s])
+			l.batches[s] = b
+		}
+		b.entries = append(b.entries, loadEntry{*e, hash, db.loadSpan})
+		db.loadSpan = 0
+		if b.bytes += len(e.Value); len(b.entries) < loadBatch && b.bytes < loadBytes {
+			continue
+		}
+		l.batches[s] = nil
+		l.o.Progress.Offset.Store(r.Offset())
+		if err := l.give(ctx, b); err != nil {
+			return err
+		}
+	}
+}
+
+// flush gives away all batches.
+func (l *loading) flush(ctx context.Context) error {
+	for _, b := range l.batches {
+		if b != nil {
+			if err := l.give(ctx, b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// give hands a batch to its shard's worker.
+func (l *loading) give(ctx context.Context, b *batch) error {
+	if failed := l.failed.Load(); failed != nil {
+		return *failed
+	}
+	select {
+	case l.workers[b.sh.id%len(l.workers)] <- b:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *loading) newBatch(sh *shard) *batch {
+	b, _ := l.idle.Get().(*batch)
+	if b == nil {
+		b = &batch{entries: make([]loadEntry, 0, loadBatch)}
+	}
+	b.sh = sh
+	return b
+}
+
+// loader installs keys. It is an rdb.Builder: a string it installs as it comes, all
+// others its restorer builds first.
+type loader struct {
+	restorer
+	l     *loading
+	dec   rdb.Decoder
+	entry *loadEntry
+	h     hit    // where the entry goes
+	at    int64  // the instant at which what is due is dead, ms; 0: nothing is
+	buf   []byte // for images
+	sum   uint64 // of what touch has read, so that it is
+}
+
+func newLoader(l *loading) *loader {
+	db := l.db
+	x := &loader{l: l, dec: rdb.Decoder{MaxString: max(db.MaxString(), maxString)}}
+	x.tx = &Tx{db: db}
+	return x
+}
+
+// run installs batches until there are no more. After an error it takes them and
+// does nothing.
+func (x *loader) run(batches chan *batch) {
+	for b := range batches {
+		if x.l.failed.Load() == nil {
+			if err := x.install(b); err != nil {
+				x.l.failed.CompareAndSwap(nil, &err)
+			}
+		}
+		clear(b.entries)
+		b.entries, b.bytes = b.entries[:0], 0
+		x.l.idle.Put(b)
+	}
+}
+
+// install installs a batch under its shard's lock.
+func (x *loader) install(b *batch) error {
+	tx := x.tx
+	tx.begin(0, 1<<b.sh.id, true)
+	defer tx.finish()
+	tx.replay = true
+	if x.at = tx.ms; x.l.o.KeepExpired {
+		x.at = 0
+	}
+	x.touch(b)
+	keys, dropped := 0, 0
+	for i := range b.entries {
+		switch kept, err := x.key(b.sh, &b.entries[i]); {
+		case err != nil:
+			return err
+		case kept:
+			keys++
+		default:
+			dropped++
+		}
+	}
+	x.l.o.Progress.Keys.Add(int64(keys))
+	x.l.o.Progress.Dropped.Add(int64(dropped))
+	return nil
+}
+
+// touch has the buckets of a batch read.
+func (x *loader) touch(b *batch) {
+	for i := range b.entries {
+		e := &b.entries[i]
+		if sp := b.sh.spaces[e.DB]; sp != nil {
+			x.sum += sp.tab.Touch(e.hash)
+		}
+	}
+}
+
+// key installs one key, and reports whether it did: not if it is dead.
+func (x *loader) key(sh *shard, e *loadEntry) (kept bool, err error) {
+	if x.at != 0 && e.Deadline != 0 && x.at > e.Deadline {
+		return false, nil
+	}
+	sp := sh.makeSpace(e.DB)
+	x.tx.dbi, x.entry, x.h = e.DB, e, hit{sh: sh, sp: sp, h: e.hash}
+	if _, there := sp.tab.Find(e.hash, e.Key); there {
+		return false, e.wrong(ErrTwice)
+	}
+	if e.Type() == rdb.TypeString {
+		err = x.dec.Entry(&e.Entry, x)
+		return true, e.wrong(err)
+	}
+	x.restorer = restorer{tx: x.tx, now: x.at, room: x.buf}
+	if err = x.dec.Entry(&e.Entry, x); err == nil && !x.empty() {
+		err = x.place(x.image, x.box)
+		kept = err == nil
+	}
+	if !kept {
+		x.discard()
+	} else if x.box == nil && cap(x.image) <= keepDump {
+		x.buf = x.image
+	}
+	return kept, e.wrong(err)
+}
+
+// String implements rdb.Builder.
+func (x *loader) String(val []byte) error {
+	x.kind = String
+	return x.place(val, nil)
+}
+
+// place puts a value into the table. Errors: ErrFull.
+func (x *loader) place(val []byte, b box) error {
+	e, tx, sp := x.entry, x.tx, x.h.sp
+	s := spec{flags: uint8(x.kind), deadline: min(e.Deadline, MaxDeadline)}
+	if s.deadline != 0 {
+		s.span = e.span
+	}
+	handle := uint32(0)
+	if b != nil {
+		handle = sp.addBox(nil, b)
+	}
+	ref, r := sp.build(s.layout(), e.Key, val, handle)
+	if r == nil {
+		if handle != 0 {
+			sp.yield(handle)
+		}
+		return ErrFull
+	}
+	x.h.pos, x.h.r = sp.tab.Insert(e.hash, ref), r
+	if s.span != 0 {
+		*r.slide() = s.slide()
+	}
+	if s.deadline != 0 {
+		sp.schedule(ref, s.deadline)
+	}
+	tx.setAccess(r, RestoreOptions{Idle: max(e.Idle, 0), Freq: e.Freq, SetFreq: e.Freq >= 0})
+	tx.date(&x.h)
+	return nil
+}
+
+// wrong adds to an error where it is.
+func (e *loadEntry) wrong(err error) error {
+	var known *rdb.FileError
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return &rdb.FileError{Offset: e.Offset, DB: e.DB, Key: e.Key, HasKey: true, Err: err}
+}

@@ -1,0 +1,275 @@
+package engine
+
+import (
+	"github.com/ebbdb/ebb/internal/arena"
+	"github.com/ebbdb/ebb/internal/bloom"
+	"github.com/ebbdb/ebb/internal/table"
+	"github.com/ebbdb/ebb/internal/wheel"
+)
+
+// A replica holds what another engine, the master, says that it holds: what has
+// expired there comes as DEL, HDEL, SREM, ZREM and so on. Until it comes the dead
+// stay, and nobody sees them.
+//
+//	reads       hide what is dead and change nothing: Tx.find, Tx.dead, Tx.itemTime
+//	reclaimers  keep the wheels' time, so that the dead can be counted; they
+//	            remove nothing (Reclaimer.keepTime)
+//	replays     (Tx.Replaying) bring what the master says, and see everything
+//	writes      of clients, where a replica takes any: what is dead is not there,
+//	            and makes room without a word (Tx.makeWay, Tx.lapse)
+//
+// Nothing is logged, told or counted as expired on a replica, sliding deadlines do
+// not move by its reads, and it evicts nothing unless it was told to. The one who
+// is no replica any more removes everything that is due, soon and with effects.
+// What a client of a writable replica stores with a deadline stays until then too.
+
+// SetReplica makes the engine a replica, or a master again. It locks all shards
+// for a moment. O(shards).
+func (db *DB) SetReplica(on bool) {
+	db.lockAll()
+	db.setReplica(on)
+	db.unlock(db.all())
+}
+
+// SetReplica is DB.SetReplica within a transaction that holds all shards.
+func (tx *Tx) SetReplica(on bool) { tx.db.setReplica(on) }
+
+func (db *DB) setReplica(on bool) {
+	if db.replica.Swap(on) == on {
+		return
+	}
+	for _, sh := range db.shards {
+		sh.workAt(0)
+	}
+	if !on {
+		db.evictSoon()
+	}
+}
+
+// Replica reports whether the engine is a replica. It changes with all shards
+// locked.
+func (db *DB) Replica() bool { return db.replica.Load() }
+
+// SetReplicaEviction says whether a replica evicts keys on its own when more memory
+// is used than allowed; by default it leaves that to the master.
+func (db *DB) SetReplicaEviction(on bool) {
+	db.ownEvict.Store(on)
+	db.evictSoon()
+}
+
+// spared reports whether the engine may use more memory than allowed, because it
+// is the master's to evict.
+func (db *DB) spared() bool { return db.replica.Load() && !db.ownEvict.Load() }
+
+// hiding reports whether what is dead is hidden, and left to the master.
+func (tx *Tx) hiding() bool { return tx.db.replica.Load() && !tx.replay }
+
+// makeWay removes the record that is hidden under a key which is about to come.
+func (tx *Tx) makeWay(sp *space, hash uint64, key []byte) {
+	if !tx.hiding() {
+		return
+	}
+	if pos, ok := sp.tab.Find(hash, key); ok {
+		tx.drop(&hit{sh: sp.sh, sp: sp, h: hash, pos: pos, r: sp.rec(pos.Ref())})
+	}
+}
+
+// meetHidden is meetDue on a replica: a container in which nothing lives is not
+// there.
+func (tx *Tx) meetHidden(h *hit) {
+	if tx.hollow(h) {
+		h.r = nil
+		return
+	}
+	tx.date(h) // the entry may be early
+}
+
+// leased is container for a write to what is held under leases: on a replica those
+// that are over are taken out first, as a master's find does.
+func (tx *Tx) leased(key []byte, k Kind) (hit, error) {
+	h, err := tx.container(key, k)
+	for err == nil && h.r != nil && tx.hiding() && h.r.itemDue(tx.ms) && tx.lapse(&h, key, lapseWhole) {
+	}
+	return h, err
+}
+
+// stale is a container that a replay has come upon, whose entry may be early when
+// the replay is done: on a master the reclaimer sets it to the next item.
+type stale struct {
+	db  int
+	key []byte
+}
+
+// noteStale has the container looked at again when the transaction ends. The
+// entry of one whose dead the master has removed would stay due for ever.
+func (tx *Tx) noteStale(key []byte) {
+	n := len(tx.stale)
+	if n > 0 && tx.stale[n-1].db == tx.dbi && string(tx.stale[n-1].key) == string(key) {
+		return
+	}
+	if n < cap(tx.stale) {
+		tx.stale = tx.stale[:n+1]
+	} else {
+		tx.stale = append(tx.stale, stale{})
+	}
+	s := &tx.stale[n]
+	s.db, s.key = tx.dbi, append(s.key[:0], key...)
+}
+
+// redate sets the entries of the containers that were noted. O(1) for each.
+func (tx *Tx) redate() {
+	for i := range tx.stale {
+		s := &tx.stale[i]
+		id, hash := tx.db.shardOf(s.key)
+		sp := tx.db.shards[id].spaces[s.db]
+		if sp == nil {
+			continue
+		}
+		if pos, ok := sp.tab.Find(hash, s.key); ok {
+			tx.redateAt(sp, hash, pos)
+		}
+	}
+	tx.stale = tx.stale[:0]
+}
+
+// redateAt sets the entry of a container that has one. It moves no record. O(1).
+func (tx *Tx) redateAt(sp *space, hash uint64, pos table.Pos) {
+	h := hit{sh: sp.sh, sp: sp, h: hash, pos: pos, r: sp.rec(pos.Ref())}
+	if h.r.nextAt() != 0 {
+		tx.date(&h)
+	}
+}
+
+// syncEntries is how many entries of a wheel are moved between two looks at the
+// clock and the shard's waiters: some 10 us of work.
+const syncEntries = 256
+
+// keepTime moves the wheels of a shard of a replica to the present, and fires
+// nothing. It reports whether there is more to do at once.
+func (r *Reclaimer) keepTime(tx *Tx, sh *shard, end int64) (more bool) {
+	for _, sp := range sh.spaces {
+		if sp == nil {
+			continue
+		}
+		for _, w := range [...]*wheel.Wheel{sp.due, sp.next} {
+			for w != nil && w.Sync(tx.ms, syncEntries) == syncEntries {
+				if tx.wanted() || tx.db.clock.Micros() >= end {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// nextWheel returns the time in ms from which on there is something to do for a
+// wheel: on a replica only to keep its time.
+func (sh *shard) nextWheel(w *wheel.Wheel) (ms int64, ok bool) {
+	if sh.db.replica.Load() {
+		return w.NextCascade()
+	}
+	return w.Next()
+}
+
+// randomTries is how often a replica, where the dead may be many, picks a key at
+// random before it counts: Redis's number.
+const randomTries = 100
+
+// anyKey returns a living key, each with the same chance, or nil. O(keys).
+func (tx *Tx) anyKey(rnd func() uint64) (key []byte) {
+	n := uint64(0)
+	tx.Each(func(k Key) {
+		if n++; rnd()%n == 0 {
+			key = k.Name()
+		}
+	})
+	return key
+}
+
+// living returns those whose leases are not over at now, in memory of their own.
+func (b Holders) living(now int64) Holders {
+	if len(b) == 0 || b.earliest() >= now {
+		return b
+	}
+	left := append(Holders(nil), b[:holdersHead]...)
+	for at := b.first(); at < len(b); at = b.next(at) {
+		if b.lease(at) >= now {
+			left = append(left, b[at:b.next(at)]...)
+		}
+	}
+	if len(left) == holdersHead {
+		return nil
+	}
+	left.settle()
+	return left
+}
+
+// seenHolders returns what a read sees of a lock or a semaphore.
+func (tx *Tx) seenHolders(h *hit) Holders {
+	if tx.hiding() {
+		return h.holders().living(tx.ms)
+	}
+	return h.holders()
+}
+
+// seenBloom returns what a read sees of a Bloom filter.
+func (tx *Tx) seenBloom(h *hit) *bloom.Filter {
+	f := h.box().(bloomBox).Filter
+	if tx.hiding() {
+		return f.Living(tx.ms)
+	}
+	return f
+}
+
+// nextFrom returns when something in a container falls due that is not due at now,
+// and before its key, in ms since 1970; 0 for never. O(1), where something is dead
+// O(log n), in a list O(n).
+func (tx *Tx) nextFrom(h *hit, now int64) int64 {
+	if at := h.r.nextAt(); at >= now {
+		return at
+	}
+	at, d := tx.nextLiving(h, now), h.r.deadline()
+	if d != 0 && d <= at {
+		return 0
+	}
+	return at
+}
+
+// nextLiving is nextFrom for a container in which something is dead.
+func (tx *Tx) nextLiving(h *hit, now int64) int64 {
+	if k := h.r.Kind(); k == Lock || k == Semaphore {
+		if b := h.holders().living(now); b != nil {
+			return b.earliest()
+		}
+		return 0
+	}
+	if b, ok := h.box().(interface{ NextFrom(now int64) int64 }); ok {
+		return b.NextFrom(now)
+	}
+	return tx.earliestItem(h)
+}
+
+// nextHidden is nextItem for the containers in which something is dead: on a replica,
+// or before the reclaimer comes. O(those).
+func (tx *Tx) nextHidden(sp *space, now int64, note func(int64, Level, []byte)) {
+	sp.next.EachDue(now, func(ref uint32) {
+		h := hit{sh: sp.sh, sp: sp, r: sp.rec(arena.Ref(ref))}
+		if h.r.Kind() == Limiter || tx.dead(sp, h.r) {
+			return
+		}
+		if at := tx.nextFrom(&h, now); at != 0 {
+			note(at, levelOf(h.r.Kind()), sp.key(h.r))
+		}
+	})
+}
+
+// redateDue sets the entries of a space's containers that are due by their entries,
+// and live: those that replays have left early. O(due containers).
+func (tx *Tx) redateDue(sp *space, living []arena.Ref) {
+	for _, ref := range living {
+		hash := sp.Hash(ref)
+		if pos, ok := sp.tab.FindRef(hash, ref); ok {
+			tx.redateAt(sp, hash, pos)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/ebbdb/ebb/internal/rdb"
+)
+
+// What a file tells of an engine beside its keys, as texts: the last fencing token,
+// the rules on what expires, a text for each database that has some, and before a
+// key whose deadline slides, by how much.
+//
+//	ebb-token  decimal
+//	ebb-slide  decimal: the span in ms of the deadline of the key that comes next
+//	ebb-rules  version 1 │ database │ rules, how many, and each:
+//	           name │ match │ levels │ stream │ most entries │ exact │ longest value + 1
+//
+// Numbers are uvarints, and stand before the bytes that they are the length of.
+
+const (
+	auxToken = "ebb-token"
+	auxRules = "ebb-rules"
+	auxSlide = "ebb-slide"
+
+	rulesVersion = 1
+)
+
+// errAux: a text of ours makes no sense.
+var errAux = errors.New("the text makes no sense")
+
+// writeAux writes what the engine has beside its keys.
+func (s *snapshot) writeAux(w *rdb.Writer) {
+	if s.token != 0 {
+		w.Aux(auxToken, strconv.FormatInt(s.token, 10))
+	}
+	for _, r := range s.rules {
+		w.Aux(auxRules, string(r))
+	}
+}
+
+// encodeRules returns the text of each database that has rules. The transaction
+// holds all shards.
+func (tx *Tx) encodeRules() (all [][]byte) {
+	book := tx.db.book.Load()
+	if book == nil {
+		return nil
+	}
+	for dbi, set := range book.sets {
+		if set == nil {
+			continue
+		}
+		b := binary.AppendUvarint([]byte{rulesVersion}, uint64(dbi))
+		b = binary.AppendUvarint(b, uint64(len(set.rules)))
+		for _, r := range set.rules {
+			b = r.Rule.append(b)
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// append appends a rule as files have it.
+func (r *Rule) append(b []byte) []byte {
+	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
+	text(r.Name)
+	text(r.Match)
+	b = binary.AppendUvarint(b, uint64(r.Levels))
+	text(r.Stream)
+	b = binary.AppendUvarint(b, uint64(r.MaxLen))
+	exact := byte(0)
+	if r.Exact {
+		exact = 1
+	}
+	return binary.AppendUvarint(append(b, exact), uint64(r.MaxValue+1))
+}
+
+// LoadAux takes a text that a file has beside its keys, and reports whether it is
+// one of the engine's. It is to be called by the Reader that Load reads, for every
+// text. It locks all shards for rules. Errors: a text of the engine's that makes no
+// sense.
+func (db *DB) LoadAux(name, text []byte) (ours bool, err error) {
+	switch string(name) {
+	case auxToken:
+		err = db.loadToken(string(text))
+	case auxRules:
+		err = db.loadRules(text)
+	case auxSlide:
+		err = db.loadSlide(string(text))
+	default:
+		return false, nil
+	}
+	if err != nil {
+		err = fmt.Errorf("the file's %s: %w", name, err)
+	}
+	return true, err
+}
+
+func (db *DB) loadToken(text string) error {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || n > maxToken {
+		return errAux
+	}
+	(&Tx{db: db}).SawToken(n)
+	return nil
+}
+
+// loadSlide notes that the deadline of the key that comes next slides.
+func (db *DB) loadSlide(text string) error {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 || n > MaxDeadline {
+		return errAux
+	}
+	db.loadSpan = n
+	return nil
+}
+
+// appendSlide appends the text of a record whose deadline slides.
+func (r *rec) appendSlide(b []byte) []byte {
+	const opAux = 250
+	var num [20]byte
+	b = appendString(append(b, opAux), []byte(auxSlide))
+	return appendString(b, strconv.AppendInt(num[:0], r.slide().span, 10))
+}
+
+// loadRules sets the rules of a database, which is forgotten to no log.
+func (db *DB) loadRules(text []byte) error {
+	in := queueReader{b: text}
+	if in.number(0, 255) != rulesVersion {
+		return errAux
+	}
+	dbi := in.number(0, int64(db.ndb)-1)
+	var rules []*rule
+	for n := in.number(0, MaxRules); n > 0 && !in.bad; n-- {
+		var r Rule
+		r.Name, r.Match = string(in.text()), string(in.text())
+		r.Levels = LevelSet(in.number(0, int64(AllLevels)))
+		r.Stream = string(in.text())
+		r.MaxLen = in.number(0, 1<<62)
+		r.Exact = in.number(0, 1) == 1
+		r.MaxValue = int(in.number(0, 1<<62)) - 1
+		rules = append(rules, newRule(db, r))
+	}
+	if in.bad || len(in.b) > 0 {
+		return errAux
+	}
+	tx := db.BeginAll(int(dbi))
+	tx.setRules(rules)
+	tx.Commit()
+	return nil
+}

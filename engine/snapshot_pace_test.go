@@ -1,0 +1,68 @@
+package engine
+
+import "testing"
+
+// walked is a walk at an instant after a start.
+type walked struct {
+	pace
+	now int64 // us
+}
+
+// works works for so many us, and returns how long it has to rest then.
+func (w *walked) works(us int64) int64 {
+	w.now += us
+	rest := w.due(w.now)
+	if rest > 0 {
+		w.now += rest
+		w.from = w.now
+	}
+	return rest
+}
+
+func wantRest(t *testing.T, what string, got, want int64) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: a rest of %d us, want %d us", what, got, want)
+	}
+}
+
+func TestAWalkRestsForTwiceItsWorkWhileOthersWork(t *testing.T) {
+	w := &walked{pace: pace{from: 5_000_000}, now: 5_000_000}
+	w.seen()
+	wantRest(t, "a slice", w.works(15), 0)
+	wantRest(t, "a piece", w.works(85), 200)
+	w.seen()
+	wantRest(t, "a long piece", w.works(250), 500)
+	w.seen()
+	wantRest(t, "a piece that waited for the disk", w.works(40_000), paceLongest)
+}
+
+func TestAWalkThatDisturbsNobodyDoesNotRest(t *testing.T) {
+	w := &walked{pace: pace{from: 5_000_000}, now: 5_000_000}
+	for range 1000 {
+		wantRest(t, "nobody has come", w.works(pacePiece), 0)
+	}
+	w.seen()
+	wantRest(t, "somebody has come", w.works(pacePiece), 200)
+	for at := w.now; w.now < at+paceQuiet-2*pacePiece; {
+		if w.works(pacePiece) == 0 && w.now < w.quiet {
+			t.Fatalf("no rest %d us after the last transaction: it may only be kept from its processor", w.now-at)
+		}
+	}
+	w.works(3 * pacePiece)
+	wantRest(t, "nobody has come for long", w.works(pacePiece), 0)
+}
+
+// A transaction of any kind counts: who reads waits for the processor as well.
+func TestTransactionsAreSeenByAWalk(t *testing.T) {
+	db := Open(Options{Databases: 1, Reclaimers: 1})
+	defer db.Close()
+	s := newSnapshot(db, SnapshotOptions{})
+	db.snap.Store(s)
+	defer db.snap.Store(nil)
+	tx := db.Begin(0, []byte("k"))
+	tx.Commit()
+	if !s.pace.busy.Load() {
+		t.Error("a transaction went unseen")
+	}
+}

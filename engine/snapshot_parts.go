@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ebbdb/ebb/internal/rdb"
+)
+
+// The record of a large container is written while it is encoded, so that it takes
+// a few buffers of 256 KiB, or some copies of its largest item, whatever its size.
+// Lists and streams, whose number of nodes comes first, are encoded twice: the first
+// time without compression, for the number.
+//
+// What is collected even so are the marks of a delay queue, which are sorted.
+
+// partRoom is what buffers for parts begin with: two parts, of 256 KiB each.
+const partRoom = 640 << 10
+
+// wholeRecord is up to which size a container is encoded in memory, once.
+const wholeRecord = 1 << 20
+
+// errNodes: a frozen container was not the same twice.
+var errNodes = errors.New("a value has changed while it was written: this is a bug")
+
+// writeInParts is writeLarge for a container. After an error the walk over the container goes on and writes nothing.
+func (s *snapshot) writeInParts(ctx context.Context, w *rdb.Writer, p piece) (err error) {
+	l, e := p.large, &s.enc
+	if cap(e.Buf) < partRoom {
+		e.Buf = make([]byte, 0, partRoom)
+	}
+	h := l.hit()
+	counted := s.inNodes(h)
+	if counted {
+		e.Nodes = s.countNodes(h)
+	}
+	l.begin(e)
+	e.Drain = func(b []byte) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			e.Compress = false // nobody gets it
+			return
+		}
+		if e.Version() > rdb.PlainVersion {
+			_ = w.Raise(e.Version())
+		}
+		err = w.Records(p.db, b)
+		s.rest()
+	}
+	s.tx.encodeValue(e, h)
+	e.Drain(e.Buf)
+	e.Drain = nil
+	if cap(e.Buf) > keepDump {
+		e.Buf = nil
+	}
+	if err == nil && counted && e.NodeCount() != e.Nodes {
+		err = errNodes
+	}
+	return err
+}
+
+// inNodes reports whether a value is written in nodes.
+func (s *snapshot) inNodes(h *hit) bool {
+	k := h.r.Kind()
+	return k == Stream || k == List && (s.o.Plain || s.tx.nextIn(h) == 0)
+}
+
+// countNodes returns how many nodes a value is written in. It takes the time of a
+// walk over the value, and uses s.enc.
+func (s *snapshot) countNodes(h *hit) int {
+	e := &s.enc
+	e.Reset(e.Buf[:0])
+	e.Compress, e.Drain = false, func([]byte) {}
+	s.tx.encodeValue(e, h)
+	e.Compress, e.Drain = !s.o.NoCompress, nil
+	return e.NodeCount()
+}

@@ -1,0 +1,294 @@
+// Command expiry-in-files-and-replicas shows what becomes of expired keys in
+// append-only files, in snapshots and on replicas. It runs servers of its own, in a
+// temporary directory; see README.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/examples/internal/example"
+)
+
+func main() {
+	program := flag.String("ebb", "ebb", "the program ebb")
+	flag.Parse()
+	example.Quiet() // it asks for servers that are not up yet
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	dir, err := os.MkdirTemp("", "expiry-")
+	if err == nil {
+		err = run(ctx, os.Stdout, *program, dir)
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run tells the story on out. Every step that does not go as told is an error.
+func run(ctx context.Context, out io.Writer, program, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	s := &story{ctx: ctx, out: out, program: program, dir: dir}
+	defer s.stop()
+	for _, step := range []func() error{s.logged, s.rewritten, s.replicated, s.loaded} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// story is what the steps share.
+type story struct {
+	ctx     context.Context
+	out     io.Writer
+	program string
+	dir     string
+	servers []*server
+	master  *server
+}
+
+// server is a running `ebb serve`.
+type server struct {
+	conn *ebb.Conn
+	cmd  *exec.Cmd
+	port string
+	dir  string
+}
+
+func (s *story) say(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
+
+// start runs a server in a directory below the story's and waits until it answers.
+func (s *story) start(name string, args ...string) (*server, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	_ = ln.Close()
+	x := &server{port: port, dir: filepath.Join(s.dir, name)}
+	if err := os.MkdirAll(x.dir, 0o755); err != nil {
+		return nil, err
+	}
+	args = append([]string{"serve", "--port", port, "--bind", "127.0.0.1", "--dir", x.dir, "--enable-debug-command", "yes"}, args...)
+	x.cmd = exec.CommandContext(s.ctx, s.program, args...)
+	x.cmd.Stderr = os.Stderr
+	if err := x.cmd.Start(); err != nil {
+		return nil, err
+	}
+	s.servers = append(s.servers, x)
+	return x, s.until("the server answers", func() bool {
+		x.conn, err = ebb.Open(s.ctx, "redis://127.0.0.1:"+port)
+		return err == nil
+	})
+}
+
+// stop ends all servers.
+func (s *story) stop() {
+	for _, x := range s.servers {
+		if x.conn != nil {
+			_ = x.conn.Close()
+		}
+		_ = x.cmd.Process.Kill()
+		_ = x.cmd.Wait()
+	}
+}
+
+// until asks every 5 ms whether something holds.
+func (s *story) until(what string, holds func() bool) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-s.ctx.Done():
+			return fmt.Errorf("never came about: %s", what)
+		}
+	}
+	return nil
+}
+
+// ask runs a command, given as words, and returns its reply as text.
+func (s *story) ask(x *server, command string) string {
+	var args []any
+	for _, w := range strings.Fields(command) {
+		args = append(args, w)
+	}
+	v, err := x.conn.Do(s.ctx, args...)
+	switch {
+	case err != nil:
+		return err.Error()
+	case v.IsNull():
+		return "(nil)"
+	}
+	return v.String()
+}
+
+// expect fails if a command has another reply.
+func (s *story) expect(x *server, command, want string) error {
+	if got := s.ask(x, command); got != want {
+		return fmt.Errorf("%s: %s, expected %s", command, got, want)
+	}
+	return nil
+}
+
+// field returns a field of INFO.
+func (s *story) field(x *server, name string) string {
+	for line := range strings.Lines(s.ask(x, "INFO everything")) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && key == name {
+			return value
+		}
+	}
+	return ""
+}
+
+// files returns the contents of a server's append-only files.
+func files(x *server) string {
+	var all strings.Builder
+	names, _ := filepath.Glob(filepath.Join(x.dir, "appendonlydir", "*.*"))
+	for _, name := range names {
+		b, _ := os.ReadFile(name)
+		all.Write(b)
+	}
+	return all.String()
+}
+
+// del is how append-only files say that a key is gone.
+func del(key string) string { return fmt.Sprintf("DEL\r\n$%d\r\n%s\r\n", len(key), key) }
+
+// logged: the log has the deadline, and then a DEL.
+func (s *story) logged() (err error) {
+	s.say("append-only file")
+	if s.master, err = s.start("master", "--appendonly", "yes", "--appendfsync", "always"); err != nil {
+		return err
+	}
+	if err := s.expect(s.master, "SET session Ada PX 300", "OK"); err != nil {
+		return err
+	}
+	if !strings.Contains(files(s.master), "PXAT") {
+		return errors.New("the file has no absolute deadline")
+	}
+	s.say("  SET session Ada PX 300   is appended with its deadline as an instant: PXAT")
+	if err := s.until("DEL session is appended", func() bool { return strings.Contains(files(s.master), del("session")) }); err != nil {
+		return err
+	}
+	s.say("  300 ms later             DEL session is appended; nobody had to ask for it")
+	return nil
+}
+
+// rewritten: a rewrite, or a snapshot, leaves out what has expired.
+func (s *story) rewritten() error {
+	s.say("rewrite")
+	s.ask(s.master, "DEBUG SET-ACTIVE-EXPIRE 0") // what expires stays until somebody comes upon it
+	s.ask(s.master, "SET stays for-ever")
+	s.ask(s.master, "SET brief nothing PX 50")
+	if err := s.until("the key has expired", func() bool { return s.ask(s.master, "DBSIZE") == "1" }); err != nil {
+		return err
+	}
+	s.ask(s.master, "BGREWRITEAOF")
+	if err := s.until("the files are rewritten", func() bool {
+		all := files(s.master)
+		return strings.Contains(all, "stays") && !strings.Contains(all, del("session"))
+	}); err != nil {
+		return err
+	}
+	if strings.Contains(files(s.master), "brief") {
+		return errors.New("the rewritten files have an expired key")
+	}
+	s.say("  BGREWRITEAOF             leaves out the key that has expired and is still in memory")
+	return nil
+}
+
+// replicated: a replica hides what has expired, and deletes it when its master says
+// so.
+func (s *story) replicated() error {
+	s.say("replica")
+	replica, err := s.start("replica", "--replicaof", "127.0.0.1 "+s.master.port)
+	if err != nil {
+		return err
+	}
+	if err := s.until("the replica follows", func() bool { return s.field(replica, "master_link_status") == "up" }); err != nil {
+		return err
+	}
+	s.ask(s.master, "SET lease worker-1 PX 200")
+	if err := s.until("the replica has the key", func() bool { return s.ask(replica, "DBSIZE") == "2" }); err != nil {
+		return err
+	}
+	if err := s.until("the replica hides the key", func() bool { return s.ask(replica, "GET lease") == "(nil)" }); err != nil {
+		return err
+	}
+	if strings.Contains(files(s.master), del("lease")) {
+		return errors.New("the master has deleted the key already")
+	}
+	s.say("  200 ms later             GET lease on the replica is nil, though the master has not deleted it yet")
+	if err := s.expect(replica, "DBSIZE", "1"); err != nil {
+		return err
+	}
+	if got := s.field(replica, "expired_keys"); got != "0" {
+		return fmt.Errorf("the replica counts %s keys as expired", got)
+	}
+	s.ask(s.master, "GET lease") // which comes upon it
+	if err := s.until("the master's DEL is in the replica's file", func() bool { return strings.Contains(files(replica), del("lease")) }); err != nil {
+		return err
+	}
+	s.say("  the master deletes it    DEL lease comes to the replica with the stream, and is in its file as well")
+	return nil
+}
+
+// loaded: a master leaves out what has expired in a snapshot, a replica does not.
+func (s *story) loaded() error {
+	s.say("snapshot")
+	s.ask(s.master, "SET soon gone PX 400")
+	if err := s.expect(s.master, "SAVE", "OK"); err != nil {
+		return err
+	}
+	dump, err := os.ReadFile(filepath.Join(s.master.dir, "dump.rdb"))
+	if err != nil {
+		return err
+	}
+	if err := s.until("the key has expired", func() bool { return s.ask(s.master, "EXISTS soon") == "0" }); err != nil {
+		return err
+	}
+	for _, role := range []struct {
+		name string
+		args []string
+		tell string
+		keys string // that the file gave
+	}{
+		{"alone", nil, "a master does not load soon, which has expired since", "1"},
+		{"follower", []string{"--replicaof", "127.0.0.1 1"}, "a replica loads it, hides it, and waits for its master's word", "2"},
+	} {
+		if err := os.MkdirAll(filepath.Join(s.dir, role.name), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(s.dir, role.name, "dump.rdb"), dump, 0o644); err != nil {
+			return err
+		}
+		x, err := s.start(role.name, append(role.args, "--appendonly", "no")...)
+		if err != nil {
+			return err
+		}
+		if got := s.field(x, "rdb_last_load_keys_loaded"); got != role.keys {
+			return fmt.Errorf("%s: %s keys are loaded, expected %s", role.name, got, role.keys)
+		}
+		if err := s.expect(x, "DBSIZE", "1"); err != nil {
+			return err
+		}
+		s.say("  %s", role.tell)
+	}
+	return nil
+}

@@ -1,0 +1,18 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/realserver"
+)
+
+func TestTheStoryGoesAsTold(t *testing.T) {
+	var out strings.Builder
+	if err := run(t.Context(), &out, realserver.Ebb(t), t.TempDir()); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	if n := strings.Count(out.String(), "\n"); n != 11 {
+		t.Errorf("%d lines:\n%s", n, out.String())
+	}
+}

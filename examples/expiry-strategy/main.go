@@ -1,0 +1,240 @@
+// Command expiry-strategy shows what expires when, how late, and at what cost: keys
+// that fall due one by one, a storm that falls due in one instant, and many that do
+// not, while a client goes on asking and a listener hears of what has expired.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/examples/internal/example"
+)
+
+func main() { example.Main(run) }
+
+const (
+	others = 30_000 // keys that live for an hour
+	drip   = 2_000  // keys that fall due one by one, from lead on
+	storm  = 20_000 // keys that fall due together
+	fields = 500    // fields of a hash, where they may have deadlines of their own
+
+	lead    = 700 * time.Millisecond  // to load all before the first is due
+	span    = 1600 * time.Millisecond // over which the drip is spread
+	stormAt = lead + span/2
+	grace   = 1200 * time.Millisecond // after the last deadline we stop waiting
+	tick    = 250 * time.Millisecond  // between two lines
+)
+
+func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	restore, err := configured(ctx, c, w)
+	if err != nil {
+		return err
+	}
+	defer restore()
+	before, err := info(ctx, c)
+	if err != nil {
+		return err
+	}
+	p := &program{c: c, w: w}
+	if err := p.load(ctx); err != nil {
+		return err
+	}
+	if err := p.watch(ctx); err != nil {
+		return err
+	}
+	if err := p.summary(ctx, before); err != nil {
+		return err
+	}
+	return p.clean(ctx)
+}
+
+// settings are what the example changes; some exist for redis.conf's sake alone.
+var settings = []string{"notify-keyspace-events", "lazyfree-lazy-expire", "hz", "active-expire-effort"}
+
+// configured asks for events, and returns what puts the settings back.
+func configured(ctx context.Context, c *ebb.Conn, w io.Writer) (restore func(), err error) {
+	var was []any
+	for _, name := range settings {
+		v, err := c.Do(ctx, "CONFIG", "GET", name)
+		if err != nil {
+			return nil, err
+		}
+		value, _ := v.Get(name)
+		was = append(was, name, value.String())
+	}
+	set := []any{"CONFIG", "SET", "notify-keyspace-events", "Ex", "lazyfree-lazy-expire", "yes", "hz", 10, "active-expire-effort", 1}
+	fmt.Fprintln(w, set...)
+	_, err = c.Do(ctx, set...)
+	return func() { _, _ = c.Do(context.WithoutCancel(ctx), append([]any{"CONFIG", "SET"}, was...)...) }, err
+}
+
+// program is the example at work.
+type program struct {
+	c     *ebb.Conn
+	w     io.Writer
+	began time.Time // local time at which the server's clock showed base
+	base  int64     // ms
+	dues  []int64   // when what was loaded falls due, in ms after base, sorted
+
+	mu     sync.Mutex // guards what follows
+	late   []time.Duration
+	slow   time.Duration // the longest answer since the last line
+	answer []time.Duration
+}
+
+// load writes the keys. Those that are to expire are named by when they fall due.
+func (p *program) load(ctx context.Context) error {
+	p.began = time.Now()
+	v, err := p.c.Do(ctx, "TIME")
+	if err != nil {
+		return err
+	}
+	s, err1 := v.Elems[0].AsInt()
+	us, err2 := v.Elems[1].AsInt()
+	if err1 != nil || err2 != nil {
+		return fmt.Errorf("TIME replied %s", v)
+	}
+	p.base = s*1000 + us/1000
+
+	var b ebb.Batch
+	add := func(kind string, i int, due time.Duration) error {
+		ms := due.Milliseconds()
+		b.Do("SET", fmt.Sprintf("%s:%d:%d", kind, ms, i), "x", "PXAT", p.base+ms)
+		if kind != "other" {
+			p.dues = append(p.dues, ms)
+		}
+		if b.Len() < 1000 {
+			return nil
+		}
+		_, err := p.c.Pipeline(ctx, &b)
+		b.Reset()
+		return err
+	}
+	for i := range storm {
+		if err := add("storm", i, stormAt); err != nil {
+			return err
+		}
+	}
+	for i := range drip {
+		if err := add("drip", i, lead+span*time.Duration(i)/drip); err != nil {
+			return err
+		}
+	}
+	for i := range others {
+		if err := add("other", i, time.Hour); err != nil {
+			return err
+		}
+	}
+	if p.c.Capabilities().Native {
+		set, dated := []any{"HSET", "visits"}, []any{"HPEXPIREAT", "visits", p.base + stormAt.Milliseconds(), "FIELDS", fields}
+		for i := range fields {
+			set, dated = append(set, i, "x"), append(dated, i)
+		}
+		b.Do(set...)
+		b.Do("HSET", "visits", "first", "x")
+		b.Do(dated...)
+	}
+	slices.Sort(p.dues)
+	_, err = p.c.Pipeline(ctx, &b)
+	return err
+}
+
+// now is the time since base.
+func (p *program) now() time.Duration { return time.Since(p.began) }
+
+// watch prints a line for each tick until everything is told, or grace is over.
+func (p *program) watch(ctx context.Context) error {
+	sub, err := p.c.Subscribe(ctx, "__keyevent@0__:expired")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var helpers sync.WaitGroup
+	defer func() { cancel(); helpers.Wait(); _ = sub.Close() }()
+	helpers.Go(func() { p.listen(ctx, sub) })
+	helpers.Go(func() { p.ask(ctx) })
+
+	fmt.Fprintf(p.w, "\n%d keys fall due from %v to %v, %d at %v, %d in an hour\n", drip, lead, lead+span, storm, stormAt, others)
+	fmt.Fprintf(p.w, "%7s  %7s  %7s  %7s  %7s  %s\n", "at", "due", "told", "DBSIZE", "living", "slowest answer")
+	every := time.NewTicker(tick)
+	defer every.Stop()
+	for p.now() < lead+span+grace {
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		told, err := p.line(ctx)
+		if err != nil {
+			return err
+		}
+		if told == len(p.dues) {
+			break
+		}
+	}
+	return nil
+}
+
+func (p *program) line(ctx context.Context) (told int, err error) {
+	size, err := p.c.DBSize(ctx)
+	if err != nil {
+		return 0, err
+	}
+	now := p.now()
+	due, _ := slices.BinarySearch(p.dues, now.Milliseconds())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	living := len(p.dues) - due + others
+	if p.c.Capabilities().Native {
+		living++ // the hash
+	}
+	fmt.Fprintf(p.w, "%7s  %7d  %7d  %7d  %7d  %v\n", now.Round(10*time.Millisecond), due, len(p.late), size, living, p.slow.Round(time.Microsecond))
+	p.slow = 0
+	return len(p.late), nil
+}
+
+// listen notes how late each event is.
+func (p *program) listen(ctx context.Context, sub *ebb.Subscription) {
+	for m, err := range sub.All(ctx) {
+		parts := strings.Split(m.Payload, ":")
+		if err != nil || len(parts) != 3 {
+			continue
+		}
+		due, err := strconv.ParseInt(parts[1], 10, 64)
+		if err != nil {
+			continue
+		}
+		late := p.now() - time.Duration(due)*time.Millisecond
+		p.mu.Lock()
+		p.late = append(p.late, late)
+		p.mu.Unlock()
+	}
+}
+
+// ask is a client that has other things to do.
+func (p *program) ask(ctx context.Context) {
+	every := time.NewTicker(2 * time.Millisecond)
+	defer every.Stop()
+	for i := 0; ctx.Err() == nil; i++ {
+		began := time.Now()
+		_, err := p.c.Exists(ctx, fmt.Sprintf("other:%d:%d", time.Hour.Milliseconds(), i%others))
+		took := time.Since(began)
+		if err == nil {
+			p.mu.Lock()
+			p.slow = max(p.slow, took)
+			p.answer = append(p.answer, took)
+			p.mu.Unlock()
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+		}
+	}
+}

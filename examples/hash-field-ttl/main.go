@@ -1,0 +1,225 @@
+// Command hash-field-ttl gives the fields of a hash lives of their own, in four ways:
+// with the commands that servers have today, with a companion sorted set and a sweeper,
+// with a delay queue that deletes the field, and with expmap, which chooses.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/examples/internal/example"
+	"github.com/ebbdb/ebb/expmap"
+)
+
+func main() { example.Main(run) }
+
+// The story: codes that were sent to sign in with. Two live for a moment, one longer.
+const (
+	moment = 300 * time.Millisecond
+	longer = time.Hour
+)
+
+var codes = []struct {
+	user, code string
+	ttl        time.Duration
+}{{"ann", "1111", moment}, {"bob", "2222", longer}, {"eve", "3333", moment}}
+
+func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	for _, way := range []func(context.Context, *ebb.Conn, io.Writer) error{native, companion, delayQueue, toolkit} {
+		if err := way(ctx, c, w); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	return nil
+}
+
+// native uses HPEXPIRE: ebb has it, Redis from 7.4 on, Valkey from 9 on.
+func native(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	fmt.Fprintln(w, "1. HPEXPIRE: the server itself lets fields die")
+	if !c.Capabilities().HashFieldTTL {
+		fmt.Fprintln(w, "   this server cannot: its hashes live and die as a whole")
+		return nil
+	}
+	const key = "codes:native"
+	defer func() { _, _ = c.Del(ctx, key) }()
+	for _, x := range codes {
+		var b ebb.Batch
+		b.Do("HSET", key, x.user, x.code)
+		b.Do("HPEXPIRE", key, x.ttl.Milliseconds(), "FIELDS", 1, x.user)
+		if _, err := c.Tx(ctx, &b); err != nil {
+			return err
+		}
+	}
+	return beforeAndAfter(ctx, w, func() ([]string, error) { return fields(ctx, c, key) })
+}
+
+// companion keeps the deadlines in a sorted set. Who reads must look there too, for
+// the sweeper comes when it comes; and what one step does to both keys is a script.
+func companion(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	fmt.Fprintln(w, "2. A companion sorted set of deadlines, and a sweeper")
+	const key, due = "{codes}", "{codes}:due"
+	defer func() { _, _ = c.Del(ctx, key, due) }()
+	for _, x := range codes {
+		if _, err := c.Script(ctx, setScript, []string{key, due}, x.user, x.code, x.ttl.Milliseconds()); err != nil {
+			return err
+		}
+	}
+	err := beforeAndAfter(ctx, w, func() ([]string, error) {
+		v, err := c.Script(ctx, livingScript, []string{key, due})
+		if err != nil {
+			return nil, err
+		}
+		return v.AsStrings()
+	})
+	if err != nil {
+		return err
+	}
+	before, err := c.Do(ctx, "HLEN", key)
+	if err != nil {
+		return err
+	}
+	swept, err := c.Script(ctx, sweepScript, []string{key, due}, 100)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "   until then the dead were in memory: HLEN %s; the sweeper removed %s\n", before, swept)
+	return nil
+}
+
+// now is the server's time in ms, in each script: clients' clocks differ.
+const now = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+`
+
+var (
+	setScript = ebb.NewScript(now + `
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+return redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[1])`)
+	livingScript = ebb.NewScript(now + `return redis.call('ZRANGEBYSCORE', KEYS[2], now, '+inf')`)
+	// sweepScript removes some of the dead, not all: a script keeps all others waiting.
+	sweepScript = ebb.NewScript(now + `
+local dead = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', '(' .. now, 'LIMIT', 0, ARGV[1])
+if #dead == 0 then return 0 end
+redis.call('HDEL', KEYS[1], unpack(dead))
+return redis.call('ZREM', KEYS[2], unpack(dead))`)
+)
+
+// delayQueue puts a job in a queue for each field, due when the field must die, and a
+// worker deletes what is due. A field that was written again has a later job: so the
+// job says which writing it is about, and the worker deletes nothing else.
+func delayQueue(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	fmt.Fprintln(w, "3. A delay queue that deletes the field")
+	const key, queue = "{codes2}", "{codes2}:jobs"
+	defer func() { _, _ = c.Del(ctx, key, queue) }()
+	for i, x := range codes {
+		if _, err := c.Script(ctx, enqueueScript, []string{key, queue}, x.user, x.code, x.ttl.Milliseconds(), i); err != nil {
+			return err
+		}
+	}
+	// Ann asks for another code, which lives longer. The job of the first one is void.
+	if _, err := c.Script(ctx, enqueueScript, []string{key, queue}, "ann", "4444", longer.Milliseconds(), len(codes)); err != nil {
+		return err
+	}
+	work, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- worker(work, c, key, queue) }()
+	err := beforeAndAfter(ctx, w, func() ([]string, error) { return fields(ctx, c, key) })
+	stop()
+	if failed := <-done; err == nil {
+		err = failed
+	}
+	fmt.Fprintln(w, "   (ann was written again meanwhile; without the worker nothing would die)")
+	return err
+}
+
+// A value is "<writing>:<code>", a job "<writing>:<field>".
+var (
+	enqueueScript = ebb.NewScript(now + `
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[4] .. ':' .. ARGV[2])
+return redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[4] .. ':' .. ARGV[1])`)
+	workScript = ebb.NewScript(now + `
+for _, job in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', '(' .. now, 'LIMIT', 0, 100)) do
+  local writing, field = string.match(job, '^(%d+):(.*)$')
+  local value = redis.call('HGET', KEYS[1], field)
+  if value and string.match(value, '^%d+') == writing then redis.call('HDEL', KEYS[1], field) end
+  redis.call('ZREM', KEYS[2], job)
+end
+return 0`)
+)
+
+// worker looks every few milliseconds what is due, until the context ends.
+func worker(ctx context.Context, c *ebb.Conn, key, queue string) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if _, err := c.Script(ctx, workScript, []string{key, queue}); err != nil && ctx.Err() == nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// toolkit lets expmap choose: the first way where the server can, else the second.
+func toolkit(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	m, err := expmap.New[string, string](c, "codes:toolkit")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "4. expmap: %s\n", m)
+	for _, x := range codes {
+		if err := m.Set(ctx, x.user, x.code, x.ttl); err != nil {
+			return err
+		}
+	}
+	err = beforeAndAfter(ctx, w, func() ([]string, error) {
+		var all []string
+		for user, err := range m.Keys(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, user)
+		}
+		return all, nil
+	})
+	if err != nil {
+		return err
+	}
+	return m.Clear(ctx)
+}
+
+// beforeAndAfter shows what lives before and after the moment is over.
+func beforeAndAfter(ctx context.Context, w io.Writer, living func() ([]string, error)) error {
+	for _, when := range []string{"at once", "later"} {
+		if when == "later" {
+			if err := example.Sleep(ctx, moment+100*time.Millisecond); err != nil {
+				return err
+			}
+		}
+		users, err := living()
+		if err != nil {
+			return err
+		}
+		slices.Sort(users)
+		fmt.Fprintf(w, "   %-8s %s\n", when, strings.Join(users, " "))
+	}
+	return nil
+}
+
+func fields(ctx context.Context, c *ebb.Conn, key string) ([]string, error) {
+	v, err := c.Do(ctx, "HKEYS", key)
+	if err != nil {
+		return nil, err
+	}
+	return v.AsStrings()
+}

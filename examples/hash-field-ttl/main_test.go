@@ -1,0 +1,22 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/ebbdb/ebb/examples/internal/exampletest"
+	"github.com/ebbdb/ebb/internal/backends"
+)
+
+func TestMain(m *testing.M) { backends.Main(m) }
+
+func TestExample(t *testing.T) {
+	exampletest.Run(t, run,
+		"mem:at once  ann bob eve",
+		"later    bob",
+		"HLEN 3; the sweeper removed 2",
+		"later    ann bob", // written again
+		"mem:4. expmap: map \"codes:toolkit\" (HSETEX of ebb)",
+		"redis:this server cannot",
+		"redis:Lua scripts and a sorted set of deadlines",
+	)
+}

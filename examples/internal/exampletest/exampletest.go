@@ -1,0 +1,46 @@
+// Package exampletest runs examples as tests.
+package exampletest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/backends"
+)
+
+// Run runs an example on the backends of package backends, and looks for lines, or
+// parts of them, in what it printed. One that begins with a kind and a colon, as in
+// "mem:taken", is looked for on that kind alone.
+func Run(t *testing.T, run func(ctx context.Context, c *ebb.Conn, w io.Writer) error, want ...string) {
+	t.Helper()
+	backends.Each(t, func(t *testing.T, b *backends.Backend) {
+		var out bytes.Buffer
+		if err := run(b.Context(), b.Conn, &out); err != nil {
+			t.Fatalf("%v, after:\n%s", err, out.String())
+		}
+		for _, w := range want {
+			if kind, rest, ok := strings.Cut(w, ":"); ok && isKind(kind) {
+				if kind != b.Kind {
+					continue
+				}
+				w = rest
+			}
+			if !strings.Contains(out.String(), w) {
+				t.Errorf("%q is missing in:\n%s", w, out.String())
+			}
+		}
+	})
+}
+
+func isKind(name string) bool {
+	for _, k := range backends.Kinds() {
+		if k == name {
+			return true
+		}
+	}
+	return false
+}

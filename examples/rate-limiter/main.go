@@ -1,0 +1,168 @@
+// Command rate-limiter shares one rate limiter with Java programs, in the layout of
+// Redisson.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/examples/internal/example"
+	"github.com/ebbdb/ebb/limit"
+)
+
+func main() { example.Main(run) }
+
+// interval is short, so that the program is.
+const interval = 400 * time.Millisecond
+
+func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	for _, part := range []func(context.Context, *ebb.Conn, io.Writer) error{overall, perClient, lifetime, line} {
+		if err := part(ctx, c, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// overall: a parcel service takes three label requests in an interval from all of the
+// shop's programs together.
+func overall(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	labels, err := limit.Redisson(c, "labels")
+	if err != nil {
+		return err
+	}
+	if _, err := labels.TryAcquire(ctx, 1, 0); !errors.Is(err, limit.ErrNoRate) {
+		return fmt.Errorf("without a rate: %v", err)
+	}
+	fmt.Fprintln(w, "no rate yet:       an error says so")
+	rate := limit.RedissonRate{Type: limit.Overall, Rate: 3, Interval: interval}
+	for range 2 {
+		set, err := labels.TrySetRate(ctx, rate)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "trySetRate:        %v\n", set)
+	}
+	if _, err := labels.TryAcquire(ctx, 4, 0); !errors.Is(err, limit.ErrTooMuch) {
+		return fmt.Errorf("more than the rate: %v", err)
+	}
+	fmt.Fprintln(w, "4 of a rate of 3:  an error says that it can never be")
+	for range 4 {
+		ok, err := labels.TryAcquire(ctx, 1, 0)
+		if err != nil {
+			return err
+		}
+		free, err := labels.AvailablePermits(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "tryAcquire(1):     %-5v  %d free\n", ok, free)
+	}
+	ok, err := labels.TryAcquire(ctx, 1, interval/8)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "waiting briefly:   %v, known at once\n", ok)
+	if ok, err = labels.TryAcquire(ctx, 2, 10*interval); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "waiting longer:    %v\n", ok)
+	kinds := make([]string, 3)
+	for i, key := range []string{"labels", "{labels}:value", "{labels}:permits"} {
+		v, err := c.Do(ctx, "TYPE", key)
+		if err != nil {
+			return err
+		}
+		kinds[i] = key + " is a " + v.String()
+	}
+	fmt.Fprintf(w, "what Java finds:   %s, %s, %s\n\n", kinds[0], kinds[1], kinds[2])
+	_, err = labels.Delete(ctx)
+	return err
+}
+
+// perClient: each of two programs has a rate of its own.
+func perClient(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	for _, client := range []string{"billing", "shipping"} {
+		l, err := limit.Redisson(c, "mail", limit.RedissonOptions{Client: client})
+		if err != nil {
+			return err
+		}
+		if _, err := l.TrySetRate(ctx, limit.RedissonRate{Type: limit.PerClient, Rate: 2, Interval: time.Minute}); err != nil {
+			return err
+		}
+		granted := 0
+		for range 5 {
+			ok, err := l.TryAcquire(ctx, 1, 0)
+			if err != nil {
+				return err
+			}
+			if ok {
+				granted++
+			}
+		}
+		fmt.Fprintf(w, "per client:        %s got %d of 5\n", client, granted)
+		if _, err := l.Delete(ctx); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(w)
+	return nil
+}
+
+// lifetime: a limiter for a sale that ends, and then does not.
+func lifetime(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	sale, err := limit.Redisson(c, "sale")
+	if err != nil {
+		return err
+	}
+	if err := sale.SetRate(ctx, limit.RedissonRate{Rate: 100, Interval: time.Second}); err != nil {
+		return err
+	}
+	expires, err := sale.Expire(ctx, time.Hour)
+	if err != nil {
+		return err
+	}
+	cleared, err := sale.ClearExpire(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "expire:            %v\nclearExpire:       %v\n\n", expires, cleared)
+	_, err = sale.Delete(ctx)
+	return err
+}
+
+// line: a large request and small ones wait. With a line they are served in their
+// order; without one the large one would starve.
+func line(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	l, err := limit.Redisson(c, "uploads", limit.RedissonOptions{Fair: true})
+	if err != nil {
+		return err
+	}
+	if err := l.SetRate(ctx, limit.RedissonRate{Rate: 3, Interval: interval}); err != nil {
+		return err
+	}
+	if err := l.Acquire(ctx, 3); err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var failed error
+	for _, permits := range []int64{3, 1, 1} {
+		wg.Go(func() {
+			err := l.Acquire(ctx, permits)
+			mu.Lock()
+			defer mu.Unlock()
+			failed = errors.Join(failed, err)
+			fmt.Fprintf(w, "in line:           %d served\n", permits)
+		})
+		time.Sleep(interval / 10)
+	}
+	wg.Wait()
+	_, err = l.Delete(ctx)
+	return errors.Join(failed, err)
+}

@@ -1,0 +1,122 @@
+// Command unique-visitors counts the visitors of a site, since ever and over the last
+// seconds, in a few KiB.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/examples/internal/example"
+	"github.com/ebbdb/ebb/unique"
+)
+
+func main() { example.Main(run) }
+
+func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	for _, name := range []string{"example:site", "example:shop", "example:all", "example:live"} {
+		if _, err := c.Del(ctx, name); err != nil { // one by one: in a cluster they are apart
+			return err
+		}
+	}
+	if err := howExact(ctx, c, w); err != nil {
+		return err
+	}
+	if err := together(ctx, c, w); err != nil {
+		return err
+	}
+	return lately(ctx, c, w)
+}
+
+func people(from, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("visitor-%d", from+i)
+	}
+	return all
+}
+
+// howExact compares the count with the truth.
+func howExact(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	site, err := unique.New(c, "example:site", unique.Options{TTL: time.Hour})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "different visitors, and what the counter says (expected error: 0.81 %)")
+	done := 0
+	for _, n := range []int{10, 100, 1000, 10_000, 100_000} {
+		if err := site.Add(ctx, people(done, n-done)...); err != nil {
+			return err
+		}
+		if err := site.Add(ctx, people(0, n/10)...); err != nil { // some come again
+			return err
+		}
+		done = n
+		got, err := site.Count(ctx)
+		if err != nil {
+			return err
+		}
+		bytes, err := c.Do(ctx, "STRLEN", "example:site")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "  %6d  %6d  %+.2f %%  in %d bytes\n", n, got, 100*(float64(got)/float64(n)-1), bytes.Int)
+	}
+	return nil
+}
+
+// together unites two counters: who is in both counts once.
+func together(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	shop, err := unique.New(c, "example:shop", unique.Options{TTL: time.Hour})
+	if err != nil {
+		return err
+	}
+	if err := shop.Add(ctx, people(90_000, 20_000)...); err != nil {
+		return err
+	}
+	site, err := unique.New(c, "example:site", unique.Options{TTL: time.Hour})
+	if err != nil {
+		return err
+	}
+	all, err := unique.New(c, "example:all", unique.Options{TTL: time.Hour})
+	if err != nil {
+		return err
+	}
+	if err := all.Merge(ctx, site, shop); err != nil {
+		return err
+	}
+	n, err := all.Count(ctx)
+	fmt.Fprintf(w, "100000 on the site and 20000 in the shop, 10000 of them in both, are about 110000: %d\n", n)
+	return err
+}
+
+// lately counts over the last moments.
+func lately(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	live, err := unique.New(c, "example:live", unique.Options{Window: 2 * time.Second, Bucket: 100 * time.Millisecond, TTL: time.Minute})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "who was there in the last half second, while 100 come and the next 100 after them")
+	for round := range 4 {
+		if round < 2 {
+			if err := live.Add(ctx, people(100*round, 100)...); err != nil {
+				return err
+			}
+		}
+		n, err := live.CountLast(ctx, 500*time.Millisecond)
+		if err != nil {
+			return err
+		}
+		all, err := live.Count(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "  after %.1f s: %3d lately, %3d in all\n", 0.4*float64(round), n, all)
+		if err := example.Sleep(ctx, 400*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}

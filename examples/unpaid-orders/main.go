@@ -1,0 +1,183 @@
+// Command unpaid-orders holds orders that are paid within a time or lapse: at most
+// three for each user, and who must release the goods hears of each that lapses, also
+// if he was away, and if he crashed while he dealt with it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/examples/internal/example"
+	"github.com/ebbdb/ebb/expset"
+)
+
+func main() { example.Main(run) }
+
+const most = 3
+
+// shop is the story's state. Each of its programs has a family of its own, as if it ran
+// on a machine of its own.
+type shop struct {
+	c       *ebb.Conn
+	w       io.Writer
+	payable time.Duration // how long an order may be paid for
+}
+
+// run tells the story in a hurry: in earnest an order may be paid for thirty minutes,
+// and the test of the same story in virtual time has them.
+func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	return story(ctx, c, w, 2*time.Second)
+}
+
+func story(ctx context.Context, c *ebb.Conn, w io.Writer, payable time.Duration) error {
+	s := &shop{c, w, payable}
+	if err := s.orders(ctx); err != nil {
+		return err
+	}
+	return s.buckets(ctx)
+}
+
+func (s *shop) say(format string, args ...any) { fmt.Fprintf(s.w, format+"\n", args...) }
+
+// family is how every program opens the orders: the same options everywhere.
+func (s *shop) family() (*expset.Family[string], error) {
+	return expset.NewFamily(s.c, "unpaid", expset.Options[string]{MaxLen: most, Events: true})
+}
+
+func (s *shop) orders(ctx context.Context) error {
+	orders, err := s.family()
+	if err != nil {
+		return err
+	}
+	s.say("Orders: %s", orders)
+	ann, bob := orders.Set("ann"), orders.Set("bob")
+	for _, id := range []string{"o-1", "o-2", "o-3", "o-4"} {
+		switch _, err := ann.Add(ctx, s.payable, id); {
+		case errors.Is(err, expset.ErrFull):
+			s.say("  ann orders %s: refused, she has %d to pay", id, most)
+		case err != nil:
+			return err
+		default:
+			s.say("  ann orders %s: to be paid within %v", id, s.payable)
+		}
+	}
+	if _, err := bob.Add(ctx, s.payable, "o-5"); err != nil {
+		return err
+	}
+	s.say("  bob orders o-5")
+
+	// Paying removes: of the payment and the lapse exactly one wins.
+	if n, err := ann.Remove(ctx, "o-2"); err != nil || n != 1 {
+		return fmt.Errorf("o-2 was paid %d times: %w", n, err)
+	}
+	if n, err := ann.Remove(ctx, "o-2"); err != nil || n != 0 {
+		return fmt.Errorf("o-2 was paid again, %d times: %w", n, err)
+	}
+	if _, err := ann.Add(ctx, s.payable, "o-4"); err != nil {
+		return err
+	}
+	s.say("  ann pays o-2, and has room for o-4")
+	return s.lapse(ctx, ann, bob)
+}
+
+// lapse has a warehouse that crashes with the first lapse in its hands. The next one,
+// of the same name, gets it again, and all that lapsed while nobody was there.
+func (s *shop) lapse(ctx context.Context, ann, bob *expset.Set[string]) error {
+	first, crash := context.WithCancel(ctx)
+	defer crash()
+	orders, err := s.family()
+	if err != nil {
+		return err
+	}
+	me := expset.Listen{Consumer: "warehouse-1"}
+	err = orders.OnExpired(first, "warehouse", func(ctx context.Context, e expset.Expired[string]) error {
+		s.say("  the warehouse takes a lapsed order, and crashes")
+		crash()
+		return ctx.Err()
+	}, me)
+	if !errors.Is(err, context.Canceled) || ctx.Err() != nil {
+		return err
+	}
+
+	if orders, err = s.family(); err != nil {
+		return err
+	}
+	second, stop := context.WithTimeout(ctx, s.payable+10*time.Second)
+	defer stop()
+	released := map[string]bool{}
+	var worst time.Duration
+	err = orders.OnExpired(second, "warehouse", func(ctx context.Context, e expset.Expired[string]) error {
+		if e.Err != nil {
+			return e.Err
+		}
+		released[e.Set+" "+e.Member] = true // at least once: releasing twice must do no harm
+		worst = max(worst, e.FiredAt.Sub(e.Deadline))
+		if len(released) == 4 {
+			stop()
+		}
+		return nil
+	}, me)
+	if !errors.Is(err, context.Canceled) || ctx.Err() != nil {
+		return fmt.Errorf("%d of 4 lapses were heard of: %w", len(released), err)
+	}
+	s.say("  the next warehouse is told of it again, and of the others, and releases the goods of")
+	s.say("    %s", strings.Join(slices.Sorted(maps.Keys(released)), ", "))
+	s.say("  each lapse was noticed %v after its deadline at the latest", worst)
+	a, err := ann.Len(ctx)
+	if err != nil {
+		return err
+	}
+	b, err := bob.Len(ctx)
+	s.say("  unpaid now: ann %d, bob %d", a, b)
+	return err
+}
+
+// buckets is the way not taken: all orders of a minute in one list, which a job looks
+// through when the minute is over. Here a minute takes half a second.
+func (s *shop) buckets(ctx context.Context) error {
+	const minute = 500 * time.Millisecond
+	s.say("\nThe way not taken: a bucket for each minute")
+	bucket := func(ago int) (string, error) {
+		v, err := s.c.Do(ctx, "TIME")
+		if err != nil || len(v.Elems) != 2 {
+			return "", fmt.Errorf("TIME says %s: %w", v, err)
+		}
+		sec, err := v.Elems[0].AsInt()
+		if err != nil {
+			return "", err
+		}
+		us, err := v.Elems[1].AsInt()
+		nr := (sec*1_000_000+us)/minute.Microseconds() - int64(ago)
+		return fmt.Sprint("bucket:", nr), err
+	}
+	key, err := bucket(0)
+	if err != nil {
+		return err
+	}
+	defer func() { _, _ = s.c.Del(ctx, key) }()
+	if _, err := s.c.Do(ctx, "RPUSH", key, "ann o-6", "ann o-7"); err != nil {
+		return err
+	}
+	start := time.NewTimer(minute) // the job comes when the minute is over
+	defer start.Stop()
+	select {
+	case <-start.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	v, err := s.c.Do(ctx, "LRANGE", key, 0, -1)
+	if err != nil {
+		return err
+	}
+	s.say("  the job looks through %d orders, whether paid or not; each lapses up to a minute too late", len(v.Elems))
+	s.say("  it counts nobody's orders, forgets the bucket if it dies between reading and deleting it,")
+	s.say("  does it twice if it dies between doing and deleting, and a minute without a job is lost")
+	return nil
+}

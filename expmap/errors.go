@@ -1,0 +1,38 @@
+package expmap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ebbdb/ebb"
+)
+
+var (
+	// ErrFull is in the chain of the error of an operation that would have brought the
+	// map above its MaxLen. Nothing was changed.
+	ErrFull = errors.New("the map is full")
+	// ErrNoEvents is in the chain of the error of OnExpired on a map without
+	// Options.Events.
+	ErrNoEvents = errors.New("the map keeps no events")
+)
+
+// failed says what could not be done to what.
+func (m *Map[K, V]) failed(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, ebb.ErrUnavailable) {
+		m.feed.Forget()
+	}
+	var r ebb.ReplyError
+	if errors.As(err, &r) && r.Code() == "FULL" {
+		return fmt.Errorf("expmap %q: %s: %w: %d entries live in it", m.key, doing, ErrFull, m.o.MaxLen)
+	}
+	return fmt.Errorf("expmap %q: %s: %w", m.key, doing, err)
+}
+
+// ended reports whether an error is the end of somebody's context.
+func ended(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}

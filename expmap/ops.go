@@ -1,0 +1,312 @@
+package expmap
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/expiries"
+)
+
+// Set sets an entry that lives for ttl, for ever if ttl is 0, whatever was there
+// before. It returns ErrFull if there was none and the map has no room.
+func (m *Map[K, V]) Set(ctx context.Context, key K, value V, ttl time.Duration) error {
+	_, err := m.set(ctx, key, value, ttl, false)
+	return m.failed("set", err)
+}
+
+// SetNX sets an entry that lives for ttl, for ever if ttl is 0, unless there is one,
+// and reports whether it did. It returns ErrFull if there is none and the map has no
+// room.
+func (m *Map[K, V]) SetNX(ctx context.Context, key K, value V, ttl time.Duration) (bool, error) {
+	did, err := m.set(ctx, key, value, ttl, true)
+	return did, m.failed("set", err)
+}
+
+func (m *Map[K, V]) set(ctx context.Context, key K, value V, ttl time.Duration, nx bool) (bool, error) {
+	f, v, ms, err := m.encode(key, value, ttl)
+	if err != nil {
+		return false, err
+	}
+	if err := m.begin(ctx, true); err != nil {
+		return false, err
+	}
+	if m.mode() != modeNative {
+		reply, err := m.run(ctx, m.layout().set, "", f, v, ms, nx)
+		return m.outcome(reply, err)
+	}
+	args := append(make([]any, 0, 12), "HSETEX", m.key)
+	if nx {
+		args = append(args, "FNX")
+	}
+	if ms > 0 {
+		args = append(args, "PX", ms)
+	}
+	if m.o.MaxLen > 0 {
+		args = append(args, "MAXLEN", m.o.MaxLen)
+	}
+	return truth(m.c.Do(ctx, append(args, "FIELDS", 1, f, v)...))
+}
+
+// outcome reads what the set script returns.
+func (m *Map[K, V]) outcome(v ebb.Value, err error) (bool, error) {
+	n, err := number(v, err)
+	if err == nil && n < 0 {
+		err = fmt.Errorf("%w: %d entries live in it", ErrFull, m.o.MaxLen)
+	}
+	return n > 0, err
+}
+
+func (m *Map[K, V]) encode(key K, value V, ttl time.Duration) (f, v []byte, ms int64, err error) {
+	if ms, err = m.bounds.Millis(ttl); err != nil {
+		return nil, nil, 0, err
+	}
+	if f, err = m.o.Keys.Encode(key); err != nil {
+		return nil, nil, 0, err
+	}
+	v, err = m.o.Codec.Encode(value)
+	return f, v, ms, err
+}
+
+// Get returns the value of an entry, and whether there is one. In a map with an
+// IdleTTL it lives on.
+func (m *Map[K, V]) Get(ctx context.Context, key K) (V, bool, error) {
+	v, ok, err := m.get(ctx, key)
+	return v, ok, m.failed("get", err)
+}
+
+func (m *Map[K, V]) get(ctx context.Context, key K) (value V, ok bool, err error) {
+	f, err := m.o.Keys.Encode(key)
+	if err != nil {
+		return value, false, err
+	}
+	if err := m.begin(ctx, false); err != nil {
+		return value, false, err
+	}
+	var v ebb.Value
+	if m.mode() == modeNative || m.mode() == modeFields && m.o.IdleTTL == 0 {
+		v, err = m.c.Do(ctx, "HGET", m.key, f)
+	} else if v, err = m.run(ctx, m.layout().get, "", f); err == nil && len(v.Elems) == 1 {
+		v = v.Elems[0]
+	}
+	if err != nil || v.IsNull() {
+		return value, false, err
+	}
+	value, err = m.decode(v.String())
+	return value, err == nil, err
+}
+
+// GetMany returns the values of those keys that have an entry, read in one step. In a
+// map with an IdleTTL they live on.
+func (m *Map[K, V]) GetMany(ctx context.Context, keys ...K) (map[K]V, error) {
+	all := make(map[K]V, len(keys))
+	if len(keys) == 0 {
+		return all, nil
+	}
+	args, err := m.fields(keys)
+	if err == nil {
+		err = m.begin(ctx, false)
+	}
+	if err != nil {
+		return nil, m.failed("get many", err)
+	}
+	var v ebb.Value
+	if m.mode() == modeNative || m.mode() == modeFields && m.o.IdleTTL == 0 {
+		v, err = m.c.Do(ctx, append([]any{"HMGET", m.key}, args...)...)
+	} else {
+		v, err = m.run(ctx, m.layout().get, "", args...)
+	}
+	if err == nil && len(v.Elems) != len(keys) {
+		err = fmt.Errorf("%w: %d values for %d keys", ebb.ErrValue, len(v.Elems), len(keys))
+	}
+	if err != nil {
+		return nil, m.failed("get many", err)
+	}
+	for i, e := range v.Elems {
+		if e.IsNull() {
+			continue
+		}
+		if all[keys[i]], err = m.decode(e.String()); err != nil {
+			return nil, m.failed("get many", err)
+		}
+	}
+	return all, nil
+}
+
+func (m *Map[K, V]) fields(keys []K) ([]any, error) {
+	args := make([]any, len(keys))
+	for i, key := range keys {
+		f, err := m.o.Keys.Encode(key)
+		if err != nil {
+			return nil, err
+		}
+		args[i] = f
+	}
+	return args, nil
+}
+
+// decode reads a value as it is stored: in a map with an idle TTL behind a time and a
+// colon.
+func (k *core[K, V]) decode(stored string) (value V, err error) {
+	if k.o.IdleTTL > 0 && !k.redisson {
+		_, rest, ok := strings.Cut(stored, ":")
+		if !ok {
+			return value, fmt.Errorf("%w: a value without the end of its life: it was written by a program without IdleTTL", ebb.ErrValue)
+		}
+		stored = rest
+	}
+	return k.o.Codec.Decode([]byte(stored))
+}
+
+// Delete removes entries and returns how many there were. That is no expiry: no event
+// tells of it.
+func (m *Map[K, V]) Delete(ctx context.Context, keys ...K) (int64, error) {
+	if len(keys) == 0 {
+		return 0, nil
+	}
+	args, err := m.fields(keys)
+	if err == nil {
+		err = m.begin(ctx, false)
+	}
+	if err != nil {
+		return 0, m.failed("delete", err)
+	}
+	var n int64
+	if m.native() { // Redis's HDEL counts the dead too
+		n, err = number(m.c.Do(ctx, append([]any{"HDEL", m.key}, args...)...))
+	} else {
+		n, err = number(m.run(ctx, m.layout().del, "", args...))
+	}
+	return n, m.failed("delete", err)
+}
+
+// TTL returns how long an entry lives on, ebb.Forever if it has no deadline, and
+// whether there is one. Where there is an IdleTTL it is how long without use; asking is
+// none.
+func (m *Map[K, V]) TTL(ctx context.Context, key K) (time.Duration, bool, error) {
+	f, err := m.o.Keys.Encode(key)
+	if err == nil {
+		err = m.begin(ctx, false)
+	}
+	if err != nil {
+		return 0, false, m.failed("ttl", err)
+	}
+	var v ebb.Value
+	if m.mode() == modeNative || m.mode() == modeFields {
+		if v, err = m.c.Do(ctx, "HPTTL", m.key, "FIELDS", 1, f); err == nil && len(v.Elems) == 1 {
+			v = v.Elems[0]
+		}
+		if v.IsNull() { // Redis of a key that is not there
+			return 0, false, m.failed("ttl", err)
+		}
+	} else {
+		v, err = m.run(ctx, m.layout().ttl, "", f)
+	}
+	n, err := number(v, err)
+	switch {
+	case err != nil:
+		return 0, false, m.failed("ttl", err)
+	case n == -2:
+		return 0, false, nil
+	case n == -1:
+		return ebb.Forever, true, nil
+	}
+	return time.Duration(n) * time.Millisecond, true, nil
+}
+
+// Expire lets an entry live for another ttl, which is positive, and reports whether
+// there is one.
+func (m *Map[K, V]) Expire(ctx context.Context, key K, ttl time.Duration) (bool, error) {
+	if ttl <= 0 {
+		return false, m.failed("expire", fmt.Errorf("%w: a time to live of %v: more than 0; Persist and Delete do the rest", ebb.ErrArgument, ttl))
+	}
+	did, err := m.late(ctx, key, ttl)
+	return did, m.failed("expire", err)
+}
+
+// Persist takes an entry's deadline away, and reports whether it had one. An IdleTTL
+// stays.
+func (m *Map[K, V]) Persist(ctx context.Context, key K) (bool, error) {
+	did, err := m.late(ctx, key, 0)
+	return did, m.failed("persist", err)
+}
+
+func (m *Map[K, V]) late(ctx context.Context, key K, ttl time.Duration) (bool, error) {
+	ms, err := m.bounds.Millis(ttl)
+	if err != nil {
+		return false, err
+	}
+	f, err := m.o.Keys.Encode(key)
+	if err != nil {
+		return false, err
+	}
+	if err := m.begin(ctx, true); err != nil {
+		return false, err
+	}
+	if m.mode() != modeNative {
+		return truth(m.run(ctx, m.layout().late, "", f, ms))
+	}
+	var v ebb.Value
+	if ms > 0 {
+		v, err = m.c.Do(ctx, "HPEXPIRE", m.key, ms, "FIELDS", 1, f)
+	} else {
+		v, err = m.c.Do(ctx, "HPERSIST", m.key, "FIELDS", 1, f)
+	}
+	if err != nil || len(v.Elems) != 1 {
+		return false, err
+	}
+	n, err := v.Elems[0].AsInt()
+	return n == 1, err
+}
+
+// Len returns how many entries live in the map: exactly, at that moment. On servers
+// other than ebb whose hash fields have deadlines that costs O(n).
+func (m *Map[K, V]) Len(ctx context.Context) (int64, error) {
+	if err := m.begin(ctx, false); err != nil {
+		return 0, m.failed("len", err)
+	}
+	if m.native() {
+		n, err := number(m.c.Do(ctx, "HLEN", m.key))
+		return n, m.failed("len", err)
+	}
+	n, err := number(m.run(ctx, m.layout().length, ""))
+	return n, m.failed("len", err)
+}
+
+// Clear removes all entries. That is no expiry.
+func (m *Map[K, V]) Clear(ctx context.Context) error {
+	if err := m.begin(ctx, false); err != nil {
+		return m.failed("clear", err)
+	}
+	if m.mode() == modeNative || m.mode() == modeFields {
+		_, err := m.c.Do(ctx, "UNLINK", m.key)
+		return m.failed("clear", err)
+	}
+	for { // those whose time is over get their events first
+		more, err := truth(m.run(ctx, m.layout().clear, "", expiries.AtOnce))
+		if err != nil || !more {
+			return m.failed("clear", err)
+		}
+	}
+}
+
+// sweep removes some of the dead, and returns how many ms there are until there are
+// more: 0 if there are, -1 if nothing has a deadline.
+func (m *Map[K, V]) sweep(ctx context.Context) (int64, error) {
+	n, err := number(m.run(ctx, m.layout().sweep, "", expiries.AtOnce))
+	return n, m.failed("sweep", err)
+}
+
+func number(v ebb.Value, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return v.AsInt()
+}
+
+func truth(v ebb.Value, err error) (bool, error) {
+	n, err := number(v, err)
+	return n > 0, err
+}

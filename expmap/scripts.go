@@ -1,0 +1,285 @@
+package expmap
+
+import "github.com/ebbdb/ebb"
+
+// A script is a layout and an operation. The layout gives the operation these
+// functions:
+//
+//	look(f)         the value of a living entry, as it is stored, or false
+//	put(f, v, ttl)  sets an entry to live for ttl ms, 0 for ever, but no longer than
+//	                idle ms without a touch
+//	touch(f, v)     reads count as use
+//	late(f, v, ttl) lets a living entry live for another ttl ms, 0 for ever
+//	left(f)         ms that a living entry has, -1 for ever
+//	drop(f)         removes one
+//	living()        how many live
+//	sweep(n)        removes up to n of the dead
+//	page(c, n)      some living entries from a cursor on: the next one, f, v, f, v ...
+//	next()          ms until a deadline is over, -1 if there is none
+//	clear()         removes all
+//	seal()          ends a script that may have written
+//
+// KEYS are the layout's, then a marker of GetOrLoad. ARGV are the header's, then the
+// operation's.
+type layout struct {
+	set, get, del, ttl, late, length, page, sweep, clear, finish *ebb.Script
+}
+
+func newLayout(prelude string) *layout {
+	script := func(op string) *ebb.Script { return ebb.NewScript(header + prelude + op) }
+	return &layout{
+		set: script(opSet), get: script(opGet), del: script(opDel), ttl: script(opTTL), late: script(opLate), length: script(opLen),
+		page: script(opPage), sweep: script(opSweep), clear: script(opClear), finish: script(opFinish + opSet),
+	}
+}
+
+var (
+	fieldsLayout   = newLayout(wrapped + fieldsPrelude)
+	zsetLayout     = newLayout(zsetPrelude + wrapped + zsetMark)
+	redissonLayout = newLayout(redissonPrelude)
+)
+
+// header reads what all have: how long without use, how many at most, how many of the
+// dead a script removes on its way, how many events are kept, for how long, and the
+// map's name in the index of its family.
+const header = `
+local idle, maxlen, bound = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local events, grace, name, first = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], 7
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local map = KEYS[1]
+local function int(n) return string.format('%.0f', n) end
+`
+
+// wrapped is what two layouts do alike: in a map with an idle TTL a value is the time
+// (ms since 1970, 0 for none) beyond which no use prolongs its life, a colon, and the
+// value. mark sets a field's deadline, 0 takes it away.
+const wrapped = `
+local mark
+local function sooner(hard)
+  if idle > 0 and (hard == 0 or now + idle < hard) then return now + idle end
+  return hard
+end
+local function put(f, v, ttl)
+  local hard = 0
+  if ttl > 0 then hard = now + ttl end
+  if idle > 0 then v = int(hard) .. ':' .. v end
+  redis.call('HSET', map, f, v)
+  mark(f, sooner(hard))
+end
+local function touch(f, v)
+  if idle > 0 then mark(f, sooner(tonumber(string.match(v, '^%d+') or '0'))) end
+end
+local function late(f, v, ttl)
+  if idle > 0 then
+    local colon = string.find(v, ':', 1, true)
+    if colon then v = string.sub(v, colon + 1) end
+    return put(f, v, ttl)
+  end
+  if ttl > 0 then mark(f, now + ttl) else mark(f, 0) end
+end
+`
+
+// fieldsPrelude is for servers whose fields have deadlines. HLEN may count the dead
+// there, HKEYS does not. A deadline of this very millisecond, which an entry of a map
+// with an idle TTL has already, would remove it if it were set again.
+const fieldsPrelude = `
+local marker = KEYS[2]
+mark = function(f, at)
+  if at > now then redis.call('HPEXPIREAT', map, int(at), 'FIELDS', 1, f)
+  elseif at == 0 then redis.call('HPERSIST', map, 'FIELDS', 1, f) end
+end
+local function look(f) return redis.call('HGET', map, f) end
+local function left(f) return redis.call('HPTTL', map, 'FIELDS', 1, f)[1] end
+local function drop(f) redis.call('HDEL', map, f) end
+local function living()
+  local n = redis.call('HLEN', map)
+  if maxlen > 0 and n < maxlen then return n end
+  return #redis.call('HKEYS', map)
+end
+local function sweep(n) return 0 end
+local function page(cursor, n) return redis.call('HSCAN', map, cursor, 'COUNT', n) end
+local function next() return -1 end
+local function clear() redis.call('UNLINK', map) end
+local function seal() end
+`
+
+// zsetPrelude keeps the deadlines beside the hash: KEYS are the hash, the deadlines,
+// the stream of events, and the index of a family. The first two end by themselves after the
+// last deadline if all entries have one, with events the grace later, and the index
+// the grace after the last one that it knows: whoever sweeps must find it.
+const zsetPrelude = `
+local due, stream, index, marker = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local told = false
+local function bury(f, deadline)
+  if events > 0 then
+    local v = redis.call('HGET', map, f)
+    if v then
+      local told_of = {'deadline', deadline, 'fired-at', int(now)}
+      if #v <= 1048576 then told_of = {'value', v, unpack(told_of)} end
+      redis.call('XADD', stream, 'MAXLEN', '~', int(events), '*', 'key', map, 'item', f, unpack(told_of))
+      told = true
+    end
+  end
+  redis.call('HDEL', map, f)
+  redis.call('ZREM', due, f)
+end
+local function look(f)
+  local deadline = redis.call('ZSCORE', due, f)
+  if deadline and tonumber(deadline) < now then
+    bury(f, deadline)
+    return false
+  end
+  return redis.call('HGET', map, f)
+end
+local function left(f)
+  local deadline = redis.call('ZSCORE', due, f)
+  if deadline then return tonumber(deadline) - now end
+  return -1
+end
+local function drop(f)
+  redis.call('HDEL', map, f)
+  redis.call('ZREM', due, f)
+end
+local function living()
+  return redis.call('HLEN', map) - redis.call('ZCOUNT', due, '-inf', '(' .. int(now))
+end
+local function sweep(n)
+  local dead = redis.call('ZRANGEBYSCORE', due, '-inf', '(' .. int(now), 'WITHSCORES', 'LIMIT', 0, n)
+  for i = 1, #dead, 2 do bury(dead[i], dead[i + 1]) end
+  return #dead / 2
+end
+local function page(cursor, n)
+  local found = redis.call('HSCAN', map, cursor, 'COUNT', n)
+  local some = {}
+  for i = 1, #found[2], 2 do
+    local deadline = redis.call('ZSCORE', due, found[2][i])
+    if not deadline or tonumber(deadline) >= now then
+      some[#some + 1] = found[2][i]
+      some[#some + 1] = found[2][i + 1]
+    end
+  end
+  return {found[1], some}
+end
+local function next()
+  local head = redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')
+  if not head[1] then return -1 end
+  return math.max(tonumber(head[2]) - now + 1, 0)
+end
+local function clear() redis.call('UNLINK', map, due) end
+local function seal()
+  if told then redis.call('PEXPIRE', stream, int(grace)) end
+  local n = redis.call('ZCARD', due)
+  if n > 0 and n == redis.call('HLEN', map) then
+    local last = redis.call('ZRANGE', due, -1, -1, 'WITHSCORES')
+    local at = tonumber(last[2]) + 1
+    if events > 0 then at = at + grace end
+    at = int(at)
+    redis.call('PEXPIREAT', map, at)
+    redis.call('PEXPIREAT', due, at)
+  else
+    redis.call('PERSIST', map)
+    redis.call('PERSIST', due)
+  end
+  if name == '' then return end
+  if n > 0 then
+    redis.call('ZADD', index, redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')[2], name)
+    local last = redis.call('ZRANGE', index, -1, -1, 'WITHSCORES')
+    redis.call('PEXPIREAT', index, int(math.max(tonumber(last[2]), now) + grace))
+  else
+    redis.call('ZREM', index, name)
+  end
+end
+`
+
+const zsetMark = `
+mark = function(f, at)
+  if at > 0 then redis.call('ZADD', due, int(at), f) else redis.call('ZREM', due, f) end
+end
+`
+
+// What the operations are. opSet: ARGV field, value, ttl, whether only if there is
+// none. It returns 1, or 0 if there is one, or -1 if the map is full. opFinish comes
+// before it: the marker must hold ARGV[11]; it returns 2 if it does not.
+const (
+	opSet = `
+sweep(bound)
+local f, ttl = ARGV[first], tonumber(ARGV[first + 2])
+local have = look(f)
+if have and ARGV[first + 3] == '1' then
+  seal()
+  return 0
+end
+if not have and maxlen > 0 and living() >= maxlen then
+  seal()
+  return -1
+end
+put(f, ARGV[first + 1], ttl)
+seal()
+return 1
+`
+	opFinish = `
+if redis.call('GET', marker) ~= ARGV[first + 4] then return 2 end
+redis.call('DEL', marker)
+`
+	opGet = `
+sweep(bound)
+local all = {}
+for i = first, #ARGV do
+  local v = look(ARGV[i])
+  if v then touch(ARGV[i], v) end
+  all[i - first + 1] = v
+end
+seal()
+return all
+`
+	opDel = `
+sweep(bound)
+local n = 0
+for i = first, #ARGV do
+  if look(ARGV[i]) then
+    drop(ARGV[i])
+    n = n + 1
+  end
+end
+seal()
+return n
+`
+	opTTL = `
+local f, ms = ARGV[first], -2
+if look(f) then ms = left(f) end
+seal()
+return ms
+`
+	opLate = `
+sweep(bound)
+local f, ttl, did = ARGV[first], tonumber(ARGV[first + 1]), 0
+local v = look(f)
+if v and (ttl > 0 or left(f) >= 0) then
+  late(f, v, ttl)
+  did = 1
+end
+seal()
+return did
+`
+	opLen = `
+sweep(bound)
+seal()
+return living()
+`
+	opPage  = `return page(ARGV[first], ARGV[first + 1])`
+	opSweep = `
+sweep(tonumber(ARGV[first]))
+seal()
+return next()
+`
+	opClear = `
+if sweep(tonumber(ARGV[first])) >= tonumber(ARGV[first]) then
+  seal()
+  return 1
+end
+clear()
+seal()
+return 0
+`
+)

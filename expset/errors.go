@@ -1,0 +1,36 @@
+package expset
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ebbdb/ebb"
+)
+
+var (
+	// ErrFull is in the chain of the error of an Add that would have brought the set
+	// above its MaxLen. Nothing was changed.
+	ErrFull = errors.New("the set is full")
+	// ErrNoEvents is in the chain of the error of OnExpired on a set without
+	// Options.Events.
+	ErrNoEvents = errors.New("the set keeps no events")
+)
+
+// failed says what could not be done to what.
+func (s *Set[T]) failed(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, ebb.ErrUnavailable) {
+		s.feed.Forget()
+	}
+	var r ebb.ReplyError
+	if errors.As(err, &r) && r.Code() == "FULL" {
+		return s.full(doing)
+	}
+	return fmt.Errorf("expset %q: %s: %w", s.key, doing, err)
+}
+
+func (s *Set[T]) full(doing string) error {
+	return fmt.Errorf("expset %q: %s: %w: no more than %d members may live in it", s.key, doing, ErrFull, s.o.MaxLen)
+}

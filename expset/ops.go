@@ -1,0 +1,301 @@
+package expset
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/expiries"
+)
+
+// Add adds members that live for ttl, for ever if ttl is 0, and returns how many are
+// new; those that are there get the new time. Where not all new ones have room it adds
+// none and returns ErrFull.
+func (s *Set[T]) Add(ctx context.Context, ttl time.Duration, members ...T) (int64, error) {
+	return s.add(ctx, ttl, false, members)
+}
+
+// AddNX is Add, but members that are there keep the time that they have.
+func (s *Set[T]) AddNX(ctx context.Context, ttl time.Duration, members ...T) (int64, error) {
+	return s.add(ctx, ttl, true, members)
+}
+
+func (s *Set[T]) add(ctx context.Context, ttl time.Duration, nx bool, members []T) (int64, error) {
+	ms, err := s.bounds.Millis(ttl)
+	if err != nil || len(members) == 0 {
+		return 0, s.failed("add", err)
+	}
+	args, err := s.members(members)
+	if err == nil {
+		err = s.begin(ctx, true)
+	}
+	if err != nil {
+		return 0, s.failed("add", err)
+	}
+	if !s.native() {
+		n, err := number(s.run(ctx, addScript, append([]any{ms, nx}, args...)...))
+		if err == nil && n < 0 {
+			return 0, s.full("add")
+		}
+		return n, s.failed("add", err)
+	}
+	cmd := append(make([]any, 0, 9+len(args)), "SADDEX", s.key)
+	if nx {
+		cmd = append(cmd, "NX")
+	}
+	if ms > 0 {
+		cmd = append(cmd, "PX", ms)
+	}
+	if s.o.MaxLen > 0 {
+		cmd = append(cmd, "MAXLEN", s.o.MaxLen)
+	}
+	n, err := number(s.c.Do(ctx, append(append(cmd, "MEMBERS", len(args)), args...)...))
+	return n, s.failed("add", err)
+}
+
+// Remove removes members and returns how many of them were there: of several who
+// remove one, one is told 1. That is no expiry.
+func (s *Set[T]) Remove(ctx context.Context, members ...T) (int64, error) {
+	args, err := s.members(members)
+	if err == nil {
+		err = s.begin(ctx, false)
+	}
+	if err != nil || len(members) == 0 {
+		return 0, s.failed("remove", err)
+	}
+	var n int64
+	if s.native() {
+		n, err = number(s.c.Do(ctx, append([]any{"SREM", s.key}, args...)...))
+	} else {
+		n, err = number(s.run(ctx, removeScript, args...))
+	}
+	return n, s.failed("remove", err)
+}
+
+// Contains reports whether a member lives in the set.
+func (s *Set[T]) Contains(ctx context.Context, member T) (bool, error) {
+	all, err := s.ContainsMany(ctx, member)
+	return len(all) == 1 && all[0], err
+}
+
+// ContainsMany reports of each whether it lives in the set, in one step.
+func (s *Set[T]) ContainsMany(ctx context.Context, members ...T) ([]bool, error) {
+	args, err := s.members(members)
+	if err == nil {
+		err = s.begin(ctx, false)
+	}
+	if err != nil || len(members) == 0 {
+		return nil, s.failed("contains", err)
+	}
+	var v ebb.Value
+	if s.native() {
+		v, err = s.c.Do(ctx, append([]any{"SMISMEMBER", s.key}, args...)...)
+	} else {
+		v, err = s.run(ctx, containsScript, args...)
+	}
+	if err == nil && len(v.Elems) != len(members) {
+		err = fmt.Errorf("%w: %d answers for %d members", ebb.ErrValue, len(v.Elems), len(members))
+	}
+	if err != nil {
+		return nil, s.failed("contains", err)
+	}
+	all := make([]bool, len(members))
+	for i, e := range v.Elems {
+		if all[i], err = e.AsBool(); err != nil {
+			return nil, s.failed("contains", err)
+		}
+	}
+	return all, nil
+}
+
+// Members returns the living members, in no order, as they are in one moment. All is
+// for sets that are large.
+func (s *Set[T]) Members(ctx context.Context) ([]T, error) {
+	if err := s.begin(ctx, false); err != nil {
+		return nil, s.failed("members", err)
+	}
+	var v ebb.Value
+	var err error
+	if s.native() {
+		v, err = s.c.Do(ctx, "SMEMBERS", s.key)
+	} else {
+		v, err = s.run(ctx, membersScript)
+	}
+	if err != nil {
+		return nil, s.failed("members", err)
+	}
+	all := make([]T, len(v.Elems))
+	for i, e := range v.Elems {
+		if all[i], err = s.o.Codec.Decode([]byte(e.String())); err != nil {
+			return nil, s.failed("members", err)
+		}
+	}
+	return all, nil
+}
+
+// pageLen is about how many members one step of an iteration looks at.
+const pageLen = 200
+
+// All yields the living members, some at a time, and ends with the first error. One
+// that is there from beginning to end is yielded, and may be so twice; one that comes
+// or goes meanwhile may be.
+func (s *Set[T]) All(ctx context.Context) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		if err := s.begin(ctx, false); err != nil {
+			yield(none, s.failed("iterate", err))
+			return
+		}
+		for cursor := "0"; ; {
+			v, err := s.page(ctx, cursor)
+			if err != nil {
+				yield(none, s.failed("iterate", err))
+				return
+			}
+			for _, e := range v.Elems[1].Elems {
+				m, err := s.o.Codec.Decode([]byte(e.String()))
+				if err != nil {
+					yield(none, s.failed("iterate", err))
+					return
+				}
+				if !yield(m, nil) {
+					return
+				}
+			}
+			if cursor = v.Elems[0].String(); cursor == "0" {
+				return
+			}
+		}
+	}
+}
+
+func (s *Set[T]) page(ctx context.Context, cursor string) (v ebb.Value, err error) {
+	if s.native() {
+		v, err = s.c.Do(ctx, "SSCAN", s.key, cursor, "COUNT", pageLen)
+	} else {
+		v, err = s.run(ctx, pageScript, cursor, pageLen)
+	}
+	if err == nil && len(v.Elems) != 2 {
+		err = fmt.Errorf("%w: a page of %d parts", ebb.ErrValue, len(v.Elems))
+	}
+	return v, err
+}
+
+// Len returns how many members live in the set: exactly, at that moment.
+func (s *Set[T]) Len(ctx context.Context) (int64, error) {
+	if err := s.begin(ctx, false); err != nil {
+		return 0, s.failed("len", err)
+	}
+	if s.native() {
+		n, err := number(s.c.Do(ctx, "SCARD", s.key))
+		return n, s.failed("len", err)
+	}
+	n, err := number(s.run(ctx, lenScript))
+	return n, s.failed("len", err)
+}
+
+// TTL returns how long a member lives on, ebb.Forever if it has no deadline, and
+// whether it is there.
+func (s *Set[T]) TTL(ctx context.Context, member T) (time.Duration, bool, error) {
+	m, err := s.o.Codec.Encode(member)
+	if err == nil {
+		err = s.begin(ctx, false)
+	}
+	if err != nil {
+		return 0, false, s.failed("ttl", err)
+	}
+	var v ebb.Value
+	if !s.native() {
+		v, err = s.run(ctx, ttlScript, m)
+	} else if v, err = s.c.Do(ctx, "SPTTL", s.key, "MEMBERS", 1, m); err == nil && len(v.Elems) == 1 {
+		v = v.Elems[0]
+	}
+	n, err := number(v, err)
+	switch {
+	case err != nil:
+		return 0, false, s.failed("ttl", err)
+	case n == -2:
+		return 0, false, nil
+	case n == -1:
+		return ebb.Forever, true, nil
+	}
+	return time.Duration(n) * time.Millisecond, true, nil
+}
+
+// Expire lets a member live for another ttl, which is positive, and reports whether it
+// is there.
+func (s *Set[T]) Expire(ctx context.Context, member T, ttl time.Duration) (bool, error) {
+	if ttl <= 0 {
+		return false, s.failed("expire", fmt.Errorf("%w: a time to live of %v: more than 0; Persist and Remove do the rest", ebb.ErrArgument, ttl))
+	}
+	did, err := s.late(ctx, member, ttl)
+	return did, s.failed("expire", err)
+}
+
+// Persist takes a member's deadline away, and reports whether it had one.
+func (s *Set[T]) Persist(ctx context.Context, member T) (bool, error) {
+	did, err := s.late(ctx, member, 0)
+	return did, s.failed("persist", err)
+}
+
+func (s *Set[T]) late(ctx context.Context, member T, ttl time.Duration) (bool, error) {
+	ms, err := s.bounds.Millis(ttl)
+	if err != nil {
+		return false, err
+	}
+	m, err := s.o.Codec.Encode(member)
+	if err != nil {
+		return false, err
+	}
+	if err := s.begin(ctx, true); err != nil {
+		return false, err
+	}
+	var v ebb.Value
+	switch {
+	case !s.native():
+		n, err := number(s.run(ctx, lateScript, m, ms))
+		return n == 1, err
+	case ms > 0:
+		v, err = s.c.Do(ctx, "SPEXPIRE", s.key, ms, "MEMBERS", 1, m)
+	default:
+		v, err = s.c.Do(ctx, "SPERSIST", s.key, "MEMBERS", 1, m)
+	}
+	if err != nil || len(v.Elems) != 1 {
+		return false, err
+	}
+	n, err := v.Elems[0].AsInt()
+	return n == 1, err
+}
+
+// Clear removes all members. That is no expiry.
+func (s *Set[T]) Clear(ctx context.Context) error {
+	if err := s.begin(ctx, false); err != nil {
+		return s.failed("clear", err)
+	}
+	if s.native() {
+		_, err := s.c.Do(ctx, "UNLINK", s.key)
+		return s.failed("clear", err)
+	}
+	for { // those whose time is over get their events first
+		more, err := number(s.run(ctx, clearScript, expiries.AtOnce))
+		if err != nil || more == 0 {
+			return s.failed("clear", err)
+		}
+	}
+}
+
+// sweep removes some of the dead, and returns how many ms there are until there are
+// more: 0 if there are, -1 if nothing has a deadline.
+func (s *Set[T]) sweep(ctx context.Context) (int64, error) {
+	n, err := number(s.run(ctx, sweepScript, expiries.AtOnce))
+	return n, s.failed("sweep", err)
+}
+
+func number(v ebb.Value, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return v.AsInt()
+}

@@ -1,0 +1,209 @@
+package expset
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/expiries"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// Options of a set. The zero value works. Events and Codec belong to the data: all
+// programs that share a set say the same.
+type Options[T comparable] struct {
+	// Codec says how members are stored; ebb.CodecOf if nil.
+	Codec ebb.Codec[T]
+	// MaxLen is how many members may live in a set; 0: as many as there is memory for.
+	MaxLen int64
+	// Jitter lengthens each time by a random part of it of up to so many percent.
+	Jitter int
+	// Events keeps what expires for OnExpired.
+	Events bool
+	// MaxEvents is about how many are kept, delivered or not; 100,000 if 0. Without
+	// ebb they also go a week after the last one.
+	MaxEvents int64
+	// Logger hears how the set runs, once, and of trouble while waiting. Silent if nil.
+	Logger *slog.Logger
+}
+
+// Set is a set of a backend. Its methods are safe for concurrent use. It holds no
+// resource and need not be closed.
+type Set[T comparable] struct {
+	*core[T]
+	key string
+	sub string // its name in its family
+	bad error  // why it cannot be used
+}
+
+// Family is sets that share options, and the events of what expires in them. Its
+// methods are safe for concurrent use.
+type Family[T comparable] struct {
+	*core[T]
+}
+
+// core is what the sets of a family have in common.
+type core[T comparable] struct {
+	c        *ebb.Conn
+	o        Options[T]
+	bounds   expiries.Bounds
+	home     string // the name given
+	stream   string
+	index    string
+	feed     *expiries.Feed
+	redisson bool
+	scripts  bool // for tests: also on ebb
+	once     sync.Once
+}
+
+// redissonNever is the score of members without a deadline in Redisson's layout.
+const redissonNever = "92233720368547758"
+
+// New returns the set of a name, which is its key. It does not touch the network. The
+// error wraps ebb.ErrArgument: a name or an option makes no sense.
+func New[T comparable](c *ebb.Conn, name string, opts ...Options[T]) (*Set[T], error) {
+	k, err := newCore(c, name, opts)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set[T]{core: k, key: name}
+	k.stream = kit.Key(name, "expired")
+	k.newFeed(expiries.Escape(name))
+	k.feed.Sweep = func(ctx context.Context, _ string) (int64, error) { return s.sweep(ctx) }
+	return s, nil
+}
+
+// NewFamily returns the sets whose keys are "{name}:" and a name of their own. In a
+// cluster they share a slot, and on servers without rules a sorted set of the next
+// deadlines tells whose turn it is.
+func NewFamily[T comparable](c *ebb.Conn, name string, opts ...Options[T]) (*Family[T], error) {
+	k, err := newCore(c, name, opts)
+	if err != nil {
+		return nil, err
+	}
+	f := &Family[T]{core: k}
+	k.stream, k.index = kit.Key(name, ":expired"), kit.Key(name, ":next")
+	k.newFeed(expiries.Escape(kit.Key(name, "")) + "*")
+	k.feed.Index = k.index
+	k.feed.Sweep = func(ctx context.Context, sub string) (int64, error) { return f.Set(sub).sweep(ctx) }
+	return f, nil
+}
+
+// Set returns the family's set of a name, which is not empty and begins with no colon:
+// else its methods return ebb.ErrArgument. It costs nothing.
+func (f *Family[T]) Set(name string) *Set[T] {
+	s := &Set[T]{core: f.core, key: kit.Key(f.home, name), sub: name}
+	if name == "" || name[0] == ':' {
+		s.bad = fmt.Errorf("%w: a set of the family %q named %q: it needs a name that begins with no colon", ebb.ErrArgument, f.home, name)
+	}
+	return s
+}
+
+// Redisson returns the set of a name in the layout of Redisson's SetCache, to share it
+// with Java, where members have StringCodec or a codec that writes what opts.Codec
+// writes. It has no Events.
+func Redisson[T comparable](c *ebb.Conn, name string, opts ...Options[T]) (*Set[T], error) {
+	s, err := New(c, name, opts...)
+	if err != nil {
+		return nil, err
+	}
+	if s.o.Events {
+		return nil, fmt.Errorf("%w: expset %q: Redisson's layout has no events", ebb.ErrArgument, name)
+	}
+	s.redisson = true
+	return s, nil
+}
+
+func newCore[T comparable](c *ebb.Conn, name string, opts []Options[T]) (*core[T], error) {
+	k := &core[T]{c: c, home: name}
+	if len(opts) > 0 {
+		k.o = opts[0]
+	}
+	k.bounds = expiries.Bounds{MaxLen: k.o.MaxLen, Jitter: k.o.Jitter, MaxEvents: k.o.MaxEvents}
+	if bad := k.bounds.Check(c, name); bad != "" {
+		return nil, fmt.Errorf("%w: expset %q: %s", ebb.ErrArgument, name, bad)
+	}
+	if k.o.Codec == nil {
+		k.o.Codec = ebb.CodecOf[T]()
+	}
+	return k, nil
+}
+
+func (k *core[T]) newFeed(match string) {
+	k.feed = &expiries.Feed{
+		Conn: k.c, Stream: k.stream, Native: k.native,
+		Rule: expiries.Rule{Match: match, Level: "MEMBER", MaxLen: k.bounds.MaxEvents},
+	}
+}
+
+// native reports whether the set runs on ebb's commands.
+func (k *core[T]) native() bool {
+	return k.c.Capabilities().Native && !k.redisson && !k.scripts
+}
+
+// String says how the set runs: `set "online" (SADDEX of ebb)`.
+func (s *Set[T]) String() string { return s.describe("set", s.key) }
+
+// String says how the sets run.
+func (f *Family[T]) String() string { return f.describe("sets", f.home) }
+
+func (k *core[T]) describe(what, name string) string {
+	caps := k.c.Capabilities()
+	how := "Lua scripts and a sorted set by deadline on "
+	if k.redisson {
+		how = "Redisson's layout, Lua scripts on "
+	}
+	how += strings.TrimSpace(caps.Server + " " + caps.Version)
+	if k.native() {
+		how = "SADDEX of ebb"
+	}
+	return fmt.Sprintf("%s %q (%s)", what, name, how)
+}
+
+// begin is called by each operation.
+func (s *Set[T]) begin(ctx context.Context, writes bool) error {
+	if s.bad != nil {
+		return s.bad
+	}
+	s.once.Do(func() {
+		if s.o.Logger != nil {
+			s.o.Logger.Debug("expset: first use", "set", s.String())
+		}
+	})
+	if writes && s.o.Events {
+		return s.feed.Ensure(ctx)
+	}
+	return nil
+}
+
+// run runs a script.
+func (s *Set[T]) run(ctx context.Context, script *ebb.Script, args ...any) (ebb.Value, error) {
+	events, grace, never, dead := int64(0), kit.Millis(expiries.Keep), "inf", "("
+	if s.o.Events {
+		events = s.bounds.MaxEvents
+	}
+	if s.redisson {
+		never, dead, grace = redissonNever, "", -1
+	}
+	index := s.index
+	if index == "" {
+		index = kit.Key(s.home, "next") // unused, and of the same slot
+	}
+	all := append(make([]any, 0, 7+len(args)), s.o.MaxLen, expiries.OnTheWay, events, grace, s.sub, never, dead)
+	return s.c.Script(ctx, script, []string{s.key, s.stream, index}, append(all, args...)...)
+}
+
+func (k *core[T]) members(members []T) ([]any, error) {
+	args := make([]any, len(members))
+	for i, m := range members {
+		b, err := k.o.Codec.Encode(m)
+		if err != nil {
+			return nil, err
+		}
+		args[i] = b
+	}
+	return args, nil
+}

@@ -1,0 +1,42 @@
+package backends
+
+import (
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) { Main(m) }
+
+func TestEachKindKeepsAndForgets(t *testing.T) {
+	Each(t, func(t *testing.T, b *Backend) {
+		ctx, key, stays := b.Context(), b.Name("k"), b.Name("stays")
+		for k, ttl := range map[string]time.Duration{key: 30 * time.Millisecond, stays: time.Minute} {
+			if err := b.SetTTL(ctx, k, "v", ttl); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n, err := b.Open().Exists(ctx, stays); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+		b.Pass(40 * time.Millisecond)
+		if n, err := b.Exists(ctx, key); n != 0 || err != nil {
+			t.Error(n, err)
+		}
+	})
+}
+
+func TestDataOutlivesAFault(t *testing.T) {
+	Each(t, func(t *testing.T, b *Backend) {
+		ctx, key := b.Context(), b.Name("k")
+		if err := b.SetTTL(ctx, key, "v", time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if !b.Fault() {
+			return
+		}
+		b.Until("the backend is there again", func() bool {
+			n, err := b.Exists(ctx, key)
+			return n == 1 && err == nil
+		})
+	})
+}

@@ -1,0 +1,129 @@
+package backends
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+)
+
+// house owns the servers that the tests of a process share. To what starts them it
+// is a test that lasts as long as the process.
+type house struct {
+	testing.TB // nil: what is called is below
+
+	nr atomic.Int64 // of the last backend
+
+	mu    sync.Mutex // guards what follows
+	sites map[string]site
+	ends  []func()
+	dirs  []string
+}
+
+// theHouse is there from the first test on, and emptied by Main.
+var theHouse = &house{sites: map[string]site{}}
+
+func (h *house) next() int64 { return h.nr.Add(1) }
+
+// missing is the panic that ends a start whose program is not there.
+type missing struct {
+	reason string
+	skip   bool
+}
+
+// site returns what tests of a kind share, started by the first.
+func (h *house) site(t testing.TB, k kind) (s site) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s, ok := h.sites[k.name]; ok {
+		return s
+	}
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+			h.sites[k.name] = s
+		case missing:
+			t.Helper()
+			if p.skip {
+				realserver.Require(t, p.reason)
+			}
+			t.Fatal(p.reason)
+		default:
+			panic(p)
+		}
+	}()
+	return k.start(h)
+}
+
+// Main runs the tests of a package, ends the servers, and fails if a goroutine is
+// left over. Call it from TestMain.
+func Main(m *testing.M) {
+	redis.SetLogger(silence{})
+	code := m.Run()
+	theHouse.close()
+	if code == 0 {
+		if err := goleak.Find(theirs()...); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// theirs are goroutines of go-redis that outlive its clients: its clock, for good; after
+// faults a pause between two attempts to connect, and what listens to sentinels.
+func theirs() (o []goleak.Option) {
+	const lib = "github.com/redis/go-redis/v9"
+	for _, f := range []string{"/internal/pool.startGlobalTimeCache.func1", "/internal/pool.(*ConnPool).tryDial", ".(*sentinelFailover).listen",
+		".(*channel).initHealthCheck.func1", ".(*channel).initMsgChan.func1"} {
+		o = append(o, goleak.IgnoreAnyFunction(lib+f))
+	}
+	return o
+}
+
+// silence is go-redis's log of what tests do to servers.
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
+func (h *house) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := len(h.ends) - 1; i >= 0; i-- {
+		h.ends[i]()
+	}
+	for _, dir := range h.dirs {
+		_ = os.RemoveAll(dir)
+	}
+}
+
+// What follows is the part of testing.TB that internal/realserver calls.
+
+func (h *house) Helper()          {}
+func (h *house) Name() string     { return "the backends of this process" }
+func (h *house) Cleanup(f func()) { h.ends = append(h.ends, f) }
+func (h *house) Logf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+}
+
+func (h *house) TempDir() string {
+	dir, err := os.MkdirTemp("", "ebb-backends-")
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.dirs = append(h.dirs, dir)
+	return dir
+}
+
+func (h *house) Fatal(args ...any) { panic(missing{reason: fmt.Sprint(args...)}) }
+func (h *house) Fatalf(format string, args ...any) {
+	panic(missing{reason: fmt.Sprintf(format, args...)})
+}
+func (h *house) Skip(args ...any) { panic(missing{fmt.Sprint(args...), true}) }

@@ -1,0 +1,13 @@
+// Package chaostest sets programs on a cluster of six nodes that are killed, paused and
+// restarted under them, over a network that parts a program from some of the nodes, with
+// clocks that are minutes apart, and judges what they were granted:
+//
+//	make chaos        ten minutes
+//
+// Each client is a process, built with a package time whose Now is wrong, and writes
+// on a connection on which every write waits for the replica (Conn.Replicated). Then
+// there is no exception to what is promised: at most the limit in any second, one
+// holder of the lock in the order of its tokens, and no job lost.
+//
+// Start reading at TestChaos.
+package chaostest

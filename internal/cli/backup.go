@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/disk"
+)
+
+// eofMark is how long the mark is that ends a snapshot whose length is not known
+// beforehand.
+const eofMark = 40
+
+// backup writes a snapshot of the server into a file, "-" for standard output: the
+// server takes it at one instant and goes on. It asks as a replica does, so it
+// works with every server that has replicas.
+func (c *client) backup() int {
+	if err := c.snapshot(c.opt.RDB); err != nil {
+		fmt.Fprintf(c.env.Err, "The snapshot failed: %s\n", describe(err))
+		return 1
+	}
+	return 0
+}
+
+// snapshot fetches the snapshot. A file is complete, synced and under its name, or
+// not there.
+func (c *client) snapshot(name string) error {
+	// An ebb server sends its own types to who can read them; other servers refuse
+	// what they do not know, which is no harm.
+	for _, args := range [][]string{{"REPLCONF", "capa", "eof", "capa", "ebb"}, {"REPLCONF", "rdb-only", "1"}} {
+		_, _ = c.conn.do(args...)
+	}
+	if err := c.conn.send("SYNC"); err != nil {
+		return err
+	}
+	size, mark, err := c.conn.snapshotHead()
+	if err != nil {
+		return err
+	}
+	in := io.Reader(c.conn.r)
+	if mark == nil {
+		in = io.LimitReader(in, size)
+	} else {
+		in = &markedReader{r: in, mark: mark}
+	}
+	if name == "-" {
+		_, err = copySnapshot(c.env.Out, in, size, mark == nil, nil)
+		return err
+	}
+	return c.saveSnapshot(name, in, size, mark == nil)
+}
+
+func (c *client) saveSnapshot(name string, in io.Reader, size int64, sized bool) error {
+	f, err := os.CreateTemp(filepath.Dir(name), ".backup-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // nothing, once it is renamed
+	began := time.Now()
+	n, err := copySnapshot(f, in, size, sized, c.env.Err)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = disk.Replace(disk.OS(), f.Name(), name)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.env.Err, "%s: %d bytes in %.1f s\n", name, n, time.Since(began).Seconds())
+	return nil
+}
+
+// snapshotHead reads the line that precedes a snapshot: its size, or the mark that
+// ends it. The server sends empty lines while it prepares one.
+func (c *conn) snapshotHead() (size int64, mark []byte, err error) {
+	for {
+		line, err := c.r.ReadString('\n')
+		if err != nil {
+			return 0, nil, err
+		}
+		line = strings.TrimRight(line, "\r\n")
+		switch {
+		case line == "":
+			continue
+		case line[0] == '-':
+			return 0, nil, errors.New(line[1:])
+		case strings.HasPrefix(line, "$EOF:") && len(line) == len("$EOF:")+eofMark:
+			return 0, []byte(line[len("$EOF:"):]), nil
+		case line[0] == '$':
+			size, err = strconv.ParseInt(line[1:], 10, 64)
+			if err != nil || size < 0 {
+				return 0, nil, fmt.Errorf("the server announced a snapshot of %q bytes", line[1:])
+			}
+			return size, nil, nil
+		}
+		return 0, nil, fmt.Errorf("the server answered %q where a snapshot was to begin", line)
+	}
+}
+
+// copySnapshot copies a snapshot, and tells once a second how far it is.
+func copySnapshot(out io.Writer, in io.Reader, size int64, sized bool, tell io.Writer) (n int64, err error) {
+	buf := make([]byte, 256<<10)
+	told := time.Now()
+	for {
+		k, err := in.Read(buf)
+		if _, werr := out.Write(buf[:k]); werr != nil {
+			return n, werr
+		}
+		n += int64(k)
+		switch {
+		case err == io.EOF && sized && n < size:
+			return n, io.ErrUnexpectedEOF
+		case err == io.EOF:
+			return n, nil
+		case err != nil:
+			return n, err
+		}
+		if tell != nil && time.Since(told) >= time.Second {
+			told = time.Now()
+			if sized {
+				fmt.Fprintf(tell, "%3d %% of %d MiB\n", n*100/max(size, 1), size>>20)
+			} else {
+				fmt.Fprintf(tell, "%d MiB\n", n>>20)
+			}
+		}
+	}
+}
+
+// markedReader reads up to a mark. Without one the end is an unexpected one.
+type markedReader struct {
+	r    io.Reader
+	mark []byte
+	held []byte // what may be the mark's beginning
+	over bool
+}
+
+// Read implements io.Reader.
+func (m *markedReader) Read(p []byte) (int, error) {
+	for !m.over && len(m.held) <= eofMark {
+		buf := make([]byte, max(len(p), 2*eofMark))
+		n, err := m.r.Read(buf)
+		m.held = append(m.held, buf[:n]...)
+		if bytes.HasSuffix(m.held, m.mark) {
+			m.held, m.over = m.held[:len(m.held)-eofMark], true
+			break
+		}
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	free := len(m.held)
+	if !m.over {
+		free -= eofMark
+	}
+	n := copy(p, m.held[:free])
+	m.held = m.held[n:]
+	if n == 0 && m.over {
+		return 0, io.EOF
+	}
+	return n, nil
+}

@@ -1,0 +1,27 @@
+package delayq
+
+import (
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/chunk"
+)
+
+// Freeze returns a copy for reading only, with jobs, leases, marks and counts,
+// under the rules of dict.Dict.Freeze. O(chunks + jobs larger than 8 KiB).
+func (q *Queue) Freeze() *Queue {
+	l, f := new(chunk.Loan), new(Queue)
+	*f = *q
+	f.DeadLetter, f.frozen = slices.Clone(q.DeadLetter), l
+	f.jobs = q.jobs.FreezeOn(l)
+	f.due = q.due.Freeze(l, (*byDue)(f))
+	f.events = q.events.Freeze(l, (*byEvent)(f))
+	if q.marks != nil {
+		f.marks = q.marks.FreezeOn(l)
+	}
+	return f
+}
+
+// Frozen reports whether there is a frozen copy that shares chunks with the queue.
+func (q *Queue) Frozen() bool {
+	return q.jobs.Frozen() || q.due.Frozen() || q.events.Frozen() || q.marks != nil && q.marks.Frozen()
+}

@@ -1,0 +1,169 @@
+package delayq
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/ordered/btree"
+)
+
+// What a queue would be if all that is due were looked after, for one that must not
+// be changed: a replica's, where the master does that.
+
+// Fate is what becomes of a job at an instant.
+type Fate uint8
+
+// The fates: nothing, it is due again because its lease is over, it was delivered
+// too often, nobody took it in time.
+const (
+	Stays Fate = iota
+	Again
+	Spent
+	Expired
+)
+
+// Fate returns what becomes of a job at now. One that waits again has another
+// instant from which on it is due, and is not leased.
+func (q *Queue) Fate(j *Job, now int64) Fate {
+	fate := Stays
+	if j.Leased && now > j.Until {
+		if q.MaxDeliveries != 0 && j.Deliveries >= q.MaxDeliveries {
+			return Spent
+		}
+		fate = Again
+		j.Leased, j.Due = false, j.Until+1
+	}
+	if e := j.Expires(); !j.Leased && e != 0 && now > e {
+		return Expired
+	}
+	return fate
+}
+
+// Unsettled visits the jobs to which something happens at now, the earliest first:
+// as they will be. visit must not change the queue. O(log n), and O(1) for each.
+func (q *Queue) Unsettled(now int64, visit func(j Job, was Job, f Fate)) {
+	for c := q.events.Seek(0); c.OK(); c.Next() {
+		if key, _ := c.Entry(); now <= int64(key) {
+			return
+		}
+		was := q.Job(c.Ref())
+		j := was
+		f := q.Fate(&j, now)
+		visit(j, was, f)
+	}
+}
+
+// inTurn is the order of those who wait, but for what is due in the same ms.
+func inTurn(a, b Job) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Due, b.Due))
+}
+
+// WalkSettled is Walk for a queue that is looked after at now. O(log n + what is
+// due), and O(1) for each.
+func (q *Queue) WalkSettled(now int64, visit func(j Job) bool) {
+	var again []Job
+	q.Unsettled(now, func(j, _ Job, f Fate) {
+		if f == Again {
+			again = append(again, j)
+		}
+	})
+	slices.SortStableFunc(again, inTurn)
+	more := true
+	flush := func(first func(a *Job) bool) {
+		for more && len(again) > 0 && first(&again[0]) {
+			more, again = visit(again[0]), again[1:]
+		}
+	}
+	q.Walk(now, func(ref uint32) bool {
+		j := q.Job(ref)
+		if q.Fate(&j, now) == Expired {
+			return more
+		}
+		flush(func(a *Job) bool {
+			return j.Due > now || a.Priority > j.Priority || a.Priority == j.Priority && a.Due < j.Due
+		})
+		more = more && visit(j)
+		return more
+	})
+	flush(func(*Job) bool { return true })
+}
+
+// EachSettled is Each for a queue that is looked after at now. O(n).
+func (q *Queue) EachSettled(now int64, visit func(j Job)) {
+	var again []Job
+	q.Unsettled(now, func(j, _ Job, f Fate) {
+		if f == Again {
+			again = append(again, j)
+		}
+	})
+	slices.SortStableFunc(again, inTurn)
+	q.Each(func(j Job) bool {
+		if q.Fate(&j, now) != Stays {
+			return true
+		}
+		for len(again) > 0 && (j.Leased || inTurn(again[0], j) < 0) {
+			visit(again[0])
+			again = again[1:]
+		}
+		visit(j)
+		return true
+	})
+	for _, j := range again {
+		visit(j)
+	}
+}
+
+// OldestSettled is Oldest for a queue that is looked after at now. O(what is due).
+func (q *Queue) OldestSettled(now int64) (oldest int64) {
+	note := func(due int64) {
+		if oldest == 0 || due < oldest {
+			oldest = due
+		}
+	}
+	for p := range uint8(Priorities) {
+		if q.waiting[p] == 0 {
+			continue
+		}
+		for c := q.due.From(before(p, 0)); c.OK(); c.Next() {
+			key, ref := c.Entry()
+			if key > dueKey(p, now) {
+				break
+			}
+			if j := q.Job(ref); q.Fate(&j, now) == Stays {
+				note(j.Due)
+				break
+			}
+		}
+	}
+	q.Unsettled(now, func(j, _ Job, f Fate) {
+		if f == Again {
+			note(j.Due)
+		}
+	})
+	return oldest
+}
+
+// NextFrom is NextDue for a queue that is looked after at now. O(what is due).
+func (q *Queue) NextFrom(now int64) (at int64) {
+	note := func(ms int64) {
+		if ms != 0 && (at == 0 || ms < at) {
+			at = ms
+		}
+	}
+	if due := q.Coming(now); due != 0 {
+		note(due - 1)
+	}
+	if c := q.events.From(btree.Probe{Key: uint64(now), Side: -1}); c.OK() {
+		key, _ := c.Entry()
+		note(int64(key))
+	}
+	q.Unsettled(now, func(j, _ Job, f Fate) {
+		if f == Again {
+			note(j.Expires())
+		}
+	})
+	if q.marks != nil {
+		note(q.marks.NextFrom(now))
+	}
+	return at
+}

@@ -1,0 +1,51 @@
+package dict
+
+import "github.com/ebbdb/ebb/internal/chunk"
+
+// Freeze returns a copy for reading only, which stays what it is whatever becomes
+// of the dict. It shares the chunks, which the dict copies one by one as it
+// writes to them. The copy may be read by one goroutine while the dict is used by
+// another, and is given back by Free, with nobody reading it any more; until then
+// the dict must not be frozen again. O(chunks + items larger than 8 KiB).
+func (d *Dict) Freeze() *Dict { return d.FreezeOn(new(chunk.Loan)) }
+
+// FreezeOn is Freeze for a part of something larger, which settles the loan when
+// it is given back.
+func (d *Dict) FreezeOn(l *chunk.Loan) *Dict {
+	f := &Dict{
+		heap: d.heap.Freeze(l), prim: d.prim.Freeze(l), over: d.over.Freeze(l),
+		low: d.low, chain: d.chain, earliest: d.earliest, seed: d.seed, fixed: d.fixed, loan: l,
+	}
+	if d.due != nil {
+		f.due = d.due.Freeze(l, (*byDeadline)(f))
+	}
+	return f
+}
+
+// lent reports whether buckets may be shared with a frozen copy.
+func (d *Dict) lent() bool { return d.prim.Lent() || d.over.Lent() }
+
+// ownChain makes sure that all buckets of a chain can be written to. Pointers to
+// buckets and slots from before are void then.
+func (d *Dict) ownChain(i uint32) {
+	d.prim.Own(i)
+	for b := d.primary(i); b.next != 0; b = d.after(b) {
+		d.over.Own(b.next - 1)
+	}
+}
+
+// ownSlot returns an item's slot for writing to it and to its chain.
+func (d *Dict) ownSlot(s slot) slot {
+	if !d.lent() {
+		return s
+	}
+	ref := s.ref()
+	h := d.hash(d.Key(ref))
+	d.ownChain(d.bucketOf(h))
+	return d.slotOf(h, ref)
+}
+
+// Frozen reports whether there is a frozen copy that shares chunks with the dict.
+func (d *Dict) Frozen() bool {
+	return d.heap.Frozen() || d.prim.Frozen() || d.over.Frozen() || d.due != nil && d.due.Frozen()
+}

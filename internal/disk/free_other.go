@@ -1,0 +1,5 @@
+//go:build !(darwin || linux)
+
+package disk
+
+func free(string) (int64, error) { return -1, nil }

@@ -1,0 +1,126 @@
+package door
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Wide runs a command that concerns all masters of a cluster. There is at least one;
+// their addresses are sorted. ask runs it on the one at a place, with another cursor for
+// the command's own unless that is "". They are asked one after the other, until one
+// fails; the error names it.
+type Wide func(addrs []string, ask Ask) (resp.Value, error)
+
+// Ask runs a command of a Wide on one master.
+type Ask func(at int, cursor string) (resp.Value, error)
+
+// WideOf returns how a command runs, by its name and its second word (""), that concerns
+// all masters; nil for all other commands.
+func WideOf(name, second string) Wide {
+	sub := strings.ToLower(second)
+	switch strings.ToLower(name) {
+	case "scan":
+		return func(addrs []string, ask Ask) (resp.Value, error) {
+			return scan(second, addrs, ask)
+		}
+	case "dbsize":
+		return sum
+	case "keys":
+		return join
+	case "randomkey":
+		return some
+	case "flushall", "flushdb":
+		return last
+	case "script":
+		if sub == "load" || sub == "flush" {
+			return last
+		}
+	case "function":
+		if sub == "load" || sub == "delete" || sub == "flush" || sub == "restore" {
+			return last
+		}
+	case "config":
+		if sub == "set" || sub == "resetstat" || sub == "rewrite" {
+			return last
+		}
+	}
+	return nil
+}
+
+// each asks until one fails or enough returns true. The error is that of a reply too.
+func each(addrs []string, ask Ask, enough func(v resp.Value) bool) error {
+	for at, addr := range addrs {
+		v, err := ask(at, "")
+		if err == nil {
+			err = v.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", addr, err)
+		}
+		if enough(v) {
+			break
+		}
+	}
+	return nil
+}
+
+func last(addrs []string, ask Ask) (last resp.Value, err error) {
+	err = each(addrs, ask, func(v resp.Value) bool { last = v; return false })
+	return last, err
+}
+
+func some(addrs []string, ask Ask) (some resp.Value, err error) {
+	err = each(addrs, ask, func(v resp.Value) bool { some = v; return !v.IsNull() })
+	return some, err
+}
+
+func sum(addrs []string, ask Ask) (resp.Value, error) {
+	sum := resp.Value{Kind: resp.KindInt}
+	err := each(addrs, ask, func(v resp.Value) bool { sum.Int += v.Int; return false })
+	return sum, err
+}
+
+func join(addrs []string, ask Ask) (resp.Value, error) {
+	all := resp.Value{Kind: resp.KindArray}
+	err := each(addrs, ask, func(v resp.Value) bool { all.Elems = append(all.Elems, v.Elems...); return false })
+	return all, err
+}
+
+// scan is SCAN over one master after the other, by address. Its cursor is
+// "node/cursor", and "0" at both ends. Keys of a slot that moves meanwhile may be missed
+// or come twice.
+func scan(cursor string, addrs []string, ask Ask) (resp.Value, error) {
+	at := 0
+	if addr, inner, ok := strings.Cut(cursor, "/"); ok {
+		cursor = inner
+		for at < len(addrs) && addrs[at] < addr {
+			at++
+		}
+		if at == len(addrs) {
+			return scanReply("0", nil), nil
+		}
+		if addrs[at] != addr {
+			cursor = "0" // that one is no longer a master
+		}
+	} else if cursor != "0" && cursor != "" { // without one, a server says what is wrong
+		return resp.Value{Kind: resp.KindError, Str: "ERR invalid cursor"}, nil
+	}
+	v, err := ask(at, cursor)
+	if err != nil || v.Err() != nil || len(v.Elems) != 2 {
+		return v, err
+	}
+	next := v.Elems[0].String()
+	switch {
+	case next != "0":
+		next = addrs[at] + "/" + next
+	case at+1 < len(addrs):
+		next = addrs[at+1] + "/0"
+	}
+	return scanReply(next, v.Elems[1].Elems), nil
+}
+
+func scanReply(cursor string, keys []resp.Value) resp.Value {
+	return resp.Value{Kind: resp.KindArray, Elems: []resp.Value{{Kind: resp.KindBulk, Str: cursor}, {Kind: resp.KindArray, Elems: keys}}}
+}

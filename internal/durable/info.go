@@ -1,0 +1,77 @@
+package durable
+
+import "fmt"
+
+// Writes are refused in Redis's words.
+const (
+	refuseSave = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that may modify the data set are disabled, because this instance is configured to report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error."
+	refuseAOF  = "MISCONF Errors writing to the AOF file: %v"
+)
+
+// look finds out whether writes are to be refused, and says so.
+func (k *Keeper) look() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	failure := k.oplg.Failure() // under the lock: who looks last has the last word
+	reply := ""
+	points, _ := k.o.Config.Value("save").Data.([]savePoint)
+	switch {
+	case failure != nil && k.aof.state != aofOff:
+		reply = fmt.Sprintf(refuseAOF, failure)
+	case k.jobs.saveErr != nil && len(points) > 0 && k.o.Config.Bool("stop-writes-on-bgsave-error"):
+		reply = refuseSave
+	}
+	if reply == k.reply {
+		return
+	}
+	if reply == "" {
+		k.log.Info("writes are taken again")
+	} else {
+		k.log.Error("writes are refused", "why", reply)
+	}
+	if k.reply = reply; k.o.RefuseWrites != nil {
+		k.o.RefuseWrites(reply)
+	}
+}
+
+// SetSavePoints is CONFIG SET save and stop-writes-on-bgsave-error: writes may be
+// refused no longer. It takes no shard.
+func (k *Keeper) SetSavePoints() { k.nudge() }
+
+// Info returns what INFO persistence tells. It locks the Keeper for a moment, and
+// no shard.
+func (k *Keeper) Info() Info {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now, j := k.now(), &k.jobs
+	i := Info{
+		Dirty: k.o.DB.Dirty() - j.dirty, SaveScheduled: j.saveScheduled,
+		LastSave: j.lastSave / 1e6, LastSaveOK: j.saveErr == nil, LastSaveTime: seconds(j.saveTook), CurrentSave: -1, Saves: j.saves,
+		AppendOnly: k.aof.want, RewriteScheduled: j.rewriteScheduled, LastRewriteTime: seconds(j.rewrote), CurrentRewrite: -1,
+		LastRewriteOK: j.rewriteErr == nil, Rewrites: j.rewrites, RewriteFailures: j.failures, LastWriteOK: true,
+	}
+	if x := k.job; x != nil {
+		took := seconds(now - x.began)
+		if x.kind == jobSave {
+			i.Saving, i.CurrentSave = true, took
+		} else {
+			i.Rewriting, i.CurrentRewrite = true, took
+		}
+		i.SavedKeys, i.TotalKeys = x.progress.Keys.Load(), x.progress.Total.Load()
+	}
+	if a := k.aof.appender; a != nil {
+		s := a.Stats()
+		i.CurrentSize, i.BaseSize, i.Buffered = s.CurrentSize, s.BaseSize, s.Buffered
+		i.PendingSync, i.DelayedSyncs, i.LastWriteOK = int64(s.PendingSync), s.Delayed, s.WriteErr == nil
+	}
+	k.load.info(&i, now)
+	return i
+}
+
+// seconds converts us; -1 stays.
+func seconds(us int64) int64 {
+	if us < 0 {
+		return -1
+	}
+	return us / 1e6
+}

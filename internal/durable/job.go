@@ -1,0 +1,239 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/config"
+)
+
+type savePoint = config.SavePoint
+
+// jobKind is what a job is.
+type jobKind uint8
+
+const (
+	jobSave jobKind = iota
+	jobRewrite
+)
+
+// job writes a snapshot. At most one is under way.
+type job struct {
+	kind     jobKind
+	began    int64 // us
+	cancel   context.CancelFunc
+	done     chan struct{}
+	err      error // when done is closed
+	progress engine.Progress
+	dirty    int64 // of the engine at the cut
+}
+
+// jobs are what has become of the jobs so far, and what is to come. Times are in
+// us; 0: never.
+type jobs struct {
+	saveScheduled, rewriteScheduled bool
+
+	lastSave   int64 // that succeeded
+	lastTry    int64 // of a save
+	saveErr    error // of the last
+	saveTook   int64 // us, -1: none yet
+	saves      int64
+	dirty      int64 // of the engine at the cut of the last save that succeeded
+	rewriteErr error
+	rewriteTry int64
+	rewrote    int64 // us that the last took, -1: none yet
+	rewrites   int64
+	failures   int64 // of rewrites, since one succeeded
+}
+
+func (j *jobs) init(now, dirty int64) {
+	j.lastSave, j.dirty, j.saveTook, j.rewrote = now, dirty, -1, -1
+}
+
+// begin begins a job. k.mu is held, and no job is under way.
+func (k *Keeper) begin(kind jobKind, work func(context.Context, *job) error) *job {
+	ctx, cancel := context.WithCancel(k.ctx)
+	j := &job{kind: kind, began: k.now(), cancel: cancel, done: make(chan struct{})}
+	k.job = j
+	if kind == jobSave {
+		k.jobs.saveScheduled, k.jobs.lastTry = false, j.began
+	} else {
+		k.jobs.rewriteScheduled, k.jobs.rewriteTry = false, j.began
+		k.jobs.rewrites++
+	}
+	k.wait.Go(func() {
+		defer cancel()
+		err := k.inTurn(ctx, func() error { return work(ctx, j) })
+		k.finish(j, err)
+	})
+	return j
+}
+
+// inTurn runs what makes a snapshot, when nobody else makes one.
+func (k *Keeper) inTurn(ctx context.Context, work func() error) error {
+	done, err := k.Turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return work()
+}
+
+// finish notes how a job has ended. One that was called off has not failed.
+func (k *Keeper) finish(j *job, err error) {
+	k.mu.Lock()
+	now := k.now()
+	switch {
+	case errors.Is(err, context.Canceled):
+	case j.kind == jobSave:
+		k.jobs.saved(j, now, err)
+	default:
+		k.jobs.rewritten(j, now, err)
+	}
+	k.job, j.err = nil, err
+	k.mu.Unlock()
+	k.tell(j, now, err)
+	k.look()
+	close(j.done)
+	k.nudge()
+}
+
+func (j *jobs) saved(x *job, now int64, err error) {
+	j.saveErr = err
+	j.saveTook = now - x.began
+	if err == nil {
+		j.lastSave, j.dirty = now, x.dirty
+		j.saves++
+	}
+}
+
+func (j *jobs) rewritten(x *job, now int64, err error) {
+	j.rewriteErr = err
+	j.rewrote = now - x.began
+	if j.failures++; err == nil {
+		j.failures = 0
+	}
+}
+
+// tell logs how a job has ended.
+func (k *Keeper) tell(j *job, now int64, err error) {
+	what := "the RDB file is saved"
+	failed := "the RDB file could not be saved"
+	if j.kind == jobRewrite {
+		what, failed = "the append-only files are rewritten", "the append-only files could not be rewritten"
+	}
+	switch {
+	case err == nil:
+		k.log.Info(what, "keys", j.progress.Keys.Load(), "seconds", fmt.Sprintf("%.3f", float64(now-j.began)/1e6))
+	case errors.Is(err, context.Canceled):
+	default:
+		k.log.Error(failed, "error", err)
+	}
+}
+
+// cancelJob ends a job of a kind, if one is under way, and waits for that.
+func (k *Keeper) cancelJob(kind jobKind) {
+	k.mu.Lock()
+	j := k.job
+	k.mu.Unlock()
+	if j != nil && j.kind == kind {
+		j.cancel()
+		<-j.done
+	}
+}
+
+// BackgroundSave is BGSAVE. scheduled reports that it begins when the rewrite that
+// runs has ended, which it does only if schedule is set. It takes no shard, and
+// does not wait. Errors: ErrSaving, ErrBusy, ErrNoDirectory, ErrClosed.
+func (k *Keeper) BackgroundSave(schedule bool) (scheduled bool, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.o.Memory:
+		return false, ErrNoDirectory
+	case k.closed:
+		return false, ErrClosed
+	case k.job == nil:
+		k.begin(jobSave, k.save)
+		return false, nil
+	case k.job.kind == jobSave:
+		return false, ErrSaving
+	case schedule:
+		k.jobs.saveScheduled = true
+		return true, nil
+	}
+	return false, ErrBusy
+}
+
+// Save is SAVE: it writes the RDB file and returns when it is durable. ErrSaving
+// while a BGSAVE runs; a rewrite is waited for.
+func (k *Keeper) Save(ctx context.Context) error {
+	if k.o.Memory {
+		return ErrNoDirectory
+	}
+	for {
+		k.mu.Lock()
+		j := k.job
+		switch {
+		case k.closed:
+			k.mu.Unlock()
+			return ErrClosed
+		case j == nil:
+			j = k.begin(jobSave, k.save)
+			k.mu.Unlock()
+			return j.wait(ctx)
+		case j.kind == jobSave:
+			k.mu.Unlock()
+			return ErrSaving
+		}
+		k.mu.Unlock()
+		select {
+		case <-j.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// wait waits for a job, which ends with ctx.
+func (j *job) wait(ctx context.Context) error {
+	select {
+	case <-j.done:
+	case <-ctx.Done():
+		j.cancel()
+		<-j.done
+	}
+	return j.err
+}
+
+// RewriteAOF is BGREWRITEAOF. scheduled reports that it begins when the save that
+// runs has ended. With appendonly no it makes files all the same, for a later start
+// with yes. It takes no shard, and does not wait. Errors: ErrRewriting,
+// ErrNoDirectory, ErrClosed.
+func (k *Keeper) RewriteAOF() (scheduled bool, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.o.Memory:
+		return false, ErrNoDirectory
+	case k.closed:
+		return false, ErrClosed
+	case k.job == nil:
+		k.begin(jobRewrite, k.rewrite)
+		return false, nil
+	case k.job.kind == jobRewrite:
+		return false, ErrRewriting
+	}
+	k.jobs.rewriteScheduled = true
+	return true, nil
+}
+
+// LastSave returns the unix time of the last save that succeeded, in s; at first
+// that of the start.
+func (k *Keeper) LastSave() int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.jobs.lastSave / 1e6
+}

@@ -1,0 +1,436 @@
+package durable
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/oplog"
+	"github.com/ebbdb/ebb/internal/rdb"
+)
+
+// tokenLeap is by how much fencing tokens are raised at a start, us: a token that
+// was given shortly before a crash may be in no file. It is more than everysec
+// loses, and more than two clocks should differ by.
+const tokenLeap = 60e6
+
+// loading is what is known of loads: that under way, and the last one.
+type loading struct {
+	run     *loadRun // nil: none
+	origin  Origin   // of the RDB file that Load has loaded
+	keys    int64    // of the last
+	expired int64
+	took    int64 // us
+}
+
+// loadRun is a load under way.
+type loadRun struct {
+	k        *Keeper
+	began    int64        // us
+	total    atomic.Int64 // bytes
+	read     atomic.Int64
+	commands atomic.Int64
+	progress engine.Progress
+	origin   Origin
+}
+
+// Load loads the append-only files if appendonly is yes, else the RDB file; where
+// they do not exist nothing is loaded, whatever there is of the other kind, as in
+// Redis; but see Options.TakeRDB. SetLoading is told when it begins, and by Start
+// that it is over: what is written between the two would be in no file. Every second
+// a line tells how far it is. The engine must be empty and unused.
+//
+// Errors name the file and the offset; the engine then holds a part.
+func (k *Keeper) Load(ctx context.Context) error {
+	if k.o.Memory {
+		return nil
+	}
+	found, err := k.loadStart(ctx)
+	if err != nil || !found {
+		return err
+	}
+	k.raiseTokens()
+	if o := k.Origin(); o.ID != "" {
+		k.oplg.Reset(o.Offset) // the stream goes on where it was
+	}
+	return nil
+}
+
+// loadStart loads the files of a start, and reports whether there are any.
+func (k *Keeper) loadStart(ctx context.Context) (found bool, err error) {
+	path := k.rdbPath()
+	if k.o.Config.Bool("appendonly") {
+		if !k.aof.files.Empty() {
+			return true, k.loading(ctx, func(x *loadRun) error { return x.aof(ctx, k.o.Config.Bool("aof-load-truncated"), true) })
+		}
+		if !k.o.TakeRDB {
+			k.warnOfRDB()
+			return false, nil
+		}
+	}
+	if _, err := k.fs.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return true, k.loading(ctx, func(x *loadRun) error { return x.rdbFile(ctx, path, true) })
+}
+
+// warnOfRDB says that there is data that is not loaded.
+func (k *Keeper) warnOfRDB() {
+	path := k.rdbPath()
+	if _, err := k.fs.Stat(path); err == nil {
+		k.log.Warn("the RDB file is not loaded, because appendonly is yes and there are no append-only files: to take its data over, start with appendonly no, then CONFIG SET appendonly yes", "file", path)
+	}
+}
+
+// Origin returns where the stream of the RDB file that was loaded came from.
+func (k *Keeper) Origin() Origin {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.load.origin
+}
+
+// loading runs a load: clients are told to wait, nothing expires by itself, and
+// lines tell how far it is.
+func (k *Keeper) loading(ctx context.Context, work func(*loadRun) error) error {
+	db := k.o.DB
+	x := &loadRun{k: k, began: k.now(), origin: Origin{DB: -1}}
+	k.setLoading(x)
+	active := db.ActiveExpiry()
+	db.SetActiveExpiry(false)
+	ctx, cancel := context.WithCancel(ctx)
+	told := make(chan struct{})
+	go func() { // ends with ctx, and is waited for
+		defer close(told)
+		x.tell(ctx)
+	}()
+	err := work(x)
+	cancel()
+	<-told
+	db.SetActiveExpiry(active)
+	k.endLoading(x, err)
+	return err
+}
+
+func (k *Keeper) setLoading(x *loadRun) {
+	k.mu.Lock()
+	k.load.run = x
+	k.mu.Unlock()
+	k.tellLoading(true)
+}
+
+func (k *Keeper) endLoading(x *loadRun, err error) {
+	took := k.now() - x.began
+	k.mu.Lock()
+	k.load = loading{origin: x.origin, keys: x.progress.Keys.Load(), expired: x.progress.Dropped.Load(), took: took}
+	k.jobs.dirty = k.o.DB.Dirty()
+	k.broken = k.broken || errors.Is(err, ErrPartial)
+	started := k.started || k.o.Memory // which nobody starts
+	k.mu.Unlock()
+	if err == nil {
+		k.log.Info("loaded", "keys", x.progress.Keys.Load(), "expired", x.progress.Dropped.Load(), "commands", x.commands.Load(),
+			"bytes", x.read.Load(), "seconds", fmt.Sprintf("%.3f", float64(took)/1e6))
+	}
+	if started && !errors.Is(err, ErrPartial) {
+		k.tellLoading(false)
+	}
+}
+
+// tell logs each second how far the load is.
+func (x *loadRun) tell(ctx context.Context) {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for last := int64(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		read := x.read.Load()
+		x.k.log.Info("loading", "percent", fmt.Sprintf("%.1f", percent(read, x.total.Load())), "keys", x.progress.Keys.Load(),
+			"commands", x.commands.Load(), "MB/s", (read-last)/1e6)
+		last = read
+	}
+}
+
+func percent(part, whole int64) float64 { return min(100*float64(part)/float64(max(whole, 1)), 100) }
+
+// raiseTokens makes sure that no token is given twice.
+func (k *Keeper) raiseTokens() {
+	tx := k.o.DB.BeginAll(0)
+	tx.SawToken(tx.NextToken() + tokenLeap)
+	tx.Commit()
+}
+
+// rdbFile loads the RDB file.
+func (x *loadRun) rdbFile(ctx context.Context, path string, start bool) error {
+	k := x.k
+	info, err := k.fs.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.Dir {
+		return fmt.Errorf("%s is a directory, and should be an RDB file", path)
+	}
+	x.total.Store(info.Size)
+	f, err := k.fs.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if start {
+		if err := k.setClock(max(info.Modified*1000, rdbTime(io.NewSectionReader(f, 0, headBytes))), path); err != nil {
+			return err
+		}
+	}
+	if _, err = x.rdb(ctx, f, k.replica()); err != nil {
+		return fmt.Errorf("the RDB file %s: %w; look at it with `ebb check`", path, err)
+	}
+	if x.progress.Dropped.Load() > 0 || x.origin.DB == k.o.DB.Databases() {
+		x.origin = Origin{DB: -1} // replicas still have what is left out here, or the stream goes on where nothing is
+	}
+	return nil
+}
+
+// rdb loads an RDB file, and returns what was read behind its end.
+func (x *loadRun) rdb(ctx context.Context, r io.Reader, keepExpired bool) (rest []byte, err error) {
+	o := rdb.ReaderOptions{Aux: x.text, NoChecksum: !x.k.o.Config.Bool("rdbchecksum")}
+	if load := x.k.o.LoadFunction; load != nil {
+		o.Function = load
+	}
+	in := rdb.NewReader(&counting{r, &x.read}, o)
+	err = x.k.o.DB.Load(ctx, in, engine.LoadOptions{KeepExpired: keepExpired, Progress: &x.progress})
+	return in.Rest(), err
+}
+
+// base loads the snapshot that append-only files begin with, and returns what was
+// read behind its end.
+func (x *loadRun) base(ctx context.Context, r io.Reader) (rest []byte, err error) {
+	rest, err = x.rdb(ctx, bufio.NewReaderSize(r, 256<<10), true)
+	if err != nil {
+		err = fmt.Errorf("the snapshot in it: %w; look at it with `ebb check`", err)
+	}
+	return rest, err
+}
+
+// text takes a text of the file.
+func (x *loadRun) text(name, text []byte) error {
+	if ours, err := x.k.o.DB.LoadAux(name, text); ours || err != nil {
+		return err
+	}
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	switch string(name) {
+	case "repl-id":
+		x.origin.ID = string(text)
+	case "repl-offset":
+		if err == nil {
+			x.origin.Offset = max(n, 0)
+		}
+	case "repl-stream-db":
+		if err == nil {
+			x.origin.DB = int(min(max(n, -1), int64(x.k.o.DB.Databases())))
+		}
+	}
+	return nil
+}
+
+// counting counts what is read.
+type counting struct {
+	r io.Reader
+	n *atomic.Int64
+}
+
+func (c *counting) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// aof loads the append-only files.
+func (x *loadRun) aof(ctx context.Context, cutTail, start bool) error {
+	k := x.k
+	k.mu.Lock()
+	files := k.aof.files
+	k.mu.Unlock()
+	x.total.Store(files.Size())
+	if start {
+		if err := k.setClock(k.newestOf(files), files.Dir()); err != nil {
+			return err
+		}
+	}
+	play := newPlayer(ctx, k.o, &x.commands)
+	found, err := files.Load(oplog.Loader{
+		RDB:      func(r io.Reader) ([]byte, error) { return x.base(ctx, r) },
+		Command:  func(args [][]byte) error { return play.command(args) },
+		CutTail:  cutTail,
+		Progress: func(read int64) { x.read.Store(read) },
+	})
+	if err = errors.Join(err, play.close()); err != nil {
+		return err
+	}
+	x.origin = Origin{DB: -1} // the stream has gone on since the base
+	if found.Cut > 0 {
+		k.log.Warn("the end of the append-only file was cut off, because the last command is not whole", "file", found.CutFile, "bytes", found.Cut)
+	}
+	if start {
+		return k.setClock(found.Time*1e6, files.Dir())
+	}
+	return nil
+}
+
+// empty drops all data, and tells nobody who keeps a copy of it.
+func (k *Keeper) empty() {
+	tx := k.o.DB.BeginAll(0)
+	tx.Replaying()
+	tx.Flush(-1)
+	tx.Commit()
+	if k.o.DropFunctions != nil {
+		k.o.DropFunctions()
+	}
+}
+
+// errReplica: while it loads, what the master says would be lost.
+var errReplica = errors.New("this is a replica, whose data goes on changing: REPLICAOF NO ONE comes first")
+
+// replica reports whether the engine follows a master.
+func (k *Keeper) replica() bool { return k.o.Replica != nil && k.o.Replica() }
+
+var errMerge = errors.New("DEBUG RELOAD MERGE is not supported: NOFLUSH loads keys that are not there yet")
+
+// Reload is DEBUG RELOAD. Without a directory it goes through memory.
+func (k *Keeper) Reload(ctx context.Context, o ReloadOptions) error {
+	switch {
+	case o.Merge:
+		return errMerge
+	case k.replica():
+		return errReplica
+	case k.o.Memory:
+		return k.reloadMemory(ctx, o)
+	}
+	if err := k.saveFor(ctx, o); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	path := k.rdbPath()
+	k.mu.Unlock()
+	if _, err := k.fs.Stat(path); err != nil {
+		k.tellLoading(false)
+		return err
+	}
+	err := k.inTurn(ctx, func() error {
+		return k.loading(ctx, func(x *loadRun) error {
+			return k.again(o.NoFlush, func() error { return x.rdbFile(ctx, path, false) })
+		})
+	})
+	switch {
+	case err == nil && (o.NoSave || o.NoFlush):
+		k.Replaced()
+	case err != nil && !errors.Is(err, ErrPartial):
+		k.tellLoading(false)
+	}
+	return err
+}
+
+// saveFor saves for a reload. Nothing is written from before the save on.
+func (k *Keeper) saveFor(ctx context.Context, o ReloadOptions) error {
+	k.tellLoading(true)
+	k.o.DB.Barrier()
+	if o.NoSave {
+		return nil
+	}
+	err := k.Save(ctx)
+	if err != nil {
+		k.tellLoading(false)
+	}
+	return err
+}
+
+func (k *Keeper) tellLoading(on bool) {
+	if k.o.SetLoading != nil {
+		k.o.SetLoading(on)
+	}
+}
+
+// again empties the engine, unless it is to keep what it has, and loads. If that
+// fails nobody may take what is left for the data.
+func (k *Keeper) again(keep bool, load func() error) error {
+	if !keep {
+		k.empty()
+	}
+	err := load()
+	if err != nil && !keep {
+		k.log.Error("a reload has failed: the data in memory is not complete, and is neither served nor saved; start again, the files are as they were", "error", err)
+		err = fmt.Errorf("%w: %w", ErrPartial, err)
+	}
+	return err
+}
+
+func (k *Keeper) reloadMemory(ctx context.Context, o ReloadOptions) error {
+	if o.NoSave {
+		return ErrNoDirectory
+	}
+	return k.inTurn(ctx, func() error {
+		var b bytes.Buffer
+		k.tellLoading(true) // what is written from here on would be lost
+		k.o.DB.Barrier()
+		if err := k.writeSnapshot(ctx, &b, new(engine.Progress), snapshotKind{hurry: true}, nil); err != nil {
+			k.tellLoading(false)
+			return err
+		}
+		return k.loading(ctx, func(x *loadRun) error {
+			x.total.Store(int64(b.Len()))
+			return k.again(o.NoFlush, func() error {
+				_, err := x.rdb(ctx, &b, false)
+				return err
+			})
+		})
+	})
+}
+
+// LoadAOF is DEBUG LOADAOF: it empties the engine and loads the append-only files,
+// after all that was appended is in them.
+func (k *Keeper) LoadAOF(ctx context.Context) error {
+	switch {
+	case k.o.Memory:
+		return ErrNoDirectory
+	case k.replica():
+		return errReplica
+	}
+	k.mu.Lock()
+	err := k.aof.filesErr
+	k.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return k.inTurn(ctx, func() error {
+		return k.loading(ctx, func(x *loadRun) error {
+			k.o.DB.Barrier()
+			if err := k.flushAppended(ctx); err != nil {
+				return err
+			}
+			return k.again(false, func() error { return x.aof(ctx, false, false) })
+		})
+	})
+}
+
+// info tells of the load under way, and of the last one.
+func (l *loading) info(i *Info, now int64) {
+	i.LoadedKeys, i.ExpiredOnLoad, i.LoadMillis, i.LoadingETA = l.keys, l.expired, l.took/1000, -1
+	x := l.run
+	if x == nil {
+		return
+	}
+	read := x.read.Load()
+	i.Loading, i.LoadingStart, i.LoadingTotal, i.LoadingLoaded = true, x.began/1e6, x.total.Load(), read
+	i.LoadingKeys = x.progress.Keys.Load() + x.commands.Load()
+	if took := now - x.began; took > 0 && read > 0 {
+		i.LoadingETA = max(i.LoadingTotal-read, 0) * took / read / 1e6
+	}
+}

@@ -1,0 +1,259 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/disk"
+	"github.com/ebbdb/ebb/internal/rdb"
+)
+
+// save is the job of BGSAVE and of save points.
+func (k *Keeper) save(ctx context.Context, j *job) error {
+	k.mu.Lock()
+	a := k.aof.appender
+	path, temp := k.rdbPath(), k.temp("temp-%d.rdb")
+	k.mu.Unlock()
+	k.suspendSync(a, true)
+	defer k.suspendSync(a, false)
+	err := k.writeFile(ctx, temp, j, snapshotKind{origin: true})
+	if err == nil {
+		err = disk.Replace(k.fs, temp, path)
+	}
+	if err != nil {
+		_ = k.fs.Remove(temp) // it may not be there
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// rdbPath is that of the RDB file. k.mu is held.
+func (k *Keeper) rdbPath() string { return filepath.Join(k.dir, k.o.Config.String("dbfilename")) }
+
+// temp is the path of a temporary file, which has Redis's name. k.mu is held.
+func (k *Keeper) temp(format string) string {
+	return filepath.Join(k.dir, fmt.Sprintf(format, os.Getpid()))
+}
+
+// sweep removes temporary files that an interrupted job has left behind. That it
+// cannot is no reason to refuse the directory.
+func (k *Keeper) sweep() {
+	names, err := k.fs.ReadDir(k.dir)
+	if err != nil {
+		return
+	}
+	for _, n := range names {
+		if !leftover(n) {
+			continue
+		}
+		if err := k.fs.Remove(filepath.Join(k.dir, n)); err == nil {
+			k.log.Info("removed what an interrupted save has left", "file", n)
+		}
+	}
+}
+
+// leftover reports whether a name is that of a temporary file: temp-PID.rdb,
+// temp-rewriteaof-PID.aof, temp-rewriteaof-bg-PID.aof.
+func leftover(name string) bool {
+	rest, ok := strings.CutPrefix(name, "temp-")
+	if !ok {
+		return false
+	}
+	pid, isRDB := strings.CutSuffix(rest, ".rdb")
+	if !isRDB {
+		if rest, ok = strings.CutSuffix(rest, ".aof"); !ok {
+			return false
+		}
+		if rest, ok = strings.CutPrefix(rest, "rewriteaof-"); !ok {
+			return false
+		}
+		pid = strings.TrimPrefix(rest, "bg-")
+	}
+	_, err := strconv.ParseUint(pid, 10, 32)
+	return err == nil
+}
+
+// snapshotKind says what a snapshot is for.
+type snapshotKind struct {
+	base   bool // of append-only files: what is dead is left out here as well
+	origin bool // it names the stream
+	hurry  bool // somebody waits for it
+	atCut  func(*engine.Tx)
+}
+
+// writeFile writes a snapshot to a new file, and syncs it.
+func (k *Keeper) writeFile(ctx context.Context, path string, j *job, kind snapshotKind) error {
+	f, err := k.fs.Create(path)
+	if err != nil {
+		return err
+	}
+	every := int64(0)
+	if directive := "rdb-save-incremental-fsync"; !kind.base && k.o.Config.Bool(directive) || kind.base && k.o.Config.Bool("aof-rewrite-incremental-fsync") {
+		every = syncEvery
+	}
+	w := io.Writer(&syncing{f: f, every: every})
+	err = k.writeSnapshot(ctx, w, &j.progress, kind, &j.dirty)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// syncEvery is how many bytes of a snapshot are synced at a time, so that the
+// system has not all of them to write in the end, when others wait for the disk.
+// Redis has the same.
+const syncEvery = 4 << 20
+
+// syncing syncs a file every so many bytes.
+type syncing struct {
+	f     disk.File
+	every int64 // 0: never
+	n     int64
+}
+
+func (s *syncing) Write(b []byte) (int, error) {
+	n, err := s.f.Write(b)
+	if s.n += int64(n); err == nil && s.every > 0 && s.n >= s.every {
+		s.n = 0
+		err = s.f.Sync()
+	}
+	return n, err
+}
+
+// writeSnapshot writes an RDB file to w. The caller has the turn. dirty, if not
+// nil, gets the engine's count at the cut.
+func (k *Keeper) writeSnapshot(ctx context.Context, w io.Writer, p *engine.Progress, kind snapshotKind, dirty *int64) error {
+	k.mu.Lock()
+	broken := k.broken
+	k.mu.Unlock()
+	if broken {
+		return ErrPartial
+	}
+	c := k.o.Config
+	compress := c.Bool("rdbcompression")
+	out := rdb.NewWriter(w, rdb.WriterOptions{Checksum: c.Bool("rdbchecksum"), Compress: compress})
+	h := head{k: k, kind: kind}
+	err := k.o.DB.Snapshot(ctx, out, engine.SnapshotOptions{
+		Hurry: kind.hurry,
+		AtCut: func(tx *engine.Tx) {
+			if dirty != nil {
+				*dirty = k.o.DB.Dirty()
+			}
+			h.cut(tx)
+		},
+		Preamble:   h.write,
+		NoCompress: !compress,
+		Progress:   p,
+	})
+	if err != nil {
+		return err
+	}
+	return out.End()
+}
+
+// head is what a file says before its keys.
+type head struct {
+	k         *Keeper
+	kind      snapshotKind
+	now       int64 // us
+	origin    Origin
+	functions [][]byte
+}
+
+// cut takes what belongs to the instant. All shards are locked.
+func (h *head) cut(tx *engine.Tx) {
+	o := &h.k.o
+	h.now, h.origin = tx.Now(), Origin{DB: -1}
+	if o.DumpFunctions != nil {
+		h.functions = o.DumpFunctions()
+	}
+	if o.Origin != nil && h.kind.origin {
+		h.origin.ID, h.origin.Offset, h.origin.DB = o.Origin()
+	}
+	if h.kind.atCut != nil {
+		h.kind.atCut(tx)
+	}
+}
+
+// write writes the head, with the texts that Redis 7 writes.
+func (h *head) write(w *rdb.Writer, version int) error {
+	w.Header(version)
+	for _, t := range h.texts() {
+		w.Aux(t[0], t[1])
+	}
+	for _, code := range h.functions {
+		w.Function(code)
+	}
+	return w.Err()
+}
+
+func (h *head) texts() [][2]string {
+	used, _ := h.k.o.DB.HeldMemory()
+	base := "0"
+	if h.kind.base {
+		base = "1"
+	}
+	all := [][2]string{
+		{"redis-ver", h.k.o.Version}, {"redis-bits", strconv.Itoa(strconv.IntSize)},
+		{"ctime", strconv.FormatInt(h.now/1e6, 10)}, {"used-mem", strconv.Itoa(used)},
+	}
+	if h.origin.ID != "" {
+		all = append(all, [2]string{"repl-stream-db", strconv.Itoa(h.origin.DB)},
+			[2]string{"repl-id", h.origin.ID}, [2]string{"repl-offset", strconv.FormatInt(h.origin.Offset, 10)})
+	}
+	return append(all, [2]string{"aof-base", base})
+}
+
+// Backup writes an RDB file of this moment to w.
+func (k *Keeper) Backup(ctx context.Context, w io.Writer) error {
+	return k.inTurn(ctx, func() error {
+		return k.writeSnapshot(ctx, w, new(engine.Progress), snapshotKind{origin: true}, nil)
+	})
+}
+
+// SyncFileUsed has the RDB file at path, which a replica was sent or has been
+// given, removed where rdb-del-sync-files says so and nothing is persisted.
+func (k *Keeper) SyncFileUsed(path string) {
+	c := k.o.Config
+	points, _ := c.Value("save").Data.([]savePoint)
+	if !c.Bool("rdb-del-sync-files") || c.Bool("appendonly") || len(points) > 0 {
+		return
+	}
+	if err := k.fs.Remove(path); err == nil {
+		k.log.Info("removed the RDB file of a synchronisation: nothing is persisted", "file", path)
+	}
+}
+
+// SetDir is CONFIG SET dir and dbfilename: it takes the directory and moves there.
+// It is refused while appendonly is yes, because its files stay where they are. It
+// takes no shard.
+func (k *Keeper) SetDir() error {
+	if k.o.Memory {
+		return nil
+	}
+	dir := k.o.Config.String("dir")
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if dir == k.given || dir == k.dir {
+		k.given = dir
+		return nil
+	}
+	if k.aof.want || k.aof.state != aofOff {
+		return errors.New("the append-only files stay where they are: CONFIG SET appendonly no comes first")
+	}
+	lock, err := k.fs.Lock(dir)
+	if err != nil {
+		return err
+	}
+	err = k.lock.Close()
+	k.dir, k.lock, k.given = dir, lock, dir
+	k.openFilesAgain()
+	return err
+}

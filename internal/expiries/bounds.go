@@ -1,0 +1,61 @@
+package expiries
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+const (
+	// OnTheWay is how many of the dead a script removes beside its work: some 100 us.
+	OnTheWay = 100
+	// AtOnce is how many it removes when that is its work: some 500 us.
+	AtOnce = 500
+	// Longest is a hundred years: deadlines of hash fields end in the year 4199.
+	Longest = 100 * 365 * 24 * time.Hour
+	// defaultEvents is some 20 MB.
+	defaultEvents = 100_000
+)
+
+// Bounds are the options that objects with expiries have in common.
+type Bounds struct {
+	MaxLen    int64 // 0: no limit
+	Jitter    int   // percent
+	MaxEvents int64 // 0: defaultEvents
+}
+
+// Check fills in what was left out, and says what is wrong with an object of that name
+// and these options, "" if nothing is.
+func (b *Bounds) Check(c *ebb.Conn, name string) (wrong string) {
+	switch {
+	case c == nil:
+		return "there is no connection"
+	case name == "":
+		return "it needs a name"
+	case b.MaxLen < 0:
+		return fmt.Sprintf("MaxLen is %d: 0 (no limit) or more", b.MaxLen)
+	case b.Jitter < 0 || b.Jitter > 100:
+		return fmt.Sprintf("Jitter is %d percent: from 0 to 100", b.Jitter)
+	case b.MaxEvents < 0:
+		return fmt.Sprintf("MaxEvents is %d: 0 (100,000) or more", b.MaxEvents)
+	case b.MaxEvents == 0:
+		b.MaxEvents = defaultEvents
+	}
+	return ""
+}
+
+// Millis checks a time to live, 0 for no end, and adds the jitter. The error wraps
+// ebb.ErrArgument.
+func (b *Bounds) Millis(ttl time.Duration) (int64, error) {
+	if ttl < 0 || ttl > Longest {
+		return 0, fmt.Errorf("%w: a time to live of %v: from 0 (no end) to 100 years", ebb.ErrArgument, ttl)
+	}
+	ms := kit.Millis(ttl)
+	if most := ms * int64(b.Jitter) / 100; most > 0 {
+		ms += rand.Int64N(most + 1)
+	}
+	return ms, nil
+}

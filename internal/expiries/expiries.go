@@ -1,0 +1,254 @@
+// Package expiries brings what has expired to those who wait for it: it is what
+// the listeners of expmap and expset have in common.
+//
+//	ebb              an EXPIRY RULE of the object      \
+//	                                                    > stream -> group -> Listen
+//	other servers    the object's scripts, which bury   /
+//	                 the dead in the same step; Watch
+//	                 calls them when something is due
+//
+// Invariants: an expiry is an entry of the stream from the step on in which the item
+// is removed; an entry is acknowledged after its function has returned nil, never
+// before; a group begins at the stream's beginning.
+//
+// Start reading at Feed.Listen.
+package expiries
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// Feed is the expiries of one object, or of a family of them. Its fields are set
+// before its first use.
+type Feed struct {
+	Conn *ebb.Conn
+	// Stream is the key that keeps them.
+	Stream string
+	// Rule says how ebb itself is told; Native whether it is asked to.
+	Rule   Rule
+	Native func() bool
+	// Index is a sorted set of the objects by their next deadline, and Sweep buries
+	// some of one object's dead, and brings the index up to date. Both are for
+	// servers without rules. An Index of "" is an object without one, which Sweep
+	// knows as "" and of which it says how many ms there are until the next deadline:
+	// 0 if there is more to bury, -1 if there is none.
+	Index string
+	Sweep func(ctx context.Context, name string) (next int64, err error)
+
+	ruled atomic.Bool
+}
+
+// Rule is an EXPIRY RULE, whose name is that of its stream.
+type Rule struct {
+	Match      string // a pattern of keys
+	Level      string // FIELD, MEMBER
+	MaxLen     int64  // about how many entries are kept
+	ValueBytes int64  // how long a value may be that is taken along; 0: none is
+}
+
+// Entry is an item that has expired.
+type Entry struct {
+	ID       string // of the stream
+	Key      string // the object's
+	Item     string
+	Value    string
+	HasValue bool  // Value was kept
+	Deadline int64 // ms since 1970
+	FiredAt  int64 // ms since 1970
+}
+
+// Options of Listen.
+type Options struct {
+	// Group shares the expiries among those who name it. Required.
+	Group string
+	// Consumer is who listens; a name that stays the same gets what it had not
+	// acknowledged as soon as it is back. Random if empty.
+	Consumer string
+	// Redeliver is after how long an entry that was not acknowledged is delivered
+	// again; 30 s if 0.
+	Redeliver time.Duration
+	// Failed hears of a function's error, and of what is tried again.
+	Failed func(err error)
+}
+
+// Keep is how long servers without rules keep expiries, and what nobody sweeps that
+// still has some to tell: a week after the last one.
+const Keep = 7 * 24 * time.Hour
+
+const (
+	// nap is the longest wait for the next deadline where nobody but the sweeper
+	// says that it has come: how late an expiry may be told that was added meanwhile
+	// with a deadline nearer than all others. Five looks a second cost nothing.
+	nap = 200 * time.Millisecond
+	// rest is the longest wait for an entry on ebb, which wakes who waits.
+	rest = 30 * time.Second
+	// handful is how many entries are taken at once; they wait for each other.
+	handful = 16
+	// passes is how often the sweeper is called before what it found is delivered.
+	passes = 4
+	// goodbye bounds what is still said after the context has ended.
+	goodbye = 2 * time.Second
+)
+
+// Ensure makes sure that ebb has the rule; elsewhere it does nothing. It asks once,
+// and again after Forget.
+func (f *Feed) Ensure(ctx context.Context) error {
+	if f.ruled.Load() || !f.Native() {
+		return nil
+	}
+	args := []any{"EXPIRY", "RULE", "SET", f.Stream, "MATCH", f.Rule.Match, "LEVEL", f.Rule.Level, "TO", f.Stream, "MAXLEN", "~", f.Rule.MaxLen}
+	if f.Rule.ValueBytes > 0 {
+		args = append(args, "WITHVALUE", f.Rule.ValueBytes)
+	}
+	if _, err := f.Conn.Do(ctx, args...); err != nil {
+		return fmt.Errorf("the rule of expiries %q: %w", f.Stream, err)
+	}
+	f.ruled.Store(true)
+	return nil
+}
+
+// Forget has Ensure ask again: after a lost connection the rule may be gone.
+func (f *Feed) Forget() { f.ruled.Store(false) }
+
+// Listen calls fn with each expiry until the context ends, whose error it returns
+// then. It outlives lost connections. An entry is delivered to one member of the
+// group at a time, and again after Redeliver until a call of fn has returned nil.
+func (f *Feed) Listen(ctx context.Context, o Options, fn func(ctx context.Context, e Entry) error) error {
+	if o.Group == "" {
+		return fmt.Errorf("%w: a listener needs a name", ebb.ErrArgument)
+	}
+	if o.Redeliver <= 0 {
+		o.Redeliver = 30 * time.Second
+	}
+	l := &listener{f: f, o: o, fn: fn, passing: o.Consumer == ""}
+	if l.passing {
+		l.o.Consumer = kit.ID()
+		l.back = true
+	}
+	claim := time.NewTicker(max(o.Redeliver/2, time.Millisecond))
+	defer claim.Stop()
+	defer l.leave(ctx)
+	l.claim = claim.C
+	return f.repeat(ctx, o.Failed, l.round)
+}
+
+// Watch buries the dead in time until the context ends, whose error it returns. On
+// ebb nobody needs to.
+func (f *Feed) Watch(ctx context.Context) error {
+	return f.repeat(ctx, nil, func(ctx context.Context) error {
+		wait := rest
+		if !f.Native() {
+			var err error
+			if wait, err = f.sweep(ctx); err != nil {
+				return err
+			}
+		}
+		return kit.Sleep(ctx, wait)
+	})
+}
+
+// repeat calls round until the context ends, or it fails for good.
+func (f *Feed) repeat(ctx context.Context, failed func(error), round func(ctx context.Context) error) error {
+	for attempt := 0; ; attempt++ {
+		err := round(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
+			attempt = -1
+			continue
+		case !passing(err):
+			return err
+		}
+		f.Forget()
+		if failed != nil {
+			failed(err)
+		}
+		if err := kit.Sleep(ctx, kit.Backoff(20*time.Millisecond, time.Second, attempt)); err != nil {
+			return err
+		}
+	}
+}
+
+// passing reports whether it makes sense to try again after an error: a group that is
+// gone is made again.
+func passing(err error) bool {
+	var r ebb.ReplyError
+	return ebb.Temporary(err) || errors.As(err, &r) && r.Code() == "NOGROUP"
+}
+
+// dueScript returns the names in the index KEYS[1] whose deadline has passed, after a
+// 0; or how many ms from now the next one is over, -1 if there is none.
+var dueScript = ebb.NewScript(`
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local names = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(' .. string.format('%.0f', now), 'LIMIT', 0, 64)
+if #names > 0 then return {0, unpack(names)} end
+local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+if not first[1] then return {-1} end
+return {tonumber(first[2]) - now + 1}
+`)
+
+// sweep buries what is dead, and returns how long there is nothing to do: 0 if there
+// is more.
+func (f *Feed) sweep(ctx context.Context) (time.Duration, error) {
+	for range passes {
+		next, names, err := f.due(ctx)
+		if err != nil {
+			return 0, err
+		}
+		for _, name := range names {
+			if next, err = f.Sweep(ctx, name); err != nil {
+				return 0, err
+			}
+		}
+		switch {
+		case f.Index != "" && len(names) > 0 || next == 0:
+		case next < 0:
+			return nap, nil
+		default:
+			return min(time.Duration(next)*time.Millisecond, nap), nil
+		}
+	}
+	return 0, nil
+}
+
+func (f *Feed) due(ctx context.Context) (next int64, names []string, err error) {
+	if f.Index == "" {
+		return 0, []string{""}, nil
+	}
+	v, err := f.Conn.Script(ctx, dueScript, []string{f.Index})
+	if err != nil {
+		return 0, nil, err
+	}
+	if len(v.Elems) == 0 {
+		return 0, nil, fmt.Errorf("%w: the index of expiries %q replied %s", ebb.ErrValue, f.Index, v)
+	}
+	if next, err = v.Elems[0].AsInt(); err != nil {
+		return 0, nil, err
+	}
+	for _, e := range v.Elems[1:] {
+		names = append(names, e.String())
+	}
+	return next, names, nil
+}
+
+// Escape returns a pattern that matches a name alone.
+func Escape(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		if strings.IndexByte(`*?[]\^-`, name[i]) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(name[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,230 @@
+package expiries
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// listener is one call of Listen.
+type listener struct {
+	f       *Feed
+	o       Options
+	fn      func(ctx context.Context, e Entry) error
+	claim   <-chan time.Time // it is time to look for what others left
+	passing bool             // the consumer's name ends with the call
+	grouped bool             // there is a group
+	claimed bool             // what others left was looked for to the end
+	from    string           // else from where on
+	back    bool             // what this consumer left was delivered
+	behind  bool             // there may be more in the stream
+	after   string           // up to where
+}
+
+// round delivers what is there, or waits for something. After trouble it looks first
+// for what this consumer has in its hands: a reply may have been lost, or the server
+// may not have heard that the work is done.
+func (l *listener) round(ctx context.Context) error {
+	err := l.look(ctx)
+	var r ebb.ReplyError
+	if errors.As(err, &r) && r.Code() == "NOGROUP" {
+		l.grouped = false // flushed: a new group takes over
+	}
+	if err != nil {
+		l.back, l.after = false, ""
+	}
+	return err
+}
+
+func (l *listener) look(ctx context.Context) error {
+	if err := l.join(ctx); err != nil {
+		return err
+	}
+	wait := min(rest, max(l.o.Redeliver/2, time.Millisecond))
+	switch {
+	case l.behind: // what nobody has time for may as well stay where it is
+		wait = time.Millisecond
+	case !l.f.Native():
+		next, err := l.f.sweep(ctx)
+		if err != nil {
+			return err
+		}
+		wait = min(wait, next)
+	}
+	if !l.back {
+		return l.resume(ctx)
+	}
+	select {
+	case <-l.claim:
+		l.claimed, l.from = false, ""
+	default:
+	}
+	if !l.claimed {
+		return l.adopt(ctx)
+	}
+	v, err := l.f.Conn.Block(ctx, "XREADGROUP", "GROUP", l.o.Group, l.o.Consumer, "COUNT", handful, "BLOCK", max(kit.Millis(wait), 1), "STREAMS", l.f.Stream, ">")
+	if err != nil {
+		return err
+	}
+	entries := read(v)
+	l.behind = len(entries) == handful
+	return l.deliver(ctx, entries)
+}
+
+// join makes the rule and the group. The stream of a server without rules has an end
+// from the beginning.
+func (l *listener) join(ctx context.Context) error {
+	if err := l.f.Ensure(ctx); err != nil || l.grouped {
+		return err
+	}
+	_, err := l.f.Conn.Do(ctx, "XGROUP", "CREATE", l.f.Stream, l.o.Group, "0", "MKSTREAM")
+	var r ebb.ReplyError
+	if err != nil && (!errors.As(err, &r) || r.Code() != "BUSYGROUP") {
+		return fmt.Errorf("the group of listeners %q of %q: %w", l.o.Group, l.f.Stream, err)
+	}
+	if !l.f.Native() {
+		if _, err := l.f.Conn.Do(ctx, "PEXPIRE", l.f.Stream, kit.Millis(Keep), "NX"); err != nil {
+			return err
+		}
+	}
+	l.grouped = true
+	return nil
+}
+
+// resume delivers what this consumer took when it ran before.
+func (l *listener) resume(ctx context.Context) error {
+	after := l.after
+	if after == "" {
+		after = "0"
+	}
+	v, err := l.f.Conn.Do(ctx, "XREADGROUP", "GROUP", l.o.Group, l.o.Consumer, "COUNT", handful, "STREAMS", l.f.Stream, after)
+	if err != nil {
+		return err
+	}
+	entries := read(v)
+	if len(entries) == 0 {
+		l.back = true
+		return nil
+	}
+	l.after = entries[len(entries)-1].Elems[0].String()
+	return l.deliver(ctx, entries)
+}
+
+// adopt delivers what was taken, and not acknowledged for too long, by whomever. It
+// goes through all that is pending, a part at a time: what fails again and again at the
+// beginning keeps nothing behind it from its turn.
+func (l *listener) adopt(ctx context.Context) error {
+	from := l.from
+	if from == "" {
+		from = "0-0"
+	}
+	v, err := l.f.Conn.Do(ctx, "XAUTOCLAIM", l.f.Stream, l.o.Group, l.o.Consumer, kit.Millis(l.o.Redeliver), from, "COUNT", handful)
+	if err != nil {
+		return err
+	}
+	if len(v.Elems) < 2 {
+		return fmt.Errorf("%w: XAUTOCLAIM replied %s", ebb.ErrValue, v)
+	}
+	l.from = v.Elems[0].String()
+	l.claimed = l.from == "0-0"
+	return l.deliver(ctx, v.Elems[1].Elems)
+}
+
+// read returns the entries of XREADGROUP's reply, of one stream: a map, or an array
+// of pairs, or nothing.
+func read(v ebb.Value) []ebb.Value {
+	if v.IsNull() || len(v.Elems) == 0 {
+		return nil
+	}
+	pair := v.Elems
+	if len(v.Elems) == 1 {
+		pair = v.Elems[0].Elems
+	}
+	if len(pair) < 2 {
+		return nil
+	}
+	return pair[1].Elems
+}
+
+// deliver calls the function, one entry after the other, and acknowledges.
+func (l *listener) deliver(ctx context.Context, entries []ebb.Value) error {
+	for _, v := range entries {
+		if len(v.Elems) < 1 {
+			continue
+		}
+		e := entry(v)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if len(v.Elems) > 1 && !v.Elems[1].IsNull() { // else it was trimmed
+			if err := l.fn(ctx, e); err != nil {
+				if l.o.Failed != nil {
+					l.o.Failed(fmt.Errorf("the listener of %q, to be called again with %q in %v: %w", l.f.Stream, e.Item, l.o.Redeliver, err))
+				}
+				continue
+			}
+		}
+		if err := l.ack(ctx, e.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ack is said also when the context has ended meanwhile: the work is done. That nobody
+// answers in time is no end of the listener.
+func (l *listener) ack(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
+	_, err := l.f.Conn.Do(ctx, "XACK", l.f.Stream, l.o.Group, id)
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ebb.ErrUnavailable) {
+		err = fmt.Errorf("%w: XACK within %v: %w", ebb.ErrUnavailable, goodbye, err)
+	}
+	return err
+}
+
+// entry reads an element of a stream.
+func entry(v ebb.Value) Entry {
+	e := Entry{ID: v.Elems[0].String()}
+	if len(v.Elems) < 2 {
+		return e
+	}
+	for name, x := range v.Elems[1].Pairs {
+		switch name.String() {
+		case "key":
+			e.Key = x.String()
+		case "item":
+			e.Item = x.String()
+		case "value":
+			e.Value, e.HasValue = x.String(), true
+		case "deadline":
+			e.Deadline, _ = x.AsInt()
+		case "fired-at":
+			e.FiredAt, _ = x.AsInt()
+		}
+	}
+	return e
+}
+
+// leaveScript removes a consumer ARGV[2] of the group ARGV[1] that owes nothing.
+var leaveScript = ebb.NewScript(`
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) > 0 then return 0 end
+redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])
+return 1
+`)
+
+// leave removes a consumer whose name nobody will use again. What it owes is claimed
+// by others.
+func (l *listener) leave(ctx context.Context) {
+	if !l.passing || !l.grouped {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
+	_, _ = l.f.Conn.Script(ctx, leaveScript, []string{l.f.Stream}, l.o.Group, l.o.Consumer)
+}

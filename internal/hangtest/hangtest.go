@@ -1,0 +1,232 @@
+package hangtest
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+var some = flag.String("hang.objects", "", "only the objects with this in their names")
+
+// object is a row of the table: one object, and what is done with it.
+type object struct {
+	name string // of the object, which its errors mention
+	key  string
+
+	write, read func(ctx context.Context) error
+	// wait returns when wake was called, by the other program; nil: nothing waits.
+	wait func(ctx context.Context) error
+	wake func(ctx context.Context) error
+	// endless says that wait outlives a silent backend; else it tells of it.
+	endless bool
+	// cleanup is how long after its deadline a call may still say goodbye.
+	cleanup time.Duration
+	// during and after look at what was special about it, when the silence has lasted
+	// longer than any lease, and when it is over.
+	during, after func(t *testing.T, o *object)
+}
+
+// site is where the objects of one run live.
+type site struct {
+	*testing.T
+	b *backends.Backend
+	h *backends.Hang
+	// c is the connection whose backend hangs, other another program's.
+	c, other *ebb.Conn
+	prefix   string
+	// lease is how long things are held; silence is longer than that, and where time is
+	// virtual so long that all timeouts have passed.
+	lease, silence time.Duration
+}
+
+// deadline is that of calls while the backend is silent.
+const deadline = 100 * time.Millisecond
+
+// slack is what a busy machine takes, and far less than for ever; in virtual time nothing
+// does.
+func (s *site) slack() time.Duration {
+	if s.b.Virtual() {
+		return 55 * time.Millisecond // go-redis looks at its clock every 50 ms
+	}
+	return 20 * time.Second
+}
+
+// Objects has all objects outlive a silence of their backend, which b is a connection to.
+func Objects(t *testing.T, b *backends.Backend, h *backends.Hang) {
+	s := &site{T: t, b: b, h: h, lease: 400 * time.Millisecond, silence: 600 * time.Millisecond}
+	if b.Virtual() {
+		s.lease, s.silence = 10*time.Second, time.Minute
+	}
+	var all []*object
+	for _, scripts := range []bool{false, true} {
+		if scripts && b.Kind != "mem" {
+			break // kind ebb-scripts has it
+		}
+		s.c, s.other, s.prefix = b.Conn, h.Other, "as-it-is:"
+		if scripts {
+			s.c, s.prefix = b.Hidden(), "scripts:"
+			s.other = (&backends.Backend{Conn: h.Other}).Hidden()
+		}
+		all = append(all, s.objects()...)
+	}
+	s.run(all)
+}
+
+// run plays all objects through one silence.
+func (s *site) run(all []*object) {
+	all = slices.DeleteFunc(all, func(o *object) bool { return !strings.Contains(o.name, *some) })
+	each(all, func(o *object) {
+		s.again(o, "write", o.write)
+		s.again(o, "read", o.read)
+	})
+	var waiting sync.WaitGroup
+	stop, cancel := context.WithCancel(context.Background()) // without a deadline
+	defer waiting.Wait()
+	defer cancel()
+	waits := map[*object]chan error{}
+	for _, o := range all {
+		// That a connection is cut is noticed within half a minute: in virtual time.
+		if o.wait != nil && (s.b.Virtual() || s.h.Way != "cut") {
+			done := make(chan error, 1)
+			waits[o] = done
+			waiting.Go(func() { done <- o.wait(stop) })
+		}
+	}
+	s.b.Pass(20 * time.Millisecond) // they wait, mostly
+
+	s.h.Begin()
+	silence := time.Now()
+	each(all, s.speaks)
+	if left := s.silence - time.Since(silence); left > 0 {
+		s.b.Pass(left)
+	}
+	for _, o := range all {
+		if o.during != nil {
+			o.during(s.T, o)
+		}
+	}
+	s.h.End()
+
+	each(all, func(o *object) {
+		s.again(o, "write", o.write)
+		s.again(o, "read", o.read)
+		if o.after != nil {
+			o.after(s.T, o)
+		}
+	})
+	var woken sync.WaitGroup
+	for o, done := range waits {
+		woken.Go(func() { s.woken(context.Background(), o, done) })
+	}
+	woken.Wait()
+}
+
+// each does something with all objects at once.
+func each(all []*object, do func(o *object)) {
+	var wg sync.WaitGroup
+	for _, o := range all {
+		wg.Go(func() { do(o) })
+	}
+	wg.Wait()
+}
+
+// speaks looks at what the calls of an object say while its backend does not.
+func (s *site) speaks(o *object) {
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	for what, call := range map[string]func(context.Context) error{"read": o.read, "write": o.write, "wait": o.wait} {
+		if call == nil {
+			continue
+		}
+		calls.Go(func() { s.inTime(o, what, call) })
+	}
+	for what, call := range map[string]func(context.Context) error{"read": o.read, "write": o.write} {
+		calls.Go(func() { s.byItself(o, what, call) })
+	}
+}
+
+// inTime looks at a call with a deadline.
+func (s *site) inTime(o *object, what string, call func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	began := time.Now()
+	err := call(ctx)
+	took := time.Since(began)
+	switch {
+	case !errors.Is(err, context.DeadlineExceeded):
+		s.Errorf("%s: %s with a deadline, after %v: %v", o.name, what, took, err)
+	case !strings.Contains(err.Error(), o.key):
+		s.Errorf("%s: %s: the error does not say what it is about: %v", o.name, what, err)
+	case took > deadline+o.cleanup+s.slack():
+		s.Errorf("%s: %s took %v, with a deadline of %v: %v", o.name, what, took, deadline, err)
+	}
+}
+
+// byItself looks at a call without one.
+func (s *site) byItself(o *object, what string, call func(context.Context) error) {
+	began := time.Now()
+	err := call(context.Background())
+	took := time.Since(began)
+	if !errors.Is(err, ebb.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		s.Errorf("%s: %s without a deadline, after %v: %v", o.name, what, took, err)
+	}
+	// A lock asks three times, and each may stand behind another that is not answered.
+	if most := 8*backends.Patience + s.slack(); took > most {
+		s.Errorf("%s: %s without a deadline took %v", o.name, what, took)
+	}
+}
+
+// again waits until a call works.
+func (s *site) again(o *object, what string, call func(context.Context) error) {
+	var err error
+	for range s.tries(20 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		err = call(ctx)
+		if cancel(); err == nil {
+			return
+		}
+		_ = kit.Sleep(context.Background(), 20*time.Millisecond)
+	}
+	s.Errorf("%s: %s: does not work: %v", o.name, what, err)
+}
+
+// tries is how often something is tried with such pauses: what a request that nobody
+// waited for has taken comes back when its lease ends.
+func (s *site) tries(pause time.Duration) int { return int((3*s.lease + 10*time.Second) / pause) }
+
+// woken wakes who has waited through the silence.
+func (s *site) woken(ctx context.Context, o *object, done chan error) {
+	for range s.tries(50 * time.Millisecond) {
+		err := o.wake(ctx)
+		if err != nil && !errors.Is(err, ebb.ErrUnavailable) {
+			s.Errorf("%s: wake: %v", o.name, err)
+			return
+		}
+		timer := time.NewTimer(50 * time.Millisecond)
+		select {
+		case err := <-done:
+			timer.Stop()
+			if err != nil && (o.endless || !errors.Is(err, ebb.ErrUnavailable)) {
+				s.Errorf("%s: a wait through the silence: %v", o.name, err)
+			}
+			return
+		case <-timer.C:
+		}
+	}
+	s.Errorf("%s: %s: who waited through the silence still waits", o.name, o.key)
+}
+
+// name is a key of this run.
+func (s *site) name(what string) string {
+	return s.b.Name(fmt.Sprint(s.prefix, what))
+}

@@ -1,0 +1,86 @@
+// Package kit holds what the packages of the toolkit share: how helper keys are
+// named, who an owner is, how a client waits and tries again.
+//
+// Start reading at Key.
+package kit
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"math/bits"
+	mrand "math/rand/v2"
+	"strings"
+	"time"
+)
+
+// Key names a helper key of the object name, in the same hash slot:
+// "{orders}:due", or "shop:{orders}:due" where the name chose its tag itself.
+func Key(name, suffix string) string {
+	if strings.Contains(name, "{") {
+		return name + ":" + suffix
+	}
+	return "{" + name + "}:" + suffix
+}
+
+// Prefixed names a helper key the other way round, as Redisson does for some:
+// "prefix:{orders}".
+func Prefixed(prefix, name string) string {
+	if strings.Contains(name, "{") {
+		return prefix + ":" + name
+	}
+	return prefix + ":{" + name + "}"
+}
+
+// ID returns 128 random bits as 32 hexadecimal digits: an owner, a job.
+func ID() string {
+	var b [16]byte
+	var text [2 * len(b)]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	hex.Encode(text[:], b[:])
+	return string(text[:])
+}
+
+// UUID returns a random UUID (RFC 9562, version 4) in its usual form.
+func UUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:])
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	h := hex.EncodeToString(b[:])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+// Millis converts a duration to whole milliseconds; a part of one counts as one,
+// so that nothing lives shorter than asked for.
+func Millis(d time.Duration) int64 {
+	if d <= 0 {
+		return int64(d / time.Millisecond)
+	}
+	return int64((d-1)/time.Millisecond) + 1
+}
+
+// Sleep waits for d, or until the context ends, whose error it returns then.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Backoff returns the pause before attempt n (0, 1, ...): a random part, at least
+// half, of first x 2^n, at most most.
+func Backoff(first, most time.Duration, n int) time.Duration {
+	d := most
+	if n < bits.LeadingZeros64(uint64(first))-1 {
+		d = min(first<<n, most)
+	}
+	return d/2 + mrand.N(d/2+1)
+}

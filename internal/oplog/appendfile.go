@@ -1,0 +1,60 @@
+package oplog
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/disk"
+)
+
+// appendFile is an increment that is appended to. Its writer holds the appender's
+// writing, whoever syncs its syncing.
+type appendFile struct {
+	disk.File
+	part   Part
+	number int   // counts the files that an appender opens
+	size   int64 // bytes of whole rounds
+	torn   bool  // behind size there is a piece of a round
+	failed error // why the file is given up: a sync failed. Never cleared
+}
+
+// append writes the pieces of a round, or nothing: what a failed write has left is
+// cut off, now or before the next round.
+func (f *appendFile) append(pieces [][]byte) error {
+	if f.torn {
+		if err := f.Truncate(f.size); err != nil {
+			return fmt.Errorf("a piece of a command cannot be cut off: %w", err)
+		}
+		f.torn = false
+	}
+	size := f.size
+	for _, b := range pieces {
+		n, err := f.Write(b)
+		if err == nil && n < len(b) {
+			err = errors.New("a short write")
+		}
+		if err != nil {
+			f.torn = size > f.size || n > 0
+			if f.torn && f.Truncate(f.size) == nil {
+				f.torn = false
+			}
+			return err
+		}
+		size += int64(n)
+	}
+	f.size = size
+	return nil
+}
+
+// syncFound syncs what the file holds when it is opened: a process that was killed
+// may have written it and not synced it.
+func (f *appendFile) syncFound() error {
+	if f.size == 0 {
+		return nil
+	}
+	err := f.Sync()
+	if err != nil {
+		err = errors.Join(err, f.Close())
+	}
+	return err
+}

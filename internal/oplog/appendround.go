@@ -1,0 +1,196 @@
+package oplog
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// maxRound bounds the bytes that are gathered for one sync: at 500 MB/s they take
+// 16 ms.
+const maxRound = 8 << 20
+
+// round is what was taken from the log and not yet written.
+type round struct {
+	pieces [][]byte
+	size   int
+	pos    int64         // offset behind the pieces
+	rest   []byte        // taken, and behind a cut
+	whole  bool          // pos is between two transactions
+	failed bool          // it could not be written at the end of a batch
+	stamp  int64         // seconds of the last annotation
+	last   int64         // bytes of the log in the round before
+	took   time.Duration // its sync
+	usual  time.Duration // what a sync takes
+}
+
+// quickSync is the longest sync that is made within a batch of a loop, whose other
+// clients wait meanwhile. Waking the goroutine and being woken by it costs some 50 to
+// 100 us, so that a longer one is well made beside the loop.
+const quickSync = 500 * time.Microsecond
+
+// awaitShare is the part of a sync's time that a round waits at most for clients
+// that the sync before has just let go on: the first of them would have a sync of
+// its own, and the others wait for two. With 50 clients a sync covers 45 instead of
+// 25. minAwait is less than what a timer takes, so fast disks wait for nobody.
+const (
+	awaitShare = 8
+	minAwait   = 50 * time.Microsecond
+	maxAwait   = time.Millisecond
+)
+
+// await waits a little where the log has less than in the round before.
+func (a *Appender) await(ctx context.Context) {
+	a.writing.Lock()
+	o := &a.round
+	d := min(o.took/awaitShare, maxAwait)
+	few := a.log.End()-o.pos < o.last
+	a.writing.Unlock()
+	if few && d >= minAwait {
+		a.sleep(ctx, d)
+	}
+}
+
+// take takes a round from the log and writes it, and syncs it where that is wanted.
+func (a *Appender) take(sync bool) error {
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	a.round.last = a.log.End() - a.round.pos
+	a.gather()
+	err := a.write()
+	if err == nil && sync {
+		a.syncing.Lock()
+		defer a.syncing.Unlock()
+		a.timedSync()
+	}
+	return err
+}
+
+// settleBatch is take at the end of a loop's batch, if syncs are fast, nothing is out
+// of the ordinary, and nobody else is at the files. It reports whether all that the
+// log had is written and synced; what is not is for the goroutine.
+func (a *Appender) settleBatch() bool {
+	if !a.quick.Load() || !a.writing.TryLock() {
+		return false
+	}
+	defer a.writing.Unlock()
+	if !a.syncing.TryLock() {
+		return false
+	}
+	defer a.syncing.Unlock()
+	a.mu.Lock()
+	well := !a.closing && !a.rotating() && a.file != nil && a.trouble() == nil
+	a.mu.Unlock()
+	o, all := &a.round, a.log.End()
+	if !well || len(o.pieces) > 0 || o.rest != nil {
+		return false
+	}
+	o.last = all - o.pos
+	a.gather()
+	if a.write() != nil {
+		o.failed = true
+		a.mu.Lock()
+		a.nudge() // it tries again later
+		a.mu.Unlock()
+		return false
+	}
+	a.timedSync()
+	return o.pos >= all
+}
+
+// timedSync is syncFile, and notes how long it takes. What is usual moves by an eighth
+// towards each sync, so it follows their median, and one that takes long for once, on
+// a busy machine say, does not count.
+func (a *Appender) timedSync() {
+	start := time.Now()
+	if !a.syncFile() {
+		return
+	}
+	o := &a.round
+	o.took = time.Since(start)
+	if step := o.usual / 8; o.took > o.usual {
+		o.usual += max(step, time.Microsecond)
+	} else {
+		o.usual -= step
+	}
+	a.quick.Store(o.usual <= quickSync)
+}
+
+// gather takes what the log has up to the cut. That is looked at after the bytes
+// were taken: whoever makes a cut makes it before there are bytes behind it. The lock
+// writing is held.
+func (a *Appender) gather() {
+	o := &a.round
+	a.annotate()
+	for o.size < maxRound && o.pos < a.cut.Load() {
+		b := o.rest
+		o.rest = nil
+		if b == nil {
+			b = a.r.Next()
+		}
+		end, cut := a.r.Offset(), a.cut.Load()
+		if b == nil {
+			o.pos, o.whole = min(end, cut), true
+			return
+		}
+		o.whole = false
+		if end > cut {
+			k := max(cut-end+int64(len(b)), 0)
+			o.rest, b = b[k:], b[:k]
+			end, o.whole = cut, true
+		}
+		if o.pos = end; len(b) > 0 {
+			o.pieces, o.size = append(o.pieces, b), o.size+len(b)
+		}
+	}
+}
+
+// annotate puts the time before a round, once a second.
+func (a *Appender) annotate() {
+	if a.now == nil || !a.round.whole || a.log.End() == a.round.pos {
+		return
+	}
+	if s := a.now() / 1000; s != 0 && s != a.round.stamp {
+		a.round.stamp = s
+		a.round.pieces = append(a.round.pieces, append(strconv.AppendInt([]byte("#TS:"), s, 10), '\r', '\n'))
+	}
+}
+
+// write writes the round. If it fails the round stays, and the log fails. For a
+// file that is given up it is dropped: it would come behind what may be missing. The
+// lock writing is held.
+func (a *Appender) write() error {
+	a.mu.Lock()
+	given := a.file.failed != nil
+	a.mu.Unlock()
+	var err error
+	if !given {
+		err = a.file.append(a.round.pieces)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err == nil && !given {
+		if len(a.round.pieces) == 0 && a.synced == a.written {
+			a.synced = a.round.pos // only control bytes, which files do not hold
+			a.tellSynced()
+		}
+		a.written, a.size = a.round.pos, a.file.size
+		a.r.SetWritten(a.written)
+	}
+	if err == nil {
+		clear(a.round.pieces)
+		a.round.pieces, a.round.size = a.round.pieces[:0], 0
+	}
+	a.writeErr = err
+	a.tellFailure()
+	return err
+}
+
+// sleep waits in the goroutine, or less where somebody nudges.
+func (a *Appender) sleep(ctx context.Context, d time.Duration) {
+	a.timer.Reset(d)
+	select {
+	case <-a.timer.C:
+	case <-ctx.Done():
+	}
+}

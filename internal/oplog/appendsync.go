@@ -1,0 +1,303 @@
+package oplog
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// sync syncs the file, unless all of it is synced already or it is given up.
+func (a *Appender) sync() {
+	a.syncing.Lock()
+	defer a.syncing.Unlock()
+	a.syncFile()
+}
+
+// syncFile is sync with the lock syncing held, and reports whether it had to.
+func (a *Appender) syncFile() bool {
+	a.mu.Lock()
+	f, upTo := a.file, a.written
+	needed := f != nil && f.failed == nil && a.synced < upTo
+	a.flying = needed
+	a.mu.Unlock()
+	if needed {
+		a.noteSync(f, upTo, f.Sync())
+	}
+	return needed
+}
+
+// noteSync notes a sync that covers an offset. The lock syncing is held.
+func (a *Appender) noteSync(f *appendFile, upTo int64, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.flying = false
+	if err != nil {
+		f.failed = err
+		a.noteHoles(f, err)
+		return
+	}
+	a.synced = upTo
+	a.tellSynced()
+}
+
+// noteHoles notes that a file, and those before it, may lack something. The lock
+// is held.
+func (a *Appender) noteHoles(f *appendFile, err error) {
+	a.holes = max(a.holes, f.number)
+	a.syncErr = fmt.Errorf("%w (the append-only files may lack something: a rewrite makes new ones)", err)
+	a.tellFailure()
+}
+
+// giveUp has nothing written to the file any more, which may be closed or half under
+// its name: the next rewrite begins another.
+func (a *Appender) giveUp(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.file.failed = err
+	a.noteHoles(a.file, err)
+}
+
+// tellSynced tells the log what is synced, if that is all of it. The lock is held.
+func (a *Appender) tellSynced() {
+	if a.holes == 0 && !a.fresh {
+		a.r.SetSynced(a.synced)
+	}
+}
+
+// tellFailure tells the log whether the files take it. The lock is held.
+func (a *Appender) tellFailure() {
+	if err := a.trouble(); !sameError(err, a.told) {
+		a.told = err
+		a.log.Fail(err)
+		if a.hook != nil {
+			a.hook()
+		}
+	}
+}
+
+// sameError compares texts: each attempt to write makes an error of its own.
+func sameError(a, b error) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Error() == b.Error()
+}
+
+// trouble returns what keeps the files from holding the log. The lock is held.
+func (a *Appender) trouble() error {
+	if a.holes > 0 {
+		return a.syncErr
+	}
+	return a.writeErr
+}
+
+// kick tells the syncing goroutine that there is work. The lock is held.
+func (a *Appender) kick() {
+	if a.policy != EverySec || a.suspended || a.synced >= a.written {
+		return
+	}
+	select {
+	case a.dirty <- struct{}{}:
+	default:
+	}
+}
+
+// syncEverySec is the goroutine that syncs under EverySec, a second after it last
+// began to, beside the writing, which a slow disk does not hold up so.
+func (a *Appender) syncEverySec() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for due := false; ; {
+		select {
+		case <-a.dirty:
+		case <-a.quit:
+			return
+		}
+		if !due {
+			select {
+			case <-timer.C:
+			case <-a.quit:
+				return
+			}
+		}
+		timer.Reset(syncInterval)
+		a.mu.Lock()
+		wanted := a.policy == EverySec && !a.suspended
+		a.mu.Unlock()
+		if wanted {
+			a.sync()
+		}
+		due = a.late(timer)
+	}
+}
+
+// late reports whether a sync took longer than the time to the next.
+func (a *Appender) late(timer *time.Timer) bool {
+	select {
+	case <-timer.C:
+		a.mu.Lock()
+		a.delayed++
+		a.mu.Unlock()
+		return true
+	default:
+		return false
+	}
+}
+
+// rotate changes the file at the cut, which the round has reached. The old file is
+// synced first, whatever the policy: only the last file may end torn.
+func (a *Appender) rotate(x *Rotation) {
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	a.syncing.Lock()
+	defer a.syncing.Unlock()
+	if a.round.pos > x.offset {
+		a.settle(x, fmt.Errorf("the files are past the offset %d of the cut, at %d", x.offset, a.round.pos))
+		return
+	}
+	old := a.file
+	if old != nil && old.failed == nil {
+		a.noteSync(old, a.written, old.Sync())
+	}
+	next, err := a.open(x)
+	if err != nil {
+		a.settle(x, err)
+		return
+	}
+	if old != nil {
+		_ = old.Close() // synced, or given up
+		a.files.closed(old, next)
+	}
+	if x.db >= 0 {
+		a.round.pieces = append(a.round.pieces, AppendSelect(nil, x.db))
+	}
+	a.round.stamp = 0
+	a.settle(x, nil)
+}
+
+// open opens the file of a rotation and makes it the one that is written. With
+// holes before it, it is as little listed as a fresh one.
+func (a *Appender) open(x *Rotation) (next *appendFile, err error) {
+	a.mu.Lock()
+	fresh := x.kind == openFresh || x.kind == openRewrite && a.holes > 0
+	a.mu.Unlock()
+	if x.kind == openFirst {
+		next, err = a.files.openLast()
+		if err == nil {
+			err = next.syncFound()
+		}
+	} else {
+		next, err = a.files.beginRewrite(fresh)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.opened++
+	next.number = a.opened
+	a.file, a.size, a.fresh, a.cutFile = next, next.size, fresh, next.number
+	a.written = x.offset
+	if next.failed != nil {
+		a.noteHoles(next, next.failed)
+	}
+	return next, nil
+}
+
+func (a *Appender) settle(x *Rotation, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cut.Store(math.MaxInt64)
+	x.finish(err)
+}
+
+// CommitRewrite ends a rewrite: the file base, synced and on the same file system,
+// is moved to its place and holds all up to the cut. What it replaces is removed.
+// After an error the files so far count, and AbortRewrite is to be called.
+func (a *Appender) CommitRewrite(base string) error {
+	a.mu.Lock()
+	x := a.rotation
+	a.mu.Unlock()
+	if x == nil {
+		return errNoRewrite
+	}
+	if <-x.done; x.err != nil {
+		return x.err
+	}
+	if err := a.commit(base); err != nil {
+		return err
+	}
+	a.sync()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tellSynced()
+	a.tellAlways()
+	a.tellFailure()
+	return nil
+}
+
+func (a *Appender) commit(base string) error {
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	a.syncing.Lock()
+	defer a.syncing.Unlock()
+	if a.fresh {
+		if err := a.files.settleIncr(a.file); err != nil {
+			a.giveUp(err)
+			return err
+		}
+	}
+	counts, err := a.files.commitRewrite(base)
+	if !counts {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.fresh = false
+	if a.cutFile > a.holes {
+		a.holes, a.syncErr = 0, nil
+	}
+	if err != nil { // it counts, unless the power fails
+		a.noteHoles(a.file, err)
+	}
+	a.baseSize = a.files.Size() + a.file.size
+	return err
+}
+
+// AbortRewrite gives a rewrite up: appending goes on in the newest increment. After
+// StartFresh, Close is to follow.
+func (a *Appender) AbortRewrite() {
+	a.mu.Lock()
+	x := a.rotation
+	a.mu.Unlock()
+	if x != nil {
+		<-x.done
+	}
+	a.files.abortRewrite()
+}
+
+// AppenderStats are the numbers that INFO persistence shows.
+type AppenderStats struct {
+	CurrentSize int64 // bytes of all files that count
+	BaseSize    int64 // the same at the start, or after the last rewrite
+	Buffered    int64 // bytes of the log that are not written
+	PendingSync int   // syncs under way: 0 or 1
+	Delayed     int64 // syncs of EverySec that took longer than a second
+	WriteErr    error // of the last write or sync, nil: ok
+	Fresh       bool  // the file is not listed: it waits for its base
+	Holes       bool  // the files may lack something: only a rewrite makes them whole
+}
+
+// Stats returns the numbers of now. It costs no look at the disk.
+func (a *Appender) Stats() AppenderStats {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := AppenderStats{
+		CurrentSize: a.files.Size() + a.size, BaseSize: a.baseSize, Buffered: a.log.End() - a.written,
+		Delayed: a.delayed, WriteErr: a.trouble(), Fresh: a.fresh, Holes: a.holes > 0,
+	}
+	if a.flying {
+		s.PendingSync = 1
+	}
+	return s
+}

@@ -1,0 +1,364 @@
+package oplog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/disk"
+	"github.com/ebbdb/ebb/internal/disk/crashfs"
+	"pgregory.net/rapid"
+)
+
+// A world is a process with a log, files and an appender, on a disk that fails.
+// Its data are the numbers of the transactions that ran, 0, 1, 2 and so on, so the
+// whole state is how many there are; a base says "SNAP n".
+type world struct {
+	fs     *crashfs.FS
+	policy Policy
+
+	log   *Log
+	files *Files
+	a     *Appender
+
+	txs   int     // that ran
+	first int     // of this log
+	ends  []int64 // of the transactions from first on
+	acked int     // these may not be lost
+
+	failedSyncs bool
+
+	rewriting bool
+	snap      int // transactions in the base to come
+	fresh     bool
+	batch     bool
+	crashes   int
+	lost      int // the most that one crash lost
+}
+
+const worldDir = "/data/appendonlydir"
+
+// step is what happens next.
+type step struct {
+	Op string
+	N  int
+}
+
+var steps = []string{"run", "run", "run", "multi", "sleep", "sleep", "long", "begin", "commit", "commit", "abort", "crash", "kill", "die", "restart", "off",
+	"policy", "eio-sync", "eio-write", "enospc", "heal", "flush", "ping", "suspend",
+	"batch", "batch", "settle", "settle"}
+
+// open loads what is there, and begins to append.
+func (w *world) open() error {
+	files, err := OpenFiles(w.fs, worldDir, "a.aof")
+	if err != nil {
+		return err
+	}
+	n, err := w.recovered(files)
+	var bad *AOFError
+	if errors.As(err, &bad) && w.failedSyncs { // bytes behind those that a sync has lost: an error, until they are cut off
+		parts := files.Parts()
+		if err := w.fs.Truncate(filepath.Join(worldDir, parts[len(parts)-1].Name), bad.Good); err != nil {
+			return err
+		}
+		if files, err = OpenFiles(w.fs, worldDir, "a.aof"); err == nil {
+			n, err = w.recovered(files)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if n < w.acked || n > w.txs {
+		return fmt.Errorf("%d transactions are back; %d were acknowledged, %d ran (%v)", n, w.acked, w.txs, files.Parts())
+	}
+	w.lost = max(w.lost, w.txs-n)
+	w.files, w.txs = files, n
+	w.begin()
+	x, err := w.a.Start(w.log.Cut())
+	if err != nil {
+		return err
+	}
+	if err := x.Wait(context.Background()); err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	w.acked = n
+	return nil
+}
+
+// begin makes a log and an appender at an offset of no meaning.
+func (w *world) begin() {
+	w.log = New(int64(1000 * (w.crashes + 1)))
+	w.a = NewAppender(w.log, w.files, AppenderOptions{Policy: w.policy, Now: func() int64 { return time.Now().UnixMilli() }})
+	w.a.round.usual = 0
+	w.a.quick.Store(true) // as after some syncs: there a sync takes no time
+	w.batch = false
+	w.first, w.ends = w.txs, nil
+	w.rewriting, w.fresh = false, false
+}
+
+// recovered reads the files, which have to hold a prefix.
+func (w *world) recovered(files *Files) (int, error) {
+	n, open := 0, false
+	_, err := files.Load(Loader{CutTail: true, Command: func(args [][]byte) error {
+		word := string(args[0])
+		number := 0
+		if len(args) > 1 {
+			number, _ = strconv.Atoi(string(args[1]))
+		}
+		switch {
+		case word == "SNAP":
+			n = number
+		case word == "SELECT":
+		case word == "MULTI" && !open:
+			open = true
+		case word == "EXEC" && open:
+			open = false
+			n++
+		case word == "TX" && number == n:
+			if !open {
+				n++
+			}
+		default:
+			return fmt.Errorf("%q after %d transactions", args, n)
+		}
+		return nil
+	}})
+	return n, err
+}
+
+// run runs a transaction of some commands and some bytes.
+func (w *world) run(commands, bytes int) {
+	var b []byte
+	for range commands {
+		b = append(b, resp(fmt.Sprintf("TX %d %s", w.txs, strings.Repeat("x", 1+bytes)))...)
+	}
+	end, _ := w.log.Append(Unit{DB: w.txs % 2, Last: w.txs % 2, Commands: commands, Bytes: b})
+	w.txs++
+	w.ends = append(w.ends, end)
+}
+
+// ack notes what the log says is synced.
+func (w *world) ack() {
+	upTo := w.log.Synced()
+	for i, end := range w.ends {
+		if end <= upTo {
+			w.acked = max(w.acked, w.first+i+1)
+		}
+	}
+}
+
+// cut begins a rewrite.
+func (w *world) cut() {
+	if !w.rewriting && !w.fresh {
+		w.rewriting, w.snap = true, w.txs
+		w.a.BeginRewrite(w.log.Cut())
+	}
+}
+
+// commit writes a base and commits it.
+func (w *world) commit() error {
+	if !w.rewriting && !w.fresh {
+		return nil
+	}
+	base := filepath.Join(filepath.Dir(worldDir), "temp-base")
+	err := func() error {
+		f, err := w.fs.Create(base)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if _, err = f.Write(resp(fmt.Sprint("SNAP ", w.snap))); err != nil {
+			return err
+		}
+		return f.Sync()
+	}()
+	if err == nil {
+		err = w.a.CommitRewrite(base)
+	}
+	if err != nil {
+		return w.abort()
+	}
+	w.rewriting, w.fresh = false, false
+	return nil
+}
+
+func (w *world) abort() error {
+	switch {
+	case w.fresh:
+		_ = w.a.Close()
+		return w.startFresh()
+	case w.rewriting:
+		w.a.AbortRewrite()
+		w.rewriting = false
+	}
+	return nil
+}
+
+// startFresh begins anew with transactions that no file has.
+func (w *world) startFresh() error {
+	w.begin()
+	w.fresh, w.snap = true, w.txs
+	_, err := w.a.StartFresh(w.log.Cut())
+	return err
+}
+
+// end ends the process, and goes on with what next leaves.
+func (w *world) end(next func() *crashfs.FS) error {
+	w.ack()
+	w.crashes++
+	w.fs = next()
+	_ = w.a.Close()
+	w.ack() // nothing more can have been
+	return w.open()
+}
+
+func (w *world) do(s step) error {
+	switch s.Op {
+	case "run":
+		w.run(1, s.N)
+	case "multi":
+		w.run(2+s.N%3, s.N)
+	case "sleep":
+		time.Sleep(time.Duration(s.N) * 10 * time.Microsecond)
+	case "long":
+		time.Sleep(time.Duration(s.N) * 10 * time.Millisecond)
+	case "ping":
+		w.log.AppendControl(resp("PING"))
+	case "batch":
+		w.batch = w.batch || w.log.BeginBatch()
+		w.run(1, s.N)
+	case "settle":
+		if w.batch {
+			w.batch = false
+			w.log.EndBatch()
+		}
+	case "begin":
+		w.cut()
+	case "commit":
+		return w.commit()
+	case "abort":
+		return w.abort()
+	case "crash":
+		return w.end(w.fs.Crash)
+	case "kill":
+		if w.log.Failure() != nil { // nobody knows of a failed sync any more
+			return w.end(w.fs.Crash)
+		}
+		return w.end(w.fs.Kill)
+	case "die":
+		w.fs.DieAfter(s.N % 12)
+	case "restart":
+		return w.restart()
+	case "off":
+		if w.rewriting || w.fresh {
+			return nil
+		}
+		err := w.a.Close()
+		if w.ack(); err != nil { // as at kill
+			return w.end(w.fs.Crash)
+		}
+		w.txs += s.N // nobody logs these
+		return w.startFresh()
+	case "policy":
+		w.policy = Policy(s.N % 3)
+		w.a.SetPolicy(w.policy)
+	case "suspend":
+		w.a.SuspendSync(s.N%2 == 0)
+	case "eio-sync":
+		w.failedSyncs = true
+		w.fs.Inject(crashfs.Fault{Op: crashfs.OpSync, Err: syscall.EIO, Times: 1})
+	case "eio-write":
+		w.fs.Inject(crashfs.Fault{Op: crashfs.OpWrite, Err: syscall.EIO, Times: 1 + s.N%3, Short: s.N % 20})
+	case "enospc":
+		w.fs.SetCapacity(int64(s.N * 10))
+	case "heal":
+		w.fs.SetCapacity(-1)
+	case "flush":
+		_ = w.a.Flush()
+	}
+	return nil
+}
+
+// restart closes in order; everything is there afterwards, unless it said not.
+func (w *world) restart() error {
+	all, fresh := w.txs, w.fresh
+	err := w.a.Close()
+	w.ack()
+	if err == nil && !fresh {
+		w.acked = all
+	}
+	if err != nil {
+		return w.end(w.fs.Crash)
+	}
+	if _, err := w.fs.Stat(worldDir); errors.Is(err, crashfs.ErrDead) {
+		return w.end(w.fs.Crash)
+	}
+	return w.open()
+}
+
+// play runs the steps in a bubble.
+func (w *world) play(all []step) (err error) {
+	if err := w.open(); err != nil {
+		return err
+	}
+	defer func() { _ = w.a.Close() }()
+	for i, s := range all {
+		if err := w.do(s); errors.Is(err, crashfs.ErrDead) {
+			if err := w.end(w.fs.Crash); err != nil {
+				return fmt.Errorf("step %d, %v: %w", i, s, err)
+			}
+		} else if isSystem(err) { // a fault hit a start: the next one is well
+			if err := w.reopen(); err != nil {
+				return fmt.Errorf("step %d, %v: %w", i, s, err)
+			}
+		} else if err != nil {
+			return fmt.Errorf("step %d, %v: %w", i, s, err)
+		}
+		w.ack()
+	}
+	return w.end(w.fs.Crash)
+}
+
+func isSystem(err error) bool { return errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOSPC) }
+
+// reopen tries again after a fault at a start; each fault is for once.
+func (w *world) reopen() (err error) {
+	for range 20 {
+		_ = w.a.Close()
+		w.fs = w.fs.Crash()
+		if err = w.open(); !isSystem(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// TestNothingAcknowledgedIsLost runs random workloads: transactions, rewrites,
+// faults of the disk, and crashes between any two operations on it. What is read
+// back afterwards are the transactions that ran, in whole ones, from the first to
+// at least the last that the log called synced.
+func TestNothingAcknowledgedIsLost(t *testing.T) {
+	var crashes, lost int
+	rapid.Check(t, func(rt *rapid.T) {
+		w := &world{fs: crashfs.New(rapid.Uint64().Draw(rt, "seed")), policy: rapid.SampledFrom([]Policy{Always, Always, EverySec, No}).Draw(rt, "policy")}
+		all := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {
+			return step{rapid.SampledFrom(steps).Draw(rt, "op"), rapid.IntRange(0, 200).Draw(rt, "n")}
+		}), 1, 60).Draw(rt, "steps")
+		var err error
+		synctest.Test(t, func(*testing.T) { err = w.play(all) })
+		if err != nil {
+			rt.Fatal(err)
+		}
+		crashes, lost = crashes+w.crashes, max(lost, w.lost)
+	})
+	t.Logf("%d crashes; the most transactions one lost, none of them acknowledged: %d", crashes, lost)
+}
+
+var _ disk.FS = (*crashfs.FS)(nil)

@@ -1,0 +1,236 @@
+package oplog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/disk"
+)
+
+// Files are the append-only files of a directory, as Redis 7 lays them out:
+//
+//	appendonlydir/appendonly.aof.2.base.rdb   a snapshot
+//	appendonlydir/appendonly.aof.2.incr.aof   what came after
+//	appendonlydir/appendonly.aof.manifest     which files count
+//
+// Only what the manifest lists is data, and it is replaced as a whole, so every
+// change is there or is not. A rewrite goes through it twice: the next increment
+// is listed behind the others before anything is written to it, and the new base
+// takes the place of all that it covers.
+//
+// An Appender writes them; Load reads them. Methods are safe for concurrent use.
+type Files struct {
+	fs   disk.FS
+	dir  string
+	name string
+
+	mu       sync.Mutex // guards what follows, and is held while the manifest is written
+	manifest *Manifest
+	listed   bool             // there is a manifest
+	sizes    map[string]int64 // of the parts that nobody appends to, by name
+	begun    *begun           // a rewrite under way
+
+	total atomic.Int64 // what Size returns
+}
+
+// begun is a rewrite between its cut and its end.
+type begun struct {
+	incr  Part
+	fresh bool // the increment is not listed yet, and has a temporary name
+}
+
+// tempPrefix begins the names of files that are of no use after a crash.
+const tempPrefix = "temp-"
+
+// OpenFiles reads the manifest of a directory, the one called appenddirname, for
+// files named after name, appendfilename. A directory or a manifest that is not
+// there makes no files. A single append-only file of before Redis 7, beside the
+// directory, is moved into it as its base. What an interrupted rewrite left behind
+// is removed.
+//
+// Errors: ErrManifest; fs.ErrNotExist, wrapped, if a file is listed and missing.
+func OpenFiles(fsys disk.FS, dir, name string) (*Files, error) {
+	f := &Files{fs: fsys, dir: dir, name: name, manifest: &Manifest{}, sizes: map[string]int64{}}
+	text, err := fsys.ReadFile(f.ManifestPath())
+	switch {
+	case err == nil:
+		f.listed = true
+		if f.manifest, err = ParseManifest(text); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.ManifestPath(), err)
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	if err := f.upgrade(); err != nil {
+		return nil, err
+	}
+	if err := f.measure(); err != nil {
+		return nil, err
+	}
+	if !f.listed {
+		if err := f.refuseStrays(); err != nil {
+			return nil, err
+		}
+	}
+	return f, f.sweep()
+}
+
+// Dir returns the directory.
+func (f *Files) Dir() string { return f.dir }
+
+// ManifestPath returns the manifest's path.
+func (f *Files) ManifestPath() string { return f.path(f.name + ".manifest") }
+
+func (f *Files) path(name string) string { return filepath.Join(f.dir, name) }
+
+// Parts returns the files that make up the data, in their order.
+func (f *Files) Parts() []Part {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.manifest.Parts()
+}
+
+// Empty reports whether there are no files.
+func (f *Files) Empty() bool { return len(f.Parts()) == 0 }
+
+// Size returns the bytes of all parts that nobody appends to. It takes no lock: the
+// one of Files is held while the disk is waited for.
+func (f *Files) Size() int64 { return f.total.Load() }
+
+// count adds the sizes up. The lock is held.
+func (f *Files) count() {
+	var sum int64
+	for _, p := range f.manifest.Parts() {
+		sum += f.sizes[p.Name]
+	}
+	f.total.Store(sum)
+}
+
+// upgrade makes the single file of older versions the base. The manifest comes
+// first: if the power fails before the file is moved, this is done again.
+func (f *Files) upgrade() error {
+	old := filepath.Join(filepath.Dir(f.dir), f.name)
+	i, err := f.fs.Stat(old)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || i.Dir {
+		return err
+	}
+	if !f.manifest.Empty() && !f.halfUpgraded() {
+		return nil
+	}
+	if err := f.fs.MkdirAll(f.dir); err != nil {
+		return err
+	}
+	m := &Manifest{Base: &Part{Name: f.name, Seq: 1, Type: Base}}
+	if err := disk.WriteFile(f.fs, f.ManifestPath(), m.Format()); err != nil {
+		return err
+	}
+	f.manifest, f.listed = m, true
+	return disk.Replace(f.fs, old, f.path(f.name))
+}
+
+// halfUpgraded reports whether the manifest is an upgrade's whose file was not
+// moved.
+func (f *Files) halfUpgraded() bool {
+	m := f.manifest
+	if m.Base == nil || m.Base.Name != f.name || len(m.Incrs) > 0 {
+		return false
+	}
+	_, err := f.fs.Stat(f.path(f.name))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// measure notes the sizes of all parts, and that they are there.
+func (f *Files) measure() error {
+	for _, p := range f.manifest.Parts() {
+		i, err := f.fs.Stat(f.path(p.Name))
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("the append-only file %s is missing, which the manifest %s lists: put it back, or take its line out if you can do without its data: %w",
+				f.path(p.Name), f.ManifestPath(), err)
+		}
+		if err != nil {
+			return err
+		}
+		f.sizes[p.Name] = i.Size
+	}
+	f.count()
+	return nil
+}
+
+// refuseStrays reports an error if there are files with data but no manifest: to
+// begin anew would overwrite them.
+func (f *Files) refuseStrays() error {
+	names, err := f.fs.ReadDir(f.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, n := range names {
+		if !strings.HasPrefix(n, f.name+".") || n == f.name+".manifest" {
+			continue
+		}
+		if i, err := f.fs.Stat(f.path(n)); err == nil && i.Size > 0 {
+			return fmt.Errorf("the manifest %s is missing, but there is the append-only file %s: put the manifest back, or move the directory away",
+				f.ManifestPath(), f.path(n))
+		}
+	}
+	return err
+}
+
+// sweep removes what an interrupted rewrite left: history, and temporary files of
+// ours. That it cannot is no reason to refuse: a disk that can only be read can be
+// loaded.
+func (f *Files) sweep() error {
+	names, err := f.fs.ReadDir(f.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, n := range names {
+		if strings.HasPrefix(n, tempPrefix+f.name) {
+			_ = f.fs.Remove(f.path(n))
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dropHistory()
+	return err
+}
+
+// dropHistory removes replaced files, and then their lines: a line without its
+// file does no harm, a file without its line would stay for ever. The lock is held.
+func (f *Files) dropHistory() {
+	if len(f.manifest.History) == 0 {
+		return
+	}
+	for _, p := range f.manifest.History {
+		if err := f.fs.Remove(f.path(p.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return // the next start or rewrite tries again
+		}
+	}
+	m := f.manifest.clone()
+	m.History = nil
+	_ = f.save(m) // as above
+}
+
+// save writes a manifest, and makes it the one that counts. If it was written and
+// only the sync of its directory failed, it counts too, and the error is returned.
+// The lock is held.
+func (f *Files) save(m *Manifest) error {
+	if err := f.fs.MkdirAll(f.dir); err != nil {
+		return err
+	}
+	err := disk.WriteFile(f.fs, f.ManifestPath(), m.Format())
+	if err != nil {
+		if now, readErr := f.fs.ReadFile(f.ManifestPath()); readErr != nil || string(now) != string(m.Format()) {
+			return err
+		}
+	}
+	f.manifest, f.listed = m, true
+	return err
+}

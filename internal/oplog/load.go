@@ -1,0 +1,158 @@
+package oplog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/ebbdb/ebb/internal/disk"
+)
+
+// Loader is what Files.Load hands the data to.
+type Loader struct {
+	// RDB reads a snapshot from r, and returns what it has read behind its end.
+	RDB func(r io.Reader) (rest []byte, err error)
+	// Command applies a command; those of a transaction come in one go, with MULTI
+	// and EXEC. The arguments are its own.
+	Command func(args [][]byte) error
+	// CutTail has a file that ends within a command, and has no data behind it, cut
+	// to the last whole one: aof-load-truncated. Without it that is an error.
+	CutTail bool
+	// Progress is told of the bytes read so far, every 256 KiB or so. It may be nil.
+	Progress func(read int64)
+}
+
+// Loaded is what Load found.
+type Loaded struct {
+	Commands int64
+	Bytes    int64 // read
+	Cut      int64 // bytes cut off, 0: none
+	CutFile  string
+	Time     int64 // seconds since 1970 of the newest annotation, 0: none
+	Modified int64 // ms since 1970: when the newest file changed
+}
+
+// Load reads the parts in their order. Nobody appends meanwhile.
+//
+// Errors name the file and, with an *AOFError, the offset; those of the Loader's
+// functions are wrapped. Where a tail could have been cut the error says how.
+func (f *Files) Load(l Loader) (Loaded, error) {
+	var sum Loaded
+	parts := f.Parts()
+	for i, p := range parts {
+		err := f.loadPart(p, f.lastWithData(parts[i:]), &l, &sum)
+		if err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+// lastWithData reports whether the files behind the first are empty.
+func (f *Files) lastWithData(parts []Part) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range parts[1:] {
+		if f.sizes[p.Name] > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *Files) loadPart(p Part, last bool, l *Loader, sum *Loaded) error {
+	path := f.path(p.Name)
+	if i, err := f.fs.Stat(path); err == nil {
+		sum.Modified = max(sum.Modified, i.Modified)
+	}
+	file, err := f.fs.Open(path)
+	if err != nil {
+		return err
+	}
+	before := sum.Bytes
+	tail, at, err := readPart(&counter{file, &sum.Bytes, l.Progress}, l)
+	err = errors.Join(err, file.Close())
+	sum.Commands += tail.Commands
+	sum.Time = max(sum.Time, tail.Time)
+	var bad *AOFError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &bad):
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	bad.Good += at
+	bad.Offset += at
+	if bad.Truncated && last && l.CutTail {
+		sum.Cut, sum.CutFile = sum.Bytes-before-bad.Good, path
+		return f.cut(p, bad.Good)
+	}
+	return fmt.Errorf("the append-only file %s: %w: %s", path, bad, f.advice(path, bad, last))
+}
+
+// advice says what can be done about a bad file.
+func (f *Files) advice(path string, e *AOFError, last bool) string {
+	switch {
+	case e.Truncated && last:
+		return fmt.Sprintf("set aof-load-truncated to yes, or cut the file with `ebb check --fix %s`", path)
+	case e.Truncated:
+		return "other files follow it, so to cut it would lose what is between: put it back whole"
+	}
+	return fmt.Sprintf("copy it, then look at it with `ebb check %s`; with --fix everything behind the good part is lost", path)
+}
+
+// cut takes the torn end off a file, for good.
+func (f *Files) cut(p Part, size int64) error {
+	if err := f.fs.Truncate(f.path(p.Name), size); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sizes[p.Name] = size
+	f.count()
+	return nil
+}
+
+// readPart reads a snapshot, or commands, or a snapshot and then commands, which
+// begin at an offset.
+func readPart(r *counter, l *Loader) (tail Tail, at int64, err error) {
+	start := *r.read
+	head := make([]byte, 8)
+	n, err := io.ReadFull(r, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return tail, 0, err
+	}
+	all := io.MultiReader(bytes.NewReader(head[:n]), r)
+	if isRDB(head[:n]) {
+		rest, err := l.RDB(all)
+		if err != nil {
+			return tail, 0, err
+		}
+		at = *r.read - start - int64(len(rest))
+		all = io.MultiReader(bytes.NewReader(rest), r)
+	}
+	tail, err = ReadAOF(all, func(args [][]byte, _ int64) error { return l.Command(args) })
+	return tail, at, err
+}
+
+// isRDB reports whether a file that begins so is a snapshot.
+func isRDB(head []byte) bool {
+	return bytes.HasPrefix(head, []byte("REDIS")) || bytes.HasPrefix(head, []byte("VALKEY"))
+}
+
+// counter counts what is read.
+type counter struct {
+	r        disk.Reader
+	read     *int64
+	progress func(int64)
+}
+
+func (c *counter) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	*c.read += int64(n)
+	if c.progress != nil {
+		c.progress(*c.read)
+	}
+	return n, err
+}

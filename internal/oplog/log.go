@@ -1,0 +1,533 @@
+// Package oplog is the stream of effects: in memory, in append-only files, and on
+// its way to replicas.
+//
+//	transaction ──Append──▶ Log ── blocks of bytes, absolute offsets ──▶
+//	                         ├─ Reader of the Appender ──▶ append-only file
+//	                         ├─ Reader of a replica ──────▶ its connection
+//	                         └─ Keep: the replication backlog
+//
+// The stream is what Redis replicates: commands in RESP with absolute times,
+// SELECT where the database changes, MULTI and EXEC round what belongs together.
+// There is one stream and one space of offsets, those of replication.
+//
+// A transaction appends while its shards are locked, so two that share a shard
+// stand in the order in which they ran. Bytes do not change once appended: readers
+// need no lock. A block that neither a reader nor the backlog refers to is garbage.
+//
+// Start reading at Log.Append and Reader.Next.
+package oplog
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+)
+
+// blockSize is the bytes of a block; an append of at least bigAppend becomes a
+// block of its own, without a copy.
+const (
+	blockSize = 128 << 10
+	bigAppend = 32 << 10
+)
+
+// The errors of readers.
+var (
+	// ErrGone: the offset is no longer, or not yet, in memory.
+	ErrGone = errors.New("oplog: the offset is not in memory")
+	// ErrReset: the stream has begun anew since the reader was made.
+	ErrReset = errors.New("oplog: the stream has begun anew")
+	// ErrClosed: the reader was closed.
+	ErrClosed = errors.New("oplog: the reader is closed")
+)
+
+// Waker is woken once; it must not block.
+type Waker interface{ Wake() }
+
+// Log is the stream. Make one with New. Its methods are safe for concurrent use.
+type Log struct {
+	end     atomic.Int64 // behind the newest byte
+	written atomic.Int64 // up to here the files hold it
+	synced  atomic.Int64 // and up to here they keep it if the power fails
+	always  atomic.Bool
+	says    atomic.Bool  // messages are appended; written with mu held
+	bound   atomic.Int64 // bytes that may wait to be written; 0: any number
+	failure atomic.Pointer[error]
+	faults  atomic.Int64             // calls of Fail with an error
+	batches atomic.Int32             // that have begun and not ended
+	files   atomic.Pointer[Appender] // under Always: who syncs; nil: nobody does
+
+	mu       sync.Mutex // guards what follows
+	cur      *block     // the newest
+	tail     *block     // the oldest that ReaderAt finds
+	start    int64      // no offset before it can be read
+	keep     int64
+	db       int // selected in the stream, -1: none
+	readers  []*Reader
+	sleepers int
+	epoch    int // counts Resets
+
+	smu     sync.Mutex // guards what follows; taken with nothing else
+	waiting []waiting
+}
+
+// block is a piece of the stream. What stands before size does not change.
+type block struct {
+	base int64 // offset of buf[0]
+	buf  []byte
+	size atomic.Int64
+	next atomic.Pointer[block] // set when the block is full
+}
+
+// waiting is who waits for an offset to be synced, or written.
+type waiting struct {
+	offset  int64
+	written bool
+	w       Waker
+}
+
+// New returns an empty stream that begins at an offset.
+func New(start int64) *Log {
+	l := &Log{}
+	l.reset(start)
+	return l
+}
+
+func (l *Log) reset(start int64) {
+	l.cur = &block{base: start}
+	l.tail, l.start, l.db = l.cur, start, -1
+	l.end.Store(start)
+	l.written.Store(start)
+	l.synced.Store(start)
+}
+
+// Reset begins the stream anew at an offset, as a replica does with a full
+// synchronisation. Readers get ErrReset. Nobody may append meanwhile.
+func (l *Log) Reset(offset int64) {
+	l.mu.Lock()
+	l.epoch++
+	l.reset(offset)
+	l.wakeReaders()
+	l.mu.Unlock()
+	l.wakeSynced(true)
+}
+
+// A Unit is what one transaction appends.
+type Unit struct {
+	DB, Last int    // the databases that its first and its last command run in
+	Commands int    // with more than one they become a MULTI
+	Bytes    []byte // the commands, with a SELECT where the database changes
+}
+
+const (
+	multi = "*1\r\n$5\r\nMULTI\r\n"
+	exec  = "*1\r\n$4\r\nEXEC\r\n"
+)
+
+// Append appends a transaction, and returns the offset behind it. The shards of
+// the transaction are locked. It takes the bytes over where it returns kept: the
+// caller may not use them any more. It costs one copy.
+func (l *Log) Append(u Unit) (end int64, kept bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if u.DB != l.db {
+		var b [32]byte
+		l.write(AppendSelect(b[:0], u.DB))
+	}
+	l.db = u.Last
+	if u.Commands > 1 {
+		l.writeString(multi)
+	}
+	if kept = len(u.Bytes) >= bigAppend; kept {
+		l.adopt(u.Bytes)
+	} else {
+		l.write(u.Bytes)
+	}
+	if u.Commands > 1 {
+		l.writeString(exec)
+	}
+	return l.publish(), kept
+}
+
+// AppendVerbatim appends bytes of another's stream, in which afterwards db is
+// selected: a replica's stream is its master's.
+func (l *Log) AppendVerbatim(b []byte, db int) (end int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.write(b)
+	l.db = db
+	return l.publish()
+}
+
+// AppendControl appends a command that is for replicas alone: it counts in the
+// offsets, and readers for files skip it.
+func (l *Log) AppendControl(b []byte) (end int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.control(b)
+}
+
+func (l *Log) control(b []byte) (end int64) {
+	from := l.cur.base + l.cur.size.Load()
+	l.write(b)
+	end = l.cur.base + l.cur.size.Load()
+	for _, r := range l.readers {
+		if r.kind == ForFile {
+			r.pass(span{from, end})
+		}
+	}
+	return l.publish()
+}
+
+// TakeMessages sets whether AppendMessage appends: where this is a master's stream
+// that replicas follow.
+func (l *Log) TakeMessages(on bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.says.Store(on)
+}
+
+// TakesMessages returns what TakeMessages has set. It costs an atomic read.
+func (l *Log) TakesMessages() bool { return l.says.Load() }
+
+// AppendMessage is AppendControl for who holds no shard: nothing happens where the
+// stream takes no messages (any more).
+func (l *Log) AppendMessage(b []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.says.Load() {
+		l.control(b)
+	}
+}
+
+// AppendSelect appends SELECT db in RESP to b.
+func AppendSelect(b []byte, db int) []byte {
+	var n [8]byte
+	d := strconv.AppendInt(n[:0], int64(db), 10)
+	b = append(b, "*2\r\n$6\r\nSELECT\r\n$"...)
+	b = strconv.AppendInt(b, int64(len(d)), 10)
+	b = append(b, '\r', '\n')
+	b = append(b, d...)
+	return append(b, '\r', '\n')
+}
+
+// write copies b behind the newest byte, where readers do not see it before
+// publish, or see it if a block is full.
+func (l *Log) write(b []byte) {
+	for len(b) > 0 {
+		c := l.cur
+		n := int(c.size.Load())
+		if c.buf == nil {
+			c.buf = make([]byte, blockSize)
+		}
+		if n == len(c.buf) {
+			l.extend(make([]byte, blockSize), 0)
+			continue
+		}
+		k := copy(c.buf[n:], b)
+		c.size.Store(int64(n + k))
+		b = b[k:]
+	}
+}
+
+func (l *Log) writeString(s string) {
+	var b [16]byte
+	l.write(append(b[:0], s...))
+}
+
+// adopt makes b a block of its own.
+func (l *Log) adopt(b []byte) { l.extend(b, len(b)) }
+
+// extend adds a block, of which n bytes are there, and lets go of the oldest that
+// the backlog does not need.
+func (l *Log) extend(buf []byte, n int) {
+	c := l.cur
+	x := &block{base: c.base + c.size.Load(), buf: buf}
+	x.size.Store(int64(n))
+	c.next.Store(x)
+	l.cur = x
+	l.trim()
+}
+
+func (l *Log) trim() {
+	end := l.cur.base + l.cur.size.Load()
+	for next := l.tail.next.Load(); next != nil && end-next.base >= l.keep; next = l.tail.next.Load() {
+		l.tail = next
+		l.start = max(l.start, next.base)
+	}
+}
+
+// publish shows what was written, and wakes the readers that wait for it.
+func (l *Log) publish() (end int64) {
+	end = l.cur.base + l.cur.size.Load()
+	l.end.Store(end)
+	l.wakeReady(l.batches.Load() > 0)
+	return end
+}
+
+// wakeReady wakes the readers that have something to read; those for files only if
+// no batch ends soon, which sees to them. The lock is held.
+func (l *Log) wakeReady(soon bool) {
+	for i := 0; l.sleepers > 0 && i < len(l.readers); i++ {
+		if r := l.readers[i]; r.asleep && !(soon && r.kind == ForFile) && r.offset < r.limit() {
+			r.rouse()
+		}
+	}
+}
+
+func (l *Log) wakeReaders() {
+	for _, r := range l.readers {
+		r.rouse()
+	}
+}
+
+// End returns the offset behind the newest byte.
+func (l *Log) End() int64 { return l.end.Load() }
+
+// DB returns the database that the stream has selected, -1 for none.
+func (l *Log) DB() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.db
+}
+
+// Cut returns where the stream stands and which database it has selected there,
+// -1 for none: what follows is the difference to a snapshot of this moment. All
+// shards are locked.
+func (l *Log) Cut() (offset int64, db int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cur.base + l.cur.size.Load(), l.db
+}
+
+// Unselect has the next transaction begin with a SELECT: somebody who does not
+// know the stream so far reads from here on. Not for a stream that is another's.
+func (l *Log) Unselect() {
+	l.mu.Lock()
+	l.db = -1
+	l.mu.Unlock()
+}
+
+// Keep sets how many bytes behind End are to stay readable at least: the
+// replication backlog; 0 for none.
+func (l *Log) Keep(n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.keep == 0 && n > 0 { // what came before is not worth keeping
+		l.start = l.cur.base + l.cur.size.Load()
+	}
+	l.keep = n
+	l.trim()
+}
+
+// Oldest returns the oldest offset that ReaderAt takes.
+func (l *Log) Oldest() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.start
+}
+
+// SetAlways sets whether nothing may be said before it is synced: appendfsync
+// always.
+func (l *Log) SetAlways(on bool) {
+	l.always.Store(on)
+	l.mu.Lock()
+	l.wakeReaders()
+	l.mu.Unlock()
+	if !on {
+		l.wakeSynced(true)
+	}
+}
+
+// BeginBatch has what is appended wait for EndBatch before the files take it, for a
+// loop whose clients wait for their syncs together. It reports whether that is so:
+// where nobody waits for syncs, or they are slow, the files take it at once, and
+// EndBatch is not to be called. Batches of several loops may overlap. Nobody waits
+// for the end of a batch but by OnBatchSynced.
+func (l *Log) BeginBatch() bool {
+	if a := l.files.Load(); a == nil || !a.quick.Load() {
+		return false
+	}
+	l.batches.Add(1)
+	return true
+}
+
+// EndBatch ends a batch: what the log has is written and synced before it returns, or
+// the files take it soon, where another goroutine is at them or something is amiss.
+// It waits for the disk, and for nothing else.
+func (l *Log) EndBatch() {
+	l.batches.Add(-1) // from here on Append wakes the files; what came before is there
+	if l.synced.Load() >= l.end.Load() {
+		return
+	}
+	if a := l.files.Load(); a == nil || !a.settleBatch() {
+		l.hurry()
+	}
+}
+
+// hurry has the files take what the log has now.
+func (l *Log) hurry() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wakeReady(false)
+}
+
+// Always returns what SetAlways has set.
+func (l *Log) Always() bool { return l.always.Load() }
+
+// Written returns up to where the files hold the stream; Synced, up to where they
+// keep it when the power fails.
+func (l *Log) Written() int64 { return l.written.Load() }
+
+// Synced is described at Written.
+func (l *Log) Synced() int64 { return l.synced.Load() }
+
+// Followed reports whether a replica reads the stream.
+func (l *Log) Followed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.readers, func(r *Reader) bool { return r.kind == ForReplica })
+}
+
+// SetWritten notes what the files hold, and wakes who waits for it.
+func (l *Log) SetWritten(offset int64) {
+	l.written.Store(offset)
+	l.wroteMore()
+}
+
+func (l *Log) wroteMore() {
+	if l.bound.Load() == 0 {
+		return
+	}
+	l.wakeSynced(false)
+	l.mu.Lock()
+	l.wakeReady(true) // replicas may have it now
+	l.mu.Unlock()
+}
+
+// Bound sets how many bytes may wait to be written before Behind says so; 0 for any
+// number, where there are no files: then nobody has to wait for them.
+func (l *Log) Bound(bytes int64) {
+	l.bound.Store(bytes)
+	if bytes == 0 {
+		l.wakeSynced(true)
+		l.mu.Lock()
+		l.wakeReaders()
+		l.mu.Unlock()
+	}
+}
+
+// Behind reports whether the files are so far behind that nobody should write before
+// they have caught up. If so, w is woken once when they have, or when they fail:
+// then nobody has to wait for them. It costs three atomic reads.
+func (l *Log) Behind(w Waker) bool {
+	bound := l.bound.Load()
+	if bound == 0 || l.end.Load()-l.written.Load() <= bound || l.failure.Load() != nil {
+		return false
+	}
+	return !l.await(waiting{l.end.Load() - bound/2, true, w})
+}
+
+// SetSynced notes what the files keep, and wakes who waits for it.
+func (l *Log) SetSynced(offset int64) {
+	l.synced.Store(offset)
+	l.syncedMore()
+}
+
+func (l *Log) syncedMore() {
+	l.wakeSynced(false)
+	if l.always.Load() {
+		l.mu.Lock()
+		l.wakeReady(true) // replicas may have it now
+		l.mu.Unlock()
+	}
+}
+
+// Settled reports whether nobody has to wait for an offset to be synced: it is, or
+// it lies beyond the end, so that it is one of a stream before Reset.
+func (l *Log) Settled(offset int64) bool {
+	return l.synced.Load() >= offset || offset > l.end.Load()
+}
+
+// OnSynced is Settled. If the answer is no, w is woken once when it is yes, when the
+// files fail or do so already, or when nobody has to wait any more.
+func (l *Log) OnSynced(offset int64, w Waker) bool {
+	if l.OnBatchSynced(offset, w) {
+		return true
+	}
+	if l.batches.Load() > 0 {
+		l.hurry()
+	}
+	return false
+}
+
+// OnBatchSynced is OnSynced for who calls EndBatch soon.
+func (l *Log) OnBatchSynced(offset int64, w Waker) bool {
+	return l.Settled(offset) || l.await(waiting{offset, false, w})
+}
+
+// await notes who waits, unless that is over.
+func (l *Log) await(x waiting) (over bool) {
+	l.smu.Lock()
+	defer l.smu.Unlock()
+	switch {
+	case l.over(x):
+		return true
+	case l.failure.Load() != nil:
+		x.w.Wake()
+	default:
+		l.waiting = append(l.waiting, x)
+	}
+	return false
+}
+
+func (l *Log) over(x waiting) bool {
+	if x.written {
+		return l.written.Load() >= x.offset
+	}
+	return l.Settled(x.offset)
+}
+
+// wakeSynced wakes those whose wait is over, or everybody.
+func (l *Log) wakeSynced(all bool) {
+	l.smu.Lock()
+	defer l.smu.Unlock()
+	left := l.waiting[:0]
+	for _, x := range l.waiting {
+		if all || l.over(x) {
+			x.w.Wake()
+		} else {
+			left = append(left, x)
+		}
+	}
+	clear(l.waiting[len(left):])
+	l.waiting = left
+}
+
+// Fail notes that the files cannot take the stream, and wakes who waits; nil that
+// they can again.
+func (l *Log) Fail(err error) {
+	if err == nil {
+		l.failure.Store(nil)
+		return
+	}
+	l.failure.Store(&err)
+	l.faults.Add(1)
+	l.wakeSynced(true)
+	l.mu.Lock()
+	l.wakeReaders() // replicas do not wait for files that fail
+	l.mu.Unlock()
+}
+
+// Failure returns why the files cannot take the stream, nil if they can.
+func (l *Log) Failure() error {
+	if p := l.failure.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Failures returns how often Fail was called with an error. Each time everybody who
+// waited was woken.
+func (l *Log) Failures() int64 { return l.faults.Load() }

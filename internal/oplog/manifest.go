@@ -1,0 +1,272 @@
+package oplog
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// PartType says what a file of the append-only directory is for; it is the letter
+// in the manifest.
+type PartType byte
+
+// The types of files.
+const (
+	Base    PartType = 'b' // a snapshot: RDB, or commands
+	History PartType = 'h' // replaced, and about to be removed
+	Incr    PartType = 'i' // commands since the base, or since the file before
+)
+
+// Part is a file of the append-only directory.
+type Part struct {
+	Name string // without a directory
+	Seq  int64
+	Type PartType
+}
+
+// Manifest lists the files that make up the data: a base at most, then increments
+// in their order. Redis 7 reads and writes the same text:
+//
+//	file appendonly.aof.2.base.rdb seq 2 type b
+//	file appendonly.aof.1.incr.aof seq 1 type h
+//	file appendonly.aof.2.incr.aof seq 2 type i
+type Manifest struct {
+	Base    *Part // nil: none
+	Incrs   []Part
+	History []Part
+}
+
+// ErrManifest is what errors about the text of a manifest wrap.
+var ErrManifest = errors.New("the manifest of the append-only files is invalid")
+
+// maxManifestLine is the longest line that Redis reads.
+const maxManifestLine = 1024
+
+// Empty reports whether there is no data.
+func (m *Manifest) Empty() bool { return m.Base == nil && len(m.Incrs) == 0 }
+
+// Parts returns the files to load, in their order.
+func (m *Manifest) Parts() []Part {
+	var all []Part
+	if m.Base != nil {
+		all = append(all, *m.Base)
+	}
+	return append(all, m.Incrs...)
+}
+
+// clone returns a manifest that can be changed without changing m.
+func (m *Manifest) clone() *Manifest {
+	c := &Manifest{Incrs: append([]Part(nil), m.Incrs...), History: append([]Part(nil), m.History...)}
+	if m.Base != nil {
+		base := *m.Base
+		c.Base = &base
+	}
+	return c
+}
+
+// lastSeqs returns the numbers of the base and of the newest increment, 0 for
+// none.
+func (m *Manifest) lastSeqs() (base, incr int64) {
+	if m.Base != nil {
+		base = m.Base.Seq
+	}
+	for _, p := range m.Incrs {
+		incr = max(incr, p.Seq)
+	}
+	return base, incr
+}
+
+// Format returns the manifest's text.
+func (m *Manifest) Format() []byte {
+	if m.Empty() && len(m.History) == 0 {
+		return []byte("# no file counts yet\n") // Redis takes a comment, and nothing at all it does not
+	}
+	var b []byte
+	add := func(p Part, t PartType) {
+		b = fmt.Appendf(b, "file %s seq %d type %c\n", quoteName(p.Name), p.Seq, t)
+	}
+	if m.Base != nil {
+		add(*m.Base, Base)
+	}
+	for _, p := range m.History {
+		add(p, History)
+	}
+	for _, p := range m.Incrs {
+		add(p, Incr)
+	}
+	return b
+}
+
+// quoteName puts a name in quotes where it could not be read back without.
+func quoteName(name string) string {
+	plain := func(r rune) bool { return r > ' ' && r < 0x7f && r != '"' && r != '\'' && r != '\\' }
+	if name != "" && strings.IndexFunc(name, func(r rune) bool { return !plain(r) }) < 0 {
+		return name
+	}
+	b := []byte{'"'}
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c < ' ' || c >= 0x7f:
+			b = fmt.Appendf(b, "\\x%02x", c)
+		default:
+			b = append(b, c)
+		}
+	}
+	return string(append(b, '"'))
+}
+
+// ParseManifest reads a manifest's text. Keys that it does not know are skipped,
+// as are comments. Errors wrap ErrManifest and name the line.
+func ParseManifest(text []byte) (*Manifest, error) {
+	if len(text) == 0 {
+		return nil, fmt.Errorf("%w: it is empty", ErrManifest)
+	}
+	m := &Manifest{}
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		p, err := parsePart(line)
+		if err == nil {
+			err = m.add(p)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: line %d, %q: %w", ErrManifest, i+1, line, err)
+		}
+	}
+	return m, nil
+}
+
+// add takes a line's part in, unless it contradicts those before.
+func (m *Manifest) add(p Part) error {
+	switch p.Type {
+	case Base:
+		if m.Base != nil {
+			return errors.New("there is a second base file")
+		}
+		m.Base = &p
+	case History:
+		m.History = append(m.History, p)
+	case Incr:
+		if n := len(m.Incrs); n > 0 && m.Incrs[n-1].Seq >= p.Seq {
+			return fmt.Errorf("its number is not above that of the line before, %d", m.Incrs[n-1].Seq)
+		}
+		m.Incrs = append(m.Incrs, p)
+	}
+	return nil
+}
+
+// parsePart reads one line.
+func parsePart(line string) (Part, error) {
+	var p Part
+	if len(line) > maxManifestLine {
+		return p, errors.New("it is too long")
+	}
+	words, err := splitWords(strings.TrimSpace(line))
+	if err != nil {
+		return p, err
+	}
+	if len(words) < 6 || len(words)%2 != 0 {
+		return p, errors.New("it should read: file NAME seq NUMBER type b|h|i")
+	}
+	for i := 0; i < len(words); i += 2 {
+		if err := p.set(words[i], words[i+1]); err != nil {
+			return p, err
+		}
+	}
+	if p.Name == "" || p.Seq == 0 || p.Type == 0 {
+		return p, errors.New("file, seq or type is missing")
+	}
+	return p, nil
+}
+
+// set takes a key and its value.
+func (p *Part) set(key, value string) (err error) {
+	switch strings.ToLower(key) {
+	case "file":
+		p.Name = value
+		if value == "." || value == ".." || strings.ContainsAny(value, `/\`) {
+			err = errors.New("a file's name may not be a path")
+		}
+	case "seq":
+		p.Seq, err = strconv.ParseInt(value, 10, 64)
+		if err != nil || p.Seq < 1 {
+			err = errors.New("seq is not a positive number")
+		}
+	case "type":
+		if len(value) == 1 {
+			p.Type = PartType(value[0])
+		}
+		if p.Type != Base && p.Type != History && p.Type != Incr {
+			err = errors.New("type is not b, h or i")
+		}
+	}
+	return err
+}
+
+// splitWords splits a line at spaces; a word in quotes may hold spaces, \" and
+// \xHH.
+func splitWords(line string) ([]string, error) {
+	var words []string
+	for {
+		line = strings.TrimLeft(line, " \t")
+		if line == "" {
+			return words, nil
+		}
+		if line[0] != '"' {
+			n := strings.IndexAny(line+" ", " \t")
+			words, line = append(words, line[:n]), line[n:]
+			continue
+		}
+		word, rest, err := unquoteWord(line[1:])
+		if err != nil {
+			return nil, err
+		}
+		words, line = append(words, word), rest
+	}
+}
+
+// unquoteWord reads up to the closing quote.
+func unquoteWord(s string) (word, rest string, err error) {
+	var b []byte
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			return string(b), s[i+1:], nil
+		case c != '\\':
+			b = append(b, c)
+		case i+3 < len(s) && s[i+1] == 'x':
+			v, err := strconv.ParseUint(s[i+2:i+4], 16, 8)
+			if err != nil {
+				return "", "", errors.New("a \\x is not followed by two hexadecimal digits")
+			}
+			b = append(b, byte(v))
+			i += 3
+		case i+1 < len(s):
+			i++
+			b = append(b, unescape(s[i]))
+		}
+	}
+	return "", "", errors.New("a quote is not closed")
+}
+
+// unescape is what a letter means behind a backslash.
+func unescape(c byte) byte {
+	switch c {
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	case 'a':
+		return '\a'
+	case 'b':
+		return '\b'
+	}
+	return c
+}

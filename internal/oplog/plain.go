@@ -1,0 +1,231 @@
+package oplog
+
+import (
+	"errors"
+	"strconv"
+)
+
+// Plain makes a stream readable for a redis-server 7.0, which has the same offsets:
+// commands that it does not know are overwritten, byte for byte, by ones that do
+// nothing. Give it the stream from the beginning of a command on, in pieces.
+//
+//	*4 $9 LOCK.TAKE $3 key $2 me $4 5000   ──▶   *2 $4 PING $33 ____________
+//
+// A command that ends in a later piece is held until then, so what Next has
+// returned consists of whole commands.
+type Plain struct {
+	held []byte // the beginning of a command
+	at   int    // in held: up to here it has been understood
+	args int    // that are still to come behind at; -1: the head is
+	out  []byte
+}
+
+// ErrNotAStream: the bytes do not begin a command.
+var ErrNotAStream = errors.New("oplog: not at the beginning of a command")
+
+// Next translates the next piece of the stream. What it returns may be b itself, or
+// a buffer of its own that is valid until the next call. O(commands), and a copy of
+// the piece where there is something to overwrite.
+//
+// Errors: ErrNotAStream; nothing can be translated from then on.
+func (p *Plain) Next(b []byte) ([]byte, error) {
+	if len(p.held) > 0 {
+		p.held = append(p.held, b...)
+		b = p.held
+	} else {
+		p.at, p.args = 0, -1
+	}
+	p.out = p.out[:0]
+	done, from := 0, 0 // b[from:done] is whole commands that stay as they are
+	for {
+		end, whole, err := p.scan(b, done)
+		if err != nil {
+			return nil, err
+		}
+		if !whole {
+			break
+		}
+		if name := nameOf(b[done:end]); !plainCommand(name) {
+			p.out = append(p.out, b[from:done]...)
+			p.out = appendIdle(p.out, end-done)
+			from = end
+		}
+		done, p.at, p.args = end, end, -1
+	}
+	return p.settle(b, from, done), nil
+}
+
+// settle keeps what is not whole, and returns the rest.
+func (p *Plain) settle(b []byte, from, done int) []byte {
+	out := b[from:done]
+	if len(p.out) > 0 {
+		p.out = append(p.out, out...)
+		out = p.out
+	} else if len(p.held) > 0 {
+		p.out = append(p.out, out...) // held is about to change
+		out = p.out
+	}
+	rest := b[done:]
+	p.at -= done
+	switch {
+	case len(rest) == 0 && cap(p.held) > blockSize:
+		p.held = nil // a large command has passed
+	case len(p.held) > 0:
+		p.held = p.held[:copy(p.held, rest)]
+	default:
+		p.held = append(p.held[:0], rest...)
+	}
+	return out
+}
+
+// scan looks for the end of the command that begins at b[start:], and goes on where
+// it left off. Empty lines between commands are commands of themselves.
+func (p *Plain) scan(b []byte, start int) (end int, whole bool, err error) {
+	if p.args < 0 {
+		if p.at = start; start == len(b) {
+			return 0, false, nil
+		}
+		if b[start] == '\n' || b[start] == '\r' {
+			return start + 1, true, nil
+		}
+		n, next, ok, err := number(b, start, '*')
+		if !ok {
+			return 0, false, err
+		}
+		p.at, p.args = next, n
+	}
+	for p.args > 0 {
+		n, next, ok, err := number(b, p.at, '$')
+		if !ok {
+			return 0, false, err
+		}
+		if next+n+2 > len(b) {
+			return 0, false, nil
+		}
+		p.at = next + n + 2
+		p.args--
+	}
+	return p.at, true, nil
+}
+
+// number reads the line with a number at b[i:].
+func number(b []byte, i int, kind byte) (n, next int, ok bool, err error) {
+	if i >= len(b) {
+		return 0, 0, false, nil
+	}
+	if b[i] != kind {
+		return 0, 0, false, ErrNotAStream
+	}
+	for i++; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {
+		if n = n*10 + int(b[i]-'0'); n > 1<<40 {
+			return 0, 0, false, ErrNotAStream
+		}
+	}
+	if i+2 > len(b) {
+		return 0, 0, false, nil
+	}
+	if b[i] != '\r' || b[i+1] != '\n' {
+		return 0, 0, false, ErrNotAStream
+	}
+	return n, i + 2, true, nil
+}
+
+// nameOf returns the first argument of a whole command, nil if it has none.
+func nameOf(command []byte) []byte {
+	n, i, ok, _ := number(command, 0, '*')
+	if !ok || n == 0 {
+		return nil
+	}
+	l, i, _, _ := number(command, i, '$')
+	return command[i : i+l]
+}
+
+// appendIdle appends n bytes that make a redis-server do nothing. Almost always
+// that is one command: where the digits of its argument's length change PING cannot
+// reach some lengths, EXISTS can. Below the shortest PING with an argument there are
+// empty lines, which a server skips.
+func appendIdle(b []byte, n int) []byte {
+	const ping = "*1\r\n$4\r\nPING\r\n"
+	if filled, ok := appendFilled(b, "PING", n); ok {
+		return filled
+	}
+	if filled, ok := appendFilled(b, "EXISTS", n); ok {
+		return filled
+	}
+	if n >= len(ping) {
+		b = append(b, ping...)
+		n -= len(ping)
+	}
+	for range n {
+		b = append(b, '\n')
+	}
+	return b
+}
+
+// appendFilled appends a command with one argument, n bytes altogether, and reports
+// whether it can.
+func appendFilled(b []byte, name string, n int) (_ []byte, ok bool) {
+	head := len("*2\r\n$4\r\n") + len(name) + len("\r\n")
+	for digits := 1; digits < 12; digits++ {
+		size := n - head - len("$\r\n\r\n") - digits
+		if size < 0 {
+			return b, false
+		}
+		if len(strconv.Itoa(size)) != digits {
+			continue
+		}
+		b = append(b, "*2\r\n$"...)
+		b = strconv.AppendInt(b, int64(len(name)), 10)
+		b = append(b, '\r', '\n')
+		b = append(b, name...)
+		b = append(b, "\r\n$"...)
+		b = strconv.AppendInt(b, int64(size), 10)
+		b = append(b, '\r', '\n')
+		for range size {
+			b = append(b, '_')
+		}
+		return append(b, '\r', '\n'), true
+	}
+	return b, false
+}
+
+// plainCommand reports whether redis-server 7.0 takes a command with that name from
+// its master. The names of the log are in capitals; those of another master's
+// stream are as clients wrote them.
+func plainCommand(name []byte) bool {
+	var b [20]byte
+	if len(name) > len(b) {
+		return false
+	}
+	for i, c := range name {
+		if c >= 'a' && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		b[i] = c
+	}
+	return plainName(string(b[:len(name)]))
+}
+
+// plainName is a table: what changes data in Redis 7.0, and what a stream holds
+// beside that.
+func plainName(name string) bool {
+	switch name {
+	case "", "PING", "SELECT", "MULTI", "EXEC", "REPLCONF", "PUBLISH", "SPUBLISH", "SCRIPT", "FUNCTION",
+		"EVAL", "EVALSHA", "FCALL",
+		"DEL", "UNLINK", "EXPIRE", "PEXPIRE", "EXPIREAT", "PEXPIREAT", "PERSIST", "RENAME", "RENAMENX",
+		"MOVE", "COPY", "RESTORE", "RESTORE-ASKING", "SORT", "MIGRATE", "FLUSHALL", "FLUSHDB", "SWAPDB",
+		"SET", "SETNX", "SETEX", "PSETEX", "GETSET", "GETDEL", "GETEX", "MSET", "MSETNX", "APPEND",
+		"SETRANGE", "INCR", "DECR", "INCRBY", "DECRBY", "INCRBYFLOAT", "SETBIT", "BITOP", "BITFIELD",
+		"LPUSH", "RPUSH", "LPUSHX", "RPUSHX", "LPOP", "RPOP", "LSET", "LINSERT", "LREM", "LTRIM",
+		"LMOVE", "RPOPLPUSH", "LMPOP", "BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BLMPOP",
+		"SADD", "SREM", "SPOP", "SMOVE", "SINTERSTORE", "SUNIONSTORE", "SDIFFSTORE",
+		"ZADD", "ZINCRBY", "ZREM", "ZREMRANGEBYRANK", "ZREMRANGEBYSCORE", "ZREMRANGEBYLEX", "ZPOPMIN",
+		"ZPOPMAX", "BZPOPMIN", "BZPOPMAX", "ZMPOP", "BZMPOP", "ZRANGESTORE", "ZUNIONSTORE",
+		"ZINTERSTORE", "ZDIFFSTORE", "GEOADD", "GEOSEARCHSTORE", "GEORADIUS", "GEORADIUSBYMEMBER",
+		"HSET", "HMSET", "HSETNX", "HDEL", "HINCRBY", "HINCRBYFLOAT",
+		"PFADD", "PFMERGE", "PFCOUNT", "PFDEBUG",
+		"XADD", "XDEL", "XTRIM", "XSETID", "XGROUP", "XACK", "XCLAIM", "XAUTOCLAIM", "XREADGROUP":
+		return true
+	}
+	return false
+}

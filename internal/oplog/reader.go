@@ -1,0 +1,226 @@
+package oplog
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+)
+
+// Kind says what a Reader reads for.
+type Kind uint8
+
+const (
+	// ForFile readers see everything at once, but no control bytes.
+	ForFile Kind = iota
+	// ForReplica readers see control bytes, and where there are files only what is
+	// in them, or, where nothing may be said before it is synced, what is: a server
+	// that is killed comes back with all that a replica has of it.
+	ForReplica
+)
+
+// Reader reads the stream from an offset on. It is used by one goroutine; Close
+// may be called from any.
+type Reader struct {
+	l      *Log
+	kind   Kind
+	b      *block
+	offset int64
+	epoch  int
+	wake   chan struct{}
+
+	skip   []span // control bytes to come; guarded by l.mu, like the rest
+	asleep bool
+	closed bool
+}
+
+// span is a part of the stream.
+type span struct{ from, to int64 }
+
+// ReaderAt returns a reader that begins at an offset. Close it. Errors: ErrGone.
+func (l *Log) ReaderAt(offset int64, kind Kind) (*Reader, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	end := l.cur.base + l.cur.size.Load()
+	if offset < l.start || offset > end {
+		return nil, ErrGone
+	}
+	b := l.tail
+	for next := b.next.Load(); next != nil && next.base <= offset; next = b.next.Load() {
+		b = next
+	}
+	r := &Reader{l: l, kind: kind, b: b, offset: offset, epoch: l.epoch, wake: make(chan struct{}, 1)}
+	l.readers = append(l.readers, r)
+	return r, nil
+}
+
+// Offset returns the offset of what Next yields next.
+func (r *Reader) Offset() int64 { return r.offset }
+
+// Next returns the next bytes of the stream, some 128 KiB at most unless one
+// transaction is longer; nil if there are none yet. They do not change and may be
+// kept.
+func (r *Reader) Next() []byte {
+	if r.kind == ForFile {
+		r.l.mu.Lock()
+		defer r.l.mu.Unlock()
+		if r.epoch != r.l.epoch {
+			return nil
+		}
+	}
+	for {
+		from, to := r.offset, r.limit()
+		for len(r.skip) > 0 && r.skip[0].to <= from {
+			r.skip = r.skip[1:]
+		}
+		if len(r.skip) > 0 {
+			if s := r.skip[0]; s.from <= from {
+				r.offset = min(s.to, to)
+				if r.offset == from {
+					return nil
+				}
+				continue
+			} else {
+				to = min(to, s.from)
+			}
+		}
+		b := r.at(from)
+		if b == nil || from >= to {
+			return nil
+		}
+		to = min(to, b.base+b.size.Load())
+		if from >= to {
+			return nil
+		}
+		r.offset = to
+		return b.buf[from-b.base : to-b.base : to-b.base]
+	}
+}
+
+// pass notes bytes to come that are not for files. The log's lock is held.
+func (r *Reader) pass(s span) {
+	if n := len(r.skip); n > 0 && r.skip[n-1].to == s.from {
+		r.skip[n-1].to = s.to
+		return
+	}
+	r.skip = append(r.skip, s)
+}
+
+// at returns the block that holds an offset, nil if it is not there yet.
+func (r *Reader) at(offset int64) *block {
+	for {
+		next := r.b.next.Load() // before size: then that is final
+		if offset < r.b.base+r.b.size.Load() {
+			return r.b
+		}
+		if next == nil {
+			return nil
+		}
+		r.b = next
+	}
+}
+
+// limit is up to where the reader may read.
+func (r *Reader) limit() int64 {
+	end := r.l.end.Load()
+	switch {
+	case r.kind == ForFile:
+		return end
+	case r.l.always.Load():
+		return min(end, r.l.synced.Load())
+	case r.l.bound.Load() > 0 && r.l.failure.Load() == nil:
+		return min(end, r.l.written.Load())
+	}
+	return end
+}
+
+// Wait waits until Next would yield something. Errors: the context's, ErrReset,
+// ErrClosed.
+func (r *Reader) Wait(ctx context.Context) error {
+	for {
+		r.l.mu.Lock()
+		switch {
+		case r.closed:
+			r.l.mu.Unlock()
+			return ErrClosed
+		case r.epoch != r.l.epoch:
+			r.l.mu.Unlock()
+			return ErrReset
+		case r.offset < r.limit():
+			r.l.mu.Unlock()
+			return nil
+		}
+		if !r.asleep {
+			r.asleep = true
+			r.l.sleepers++
+		}
+		r.l.mu.Unlock()
+		select {
+		case <-r.wake:
+		case <-ctx.Done():
+			r.l.mu.Lock()
+			r.rise()
+			r.l.mu.Unlock()
+			return ctx.Err()
+		}
+	}
+}
+
+// rouse wakes the reader if it waits. The log's lock is held.
+func (r *Reader) rouse() {
+	if r.rise() {
+		select {
+		case r.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// rise notes that the reader does not wait any more, and reports whether it did.
+func (r *Reader) rise() bool {
+	if !r.asleep {
+		return false
+	}
+	r.asleep = false
+	r.l.sleepers--
+	return true
+}
+
+// SetWritten is Log.SetWritten for who writes what this reader yields: nothing if
+// the stream has begun anew since, whose offsets are others.
+func (r *Reader) SetWritten(offset int64) {
+	if r.note(&r.l.written, offset) {
+		r.l.wroteMore()
+	}
+}
+
+// SetSynced is Log.SetSynced in the same way.
+func (r *Reader) SetSynced(offset int64) {
+	if r.note(&r.l.synced, offset) {
+		r.l.syncedMore()
+	}
+}
+
+func (r *Reader) note(what *atomic.Int64, offset int64) bool {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	if r.epoch != r.l.epoch {
+		return false
+	}
+	what.Store(offset)
+	return true
+}
+
+// Close gives the reader up: what only it referred to is garbage, and Wait
+// returns.
+func (r *Reader) Close() {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	if r.closed {
+		return
+	}
+	r.closed = true
+	r.rouse()
+	if i := slices.Index(r.l.readers, r); i >= 0 {
+		r.l.readers = slices.Delete(r.l.readers, i, i+1)
+	}
+}

@@ -1,0 +1,186 @@
+package rdb
+
+import (
+	"errors"
+	"io"
+)
+
+// A window is the part of a file that its Reader looks at. Bytes that were given
+// away are not written to again: where there is no more room, a new block begins,
+// with a copy of what is not used yet.
+//
+//	            mark: must stay in one piece
+//	             │        pos: used up to here
+//	buf  ────────┼─────────┼───────────┤end     len(buf)
+//	base: the offset of buf[0] in the file
+type window struct {
+	r        io.Reader
+	buf      []byte
+	pos, end int
+	mark     int // none, or up to pos: from there all stays in one piece
+	base     int64
+
+	crc   uint64 // of all that was read, in large pieces: what is behind pos is too much
+	noSum bool
+	fault error // of r, for when what it gave before is used
+}
+
+// none is the mark where nothing must stay.
+const none = -1
+
+// A block is as large as a read should be; the first is small, as some files are.
+const (
+	firstBlock = 16 << 10
+	block      = 512 << 10
+)
+
+// used returns the checksum of what was used: up to pos.
+func (w *window) used() uint64 {
+	if w.noSum {
+		return 0
+	}
+	return crcBefore(w.crc, w.buf[w.pos:w.end])
+}
+
+// need makes n bytes available at pos. Errors: io.ErrUnexpectedEOF, those of r.
+func (w *window) need(n int) error {
+	for empty := 0; w.end-w.pos < n; {
+		if w.fault != nil {
+			return w.fault
+		}
+		if w.end == len(w.buf) {
+			w.move(n)
+		}
+		got, err := w.r.Read(w.buf[w.end:])
+		if !w.noSum {
+			w.crc = Checksum(w.crc, w.buf[w.end:w.end+got])
+		}
+		w.end += got
+		switch {
+		case errors.Is(err, io.EOF):
+			w.fault = io.ErrUnexpectedEOF
+		case err != nil:
+			w.fault = err
+		case got == 0:
+			if empty++; empty == 100 {
+				return io.ErrNoProgress
+			}
+		}
+	}
+	return nil
+}
+
+// move begins a block: with room for n bytes behind pos, but no more than twice as
+// large as what is there. An entry of many elements doubles the block as it grows; it
+// gets no more than a long string needs.
+func (w *window) move(n int) {
+	from := w.pos
+	if w.mark != none {
+		from = w.mark
+	}
+	size := block
+	if w.base == 0 && w.end == 0 {
+		size = firstBlock
+	}
+	there := w.end - from
+	room := 2 * there
+	if n > there/2 {
+		room = min(room, w.pos-from+n)
+	}
+	buf := make([]byte, max(size, room))
+	copy(buf, w.buf[from:w.end])
+	w.buf = buf
+	w.base += int64(from)
+	w.pos -= from
+	w.end -= from
+	if w.mark != none {
+		w.mark = 0
+	}
+}
+
+// byte reads a byte.
+func (w *window) byte() (byte, error) {
+	if w.pos == w.end {
+		if err := w.need(1); err != nil {
+			return 0, err
+		}
+	}
+	w.pos++
+	return w.buf[w.pos-1], nil
+}
+
+// bytes reads n bytes, which are few.
+func (w *window) bytes(n int) ([]byte, error) {
+	if err := w.skip(uint64(n)); err != nil {
+		return nil, err
+	}
+	return w.buf[w.pos-n : w.pos : w.pos], nil
+}
+
+// skip reads over n bytes.
+func (w *window) skip(n uint64) error {
+	if n <= uint64(w.end-w.pos) {
+		w.pos += int(n)
+		return nil
+	}
+	if n > 1<<62 {
+		return bad("a length of %d bytes", n)
+	}
+	if err := w.need(int(n)); err != nil {
+		return err
+	}
+	w.pos += int(n)
+	return nil
+}
+
+// length reads a length, as Decoder.length does.
+func (w *window) length() (n uint64, special bool, err error) {
+	c, err := w.byte()
+	if err != nil {
+		return 0, false, err
+	}
+	n, rest, special, err := lengthHead(c)
+	if rest == 0 || err != nil {
+		return n, special, err
+	}
+	b, err := w.bytes(rest)
+	return lengthTail(n, b), false, err
+}
+
+// number reads a length that is no string's.
+func (w *window) number() (uint64, error) {
+	n, special, err := w.length()
+	if err == nil && special {
+		err = bad("a string stands where a number should")
+	}
+	return n, err
+}
+
+// string reads a string. It lies in the block, or is new.
+func (w *window) string() ([]byte, error) {
+	n, special, err := w.length()
+	if err != nil {
+		return nil, err
+	}
+	if special {
+		return w.specialString(n)
+	}
+	w.mark = w.pos - 1 // the length's last byte as well: see Reader.record
+	err = w.skip(n)
+	s := w.buf[w.mark+1 : w.pos : w.pos]
+	w.mark = none
+	return s, err
+}
+
+// specialString reads an integer or compressed bytes by the Decoder.
+func (w *window) specialString(form uint64) ([]byte, error) {
+	w.mark = w.pos - 1
+	err := w.skipForm(form)
+	raw := w.buf[w.mark:w.pos]
+	w.mark = none
+	if err != nil {
+		return nil, err
+	}
+	d := Decoder{in: raw}
+	return d.string(first)
+}

@@ -1,0 +1,80 @@
+package reactor
+
+import (
+	"bytes"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// handOver takes c, whose output is written, out of the loop and gives it to
+// who has hijacked it. It reports whether it could; if not, c is to be closed.
+func (l *loop) handOver(c *conn) bool {
+	_ = l.poller.ctl(unix.EPOLL_CTL_DEL, c.fd, 0, 0) // the duplicate would keep it registered
+	nc, err := connOf(c.fd)
+	if err != nil {
+		l.r.cfg.Logger.Warn("cannot hand a connection over", "client", c.RemoteAddr(), "error", err)
+		return false
+	}
+	buffered := bytes.Clone(c.in[c.r:c.w])
+	if !l.r.take(c, nc) {
+		_ = nc.Close()
+		return false
+	}
+	l.forget(c)
+	l.r.wg.Go(func() { l.r.runTaken(c, nc, buffered) })
+	return true
+}
+
+// connOf returns a net.Conn on a duplicate of a socket's descriptor.
+func connOf(fd int) (net.Conn, error) {
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	f := os.NewFile(uintptr(own), "")
+	defer f.Close()
+	return net.FileConn(f)
+}
+
+// take notes that c lives on as nc, unless it is to end.
+func (r *Reactor) take(c *conn, nc net.Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.killed {
+		return false
+	}
+	c.taken = nc
+	r.taken[c] = struct{}{}
+	return true
+}
+
+// runTaken runs what c was hijacked for, and then ends c.
+func (r *Reactor) runTaken(c *conn, nc net.Conn, buffered []byte) {
+	c.hijack(nc, buffered)
+	_ = nc.Close()
+	r.mu.Lock()
+	delete(r.taken, c)
+	r.mu.Unlock()
+	r.cfg.Gate.Leave()
+	_, reason := c.killedBy()
+	c.session.Closed(reason)
+}
+
+// endTaken closes the connections that were hijacked; with r.mu held.
+func (r *Reactor) endTaken() {
+	for c := range r.taken {
+		c.mu.Lock()
+		if !c.killed {
+			c.killed, c.reason = true, ErrShutdown
+		}
+		_ = c.taken.Close()
+		c.mu.Unlock()
+	}
+}

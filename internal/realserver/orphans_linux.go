@@ -1,0 +1,6 @@
+package realserver
+
+import "syscall"
+
+// orphans has a server die with a test process that was killed or has panicked.
+func orphans() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -1,0 +1,195 @@
+package realserver
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// Process is a server program that a test kills and starts again, on the same port
+// and in the same directory. It is used by one goroutine.
+type Process struct {
+	Port int
+	Dir  string
+	// Config, if not empty, is written to a file before the first start, and the
+	// program is given that file alone: redis-sentinel, which rewrites it.
+	Config string
+
+	t    testing.TB
+	path string
+	args []string
+	cmd  *exec.Cmd
+	gone chan struct{}
+}
+
+// NewProcess returns a program that is to listen on a free port of 127.0.0.1 and
+// keep its files in a temporary directory; it does not run yet. path is a name
+// that is looked up, or what Ebb has returned. args follow "--port", "--bind" and
+// "--dir".
+func NewProcess(t testing.TB, path string, args ...string) *Process {
+	t.Helper()
+	found, err := exec.LookPath(path)
+	if err != nil {
+		Require(t, path+" is not installed")
+	}
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{Port: port, Dir: t.TempDir(), t: t, path: found, args: args}
+	t.Cleanup(p.Kill)
+	return p
+}
+
+// Args adds arguments for all starts to come.
+func (p *Process) Args(more ...string) { p.args = append(p.args[:len(p.args):len(p.args)], more...) }
+
+// Arg returns the value that follows an option among its arguments.
+func (p *Process) Arg(option string) string {
+	for i := range len(p.args) - 1 {
+		if p.args[i] == option {
+			return p.args[i+1]
+		}
+	}
+	return ""
+}
+
+// Addr is where it listens.
+func (p *Process) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port)) }
+
+// Log is the file that holds what it has said since it was made.
+func (p *Process) Log() string { return filepath.Join(p.Dir, "server.log") }
+
+// Start runs it and waits until it answers PING, LOADING excepted: it has loaded.
+func (p *Process) Start(more ...string) {
+	p.t.Helper()
+	if err := p.Begin(more...); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := answers(p.Addr(), p.gone); err != nil {
+		p.t.Fatalf("%s does not start: %v; it said: %s", p.path, err, p.Said())
+	}
+}
+
+// Begin runs it and waits for nothing.
+func (p *Process) Begin(more ...string) error {
+	log, err := os.OpenFile(p.Log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	args, err := p.arguments(more)
+	if err != nil {
+		return err
+	}
+	if filepath.Base(p.path) == ebbName {
+		args = append([]string{"serve"}, args...)
+	}
+	cmd := exec.Command(p.path, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = p.Dir, log, log, orphans()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	gone := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(gone)
+	}()
+	p.cmd, p.gone = cmd, gone
+	return nil
+}
+
+func (p *Process) arguments(more []string) ([]string, error) {
+	if p.Config == "" {
+		args := []string{"--port", strconv.Itoa(p.Port), "--bind", "127.0.0.1", "--dir", p.Dir}
+		return append(args, append(p.args[:len(p.args):len(p.args)], more...)...), nil
+	}
+	name := filepath.Join(p.Dir, "server.conf")
+	if _, err := os.Stat(name); err == nil {
+		return []string{name}, nil
+	}
+	return []string{name}, os.WriteFile(name, []byte(p.Config), 0o644)
+}
+
+// Wait waits until it has ended by itself, and returns its exit status.
+func (p *Process) Wait() int {
+	<-p.gone
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// Kill ends it as kill -9 does. Nothing happens if it does not run.
+func (p *Process) Kill() { p.signal(syscall.SIGKILL) }
+
+// Stop ends it politely and waits for it.
+func (p *Process) Stop() { p.signal(syscall.SIGTERM) }
+
+// Pid is its process id.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+func (p *Process) signal(s syscall.Signal) {
+	if p.cmd == nil {
+		return
+	}
+	_ = p.cmd.Process.Signal(s)
+	<-p.gone
+	p.cmd = nil
+}
+
+// Said is the end of what it has said.
+func (p *Process) Said() string {
+	f, err := os.Open(p.Log())
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if size, err := f.Seek(0, io.SeekEnd); err == nil {
+		_, _ = f.Seek(max(0, size-4096), io.SeekStart)
+	}
+	b, _ := io.ReadAll(f)
+	return string(b)
+}
+
+const ebbName = "ebb"
+
+// binaryEnv names a program that is to be used instead of building one.
+const binaryEnv = "EBB_BINARY"
+
+// binary builds the program once for a test process.
+var binary = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv(binaryEnv); path != "" {
+		return path, nil
+	}
+	dir, err := os.MkdirTemp("", "ebb-binary-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, ebbName)
+	args := []string{"build", "-o", path}
+	if raceEnabled {
+		args = append(args, "-race")
+	}
+	out, err := exec.Command("go", append(args, "github.com/ebbdb/ebb/cmd/ebb")...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w: %s", err, out)
+	}
+	return path, nil
+})
+
+// Ebb returns the path of the program ebb: the one that EBB_BINARY names, or else
+// it is built from these sources, and stays until the machine removes temporary
+// files: some 20 MB.
+func Ebb(t testing.TB) string {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package realserver
+
+const raceEnabled = false

@@ -1,0 +1,57 @@
+package table
+
+import "github.com/ebbdb/ebb/internal/arena"
+
+// A snapshot saves the entries that a table had at its cut, bucket by bucket,
+// while the table is in use. Each bucket has a mark that says whether it is
+// saved. What the mark means flips with every cut, so that a cut costs O(1): at
+// rest all buckets are saved, and a cut makes all of them unsaved.
+//
+//	Cut ─▶ a walk from bucket 0 to the last, which saves what is not saved,
+//	       and whoever is about to change a bucket, who saves it before
+//
+// A bucket that is split gives its mark to both halves. Before two are joined of
+// which one is saved, the table has the Saver save the other. So what a walk has
+// passed stays saved, and a walk up to the last bucket misses none.
+
+// mark is the bit in bucket.over. No table has 2^31 overflow buckets: that were
+// 128 GiB.
+const mark = 1 << 31
+
+// Saver saves the entries of a bucket, and calls SetSaved for it. It must not
+// change the table otherwise.
+type Saver interface{ Save(bucket uint32) }
+
+// Cut makes all buckets unsaved; they are saved. Buckets that have to be saved
+// for the table's own sake are given to s. O(1).
+func (t *Table) Cut(s Saver) {
+	t.saved ^= mark
+	t.saver = s
+}
+
+// BucketOf returns the number of the bucket that keys with hash h belong to. It
+// is valid until the next Insert or Delete.
+func (t *Table) BucketOf(h uint64) uint32 { return t.bucketOf(h) }
+
+// Saved reports whether a bucket is saved.
+func (t *Table) Saved(bucket uint32) bool { return t.main.at(bucket).over&mark == t.saved }
+
+// SetSaved notes that a bucket is saved.
+func (t *Table) SetSaved(bucket uint32) {
+	b := t.main.at(bucket)
+	b.over = b.over&^mark | t.saved
+}
+
+// EachIn visits the entries of a bucket. visit must not change the table.
+func (t *Table) EachIn(bucket uint32, visit func(arena.Ref)) { t.each(bucket, visit) }
+
+// saveOne has one of two buckets saved if the other is.
+func (t *Table) saveOne(a, b uint32) {
+	switch x, y := t.Saved(a), t.Saved(b); {
+	case x == y:
+	case x:
+		t.saver.Save(b)
+	default:
+		t.saver.Save(a)
+	}
+}

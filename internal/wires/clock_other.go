@@ -1,0 +1,8 @@
+//go:build !unix
+
+package wires
+
+import "time"
+
+// machineTime is the machine's time, but for a bubble, where it is not to be had.
+func machineTime() time.Time { return time.Now() }

@@ -1,0 +1,186 @@
+// Package wires are the connections of one program, which a test cuts as a network does
+// that parts: what is sent vanishes, either way, and nobody is told.
+//
+// Start reading at Wires.Connect.
+package wires
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Wires are connections. Dial and Within are set before the first; the methods are safe
+// for concurrent use.
+type Wires struct {
+	// Dial makes a connection.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Within is how long an attempt to connect over a cut network takes to fail.
+	Within time.Duration
+
+	mu    sync.Mutex // guards what follows
+	torn  chan struct{}
+	where []string // that is cut off; none: everything
+	all   map[*wire]struct{}
+	dead  []net.Conn // that the server has not heard the end of
+}
+
+// Connect is ebb.Options.Dial.
+func (w *Wires) Connect(ctx context.Context, network, addr string) (net.Conn, error) {
+	for torn := w.tornTo(addr); torn != nil; torn = w.tornTo(addr) {
+		select {
+		case <-torn:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(w.Within): // as a net.Dialer with a timeout
+			return nil, &net.OpError{Op: "dial", Net: network, Err: context.DeadlineExceeded}
+		}
+	}
+	nc, err := w.Dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := &wire{Conn: nc, of: w, addr: addr, lost: w.isTorn(addr)}
+	if w.all == nil {
+		w.all = map[*wire]struct{}{}
+	}
+	w.all[c] = struct{}{}
+	return c, nil
+}
+
+// isTorn reports whether an address is cut off. The caller holds mu.
+func (w *Wires) isTorn(addr string) bool {
+	return w.torn != nil && (len(w.where) == 0 || slices.Contains(w.where, addr))
+}
+
+// tornTo returns what is closed when the way to an address is there again; nil if it is.
+func (w *Wires) tornTo(addr string) chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.isTorn(addr) {
+		return nil
+	}
+	return w.torn
+}
+
+// Cut cuts the wires that there are to some addresses, or to all, for good, and has none
+// made there until Join. Nothing happens if some are cut already.
+func (w *Wires) Cut(addrs ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.torn != nil {
+		return
+	}
+	w.torn, w.where = make(chan struct{}), addrs
+	for c := range w.all {
+		if w.isTorn(c.addr) {
+			c.mu.Lock()
+			c.lost = true
+			c.mu.Unlock()
+		}
+	}
+}
+
+// Join lets new ones be made.
+func (w *Wires) Join() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.torn != nil {
+		close(w.torn)
+		w.torn = nil
+	}
+}
+
+// Close lets the server hear of all ends.
+func (w *Wires) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, nc := range w.dead {
+		_ = nc.Close()
+	}
+	w.dead = nil
+}
+
+// wire is a connection of which nothing is heard once it is lost.
+type wire struct {
+	net.Conn
+	of   *Wires
+	addr string
+
+	mu     sync.Mutex // guards what follows
+	lost   bool
+	closed bool
+}
+
+// Read drops what comes when the wire is lost, and waits until its deadline or Close.
+func (c *wire) Read(p []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(p)
+		c.mu.Lock()
+		lost, closed := c.lost, c.closed
+		c.mu.Unlock()
+		switch {
+		case closed && lost:
+			return 0, &net.OpError{Op: "read", Net: "wire", Err: net.ErrClosed}
+		case !lost || err != nil:
+			return n, err
+		}
+	}
+}
+
+// Write has what is sent on a lost wire vanish.
+func (c *wire) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	lost, closed := c.lost, c.closed
+	c.mu.Unlock()
+	switch {
+	case !lost:
+		return c.Conn.Write(p)
+	case closed:
+		return 0, &net.OpError{Op: "write", Net: "wire", Err: net.ErrClosed}
+	}
+	return len(p), nil
+}
+
+// Close of a lost wire is not heard at the other end.
+func (c *wire) Close() error {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	delete(c.of.all, c)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.lost {
+		return c.Conn.Close()
+	}
+	if c.closed {
+		return net.ErrClosed
+	}
+	c.closed = true
+	c.of.dead = append(c.of.dead, c.Conn)
+	return c.Conn.SetReadDeadline(time.Unix(1, 0)) // ends a Read that waits
+}
+
+// The deadlines that go-redis sets come from a clock of its own, which is the machine's
+// also where a bubble is in another year.
+
+// SetDeadline implements net.Conn.
+func (c *wire) SetDeadline(t time.Time) error { return c.Conn.SetDeadline(here(t)) }
+
+// SetReadDeadline implements net.Conn.
+func (c *wire) SetReadDeadline(t time.Time) error { return c.Conn.SetReadDeadline(here(t)) }
+
+// SetWriteDeadline implements net.Conn.
+func (c *wire) SetWriteDeadline(t time.Time) error { return c.Conn.SetWriteDeadline(here(t)) }
+
+// here is the bubble's time for a time of the machine's. What is more than a year ahead
+// is taken for one.
+func here(t time.Time) time.Time {
+	if t.IsZero() || time.Until(t) < 365*24*time.Hour {
+		return t
+	}
+	return time.Now().Add(t.Sub(machineTime()))
+}

@@ -1,0 +1,126 @@
+package ebb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Ints is a reply that is integers: a single one, an array of a few, or null.
+type Ints struct {
+	N  int      // how many there are; 0 for null
+	At [6]int64 // the first N
+}
+
+// Ints runs one command of texts that replies with integers: Do without what that
+// spends on any other type. Another reply, and more integers than an Ints has room
+// for, is resp.ErrType, as of Value.AsInt; an error reply is the error. A list that
+// is given as it is, with words..., must not be changed any more, also not later.
+func (c *Conn) Ints(ctx context.Context, words ...string) (Ints, error) {
+	if err := checkWords(words); err != nil {
+		return Ints{}, err
+	}
+	if ctx.Err() != nil {
+		return Ints{}, ended(ctx, words[0])
+	}
+	return c.ints(ctx, words)
+}
+
+// ScriptInts is Script for one that returns integers, as Ints is Do: the first of its
+// words are its keys, so many, the rest its other arguments. It keeps no words.
+func (c *Conn) ScriptInts(ctx context.Context, s *Script, keys int, words ...string) (Ints, error) {
+	if ctx.Err() != nil {
+		return Ints{}, ended(ctx, "EVALSHA")
+	}
+	got, err := c.scriptInts(ctx, "EVALSHA", s.sha, s.boxed, keys, words)
+	var refused ReplyError
+	if err != nil && errors.As(err, &refused) && refused.Code() == "NOSCRIPT" {
+		return c.scriptInts(ctx, "EVAL", s.text, s.text, keys, words)
+	}
+	return got, err
+}
+
+// scriptInts makes the request in the form in which it goes on.
+func (c *Conn) scriptInts(ctx context.Context, name, which string, boxed any, keys int, words []string) (Ints, error) {
+	if b, ok := c.b.(*remote); ok {
+		plain := make([]any, 3+len(words))
+		plain[0], plain[1], plain[2] = name, boxed, keys
+		for i, w := range words {
+			plain[3+i] = w
+		}
+		return b.doInts(ctx, plain)
+	}
+	all := make([]string, 3+len(words))
+	all[0], all[1], all[2] = name, which, strconv.Itoa(keys)
+	copy(all[3:], words)
+	return c.ints(ctx, all)
+}
+
+// ints goes the shortest way that a backend has.
+func (c *Conn) ints(ctx context.Context, words []string) (Ints, error) {
+	var v Value
+	var err error
+	switch b := c.b.(type) {
+	case *remote:
+		return b.doInts(ctx, boxed(words))
+	case *embedded:
+		v, err = b.doTexts(ctx, words)
+	case driven:
+		if b.ints != nil {
+			return b.ints.Ints(ctx, words)
+		}
+		v, err = b.do(ctx, boxed(words))
+	default:
+		v, err = b.do(ctx, boxed(words))
+	}
+	return IntsOf(v, err)
+}
+
+// IntsOf reads a reply as Conn.Ints returns it, for Drivers. An err is returned as it
+// is.
+func IntsOf(v Value, err error) (got Ints, _ error) {
+	if err != nil || v.IsNull() {
+		return got, err
+	}
+	elems := v.Elems
+	switch {
+	case v.Err() != nil:
+		return got, v.Err()
+	case v.Kind != resp.KindArray && v.Kind != resp.KindSet:
+		got.N = 1
+		got.At[0], err = v.AsInt()
+		return got, err
+	case len(elems) > len(got.At):
+		return got, fmt.Errorf("%w: %d integers, with room for %d", resp.ErrType, len(elems), len(got.At))
+	}
+	for i := range elems {
+		if got.At[i], err = elems[i].AsInt(); err != nil {
+			return Ints{}, err
+		}
+	}
+	got.N = len(elems)
+	return got, nil
+}
+
+// boxed returns texts as arguments.
+func boxed(words []string) []any {
+	args := make([]any, len(words))
+	for i, w := range words {
+		args[i] = w
+	}
+	return args
+}
+
+// checkWords is checkCommand for texts.
+func checkWords(words []string) error {
+	if len(words) == 0 {
+		return fmt.Errorf("%w: there is no command", ErrArgument)
+	}
+	if equalFold(words[0], "client") {
+		return checkCommand(boxed(words))
+	}
+	return checkName(words[0])
+}

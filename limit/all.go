@@ -1,0 +1,192 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ebbdb/ebb"
+)
+
+// Take is what AllowAll wants of one limiter.
+type Take struct {
+	Limiter *Limiter
+	Key     string
+	N       int64
+}
+
+// Take is one for a key, for AllowAll.
+func (l *Limiter) Take(key string) Take { return Take{l, key, 1} }
+
+// TakeN is n for a key, for AllowAll.
+func (l *Limiter) TakeN(key string, n int64) Take { return Take{l, key, n} }
+
+// AllowAll takes from each of several limiters of one Conn, or from none, in one
+// step: a request may pass that is within the minute's limit and within the day's. It
+// reports whether it took, and what each limiter has to say: if all allow it what is
+// left after it, else what each would answer alone.
+//
+// In a cluster the keys must be in one slot: put the same hash tag into each, such as
+// "{ann}". While the backend does not answer each limiter's Down decides. Errors: as
+// AllowN's.
+func AllowAll(ctx context.Context, takes ...Take) (bool, []Result, error) {
+	if len(takes) == 0 {
+		return false, nil, argument("AllowAll needs something to take")
+	}
+	all, err := newTogether(takes)
+	if err != nil {
+		return false, nil, err
+	}
+	first := takes[0].Limiter
+	if err := ctx.Err(); err != nil {
+		return false, nil, first.failed("take all from", takes[0].Key, err)
+	}
+	if !first.away.ask() {
+		return all.aside(first.away.cause())
+	}
+	v, err := all.send(ctx)
+	if err = first.judge(ctx, err); err != nil {
+		if isAway(err) {
+			return all.aside(err)
+		}
+		var refused ebb.ReplyError
+		if errors.As(err, &refused) && refused.Code() == "CROSSSLOT" {
+			err = fmt.Errorf(`%w: in a cluster keys that are taken together need one hash tag, such as "{ann}"`, err)
+		}
+		return false, nil, first.failed("take all from", takes[0].Key, err)
+	}
+	return all.read(v)
+}
+
+// together is what is taken at once.
+type together struct {
+	takes   []Take
+	plans   []*plan
+	buckets []string
+	same    bool // one algorithm, one cost, and no bursts: RL.TAKEALL
+}
+
+func newTogether(takes []Take) (*together, error) {
+	t := &together{takes: takes, same: true}
+	seen := map[string]bool{}
+	for _, x := range takes {
+		l := x.Limiter
+		if l == nil || l.c != takes[0].Limiter.c {
+			return nil, argument("the limiters of AllowAll must be of one Conn")
+		}
+		p := l.plan.Load()
+		if err := l.check(p, "take all from", x.Key, x.N, modeTake); err != nil {
+			return nil, err
+		}
+		b := l.bucket(x.Key)
+		if seen[b] {
+			return nil, l.failed("take all from", x.Key, argument("AllowAll has it twice"))
+		}
+		seen[b] = true
+		t.plans, t.buckets = append(t.plans, p), append(t.buckets, b)
+		t.same = t.same && p.algo == t.plans[0].algo && p.most == p.rate.N && x.N == takes[0].N
+	}
+	return t, nil
+}
+
+func (t *together) send(ctx context.Context) (ebb.Value, error) {
+	l := t.takes[0].Limiter
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	switch {
+	case !l.native():
+		return t.script(ctx)
+	case t.same:
+		return t.takeAll(ctx)
+	}
+	var args []any
+	for i, p := range t.plans {
+		args = append(args, len(p.native)+2)
+		args = append(args, p.native...)
+		args = append(args, "COST", t.takes[i].N)
+	}
+	return l.c.Script(ctx, nativeAll, t.buckets, args...)
+}
+
+func (t *together) takeAll(ctx context.Context) (ebb.Value, error) {
+	args := []any{"RL.TAKEALL", len(t.buckets)}
+	for _, b := range t.buckets {
+		args = append(args, b)
+	}
+	for _, p := range t.plans {
+		args = append(args, p.native[:2]...)
+	}
+	args = append(args, t.plans[0].native[2:]...)
+	if n := t.takes[0].N; n != 1 {
+		args = append(args, "COST", n)
+	}
+	return t.takes[0].Limiter.c.Do(ctx, args...)
+}
+
+func (t *together) script(ctx context.Context) (ebb.Value, error) {
+	var names []string
+	var args []any
+	for i, p := range t.plans {
+		names = append(names, keys(t.buckets[i])...)
+		args = append(args, algorithms[p.algo].name)
+		args = append(args, p.script...)
+		args = append(args, t.takes[i].N)
+	}
+	return t.takes[0].Limiter.c.Script(ctx, allScript, names, append(args, "take")...)
+}
+
+func (t *together) read(v ebb.Value) (bool, []Result, error) {
+	if len(v.Elems) != len(t.takes)+1 {
+		return false, nil, fmt.Errorf("limit: %w: the answer %s", ebb.ErrValue, v)
+	}
+	ok := v.Elems[0].Int == 1
+	results := make([]Result, len(t.takes))
+	for i := range results {
+		r, err := result(v.Elems[i+1])
+		if err != nil {
+			return false, nil, err
+		}
+		if r.Taken = 0; ok {
+			r.Taken = t.takes[i].N
+		}
+		results[i] = r
+	}
+	return ok, results, nil
+}
+
+// aside decides without the backend.
+func (t *together) aside(cause error) (ok bool, results []Result, err error) {
+	results = make([]Result, len(t.takes))
+	ok = true
+	for _, m := range []mode{modePeek, modeTake} {
+		for i, x := range t.takes {
+			if results[i], err = x.Limiter.aside(t.plans[i], t.buckets[i], x.Key, x.N, m, cause); err != nil {
+				return false, results, err
+			}
+			ok = ok && results[i].Allowed
+		}
+		if !ok {
+			break
+		}
+	}
+	return ok, results, nil
+}
+
+// nativeAll takes from each of ebb's limiters or from none: ARGV for each key the
+// number of arguments of its RL.TAKE, and these.
+var nativeAll = ebb.NewScript(`
+local at, calls, ok, reply = 1, {}, 1, {}
+for i, key in ipairs(KEYS) do
+  local n = tonumber(ARGV[at])
+  calls[i] = {'RL.TAKE', key, unpack(ARGV, at + 1, at + n)}
+  at = at + n + 1
+  calls[i][n + 3] = 'PEEK'
+  reply[i] = redis.call(unpack(calls[i]))
+  calls[i][n + 3] = nil
+  if reply[i][1] == 0 then ok = 0 end
+end
+if ok == 1 then
+  for i, call in ipairs(calls) do reply[i] = redis.call(unpack(call)) end
+end
+return {ok, unpack(reply)}
+`)

@@ -1,0 +1,274 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// Concurrency limits how many things happen at the same time, over all processes, by
+// slots that are leased: one whose holder has died is free when its lease ends. Its
+// methods are safe for concurrent use.
+type Concurrency struct {
+	c     *ebb.Conn
+	name  string
+	slots int64
+	opt   ConcurrencyOptions
+	bells bells
+
+	noNative bool // for tests
+}
+
+// ConcurrencyOptions say how slots are leased. The zero value works.
+type ConcurrencyOptions struct {
+	Lease  time.Duration // renewed at a third of it; 0: 15 s
+	Logger *slog.Logger  // nil: silent
+}
+
+const (
+	// slotLease is how long a slot stays taken whose process has died; renewing it
+	// every five seconds costs next to nothing.
+	slotLease = 15 * time.Second
+	// leastLease is as short as renewals can keep up with.
+	leastLease = 30 * time.Millisecond
+)
+
+// NewConcurrency returns a limit of so many slots for each key. Nothing is sent yet.
+// Of opts the first counts. Errors: ebb.ErrArgument.
+func NewConcurrency(c *ebb.Conn, name string, slots int64, opts ...ConcurrencyOptions) (*Concurrency, error) {
+	var o ConcurrencyOptions
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	if o.Lease == 0 {
+		o.Lease = slotLease
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case name == "":
+		return nil, argument("a concurrency limit needs a name")
+	case slots < 1 || slots > 1<<31-1:
+		return nil, argument("%d slots: there must be from 1 to %d", slots, 1<<31-1)
+	case o.Lease < leastLease:
+		return nil, argument("a lease of %v: it must be at least %v, or 0 for %v", o.Lease, leastLease, slotLease)
+	}
+	return &Concurrency{c: c, name: name, slots: slots, opt: o, bells: bells{c: c, channel: kit.Key(whole(name), "freed")}}, nil
+}
+
+// String says how it runs: `concurrency limit "resize" (4 slots, lease 15s; SEM.ACQUIRE of ebb)`.
+func (q *Concurrency) String() string {
+	how := "SEM.ACQUIRE of ebb"
+	if !q.native() {
+		caps := q.c.Capabilities()
+		how = strings.TrimRight("a Lua script on "+caps.Server+" "+caps.Version, " ")
+	}
+	return fmt.Sprintf("concurrency limit %q (%d slots, lease %v; %s)", q.name, q.slots, q.opt.Lease, how)
+}
+
+func (q *Concurrency) native() bool { return !q.noNative && q.c.Capabilities().Native }
+
+// TryAcquire takes a slot for a key if one is free and nobody waits for it, else it
+// returns ErrTaken. See Acquire.
+func (q *Concurrency) TryAcquire(ctx context.Context, key string) (*Slot, error) {
+	return q.acquire(ctx, key, false)
+}
+
+// Acquire takes a slot for a key, and waits until one is free: first come, first
+// served. Release the slot. Until then it is renewed, as long as ctx lives: when ctx
+// ends it is released, and Slot.Context ends. Errors: the context's, and
+// ebb.ErrUnavailable: without a backend no slot is given.
+func (q *Concurrency) Acquire(ctx context.Context, key string) (*Slot, error) {
+	return q.acquire(ctx, key, true)
+}
+
+func (q *Concurrency) acquire(ctx context.Context, key string, wait bool) (*Slot, error) {
+	s := &Slot{q: q, key: q.name, owner: kit.ID(), over: make(chan struct{})}
+	if key != "" {
+		s.key += ":" + key
+	}
+	s.key = whole(s.key)
+	err := ctx.Err()
+	if err == nil {
+		s.begin(ctx)
+		if q.native() {
+			err = s.acquireNative(ctx, wait)
+		} else {
+			err = s.acquireByScript(ctx, wait)
+		}
+		if err == nil {
+			go s.keep(ctx)
+			return s, nil
+		}
+		s.proof.Stop()
+		s.cancel(err)
+	}
+	return nil, fmt.Errorf("concurrency limit %q: acquire %q: %w", q.name, key, err)
+}
+
+func (s *Slot) acquireNative(ctx context.Context, wait bool) error {
+	args := []any{"SEM.ACQUIRE", s.key, s.owner, s.q.slots, s.q.opt.Lease.Milliseconds()}
+	v, err := s.q.c.Do(ctx, args...)
+	if err == nil && v.IsNull() && wait {
+		v, err = s.block(ctx, args)
+	}
+	switch {
+	case err != nil:
+		s.giveUp(ctx)
+		return err
+	case v.IsNull() && wait:
+		return context.DeadlineExceeded
+	case v.IsNull():
+		return ErrTaken
+	}
+	s.token = v.Int
+	return nil
+}
+
+// block waits in the server's line, and renews at once: nobody knows when, while it
+// waited, the lease began. Its time, and the slot's context, begin then.
+func (s *Slot) block(ctx context.Context, args []any) (v ebb.Value, err error) {
+	for {
+		ms := int64(0)
+		if d := patience(ctx); d >= 0 {
+			ms = max(1, kit.Millis(d))
+		}
+		v, err = s.q.c.Block(ctx, append(args[:5:5], "WAIT", ms)...)
+		var refused ebb.ReplyError
+		if errors.As(err, &refused) && refused.Code() == "UNBLOCKED" {
+			continue
+		}
+		if err != nil || v.IsNull() {
+			return v, err
+		}
+		s.begin(ctx)
+		if err = s.renew(s.ctx); !errors.Is(err, ErrLost) {
+			return v, err
+		}
+	}
+}
+
+// acquireByScript asks again when it is called, when a lease ends if it is the first in
+// line, and at least every refresh.
+func (s *Slot) acquireByScript(ctx context.Context, wait bool) (err error) {
+	turn := ""
+	var bell <-chan struct{}
+	defer func() {
+		if bell != nil {
+			s.q.bells.leave(s.owner)
+		}
+		if err != nil && !errors.Is(err, ErrTaken) {
+			s.giveUp(ctx)
+		}
+	}()
+	for {
+		s.begin(ctx)
+		v, err := s.q.c.Script(ctx, slotScript, s.keys(), s.owner, s.q.slots, s.q.opt.Lease.Microseconds(), turn, (4 * refresh).Microseconds(), wait, s.q.bells.channel)
+		switch {
+		case err != nil:
+			return err
+		case len(v.Elems) < 3:
+			return fmt.Errorf("%w: the answer %s", ebb.ErrValue, v)
+		case v.Elems[0].Int == 1:
+			s.token, err = v.Elems[1].AsInt()
+			return err
+		case !wait:
+			return ErrTaken
+		}
+		turn = v.Elems[1].String()
+		us, _ := v.Elems[2].AsInt()
+		if bell == nil {
+			bell = s.q.bells.join(s.owner)
+		}
+		if err := await(ctx, bell, max(least, min(refresh, time.Duration(us)*time.Microsecond))); err != nil {
+			return err
+		}
+	}
+}
+
+// await waits for a bell, or for so long.
+func await(ctx context.Context, bell <-chan struct{}, long time.Duration) error {
+	t := time.NewTimer(long)
+	defer t.Stop()
+	select {
+	case <-bell:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// keys are those of the scripts.
+func (s *Slot) keys() []string {
+	return []string{s.key, kit.Key(s.key, "fence"), kit.Key(s.key, "line"), kit.Key(s.key, "heard")}
+}
+
+// The scripts, for servers without SEM.ACQUIRE. KEYS the slots, a sorted set of
+// "owner" by the end of its lease in us; the last fencing token; the line, and who was
+// heard of, as at luaLine.
+
+// luaWake tells the first in line that there may be a slot.
+const luaWake = `
+local function wake(channel)
+  local head = redis.call('EXISTS', KEYS[3]) == 1 and first(KEYS[3], KEYS[4])
+  if head and head ~= '' then redis.call('PUBLISH', channel, head) end
+end
+`
+
+// slotScript: ARGV owner, slots, lease in us, its turn in the line or "", its lease in
+// the line, whether it waits, the channel. It answers {1, token, 0} or {0, turn, us to
+// wait}: until a lease ends for the first in line, and else its lease in the line.
+var slotScript = ebb.NewScript(luaNow + luaLine + luaWake + `
+local me, slots, lease, turn = ARGV[1], num(2), num(3), ARGV[4]
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. int(now))
+local head = redis.call('EXISTS', KEYS[3]) == 1 and first(KEYS[3], KEYS[4])
+if (not head or head == me) and redis.call('ZCARD', KEYS[1]) < slots then
+  local token = max(now, tonumber(redis.call('GET', KEYS[2]) or 0) + 1)
+  redis.call('SET', KEYS[2], int(token), 'PX', int(max(ceil(lease / 1000) + 86400000, redis.call('PTTL', KEYS[2]))))
+  redis.call('ZADD', KEYS[1], int(now + lease), me)
+  redis.call('PEXPIREAT', KEYS[1], int(ceil((now + lease) / 1000)), redis.call('PTTL', KEYS[1]) > 0 and 'GT' or 'NX')
+  redis.call('ZREM', KEYS[3], me)
+  redis.call('HDEL', KEYS[4], me)
+  if redis.call('ZCARD', KEYS[1]) < slots then wake(ARGV[7]) end
+  return {1, int(token), 0}
+end
+if ARGV[6] == '0' then return {0, 0, 0} end
+if turn == '' then
+  local last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2]
+  turn = int(max(now, last and tonumber(last) + 1 or 0))
+end
+redis.call('ZADD', KEYS[3], turn, me)
+redis.call('HSET', KEYS[4], me, int(now + num(5)))
+redis.call('PEXPIRE', KEYS[3], int(ceil(num(5) / 1000)))
+redis.call('PEXPIRE', KEYS[4], int(ceil(num(5) / 1000)))
+if redis.call('ZRANK', KEYS[3], me) > 0 then return {0, turn, num(5)} end
+local ends = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
+return {0, turn, ends and max(0, tonumber(ends) - now) + 1 or 1}
+`)
+
+// slotRenew: ARGV owner, lease in us. It answers 1, or 0 if the slot is lost.
+var slotRenew = ebb.NewScript(luaNow + `
+local ends = redis.call('ZSCORE', KEYS[1], ARGV[1])
+if not ends or tonumber(ends) < now then return 0 end
+redis.call('ZADD', KEYS[1], int(now + num(2)), ARGV[1])
+redis.call('PEXPIREAT', KEYS[1], int(ceil((now + num(2)) / 1000)), 'GT')
+redis.call('PEXPIRE', KEYS[2], int(ceil(num(2) / 1000) + 86400000), 'GT')
+return 1
+`)
+
+// slotRelease: ARGV owner, the channel. It answers 1, or 0 if the slot was lost. It
+// leaves the line as well.
+var slotRelease = ebb.NewScript(luaNow + luaLine + luaWake + `
+redis.call('ZREM', KEYS[3], ARGV[1])
+redis.call('HDEL', KEYS[4], ARGV[1])
+local n = redis.call('ZREM', KEYS[1], ARGV[1])
+wake(ARGV[2])
+return n
+`)

@@ -1,0 +1,408 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/ebbtest"
+	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+func mustSlots(t *testing.T, c *ebb.Conn, name string, n int64, scripts bool, lease time.Duration) *Concurrency {
+	t.Helper()
+	q, err := NewConcurrency(c, name, n, ConcurrencyOptions{Lease: lease})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.noNative = scripts
+	return q
+}
+
+func TestSlotsAreNeverMoreThanThereAre(t *testing.T) {
+	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
+		var inside, most, done atomic.Int64
+		var wg sync.WaitGroup
+		ctx := b.Context()
+		for range 2 {
+			q := mustSlots(t, b.Open(), b.Name("resize"), 3, scripts, 0)
+			for range 5 {
+				wg.Go(func() {
+					s, err := q.Acquire(ctx, "images")
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					n := inside.Add(1)
+					for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+					}
+					if err := kit.Sleep(ctx, 5*time.Millisecond); err != nil {
+						t.Error(err)
+					}
+					inside.Add(-1)
+					done.Add(1)
+					if err := s.Release(ctx); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		if most.Load() > 3 || done.Load() != 10 {
+			t.Errorf("%d at a time, %d in all", most.Load(), done.Load())
+		}
+	})
+}
+
+func TestATakenSlotIsToldAndAFreeOneGiven(t *testing.T) {
+	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
+		ctx := b.Context()
+		q := mustSlots(t, b.Conn, b.Name("resize"), 1, scripts, 0)
+		s, err := q.TryAcquire(ctx, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := q.TryAcquire(ctx, ""); !errors.Is(err, ErrTaken) {
+			t.Error(err)
+		}
+		if o, err := q.TryAcquire(ctx, "other"); err != nil {
+			t.Error(err)
+		} else if err := o.Release(ctx); err != nil {
+			t.Error(err)
+		}
+		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		defer cancel()
+		if _, err := q.Acquire(short, ""); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		for range 2 {
+			if err := s.Release(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		if s.Context().Err() == nil {
+			t.Error("the context outlives the slot")
+		}
+		next, err := q.Acquire(ctx, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next.Token() <= s.Token() {
+			t.Errorf("token %d after %d", next.Token(), s.Token())
+		}
+		if err := next.Release(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestASlotEndsWithTheContextOfItsHolder(t *testing.T) {
+	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
+		q := mustSlots(t, b.Conn, b.Name("resize"), 1, scripts, 0)
+		ctx, cancel := context.WithCancel(b.Context())
+		s, err := q.Acquire(ctx, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		next, err := q.Acquire(b.Context(), "") // at once, not after the lease
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Release(b.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := next.Release(b.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestASlotThatWasWaitedForIsFresh(t *testing.T) {
+	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
+		ctx, lease := b.Context(), 600*time.Millisecond
+		q := mustSlots(t, b.Conn, b.Name("resize"), 1, scripts, lease)
+		s, err := q.Acquire(ctx, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		all.Go(func() {
+			next, err := q.Acquire(ctx, "")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if next.Context().Err() != nil {
+				t.Error("its context has ended:", context.Cause(next.Context()))
+			}
+			if err := next.Release(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := kit.Sleep(ctx, 2*lease); err != nil { // longer than a lease
+			t.Error(err)
+		}
+		if err := s.Release(ctx); err != nil {
+			t.Error(err)
+		}
+		all.Wait()
+	})
+}
+
+func TestThoseWhoWaitForSlotsShareASubscription(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *ebbtest.Backend, c *ebb.Conn) {
+		ctx := t.Context()
+		q := mustSlots(t, c, "resize", 2, true, 0)
+		var held []*Slot
+		for range 2 {
+			s, err := q.Acquire(ctx, "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, s)
+		}
+		subscribed := func() int64 {
+			v, err := c.Do(ctx, "PUBSUB", "NUMSUB", q.bells.channel)
+			if err != nil || len(v.Elems) != 2 {
+				t.Fatal(v, err)
+			}
+			return v.Elems[1].Int
+		}
+		var asked atomic.Int64
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		var given []int // guarded by mu
+		for i := range 6 {
+			all.Go(func() {
+				s, err := q.Acquire(ctx, "a")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				given = append(given, i)
+				mu.Unlock()
+				b.Clock.Advance(time.Millisecond)
+				if err := s.Release(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+			b.Clock.Advance(10 * time.Millisecond)
+		}
+		if n := subscribed(); n != 1 {
+			t.Errorf("%d subscriptions", n)
+		}
+		b.Intercept(func(cmd []string) error {
+			if strings.HasPrefix(cmd[0], "EVAL") {
+				asked.Add(1)
+			}
+			return nil
+		})
+		took := spent(func() {
+			if err := held[0].Release(ctx); err != nil {
+				t.Error(err)
+			}
+			all.Wait()
+		})
+		// Each is called in turn, by name: nobody waits for a refresh, or asks in vain
+		// but for one.
+		if took > 100*time.Millisecond || asked.Load() > 2*6+6 {
+			t.Errorf("%v, %d questions", took, asked.Load())
+		}
+		for i, n := range given {
+			if n != i {
+				t.Errorf("given in the order %v", given)
+				break
+			}
+		}
+		if n := subscribed(); n != 0 {
+			t.Errorf("%d subscriptions remain", n)
+		}
+		if err := held[1].Release(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTwoSlotsThatAreFreedAtOnceAreBothGiven(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *ebbtest.Backend, c *ebb.Conn) {
+		ctx := t.Context()
+		q := mustSlots(t, c, "resize", 2, true, 3*time.Second)
+		for range 2 { // whose holders die
+			s, err := q.Acquire(ctx, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.proof.Stop()
+			s.cancel(context.Canceled)
+			<-s.over
+		}
+		var all sync.WaitGroup
+		took := spent(func() {
+			for range 2 {
+				all.Go(func() {
+					s, err := q.Acquire(ctx, "")
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if err := kit.Sleep(ctx, time.Minute); err != nil {
+						t.Error(err)
+					}
+					if err := s.Release(ctx); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+		})
+		if took > 63*time.Second+20*time.Millisecond {
+			t.Errorf("given after %v", took-time.Minute)
+		}
+	})
+}
+
+func TestSlotsAreRenewedAndTheDeadLoseThem(t *testing.T) {
+	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
+		q := mustSlots(t, b.Conn, "resize", 1, scripts, 3*time.Second)
+		s, err := q.Acquire(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Clock.Advance(time.Minute)
+		if _, err := q.TryAcquire(t.Context(), ""); !errors.Is(err, ErrTaken) || s.Context().Err() != nil {
+			t.Error("the slot was not renewed:", err, s.Context().Err())
+		}
+		// One that dies: nothing renews it.
+		s.proof.Stop()
+		s.cancel(context.Canceled)
+		<-s.over
+		took := spent(func() {
+			next, err := q.Acquire(t.Context(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := next.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		if took < time.Second || took > 3*time.Second+2*time.Millisecond {
+			t.Errorf("given on after %v", took)
+		}
+		if err := s.Release(t.Context()); !errors.Is(err, ErrLost) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestASlotIsLostWhenItsLeaseCannotBeProven(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *ebbtest.Backend, c *ebb.Conn) {
+		for _, scripts := range []bool{false, true} {
+			q := mustSlots(t, c, "resize", 1, scripts, 3*time.Second)
+			s, err := q.Acquire(t.Context(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Stop()
+			took := spent(func() { <-s.Context().Done() })
+			if !errors.Is(context.Cause(s.Context()), ErrLost) || took > 3*time.Second {
+				t.Error(took, context.Cause(s.Context()))
+			}
+			if err := s.Release(t.Context()); !errors.Is(err, ebb.ErrUnavailable) {
+				t.Error(err)
+			}
+			b.Start()
+			b.Clock.Advance(5 * time.Second)
+			_, _ = c.Do(t.Context(), "DEL", "resize") // a connection that was cut is found out
+		}
+	})
+}
+
+func TestBadSlotsSayWhatWouldBeRight(t *testing.T) {
+	for want, make := range map[string]func() (*Concurrency, error){
+		"needs a name":      func() (*Concurrency, error) { return NewConcurrency(nil, "", 1) },
+		"from 1 to":         func() (*Concurrency, error) { return NewConcurrency(nil, "x", 0) },
+		"at least 30ms, or": func() (*Concurrency, error) { return NewConcurrency(nil, "x", 1, ConcurrencyOptions{Lease: 1}) },
+	} {
+		if _, err := make(); !errors.Is(err, ebb.ErrArgument) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in: %v", want, err)
+		}
+	}
+}
+
+func TestASlotWhoseAnswerIsLostIsGivenBack(t *testing.T) {
+	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
+		q := mustSlots(t, b.Conn, "resize", 1, scripts, time.Hour)
+		lost := false
+		b.Intercept(func(cmd []string) error {
+			if !lost && (cmd[0] == "SEM.ACQUIRE" || cmd[0] == "EVAL") {
+				lost = true
+				return ebbtest.ErrLost
+			}
+			return nil
+		})
+		if _, err := q.TryAcquire(t.Context(), ""); !errors.Is(err, ebb.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		s, err := q.TryAcquire(t.Context(), "")
+		if err != nil {
+			t.Fatal("the slot was not given back:", err)
+		}
+		if err := s.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestSlotTokensGrowAndTheKeysLastAsLongAsTheirLeases(t *testing.T) {
+	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
+		ctx := t.Context()
+		long := mustSlots(t, b.Conn, "resize", 2, true, time.Hour)
+		short := mustSlots(t, b.Conn, "resize", 2, true, time.Second)
+		ttl := func(key string) int64 {
+			v, err := b.Conn.Do(ctx, "PTTL", key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v.Int
+		}
+		day, hour := int64(86_400_000), int64(3_600_000)
+		first, err := long.Acquire(ctx, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := ttl(kit.Key("resize", "fence")); n < day+hour-1 || n > day+hour+1 {
+			t.Errorf("the fence lives for %d ms", n)
+		}
+		ahead := first.Token() + 1_000_000_000_000
+		if _, err := b.Conn.Do(ctx, "SET", kit.Key("resize", "fence"), ahead, "KEEPTTL"); err != nil {
+			t.Fatal(err)
+		}
+		second, err := short.Acquire(ctx, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second.Token() != ahead+1 {
+			t.Errorf("token %d after %d", second.Token(), ahead)
+		}
+		if n := ttl("resize"); n < hour-1000 {
+			t.Errorf("the slots live for %d ms", n)
+		}
+		b.Clock.Advance(21 * time.Minute) // the long one is renewed
+		if n := ttl(kit.Key("resize", "fence")); n < day+hour-120_000 {
+			t.Errorf("the fence lives for %d ms after a renewal", n)
+		}
+		for _, s := range []*Slot{first, second} {
+			if err := s.Release(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

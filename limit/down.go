@@ -1,0 +1,241 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// Down is what a limiter does while its backend does not answer: FailOpen,
+// FailClosed, or Local(share). There is no default.
+type Down struct {
+	mode  downMode
+	share float64
+}
+
+type downMode uint8
+
+const (
+	downOpen downMode = iota + 1
+	downClosed
+	downLocal
+)
+
+var (
+	// FailOpen allows everything: for limits that are a courtesy.
+	FailOpen = Down{mode: downOpen}
+	// FailClosed allows nothing, and returns an error: for limits that protect money
+	// or the law.
+	FailClosed = Down{mode: downClosed}
+)
+
+// Local has each process limit by itself, by GCRA, to a share (above 0, at most 1) of
+// the rate and of the burst: with n processes take about 1/n. Over an outage of t it
+// allows at most share x (burst + t x rate), beside what the backend had allowed.
+func Local(share float64) Down { return Down{downLocal, share} }
+
+// String is like "FailOpen" or "Local(0.25)".
+func (d Down) String() string {
+	switch d.mode {
+	case downOpen:
+		return "FailOpen"
+	case downClosed:
+		return "FailClosed"
+	case downLocal:
+		return fmt.Sprintf("Local(%v)", d.share)
+	}
+	return "no choice"
+}
+
+func (d Down) check() error {
+	switch {
+	case d.mode == 0:
+		return argument("choose what happens while the backend does not answer: FailOpen, FailClosed or Local(share)")
+	case d.mode == downLocal && !(d.share > 0 && d.share <= 1):
+		return argument("%v: the share must be above 0 and at most 1", d)
+	}
+	return nil
+}
+
+// errSlow is the cause of the end of a question that Options.Timeout ended.
+var errSlow = errors.New("no answer")
+
+// errAway is a backend that does not answer, or that cannot decide now.
+type errAway struct{ err error }
+
+func (e *errAway) Error() string {
+	return fmt.Sprintf("%v: %v", ebb.ErrUnavailable, e.err)
+}
+func (e *errAway) Unwrap() []error { return []error{ebb.ErrUnavailable, e.err} }
+
+func isAway(err error) bool {
+	var a *errAway
+	return errors.As(err, &a)
+}
+
+// judge looks at what came of a question: an error that says that the backend is
+// away is returned as an errAway, and from then on it is asked now and then only.
+func (l *Limiter) judge(ctx context.Context, err error) error {
+	if err == nil {
+		if l.away.back() {
+			l.opt.Logger.Info("limit: the backend answers again", "limiter", l.name)
+		}
+		return nil
+	}
+	cause := awayCause(ctx, err, l.opt.Timeout)
+	if cause == nil {
+		l.away.undecided()
+		if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+			err = fmt.Errorf("%w: %w", ended, err) // both came at the same moment
+		}
+		return err
+	}
+	a := &errAway{cause}
+	if l.away.gone(a) {
+		l.opt.Logger.Warn("limit: the backend does not answer, "+l.meanwhile(), "limiter", l.name, "error", cause)
+	}
+	return a
+}
+
+// awayCause returns why a backend is away, nil if it is not, or if that cannot be
+// known because the caller was in a hurry. The end of the time that the limiter has set
+// itself is not the end of the caller's context, and does not look like it.
+func awayCause(ctx context.Context, err error, timeout time.Duration) error {
+	slow := errors.Is(err, context.DeadlineExceeded)
+	if d, ok := ctx.Deadline(); ctx.Err() != nil || slow && ok && time.Until(d) <= 0 || errors.Is(err, ebb.ErrClosed) {
+		return nil // maybe the caller's own deadline, whose timer is late
+	}
+	var refused ebb.ReplyError
+	switch {
+	case errors.As(err, &refused):
+		if !ebb.Temporary(refused) {
+			return nil
+		}
+		if slow { // the last of several tries
+			return fmt.Errorf("%w within %v (Options.Timeout), but: %w", errSlow, timeout, refused)
+		}
+		return err
+	case slow:
+		return fmt.Errorf("%w within %v (Options.Timeout)", errSlow, timeout)
+	case errors.Is(err, ebb.ErrUnavailable):
+		return err
+	}
+	return nil
+}
+
+func (l *Limiter) meanwhile() string {
+	switch l.down.mode {
+	case downOpen:
+		return "everything is allowed"
+	case downLocal:
+		return "this process limits by itself"
+	}
+	return "nothing is allowed"
+}
+
+// aside decides without the backend.
+func (l *Limiter) aside(p *plan, bucket, key string, n int64, m mode, cause error) (Result, error) {
+	switch l.down.mode {
+	case downOpen:
+		r := Result{Allowed: true, Limit: p.most, Remaining: p.most, Down: true}
+		if m != modePeek {
+			r.Taken = n
+		}
+		return r, nil
+	case downLocal:
+		return l.local.take(p, l.down.share, bucket, n, m), nil
+	}
+	return Result{Limit: p.most, Down: true, RetryAfter: l.away.rest()}, l.failed("take from", key, cause)
+}
+
+// firstProbe is how long a backend that has failed once is left alone.
+const firstProbe = 100 * time.Millisecond
+
+// circuit remembers that a backend is away, so that not every call finds out by
+// itself: then it is asked at growing intervals, by one call at a time.
+type circuit struct {
+	open atomic.Bool // it is away; the rest is looked at only then
+
+	mu      sync.Mutex // guards what follows
+	every   time.Duration
+	fails   int
+	next    time.Duration // by the clock
+	probing bool
+	err     error
+	clock   stopwatch
+}
+
+func (c *circuit) start(every time.Duration) { c.every, c.clock = every, startWatch() }
+
+// ask reports whether the backend is to be asked. Who is told so calls back, gone or
+// undecided then.
+func (c *circuit) ask() bool {
+	if !c.open.Load() {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.probing || c.clock.elapsed() < c.next {
+		return false
+	}
+	c.probing = true
+	return true
+}
+
+// back notes that the backend has answered, and reports whether that is news.
+func (c *circuit) back() bool {
+	if !c.open.Load() {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	news := c.open.Swap(false)
+	c.fails, c.probing, c.err = 0, false, nil
+	return news
+}
+
+// gone notes that it has not, and reports whether that is news.
+func (c *circuit) gone(err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open.Load() && !c.probing {
+		return false // one of those that were under way
+	}
+	c.next = c.clock.elapsed() + kit.Backoff(min(firstProbe, c.every), c.every, c.fails)
+	c.fails++
+	c.probing, c.err = false, err
+	return !c.open.Swap(true)
+}
+
+// undecided notes that a question's end says nothing about the backend.
+func (c *circuit) undecided() {
+	if !c.open.Load() {
+		return
+	}
+	c.mu.Lock()
+	c.probing = false
+	c.mu.Unlock()
+}
+
+// cause is why the backend is away.
+func (c *circuit) cause() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		return &errAway{errSlow} // it has just come back
+	}
+	return c.err
+}
+
+// rest is how long it is left alone.
+func (c *circuit) rest() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(c.next-c.clock.elapsed(), time.Millisecond)
+}

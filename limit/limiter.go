@@ -1,0 +1,391 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// Options say how a limiter works. The zero value works.
+type Options struct {
+	Algorithm Algorithm     // how it counts; GCRA
+	Burst     int64         // GCRA: the most at once; 0: the rate's N
+	PerClient bool          // the rate holds for each client by itself; false: for all together
+	Client    string        // the client's name, for PerClient; "": a random one
+	Timeout   time.Duration // after which a decision counts as not made, and Down decides; 0: 1 s
+	Probe     time.Duration // the most time between questions to a backend that is away; 0: 1 s
+	Logger    *slog.Logger  // nil: silent
+}
+
+const (
+	// timeout is longer than a failover of the network, and shorter than most
+	// callers are patient.
+	timeout = time.Second
+	// probe is as long as a caller may be decided for by Down after all is well.
+	probe = time.Second
+)
+
+// Limiter limits how often something happens, for each key by itself. Its methods
+// are safe for concurrent use.
+type Limiter struct {
+	c      *ebb.Conn
+	name   string
+	client string // ":id" with PerClient
+	opt    Options
+	down   Down
+	plan   atomic.Pointer[plan]
+	away   circuit
+	local  local
+	said   sync.Once
+
+	noNative bool // for tests: scripts, also where ebb's commands are
+}
+
+// Result is a limiter's answer.
+type Result struct {
+	Allowed    bool
+	Limit      int64         // what a full limiter allows at once
+	Remaining  int64         // what can be had now, after this
+	Taken      int64         // how much this took
+	RetryAfter time.Duration // until the same would be allowed if nobody else takes; 0: it is allowed
+	ResetAfter time.Duration // until the limiter is full
+
+	Down  bool // the backend did not answer, and the limiter's Down decided
+	Local bool // this process decided by itself: Down is Local
+}
+
+// New returns a limiter of that name, whose rate holds for each key that it is asked
+// about. down says what happens while the backend does not answer. Nothing is sent
+// yet. Of opts the first counts. Errors: ebb.ErrArgument.
+func New(c *ebb.Conn, name string, rate Rate, down Down, opts ...Options) (*Limiter, error) {
+	var o Options
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	switch {
+	case name == "":
+		return nil, argument("a limiter needs a name")
+	case o.Timeout < 0 || o.Probe < 0:
+		return nil, argument("Timeout and Probe of limiter %q must not be negative", name)
+	case o.Client != "" && !o.PerClient:
+		return nil, argument("limiter %q has a Client, which only PerClient uses", name)
+	}
+	if err := down.check(); err != nil {
+		return nil, err
+	}
+	p, err := newPlan(rate, o.Algorithm, o.Burst)
+	if err != nil {
+		return nil, err
+	}
+	if o.Timeout == 0 {
+		o.Timeout = timeout
+	}
+	if o.Probe == 0 {
+		o.Probe = probe
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	l := &Limiter{c: c, name: name, opt: o, down: down}
+	if o.PerClient {
+		if o.Client == "" {
+			o.Client = kit.ID()
+		}
+		l.client = ":" + o.Client
+	}
+	l.plan.Store(p)
+	l.away.start(o.Probe)
+	return l, nil
+}
+
+// SetRate changes the rate, and the burst with GCRA (0: the rate's N), of this
+// limiter from its next decision on; other processes have theirs. What was taken
+// before counts on. Errors: ebb.ErrArgument.
+func (l *Limiter) SetRate(rate Rate, burst int64) error {
+	p, err := newPlan(rate, l.opt.Algorithm, burst)
+	if err == nil {
+		l.plan.Store(p)
+	}
+	return err
+}
+
+// Rate is what the limiter allows.
+func (l *Limiter) Rate() Rate { return l.plan.Load().rate }
+
+// Burst is the most that it allows at once.
+func (l *Limiter) Burst() int64 { return l.plan.Load().most }
+
+// Name is the limiter's name.
+func (l *Limiter) Name() string { return l.name }
+
+// String says how the limiter runs: `limiter "api" (5 per 1m0s, gcra; RL.TAKE of ebb)`.
+func (l *Limiter) String() string {
+	how := "RL.TAKE of ebb"
+	if !l.native() {
+		caps := l.c.Capabilities()
+		how = strings.TrimRight("a Lua script on "+caps.Server+" "+caps.Version, " ")
+	}
+	who := ""
+	if l.client != "" {
+		who = " for each client"
+	}
+	return fmt.Sprintf("limiter %q (%v%s; %s)", l.name, l.plan.Load(), who, how)
+}
+
+func (l *Limiter) native() bool { return !l.noNative && l.c.Capabilities().Native }
+
+// Allow takes one for a key, and reports whether that is allowed; what is not
+// allowed costs nothing. One round trip. While others Wait for the key it is refused:
+// nobody overtakes. The key "" is as good as any.
+//
+// An error means that nothing was decided, and Allowed is false: the context's
+// error; what a backend that does not answer left, if Down is FailClosed, with
+// ebb.ErrUnavailable in its chain; or what the backend says of the key.
+func (l *Limiter) Allow(ctx context.Context, key string) (Result, error) {
+	return l.take(ctx, key, 1, modeTake)
+}
+
+// AllowN is Allow for n at once: all or none. Errors also: ErrTooMuch for more than
+// Burst, ebb.ErrArgument.
+func (l *Limiter) AllowN(ctx context.Context, key string, n int64) (Result, error) {
+	return l.take(ctx, key, n, modeTake)
+}
+
+// AllowAtMost takes as many of n as there are, in one step: Result.Taken says how
+// many, and Allowed whether there were any. RetryAfter is for one more then.
+func (l *Limiter) AllowAtMost(ctx context.Context, key string, n int64) (Result, error) {
+	return l.take(ctx, key, n, modeMost)
+}
+
+// Peek is what Allow would answer. It takes nothing.
+func (l *Limiter) Peek(ctx context.Context, key string) (Result, error) {
+	return l.take(ctx, key, 1, modePeek)
+}
+
+// Reset makes the limiter full for some keys, and forgets their reservations. One
+// round trip each.
+func (l *Limiter) Reset(ctx context.Context, keys ...string) error {
+	command := "DEL"
+	if l.native() {
+		command = "RL.RESET"
+	}
+	for _, k := range keys {
+		l.local.forget(l.bucket(k))
+		if _, err := l.c.Do(ctx, command, l.bucket(k)); err != nil {
+			return l.failed("reset", k, err)
+		}
+	}
+	return nil
+}
+
+// mode is what is asked of a bucket.
+type mode uint8
+
+const (
+	modeTake mode = iota
+	modePeek
+	modeMost
+)
+
+var modeNames = [...]string{modeTake: "take", modePeek: "peek", modeMost: "most"}
+
+// bucket is the key of a bucket.
+func (l *Limiter) bucket(key string) string {
+	b := l.name + l.client
+	if key != "" {
+		b += ":" + key
+	}
+	return whole(b)
+}
+
+// whole returns a key without half a hash tag, which a helper key could not share.
+// Keys may be anybody's input.
+func whole(key string) string {
+	if tagged(key) || !strings.ContainsAny(key, "{}") {
+		return key
+	}
+	return braces.Replace(key)
+}
+
+var braces = strings.NewReplacer("{", "%7B", "}", "%7D", "%", "%25")
+
+// tagged reports whether a key has a hash tag, in the sense of Redis Cluster.
+func tagged(key string) bool {
+	_, rest, ok := strings.Cut(key, "{")
+	return ok && strings.Index(rest, "}") > 0
+}
+
+// keys are the keys of a bucket's script.
+func keys(bucket string) []string {
+	return []string{bucket, kit.Key(bucket, "line"), kit.Key(bucket, "heard")}
+}
+
+// check refuses what no limiter could ever answer.
+func (l *Limiter) check(p *plan, doing, key string, n int64, m mode) error {
+	switch {
+	case n < 1:
+		return l.failed(doing, key, argument("%d: at least 1 can be taken", n))
+	case n > p.most && m == modeTake:
+		return l.failed(doing, key, fmt.Errorf("%w: %d, of at most %d (%v)", ErrTooMuch, n, p.most, p))
+	}
+	return nil
+}
+
+func (l *Limiter) take(ctx context.Context, key string, n int64, m mode) (Result, error) {
+	p := l.plan.Load()
+	if err := l.check(p, "take from", key, n, m); err != nil {
+		return Result{}, err
+	}
+	if err := ctx.Err(); err != nil { // also where Down decides
+		return Result{}, l.failed("take from", key, err)
+	}
+	if m == modeMost {
+		n = min(n, p.most) // there never are more
+	}
+	bucket := l.bucket(key)
+	if !l.away.ask() {
+		return l.aside(p, bucket, key, n, m, l.away.cause())
+	}
+	r, err := l.ask(ctx, p, bucket, n, m)
+	if err = l.judge(ctx, err); err != nil {
+		if isAway(err) {
+			return l.aside(p, bucket, key, n, m, err)
+		}
+		return Result{}, l.failed("take from", key, err)
+	}
+	return r, nil
+}
+
+// bounded is the context of one question, which embedded needs no bound.
+func (l *Limiter) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if l.c.Capabilities().Embedded {
+		return ctx, func() {}
+	}
+	b := kit.NewBound(ctx, l.opt.Timeout, errSlow)
+	return b, b.Stop
+}
+
+// ask asks the backend.
+func (l *Limiter) ask(ctx context.Context, p *plan, bucket string, n int64, m mode) (r Result, err error) {
+	l.said.Do(func() { l.opt.Logger.Debug("limit: first use", "limiter", l.String()) })
+	if !l.c.Capabilities().Embedded { // as bounded, without a function
+		b := kit.NewBound(ctx, l.opt.Timeout, errSlow)
+		defer b.Stop()
+		ctx = b
+	}
+	var told ebb.Ints
+	var v ebb.Value
+	native := l.native()
+	switch {
+	case native && m != modeMost:
+		if told, err = l.c.Ints(ctx, p.nativeWords(bucket, n, m)...); err == nil {
+			r, err = taken(told.At[:told.N])
+		}
+	case !native && p.fast != nil && m == modeTake:
+		words := append([]string{bucket, "", ""}[:1], p.fastArgs(n)...)
+		if told, err = l.c.ScriptInts(ctx, p.fast, 1, words...); err != nil {
+			return r, err
+		}
+		if told.N > 0 {
+			return p.granted(n, told), nil
+		}
+		fallthrough // a state that is for the whole program
+	case !native:
+		if v, err = l.c.Script(ctx, byAlgorithm[p.algo].take, keys(bucket), append(p.script[:4:4], n, modeNames[m])...); err == nil {
+			r, err = result(v)
+		}
+	default:
+		if v, err = l.c.Script(ctx, nativeMost, []string{bucket}, append([]any{n}, p.native...)...); err == nil {
+			r, err = result(v)
+		}
+	}
+	if m == modeTake && r.Allowed {
+		r.Taken = n
+	}
+	return r, err
+}
+
+// nativeWords are RL.TAKE.
+func (p *plan) nativeWords(bucket string, n int64, m mode) []string {
+	words := make([]string, 0, 2+len(p.words)+3)
+	words = append(append(words, "RL.TAKE", bucket), p.words...)
+	if n != 1 {
+		words = append(words, "COST", strconv.FormatInt(n, 10))
+	}
+	if m == modePeek {
+		words = append(words, "PEEK")
+	}
+	return words
+}
+
+// nativeMost takes as much as there is from a limiter of ebb's: ARGV the most, and
+// what follows the key in RL.TAKE.
+var nativeMost = ebb.NewScript(`
+local n, rest = tonumber(ARGV[1]), {unpack(ARGV, 2)}
+local function take(cost, peek)
+  local args = {KEYS[1], unpack(rest)}
+  args[#args + 1] = 'COST'
+  args[#args + 1] = cost
+  if peek then args[#args + 1] = 'PEEK' end
+  return redis.call('RL.TAKE', unpack(args))
+end
+local cost = string.format('%.0f', n)
+local t = take(cost)
+if t[1] == 0 and t[3] > 0 then
+  n = math.min(n, t[3])
+  t = take(string.format('%.0f', n))
+elseif t[1] == 0 then
+  t = take(1, true)
+end
+t[6] = t[1] == 1 and n or 0
+return t
+`)
+
+// result is taken for a reply.
+func result(v ebb.Value) (Result, error) {
+	var told [6]int64
+	n := min(len(told), len(v.Elems))
+	for i := range v.Elems[:n] {
+		x, err := v.Elems[i].AsInt()
+		if err != nil {
+			return Result{}, err
+		}
+		told[i] = x
+	}
+	if n < 5 {
+		return Result{}, fmt.Errorf("%w: the answer %s", ebb.ErrValue, v)
+	}
+	return taken(told[:n])
+}
+
+// taken reads the five integers of RL.TAKE, and the sixth of scripts.
+func taken(told []int64) (Result, error) {
+	if len(told) < 5 {
+		return Result{}, fmt.Errorf("%w: the answer %v", ebb.ErrValue, told)
+	}
+	r := Result{
+		Allowed: told[0] == 1, Limit: told[1], Remaining: told[2],
+		RetryAfter: span(told[3]), ResetAfter: span(told[4]),
+	}
+	if len(told) > 5 {
+		r.Taken = told[5]
+	}
+	return r, nil
+}
+
+// far is the longest time that is told, 285 years: more is owed where the rate was far
+// greater before.
+const far = 1 << 53 // us
+
+// span is a number of us; a negative one is none.
+func span(us int64) time.Duration {
+	return time.Duration(min(max(0, us), far)) * time.Microsecond
+}

@@ -1,0 +1,185 @@
+package limit
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/ebbdb/ebb"
+)
+
+// Rate is so many in a period.
+type Rate struct {
+	N      int64         // from 1
+	Period time.Duration // whole milliseconds, at most 35 years
+}
+
+// PerSecond is n in a second.
+func PerSecond(n int64) Rate { return Rate{n, time.Second} }
+
+// PerMinute is n in a minute.
+func PerMinute(n int64) Rate { return Rate{n, time.Minute} }
+
+// PerHour is n in an hour.
+func PerHour(n int64) Rate { return Rate{n, time.Hour} }
+
+// PerDay is n in 24 hours.
+func PerDay(n int64) Rate { return Rate{n, 24 * time.Hour} }
+
+// Per is n in a period.
+func Per(n int64, period time.Duration) Rate { return Rate{n, period} }
+
+// String is like "5 per 1m0s".
+func (r Rate) String() string { return fmt.Sprintf("%d per %v", r.N, r.Period) }
+
+// Algorithm is how a limiter counts. In any span of time t it allows at most:
+type Algorithm uint8
+
+// The algorithms.
+const (
+	// GCRA, a leaky bucket: burst + t x rate. What comes after the burst is spaced
+	// evenly. One number for a bucket; the only one that can Reserve.
+	GCRA Algorithm = iota
+	// SlidingWindow counts in windows that are aligned to 1970 and weighs the window
+	// before: the rate's N in such a window, less than twice that in any period.
+	SlidingWindow
+	// SlidingLog keeps every grant: exactly N in any period. Some 20 bytes a grant on
+	// ebb, some 100 on Redis; N is at most 1,000,000.
+	SlidingLog
+	// FixedWindow counts in windows that are aligned to 1970: N in such a window, up
+	// to twice that around its border.
+	FixedWindow
+)
+
+var algorithms = [...]struct{ name, words string }{
+	GCRA:          {"gcra", "gcra"},
+	SlidingWindow: {"window", "sliding window"},
+	SlidingLog:    {"log", "sliding log"},
+	FixedWindow:   {"fixed", "fixed window"},
+}
+
+// String is the algorithm's name: "gcra", "sliding window".
+func (a Algorithm) String() string {
+	if int(a) < len(algorithms) {
+		return algorithms[a].words
+	}
+	return fmt.Sprintf("algorithm %d", uint8(a))
+}
+
+// What scripts can count exactly. Their numbers are doubles, in which integers are
+// exact up to 2^53. An instant in us is below 2^51 until 2041 and below 2^52 until
+// 2112; what comes upon it is bounded by mostFill. A grant of c moves a bucket by
+// c x period / limit, of which the whole us are below mostFill, and the rest is the
+// remainder of c x (period mod limit) < c x limit: mostProduct bounds that. Nothing
+// is ever rounded.
+const (
+	mostPeriod  = 35 * 365 * 24 * time.Hour
+	mostFill    = 1 << 51 // us: 71 years
+	mostProduct = 1 << 53
+	mostWindow  = 1 << 26 // of window counters, which multiply two counts
+	mostLogged  = 1_000_000
+)
+
+// plan is a rate as it is sent: immutable.
+type plan struct {
+	rate Rate
+	algo Algorithm
+	most int64 // at once
+
+	// For scripts: a grant of 1 is per/den us.
+	per, den int64
+
+	// Boxed once, so that a call does not: what follows the key in RL.TAKE, and the
+	// beginning of every script's arguments.
+	native []any
+	words  []string // as native, texts
+	script []any
+
+	fast *ebb.Script // for most calls, nil if there is none
+	one  []string    // its arguments for a cost of 1
+
+	wide, widen int64 // most x per/den us, and a rest in 1/den us
+}
+
+// newPlan checks a rate.
+func newPlan(rate Rate, algo Algorithm, burst int64) (*plan, error) {
+	p := &plan{rate: rate, algo: algo, most: burst, per: rate.Period.Microseconds(), den: rate.N}
+	if burst == 0 {
+		p.most = rate.N
+	}
+	switch {
+	case int(algo) >= len(algorithms):
+		return nil, argument("%v: the algorithms are GCRA, SlidingWindow, SlidingLog and FixedWindow", algo)
+	case rate.N < 1:
+		return nil, argument("a rate of %v: it must be at least 1 in a period", rate)
+	case rate.Period < time.Millisecond || rate.Period%time.Millisecond != 0 || rate.Period > mostPeriod:
+		return nil, argument("a rate of %v: the period must be whole milliseconds, at most 35 years", rate)
+	case burst < 0:
+		return nil, argument("a burst of %d: it must be at least 1, or 0 for the rate's %d", burst, rate.N)
+	case algo != GCRA && p.most != rate.N:
+		return nil, argument("a burst of %d: only GCRA has one, %v allows the rate's %d at once", burst, algo, rate.N)
+	case algo == SlidingLog && rate.N > mostLogged:
+		return nil, argument("a rate of %v: a sliding log keeps every grant, so it takes at most %d in a period; SlidingWindow takes more", rate, mostLogged)
+	case algo != GCRA && rate.N > mostWindow:
+		return nil, argument("a rate of %v: windows take at most %d in a period; GCRA takes more", rate, mostWindow)
+	}
+	if algo == GCRA && !p.exact() {
+		return nil, argument("a rate of %v with a burst of %d: that cannot be counted exactly; take rounder or smaller numbers, at most 71 years to fill", rate, p.most)
+	}
+	p.box()
+	return p, nil
+}
+
+// exact reduces per/den where it must, and reports whether scripts can count so.
+func (p *plan) exact() bool {
+	if !below(p.most+1, p.den, mostProduct) {
+		g := gcd(p.per, p.den)
+		p.per, p.den = p.per/g, p.den/g
+	}
+	return p.most < 1<<50 && below(p.most+1, p.den, mostProduct) && below(p.most/p.den+1, p.per, mostFill)
+}
+
+// below reports whether a x b < c, for positive numbers.
+func below(a, b, c int64) bool {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	return hi == 0 && lo < uint64(c)
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+func (p *plan) box() {
+	p.native = texts(p.rate.N, p.rate.Period.Milliseconds())
+	if p.algo != GCRA {
+		p.native = append(p.native, "ALGO", algorithms[p.algo].name)
+	} else if p.most != p.rate.N {
+		p.native = append(append(p.native, "BURST"), texts(p.most)...)
+	}
+	for _, a := range p.native {
+		p.words = append(p.words, a.(string))
+	}
+	p.script = []any{p.most, p.rate.Period.Microseconds(), p.den, p.per}
+	p.wide, p.widen = p.span(p.most)
+	switch {
+	case p.algo == GCRA && p.per%p.den == 0:
+		p.fast = fastGCRA
+	case p.algo == GCRA:
+		p.fast = fastFraction
+	case p.algo == FixedWindow:
+		p.fast = fastFixed
+	}
+	p.one = p.fastArgs(1)
+}
+
+// String is like "5 per 1m0s, gcra, burst 10".
+func (p *plan) String() string {
+	s := fmt.Sprintf("%v, %v", p.rate, p.algo)
+	if p.most != p.rate.N {
+		s += fmt.Sprintf(", burst %d", p.most)
+	}
+	return s
+}

@@ -1,0 +1,278 @@
+package limit
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// RedissonLimiter is a rate limiter in the layout of Redisson's RRateLimiter, for Go
+// and Java programs that share one:
+//
+//	name                 a hash: rate, interval (ms), type (0 overall, 1 per client), keepAliveTime (ms)
+//	{name}:value         permits that are free
+//	{name}:permits       a sorted set of what was granted: by ms; byte 16, 16 random bytes, uint32 permits
+//	{name}:value:<id>    the same two for a client, with type 1
+//	{name}:permits:<id>
+//
+// It is a sliding log, whose size grows with the rate: new programs take Limiter. It
+// runs by the server's clock, where Java's goes by each client's. Its methods are
+// safe for concurrent use.
+type RedissonLimiter struct {
+	c      *ebb.Conn
+	name   string
+	client string
+	opt    RedissonOptions
+}
+
+// RedissonOptions say how a RedissonLimiter works. The zero value works.
+type RedissonOptions struct {
+	// Client is the client's id, with PerClient; "": a random UUID, as Redisson has one
+	// for each process.
+	Client string
+	// Fair has those who wait in Acquire and TryAcquire stand in a line: first come,
+	// first served, among the programs that say so, and nobody overtakes. Java's
+	// clients do not know of it. The line is two keys of ours, "{name}:ebb-line" and
+	// "{name}:ebb-heard", while somebody waits.
+	Fair bool
+}
+
+// RateType says whom a Redisson rate is for.
+type RateType int64
+
+// The types.
+const (
+	Overall   RateType = 0 // all clients together
+	PerClient RateType = 1 // each client by itself
+)
+
+// RedissonRate is what TrySetRate and SetRate store.
+type RedissonRate struct {
+	Type      RateType
+	Rate      int64         // permits in an interval
+	Interval  time.Duration // whole milliseconds
+	KeepAlive time.Duration // how long the limiter lives after it was last used; 0: for ever
+}
+
+// Redisson returns the limiter of that name. Nothing is sent yet. Of opts the first
+// counts. Errors: ebb.ErrArgument.
+func Redisson(c *ebb.Conn, name string, opts ...RedissonOptions) (*RedissonLimiter, error) {
+	var o RedissonOptions
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	if name == "" {
+		return nil, argument("a limiter needs a name")
+	}
+	if o.Client == "" {
+		o.Client = kit.UUID()
+	}
+	return &RedissonLimiter{c: c, name: name, client: o.Client, opt: o}, nil
+}
+
+// String says how the limiter runs.
+func (l *RedissonLimiter) String() string {
+	caps := l.c.Capabilities()
+	fair := ""
+	if l.opt.Fair {
+		fair = ", with a line"
+	}
+	return fmt.Sprintf("limiter %q (Redisson's layout%s; a Lua script on %s)", l.name, fair, strings.TrimRight(caps.Server+" "+caps.Version, " "))
+}
+
+// keys are the five of Redisson and the two of the line.
+func (l *RedissonLimiter) keys() []string {
+	value, permits := kit.Key(l.name, "value"), kit.Key(l.name, "permits")
+	return []string{l.name, value, permits, value + ":" + l.client, permits + ":" + l.client,
+		kit.Key(l.name, "ebb-line"), kit.Key(l.name, "ebb-heard")}
+}
+
+func (l *RedissonLimiter) failed(doing string, err error) error {
+	var refused ebb.ReplyError
+	if errors.As(err, &refused) {
+		switch {
+		case strings.Contains(string(refused), "EBBNORATE"):
+			err = ErrNoRate
+		case strings.Contains(string(refused), "EBBTOOMUCH"):
+			err = fmt.Errorf("%w: more permits than the rate", ErrTooMuch)
+		}
+	}
+	return fmt.Errorf("limiter %q: %s: %w", l.name, doing, err)
+}
+
+func (r RedissonRate) check() error {
+	switch {
+	case r.Type != Overall && r.Type != PerClient:
+		return argument("type %d: it is Overall or PerClient", r.Type)
+	case r.Rate < 1 || r.Rate > 1<<32-1:
+		return argument("a rate of %d: it must be from 1 to %d", r.Rate, uint32(1<<32-1))
+	case r.Interval < time.Millisecond || r.Interval%time.Millisecond != 0:
+		return argument("an interval of %v: it must be whole milliseconds", r.Interval)
+	case r.KeepAlive < 0:
+		return argument("KeepAlive is negative: 0 is for ever")
+	}
+	return nil
+}
+
+// TrySetRate sets the rate unless there is one, and reports whether it did.
+func (l *RedissonLimiter) TrySetRate(ctx context.Context, r RedissonRate) (bool, error) {
+	v, err := l.set(ctx, redissonTrySet, r)
+	return v.Int == 1, err
+}
+
+// SetRate sets the rate, and forgets what was granted.
+func (l *RedissonLimiter) SetRate(ctx context.Context, r RedissonRate) error {
+	_, err := l.set(ctx, redissonSet, r)
+	return err
+}
+
+func (l *RedissonLimiter) set(ctx context.Context, s *ebb.Script, r RedissonRate) (ebb.Value, error) {
+	err := r.check()
+	var v ebb.Value
+	if err == nil {
+		v, err = l.c.Script(ctx, s, l.keys()[:5], r.Rate, r.Interval.Milliseconds(), int64(r.Type), kit.Millis(r.KeepAlive))
+	}
+	if err != nil {
+		return v, l.failed("set the rate", err)
+	}
+	return v, nil
+}
+
+// Rate returns what was set. Errors: ErrNoRate.
+func (l *RedissonLimiter) Rate(ctx context.Context) (r RedissonRate, err error) {
+	v, err := l.c.Do(ctx, "HMGET", l.name, "rate", "interval", "type", "keepAliveTime")
+	if err == nil && (len(v.Elems) != 4 || v.Elems[0].IsNull() || v.Elems[1].IsNull() || v.Elems[2].IsNull()) {
+		err = ErrNoRate
+	}
+	if err != nil {
+		return r, l.failed("read the rate", err)
+	}
+	var n [4]int64
+	for i, e := range v.Elems {
+		if e.IsNull() {
+			continue // keepAliveTime, of older versions
+		}
+		if n[i], err = e.AsInt(); err != nil {
+			return r, l.failed("read the rate", fmt.Errorf("%w: %w", ebb.ErrValue, err))
+		}
+	}
+	return RedissonRate{Rate: n[0], Interval: time.Duration(n[1]) * time.Millisecond, Type: RateType(n[2]), KeepAlive: time.Duration(n[3]) * time.Millisecond}, nil
+}
+
+// TryAcquire takes permits, waiting up to timeout for them: 0 not at all, a negative
+// one for ever. It reports false as soon as it is known that they come too late.
+// Errors: ErrNoRate before a rate was set; ErrTooMuch for more permits than the
+// rate; the context's.
+func (l *RedissonLimiter) TryAcquire(ctx context.Context, permits int64, timeout time.Duration) (bool, error) {
+	ok, err := l.acquire(ctx, permits, timeout)
+	if err != nil {
+		return false, l.failed(fmt.Sprintf("acquire %d", permits), err)
+	}
+	return ok, nil
+}
+
+// Acquire takes permits, and waits until it has them or the context ends. Errors: as
+// TryAcquire's.
+func (l *RedissonLimiter) Acquire(ctx context.Context, permits int64) error {
+	_, err := l.TryAcquire(ctx, permits, -1)
+	return err
+}
+
+func (l *RedissonLimiter) acquire(ctx context.Context, permits int64, timeout time.Duration) (ok bool, err error) {
+	switch {
+	case permits < 1:
+		return false, argument("%d permits: at least 1 can be acquired", permits)
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	}
+	since, turn, ticket := startWatch(), "", fmt.Sprintf("%s:%d", kit.ID(), permits)
+	defer func() {
+		if turn != "" && !ok {
+			l.leave(ctx, ticket)
+		}
+	}()
+	for {
+		left := int64(-1)
+		if timeout >= 0 {
+			left = kit.Millis(max(0, timeout-since.elapsed()))
+		}
+		var random [16]byte
+		_, _ = rand.Read(random[:])
+		v, err := l.c.Script(ctx, redissonAcquire, l.keys(), permits, random[:], ticket, turn, (4 * refresh).Microseconds(), left, l.opt.Fair)
+		if err != nil {
+			return false, err
+		}
+		if len(v.Elems) < 3 {
+			return false, fmt.Errorf("%w: the answer %s", ebb.ErrValue, v)
+		}
+		switch v.Elems[0].Int {
+		case 1:
+			return true, nil
+		case 0:
+			return false, nil
+		}
+		pause := time.Duration(v.Elems[1].Int) * time.Millisecond
+		if l.opt.Fair {
+			turn = v.Elems[2].String()
+			pause = min(pause, refresh)
+		}
+		if timeout >= 0 {
+			pause = min(pause, max(0, timeout-since.elapsed()))
+		}
+		if err := kit.Sleep(ctx, max(least, pause)); err != nil {
+			return false, err
+		}
+	}
+}
+
+func (l *RedissonLimiter) leave(ctx context.Context, ticket string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refresh)
+	defer cancel()
+	_, _ = l.c.Script(ctx, leaveScript, l.keys()[5:], ticket) // else its lease ends
+}
+
+// AvailablePermits returns how many are free. Errors: ErrNoRate.
+func (l *RedissonLimiter) AvailablePermits(ctx context.Context) (int64, error) {
+	v, err := l.c.Script(ctx, redissonAvailable, l.keys()[:5])
+	if err == nil {
+		var n int64
+		if n, err = v.AsInt(); err == nil {
+			return n, nil
+		}
+	}
+	return 0, l.failed("count the free permits", err)
+}
+
+// Expire has the limiter, with what was granted, end after a time, and reports
+// whether there is one.
+func (l *RedissonLimiter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
+	if ttl <= 0 {
+		return false, l.failed("expire", argument("%v: the time must be positive", ttl))
+	}
+	return l.every(ctx, "expire", "PEXPIRE", kit.Millis(ttl))
+}
+
+// ClearExpire has the limiter live for ever, and reports whether it was to end.
+func (l *RedissonLimiter) ClearExpire(ctx context.Context) (bool, error) {
+	return l.every(ctx, "clear the expiry", "PERSIST")
+}
+
+// Delete removes the limiter, and reports whether there was one.
+func (l *RedissonLimiter) Delete(ctx context.Context) (bool, error) {
+	return l.every(ctx, "delete", "DEL")
+}
+
+// every runs a command on all keys; the first tells.
+func (l *RedissonLimiter) every(ctx context.Context, doing, command string, arg ...any) (bool, error) {
+	v, err := l.c.Script(ctx, redissonEvery, l.keys()[:5], append([]any{command}, arg...)...)
+	if err != nil {
+		return false, l.failed(doing, err)
+	}
+	return v.Int == 1, nil
+}

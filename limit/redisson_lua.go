@@ -1,0 +1,134 @@
+package limit
+
+import "github.com/ebbdb/ebb"
+
+// The scripts of Redisson's layout. KEYS: the rate; value and permits of all clients;
+// value and permits of this one. The times in it are in ms.
+
+// luaRedisson reads the rate, chooses the keys, counts what is free, and gives the
+// keys their TTL.
+const luaRedisson = luaNow + `
+local ms = floor(now / 1000)
+local conf = redis.call('HMGET', KEYS[1], 'rate', 'interval', 'type', 'keepAliveTime')
+if not (conf[1] and conf[2] and conf[3]) then return redis.error_reply('EBBNORATE there is no rate') end
+local rate, interval = tonumber(conf[1]), tonumber(conf[2])
+local value, permits = KEYS[2], KEYS[3]
+if conf[3] == '1' then value, permits = KEYS[4], KEYS[5] end
+
+-- The members of three ages of Redisson, told apart by their length.
+local function count(m)
+  if #m == 8 then return (select(2, struct.unpack('<fI', m))) end
+  return (select(2, struct.unpack('<Bc0I', m)))
+end
+local function sum(all)
+  local n = 0
+  for _, m in ipairs(all) do n = n + count(m) end
+  return n
+end
+
+-- free returns what is free, having taken back what has left the interval.
+local function free()
+  local have = redis.call('GET', value)
+  if not have then return nil end
+  have = tonumber(have)
+  local over = redis.call('ZRANGEBYSCORE', permits, 0, ms - interval)
+  if #over == 0 then return have end
+  redis.call('ZREMRANGEBYSCORE', permits, 0, ms - interval)
+  have = have + sum(over)
+  if have > rate then have = rate - sum(redis.call('ZRANGE', permits, 0, -1)) end
+  redis.call('SET', value, int(have))
+  return have
+end
+
+local function touch()
+  local keep = tonumber(conf[4] or 0)
+  if keep > 0 then
+    redis.call('PEXPIRE', KEYS[1], keep)
+  else
+    keep = redis.call('PTTL', KEYS[1])
+  end
+  if keep > 0 then
+    redis.call('PEXPIRE', value, keep)
+    redis.call('PEXPIRE', permits, keep)
+  end
+end
+`
+
+// redissonAcquire: KEYS also the line's two; ARGV permits, 16 random bytes, a ticket,
+// its turn or "", its lease in us, the most to wait in ms or -1, whether there is a
+// line. It answers {1, 0, 0} if it took, {0, ms, 0} if it would come too late, and
+// {2, ms, turn} to ask again in so many ms.
+var redissonAcquire = ebb.NewScript(luaRedisson + luaLine + `
+local n, me, turn, patience, fair = num(1), ARGV[3], ARGV[4], num(6), ARGV[7] == '1'
+if n > rate then return redis.error_reply('EBBTOOMUCH more than the rate') end
+local line, heard = KEYS[6], KEYS[7]
+local have = free()
+local head = fair and redis.call('EXISTS', line) == 1 and first(line, heard)
+if head == me then head = nil end
+if not head and (not have or have >= n) then
+  if not have then redis.call('SET', value, int(rate)) end
+  redis.call('ZADD', permits, ms, struct.pack('<Bc0I', #ARGV[2], ARGV[2], n))
+  redis.call('DECRBY', value, int(n))
+  if fair then
+    redis.call('ZREM', line, me)
+    redis.call('HDEL', heard, me)
+  end
+  touch()
+  return {1, 0, 0}
+end
+touch()
+local oldest = redis.call('ZRANGE', permits, 0, 0, 'WITHSCORES')[2]
+local wait = 3 + interval - (ms - tonumber(oldest or ms))
+if head and have and have >= n then wait = 25 end -- the first in line wants more
+if patience >= 0 and (patience == 0 or (wait > patience and not head)) then
+  if fair then
+    redis.call('ZREM', line, me)
+    redis.call('HDEL', heard, me)
+  end
+  return {0, wait, 0}
+end
+if fair then
+  if turn == '' then
+    local last = redis.call('ZRANGE', line, -1, -1, 'WITHSCORES')[2]
+    turn = int(max(now, last and tonumber(last) + 1 or 0))
+  end
+  redis.call('ZADD', line, turn, me)
+  redis.call('HSET', heard, me, int(now + num(5)))
+  redis.call('PEXPIRE', line, int(ceil(num(5) / 1000)))
+  redis.call('PEXPIRE', heard, int(ceil(num(5) / 1000)))
+end
+return {2, wait, turn}
+`)
+
+var redissonAvailable = ebb.NewScript(luaRedisson + `
+local have = free()
+touch()
+return have or rate
+`)
+
+// redissonTrySet and redissonSet: ARGV rate, interval, type, keepAliveTime.
+var (
+	redissonTrySet = ebb.NewScript(`
+redis.call('HSETNX', KEYS[1], 'rate', ARGV[1])
+redis.call('HSETNX', KEYS[1], 'interval', ARGV[2])
+redis.call('HSETNX', KEYS[1], 'keepAliveTime', ARGV[4])
+local new = redis.call('HSETNX', KEYS[1], 'type', ARGV[3])
+if new == 1 and tonumber(ARGV[4]) > 0 then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
+return new
+`)
+	redissonSet = ebb.NewScript(`
+redis.call('HSET', KEYS[1], 'rate', ARGV[1], 'interval', ARGV[2], 'keepAliveTime', ARGV[4], 'type', ARGV[3])
+if tonumber(ARGV[4]) > 0 then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
+redis.call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5])
+return 1
+`)
+	// redissonEvery: ARGV a command, and its argument.
+	redissonEvery = ebb.NewScript(`
+local told = 0
+for i, key in ipairs(KEYS) do
+  local n = redis.call(ARGV[1], key, unpack(ARGV, 2))
+  if i == 1 then told = n end
+end
+return told
+`)
+)

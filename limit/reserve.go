@@ -1,0 +1,142 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// Reservation is a turn in the future. Its methods are safe for concurrent use.
+type Reservation struct {
+	// Local says that this process gave it by itself: the backend did not answer, and
+	// Down is Local or FailOpen.
+	Local bool
+
+	l      *Limiter
+	p      *plan
+	bucket string
+	id     any
+	delay  time.Duration
+	since  stopwatch
+	cancel func() // of a local one
+}
+
+// Reserve takes one for a key from the future: the caller comes when Delay has passed,
+// and need not ask again. Only for GCRA; at most 1,000 reservations of a key are
+// outstanding. Errors: those of Allow; ErrLate while others Wait for the key.
+func (l *Limiter) Reserve(ctx context.Context, key string) (*Reservation, error) {
+	return l.ReserveN(ctx, key, 1, -1)
+}
+
+// ReserveN is Reserve for n at once, if the turn comes within a time; a negative one
+// is for ever. If it does not nothing is taken. Errors also: ErrLate, ErrTooMuch for
+// more than Burst, ebb.ErrArgument.
+func (l *Limiter) ReserveN(ctx context.Context, key string, n int64, within time.Duration) (*Reservation, error) {
+	p := l.plan.Load()
+	err := l.check(p, "reserve", key, n, modeTake)
+	switch {
+	case err != nil:
+		return nil, err
+	case p.algo != GCRA:
+		return nil, l.failed("reserve", key, argument("%v cannot reserve, only GCRA can", p.algo))
+	case ctx.Err() != nil:
+		return nil, l.failed("reserve", key, ctx.Err())
+	}
+	r := &Reservation{l: l, p: p, bucket: l.bucket(key)}
+	if l.away.ask() {
+		err = l.judge(ctx, r.ask(ctx, n, within))
+	} else {
+		err = l.away.cause()
+	}
+	if isAway(err) {
+		err = r.aside(n, within, err)
+	}
+	if err == nil && r.delay < 0 {
+		err = fmt.Errorf("%w: not within %v, or others wait", ErrLate, within)
+	}
+	if err != nil {
+		return nil, l.failed("reserve", key, err)
+	}
+	r.since = startWatch()
+	return r, nil
+}
+
+// ask sends it; a delay of -1 is none.
+func (r *Reservation) ask(ctx context.Context, n int64, within time.Duration) error {
+	l := r.l
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	r.delay = -1
+	if l.native() {
+		args := append(append([]any{"RL.RESERVE", r.bucket}, r.p.native...), "COST", n)
+		if within >= 0 {
+			args = append(args, "MAXWAIT", within.Milliseconds())
+		}
+		v, err := l.c.Do(ctx, args...)
+		if err != nil || v.IsNull() || len(v.Elems) < 2 {
+			return err
+		}
+		us, err := v.Elems[1].AsInt()
+		r.id, r.delay = v.Elems[0].Int, time.Duration(us)*time.Microsecond
+		return err
+	}
+	id, most := kit.ID(), int64(-1)
+	if within >= 0 {
+		most = within.Milliseconds() * 1000
+	}
+	v, err := l.c.Script(ctx, reserveScript, keys(r.bucket), append(r.p.script[:4:4], n, most, id)...)
+	if err != nil || len(v.Elems) < 2 || v.Elems[0].Int == 0 {
+		return err
+	}
+	us, err := v.Elems[1].AsInt()
+	r.id, r.delay = id, time.Duration(us)*time.Microsecond
+	return err
+}
+
+// aside reserves without the backend.
+func (r *Reservation) aside(n int64, within time.Duration, cause error) error {
+	r.Local, r.delay = true, 0
+	switch r.l.down.mode {
+	case downOpen:
+		r.cancel = func() {}
+	case downLocal:
+		var ok bool
+		if r.delay, r.cancel, ok = r.l.local.reserve(r.p, r.l.down.share, r.bucket, n, within); !ok {
+			r.delay = -1
+		}
+	default:
+		return cause
+	}
+	return nil
+}
+
+// Delay returns in how long the turn is, 0 when it has come.
+func (r *Reservation) Delay() time.Duration { return max(0, r.delay-r.since.elapsed()) }
+
+// Cancel gives the reservation back if it is not yet due, for others to have. The
+// turns that others reserved stay as they are. Calling it again does nothing. An error
+// with ebb.ErrUnavailable means that it is not known whether the backend has heard it.
+func (r *Reservation) Cancel(ctx context.Context) error {
+	if r.cancel != nil {
+		r.cancel()
+		return nil
+	}
+	l := r.l
+	bounded, cancel := l.bounded(ctx)
+	defer cancel()
+	var err error
+	if id, ok := r.id.(int64); ok {
+		_, err = l.c.Do(bounded, "RL.CANCEL", r.bucket, id)
+	} else {
+		_, err = l.c.Script(bounded, cancelScript, keys(r.bucket)[:2], r.id)
+	}
+	if err != nil {
+		if cause := awayCause(ctx, err, l.opt.Timeout); cause != nil {
+			err = &errAway{cause}
+		}
+		return l.failed("cancel a reservation of", r.bucket, err)
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// Waiting in a line. On ebb the line is the server's: RL.WAIT. On other servers it is
+// kept by the script: who waits asks again when its turn may have come, and at least
+// every refresh, so that the line knows that it lives; who was not heard of for
+// its lease is passed over. Turns are given by the server, instants are its own.
+
+// refresh is how often a waiter is heard of: seldom enough for thousands of them, and
+// often enough that the line does not stand long behind one that has died.
+const refresh = 500 * time.Millisecond
+
+// least and most are the pauses of who is not the first in line while there is enough:
+// those before it are a little late, or gone. The pause doubles from one to the other.
+const (
+	least = time.Millisecond
+	most  = 32 * time.Millisecond
+)
+
+// Wait takes one for a key, and waits until that is allowed: first come, first
+// served, whatever process one waits in. It returns nil when it has taken; when the
+// context ends it leaves the line, and returns its error. A context whose deadline is
+// before the turn gets ErrLate, with context.DeadlineExceeded, as soon as that is
+// known: on the way there if it is the first in line, else at the deadline.
+//
+// Other errors are those of Allow. If the connection is lost while it waits, Down
+// decides: FailOpen returns nil, FailClosed an error, and Local waits in this process.
+// A context that ends at the very moment of the turn may lose what was taken.
+func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(ctx, key, 1) }
+
+// WaitN is Wait for n at once. Nobody overtakes who waits for many. Errors also:
+// ErrTooMuch for more than Burst, ebb.ErrArgument.
+func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
+	p := l.plan.Load()
+	err := l.check(p, "wait for", key, n, modeTake)
+	if err != nil {
+		return err
+	}
+	if err = ctx.Err(); err != nil {
+		return l.failed("wait for", key, err)
+	}
+	bucket := l.bucket(key)
+	switch {
+	case !l.away.ask():
+		err = l.away.cause()
+	case l.native():
+		err = l.waitNative(ctx, p, bucket, n)
+	default:
+		err = l.waitInLine(ctx, p, bucket, n)
+	}
+	if isAway(err) {
+		err = l.waitAside(ctx, p, bucket, n, err)
+	}
+	if err != nil {
+		return l.failed("wait for", key, err)
+	}
+	return nil
+}
+
+// late is the error of a turn that is known to come after the context's deadline.
+func late(turn time.Duration) error {
+	return fmt.Errorf("%w: in %v, after the context's deadline: %w", ErrLate, turn, context.DeadlineExceeded)
+}
+
+// patience is how long a context lasts, -1 for ever.
+func patience(ctx context.Context) time.Duration {
+	d, ok := ctx.Deadline()
+	if !ok {
+		return -1
+	}
+	return max(0, time.Until(d))
+}
+
+// waitNative asks first, which is bounded by Options.Timeout and mostly enough.
+func (l *Limiter) waitNative(ctx context.Context, p *plan, bucket string, n int64) error {
+	r, err := l.ask(ctx, p, bucket, n, modeTake)
+	if err = l.judge(ctx, err); err != nil || r.Allowed {
+		return err
+	}
+	for {
+		ms := int64(0)
+		if d := patience(ctx); d >= 0 {
+			ms = max(1, kit.Millis(d))
+		}
+		args := append(append([]any{"RL.WAIT", bucket}, p.native[:2]...), ms)
+		args = append(append(args, p.native[2:]...), "COST", n)
+		v, err := l.c.Block(ctx, args...)
+		var refused ebb.ReplyError
+		if errors.As(err, &refused) && refused.Code() == "UNBLOCKED" {
+			continue // the server's role has changed, or somebody woke it
+		}
+		if err = l.judge(ctx, err); err != nil {
+			return err
+		}
+		r, err := result(v)
+		if err == nil && !r.Allowed {
+			err = late(r.RetryAfter)
+		}
+		return err
+	}
+}
+
+// waitInLine stands in a script's line.
+func (l *Limiter) waitInLine(ctx context.Context, p *plan, bucket string, n int64) (err error) {
+	ticket, turn := kit.ID(), ""
+	defer func() {
+		// Also when the first question had no answer: it may have been heard.
+		if err != nil && !errors.Is(err, ErrLate) {
+			l.leave(ctx, bucket, ticket, n)
+		}
+	}()
+	lease, behind := 2*refresh+l.opt.Timeout, least
+	for {
+		within := int64(-1)
+		if d := patience(ctx); d >= 0 {
+			within = d.Microseconds()
+		}
+		v, err := l.askInLine(ctx, p, bucket, append(p.script[:4:4], n, ticket, turn, lease.Microseconds(), within))
+		if err = l.judge(ctx, err); err != nil {
+			return err
+		}
+		r, err := result(v)
+		switch {
+		case err != nil || r.Allowed:
+			return err
+		case len(v.Elems) < 7:
+			return late(r.RetryAfter)
+		}
+		turn = v.Elems[6].String()
+		pause := min(r.RetryAfter, refresh)
+		if pause == 0 {
+			pause, behind = behind, min(2*behind, most)
+		} else {
+			behind = least
+		}
+		if err := kit.Sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+func (l *Limiter) askInLine(ctx context.Context, p *plan, bucket string, args []any) (ebb.Value, error) {
+	l.said.Do(func() { l.opt.Logger.Debug("limit: first use", "limiter", l.String()) })
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	return l.c.Script(ctx, byAlgorithm[p.algo].wait, keys(bucket), args...)
+}
+
+// leave takes a ticket out of the line, so that those behind it need not find out.
+func (l *Limiter) leave(ctx context.Context, bucket, ticket string, n int64) {
+	if l.away.open.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.opt.Timeout)
+	defer cancel()
+	_, err := l.c.Script(ctx, leaveScript, keys(bucket)[1:], fmt.Sprintf("%s:%d", ticket, n))
+	if err != nil {
+		l.opt.Logger.Debug("limit: a ticket stays in line until its lease ends", "limiter", l.name, "error", err)
+	}
+}
+
+// waitAside waits without the backend.
+func (l *Limiter) waitAside(ctx context.Context, p *plan, bucket string, n int64, cause error) error {
+	switch l.down.mode {
+	case downOpen:
+		return nil
+	case downLocal:
+	default:
+		return cause
+	}
+	wait, cancel, ok := l.local.reserve(p, l.down.share, bucket, n, patience(ctx))
+	if !ok {
+		return late(wait)
+	}
+	if err := kit.Sleep(ctx, wait); err != nil {
+		cancel()
+		return err
+	}
+	return nil
+}

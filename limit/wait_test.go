@@ -1,0 +1,360 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ebbdb/ebb/ebbtest"
+	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// spent measures.
+func spent(f func()) time.Duration {
+	w := startWatch()
+	f()
+	return w.elapsed()
+}
+
+// virtual runs a test in a bubble by the commands, and by scripts.
+func virtual(t *testing.T, test func(t *testing.T, b *ebbtest.Backend, scripts bool)) {
+	for name, scripts := range map[string]bool{"commands": false, "scripts": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, ebbtest.Run(t), scripts) })
+		})
+	}
+}
+
+func TestAWaiterIsServedAtItsInstant(t *testing.T) {
+	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
+		l := must(t, b.Conn, "api", PerSecond(2), Options{Burst: 1})
+		l.noNative = scripts
+		for i := range 5 {
+			took := spent(func() {
+				if err := l.Wait(t.Context(), "ann"); err != nil {
+					t.Fatal(err)
+				}
+			})
+			want := 500 * time.Millisecond
+			if i == 0 {
+				want = 0
+			}
+			if took < want || took > want+2*time.Millisecond {
+				t.Errorf("turn %d after %v", i, took)
+			}
+		}
+	})
+}
+
+func TestWaitersAreServedInTheirOrder(t *testing.T) {
+	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
+		for _, a := range all {
+			l := must(t, b.Conn, "api"+algorithms[a].name, PerSecond(4), Options{Algorithm: a})
+			l.noNative = scripts
+			if r, err := l.AllowN(t.Context(), "ann", 4); !r.Allowed || err != nil {
+				t.Fatal(r, err)
+			}
+			var mu sync.Mutex
+			var order []int
+			var wg sync.WaitGroup
+			for i := range 9 {
+				wg.Go(func() {
+					n := int64(1)
+					if i == 2 {
+						n = 4 // large requests do not starve
+					}
+					if err := l.WaitN(t.Context(), "ann", n); err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					order = append(order, i)
+				})
+				b.Clock.Advance(time.Millisecond)
+			}
+			if r, err := l.Allow(t.Context(), "ann"); r.Allowed || r.RetryAfter <= 0 || err != nil {
+				t.Errorf("%v: it overtook: %+v %v", a, r, err)
+			}
+			took := spent(wg.Wait)
+			// Those that become possible at one instant may return in any order.
+			if at := slices.Index(order, 2); at < 2 || slices.Index(order, 8) < at || took > 10*time.Second {
+				t.Errorf("%v: %v in %v", a, order, took)
+			}
+			if a == GCRA && !slices.IsSorted(order) {
+				t.Errorf("%v: %v", a, order)
+			}
+		}
+	})
+}
+
+func TestNoMoreIsGivenToWaitersThanToOthers(t *testing.T) {
+	backends.Each(t, func(t *testing.T, b *backends.Backend) {
+		l := must(t, b.Conn, b.Name("api"), Per(10, 200*time.Millisecond), Options{Burst: 2})
+		m := must(t, b.Open(), b.Name("api"), Per(10, 200*time.Millisecond), Options{Burst: 2})
+		took := spent(func() {
+			var wg sync.WaitGroup
+			for range 5 {
+				for _, l := range []*Limiter{l, m} {
+					wg.Go(func() {
+						if err := l.Wait(b.Context(), "ann"); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+			}
+			wg.Wait()
+		})
+		if took < 8*20*time.Millisecond-2*time.Millisecond {
+			t.Errorf("10 in %v", took)
+		}
+	})
+}
+
+func TestWhoWaitsStopsWithItsContext(t *testing.T) {
+	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
+		l := must(t, b.Conn, b.Name("api"), PerHour(1))
+		l.noNative = scripts
+		if r, err := l.Allow(b.Context(), "ann"); !r.Allowed || err != nil {
+			t.Fatal(r, err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- l.Wait(ctx, "ann") }()
+		b.Pass(20 * time.Millisecond)
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		ctx, cancel = context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		took := spent(func() {
+			if err := l.Wait(ctx, "ann"); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrLate) {
+				t.Error(err)
+			}
+		})
+		if took > calm { // it is the first in line, so it is known at once
+			t.Errorf("told after %v", took)
+		}
+		if err := l.Reset(b.Context(), "ann"); err != nil {
+			t.Error(err)
+		}
+		b.Until("the line is empty", func() bool {
+			r, err := l.Allow(b.Context(), "ann")
+			return r.Allowed && err == nil
+		})
+	})
+}
+
+func TestADeadWaiterHoldsUpTheLineForItsLeaseAtMost(t *testing.T) {
+	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
+		l := must(t, b.Conn, "api", PerSecond(1))
+		l.opt.Timeout = time.Second
+		l.noNative = true
+		if r, err := l.Allow(t.Context(), "ann"); !r.Allowed || err != nil {
+			t.Fatal(r, err)
+		}
+		// One asks, and is never heard of again.
+		p := l.plan.Load()
+		v, err := l.askInLine(t.Context(), p, l.bucket("ann"), append(p.script[:4:4], 1, "dead", "", 2_000_000, -1))
+		if err != nil || v.Elems[0].Int != 2 {
+			t.Fatal(v, err)
+		}
+		took := spent(func() {
+			if err := l.Wait(t.Context(), "ann"); err != nil {
+				t.Error(err)
+			}
+		})
+		if took < 2*time.Second || took > 2*time.Second+refresh+10*time.Millisecond {
+			t.Errorf("served after %v", took)
+		}
+	})
+}
+
+func TestReservationsAreKeptAndGivenBack(t *testing.T) {
+	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
+		l := must(t, b.Conn, "smtp", PerSecond(1))
+		l.noNative = scripts
+		ctx := t.Context()
+		var all []*Reservation
+		for i := range 4 {
+			r, err := l.Reserve(ctx, "")
+			if err != nil || r.Delay() != time.Duration(i)*time.Second {
+				t.Fatal(i, err, r.Delay())
+			}
+			all = append(all, r)
+		}
+		if _, err := l.ReserveN(ctx, "", 1, time.Second); !errors.Is(err, ErrLate) {
+			t.Error(err)
+		}
+		for range 2 {
+			if err := all[2].Cancel(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		b.Clock.Advance(500 * time.Millisecond)
+		if d := all[1].Delay(); d != 500*time.Millisecond {
+			t.Error(d)
+		}
+		if r, err := l.Reserve(ctx, ""); err != nil || r.Delay() != 1500*time.Millisecond {
+			t.Error("the place that was given back is not taken again:", err, r.Delay())
+		}
+		w := must(t, b.Conn, "other", PerSecond(1), Options{Algorithm: SlidingLog})
+		if _, err := w.Reserve(ctx, ""); err == nil {
+			t.Error("a log has reserved")
+		}
+	})
+}
+
+func TestReservationsAreGivenBackToThoseWhoWait(t *testing.T) {
+	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
+		l := must(t, b.Conn, "api", PerSecond(1), Options{Burst: 1})
+		l.noNative = scripts
+		var all []*Reservation
+		for range 6 {
+			r, err := l.Reserve(t.Context(), "ann")
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, r)
+		}
+		var waiter sync.WaitGroup
+		took := spent(func() {
+			waiter.Go(func() {
+				if err := l.Wait(t.Context(), "ann"); err != nil {
+					t.Error(err)
+				}
+			})
+			b.Clock.Advance(100 * time.Millisecond)
+			for _, r := range all[1:] {
+				if err := r.Cancel(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			// Who comes now stands behind.
+			if r, err := l.Allow(t.Context(), "ann"); err != nil || r.Allowed {
+				t.Error(r, err)
+			}
+			waiter.Wait()
+		})
+		if took > 1100*time.Millisecond {
+			t.Errorf("served after %v", took)
+		}
+	})
+}
+
+func TestWhoLeavesBeforeTheFirstAnswerLeavesTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := ebbtest.Run(t)
+		l := must(t, b.Conn, "api", PerHour(1))
+		l.noNative = true
+		if _, err := l.Allow(t.Context(), "ann"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		b.Intercept(func(cmd []string) error {
+			if cmd[0] == "EVAL" && len(cmd) > 9 && ctx.Err() == nil {
+				cancel()
+				return ebbtest.ErrLost
+			}
+			return nil
+		})
+		if err := l.Wait(ctx, "ann"); err == nil || ctx.Err() == nil {
+			t.Error(err)
+		}
+		b.Intercept(nil)
+		if v, err := b.Conn.Do(t.Context(), "EXISTS", kit.Key("api:ann", "line")); err != nil || v.Int != 0 {
+			t.Error("the line has somebody in it:", v, err)
+		}
+	})
+}
+
+func TestSeveralLimitsAreTakenFromTogetherOrNotAtAll(t *testing.T) {
+	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
+		ctx := b.Context()
+		minute := must(t, b.Conn, b.Name("minute"), PerMinute(3))
+		day := must(t, b.Conn, b.Name("day"), PerDay(5))
+		log := must(t, b.Conn, b.Name("log"), PerHour(4), Options{Algorithm: SlidingLog})
+		for _, l := range []*Limiter{minute, day, log} {
+			l.noNative = scripts
+		}
+		const key = "{ann}"
+		for i := range 4 {
+			ok, r, err := AllowAll(ctx, minute.Take(key), day.Take(key))
+			if err != nil || ok != (i < 3) || len(r) != 2 || r[0].Allowed != (i < 3) || !r[1].Allowed {
+				t.Errorf("%d: %v %+v %v", i, ok, r, err)
+			}
+		}
+		if r, err := day.Peek(ctx, key); r.Remaining != 2 || err != nil {
+			t.Errorf("what was refused was taken: %+v %v", r, err)
+		}
+		ok, r, err := AllowAll(ctx, day.TakeN(key, 2), log.TakeN(key, 4))
+		if !ok || err != nil || r[0].Remaining != 0 || r[1].Remaining != 0 || r[1].Taken != 4 {
+			t.Errorf("%v %+v %v", ok, r, err)
+		}
+		ok, r, err = AllowAll(ctx, day.Take("{ann}2"), log.Take(key))
+		if ok || err != nil || !r[0].Allowed || r[1].Allowed || r[0].Remaining != 5 || r[1].RetryAfter <= 0 {
+			t.Errorf("%v %+v %v", ok, r, err)
+		}
+		if _, _, err := AllowAll(ctx, day.Take(key), day.Take(key)); err == nil {
+			t.Error("the same twice")
+		}
+	})
+}
+
+func TestTheLogIsExactOverAnyPeriod(t *testing.T) {
+	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
+		const n, period = 50, time.Second
+		l := must(t, b.Conn, "log", Per(n, period), Options{Algorithm: SlidingLog})
+		l.noNative = scripts
+		var grants []time.Duration
+		w := startWatch()
+		for i := range 3000 {
+			r, err := l.Allow(t.Context(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Allowed {
+				grants = append(grants, w.elapsed())
+			}
+			b.Clock.Advance(time.Duration(i%7) * 613 * time.Microsecond)
+		}
+		for i := n; i < len(grants); i++ {
+			if d := grants[i] - grants[i-n]; d < period {
+				t.Fatalf("%d grants within %v", n+1, d)
+			}
+		}
+		if want := int(w.elapsed()/period) * n; len(grants) < want {
+			t.Errorf("%d grants in %v", len(grants), w.elapsed())
+		}
+	})
+}
+
+func TestWhatIsOwedToAFarGreaterRateIsToldAsATime(t *testing.T) {
+	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
+		for i, next := range []Rate{Per(13, 90*24*time.Hour), Per(1, 90*24*time.Hour)} { // the whole script, and the fast one
+			l := must(t, b.Conn, fmt.Sprint("api", i), Per(50_000_000, 24*time.Hour))
+			l.noNative = scripts
+			for range 2 { // the second one's turn is tomorrow
+				if _, err := l.ReserveN(t.Context(), "ann", 50_000_000, -1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := l.SetRate(next, 0); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				r, err := l.Allow(t.Context(), "ann")
+				if err != nil || r.Allowed || r.RetryAfter < 200*365*24*time.Hour || r.ResetAfter < 200*365*24*time.Hour {
+					t.Errorf("%v: %+v, %v", next, r, err)
+				}
+			}
+		}
+	})
+}

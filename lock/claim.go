@@ -1,0 +1,156 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// claim is how an owner asks a backend for something under a lease. An owner is
+// unique for each call of Acquire, so all of it may be repeated: the same owner is
+// given what it has.
+type claim interface {
+	// ask asks once and is answered at once. Who waits is remembered, where there is
+	// a line to be remembered in.
+	ask(ctx context.Context, owner string, waits bool) (answer, error)
+	// renew gives the lease its full length again, or fails with ErrLost.
+	renew(ctx context.Context, owner string, token int64) error
+	// release gives it back, and reports whether it was the owner's.
+	release(ctx context.Context, owner string, token int64) (bool, error)
+	// forget takes the owner out of the line, and what it was given meanwhile.
+	forget(ctx context.Context, owner string) error
+	// repeatable reports whether a request may be sent twice.
+	repeatable() bool
+}
+
+// stander is a claim of which the backend itself keeps the line.
+type stander interface {
+	// stand asks and waits for so long, 0: until the context ends.
+	stand(ctx context.Context, owner string, wait time.Duration) (answer, error)
+}
+
+// answer is what became of a question.
+type answer struct {
+	granted bool
+	token   int64
+	again   time.Duration // not granted: when it may be without anybody saying so; 0: unknown
+}
+
+// nativeLock is LOCK.* of ebb.
+type nativeLock struct {
+	o      *object
+	shared bool
+}
+
+func (n nativeLock) acquire(ctx context.Context, owner, lease string) (answer, error) {
+	if n.shared {
+		return granted(one(n.o.c.Ints(ctx, "LOCK.ACQUIRE", n.o.name, owner, lease, "SHARED")))
+	}
+	return granted(one(n.o.c.Ints(ctx, "LOCK.ACQUIRE", n.o.name, owner, lease)))
+}
+
+func (n nativeLock) ask(ctx context.Context, owner string, _ bool) (answer, error) {
+	return n.acquire(ctx, owner, n.o.ttl)
+}
+
+func (n nativeLock) stand(ctx context.Context, owner string, wait time.Duration) (answer, error) {
+	args := []any{"LOCK.ACQUIRE", n.o.name, owner, n.o.ttl, "WAIT", kit.Millis(wait)}
+	if n.shared {
+		args = append(args, "SHARED")
+	}
+	return granted(number(n.o.c.Block(ctx, args...)))
+}
+
+func (n nativeLock) renew(ctx context.Context, owner string, token int64) error {
+	return renewed(one(n.o.c.Ints(ctx, "LOCK.RENEW", n.o.name, owner, strconv.FormatInt(token, 10), n.o.ttl)))
+}
+
+func (n nativeLock) release(ctx context.Context, owner string, token int64) (bool, error) {
+	return truth(one(n.o.c.Ints(ctx, "LOCK.RELEASE", n.o.name, owner, strconv.FormatInt(token, 10))))
+}
+
+// forget asks for the shortest lease: what the owner has is over with that, and if
+// it had nothing, so is what it gets.
+func (n nativeLock) forget(ctx context.Context, owner string) error {
+	a, err := n.acquire(ctx, owner, "1")
+	if err == nil && a.granted {
+		_, err = n.release(ctx, owner, a.token)
+	}
+	return err
+}
+
+func (nativeLock) repeatable() bool { return true }
+
+// nativeSem is SEM.* of ebb.
+type nativeSem struct {
+	c        *ebb.Conn
+	name     string
+	ttl      int64 // ms
+	limit, n int64
+}
+
+func (n nativeSem) ask(ctx context.Context, owner string, _ bool) (answer, error) {
+	return granted(number(n.c.Do(ctx, "SEM.ACQUIRE", n.name, owner, n.limit, n.ttl, "COUNT", n.n)))
+}
+
+func (n nativeSem) stand(ctx context.Context, owner string, wait time.Duration) (answer, error) {
+	return granted(number(n.c.Block(ctx, "SEM.ACQUIRE", n.name, owner, n.limit, n.ttl, "COUNT", n.n, "WAIT", kit.Millis(wait))))
+}
+
+func (n nativeSem) renew(ctx context.Context, owner string, _ int64) error {
+	return renewed(number(n.c.Do(ctx, "SEM.RENEW", n.name, owner, n.ttl)))
+}
+
+func (n nativeSem) release(ctx context.Context, owner string, _ int64) (bool, error) {
+	return truth(number(n.c.Do(ctx, "SEM.RELEASE", n.name, owner)))
+}
+
+func (n nativeSem) forget(ctx context.Context, owner string) error {
+	_, err := n.release(ctx, owner, 0)
+	return err
+}
+
+func (nativeSem) repeatable() bool { return true }
+
+// one is a reply that is an integer, or null, which is not ok.
+func one(got ebb.Ints, err error) (n int64, ok bool, _ error) { return got.At[0], got.N > 0, err }
+
+// number is one of a Value.
+func number(v ebb.Value, err error) (n int64, ok bool, _ error) { return one(ebb.IntsOf(v, err)) }
+
+// granted is what a token, or nil, says.
+func granted(token int64, ok bool, err error) (answer, error) {
+	return answer{granted: ok && err == nil, token: token}, err
+}
+
+// scripted reads what the scripts of this package return: token and milliseconds.
+func scripted(v ebb.Value, err error) (a answer, _ error) {
+	if err != nil {
+		return a, err
+	}
+	if len(v.Elems) != 2 {
+		return a, fmt.Errorf("%w: a script returned %s", ebb.ErrValue, v)
+	}
+	if a.token, err = v.Elems[0].AsInt(); err != nil {
+		return a, err
+	}
+	ms, err := v.Elems[1].AsInt()
+	a.granted, a.again = a.token != 0, time.Duration(ms)*time.Millisecond
+	return a, err
+}
+
+func renewed(n int64, _ bool, err error) error {
+	switch {
+	case isLost(err):
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	case err != nil || n != 0:
+		return err
+	}
+	return ErrLost
+}
+
+func truth(n int64, _ bool, err error) (bool, error) { return n != 0 && err == nil, err }

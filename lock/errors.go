@@ -1,0 +1,40 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ebbdb/ebb"
+)
+
+var (
+	// ErrTaken says that somebody else holds it: at once from TryAcquire, after the
+	// whole wait from Acquire.
+	ErrTaken = errors.New("somebody else holds it")
+	// ErrLost says that a lease is over, or may be: the backend said so, or did not
+	// answer in time. It is the cause of a Lease's Context then. What was done under
+	// the lock must stop.
+	ErrLost = errors.New("the lease is lost")
+	// ErrLater says that the work was handed to a queue: see RunLater.
+	ErrLater = errors.New("somebody else holds it, the work was handed to the queue")
+)
+
+// unheard reports whether it is certain that the request of a temporary error has not
+// run: the backend itself said that it is not ready.
+func unheard(err error) bool {
+	var refused ebb.ReplyError
+	return errors.As(err, &refused) && !errors.Is(err, ebb.ErrNotReplicated)
+}
+
+// isLost reports whether the reply to a renewal is that there is nothing to renew.
+func isLost(err error) bool {
+	var refused ebb.ReplyError
+	return errors.As(err, &refused) && refused.Code() == "LOST"
+}
+
+// argument is an error about an argument.
+func argument(format string, args ...any) error {
+	return fmt.Errorf("%w: lock: %s", ebb.ErrArgument, fmt.Sprintf(format, args...))
+}
+
+func isTaken(err error) bool { return errors.Is(err, ErrTaken) }

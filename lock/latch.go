@@ -1,0 +1,137 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// latchTTL is how long a latch is kept that nobody touches, if Options.TTL is not
+// given: longer than most jobs, and not for ever.
+const latchTTL = 24 * time.Hour
+
+// Latch counts down to zero, and then lets all go on who wait. Its state is a number
+// in one key, gone at zero, beside a set {name}:seen of who has counted, so that a
+// count that is sent twice counts once.
+type Latch struct {
+	object
+	redisson bool
+}
+
+// NewLatch returns the latch of that name. Options.TTL is how long it lives after the
+// last Set or CountDown, by default a day: then it is open, whatever is missing. It
+// does not touch the network, and fails with ebb.ErrArgument.
+func NewLatch(c *ebb.Conn, name string, opts ...Options) (*Latch, error) {
+	l := &Latch{}
+	var o Options
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	if o.TTL == 0 {
+		o.TTL = latchTTL
+	}
+	if err := l.setup(c, "latch", name, []Options{o}); err != nil {
+		return nil, err
+	}
+	l.hub.does = wakesAll
+	return l, nil
+}
+
+var setScript = ebb.NewScript(`
+if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+redis.call('DEL', KEYS[2])
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+`)
+
+var countScript = ebb.NewScript(`
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+if redis.call('SADD', KEYS[2], ARGV[1]) == 0 then return redis.call('GET', KEYS[1]) end
+redis.call('PEXPIRE', KEYS[2], ARGV[2])
+local left = redis.call('DECR', KEYS[1])
+if left <= 0 then
+  redis.call('DEL', KEYS[1], KEYS[2])
+  redis.call('PUBLISH', ARGV[3], '0')
+  return 0
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return left
+`)
+
+// Set begins a count of n, and reports whether it did: not while one is going on.
+func (l *Latch) Set(ctx context.Context, n int) (bool, error) {
+	if n < 1 {
+		return false, argument("a latch that counts from %d: at least 1", n)
+	}
+	l.first(l)
+	if l.redisson {
+		return l.setRedisson(ctx, n)
+	}
+	ok, err := truth(number(l.c.Script(ctx, setScript, l.both(), n, kit.Millis(l.opts.TTL))))
+	if err != nil {
+		return false, l.wrap("set", err)
+	}
+	return ok, nil
+}
+
+// CountDown counts one, and returns what is left. At zero, or where nobody has Set the
+// latch, it does nothing.
+func (l *Latch) CountDown(ctx context.Context) (int, error) {
+	l.first(l)
+	if l.redisson {
+		return l.countRedisson(ctx)
+	}
+	who, left := kit.ID(), int64(0)
+	err := repeat(ctx, attempts, func() error {
+		v, err := l.c.Script(ctx, countScript, l.both(), who, kit.Millis(l.opts.TTL), l.keys.wake)
+		if err == nil {
+			left, err = v.AsInt()
+		}
+		return err
+	})
+	if err != nil {
+		return 0, l.wrap("count down", err)
+	}
+	return int(left), nil
+}
+
+func (l *Latch) both() []string { return []string{l.name, kit.Key(l.name, "seen")} }
+
+// Count returns what is left to count.
+func (l *Latch) Count(ctx context.Context) (int, error) {
+	v, err := l.c.Do(ctx, "GET", l.name)
+	if err != nil || v.IsNull() {
+		if err != nil {
+			err = l.wrap("look at", err)
+		}
+		return 0, err
+	}
+	n, err := v.AsInt()
+	return int(n), err
+}
+
+// Wait returns when the count is zero, which it is before Set too. It ends with the
+// context. Who waits is woken by a message, and looks every second besides.
+func (l *Latch) Wait(ctx context.Context) error {
+	l.first(l)
+	_, err := l.poll(ctx, 0, true, func(ctx context.Context) (answer, error) {
+		n, err := l.Count(ctx)
+		return answer{granted: err == nil && n == 0}, err
+	})
+	if err != nil && !errors.Is(err, ebb.ErrArgument) {
+		return l.wrap("wait for", err)
+	}
+	return err
+}
+
+// String says how the latch runs.
+func (l *Latch) String() string {
+	if l.redisson {
+		return l.describe("kept until it is zero", "")
+	}
+	return l.describe(fmt.Sprintf("kept for %v", l.opts.TTL), "")
+}

@@ -1,0 +1,169 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// Leader elects one of several candidates for as long as it lives: it is a lock whose
+// holder is known by name.
+type Leader struct {
+	lock *Lock
+	id   string
+	news string // the channel of changes
+}
+
+// Reign is who leads, and since when: its token. The zero value says that nobody does.
+type Reign struct {
+	ID    string
+	Token int64
+}
+
+// NewLeader returns a candidate for the office of that name. id is what others see of
+// it: a host, an address. Options.TTL is how long nobody leads after a leader has died.
+// It does not touch the network, and fails with ebb.ErrArgument.
+func NewLeader(c *ebb.Conn, name, id string, opts ...Options) (*Leader, error) {
+	var o Options
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	if id == "" {
+		return nil, argument("a candidate for %q needs an id", name)
+	}
+	o.Owner = id
+	l, err := New(c, name, o)
+	if err != nil {
+		return nil, err
+	}
+	l.what = "leader"
+	return &Leader{lock: l, id: id, news: kit.Key(name, "reign")}, nil
+}
+
+// Campaign waits until this candidate leads, or the context ends. The lease's Context
+// ends with the office; Release resigns. An elected candidate has to campaign again
+// after that.
+func (e *Leader) Campaign(ctx context.Context) (*Lease, error) {
+	lease, err := e.lock.Acquire(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	lease.after = func(ctx context.Context) { e.tell(ctx, "") }
+	e.tell(ctx, e.id)
+	return lease, nil
+}
+
+// tell informs observers, who would else learn it a little later.
+func (e *Leader) tell(ctx context.Context, who string) {
+	if _, err := e.lock.c.Publish(ctx, e.news, who); err != nil {
+		e.lock.opts.Logger.Warn("lock: observers were not told", "name", e.lock.name, "error", err)
+	}
+}
+
+// Lead campaigns, and calls fn while this candidate leads, with a context that ends
+// with the office, and its token. If the office is lost, it campaigns again once fn has
+// returned. When fn returns otherwise it resigns and returns fn's error. It ends with
+// ctx.
+func (e *Leader) Lead(ctx context.Context, fn func(ctx context.Context, token int64) error) error {
+	for {
+		lease, err := e.Campaign(ctx)
+		if err != nil {
+			return err
+		}
+		err = fn(lease.Context(), lease.Token())
+		lost := errors.Is(context.Cause(lease.Context()), ErrLost)
+		released := lease.Release(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return errors.Join(err, ctx.Err())
+		case !lost && err != nil:
+			return err
+		case !lost:
+			if errors.Is(released, ErrLost) {
+				released = nil // fn had come to its end
+			}
+			return released
+		}
+	}
+}
+
+// Current returns who leads at the moment.
+func (e *Leader) Current(ctx context.Context) (Reign, error) {
+	var r Reign
+	if e.lock.c.Capabilities().Native {
+		v, err := e.lock.c.Do(ctx, "LOCK.INFO", e.lock.name)
+		if err != nil {
+			return r, e.lock.wrap("look at", err)
+		}
+		for key, x := range v.Pairs {
+			if key.Str == "holders" && len(x.Elems) > 0 && len(x.Elems[0].Elems) > 1 {
+				r.ID, r.Token = x.Elems[0].Elems[0].Str, x.Elems[0].Elems[1].Int
+			}
+		}
+	} else {
+		v, err := e.lock.c.Do(ctx, "MGET", e.lock.name, e.lock.keys.fence)
+		if err != nil {
+			return r, e.lock.wrap("look at", err)
+		}
+		if len(v.Elems) == 2 && !v.Elems[0].IsNull() {
+			r.ID = v.Elems[0].Str
+			r.Token, _ = v.Elems[1].AsInt()
+		}
+	}
+	if i := strings.LastIndexByte(r.ID, ':'); i > 0 {
+		r.ID = r.ID[:i] // without what makes an owner unique
+	}
+	return r, nil
+}
+
+// Observe yields who leads, at first and after each change that it sees, until the
+// context ends. It hears of elections and resignations, and looks every third of TTL
+// besides; a reign that is shorter may be missed. A backend that does not answer is
+// asked again; any other error is yielded, and is the end.
+func (e *Leader) Observe(ctx context.Context) iter.Seq2[Reign, error] {
+	return func(yield func(Reign, error) bool) {
+		ch, id := channel{c: e.lock.c, name: e.news, does: wakesAll}, kit.ID()
+		var h *hub
+		var news <-chan struct{}
+		defer func() {
+			if h != nil {
+				h.leave(id, false)
+			}
+		}()
+		var last Reign
+		for known := false; ctx.Err() == nil; {
+			if h == nil {
+				h, news, _ = ch.join(ctx, id) // without it, looking has to do
+			}
+			r, err := e.Current(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil && !ebb.Temporary(err):
+				yield(Reign{}, err)
+				return
+			case err == nil && (!known || r != last):
+				if !yield(r, nil) {
+					return
+				}
+				last, known = r, true
+			}
+			t := time.NewTimer(e.lock.opts.TTL / 3)
+			select {
+			case <-t.C:
+			case <-news:
+			case <-ctx.Done():
+			}
+			t.Stop()
+		}
+	}
+}
+
+// String says how the election runs.
+func (e *Leader) String() string { return e.lock.String() + " as " + strconv.Quote(e.id) }

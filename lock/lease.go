@@ -1,0 +1,310 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// mark is a reading of the local monotonic clock. Leases are counted by it: it does
+// not follow a wall clock that is set, and differs from the server's by its drift
+// alone, for which margin is left.
+type mark time.Time
+
+func now() mark { return mark(time.Now()) }
+
+func (m mark) passed() time.Duration { return time.Since(time.Time(m)) }
+
+func (m mark) after(o mark) bool { return time.Time(m).After(time.Time(o)) }
+
+// margin is what a lease is taken to be shorter than it is: clocks of computers
+// differ by less than 1 % by far, and a server's ticks are milliseconds.
+func margin(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
+
+// Lease is what one owner holds until Release, or until it is lost. It is renewed in
+// the background, by one goroutine, for as long as the context lives that it was
+// acquired with; after that it runs out. Its methods are safe for concurrent use.
+type Lease struct {
+	o     *object
+	cl    claim
+	owner string
+	token int64
+	ttl   time.Duration
+
+	parent context.Context           // that it was acquired with
+	start  *time.Timer               // begins the renewals: who holds for less needs no goroutine
+	after  func(ctx context.Context) // what follows a release; nil: nothing
+
+	releasing sync.Mutex // one Release at a time; taken before mu
+	unbegun   bool       // a Release was in time to stop start
+
+	mu      sync.Mutex              // guards what follows
+	ctx     context.Context         // nil until somebody looks at it
+	cancel  context.CancelCauseFunc // ends it
+	cause   error                   // why it ended before it was looked at
+	rested  bool                    // the renewals have ended
+	resting chan struct{}           // closed then; nil while nobody waits for it
+	proof   *time.Timer             // ends the lease when it cannot be proven any more; nil before start
+	sent    mark                    // when the last request was sent that was granted
+	lastErr error                   // of the last renewal
+	over    bool                    // released, or lost by what the backend said
+	unsure  bool                    // a release was sent and not answered
+}
+
+// newLease begins to renew. sent is when the question was sent whose answer was yes:
+// the server counts the lease from a later moment.
+func newLease(ctx context.Context, o *object, cl claim, owner string, token int64, sent mark) *Lease {
+	l := &Lease{o: o, cl: cl, owner: owner, token: token, ttl: o.opts.TTL, sent: sent, parent: ctx}
+	l.start = time.AfterFunc(max(l.ttl/3-sent.passed(), 0), l.keep)
+	return l
+}
+
+// left is for how long a lease that was asked for at sent is certain.
+func (l *Lease) left(sent mark) time.Duration { return l.ttl - margin(l.ttl) - sent.passed() }
+
+// Token is the fencing token: greater than that of every holder before. Give it to
+// what the lock protects, and have that refuse smaller ones.
+func (l *Lease) Token() int64 { return l.token }
+
+// Owner is the name under which the backend knows the holder.
+func (l *Lease) Owner() string { return l.owner }
+
+// Context ends when the work must stop: when the lease is released or lost, or the
+// context that it was acquired with ends. context.Cause tells why: it is ErrLost, and
+// says what happened, when the backend said that the lease is over, or when it could
+// not be renewed in time. Time is counted by the local monotonic clock from before
+// the last granted request was sent, and 1 % and 2 ms are left out.
+func (l *Lease) Context() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.context()
+}
+
+// context makes the context, if there is none yet: a lease that is held for a moment
+// mostly needs none. The caller holds mu.
+func (l *Lease) context() context.Context {
+	switch {
+	case l.ctx != nil:
+	case l.cause != nil:
+		l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(l.parent))
+		l.cancel(l.cause)
+	default:
+		l.ctx, l.cancel = context.WithCancelCause(l.parent)
+	}
+	return l.ctx
+}
+
+// ended is the cause with which the context has ended, nil if it has not.
+func (l *Lease) ended() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.why()
+}
+
+// why is ended. The caller holds mu.
+func (l *Lease) why() error {
+	switch {
+	case l.ctx != nil:
+		return context.Cause(l.ctx)
+	case l.cause != nil:
+		return l.cause
+	}
+	return context.Cause(l.parent)
+}
+
+// stop ends the context, and returns the cause with which it had ended before.
+func (l *Lease) stop(cause error) (before error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if before = l.why(); before != nil {
+		return before
+	}
+	if l.ctx != nil {
+		l.cancel(cause)
+	} else {
+		l.cause = cause
+	}
+	return nil
+}
+
+// String says what is held.
+func (l *Lease) String() string {
+	return fmt.Sprintf("lease of %s %q, token %d", l.o.what, l.o.name, l.token)
+}
+
+// keep renews at every third of the lease, the first of which has passed, until the
+// context ends.
+func (l *Lease) keep() {
+	defer l.rest()
+	l.mu.Lock()
+	ctx := l.context()
+	if !l.over && ctx.Err() == nil {
+		l.proof = time.AfterFunc(l.left(l.sent), l.unproven)
+	}
+	l.mu.Unlock()
+	for failed := 0; ctx.Err() == nil; {
+		err := l.Renew(ctx)
+		pause := l.ttl / 3
+		switch {
+		case err == nil:
+			failed = 0
+		case ctx.Err() != nil:
+			return
+		default:
+			l.o.opts.Logger.Warn("lock: renewal failed, trying again", "object", l.o.what, "name", l.o.name, "error", err)
+			pause = kit.Backoff(l.ttl/64, l.ttl/12, failed)
+			failed++
+		}
+		if kit.Sleep(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// rest says that the renewals have ended.
+func (l *Lease) rest() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.rested = true; l.resting != nil {
+		close(l.resting)
+	}
+}
+
+// settled waits until the renewals have ended, or ctx has.
+func (l *Lease) settled(ctx context.Context) error {
+	l.mu.Lock()
+	if l.rested {
+		l.mu.Unlock()
+		return nil
+	}
+	if l.resting == nil {
+		l.resting = make(chan struct{})
+	}
+	resting := l.resting
+	l.mu.Unlock()
+	select {
+	case <-resting:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Renew asks the backend for the full lease again, now: nil is the proof that it is
+// held at this moment. ErrLost ends the lease and its Context. Renewal goes on by
+// itself; call this before a step that cannot be fenced.
+func (l *Lease) Renew(ctx context.Context) error {
+	if cause := l.ended(); cause != nil {
+		return l.o.wrap("renew", cause)
+	}
+	// One that hangs is given up in time for another.
+	ctx, cancel := context.WithTimeout(ctx, l.ttl/3)
+	defer cancel()
+	sent := now()
+	err := l.cl.renew(ctx, l.owner, l.token)
+	if errors.Is(err, ErrLost) {
+		err = l.o.wrap("renew", err)
+		l.end(err)
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lastErr = err; err != nil {
+		return l.o.wrap("renew", err)
+	}
+	if !l.over && sent.after(l.sent) {
+		l.sent = sent
+		if l.proof != nil {
+			l.proof.Reset(l.left(sent))
+		}
+	}
+	return nil
+}
+
+// unproven ends a lease that nothing proves any more.
+func (l *Lease) unproven() {
+	l.mu.Lock()
+	err := l.lastErr
+	l.mu.Unlock()
+	if err == nil {
+		err = errors.New("no answer")
+	}
+	err = fmt.Errorf("lock: %w: %s %q was not renewed for %v: %w", ErrLost, l.o.what, l.o.name, l.ttl, err)
+	l.o.opts.Logger.Error("lock: lease lost", "object", l.o.what, "name", l.o.name, "token", l.token, "error", err)
+	_ = l.stop(err)
+}
+
+// end ends a lease of which the backend has said that it is over.
+func (l *Lease) end(err error) {
+	l.finish()
+	l.o.opts.Logger.Error("lock: lease lost", "object", l.o.what, "name", l.o.name, "token", l.token, "error", err)
+	_ = l.stop(err)
+}
+
+// finish marks a lease that is over. It reports whether it was before.
+func (l *Lease) finish() (before bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before, l.over = l.over, true
+	if l.proof != nil {
+		l.proof.Stop()
+	}
+	return before
+}
+
+// Release ends Context and the renewals, and gives the lease back: nil if it was
+// held until now, or this is not the first Release of it; ErrLost if it was over
+// before. Any other error means that the backend did not answer: call it again, or
+// leave it to the end of the lease. A ctx that has ended already is allowed half a
+// second, so that deferred calls do their work.
+func (l *Lease) Release(ctx context.Context) error {
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = parting(ctx)
+		defer cancel()
+	}
+	l.releasing.Lock()
+	defer l.releasing.Unlock()
+	cause := l.stop(context.Canceled)
+	if l.unbegun = l.unbegun || l.start.Stop(); !l.unbegun {
+		if err := l.settled(ctx); err != nil {
+			return l.o.wrap("release", err)
+		}
+	}
+	l.mu.Lock()
+	over := l.over
+	if l.proof != nil {
+		l.proof.Stop()
+	}
+	l.mu.Unlock()
+	if over {
+		if errors.Is(cause, ErrLost) {
+			return l.o.wrap("release", cause)
+		}
+		return nil
+	}
+	var was bool
+	err := repeat(ctx, times(l.cl), func() (err error) {
+		was, err = l.cl.release(ctx, l.owner, l.token)
+		l.unsure = l.unsure || err != nil
+		return err
+	})
+	if err != nil {
+		return l.o.wrap("release", err)
+	}
+	l.finish()
+	if _, plain := l.cl.(scriptLock); plain {
+		l.o.hub.ring()
+	}
+	if l.after != nil {
+		l.after(ctx)
+	}
+	if !was && !l.unsure {
+		return l.o.wrap("release", ErrLost)
+	}
+	return nil
+}

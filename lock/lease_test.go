@@ -1,0 +1,82 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/lock"
+)
+
+func TestAContextThatIsLookedAtLateSaysTheSame(t *testing.T) {
+	type key struct{}
+	backends.Each(t, func(t *testing.T, b *backends.Backend) {
+		ctx := context.WithValue(b.Context(), key{}, "value")
+		l := newLock(t, b.Conn, b.Name("l"), 30*time.Second)
+
+		released, err := l.TryAcquire(ctx)
+		must(t, err)
+		must(t, released.Release(ctx))
+		must(t, released.Release(ctx))
+		late := released.Context()
+		if late.Err() == nil || !errors.Is(context.Cause(late), context.Canceled) || late.Value(key{}) != "value" || late != released.Context() {
+			t.Errorf("after the release: %v", context.Cause(late))
+		}
+
+		lost, err := l.TryAcquire(ctx)
+		must(t, err)
+		must(t, second(b.Del(ctx, l.Name())))
+		if err := lost.Renew(ctx); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("renewal of what is lost: %v", err)
+		}
+		if late := lost.Context(); late.Err() == nil || !errors.Is(context.Cause(late), lock.ErrLost) {
+			t.Errorf("after the loss: %v", context.Cause(late))
+		}
+		if err := lost.Release(ctx); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("release of what is lost: %v", err)
+		}
+
+		over := errors.New("the work is over")
+		working, end := context.WithCancelCause(ctx)
+		outlived, err := l.TryAcquire(working)
+		must(t, err)
+		end(over)
+		if err := outlived.Renew(ctx); !errors.Is(err, over) {
+			t.Errorf("renewal after the work: %v", err)
+		}
+		if late := outlived.Context(); !errors.Is(context.Cause(late), over) {
+			t.Errorf("after the work: %v", context.Cause(late))
+		}
+		must(t, outlived.Release(ctx))
+	})
+}
+
+func TestTokensOfScriptsGrowWhenTheClockWasSetBack(t *testing.T) {
+	backends.Each(t, func(t *testing.T, b *backends.Backend) {
+		if b.Native() { // LOCK.ACQUIRE has its own
+			return
+		}
+		ctx := b.Context()
+		l := newLock(t, b.Conn, b.Name("l"), 30*time.Second)
+		first, err := l.TryAcquire(ctx)
+		must(t, err)
+		must(t, first.Release(ctx))
+		if now := time.UnixMicro(first.Token()); now.Year() < 2024 || now.Year() > 2200 {
+			t.Errorf("token %d is %v", first.Token(), now)
+		}
+		ahead := first.Token() + time.Hour.Microseconds() // as it was before
+		_, err = b.Do(ctx, "SET", "{"+l.Name()+"}:fence", strconv.FormatInt(ahead, 10), "PX", time.Hour.Milliseconds())
+		must(t, err)
+		for n := int64(1); n < 4; n++ {
+			lease, err := l.TryAcquire(ctx)
+			must(t, err)
+			if lease.Token() != ahead+n {
+				t.Errorf("token %d after %d", lease.Token(), ahead+n-1)
+			}
+			must(t, lease.Release(ctx))
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package lock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Many is several locks that are taken together.
+type Many struct{ locks []*Lock }
+
+// Multi returns locks as one: all are acquired, or none. Whoever takes several this
+// way takes them in the order of their names, and so never waits in a circle. It fails
+// with ebb.ErrArgument if there is none, or one is named twice.
+//
+// They are taken one after the other, a round trip each. Of two who ask for all at once
+// each might get some and neither all, time and again; in one order the one who gets the
+// first gets the rest. A script that takes all in one step would be bound to one server
+// and one hash slot, and could not wait in the lines of the others.
+func Multi(locks ...*Lock) (*Many, error) {
+	if len(locks) == 0 {
+		return nil, argument("Multi needs locks")
+	}
+	sorted := slices.Clone(locks)
+	slices.SortFunc(sorted, func(a, b *Lock) int {
+		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.c.String(), b.c.String()))
+	})
+	for i, l := range sorted[1:] {
+		if before := sorted[i]; l.name == before.name && (l.c == before.c || l.c.String() == before.c.String()) {
+			return nil, argument("Multi: lock %q is named twice", l.name)
+		}
+	}
+	return &Many{sorted}, nil
+}
+
+// TryAcquire asks once for each lock: ErrTaken if one of them is held, and then
+// nothing stays taken.
+func (m *Many) TryAcquire(ctx context.Context) (*Leases, error) {
+	return m.each(ctx, func(ctx context.Context, l *Lock) (*Lease, error) { return l.TryAcquire(ctx) })
+}
+
+// Acquire waits for all locks, for at most wait altogether, or as long as the context
+// lasts if wait is 0. While it waits for one it holds those whose names come before.
+func (m *Many) Acquire(ctx context.Context, wait time.Duration) (*Leases, error) {
+	began := now()
+	return m.each(ctx, func(ctx context.Context, l *Lock) (*Lease, error) {
+		if wait == 0 {
+			return l.Acquire(ctx, 0)
+		}
+		left := wait - began.passed()
+		if wait > 0 && left <= 0 {
+			return l.TryAcquire(ctx)
+		}
+		return l.Acquire(ctx, left)
+	})
+}
+
+// each takes one lock after the other, each for as long as those before it are held.
+func (m *Many) each(ctx context.Context, take func(context.Context, *Lock) (*Lease, error)) (*Leases, error) {
+	all := &Leases{ctx: ctx}
+	for _, l := range m.locks {
+		lease, err := take(all.ctx, l)
+		if err != nil {
+			if cause := context.Cause(all.ctx); ctx.Err() == nil && cause != nil {
+				err = cause // one that we had was lost meanwhile
+			}
+			return nil, errors.Join(err, all.Release(ctx))
+		}
+		all.leases, all.ctx = append(all.leases, lease), lease.Context()
+	}
+	return all, nil
+}
+
+// String names the locks in the order in which they are taken.
+func (m *Many) String() string {
+	names := make([]string, len(m.locks))
+	for i, l := range m.locks {
+		names[i] = l.String()
+	}
+	return strings.Join(names, " and ")
+}
+
+// Leases are held together.
+type Leases struct {
+	leases []*Lease
+	ctx    context.Context // of the last lease, which is a child of those before it
+}
+
+// Context ends as soon as one of the leases does.
+func (l *Leases) Context() context.Context { return l.ctx }
+
+// Token is the fencing token of one of the locks, 0 if it is none of them.
+func (l *Leases) Token(name string) int64 {
+	for _, lease := range l.leases {
+		if lease.o.name == name {
+			return lease.token
+		}
+	}
+	return 0
+}
+
+// Release gives all back, the last first, and returns what went wrong on the way.
+func (l *Leases) Release(ctx context.Context) error {
+	var errs []error
+	for _, lease := range slices.Backward(l.leases) {
+		errs = append(errs, lease.Release(ctx))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,248 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// DefaultTTL is the lease where Options name none: long enough for a pause of the
+// program or a failover of the backend, short enough to wait for after a crash.
+const DefaultTTL = 30 * time.Second
+
+var silent = slog.New(slog.DiscardHandler)
+
+// minTTL is the shortest lease: below it the way to the backend would use it up.
+const minTTL = 10 * time.Millisecond
+
+// Options say how long and in whose name. The zero value works.
+type Options struct {
+	// TTL is the lease: how long others wait for a holder that has died, and how long
+	// a holder may be unable to reach the backend. It is renewed at a third of it.
+	// Default 30 s, at least 10 ms.
+	TTL time.Duration
+	// Owner is what others see of a holder, as in LOCK.INFO, in front of 32 random
+	// digits: a host, a worker. Default: nothing.
+	Owner string
+	// Later is how long work that RunLater hands over stays in its queue. Default: a
+	// third of TTL.
+	Later time.Duration
+	// Logger hears of leases that are lost and of backends that do not answer. Default:
+	// silence.
+	Logger *slog.Logger
+}
+
+// object is what all objects of this package share.
+type object struct {
+	c    *ebb.Conn
+	what string // "lock"
+	name string
+	opts Options
+	keys keys
+	hub  channel // of wake-ups
+
+	ttl, fenced string // in ms, as they are sent: the lease, and how long its token is kept
+	said        sync.Once
+}
+
+// setup completes and checks the options.
+func (o *object) setup(c *ebb.Conn, what, name string, opts []Options) error {
+	o.c, o.what, o.name = c, what, name
+	if len(opts) > 0 {
+		o.opts = opts[0]
+	}
+	switch {
+	case name == "":
+		return argument("a %s needs a name", what)
+	case o.opts.TTL == 0:
+		o.opts.TTL = DefaultTTL
+	case o.opts.TTL < minTTL:
+		return argument("the TTL of %s %q is %v, the shortest is %v", what, name, o.opts.TTL, minTTL)
+	}
+	if o.opts.Later < 0 {
+		return argument("Later of %s %q is negative", what, name)
+	}
+	if o.opts.Later == 0 {
+		o.opts.Later = o.opts.TTL / 3
+	}
+	if o.opts.Logger == nil {
+		o.opts.Logger = silent
+	}
+	o.keys = keysOf(name)
+	var room [40]byte
+	ttl := kit.Millis(o.opts.TTL)
+	first := strconv.AppendInt(room[:0], ttl, 10)
+	both := string(strconv.AppendInt(first, ttl+fenceLife, 10))
+	o.ttl, o.fenced = both[:len(first)], both[len(first):]
+	o.hub = channel{c: c, name: o.keys.wake}
+	return nil
+}
+
+// owner returns an owner that nobody had before.
+func (o *object) owner() string {
+	if o.opts.Owner == "" {
+		return kit.ID()
+	}
+	return o.opts.Owner + ":" + kit.ID()
+}
+
+// describe says what the object is and how it runs.
+func (o *object) describe(detail, native string) string {
+	return fmt.Sprintf("%s %q (%s; %s)", o.what, o.name, detail, runsOn(o.c, native))
+}
+
+// runsOn names the command of ebb, or the server that runs a script.
+func runsOn(c *ebb.Conn, native string) string {
+	caps := c.Capabilities()
+	switch {
+	case caps.Native && native != "":
+		return native + " of ebb"
+	case caps.Native:
+		return "a Lua script on ebb"
+	case caps.Version == "":
+		return "a Lua script on " + caps.Server
+	}
+	return "a Lua script on " + caps.Server + " " + caps.Version
+}
+
+func (o *object) leases() string {
+	return fmt.Sprintf("lease %v, renewed every %v", o.opts.TTL, (o.opts.TTL / 3).Round(time.Millisecond))
+}
+
+// first says once how the object runs.
+func (o *object) first(self fmt.Stringer) {
+	if o.opts.Logger != silent {
+		o.said.Do(func() { o.opts.Logger.Debug("lock: first use", "object", self.String()) })
+	}
+}
+
+// wrap says what failed.
+func (o *object) wrap(doing string, err error) error {
+	return fmt.Errorf("lock: %s %s %q: %w", doing, o.what, o.name, err)
+}
+
+const (
+	// attempts is how often a request that found no backend is sent at once: a
+	// connection that the server closed meanwhile is noticed by using it.
+	attempts = 3
+	// firstPause is before the second attempt, mostPause the longest between two
+	// questions of who waits, which have to be well within patience.
+	firstPause, mostPause = 5 * time.Millisecond, time.Second
+	// farewell bounds a request that is sent when the context has ended: it is a
+	// courtesy to others, who would else wait for the lease to end.
+	farewell = 500 * time.Millisecond
+	// grace is how much later than it promised the backend may end a wait.
+	grace = time.Second
+)
+
+// repeat calls fn until it is answered, a few times.
+func repeat(ctx context.Context, times int, fn func() error) error {
+	for n := 0; ; n++ {
+		err := fn()
+		if err == nil || !ebb.Temporary(err) || n+1 >= times || kit.Sleep(ctx, kit.Backoff(firstPause, mostPause, n)) != nil {
+			return err
+		}
+	}
+}
+
+// times is how often a claim's request may be sent at once.
+func times(cl claim) int {
+	if cl.repeatable() {
+		return attempts
+	}
+	return 1
+}
+
+// parting is a context for a last request after ctx has ended.
+func parting(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), farewell)
+}
+
+// forget gives up what a question may have left behind. An embedded engine leaves
+// nothing behind that was not answered.
+func (o *object) forget(ctx context.Context, cl claim, owner string) {
+	if _, stands := cl.(stander); stands && o.c.Capabilities().Embedded {
+		return
+	}
+	ctx, cancel := parting(ctx)
+	defer cancel()
+	if err := cl.forget(ctx, owner); err != nil {
+		o.opts.Logger.Warn("lock: what was asked for may stay taken for its lease", "object", o.what, "name", o.name, "ttl", o.opts.TTL, "error", err)
+	}
+}
+
+// try asks once, and makes the lease.
+func (o *object) try(ctx context.Context, cl claim, owner string) (*Lease, error) {
+	var a answer
+	var sent mark
+	err := repeat(ctx, times(cl), func() (err error) {
+		sent = now()
+		a, err = cl.ask(ctx, owner, false)
+		return err
+	})
+	switch {
+	case err != nil:
+		o.forget(ctx, cl, owner)
+		return nil, o.wrap("acquire", err)
+	case !a.granted:
+		return nil, o.wrap("acquire", ErrTaken)
+	}
+	return newLease(ctx, o, cl, owner, a.token, sent), nil
+}
+
+// acquire waits for at most wait, 0: until the context ends.
+func (o *object) acquire(ctx context.Context, cl claim, owner string, wait time.Duration) (*Lease, error) {
+	if wait < 0 {
+		return nil, argument("a wait of %v for %s %q: 0 waits as long as the context lasts, TryAcquire does not wait", wait, o.what, o.name)
+	}
+	w := waiter{o: o, cl: cl, owner: owner, wait: wait, began: now()}
+	var cancel context.CancelFunc = func() {}
+	if w.ctx = ctx; wait > 0 {
+		w.ctx, cancel = context.WithTimeout(ctx, wait+grace)
+	}
+	defer cancel()
+	token, sent, err := w.run()
+	w.leave(err)
+	switch {
+	case err == nil:
+		return newLease(ctx, o, cl, owner, token, sent), nil
+	case !errors.Is(err, ErrTaken) || !w.served:
+		o.forget(ctx, cl, owner)
+	}
+	if ctx.Err() == nil && w.ctx.Err() != nil { // it was our limit, not the caller's
+		err = fmt.Errorf("no answer within %v: %w", wait, w.why(ebb.ErrUnavailable))
+	}
+	return nil, o.wrap("acquire", err)
+}
+
+// poll waits, for at most wait, for ask to be granted what needs no lease. again says
+// that a question whose answer was lost may be asked again.
+func (o *object) poll(ctx context.Context, wait time.Duration, again bool, ask func(context.Context) (answer, error)) (answer, error) {
+	cl := &question{f: ask, again: again}
+	w := waiter{o: o, cl: cl, owner: kit.ID(), wait: wait, began: now(), ctx: ctx}
+	_, _, err := w.asks()
+	w.leave(err)
+	return cl.last, err
+}
+
+// question is a claim that is only asked.
+type question struct {
+	claim
+	f     func(context.Context) (answer, error)
+	again bool // it may be asked twice
+	last  answer
+}
+
+func (q *question) repeatable() bool { return q.again }
+
+func (q *question) ask(ctx context.Context, _ string, _ bool) (a answer, err error) {
+	q.last, err = q.f(ctx)
+	return q.last, err
+}

@@ -1,0 +1,145 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// Outcome is what became of a call of Once.Do. The zero value says that it is not
+// known.
+type Outcome int
+
+const (
+	Did   Outcome = iota + 1 // this call did it
+	Doing                    // somebody does it at the moment, or died of it
+	Done                     // it was done before
+)
+
+// String is the outcome in words.
+func (o Outcome) String() string {
+	switch o {
+	case Did:
+		return "did it"
+	case Doing:
+		return "somebody does it"
+	case Done:
+		return "done before"
+	}
+	return "unknown"
+}
+
+// Once is work that is done at most once in each span of time, by whichever program
+// comes first. Its state is one key, "doing:owner" and then "done:owner", that lives
+// for the span.
+type Once struct{ object }
+
+// NewOnce returns the work of that name, done at most once per ttl, counted from when
+// it is begun. It does not touch the network, and fails with ebb.ErrArgument.
+func NewOnce(c *ebb.Conn, name string, ttl time.Duration, opts ...Options) (*Once, error) {
+	o := &Once{}
+	var opt Options
+	if len(opts) > 0 {
+		opt = opts[0]
+	}
+	opt.TTL = ttl
+	if ttl <= 0 {
+		return nil, argument("once %q per %v: a span is positive", name, ttl)
+	}
+	if err := o.setup(c, "once", name, []Options{opt}); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+var beginScript = ebb.NewScript(`
+local state = redis.call('GET', KEYS[1])
+if not state then
+  redis.call('SET', KEYS[1], 'doing:' .. ARGV[1], 'PX', ARGV[2])
+  return 1
+end
+if state == 'doing:' .. ARGV[1] then return 1 end
+if string.sub(state, 1, 6) == 'doing:' then return 2 end
+return 3
+`)
+
+var finishScript = ebb.NewScript(`
+if redis.call('GET', KEYS[1]) ~= 'doing:' .. ARGV[1] then return 0 end
+if ARGV[2] == '1' then
+  redis.call('SET', KEYS[1], 'done:' .. ARGV[1], 'KEEPTTL')
+else
+  redis.call('DEL', KEYS[1])
+end
+return 1
+`)
+
+// Do calls fn unless it was called within the span, here or elsewhere, and returns at
+// once if it was: Doing or Done. fn's context ends before the span does. If fn fails,
+// its error is returned, with Did, and the next call may try. If the program dies in
+// fn, or fn panics, nobody does until the span is over, for nobody knows how far it
+// came. An error with the Outcome Did that is not fn's says that the work was done and
+// the backend could not be told: to others it is Doing until the span is over.
+func (o *Once) Do(ctx context.Context, fn func(context.Context) error) (Outcome, error) {
+	o.first(o)
+	owner, ttl := o.owner(), kit.Millis(o.opts.TTL)
+	var sent mark
+	var state int64
+	err := repeat(ctx, attempts, func() error {
+		sent = now()
+		v, err := o.c.Script(ctx, beginScript, []string{o.name}, owner, ttl)
+		if err == nil {
+			state, err = v.AsInt()
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		ctx, cancel := parting(ctx)
+		defer cancel()
+		_ = o.finish(ctx, owner, false)
+		return 0, o.wrap("begin", err)
+	case Outcome(state) != Did:
+		return Outcome(state), nil
+	}
+	inside, cancel := context.WithTimeoutCause(ctx, o.opts.TTL-margin(o.opts.TTL)-sent.passed(),
+		fmt.Errorf("lock: %w: the span of once %q is over", ErrLost, o.name))
+	defer cancel()
+	err = fn(inside)
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = parting(ctx)
+		defer cancel()
+	}
+	told := repeat(ctx, attempts, func() error { return o.finish(ctx, owner, err == nil) })
+	switch {
+	case err != nil:
+		return Did, err
+	case told != nil:
+		return Did, o.wrap("finish", told)
+	}
+	return Did, nil
+}
+
+func (o *Once) finish(ctx context.Context, owner string, done bool) error {
+	_, err := o.c.Script(ctx, finishScript, []string{o.name}, owner, done)
+	return err
+}
+
+// State reports whether the work is Done, or Doing, in the present span; 0 if neither.
+func (o *Once) State(ctx context.Context) (Outcome, error) {
+	switch s, err := o.c.Get(ctx, o.name); {
+	case err == ebb.ErrNil:
+		return 0, nil
+	case err != nil:
+		return 0, o.wrap("look at", err)
+	case len(s) > 6 && s[:6] == "doing:":
+		return Doing, nil
+	}
+	return Done, nil
+}
+
+// String says how the work is kept to once.
+func (o *Once) String() string { return o.describe(fmt.Sprintf("per %v", o.opts.TTL), "") }

@@ -1,0 +1,305 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// RedissonClient makes objects in the layout of Redisson, the Java library, so that
+// programs in both languages share them. It is for that alone: tokens, lines and
+// idempotent requests are not in this layout.
+type RedissonClient struct {
+	c    *ebb.Conn
+	id   string
+	opts Options
+}
+
+// Redisson returns a client with the id of this process, a UUID; "" makes one. A
+// holder is that id with the number of a thread, which the caller chooses: goroutines
+// have none. It does not touch the network.
+func Redisson(c *ebb.Conn, id string, opts ...Options) *RedissonClient {
+	r := &RedissonClient{c: c, id: id}
+	if id == "" {
+		r.id = kit.UUID()
+	}
+	if len(opts) > 0 {
+		r.opts = opts[0]
+	}
+	return r
+}
+
+// ID is the client's id.
+func (r *RedissonClient) ID() string { return r.id }
+
+func (r *RedissonClient) holder(thread int64) string {
+	return r.id + ":" + strconv.FormatInt(thread, 10)
+}
+
+// RedissonLock is Redisson's RLock, or its RFencedLock: a holder may acquire it again,
+// and holds it until it has released it as often. It is a hash, holder -> count.
+//
+// A request whose answer was lost cannot be sent again without counting twice. It is
+// not: what it took is taken until the lease is over.
+type RedissonLock struct {
+	object
+	r      *RedissonClient
+	fenced bool
+}
+
+// Lock returns the lock of that name, whose leases have the Token 0.
+func (r *RedissonClient) Lock(name string) (*RedissonLock, error) {
+	return r.newLock("Redisson lock", name, false)
+}
+
+// FencedLock returns the lock of that name that counts its holders: Token is the count.
+func (r *RedissonClient) FencedLock(name string) (*RedissonLock, error) {
+	return r.newLock("Redisson fenced lock", name, true)
+}
+
+func (r *RedissonClient) newLock(what, name string, fenced bool) (*RedissonLock, error) {
+	l := &RedissonLock{r: r, fenced: fenced}
+	if err := l.setup(r.c, what, name, []Options{r.opts}); err != nil {
+		return nil, err
+	}
+	l.hub = channel{c: r.c, name: kit.Prefixed("redisson_lock__channel", name)}
+	l.hub.does = wakesOne // messages name nobody
+	return l, nil
+}
+
+func (l *RedissonLock) claim() claim {
+	l.first(l)
+	return redissonClaim{
+		c: l.c, ttl: kit.Millis(l.opts.TTL), fenced: l.fenced,
+		keys: []string{l.name, kit.Prefixed("redisson_lock_token", l.name)}, channel: l.hub.name,
+		take: rlockTake, keep: rlockKeep, give: rlockGive,
+	}
+}
+
+// TryAcquire asks once, for a thread of this process; ErrTaken if another has it.
+func (l *RedissonLock) TryAcquire(ctx context.Context, thread int64) (*Lease, error) {
+	return l.try(ctx, l.claim(), l.r.holder(thread))
+}
+
+// Acquire waits as Lock.Acquire does, without a line.
+func (l *RedissonLock) Acquire(ctx context.Context, thread int64, wait time.Duration) (*Lease, error) {
+	return l.acquire(ctx, l.claim(), l.r.holder(thread), wait)
+}
+
+// String says how the lock runs.
+func (l *RedissonLock) String() string { return l.describe(l.leases(), "") }
+
+// RedissonRW is Redisson's RReadWriteLock. Its hash has the field mode beside the
+// holders; each hold of a reader is a key of its own besides, with its lease.
+type RedissonRW struct {
+	object
+	r *RedissonClient
+}
+
+// ReadWriteLock returns the read-write lock of that name.
+func (r *RedissonClient) ReadWriteLock(name string) (*RedissonRW, error) {
+	l := &RedissonRW{r: r}
+	if err := l.setup(r.c, "Redisson read-write lock", name, []Options{r.opts}); err != nil {
+		return nil, err
+	}
+	l.hub = channel{c: r.c, name: kit.Prefixed("redisson_rwlock", name)}
+	l.hub.does = wakesAll // readers come in together
+	return l, nil
+}
+
+func (l *RedissonRW) claim(thread int64, write bool) (claim, string) {
+	l.first(l)
+	holder := l.r.holder(thread)
+	c := redissonClaim{
+		c: l.c, ttl: kit.Millis(l.opts.TTL), channel: l.hub.name,
+		keys: []string{l.name, kit.Key(l.name, holder+":rwlock_timeout")},
+		take: rreadTake, keep: rreadKeep, give: rreadGive,
+	}
+	if write {
+		c.take, c.keep, c.give = rwriteTake, rlockKeep, rwriteGive
+		holder += ":write"
+	}
+	return c, holder
+}
+
+// TryAcquire asks once for the write lock, for a thread of this process.
+func (l *RedissonRW) TryAcquire(ctx context.Context, thread int64) (*Lease, error) {
+	cl, holder := l.claim(thread, true)
+	return l.try(ctx, cl, holder)
+}
+
+// Acquire waits for the write lock.
+func (l *RedissonRW) Acquire(ctx context.Context, thread int64, wait time.Duration) (*Lease, error) {
+	cl, holder := l.claim(thread, true)
+	return l.acquire(ctx, cl, holder, wait)
+}
+
+// TryShare asks once for the read lock; the thread that has the write lock may read.
+func (l *RedissonRW) TryShare(ctx context.Context, thread int64) (*Lease, error) {
+	cl, holder := l.claim(thread, false)
+	return l.try(ctx, cl, holder)
+}
+
+// Share waits for the read lock.
+func (l *RedissonRW) Share(ctx context.Context, thread int64, wait time.Duration) (*Lease, error) {
+	cl, holder := l.claim(thread, false)
+	return l.acquire(ctx, cl, holder, wait)
+}
+
+// String says how the lock runs.
+func (l *RedissonRW) String() string { return l.describe(l.leases(), "") }
+
+// redissonClaim is a holder's claim on one of these locks.
+type redissonClaim struct {
+	c                *ebb.Conn
+	ttl              int64 // ms
+	keys             []string
+	channel          string
+	fenced           bool
+	take, keep, give *ebb.Script
+}
+
+func (r redissonClaim) ask(ctx context.Context, holder string, _ bool) (a answer, _ error) {
+	v, err := r.c.Script(ctx, r.take, r.keys, holder, r.ttl, r.fenced)
+	if err != nil {
+		return a, err
+	}
+	if len(v.Elems) != 3 {
+		return a, fmt.Errorf("%w: a script returned %s", ebb.ErrValue, v)
+	}
+	var n [3]int64
+	for i, e := range v.Elems {
+		if n[i], err = e.AsInt(); err != nil {
+			return a, err
+		}
+	}
+	return answer{granted: n[0] == 1, token: n[1], again: time.Duration(n[2]) * time.Millisecond}, nil
+}
+
+func (r redissonClaim) renew(ctx context.Context, holder string, _ int64) error {
+	return renewed(number(r.c.Script(ctx, r.keep, r.keys, holder, r.ttl)))
+}
+
+func (r redissonClaim) release(ctx context.Context, holder string, _ int64) (bool, error) {
+	return truth(number(r.c.Script(ctx, r.give, r.keys, holder, r.ttl, r.channel)))
+}
+
+// forget does nothing: there is no line, and what is counted cannot be told from what
+// the holder had before.
+func (redissonClaim) forget(context.Context, string) error { return nil }
+func (redissonClaim) repeatable() bool                     { return false }
+
+var (
+	rlockTake = ebb.NewScript(`
+local new = redis.call('EXISTS', KEYS[1]) == 0
+if new or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
+  local token = 0
+  if ARGV[3] == '1' then
+    if new then redis.call('INCR', KEYS[2]) end
+    token = redis.call('GET', KEYS[2]) or 0
+  end
+  redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return {1, token, 0}
+end
+return {0, 0, redis.call('PTTL', KEYS[1]) + 1}
+`)
+	rlockKeep = ebb.NewScript(`
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+`)
+	rlockGive = ebb.NewScript(`
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
+if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+else
+  redis.call('DEL', KEYS[1])
+  redis.call('PUBLISH', ARGV[3], '0')
+end
+return 1
+`)
+
+	// A reader's lock lives as long as the longest of the holds.
+	rreadTake = ebb.NewScript(`
+local mode = redis.call('HGET', KEYS[1], 'mode')
+if mode and mode ~= 'read' and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 0 then
+  return {0, 0, redis.call('PTTL', KEYS[1]) + 1}
+end
+if not mode then redis.call('HSET', KEYS[1], 'mode', 'read') end
+local n = redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
+redis.call('SET', KEYS[2] .. ':' .. n, '1', 'PX', ARGV[2])
+redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[2])))
+return {1, 0, 0}
+`)
+	rreadKeep = ebb.NewScript(`
+local n = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0)
+if n == 0 then return 0 end
+for i = 1, n do redis.call('PEXPIRE', KEYS[2] .. ':' .. i, ARGV[2]) end
+redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[2])))
+return 1
+`)
+	// KEYS[2] ends with this holder's name: those of the others differ in it.
+	rreadGive = ebb.NewScript(`
+local n = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0)
+if n == 0 then return 0 end
+redis.call('DEL', KEYS[2] .. ':' .. n)
+if n == 1 then
+  redis.call('HDEL', KEYS[1], ARGV[1])
+else
+  redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
+end
+local mode = redis.call('HGET', KEYS[1], 'mode')
+if redis.call('HLEN', KEYS[1]) > 1 then
+  if mode == 'write' then return 1 end
+  local prefix = string.sub(KEYS[2], 1, #KEYS[2] - #(ARGV[1] .. ':rwlock_timeout'))
+  local most = -3
+  local all = redis.call('HGETALL', KEYS[1])
+  for i = 1, #all, 2 do
+    local count = tonumber(all[i + 1])
+    if all[i] ~= 'mode' and count then
+      for j = count, 1, -1 do
+        most = math.max(most, redis.call('PTTL', prefix .. all[i] .. ':rwlock_timeout:' .. j))
+      end
+    end
+  end
+  if most > 0 then
+    redis.call('PEXPIRE', KEYS[1], most)
+    return 1
+  end
+end
+redis.call('DEL', KEYS[1])
+redis.call('PUBLISH', ARGV[3], '0')
+return 1
+`)
+
+	rwriteTake = ebb.NewScript(`
+local mode = redis.call('HGET', KEYS[1], 'mode')
+if mode and (mode ~= 'write' or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0) then
+  return {0, 0, redis.call('PTTL', KEYS[1]) + 1}
+end
+redis.call('HSET', KEYS[1], 'mode', 'write')
+redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
+redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[2])))
+return {1, 0, 0}
+`)
+	// A writer that reads as well goes on as a reader.
+	rwriteGive = ebb.NewScript(`
+if redis.call('HGET', KEYS[1], 'mode') ~= 'write' or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
+if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return 1
+end
+redis.call('HDEL', KEYS[1], ARGV[1])
+if redis.call('HLEN', KEYS[1]) == 1 then
+  redis.call('DEL', KEYS[1])
+else
+  redis.call('HSET', KEYS[1], 'mode', 'read')
+end
+redis.call('PUBLISH', ARGV[3], '0')
+return 1
+`)
+)

@@ -1,0 +1,306 @@
+package lock
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// RedissonSemaphore is Redisson's RSemaphore: an integer. Nobody knows who holds
+// permits, so those of a program that died do not come back.
+type RedissonSemaphore struct{ object }
+
+// Semaphore returns the semaphore of that name.
+func (r *RedissonClient) Semaphore(name string) (*RedissonSemaphore, error) {
+	s := &RedissonSemaphore{}
+	if err := s.setupPermits(r, "Redisson semaphore", name); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (o *object) setupPermits(r *RedissonClient, what, name string) error {
+	err := o.setup(r.c, what, name, []Options{r.opts})
+	o.hub = channel{c: r.c, name: kit.Prefixed("redisson_sc", name)}
+	o.hub.does = wakesAll // one release may be enough for several
+	return err
+}
+
+var (
+	rsemSet = ebb.NewScript(`
+if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+redis.call('SET', KEYS[1], ARGV[1])
+redis.call('PUBLISH', ARGV[2], ARGV[1])
+return 1
+`)
+	rsemTake = ebb.NewScript(`
+local value = tonumber(redis.call('GET', KEYS[1]) or 0)
+if value < tonumber(ARGV[1]) then return 0 end
+redis.call('DECRBY', KEYS[1], ARGV[1])
+return 1
+`)
+	rsemGive = ebb.NewScript(`
+local value = redis.call('INCRBY', KEYS[1], ARGV[1])
+redis.call('PUBLISH', ARGV[2], value)
+return value
+`)
+)
+
+// TrySetPermits makes the permits, and reports whether it did: not if they were made before.
+func (o *object) trySetPermits(ctx context.Context, n int) (bool, error) {
+	ok, err := truth(number(o.c.Script(ctx, rsemSet, []string{o.name}, n, o.hub.name)))
+	if err != nil {
+		err = o.wrap("set", err)
+	}
+	return ok, err
+}
+
+// TrySetPermits makes n permits, and reports whether it did: not if they were made before.
+func (s *RedissonSemaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
+	return s.trySetPermits(ctx, n)
+}
+
+// TryAcquire takes n permits if so many are there, and ErrTaken if not.
+func (s *RedissonSemaphore) TryAcquire(ctx context.Context, n int) error {
+	if n < 0 {
+		return argument("%d permits of semaphore %q", n, s.name)
+	}
+	s.first(s)
+	a, err := s.take(ctx, n)
+	switch {
+	case err != nil:
+		return s.wrap("acquire", err)
+	case !a.granted:
+		return s.wrap("acquire", ErrTaken)
+	}
+	return nil
+}
+
+func (s *RedissonSemaphore) take(ctx context.Context, n int) (answer, error) {
+	ok, err := truth(number(s.c.Script(ctx, rsemTake, []string{s.name}, n)))
+	return answer{granted: ok}, err
+}
+
+// Acquire waits for n permits, for at most wait, or as long as the context lasts if
+// wait is 0. Who needs few goes before who needs many.
+func (s *RedissonSemaphore) Acquire(ctx context.Context, n int, wait time.Duration) error {
+	if n < 0 || wait < 0 {
+		return argument("%d permits of semaphore %q, within %v", n, s.name, wait)
+	}
+	s.first(s)
+	if _, err := s.poll(ctx, wait, false, func(ctx context.Context) (answer, error) { return s.take(ctx, n) }); err != nil {
+		return s.wrap("acquire", err)
+	}
+	return nil
+}
+
+// Release gives n permits back. Nothing checks that they were taken.
+func (s *RedissonSemaphore) Release(ctx context.Context, n int) error {
+	if _, err := s.c.Script(ctx, rsemGive, []string{s.name}, n, s.hub.name); err != nil {
+		return s.wrap("release", err)
+	}
+	return nil
+}
+
+// AvailablePermits returns how many are there.
+func (s *RedissonSemaphore) AvailablePermits(ctx context.Context) (int, error) {
+	return s.number(ctx)
+}
+
+// number reads the integer that is the object; none is 0.
+func (o *object) number(ctx context.Context) (int, error) {
+	v, err := o.c.Do(ctx, "GET", o.name)
+	if err != nil {
+		return 0, o.wrap("look at", err)
+	}
+	if v.IsNull() {
+		return 0, nil
+	}
+	n, err := v.AsInt()
+	return int(n), err
+}
+
+// String says how the semaphore runs.
+func (s *RedissonSemaphore) String() string { return s.describe("permits without leases", "") }
+
+// RedissonPermits is Redisson's RPermitExpirableSemaphore: an integer, and a sorted set
+// {name}:timeout of the permits that are out, 16 raw bytes each, by the end of their
+// leases.
+type RedissonPermits struct{ object }
+
+// ExpirablePermits returns the semaphore of that name whose permits have leases.
+func (r *RedissonClient) ExpirablePermits(name string) (*RedissonPermits, error) {
+	s := &RedissonPermits{}
+	if err := s.setupPermits(r, "Redisson permits", name); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// TrySetPermits makes n permits, and reports whether it did: not if they were made before.
+func (s *RedissonPermits) TrySetPermits(ctx context.Context, n int) (bool, error) {
+	return s.trySetPermits(ctx, n)
+}
+
+// TryAcquire asks once for a permit, and ErrTaken if none is there. Its id is the
+// lease's Owner.
+func (s *RedissonPermits) TryAcquire(ctx context.Context) (*Lease, error) {
+	return s.try(ctx, s.claim(), permitID())
+}
+
+// Acquire waits for a permit, for at most wait, or as long as the context lasts if
+// wait is 0.
+func (s *RedissonPermits) Acquire(ctx context.Context, wait time.Duration) (*Lease, error) {
+	return s.acquire(ctx, s.claim(), permitID(), wait)
+}
+
+// AvailablePermits returns how many are there, those whose lease is over included.
+func (s *RedissonPermits) AvailablePermits(ctx context.Context) (int, error) {
+	p := s.claim()
+	v, err := s.c.Script(ctx, rpermitCount, p.keys, s.hub.name)
+	if err != nil {
+		return 0, s.wrap("look at", err)
+	}
+	n, err := v.AsInt()
+	return int(n), err
+}
+
+// String says how the semaphore runs.
+func (s *RedissonPermits) String() string { return s.describe(s.leases(), "") }
+
+func permitID() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // it never fails
+	return string(id[:])
+}
+
+func (s *RedissonPermits) claim() permitClaim {
+	s.first(s)
+	return permitClaim{c: s.c, ttl: kit.Millis(s.opts.TTL), keys: []string{s.name, kit.Key(s.name, "timeout")}, channel: s.hub.name}
+}
+
+// permitClaim is a permit's id asking for the permit.
+type permitClaim struct {
+	c       *ebb.Conn
+	ttl     int64 // ms
+	keys    []string
+	channel string
+}
+
+// rpermitHead brings those back whose lease is over.
+const rpermitHead = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function back(channel)
+  local over = redis.call('ZRANGEBYSCORE', KEYS[2], 0, now, 'LIMIT', 0, 200)
+  if #over == 0 then return end
+  for _, id in ipairs(over) do redis.call('ZREM', KEYS[2], id) end
+  redis.call('PUBLISH', channel, redis.call('INCRBY', KEYS[1], #over))
+end
+`
+
+var (
+	rpermitTake = ebb.NewScript(rpermitHead + `
+back(ARGV[3])
+if redis.call('ZSCORE', KEYS[2], ARGV[1]) then return {1, 0} end
+if tonumber(redis.call('GET', KEYS[1]) or 0) < 1 then
+  local ends = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
+  if not ends then return {0, 0} end
+  return {0, math.max(ends - now, 1)}
+end
+redis.call('DECR', KEYS[1])
+redis.call('ZADD', KEYS[2], now + ARGV[2], ARGV[1])
+return {1, 0}
+`)
+	rpermitKeep = ebb.NewScript(rpermitHead + `
+local ends = redis.call('ZSCORE', KEYS[2], ARGV[1])
+if not ends or tonumber(ends) <= now then return 0 end
+redis.call('ZADD', KEYS[2], now + ARGV[2], ARGV[1])
+return 1
+`)
+	rpermitGive = ebb.NewScript(rpermitHead + `
+local ends = redis.call('ZSCORE', KEYS[2], ARGV[1])
+if not ends or tonumber(ends) <= now then back(ARGV[3]) return 0 end
+redis.call('ZREM', KEYS[2], ARGV[1])
+redis.call('PUBLISH', ARGV[3], redis.call('INCRBY', KEYS[1], 1))
+return 1
+`)
+	rpermitCount = ebb.NewScript(rpermitHead + `
+back(ARGV[1])
+return redis.call('GET', KEYS[1]) or 0
+`)
+)
+
+func (p permitClaim) ask(ctx context.Context, id string, _ bool) (answer, error) {
+	v, err := p.c.Script(ctx, rpermitTake, p.keys, id, p.ttl, p.channel)
+	a, err := scripted(v, err)
+	a.token = 0 // permits have none
+	return a, err
+}
+
+func (p permitClaim) renew(ctx context.Context, id string, _ int64) error {
+	return renewed(number(p.c.Script(ctx, rpermitKeep, p.keys, id, p.ttl)))
+}
+
+func (p permitClaim) release(ctx context.Context, id string, _ int64) (bool, error) {
+	return truth(number(p.c.Script(ctx, rpermitGive, p.keys, id, p.ttl, p.channel)))
+}
+
+func (p permitClaim) forget(ctx context.Context, id string) error {
+	_, err := p.release(ctx, id, 0)
+	return err
+}
+
+func (permitClaim) repeatable() bool { return true }
+
+// Latch returns Redisson's RCountDownLatch of that name: an integer. A count whose
+// answer was lost may have been counted.
+func (r *RedissonClient) Latch(name string) (*Latch, error) {
+	l := &Latch{redisson: true}
+	if err := l.setup(r.c, "Redisson latch", name, []Options{r.opts}); err != nil {
+		return nil, err
+	}
+	l.hub = channel{c: r.c, name: "redisson_countdownlatch__channel__{" + name + "}"}
+	l.hub.does = wakesAll
+	return l, nil
+}
+
+var (
+	rlatchSet = ebb.NewScript(`
+if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+redis.call('SET', KEYS[1], ARGV[1])
+redis.call('PUBLISH', ARGV[2], '1')
+return 1
+`)
+	rlatchCount = ebb.NewScript(`
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+local left = redis.call('DECR', KEYS[1])
+if left <= 0 then redis.call('DEL', KEYS[1]) end
+if left == 0 then redis.call('PUBLISH', ARGV[1], '0') end
+return left
+`)
+)
+
+func (l *Latch) setRedisson(ctx context.Context, n int) (bool, error) {
+	ok, err := truth(number(l.c.Script(ctx, rlatchSet, []string{l.name}, n, l.hub.name)))
+	if err != nil {
+		err = l.wrap("set", err)
+	}
+	return ok, err
+}
+
+func (l *Latch) countRedisson(ctx context.Context) (int, error) {
+	v, err := l.c.Script(ctx, rlatchCount, []string{l.name}, l.hub.name)
+	if err != nil {
+		return 0, l.wrap("count down", err)
+	}
+	n, err := v.AsInt()
+	if err != nil {
+		return 0, fmt.Errorf("lock: %w", err)
+	}
+	return max(int(n), 0), nil
+}

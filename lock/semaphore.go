@@ -1,0 +1,69 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// Semaphore is a number of permits, held under leases: those of a holder that died
+// come back by themselves. Who waits is served in the order of asking, on every
+// backend, also who needs many permits.
+type Semaphore struct {
+	object
+	permits int64
+}
+
+// NewSemaphore returns the semaphore of that name, of which there are permits in all.
+// Programs that name different numbers are each held to their own: what is taken then
+// counts. It does not touch the network, and fails with ebb.ErrArgument.
+func NewSemaphore(c *ebb.Conn, name string, permits int, opts ...Options) (*Semaphore, error) {
+	s := &Semaphore{permits: int64(permits)}
+	if permits < 1 || permits > math.MaxInt32 {
+		return nil, argument("semaphore %q with %d permits: from 1 to %d", name, permits, math.MaxInt32)
+	}
+	if err := s.setup(c, "semaphore", name, opts); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Semaphore) claim(n int) (claim, error) {
+	if n < 1 || int64(n) > s.permits {
+		return nil, argument("%d permits of semaphore %q: from 1 to the %d that there are", n, s.name, s.permits)
+	}
+	s.first(s)
+	ttl := kit.Millis(s.opts.TTL)
+	if s.c.Capabilities().Native {
+		return nativeSem{c: s.c, name: s.name, ttl: ttl, limit: s.permits, n: int64(n)}, nil
+	}
+	return scriptLine{c: s.c, name: s.name, ttl: ttl, limit: s.permits, n: int64(n), keys: s.keys}, nil
+}
+
+// TryAcquire asks once for n permits, all or none: ErrTaken if so many are not free,
+// or others wait. The lease is for all of them.
+func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
+	cl, err := s.claim(n)
+	if err != nil {
+		return nil, err
+	}
+	return s.try(ctx, cl, s.owner())
+}
+
+// Acquire waits for n permits, as Lock.Acquire does.
+func (s *Semaphore) Acquire(ctx context.Context, n int, wait time.Duration) (*Lease, error) {
+	cl, err := s.claim(n)
+	if err != nil {
+		return nil, err
+	}
+	return s.acquire(ctx, cl, s.owner(), wait)
+}
+
+// String says how the semaphore runs.
+func (s *Semaphore) String() string {
+	return s.describe(fmt.Sprintf("%d permits, %s", s.permits, s.leases()), "SEM.ACQUIRE")
+}

@@ -1,0 +1,218 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// waiter is one call of Acquire.
+type waiter struct {
+	o     *object
+	cl    claim
+	owner string
+	ctx   context.Context // ends a little after wait
+	began mark
+	wait  time.Duration // 0: as long as ctx
+
+	joined bool // the hub
+	hub    *hub
+	wake   <-chan struct{} // of the hub
+	last   error           // why the backend did not answer, the last time
+	served bool            // the backend ended the wait itself
+}
+
+// run asks until something is granted, and when that was asked for; the lease is
+// certain for a good while longer then. It fails with ErrTaken when the wait is over.
+func (w *waiter) run() (token int64, sent mark, err error) {
+	st, stands := w.cl.(stander)
+	for {
+		if stands {
+			token, sent, err = w.stands(st)
+		} else {
+			token, sent, err = w.asks()
+		}
+		if err != nil || sent.passed() < w.o.opts.TTL/4 {
+			return token, sent, err
+		}
+		// The answer was long on its way, or the wait was: have the lease counted
+		// from now.
+		sent = now()
+		ctx, cancel := context.WithTimeout(w.ctx, w.o.opts.TTL/3)
+		err = w.cl.renew(ctx, w.owner, token)
+		cancel()
+		switch {
+		case err == nil:
+			return token, sent, nil
+		case w.ctx.Err() != nil || !ebb.Temporary(err) && !errors.Is(err, ErrLost) && !errors.Is(err, context.DeadlineExceeded):
+			return 0, sent, w.why(err)
+		}
+		w.last = err
+	}
+}
+
+// remaining is what is left of the wait; over says that nothing is.
+func (w *waiter) remaining() (d time.Duration, over bool) {
+	if w.wait == 0 {
+		return 0, false
+	}
+	d = w.wait - w.began.passed()
+	return d, d <= 0
+}
+
+// why adds what was in the way before err.
+func (w *waiter) why(err error) error {
+	if w.last == nil {
+		return err
+	}
+	return fmt.Errorf("%w; before that: %w", err, w.last)
+}
+
+// timeUp is the error of a wait that is over: what is wanted is taken, if the last
+// question had an answer.
+func (w *waiter) timeUp() error {
+	if w.last != nil {
+		return fmt.Errorf("no answer within %v: %w", w.wait, w.last)
+	}
+	return fmt.Errorf("%w, for %v now", ErrTaken, w.wait)
+}
+
+// pause sleeps after a failed request.
+func (w *waiter) pause(n int, err error) error {
+	w.last = err
+	w.o.opts.Logger.Warn("lock: no answer, trying again", "object", w.o.what, "name", w.o.name, "error", err)
+	if kit.Sleep(w.ctx, kit.Backoff(firstPause, mostPause, n)) != nil {
+		return w.why(w.ctx.Err())
+	}
+	return nil
+}
+
+// stands waits in the line that the backend keeps; after a lost connection at its
+// end again, or the owner was granted what it wants meanwhile.
+func (w *waiter) stands(st stander) (int64, mark, error) {
+	if !w.o.c.Capabilities().Embedded { // what is free needs no connection of its own
+		sent := now()
+		a, err := w.cl.ask(w.ctx, w.owner, false)
+		if err == nil && a.granted || err != nil && (w.ctx.Err() != nil || !ebb.Temporary(err)) {
+			return a.token, sent, err
+		}
+	}
+	for n := 0; ; n++ {
+		d, over := w.remaining()
+		if over && n > 0 {
+			return 0, mark{}, w.timeUp()
+		}
+		sent := now()
+		a, err := st.stand(w.ctx, w.owner, max(d, 0))
+		switch {
+		case err == nil && a.granted:
+			return a.token, sent, nil
+		case err == nil:
+			w.last, w.served = nil, true
+			if _, over := w.remaining(); !over {
+				err = errors.New("the server ended the wait early")
+				if err = w.pause(n, err); err != nil {
+					return 0, sent, err
+				}
+				w.last = nil
+			}
+		case w.ctx.Err() != nil || !ebb.Temporary(err):
+			return 0, sent, w.why(err)
+		default:
+			w.served = false
+			if err := w.pause(n, err); err != nil {
+				return 0, sent, err
+			}
+		}
+	}
+}
+
+// asks asks, and again when it is woken, when the lease of others ends, and in any
+// case every second.
+func (w *waiter) asks() (int64, mark, error) {
+	failed := 0
+	_, plain := w.cl.(scriptLock) // which keeps no line: who waits is to be known when he listens
+	if plain && w.o.hub.busy() && w.join() == nil {
+		// Others wait here already: behind them. One at a time asks.
+		d := mostPause / 2
+		if w.wait > 0 {
+			d = min(d, w.wait)
+		}
+		if err := w.sleep(d); err != nil {
+			return 0, mark{}, err
+		}
+	}
+	for n := 0; ; n++ {
+		sent := now()
+		a, err := w.cl.ask(w.ctx, w.owner, w.joined || !plain)
+		pause := kit.Backoff(mostPause, mostPause, 0)
+		switch {
+		case err == nil && a.granted:
+			return a.token, sent, nil
+		case err == nil:
+			w.last, failed = nil, 0
+			if a.again > 0 {
+				pause = min(pause, a.again)
+			}
+		case w.ctx.Err() != nil || !ebb.Temporary(err) || !w.cl.repeatable() && !unheard(err):
+			return 0, sent, w.why(err)
+		default:
+			w.o.opts.Logger.Warn("lock: no answer, trying again", "object", w.o.what, "name", w.o.name, "error", err)
+			w.last = err
+			pause = kit.Backoff(firstPause, mostPause, failed)
+			failed++
+		}
+		if d, over := w.remaining(); over {
+			return 0, sent, w.timeUp()
+		} else if w.wait > 0 {
+			pause = min(pause, d)
+		}
+		if w.joined && w.hub.settle(w.owner) {
+			continue // something was released meanwhile
+		}
+		if err == nil && !w.joined {
+			if err = w.join(); err == nil {
+				continue // what was said before is not heard
+			}
+			// Without channels it goes by asking more often.
+			pause = min(pause, kit.Backoff(firstPause, mostPause/4, n))
+		}
+		if err := w.sleep(pause); err != nil {
+			return 0, sent, w.why(err)
+		}
+	}
+}
+
+// sleep ends when the waiter is woken.
+func (w *waiter) sleep(d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-w.wake:
+	case <-w.ctx.Done():
+		return w.ctx.Err()
+	}
+	return nil
+}
+
+// join joins the hub.
+func (w *waiter) join() error {
+	h, seat, err := w.o.hub.join(w.ctx, w.owner)
+	if err == nil {
+		w.joined, w.hub, w.wake = true, h, seat
+	}
+	return err
+}
+
+// leave leaves the hub; who leaves with empty hands lets another try.
+func (w *waiter) leave(err error) {
+	if w.joined {
+		w.hub.leave(w.owner, err != nil)
+		w.joined = false
+	}
+}

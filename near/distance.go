@@ -1,0 +1,43 @@
+package near
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Distance is a distance in meters.
+type Distance float64
+
+// The units that commands know: 2*Kilometer is a distance, d.In(Mile) a number.
+const (
+	Meter     Distance = 1
+	Kilometer Distance = 1000
+	Foot      Distance = 0.3048
+	Mile      Distance = 1609.34
+)
+
+// In returns the distance in a unit.
+func (d Distance) In(unit Distance) float64 { return float64(d / unit) }
+
+// String returns the distance in meters, or from one kilometer on in those: "870 m",
+// "12.4 km".
+func (d Distance) String() string {
+	if d < Kilometer {
+		return strconv.FormatFloat(float64(d), 'f', 0, 64) + " m"
+	}
+	return fmt.Sprintf("%.1f km", d.In(Kilometer))
+}
+
+// Point is a place on the earth, in degrees: longitudes from -180 to 180, latitudes
+// from -85.05112878 to 85.05112878, where the projection ends.
+type Point struct {
+	Lon, Lat float64
+}
+
+// Found is a member that a search has found.
+type Found struct {
+	Member string
+	Point
+	// Distance is that from the middle of what was searched.
+	Distance Distance
+}

@@ -1,0 +1,25 @@
+package near
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ebbdb/ebb"
+)
+
+// ErrNoMember is in the chain of the error of a search around a member that is not in
+// the index.
+var ErrNoMember = errors.New("there is no such member")
+
+// failed says what could not be done to what.
+func (x *Index) failed(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var r ebb.ReplyError
+	if errors.As(err, &r) && strings.Contains(string(r), "could not decode requested zset member") {
+		err = ErrNoMember
+	}
+	return fmt.Errorf("near %q: %s: %w", x.name, doing, err)
+}

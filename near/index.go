@@ -1,0 +1,241 @@
+package near
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/expiries"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// Options of an index. The zero value works.
+type Options struct {
+	// Logger hears how the index runs, once. Silent if nil.
+	Logger *slog.Logger
+}
+
+// Index is members with their places. Its methods are safe for concurrent use. It holds
+// no resource and need not be closed.
+type Index struct {
+	c       *ebb.Conn
+	name    string
+	due     string
+	log     *slog.Logger
+	scripts bool // for tests: also on ebb
+	once    sync.Once
+}
+
+// pole is the latitude at which the projection ends.
+const pole = 85.05112878
+
+// New returns the index of a name, which is its key. It does not touch the network.
+// The error wraps ebb.ErrArgument: a name makes no sense.
+func New(c *ebb.Conn, name string, opts ...Options) (*Index, error) {
+	if c == nil || name == "" {
+		return nil, fmt.Errorf("%w: near %q: it needs a connection and a name", ebb.ErrArgument, name)
+	}
+	x := &Index{c: c, name: name, due: kit.Key(name, "due")}
+	if len(opts) > 0 {
+		x.log = opts[0].Logger
+	}
+	return x, nil
+}
+
+// String says how the index runs: `index "drivers" (GEOADD and ZPEXPIRE of ebb)`.
+func (x *Index) String() string {
+	caps := x.c.Capabilities()
+	how := "Lua scripts and a sorted set of deadlines on " + strings.TrimSpace(caps.Server+" "+caps.Version)
+	if x.native() {
+		how = "GEOADD and ZPEXPIRE of ebb"
+	}
+	return fmt.Sprintf("index %q (%s)", x.name, how)
+}
+
+// native reports whether the index runs on ebb's commands.
+func (x *Index) native() bool {
+	x.once.Do(func() {
+		if x.log != nil {
+			x.log.Debug("near: first use", "index", x.String())
+		}
+	})
+	return x.c.Capabilities().Native && !x.scripts
+}
+
+func (x *Index) run(ctx context.Context, s *ebb.Script, args ...any) (ebb.Value, error) {
+	return x.c.Script(ctx, s, []string{x.name, x.due}, append([]any{expiries.OnTheWay}, args...)...)
+}
+
+// Place puts a member at a place, or moves it there, to live for ttl, for ever if ttl
+// is 0.
+func (x *Index) Place(ctx context.Context, member string, lon, lat float64, ttl time.Duration) error {
+	if err := check(lon, lat); err != nil {
+		return x.failed("place", err)
+	}
+	ms, err := new(expiries.Bounds).Millis(ttl)
+	if err != nil {
+		return x.failed("place", err)
+	}
+	if !x.native() {
+		_, err := x.run(ctx, placeScript, lon, lat, member, ms)
+		return x.failed("place", err)
+	}
+	var b ebb.Batch
+	b.Do("GEOADD", x.name, lon, lat, member)
+	if ms > 0 {
+		b.Do("ZPEXPIRE", x.name, ms, "MEMBERS", 1, member)
+	} else {
+		b.Do("ZPERSIST", x.name, "MEMBERS", 1, member)
+	}
+	replies, err := x.c.Tx(ctx, &b)
+	for _, v := range replies {
+		if err == nil {
+			err = v.Err()
+		}
+	}
+	return x.failed("place", err)
+}
+
+func check(lon, lat float64) error {
+	if lon >= -180 && lon <= 180 && lat >= -pole && lat <= pole { // NaN is not
+		return nil
+	}
+	return fmt.Errorf("%w: longitude %v, latitude %v: from -180 to 180 and from -%v to %v degrees", ebb.ErrArgument, lon, lat, pole, pole)
+}
+
+// Remove removes members and returns how many of them were there.
+func (x *Index) Remove(ctx context.Context, members ...string) (int64, error) {
+	if len(members) == 0 {
+		return 0, nil
+	}
+	args := make([]any, len(members))
+	for i, m := range members {
+		args[i] = m
+	}
+	var v ebb.Value
+	var err error
+	if x.native() {
+		v, err = x.c.Do(ctx, append([]any{"ZREM", x.name}, args...)...)
+	} else {
+		v, err = x.run(ctx, removeScript, args...)
+	}
+	n, err := number(v, err)
+	return n, x.failed("remove", err)
+}
+
+// Position returns where a member is, and whether it is there.
+func (x *Index) Position(ctx context.Context, member string) (Point, bool, error) {
+	var v ebb.Value
+	var err error
+	if x.native() {
+		v, err = x.c.Do(ctx, "GEOPOS", x.name, member)
+	} else {
+		v, err = x.run(ctx, memberScript, "GEOPOS", member)
+	}
+	if err != nil || v.IsNull() || len(v.Elems) != 1 || v.Elems[0].IsNull() {
+		return Point{}, false, x.failed("position", err)
+	}
+	p, err := point(v.Elems[0])
+	return p, err == nil, x.failed("position", err)
+}
+
+// Hash returns a member's geohash of 11 letters, as geohash.org has them, and whether
+// it is there. Places with a beginning in common are near each other.
+func (x *Index) Hash(ctx context.Context, member string) (string, bool, error) {
+	var v ebb.Value
+	var err error
+	if x.native() {
+		v, err = x.c.Do(ctx, "GEOHASH", x.name, member)
+	} else {
+		v, err = x.run(ctx, memberScript, "GEOHASH", member)
+	}
+	if err != nil || v.IsNull() || len(v.Elems) != 1 || v.Elems[0].IsNull() {
+		return "", false, x.failed("hash", err)
+	}
+	return v.Elems[0].String(), true, nil
+}
+
+// Distance returns how far two members are from each other, along the earth taken as a
+// sphere (which is wrong by up to 0.5 %), and whether both are there.
+func (x *Index) Distance(ctx context.Context, a, b string) (Distance, bool, error) {
+	var v ebb.Value
+	var err error
+	if x.native() {
+		v, err = x.c.Do(ctx, "GEODIST", x.name, a, b, "m")
+	} else {
+		v, err = x.run(ctx, memberScript, "GEODIST", a, b)
+	}
+	if err != nil || v.IsNull() {
+		return 0, false, x.failed("distance", err)
+	}
+	d, err := v.AsFloat()
+	return Distance(d), err == nil, x.failed("distance", err)
+}
+
+// TTL returns how long a member lives on, ebb.Forever if it has no deadline, and
+// whether it is there.
+func (x *Index) TTL(ctx context.Context, member string) (time.Duration, bool, error) {
+	var v ebb.Value
+	var err error
+	if !x.native() {
+		v, err = x.run(ctx, ttlScript, member)
+	} else if v, err = x.c.Do(ctx, "ZPTTL", x.name, "MEMBERS", 1, member); err == nil && len(v.Elems) == 1 {
+		v = v.Elems[0]
+	}
+	n, err := number(v, err)
+	switch {
+	case err != nil:
+		return 0, false, x.failed("ttl", err)
+	case n == -2:
+		return 0, false, nil
+	case n == -1:
+		return ebb.Forever, true, nil
+	}
+	return time.Duration(n) * time.Millisecond, true, nil
+}
+
+// Len returns how many members live in the index.
+func (x *Index) Len(ctx context.Context) (int64, error) {
+	var v ebb.Value
+	var err error
+	if x.native() {
+		v, err = x.c.Do(ctx, "ZCARD", x.name)
+	} else {
+		v, err = x.run(ctx, lenScript)
+	}
+	n, err := number(v, err)
+	return n, x.failed("len", err)
+}
+
+// Watch removes what is dead in time, also while nobody uses the index, until the
+// context ends, whose error is in the chain of its own. It outlives lost connections.
+// On ebb that happens by itself.
+func (x *Index) Watch(ctx context.Context) error {
+	own := expiries.Feed{Conn: x.c, Native: x.native, Sweep: func(ctx context.Context, _ string) (int64, error) {
+		return number(x.run(ctx, sweepScript, expiries.AtOnce))
+	}}
+	return x.failed("watch", own.Watch(ctx))
+}
+
+// point reads longitude and latitude.
+func point(v ebb.Value) (p Point, err error) {
+	if len(v.Elems) != 2 {
+		return p, fmt.Errorf("%w: %s is no place", ebb.ErrValue, v)
+	}
+	if p.Lon, err = v.Elems[0].AsFloat(); err != nil {
+		return p, err
+	}
+	p.Lat, err = v.Elems[1].AsFloat()
+	return p, err
+}
+
+func number(v ebb.Value, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return v.AsInt()
+}

@@ -1,0 +1,105 @@
+package near
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ebbdb/ebb"
+)
+
+// Query says what Search looks for. Its middle is Member, or At if that is empty; its
+// extent is Radius, or Width and Height.
+type Query struct {
+	Member string
+	At     Point
+	Radius Distance
+	// Width is from west to east and Height from south to north, At in the middle.
+	Width, Height Distance
+	// Count is how many at most; 0: all.
+	Count int
+}
+
+// Within returns the members within a radius of a place, the nearest first.
+func (x *Index) Within(ctx context.Context, lon, lat float64, radius Distance) ([]Found, error) {
+	return x.Search(ctx, Query{At: Point{lon, lat}, Radius: radius})
+}
+
+// WithinBox returns the members within a box around a place, the nearest first.
+func (x *Index) WithinBox(ctx context.Context, lon, lat float64, width, height Distance) ([]Found, error) {
+	return x.Search(ctx, Query{At: Point{lon, lat}, Width: width, Height: height})
+}
+
+// WithinOf returns the members within a radius of a member, the nearest first, which is
+// itself; ErrNoMember if it is not there.
+func (x *Index) WithinOf(ctx context.Context, member string, radius Distance) ([]Found, error) {
+	return x.Search(ctx, Query{Member: member, Radius: radius})
+}
+
+// Nearest returns the n members nearest to a place, and no farther than radius: what is
+// farther is not looked at, so do not take the whole earth if it need not be.
+func (x *Index) Nearest(ctx context.Context, lon, lat float64, n int, radius Distance) ([]Found, error) {
+	if n < 1 {
+		return nil, x.failed("search", fmt.Errorf("%w: the %d nearest: 1 or more", ebb.ErrArgument, n))
+	}
+	return x.Search(ctx, Query{At: Point{lon, lat}, Radius: radius, Count: n})
+}
+
+// Search returns the members that a query finds, the nearest first.
+func (x *Index) Search(ctx context.Context, q Query) ([]Found, error) {
+	args, err := q.args()
+	if err != nil {
+		return nil, x.failed("search", err)
+	}
+	var v ebb.Value
+	if x.native() {
+		cmd := append([]any{"GEOSEARCH", x.name}, args...)
+		cmd = append(cmd, "ASC")
+		if q.Count > 0 {
+			cmd = append(cmd, "COUNT", q.Count)
+		}
+		v, err = x.c.Do(ctx, append(cmd, "WITHDIST", "WITHCOORD")...)
+	} else {
+		v, err = x.run(ctx, searchScript, append([]any{q.Count}, args...)...)
+	}
+	if err == nil && q.Member != "" && len(v.Elems) == 0 {
+		err = ErrNoMember // it would have found itself; an index that is empty says no more
+	}
+	if err != nil {
+		return nil, x.failed("search", err)
+	}
+	all := make([]Found, len(v.Elems))
+	for i, e := range v.Elems {
+		if len(e.Elems) != 3 {
+			return nil, x.failed("search", fmt.Errorf("%w: %s is no member found", ebb.ErrValue, e))
+		}
+		d, err := e.Elems[1].AsFloat()
+		if err != nil {
+			return nil, x.failed("search", err)
+		}
+		all[i] = Found{Member: e.Elems[0].String(), Distance: Distance(d)}
+		if all[i].Point, err = point(e.Elems[2]); err != nil {
+			return nil, x.failed("search", err)
+		}
+	}
+	return all, nil
+}
+
+// args are GEOSEARCH's, in meters.
+func (q Query) args() ([]any, error) {
+	args := []any{"FROMMEMBER", q.Member}
+	if q.Member == "" {
+		if err := check(q.At.Lon, q.At.Lat); err != nil {
+			return nil, err
+		}
+		args = []any{"FROMLONLAT", q.At.Lon, q.At.Lat}
+	}
+	switch box := q.Width > 0 && q.Height > 0; {
+	case q.Count < 0:
+		return nil, fmt.Errorf("%w: a count of %d: 0 (all) or more", ebb.ErrArgument, q.Count)
+	case q.Radius > 0 && q.Width == 0 && q.Height == 0:
+		return append(args, "BYRADIUS", float64(q.Radius), "m"), nil
+	case box && q.Radius == 0:
+		return append(args, "BYBOX", float64(q.Width), float64(q.Height), "m"), nil
+	}
+	return nil, fmt.Errorf("%w: a radius of %v, a width of %v and a height of %v: a positive radius, or else a width and a height", ebb.ErrArgument, q.Radius, q.Width, q.Height)
+}

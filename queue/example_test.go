@@ -1,0 +1,127 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/queue"
+)
+
+type mail struct {
+	To, Text string
+}
+
+func Example() {
+	ctx := context.Background()
+	c, err := ebb.Open(ctx, "mem://")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+
+	q, err := queue.New[mail](c, "mail")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := q.Push(ctx, mail{"ann", "hello"}); err != nil {
+		log.Fatal(err)
+	}
+	job, err := q.Pop(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(job.Value.To, job.Value.Text, job.Deliveries)
+	fmt.Println(job.Ack(ctx))
+	// Output:
+	// ann hello 1
+	// <nil>
+}
+
+// A worker's function says by its error what becomes of the job.
+func ExampleQueue_Run() {
+	ctx, stop := context.WithCancel(context.Background())
+	c, err := ebb.Open(ctx, "mem://")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	q, err := queue.New(c, "mail", queue.Options[mail]{
+		Backoff: func(delivery int) time.Duration { return time.Duration(delivery) * time.Millisecond },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := q.Push(ctx, mail{"ann", "hello"}); err != nil {
+		log.Fatal(err)
+	}
+	err = q.Run(ctx, 4, func(ctx context.Context, j *queue.Job[mail]) error {
+		if j.Deliveries < 3 {
+			fmt.Println("delivery", j.Deliveries, "failed")
+			return errors.New("try again later")
+		}
+		fmt.Println("delivery", j.Deliveries, "sent to", j.Value.To)
+		stop()
+		return nil
+	})
+	fmt.Println(errors.Is(err, context.Canceled))
+	// Output:
+	// delivery 1 failed
+	// delivery 2 failed
+	// delivery 3 sent to ann
+	// true
+}
+
+// A reminder is pushed with an id and a delay, and cancelled when it is not needed.
+func ExampleQueue_Push() {
+	ctx := context.Background()
+	c, err := ebb.Open(ctx, "mem://")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	q, err := queue.New[string](c, "reminders")
+	if err != nil {
+		log.Fatal(err)
+	}
+	o := queue.PushOptions{ID: "order-7", Delay: 30 * time.Minute, Unique: time.Hour}
+	fmt.Println(q.Push(ctx, "pay, please", o))
+	_, err = q.Push(ctx, "pay, please", o)
+	fmt.Println(errors.Is(err, queue.ErrDuplicate))
+	i, err := q.Info(ctx)
+	fmt.Println(i.Delayed, i.NextDue > 29*time.Minute, err)
+	fmt.Println(q.Cancel(ctx, "order-7"))
+	// Output:
+	// order-7 <nil>
+	// true
+	// 1 true <nil>
+	// 1 <nil>
+}
+
+// A queue that Java programs share through Redisson.
+func ExampleRedisson() {
+	ctx := context.Background()
+	c, err := ebb.Open(ctx, "mem://")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	q, err := queue.Redisson[string](c, "mail")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := q.Push(ctx, "good morning", 12*time.Hour); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(q.Len(ctx))
+	if err := q.Push(ctx, "hello", 10*time.Millisecond); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(q.Pop(ctx))
+	// Output:
+	// 1 0 <nil>
+	// hello <nil>
+}

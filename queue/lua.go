@@ -1,0 +1,359 @@
+package queue
+
+import "github.com/ebbdb/ebb"
+
+// How the scripts keep a queue:
+//
+//	{name}:jobs     hash   id -> leased, priority, deliveries, max, due, number, till, ttl, payload
+//	{name}:waiting  zset   number+id, by (9 - priority) x 2^48 + due ms
+//	{name}:events   zset   number+id, by the last ms of the lease, or before it expires
+//	{name}:died     zset   dead letters, by when they died
+//	{name}:letters  hash   id -> deliveries reason payload
+//	{name}:last     string the last number given, with a TTL
+//	{name}:once:... string what Unique keeps out, with a TTL
+//	{name}:wake     channel
+//
+// A number is 16 digits: microseconds since 1970, or one more than the last. It
+// orders what waits with the same priority and instant, and is the token of a lease.
+// As in ebb itself nothing moves when it falls due: the first of each priority in
+// waiting says what is ready. What does change with time, ends of leases and of TTLs,
+// is settled at the beginning of every call, a bounded number at a time. Only jobs
+// and what belongs to them is without a TTL, and goes with the last job.
+//
+// max is the MaxDeliveries of who took the job, since whoever comes next may
+// have to bury it.
+//
+// None of the keys is one that ebb's own commands use for a queue of the same name:
+// data that moves from Redis to ebb is in nobody's way.
+
+// settleMost is how many ends of leases and TTLs a call settles: some ms of a
+// server's time.
+const settleMost = "200"
+
+const prelude = `
+local jobs, waiting, events = KEYS[1], KEYS[2], KEYS[3]
+local dead, letters, last, wake = KEYS[4], KEYS[5], KEYS[6], ARGV[1]
+local call = redis.call
+local clock = call('TIME')
+local us = clock[1] * 1000000 + clock[2]
+local now = math.floor(us / 1000)
+local SPAN = 281474976710656
+local FORGET = '86400000'
+
+local function int(n) return string.format('%.0f', n) end
+
+local top
+local function number()
+  if not top then top = tonumber(call('GET', last) or 0) end
+  top = math.max(top + 1, us)
+  return top
+end
+local function finish(reply)
+  if top then call('SET', last, int(top), 'PX', FORGET) end
+  return reply
+end
+
+local function load(id)
+  local s = call('HGET', jobs, id)
+  if not s then return nil end
+  local leased, priority, deliveries, max, due, number, till, ttl, rest = struct.unpack('<BBHHdddd', s)
+  return {id = id, leased = leased == 1, priority = priority, deliveries = deliveries, max = max,
+    due = due, number = number, till = till, ttl = ttl, payload = string.sub(s, rest)}
+end
+local function member(j) return string.format('%016.0f', j.number) .. j.id end
+local function store(how, j)
+  return call(how, jobs, j.id, struct.pack('<BBHHdddd', j.leased and 1 or 0, j.priority,
+    math.min(j.deliveries, 65535), j.max, j.due, j.number, j.till, j.ttl) .. j.payload)
+end
+local function index(j)
+  local m = member(j)
+  if j.leased then
+    call('ZADD', events, int(j.till), m)
+  else
+    call('ZADD', waiting, int((9 - j.priority) * SPAN + j.due), m)
+    if j.ttl > 0 then call('ZADD', events, int(j.due + j.ttl), m) end
+  end
+end
+local function place(j)
+  store('HSET', j)
+  index(j)
+end
+local function lift(j)
+  local m = member(j)
+  if not j.leased then call('ZREM', waiting, m) end
+  if j.leased or j.ttl > 0 then call('ZREM', events, m) end
+end
+local function forget(j) call('HDEL', jobs, j.id) end
+local function bury(j, reason, died)
+  local id, at = j.id, died
+  while call('ZSCORE', dead, id) do
+    id = j.id .. ':' .. int(at)
+    at = at + 1
+  end
+  call('ZADD', dead, int(died), id)
+  call('HSET', letters, id, j.deliveries .. ' ' .. #reason .. ' ' .. reason .. j.payload)
+  forget(j)
+end
+local function again(j, due)
+  j.leased, j.due, j.number, j.till = false, due, number(), 0
+  place(j)
+end
+local function expired(j) return not j.leased and j.ttl > 0 and now > j.due + j.ttl end
+local function spent(j) return j.max > 0 and j.deliveries >= j.max end
+
+local over = call('ZRANGEBYSCORE', events, '-inf', '(' .. int(now), 'LIMIT', 0, ` + settleMost + `)
+for _, m in ipairs(over) do
+  local j = load(string.sub(m, 17))
+  local own = j and member(j) == m
+  if own then lift(j) end
+  if not own then
+    call('ZREM', events, m) -- somebody deleted keys
+  elseif not j.leased then
+    forget(j)
+  elseif spent(j) then
+    bury(j, '` + leaseOver + `', j.till + 1)
+  else
+    again(j, j.till + 1)
+    if expired(j) then
+      lift(j)
+      forget(j)
+    end
+  end
+end
+
+-- patience is how much more a call removes that is of no use.
+local patience = ` + settleMost + `
+-- first returns the job to be taken next, and otherwise when one falls due, and which.
+-- What is left of a job that is not there, because somebody deleted a key, is removed;
+-- if there is much of it, something falls due at once.
+local function first()
+  local from, soonest, which = '-inf', nil, nil
+  while true do
+    if patience <= 0 then return nil, now, nil end
+    local x = call('ZRANGEBYSCORE', waiting, from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    if not x[1] then return nil, soonest, which end
+    local score = tonumber(x[2])
+    local line = math.floor(score / SPAN)
+    local due = score - line * SPAN
+    local id = string.sub(x[1], 17)
+    if due <= now then
+      local j = load(id)
+      if j and member(j) == x[1] then return j end
+      call('ZREM', waiting, x[1])
+      patience = patience - 1
+    else
+      if not soonest or due < soonest then soonest, which = due, id end
+      from = int((line + 1) * SPAN)
+    end
+  end
+end
+-- announce tells those who wait for what has come, unless something else comes first.
+local function announce(j)
+  if j.due <= now then
+    call('PUBLISH', wake, 'ready')
+  else
+    local ready, soonest = first()
+    if not ready and not (soonest and soonest < j.due) then call('PUBLISH', wake, 'later') end
+  end
+end
+local function held(id, token)
+  local j = load(id)
+  if j and j.leased and j.number == tonumber(token) and now <= j.till then return j end
+end
+`
+
+// leaseOver is why a job dies that nobody gave back.
+const leaseOver = "its last lease ended and nobody had settled it"
+
+// pushScript adds jobs: ARGV wake, bound, whether to drop the oldest, then of each
+// id ("" has one made), payload, delay, instant (0: see delay), priority, TTL, Unique.
+// KEYS go on with what stands for each that is unique. It replies with a pair each.
+var pushScript = ebb.NewScript(prelude + `
+local most, drop = tonumber(ARGV[2]), ARGV[3] == '1'
+local reply, mark, news = {}, 6, nil
+for i = 4, #ARGV, 7 do
+  local id, unique, once = ARGV[i], tonumber(ARGV[i + 6]), nil
+  if unique > 0 then
+    mark = mark + 1
+    once = KEYS[mark]
+  end
+  local plain = most == 0 and not once and id ~= ''
+  local j = {id = id, leased = false, priority = tonumber(ARGV[i + 4]), deliveries = 0, number = number(),
+    till = 0, ttl = tonumber(ARGV[i + 5]), max = 0, due = tonumber(ARGV[i + 3]), payload = ARGV[i + 1]}
+  if j.due == 0 then j.due = now + ARGV[i + 2] end
+  local there
+  if plain then
+    there = store('HSETNX', j) == 0
+  else
+    there = id ~= '' and call('HEXISTS', jobs, id) == 1 or once and call('EXISTS', once) == 1
+  end
+  local room = there or most == 0 or call('HLEN', jobs) < most
+  while not room and drop do
+    local ready, _, later = first()
+    local oldest = ready or later and load(later)
+    if not oldest then break end
+    lift(oldest)
+    forget(oldest)
+    room = call('HLEN', jobs) < most
+  end
+  if there then
+    table.insert(reply, {1, id})
+  elseif not room then
+    table.insert(reply, {2, id})
+  else
+    if id == '' then j.id = int(j.number) end
+    if not plain then store('HSET', j) end
+    index(j)
+    if once then call('SET', once, j.id, 'PX', unique) end
+    table.insert(reply, {0, j.id})
+    if not news or j.due < news.due then news = j end
+  end
+end
+if news then announce(news) end
+return finish(reply)
+`)
+
+// takeScript leases jobs: ARGV wake, count, lease, MaxDeliveries. It replies with for
+// how many us there is nothing to do, -1 for ever, then with the jobs.
+var takeScript = ebb.NewScript(prelude + `
+local count, lease, max = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local reply, soonest = {-1}, nil
+while #reply <= count do
+  local j
+  j, soonest = first()
+  if not j then break end
+  lift(j)
+  if expired(j) then
+    forget(j)
+    patience = patience - 1
+  else
+    j.leased, j.number, j.till, j.deliveries, j.max = true, number(), now + lease, j.deliveries + 1, max
+    place(j)
+    table.insert(reply, {j.id, j.payload, j.deliveries, j.number, j.due})
+  end
+end
+if #reply == 1 then
+  local x = call('ZRANGE', events, 0, 0, 'WITHSCORES')
+  if x[1] and (not soonest or x[2] + 1 < soonest) then soonest = x[2] + 1 end
+  if soonest then reply[1] = math.max(soonest * 1000 - us, 0) end
+end
+return finish(reply)
+`)
+
+// ackScript: ARGV wake, id, token.
+var ackScript = ebb.NewScript(prelude + `
+local j = held(ARGV[2], ARGV[3])
+if not j then return finish(0) end
+lift(j)
+forget(j)
+return finish(1)
+`)
+
+// nackScript: ARGV wake, id, token, delay, reason.
+var nackScript = ebb.NewScript(prelude + `
+local j = held(ARGV[2], ARGV[3])
+if not j then return finish(0) end
+lift(j)
+if spent(j) then
+  bury(j, ARGV[5], now)
+else
+  again(j, now + ARGV[4])
+  announce(j)
+end
+return finish(1)
+`)
+
+// extendScript: ARGV wake, id, token, lease.
+var extendScript = ebb.NewScript(prelude + `
+local j = held(ARGV[2], ARGV[3])
+if not j then return finish(0) end
+lift(j)
+local sooner = now + ARGV[4] < j.till
+j.till = now + ARGV[4]
+place(j)
+if sooner then call('PUBLISH', wake, 'lease') end
+return finish(1)
+`)
+
+// buryScript: ARGV wake, id, token, reason.
+var buryScript = ebb.NewScript(prelude + `
+local j = held(ARGV[2], ARGV[3])
+if not j then return finish(0) end
+lift(j)
+bury(j, ARGV[4], now)
+return finish(1)
+`)
+
+// cancelScript: ARGV wake, ids.
+var cancelScript = ebb.NewScript(prelude + `
+local n = 0
+for i = 2, #ARGV do
+  local j = load(ARGV[i])
+  if j then
+    lift(j)
+    forget(j)
+    n = n + 1
+  end
+end
+return finish(n)
+`)
+
+// infoScript replies with counts of delayed, ready, leased and dead, for how many ms
+// the oldest is late, and in how many the next is due, or -1.
+var infoScript = ebb.NewScript(prelude + `
+local ready, oldest, coming = 0, nil, nil
+for line = 0, 9 do
+  local base = line * SPAN
+  local n = call('ZCOUNT', waiting, int(base), int(base + now))
+  ready = ready + n
+  if n > 0 then
+    local x = call('ZRANGEBYSCORE', waiting, int(base), int(base + now), 'WITHSCORES', 'LIMIT', 0, 1)
+    if not oldest or x[2] - base < oldest then oldest = x[2] - base end
+  end
+  local x = call('ZRANGEBYSCORE', waiting, '(' .. int(base + now), '(' .. int(base + SPAN), 'WITHSCORES', 'LIMIT', 0, 1)
+  if x[1] and (not coming or x[2] - base < coming) then coming = x[2] - base end
+end
+local all = call('ZCARD', waiting)
+return finish({all - ready, ready, call('HLEN', jobs) - all, call('ZCARD', dead),
+  oldest and now - oldest or 0, coming and coming - now or -1})
+`)
+
+// deadScript replies with the oldest dead letters: ARGV wake, how many.
+var deadScript = ebb.NewScript(prelude + `
+local reply = {}
+local x = call('ZRANGE', dead, 0, ARGV[2] - 1, 'WITHSCORES')
+for i = 1, #x, 2 do
+  table.insert(reply, {x[i], tonumber(x[i + 1]), call('HGET', letters, x[i])})
+end
+return finish(reply)
+`)
+
+// reviveScript adds dead letters to the queue again: ARGV wake, ids.
+var reviveScript = ebb.NewScript(prelude + `
+local n, news = 0, nil
+for i = 2, #ARGV do
+  local id = ARGV[i]
+  local letter = call('HGET', letters, id)
+  if letter and call('HEXISTS', jobs, id) == 0 then
+    local _, stop, _, size = string.find(letter, '^(%d+) (%d+) ')
+    news = {id = id, leased = false, priority = 0, deliveries = 0, number = number(), till = 0, ttl = 0, max = 0,
+      due = now, payload = string.sub(letter, stop + 1 + size)}
+    place(news)
+    call('ZREM', dead, id)
+    call('HDEL', letters, id)
+    n = n + 1
+  end
+end
+if news then announce(news) end
+return finish(n)
+`)
+
+// discardScript removes dead letters: ARGV wake, ids.
+var discardScript = ebb.NewScript(prelude + `
+local n = 0
+for i = 2, #ARGV do
+  n = n + call('ZREM', dead, ARGV[i])
+  call('HDEL', letters, ARGV[i])
+end
+return finish(n)
+`)

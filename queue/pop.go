@@ -1,0 +1,257 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+const (
+	// blockFor is how long a command waits at a server: half the time after which
+	// networks forget connections that are idle.
+	blockFor = 20 * time.Second
+	// overdue is how much later a reply may come before the connection is taken for
+	// dead, and made again.
+	overdue = 10 * time.Second
+	// popAtOnce is how many jobs a consumer takes in one call.
+	popAtOnce = 64
+	// againFirst and againMost are the pauses of consumers that cannot reach the
+	// backend.
+	againFirst, againMost = 10 * time.Millisecond, 2 * time.Second
+)
+
+// TryPop returns a job that is due, or ErrEmpty. On ebb it gets nothing while others
+// wait with Pop. One round trip. On a Conn's Replicated view an ebb.ErrNotReplicated
+// may leave a job leased, which comes back after its lease.
+func (q *Queue[T]) TryPop(ctx context.Context) (*Job[T], error) {
+	for {
+		t, err := q.store().take(ctx, 1, kit.Millis(q.o.Lease))
+		if err != nil {
+			return nil, q.failed("pop", err)
+		}
+		if len(t.jobs) == 0 && t.wait != 0 {
+			return nil, ErrEmpty
+		}
+		if jobs := q.decode(ctx, t.jobs); len(jobs) > 0 {
+			return jobs[0], nil
+		}
+	}
+}
+
+// Pop waits for a job, until the context ends, and returns it. It outlasts a backend
+// that goes and comes back. A job that was on its way when the context ended is
+// delivered again after its lease, at the latest; it is not lost. A value that the
+// codec cannot read counts as a failed delivery. On a Conn's Replicated view it
+// returns a job when its lease is on the replicas.
+func (q *Queue[T]) Pop(ctx context.Context) (*Job[T], error) {
+	w := q.consumer()
+	defer w.close()
+	jobs, err := w.fetch(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	return jobs[0], nil
+}
+
+// Consume yields jobs as they fall due, one at a time, which the loop's body settles:
+//
+//	for job, err := range q.Consume(ctx) {
+//		if err != nil {
+//			return err
+//		}
+//		...
+//		err = job.Ack(ctx)
+//	}
+//
+// It ends with the context, whose error it yields last, or with an error of the
+// backend that another try would not mend.
+func (q *Queue[T]) Consume(ctx context.Context) iter.Seq2[*Job[T], error] {
+	return func(yield func(*Job[T], error) bool) {
+		w := q.consumer()
+		defer w.close()
+		for {
+			jobs, err := w.fetch(ctx, 1)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(jobs[0], nil) {
+				return
+			}
+		}
+	}
+}
+
+// consumer is one who waits for jobs, time and again, in one goroutine.
+type consumer[T any] struct {
+	q    *Queue[T]
+	held bool // the bell
+}
+
+func (q *Queue[T]) consumer() *consumer[T] { return &consumer[T]{q: q} }
+
+func (w *consumer[T]) close() {
+	if w.held {
+		w.q.bell.release()
+	}
+}
+
+// fetch waits for up to count jobs, and returns at least one or an error.
+func (w *consumer[T]) fetch(ctx context.Context, count int) ([]*Job[T], error) {
+	var last error // of the backend that could not be reached
+	for tries := 0; ; {
+		raws, err := w.once(ctx, count)
+		if errors.Is(err, ebb.ErrNotReplicated) {
+			raws = w.q.prove(ctx, raws, err)
+		}
+		jobs := w.q.decode(ctx, raws)
+		switch {
+		case len(jobs) > 0:
+			return jobs, nil
+		case ctx.Err() != nil && last != nil:
+			return nil, w.q.failed("pop", fmt.Errorf("%w, after %w", ctx.Err(), last))
+		case ctx.Err() != nil:
+			return nil, w.q.failed("pop", ctx.Err())
+		case err == nil:
+			tries = 0
+		case !ebb.Temporary(err):
+			return nil, w.q.failed("pop", err)
+		default:
+			last = err
+			w.q.o.Logger.Warn("cannot reach the queue", "queue", w.q.name, "error", err)
+			_ = kit.Sleep(ctx, kit.Backoff(againFirst, againMost, tries))
+			tries++
+		}
+	}
+}
+
+// prove returns of jobs that were taken, but whose leases too few replicas have yet,
+// those that are ours, when these leases are on the replicas. Until then it extends
+// them: who took the jobs again and again instead would count deliveries that nobody
+// saw, and make dead letters of them.
+func (q *Queue[T]) prove(ctx context.Context, raws []raw, why error) []raw {
+	for tries := 0; len(raws) > 0; tries++ {
+		q.o.Logger.Warn("a lease waits for replicas", "queue", q.name, "jobs", len(raws), "error", why)
+		errs := make([]error, len(raws))
+		var extending sync.WaitGroup
+		for i, r := range raws {
+			extending.Go(func() {
+				ok, err := q.store().extend(ctx, r.id, r.token, kit.Millis(q.o.Lease))
+				if err == nil && !ok {
+					err = ErrLost
+				}
+				errs[i] = err
+			})
+		}
+		extending.Wait()
+		why = nil
+		kept := raws[:0]
+		for i, r := range raws {
+			if errs[i] == nil || ebb.Temporary(errs[i]) {
+				kept = append(kept, r)
+				why = cmp.Or(why, errs[i])
+			}
+		}
+		raws = kept
+		if why == nil {
+			return raws
+		}
+		if kit.Sleep(ctx, kit.Backoff(againFirst, min(againMost, max(q.o.Lease/3, againFirst)), tries)) != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// once waits until something happens, or for a while.
+func (w *consumer[T]) once(ctx context.Context, count int) ([]raw, error) {
+	if n, ok := w.q.store().(*native); ok {
+		return w.block(ctx, n, count)
+	}
+	if !w.held {
+		// A subscription is not worth its while if there is a job.
+		t, err := w.q.store().take(ctx, count, kit.Millis(w.q.o.Lease))
+		if err != nil || len(t.jobs) > 0 {
+			return t.jobs, err
+		}
+		w.q.bell.hold()
+		w.held = true
+	}
+	return w.await(ctx, count)
+}
+
+// block waits at the server.
+func (w *consumer[T]) block(ctx context.Context, n *native, count int) ([]raw, error) {
+	lease, block := kit.Millis(w.q.o.Lease), int64(0)
+	if !w.q.c.Capabilities().Embedded {
+		block = blockFor.Milliseconds()
+		patient, cancel := context.WithTimeout(ctx, blockFor+overdue)
+		defer cancel()
+		t, err := n.takeWaiting(patient, count, lease, block)
+		if err != nil && ctx.Err() == nil && patient.Err() != nil {
+			err = silence()
+		}
+		return t.jobs, err
+	}
+	t, err := n.takeWaiting(ctx, count, lease, block)
+	return t.jobs, err
+}
+
+// silence is the error of a connection that is taken for dead.
+func silence() error {
+	return fmt.Errorf("%w: no reply within %v", ebb.ErrUnavailable, blockFor+overdue)
+}
+
+// await looks whenever the bell rings, and when a job falls due.
+func (w *consumer[T]) await(ctx context.Context, count int) ([]raw, error) {
+	ring := w.q.bell.enter()
+	defer w.q.bell.leave(ring)
+	for {
+		t, err := w.q.store().take(ctx, count, kit.Millis(w.q.o.Lease))
+		if err != nil || len(t.jobs) > 0 {
+			return t.jobs, err
+		}
+		wait := lookAgain
+		if t.wait >= 0 {
+			wait = min(wait, t.wait)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ring:
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, ctx.Err()
+		}
+		timer.Stop()
+	}
+}
+
+// decode makes jobs of what was taken. What cannot be read is given back.
+func (q *Queue[T]) decode(ctx context.Context, raws []raw) []*Job[T] {
+	jobs := make([]*Job[T], 0, len(raws))
+	for _, r := range raws {
+		v, err := q.o.Codec.Decode([]byte(r.payload))
+		j := &Job[T]{ID: r.id, Value: v, Deliveries: int(r.deliveries), Token: r.token, Due: time.UnixMilli(r.due), q: q, raw: r}
+		if err == nil {
+			jobs = append(jobs, j)
+			continue
+		}
+		q.o.Logger.Warn("a job cannot be read", "queue", q.name, "job", r.id, "error", err)
+		patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleFor)
+		err = j.Fail(patient, err)
+		if cancel(); err != nil {
+			q.o.Logger.Warn("a job comes back after its lease", "queue", q.name, "job", r.id, "error", err)
+		}
+	}
+	return jobs
+}
+
+func isInterrupted(err error) bool { return errors.Is(err, ebb.ErrInterrupted) }

@@ -1,0 +1,201 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// PushOptions say how a job is added. The zero value adds one that is due at once.
+type PushOptions struct {
+	// ID is the job's name, by which it can be cancelled; a queue holds one job of an
+	// id. Default: a new one.
+	ID string
+	// Delay is when the job falls due, from now.
+	Delay time.Duration
+	// At is when the job falls due, by the backend's clock; instead of Delay.
+	At time.Time
+	// Priority is 0 to 9: of the jobs that are due the highest goes first.
+	Priority int
+	// TTL is for how long the job is kept after it fell due: if nobody took it by
+	// then, it is dropped. 0: for ever.
+	TTL time.Duration
+	// Unique is for how long no other job like this is added, whatever becomes of
+	// this one: with the same ID, or, without one, with the same value. 0: not at all.
+	Unique time.Duration
+}
+
+// Item is a job for PushMany.
+type Item[T any] struct {
+	Value T
+	PushOptions
+}
+
+// pushItem is a job as it is added. Exactly one of delay and at counts.
+type pushItem struct {
+	id       string // "": the server makes one
+	own      bool   // the id is one that we made
+	payload  []byte
+	delay    int64
+	at       int64 // 0: see delay
+	priority int
+	ttl      int64
+	unique   int64
+}
+
+// pushed is what became of one.
+type pushed struct {
+	id    string
+	state pushState
+}
+
+type pushState int
+
+const (
+	added pushState = iota
+	duplicate
+	full
+)
+
+const (
+	// lastYear is the last that a job may fall due in.
+	lastYear = 9999
+	// pushAtOnce is how many jobs a round trip adds: a script of so many takes a
+	// server some ms.
+	pushAtOnce = 500
+	// roomFirst and roomMost are how often Block looks for room.
+	roomFirst, roomMost = 2 * time.Millisecond, 100 * time.Millisecond
+)
+
+// Push adds a job and returns its id. When it returns nil the backend has the job;
+// otherwise, unless the error is one of those below, it may have it. One round
+// trip. Errors: ErrFull, ErrDuplicate, ebb.ErrArgument; with Block also the
+// context's, with ErrFull.
+func (q *Queue[T]) Push(ctx context.Context, v T, opts ...PushOptions) (string, error) {
+	item := Item[T]{Value: v}
+	if len(opts) > 0 {
+		item.PushOptions = opts[0]
+	}
+	ids, err := q.PushMany(ctx, []Item[T]{item})
+	if err != nil {
+		return "", err
+	}
+	return ids[0], nil
+}
+
+// PushLater is Push with a delay and without the id: the form in which package lock
+// hands work to a queue.
+func (q *Queue[T]) PushLater(ctx context.Context, v T, delay time.Duration) error {
+	_, err := q.Push(ctx, v, PushOptions{Delay: delay})
+	return err
+}
+
+// PushMany adds jobs in their order, each as Push would, in one round trip for
+// every 500. It returns their ids, with "" for those that were not added, and the
+// errors of these, joined. If one has neither ErrFull nor ErrDuplicate in its chain,
+// those of its 500 without an id may have been added all the same.
+func (q *Queue[T]) PushMany(ctx context.Context, items []Item[T]) ([]string, error) {
+	todo := make([]pushItem, len(items))
+	for i := range items {
+		var err error
+		if todo[i], err = q.prepare(&items[i]); err != nil {
+			return nil, q.failed("push", err)
+		}
+	}
+	ids := make([]string, len(items))
+	var errs []error
+	for from := 0; from < len(todo); from += pushAtOnce {
+		part := todo[from:min(from+pushAtOnce, len(todo))]
+		more, err := q.pushPart(ctx, part, ids[from:from+len(part)])
+		if errs = append(errs, more...); err != nil {
+			return ids, errors.Join(append(errs, q.failed("push", err))...)
+		}
+	}
+	return ids, errors.Join(errs...)
+}
+
+// prepare checks and encodes a job.
+func (q *Queue[T]) prepare(it *Item[T]) (p pushItem, err error) {
+	switch {
+	case it.Delay < 0:
+		err = fmt.Errorf("%w: Delay is %v, which is negative", ebb.ErrArgument, it.Delay)
+	case it.Delay > 0 && !it.At.IsZero():
+		err = fmt.Errorf("%w: Delay and At exclude each other", ebb.ErrArgument)
+	case !it.At.IsZero() && (it.At.UnixMilli() <= 0 || it.At.Year() > lastYear):
+		err = fmt.Errorf("%w: At is %v; it must be after 1970 and before %d", ebb.ErrArgument, it.At, lastYear+1)
+	case it.Priority < 0 || it.Priority > maxPriority:
+		err = fmt.Errorf("%w: Priority is %d; 0 to %d are right", ebb.ErrArgument, it.Priority, maxPriority)
+	case it.TTL < 0:
+		err = fmt.Errorf("%w: TTL is %v, which is negative", ebb.ErrArgument, it.TTL)
+	case it.Unique < 0:
+		err = fmt.Errorf("%w: Unique is %v, which is negative", ebb.ErrArgument, it.Unique)
+	case it.ID == "*":
+		err = fmt.Errorf("%w: \"*\" cannot be an ID; leave it out to have one made", ebb.ErrArgument)
+	}
+	if err != nil {
+		return p, err
+	}
+	p = pushItem{id: it.ID, delay: kit.Millis(it.Delay), priority: it.Priority, ttl: kit.Millis(it.TTL), unique: kit.Millis(it.Unique)}
+	if !it.At.IsZero() {
+		p.at = it.At.UnixMilli()
+	}
+	if p.id == "" && p.unique == 0 {
+		p.id, p.own = kit.ID(), true // sent twice it is still one job
+	}
+	p.payload, err = q.o.Codec.Encode(it.Value)
+	return p, err
+}
+
+// pushPart adds some jobs, and waits for room if it is to; errs are of jobs that
+// were not added.
+func (q *Queue[T]) pushPart(ctx context.Context, items []pushItem, ids []string) (errs []error, err error) {
+	at := make([]int, len(items)) // where the ids go
+	for i := range at {
+		at[i] = i
+	}
+	for tries := 0; ; tries++ {
+		results, err := q.store().push(ctx, items, q.o.MaxLen, q.o.Overflow == DropOldest)
+		if err != nil && tries > 0 && ctx.Err() != nil {
+			return errs, noRoom(ctx, len(items))
+		} else if err != nil {
+			return errs, err
+		}
+		left := 0
+		for i, r := range results {
+			switch {
+			case r.state == added, r.state == duplicate && items[i].own:
+				ids[at[i]] = r.id
+			case r.state == duplicate:
+				errs = append(errs, q.failed("push "+items[i].name(), ErrDuplicate))
+			case q.o.Overflow == Block:
+				items[left], at[left] = items[i], at[i]
+				left++
+			default:
+				errs = append(errs, q.failed("push "+items[i].name(), fmt.Errorf("%w: it holds %d jobs", ErrFull, q.o.MaxLen)))
+			}
+		}
+		if left == 0 {
+			return errs, nil
+		}
+		items = items[:left]
+		if kit.Sleep(ctx, kit.Backoff(roomFirst, roomMost, tries)) != nil {
+			return errs, noRoom(ctx, left)
+		}
+	}
+}
+
+func noRoom(ctx context.Context, jobs int) error {
+	return fmt.Errorf("%w: no room for %d more: %w", ErrFull, jobs, ctx.Err())
+}
+
+// name is how messages call a job.
+func (p *pushItem) name() string {
+	if p.id == "" || p.own {
+		return "a job"
+	}
+	return fmt.Sprintf("%q", p.id)
+}

@@ -1,0 +1,246 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+const (
+	defaultLease      = 30 * time.Second
+	defaultDeliveries = 16
+	// shortestLease leaves time for an extension's round trip.
+	shortestLease = 10 * time.Millisecond
+	// maxPriority is the highest priority of DQ.ADD.
+	maxPriority = 9
+	// maxDeliveries is the most that a job of ebb counts.
+	maxDeliveries = 1<<16 - 1
+)
+
+// Overflow says what a push does when the queue holds MaxLen jobs.
+type Overflow int
+
+const (
+	// Refuse returns ErrFull.
+	Refuse Overflow = iota
+	// Block waits until there is room, or until the context ends.
+	Block
+	// DropOldest removes the job that would be delivered next; if all are leased it
+	// returns ErrFull.
+	DropOldest
+)
+
+func (o Overflow) String() string {
+	switch o {
+	case Refuse:
+		return "Refuse"
+	case Block:
+		return "Block"
+	case DropOldest:
+		return "DropOldest"
+	}
+	return fmt.Sprintf("Overflow(%d)", int(o))
+}
+
+// Options say how a queue works. The zero value works.
+type Options[T any] struct {
+	// Lease is for how long a job is its consumer's; Run extends it. 0: 30 s.
+	Lease time.Duration
+	// MaxDeliveries is how often a job is delivered before it becomes a dead letter.
+	// 0: 16; negative: any number of times.
+	MaxDeliveries int
+	// Backoff is the pause after delivery n (1, 2, ...) failed. nil: a random part,
+	// at least half, of 1 s, 2 s, 4 s, ... up to 10 min.
+	Backoff func(n int) time.Duration
+	// MaxLen is how many jobs, leased ones included, a push lets in. 0: any number.
+	MaxLen int
+	// Overflow is what a push does at MaxLen. Default: Refuse.
+	Overflow Overflow
+	// Grace is for how long Run lets functions go on after its context has ended
+	// before it ends theirs. 0: not at all.
+	Grace time.Duration
+	// Codec turns values into bytes. nil: ebb.CodecOf.
+	Codec ebb.Codec[T]
+	// Logger gets what nobody is told by an error. nil: nobody.
+	Logger *slog.Logger
+}
+
+// check fills in what was left out.
+func (o *Options[T]) check() error {
+	if o.Lease == 0 {
+		o.Lease = defaultLease
+	}
+	if o.MaxDeliveries == 0 {
+		o.MaxDeliveries = defaultDeliveries
+	}
+	o.MaxDeliveries = max(o.MaxDeliveries, 0)
+	if o.Backoff == nil {
+		o.Backoff = func(n int) time.Duration { return kit.Backoff(time.Second, 10*time.Minute, n-1) }
+	}
+	if o.Codec == nil {
+		o.Codec = ebb.CodecOf[T]()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case o.Lease < shortestLease:
+		return fmt.Errorf("%w: Lease is %v; %v is the shortest", ebb.ErrArgument, o.Lease, shortestLease)
+	case o.MaxDeliveries > maxDeliveries:
+		return fmt.Errorf("%w: MaxDeliveries is %d; at most %d, or negative for any number", ebb.ErrArgument, o.MaxDeliveries, maxDeliveries)
+	case o.MaxLen < 0:
+		return fmt.Errorf("%w: MaxLen is %d; 0 is for any number", ebb.ErrArgument, o.MaxLen)
+	case o.Overflow < Refuse || o.Overflow > DropOldest:
+		return fmt.Errorf("%w: Overflow is %v; Refuse, Block and DropOldest are right", ebb.ErrArgument, o.Overflow)
+	case o.Overflow != Refuse && o.MaxLen == 0:
+		return fmt.Errorf("%w: Overflow is %v, which needs a MaxLen", ebb.ErrArgument, o.Overflow)
+	case o.Grace < 0:
+		return fmt.Errorf("%w: Grace is %v, which is negative", ebb.ErrArgument, o.Grace)
+	}
+	return nil
+}
+
+// Queue is a queue of jobs with values of type T. Its methods are safe for
+// concurrent use, and it holds nothing that must be closed.
+type Queue[T any] struct {
+	c    *ebb.Conn
+	name string
+	o    Options[T]
+
+	scripted bool // it uses scripts although the backend has better; for tests
+
+	said       atomic.Bool // how it runs, to the logger
+	configured atomic.Bool // ebb's queue knows the limits
+	bell       bell
+}
+
+// New returns the queue of a name on a connection. All programs that use the name
+// share it; limits and leases are each one's own. It does not speak to the backend.
+// Of opts the first counts. Errors: ebb.ErrArgument.
+func New[T any](c *ebb.Conn, name string, opts ...Options[T]) (*Queue[T], error) {
+	var o Options[T]
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	if c == nil {
+		return nil, fmt.Errorf("queue: %w: no connection", ebb.ErrArgument)
+	}
+	if name == "" {
+		return nil, fmt.Errorf("queue: %w: a queue needs a name", ebb.ErrArgument)
+	}
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("queue %q: %w", name, err)
+	}
+	q := &Queue[T]{c: c, name: name, o: o}
+	q.bell.init(c, kit.Key(name, "wake"))
+	return q, nil
+}
+
+// Name returns the queue's name.
+func (q *Queue[T]) Name() string { return q.name }
+
+// String says how the queue runs: by commands of ebb's own or by scripts.
+func (q *Queue[T]) String() string {
+	caps := q.c.Capabilities()
+	how := fmt.Sprintf("Lua scripts on %s %s", caps.Server, caps.Version)
+	if q.native() {
+		how = "DQ.* of ebb"
+	}
+	most := "any number of deliveries"
+	if n := q.o.MaxDeliveries; n > 0 {
+		most = fmt.Sprintf("%d deliveries", n)
+	}
+	return fmt.Sprintf("queue %q (lease %v, %s; %s)", q.name, q.o.Lease, most, how)
+}
+
+func (q *Queue[T]) native() bool { return !q.scripted && q.c.Capabilities().Native }
+
+// store is one of the two ways to keep a queue. Times are ms. Every method is one
+// round trip, and one step for everybody else.
+type store interface {
+	push(ctx context.Context, items []pushItem, maxLen int, drop bool) ([]pushed, error)
+	// take returns what it took beside ebb.ErrNotReplicated, and with no other error.
+	take(ctx context.Context, count int, lease int64) (taken, error)
+	ack(ctx context.Context, id string, token int64) (bool, error)
+	nack(ctx context.Context, r *raw, delay int64, reason string) (bool, error)
+	extend(ctx context.Context, id string, token, lease int64) (bool, error)
+	bury(ctx context.Context, r *raw, reason string) (bool, error)
+	cancel(ctx context.Context, ids []string) (int64, error)
+	info(ctx context.Context) (Info, error)
+	dead(ctx context.Context, n int) ([]deadRaw, error)
+	revive(ctx context.Context, ids []string) (int64, error)
+	discard(ctx context.Context, ids []string) (int64, error)
+}
+
+// raw is a job as it is stored.
+type raw struct {
+	id, payload            string
+	deliveries, token, due int64
+}
+
+// taken is what a consumer gets.
+type taken struct {
+	jobs []raw
+	// wait is when to come again if there is no job; 0: at once, since there was more
+	// to tidy up than a call does; negative: nothing is to come, or nobody knows.
+	wait time.Duration
+}
+
+// store returns the way that this call goes.
+func (q *Queue[T]) store() store {
+	if !q.said.Swap(true) {
+		q.o.Logger.Debug(q.String())
+	}
+	if q.native() {
+		return &native{c: q.c, name: q.name, max: q.o.MaxDeliveries, configured: &q.configured}
+	}
+	return &scripts{c: q.c, name: q.name, max: q.o.MaxDeliveries}
+}
+
+// failed is the error of an operation on the queue.
+func (q *Queue[T]) failed(what string, err error) error {
+	return fmt.Errorf("queue %q: %s: %w", q.name, what, err)
+}
+
+// Cancel removes jobs, whatever their state, and returns how many there were. A
+// consumer that has one gets ErrLost when it settles it. What Unique keeps out it
+// keeps out all the same. One round trip for every 500.
+func (q *Queue[T]) Cancel(ctx context.Context, ids ...string) (int, error) {
+	return q.inParts(ctx, "cancel", ids, q.store().cancel)
+}
+
+// Info is what a queue holds.
+type Info struct {
+	Delayed, Ready, Leased int
+	// Dead is how many dead letters there are. They are not in the queue.
+	Dead int
+	// Lateness is for how long the job has been due that is ready for longest; 0
+	// where none is.
+	Lateness time.Duration
+	// NextDue is when the next delayed job falls due, from now; negative where none
+	// does.
+	NextDue time.Duration
+}
+
+// Len is the number of jobs, whatever their state; MaxLen bounds it.
+func (i Info) Len() int { return i.Delayed + i.Ready + i.Leased }
+
+// Info describes the queue. O(log n).
+func (q *Queue[T]) Info(ctx context.Context) (Info, error) {
+	i, err := q.store().info(ctx)
+	if err != nil {
+		return Info{}, q.failed("info", err)
+	}
+	return i, nil
+}
+
+// Len returns the number of jobs, whatever their state, without the dead letters.
+func (q *Queue[T]) Len(ctx context.Context) (int, error) {
+	i, err := q.Info(ctx)
+	return i.Len(), err
+}

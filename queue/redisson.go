@@ -1,0 +1,319 @@
+package queue
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// Shared is a queue in the layout of Redisson's RDelayedQueue and of the RBlockingQueue
+// that it feeds, for Go and Java programs that share one:
+//
+//	redisson_delay_queue_timeout:{name}  zset, by due ms \  of the same items:
+//	redisson_delay_queue:{name}          list            /  8, 8 random bytes, length, payload
+//	name                                 list of the payloads that are due
+//	redisson_delay_queue_channel:{name}  says when a new first item is due
+//
+// Whoever looks moves what is due from the first two to the third; programs in Java
+// and in Go do it for each other. A value is its taker's at once: there are no leases,
+// no retries and no dead letters, and a consumer that dies takes what it took along.
+// Removing an item from the list of those that wait costs O(n). Use a Queue where no
+// Java program takes part.
+//
+// Its methods are safe for concurrent use, and it holds nothing that must be closed.
+type Shared[T any] struct {
+	c                                  *ebb.Conn
+	name, waiting, deadlines, announce string
+	codec                              ebb.Codec[T]
+	log                                *slog.Logger
+}
+
+// SharedOptions are those of Redisson. The zero value works.
+type SharedOptions[T any] struct {
+	// Codec turns values into bytes as the Java side does: ebb.CodecOf, the default,
+	// for strings is its StringCodec.
+	Codec ebb.Codec[T]
+	// Logger gets what nobody is told by an error. nil: nobody.
+	Logger *slog.Logger
+}
+
+// Redisson returns the queue of a name in Redisson's layout. It does not speak to the
+// backend. Of opts the first counts. Errors: ebb.ErrArgument.
+func Redisson[T any](c *ebb.Conn, name string, opts ...SharedOptions[T]) (*Shared[T], error) {
+	var o SharedOptions[T]
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	if c == nil || name == "" {
+		return nil, fmt.Errorf("queue: %w: a queue needs a connection and a name", ebb.ErrArgument)
+	}
+	if o.Codec == nil {
+		o.Codec = ebb.CodecOf[T]()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Shared[T]{c: c, name: name, codec: o.Codec, log: o.Logger,
+		waiting:   kit.Prefixed("redisson_delay_queue", name),
+		deadlines: kit.Prefixed("redisson_delay_queue_timeout", name),
+		announce:  kit.Prefixed("redisson_delay_queue_channel", name)}, nil
+}
+
+// String says how the queue runs.
+func (s *Shared[T]) String() string {
+	caps := s.c.Capabilities()
+	return fmt.Sprintf("queue %q (Redisson's layout; Lua scripts on %s %s)", s.name, caps.Server, caps.Version)
+}
+
+// transferMost is how many items a call moves; each costs a look through the list.
+const transferMost = "100"
+
+// sharedPrelude moves what is due: KEYS the target, the list, the zset; ARGV the channel.
+const sharedPrelude = `
+local target, waiting, deadlines = KEYS[1], KEYS[2], KEYS[3]
+local call = redis.call
+local clock = call('TIME')
+local us = clock[1] * 1000000 + clock[2]
+local now = math.floor(us / 1000)
+local function int(n) return string.format('%.0f', n) end
+local due = call('ZRANGEBYSCORE', deadlines, '-inf', int(now), 'LIMIT', 0, ` + transferMost + `)
+for _, item in ipairs(due) do
+  call('RPUSH', target, string.sub(item, string.byte(item, 1) + 10))
+  call('ZREM', deadlines, item)
+  call('LREM', waiting, 1, item)
+end
+-- rest is for how many us nothing falls due, -1 for ever.
+local function rest()
+  local x = call('ZRANGE', deadlines, 0, 0, 'WITHSCORES')
+  if not x[1] then return -1 end
+  return math.max(x[2] * 1000 - us, 0)
+end
+`
+
+var (
+	// offerScript adds: ARGV channel, item, delay, payload. Without delay it goes
+	// behind what is due.
+	offerScript = ebb.NewScript(sharedPrelude + `
+local item, delay = ARGV[2], tonumber(ARGV[3])
+if delay == 0 and rest() ~= 0 then
+  call('RPUSH', target, ARGV[4])
+  return 1
+end
+call('ZADD', deadlines, int(now + delay), item)
+call('RPUSH', waiting, item)
+if call('ZRANGE', deadlines, 0, 0)[1] == item then call('PUBLISH', ARGV[1], int(now + delay)) end
+return 1
+`)
+	// transferScript replies with rest.
+	transferScript = ebb.NewScript(sharedPrelude + `return rest()`)
+	// pollScript replies with the first payload, or null.
+	pollScript = ebb.NewScript(sharedPrelude + `return call('LPOP', target)`)
+	// withdrawScript removes an item: ARGV channel, item.
+	withdrawScript = ebb.NewScript(sharedPrelude + `
+call('LREM', waiting, 1, ARGV[2])
+return call('ZREM', deadlines, ARGV[2])
+`)
+)
+
+func (s *Shared[T]) script(ctx context.Context, script *ebb.Script, args ...any) (ebb.Value, error) {
+	v, err := s.c.Script(ctx, script, []string{s.name, s.waiting, s.deadlines}, append([]any{s.announce}, args...)...)
+	return v, s.failed(err)
+}
+
+func (s *Shared[T]) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("queue %q: %w", s.name, err)
+}
+
+// item lays out a payload as Redisson does.
+func item(payload []byte) []byte {
+	b := make([]byte, 1+8+8, 1+8+8+len(payload))
+	b[0] = 8
+	_, _ = rand.Read(b[1:9]) // it never fails
+	binary.LittleEndian.PutUint64(b[9:], uint64(len(payload)))
+	return append(b, payload...)
+}
+
+// payloadOf reads an item.
+func payloadOf(item string) (string, bool) {
+	if item == "" || len(item) < 1+int(item[0])+8 {
+		return "", false
+	}
+	rest := item[1+int(item[0]):]
+	payload := rest[8:]
+	return payload, binary.LittleEndian.Uint64([]byte(rest[:8])) == uint64(len(payload))
+}
+
+// Push adds a value that is due after a delay.
+func (s *Shared[T]) Push(ctx context.Context, v T, delay time.Duration) error {
+	if delay < 0 {
+		return s.failed(fmt.Errorf("push: %w: the delay is %v, which is negative", ebb.ErrArgument, delay))
+	}
+	payload, err := s.codec.Encode(v)
+	if err != nil {
+		return s.failed(err)
+	}
+	_, err = s.script(ctx, offerScript, item(payload), kit.Millis(delay), payload)
+	return err
+}
+
+// TryPop takes the first value that is due, or returns ErrEmpty. It waits for the
+// reply even if the context ends meanwhile, since the value would be lost.
+func (s *Shared[T]) TryPop(ctx context.Context) (v T, err error) {
+	if ctx.Err() != nil {
+		return v, s.failed(fmt.Errorf("pop: %w", ctx.Err()))
+	}
+	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), overdue)
+	defer cancel()
+	reply, err := s.script(patient, pollScript)
+	if err != nil && !errors.Is(err, ebb.ErrNotReplicated) { // then the value is ours all the same
+		return v, err
+	}
+	if reply.IsNull() {
+		return v, ErrEmpty
+	}
+	payload := reply.String()
+	if v, err = s.codec.Decode([]byte(payload)); err != nil {
+		s.log.Error("a value was taken and cannot be read", "queue", s.name, "value", payload, "error", err)
+	}
+	return v, s.failed(err)
+}
+
+// Pop waits for a value, until the context ends, and takes it. It outlasts a backend
+// that goes and comes back. It is woken by whoever adds to the list. A value that the
+// codec cannot read is taken nevertheless, and the logger gets it.
+func (s *Shared[T]) Pop(ctx context.Context) (v T, err error) {
+	for tries := 0; ; {
+		v, err = s.TryPop(ctx)
+		if errors.Is(err, ErrEmpty) {
+			if err = s.await(ctx); err == nil {
+				tries = 0
+				continue
+			}
+		}
+		if ctx.Err() != nil && err != nil {
+			return v, s.failed(fmt.Errorf("pop: %w", ctx.Err()))
+		}
+		if !ebb.Temporary(err) {
+			return v, err
+		}
+		s.log.Warn("cannot reach the queue", "queue", s.name, "error", err)
+		_ = kit.Sleep(ctx, kit.Backoff(againFirst, againMost, tries))
+		tries++
+	}
+}
+
+// await returns when there may be something to take. Moving the list's first value
+// to where it is waits for one and takes none, so that nothing is lost by whom the
+// context leaves in the middle of it.
+func (s *Shared[T]) await(ctx context.Context) error {
+	patient, cancel := context.WithTimeout(ctx, blockFor+overdue)
+	var mover sync.WaitGroup
+	mover.Go(func() { _ = s.Transfer(patient) })
+	_, err := s.c.Block(patient, "BLMOVE", s.name, s.name, "LEFT", "LEFT", blockFor.Seconds())
+	if err != nil && ctx.Err() == nil && patient.Err() != nil {
+		err = silence()
+	}
+	cancel()
+	mover.Wait()
+	return s.failed(err)
+}
+
+// Transfer moves what falls due to where consumers take it from, until the context
+// ends. Pop does so while it waits: a program needs it where its consumers use other
+// means. It outlasts a backend that goes and comes back, and returns the context's
+// error, or one that another try would not mend.
+func (s *Shared[T]) Transfer(ctx context.Context) error {
+	for tries := 0; ; tries++ {
+		err := s.transfer(ctx)
+		if ctx.Err() != nil {
+			return s.failed(fmt.Errorf("transfer: %w", ctx.Err()))
+		}
+		if !ebb.Temporary(err) && !errors.Is(err, ebb.ErrInterrupted) {
+			return err
+		}
+		_ = kit.Sleep(ctx, kit.Backoff(againFirst, againMost, tries))
+	}
+}
+
+// transfer is Transfer until an error.
+func (s *Shared[T]) transfer(ctx context.Context) error {
+	sub, err := s.c.Subscribe(ctx, s.announce)
+	if err != nil {
+		return s.failed(err)
+	}
+	defer func() { _ = sub.Close() }()
+	for {
+		v, err := s.script(ctx, transferScript)
+		if err != nil {
+			return err
+		}
+		wait := lookAgain
+		if v.Int >= 0 {
+			wait = min(wait, time.Duration(v.Int)*time.Microsecond)
+		}
+		until, cancel := context.WithTimeout(ctx, wait)
+		_, err = sub.Next(until)
+		over := until.Err() != nil
+		cancel()
+		if err != nil && !over {
+			return s.failed(err)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// Remove withdraws a value that is not due yet, the first that is equal when encoded,
+// and reports whether there was one. O(n).
+func (s *Shared[T]) Remove(ctx context.Context, v T) (bool, error) {
+	payload, err := s.codec.Encode(v)
+	if err != nil {
+		return false, s.failed(err)
+	}
+	const page = 100
+	for from := 0; ; from += page {
+		items, err := s.c.Do(ctx, "LRANGE", s.waiting, from, from+page-1)
+		if err != nil {
+			return false, s.failed(err)
+		}
+		if len(items.Elems) == 0 {
+			return false, nil
+		}
+		for _, e := range items.Elems {
+			if p, ok := payloadOf(e.Str); !ok || p != string(payload) {
+				continue
+			}
+			n, err := s.script(ctx, withdrawScript, e.Str)
+			if err != nil || n.Int == 1 {
+				return err == nil, err
+			}
+		}
+	}
+}
+
+// Len returns how many values wait for their time, and how many can be taken.
+func (s *Shared[T]) Len(ctx context.Context) (delayed, ready int, err error) {
+	if _, err := s.script(ctx, transferScript); err != nil {
+		return 0, 0, err
+	}
+	var b ebb.Batch
+	b.Do("ZCARD", s.deadlines)
+	b.Do("LLEN", s.name)
+	replies, err := s.c.Pipeline(ctx, &b)
+	if err != nil {
+		return 0, 0, s.failed(err)
+	}
+	return int(replies[0].Int), int(replies[1].Int), s.failed(errors.Join(replies[0].Err(), replies[1].Err()))
+}

@@ -1,0 +1,148 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// running runs workers in the background until stop, which returns Run's error.
+func running(b *backends.Backend, q *Queue[string], workers int, fn func(context.Context, *Job[string]) error) (stop func() error) {
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error, 1)
+	go func() { done <- q.Run(ctx, workers, fn) }()
+	return func() error {
+		cancel()
+		return <-done
+	}
+}
+
+func TestRunExtendsTheLeaseForAsLongAsTheFunctionRuns(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		ctx, q := b.Context(), open(Options[string]{Lease: time.Second})
+		runs, took := atomic.Int32{}, 1100*time.Millisecond
+		switch b.Kind {
+		case "mem":
+			took = 10 * time.Second
+		case "file":
+			took = 0 // it is the engine of mem
+		}
+		done := make(chan struct{}, 10)
+		stop := running(b, q, 2, func(ctx context.Context, j *Job[string]) error {
+			defer func() { done <- struct{}{} }()
+			runs.Add(1)
+			_ = kit.Sleep(ctx, took)
+			return ctx.Err()
+		})
+		must(q.Push(ctx, "long"))(t)
+		<-done
+		b.Until("the job is done", func() bool { return must(q.Len(ctx))(t) == 0 })
+		failsWith(t, stop(), context.Canceled)
+		if n := runs.Load(); n != 1 && b.Virtual() { // elsewhere the machine may have slept for a lease
+			t.Errorf("%d runs", n)
+		}
+	})
+}
+
+func TestWhatTheFunctionReturnsSettlesTheJob(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		ctx, q := b.Context(), open(Options[string]{MaxDeliveries: 2, Backoff: func(int) time.Duration { return 5 * time.Millisecond }})
+		var items []Item[string]
+		for _, v := range []string{"fine", "fails once", "fails", "permanent", "panics", "own"} {
+			items = append(items, Item[string]{Value: v, PushOptions: PushOptions{ID: v}})
+		}
+		must(q.PushMany(ctx, items))(t)
+		stop := running(b, q, 3, func(ctx context.Context, j *Job[string]) error {
+			switch j.Value {
+			case "fails once":
+				if j.Deliveries > 1 {
+					return nil
+				}
+				return errors.New("the first time")
+			case "fails":
+				return errors.New("as always")
+			case "permanent":
+				return fmt.Errorf("no: %w", ErrPermanent)
+			case "panics":
+				panic("oh")
+			case "own":
+				return errors.Join(j.Ack(ctx), errors.New("it is settled"))
+			}
+			return nil
+		})
+		b.Until("all are settled", func() bool { return must(q.Len(ctx))(t) == 0 })
+		failsWith(t, stop(), context.Canceled)
+		reasons := map[string]string{}
+		for _, d := range must(q.DeadLetters(ctx, 10))(t) {
+			reasons[d.ID] = fmt.Sprintf("%d %.9s", d.Deliveries, d.Reason)
+		}
+		want := map[string]string{"fails": "2 as always", "permanent": "1 no: queue", "panics": "2 panic: oh"}
+		if fmt.Sprint(reasons) != fmt.Sprint(want) {
+			t.Errorf("%v, want %v", reasons, want)
+		}
+	})
+}
+
+func TestALostLeaseEndsTheFunctionsContext(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		ctx, q := b.Context(), open(Options[string]{Lease: 60 * time.Millisecond})
+		began, cause := make(chan string, 100), make(chan error, 1)
+		stop := running(b, q, 1, func(ctx context.Context, j *Job[string]) error {
+			began <- j.ID
+			<-ctx.Done()
+			select {
+			case cause <- context.Cause(ctx):
+			default:
+			}
+			return ctx.Err()
+		})
+		must(q.Push(ctx, "v"))(t)
+		if n := must(q.Cancel(ctx, <-began))(t); n != 1 {
+			t.Errorf("cancelled %d", n)
+		}
+		failsWith(t, <-cause, ErrLost)
+		failsWith(t, stop(), context.Canceled)
+	})
+}
+
+func TestGraceLetsFunctionsFinish(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		ctx, q := b.Context(), open(Options[string]{Grace: time.Minute})
+		began := make(chan struct{})
+		stop := running(b, q, 1, func(ctx context.Context, j *Job[string]) error {
+			close(began)
+			_ = kit.Sleep(ctx, 30*time.Millisecond)
+			return ctx.Err()
+		})
+		must(q.Push(ctx, "v"))(t)
+		<-began
+		failsWith(t, stop(), context.Canceled)
+		if n := must(q.Len(ctx))(t); n != 0 {
+			t.Errorf("%d jobs are left", n)
+		}
+	})
+}
+
+func TestAJobThatIsCutShortIsDueAgainAtOnce(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		ctx, q := b.Context(), open(Options[string]{})
+		began := make(chan struct{})
+		stop := running(b, q, 1, func(ctx context.Context, j *Job[string]) error {
+			close(began)
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		must(q.Push(ctx, "v"))(t)
+		<-began
+		failsWith(t, stop(), context.Canceled)
+		if j := must(q.TryPop(ctx))(t); j.Deliveries != 2 {
+			t.Errorf("%+v", j)
+		}
+	})
+}

@@ -1,0 +1,273 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// ledger notes what became of jobs.
+type ledger struct {
+	mu   sync.Mutex // guards what follows
+	done map[string]int
+}
+
+func (l *ledger) note(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.done[id]++
+}
+
+// settle fails the test unless every job is done or dead, and the queue is empty.
+func (l *ledger) settle(t testing.TB, ctx context.Context, q *Queue[string], ids map[string]bool) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	dead := map[string]bool{}
+	for _, d := range must(q.DeadLetters(ctx, 10_000))(t) {
+		dead[d.ID] = true
+	}
+	for id := range ids {
+		if l.done[id] == 0 && !dead[id] {
+			t.Errorf("job %s is lost", id)
+		}
+	}
+	if len(l.done) > len(ids) {
+		t.Errorf("%d jobs were done, %d pushed", len(l.done), len(ids))
+	}
+	t.Logf("%d jobs: %d done, %d dead", len(ids), len(l.done), len(dead))
+}
+
+func TestJobsInAreJobsDoneAndDead(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		const producers, each, consumers = 3, 40, 3
+		o := Options[string]{Lease: 40 * time.Millisecond, MaxDeliveries: 3, Backoff: func(int) time.Duration { return time.Millisecond }}
+		ctx, q, l, ids := b.Context(), open(o), &ledger{done: map[string]int{}}, map[string]bool{}
+		var pushing sync.WaitGroup
+		for p := range producers {
+			for i := range each {
+				ids[fmt.Sprint(p, "-", i)] = true
+			}
+			pushing.Go(func() {
+				mine := open(o)
+				for i := range each {
+					id := fmt.Sprint(p, "-", i)
+					if _, err := mine.Push(ctx, "v", PushOptions{ID: id, Delay: rand.N(20 * time.Millisecond), Priority: rand.N(3)}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		inner, stop := context.WithCancel(ctx)
+		var working sync.WaitGroup
+		for range consumers {
+			mine := open(o)
+			working.Go(func() {
+				for inner.Err() == nil {
+					run, crash := context.WithCancel(inner)
+					err := mine.Run(run, 4, func(ctx context.Context, j *Job[string]) error {
+						switch rand.N(12) {
+						case 0:
+							return errors.New("no")
+						case 1: // as if the process died: nobody settles it
+							j.settled.Store(true)
+							return nil
+						case 2:
+							crash()
+						}
+						_ = kit.Sleep(ctx, rand.N(2*time.Millisecond))
+						l.note(j.ID)
+						return nil
+					})
+					crash()
+					if inner.Err() == nil && !errors.Is(err, context.Canceled) {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		pushing.Wait()
+		b.Until("the queue is empty", func() bool { return must(q.Len(ctx))(t) == 0 })
+		stop()
+		working.Wait()
+		l.settle(t, ctx, q, ids)
+	})
+}
+
+func TestNoAcknowledgedPushIsLostWhenTheServerIsKilled(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		const jobs = 150
+		ctx, q, l, ids := b.Context(), open(Options[string]{Lease: 300 * time.Millisecond}), &ledger{done: map[string]int{}}, map[string]bool{}
+		stop := running(b, q, 4, func(ctx context.Context, j *Job[string]) error {
+			l.note(j.ID)
+			return nil
+		})
+		half := make(chan struct{})
+		var pushing sync.WaitGroup
+		producer := open(Options[string]{})
+		pushing.Go(func() {
+			for i := range jobs {
+				if i == jobs/2 {
+					close(half)
+				}
+				id := fmt.Sprint(i)
+				ids[id] = true
+				for tries := 0; ; tries++ {
+					_, err := producer.Push(ctx, "v", PushOptions{ID: id, Unique: time.Hour})
+					if err == nil || errors.Is(err, ErrDuplicate) {
+						break
+					}
+					if !ebb.Temporary(err) || kit.Sleep(ctx, kit.Backoff(time.Millisecond, 50*time.Millisecond, tries)) != nil {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+		<-half
+		b.Fault()
+		pushing.Wait()
+		b.Until("the queue is empty", func() bool {
+			n, err := q.Len(ctx)
+			return n == 0 && err == nil
+		})
+		failsWith(t, stop(), context.Canceled)
+		l.settle(t, ctx, q, ids)
+	})
+}
+
+func TestContextsThatEndAnywhereLoseNothing(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		const jobs = 60
+		o := Options[string]{Lease: 100 * time.Millisecond, MaxDeliveries: -1}
+		ctx, q, l, ids := b.Context(), open(o), &ledger{done: map[string]int{}}, map[string]bool{}
+		brief := func(tries int) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			// A machine that is so busy that nothing comes of it gets more time.
+			timer := time.AfterFunc(rand.N(3*time.Millisecond<<min(tries/16, 6)), cancel) // a cancellation, not a deadline
+			return ctx, func() { timer.Stop(); cancel() }
+		}
+		for i := range jobs {
+			ids[fmt.Sprint(i)] = true
+		}
+		var working sync.WaitGroup
+		inner, stop := context.WithCancel(ctx)
+		defer working.Wait()
+		defer stop()
+		for range 3 {
+			mine := open(o)
+			working.Go(func() {
+				for tries := 0; inner.Err() == nil; tries++ {
+					short, cancel := brief(tries)
+					j, err := mine.Pop(short)
+					if err == nil {
+						l.note(j.ID)
+						if err = j.Ack(short); err == nil {
+							tries = 0
+						} else if !errors.Is(err, context.Canceled) && !errors.Is(err, ErrLost) {
+							t.Error(err)
+						}
+					} else if !errors.Is(err, context.Canceled) {
+						t.Error(err)
+					}
+					cancel()
+				}
+			})
+		}
+		for id := range ids {
+			for tries := 0; ; tries++ {
+				short, cancel := brief(tries)
+				_, err := q.Push(short, "v", PushOptions{ID: id, Delay: rand.N(5 * time.Millisecond), Unique: time.Hour})
+				cancel()
+				if err == nil || errors.Is(err, ErrDuplicate) {
+					break
+				}
+				failsWith(t, err, context.Canceled)
+			}
+		}
+		b.Until("the queue is empty", func() bool { return must(q.Len(ctx))(t) == 0 })
+		stop()
+		working.Wait()
+		l.settle(t, ctx, q, ids)
+	})
+}
+
+func TestWaitingEndsWithTheContext(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		q := open(Options[string]{})
+		ctx, cancel := context.WithTimeout(b.Context(), 30*time.Millisecond)
+		defer cancel()
+		_, err := q.Pop(ctx)
+		failsWith(t, err, context.DeadlineExceeded)
+		_, err = q.Pop(ctx)
+		failsWith(t, err, context.DeadlineExceeded)
+	})
+}
+
+// broken is a codec that cannot read.
+type broken struct{ ebb.Codec[string] }
+
+func (broken) Decode([]byte) (string, error) {
+	return "", fmt.Errorf("%w: another version", ebb.ErrValue)
+}
+
+func TestWhatCannotBeReadBecomesADeadLetter(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		ctx, q := b.Context(), open(Options[string]{})
+		must(q.Push(ctx, "v", PushOptions{ID: "x"}))(t)
+		other := open(Options[string]{MaxDeliveries: 2, Backoff: func(int) time.Duration { return 0 }, Codec: broken{ebb.CodecOf[string]()}})
+		_, err := other.TryPop(ctx)
+		failsWith(t, err, ErrEmpty)
+		dead := must(other.DeadLetters(ctx, 10))(t)
+		if len(dead) != 1 || dead[0].ID != "x" || !errors.Is(dead[0].Err, ebb.ErrValue) {
+			t.Errorf("%+v", dead)
+		}
+	})
+}
+
+func TestLimitsThatWereForgottenAreToldAgain(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		ctx, q := b.Context(), open(Options[string]{MaxDeliveries: 1})
+		_, err := q.TryPop(ctx)
+		failsWith(t, err, ErrEmpty)
+		must(b.Del(ctx, q.Name()))(t)
+		must(q.Push(ctx, "v"))(t)
+		j := must(q.TryPop(ctx))(t)
+		ok(t, j.Nack(ctx, 0))
+		_, err = q.TryPop(ctx)
+		failsWith(t, err, ErrEmpty)
+		if dead := must(q.DeadLetters(ctx, 10))(t); len(dead) != 1 {
+			t.Errorf("%+v", dead)
+		}
+	})
+}
+
+func TestAQueueOfWhichPartsWereDeletedWorksOn(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		ctx, q := b.Context(), open(Options[string]{Lease: 20 * time.Millisecond})
+		for _, suffix := range []string{"jobs", "waiting", "events", "last"} {
+			must(q.PushMany(ctx, []Item[string]{{Value: "a"}, {Value: "b", PushOptions: PushOptions{TTL: time.Hour}}}))(t)
+			must(q.Pop(ctx))(t)
+			must(b.Del(ctx, kit.Key(q.Name(), suffix)))(t)
+			b.Pass(30 * time.Millisecond)
+			must(q.Push(ctx, "new", PushOptions{ID: "new", Priority: 9}))(t)
+			j := must(q.Pop(ctx))(t)
+			if j.Value != "new" {
+				t.Fatalf("without %s: %+v", suffix, j)
+			}
+			if err := j.Ack(ctx); err != nil && !errors.Is(err, ErrLost) {
+				t.Fatal(err)
+			}
+			must(q.Cancel(ctx, "new"))(t)
+			must(q.Info(ctx))(t)
+		}
+	})
+}

@@ -1,0 +1,129 @@
+package queue
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+const (
+	// lookAgain is how often who waits looks without having been told to: messages
+	// are lost when a master is replaced.
+	lookAgain = 5 * time.Second
+	// subscribeFirst and subscribeMost are the pauses between tries to subscribe. Who
+	// waits looks at each, so they bound the delay where SUBSCRIBE is not allowed.
+	subscribeFirst, subscribeMost = 10 * time.Millisecond, 500 * time.Millisecond
+)
+
+// bell tells those who wait in this program that they should look at the queue
+// again, on backends without commands that wait:
+//
+//	scripts: PUBLISH wake -> reader -> one of those who wait -> the next ...
+//
+// One is told at a time, and tells the next when it leaves, with a job or without
+// one: so however many wait, the server is asked as often as there are jobs, and
+// nobody sleeps while one is ready. Invariant: of those who wait somebody has looked
+// since the last message, or has a ring to look at.
+//
+// There is one subscription for all, from the first hold to the last release.
+type bell struct {
+	c       *ebb.Conn
+	channel string
+
+	mu      sync.Mutex // guards what follows
+	holders int
+	waiting []chan struct{} // first come first; each has room for one ring
+	end     context.CancelFunc
+	reader  *sync.WaitGroup
+}
+
+func (b *bell) init(c *ebb.Conn, channel string) { b.c, b.channel = c, channel }
+
+// hold keeps the subscription until release.
+func (b *bell) hold() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.holders++
+	if b.holders > 1 {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	b.end, b.reader = cancel, new(sync.WaitGroup)
+	b.reader.Go(func() { b.read(ctx) })
+}
+
+// release gives up a hold. The last one waits until the subscription is closed.
+func (b *bell) release() {
+	b.mu.Lock()
+	b.holders--
+	var reader *sync.WaitGroup
+	if b.holders == 0 {
+		b.end()
+		reader = b.reader
+	}
+	b.mu.Unlock()
+	if reader != nil {
+		reader.Wait()
+	}
+}
+
+// read rings for every message until ctx ends.
+func (b *bell) read(ctx context.Context) {
+	for n := 0; ctx.Err() == nil; n++ {
+		sub, err := b.c.Subscribe(ctx, b.channel)
+		if err != nil {
+			b.ring()
+			_ = kit.Sleep(ctx, kit.Backoff(subscribeFirst, subscribeMost, n))
+			continue
+		}
+		n = 0
+		for {
+			b.ring() // also for what came before
+			if _, err = sub.Next(ctx); err != nil && !isInterrupted(err) {
+				break
+			}
+		}
+		_ = sub.Close()
+	}
+}
+
+// enter begins to wait: rings go to the channel from now on, until leave.
+func (b *bell) enter() chan struct{} {
+	c := make(chan struct{}, 1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waiting = append(b.waiting, c)
+	return c
+}
+
+// leave ends it. What one knew who leaves, such as when the next job is due,
+// another must find out.
+func (b *bell) leave(c chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := slices.Index(b.waiting, c); i >= 0 {
+		b.waiting = slices.Delete(b.waiting, i, i+1)
+	}
+	b.ringLocked()
+}
+
+// ring tells who has waited longest and has not been told.
+func (b *bell) ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ringLocked()
+}
+
+func (b *bell) ringLocked() {
+	for _, c := range b.waiting {
+		select {
+		case c <- struct{}{}:
+			return
+		default:
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package ebb
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ebbdb/ebb/internal/door"
+)
+
+// job is a command of a batch that is on its way through a cluster.
+type job struct {
+	i     int // in the batch
+	plain []any
+	keys  []string
+	route string        // the key that leads to its node
+	node  *redis.Client // that a redirection named; nil: the slot's master
+	ask   bool
+	answer
+}
+
+// pipeline sends the commands to their nodes at once. A command for all nodes
+// runs between those before and after it.
+func (k *cluster) pipeline(ctx context.Context, plain [][]any) ([]Value, error) {
+	answers := make([]answer, 0, len(plain))
+	for len(plain) > 0 {
+		n := 0
+		for n < len(plain) && wide(plain[n]) == nil {
+			n++
+		}
+		if n == 0 {
+			v, err := k.do(ctx, plain[0])
+			answers = append(answers, answer{v: v, err: err, ran: true})
+			n = 1
+		} else {
+			answers = append(answers, k.batch(ctx, plain[:n])...)
+		}
+		plain = plain[n:]
+	}
+	if a := together(answers); !a.ran && a.err == nil && door.Untouched(a.v) {
+		_, err := a.result(ctx, "pipeline")
+		return nil, err
+	}
+	return values(answers)
+}
+
+// batch runs commands of which each has one node. What did not run is sent again,
+// unless a later command on one of its keys has run: then the error stays in its
+// reply, since the order of the commands on a key holds.
+func (k *cluster) batch(ctx context.Context, plain [][]any) []answer {
+	jobs := newJobs(plain)
+	pending := jobs
+	var r door.Retry
+	defer r.Stop()
+	for r.Next(ctx) {
+		seen, moved := k.looks(), true
+		for h := 0; moved && len(pending) > 0 && h <= hops; h++ {
+			k.round(ctx, pending)
+			pending, moved = k.unfinished(ctx, pending)
+		}
+		if len(pending) == 0 || ctx.Err() != nil {
+			break
+		}
+		for _, j := range pending {
+			j.node, j.ask = nil, false
+		}
+		_ = k.refresh(ctx, seen)
+	}
+	answers := make([]answer, len(jobs))
+	for i, j := range jobs {
+		answers[i] = j.answer
+	}
+	return answers
+}
+
+// newJobs finds out where commands go. Those without a key go with the others.
+func newJobs(plain [][]any) []*job {
+	jobs := make([]*job, len(plain))
+	some := ""
+	for i, args := range plain {
+		j := &job{i: i, plain: args, keys: keysOf(args), route: route(args)}
+		if some == "" {
+			some = j.route
+		}
+		jobs[i] = j
+	}
+	for _, j := range jobs {
+		if j.route == "" {
+			j.route = some
+		}
+	}
+	return jobs
+}
+
+// round sends jobs to their nodes, to all nodes at the same time, and waits.
+func (k *cluster) round(ctx context.Context, jobs []*job) {
+	groups := map[*redis.Client][]*job{}
+	for _, j := range jobs {
+		node := j.node
+		if node == nil {
+			var err error
+			if node, err = k.client.MasterForKey(ctx, j.route); err != nil {
+				j.answer = answer{err: lost(ctx, "pipeline", err)}
+				continue
+			}
+		}
+		groups[node] = append(groups[node], j)
+	}
+	var all sync.WaitGroup
+	for node, group := range groups {
+		all.Go(func() { sendGroup(ctx, node, group) })
+	}
+	all.Wait()
+}
+
+// sendGroup sends jobs to one node.
+func sendGroup(ctx context.Context, node *redis.Client, group []*job) {
+	var plain [][]any
+	var at []int
+	for _, j := range group {
+		if j.ask {
+			plain = append(plain, []any{"ASKING"})
+		}
+		at = append(at, len(plain))
+		plain = append(plain, j.plain)
+	}
+	answers := sendAll(ctx, node.Pipeline(), plain)
+	for i, j := range group {
+		j.node, j.answer = node, answers[at[i]]
+	}
+}
+
+// unfinished returns the jobs of a round that are to be sent again; moved says
+// that all of them were told where to.
+func (k *cluster) unfinished(ctx context.Context, jobs []*job) (pending []*job, moved bool) {
+	ran := map[string]int{} // the last job on a key that has run, counted from 1
+	for _, j := range jobs {
+		for _, key := range j.keys {
+			if !j.again(ctx) {
+				ran[key] = j.i + 1
+			}
+		}
+	}
+	moved = true
+	for _, j := range jobs {
+		if !j.again(ctx) || slices.ContainsFunc(j.keys, func(key string) bool { return ran[key] > j.i }) {
+			continue
+		}
+		pending = append(pending, j)
+		addr, ask, ok := door.Redirect(j.v)
+		if ok && j.err == nil {
+			if next, err := k.named(ctx, j.node, addr); err == nil {
+				j.node, j.ask = next, ask
+				if !ask {
+					k.client.ReloadState(ctx)
+				}
+				continue
+			}
+		}
+		moved = false
+	}
+	return pending, moved
+}

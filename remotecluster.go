@@ -1,0 +1,308 @@
+package ebb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// cluster sends commands to the nodes of a cluster. go-redis's client knows which
+// node has which slot; what to do about an answer is decided here, because that
+// client sends again what may have run.
+//
+//	node := master of the key's slot
+//	send once ── reply ──────────────────────────────── done
+//	         ├─ MOVED, ASK ──────────────────────────── once more, to the node named
+//	         ├─ not run: not written, CLUSTERDOWN, ... ─ a pause, another look at the map
+//	         └─ lost after it was written ───────────── ErrUnavailable
+type cluster struct {
+	client *redis.ClusterClient
+
+	look chan struct{} // cap 1: who holds it looks at the map
+
+	mu     sync.Mutex // guards what follows
+	closed bool
+	seen   int // looks at the map so far
+	byAddr map[string]*redis.Client
+	extra  map[string]*redis.Client // nodes that the map does not have yet; ours to close
+	gather map[*redis.Client]*gather
+}
+
+func newCluster(c *redis.ClusterClient) *cluster {
+	return &cluster{client: c, look: make(chan struct{}, 1), byAddr: map[string]*redis.Client{}, extra: map[string]*redis.Client{}, gather: map[*redis.Client]*gather{}}
+}
+
+// to returns where the calls to a node gather.
+func (k *cluster) to(node *redis.Client) *gather {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	g := k.gather[node]
+	if g == nil {
+		g = newGather(node)
+		k.gather[node] = g
+	}
+	return g
+}
+
+// landed waits for what was sent together.
+func (k *cluster) landed() {
+	k.mu.Lock()
+	all := slices.Collect(maps.Values(k.gather))
+	k.mu.Unlock()
+	for _, g := range all {
+		g.close()
+	}
+}
+
+// close closes what is ours: the client is not.
+func (k *cluster) close() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closed = true
+	var errs []error
+	for _, n := range k.extra {
+		errs = append(errs, n.Close())
+	}
+	clear(k.extra)
+	return errors.Join(errs...)
+}
+
+// looks counts the looks at the map.
+func (k *cluster) looks() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.seen
+}
+
+// refresh reads the map of slots again, unless somebody has since the look that
+// the caller has seen.
+func (k *cluster) refresh(ctx context.Context, seen int) error {
+	select {
+	case k.look <- struct{}{}:
+		defer func() { <-k.look }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if k.looks() != seen {
+		return nil
+	}
+	var mu sync.Mutex
+	nodes := map[string]*redis.Client{}
+	err := k.client.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		nodes[c.Options().Addr] = c
+		return nil
+	})
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.seen++
+	if err == nil {
+		k.byAddr = nodes
+	}
+	return err
+}
+
+// named returns the node at an address that a redirection names.
+func (k *cluster) named(ctx context.Context, from *redis.Client, addr string) (*redis.Client, error) {
+	if strings.HasPrefix(addr, ":") { // the node does not know its own host
+		host, _, err := net.SplitHostPort(from.Options().Addr)
+		if err != nil {
+			return nil, err
+		}
+		addr = host + addr
+	}
+	k.mu.Lock()
+	n, seen := k.byAddr[addr], k.seen
+	if n == nil {
+		n = k.extra[addr]
+	}
+	k.mu.Unlock()
+	if n != nil {
+		return n, nil
+	}
+	if err := k.refresh(ctx, seen); err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if n := k.byAddr[addr]; n != nil {
+		return n, nil
+	}
+	if n := k.extra[addr]; n != nil {
+		return n, nil
+	}
+	if k.closed {
+		return nil, ErrClosed
+	}
+	o := *from.Options() // complete, so that 0 would mean the default again
+	o.Addr = addr
+	o.MaxRetries = -1
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	n = redis.NewClient(&o)
+	k.extra[addr] = n
+	return n, nil
+}
+
+func (k *cluster) isClosed() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.closed
+}
+
+// masters returns the nodes that have slots, by address.
+func (k *cluster) masters(ctx context.Context) ([]*redis.Client, error) {
+	if err := k.refresh(ctx, k.looks()); err != nil {
+		return nil, lost(ctx, "the map of the cluster", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var all []*redis.Client
+	for _, n := range k.byAddr {
+		all = append(all, n)
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].Options().Addr < all[j].Options().Addr })
+	if len(all) == 0 {
+		return nil, fmt.Errorf("ebb: %w: the cluster has no masters", ErrUnavailable)
+	}
+	return all, nil
+}
+
+// sendTo runs one command on a node, once.
+func sendTo(ctx context.Context, node *redis.Client, ask bool, plain []any) answer {
+	if !ask {
+		return send(ctx, node, plain)
+	}
+	return sendAll(ctx, node.Pipeline(), [][]any{{"ASKING"}, plain})[1]
+}
+
+func (k *cluster) do(ctx context.Context, plain []any) (Value, error) {
+	if everywhere := wide(plain); everywhere != nil {
+		return everywhere(ctx, k, plain)
+	}
+	return k.run(ctx, plain, func(ctx context.Context, node *redis.Client, ask bool) answer {
+		if ask {
+			return sendTo(ctx, node, ask, plain)
+		}
+		return k.to(node).send(ctx, plain, false)
+	})
+}
+
+// run tries a command on the node of its key.
+func (k *cluster) run(ctx context.Context, plain []any, try func(ctx context.Context, node *redis.Client, ask bool) answer) (Value, error) {
+	return k.at(ctx, commandName(plain), route(plain), try)
+}
+
+// hops is how many redirections are followed at once, without a pause: a slot
+// moves once in a while, and two nodes that point at each other are about to
+// agree.
+const hops = 3
+
+// at tries something on the node of a key ("": any), until there is an answer
+// that counts or it was tried enough.
+func (k *cluster) at(ctx context.Context, doing, key string, try func(ctx context.Context, node *redis.Client, ask bool) answer) (Value, error) {
+	var a answer
+	var r door.Retry
+	defer r.Stop()
+	for r.Next(ctx) {
+		seen := k.looks()
+		node, err := k.client.MasterForKey(ctx, key)
+		if err != nil {
+			a = answer{err: lost(ctx, doing, err)}
+		} else {
+			a = k.hop(ctx, node, try)
+		}
+		if !a.again(ctx) {
+			break
+		}
+		if errors.Is(a.err, ErrClosed) && k.isClosed() {
+			break
+		}
+		_ = k.refresh(ctx, seen)
+	}
+	return a.result(ctx, doing)
+}
+
+// again reports whether another try does no harm, and may help.
+func (a answer) again(ctx context.Context) bool {
+	switch {
+	case a.ran || ctx.Err() != nil:
+		return false
+	case a.err == nil:
+		return door.Untouched(a.v)
+	}
+	return errors.Is(a.err, ErrUnavailable) || errors.Is(a.err, ErrClosed)
+}
+
+// hop tries on a node, and on those it points at.
+func (k *cluster) hop(ctx context.Context, node *redis.Client, try func(ctx context.Context, node *redis.Client, ask bool) answer) answer {
+	ask := false
+	for range hops {
+		a := try(ctx, node, ask)
+		if a.err != nil {
+			return a
+		}
+		addr, asked, ok := door.Redirect(a.v)
+		if !ok {
+			return a
+		}
+		next, err := k.named(ctx, node, addr)
+		if err != nil {
+			return a
+		}
+		if !asked {
+			k.client.ReloadState(ctx) // for the next call
+		}
+		node, ask = next, asked
+	}
+	return try(ctx, node, ask)
+}
+
+func (k *cluster) tx(ctx context.Context, plain [][]any) ([]Value, error) {
+	key, err := oneSlot("a transaction", allKeys(plain))
+	if err != nil {
+		return nil, err
+	}
+	var replies []Value
+	_, err = k.at(ctx, "transaction", key, func(ctx context.Context, node *redis.Client, ask bool) answer {
+		var a answer
+		replies, a = txOn(ctx, node, ask, plain)
+		return a
+	})
+	return replies, err
+}
+
+func (k *cluster) watch(ctx context.Context, fn func(*Watched) error, keys []string) error {
+	if _, err := oneSlot("Watch", slices.Values(keys)); err != nil {
+		return err
+	}
+	var result error
+	inside := false
+	v, err := k.at(ctx, "WATCH", keys[0], func(ctx context.Context, node *redis.Client, ask bool) answer {
+		if ask { // the keys are on their way: wait until they are there
+			return answer{v: Value{Kind: resp.KindError, Str: "TRYAGAIN the keys are being moved"}}
+		}
+		var a answer
+		a, inside, result = watchOn(ctx, node, fn, keys)
+		return a
+	})
+	switch {
+	case inside:
+		return result
+	case err != nil:
+		return err
+	}
+	return v.Err()
+}

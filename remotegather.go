@@ -1,0 +1,211 @@
+package ebb
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ebbdb/ebb/internal/door"
+)
+
+// gather sends what many goroutines ask one server for at the same time together:
+// the way to a server costs far more than most commands.
+//
+//	a call ──┬─ a lane is free ── alone, at once, in the caller's goroutine
+//	         └─ none is ───────── it waits, and the next lane that gets free
+//	                              takes all who wait, as one pipeline
+//
+// Nothing is ever held back for company, so who is alone is as fast as without. Each
+// call ends with its own context, while its pipeline goes on; each has its own
+// answer, and is sent again, or not, as if it had been alone. What may keep others
+// waiting behind it has a connection to itself: see gathers.
+type gather struct {
+	client *redis.Client
+	width  int       // lanes; 0: each command goes alone
+	calls  sync.Pool // of *call; not one for all, whose channels would leave a synctest bubble
+
+	mu    sync.Mutex // guards what follows
+	taken int        // lanes
+	queue []*call
+	pipes sync.WaitGroup // goroutines of pipelines
+}
+
+const (
+	// mostTogether is how many commands go at once: their replies come at once too.
+	mostTogether = 64
+	// smallArgs is how many bytes a command may have to go with others.
+	smallArgs = 4 << 10
+)
+
+// mostLanes is how many lanes lead to one server: more would only make the pipelines
+// smaller.
+const mostLanes = 8
+
+// newGather has no lanes for a client that sends by itself what was lost: of a pipeline
+// it would send again what has been answered.
+func newGather(client *redis.Client) *gather {
+	g := &gather{client: client}
+	if o := client.Options(); o.MaxRetries == 0 { // which is -1 when it is made
+		g.width = max(1, min(mostLanes, 2*runtime.GOMAXPROCS(0), o.PoolSize))
+	}
+	return g
+}
+
+// call is a command that waits for a lane, or is in a pipeline.
+type call struct {
+	ctx    context.Context
+	plain  []any
+	ints   bool
+	done   chan struct{} // has room for one; then answer is there
+	answer answer
+}
+
+// gathers reports whether a command may go with others.
+func gathers(ctx context.Context, plain []any) bool {
+	if _, ok := waitOf(ctx); ok {
+		return false
+	}
+	name, _ := plain[0].(string)
+	if !door.Quick(name) {
+		return false
+	}
+	size := 0
+	for _, a := range plain {
+		switch a := a.(type) {
+		case string:
+			if equalFold(a, "wait") { // LOCK.ACQUIRE and SEM.ACQUIRE do then
+				return false
+			}
+			size += len(a)
+		case []byte:
+			size += len(a)
+		}
+	}
+	return size <= smallArgs
+}
+
+// send runs one command, once.
+func (g *gather) send(ctx context.Context, plain []any, ints bool) answer {
+	if g.width == 0 || !gathers(ctx, plain) {
+		return sendFor(ctx, g.client, plain, ints)
+	}
+	g.mu.Lock()
+	if g.taken < g.width {
+		g.taken++
+		g.mu.Unlock()
+		defer g.free()
+		return sendFor(ctx, g.client, plain, ints)
+	}
+	c, _ := g.calls.Get().(*call)
+	if c == nil {
+		c = &call{done: make(chan struct{}, 1)}
+	}
+	c.ctx, c.plain, c.ints = ctx, owned(plain), ints
+	g.queue = append(g.queue, c)
+	g.mu.Unlock()
+	select {
+	case <-c.done:
+		a := c.answer
+		*c = call{done: c.done}
+		g.calls.Put(c)
+		return a
+	case <-ctx.Done():
+		return answer{err: ended(ctx, commandName(plain)), ran: !g.leave(c)}
+	}
+}
+
+// owned copies what is the caller's, who may change it once the call has ended: with a
+// context that ends it does before its pipeline is written.
+func owned(plain []any) []any {
+	for i, a := range plain {
+		if b, ok := a.([]byte); ok {
+			plain[i] = bytes.Clone(b)
+		}
+	}
+	return plain
+}
+
+// leave takes a call out of the queue, and reports whether it was there.
+func (g *gather) leave(c *call) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i := slices.Index(g.queue, c)
+	if i >= 0 {
+		g.queue = slices.Delete(g.queue, i, i+1)
+	}
+	return i >= 0
+}
+
+// free gives a lane to who waits.
+func (g *gather) free() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if together := g.next(nil); together != nil {
+		g.pipes.Go(func() { g.run(together) })
+	}
+}
+
+// next takes who waits, or gives the lane back. The caller holds mu.
+func (g *gather) next(room []*call) []*call {
+	n := min(len(g.queue), mostTogether)
+	if n == 0 {
+		g.taken--
+		return nil
+	}
+	room = append(room[:0], g.queue[:n]...)
+	g.queue = slices.Delete(g.queue, 0, n)
+	return room
+}
+
+// run uses a lane for as long as anybody waits.
+func (g *gather) run(together []*call) {
+	for together != nil {
+		g.pipe(together)
+		g.mu.Lock()
+		together = g.next(together)
+		g.mu.Unlock()
+	}
+}
+
+// pipe sends calls at once, and hands out their answers.
+func (g *gather) pipe(together []*call) {
+	ctx, cancel := joint(together)
+	defer cancel()
+	p := g.client.Pipeline()
+	sent := make([]*tracked, len(together))
+	for i, c := range together {
+		sent[i] = newTracked(ctx, c.plain)
+		sent[i].ints = c.ints
+		_ = p.Process(ctx, sent[i])
+	}
+	_, whole := p.Exec(ctx)
+	for i, c := range together {
+		c.answer = sent[i].answer(c.ctx, whole)
+		c.done <- struct{}{}
+	}
+	clear(together)
+}
+
+// joint is the context of several calls: it ends when the last of them does.
+func joint(together []*call) (context.Context, context.CancelFunc) {
+	ctx := context.WithoutCancel(together[0].ctx)
+	var last time.Time
+	for _, c := range together {
+		at, ok := c.ctx.Deadline()
+		if !ok {
+			return ctx, func() {}
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	return context.WithDeadline(ctx, last)
+}
+
+// close waits for the pipelines.
+func (g *gather) close() { g.pipes.Wait() }

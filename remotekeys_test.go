@@ -1,0 +1,34 @@
+package ebb
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestURLsOfSeveralServers(t *testing.T) {
+	a, kind, err := parseServers("rediss+sentinel://me:secret@h1:26380,h2,[::1]/mymaster/3?sentinel_username=watch&sentinel_password=hush&read_timeout=5s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kind != "sentinel" || a.master != "mymaster" || a.user != "watch" || a.pass != "hush" || !slices.Equal(a.hosts, []string{"h1:26380", "h2:26379", "[::1]:26379"}) {
+		t.Errorf("%s %+v", kind, a)
+	}
+	if a.opt.Username != "me" || a.opt.Password != "secret" || a.opt.DB != 3 || a.opt.ReadTimeout.Seconds() != 5 || a.opt.TLSConfig == nil {
+		t.Errorf("%+v", a.opt)
+	}
+	if strings.Contains(a.name, "secret") || strings.Contains(a.name, "hush") || !strings.Contains(a.name, "h1:26380,h2:26379") {
+		t.Error(a.name)
+	}
+	for url, addr := range map[string]string{"redis://[::1]/3": "[::1]:6379", "rediss://me:p%2Fw@[::1]:7000": "[::1]:7000", "redis://h": "h:6379"} {
+		if a, _, err := parseServers(url); err != nil || a.opt.Addr != addr {
+			t.Errorf("%s: %+v %v, want %s", url, a.opt, err, addr)
+		}
+	}
+	if a, _, err := parseServers("redis+sentinel://h1:,[::1]:/m"); err != nil || !slices.Equal(a.hosts, []string{"h1:26379", "[::1]:26379"}) {
+		t.Errorf("%q %v", a.hosts, err)
+	}
+	if a, kind, err = parseServers("redis+cluster://h1,h2:7000?pool_size=3"); err != nil || kind != "cluster" || a.opt.PoolSize != 3 || !slices.Equal(a.hosts, []string{"h1:6379", "h2:7000"}) {
+		t.Errorf("%s %+v %v", kind, a, err)
+	}
+}

@@ -1,0 +1,73 @@
+package ebb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/door"
+)
+
+// learner returns what finds out about a backend.
+func (b *remote) learner() *door.Learner[Capabilities] {
+	return &door.Learner[Capabilities]{Door: "ebb", Ask: b.greet, Better: func(c Capabilities) bool {
+		return c.Native || c.HashFieldTTL || c.ShardedPubSub
+	}}
+}
+
+// capabilities returns what is known, and asks first if that is nothing.
+func (b *remote) capabilities() Capabilities { return b.learn.Guess(context.Background()) }
+
+// known makes sure, before a command is sent, that the backend is known.
+func (b *remote) known(ctx context.Context) error {
+	err := b.learn.Known(ctx)
+	if errors.Is(err, door.ErrGuessed) {
+		err = fmt.Errorf("ebb: %w: %w", ErrUnavailable, err)
+	}
+	return err
+}
+
+// greet makes sure that a server is there, and learns what it is.
+func (b *remote) greet(ctx context.Context) (caps Capabilities, err error) {
+	info, has, err := door.Greet(func(words ...string) (Value, error) { return b.raw(ctx, words) })
+	if err != nil {
+		return caps, fmt.Errorf("open %s: %w", b.name, err)
+	}
+	caps = CapabilitiesOf(info, has)
+	caps.Cluster = caps.Cluster || b.nodes != nil
+	return caps, nil
+}
+
+// raw runs a command without a key, on a backend that is not known yet.
+func (b *remote) raw(ctx context.Context, words []string) (Value, error) {
+	args := make([]any, len(words))
+	for i, w := range words {
+		args[i] = w
+	}
+	if b.nodes != nil {
+		return b.nodes.do(ctx, args)
+	}
+	return b.persist(ctx, commandName(args), func() answer { return send(ctx, b.client, args) })
+}
+
+// parseInfo reads INFO's section server.
+func parseInfo(text string) Capabilities {
+	caps := Capabilities{Server: "redis"}
+	for line := range strings.Lines(text) {
+		key, val, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch key {
+		case "redis_version":
+			if caps.Version == "" {
+				caps.Version = val
+			}
+		case "redis_mode", "server_mode":
+			caps.Cluster = val == "cluster"
+		case "valkey_version":
+			caps.Server, caps.Version = "valkey", val
+		case "ebb_version":
+			caps.Native, caps.Server = true, "ebb"
+		}
+	}
+	return caps
+}

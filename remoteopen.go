@@ -1,0 +1,310 @@
+package ebb
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// address is what a URL of servers says.
+type address struct {
+	hosts  []string // one, or several of redis+sentinel and redis+cluster
+	master string   // of redis+sentinel
+	user   string   // for the sentinels themselves
+	pass   string
+	opt    *redis.Options // for the servers
+	name   string         // the URL, without its password
+}
+
+// parseServers reads the URLs that lead to servers.
+func parseServers(rawURL string) (a address, scheme string, err error) {
+	scheme, rest, _ := strings.Cut(rawURL, "://")
+	base, kind, several := strings.Cut(scheme, "+")
+	if strings.Contains(rest, "#") { // what stands behind it would not be looked at
+		return a, kind, fmt.Errorf("%w: %s: write # as %%23", ErrURL, shown(rawURL))
+	}
+	if !several {
+		u, err := url.Parse(rawURL)
+		if err != nil {
+			return a, "", unreadable(rawURL, err)
+		}
+		if scheme != "unix" && u.User == nil && strayLogin(u.Path, u.RawQuery) {
+			return a, "", unreadable(rawURL, nil)
+		}
+		if strings.HasPrefix(u.Host, "[") { // ParseURL does not know IPv6 without a port
+			u.Host = withPort(u.Host, "6379")
+		}
+		a.name = shown(rawURL)
+		a.opt, err = parseOptions(u, a.name)
+		return a, "", err
+	}
+	// net/url takes one host: we take the others out, and have it parse the rest.
+	authority, path := rest, ""
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		authority, path = rest[:i], rest[i:]
+	}
+	login := ""
+	if p, q, _ := strings.Cut(path, "?"); strayLogin(p, q) {
+		return a, kind, unreadable(rawURL, nil)
+	}
+	if i := strings.LastIndex(authority, "@"); i >= 0 {
+		login, authority = authority[:i+1], authority[i+1:]
+	}
+	port := "6379"
+	if kind == "sentinel" {
+		port = "26379"
+	}
+	for _, h := range strings.Split(authority, ",") {
+		if h == "" {
+			return a, kind, fmt.Errorf("%w: %s:// takes hosts separated by commas, as in %s://h1:%s,h2:%s", ErrURL, scheme, scheme, port, port)
+		}
+		a.hosts = append(a.hosts, withPort(h, port))
+	}
+	u, err := url.Parse(base + "://" + login + a.hosts[0] + path)
+	if err != nil {
+		return a, kind, fmt.Errorf("%w: %s://%s: the part before or after the hosts cannot be read", ErrURL, scheme, authority)
+	}
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return a, kind, fmt.Errorf("%w: %s://%s: the parameters after ? cannot be read", ErrURL, scheme, authority)
+	}
+	if kind == "sentinel" {
+		a.user, a.pass = q.Get("sentinel_username"), q.Get("sentinel_password")
+		q.Del("sentinel_username")
+		if q.Has("sentinel_password") {
+			q.Set("sentinel_password", "xxxxx")
+		}
+	}
+	u.RawQuery = q.Encode()
+	a.name = strings.Replace(u.Redacted(), base+"://", scheme+"://", 1)
+	a.name = strings.Replace(a.name, a.hosts[0], strings.Join(a.hosts, ","), 1)
+	q.Del("sentinel_password")
+	u.RawQuery = q.Encode()
+	if kind == "sentinel" {
+		a.master, u.Path, _ = strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
+		if a.master == "" {
+			return a, kind, fmt.Errorf("%w: %s: name the master, as in %s://h1,h2,h3/mymaster/0", ErrURL, a.name, scheme)
+		}
+		u.Path = "/" + u.Path
+	}
+	u.RawPath = ""
+	if a.opt, err = parseOptions(u, a.name); err != nil {
+		return a, kind, err
+	}
+	if kind == "cluster" && a.opt.DB != 0 {
+		return a, kind, fmt.Errorf("%w: %s: a cluster has database 0 alone", ErrURL, a.name)
+	}
+	return a, kind, nil
+}
+
+// parseOptions is go-redis's ParseURL, and what that lets pass.
+func parseOptions(u *url.URL, name string) (*redis.Options, error) {
+	if _, err := url.ParseQuery(u.RawQuery); err != nil {
+		return nil, fmt.Errorf("%w: %s: the parameters after ? cannot be read: they are separated by &", ErrURL, name)
+	}
+	o, err := redis.ParseURL(u.String())
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %s: %w", ErrURL, name, err)
+	case o.DB < 0:
+		return nil, fmt.Errorf("%w: %s: the database is a number from 0 on, not %d", ErrURL, name, o.DB)
+	}
+	return o, nil
+}
+
+// strayLogin reports whether an @ stands behind the hosts: before it is a part of a
+// password that has a / or a ? in it.
+func strayLogin(path, query string) bool {
+	for _, p := range strings.Split(query, "&") {
+		if name, _, _ := strings.Cut(p, "="); strings.Contains(name, "@") {
+			return true
+		}
+	}
+	return strings.Contains(path, "@")
+}
+
+// withPort adds a port to a host that has none.
+func withPort(host, port string) string {
+	if h, p, err := net.SplitHostPort(host); err == nil {
+		if p == "" {
+			return net.JoinHostPort(h, port)
+		}
+		return host
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), port)
+}
+
+func openRemote(ctx context.Context, rawURL string, o Options) (backend, error) {
+	a, kind, err := parseServers(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	settle(a.opt)
+	tune(a.opt)
+	if a.opt.TLSConfig != nil && o.TLS != nil {
+		c := o.TLS.Clone()
+		if c.ServerName == "" && kind == "" {
+			c.ServerName = a.opt.TLSConfig.ServerName
+		}
+		a.opt.TLSConfig = c
+	} else if a.opt.TLSConfig != nil && kind != "" {
+		// Each server is checked for the host it is reached by.
+		a.opt.TLSConfig.ServerName = ""
+	}
+	dial := o.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: dialTimeout(a.opt), KeepAliveConfig: keepAlive}).DialContext
+	}
+	a.opt.Dialer = dialer(dial, a.opt.TLSConfig)
+	var client redis.UniversalClient
+	switch kind {
+	case "sentinel":
+		client = redis.NewFailoverClient(a.failover())
+	case "cluster":
+		client = redis.NewClusterClient(a.cluster())
+	default:
+		client = redis.NewClient(a.opt)
+	}
+	b := newRemote(client, a.name)
+	b.owned = true
+	b.follow = kind != ""
+	if err := b.learn.Learn(ctx); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	return b, nil
+}
+
+// newRemote returns the backend of a client.
+func newRemote(client redis.UniversalClient, name string) *remote {
+	b := &remote{client: client, name: name, waiting: map[*blocker]struct{}{}, calls: gate{last: make(chan struct{}, 1)}}
+	b.learn = b.learner()
+	switch c := client.(type) {
+	case *redis.Client:
+		b.one, b.gather = c, newGather(c)
+	case *redis.ClusterClient:
+		b.nodes, b.follow = newCluster(c), true
+	}
+	return b
+}
+
+// keepAlive notices within half a minute that the machine at the other end is
+// gone: a call of Block reads for as long as its command waits.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
+
+// dialTimeout is go-redis's own default where the URL says nothing.
+func dialTimeout(o *redis.Options) time.Duration {
+	if o.DialTimeout > 0 {
+		return o.DialTimeout
+	}
+	return 5 * time.Second
+}
+
+// settle makes a client send nothing twice.
+func settle(o *redis.Options) {
+	o.ContextTimeoutEnabled = true
+	if o.MaxRetries == 0 {
+		o.MaxRetries = -1 // a command that was sent may have run: never twice
+	}
+}
+
+// tune turns off what we do ourselves.
+func tune(o *redis.Options) {
+	o.DialerRetries = 1 // the caller knows best what to do without a server
+	o.DialerRetryTimeout = time.Millisecond
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+}
+
+// failover are the options of a client that follows Sentinel.
+func (a address) failover() *redis.FailoverOptions {
+	o := a.opt
+	return &redis.FailoverOptions{
+		MasterName: a.master, SentinelAddrs: a.hosts, SentinelUsername: a.user, SentinelPassword: a.pass,
+		Dialer: o.Dialer, TLSConfig: o.TLSConfig, ClientName: o.ClientName, Protocol: o.Protocol,
+		Username: o.Username, Password: o.Password, DB: o.DB,
+		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
+		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: true,
+		PoolFIFO: o.PoolFIFO, PoolSize: o.PoolSize, PoolTimeout: o.PoolTimeout, MinIdleConns: o.MinIdleConns, MaxIdleConns: o.MaxIdleConns,
+		MaxActiveConns: o.MaxActiveConns, ConnMaxIdleTime: o.ConnMaxIdleTime, ConnMaxLifetime: o.ConnMaxLifetime,
+	}
+}
+
+// cluster are the options of a cluster's client, which we use as a map: it sends
+// to one node, once, and we see where a redirection leads.
+func (a address) cluster() *redis.ClusterOptions {
+	o := a.opt
+	return &redis.ClusterOptions{
+		Addrs: a.hosts, MaxRedirects: -1,
+		NewClient: func(o *redis.Options) *redis.Client {
+			tune(o)
+			return redis.NewClient(o)
+		},
+		Dialer: o.Dialer, TLSConfig: o.TLSConfig, ClientName: o.ClientName, Protocol: o.Protocol,
+		Username: o.Username, Password: o.Password,
+		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
+		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: true,
+		PoolFIFO: o.PoolFIFO, PoolSize: o.PoolSize, PoolTimeout: o.PoolTimeout, MinIdleConns: o.MinIdleConns, MaxIdleConns: o.MaxIdleConns,
+		MaxActiveConns: o.MaxActiveConns, ConnMaxIdleTime: o.ConnMaxIdleTime, ConnMaxLifetime: o.ConnMaxLifetime,
+	}
+}
+
+// dialer adds TLS to a dial function, as go-redis does for its own.
+func dialer(dial func(context.Context, string, string) (net.Conn, error), c *tls.Config) func(context.Context, string, string) (net.Conn, error) {
+	if c == nil {
+		return dial
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		own := c
+		if own.ServerName == "" && !own.InsecureSkipVerify {
+			own = c.Clone()
+			own.ServerName, _, _ = net.SplitHostPort(addr)
+		}
+		t := tls.Client(nc, own)
+		if err := t.HandshakeContext(ctx); err != nil {
+			return nil, errors.Join(err, nc.Close())
+		}
+		return t, nil
+	}
+}
+
+// Wrap returns a Conn over a go-redis client that the program already has: a
+// Client, single or of Sentinel, a ClusterClient, or another. Close leaves the
+// client open. What the server can do is found out at the first use, and asked
+// for again until it answers; until then Capabilities is empty, and calls fail.
+//
+// The client's own options hold. Those under which it sends a command twice that
+// may have run already are MaxRetries, unless it is -1, and for what is not a
+// ClusterClient there is no other; a ClusterClient's MaxRedirects and ReadOnly
+// are not used, since the Conn follows redirections itself, to masters only, and
+// never sends twice what may have run. Hooks of the client, and of a
+// ClusterClient's nodes, see the commands, but for those of Block, which has
+// connections of its own with the same options. If MaxRetries is -1, commands that
+// goroutines send at the same time go as one pipeline, as with Open: far more of
+// them in a second; hooks see it with the context of one of them.
+func Wrap(client redis.UniversalClient) *Conn {
+	name := "a wrapped client"
+	switch c := client.(type) {
+	case *redis.Client:
+		name = "redis://" + c.Options().Addr
+	case *redis.ClusterClient:
+		name = "redis+cluster://" + strings.Join(c.Options().Addrs, ",")
+	}
+	b := newRemote(client, name+", wrapped")
+	b.follow = b.follow || b.one != nil && b.one.Options().Addr == failoverAddr
+	return &Conn{b: b}
+}
+
+// failoverAddr is what go-redis puts for the address of a client that follows
+// Sentinel.
+const failoverAddr = "FailoverClient"

@@ -1,0 +1,208 @@
+package ebb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// plainArgs returns the arguments as go-redis writes them without a thought of
+// its own; the name is a string.
+func plainArgs(args []any) ([]any, error) {
+	plain := make([]any, len(args))
+	for i, a := range args {
+		switch a.(type) {
+		case string, int, int64, uint64:
+			plain[i] = a
+			continue
+		case []byte:
+			if i > 0 {
+				plain[i] = a
+				continue
+			}
+		}
+		s, err := argText(a)
+		if err != nil {
+			return nil, err
+		}
+		plain[i] = s
+	}
+	return plain, nil
+}
+
+// tracked is a command that knows whether it was written to a connection, as a
+// whole or in part: go-redis asks for its arguments when it writes them. A hook
+// of the program's may ask earlier, and then it counts as written: that is on
+// the safe side.
+type tracked struct {
+	redis.Cmd
+	sent bool
+	ints bool // the caller is after integers
+}
+
+// Args implements redis.Cmder.
+func (c *tracked) Args() []any {
+	c.sent = true
+	return c.Cmd.Args()
+}
+
+// newTracked returns a command of plain arguments.
+func newTracked(ctx context.Context, plain []any) *tracked {
+	return &tracked{Cmd: *redis.NewCmd(ctx, plain...)}
+}
+
+// answer is what came of a command.
+type answer struct {
+	v   Value
+	err error // there was no reply: wraps ErrUnavailable, ErrClosed or the context's
+	ran bool  // it may have run, or has
+
+	ints *Ints // in place of v, where these were asked for and came
+}
+
+// answer returns what a command got. An error reply is a Value; an error means
+// that there was no reply. whole is the error of the batch it was in: go-redis
+// does not always pass that on to the commands, which then have neither an error
+// nor a value.
+func (c *tracked) answer(ctx context.Context, whole error) answer {
+	if c.Err() == nil && c.Val() == nil && whole != nil {
+		c.SetErr(whole)
+	}
+	if c.ints && c.Err() == nil {
+		if got := intsIn(c.Val()); got != nil {
+			return answer{ints: got, ran: true}
+		}
+	}
+	v, err := reply(ctx, &c.Cmd)
+	return answer{v: v, err: err, ran: c.sent && (err != nil || !door.Untouched(v))}
+}
+
+// result is what a call returns of its last answer. Where the context ended while it
+// was to be tried again, that is said first.
+func (a answer) result(ctx context.Context, doing string) (Value, error) {
+	err := a.err
+	if err == nil && door.Untouched(a.v) {
+		err = refusal(doing, a.v)
+	}
+	if c := ctx.Err(); err != nil && c != nil && !a.ran && !errors.Is(err, c) && !errors.Is(err, ErrClosed) {
+		err = fmt.Errorf("ebb: %s: %w, after: %w", doing, c, err)
+	}
+	return a.v, err
+}
+
+// refusal is the error of a command that a backend has not run for a reason that
+// passes, and did not for as long as we tried.
+func refusal(doing string, v Value) error {
+	return fmt.Errorf("ebb: %s: %w: %w", doing, ErrUnavailable, v.Err())
+}
+
+// reply returns what a command got.
+func reply(ctx context.Context, cmd *redis.Cmd) (Value, error) {
+	x, err := cmd.Result()
+	if err == nil {
+		return valueOf(x), nil
+	}
+	if v, ok := errorValue(err); ok {
+		return v, nil
+	}
+	return Value{}, lost(ctx, cmd.Name(), err)
+}
+
+// lost is the error of what go-redis could not do.
+func lost(ctx context.Context, doing string, err error) error {
+	if errors.Is(err, redis.ErrClosed) {
+		return ErrClosed
+	}
+	return unavailable(ctx, doing, err)
+}
+
+// errorValue turns what go-redis makes of null and error replies back.
+func errorValue(err error) (Value, bool) {
+	if errors.Is(err, redis.Nil) {
+		return Value{Kind: resp.KindNull}, true
+	}
+	var r redis.Error
+	if errors.As(err, &r) {
+		return Value{Kind: resp.KindError, Str: r.Error()}, true
+	}
+	return Value{}, false
+}
+
+// valueOf turns what go-redis decoded into a Value. Map keys come sorted.
+func valueOf(x any) Value {
+	switch x := x.(type) {
+	case nil:
+		return Value{Kind: resp.KindNull}
+	case string:
+		return Value{Kind: resp.KindBulk, Str: x}
+	case int64:
+		return Value{Kind: resp.KindInt, Int: x}
+	case float64:
+		return Value{Kind: resp.KindDouble, Float: x}
+	case bool:
+		v := Value{Kind: resp.KindBool}
+		if x {
+			v.Int = 1
+		}
+		return v
+	case error:
+		if v, ok := errorValue(x); ok {
+			return v
+		}
+		return Value{Kind: resp.KindError, Str: "ERR " + x.Error()}
+	case []any:
+		v := Value{Kind: resp.KindArray}
+		for _, e := range x {
+			v.Elems = append(v.Elems, valueOf(e))
+		}
+		return v
+	case map[any]any:
+		return mapValue(x)
+	case interface{ String() string }: // big numbers
+		return Value{Kind: resp.KindBigNumber, Str: x.String()}
+	}
+	return Value{Kind: resp.KindError, Str: fmt.Sprintf("ERR a reply of an unknown type, %T", x)}
+}
+
+func mapValue(m map[any]any) Value {
+	type pair struct{ k, v Value }
+	pairs := make([]pair, 0, len(m))
+	for k, e := range m {
+		pairs = append(pairs, pair{valueOf(k), valueOf(e)})
+	}
+	sort.Slice(pairs, func(i, j int) bool { return pairs[i].k.String() < pairs[j].k.String() })
+	v := Value{Kind: resp.KindMap}
+	for _, p := range pairs {
+		v.Elems = append(v.Elems, p.k, p.v)
+	}
+	return v
+}
+
+// intsIn returns what go-redis decoded as integers, nil if it is anything else: a Value
+// for each of them would cost ten times the memory.
+func intsIn(x any) *Ints {
+	switch x := x.(type) {
+	case int64:
+		return &Ints{N: 1, At: [6]int64{x}}
+	case []any:
+		got := &Ints{N: len(x)}
+		if len(x) > len(got.At) {
+			return nil
+		}
+		for i, e := range x {
+			n, ok := e.(int64)
+			if !ok {
+				return nil
+			}
+			got.At[i] = n
+		}
+		return got
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package ebb
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ebbdb/ebb/internal/door"
+)
+
+// wide returns how a command runs that concerns all masters of a cluster, or nil.
+func wide(plain []any) func(ctx context.Context, k *cluster, plain []any) (Value, error) {
+	run := door.WideOf(nameOf(plain))
+	if run == nil {
+		return nil
+	}
+	return func(ctx context.Context, k *cluster, plain []any) (Value, error) {
+		nodes, err := k.masters(ctx)
+		if err != nil {
+			return Value{}, err
+		}
+		addrs := make([]string, len(nodes))
+		for i, n := range nodes {
+			addrs[i] = n.Options().Addr
+		}
+		return run(addrs, func(at int, cursor string) (Value, error) {
+			args := plain
+			if cursor != "" {
+				args = append([]any{plain[0], cursor}, plain[2:]...)
+			}
+			return onNode(ctx, nodes[at], args)
+		})
+	}
+}
+
+// onNode runs a command on this node and no other.
+func onNode(ctx context.Context, node *redis.Client, plain []any) (Value, error) {
+	var a answer
+	var r door.Retry
+	defer r.Stop()
+	for r.Next(ctx) {
+		if a = send(ctx, node, plain); !a.again(ctx) {
+			return a.v, a.err
+		}
+	}
+	return a.result(ctx, commandName(plain))
+}

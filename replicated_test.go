@@ -1,0 +1,51 @@
+package ebb_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/doortest"
+	"github.com/ebbdb/ebb/internal/realserver"
+)
+
+func TestReplicatedWritesOutliveAFailover(t *testing.T) {
+	backends.Asked(t, []string{"sentinel", "cluster"}, func(t *testing.T, b *backends.Backend) {
+		key := "{" + b.Name("n") + "}"
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		_, err := b.Del(ctx, key)
+		must(t, err)
+		view := b.Replicated(1, time.Second)
+		n := doortest.NewTally(t, view, key)
+		defer n.Stop()
+		n.Start(4)
+		n.More(100)
+		b.FaultAt(key)
+		b.Until("the replica is the master", func() bool { return b.Set(ctx, key+"up", 1) == nil })
+		n.Verify()
+	})
+}
+
+func TestAReplicatedViewIsTheSameConn(t *testing.T) {
+	backends.Asked(t, []string{"mem", "file", "sentinel", "cluster"}, func(t *testing.T, b *backends.Backend) {
+		testView(t, b.Conn)
+	})
+	testView(t, open(t, "mem://"))
+	testView(t, open(t, "file://"+t.TempDir()))
+}
+
+func testView(t *testing.T, c *ebb.Conn) { doortest.View(t, c.Replicated(1, 5*time.Second)) }
+
+func TestAWriteThatNoReplicaHasIsToldApart(t *testing.T) {
+	doortest.NotReplicated(t, open(t, "redis://"+realserver.Start(t, "redis-server")))
+}
+
+func TestACommandForAllNodesAsksThemAll(t *testing.T) {
+	backends.Asked(t, []string{"cluster"}, func(t *testing.T, b *backends.Backend) {
+		doortest.Wide(t, b.Conn)
+		doortest.Events(t, b.Conn)
+	})
+}

@@ -1,0 +1,323 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+const (
+	// lookMost is how many pending entries a call looks at for abandoned ones; the
+	// next goes on from there, without waiting longer than lookWait for new ones.
+	lookMost = 500
+	lookWait = 20 * time.Millisecond
+	// lookEvery is how many calls that bring something pass between two looks: a
+	// busy consumer pays little for those of others.
+	lookEvery = 16
+	// poll bounds the wait for new entries, and so how late a consumer notices
+	// what another one has abandoned or handed back.
+	poll = time.Second
+	// forgetAfter is after how long without a sign of life a consumer that had a name
+	// of its own, and died, leaves the list of the group's.
+	forgetAfter = 24 * time.Hour
+	// redriveMost is how many dead letters one call moves.
+	redriveMost = 100
+)
+
+// GroupOptions are a group's. The zero value is ready to use.
+type GroupOptions struct {
+	// From is where the group begins when it is made: "" with all there is, Tail
+	// with what is added from then on, or after an ID.
+	From string
+	// ClaimAfter is how long a delivery may take: later the entry goes to whichever
+	// consumer asks next. Extend it for longer work. Default 30 s.
+	ClaimAfter time.Duration
+	// MaxDeliveries is how often an entry is delivered at most: then it becomes a
+	// dead letter. Default 16; negative: no end.
+	MaxDeliveries int
+	// Batch is how many entries a consumer takes at a time. Their time begins to run
+	// together, though they are handled one after the other; those that a loop has
+	// not come to when it ends come again after ClaimAfter, as if they had been
+	// delivered. Default 1.
+	Batch int
+	// DeadLen is about how many dead letters are kept, the latest, default 10,000;
+	// DeadTTL how long after the last one they all are, default 30 days.
+	DeadLen int64
+	DeadTTL time.Duration
+}
+
+// Group is a group of consumers that share out the entries of a stream: each entry
+// goes to one of them, until it is acknowledged.
+type Group[T any] struct {
+	s    *Stream[T]
+	name string
+	o    GroupOptions
+	keys []string // stream, retry set, dead letters
+}
+
+// Group returns a group of the stream. It is made at its first use, where there is
+// none. Of opts the first counts. Errors: ebb.ErrArgument.
+func (s *Stream[T]) Group(name string, opts ...GroupOptions) (*Group[T], error) {
+	var o GroupOptions
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	if name == "" || o.ClaimAfter < 0 || o.Batch < 0 || o.DeadLen < 0 || o.DeadTTL < 0 {
+		return nil, fmt.Errorf("%w: stream %q: group %q: it needs a name, and ClaimAfter, Batch, DeadLen and DeadTTL that are not negative", ebb.ErrArgument, s.name, name)
+	}
+	if o.ClaimAfter == 0 {
+		o.ClaimAfter = 30 * time.Second
+	}
+	switch {
+	case o.MaxDeliveries == 0:
+		o.MaxDeliveries = 16
+	case o.MaxDeliveries < 0:
+		o.MaxDeliveries = 0 // as the scripts have it
+	}
+	if o.Batch == 0 {
+		o.Batch = 1
+	}
+	if o.DeadLen == 0 {
+		o.DeadLen = 10_000
+	}
+	if o.DeadTTL == 0 {
+		o.DeadTTL = 30 * 24 * time.Hour
+	}
+	keys := []string{s.name, kit.Key(s.name, "retry:"+name), kit.Key(s.name, "dead:"+name)}
+	return &Group[T]{s: s, name: name, o: o, keys: keys}, nil
+}
+
+// Create makes the group, where there is none, so that what is added from now on
+// is for it. The first Consume does it as well.
+func (g *Group[T]) Create(ctx context.Context) error { return g.create(ctx, g.o.From) }
+
+func (g *Group[T]) create(ctx context.Context, from string) error {
+	if from == "" {
+		from = "0"
+	}
+	_, err := g.s.c.Do(ctx, "XGROUP", "CREATE", g.s.name, g.name, from, "MKSTREAM")
+	if err != nil && code(err) != "BUSYGROUP" {
+		return g.failed("create", err)
+	}
+	return nil
+}
+
+// code is the first word of an error reply.
+func code(err error) string {
+	var r ebb.ReplyError
+	if errors.As(err, &r) {
+		return r.Code()
+	}
+	return ""
+}
+
+// Consume yields deliveries to a consumer, a name within the group: first what is
+// due again, then what is new, and waits for more, until the context ends, which
+// is not yielded. Each is to be answered by Ack or Nack, or comes again after
+// ClaimAfter, to this consumer or another. With an empty name the consumer has one
+// of its own for as long as the loop runs; of a process that dies, the group forgets
+// it a day later, when another such loop begins or ends.
+//
+// Errors are those of Stream.Read, with a nil Delivery, and ebb.ErrValue with one
+// that has no Value. A loop that goes on after an error goes on when the backend is
+// back. Where the group has vanished it is made again, for all that is there then.
+func (g *Group[T]) Consume(ctx context.Context, consumer string) iter.Seq2[*Delivery[T], error] {
+	return func(yield func(*Delivery[T], error) bool) {
+		g.s.log(ctx)
+		k := &cursor{consumer: consumer, after: "-", from: g.o.From}
+		if consumer == "" {
+			k.consumer, k.sweep = kit.ID(), true
+			defer g.leave(ctx, k.consumer)
+		}
+		for ctx.Err() == nil {
+			got, err := g.take(ctx, k)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				if !yield(nil, g.failed("consume", err)) || !ebb.Temporary(err) || pause(ctx, k.failures) != nil {
+					return
+				}
+				k.failures++
+				continue
+			}
+			k.failures = 0
+			for _, d := range got {
+				if !yield(g.delivery(k.consumer, d)) || ctx.Err() != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// cursor is what one Consume remembers.
+type cursor struct {
+	consumer string
+	after    string // where to go on looking for the abandoned
+	calls    int
+	empty    bool // the last call brought nothing
+	failures int
+	made     bool   // the group is there
+	sweep    bool   // consumers that died are still to be looked for
+	from     string // where it begins if it is not
+}
+
+// take returns entries for the consumer, as takeScript does: none if a second
+// passed without any.
+func (g *Group[T]) take(ctx context.Context, k *cursor) ([]ebb.Value, error) {
+	if !k.made {
+		if err := g.create(ctx, k.from); err != nil {
+			return nil, err
+		}
+		k.made, k.from = true, "" // a group that vanishes later has missed nothing
+		if k.sweep {
+			g.leave(ctx, k.consumer)
+			k.sweep = false
+		}
+	}
+	look := 0
+	if k.empty || k.calls%lookEvery == 0 {
+		look = lookMost
+	}
+	k.calls++
+	r, err := g.s.c.Script(ctx, takeScript, g.keys, g.args(k.consumer, kit.Millis(g.o.ClaimAfter), g.o.Batch, k.after, look)...)
+	if err != nil {
+		k.made = k.made && code(err) != "NOGROUP"
+		if !k.made {
+			return nil, nil // made again by the next call
+		}
+		return nil, err
+	}
+	if len(r.Elems) != 3 {
+		return nil, fmt.Errorf("%w: a reply of %d parts", ebb.ErrValue, len(r.Elems))
+	}
+	k.after = r.Elems[1].Str
+	if k.empty = len(r.Elems[0].Elems) == 0; !k.empty {
+		return r.Elems[0].Elems, nil
+	}
+	if look == 0 {
+		return nil, nil // look before waiting
+	}
+	wait := poll.Milliseconds()
+	if k.after != "-" {
+		wait = lookWait.Milliseconds()
+	}
+	if soon := r.Elems[2].Int; soon >= 0 {
+		wait = min(wait, soon+1)
+	}
+	return g.wait(ctx, k, wait)
+}
+
+// wait waits for new entries, in the form of takeScript.
+func (g *Group[T]) wait(ctx context.Context, k *cursor, ms int64) ([]ebb.Value, error) {
+	r, err := g.s.c.Block(ctx, "XREADGROUP", "GROUP", g.name, k.consumer, "COUNT", g.o.Batch, "BLOCK", ms, "STREAMS", g.s.name, ">")
+	if err != nil {
+		k.made = k.made && code(err) != "NOGROUP"
+		if !k.made || code(err) == "UNBLOCKED" {
+			return nil, nil
+		}
+		return nil, err
+	}
+	got := entriesOf(r)
+	for i := range got {
+		got[i].Elems = append(got[i].Elems[:2:2], one)
+	}
+	return got, nil
+}
+
+// Dead is a dead letter.
+type Dead[T any] struct {
+	Entry[T]          // its ID is that of the letter, its Time when it was given up
+	Original   string // the ID that it had in the stream
+	Deliveries int64
+}
+
+// DeadLetters returns up to n dead letters, the oldest first, after the one with
+// an ID, "" for the first ones. One that the codec cannot read has no Value, and
+// the error, with ebb.ErrValue, is there besides the letters.
+func (g *Group[T]) DeadLetters(ctx context.Context, after string, n int) ([]Dead[T], error) {
+	from := "-"
+	if after != "" {
+		from = "(" + after
+	}
+	r, err := g.s.c.Do(ctx, "XRANGE", g.keys[2], from, "+", "COUNT", n)
+	if err != nil {
+		return nil, g.failed("dead letters", err)
+	}
+	all := make([]Dead[T], 0, len(r.Elems))
+	for _, v := range r.Elems {
+		e, bad := g.s.entry(v)
+		if bad != nil {
+			err = errors.Join(err, g.failed("dead letters", bad))
+		}
+		all = append(all, Dead[T]{e, word(v.Elems[1], "id"), number(v.Elems[1], "deliveries")})
+	}
+	return all, err
+}
+
+// Redrive moves up to n dead letters, the oldest, back to the stream, as new
+// entries at its end, for all groups. Letters without a value, of entries that
+// others added without a field v, are dropped. It returns how many went; after an
+// error with ebb.ErrUnavailable or a context's error in its chain up to a hundred
+// more may have gone.
+func (g *Group[T]) Redrive(ctx context.Context, n int) (moved int64, err error) {
+	for left := n; left > 0; {
+		step := min(left, redriveMost)
+		r, err := g.s.c.Script(ctx, redriveScript, []string{g.keys[0], g.keys[2]}, step)
+		if err != nil {
+			return moved, g.failed("redrive", err)
+		}
+		if len(r.Elems) != 2 {
+			return moved, g.failed("redrive", fmt.Errorf("%w: %s", ebb.ErrValue, r))
+		}
+		moved += r.Elems[0].Int
+		if r.Elems[1].Int < int64(step) {
+			break // there are no more
+		}
+		left -= step
+	}
+	return moved, nil
+}
+
+// Destroy ends the group: what is pending is forgotten, dead letters stay.
+func (g *Group[T]) Destroy(ctx context.Context) error {
+	var b ebb.Batch
+	b.Do("XGROUP", "DESTROY", g.s.name, g.name)
+	b.Do("DEL", g.keys[1])
+	if _, err := g.s.c.Tx(ctx, &b); err != nil {
+		return g.failed("destroy", err)
+	}
+	return nil
+}
+
+// leave takes a consumer out of the group if nothing is pending for it, and those
+// that died. It is a courtesy: what fails is left.
+func (g *Group[T]) leave(ctx context.Context, consumer string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_, _ = g.s.c.Script(ctx, leaveScript, g.keys[:1], g.name, consumer, forgetAfter.Milliseconds())
+}
+
+// String says how the group runs.
+func (g *Group[T]) String() string {
+	dead := fmt.Sprintf("dead after %d deliveries", g.o.MaxDeliveries)
+	if g.o.MaxDeliveries == 0 {
+		dead = "no dead letters"
+	}
+	return fmt.Sprintf("group %q of stream %q (claims after %v, %s; XREADGROUP and Lua scripts)", g.name, g.s.name, g.o.ClaimAfter, dead)
+}
+
+// args are the arguments that all scripts of a group begin with, and more.
+func (g *Group[T]) args(consumer string, more ...any) []any {
+	return append([]any{g.name, consumer, g.o.MaxDeliveries, g.o.DeadLen, kit.Millis(g.o.DeadTTL)}, more...)
+}
+
+func (g *Group[T]) failed(doing string, err error) error {
+	return fmt.Errorf("stream %q: group %q: %s: %w", g.s.name, g.name, doing, err)
+}

@@ -1,0 +1,72 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/ebbdb/ebb"
+)
+
+// Info is the state of a stream at an instant.
+type Info struct {
+	Len           int64
+	First, LastID string // IDs, of the oldest entry and of the latest ever; empty if there is none
+	Groups        []GroupInfo
+}
+
+// GroupInfo is the state of a group.
+type GroupInfo struct {
+	Name          string
+	Consumers     int64
+	Pending       int64  // delivered, neither acknowledged nor dead
+	Lag           int64  // entries that are still to be delivered; -1: unknown, after deletions
+	LastDelivered string // the ID up to which entries were delivered
+}
+
+// Info describes the stream and its groups. A stream that is not there has the
+// zero Info. It costs two commands, O(groups).
+func (s *Stream[T]) Info(ctx context.Context) (Info, error) {
+	var b ebb.Batch
+	b.Do("XINFO", "STREAM", s.name)
+	b.Do("XINFO", "GROUPS", s.name)
+	r, err := s.c.Tx(ctx, &b)
+	if err == nil {
+		err = errors.Join(r[0].Err(), r[1].Err())
+	}
+	var refused ebb.ReplyError
+	if errors.As(err, &refused) && strings.Contains(string(refused), "no such key") {
+		return Info{}, nil
+	}
+	if err != nil {
+		return Info{}, s.failed("info", err)
+	}
+	var i Info
+	i.Len = number(r[0], "length")
+	if first, _ := r[0].Get("first-entry"); len(first.Elems) > 0 {
+		i.First = first.Elems[0].Str
+	}
+	i.LastID = word(r[0], "last-generated-id")
+	for _, g := range r[1].Elems {
+		i.Groups = append(i.Groups, GroupInfo{
+			Name: word(g, "name"), Consumers: number(g, "consumers"), Pending: number(g, "pending"),
+			Lag: number(g, "lag"), LastDelivered: word(g, "last-delivered-id"),
+		})
+	}
+	return i, nil
+}
+
+// number is a number of a reply, -1 where there is none.
+func number(v ebb.Value, name string) int64 {
+	if x, ok := v.Get(name); ok {
+		if n, err := x.AsInt(); err == nil {
+			return n
+		}
+	}
+	return -1
+}
+
+func word(v ebb.Value, name string) string {
+	x, _ := v.Get(name)
+	return x.Str
+}

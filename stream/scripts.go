@@ -1,0 +1,180 @@
+package stream
+
+import "github.com/ebbdb/ebb"
+
+// The scripts of a group have the keys stream, retry set and dead letters, and
+// first the arguments
+//
+//	1 group  2 consumer  3 MaxDeliveries, 0: no end  4 DeadLen  5 DeadTTL, ms
+//
+// held is what is pending under an ID, nil if nothing is; bury makes an entry a
+// dead letter and acknowledges it. Where the entry was deleted meanwhile, there is
+// nothing to bury.
+const prelude = `
+local group, me, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local function ms()
+	local t = redis.call('TIME')
+	return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+local function held(id)
+	return redis.call('XPENDING', KEYS[1], group, id, id, 1)[1]
+end
+local function bury(id, deliveries)
+	local e = redis.call('XRANGE', KEYS[1], id, id)[1]
+	if e then
+		local v
+		for i = 1, #e[2], 2 do
+			if e[2][i] == 'v' then v = e[2][i + 1] end
+		end
+		if v then
+			redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[4], '*', 'v', v, 'id', id, 'deliveries', deliveries)
+		else
+			redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[4], '*', 'id', id, 'deliveries', deliveries)
+		end
+		redis.call('PEXPIRE', KEYS[3], ARGV[5])
+	end
+	redis.call('XACK', KEYS[1], group, id)
+	redis.call('ZREM', KEYS[2], id)
+end
+`
+
+// takeScript gives a consumer what is due: first what waited out its Nack, then
+// what was abandoned for so long, then, if there is neither, what is new. Further
+// arguments:
+//
+//	6 ClaimAfter, ms  7 how many  8 the ID after which to look for the abandoned,
+//	"-": from the beginning  9 how many pending entries to look at, 0: none
+//
+// It returns the deliveries, each ID, fields and number; the ID to go on after,
+// "-" at the end; and in how many ms more comes due as far as was seen, -1: not
+// known.
+var takeScript = ebb.NewScript(prelude + `
+local idle, want, after, look = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], tonumber(ARGV[9])
+local now, soon, got = ms(), -1, {}
+local function give(id, deliveries)
+	redis.call('ZREM', KEYS[2], id)
+	if most > 0 and deliveries >= most then
+		bury(id, deliveries)
+		return
+	end
+	local e = redis.call('XCLAIM', KEYS[1], group, me, 0, id)[1]
+	if e and e[2] then
+		got[#got + 1] = {id, e[2], deliveries + 1}
+	else
+		redis.call('XACK', KEYS[1], group, id) -- it was deleted
+	end
+end
+local function due(d)
+	if soon < 0 or d < soon then soon = d end
+end
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now), 'LIMIT', 0, want)) do
+	local p = held(id)
+	if p then give(id, p[4]) else redis.call('ZREM', KEYS[2], id) end
+end
+if look > 0 and #got < want then
+	local from = after
+	if from ~= '-' then from = '(' .. from end
+	local page = redis.call('XPENDING', KEYS[1], group, from, '+', look)
+	local done = true
+	for _, p in ipairs(page) do
+		if #got >= want then done = false break end
+		after = p[1]
+		if p[3] < idle then
+			due(idle - p[3])
+		elseif not redis.call('ZSCORE', KEYS[2], p[1]) then
+			give(p[1], p[4])
+		end
+	end
+	if done and #page < look then after = '-' end
+end
+local first = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+if first[2] then due(math.max(first[2] - now, 0)) end
+if #got == 0 then
+	local r = redis.call('XREADGROUP', 'GROUP', group, me, 'COUNT', want, 'STREAMS', KEYS[1], '>')
+	if r and r[1] then
+		for _, e in ipairs(r[1][2]) do
+			got[#got + 1] = {e[1], e[2], 1}
+		end
+	end
+end
+return {got, after, soon}
+`)
+
+// What the scripts of a delivery return.
+const (
+	settledDone = 1
+	settledGone = 0  // it is pending for nobody
+	settledLost = -1 // it is pending for another, or once more for this one
+)
+
+// mine begins the scripts of a delivery. Further arguments:
+//
+//	6 ID  7 number of the delivery
+const mine = prelude + `
+local id = ARGV[6]
+local p = held(id)
+if not p then return 0 end
+if p[2] ~= me or p[4] ~= tonumber(ARGV[7]) then return -1 end
+`
+
+var ackScript = ebb.NewScript(mine + `
+redis.call('XACK', KEYS[1], group, id)
+redis.call('ZREM', KEYS[2], id)
+return 1
+`)
+
+// nackScript takes as 8 the delay, and as 9 the least time that the retry set is
+// to be kept, both in ms. Once more it changes nothing.
+var nackScript = ebb.NewScript(mine + `
+if most > 0 and p[4] >= most then
+	bury(id, p[4])
+	return 1
+end
+redis.call('ZADD', KEYS[2], 'NX', string.format('%.0f', ms() + tonumber(ARGV[8])), id)
+if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[9]) then
+	redis.call('PEXPIRE', KEYS[2], ARGV[9])
+end
+return 1
+`)
+
+// extendScript does not take back what was handed back.
+var extendScript = ebb.NewScript(mine + `
+if redis.call('ZSCORE', KEYS[2], id) then return 0 end
+if #redis.call('XCLAIM', KEYS[1], group, me, 0, id, 'JUSTID') == 0 then return 0 end
+return 1
+`)
+
+// leaveScript takes a consumer without pending entries out of its group, and up to a
+// hundred of those with names of 32 characters, as kit.ID makes them, that died
+// without leaving: they have nothing pending and were not heard of for ARGV[3] ms.
+var leaveScript = ebb.NewScript(`
+local gone = 0
+for _, c in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
+	local x = {}
+	for i = 1, #c, 2 do x[c[i]] = c[i + 1] end
+	if #x.name == 32 and x.pending == 0 and x.idle >= tonumber(ARGV[3]) and gone < 100 then
+		redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], x.name)
+		gone = gone + 1
+	end
+end
+local p = redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2])
+if #p == 0 then redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2]) end
+return 1
+`)
+
+// redriveScript moves up to ARGV[1] dead letters back to the end of the stream.
+// Those without a value are dropped. It returns {moved, seen}.
+var redriveScript = ebb.NewScript(`
+local n = 0
+local page = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', ARGV[1])
+for _, e in ipairs(page) do
+	for i = 1, #e[2], 2 do
+		if e[2][i] == 'v' then
+			redis.call('XADD', KEYS[1], '*', 'v', e[2][i + 1])
+			n = n + 1
+		end
+	end
+	redis.call('XDEL', KEYS[2], e[1])
+end
+return {n, #page}
+`)

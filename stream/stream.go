@@ -1,0 +1,338 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// Tail is where a reader begins who wants only what is added from now on. The
+// empty string is the beginning.
+const Tail = "$"
+
+// field is the one field of an entry.
+const field = "v"
+
+const (
+	// readWait is how long one read waits at the backend; then comes the next. It
+	// bounds how long a connection that died without a word goes unnoticed.
+	readWait = 5 * time.Second
+	// readMost is how many entries one read brings.
+	readMost = 100
+	// chunk is how many old entries a call takes out one by one. What lies in
+	// whole nodes of the stream goes at once, up to chunkNodes entries.
+	chunk, chunkNodes = 100, 10_000
+)
+
+// Options are a stream's. The zero value keeps everything.
+type Options[T any] struct {
+	// Codec is how values are kept; nil: ebb.CodecOf.
+	Codec ebb.Codec[T]
+	// MaxLen is about how many entries are kept: older ones go, by whole nodes of
+	// some hundred (MAXLEN ~). 0: no bound.
+	MaxLen int64
+	// Retention is how long entries are kept, by the backend's clock. They go when
+	// something is added, or at Trim. 0: for ever.
+	Retention time.Duration
+	// Logger gets a line at debug level at the first use; nil: none.
+	Logger *slog.Logger
+}
+
+// Stream is a log of values. It may be used by any number of goroutines.
+type Stream[T any] struct {
+	c    *ebb.Conn
+	name string
+	o    Options[T]
+	once sync.Once // the line in the log
+}
+
+// Entry is a value of a stream.
+type Entry[T any] struct {
+	ID    string
+	Value T
+}
+
+// Time is when the entry was added, by the backend's clock, from its ID.
+func (e Entry[T]) Time() time.Time { return timeOf(e.ID) }
+
+func timeOf(id string) time.Time {
+	ms, _, _ := strings.Cut(id, "-")
+	n, _ := strconv.ParseInt(ms, 10, 64)
+	return time.UnixMilli(n)
+}
+
+// New returns the stream of a name, which is its key. It does not touch the
+// network. Of opts the first counts. Errors: ebb.ErrArgument.
+func New[T any](c *ebb.Conn, name string, opts ...Options[T]) (*Stream[T], error) {
+	var o Options[T]
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	if name == "" {
+		return nil, fmt.Errorf("%w: a stream needs a name", ebb.ErrArgument)
+	}
+	if o.MaxLen < 0 || o.Retention < 0 {
+		return nil, fmt.Errorf("%w: stream %q: MaxLen %d, Retention %v: neither may be negative; 0 keeps everything", ebb.ErrArgument, name, o.MaxLen, o.Retention)
+	}
+	if o.Codec == nil {
+		o.Codec = ebb.CodecOf[T]()
+	}
+	return &Stream[T]{c: c, name: name, o: o}, nil
+}
+
+// addScript adds an entry and takes out some that are too old: whole nodes first,
+// then the beginning of one.
+var addScript = ebb.NewScript(`
+local id
+if ARGV[2] ~= '0' then
+	id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'v', ARGV[1])
+else
+	id = redis.call('XADD', KEYS[1], '*', 'v', ARGV[1])
+end
+` + trimOld + `
+return id
+`)
+
+// trimScript takes out entries beyond MaxLen, and some that are too old, and
+// returns how many went.
+var trimScript = ebb.NewScript(`
+local before = redis.call('XLEN', KEYS[1])
+if before == 0 then return 0 end
+if ARGV[2] ~= '0' then
+	redis.call('XTRIM', KEYS[1], 'MAXLEN', '~', ARGV[2], 'LIMIT', ARGV[5])
+	local over = math.min(redis.call('XLEN', KEYS[1]) - tonumber(ARGV[2]), tonumber(ARGV[4]))
+	if over > 0 then
+		for _, e in ipairs(redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', over)) do
+			redis.call('XDEL', KEYS[1], e[1])
+		end
+	end
+end
+` + trimOld + `
+return before - redis.call('XLEN', KEYS[1])
+`)
+
+// trimOld needs in ARGV[3] the retention in ms, 0 for none, and in ARGV[4] and [5]
+// chunk and chunkNodes.
+const trimOld = `
+if ARGV[3] ~= '0' then
+	local t = redis.call('TIME')
+	local oldest = t[1] * 1000 + math.floor(t[2] / 1000) - tonumber(ARGV[3])
+	if oldest > 0 then
+		redis.call('XTRIM', KEYS[1], 'MINID', '~', string.format('%.0f', oldest), 'LIMIT', ARGV[5])
+		local last = string.format('%.0f', oldest - 1)
+		for _, e in ipairs(redis.call('XRANGE', KEYS[1], '-', last, 'COUNT', ARGV[4])) do
+			redis.call('XDEL', KEYS[1], e[1])
+		end
+	end
+end
+`
+
+// Add appends a value and returns its ID, which is greater than all before. After
+// an error with ebb.ErrUnavailable or a context's error in its chain it may or may
+// not have been added.
+func (s *Stream[T]) Add(ctx context.Context, v T) (id string, err error) {
+	s.log(ctx)
+	data, err := s.o.Codec.Encode(v)
+	if err != nil {
+		return "", s.failed("add", err)
+	}
+	var r ebb.Value
+	switch {
+	case s.o.Retention > 0:
+		r, err = s.c.Script(ctx, addScript, []string{s.name}, data, s.o.MaxLen, kit.Millis(s.o.Retention), chunk, chunkNodes)
+	case s.o.MaxLen > 0:
+		r, err = s.c.Do(ctx, "XADD", s.name, "MAXLEN", "~", s.o.MaxLen, "*", field, data)
+	default:
+		r, err = s.c.Do(ctx, "XADD", s.name, "*", field, data)
+	}
+	if err != nil {
+		return "", s.failed("add", err)
+	}
+	return r.AsString()
+}
+
+// Trim takes out what MaxLen and Retention do not keep, exactly, in calls of some
+// hundred entries, and returns how many went. Add does it as it goes; Trim is for
+// streams that nothing is added to.
+func (s *Stream[T]) Trim(ctx context.Context) (removed int64, err error) {
+	if s.o.MaxLen == 0 && s.o.Retention == 0 {
+		return 0, nil
+	}
+	for {
+		r, err := s.c.Script(ctx, trimScript, []string{s.name}, "", s.o.MaxLen, kit.Millis(s.o.Retention), chunk, chunkNodes)
+		if err != nil {
+			return removed, s.failed("trim", err)
+		}
+		n, err := r.AsInt()
+		if removed += n; n == 0 || err != nil {
+			return removed, err
+		}
+	}
+}
+
+// Len returns how many entries there are.
+func (s *Stream[T]) Len(ctx context.Context) (int64, error) {
+	r, err := s.c.Do(ctx, "XLEN", s.name)
+	if err != nil {
+		return 0, s.failed("len", err)
+	}
+	return r.AsInt()
+}
+
+// Range returns up to n entries from one ID to another, both included; "-" and "+"
+// are the ends. An entry that the codec cannot read ends it with ebb.ErrValue.
+func (s *Stream[T]) Range(ctx context.Context, from, to string, n int) ([]Entry[T], error) {
+	r, err := s.c.Do(ctx, "XRANGE", s.name, from, to, "COUNT", n)
+	if err != nil {
+		return nil, s.failed("range", err)
+	}
+	all := make([]Entry[T], 0, len(r.Elems))
+	for _, e := range r.Elems {
+		x, err := s.entry(e)
+		if err != nil {
+			return all, s.failed("range", err)
+		}
+		all = append(all, x)
+	}
+	return all, nil
+}
+
+// Delete takes out entries, and returns how many of them there were.
+func (s *Stream[T]) Delete(ctx context.Context, ids ...string) (int64, error) {
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	args := []any{"XDEL", s.name}
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	r, err := s.c.Do(ctx, args...)
+	if err != nil {
+		return 0, s.failed("delete", err)
+	}
+	return r.AsInt()
+}
+
+// Read yields the entries after an ID, "" for all and Tail for those to come, and
+// then waits for more, until the context ends, which is not yielded. Errors are:
+// those with ebb.ErrUnavailable in their chain, and replies that pass, such as
+// LOADING, after which a loop that goes on is where it was when the backend is
+// back, with nothing lost; ebb.ErrValue with the entry's ID, after which the next
+// comes; and others, which are the last.
+func (s *Stream[T]) Read(ctx context.Context, after string) iter.Seq2[Entry[T], error] {
+	return func(yield func(Entry[T], error) bool) {
+		s.log(ctx)
+		at, failures := after, 0
+		for ctx.Err() == nil {
+			batch, err := s.next(ctx, &at)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				if !yield(Entry[T]{}, s.failed("read", err)) || !ebb.Temporary(err) || pause(ctx, failures) != nil {
+					return
+				}
+				failures++
+				continue
+			}
+			failures = 0
+			for _, e := range batch {
+				x, err := s.entry(e)
+				if err != nil {
+					err = s.failed("read", err)
+				}
+				if at = x.ID; !yield(x, err) || ctx.Err() != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// next waits for entries after at, and pins it down where it is no ID.
+func (s *Stream[T]) next(ctx context.Context, at *string) ([]ebb.Value, error) {
+	switch *at {
+	case "":
+		*at = "0-0"
+	case Tail:
+		r, err := s.c.Do(ctx, "XREVRANGE", s.name, "+", "-", "COUNT", 1)
+		if err != nil {
+			return nil, err
+		}
+		if *at = "0-0"; len(r.Elems) > 0 && len(r.Elems[0].Elems) > 0 {
+			*at = r.Elems[0].Elems[0].Str
+		}
+	}
+	r, err := s.c.Block(ctx, "XREAD", "COUNT", readMost, "BLOCK", readWait.Milliseconds(), "STREAMS", s.name, *at)
+	return entriesOf(r), err
+}
+
+// entriesOf returns the entries of the one stream that XREAD was asked for: a map
+// in RESP3, an array of pairs in RESP2.
+func entriesOf(r ebb.Value) []ebb.Value {
+	switch {
+	case len(r.Elems) == 0:
+		return nil
+	case len(r.Elems[0].Elems) == 2:
+		return r.Elems[0].Elems[1].Elems
+	case len(r.Elems) == 2:
+		return r.Elems[1].Elems
+	}
+	return nil
+}
+
+// entry reads an entry: its ID, and its fields. The ID is there with an error too.
+func (s *Stream[T]) entry(v ebb.Value) (e Entry[T], err error) {
+	if len(v.Elems) < 2 {
+		return e, fmt.Errorf("%w: %s is no entry", ebb.ErrValue, v)
+	}
+	e.ID = v.Elems[0].Str
+	data, ok := v.Elems[1].Get(field)
+	if !ok {
+		return e, fmt.Errorf("%w: entry %s has no field %q", ebb.ErrValue, e.ID, field)
+	}
+	if e.Value, err = s.o.Codec.Decode([]byte(data.Str)); err != nil {
+		return e, fmt.Errorf("entry %s: %w", e.ID, err)
+	}
+	return e, nil
+}
+
+// pause waits before attempt n: so long that a dead backend is not asked without
+// pause, and so short that one that is back is found.
+func pause(ctx context.Context, n int) error {
+	return kit.Sleep(ctx, kit.Backoff(10*time.Millisecond, time.Second, n))
+}
+
+// String says how the stream runs.
+func (s *Stream[T]) String() string {
+	keeps := "everything is kept"
+	switch {
+	case s.o.MaxLen > 0 && s.o.Retention > 0:
+		keeps = fmt.Sprintf("about %d entries of the last %v are kept", s.o.MaxLen, s.o.Retention)
+	case s.o.MaxLen > 0:
+		keeps = fmt.Sprintf("about %d entries are kept", s.o.MaxLen)
+	case s.o.Retention > 0:
+		keeps = fmt.Sprintf("entries of the last %v are kept, by a Lua script", s.o.Retention)
+	}
+	return fmt.Sprintf("stream %q (%s)", s.name, keeps)
+}
+
+func (s *Stream[T]) log(ctx context.Context) {
+	if s.o.Logger == nil {
+		return
+	}
+	s.once.Do(func() { s.o.Logger.DebugContext(ctx, s.String(), "backend", s.c.String()) })
+}
+
+// failed says what could not be done to what.
+func (s *Stream[T]) failed(doing string, err error) error {
+	return fmt.Errorf("stream %q: %s: %w", s.name, doing, err)
+}

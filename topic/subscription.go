@@ -1,0 +1,195 @@
+package topic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/ebbdb/ebb"
+)
+
+// Message is a value, and where it came from.
+type Message[T any] struct {
+	Channel string // the topic's name
+	Pattern string // the pattern that matched, of PSubscribe
+	Value   T
+}
+
+// Subscription receives messages. Next and All are for one goroutine at a time;
+// Close may be called from any.
+type Subscription[T any] struct {
+	what  string
+	codec ebb.Codec[T]
+	most  int
+	sub   *ebb.Subscription
+
+	stop func()         // ends the pump
+	pump sync.WaitGroup // the goroutine that reads sub
+	kick chan struct{}  // cap 1: there may be something
+
+	mu     sync.Mutex // guards what follows
+	queue  []item     // what waits, from head on
+	head   int
+	reason error // why nothing more comes; nil while something may
+}
+
+// item is a message, or an interruption in its place among them.
+type item struct {
+	m   ebb.Message
+	err error
+}
+
+// start begins to receive.
+func start[T any](what string, sub *ebb.Subscription, o Options[T]) *Subscription[T] {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Subscription[T]{what: what, codec: o.Codec, most: o.Backlog, sub: sub, stop: cancel, kick: make(chan struct{}, 1)}
+	s.pump.Go(func() { s.read(ctx) })
+	return s
+}
+
+// read takes messages from the backend as they come, so that its own limit is
+// not the first to be met, until there are too many or the subscription ends.
+func (s *Subscription[T]) read(ctx context.Context) {
+	for {
+		m, err := s.sub.Next(ctx)
+		switch {
+		case ctx.Err() != nil || errors.Is(err, ebb.ErrClosed):
+			s.end(ebb.ErrClosed)
+		case err == nil || errors.Is(err, ebb.ErrInterrupted):
+			if s.put(item{m, err}) {
+				continue
+			}
+			s.end(fmt.Errorf("%w: more than %d messages were waiting", ErrSlow, s.most))
+		default: // the embedded engine has a limit in bytes too
+			s.end(fmt.Errorf("%w: %w", ErrSlow, err))
+		}
+		_ = s.sub.Close()
+		return
+	}
+}
+
+// put queues an item, and reports false if there are too many.
+func (s *Subscription[T]) put(i item) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue)-s.head >= s.most {
+		return false
+	}
+	if len(s.queue) == cap(s.queue) && s.head > len(s.queue)/2 { // or each would be moved each time
+		n := copy(s.queue, s.queue[s.head:])
+		clear(s.queue[n:])
+		s.queue, s.head = s.queue[:n], 0
+	}
+	s.queue = append(s.queue, i)
+	s.wake()
+	return true
+}
+
+func (s *Subscription[T]) end(reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reason = reason
+	s.wake()
+}
+
+func (s *Subscription[T]) wake() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Next waits for a message. Errors: the context's; ebb.ErrInterrupted where
+// a connection was lost, or made again, and messages may be missing; ebb.ErrValue for a
+// message that the codec cannot read, after which the next one may be fine;
+// ErrSlow and ebb.ErrClosed, after which there is nothing more.
+func (s *Subscription[T]) Next(ctx context.Context) (Message[T], error) {
+	for {
+		if ctx.Err() != nil {
+			return Message[T]{}, fmt.Errorf("%s: waiting for a message: %w", s.what, ctx.Err())
+		}
+		if i, ok, err := s.take(); ok {
+			return s.decode(i)
+		} else if err != nil {
+			return Message[T]{}, fmt.Errorf("%s: %w", s.what, err)
+		}
+		select {
+		case <-s.kick:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// take returns the next item that is there, or why none will be.
+func (s *Subscription[T]) take() (i item, ok bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if errors.Is(s.reason, ebb.ErrClosed) || s.head == len(s.queue) {
+		return i, false, s.reason
+	}
+	i = s.queue[s.head]
+	s.queue[s.head] = item{}
+	if s.head++; s.head == len(s.queue) {
+		s.queue, s.head = s.queue[:0], 0
+	}
+	return i, true, nil
+}
+
+func (s *Subscription[T]) decode(i item) (Message[T], error) {
+	if i.err != nil {
+		return Message[T]{}, fmt.Errorf("%s: %w", s.what, i.err)
+	}
+	m := Message[T]{Channel: i.m.Channel, Pattern: i.m.Pattern}
+	var err error
+	if m.Value, err = s.codec.Decode([]byte(i.m.Payload)); err != nil {
+		return m, fmt.Errorf("%s: a message on %q: %w", s.what, m.Channel, err)
+	}
+	return m, nil
+}
+
+// Err returns why nothing more will come, ErrSlow or ebb.ErrClosed, also while some
+// messages wait; nil as long as more may come.
+func (s *Subscription[T]) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reason == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", s.what, s.reason)
+}
+
+// Waiting returns how many messages wait for Next.
+func (s *Subscription[T]) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue) - s.head
+}
+
+// All yields messages and the errors of Next, until the context ends or the
+// subscription is closed, which are not yielded. It goes on after
+// ebb.ErrInterrupted and ebb.ErrValue; ErrSlow is the last.
+func (s *Subscription[T]) All(ctx context.Context) iter.Seq2[Message[T], error] {
+	return func(yield func(Message[T], error) bool) {
+		for {
+			m, err := s.Next(ctx)
+			if ctx.Err() != nil || errors.Is(err, ebb.ErrClosed) {
+				return
+			}
+			if !yield(m, err) || errors.Is(err, ErrSlow) {
+				return
+			}
+		}
+	}
+}
+
+// Close ends the subscription, and returns when nothing of it is left. What waits
+// is dropped. Calling it again does nothing.
+func (s *Subscription[T]) Close() error {
+	s.stop()
+	err := s.sub.Close()
+	s.pump.Wait()
+	s.end(ebb.ErrClosed)
+	return err
+}

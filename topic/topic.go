@@ -1,0 +1,159 @@
+package topic
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/ebbdb/ebb"
+)
+
+// Options are a topic's. The zero value is ready to use.
+type Options[T any] struct {
+	// Codec is how values travel; nil: ebb.CodecOf.
+	Codec ebb.Codec[T]
+	// Backlog is how many messages may wait for a subscriber before it is cut off
+	// with ErrSlow. Default 1024. It bounds memory in messages, not bytes; a server
+	// has a bound in bytes as well, client-output-buffer-limit, and cuts the
+	// connection at that: the subscriber then sees ebb.ErrInterrupted.
+	Backlog int
+	// Sharded sends messages through the one node of a cluster that has the
+	// topic's slot, instead of through all (SPUBLISH). Who publishes and who
+	// subscribes must agree. A backend without sharded channels uses plain ones.
+	Sharded bool
+	// Logger gets a line at debug level at the first use; nil: none.
+	Logger *slog.Logger
+}
+
+// defaultBacklog is a burst of a busy topic, and little memory where messages are
+// small.
+const defaultBacklog = 1024
+
+// check completes the options.
+func (o *Options[T]) check(what string) error {
+	if o.Backlog < 0 {
+		return fmt.Errorf("%w: %s: a backlog of %d: it is a number of messages, or 0 for %d", ebb.ErrArgument, what, o.Backlog, defaultBacklog)
+	}
+	if o.Backlog == 0 {
+		o.Backlog = defaultBacklog
+	}
+	if o.Codec == nil {
+		o.Codec = ebb.CodecOf[T]()
+	}
+	return nil
+}
+
+// Topic is a channel for values of a type. It may be used by any number of
+// goroutines.
+type Topic[T any] struct {
+	c    *ebb.Conn
+	name string
+	o    Options[T]
+	once sync.Once // the line in the log
+}
+
+// New returns the topic of a name, which is its channel. It does not touch the
+// network. Of opts the first counts. Errors: ebb.ErrArgument.
+func New[T any](c *ebb.Conn, name string, opts ...Options[T]) (*Topic[T], error) {
+	var o Options[T]
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	if name == "" {
+		return nil, fmt.Errorf("%w: a topic needs a name", ebb.ErrArgument)
+	}
+	if err := o.check(fmt.Sprintf("topic %q", name)); err != nil {
+		return nil, err
+	}
+	return &Topic[T]{c: c, name: name, o: o}, nil
+}
+
+// Publish sends a value to all who are subscribed now, and returns how many they
+// are: at this node, where the backend is a cluster. It waits for the backend and
+// not for them. After an error with ebb.ErrUnavailable or a context's error in its
+// chain the message may or may not have been sent.
+func (t *Topic[T]) Publish(ctx context.Context, v T) (receivers int64, err error) {
+	t.log(ctx)
+	data, err := t.o.Codec.Encode(v)
+	if err != nil {
+		return 0, fmt.Errorf("topic %q: publish: %w", t.name, err)
+	}
+	for { // again, if what the backend can was not known before it answered
+		command, sharded := "PUBLISH", t.sharded()
+		if sharded {
+			command = "SPUBLISH"
+		}
+		n, err := t.c.Do(ctx, command, t.name, data)
+		if err != nil {
+			return 0, fmt.Errorf("topic %q: publish: %w", t.name, err)
+		}
+		if sharded == t.sharded() {
+			return n.AsInt()
+		}
+	}
+}
+
+// Subscribe receives what is published from the moment it returns. The context
+// bounds the call only. Close the subscription, or the connection.
+func (t *Topic[T]) Subscribe(ctx context.Context) (*Subscription[T], error) {
+	t.log(ctx)
+	what := fmt.Sprintf("topic %q", t.name)
+	for { // as in Publish
+		subscribe, sharded := t.c.Subscribe, t.sharded()
+		if sharded {
+			subscribe = t.c.SSubscribe
+		}
+		s, err := subscribe(ctx, t.name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: subscribe: %w", what, err)
+		}
+		if sharded == t.sharded() {
+			return start(what, s, t.o), nil
+		}
+		_ = s.Close()
+	}
+}
+
+// PSubscribe receives the messages of all topics whose name matches one of the
+// patterns, of *, ?, [a-c] and \; Message.Channel says which. One whose name
+// matches several patterns comes once for each. Sharded topics are not among them.
+// Errors: ebb.ErrArgument, and what Subscribe returns.
+func PSubscribe[T any](ctx context.Context, c *ebb.Conn, o Options[T], patterns ...string) (*Subscription[T], error) {
+	what := fmt.Sprintf("topics %q", patterns)
+	if err := o.check(what); err != nil {
+		return nil, err
+	}
+	if o.Sharded {
+		return nil, fmt.Errorf("%w: %s: there are no patterns of sharded topics: subscribe to each, or publish plainly", ebb.ErrArgument, what)
+	}
+	if o.Logger != nil {
+		o.Logger.DebugContext(ctx, fmt.Sprintf("%s (PSUBSCRIBE; a backlog of %d)", what, o.Backlog), "backend", c.String())
+	}
+	s, err := c.PSubscribe(ctx, patterns...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: subscribe: %w", what, err)
+	}
+	return start(what, s, o), nil
+}
+
+// String says how the topic runs: `topic "orders" (PUBLISH; a backlog of 1024)`.
+func (t *Topic[T]) String() string {
+	how := "PUBLISH"
+	switch {
+	case t.sharded():
+		how = "SPUBLISH"
+	case t.o.Sharded:
+		how = "PUBLISH, for want of SPUBLISH"
+	}
+	return fmt.Sprintf("topic %q (%s; a backlog of %d)", t.name, how, t.o.Backlog)
+}
+
+func (t *Topic[T]) log(ctx context.Context) {
+	if t.o.Logger == nil {
+		return
+	}
+	t.once.Do(func() { t.o.Logger.DebugContext(ctx, t.String(), "backend", t.c.String()) })
+}
+
+func (t *Topic[T]) sharded() bool { return t.o.Sharded && t.c.Capabilities().ShardedPubSub }
