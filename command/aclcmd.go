@@ -275,7 +275,7 @@ func runACLDryrun(c *Ctx) error {
 	if err != nil {
 		return ReplyError(oneLine("ERR Command '" + string(args[0]) + "' not found"))
 	}
-	if !spec.ArityOK(len(args)) {
+	if !spec.ArityOK(args) {
 		return WrongArity(spec)
 	}
 	why, at := c.Session.judge(acc.user.Load(), spec, args)

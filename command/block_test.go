@@ -22,11 +22,7 @@ func ask(s *command.Session, words ...string) resp.Value {
 }
 
 func askCtx(ctx context.Context, s *command.Session, words ...string) (resp.Value, error) {
-	args := make([][]byte, len(words))
-	for i, w := range words {
-		args[i] = []byte(w)
-	}
-	return s.DoContext(ctx, args...)
+	return s.DoContext(ctx, bytesOf(words)...)
 }
 
 // An engine on the system's clock, in a bubble where time is the test's own.

@@ -189,7 +189,7 @@ func findKeys(t *Table, args [][]byte) ([]KeyRef, error) {
 		return nil, errKeysCommand
 	case !s.HasKeys():
 		return nil, errKeysNone
-	case !s.ArityOK(len(args)):
+	case !s.ArityOK(args):
 		return nil, errKeysArity
 	}
 	keys, err := s.AppendKeys(nil, args)

@@ -60,7 +60,7 @@ func (c *Session) resolve(args [][]byte) (*Spec, error) {
 		cutOwn(args)
 		args = c.svc.withoutInstant(args)
 	}
-	if s := c.last; s != nil && s.parent == nil && s.subs.slots == nil && EqualFold(args[0], s.Name) && s.ArityOK(len(args)) {
+	if s := c.last; s != nil && s.parent == nil && s.subs.slots == nil && EqualFold(args[0], s.Name) && s.ArityOK(args) {
 		return s, nil
 	}
 	s, err := c.svc.table.Resolve(args)

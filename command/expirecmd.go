@@ -134,16 +134,13 @@ var specTTL = Spec{
 	Replies:  ttlReplies + itemTTLReplies + " Seconds are rounded up for a member, to the nearest for a key.",
 	Examples: "> TTL k\n(integer) -2\n> SET k v\nOK\n> TTL k\n(integer) -1\n> EXPIRE k 10\n(integer) 1\n~ 400ms\n> TTL k\n(integer) 10\n~ 200ms\n> TTL k\n(integer) 9\n",
 	Run:      runTTL,
+	Takes:    takesItem,
 }
 
 const itemTTLReplies = " With a member, as KeyDB has it, of that field of a hash or member of a set or sorted set."
 
 func runTTL(c *Ctx) error {
-	item, ok, err := parseItem(c)
-	if err != nil {
-		return err
-	}
-	if ok {
+	if item := c.Args[2:]; len(item) > 0 {
 		return replyItemTTL(c, item, roundUp)
 	}
 	c.Out.Int(toSeconds(c.Tx.TTL(c.Args[1])))
@@ -168,14 +165,11 @@ var specPTTL = Spec{
 	Replies:  ttlReplies + itemTTLReplies,
 	Examples: "> PTTL k\n(integer) -2\n> SET k v PX 1500\nOK\n~ 400ms\n> PTTL k\n(integer) 1100\n> PERSIST k\n(integer) 1\n> PTTL k\n(integer) -1\n",
 	Run:      runPTTL,
+	Takes:    takesItem,
 }
 
 func runPTTL(c *Ctx) error {
-	item, ok, err := parseItem(c)
-	if err != nil {
-		return err
-	}
-	if ok {
+	if item := c.Args[2:]; len(item) > 0 {
 		return replyItemTTL(c, item, nil)
 	}
 	c.Out.Int(c.Tx.TTL(c.Args[1]))
@@ -220,15 +214,13 @@ var specPersist = Spec{
 	Replies:  "1 if it was removed, 0 if there is no such key, or it has none." + itemTTLReplies,
 	Examples: "> SET k v EX 10\nOK\n> PERSIST k\n(integer) 1\n> TTL k\n(integer) -1\n> PERSIST k\n(integer) 0\n",
 	Run:      runPersist,
+	Takes:    takesItem,
 }
 
 func runPersist(c *Ctx) error {
-	item, ok, err := parseItem(c)
-	if err != nil {
-		return err
-	}
-	done := false
-	if !ok {
+	var done bool
+	var err error
+	if item := c.Args[2:]; len(item) == 0 {
 		done = c.Tx.Persist(c.Args[1])
 	} else if done, err = c.persistItem(c.Args[1], item); err != nil {
 		return err

@@ -152,13 +152,11 @@ var specHGetAll = Spec{
 	Replies:  "A map, in RESP2 an array of fields and values; empty if there is no such key. With WITHTTL an array of arrays of field, value, and what is left of the field's life in ms, -1 where nothing ends it.",
 	Examples: "> HSET user name Ada age 36\n(integer) 2\n> HGETALL user\n1) \"name\"\n2) \"Ada\"\n3) \"age\"\n4) \"36\"\n> HGETALL nobody\n(empty array)\n",
 	Run:      runHGetAll,
+	Takes:    takesWithTTL,
 }
 
 func runHGetAll(c *Ctx) error {
-	ttls, err := parseWithTTL(c)
-	if err != nil {
-		return err
-	}
+	ttls := len(c.Args) == 3
 	h, err := c.wholeHash()
 	if err != nil {
 		return err

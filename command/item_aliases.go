@@ -188,24 +188,13 @@ func replyItemTTL(c *Ctx, item [][]byte, unit func(int64) int64) error {
 	return nil
 }
 
-// parseItem reads the item behind a key, which TTL, PTTL and PERSIST take as KeyDB
-// does.
-func parseItem(c *Ctx) (item [][]byte, ok bool, err error) {
-	if len(c.Args) > 3 {
-		return nil, false, WrongArity(c.Spec)
-	}
-	return c.Args[2:], len(c.Args) == 3, nil
-}
+// takesItem is Spec.Takes of TTL, PTTL and PERSIST, which take an item behind the
+// key, as in KeyDB.
+func takesItem(args [][]byte) bool { return len(args) <= 3 }
 
-// parseWithTTL reads WITHTTL behind a key.
-func parseWithTTL(c *Ctx) (with bool, err error) {
-	if len(c.Args) == 2 {
-		return false, nil
-	}
-	if len(c.Args) > 3 || !EqualFold(c.Args[2], "WITHTTL") {
-		return false, WrongArity(c.Spec) // which is what Redis says
-	}
-	return true, nil
+// takesWithTTL is Spec.Takes of commands that take WITHTTL behind a key.
+func takesWithTTL(args [][]byte) bool {
+	return len(args) == 2 || len(args) == 3 && EqualFold(args[2], "WITHTTL")
 }
 
 // ttlOf is a deadline as WITHTTL tells it: ms that are left, or -1.

@@ -10,7 +10,7 @@ import "github.com/ebbdb/ebb/resp"
 // O(arguments) for commands whose options begin with tokens, which is all of
 // them. It allocates.
 func (s *Spec) Match(args [][]byte) error {
-	if !s.ArityOK(len(args)) {
+	if !s.ArityOK(args) {
 		return WrongArity(s)
 	}
 	m := matcher{in: args, why: ErrSyntax}

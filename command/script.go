@@ -213,7 +213,7 @@ func (h *scriptHost) resolve(args [][]byte) (*Spec, error) {
 	var slot **Spec
 	if n := len(args[0]); n > 0 {
 		slot = &h.specs[(int(args[0][0]|0x20)+n*5)%specCache]
-		if s := *slot; s != nil && EqualFold(args[0], s.Name) && s.ArityOK(len(args)) {
+		if s := *slot; s != nil && EqualFold(args[0], s.Name) && s.ArityOK(args) {
 			return s, nil
 		}
 	}
@@ -221,7 +221,7 @@ func (h *scriptHost) resolve(args [][]byte) (*Spec, error) {
 	switch {
 	case err != nil:
 		return nil, errScriptUnknown
-	case !s.ArityOK(len(args)):
+	case !s.ArityOK(args):
 		h.c.stats.of(s).rejected.Add(1)
 		return nil, errScriptArity
 	}
@@ -298,7 +298,7 @@ func (h *scriptHost) Allowed(args [][]byte) (bool, error) {
 		return false, err
 	}
 	u := h.s.user.user.Load()
-	if u.Unlimited || !spec.ArityOK(len(args)) {
+	if u.Unlimited || !spec.ArityOK(args) {
 		return u.Unlimited, nil
 	}
 	why, _ := h.s.judge(u, spec, args)

@@ -131,13 +131,11 @@ var specSMembers = Spec{
 	Replies:  "A set in RESP3, an array in RESP2, of members in no order. With WITHTTL an array of arrays of member and what is left of its life in ms, -1 where nothing ends it.",
 	Examples: "> SADD tags go\n(integer) 1\n> SMEMBERS tags\n1) \"go\"\n> SMEMBERS nothing\n(empty array)\n",
 	Run:      runSMembers,
+	Takes:    takesWithTTL,
 }
 
 func runSMembers(c *Ctx) error {
-	ttls, err := parseWithTTL(c)
-	if err != nil {
-		return err
-	}
+	ttls := len(c.Args) == 3
 	if err := c.longWalk(c.Args[1]); err != nil {
 		return err
 	}

@@ -69,6 +69,10 @@ type Spec struct {
 	// ArityOverride replaces the arity derived from Args; ArityReason says why.
 	ArityOverride int
 	ArityReason   string
+	// Takes tells of a request with more arguments than Redis's command of that
+	// name takes whether they make sense here. If not, it has a wrong number of
+	// arguments, which is found before it runs or is queued. nil: arity alone counts.
+	Takes func(args [][]byte) bool
 
 	derived
 }
@@ -94,8 +98,12 @@ type derived struct {
 // minimum.
 func (s *Spec) Arity() int { return s.arity }
 
-// ArityOK reports whether a request of n arguments, name included, can be valid.
-func (s *Spec) ArityOK(n int) bool { return n == s.arity || s.arity < 0 && n >= -s.arity }
+// ArityOK reports whether a request, name included, has a number of arguments that
+// can be valid.
+func (s *Spec) ArityOK(args [][]byte) bool {
+	n := len(args)
+	return n == s.arity || s.arity < 0 && n >= -s.arity && (s.Takes == nil || s.Takes(args))
+}
 
 // KeyRange is the legacy description of the keys' positions: the first, the last
 // (negative: counted from the end) and the distance between two; 0, 0, 0 if

@@ -140,6 +140,14 @@ func (b *bench) try(args []string) (resp.Value, error) {
 	return b.Do(b.conn, args...)
 }
 
+func bytesOf(words []string) [][]byte {
+	args := make([][]byte, len(words))
+	for i, w := range words {
+		args[i] = []byte(w)
+	}
+	return args
+}
+
 func words(args [][]byte) []string {
 	out := make([]string, len(args))
 	for i, a := range args {
@@ -164,12 +172,12 @@ func TestAWrongNumberOfArgumentsIsRefused(t *testing.T) {
 	eachCommand(t, func(b *bench) {
 		name := strings.Split(b.spec.Name, "|")
 		for n := len(name); n < len(name)+8; n++ {
-			if b.spec.ArityOK(n) {
-				continue
-			}
 			args := append([]string(nil), name...)
 			for len(args) < n {
 				args = append(args, "1")
+			}
+			if b.spec.ArityOK(bytesOf(args)) {
+				continue
 			}
 			v := b.do(args...)
 			want := command.WrongArity(b.spec).Error()

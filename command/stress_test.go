@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/command"
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/internal/rdb"
 	"github.com/ebbdb/ebb/resp"
@@ -22,7 +23,7 @@ import (
 
 var (
 	stressTime = flag.Duration("stress.time", 2*time.Second, "how long the stress test runs")
-	stressSeed = flag.Uint64("stress.seed", 0, "of the stress test's random numbers; 0: another one each time")
+	stressSeed = flag.Uint64("stress.seed", 0, "of the stress test's random numbers; 0: see package draw")
 )
 
 const (
@@ -36,11 +37,7 @@ const (
 // memory comes back, and whose effects give the same keyspace.
 func TestEverythingAtOnceLeavesASoundEngine(t *testing.T) {
 	before := runtime.NumGoroutine()
-	seed := *stressSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("-stress.seed %d", seed)
+	seed := draw.Seed(t, *stressSeed)
 	s := newStress(t)
 	ctx, cancel := context.WithTimeout(t.Context(), *stressTime)
 	defer cancel()

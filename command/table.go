@@ -125,7 +125,7 @@ func (t *Table) Find(args [][]byte) (*Spec, error) {
 // Resolve is Find and a check of the number of arguments.
 func (t *Table) Resolve(args [][]byte) (*Spec, error) {
 	s, err := t.Find(args)
-	if err == nil && !s.ArityOK(len(args)) {
+	if err == nil && !s.ArityOK(args) {
 		return nil, WrongArity(s)
 	}
 	return s, err

@@ -153,7 +153,7 @@ func TestFindingKeysOfAnyArgumentsStaysInBounds(t *testing.T) {
 		for i := range args {
 			args[i] = []byte(words[rng.IntN(len(words))])
 		}
-		if !s.ArityOK(len(args)) {
+		if !s.ArityOK(args) {
 			continue
 		}
 		keys, err := s.AppendKeys(nil, args)

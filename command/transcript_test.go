@@ -259,11 +259,7 @@ func must(t *testing.T, s *transcript.Server, args ...string) resp.Value {
 
 // spec finds what a request runs, nil for nothing.
 func (o *oracle) spec(args []string) *command.Spec {
-	b := make([][]byte, len(args))
-	for i, a := range args {
-		b[i] = []byte(a)
-	}
-	s, err := o.table.Find(b)
+	s, err := o.table.Find(bytesOf(args))
 	if err != nil {
 		return nil
 	}

@@ -15,13 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/resp"
 )
 
 var (
 	dueTime = flag.Duration("due.time", 2*time.Second, "how long the stress test of what falls due runs")
-	dueSeed = flag.Uint64("due.seed", 0, "of its random numbers; 0: another one each time")
+	dueSeed = flag.Uint64("due.seed", 0, "of its random numbers; 0: see package draw")
 )
 
 // Clients ask for all that there is, with items, leases, jobs and keys that live for
@@ -31,11 +32,7 @@ var (
 // the same keyspace, and nothing is left running.
 func TestWhatFallsDueUnderManyClients(t *testing.T) {
 	before := runtime.NumGoroutine()
-	seed := *dueSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("-due.seed %d", seed)
+	seed := draw.Seed(t, *dueSeed)
 	s := newDueStress(t)
 	s.noLimiters = seed%2 == 0
 	s.setRules()

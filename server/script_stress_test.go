@@ -16,11 +16,13 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/resp"
+
+	"github.com/ebbdb/ebb/internal/draw"
 )
 
 var (
 	scriptTime = flag.Duration("scripts.time", 2*time.Second, "how long the stress test of scripts runs")
-	scriptSeed = flag.Uint64("scripts.seed", 0, "of its random numbers; 0: another one each time")
+	scriptSeed = flag.Uint64("scripts.seed", 0, "of its random numbers; 0: see package draw")
 )
 
 // Clients with pipelines of commands, transactions, waits and scripts, some of
@@ -29,11 +31,7 @@ var (
 // its reply in order, the engine stays sound and its effects give the same
 // keyspace, and a server that is shut down meanwhile leaves nothing behind.
 func TestScriptsBesideEverythingElse(t *testing.T) {
-	seed := *scriptSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("-scripts.seed %d", seed)
+	seed := draw.Seed(t, *scriptSeed)
 	s := newScriptStress(t)
 	stop := make(chan struct{})
 	var clients sync.WaitGroup

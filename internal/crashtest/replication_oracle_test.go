@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/draw"
 )
 
 // oracleEnv names a newer server that is to be replicated, as a path and its
@@ -24,7 +26,7 @@ func TestANewerMasterIsReplicated(t *testing.T) {
 	}
 	for _, m := range modes[:2] {
 		t.Run(m.name, func(t *testing.T) {
-			seed := rand.Uint64()
+			seed := draw.Seed(t, 0)
 			c := newChain(t, []string{path, us}, m.args, seed)
 			c.newer = true
 			for round := range roundsOr(2) {

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/resp"
@@ -63,7 +64,7 @@ func TestReplicasUnderCutsAndRestartsHoldTheSame(t *testing.T) {
 }
 
 func replicate(t *testing.T, kinds, args []string) {
-	seed := uint64(time.Now().UnixNano())
+	seed := draw.Seed(t, 0)
 	c := newChain(t, kinds, args, seed)
 	n := roundsOr(2)
 	for round := range n {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -202,7 +203,7 @@ func promotions(t *testing.T, args []string) {
 	master, replica := realserver.NewProcess(t, realserver.Ebb(t), args...), realserver.NewProcess(t, realserver.Ebb(t), args...)
 	master.Start()
 	replica.Start()
-	rnd := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	rnd := rand.New(rand.NewPCG(draw.Seed(t, 0), 1))
 	var total atomic.Int64
 	var clients []*promise
 	for i := range 8 {
@@ -250,7 +251,7 @@ func TestWhatWaitHasCountedSurvivesARestartOfTheMaster(t *testing.T) {
 	master, replica := realserver.NewProcess(t, realserver.Ebb(t), args...), realserver.NewProcess(t, realserver.Ebb(t), args...)
 	master.Start()
 	replica.Start("--replicaof", fmt.Sprint("127.0.0.1 ", master.Port))
-	rnd := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	rnd := rand.New(rand.NewPCG(draw.Seed(t, 0), 1))
 	var total atomic.Int64
 	var clients []*promise
 	for i := range 8 {

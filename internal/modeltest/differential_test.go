@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
 var (
 	diffTime = flag.Duration("diff.time", 3*time.Second, "how long random sequences are compared with redis-server")
-	diffSeed = flag.Uint64("diff.seed", 0, "the seed of the first sequence; 0 for one by the clock")
+	diffSeed = flag.Uint64("diff.seed", 0, "the seed of the first sequence; 0: see package draw")
 	diffLen  = flag.Int("diff.len", 100, "operations in a sequence")
 )
 
@@ -40,10 +41,7 @@ func TestRandomSequencesAreAnsweredAsByRedis(t *testing.T) {
 	}
 	t.Cleanup(replica.Close)
 
-	seed := *diffSeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := draw.Seed(t, *diffSeed)
 	began, sequences, ops, passing, faults := time.Now(), 0, 0, 0, 0
 	for ; time.Since(began) < *diffTime && faults < mostFaults; seed++ {
 		g := NewGenerator(seed, table, both)

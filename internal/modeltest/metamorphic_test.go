@@ -17,12 +17,13 @@ import (
 
 	"github.com/ebbdb/ebb/command"
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/resp"
 )
 
 var (
 	metaTime = flag.Duration("meta.time", 4*time.Second, "how long metamorphic runs go on")
-	metaSeed = flag.Uint64("meta.seed", 0, "the seed of the first sequence; 0 for one by the clock")
+	metaSeed = flag.Uint64("meta.seed", 0, "the seed of the first sequence; 0: see package draw")
 	metaLen  = flag.Int("meta.len", 200, "operations in a sequence")
 	metaMany = flag.Int("meta.variants", 6, "variants that are run of each sequence; 0 for all")
 )
@@ -41,10 +42,7 @@ func TestTheSameRequestsGiveTheSameData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed := *metaSeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := draw.Seed(t, *metaSeed)
 	began, sequences, runs, faults := time.Now(), 0, 0, 0
 	for ; (sequences == 0 || time.Since(began) < *metaTime) && faults < mostFaults; seed++ {
 		ops := metaSequence(seed, table)

@@ -13,13 +13,14 @@ import (
 
 	"github.com/ebbdb/ebb/command"
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
 
 var (
 	ownTime = flag.Duration("own.time", 3*time.Second, "how long random sequences over all commands are played")
-	ownSeed = flag.Uint64("own.seed", 0, "the seed of the first sequence; 0 for one by the clock")
+	ownSeed = flag.Uint64("own.seed", 0, "the seed of the first sequence; 0: see package draw")
 	ownLen  = flag.Int("own.len", 200, "operations in a sequence")
 )
 
@@ -31,10 +32,7 @@ func TestRandomSequencesOverAllCommandsLeaveASoundEngine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed := *ownSeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := draw.Seed(t, *ownSeed)
 	began, sequences, requests, faults := time.Now(), 0, 0, 0
 	for ; (sequences == 0 || time.Since(began) < *ownTime) && faults < mostFaults; seed++ {
 		g := NewOwnGenerator(seed, table)

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
 var (
 	plainTime = flag.Duration("plain.time", 3*time.Second, "how long random sequences run while redis-server replicates them")
-	plainSeed = flag.Uint64("plain.seed", 0, "the seed of the first sequence; 0 for one by the clock")
+	plainSeed = flag.Uint64("plain.seed", 0, "the seed of the first sequence; 0: see package draw")
 	plainLen  = flag.Int("plain.len", 100, "operations in a sequence")
 )
 
@@ -51,10 +52,7 @@ func TestARedisServerReplicatesThePlainData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed := *plainSeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := draw.Seed(t, *plainSeed)
 	began, sequences, requests := time.Now(), 0, 0
 	for ; (sequences == 0 || time.Since(began) < *plainTime) && !t.Failed(); seed++ {
 		requests += sayAll(t, master, table, NewOwnGenerator(seed, table).Sequence(*plainLen))

@@ -16,13 +16,14 @@ import (
 
 	"github.com/ebbdb/ebb/command"
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/rdb"
 	"github.com/ebbdb/ebb/internal/transcript"
 )
 
 var (
 	snapTime = flag.Duration("snap.time", 2*time.Second, "how long snapshots are taken during random sequences")
-	snapSeed = flag.Uint64("snap.seed", 0, "the seed of the first sequence; 0 for one by the clock")
+	snapSeed = flag.Uint64("snap.seed", 0, "the seed of the first sequence; 0: see package draw")
 )
 
 // Whatever happens while a snapshot is written: the file holds what there was at the
@@ -32,10 +33,7 @@ func TestSnapshotsDuringRandomSequences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed := *snapSeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := draw.Seed(t, *snapSeed)
 	began, sequences, faults := time.Now(), 0, 0
 	for ; (sequences == 0 || time.Since(began) < *snapTime) && faults < mostFaults; seed++ {
 		mode := ownMode{small: seed%2 == 0, evicts: seed%5 == 0}

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/realserver"
+
+	"github.com/ebbdb/ebb/internal/draw"
 )
 
 var (
 	luaTime    = flag.Duration("lua.time", 2*time.Second, "how long random programs are compared with each oracle, half of it programs and half of it expressions")
-	luaSeed    = flag.Uint64("lua.seed", 0, "the seed of the first program; 0 for one by the clock")
+	luaSeed    = flag.Uint64("lua.seed", 0, "the seed of the first program; 0: see package draw")
 	luaFaults  = flag.Int("lua.faults", 5, "after how many faults a campaign ends")
 	luaBetween = flag.Bool("lua.between", false, "compare lua5.1 with redis-server, to see what the generator must not depend on")
 )
@@ -80,10 +82,7 @@ type campaign struct {
 func (c *campaign) run(t *testing.T, generate func(seed uint64) *Program) {
 	t.Helper()
 	c.allowed = map[string]int{}
-	seed := *luaSeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := draw.Seed(t, *luaSeed)
 	for began, faults := time.Now(), 0; time.Since(began) < *luaTime/2 && faults < *luaFaults; {
 		var programs []*Program
 		var seeds []uint64

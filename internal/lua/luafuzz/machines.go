@@ -120,9 +120,11 @@ func NewStock() (*Stock, error) {
 	return s, s.start()
 }
 
-// start bounds the process's memory, as a program may ask for any amount.
+// start bounds the process's memory, as a program may ask for any amount. The
+// program of the command line is gone from the stack when a request runs, as
+// error's levels must not find there what the other machines do not have.
 func (s *Stock) start() (err error) {
-	program := "loadstring([====[" + harness + stock + "]====], '=user_script')()"
+	program := "return loadstring([====[" + harness + stock + "]====], '=user_script')()"
 	s.cmd = exec.Command("sh", "-c", `ulimit -v 600000; exec "$0" -e "$1"`, s.path, program)
 	if s.in, err = s.cmd.StdinPipe(); err != nil {
 		return err
