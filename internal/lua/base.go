@@ -320,7 +320,7 @@ func baseXpcall(c Call) error {
 		return err
 	}
 	t.inHandler = true
-	v, err := t.handle(handler, e.Value)
+	v, err := t.handle(handler, e)
 	t.inHandler = false
 	if err != nil {
 		return err
@@ -330,18 +330,22 @@ func baseXpcall(c Call) error {
 	return c.Return(False, v)
 }
 
-// handle calls xpcall's handler where the error v arose. An error in the handler
-// is handled by it, too, until there is no more room.
-func (t *Thread) handle(handler, v Value) (Value, error) {
+// handle calls xpcall's handler where an error arose: in an instruction, or in a
+// builtin, whose frame the handler then sees. An error in the handler is handled by
+// it, too, until there is no more room.
+func (t *Thread) handle(handler Value, e *Error) (Value, error) {
 	if !handler.IsFunction() {
 		return errInHandler.(*Error).Value, nil
 	}
 	for calls := t.state.calls; calls < maxCalls+maxCalls/8; calls++ {
+		if !e.lua && t.enter() != nil {
+			break
+		}
 		fn := t.freeTop()
 		if err := t.reserve(fn + 2); err != nil {
 			return errMemory.(*Error).Value, nil
 		}
-		t.stack[fn], t.stack[fn+1] = handler, v
+		t.stack[fn], t.stack[fn+1] = handler, e.Value
 		t.top = fn + 2
 		err := t.callAt(fn, 1)
 		if err == nil {
@@ -350,11 +354,9 @@ func (t *Thread) handle(handler, v Value) (Value, error) {
 			}
 			return t.stack[fn], nil
 		}
-		e := t.state.caught(err)
-		if e == nil {
+		if e = t.state.caught(err); e == nil {
 			return Nil, err
 		}
-		v = e.Value
 	}
 	return errInHandler.(*Error).Value, nil
 }

@@ -283,3 +283,24 @@ emit(("x"):rep(2^32 + 2), ("abc"):byte(2^32 + 1))
 --> false "bad argument #1 to '?' (index out of range)"
 --> "xx"
 --> returned
+
+-- # a handler is called from the builtin that raised the error
+for _, raise in pairs({function() error() end, function() return error({}) end, function() local x = select(0) return x end}) do
+	emit(xpcall(raise, string.upper))
+end
+emit(xpcall(function() return nil + 1 end, string.upper))
+--> false "BAD ARGUMENT #1 TO '?' (STRING EXPECTED, GOT NIL)"
+--> false "BAD ARGUMENT #1 TO '?' (STRING EXPECTED, GOT TABLE)"
+--> false "P:1: BAD ARGUMENT #1 TO 'SELECT' (INDEX OUT OF RANGE)"
+--> false "P:4: ATTEMPT TO PERFORM ARITHMETIC ON A NIL VALUE"
+--> returned
+
+-- # the levels that a handler sees
+for _, raise in pairs({function() error("x", 0) end, function() local t = 1 t() end, function() string.gsub("abc", ".", function(c) error(c, 2) end) end}) do
+	local n = 0
+	emit(xpcall(raise, function(m) n = n + 1 if n < 6 then error(m .. n, n) end return m end))
+end
+--> false "p:3: p:3: p:3: x12345"
+--> false "p:3: p:3: p:3: p:1: attempt to call local 't' (a number value)12345"
+--> false "p:3: p:3: p:3: a12345"
+--> returned
