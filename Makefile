@@ -50,7 +50,7 @@ crash: ## kill -9 under load 100 times, 10 failovers by Sentinel, migration of K
 	EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 -run Sentinel ./internal/crashtest -crash.rounds 10
 	EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 -run Migration ./internal/crashtest -crash.keys $(KEYS)
 
-chaos: ## programs whose clocks are wrong on a cluster whose nodes are killed and paused, and a network that parts, for CHAOSTIME (10m)
+chaos: ## programs whose clocks are wrong on a cluster whose nodes are killed, paused and parted, for CHAOSTIME (10m)
 	EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 -run TestChaos ./internal/chaostest -chaos.time $(CHAOSTIME)
 
 conformance: ## the toolkit's tests on BACKENDS (all kinds of internal/backends), as a table

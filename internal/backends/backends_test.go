@@ -40,3 +40,21 @@ func TestDataOutlivesAFault(t *testing.T) {
 		})
 	})
 }
+
+// A master that is parted from the others is replaced, knows it when it is back, and
+// keeps nothing of what it was told meanwhile.
+func TestAPartedMasterIsReplaced(t *testing.T) {
+	c := NewPartableCluster(t)
+	ctx, slot := t.Context(), c.Slot("k")
+	old := c.Master(slot)
+	replicated(t, c.nodes[old].admin, "{k}:before")
+	c.Part(old)
+	c.text(ctx, old, "SET", "k", "alone")
+	c.until("another has its slots", func() bool { now := c.Master(slot); return now >= 0 && now != old })
+	c.text(ctx, c.Master(slot), "SET", "k", "together")
+	c.Join()
+	c.Repair()
+	if now := c.Master(slot); now == old || c.ask(ctx, now, "GET", "k") != "together" {
+		t.Errorf("node %d, which was %d, has %q", now, old, c.ask(ctx, now, "GET", "k"))
+	}
+}

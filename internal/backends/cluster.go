@@ -3,6 +3,7 @@ package backends
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +19,8 @@ import (
 // Which node is what changes with failovers: ask Master. Its methods are safe for
 // concurrent use.
 type Cluster struct {
-	t testing.TB
+	t   testing.TB
+	net *network // nil: the nodes reach each other directly
 
 	mu    sync.Mutex // guards what follows
 	nodes []*node
@@ -27,9 +29,10 @@ type Cluster struct {
 // node is a server of a cluster.
 type node struct {
 	*realserver.Process
-	admin *ebb.Conn
-	id    string
-	dead  bool
+	admin     *ebb.Conn
+	id        string
+	dead      bool
+	port, bus int // where the others and clients find it
 }
 
 const (
@@ -47,16 +50,33 @@ const (
 // test.
 func NewCluster(t testing.TB) *Cluster {
 	t.Helper()
+	return newCluster(t, nil)
+}
+
+// NewPartableCluster is NewCluster on a network that Part parts.
+func NewPartableCluster(t testing.TB) *Cluster {
+	t.Helper()
+	return newCluster(t, newNetwork(t))
+}
+
+func newCluster(t testing.TB, network *network) *Cluster {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), settled)
 	defer cancel()
-	c := &Cluster{t: t}
+	c := &Cluster{t: t, net: network}
 	for i := range 2 * clusterMasters {
+		bus := realserver.FreePort(t)
 		p := realserver.NewProcess(t, "redis-server", "--save", "", "--appendonly", "yes", "--appendfsync", "no",
 			"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", nodeTimeout,
-			"--cluster-port", strconv.Itoa(realserver.FreePort(t)), "--cluster-require-full-coverage", "no",
+			"--cluster-port", strconv.Itoa(bus), "--cluster-require-full-coverage", "no",
 			"--cluster-replica-validity-factor", "0", "--cluster-allow-replica-migration", "no", "--repl-diskless-sync-delay", "0")
+		n := &node{Process: p, port: p.Port, bus: bus}
+		if network != nil {
+			n.port, n.bus = network.gate(t, i, n.port), network.gate(t, i, n.bus)
+			p.Args("--bind-source-addr", host(i), "--cluster-announce-ip", "127.0.0.1",
+				"--cluster-announce-port", strconv.Itoa(n.port), "--cluster-announce-bus-port", strconv.Itoa(n.bus))
+		}
 		p.Start()
-		n := &node{Process: p}
 		c.nodes = append(c.nodes, n)
 		n.open(t)
 		n.id = c.text(ctx, i, "CLUSTER", "MYID")
@@ -66,7 +86,7 @@ func NewCluster(t testing.TB) *Cluster {
 		c.text(ctx, i, "CLUSTER", "ADDSLOTSRANGE", i*clusterSlots/clusterMasters, (i+1)*clusterSlots/clusterMasters-1)
 	}
 	for _, n := range c.nodes[1:] {
-		c.text(ctx, 0, "CLUSTER", "MEET", "127.0.0.1", n.Port, n.busPort())
+		c.text(ctx, 0, "CLUSTER", "MEET", "127.0.0.1", n.port, n.bus)
 	}
 	c.until("the nodes have met", func() bool {
 		for i := range c.nodes {
@@ -95,9 +115,6 @@ func (n *node) open(t testing.TB) {
 	n.admin = admin
 	t.Cleanup(func() { _ = admin.Close() })
 }
-
-// busPort is the port of the node's bus, from its arguments.
-func (n *node) busPort() string { return n.Arg("--cluster-port") }
 
 // text runs a command on a node, and ends the test if it fails.
 func (c *Cluster) text(ctx context.Context, i int, args ...any) string {
@@ -176,7 +193,7 @@ func (c *Cluster) URL() string {
 	return "redis+cluster://" + strings.Join(c.addrs(), ",")
 }
 
-// Addrs are where the nodes listen.
+// Addrs are where clients find the nodes.
 func (c *Cluster) Addrs() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,7 +202,7 @@ func (c *Cluster) Addrs() []string {
 
 func (c *Cluster) addrs() (all []string) {
 	for _, n := range c.nodes {
-		all = append(all, n.Addr())
+		all = append(all, net.JoinHostPort("127.0.0.1", strconv.Itoa(n.port)))
 	}
 	return all
 }
@@ -307,6 +324,13 @@ func (c *Cluster) Pause(i int) { c.nodes[i].Pause(c.t) }
 // Resume has a node go on after Pause: what was sent to it meanwhile it serves first,
 // and then it hears that others have its slots.
 func (c *Cluster) Resume(i int) { c.nodes[i].Resume(c.t) }
+
+// Part has nothing go between these nodes and the others, until Join; clients reach
+// all of them. The cluster is one of NewPartableCluster.
+func (c *Cluster) Part(nodes ...int) { c.net.part(nodes...) }
+
+// Join ends a partition. What was sent meanwhile arrives.
+func (c *Cluster) Join() { c.net.part() }
 
 // KillMaster kills the master of a key, after what was written to it until now is
 // on its replica, and returns its number.

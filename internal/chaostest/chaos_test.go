@@ -32,37 +32,46 @@ var skews = []time.Duration{-7 * time.Minute, 0, 3 * time.Minute, 45 * time.Minu
 
 const grantsPerSecond = 20
 
-// TestChaos kills and restarts the nodes of a cluster, and pauses some, and parts one
-// program's network meanwhile, with programs at work whose clocks are minutes apart, and
-// looks at what they were granted.
+// TestChaos kills and restarts the nodes of a cluster, and pauses some, and parts some from
+// the others, and one program from some meanwhile, with programs at work whose clocks are
+// minutes apart, and looks at what they were granted.
 func TestChaos(t *testing.T) {
 	program := build(t)
-	cluster := backends.NewCluster(t)
+	cluster := backends.NewPartableCluster(t)
 	var clients []*client
 	for i, skew := range skews {
 		clients = append(clients, start(t, program, cluster.URL(), fmt.Sprintf("client-%d", i), skew))
 	}
-	kills, pauses := 0, 0
+	kills, pauses, partitions := 0, 0, 0
 	for until := time.Now().Add(*chaosTime); time.Now().Before(until); {
 		pass(time.Duration(4+rand.N(6)) * time.Second)
 		node, away := rand.N(len(cluster.Addrs())), time.Duration(1+rand.N(5))*time.Second
-		what := "killed"
+		what := fmt.Sprintf("node %d was killed", node)
 		who := rand.N(len(clients))
 		parted := clients[who].part(cluster.Addrs())
-		if rand.N(3) > 0 {
+		switch rand.N(5) {
+		default:
 			cluster.Kill(node)
 			pass(away)
 			cluster.Restart(node)
 			kills++
-		} else {
-			what = "paused"
+		case 0:
+			what = fmt.Sprintf("node %d was paused", node)
 			cluster.Pause(node)
 			pass(away)
 			cluster.Resume(node)
 			pauses++
+		case 1, 2:
+			nodes := rand.Perm(len(cluster.Addrs()))[:1+rand.N(3)]
+			away += 3 * time.Second // for a failover, and a while after it
+			what = fmt.Sprintf("nodes %d were parted from the others", nodes)
+			cluster.Part(nodes...)
+			pass(away)
+			cluster.Join()
+			partitions++
 		}
 		clients[who].join()
-		t.Logf("%v: node %d was %s, and is back after %v, in which client %d was parted from %d nodes", time.Until(until).Round(time.Second), node, what, away, who, parted)
+		t.Logf("%v: %s, for %v, in which client %d was parted from %d nodes", time.Until(until).Round(time.Second), what, away, who, parted)
 	}
 	cluster.Repair()
 	var all events
@@ -72,7 +81,7 @@ func TestChaos(t *testing.T) {
 	}
 	left := time.Now()
 	dead := drain(t, cluster.URL(), &all)
-	t.Logf("%v, %d kills, %d pauses; jobs that were left were done within %v", *chaosTime, kills, pauses, time.Since(left).Round(time.Millisecond))
+	t.Logf("%v, %d kills, %d pauses, %d partitions; jobs that were left were done within %v", *chaosTime, kills, pauses, partitions, time.Since(left).Round(time.Millisecond))
 	all.judge(t, dead)
 }
 

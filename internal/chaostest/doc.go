@@ -1,6 +1,7 @@
-// Package chaostest sets programs on a cluster of six nodes that are killed, paused and
-// restarted under them, over a network that parts a program from some of the nodes, with
-// clocks that are minutes apart, and judges what they were granted:
+// Package chaostest sets programs on a cluster of six nodes that are killed and
+// restarted, paused, and parted from each other under them, over a network that parts a
+// program from some of the nodes as well, with clocks that are minutes apart, and judges
+// what they were granted:
 //
 //	make chaos        ten minutes
 //

@@ -51,16 +51,6 @@ func NewProcess(t testing.TB, path string, args ...string) *Process {
 // Args adds arguments for all starts to come.
 func (p *Process) Args(more ...string) { p.args = append(p.args[:len(p.args):len(p.args)], more...) }
 
-// Arg returns the value that follows an option among its arguments.
-func (p *Process) Arg(option string) string {
-	for i := range len(p.args) - 1 {
-		if p.args[i] == option {
-			return p.args[i+1]
-		}
-	}
-	return ""
-}
-
 // Addr is where it listens.
 func (p *Process) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port)) }
 
