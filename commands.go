@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"time"
 )
 
@@ -172,8 +173,11 @@ func (c *Conn) TTL(ctx context.Context, key string) (time.Duration, error) {
 	case ms == -1:
 		return Forever, nil
 	}
-	return time.Duration(ms) * time.Millisecond, nil
+	return time.Duration(min(ms, mostMillis)) * time.Millisecond, nil
 }
+
+// mostMillis is how many fit into a time.Duration: 292 years.
+const mostMillis = math.MaxInt64 / int64(time.Millisecond)
 
 // scanCount is how many keys one call of SCAN looks at: some 20 us of work,
 // against a round trip of 50 us or more.

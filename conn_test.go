@@ -3,6 +3,7 @@ package ebb_test
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"strings"
 	"sync"
@@ -246,5 +247,13 @@ func TestAConnSaysHowItRuns(t *testing.T) {
 		if s := c.String(); strings.Contains(s, "secret") || !strings.Contains(s, "redis://") {
 			t.Error(s)
 		}
+	}
+}
+
+func TestADeadlineInCenturiesIsFarAway(t *testing.T) {
+	c := open(t, "mem://")
+	must(t, c.SetTTL(t.Context(), "k", "v", math.MaxInt64))
+	if d, err := c.TTL(t.Context(), "k"); err != nil || d < 100*365*24*time.Hour {
+		t.Error(d, err)
 	}
 }

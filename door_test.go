@@ -119,26 +119,20 @@ func TestCloseWaitsForTheCallsThatRun(t *testing.T) {
 	addr := realserver.Start(t, "redis-server")
 	other := open(t, "redis://"+addr)
 	ctx := testContext(t)
-	c := open(t, "redis://"+addr)
-	done := make(chan error, 1)
+	c := open(t, "redis://"+addr+"?read_timeout=60s")
+	done, closed := make(chan error, 1), make(chan error, 1)
 	go func() { // a command that takes its time, and is none of Block's
-		_, err := c.Do(ctx, "BLPOP", "jobs", 1)
+		_, err := c.Do(ctx, "BLPOP", "jobs", 0)
 		done <- err
 	}()
-	for {
-		v, err := other.Do(ctx, "INFO", "clients")
-		must(t, err)
-		if strings.Contains(v.Str, "blocked_clients:1") {
-			break
-		}
+	waitFor(t, other, "blocked_clients:1")
+	go func() { closed <- c.Close() }()
+	for !errors.Is(c.Ping(ctx), ebb.ErrClosed) {
 	}
-	must(t, c.Close())
-	select {
-	case err := <-done:
-		must(t, err)
-	case <-ctx.Done():
-		t.Error("the call has not ended")
-	}
+	_, err := other.Do(ctx, "RPUSH", "jobs", "job")
+	must(t, err)
+	must(t, <-done)
+	must(t, <-closed)
 }
 
 func TestAUserWithoutINFOFindsOutWhatTheServerIs(t *testing.T) {

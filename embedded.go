@@ -165,7 +165,8 @@ func (e *Engine) release() error {
 
 // Backup writes a snapshot, an RDB file of one instant, to w, while the engine is in
 // use. ebb check reads it; a server loads it as its dump.rdb. On the nil Engine of a
-// remote connection it fails with ErrRemote: there ebb backup does it.
+// remote connection it fails with ErrRemote: there ebb backup does it. Closing the
+// last Conn ends it early, with an error.
 func (e *Engine) Backup(ctx context.Context, w io.Writer) error {
 	if e == nil {
 		return ErrRemote

@@ -15,20 +15,10 @@ import (
 	"github.com/ebbdb/ebb/internal/door"
 )
 
-const (
-	// feedQuiet is how long a remote subscription hears nothing before it asks
-	// whether the server is still there. A connection that is lost without a
-	// word is noticed within twice that.
-	feedQuiet = 15 * time.Second
-	// feedAgain is the pause before another attempt to connect; it doubles up
-	// to feedAgainMax.
-	feedAgain    = 50 * time.Millisecond
-	feedAgainMax = 2 * time.Second
-	// feedLook is how often a subscription to the events of all nodes looks who the
-	// masters are: one that takes over, or gets its first slots, takes no connection
-	// away. It costs a reading of the map of slots.
-	feedLook = 2 * time.Second
-)
+// feedQuiet is how long a remote subscription hears nothing before it asks whether the
+// server is still there. A connection that is lost without a word is noticed within
+// twice that.
+const feedQuiet = 15 * time.Second
 
 // remoteFeed is the feed of servers: of one, or of all masters of a cluster where
 // each has events of its own. A goroutine for each reads the connection, and reads
@@ -132,7 +122,7 @@ func (b *remote) greeted() time.Duration {
 		dial, reply = b.nodes.client.Options().DialTimeout, b.nodes.client.Options().ReadTimeout
 	}
 	if reply <= 0 {
-		reply = feedQuiet
+		reply = door.FeedPatience
 	}
 	return max(dial, 0) + reply
 }
@@ -240,8 +230,8 @@ func (f *remoteFeed) run(sources []*redis.PubSub) {
 			return
 		}
 		f.give(feedItem{err: fmt.Errorf("%w: %w", ErrInterrupted, err)})
-		for pause := feedAgain; ; pause = min(2*pause, feedAgainMax) {
-			ctx, cancel := context.WithTimeout(f.ctx, feedQuiet)
+		for pause := door.FeedAgain; ; pause = min(2*pause, door.FeedAgainMax) {
+			ctx, cancel := context.WithTimeout(f.ctx, door.FeedPatience)
 			sources, err = f.open(ctx)
 			cancel()
 			if err == nil {
@@ -276,7 +266,7 @@ func (f *remoteFeed) readAll(sources []*redis.PubSub) error {
 
 // watchMasters returns when others have the slots than those that are given.
 func (f *remoteFeed) watchMasters(ctx context.Context, are []*redis.Client) error {
-	tick := time.NewTicker(feedLook)
+	tick := time.NewTicker(door.FeedLook)
 	defer tick.Stop()
 	for {
 		select {

@@ -37,7 +37,7 @@ func TestAReplicatedViewIsTheSameConn(t *testing.T) {
 	testView(t, open(t, "file://"+t.TempDir()))
 }
 
-func testView(t *testing.T, c *ebb.Conn) { doortest.View(t, c.Replicated(1, 5*time.Second)) }
+func testView(t *testing.T, c *ebb.Conn) { doortest.View(t, c.Replicated(1, 20*time.Second)) }
 
 func TestAWriteThatNoReplicaHasIsToldApart(t *testing.T) {
 	doortest.NotReplicated(t, open(t, "redis://"+realserver.Start(t, "redis-server")))

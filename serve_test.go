@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/memnet"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/server"
@@ -34,7 +35,7 @@ func TestRedisCLILooksIntoAnEmbeddedEngine(t *testing.T) {
 	if err != nil {
 		realserver.Require(t, "redis-cli is not installed")
 	}
-	c := open(t, "mem://")
+	c := open(t, "mem://", ebb.Options{Clock: engine.NewManualClock(time.Unix(1700000000, 0))}) // which stands still
 	must(t, c.SetTTL(testContext(t), "session:1", "ann", time.Hour))
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

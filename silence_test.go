@@ -24,7 +24,7 @@ func TestASubscriptionGivesUpOnASilentServer(t *testing.T) {
 	for _, silent := range []string{"to the greeting", "SUBSCRIBE", "PSUBSCRIBE"} {
 		t.Run(silent, func(t *testing.T) {
 			var hangs atomic.Bool
-			c := open(t, "redis://"+scripted(t, func(name string) string {
+			c := openHasty(t, "redis://"+scripted(t, func(name string) string {
 				switch {
 				case hangs.Load() && (silent == "to the greeting" || name == silent):
 					return ""
@@ -48,7 +48,7 @@ func TestASubscriptionGivesUpOnASilentServer(t *testing.T) {
 			select {
 			case err := <-ended:
 				unavailable(t, err)
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Error("it waits on")
 				unavailable(t, <-ended)
 			}
@@ -69,6 +69,18 @@ func TestASubscriptionDoesNotWaitForEverWithoutAReadTimeout(t *testing.T) {
 		b.GoOn()
 		must(t, errors.Join(c.Close(), client.Close()))
 	})
+}
+
+// openHasty opens a server whose client is less patient than a busy machine is quick.
+func openHasty(t *testing.T, url string) *ebb.Conn {
+	ctx := testContext(t)
+	c, err := ebb.Open(ctx, url)
+	for errors.Is(err, ebb.ErrUnavailable) && ctx.Err() == nil {
+		c, err = ebb.Open(ctx, url)
+	}
+	must(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
 // unavailable looks at the error of a call without a deadline.

@@ -5,8 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
@@ -44,6 +46,48 @@ func TestARestartedReplicaGoesOnInTheDatabaseOfTheStream(t *testing.T) {
 		}
 		if log := s.DB.Log(); log.End() != c.offset || c.offset > 0 && log.DB() != c.want {
 			t.Errorf("%+v: the stream is at %d, database %d", c, log.End(), log.DB())
+		}
+		if err := s.Keeper().Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A list whose dead elements a load has left out is not its replicas' list, which count
+// elements from its ends: they are to ask for all data.
+func TestWhatALoadShortensIsNotTheReplicas(t *testing.T) {
+	for _, c := range []struct {
+		later time.Duration
+		want  int64
+	}{{0, 2}, {time.Minute, 1}} {
+		dir := t.TempDir()
+		open := func(later time.Duration) (*command.Service, *command.Session) {
+			s := serve(t, "--dir", dir, "--appendonly", "no", "--enable-debug-command", "yes")
+			s.DB.Clock().(*engine.ManualClock).Advance(later)
+			err := s.OpenFiles(command.FileOptions{AcceptClock: true})
+			if err == nil {
+				err = s.Load(t.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s, s.NewSession(nil)
+		}
+		s, ask := open(0)
+		for _, line := range []string{"RPUSH l a b", "LPEXPIRE l 1000 INDEXES 1 0", "SAVE"} {
+			if v := ask.Do(bytes.Fields([]byte(line))...); v.Err() != nil {
+				t.Fatal(line, v.Err())
+			}
+		}
+		if err := s.Keeper().Close(); err != nil {
+			t.Error(err)
+		}
+		s, ask = open(c.later)
+		if known := s.Keeper().Origin().ID != ""; known != (c.later == 0) {
+			t.Errorf("%v later the stream goes on: %v", c.later, known)
+		}
+		if n := ask.Do([]byte("LLEN"), []byte("l")).Int; n != c.want {
+			t.Errorf("%v later there are %d elements", c.later, n)
 		}
 		if err := s.Keeper().Close(); err != nil {
 			t.Error(err)

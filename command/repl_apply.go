@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 
+	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -16,7 +18,8 @@ import (
 //
 // What it cannot do (a command that is not known, or is refused) it says in the
 // log, counts, and goes on, as propagation-error-behavior says: the bytes count in
-// the stream all the same, and data differs from the master's from there on.
+// the stream all the same, and data differs from the master's from there on. Files
+// leave it out: it would be refused again at the next start.
 type follower struct {
 	l *link
 	m *masterConn
@@ -27,7 +30,9 @@ type follower struct {
 	in  bool   // a transaction has begun
 	db  int    // the database that the stream has selected, -1: none
 
-	queue []queued // the transaction
+	queue []queued      // the transaction
+	parts []oplog.Range // where the commands of queue stand in it
+	idle  []oplog.Range // what files leave out of it
 	args  [][]byte
 }
 
@@ -190,7 +195,7 @@ func (f *follower) pass(args [][]byte, raw []byte, why error) error {
 	if err := f.begin(); err != nil {
 		return err
 	}
-	f.c.tx.Verbatim(raw, f.db)
+	f.c.tx.Verbatim(raw, f.db, oplog.Range{To: len(raw)})
 	f.c.tx.Unlock()
 	return f.refused(args, why)
 }
@@ -247,12 +252,13 @@ func (f *follower) write(spec *Spec, args [][]byte, raw []byte) error {
 	if err := f.mine(); err != nil {
 		return err
 	}
-	err := f.do(spec, args, false)
-	c.tx.Verbatim(raw, f.db)
-	c.tx.Unlock()
-	if err != nil {
+	if err := f.do(spec, args, false); err != nil {
+		c.tx.Verbatim(raw, f.db, oplog.Range{To: len(raw)})
+		c.tx.Unlock()
 		return f.refused(args, err)
 	}
+	c.tx.Verbatim(raw, f.db)
+	c.tx.Unlock()
 	return nil
 }
 
@@ -302,20 +308,24 @@ func (f *follower) transaction(raw []byte) error {
 		return err
 	}
 	var fatal error
-	for _, q := range f.queue {
+	for i, q := range f.queue {
 		if q.spec.Name == "select" {
 			c.dbi, _ = strconv.Atoi(string(q.args[1]))
 			c.tx.Select(c.dbi)
 			continue
 		}
 		c.tx.Select(c.dbi)
-		if err := f.do(q.spec, q.args, true); err != nil && fatal == nil {
-			fatal = f.refused(q.args, err)
+		if err := f.do(q.spec, q.args, true); err != nil {
+			f.idle = append(f.idle, f.parts[i])
+			if fatal == nil {
+				fatal = f.refused(q.args, err)
+			}
 		}
 		c.tx.Tell()
 	}
 	f.db = db
-	c.tx.Verbatim(raw, db)
+	slices.SortFunc(f.idle, func(a, b oplog.Range) int { return a.From - b.From })
+	c.tx.Verbatim(raw, db, f.idle...)
 	c.tx.Unlock()
 	return fatal
 }
@@ -324,13 +334,14 @@ func (f *follower) transaction(raw []byte) error {
 // returns the database that it leaves selected.
 func (f *follower) gather(raw []byte) (db int, err error) {
 	db = f.db
-	f.queue, f.args = f.queue[:0], f.args[:0]
-	for len(raw) > 0 {
-		args, n, err := f.c.parser.Next(raw)
+	f.queue, f.parts, f.idle, f.args = f.queue[:0], f.parts[:0], f.idle[:0], f.args[:0]
+	for at := 0; at < len(raw); {
+		args, n, err := f.c.parser.Next(raw[at:])
 		if err != nil || n == 0 {
 			return 0, fmt.Errorf("a transaction of the stream cannot be understood: %w", err)
 		}
-		raw = raw[n:]
+		part := oplog.Range{From: at, To: at + n}
+		at += n
 		if len(args) == 0 || len(args) == 1 && (EqualFold(args[0], "MULTI") || EqualFold(args[0], "EXEC") || EqualFold(args[0], "PING")) {
 			continue
 		}
@@ -339,6 +350,7 @@ func (f *follower) gather(raw []byte) (db int, err error) {
 			if err = f.refused(args, err); err != nil {
 				return 0, err
 			}
+			f.idle = append(f.idle, part)
 			continue
 		}
 		if spec.Name == "select" {
@@ -349,6 +361,7 @@ func (f *follower) gather(raw []byte) (db int, err error) {
 		from := len(f.args)
 		f.args = append(f.args, args...)
 		f.queue = append(f.queue, queued{spec, f.args[from:len(f.args):len(f.args)]})
+		f.parts = append(f.parts, part)
 	}
 	return db, nil
 }

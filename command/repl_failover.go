@@ -13,7 +13,8 @@ import (
 
 // FAILOVER: a master hands over to one of its replicas.
 //
-//	waiting-for-sync      writes wait; a replica acknowledges all there is
+//	waiting-for-sync      writes wait, and nothing expires by itself, which would
+//	                      write as well; a replica acknowledges all there is
 //	failover-in-progress  this server follows it, and asks it to be the master
 //	no-failover           it is; writes go on, and are refused here
 //
@@ -41,6 +42,7 @@ type failover struct {
 	stop  context.CancelFunc // ends the wait
 	base  int64              // what the replica is to acknowledge
 	mark  int64              // where the stream ends if nothing was written since
+	idle  bool               // the reclaimers rest for it
 }
 
 // order is what FAILOVER was told.
@@ -85,7 +87,9 @@ func (r *replication) beginFailover(o order) {
 	ctx, stop := context.WithCancel(r.svc.ctx)
 	f.mu.Lock()
 	f.is, f.order, f.stop, f.mark = failoverWaits, o, stop, -1
+	f.idle = r.svc.DB.ActiveExpiry()
 	f.mu.Unlock()
+	r.svc.DB.SetActiveExpiry(false)
 	r.svc.pause.handOver(true)
 	r.svc.Log.Info("FAILOVER: writes wait until a replica has all data", "to", o.host, "timeout", o.timeout)
 	r.links.Go(func() {
@@ -169,10 +173,11 @@ func (r *replication) synced(o order, base int64) (replicaNode, bool) {
 func (r *replication) failoverDone() {
 	f := &r.failover
 	f.mu.Lock()
-	was := f.is
+	was, idle := f.is, f.idle
 	f.is = failoverNone
 	f.mu.Unlock()
 	if was != failoverNone {
+		r.svc.DB.SetActiveExpiry(idle)
 		r.svc.Log.Info("FAILOVER: the replica has taken over")
 		r.svc.pause.handOver(false)
 	}
@@ -192,7 +197,7 @@ func (r *replication) abort(ctx context.Context, why string) {
 func (r *replication) abortIn(tx *engine.Tx, why string) bool {
 	f := &r.failover
 	f.mu.Lock()
-	was := f.is
+	was, idle := f.is, f.idle
 	f.is = failoverNone
 	if was != failoverNone {
 		f.stop()
@@ -204,6 +209,7 @@ func (r *replication) abortIn(tx *engine.Tx, why string) bool {
 	if was == failoverRuns {
 		r.promote(tx)
 	}
+	tx.SetActiveExpiry(idle)
 	r.svc.Log.Warn("FAILOVER is given up", "why", why)
 	r.svc.pause.handOver(false)
 	return true

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/internal/rdb"
 )
@@ -354,7 +355,7 @@ func (x *fullSyncJob) throughFile(ctx context.Context) error {
 	if !x.m.svc.Config.Durable() {
 		dir = "" // where the system has its temporary files
 	}
-	file, err := os.CreateTemp(dir, "ebb-sync-*.rdb")
+	file, err := os.CreateTemp(dir, durable.TempSync)
 	if err != nil {
 		return err
 	}

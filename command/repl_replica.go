@@ -51,6 +51,7 @@ type link struct {
 
 	at       atomic.Int32 // linkStep
 	heard    atomic.Int64 // us: when the master last sent something
+	deaf     atomic.Bool  // nothing is read meanwhile: all data has arrived, and is being loaded
 	down     atomic.Int64 // us since when there is no stream
 	expected atomic.Int64 // bytes of a full synchronisation, -1: the master does not say
 	received atomic.Int64
@@ -191,6 +192,9 @@ func (l *link) tend(m *masterConn, over <-chan struct{}) {
 			l.acknowledge(m)
 		case linkSync:
 			_ = m.send([]byte("\n")) // it is alive, and loads
+		}
+		if l.deaf.Load() {
+			m.noteHeard()
 		}
 		silent := l.r.svc.DB.Clock().Micros() - l.heard.Load()
 		if limit := l.r.svc.Config.Int("repl-timeout"); silent > limit*1e6 {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
@@ -44,6 +45,20 @@ func (l *link) load(m *masterConn, sync *fullSync) error {
 		defer os.Remove(file.Name())
 		defer file.Close()
 		data = file
+	}
+	// Nobody makes a snapshot of a part, whose name and offset would be those of the
+	// data so far.
+	l.r.svc.dropReplicas("all data is about to be replaced")
+	l.deaf.Store(true)
+	defer l.deaf.Store(false)
+	defer m.noteHeard()
+	done, err := l.r.svc.keeper.Hold(l.ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if m.noteHeard(); !keeps {
+		l.deaf.Store(false) // it is read from while it is loaded
 	}
 	if err := l.empty(); err != nil {
 		return err
@@ -87,7 +102,7 @@ func (l *link) receive(data io.Reader) (*os.File, error) {
 	if c := l.r.svc.Config; c.Durable() {
 		dir = c.String("dir")
 	}
-	file, err := os.CreateTemp(dir, "temp-ebb-sync-*.rdb")
+	file, err := os.CreateTemp(dir, durable.TempSync)
 	if err != nil {
 		return nil, err
 	}

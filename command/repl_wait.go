@@ -175,7 +175,7 @@ func runWaitAOF(c *Ctx) error {
 	m, log := &s.master, s.DB.Log()
 	offset := log.End()
 	here := func() int64 {
-		if files && log.Synced() >= offset {
+		if files && s.keeper.AppendOnly() && log.Synced() >= offset { // else a first base is to come
 			return 1
 		}
 		return 0

@@ -61,14 +61,24 @@ func TestEverythingAtOnceLeavesASoundEngine(t *testing.T) {
 	}
 	s.empty()
 	s.close()
-	for range 1_000_000 { // the timers' goroutines end by themselves
-		if runtime.NumGoroutine() <= before {
-			return
-		}
-		runtime.Gosched()
+	if !comes(func() bool { return runtime.NumGoroutine() <= before }) { // the timers' end by themselves
+		buf := make([]byte, 1<<20)
+		t.Errorf("%d goroutines, %d before\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
 	}
-	buf := make([]byte, 1<<20)
-	t.Errorf("%d goroutines, %d before\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+}
+
+// comes waits for what goroutines do when they get a turn, and reports whether it came.
+func comes(done func() bool) bool {
+	late := time.After(time.Minute)
+	for !done() {
+		select {
+		case <-late:
+			return false
+		default:
+			runtime.Gosched()
+		}
+	}
+	return true
 }
 
 // Whatever keys a command is given, whole or damaged, it finds them locked: the
@@ -167,13 +177,9 @@ func (s *stress) empty() {
 		s.t.Errorf("%d bytes are in use after FLUSHALL", n)
 	}
 	const most = 1 << 20 // slabs that Chunks keeps, and the clients' own
-	for range 10_000_000 {
-		if used, _ := s.db.HeldMemory(); used <= most {
-			break
-		}
-		runtime.Gosched()
-	}
-	if used, _ := s.db.HeldMemory(); used > most {
+	held := func() int { used, _ := s.db.HeldMemory(); return used }
+	if !comes(func() bool { return held() <= most }) {
+		used := held()
 		s.t.Errorf("%d bytes of slabs are held after FLUSHALL", used)
 	}
 	if err := s.db.Check(); err != nil {

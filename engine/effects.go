@@ -24,8 +24,9 @@ type effects struct {
 
 	messages []byte // for replicas alone, behind the effects
 
-	verbatim   []byte // stands for all this in the stream, where it is not nil
-	verbatimDB int    // the database that is selected behind it
+	verbatim   []byte        // stands for all this in the stream, where it is not nil
+	verbatimDB int           // the database that is selected behind it
+	idle       []oplog.Range // of it, what files leave out
 }
 
 // emit adds a command to the transaction's effects. Nothing is encoded when
@@ -126,8 +127,10 @@ func (db *DB) Barrier() {
 
 // Verbatim has a replay's transaction leave these bytes in the stream, whatever it
 // does: they are a part of another's stream, in which db is selected afterwards.
-// They are copied when the transaction ends.
-func (tx *Tx) Verbatim(raw []byte, db int) { tx.fx.verbatim, tx.fx.verbatimDB = raw, db }
+// They are copied when the transaction ends. Files are to leave out what idle names.
+func (tx *Tx) Verbatim(raw []byte, db int, idle ...oplog.Range) {
+	tx.fx.verbatim, tx.fx.verbatimDB, tx.fx.idle = raw, db, idle
+}
 
 // Message has a command that is for replicas alone follow the transaction's effects.
 // It is copied.
@@ -175,7 +178,7 @@ func (tx *Tx) TakeWrote() bool {
 func (tx *Tx) settle() {
 	fx, end, kept := &tx.fx, int64(0), false
 	if fx.verbatim != nil {
-		end = tx.db.log.AppendVerbatim(fx.verbatim, fx.verbatimDB)
+		end = tx.db.log.AppendVerbatim(fx.verbatim, fx.verbatimDB, fx.idle...)
 	} else {
 		end, kept = tx.db.log.Append(oplog.Unit{DB: fx.first, Last: fx.last, Commands: fx.n, Bytes: fx.b})
 	}

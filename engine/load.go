@@ -263,6 +263,9 @@ func (x *loader) key(sh *shard, e *loadEntry) (kept bool, err error) {
 		err = x.place(x.image, x.box)
 		kept = err == nil
 	}
+	if kept && x.left {
+		x.l.o.Progress.Short.Add(1)
+	}
 	if !kept {
 		x.discard()
 	} else if x.box == nil && cap(x.image) <= keepDump {

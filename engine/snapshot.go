@@ -70,6 +70,7 @@ type Progress struct {
 	Keys    atomic.Int64 // written, or loaded
 	Total   atomic.Int64 // to be written, about; of a load, what the file says, which may be a lie
 	Dropped atomic.Int64 // keys that a load has left out, because they are dead
+	Short   atomic.Int64 // keys that a load has kept without items that are dead
 	Offset  atomic.Int64 // bytes of the file that are used by a load
 }
 

@@ -227,7 +227,7 @@ func (m *Map[K, V]) Expire(ctx context.Context, key K, ttl time.Duration) (bool,
 }
 
 // Persist takes an entry's deadline away, and reports whether it had one. An IdleTTL
-// stays.
+// stays, and counts as one.
 func (m *Map[K, V]) Persist(ctx context.Context, key K) (bool, error) {
 	did, err := m.late(ctx, key, 0)
 	return did, m.failed("persist", err)

@@ -214,11 +214,12 @@ func (s *Slot) keys() []string {
 // "owner" by the end of its lease in us; the last fencing token; the line, and who was
 // heard of, as at luaLine.
 
-// luaWake tells the first in line that there may be a slot.
+// luaWake tells the first in line that there may be a slot. It asks in any case: a user
+// without channels is no reason to fail, by pcall.
 const luaWake = `
 local function wake(channel)
   local head = redis.call('EXISTS', KEYS[3]) == 1 and first(KEYS[3], KEYS[4])
-  if head and head ~= '' then redis.call('PUBLISH', channel, head) end
+  if head and head ~= '' then redis.pcall('PUBLISH', channel, head) end
 end
 `
 

@@ -3,10 +3,12 @@ package limit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ebbdb/ebb"
@@ -128,7 +130,7 @@ func TestASlotThatWasWaitedForIsFresh(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		ctx, lease := b.Context(), 600*time.Millisecond
 		q := mustSlots(t, b.Conn, b.Name("resize"), 1, scripts, lease)
-		s, err := q.Acquire(ctx, "")
+		s, err := mustSlots(t, b.Conn, b.Name("resize"), 1, scripts, time.Minute).Acquire(ctx, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -404,5 +406,82 @@ func TestSlotTokensGrowAndTheKeysLastAsLongAsTheirLeases(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	})
+}
+
+// deaf is a backend that hangs while silent is set, whose client library hears of no
+// cancellation, but keeps deadlines.
+type deaf struct {
+	ebb.Driver // nil: the rest is not called
+	c          *ebb.Conn
+	silent     atomic.Bool
+}
+
+func (d *deaf) Do(ctx context.Context, args []any) (ebb.Value, error) {
+	if !d.silent.Load() {
+		return d.c.Do(ctx, args...)
+	}
+	at, _ := ctx.Deadline()
+	if err := kit.Sleep(context.Background(), time.Until(at)); err != nil {
+		return ebb.Value{}, err
+	}
+	return ebb.Value{}, fmt.Errorf("no reply: %w", context.DeadlineExceeded)
+}
+
+func (d *deaf) Capabilities() ebb.Capabilities { return d.c.Capabilities() }
+
+func TestAReleaseEndsSoonAfterItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &deaf{c: ebbtest.Run(t).Conn}
+		s, err := mustSlots(t, ebb.Use(d), "resize", 1, false, time.Minute).Acquire(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.silent.Store(true)
+		if err := kit.Sleep(t.Context(), 25*time.Second); err != nil { // a renewal hangs
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		took := spent(func() {
+			if err := s.Release(ctx); err == nil {
+				t.Error("it was released")
+			}
+		})
+		if took > 2*time.Second {
+			t.Error("after", took)
+		}
+		<-s.over
+	})
+}
+
+func TestAUserWithoutChannelsNeedsNone(t *testing.T) {
+	backends.Each(t, func(t *testing.T, b *backends.Backend) {
+		c := b.Quiet()
+		if c == nil {
+			return
+		}
+		q := mustSlots(t, c, b.Name("resize"), 1, false, time.Minute)
+		held, err := q.Acquire(b.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var others sync.WaitGroup
+		for range 3 {
+			others.Go(func() {
+				s, err := q.Acquire(b.Context(), "")
+				if err == nil {
+					err = s.Release(b.Context())
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		b.Pass(30 * time.Millisecond)
+		if err := held.Release(b.Context()); err != nil {
+			t.Error(err)
+		}
+		others.Wait()
 	})
 }

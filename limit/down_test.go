@@ -289,7 +289,7 @@ func TestAWaiterHearsThatItsBackendIsGone(t *testing.T) {
 func TestALimitHoldsOverARestart(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		for _, a := range all {
-			l := must(t, b.Conn, b.Name("api")+algorithms[a].name, PerHour(3), Options{Algorithm: a})
+			l := must(t, b.Conn, b.Name("api")+algorithms[a].name, seldom(3), Options{Algorithm: a})
 			l.noNative = scripts
 			granted := 0
 			for i := range 6 {

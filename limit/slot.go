@@ -39,10 +39,13 @@ func (s *Slot) Context() context.Context { return s.ctx }
 // Release gives the slot back. It returns ErrLost if it was lost before, and an error
 // with ebb.ErrUnavailable if it is not known whether the backend has heard it: then
 // the slot is free when its lease ends. Calling it again does nothing, and returns the
-// same.
+// same. A ctx that has ended already is allowed up to a second.
 func (s *Slot) Release(ctx context.Context) error {
 	s.cancel(context.Canceled)
-	<-s.over
+	select {
+	case <-s.over:
+	case <-ctx.Done(): // a renewal hangs: it renews nothing once the slot is given back
+	}
 	s.release(ctx)
 	return s.err
 }
@@ -101,6 +104,9 @@ func (s *Slot) renew(ctx context.Context) error {
 	switch {
 	case err != nil:
 		proof.Stop()
+		if kit.Overdue(ctx, bounded, err) {
+			err = fmt.Errorf("%w: no answer within %v", ebb.ErrUnavailable, lease/3)
+		}
 		return err
 	case !held:
 		proof.Stop()
@@ -117,7 +123,7 @@ func (s *Slot) release(ctx context.Context) {
 		// What has ended is the work; this is for those who wait.
 		if ctx.Err() != nil {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), s.q.opt.Lease/3)
+			ctx, cancel = s.parting(ctx)
 			defer cancel()
 		}
 		held, err := s.ask(ctx, false)
@@ -130,9 +136,14 @@ func (s *Slot) release(ctx context.Context) {
 	})
 }
 
+// parting is a context for a last word after ctx has ended.
+func (s *Slot) parting(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), min(time.Second, s.q.opt.Lease/3))
+}
+
 // giveUp takes back what a failed Acquire may have got.
 func (s *Slot) giveUp(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(time.Second, s.q.opt.Lease/3))
+	ctx, cancel := s.parting(ctx)
 	defer cancel()
 	_, _ = s.ask(ctx, false) // else the lease ends
 }

@@ -71,6 +71,15 @@ func late(turn time.Duration) error {
 	return fmt.Errorf("%w: in %v, after the context's deadline: %w", ErrLate, turn, context.DeadlineExceeded)
 }
 
+// stood is the error of who was in line when something ended it: at the context's
+// deadline the turn had not come.
+func stood(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", ErrLate, err)
+	}
+	return err
+}
+
 // patience is how long a context lasts, -1 for ever.
 func patience(ctx context.Context) time.Duration {
 	d, ok := ctx.Deadline()
@@ -99,7 +108,7 @@ func (l *Limiter) waitNative(ctx context.Context, p *plan, bucket string, n int6
 			continue // the server's role has changed, or somebody woke it
 		}
 		if err = l.judge(ctx, err); err != nil {
-			return err
+			return stood(err)
 		}
 		r, err := result(v)
 		if err == nil && !r.Allowed {
@@ -111,10 +120,10 @@ func (l *Limiter) waitNative(ctx context.Context, p *plan, bucket string, n int6
 
 // waitInLine stands in a script's line.
 func (l *Limiter) waitInLine(ctx context.Context, p *plan, bucket string, n int64) (err error) {
-	ticket, turn := kit.ID(), ""
+	ticket, turn, out := kit.ID(), "", false
 	defer func() {
 		// Also when the first question had no answer: it may have been heard.
-		if err != nil && !errors.Is(err, ErrLate) {
+		if err != nil && !out {
 			l.leave(ctx, bucket, ticket, n)
 		}
 	}()
@@ -126,6 +135,9 @@ func (l *Limiter) waitInLine(ctx context.Context, p *plan, bucket string, n int6
 		}
 		v, err := l.askInLine(ctx, p, bucket, append(p.script[:4:4], n, ticket, turn, lease.Microseconds(), within))
 		if err = l.judge(ctx, err); err != nil {
+			if turn != "" {
+				err = stood(err)
+			}
 			return err
 		}
 		r, err := result(v)
@@ -133,6 +145,7 @@ func (l *Limiter) waitInLine(ctx context.Context, p *plan, bucket string, n int6
 		case err != nil || r.Allowed:
 			return err
 		case len(v.Elems) < 7:
+			out = true // the script has taken the ticket out
 			return late(r.RetryAfter)
 		}
 		turn = v.Elems[6].String()
@@ -143,7 +156,7 @@ func (l *Limiter) waitInLine(ctx context.Context, p *plan, bucket string, n int6
 			behind = least
 		}
 		if err := kit.Sleep(ctx, pause); err != nil {
-			return err
+			return stood(err)
 		}
 	}
 }

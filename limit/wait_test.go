@@ -116,6 +116,35 @@ func TestNoMoreIsGivenToWaitersThanToOthers(t *testing.T) {
 	})
 }
 
+func TestWhoStandsBehindOthersAtItsDeadlineIsLate(t *testing.T) {
+	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
+		l := must(t, b.Conn, b.Name("api"), PerHour(1))
+		l.noNative = scripts
+		if r, err := l.Allow(b.Context(), "ann"); !r.Allowed || err != nil {
+			t.Fatal(r, err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- l.Wait(ctx, "ann") }() // for ever, before the other
+		b.Pass(20 * time.Millisecond)
+		short, stop := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		defer stop()
+		if err := l.Wait(short, "ann"); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrLate) {
+			t.Error(err)
+		}
+		if !l.native() {
+			v, err := b.Do(b.Context(), "ZCARD", kit.Key(l.bucket("ann"), "line"))
+			if err != nil || v.Int != 1 {
+				t.Errorf("in line: %s, %v, want the one who waits", v, err)
+			}
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) || errors.Is(err, ErrLate) {
+			t.Error(err)
+		}
+	})
+}
+
 func TestWhoWaitsStopsWithItsContext(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		l := must(t, b.Conn, b.Name("api"), PerHour(1))

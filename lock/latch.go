@@ -50,12 +50,13 @@ return 1
 
 var countScript = ebb.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-if redis.call('SADD', KEYS[2], ARGV[1]) == 0 then return redis.call('GET', KEYS[1]) end
-redis.call('PEXPIRE', KEYS[2], ARGV[2])
+local again = redis.call('SADD', KEYS[2], ARGV[1]) == 0
+redis.call('PEXPIRE', KEYS[2], ARGV[2]) -- also then: replicas are waited for
+if again then return redis.call('GET', KEYS[1]) end
 local left = redis.call('DECR', KEYS[1])
 if left <= 0 then
   redis.call('DEL', KEYS[1], KEYS[2])
-  redis.call('PUBLISH', ARGV[3], '0')
+  redis.pcall('PUBLISH', ARGV[3], '0')
   return 0
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])

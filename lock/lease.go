@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -202,14 +203,17 @@ func (l *Lease) Renew(ctx context.Context) error {
 		return l.o.wrap("renew", cause)
 	}
 	// One that hangs is given up in time for another.
-	ctx, cancel := context.WithTimeout(ctx, l.ttl/3)
+	bounded, cancel := context.WithTimeout(ctx, l.ttl/3)
 	defer cancel()
 	sent := now()
-	err := l.cl.renew(ctx, l.owner, l.token)
-	if errors.Is(err, ErrLost) {
+	err := l.cl.renew(bounded, l.owner, l.token)
+	switch {
+	case errors.Is(err, ErrLost):
 		err = l.o.wrap("renew", err)
 		l.end(err)
 		return err
+	case kit.Overdue(ctx, bounded, err):
+		err = fmt.Errorf("%w: no answer within %v", ebb.ErrUnavailable, l.ttl/3)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

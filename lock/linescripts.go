@@ -52,7 +52,7 @@ local function keep(owner, lease)
 end
 local function wake(channel)
   local head = redis.call('ZRANGE', KEYS[4], 0, 0)[1]
-  if head then redis.call('PUBLISH', channel, head) end
+  if head then redis.pcall('PUBLISH', channel, head) end
 end
 `
 

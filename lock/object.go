@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -205,7 +206,7 @@ func (o *object) acquire(ctx context.Context, cl claim, owner string, wait time.
 	w := waiter{o: o, cl: cl, owner: owner, wait: wait, began: now()}
 	var cancel context.CancelFunc = func() {}
 	if w.ctx = ctx; wait > 0 {
-		w.ctx, cancel = context.WithTimeout(ctx, wait+grace)
+		w.ctx, cancel = context.WithTimeout(ctx, min(wait, math.MaxInt64-grace)+grace)
 	}
 	defer cancel()
 	token, sent, err := w.run()
@@ -216,7 +217,7 @@ func (o *object) acquire(ctx context.Context, cl claim, owner string, wait time.
 	case !errors.Is(err, ErrTaken) || !w.served:
 		o.forget(ctx, cl, owner)
 	}
-	if ctx.Err() == nil && w.ctx.Err() != nil { // it was our limit, not the caller's
+	if kit.Overdue(ctx, w.ctx, err) {
 		err = fmt.Errorf("no answer within %v: %w", wait, w.why(ebb.ErrUnavailable))
 	}
 	return nil, o.wrap("acquire", err)

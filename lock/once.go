@@ -61,13 +61,17 @@ if not state then
   redis.call('SET', KEYS[1], 'doing:' .. ARGV[1], 'PX', ARGV[2])
   return 1
 end
-if state == 'doing:' .. ARGV[1] then return 1 end
+if state == 'doing:' .. ARGV[1] then
+  redis.call('SET', KEYS[1], state, 'KEEPTTL') -- so that replicas are waited for
+  return 1
+end
 if string.sub(state, 1, 6) == 'doing:' then return 2 end
 return 3
 `)
 
 var finishScript = ebb.NewScript(`
-if redis.call('GET', KEYS[1]) ~= 'doing:' .. ARGV[1] then return 0 end
+local state = redis.call('GET', KEYS[1])
+if state ~= 'doing:' .. ARGV[1] and state ~= 'done:' .. ARGV[1] then return 0 end
 if ARGV[2] == '1' then
   redis.call('SET', KEYS[1], 'done:' .. ARGV[1], 'KEEPTTL')
 else
@@ -85,10 +89,9 @@ return 1
 func (o *Once) Do(ctx context.Context, fn func(context.Context) error) (Outcome, error) {
 	o.first(o)
 	owner, ttl := o.owner(), kit.Millis(o.opts.TTL)
-	var sent mark
+	sent := now() // the first time: the span does not begin again
 	var state int64
 	err := repeat(ctx, attempts, func() error {
-		sent = now()
 		v, err := o.c.Script(ctx, beginScript, []string{o.name}, owner, ttl)
 		if err == nil {
 			state, err = v.AsInt()

@@ -218,7 +218,7 @@ if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 else
   redis.call('DEL', KEYS[1])
-  redis.call('PUBLISH', ARGV[3], '0')
+  redis.pcall('PUBLISH', ARGV[3], '0')
 end
 return 1
 `)
@@ -272,7 +272,7 @@ if redis.call('HLEN', KEYS[1]) > 1 then
   end
 end
 redis.call('DEL', KEYS[1])
-redis.call('PUBLISH', ARGV[3], '0')
+redis.pcall('PUBLISH', ARGV[3], '0')
 return 1
 `)
 
@@ -299,7 +299,7 @@ if redis.call('HLEN', KEYS[1]) == 1 then
 else
   redis.call('HSET', KEYS[1], 'mode', 'read')
 end
-redis.call('PUBLISH', ARGV[3], '0')
+redis.pcall('PUBLISH', ARGV[3], '0')
 return 1
 `)
 )

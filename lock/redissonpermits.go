@@ -34,7 +34,7 @@ var (
 	rsemSet = ebb.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
-redis.call('PUBLISH', ARGV[2], ARGV[1])
+redis.pcall('PUBLISH', ARGV[2], ARGV[1])
 return 1
 `)
 	rsemTake = ebb.NewScript(`
@@ -45,7 +45,7 @@ return 1
 `)
 	rsemGive = ebb.NewScript(`
 local value = redis.call('INCRBY', KEYS[1], ARGV[1])
-redis.call('PUBLISH', ARGV[2], value)
+redis.pcall('PUBLISH', ARGV[2], value)
 return value
 `)
 )
@@ -199,14 +199,17 @@ local function back(channel)
   local over = redis.call('ZRANGEBYSCORE', KEYS[2], 0, now, 'LIMIT', 0, 200)
   if #over == 0 then return end
   for _, id in ipairs(over) do redis.call('ZREM', KEYS[2], id) end
-  redis.call('PUBLISH', channel, redis.call('INCRBY', KEYS[1], #over))
+  redis.pcall('PUBLISH', channel, redis.call('INCRBY', KEYS[1], #over))
 end
 `
 
 var (
 	rpermitTake = ebb.NewScript(rpermitHead + `
 back(ARGV[3])
-if redis.call('ZSCORE', KEYS[2], ARGV[1]) then return {1, 0} end
+if redis.call('ZSCORE', KEYS[2], ARGV[1]) then -- asked for again
+  redis.call('ZADD', KEYS[2], now + ARGV[2], ARGV[1])
+  return {1, 0}
+end
 if tonumber(redis.call('GET', KEYS[1]) or 0) < 1 then
   local ends = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
   if not ends then return {0, 0} end
@@ -226,7 +229,7 @@ return 1
 local ends = redis.call('ZSCORE', KEYS[2], ARGV[1])
 if not ends or tonumber(ends) <= now then back(ARGV[3]) return 0 end
 redis.call('ZREM', KEYS[2], ARGV[1])
-redis.call('PUBLISH', ARGV[3], redis.call('INCRBY', KEYS[1], 1))
+redis.pcall('PUBLISH', ARGV[3], redis.call('INCRBY', KEYS[1], 1))
 return 1
 `)
 	rpermitCount = ebb.NewScript(rpermitHead + `
@@ -273,14 +276,14 @@ var (
 	rlatchSet = ebb.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
-redis.call('PUBLISH', ARGV[2], '1')
+redis.pcall('PUBLISH', ARGV[2], '1')
 return 1
 `)
 	rlatchCount = ebb.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local left = redis.call('DECR', KEYS[1])
 if left <= 0 then redis.call('DEL', KEYS[1]) end
-if left == 0 then redis.call('PUBLISH', ARGV[1], '0') end
+if left == 0 then redis.pcall('PUBLISH', ARGV[1], '0') end
 return left
 `)
 )

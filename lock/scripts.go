@@ -17,6 +17,9 @@ import (
 // A token is the server's time in microseconds, or the last token plus one where
 // that is greater: so tokens grow, also if the counter was lost or the clock was set.
 //
+// Messages are sent by pcall, here and in the other scripts: who waits asks in any case,
+// and a user without channels is no reason to fail half-way.
+//
 // Without contention a lock costs five commands in two scripts: that is why what marks
 // the waiters is removed with the lock, and set again by who asks in vain.
 
@@ -67,7 +70,7 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 var giveScript = ebb.NewScript(`
 local call = redis.call
 if call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-if call('DEL', KEYS[1], KEYS[2]) == 2 then call('PUBLISH', string.sub(KEYS[2], 1, -5) .. 'wake', '') end
+if call('DEL', KEYS[1], KEYS[2]) == 2 then redis.pcall('PUBLISH', string.sub(KEYS[2], 1, -5) .. 'wake', '') end
 return 1
 `)
 

@@ -3,13 +3,19 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/ebbtest"
 	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/lock"
+	"github.com/ebbdb/ebb/resp"
 )
 
 func TestALockOutlivesARestartOfItsServer(t *testing.T) {
@@ -139,5 +145,204 @@ func TestAWaiterThatDiedIsPassedBy(t *testing.T) {
 		if n := inLine(t, b, name); n != 0 {
 			t.Errorf("%d in line", n)
 		}
+	})
+}
+
+// hung is a server whose replies to what waits do not come, of which a client library
+// says so some ms before the deadline of the context.
+type hung struct{ ebb.Driver }
+
+func (hung) Capabilities() ebb.Capabilities { return ebb.Capabilities{Native: true, Server: "ebb"} }
+func (hung) Do(context.Context, []any) (ebb.Value, error) {
+	return ebb.Value{Kind: resp.KindNull}, nil
+}
+
+func (hung) Block(ctx context.Context, _ []any) (ebb.Value, error) {
+	at, _ := ctx.Deadline()
+	if err := kit.Sleep(ctx, time.Until(at)-20*time.Millisecond); err != nil {
+		return ebb.Value{}, err
+	}
+	return ebb.Value{}, fmt.Errorf("no reply: %w", context.DeadlineExceeded)
+}
+
+func TestAServerThatHangsIsNoEndOfTheCallersContext(t *testing.T) {
+	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
+		l := newLock(t, ebb.Use(hung{}), "k", time.Minute)
+		_, err := l.Acquire(b.Context(), time.Second)
+		if !errors.Is(err, ebb.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("its own limit: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		_, err = l.Acquire(ctx, time.Second)
+		if errors.Is(err, ebb.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the caller's deadline: %v", err)
+		}
+	})
+}
+
+func TestARenewalThatHangsIsNoEndOfTheCallersContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := ebbtest.Run(t)
+		lease, err := newLock(t, b.Conn, "k", time.Minute).TryAcquire(t.Context())
+		must(t, err)
+		b.Hang()
+		err = lease.Renew(t.Context())
+		if !errors.Is(err, ebb.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		b.GoOn()
+		must(t, lease.Release(t.Context()))
+	})
+}
+
+func TestWhatWasGrantedOnASlowWayIsHeldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := ebbtest.Run(t)
+		ctx := t.Context()
+		l, err := lock.Redisson(b.Conn, "", lock.Options{TTL: time.Second}).Lock("k")
+		must(t, err)
+		for range 2 { // the first time the server learns the scripts
+			lease, err := l.Acquire(ctx, 1, 0)
+			must(t, err)
+			must(t, lease.Renew(ctx))
+			b.Intercept(nil)
+			b.SetLatency(0)
+			must(t, lease.Release(ctx))
+			if b.Data.Exists("k") {
+				t.Errorf("it is held once more: %v", b.Data.Hash("k"))
+			}
+			b.SetLatency(300 * time.Millisecond)
+			n := 0
+			b.Intercept(func(cmd []string) error {
+				if n++; n == 2 { // the renewal that follows such a grant
+					return ebbtest.ErrCut
+				}
+				return nil
+			})
+		}
+		b.SetLatency(0)
+	})
+}
+
+func TestAWaitThatIsOverAtOnceIsNotALongOne(t *testing.T) {
+	eachExclusive(t, time.Minute, func(t *testing.T, b *backends.Backend, make func() acquirer) {
+		ctx := b.Context()
+		held, err := make().TryAcquire(ctx)
+		must(t, err)
+		l := make()
+		for _, wait := range []time.Duration{1, time.Microsecond, 50 * time.Microsecond} {
+			if _, err = l.Acquire(ctx, wait); !errors.Is(err, lock.ErrTaken) || errors.Is(err, ebb.ErrUnavailable) {
+				t.Errorf("%v: %v", wait, err)
+			}
+		}
+		must(t, held.Release(ctx))
+		lease, err := l.Acquire(ctx, math.MaxInt64) // nor is the longest one over
+		must(t, err)
+		must(t, lease.Release(ctx))
+	})
+}
+
+// losing has the replies to the first two scripts that the server knows lost, with the
+// time that their repetition takes.
+func losing(b *ebbtest.Backend) {
+	n := 0
+	b.Intercept(func(cmd []string) error {
+		if cmd[0] == "EVAL" { // it learns the script
+			n++
+			return ebbtest.ErrLost
+		}
+		if n++; n == 3 {
+			return ebbtest.ErrLost
+		}
+		return nil
+	})
+}
+
+func TestWhatIsBegunAgainCountsFromItsBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := ebbtest.Run(t)
+		o, err := lock.NewOnce(b.Conn, "k", 50*time.Millisecond)
+		must(t, err)
+		losing(b)
+		did, err := o.Do(t.Context(), func(ctx context.Context) error {
+			<-ctx.Done()
+			if !b.Data.Exists("k") {
+				t.Error("the span was over before the context")
+			}
+			return nil
+		})
+		if did != lock.Did || err != nil {
+			t.Error(did, err)
+		}
+	})
+}
+
+func TestAPermitThatIsAskedForAgainHasItsWholeLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := ebbtest.Run(t)
+		s, err := lock.Redisson(b.Conn, "", lock.Options{TTL: 60 * time.Millisecond}).ExpirablePermits("k")
+		must(t, err)
+		must(t, second(s.TrySetPermits(t.Context(), 1)))
+		losing(b)
+		lease, err := s.TryAcquire(t.Context())
+		must(t, err)
+		b.Hang() // nothing renews it
+		<-lease.Context().Done()
+		for _, ends := range b.Data.SortedSet("{k}:timeout") {
+			if now := b.Clock.Now().UnixMilli(); int64(ends) < now {
+				t.Errorf("the lease was over %d ms before the context", now-int64(ends))
+			}
+		}
+		b.GoOn()
+	})
+}
+
+func TestAUserWithoutChannelsNeedsNone(t *testing.T) {
+	backends.Each(t, func(t *testing.T, b *backends.Backend) {
+		c := b.Quiet()
+		if c == nil {
+			return
+		}
+		ctx := b.Context()
+		for kind, make := range exclusive {
+			held, err := make(t, b.Conn, b.Name(kind), time.Minute).TryAcquire(ctx)
+			must(t, err)
+			l := make(t, c, b.Name(kind), time.Minute)
+			var others sync.WaitGroup
+			for _, c := range []*ebb.Conn{b.Conn, c} {
+				others.Go(func() {
+					lease, err := make(t, c, b.Name(kind), time.Minute).Acquire(ctx, 0)
+					if err == nil {
+						err = lease.Release(ctx)
+					}
+					if err != nil {
+						t.Error(kind, err)
+					}
+				})
+			}
+			lease, err := l.Acquire(ctx, 20*time.Millisecond)
+			if !errors.Is(err, lock.ErrTaken) {
+				t.Error(kind, lease, err)
+			}
+			must(t, held.Release(ctx))
+			others.Wait()
+		}
+		latch, err := lock.NewLatch(c, b.Name("latch"))
+		must(t, err)
+		must(t, second(latch.Set(ctx, 1)))
+		must(t, second(latch.CountDown(ctx)))
+		r := lock.Redisson(c, "")
+		shared, err := r.Lock(b.Name("shared"))
+		must(t, err)
+		lease, err := shared.TryAcquire(ctx, 1)
+		must(t, err)
+		must(t, lease.Release(ctx))
+		permits, err := r.ExpirablePermits(b.Name("permits"))
+		must(t, err)
+		must(t, second(permits.TrySetPermits(ctx, 1)))
+		lease, err = permits.TryAcquire(ctx)
+		must(t, err)
+		must(t, lease.Release(ctx))
 	})
 }

@@ -41,17 +41,37 @@ func (w *waiter) run() (token int64, sent mark, err error) {
 		}
 		// The answer was long on its way, or the wait was: have the lease counted
 		// from now.
-		sent = now()
-		ctx, cancel := context.WithTimeout(w.ctx, w.o.opts.TTL/3)
-		err = w.cl.renew(ctx, w.owner, token)
-		cancel()
-		switch {
-		case err == nil:
+		if sent, err = w.prove(token); err == nil {
 			return token, sent, nil
-		case w.ctx.Err() != nil || !ebb.Temporary(err) && !errors.Is(err, ErrLost) && !errors.Is(err, context.DeadlineExceeded):
-			return 0, sent, w.why(err)
+		}
+		if !errors.Is(err, ErrLost) {
+			return 0, sent, err
 		}
 		w.last = err
+	}
+}
+
+// prove renews what was granted, until there is an answer: who asked again instead would
+// have it twice, where a claim counts.
+func (w *waiter) prove(token int64) (sent mark, err error) {
+	within := w.o.opts.TTL / 3
+	for n := 0; ; n++ {
+		sent = now()
+		ctx, cancel := context.WithTimeout(w.ctx, within)
+		err = w.cl.renew(ctx, w.owner, token)
+		if kit.Overdue(w.ctx, ctx, err) {
+			err = fmt.Errorf("%w: no answer within %v", ebb.ErrUnavailable, within)
+		}
+		cancel()
+		switch {
+		case err == nil || errors.Is(err, ErrLost):
+			return sent, err
+		case w.ctx.Err() != nil || !ebb.Temporary(err):
+			return sent, w.why(err)
+		}
+		if err = w.pause(n, err); err != nil {
+			return sent, err
+		}
 	}
 }
 
@@ -106,8 +126,11 @@ func (w *waiter) stands(st stander) (int64, mark, error) {
 		if over && n > 0 {
 			return 0, mark{}, w.timeUp()
 		}
+		if w.wait > 0 {
+			d = max(d, 1) // 0 would be without end
+		}
 		sent := now()
-		a, err := st.stand(w.ctx, w.owner, max(d, 0))
+		a, err := st.stand(w.ctx, w.owner, d)
 		switch {
 		case err == nil && a.granted:
 			return a.token, sent, nil

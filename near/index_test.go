@@ -144,8 +144,10 @@ func TestWhoWasNotSeenIsForgotten(t *testing.T) {
 		if _, ok, err := x.Distance(ctx, "Berlin", "Paris"); ok || err != nil {
 			t.Error(ok, err)
 		}
-		if _, err := x.WithinOf(ctx, "Berlin", Kilometer); !errors.Is(err, ErrNoMember) {
-			t.Error(err)
+		for _, member := range []string{"Berlin", ""} {
+			if _, err := x.WithinOf(ctx, member, 20_000*Kilometer); !errors.Is(err, ErrNoMember) {
+				t.Errorf("%q: %v", member, err)
+			}
 		}
 		if _, ok, err := x.TTL(ctx, "Berlin"); ok || err != nil {
 			t.Error(ok, err)

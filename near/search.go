@@ -32,7 +32,7 @@ func (x *Index) WithinBox(ctx context.Context, lon, lat float64, width, height D
 // WithinOf returns the members within a radius of a member, the nearest first, which is
 // itself; ErrNoMember if it is not there.
 func (x *Index) WithinOf(ctx context.Context, member string, radius Distance) ([]Found, error) {
-	return x.Search(ctx, Query{Member: member, Radius: radius})
+	return x.search(ctx, Query{Member: member, Radius: radius}, true)
 }
 
 // Nearest returns the n members nearest to a place, and no farther than radius: what is
@@ -46,7 +46,12 @@ func (x *Index) Nearest(ctx context.Context, lon, lat float64, n int, radius Dis
 
 // Search returns the members that a query finds, the nearest first.
 func (x *Index) Search(ctx context.Context, q Query) ([]Found, error) {
-	args, err := q.args()
+	return x.search(ctx, q, q.Member != "")
+}
+
+// search searches around the query's member, whatever its name, if of says so.
+func (x *Index) search(ctx context.Context, q Query, of bool) ([]Found, error) {
+	args, err := q.args(of)
 	if err != nil {
 		return nil, x.failed("search", err)
 	}
@@ -61,7 +66,7 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Found, error) {
 	} else {
 		v, err = x.run(ctx, searchScript, append([]any{q.Count}, args...)...)
 	}
-	if err == nil && q.Member != "" && len(v.Elems) == 0 {
+	if err == nil && of && len(v.Elems) == 0 {
 		err = ErrNoMember // it would have found itself; an index that is empty says no more
 	}
 	if err != nil {
@@ -85,9 +90,9 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Found, error) {
 }
 
 // args are GEOSEARCH's, in meters.
-func (q Query) args() ([]any, error) {
+func (q Query) args(of bool) ([]any, error) {
 	args := []any{"FROMMEMBER", q.Member}
-	if q.Member == "" {
+	if !of {
 		if err := check(q.At.Lon, q.At.Lat); err != nil {
 			return nil, err
 		}

@@ -285,7 +285,7 @@ func TestAFunctionThatEndsItsGoroutineLeavesTheJobToItsLease(t *testing.T) {
 		must(q.Push(ctx, "v"))(t)
 		b.Until("it comes back", func() bool { return must(q.Len(ctx))(t) == 0 })
 		failsWith(t, stop(), context.Canceled)
-		if n := runs.Load(); n != 2 {
+		if n := runs.Load(); n < 2 || n > 2 && b.Virtual() { // elsewhere the machine may have slept for a lease
 			t.Errorf("%d runs", n)
 		}
 	})

@@ -148,12 +148,13 @@ local function first()
   end
 end
 -- announce tells those who wait for what has come, unless something else comes first.
+-- They look in any case: a user without channels is no reason to fail, by pcall.
 local function announce(j)
   if j.due <= now then
-    call('PUBLISH', wake, 'ready')
+    redis.pcall('PUBLISH', wake, 'ready')
   else
     local ready, soonest = first()
-    if not ready and not (soonest and soonest < j.due) then call('PUBLISH', wake, 'later') end
+    if not ready and not (soonest and soonest < j.due) then redis.pcall('PUBLISH', wake, 'later') end
   end
 end
 local function held(id, token)
@@ -271,7 +272,7 @@ lift(j)
 local sooner = now + ARGV[4] < j.till
 j.till = now + ARGV[4]
 place(j)
-if sooner then call('PUBLISH', wake, 'lease') end
+if sooner then redis.pcall('PUBLISH', wake, 'lease') end
 return finish(1)
 `)
 

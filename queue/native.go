@@ -327,7 +327,7 @@ func (n *native) info(ctx context.Context) (i Info, err error) {
 		sec, err := replies[2].Elems[0].AsInt()
 		us, err2 := replies[2].Elems[1].AsInt()
 		if err == nil && err2 == nil {
-			i.NextDue = time.Duration(max(due-sec*1000-us/1000, 0)) * time.Millisecond
+			i.NextDue = span(max(due-sec*1000-us/1000, 0))
 		}
 	}
 	return i, nil

@@ -195,8 +195,8 @@ func (w *consumer[T]) block(ctx context.Context, n *native, count int) ([]raw, e
 		patient, cancel := context.WithTimeout(ctx, blockFor+overdue)
 		defer cancel()
 		t, err := n.takeWaiting(patient, count, lease, block)
-		if err != nil && ctx.Err() == nil && patient.Err() != nil {
-			err = silence()
+		if kit.Overdue(ctx, patient, err) && !errors.Is(err, ebb.ErrNotReplicated) {
+			err = silence(blockFor + overdue)
 		}
 		return t.jobs, err
 	}
@@ -205,8 +205,8 @@ func (w *consumer[T]) block(ctx context.Context, n *native, count int) ([]raw, e
 }
 
 // silence is the error of a connection that is taken for dead.
-func silence() error {
-	return fmt.Errorf("%w: no reply within %v", ebb.ErrUnavailable, blockFor+overdue)
+func silence(within time.Duration) error {
+	return fmt.Errorf("%w: no reply within %v", ebb.ErrUnavailable, within)
 }
 
 // await looks whenever the bell rings, and when a job falls due.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -225,6 +226,11 @@ type Info struct {
 	// NextDue is when the next delayed job falls due, from now; negative where none
 	// does.
 	NextDue time.Duration
+}
+
+// span is a number of ms, or the longest span there is, 292 years.
+func span(ms int64) time.Duration {
+	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 
 // Len is the number of jobs, whatever their state; MaxLen bounds it.

@@ -109,7 +109,7 @@ if delay == 0 and rest() ~= 0 then
 end
 call('ZADD', deadlines, int(now + delay), item)
 call('RPUSH', waiting, item)
-if call('ZRANGE', deadlines, 0, 0)[1] == item then call('PUBLISH', ARGV[1], int(now + delay)) end
+if call('ZRANGE', deadlines, 0, 0)[1] == item then redis.pcall('PUBLISH', ARGV[1], int(now + delay)) end
 return 1
 `)
 	// transferScript replies with rest.
@@ -173,9 +173,13 @@ func (s *Shared[T]) TryPop(ctx context.Context) (v T, err error) {
 	if ctx.Err() != nil {
 		return v, s.failed(fmt.Errorf("pop: %w", ctx.Err()))
 	}
-	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), overdue)
+	whole := context.WithoutCancel(ctx)
+	patient, cancel := context.WithTimeout(whole, overdue)
 	defer cancel()
 	reply, err := s.script(patient, pollScript)
+	if kit.Overdue(whole, patient, err) && !errors.Is(err, ebb.ErrNotReplicated) {
+		err = s.failed(silence(overdue))
+	}
 	if err != nil && !errors.Is(err, ebb.ErrNotReplicated) { // then the value is ours all the same
 		return v, err
 	}
@@ -221,8 +225,8 @@ func (s *Shared[T]) await(ctx context.Context) error {
 	var mover sync.WaitGroup
 	mover.Go(func() { _ = s.Transfer(patient) })
 	_, err := s.c.Block(patient, "BLMOVE", s.name, s.name, "LEFT", "LEFT", blockFor.Seconds())
-	if err != nil && ctx.Err() == nil && patient.Err() != nil {
-		err = silence()
+	if kit.Overdue(ctx, patient, err) {
+		err = silence(blockFor + overdue)
 	}
 	cancel()
 	mover.Wait()

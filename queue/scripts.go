@@ -155,8 +155,7 @@ func (s *scripts) info(ctx context.Context) (i Info, err error) {
 		return i, unreadable("info", v)
 	}
 	n := func(at int) int { return int(v.Elems[at].Int) }
-	ms := func(at int) time.Duration { return time.Duration(n(at)) * time.Millisecond }
-	i = Info{Delayed: n(0), Ready: n(1), Leased: n(2), Dead: n(3), Lateness: ms(4), NextDue: ms(5)}
+	i = Info{Delayed: n(0), Ready: n(1), Leased: n(2), Dead: n(3), Lateness: span(v.Elems[4].Int), NextDue: span(v.Elems[5].Int)}
 	if i.NextDue < 0 {
 		i.NextDue = -1
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -268,6 +270,77 @@ func TestAQueueOfWhichPartsWereDeletedWorksOn(t *testing.T) {
 			}
 			must(q.Cancel(ctx, "new"))(t)
 			must(q.Info(ctx))(t)
+		}
+	})
+}
+
+func TestAConsumerOutlivesAServerThatHangs(t *testing.T) {
+	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
+		name := fresh(b)
+		d := &between{c: b.Conn, far: true}
+		hung := func(ctx context.Context) error { // client libraries notice a deadline a little early, or late
+			at, _ := ctx.Deadline()
+			if err := kit.Sleep(ctx, time.Until(at)-20*time.Millisecond); err != nil {
+				return err
+			}
+			return fmt.Errorf("no reply: %w", context.DeadlineExceeded)
+		}
+		var pops, moves atomic.Int64
+		d.call = func(ctx context.Context, command string, run func() (ebb.Value, error)) (ebb.Value, error) {
+			if command == "DQ.POP" && pops.Add(1) == 1 || command == "BLMOVE" && moves.Add(1) == 1 {
+				return ebb.Value{}, hung(ctx)
+			}
+			return run()
+		}
+		ctx := b.Context()
+		q := must(New[string](ebb.Use(d), name))(t)
+		must(q.Push(ctx, "work"))(t)
+		if j, err := q.Pop(ctx); err != nil || j.Value != "work" {
+			t.Error(j, err)
+		}
+		s := must(Redisson[string](ebb.Use(d), name+"-shared"))(t)
+		var pushing sync.WaitGroup
+		pushing.Go(func() {
+			if err := errors.Join(kit.Sleep(ctx, time.Minute), s.Push(ctx, "work", 0)); err != nil {
+				t.Error(err)
+			}
+		})
+		if v, err := s.Pop(ctx); err != nil || v != "work" {
+			t.Error(v, err)
+		}
+		pushing.Wait()
+	})
+}
+
+func TestAUserWithoutChannelsNeedsNone(t *testing.T) {
+	backends.Each(t, func(t *testing.T, b *backends.Backend) {
+		c := b.Quiet()
+		if c == nil {
+			return
+		}
+		ctx, name := b.Context(), fresh(b)
+		q := must(New[string](c, name))(t)
+		must(q.Push(ctx, "work"))(t)
+		must(q.Push(ctx, "later", PushOptions{Delay: 20 * time.Millisecond}))(t)
+		for _, want := range []string{"work", "later"} {
+			j := must(q.Pop(ctx))(t)
+			if err := errors.Join(j.Extend(ctx, time.Second), j.Ack(ctx)); err != nil || j.Value != want || j.Deliveries != 1 {
+				t.Error(j, err)
+			}
+		}
+		s := must(Redisson[string](c, name+"-shared"))(t)
+		if err := s.Push(ctx, "later", time.Hour); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAJobMayFallDueInCenturies(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		ctx, q := b.Context(), open(Options[string]{})
+		must(q.Push(ctx, "later", PushOptions{Delay: math.MaxInt64}))(t)
+		if i := must(q.Info(ctx))(t); i.Delayed != 1 || i.NextDue < 100*365*24*time.Hour {
+			t.Errorf("%+v", i)
 		}
 	})
 }

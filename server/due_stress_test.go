@@ -50,11 +50,8 @@ func TestWhatFallsDueUnderManyClients(t *testing.T) {
 	s.verify()
 	s.replica.Close()
 	s.db.Close()
-	for range 1_000_000 { // goroutines that are told to end do so by themselves
-		if runtime.NumGoroutine() <= before {
-			break
-		}
-		runtime.Gosched()
+	for until := time.Now().Add(patience); runtime.NumGoroutine() > before && time.Now().Before(until); {
+		runtime.Gosched() // goroutines that are told to end do so by themselves
 	}
 	if n := runtime.NumGoroutine(); n > before {
 		buf := make([]byte, 1<<20)
@@ -270,7 +267,7 @@ func (s *dueStress) verify() {
 // quiet reclaims what is due and compares with the replica; again if something fell
 // due in between, whose end is not among the effects yet.
 func (s *dueStress) quiet() (err error) {
-	for range 5 {
+	for range 100 {
 		for i := range stressLoops {
 			for r := s.db.Reclaimer(i, func() {}); r.Run() == 0; {
 			}

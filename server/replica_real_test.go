@@ -19,15 +19,7 @@ import (
 // its address.
 func startNode(t *testing.T, options ...string) (addr string) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	_ = ln.Close()
-	startWith(t, nil, append([]string{"--port", port, "--bind", "127.0.0.1", "--enable-debug-command", "yes",
-		"--repl-diskless-sync-delay", "0"}, options...)...)
-	return "127.0.0.1:" + port
+	return startMaster(t, options...).Addrs()[0].String()
 }
 
 // startRedis runs a redis-server that sends snapshots at once.
@@ -68,7 +60,7 @@ func (c client) field(name string) string {
 }
 
 // agreement is how long a test waits for servers to agree.
-const agreement = 20 * time.Second
+const agreement = time.Minute
 
 // eventually waits until ok.
 func eventually(t *testing.T, what string, ok func() bool) {

@@ -13,10 +13,12 @@ import (
 )
 
 // scripted is a master that says what a test wants: each connection of a replica is
-// greeted, and at PSYNC the next of the answers is sent as it is.
+// greeted, and at PSYNC the next of the answers is sent as it is. Who comes when there
+// is none waits for the next.
 type scripted struct {
 	net.Listener
 	acks chan int64 // offsets that the replica has acknowledged; the newest
+	says chan string
 }
 
 func newScripted(t *testing.T, answers ...string) *scripted {
@@ -25,11 +27,12 @@ func newScripted(t *testing.T, answers ...string) *scripted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scripted{ln, make(chan int64, 1)}
+	s := &scripted{ln, make(chan int64, 1), make(chan string, 100)}
+	s.say(answers...)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		for _, answer := range answers {
+		for answer := range s.says {
 			c, err := ln.Accept()
 			if err != nil {
 				return
@@ -39,9 +42,17 @@ func newScripted(t *testing.T, answers ...string) *scripted {
 	}()
 	t.Cleanup(func() {
 		_ = ln.Close()
+		close(s.says)
 		<-over
 	})
 	return s
+}
+
+// say adds answers.
+func (s *scripted) say(answers ...string) {
+	for _, a := range answers {
+		s.says <- a
+	}
 }
 
 // serve speaks with one replica until that hangs up, or, behind an answer that ends
@@ -50,6 +61,9 @@ func (s *scripted) serve(c net.Conn, answer string) {
 	defer c.Close()
 	r := bufio.NewReader(c)
 	for {
+		for b, err := r.Peek(1); err == nil && b[0] == '\n'; b, err = r.Peek(1) {
+			_, _ = r.Discard(1) // the replica is alive, and loads
+		}
 		v, err := resp.ReadValue(r)
 		if err != nil || len(v.Elems) == 0 {
 			return
@@ -115,7 +129,7 @@ func replicaOfScripted(t *testing.T, s *scripted, options ...string) client {
 
 func TestDataIsKeptUntilTheNewHasArrived(t *testing.T) {
 	file := snapshot(t, "new")
-	s := newScripted(t, full(100, file, "")[:len(full(100, file, ""))-9]+"close", full(100, file, ""))
+	s := newScripted(t, full(100, file, "")[:len(full(100, file, ""))-9]+"close")
 	c := replicaOfScripted(t, s)
 	eventually(t, "the half snapshot has come", func() bool {
 		return c.field("master_link_status") == "down" && c.field("total_net_repl_input_bytes") != "0"
@@ -123,6 +137,7 @@ func TestDataIsKeptUntilTheNewHasArrived(t *testing.T) {
 	if v := c.must("GET", "old"); v.Str != "v" {
 		t.Errorf("after half a snapshot the old key is %v", v)
 	}
+	s.say(full(100, file, ""))
 	linked(t, c)
 	if v := c.must("KEYS", "*"); len(v.Elems) != 1 || v.Elems[0].Str != "new" {
 		t.Errorf("after the snapshot the keys are %v", v)

@@ -101,7 +101,7 @@ func TestMessagesReachTheSubscribersOfReplicas(t *testing.T) {
 
 // A message of a transaction comes behind what the transaction has changed.
 func TestAMessageComesBehindItsTransaction(t *testing.T) {
-	in := startMaster(t, "--repl-diskless-sync", "no")
+	in := startMaster(t, append(noPings, "--repl-diskless-sync", "no")...)
 	c := connect(t, in.Addrs()[0].String())
 	if c.must("PUBLISH", "news", "nobody follows"); field(c, "replication", "master_repl_offset") != "0" {
 		t.Error("without a backlog a message is in the stream")
@@ -345,7 +345,10 @@ func TestASilentMasterIsGivenUp(t *testing.T) {
 	half := full(100, file, "")
 	for name, says := range map[string]string{"in the stream": half, "in a snapshot": half[:len(half)-9], "before it": "+FULLRESYNC " + streamID + " 100\r\n"} {
 		t.Run(name, func(t *testing.T) {
-			s := newScripted(t, says, full(100, file, ""))
+			s := newScripted(t, says)
+			for range 60 { // each is given up as well, for all this test does
+				s.say(full(100, file, ""))
+			}
 			c := replicaOfScripted(t, s, "--repl-timeout", "1")
 			if name == "in the stream" {
 				linked(t, c)

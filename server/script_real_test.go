@@ -16,7 +16,8 @@ import (
 // conversations are what several clients say to a server, a line each: the
 // client's name and its request, or the name and < where it reads one message
 // more. Behind + there is a request whose reply is not waited for, behind * one that
-// is to wait, behind ! one that is sent again until the answer is BUSY.
+// is to wait, behind ! one that is sent again until the answer is BUSY, behind & none:
+// the client comes, and says nothing. LONG is untilSomebodyComes.
 var conversations = []struct {
 	name    string
 	options []string
@@ -153,11 +154,11 @@ s<
 s<
 `},
 	{"time stands still", []string{"--enable-debug-command", "yes"}, `
-a EVAL "redis.call('SET', 'k', 'v', 'PX', 1) for i = 1, 3e6 do end return {redis.call('EXISTS', 'k'), redis.call('PTTL', 'k') <= 1}" 0
+a EVAL "redis.call('SET', 'k', 'v', 'PX', 1) for i = 1, 1e6 do end return {redis.call('EXISTS', 'k'), redis.call('PTTL', 'k') <= 1}" 0
 a EXISTS k
 a DEBUG SET-ACTIVE-EXPIRE 0
 a SET k v PX 1
-a EVAL "for i = 1, 3e6 do end return 1" 0
+a EVAL "for i = 1, 1e6 do end return 1" 0
 a EVAL "return {redis.call('EXISTS', 'k'), redis.call('SET', 'k', 'new', 'NX'), redis.call('GET', 'k')}" 0
 `},
 	{"waits", nil, `
@@ -241,10 +242,11 @@ c SCRIPT KILL
 r<
 c SCRIPT KILL
 c GET k
-r+ EVAL "redis.call('SET', 'k', 'v') for i = 1, 3e7 do end return 'done'" 0
+r+ EVAL "redis.call('SET', 'k', 'v') LONG return 'done'" 0
 a! GET k
 c SCRIPT KILL
 c FUNCTION KILL
+d&
 r<
 c GET k
 `},
@@ -304,11 +306,15 @@ func converse(t *testing.T, network, addr, lines string) (heard []string) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = conn.Close() })
-			_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+			_ = conn.SetDeadline(time.Now().Add(patience))
 			rw = bufio.NewReadWriter(bufio.NewReader(conn), bufio.NewWriter(conn))
 			conns[who] = rw
 		}
 		mark := request[0]
+		if mark == '&' {
+			continue
+		}
+		request = strings.ReplaceAll(request, "LONG", strings.ReplaceAll(untilSomebodyComes, "\n", " "))
 		args, ok := resp.SplitArgs(strings.TrimLeft(request, "+*!<"))
 		if !ok {
 			t.Fatalf("%q", line)

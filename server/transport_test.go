@@ -289,7 +289,9 @@ func TestAClientThatDoesNotReadIsClosedAtTheOutputLimit(t *testing.T) {
 		_, _, s := p.client()
 		piece := strings.Repeat("p", 100000)
 		for {
-			s.push(piece)
+			if s.unsent() < 4*p.h.limit { // the loop may have to wait for its turn
+				s.push(piece)
+			}
 			select {
 			case err := <-p.h.closed:
 				if err != ErrOutputLimit {

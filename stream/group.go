@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/ebbdb/ebb"
@@ -285,12 +286,19 @@ func (g *Group[T]) Redrive(ctx context.Context, n int) (moved int64, err error) 
 	return moved, nil
 }
 
-// Destroy ends the group: what is pending is forgotten, dead letters stay.
+// Destroy ends the group: what is pending is forgotten, dead letters stay. A group that
+// is not there is destroyed.
 func (g *Group[T]) Destroy(ctx context.Context) error {
 	var b ebb.Batch
 	b.Do("XGROUP", "DESTROY", g.s.name, g.name)
 	b.Do("DEL", g.keys[1])
-	if _, err := g.s.c.Tx(ctx, &b); err != nil {
+	replies, err := g.s.c.Tx(ctx, &b)
+	for _, v := range replies {
+		if bad := v.Err(); err == nil && bad != nil && !strings.Contains(bad.Error(), "requires the key to exist") {
+			err = bad
+		}
+	}
+	if err != nil {
 		return g.failed("destroy", err)
 	}
 	return nil

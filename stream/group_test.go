@@ -534,7 +534,20 @@ func TestAVanishedGroupIsMadeAgain(t *testing.T) {
 			}
 			add(t, ctx, s, 2)
 		}
-		if err := g.Destroy(ctx); err != nil {
+		for range 2 { // the second time there is none
+			if err := g.Destroy(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		text, err := stream.New[int](b.Conn, b.Name("text"))
+		if err == nil {
+			err = b.Set(ctx, b.Name("text"), "no stream")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var refused ebb.ReplyError
+		if err := newGroup(t, text, "g", stream.GroupOptions{}).Destroy(ctx); !errors.As(err, &refused) || refused.Code() != "WRONGTYPE" {
 			t.Error(err)
 		}
 		late := newGroup(t, s, "late", stream.GroupOptions{From: stream.Tail})

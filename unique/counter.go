@@ -126,10 +126,10 @@ func (u *Counter) add(ctx context.Context, items []string) error {
 	if u.o.Window == 0 {
 		return u.addPlain(ctx, items)
 	}
-	ttl := u.o.Window + 2*u.o.Bucket
+	ttl := kit.Millis(u.o.Window) + 2*kit.Millis(u.o.Bucket)
 	for ahead := int64(1); ; ahead = min(2*ahead, aheadMost) {
 		guess := u.now.Load()
-		args := []any{kit.Millis(u.o.TTL), kit.Millis(u.o.Bucket), guess, kit.Millis(ttl)}
+		args := []any{kit.Millis(u.o.TTL), kit.Millis(u.o.Bucket), guess, ttl}
 		for _, i := range items {
 			args = append(args, i)
 		}

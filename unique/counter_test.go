@@ -338,3 +338,12 @@ func Example() {
 	// 2 <nil>
 	// 2 <nil>
 }
+
+func TestAWindowMayBeAsLongAsAnySpan(t *testing.T) {
+	backends.Each(t, func(t *testing.T, b *backends.Backend) {
+		u := newCounter(t, b.Conn, b.Name("u"), unique.Options{Window: math.MaxInt64})
+		add(t, b.Context(), u, "ann")
+		n, err := u.CountLast(b.Context(), time.Hour)
+		is(t, n, err, 1)
+	})
+}

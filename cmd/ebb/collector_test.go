@@ -19,6 +19,7 @@ func TestCollectorPercent(t *testing.T) {
 func TestPaceCollector(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	t.Setenv("GOGC", "")
+	runtime.GC() // of what other tests have left
 	paceCollector()
 	now := func() uint64 {
 		s := []metrics.Sample{{Name: "/gc/gogc:percent"}}

@@ -24,7 +24,7 @@ import (
 )
 
 // patience bounds every wait in these tests; nothing depends on its length.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // theirs is go-redis's clock, which runs from the start of the program on.
 var theirs = goleak.IgnoreTopFunction("github.com/redis/go-redis/v9/internal/pool.startGlobalTimeCache.func1")

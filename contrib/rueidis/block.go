@@ -25,16 +25,23 @@ const (
 // timeouts are how long a client waits for servers.
 type timeouts struct{ dial, reply time.Duration }
 
-// timeoutsOf are those of a client with an option, completed as rueidis does.
-func timeoutsOf(o rueidis.ClientOption) timeouts {
-	t := timeouts{dial: o.Dialer.Timeout, reply: o.ConnWriteTimeout}
-	if t.dial <= 0 {
-		t.dial = rueidis.DefaultDialTimeout
+// defaultReadTimeout is that of go-redis, and so of ebb.Open.
+const defaultReadTimeout = 3 * time.Second
+
+// setTimeouts takes them from the options of a client and of the door. It is called
+// before anything else is.
+func (d *driver) setTimeouts(o rueidis.ClientOption, opts []Options) {
+	d.timeouts = timeouts{dial: o.Dialer.Timeout, reply: o.ConnWriteTimeout}
+	if d.timeouts.dial <= 0 {
+		d.timeouts.dial = rueidis.DefaultDialTimeout
 	}
-	if t.reply == 0 {
-		t.reply = 10 * max(rueidis.DefaultTCPKeepAlive, o.Dialer.KeepAlive)
+	if len(opts) > 0 && opts[0].ReadTimeout != 0 {
+		d.timeouts.reply = opts[0].ReadTimeout
 	}
-	return t
+	if d.timeouts.reply == 0 {
+		d.timeouts.reply = defaultReadTimeout
+	}
+	d.ends.reply = d.timeouts.reply
 }
 
 // Block implements ebb.Driver. rueidis closes the connection of a command that the

@@ -23,6 +23,7 @@ type driver struct {
 	cacheTTL time.Duration
 	cached   map[string]struct{} // nil: no cache
 	timeouts timeouts
+	ends     *ends
 	gather   *gather // nil in a cluster
 
 	learner *door.Learner[ebb.Capabilities]
@@ -30,6 +31,7 @@ type driver struct {
 	ctx   context.Context // ends with Close
 	end   context.CancelFunc
 	calls gate
+	left  sync.WaitGroup // goroutines of aside, which calls may have given up
 	feeds sync.WaitGroup // goroutines of subscriptions; Add in a call alone
 }
 
@@ -89,13 +91,15 @@ func (d *driver) Ints(ctx context.Context, words []string) (ebb.Ints, error) {
 // where MOVED and ASK say.
 func (d *driver) send(ctx context.Context, words []string) answer {
 	if d.keeps(words) {
-		return d.answer(ctx, words[0], d.client.DoCache(ctx, rueidis.Cacheable(d.routed(words)), d.cacheTTL))
+		return d.shared(ctx, words[0], func() answer {
+			return d.answer(ctx, words[0], d.client.DoCache(ctx, rueidis.Cacheable(d.routed(words)), d.cacheTTL))
+		})
 	}
 	if d.gathers(words) {
 		r, err := d.gather.do(ctx, d.command(words))
 		return d.gathered(ctx, words[0], r, err)
 	}
-	return d.answer(ctx, words[0], d.client.Do(ctx, d.routed(words)))
+	return d.shared(ctx, words[0], func() answer { return d.answer(ctx, words[0], d.client.Do(ctx, d.routed(words))) })
 }
 
 // Pipeline implements ebb.Driver.
@@ -125,16 +129,19 @@ func (d *driver) Tx(ctx context.Context, cmds [][]any) ([]ebb.Value, error) {
 	if _, err := d.oneSlot("a transaction", keysOf(all...)); err != nil {
 		return nil, err
 	}
-	var replies []ebb.Value
-	_, err = d.persist(ctx, "transaction", func() answer {
-		var a answer
-		replies, a = d.exec(ctx, d.client, all)
-		return a
+	v, err := d.persist(ctx, "transaction", func() answer {
+		return d.shared(ctx, "transaction", func() answer {
+			replies, a := d.exec(ctx, d.client, all)
+			if replies != nil {
+				a.v = ebb.Value{Kind: resp.KindArray, Elems: replies}
+			}
+			return a
+		})
 	})
 	if err != nil {
 		return nil, err
 	}
-	return replies, nil
+	return v.Elems, nil
 }
 
 // sender is a client, or a dedicated one.
@@ -191,11 +198,13 @@ func (d *driver) Close() error {
 	d.end()
 	d.calls.wait()
 	d.feeds.Wait()
+	if first && d.owned {
+		d.client.Close() // which ends what was given up
+	}
 	if d.gather != nil {
 		d.gather.close()
 	}
-	if first && d.owned {
-		d.client.Close()
-	}
+	d.left.Wait()
+	d.ends.close()
 	return nil
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// ends are the instants at which calls with a time limit of their own are given up. A
-// thousand calls that have a second each share some timers, which are late by less than
-// endStep, instead of making one each.
+// ends are the instants at which calls are given up that have a time limit of their own,
+// or none and so the driver's. A thousand calls that have a second each share some
+// timers, which are late by less than endStep, instead of making one each.
 type ends struct {
 	since time.Time
+	reply time.Duration       // the driver's limit, from the call on; 0 or less: none
 	last  atomic.Pointer[end] // the one that was asked for last
 
 	mu  sync.Mutex // guards what follows
@@ -34,25 +35,75 @@ const (
 	endLeast = 100 * time.Millisecond
 )
 
-// of returns what ends a context: its own channel, or its parent's and one for the time.
-func (e *ends) of(ctx context.Context) (done, late <-chan struct{}) {
-	b, ok := ctx.(*kit.Bound)
-	if !ok {
-		return ctx.Done(), nil
+// of returns what ends a call: its context's channel, or that of the context's parent,
+// and one for the time. silent says that the time is the driver's limit.
+func (e *ends) of(ctx context.Context) (done, late <-chan struct{}, silent bool) {
+	b, bound := ctx.(*kit.Bound)
+	at, has := ctx.Deadline()
+	if e.reply > 0 {
+		if limit := time.Now().Add(e.reply); !has || at.After(limit) {
+			at, silent = limit, true
+		}
 	}
-	at, _ := b.Deadline()
+	if !bound && !silent {
+		return ctx.Done(), nil, false
+	}
 	step := int64(at.Sub(e.since)/endStep) + 1
-	if last := e.last.Load(); last != nil && last.step == step {
-		return b.Parent().Done(), last.c
+	if bound {
+		last := e.last.Load()
+		if !silent && (last == nil || last.step != step) && time.Until(at) < endLeast {
+			return ctx.Done(), nil, false
+		}
+		ctx = b.Parent() // whose channel is there, and needs no timer
 	}
-	if time.Until(at) < endLeast {
-		return ctx.Done(), nil
+	return ctx.Done(), e.at(step), silent
+}
+
+// here returns a context with which rueidis ends a call in time by itself, if nobody else
+// may be making the connection that it is to use: the call's, where its deadline comes
+// before the driver's limit, and one with that limit where it has no end.
+func (e *ends) here(ctx context.Context) (context.Context, bool) {
+	at, has := ctx.Deadline()
+	switch {
+	case e.reply <= 0:
+		return ctx, has || ctx.Done() == nil
+	case has:
+		return ctx, time.Until(at) <= e.reply
+	case ctx.Done() != nil:
+		return ctx, false
 	}
-	return b.Parent().Done(), e.at(step)
+	at = time.Now().Add(e.reply)
+	return &limited{ctx, at, e.at(int64(at.Sub(e.since)/endStep) + 1)}, true
+}
+
+// limited is a context without an end, and with the driver's limit.
+type limited struct {
+	context.Context
+	at   time.Time
+	late <-chan struct{}
+}
+
+// Deadline implements context.Context.
+func (l *limited) Deadline() (time.Time, bool) { return l.at, true }
+
+// Done implements context.Context.
+func (l *limited) Done() <-chan struct{} { return l.late }
+
+// Err implements context.Context.
+func (l *limited) Err() error {
+	select {
+	case <-l.late:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
 }
 
 // at returns the channel of a step.
 func (e *ends) at(step int64) <-chan struct{} {
+	if last := e.last.Load(); last != nil && last.step == step {
+		return last.c
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := e.all[step]

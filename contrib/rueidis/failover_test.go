@@ -31,6 +31,7 @@ func while(t *testing.T, view *ebb.Conn, key string, happens func()) {
 }
 
 func TestSentinelFailoverLosesNothingThatIsReplicated(t *testing.T) {
+	t.Parallel()
 	group := backends.NewGroup(t)
 	u, err := url.Parse(group.URL())
 	must(t, err)
@@ -40,8 +41,8 @@ func TestSentinelFailoverLosesNothingThatIsReplicated(t *testing.T) {
 	})
 	must(t, err)
 	t.Cleanup(func() { must(t, c.Close()) })
+	doortest.View(t, c.Replicated(1, 20*time.Second))
 	view := c.Replicated(1, time.Second)
-	doortest.View(t, view)
 	while(t, view, "n", func() {
 		before := group.Master()
 		group.KillMaster()
@@ -51,12 +52,14 @@ func TestSentinelFailoverLosesNothingThatIsReplicated(t *testing.T) {
 }
 
 func TestAWriteThatNoReplicaHasIsToldApart(t *testing.T) {
+	t.Parallel()
 	p := realserver.NewProcess(t, "redis-server", "--save", "")
 	p.Start()
 	doortest.NotReplicated(t, open(t, p))
 }
 
 func TestAServerThatIsNotReadyIsUnavailable(t *testing.T) {
+	t.Parallel()
 	p := realserver.NewProcess(t, "redis-server", "--save", "")
 	p.Start()
 	c, ctx := open(t, p), testContext(t)
@@ -104,8 +107,8 @@ func wideCommands(t *testing.T, c *ebb.Conn) {
 
 // replicatedInACluster outlives the loss of a master.
 func replicatedInACluster(t *testing.T, c *ebb.Conn, cluster *backends.Cluster) {
+	doortest.View(t, c.Replicated(1, 20*time.Second))
 	view := c.Replicated(1, time.Second)
-	doortest.View(t, view)
 	ctx := testContext(t)
 	var b ebb.Batch
 	for i := range 20 {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -15,22 +14,10 @@ import (
 	"github.com/ebbdb/ebb/internal/door"
 )
 
-const (
-	// feedBuffer is how many messages wait for Next. When it is full the connection
-	// is read no further; rueidis gives up on such a one after its ConnWriteTimeout
-	// (10 s), and the subscriber is told that he was interrupted.
-	feedBuffer = 1024
-	// feedAgain is the pause before another attempt to connect; it doubles up to
-	// feedAgainMax.
-	feedAgain    = 50 * time.Millisecond
-	feedAgainMax = 2 * time.Second
-	// feedPatience bounds an attempt: a server that hangs is not asked for ever.
-	feedPatience = 15 * time.Second
-	// feedLook is how often a subscription to the events of all nodes looks who the
-	// masters are: one that takes over, or gets its first slots, takes no connection
-	// away.
-	feedLook = 2 * time.Second
-)
+// feedBuffer is how many messages wait for Next. When it is full the connection is read
+// no further; rueidis gives up on such a one after its ConnWriteTimeout (10 s), and the
+// subscriber is told that he was interrupted.
+const feedBuffer = 1024
 
 // feed is a subscription: a dedicated client, or one for each master of a cluster where
 // each has events of its own. A goroutine makes all of them again when one is lost.
@@ -172,7 +159,7 @@ func (f *feed) subscribe(ctx context.Context, on rueidis.Client, key string) (*s
 	s := &source{client: c, release: release, moved: make(chan struct{}, 1)}
 	within := f.d.timeouts.dial + f.d.timeouts.reply
 	if f.d.timeouts.reply <= 0 {
-		within = feedPatience
+		within = door.FeedPatience
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%w: no subscription within %v", door.ErrSilent, within))
 	defer cancel()
@@ -289,7 +276,7 @@ func (f *feed) watch(sources []*source) error {
 // otherMasters waits until others have the slots than those that were subscribed to;
 // it reports false if ctx ends before.
 func (f *feed) otherMasters(ctx context.Context) bool {
-	for f.d.rest(ctx, feedLook, nil) {
+	for f.d.rest(ctx, door.FeedLook, nil) {
 		now, err := f.d.masters(ctx)
 		if err == nil && !slices.EqualFunc(now, f.masters, func(a, b master) bool { return a.addr == b.addr }) {
 			return true
@@ -300,8 +287,8 @@ func (f *feed) otherMasters(ctx context.Context) bool {
 
 // again opens sources, however long that takes; nil once the feed is closed.
 func (f *feed) again() []*source {
-	for pause := feedAgain; f.d.rest(f.ctx, pause, nil); pause = min(2*pause, feedAgainMax) {
-		ctx, cancel := context.WithTimeout(f.ctx, feedPatience)
+	for pause := door.FeedAgain; f.d.rest(f.ctx, pause, nil); pause = min(2*pause, door.FeedAgainMax) {
+		ctx, cancel := context.WithTimeout(f.ctx, door.FeedPatience)
 		sources, err := f.open(ctx)
 		cancel()
 		if err == nil {

@@ -19,7 +19,8 @@ import (
 // time: it writes what it finds as soon as it finds something, so commands that come one
 // by one go one by one, and each way through the kernel costs far more than a command.
 //
-//	a call ─┬─ nobody else is under way ── at once, in its goroutine
+//	a call ─┬─ nobody else is under way ── at once, in its goroutine where rueidis sees
+//	        │                              to its end, see ends.here
 //	        ├─ the first of several ────── lets those run who are ready to, and sends
 //	        │                              what they have asked for meanwhile with its own
 //	        └─ the others ──────────────── wait for that
@@ -30,7 +31,7 @@ import (
 // goes on, has its own answer, and is sent again, or not, as if it had been alone.
 type gather struct {
 	client rueidis.Client
-	in     atomic.Int64 // calls under way
+	in     atomic.Int64 // calls under way, also of aside: one of them may be connecting
 
 	mu      sync.Mutex // guards what follows
 	queue   []*call    // the first of them sends all
@@ -38,7 +39,7 @@ type gather struct {
 	idle    []*call    // for theirs
 	batches sync.WaitGroup
 
-	ends ends
+	ends *ends // the driver's
 
 	ctx context.Context // ends batches whose callers have all gone
 	end context.CancelFunc
@@ -51,9 +52,8 @@ const (
 	mostIdle = 1024
 )
 
-func newGather(client rueidis.Client) *gather {
-	g := &gather{client: client}
-	g.ends.since = time.Now()
+func newGather(client rueidis.Client, ends *ends) *gather {
+	g := &gather{client: client, ends: ends}
 	g.ctx, g.end = context.WithCancel(context.Background())
 	return g
 }
@@ -70,26 +70,41 @@ type call struct {
 var (
 	errNotSent = errors.New("it was not sent")
 	errUnknown = errors.New("it may have been sent")
+	errSilent  = errors.New("there was no reply")
 )
 
-// do runs one command, once. The errors are errNotSent and errUnknown.
+// do runs one command, once. The errors are errNotSent, errUnknown, and errSilent of a
+// command that the driver's limit has ended.
 func (g *gather) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error) {
-	if g.in.Add(1) == 1 {
-		r := g.client.Do(ctx, cmd)
-		g.in.Add(-1)
-		return r, nil
+	alone := g.in.Add(1) == 1
+	if alone {
+		if here, ok := g.ends.here(ctx); ok {
+			r := g.client.Do(here, cmd)
+			g.in.Add(-1)
+			if here != ctx && errors.Is(r.NonRedisError(), context.DeadlineExceeded) {
+				return r, errSilent
+			}
+			return r, nil
+		}
 	}
 	g.mu.Lock()
 	c := g.newCall()
 	c.ctx, c.cmd = ctx, cmd
-	g.queue = append(g.queue, c)
-	first := len(g.queue) == 1
+	first := false
+	if !alone {
+		g.queue = append(g.queue, c)
+		first = len(g.queue) == 1
+	}
 	g.mu.Unlock()
-	if first {
+	switch {
+	case alone:
+		g.batches.Go(func() { g.one(c) })
+	case first:
 		runtime.Gosched()
 		g.start()
 	}
-	done, late := g.ends.of(ctx)
+	done, late, silent := g.ends.of(ctx)
+	timely := true
 	select {
 	case <-c.done:
 		r := c.result
@@ -97,11 +112,23 @@ func (g *gather) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisRe
 		return r, nil
 	case <-done:
 	case <-late:
+		timely = !silent
 	}
-	if g.leave(c) {
-		return rueidis.RedisResult{}, errNotSent
+	sent := !g.leave(c)
+	switch {
+	case !timely:
+		return rueidis.RedisResult{}, errSilent
+	case sent:
+		return rueidis.RedisResult{}, errUnknown
 	}
-	return rueidis.RedisResult{}, errUnknown
+	return rueidis.RedisResult{}, errNotSent
+}
+
+// one sends what nobody is beside, and what may have to be left.
+func (g *gather) one(c *call) {
+	c.result = g.client.Do(c.ctx, c.cmd)
+	g.in.Add(-1)
+	c.done <- struct{}{}
 }
 
 // newCall returns an idle call. The caller holds mu.
@@ -195,7 +222,6 @@ func (g *gather) joint(batch []*call) (context.Context, context.CancelFunc) {
 func (g *gather) close() {
 	g.end()
 	g.batches.Wait()
-	g.ends.close()
 }
 
 // smallWords is how many bytes a command may have to go with others.
@@ -218,8 +244,11 @@ func (d *driver) gathers(words []string) bool {
 
 // gathered is the answer of a command that may have gone with others.
 func (d *driver) gathered(ctx context.Context, doing string, r rueidis.RedisResult, err error) answer {
-	if err != nil {
-		return answer{err: unavailable(ctx, doing, ctx.Err()), ran: err != errNotSent}
+	switch err {
+	case nil:
+		return d.answer(ctx, doing, r)
+	case errSilent:
+		return answer{err: d.silent(doing), ran: true}
 	}
-	return d.answer(ctx, doing, r)
+	return answer{err: unavailable(ctx, doing, ctx.Err()), ran: err != errNotSent}
 }

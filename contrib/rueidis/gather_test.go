@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	rueidisebb "github.com/ebbdb/ebb/contrib/rueidis"
+
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/realserver"
@@ -56,14 +58,28 @@ func TestEachOfManyHasItsOwnReply(t *testing.T) {
 // Who is in a batch ends with his own context, the others with theirs; and the time that
 // a limiter gives its questions ends them too.
 func TestEachOfManyEndsWithItsContext(t *testing.T) {
+	for _, pipelining := range []bool{false, true} {
+		t.Run(fmt.Sprintf("pipelining=%v", pipelining), func(t *testing.T) { endWithTheirContexts(t, pipelining) })
+	}
+}
+
+func endWithTheirContexts(t *testing.T, pipelining bool) {
 	p := realserver.NewProcess(t, "redis-server", "--save", "")
 	p.Start()
-	c := open(t, p)
+	o := to(p)
+	o.AlwaysPipelining = pipelining
+	c, err := rueidisebb.Open(testContext(t), o)
+	must(t, err)
+	t.Cleanup(func() { must(t, c.Close()) })
 	long, ctx := testContext(t), testContext(t)
 	slow := errors.New("slow")
 	canceled, cancel := context.WithCancel(long)
 	if _, err := c.Do(ctx, "INCR", "n"); err != nil {
 		t.Fatal(err)
+	}
+	// The deadline of a call that was alone ends the connection, for who came behind it too.
+	passed := func(err error) bool {
+		return errors.Is(err, context.DeadlineExceeded) || !pipelining && errors.Is(err, ebb.ErrUnavailable)
 	}
 	var after sync.WaitGroup
 	p.Pause(t)
@@ -71,14 +87,14 @@ func TestEachOfManyEndsWithItsContext(t *testing.T) {
 		after.Go(func() {
 			b := kit.NewBound(long, 200*time.Millisecond, slow)
 			defer b.Stop()
-			if _, err := c.Do(b, "INCR", "n"); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := c.Do(b, "INCR", "n"); !passed(err) {
 				t.Errorf("bound: %v", err)
 			}
 		})
 		after.Go(func() {
 			short, stop := context.WithTimeout(long, 200*time.Millisecond)
 			defer stop()
-			if _, err := c.Do(short, "INCR", "n"); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := c.Do(short, "INCR", "n"); !passed(err) {
 				t.Errorf("deadline: %v", err)
 			}
 		})

@@ -5,7 +5,6 @@ go 1.26
 require (
 	github.com/ebbdb/ebb v0.0.0
 	github.com/redis/rueidis v1.0.67
-	go.uber.org/goleak v1.3.0
 )
 
 require (
@@ -15,6 +14,7 @@ require (
 	github.com/minio/highwayhash v1.0.3 // indirect
 	github.com/redis/go-redis/v9 v9.17.3 // indirect
 	github.com/zeebo/xxh3 v1.0.2 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
 	golang.org/x/sys v0.38.0 // indirect
 )
 

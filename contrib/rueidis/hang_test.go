@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,11 +21,14 @@ import (
 	"github.com/ebbdb/ebb/internal/doortest"
 	"github.com/ebbdb/ebb/internal/hangtest"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/wires"
 )
 
 func TestObjectsOutliveSilence(t *testing.T) {
+	t.Parallel()
 	for _, s := range servers {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			p := s.start(t)
 			p.Start()
 			over := func(ctx context.Context, dial backends.Dial) (*ebb.Conn, error) {
@@ -46,9 +52,13 @@ func hasty(p *realserver.Process, dial backends.Dial) rueidis.ClientOption {
 	return o
 }
 
-// openHasty opens a server that is about to hang.
+// openHasty opens a server that is about to hang, in as many tries as a busy machine takes.
 func openHasty(t *testing.T, p *realserver.Process) *ebb.Conn {
-	c, err := rueidisebb.Open(testContext(t), hasty(p, (&net.Dialer{}).DialContext))
+	ctx := testContext(t)
+	c, err := rueidisebb.Open(ctx, hasty(p, (&net.Dialer{}).DialContext))
+	for errors.Is(err, ebb.ErrUnavailable) && ctx.Err() == nil {
+		c, err = rueidisebb.Open(ctx, hasty(p, (&net.Dialer{}).DialContext))
+	}
 	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -71,6 +81,7 @@ func waiting(t *testing.T, p *realserver.Process, blocked int, calls ...func() e
 }
 
 func TestWhatWaitsGivesUpOnASilentServer(t *testing.T) {
+	t.Parallel()
 	p := realserver.NewProcess(t, realserver.Ebb(t))
 	p.Start()
 	c := openHasty(t, p)
@@ -91,14 +102,14 @@ func TestWhatWaitsGivesUpOnASilentServer(t *testing.T) {
 		select {
 		case err := <-ended:
 			unavailable(t, err)
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("it waits on")
 		}
 	}
 	select {
 	case err := <-subscribed:
 		unavailable(t, err)
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("it subscribes on")
 	}
 }
@@ -111,7 +122,130 @@ func unavailable(t *testing.T, err error) {
 	}
 }
 
+// A call that connects has its own deadline, and others do not wait for that.
+func TestACallDoesNotWaitForTheGreetingOfAnother(t *testing.T) {
+	p := realserver.NewProcess(t, "redis-server", "--save", "")
+	p.Start()
+	var dialled atomic.Int64
+	o := to(p)
+	o.DisableCache, o.PipelineMultiplex = true, -1 // one connection for all
+	o.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		defer dialled.Add(1)
+		return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	}
+	c, err := rueidisebb.Open(testContext(t), o)
+	must(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	_, err = open(t, p).Do(testContext(t), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+	must(t, err)
+	before := dialled.Load()
+	_ = c.Ping(testContext(t)) // it may find out that the connection is lost, or make another
+	if dialled.Load() > before {
+		_, err = open(t, p).Do(testContext(t), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+		must(t, err)
+		before = dialled.Load()
+	}
+	p.Pause(t)
+	defer p.Resume(t)
+	greeting, stop := context.WithCancel(testContext(t))
+	var b ebb.Batch
+	b.Do("INCR", "n")
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		for dialled.Load() == before { // the first may find that the connection is lost
+			_, err = c.Pipeline(greeting, &b)
+		}
+		ended <- err
+	}()
+	doortest.Until(t, "one call connects", func() bool { return dialled.Load() > before })
+	for _, call := range map[string]func(ctx context.Context) error{
+		"do":       func(ctx context.Context) error { _, err := c.Do(ctx, "INCR", "n"); return err },
+		"pipeline": func(ctx context.Context) error { _, err := c.Pipeline(ctx, &b); return err },
+		"tx":       func(ctx context.Context) error { _, err := c.Tx(ctx, &b); return err },
+	} {
+		short, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		if err := call(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		cancel()
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("they have waited for the greeting, which ended with %v", err)
+	default:
+	}
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestCallsToAHungServerHaveALimit(t *testing.T) {
+	t.Parallel()
+	p := realserver.NewProcess(t, "redis-server", "--save", "")
+	p.Start()
+	c := open(t, p, rueidisebb.Options{ReadTimeout: 200 * time.Millisecond})
+	p.Pause(t)
+	limitedCalls(t, c, "n")
+	p.Resume(t)
+}
+
+// limitedCalls makes calls on a key without a deadline, with a late one, and that could be
+// cancelled, one by one and together: rueidis would wait for ten seconds.
+func limitedCalls(t *testing.T, c *ebb.Conn, key string) {
+	t.Helper()
+	var b ebb.Batch
+	b.Do("INCR", key)
+	late, canceled := context.WithCancel(context.Background())
+	defer canceled()
+	began := time.Now()
+	for _, ctx := range []context.Context{context.Background(), late, testContext(t)} {
+		_, err := c.Do(ctx, "INCR", key)
+		unavailable(t, err)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() { _, err := c.Do(context.Background(), "INCR", key); unavailable(t, err) })
+		all.Go(func() { _, err := c.Pipeline(late, &b); unavailable(t, err) })
+		all.Go(func() { _, err := c.Tx(context.Background(), &b); unavailable(t, err) })
+	}
+	all.Wait()
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("they took %v", took)
+	}
+}
+
+// hungNode cuts the network between a program and one node of a cluster.
+func hungNode(t *testing.T, cluster *backends.Cluster) {
+	w := &wires.Wires{Dial: (&net.Dialer{}).DialContext, Within: 5 * time.Second}
+	defer w.Close()
+	ctx := testContext(t)
+	c, err := rueidisebb.Open(ctx, rueidis.ClientOption{
+		InitAddress: cluster.Addrs(),
+		DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return w.Connect(ctx, "tcp", addr)
+		},
+	}, rueidisebb.Options{ReadTimeout: 200 * time.Millisecond})
+	must(t, err)
+	defer func() { must(t, c.Close()) }()
+	defer w.Join()
+	must(t, c.Set(ctx, "{hung}n", 0))
+	at := cluster.Master(cluster.Slot("{hung}n"))
+	other := ""
+	for i := 0; other == ""; i++ {
+		if key := fmt.Sprint("there", i); cluster.Master(cluster.Slot(key)) != at {
+			other = key
+		}
+	}
+	w.Cut(cluster.Addrs()[at])
+	limitedCalls(t, c, "{hung}n")
+	must(t, c.Set(ctx, other, 1))
+	must(t, c.Set(context.Background(), other, 1))
+}
+
 func TestClosingEndsWhatWaits(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, p *realserver.Process) {
 		for _, hangs := range []bool{false, true} {
 			c := openHasty(t, p)

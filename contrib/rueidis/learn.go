@@ -42,6 +42,8 @@ func (d *driver) greet(ctx context.Context) (caps ebb.Capabilities, err error) {
 // plain runs a command without a key, on a server that is not known yet.
 func (d *driver) plain(ctx context.Context, words ...string) (ebb.Value, error) {
 	return d.persist(ctx, words[0], func() answer {
-		return d.answer(ctx, words[0], d.client.Do(ctx, d.client.B().Arbitrary(words...).Build()))
+		return d.shared(ctx, words[0], func() answer {
+			return d.answer(ctx, words[0], d.client.Do(ctx, d.client.B().Arbitrary(words...).Build()))
+		})
 	})
 }

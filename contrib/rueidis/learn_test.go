@@ -16,6 +16,7 @@ import (
 )
 
 func TestWhoeverActsOnAGuessIsRefused(t *testing.T) {
+	t.Parallel()
 	p := realserver.NewProcess(t, "redis-server", "--save", "")
 	p.Start()
 	o := to(p)

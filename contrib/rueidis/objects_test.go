@@ -34,6 +34,7 @@ func alone(test func(*testing.T, *ebb.Conn)) func(*testing.T, *realserver.Proces
 }
 
 func TestObjectsRunOnACluster(t *testing.T) {
+	t.Parallel()
 	cluster := backends.NewCluster(t)
 	c, err := rueidisebb.Open(testContext(t), rueidis.ClientOption{InitAddress: cluster.Addrs()})
 	must(t, err)
@@ -49,6 +50,7 @@ func TestObjectsRunOnACluster(t *testing.T) {
 	t.Run("wide", func(t *testing.T) { wideCommands(t, c) })
 	t.Run("events", func(t *testing.T) { doortest.Events(t, c) })
 	t.Run("masters", func(t *testing.T) { doortest.EventsOfMasters(t, c, cluster, "{events}") })
+	t.Run("hung", func(t *testing.T) { hungNode(t, cluster) })
 	t.Run("moved", func(t *testing.T) { movedSlot(t, c, cluster) })
 	t.Run("replicated", func(t *testing.T) { replicatedInACluster(t, c, cluster) })
 }
@@ -56,7 +58,7 @@ func TestObjectsRunOnACluster(t *testing.T) {
 func limits(t *testing.T, c *ebb.Conn) {
 	ctx := testContext(t)
 	for _, algorithm := range []limit.Algorithm{limit.GCRA, limit.SlidingWindow, limit.SlidingLog, limit.FixedWindow} {
-		l, err := limit.New(c, "api-"+algorithm.String(), limit.Per(20, 24*time.Hour), limit.FailClosed, limit.Options{Algorithm: algorithm})
+		l, err := limit.New(c, "api-"+algorithm.String(), limit.Per(20, 90*24*time.Hour), limit.FailClosed, limit.Options{Algorithm: algorithm})
 		must(t, err)
 		var granted atomic.Int64
 		var askers sync.WaitGroup

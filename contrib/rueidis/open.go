@@ -25,6 +25,13 @@ type Options struct {
 	// Cached are the names of the commands whose replies may be kept, each with its
 	// key as the first argument; DefaultCached if nil.
 	Cached []string
+	// ReadTimeout is how long a call without a deadline, or with a later one, waits for
+	// its reply: then it is ErrUnavailable, and may have run. So do Block and Subscribe,
+	// beyond what they wait for anyway. 0: ConnWriteTimeout, where Open is given one, and
+	// else 3 s, as over go-redis; over a client of Wrap 10 s, as rueidis itself.
+	// Negative: there is no limit but rueidis' own, which may be twice its
+	// Dialer.KeepAlive later than ConnWriteTimeout.
+	ReadTimeout time.Duration
 }
 
 // DefaultCached are the reads of one key whose replies are worth keeping.
@@ -55,7 +62,7 @@ func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*e
 	}
 	d, err := newDriver(client, true, opts)
 	if err == nil {
-		d.timeouts = timeoutsOf(option)
+		d.setTimeouts(option, opts)
 		err = d.known(ctx)
 	}
 	if err != nil {
@@ -92,10 +99,12 @@ func newDriver(client rueidis.Client, owned bool, opts []Options) (*driver, erro
 		cluster: mode == rueidis.ClientModeCluster,
 		follows: mode == rueidis.ClientModeCluster || mode == rueidis.ClientModeSentinel,
 
-		timeouts: timeoutsOf(rueidis.ClientOption{}), // what a client that was there has is not told
+		ends: &ends{since: time.Now()},
 	}
+	// What a client that was there has is not told.
+	d.setTimeouts(rueidis.ClientOption{ConnWriteTimeout: 10 * rueidis.DefaultTCPKeepAlive}, opts)
 	if !d.cluster {
-		d.gather = newGather(client)
+		d.gather = newGather(client, d.ends)
 	}
 	d.learner = d.newLearner()
 	d.ctx, d.end = context.WithCancel(context.Background())

@@ -92,20 +92,29 @@ func (d *driver) build(j *job) rueidis.Completed {
 
 // round sends jobs once, all at the same time.
 func (d *driver) round(ctx context.Context, jobs []*job) {
-	batch := make([]rueidis.Completed, len(jobs))
+	batch, names := make([]rueidis.Completed, len(jobs)), make([]string, len(jobs))
 	keyed, keyless := false, false
 	for i, j := range jobs {
-		batch[i] = d.build(j)
+		batch[i], names[i] = d.build(j), j.words[0]
 		keyed, keyless = keyed || j.slot != noSlot, keyless || j.slot == noSlot
 	}
-	if keyed && keyless { // rueidis sends such batches only in one slot
-		for i, j := range jobs {
-			j.last = d.answer(ctx, j.words[0], d.client.Do(ctx, batch[i]))
+	answers, err := aside(ctx, d, "pipeline", func() []answer {
+		answers := make([]answer, len(batch))
+		if keyed && keyless { // rueidis sends such batches only in one slot
+			for i, cmd := range batch {
+				answers[i] = d.answer(ctx, names[i], d.client.Do(ctx, cmd))
+			}
+			return answers
 		}
-		return
-	}
-	for i, r := range d.client.DoMulti(ctx, batch...) {
-		jobs[i].last = d.answer(ctx, jobs[i].words[0], r)
+		for i, r := range d.client.DoMulti(ctx, batch...) {
+			answers[i] = d.answer(ctx, names[i], r)
+		}
+		return answers
+	})
+	for i, j := range jobs {
+		if j.last = (answer{err: err, ran: true}); err == nil {
+			j.last = answers[i]
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package rueidisebb_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,20 +11,23 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"go.uber.org/goleak"
 
 	rueidisebb "github.com/ebbdb/ebb/contrib/rueidis"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/doortest"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
 
-// go-redis, which the root module uses, keeps a clock of its own from the start of the
-// program on.
+// Tests that are parallel wait far more than they work, so there may be more of them than
+// processors.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/redis/go-redis/v9/internal/pool.startGlobalTimeCache.func1"))
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	backends.Main(m)
 }
 
 // What the tests of both doors share, by short names.

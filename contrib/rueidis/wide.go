@@ -59,7 +59,10 @@ func (d *driver) masters(ctx context.Context) ([]master, error) {
 		slices.Sort(addrs)
 		a = answer{err: fmt.Errorf("rueidisebb: %w: the cluster has no nodes", ebb.ErrUnavailable)}
 		for _, addr := range addrs {
-			if a = d.answer(ctx, "CLUSTER", nodes[addr].Do(ctx, d.client.B().ClusterSlots().Build())); a.err != nil || a.v.Err() != nil {
+			a = d.shared(ctx, "CLUSTER", func() answer {
+				return d.answer(ctx, "CLUSTER", nodes[addr].Do(ctx, d.client.B().ClusterSlots().Build()))
+			})
+			if a.err != nil || a.v.Err() != nil {
 				continue
 			}
 			var err error
@@ -127,7 +130,9 @@ func named(addrs []string, nodes map[string]rueidis.Client) ([]master, error) {
 func (d *driver) onMaster(ctx context.Context, m master, w *wait, words []string) (ebb.Value, error) {
 	return d.persist(ctx, words[0], func() answer {
 		if w = w.of(words); w == nil {
-			return d.answer(ctx, words[0], m.Do(ctx, d.client.B().Arbitrary(words...).Build()))
+			return d.shared(ctx, words[0], func() answer {
+				return d.answer(ctx, words[0], m.Do(ctx, d.client.B().Arbitrary(words...).Build()))
+			})
 		}
 		return lend(m, func(c rueidis.DedicatedClient) (answer, bool) {
 			a := d.sendOn(ctx, c, false, w, words)[0]

@@ -11,7 +11,7 @@ func TestExample(t *testing.T) {
 		"no rate yet:       an error says so",
 		"trySetRate:        true\ntrySetRate:        false\n",
 		"4 of a rate of 3:  an error",
-		"tryAcquire(1):     true   2 free\n",
+		"tryAcquire(1):     true ", "mem:tryAcquire(1):     true   2 free\n",
 		"waiting longer:    true\n",
 		"labels is a hash, {labels}:value is a string, {labels}:permits is a zset",
 		"billing got 2 of 5\n", "shipping got 2 of 5\n",

@@ -19,6 +19,9 @@ func main() { example.Main(run) }
 const (
 	most   = 3
 	window = 250 * time.Millisecond
+	// patience is how long a decision may take: no backend that is slow is taken for
+	// one that is down.
+	patience = 10 * time.Second
 )
 
 func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
@@ -32,7 +35,7 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintf(w, "a sorted set by hand   %s\n", byHand)
 
 	for _, a := range []limit.Algorithm{limit.SlidingLog, limit.SlidingWindow, limit.FixedWindow} {
-		l, err := limit.New(c, "logins-"+strings.ReplaceAll(a.String(), " ", "-"), limit.Per(most, window), limit.FailClosed, limit.Options{Algorithm: a})
+		l, err := limit.New(c, "logins-"+strings.ReplaceAll(a.String(), " ", "-"), limit.Per(most, window), limit.FailClosed, limit.Options{Algorithm: a, Timeout: patience})
 		if err != nil {
 			return err
 		}
@@ -49,16 +52,16 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		fmt.Fprintf(w, "limit, %-15v %s\n", a, row)
 	}
 
-	exact, err := limit.New(c, "codes", limit.Per(most, window), limit.FailClosed, limit.Options{Algorithm: limit.SlidingLog})
+	exact, err := limit.New(c, "codes", limit.Per(most, window), limit.FailClosed, limit.Options{Algorithm: limit.SlidingLog, Timeout: patience})
 	if err != nil {
 		return err
 	}
+	start := time.Now() // before the window begins, wherever this program is held up
 	r, err := exact.AllowAtMost(ctx, "ann", 5)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\n5 codes are wanted, %d may be sent now; another in %v\n", r.Taken, window)
-	start := time.Now()
 	if err := exact.Wait(ctx, "ann"); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ type goRedisScripts struct {
 func scriptsByGoRedis(t *testing.T, addr string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c := redis.NewClient(&redis.Options{Addr: addr})
+	c := redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: patience}) // or what never ends would be sent again
 	defer c.Close()
 	p := goRedisScripts{&scriptPlayer{transcriber{t: t}, ctx}, c}
 	p.scripts()

@@ -41,7 +41,7 @@ func newFaulty(t *testing.T, path string, args ...string) *faulty {
 		t.Fatal(err)
 	}
 	f.Args(append([]string{"--dir", f.data}, args...)...)
-	f.c = redis.NewClient(&redis.Options{Addr: f.Addr(), MaxRetries: -1, ReadTimeout: 10 * time.Second})
+	f.c = redis.NewClient(&redis.Options{Addr: f.Addr(), MaxRetries: -1, ReadTimeout: time.Minute})
 	t.Cleanup(func() { _ = f.c.Close() })
 	return f
 }
@@ -97,7 +97,7 @@ func (f *faulty) refuses(words ...string) string {
 	if err := f.Begin(); err != nil {
 		f.t.Fatal(err)
 	}
-	late := time.AfterFunc(20*time.Second, func() { _ = syscall.Kill(f.Pid(), syscall.SIGKILL) })
+	late := time.AfterFunc(time.Minute, func() { _ = syscall.Kill(f.Pid(), syscall.SIGKILL) })
 	defer late.Stop()
 	if status := f.Wait(); status != 1 {
 		f.t.Errorf("it ended with status %d: %s", status, f.Said())
@@ -344,7 +344,7 @@ func inject(t *testing.T, strace string, pid int, what string) (stop func()) {
 		}
 	}
 	t.Cleanup(stop)
-	for range 500 { // until all threads are traced
+	for range 3000 { // until all threads are traced
 		if traced(pid, cmd.Process.Pid) {
 			return stop
 		}

@@ -175,7 +175,7 @@ func (c *chain) quiet(round int) {
 			}
 		}
 	}()
-	for end := time.Now().Add(40 * time.Second); ; {
+	for end := time.Now().Add(2 * time.Minute); ; { // a link that is dead is given up after 20 s
 		if why = c.differs(); why == "" {
 			break
 		}

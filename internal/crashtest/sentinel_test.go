@@ -74,19 +74,19 @@ func (g *group) master(ctx context.Context) (*realserver.Process, error) {
 	return nil, fmt.Errorf("sentinel names %s, which is nobody's", addr)
 }
 
-// eventually asks until the answer is yes, for a minute.
+// eventually asks until the answer is yes, for two minutes.
 func eventually(t *testing.T, what string, yes func() bool) {
 	t.Helper()
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
-	for end := time.After(time.Minute); ; {
+	for end := time.After(2 * time.Minute); ; {
 		if yes() {
 			return
 		}
 		select {
 		case <-look.C:
 		case <-end:
-			t.Fatalf("in a minute: not %s", what)
+			t.Fatalf("in two minutes: not %s", what)
 		}
 	}
 }

@@ -5,6 +5,7 @@
 //	keys.go   the keys of a command, their slot, and whether it may write
 //	wide.go   commands that concern all masters of a cluster
 //	reply.go  replies that say that nothing was run
+//	feed.go   how subscriptions are kept
 //
 // Start reading at Keys.
 package door

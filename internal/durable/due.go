@@ -19,7 +19,7 @@ const (
 func (k *Keeper) beginDue(now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.job != nil || k.closed || k.broken {
+	if k.job != nil || k.closed || k.broken || k.held > 0 {
 		return
 	}
 	switch {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"strconv"
 	"strings"
@@ -446,7 +447,7 @@ func (w *world) token() int64 {
 func TestLeftoversAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := newFS(1)
-		for _, n := range []string{"temp-12.rdb", "temp-rewriteaof-12.aof", "temp-rewriteaof-bg-12.aof", "temp-mine.rdb", "temp-12.aof", "dump.rdb.bak"} {
+		for _, n := range []string{"temp-12.rdb", "temp-ebb-sync-12.rdb", "temp-rewriteaof-12.aof", "temp-rewriteaof-bg-12.aof", "temp-mine.rdb", "temp-12.aof", "dump.rdb.bak"} {
 			f, err := fs.Create(dir + "/" + n)
 			if err != nil {
 				t.Fatal(err)
@@ -612,6 +613,109 @@ func TestTheGateOpensWhenWritesAreKept(t *testing.T) {
 		}
 		if err := w.open(t); err != nil || closed != 1 {
 			t.Errorf("%v, closed %d times", err, closed)
+		}
+	})
+}
+
+// A shutdown in the middle of a load saves nothing: the file has more than the engine.
+func TestAShutdownDoesNotSaveAPartOfTheData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newFS(1)
+		w := run(t, fs, "save", "60 1")
+		w.set("a", "1")
+		if err := w.k.Save(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_ = w.close()
+
+		w = newWorld(fs, engine.NewManualClock(start), "save", "60 1")
+		defer w.close()
+		shut := 0
+		w.options.SetLoading = func(on bool) {
+			for _, mode := range []ShutdownMode{ShutdownDefault, ShutdownSave} {
+				if shut++; !on || shut > 2 {
+					return
+				}
+				if err := w.k.Shutdown(t.Context(), mode, false); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if err := w.open(t); err != nil || w.get("a") != "1" {
+			t.Errorf("%v; a is %q", err, w.get("a"))
+		}
+
+		done, err := w.k.Hold(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.del("a")
+		w.clock.Advance(time.Hour) // a save point is due
+		time.Sleep(3 * idleTick)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := w.k.Shutdown(ctx, ShutdownSave, false); err != nil || w.k.Info().Saves != 0 {
+			t.Errorf("while the data is replaced: %v, %d saves", err, w.k.Info().Saves)
+		}
+		done()
+		time.Sleep(3 * idleTick)
+		if n := w.k.Info().Saves; n != 1 {
+			t.Errorf("%d saves", n)
+		}
+	})
+}
+
+// Who is about to replace all data does not wait for the job under way.
+func TestWhoReplacesTheDataCallsJobsOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := run(t, newFS(1), "appendonly", "yes")
+		first, err := w.k.Turn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.k.RewriteAOF(); err != nil {
+			t.Fatal(err)
+		}
+		held := make(chan func(), 1)
+		go func() {
+			done, err := w.k.Hold(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			held <- done
+		}()
+		synctest.Wait()
+		if i := w.k.Info(); i.Rewriting || !i.LastRewriteOK {
+			t.Errorf("%+v", i)
+		}
+		first()
+		(<-held)()
+	})
+}
+
+// The engine may be closed when Close has returned: nobody reads it any more.
+func TestCloseWaitsForABackup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := run(t, newFS(1))
+		w.set("a", "1")
+		r, out := io.Pipe() // which takes nothing yet
+		backup, closed := make(chan error, 1), make(chan error, 1)
+		go func() { backup <- w.k.Backup(t.Context(), out) }()
+		synctest.Wait()
+		go func() { closed <- w.k.Close() }()
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Error("closed while a backup is under way")
+		default:
+		}
+		go func() { _, _ = io.Copy(io.Discard, r) }()
+		if err := <-backup; err != nil && !errors.Is(err, ErrClosed) { // all may have been written by then
+			t.Errorf("the backup ends with %v", err)
+		}
+		_ = out.Close()
+		if err := w.k.Backup(t.Context(), io.Discard); !errors.Is(err, ErrClosed) {
+			t.Errorf("a backup of what is closed: %v", err)
 		}
 	})
 }

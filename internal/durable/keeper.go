@@ -40,6 +40,7 @@ type Keeper struct {
 	load    loading
 	reply   string // with which writes are refused
 	started bool   // what is written goes into the files
+	held    int    // calls of Hold whose done is to come: the engine holds a part
 	broken  bool   // a reload has failed: ErrPartial
 }
 
@@ -178,9 +179,43 @@ func (k *Keeper) Turn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// Shutdown calls the job under way off, saves as mode says, and writes and syncs
-// what was appended. After an error the Keeper goes on as before, unless force is
-// set: then the error tells what was not written. Close comes next.
+// Hold is Turn for who replaces all data: jobs under way are called off, none begins
+// by itself, and Shutdown saves nothing until done is called, because what the engine
+// holds meanwhile is nobody's data.
+func (k *Keeper) Hold(ctx context.Context) (done func(), err error) {
+	k.hold(1)
+	k.cancelJob(jobSave)
+	k.cancelJob(jobRewrite)
+	turn, err := k.Turn(ctx)
+	if err != nil {
+		k.hold(-1)
+		return nil, err
+	}
+	return sync.OnceFunc(func() {
+		turn()
+		k.hold(-1)
+	}), nil
+}
+
+func (k *Keeper) hold(n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.held += n
+	k.nudge()
+}
+
+// partial reports whether the engine holds a part of some data: it is being loaded,
+// or that has failed.
+func (k *Keeper) partial() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !k.started || k.held > 0
+}
+
+// Shutdown calls the job under way off, saves as mode says, unless data is being
+// loaded, and writes and syncs what was appended. After an error the Keeper goes on as
+// before, unless force is set: then the error tells what was not written. Close comes
+// next.
 func (k *Keeper) Shutdown(ctx context.Context, mode ShutdownMode, force bool) error {
 	if k.o.Memory {
 		if mode == ShutdownSave {
@@ -197,7 +232,11 @@ func (k *Keeper) Shutdown(ctx context.Context, mode ShutdownMode, force bool) er
 		return err
 	}
 	points, _ := k.o.Config.Value("save").Data.([]savePoint)
-	if mode == ShutdownSave || mode == ShutdownDefault && len(points) > 0 {
+	switch {
+	case mode == ShutdownNoSave || mode == ShutdownDefault && len(points) == 0:
+	case k.partial():
+		k.log.Warn("not saved before the end: data is being loaded, and the file has the data so far")
+	default:
 		k.log.Info("saving before the end")
 		err = errors.Join(err, k.saveNow(ctx))
 	}
@@ -215,8 +254,8 @@ func (k *Keeper) saveNow(ctx context.Context) error {
 	}
 }
 
-// Close stops everything, writes and syncs what was appended, and unlocks the
-// directory. It returns an error if something that was appended is not synced.
+// Close stops everything, waits for who has the turn, writes and syncs what was
+// appended, and unlocks the directory. It returns an error if something that was appended is not synced.
 func (k *Keeper) Close() error {
 	k.mu.Lock()
 	if k.closed {
@@ -227,6 +266,7 @@ func (k *Keeper) Close() error {
 	k.mu.Unlock()
 	k.stop()
 	k.wait.Wait()
+	<-k.turn // for good: the engine is about to end
 	err := k.endAppending()
 	if k.lock != nil {
 		err = errors.Join(err, k.lock.Close())

@@ -190,10 +190,10 @@ func (x *loadRun) rdbFile(ctx context.Context, path string, start bool) error {
 			return err
 		}
 	}
-	if _, err = x.rdb(ctx, f, k.replica()); err != nil {
+	if _, err = x.rdb(ctx, f, !start || k.replica()); err != nil {
 		return fmt.Errorf("the RDB file %s: %w; look at it with `ebb check`", path, err)
 	}
-	if x.progress.Dropped.Load() > 0 || x.origin.DB == k.o.DB.Databases() {
+	if x.progress.Dropped.Load() > 0 || x.progress.Short.Load() > 0 || x.origin.DB == k.o.DB.Databases() {
 		x.origin = Origin{DB: -1} // replicas still have what is left out here, or the stream goes on where nothing is
 	}
 	return nil
@@ -304,7 +304,8 @@ func (k *Keeper) replica() bool { return k.o.Replica != nil && k.o.Replica() }
 
 var errMerge = errors.New("DEBUG RELOAD MERGE is not supported: NOFLUSH loads keys that are not there yet")
 
-// Reload is DEBUG RELOAD. Without a directory it goes through memory.
+// Reload is DEBUG RELOAD. Without a directory it goes through memory. What is dead is
+// kept until it is removed as ever: replicas and files have it too.
 func (k *Keeper) Reload(ctx context.Context, o ReloadOptions) error {
 	switch {
 	case o.Merge:
@@ -387,7 +388,7 @@ func (k *Keeper) reloadMemory(ctx context.Context, o ReloadOptions) error {
 		return k.loading(ctx, func(x *loadRun) error {
 			x.total.Store(int64(b.Len()))
 			return k.again(o.NoFlush, func() error {
-				_, err := x.rdb(ctx, &b, false)
+				_, err := x.rdb(ctx, &b, true)
 				return err
 			})
 		})

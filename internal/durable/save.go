@@ -59,15 +59,21 @@ func (k *Keeper) sweep() {
 	}
 }
 
+// TempSync is the pattern, for os.CreateTemp, of the names of full synchronisations
+// on their way to or from a replica.
+const TempSync = "temp-ebb-sync-*.rdb"
+
 // leftover reports whether a name is that of a temporary file: temp-PID.rdb,
-// temp-rewriteaof-PID.aof, temp-rewriteaof-bg-PID.aof.
+// temp-rewriteaof-PID.aof, temp-rewriteaof-bg-PID.aof, or one of TempSync.
 func leftover(name string) bool {
 	rest, ok := strings.CutPrefix(name, "temp-")
 	if !ok {
 		return false
 	}
 	pid, isRDB := strings.CutSuffix(rest, ".rdb")
-	if !isRDB {
+	if isRDB {
+		pid = strings.TrimPrefix(pid, "ebb-sync-")
+	} else {
 		if rest, ok = strings.CutSuffix(rest, ".aof"); !ok {
 			return false
 		}
@@ -211,11 +217,19 @@ func (h *head) texts() [][2]string {
 	return append(all, [2]string{"aof-base", base})
 }
 
-// Backup writes an RDB file of this moment to w.
+// Backup writes an RDB file of this moment to w. Close ends it early, with ErrClosed,
+// when w has taken what it is being given.
 func (k *Keeper) Backup(ctx context.Context, w io.Writer) error {
-	return k.inTurn(ctx, func() error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(k.ctx, cancel)()
+	err := k.inTurn(ctx, func() error {
 		return k.writeSnapshot(ctx, w, new(engine.Progress), snapshotKind{origin: true}, nil)
 	})
+	if err != nil && k.ctx.Err() != nil {
+		return ErrClosed
+	}
+	return err
 }
 
 // SyncFileUsed has the RDB file at path, which a replica was sent or has been

@@ -116,7 +116,7 @@ func (s *site) limiter() *object {
 func (s *site) concurrency() *object {
 	key := s.name("slots")
 	ask := made(limit.NewConcurrency(s.c, key, 1000))(s.T)
-	one := made(limit.NewConcurrency(s.other, key+"-one", 1, limit.ConcurrencyOptions{Lease: 10 * s.silence}))(s.T)
+	one := made(limit.NewConcurrency(s.other, key+"-one", 1, limit.ConcurrencyOptions{Lease: theirs}))(s.T)
 	full := made(limit.NewConcurrency(s.c, key+"-one", 1))(s.T)
 	slot := made(one.TryAcquire(s.b.Context(), "ann"))(s.T)
 	take := briefly(func(ctx context.Context) (*limit.Slot, error) { return ask.TryAcquire(ctx, "ann") })
@@ -130,7 +130,7 @@ func (s *site) lock() *object {
 	key := s.name("lock")
 	l := made(lock.New(s.c, key, lock.Options{TTL: s.lease}))(s.T)
 	kept := made(lock.New(s.c, key+"-kept", lock.Options{TTL: s.lease}))(s.T)
-	lease := made(kept.TryAcquire(s.b.Context()))(s.T)
+	lease := first(s, kept.TryAcquire)
 	take := briefly(l.TryAcquire)
 	o := &object{name: "lock.Lock", key: key, cleanup: time.Second, write: take, read: take, endless: true}
 	o.wait, o.wake = s.inLine(key+"-taken", func(c *ebb.Conn, key string, o lock.Options) (acquirer, error) { return lock.New(c, key, o) })
@@ -161,8 +161,7 @@ type acquirer interface {
 // inLine has the other program take something, and returns how to wait for it and how
 // to give it back.
 func (s *site) inLine(key string, of func(c *ebb.Conn, key string, o lock.Options) (acquirer, error)) (wait, wake func(ctx context.Context) error) {
-	theirs := made(of(s.other, key, lock.Options{TTL: 10 * s.silence}))(s.T)
-	lease := made(theirs.TryAcquire(s.b.Context()))(s.T)
+	lease := made(made(of(s.other, key, lock.Options{TTL: theirs}))(s.T).TryAcquire(s.b.Context()))(s.T)
 	ours := made(of(s.c, key, lock.Options{TTL: s.lease}))(s.T)
 	return line(func(ctx context.Context) (*lock.Lease, error) { return ours.Acquire(ctx, 0) }), lease.Release
 }
@@ -233,11 +232,9 @@ func (s *site) queue() *object {
 		return err
 	}
 	for range 3 {
-		if err := push(s.b.Context()); err != nil {
-			s.Fatal(err)
-		}
+		first(s, func(ctx context.Context) (any, error) { return nil, push(ctx) })
 	}
-	held := made(q.Pop(s.b.Context()))(s.T)
+	held := first(s, q.Pop)
 	return &object{name: "queue.Queue", key: key, cleanup: time.Second, write: push, endless: true,
 		read: func(ctx context.Context) error { return drop(q.Info(ctx)) },
 		wait: func(ctx context.Context) error {
@@ -288,7 +285,7 @@ func (s *site) topic() *object {
 	key := s.name("topic")
 	p := made(topic.New[string](s.c, key))(s.T)
 	other := made(topic.New[string](s.other, key))(s.T)
-	sub := made(p.Subscribe(s.b.Context()))(s.T)
+	sub := first(s, p.Subscribe)
 	s.Cleanup(func() { _ = sub.Close() })
 	// Reading is to subscribe.
 	read := func(ctx context.Context) error {

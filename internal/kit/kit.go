@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"math/bits"
 	mrand "math/rand/v2"
 	"strings"
@@ -73,6 +74,18 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Overdue reports whether err, of a call in bounded, comes from the deadline that bounded
+// has beyond ctx, the caller's context. Client libraries notice a deadline some ms
+// before its context ends, or after; that is not the end of ctx, and must not look like it.
+func Overdue(ctx, bounded context.Context, err error) bool {
+	if err == nil || ctx.Err() != nil || bounded.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	ours, bound := bounded.Deadline()
+	theirs, ok := ctx.Deadline()
+	return bound && (!ok || ours.Before(theirs))
 }
 
 // Backoff returns the pause before attempt n (0, 1, ...): a random part, at least

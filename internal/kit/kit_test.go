@@ -62,3 +62,34 @@ func TestIdsDiffer(t *testing.T) {
 		t.Error(u)
 	}
 }
+
+func TestAnOwnLimitIsToldFromTheCallersContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := errors.New("no reply")
+		for _, c := range []struct {
+			ours, theirs time.Duration // deadlines; theirs 0: none
+			err          error
+			want         bool
+		}{
+			{time.Second, 0, context.DeadlineExceeded, true}, // a clock that is a little ahead
+			{time.Second, 2 * time.Second, context.DeadlineExceeded, true},
+			{2 * time.Second, time.Second, context.DeadlineExceeded, false},
+			{time.Second, time.Second, context.DeadlineExceeded, false},
+			{time.Second, 0, late, false},
+			{time.Second, 0, nil, false},
+			{-time.Second, 0, late, true},
+			{-time.Second, -time.Second, late, false},
+		} {
+			ctx, cancel := context.WithCancel(t.Context())
+			if c.theirs != 0 {
+				ctx, cancel = context.WithTimeout(ctx, c.theirs)
+			}
+			bounded, stop := context.WithTimeout(ctx, c.ours)
+			if got := Overdue(ctx, bounded, c.err); got != c.want {
+				t.Errorf("%+v: %v", c, got)
+			}
+			stop()
+			cancel()
+		}
+	})
+}

@@ -151,6 +151,34 @@ func TestInterruptEndsEveryProgram(t *testing.T) {
 	}
 }
 
+// A program whose end comes while its values are counted, which a new table is the
+// reason for, ends at the next jump; or with that error, if it has none left.
+func TestInterruptEndsAProgramThatOnlyMakesTables(t *testing.T) {
+	for _, program := range []string{"while true do local x = {} end", strings.Repeat("local x = {} x = nil ", 100) + "return 1"} {
+		s := machine(new(strings.Builder))
+		s.SetMemoryLimit(64 << 20)
+		if _, err := s.Main().Call(load(t, s, "t = {} for i = 1, 100000 do t[i] = {} end")); err != nil {
+			t.Fatal(err)
+		}
+		f := load(t, s, program)
+		s.heap.threshold = s.heap.since + 10 // the next table but a few is one too many
+		asked := 0
+		s.SetInterrupt(1<<20, func() error {
+			if asked++; asked > 1 || s.ticking {
+				t.Fatalf("%.30s: asked %d times, in the end between instructions: %v", program, asked, s.ticking)
+			}
+			return errStop
+		})
+		if _, err := s.Main().Call(f); err != errStop {
+			t.Errorf("%.30s: %v", program, err)
+		}
+		s.SetInterrupt(0, nil)
+		if got := describeRun(s, "return 1 + 1"); got != "true 2" {
+			t.Errorf("%.30s: the State is unusable: %s", program, got)
+		}
+	}
+}
+
 // TestInterruptErrorIsNotCaught holds even for an *Error.
 func TestInterruptErrorIsNotCaught(t *testing.T) {
 	s := machine(new(strings.Builder))

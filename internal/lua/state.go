@@ -129,18 +129,22 @@ func (s *State) read(n int) {
 	}
 }
 
-// tick is called when the budget is used up.
+// tick is called when the budget is used up. Once the interrupt function has returned
+// an error the budget stays used up: the next jump or call ends the program, where
+// what ticked could not, as a new table.
 func (s *State) tick() error {
 	if s.interrupt == nil {
 		s.budget = math.MaxInt
 		return nil
 	}
-	s.budget = s.every
-	if err := s.interrupt(); err != nil {
-		s.stopped = err
-		return err
+	if s.stopped == nil {
+		s.budget = s.every
+		s.stopped = s.interrupt()
 	}
-	return nil
+	if s.stopped != nil {
+		s.budget = 0
+	}
+	return s.stopped
 }
 
 // tickAt is tick between two instructions.

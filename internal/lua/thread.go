@@ -218,10 +218,7 @@ func (t *Thread) Call(f Value, args ...Value) ([]Value, error) {
 		return nil, err
 	}
 	t.ci, t.top = here.ci, here.top
-	if here.ci == &t.root {
-		t.state.settle(t)
-	}
-	return rs, nil
+	return t.ended(rs)
 }
 
 // DropResults lets go of the results that Call has returned last, which otherwise
@@ -255,9 +252,20 @@ func (t *Thread) CallHandled(handler func(t *Thread, e *Error) *Error, f Value, 
 		return nil, err
 	}
 	t.ci, t.top = here.ci, here.top
-	if here.ci == &t.root {
-		t.state.settle(t)
+	return t.ended(rs)
+}
+
+// ended lets results go to the caller. Of a program that has ended in spite of the
+// interrupt function they go nowhere.
+func (t *Thread) ended(rs []Value) ([]Value, error) {
+	if t.ci != &t.root {
+		return rs, nil
 	}
+	if err := t.state.stopped; err != nil && t == t.state.main {
+		t.finish(t.here())
+		return nil, err
+	}
+	t.state.settle(t)
 	return rs, nil
 }
 

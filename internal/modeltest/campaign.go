@@ -35,7 +35,7 @@ type Fault struct {
 }
 
 // patience is how long a reply may take before it is missing.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // end is one server during a sequence.
 type end struct {

@@ -61,7 +61,7 @@ func (v variant) files() bool {
 }
 
 // metaPatience is how long a reply may take, of the machine's time.
-const metaPatience = 20 * time.Second
+const metaPatience = time.Minute
 
 // metaWorld is an engine on a manual clock with its files, of which there may be
 // several in its life.

@@ -189,8 +189,9 @@ func (a *Appender) start(x *Rotation) (*Rotation, error) {
 }
 
 // BeginRewrite has appending go on in a new increment from an offset on, with the
-// database as Log.Cut gave it: the moment of a new base. All shards are locked. It
-// does not wait for the disk: the Rotation does, and CommitRewrite.
+// database as Log.Cut gave it: the moment of a new base. All shards are locked.
+// Messages, which lock none, may have come since: they are in no file, and the cut is
+// behind them. It does not wait for the disk: the Rotation does, and CommitRewrite.
 func (a *Appender) BeginRewrite(offset int64, db int) *Rotation {
 	x := &Rotation{offset: offset, db: db, kind: openRewrite, done: make(chan struct{})}
 	a.mu.Lock()
@@ -202,7 +203,7 @@ func (a *Appender) BeginRewrite(offset int64, db int) *Rotation {
 		x.finish(ErrRewriting)
 	default:
 		a.rotation = x
-		a.cut.Store(offset)
+		x.offset = a.log.cutFor(a)
 		a.nudge()
 	}
 	return x

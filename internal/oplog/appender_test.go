@@ -453,6 +453,23 @@ func TestControlBytesCountAndAreNotInFiles(t *testing.T) {
 	})
 }
 
+// A message locks no shard, so it may come, and be passed over, between the look at
+// the stream and the rewrite that is told of it.
+func TestARewriteMayBeginBehindAMessage(t *testing.T) {
+	appending(t, AppenderOptions{Policy: Always}, func(b *bench, fs *crashfs.FS) {
+		b.set()
+		b.log.TakeMessages(true)
+		offset, db := b.log.Cut()
+		b.log.AppendMessage(resp("PUBLISH channel message"))
+		synctest.Wait()
+		x := b.a.BeginRewrite(offset, db)
+		b.set()
+		b.must(x.Wait(b.Context()))
+		b.must(b.base("SET key base"))
+		b.wantLoaded("SET key base; SELECT 0; SET key 1")
+	})
+}
+
 func TestCloseWritesAndSyncsAll(t *testing.T) {
 	appending(t, AppenderOptions{}, func(b *bench, fs *crashfs.FS) {
 		for i := range 100 {

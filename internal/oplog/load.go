@@ -99,7 +99,7 @@ func (f *Files) advice(path string, e *AOFError, last bool) string {
 	case e.Truncated:
 		return "other files follow it, so to cut it would lose what is between: put it back whole"
 	}
-	return fmt.Sprintf("copy it, then look at it with `ebb check %s`; with --fix everything behind the good part is lost", path)
+	return fmt.Sprintf("copy it, then look at it with `ebb check %s`; who can do without what stands behind the good part cuts the file there", path)
 }
 
 // cut takes the torn end off a file, for good.

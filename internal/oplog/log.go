@@ -150,12 +150,20 @@ func (l *Log) Append(u Unit) (end int64, kept bool) {
 	return l.publish(), kept
 }
 
+// A Range is a part of some bytes.
+type Range struct{ From, To int }
+
 // AppendVerbatim appends bytes of another's stream, in which afterwards db is
-// selected: a replica's stream is its master's.
-func (l *Log) AppendVerbatim(b []byte, db int) (end int64) {
+// selected: a replica's stream is its master's. The parts of b that idle names, in
+// their order, count in the offsets, and readers for files skip them.
+func (l *Log) AppendVerbatim(b []byte, db int, idle ...Range) (end int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	from := l.cur.base + l.cur.size.Load()
 	l.write(b)
+	for _, x := range idle {
+		l.passForFiles(span{from + int64(x.From), from + int64(x.To)})
+	}
 	l.db = db
 	return l.publish()
 }
@@ -171,13 +179,17 @@ func (l *Log) AppendControl(b []byte) (end int64) {
 func (l *Log) control(b []byte) (end int64) {
 	from := l.cur.base + l.cur.size.Load()
 	l.write(b)
-	end = l.cur.base + l.cur.size.Load()
+	l.passForFiles(span{from, l.cur.base + l.cur.size.Load()})
+	return l.publish()
+}
+
+// passForFiles has readers for files skip what was just written.
+func (l *Log) passForFiles(s span) {
 	for _, r := range l.readers {
 		if r.kind == ForFile {
-			r.pass(span{from, end})
+			r.pass(s)
 		}
 	}
-	return l.publish()
 }
 
 // TakeMessages sets whether AppendMessage appends: where this is a master's stream
@@ -299,6 +311,16 @@ func (l *Log) Cut() (offset int64, db int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cur.base + l.cur.size.Load(), l.db
+}
+
+// cutFor is Cut which the appender knows before there are bytes behind it, and
+// returns the offset.
+func (l *Log) cutFor(a *Appender) (offset int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	offset = l.cur.base + l.cur.size.Load()
+	a.cut.Store(offset)
+	return offset
 }
 
 // Unselect has the next transaction begin with a SELECT: somebody who does not

@@ -168,13 +168,23 @@ func (c *wire) Close() error {
 // also where a bubble is in another year.
 
 // SetDeadline implements net.Conn.
-func (c *wire) SetDeadline(t time.Time) error { return c.Conn.SetDeadline(here(t)) }
+func (c *wire) SetDeadline(t time.Time) error { return c.deadline(c.Conn.SetDeadline, t) }
 
 // SetReadDeadline implements net.Conn.
-func (c *wire) SetReadDeadline(t time.Time) error { return c.Conn.SetReadDeadline(here(t)) }
+func (c *wire) SetReadDeadline(t time.Time) error { return c.deadline(c.Conn.SetReadDeadline, t) }
 
 // SetWriteDeadline implements net.Conn.
-func (c *wire) SetWriteDeadline(t time.Time) error { return c.Conn.SetWriteDeadline(here(t)) }
+func (c *wire) SetWriteDeadline(t time.Time) error { return c.deadline(c.Conn.SetWriteDeadline, t) }
+
+// deadline sets one, but not after Close: that has ended reads by theirs.
+func (c *wire) deadline(set func(time.Time) error, t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return net.ErrClosed
+	}
+	return set(here(t))
+}
 
 // here is the bubble's time for a time of the machine's. What is more than a year ahead
 // is taken for one.

@@ -8,6 +8,9 @@ const [host, port] = process.argv[2].split(':');
 const client = () => new Redis({ host, port: Number(port), retryStrategy: null });
 const say = (name, value) => console.log(`${name}: ${value === null ? 'nil' : value}`);
 
+// about is a TTL of which a busy machine may have spent a little.
+const about = (left, whole) => (left > whole / 2 && left <= whole ? whole : left);
+
 async function strings(c) {
   say('ping', await c.ping());
   say('set', await c.set('greeting', 'hello'));
@@ -25,9 +28,9 @@ async function strings(c) {
 
 async function expiry(c) {
   await c.set('k', 'v', 'EX', 100);
-  say('set ex', await c.ttl('k'));
+  say('set ex', about(await c.ttl('k'), 100));
   say('expire', await c.expire('k', 50));
-  say('ttl', await c.ttl('k'));
+  say('ttl', about(await c.ttl('k'), 50));
   say('expire missing', await c.expire('missing', 50));
   say('persist', await c.persist('k'));
   say('ttl without', await c.ttl('k'));

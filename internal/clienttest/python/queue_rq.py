@@ -21,7 +21,7 @@ from rq.registry import CanceledJobRegistry, FailedJobRegistry, FinishedJobRegis
 
 # How long all may take, in seconds: less than the test waits, so that the worker
 # ends with the program.
-PATIENCE = 50
+PATIENCE = 170
 
 
 def say(name, value):
