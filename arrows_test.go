@@ -49,6 +49,7 @@ var arrows = []struct {
 	{"internal/expiries", []string{".", "internal/kit"}},                   // what the toolkit's listeners share
 	{"internal/limittest", []string{".", "limit"}},                         // what contrib's tests of frameworks share
 	{"internal/door", []string{"command", "resp"}},                         // what the doors to servers share
+	{"internal/doccode", nil},                                              // compiles what documentation shows
 	{"internal/doortest", []string{".", "internal/backends"}},              // what tests of the root and contrib/rueidis share
 	{"internal/expirytest", []string{".", "ebbtest"}},                      // the model that expmap and expset are compared with
 	{"internal/chaostest", []string{"", "."}},

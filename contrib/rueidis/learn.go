@@ -30,6 +30,10 @@ func (d *driver) known(ctx context.Context) error {
 
 // greet makes sure that a server is there, and learns what it is.
 func (d *driver) greet(ctx context.Context) (caps ebb.Capabilities, err error) {
+	if !d.calls.enter() { // Capabilities may ask after Close
+		return caps, ebb.ErrClosed
+	}
+	defer d.calls.Done()
 	info, has, err := door.Greet(func(words ...string) (ebb.Value, error) { return d.plain(ctx, words...) })
 	if err != nil {
 		return caps, err

@@ -1,0 +1,14 @@
+package fiberebb_test
+
+import (
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/doccode"
+)
+
+func TestTheCodeOfTheDocumentationCompiles(t *testing.T) {
+	doccode.Code{
+		Pages: []string{"README.md"}, Packages: []string{"."}, Least: 2,
+		Imports: map[string]string{"fiberebb": "github.com/ebbdb/ebb/contrib/fiber"},
+	}.Compile(t)
+}
