@@ -59,24 +59,21 @@ func (e *ends) of(ctx context.Context) (done, late <-chan struct{}, silent bool)
 	return ctx.Done(), e.at(step), silent
 }
 
-// here returns a context with which rueidis ends a call in time by itself, if nobody else
-// may be making the connection that it is to use: the call's, where its deadline comes
-// before the driver's limit, and one with that limit where it has no end.
-func (e *ends) here(ctx context.Context) (context.Context, bool) {
-	at, has := ctx.Deadline()
-	switch {
-	case e.reply <= 0:
-		return ctx, has || ctx.Done() == nil
-	case has:
-		return ctx, time.Until(at) <= e.reply
-	case ctx.Done() != nil:
-		return ctx, false
+// here returns a context with which rueidis ends a call in time by itself: the call's,
+// where its deadline comes before the driver's limit, or else one with that limit, of
+// which a cancellation is noticed with the reply only.
+func (e *ends) here(ctx context.Context) context.Context {
+	if e.reply <= 0 {
+		return ctx
 	}
-	at = time.Now().Add(e.reply)
-	return &limited{ctx, at, e.at(int64(at.Sub(e.since)/endStep) + 1)}, true
+	limit := time.Now().Add(e.reply)
+	if at, has := ctx.Deadline(); has && !at.After(limit) {
+		return ctx
+	}
+	return &limited{ctx, limit, e.at(int64(limit.Sub(e.since)/endStep) + 1)}
 }
 
-// limited is a context without an end, and with the driver's limit.
+// limited is a context with the driver's limit in the place of its own end.
 type limited struct {
 	context.Context
 	at   time.Time
@@ -95,7 +92,7 @@ func (l *limited) Err() error {
 	case <-l.late:
 		return context.DeadlineExceeded
 	default:
-		return nil
+		return l.Context.Err()
 	}
 }
 

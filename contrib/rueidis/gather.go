@@ -19,8 +19,7 @@ import (
 // time: it writes what it finds as soon as it finds something, so commands that come one
 // by one go one by one, and each way through the kernel costs far more than a command.
 //
-//	a call ─┬─ nobody else is under way ── at once, in its goroutine where rueidis sees
-//	        │                              to its end, see ends.here
+//	a call ─┬─ nobody else is under way ── at once, in its goroutine
 //	        ├─ the first of several ────── lets those run who are ready to, and sends
 //	        │                              what they have asked for meanwhile with its own
 //	        └─ the others ──────────────── wait for that
@@ -76,30 +75,22 @@ var (
 // do runs one command, once. The errors are errNotSent, errUnknown, and errSilent of a
 // command that the driver's limit has ended.
 func (g *gather) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error) {
-	alone := g.in.Add(1) == 1
-	if alone {
-		if here, ok := g.ends.here(ctx); ok {
-			r := g.client.Do(here, cmd)
-			g.in.Add(-1)
-			if here != ctx && errors.Is(r.NonRedisError(), context.DeadlineExceeded) {
-				return r, errSilent
-			}
-			return r, nil
+	if g.in.Add(1) == 1 {
+		here := g.ends.here(ctx)
+		r := g.client.Do(here, cmd)
+		g.in.Add(-1)
+		if here != ctx && errors.Is(r.NonRedisError(), context.DeadlineExceeded) {
+			return r, errSilent
 		}
+		return r, nil
 	}
 	g.mu.Lock()
 	c := g.newCall()
 	c.ctx, c.cmd = ctx, cmd
-	first := false
-	if !alone {
-		g.queue = append(g.queue, c)
-		first = len(g.queue) == 1
-	}
+	g.queue = append(g.queue, c)
+	first := len(g.queue) == 1
 	g.mu.Unlock()
-	switch {
-	case alone:
-		g.batches.Go(func() { g.one(c) })
-	case first:
+	if first {
 		runtime.Gosched()
 		g.start()
 	}
@@ -122,13 +113,6 @@ func (g *gather) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisRe
 		return rueidis.RedisResult{}, errUnknown
 	}
 	return rueidis.RedisResult{}, errNotSent
-}
-
-// one sends what nobody is beside, and what may have to be left.
-func (g *gather) one(c *call) {
-	c.result = g.client.Do(c.ctx, c.cmd)
-	g.in.Add(-1)
-	c.done <- struct{}{}
 }
 
 // newCall returns an idle call. The caller holds mu.
