@@ -42,7 +42,7 @@ type failover struct {
 	stop  context.CancelFunc // ends the wait
 	base  int64              // what the replica is to acknowledge
 	mark  int64              // where the stream ends if nothing was written since
-	idle  bool               // the reclaimers rest for it
+	dying bool               // things expired by themselves before it
 }
 
 // order is what FAILOVER was told.
@@ -87,7 +87,7 @@ func (r *replication) beginFailover(o order) {
 	ctx, stop := context.WithCancel(r.svc.ctx)
 	f.mu.Lock()
 	f.is, f.order, f.stop, f.mark = failoverWaits, o, stop, -1
-	f.idle = r.svc.DB.ActiveExpiry()
+	f.dying = r.svc.DB.ActiveExpiry()
 	f.mu.Unlock()
 	r.svc.DB.SetActiveExpiry(false)
 	r.svc.pause.handOver(true)
@@ -173,11 +173,11 @@ func (r *replication) synced(o order, base int64) (replicaNode, bool) {
 func (r *replication) failoverDone() {
 	f := &r.failover
 	f.mu.Lock()
-	was, idle := f.is, f.idle
+	was, dying := f.is, f.dying
 	f.is = failoverNone
 	f.mu.Unlock()
 	if was != failoverNone {
-		r.svc.DB.SetActiveExpiry(idle)
+		r.svc.DB.SetActiveExpiry(dying)
 		r.svc.Log.Info("FAILOVER: the replica has taken over")
 		r.svc.pause.handOver(false)
 	}
@@ -197,7 +197,7 @@ func (r *replication) abort(ctx context.Context, why string) {
 func (r *replication) abortIn(tx *engine.Tx, why string) bool {
 	f := &r.failover
 	f.mu.Lock()
-	was, idle := f.is, f.idle
+	was, dying := f.is, f.dying
 	f.is = failoverNone
 	if was != failoverNone {
 		f.stop()
@@ -209,7 +209,7 @@ func (r *replication) abortIn(tx *engine.Tx, why string) bool {
 	if was == failoverRuns {
 		r.promote(tx)
 	}
-	tx.SetActiveExpiry(idle)
+	tx.SetActiveExpiry(dying)
 	r.svc.Log.Warn("FAILOVER is given up", "why", why)
 	r.svc.pause.handOver(false)
 	return true
