@@ -49,9 +49,12 @@ func TestAPartedMasterIsReplaced(t *testing.T) {
 	old := c.Master(slot)
 	replicated(t, c.nodes[old].admin, "{k}:before")
 	c.Part(old)
-	c.text(ctx, old, "SET", "k", "alone")
+	c.ask(ctx, old, "SET", "k", "alone") // refused once it knows that it is alone
 	c.until("another has its slots", func() bool { now := c.Master(slot); return now >= 0 && now != old })
-	c.text(ctx, c.Master(slot), "SET", "k", "together")
+	c.until("it serves them", func() bool {
+		now := c.Master(slot)
+		return now >= 0 && c.ask(ctx, now, "SET", "k", "together") == "OK"
+	})
 	c.Join()
 	c.Repair()
 	if now := c.Master(slot); now == old || c.ask(ctx, now, "GET", "k") != "together" {
