@@ -35,9 +35,7 @@ func TestWhatIsSavedIsThereAfterARestart(t *testing.T) {
 		_ = w.close()
 		w = run(t, fs)
 		defer w.close()
-		if w.get("a") != "1" || w.get("b") != "2" || w.get("c") != "" {
-			t.Errorf("a=%q b=%q c=%q", w.get("a"), w.get("b"), w.get("c"))
-		}
+		w.holds(t, "a", "1", "b", "2", "c", "")
 	})
 }
 
@@ -125,9 +123,7 @@ func TestARewriteMakesOneSmallBase(t *testing.T) {
 		}
 		w = run(t, fs, "appendonly", "yes")
 		defer w.close()
-		if w.get("k") != "999" || w.get("l") != "1" {
-			t.Errorf("k=%q l=%q", w.get("k"), w.get("l"))
-		}
+		w.holds(t, "k", "999", "l", "1")
 	})
 }
 
@@ -199,9 +195,7 @@ func TestReplacedDataGoesIntoNewFiles(t *testing.T) {
 		fs = fs.Crash()
 		_ = w.close()
 		w = run(t, fs, "appendonly", "yes")
-		if w.get("old") != "" || w.get("new") != "2" || w.get("later") != "3" {
-			t.Errorf("old=%q new=%q later=%q", w.get("old"), w.get("new"), w.get("later"))
-		}
+		w.holds(t, "old", "", "new", "2", "later", "3")
 	})
 }
 
@@ -242,9 +236,7 @@ func TestAppendOnlyIsSwitchedOnAndOff(t *testing.T) {
 		fs = fs.Crash()
 		_ = w.close()
 		w = run(t, fs, "appendonly", "yes")
-		if w.get("a") != "1" || w.get("b") != "2" {
-			t.Errorf("a=%q b=%q", w.get("a"), w.get("b"))
-		}
+		w.holds(t, "a", "1", "b", "2")
 		if err := w.k.SetAppendOnly(false); err != nil {
 			t.Fatal(err)
 		}
@@ -259,9 +251,7 @@ func TestAppendOnlyIsSwitchedOnAndOff(t *testing.T) {
 		}
 		w = run(t, fs, "appendonly", "yes")
 		defer w.close()
-		if w.get("b") != "2" || w.get("c") != "" {
-			t.Errorf("b=%q c=%q", w.get("b"), w.get("c"))
-		}
+		w.holds(t, "b", "2", "c", "")
 	})
 }
 

@@ -61,9 +61,7 @@ func TestAFailedSyncIsHealedByARewrite(t *testing.T) {
 		_ = w.close()
 		w = run(t, fs, "appendonly", "yes")
 		defer w.close()
-		if w.get("a") != "2" || w.get("b") != "3" {
-			t.Errorf("a=%q b=%q", w.get("a"), w.get("b"))
-		}
+		w.holds(t, "a", "2", "b", "3")
 	})
 }
 
@@ -98,9 +96,7 @@ func TestAFullDiskIsWaitedFor(t *testing.T) {
 		_ = w.close()
 		w = run(t, fs, "appendonly", "yes")
 		defer w.close()
-		if w.get("a") != "2" || w.get("b") != "3" {
-			t.Errorf("a=%q b=%q", w.get("a"), w.get("b"))
-		}
+		w.holds(t, "a", "2", "b", "3")
 	})
 }
 

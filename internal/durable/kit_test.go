@@ -158,6 +158,16 @@ func (w *world) get(key string) string {
 	return string(v)
 }
 
+// holds looks at what is there: keys and their values, "" for none.
+func (w *world) holds(t *testing.T, pairs ...string) {
+	t.Helper()
+	for i := 0; i < len(pairs); i += 2 {
+		if got := w.get(pairs[i]); got != pairs[i+1] {
+			t.Errorf("%s=%q, want %q", pairs[i], got, pairs[i+1])
+		}
+	}
+}
+
 // acked waits as a client does under always, and reports whether the reply left.
 func (w *world) acked(mark int64) bool {
 	log := w.db.Log()
