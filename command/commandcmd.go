@@ -510,7 +510,9 @@ func HelpSpec(container string, g Group, cats Category) Spec {
 }
 
 func runHelp(c *Ctx) error {
-	lines := c.Table.Lookup(c.Args[0]).HelpLines()
+	container := c.Spec.parent
+	lines := container.HelpLines()
+	lines[0] = strings.ToUpper(container.called) + strings.TrimPrefix(lines[0], strings.ToUpper(container.Name))
 	c.Out.Array(len(lines))
 	for _, l := range lines {
 		c.Out.Simple(l)

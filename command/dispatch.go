@@ -27,7 +27,7 @@ func (c *Session) dispatch(args [][]byte) outcome {
 		if err == errPaused {
 			return again
 		}
-		if EqualFold(args[0], "EXEC") {
+		if s := c.svc.table.Lookup(args[0]); s != nil && s.Name == "exec" {
 			err = c.abort(err)
 		}
 		c.reject(spec, err)
@@ -57,16 +57,12 @@ func (c *Session) dispatch(args [][]byte) outcome {
 // resolve finds the command of a request.
 func (c *Session) resolve(args [][]byte) (*Spec, error) {
 	if c.replay {
-		cutOwn(args)
-		args = c.svc.withoutInstant(args)
+		return c.resolveEffect(args)
 	}
-	if s := c.last; s != nil && s.parent == nil && s.subs.slots == nil && EqualFold(args[0], s.Name) && s.ArityOK(args) {
+	if s := c.last; s != nil && s.parent == nil && s.subs.slots == nil && EqualFold(args[0], s.called) && s.ArityOK(args) {
 		return s, nil
 	}
 	s, err := c.svc.table.Resolve(args)
-	if err != nil && c.replay {
-		s, err = c.resolveEffect(args, err)
-	}
 	if err == nil {
 		c.last = s
 	}

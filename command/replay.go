@@ -20,11 +20,29 @@ func (c *Session) takeInstant(args [][]byte) [][]byte {
 	return args[:n]
 }
 
-// resolveEffect resolves an effect that depends on time and was refused: the arity
+// resolveEffect finds the command of an effect, which says its own name whatever
+// rename-command has made of it.
+func (c *Session) resolveEffect(args [][]byte) (*Spec, error) {
+	cutOwn(args)
+	args = c.svc.withoutInstant(args)
+	if s := c.last; s != nil && s.parent == nil && s.subs.slots == nil && EqualFold(args[0], s.Name) && s.ArityOK(args) {
+		return s, nil
+	}
+	s, err := c.svc.table.ResolveOwn(args)
+	if err != nil {
+		s, err = c.resolveTimed(args, err)
+	}
+	if err == nil {
+		c.last = s
+	}
+	return s, err
+}
+
+// resolveTimed resolves an effect that depends on time and was refused: the arity
 // of its command does not count the instant at its end.
-func (c *Session) resolveEffect(args [][]byte, refused error) (*Spec, error) {
+func (c *Session) resolveTimed(args [][]byte, refused error) (*Spec, error) {
 	if n := len(args) - 2; n >= 1 && EqualFold(args[n], "NOW") {
-		if s, err := c.svc.table.Resolve(args[:n]); err == nil && s.Has(Timed) {
+		if s, err := c.svc.table.ResolveOwn(args[:n]); err == nil && s.Has(Timed) {
 			return s, nil
 		}
 	}
@@ -45,7 +63,7 @@ func (s *Service) withoutInstant(args [][]byte) [][]byte {
 	if n < 1 || !EqualFold(args[n], "NOW") {
 		return args
 	}
-	if spec, err := s.table.Find(args); err != nil || !spec.Has(Timed) {
+	if spec, err := s.table.FindOwn(args); err != nil || !spec.Has(Timed) {
 		return args
 	}
 	return args[:n]

@@ -213,7 +213,7 @@ func (h *scriptHost) resolve(args [][]byte) (*Spec, error) {
 	var slot **Spec
 	if n := len(args[0]); n > 0 {
 		slot = &h.specs[(int(args[0][0]|0x20)+n*5)%specCache]
-		if s := *slot; s != nil && EqualFold(args[0], s.Name) && s.ArityOK(args) {
+		if s := *slot; s != nil && EqualFold(args[0], s.called) && s.ArityOK(args) {
 			return s, nil
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -81,19 +82,19 @@ type Service struct {
 // this package, which is bound to the service by this call. Close it before the
 // engine.
 func NewService(o Options, hooks *Hooks) (*Service, error) {
-	table, err := DefaultTable()
-	if err != nil {
-		return nil, err
-	}
-	s := &Service{DB: o.DB, Config: o.Config, Log: o.Logger, opts: o, table: table}
+	s := &Service{DB: o.DB, Config: o.Config, Log: o.Logger, opts: o}
 	if s.Config == nil {
 		s.Config = config.New()
+	}
+	var err error
+	if s.table, err = tableOf(s.Config); err != nil {
+		return nil, err
 	}
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
 	}
 	for range o.Loops + 1 {
-		s.stats = append(s.stats, newLoopStats(table.Len()))
+		s.stats = append(s.stats, newLoopStats(s.table.Len()))
 	}
 	s.runID, s.nodeID = randomID(), randomID()
 	s.repl.init(s)
@@ -126,6 +127,23 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 		hooks.svc.Store(s)
 	}
 	return s, nil
+}
+
+// tableOf returns the commands under the names that rename-command gives them.
+func tableOf(c *config.Set) (*Table, error) {
+	t, err := DefaultTable()
+	if err != nil {
+		return nil, err
+	}
+	lines := c.Renames()
+	renames := make([]Rename, len(lines))
+	for i, l := range lines {
+		renames[i] = Rename{From: l.From, To: l.To}
+	}
+	if i, err := t.Rename(renames); err != nil {
+		return nil, fmt.Errorf("%s: 'rename-command %s %q': %w", lines[i].Where, lines[i].From, lines[i].To, err)
+	}
+	return t, nil
 }
 
 // Close waits for the commands that run beside the loops. All sessions must be

@@ -90,6 +90,7 @@ type derived struct {
 	keySpecs          []KeySpec
 	cats              Category
 	id                int
+	called            string // what clients call it, "" if they may not: see Table.Rename
 	parent            *Spec
 	subs              index
 }

@@ -16,16 +16,16 @@ import (
 
 // beside sends the same requests to an engine and to redis-server, and compares
 // the replies.
-func beside(t *testing.T, requests [][]string) {
+func beside(t *testing.T, requests [][]string, options ...string) {
 	t.Helper()
-	conn, err := net.Dial("tcp", realserver.Start(t, "redis-server", "--enable-debug-command", "yes"))
+	conn, err := net.Dial("tcp", realserver.Start(t, "redis-server", append([]string{"--enable-debug-command", "yes"}, options...)...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	db := engine.Open(engine.Options{})
 	defer db.Close()
-	cfg, err := config.Load([]string{"--enable-debug-command", "yes"}, nil)
+	cfg, err := config.Load(append([]string{"--enable-debug-command", "yes"}, options...), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

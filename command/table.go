@@ -13,12 +13,16 @@ import (
 // of eight bytes, so that a lookup compares four integers.
 const MaxName = 32
 
-// Table is an immutable set of commands. Its methods may be called from any
-// goroutine.
+// Table is a set of commands, immutable once it is in use. Its methods may then be
+// called from any goroutine.
 type Table struct {
 	all []Spec  // every spec: top-level ones first, then subcommands
-	top []*Spec // the top-level ones, in the order given
-	idx index
+	top []*Spec // the top-level ones that clients may call, in the order given
+	idx index   // these by what clients call them
+	own index   // every top-level one by its own name: what logs and masters say
+	// long are commands that Rename gave a name of more than MaxName bytes, in lower
+	// case; nil: none.
+	long map[string]*Spec
 }
 
 // NewTable checks the specs, derives what can be derived, and builds the table
@@ -44,16 +48,17 @@ func NewTable(specs ...*Spec) (*Table, error) {
 			return nil, fmt.Errorf("command %q: %w", t.all[i].Name, err)
 		}
 	}
-	if dup := t.idx.build(t.top); dup != "" {
+	if dup := t.own.build(t.top, (*Spec).ShortName); dup != "" {
 		return nil, fmt.Errorf("command %q: defined twice", dup)
 	}
+	t.idx = t.own
 	for _, s := range t.top {
 		for _, sub := range s.Sub {
 			if sub.ShortName() == "help" {
 				sub.Examples = s.helpExample()
 			}
 		}
-		if dup := s.subs.build(s.Sub); dup != "" {
+		if dup := s.subs.build(s.Sub, (*Spec).ShortName); dup != "" {
 			return nil, fmt.Errorf("command %q: defined twice", dup)
 		}
 	}
@@ -78,13 +83,18 @@ func (t *Table) Len() int { return len(t.all) }
 // Spec is the spec with the given ID.
 func (t *Table) Spec(id int) *Spec { return &t.all[id] }
 
-// Commands lists the top-level commands in the order they were given. The slice
-// is the table's.
+// Commands lists the top-level commands that clients may call, in the order they were
+// given. The slice is the table's.
 func (t *Table) Commands() []*Spec { return t.top }
 
-// Lookup finds a top-level command by its name in any case, nil if there is
-// none. It costs a few nanoseconds and allocates nothing.
-func (t *Table) Lookup(name []byte) *Spec { return t.idx.lookup(name) }
+// Lookup finds a top-level command by what clients call it, in any case, nil if there
+// is none. It costs a few nanoseconds and allocates nothing.
+func (t *Table) Lookup(name []byte) *Spec {
+	if len(name) > MaxName && t.long != nil {
+		return t.long[strings.ToLower(string(name))]
+	}
+	return t.idx.lookup(name)
+}
 
 // Subcommand finds a subcommand by its short name in any case, nil if there is
 // none.
@@ -107,8 +117,19 @@ func (t *Table) LookupFull(name string) *Spec {
 
 // Find finds what a request runs: the command, or the subcommand its second
 // argument names. nil comes with the error to reply.
-func (t *Table) Find(args [][]byte) (*Spec, error) {
-	s := t.Lookup(args[0])
+func (t *Table) Find(args [][]byte) (*Spec, error) { return find(t.Lookup(args[0]), args) }
+
+// FindOwn is Find for what a log or a master says: it goes by the commands' own names,
+// of which rename-command takes none away, and then by those that clients use.
+func (t *Table) FindOwn(args [][]byte) (*Spec, error) {
+	if s := t.own.lookup(args[0]); s != nil {
+		return find(s, args)
+	}
+	return t.Find(args)
+}
+
+// find finds what a request of the command s runs.
+func find(s *Spec, args [][]byte) (*Spec, error) {
 	if s == nil {
 		return nil, UnknownCommand(args)
 	}
@@ -117,7 +138,7 @@ func (t *Table) Find(args [][]byte) (*Spec, error) {
 	}
 	sub := s.Subcommand(args[1])
 	if sub == nil {
-		return nil, UnknownSubcommand(s.Name, args[1])
+		return nil, UnknownSubcommand(string(args[0]), args[1])
 	}
 	return sub, nil
 }
@@ -125,6 +146,16 @@ func (t *Table) Find(args [][]byte) (*Spec, error) {
 // Resolve is Find and a check of the number of arguments.
 func (t *Table) Resolve(args [][]byte) (*Spec, error) {
 	s, err := t.Find(args)
+	return checkArity(s, args, err)
+}
+
+// ResolveOwn is FindOwn and the same check.
+func (t *Table) ResolveOwn(args [][]byte) (*Spec, error) {
+	s, err := t.FindOwn(args)
+	return checkArity(s, args, err)
+}
+
+func checkArity(s *Spec, args [][]byte, err error) (*Spec, error) {
 	if err == nil && !s.ArityOK(args) {
 		return nil, WrongArity(s)
 	}
@@ -184,6 +215,7 @@ func oneLine(s string) string {
 // prepare checks one spec of the table and fills in its derived part.
 func (s *Spec) prepare(id int) error {
 	s.id = id
+	s.called = s.Name
 	if err := s.checkWords(); err != nil {
 		return err
 	}
@@ -357,9 +389,9 @@ type name struct {
 	n              int
 }
 
-// build fills the index with specs' short names; it returns a name that occurs
+// build fills the index with specs by a name of each; it returns a name that occurs
 // twice, "" if none does.
-func (x *index) build(specs []*Spec) string {
+func (x *index) build(specs []*Spec, nameOf func(*Spec) string) string {
 	if len(specs) == 0 {
 		return ""
 	}
@@ -369,7 +401,7 @@ func (x *index) build(specs []*Spec) string {
 	}
 	x.slots, x.shift = make([]slot, 1<<bits), uint8(64-bits)
 	for _, s := range specs {
-		key, _ := fold([]byte(s.ShortName()))
+		key, _ := fold([]byte(nameOf(s)))
 		i := key.hash() >> x.shift
 		for ; x.slots[i].spec != nil; i = (i + 1) & uint64(len(x.slots)-1) {
 			if x.slots[i].key == key {

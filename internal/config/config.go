@@ -38,7 +38,7 @@ type Set struct {
 	mu        sync.Mutex // guards what follows, and writing to cells
 	given     map[*Directive]Given
 	hooks     map[*Directive][]*hook
-	renames   map[string]string
+	renames   []RenameLine
 	modules   []Given
 	users     []UserLine
 	userLines func() []string // what Rewrite makes of them; nil: nothing
@@ -74,7 +74,6 @@ func New() *Set {
 		cells:   make([]cell, len(directives)),
 		given:   make(map[*Directive]Given),
 		hooks:   make(map[*Directive][]*hook),
-		renames: make(map[string]string),
 	}
 	for _, d := range directives {
 		s.store(d, d.initial)
@@ -312,12 +311,18 @@ func (s *Set) FromFile() bool {
 	return s.fromFile
 }
 
-// Renames returns what rename-command lines asked for: from the name of a
-// command, in lower case, to its new name, "" to take it away.
-func (s *Set) Renames() map[string]string {
+// RenameLine is a line "rename-command from to" of a file or the command line.
+// Whether there is such a command is not looked at here.
+type RenameLine struct {
+	From, To string // To is "" to take the command away
+	Where    string // "redis.conf:12"
+}
+
+// Renames returns the rename-command lines, in order.
+func (s *Set) Renames() []RenameLine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.renames)
+	return slices.Clone(s.renames)
 }
 
 // Path is the absolute path of the configuration file, "" if there is none.

@@ -204,7 +204,7 @@ func (p *parser) words(name string, args []string, at string) error {
 		if len(args) != 2 {
 			return &ParseError{Err: errWords, Hint: `write rename-command, the command's name and its new name, or "" to take it away`}
 		}
-		p.set.renames[strings.ToLower(args[0])] = args[1]
+		p.set.renames = append(p.set.renames, RenameLine{args[0], args[1], at})
 		return nil
 	case "loadmodule":
 		if len(args) == 0 {
