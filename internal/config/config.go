@@ -71,9 +71,9 @@ type Given struct {
 // New returns a configuration of defaults.
 func New() *Set {
 	s := &Set{
-		cells:   make([]cell, len(directives)),
-		given:   make(map[*Directive]Given),
-		hooks:   make(map[*Directive][]*hook),
+		cells: make([]cell, len(directives)),
+		given: make(map[*Directive]Given),
+		hooks: make(map[*Directive][]*hook),
 	}
 	for _, d := range directives {
 		s.store(d, d.initial)
