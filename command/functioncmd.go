@@ -162,6 +162,9 @@ var specFunctionDump = Spec{
 }
 
 func runFunctionDump(c *Ctx) error {
+	if err := c.Long(c.Service.scripts.Stats().FunctionBytes); err != nil {
+		return err
+	}
 	c.Out.Bulk(c.Service.scripts.DumpLibraries())
 	return nil
 }
@@ -244,6 +247,9 @@ func runFunctionList(c *Ctx) error {
 		default:
 			return ReplyError("ERR Unknown argument " + string(args[0]))
 		}
+	}
+	if err := c.Long(c.Service.scripts.Stats().FunctionBytes); err != nil {
+		return err
 	}
 	var found []*script.Library
 	for _, l := range c.Service.scripts.Libraries() {

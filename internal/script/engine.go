@@ -115,16 +115,23 @@ func (e *Engine) done(m *machine, live *atomic.Int64) {
 	live.Store(int64(m.state.Live()))
 }
 
+// forgetAtOnce is how many libraries that were removed the machine lets go of
+// behind one run, at some 50 ns each.
+const forgetAtOnce = 1024
+
 // finish is done for the functions' machine, which then lets go of libraries that
-// were removed: only the one who runs code may touch it.
+// were removed, some behind each run: only the one who runs code may touch it.
 func (e *Engine) finish(m *machine) {
 	e.mu.Lock()
-	gone := e.gone
-	e.gone = nil
+	gone := e.gone[:min(len(e.gone), forgetAtOnce)]
+	if e.gone = e.gone[len(gone):]; len(e.gone) == 0 {
+		e.gone = nil
+	}
 	e.mu.Unlock()
 	for _, l := range gone {
 		m.forget(l)
 	}
+	clear(gone)
 	e.done(m, &e.liveFunc)
 }
 

@@ -82,25 +82,26 @@ func newCatalogue() catalogue {
 	return catalogue{libraries: map[string]*Library{}, functions: map[string]*Function{}}
 }
 
-// clone returns a copy that can be changed while c is in use.
-func (c *catalogue) clone() catalogue {
-	return catalogue{libraries: maps.Clone(c.libraries), functions: maps.Clone(c.functions), bytes: c.bytes}
-}
-
-// add adds a library. It fails, and changes nothing, if a function of its has
-// the name of another library's.
-func (c *catalogue) add(l *Library) error {
+// clash returns the first of a library's functions whose name is another's already;
+// nil if there is none.
+func (c *catalogue) clash(l *Library) *Function {
 	for _, f := range l.Functions {
 		if c.functions[strings.ToLower(f.Name)] != nil {
-			return Error("ERR Function " + f.Name + " already exists")
+			return f
 		}
 	}
+	return nil
+}
+
+func errExists(f *Function) error { return Error("ERR Function " + f.Name + " already exists") }
+
+// add adds a library, whose functions' names are free.
+func (c *catalogue) add(l *Library) {
 	c.libraries[l.Name] = l
 	for _, f := range l.Functions {
 		c.functions[strings.ToLower(f.Name)] = f
 	}
 	c.bytes += l.size()
-	return nil
 }
 
 func (c *catalogue) remove(l *Library) {
@@ -137,34 +138,45 @@ func (e *Engine) hasLibrary(name string) bool {
 }
 
 // adopt makes loaded libraries known, all of them or none: in place of those of
-// the same name, or of all.
+// the same name, or of all. It costs what the libraries and those that they replace
+// have of functions, and nothing for the others that there are.
 func (e *Engine) adopt(libraries []*Library, replace, flush bool) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	next := newCatalogue()
+	c := &e.library
+	replaced := map[*Library]bool{}
 	if !flush {
-		next = e.library.clone()
+		for _, l := range libraries {
+			if old := c.libraries[l.Name]; old != nil {
+				if !replace {
+					return Error("ERR Library " + l.Name + " already exists")
+				}
+				replaced[old] = true
+			}
+		}
+	}
+	fresh := newCatalogue() // those that come, by themselves
+	for _, l := range libraries {
+		if f := fresh.clash(l); f != nil {
+			return errExists(f)
+		}
+		fresh.add(l)
+		for _, f := range l.Functions {
+			if old := c.functions[strings.ToLower(f.Name)]; old != nil && !flush && !replaced[old.Library] {
+				return errExists(f)
+			}
+		}
+	}
+	if flush {
+		e.flushLibraries()
+	}
+	for old := range replaced {
+		c.remove(old)
+		e.gone = append(e.gone, old)
 	}
 	for _, l := range libraries {
-		old := next.libraries[l.Name]
-		if old != nil && !replace {
-			return Error("ERR Library " + l.Name + " already exists")
-		}
-		if old != nil {
-			next.remove(old)
-		}
+		c.add(l)
 	}
-	for _, l := range libraries {
-		if err := next.add(l); err != nil {
-			return err
-		}
-	}
-	for _, l := range e.library.libraries {
-		if next.libraries[l.Name] != l {
-			e.gone = append(e.gone, l)
-		}
-	}
-	e.library = next
 	return nil
 }
 
@@ -301,6 +313,10 @@ func (e *Engine) DeleteLibrary(name []byte) error {
 func (e *Engine) FlushLibraries() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.flushLibraries()
+}
+
+func (e *Engine) flushLibraries() {
 	for _, l := range e.library.libraries {
 		e.gone = append(e.gone, l)
 	}

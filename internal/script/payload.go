@@ -79,9 +79,10 @@ func (m *machine) loadAll(value []byte, version int) ([]*Library, error) {
 			return libraries, err
 		}
 		libraries = append(libraries, l)
-		if err := known.add(l); err != nil {
-			return libraries, err
+		if f := known.clash(l); f != nil {
+			return libraries, errExists(f)
 		}
+		known.add(l)
 		value = rest
 	}
 	return libraries, nil
