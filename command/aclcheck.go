@@ -151,12 +151,12 @@ func (c *Session) permitQueued(spec *Spec, args [][]byte) error {
 		"This command is no longer allowed for the following reason: " + denials[why].exec)
 }
 
-// refusedObject names what was refused.
+// refusedObject names what was refused, as far as ACL LOG keeps it.
 func refusedObject(why denied, spec *Spec, args [][]byte, at int) string {
 	if why == deniedCommand {
 		return spec.Name
 	}
-	return string(args[at])
+	return clipped(args[at], aclLogBytes)
 }
 
 // ReadsEveryKey reports whether the session's user may run the command and read

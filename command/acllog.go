@@ -22,7 +22,7 @@ func (c *Session) context() aclContext {
 // refusal is what was refused, and to whom.
 type refusal struct {
 	why          denied
-	object, user string
+	object, user string // object as far as it is kept: refusedObject
 }
 
 // aclLog is what ACL LOG shows: refusals, those of the same thing within a
@@ -47,12 +47,17 @@ const (
 	aclLogTogether = 60e6
 	// aclLogLook is among how many entries they are looked for.
 	aclLogLook = 10
+	// aclLogBytes is how much is kept of what was refused and of the user's name, and
+	// aclLogClient how much of the client's description, in which its own words stand.
+	aclLogBytes  = slowBytes
+	aclLogClient = 1024
 )
 
 // refused counts and logs a refusal.
 func (c *Session) refused(r refusal, where aclContext) {
 	c.svc.totals.denied[r.why].Add(1)
-	client := string(c.ctx.describe(nil, c))
+	r.user = clipped(r.user, aclLogBytes)
+	client := clipped(c.ctx.describe(nil, c), aclLogClient)
 	c.svc.acl.log.add(r, where, c.ctx.Now(), client, c.svc.Config.Int("acllog-max-len"))
 }
 

@@ -70,7 +70,7 @@ func (c *Session) sure(spec *Spec) bool { return spec.Has(Fast) || c.loop && spe
 // still locked.
 func (c *Session) ran(o uint32, spec *Spec, args [][]byte, began int64) {
 	if o&obsMonitors != 0 && spec.Flags&(Admin|SkipMonitor) == 0 {
-		c.svc.monitors.feed(c, redacted(spec, args))
+		c.svc.monitors.feed(c, c.svc.redacted(spec, args))
 	}
 	if began != 0 {
 		c.svc.took(c, spec, args, began, c.svc.DB.Clock().Micros()-began)
@@ -114,7 +114,7 @@ func (s *Service) served(c *Session, spec *Spec, args [][]byte, began, us int64)
 func (s *Service) logSlow(c *Session, spec *Spec, args [][]byte, began, us int64) {
 	limit := int(s.Config.SlowlogMaxLen())
 	if slower := s.Config.SlowlogLogSlowerThan(); slower >= 0 && us >= slower && limit > 0 && !spec.Has(SkipSlowlog) {
-		s.slowlog.add(c, redacted(spec, args), began+us, us, limit)
+		s.slowlog.add(c, s.redacted(spec, args), began+us, us, limit)
 	}
 }
 
@@ -126,7 +126,36 @@ func secretDirective(name string) bool {
 	return d != nil && d.Sensitive
 }
 
-// redacted returns a command's arguments without passwords.
+// wrapped are the commands whose arguments are another command, and where its name
+// stands.
+var wrapped = map[string]int{"acl|dryrun": 3, "command|getkeys": 2, "command|getkeysandflags": 2}
+
+// redacted returns a request without passwords, for every log that shows requests:
+// also where the request is an argument of another command.
+func (s *Service) redacted(spec *Spec, args [][]byte) [][]byte {
+	at := 0
+	for spec.parent != nil && wrapped[spec.Name] > 0 {
+		at += wrapped[spec.Name]
+		if at >= len(args) {
+			return args
+		}
+		inner, err := s.table.Find(args[at:])
+		if err != nil {
+			return args
+		}
+		spec = inner
+	}
+	shown := redacted(spec, args[at:])
+	if at == 0 {
+		return shown
+	}
+	if &shown[0] == &args[at] {
+		return args
+	}
+	return append(append([][]byte(nil), args[:at]...), shown...)
+}
+
+// redacted is Service.redacted for a command by itself.
 func redacted(spec *Spec, args [][]byte) [][]byte {
 	hide := func(from, n int) [][]byte {
 		out := append([][]byte(nil), args...)

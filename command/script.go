@@ -202,7 +202,7 @@ func (h *scriptHost) observed(seen uint32, spec *Spec, args [][]byte) error {
 	}
 	err := h.time(spec)
 	if seen&obsMonitors != 0 && spec.Flags&(Admin|SkipMonitor) == 0 {
-		h.svc.monitors.feed(h.s, redacted(spec, args))
+		h.svc.monitors.feed(h.s, h.svc.redacted(spec, args))
 	}
 	c.ran(seen&^obsMonitors, spec, args, since)
 	return err

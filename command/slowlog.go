@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/ebbdb/ebb/resp"
@@ -21,11 +22,20 @@ type slowCall struct {
 	addr, name string
 }
 
-// How much of a call's arguments is kept.
+// How much of a call's arguments is kept, and of its client's name.
 const (
 	slowArgs  = 32
 	slowBytes = 128
 )
+
+// clipped returns a copy of the first limit bytes of a text that a log keeps, and says
+// how many more there were.
+func clipped[T string | []byte](text T, limit int) string {
+	if len(text) <= limit {
+		return strings.Clone(string(text))
+	}
+	return fmt.Sprintf("%s... (%d more bytes)", text[:limit], len(text)-limit)
+}
 
 // add keeps a call, whose end was at us since 1970, and lets go of the oldest ones
 // beyond limit.
@@ -35,7 +45,7 @@ func (l *slowlog) add(c *Session, args [][]byte, end, us int64, limit int) {
 		e.addr = c.conn.RemoteAddr()
 	}
 	if n := c.view.name.Load(); n != nil {
-		e.name = *n
+		e.name = clipped(*n, slowBytes)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,10 +66,8 @@ func trimArgs(args [][]byte) []string {
 		switch a := args[i]; {
 		case len(args) > slowArgs && i == slowArgs-1:
 			out[i] = fmt.Sprintf("... (%d more arguments)", len(args)-slowArgs+1)
-		case len(a) > slowBytes:
-			out[i] = fmt.Sprintf("%s... (%d more bytes)", a[:slowBytes], len(a)-slowBytes)
 		default:
-			out[i] = string(a)
+			out[i] = clipped(a, slowBytes)
 		}
 	}
 	return out
