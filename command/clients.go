@@ -238,46 +238,20 @@ func (p *pause) active() bool { return p.on.Load() }
 
 // holds reports whether the pause stops this command now, and if so notes the
 // session, to be woken at the end.
-func (p *pause) holds(c *Session, spec *Spec) bool {
+func (p *pause) holds(c *Session, spec *Spec, args [][]byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	timed := p.until > p.svc.DB.Clock().Micros()
 	if !timed && !p.held || c.conn == nil || p.over {
 		return false
 	}
-	if !(timed && p.all) && !spec.Has(Write) && !spec.Has(MayReplicate) && !c.multi.writes(spec) || spec.Name == "client|unpause" || spec.Name == "client|pause" {
+	if !(timed && p.all) && c.judged(spec, args)&(Write|MayReplicate) == 0 || spec.Name == "client|unpause" || spec.Name == "client|pause" {
 		return false
 	}
 	if p.waiting == nil {
 		p.waiting = map[*Session]bool{}
 	}
 	p.waiting[c] = true
-	return true
-}
-
-// writes reports whether spec is the EXEC of a transaction that may write.
-func (m *multi) writes(spec *Spec) bool {
-	if spec.Name != "exec" {
-		return false
-	}
-	for _, q := range m.queue {
-		if q.spec.Has(Write) || q.spec.Has(MayReplicate) {
-			return true
-		}
-	}
-	return false
-}
-
-// may reports whether spec has a flag, and for EXEC, whether all that it runs have.
-func (m *multi) may(spec *Spec, flag Flags) bool {
-	if !spec.Has(flag) || spec.Name != "exec" {
-		return spec.Has(flag)
-	}
-	for _, q := range m.queue {
-		if !q.spec.Has(flag) {
-			return false
-		}
-	}
 	return true
 }
 

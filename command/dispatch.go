@@ -79,7 +79,7 @@ func (c *Session) admit(spec *Spec, args [][]byte) error {
 			return err
 		}
 	}
-	if c.svc.pause.active() && c.svc.pause.holds(c, spec) {
+	if c.svc.pause.active() && c.svc.pause.holds(c, spec, args) {
 		return errPaused
 	}
 	if err := c.tooBusy(spec, args); err != nil {
@@ -93,11 +93,11 @@ func (c *Session) admit(spec *Spec, args [][]byte) error {
 			return err
 		}
 	}
-	if spec.Has(DenyOOM) && !c.replay && c.svc.outOfMemory() {
+	if spec.Flags&(DenyOOM|Scripts) != 0 && !c.replay && c.svc.outOfMemory() && c.judged(spec, args)&DenyOOM != 0 {
 		return ErrOOM
 	}
 	if closed := c.svc.gates.closed.Load(); closed != 0 {
-		if err := c.pass(gate(closed), spec); err != nil {
+		if err := c.pass(gate(closed), spec, c.judged(spec, args)); err != nil {
 			return err
 		}
 	}
@@ -144,7 +144,7 @@ func (c *Session) execute(spec *Spec, args [][]byte) outcome {
 		return done
 	}
 	if began {
-		if err := c.still(spec); err != nil {
+		if err := c.still(spec, args); err != nil {
 			c.tx.Unlock()
 			c.reject(spec, err)
 			return done

@@ -10,7 +10,7 @@ import (
 var scriptingSpecs = []*Spec{&specEval, &specEvalRO, &specEvalSHA, &specEvalSHARO, &specFCall, &specFCallRO, &specScript, &specFunction}
 
 // scriptFlags are those of whatever runs a script.
-const scriptFlags = NoScript | Stale | SkipMonitor | NoMandatoryKeys | AllKeys | Scripts
+const scriptFlags = NoScript | Stale | SkipMonitor | MayReplicate | NoMandatoryKeys | AllKeys | Scripts
 
 // evalArgs is the grammar of EVAL and its kin; what is how they name the script.
 func evalArgs(what string, access KeyFlags) []Arg {

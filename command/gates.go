@@ -1,6 +1,10 @@
 package command
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/script"
+)
 
 // Gates are states of the server in which it refuses commands. Dispatch looks at
 // one word; only where a gate is closed does it look closer.
@@ -22,6 +26,10 @@ const (
 	ErrReadOnly   = ReplyError("READONLY You can't write against a read only replica.")
 	ErrMasterDown = ReplyError("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.")
 	ErrNoReplicas = ReplyError("NOREPLICAS Not enough good replicas to write.")
+
+	// errScriptStale is for a command that a script calls on a replica without its
+	// master: the script itself was let in.
+	errScriptStale = ReplyError("ERR Can not execute the command on a stale replica")
 )
 
 // gates are those that are closed.
@@ -50,18 +58,19 @@ func (g *gates) refuseWrites(why ReplyError) {
 
 func (g *gates) has(which gate) bool { return gate(g.closed.Load())&which != 0 }
 
-// pass decides whether a command may pass the closed gates.
-func (c *Session) pass(closed gate, spec *Spec) error {
+// pass decides whether a command whose flags are f, as judged by Session.judged, may
+// pass the closed gates.
+func (c *Session) pass(closed gate, spec *Spec, f Flags) error {
 	if c.replay {
 		return nil // what the master, or the log, says is obeyed
 	}
-	if err := c.svc.gates.writing(closed, spec.Has(Write) || c.multi.writes(spec), spec.Name == "ping"); err != nil {
+	if err := c.svc.gates.writing(closed, f&Write != 0, spec.Name == "ping"); err != nil {
 		return err
 	}
 	switch {
-	case closed&gateStale != 0 && !c.multi.may(spec, Stale):
+	case closed&gateStale != 0 && f&Stale == 0:
 		return ErrMasterDown
-	case closed&gateLoading != 0 && !c.multi.may(spec, Loading):
+	case closed&gateLoading != 0 && f&Loading == 0:
 		return ErrLoading
 	}
 	return nil
@@ -69,11 +78,63 @@ func (c *Session) pass(closed gate, spec *Spec) error {
 
 // still decides again, with shards locked, whether a command may pass: since it was
 // admitted the server may have become a replica, or have begun to load.
-func (c *Session) still(spec *Spec) error {
+func (c *Session) still(spec *Spec, args [][]byte) error {
 	if closed := c.svc.gates.closed.Load(); closed != 0 {
-		return c.pass(gate(closed), spec)
+		return c.pass(gate(closed), spec, c.judged(spec, args))
 	}
 	return nil
+}
+
+// judged returns the flags by which gates, pauses and memory limits judge a command.
+// They are the Spec's, with two exceptions: EXEC has those of what it runs, and a
+// script or function that declares its flags has those. It costs O(1) for EXEC, and
+// for EVAL one read of the script's first line.
+func (c *Session) judged(spec *Spec, args [][]byte) Flags {
+	switch {
+	case spec.Has(Scripts):
+		if f, ok := c.svc.declared(spec, args); ok {
+			return scriptFlagsOf(spec.Flags, f)
+		}
+	case spec.Name == "exec" && c.multi.on:
+		f := spec.Flags | c.multi.any&(Write|MayReplicate)
+		return f &^ (c.multi.lacks & (Stale | Loading))
+	}
+	return spec.Flags
+}
+
+// declared returns the flags that a script or function declares; ok is false where it
+// declares none, as EVAL does without a shebang line, and where there is no such
+// script: its handler then says what is wrong.
+func (s *Service) declared(spec *Spec, args [][]byte) (f script.Flags, ok bool) {
+	switch spec.Name {
+	case "eval", "eval_ro":
+		f, ok = script.Declared(args[1])
+	case "evalsha", "evalsha_ro":
+		if cached := s.scripts.BySHA(args[1]); cached != nil {
+			f, ok = cached.Flags, cached.Flags&script.Compat == 0
+		}
+	case "fcall", "fcall_ro":
+		if function := s.scripts.Function(args[1]); function != nil {
+			f, ok = function.Flags, true
+		}
+	}
+	return f, ok
+}
+
+// scriptFlagsOf returns the flags of a command that runs a script which declares f. A
+// script that does not declare no-writes counts as one that writes, whatever it does.
+func scriptFlagsOf(command Flags, f script.Flags) Flags {
+	command &^= Write | MayReplicate | DenyOOM | Stale
+	if f&script.NoWrites == 0 {
+		command |= Write | MayReplicate
+	}
+	if f&(script.NoWrites|script.AllowOOM) == 0 {
+		command |= DenyOOM
+	}
+	if f&script.AllowStale != 0 {
+		command |= Stale
+	}
+	return command
 }
 
 // writing decides whether the closed gates let somebody write. PING is told of

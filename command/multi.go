@@ -12,6 +12,9 @@ type multi struct {
 	bytes  int64 // about what these take up
 	// scripts: one of them runs a script.
 	scripts bool
+	// any has the flags that one of them has, lacks those that one of them lacks: see
+	// Session.judged.
+	any, lacks Flags
 }
 
 // queued is a command that waits for EXEC.
@@ -40,6 +43,9 @@ func (c *Session) enqueue(spec *Spec, args [][]byte) {
 	case !c.multi.failed: // what will not run need not be kept
 		c.multi.queue = append(c.multi.queue, queued{spec, ownArgs(args)})
 		c.multi.scripts = c.multi.scripts || spec.Has(Scripts)
+		f := c.judged(spec, args)
+		c.multi.any |= f
+		c.multi.lacks |= ^f
 		c.multi.bytes += queuedBytes + argBytes*int64(len(args)) + argsBytes(args)
 	}
 	if c.reply == replyOn {
@@ -152,7 +158,7 @@ func runExec(c *Ctx) error {
 	case err != nil: // a script is overdue
 		return s.abort(err)
 	}
-	if err := s.still(c.Spec); err != nil {
+	if err := s.still(c.Spec, c.Args); err != nil {
 		s.tx.Unlock()
 		return s.abort(err)
 	}

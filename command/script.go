@@ -242,6 +242,9 @@ func (h *scriptHost) admit(spec *Spec, args [][]byte) error {
 			return scriptDenials[why]
 		}
 	}
+	if !spec.Has(Stale) && h.svc.gates.has(gateStale) && !h.c.replay {
+		return errScriptStale
+	}
 	if spec.Flags&(Write|MayReplicate) != 0 {
 		if h.flags&script.NoWrites != 0 {
 			return errScriptReadOnly
@@ -370,7 +373,13 @@ func (h *scriptHost) Tick() error {
 // runScript runs a script or function, whose name is "" or the function's.
 func (c *Ctx) runScript(flags script.Flags, name string, run func(h *scriptHost) error) error {
 	s, readOnly := c.Session, c.Spec.Has(ReadOnly)
+	closed := gate(c.Service.gates.closed.Load())
 	if flags&script.Compat == 0 {
+		if closed != 0 { // inside EXEC nothing has looked yet
+			if err := s.pass(closed, c.Spec, scriptFlagsOf(c.Spec.Flags, flags)); err != nil {
+				return err
+			}
+		}
 		switch {
 		case readOnly && flags&script.NoWrites == 0:
 			return ReplyError("ERR Can not execute a script with write flag using *_ro command.")
@@ -379,6 +388,8 @@ func (c *Ctx) runScript(flags script.Flags, name string, run func(h *scriptHost)
 		case c.Service.cluster && flags&script.NoCluster != 0:
 			return ReplyError("ERR Can not run script on cluster, 'no-cluster' flag is set.")
 		}
+	} else if closed&gateStale != 0 && !s.replay {
+		return ErrMasterDown
 	}
 	if readOnly {
 		flags |= script.NoWrites

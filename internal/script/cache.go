@@ -1,6 +1,7 @@
 package script
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/lua"
@@ -204,6 +205,20 @@ func compileWithin(limit int, code, name string, tick func() error) (*lua.Protot
 		return nil, errMemory
 	}
 	return lua.CompileTicking(code, name, tick)
+}
+
+// Declared returns the flags that a script's shebang line declares. ok is false where
+// the script has no such line, or one that is wrong.
+func Declared(body []byte) (f Flags, ok bool) {
+	if !bytes.HasPrefix(body, []byte("#!")) {
+		return 0, false
+	}
+	line, _, found := bytes.Cut(body, []byte("\n"))
+	if !found {
+		return 0, false
+	}
+	f, _, err := shebang(string(line) + "\n")
+	return f, err == nil
 }
 
 // shebang reads the first line of a script, if it is one of
