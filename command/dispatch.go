@@ -27,6 +27,10 @@ func (c *Session) dispatch(args [][]byte) outcome {
 		if err == errPaused {
 			return again
 		}
+		if spec == nil && c.conn != nil && isHTTPWord(args[0]) {
+			c.expelForeign()
+			return done
+		}
 		if s := c.svc.table.Lookup(args[0]); s != nil && s.Name == "exec" {
 			err = c.abort(err)
 		}

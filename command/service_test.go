@@ -48,7 +48,7 @@ func (p *peer) send(words ...string) string { return p.raw(resp.AppendCommand(ni
 
 func (p *peer) raw(in []byte) string {
 	n, out, v := p.session.Serve(in, nil)
-	for v == reactor.Park {
+	for v == reactor.Park && !p.killed.Load() {
 		<-p.woken
 		in = in[n:]
 		out = p.session.TakePushes(out)

@@ -35,8 +35,10 @@ type Session struct {
 	user    *account // who the client is; its goroutine alone sets it
 	authed  bool     // it said so, or did not have to
 	closing bool     // close after the replies so far are written
-	reply   uint8    // CLIENT REPLY
-	multi   multi
+	// cutOff says that the connection is killed, and what was replied last is dropped.
+	cutOff bool
+	reply  uint8 // CLIENT REPLY
+	multi  multi
 	// multiBytes is about how long the requests are that wait for EXEC.
 	multiBytes int64
 	watch      *engine.Watch
@@ -137,6 +139,10 @@ func (c *Session) serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 			break
 		}
 		if len(args) > 0 {
+			if c.last == nil && in[consumed] != '*' && isHTTPRequestLine(args) {
+				c.expelForeign()
+				break
+			}
 			if c.answered != nil {
 				c.answered = nil
 			}
@@ -163,6 +169,10 @@ func (c *Session) serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 		if len(c.out.Buf)-before > yieldBytes {
 			return consumed, c.settle(consumed, before), reactor.Yield
 		}
+	}
+	if c.cutOff {
+		c.out.Buf = c.out.Buf[:before]
+		return consumed, c.settle(consumed, before), reactor.Park // until Kill ends it
 	}
 	if c.closing {
 		if f := c.follows.Load(); f != nil {
