@@ -249,7 +249,7 @@ func (c *Session) authenticate(cmd, name, password []byte) error {
 	}
 	a.mu.Unlock()
 	if !ok {
-		c.refused(refusal{why: deniedAuth, object: string(cmd), user: string(name)}, c.context())
+		c.ctx.refused(refusal{why: deniedAuth, object: string(cmd), user: string(name)}, c.context())
 		return errWrongPass
 	}
 	c.authed = true

@@ -285,6 +285,10 @@ func TestDryRunsAgreeWithARealServer(t *testing.T) {
 				t.Fatalf("%q: %s", u, target)
 			}
 		}
+		reads := append([]string{"ACL", "SETUSER", u[0] + "+r"}, strings.Split(strings.ReplaceAll(strings.Join(u[1:], " "), "%W~", "~"), " ")...)
+		if got := do(c, reads...); len(u) > 1 && got != "OK" {
+			t.Fatalf("%q: %s", reads, got)
+		}
 	}
 	names := []string{"a", "a1", "r", "r1", "w", "w1"}
 	pools := command.Pools{Keys: names, Patterns: append(names, "a*", "r*"), Strings: append(names, "GET", "STORE", "5"), Ints: []int64{0, 1, 2}, Doubles: []float64{1}, Times: []int64{5}}
@@ -321,7 +325,12 @@ func TestDryRunsAgreeWithARealServer(t *testing.T) {
 			for _, u := range users {
 				ask := append([]string{"ACL", "DRYRUN", u[0]}, words...)
 				got, want := do(c, ask...), strings.Join(transcript.Lines(must(t, real, ask...)), " ")
-				if got != want && (got == "OK" || stricter[spec.Name] == "") && (spec.Match(request) == nil || !spec.ArityOK(request)) {
+				fits := (got == "OK" || stricter[spec.Name] == "") && (spec.Match(request) == nil || !spec.ArityOK(request))
+				if fits && want == "OK" && readsToo[spec.Name] != "" {
+					// A user that may read the keys as well may run it.
+					fits = do(c, append([]string{"ACL", "DRYRUN", u[0] + "+r"}, words...)...) != "OK"
+				}
+				if got != want && fits {
 					t.Errorf("%q\nours  %s\nredis %s", ask, got, want)
 				}
 				asked++
@@ -341,6 +350,15 @@ var stricter = map[string]string{
 	"pfmerge":           "without sources Redis looks at no keys",
 	"georadius":         "of STORE and STOREDIST in one request Redis looks at the last one alone",
 	"georadiusbymember": "of STORE and STOREDIST in one request Redis looks at the last one alone",
+}
+
+// readsToo are the commands that need the right to read their key here, where Redis
+// is content with the right to write, and why.
+var readsToo = map[string]string{
+	"zadd":       "INCR returns a score, and CH tells whether it was another",
+	"geoadd":     "CH tells whether a member was elsewhere",
+	"xclaim":     "without JUSTID it returns entries",
+	"xautoclaim": "without JUSTID it returns entries",
 }
 
 func TestCategoriesHaveTheMembersOfRedis(t *testing.T) {

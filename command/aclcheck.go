@@ -1,6 +1,9 @@
 package command
 
-import "github.com/ebbdb/ebb/internal/acl"
+import (
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/acl"
+)
 
 // denied is why a request is refused. Of two reasons the larger one is told.
 type denied uint8
@@ -61,25 +64,25 @@ func (f KeyFlags) access() (need acl.Access) {
 
 // judge decides whether a user may run a request, whose arity is right. at is the
 // place of the argument that is refused. It allocates nothing, unless the
-// request has more keys than any before. Arguments in which no keys can be
-// found are let through: the command will refuse them.
-func (c *Session) judge(u *acl.User, spec *Spec, args [][]byte) (why denied, at int) {
+// request has more keys than any before with this Ctx, whose room it uses. Arguments
+// in which no keys can be found are let through: the command will refuse them.
+func (c *Ctx) judge(u *acl.User, spec *Spec, args [][]byte) (why denied, at int) {
 	if u.Unlimited {
 		return deniedNot, 0
 	}
 	why = deniedCommand
-	keys, found := c.ctx.keys[:0], false
+	keys, found := c.keys[:0], false
 	list := u.Selectors()
 	for i := range list {
 		s := &list[i]
 		if spec.Has(NoAuth) || s.MayRun(spec.id, args) {
 			if !found && !s.AllKeys() && spec.HasKeys() {
 				keys, _ = spec.AppendKeys(keys, args)
-				c.ctx.keys, found = keys, true
+				c.keys, found = keys, true
 			}
 			got, pos := judgeKeys(s, args, keys)
 			if got == deniedNot {
-				got, pos = judgeChannels(s, args, c.svc.acl.channels[spec.id])
+				got, pos = judgeChannels(s, args, c.Service.acl.channels[spec.id])
 			}
 			switch {
 			case got == deniedNot:
@@ -126,12 +129,12 @@ func (c *Session) permit(u *acl.User, spec *Spec, args [][]byte) error {
 	if c.multi.on && spec.Has(NoMulti) && !spec.Has(NoQueue) {
 		return nil // refused in any case, and for that
 	}
-	why, at := c.judge(u, spec, args)
+	why, at := c.ctx.judge(u, spec, args)
 	if why == deniedNot {
 		return nil
 	}
 	c.ctx.Spec = spec
-	c.refused(refusal{why: why, object: refusedObject(why, spec, args, at), user: c.user.name}, c.context())
+	c.ctx.refused(refusal{why: why, object: refusedObject(why, spec, args, at), user: c.user.name}, c.context())
 	return noPermission(why, spec)
 }
 
@@ -142,11 +145,11 @@ func (c *Session) permitQueued(spec *Spec, args [][]byte) error {
 	if u.Unlimited {
 		return nil
 	}
-	why, at := c.judge(u, spec, args)
+	why, at := c.ctx.judge(u, spec, args)
 	if why == deniedNot {
 		return nil
 	}
-	c.refused(refusal{why: why, object: refusedObject(why, spec, args, at), user: c.user.name}, contextMulti)
+	c.ctx.refused(refusal{why: why, object: refusedObject(why, spec, args, at), user: c.user.name}, contextMulti)
 	return ReplyError("NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. " +
 		"This command is no longer allowed for the following reason: " + denials[why].exec)
 }
@@ -159,10 +162,36 @@ func refusedObject(why denied, spec *Spec, args [][]byte, at int) string {
 	return clipped(args[at], aclLogBytes)
 }
 
+// permitServed is permit for a command that has waited and is about to be answered:
+// its user's rules may have changed since it began to wait. The caller holds the
+// waiter's lock; the session is parked. tx is the transaction that serves it, nil for
+// none.
+func (w *waiter) permitServed(tx *engine.Tx) error {
+	x, c := &w.ctx, w.c
+	u := c.user.user.Load()
+	if u.Unlimited {
+		return nil
+	}
+	why, at := x.judge(u, x.Spec, x.Args)
+	if why == deniedNot {
+		return nil
+	}
+	x.Tx = tx
+	x.refused(refusal{why: why, object: refusedObject(why, x.Spec, x.Args, at), user: c.user.name}, contextTop)
+	x.Tx = nil
+	return noPermission(why, x.Spec)
+}
+
 // ReadsEveryKey reports whether the session's user may run the command and read
 // every key there is: SORT needs that for BY and GET, whose keys are not among
 // its arguments.
 func (c *Ctx) ReadsEveryKey() bool {
+	return c.allowsToo(func(s *acl.Selector) bool { return s.TouchesAll(acl.Read) })
+}
+
+// allowsToo reports whether one set of rules of the session's user lets it run the
+// command with its keys, and has what else the command needs.
+func (c *Ctx) allowsToo(has func(*acl.Selector) bool) bool {
 	u := c.Session.user.user.Load()
 	if u.Unlimited {
 		return true
@@ -170,7 +199,7 @@ func (c *Ctx) ReadsEveryKey() bool {
 	list := u.Selectors()
 	for i := range list {
 		s := &list[i]
-		if !s.TouchesAll(acl.Read) || !c.Spec.Has(NoAuth) && !s.MayRun(c.Spec.id, c.Args) {
+		if !has(s) || !c.Spec.Has(NoAuth) && !s.MayRun(c.Spec.id, c.Args) {
 			continue
 		}
 		keys, _ := c.Spec.AppendKeys(nil, c.Args)
@@ -179,6 +208,25 @@ func (c *Ctx) ReadsEveryKey() bool {
 		}
 	}
 	return false
+}
+
+// permitNamed returns the error to reply if the session's user may not store a
+// value that names another key, into which the server will write on the value's
+// behalf: a delay queue and its dead letters. The user needs what DQ.CONFIG asks
+// of a user that names the key.
+func (c *Ctx) permitNamed(key []byte) error {
+	if len(key) == 0 || c.allowsToo(func(s *acl.Selector) bool { return s.MayTouch(key, Insert.access()) }) {
+		return nil
+	}
+	by, where := c.Session, c.Session.context()
+	if by.script {
+		by, where = c.Service.host.c, contextLua
+	}
+	by.ctx.refused(refusal{why: deniedKey, object: clipped(key, aclLogBytes), user: c.Session.user.name}, where)
+	if c.Session.script {
+		return scriptDenials[deniedKey]
+	}
+	return noPermission(deniedKey, c.Spec)
 }
 
 // stayAllowed ends the connection if its user lost the channels it has just

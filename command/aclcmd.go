@@ -278,7 +278,7 @@ func runACLDryrun(c *Ctx) error {
 	if !spec.ArityOK(args) {
 		return WrongArity(spec)
 	}
-	why, at := c.Session.judge(acc.user.Load(), spec, args)
+	why, at := c.judge(acc.user.Load(), spec, args)
 
 	switch why {
 	case deniedNot:

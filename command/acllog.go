@@ -54,11 +54,12 @@ const (
 )
 
 // refused counts and logs a refusal.
-func (c *Session) refused(r refusal, where aclContext) {
-	c.svc.totals.denied[r.why].Add(1)
+func (c *Ctx) refused(r refusal, where aclContext) {
+	s := c.Service
+	s.totals.denied[r.why].Add(1)
 	r.user = clipped(r.user, aclLogBytes)
-	client := clipped(c.ctx.describe(nil, c), aclLogClient)
-	c.svc.acl.log.add(r, where, c.ctx.Now(), client, c.svc.Config.Int("acllog-max-len"))
+	client := clipped(c.describe(nil, c.Session), aclLogClient)
+	s.acl.log.add(r, where, c.Now(), client, s.Config.Int("acllog-max-len"))
 }
 
 // add logs a refusal at now (us), and keeps the log to most entries.

@@ -13,8 +13,9 @@ import (
 //
 //	runBLPop ─▶ nothing there ─▶ Ctx.Block ─▶ waiter in the lines of its keys
 //	                                             │  the session parks
-//	another client's LPUSH ─▶ end of its Tx ─▶ waiter.Serve: runBLPop again, in
-//	                                             │  that Tx, for the key alone
+//	another client's LPUSH ─▶ end of its Tx ─▶ waiter.Serve: is it still permitted?
+//	                                             │  runBLPop again, in that Tx, for
+//	                                             │  the key alone
 //	                          wake the session ◀─┴─ the reply is the waiter's own
 //
 // A waiter ends once, by whoever comes first: it is served, its time is up
@@ -161,11 +162,18 @@ func newWaiter(c *Ctx, o *Wait) *waiter {
 	return w
 }
 
-// Serve implements engine.Waiter: it runs the command again.
+// Serve implements engine.Waiter: it runs the command again, or ends the wait with
+// NOPERM if the user may not run it any more. Then what the key has is left to those
+// behind.
 func (w *waiter) Serve(tx *engine.Tx, key []byte) (done bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.over.Load() {
+		return true
+	}
+	if err := w.permitServed(tx); err != nil {
+		w.fail(err)
+		w.finish(0)
 		return true
 	}
 	began := w.c.svc.DB.Clock().Micros()
@@ -249,12 +257,21 @@ func (w *waiter) end(tx *engine.Tx, reply func(*Ctx)) bool {
 
 // timeOut ends the wait as if its time were up.
 func (w *waiter) timeOut(tx *engine.Tx) bool {
+	if w.expired != nil {
+		return w.answer(tx, w.expired)
+	}
+	return w.end(tx, func(x *Ctx) { x.Out.NullArray() })
+}
+
+// answer ends the wait with a reply that says something, for which the user needs
+// what the command needs.
+func (w *waiter) answer(tx *engine.Tx, reply func(*Ctx)) bool {
 	return w.end(tx, func(x *Ctx) {
-		if w.expired != nil {
-			w.expired(x)
-		} else {
-			x.Out.NullArray()
+		if err := w.permitServed(nil); err != nil {
+			w.fail(err)
+			return
 		}
+		reply(x)
 	})
 }
 

@@ -115,6 +115,9 @@ var specRename = Spec{
 }
 
 func runRename(c *Ctx) error {
+	if err := c.permitNamed(c.Tx.Named(c.Args[1])); err != nil {
+		return err
+	}
 	if _, err := c.Tx.Rename(c.Args[1], c.Args[2], false); err != nil {
 		return err
 	}
@@ -134,6 +137,9 @@ var specRenameNX = Spec{
 }
 
 func runRenameNX(c *Ctx) error {
+	if err := c.permitNamed(c.Tx.Named(c.Args[1])); err != nil {
+		return err
+	}
 	done, err := c.Tx.Rename(c.Args[1], c.Args[2], true)
 	if err != nil {
 		return err
@@ -178,6 +184,9 @@ func runCopy(c *Ctx) error {
 		return errSameObject
 	}
 
+	if err := c.permitNamed(c.Tx.Named(from)); err != nil {
+		return err
+	}
 	done, err := c.Tx.Copy(from, to, dbi, replace)
 	if err != nil {
 		return err
@@ -224,6 +233,9 @@ func runMove(c *Ctx) error {
 		return errSameObject
 	}
 
+	if err := c.permitNamed(c.Tx.Named(c.Args[1])); err != nil {
+		return err
+	}
 	done, err := c.Tx.Move(c.Args[1], dbi)
 	if err != nil {
 		return err

@@ -77,6 +77,7 @@ var specGeoAdd = Spec{
 	History:  []Change{{"6.2.0", "Added the `CH`, `NX` and `XX` options."}},
 	Replies:  "The number of members added, with CH of those added or moved. The index is a sorted set, whose scores are geohashes of 52 bits.",
 	Examples: "> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris\n(integer) 2\n> GEODIST g Berlin Paris km\n\"877.7111\"\n",
+	Keys:     zaddKeys,
 	Run:      runGeoAdd,
 }
 

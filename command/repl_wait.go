@@ -130,7 +130,7 @@ func (c *Ctx) awaitAcks(timeout int64, reply func(*Ctx), met func() bool) error 
 	err := c.Block(Wait{Millis: timeout, Refused: reply, Expired: reply})
 	if err == errBlocked && c.waiter == nil {
 		w := c.Session.waiting
-		c.Service.master.wait(&ackWait{over: w.over.Load, met: met, end: func() { w.end(nil, reply) }})
+		c.Service.master.wait(&ackWait{over: w.over.Load, met: met, end: func() { w.answer(nil, reply) }})
 	}
 	return err
 }

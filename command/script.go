@@ -237,8 +237,8 @@ func (h *scriptHost) admit(spec *Spec, args [][]byte) error {
 		return errScriptNot
 	}
 	if u := h.s.user.user.Load(); !u.Unlimited {
-		if why, at := h.s.judge(u, spec, args); why != deniedNot {
-			h.c.refused(refusal{why: why, object: refusedObject(why, spec, args, at), user: h.s.user.name}, contextLua)
+		if why, at := h.x.judge(u, spec, args); why != deniedNot {
+			h.c.ctx.refused(refusal{why: why, object: refusedObject(why, spec, args, at), user: h.s.user.name}, contextLua)
 			return scriptDenials[why]
 		}
 	}
@@ -304,7 +304,7 @@ func (h *scriptHost) Allowed(args [][]byte) (bool, error) {
 	if u.Unlimited || !spec.ArityOK(args) {
 		return u.Unlimited, nil
 	}
-	why, _ := h.s.judge(u, spec, args)
+	why, _ := h.x.judge(u, spec, args)
 	return why == deniedNot, nil
 }
 

@@ -132,7 +132,22 @@ var specXClaim = Spec{
 	Replies: "The entries that changed hands; with JUSTID their ids. Those that were deleted are not pending any more.",
 	Examples: "> XADD s 1-1 f v\n\"1-1\"\n> XGROUP CREATE s g 0\nOK\n> XREADGROUP GROUP g me STREAMS s >\n1) 1) \"s\"\n   2) 1) 1) \"1-1\"\n         2) 1) \"f\"\n            2) \"v\"\n" +
 		"> XCLAIM s g you 1000 1-1\n(empty array)\n~ 1000ms\n> XCLAIM s g you 1000 1-1\n1) 1) \"1-1\"\n   2) 1) \"f\"\n      2) \"v\"\n",
-	Run: runXClaim,
+	Keys: claimKeys(Update, 5),
+	Run:  runXClaim,
+}
+
+// claimKeys returns what finds the key of XCLAIM and XAUTOCLAIM, which use it so. The
+// command reads it too unless its options, which begin at a place, have JUSTID: it
+// returns the entries.
+func claimKeys(use KeyFlags, from int) func([]KeyRef, [][]byte) ([]KeyRef, error) {
+	return func(dst []KeyRef, args [][]byte) ([]KeyRef, error) {
+		for _, a := range args[from:] {
+			if EqualFold(a, "JUSTID") {
+				return append(dst, KeyRef{1, use}), nil
+			}
+		}
+		return append(dst, KeyRef{1, use | Access}), nil
+	}
 }
 
 func runXClaim(c *Ctx) error {
@@ -233,7 +248,8 @@ var specXAutoClaim = Spec{
 	Replies: "Where to go on (0-0: at the end), the entries that changed hands or with JUSTID their ids, and the ids that are not pending any more because they were deleted.",
 	Examples: "> XADD s 1-1 f v\n\"1-1\"\n> XGROUP CREATE s g 0\nOK\n> XREADGROUP GROUP g me STREAMS s >\n1) 1) \"s\"\n   2) 1) 1) \"1-1\"\n         2) 1) \"f\"\n            2) \"v\"\n" +
 		"~ 1000ms\n> XAUTOCLAIM s g you 1000 0 COUNT 10 JUSTID\n1) \"0-0\"\n2) 1) \"1-1\"\n3) (empty array)\n",
-	Run: runXAutoClaim,
+	Keys: claimKeys(Delete, 6),
+	Run:  runXAutoClaim,
 }
 
 func runXAutoClaim(c *Ctx) error {

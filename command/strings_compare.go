@@ -42,12 +42,23 @@ var specDelEx = Spec{
 	Name: "delex", Group: GroupString, Since: "8.4.0", Complexity: "O(1) for IFEQ and IFNE, O(N) for IFDEQ and IFDNE where N is the length of the value.",
 	Summary: "Deletes a key, if its string value or the digest of it compares as asked.",
 	Flags:   Write | Fast,
-	Args: []Arg{Key("key", Delete), Opt(OneOf("condition", TokenArg("IFEQ", Str("ifeq-value")), TokenArg("IFNE", Str("ifne-value")),
+	Args: []Arg{Key("key", Delete|VariableFlags).Note("ACCESS due to the optional conditions"), Opt(OneOf("condition", TokenArg("IFEQ", Str("ifeq-value")), TokenArg("IFNE", Str("ifne-value")),
 		TokenArg("IFDEQ", Str("ifdeq-digest")), TokenArg("IFDNE", Str("ifdne-digest"))))},
 	Replies: "1 if the key was deleted, 0 if not.",
 	Examples: "> SET k v\nOK\n> DELEX k IFEQ other\n(integer) 0\n> DIGEST k\n\"$digest\"\n> DELEX k IFDEQ $digest\n(integer) 1\n" +
 		"> DELEX k\n(integer) 0\n",
-	Run: runDelEx,
+	Keys: delExKeys,
+	Run:  runDelEx,
+}
+
+// delExKeys finds DELEX's key. With a condition the command reads it: the reply tells
+// whether a guess is right.
+func delExKeys(dst []KeyRef, args [][]byte) ([]KeyRef, error) {
+	use := Delete
+	if len(args) > 2 {
+		use |= Access
+	}
+	return append(dst, KeyRef{1, use}), nil
 }
 
 func runDelEx(c *Ctx) error {
@@ -74,7 +85,7 @@ var specDelIfEq = Spec{
 	Name: "delifeq", Group: GroupString, Since: "9.0.0", Complexity: "O(1)",
 	Summary:  "Deletes a key if its string value is the one given.",
 	Flags:    Write | Fast,
-	Args:     []Arg{Key("key", Delete), Str("value")},
+	Args:     []Arg{Key("key", Access|Delete), Str("value")},
 	Replies:  "1 if the key was deleted, 0 if not.",
 	Examples: "> SET lock token-1\nOK\n> DELIFEQ lock token-2\n(integer) 0\n> DELIFEQ lock token-1\n(integer) 1\n> DELIFEQ lock token-1\n(integer) 0\n",
 	Run:      runDelIfEq,

@@ -57,7 +57,26 @@ var specZAdd = Spec{
 		"A member that is there keeps its expiration time.",
 	Examples: "> ZADD z 1 one 2 two\n(integer) 2\n> ZADD z CH 1 one 3 two\n(integer) 1\n> ZADD z GT INCR 5 two\n\"8\"\n" +
 		"> ZRANGE z 0 -1 WITHSCORES\n1) \"one\"\n2) \"1\"\n3) \"two\"\n4) \"8\"\n",
-	Run: runZAdd,
+	Keys: zaddKeys,
+	Run:  runZAdd,
+}
+
+// zaddKeys finds the key of ZADD and GEOADD. The command reads it where its reply
+// tells of scores that are there: INCR returns one, CH tells whether it was another.
+func zaddKeys(dst []KeyRef, args [][]byte) ([]KeyRef, error) {
+	use := Update
+	var a zaddArgs
+	for _, word := range args[2:] {
+		if EqualFold(word, "INCR") {
+			use |= Access
+		} else if !a.condition(word) {
+			break
+		}
+	}
+	if a.ch {
+		use |= Access
+	}
+	return append(dst, KeyRef{1, use}), nil
 }
 
 // zaddArgs are the arguments of ZADD.

@@ -37,7 +37,22 @@ var specZAddEx = Spec{
 	Examples: "> ZADDEX orders PX 1800 MAXLEN 2 MEMBERS 2 1 a 2 b\n(integer) 2\n> ZADDEX orders PX 1800 MAXLEN 2 MEMBERS 1 3 c\n" +
 		"(error) FULL 'orders' holds 2 items, 1 more would exceed MAXLEN 2\n~ 1801ms\n> ZADDEX orders PX 1800 MAXLEN 2 MEMBERS 1 3 c\n(integer) 1\n" +
 		"> ZRANGE orders 0 -1\n1) \"c\"\n",
-	Run: runZAddEx,
+	Keys: zaddExKeys,
+	Run:  runZAddEx,
+}
+
+// zaddExKeys finds ZADDEX's key, as zaddKeys does that of ZADD.
+func zaddExKeys(dst []KeyRef, args [][]byte) ([]KeyRef, error) {
+	use := Update
+	for _, word := range args[2:] {
+		if EqualFold(word, "MEMBERS") {
+			break
+		}
+		if EqualFold(word, "CH") {
+			use |= Access
+		}
+	}
+	return append(dst, KeyRef{1, use}), nil
 }
 
 func runZAddEx(c *Ctx) error {

@@ -189,13 +189,17 @@ type RestoreOptions struct {
 	Idle     int64 // seconds since the last access, where recency decides what is evicted
 	Freq     int64 // the access counter, 0 to 255, where frequency decides
 	SetFreq  bool  // Freq counts
+	// Names is called with the key that the value names (Tx.Named), if it names one,
+	// before anything is stored; Restore returns its error. The key is valid during the
+	// call. May be nil.
+	Names func(key []byte) error
 }
 
 // Restore stores the value of a DUMP payload under a key, or nothing at all.
 // With a deadline that has passed the value is not stored, but what was to be
 // replaced is gone. It reads what Redis up to 8.0 writes. O(value).
 //
-// Errors: ErrBusyKey, ErrPayload, ErrBadFormat, ErrFull.
+// Errors: ErrBusyKey, ErrPayload, ErrBadFormat, ErrFull, and that of o.Names.
 func (tx *Tx) Restore(key, payload []byte, o RestoreOptions) error {
 	h := tx.find(key)
 	if h.r != nil && !o.Replace {
@@ -208,6 +212,12 @@ func (tx *Tx) Restore(key, payload []byte, o RestoreOptions) error {
 	r, err := tx.decode(value, version)
 	if err != nil {
 		return err
+	}
+	if named := r.named(); o.Names != nil && len(named) > 0 {
+		if err := o.Names(named); err != nil {
+			r.discard()
+			return err
+		}
 	}
 	o.Deadline = min(o.Deadline, MaxDeadline)
 	if r.empty() || o.Deadline != 0 && o.Deadline <= tx.ms && !tx.replay {
@@ -227,6 +237,27 @@ func (tx *Tx) Restore(key, payload []byte, o RestoreOptions) error {
 	tx.setAccess(h.r, o)
 	tx.emitRestore(&h, there, key, payload, version, o.Deadline, r.left)
 	tx.changed(key, EventGeneric, "restore")
+	return nil
+}
+
+// named is Tx.Named for a value that was built.
+func (r *restorer) named() []byte { return namedBy(r.box) }
+
+// Named returns the key that the value of a key names, and into which the engine will
+// write on its behalf: that of a delay queue's dead letters. It returns nil if there is
+// none. The bytes are valid until the next write. It is no access. O(1).
+func (tx *Tx) Named(key []byte) []byte {
+	h := tx.find(key)
+	if h.r == nil || h.r.Kind().plain() {
+		return nil
+	}
+	return namedBy(h.box())
+}
+
+func namedBy(b box) []byte {
+	if q, ok := b.(queueBox); ok {
+		return q.Queue.DeadLetter
+	}
 	return nil
 }
 
