@@ -31,15 +31,18 @@ var (
 	// lost, it may be. ErrUnavailable is in the chain too, unless WAIT is refused.
 	ErrNotReplicated = errors.New("ebb: it has run, but is not on enough replicas")
 	// ErrInterrupted is returned by Subscription.Next when its connection was lost,
-	// and again when it was made anew: messages sent in between are lost.
+	// and again when the subscription was made anew: messages sent in between are lost.
+	// A message that is missing is missing where this error stands, and nowhere else.
 	ErrInterrupted = errors.New("ebb: the subscription was interrupted, messages may be lost")
 	// ErrURL is in the chain of errors about a URL that Open does not take.
 	ErrURL = errors.New("ebb: cannot open this URL")
 	// ErrStateful is returned by Do and batches for commands that change the
 	// connection they are sent on, which is borrowed for one call.
 	ErrStateful = errors.New("ebb: the command changes its connection")
-	// ErrArgument is in the chain of errors about an argument of a type that
-	// has no obvious text, such as a time.Duration.
+	// ErrArgument is in the chain of errors about what the caller has passed: an
+	// argument of a type that has no obvious text, such as a time.Duration, keys of
+	// several slots in one transaction, or a number, a name or an option that a method
+	// or an object of the toolkit does not take. The call has sent nothing.
 	ErrArgument = errors.New("ebb: unusable argument")
 	// ErrValue is in the chain of errors about stored data that a Codec, or an
 	// object, cannot read: somebody else's, or of another version.

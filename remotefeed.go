@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,13 +17,19 @@ import (
 
 // feedQuiet is how long a remote subscription hears nothing before it asks whether the
 // server is still there. A connection that is lost without a word is noticed within
-// twice that.
+// three times that.
 const feedQuiet = 15 * time.Second
 
 // remoteFeed is the feed of servers: of one, or of all masters of a cluster where
 // each has events of its own. A goroutine for each reads the connection, and reads
 // no further while nobody takes its messages: the server's own limit on slow
 // subscribers holds. When one connection is lost, all are made again.
+//
+// A message is either given to Next or stands behind an interruption that is. go-redis
+// makes a lost connection again by itself, and says nothing: the feed ends its own
+// sources at every error, and at a confirmation that it has not asked for. A read has no
+// deadline, since one in the middle of a message would leave its rest to be read as
+// the next one: the feed's listener closes a connection that is silent.
 type remoteFeed struct {
 	b     *remote
 	kind  SubscribeKind
@@ -48,6 +54,22 @@ var (
 	errMoved = errors.New("the channel's slot has moved to another node")
 	// errMasters ends one to the events of all nodes when these are others.
 	errMasters = errors.New("the cluster has other masters")
+	// errAgain ends one whose connection go-redis has made again.
+	errAgain = errors.New("the connection was made again")
+)
+
+// source is a connection that is subscribed.
+type source struct {
+	*redis.PubSub
+	early []*redis.Message // that came before the last confirmation
+	state atomic.Int32     // of silent, heard and holding
+}
+
+// What a source has done since its listener looked.
+const (
+	silent  = iota // nothing has come
+	heard          // something has
+	holding        // it waits until Next takes a message, and reads nothing meanwhile
 )
 
 func (b *remote) subscribe(ctx context.Context, kind SubscribeKind, names []string) (feed, error) {
@@ -74,7 +96,7 @@ func (b *remote) subscribe(ctx context.Context, kind SubscribeKind, names []stri
 }
 
 // open subscribes, and returns when that is confirmed.
-func (f *remoteFeed) open(ctx context.Context) (sources []*redis.PubSub, err error) {
+func (f *remoteFeed) open(ctx context.Context) (sources []*source, err error) {
 	var v Value
 	within := f.b.greeted()
 	try := func(of ...subscriber) answer {
@@ -147,7 +169,7 @@ type subscriber interface {
 
 // subscribeOn subscribes on each of some servers, or on none. A server that says nothing
 // within a time is given up.
-func subscribeOn(ctx context.Context, of []subscriber, kind SubscribeKind, names []string, within time.Duration) (sources []*redis.PubSub, a answer) {
+func subscribeOn(ctx context.Context, of []subscriber, kind SubscribeKind, names []string, within time.Duration) (sources []*source, a answer) {
 	for _, s := range of {
 		if ctx.Err() != nil {
 			closeAll(sources)
@@ -155,9 +177,10 @@ func subscribeOn(ctx context.Context, of []subscriber, kind SubscribeKind, names
 		}
 		bounded, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%w: no subscription within %v", door.ErrSilent, within))
 		ps, err := subscribeTo(bounded, s, kind, names)
-		sources = append(sources, ps)
+		src := &source{PubSub: ps}
+		sources = append(sources, src)
 		if err == nil {
-			err = confirmed(bounded, ps, len(names), within)
+			err = src.confirmed(bounded, kind, len(names), within)
 		}
 		if err != nil {
 			closeAll(sources)
@@ -199,14 +222,24 @@ func subscribeTo(ctx context.Context, of subscriber, kind SubscribeKind, names [
 
 // confirmed waits until the server has confirmed each name. Only closing the
 // connection ends a read that the context's cancellation finds in the middle.
-func confirmed(ctx context.Context, ps *redis.PubSub, names int, within time.Duration) error {
-	stop := context.AfterFunc(ctx, func() { _ = ps.Close() })
-	for range names {
-		if _, err := ps.ReceiveTimeout(ctx, within); err != nil {
+func (s *source) confirmed(ctx context.Context, kind SubscribeKind, names int, within time.Duration) error {
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	for names > 0 {
+		x, err := s.ReceiveTimeout(ctx, within)
+		if err != nil {
 			if !stop() { // what it found was closed by us
 				return ctx.Err()
 			}
 			return err
+		}
+		switch m := x.(type) {
+		case *redis.Message:
+			s.early = append(s.early, m)
+		case *redis.Subscription:
+			if !strings.EqualFold(m.Kind, kind.command()) {
+				return errMoved
+			}
+			names--
 		}
 	}
 	if !stop() {
@@ -215,7 +248,7 @@ func confirmed(ctx context.Context, ps *redis.PubSub, names int, within time.Dur
 	return nil
 }
 
-func closeAll(sources []*redis.PubSub) {
+func closeAll(sources []*source) {
 	for _, ps := range sources {
 		_ = ps.Close() // ends a read that waits
 	}
@@ -223,7 +256,7 @@ func closeAll(sources []*redis.PubSub) {
 
 // run reads until the feed is closed, and subscribes again when a connection is
 // lost. Whoever takes the messages hears of both.
-func (f *remoteFeed) run(sources []*redis.PubSub) {
+func (f *remoteFeed) run(sources []*source) {
 	for {
 		err := f.readAll(sources)
 		if f.ctx.Err() != nil {
@@ -247,15 +280,16 @@ func (f *remoteFeed) run(sources []*redis.PubSub) {
 
 // readAll reads all connections until the first is lost, or the feed is closed,
 // and closes them.
-func (f *remoteFeed) readAll(sources []*redis.PubSub) error {
+func (f *remoteFeed) readAll(sources []*source) error {
 	ctx, cancel := context.WithCancelCause(f.ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() { closeAll(sources) })
 	defer stop()
 	var readers sync.WaitGroup
-	for _, ps := range sources {
-		readers.Go(func() { cancel(f.read(ctx, ps)) })
+	for _, s := range sources {
+		readers.Go(func() { cancel(f.read(ctx, s)) })
 	}
+	readers.Go(func() { cancel(listen(ctx, sources)) })
 	if f.masters != nil {
 		readers.Go(func() { cancel(f.watchMasters(ctx, f.masters)) })
 	}
@@ -283,27 +317,63 @@ func (f *remoteFeed) watchMasters(ctx context.Context, are []*redis.Client) erro
 func sameNode(a, b *redis.Client) bool { return a.Options().Addr == b.Options().Addr }
 
 // read receives from one connection.
-func (f *remoteFeed) read(ctx context.Context, ps *redis.PubSub) error {
-	for asked := false; ; {
-		x, err := ps.ReceiveTimeout(ctx, feedQuiet)
+func (f *remoteFeed) read(ctx context.Context, s *source) error {
+	for _, m := range s.early {
+		f.message(s, m)
+	}
+	s.early = nil
+	for {
+		x, err := s.Receive(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err == nil:
-			asked = false
-			switch m := x.(type) {
-			case *redis.Message:
-				f.give(feedItem{m: Message{Channel: m.Channel, Pattern: m.Pattern, Payload: m.Payload}})
-			case *redis.Subscription:
-				if m.Kind == "sunsubscribe" { // we never ask for that
-					return errMoved
-				}
-			}
-		case errors.Is(err, os.ErrDeadlineExceeded) && !asked:
-			asked = true
-			_ = ps.Ping(ctx)
-		default:
+		case err != nil:
 			return err
+		}
+		switch m := x.(type) {
+		case *redis.Message:
+			f.message(s, m)
+		case *redis.Subscription: // we have asked for none
+			if m.Kind == "sunsubscribe" {
+				return errMoved
+			}
+			return errAgain
+		default:
+			s.state.Store(heard)
+		}
+	}
+}
+
+func (f *remoteFeed) message(s *source, m *redis.Message) {
+	s.state.Store(holding)
+	f.give(feedItem{m: Message{Channel: m.Channel, Pattern: m.Pattern, Payload: m.Payload}})
+	s.state.Store(heard)
+}
+
+// listen asks a source that was silent for feedQuiet whether the server is still there,
+// and returns when that cannot be sent or has no answer.
+func listen(ctx context.Context, sources []*source) error {
+	tick := time.NewTicker(feedQuiet)
+	defer tick.Stop()
+	asked := make([]bool, len(sources))
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		for i, s := range sources {
+			switch {
+			case s.state.CompareAndSwap(heard, silent), s.state.Load() == holding:
+				asked[i] = false
+			case asked[i]:
+				return fmt.Errorf("%w for %v", door.ErrSilent, feedQuiet)
+			default:
+				if err := s.Ping(ctx); err != nil {
+					return err
+				}
+				asked[i] = true
+			}
 		}
 	}
 }

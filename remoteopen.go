@@ -199,6 +199,12 @@ func newRemote(client redis.UniversalClient, name string) *remote {
 // gone: a call of Block reads for as long as its command waits.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 
+// replyTimeout is how long a server may take for a reply, where the URL says nothing.
+const replyTimeout = 3 * time.Second
+
+// stateReload is the age at which the map of a cluster's slots is read again.
+const stateReload = 10 * time.Second
+
 // dialTimeout is go-redis's own default where the URL says nothing.
 func dialTimeout(o *redis.Options) time.Duration {
 	if o.DialTimeout > 0 {
@@ -207,8 +213,15 @@ func dialTimeout(o *redis.Options) time.Duration {
 	return 5 * time.Second
 }
 
-// settle makes a client send nothing twice.
+// settle makes a client send nothing twice, and gives it the timeouts that the
+// documents name: go-redis's own became 5 s.
 func settle(o *redis.Options) {
+	if o.ReadTimeout == 0 {
+		o.ReadTimeout = replyTimeout
+	}
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = o.ReadTimeout
+	}
 	o.ContextTimeoutEnabled = true
 	if o.MaxRetries == 0 {
 		o.MaxRetries = -1 // a command that was sent may have run: never twice
@@ -220,13 +233,14 @@ func tune(o *redis.Options) {
 	o.DialerRetries = 1 // the caller knows best what to do without a server
 	o.DialerRetryTimeout = time.Millisecond
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	o.PipelinePoolSize = -1 // pool_size is the most connections, for pipelines too
 }
 
 // failover are the options of a client that follows Sentinel.
 func (a address) failover() *redis.FailoverOptions {
 	o := a.opt
 	return &redis.FailoverOptions{
-		MasterName: a.master, SentinelAddrs: a.hosts, SentinelUsername: a.user, SentinelPassword: a.pass,
+		PipelinePoolSize: o.PipelinePoolSize, MasterName: a.master, SentinelAddrs: a.hosts, SentinelUsername: a.user, SentinelPassword: a.pass,
 		Dialer: o.Dialer, TLSConfig: o.TLSConfig, ClientName: o.ClientName, Protocol: o.Protocol,
 		Username: o.Username, Password: o.Password, DB: o.DB,
 		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
@@ -241,7 +255,7 @@ func (a address) failover() *redis.FailoverOptions {
 func (a address) cluster() *redis.ClusterOptions {
 	o := a.opt
 	return &redis.ClusterOptions{
-		Addrs: a.hosts, MaxRedirects: -1,
+		Addrs: a.hosts, MaxRedirects: -1, PipelinePoolSize: o.PipelinePoolSize, ClusterStateReloadInterval: stateReload,
 		NewClient: func(o *redis.Options) *redis.Client {
 			tune(o)
 			return redis.NewClient(o)

@@ -24,7 +24,9 @@ type Message struct {
 }
 
 // Subscription receives the messages of its channels in the order in which
-// they were sent, from the moment it was made. It is used by one goroutine at
+// they were sent, from the moment it was made. Each message comes once, or
+// ErrInterrupted stands in its place: a caller that counts on every message looks up
+// there what it may have missed. It is used by one goroutine at
 // a time, but for Close. Close it, or the Conn.
 type Subscription struct {
 	c *Conn
