@@ -174,7 +174,7 @@ func runDebugDigestValue(c *Ctx) error {
 var specDebugPopulate = Spec{
 	Name: "debug|populate", Group: GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the number of keys",
 	Summary:  "Creates string keys named key:0, key:1 and so on that are not there yet.",
-	Flags:    adminFlags | SelfLock | Slow,
+	Flags:    adminFlags&^Loading | SelfLock | Slow, // keys that no file has
 	Args:     []Arg{Int("count"), Opt(Block("options", Str("prefix"), Opt(Int("size"))))},
 	Replies:  "OK. The values are value:0, value:1 and so on, cut or filled with zero bytes to size.",
 	Examples: "> DEBUG POPULATE 3\nOK\n> DBSIZE\n(integer) 3\n> GET key:2\n\"value:2\"\n> DEBUG POPULATE 1 pre 10\nOK\n> GET pre:0\n\"value:0\\x00\\x00\\x00\"\n",

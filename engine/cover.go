@@ -70,7 +70,7 @@ func (tx *Tx) anyDue(keys [][]byte) bool {
 // dueAt is anyDue for a key whose shard and hash are known. The shard is held.
 func (tx *Tx) dueAt(s int, hash uint64, key []byte) bool {
 	sh := tx.db.shards[s]
-	if tx.db.replica.Load() {
+	if tx.db.passive.Load() {
 		return false // nothing expires
 	}
 	if !tx.db.noActive.Load() && sh.next.Load() > tx.ms {
@@ -103,7 +103,7 @@ func (db *DB) tryShard(sh *shard) (held uint64) {
 	}
 	held = 1 << sh.id
 	b := db.book.Load()
-	if b == nil || db.noActive.Load() || db.replica.Load() {
+	if b == nil || db.noActive.Load() || db.passive.Load() {
 		return held
 	}
 	for m := b.shards &^ held; m != 0; m &= m - 1 {

@@ -99,7 +99,10 @@ type DB struct {
 	snap       atomic.Pointer[snapshot] // under way; nil: none
 	snapping   atomic.Bool              // one is under way, or about to be
 	loadSpan   int64                    // of Load: the span of the next key's sliding deadline
-	replica    atomic.Bool              // a master decides what expires; it changes with all shards locked
+	replica    atomic.Bool              // a master decides what expires; it changes with all shards locked, as do
+	filling    atomic.Bool              // the engine is filled by a file or a log, and
+	passive    atomic.Bool              // one of the two: what is dead is hidden, and nothing removes it
+	loads      int                      // calls of BeginLoad without their EndLoad; guarded by all shards
 	ownEvict   atomic.Bool              // a replica evicts as well
 	lfu        atomic.Bool              // access clocks count frequency
 	lfuLog     atomic.Int64

@@ -350,9 +350,9 @@ func reapLarge(b box, now int64, budget int, fire func(item, value []byte, deadl
 // in this transaction: for the statistics, and for the rules that match. value is
 // what the item held, nil where it holds nothing. The key's shard is held, and
 // where a rule matches, its stream's; see Tx.ruled. The bytes may be the engine's.
-// Not in a replay, nor on a replica: it was noted where it was decided.
+// Not in a replay, nor where what is dead is left to others: it was noted where it was decided.
 func (tx *Tx) lapsed(sh *shard, l Level, key, item, value []byte, deadline int64) {
-	if tx.replay || tx.db.replica.Load() {
+	if tx.replay || tx.db.passive.Load() {
 		return
 	}
 	sh.stats.Lag[l].record(tx.now - deadline*1000)

@@ -175,7 +175,7 @@ func (tx *Tx) setDeadline(h *hit, key []byte, deadline, span int64) {
 // the deadline has moved by a tenth of the span: after a crash it may be that
 // much early.
 func (tx *Tx) slideOn(h *hit, key []byte) {
-	if tx.client || tx.replay || tx.db.replica.Load() {
+	if tx.client || tx.replay || tx.db.passive.Load() {
 		return
 	}
 	s := h.r.slide()

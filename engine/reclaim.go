@@ -143,7 +143,7 @@ func (r *Reclaimer) slice(sh *shard, locked uint64, end int64) (more bool) {
 	tx := db.txs.Get().(*Tx)
 	tx.at(0, locked)
 	switch {
-	case db.replica.Load():
+	case db.passive.Load():
 		more = r.keepTime(tx, sh, end)
 	case !db.noActive.Load():
 		more = r.reclaim(tx, sh, end)

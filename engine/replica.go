@@ -38,9 +38,7 @@ func (db *DB) setReplica(on bool) {
 	if db.replica.Swap(on) == on {
 		return
 	}
-	for _, sh := range db.shards {
-		sh.workAt(0)
-	}
+	db.settlePassive()
 	if !on {
 		db.evictSoon()
 	}
@@ -58,11 +56,14 @@ func (db *DB) SetReplicaEviction(on bool) {
 }
 
 // spared reports whether the engine may use more memory than allowed, because it
-// is the master's to evict.
-func (db *DB) spared() bool { return db.replica.Load() && !db.ownEvict.Load() }
+// is the master's to evict, or because no log takes what would be evicted.
+func (db *DB) spared() bool {
+	return db.passive.Load() && (db.filling.Load() || !db.ownEvict.Load())
+}
 
-// hiding reports whether what is dead is hidden, and left to the master.
-func (tx *Tx) hiding() bool { return tx.db.replica.Load() && !tx.replay }
+// hiding reports whether what is dead is hidden, and left to the master or to the log
+// that is being loaded.
+func (tx *Tx) hiding() bool { return tx.db.passive.Load() && !tx.replay }
 
 // makeWay removes the record that is hidden under a key which is about to come.
 func (tx *Tx) makeWay(sp *space, hash uint64, key []byte) {
@@ -165,7 +166,7 @@ func (r *Reclaimer) keepTime(tx *Tx, sh *shard, end int64) (more bool) {
 // nextWheel returns the time in ms from which on there is something to do for a
 // wheel: on a replica only to keep its time.
 func (sh *shard) nextWheel(w *wheel.Wheel) (ms int64, ok bool) {
-	if sh.db.replica.Load() {
+	if sh.db.passive.Load() {
 		return w.NextCascade()
 	}
 	return w.Next()

@@ -51,7 +51,8 @@ type SnapshotOptions struct {
 	// as fast, and they notice it.
 	Hurry bool
 	// KeepDead keeps keys whose deadline had passed at the cut. A replica always
-	// keeps them: its master decides.
+	// keeps them, and so does a snapshot between BeginLoad and EndLoad: no log says
+	// that they are gone.
 	KeepDead bool
 	// NoCompress writes strings as they are.
 	NoCompress bool
@@ -170,7 +171,7 @@ func (s *snapshot) cut() {
 	}
 	tx := db.BeginAll(0)
 	s.ms = tx.ms
-	s.o.KeepDead = s.o.KeepDead || db.replica.Load()
+	s.o.KeepDead = s.o.KeepDead || db.passive.Load()
 	for i, sh := range db.shards {
 		for dbi, sp := range sh.spaces {
 			if sp == nil {

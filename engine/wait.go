@@ -306,9 +306,18 @@ func wakes(class uint32, event string) bool {
 	return class != EventStream || event == "xadd" || event == "xgroup-destroy"
 }
 
-// serveReady serves the signalled lines in the order of the signals.
+// serveReady serves the signalled lines in the order of the signals; none while the
+// engine is filled.
 func (tx *Tx) serveReady() {
 	if len(tx.ready) == 0 {
+		return
+	}
+	if tx.db.filling.Load() { // EndLoad signals all lines
+		for _, l := range tx.ready {
+			l.signalled = false
+		}
+		clear(tx.ready)
+		tx.ready = tx.ready[:0]
 		return
 	}
 	dbi, client, dirty := tx.dbi, tx.client, tx.dirty

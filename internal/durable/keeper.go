@@ -40,6 +40,7 @@ type Keeper struct {
 	load    loading
 	reply   string // with which writes are refused
 	started bool   // what is written goes into the files
+	filling bool   // DB.BeginLoad was called, and DB.EndLoad is to come
 	held    int    // calls of Hold whose done is to come: the engine holds a part
 	broken  bool   // a reload has failed: ErrPartial
 }

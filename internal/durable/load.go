@@ -97,14 +97,11 @@ func (k *Keeper) Origin() Origin {
 	return k.load.origin
 }
 
-// loading runs a load: clients are told to wait, nothing expires by itself, and
+// loading runs a load: clients are told to wait, nothing expires (see tellLoading), and
 // lines tell how far it is.
 func (k *Keeper) loading(ctx context.Context, work func(*loadRun) error) error {
-	db := k.o.DB
 	x := &loadRun{k: k, began: k.now(), origin: Origin{DB: -1}}
 	k.setLoading(x)
-	active := db.ActiveExpiry()
-	db.SetActiveExpiry(false)
 	ctx, cancel := context.WithCancel(ctx)
 	told := make(chan struct{})
 	go func() { // ends with ctx, and is waited for
@@ -114,7 +111,6 @@ func (k *Keeper) loading(ctx context.Context, work func(*loadRun) error) error {
 	err := work(x)
 	cancel()
 	<-told
-	db.SetActiveExpiry(active)
 	k.endLoading(x, err)
 	return err
 }
@@ -342,7 +338,6 @@ func (k *Keeper) Reload(ctx context.Context, o ReloadOptions) error {
 // saveFor saves for a reload. Nothing is written from before the save on.
 func (k *Keeper) saveFor(ctx context.Context, o ReloadOptions) error {
 	k.tellLoading(true)
-	k.o.DB.Barrier()
 	if o.NoSave {
 		return nil
 	}
@@ -353,9 +348,29 @@ func (k *Keeper) saveFor(ctx context.Context, o ReloadOptions) error {
 	return err
 }
 
+// tellLoading says that the engine is being filled, or no longer. The server refuses
+// clients before the engine knows (DB.BeginLoad), and lets them in after: what they have
+// done is in the stream when tellLoading returns, and what is due is removed only while
+// the stream is taken. So a start ends it in Start, after the appender's start, and not in
+// Load; and a reload begins it before its save, because the load would bring back what
+// the reclaimers remove in between. To say it twice changes nothing.
 func (k *Keeper) tellLoading(on bool) {
-	if k.o.SetLoading != nil {
-		k.o.SetLoading(on)
+	if on && k.o.SetLoading != nil {
+		k.o.SetLoading(true)
+	}
+	k.mu.Lock()
+	change := k.filling != on
+	k.filling = on
+	k.mu.Unlock()
+	switch {
+	case !change:
+	case on:
+		k.o.DB.BeginLoad()
+	default:
+		k.o.DB.EndLoad()
+	}
+	if !on && k.o.SetLoading != nil {
+		k.o.SetLoading(false)
 	}
 }
 
@@ -380,7 +395,6 @@ func (k *Keeper) reloadMemory(ctx context.Context, o ReloadOptions) error {
 	return k.inTurn(ctx, func() error {
 		var b bytes.Buffer
 		k.tellLoading(true) // what is written from here on would be lost
-		k.o.DB.Barrier()
 		if err := k.writeSnapshot(ctx, &b, new(engine.Progress), snapshotKind{hurry: true}, nil); err != nil {
 			k.tellLoading(false)
 			return err
@@ -412,7 +426,6 @@ func (k *Keeper) LoadAOF(ctx context.Context) error {
 	}
 	return k.inTurn(ctx, func() error {
 		return k.loading(ctx, func(x *loadRun) error {
-			k.o.DB.Barrier()
 			if err := k.flushAppended(ctx); err != nil {
 				return err
 			}

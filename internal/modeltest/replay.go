@@ -14,37 +14,123 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ebbdb/ebb/command"
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/stream"
+	"github.com/ebbdb/ebb/internal/transcript"
 )
 
-// Replica is a second engine that is built from the effects of a first. It
-// removes nothing on its own. Close it.
+// Replica is a second engine that is built from the effects of a first, as a server is
+// from its log: it is being filled all the time, its clock is years ahead, so that each
+// deadline has passed when it comes, its reclaimers run, and clients send it what a
+// server takes while it loads. Nothing of that may show. Close it.
 type Replica struct {
-	db  *engine.DB
-	svc *command.Service
+	db      *engine.DB
+	svc     *command.Service
+	clock   *engine.ManualClock
+	clients *transcript.Engine
+	n       int // requests of clients so far
 }
+
+// late is by how much a replica's clock is ahead: more than any time to live that the
+// tests use.
+const late = 20 * 365 * 24 * time.Hour
+
+// blockedFor are what clients of a replica wait for, all the time.
+var blockedFor = []string{"BLPOP a l1 {t}l 0", "BLMOVE l1 a LEFT RIGHT 0", "BZPOPMIN z1 {t}z a 0", "XREAD BLOCK 0 STREAMS x1 a 0 0", "DQ.POP {q}1 LEASE 1000 BLOCK 0"}
 
 // NewReplica returns an empty replica.
 func NewReplica() (*Replica, error) {
-	r := &Replica{db: engine.Open(engine.Options{Clock: engine.NewManualClock(time.UnixMilli(1)), Shards: 16})}
-	r.db.SetActiveExpiry(false)
-	var err error
-	if r.svc, err = command.NewService(command.Options{DB: r.db}, nil); err != nil {
+	var hooks command.Hooks
+	r := &Replica{clock: engine.NewManualClock(transcript.Start.Add(late))}
+	r.db = engine.Open(engine.Options{Clock: r.clock, Shards: 16, Hooks: &hooks})
+	cfg, err := config.Load([]string{"--enable-debug-command", "yes"}, nil)
+	if err == nil {
+		r.svc, err = command.NewService(command.Options{DB: r.db, Config: cfg}, &hooks)
+	}
+	if err != nil {
 		r.db.Close()
 		return nil, err
 	}
+	r.clients = transcript.Around(r.db, r.svc, r.clock)
+	for i, line := range blockedFor {
+		if err = r.clients.Send(10+i, strings.Fields(line)); err == nil {
+			if v, replied := r.clients.Next(10 + i); replied {
+				err = fmt.Errorf("%s does not wait: %v", line, v)
+			}
+		}
+		if err != nil {
+			r.Close()
+			return nil, err
+		}
+	}
+	r.db.BeginLoad()
 	return r, nil
 }
 
 // Close ends the replica.
 func (r *Replica) Close() {
+	_ = r.clients.HangupAll() // of connections in memory
 	r.svc.Close()
 	r.db.Close()
+}
+
+// disturbEvery is how many transactions come between two turns of clients.
+const disturbEvery = 8
+
+// replay runs effects again, and lets clients and reclaimers have their turn between
+// the transactions.
+func (r *Replica) replay(effects []engine.Effect) error {
+	for len(effects) > 0 {
+		n, seen := 0, 0
+		for ; n < len(effects); n++ {
+			if n > 0 && effects[n].Seq != effects[n-1].Seq {
+				if seen++; seen == disturbEvery {
+					break
+				}
+			}
+		}
+		if err := r.svc.Replay(effects[:n]); err != nil {
+			return err
+		}
+		if err := r.disturb(effects[n-1]); err != nil {
+			return err
+		}
+		effects = effects[n:]
+	}
+	return nil
+}
+
+// disturb sends what a server takes while it loads, about a key of an effect.
+func (r *Replica) disturb(e engine.Effect) error {
+	key := "a"
+	if len(e.Args) > 1 {
+		key = string(e.Args[1])
+	}
+	r.n++
+	requests := [][]string{{"SELECT", strconv.Itoa(e.DB)}, {"WATCH", key, "l1", "h1", "z1", "r1", "k1"}, {"DEBUG", "OBJECT", key},
+		{"DEBUG", "DIGEST-VALUE", key, "l1", "s1"}, {"MULTI"}, {"DEBUG", "OBJECT", "l1"}, {"EXEC"}}
+	if r.n%2 == 0 {
+		requests = requests[:3] // the watch goes on
+	}
+	for _, args := range requests {
+		if err := r.clients.Send(1, args); err != nil {
+			return err
+		}
+	}
+	for _, replied := r.clients.Next(1); replied; _, replied = r.clients.Next(1) {
+	}
+	for i, line := range blockedFor {
+		if v, replied := r.clients.Next(10 + i); replied {
+			return fmt.Errorf("the replay has served %s: %v", line, v)
+		}
+	}
+	return r.clients.Advance(time.Millisecond)
 }
 
 // Follow takes the effects of an engine since the last call, which must be quiet
@@ -52,7 +138,7 @@ func (r *Replica) Close() {
 // error lists what differs.
 func (r *Replica) Follow(db *engine.DB) error {
 	effects := db.Drain()
-	if err := r.svc.Replay(effects); err != nil {
+	if err := r.replay(effects); err != nil {
 		return err
 	}
 	if diff := r.compare(db); len(diff) > 0 {
@@ -63,7 +149,7 @@ func (r *Replica) Follow(db *engine.DB) error {
 
 // Run runs the effects of an engine since the last call, and compares nothing: the
 // engine may be busy.
-func (r *Replica) Run(db *engine.DB) error { return r.svc.Replay(db.Drain()) }
+func (r *Replica) Run(db *engine.DB) error { return r.replay(db.Drain()) }
 
 // CheckEffects runs all effects of an engine, which has not been drained yet, in
 // a second one, and compares the two.
