@@ -399,7 +399,9 @@ func (c *Session) unpark(out []byte) (_ []byte, ok bool) {
 	p := c.parked
 	switch p.state.Load() {
 	case besideFinished:
-		out = append(out, p.out...)
+		if !c.replyTooLong(len(p.out)) {
+			out = append(out, p.out...)
+		}
 	case besideWaits:
 		if !p.wait.over.Load() {
 			return out, false

@@ -37,6 +37,7 @@ type Session struct {
 	closing bool     // close after the replies so far are written
 	// cutOff says that the connection is killed, and what was replied last is dropped.
 	cutOff bool
+	turn   int   // about how many bytes of output one call of Serve makes
 	reply  uint8 // CLIENT REPLY
 	multi  multi
 	// multiBytes is about how long the requests are that wait for EXEC.
@@ -128,6 +129,7 @@ func (c *Session) serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 	}
 	c.out.Buf = out
 	c.followConfig()
+	start := len(out) // of the reply to the request that is being served
 	for !c.closing {
 		args, n, err := c.parser.Next(in[consumed:])
 		if err != nil {
@@ -146,6 +148,7 @@ func (c *Session) serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 			if c.answered != nil {
 				c.answered = nil
 			}
+			start = len(c.out.Buf)
 			switch c.dispatch(args) {
 			case again: // the request stays in the input
 				c.parser.Reset()
@@ -166,7 +169,10 @@ func (c *Session) serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 			}
 		}
 		consumed += n
-		if len(c.out.Buf)-before > yieldBytes {
+		if len(c.out.Buf)-before > c.turn {
+			if c.replyTooLong(len(c.out.Buf) - start) {
+				break
+			}
 			return consumed, c.settle(consumed, before), reactor.Yield
 		}
 	}
@@ -189,6 +195,7 @@ func (c *Session) followConfig() {
 	if int64(c.parser.Limits.MaxBulk) != c.svc.maxBulk.Load() || !c.authed && c.parser.Limits.Unauthenticated != c.svc.authRequired() {
 		c.setLimits()
 	}
+	c.turn = int(c.svc.turn.Load())
 }
 
 // boundInput closes a client that has sent more than client-query-buffer-limit
@@ -241,8 +248,10 @@ func (c *Session) push(msg []byte) {
 	if !c.queued.Swap(true) && c.conn != nil {
 		c.conn.Wake()
 	}
-	if c.conn != nil && c.overLimit(n) {
-		c.conn.Kill(errSlowReader)
+	if c.conn != nil {
+		if _, unsent := c.conn.Buffered(); c.overLimit(n+unsent, false) {
+			c.conn.Kill(errSlowReader)
+		}
 	}
 }
 

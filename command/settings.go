@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
+	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -21,6 +22,7 @@ type settings struct {
 	timeout   atomic.Int64   // seconds a client may be idle; 0: for ever
 	maxInput  atomic.Int64   // client-query-buffer-limit
 	outLimits [3]outputLimit // by config.Class
+	turn      atomic.Int64   // bytes; see setTurn
 	latency   atomic.Bool    // latency-tracking
 	trackMax  atomic.Int64   // tracking-table-max-keys
 	evictFor  atomic.Int64   // ns that a command may spend on eviction
@@ -206,6 +208,7 @@ func (s *Service) setOutputLimits(c *config.Set) error {
 		l.soft.Store(o.Soft)
 		l.seconds.Store(int64(o.Seconds))
 	}
+	s.setTurn()
 	return nil
 }
 
@@ -278,19 +281,59 @@ func (c *Session) setLimits() {
 	c.parser.Limits = resp.Limits{MaxBulk: int(c.svc.maxBulk.Load()), Unauthenticated: c.unknown()}
 }
 
-// overLimit reports whether a client has too much output waiting: n bytes.
-func (c *Session) overLimit(n int) bool {
-	class := config.Normal
-	if c.subs.n.Load() > 0 {
-		class = config.PubSub
+// replyFloor is the size from which on a reply counts for client-output-buffer-limit
+// before the socket was offered it. Redis has a buffer of that size for each client, which
+// its limit does not count.
+const replyFloor = 16 << 10
+
+// setTurn computes how much output one call of Serve makes: no more than a limit allows,
+// so that what a client reads in time does not add up.
+func (s *Service) setTurn() {
+	turn := int64(yieldBytes)
+	for _, class := range []config.Class{config.Normal, config.PubSub} {
+		if hard := s.outLimits[class].hard.Load(); hard > 0 {
+			turn = min(turn, hard)
+		}
 	}
-	l := &c.svc.outLimits[class]
-	if hard := l.hard.Load(); hard > 0 && int64(n) > hard {
+	s.turn.Store(max(turn, replyFloor))
+}
+
+// outLimit is the output limit that holds for the client now.
+func (c *Session) outLimit() *outputLimit {
+	if c.subs.n.Load() > 0 {
+		return &c.svc.outLimits[config.PubSub]
+	}
+	return &c.svc.outLimits[config.Normal]
+}
+
+// replyTooLong ends the connection if one reply of n bytes, with what is unsent, is more
+// than the hard limit allows, and reports whether it did.
+func (c *Session) replyTooLong(n int) bool {
+	hard := c.outLimit().hard.Load()
+	if c.conn == nil || hard <= 0 || n < replyFloor {
+		return false
+	}
+	if _, unsent := c.conn.Buffered(); int64(n+unsent) < hard {
+		return false
+	}
+	c.cut(reactor.ErrOutputLimit)
+	return true
+}
+
+// overLimit reports whether a client has too much output waiting: n bytes. Where n is
+// below the soft limit, the time for which that may be exceeded ends if settled is set:
+// the transport sets it, and knows all that waits. While messages move from the queue to
+// the transport, the producer of the next one sees neither.
+func (c *Session) overLimit(n int, settled bool) bool {
+	l := c.outLimit()
+	if hard := l.hard.Load(); hard > 0 && int64(n) >= hard {
 		return true
 	}
 	soft := l.soft.Load()
-	if soft <= 0 || int64(n) <= soft {
-		c.softSince.Store(0)
+	if soft <= 0 || int64(n) < soft {
+		if settled {
+			c.softSince.Store(0)
+		}
 		return false
 	}
 	now := c.svc.DB.Clock().Micros()
@@ -307,7 +350,7 @@ func (c *Session) OutputExceeded(pending int) bool {
 	c.mu.Lock()
 	n := len(c.queue)
 	c.mu.Unlock()
-	return c.overLimit(pending + n)
+	return c.overLimit(pending+n, true)
 }
 
 // IdleCheck implements reactor.IdleChecker. Being asked once a second, sessions
