@@ -303,6 +303,9 @@ func runFlush(c *Ctx, dbi int) error {
 	}
 
 	c.Tx.Flush(dbi)
+	if dbi < 0 {
+		c.Service.keeper.Emptied(c.Tx)
+	}
 
 	c.Out.OK()
 	return nil

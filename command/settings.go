@@ -70,7 +70,7 @@ func (s *Service) bindings() []binding {
 		{[]string{"appendonly"}, s.toKeeper(func(k *durable.Keeper, c *config.Set) error { return k.SetAppendOnly(c.Bool("appendonly")) })},
 		{[]string{"appendfsync"}, s.toKeeper(func(k *durable.Keeper, _ *config.Set) error { k.SetFsync(); return nil })},
 		{[]string{"dir", "dbfilename"}, s.toKeeper(func(k *durable.Keeper, _ *config.Set) error { return k.SetDir() })},
-		{[]string{"save", "stop-writes-on-bgsave-error"}, s.toKeeper(func(k *durable.Keeper, _ *config.Set) error { k.SetSavePoints(); return nil })},
+		{[]string{"save", "stop-writes-on-bgsave-error"}, s.toKeeper(func(k *durable.Keeper, _ *config.Set) error { return k.SetSavePoints() })},
 		{[]string{"port", "bind"}, s.door.rebind},
 		{[]string{"maxclients", "tcp-keepalive"}, s.door.adjust},
 		{[]string{"repl-backlog-size"}, s.master.resize},

@@ -27,6 +27,8 @@ type Instance struct {
 	svc  *command.Service
 	srv  *Server
 	stop chan struct{} // closed when a client has asked for SHUTDOWN
+
+	loaded bool // by Open, because there was nothing to load
 }
 
 // Start opens an engine and serves it as the configuration says, and returns when
@@ -45,7 +47,8 @@ func Start(cfg *config.Set, log *slog.Logger, level *slog.LevelVar) (*Instance, 
 }
 
 // Open is the first half of Start: the directory is locked, and clients are
-// served, but hear LOADING until Load has returned. acceptClock starts although the
+// served, but hear LOADING until Load has returned; where there is nothing to load they
+// never do. acceptClock starts although the
 // system's clock is far behind what the files say.
 func Open(cfg *config.Set, log *slog.Logger, level *slog.LevelVar, acceptClock bool) (*Instance, error) {
 	loops := Loops(cfg)
@@ -82,7 +85,12 @@ func Open(cfg *config.Set, log *slog.Logger, level *slog.LevelVar, acceptClock b
 
 // Load is the second half of Start. ctx ends it early; Shutdown is to follow where
 // it fails.
-func (in *Instance) Load(ctx context.Context) error { return in.svc.Load(ctx) }
+func (in *Instance) Load(ctx context.Context) error {
+	if in.loaded {
+		return nil
+	}
+	return in.svc.Load(ctx)
+}
 
 // Loops returns how many network loops a configuration asks for. By default
 // one for every two processors: a loop that has more connections to itself
@@ -137,14 +145,29 @@ func (in *Instance) listen(cfg *config.Set, log *slog.Logger, loops int) (*Serve
 		return nil, err
 	}
 	close(ready)
-	if err = in.svc.Open(srv); err == nil {
-		err = srv.listenAll()
-	}
-	if err != nil {
+	if err = in.bind(srv); err != nil {
 		srv.Close()
 		return nil, err
 	}
 	return srv, nil
+}
+
+// bind binds all addresses, and then serves them. Where there is nothing to load that is
+// done in between: clients that have connected meanwhile wait, and hear no LOADING.
+func (in *Instance) bind(srv *Server) error {
+	srv.hold()
+	err := in.svc.Open(srv)
+	if err == nil {
+		err = srv.listenAll()
+	}
+	if err == nil && in.svc.Keeper().Absent() {
+		err = in.svc.Load(context.Background())
+		in.loaded = true
+	}
+	if err == nil {
+		err = srv.letIn()
+	}
+	return err
 }
 
 // addresses joins hosts, of which those behind a '-' are left out, and a port.

@@ -130,6 +130,8 @@ type Server struct {
 
 	mu        sync.Mutex // guards what follows
 	closed    bool
+	holding   bool            // listeners are bound, and not served before letIn
+	held      []*heldListener // these
 	addrs     []net.Addr
 	listeners map[net.Listener]struct{} // served by the portable transport
 	conns     map[*portableConn]struct{}
@@ -202,7 +204,13 @@ func (s *Server) listenAll() error {
 			return err
 		}
 		s.noteAddr(ln)
-		s.start(tls.NewListener(ln, s.opt.TLS))
+		_, err = s.serve(ln, func() (func(), error) {
+			s.start(tls.NewListener(ln, s.opt.TLS))
+			return nil, nil
+		})
+		if err != nil {
+			return err
+		}
 	}
 	if s.opt.Unix == "" {
 		return nil
@@ -232,11 +240,76 @@ func (s *Server) Add(addr string) (stop func(), err error) {
 // serveFast gives ln to the event loops, or to the portable transport where
 // there are none.
 func (s *Server) serveFast(ln net.Listener, network string) (stop func(), err error) {
-	if s.fast != nil {
-		return s.fast.add(ln, network)
+	return s.serve(ln, func() (func(), error) {
+		if s.fast != nil {
+			return s.fast.add(ln, network)
+		}
+		s.start(ln)
+		return func() { _ = ln.Close() }, nil
+	})
+}
+
+// heldListener is one that is bound and not served yet: the system completes the
+// connections of clients, and keeps what they send.
+type heldListener struct {
+	ln    net.Listener
+	begin func() (stop func(), err error)
+
+	mu      sync.Mutex // guards what follows
+	stop    func()     // once it is served
+	stopped bool
+}
+
+func (h *heldListener) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stopped = true; h.stop != nil {
+		h.stop()
+		return
 	}
-	s.start(ln)
-	return func() { _ = ln.Close() }, nil
+	_ = h.ln.Close()
+}
+
+func (h *heldListener) serve() (err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.stopped {
+		h.stop, err = h.begin()
+	}
+	return err
+}
+
+// serve begins to serve a listener, or has letIn do that.
+func (s *Server) serve(ln net.Listener, begin func() (stop func(), err error)) (stop func(), err error) {
+	s.mu.Lock()
+	if !s.holding {
+		s.mu.Unlock()
+		return begin()
+	}
+	defer s.mu.Unlock()
+	h := &heldListener{ln: ln, begin: begin}
+	s.held = append(s.held, h)
+	return h.end, nil
+}
+
+// hold has listeners be bound and not served until letIn is called.
+func (s *Server) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holding = true
+}
+
+// letIn serves the listeners that were held.
+func (s *Server) letIn() error {
+	s.mu.Lock()
+	held := s.held
+	s.holding, s.held = false, nil
+	s.mu.Unlock()
+	var err error
+	for _, h := range held {
+		err = errors.Join(err, h.serve())
+	}
+	return err
 }
 
 func (s *Server) noteAddr(ln net.Listener) {
@@ -301,9 +374,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for ln := range s.listeners {
 		_ = ln.Close()
 	}
-	remove := s.remove
-	s.remove = ""
+	held, remove := s.held, s.remove
+	s.held, s.remove = nil, ""
 	s.mu.Unlock()
+	for _, h := range held {
+		h.end()
+	}
 	s.cancel()
 	for _, c := range s.snapshot() {
 		c.shutdown()

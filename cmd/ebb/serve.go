@@ -31,7 +31,8 @@ func serveCommand() *cobra.Command {
 		Short: "Run a server that speaks the Redis protocol",
 		Long: `Run a server that speaks the Redis protocol, by default on 127.0.0.1:6379 and
 in memory. With --dir the data is kept in that directory: changes are appended to
-files and synced every second (--appendfsync always: before anybody hears of them).
+files and synced every second (--appendfsync always: before any client hears of them).
+--appendonly yes or --save alone keep it in the working directory, as redis-server does.
 
 A configuration file has the syntax of redis.conf; "-" reads it from standard
 input. Every directive can also be given as an option, and wins over the file:
@@ -202,7 +203,7 @@ func greet(out io.Writer, cfg *config.Set, in *server.Instance) {
 	}
 	fmt.Fprintf(out, "ebb %s serves %s (pid %d)\n", version(), strings.Join(addrs, ", "), os.Getpid())
 	if dir := in.Service().Keeper().Dir(); dir == "" {
-		fmt.Fprintf(out, "data is kept in memory: %d shards, %d network loops; it is gone when the server stops (--dir DIRECTORY keeps it)\n", in.DB().Shards(), in.Loops())
+		fmt.Fprintf(out, "data is kept in memory: %d shards, %d network loops; it is gone when the server stops (--dir DIRECTORY or --appendonly yes keeps it)\n", in.DB().Shards(), in.Loops())
 	} else {
 		fmt.Fprintf(out, "data is kept in %s (%s): %d shards, %d network loops\n", dir, keeping(cfg), in.DB().Shards(), in.Loops())
 	}
@@ -226,6 +227,14 @@ func greet(out io.Writer, cfg *config.Set, in *server.Instance) {
 func ready(out io.Writer, cfg *config.Set, in *server.Instance) {
 	if k := in.Service().Keeper().Info(); k.LoadedKeys > 0 || k.LoadMillis > 1000 {
 		fmt.Fprintf(out, "loaded in %.1f s\n", float64(k.LoadMillis)/1000)
+	}
+	kinds := map[string]bool{}
+	for _, a := range in.Addrs() {
+		// Programs that start servers for tests wait for this line, which is Redis's.
+		if kind := a.Network(); !kinds[kind] {
+			kinds[kind] = true
+			fmt.Fprintf(out, "Ready to accept connections %s\n", kind)
+		}
 	}
 	if len(in.Addrs()) > 0 {
 		fmt.Fprintf(out, "try it:  ebb cli%s SET greeting hello PX 1500\n", portFlag(cfg))

@@ -294,14 +294,21 @@ func (s *Set) WasGiven(name string) bool {
 	return ok
 }
 
-// Durable reports whether there are files: a directory was given, or a
-// configuration file, with which all is as Redis has it. Otherwise data is in
-// memory alone.
+// Durable reports whether there are files: a directory was given, or something that
+// is to be kept in files, which are then in the working directory; or a configuration
+// file, with which all is as Redis has it. Otherwise data is in memory alone.
 func (s *Set) Durable() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, dir := s.given[must("dir")]
-	return dir || s.fromFile
+	if s.fromFile {
+		return true
+	}
+	for _, name := range []string{"dir", "dbfilename", "appendfilename", "appenddirname"} {
+		if _, given := s.given[must(name)]; given {
+			return true
+		}
+	}
+	return s.num(hAppendOnly) != 0 || s.load(must("save")).Text != ""
 }
 
 // FromFile reports whether a configuration file was read: all is as Redis has it.

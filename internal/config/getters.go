@@ -33,6 +33,7 @@ var (
 	hSlowlogSlowerThan = must("slowlog-log-slower-than").index
 	hSlowlogMaxLen     = must("slowlog-max-len").index
 	hLatencyThreshold  = must("latency-monitor-threshold").index
+	hAppendOnly        = must("appendonly").index
 	hLatencyTracking   = must("latency-tracking").index
 )
 

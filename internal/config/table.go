@@ -204,7 +204,7 @@ var dataTable = []Directive{
 // durabilityTable: disks, replicas, clusters.
 var durabilityTable = []Directive{
 	special("save", SavePoints, "").withFile("3600 1 300 100 60 10000").does("when to save by itself: pairs of seconds and changes; empty: never"),
-	special("dir", Directory, "").protected().does("directory of the files; without it, and without a configuration file, data is in memory alone"),
+	special("dir", Directory, "").protected().does("directory of the files; default: the working directory. Without it, without a configuration file and without appendonly yes, save or a name of such a file, data is in memory alone"),
 	text("dbfilename", "dump.rdb").protected().only(fileName("dbfilename")).does("name of the RDB file"),
 	yesno("rdbcompression", "yes").does("compress strings in RDB files"),
 	yesno("rdbchecksum", "yes").immutable().does("end RDB files with a checksum"),

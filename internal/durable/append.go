@@ -370,7 +370,12 @@ func (k *Keeper) SetAppendOnly(on bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if on && !k.aof.want {
-		if err := k.tryFiles(); err != nil {
+		err := k.own()
+		if err == nil {
+			err = k.tryFiles()
+		}
+		if err != nil {
+			k.settleLock()
 			k.log.Error("appendonly cannot be switched on", "error", err)
 			return err
 		}
@@ -380,6 +385,19 @@ func (k *Keeper) SetAppendOnly(on bool) error {
 	}
 	k.nudge()
 	return nil
+}
+
+// own makes the directory ours, and looks at its append-only files again if it was
+// not: another server may have written them. k.mu is held.
+func (k *Keeper) own() error {
+	if k.lock != nil {
+		return nil
+	}
+	err := k.takeLock()
+	if err == nil {
+		k.openFilesAgain()
+	}
+	return err
 }
 
 // tryFiles checks that append-only files can be made. k.mu is held.

@@ -338,14 +338,87 @@ func TestGrowthStartsARewrite(t *testing.T) {
 func TestTwoKeepersOnOneDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := newFS(1)
-		w := run(t, fs)
+		w := run(t, fs, "save", "3600 1")
 		defer w.close()
-		x := newWorld(fs, w.clock)
+		x := newWorld(fs, w.clock, "appendonly", "yes")
 		defer x.close()
 		_, err := Open(x.options)
 		var locked *disk.LockedError
 		if !errors.As(err, &locked) || locked.PID == 0 || !strings.Contains(err.Error(), strconv.Itoa(locked.PID)) {
 			t.Errorf("%v", err)
+		}
+	})
+}
+
+// A directory in which nothing is kept by itself is shared, and what then wants to write
+// there has it for itself.
+func TestADirectoryIsLockedWhileSomethingIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newFS(1)
+		a, b := run(t, fs), run(t, fs)
+		set := func(w *world, name, value string, apply func() error) error {
+			if err := w.conf.Change(true, name, value); err != nil {
+				t.Fatal(err)
+			}
+			return apply()
+		}
+		free := func() bool {
+			l, err := fs.Lock(dir)
+			return err == nil && l.Close() == nil
+		}
+		refused := func(what string, err error) {
+			t.Helper()
+			var locked *disk.LockedError
+			if !errors.As(err, &locked) {
+				t.Errorf("%s of the other: %v", what, err)
+			}
+		}
+		a.set("k", "a")
+		if !free() {
+			t.Error("a directory in which nothing is kept is locked")
+		}
+		if err := a.k.Save(t.Context()); err != nil || !free() {
+			t.Errorf("SAVE: %v, and the directory stays locked", err)
+		}
+		if err := b.k.Save(t.Context()); err != nil {
+			t.Errorf("SAVE of the other: %v", err)
+		}
+
+		if err := set(a, "save", "3600 1", a.k.SetSavePoints); err != nil || free() {
+			t.Errorf("save points: %v", err)
+		}
+		refused("SAVE", b.k.Save(t.Context()))
+		_, err := b.k.BackgroundSave(false)
+		refused("BGSAVE", err)
+		_, err = b.k.RewriteAOF()
+		refused("BGREWRITEAOF", err)
+		refused("appendonly", set(b, "appendonly", "yes", func() error { return b.k.SetAppendOnly(true) }))
+		_ = set(b, "appendonly", "no", func() error { return b.k.SetAppendOnly(false) })
+		refused("save points", set(b, "save", "1 1", b.k.SetSavePoints))
+		_ = set(b, "save", "", b.k.SetSavePoints)
+
+		if err := set(a, "save", "", a.k.SetSavePoints); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if !free() {
+			t.Error("the directory stays locked")
+		}
+		if err := set(b, "appendonly", "yes", func() error { return b.k.SetAppendOnly(true) }); err != nil || free() {
+			t.Errorf("appendonly: %v", err)
+		}
+		time.Sleep(2 * idleTick)
+		if !b.k.AppendOnly() {
+			t.Error("nothing is appended")
+		}
+		refused("save points", set(a, "save", "1 1", a.k.SetSavePoints))
+		_ = set(a, "save", "", a.k.SetSavePoints)
+		if err := set(b, "appendonly", "no", func() error { return b.k.SetAppendOnly(false) }); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * idleTick)
+		if !free() {
+			t.Error("the directory stays locked behind appendonly no")
 		}
 	})
 }
@@ -444,7 +517,7 @@ func TestLeftoversAreRemoved(t *testing.T) {
 			}
 			_ = f.Close()
 		}
-		w := run(t, fs)
+		w := run(t, fs, "save", "3600 1")
 		defer w.close()
 		names, _ := fs.ReadDir(dir)
 		if got := strings.Join(names, " "); !strings.Contains(got, "dump.rdb.bak") || strings.Contains(got, "-12.rdb") || strings.Contains(got, "rewriteaof") ||

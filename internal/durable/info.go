@@ -36,7 +36,26 @@ func (k *Keeper) look() {
 
 // SetSavePoints is CONFIG SET save and stop-writes-on-bgsave-error: writes may be
 // refused no longer. It takes no shard.
-func (k *Keeper) SetSavePoints() { k.nudge() }
+//
+// Errors: ErrNoDirectory, *disk.LockedError.
+func (k *Keeper) SetSavePoints() error {
+	points, _ := k.o.Config.Value("save").Data.([]savePoint)
+	if k.o.Memory {
+		if len(points) > 0 {
+			return ErrNoDirectory
+		}
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(points) > 0 {
+		if err := k.takeLock(); err != nil {
+			return err
+		}
+	}
+	k.nudge()
+	return nil
+}
 
 // Info returns what INFO persistence tells. It locks the Keeper for a moment, and
 // no shard.

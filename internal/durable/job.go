@@ -28,6 +28,8 @@ type job struct {
 	err      error // when done is closed
 	progress engine.Progress
 	dirty    int64 // of the engine at the cut
+
+	overtaken bool // its data is older than what Emptied has saved; guarded by Keeper.mu
 }
 
 // jobs are what has become of the jobs so far, and what is to come. Times are in
@@ -93,6 +95,7 @@ func (k *Keeper) finish(j *job, err error) {
 		k.jobs.rewritten(j, now, err)
 	}
 	k.job, j.err = nil, err
+	k.settleLock()
 	k.mu.Unlock()
 	k.tell(j, now, err)
 	k.look()
@@ -146,7 +149,7 @@ func (k *Keeper) cancelJob(kind jobKind) {
 
 // BackgroundSave is BGSAVE. scheduled reports that it begins when the rewrite that
 // runs has ended, which it does only if schedule is set. It takes no shard, and
-// does not wait. Errors: ErrSaving, ErrBusy, ErrNoDirectory, ErrClosed.
+// does not wait. Errors: ErrSaving, ErrBusy, ErrNoDirectory, ErrClosed, *disk.LockedError.
 func (k *Keeper) BackgroundSave(schedule bool) (scheduled bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -156,8 +159,10 @@ func (k *Keeper) BackgroundSave(schedule bool) (scheduled bool, err error) {
 	case k.closed:
 		return false, ErrClosed
 	case k.job == nil:
-		k.begin(jobSave, k.save)
-		return false, nil
+		if err = k.takeLock(); err == nil {
+			k.begin(jobSave, k.save)
+		}
+		return false, err
 	case k.job.kind == jobSave:
 		return false, ErrSaving
 	case schedule:
@@ -181,8 +186,14 @@ func (k *Keeper) Save(ctx context.Context) error {
 			k.mu.Unlock()
 			return ErrClosed
 		case j == nil:
-			j = k.begin(jobSave, k.save)
+			err := k.takeLock()
+			if err == nil {
+				j = k.begin(jobSave, k.save)
+			}
 			k.mu.Unlock()
+			if err != nil {
+				return err
+			}
 			return j.wait(ctx)
 		case j.kind == jobSave:
 			k.mu.Unlock()
@@ -211,7 +222,8 @@ func (j *job) wait(ctx context.Context) error {
 // RewriteAOF is BGREWRITEAOF. scheduled reports that it begins when the save that
 // runs has ended. With appendonly no it makes files all the same, for a later start
 // with yes. It takes no shard, and does not wait. Errors: ErrRewriting,
-// ErrNoDirectory, ErrClosed.
+// ErrNoDirectory, ErrClosed, *disk.LockedError; what is wrong with the files that are
+// there.
 func (k *Keeper) RewriteAOF() (scheduled bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -221,8 +233,10 @@ func (k *Keeper) RewriteAOF() (scheduled bool, err error) {
 	case k.closed:
 		return false, ErrClosed
 	case k.job == nil:
-		k.begin(jobRewrite, k.rewrite)
-		return false, nil
+		if err = k.own(); err == nil {
+			k.begin(jobRewrite, k.rewrite)
+		}
+		return false, err
 	case k.job.kind == jobRewrite:
 		return false, ErrRewriting
 	}

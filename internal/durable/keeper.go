@@ -3,6 +3,8 @@ package durable
 import (
 	"context"
 	"errors"
+	"io"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -29,10 +31,12 @@ type Keeper struct {
 
 	flushes sync.WaitGroup // that wait for the appender, at most until its end
 
+	replacing sync.Mutex // held while the RDB file is replaced; before mu
+
 	mu      sync.Mutex // guards what follows; no shard is locked while it is held
 	dir     string
-	given   string // what Config said when dir was taken
-	lock    interface{ Close() error }
+	given   string    // what Config said when dir was taken
+	lock    io.Closer // of dir; nil while nothing is kept
 	closed  bool
 	job     *job // under way
 	jobs    jobs
@@ -46,7 +50,10 @@ type Keeper struct {
 }
 
 // Open locks the directory, removes what an interrupted job has left behind, and
-// reads the manifest of the append-only files. It changes nothing else.
+// reads the manifest of the append-only files. It changes nothing else. Where nothing
+// is kept by itself, without appendonly and save points, it does neither of the first
+// two: several servers may then share a directory. Each save that is asked for, and
+// what CONFIG SET changes, then locks it.
 //
 // Errors: *disk.LockedError, which names the owner's pid; oplog.ErrManifest; a file
 // that the manifest names is missing; those of the file system.
@@ -69,7 +76,7 @@ func Open(o Options) (*Keeper, error) {
 		return nil, err
 	}
 	if err := k.openFiles(); err != nil {
-		return nil, errors.Join(err, k.lock.Close())
+		return nil, errors.Join(err, k.unlock())
 	}
 	return k, nil
 }
@@ -83,13 +90,77 @@ func (k *Keeper) occupy() error {
 	if dir == "" {
 		dir = "."
 	}
-	lock, err := k.fs.Lock(dir)
+	k.dir, k.given = dir, k.o.Config.String("dir")
+	if !k.keeps() {
+		return nil
+	}
+	if err := k.takeLock(); err != nil {
+		return err
+	}
+	k.sweep(true)
+	return nil
+}
+
+// Absent reports whether there is nothing that Load would load.
+func (k *Keeper) Absent() bool {
+	if k.o.Memory {
+		return true
+	}
+	if k.o.Config.Bool("appendonly") {
+		switch {
+		case !k.aof.files.Empty():
+			return false
+		case !k.o.TakeRDB:
+			return true
+		}
+	}
+	k.mu.Lock()
+	path := k.rdbPath()
+	k.mu.Unlock()
+	_, err := k.fs.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// keeps reports whether something is kept by itself, so that the directory must be
+// ours. k.mu is held, or nothing runs yet.
+func (k *Keeper) keeps() bool {
+	points, _ := k.o.Config.Value("save").Data.([]savePoint)
+	return len(points) > 0 || k.aof.want || k.aof.state != aofOff || k.o.Config.Bool("appendonly")
+}
+
+// takeLock makes the directory ours, if it is not yet. k.mu is held, or nothing runs
+// yet. Errors: *disk.LockedError.
+func (k *Keeper) takeLock() error {
+	if k.lock != nil {
+		return nil
+	}
+	lock, err := k.fs.Lock(k.dir)
 	if err != nil {
 		return err
 	}
-	k.dir, k.lock, k.given = dir, lock, k.o.Config.String("dir")
-	k.sweep()
+	k.lock = lock
+	k.sweep(false) // a synchronisation may be under way here
 	return nil
+}
+
+// settleLock lets go of a directory in which nothing is kept any more. k.mu is held.
+func (k *Keeper) settleLock() {
+	if k.keeps() || k.job != nil || k.jobs.saveScheduled || k.jobs.rewriteScheduled {
+		return
+	}
+	if err := k.unlock(); err != nil {
+		k.log.Warn("the directory could not be unlocked", "directory", k.dir, "error", err)
+	}
+}
+
+// unlock lets go of the directory.
+func (k *Keeper) unlock() error {
+	if k.lock == nil {
+		return nil
+	}
+	lock := k.lock
+	k.lock = nil
+	return lock.Close()
 }
 
 // openFiles looks at the append-only files. They are needed where appendonly is
@@ -157,6 +228,9 @@ func (k *Keeper) step() {
 	k.stepAppending()
 	k.look()
 	k.beginDue(k.now())
+	k.mu.Lock()
+	k.settleLock()
+	k.mu.Unlock()
 }
 
 // nudge has the loop look at what has changed. It does not block.
@@ -269,8 +343,5 @@ func (k *Keeper) Close() error {
 	k.wait.Wait()
 	<-k.turn // for good: the engine is about to end
 	err := k.endAppending()
-	if k.lock != nil {
-		err = errors.Join(err, k.lock.Close())
-	}
-	return err
+	return errors.Join(err, k.unlock())
 }

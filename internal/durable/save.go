@@ -25,13 +25,27 @@ func (k *Keeper) save(ctx context.Context, j *job) error {
 	defer k.suspendSync(a, false)
 	err := k.writeFile(ctx, temp, j, snapshotKind{origin: true})
 	if err == nil {
-		err = disk.Replace(k.fs, temp, path)
+		err = k.replaceFile(j, temp, path)
 	}
 	if err != nil {
 		_ = k.fs.Remove(temp) // it may not be there
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
+}
+
+// replaceFile gives the RDB file the data of a job, unless Emptied has put newer data
+// there.
+func (k *Keeper) replaceFile(j *job, temp, path string) error {
+	k.replacing.Lock()
+	defer k.replacing.Unlock()
+	k.mu.Lock()
+	overtaken := j.overtaken
+	k.mu.Unlock()
+	if overtaken {
+		return context.Canceled
+	}
+	return disk.Replace(k.fs, temp, path)
 }
 
 // rdbPath is that of the RDB file. k.mu is held.
@@ -42,15 +56,15 @@ func (k *Keeper) temp(format string) string {
 	return filepath.Join(k.dir, fmt.Sprintf(format, os.Getpid()))
 }
 
-// sweep removes temporary files that an interrupted job has left behind. That it
-// cannot is no reason to refuse the directory.
-func (k *Keeper) sweep() {
+// sweep removes temporary files that an interrupted job has left behind, and, if syncs
+// is set, those of synchronisations. That it cannot is no reason to refuse the directory.
+func (k *Keeper) sweep(syncs bool) {
 	names, err := k.fs.ReadDir(k.dir)
 	if err != nil {
 		return
 	}
 	for _, n := range names {
-		if !leftover(n) {
+		if !leftover(n) || !syncs && strings.HasPrefix(n, tempSync) {
 			continue
 		}
 		if err := k.fs.Remove(filepath.Join(k.dir, n)); err == nil {
@@ -61,10 +75,12 @@ func (k *Keeper) sweep() {
 
 // TempSync is the pattern, for os.CreateTemp, of the names of full synchronisations
 // on their way to or from a replica.
-const TempSync = "temp-ebb-sync-*.rdb"
+const TempSync = tempSync + "*.rdb"
+
+const tempSync = "temp-ebb-sync-"
 
 // leftover reports whether a name is that of a temporary file: temp-PID.rdb,
-// temp-rewriteaof-PID.aof, temp-rewriteaof-bg-PID.aof, or one of TempSync.
+// temp-flush-PID.rdb, temp-rewriteaof-PID.aof, temp-rewriteaof-bg-PID.aof, or one of TempSync.
 func leftover(name string) bool {
 	rest, ok := strings.CutPrefix(name, "temp-")
 	if !ok {
@@ -72,7 +88,7 @@ func leftover(name string) bool {
 	}
 	pid, isRDB := strings.CutSuffix(rest, ".rdb")
 	if isRDB {
-		pid = strings.TrimPrefix(pid, "ebb-sync-")
+		pid = strings.TrimPrefix(strings.TrimPrefix(pid, "ebb-sync-"), "flush-")
 	} else {
 		if rest, ok = strings.CutSuffix(rest, ".aof"); !ok {
 			return false
@@ -250,7 +266,7 @@ func (k *Keeper) SyncFileUsed(path string) {
 // takes no shard.
 func (k *Keeper) SetDir() error {
 	if k.o.Memory {
-		return nil
+		return ErrNoDirectory
 	}
 	dir := k.o.Config.String("dir")
 	k.mu.Lock()
@@ -262,11 +278,14 @@ func (k *Keeper) SetDir() error {
 	if k.aof.want || k.aof.state != aofOff {
 		return errors.New("the append-only files stay where they are: CONFIG SET appendonly no comes first")
 	}
-	lock, err := k.fs.Lock(dir)
-	if err != nil {
-		return err
+	var lock io.Closer
+	if k.lock != nil {
+		var err error
+		if lock, err = k.fs.Lock(dir); err != nil {
+			return err
+		}
 	}
-	err = k.lock.Close()
+	err := k.unlock()
 	k.dir, k.lock, k.given = dir, lock, dir
 	k.openFilesAgain()
 	return err

@@ -1,0 +1,77 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/disk"
+	"github.com/ebbdb/ebb/internal/rdb"
+)
+
+// Emptied is told that all data was removed at once (FLUSHALL), by tx, which holds all
+// shards. Where there are save points it replaces the RDB file by one without keys, as
+// Redis does, before it returns: otherwise a crash before the next save would bring the
+// old data back. A save under way is called off, because its data is older. An error is
+// logged, and counts as a save that failed.
+//
+// It takes no shard, and syncs a file: other commands wait meanwhile.
+func (k *Keeper) Emptied(tx *engine.Tx) {
+	points, _ := k.o.Config.Value("save").Data.([]savePoint)
+	if k.o.Memory || len(points) == 0 {
+		return
+	}
+	k.mu.Lock()
+	skip := k.closed || k.broken || !k.started || k.held > 0 // what the engine holds is not the data
+	k.mu.Unlock()
+	if skip {
+		return
+	}
+	k.replacing.Lock()
+	defer k.replacing.Unlock()
+	k.mu.Lock()
+	if j := k.job; j != nil && j.kind == jobSave {
+		j.overtaken = true
+		j.cancel()
+	}
+	path, temp := k.rdbPath(), filepath.Join(k.dir, fmt.Sprintf("temp-flush-%d.rdb", os.Getpid()))
+	k.mu.Unlock()
+	began := k.now()
+	err := k.writeEmpty(tx, temp)
+	if err == nil {
+		err = disk.Replace(k.fs, temp, path)
+	}
+	if err != nil {
+		_ = k.fs.Remove(temp) // it may not be there
+		err = fmt.Errorf("%s: %w", path, err)
+		k.log.Error("the RDB file still has the data that FLUSHALL has removed", "error", err)
+	} else {
+		k.log.Info("the RDB file is saved without keys, behind FLUSHALL")
+	}
+	k.mu.Lock()
+	k.jobs.lastTry = began
+	k.jobs.saved(&job{began: began, dirty: k.o.DB.Dirty()}, k.now(), err)
+	k.mu.Unlock()
+	k.nudge() // writes may have to be refused now, or no longer
+}
+
+// writeEmpty writes and syncs a file without keys: the functions, and the name of the
+// stream at this instant.
+func (k *Keeper) writeEmpty(tx *engine.Tx, path string) error {
+	f, err := k.fs.Create(path)
+	if err != nil {
+		return err
+	}
+	out := rdb.NewWriter(f, rdb.WriterOptions{Checksum: k.o.Config.Bool("rdbchecksum"), Compress: k.o.Config.Bool("rdbcompression")})
+	h := head{k: k, kind: snapshotKind{origin: true}}
+	h.cut(tx)
+	if err = h.write(out, rdb.PlainVersion); err == nil {
+		err = out.End()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,107 @@
+package durable
+
+import (
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/disk/crashfs"
+)
+
+// flushAll does what FLUSHALL does.
+func (w *world) flushAll() {
+	w.tx.LockAll(0)
+	w.tx.Flush(-1)
+	w.k.Emptied(w.tx)
+	w.tx.Unlock()
+}
+
+// after starts again on what a crash leaves.
+func after(t *testing.T, w *world, pairs ...string) *world {
+	t.Helper()
+	return run(t, w.fs.Crash(), pairs...)
+}
+
+func TestWhatFlushAllRemovesDoesNotComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		points := []string{"save", "3600 1"}
+		w := run(t, newFS(1), points...)
+		w.set("a", "1")
+		if err := w.k.Save(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.flushAll()
+		if i := w.k.Info(); i.Dirty != 1 || !i.LastSaveOK || i.Saves != 2 { // 1 is that of FLUSHALL itself, as in Redis
+			t.Errorf("%+v", i)
+		}
+		x := after(t, w, points...)
+		x.holds(t, "a", "")
+		x.set("b", "2")
+		if err := x.k.Save(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// Without save points the file stays, as in Redis.
+		y := after(t, x)
+		y.flushAll()
+		after(t, y).holds(t, "b", "2")
+	})
+}
+
+// A save that began before has older data.
+func TestASaveUnderWayDoesNotUndoFlushAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		points := []string{"save", "3600 1"}
+		w := run(t, newFS(1), points...)
+		w.set("a", "1")
+		w.fs.SetSyncTime(time.Second)
+		if _, err := w.k.BackgroundSave(false); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // the file is written, and being synced
+		w.flushAll()
+		time.Sleep(10 * time.Second)
+		if i := w.k.Info(); i.Saving || !i.LastSaveOK {
+			t.Errorf("%+v", i)
+		}
+		after(t, w, points...).holds(t, "a", "")
+	})
+}
+
+func TestAFlushAllThatCannotBeSavedIsAFailedSave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := run(t, newFS(1), "save", "3600 1")
+		heal := w.fs.Inject(crashfs.Fault{Op: crashfs.OpSync, Err: syscall.EIO})
+		w.flushAll()
+		synctest.Wait()
+		if i := w.k.Info(); i.LastSaveOK || w.refusal() == "" {
+			t.Errorf("%+v, refusal %q", i, w.refusal())
+		}
+		heal()
+		w.flushAll()
+		synctest.Wait()
+		if i := w.k.Info(); !i.LastSaveOK || w.refusal() != "" {
+			t.Errorf("%+v, refusal %q", i, w.refusal())
+		}
+	})
+}
+
+// While data is being loaded, or replaced, FLUSHALL is a part of that.
+func TestAFlushAllOfALoadSavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := run(t, newFS(1), "save", "3600 1")
+		w.set("a", "1")
+		if err := w.k.Save(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		x := newWorld(w.fs.Crash(), engine.NewManualClock(start), "save", "3600 1")
+		defer x.close()
+		var err error
+		if x.k, err = Open(x.options); err != nil {
+			t.Fatal(err)
+		}
+		x.flushAll() // Start has not been called
+		after(t, x).holds(t, "a", "1")
+	})
+}
