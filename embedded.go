@@ -37,7 +37,7 @@ type Engine struct {
 	svc   *command.Service
 
 	held *tenure // of a named engine
-	refs int      // Conns; guarded by shared.mu for named engines
+	refs int     // Conns; guarded by shared.mu for named engines
 
 	mu      sync.Mutex // guards what follows
 	closed  bool
