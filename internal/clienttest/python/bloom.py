@@ -5,9 +5,15 @@
 import sys
 
 import redis
+import redis.commands.bf.commands as bfcommands
+from redis.connection import PythonParser
+
+# redis-py refuses BF.SCANDUMP where python3-hiredis is installed, because that parser would decode the
+# chunks. This program reads replies with redis-py's own parser, with and without hiredis.
+bfcommands.HIREDIS_AVAILABLE = False
 
 host, port = sys.argv[1].split(":")
-c = redis.Redis(host=host, port=int(port))
+c = redis.Redis(connection_pool=redis.ConnectionPool(host=host, port=int(port), parser_class=PythonParser))
 bf = c.bf()
 print("create", bf.create("f", 0.01, 1000))
 print("add", bf.add("f", "a"), bf.add("f", "a"))
