@@ -23,8 +23,9 @@ type itemFamily struct {
 	since  string
 
 	word        string // FIELDS
-	item, items string // what the errors and the documentation call them
+	item, items string // the name of an argument, in errors and in the documentation
 	of          string // "of a hash"
+	thing       string // what has the deadline, if an item only points at it: an index is not deleted, its element is
 	create      string // a request, with its reply, that makes the examples' key "k" with the items a and b
 	a, b, other string // two items, and one that is not there
 
@@ -82,6 +83,14 @@ func (f *itemFamily) example(text string) string {
 	return f.create + strings.NewReplacer("%W", f.word, "%a", f.a, "%b", f.b, "%z", f.other, "%", upper).Replace(text)
 }
 
+// holder names what has the deadline, in the singular.
+func (f *itemFamily) holder() string {
+	if f.thing != "" {
+		return f.thing
+	}
+	return f.item
+}
+
 func (f *itemFamily) complexity() string {
 	return "O(N) where N is the number of specified " + f.items
 }
@@ -102,10 +111,10 @@ func (f *itemFamily) expireSpec(name string, time Arg, unit timeUnit, form, exam
 		Args: []Arg{Key("key", Update), time,
 			Opt(OneOf("condition", Token("NX"), Token("XX"), Token("GT"), Token("LT"))),
 			Opt(TokenArg("JITTER", Int("percent"))), f.listed()},
-		Replies: "An array with an integer for each " + f.item + ": 1 if the time was set, 2 if the " + f.item + " was deleted because the time is not in the future, " +
-			"0 if the condition is not met, -2 if there is no such " + f.item + " or no such key. NX: only if the " + f.item + " has no expiration time, XX: only if it has one, " +
+		Replies: "An array with an integer for each " + f.item + ": 1 if the time was set, 2 if the " + f.holder() + " was deleted because the time is not in the future, " +
+			"0 if the condition is not met, -2 if there is no such " + f.item + " or no such key. NX: only if the " + f.holder() + " has no expiration time, XX: only if it has one, " +
 			"GT and LT: only if the new one is later, earlier; none counts as infinite. JITTER adds a random share of up to so many percent. " +
-			"The key goes with the last of its " + f.items + ".",
+			"The key goes with the last of its " + f.holder() + "s.",
 		Errors: f.refusals(
 			"ERR Parameter `num"+capital(f.items)+"` should be greater than 0: it is not a positive integer",
 			"ERR invalid expire time, must be >= 0: the time is negative",
@@ -256,7 +265,7 @@ func (f *itemFamily) readSpec(name, what string, unit func(int64) int64, left bo
 		Summary: "Returns " + strings.ReplaceAll(what, "%s", f.items+" "+f.of) + ".",
 		Flags:   ReadOnly | Fast,
 		Args:    []Arg{Key("key", Read), f.listed()},
-		Replies: "An array with an integer for each " + f.item + ": the time, -1 if the " + f.item + " has none, -2 if there is no such " + f.item + " or no such key. " +
+		Replies: "An array with an integer for each " + f.item + ": the time, -1 if the " + f.holder() + " has none, -2 if there is no such " + f.item + " or no such key. " +
 			"Seconds are rounded up.",
 		Errors:   f.refusals(f.notPositive() + ": the number is none, or below 1"),
 		Examples: f.example(example),
@@ -303,7 +312,7 @@ func (f *itemFamily) persistSpec() *Spec {
 		Summary: "Removes the expiration time of " + f.items + " " + f.of + ".",
 		Flags:   Write | Fast,
 		Args:    []Arg{Key("key", Update), f.listed()},
-		Replies: "An array with an integer for each " + f.item + ": 1 if the expiration time was removed, -1 if the " + f.item + " has none, -2 if there is no such " +
+		Replies: "An array with an integer for each " + f.item + ": 1 if the expiration time was removed, -1 if the " + f.holder() + " has none, -2 if there is no such " +
 			f.item + " or no such key.",
 		Errors: f.refusals(f.notPositive() + ": the number is none, or below 1"),
 		Examples: f.example("> %EXPIRE k 10 %W 1 %a\n1) (integer) 1\n> %PERSIST k %W 3 %a %b %z\n1) (integer) 1\n2) (integer) -1\n3) (integer) -2\n" +

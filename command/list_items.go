@@ -12,7 +12,7 @@ var listItemSpecs = append(listItems.specs(), &specZAddEx, &specLPushEx, &specRP
 
 var listItems = itemFamily{
 	letter: "l", kind: engine.List, group: GroupList, since: "0.4.0",
-	word: "INDEXES", item: "index", items: "indexes", of: "of a list",
+	word: "INDEXES", item: "index", items: "indexes", thing: "element", of: "of a list",
 	create: "> RPUSH k x y\n(integer) 2\n", a: "0", b: "1", other: "2",
 	expire: func(tx *engine.Tx, key []byte, items [][]byte, deadline int64, c engine.Condition, visit func(code int)) error {
 		var few [8]int64

@@ -174,7 +174,7 @@ var notCompared = map[string]string{
 	"client|info":  "shows addresses",
 	"config|get":   "some defaults are our own",
 	"lolwut":       "a matter of taste",
-	"geopos":       "places are in their shortest form, as since Redis 7.2",
+	"geopos":       "places are in their shortest form, as since Redis 8.0",
 	"acl|genpass":  "random",
 	"command|info": "compared on its own",
 	"command":      "compared on its own",
