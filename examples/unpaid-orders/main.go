@@ -41,7 +41,7 @@ func story(ctx context.Context, c *ebb.Conn, w io.Writer, payable time.Duration)
 	if err := s.orders(ctx); err != nil {
 		return err
 	}
-	return s.buckets(ctx)
+	return s.compare(ctx)
 }
 
 func (s *shop) say(format string, args ...any) { fmt.Fprintf(s.w, format+"\n", args...) }
@@ -60,7 +60,7 @@ func (s *shop) orders(ctx context.Context) error {
 	ann, bob := orders.Set("ann"), orders.Set("bob")
 	for _, id := range []string{"o-1", "o-2", "o-3", "o-4"} {
 		switch _, err := ann.Add(ctx, s.payable, id); {
-		case errors.Is(err, expset.ErrFull):
+		case isFull(err):
 			s.say("  ann orders %s: refused, she has %d to pay", id, most)
 		case err != nil:
 			return err
@@ -139,45 +139,4 @@ func (s *shop) lapse(ctx context.Context, ann, bob *expset.Set[string]) error {
 	return err
 }
 
-// buckets is the way not taken: all orders of a minute in one list, which a job looks
-// through when the minute is over. Here a minute takes half a second.
-func (s *shop) buckets(ctx context.Context) error {
-	const minute = 500 * time.Millisecond
-	s.say("\nThe way not taken: a bucket for each minute")
-	bucket := func(ago int) (string, error) {
-		v, err := s.c.Do(ctx, "TIME")
-		if err != nil || len(v.Elems) != 2 {
-			return "", fmt.Errorf("TIME says %s: %w", v, err)
-		}
-		sec, err := v.Elems[0].AsInt()
-		if err != nil {
-			return "", err
-		}
-		us, err := v.Elems[1].AsInt()
-		nr := (sec*1_000_000+us)/minute.Microseconds() - int64(ago)
-		return fmt.Sprint("bucket:", nr), err
-	}
-	key, err := bucket(0)
-	if err != nil {
-		return err
-	}
-	defer func() { _, _ = s.c.Del(ctx, key) }()
-	if _, err := s.c.Do(ctx, "RPUSH", key, "ann o-6", "ann o-7"); err != nil {
-		return err
-	}
-	start := time.NewTimer(minute) // the job comes when the minute is over
-	defer start.Stop()
-	select {
-	case <-start.C:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	v, err := s.c.Do(ctx, "LRANGE", key, 0, -1)
-	if err != nil {
-		return err
-	}
-	s.say("  the job looks through %d orders, whether paid or not; each lapses up to a minute too late", len(v.Elems))
-	s.say("  it counts nobody's orders, forgets the bucket if it dies between reading and deleting it,")
-	s.say("  does it twice if it dies between doing and deleting, and a minute without a job is lost")
-	return nil
-}
+func isFull(err error) bool { return errors.Is(err, expset.ErrFull) }
