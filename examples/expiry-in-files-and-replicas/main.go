@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -22,20 +23,47 @@ import (
 )
 
 func main() {
-	program := flag.String("ebb", "ebb", "the program ebb")
+	program := flag.String("ebb", "", "the program ebb; by default the one in the PATH, or else one that is built here")
+	url := flag.String("url", "", "not taken: this example starts servers of its own, because it restarts them and reads their files")
 	flag.Parse()
+	if *url != "" {
+		fmt.Fprintf(os.Stderr, "-url %s: this example starts servers of its own, because it restarts them and reads their files; leave -url out\n", *url)
+		os.Exit(2)
+	}
 	example.Quiet() // it asks for servers that are not up yet
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	dir, err := os.MkdirTemp("", "expiry-")
 	if err == nil {
-		err = run(ctx, os.Stdout, *program, dir)
+		if *program == "" {
+			*program, err = find(ctx, dir)
+		}
+		if err == nil {
+			err = run(ctx, os.Stdout, *program, dir)
+		}
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// find returns the path of ebb: the one in the PATH, or one that `go build` makes in dir.
+func find(ctx context.Context, dir string) (string, error) {
+	if path, err := exec.LookPath("ebb"); err == nil {
+		return path, nil
+	}
+	path := filepath.Join(dir, "ebb")
+	if runtime.GOOS == "windows" {
+		path += ".exe"
+	}
+	fmt.Println("ebb is not in the PATH; go build makes one")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/ebbdb/ebb/cmd/ebb")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("ebb is not in the PATH, and go build fails: %w\n%sname the program with -ebb", err, out)
+	}
+	return path, nil
 }
 
 // run tells the story on out. Every step that does not go as told is an error.

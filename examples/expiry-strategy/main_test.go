@@ -11,7 +11,7 @@ func TestMain(m *testing.M) { backends.Main(m) }
 
 func TestExample(t *testing.T) {
 	exampletest.Run(t, run,
-		"20000 at 1.5s",
+		", 20000 at ",
 		"mem:events: 22000 of 22000, late by p50 1ms, p99 1ms, at most 1",
 		"mem:expired_keys                     22000",
 		"mem:expired_subkeys                  500",

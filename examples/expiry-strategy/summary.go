@@ -19,6 +19,10 @@ func (p *program) summary(ctx context.Context, before map[string]string) error {
 	fmt.Fprintf(p.w, "\nevents: %d of %d, late by %s\n", len(late), len(p.dues), spread(late))
 	fmt.Fprintf(p.w, "answers to others meanwhile: %d, in %s\n", len(answer), spread(answer))
 
+	if p.c.Capabilities().Native && len(late) != len(p.dues) {
+		return fmt.Errorf("ebb sent %d of %d expired events", len(late), len(p.dues))
+	}
+
 	after, err := info(ctx, p.c)
 	if err != nil {
 		return err
@@ -76,10 +80,10 @@ func (p *program) look(ctx context.Context) (int64, error) {
 		}
 		return nil
 	}
-	if err := ask("storm", storm, func(int) time.Duration { return stormAt }); err != nil {
+	if err := ask("storm", storm, func(int) time.Duration { return p.stormAt() }); err != nil {
 		return 0, err
 	}
-	if err := ask("drip", drip, func(i int) time.Duration { return lead + span*time.Duration(i)/drip }); err != nil {
+	if err := ask("drip", drip, p.dripAt); err != nil {
 		return 0, err
 	}
 	after, err := info(ctx, p.c)
@@ -90,7 +94,7 @@ func (p *program) look(ctx context.Context) (int64, error) {
 func (p *program) clean(ctx context.Context) error {
 	var b ebb.Batch
 	for i := range others {
-		b.Do("UNLINK", fmt.Sprintf("other:%d:%d", time.Hour.Milliseconds(), i))
+		b.Do("UNLINK", fmt.Sprintf("other:%d", i))
 		if b.Len() == 1000 {
 			if _, err := p.c.Pipeline(ctx, &b); err != nil {
 				return err
