@@ -38,18 +38,25 @@ func throttle(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		return nil
 	}
 	defer func() { _, _ = c.Do(ctx, "RL.RESET", "reply:ann") }()
-	for range 17 {
+	granted, shown := 0, false
+	for range 20 {
 		v, err := c.Do(ctx, "CL.THROTTLE", "reply:ann", 15, 30, 60, 1)
 		if err != nil {
 			return err
 		}
-		if n := v.Elems[2].Int; n != 15 && n > 0 {
-			continue // the first, and the last two are shown
+		if v.Elems[0].Int == 0 {
+			granted++
+		} else if shown {
+			continue
 		}
+		if n := v.Elems[2].Int; n != 15 && n > 0 {
+			continue // the first, the last that is allowed, and the first that is limited are shown
+		}
+		shown = v.Elems[0].Int != 0
 		fmt.Fprintf(w, "  %-8s capacity %d, %2d left, again in %2d s, empty in %2d s\n", map[int64]string{0: "allowed", 1: "limited"}[v.Elems[0].Int],
 			v.Elems[1].Int, v.Elems[2].Int, v.Elems[3].Int, v.Elems[4].Int)
 	}
-	fmt.Fprintln(w)
+	fmt.Fprintf(w, "  asked with a max_burst of 15, and %d of 20 were allowed at once: the burst is max_burst + 1\n\n", granted)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,7 +31,7 @@ var codes = []struct {
 }{{"ann", "1111", moment}, {"bob", "2222", longer}, {"eve", "3333", moment}}
 
 func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
-	for _, way := range []func(context.Context, *ebb.Conn, io.Writer) error{native, companion, delayQueue, toolkit} {
+	for _, way := range []func(context.Context, *ebb.Conn, io.Writer) error{native, companion, delayQueue, toolkit, memory} {
 		if err := way(ctx, c, w); err != nil {
 			return err
 		}
@@ -196,6 +197,108 @@ func toolkit(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		return err
 	}
 	return m.Clear(ctx)
+}
+
+// memory measures what a code costs in each layout, by the server's own used_memory: in hashes
+// of 20, as the codes of one shop might be, and in one hash.
+func memory(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	fmt.Fprintf(w, "5. Memory for a code, of %d          in hashes of 20   in one hash\n", codeCount)
+	all := []layout{aString, aPair, aField}
+	if !c.Capabilities().HashFieldTTL {
+		all = all[:2]
+	}
+	for _, l := range all {
+		small, err := l.cost(ctx, c, 20)
+		if err != nil {
+			return err
+		}
+		large, err := l.cost(ctx, c, codeCount)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "   %-35s  %6d bytes  %6d bytes\n", l.name, small, large)
+	}
+	return nil
+}
+
+const codeCount = 20_000
+
+// layout is a way to keep codes that expire.
+type layout struct {
+	name string
+	// set writes the code of a user into the hash of that number.
+	set func(b *ebb.Batch, hash int, user string)
+	// keys are what set has written to.
+	keys func(hash int, user string) []string
+}
+
+var (
+	aString = layout{"strings, each with a TTL",
+		func(b *ebb.Batch, _ int, user string) { b.Do("SET", "cost:"+user, "1234", "PX", longer.Milliseconds()) },
+		func(_ int, user string) []string { return []string{"cost:" + user} }}
+	aPair = layout{"a hash and its companion sorted set",
+		func(b *ebb.Batch, h int, user string) {
+			b.Do("HSET", fmt.Sprintf("{cost:%d}", h), user, "1234")
+			b.Do("ZADD", fmt.Sprintf("{cost:%d}:due", h), 1_800_000_000_000, user)
+		},
+		func(h int, _ string) []string {
+			return []string{fmt.Sprintf("{cost:%d}", h), fmt.Sprintf("{cost:%d}:due", h)}
+		}}
+	aField = layout{"a hash, fields with deadlines",
+		func(b *ebb.Batch, h int, user string) {
+			b.Do("HSET", fmt.Sprintf("{cost:%d}", h), user, "1234")
+			b.Do("HPEXPIRE", fmt.Sprintf("{cost:%d}", h), longer.Milliseconds(), "FIELDS", 1, user)
+		},
+		func(h int, _ string) []string { return []string{fmt.Sprintf("{cost:%d}", h)} }}
+)
+
+// cost writes all codes, with so many in a hash, returns the bytes for each, and deletes them.
+func (l layout) cost(ctx context.Context, c *ebb.Conn, each int) (int64, error) {
+	before, err := used(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	err = l.batches(ctx, c, func(b *ebb.Batch, i int) { l.set(b, i/each, user(i)) })
+	if err != nil {
+		return 0, err
+	}
+	after, err := used(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	err = l.batches(ctx, c, func(b *ebb.Batch, i int) {
+		for _, key := range l.keys(i/each, user(i)) {
+			b.Do("DEL", key)
+		}
+	})
+	return (after - before) / codeCount, err
+}
+
+func user(i int) string { return fmt.Sprintf("user:%06d", i) }
+
+// batches runs what add says of each code, a thousand codes in a pipeline.
+func (l layout) batches(ctx context.Context, c *ebb.Conn, add func(b *ebb.Batch, i int)) error {
+	for i := 0; i < codeCount; {
+		var b ebb.Batch
+		for end := i + 1000; i < end; i++ {
+			add(&b, i)
+		}
+		if _, err := c.Pipeline(ctx, &b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// used is the memory of the server's data, in bytes.
+func used(ctx context.Context, c *ebb.Conn) (int64, error) {
+	v, err := c.Do(ctx, "INFO", "memory")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(v.String(), "used_memory:")
+	n, _, _ := strings.Cut(rest, "\r\n")
+	return strconv.ParseInt(n, 10, 64)
 }
 
 // beforeAndAfter shows what lives before and after the moment is over.

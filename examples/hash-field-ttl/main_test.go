@@ -17,6 +17,9 @@ func TestExample(t *testing.T) {
 		"later    ann bob", // written again
 		"mem:4. expmap: map \"codes:toolkit\" (HSETEX of ebb)",
 		"redis:this server cannot",
+		"mem:strings, each with a TTL ",
+		"   a hash and its companion sorted set",
+		"mem:   a hash, fields with deadlines ",
 		"redis:Lua scripts and a sorted set of deadlines",
 	)
 }

@@ -21,7 +21,7 @@ func main() { example.Main(run) }
 const interval = 400 * time.Millisecond
 
 func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
-	for _, part := range []func(context.Context, *ebb.Conn, io.Writer) error{overall, perClient, lifetime, line} {
+	for _, part := range []func(context.Context, *ebb.Conn, io.Writer) error{overall, perClient, lifetime, traps, line} {
 		if err := part(ctx, c, w); err != nil {
 			return err
 		}
@@ -134,6 +134,86 @@ func lifetime(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintf(w, "expire:            %v\nclearExpire:       %v\n\n", expires, cleared)
 	_, err = sale.Delete(ctx)
 	return err
+}
+
+// traps are two properties of Redisson's limiter that surprise its users, as measured here.
+func traps(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	l, err := limit.Redisson(c, "trap")
+	if err != nil {
+		return err
+	}
+	rate := limit.RedissonRate{Rate: 3, Interval: time.Hour}
+	if err := l.SetRate(ctx, rate); err != nil {
+		return err
+	}
+	granted := 0
+	take := func() error {
+		for {
+			ok, err := l.TryAcquire(ctx, 1, 0)
+			if err != nil || !ok {
+				return err
+			}
+			granted++
+		}
+	}
+	if err := take(); err != nil {
+		return err
+	}
+	if err := l.SetRate(ctx, rate); err != nil {
+		return err
+	}
+	if err := take(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "setRate again:     %d permits granted within an hour, where the rate is %d\n", granted, rate.Rate)
+	if _, err := l.Delete(ctx); err != nil {
+		return err
+	}
+
+	// EXPIRE before the first permit concerns the one key that exists. The commands of older
+	// versions of Redisson's tryAcquire leave the two others without a TTL; ours give it to them.
+	java := func() error {
+		var b ebb.Batch
+		b.Do("SET", "{trap}:value", rate.Rate)
+		b.Do("ZADD", "{trap}:permits", 1, "a permit")
+		b.Do("DECRBY", "{trap}:value", 1)
+		_, err := c.Pipeline(ctx, &b)
+		return err
+	}
+	ours := func() error {
+		_, err := l.TryAcquire(ctx, 1, 0)
+		return err
+	}
+	for _, way := range []struct {
+		name string
+		take func() error
+	}{{"expire, then Java:", java}, {"expire, then Go:", ours}} {
+		if err := l.SetRate(ctx, rate); err != nil {
+			return err
+		}
+		if _, err := l.Expire(ctx, time.Hour); err != nil {
+			return err
+		}
+		if err := way.take(); err != nil {
+			return err
+		}
+		forever := 0
+		for _, key := range []string{"trap", "{trap}:value", "{trap}:permits"} {
+			ttl, err := c.TTL(ctx, key)
+			if err != nil {
+				return err
+			}
+			if ttl == ebb.Forever {
+				forever++
+			}
+		}
+		fmt.Fprintf(w, "%-18s %d of 3 keys stay for ever\n", way.name, forever)
+		if _, err := l.Delete(ctx); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(w)
+	return nil
 }
 
 // line: a large request and small ones wait. With a line they are served in their

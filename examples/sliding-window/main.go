@@ -4,9 +4,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ebbdb/ebb"
@@ -52,6 +54,10 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		fmt.Fprintf(w, "limit, %-15v %s\n", a, row)
 	}
 
+	if err := listing(ctx, c, w); err != nil {
+		return err
+	}
+
 	exact, err := limit.New(c, "codes", limit.Per(most, window), limit.FailClosed, limit.Options{Algorithm: limit.SlidingLog, Timeout: patience})
 	if err != nil {
 		return err
@@ -61,7 +67,7 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n5 codes are wanted, %d may be sent now; another in %v\n", r.Taken, window)
+	fmt.Fprintf(w, "5 codes are wanted, %d may be sent now; another in %v\n", r.Taken, window)
 	if err := exact.Wait(ctx, "ann"); err != nil {
 		return err
 	}
@@ -90,6 +96,87 @@ func onASortedSet(ctx context.Context, c *ebb.Conn, key string) (bool, error) {
 	}
 	_, err = c.Do(ctx, "ZREM", key, member)
 	return false, err
+}
+
+// listing measures the sliding window as many articles print it: ZADD of the millisecond under
+// the millisecond, and then ZCARD. Two calls of one millisecond are one member, so that a burst
+// passes; and refused calls stay in the set, so that a caller who goes on asking stays refused.
+// It is compared with SlidingLog under the same calls.
+func listing(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	const most, window, key = 5, 200 * time.Millisecond, "logins:listing"
+	defer func() { _, _ = c.Do(context.WithoutCancel(ctx), "DEL", key) }()
+	exact, err := limit.New(c, "logins-exact", limit.Per(most, window), limit.FailClosed, limit.Options{Algorithm: limit.SlidingLog, Timeout: patience})
+	if err != nil {
+		return err
+	}
+	classic := func() (bool, error) {
+		now := time.Now().UnixMilli()
+		var b ebb.Batch
+		b.Do("ZADD", key, now, now)
+		b.Do("ZREMRANGEBYSCORE", key, "-inf", now-window.Milliseconds())
+		b.Do("ZCARD", key)
+		b.Do("PEXPIRE", key, window.Milliseconds())
+		replies, err := c.Tx(ctx, &b)
+		return err == nil && replies[2].Int <= most, err
+	}
+	toolkit := func() (bool, error) {
+		r, err := exact.Allow(ctx, "ann")
+		return r.Allowed, err
+	}
+	fmt.Fprintf(w, "\n%d in any %v         20 calls at once   30 calls in 3 windows\n", most, window)
+	for _, way := range []struct {
+		name string
+		call func() (bool, error)
+	}{{"ZADD of the ms, ZCARD", classic}, {"limit, sliding log", toolkit}} {
+		burst, err := together(20, way.call)
+		if err != nil {
+			return err
+		}
+		if _, err := c.Do(ctx, "DEL", key); err != nil {
+			return err
+		}
+		if err := exact.Reset(ctx, "ann"); err != nil {
+			return err
+		}
+		steady := 0
+		for range 30 {
+			ok, err := way.call()
+			if err != nil {
+				return err
+			}
+			if ok {
+				steady++
+			}
+			if err := example.Sleep(ctx, window/10); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(w, "  %-22s   %2d, %2d are due       %2d, %2d are due\n", way.name, burst, most, steady, 3*most)
+	}
+	fmt.Fprintln(w)
+	return exact.Reset(ctx, "ann")
+}
+
+// together makes n calls at a time, and returns how many were allowed.
+func together(n int, call func() (bool, error)) (int, error) {
+	var wg sync.WaitGroup
+	allowed, errs := make([]bool, n), make([]error, n)
+	start := make(chan struct{})
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			allowed[i], errs[i] = call()
+		})
+	}
+	close(start)
+	wg.Wait()
+	sum := 0
+	for _, ok := range allowed {
+		if ok {
+			sum++
+		}
+	}
+	return sum, errors.Join(errs...)
 }
 
 // toTheWindow waits for the beginning of an aligned window, by the server's clock, so

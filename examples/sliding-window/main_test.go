@@ -14,6 +14,8 @@ func TestExample(t *testing.T) {
 		"mem:limit, fixed window    ###.......|###.......\n",
 		"a sorted set by hand   ###",
 		"limit, sliding log     ###",
+		"mem:ZADD of the ms, ZCARD    20,  5 are due        5, 15 are due\n",
+		"mem:limit, sliding log        5,  5 are due       15, 15 are due\n",
 		"5 codes are wanted, 3 may be sent now",
 		"waited for it: true\n")
 }
