@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/ebbdb/ebb"
@@ -17,12 +18,21 @@ import (
 func main() { example.Main(run) }
 
 func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
-	for _, part := range []func(context.Context, *ebb.Conn, io.Writer) error{crawl, grow, full, forget, shared} {
+	defer forgetAll(context.WithoutCancel(ctx), c)
+	for _, part := range []func(context.Context, *ebb.Conn, io.Writer) error{crawl, grow, full, forget, shared, fill} {
 		if err := part(ctx, c, w); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// forgetAll deletes the filters.
+func forgetAll(ctx context.Context, c *ebb.Conn) {
+	for _, name := range []string{"crawl", "grow", "full", "forget"} {
+		_, _ = filter(ctx, c, name, bloom.Options[string]{})
+	}
+	_ = bloom.Redisson[string](c, "example:bloom:shared", nil).Delete(ctx)
 }
 
 func pages(from, n int) []string {
@@ -160,4 +170,42 @@ func shared(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	n, err := f.Count(ctx)
 	fmt.Fprintf(w, "in Redisson's layout: %d bits, %d for each value; %d were new, the estimate is %d\n", cfg.Size, cfg.HashIterations, count(isNew), n)
 	return err
+}
+
+// fill shows how the rate of mistakes follows from the share of bits that are set: a value is found
+// by mistake if all bits that it chooses are set, so the rate is that share to the power of their
+// number. The bitmap of Redisson's layout can be read on every backend.
+func fill(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	const name, expected, others = "example:bloom:fill", 2000, 4000
+	f := bloom.Redisson[string](c, name, nil)
+	if err := f.Delete(ctx); err != nil {
+		return err
+	}
+	if _, err := f.TryInit(ctx, expected, 0.01); err != nil {
+		return err
+	}
+	cfg, err := f.Config(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "a filter for %d values at 1 %%: %d bits, of which a value sets %d\n", expected, cfg.Size, cfg.HashIterations)
+	done := 0
+	for _, n := range []int{500, 1000, 2000, 4000} {
+		if _, err := f.AddMany(ctx, pages(done, n-done)...); err != nil {
+			return err
+		}
+		done = n
+		set, err := c.Do(ctx, "BITCOUNT", name)
+		if err != nil {
+			return err
+		}
+		found, err := f.ContainsMany(ctx, pages(1_000_000, others)...)
+		if err != nil {
+			return err
+		}
+		share := float64(set.Int) / float64(cfg.Size)
+		fmt.Fprintf(w, "  %4d values: %4.1f %% of the bits are set, %.1f %% to the power of %d is %5.2f %%; found by mistake: %5.2f %%\n",
+			n, 100*share, 100*share, cfg.HashIterations, 100*math.Pow(share, float64(cfg.HashIterations)), 100*float64(count(found))/others)
+	}
+	return f.Delete(ctx)
 }

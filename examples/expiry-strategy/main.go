@@ -33,6 +33,7 @@ const (
 )
 
 func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	strategies(w)
 	restore, err := configured(ctx, c, w)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/ebbdb/ebb"
@@ -22,6 +23,9 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		}
 	}
 	if err := howExact(ctx, c, w); err != nil {
+		return err
+	}
+	if err := inside(ctx, c, w); err != nil {
 		return err
 	}
 	if err := together(ctx, c, w); err != nil {
@@ -64,6 +68,60 @@ func howExact(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		}
 		fmt.Fprintf(w, "  %6d  %6d  %+.2f %%  in %d bytes\n", n, got, 100*(float64(got)/float64(n)-1), bytes.Int)
 	}
+	return nil
+}
+
+// inside shows why: a counter has 16384 registers. An item's hash chooses one, which keeps the
+// longest run of zeros that it has seen; so its size does not grow with the number of items.
+func inside(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	const name = "example:registers"
+	defer func() { _, _ = c.Del(context.WithoutCancel(ctx), name) }()
+	fmt.Fprintln(w, "registers of a counter, by PFDEBUG GETREG")
+	counter, err := unique.New(c, name, unique.Options{TTL: time.Hour})
+	if err != nil {
+		return err
+	}
+	done := 0
+	for _, n := range []int{1000, 10_000, 100_000} {
+		if err := counter.Add(ctx, people(done, n-done)...); err != nil {
+			return err
+		}
+		done = n
+		v, err := c.Do(ctx, "PFDEBUG", "GETREG", name)
+		if err != nil {
+			return err
+		}
+		set, largest, sum := 0, int64(0), int64(0)
+		for _, e := range v.Elems {
+			r, err := e.AsInt()
+			if err != nil {
+				return err
+			}
+			if r > 0 {
+				set++
+			}
+			largest, sum = max(largest, r), sum+r
+		}
+		fmt.Fprintf(w, "  %6d visitors: %5d of %d are set, %.1f on average, %d at most\n", n, set, len(v.Elems), float64(sum)/float64(len(v.Elems)), largest)
+	}
+
+	const counters, each = 40, 5000
+	var square, worst float64
+	for i := range counters {
+		if _, err := c.Del(ctx, name); err != nil {
+			return err
+		}
+		if err := counter.Add(ctx, people(1_000_000*(i+1), each)...); err != nil {
+			return err
+		}
+		n, err := counter.Count(ctx)
+		if err != nil {
+			return err
+		}
+		off := float64(n)/each - 1
+		square, worst = square+off*off, max(worst, math.Abs(off))
+	}
+	fmt.Fprintf(w, "%d counters of %d visitors each: a standard error of %.2f %%, the worst is off by %.2f %%\n", counters, each, 100*math.Sqrt(square/counters), 100*worst)
 	return nil
 }
 
