@@ -363,7 +363,7 @@ var specACLLoad = Spec{
 }
 
 func runACLLoad(c *Ctx) error {
-	file := c.Service.Config.String("aclfile")
+	file := c.Service.Config.File("aclfile")
 	if file == "" {
 		return errNoACLFile
 	}
@@ -383,7 +383,7 @@ var specACLSave = Spec{
 }
 
 func runACLSave(c *Ctx) error {
-	file := c.Service.Config.String("aclfile")
+	file := c.Service.Config.File("aclfile")
 	if file == "" {
 		return errNoACLFile
 	}

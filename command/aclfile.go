@@ -14,7 +14,7 @@ import (
 // load makes the users those that the configuration names: of its own lines, or
 // of the aclfile. It is for the start.
 func (a *accounts) load(cfg *config.Set) error {
-	file, lines := cfg.String("aclfile"), cfg.Users()
+	file, lines := cfg.File("aclfile"), cfg.Users()
 	if file != "" && len(lines) > 0 {
 		return fmt.Errorf("%s: there are users in the configuration and in an aclfile: which of them hold cannot be told, so keep them in one place", lines[0].Where)
 	}

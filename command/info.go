@@ -201,8 +201,9 @@ func (s *Service) port() int {
 	return int(s.Config.Int("port"))
 }
 
-// Version is ebb's own version.
-const Version = "0.1.0"
+// Version is ebb's own version: that of the newest release in CHANGELOG.md. INFO,
+// /metrics and `ebb version` show it.
+const Version = "0.6.0"
 
 func (i *info) clients() {
 	n, subscribed, watching := i.svc.clients.count()

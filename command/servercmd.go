@@ -34,7 +34,7 @@ var specLolwut = Spec{
 	Flags:    ReadOnly | Fast,
 	Args:     []Arg{Opt(TokenArg("VERSION", Int("version")))},
 	Replies:  "A text.",
-	Examples: "> LOLWUT VERSION x\n(error) ERR value is not an integer or out of range\n> LOLWUT\n\"$_Redis ver. 7.4.0, ebb 0.1.0\\n\"\n",
+	Examples: "> LOLWUT VERSION x\n(error) ERR value is not an integer or out of range\n> LOLWUT\n\"$_Redis ver. 7.4.0, ebb " + Version + "\\n\"\n",
 	Run:      runLolwut,
 }
 

@@ -29,7 +29,8 @@ type Page struct {
 //
 // It listens before there is anything to show, so that who waits for the server
 // hears that it is loading, and until the very end. There is no password, and
-// only GET and HEAD are answered.
+// only GET and HEAD are answered, and those only that ask by a name of this server (see
+// guard).
 type Admin struct {
 	ln    net.Listener
 	srv   *http.Server
@@ -66,8 +67,9 @@ func ListenAdmin(addr string, log *slog.Logger) (*Admin, error) {
 	}
 	a := &Admin{ln: ln}
 	a.state.Store(&adminState{health: http.StatusServiceUnavailable, line: "loading"})
+	host, _, _ := net.SplitHostPort(addr) // listenTCP has split it
 	a.srv = &http.Server{
-		Handler:           http.HandlerFunc(a.serve),
+		Handler:           guard{host, http.HandlerFunc(a.serve)},
 		MaxHeaderBytes:    adminHeader,
 		ReadHeaderTimeout: adminRead,
 		IdleTimeout:       adminIdle,

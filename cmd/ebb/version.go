@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ebbdb/ebb/command"
 )
 
 func versionCommand() *cobra.Command {
@@ -19,17 +21,13 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// version returns the module's version, "devel" for a build from a checkout,
-// and the commit where the build recorded it: "devel, commit 0123456789ab,
-// modified".
+// version returns ebb's version, and the commit where the build recorded it: "0.6.0,
+// commit 0123456789ab, modified".
 func version() string {
+	v := command.Version
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown"
-	}
-	v := info.Main.Version
-	if v == "" || v == "(devel)" {
-		v = "devel"
+		return v
 	}
 	settings := map[string]string{}
 	for _, s := range info.Settings {

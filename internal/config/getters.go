@@ -1,6 +1,9 @@
 package config
 
-import "math"
+import (
+	"math"
+	"path/filepath"
+)
 
 // The handles of the directives that are read on every command or so. They are
 // resolved once; a getter is then one atomic load.
@@ -170,6 +173,16 @@ func (s *Set) Int(name string) int64 { return s.num(must(name).index) }
 
 // String is the value as CONFIG GET prints it.
 func (s *Set) String(name string) string { return s.text(must(name)) }
+
+// File is the path that a directive names, "" for none: a relative one is in dir, as in
+// Redis, which changes to that directory.
+func (s *Set) File(name string) string {
+	path := s.String(name)
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(s.String("dir"), path)
+}
 
 // Value is the whole value.
 func (s *Set) Value(name string) Value { return s.load(must(name)) }

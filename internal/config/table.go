@@ -229,7 +229,7 @@ var durabilityTable = []Directive{
 	enum("propagation-error-behavior", "ignore", "ignore", "panic", "panic-on-replicas").unused("what a master sends and is refused is logged and counted"),
 
 	special("replicaof", Master, "").alias("slaveof").immutable().does("master to follow: host and port"),
-	text("masteruser", "").does("user to be at the master; empty: the default user"),
+	text("masteruser", "").secret().does("user to be at the master; empty: the default user"),
 	text("masterauth", "").secret().does("password at the master"),
 	yesno("replica-serve-stale-data", "yes").alias("slave-serve-stale-data").does("answer while the master is away; no: MASTERDOWN"),
 	yesno("replica-read-only", "yes").alias("slave-read-only").does("refuse writes on a replica"),

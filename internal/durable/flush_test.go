@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"errors"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -103,5 +104,39 @@ func TestAFlushAllOfALoadSavesNothing(t *testing.T) {
 		}
 		x.flushAll() // Start has not been called
 		after(t, x).holds(t, "a", "1")
+	})
+}
+
+// A save whose caller hears that it has failed refuses nothing: a shutdown that could not
+// save leaves the server as it was, as in Redis.
+func TestASaveThatACallerWaitsForDoesNotRefuseWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := run(t, newFS(1), "save", "3600 1")
+		heal := w.fs.Inject(crashfs.Fault{Op: crashfs.OpCreate, Err: syscall.ENOSPC})
+		if err := w.k.Shutdown(t.Context(), ShutdownDefault, false); !errors.Is(err, syscall.ENOSPC) {
+			t.Error(err)
+		}
+		if err := w.k.Save(t.Context()); !errors.Is(err, syscall.ENOSPC) {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if i := w.k.Info(); !i.LastSaveOK || w.refusal() != "" {
+			t.Errorf("%+v, refusal %q", i, w.refusal())
+		}
+		if _, err := w.k.BackgroundSave(false); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if w.refusal() == "" {
+			t.Error("a background save that has failed refuses nothing")
+		}
+		heal()
+		if err := w.k.Save(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if w.refusal() != "" {
+			t.Errorf("a save that has succeeded does not end the refusal: %q", w.refusal())
+		}
 	})
 }

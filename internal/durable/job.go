@@ -29,6 +29,7 @@ type job struct {
 	progress engine.Progress
 	dirty    int64 // of the engine at the cut
 
+	told      bool // it has a caller, which hears that it has failed
 	overtaken bool // its data is older than what Emptied has saved; guarded by Keeper.mu
 }
 
@@ -103,8 +104,12 @@ func (k *Keeper) finish(j *job, err error) {
 	k.nudge()
 }
 
+// saved notes how a save has ended. One that a caller waits for, SAVE or that of a
+// shutdown, is no reason to refuse writes if it fails, as in Redis.
 func (j *jobs) saved(x *job, now int64, err error) {
-	j.saveErr = err
+	if err == nil || !x.told {
+		j.saveErr = err
+	}
 	j.saveTook = now - x.began
 	if err == nil {
 		j.lastSave, j.dirty = now, x.dirty
@@ -189,6 +194,7 @@ func (k *Keeper) Save(ctx context.Context) error {
 			err := k.takeLock()
 			if err == nil {
 				j = k.begin(jobSave, k.save)
+				j.told = true
 			}
 			k.mu.Unlock()
 			if err != nil {
