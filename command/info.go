@@ -150,7 +150,7 @@ func (i *info) memoryNumbers() (m memoryNumbers) {
 	if i.survey == nil {
 		return i.c.memory()
 	}
-	m.used = i.survey.Used
+	m.used, m.protected = i.survey.Used, i.survey.Protected
 	for db, k := range i.survey.Databases {
 		if k.Keys+k.Due > 0 {
 			m.count(int64(db), k.Tables, k.Deadlines, int64(k.Keys))
@@ -247,6 +247,8 @@ func (i *info) memory() {
 	i.bytes("used_memory_scripts", int64(scripts.ScriptBytes+scripts.FunctionBytes))
 	i.bytes("maxmemory", i.svc.Config.MaxMemory())
 	i.put("maxmemory_policy", i.svc.Config.String("maxmemory-policy"))
+	i.put("protected_bytes", m.protected.Protected)
+	i.put("protected_limiter_bytes", m.protected.Limiters)
 	i.put("allocator_frag_ratio", ratio(m.held, m.used))
 	i.put("allocator_frag_bytes", m.held-m.used)
 	i.put("allocator_rss_ratio", ratio(m.held+m.idle, m.held))

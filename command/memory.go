@@ -7,6 +7,7 @@ import (
 	"runtime/metrics"
 	"strings"
 
+	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -26,16 +27,17 @@ func memoryHelp() Spec {
 
 // memoryNumbers is where the memory is, in bytes.
 type memoryNumbers struct {
-	used     int64 // living: records, values, tables
-	peak     int64 // the most that used was seen to be
-	held     int64 // slabs in use
-	idle     int64 // slabs kept for later
-	overhead int64 // of used: tables, deadlines
-	rss      int64 // of the process; what Go took from the system where that is not known
-	heap     int64 // Go's own
-	clients  int64
-	keys     int64
-	tables   []tableNumbers
+	used      int64                  // living: records, values, tables
+	peak      int64                  // the most that used was seen to be
+	held      int64                  // slabs in use
+	idle      int64                  // slabs kept for later
+	overhead  int64                  // of used: tables, deadlines
+	protected engine.ProtectedMemory // of used: what is never evicted, and limiters
+	rss       int64                  // of the process; what Go took from the system where that is not known
+	heap      int64                  // Go's own
+	clients   int64
+	keys      int64
+	tables    []tableNumbers
 }
 
 // tableNumbers is the overhead of one database.
@@ -46,6 +48,7 @@ func (m *memoryNumbers) gaps() int64 { return max(0, min(m.held+m.idle-m.used, m
 
 func (c *Ctx) memory() memoryNumbers {
 	m := memoryNumbers{used: c.Tx.UsedMemory()}
+	m.protected = c.Tx.ProtectedMemory()
 	for db, k := range c.Tx.Keyspaces() {
 		if k.Keys+k.Due == 0 {
 			continue

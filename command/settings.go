@@ -48,7 +48,7 @@ func (s *Service) bindings() []binding {
 	return []binding{
 		{[]string{"maxmemory"}, func(*config.Set) error { s.configs.recount = true; return nil }},
 		{[]string{"lfu-log-factor", "lfu-decay-time"}, func(c *config.Set) error { s.DB.SetLFU(c.LFULogFactor(), c.LFUDecayTime()); return nil }},
-		{[]string{"maxmemory-policy", "maxmemory-samples"}, s.setEviction},
+		{[]string{"maxmemory-policy", "maxmemory-samples", "maxmemory-protect", "maxmemory-protect-limiters", "maxmemory"}, s.setEviction},
 		{[]string{"maxmemory-eviction-tenacity"}, s.setTenacity},
 		{[]string{"replica-ignore-maxmemory"}, func(c *config.Set) error { s.DB.SetReplicaEviction(!c.Bool("replica-ignore-maxmemory")); return nil }},
 		{[]string{"requirepass"}, s.setPassword},
@@ -159,6 +159,8 @@ var evictions = [...]engine.Eviction{
 func (s *Service) setEviction(c *config.Set) error {
 	e := evictions[c.MaxMemoryPolicy()]
 	e.Samples = int(min(c.Int("maxmemory-samples"), 64))
+	e.Unprotected = engine.ProtectAll &^ engine.Protected(c.MaxMemoryProtect()>>1)
+	e.Limiters = c.MaxMemoryProtectLimiters()
 	s.DB.UseLFU(c.MaxMemoryPolicy().LFU())
 	s.DB.SetEviction(e)
 	return nil

@@ -69,6 +69,7 @@ type spaceCheck struct {
 	timed int   // keys with deadlines
 	sum   int64 // of the deadlines
 	nexts int   // entries in the second wheel
+	kept  [maxKinds]int
 }
 
 // dated verifies that a container is looked after in time.
@@ -84,17 +85,20 @@ func (c *spaceCheck) record(ref arena.Ref) error {
 	sp := c.sp
 	r := sp.rec(ref)
 	c.slots += sp.mem.SlotOf(ref)
+	if keeps(r.Kind()) {
+		c.kept[r.Kind()] += sp.mem.SlotOf(ref)
+	}
 	if r.has(flagDeadline) {
 		c.timed++
 		c.sum += r.entry().Deadline()
 	}
 	if r.klen&bigKey != 0 {
-		if err := c.handle(handleOf(r.inlineKey())); err != nil {
+		if err := c.handle(handleOf(r.inlineKey()), r.Kind()); err != nil {
 			return err
 		}
 	}
 	if r.has(flagExt) {
-		if err := c.handle(handleOf(r.inlineValue())); err != nil {
+		if err := c.handle(handleOf(r.inlineValue()), r.Kind()); err != nil {
 			return err
 		}
 	}
@@ -121,7 +125,7 @@ func (c *spaceCheck) record(ref arena.Ref) error {
 	return b.(interface{ Check() error }).Check()
 }
 
-func (c *spaceCheck) handle(h uint32) error {
+func (c *spaceCheck) handle(h uint32, k Kind) error {
 	switch {
 	case h == 0 || int(h) >= len(c.used):
 		return fmt.Errorf("there is no handle %d", h)
@@ -129,12 +133,23 @@ func (c *spaceCheck) handle(h uint32) error {
 		return fmt.Errorf("handle %d is another record's", h)
 	}
 	c.used[h] = true
+	x := &c.sp.exts[h]
+	if !keeps(k) {
+		k = None
+	}
+	if x.kind != k {
+		return fmt.Errorf("handle %d is counted as %v, its record is of %v", h, x.kind, k)
+	}
+	c.kept[k] += x.size
 	return nil
 }
 
 // finish compares the sums.
 func (c *spaceCheck) finish() error {
 	sp := c.sp
+	if c.kept != sp.kept {
+		return fmt.Errorf("%v bytes are counted by kind, there are %v", sp.kept, c.kept)
+	}
 	if n := sp.mem.Live(); n != c.slots {
 		return fmt.Errorf("%d bytes of records are counted, there are %d", n, c.slots)
 	}

@@ -176,6 +176,7 @@ func (tx *Tx) remakeInline(h *hit, n int) ([]byte, error) {
 	copy(sp.mem.Bytes(ref, off), sp.mem.Bytes(h.ref(), off))
 	r.kind &^= flagExt
 	r.vlen = uint16(n)
+	sp.charge(ref, r)
 	tx.succeed(h, ref, r)
 	return r.inlineValue(), nil
 }
@@ -194,6 +195,7 @@ func (tx *Tx) remake(h *hit, bytes []byte, b box) error {
 	r.kind |= flagExt
 	r.vlen = extSize
 	putHandle(r.inlineValue(), sp.addBox(bytes, b))
+	sp.charge(ref, r)
 	tx.succeed(h, ref, r)
 	return nil
 }
@@ -277,8 +279,7 @@ func (tx *Tx) wrote(h *hit) {
 	handle := handleOf(h.r.inlineValue())
 	x := &h.sp.exts[handle]
 	if n := x.box.Size(); n != x.size {
-		h.sp.extBytes += n - x.size
-		x.size = n
+		h.sp.grow(x, n)
 	}
 	tx.stamp(h.r)
 	if !x.queued && x.box.Wasteful() {

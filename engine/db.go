@@ -89,6 +89,7 @@ type DB struct {
 	logUsers   int                      // who needs them; guarded by all shards, like
 	logMuted   bool                     // nobody gets them
 	used       atomic.Int64             // bytes, as of each shard's last publish
+	limiters   atomic.Int64             // of these, those of limiters
 	limit      atomic.Int64             // 0: none; else shards publish with every write
 	eviction   atomic.Pointer[Eviction]
 	evicting   atomic.Bool              // the reclaimers are to evict

@@ -141,6 +141,7 @@ func (tx *Tx) makeTimed(h *hit) bool {
 	copy(dst[keyOffset(flags):], src[head:])
 	r.kind = flags
 	*r.next() = wheel.Entry{}
+	sp.charge(ref, r)
 	from := h.ref()
 	if r.has(flagDeadline) {
 		sp.due.Move(uint32(from), uint32(ref))

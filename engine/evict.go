@@ -9,6 +9,11 @@ import (
 
 // Eviction removes keys when more memory is used than LimitMemory allows.
 //
+// Locks, semaphores, delay queues, limiters, and streams that rules write to are left
+// alone (Protected): what they lose by an eviction cannot be fetched again. Limiters
+// come by the request of strangers; where they take up more than Eviction.Limiters, the
+// fullest go before anything else, which loses the least.
+//
 // Each shard walks its tables with a cursor, so that over time every key is
 // looked at, and keeps the best candidates it came upon (pool). A key goes only
 // if it is still as good a candidate as when it was noted: one that was read
@@ -21,7 +26,28 @@ type Eviction struct {
 	// Samples is how many keys are looked at for each that goes; 5 if 0. More
 	// are closer to the true order, and slower.
 	Samples int
+	// Unprotected is what may go of that which by itself never does. The zero value
+	// protects all of it.
+	Unprotected Protected
+	// Limiters is how many bytes of limiters are protected; 0: any number. While there
+	// are more, the fullest limiters go first.
+	Limiters int64
 }
+
+// Protected is a set of what eviction leaves alone, because its loss is more than that
+// of data which can be fetched again.
+type Protected uint8
+
+// What is protected.
+const (
+	ProtectLocks      Protected = 1 << iota // a second holder would get the lock
+	ProtectSemaphores                       // more would hold permits than there are
+	ProtectQueues                           // delay queues: acknowledged jobs would be lost
+	ProtectLimiters                         // a limiter that is gone is full: a burst for nothing
+	ProtectRules                            // streams of expiry rules: what they promise to keep would be lost
+
+	ProtectAll Protected = 1<<iota - 1
+)
 
 // EvictionKeys says which keys may be evicted.
 type EvictionKeys uint8
@@ -71,7 +97,8 @@ type evictor struct {
 	pool   []candidate // ascending by score
 	db     int         // where the walk stands
 	cursor uint64
-	held   int // keys passed for one that are never evicted
+	held   int  // keys passed for one that are never evicted
+	over   bool // there are more limiters than are protected
 }
 
 // SetEviction says what is evicted at the memory limit.
@@ -199,6 +226,9 @@ func (sh *shard) evictable(keys EvictionKeys) bool {
 func (sh *shard) evictOne(tx *Tx) bool {
 	e := &sh.evictor
 	e.held = 0
+	if over := sh.db.manyLimiters(&e.policy); over != e.over {
+		e.over, e.pool = over, e.pool[:0]
+	}
 	for range maxLooks {
 		if e.held > 2*sh.keys() {
 			return false // all that may go by the policy is held by somebody
@@ -215,9 +245,90 @@ func (sh *shard) evictOne(tx *Tx) bool {
 	return false
 }
 
-// held reports whether values of the kind are never evicted: that somebody holds a
-// lock is more than data.
-func (k Kind) held() bool { return k == Lock || k == Semaphore }
+// protects is the part of Protected that a kind belongs to, where that follows from
+// the kind alone.
+var protects = [maxKinds]Protected{Lock: ProtectLocks, Semaphore: ProtectSemaphores, DelayQueue: ProtectQueues, Limiter: ProtectLimiters}
+
+// protected reports whether eviction leaves a record alone.
+func (e *evictor) protected(sp *space, r *rec) bool {
+	k := r.Kind()
+	if k == Stream {
+		return e.policy.Unprotected&ProtectRules == 0 && sp.ruleStream(r)
+	}
+	p := protects[k] &^ e.policy.Unprotected
+	return p != 0 && !(p == ProtectLimiters && e.over)
+}
+
+// ruleStream reports whether a stream is one that a rule writes to.
+func (sp *space) ruleStream(r *rec) bool {
+	b := sp.sh.db.book.Load()
+	return b != nil && b.sets[sp.db] != nil && b.sets[sp.db].streams[string(sp.key(r))]
+}
+
+// ProtectedMemory is what a DB protects from eviction, and its limiters, in bytes.
+type ProtectedMemory struct {
+	Protected int64 // of keys that eviction leaves alone, as SetEviction says
+	Limiters  int64 // of limiters, protected or not
+}
+
+func (p *ProtectedMemory) add(o ProtectedMemory) {
+	p.Protected += o.Protected
+	p.Limiters += o.Limiters
+}
+
+// ProtectedMemory returns what is protected now. O(shards, databases and rules).
+func (tx *Tx) ProtectedMemory() (p ProtectedMemory) {
+	tx.eachShard(func(sh *shard) { p.add(sh.protected()) })
+	return p
+}
+
+// protected is the shard's part of ProtectedMemory.
+func (sh *shard) protected() (p ProtectedMemory) {
+	un := sh.db.eviction.Load().Unprotected
+	for _, sp := range sh.spaces {
+		if sp == nil {
+			continue
+		}
+		p.Limiters += int64(sp.kept[Limiter])
+		for k, group := range protects {
+			if group&^un != 0 {
+				p.Protected += int64(sp.kept[k])
+			}
+		}
+		if un&ProtectRules == 0 {
+			p.Protected += sp.ruleStreams()
+		}
+	}
+	return p
+}
+
+// ruleStreams returns the bytes of the space's streams that rules write to.
+func (sp *space) ruleStreams() (bytes int64) {
+	b := sp.sh.db.book.Load()
+	if b == nil || b.sets[sp.db] == nil {
+		return 0
+	}
+	for name := range b.sets[sp.db].streams {
+		pos, ok := sp.tab.Find(sp.sh.db.hashOf(name), []byte(name)) // in another shard's table there is none
+		if !ok {
+			continue
+		}
+		h := hit{sh: sp.sh, sp: sp, pos: pos, r: sp.rec(pos.Ref())}
+		if h.r.Kind() != Stream {
+			continue
+		}
+		bytes += int64(sp.mem.SlotOf(pos.Ref()))
+		if x := h.box(); x != nil {
+			bytes += int64(x.Size())
+		}
+	}
+	return bytes
+}
+
+// manyLimiters reports whether there are more bytes of limiters than are protected.
+func (db *DB) manyLimiters(e *Eviction) bool {
+	return e.Limiters > 0 && e.Unprotected&ProtectLimiters == 0 && db.limiters.Load() > e.Limiters
+}
 
 // keys returns how many records the shard has.
 func (sh *shard) keys() (n int) {
@@ -253,11 +364,11 @@ func (sh *shard) sample(tx *Tx) {
 				return
 			}
 			seen++
-			if r.Kind().held() {
+			if e.protected(sp, r) {
 				e.held++
 				return
 			}
-			e.note(candidate{tx.score(&e.policy, r), sp.Hash(ref), ref, int32(e.db)})
+			e.note(candidate{e.score(tx, r), sp.Hash(ref), ref, int32(e.db)})
 		})
 		if e.cursor == 0 {
 			e.db = (e.db + 1) % len(sh.spaces)
@@ -282,9 +393,15 @@ func (e *evictor) note(c candidate) {
 	}
 }
 
+// first is the score from which on limiters stand, while there are too many of them.
+const first = 1 << 63
+
 // score says how soon a key is to go.
-func (tx *Tx) score(e *Eviction, r *rec) uint64 {
-	switch e.By {
+func (e *evictor) score(tx *Tx, r *rec) uint64 {
+	if e.over && r.Kind() == Limiter {
+		return first | tx.fullness(r)
+	}
+	switch e.policy.By {
 	case ByRecency:
 		return uint64((uint32(tx.ms/1000) - r.access()) & lruMask)
 	case ByFrequency:
@@ -292,8 +409,29 @@ func (tx *Tx) score(e *Eviction, r *rec) uint64 {
 	case ByDeadline:
 		return uint64(MaxDeadline - r.deadline())
 	}
-	return rand.Uint64()
+	return rand.Uint64() &^ first
 }
+
+// fullness says how little a limiter would lose with its state: the share of its
+// capacity that is left, and of equal ones how soon it is full. It is below 1<<63.
+func (tx *Tx) fullness(r *rec) uint64 {
+	b := r.inlineValue()
+	if r.has(flagExt) {
+		return 0 // long logs and reservations are those of limiters in use
+	}
+	var l limiter
+	l.load(b)
+	l.adopt(tx.now, l.options())
+	left := uint64(0)
+	if most := l.capacity(); most > 0 {
+		left = uint64(mulDiv(min(max(l.remaining(tx.now), 0), most), fullest, most))
+	}
+	wait := uint64(max(l.full(tx.now)-tx.now, 0)) // us, below 1<<57
+	return left<<47 | (1<<57-1-min(wait, 1<<57-1))>>10
+}
+
+// fullest is the share of a limiter that is full.
+const fullest = 1<<16 - 1
 
 // remove evicts a candidate, if it is still there and still as good.
 func (sh *shard) remove(tx *Tx, c candidate) bool {
@@ -309,8 +447,11 @@ func (sh *shard) remove(tx *Tx, c candidate) bool {
 	if tx.db.book.Load() != nil && (h.r.expired(tx.ms) || h.r.itemDue(tx.ms)) {
 		return false // it is the reclaimer's, which holds the streams of the rules
 	}
-	e := &sh.evictor.policy
-	if h.r.Kind().held() || e.Keys == EvictVolatile && !h.r.has(flagDeadline) || e.By != ByChance && tx.score(e, h.r) < c.score {
+	e := &sh.evictor
+	if e.protected(sp, h.r) || e.policy.Keys == EvictVolatile && !h.r.has(flagDeadline) {
+		return false
+	}
+	if (e.policy.By != ByChance || c.score >= first) && e.score(tx, h.r) < c.score {
 		return false
 	}
 	tx.kbuf = append(tx.kbuf[:0], sp.key(h.r)...)

@@ -18,9 +18,10 @@ type Survey struct {
 	Containers DeadlineSurvey // containers in which something falls due
 	Queues     QueueSurvey    // delay queues
 	Used       int64          // living bytes
-	Rules      []RuleSurvey   // on what expires
-	Waiting    int64          // places in lines for keys: commands that wait, once for each key
-	Stale      int            // shards that were held; their part is of an earlier survey
+	Protected  ProtectedMemory
+	Rules      []RuleSurvey // on what expires
+	Waiting    int64        // places in lines for keys: commands that wait, once for each key
+	Stale      int          // shards that were held; their part is of an earlier survey
 }
 
 // DatabaseSurvey describes one database. Due of KeyspaceStats is estimated like
@@ -95,6 +96,7 @@ type surveyPart struct {
 	spaces           []spacePart // by database
 	keys, containers DeadlineSurvey
 	queues           QueueSurvey
+	protected        ProtectedMemory
 }
 
 // spacePart is what one shard has of one database.
@@ -163,6 +165,7 @@ func (p *surveyPart) look(sh *shard) {
 	p.counters = sh.stats
 	p.keys, p.containers, p.queues = DeadlineSurvey{}, DeadlineSurvey{}, QueueSurvey{}
 	sh.publish()
+	p.protected = sh.protected()
 	now := max(sh.db.clock.Micros(), sh.last) / 1000
 	for i, sp := range sh.spaces {
 		d := &p.spaces[i]
@@ -222,6 +225,7 @@ func (s *Surveyor) sum() *Survey {
 		v.Keys.sum(&p.keys)
 		v.Containers.sum(&p.containers)
 		v.Queues.sum(&p.queues)
+		v.Protected.add(p.protected)
 		for n := range p.spaces {
 			from, to := &p.spaces[n], &v.Databases[n]
 			to.Keys += from.Keys

@@ -292,8 +292,7 @@ func (sh *shard) clean(tx *Tx, end int64) (more bool) {
 			if x := &sp.exts[h]; x.box != nil {
 				n := x.box.Size()
 				sh.freed += max(0, x.size-n)
-				sp.extBytes += n - x.size
-				x.size = n
+				sp.grow(x, n)
 			}
 			if stop() {
 				return true

@@ -82,7 +82,10 @@ type slide struct {
 	logged int64 // the deadline that the log knows
 }
 
-func (r *rec) Kind() Kind          { return Kind(r.kind & 0x0f) }
+// kindMask is the part of a header's first byte that says what the key holds.
+const kindMask = 0x0f
+
+func (r *rec) Kind() Kind          { return Kind(r.kind & kindMask) }
 func (r *rec) has(flag uint8) bool { return r.kind&flag != 0 }
 
 func (r *rec) entry() *wheel.Entry {
@@ -184,6 +187,7 @@ type ext struct {
 	bytes  []byte
 	box    box     // a large container
 	size   int     // bytes counted for it
+	kind   Kind    // of the record that it belongs to, if that is in space.kept
 	next   uint32  // of a free handle: the next one
 	queued bool    // the box is among those to compact
 	pin    *pinned // a snapshot's interest in bytes; may be nil

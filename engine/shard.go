@@ -12,18 +12,19 @@ type shard struct {
 	db   *DB
 	id   int
 
-	last    int64    // the latest instant anybody had here, us
-	spaces  []*space // by database, nil where nothing was ever stored
-	watched map[watchKey][]*Watch
-	lines   lineSet      // who waits for keys
-	graves  []box        // large containers that are gone, to be freed
-	freed   int          // bytes freed since compaction was last considered
-	bytes   atomic.Int64 // what the spaces held when used was last published
-	evictor evictor
-	stats   Counters
-	snap    *shardSnapshot // of a snapshot that has to save something here; nil: none
-	mark    int64          // in the stream: behind the newest effect here
-	dirty   atomic.Int64   // changes, as Redis counts them; written under the lock
+	last     int64    // the latest instant anybody had here, us
+	spaces   []*space // by database, nil where nothing was ever stored
+	watched  map[watchKey][]*Watch
+	lines    lineSet      // who waits for keys
+	graves   []box        // large containers that are gone, to be freed
+	freed    int          // bytes freed since compaction was last considered
+	bytes    atomic.Int64 // what the spaces held when used was last published
+	limiters int64        // of these, what limiters held
+	evictor  evictor
+	stats    Counters
+	snap     *shardSnapshot // of a snapshot that has to save something here; nil: none
+	mark     int64          // in the stream: behind the newest effect here
+	dirty    atomic.Int64   // changes, as Redis counts them; written under the lock
 
 	// next is the time in ms from which on the reclaimer has work here; it is
 	// written under the lock, and read without.
@@ -63,11 +64,16 @@ func (sh *shard) makeSpace(db int) *space {
 
 // publish adds to the engine's used memory what changed since the last time.
 func (sh *shard) publish() {
-	n := int64(0)
+	n, limiters := int64(0), int64(0)
 	for _, sp := range sh.spaces {
 		if sp != nil {
 			n += int64(sp.bytes())
+			limiters += int64(sp.kept[Limiter])
 		}
+	}
+	if old := sh.limiters; limiters != old {
+		sh.db.limiters.Add(limiters - old)
+		sh.limiters = limiters
 	}
 	if old := sh.bytes.Load(); n != old {
 		sh.db.used.Add(n - old)

@@ -26,7 +26,8 @@ type space struct {
 	exts     []ext // exts[0] is not used
 	freeExt  uint32
 	extBytes int
-	wasteful []uint32 // handles of boxes that want compaction
+	kept     [maxKinds]int // bytes of records and handles, of the kinds that keeps has
+	wasteful []uint32      // handles of boxes that want compaction
 
 	queues map[uint32]struct{} // handles of delay queues
 
@@ -126,6 +127,55 @@ func (sp *space) fill(h uint32, bytes []byte, b box) {
 		sp.enrol(h, b)
 	}
 	sp.extBytes += x.size
+	sp.kept[x.kind] += x.size
+}
+
+// grow counts n bytes for a handle from now on.
+func (sp *space) grow(x *ext, n int) {
+	sp.extBytes += n - x.size
+	sp.kept[x.kind] += n - x.size
+	x.size = n
+}
+
+// keeps reports whether the bytes of a kind are counted apart from others: what
+// eviction leaves alone. Handles of other kinds are counted under None.
+func keeps(k Kind) bool { return k >= Limiter && k <= DelayQueue }
+
+// charge counts a new record under its kind, with the handles that it has.
+func (sp *space) charge(ref arena.Ref, r *rec) {
+	if k := r.Kind(); keeps(k) {
+		sp.kept[k] += sp.mem.SlotOf(ref)
+		sp.claim(r, k)
+	}
+}
+
+// claim counts what a record's handles hold under a kind.
+func (sp *space) claim(r *rec, k Kind) {
+	var handles [2]uint32
+	if r.klen&bigKey != 0 {
+		handles[0] = handleOf(r.inlineKey())
+	}
+	if r.has(flagExt) {
+		handles[1] = handleOf(r.inlineValue())
+	}
+	for _, h := range handles {
+		if x := &sp.exts[h]; h != 0 && x.kind != k {
+			sp.kept[x.kind] -= x.size
+			sp.kept[k] += x.size
+			x.kind = k
+		}
+	}
+}
+
+// recast counts a record, which has no handles, under another kind than before.
+func (sp *space) recast(ref arena.Ref, from, to Kind) {
+	n := sp.mem.SlotOf(ref)
+	if keeps(from) {
+		sp.kept[from] -= n
+	}
+	if keeps(to) {
+		sp.kept[to] += n
+	}
 }
 
 // enrol remembers a delay queue, so that its jobs can be counted.
@@ -148,6 +198,7 @@ func (sp *space) setExt(h uint32, bytes []byte, b box) {
 func (sp *space) empty(h uint32) {
 	x := &sp.exts[h]
 	sp.extBytes -= x.size
+	sp.kept[x.kind] -= x.size
 	delete(sp.queues, h)
 	if x.box != nil {
 		sp.sh.bury(x.box)
@@ -164,6 +215,7 @@ func (sp *space) dropExt(h uint32) {
 // yield lets go of a handle whose box has another owner.
 func (sp *space) yield(h uint32) {
 	sp.extBytes -= sp.exts[h].size
+	sp.kept[sp.exts[h].kind] -= sp.exts[h].size
 	delete(sp.queues, h)
 	sp.exts[h] = ext{next: sp.freeExt}
 	sp.freeExt = h
@@ -183,6 +235,7 @@ func (sp *space) reserve(flags uint8, key []byte, n int) (arena.Ref, *rec) {
 	r := sp.rec(ref)
 	r.init(flags, uint16(len(key)), uint16(n))
 	copy(r.inlineKey(), key)
+	sp.charge(ref, r)
 	return ref, r
 }
 
@@ -217,6 +270,7 @@ func (sp *space) build(flags uint8, key, val []byte, handle uint32) (arena.Ref, 
 	default:
 		copy(r.inlineValue(), val)
 	}
+	sp.charge(ref, r)
 	return ref, r
 }
 
@@ -230,7 +284,11 @@ func (sp *space) free(ref arena.Ref) {
 	if r.has(flagExt) {
 		sp.dropExt(handleOf(r.inlineValue()))
 	}
-	sp.sh.freed += sp.mem.SlotOf(ref)
+	n := sp.mem.SlotOf(ref)
+	if k := r.Kind(); keeps(k) {
+		sp.kept[k] -= n
+	}
+	sp.sh.freed += n
 	sp.mem.Free(ref)
 }
 

@@ -360,15 +360,13 @@ func (tx *Tx) Append(key, tail []byte) (int, error) {
 func (tx *Tx) resize(h *hit, key []byte, n int) ([]byte, error) {
 	if h.r != nil && h.r.has(flagExt) {
 		e := &h.sp.exts[handleOf(h.r.inlineValue())]
-		h.sp.extBytes -= e.size
 		if old := len(e.bytes); n > old {
 			h.edits(old, n)
 			e.bytes = append(e.bytes, make([]byte, n-old)...)
 		} else {
 			e.bytes = e.bytes[:n]
 		}
-		e.size = cap(e.bytes)
-		h.sp.extBytes += e.size
+		h.sp.grow(e, cap(e.bytes))
 		h.r.kind |= flagRaw
 		tx.stamp(h.r)
 		return e.bytes, nil

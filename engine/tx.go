@@ -436,6 +436,9 @@ func (tx *Tx) rewrite(h *hit, key, val []byte, flags uint8, s spec) {
 	if !same {
 		copy(dst[off:], key)
 	}
+	if was, is := r.Kind(), Kind(flags&kindMask); was != is {
+		h.sp.recast(ref, was, is)
+	}
 	if r.kind, r.vlen = flags, uint16(len(val)); timed(flags) {
 		*r.next() = wheel.Entry{}
 	}

@@ -60,6 +60,7 @@ var otherDefaults = map[string]string{
 // ours are the names that Redis 7.0 does not have.
 var ours = map[string]string{
 	"shards": "ebb's own", "script-memory-limit": "ebb's own", "io-loops": "ebb's own",
+	"maxmemory-protect": "ebb's own", "maxmemory-protect-limiters": "ebb's own",
 	"http": "ebb's own", "http-pprof": "ebb's own",
 	"set-max-listpack-entries": "Redis 7.2", "set-max-listpack-value": "Redis 7.2", "locale-collate": "Redis 7.2", "cluster-announce-human-nodename": "Redis 7.2",
 }

@@ -11,6 +11,8 @@ var (
 	hMaxMemory         = must("maxmemory").index
 	hMaxMemoryPolicy   = must("maxmemory-policy").index
 	hMaxMemoryClients  = must("maxmemory-clients").index
+	hMaxMemoryProtect  = must("maxmemory-protect").index
+	hProtectLimiters   = must("maxmemory-protect-limiters").index
 	hProtoMaxBulkLen   = must("proto-max-bulk-len").index
 	hQueryBufferLimit  = must("client-query-buffer-limit").index
 	hOutputLimits      = must("client-output-buffer-limit").index
@@ -70,6 +72,20 @@ func (s *Set) MaxMemory() int64 {
 
 // MaxMemoryPolicy says what gives way at MaxMemory.
 func (s *Set) MaxMemoryPolicy() Policy { return Policy(s.num(hMaxMemoryPolicy)) }
+
+// MaxMemoryProtect is what is never evicted: a bit for each choice of the directive,
+// 1 << 1 for locks, and on in their order; 1 << 0 stands for nothing.
+func (s *Set) MaxMemoryProtect() int64 { return s.num(hMaxMemoryProtect) }
+
+// MaxMemoryProtectLimiters is how many bytes of limiters are protected, 0 for any
+// number. A percentage is taken of MaxMemory.
+func (s *Set) MaxMemoryProtectLimiters() int64 {
+	n := s.num(hProtectLimiters)
+	if n >= 0 {
+		return n
+	}
+	return int64(float64(s.MaxMemory()) / 100 * float64(-n))
+}
 
 // MaxMemoryClients is the bound of all clients' buffers in bytes, 0 for none. A
 // percentage is taken of MaxMemory, and of nothing if that has no bound.

@@ -151,6 +151,8 @@ var dataTable = []Directive{
 	integer("shards", 0, 0, 64).immutable().only(powerOfTwo).does("parts of the keyspace with a lock each, a power of two; 0 chooses by the processors"),
 	memory("maxmemory", 0, 0, unbounded).does("bytes of data at which keys are evicted or writes refused; 0 is no bound"),
 	enum("maxmemory-policy", "noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction").does("what gives way at maxmemory; lfu policies also change what OBJECT FREQ and IDLETIME answer"),
+	special("maxmemory-protect", Flags, "lock semaphore delayqueue limiter rules").choose("none", "lock", "semaphore", "delayqueue", "limiter", "rules").does("what is never evicted; rules: the streams of expiry rules"),
+	{Name: "maxmemory-protect-limiters", Kind: MemoryOrPart, Default: "25%", Max: maxLong, Doc: "bytes of limiters that maxmemory-protect protects, or a percentage of maxmemory; while there are more, the fullest limiters are evicted first; 0 is no bound"},
 	integer("maxmemory-samples", 5, 1, maxInt).does("keys looked at for each that is evicted"),
 	integer("maxmemory-eviction-tenacity", 10, 0, 100).does("how long one write may evict for: 0 is not at all, 10 is 500 us, 100 until there is room"),
 	integer("lfu-log-factor", 10, 0, maxInt).does("how slowly access counters grow; larger is slower"),
