@@ -17,9 +17,14 @@ import (
 //
 //	name                 a hash: rate, interval (ms), type (0 overall, 1 per client), keepAliveTime (ms)
 //	{name}:value         permits that are free
-//	{name}:permits       a sorted set of what was granted: by ms; byte 16, 16 random bytes, uint32 permits
+//	{name}:permits       a sorted set of what was granted: by ms; byte 16, 16 random bytes, uint32 permits;
+//	                     of Redisson 3.13.3 to 3.16.3: 4 random bytes, uint32 permits
 //	{name}:value:<id>    the same two for a client, with type 1
 //	{name}:permits:<id>
+//
+// Programs with Redisson of either age can share it, but not of both at once, as Java's
+// programs cannot: the limiter writes what it finds, and rewrites what differs from it. The
+// counters of Redisson 3.13.2 and older have no log, and are refused: ebb.ErrValue.
 //
 // It is a sliding log, whose size grows with the rate: new programs take Limiter. It
 // runs by the server's clock, where Java's goes by each client's. Its methods are
@@ -36,6 +41,9 @@ type RedissonOptions struct {
 	// Client is the client's id, with PerClient; "": a random UUID, as Redisson has one
 	// for each process.
 	Client string
+	// OldJava says that the Java programs have Redisson 3.13.3 to 3.16.3. The limiter finds
+	// that out by itself once one of them was granted something; it cannot know before.
+	OldJava bool
 	// Fair has those who wait in Acquire and TryAcquire stand in a line: first come,
 	// first served, among the programs that say so, and nobody overtakes. Java's
 	// clients do not know of it. The line is two keys of ours, "{name}:ebb-line" and
@@ -99,6 +107,8 @@ func (l *RedissonLimiter) failed(doing string, err error) error {
 		switch {
 		case strings.Contains(string(refused), "EBBNORATE"):
 			err = ErrNoRate
+		case strings.Contains(string(refused), "EBBOLD"):
+			err = fmt.Errorf("%w: the free permits have no log, as with Redisson 3.13.2 and older: this limiter needs 3.13.3 or newer", ebb.ErrValue)
 		case strings.Contains(string(refused), "EBBTOOMUCH"):
 			err = fmt.Errorf("%w: more permits than the rate", ErrTooMuch)
 		}
@@ -204,7 +214,7 @@ func (l *RedissonLimiter) acquire(ctx context.Context, permits int64, timeout ti
 		}
 		var random [16]byte
 		_, _ = rand.Read(random[:])
-		v, err := l.c.Script(ctx, redissonAcquire, l.keys(), permits, random[:], ticket, turn, (4 * refresh).Microseconds(), left, l.opt.Fair)
+		v, err := l.c.Script(ctx, redissonAcquire, l.keys(), permits, random[:], ticket, turn, (4 * refresh).Microseconds(), left, l.opt.Fair, l.opt.OldJava)
 		if err != nil {
 			return false, err
 		}

@@ -9,16 +9,47 @@ import "github.com/ebbdb/ebb"
 // keys their TTL.
 const luaRedisson = luaNow + `
 local ms = floor(now / 1000)
-local conf = redis.call('HMGET', KEYS[1], 'rate', 'interval', 'type', 'keepAliveTime')
+local conf = redis.call('HMGET', KEYS[1], 'rate', 'interval', 'type', 'keepAliveTime', 'ebb-members')
 if not (conf[1] and conf[2] and conf[3]) then return redis.error_reply('EBBNORATE there is no rate') end
 local rate, interval = tonumber(conf[1]), tonumber(conf[2])
 local value, permits = KEYS[2], KEYS[3]
 if conf[3] == '1' then value, permits = KEYS[4], KEYS[5] end
 
--- The members of three ages of Redisson, told apart by their length.
+-- The members of three ages of Redisson, told apart by their length: those of 3.13.3 to
+-- 3.16.3 have 8 bytes.
 local function count(m)
   if #m == 8 then return (select(2, struct.unpack('<fI', m))) end
   return (select(2, struct.unpack('<Bc0I', m)))
+end
+local function member(old, random, n)
+  if old then return string.sub(random, 1, 4) .. struct.pack('<I', n) end
+  return struct.pack('<Bc0I', #random, random, n)
+end
+
+-- settle returns whether Java's programs read the old members, and nothing else: their
+-- scripts take the random bytes of the new ones for permits, and the new scripts fail at
+-- the old ones. The newest grant tells, or what was seen before: all are made alike.
+local function settle(old)
+  local newest = redis.call('ZRANGE', permits, -1, -1)[1]
+  if not newest and redis.call('PTTL', value) > 0 and redis.call('PTTL', KEYS[1]) < 0 then return nil end
+  if not old then
+    if newest then old = #newest == 8 else old = conf[5] == 'fI' end
+  end
+  if old ~= (conf[5] == 'fI') then
+    if old then redis.call('HSET', KEYS[1], 'ebb-members', 'fI') else redis.call('HDEL', KEYS[1], 'ebb-members') end
+  end
+  local oldest = newest and redis.call('ZRANGE', permits, 0, 0)[1]
+  if newest and ((#newest == 8) ~= old or (#oldest == 8) ~= old) then
+    local all = redis.call('ZRANGE', permits, 0, -1, 'WITHSCORES')
+    for i = 1, #all, 2 do
+      local m = all[i]
+      if (#m == 8) ~= old then
+        redis.call('ZREM', permits, m)
+        redis.call('ZADD', permits, all[i + 1], member(old, old and string.sub(m, 2) or m, count(m)))
+      end
+    end
+  end
+  return old
 end
 local function sum(all)
   local n = 0
@@ -56,18 +87,20 @@ end
 
 // redissonAcquire: KEYS also the line's two; ARGV permits, 16 random bytes, a ticket,
 // its turn or "", its lease in us, the most to wait in ms or -1, whether there is a
-// line. It answers {1, 0, 0} if it took, {0, ms, 0} if it would come too late, and
+// line, whether Java's programs are old. It answers {1, 0, 0} if it took, {0, ms, 0} if it would come too late, and
 // {2, ms, turn} to ask again in so many ms.
 var redissonAcquire = ebb.NewScript(luaRedisson + luaLine + `
 local n, me, turn, patience, fair = num(1), ARGV[3], ARGV[4], num(6), ARGV[7] == '1'
 if n > rate then return redis.error_reply('EBBTOOMUCH more than the rate') end
+local old = settle(ARGV[8] == '1')
+if old == nil then return redis.error_reply('EBBOLD a counter without a log') end
 local line, heard = KEYS[6], KEYS[7]
 local have = free()
 local head = fair and redis.call('EXISTS', line) == 1 and first(line, heard)
 if head == me then head = nil end
 if not head and (not have or have >= n) then
   if not have then redis.call('SET', value, int(rate)) end
-  redis.call('ZADD', permits, ms, struct.pack('<Bc0I', #ARGV[2], ARGV[2], n))
+  redis.call('ZADD', permits, ms, member(old, ARGV[2], n))
   redis.call('DECRBY', value, int(n))
   if fair then
     redis.call('ZREM', line, me)
@@ -119,6 +152,7 @@ return new
 	redissonSet = ebb.NewScript(`
 redis.call('HSET', KEYS[1], 'rate', ARGV[1], 'interval', ARGV[2], 'keepAliveTime', ARGV[4], 'type', ARGV[3])
 if tonumber(ARGV[4]) > 0 then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
+redis.call('HDEL', KEYS[1], 'ebb-members')
 redis.call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5])
 return 1
 `)
