@@ -3,6 +3,8 @@ package command
 import (
 	"runtime"
 	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/reactor"
 )
 
 // outcome is what became of a request.
@@ -180,6 +182,9 @@ func (c *Session) execute(spec *Spec, args [][]byte) outcome {
 	}
 	if err != nil {
 		c.out.Rollback(mark)
+		if c.parked == nil {
+			c.dropPieces(len(c.out.Buf))
+		}
 		switch {
 		case err == errBlocked:
 			return waiting
@@ -399,7 +404,12 @@ func (c *Session) unpark(out []byte) (_ []byte, ok bool) {
 	p := c.parked
 	switch p.state.Load() {
 	case besideFinished:
-		if !c.replyTooLong(len(p.out)) {
+		switch {
+		case c.replyTooLong(len(p.out)):
+		case len(p.out) >= shareFrom && c.mayShare():
+			c.bulky += cap(p.out)
+			c.pieces = append(c.pieces, reactor.Piece{At: len(out), Bytes: p.out})
+		default:
 			out = append(out, p.out...)
 		}
 	case besideWaits:

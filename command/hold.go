@@ -67,7 +67,9 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 		c.stats.batch = log.BeginBatch()
 	}
 	before, served := len(out), c.parked != nil && c.parked.wait != nil
+	c.holding = true
 	consumed, out, v = c.serve(in, out)
+	c.holding = false
 	if len(out) == before || !c.keepBack(out[before:], served, served) {
 		return consumed, out, v
 	}
@@ -184,7 +186,10 @@ func (c *Session) TakePushes(out []byte) []byte {
 		}
 	}
 	before, waits := len(out), c.parked != nil
-	if out = c.takePushes(out); len(out) > before && c.keepBack(out[before:], true, waits) {
+	c.holding = true
+	out = c.takePushes(out)
+	c.holding = false
+	if len(out) > before && c.keepBack(out[before:], true, waits) {
 		return out[:before]
 	}
 	return out

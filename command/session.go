@@ -35,6 +35,12 @@ type Session struct {
 	user    *account // who the client is; its goroutine alone sets it
 	authed  bool     // it said so, or did not have to
 	closing bool     // close after the replies so far are written
+	// shares says that the transport takes pieces; holding, that the output may be held
+	// until it is synced, and so must be in one piece.
+	shares, holding bool
+	pieces          []reactor.Piece // of the output since TakeShared
+	lent            int             // bytes in them that settle has not counted
+	bulky           int             // bytes of large buffers that were made for it since memory was given back
 	// cutOff says that the connection is killed, and what was replied last is dropped.
 	cutOff bool
 	turn   int   // about how many bytes of output one call of Serve makes
@@ -126,6 +132,9 @@ func (c *Session) serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 		if out, ok = c.unpark(out); !ok {
 			return 0, out, reactor.Park
 		}
+		if n := len(out) - before + pieceBytes(c.pieces); n > yieldBytes && !c.closing && len(in) > 0 {
+			return 0, out, reactor.Yield // the transport looks whether the client reads before it goes on
+		}
 	}
 	c.out.Buf = out
 	c.followConfig()
@@ -178,6 +187,7 @@ func (c *Session) serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 	}
 	if c.cutOff {
 		c.out.Buf = c.out.Buf[:before]
+		c.dropPieces(-1)
 		return consumed, c.settle(consumed, before), reactor.Park // until Kill ends it
 	}
 	if c.closing {
@@ -221,7 +231,12 @@ func (c *Session) settle(consumed, before int) []byte {
 	} else {
 		c.multiBytes = 0
 	}
-	c.endBatch(consumed, len(out)-before)
+	n := len(out) - before + c.lent
+	c.lent = 0
+	c.endBatch(consumed, n)
+	if consumed >= bulkyFrom {
+		c.bulky += consumed
+	}
 	return out
 }
 
@@ -293,6 +308,7 @@ func (c *Session) Closed(err error) {
 	if c.hold.on {
 		c.Unsent()
 	}
+	c.giveBack()
 	if f := c.follows.Load(); f != nil {
 		f.leave(err) // where it was never handed over
 	}

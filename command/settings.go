@@ -352,6 +352,7 @@ func (c *Session) OutputExceeded(pending int) bool {
 	c.mu.Lock()
 	n := len(c.queue)
 	c.mu.Unlock()
+	c.bulky = max(c.bulky, pending)
 	return c.overLimit(pending+n, true)
 }
 
@@ -360,8 +361,12 @@ func (c *Session) OutputExceeded(pending int) bool {
 // too much for too long although no more has come.
 func (c *Session) IdleCheck(int64) bool {
 	c.svc.sample(c.svc.DB.Clock().Micros())
-	if _, out := c.conn.Buffered(); c.OutputExceeded(out) {
+	in, out := c.conn.Buffered()
+	if c.OutputExceeded(out) {
 		c.conn.Kill(errSlowReader)
+	}
+	if c.bulky > 0 && in+out == 0 {
+		c.giveBack()
 	}
 	limit := c.svc.timeout.Load()
 	if limit == 0 || c.subs.n.Load() > 0 || c.parked != nil {

@@ -52,8 +52,20 @@ func runGet(c *Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.bulkOrNull(val, ok)
+	c.stringOrNull(c.Args[1], val, ok)
 	return nil
+}
+
+// stringOrNull replies the string of a key, or that there is none.
+func (c *Ctx) stringOrNull(key, val []byte, ok bool) {
+	switch {
+	case !ok:
+		c.Out.Null()
+	case len(val) < shareFrom:
+		c.Out.Bulk(val)
+	default:
+		c.bulkOfKey(key, val)
+	}
 }
 
 // bulkOrNull replies a string, or that there is none.
@@ -129,7 +141,11 @@ func runSet(c *Ctx) error {
 
 	switch {
 	case o.Get:
-		c.bulkOrNull(old, old != nil)
+		if old != nil {
+			c.bulkOfOwn(old)
+		} else {
+			c.Out.Null()
+		}
 		c.Session.keepVal(old)
 	case done:
 		c.Out.OK()
@@ -274,7 +290,7 @@ func runGetEx(c *Ctx) error {
 	if err := life.resolve(c, true); err != nil {
 		return err
 	}
-	c.Out.Bulk(val)
+	c.bulkOfKey(c.Args[1], val)
 	switch {
 	case life.deadline != 0:
 		c.Tx.Expire(c.Args[1], life.deadline, life.span, 0)
@@ -298,7 +314,11 @@ func runGetDel(c *Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.bulkOrNull(val, ok)
+	if ok {
+		c.bulkOfOwn(val)
+	} else {
+		c.Out.Null()
+	}
 	c.Session.keepVal(val)
 	return nil
 }
@@ -370,7 +390,7 @@ func runGetRange(c *Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Bulk(part)
+	c.bulkOfKey(c.Args[1], part)
 	return nil
 }
 

@@ -21,7 +21,7 @@ func runMGet(c *Ctx) error {
 	c.Out.Array(len(keys))
 	for _, key := range keys {
 		val, ok, err := c.Tx.Get(key)
-		c.bulkOrNull(val, ok && err == nil)
+		c.stringOrNull(key, val, ok && err == nil)
 	}
 	return nil
 }

@@ -192,7 +192,8 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 		}
 		handle = dst.sp.addBox(val, b)
 		if !keep {
-			dst.sp.exts[handle].pin = src.sp.exts[handleOf(r.inlineValue())].pin
+			x := &src.sp.exts[handleOf(r.inlineValue())]
+			dst.sp.exts[handle].pin, dst.sp.exts[handle].lent = x.pin, x.lent
 		}
 	}
 	dst.sp.timedFields = dst.sp.timedFields || src.sp.timedFields

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/ebbdb/ebb/internal/arena"
@@ -185,10 +186,11 @@ func putHandle(b []byte, h uint32) { binary.LittleEndian.PutUint32(b, h) }
 // ext is a value or a key that lives outside the slabs.
 type ext struct {
 	bytes  []byte
-	box    box     // a large container
-	size   int     // bytes counted for it
-	kind   Kind    // of the record that it belongs to, if that is in space.kept
-	next   uint32  // of a free handle: the next one
-	queued bool    // the box is among those to compact
-	pin    *pinned // a snapshot's interest in bytes; may be nil
+	box    box           // a large container
+	size   int           // bytes counted for it
+	kind   Kind          // of the record that it belongs to, if that is in space.kept
+	next   uint32        // of a free handle: the next one
+	queued bool          // the box is among those to compact
+	pin    *pinned       // a snapshot's interest in bytes; may be nil
+	lent   *atomic.Int32 // how many read bytes without the shard's lock; nil: none did
 }

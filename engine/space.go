@@ -203,7 +203,7 @@ func (sp *space) empty(h uint32) {
 	if x.box != nil {
 		sp.sh.bury(x.box)
 	}
-	x.bytes, x.box, x.pin, x.size = nil, nil, nil, 0
+	x.bytes, x.box, x.pin, x.lent, x.size = nil, nil, nil, nil, 0
 }
 
 func (sp *space) dropExt(h uint32) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/arena"
 	"github.com/zeebo/xxh3"
@@ -27,6 +28,24 @@ func (tx *Tx) Get(key []byte) (val []byte, ok bool, err error) {
 		return nil, false, ErrWrongType
 	}
 	return h.sp.value(h.r), true, nil
+}
+
+// Lend lets the caller read a long string that Get returned, or a part of it, after the
+// shard is unlocked. It returns a count that the caller has to decrement once, when it is
+// done; nil if the string is not a long one, which must be copied. While the count is above
+// zero, a command that edits the string in place copies it first: O(length), once.
+// Commands that replace or delete the key are not slower. It is no access.
+func (tx *Tx) Lend(key []byte) *atomic.Int32 {
+	h := tx.find(key)
+	if h.r == nil || h.r.Kind() != String || !h.r.has(flagExt) {
+		return nil
+	}
+	x := &h.sp.exts[handleOf(h.r.inlineValue())]
+	if x.lent == nil {
+		x.lent = new(atomic.Int32)
+	}
+	x.lent.Add(1)
+	return x.lent
 }
 
 // StrSize returns the length of a string in bytes, 0 if the key holds something
@@ -360,6 +379,9 @@ func (tx *Tx) Append(key, tail []byte) (int, error) {
 func (tx *Tx) resize(h *hit, key []byte, n int) ([]byte, error) {
 	if h.r != nil && h.r.has(flagExt) {
 		e := &h.sp.exts[handleOf(h.r.inlineValue())]
+		if e.lent != nil && e.lent.Load() > 0 { // a reply is being written from it
+			e.bytes, e.lent = append(make([]byte, 0, max(n, len(e.bytes))), e.bytes...), nil
+		}
 		if old := len(e.bytes); n > old {
 			h.edits(old, n)
 			e.bytes = append(e.bytes, make([]byte, n-old)...)

@@ -68,6 +68,16 @@ func (w *Writer) Bulk(b []byte) {
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
+// BulkAround writes what stands around a string of n bytes, and returns where in Buf the
+// string belongs, for a caller that sends it without a copy. It must not be used after
+// Collect.
+func (w *Writer) BulkAround(n int) (at int) {
+	w.number('$', int64(n))
+	at = len(w.Buf)
+	w.Buf = append(w.Buf, '\r', '\n')
+	return at
+}
+
 // BulkString is Bulk for a string.
 func (w *Writer) BulkString(s string) {
 	if w.collecting {

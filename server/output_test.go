@@ -1,8 +1,11 @@
 package server
 
 import (
+	"fmt"
 	"io"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ebbdb/ebb/resp"
@@ -72,6 +75,107 @@ func TestTheHardLimitCountsAReplyInProgress(t *testing.T) {
 			if v := d.read(); len(v.Str) != 90 {
 				t.Fatalf("%s: a reply has %d bytes", name, len(v.Str))
 			}
+		}
+	}
+}
+
+func TestPiecesAreSentWhereTheyBelongAndGivenBack(t *testing.T) {
+	everywhere(t, func(h *hub, o *Options) { o.HighWater = 1 << 20 }, func(t *testing.T, p *place) {
+		c, r, s := p.client()
+		other, or, _ := p.client()
+		const n, size = 40, 300_000
+		var wg sync.WaitGroup
+		wg.Go(func() { // some of it while the socket has room, most while it is full
+			send(t, c, "LEND 5\r\nECHO a\r\nLEND 0\r\nECHO b\r\n")
+			for range n {
+				send(t, c, fmt.Sprintf("ECHO c\r\nLEND %d\r\nECHO d\r\nBIG 70000\r\nLEND 3\r\n", size))
+			}
+			send(t, c, "ECHO e\r\n")
+		})
+		defer wg.Wait()
+		send(t, other, "ECHO others\r\n")
+		expect(t, or, "others")
+		expect(t, r, "lllll", "a", "", "b")
+		for range n {
+			expect(t, r, "c", strings.Repeat("l", size), "d", strings.Repeat("b", 70000), "lll")
+		}
+		expect(t, r, "e")
+		send(t, c, "ECHO f\r\n")
+		expect(t, r, "f") // the pieces before it were let go of
+		if n := s.uses.Load(); n != 0 {
+			t.Errorf("%d pieces are still in use", n)
+		}
+		if _, out := s.conn.Buffered(); out != 0 {
+			t.Errorf("%d bytes of output remain", out)
+		}
+	})
+}
+
+func TestPiecesOfAConnectionThatEndsAreGivenBack(t *testing.T) {
+	everywhere(t, nil, func(t *testing.T, p *place) {
+		c, r, s := p.client()
+		send(t, c, "ECHO a\r\nLEND 20000000\r\nLEND 20000000\r\n")
+		expect(t, r, "a")
+		s.conn.Kill(io.ErrUnexpectedEOF)
+		receive(t, p.h.closed)
+		if n := s.uses.Load(); n != 0 {
+			t.Errorf("%d pieces are still in use", n)
+		}
+	})
+}
+
+func TestAReplyShowsTheValueAsItWas(t *testing.T) {
+	const size = 12 << 20 // more than sockets take
+	value := strings.Repeat("old!", size/4)
+	writes := [][]string{{"SETRANGE", "k", "10000000", "new"}, {"SETBIT", "k", "99999999", "1"}, {"APPEND", "k", "tail"},
+		{"BITFIELD", "k", "SET", "u8", "80000000", "1"}, {"DEL", "k"}, {"RENAME", "k", "k2"}}
+	reads := [][]string{{"GET", "k"}, {"GETRANGE", "k", "0", "-1"}, {"MGET", "k"}, {"GETEX", "k"}, {"GETDEL", "k"}, {"SET", "k", "other", "GET"}}
+	for name, dial := range transports(t, io.Discard) {
+		w := dial()
+		for i, write := range writes {
+			read := reads[i]
+			w.ask("SET", "k", value)
+			c := dial()
+			c.send(read...)
+			waitForOutput(w)
+			w.ask(write...)
+			v := c.read()
+			if v.Elems != nil {
+				v = v.Elems[0]
+			}
+			if v.Str != value {
+				t.Errorf("%s: %v during %v changed its reply, of %d bytes", name, write[0], read[0], len(v.Str))
+			}
+		}
+	}
+}
+
+// waitForOutput returns when the server has output that a client has not read.
+func waitForOutput(c client) {
+	for !strings.Contains(c.ask("CLIENT", "LIST").Str, " oll=1 ") {
+	}
+}
+
+func TestClientsThatDoNotReadShareTheValue(t *testing.T) {
+	const size, clients, replies = 8 << 20, 10, 5
+	for name, dial := range transports(t, io.Discard) {
+		c := dial()
+		c.ask("SET", "k", strings.Repeat("v", size))
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for range clients {
+			d := dial()
+			for range replies {
+				d.send("GET", "k")
+			}
+		}
+		for strings.Count(c.ask("CLIENT", "LIST").Str, " oll=1 ") < clients {
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 2*size {
+			t.Errorf("%s: %d clients that do not read replies of %d bytes take %d bytes", name, clients, size, grown)
 		}
 	}
 }

@@ -53,11 +53,14 @@ type portableConn struct {
 	watcher PeerWatcher
 	limiter OutputLimiter
 	checker IdleChecker
+	sharer  reactor.Sharer
 	in      []byte // in[r:w] is unconsumed; only the reader moves it
 	r, w    int
-	out     []byte // not yet given to Write
-	spare   []byte // out's other half
-	writing int    // bytes in Write
+	queue   []reactor.Piece // output that stands before out
+	queued  int             // bytes in queue
+	out     []byte          // not yet given to Write
+	spare   []byte          // out's other half
+	writing int             // bytes in Write
 	parked  bool
 	yielded bool
 	closing bool // end when the output is written
@@ -201,7 +204,11 @@ func (c *portableConn) run() {
 	c.s.mu.Unlock()
 	c.s.gate.Leave()
 	c.mu.Lock()
-	session, cause, unsent := c.session, c.cause, c.broken || len(c.out) > 0
+	session, cause, unsent := c.session, c.cause, c.broken || c.queued+len(c.out) > 0
+	for i := range c.queue {
+		c.queue[i].Done()
+	}
+	c.queue = nil
 	c.mu.Unlock()
 	if session != nil {
 		if w, ok := session.(UnsentWatcher); ok && unsent {
@@ -235,6 +242,9 @@ func (c *portableConn) open() bool {
 	c.watcher, _ = session.(PeerWatcher)
 	c.limiter, _ = session.(OutputLimiter)
 	c.checker, _ = session.(IdleChecker)
+	if c.sharer, _ = session.(reactor.Sharer); c.sharer != nil {
+		c.sharer.Share()
+	}
 	return true
 }
 
@@ -349,7 +359,7 @@ func (c *portableConn) endOfInput(err error) {
 
 func (c *portableConn) mayServe() bool { return !c.parked && !c.closing && !c.ended }
 
-func (c *portableConn) unsent() int { return len(c.out) + c.writing }
+func (c *portableConn) unsent() int { return c.queued + len(c.out) + c.writing }
 
 // serve gives the session its input until it is satisfied or there is too much
 // output; with mu held, which it lets go when the session yields.
@@ -371,11 +381,31 @@ func (c *portableConn) serveOnce() {
 	n, out, v := c.session.Serve(c.in[c.r:c.w], c.out)
 	c.r += n
 	c.out = out
+	c.gather()
 	c.yielded = v == reactor.Yield && c.r < c.w
 	c.parked = v == reactor.Park
 	c.wrote()
 	if v == reactor.Close {
 		c.finish(nil)
+	}
+}
+
+// gather puts what the session has not copied where it belongs in the output.
+func (c *portableConn) gather() {
+	if c.sharer == nil {
+		return
+	}
+	base := 0
+	for _, p := range c.sharer.TakeShared() {
+		if n := p.At - base; n > 0 {
+			rest := c.out[n:]
+			c.queue = append(c.queue, reactor.Piece{Bytes: c.out[:n]})
+			c.queued += n
+			c.out = append([]byte(nil), rest...)
+		}
+		base = p.At
+		c.queue = append(c.queue, p)
+		c.queued += len(p.Bytes)
 	}
 }
 
@@ -386,7 +416,7 @@ func (c *portableConn) wrote() {
 	if c.writing > 0 && c.limiter != nil && c.limiter.OutputExceeded(n) {
 		c.fail(ErrOutputLimit)
 	}
-	if len(c.out) > 0 {
+	if c.queued+len(c.out) > 0 {
 		signal(c.kick)
 	}
 }
@@ -396,7 +426,7 @@ func (c *portableConn) wrote() {
 func (c *portableConn) write() {
 	for range c.kick {
 		c.mu.Lock()
-		for !c.ended && len(c.out) > 0 {
+		for !c.ended && c.queued+len(c.out) > 0 {
 			c.writeOnce()
 			if c.yielded && c.mayServe() && c.unsent() < c.s.opt.HighWater {
 				c.serve()
@@ -419,24 +449,40 @@ func (c *portableConn) write() {
 	}
 }
 
-// writeOnce writes the present output with mu let go.
+// writeSize is how much one Write is given: what is written counts as unsent until then.
+const writeSize = 256 << 10
+
+// writeOnce writes the present output, or the piece before it, with mu let go.
 func (c *portableConn) writeOnce() {
+	var p reactor.Piece
 	b := c.out
-	c.out, c.spare = c.spare[:0], nil
+	if len(c.queue) > 0 {
+		p, c.queue = c.queue[0], c.queue[1:]
+		b = p.Bytes
+		c.queued -= len(b)
+	} else {
+		c.out, c.spare = c.spare[:0], nil
+	}
 	c.writing = len(b)
-	c.mu.Unlock()
-	_, err := c.nc.Write(b)
-	c.mu.Lock()
+	for rest := b; len(rest) > 0 && !c.ended; {
+		c.mu.Unlock()
+		n, err := c.nc.Write(rest[:min(len(rest), writeSize)])
+		c.mu.Lock()
+		rest = rest[n:]
+		c.writing = len(rest)
+		c.stalled = 0
+		c.pending.Store(int64(c.unsent()))
+		if err != nil {
+			c.broken = true
+			c.fail(err)
+		}
+	}
+	c.broken = c.broken || c.writing > 0
 	c.writing = 0
-	c.stalled = 0
-	if cap(b) <= keepOutput {
+	if p.Bytes == nil && cap(b) <= keepOutput {
 		c.spare = b
 	}
-	c.pending.Store(int64(c.unsent()))
-	if err != nil {
-		c.broken = true
-		c.fail(err)
-	}
+	p.Done()
 	signal(c.resume)
 }
 
@@ -495,6 +541,7 @@ func (c *portableConn) onWake() {
 		return
 	}
 	c.out = c.session.TakePushes(c.out)
+	c.gather()
 	c.wrote()
 	switch {
 	case c.ended:

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/reactor"
 	"go.uber.org/goleak"
 )
 
@@ -46,6 +47,7 @@ func newHub(t *testing.T) *hub {
 // toy is a session of a line protocol:
 //
 //	ECHO x -> x    BIG n -> n times 'b'    $n + n bytes + CRLF -> :sum of the bytes
+//	LEND n -> n times 'l', as a piece of its own
 //	PARK -> DONE, when the hub releases it    QUIT -> BYE, and the end
 //	LEAVE -> LEFT, and the hub's taken function has the connection
 type toy struct {
@@ -56,6 +58,9 @@ type toy struct {
 	want    int
 	calls   atomic.Int32 // to see that calls do not overlap
 	ends    atomic.Int32
+
+	pieces []reactor.Piece
+	uses   atomic.Int32 // of what it has lent
 
 	mu     sync.Mutex
 	pushes []byte
@@ -101,6 +106,11 @@ func (s *toy) Serve(in, out []byte) (int, []byte, Verdict) {
 		case verb == "BIG":
 			n, _ := strconv.Atoi(arg)
 			out = append(append(out, bytes.Repeat([]byte{'b'}, n)...), "\r\n"...)
+		case verb == "LEND":
+			n, _ := strconv.Atoi(arg)
+			s.uses.Add(1)
+			s.pieces = append(s.pieces, reactor.Piece{At: len(out), Bytes: bytes.Repeat([]byte{'l'}, n), Uses: &s.uses})
+			out = append(out, "\r\n"...)
 		case verb == "PARK":
 			s.waiting = true
 			s.h.workers.Go(func() {
@@ -155,6 +165,14 @@ func (s *toy) TakePushes(out []byte) []byte {
 	out = append(out, s.pushes...)
 	s.pushes = s.pushes[:0]
 	return out
+}
+
+func (s *toy) Share() {}
+
+func (s *toy) TakeShared() []reactor.Piece {
+	p := s.pieces
+	s.pieces = nil
+	return p
 }
 
 func (s *toy) Closed(err error) {

@@ -136,6 +136,9 @@ func (l *loop) admit(c *conn) {
 	c.watcher, _ = s.(PeerWatcher)
 	c.limiter, _ = s.(OutputLimiter)
 	c.checker, _ = s.(IdleChecker)
+	if c.sharer, _ = s.(Sharer); c.sharer != nil {
+		c.sharer.Share()
+	}
 	for c.fd >= len(l.conns) {
 		l.conns = append(l.conns, nil)
 	}

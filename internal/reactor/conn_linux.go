@@ -14,6 +14,7 @@ type conn struct {
 	watcher PeerWatcher // the session, if it is one; so are these
 	limiter OutputLimiter
 	checker IdleChecker
+	sharer  Sharer
 	fd      int
 	tag     int32 // tells this connection's events from those of the fd's former owner
 
@@ -27,6 +28,7 @@ type conn struct {
 	again    bool // in loop.turn
 	dirty    bool // has output in the loop's shared buffer, at [outStart, outEnd)
 	closed   bool
+	awaits   bool                               // the poller reports room in the socket
 	broken   bool                               // its output could not be written
 	stalled  uint8                              // sweeps without progress while closing
 	cause    error                              // why closing
@@ -34,12 +36,15 @@ type conn struct {
 
 	outStart, outEnd int
 
-	// in[r:w] is unconsumed input; in is nil when there is none. out[sent:] is
-	// unsent output; out is nil when there is none.
-	in   []byte
-	r, w int
-	out  []byte
-	sent int
+	// in[r:w] is unconsumed input; in is nil when there is none. Unsent output is
+	// what queue holds, and then out, but for the first sent bytes of it; out is nil
+	// when there is none.
+	in     []byte
+	r, w   int
+	queue  []Piece
+	queued int // bytes in queue
+	out    []byte
+	sent   int
 
 	network       string
 	remote, local endpoint
@@ -95,7 +100,7 @@ func (c *conn) killedBy() (killed bool, reason error) {
 }
 
 // unsent is the number of bytes that wait for the socket.
-func (c *conn) unsent() int { return len(c.out) - c.sent }
+func (c *conn) unsent() int { return c.queued + len(c.out) - c.sent }
 
 // mayRead reports whether the connection's socket should be read now.
 func (c *conn) mayRead() bool {

@@ -17,6 +17,9 @@ const (
 	flushSize = 64 << 10
 	// keepOutput is the largest output buffer kept from one batch to the next.
 	keepOutput = 1 << 20
+	// sealSize is from where on a connection's own output goes on in another buffer:
+	// a larger one would be copied as it grows, and be held until its end is sent.
+	sealSize = 1 << 20
 
 	// clockEvery is how many batches a loop that never sleeps runs before it
 	// looks at the clock again: the sweep is due once a second, a batch takes

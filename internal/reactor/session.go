@@ -33,7 +33,8 @@ import (
 // the connection's loop, or under the connection's lock where a transport has
 // no loops. They must not block.
 //
-// A session may also implement PeerWatcher, UnsentWatcher, OutputLimiter and IdleChecker.
+// A session may also implement PeerWatcher, UnsentWatcher, Sharer,
+// OutputLimiter and IdleChecker.
 type Session interface {
 	// Serve runs the complete requests at the start of in and appends their
 	// replies to out, whose present bytes belong to others and stay as they
@@ -84,6 +85,33 @@ type PeerWatcher interface{ PeerClosed() }
 // UnsentWatcher is implemented by sessions that want to know that the last of what
 // they wrote was not sent. It is called just before Closed.
 type UnsentWatcher interface{ Unsent() }
+
+// Sharer is implemented by sessions that can hand out large parts of their output
+// without a copy. A transport that can take them calls Share once, before the first
+// Serve, and then TakeShared after every Serve and TakePushes.
+type Sharer interface {
+	Share()
+	// TakeShared returns what belongs between the bytes that were just appended, in
+	// order of At. The slice is valid until the session's next method is called.
+	TakeShared() []Piece
+}
+
+// Piece is output that is not copied. Bytes do not change until Done, which the
+// transport calls once: when they are sent, or never will be.
+type Piece struct {
+	At    int // where it belongs: before out2[At]
+	Bytes []byte
+	Uses  *atomic.Int32 // counts who reads Bytes; nil: they have no other owner
+}
+
+// Done says that the transport needs the bytes no more.
+func (p *Piece) Done() {
+	if p.Uses != nil {
+		p.Uses.Add(-1)
+		p.Uses = nil
+	}
+	p.Bytes = nil
+}
 
 // OutputLimiter is implemented by sessions with an output limit. It is asked
 // whenever output is left that the socket did not take; true closes the

@@ -105,7 +105,7 @@ func (l *loop) serve(c *conn, in []byte) {
 	case Yield:
 		c.yielded = c.in != nil
 	}
-	l.wrote(c)
+	l.took(c)
 	if v == Close {
 		l.finish(c, nil)
 	}
@@ -118,7 +118,71 @@ func (l *loop) push(c *conn) {
 		return
 	}
 	*out = c.session.TakePushes(*out)
+	l.took(c)
+}
+
+// took takes note of what the session appended to outputOf's buffer, and of what
+// belongs in between.
+func (l *loop) took(c *conn) {
+	if c.sharer != nil {
+		if pieces := c.sharer.TakeShared(); len(pieces) > 0 {
+			l.gather(c, pieces)
+			return
+		}
+	}
 	l.wrote(c)
+}
+
+// gather makes c's output its own, with pieces in it, and writes what the socket takes.
+func (l *loop) gather(c *conn, pieces []Piece) {
+	base, fresh := 0, c.out == nil
+	if fresh {
+		base = c.outStart
+		b := l.out[c.outStart:] // the last range there
+		c.out, c.sent = append(l.pool.get(len(b))[:0], b...), 0
+		l.out, c.outEnd = l.out[:c.outStart], c.outStart
+	}
+	for _, p := range pieces {
+		l.seal(c, p.At-base)
+		base = p.At
+		c.queue = append(c.queue, p)
+		c.queued += len(p.Bytes)
+	}
+	if fresh {
+		if !l.writeOwn(c) || c.out == nil {
+			return
+		}
+		l.await(c, true)
+	}
+	l.check(c)
+}
+
+// seal moves the first n bytes of c's own output to its queue, without copying them.
+func (l *loop) seal(c *conn, n int) {
+	if n == 0 {
+		return
+	}
+	rest := c.out[n:]
+	c.queue = append(c.queue, Piece{At: pooled, Bytes: c.out[:n]})
+	c.queued += n
+	c.out = append(l.pool.get(len(rest))[:0], rest...)
+}
+
+// pooled marks pieces whose memory is the pool's.
+const pooled = -1
+
+// unqueue lets go of the first piece, which is sent.
+func (l *loop) unqueue(c *conn) {
+	p := &c.queue[0]
+	c.queued -= len(p.Bytes)
+	if p.At == pooled {
+		l.pool.put(p.Bytes)
+	}
+	p.Done()
+	c.queue, c.sent = c.queue[1:], 0
+	if len(c.queue) == 0 {
+		c.queue = nil
+	}
 }
 
 // outputOf returns the buffer to append c's output to: its own when the socket
@@ -129,7 +193,10 @@ func (l *loop) outputOf(c *conn) *[]byte {
 		l.write(c)
 	}
 	if c.out != nil {
-		if c.sent > len(c.out)/2 {
+		switch {
+		case len(c.out) >= sealSize: // it grows no more, and leaves piece by piece
+			l.seal(c, len(c.out))
+		case len(c.queue) == 0 && c.sent > len(c.out)/2:
 			c.out = c.out[:copy(c.out, c.out[c.sent:])]
 			c.sent = 0
 		}
@@ -197,6 +264,9 @@ func (l *loop) flush() {
 // becomes c's own.
 func (l *loop) write(c *conn) {
 	c.dirty = false
+	if c.out != nil {
+		return // it was gathered meanwhile
+	}
 	b := l.out[c.outStart:c.outEnd]
 	if len(b) > 0 {
 		n, errno := sysSend(c.fd, b)
@@ -226,37 +296,61 @@ func (l *loop) write(c *conn) {
 
 // writeRest writes from c's own output, when the socket has room again.
 func (l *loop) writeRest(c *conn) {
-	if c.out == nil {
+	if c.out == nil || !l.writeOwn(c) {
 		return
-	}
-	n, errno := sysSend(c.fd, c.out[c.sent:])
-	switch {
-	case errno == unix.EAGAIN || errno == unix.EINTR:
-		n = 0
-	case errno != 0:
-		l.close(c, errno)
-		return
-	}
-	c.sent += n
-	c.stalled = 0
-	if c.unsent() == 0 {
-		l.pool.put(c.out)
-		c.out, c.sent = nil, 0
-		l.await(c, false)
-		if c.closing {
-			l.close(c, c.cause)
-			return
-		}
 	}
 	c.pending.Store(int64(c.unsent()))
 	l.takeTurn(c)
+}
+
+// writeOwn writes from c's own output and reports whether c is still there.
+func (l *loop) writeOwn(c *conn) bool {
+	for c.unsent() > 0 {
+		b := c.out
+		if len(c.queue) > 0 {
+			b = c.queue[0].Bytes
+		}
+		b = b[c.sent:]
+		n, errno := sysSend(c.fd, b)
+		if errno == unix.EINTR {
+			continue
+		}
+		if errno == unix.EAGAIN {
+			break
+		}
+		if errno != 0 {
+			c.broken = true
+			l.close(c, errno)
+			return false
+		}
+		c.sent += n
+		c.stalled = 0
+		if n < len(b) {
+			break
+		}
+		if len(c.queue) > 0 {
+			l.unqueue(c)
+		}
+	}
+	if c.unsent() == 0 {
+		l.pool.put(c.out)
+		c.out, c.sent = nil, 0
+		if c.awaits {
+			l.await(c, false)
+		}
+		if c.closing {
+			l.close(c, c.cause)
+			return false
+		}
+	}
+	return true
 }
 
 // await registers c for room in its socket, or no longer. Changing the
 // registration reports again what is ready, so no edge is lost.
 func (l *loop) await(c *conn, room bool) {
 	events := uint32(interest)
-	if room {
+	if c.awaits = room; room {
 		events |= unix.EPOLLOUT
 	}
 	_ = l.poller.ctl(unix.EPOLL_CTL_MOD, c.fd, events, c.tag)
@@ -296,6 +390,9 @@ func (l *loop) forget(c *conn) {
 	_ = unix.Close(c.fd)
 	l.pool.put(c.in)
 	l.pool.put(c.out)
+	for len(c.queue) > 0 {
+		l.unqueue(c)
+	}
 	c.in, c.r, c.w, c.out, c.sent = nil, 0, 0, nil, 0
 	c.held.Store(0)
 	c.pending.Store(0)
