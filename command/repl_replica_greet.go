@@ -25,7 +25,15 @@ func (l *link) dial() (net.Conn, error) {
 	timeout := time.Duration(c.Int("repl-timeout")) * time.Second
 	ctx, cancel := context.WithTimeout(l.ctx, timeout)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", l.addr())
+	dialer := new(net.Dialer)
+	if from := l.r.svc.Config.String("bind-source-addr"); from != "" {
+		ip := net.ParseIP(from)
+		if ip == nil {
+			return nil, fmt.Errorf("bind-source-addr %q is not an IP address", from)
+		}
+		dialer.LocalAddr = &net.TCPAddr{IP: ip}
+	}
+	conn, err := dialer.DialContext(ctx, "tcp", l.addr())
 	if err != nil || !c.Bool("tls-replication") {
 		return conn, err
 	}

@@ -198,7 +198,11 @@ func tlsConfig(cfg *config.Set, log *slog.Logger) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &tls.Config{GetCertificate: certs.Get, MinVersion: tls.VersionTLS12}
+	low, high, err := config.TLSVersions(cfg.String("tls-protocols"))
+	if err != nil {
+		return nil, err // the table has checked it
+	}
+	c := &tls.Config{GetCertificate: certs.Get, MinVersion: low, MaxVersion: high}
 	switch cfg.String("tls-auth-clients") {
 	case "no":
 		return c, nil

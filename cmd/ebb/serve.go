@@ -65,7 +65,16 @@ func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) e
 		return err
 	}
 	var level slog.LevelVar // the server keeps it as loglevel says
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: &level}))
+	logs := io.Writer(os.Stderr)
+	if name := cfg.File("logfile"); name != "" {
+		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			return fmt.Errorf("can't open the log file: %w", err)
+		}
+		defer f.Close()
+		logs, out = f, f
+	}
+	log := slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: &level}))
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -79,6 +88,7 @@ func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) e
 	if err != nil {
 		return err
 	}
+	defer writePID(cfg.File("pidfile"), log)()
 	greet(out, cfg, in)
 	loading, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	err = in.Load(loading)
@@ -94,6 +104,19 @@ func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) e
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	return in.Shutdown(ctx)
+}
+
+// writePID writes the process id to the file that the directive pidfile names, "" for
+// none, and returns what removes it. That it cannot is no reason to end, as in Redis.
+func writePID(name string, log *slog.Logger) (remove func()) {
+	if name == "" {
+		return func() {}
+	}
+	if err := os.WriteFile(name, fmt.Appendf(nil, "%d\n", os.Getpid()), 0o644); err != nil {
+		log.Warn("the pidfile could not be written", "error", err)
+		return func() {}
+	}
+	return func() { _ = os.Remove(name) } // another program may have removed it
 }
 
 // await returns when the server is to end: a client has sent SHUTDOWN, or a signal

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
@@ -72,7 +73,7 @@ func (d *Directive) mustParse(def string) Value {
 // Why a directive is accepted and unused. Files written for Redis start ebb all
 // the same; the reasons are listed once at start.
 const (
-	noClientTLS  = "the certificate of the server is shown to masters too"
+	noClientTLS  = "encrypted key files are not read: decrypt the key first"
 	noCluster    = "there are no other nodes"
 	noDeprecated = "print, newproxy, setfenv and getfenv are not there"
 	noModules    = "there are no modules"
@@ -123,13 +124,13 @@ var networkTable = []Directive{
 	text("tls-cert-file", "").does("certificate, PEM"),
 	text("tls-key-file", "").does("private key of the certificate, PEM"),
 	text("tls-key-file-pass", "").secret().unused("encrypted key files are not read: decrypt the key first"),
-	text("tls-client-cert-file", "").unused(noClientTLS),
-	text("tls-client-key-file", "").unused(noClientTLS),
+	text("tls-client-cert-file", "").does("certificate to show to a master, PEM; empty: that of the server"),
+	text("tls-client-key-file", "").does("private key of that certificate, PEM"),
 	text("tls-client-key-file-pass", "").secret().unused(noClientTLS),
 	text("tls-ca-cert-file", "").does("certificates that clients' are checked against, PEM"),
 	text("tls-ca-cert-dir", "").does("directory of such certificates"),
 	enum("tls-auth-clients", "yes", "no", "yes", "optional").does("whether clients must show a certificate"),
-	text("tls-protocols", "").does("versions offered, such as TLSv1.2 TLSv1.3; empty for these two"),
+	text("tls-protocols", "").only(tlsProtocols).does("versions offered, such as TLSv1.2 TLSv1.3; empty for these two"),
 	text("tls-ciphers", "").unused(noExtraTLS),
 	text("tls-ciphersuites", "").unused(noExtraTLS),
 	text("tls-dh-params-file", "").unused(noExtraTLS),
@@ -186,7 +187,7 @@ var dataTable = []Directive{
 	yesno("lazyfree-lazy-user-del", "no").unused(noLazy),
 	yesno("lazyfree-lazy-user-flush", "no").unused(noLazy),
 	integer("active-expire-effort", 1, 1, 10).unused(noCycle),
-	integer("hz", 10, 0, maxInt).stored(func(n int64) int64 { return min(max(n, 1), 500) }).unused(noCycle),
+	integer("hz", 10, 0, maxInt).stored(func(n int64) int64 { return min(max(n, 1), 500) }).unused("INFO shows it, and " + noCycle),
 	yesno("dynamic-hz", "yes").unused(noCycle),
 	yesno("activerehashing", "yes").unused(noRehash),
 	yesno("activedefrag", "no").unused(noJemalloc),
@@ -210,7 +211,7 @@ var durabilityTable = []Directive{
 	text("dbfilename", "dump.rdb").protected().only(fileName("dbfilename")).does("name of the RDB file"),
 	yesno("rdbcompression", "yes").does("compress strings in RDB files"),
 	yesno("rdbchecksum", "yes").immutable().does("end RDB files with a checksum"),
-	yesno("rdb-del-sync-files", "no").does("remove the RDB file that a replica was given, where nothing is persisted"),
+	yesno("rdb-del-sync-files", "no").unused("a synchronisation leaves no file behind, always"),
 	yesno("rdb-save-incremental-fsync", "yes").does("sync RDB files as they are written, every few MiB"),
 	yesno("stop-writes-on-bgsave-error", "yes").does("refuse writes while the last save has failed"),
 	yesno("appendonly", "no").does("keep a log of all changes; yes where dir is given and no configuration file"),
@@ -228,7 +229,7 @@ var durabilityTable = []Directive{
 	integer("rdb-key-save-delay", 0, math.MinInt32, maxInt).hidden().unused(noTesting),
 	integer("key-load-delay", 0, math.MinInt32, maxInt).hidden().unused(noTesting),
 	integer("loading-process-events-interval-bytes", 2<<20, 1024, maxInt).hidden().unused(noTesting),
-	enum("propagation-error-behavior", "ignore", "ignore", "panic", "panic-on-replicas").unused("what a master sends and is refused is logged and counted"),
+	enum("propagation-error-behavior", "ignore", "ignore", "panic", "panic-on-replicas").does("what to do when a command of the master is refused: ignore logs and counts it, the others end the server"),
 
 	special("replicaof", Master, "").alias("slaveof").immutable().does("master to follow: host and port"),
 	text("masteruser", "").secret().does("user to be at the master; empty: the default user"),
@@ -250,7 +251,7 @@ var durabilityTable = []Directive{
 	yesno("repl-diskless-sync", "yes").does("send snapshots to replicas without a file"),
 	integer("repl-diskless-sync-delay", 5, 0, maxInt).does("seconds to wait for more replicas before a snapshot is sent"),
 	integer("repl-diskless-sync-max-replicas", 0, 0, maxInt).does("replicas that end that wait; 0: none do"),
-	enum("repl-diskless-load", "disabled", "disabled", "on-empty-db", "swapdb").unused("a snapshot is loaded as it comes"),
+	enum("repl-diskless-load", "disabled", "disabled", "on-empty-db", "swapdb").does("swapdb: a replica drops its data when a snapshot begins to arrive; otherwise when it has arrived"),
 	integer("repl-ping-replica-period", 10, 1, maxInt).alias("repl-ping-slave-period").does("seconds between pings to replicas"),
 	integer("repl-timeout", 60, 1, maxInt).does("seconds of silence after which a link is given up"),
 
@@ -304,6 +305,39 @@ var machineTable = []Directive{
 	text("aof_rewrite_cpulist", "").immutable().unused(noFork),
 	text("bgsave_cpulist", "").immutable().unused(noFork),
 	text("ignore-warnings", "").unused(noTuning),
+}
+
+// tlsProtocols are versions of TLS next to each other, such as "TLSv1.2 TLSv1.3".
+func tlsProtocols(s string) error {
+	_, _, err := TLSVersions(s)
+	return err
+}
+
+// TLSVersions returns the lowest and the highest version that tls-protocols offers, by
+// their numbers in package crypto/tls; TLS 1.2 and 1.3 for "".
+func TLSVersions(directive string) (low, high uint16, err error) {
+	words := strings.Fields(strings.ToLower(directive))
+	if len(words) == 0 {
+		return tls.VersionTLS12, tls.VersionTLS13, nil
+	}
+	names := []string{"tlsv1", "tlsv1.1", "tlsv1.2", "tlsv1.3"}
+	given := make([]bool, len(names))
+	for _, w := range words {
+		i := slices.Index(names, w)
+		if i < 0 {
+			return 0, 0, errors.New("argument must be some of TLSv1, TLSv1.1, TLSv1.2, TLSv1.3")
+		}
+		given[i] = true
+	}
+	first := slices.Index(given, true)
+	last := first
+	for last+1 < len(given) && given[last+1] {
+		last++
+	}
+	if slices.Contains(given[last+1:], true) {
+		return 0, 0, errors.New("argument leaves out a version between two others: offer those next to each other")
+	}
+	return tls.VersionTLS10 + uint16(first), tls.VersionTLS10 + uint16(last), nil
 }
 
 func powerOfTwo(s string) error {

@@ -248,19 +248,6 @@ func (k *Keeper) Backup(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// SyncFileUsed has the RDB file at path, which a replica was sent or has been
-// given, removed where rdb-del-sync-files says so and nothing is persisted.
-func (k *Keeper) SyncFileUsed(path string) {
-	c := k.o.Config
-	points, _ := c.Value("save").Data.([]savePoint)
-	if !c.Bool("rdb-del-sync-files") || c.Bool("appendonly") || len(points) > 0 {
-		return
-	}
-	if err := k.fs.Remove(path); err == nil {
-		k.log.Info("removed the RDB file of a synchronisation: nothing is persisted", "file", path)
-	}
-}
-
 // SetDir is CONFIG SET dir and dbfilename: it takes the directory and moves there.
 // It is refused while appendonly is yes, because its files stay where they are. It
 // takes no shard.
