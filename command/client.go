@@ -237,13 +237,21 @@ var specClientList = Spec{
 	Run:      runClientList,
 }
 
+// clientBytes is how many bytes a command walks over in the time that describing or
+// closing a connection takes.
+const clientBytes = 1024
+
 func runClientList(c *Ctx) error {
 	keep, err := parseClientFilter(c.Args[2:])
 	if err != nil {
 		return err
 	}
+	all := c.Service.clients.list()
+	if err := c.Long(len(all) * clientBytes); err != nil {
+		return err
+	}
 	var b []byte
-	for _, s := range c.Service.clients.list() {
+	for _, s := range all {
 		if keep(s) {
 			b = append(c.describe(b, s), '\n')
 		}

@@ -46,8 +46,12 @@ func runClientKill(c *Ctx) error {
 		return err
 	}
 
+	all := c.Service.clients.list()
+	if err := c.Long(len(all) * clientBytes); err != nil {
+		return err
+	}
 	n := int64(0)
-	for _, s := range c.Service.clients.list() {
+	for _, s := range all {
 		if f.matches(s) && !(f.skipMe && s == c.Session) {
 			c.Session.kill(s)
 			n++

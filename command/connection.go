@@ -232,6 +232,9 @@ var specReset = Spec{
 
 func runReset(c *Ctx) error {
 	s := c.Session
+	if err := c.Long(s.lists() * confirmBytes); err != nil {
+		return err
+	}
 	s.multi = multi{}
 	s.unwatch()
 	c.Service.pubsub.leave(s)

@@ -17,6 +17,11 @@ const (
 	waiting                  // waits, as Session.waiting says
 )
 
+// manyArgs is how many arguments a request may have on a network loop, and how long a
+// list of the session's may be that a command walks there: at 50 to 250 ns each others
+// wait for up to a millisecond. More run beside the loops.
+const manyArgs = 4096
+
 // dispatch is the only gate between a request and its handler: it finds the
 // command, decides whether it may run, locks the shards of its keys, runs it,
 // and settles what it did.
@@ -44,7 +49,10 @@ func (c *Session) dispatch(args [][]byte) outcome {
 		return done
 	}
 	c.count(spec, len(args))
-	if c.loop && spec.Has(Slow) {
+	if c.loop && (len(args) > manyArgs || spec.Has(Slow)) {
+		if spec.Has(Scripts) {
+			c.oom = !c.replay && c.svc.outOfMemory()
+		}
 		return c.runBeside(spec, args)
 	}
 	if spec.Has(Scripts) || c.multi.scripts && spec.Name == "exec" {
@@ -80,7 +88,7 @@ func (c *Session) admit(spec *Spec, args [][]byte) error {
 	if !c.authed && !spec.Has(NoAuth) && c.svc.authRequired() {
 		return ErrNoAuth
 	}
-	if u := c.user.user.Load(); !u.Unlimited {
+	if u := c.user.user.Load(); !u.Unlimited && !c.defers(args) {
 		if err := c.permit(u, spec, args); err != nil {
 			return err
 		}
@@ -94,7 +102,7 @@ func (c *Session) admit(spec *Spec, args [][]byte) error {
 	if c.subs.n.Load() > 0 && c.out.Proto != 3 && !allowedInSubscription(spec) {
 		return errInSubscription(spec)
 	}
-	if c.svc.cluster && !c.replay {
+	if c.svc.cluster && !c.replay && !c.defers(args) {
 		if err := c.oneSlot(spec, args); err != nil {
 			return err
 		}
@@ -109,6 +117,23 @@ func (c *Session) admit(spec *Spec, args [][]byte) error {
 	}
 	if c.observing != 0 && c.watches(spec) {
 		return errMonitorKeys
+	}
+	return nil
+}
+
+// defers reports whether a request is too long for its arguments to be judged on a
+// network loop: it will run beside, and admitDeferred judges them there.
+func (c *Session) defers(args [][]byte) bool { return len(args) > manyArgs && c.loop && !c.multi.on }
+
+// admitDeferred is the part of admit that looks at every argument.
+func (c *Session) admitDeferred(spec *Spec, args [][]byte) error {
+	if u := c.user.user.Load(); !u.Unlimited {
+		if err := c.permit(u, spec, args); err != nil {
+			return err
+		}
+	}
+	if c.svc.cluster && !c.replay {
+		return c.oneSlot(spec, args)
 	}
 	return nil
 }
@@ -237,6 +262,9 @@ func (c *Session) lock(spec *Spec, args [][]byte) (began bool, err error) {
 		if !tx.TryLockAll(c.dbi) {
 			return true, ErrBeside
 		}
+	case spec.Has(Sliced) && len(args) > manyArgs:
+		tx.Select(c.dbi)
+		return false, nil
 	case spec.HasKeys():
 		keys, err := c.keysOf(spec, args)
 		if err != nil {
@@ -321,6 +349,7 @@ type parked struct {
 	wait  *waiter       // what it waits for, then
 
 	strand *strand // has begun to run it; nil: it is to begin
+	judge  bool    // its arguments are to be judged first
 }
 
 const (
@@ -333,7 +362,7 @@ const (
 // runBeside prepares a command to run in a goroutine of its own: its arguments
 // are copied. The session belongs to that goroutine until it has finished.
 func (c *Session) runBeside(spec *Spec, args [][]byte) outcome {
-	c.parked = &parked{spec: spec, args: ownArgs(args)}
+	c.parked = &parked{spec: spec, args: ownArgs(args), judge: c.defers(args)}
 	c.batch.calls-- // it is counted when it ends
 	return elsewhere
 }
@@ -358,9 +387,10 @@ func (c *Session) startParked() {
 			what = st.resume()
 			st.stop()
 		} else {
-			what = c.execute(p.spec, p.args)
+			what = c.executeBeside(p)
 		}
 		if what != waiting {
+			c.showTransaction()
 			c.countBeside(p.spec, c.svc.DB.Clock().Micros()-began)
 		}
 		c.loop = true
@@ -380,6 +410,17 @@ func (c *Session) startParked() {
 		}
 		c.cleanUp()
 	})
+}
+
+// executeBeside is execute for a request that its loop has parked.
+func (c *Session) executeBeside(p *parked) outcome {
+	if p.judge {
+		if err := c.admitDeferred(p.spec, p.args); err != nil {
+			c.reject(p.spec, err)
+			return done
+		}
+	}
+	return c.execute(p.spec, p.args)
 }
 
 // park notes that the session's command waits.

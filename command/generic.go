@@ -322,9 +322,16 @@ var specSwapDB = Spec{
 	Run:        runSwapDB,
 }
 
+// watchedBytes is how many bytes a command walks over in the time that looking a watched
+// key up takes.
+const watchedBytes = 256
+
 func runSwapDB(c *Ctx) error {
 	if c.Service.clustered() {
 		return errNoDatabases("SWAPDB")
+	}
+	if err := c.Long(int(c.Service.DB.Watches()) * watchedBytes); err != nil {
+		return err
 	}
 	var dbs [2]int
 	for i, which := range []string{"first", "second"} {

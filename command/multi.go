@@ -15,6 +15,8 @@ type multi struct {
 	// any has the flags that one of them has, lacks those that one of them lacks: see
 	// Session.judged.
 	any, lacks Flags
+	flags      Flags // of the commands, whatever their arguments: one of them has each
+	args       int   // of all of them
 }
 
 // queued is a command that waits for EXEC.
@@ -44,6 +46,8 @@ func (c *Session) enqueue(spec *Spec, args [][]byte) {
 		c.multi.queue = append(c.multi.queue, queued{spec, ownArgs(args)})
 		c.multi.scripts = c.multi.scripts || spec.Has(Scripts)
 		f := c.judged(spec, args)
+		c.multi.flags |= spec.Flags
+		c.multi.args += len(args)
 		c.multi.any |= f
 		c.multi.lacks |= ^f
 		c.multi.bytes += queuedBytes + argBytes*int64(len(args)) + argsBytes(args)
@@ -145,11 +149,11 @@ func runExec(c *Ctx) error {
 	case m.failed:
 		s.endMulti()
 		return ErrExecAbort
+	case s.loop && (m.slow() || s.watch != nil && s.watch.Len() > manyArgs):
+		return ErrBeside
 	case s.crossesSlots(m.queue):
 		s.endMulti()
 		return errCrossSlot
-	case s.loop && m.slow():
-		return ErrBeside
 	}
 
 	switch err := s.lockAll(m.queue); {
@@ -250,37 +254,27 @@ const manyCommands = 1024
 
 // slow reports whether a transaction must not run on a network loop.
 func (m *multi) slow() bool {
-	if len(m.queue) > manyCommands {
-		return true
-	}
-	for _, q := range m.queue {
-		if q.spec.Has(Slow) {
-			return true
-		}
-	}
-	return false
+	return len(m.queue) > manyCommands || m.args > manyArgs || m.flags&Slow != 0
 }
 
 // needsMemory reports whether a command waits that is refused over the memory
 // limit.
-func (m *multi) needsMemory() bool {
-	for _, q := range m.queue {
-		if q.spec.Has(DenyOOM) {
-			return true
-		}
-	}
-	return false
-}
+func (m *multi) needsMemory() bool { return m.flags&DenyOOM != 0 }
 
 // lockAll begins the transaction on all keys of the commands, watched keys
 // included. It returns what wait does.
 func (c *Session) lockAll(queue []queued) error {
 	var keys [][]byte
-	if c.watch != nil {
-		keys = c.watch.Keys()
-	}
 	all := false
+	if c.watch != nil {
+		if all = c.watch.Len() > manyArgs; !all { // many lie in all shards
+			keys = c.watch.Keys()
+		}
+	}
 	for _, q := range queue {
+		if all {
+			break
+		}
 		if all = q.spec.wide(q.args) || q.spec.Has(SelfLock); all {
 			break
 		}
@@ -302,7 +296,7 @@ func (c *Session) lockAll(queue []queued) error {
 var specWatch = Spec{
 	Name: "watch", Group: GroupTransactions, Since: "2.2.0", Complexity: "O(1) for every key.",
 	Summary:  "Monitors changes to keys to determine the execution of a transaction.",
-	Flags:    NoScript | Loading | Stale | Fast | AllowBusy | NoQueue,
+	Flags:    NoScript | Loading | Stale | Fast | AllowBusy | NoQueue | Sliced,
 	Args:     []Arg{ManyKeys("key", Meta)},
 	Examples: "> WATCH a b\nOK\n> MULTI\nOK\n> WATCH c\n(error) ERR WATCH inside MULTI is not allowed\n> DISCARD\nOK\n",
 	Run:      runWatch,
@@ -316,10 +310,41 @@ func runWatch(c *Ctx) error {
 	if s.watch == nil {
 		s.watch = c.Service.DB.NewWatch()
 	}
-	for _, key := range c.Args[1:] {
-		s.watch.Add(c.Tx, key)
+	if keys := c.Args[1:]; c.Tx.Begun() {
+		s.watchKeys(keys)
+	} else if err := s.watchSlices(keys); err != nil {
+		return err
 	}
 	c.Out.OK()
+	return nil
+}
+
+func (c *Session) watchKeys(keys [][]byte) {
+	for _, key := range keys {
+		c.watch.Add(c.tx, key)
+	}
+}
+
+// watchSlice is how many keys WATCH has the shards of locked at once, where it has many.
+const watchSlice = 64
+
+// watchSlices watches keys some at a time, so that others run in between: a client
+// reads what it watches behind the reply to WATCH, and so after all of them. An error
+// says that a script is overdue; none of the keys is watched then.
+func (c *Session) watchSlices(keys [][]byte) error {
+	had := c.watch.Len()
+	for len(keys) > 0 {
+		some := keys[:min(len(keys), watchSlice)]
+		if !c.tryLock(false, some) {
+			if err := c.wait(false, some); err != nil {
+				c.watch.Forget(nil, had)
+				return err
+			}
+		}
+		c.watchKeys(some)
+		c.tx.Unlock()
+		keys = keys[len(some):]
+	}
 	return nil
 }
 
@@ -337,12 +362,15 @@ func runUnwatch(c *Ctx) error {
 	return nil
 }
 
-// unwatch forgets the watched keys. A goroutine does so where their shards are
-// held: by a script, it may be for long.
+// unwatch forgets the watched keys. A goroutine does so where they are many, or where
+// their shards are held: by a script, it may be for long.
 func (c *Session) unwatch() {
 	w := c.watch
 	switch {
 	case w == nil || w.Len() == 0:
+	case w.Len() > manyArgs: // key by key, while others run
+		c.watch = nil
+		c.svc.beside.Go(func() { w.Clear(nil) })
 	case c.tx.Begun():
 		w.Clear(c.tx)
 	case c.tryLock(false, w.Keys()):

@@ -1,8 +1,10 @@
 package command
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -14,18 +16,61 @@ import (
 // pubsub routes messages to subscribers. Messages are queued under its lock,
 // so all clients see one order; keyspace events come while their shards are
 // locked, which stand before this lock.
+//
+//	channels ── name ─▶ topic ─▶ subscription, subscription ...
+//	                                  ▲
+//	a session's sets ── name ─────────┘
+//
+// To subscribe and to unsubscribe costs O(1), whatever else there is. What walks many
+// subscriptions does so some at a time (pubsubSlice), with the lock free in between.
 type pubsub struct {
+	svc    *Service
 	active atomic.Int64 // subscriptions of all kinds: none, and events cost nothing
 
-	mu       sync.Mutex // guards what follows
-	channels map[string]map[*Session]bool
-	patterns map[string]map[*Session]bool
-	order    []string                     // of the patterns: as they came
-	shards   map[string]map[*Session]bool // SSUBSCRIBE's channels
+	mu     sync.Mutex // guards what follows
+	topics [3]topics  // by kind
+	next   uint64     // the next pattern's seq
+	// patterns by their text up to the first character that is not literal.
+	patterns prefixIndex[*topic]
 
 	key     []byte         // scratch for channel names
+	matched []*topic       // scratch
 	scratch [2]resp.Writer // messages, in RESP2 and RESP3
 }
+
+// topics are the channels, patterns or shard channels that have subscribers.
+type topics struct {
+	byName map[string]*topic
+	list   []*topic
+}
+
+// topic is one of them.
+type topic struct {
+	name string
+	at   int // in topics.list
+	subs []*subscription
+
+	seq   uint64 // of a pattern: in the order in which they came
+	index *indexed[*topic]
+}
+
+// subscription is a session's, to one topic.
+type subscription struct {
+	c  *Session
+	t  *topic
+	at int // in topic.subs
+	i  int // in subscriptionSet.list
+}
+
+// subscriptionBytes is about what a subscription takes up beside the name: itself, its
+// place in both tables and lists, and the topic.
+const subscriptionBytes = 320
+
+// patternBytes is what one to a pattern takes up beside that.
+const patternBytes = 160
+
+// pubsubSlice is for how many subscriptions the lock is held at once.
+const pubsubSlice = 256
 
 // subKind is one of the three kinds of subscription.
 type subKind uint8
@@ -40,88 +85,173 @@ const (
 // the pubsub's lock: by its own goroutine, or by one that takes channels away
 // from its user.
 type subscriptions struct {
-	sets [3]map[string]bool
-	n    atomic.Int32 // of all kinds; others read it
+	sets  [3]subscriptionSet
+	n     atomic.Int32 // of all kinds; others read it
+	bytes atomic.Int64 // about what they take up
 }
 
-func (p *pubsub) init() {
-	p.channels = map[string]map[*Session]bool{}
-	p.patterns = map[string]map[*Session]bool{}
-	p.shards = map[string]map[*Session]bool{}
+// subscriptionSet is a session's subscriptions of one kind.
+type subscriptionSet struct {
+	byName map[string]*subscription
+	list   []*subscription
 }
 
-func (p *pubsub) set(k subKind) map[string]map[*Session]bool {
-	switch k {
-	case subPattern:
-		return p.patterns
-	case subShard:
-		return p.shards
+func (p *pubsub) init(s *Service) {
+	p.svc = s
+	for k := range p.topics {
+		p.topics[k].byName = map[string]*topic{}
 	}
-	return p.channels
+}
+
+// cost is about what a subscription takes up.
+func (k subKind) cost(name string) int64 {
+	n := subscriptionBytes + int64(len(name))
+	if k == subPattern {
+		n += patternBytes
+	}
+	return n
 }
 
 // subscribe adds a subscription and returns how many of the kinds that count
-// together the session has then.
-func (p *pubsub) subscribe(c *Session, k subKind, name string) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	set := p.set(k)
-	if c.subs.sets[k] == nil {
-		c.subs.sets[k] = map[string]bool{}
-	}
-	if !c.subs.sets[k][name] {
-		c.subs.sets[k][name] = true
-		c.subs.n.Add(1)
-		if set[name] == nil {
-			set[name] = map[*Session]bool{}
-			if k == subPattern {
-				p.order = append(p.order, name)
-			}
+// together the session has then. The caller holds the lock.
+func (p *pubsub) subscribe(c *Session, k subKind, name []byte) int {
+	own := &c.subs.sets[k]
+	if own.byName[string(name)] == nil {
+		t := p.topic(k, name)
+		s := &subscription{c: c, t: t, at: len(t.subs), i: len(own.list)}
+		t.subs = append(t.subs, s)
+		if own.byName == nil {
+			own.byName = map[string]*subscription{}
 		}
-		set[name][c] = true
+		own.byName[t.name] = s
+		own.list = append(own.list, s)
+		c.subs.n.Add(1)
+		c.subs.bytes.Add(k.cost(t.name))
+		p.svc.DB.Charge(k.cost(t.name))
 		p.active.Add(1)
 	}
 	return c.subs.count(k)
 }
 
-// unsubscribe removes a subscription.
-func (p *pubsub) unsubscribe(c *Session, k subKind, name string) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if c.subs.sets[k][name] {
-		p.drop(c, k, name)
+// topic returns the topic of a name.
+func (p *pubsub) topic(k subKind, name []byte) *topic {
+	all := &p.topics[k]
+	if t := all.byName[string(name)]; t != nil {
+		return t
 	}
-	return c.subs.count(k)
+	t := &topic{name: string(name), at: len(all.list)}
+	all.byName[t.name] = t
+	all.list = append(all.list, t)
+	if k == subPattern {
+		p.next++
+		t.seq = p.next
+		t.index = p.patterns.add(literalPrefix(t.name), t)
+	}
+	return t
 }
 
-func (p *pubsub) drop(c *Session, k subKind, name string) {
-	set := p.set(k)
-	delete(c.subs.sets[k], name)
+// literalPrefix is what every channel begins with that a pattern matches.
+func literalPrefix(pattern string) string {
+	if i := strings.IndexAny(pattern, `*?[\`); i >= 0 {
+		return pattern[:i]
+	}
+	return pattern
+}
+
+// drop removes a subscription. The caller holds the lock.
+func (p *pubsub) drop(k subKind, s *subscription) {
+	c, t, own := s.c, s.t, &s.c.subs.sets[k]
+	own.list = removeAt(own.list, s.i, func(moved *subscription, i int) { moved.i = i })
+	delete(own.byName, t.name)
+	if len(own.list) == 0 {
+		own.byName = nil // and the memory of many
+	}
 	c.subs.n.Add(-1)
-	delete(set[name], c)
-	if len(set[name]) == 0 {
-		delete(set, name)
-		if k == subPattern {
-			i := slices.Index(p.order, name)
-			p.order = slices.Delete(p.order, i, i+1)
-		}
-	}
+	c.subs.bytes.Add(-k.cost(t.name))
+	p.svc.DB.Charge(-k.cost(t.name))
 	p.active.Add(-1)
+
+	t.subs = removeAt(t.subs, s.at, func(moved *subscription, i int) { moved.at = i })
+	if len(t.subs) > 0 {
+		return
+	}
+	all := &p.topics[k]
+	delete(all.byName, t.name)
+	all.list = removeAt(all.list, t.at, func(moved *topic, i int) { moved.at = i })
+	if k == subPattern {
+		p.patterns.remove(t.index)
+	}
 }
 
-// leave removes all subscriptions of a session.
+// removeAt removes an element of a list: the last one takes its place, as set is told.
+// A list that has become much shorter gives memory back.
+func removeAt[T any](list []*T, i int, set func(moved *T, i int)) []*T {
+	last := len(list) - 1
+	list[i] = list[last]
+	set(list[i], i)
+	list[last] = nil
+	list = list[:last]
+	switch {
+	case last == 0:
+		return nil
+	case cap(list) > 64 && last < cap(list)/4:
+		return slices.Clone(list)
+	}
+	return list
+}
+
+// inSlices calls f, with the lock held, for n steps of work, some at a time.
+func (p *pubsub) inSlices(n int, f func(i int)) {
+	for i := 0; i < n; {
+		p.mu.Lock()
+		for end := min(n, i+pubsubSlice); i < end; i++ {
+			f(i)
+		}
+		p.mu.Unlock()
+	}
+}
+
+// subscribeAll subscribes to names, and tells told of each, with the lock held, how many
+// of the kinds that count together there are then.
+func (p *pubsub) subscribeAll(c *Session, k subKind, names [][]byte, told func(name []byte, count int)) {
+	p.inSlices(len(names), func(i int) { told(names[i], p.subscribe(c, k, names[i])) })
+}
+
+// unsubscribeAll removes the subscriptions to names, and returns how many of the kinds
+// that count together there were after each.
+func (p *pubsub) unsubscribeAll(c *Session, k subKind, names [][]byte) []int {
+	counts := make([]int, len(names))
+	p.inSlices(len(names), func(i int) {
+		if s := c.subs.sets[k].byName[string(names[i])]; s != nil {
+			p.drop(k, s)
+		}
+		counts[i] = c.subs.count(k)
+	})
+	return counts
+}
+
+// leave removes all subscriptions of a session, some at a time.
 func (p *pubsub) leave(c *Session) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dropAll(c)
+	for more := c.subs.n.Load() > 0; more; {
+		p.mu.Lock()
+		more = p.dropSome(c, pubsubSlice)
+		p.mu.Unlock()
+	}
 }
 
-func (p *pubsub) dropAll(c *Session) {
+// dropSome removes up to n subscriptions of a session, and reports whether there are
+// more. The caller holds the lock.
+func (p *pubsub) dropSome(c *Session, n int) (more bool) {
 	for k := range c.subs.sets {
-		for name := range c.subs.sets[k] {
-			p.drop(c, subKind(k), name)
+		own := &c.subs.sets[k]
+		for ; len(own.list) > 0; n-- {
+			if n == 0 {
+				return true
+			}
+			p.drop(subKind(k), own.list[len(own.list)-1])
 		}
 	}
+	return false
 }
 
 // counts returns how many subscriptions of each kind a session has.
@@ -132,16 +262,46 @@ func (p *pubsub) counts(c *Session) (n [3]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for k := range n {
-		n[k] = len(c.subs.sets[k])
+		n[k] = len(c.subs.sets[k].list)
 	}
 	return n
 }
 
-// of lists a session's subscriptions of a kind, in order.
+// of lists a session's subscriptions of a kind, in order. The session's own goroutine
+// calls it.
 func (p *pubsub) of(c *Session, k subKind) []string {
+	return p.collect(func() int { return len(c.subs.sets[k].list) }, func(i int) string { return c.subs.sets[k].list[i].t.name })
+}
+
+// names lists the channels of a kind that match a pattern, in order; all of
+// them if the pattern is nil.
+func (p *pubsub) names(k subKind, pattern []byte) []string {
+	all := &p.topics[k]
+	names := p.collect(func() int { return len(all.list) }, func(i int) string { return all.list[i].name })
+	if pattern == nil {
+		return names
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return !glob.Match(pattern, []byte(name)) })
+}
+
+// collect returns the names of a list in order, each once. It walks the list from its
+// end, some names at a time: what is removed meanwhile is replaced by what came last,
+// which it has seen, so it misses none that stays.
+func (p *pubsub) collect(size func() int, name func(i int) string) []string {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	return sortedNames(c.subs.sets[k])
+	at := size()
+	names := make([]string, 0, at)
+	for at > 0 {
+		for end := max(0, at-pubsubSlice); at > end; at-- {
+			names = append(names, name(at-1))
+		}
+		p.mu.Unlock()
+		p.mu.Lock()
+		at = min(at, size())
+	}
+	p.mu.Unlock()
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // total is the number that a (un)subscription of kind k replies.
@@ -155,36 +315,28 @@ func (p *pubsub) total(c *Session, k subKind) int {
 func (p *pubsub) sizes() (n [3]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return [3]int{len(p.channels), len(p.patterns), len(p.shards)}
-}
-
-// names lists the channels of a kind that match a pattern, in order; all of
-// them if the pattern is nil.
-func (p *pubsub) names(k subKind, pattern []byte) []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var names []string
-	for _, name := range sortedNames(p.set(k)) {
-		if pattern == nil || glob.Match(pattern, []byte(name)) {
-			names = append(names, name)
-		}
+	for k := range n {
+		n[k] = len(p.topics[k].list)
 	}
-	return names
+	return n
 }
 
 // subscribers returns how many sessions have subscribed to a channel.
 func (p *pubsub) subscribers(k subKind, name []byte) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.set(k)[string(name)])
+	if t := p.topics[k].byName[string(name)]; t != nil {
+		return len(t.subs)
+	}
+	return 0
 }
 
 // count is the number that a (un)subscription of kind k replies.
 func (s *subscriptions) count(k subKind) int {
 	if k == subShard {
-		return len(s.sets[subShard])
+		return len(s.sets[subShard].list)
 	}
-	return len(s.sets[subChannel]) + len(s.sets[subPattern])
+	return len(s.sets[subChannel].list) + len(s.sets[subPattern].list)
 }
 
 // publish sends a message to a channel's subscribers, and to those of matching
@@ -200,19 +352,22 @@ func (p *pubsub) publish(kind subKind, channel, msg []byte, on func()) int {
 		on()
 	}
 	if kind == subShard {
-		return p.send(p.shards[string(channel)], "smessage", nil, channel, msg)
+		return p.send(p.topics[subShard].byName[string(channel)], "smessage", nil, channel, msg)
 	}
 	return p.route(channel, msg)
 }
 
-// send encodes a message once for each protocol and queues it. The caller holds
-// the lock.
-func (p *pubsub) send(subs map[*Session]bool, kind string, pattern, channel, msg []byte) int {
+// send encodes a message once for each protocol and queues it for the subscribers of a
+// topic, which may be nil. The caller holds the lock.
+func (p *pubsub) send(t *topic, kind string, pattern, channel, msg []byte) int {
+	if t == nil {
+		return 0
+	}
 	for i := range p.scratch {
 		p.scratch[i].Buf = p.scratch[i].Buf[:0]
 	}
-	for c := range subs {
-		i := 0
+	for _, s := range t.subs {
+		c, i := s.c, 0
 		if c.proto.Load() == 3 {
 			i = 1
 		}
@@ -234,7 +389,7 @@ func (p *pubsub) send(subs map[*Session]bool, kind string, pattern, channel, msg
 			p.scratch[i].Buf = nil
 		}
 	}
-	return len(subs)
+	return len(t.subs)
 }
 
 // keyspaceEvent publishes an event on its __keyspace and __keyevent channels.
@@ -261,14 +416,23 @@ func (p *pubsub) keyspaceEvent(s *Service, db int, event string, key []byte) {
 // patterns that match, in the order in which the patterns came. The caller holds
 // the lock.
 func (p *pubsub) route(channel, msg []byte) int {
-	n := 0
-	if subs := p.channels[string(channel)]; subs != nil {
-		n = p.send(subs, "message", nil, channel, msg)
+	n := p.send(p.topics[subChannel].byName[string(channel)], "message", nil, channel, msg)
+	if len(p.topics[subPattern].list) == 0 {
+		return n
 	}
-	for _, pattern := range p.order {
-		if matches(pattern, channel) {
-			n += p.send(p.patterns[pattern], "pmessage", []byte(pattern), channel, msg)
+	found := p.matched[:0]
+	p.patterns.each(channel, func(t *topic) {
+		if matches(t.name, channel) {
+			found = append(found, t)
 		}
+	})
+	slices.SortFunc(found, func(a, b *topic) int { return cmp.Compare(a.seq, b.seq) })
+	for _, t := range found {
+		n += p.send(t, "pmessage", []byte(t.name), channel, msg)
+	}
+	clear(found)
+	if p.matched = found; cap(found) > pubsubSlice {
+		p.matched = nil
 	}
 	return n
 }

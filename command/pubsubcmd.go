@@ -49,10 +49,8 @@ var specSsubscribe = Spec{
 }
 
 func runSubscribe(c *Ctx, k subKind) error {
-	for _, name := range c.Args[1:] {
-		n := c.Service.pubsub.subscribe(c.Session, k, string(name))
-		c.confirm(kindWords[k].in, name, n)
-	}
+	word := kindWords[k].in
+	c.Service.pubsub.subscribeAll(c.Session, k, c.Args[1:], func(name []byte, n int) { c.confirm(word, name, n) })
 	c.Session.stayAllowed(k, c.Args[1:])
 	return nil
 }
@@ -107,25 +105,29 @@ var specSunsubscribe = Spec{
 	Run:      func(c *Ctx) error { return runUnsubscribe(c, subShard) },
 }
 
+// confirmBytes is how many bytes a command walks over in the time that ending a
+// subscription and telling of it takes.
+const confirmBytes = besideBytes / manyArgs
+
 // runUnsubscribe ends subscriptions. Messages that came before are delivered
 // before the client is told, so that it hears nothing of a channel afterwards.
 func runUnsubscribe(c *Ctx, k subKind) error {
 	p := &c.Service.pubsub
 	names := c.Args[1:]
 	if len(names) == 0 {
+		if err := c.Long(int(c.Session.subs.n.Load()) * confirmBytes); err != nil {
+			return err
+		}
 		names = nil // and nothing of the request's behind it
 		for _, name := range p.of(c.Session, k) {
 			names = append(names, []byte(name))
 		}
 	}
-	counts := make([]int, len(names))
-	for i, name := range names {
-		counts[i] = p.unsubscribe(c.Session, k, string(name))
-	}
+	counts := p.unsubscribeAll(c.Session, k, names)
 
 	inExec := c != &c.Session.ctx
 	if !inExec && c.Session.reply == replyOn {
-		c.Out.Raw(c.Session.takePushes(nil))
+		c.Out.Raw(c.Session.takeQueue(nil))
 	}
 	for i, name := range names {
 		c.confirm(kindWords[k].out, name, counts[i])
@@ -222,6 +224,9 @@ func runPubsubChannels(c *Ctx, k subKind) error {
 		return wrongSubcommand(c)
 	case len(c.Args) == 3:
 		pattern = c.Args[2]
+	}
+	if err := c.Long(c.Service.pubsub.sizes()[k] * confirmBytes); err != nil {
+		return err
 	}
 	names := c.Service.pubsub.names(k, pattern)
 	c.Out.Array(len(names))

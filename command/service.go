@@ -101,7 +101,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	s.repl.init(s)
 	s.cluster = s.Config.Bool("cluster-enabled")
 	s.started = s.DB.Clock().Micros()
-	s.pubsub.init()
+	s.pubsub.init(s)
 	s.clients.init()
 	s.pause.svc = s
 	s.tracking.svc = s
@@ -191,6 +191,15 @@ func (h *Hooks) Afterwards(run func()) {
 // may hold one for long.
 func (s *Service) afterwards(run func()) {
 	if s.slow.Load() > 0 {
+		s.beside.Go(run)
+		return
+	}
+	run()
+}
+
+// Sweep implements engine.Sweeper.
+func (h *Hooks) Sweep(run func()) {
+	if s := h.svc.Load(); s != nil {
 		s.beside.Go(run)
 		return
 	}

@@ -284,6 +284,12 @@ func (c *Session) takePushes(out []byte) []byte {
 		}
 		out, _ = c.unpark(out)
 	}
+	return c.takeQueue(out)
+}
+
+// takeQueue appends the messages that are queued. Who owns the session calls it: a
+// command that runs beside the loop, to have them before its reply.
+func (c *Session) takeQueue(out []byte) []byte {
 	c.mu.Lock()
 	c.queued.Store(false)
 	out = append(out, c.queue...)
@@ -333,8 +339,21 @@ func (c *Session) Closed(err error) {
 	c.cleanUp()
 }
 
-// cleanUp takes the session out of everything it is part of.
+// cleanUp takes the session out of everything it is part of. Where that is much, a
+// goroutine beside the loops does it, some at a time.
 func (c *Session) cleanUp() {
+	if c.lists() > manyArgs {
+		c.svc.beside.Go(c.leaveAll)
+		return
+	}
+	c.leaveAll()
+}
+
+// lists is how much the session has to leave that is left one by one. Watched keys are
+// not among it: unwatch sees to them.
+func (c *Session) lists() int { return int(c.subs.n.Load()) + c.track.Load().size() }
+
+func (c *Session) leaveAll() {
 	c.svc.pubsub.leave(c)
 	c.svc.pause.forget(c)
 	c.svc.tracking.stop(c)

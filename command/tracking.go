@@ -1,6 +1,7 @@
 package command
 
 import (
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -29,7 +30,7 @@ type tracking struct {
 	svc   *Service
 	table atomic.Pointer[trackTable]
 
-	mu      sync.Mutex // guards what follows, and changes of table and prefixes
+	mu      sync.Mutex // guards what follows, and changes of table
 	clients int
 }
 
@@ -38,7 +39,68 @@ type trackTable struct {
 	shards   []map[string]ids // by shard; the engine's shard locks guard them
 	keys     atomic.Int64
 	items    atomic.Int64 // ids in all keys
-	prefixes atomic.Pointer[[]prefixTrackers]
+	bytes    atomic.Int64 // about what they take up; -1: the table is given up
+	prefixes prefixTable
+}
+
+// About what a key that is tracked takes up beside its name, and each further client that
+// has read it.
+const (
+	trackedKeyBytes = 64
+	trackedIDBytes  = 12
+)
+
+// charge counts bytes of the table as used memory, unless it was given up.
+func (t *tracking) charge(tab *trackTable, n int64) {
+	for {
+		old := tab.bytes.Load()
+		if old < 0 {
+			return
+		}
+		if tab.bytes.CompareAndSwap(old, old+n) {
+			t.svc.DB.Charge(n)
+			return
+		}
+	}
+}
+
+// prefixTable has the clients in broadcasting mode. What adds or removes many does so some
+// at a time.
+type prefixTable struct {
+	used atomic.Bool // there are some: while not, a change does not look
+
+	mu     sync.RWMutex // guards what follows
+	byName map[string]*prefixTrackers
+	index  prefixIndex[*prefixTrackers]
+}
+
+// prefixTrackers are the clients that want a prefix.
+type prefixTrackers struct {
+	prefix  string
+	clients []*prefixTracker
+	index   *indexed[*prefixTrackers]
+}
+
+// prefixTracker is one of them.
+type prefixTracker struct {
+	c  *Session
+	of *prefixTrackers
+	at int
+}
+
+// prefixSlice is for how many prefixes the table is locked at once.
+const prefixSlice = 256
+
+// prefixBytes is about what a prefix of a client takes up beside its text.
+const prefixBytes = 360
+
+// ownPrefixes are those that a client in broadcasting mode has asked for. Its own
+// goroutine alone uses them, but for n and bytes.
+type ownPrefixes struct {
+	sorted sortedTexts
+	list   []*prefixTracker
+	n      atomic.Int32
+	bytes  atomic.Int64
 }
 
 // ids are the clients that have read a key: mostly one.
@@ -47,18 +109,28 @@ type ids struct {
 	more  *[]int64
 }
 
-// prefixTrackers are the clients in broadcasting mode that want a prefix. Lists of
-// them are sorted by prefix and never changed.
-type prefixTrackers struct {
-	prefix  string
-	clients []*Session
-}
-
 // trackMode is how a client tracks; it is never changed.
 type trackMode struct {
 	bcast, optin, optout, noloop bool
-	redirect                     int64 // the client that gets the messages; 0: itself
-	prefixes                     []string
+	redirect                     int64        // the client that gets the messages; 0: itself
+	prefixes                     []string     // that the request named
+	own                          *ownPrefixes // with bcast: all that it has
+}
+
+// size is how many prefixes a client has to give back, and bytes what they take up.
+// The mode may be nil.
+func (m *trackMode) size() int {
+	if m == nil || m.own == nil {
+		return 0
+	}
+	return int(m.own.n.Load())
+}
+
+func (m *trackMode) bytes() int64 {
+	if m == nil || m.own == nil {
+		return 0
+	}
+	return m.own.bytes.Load()
 }
 
 func (s ids) each(f func(id int64)) {
@@ -83,22 +155,23 @@ func (s ids) has(id int64) bool {
 
 // start has a session track from now on, in another way than before if it did.
 func (t *tracking) start(c *Session, m *trackMode) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if old := c.track.Load(); old != nil {
-		m.prefixes = append(m.prefixes, old.prefixes...)
-	} else {
+	old := c.track.Load()
+	if old == nil {
+		t.mu.Lock()
 		if t.clients++; t.clients == 1 {
 			t.table.Store(&trackTable{shards: make([]map[string]ids, t.svc.DB.Shards())})
 		}
+		t.mu.Unlock()
 	}
 	if m.bcast {
-		if len(m.prefixes) == 0 {
+		if m.own = new(ownPrefixes); old != nil {
+			m.own = old.own
+		}
+		if len(m.prefixes) == 0 && m.own.n.Load() == 0 {
 			m.prefixes = []string{""}
 		}
-		slices.Sort(m.prefixes)
-		m.prefixes = slices.Compact(m.prefixes)
-		t.addPrefixes(c, m.prefixes)
+		t.addPrefixes(c, m.own, m.prefixes)
+		m.prefixes = nil
 	}
 	c.track.Store(m)
 	c.observing &^= obsTracks | obsCaching
@@ -114,58 +187,75 @@ func (t *tracking) stop(c *Session) {
 	if m == nil {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	c.track.Store(nil)
 	c.observing &^= obsTracks | obsCaching
 	c.view.show(viewBrokenRedir, false)
-	if t.clients--; t.clients == 0 {
-		t.table.Store(nil)
-		return
-	}
 	if m.bcast {
-		t.dropPrefixes(c)
+		t.dropPrefixes(m.own)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.clients--; t.clients > 0 {
+		return
+	}
+	tab := t.table.Swap(nil)
+	t.svc.DB.Charge(-tab.bytes.Swap(-1))
+}
+
+// inSlices calls f, with the table locked, for n steps of work, some at a time.
+func (p *prefixTable) inSlices(n int, f func(i int)) {
+	for i := 0; i < n; {
+		p.mu.Lock()
+		for end := min(n, i+prefixSlice); i < end; i++ {
+			f(i)
+		}
+		p.used.Store(len(p.byName) > 0)
+		p.mu.Unlock()
 	}
 }
 
-func (t *tracking) addPrefixes(c *Session, prefixes []string) {
-	tab := t.table.Load()
-	var list []prefixTrackers
-	if old := tab.prefixes.Load(); old != nil {
-		list = append(list, *old...)
-	}
-	for _, p := range prefixes {
-		i, ok := slices.BinarySearchFunc(list, p, func(x prefixTrackers, p string) int { return strings.Compare(x.prefix, p) })
-		switch {
-		case !ok:
-			list = slices.Insert(list, i, prefixTrackers{p, []*Session{c}})
-		case !slices.Contains(list[i].clients, c):
-			list[i].clients = append(slices.Clone(list[i].clients), c)
+func (t *tracking) addPrefixes(c *Session, own *ownPrefixes, prefixes []string) {
+	tab := &t.table.Load().prefixes
+	tab.inSlices(len(prefixes), func(i int) {
+		if !own.sorted.insert(prefixes[i]) {
+			return
 		}
-	}
-	tab.prefixes.Store(&list)
+		p := tab.byName[prefixes[i]]
+		if p == nil {
+			if tab.byName == nil {
+				tab.byName = map[string]*prefixTrackers{}
+			}
+			p = &prefixTrackers{prefix: prefixes[i]}
+			p.index = tab.index.add(p.prefix, p)
+			tab.byName[p.prefix] = p
+		}
+		x := &prefixTracker{c: c, of: p, at: len(p.clients)}
+		p.clients = append(p.clients, x)
+		own.list = append(own.list, x)
+		t.chargePrefix(own, x, 1)
+	})
 }
 
-func (t *tracking) dropPrefixes(c *Session) {
-	tab := t.table.Load()
-	old := tab.prefixes.Load()
-	if old == nil {
-		return
-	}
-	var list []prefixTrackers
-	for _, p := range *old {
-		if i := slices.Index(p.clients, c); i >= 0 {
-			p.clients = slices.Delete(slices.Clone(p.clients), i, i+1)
+// chargePrefix counts one more of a client's prefixes, or one less.
+func (t *tracking) chargePrefix(own *ownPrefixes, x *prefixTracker, n int64) {
+	bytes := n * (prefixBytes + int64(len(x.of.prefix)))
+	own.n.Add(int32(n))
+	own.bytes.Add(bytes)
+	t.svc.DB.Charge(bytes)
+}
+
+func (t *tracking) dropPrefixes(own *ownPrefixes) {
+	tab := &t.table.Load().prefixes
+	tab.inSlices(len(own.list), func(i int) {
+		x := own.list[i]
+		p := x.of
+		if p.clients = removeAt(p.clients, x.at, func(moved *prefixTracker, at int) { moved.at = at }); len(p.clients) == 0 {
+			delete(tab.byName, p.prefix)
+			tab.index.remove(p.index)
 		}
-		if len(p.clients) > 0 {
-			list = append(list, p)
-		}
-	}
-	if len(list) == 0 {
-		tab.prefixes.Store(nil)
-		return
-	}
-	tab.prefixes.Store(&list)
+		t.chargePrefix(own, x, -1)
+	})
+	own.list, own.sorted = nil, sortedTexts{}
 }
 
 // sizes returns how many clients track, and how many keys, ids and prefixes there
@@ -175,9 +265,9 @@ func (t *tracking) sizes() (clients, keys, items, prefixes int64) {
 	defer t.mu.Unlock()
 	if tab := t.table.Load(); tab != nil {
 		keys, items = tab.keys.Load(), tab.items.Load()
-		if p := tab.prefixes.Load(); p != nil {
-			prefixes = int64(len(*p))
-		}
+		tab.prefixes.mu.RLock()
+		prefixes = int64(len(tab.prefixes.byName))
+		tab.prefixes.mu.RUnlock()
 	}
 	return int64(t.clients), keys, items, prefixes
 }
@@ -219,15 +309,35 @@ func (t *tracking) add(tab *trackTable, tx *engine.Tx, key []byte, id int64) {
 		}
 		m[string(key)] = ids{first: id}
 		tab.keys.Add(1)
+		t.charge(tab, trackedKeyBytes+int64(len(key)))
 	case s.has(id):
 		return
 	case s.more == nil:
 		s.more = &[]int64{id}
 		m[string(key)] = s
+		t.charge(tab, trackedIDBytes)
 	default:
+		if l := *s.more; len(l) >= manyIDs && len(l) == cap(l) {
+			t.prune(tab, s.more)
+		}
 		*s.more = append(*s.more, id)
+		t.charge(tab, trackedIDBytes)
 	}
 	tab.items.Add(1)
+}
+
+// manyIDs is from how many clients of a key on those are looked for that are gone, each
+// time before the list grows: clients that come, read a key that does not change, and go,
+// would make it ever longer.
+const manyIDs = 64
+
+// prune takes clients out of a list that are gone.
+func (t *tracking) prune(tab *trackTable, list *[]int64) {
+	n := len(*list)
+	*list = slices.DeleteFunc(*list, func(id int64) bool { return t.svc.clients.find(id) == nil })
+	gone := int64(n - len(*list))
+	tab.items.Add(-gone)
+	t.charge(tab, -gone*trackedIDBytes)
 }
 
 // shrinkKeys is how many keys one read takes out of a table that is too large:
@@ -253,6 +363,7 @@ func (t *tracking) shrink(tab *trackTable, m map[string]ids, limit int64) {
 func (t *tracking) forgotten(tab *trackTable, s ids, caller *Session, key []byte) {
 	tab.keys.Add(-1)
 	tab.items.Add(-s.len())
+	t.charge(tab, -trackedKeyBytes-int64(len(key))-(s.len()-1)*trackedIDBytes)
 	s.each(func(id int64) { t.tell(id, caller, key) })
 }
 
@@ -262,8 +373,8 @@ func (t *tracking) modified(tx *engine.Tx, key []byte) {
 	if tab == nil {
 		return
 	}
-	if p := tab.prefixes.Load(); p != nil {
-		t.collect(tx, p, key)
+	if tab.prefixes.used.Load() {
+		t.collect(tx, &tab.prefixes, key)
 	}
 	m := tab.shards[tx.ShardOf(key)]
 	if len(m) == 0 {
@@ -285,6 +396,7 @@ func (t *tracking) flushed() {
 	clear(tab.shards)
 	tab.keys.Store(0)
 	tab.items.Store(0)
+	t.charge(tab, -max(tab.bytes.Load(), 0))
 	for _, c := range t.svc.clients.everybody() {
 		if m := c.track.Load(); m != nil {
 			t.send(c, m, nil)
@@ -360,43 +472,55 @@ func (t *tracking) broken(c *Session, m *trackMode) {
 // prefix: each prefix makes one message.
 type broadcast struct {
 	t        *tracking
-	prefixes *[]prefixTrackers
-	keys     []map[string]bool // by prefix
+	prefixes *prefixTable
+	keys     map[*prefixTrackers]map[string]bool
 }
 
 // collect adds a key to the broadcast of its transaction.
-func (t *tracking) collect(tx *engine.Tx, prefixes *[]prefixTrackers, key []byte) {
+func (t *tracking) collect(tx *engine.Tx, prefixes *prefixTable, key []byte) {
 	b, _ := tx.Ending().(*broadcast)
-	if b == nil {
-		b = &broadcast{t: t, prefixes: prefixes, keys: make([]map[string]bool, len(*prefixes))}
-		tx.OnEnd(b)
-	}
-	for i, p := range *b.prefixes {
-		if len(p.prefix) <= len(key) && p.prefix == string(key[:len(p.prefix)]) {
-			if b.keys[i] == nil {
-				b.keys[i] = map[string]bool{}
-			}
-			b.keys[i][string(key)] = true
+	prefixes.mu.RLock()
+	defer prefixes.mu.RUnlock()
+	prefixes.index.each(key, func(p *prefixTrackers) {
+		if len(p.prefix) > len(key) || p.prefix != string(key[:len(p.prefix)]) {
+			return
 		}
-	}
+		if b == nil {
+			b = &broadcast{t: t, prefixes: prefixes, keys: map[*prefixTrackers]map[string]bool{}}
+			tx.OnEnd(b)
+		}
+		if b.keys[p] == nil {
+			b.keys[p] = map[string]bool{}
+		}
+		b.keys[p][string(key)] = true
+	})
 }
 
 // End implements engine.Ending: it queues the messages.
 func (b *broadcast) End(tx *engine.Tx) {
 	caller, _ := tx.Caller().(*Session)
-	for i, p := range *b.prefixes {
-		if len(b.keys[i]) == 0 {
-			continue
-		}
-		keys := make([][]byte, 0, len(b.keys[i]))
-		for k := range b.keys[i] {
+	hit := slices.SortedFunc(maps.Keys(b.keys), func(x, y *prefixTrackers) int { return strings.Compare(x.prefix, y.prefix) })
+	for _, p := range hit {
+		keys := make([][]byte, 0, len(b.keys[p]))
+		for k := range b.keys[p] {
 			keys = append(keys, []byte(k))
 		}
 		sort.Slice(keys, func(i, j int) bool { return string(keys[i]) < string(keys[j]) })
-		for _, c := range p.clients {
+		for _, c := range b.prefixes.clientsOf(p) {
 			if m := c.track.Load(); m != nil && m.bcast && !(m.noloop && c == caller) {
 				b.t.send(c, m, keys)
 			}
 		}
 	}
+}
+
+// clientsOf returns the clients that want a prefix.
+func (p *prefixTable) clientsOf(x *prefixTrackers) []*Session {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	all := make([]*Session, len(x.clients))
+	for i, c := range x.clients {
+		all[i] = c.c
+	}
+	return all
 }

@@ -1,8 +1,6 @@
 package command
 
 import (
-	"strings"
-
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -23,6 +21,9 @@ var specClientTracking = Spec{
 
 func runClientTracking(c *Ctx) error {
 	s := c.Session
+	if err := c.Long(s.track.Load().size() * confirmBytes); err != nil && EqualFold(c.Args[2], "OFF") {
+		return err
+	}
 	m := &trackMode{}
 	if err := m.parse(c); err != nil {
 		return err
@@ -102,24 +103,30 @@ func (m *trackMode) check(old *trackMode) error {
 	return nil
 }
 
-// collides reports prefixes that overlap: the client would get a key twice.
+// collides reports prefixes that overlap: the client would get a key twice. It is the
+// first that overlaps one which the client has, or another of the request's. Those that
+// the client has do not overlap: only the neighbours of a prefix in their order can.
 func (m *trackMode) collides(old *trackMode) error {
-	overlap := func(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
-	for i, p := range m.prefixes {
-		if old != nil {
-			for _, q := range old.prefixes {
-				if p != q && overlap(p, q) {
-					return ReplyError(oneLine("ERR Prefix '" + p + "' overlaps with an existing prefix '" + q + "'. Prefixes for a single client must not overlap."))
-				}
+	i, j, found := firstOverlap(m.prefixes)
+	for k, p := range m.prefixes {
+		if old != nil && old.own != nil {
+			before, from, hasBefore, hasFrom := old.own.sorted.around(p)
+			switch {
+			case hasBefore && overlap(p, before):
+				return errOverlap(p, "an existing", before)
+			case hasFrom && from != p && overlap(p, from):
+				return errOverlap(p, "an existing", from)
 			}
 		}
-		for _, q := range m.prefixes[i+1:] {
-			if overlap(p, q) {
-				return ReplyError(oneLine("ERR Prefix '" + p + "' overlaps with another provided prefix '" + q + "'. Prefixes for a single client must not overlap."))
-			}
+		if found && k == i {
+			return errOverlap(p, "another provided", m.prefixes[j])
 		}
 	}
 	return nil
+}
+
+func errOverlap(p, which, q string) error {
+	return ReplyError(oneLine("ERR Prefix '" + p + "' overlaps with " + which + " prefix '" + q + "'. Prefixes for a single client must not overlap."))
 }
 
 var specClientCaching = Spec{
@@ -187,10 +194,16 @@ var specClientTrackinginfo = Spec{
 
 func runClientTrackinginfo(c *Ctx) error {
 	s := c.Session
+	if err := c.Long(s.track.Load().size() * confirmBytes); err != nil {
+		return err
+	}
 	var prefixes []string
 	flags := []string{"off"}
 	if m := s.track.Load(); m != nil {
-		flags[0], prefixes = "on", m.prefixes
+		flags[0] = "on"
+		if m.own != nil {
+			m.own.sorted.each(func(p string) { prefixes = append(prefixes, p) })
+		}
 		add := func(flag string, on bool) {
 			if on {
 				flags = append(flags, flag)

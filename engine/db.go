@@ -88,8 +88,9 @@ type DB struct {
 	logging    atomic.Bool              // effects are encoded; it changes with all shards locked
 	logUsers   int                      // who needs them; guarded by all shards, like
 	logMuted   bool                     // nobody gets them
-	used       atomic.Int64             // bytes, as of each shard's last publish
-	limiters   atomic.Int64             // of these, those of limiters
+	used       atomic.Int64             // bytes, as of each shard's last publish, and what was charged
+	charged    atomic.Int64             // of used: by Charge
+	limiters   atomic.Int64             // of used, those of limiters
 	limit      atomic.Int64             // 0: none; else shards publish with every write
 	eviction   atomic.Pointer[Eviction]
 	evicting   atomic.Bool              // the reclaimers are to evict
@@ -177,8 +178,8 @@ func (db *DB) Shards() int { return len(db.shards) }
 // Clock returns the engine's clock.
 func (db *DB) Clock() Clock { return db.clock }
 
-// UsedMemory returns the living bytes: records, values, tables. It locks the
-// shards in turn.
+// UsedMemory returns the living bytes: records, values, tables, and what was charged.
+// It locks the shards in turn.
 func (db *DB) UsedMemory() int64 {
 	for _, sh := range db.shards {
 		sh.lock.Lock()
@@ -187,6 +188,18 @@ func (db *DB) UsedMemory() int64 {
 	}
 	return db.used.Load()
 }
+
+// Charge adds n bytes, which may be negative, to the used memory for what is kept
+// beside the data and takes up as much: what clients watch and wait for, and what the
+// caller keeps for them. It counts against LimitMemory at once. Any goroutine may call
+// it, whatever it holds.
+func (db *DB) Charge(n int64) {
+	db.charged.Add(n)
+	db.used.Add(n)
+}
+
+// Charged returns the sum of what Charge has added.
+func (db *DB) Charged() int64 { return db.charged.Load() }
 
 // HeldMemory returns the bytes of slabs in use and of idle ones that keep
 // their physical pages.

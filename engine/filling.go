@@ -32,10 +32,8 @@ func (db *DB) EndLoad() {
 	if db.loads--; db.loads == 0 {
 		db.settlePassive()
 		for _, sh := range db.shards {
-			for _, ws := range sh.watched {
-				for _, w := range ws {
-					w.fail.Store(true)
-				}
+			for _, l := range sh.watched {
+				l.touched()
 			}
 		}
 		tx.signalAll(-1)

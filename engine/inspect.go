@@ -121,6 +121,3 @@ func (tx *Tx) TableMemory(dbi int) (tables, deadlines int64) {
 	})
 	return tables, deadlines
 }
-
-// Len returns how many keys are watched.
-func (w *Watch) Len() int { return len(w.keys) }

@@ -499,12 +499,12 @@ func (tx *Tx) Flush(dbi int) int {
 
 // flushed breaks the watches on keys that a flush removes.
 func (sh *shard) flushed(dbi int, sp *space) {
-	for k := range sh.watched {
+	for k, l := range sh.watched {
 		if k.db != dbi {
 			continue
 		}
 		if _, ok := sp.tab.Find(sp.sh.db.hashOf(k.key), []byte(k.key)); ok {
-			sh.touched(k.db, []byte(k.key))
+			l.touched()
 		}
 	}
 }
@@ -524,9 +524,9 @@ func (tx *Tx) Swap(a, b int) {
 				sp.db = i
 			}
 		}
-		for k := range sh.watched {
+		for k, l := range sh.watched {
 			if (k.db == a || k.db == b) && (sh.spaces[a].holds(k.key) || sh.spaces[b].holds(k.key)) {
-				sh.touched(k.db, []byte(k.key))
+				l.touched()
 			}
 		}
 	}

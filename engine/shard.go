@@ -14,7 +14,7 @@ type shard struct {
 
 	last     int64    // the latest instant anybody had here, us
 	spaces   []*space // by database, nil where nothing was ever stored
-	watched  map[watchKey][]*Watch
+	watched  map[watchKey]*watchList
 	lines    lineSet      // who waits for keys
 	graves   []box        // large containers that are gone, to be freed
 	freed    int          // bytes freed since compaction was last considered

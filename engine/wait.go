@@ -3,6 +3,7 @@ package engine
 import (
 	"math"
 	"sync"
+	"sync/atomic"
 )
 
 // Waiting for keys.
@@ -60,6 +61,23 @@ type Ticket struct {
 
 	places []place
 	one    [1]place
+	bytes  int64       // about what its places take up
+	gone   atomic.Bool // it leaves, or has left: nobody is to be served by it
+}
+
+// placeBytes is about what a place takes up beside the key's name, of which a line has
+// two: the place, the line, and its own place in the shard's table.
+const placeBytes = 320
+
+// leaveAtOnce is how many lines a ticket leaves in the goroutine of who serves it, at
+// some 200 ns each. The rest is left to another.
+const leaveAtOnce = 256
+
+// Sweeper is implemented by Hooks that have a goroutine for what takes long, may be
+// done later, and needs no order.
+type Sweeper interface {
+	// Sweep has run called soon, in another goroutine.
+	Sweep(run func())
 }
 
 // place is a ticket's place in one line. The lines' lock guards it.
@@ -113,27 +131,41 @@ func (tx *Tx) Enqueue(t *Ticket, keys ...[]byte) {
 			t.places = append(t.places, place{t: t, l: l})
 			l.push(&t.places[len(t.places)-1])
 			tx.db.waits.Add(1)
+			t.bytes += placeBytes + 2*int64(len(key))
 		}
 		sh.lines.mu.Unlock()
 	}
+	tx.db.Charge(t.bytes)
 }
 
-// Leave takes a ticket out of all its lines. Any goroutine may call it, also
-// again, but not before Enqueue has returned. O(1) for each key.
+// Leave takes a ticket out of all its lines: from then on nobody is served by it. Any
+// goroutine may call it, also again, but not before Enqueue has returned. O(1) for each
+// key, of which many are left to a Sweeper.
 func (t *Ticket) Leave() {
+	if t.gone.Swap(true) || len(t.places) == 0 {
+		return
+	}
+	db := t.places[0].l.sh.db
+	if s, ok := db.hooks.(Sweeper); ok && len(t.places) > leaveAtOnce {
+		s.Sweep(func() { t.leave(db) })
+		return
+	}
+	t.leave(db)
+}
+
+func (t *Ticket) leave(db *DB) {
 	for i := range t.places {
 		p := &t.places[i]
 		sh := p.l.sh
 		sh.lines.mu.Lock()
-		if p.in {
-			p.l.drop(p)
-			sh.db.waits.Add(-1)
-			if p.l.head == nil {
-				delete(sh.lines.all, p.l.key)
-			}
+		p.l.drop(p)
+		db.waits.Add(-1)
+		if p.l.head == nil {
+			delete(sh.lines.all, p.l.key)
 		}
 		sh.lines.mu.Unlock()
 	}
+	db.Charge(-t.bytes)
 }
 
 // Waiters returns how many places in lines are taken.
@@ -152,7 +184,9 @@ func (tx *Tx) Line(key []byte) (line []Waiter) {
 	l.sh.lines.mu.Lock()
 	defer l.sh.lines.mu.Unlock()
 	for p := l.head; p != nil; p = p.next {
-		line = append(line, p.t.Waiter)
+		if !p.t.gone.Load() {
+			line = append(line, p.t.Waiter)
+		}
 	}
 	return line
 }
@@ -169,7 +203,15 @@ func (tx *Tx) Awaited(key []byte, kind Kind) bool {
 	}
 	l.sh.lines.mu.Lock()
 	defer l.sh.lines.mu.Unlock()
-	return l.counts[kind] > 0
+	if l.counts[kind] == 0 {
+		return false
+	}
+	for p := l.head; p != nil; p = p.next { // mostly the first
+		if p.t.Kinds&(1<<kind) != 0 && !p.t.gone.Load() {
+			return true
+		}
+	}
+	return false
 }
 
 // Owed reports whether what a key holds is about to go to one who waits in its
@@ -252,7 +294,7 @@ func (l *waitLine) next(p *place, kind Kind) *place {
 	} else {
 		p = p.next
 	}
-	for p != nil && (!p.in || p.t.Kinds&(1<<kind) == 0) {
+	for p != nil && (!p.in || p.t.Kinds&(1<<kind) == 0 || p.t.gone.Load()) {
 		p = p.next
 	}
 	return p

@@ -1,0 +1,283 @@
+package command
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// loopConn is a connection of a network loop that a test plays.
+type loopConn struct {
+	quietConn
+	woken chan struct{}
+	kill  chan error
+}
+
+func newLoopConn() *loopConn {
+	return &loopConn{woken: make(chan struct{}, 1), kill: make(chan error, 8)}
+}
+
+func (c *loopConn) Kill(err error) { c.kill <- err }
+
+func (c *loopConn) Wake() {
+	select {
+	case c.woken <- struct{}{}:
+	default:
+	}
+}
+
+// loopService is a service with one network loop.
+func loopService(t *testing.T, options ...string) *Service {
+	t.Helper()
+	hooks := &Hooks{}
+	db := engine.Open(engine.Options{Clock: engine.NewManualClock(time.Unix(1700000000, 0)), Hooks: hooks})
+	svc, err := NewService(Options{DB: db, Loops: 1}, hooks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { svc.Close(); db.Close() })
+	for i := 0; i < len(options); i += 2 {
+		if v := do(svc.NewSession(nil), "CONFIG", "SET", options[i], options[i+1]); v.Str != "OK" {
+			t.Fatal(v)
+		}
+	}
+	return svc
+}
+
+// beside sends a request and reports whether it ran beside the loop; it returns the reply.
+func (c *loopConn) beside(s *Session, args ...string) (reply string, beside bool) {
+	in := resp.AppendCommand(nil, args...)
+	n, out, v := s.Serve(in, nil)
+	for v == reactor.Park {
+		beside = true
+		<-c.woken
+		_, out, v = s.Serve(in[n:], out)
+	}
+	return string(out), beside
+}
+
+func numbered(words []string, prefix string, n int) []string {
+	for i := range n {
+		words = append(words, fmt.Sprint(prefix, i))
+	}
+	return words
+}
+
+// Requests with many arguments do not run on a network loop, whichever command it is, nor
+// do those that walk a long list of the client's.
+func TestLongListsAreWalkedBesideTheLoops(t *testing.T) {
+	svc := loopService(t)
+	const many = manyArgs + 10
+	for _, x := range []struct {
+		name  string
+		setup [][]string
+		ask   []string
+		want  string // what the reply begins with
+	}{
+		{"WATCH", nil, numbered([]string{"WATCH"}, "k", many), "+OK"},
+		{"UNWATCH leaves the keys to others", [][]string{numbered([]string{"WATCH"}, "k", many), {"MULTI"}, {"GET", "k1"}}, []string{"EXEC"}, "*1\r\n$-1"},
+		{"SUBSCRIBE", nil, numbered([]string{"SUBSCRIBE"}, "c", many), "*3\r\n$9\r\nsubscribe"},
+		{"PSUBSCRIBE", nil, numbered([]string{"PSUBSCRIBE"}, "p*", many), "*3\r\n$10\r\npsubscribe"},
+		{"PUNSUBSCRIBE", [][]string{numbered([]string{"PSUBSCRIBE"}, "p*", many)}, []string{"PUNSUBSCRIBE"}, "*3\r\n$12\r\npunsubscribe\r\n$3\r\np*0\r\n:4105"},
+		{"RESET", [][]string{numbered([]string{"SUBSCRIBE"}, "c", many)}, []string{"RESET"}, "+RESET"},
+		{"CLIENT TRACKING", nil, trackingOf(many), "+OK"},
+		{"CLIENT TRACKING OFF", [][]string{trackingOf(many)}, []string{"CLIENT", "TRACKING", "OFF"}, "+OK"},
+		{"CLIENT TRACKINGINFO", [][]string{trackingOf(many)}, []string{"CLIENT", "TRACKINGINFO"}, "*6"},
+		{"CLIENT KILL", nil, numbered([]string{"CLIENT", "KILL", "ID"}, "9", many), "-ERR"},
+		{"CLIENT LIST", nil, numbered([]string{"CLIENT", "LIST", "ID"}, "9", many), "$0"},
+		{"MGET", nil, numbered([]string{"MGET"}, "k", many), "*4106"},
+		{"EXEC of a long command", [][]string{{"MULTI"}, numbered([]string{"MGET"}, "k", many)}, []string{"EXEC"}, "*1\r\n*4106"},
+		{"EVAL", nil, numbered([]string{"EVAL", "return #KEYS", "4000"}, "k", many), ":4000"},
+		{"ACL SETUSER", nil, numbered([]string{"ACL", "SETUSER", "u"}, "~p", many), "+OK"},
+	} {
+		c := newLoopConn()
+		s := svc.NewSession(c)
+		for _, words := range x.setup {
+			c.beside(s, words...)
+		}
+		got, beside := c.beside(s, x.ask...)
+		if !beside || !strings.HasPrefix(got, x.want) {
+			t.Errorf("%s: beside the loop: %v, %.60q", x.name, beside, got)
+		}
+		s.Closed(nil)
+	}
+	svc.beside.Wait()
+	if n := svc.pubsub.sizes(); n != [3]int{} || svc.pubsub.active.Load() != 0 || svc.DB.Watches() != 0 || svc.tracking.table.Load() != nil {
+		t.Errorf("left over: %v topics, %d subscriptions, %d watches", n, svc.pubsub.active.Load(), svc.DB.Watches())
+	}
+}
+
+func trackingOf(n int) []string {
+	words := []string{"CLIENT", "TRACKING", "ON", "BCAST"}
+	for i := range n {
+		words = append(words, "PREFIX", fmt.Sprintf("%d:", i))
+	}
+	return words
+}
+
+// The permissions of a request with many arguments are judged, wherever it runs.
+func TestLongRequestsAreJudged(t *testing.T) {
+	svc := loopService(t)
+	c := newLoopConn()
+	s := svc.NewSession(c)
+	do(svc.NewSession(nil), "ACL", "SETUSER", "u", "on", "nopass", "~k*", "+@all")
+	c.beside(s, "AUTH", "u", "x")
+	words := numbered([]string{"MSET"}, "k", 2*manyArgs)
+	if got, beside := c.beside(s, words...); got != "+OK\r\n" || !beside {
+		t.Errorf("%.60q, beside the loop: %v", got, beside)
+	}
+	words[manyArgs+1] = "secret"
+	if got, _ := c.beside(s, words...); !strings.HasPrefix(got, "-NOPERM") {
+		t.Errorf("%.60q", got)
+	}
+	if n := do(svc.NewSession(nil), "EXISTS", "secret").Int; n != 0 {
+		t.Error("the key is there")
+	}
+	if log := svc.acl.log.newest(10); len(log) != 1 || log[0].object != "secret" {
+		t.Errorf("ACL LOG has %d entries", len(log))
+	}
+}
+
+// A client that goes leaves what it subscribed to, watched and waited for beside the loop.
+func TestAClientThatGoesLeavesItsListsBesideTheLoop(t *testing.T) {
+	svc := loopService(t)
+	for name, words := range map[string][]string{
+		"patterns": numbered([]string{"PSUBSCRIBE"}, "p*", 2*manyArgs),
+		"prefixes": trackingOf(2 * manyArgs),
+		"watches":  numbered([]string{"WATCH"}, "k", 2*manyArgs),
+		"lists":    append(numbered([]string{"BLPOP"}, "l", 2*manyArgs), "0"),
+	} {
+		c := newLoopConn()
+		s := svc.NewSession(c)
+		in := resp.AppendCommand(nil, words...)
+		n, out, v := s.Serve(in, nil)
+		if v != reactor.Park {
+			t.Fatalf("%s: %v", name, v)
+		}
+		<-c.woken
+		if name != "lists" {
+			s.Serve(in[n:], out)
+		}
+		if svc.DB.Charged() < 2*manyArgs*100 {
+			t.Errorf("%s: %d bytes count as used", name, svc.DB.Charged())
+		}
+		// Whoever holds a lock of the lists meanwhile does not hold Closed up: it would
+		// not return.
+		svc.pubsub.mu.Lock()
+		if tab := svc.tracking.table.Load(); tab != nil {
+			tab.prefixes.mu.Lock()
+			s.Closed(nil)
+			tab.prefixes.mu.Unlock()
+		} else {
+			tx := svc.DB.BeginAll(0)
+			s.Closed(nil)
+			tx.Commit()
+		}
+		svc.pubsub.mu.Unlock()
+		svc.beside.Wait()
+		if svc.DB.Charged() != 0 || svc.DB.Waiters() != 0 || svc.DB.Watches() != 0 || svc.pubsub.active.Load() != 0 {
+			t.Errorf("%s: %d bytes, %d places, %d watches, %d subscriptions are left", name, svc.DB.Charged(), svc.DB.Waiters(), svc.DB.Watches(), svc.pubsub.active.Load())
+		}
+	}
+}
+
+// Patterns are found by what they begin with, and their messages come in the order in
+// which the patterns came.
+func TestPatternsGetMessagesInTheirOrder(t *testing.T) {
+	svc, _ := serviceWith(t)
+	s := svc.NewSession(quietConn{})
+	long := strings.Repeat("x", 100)
+	patterns := []string{"n*", "*", "ne?s", "[n]ews", "news", `n\ews`, "new", "", "n*s", long + "*", long + "y", long, "news*"}
+	s.Serve(resp.AppendCommand(nil, append([]string{"PSUBSCRIBE"}, patterns...)...), nil)
+	pub := svc.NewSession(nil)
+	for channel, want := range map[string][]string{
+		"news":     {"n*", "*", "ne?s", "[n]ews", "news", `n\ews`, "n*s", "news*"},
+		"":         {"*", ""},
+		long + "y": {"*", long + "*", long + "y"},
+	} {
+		n := do(pub, "PUBLISH", channel, "m").Int
+		var got []string
+		for _, words := range strings.Split(string(s.TakePushes(nil)), "pmessage\r\n")[1:] {
+			got = append(got, strings.Split(words, "\r\n")[1])
+		}
+		if int(n) != len(want) || !slices.Equal(got, want) {
+			t.Errorf("%.10q: %d got it: %.10q, want %.10q", channel, n, got, want)
+		}
+	}
+}
+
+// The index and the sorted set answer as a walk over all texts would.
+func TestPrefixesAreFoundAsByAWalk(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	text := func() string {
+		b := make([]byte, rng.IntN(4)+rng.IntN(2)*64)
+		for i := range b {
+			b[i] = "ab"[rng.IntN(8)/7]
+		}
+		return string(b)
+	}
+	var index prefixIndex[string]
+	var sorted sortedTexts
+	places, model := map[string]*indexed[string]{}, map[string]bool{}
+	for range 5000 {
+		s := text()
+		if places[s] == nil {
+			places[s] = index.add(s, s)
+		} else if rng.IntN(2) == 0 {
+			index.remove(places[s])
+			delete(places, s)
+		}
+		probe := text()
+		found := map[string]bool{}
+		index.each([]byte(probe), func(p string) { found[p] = true })
+		for p := range places {
+			if strings.HasPrefix(probe, p) && !found[p] {
+				t.Fatalf("%q does not find %q", probe, p)
+			}
+		}
+		long := fmt.Sprint(rng.IntN(3000))
+		if sorted.insert(long) == model[long] {
+			t.Fatalf("%q is inserted as if it were the other way", long)
+		}
+		model[long] = true
+	}
+	var all []string
+	sorted.each(func(s string) { all = append(all, s) })
+	if !slices.IsSorted(all) || len(all) != len(model) {
+		t.Fatalf("%d texts, want %d", len(all), len(model))
+	}
+	for range 1000 {
+		s := fmt.Sprint(rng.IntN(4000))
+		i, _ := slices.BinarySearch(all, s)
+		before, from, hasBefore, hasFrom := sorted.around(s)
+		if hasBefore != (i > 0) || hasBefore && before != all[i-1] || hasFrom != (i < len(all)) || hasFrom && from != all[i] {
+			t.Fatalf("around %q: %q, %q", s, before, from)
+		}
+	}
+	for range 2000 {
+		list := make([]string, rng.IntN(6))
+		for i := range list {
+			list[i] = text()
+		}
+		wi, wj, want := 0, 0, false
+	search:
+		for i := range list {
+			for j := i + 1; j < len(list); j++ {
+				if overlap(list[i], list[j]) {
+					wi, wj, want = i, j, true
+					break search
+				}
+			}
+		}
+		if i, j, ok := firstOverlap(list); ok != want || i != wi || j != wj {
+			t.Fatalf("%q: %d, %d, %v, want %d, %d, %v", list, i, j, ok, wi, wj, want)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package engine
+
+import "sync/atomic"
+
+// Watched keys.
+//
+//	shard ── watched ── (db, key) ─▶ watchList: mark ─▶ mark ─▶ mark     any order
+//	                                              │        │
+//	                                            Watch    Watch ─▶ marks in other lists
+//
+// A change of a key breaks the watches in its list, with its shard locked. To enter a
+// list and to leave it costs O(1), whatever else is watched; the shard's lock guards
+// its lists.
+
+// watchKey names a watched key.
+type watchKey struct {
+	db  int
+	key string
+}
+
+// watchList is who watches a key.
+type watchList struct {
+	sh    *shard
+	key   watchKey
+	first *mark
+}
+
+// mark is a watch's place in the list of one key.
+type mark struct {
+	w          *Watch
+	l          *watchList
+	prev, next *mark
+}
+
+// markBytes is about what a watched key takes up beside its name: the mark, the list
+// and its place in the shard's table, the watch's own two notes.
+const markBytes = 240
+
+func (m *mark) bytes() int64 { return markBytes + int64(len(m.l.key.key)) }
+
+// Watch is a client's set of watched keys. It is used by one goroutine, but
+// for Broken, which is safe for all. What it takes up counts as used memory.
+type Watch struct {
+	db    *DB
+	marks []*mark
+	// known are the lists of marks, once there are more than fewMarks.
+	known map[*watchList]struct{}
+	// mortal are the keys that may go without a change: they were there, with a
+	// deadline or items that may have one. Others only get one by a change.
+	mortal []*mark
+	bytes  int64
+	fail   atomic.Bool // a watched key changed
+}
+
+// fewMarks is how many marks are looked through for a key that is watched twice.
+const fewMarks = 8
+
+// NewWatch returns an empty set.
+func (db *DB) NewWatch() *Watch { return &Watch{db: db} }
+
+// Add watches a key of the selected database. The transaction holds the key's shard.
+// O(1).
+func (w *Watch) Add(tx *Tx, key []byte) {
+	h := tx.find(key)
+	l := h.sh.makeWatchList(tx.dbi, key)
+	if w.has(l) {
+		return
+	}
+	m := &mark{w: w, l: l, next: l.first}
+	if l.first != nil {
+		l.first.prev = m
+	}
+	l.first = m
+	w.marks = append(w.marks, m)
+	if w.known != nil {
+		w.known[l] = struct{}{}
+	}
+	if h.r != nil && (h.r.has(flagDeadline) || timed(h.r.kind)) {
+		w.mortal = append(w.mortal, m)
+	}
+	w.bytes += m.bytes()
+	w.db.Charge(m.bytes())
+	w.db.watches.Add(1)
+}
+
+// has reports whether the watch is in a list.
+func (w *Watch) has(l *watchList) bool {
+	if len(w.marks) <= fewMarks {
+		for _, m := range w.marks {
+			if m.l == l {
+				return true
+			}
+		}
+		return false
+	}
+	if w.known == nil {
+		w.known = make(map[*watchList]struct{}, 2*len(w.marks))
+		for _, m := range w.marks {
+			w.known[m.l] = struct{}{}
+		}
+	}
+	_, ok := w.known[l]
+	return ok
+}
+
+// makeWatchList returns the list of a key of the locked shard.
+func (sh *shard) makeWatchList(db int, key []byte) *watchList {
+	if l := sh.watched[watchKey{db, string(key)}]; l != nil {
+		return l
+	}
+	if sh.watched == nil {
+		sh.watched = map[watchKey]*watchList{}
+	}
+	l := &watchList{sh: sh, key: watchKey{db, string(key)}}
+	sh.watched[l.key] = l
+	return l
+}
+
+// Keys returns the watched keys, for locking their shards. O(keys).
+func (w *Watch) Keys() [][]byte {
+	keys := make([][]byte, len(w.marks))
+	for i, m := range w.marks {
+		keys[i] = []byte(m.l.key.key)
+	}
+	return keys
+}
+
+// Len returns how many keys are watched.
+func (w *Watch) Len() int { return len(w.marks) }
+
+// Bytes returns about what the set takes up.
+func (w *Watch) Bytes() int64 { return w.bytes }
+
+// Broken reports whether a watched key has changed, or has expired, since it
+// was watched. The transaction holds the shards of all watched keys. O(watched keys
+// that may expire).
+func (w *Watch) Broken(tx *Tx) bool {
+	if w.fail.Load() {
+		return true
+	}
+	dbi := tx.dbi
+	defer func() { tx.dbi = dbi }()
+	for _, m := range w.mortal {
+		tx.dbi = m.l.key.db
+		if tx.find([]byte(m.l.key.key)).r == nil {
+			return true
+		}
+	}
+	return w.fail.Load()
+}
+
+// Clear forgets all keys. It locks their shards, one for each key and not for longer,
+// but for those that tx, which may be nil, already holds. O(keys).
+func (w *Watch) Clear(tx *Tx) { w.Forget(tx, 0) }
+
+// Forget is Clear for the keys that were added when n were watched.
+func (w *Watch) Forget(tx *Tx, n int) {
+	for _, m := range w.marks[n:] {
+		sh := m.l.sh
+		mine := tx != nil && tx.holds(sh.id)
+		if !mine {
+			sh.lock.Lock()
+		}
+		m.leave()
+		if !mine {
+			sh.lock.Unlock()
+		}
+		w.bytes -= m.bytes()
+		w.db.Charge(-m.bytes())
+	}
+	if n > 0 {
+		for _, m := range w.marks[n:] {
+			delete(w.known, m.l)
+		}
+		for k := len(w.mortal); k > 0 && w.mortal[k-1].w == nil; k-- {
+			w.mortal = w.mortal[:k-1]
+		}
+		clear(w.marks[n:])
+		w.marks = w.marks[:n]
+		return
+	}
+	w.marks, w.known, w.mortal = nil, nil, nil
+	w.fail.Store(false)
+}
+
+// leave takes a mark out of its list, whose shard is locked.
+func (m *mark) leave() {
+	l := m.l
+	if m.prev != nil {
+		m.prev.next = m.next
+	} else {
+		l.first = m.next
+	}
+	if m.next != nil {
+		m.next.prev = m.prev
+	}
+	if l.first == nil {
+		delete(l.sh.watched, l.key)
+	}
+	m.w.db.watches.Add(-1)
+	m.w = nil
+}
+
+// touched breaks the watches on a key. O(those).
+func (sh *shard) touched(db int, key []byte) {
+	if l := sh.watched[watchKey{db, string(key)}]; l != nil {
+		l.touched()
+	}
+}
+
+func (l *watchList) touched() {
+	for m := l.first; m != nil; m = m.next {
+		m.w.fail.Store(true)
+	}
+}
+
+// Watches returns how many keys all clients watch together.
+func (db *DB) Watches() int64 { return db.watches.Load() }
