@@ -55,7 +55,8 @@ var arrows = []struct {
 	{"internal/chaostest", []string{"", "."}},
 	{"internal/hangtest", []string{"", "."}}, // plays the toolkit's objects through a silence
 	{"internal/redissontest", []string{"", "."}},
-	{"internal/kit", nil},
+	{"internal/objects", []string{"", "."}}, // all objects of the toolkit, and the rules that they keep
+	{"internal/kit", []string{"."}},
 	{"internal/tour", []string{"", "."}}, // plays the toolkit in a terminal
 	// Rooms of the engine know rooms only.
 	{"internal/", []string{"internal/", "resp"}},
@@ -229,6 +230,7 @@ var clockReaders = map[string]string{
 	"examples/sliding-window/":       "a limiter by hand goes by the client's clock, which is its fault",
 	"examples/funnel/":               "it measures how long a wait was",
 	"internal/kit/bound.go":          "a context's deadline, by the monotonic clock",
+	"internal/kit/rules.go":          "how long a release takes, by the monotonic clock",
 	"limit/local.go":                 "spans in this process, by the monotonic clock: an outage, and what is allowed meanwhile",
 	"internal/tour/":                 "it shows how late things are",
 	"examples/expiry-strategy/":      "it measures how late things are",

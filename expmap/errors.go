@@ -32,7 +32,7 @@ func (m *Map[K, V]) failed(doing string, err error) error {
 	return fmt.Errorf("expmap %q: %s: %w", m.key, doing, err)
 }
 
-// ended reports whether an error is the end of somebody's context.
+// ended reports whether an error is the end of a context.
 func ended(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

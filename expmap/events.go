@@ -74,6 +74,9 @@ func (k *core[K, V]) listen(ctx context.Context, feed *expiries.Feed, listener s
 	if !k.o.Events {
 		return fmt.Errorf("%w: set Options.Events where it is written and here", ErrNoEvents)
 	}
+	if err := kit.Callable(fn != nil, "fn"); err != nil {
+		return err
+	}
 	var o Listen
 	if len(opts) > 0 {
 		o = opts[0]

@@ -103,7 +103,7 @@ func TestListenersHearEachExpiryOnce(t *testing.T) {
 		must(t, m.Set(ctx, "b", 2, 40*time.Millisecond))
 		must(t, m.Set(ctx, "deleted", 3, time.Minute))
 		must(t, m.Set(ctx, "longer", 4, time.Minute))
-		if n, err := m.Delete(ctx, "deleted"); n != 1 || err != nil {
+		if n, err := m.Remove(ctx, "deleted"); n != 1 || err != nil {
 			t.Error(n, err)
 		}
 		must(t, m.Set(ctx, "longer", 5, time.Hour))

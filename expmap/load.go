@@ -24,11 +24,16 @@ type load[V any] struct {
 // that want a key at that time one calls its loader, and the others wait for its
 // value, each as long as its context lets it. If a loader fails its caller gets the
 // error, and so does who waits in the same process; in others the next one tries. If
-// its program dies, the next one tries after Options.LoadLease. If the map is full the
-// value is returned and not kept.
+// its program dies, the next one tries after Options.LoadLease. A loader that panics lets
+// the next one try, and the panic goes on to its caller. If the map is full the value is
+// returned and not kept.
 //
 // What is set or deleted while a loader runs may be overwritten by what it returns.
 func (m *Map[K, V]) GetOrLoad(ctx context.Context, key K, ttl time.Duration, loader func(ctx context.Context, key K) (V, error)) (V, error) {
+	if err := kit.Callable(loader != nil, "loader"); err != nil {
+		var none V
+		return none, m.failed("load", err)
+	}
 	for {
 		if v, ok, err := m.get(ctx, key); ok || err != nil {
 			return v, m.failed("get", err)
@@ -185,7 +190,8 @@ var (
 // release gives a marker back, also if the context has ended. If it fails the marker
 // ends by itself.
 func (m *Map[K, V]) release(ctx context.Context, marker, token string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_, _ = m.c.Script(ctx, releaseScript, []string{marker}, token)
+	_ = kit.Release(ctx, ebb.Temporary, func(ctx context.Context) error {
+		_, err := m.c.Script(ctx, releaseScript, []string{marker}, token)
+		return err
+	})
 }

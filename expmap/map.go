@@ -89,7 +89,7 @@ func New[K comparable, V any](c *ebb.Conn, name string, opts ...Options[K, V]) (
 		return nil, err
 	}
 	m := &Map[K, V]{core: k, key: name, extra: [3]string{kit.Key(name, "due"), kit.Key(name, "expired"), kit.Key(name, "next")}}
-	m.feed = k.newFeed(m.extra[1], expiries.Escape(name))
+	m.feed = k.newFeed(m.extra[1], kit.Escape(name))
 	m.feed.Sweep = func(ctx context.Context, _ string) (int64, error) { return m.sweep(ctx) }
 	return m, nil
 }
@@ -127,7 +127,7 @@ func NewFamily[K comparable, V any](c *ebb.Conn, name string, opts ...Options[K,
 		return nil, err
 	}
 	f := &Family[K, V]{core: k}
-	f.feed = k.newFeed(kit.Key(name, ":expired"), expiries.Escape(kit.Key(name, ""))+"*")
+	f.feed = k.newFeed(kit.Key(name, ":expired"), kit.Escape(kit.Key(name, ""))+"*")
 	f.feed.Index = kit.Key(name, ":next")
 	f.feed.Sweep = func(ctx context.Context, sub string) (int64, error) { return f.Map(sub).sweep(ctx) }
 	return f, nil
@@ -149,12 +149,15 @@ func (f *Family[K, V]) Map(name string) *Map[K, V] {
 func (f *Family[K, V]) String() string { return f.describe("maps", f.home) }
 
 func newCore[K comparable, V any](c *ebb.Conn, name string, opts []Options[K, V]) (*core[K, V], error) {
+	if err := kit.Check(c, "expmap", name); err != nil {
+		return nil, err
+	}
 	k := &core[K, V]{c: c, home: name}
 	if len(opts) > 0 {
 		k.o = opts[0]
 	}
 	k.bounds = expiries.Bounds{MaxLen: k.o.MaxLen, Jitter: k.o.Jitter, MaxEvents: k.o.MaxEvents}
-	bad := k.bounds.Check(c, name)
+	bad := k.bounds.Check()
 	switch o := k.o; {
 	case bad != "":
 	case o.IdleTTL < 0 || o.IdleTTL > expiries.Longest:

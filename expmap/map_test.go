@@ -125,7 +125,7 @@ func TestEntriesExpireOneByOne(t *testing.T) {
 		}
 		must(t, m.Set(ctx, "gone", 1, time.Millisecond))
 		b.Pass(5 * time.Millisecond) // nobody has seen that it is over
-		if n, err := m.Delete(ctx, "short", "ever", "nothing", "gone"); n != 1 || err != nil {
+		if n, err := m.Remove(ctx, "short", "ever", "nothing", "gone"); n != 1 || err != nil {
 			t.Error("deleted", n, err)
 		}
 		has(t, ctx, m, map[string]int{"long": 2})
@@ -412,7 +412,7 @@ func TestEachCallEndsWithItsContext(t *testing.T) {
 			"setnx":    func() error { _, err := m.SetNX(ctx, "k", 1, time.Hour); return err },
 			"get":      func() error { _, _, err := m.Get(ctx, "k"); return err },
 			"get many": func() error { _, err := m.GetMany(ctx, "k"); return err },
-			"delete":   func() error { _, err := m.Delete(ctx, "k"); return err },
+			"delete":   func() error { _, err := m.Remove(ctx, "k"); return err },
 			"len":      func() error { _, err := m.Len(ctx); return err },
 			"ttl":      func() error { _, _, err := m.TTL(ctx, "k"); return err },
 			"expire":   func() error { _, err := m.Expire(ctx, "k", time.Hour); return err },

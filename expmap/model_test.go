@@ -39,7 +39,7 @@ func model(t *rapid.T, b *ebbtest.Backend, name string, lay mode) map[string]fun
 	if lay == modeFields || lay == modeZset {
 		m.force = lay
 	}
-	w := &world{m: m, Model: expirytest.Model[int]{Backend: b, Of: m, Delete: m.Delete,
+	w := &world{m: m, Model: expirytest.Model[int]{Backend: b, Of: m, Delete: m.Remove,
 		Idle: o.IdleTTL, MaxLen: o.MaxLen, Sharp: lay == modeRedisson}}
 	return w.Steps(map[string]func(*rapid.T){"set": w.set, "get": w.get, "get many": w.getMany, "": w.compare})
 }

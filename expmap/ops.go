@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/expiries"
+	"github.com/ebbdb/ebb/internal/kit"
 )
 
 // Set sets an entry that lives for ttl, for ever if ttl is 0, whatever was there
@@ -160,9 +161,9 @@ func (k *core[K, V]) decode(stored string) (value V, err error) {
 	return k.o.Codec.Decode([]byte(stored))
 }
 
-// Delete removes entries and returns how many there were. That is no expiry: no event
+// Remove removes entries and returns how many there were. That is no expiry: no event
 // tells of it.
-func (m *Map[K, V]) Delete(ctx context.Context, keys ...K) (int64, error) {
+func (m *Map[K, V]) Remove(ctx context.Context, keys ...K) (int64, error) {
 	if len(keys) == 0 {
 		return 0, nil
 	}
@@ -171,7 +172,7 @@ func (m *Map[K, V]) Delete(ctx context.Context, keys ...K) (int64, error) {
 		err = m.begin(ctx, false)
 	}
 	if err != nil {
-		return 0, m.failed("delete", err)
+		return 0, m.failed("remove", err)
 	}
 	var n int64
 	if m.native() { // Redis's HDEL counts the dead too
@@ -179,7 +180,7 @@ func (m *Map[K, V]) Delete(ctx context.Context, keys ...K) (int64, error) {
 	} else {
 		n, err = number(m.run(ctx, m.layout().del, "", args...))
 	}
-	return n, m.failed("delete", err)
+	return n, m.failed("remove", err)
 }
 
 // TTL returns how long an entry lives on, ebb.Forever if it has no deadline, and
@@ -220,7 +221,7 @@ func (m *Map[K, V]) TTL(ctx context.Context, key K) (time.Duration, bool, error)
 // there is one.
 func (m *Map[K, V]) Expire(ctx context.Context, key K, ttl time.Duration) (bool, error) {
 	if ttl <= 0 {
-		return false, m.failed("expire", fmt.Errorf("%w: a time to live of %v: more than 0; Persist and Delete do the rest", ebb.ErrArgument, ttl))
+		return false, m.failed("expire", fmt.Errorf("%w: a time to live of %v: more than 0; Persist and Remove do the rest", ebb.ErrArgument, ttl))
 	}
 	did, err := m.late(ctx, key, ttl)
 	return did, m.failed("expire", err)
@@ -291,6 +292,57 @@ func (m *Map[K, V]) Clear(ctx context.Context) error {
 		}
 	}
 }
+
+// Delete removes the map: its entries, and, unless it belongs to a family, the events
+// that are kept, their listeners, and the rule that has ebb keep them, of which a database
+// has 128. End its listeners first: one that goes on makes rule and stream again. The map
+// may be used again. It costs two requests.
+func (m *Map[K, V]) Delete(ctx context.Context) error {
+	if m.bad != nil {
+		return m.failed("delete", m.bad)
+	}
+	var err error
+	switch {
+	case m.redisson:
+		_, err = m.c.Del(ctx, m.key, m.extra[0], m.extra[1])
+	case m.sub != "":
+		_, err = m.c.Script(ctx, dropScript, []string{m.key, m.extra[0], m.feed.Index}, m.sub)
+	default:
+		if _, err = m.c.Del(ctx, m.key, m.extra[0], m.extra[2]); err == nil {
+			err = m.deleteEvents(ctx, m.feed)
+		}
+	}
+	return m.failed("delete", err)
+}
+
+// Delete removes the family: its maps, the events that are kept, their listeners, and the
+// rule that has ebb keep them. Nothing lists the maps: Delete looks at all keys of the
+// backend, O(keys), and takes for a map each hash whose key begins as theirs do.
+func (f *Family[K, V]) Delete(ctx context.Context) error {
+	err := kit.Sweep(ctx, f.c, []string{kit.Key(f.home, "")}, "hash", "zset")
+	if err == nil {
+		err = f.deleteEvents(ctx, f.feed)
+	}
+	if err != nil {
+		return fmt.Errorf("expmap family %q: delete: %w", f.home, err)
+	}
+	return nil
+}
+
+// deleteEvents removes what keeps events.
+func (k *core[K, V]) deleteEvents(ctx context.Context, feed *expiries.Feed) error {
+	if !k.o.Events {
+		return nil
+	}
+	return feed.Delete(ctx)
+}
+
+// dropScript removes the map KEYS[1] with its deadlines KEYS[2] from its family, whose
+// index is KEYS[3], and where its name is ARGV[1].
+var dropScript = ebb.NewScript(`
+redis.call('DEL', KEYS[1], KEYS[2])
+return redis.call('ZREM', KEYS[3], ARGV[1])
+`)
 
 // sweep removes some of the dead, and returns how many ms there are until there are
 // more: 0 if there are, -1 if nothing has a deadline.

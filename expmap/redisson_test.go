@@ -116,7 +116,7 @@ func TestAMapIsSharedWithJava(t *testing.T) {
 		if n, err := j.c.HLen(ctx, name).Result(); n != 4 || err != nil {
 			t.Error("what is dead is swept:", n, err)
 		}
-		if n, err := m.Delete(ctx, "theirs", "ours", "ours idle", "ever"); n != 4 || err != nil {
+		if n, err := m.Remove(ctx, "theirs", "ours", "ours idle", "ever"); n != 4 || err != nil {
 			t.Error(n, err)
 		}
 		if n, err := j.c.Exists(ctx, name, "redisson__timeout__set:{"+name+"}", "redisson__idle__set:{"+name+"}").Result(); n != 0 || err != nil {

@@ -304,7 +304,7 @@ func TestAFamilyForgetsWhoHasNoDeadline(t *testing.T) {
 		f.force = modeZset
 		must(t, f.Map("ann").Set(ctx, "tea", 1, time.Minute))
 		must(t, f.Map("bob").Set(ctx, "tea", 1, time.Minute))
-		_, err = f.Map("ann").Delete(ctx, "tea")
+		_, err = f.Map("ann").Remove(ctx, "tea")
 		must(t, err)
 		if s := b.Data.SortedSet("{carts}::next"); len(s) != 1 || s["bob"] == 0 {
 			t.Error(s)

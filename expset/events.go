@@ -69,6 +69,9 @@ func (k *core[T]) listen(ctx context.Context, listener string, fn func(ctx conte
 	if !k.o.Events {
 		return fmt.Errorf("%w: set Options.Events where it is written and here", ErrNoEvents)
 	}
+	if err := kit.Callable(fn != nil, "fn"); err != nil {
+		return err
+	}
 	var o Listen
 	if len(opts) > 0 {
 		o = opts[0]

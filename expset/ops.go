@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/expiries"
+	"github.com/ebbdb/ebb/internal/kit"
 )
 
 // Add adds members that live for ttl, for ever if ttl is 0, and returns how many are
@@ -285,6 +286,53 @@ func (s *Set[T]) Clear(ctx context.Context) error {
 		}
 	}
 }
+
+// Delete removes the set: its members, and, unless it belongs to a family, the events
+// that are kept, their listeners, and the rule that has ebb keep them, of which a database
+// has 128. End its listeners first: one that goes on makes rule and stream again. The set
+// may be used again. It costs two requests.
+func (s *Set[T]) Delete(ctx context.Context) error {
+	if s.bad != nil {
+		return s.failed("delete", s.bad)
+	}
+	var err error
+	if s.sub != "" {
+		_, err = s.c.Script(ctx, dropScript, []string{s.key, s.index}, s.sub)
+	} else if _, err = s.c.Del(ctx, s.key); err == nil {
+		err = s.deleteEvents(ctx)
+	}
+	return s.failed("delete", err)
+}
+
+// Delete removes the family: its sets, the events that are kept, their listeners, and the
+// rule that has ebb keep them. Nothing lists the sets: Delete looks at all keys of the
+// backend, O(keys), and takes for a set each one that begins as theirs do, and is a set,
+// or without ebb a sorted set.
+func (f *Family[T]) Delete(ctx context.Context) error {
+	err := kit.Sweep(ctx, f.c, []string{kit.Key(f.home, "")}, "set", "zset")
+	if err == nil {
+		err = f.deleteEvents(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("expset family %q: delete: %w", f.home, err)
+	}
+	return nil
+}
+
+// deleteEvents removes what keeps events.
+func (k *core[T]) deleteEvents(ctx context.Context) error {
+	if !k.o.Events {
+		return nil
+	}
+	return k.feed.Delete(ctx)
+}
+
+// dropScript removes the set KEYS[1] from its family, whose index is KEYS[2], and where
+// its name is ARGV[1].
+var dropScript = ebb.NewScript(`
+redis.call('DEL', KEYS[1])
+return redis.call('ZREM', KEYS[2], ARGV[1])
+`)
 
 // sweep removes some of the dead, and returns how many ms there are until there are
 // more: 0 if there are, -1 if nothing has a deadline.

@@ -71,7 +71,7 @@ func New[T comparable](c *ebb.Conn, name string, opts ...Options[T]) (*Set[T], e
 	}
 	s := &Set[T]{core: k, key: name}
 	k.stream = kit.Key(name, "expired")
-	k.newFeed(expiries.Escape(name))
+	k.newFeed(kit.Escape(name))
 	k.feed.Sweep = func(ctx context.Context, _ string) (int64, error) { return s.sweep(ctx) }
 	return s, nil
 }
@@ -86,7 +86,7 @@ func NewFamily[T comparable](c *ebb.Conn, name string, opts ...Options[T]) (*Fam
 	}
 	f := &Family[T]{core: k}
 	k.stream, k.index = kit.Key(name, ":expired"), kit.Key(name, ":next")
-	k.newFeed(expiries.Escape(kit.Key(name, "")) + "*")
+	k.newFeed(kit.Escape(kit.Key(name, "")) + "*")
 	k.feed.Index = k.index
 	k.feed.Sweep = func(ctx context.Context, sub string) (int64, error) { return f.Set(sub).sweep(ctx) }
 	return f, nil
@@ -118,12 +118,15 @@ func Redisson[T comparable](c *ebb.Conn, name string, opts ...Options[T]) (*Set[
 }
 
 func newCore[T comparable](c *ebb.Conn, name string, opts []Options[T]) (*core[T], error) {
+	if err := kit.Check(c, "expset", name); err != nil {
+		return nil, err
+	}
 	k := &core[T]{c: c, home: name}
 	if len(opts) > 0 {
 		k.o = opts[0]
 	}
 	k.bounds = expiries.Bounds{MaxLen: k.o.MaxLen, Jitter: k.o.Jitter, MaxEvents: k.o.MaxEvents}
-	if bad := k.bounds.Check(c, name); bad != "" {
+	if bad := k.bounds.Check(); bad != "" {
 		return nil, fmt.Errorf("%w: expset %q: %s", ebb.ErrArgument, name, bad)
 	}
 	if k.o.Codec == nil {

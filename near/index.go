@@ -36,8 +36,8 @@ const pole = 85.05112878
 // New returns the index of a name, which is its key. It does not touch the network.
 // The error wraps ebb.ErrArgument: a name makes no sense.
 func New(c *ebb.Conn, name string, opts ...Options) (*Index, error) {
-	if c == nil || name == "" {
-		return nil, fmt.Errorf("%w: near %q: it needs a connection and a name", ebb.ErrArgument, name)
+	if err := kit.Check(c, "near", name); err != nil {
+		return nil, err
 	}
 	x := &Index{c: c, name: name, due: kit.Key(name, "due")}
 	if len(opts) > 0 {
@@ -209,6 +209,12 @@ func (x *Index) Len(ctx context.Context) (int64, error) {
 	}
 	n, err := number(v, err)
 	return n, x.failed("len", err)
+}
+
+// Delete removes the index with all its members.
+func (x *Index) Delete(ctx context.Context) error {
+	_, err := x.c.Del(ctx, x.name, x.due)
+	return x.failed("delete", err)
 }
 
 // Watch removes what is dead in time, also while nobody uses the index, until the

@@ -178,7 +178,7 @@ func entries(t *testing.T, c *ebb.Conn) {
 	if n, err := m.Len(ctx); n != 1 || err != nil {
 		t.Errorf("%d entries, %v", n, err)
 	}
-	if n, err := m.Delete(ctx, "long"); n != 1 || err != nil {
+	if n, err := m.Remove(ctx, "long"); n != 1 || err != nil {
 		t.Errorf("delete: %v, %v", n, err)
 	}
 }

@@ -27,14 +27,10 @@ type Bounds struct {
 	MaxEvents int64 // 0: defaultEvents
 }
 
-// Check fills in what was left out, and says what is wrong with an object of that name
-// and these options, "" if nothing is.
-func (b *Bounds) Check(c *ebb.Conn, name string) (wrong string) {
+// Check fills in what was left out, and says what is wrong with the options, "" if
+// nothing is.
+func (b *Bounds) Check() (wrong string) {
 	switch {
-	case c == nil:
-		return "there is no connection"
-	case name == "":
-		return "it needs a name"
 	case b.MaxLen < 0:
 		return fmt.Sprintf("MaxLen is %d: 0 (no limit) or more", b.MaxLen)
 	case b.Jitter < 0 || b.Jitter > 100:

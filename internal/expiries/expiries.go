@@ -18,7 +18,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -94,8 +93,6 @@ const (
 	handful = 16
 	// passes is how often the sweeper is called before what it found is delivered.
 	passes = 4
-	// goodbye bounds what is still said after the context has ended.
-	goodbye = 2 * time.Second
 )
 
 // Ensure makes sure that ebb has the rule; elsewhere it does nothing. It asks once,
@@ -115,6 +112,19 @@ func (f *Feed) Ensure(ctx context.Context) error {
 	return nil
 }
 
+// Delete removes the rule, and the keys of the feed and of what feeds it. What listens
+// makes the rule and its group again.
+func (f *Feed) Delete(ctx context.Context, keys ...string) error {
+	if f.Native() {
+		if _, err := f.Conn.Do(ctx, "EXPIRY", "RULE", "DEL", f.Stream); err != nil {
+			return fmt.Errorf("the rule of expiries %q: %w", f.Stream, err)
+		}
+		f.Forget()
+	}
+	_, err := f.Conn.Del(ctx, append([]string{f.Stream}, keys...)...)
+	return err
+}
+
 // Forget has Ensure ask again: after a lost connection the rule may be gone.
 func (f *Feed) Forget() { f.ruled.Store(false) }
 
@@ -123,7 +133,7 @@ func (f *Feed) Forget() { f.ruled.Store(false) }
 // group at a time, and again after Redeliver until a call of fn has returned nil.
 func (f *Feed) Listen(ctx context.Context, o Options, fn func(ctx context.Context, e Entry) error) error {
 	if o.Group == "" {
-		return fmt.Errorf("%w: a listener needs a name", ebb.ErrArgument)
+		return fmt.Errorf("%w: the name of the listener is empty; it must have at least one character", ebb.ErrArgument)
 	}
 	if o.Redeliver <= 0 {
 		o.Redeliver = 30 * time.Second
@@ -162,6 +172,8 @@ func (f *Feed) repeat(ctx context.Context, failed func(error), round func(ctx co
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case kit.Ended(ctx, err):
+			return err
 		case err == nil:
 			attempt = -1
 			continue
@@ -239,16 +251,4 @@ func (f *Feed) due(ctx context.Context) (next int64, names []string, err error) 
 		names = append(names, e.String())
 	}
 	return next, names, nil
-}
-
-// Escape returns a pattern that matches a name alone.
-func Escape(name string) string {
-	var b strings.Builder
-	for i := range len(name) {
-		if strings.IndexByte(`*?[]\^-`, name[i]) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(name[i])
-	}
-	return b.String()
 }

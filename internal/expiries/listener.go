@@ -175,16 +175,13 @@ func (l *listener) deliver(ctx context.Context, entries []ebb.Value) error {
 	return nil
 }
 
-// ack is said also when the context has ended meanwhile: the work is done. That nobody
-// answers in time is no end of the listener.
+// ack is sent also when the context has ended meanwhile: the work is done. A server that
+// does not answer in time is no end of the listener.
 func (l *listener) ack(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
-	defer cancel()
-	_, err := l.f.Conn.Do(ctx, "XACK", l.f.Stream, l.o.Group, id)
-	if err != nil && ctx.Err() != nil && !errors.Is(err, ebb.ErrUnavailable) {
-		err = fmt.Errorf("%w: XACK within %v: %w", ebb.ErrUnavailable, goodbye, err)
-	}
-	return err
+	return kit.Release(ctx, ebb.Temporary, func(ctx context.Context) error {
+		_, err := l.f.Conn.Do(ctx, "XACK", l.f.Stream, l.o.Group, id)
+		return err
+	})
 }
 
 // entry reads an element of a stream.
@@ -224,7 +221,8 @@ func (l *listener) leave(ctx context.Context) {
 	if !l.passing || !l.grouped {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
-	defer cancel()
-	_, _ = l.f.Conn.Script(ctx, leaveScript, []string{l.f.Stream}, l.o.Group, l.o.Consumer)
+	_ = kit.Courtesy(ctx, ebb.Temporary, func(ctx context.Context) error {
+		_, err := l.f.Conn.Script(ctx, leaveScript, []string{l.f.Stream}, l.o.Group, l.o.Consumer)
+		return err
+	})
 }

@@ -1,7 +1,8 @@
 // Package kit holds what the packages of the toolkit share: how helper keys are
-// named, who an owner is, how a client waits and tries again.
+// named, who an owner is, how a client waits and tries again, and the rules that every
+// object keeps: which names there are, when a loop ends, how something is given back.
 //
-// Start reading at Key.
+// Start reading at Key, then rules.go.
 package kit
 
 import (

@@ -1,0 +1,120 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb"
+)
+
+// The rules that all objects keep; docs/design/toolkit.md explains them.
+
+// Check is the one check of an object's connection and name. Its error has
+// ebb.ErrArgument in its chain. A name is one or more bytes. Helper keys share its hash
+// slot: so it has either no braces, or a hash tag in the sense of Redis Cluster, which
+// is what stands between the first "{" and the next "}" and is not empty.
+func Check(c *ebb.Conn, what, name string) error {
+	wrong := ""
+	switch {
+	case c == nil:
+		wrong = "the connection is nil; it must be one that ebb.Open, ebb.Wrap or ebb.Use returned"
+	case name == "":
+		wrong = "the name is empty; it must have at least one character"
+	case strings.ContainsAny(name, "{}") && !Tagged(name):
+		wrong = `the name has braces that are no hash tag; it must have none, or a "{" that is followed by at least one character and "}", as in "{eu}:jobs"`
+	default:
+		return nil
+	}
+	return fmt.Errorf("%s %q: %w: %s", what, name, ebb.ErrArgument, wrong)
+}
+
+// Callable is the error of an operation that was given a nil function, nil for another.
+func Callable(given bool, what string) error {
+	if given {
+		return nil
+	}
+	return fmt.Errorf("%w: the function %s is nil; it must be one to call", ebb.ErrArgument, what)
+}
+
+// Tagged reports whether a key has a hash tag, in the sense of Redis Cluster.
+func Tagged(key string) bool {
+	_, rest, ok := strings.Cut(key, "{")
+	return ok && strings.Index(rest, "}") > 0
+}
+
+// Ended reports whether err, of a call with ctx, is the end of ctx, which has ended then.
+// Client libraries notice a deadline some ms before ctx does: Ended waits for ctx.
+func Ended(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return true
+	}
+	at, ends := ctx.Deadline()
+	if !ends || !errors.Is(err, context.DeadlineExceeded) || time.Until(at) > early {
+		return false
+	}
+	<-ctx.Done()
+	return true
+}
+
+// early is how long before its context a client library may notice a deadline, by far.
+const early = time.Second
+
+const (
+	// ReleaseFor is how long a release is tried.
+	ReleaseFor = 3 * time.Second
+	// ReleaseOnce is how long one attempt may take: one that hangs leaves time for another.
+	ReleaseOnce = ReleaseFor / 2
+	// Farewell is how much longer than its context a release is tried. It is also how
+	// long a courtesy takes at most: what somebody else would clean up a little later.
+	Farewell = time.Second
+
+	// The pauses between the attempts of a release.
+	releaseFirst, releaseMost = 5 * time.Millisecond, 250 * time.Millisecond
+)
+
+// Release calls fn until the backend has answered. fn gives back what others wait for:
+// a lease, a slot, a place in a line, the marker of a load, a job that is done. The end
+// of ctx does not end it, since the work has ended and not the need of others: fn gets a
+// context of its own, with the values of ctx. It is called again after each error for
+// which again returns true, for at most ReleaseFor, and for at most Farewell beyond the
+// end of ctx. The error is that of the last call.
+func Release(ctx context.Context, again func(error) bool, fn func(ctx context.Context) error) error {
+	return release(ctx, ReleaseFor, again, fn)
+}
+
+// Courtesy is Release within Farewell.
+func Courtesy(ctx context.Context, again func(error) bool, fn func(ctx context.Context) error) error {
+	return release(ctx, Farewell, again, fn)
+}
+
+func release(ctx context.Context, most time.Duration, again func(error) bool, fn func(ctx context.Context) error) error {
+	whole, began := context.WithoutCancel(ctx), time.Now()
+	left := func() time.Duration { return most - time.Since(began) }
+	if at, ok := ctx.Deadline(); ok {
+		most = min(most, max(at.Sub(began), 0)+Farewell)
+	}
+	ended := false
+	for n := 0; ; n++ {
+		if !ended && ctx.Err() != nil {
+			ended, most = true, min(most, time.Since(began)+Farewell)
+		}
+		within := min(left(), ReleaseOnce)
+		b := NewBound(whole, within, nil)
+		err := fn(b)
+		if errors.Is(err, context.DeadlineExceeded) && Overdue(whole, b, err) {
+			err = fmt.Errorf("%w: no answer within %v", ebb.ErrUnavailable, within.Round(time.Millisecond))
+		}
+		b.Stop()
+		if err == nil || !again(err) {
+			return err
+		}
+		pause := Backoff(releaseFirst, releaseMost, n)
+		if pause >= left() {
+			return err
+		}
+		_ = Sleep(whole, pause) // whole does not end
+	}
+}
