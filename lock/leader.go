@@ -48,7 +48,7 @@ func NewLeader(c *ebb.Conn, name, id string, opts ...Options) (*Leader, error) {
 
 // Campaign waits until this candidate leads, or the context ends. The lease's Context
 // ends with the office; Release resigns. An elected candidate has to campaign again
-// after that.
+// after that. ctx is the life of the office as well: see Lease.
 func (e *Leader) Campaign(ctx context.Context) (*Lease, error) {
 	lease, err := e.lock.Acquire(ctx, 0)
 	if err != nil {
@@ -68,17 +68,18 @@ func (e *Leader) tell(ctx context.Context, who string) {
 
 // Lead campaigns, and calls fn while this candidate leads, with a context that ends
 // with the office, and its token. If the office is lost, it campaigns again once fn has
-// returned. When fn returns otherwise it resigns and returns fn's error. It ends with
-// ctx.
+// returned. When fn returns otherwise, or panics, it resigns; it returns fn's error. It
+// ends with ctx, whose error is in the chain of its own then.
 func (e *Leader) Lead(ctx context.Context, fn func(ctx context.Context, token int64) error) error {
+	if err := kit.Callable(fn != nil, "fn"); err != nil {
+		return e.lock.wrap("lead", err)
+	}
 	for {
 		lease, err := e.Campaign(ctx)
 		if err != nil {
 			return err
 		}
-		err = fn(lease.Context(), lease.Token())
-		lost := errors.Is(context.Cause(lease.Context()), ErrLost)
-		released := lease.Release(ctx)
+		err, lost, released := e.reign(ctx, lease, fn)
 		switch {
 		case ctx.Err() != nil:
 			return errors.Join(err, ctx.Err())
@@ -91,6 +92,18 @@ func (e *Leader) Lead(ctx context.Context, fn func(ctx context.Context, token in
 			return released
 		}
 	}
+}
+
+// reign calls fn for one time in office, and resigns, also if fn panics: else the lease
+// would be renewed for as long as ctx lives.
+func (e *Leader) reign(ctx context.Context, lease *Lease, fn func(ctx context.Context, token int64) error) (err error, lost bool, released error) {
+	within, end := lease.Context(), context.AfterFunc(ctx, func() { _ = lease.stop(context.Cause(ctx)) })
+	defer func() {
+		end()
+		lost = errors.Is(context.Cause(within), ErrLost)
+		released = lease.Release(ctx)
+	}()
+	return fn(within, lease.Token()), false, nil
 }
 
 // Current returns who leads at the moment.
@@ -143,7 +156,7 @@ func (e *Leader) Observe(ctx context.Context) iter.Seq2[Reign, error] {
 			}
 			r, err := e.Current(ctx)
 			switch {
-			case ctx.Err() != nil:
+			case kit.Ended(ctx, err):
 				return
 			case err != nil && !ebb.Temporary(err):
 				yield(Reign{}, err)

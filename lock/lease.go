@@ -27,8 +27,13 @@ func (m mark) after(o mark) bool { return time.Time(m).After(time.Time(o)) }
 func margin(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
 // Lease is what one owner holds until Release, or until it is lost. It is renewed in
-// the background, by one goroutine, for as long as the context lives that it was
-// acquired with; after that it runs out. Its methods are safe for concurrent use.
+// the background, by one goroutine.
+//
+// The context that it was acquired with is its life, unless Options.UntilRelease says
+// otherwise: when that context ends, Context ends and the renewals end, and the lease
+// runs out unless Release comes first. So a helper that acquires with a context of its own
+// and defers the cancel function of that context returns a lease that runs out. Bound a
+// wait by the argument wait, or set UntilRelease. Its methods are safe for concurrent use.
 type Lease struct {
 	o     *object
 	cl    claim
@@ -59,6 +64,9 @@ type Lease struct {
 // newLease begins to renew. sent is when the question was sent whose answer was yes:
 // the server counts the lease from a later moment.
 func newLease(ctx context.Context, o *object, cl claim, owner string, token int64, sent mark) *Lease {
+	if o.opts.UntilRelease {
+		ctx = context.WithoutCancel(ctx)
+	}
 	l := &Lease{o: o, cl: cl, owner: owner, token: token, ttl: o.opts.TTL, sent: sent, parent: ctx}
 	l.start = time.AfterFunc(max(l.ttl/3-sent.passed(), 0), l.keep)
 	return l
@@ -138,12 +146,13 @@ func (l *Lease) String() string {
 }
 
 // keep renews at every third of the lease, the first of which has passed, until the
-// context ends.
+// context ends. The lease runs out then, rather than being given back: the work may still
+// be on its way to Release.
 func (l *Lease) keep() {
 	defer l.rest()
 	l.mu.Lock()
 	ctx := l.context()
-	if !l.over && ctx.Err() == nil {
+	if !l.over {
 		l.proof = time.AfterFunc(l.left(l.sent), l.unproven)
 	}
 	l.mu.Unlock()
@@ -175,23 +184,24 @@ func (l *Lease) rest() {
 	}
 }
 
-// settled waits until the renewals have ended, or ctx has.
-func (l *Lease) settled(ctx context.Context) error {
+// settled waits a while for the renewals to end: one that hangs renews nothing that has
+// been given back.
+func (l *Lease) settled() {
 	l.mu.Lock()
 	if l.rested {
 		l.mu.Unlock()
-		return nil
+		return
 	}
 	if l.resting == nil {
 		l.resting = make(chan struct{})
 	}
 	resting := l.resting
 	l.mu.Unlock()
+	t := time.NewTimer(kit.Farewell)
+	defer t.Stop()
 	select {
 	case <-resting:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-t.C:
 	}
 }
 
@@ -231,6 +241,11 @@ func (l *Lease) Renew(ctx context.Context) error {
 
 // unproven ends a lease that nothing proves any more.
 func (l *Lease) unproven() {
+	if l.parent.Err() != nil {
+		l.o.opts.Logger.Warn("lock: a lease has run out: the context that it was acquired with ended before Release",
+			"object", l.o.what, "name", l.o.name, "token", l.token, "error", context.Cause(l.parent))
+		return
+	}
 	l.mu.Lock()
 	err := l.lastErr
 	l.mu.Unlock()
@@ -245,8 +260,9 @@ func (l *Lease) unproven() {
 // end ends a lease of which the backend has said that it is over.
 func (l *Lease) end(err error) {
 	l.finish()
-	l.o.opts.Logger.Error("lock: lease lost", "object", l.o.what, "name", l.o.name, "token", l.token, "error", err)
-	_ = l.stop(err)
+	if l.stop(err) == nil { // else it was given back meanwhile
+		l.o.opts.Logger.Error("lock: lease lost", "object", l.o.what, "name", l.o.name, "token", l.token, "error", err)
+	}
 }
 
 // finish marks a lease that is over. It reports whether it was before.
@@ -263,27 +279,18 @@ func (l *Lease) finish() (before bool) {
 // Release ends Context and the renewals, and gives the lease back: nil if it was
 // held until now, or this is not the first Release of it; ErrLost if it was over
 // before. Any other error means that the backend did not answer: call it again, or
-// leave it to the end of the lease. A ctx that has ended already is allowed half a
-// second, so that deferred calls do their work.
+// leave it to the end of the lease.
+//
+// The end of ctx does not end it, so that deferred calls do their work. It is sent until
+// the backend answers: for 3 seconds at most, and for 1 second at most beyond the end of
+// ctx. In Redisson's layout it is sent once, if the backend may have heard it.
 func (l *Lease) Release(ctx context.Context) error {
-	if ctx.Err() != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = parting(ctx)
-		defer cancel()
-	}
 	l.releasing.Lock()
 	defer l.releasing.Unlock()
 	cause := l.stop(context.Canceled)
-	if l.unbegun = l.unbegun || l.start.Stop(); !l.unbegun {
-		if err := l.settled(ctx); err != nil {
-			return l.o.wrap("release", err)
-		}
-	}
+	l.unbegun = l.unbegun || l.start.Stop()
 	l.mu.Lock()
 	over := l.over
-	if l.proof != nil {
-		l.proof.Stop()
-	}
 	l.mu.Unlock()
 	if over {
 		if errors.Is(cause, ErrLost) {
@@ -291,24 +298,44 @@ func (l *Lease) Release(ctx context.Context) error {
 		}
 		return nil
 	}
-	var was bool
-	err := repeat(ctx, times(l.cl), func() (err error) {
+	was, err := l.giveBack(ctx)
+	if err != nil {
+		return l.o.wrap("release", err)
+	}
+	if !l.unbegun {
+		l.settled()
+	}
+	if !was {
+		return l.o.wrap("release", ErrLost)
+	}
+	return nil
+}
+
+// giveBack gives the lease back, and reports whether it was held until then, as far as
+// can be known. The caller holds releasing.
+func (l *Lease) giveBack(ctx context.Context) (was bool, err error) {
+	l.mu.Lock()
+	if l.proof != nil {
+		l.proof.Stop()
+	}
+	l.mu.Unlock()
+	err = kit.Release(ctx, again(l.cl), func(ctx context.Context) (err error) {
 		was, err = l.cl.release(ctx, l.owner, l.token)
 		l.unsure = l.unsure || err != nil
 		return err
 	})
 	if err != nil {
-		return l.o.wrap("release", err)
+		return false, err
 	}
 	l.finish()
 	if _, plain := l.cl.(scriptLock); plain {
 		l.o.hub.ring()
 	}
 	if l.after != nil {
-		l.after(ctx)
+		_ = kit.Courtesy(ctx, func(error) bool { return false }, func(ctx context.Context) error {
+			l.after(ctx)
+			return nil
+		})
 	}
-	if !was && !l.unsure {
-		return l.o.wrap("release", ErrLost)
-	}
-	return nil
+	return was || l.unsure, nil
 }

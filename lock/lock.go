@@ -46,6 +46,10 @@ func NewFair(c *ebb.Conn, name string, opts ...Options) (*Lock, error) {
 //	}
 //	defer lease.Release(ctx)
 //	return write(lease.Context(), lease.Token())
+//
+// ctx bounds the wait, and it is the life of the lease: see Lease. Do not give it a
+// deadline for the wait, nor cancel it before the work is done: New, and Lock.Acquire with
+// a wait, or with Options.UntilRelease, are for that.
 func Acquire(ctx context.Context, c *ebb.Conn, name string, ttl time.Duration) (*Lease, error) {
 	l, err := New(c, name, Options{TTL: ttl})
 	if err != nil {
@@ -66,7 +70,8 @@ func (l *Lock) claim() claim {
 }
 
 // TryAcquire asks for the lock once: ErrTaken if it is held, or others wait for it.
-// It costs one request, and so does its release.
+// It costs one request, and so does its release. ctx is the life of the lease, not only
+// of the call: see Lease.
 func (l *Lock) TryAcquire(ctx context.Context) (*Lease, error) {
 	return l.try(ctx, l.claim(), l.owner())
 }
@@ -75,6 +80,10 @@ func (l *Lock) TryAcquire(ctx context.Context) (*Lease, error) {
 // wait is 0. It fails with ErrTaken when the wait is over, and with the context's
 // error. A backend that does not answer is asked until then, and is named in the
 // error, with ebb.ErrUnavailable. Who gives up leaves no place in the line.
+//
+// ctx is the life of the lease, not only of the call, unless Options.UntilRelease is set:
+// when it ends, Lease.Context and the renewals end. Bound the wait by wait, not by a
+// context that is cancelled when the function that acquires returns.
 func (l *Lock) Acquire(ctx context.Context, wait time.Duration) (*Lease, error) {
 	return l.acquire(ctx, l.claim(), l.owner(), wait)
 }

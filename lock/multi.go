@@ -21,8 +21,8 @@ type Many struct{ locks []*Lock }
 // first gets the rest. A script that takes all in one step would be bound to one server
 // and one hash slot, and could not wait in the lines of the others.
 func Multi(locks ...*Lock) (*Many, error) {
-	if len(locks) == 0 {
-		return nil, argument("Multi needs locks")
+	if len(locks) == 0 || slices.Contains(locks, nil) {
+		return nil, argument("Multi of %d locks: it needs one or more, none of which is nil", len(locks))
 	}
 	sorted := slices.Clone(locks)
 	slices.SortFunc(sorted, func(a, b *Lock) int {
@@ -43,7 +43,8 @@ func (m *Many) TryAcquire(ctx context.Context) (*Leases, error) {
 }
 
 // Acquire waits for all locks, for at most wait altogether, or as long as the context
-// lasts if wait is 0. While it waits for one it holds those whose names come before.
+// lasts if wait is 0. While it waits for one it holds those whose names come before. ctx
+// is the life of the leases, as Lock.Acquire says.
 func (m *Many) Acquire(ctx context.Context, wait time.Duration) (*Leases, error) {
 	began := now()
 	return m.each(ctx, func(ctx context.Context, l *Lock) (*Lease, error) {
@@ -69,7 +70,7 @@ func (m *Many) each(ctx context.Context, take func(context.Context, *Lock) (*Lea
 			}
 			return nil, errors.Join(err, all.Release(ctx))
 		}
-		all.leases, all.ctx = append(all.leases, lease), lease.Context()
+		all.leases, all.ctx = append(all.leases, lease), all.with(lease)
 	}
 	return all, nil
 }
@@ -86,7 +87,23 @@ func (m *Many) String() string {
 // Leases are held together.
 type Leases struct {
 	leases []*Lease
-	ctx    context.Context // of the last lease, which is a child of those before it
+	ctx    context.Context // ends with the first of the leases that ends
+}
+
+// with returns a context that ends with those before and with one more lease. The
+// context of a lease is a child of the one that it was acquired with, unless that lease
+// lives until it is released.
+func (l *Leases) with(lease *Lease) context.Context {
+	if !lease.o.opts.UntilRelease {
+		return lease.Context()
+	}
+	before := l.ctx
+	if len(l.leases) == 0 {
+		before = context.WithoutCancel(before) // which bounds the acquisition alone
+	}
+	ctx, end := context.WithCancelCause(before)
+	context.AfterFunc(lease.Context(), func() { end(context.Cause(lease.Context())) })
+	return ctx
 }
 
 // Context ends as soon as one of the leases does.

@@ -35,8 +35,13 @@ type Options struct {
 	// Later is how long work that RunLater hands over stays in its queue. Default: a
 	// third of TTL.
 	Later time.Duration
-	// Logger hears of leases that are lost and of backends that do not answer. Default:
-	// silence.
+	// UntilRelease has a lease outlive the context that it was acquired with: that
+	// context bounds the acquisition alone, and the lease is renewed until Release, or
+	// until it is lost. A lease that the program forgets to release is then held for as
+	// long as the process lives. Default: the context is the life of the lease.
+	UntilRelease bool
+	// Logger hears of leases that are lost and of backends that do not answer, and of
+	// leases whose context ended before their Release. Default: silence.
 	Logger *slog.Logger
 }
 
@@ -59,9 +64,10 @@ func (o *object) setup(c *ebb.Conn, what, name string, opts []Options) error {
 	if len(opts) > 0 {
 		o.opts = opts[0]
 	}
+	if err := kit.Check(c, what, name); err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
 	switch {
-	case name == "":
-		return argument("a %s needs a name", what)
 	case o.opts.TTL == 0:
 		o.opts.TTL = DefaultTTL
 	case o.opts.TTL < minTTL:
@@ -136,9 +142,6 @@ const (
 	// firstPause is before the second attempt, mostPause the longest between two
 	// questions of who waits, which have to be well within patience.
 	firstPause, mostPause = 5 * time.Millisecond, time.Second
-	// farewell bounds a request that is sent when the context has ended: it is a
-	// courtesy to others, who would else wait for the lease to end.
-	farewell = 500 * time.Millisecond
 	// grace is how much later than it promised the backend may end a wait.
 	grace = time.Second
 )
@@ -161,9 +164,12 @@ func times(cl claim) int {
 	return 1
 }
 
-// parting is a context for a last request after ctx has ended.
-func parting(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), farewell)
+// again returns which errors of a claim's request allow to send it once more.
+func again(cl claim) func(error) bool {
+	if cl.repeatable() {
+		return ebb.Temporary
+	}
+	return func(err error) bool { return ebb.Temporary(err) && unheard(err) }
 }
 
 // forget gives up what a question may have left behind. An embedded engine leaves
@@ -172,9 +178,8 @@ func (o *object) forget(ctx context.Context, cl claim, owner string) {
 	if _, stands := cl.(stander); stands && o.c.Capabilities().Embedded {
 		return
 	}
-	ctx, cancel := parting(ctx)
-	defer cancel()
-	if err := cl.forget(ctx, owner); err != nil {
+	err := kit.Courtesy(ctx, ebb.Temporary, func(ctx context.Context) error { return cl.forget(ctx, owner) })
+	if err != nil {
 		o.opts.Logger.Warn("lock: what was asked for may stay taken for its lease", "object", o.what, "name", o.name, "ttl", o.opts.TTL, "error", err)
 	}
 }

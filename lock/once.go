@@ -87,6 +87,9 @@ return 1
 // came. An error with the Outcome Did that is not fn's says that the work was done and
 // the backend could not be told: to others it is Doing until the span is over.
 func (o *Once) Do(ctx context.Context, fn func(context.Context) error) (Outcome, error) {
+	if err := kit.Callable(fn != nil, "fn"); err != nil {
+		return 0, o.wrap("do", err)
+	}
 	o.first(o)
 	owner, ttl := o.owner(), kit.Millis(o.opts.TTL)
 	sent := now() // the first time: the span does not begin again
@@ -100,9 +103,7 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) error) (Outcome,
 	})
 	switch {
 	case err != nil:
-		ctx, cancel := parting(ctx)
-		defer cancel()
-		_ = o.finish(ctx, owner, false)
+		_ = kit.Courtesy(ctx, ebb.Temporary, func(ctx context.Context) error { return o.finish(ctx, owner, false) })
 		return 0, o.wrap("begin", err)
 	case Outcome(state) != Did:
 		return Outcome(state), nil
@@ -111,12 +112,7 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) error) (Outcome,
 		fmt.Errorf("lock: %w: the span of once %q is over", ErrLost, o.name))
 	defer cancel()
 	err = fn(inside)
-	if ctx.Err() != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = parting(ctx)
-		defer cancel()
-	}
-	told := repeat(ctx, attempts, func() error { return o.finish(ctx, owner, err == nil) })
+	told := kit.Release(ctx, ebb.Temporary, func(ctx context.Context) error { return o.finish(ctx, owner, err == nil) })
 	switch {
 	case err != nil:
 		return Did, err

@@ -40,7 +40,8 @@ func (l *RW) TryAcquire(ctx context.Context) (*Lease, error) {
 	return l.try(ctx, l.claim(false), l.owner())
 }
 
-// Acquire waits to have the lock alone, as Lock.Acquire does.
+// Acquire waits to have the lock alone, as Lock.Acquire does: ctx is the life of the
+// lease.
 func (l *RW) Acquire(ctx context.Context, wait time.Duration) (*Lease, error) {
 	return l.acquire(ctx, l.claim(false), l.owner(), wait)
 }
@@ -50,7 +51,7 @@ func (l *RW) TryShare(ctx context.Context) (*Lease, error) {
 	return l.try(ctx, l.claim(true), l.owner())
 }
 
-// Share waits to share the lock, as Lock.Acquire does.
+// Share waits to share the lock, as Lock.Acquire does: ctx is the life of the lease.
 func (l *RW) Share(ctx context.Context, wait time.Duration) (*Lease, error) {
 	return l.acquire(ctx, l.claim(true), l.owner(), wait)
 }

@@ -54,7 +54,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
 	return s.try(ctx, cl, s.owner())
 }
 
-// Acquire waits for n permits, as Lock.Acquire does.
+// Acquire waits for n permits, as Lock.Acquire does: ctx is the life of the lease.
 func (s *Semaphore) Acquire(ctx context.Context, n int, wait time.Duration) (*Lease, error) {
 	cl, err := s.claim(n)
 	if err != nil {

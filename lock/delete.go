@@ -1,0 +1,116 @@
+package lock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// Delete of an object removes its keys, whoever holds it: what is held is lost, which its
+// holder hears at its next renewal, and those who wait ask again. Afterwards the object
+// is as it was before its first use.
+
+// deleteScript removes KEYS, and publishes ARGV[2] on the channel ARGV[1].
+var deleteScript = ebb.NewScript(`
+redis.call('DEL', unpack(KEYS))
+redis.pcall('PUBLISH', ARGV[1], ARGV[2])
+return 1
+`)
+
+// deleteRW is deleteScript for a RedissonRW. KEYS[2] is the beginning of the keys that
+// the holds of readers have, which are named in the hash.
+var deleteRW = ebb.NewScript(`
+local all = redis.call('HGETALL', KEYS[1])
+for i = 1, #all, 2 do
+  for j = 1, tonumber(all[i + 1]) or 0 do redis.call('DEL', KEYS[2] .. all[i] .. ':rwlock_timeout:' .. j) end
+end
+redis.call('DEL', KEYS[1])
+redis.pcall('PUBLISH', ARGV[1], ARGV[2])
+return 1
+`)
+
+// erase removes keys, and wakes those who wait with a message.
+func (o *object) erase(ctx context.Context, s *ebb.Script, message string, keys ...string) error {
+	if _, err := o.c.Script(ctx, s, keys, o.hub.name, message); err != nil {
+		return o.wrap("delete", err)
+	}
+	return nil
+}
+
+// eraseLock removes a lock or a semaphore of our own layout.
+func (o *object) eraseLock(ctx context.Context) error {
+	if o.c.Capabilities().Native {
+		if _, err := o.c.Del(ctx, o.name); err != nil {
+			return o.wrap("delete", err)
+		}
+		return nil
+	}
+	return o.erase(ctx, deleteScript, "", o.name, o.keys.fence, o.keys.wait, o.keys.held, o.keys.line, o.keys.alive)
+}
+
+// Delete removes the lock, also while it is held: its holder gets ErrLost from Renew,
+// Release, or as the cause of its Context within a third of the lease. On servers other
+// than ebb the last token goes too: tokens grow all the same, unless the server's clock is
+// set back. One request.
+func (l *Lock) Delete(ctx context.Context) error { return l.eraseLock(ctx) }
+
+// Delete removes the lock, as Lock.Delete does.
+func (l *RW) Delete(ctx context.Context) error { return l.eraseLock(ctx) }
+
+// Delete removes the semaphore and all leases of its permits, as Lock.Delete does.
+func (s *Semaphore) Delete(ctx context.Context) error { return s.eraseLock(ctx) }
+
+// Delete removes all the locks, as Lock.Delete does, one after the other.
+func (m *Many) Delete(ctx context.Context) error {
+	var errs []error
+	for _, l := range m.locks {
+		errs = append(errs, l.Delete(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// Delete removes the office, whoever is in it, as Lock.Delete does.
+func (e *Leader) Delete(ctx context.Context) error {
+	if err := e.lock.Delete(ctx); err != nil {
+		return err
+	}
+	e.tell(ctx, "")
+	return nil
+}
+
+// Delete removes the latch: it is open then, and those who wait go on.
+func (l *Latch) Delete(ctx context.Context) error {
+	return l.erase(ctx, deleteScript, "0", l.both()...)
+}
+
+// Delete forgets that the work was begun or done: the next Do calls its function, also
+// while another is still at it.
+func (o *Once) Delete(ctx context.Context) error {
+	if _, err := o.c.Del(ctx, o.name); err != nil {
+		return o.wrap("delete", err)
+	}
+	return nil
+}
+
+// Delete removes the lock, as Lock.Delete does, and the count of a fenced one.
+func (l *RedissonLock) Delete(ctx context.Context) error {
+	return l.erase(ctx, deleteScript, "0", l.name, kit.Prefixed("redisson_lock_token", l.name))
+}
+
+// Delete removes the lock with the holds of its readers, as Lock.Delete does.
+func (l *RedissonRW) Delete(ctx context.Context) error {
+	return l.erase(ctx, deleteRW, "0", l.name, kit.Key(l.name, ""))
+}
+
+// Delete removes the semaphore: there are no permits until TrySetPermits makes some.
+func (s *RedissonSemaphore) Delete(ctx context.Context) error {
+	return s.erase(ctx, deleteScript, "0", s.name)
+}
+
+// Delete removes the semaphore and all leases of its permits: there are no permits until
+// TrySetPermits makes some.
+func (s *RedissonPermits) Delete(ctx context.Context) error {
+	return s.erase(ctx, deleteScript, "0", s.name, kit.Key(s.name, "timeout"))
+}
