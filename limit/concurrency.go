@@ -29,6 +29,10 @@ type Concurrency struct {
 type ConcurrencyOptions struct {
 	Lease  time.Duration // renewed at a third of it; 0: 15 s
 	Logger *slog.Logger  // nil: silent
+	// UntilRelease has a slot outlive the context of Acquire: that context bounds the
+	// wait alone, and the slot is renewed until Release, or until it is lost. A slot that
+	// the program forgets to release is then taken for as long as the process lives.
+	UntilRelease bool
 }
 
 const (
@@ -52,9 +56,10 @@ func NewConcurrency(c *ebb.Conn, name string, slots int64, opts ...ConcurrencyOp
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if err := kit.Check(c, "concurrency limit", name); err != nil {
+		return nil, fmt.Errorf("limit: %w", err)
+	}
 	switch {
-	case name == "":
-		return nil, argument("a concurrency limit needs a name")
 	case slots < 1 || slots > 1<<31-1:
 		return nil, argument("%d slots: there must be from 1 to %d", slots, 1<<31-1)
 	case o.Lease < leastLease:
@@ -76,25 +81,23 @@ func (q *Concurrency) String() string {
 func (q *Concurrency) native() bool { return !q.noNative && q.c.Capabilities().Native }
 
 // TryAcquire takes a slot for a key if one is free and nobody waits for it, else it
-// returns ErrTaken. See Acquire.
+// returns ErrTaken. ctx is the life of the slot: see Acquire.
 func (q *Concurrency) TryAcquire(ctx context.Context, key string) (*Slot, error) {
 	return q.acquire(ctx, key, false)
 }
 
 // Acquire takes a slot for a key, and waits until one is free: first come, first
 // served. Release the slot. Until then it is renewed, as long as ctx lives: when ctx
-// ends it is released, and Slot.Context ends. Errors: the context's, and
-// ebb.ErrUnavailable: without a backend no slot is given.
+// ends it is released, and Slot.Context ends. So ctx is the life of the slot, not only of
+// the call: a function that returns a slot must not cancel the context that it acquired
+// it with. To bound the wait alone set ConcurrencyOptions.UntilRelease. Errors: the
+// context's, and ebb.ErrUnavailable: without a backend no slot is given.
 func (q *Concurrency) Acquire(ctx context.Context, key string) (*Slot, error) {
 	return q.acquire(ctx, key, true)
 }
 
 func (q *Concurrency) acquire(ctx context.Context, key string, wait bool) (*Slot, error) {
-	s := &Slot{q: q, key: q.name, owner: kit.ID(), over: make(chan struct{})}
-	if key != "" {
-		s.key += ":" + key
-	}
-	s.key = whole(s.key)
+	s := &Slot{q: q, key: q.key(key), owner: kit.ID(), over: make(chan struct{})}
 	err := ctx.Err()
 	if err == nil {
 		s.begin(ctx)
@@ -104,13 +107,41 @@ func (q *Concurrency) acquire(ctx context.Context, key string, wait bool) (*Slot
 			err = s.acquireByScript(ctx, wait)
 		}
 		if err == nil {
-			go s.keep(ctx)
+			go s.keep(s.life(ctx))
 			return s, nil
 		}
 		s.proof.Stop()
 		s.cancel(err)
 	}
 	return nil, fmt.Errorf("concurrency limit %q: acquire %q: %w", q.name, key, err)
+}
+
+// Delete removes what is stored of some keys, without keys of the key "": whoever holds a
+// slot of theirs gets ErrLost at the next renewal, and those who wait ask again. What is
+// stored of other keys ends with its leases. One round trip each.
+func (q *Concurrency) Delete(ctx context.Context, of ...string) error {
+	if len(of) == 0 {
+		of = []string{""}
+	}
+	for _, k := range of {
+		s := &Slot{q: q, key: q.key(k)}
+		keys := s.keys()
+		if q.native() {
+			keys = keys[:1]
+		}
+		if _, err := q.c.Del(ctx, keys...); err != nil {
+			return fmt.Errorf("concurrency limit %q: delete %q: %w", q.name, k, err)
+		}
+	}
+	return nil
+}
+
+// key is where the slots of a key are.
+func (q *Concurrency) key(key string) string {
+	if key == "" {
+		return whole(q.name)
+	}
+	return whole(q.name + ":" + key)
 }
 
 func (s *Slot) acquireNative(ctx context.Context, wait bool) error {

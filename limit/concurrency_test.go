@@ -328,10 +328,12 @@ func TestASlotIsLostWhenItsLeaseCannotBeProven(t *testing.T) {
 }
 
 func TestBadSlotsSayWhatWouldBeRight(t *testing.T) {
+	c := new(ebb.Conn)
 	for want, make := range map[string]func() (*Concurrency, error){
-		"needs a name":      func() (*Concurrency, error) { return NewConcurrency(nil, "", 1) },
-		"from 1 to":         func() (*Concurrency, error) { return NewConcurrency(nil, "x", 0) },
-		"at least 30ms, or": func() (*Concurrency, error) { return NewConcurrency(nil, "x", 1, ConcurrencyOptions{Lease: 1}) },
+		"the name is empty": func() (*Concurrency, error) { return NewConcurrency(c, "", 1) },
+		"connection is nil": func() (*Concurrency, error) { return NewConcurrency(nil, "x", 1) },
+		"from 1 to":         func() (*Concurrency, error) { return NewConcurrency(c, "x", 0) },
+		"at least 30ms, or": func() (*Concurrency, error) { return NewConcurrency(c, "x", 1, ConcurrencyOptions{Lease: 1}) },
 	} {
 		if _, err := make(); !errors.Is(err, ebb.ErrArgument) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)

@@ -103,13 +103,17 @@ func (l *Limiter) judge(ctx context.Context, err error) error {
 	return a
 }
 
+// nearly is how near the caller's deadline an answer that does not come may be for its
+// sake: client libraries notice a deadline some ms early.
+const nearly = 10 * time.Millisecond
+
 // awayCause returns why a backend is away, nil if it is not, or if that cannot be
 // known because the caller was in a hurry. The end of the time that the limiter has set
 // itself is not the end of the caller's context, and does not look like it.
 func awayCause(ctx context.Context, err error, timeout time.Duration) error {
 	slow := errors.Is(err, context.DeadlineExceeded)
-	if d, ok := ctx.Deadline(); ctx.Err() != nil || slow && ok && time.Until(d) <= 0 || errors.Is(err, ebb.ErrClosed) {
-		return nil // maybe the caller's own deadline, whose timer is late
+	if d, ok := ctx.Deadline(); ctx.Err() != nil || slow && ok && time.Until(d) <= nearly || errors.Is(err, ebb.ErrClosed) {
+		return nil // maybe the caller's own deadline, whose timer is late, or the client's early
 	}
 	var refused ebb.ReplyError
 	switch {

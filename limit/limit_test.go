@@ -196,7 +196,7 @@ func TestBadOptionsSayWhatWouldBeRight(t *testing.T) {
 		for want, make := range map[string]func() (*Limiter, error){
 			"choose what happens": func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1), Down{}) },
 			"the share must be":   func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1), Local(1.5)) },
-			"needs a name":        func() (*Limiter, error) { return New(b.Conn, "", PerSecond(1), FailOpen) },
+			"the name is empty":   func() (*Limiter, error) { return New(b.Conn, "", PerSecond(1), FailOpen) },
 			"at least 1 in":       func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(0), FailOpen) },
 			"whole milliseconds":  func() (*Limiter, error) { return New(b.Conn, "api", Per(1, time.Microsecond), FailOpen) },
 			"only GCRA has one": func() (*Limiter, error) {

@@ -70,9 +70,10 @@ func New(c *ebb.Conn, name string, rate Rate, down Down, opts ...Options) (*Limi
 	if len(opts) > 0 {
 		o = opts[0]
 	}
+	if err := kit.Check(c, "limiter", name); err != nil {
+		return nil, fmt.Errorf("limit: %w", err)
+	}
 	switch {
-	case name == "":
-		return nil, argument("a limiter needs a name")
 	case o.Timeout < 0 || o.Probe < 0:
 		return nil, argument("Timeout and Probe of limiter %q must not be negative", name)
 	case o.Client != "" && !o.PerClient:
@@ -186,6 +187,26 @@ func (l *Limiter) Reset(ctx context.Context, keys ...string) error {
 	return nil
 }
 
+// Delete removes what is stored of some keys, without keys of the key "": their buckets,
+// which are full then, their reservations, and the lines of those who Wait, who line up
+// again. The buckets of other keys end by themselves when they are full. One round trip
+// each.
+func (l *Limiter) Delete(ctx context.Context, of ...string) error {
+	if len(of) == 0 {
+		of = []string{""}
+	}
+	if l.native() {
+		return l.Reset(ctx, of...)
+	}
+	for _, k := range of {
+		l.local.forget(l.bucket(k))
+		if _, err := l.c.Del(ctx, keys(l.bucket(k))...); err != nil {
+			return l.failed("delete", k, err)
+		}
+	}
+	return nil
+}
+
 // mode is what is asked of a bucket.
 type mode uint8
 
@@ -209,19 +230,13 @@ func (l *Limiter) bucket(key string) string {
 // whole returns a key without half a hash tag, which a helper key could not share.
 // Keys may be anybody's input.
 func whole(key string) string {
-	if tagged(key) || !strings.ContainsAny(key, "{}") {
+	if kit.Tagged(key) || !strings.ContainsAny(key, "{}") {
 		return key
 	}
 	return braces.Replace(key)
 }
 
 var braces = strings.NewReplacer("{", "%7B", "}", "%7D", "%", "%25")
-
-// tagged reports whether a key has a hash tag, in the sense of Redis Cluster.
-func tagged(key string) bool {
-	_, rest, ok := strings.Cut(key, "{")
-	return ok && strings.Index(rest, "}") > 0
-}
 
 // keys are the keys of a bucket's script.
 func keys(bucket string) []string {

@@ -75,8 +75,8 @@ func Redisson(c *ebb.Conn, name string, opts ...RedissonOptions) (*RedissonLimit
 	if len(opts) > 0 {
 		o = opts[0]
 	}
-	if name == "" {
-		return nil, argument("a limiter needs a name")
+	if err := kit.Check(c, "Redisson limiter", name); err != nil {
+		return nil, fmt.Errorf("limit: %w", err)
 	}
 	if o.Client == "" {
 		o.Client = kit.UUID()
@@ -176,7 +176,9 @@ func (l *RedissonLimiter) Rate(ctx context.Context) (r RedissonRate, err error) 
 }
 
 // TryAcquire takes permits, waiting up to timeout for them: 0 not at all, a negative
-// one for ever. It reports false as soon as it is known that they come too late.
+// one for ever. It reports false as soon as it is known that they come too late, where
+// Redisson's tryAcquire(permits, timeout) sleeps for the timeout first and then answers
+// false: Acquire with a context that has the timeout as its deadline waits like that.
 // Errors: ErrNoRate before a rate was set; ErrTooMuch for more permits than the
 // rate; the context's.
 func (l *RedissonLimiter) TryAcquire(ctx context.Context, permits int64, timeout time.Duration) (bool, error) {
@@ -242,9 +244,10 @@ func (l *RedissonLimiter) acquire(ctx context.Context, permits int64, timeout ti
 }
 
 func (l *RedissonLimiter) leave(ctx context.Context, ticket string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refresh)
-	defer cancel()
-	_, _ = l.c.Script(ctx, leaveScript, l.keys()[5:], ticket) // else its lease ends
+	_ = kit.Courtesy(ctx, ebb.Temporary, func(ctx context.Context) error { // else its lease ends
+		_, err := l.c.Script(ctx, leaveScript, l.keys()[5:], ticket)
+		return err
+	})
 }
 
 // AvailablePermits returns how many are free. Errors: ErrNoRate.
@@ -273,9 +276,23 @@ func (l *RedissonLimiter) ClearExpire(ctx context.Context) (bool, error) {
 	return l.every(ctx, "clear the expiry", "PERSIST")
 }
 
-// Delete removes the limiter, and reports whether there was one.
-func (l *RedissonLimiter) Delete(ctx context.Context) (bool, error) {
-	return l.every(ctx, "delete", "DEL")
+// Delete removes the limiter: its rate, what was granted, and the line. What was granted
+// to clients by themselves is looked for among all keys of the backend, O(keys), unless
+// the limiter's rate is Overall.
+func (l *RedissonLimiter) Delete(ctx context.Context) error {
+	r, err := l.Rate(ctx)
+	if err != nil && !errors.Is(err, ErrNoRate) && !errors.Is(err, ebb.ErrValue) {
+		return err
+	}
+	overall := err == nil && r.Type == Overall
+	_, err = l.c.Del(ctx, l.keys()...)
+	if err == nil && !overall {
+		err = kit.Sweep(ctx, l.c, []string{kit.Key(l.name, "value:"), kit.Key(l.name, "permits:")})
+	}
+	if err != nil {
+		return l.failed("delete", err)
+	}
+	return nil
 }
 
 // every runs a command on all keys; the first tells.

@@ -22,8 +22,10 @@ type Slot struct {
 	proof  *time.Timer // when it fires, the lease is not proven any more
 	over   chan struct{}
 
-	once sync.Once
-	err  error // of the release
+	releasing sync.Mutex // one release at a time; guards what follows
+	released  bool       // the backend has answered
+	unsure    bool       // a release was sent and not answered
+	err       error      // of the release that was answered
 }
 
 // Token is greater than that of every slot of the key that was given before: what is
@@ -36,18 +38,33 @@ func (s *Slot) Token() int64 { return s.token }
 // slot is for under this context.
 func (s *Slot) Context() context.Context { return s.ctx }
 
-// Release gives the slot back. It returns ErrLost if it was lost before, and an error
-// with ebb.ErrUnavailable if it is not known whether the backend has heard it: then
-// the slot is free when its lease ends. Calling it again does nothing, and returns the
-// same. A ctx that has ended already is allowed up to a second.
+// Release gives the slot back. It returns ErrLost if it was lost before; calling it again
+// does nothing then, and returns the same. Any other error, ebb.ErrUnavailable, means that
+// the backend did not answer: call it again, or leave it to the end of the lease.
+//
+// The end of ctx does not end it, so that deferred calls do their work. It is sent until
+// the backend answers: for 3 seconds at most, and for 1 second at most beyond the end of
+// ctx.
 func (s *Slot) Release(ctx context.Context) error {
 	s.cancel(context.Canceled)
-	select {
-	case <-s.over:
-	case <-ctx.Done(): // a renewal hangs: it renews nothing once the slot is given back
+	err := s.release(ctx)
+	if err == nil || errors.Is(err, ErrLost) {
+		t := time.NewTimer(kit.Farewell)
+		defer t.Stop()
+		select {
+		case <-s.over:
+		case <-t.C: // a renewal hangs: it renews nothing that has been given back
+		}
 	}
-	s.release(ctx)
-	return s.err
+	return err
+}
+
+// life is the context that a slot lives as long as.
+func (s *Slot) life(ctx context.Context) context.Context {
+	if s.q.opt.UntilRelease {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
 }
 
 // begin starts the time of a lease that is about to be asked for.
@@ -56,7 +73,7 @@ func (s *Slot) begin(ctx context.Context) {
 		s.proof.Stop()
 		s.cancel(context.Canceled)
 	}
-	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	s.ctx, s.cancel = context.WithCancelCause(s.life(ctx))
 	s.proof = s.prove()
 }
 
@@ -90,7 +107,7 @@ func (s *Slot) keep(ctx context.Context) {
 		s.q.opt.Logger.Warn("limit: a slot is lost", "limit", s.q.name)
 	}
 	if ctx.Err() != nil {
-		s.release(ctx)
+		_ = s.release(ctx) // Release tries again
 	}
 }
 
@@ -117,35 +134,36 @@ func (s *Slot) renew(ctx context.Context) error {
 	return nil
 }
 
-// release releases once.
-func (s *Slot) release(ctx context.Context) {
-	s.once.Do(func() {
-		// What has ended is the work; this is for those who wait.
-		if ctx.Err() != nil {
-			var cancel context.CancelFunc
-			ctx, cancel = s.parting(ctx)
-			defer cancel()
-		}
-		held, err := s.ask(ctx, false)
-		if err == nil && !held {
-			err = ErrLost
-		}
-		if err != nil {
-			s.err = fmt.Errorf("concurrency limit %q: release %q: %w", s.q.name, s.key, err)
-		}
+// release releases, until the backend has answered once.
+func (s *Slot) release(ctx context.Context) error {
+	s.releasing.Lock()
+	defer s.releasing.Unlock()
+	if s.released {
+		return s.err
+	}
+	held := false
+	err := kit.Release(ctx, ebb.Temporary, func(ctx context.Context) (err error) {
+		held, err = s.ask(ctx, false)
+		s.unsure = s.unsure || err != nil
+		return err
 	})
+	s.released = err == nil
+	if err == nil && !held && !s.unsure {
+		err = ErrLost
+	}
+	if err != nil {
+		err = fmt.Errorf("concurrency limit %q: release %q: %w", s.q.name, s.key, err)
+	}
+	s.err = err
+	return err
 }
 
-// parting is a context for a last word after ctx has ended.
-func (s *Slot) parting(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), min(time.Second, s.q.opt.Lease/3))
-}
-
-// giveUp takes back what a failed Acquire may have got.
+// giveUp takes back what a failed Acquire may have got; if that fails the lease ends.
 func (s *Slot) giveUp(ctx context.Context) {
-	ctx, cancel := s.parting(ctx)
-	defer cancel()
-	_, _ = s.ask(ctx, false) // else the lease ends
+	_ = kit.Courtesy(ctx, ebb.Temporary, func(ctx context.Context) error {
+		_, err := s.ask(ctx, false)
+		return err
+	})
 }
 
 // ask renews or releases, and reports whether the slot was held.

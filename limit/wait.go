@@ -173,9 +173,10 @@ func (l *Limiter) leave(ctx context.Context, bucket, ticket string, n int64) {
 	if l.away.open.Load() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.opt.Timeout)
-	defer cancel()
-	_, err := l.c.Script(ctx, leaveScript, keys(bucket)[1:], fmt.Sprintf("%s:%d", ticket, n))
+	err := kit.Courtesy(ctx, ebb.Temporary, func(ctx context.Context) error {
+		_, err := l.c.Script(ctx, leaveScript, keys(bucket)[1:], fmt.Sprintf("%s:%d", ticket, n))
+		return err
+	})
 	if err != nil {
 		l.opt.Logger.Debug("limit: a ticket stays in line until its lease ends", "limiter", l.name, "error", err)
 	}

@@ -81,7 +81,7 @@ func overall(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		kinds[i] = key + " is a " + v.String()
 	}
 	fmt.Fprintf(w, "what Java finds:   %s, %s, %s\n\n", kinds[0], kinds[1], kinds[2])
-	_, err = labels.Delete(ctx)
+	err = labels.Delete(ctx)
 	return err
 }
 
@@ -106,7 +106,7 @@ func perClient(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 			}
 		}
 		fmt.Fprintf(w, "per client:        %s got %d of 5\n", client, granted)
-		if _, err := l.Delete(ctx); err != nil {
+		if err := l.Delete(ctx); err != nil {
 			return err
 		}
 	}
@@ -132,7 +132,7 @@ func lifetime(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(w, "expire:            %v\nclearExpire:       %v\n\n", expires, cleared)
-	_, err = sale.Delete(ctx)
+	err = sale.Delete(ctx)
 	return err
 }
 
@@ -243,6 +243,6 @@ func line(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		time.Sleep(interval / 10)
 	}
 	wg.Wait()
-	_, err = l.Delete(ctx)
+	err = l.Delete(ctx)
 	return errors.Join(failed, err)
 }
