@@ -68,8 +68,12 @@ func (s *Stream[T]) Group(name string, opts ...GroupOptions) (*Group[T], error) 
 	if len(opts) > 0 {
 		o = opts[0]
 	}
-	if name == "" || o.ClaimAfter < 0 || o.Batch < 0 || o.DeadLen < 0 || o.DeadTTL < 0 {
-		return nil, fmt.Errorf("%w: stream %q: group %q: it needs a name, and ClaimAfter, Batch, DeadLen and DeadTTL that are not negative", ebb.ErrArgument, s.name, name)
+	if name == "" {
+		return nil, fmt.Errorf("%w: stream %q: the name of the group is empty; it must have at least one character", ebb.ErrArgument, s.name)
+	}
+	if o.ClaimAfter < 0 || o.Batch < 0 || o.DeadLen < 0 || o.DeadTTL < 0 {
+		return nil, fmt.Errorf("%w: stream %q: group %q: ClaimAfter %v, Batch %d, DeadLen %d and DeadTTL %v: none of them may be negative",
+			ebb.ErrArgument, s.name, name, o.ClaimAfter, o.Batch, o.DeadLen, o.DeadTTL)
 	}
 	if o.ClaimAfter == 0 {
 		o.ClaimAfter = 30 * time.Second
@@ -137,7 +141,7 @@ func (g *Group[T]) Consume(ctx context.Context, consumer string) iter.Seq2[*Deli
 		}
 		for ctx.Err() == nil {
 			got, err := g.take(ctx, k)
-			if ctx.Err() != nil {
+			if kit.Ended(ctx, err) {
 				return
 			}
 			if err != nil {
@@ -148,13 +152,40 @@ func (g *Group[T]) Consume(ctx context.Context, consumer string) iter.Seq2[*Deli
 				continue
 			}
 			k.failures = 0
-			for _, d := range got {
+			for _, d := range g.ours(ctx, got) {
 				if !yield(g.delivery(k.consumer, d)) || ctx.Err() != nil {
 					return
 				}
 			}
 		}
 	}
+}
+
+// ours returns what is for this group: an entry that another group has redriven is done
+// at once. If that fails it comes again after ClaimAfter.
+func (g *Group[T]) ours(ctx context.Context, got []ebb.Value) []ebb.Value {
+	ack := []any{"XACK", g.s.name, g.name}
+	kept := got[:0]
+	for _, v := range got {
+		if only, ok := only(v); ok && only != g.name {
+			ack = append(ack, v.Elems[0].Str)
+		} else {
+			kept = append(kept, v)
+		}
+	}
+	if len(ack) > 3 {
+		_, _ = g.s.c.Do(ctx, ack...)
+	}
+	return kept
+}
+
+// only returns the group that an entry is for, if it is for one.
+func only(v ebb.Value) (group string, ok bool) {
+	if len(v.Elems) < 2 {
+		return "", false
+	}
+	x, ok := v.Elems[1].Get(forField)
+	return x.Str, ok
 }
 
 // cursor is what one Consume remembers.
@@ -262,15 +293,24 @@ func (g *Group[T]) DeadLetters(ctx context.Context, after string, n int) ([]Dead
 	return all, err
 }
 
-// Redrive moves up to n dead letters, the oldest, back to the stream, as new
-// entries at its end, for all groups. Letters without a value, of entries that
-// others added without a field v, are dropped. It returns how many went; after an
-// error with ebb.ErrUnavailable or a context's error in its chain up to a hundred
-// more may have gone.
+// Redrive has up to n dead letters, the oldest, delivered to this group again, and to no
+// other, as if they never had been. An entry that is still in the stream keeps its ID. One
+// that is not is added at the end once more, under a new ID, with a field that names the
+// group: other groups pass over it, and those who Read see it. Letters without a value, of
+// entries that others added without a field v, are dropped. It returns how many went; after
+// an error with ebb.ErrUnavailable or a context's error in its chain up to a hundred more
+// may have gone.
 func (g *Group[T]) Redrive(ctx context.Context, n int) (moved int64, err error) {
 	for left := n; left > 0; {
 		step := min(left, redriveMost)
-		r, err := g.s.c.Script(ctx, redriveScript, []string{g.keys[0], g.keys[2]}, step)
+		args := g.args(redriven, step, kit.Millis(g.o.ClaimAfter+retryKept))
+		r, err := g.s.c.Script(ctx, redriveScript, g.keys, args...)
+		if code(err) == "NOGROUP" { // it is made at its first use
+			if err := g.create(ctx, g.o.From); err != nil {
+				return moved, err
+			}
+			r, err = g.s.c.Script(ctx, redriveScript, g.keys, args...)
+		}
 		if err != nil {
 			return moved, g.failed("redrive", err)
 		}
@@ -304,12 +344,24 @@ func (g *Group[T]) Destroy(ctx context.Context) error {
 	return nil
 }
 
+// Delete ends the group as Destroy does, and removes its dead letters.
+func (g *Group[T]) Delete(ctx context.Context) error {
+	if err := g.Destroy(ctx); err != nil {
+		return err
+	}
+	if _, err := g.s.c.Del(ctx, g.keys[2]); err != nil {
+		return g.failed("delete", err)
+	}
+	return nil
+}
+
 // leave takes a consumer out of the group if nothing is pending for it, and those
 // that died. It is a courtesy: what fails is left.
 func (g *Group[T]) leave(ctx context.Context, consumer string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_, _ = g.s.c.Script(ctx, leaveScript, g.keys[:1], g.name, consumer, forgetAfter.Milliseconds())
+	_ = kit.Courtesy(ctx, ebb.Temporary, func(ctx context.Context) error {
+		_, err := g.s.c.Script(ctx, leaveScript, g.keys[:1], g.name, consumer, forgetAfter.Milliseconds())
+		return err
+	})
 }
 
 // String says how the group runs.

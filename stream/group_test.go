@@ -320,10 +320,10 @@ func TestWhatWasDeletedCannotBeExtended(t *testing.T) {
 		g := newGroup(t, s, "g", stream.GroupOptions{})
 		ids := add(t, ctx, s, "x")
 		d := take(t, ctx, g, "me", 1)[0]
-		if n, err := s.Delete(ctx); n != 0 || err != nil {
+		if n, err := s.Remove(ctx); n != 0 || err != nil {
 			t.Error(n, err)
 		}
-		if _, err := s.Delete(ctx, ids...); err != nil {
+		if _, err := s.Remove(ctx, ids...); err != nil {
 			t.Fatal(err)
 		}
 		if err := d.Extend(ctx); !errors.Is(err, stream.ErrLost) {
@@ -497,7 +497,7 @@ func TestWhatWasTrimmedWhilePendingIsForgotten(t *testing.T) {
 		g := newGroup(t, s, "g", stream.GroupOptions{ClaimAfter: time.Millisecond})
 		ids := add(t, ctx, s, "a", "b")
 		take(t, ctx, g, "dies", 1)
-		if _, err := s.Delete(ctx, ids[0]); err != nil {
+		if _, err := s.Remove(ctx, ids[0]); err != nil {
 			t.Fatal(err)
 		}
 		b.Pass(5 * time.Millisecond)

@@ -162,19 +162,40 @@ if #p == 0 then redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2]) e
 return 1
 `)
 
-// redriveScript moves up to ARGV[1] dead letters back to the end of the stream.
-// Those without a value are dropped. It returns {moved, seen}.
-var redriveScript = ebb.NewScript(`
-local n = 0
-local page = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', ARGV[1])
+// redriven is the consumer that has what was redriven until another takes it.
+const redriven = "(redriven)"
+
+// forField is the field of an entry that is for one group alone, which it names.
+const forField = "for"
+
+// redriveScript has up to ARGV[6] dead letters delivered again: the entry becomes pending
+// once more, with no deliveries, and is due; if it is not in the stream any more, it is
+// added for the group. ARGV[7] is the least time that the retry set is to be kept, ms.
+// Letters without a value are dropped. It returns {moved, seen}.
+var redriveScript = ebb.NewScript(prelude + `
+redis.call('XPENDING', KEYS[1], group) -- fails where there is no group
+local n, now = 0, string.format('%.0f', ms())
+local page = redis.call('XRANGE', KEYS[3], '-', '+', 'COUNT', ARGV[6])
 for _, e in ipairs(page) do
+	local v, id
 	for i = 1, #e[2], 2 do
-		if e[2][i] == 'v' then
-			redis.call('XADD', KEYS[1], '*', 'v', e[2][i + 1])
-			n = n + 1
+		if e[2][i] == 'v' then v = e[2][i + 1] elseif e[2][i] == 'id' then id = e[2][i + 1] end
+	end
+	if v then
+		n = n + 1
+		if id and redis.call('XRANGE', KEYS[1], id, id)[1] then
+			if not held(id) then
+				redis.call('XCLAIM', KEYS[1], group, me, 0, id, 'RETRYCOUNT', 0, 'FORCE', 'JUSTID')
+				redis.call('ZADD', KEYS[2], now, id)
+			end
+		else
+			redis.call('XADD', KEYS[1], '*', 'v', v, '` + forField + `', group)
 		end
 	end
-	redis.call('XDEL', KEYS[2], e[1])
+	redis.call('XDEL', KEYS[3], e[1])
+end
+if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[7]) then
+	redis.call('PEXPIRE', KEYS[2], ARGV[7])
 end
 return {n, #page}
 `)

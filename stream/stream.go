@@ -76,8 +76,8 @@ func New[T any](c *ebb.Conn, name string, opts ...Options[T]) (*Stream[T], error
 	if len(opts) > 0 {
 		o = opts[0]
 	}
-	if name == "" {
-		return nil, fmt.Errorf("%w: a stream needs a name", ebb.ErrArgument)
+	if err := kit.Check(c, "stream", name); err != nil {
+		return nil, err
 	}
 	if o.MaxLen < 0 || o.Retention < 0 {
 		return nil, fmt.Errorf("%w: stream %q: MaxLen %d, Retention %v: neither may be negative; 0 keeps everything", ebb.ErrArgument, name, o.MaxLen, o.Retention)
@@ -205,8 +205,22 @@ func (s *Stream[T]) Range(ctx context.Context, from, to string, n int) ([]Entry[
 	return all, nil
 }
 
-// Delete takes out entries, and returns how many of them there were.
-func (s *Stream[T]) Delete(ctx context.Context, ids ...string) (int64, error) {
+// Delete removes the stream with all its entries, its groups, what waits out a Nack, and
+// the dead letters. Those of groups that were destroyed are listed nowhere: it looks at
+// all keys of the backend, O(keys).
+func (s *Stream[T]) Delete(ctx context.Context) error {
+	_, err := s.c.Del(ctx, s.name)
+	if err == nil {
+		err = kit.Sweep(ctx, s.c, []string{kit.Key(s.name, "retry:"), kit.Key(s.name, "dead:")}, "zset", "stream")
+	}
+	if err != nil {
+		return s.failed("delete", err)
+	}
+	return nil
+}
+
+// Remove takes out entries, and returns how many of them there were.
+func (s *Stream[T]) Remove(ctx context.Context, ids ...string) (int64, error) {
 	if len(ids) == 0 {
 		return 0, nil
 	}
@@ -216,7 +230,7 @@ func (s *Stream[T]) Delete(ctx context.Context, ids ...string) (int64, error) {
 	}
 	r, err := s.c.Do(ctx, args...)
 	if err != nil {
-		return 0, s.failed("delete", err)
+		return 0, s.failed("remove", err)
 	}
 	return r.AsInt()
 }
@@ -233,7 +247,7 @@ func (s *Stream[T]) Read(ctx context.Context, after string) iter.Seq2[Entry[T], 
 		at, failures := after, 0
 		for ctx.Err() == nil {
 			batch, err := s.next(ctx, &at)
-			if ctx.Err() != nil {
+			if kit.Ended(ctx, err) {
 				return
 			}
 			if err != nil {

@@ -72,7 +72,7 @@ func TestAReaderSeesEverythingInOrderAndWaitsForMore(t *testing.T) {
 			}
 			break
 		}
-		if n, err := s.Delete(ctx, ids[0], "1-1"); n != 1 || err != nil {
+		if n, err := s.Remove(ctx, ids[0], "1-1"); n != 1 || err != nil {
 			t.Error(n, err)
 		}
 		if n, err := s.Len(ctx); n != 10 || err != nil {
@@ -351,10 +351,10 @@ func TestAnotherTypeIsTheLastError(t *testing.T) {
 }
 
 func TestBadOptionsAreRefused(t *testing.T) {
-	if _, err := stream.New(nil, "x", stream.Options[int]{MaxLen: -1}); !errors.Is(err, ebb.ErrArgument) {
+	if _, err := stream.New(new(ebb.Conn), "x", stream.Options[int]{MaxLen: -1}); !errors.Is(err, ebb.ErrArgument) {
 		t.Error(err)
 	}
-	s, err := stream.New(nil, "x", stream.Options[int]{MaxLen: 5, Retention: time.Hour})
+	s, err := stream.New(new(ebb.Conn), "x", stream.Options[int]{MaxLen: 5, Retention: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
