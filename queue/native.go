@@ -333,6 +333,12 @@ func (n *native) info(ctx context.Context) (i Info, err error) {
 	return i, nil
 }
 
+func (n *native) remove(ctx context.Context) error {
+	_, err := n.c.Del(ctx, n.name, n.deadKey(), n.whyKey())
+	n.configured.Store(false)
+	return err
+}
+
 // whyField is where the reason of a dead letter is noted: by the id that the job had,
 // which is followed by an instant if there was such a letter already, and by when it
 // died, since several jobs of an id may die one after the other.

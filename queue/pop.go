@@ -70,14 +70,18 @@ func (q *Queue[T]) Pop(ctx context.Context) (*Job[T], error) {
 //		err = job.Ack(ctx)
 //	}
 //
-// It ends with the context, whose error it yields last, or with an error of the
-// backend that another try would not mend.
+// It ends with the context, without an error, or with an error of the backend that
+// another try would not mend, which it yields last. A job of which the loop's body has
+// not said what became of it comes back after its lease.
 func (q *Queue[T]) Consume(ctx context.Context) iter.Seq2[*Job[T], error] {
 	return func(yield func(*Job[T], error) bool) {
 		w := q.consumer()
 		defer w.close()
 		for {
 			jobs, err := w.fetch(ctx, 1)
+			if kit.Ended(ctx, err) && len(jobs) == 0 {
+				return
+			}
 			if err != nil {
 				yield(nil, err)
 				return

@@ -72,8 +72,10 @@ const (
 )
 
 // Push adds a job and returns its id. When it returns nil the backend has the job;
-// otherwise, unless the error is one of those below, it may have it. One round
-// trip. Errors: ErrFull, ErrDuplicate, ebb.ErrArgument; with Block also the
+// otherwise, unless the error is one of those below, it may have it. Then push it again
+// with the same ID and Unique, which is to be longer than the program goes on trying, and
+// take ErrDuplicate for success; by the ID alone a job that was done meanwhile would be
+// done again. One round trip. Errors: ErrFull, ErrDuplicate, ebb.ErrArgument; with Block also the
 // context's, with ErrFull.
 func (q *Queue[T]) Push(ctx context.Context, v T, opts ...PushOptions) (string, error) {
 	item := Item[T]{Value: v}

@@ -128,11 +128,8 @@ func New[T any](c *ebb.Conn, name string, opts ...Options[T]) (*Queue[T], error)
 	if len(opts) > 0 {
 		o = opts[0]
 	}
-	if c == nil {
-		return nil, fmt.Errorf("queue: %w: no connection", ebb.ErrArgument)
-	}
-	if name == "" {
-		return nil, fmt.Errorf("queue: %w: a queue needs a name", ebb.ErrArgument)
+	if err := kit.Check(c, "queue", name); err != nil {
+		return nil, err
 	}
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("queue %q: %w", name, err)
@@ -176,6 +173,8 @@ type store interface {
 	dead(ctx context.Context, n int) ([]deadRaw, error)
 	revive(ctx context.Context, ids []string) (int64, error)
 	discard(ctx context.Context, ids []string) (int64, error)
+	// remove removes all keys; it is not one step.
+	remove(ctx context.Context) error
 }
 
 // raw is a job as it is stored.
@@ -213,6 +212,16 @@ func (q *Queue[T]) failed(what string, err error) error {
 // keeps out all the same. One round trip for every 500.
 func (q *Queue[T]) Cancel(ctx context.Context, ids ...string) (int, error) {
 	return q.inParts(ctx, "cancel", ids, q.store().cancel)
+}
+
+// Delete removes the queue: its jobs, whatever their state, its dead letters, and what
+// Unique keeps out. A consumer that has a job gets ErrLost when it settles it. Without ebb
+// it looks for what Unique keeps out among all keys of the backend, O(keys).
+func (q *Queue[T]) Delete(ctx context.Context) error {
+	if err := q.store().remove(ctx); err != nil {
+		return q.failed("delete", err)
+	}
+	return nil
 }
 
 // Info is what a queue holds.

@@ -52,8 +52,8 @@ func Redisson[T any](c *ebb.Conn, name string, opts ...SharedOptions[T]) (*Share
 	if len(opts) > 0 {
 		o = opts[0]
 	}
-	if c == nil || name == "" {
-		return nil, fmt.Errorf("queue: %w: a queue needs a connection and a name", ebb.ErrArgument)
+	if err := kit.Check(c, "queue", name); err != nil {
+		return nil, err
 	}
 	if o.Codec == nil {
 		o.Codec = ebb.CodecOf[T]()
@@ -243,6 +243,9 @@ func (s *Shared[T]) Transfer(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return s.failed(fmt.Errorf("transfer: %w", ctx.Err()))
 		}
+		if kit.Ended(ctx, err) {
+			return err
+		}
 		if !ebb.Temporary(err) && !errors.Is(err, ebb.ErrInterrupted) {
 			return err
 		}
@@ -305,6 +308,12 @@ func (s *Shared[T]) Remove(ctx context.Context, v T) (bool, error) {
 			}
 		}
 	}
+}
+
+// Delete removes the queue: what waits for its time, and what can be taken.
+func (s *Shared[T]) Delete(ctx context.Context) error {
+	_, err := s.c.Del(ctx, s.name, s.waiting, s.deadlines)
+	return s.failed(err)
 }
 
 // Len returns how many values wait for their time, and how many can be taken.

@@ -25,6 +25,9 @@ const settleFor = 10 * time.Second
 // Run's own, or after Run has given up; a job that is cut short that way is due again
 // at once, unless the error says ErrPermanent.
 func (q *Queue[T]) Run(ctx context.Context, workers int, fn func(ctx context.Context, j *Job[T]) error) error {
+	if err := kit.Callable(fn != nil, "fn"); err != nil {
+		return q.failed("run", err)
+	}
 	if workers < 1 {
 		return q.failed("run", fmt.Errorf("%w: %d workers; at least 1 is right", ebb.ErrArgument, workers))
 	}

@@ -22,11 +22,25 @@ type scripts struct {
 	max  int
 }
 
-func (s *scripts) run(ctx context.Context, script *ebb.Script, more []string, args ...any) (ebb.Value, error) {
-	keys := make([]string, 0, 6+len(more))
+// keys are those that all scripts have, with room for more.
+func (s *scripts) keys(more int) []string {
+	keys := make([]string, 0, 6+more)
 	for _, suffix := range [...]string{"jobs", "waiting", "events", "died", "letters", "last"} {
 		keys = append(keys, kit.Key(s.name, suffix))
 	}
+	return keys
+}
+
+// remove removes the marks of Unique too, which nothing lists: they outlive their jobs.
+func (s *scripts) remove(ctx context.Context) error {
+	if _, err := s.c.Del(ctx, s.keys(0)...); err != nil {
+		return err
+	}
+	return kit.Sweep(ctx, s.c, []string{kit.Key(s.name, "once:")}, "string")
+}
+
+func (s *scripts) run(ctx context.Context, script *ebb.Script, more []string, args ...any) (ebb.Value, error) {
+	keys := s.keys(len(more))
 	return s.c.Script(ctx, script, append(keys, more...), append([]any{kit.Key(s.name, "wake")}, args...)...)
 }
 
