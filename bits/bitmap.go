@@ -8,6 +8,7 @@ import (
 	mathbits "math/bits"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
 )
 
 // Max is the highest number of a bit.
@@ -32,8 +33,13 @@ type Bitmap struct {
 }
 
 // New returns the bitmap of a name, which is its key. It does not touch the
-// network.
-func New(c *ebb.Conn, name string) *Bitmap { return &Bitmap{c, name} }
+// network. Errors: ebb.ErrArgument.
+func New(c *ebb.Conn, name string) (*Bitmap, error) {
+	if err := kit.Check(c, "bitmap", name); err != nil {
+		return nil, err
+	}
+	return &Bitmap{c, name}, nil
+}
 
 // Set sets a bit, and returns what it was. O(1), but for making the bitmap longer.
 // Errors: ebb.ErrArgument.
@@ -170,6 +176,9 @@ func (b *Bitmap) Op(ctx context.Context, op Op, of ...*Bitmap) (length int64, er
 	}
 	args := []any{"BITOP", string(op), b.name}
 	for _, o := range of {
+		if o == nil {
+			return 0, b.failed("op", fmt.Errorf("%w: one of the bitmaps is nil; each must be a bitmap", ebb.ErrArgument))
+		}
 		args = append(args, o.name)
 	}
 	n, err := b.number(b.c.Do(ctx, args...))("op")

@@ -15,6 +15,15 @@ import (
 	"pgregory.net/rapid"
 )
 
+func bitmap(t rapid.TB, c *ebb.Conn, name string) *bits.Bitmap {
+	t.Helper()
+	m, err := bits.New(c, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 func TestMain(m *testing.M) { backends.Main(m) }
 
 func want[T comparable](t *testing.T, what string, got T, err error, want T) {
@@ -27,7 +36,7 @@ func want[T comparable](t *testing.T, what string, got T, err error, want T) {
 func TestBitsAreSetCountedAndFound(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		ctx := b.Context()
-		m := bits.New(b.Conn, b.Name("m"))
+		m := bitmap(t, b.Conn, b.Name("m"))
 		p, err := m.Pos(ctx, false, 5)
 		want(t, "the first 0 of nothing", p, err, 5)
 		was, err := m.Set(ctx, 100_000, true)
@@ -73,7 +82,7 @@ func TestBitsAreSetCountedAndFound(t *testing.T) {
 func TestAllGoesAcrossItsReads(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		ctx := b.Context()
-		m := bits.New(b.Conn, b.Name("m"))
+		m := bitmap(t, b.Conn, b.Name("m"))
 		set := []int64{8*(16<<10) - 1, 8 * (16 << 10), 2*8*(16<<10) - 1, 2 * 8 * (16 << 10)} // 16 KiB each
 		if _, err := m.SetMany(ctx, set...); err != nil {
 			t.Fatal(err)
@@ -96,7 +105,7 @@ func TestAllGoesAcrossItsReads(t *testing.T) {
 func TestTheFirst0BeyondTheEnd(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		ctx := b.Context()
-		m := bits.New(b.Conn, b.Name("m"))
+		m := bitmap(t, b.Conn, b.Name("m"))
 		if err := b.Set(ctx, b.Name("m"), "\xff\xff"); err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +119,7 @@ func TestTheFirst0BeyondTheEnd(t *testing.T) {
 func TestOps(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		ctx := b.Context()
-		name := func(s string) *bits.Bitmap { return bits.New(b.Conn, "{"+b.Name("op")+"}"+s) }
+		name := func(s string) *bits.Bitmap { return bitmap(t, b.Conn, "{"+b.Name("op")+"}"+s) }
 		x, y, to := name("x"), name("y"), name("to")
 		for m, set := range map[*bits.Bitmap][]int64{x: {0, 1, 2}, y: {1, 2, 3, 20}} {
 			if _, err := m.SetMany(ctx, set...); err != nil {
@@ -140,7 +149,7 @@ func TestOps(t *testing.T) {
 func TestFields(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		ctx := b.Context()
-		m := bits.New(b.Conn, b.Name("m"))
+		m := bitmap(t, b.Conn, b.Name("m"))
 		field := func(kind bits.Type, at int64) *bits.Field {
 			f, err := m.Field(kind, at)
 			if err != nil {
@@ -167,7 +176,7 @@ func TestFields(t *testing.T) {
 		n, err = level.Get(ctx)
 		want(t, "the neighbour", n, err, 1)
 	})
-	m := bits.New(nil, "x")
+	m := bitmap(t, new(ebb.Conn), "x")
 	for _, bad := range []struct {
 		t  bits.Type
 		at int64
@@ -181,7 +190,7 @@ func TestFields(t *testing.T) {
 func TestManySetAtOnce(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		ctx := b.Context()
-		m := bits.New(b.Conn, b.Name("m"))
+		m := bitmap(t, b.Conn, b.Name("m"))
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		first := int64(0)
@@ -211,7 +220,7 @@ func TestCallsEndWithTheContext(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		ctx, cancel := context.WithCancel(b.Context())
 		cancel()
-		m := bits.New(b.Conn, b.Name("m"))
+		m := bitmap(t, b.Conn, b.Name("m"))
 		if _, err := m.Set(ctx, 1, true); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
@@ -224,7 +233,7 @@ func TestCallsEndWithTheContext(t *testing.T) {
 }
 
 func TestNumbersThatNoBitHasAreRefused(t *testing.T) {
-	m := bits.New(nil, "x")
+	m := bitmap(t, new(ebb.Conn), "x")
 	for _, i := range []int64{-1, bits.Max + 1} {
 		if _, err := m.Set(t.Context(), i, true); !errors.Is(err, ebb.ErrArgument) {
 			t.Error(err)
@@ -246,7 +255,7 @@ func TestABitmapIsASlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		round++
 		ctx := context.Background()
-		m := bits.New(c, fmt.Sprint("model", round))
+		m := bitmap(t, c, fmt.Sprint("model", round))
 		var model [300]bool
 		at := rapid.Int64Range(0, int64(len(model)-1))
 		check := func(err error, ok bool, args ...any) {

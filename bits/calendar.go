@@ -1,6 +1,7 @@
 package bits
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,6 +64,9 @@ func NewCalendar(c *ebb.Conn, name string, opts ...CalendarOptions) (*Calendar, 
 	if len(opts) > 0 {
 		o = opts[0]
 	}
+	if err := kit.Check(c, "calendar", name); err != nil {
+		return nil, err
+	}
 	if o.Keep < 0 {
 		return nil, fmt.Errorf("%w: calendar %q: Keep is %v: it is positive, or 0 for ever", ebb.ErrArgument, name, o.Keep)
 	}
@@ -122,7 +126,7 @@ func (k *Calendar) Signed(ctx context.Context, user string, d Day) (bool, error)
 	if err := k.check(d); err != nil {
 		return false, err
 	}
-	return New(k.c, k.key(user, d)).Get(ctx, int64(d.Day-1))
+	return (&Bitmap{k.c, k.key(user, d)}).Get(ctx, int64(d.Day-1))
 }
 
 // Count returns how many days of a month are marked.
@@ -194,6 +198,35 @@ func (k *Calendar) months(ctx context.Context, user string, d Day, n int) ([]uin
 		all[i] = mathbits.Reverse32(uint32(v.Elems[0].Int))
 	}
 	return all, nil
+}
+
+// Delete removes the months of a user, from that of one day to that of another, both
+// included. Nothing lists the months or the users of a calendar: one with Keep forgets
+// them by itself. It costs a command for each month, in one round trip for each year.
+// Errors: ebb.ErrArgument.
+func (k *Calendar) Delete(ctx context.Context, user string, from, to Day) error {
+	if err := errors.Join(k.check(from), k.check(to)); err != nil {
+		return err
+	}
+	for at, last := (Day{from.Year, from.Month, 1}), (Day{to.Year, to.Month, 1}); !last.before(at); {
+		var b ebb.Batch
+		for ; b.Len() < streakMonths && !last.before(at); at = at.Add(at.days()) {
+			b.Do("DEL", k.key(user, at))
+		}
+		r, err := k.c.Pipeline(ctx, &b)
+		for _, v := range r {
+			err = errors.Join(err, v.Err())
+		}
+		if err != nil {
+			return k.failed("delete", err)
+		}
+	}
+	return nil
+}
+
+// before reports whether a day comes before another.
+func (d Day) before(o Day) bool {
+	return cmp.Or(cmp.Compare(d.Year, o.Year), cmp.Compare(d.Month, o.Month), cmp.Compare(d.Day, o.Day)) < 0
 }
 
 // key is the month of a day.

@@ -116,13 +116,13 @@ func TestAMonthIsDrawn(t *testing.T) {
 }
 
 func TestDaysThatAreNotAreRefused(t *testing.T) {
-	k := newCalendar(t, nil, "k", bits.CalendarOptions{})
+	k := newCalendar(t, new(ebb.Conn), "k", bits.CalendarOptions{})
 	for _, d := range []bits.Day{{2026, time.February, 29}, {2026, 13, 1}, {2026, 1, 0}, {0, 1, 1}, {2026, 4, 31}} {
 		if _, err := k.Mark(t.Context(), "ann", d); !errors.Is(err, ebb.ErrArgument) {
 			t.Error(d, err)
 		}
 	}
-	if _, err := bits.NewCalendar(nil, "k", bits.CalendarOptions{Keep: -1}); !errors.Is(err, ebb.ErrArgument) {
+	if _, err := bits.NewCalendar(new(ebb.Conn), "k", bits.CalendarOptions{Keep: -1}); !errors.Is(err, ebb.ErrArgument) {
 		t.Error(err)
 	}
 }

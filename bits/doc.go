@@ -1,7 +1,8 @@
 // Package bits is bitmaps: a bit for each number from 0 on, 8 of them in a byte.
 //
-//	today, err := bits.New(c, "active:2026-11-22").Set(ctx, userID, true)
-//	n, err := bits.New(c, "active:2026-11-22").Count(ctx)
+//	today, err := bits.New(c, "active:2026-11-22")
+//	was, err := today.Set(ctx, userID, true)
+//	n, err := today.Count(ctx)
 //
 // Bitmap has the bits one by one, counted, searched and combined; Field reads some
 // next to each other as a number; Calendar keeps the days on which users signed in.

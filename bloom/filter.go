@@ -121,8 +121,8 @@ func New[T any](c *ebb.Conn, name string, opts ...Options[T]) (*Filter[T], error
 	if len(opts) > 0 {
 		o = opts[0]
 	}
-	if name == "" {
-		return nil, fmt.Errorf("%w: a bloom filter needs a name", ebb.ErrArgument)
+	if err := kit.Check(c, "bloom filter", name); err != nil {
+		return nil, err
 	}
 	cfg, err := o.check()
 	if err == nil {

@@ -26,12 +26,16 @@ type RedissonFilter[T any] struct {
 }
 
 // Redisson returns the filter of a name in Redisson's layout. codec is how values
-// become the bytes that the Java side's codec makes of them; nil: ebb.CodecOf.
-func Redisson[T any](c *ebb.Conn, name string, codec ebb.Codec[T]) *RedissonFilter[T] {
+// become the bytes that the Java side's codec makes of them; nil: ebb.CodecOf. It does not
+// touch the network. Errors: ebb.ErrArgument.
+func Redisson[T any](c *ebb.Conn, name string, codec ebb.Codec[T]) (*RedissonFilter[T], error) {
+	if err := kit.Check(c, "bloom filter", name); err != nil {
+		return nil, err
+	}
 	if codec == nil {
 		codec = ebb.CodecOf[T]()
 	}
-	return &RedissonFilter[T]{c: c, name: name, codec: codec}
+	return &RedissonFilter[T]{c: c, name: name, codec: codec}, nil
 }
 
 // redissonKey is the key of the hash, four words, little endian.

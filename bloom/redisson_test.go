@@ -26,10 +26,19 @@ var redissonPlaces = map[string][]int64{
 
 const redissonBitmap = "000000000002000000000000000000000000000400040000000000004000000000000000000000000000002000000200000000000000051000000000000000000000800010000100000000400000000080000008"
 
+func redisson(t *testing.T, c *ebb.Conn, name string) *bloom.RedissonFilter[string] {
+	t.Helper()
+	f, err := bloom.Redisson[string](c, name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 func TestRedissonsBytes(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		ctx, name := b.Context(), b.Name("seen")
-		f := bloom.Redisson[string](b.Conn, name, nil)
+		f := redisson(t, b.Conn, name)
 		if _, err := f.Add(ctx, "ann"); !errors.Is(err, bloom.ErrConfig) {
 			t.Error(err)
 		}
@@ -94,7 +103,7 @@ func TestAFilterIsSharedWithRedisson(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f := bloom.Redisson[string](b.Conn, name, nil)
+		f := redisson(t, b.Conn, name)
 		if cfg, err := f.Config(ctx); cfg != (bloom.RedissonConfig{Size: 729, HashIterations: 5, ExpectedInsertions: 100, FalseProbability: 0.03}) || err != nil {
 			t.Error(cfg, err)
 		}
@@ -122,7 +131,7 @@ func TestRedissonsSizes(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		ctx := b.Context()
 		for _, c := range []bloom.RedissonConfig{{9585, 7, 1000, 0.01}, {19170116, 13, 1_000_000, 0.0001}, {14, 1, 10, 0.5}} {
-			f := bloom.Redisson[string](b.Conn, b.Name("size"), nil)
+			f := redisson(t, b.Conn, b.Name("size"))
 			if _, err := f.TryInit(ctx, c.ExpectedInsertions, c.FalseProbability); err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +142,7 @@ func TestRedissonsSizes(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		f := bloom.Redisson[string](b.Conn, b.Name("size"), nil)
+		f := redisson(t, b.Conn, b.Name("size"))
 		for _, bad := range []struct {
 			n int64
 			p float64

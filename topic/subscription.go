@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
 )
 
 // Message is a value, and where it came from.
@@ -174,7 +175,7 @@ func (s *Subscription[T]) All(ctx context.Context) iter.Seq2[Message[T], error] 
 	return func(yield func(Message[T], error) bool) {
 		for {
 			m, err := s.Next(ctx)
-			if ctx.Err() != nil || errors.Is(err, ebb.ErrClosed) {
+			if kit.Ended(ctx, err) || errors.Is(err, ebb.ErrClosed) {
 				return
 			}
 			if !yield(m, err) || errors.Is(err, ErrSlow) {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/kit"
 )
 
 // Options are a topic's. The zero value is ready to use.
@@ -60,8 +62,8 @@ func New[T any](c *ebb.Conn, name string, opts ...Options[T]) (*Topic[T], error)
 	if len(opts) > 0 {
 		o = opts[0]
 	}
-	if name == "" {
-		return nil, fmt.Errorf("%w: a topic needs a name", ebb.ErrArgument)
+	if err := kit.Check(c, "topic", name); err != nil {
+		return nil, err
 	}
 	if err := o.check(fmt.Sprintf("topic %q", name)); err != nil {
 		return nil, err
@@ -121,6 +123,9 @@ func (t *Topic[T]) Subscribe(ctx context.Context) (*Subscription[T], error) {
 // Errors: ebb.ErrArgument, and what Subscribe returns.
 func PSubscribe[T any](ctx context.Context, c *ebb.Conn, o Options[T], patterns ...string) (*Subscription[T], error) {
 	what := fmt.Sprintf("topics %q", patterns)
+	if c == nil {
+		return nil, kit.Check(c, "topics", strings.Join(patterns, " "))
+	}
 	if err := o.check(what); err != nil {
 		return nil, err
 	}

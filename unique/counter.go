@@ -61,9 +61,10 @@ func New(c *ebb.Conn, name string, opts ...Options) (*Counter, error) {
 	if o.Window > 0 && o.Bucket == 0 {
 		o.Bucket = max((o.Window / 60).Truncate(time.Millisecond), time.Millisecond)
 	}
+	if err := kit.Check(c, "unique", name); err != nil {
+		return nil, err
+	}
 	switch {
-	case name == "":
-		return nil, fmt.Errorf("%w: a counter needs a name", ebb.ErrArgument)
 	case o.Window < 0 || o.Bucket < 0 || o.TTL < 0:
 		return nil, fmt.Errorf("%w: unique %q: Window, Bucket and TTL are not negative", ebb.ErrArgument, name)
 	case o.Window == 0 && o.Bucket > 0:
@@ -218,6 +219,9 @@ func (u *Counter) Merge(ctx context.Context, others ...*Counter) error {
 	args := []any{"PFMERGE", u.name}
 	elsewhere := false
 	for _, o := range others {
+		if o == nil {
+			return u.failed("merge", fmt.Errorf("%w: one of the others is nil; each must be a counter", ebb.ErrArgument))
+		}
 		args = append(args, o.name)
 		elsewhere = elsewhere || o.c != u.c
 	}
@@ -276,13 +280,29 @@ func code(err error) string {
 	return ""
 }
 
-// Delete forgets everything but the buckets, which go by themselves.
+// Delete removes the counter with the buckets of its Window. Two requests with a Window,
+// else one.
 func (u *Counter) Delete(ctx context.Context) error {
-	if _, err := u.c.Del(ctx, u.name); err != nil {
+	keys := []string{u.name}
+	if u.o.Window > 0 {
+		v, err := u.c.Script(ctx, bucketScript, keys, kit.Millis(u.o.Bucket))
+		if err != nil {
+			return u.failed("delete", err)
+		}
+		back := int64(u.o.Window/u.o.Bucket) + 4 // buckets live two longer than the window
+		keys = u.buckets(keys, v.Int-back, v.Int+1)
+	}
+	if _, err := u.c.Del(ctx, keys...); err != nil {
 		return u.failed("delete", err)
 	}
 	return nil
 }
+
+// bucketScript returns the number of the present bucket, of ARGV[1] ms, of KEYS[1].
+var bucketScript = ebb.NewScript(`
+local t = redis.call('TIME')
+return math.floor((t[1] * 1000 + math.floor(t[2] / 1000)) / tonumber(ARGV[1]))
+`)
 
 // String says how the counter runs.
 func (u *Counter) String() string {

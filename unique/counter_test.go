@@ -304,11 +304,11 @@ func TestBadOptionsAreRefused(t *testing.T) {
 		{Window: -1}, {Bucket: time.Second}, {TTL: -1}, {Window: time.Second, Bucket: time.Minute}, {Window: time.Hour, Bucket: time.Second},
 		{Window: time.Second, Bucket: time.Millisecond + 1},
 	} {
-		if _, err := unique.New(nil, "x", o); !errors.Is(err, ebb.ErrArgument) {
+		if _, err := unique.New(new(ebb.Conn), "x", o); !errors.Is(err, ebb.ErrArgument) {
 			t.Error(o, err)
 		}
 	}
-	u, err := unique.New(nil, "x", unique.Options{Window: time.Hour})
+	u, err := unique.New(new(ebb.Conn), "x", unique.Options{Window: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

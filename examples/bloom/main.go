@@ -152,7 +152,10 @@ func forget(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 
 // shared is a filter that Java programs with Redisson can open as well.
 func shared(ctx context.Context, c *ebb.Conn, w io.Writer) error {
-	f := bloom.Redisson[string](c, "example:bloom:shared", nil)
+	f, err := bloom.Redisson[string](c, "example:bloom:shared", nil)
+	if err != nil {
+		return err
+	}
 	if err := f.Delete(ctx); err != nil {
 		return err
 	}

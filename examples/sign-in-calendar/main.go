@@ -79,7 +79,10 @@ func month(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 func everybody(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	days := make([]*bits.Bitmap, 3)
 	for i := range days {
-		days[i] = bits.New(c, fmt.Sprintf("{example:active}:day-%d", i+1))
+		var err error
+		if days[i], err = bits.New(c, fmt.Sprintf("{example:active}:day-%d", i+1)); err != nil {
+			return err
+		}
 		if err := days[i].Delete(ctx); err != nil {
 			return err
 		}
@@ -100,7 +103,10 @@ func everybody(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		}
 		fmt.Fprintf(w, "day %d: %d active, in %d bytes\n", i+1, n, size/8)
 	}
-	out := bits.New(c, "{example:active}:result")
+	out, err := bits.New(c, "{example:active}:result")
+	if err != nil {
+		return err
+	}
 	for _, op := range []struct {
 		what string
 		op   bits.Op
@@ -123,7 +129,10 @@ func everybody(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 
 // badge packs a level and a score of each user into a field.
 func badge(ctx context.Context, c *ebb.Conn, w io.Writer) error {
-	all := bits.New(c, "example:levels")
+	all, err := bits.New(c, "example:levels")
+	if err != nil {
+		return err
+	}
 	if err := all.Delete(ctx); err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (s *site) objects() []*object {
 	f := made(bloom.New(s.c, s.name("bloom"), bloom.Options[string]{}))(s.T)
 	u := made(unique.New(s.c, s.name("unique")))(s.T)
 	w := made(unique.New(s.c, s.name("window"), unique.Options{Window: time.Hour, Bucket: time.Minute}))(s.T)
-	m := bits.New(s.c, s.name("bits"))
+	m := made(bits.New(s.c, s.name("bits")))(s.T)
 	k := made(bits.NewCalendar(s.c, s.name("calendar")))(s.T)
 	x := made(near.New(s.c, s.name("near")))(s.T)
 	return append(all,
