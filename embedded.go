@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/ebbdb/ebb/command"
 	"github.com/ebbdb/ebb/engine"
@@ -36,8 +35,7 @@ type Engine struct {
 	db    *engine.DB
 	svc   *command.Service
 
-	held *tenure // of a named engine
-	refs int     // Conns; guarded by shared.mu for named engines
+	refs int // Conns; guarded by shared.mu for named engines
 
 	mu      sync.Mutex // guards what follows
 	closed  bool
@@ -46,23 +44,10 @@ type Engine struct {
 	serving sync.WaitGroup
 }
 
-// shared holds the engines that have names, or files. Its lock is never held while one
-// opens or closes: that takes as long as its files do, and other names do not wait for it.
+// shared holds the engines that have names, or files.
 var shared struct {
 	mu      sync.Mutex
-	engines map[string]*tenure
-}
-
-// tenure is an engine's hold of its name, from before it loads until its files are free.
-type tenure struct {
-	ready chan struct{} // closed when eng and err are set
-	gone  chan struct{} // closed when the name is free
-
-	// eng is the engine, nil where it could not be opened, for the reason err.
-	eng *Engine
-	err error
-	// closing says that the last Conn was closed; guarded by shared.mu.
-	closing bool
+	engines map[string]*Engine
 }
 
 // place is where an engine is: nowhere else than in memory, if dir is empty.
@@ -74,7 +59,7 @@ type place struct {
 }
 
 // parsePlace reads a mem:// or file:// URL.
-func parsePlace(ctx context.Context, rawURL string) (p place, err error) {
+func parsePlace(rawURL string) (p place, err error) {
 	if !strings.HasPrefix(rawURL, "file:") {
 		p.name, p.db, err = parseMem(rawURL)
 		return p, err
@@ -83,117 +68,49 @@ func parsePlace(ctx context.Context, rawURL string) (p place, err error) {
 	if err != nil {
 		return p, err
 	}
-	p = place{dir: f.dir, fsync: f.fsync, db: f.db}
 	if err := disk.OS().MkdirAll(f.dir); err != nil {
-		return p, notOpened(ctx, p, err)
+		return p, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	// One directory is one engine, by whatever path it is reached.
-	if p.dir, err = filepath.EvalSymlinks(f.dir); err != nil {
-		return p, notOpened(ctx, p, err)
+	if f.dir, err = filepath.EvalSymlinks(f.dir); err != nil {
+		return p, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	p.name = "file:" + p.dir
-	return p, nil
+	return place{name: "file:" + f.dir, dir: f.dir, fsync: f.fsync, db: f.db}, nil
 }
 
-// openEngine returns the engine that is at a place, or a new one. The caller whose
-// context the load obeys is the first; the others wait for it, each as long as its own
-// context says, and load themselves where the first gave up.
+// openEngine returns the engine that is at a place, or a new one.
 func openEngine(ctx context.Context, p place, o Options) (*Engine, error) {
 	if p.name == "" {
 		return newEngine(ctx, p, o)
 	}
-	for {
-		h, mine := hold(p.name)
-		if mine {
-			return h.open(ctx, p, o)
-		}
-		e, again, err := h.join(ctx, p, o)
-		if !again {
-			return e, err
-		}
-	}
-}
-
-// hold returns what holds a name; mine says that the caller does from now on.
-func hold(name string) (h *tenure, mine bool) {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
-	if h = shared.engines[name]; h != nil {
-		return h, false
-	}
-	if shared.engines == nil {
-		shared.engines = map[string]*tenure{}
-	}
-	h = &tenure{ready: make(chan struct{}), gone: make(chan struct{})}
-	shared.engines[name] = h
-	return h, true
-}
-
-// free gives up a name.
-func (h *tenure) free(name string) {
-	shared.mu.Lock()
-	delete(shared.engines, name)
-	shared.mu.Unlock()
-	close(h.gone)
-}
-
-// open makes the engine.
-func (h *tenure) open(ctx context.Context, p place, o Options) (*Engine, error) {
-	e, err := newEngine(ctx, p, o)
-	if err == nil {
-		e.held = h
-	}
-	h.eng, h.err = e, err
-	close(h.ready)
-	if err != nil {
-		h.free(p.name)
-	}
-	return e, err
-}
-
-// join returns the engine that another caller has opened, or opens. again says that
-// there is none, and that the name is free.
-func (h *tenure) join(ctx context.Context, p place, o Options) (e *Engine, again bool, err error) {
-	if err := await(ctx, h.ready, p); err != nil {
-		return nil, false, err
-	}
-	shared.mu.Lock()
-	if e = h.eng; e != nil && !h.closing {
-		defer shared.mu.Unlock()
+	if e := shared.engines[p.name]; e != nil {
 		switch {
 		case o.Clock != nil && o.Clock != e.db.Clock():
-			return nil, false, fmt.Errorf("%w: %s is open already, with another clock", ErrURL, p)
+			return nil, fmt.Errorf("%w: %s is open already, with another clock", ErrURL, p)
 		case p.fsync != e.place.fsync:
-			return nil, false, fmt.Errorf("%w: %s is open already, with fsync=%s", ErrURL, p, e.place.fsync)
+			return nil, fmt.Errorf("%w: %s is open already, with fsync=%s", ErrURL, p, e.place.fsync)
 		}
 		e.refs++
-		return e, false, nil
+		return e, nil
 	}
-	shared.mu.Unlock()
-	if err := await(ctx, h.gone, p); err != nil {
-		return nil, false, err
+	e, err := newEngine(ctx, p, o)
+	if err != nil {
+		return nil, err
 	}
-	if e == nil && !errors.Is(h.err, context.Canceled) && !errors.Is(h.err, context.DeadlineExceeded) {
-		return nil, false, h.err // as it would be for this caller
+	if shared.engines == nil {
+		shared.engines = map[string]*Engine{}
 	}
-	return nil, true, nil
-}
-
-// await waits for another caller's step at a place, as long as ctx says.
-func await(ctx context.Context, step <-chan struct{}, p place) error {
-	select {
-	case <-step:
-		return nil
-	case <-ctx.Done():
-		return ended(ctx, "open "+p.String())
-	}
+	shared.engines[p.name] = e
+	return e, nil
 }
 
 func newEngine(ctx context.Context, p place, o Options) (*Engine, error) {
 	cfg := config.New()
 	if p.dir != "" {
 		if err := cfg.ParseArgs([]string{"--dir", p.dir, "--appendonly", "yes", "--appendfsync", p.fsync}); err != nil {
-			return nil, notOpened(ctx, p, err)
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 	}
 	hooks := &command.Hooks{}
@@ -212,35 +129,9 @@ func newEngine(ctx context.Context, p place, o Options) (*Engine, error) {
 		err = svc.Load(ctx)
 	}
 	if err != nil {
-		return nil, notOpened(ctx, p, errors.Join(err, e.end()))
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, errors.Join(err, e.end()))
 	}
 	return e, nil
-}
-
-// notOpened is the error of files that could not be opened, or loaded.
-func notOpened(ctx context.Context, p place, err error) error {
-	doing := "open " + p.String()
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("ebb: %s: %w", doing, ctx.Err())
-	case passing(err):
-		return fmt.Errorf("ebb: %s: %w: %w", doing, ErrUnavailable, err)
-	}
-	return fmt.Errorf("%w: %s: %w", ErrFiles, doing, err)
-}
-
-// passing reports whether the cause of a failure with files may go away by itself: another
-// process has the directory, or the system is out of room, of open files or of memory.
-func passing(err error) bool {
-	if inUse := (*disk.LockedError)(nil); errors.As(err, &inUse) {
-		return true
-	}
-	for _, e := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EINTR, syscall.EBUSY, syscall.ETIMEDOUT} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
 }
 
 // end closes the engine. What was written is on disk when it returns nil.
@@ -251,18 +142,16 @@ func (e *Engine) end() error {
 	return err
 }
 
-// release gives up one Conn's hold; the last one closes the engine. A caller that opens
-// the directory again waits until it is free.
+// release gives up one Conn's hold; the last one closes the engine.
 func (e *Engine) release() error {
 	shared.mu.Lock()
+	defer shared.mu.Unlock() // who opens the directory again waits until it is free
 	e.refs--
-	last := e.refs == 0
-	if last && e.held != nil {
-		e.held.closing = true
-	}
-	shared.mu.Unlock()
-	if !last {
+	if e.refs > 0 {
 		return nil
+	}
+	if e.place.name != "" {
+		delete(shared.engines, e.place.name)
 	}
 	e.mu.Lock()
 	e.closed = true
@@ -271,11 +160,7 @@ func (e *Engine) release() error {
 	}
 	e.mu.Unlock()
 	e.serving.Wait()
-	err := e.end()
-	if e.held != nil {
-		e.held.free(e.place.name)
-	}
-	return err
+	return e.end()
 }
 
 // Backup writes a snapshot, an RDB file of one instant, to w, while the engine is in
@@ -356,7 +241,7 @@ type slot struct {
 }
 
 func openEmbedded(ctx context.Context, rawURL string, o Options) (backend, error) {
-	p, err := parsePlace(ctx, rawURL)
+	p, err := parsePlace(rawURL)
 	if err != nil {
 		return nil, err
 	}

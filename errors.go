@@ -34,11 +34,6 @@ var (
 	// and again when the subscription was made anew: messages sent in between are lost.
 	// A message that is missing is missing where this error stands, and nowhere else.
 	ErrInterrupted = errors.New("ebb: the subscription was interrupted, messages may be lost")
-	// ErrFiles is in the chain of Open's errors about files that cannot be used, and that
-	// will not change by themselves: a path that is not a directory, a right that is
-	// missing, data that is damaged. What may pass is ErrUnavailable: another process has
-	// the directory, or the disk is full.
-	ErrFiles = errors.New("ebb: the files cannot be used")
 	// ErrURL is in the chain of errors about a URL that Open does not take.
 	ErrURL = errors.New("ebb: cannot open this URL")
 	// ErrStateful is returned by Do and batches for commands that change the

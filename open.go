@@ -67,8 +67,7 @@ type Options struct {
 //
 // A server must answer PING before the context ends: the error is ErrUnavailable
 // where none does, a ReplyError where it refuses us, and ErrURL for a URL that makes
-// no sense. Files that cannot be used are ErrFiles, unless that may pass: files that
-// another process has, or a full disk, are ErrUnavailable. Of opts the first counts.
+// no sense. Of opts the first counts.
 func Open(ctx context.Context, rawURL string, opts ...Options) (*Conn, error) {
 	var o Options
 	if len(opts) > 0 {

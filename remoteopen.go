@@ -240,7 +240,7 @@ func tune(o *redis.Options) {
 func (a address) failover() *redis.FailoverOptions {
 	o := a.opt
 	return &redis.FailoverOptions{
-		PipelinePoolSize: o.PipelinePoolSize, DialerRetries: o.DialerRetries, DialerRetryTimeout: o.DialerRetryTimeout, MasterName: a.master, SentinelAddrs: a.hosts, SentinelUsername: a.user, SentinelPassword: a.pass,
+		PipelinePoolSize: o.PipelinePoolSize, MasterName: a.master, SentinelAddrs: a.hosts, SentinelUsername: a.user, SentinelPassword: a.pass,
 		Dialer: o.Dialer, TLSConfig: o.TLSConfig, ClientName: o.ClientName, Protocol: o.Protocol,
 		Username: o.Username, Password: o.Password, DB: o.DB,
 		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
