@@ -32,7 +32,9 @@ func forgetAll(ctx context.Context, c *ebb.Conn) {
 	for _, name := range []string{"crawl", "grow", "full", "forget"} {
 		_, _ = filter(ctx, c, name, bloom.Options[string]{})
 	}
-	_ = bloom.Redisson[string](c, "example:bloom:shared", nil).Delete(ctx)
+	if f, err := bloom.Redisson[string](c, "example:bloom:shared", nil); err == nil {
+		_ = f.Delete(ctx)
+	}
 }
 
 func pages(from, n int) []string {
@@ -180,7 +182,10 @@ func shared(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 // number. The bitmap of Redisson's layout can be read on every backend.
 func fill(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	const name, expected, others = "example:bloom:fill", 2000, 4000
-	f := bloom.Redisson[string](c, name, nil)
+	f, err := bloom.Redisson[string](c, name, nil)
+	if err != nil {
+		return err
+	}
 	if err := f.Delete(ctx); err != nil {
 		return err
 	}

@@ -166,7 +166,7 @@ func traps(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(w, "setRate again:     %d permits granted within an hour, where the rate is %d\n", granted, rate.Rate)
-	if _, err := l.Delete(ctx); err != nil {
+	if err := l.Delete(ctx); err != nil {
 		return err
 	}
 
@@ -208,7 +208,7 @@ func traps(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 			}
 		}
 		fmt.Fprintf(w, "%-18s %d of 3 keys stay for ever\n", way.name, forever)
-		if _, err := l.Delete(ctx); err != nil {
+		if err := l.Delete(ctx); err != nil {
 			return err
 		}
 	}
