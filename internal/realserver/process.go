@@ -108,6 +108,9 @@ func (p *Process) arguments(more []string) ([]string, error) {
 	return []string{name}, os.WriteFile(name, []byte(p.Config), 0o644)
 }
 
+// Ended is closed when it has ended.
+func (p *Process) Ended() <-chan struct{} { return p.gone }
+
 // Wait waits until it has ended by itself, and returns its exit status.
 func (p *Process) Wait() int {
 	<-p.gone
