@@ -186,7 +186,13 @@ func (c *Session) execute(spec *Spec, args [][]byte) outcome {
 	if c.replay {
 		c.tx.Replaying()
 		if spec.Has(Timed) {
-			x.Args = c.takeInstant(args)
+			if x.Args, err = c.takeInstant(args); err != nil {
+				if began {
+					c.tx.Unlock()
+				}
+				c.fail(err)
+				return done
+			}
 		}
 	}
 	var since int64

@@ -162,6 +162,9 @@ func (c *Ctx) parseTakeOptions(o *engine.ReserveOptions, args [][]byte) error {
 			}
 			o.MaxWait = min(n, math.MaxInt64/1000) * 1000
 		case EqualFold(word, "TOKEN") && c.Session.replay:
+			if err := c.Tx.CheckToken(n); ok && err != nil {
+				return err
+			}
 			o.ID = n
 		default:
 			return ErrSyntax

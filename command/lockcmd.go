@@ -63,7 +63,7 @@ func (c *Ctx) parseAcquire(lease []byte, args [][]byte, shared, count bool) (a a
 		case count && EqualFold(word, "COUNT") && a.count == 0:
 			a.count, err = parsePermits(value)
 		case c.Session.replay && EqualFold(word, "TOKEN"):
-			a.Token, err = parseToken(value)
+			a.Token, err = c.parseReplayed(value)
 		default:
 			err = ErrSyntax
 		}

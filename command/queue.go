@@ -133,7 +133,7 @@ func (c *Ctx) parseDQAdd() (a engine.QueueAdd, err error) {
 		case EqualFold(word, "UNIQUE"):
 			a.Unique, err = parseJobSpan(value)
 		case EqualFold(word, "TOKEN") && c.Session.replay:
-			a.Token, err = parseJobCount(value)
+			a.Token, err = c.parseReplayed(value)
 		default:
 			return a, ErrSyntax
 		}

@@ -239,6 +239,9 @@ func runDQStep(c *Ctx) error {
 	var err error
 	switch {
 	case step("TAKE", 4):
+		if err = c.Tx.CheckToken(numbers[0]); err != nil {
+			return err
+		}
 		_, err = c.Tx.QueueTook(key, args[1], numbers[0], numbers[1])
 	case step("BACK", 3):
 		_, err = c.Tx.QueueReturn(key, args[1], numbers[0])

@@ -269,7 +269,10 @@ func (f *follower) do(spec *Spec, args [][]byte, inside bool) error {
 	x := c.ctx
 	x.Spec, x.Args, x.noWait = spec, args, inside
 	if spec.Has(Timed) {
-		x.Args = c.takeInstant(args)
+		var err error
+		if x.Args, err = c.takeInstant(args); err != nil {
+			return err
+		}
 	}
 	c.count(spec, len(args))
 	var since int64

@@ -8,16 +8,26 @@ import (
 )
 
 // takeInstant takes NOW and an instant in us off the end of an effect that depends
-// on time, and has the command run at it.
-func (c *Session) takeInstant(args [][]byte) [][]byte {
+// on time, and has the command run at it. Errors: the instant is no number, or beyond
+// the engine's horizon.
+func (c *Session) takeInstant(args [][]byte) ([][]byte, error) {
 	n := len(args) - 2
 	if n < 1 || !EqualFold(args[n], "NOW") {
-		return args
+		return args, nil
 	}
-	if us, ok := resp.ParseInt(args[n+1]); ok {
-		c.tx.At(us)
+	us, ok := resp.ParseInt(args[n+1])
+	if !ok {
+		return nil, ErrNotInteger
 	}
-	return args[:n]
+	return args[:n], c.tx.At(us)
+}
+
+// parseReplayed reads the fencing token of an effect.
+func (c *Ctx) parseReplayed(b []byte) (token int64, err error) {
+	if token, err = parseToken(b); err == nil {
+		err = c.Tx.CheckToken(token)
+	}
+	return token, err
 }
 
 // resolveEffect finds the command of an effect, which says its own name whatever

@@ -104,6 +104,8 @@ type DB struct {
 	replica    atomic.Bool              // a master decides what expires; it changes with all shards locked, as do
 	filling    atomic.Bool              // the engine is filled by a file or a log, and
 	passive    atomic.Bool              // one of the two: what is dead is hidden, and nothing removes it
+	maxAhead   atomic.Int64             // us; see SetMaxAhead
+	seen       atomic.Int64             // us; see SawTime
 	loads      int                      // calls of BeginLoad without their EndLoad; guarded by all shards
 	ownEvict   atomic.Bool              // a replica evicts as well
 	lfu        atomic.Bool              // access clocks count frequency
@@ -124,6 +126,7 @@ func Open(o Options) *DB {
 	db.SetLayout(defaultLayout())
 	db.eviction.Store(&Eviction{})
 	db.SetLFU(lfuLog, lfuDecay)
+	db.SetMaxAhead(defaultAhead)
 	if o.RecordEffects {
 		db.drain, _ = db.log.ReaderAt(0, oplog.ForFile)
 		db.needLog(1)

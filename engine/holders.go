@@ -177,7 +177,7 @@ func holdersModule(name string, k Kind) module {
 		dump: func(tx *Tx, _ *rdb.Encoder, h *hit) []byte { return tx.seenHolders(h) },
 		restore: func(tx *Tx, data []byte) ([]byte, box, error) {
 			last, ok := Holders(data).valid(k)
-			if !ok || !tx.replay && last > tx.now+maxAhead {
+			if !ok || !tx.foreignToken(last) {
 				return nil, nil, rdb.ErrFormat
 			}
 			tx.SawToken(last)

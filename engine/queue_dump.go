@@ -168,7 +168,7 @@ func (tx *Tx) restoreJobs(r *queueReader, q *delayq.Queue) error {
 		}
 		j.ID, j.Payload = r.text(), r.text()
 		_, there := q.Find(j.ID)
-		if r.bad || there || j.Priority > MaxPriority || j.Leased && tokens[j.Token] || !tx.replay && j.Token > tx.now+maxAhead {
+		if r.bad || there || j.Priority > MaxPriority || j.Leased && tokens[j.Token] || !tx.foreignToken(j.Token) {
 			return rdb.ErrFormat
 		}
 		if j.Leased {

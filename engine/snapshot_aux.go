@@ -103,7 +103,13 @@ func (db *DB) loadToken(text string) error {
 	if err != nil || n < 0 || n > maxToken {
 		return errAux
 	}
-	(&Tx{db: db}).SawToken(n)
+	tx := &Tx{db: db}
+	if n > 0 {
+		if err := tx.CheckToken(n); err != nil {
+			return err
+		}
+	}
+	tx.SawToken(n)
 	return nil
 }
 

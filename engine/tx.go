@@ -282,10 +282,6 @@ func (tx *Tx) Select(dbi int) { tx.dbi = dbi }
 // expires in it, because the expiries are among the effects.
 func (tx *Tx) Replaying() { tx.replay = true }
 
-// At has the rest of a replay's transaction happen at an instant, in us: effects
-// that depend on time carry theirs.
-func (tx *Tx) At(us int64) { tx.now, tx.ms = us, us/1000 }
-
 // ReadOnly is a word of the caller, before Lock and until Unlock, that the
 // transaction's commands only read: a snapshot that is under way need not save
 // what they look at. What reads change by themselves is saved all the same.

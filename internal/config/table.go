@@ -155,6 +155,7 @@ var dataTable = []Directive{
 	special("maxmemory-protect", Flags, "lock semaphore delayqueue limiter rules").choose("none", "lock", "semaphore", "delayqueue", "limiter", "rules").does("what is never evicted; rules: the streams of expiry rules"),
 	{Name: "maxmemory-protect-limiters", Kind: MemoryOrPart, Default: "25%", Max: maxLong, Doc: "bytes of limiters that maxmemory-protect protects, or a percentage of maxmemory; while there are more, the fullest limiters are evicted first; 0 is no bound"},
 	integer("maxmemory-samples", 5, 1, maxInt).does("keys looked at for each that is evicted"),
+	integer("max-clock-ahead", 3600, 0, maxInt).does("seconds by which an instant of the log, or of the master's stream, may be ahead of the clock; what is beyond is refused"),
 	integer("maxmemory-eviction-tenacity", 10, 0, 100).does("how long one write may evict for: 0 is not at all, 10 is 500 us, 100 until there is room"),
 	integer("lfu-log-factor", 10, 0, maxInt).does("how slowly access counters grow; larger is slower"),
 	integer("lfu-decay-time", 1, 0, maxInt).does("minutes after which an access counter loses one"),

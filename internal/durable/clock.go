@@ -35,6 +35,7 @@ func (k *Keeper) setClock(newest int64, where string) error {
 	case behind <= 0:
 		return nil
 	case behind > maxBehind && k.o.AcceptClock:
+		k.o.DB.SawTime(newest)
 		k.log.Warn("the clock is far behind the files, and accepted: deadlines and leases count from it", "behind", time.Duration(behind)*time.Microsecond, "files", where)
 		return nil
 	case behind > maxBehind:

@@ -264,7 +264,7 @@ func (x *loadRun) aof(ctx context.Context, cutTail, start bool) error {
 	play := newPlayer(ctx, k.o, &x.commands)
 	found, err := files.Load(oplog.Loader{
 		RDB:      func(r io.Reader) ([]byte, error) { return x.base(ctx, r) },
-		Command:  func(args [][]byte) error { return play.command(args) },
+		Command:  play.command,
 		CutTail:  cutTail,
 		Progress: func(read int64) { x.read.Store(read) },
 	})

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -45,10 +46,11 @@ type worker struct {
 	ended sync.WaitGroup
 }
 
-// played is a command and its database.
+// played is a command, its database, and where it ends.
 type played struct {
 	db   int
 	args [][]byte
+	end  oplog.Place
 }
 
 const (
@@ -72,7 +74,7 @@ func newPlayer(ctx context.Context, o Options, commands *atomic.Int64) *player {
 
 // command runs a command, now or soon. It keeps the arguments. Errors: the first
 // of any command so far.
-func (p *player) command(args [][]byte) error {
+func (p *player) command(args [][]byte, end oplog.Place) error {
 	if failed := p.failed.Load(); failed != nil {
 		return *failed
 	}
@@ -90,7 +92,7 @@ func (p *player) command(args [][]byte) error {
 	case len(args) == 1 && (is(name, "MULTI") || is(name, "EXEC")):
 		return nil
 	}
-	c := played{p.db, args}
+	c := played{p.db, args, end}
 	if len(p.workers) > 0 {
 		if key, one := p.o.Route(args); one {
 			return p.worker(key).take(c)
@@ -185,7 +187,7 @@ func (w *worker) do(c played) error {
 		w.db = c.db
 	}
 	if err := w.apply.Apply(c.args); err != nil {
-		return fmt.Errorf("the command %s of database %d was refused: %w", shown(c.args), c.db, err)
+		return fmt.Errorf("the command %s of database %d was refused: %w (%s)", shown(c.args), c.db, err, c.end)
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func (b *bench) loaded() string {
 	b.Helper()
 	var all []string
 	time.Sleep(2 * pause) // what is in the log is written
-	_, err := b.files.Load(Loader{CutTail: true, Command: func(args [][]byte) error {
+	_, err := b.files.Load(Loader{CutTail: true, Command: func(args [][]byte, _ Place) error {
 		all = append(all, string(bytes.Join(args, []byte(" "))))
 		return nil
 	}})

@@ -106,7 +106,7 @@ func (w *world) begin() {
 // recovered reads the files, which have to hold a prefix.
 func (w *world) recovered(files *Files) (int, error) {
 	n, open := 0, false
-	_, err := files.Load(Loader{CutTail: true, Command: func(args [][]byte) error {
+	_, err := files.Load(Loader{CutTail: true, Command: func(args [][]byte, _ Place) error {
 		word := string(args[0])
 		number := 0
 		if len(args) > 1 {

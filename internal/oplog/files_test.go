@@ -42,7 +42,7 @@ func load(f disk.FS, cut bool) (commands int64, sum Loaded, err error) {
 	if err != nil {
 		return 0, sum, err
 	}
-	sum, err = files.Load(Loader{CutTail: cut, Command: func([][]byte) error { commands++; return nil }})
+	sum, err = files.Load(Loader{CutTail: cut, Command: func([][]byte, Place) error { commands++; return nil }})
 	return commands, sum, err
 }
 
@@ -178,7 +178,7 @@ func TestASnapshotBeforeCommandsIsReadFirst(t *testing.T) {
 				got = append(got, string(b[:19]))
 				return b[19:], err
 			},
-			Command: func(args [][]byte) error { got = append(got, string(args[0])); return nil },
+			Command: func(args [][]byte, _ Place) error { got = append(got, string(args[0])); return nil },
 		})
 		if want := "[REDIS0010 snapshot. SET]"; err != nil || fmt.Sprint(got) != want || sum.Cut != int64(len(tail)-len(commands)) {
 			t.Errorf("%q, %+v, %v; want %s", got, sum, err, want)

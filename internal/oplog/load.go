@@ -13,15 +13,24 @@ import (
 type Loader struct {
 	// RDB reads a snapshot from r, and returns what it has read behind its end.
 	RDB func(r io.Reader) (rest []byte, err error)
-	// Command applies a command; those of a transaction come in one go, with MULTI
-	// and EXEC. The arguments are its own.
-	Command func(args [][]byte) error
+	// Command applies a command, which ends at a place; those of a transaction come in
+	// one go, with MULTI and EXEC. The arguments are its own.
+	Command func(args [][]byte, end Place) error
 	// CutTail has a file that ends within a command, and has no data behind it, cut
 	// to the last whole one: aof-load-truncated. Without it that is an error.
 	CutTail bool
 	// Progress is told of the bytes read so far, every 256 KiB or so. It may be nil.
 	Progress func(read int64)
 }
+
+// Place is a place in a file.
+type Place struct {
+	File   string // path
+	Offset int64
+}
+
+// String is the place for an error.
+func (p Place) String() string { return fmt.Sprintf("%s, up to offset %d", p.File, p.Offset) }
 
 // Loaded is what Load found.
 type Loaded struct {
@@ -71,7 +80,7 @@ func (f *Files) loadPart(p Part, last bool, l *Loader, sum *Loaded) error {
 		return err
 	}
 	before := sum.Bytes
-	tail, at, err := readPart(&counter{file, &sum.Bytes, l.Progress}, l)
+	tail, at, err := readPart(path, &counter{file, &sum.Bytes, l.Progress}, l)
 	err = errors.Join(err, file.Close())
 	sum.Commands += tail.Commands
 	sum.Time = max(sum.Time, tail.Time)
@@ -116,7 +125,7 @@ func (f *Files) cut(p Part, size int64) error {
 
 // readPart reads a snapshot, or commands, or a snapshot and then commands, which
 // begin at an offset.
-func readPart(r *counter, l *Loader) (tail Tail, at int64, err error) {
+func readPart(path string, r *counter, l *Loader) (tail Tail, at int64, err error) {
 	start := *r.read
 	head := make([]byte, 8)
 	n, err := io.ReadFull(r, head)
@@ -132,7 +141,7 @@ func readPart(r *counter, l *Loader) (tail Tail, at int64, err error) {
 		at = *r.read - start - int64(len(rest))
 		all = io.MultiReader(bytes.NewReader(rest), r)
 	}
-	tail, err = ReadAOF(all, func(args [][]byte, _ int64) error { return l.Command(args) })
+	tail, err = ReadAOF(all, func(args [][]byte, end int64) error { return l.Command(args, Place{path, at + end}) })
 	return tail, at, err
 }
 

@@ -41,7 +41,7 @@ func loadReal(t *testing.T, dir, name string) []string {
 				all = append(all, "key "+string(e.Key))
 			}
 		},
-		Command: func(args [][]byte) error {
+		Command: func(args [][]byte, _ Place) error {
 			all = append(all, string(bytes.Join(args, []byte(" "))))
 			return nil
 		},
