@@ -183,7 +183,7 @@ func (w *waiter) Serve(tx *engine.Tx, key []byte) (done bool) {
 	tx.NoTouch(w.noTouch)
 	mark, x := w.out.Mark(), &w.ctx
 	x.Tx, x.ready[0] = tx, key
-	err := x.Spec.Run(x)
+	err := w.run(x)
 	if err != errBlocked && w.c.observing&obsTracks != 0 {
 		w.c.svc.tracking.read(w.c, tx, x.Spec, x.Args)
 	}

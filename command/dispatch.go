@@ -388,13 +388,7 @@ func (c *Session) startParked() {
 	c.svc.slow.Add(1)
 	c.svc.beside.Go(func() {
 		began := c.svc.DB.Clock().Micros()
-		var what outcome
-		if st := p.strand; st != nil {
-			what = st.resume()
-			st.stop()
-		} else {
-			what = c.executeBeside(p)
-		}
+		what := c.executeParked(p)
 		if what != waiting {
 			c.showTransaction()
 			c.countBeside(p.spec, c.svc.DB.Clock().Micros()-began)

@@ -142,7 +142,11 @@ func (a *rerun) Close() { a.c.Closed(nil) }
 func (a *rerun) Apply(args [][]byte) error {
 	c := a.c
 	c.out.Buf = c.out.Buf[:0]
-	if c.dispatch(args) == waiting {
+	what, err := a.applySafely(args)
+	if err != nil {
+		return err
+	}
+	if what == waiting {
 		return errors.New("the command waits: it is not from a log")
 	}
 	if len(c.out.Buf) == 0 {

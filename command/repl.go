@@ -30,8 +30,9 @@ type replication struct {
 	// follows is the link to the master; nil: this is a master. It is written with
 	// every shard locked.
 	follows atomic.Pointer[link]
-	links   sync.WaitGroup // the goroutines of links
-	refused atomic.Int64   // commands of masters that could not be applied
+	links   sync.WaitGroup                 // the goroutines of links
+	refused atomic.Int64                   // commands of masters that could not be applied
+	refusal atomic.Pointer[refusedCommand] // the last of them
 	// onReplaced is called when a full synchronisation has replaced all data: files
 	// hold another history. nil: there are none.
 	onReplaced func()

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 
-	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -16,10 +14,10 @@ import (
 // server's own, byte by byte: each command in the transaction that it makes here,
 // so that offset and data change together.
 //
-// What it cannot do (a command that is not known, or is refused) it says in the
-// log, counts, and goes on, as propagation-error-behavior says: the bytes count in
-// the stream all the same, and data differs from the master's from there on. Files
-// leave it out: it would be refused again at the next start.
+// A command that it cannot do as the master did (it is not known, or is refused) ends the
+// link, and is never skipped: data would differ from the master's from there on. The log
+// and INFO name it, its bytes are in no stream of this server's, and the stream's name is
+// given up, so that the next link asks for all data. Such links come at growing intervals.
 type follower struct {
 	l *link
 	m *masterConn
@@ -30,10 +28,9 @@ type follower struct {
 	in  bool   // a transaction has begun
 	db  int    // the database that the stream has selected, -1: none
 
-	queue []queued      // the transaction
-	parts []oplog.Range // where the commands of queue stand in it
-	idle  []oplog.Range // what files leave out of it
+	queue []queued // the transaction
 	args  [][]byte
+	doing [][]byte // the command that is being done
 }
 
 // errReplaced ends a link that is not the service's any more.
@@ -137,7 +134,7 @@ func (f *follower) one(args [][]byte, raw []byte) error {
 		}
 		return err
 	case err != nil:
-		return f.pass(args, raw, err)
+		return f.refused(args, err)
 	case spec.Has(Write):
 		return f.write(spec, args, raw)
 	}
@@ -149,7 +146,7 @@ func (f *follower) one(args [][]byte, raw []byte) error {
 	case "publish", "spublish":
 		return f.publish(spec, args, raw)
 	case "exec", "discard":
-		return f.pass(args, raw, errors.New("there is no MULTI before it"))
+		return f.refused(args, errors.New("there is no MULTI before it"))
 	}
 	return f.write(spec, args, raw)
 }
@@ -188,16 +185,6 @@ func (f *follower) control(raw []byte) error {
 	f.l.r.svc.DB.Log().AppendControl(raw)
 	f.c.tx.Unlock()
 	return nil
-}
-
-// pass takes over bytes that stand for nothing here.
-func (f *follower) pass(args [][]byte, raw []byte, why error) error {
-	if err := f.begin(); err != nil {
-		return err
-	}
-	f.c.tx.Verbatim(raw, f.db, oplog.Range{To: len(raw)})
-	f.c.tx.Unlock()
-	return f.refused(args, why)
 }
 
 // selectDB is SELECT. A database that is not there ends the link: what follows
@@ -243,8 +230,10 @@ func (f *follower) publish(spec *Spec, args [][]byte, raw []byte) error {
 // write does a command that changes data.
 func (f *follower) write(spec *Spec, args [][]byte, raw []byte) error {
 	c := f.c
+	f.doing = args
+	c.ctx.Spec, c.ctx.Args = spec, args // lock may run the handler, for what it says of wrong arguments
 	if _, err := c.lock(spec, args); err != nil {
-		return f.pass(args, raw, err)
+		return f.refused(args, err)
 	}
 	if !c.tx.Begun() {
 		c.tx.LockAll(c.dbi)
@@ -253,7 +242,6 @@ func (f *follower) write(spec *Spec, args [][]byte, raw []byte) error {
 		return err
 	}
 	if err := f.do(spec, args, false); err != nil {
-		c.tx.Verbatim(raw, f.db, oplog.Range{To: len(raw)})
 		c.tx.Unlock()
 		return f.refused(args, err)
 	}
@@ -310,51 +298,43 @@ func (f *follower) transaction(raw []byte) error {
 	if err := f.mine(); err != nil {
 		return err
 	}
-	var fatal error
-	for i, q := range f.queue {
+	for _, q := range f.queue {
 		if q.spec.Name == "select" {
 			c.dbi, _ = strconv.Atoi(string(q.args[1]))
 			c.tx.Select(c.dbi)
 			continue
 		}
 		c.tx.Select(c.dbi)
+		f.doing = q.args
 		if err := f.do(q.spec, q.args, true); err != nil {
-			f.idle = append(f.idle, f.parts[i])
-			if fatal == nil {
-				fatal = f.refused(q.args, err)
-			}
+			c.tx.Unlock() // what the commands before it did stays until all data comes
+			return f.refused(q.args, err)
 		}
 		c.tx.Tell()
 	}
 	f.db = db
-	slices.SortFunc(f.idle, func(a, b oplog.Range) int { return a.From - b.From })
-	c.tx.Verbatim(raw, db, f.idle...)
+	c.tx.Verbatim(raw, db)
 	c.tx.Unlock()
-	return fatal
+	return nil
 }
 
 // gather splits a transaction into the commands that stand for something here, and
 // returns the database that it leaves selected.
 func (f *follower) gather(raw []byte) (db int, err error) {
 	db = f.db
-	f.queue, f.parts, f.idle, f.args = f.queue[:0], f.parts[:0], f.idle[:0], f.args[:0]
+	f.queue, f.args = f.queue[:0], f.args[:0]
 	for at := 0; at < len(raw); {
 		args, n, err := f.c.parser.Next(raw[at:])
 		if err != nil || n == 0 {
 			return 0, fmt.Errorf("a transaction of the stream cannot be understood: %w", err)
 		}
-		part := oplog.Range{From: at, To: at + n}
 		at += n
 		if len(args) == 0 || len(args) == 1 && (EqualFold(args[0], "MULTI") || EqualFold(args[0], "EXEC") || EqualFold(args[0], "PING")) {
 			continue
 		}
 		spec, err := f.resolve(args)
 		if err != nil {
-			if err = f.refused(args, err); err != nil {
-				return 0, err
-			}
-			f.idle = append(f.idle, part)
-			continue
+			return 0, f.refused(args, err)
 		}
 		if spec.Name == "select" {
 			if db, err = f.number(args); err != nil {
@@ -364,28 +344,58 @@ func (f *follower) gather(raw []byte) (db int, err error) {
 		from := len(f.args)
 		f.args = append(f.args, args...)
 		f.queue = append(f.queue, queued{spec, f.args[from:len(f.args):len(f.args)]})
-		f.parts = append(f.parts, part)
 	}
 	return db, nil
 }
 
-// refused says that a command of the master could not be done here. The error
-// ends the link, where the configuration wants that.
+// refusedCommand is the last command of a master that could not be done here.
+type refusedCommand struct {
+	offset  int64 // of the stream before it
+	command string
+	why     string
+}
+
+// refused says that a command of the master could not be done here, and returns the
+// error that ends the link. No shard is locked.
 func (f *follower) refused(args [][]byte, why error) error {
-	n := f.l.r.refused.Add(1)
-	if n <= 16 || n&(n-1) == 0 { // each of the first, then fewer and fewer
-		f.l.r.svc.Log.Error("a command of the master was refused: data differs from the master's from here on",
-			"command", shown(args), "error", why, "offset", f.l.r.svc.DB.Log().End(), "refused", n)
+	r := f.l.r
+	if !f.l.giveUpStream() {
+		return errReplaced
 	}
-	if f.l.r.svc.Config.String("propagation-error-behavior") == "ignore" {
-		return nil
+	last := refusedCommand{r.svc.DB.Log().End(), shown(args), wireText(why)}
+	r.refusal.Store(&last)
+	n := r.refused.Add(1)
+	r.svc.Log.Error("a command of the master was refused: the link ends, and all data is asked for again",
+		"command", last.command, "error", why, "offset", last.offset, "refused", n)
+	if r.svc.Config.String("propagation-error-behavior") != "ignore" {
+		if end := r.svc.opts.Shutdown; end != nil {
+			r.svc.Log.Error("the server ends, as propagation-error-behavior says")
+			r.svc.beside.Go(func() { end() })
+		}
+		f.l.stop()
 	}
-	if end := f.l.r.svc.opts.Shutdown; end != nil {
-		f.l.r.svc.Log.Error("the server ends, as propagation-error-behavior says")
-		f.l.r.svc.beside.Go(func() { end() })
+	return &refusedError{last}
+}
+
+// refusedError ends a link.
+type refusedError struct{ refusedCommand }
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("a command of the master was refused at offset %d: %s: %s", e.offset, e.command, e.why)
+}
+
+// giveUpStream forgets the name of the stream, of which this server has not all: the
+// next link and the replicas of this server get all data. It reports whether the link is
+// still the service's.
+func (l *link) giveUpStream() bool {
+	tx := l.r.svc.DB.BeginAll(0)
+	defer tx.Commit()
+	if !l.current() {
+		return false
 	}
-	f.l.stop()
-	return fmt.Errorf("a command of the master was refused, and propagation-error-behavior is not ignore: %w", why)
+	l.r.become(randomID())
+	l.r.svc.dropReplicas("a command of the master was refused: all data is to be synchronised again")
+	return true
 }
 
 // shown is a command for a log: its first words, and not too much of them.

@@ -1,5 +1,7 @@
 package command
 
+import "fmt"
+
 // What INFO, ROLE and metrics say of replication.
 
 func (i *info) replication() {
@@ -45,6 +47,9 @@ func (i *info) master(l *link) {
 	i.put("slave_read_only", c.Bool("replica-read-only"))
 	i.put("replica_announced", c.Bool("replica-announced"))
 	i.put("replica_refused_commands", i.svc.repl.refused.Load())
+	if last := i.svc.repl.refusal.Load(); last != nil {
+		i.put("replica_refused_last", oneLine(fmt.Sprintf("offset=%d,command=%s,error=%s", last.offset, last.command, last.why)))
+	}
 }
 
 // transfer writes how far a full synchronisation has come.

@@ -57,6 +57,10 @@ type link struct {
 	received atomic.Int64
 	conn     atomic.Pointer[masterConn]
 	said     string // the error that was logged last
+
+	wait        time.Duration // of pause
+	refusedWait time.Duration // after the last command that was refused
+	refusedAt   int64         // us; 0: none was
 }
 
 // retryAfter is how long a link waits before it dials again, as Redis does.
@@ -107,7 +111,7 @@ func (l *link) run() {
 			log.Warn("the link to the master is down; it is tried again", "master", l.addr(), "error", text)
 			l.said = text
 		}
-		if !lost {
+		if lost = lost && !l.noteRefusal(err); !lost {
 			l.pause()
 		}
 	}
@@ -115,9 +119,35 @@ func (l *link) run() {
 
 func (l *link) addr() string { return net.JoinHostPort(l.host, strconv.Itoa(l.port)) }
 
+// A link that ends because a command was refused is followed by a full synchronisation,
+// which costs the master a snapshot. It comes after a second; again within calm, after
+// twice as long as before, up to refusedMost.
+const (
+	refusedMost = 64 * time.Second
+	calm        = 10 * 60 * 1e6 // us
+)
+
+// noteRefusal reports whether a link ended with a command that was refused, and sets for
+// how long it pauses then.
+func (l *link) noteRefusal(err error) bool {
+	var refused *refusedError
+	if !errors.As(err, &refused) {
+		l.wait = retryAfter
+		return false
+	}
+	now := l.r.svc.DB.Clock().Micros()
+	if now-l.refusedAt > calm || l.refusedAt == 0 {
+		l.refusedWait = 0
+	}
+	l.refusedAt = now
+	l.refusedWait = min(max(2*l.refusedWait, retryAfter), refusedMost)
+	l.wait = l.refusedWait
+	return true
+}
+
 // pause waits before the next attempt.
 func (l *link) pause() {
-	t := time.NewTimer(retryAfter)
+	t := time.NewTimer(l.wait)
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -174,7 +204,7 @@ func (l *link) converse(m *masterConn) error {
 	defer a.close()
 	l.set(linkConnected)
 	l.acknowledge(m)
-	return a.run()
+	return a.runSafely()
 }
 
 // tend looks after a connection each second, until it is over.

@@ -65,6 +65,7 @@ type Service struct {
 	givesBack atomic.Bool             // memory that scripts have left goes back soon
 	stats     []*loopStats            // one for each loop, and one for everybody else
 	totals    totals
+	crashes   crashes
 	foreignAt atomic.Int64 // us: when an attempt to send HTTP was logged last; 0: never
 	runID     string
 	nodeID    string // of the cluster of one node

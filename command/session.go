@@ -126,6 +126,11 @@ func (c *Session) onLoop() bool { return c.loop }
 
 // serve is Serve for replies that may leave at once.
 func (c *Session) serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdict) {
+	return c.serveSafely(in, out)
+}
+
+// serveBatch is serve without a net.
+func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.Verdict) {
 	before := len(out)
 	if c.parked != nil {
 		var ok bool
@@ -375,7 +380,7 @@ func (c *Session) Do(args ...[]byte) resp.Value {
 func (c *Session) DoContext(ctx context.Context, args ...[]byte) (resp.Value, error) {
 	c.out.Collect()
 	c.doing, c.left = ctx, nil
-	what := c.dispatch(args)
+	what := c.dispatchSafely(args)
 	c.doing = nil
 	c.endBatch(0, 0)
 	if what == waiting {

@@ -49,7 +49,6 @@ func (s *Service) bindings() []binding {
 		{[]string{"maxmemory"}, func(*config.Set) error { s.configs.recount = true; return nil }},
 		{[]string{"lfu-log-factor", "lfu-decay-time"}, func(c *config.Set) error { s.DB.SetLFU(c.LFULogFactor(), c.LFUDecayTime()); return nil }},
 		{[]string{"maxmemory-policy", "maxmemory-samples", "maxmemory-protect", "maxmemory-protect-limiters", "maxmemory"}, s.setEviction},
-		{[]string{"maxmemory-policy", "maxmemory-samples"}, s.setEviction},
 		{[]string{"max-clock-ahead"}, func(c *config.Set) error { s.DB.SetMaxAhead(c.Int("max-clock-ahead") * 1e6); return nil }},
 		{[]string{"maxmemory-eviction-tenacity"}, s.setTenacity},
 		{[]string{"replica-ignore-maxmemory"}, func(c *config.Set) error { s.DB.SetReplicaEviction(!c.Bool("replica-ignore-maxmemory")); return nil }},

@@ -170,6 +170,12 @@ func (c *Session) showTransaction() {
 	}
 }
 
+// crashes are the panics of handlers.
+type crashes struct {
+	n    atomic.Int64
+	last atomic.Pointer[string]
+}
+
 // totals are the service's counters that no hot path touches.
 type totals struct {
 	replIn, replOut atomic.Int64 // bytes of streams: from the master, to replicas

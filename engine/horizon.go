@@ -10,7 +10,8 @@ import (
 // wrong, must not move them out of reach, so a replay refuses what is beyond the horizon:
 //
 //	instants (Tx.At)          the clock + SetMaxAhead
-//	tokens (Tx.CheckToken)    the clock + SetMaxAhead + maxAhead
+//	tokens (Tx.CheckToken)    the clock + SetMaxAhead + 2 x maxAhead: a payload may bring one that
+//	                          is ahead by maxAhead, and each start adds a minute
 //
 // A shard's time follows the instants of its effects, so it is never ahead of the clock
 // by more than that. Deadlines and the ids of stream entries are not bounded: clients
@@ -73,7 +74,7 @@ func (tx *Tx) CheckToken(token int64) error {
 	if token <= tx.now && token > 0 {
 		return nil
 	}
-	if most := tx.db.horizon(maxAhead); token < 1 || token > most {
+	if most := tx.db.horizon(2*maxAhead); token < 1 || token > most {
 		return &HorizonError{"token", token, most}
 	}
 	return nil

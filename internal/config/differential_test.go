@@ -61,7 +61,7 @@ var otherDefaults = map[string]string{
 var ours = map[string]string{
 	"shards": "ebb's own", "script-memory-limit": "ebb's own", "io-loops": "ebb's own",
 	"maxmemory-protect": "ebb's own", "maxmemory-protect-limiters": "ebb's own",
-	"http": "ebb's own", "http-pprof": "ebb's own",
+	"max-clock-ahead": "ebb's own", "http": "ebb's own", "http-pprof": "ebb's own",
 	"set-max-listpack-entries": "Redis 7.2", "set-max-listpack-value": "Redis 7.2", "locale-collate": "Redis 7.2", "cluster-announce-human-nodename": "Redis 7.2",
 }
 

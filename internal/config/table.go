@@ -230,7 +230,7 @@ var durabilityTable = []Directive{
 	integer("rdb-key-save-delay", 0, math.MinInt32, maxInt).hidden().unused(noTesting),
 	integer("key-load-delay", 0, math.MinInt32, maxInt).hidden().unused(noTesting),
 	integer("loading-process-events-interval-bytes", 2<<20, 1024, maxInt).hidden().unused(noTesting),
-	enum("propagation-error-behavior", "ignore", "ignore", "panic", "panic-on-replicas").does("what to do when a command of the master is refused: ignore logs and counts it, the others end the server"),
+	enum("propagation-error-behavior", "ignore", "ignore", "panic", "panic-on-replicas").does("what follows when a command of the master is refused: the link ends; panic and panic-on-replicas end the server"),
 
 	special("replicaof", Master, "").alias("slaveof").immutable().does("master to follow: host and port"),
 	text("masteruser", "").secret().does("user to be at the master; empty: the default user"),

@@ -173,6 +173,10 @@ func (e *Engine) settle() error {
 			}
 		}
 	}
+	if n, last := e.Service.Panics(); n > 0 {
+		e.broken = true
+		return errors.New(last)
+	}
 	for _, c := range e.conns {
 		if err := c.decode(); err != nil {
 			return fmt.Errorf("connection %d: %w", c.n, err)
