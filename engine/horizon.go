@@ -74,7 +74,7 @@ func (tx *Tx) CheckToken(token int64) error {
 	if token <= tx.now && token > 0 {
 		return nil
 	}
-	if most := tx.db.horizon(2*maxAhead); token < 1 || token > most {
+	if most := tx.db.horizon(2 * maxAhead); token < 1 || token > most {
 		return &HorizonError{"token", token, most}
 	}
 	return nil
