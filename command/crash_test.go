@@ -32,29 +32,29 @@ func explode(t *testing.T, s *Service, name string, when func(*Ctx) bool) {
 
 func boom(c *Ctx) bool { return len(c.Args) > 1 && string(c.Args[1]) == "boom" }
 
-// loopConn is a connection of a network loop that a test plays.
-type loopConn struct {
+// crashConn is a connection of a network loop that a test plays.
+type crashConn struct {
 	net.Conn
 	woken chan struct{}
 }
 
-func (c *loopConn) Wake() {
+func (c *crashConn) Wake() {
 	select {
 	case c.woken <- struct{}{}:
 	default:
 	}
 }
-func (c *loopConn) Kill(error)           {}
-func (c *loopConn) LocalAddr() string    { return "127.0.0.1:1" }
-func (c *loopConn) RemoteAddr() string   { return "127.0.0.1:2" }
-func (c *loopConn) Network() string      { return "tcp" }
-func (c *loopConn) FD() int              { return -1 }
-func (c *loopConn) Loop() int            { return 0 }
-func (c *loopConn) Buffered() (int, int) { return 0, 0 }
+func (c *crashConn) Kill(error)           {}
+func (c *crashConn) LocalAddr() string    { return "127.0.0.1:1" }
+func (c *crashConn) RemoteAddr() string   { return "127.0.0.1:2" }
+func (c *crashConn) Network() string      { return "tcp" }
+func (c *crashConn) FD() int              { return -1 }
+func (c *crashConn) Loop() int            { return 0 }
+func (c *crashConn) Buffered() (int, int) { return 0, 0 }
 
 // ends sends requests on a new connection, and returns the last verdict.
 func ends(s *Service, first func(*Session), lines ...string) reactor.Verdict {
-	c := &loopConn{woken: make(chan struct{}, 1)}
+	c := &crashConn{woken: make(chan struct{}, 1)}
 	x := s.NewSession(c)
 	defer x.Closed(io.EOF)
 	var in []byte
