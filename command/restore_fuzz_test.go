@@ -18,11 +18,49 @@ func FuzzRestoreThenUse(f *testing.F) {
 			f.Add(p.Dump[:n-sealed], p.Dump[n-sealed])
 		}
 	}
+	for _, dump := range ownDumps(f) {
+		f.Add(dump[:len(dump)-sealed], dump[len(dump)-sealed])
+	}
 	f.Fuzz(func(t *testing.T, value []byte, version uint8) {
 		if len(value) < 1<<16 {
 			restoreThenUse(t, string(rdb.Seal(append([]byte(nil), value...), int(version))))
 		}
 	})
+}
+
+// ownDumps are payloads of every type that Redis does not have, and of items with
+// deadlines.
+func ownDumps(f *testing.F) (dumps [][]byte) {
+	e, err := transcript.NewEngine()
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer e.Close()
+	for _, c := range [][]string{
+		{"DQ.CONFIG", "queue", "MAXDELIVERIES", "3", "DEADLETTER", "{queue}:dead", "MAXLEN", "10"},
+		{"DQ.ADD", "queue", "a", "job", "DELAY", "1000"}, {"DQ.ADD", "queue", "b", "job", "PRIORITY", "3", "EXPIRE", "5000"}, {"DQ.ADD", "queue", "c", "x", "UNIQUE", "9000"}, {"DQ.POP", "queue", "LEASE", "100"},
+		{"RL.TAKE", "gcra", "5", "1000"}, {"RL.RESERVE", "gcra", "5", "1000", "COST", "5"}, {"RL.RESERVE", "gcra", "5", "1000"},
+		{"RL.TAKE", "log", "5", "1000", "ALGO", "log"}, {"RL.TAKE", "log", "5", "1000", "ALGO", "log", "COST", "2"},
+		{"RL.TAKE", "window", "5", "1000", "ALGO", "window"}, {"RL.TAKE", "fixed", "5", "1000", "ALGO", "fixed"},
+		{"LOCK.ACQUIRE", "lock", "owner", "1000"}, {"LOCK.ACQUIRE", "shared", "a", "1000", "SHARED"}, {"LOCK.ACQUIRE", "shared", "b", "2000", "SHARED"},
+		{"SEM.ACQUIRE", "semaphore", "a", "3", "1000"}, {"SEM.ACQUIRE", "semaphore", "b", "3", "1000", "COUNT", "2"},
+		{"BF.RESERVE", "bloom", "0.01", "100"}, {"BF.MADD", "bloom", "a", "b"},
+		{"HSET", "hash", "f", "v", "g", "w"}, {"HPEXPIRE", "hash", "1000", "FIELDS", "1", "f"},
+		{"ZADDEX", "zset", "PX", "1000", "MEMBERS", "2", "1", "a", "2", "b"}, {"RPUSHEX", "list", "PX", "1000", "ELEMENTS", "2", "a", "b"}, {"SADDEX", "set", "PX", "1000", "MEMBERS", "2", "a", "b"},
+		{"XADD", "stream", "1-1", "f", "v"}, {"XADD", "stream", "1-2", "f", "w"}, {"XGROUP", "CREATE", "stream", "g", "0"}, {"XREADGROUP", "GROUP", "g", "c", "STREAMS", "stream", ">"},
+	} {
+		if v, err := e.Do(1, c...); err != nil || v.Kind == resp.KindError {
+			f.Fatalf("%q: %v %s", c, err, v.Str)
+		}
+	}
+	for _, key := range []string{"queue", "gcra", "log", "window", "fixed", "lock", "shared", "semaphore", "bloom", "hash", "zset", "list", "set", "stream"} {
+		v, err := e.Do(1, "DUMP", key)
+		if err != nil || v.Kind != resp.KindBulk || len(v.Str) <= sealed {
+			f.Fatalf("DUMP %s: %v %v", key, err, v)
+		}
+		dumps = append(dumps, []byte(v.Str))
+	}
+	return dumps
 }
 
 // sealed is how many bytes follow a value in a payload: version and checksum.
@@ -75,6 +113,8 @@ var usesOfAnyValue = [][]string{
 	{"ZLEXCOUNT", "k", "-", "+"}, {"ZRANDMEMBER", "k", "-3", "WITHSCORES"}, {"ZSCAN", "k", "0", "COUNT", "1000"}, {"ZINTER", "2", "k", "copy"}, {"ZUNION", "2", "k", "copy", "WITHSCORES"}, {"ZDIFF", "2", "k", "copy"},
 	{"GEOPOS", "k", "a"}, {"GEOHASH", "k", "a"}, {"GEOSEARCH", "k", "FROMLONLAT", "0", "0", "BYRADIUS", "20000", "km", "WITHDIST", "WITHCOORD"},
 	{"XRANGE", "k", "-", "+"}, {"XREVRANGE", "k", "+", "-", "COUNT", "3"}, {"XLEN", "k"}, {"XREAD", "STREAMS", "k", "0"}, {"XINFO", "STREAM", "k", "FULL", "COUNT", "0"}, {"XINFO", "STREAM", "k"}, {"XINFO", "GROUPS", "k"},
+	{"DQ.INFO", "k"}, {"DQ.PEEK", "k", "COUNT", "9"}, {"RL.INFO", "k"}, {"LOCK.INFO", "k"}, {"SEM.INFO", "k"}, {"BF.INFO", "k"}, {"BF.EXISTS", "k", "a"}, {"BF.CARD", "k"},
+	{"RL.TAKE", "k", "5", "1000"}, {"RL.TAKE", "k", "5", "1000", "ALGO", "log"}, {"RL.TAKE", "k", "7", "2000", "ALGO", "window"}, {"RL.TAKE", "k", "7", "2000", "ALGO", "fixed"},
 	{"XINFO", "CONSUMERS", "k", "g"}, {"XPENDING", "k", "g"}, {"XPENDING", "k", "g", "-", "+", "100"},
 }
 
@@ -85,5 +125,8 @@ var changesOfAnyValue = [][]string{
 	{"HSET", "k", "a", "1", "new", "value"}, {"HINCRBY", "k", "a", "3"}, {"HDEL", "k", "a", "b"}, {"LPUSH", "k", "a"}, {"RPUSH", "k", "b", "b"}, {"LSET", "k", "1", "c"}, {"LINSERT", "k", "AFTER", "c", "d"}, {"LREM", "k", "0", "b"},
 	{"LMOVE", "k", "k", "LEFT", "RIGHT"}, {"LTRIM", "k", "1", "-2"}, {"LPOP", "k", "2"}, {"RPOP", "k"}, {"SADD", "k", "a", "1", "99999"}, {"SREM", "k", "1"}, {"SPOP", "k", "2"}, {"SMOVE", "k", "copy", "a"}, {"SUNIONSTORE", "k", "k", "copy"},
 	{"ZADD", "k", "1", "a", "2", "b"}, {"ZINCRBY", "k", "1.5", "a"}, {"ZREM", "k", "b"}, {"ZPOPMIN", "k", "2"}, {"ZPOPMAX", "k"}, {"ZREMRANGEBYSCORE", "k", "0", "1"}, {"ZREMRANGEBYRANK", "k", "0", "1"}, {"ZUNIONSTORE", "k", "2", "k", "copy"},
+	{"RL.RESERVE", "k", "5", "1000"}, {"RL.CANCEL", "k", "1"}, {"LOCK.ACQUIRE", "k", "z", "100"}, {"LOCK.ACQUIRE", "k", "owner", "100"}, {"LOCK.ACQUIRE", "k", "y", "100", "SHARED"}, {"SEM.ACQUIRE", "k", "z", "9", "100"},
+	{"SEM.RELEASE", "k", "a"}, {"BF.ADD", "k", "q"}, {"DQ.ADD", "k", "new", "job"}, {"DQ.POP", "k", "COUNT", "3", "LEASE", "50"}, {"DQ.CANCEL", "k", "a"}, {"DQ.CONFIG", "k", "MAXLEN", "1"},
+	{"HPERSIST", "k", "FIELDS", "1", "f"}, {"ZPERSIST", "k", "MEMBERS", "1", "a"},
 	{"RENAME", "k", "l"}, {"MOVE", "l", "1"}, {"UNLINK", "copy"}, {"SORT", "other", "ALPHA", "STORE", "sorted"},
 }

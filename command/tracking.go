@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/acl"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -508,7 +509,9 @@ func (b *broadcast) End(tx *engine.Tx) {
 		sort.Slice(keys, func(i, j int) bool { return string(keys[i]) < string(keys[j]) })
 		for _, c := range b.prefixes.clientsOf(p) {
 			if m := c.track.Load(); m != nil && m.bcast && !(m.noloop && c == caller) {
-				b.t.send(c, m, keys)
+				if readable := c.readable(keys); len(readable) > 0 {
+					b.t.send(c, m, readable)
+				}
 			}
 		}
 	}
@@ -523,4 +526,16 @@ func (p *prefixTable) clientsOf(x *prefixTrackers) []*Session {
 		all[i] = c.c
 	}
 	return all
+}
+
+// readable returns those of the keys that the session's user may read: a client that
+// tracks by prefix hears of no others. Where it may read all of them it allocates
+// nothing.
+func (c *Session) readable(keys [][]byte) [][]byte {
+	u := c.view.user.Load().user.Load()
+	hidden := func(key []byte) bool { return !u.MayTouch(key, acl.Read) }
+	if u.Unlimited || !slices.ContainsFunc(keys, hidden) {
+		return keys
+	}
+	return slices.DeleteFunc(slices.Clone(keys), hidden)
 }

@@ -193,6 +193,20 @@ func (u *User) AllChannels() bool {
 	return slices.ContainsFunc(u.selectors, func(s Selector) bool { return s.allChannels })
 }
 
+// MayTouch reports whether some of the user's rules allow a key to be used so,
+// whatever the command. O(patterns).
+func (u *User) MayTouch(key []byte, use Access) bool {
+	if u.Unlimited {
+		return true
+	}
+	for i := range u.selectors {
+		if u.selectors[i].MayTouch(key, use) {
+			return true
+		}
+	}
+	return false
+}
+
 // MayUse reports whether one of the selectors allows a channel, whatever else it
 // allows: what a subscription needs to stay.
 func (u *User) MayUse(channel []byte, literal bool) bool {
