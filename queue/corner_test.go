@@ -487,3 +487,37 @@ func TestJobsGoOnWhileTheirSlotMoves(t *testing.T) {
 		}
 	})
 }
+
+func TestAPushThatIsRepeatedWithUniqueRunsNoJobTwice(t *testing.T) {
+	backends.Each(t, func(t *testing.T, b *backends.Backend) {
+		q, err := New[string](b.Conn, b.Name("jobs"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := b.Context()
+		for _, c := range []struct {
+			o     PushOptions
+			again error
+		}{
+			{PushOptions{ID: "by its id"}, nil}, // so it would run twice
+			{PushOptions{ID: "and unique", Unique: time.Hour}, ErrDuplicate},
+		} {
+			if _, err := q.Push(ctx, "x", c.o); err != nil {
+				t.Fatal(err)
+			}
+			j, err := q.Pop(ctx)
+			if err == nil {
+				err = j.Ack(ctx)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := q.Push(ctx, "x", c.o); !errors.Is(err, c.again) {
+				t.Errorf("%+v: %v", c.o, err)
+			}
+			if err := q.Delete(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

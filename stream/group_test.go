@@ -602,3 +602,45 @@ func TestAConsumerGoesOnAfterAFault(t *testing.T) {
 		}
 	})
 }
+
+func TestRedriveIsForTheGroupAlone(t *testing.T) {
+	backends.Each(t, func(t *testing.T, b *backends.Backend) {
+		ctx := b.Context()
+		s := newStream(t, b.Conn, b.Name("log"), stream.Options[string]{})
+		g := newGroup(t, s, "g", stream.GroupOptions{MaxDeliveries: 1})
+		other := newGroup(t, s, "other", stream.GroupOptions{})
+		ids := add(t, ctx, s, "there", "gone")
+		for range 2 {
+			if err := take(t, ctx, g, "me", 1)[0].Nack(ctx, 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := take(t, ctx, other, "me", 1)[0].Ack(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.Remove(ctx, ids[1]); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := g.Redrive(ctx, 10); n != 2 || err != nil {
+			t.Fatal(n, err)
+		}
+		add(t, ctx, s, "next")
+		if d := take(t, ctx, other, "me", 1)[0]; d.Value != "next" {
+			t.Errorf("the other group gets %q", d.Value)
+		}
+		got := map[string]string{}
+		for range 3 {
+			d := take(t, ctx, g, "me", 1)[0]
+			got[d.Value] = d.ID
+			if err := d.Ack(ctx); err != nil || d.Deliveries != 1 {
+				t.Error(d.Deliveries, err)
+			}
+		}
+		if len(got) != 3 || got["there"] != ids[0] {
+			t.Error(got, ids)
+		}
+		if i, err := s.Info(ctx); err != nil || i.Groups[0].Pending != 0 {
+			t.Errorf("%+v %v", i, err)
+		}
+	})
+}

@@ -17,6 +17,8 @@ import (
 	"github.com/ebbdb/ebb/expmap"
 	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/doortest"
+	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/objects"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/limit"
 	"github.com/ebbdb/ebb/lock"
@@ -28,6 +30,20 @@ func TestALimitIsAllowedAndNoMore(t *testing.T) { each(t, alone(limits)) }
 func TestALockHasOneHolder(t *testing.T)        { each(t, alone(locks)) }
 func TestEveryJobIsDoneOnce(t *testing.T)       { each(t, alone(jobs)) }
 func TestEntriesEndAtTheirTime(t *testing.T)    { each(t, alone(entries)) }
+
+func TestEveryObjectKeepsTheRules(t *testing.T) { each(t, alone(rules)) }
+
+// rules are those that the objects keep over go-redis.
+func rules(t *testing.T, c *ebb.Conn) {
+	s := objects.Site{Conn: c, Name: func(name string) string { return "rules:" + name }, Pass: func(d time.Duration) {
+		_ = kit.Sleep(testContext(t), d)
+	}}
+	objects.Releases(t, s)
+	objects.Callbacks(t, s)
+	objects.Loops(t, s)
+	objects.Names(t, s)
+	objects.Deletes(t, s)
+}
 
 func alone(test func(*testing.T, *ebb.Conn)) func(*testing.T, *realserver.Process) {
 	return func(t *testing.T, p *realserver.Process) { test(t, open(t, p)) }
@@ -47,6 +63,7 @@ func TestObjectsRunOnACluster(t *testing.T) {
 	t.Run("queue", func(t *testing.T) { jobs(t, c) })
 	t.Run("batches", func(t *testing.T) { batches(t, c) })
 	t.Run("expmap", func(t *testing.T) { entries(t, c) })
+	t.Run("rules", func(t *testing.T) { rules(t, c) })
 	t.Run("wide", func(t *testing.T) { wideCommands(t, c) })
 	t.Run("events", func(t *testing.T) { doortest.Events(t, c) })
 	t.Run("masters", func(t *testing.T) { doortest.EventsOfMasters(t, c, cluster, "{events}") })
