@@ -37,6 +37,14 @@ type accounts struct {
 
 	mu     sync.Mutex // guards what follows, and publishing to accounts
 	byName map[string]*account
+	bytes  int64 // about what they take up
+}
+
+// settle counts what the accounts take up as used memory: n bytes more. The caller holds
+// the lock.
+func (a *accounts) settle(n int64) {
+	a.bytes += n
+	a.svc.DB.Charge(n)
 }
 
 func (a *accounts) init(s *Service) {
@@ -56,6 +64,7 @@ func (a *accounts) init(s *Service) {
 	a.super = newAccount(acl.NewDefault("(superuser)", a.rules()))
 	a.nobody = acl.New("", a.rules()).Seal()
 	a.byName = map[string]*account{defaultUser: a.first}
+	a.bytes = a.first.user.Load().Bytes() // which every server has, and is not charged
 }
 
 // rules is what new users are made with.
@@ -105,11 +114,14 @@ func (a *accounts) change(name string, by *Session, edit func(*acl.User) error) 
 		a.mu.Unlock()
 		return err
 	}
+	n := u.Bytes()
 	if acc != nil {
+		n -= old.Bytes()
 		acc.user.Store(u.Seal())
 	} else {
 		a.byName[name] = newAccount(u)
 	}
+	a.settle(n)
 	a.mu.Unlock()
 	if old != nil {
 		a.revoke(acc, old, by)
@@ -125,6 +137,7 @@ func (a *accounts) remove(names []string, by *Session) int {
 	for _, name := range names {
 		if acc := a.byName[name]; acc != nil && acc != a.first {
 			delete(a.byName, name)
+			a.settle(-acc.user.Load().Bytes())
 			acc.user.Store(a.nobody)
 			gone = append(gone, acc)
 		}
@@ -168,6 +181,11 @@ func (a *accounts) replace(users []*acl.User, by *Session) {
 		}
 	}
 	a.byName = next
+	n := -a.bytes
+	for _, acc := range next {
+		n += acc.user.Load().Bytes()
+	}
+	a.settle(n)
 	a.mu.Unlock()
 	a.expel(gone, by)
 	for _, s := range changed {

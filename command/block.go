@@ -126,6 +126,8 @@ type waiter struct {
 	out   resp.Writer
 	memo  any // what the command notes for its Undo
 
+	argv int64 // bytes of the arguments
+
 	slot uint32 // in timeouts, whose lock guards it
 }
 
@@ -143,6 +145,8 @@ func newWaiter(c *Ctx, o *Wait) *waiter {
 	if len(o.Also) > 0 {
 		w.ticket.Also = ownArgs(o.Also)
 	}
+	w.argv = argsBytes(c.Args)
+	s.svc.DB.Charge(w.argv)
 	w.mu.Lock() // who finds it in a line or in the view waits until it is complete
 	defer w.mu.Unlock()
 	c.Tx.Enqueue(&w.ticket, o.Keys...)
@@ -217,6 +221,7 @@ func (w *waiter) fail(err error) {
 func (w *waiter) finish(us int64) {
 	c := w.c
 	c.svc.timeouts.cancel(w)
+	c.svc.DB.Charge(-w.argv)
 	c.svc.timeouts.waiting.Add(-1)
 	c.view.waiting.CompareAndSwap(w, nil)
 	s := c.stats.of(w.ctx.Spec)

@@ -78,10 +78,23 @@ func runClientSetname(c *Ctx) error {
 func (c *Session) setName(name []byte) {
 	if len(name) == 0 {
 		c.view.name.Store(nil)
-		return
+	} else {
+		s := string(name)
+		c.view.name.Store(&s)
 	}
-	s := string(name)
-	c.view.name.Store(&s)
+	c.countNames()
+}
+
+// countNames counts the bytes of what the client has called itself.
+func (c *Session) countNames() {
+	n := int64(0)
+	if name := c.view.name.Load(); name != nil {
+		n = int64(len(*name))
+	}
+	if lib := c.view.lib.Load(); lib != nil {
+		n += int64(len(lib[0]) + len(lib[1]))
+	}
+	c.svc.DB.Charge(n - c.view.nameBytes.Swap(n))
 }
 
 // printable reports whether b is visible ASCII without blanks, as what CLIENT
@@ -123,6 +136,7 @@ func runClientSetinfo(c *Ctx) error {
 	}
 	lib[at] = string(c.Args[3])
 	c.Session.view.lib.Store(&lib)
+	c.Session.countNames()
 	c.Out.OK()
 	return nil
 }

@@ -20,6 +20,8 @@ type view struct {
 	// multiBytes is what these take up.
 	multiBytes atomic.Int64
 	watch      atomic.Int32
+	watchBytes atomic.Int64  // and what it takes up
+	nameBytes  atomic.Int64  // name and lib
 	flags      atomic.Uint32 // of the constants below
 
 	user    atomic.Pointer[account]
@@ -155,10 +157,11 @@ type clientMemory struct {
 	in    int64 // a part of a request
 	out   int64 // replies and messages that are not sent yet
 	argv  int64 // the arguments of a command that waits
-	multi int64 // the commands that wait for EXEC
+	multi int64 // the commands that wait for EXEC, and the watched keys
+	lists int64 // subscriptions, prefixes of tracking, places in lines, names
 }
 
-func (m clientMemory) total() int64 { return sessionBytes + m.in + m.out + m.argv + m.multi }
+func (m clientMemory) total() int64 { return sessionBytes + m.in + m.out + m.argv + m.multi + m.lists }
 
 // memory is about what a client's connection takes up. Buffers that connections
 // share belong to nobody. Any goroutine may call it.
@@ -171,9 +174,11 @@ func (c *Session) memory() (m clientMemory) {
 	m.out += int64(len(c.queue))
 	c.mu.Unlock()
 	if w := c.view.waiting.Load(); w != nil {
-		m.argv = argsBytes(w.ctx.Args)
+		m.argv = w.argv
+		m.lists = w.ticket.Bytes()
 	}
-	m.multi = c.view.multiBytes.Load()
+	m.multi = c.view.multiBytes.Load() + c.view.watchBytes.Load()
+	m.lists += c.subs.bytes.Load() + c.track.Load().bytes() + c.view.nameBytes.Load()
 	return m
 }
 
@@ -185,11 +190,38 @@ func argsBytes(args [][]byte) (n int64) {
 	return n
 }
 
+// tooMuch notes what the client takes up, with in bytes of a request that is not complete
+// and out bytes of replies that its connection does not know of yet, and reports whether it has to go because all together take up too much.
+func (c *Session) tooMuch(in, out int) bool {
+	s := c.svc
+	c.showTransaction()
+	m := c.memory()
+	m.in = int64(in)
+	now := m.total() + int64(out)
+	if total := s.clientBytes.Add(now - c.counted.Swap(now)); total > s.clientLimit.Load() {
+		s.boundClients(c)
+	}
+	return c.evicted.Load()
+}
+
+// grew notes that messages of n bytes wait for a client.
+func (c *Session) grew(n int) {
+	s := c.svc
+	c.counted.Add(int64(n))
+	if s.clientBytes.Add(int64(n)) > s.clientLimit.Load() && s.ctx.Err() == nil && !s.bounding.Swap(true) {
+		s.beside.Go(func() {
+			s.bounding.Store(false)
+			s.boundClients(nil)
+		})
+	}
+}
+
 // boundClients keeps the memory of all connections below maxmemory-clients: the
-// largest are closed first, but none that asked for CLIENT NO-EVICT.
-func (s *Service) boundClients() {
-	limit := s.Config.MaxMemoryClients()
-	if limit <= 0 || limit == math.MaxInt64 {
+// largest are closed first, but none that asked for CLIENT NO-EVICT. Who is to go runs
+// no further command. What it has just noted about by, nil for nobody, is kept.
+func (s *Service) boundClients(by *Session) {
+	limit := s.clientLimit.Load()
+	if limit <= 0 {
 		return
 	}
 	type load struct {
@@ -199,7 +231,11 @@ func (s *Service) boundClients() {
 	var all []load
 	var total int64
 	for _, c := range s.clients.list() {
-		l := load{c, c.memory().total()}
+		l := load{c, c.counted.Load()}
+		if c != by {
+			l.bytes = c.memory().total()
+			s.clientBytes.Add(l.bytes - c.counted.Swap(l.bytes))
+		}
 		total += l.bytes
 		if c.view.flags.Load()&(viewNoEvict|viewReplica) == 0 {
 			all = append(all, l)
@@ -211,7 +247,9 @@ func (s *Service) boundClients() {
 			return
 		}
 		total -= l.bytes
-		l.c.conn.Kill(errClientMemory)
+		if !l.c.evicted.Swap(true) {
+			l.c.conn.Kill(errClientMemory)
+		}
 	}
 }
 

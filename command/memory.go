@@ -27,11 +27,11 @@ func memoryHelp() Spec {
 
 // memoryNumbers is where the memory is, in bytes.
 type memoryNumbers struct {
-	used      int64                  // living: records, values, tables
+	used      int64                  // living: records, values, tables, and what clients have the server keep
 	peak      int64                  // the most that used was seen to be
 	held      int64                  // slabs in use
 	idle      int64                  // slabs kept for later
-	overhead  int64                  // of used: tables, deadlines
+	overhead  int64                  // of used: tables, deadlines, all that is not data
 	protected engine.ProtectedMemory // of used: what is never evicted, and limiters
 	rss       int64                  // of the process; what Go took from the system where that is not known
 	heap      int64                  // Go's own
@@ -76,6 +76,7 @@ func (s *Service) settleMemory(m *memoryNumbers) {
 		}
 	}
 	m.peak = max(m.peak, m.used)
+	m.overhead += s.DB.Charged()
 	held, idle := s.DB.HeldMemory()
 	m.held, m.idle = int64(held), int64(idle)
 	for _, x := range s.clients.list() {

@@ -325,25 +325,21 @@ func (c *Session) watchKeys(keys [][]byte) {
 	}
 }
 
-// watchSlice is how many keys WATCH has the shards of locked at once, where it has many.
-const watchSlice = 64
-
-// watchSlices watches keys some at a time, so that others run in between: a client
+// watchSlices watches keys one at a time, so that others run in between: a client
 // reads what it watches behind the reply to WATCH, and so after all of them. An error
 // says that a script is overdue; none of the keys is watched then.
 func (c *Session) watchSlices(keys [][]byte) error {
 	had := c.watch.Len()
-	for len(keys) > 0 {
-		some := keys[:min(len(keys), watchSlice)]
-		if !c.tryLock(false, some) {
-			if err := c.wait(false, some); err != nil {
+	for i := range keys {
+		one := keys[i : i+1]
+		if !c.tryLock(false, one) {
+			if err := c.wait(false, one); err != nil {
 				c.watch.Forget(nil, had)
 				return err
 			}
 		}
-		c.watchKeys(some)
+		c.watchKeys(one)
 		c.tx.Unlock()
-		keys = keys[len(some):]
 	}
 	return nil
 }

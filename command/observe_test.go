@@ -174,7 +174,7 @@ func TestClientMemory(t *testing.T) {
 	ask(t, waits, "BLPOP", "0123456789", "0")
 	ask(t, c, "MULTI")
 	ask(t, c, "SET", "k", strings.Repeat("x", 1000))
-	if m := waits.memory(); m.argv != 16 || m.multi != 0 || m.total() != sessionBytes+16 {
+	if m := waits.memory(); m.argv != 16 || m.multi != 0 || m.lists != 340 || m.total() != sessionBytes+16+340 {
 		t.Errorf("who waits has %+v", m)
 	}
 	list := do(svc.NewSession(nil), "CLIENT", "LIST").Str

@@ -51,7 +51,8 @@ const timedCalls = 16
 const specCache = 16
 
 func (s *Service) initScripts() {
-	s.scripts = script.New(script.Options{MemoryLimit: int(s.Config.Int("script-memory-limit")), Version: redisVersion, VersionNum: redisVersionNum})
+	s.scripts = script.New(script.Options{MemoryLimit: int(s.Config.Int("script-memory-limit")), Version: redisVersion, VersionNum: redisVersionNum,
+		Charge: func(n int) { s.DB.Charge(int64(n)) }})
 	h := &s.host
 	h.svc = s
 	h.s = &Session{svc: s, stats: s.stats[len(s.stats)-1], script: true, authed: true}

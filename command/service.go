@@ -71,9 +71,13 @@ type Service struct {
 	nodeID    string // of the cluster of one node
 	repl      replication
 	master    masterSide
-	cluster   bool         // cluster-enabled
-	started   int64        // us
-	peak      atomic.Int64 // of the used memory, as far as it was looked at
+	cluster   bool  // cluster-enabled
+	started   int64 // us
+	// clientLimit is maxmemory-clients in bytes, 0 for none; clientBytes is what the
+	// clients took up when each was last counted, while there is a limit.
+	clientLimit, clientBytes atomic.Int64
+	bounding                 atomic.Bool  // boundClients is about to run beside the loops
+	peak                     atomic.Int64 // of the used memory, as far as it was looked at
 
 	ctx    context.Context // ends with Close
 	stop   context.CancelFunc

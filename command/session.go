@@ -80,6 +80,8 @@ type Session struct {
 	proto     atomic.Int32 // as out.Proto, for others
 	softSince atomic.Int64 // us since when the soft output limit is exceeded
 	peerGone  atomic.Bool  // the client sends no more
+	counted   atomic.Int64 // what it took up when it was last counted: see tooMuch
+	evicted   atomic.Bool  // it is to go, because clients take up too much
 
 	mu     sync.Mutex // guards what follows
 	queue  []byte     // pushes, encoded
@@ -141,6 +143,10 @@ func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.
 			return 0, out, reactor.Yield // the transport looks whether the client reads before it goes on
 		}
 	}
+	bounded := c.svc.clientLimit.Load() > 0
+	if bounded && (c.evicted.Load() || c.tooMuch(len(in), len(out)-before)) {
+		return 0, out, reactor.Park // until its loop closes it
+	}
 	c.out.Buf = out
 	c.followConfig()
 	start := len(out) // of the reply to the request that is being served
@@ -152,6 +158,9 @@ func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.
 		}
 		if n == 0 {
 			c.boundInput(len(in) - consumed)
+			if bounded && len(in) > consumed && c.tooMuch(len(in)-consumed, len(c.out.Buf)-before) {
+				return consumed, c.settle(consumed, before), reactor.Park
+			}
 			break
 		}
 		if len(args) > 0 {
@@ -176,6 +185,9 @@ func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.
 				consumed += n
 				out = c.settle(consumed, before)
 				c.park()
+				if bounded {
+					c.tooMuch(len(in)-consumed, 0)
+				}
 				return consumed, out, reactor.Park
 			}
 			if c.queued.Load() {
@@ -183,6 +195,9 @@ func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.
 			}
 		}
 		consumed += n
+		if bounded && c.tooMuch(len(in)-consumed, len(c.out.Buf)-before) {
+			return consumed, c.settle(consumed, before), reactor.Park
+		}
 		if len(c.out.Buf)-before > c.turn {
 			if c.replyTooLong(len(c.out.Buf) - start) {
 				break
@@ -267,6 +282,9 @@ func (c *Session) push(msg []byte) {
 	c.mu.Unlock()
 	if !c.queued.Swap(true) && c.conn != nil {
 		c.conn.Wake()
+	}
+	if c.conn != nil && c.svc.clientLimit.Load() > 0 {
+		c.grew(len(msg))
 	}
 	if c.conn != nil {
 		if _, unsent := c.conn.Buffered(); c.overLimit(n+unsent, false) {
@@ -365,6 +383,8 @@ func (c *Session) leaveAll() {
 	c.svc.monitors.remove(c)
 	c.unwatch()
 	c.svc.clients.remove(c)
+	c.svc.DB.Charge(-c.view.multiBytes.Swap(0) - c.view.nameBytes.Swap(0))
+	c.svc.clientBytes.Add(-c.counted.Swap(0))
 }
 
 // Do runs one request in an embedded session and returns the reply. It waits

@@ -47,6 +47,7 @@ type binding struct {
 func (s *Service) bindings() []binding {
 	return []binding{
 		{[]string{"maxmemory"}, func(*config.Set) error { s.configs.recount = true; return nil }},
+		{[]string{"maxmemory", "maxmemory-clients"}, func(c *config.Set) error { s.clientLimit.Store(clientLimit(c)); return nil }},
 		{[]string{"lfu-log-factor", "lfu-decay-time"}, func(c *config.Set) error { s.DB.SetLFU(c.LFULogFactor(), c.LFUDecayTime()); return nil }},
 		{[]string{"maxmemory-policy", "maxmemory-samples", "maxmemory-protect", "maxmemory-protect-limiters", "maxmemory"}, s.setEviction},
 		{[]string{"max-clock-ahead"}, func(c *config.Set) error { s.DB.SetMaxAhead(c.Int("max-clock-ahead") * 1e6); return nil }},
@@ -78,6 +79,14 @@ func (s *Service) bindings() []binding {
 		{[]string{"min-replicas-to-write", "min-replicas-max-lag"}, func(*config.Set) error { s.master.require(); return nil }},
 		{[]string{"replica-read-only", "replica-serve-stale-data"}, func(*config.Set) error { s.repl.setGates(); return nil }},
 	}
+}
+
+// clientLimit is how many bytes all clients may take up together; 0: no limit.
+func clientLimit(c *config.Set) int64 {
+	if n := c.MaxMemoryClients(); n != math.MaxInt64 {
+		return max(n, 0)
+	}
+	return 0
 }
 
 // toKeeper has the files follow the configuration, once there are any.

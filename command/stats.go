@@ -162,11 +162,17 @@ func (c *Session) showTransaction() {
 	if queued != c.view.multi.Load() {
 		c.view.multi.Store(queued)
 	}
-	if c.multi.bytes != c.view.multiBytes.Load() {
+	if old := c.view.multiBytes.Load(); c.multi.bytes != old {
 		c.view.multiBytes.Store(c.multi.bytes)
+		c.svc.DB.Charge(c.multi.bytes - old)
 	}
 	if watched != c.view.watch.Load() {
 		c.view.watch.Store(watched)
+		bytes := int64(0)
+		if c.watch != nil {
+			bytes = c.watch.Bytes()
+		}
+		c.view.watchBytes.Store(bytes)
 	}
 }
 
@@ -315,7 +321,7 @@ func (s *Service) sample(now int64) {
 	}
 	r.at, r.last = now, total
 	r.mu.Unlock()
-	s.boundClients()
+	s.boundClients(nil)
 }
 
 func (r *rates) get() [3]float64 {

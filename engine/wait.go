@@ -168,6 +168,9 @@ func (t *Ticket) leave(db *DB) {
 	db.Charge(-t.bytes)
 }
 
+// Bytes returns about what the ticket's places take up.
+func (t *Ticket) Bytes() int64 { return t.bytes }
+
 // Waiters returns how many places in lines are taken.
 func (db *DB) Waiters() int64 { return db.waits.Load() }
 

@@ -80,6 +80,34 @@ func (u *User) Seal() *User {
 	return u
 }
 
+// About what a user, a selector and an entry of a list take up.
+const (
+	userBytes     = 256
+	selectorBytes = 256
+	entryBytes    = 40
+)
+
+// Bytes is about what the user takes up. O(rules).
+func (u *User) Bytes() int64 {
+	n := userBytes + len(u.Name) + len(u.passwords)*(entryBytes+2*sha256.Size)
+	for i := range u.selectors {
+		s := &u.selectors[i]
+		n += selectorBytes + 8*len(s.bits)
+		for _, p := range s.keys {
+			n += entryBytes + len(p.glob)
+		}
+		for _, c := range s.channels {
+			n += entryBytes + len(c)
+		}
+		for _, list := range s.firstArgs {
+			for _, f := range list {
+				n += 2*entryBytes + len(f.given) + len(f.folded)
+			}
+		}
+	}
+	return int64(n)
+}
+
 // Selectors are the user's sets of permissions, the root one first. The slice is
 // the user's.
 func (u *User) Selectors() []Selector { return u.selectors }

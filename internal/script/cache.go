@@ -132,6 +132,7 @@ func (e *Engine) script(body []byte, load bool, tick func() error) (*Script, err
 
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	defer e.settle()
 	s = e.cache.byText[fresh.Body]
 	if s == nil { // nobody was faster
 		s = fresh
@@ -177,6 +178,7 @@ func (e *Engine) Flush() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.cache.reset()
+	e.settle()
 }
 
 // scriptChunk is what messages call a script.

@@ -25,6 +25,9 @@ type Options struct {
 	MemoryLimit int    // bytes that the values of each of the two machines may take; 0: no bound
 	Version     string // redis.REDIS_VERSION
 	VersionNum  int    // redis.REDIS_VERSION_NUM: major<<16 | minor<<8 | patch
+	// Charge is told by how many bytes the cached scripts and the libraries grow and
+	// shrink, as ScriptBytes and FunctionBytes of Stats count them; nil: nobody is.
+	Charge func(bytes int)
 }
 
 // Engine runs scripts and functions. Its methods may be called at any time by
@@ -40,6 +43,8 @@ type Engine struct {
 	cache   cache
 	library catalogue
 	gone    []*Library // that the machine has not let go yet
+	charged int        // what charge was told of
+	charge  func(int)
 
 	liveEval, liveFunc atomic.Int64 // bytes in the machines after their last run
 	heavy              atomic.Bool  // a run has allocated much: see TakeHeavy
@@ -54,7 +59,7 @@ func (e *Engine) TakeHeavy() bool { return e.heavy.Load() && e.heavy.Swap(false)
 
 // New returns an Engine without scripts.
 func New(o Options) *Engine {
-	e := &Engine{scripts: newMachine(), functions: newMachine(), library: newCatalogue()}
+	e := &Engine{scripts: newMachine(), functions: newMachine(), library: newCatalogue(), charge: o.Charge}
 	e.cache.reset()
 	e.scripts.sandboxScripts(o)
 	e.functions.sandboxFunctions(o)
@@ -133,6 +138,15 @@ func (e *Engine) finish(m *machine) {
 	}
 	clear(gone)
 	e.done(m, &e.liveFunc)
+}
+
+// settle tells charge what has changed. The caller holds the lock.
+func (e *Engine) settle() {
+	n := e.cache.bytes + e.library.bytes
+	if e.charge != nil && n != e.charged {
+		e.charge(n - e.charged)
+	}
+	e.charged = n
 }
 
 // Stats are the figures of INFO and FUNCTION STATS.

@@ -143,6 +143,7 @@ func (e *Engine) hasLibrary(name string) bool {
 func (e *Engine) adopt(libraries []*Library, replace, flush bool) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	defer e.settle()
 	c := &e.library
 	replaced := map[*Library]bool{}
 	if !flush {
@@ -305,6 +306,7 @@ func (e *Engine) DeleteLibrary(name []byte) error {
 		return errNoLibrary
 	}
 	e.library.remove(l)
+	e.settle()
 	e.gone = append(e.gone, l)
 	return nil
 }
@@ -314,6 +316,7 @@ func (e *Engine) FlushLibraries() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.flushLibraries()
+	e.settle()
 }
 
 func (e *Engine) flushLibraries() {
