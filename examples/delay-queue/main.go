@@ -33,6 +33,7 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = q.Delete(context.WithoutCancel(ctx)) }()
 	fmt.Fprintln(w, q)
 	s := &shop{q: q, w: w, taken: map[string]int{}}
 	if err := s.push(ctx); err != nil {

@@ -100,6 +100,7 @@ func taken(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = jobs.Delete(context.WithoutCancel(ctx)) }()
 	held, err := report.Acquire(ctx, 0)
 	if err != nil {
 		return err
@@ -146,6 +147,7 @@ func fenced(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = report.Delete(context.WithoutCancel(ctx)) }()
 	var a archive
 	standing, stop := context.WithCancel(ctx)
 	ann, err := report.TryAcquire(standing)

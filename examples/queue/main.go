@@ -210,6 +210,7 @@ func object(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = q.Delete(context.WithoutCancel(ctx)) }()
 	fmt.Fprintf(w, "4. %v\n", q)
 	if _, err := q.Cancel(ctx, "gil", "hal"); err != nil { // of a run that was interrupted
 		return err

@@ -35,10 +35,10 @@ func month(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	key := fmt.Sprintf("{example:sign-in:visitor}:%04d-%02d", today.Year, today.Month)
-	if _, err := c.Del(ctx, key); err != nil { // where the program ran before
+	if err := k.Delete(ctx, "visitor", today, today); err != nil { // where the program ran before
 		return err
 	}
+	defer func() { _ = k.Delete(context.WithoutCancel(ctx), "visitor", today, today) }()
 	first, err := k.SignIn(ctx, "visitor")
 	if err != nil {
 		return err
@@ -49,10 +49,11 @@ func month(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	}
 	fmt.Fprintf(w, "today, %s, the visitor signs in: the first time today? %v; and once more: %v\n\n", today, first, again)
 
-	if _, err := c.Del(ctx, "{example:sign-in:ann}:2026-10", "{example:sign-in:ann}:2026-11"); err != nil {
+	day := bits.Day{Year: 2026, Month: time.November, Day: 22}
+	if err := k.Delete(ctx, "ann", day.Add(-30), day); err != nil {
 		return err
 	}
-	day := bits.Day{Year: 2026, Month: time.November, Day: 22}
+	defer func() { _ = k.Delete(context.WithoutCancel(ctx), "ann", day.Add(-30), day) }()
 	for _, ago := range []int{0, 1, 2, 3, 4, 7, 8, 12, 20, 21, 22, 23, 24, 30} {
 		if _, err := k.Mark(ctx, "ann", day.Add(-ago)); err != nil {
 			return err
@@ -86,6 +87,7 @@ func everybody(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		if err := days[i].Delete(ctx); err != nil {
 			return err
 		}
+		defer func() { _ = days[i].Delete(context.WithoutCancel(ctx)) }()
 		var users []int64
 		for u := int64(0); u < 3000; u += int64(i) + 1 { // every one, every second, every third
 			users = append(users, u)
@@ -136,6 +138,7 @@ func badge(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	if err := all.Delete(ctx); err != nil {
 		return err
 	}
+	defer func() { _ = all.Delete(context.WithoutCancel(ctx)) }()
 	const user, width = 42, 4
 	level, err := all.Field(bits.Uint(width), user*width)
 	if err != nil {

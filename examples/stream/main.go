@@ -33,6 +33,7 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = orders.Delete(context.WithoutCancel(ctx)) }()
 	desk, err := orders.Group("desk", stream.GroupOptions{ClaimAfter: claimAfter, MaxDeliveries: 3})
 	if err != nil {
 		return err

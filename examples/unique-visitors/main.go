@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -17,11 +18,21 @@ import (
 func main() { example.Main(run) }
 
 func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
-	for _, name := range []string{"example:site", "example:shop", "example:all", "example:live"} {
-		if _, err := c.Del(ctx, name); err != nil { // one by one: in a cluster they are apart
-			return err
+	clean := func() error {
+		var all []error
+		for _, name := range []string{"example:site", "example:shop", "example:all", "example:live"} {
+			u, err := unique.New(c, name, window(name))
+			if err == nil {
+				err = u.Delete(context.WithoutCancel(ctx))
+			}
+			all = append(all, err)
 		}
+		return errors.Join(all...)
 	}
+	if err := clean(); err != nil { // where the program ran before
+		return err
+	}
+	defer func() { _ = clean() }()
 	if err := howExact(ctx, c, w); err != nil {
 		return err
 	}
@@ -32,6 +43,14 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		return err
 	}
 	return lately(ctx, c, w)
+}
+
+// window is how the counter of a name is made.
+func window(name string) unique.Options {
+	if name == "example:live" {
+		return unique.Options{Window: 2 * time.Second, Bucket: 100 * time.Millisecond, TTL: time.Minute}
+	}
+	return unique.Options{TTL: time.Hour}
 }
 
 func people(from, n int) []string {
@@ -152,7 +171,7 @@ func together(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 
 // lately counts over the last moments.
 func lately(ctx context.Context, c *ebb.Conn, w io.Writer) error {
-	live, err := unique.New(c, "example:live", unique.Options{Window: 2 * time.Second, Bucket: 100 * time.Millisecond, TTL: time.Minute})
+	live, err := unique.New(c, "example:live", window("example:live"))
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,11 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 
 func story(ctx context.Context, c *ebb.Conn, w io.Writer, payable time.Duration) error {
 	s := &shop{c, w, payable}
+	orders, err := s.family()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = orders.Delete(context.WithoutCancel(ctx)) }()
 	if err := s.orders(ctx); err != nil {
 		return err
 	}

@@ -14,10 +14,12 @@ import (
 
 // Run runs an example on the backends of package backends, and looks for lines, or
 // parts of them, in what it printed. One that begins with a kind and a colon, as in
-// "mem:taken", is looked for on that kind alone.
+// "mem:taken", is looked for on that kind alone. An example must leave nothing behind:
+// Run fails if the backend holds keys or expiry rules that it did not hold before.
 func Run(t *testing.T, run func(ctx context.Context, c *ebb.Conn, w io.Writer) error, want ...string) {
 	t.Helper()
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
+		before := contents(t, b)
 		var out bytes.Buffer
 		if err := run(b.Context(), b.Conn, &out); err != nil {
 			t.Fatalf("%v, after:\n%s", err, out.String())
@@ -33,7 +35,36 @@ func Run(t *testing.T, run func(ctx context.Context, c *ebb.Conn, w io.Writer) e
 				t.Errorf("%q is missing in:\n%s", w, out.String())
 			}
 		}
+		for what := range contents(t, b) {
+			if !before[what] {
+				t.Errorf("the example left %s behind", what)
+			}
+		}
 	})
+}
+
+// contents names the keys and the expiry rules that a backend holds.
+func contents(t *testing.T, b *backends.Backend) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	for key, err := range b.Scan(b.Context(), "*") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all["key "+key] = true
+	}
+	if !b.Capabilities().Native {
+		return all
+	}
+	rules, err := b.Do(b.Context(), "EXPIRY", "RULE", "LIST")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range rules.Elems {
+		name, _ := rule.Get("name")
+		all["expiry rule "+name.String()] = true
+	}
+	return all
 }
 
 func isKind(name string) bool {
