@@ -10,7 +10,7 @@ import (
 var scriptingSpecs = []*Spec{&specEval, &specEvalRO, &specEvalSHA, &specEvalSHARO, &specFCall, &specFCallRO, &specScript, &specFunction}
 
 // scriptFlags are those of whatever runs a script.
-const scriptFlags = NoScript | Stale | SkipMonitor | MayReplicate | NoMandatoryKeys | AllKeys | Scripts
+const scriptFlags = NoScript | Stale | SkipMonitor | NoMandatoryKeys | AllKeys | Scripts
 
 // evalArgs is the grammar of EVAL and its kin; what is how they name the script.
 func evalArgs(what string, access KeyFlags) []Arg {
@@ -20,7 +20,7 @@ func evalArgs(what string, access KeyFlags) []Arg {
 var specEval = Spec{
 	Name: "eval", Group: GroupScripting, Since: "2.6.0", Complexity: "Depends on the script that is executed.",
 	Summary: "Executes a server-side Lua script.",
-	Flags:   scriptFlags,
+	Flags:   scriptFlags | MayReplicate,
 	Args:    evalArgs("script", Update|Access),
 	Replies: "What the script returns: numbers become integers (their fraction is cut), strings and true, nil and false, tables up to their first nil.",
 	Examples: "> EVAL \"return {KEYS[1], ARGV[1], 3.7}\" 1 k v\n1) \"k\"\n2) \"v\"\n3) (integer) 3\n" +
@@ -42,7 +42,7 @@ var specEvalRO = Spec{
 var specEvalSHA = Spec{
 	Name: "evalsha", Group: GroupScripting, Since: "2.6.0", Complexity: "Depends on the script that is executed.",
 	Summary: "Executes a server-side Lua script by the SHA1 digest of its text.",
-	Flags:   scriptFlags,
+	Flags:   scriptFlags | MayReplicate,
 	Args:    evalArgs("sha1", Update|Access),
 	Replies: "As EVAL; NOSCRIPT if the script is not cached.",
 	Examples: "> SCRIPT LOAD \"return 'hi'\"\n\"$sha\"\n> EVALSHA $sha 0\n\"hi\"\n" +

@@ -10,7 +10,7 @@ import (
 var specFCall = Spec{
 	Name: "fcall", Group: GroupScripting, Since: "7.0.0", Complexity: "Depends on the function that is executed.",
 	Summary: "Invokes a function.",
-	Flags:   scriptFlags | Keeps,
+	Flags:   scriptFlags | MayReplicate | Keeps,
 	Args:    evalArgs("function", Update|Access),
 	Replies: "What the function returns, as with EVAL. The function is called with a table of the keys and one of the other arguments.",
 	Examples: "> FUNCTION LOAD \"#!lua name=shop\\nredis.register_function('sold', function(keys, args) return redis.call('INCRBY', keys[1], args[1]) end)\"\n\"shop\"\n" +

@@ -4,8 +4,10 @@ package command
 
 func (i *info) persistence() {
 	f := i.svc.keeper.Info()
-	i.put("loading", f.Loading)
-	i.zeros("async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age")
+	l := i.svc.repl.follows.Load()
+	i.put("loading", f.Loading || i.svc.gates.has(gateLoading))
+	i.put("async_loading", l != nil && l.beside.Load())
+	i.zeros("current_cow_peak", "current_cow_size", "current_cow_size_age")
 	i.put("current_fork_perc", 0.0)
 	i.put("current_save_keys_processed", f.SavedKeys)
 	i.put("current_save_keys_total", f.TotalKeys)

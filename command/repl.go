@@ -37,6 +37,9 @@ type replication struct {
 	// hold another history. nil: there are none.
 	onReplaced func()
 	failover   failover
+	// syncError is why the last full synchronisation failed, "" if it did not, nil
+	// before the first.
+	syncError atomic.Pointer[string]
 
 	mu     sync.Mutex // guards what follows. Taken with shards held; nobody who has it waits for one.
 	id     string     // the stream's name

@@ -43,6 +43,9 @@ func (i *info) master(l *link) {
 	if !up {
 		i.put("master_link_down_since_seconds", max(i.now-l.down.Load(), 0)/1e6)
 	}
+	if why := i.svc.repl.syncError.Load(); why != nil && *why != "" {
+		i.put("master_sync_last_error", *why)
+	}
 	i.put("slave_priority", c.Int("replica-priority"))
 	i.put("slave_read_only", c.Bool("replica-read-only"))
 	i.put("replica_announced", c.Bool("replica-announced"))

@@ -55,16 +55,27 @@ type link struct {
 	down     atomic.Int64 // us since when there is no stream
 	expected atomic.Int64 // bytes of a full synchronisation, -1: the master does not say
 	received atomic.Int64
+	beside   atomic.Bool // a full synchronisation is loaded beside the data, which is served
 	conn     atomic.Pointer[masterConn]
-	said     string // the error that was logged last
+
+	// Of its goroutine.
+	said    string // the error that was logged last
+	retried int64  // us: when it last dialled at once, after it had lost the stream
+	bad     int    // full synchronisations in a row that have failed
+	dropped bool   // the full synchronisation that has failed had dropped the data before
 
 	wait        time.Duration // of pause
 	refusedWait time.Duration // after the last command that was refused
 	refusedAt   int64         // us; 0: none was
 }
 
-// retryAfter is how long a link waits before it dials again, as Redis does.
-const retryAfter = time.Second
+// retryAfter is how long a link waits before it dials again, as Redis does. A full
+// synchronisation costs the master a snapshot of all data: each that fails doubles the
+// time before the next, up to retryAfter << retryDoubles.
+const (
+	retryAfter   = time.Second
+	retryDoubles = 5
+)
 
 func newLink(r *replication, host string, port int) *link {
 	l := &link{r: r, host: host, port: port, gone: make(chan struct{})}
@@ -111,10 +122,22 @@ func (l *link) run() {
 			log.Warn("the link to the master is down; it is tried again", "master", l.addr(), "error", text)
 			l.said = text
 		}
-		if lost = lost && !l.noteRefusal(err); !lost {
-			l.pause()
+		if refused := l.noteRefusal(err); refused || !lost || !l.atOnce() {
+			l.pause(max(l.wait, retryAfter<<min(max(l.bad-1, 0), retryDoubles)))
 		}
 	}
+}
+
+// atOnce reports whether a link that has lost the stream may dial without a pause: once
+// in retryAfter. A master that takes the link and drops it again is not asked all the
+// time.
+func (l *link) atOnce() bool {
+	now := l.r.svc.DB.Clock().Micros()
+	if l.retried != 0 && now-l.retried < retryAfter.Microseconds() {
+		return false
+	}
+	l.retried = now
+	return true
 }
 
 func (l *link) addr() string { return net.JoinHostPort(l.host, strconv.Itoa(l.port)) }
@@ -146,8 +169,8 @@ func (l *link) noteRefusal(err error) bool {
 }
 
 // pause waits before the next attempt.
-func (l *link) pause() {
-	t := time.NewTimer(l.wait)
+func (l *link) pause(d time.Duration) {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -194,9 +217,15 @@ func (l *link) converse(m *masterConn) error {
 	}
 	if full != nil {
 		l.set(linkSync)
+		l.dropped = false
 		if err := l.load(m, full); err != nil {
-			return fmt.Errorf("full synchronisation: %w", err)
+			err = fmt.Errorf("full synchronisation: %w", err)
+			l.bad++
+			l.failed(err)
+			return err
 		}
+		l.bad = 0
+		l.failed(nil)
 	}
 	l.said = ""
 	l.r.svc.Log.Info("the link to the master is up", "master", l.addr(), "full", full != nil, "offset", l.r.svc.DB.Log().End())
@@ -205,6 +234,15 @@ func (l *link) converse(m *masterConn) error {
 	l.set(linkConnected)
 	l.acknowledge(m)
 	return a.runSafely()
+}
+
+// failed notes for INFO why the last full synchronisation failed; nil: it did not.
+func (l *link) failed(err error) {
+	text := ""
+	if err != nil {
+		text = plainText(err.Error(), 4*maxPeerText)
+	}
+	l.r.syncError.Store(&text)
 }
 
 // tend looks after a connection each second, until it is over.

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/ebbdb/ebb/resp"
 )
@@ -135,7 +136,7 @@ func (l *link) greet(m *masterConn) error {
 		return err
 	}
 	if reply[0] != '+' && !hasAnyPrefix(reply, "-NOAUTH", "-NOPERM", "-ERR operation not permitted") {
-		return fmt.Errorf("the master answered PING with %q", reply)
+		return fmt.Errorf("the master answered PING with %q", clip([]byte(reply), maxPeerText))
 	}
 	c := l.r.svc.Config
 	if pass := c.String("masterauth"); pass != "" {
@@ -147,7 +148,7 @@ func (l *link) greet(m *masterConn) error {
 			return err
 		}
 		if reply[0] == '-' {
-			return fmt.Errorf("the master refused masteruser and masterauth: %s", reply[1:])
+			return fmt.Errorf("the master refused masteruser and masterauth: %s", plainText(reply[1:], maxPeerText))
 		}
 	}
 	return l.introduce(m)
@@ -175,10 +176,10 @@ func (l *link) introduce(m *masterConn) error {
 			return err
 		}
 		if hasAnyPrefix(reply, "-NOAUTH", "-NOPERM") {
-			return fmt.Errorf("the master refused REPLCONF: %s; set masterauth and masteruser", reply[1:])
+			return fmt.Errorf("the master refused REPLCONF: %s; set masterauth and masteruser", plainText(reply[1:], maxPeerText))
 		}
 		if reply[0] == '-' {
-			l.r.svc.Log.Info("the master does not know a REPLCONF", "words", words, "reply", reply)
+			l.r.svc.Log.Info("the master does not know a REPLCONF", "words", words, "reply", plainText(reply, maxPeerText))
 		}
 	}
 	return nil
@@ -194,6 +195,35 @@ func (r *replication) announcedPort() int {
 		return int(c.Int("tls-port"))
 	}
 	return r.svc.port()
+}
+
+// maxOffset is the highest offset at which a stream may begin: it leaves room for more
+// bytes than a link carries in a century.
+const maxOffset = 1 << 62
+
+// validReplID reports whether s can be the name of a stream: 40 letters and digits.
+func validReplID(s string) bool {
+	for _, c := range []byte(s) {
+		if !('0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z') {
+			return false
+		}
+	}
+	return len(s) == len(noReplID)
+}
+
+// maxPeerText is how much of what a peer says is shown, in bytes.
+const maxPeerText = 200
+
+// plainText is what a peer says, for a log or for INFO: one line of at most so many bytes
+// without control characters.
+func plainText(s string, most int) string {
+	s = strings.ToValidUTF8(s[:min(len(s), most)], "?")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, s)
 }
 
 // fullSync is what +FULLRESYNC says of the data that follows.
@@ -225,21 +255,24 @@ func (l *link) psync(m *masterConn) (*fullSync, error) {
 	switch {
 	case f[0] == "+FULLRESYNC" && len(f) == 3:
 		offset, err := strconv.ParseInt(f[2], 10, 64)
-		if err != nil || offset < 0 || len(f[1]) != 40 {
-			return nil, fmt.Errorf("the master answered PSYNC with %q", reply)
+		if err != nil || offset < 0 || offset > maxOffset || !validReplID(f[1]) {
+			return nil, fmt.Errorf("the master answered PSYNC with %q, which wants an id of 40 letters and digits, and an offset of 0 to %d", clip([]byte(reply), maxPeerText), int64(maxOffset))
 		}
 		l.took()
 		return &fullSync{id: f[1], offset: offset, db: -1}, nil
 	case f[0] == "+CONTINUE":
-		if len(f) > 1 && len(f[1]) == 40 && f[1] != id {
+		if len(f) > 1 && !validReplID(f[1]) {
+			return nil, fmt.Errorf("the master answered PSYNC with %q, which wants an id of 40 letters and digits", clip([]byte(reply), maxPeerText))
+		}
+		if len(f) > 1 && f[1] != id {
 			l.renamed(f[1], next-1)
 		}
 		l.took()
 		return nil, nil
 	case l.handOver:
-		return nil, &handOverError{reply}
+		return nil, &handOverError{plainText(reply, maxPeerText)}
 	}
-	return nil, fmt.Errorf("the master answered PSYNC with %q", reply)
+	return nil, fmt.Errorf("the master answered PSYNC with %q", clip([]byte(reply), maxPeerText))
 }
 
 // position is the stream that this replica has, and the next byte that it wants,

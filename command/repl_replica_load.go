@@ -3,6 +3,7 @@ package command
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/rdb"
+	"github.com/ebbdb/ebb/internal/script"
 )
 
 // A full synchronisation: all of the master's data as an RDB file,
@@ -20,11 +22,18 @@ import (
 //	$<length>\r\n<file>              where the master has a file
 //	$EOF:<40 bytes>\r\n<file><those 40 bytes>   where it writes as it walks
 //
-// repl-diskless-load says what becomes of the data that was here: with disabled and
-// on-empty-db the file is received as a whole before that is dropped, unless there
-// is none; with swapdb it is loaded as it arrives, and what was here is gone when the
-// first bytes are. While it is loaded clients hear LOADING, and the length of the
-// stream does not move.
+// Data that this replica holds is kept until the new data has proved to be good.
+// repl-diskless-load says how:
+//
+//	disabled     received into a file, and read through as it arrives: header, types,
+//	             values, checksum. Only then the old data goes, and the file is loaded
+//	on-empty-db  the same where there is data; loaded as it arrives where there is none
+//	swapdb       loaded as it arrives beside the old data, which it then replaces at
+//	             one instant: there is memory for both
+//
+// While the engine is filled clients hear LOADING, and the length of the stream does not
+// move. While data is loaded beside, clients are served from the old data, if that is
+// of the same history; otherwise they hear LOADING, as in Redis.
 
 // load receives and loads the data that sync announced.
 func (l *link) load(m *masterConn, sync *fullSync) error {
@@ -35,29 +44,47 @@ func (l *link) load(m *masterConn, sync *fullSync) error {
 	l.expected.Store(size)
 	l.received.Store(0)
 	data = counted{data, l}
-	keeps := l.keepsMeanwhile()
-	l.r.svc.Log.Info("full synchronisation begins: all data here is replaced", "master", l.addr(), "bytes", size, "offset", sync.offset, "through_file", keeps)
-	if keeps {
-		file, err := l.receive(data)
-		if err != nil {
-			return err
-		}
-		defer os.Remove(file.Name())
-		defer file.Close()
-		data = file
+	how, holds := l.r.svc.Config.String("repl-diskless-load"), l.holdsData()
+	l.r.svc.Log.Info("full synchronisation begins: it will replace all data here", "master", l.addr(), "bytes", size, "offset", sync.offset, "repl-diskless-load", how)
+	switch {
+	case how == "swapdb":
+		err = l.loadBeside(m, data, sync)
+	case how == "on-empty-db" && !holds:
+		err = l.replaceBy(m, data, sync, false)
+	default:
+		err = l.loadFile(m, data, sync, holds)
 	}
-	// Nobody makes a snapshot of a part, whose name and offset would be those of the
-	// data so far.
-	l.r.svc.dropReplicas("all data is about to be replaced")
-	l.deaf.Store(true)
-	defer l.deaf.Store(false)
-	defer m.noteHeard()
-	done, err := l.r.svc.keeper.Hold(l.ctx)
+	switch {
+	case err == nil:
+	case l.dropped:
+		err = fmt.Errorf("%w; the data that was here is gone", err)
+	case holds:
+		err = fmt.Errorf("%w; the data that was here is kept", err)
+	}
+	return err
+}
+
+// loadFile receives the data into a file, and replaces what is here by it. Where that
+// is anything, the file is checked first.
+func (l *link) loadFile(m *masterConn, data io.Reader, sync *fullSync, holds bool) error {
+	file, err := l.receive(data, sync, holds)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	return l.replaceBy(m, file, sync, true)
+}
+
+// replaceBy drops all data, and loads other data in its place. arrived says that all of
+// that is here.
+func (l *link) replaceBy(m *masterConn, data io.Reader, sync *fullSync, arrived bool) error {
+	done, err := l.hold(m)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if m.noteHeard(); !keeps {
+	if !arrived {
 		l.deaf.Store(false) // it is read from while it is loaded
 	}
 	if err := l.empty(); err != nil {
@@ -68,23 +95,78 @@ func (l *link) load(m *masterConn, sync *fullSync) error {
 		l.emptyAgain()
 		return err
 	}
-	rest, err := io.Copy(io.Discard, data)
-	if err == nil && rest > 0 {
-		err = fmt.Errorf("behind the data came %d bytes that do not belong there", rest)
-	}
-	if err != nil {
-		l.emptyAgain()
-		return err
-	}
 	return l.adopt(sync)
 }
 
-// keepsMeanwhile reports whether there is data that is to be kept until the new has
-// arrived.
-func (l *link) keepsMeanwhile() bool {
-	if l.r.svc.Config.String("repl-diskless-load") == "swapdb" {
-		return false
+// hold keeps replicas and files away until done is called: a snapshot of a part would
+// have the name and the offset of the data before.
+func (l *link) hold(m *masterConn) (done func(), err error) {
+	l.r.svc.dropReplicas("all data is about to be replaced")
+	l.deaf.Store(true)
+	release, err := l.r.svc.keeper.Hold(l.ctx)
+	m.noteHeard()
+	if err != nil {
+		l.deaf.Store(false)
+		return nil, err
 	}
+	return func() {
+		release()
+		m.noteHeard()
+		l.deaf.Store(false)
+	}, nil
+}
+
+// loadBeside loads the data beside the old, and puts it in the old data's place once
+// all of it is there.
+func (l *link) loadBeside(m *masterConn, data io.Reader, sync *fullSync) error {
+	s := l.r.svc
+	if id, _, _ := s.repl.names(); id == sync.id {
+		l.beside.Store(true) // it is served meanwhile
+		defer l.beside.Store(false)
+	} else {
+		s.gates.set(gateLoading, true)
+		defer s.gates.set(gateLoading, false)
+	}
+	stage := s.DB.Stage()
+	defer stage.Discard()
+	libraries := s.newLibraries(l.ctx)
+	r := l.reader(data, sync, stage.LoadAux, libraries.load)
+	if err := stage.Load(l.ctx, r, engine.LoadOptions{KeepExpired: true}); err != nil {
+		return err
+	}
+	if err := ended(r, data); err != nil {
+		return err
+	}
+	done, err := l.hold(m)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := l.install(stage, libraries, sync); err != nil {
+		return err
+	}
+	l.replaced()
+	return nil
+}
+
+// install puts staged data in the place of all that is here, at one instant.
+func (l *link) install(stage *engine.Staging, libraries *libraries, sync *fullSync) error {
+	tx := l.r.svc.DB.BeginAll(0)
+	defer tx.Commit()
+	if !l.current() {
+		return errReplaced
+	}
+	tx.Replaying()
+	if err := libraries.install(); err != nil {
+		return err
+	}
+	tx.Install(stage)
+	l.adoptIn(tx, sync)
+	return nil
+}
+
+// holdsData reports whether there is anything that a full synchronisation replaces.
+func (l *link) holdsData() bool {
 	tx := l.r.svc.DB.BeginAll(0)
 	defer tx.Commit()
 	for _, k := range tx.Keyspaces() {
@@ -92,12 +174,17 @@ func (l *link) keepsMeanwhile() bool {
 			return true
 		}
 	}
-	return false
+	for db := range l.r.svc.DB.Databases() {
+		if tx.Select(db); len(tx.Rules()) > 0 {
+			return true
+		}
+	}
+	return len(l.r.svc.scripts.Libraries()) > 0
 }
 
 // receive writes the data into a file, beside the server's own files if there are
-// any. Whoever gets the file removes it.
-func (l *link) receive(data io.Reader) (*os.File, error) {
+// any, and checks it on the way if that is asked for. The caller removes the file.
+func (l *link) receive(data io.Reader, sync *fullSync, check bool) (*os.File, error) {
 	dir := "" // where the system has its temporary files
 	if c := l.r.svc.Config; c.Durable() {
 		dir = c.String("dir")
@@ -106,7 +193,12 @@ func (l *link) receive(data io.Reader) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err = io.Copy(file, data); err == nil {
+	if check {
+		err = l.check(io.TeeReader(data, file), sync)
+	} else {
+		_, err = io.Copy(file, data)
+	}
+	if err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}
 	if err != nil {
@@ -116,6 +208,86 @@ func (l *link) receive(data io.Reader) (*os.File, error) {
 	}
 	return file, nil
 }
+
+// check reads all of the data and builds every value and every library of it, without
+// keeping one.
+func (l *link) check(data io.Reader, sync *fullSync) error {
+	stage := l.r.svc.DB.Stage()
+	r := l.reader(data, sync, stage.LoadAux, l.r.svc.newLibraries(l.ctx).load)
+	if err := stage.Check(l.ctx, r, engine.LoadOptions{KeepExpired: true}); err != nil {
+		return err
+	}
+	return ended(r, data)
+}
+
+// ended checks that nothing comes behind the data that r has read to its end.
+func ended(r *rdb.Reader, data io.Reader) error {
+	rest, err := io.Copy(io.Discard, data)
+	if rest += int64(len(r.Rest())); err == nil && rest > 0 {
+		err = fmt.Errorf("behind the data came %d bytes that do not belong there", rest)
+	}
+	return err
+}
+
+// reader reads the data's parts: keys are its caller's, texts and libraries go to aux
+// and function.
+func (l *link) reader(data io.Reader, sync *fullSync, aux func(name, text []byte) (bool, error), function func(code []byte) error) *rdb.Reader {
+	return rdb.NewReader(data, rdb.ReaderOptions{
+		Function: function,
+		Aux: func(name, text []byte) error {
+			if string(name) == "repl-stream-db" {
+				if db, err := strconv.Atoi(string(text)); err == nil && db >= 0 && db < l.r.svc.DB.Databases() {
+					sync.db = db
+				}
+			}
+			_, err := aux(name, text)
+			return err
+		},
+	})
+}
+
+// libraries are those of a synchronisation, loaded where no client can call them.
+type libraries struct {
+	s      *Service
+	beside *script.Engine
+	host   loadHost
+}
+
+func (s *Service) newLibraries(ctx context.Context) *libraries {
+	return &libraries{s: s, beside: script.New(s.scriptOptions()), host: loadHost{ctx: ctx, s: s}}
+}
+
+func (x *libraries) load(code []byte) error {
+	_, err := x.beside.LoadLibrary(code, true, &x.host)
+	return err
+}
+
+// install puts them in the place of all libraries, or changes nothing. All shards are
+// locked.
+func (x *libraries) install() error {
+	if len(x.beside.Libraries()) == 0 {
+		x.s.scripts.FlushLibraries()
+		return nil
+	}
+	return x.s.scripts.RestoreLibraries(x.beside.DumpLibraries(), script.Flush, &x.host)
+}
+
+// loadHost is the script.Host of libraries that are loaded for no client: a load may log,
+// and ends with its context.
+type loadHost struct {
+	ctx context.Context
+	s   *Service
+}
+
+func (h *loadHost) Call([][]byte) []byte {
+	return []byte("-ERR no commands while a library is loaded\r\n")
+}
+func (h *loadHost) SetProto(int)                   {}
+func (h *loadHost) SetReplication(bool, bool)      {}
+func (h *loadHost) Allowed([][]byte) (bool, error) { return false, nil }
+func (h *loadHost) Log(level int, text string)     { h.s.host.Log(level, text) }
+func (h *loadHost) CountError(string)              {}
+func (h *loadHost) Tick() error                    { return h.ctx.Err() }
 
 // payload reads the line that announces the data, and returns a reader of it. size
 // is -1 where the master does not know.
@@ -132,7 +304,7 @@ func (m *masterConn) payload() (data io.Reader, size int64, err error) {
 			return &exactReader{r: m.r, left: size}, size, nil
 		}
 	}
-	return nil, 0, fmt.Errorf("the master announced its data with %q", line)
+	return nil, 0, fmt.Errorf("the master announced its data with %q", clip([]byte(line), maxPeerText))
 }
 
 // exactReader reads a number of bytes; less is an error.
@@ -208,6 +380,7 @@ func (l *link) empty() error {
 	}
 	l.r.svc.gates.set(gateLoading, true)
 	l.forget(tx)
+	l.dropped = true
 	return nil
 }
 
@@ -259,26 +432,24 @@ func (l *link) takeOver(sync *fullSync) error {
 	if !l.current() {
 		return errReplaced
 	}
-	tx.ResetLog(sync.offset)
-	l.r.svc.DB.Log().AppendVerbatim(nil, sync.db)
-	l.r.become(sync.id)
+	l.adoptIn(tx, sync)
 	return nil
 }
 
-// fill loads the data. Nothing expires while it does, and nothing is in a stream.
+// adoptIn is adopt with all shards locked. A master that knows of the data before can
+// no longer go on from there.
+func (l *link) adoptIn(tx *engine.Tx, sync *fullSync) {
+	tx.ResetLog(sync.offset)
+	l.r.svc.DB.Log().AppendVerbatim(nil, sync.db)
+	l.r.become(sync.id)
+}
+
+// fill loads the data, all of it. Nothing expires meanwhile, and nothing is in a stream.
 func (l *link) fill(data io.Reader, sync *fullSync) error {
 	s := l.r.svc
-	r := rdb.NewReader(data, rdb.ReaderOptions{
-		Function: s.loadLibrary,
-		Aux: func(name, text []byte) error {
-			if string(name) == "repl-stream-db" {
-				if db, err := strconv.Atoi(string(text)); err == nil && db < s.DB.Databases() {
-					sync.db = db
-				}
-			}
-			_, err := s.DB.LoadAux(name, text)
-			return err
-		},
-	})
-	return s.DB.Load(l.ctx, r, engine.LoadOptions{KeepExpired: true})
+	r := l.reader(data, sync, s.DB.LoadAux, s.loadLibrary)
+	if err := s.DB.Load(l.ctx, r, engine.LoadOptions{KeepExpired: true}); err != nil {
+		return err
+	}
+	return ended(r, data)
 }

@@ -51,14 +51,20 @@ const timedCalls = 16
 const specCache = 16
 
 func (s *Service) initScripts() {
-	s.scripts = script.New(script.Options{MemoryLimit: int(s.Config.Int("script-memory-limit")), Version: redisVersion, VersionNum: redisVersionNum,
-		Charge: func(n int) { s.DB.Charge(int64(n)) }})
+	o := s.scriptOptions()
+	o.Charge = func(n int) { s.DB.Charge(int64(n)) }
+	s.scripts = script.New(o)
 	h := &s.host
 	h.svc = s
 	h.s = &Session{svc: s, stats: s.stats[len(s.stats)-1], script: true, authed: true}
 	h.s.created = s.DB.Clock().Micros()
 	h.s.view.multi.Store(-1)
 	h.x = Ctx{Out: &h.s.out, Table: s.table, Session: h.s, Service: s, noWait: true}
+}
+
+// scriptOptions are those of the machines that run scripts and functions.
+func (s *Service) scriptOptions() script.Options {
+	return script.Options{MemoryLimit: int(s.Config.Int("script-memory-limit")), Version: redisVersion, VersionNum: redisVersionNum}
 }
 
 // startScript makes the service's host the one of a script, function or load that

@@ -478,8 +478,7 @@ func (tx *Tx) Flush(dbi int) int {
 			sh.spaces[i] = nil
 		}
 		sh.publish()
-		sh.freed += considerAfter + 1 // the reclaimer gives the slabs back
-		sh.workAt(tx.ms)
+		sh.giveBackSoon(tx.ms)
 	}
 	switch {
 	case n == 0:

@@ -14,6 +14,7 @@ type shard struct {
 
 	last     int64    // the latest instant anybody had here, us
 	spaces   []*space // by database, nil where nothing was ever stored
+	staged   []*space // of a Staging, by database; nil: there is none
 	watched  map[watchKey]*watchList
 	lines    lineSet      // who waits for keys
 	graves   []box        // large containers that are gone, to be freed
@@ -55,20 +56,25 @@ func (sh *shard) bury(b box) {
 }
 
 // makeSpace returns the shard's part of a database.
-func (sh *shard) makeSpace(db int) *space {
-	if sh.spaces[db] == nil {
-		sh.spaces[db] = newSpace(sh, db)
+func (sh *shard) makeSpace(db int) *space { return sh.spaceOf(sh.spaces, db) }
+
+// spaceOf returns the space of a database among spaces, which are the shard's.
+func (sh *shard) spaceOf(spaces []*space, db int) *space {
+	if spaces[db] == nil {
+		spaces[db] = newSpace(sh, db)
 	}
-	return sh.spaces[db]
+	return spaces[db]
 }
 
 // publish adds to the engine's used memory what changed since the last time.
 func (sh *shard) publish() {
 	n, limiters := int64(0), int64(0)
-	for _, sp := range sh.spaces {
-		if sp != nil {
-			n += int64(sp.bytes())
-			limiters += int64(sp.kept[Limiter])
+	for _, spaces := range [...][]*space{sh.spaces, sh.staged} {
+		for _, sp := range spaces {
+			if sp != nil {
+				n += int64(sp.bytes())
+				limiters += int64(sp.kept[Limiter])
+			}
 		}
 	}
 	if old := sh.limiters; limiters != old {

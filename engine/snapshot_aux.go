@@ -92,25 +92,23 @@ func (db *DB) LoadAux(name, text []byte) (ours bool, err error) {
 	default:
 		return false, nil
 	}
-	if err != nil {
-		err = fmt.Errorf("the file's %s: %w", name, err)
+	return true, auxError(name, err)
+}
+
+// auxError adds to an error which text it is about.
+func auxError(name []byte, err error) error {
+	if err == nil {
+		return nil
 	}
-	return true, err
+	return fmt.Errorf("the file's %s: %w", name, err)
 }
 
 func (db *DB) loadToken(text string) error {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 || n > maxToken {
-		return errAux
+	n, err := db.parseToken(text)
+	if err == nil {
+		(&Tx{db: db}).SawToken(n)
 	}
-	tx := &Tx{db: db}
-	if n > 0 {
-		if err := tx.CheckToken(n); err != nil {
-			return err
-		}
-	}
-	tx.SawToken(n)
-	return nil
+	return err
 }
 
 // loadSlide notes that the deadline of the key that comes next slides.
@@ -131,14 +129,25 @@ func (r *rec) appendSlide(b []byte) []byte {
 	return appendString(b, strconv.AppendInt(num[:0], r.slide().span, 10))
 }
 
-// loadRules sets the rules of a database, which is forgotten to no log.
+// loadRules sets the rules of a database, which is in no log.
 func (db *DB) loadRules(text []byte) error {
+	dbi, rules, err := db.parseRules(text)
+	if err != nil {
+		return err
+	}
+	tx := db.BeginAll(dbi)
+	tx.setRules(rules)
+	tx.Commit()
+	return nil
+}
+
+// parseRules parses the text of a database's rules.
+func (db *DB) parseRules(text []byte) (dbi int, rules []*rule, err error) {
 	in := queueReader{b: text}
 	if in.number(0, 255) != rulesVersion {
-		return errAux
+		return 0, nil, errAux
 	}
-	dbi := in.number(0, int64(db.ndb)-1)
-	var rules []*rule
+	dbi = int(in.number(0, int64(db.ndb)-1))
 	for n := in.number(0, MaxRules); n > 0 && !in.bad; n-- {
 		var r Rule
 		r.Name, r.Match = string(in.text()), string(in.text())
@@ -150,10 +159,7 @@ func (db *DB) loadRules(text []byte) error {
 		rules = append(rules, newRule(db, r))
 	}
 	if in.bad || len(in.b) > 0 {
-		return errAux
+		return 0, nil, errAux
 	}
-	tx := db.BeginAll(int(dbi))
-	tx.setRules(rules)
-	tx.Commit()
-	return nil
+	return dbi, rules, nil
 }

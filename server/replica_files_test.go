@@ -91,11 +91,12 @@ func TestHalfOfASnapshotIsNotSaved(t *testing.T) {
 	dir := t.TempDir()
 	all := full(100, snapshot(t, "new"), "")
 	s := newScripted(t, all[:len(all)-9])
-	in, end := startIn(t, dir, "--appendonly", "no", "--save", "3600 1", "--repl-diskless-load", "swapdb")
+	in, end := startIn(t, dir, "--appendonly", "no", "--save", "3600 1", "--repl-diskless-load", "on-empty-db")
 	defer func() { end() }()
 	c := dialTCP(t, in.Addrs()[0].String())
 	c.must("SET", "old", "v")
 	c.must("SAVE")
+	c.must("DEL", "old")
 	before, err := os.ReadFile(filepath.Join(dir, "dump.rdb"))
 	if err != nil {
 		t.Fatal(err)

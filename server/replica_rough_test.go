@@ -94,6 +94,8 @@ func TestAMasterThatLiesEndsTheLink(t *testing.T) {
 		"   \r\n",
 		"+FULLRESYNC " + streamID + " -1\r\n",
 		"+FULLRESYNC x 0\r\n",
+		"+FULLRESYNC " + streamID + " 9223372036854775807\r\n", // the stream would end below 0
+		"+CONTINUE " + streamID[:38] + "\x1b\x1b\r\n",          // INFO would show it
 		"+CONTINUE\r\n*1\r\n$9223372036854775807\r\nx",
 		"+CONTINUE\r\n*2147483648\r\n",
 		full(0, file, "*2\r\n$3\r\nDEL\r\n$9223372036854775805\r\nx"),

@@ -122,9 +122,14 @@ func replicaOfScripted(t *testing.T, s *scripted, options ...string) client {
 	t.Helper()
 	c := dialTCP(t, startNode(t, options...))
 	c.must("SET", "old", "v")
+	followScripted(c, s)
+	return c
+}
+
+// followScripted has a server follow.
+func followScripted(c client, s *scripted) {
 	host, port, _ := net.SplitHostPort(s.Addr().String())
 	c.must("REPLICAOF", host, port)
-	return c
 }
 
 func TestDataIsKeptUntilTheNewHasArrived(t *testing.T) {
@@ -147,20 +152,23 @@ func TestDataIsKeptUntilTheNewHasArrived(t *testing.T) {
 	}
 }
 
-// A snapshot that is wrong leaves an empty server, which does not claim to have come
-// as far as before.
+// A snapshot that is wrong leaves an empty server empty, which does not claim to have
+// come as far as the master.
 func TestAWrongSnapshotLeavesNothing(t *testing.T) {
 	file := snapshot(t, "new")
 	wrong := file[:len(file)-12] + "XXXX" + file[len(file)-8:]
-	s := newScripted(t, full(1000, wrong, "")+"close", full(1000, file, ""))
-	c := replicaOfScripted(t, s)
-	eventually(t, "the old key is gone", func() bool { return c.ask("EXISTS", "old").Int == 0 })
-	if at := c.field("master_repl_offset"); at != "0" && at != "1000" {
-		t.Errorf("the offset is %s", at)
-	}
-	linked(t, c)
-	if v := c.must("GET", "new"); v.Str != "v" {
-		t.Errorf("the new key is %v", v)
+	for _, how := range []string{"disabled", "on-empty-db", "swapdb"} {
+		s := newScripted(t, full(1000, wrong, "")+"close", full(1000, file, ""))
+		c := dialTCP(t, startNode(t, "--repl-diskless-load", how))
+		followScripted(c, s)
+		eventually(t, "it has failed", func() bool { return c.field("master_sync_last_error") != "" })
+		if at := c.field("master_repl_offset"); at != "0" && at != "1000" {
+			t.Errorf("%s: the offset is %s", how, at)
+		}
+		linked(t, c)
+		if v := c.must("GET", "new"); v.Str != "v" {
+			t.Errorf("%s: the new key is %v", how, v)
+		}
 	}
 }
 

@@ -252,7 +252,7 @@ var durabilityTable = []Directive{
 	yesno("repl-diskless-sync", "yes").does("send snapshots to replicas without a file"),
 	integer("repl-diskless-sync-delay", 5, 0, maxInt).does("seconds to wait for more replicas before a snapshot is sent"),
 	integer("repl-diskless-sync-max-replicas", 0, 0, maxInt).does("replicas that end that wait; 0: none do"),
-	enum("repl-diskless-load", "disabled", "disabled", "on-empty-db", "swapdb").does("swapdb: a replica drops its data when a snapshot begins to arrive; otherwise when it has arrived"),
+	enum("repl-diskless-load", "disabled", "disabled", "on-empty-db", "swapdb").does("how a replica takes a full synchronisation: through a file that is checked first, straight into an empty server, or beside the old data"),
 	integer("repl-ping-replica-period", 10, 1, maxInt).alias("repl-ping-slave-period").does("seconds between pings to replicas"),
 	integer("repl-timeout", 60, 1, maxInt).does("seconds of silence after which a link is given up"),
 

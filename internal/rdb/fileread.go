@@ -144,17 +144,38 @@ func (r *Reader) header() error {
 	if valkey {
 		r.dialect = Valkey
 	}
-	if valkey && v != valkeyVersion || !valkey && (v < 1 || v > Version) {
+	if valkey && v != valkeyVersion || !valkey && (v < 1 || v >= valkeyVersion) {
 		return bad("a file of %s in version %d, of which we read %s", r.dialect, v, readable(valkey))
 	}
 	return nil
 }
 
+// readable says which versions are read. Above Version a file of Redis is read as far as
+// its types and opcodes are known: see unknownType.
 func readable(valkey bool) string {
 	if valkey {
 		return strconv.Itoa(valkeyVersion)
 	}
-	return fmt.Sprintf("1 to %d", Version)
+	return fmt.Sprintf("1 to %d, and up to %d what those have", Version, valkeyVersion-1)
+}
+
+// newTypes and newOpcodes are what newer versions of Redis write, whose layouts are not
+// public.
+var (
+	newTypes = map[Type]string{
+		26: "a stream with idempotency", 27: "a stream with NACKs", 28: "an array",
+		29: "a hash with a template", 30: "a hash with a template", 31: "a hash with a template", 32: "a hash with a template",
+		34: "a set whose members have deadlines", 35: "a set whose members have deadlines",
+	}
+	newOpcodes = map[byte]string{241: "a key that is not to be evicted", 242: "a template of hashes", 243: "metadata of a key"}
+)
+
+// unknownType is the error about a type that no decoder knows.
+func (r *Reader) unknownType(t Type) error {
+	if what := newTypes[t]; what != "" && r.dialect == Redis {
+		return bad("type %d (%s) of a Redis file in version %d is not known", t, what, r.version)
+	}
+	return bad("type %d of a %s file in version %d is not known", t, r.dialect, r.version)
 }
 
 // properties reads what stands before a type, or another opcode, and returns
@@ -230,6 +251,9 @@ func (r *Reader) silent(op byte) error {
 		return r.slotImport()
 	case op == opOldFunction:
 		return bad("functions in the form of Redis 7.0's release candidates")
+	}
+	if what := newOpcodes[op]; what != "" && r.dialect == Redis && r.version > Version {
+		return bad("opcode %d (%s) of a Redis file in version %d is not known", op, what, r.version)
 	}
 	return bad("no opcode of a %s file in version %d is %d", r.dialect, r.version, op)
 }

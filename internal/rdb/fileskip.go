@@ -39,7 +39,7 @@ func (r *Reader) skipElements(t Type) error {
 	case TypeQuicklist2:
 		element = r.skipNode
 	default:
-		return bad("type %d is not known", t)
+		return r.unknownType(t)
 	}
 	return r.each(element)
 }
@@ -129,7 +129,7 @@ func (r *Reader) skipNode() error {
 func (r *Reader) skipTimed(t Type) error {
 	if r.version >= valkeyVersion {
 		if t != TypeHashValkey {
-			return bad("type %d is not known", t)
+			return r.unknownType(t)
 		}
 		return r.each(func() error {
 			if err := r.skipField(); err != nil {

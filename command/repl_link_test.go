@@ -1,0 +1,34 @@
+package command
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/engine"
+)
+
+// A link that loses the stream dials at once, but not again within a second: a master that
+// says +CONTINUE and closes would be asked hundreds of times a second.
+func TestALinkDialsAtOnceOnceInASecond(t *testing.T) {
+	clock := engine.NewManualClock(time.UnixMilli(1_700_000_000_000))
+	db := engine.Open(engine.Options{Clock: clock})
+	defer db.Close()
+	l := &link{r: &replication{svc: &Service{DB: db}}}
+	for i, c := range []struct {
+		after time.Duration
+		want  bool
+	}{{0, true}, {0, false}, {999 * time.Millisecond, false}, {time.Millisecond, true}, {0, false}, {time.Hour, true}} {
+		if clock.Advance(c.after); l.atOnce() != c.want {
+			t.Errorf("%d: at once: %v", i, !c.want)
+		}
+	}
+}
+
+// What a master says is shown as one line of bounded length.
+func TestPlainTextIsOneShortLine(t *testing.T) {
+	for in, want := range map[string]string{"a\r\nrole:master": "a??role:master", "x\x1b[2J\x00": "x?[2J?", "ä\xff": "ä?", "1234567890123456": "12345678901234"} {
+		if got := plainText(in, 14); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

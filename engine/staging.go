@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/ebbdb/ebb/internal/rdb"
+)
+
+// A Staging takes the data of a file beside an engine's own: a full synchronisation,
+// which is to replace all data only if all of it is good.
+//
+//	Check ─▶ reads and decodes every value, and keeps none
+//	Load  ─▶ loads into spaces of its own ─┬─▶ Tx.Install: they take the place of the engine's
+//	                                       └─▶ Discard: their memory is given back
+//
+// Clients are served from the engine's own data meanwhile. An engine has one Staging
+// at a time. Its methods are called by one goroutine.
+type Staging struct {
+	db    *DB
+	rules []stagedRules
+	token int64
+	holds bool // spaces of it are in the shards
+}
+
+type stagedRules struct {
+	db    int
+	rules []*rule
+}
+
+// Stage returns an empty Staging.
+func (db *DB) Stage() *Staging { return &Staging{db: db} }
+
+// LoadAux is DB.LoadAux for the file of Check or Load: what it says takes effect with
+// Install.
+func (s *Staging) LoadAux(name, text []byte) (ours bool, err error) {
+	switch string(name) {
+	case auxToken:
+		s.token, err = s.db.parseToken(string(text))
+	case auxRules:
+		var r stagedRules
+		if r.db, r.rules, err = s.db.parseRules(text); err == nil {
+			s.rules = append(s.rules, r)
+		}
+	default:
+		return s.db.LoadAux(name, text) // of the next key alone
+	}
+	return true, auxError(name, err)
+}
+
+// Check reads the file as Load does, to its end, and builds every value, on all cores,
+// without keeping one: what it accepts Load accepts, unless the file has a key twice
+// or memory runs out. It takes O(file) of time, and of memory a few MiB beside the
+// largest values. Errors: those of DB.Load.
+func (s *Staging) Check(ctx context.Context, r *rdb.Reader, o LoadOptions) error {
+	o.into = loadNowhere
+	return s.db.Load(ctx, r, o)
+}
+
+// Load is DB.Load into the Staging. After an error call Discard. UsedMemory counts
+// what it takes.
+func (s *Staging) Load(ctx context.Context, r *rdb.Reader, o LoadOptions) error {
+	o.into = loadBeside
+	s.holds = true
+	return s.db.Load(ctx, r, o)
+}
+
+// Discard gives back what Load has loaded and Install has not taken. It locks the
+// shards in turn. O(slabs), and the reclaimers free large containers.
+func (s *Staging) Discard() {
+	if !s.holds {
+		return
+	}
+	s.holds = false
+	for _, sh := range s.db.shards {
+		sh.lock.Lock()
+		for _, sp := range sh.staged {
+			if sp != nil {
+				sp.release()
+			}
+		}
+		sh.staged = nil
+		sh.publish()
+		sh.giveBackSoon(0)
+		sh.lock.Unlock()
+	}
+}
+
+// Install replaces all data, all rules and the fencing token by what the Staging
+// holds. The transaction holds all shards, so clients see all of the old data or all
+// of the new. Nothing is logged. O(shards x databases), and O(1) for each watched key.
+func (tx *Tx) Install(s *Staging) {
+	tx.Tell()
+	tx.release()
+	for _, sh := range tx.db.shards {
+		staged := sh.staged
+		if staged == nil {
+			staged = make([]*space, tx.db.ndb)
+		}
+		for k := range sh.watched {
+			if sh.spaces[k.db].holds(k.key) || staged[k.db].holds(k.key) {
+				sh.touched(k.db, []byte(k.key))
+			}
+		}
+		for i, sp := range sh.spaces {
+			if sp != nil {
+				tx.dirty += sp.tab.Len()
+				sp.flushed()
+			}
+			sh.spaces[i] = staged[i]
+		}
+		sh.staged = nil
+		sh.publish()
+		sh.giveBackSoon(tx.ms)
+	}
+	s.holds = false
+	dbi := tx.dbi
+	for i := range tx.db.ndb {
+		tx.dbi = i
+		tx.setRules(nil)
+	}
+	for _, r := range s.rules {
+		tx.dbi = r.db
+		tx.setRules(r.rules)
+	}
+	tx.dbi = dbi
+	tx.SawToken(s.token)
+	tx.signalAll(-1)
+	tx.db.hooks.Flushed(tx, -1)
+}
+
+// giveBackSoon has the reclaimer give back the memory that the shard has let go of.
+func (sh *shard) giveBackSoon(ms int64) {
+	sh.freed += considerAfter + 1
+	sh.workAt(ms)
+}
+
+// parseToken parses the text of a file's last fencing token, which must not be beyond the
+// clock.
+func (db *DB) parseToken(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || n > maxToken {
+		return 0, errAux
+	}
+	if n > 0 {
+		err = (&Tx{db: db}).CheckToken(n)
+	}
+	return n, err
+}

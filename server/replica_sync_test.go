@@ -1,0 +1,156 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/rdb"
+)
+
+// record is the RDB record of a key whose value is raw: its type comes first.
+func record(key, raw string) []byte {
+	b := append([]byte{raw[0], byte(len(key))}, key...)
+	return append(b, raw[1:]...)
+}
+
+// rdbFile is an RDB file with a library, a rule, a key called new, and more records.
+func rdbFile(t *testing.T, checksum bool, more ...[]byte) string {
+	t.Helper()
+	var b strings.Builder
+	w := rdb.NewWriter(&b, rdb.WriterOptions{Checksum: checksum})
+	w.Header(10)
+	w.Function([]byte("#!lua name=fresh\nredis.register_function('fresh', function() return 'fresh' end)"))
+	var e rdb.Encoder
+	e.Reset(nil)
+	e.Key = []byte("new")
+	e.Record(0, -1, -1)
+	e.String([]byte("value of the new key"))
+	w.Records(0, e.Buf)
+	for _, m := range more {
+		w.Records(1, m)
+	}
+	if err := w.End(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// A full synchronisation that fails loses nothing: keys, libraries, rules and the offset
+// stay, with each way of loading it, and INFO says what failed.
+func TestAFailedSynchronisationLosesNothing(t *testing.T) {
+	good := rdbFile(t, true)
+	damaged := []byte(good)
+	damaged[len(damaged)-12] ^= 1 // in the last value: only the checksum tells
+	answers := map[string]struct{ answer, why string }{
+		"damaged":              {full(1000, string(damaged), ""), "the checksum is wrong"},
+		"damaged, no checksum": {full(1000, rdbFile(t, false, record("bad", "\x10\x03xyz")), ""), "key \"bad\""},
+		"cut off":              {full(1000, good, "")[:len(full(1000, good, ""))-30] + "close", "unexpected EOF"},
+		"a type too new":       {full(1000, strings.Replace(rdbFile(t, false, record("k", "\x1c\x01x")), "REDIS0010", "REDIS0014", 1), ""), "type 28 (an array)"},
+		"an opcode too new":    {full(1000, strings.Replace(rdbFile(t, false, []byte{241, 0}), "REDIS0010", "REDIS0014", 1), ""), "opcode 241"},
+		"a version too new":    {full(1000, "VALKEY099"+good[9:], ""), "version 99"},
+		"no RDB file":          {full(1000, "GARBAGE..."+good, ""), "not an RDB file"},
+		"a library is wrong":   {full(1000, strings.Replace(rdbFile(t, false), "register_function", "register_nonsense", 1), ""), "register_nonsense"},
+		"a database too many":  {full(1000, rdbFile(t, false, []byte{254, 0x40, 99}, record("k", "\x00\x01x")), ""), "no such database"},
+		"bytes behind the end": {full(1000, good+"xx", ""), "2 bytes"},
+	}
+	for _, how := range []string{"disabled", "on-empty-db", "swapdb"} {
+		t.Run(how, func(t *testing.T) {
+			last := newScripted(t, full(1000, good, "")) // it ends after the replica
+			c := dialTCP(t, startNode(t, "--repl-diskless-load", how, "--replica-read-only", "no"))
+			c.must("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('old', function() return 'old' end)")
+			c.must("EXPIRY", "RULE", "SET", "rule", "MATCH", "*", "TO", "stream")
+			for i := range 100 {
+				c.must("SET", fmt.Sprint("k", i), "v")
+			}
+			for name, a := range answers {
+				followScripted(c, newScripted(t, a.answer))
+				eventually(t, name+": the synchronisation has failed", func() bool { return strings.Contains(c.field("master_sync_last_error"), a.why) })
+				if why := c.field("master_sync_last_error"); !strings.Contains(why, "is kept") {
+					t.Errorf("%s: INFO says %q", name, why)
+				}
+				holdsOld(t, name, c)
+				c.must("REPLICAOF", "NO", "ONE")
+			}
+			followScripted(c, last)
+			linked(t, c)
+			holdsNew(t, c)
+		})
+	}
+}
+
+func holdsOld(t *testing.T, name string, c client) {
+	t.Helper()
+	if v := c.must("DBSIZE"); v.Int != 100 {
+		t.Errorf("%s: %d keys are left of 100", name, v.Int)
+	}
+	if v := c.ask("FCALL", "old", "0"); v.Str != "old" {
+		t.Errorf("%s: the library answers %v", name, v)
+	}
+	if v := c.ask("EXPIRY", "RULE", "LIST"); len(v.Elems) != 1 {
+		t.Errorf("%s: the rules are %v", name, v)
+	}
+	if at := c.field("master_repl_offset"); at == "1000" {
+		t.Errorf("%s: it claims to be where the master is", name)
+	}
+}
+
+func holdsNew(t *testing.T, c client) {
+	t.Helper()
+	if v := c.must("KEYS", "*"); len(v.Elems) != 1 || v.Elems[0].Str != "new" {
+		t.Errorf("the keys are %v", v)
+	}
+	if v := c.must("FUNCTION", "LIST"); len(v.Elems) != 1 || v.Elems[0].Elems[1].Str != "fresh" {
+		t.Errorf("the libraries are %v", v)
+	}
+	if v := c.ask("EXPIRY", "RULE", "LIST"); len(v.Elems) != 0 {
+		t.Errorf("the rules are %v", v)
+	}
+	if at, why := c.field("master_repl_offset"), c.field("master_sync_last_error"); at != "1000" || why != "" {
+		t.Errorf("the offset is %s, the error %q", at, why)
+	}
+}
+
+// What a check cannot see, because it keeps nothing, is a key that comes twice. It loses
+// the data where that is loaded in the old data's place, and INFO says so; beside the
+// old data it loses nothing.
+func TestAKeyThatComesTwiceFailsTheLoad(t *testing.T) {
+	twice := full(1000, rdbFile(t, true, record("k", "\x00\x01x"), record("k", "\x00\x01y")), "")
+	for how, lost := range map[string]bool{"disabled": true, "swapdb": false} {
+		s := newScripted(t, twice)
+		c := dialTCP(t, startNode(t, "--repl-diskless-load", how))
+		c.must("SET", "old", "v")
+		followScripted(c, s)
+		eventually(t, "the synchronisation has failed", func() bool { return c.field("master_sync_last_error") != "" })
+		why := c.field("master_sync_last_error")
+		if v := c.must("EXISTS", "old"); (v.Int == 0) != lost || strings.Contains(why, "is gone") != lost {
+			t.Errorf("%s: the old key is there %d times; INFO says %q", how, v.Int, why)
+		}
+		if at := c.field("master_repl_offset"); at == "1000" {
+			t.Errorf("%s: the offset is %s", how, at)
+		}
+	}
+}
+
+// With swapdb clients are served from the old data until the new is there, all of it,
+// if the master's history is this replica's; otherwise they hear LOADING.
+func TestSwapdbServesTheOldDataMeanwhile(t *testing.T) {
+	good := full(1000, rdbFile(t, true), "")
+	half := good[:len(good)-30]
+	s := newScripted(t, good+"close", half)
+	stranger := newScripted(t, strings.Replace(half, streamID, strings.Repeat("e", 40), 1))
+	c := dialTCP(t, startNode(t, "--repl-diskless-load", "swapdb"))
+	followScripted(c, s)
+	eventually(t, "the half of a second one has come", func() bool { return c.field("async_loading") == "1" })
+	if v := c.must("GET", "new"); v.Str == "" {
+		t.Errorf("meanwhile: %v", v)
+	}
+	if v := c.field("loading"); v != "0" {
+		t.Errorf("loading is %s", v)
+	}
+	followScripted(c, stranger)
+	eventually(t, "it is loading", func() bool { return strings.HasPrefix(c.ask("GET", "new").Str, "LOADING") })
+	if v := c.field("async_loading"); v != "0" {
+		t.Errorf("async_loading is %s", v)
+	}
+}
