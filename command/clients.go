@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"math"
 	"sort"
@@ -267,6 +268,7 @@ type pause struct {
 	over    bool // the service closes
 	held    bool // writes wait whatever the time is: FAILOVER
 	timer   *time.Timer
+	ended   chan struct{} // closed at the end of the pause; nil: no link waits for that
 }
 
 // errPaused says that a command is to be dispatched again later.
@@ -314,7 +316,7 @@ func (p *pause) begin(ms int64, all bool) {
 		until = now + ms*1000
 	}
 	p.until, p.all = max(p.until, until), all
-	p.on.Store(true)
+	p.set(true)
 	if p.timer != nil {
 		p.timer.Stop()
 	}
@@ -353,8 +355,42 @@ func (p *pause) close() {
 	p.release()
 }
 
+// set notes whether anything is paused. Meanwhile nothing expires and nothing is evicted,
+// as in Redis: the data stays as it is.
+func (p *pause) set(on bool) {
+	p.on.Store(on)
+	p.svc.DB.SetStill(on && !p.over)
+}
+
+// await waits until the pause lets a master's stream through, which stands for writes. It
+// returns an error when ctx ends.
+func (p *pause) await(ctx context.Context) error {
+	for p.active() {
+		p.mu.Lock()
+		if p.over || p.until <= p.svc.DB.Clock().Micros() {
+			p.mu.Unlock()
+			return nil
+		}
+		if p.ended == nil {
+			p.ended = make(chan struct{})
+		}
+		ended := p.ended
+		p.mu.Unlock()
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
 func (p *pause) release() {
-	p.on.Store(p.held && !p.over)
+	p.set(p.held && !p.over)
+	if p.ended != nil {
+		close(p.ended)
+		p.ended = nil
+	}
 	p.until, p.all = 0, false
 	if p.timer != nil {
 		p.timer.Stop()

@@ -156,6 +156,7 @@ func runExec(c *Ctx) error {
 		return errCrossSlot
 	}
 
+	s.tx.ReadOnly(m.lacks&ReadOnly == 0) // all of them only read
 	switch err := s.lockAll(m.queue); {
 	case err == ErrBeside:
 		return err

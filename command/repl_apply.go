@@ -216,6 +216,9 @@ func (f *follower) number(args [][]byte) (int, error) {
 
 // publish tells the subscribers of this server.
 func (f *follower) publish(spec *Spec, args [][]byte, raw []byte) error {
+	if err := f.unpaused(); err != nil {
+		return err
+	}
 	if err := f.begin(); err != nil {
 		return err
 	}
@@ -229,6 +232,9 @@ func (f *follower) publish(spec *Spec, args [][]byte, raw []byte) error {
 
 // write does a command that changes data.
 func (f *follower) write(spec *Spec, args [][]byte, raw []byte) error {
+	if err := f.unpaused(); err != nil {
+		return err
+	}
 	c := f.c
 	f.doing = args
 	c.ctx.Spec, c.ctx.Args = spec, args // lock may run the handler, for what it says of wrong arguments
@@ -248,6 +254,19 @@ func (f *follower) write(spec *Spec, args [][]byte, raw []byte) error {
 	c.tx.Verbatim(raw, f.db)
 	c.tx.Unlock()
 	return nil
+}
+
+// unpaused waits for the end of a CLIENT PAUSE, which holds back what the master writes
+// too: a replica that is paused stays as it is. The link is kept meanwhile.
+func (f *follower) unpaused() error {
+	p := &f.l.r.svc.pause
+	if !p.active() {
+		return nil
+	}
+	f.l.deaf.Store(true)
+	defer f.l.deaf.Store(false)
+	defer f.m.noteHeard()
+	return p.await(f.l.ctx)
 }
 
 // do runs a command in the transaction, whose shards are locked.
@@ -284,6 +303,9 @@ func (f *follower) do(spec *Spec, args [][]byte, inside bool) error {
 
 // transaction does what stands between MULTI and EXEC, at once.
 func (f *follower) transaction(raw []byte) error {
+	if err := f.unpaused(); err != nil {
+		return err
+	}
 	c := f.c
 	db, err := f.gather(raw)
 	if err != nil {

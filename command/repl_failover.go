@@ -248,10 +248,10 @@ func (p *pause) handOver(on bool) {
 	defer p.mu.Unlock()
 	p.held = on
 	if on {
-		p.on.Store(true)
+		p.set(true)
 		return
 	}
-	p.on.Store(p.until > p.svc.DB.Clock().Micros())
+	p.set(p.until > p.svc.DB.Clock().Micros())
 	for c := range p.waiting {
 		delete(p.waiting, c)
 		c.conn.Wake()

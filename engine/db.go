@@ -98,6 +98,7 @@ type DB struct {
 	waits      atomic.Int64             // places in lines: none, and changes look for none
 	notify     atomic.Uint32            // classes of events that Hooks wants
 	noActive   atomic.Bool              // active expiry is off
+	still      atomic.Bool              // nothing expires or is evicted for now: SetStill
 	snap       atomic.Pointer[snapshot] // under way; nil: none
 	snapping   atomic.Bool              // one is under way, or about to be
 	loadSpan   int64                    // of Load: the span of the next key's sliding deadline
@@ -234,6 +235,19 @@ func (db *DB) SetActiveExpiry(on bool) {
 			sh.lock.Unlock()
 		}
 	}
+}
+
+// SetStill has the data stand still, or move again: meanwhile nothing is reclaimed or
+// evicted, and reads hide what is dead without removing it. What writes come upon expires
+// as ever. It locks nothing, costs O(shards), and any goroutine may call it.
+func (db *DB) SetStill(on bool) {
+	if db.still.Swap(on) == on || on {
+		return
+	}
+	for _, sh := range db.shards {
+		sh.workAt(0) // see Reclaimer.slice
+	}
+	db.evictSoon()
 }
 
 // hashTag returns the part of a key that decides its shard: what stands

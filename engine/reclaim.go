@@ -78,7 +78,7 @@ func (r *Reclaimer) Run() time.Duration {
 	now := r.db.clock.Micros()
 	end := now + sliceTime
 	more, held := false, false
-	if r.db.evicting.Load() {
+	if r.db.evicting.Load() && !r.db.still.Load() {
 		more = r.db.evictSlice(end)
 	}
 	for i := range r.shards {
@@ -120,7 +120,7 @@ func (r *Reclaimer) sleep() time.Duration {
 		next = min(next, sh.next.Load())
 	}
 	r.plan.Store(next)
-	if r.db.evicting.Load() {
+	if r.db.evicting.Load() && !r.db.still.Load() {
 		r.plan.Store(0)
 		return 0
 	}
@@ -142,10 +142,11 @@ func (r *Reclaimer) slice(sh *shard, locked uint64, end int64) (more bool) {
 	db := r.db
 	tx := db.txs.Get().(*Tx)
 	tx.at(0, locked)
+	still, active := db.still.Load(), !db.noActive.Load()
 	switch {
 	case db.passive.Load():
 		more = r.keepTime(tx, sh, end)
-	case !db.noActive.Load():
+	case active && !still:
 		more = r.reclaim(tx, sh, end)
 	}
 	more = sh.clean(tx, end) || more
@@ -156,8 +157,8 @@ func (r *Reclaimer) slice(sh *shard, locked uint64, end int64) (more bool) {
 			r.trim.Store(true)
 		}
 	}
-	sh.next.Store(sh.nextWork(tx.ms, !db.noActive.Load()))
-	if more {
+	sh.next.Store(sh.nextWork(tx.ms, active && (!still || db.passive.Load())))
+	if more || still && !db.still.Load() { // SetStill does not wait for the lock
 		sh.next.Store(0)
 	}
 	sh.stats.Reclaiming += max(0, db.clock.Micros()-tx.now)
@@ -395,7 +396,7 @@ func (r *Reclaimer) loop(kick, quit chan struct{}) {
 type manual struct{ db *DB }
 
 func (m manual) nextWork() (ms int64, ok bool) {
-	if m.db.evicting.Load() {
+	if m.db.evicting.Load() && !m.db.still.Load() {
 		return 0, true
 	}
 	next := int64(never)

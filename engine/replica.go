@@ -61,9 +61,15 @@ func (db *DB) spared() bool {
 	return db.passive.Load() && (db.filling.Load() || !db.ownEvict.Load())
 }
 
-// hiding reports whether what is dead is hidden, and left to the master or to the log
-// that is being loaded.
-func (tx *Tx) hiding() bool { return tx.db.passive.Load() && !tx.replay }
+// hiding reports whether what is dead is hidden and stays: it is left to the master or to
+// the log that is being loaded, or the data stands still for reads.
+func (tx *Tx) hiding() bool {
+	return !tx.replay && (tx.db.passive.Load() || tx.reads && tx.db.still.Load())
+}
+
+// unlogged reports whether what the transaction does is in no stream: it is a client's
+// on a replica, or during a load.
+func (tx *Tx) unlogged() bool { return tx.db.passive.Load() && !tx.replay }
 
 // makeWay removes the record that is hidden under a key which is about to come.
 func (tx *Tx) makeWay(sp *space, hash uint64, key []byte) {

@@ -224,7 +224,7 @@ func (tx *Tx) finish() {
 		tx.redate()
 	}
 	tx.release()
-	if tx.forget || tx.fx.n > 0 && tx.hiding() {
+	if tx.forget || tx.fx.n > 0 && tx.unlogged() {
 		tx.fx.clear()
 		tx.forget = false
 	}

@@ -154,3 +154,71 @@ func TestSwapdbServesTheOldDataMeanwhile(t *testing.T) {
 		t.Errorf("async_loading is %s", v)
 	}
 }
+
+// CLIENT PAUSE on a replica holds back what its master writes, and keeps the link: also
+// for longer than repl-timeout.
+func TestAPauseHoldsTheMastersStreamBack(t *testing.T) {
+	ping := commands("PING")
+	for _, stream := range []string{commands("SET k v"), commands("MULTI", "SET k v", "EXEC")} {
+		s := newScripted(t, full(50, snapshot(t, "new"), ping+stream))
+		c := dialTCP(t, startNode(t))
+		c.must("CLIENT", "PAUSE", "100000", "WRITE")
+		followScripted(c, s)
+		eventually(t, "it is where the first write begins", func() bool { return c.field("slave_repl_offset") == fmt.Sprint(50+len(ping)) })
+		if v := c.must("EXISTS", "k"); v.Int != 0 || c.field("master_link_status") != "up" {
+			t.Errorf("the key is there %d times during the pause; the link is %s", v.Int, c.field("master_link_status"))
+		}
+		c.must("CLIENT", "UNPAUSE")
+		eventually(t, "the key is there", func() bool { return c.ask("EXISTS", "k").Int == 1 })
+	}
+}
+
+// A replica that is paused can be promoted: the stream that waits is not applied then.
+func TestAPausedReplicaCanBePromoted(t *testing.T) {
+	s := newScripted(t, full(50, snapshot(t, "new"), commands("SET k v")))
+	c := dialTCP(t, startNode(t))
+	c.must("CLIENT", "PAUSE", "100000", "WRITE")
+	followScripted(c, s)
+	linked(t, c)
+	c.must("REPLICAOF", "NO", "ONE")
+	c.must("CLIENT", "UNPAUSE")
+	if v := c.must("EXISTS", "k"); v.Int != 0 {
+		t.Error("what the old master wrote was applied after the promotion")
+	}
+}
+
+// During a CLIENT PAUSE nothing expires, neither by itself nor because it is read, as in
+// Redis: the offset stays where it is.
+func TestNothingExpiresDuringAPause(t *testing.T) {
+	in := startMaster(t)
+	c := connect(t, in.Addrs()[0].String())
+	r := raw(t, in, "REPLCONF capa ebb")
+	_, _ = afterFullSync(t, r)
+	for i := range 200 {
+		c.must("SET", fmt.Sprint("k", i), "v", "PX", "40")
+	}
+	c.must("HSET", "h", "f", "v", "g", "v")
+	c.must("HPEXPIRE", "h", "40", "FIELDS", "1", "f")
+	c.must("CLIENT", "PAUSE", "100000", "WRITE")
+	before, offset := c.field("expired_keys"), c.field("master_repl_offset")
+	eventually(t, "all are due", func() bool { return c.must("DBSIZE").Int == 1 })
+	for i := range 200 {
+		if v := c.must("EXISTS", fmt.Sprint("k", i)); v.Int != 0 {
+			t.Errorf("k%d is seen", i)
+		}
+	}
+	c.must("MULTI")
+	c.must("GET", "k1")
+	c.must("HGETALL", "h")
+	if v := c.must("EXEC"); len(v.Elems) != 2 || len(v.Elems[1].Elems) != 2 {
+		t.Errorf("EXEC: %v", v)
+	}
+	if v := c.must("EVAL_RO", "return redis.call('EXISTS', 'k2')", "0"); v.Int != 0 {
+		t.Error("k2 is seen by a script")
+	}
+	if n, at := c.field("expired_keys"), c.field("master_repl_offset"); n != before || at != offset {
+		t.Errorf("expired_keys was %s and is %s, the offset was %s and is %s", before, n, offset, at)
+	}
+	c.must("CLIENT", "UNPAUSE")
+	eventually(t, "they expire", func() bool { return c.field("expired_keys") == "200" })
+}
