@@ -104,6 +104,9 @@ func (tx *Tx) date(h *hit) {
 
 // dateAt is date where the instant, in ms, is known; 0 for never.
 func (tx *Tx) dateAt(h *hit, at int64) {
+	if old := h.r.nextAt(); at != 0 && at != old && tx.db.replica.Load() && (old == 0 || h.sp.sh.own.holdsItems(h.sp.db, h.sp.key(h.r))) {
+		tx.dated(h.sp, h.sp.key(h.r), at, true)
+	}
 	switch {
 	case h.r.nextAt() == at:
 		return

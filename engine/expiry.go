@@ -139,6 +139,7 @@ func (tx *Tx) setDeadline(h *hit, key []byte, deadline, span int64) {
 		}
 		if deadline != 0 {
 			h.sp.schedule(ref, deadline)
+			tx.dated(h.sp, key, deadline, false)
 		}
 		return
 	}
@@ -168,6 +169,7 @@ func (tx *Tx) setDeadline(h *hit, key []byte, deadline, span int64) {
 	}
 	if deadline != 0 {
 		h.sp.schedule(newRef, deadline)
+		tx.dated(h.sp, key, deadline, false)
 	}
 }
 

@@ -231,8 +231,10 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 	}
 	if s.deadline != 0 {
 		dst.sp.schedule(ref, s.deadline)
+		tx.dated(dst.sp, key, s.deadline, false)
 	}
 	dst.sp.scheduleNext(ref, next)
+	tx.dated(dst.sp, key, next, true)
 	return nil
 }
 
@@ -474,6 +476,9 @@ func (tx *Tx) Flush(dbi int) int {
 			}
 			n += sp.tab.Len()
 			sh.flushed(i, sp)
+			if sh.own != nil {
+				sh.own.flush(i)
+			}
 			sp.flushed()
 			sh.spaces[i] = nil
 		}
@@ -518,6 +523,9 @@ func (tx *Tx) Swap(a, b int) {
 	tx.swapRules(a, b)
 	for _, sh := range tx.db.shards {
 		sh.spaces[a], sh.spaces[b] = sh.spaces[b], sh.spaces[a]
+		if sh.own != nil {
+			sh.own.swap(a, b)
+		}
 		for _, i := range []int{a, b} {
 			if sp := sh.spaces[i]; sp != nil {
 				sp.db = i

@@ -146,6 +146,9 @@ func (r *Reclaimer) slice(sh *shard, locked uint64, end int64) (more bool) {
 	switch {
 	case db.passive.Load():
 		more = r.keepTime(tx, sh, end)
+		if sh.own != nil && active && !still {
+			more = r.reclaimOwn(tx, sh, end) || more
+		}
 	case active && !still:
 		more = r.reclaim(tx, sh, end)
 	}
@@ -318,6 +321,9 @@ func (sh *shard) nextWork(now int64, active bool) int64 {
 				next = min(next, ms)
 			}
 		}
+	}
+	if ms, ok := sh.own.next(); ok && active && !sh.db.still.Load() {
+		next = min(next, ms)
 	}
 	if sh.freed > considerAfter {
 		next = min(next, now+considerIn)

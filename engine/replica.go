@@ -21,7 +21,7 @@ import (
 // Nothing is logged, told or counted as expired on a replica, sliding deadlines do
 // not move by its reads, and it evicts nothing unless it was told to. The one who
 // is no replica any more removes everything that is due, soon and with effects.
-// What a client of a writable replica stores with a deadline stays until then too.
+// What a client of a writable replica stores with a deadline goes when it is due (own.go).
 
 // SetReplica makes the engine a replica, or a master again. It locks all shards
 // for a moment. O(shards).
@@ -37,6 +37,9 @@ func (tx *Tx) SetReplica(on bool) { tx.db.setReplica(on) }
 func (db *DB) setReplica(on bool) {
 	if db.replica.Swap(on) == on {
 		return
+	}
+	for _, sh := range db.shards {
+		sh.own = nil
 	}
 	db.settlePassive()
 	if !on {

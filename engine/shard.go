@@ -15,6 +15,7 @@ type shard struct {
 	last     int64    // the latest instant anybody had here, us
 	spaces   []*space // by database, nil where nothing was ever stored
 	staged   []*space // of a Staging, by database; nil: there is none
+	own      *own     // keys of a replica's own; nil: there are none
 	watched  map[watchKey]*watchList
 	lines    lineSet      // who waits for keys
 	graves   []box        // large containers that are gone, to be freed

@@ -109,7 +109,7 @@ func (tx *Tx) Install(s *Staging) {
 			}
 			sh.spaces[i] = staged[i]
 		}
-		sh.staged = nil
+		sh.staged, sh.own = nil, nil
 		sh.publish()
 		sh.giveBackSoon(tx.ms)
 	}

@@ -327,6 +327,9 @@ func (tx *Tx) find(key []byte) (h hit) {
 	h.pos = pos
 	h.r = h.sp.rec(pos.Ref())
 	if tx.replay {
+		if h.sh.own != nil {
+			h.sh.own.disown(tx.dbi, key)
+		}
 		if tx.db.replica.Load() && h.r.itemDue(tx.ms) {
 			tx.noteStale(key)
 		}
@@ -443,6 +446,7 @@ func (tx *Tx) rewrite(h *hit, key, val []byte, flags uint8, s spec) {
 	}
 	if s.deadline != 0 && !again {
 		h.sp.schedule(ref, s.deadline)
+		tx.dated(h.sp, key, s.deadline, false)
 	}
 	tx.stamp(r)
 }
@@ -466,6 +470,7 @@ func (tx *Tx) place(h *hit, ref arena.Ref, r *rec, s spec) {
 	}
 	if s.deadline != 0 {
 		h.sp.schedule(ref, s.deadline)
+		tx.dated(h.sp, h.sp.key(r), s.deadline, false)
 	}
 	tx.stamp(r)
 }
@@ -482,6 +487,9 @@ func (tx *Tx) created(sp *space, r *rec) {
 // drop removes a key that find has found.
 func (tx *Tx) drop(h *hit) {
 	ref := h.ref()
+	if o := h.sp.sh.own; o != nil {
+		o.disown(h.sp.db, h.sp.key(h.r))
+	}
 	h.sp.detach(ref, h.r)
 	h.sp.tab.Delete(h.h, h.pos)
 	h.sp.free(ref)
