@@ -175,6 +175,11 @@ func (w *waiter) Serve(tx *engine.Tx, key []byte) (done bool) {
 	if w.over.Load() {
 		return true
 	}
+	if w.c.doomed.Load() {
+		w.lost = true
+		w.finish(0)
+		return true
+	}
 	if err := w.permitServed(tx); err != nil {
 		w.fail(err)
 		w.finish(0)

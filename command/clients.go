@@ -148,6 +148,13 @@ func (c *Session) kill(target *Session) {
 	}
 }
 
+// doom closes the connection without its replies. Until its loop has done so, nothing is
+// handed to a command that waits on it. Any goroutine may call it, with any locks.
+func (c *Session) doom(err error) {
+	c.doomed.Store(true)
+	c.conn.Kill(err)
+}
+
 var errKilled = errors.New("killed by another client")
 
 // sessionBytes is about what a connection without buffers takes up.
@@ -249,7 +256,7 @@ func (s *Service) boundClients(by *Session) {
 		}
 		total -= l.bytes
 		if !l.c.evicted.Swap(true) {
-			l.c.conn.Kill(errClientMemory)
+			l.c.doom(errClientMemory)
 		}
 	}
 }

@@ -41,6 +41,9 @@ type Session struct {
 	pieces          []reactor.Piece // of the output since TakeShared
 	lent            int             // bytes in them that settle has not counted
 	bulky           int             // bytes of large buffers that were made for it since memory was given back
+	// doomed says that the connection is to be closed without its replies: a command that
+	// waits is given nothing any more.
+	doomed atomic.Bool
 	// cutOff says that the connection is killed, and what was replied last is dropped.
 	cutOff bool
 	turn   int   // about how many bytes of output one call of Serve makes
@@ -288,7 +291,7 @@ func (c *Session) push(msg []byte) {
 	}
 	if c.conn != nil {
 		if _, unsent := c.conn.Buffered(); c.overLimit(n+unsent, false) {
-			c.conn.Kill(errSlowReader)
+			c.doom(errSlowReader)
 		}
 	}
 }

@@ -373,7 +373,7 @@ func (c *Session) IdleCheck(int64) bool {
 	c.svc.sample(c.svc.DB.Clock().Micros())
 	in, out := c.conn.Buffered()
 	if c.OutputExceeded(out) {
-		c.conn.Kill(errSlowReader)
+		c.doom(errSlowReader)
 	}
 	if c.bulky > 0 && in+out == 0 {
 		c.giveBack()
