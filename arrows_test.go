@@ -234,6 +234,7 @@ var clockReaders = map[string]string{
 	"limit/local.go":                 "spans in this process, by the monotonic clock: an outage, and what is allowed meanwhile",
 	"internal/tour/":                 "it shows how late things are",
 	"examples/expiry-strategy/":      "it measures how late things are",
+	"examples/unpaid-orders/":        "it measures how late things are",
 	"lock/lease.go":                  "a lease is counted by the local monotonic clock too, on the safe side",
 }
 

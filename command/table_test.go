@@ -102,7 +102,7 @@ func call(table *Table, line string) resp.Value {
 	args := bytes.Split([]byte(line), []byte(" "))
 	s, err := table.Resolve(args)
 	if err == nil {
-		err = s.Run(&Ctx{Args: args, Out: &w, Table: table})
+		err = s.Run(&Ctx{Spec: s, Args: args, Out: &w, Table: table})
 	}
 	if err != nil {
 		w.Error(err.Error())

@@ -303,9 +303,13 @@ func TestWritesAreTakenWhenFailedSavesDoNotMatter(t *testing.T) {
 		w := run(t, fs, "save", "60 2")
 		defer w.close()
 		fs.SetReadOnly(true)
-		if err := w.k.Save(t.Context()); !errors.Is(err, syscall.EROFS) {
-			t.Errorf("%v", err)
+		if err := w.k.Save(t.Context()); !errors.Is(err, syscall.EROFS) || w.refusal() != "" {
+			t.Errorf("%v; refused: %q, though SAVE has told its caller", err, w.refusal())
 		}
+		if _, err := w.k.BackgroundSave(false); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
 		if w.refusal() == "" {
 			t.Error("writes are taken")
 		}
