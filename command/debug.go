@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"strconv"
@@ -51,11 +52,7 @@ var specDebugSleep = Spec{
 const maxSleep = 86400
 
 func runDebugSleep(c *Ctx) error {
-	seconds, ok := resp.ParseDouble(c.Args[2])
-	if !ok {
-		return ErrNotFloat
-	}
-	timer := time.NewTimer(time.Duration(min(max(seconds, 0), maxSleep) * float64(time.Second)))
+	timer := time.NewTimer(time.Duration(min(max(leadingNumber(c.Args[2]), 0), maxSleep) * float64(time.Second)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -63,6 +60,18 @@ func runDebugSleep(c *Ctx) error {
 	}
 	c.Out.OK()
 	return nil
+}
+
+// leadingNumber is the number that text begins with, and 0 where it begins with none: DEBUG
+// SLEEP of Redis takes any text so.
+func leadingNumber(text []byte) float64 {
+	text = bytes.TrimLeft(text, " \t\n\v\f\r")
+	for n := min(len(text), 64); n > 0; n-- {
+		if f, ok := resp.ParseDouble(text[:n]); ok && f == f {
+			return f
+		}
+	}
+	return 0
 }
 
 var specDebugSetActiveExpire = Spec{

@@ -205,6 +205,9 @@ func (s *Service) port() int {
 // /metrics and `ebb version` show it.
 const Version = "0.6.0"
 
+// RedisVersion is the version of Redis that the server says it is, in INFO and HELLO.
+const RedisVersion = redisVersion
+
 func (i *info) clients() {
 	n, subscribed, watching := i.svc.clients.count()
 	i.put("connected_clients", n)

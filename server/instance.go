@@ -120,6 +120,7 @@ func (in *Instance) listen(cfg *config.Set, log *slog.Logger, loops int) (*Serve
 	o := Options{
 		NewSession: func(c Conn) Session { return in.svc.NewSession(c) },
 		Unix:       cfg.String("unixsocket"),
+		UnixGroup:  cfg.String("unixsocketgroup"),
 		Loops:      loops,
 		Backlog:    int(cfg.Int("tcp-backlog")),
 		MaxClients: int(cfg.MaxClients()),

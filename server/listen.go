@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/user"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -36,8 +38,9 @@ func listenTCP(addr, option string) (net.Listener, error) {
 	return nil, fmt.Errorf("cannot listen on %s: %w", addr, reason(err))
 }
 
-// listenUnix binds a unix socket at path, in place of one that nobody serves.
-func listenUnix(path string, perm os.FileMode) (net.Listener, error) {
+// listenUnix binds a unix socket at path, in place of what stands there, and gives it
+// permissions and a group; 0 and "" leave them.
+func listenUnix(path string, perm os.FileMode, group string) (net.Listener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}
@@ -52,24 +55,54 @@ func listenUnix(path string, perm os.FileMode) (net.Listener, error) {
 		return nil, fmt.Errorf("cannot listen on unix socket %s: %w", path, reason(err))
 	}
 	ln.(*net.UnixListener).SetUnlinkOnClose(false) // Shutdown removes it
-	if perm != 0 {
-		if err := os.Chmod(path, perm); err != nil {
-			_ = ln.Close()
-			_ = os.Remove(path)
-			return nil, fmt.Errorf("cannot set the permissions of unix socket %s: %w", path, reason(err))
+	err = giveToGroup(path, group)
+	if err == nil && perm != 0 {
+		if err = os.Chmod(path, perm); err != nil {
+			err = fmt.Errorf("cannot set the permissions of unix socket %s: %w", path, reason(err))
 		}
+	}
+	if err != nil {
+		_ = ln.Close()
+		_ = os.Remove(path)
+		return nil, err
 	}
 	return ln, nil
 }
 
-// removeStale removes the socket a server that died left behind, and nothing else.
+// giveToGroup gives a file to a group, which is a name or a number; "" leaves it.
+func giveToGroup(path, group string) error {
+	if group == "" {
+		return nil
+	}
+	id, err := strconv.Atoi(group)
+	if err != nil {
+		g, err := user.LookupGroup(group)
+		if err != nil {
+			return fmt.Errorf("unixsocketgroup: the system has no group %q: give the name or the number of one: %w", group, err)
+		}
+		if id, err = strconv.Atoi(g.Gid); err != nil {
+			return fmt.Errorf("unixsocketgroup: groups of this system have no numbers, %q is %q", group, g.Gid)
+		}
+	}
+	if err := os.Chown(path, -1, id); err != nil {
+		return fmt.Errorf("cannot give unix socket %s to the group %s: %w", path, group, reason(err))
+	}
+	return nil
+}
+
+// removeStale removes what stands in the way of a unix socket, as Redis does: the socket
+// that a server that died left behind, a file, a symbolic link. A directory stays, and so
+// does the socket of a server that runs, which Redis would take away.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return nil // not there, or bind says precisely what is wrong
 	}
+	if info.IsDir() {
+		return fmt.Errorf("cannot listen on unix socket %s: a directory has that name: choose another path with --unixsocket", path)
+	}
 	if info.Mode()&fs.ModeSocket == 0 {
-		return fmt.Errorf("cannot listen on unix socket %s: a file that is no socket is in the way", path)
+		return os.Remove(path)
 	}
 	c, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {

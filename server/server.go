@@ -63,11 +63,12 @@ type Options struct {
 	// it. It is called on the connection's loop and must not block.
 	NewSession func(Conn) Session
 
-	Addrs    []string    // TCP addresses, host:port; port 0 picks one
-	Unix     string      // path of a unix socket; "" for none
-	UnixPerm os.FileMode // its permissions; 0 leaves what the umask gives
-	TLSAddrs []string    // TCP addresses served with TLS
-	TLS      *tls.Config // for TLSAddrs; see CertFiles
+	Addrs     []string    // TCP addresses, host:port; port 0 picks one
+	Unix      string      // path of a unix socket; "" for none
+	UnixPerm  os.FileMode // its permissions; 0 leaves what the umask gives
+	UnixGroup string      // name or number of its group; "" leaves it
+	TLSAddrs  []string    // TCP addresses served with TLS
+	TLS       *tls.Config // for TLSAddrs; see CertFiles
 
 	Loops      int           // event loops; default GOMAXPROCS
 	Portable   bool          // use the portable transport where event loops would serve
@@ -215,7 +216,7 @@ func (s *Server) listenAll() error {
 	if s.opt.Unix == "" {
 		return nil
 	}
-	ln, err := listenUnix(s.opt.Unix, s.opt.UnixPerm)
+	ln, err := listenUnix(s.opt.Unix, s.opt.UnixPerm, s.opt.UnixGroup)
 	if err != nil {
 		return err
 	}

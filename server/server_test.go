@@ -9,10 +9,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,10 +29,6 @@ func TestListenErrorsSayWhatToDo(t *testing.T) {
 	}
 	defer taken.Close()
 	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	busy := filepath.Join(dir, "busy")
 	ln, err := net.Listen("unix", busy)
 	if err != nil {
@@ -46,7 +44,8 @@ func TestListenErrorsSayWhatToDo(t *testing.T) {
 		{Options{Addrs: []string{"192.0.2.1:0"}}, "this machine does not have that address"},
 		{Options{Addrs: []string{"nothing"}}, `cannot listen on "nothing": not host:port`},
 		{Options{TLSAddrs: []string{"127.0.0.1:0"}}, "TLS addresses need a certificate"},
-		{Options{Unix: file}, "a file that is no socket is in the way"},
+		{Options{Unix: dir}, "a directory has that name"},
+		{Options{Unix: filepath.Join(dir, "s"), UnixGroup: "no such group"}, `the system has no group "no such group"`},
 		{Options{Unix: busy}, "another server is serving it"},
 		{Options{Unix: filepath.Join(dir, "no", "where")}, "its directory does not exist"},
 		{Options{Unix: filepath.Join(dir, strings.Repeat("x", 200))}, "the path is too long"},
@@ -59,6 +58,31 @@ func TestListenErrorsSayWhatToDo(t *testing.T) {
 		} else if !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got  %v\nwant %s", err, c.want)
 		}
+	}
+}
+
+// As on redis-server 7.0.15, which removes what stands there first.
+func TestAUnixSocketTakesThePlaceOfAFileAndOfALink(t *testing.T) {
+	t.Parallel()
+	h, dir := newHub(t), t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	kept := filepath.Join(dir, "kept")
+	err := errors.Join(os.WriteFile(file, []byte("x"), 0o600), os.WriteFile(kept, []byte("x"), 0o600), os.Symlink(kept, link))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, link} {
+		s, err := Listen(Options{NewSession: h.session, Unix: path, UnixGroup: strconv.Itoa(os.Getgid())})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeSocket == 0 {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+		s.Close()
+	}
+	if text, err := os.ReadFile(kept); err != nil || string(text) != "x" {
+		t.Errorf("what the link named: %q, %v", text, err)
 	}
 }
 

@@ -42,12 +42,19 @@ input. Every directive can also be given as an option, and wins over the file:
   ebb serve --dir data
   ebb serve --replicaof "10.0.0.5 6379"     # follow a server; REPLICAOF NO ONE takes over
 
+--version, or -v, as the first option prints the version of Redis that the server
+reports and ebb's own, in one line as redis-server does.
+
 --accept-clock yes starts although the system's clock is an hour or more behind the
 time in the files.`,
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && (args[0] == "-h" || args[0] == "--help") {
 				return cmd.Help()
+			}
+			if len(args) > 0 && (args[0] == "-v" || args[0] == "--version") {
+				fmt.Fprintln(cmd.OutOrStdout(), serverVersion())
+				return nil
 			}
 			return serve(cmd.Context(), args, os.Stdin, cmd.OutOrStdout())
 		},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +21,18 @@ func versionCommand() *cobra.Command {
 			fmt.Fprintf(cmd.OutOrStdout(), "ebb %s (%s, %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		},
 	}
+}
+
+// serverVersion is what ebb serve --version prints, in the form of redis-server. Programs
+// that start servers for tests read the version from the first "v=", as a version of Redis:
+// so that one comes first, and ebb's own is in "ebb=".
+func serverVersion() string {
+	commit, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(version(), command.Version), ", commit "), ",")
+	if commit == "" {
+		commit = "00000000"
+	}
+	return fmt.Sprintf("ebb server v=%s sha=%s:0 malloc=%s bits=%d build=ebb-%s ebb=%s redis_version=%s",
+		command.RedisVersion, commit, runtime.Version(), strconv.IntSize, command.Version, command.Version, command.RedisVersion)
 }
 
 // version returns ebb's version, and the commit where the build recorded it: "0.6.0,

@@ -6,7 +6,8 @@ import (
 )
 
 // ParseArgs applies the options of a command line as redis-server does: each
-// "--name" takes the words up to the next one. The word right behind a name is
+// "--name" takes the words up to the next one; words before the first name are a
+// directive of their own, as in loglevel verbose --port 7000. The word right behind a name is
 // its value even if it starts with "--", except behind --save, which may stand
 // alone for --save "". A name may carry words of its own, as in '--save 60 1'.
 // Options win over a file; save points add up. Errors are *ParseError.
@@ -27,8 +28,8 @@ func (s *Set) ParseArgs(args []string) error {
 // optionLength is how many arguments the first option has, its name included.
 func optionLength(args []string) int {
 	n := 1
-	words := strings.Fields(args[0])
-	if len(words) == 1 && !strings.EqualFold(words[0], "--save") && len(args) > 1 {
+	words, _ := splitLine(args[0])
+	if len(words) == 1 && strings.HasPrefix(args[0], "--") && !strings.EqualFold(words[0], "--save") && len(args) > 1 {
 		n = 2
 	}
 	for n < len(args) && !strings.HasPrefix(args[n], "--") {
@@ -43,6 +44,12 @@ func (p *parser) option(name string, values []string) error {
 	text := strings.Join(append([]string{name}, values...), " ")
 	option, ok := strings.CutPrefix(name, "--")
 	words, balanced := splitLine(option)
+	if !ok && !strings.HasPrefix(name, "-") && name != "" {
+		words, balanced, ok = []string{name}, true, true // a word: it is not cut
+	}
+	if ok && balanced && len(words) == 0 && len(values) == 0 {
+		return nil // "--" alone says nothing
+	}
 	if !ok || !balanced || len(words) == 0 {
 		return &ParseError{Where: where, Text: text, Err: fmt.Errorf("not an option"), Hint: "options look like --port 7000"}
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"bufio"
 	"net"
+	"os"
 	"strings"
 	"testing"
 
@@ -62,12 +63,71 @@ var ours = map[string]string{
 	"shards": "ebb's own", "script-memory-limit": "ebb's own", "io-loops": "ebb's own",
 	"maxmemory-protect": "ebb's own", "maxmemory-protect-limiters": "ebb's own",
 	"max-clock-ahead": "ebb's own", "http": "ebb's own", "http-pprof": "ebb's own",
-	"set-max-listpack-entries": "Redis 7.2", "set-max-listpack-value": "Redis 7.2", "locale-collate": "Redis 7.2", "cluster-announce-human-nodename": "Redis 7.2",
+}
+
+// knownTo returns the servers that know each directive, and which names those are that
+// CONFIG GET has for patterns, from testdata/directives.txt.
+func knownTo(t *testing.T) (servers map[string][]string, listed map[string]bool) {
+	text, err := os.ReadFile("testdata/directives.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	servers, listed = map[string][]string{}, map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		words, hidden := strings.Fields(line), false
+		for _, name := range words[1:] {
+			if name == "+" {
+				hidden = true
+				continue
+			}
+			servers[name] = append(servers[name], words[0])
+			listed[name] = listed[name] || !hidden
+		}
+	}
+	return servers, listed
+}
+
+// A configuration file of Redis 7.0, 8.0 or Valkey 9.1 starts ebb, whatever is in it.
+func TestEachDirectiveOfRedisAndValkeyIsKnown(t *testing.T) {
+	servers, listed := knownTo(t)
+	if len(servers) < 250 {
+		t.Errorf("only %d names", len(servers))
+	}
+	for name, by := range servers {
+		d := Lookup(name)
+		if d == nil {
+			t.Errorf("%s of %s is not known", name, strings.Join(by, ", "))
+			continue
+		}
+		if listed[name] && d.Hidden {
+			t.Errorf("%s of %s is in no CONFIG GET *", name, strings.Join(by, ", "))
+		}
+	}
+}
+
+// A name of Valkey is the directive of Redis that does the same.
+func TestNamesOfValkeySetWhatRedisNames(t *testing.T) {
+	s := New()
+	text := "commandlog-execution-slower-than 77\ncommandlog-slow-execution-max-len 5\nprimaryuser u\nprimaryauth p\nrepl-diskless-load flush-before-load\nserver-cpulist 0-1\n"
+	if err := s.Parse(strings.NewReader(text), "valkey.conf"); err != nil {
+		t.Fatal(err)
+	}
+	want := "masterauth p masteruser u server_cpulist 0-1 slowlog-log-slower-than 77 slowlog-max-len 5"
+	if got := strings.Join(s.Get("masterauth", "masteruser", "server_cpulist", "slowlog-log-slower-than", "slowlog-max-len"), " "); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if us, n := s.SlowlogLogSlowerThan(), s.SlowlogMaxLen(); us != 77 || n != 5 {
+		t.Errorf("the slow log takes %d entries from %d us", n, us)
+	}
 }
 
 func TestDefaultsAreRedis(t *testing.T) {
 	o := newOracle(t)
 	theirs, s := o.get("*"), New()
+	later, _ := knownTo(t)
 	if err := s.Parse(strings.NewReader(""), "an empty file"); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +137,7 @@ func TestDefaultsAreRedis(t *testing.T) {
 		want, known := theirs[name]
 		delete(theirs, name)
 		switch {
-		case !known && ours[name] == "":
+		case !known && ours[name] == "" && later[name] == nil:
 			t.Errorf("%s is not in Redis", name)
 		case known && value != want && otherDefaults[name] == "":
 			t.Errorf("%s is %q, in Redis %q", name, value, want)
@@ -104,6 +164,9 @@ var looser = map[string]string{
 	"latency-tracking-info-percentiles 0x10":            "hexadecimal",
 	"notify-keyspace-events KEAn":                       "Redis forgets to print the n",
 	"notify-keyspace-events dtexzhsl$gnmEK":             "Redis forgets to print the n",
+	"shutdown-on-sigint":                                "Valkey has more choices",
+	"shutdown-on-sigterm":                               "Valkey has more choices",
+	"repl-diskless-load":                                "Valkey has more choices",
 	"loglevel":                                          "the message lists 7.2's nothing",
 }
 

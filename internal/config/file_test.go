@@ -183,7 +183,13 @@ func TestTheCommandLineReadsAsRedisServers(t *testing.T) {
 		{[]string{"--port"}, "command line: '--port': wrong number of arguments"},
 		{[]string{"--prot", "1"}, "command line: '--prot 1': unknown directive; did you mean port?"},
 		{[]string{"--requirepass", "a", "b"}, "command line: '--requirepass': wrong number of arguments"},
-		{[]string{"port", "1"}, "command line: 'port 1': not an option; options look like --port 7000"},
+		{[]string{"port", "1", "--timeout", "3"}, "port 1 save  timeout 3"},
+		{[]string{"loglevel", "verbose", "--timeout '3'"}, "loglevel verbose masterauth  port 6379 save  timeout 3"},
+		{[]string{"--timeout '3"}, "not an option"},
+		{[]string{"--masterauth 'a b'", "--timeout", "3"}, "masterauth a b port 6379 save  timeout 3"},
+		{[]string{"--timeout", "3", "--"}, "timeout 3"},
+		{[]string{"-port", "1"}, "command line: '-port 1': not an option; options look like --port 7000"},
+		{[]string{"nothing", "1"}, "command line: 'nothing 1': unknown directive"},
 		{[]string{"--hz", "--5"}, "couldn't be parsed into an integer"},
 	} {
 		s := New()
@@ -210,6 +216,7 @@ func TestLoadTakesAFileStandardInputAndOptions(t *testing.T) {
 		path string
 	}{
 		{nil, "bind 127.0.0.1 -::1 hz 10 port 6379 save  timeout 0", ""},
+		{[]string{path, "timeout", "9", "--hz '12'"}, "bind * -::* hz 12 port 1 save 3600 1 300 100 60 10000 timeout 9", path},
 		{[]string{path, "--port", "3"}, "bind * -::* hz 11 port 3 save 3600 1 300 100 60 10000 timeout 1", path},
 		{[]string{"-", "--port", "3"}, "bind * -::* hz 10 port 3 save 3600 1 300 100 60 10000 timeout 2", ""},
 		{[]string{path, "--port", "3", "-"}, "bind * -::* hz 11 port 3 save 3600 1 300 100 60 10000 timeout 2", path},
