@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -61,15 +62,44 @@ time in the files.`,
 	}
 }
 
-// serve runs a server until it is told to stop.
+// serve runs a server until it is told to stop; with daemonize yes a child does, and serve
+// returns when the child listens.
 func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) error {
+	parent := parentOf()
+	listens := func(error) {}
+	if parent != nil {
+		listens = func(err error) {
+			said := daemonReady
+			if err != nil {
+				said = err.Error()
+			}
+			_, _ = io.WriteString(parent, said) // the parent may be gone
+			_ = parent.Close()
+			listens = func(error) {}
+		}
+	}
+	err := serveHere(ctx, args, stdin, out, parent != nil, func() { listens(nil) })
+	listens(err)
+	return err
+}
+
+// serveHere is serve of a program that is a daemon already, or that may make one. It calls
+// listens once it listens.
+func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Writer, daemon bool, listens func()) error {
 	accept, args := acceptClock(args)
 	if err := makeDirectory(args); err != nil {
 		return err
 	}
+	var read bytes.Buffer // of the standard input, for the child of daemonize
+	if stdin != nil {
+		stdin = io.TeeReader(stdin, &read)
+	}
 	cfg, err := config.Load(args, stdin)
 	if err != nil {
 		return err
+	}
+	if cfg.Bool("daemonize") && !daemon {
+		return daemonize(read.Bytes())
 	}
 	var level slog.LevelVar // the server keeps it as loglevel says
 	logs := io.Writer(os.Stderr)
@@ -96,6 +126,7 @@ func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) e
 		return err
 	}
 	defer writePID(cfg.File("pidfile"), log)()
+	listens()
 	greet(out, cfg, in)
 	loading, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	err = in.Load(loading)

@@ -82,7 +82,7 @@ const (
 	noCycle      = "deadlines fire when they are due: there is no cycle to tune"
 	noRehash     = "tables grow and shrink with the work done on them"
 	noLazy       = "deleting never costs more for large values"
-	noDaemon     = "ebb runs in the foreground, under your service manager"
+	noDaemon     = "the service manager is not told when the server is ready"
 	noSyslog     = "logs go to standard error or a file"
 	noTitle      = "the title of the process is not changed"
 	noTuning     = "the operating system's settings are left alone"
@@ -341,7 +341,7 @@ var machineTable = []Directive{
 	yesno("hide-user-data-from-log", "no").unused("a crash prints Go's own report, which has no data of users"),
 	text("availability-zone", "").unused("INFO and HELLO do not name a zone"),
 	text("pidfile", "").immutable().does("file that holds the process id while the server runs"),
-	yesno("daemonize", "no").immutable().unused(noDaemon),
+	yesno("daemonize", "no").immutable().does("run in the background: the command returns when the server listens, or fails with its error; not on Windows"),
 	enum("supervised", "no", "upstart", "systemd", "auto", "no").immutable().unused(noDaemon),
 	yesno("always-show-logo", "no").immutable().unused(noTitle),
 	yesno("set-proc-title", "yes").immutable().unused(noTitle),
