@@ -66,7 +66,7 @@ func TestAnyListenerServes(t *testing.T) {
 		if ln == unix {
 			client = redis.NewClient(&redis.Options{Network: "unix", Addr: unix.Addr().String()})
 		} else {
-			client = redis.NewClient(&redis.Options{Dialer: mem.DialContext})
+			client = redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: mem.DialContext})
 		}
 		must(t, client.Set(ctx, "from", ln.Addr().Network(), 0).Err())
 		check(t, "from", ln.Addr().Network())(c.Get(ctx, "from"))

@@ -83,7 +83,7 @@ func TestClientsReachTheEngineInsideABubble(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		ctx := context.Background()
 		b := ebbtest.Run(t)
-		c := redis.NewClient(&redis.Options{Dialer: b.Dial, ReadTimeout: -1, WriteTimeout: -1})
+		c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: b.Dial, ReadTimeout: -1, WriteTimeout: -1})
 		defer c.Close()
 		must(t, c.Set(ctx, "k", "v", time.Minute).Err())
 		b.Clock.Advance(time.Minute + time.Millisecond)

@@ -43,7 +43,11 @@ func (b *Backend) Addr() string {
 // Dial connects to the engine within the process. It has the form of a client
 // library's option, and ignores network and address:
 //
-//	redis.NewClient(&redis.Options{Dialer: b.Dial})
+//	redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: b.Dial})
+//
+// Within a synctest bubble the client needs an address without a host name, as here:
+// go-redis looks its default, localhost, up, and a process whose first lookup is in one
+// bubble ends with its second in another.
 func (b *Backend) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	b.net.mu.Lock()
 	if b.net.mem == nil {
