@@ -168,6 +168,19 @@ func runReplconf(c *Ctx) error {
 	return nil
 }
 
+// validHost reports whether s can be an address or a host name, of which INFO, ROLE, the
+// log and metrics show what a replica says: letters, digits, and what stands between them.
+// Empty is none.
+func validHost(s string) bool {
+	for _, c := range []byte(s) {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && !('0' <= c && c <= '9') && strings.IndexByte(".-_:%[]", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // take takes one option.
 func (a *announced) take(option, value string) error {
 	switch option {
@@ -176,10 +189,16 @@ func (a *announced) take(option, value string) error {
 		if !ok {
 			return ErrNotInteger
 		}
+		if port < 0 || port > 65535 {
+			return ReplyError("ERR REPLCONF listening-port must be 0 to 65535")
+		}
 		a.port = int(port)
 	case "ip-address":
 		if len(value) > 255 {
 			return ReplyError("ERR REPLCONF ip-address provided by replica instance is too long: " + value[:64] + "...")
+		}
+		if !validHost(value) {
+			return ReplyError("ERR REPLCONF ip-address must be an address or a host name")
 		}
 		a.ip = value
 	case "capa":

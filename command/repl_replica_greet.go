@@ -163,13 +163,17 @@ func hasAnyPrefix(s string, prefixes ...string) bool {
 	return false
 }
 
+// asValkey is the version that a master of Valkey is told: the first whose form of hashes
+// with deadlines ebb reads, in place of which an older replica gets none at all.
+const asValkey = "9.0.0"
+
 // introduce sends the REPLCONFs. A master that does not know one goes on without.
 func (l *link) introduce(m *masterConn) error {
 	all := [][]string{{"listening-port", strconv.Itoa(l.r.announcedPort())}}
 	if ip := l.r.svc.Config.String("replica-announce-ip"); ip != "" {
 		all = append(all, []string{"ip-address", ip})
 	}
-	all = append(all, []string{"capa", "eof", "capa", "psync2", "capa", "ebb"})
+	all = append(all, []string{"capa", "eof", "capa", "psync2", "capa", "ebb"}, []string{"version", asValkey})
 	for _, words := range all {
 		reply, err := m.ask(append([]string{"REPLCONF"}, words...)...)
 		if err != nil {

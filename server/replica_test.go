@@ -6,6 +6,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/rdb"
@@ -19,6 +20,7 @@ type scripted struct {
 	net.Listener
 	acks chan int64 // offsets that the replica has acknowledged; the newest
 	says chan string
+	said sync.Map // the REPLCONFs of replicas, as lines
 }
 
 func newScripted(t *testing.T, answers ...string) *scripted {
@@ -27,7 +29,7 @@ func newScripted(t *testing.T, answers ...string) *scripted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scripted{ln, make(chan int64, 1), make(chan string, 100)}
+	s := &scripted{Listener: ln, acks: make(chan int64, 1), says: make(chan string, 100)}
 	s.say(answers...)
 	over := make(chan struct{})
 	go func() {
@@ -87,6 +89,11 @@ func (s *scripted) serve(c net.Conn, answer string) {
 				s.acks <- n
 				continue
 			}
+			words := make([]string, len(v.Elems))
+			for i, e := range v.Elems {
+				words[i] = e.Str
+			}
+			s.said.Store(strings.ToLower(strings.Join(words, " ")), true)
 			_, _ = c.Write([]byte("+OK\r\n"))
 		}
 	}
