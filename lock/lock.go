@@ -50,6 +50,9 @@ func NewFair(c *ebb.Conn, name string, opts ...Options) (*Lock, error) {
 // ctx bounds the wait, and it is the life of the lease: see Lease. Do not give it a
 // deadline for the wait, nor cancel it before the work is done: New, and Lock.Acquire with
 // a wait, or with Options.UntilRelease, are for that.
+//
+// Where the backend does not answer, Acquire returns up to a second after ctx has ended: it
+// gives back what a request whose reply was lost may have been granted.
 func Acquire(ctx context.Context, c *ebb.Conn, name string, ttl time.Duration) (*Lease, error) {
 	l, err := New(c, name, Options{TTL: ttl})
 	if err != nil {
@@ -79,7 +82,8 @@ func (l *Lock) TryAcquire(ctx context.Context) (*Lease, error) {
 // Acquire waits for the lock for at most wait, or as long as the context lasts if
 // wait is 0. It fails with ErrTaken when the wait is over, and with the context's
 // error. A backend that does not answer is asked until then, and is named in the
-// error, with ebb.ErrUnavailable. Who gives up leaves no place in the line.
+// error, with ebb.ErrUnavailable. A caller that gives up leaves no place in the line, and no
+// lease: where the backend does not answer, that takes up to a second more.
 //
 // ctx is the life of the lease, not only of the call, unless Options.UntilRelease is set:
 // when it ends, Lease.Context and the renewals end. Bound the wait by wait, not by a
