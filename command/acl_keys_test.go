@@ -18,8 +18,8 @@ import (
 // secretWorld is a server on which the user ann may use the keys ok*, and may not use the
 // keys no*. What the latter hold is the world's own.
 type secretWorld struct {
-	svc        *command.Service
-	admin, ann *command.Session
+	svc   *command.Service
+	admin *command.Session
 }
 
 func newSecretWorld(t *testing.T, rules ...string) *secretWorld {

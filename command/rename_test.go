@@ -112,7 +112,7 @@ func say(c *Session, line string) string {
 	for _, w := range strings.Fields(line) {
 		args = append(args, []byte(w))
 	}
-	return string(c.Do(args...).Str)
+	return c.Do(args...).Str
 }
 
 // Also straight behind a call by the new name, which is remembered.
@@ -125,7 +125,7 @@ func TestANameThatIsTakenAwayIsNotAnswered(t *testing.T) {
 		}
 	}
 	// The container's HELP goes by what it is called.
-	if v := c.Do([]byte(hashed), []byte("help")); len(v.Elems) == 0 || !strings.HasPrefix(string(v.Elems[0].Str), strings.ToUpper(hashed)+" <subcommand>") {
+	if v := c.Do([]byte(hashed), []byte("help")); len(v.Elems) == 0 || !strings.HasPrefix(v.Elems[0].Str, strings.ToUpper(hashed)+" <subcommand>") {
 		t.Errorf("%+v", v)
 	}
 }

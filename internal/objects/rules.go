@@ -140,7 +140,7 @@ func Callbacks(t testing.TB, s Site) {
 	t.Helper()
 	s.forEach(t, func(i *Instance) bool { return i.Within != nil }, func(o Object, i, plain *Instance, f *backends.Faults) {
 		all := append(troubles(), trouble{name: "the function panics", begin: func(*backends.Faults) (context.Context, context.CancelFunc) {
-			return nil, func() { panic(thePanic) }
+			return nil, func() { panic(errPanic) }
 		}})
 		for _, x := range all {
 			ctx, cancel := context.WithCancel(context.Background())
@@ -170,12 +170,12 @@ func Callbacks(t testing.TB, s Site) {
 	})
 }
 
-var thePanic = errors.New("the test panics")
+var errPanic = errors.New("the test panics")
 
 // within calls Within, and recovers above it, as a server of requests does.
 func within(i *Instance, ctx context.Context, inside func()) (err error) {
 	defer func() {
-		if p := recover(); p != nil && p != thePanic { //nolint:errorlint // it is this very one
+		if p := recover(); p != nil && p != errPanic { //nolint:errorlint // it is this very one
 			panic(p)
 		}
 	}()
