@@ -88,7 +88,7 @@ func TestWhatIsAcceptedAndUnusedIsListed(t *testing.T) {
 			got = append(got, g.Where+" "+g.Name+" "+g.Value)
 		}
 	}
-	want := []string{"redis.conf:12 daemonize yes", "redis.conf:15 loadmodule /x.so"}
+	want := []string{"redis.conf:15 loadmodule /x.so"} // daemonize has an effect
 	slices.Sort(got)
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q", got)
