@@ -49,9 +49,62 @@ func parseLimit(args [][]byte) (limit int64, err error) {
 	return limit, nil
 }
 
-// maxDraw is the most items that a command picks with repetitions: a reply of
-// more than a gigabyte is a mistake.
-const maxDraw = 1 << 27
+const (
+	// maxDraw is the most items that a command picks with repetitions.
+	maxDraw = 1 << 27
+	// maxDrawBytes is how large their reply may be in memory, or as large as the whole
+	// value: a count is nine bytes, and its product with a member has no limit.
+	maxDrawBytes = 64 << 20
+	// drawnBytes is what an item takes up in a reply beside its bytes, at least: "$1", and
+	// two ends of lines.
+	drawnBytes = 6
+	// drawPart is how many are picked before the size is looked at again.
+	drawPart = 256
+)
+
+const errDrawSize = ReplyError("ERR the reply of the count given would be larger than 64 MB and than the value: give a count nearer to 0")
+
+// drawing measures the reply of a command that picks items with repetitions.
+type drawing struct {
+	c    *Ctx
+	n    int // so far
+	most int
+}
+
+// draw picks n items of the first key in parts: pick picks as many as it is told, and
+// asks room before it replies one. The error takes the place of the reply where that
+// is too large; where it is beyond the client's output limit the connection is closed
+// as well.
+func (c *Ctx) draw(n int, pick func(d *drawing, n int)) error {
+	d := &drawing{c: c, most: max(maxDrawBytes, c.Tx.ValueSize(c.Args[1]))}
+	if n > d.most/drawnBytes {
+		return errDrawSize // before any work
+	}
+	for ; n > 0; n -= drawPart {
+		pick(d, min(n, drawPart))
+		if d.n > d.most {
+			return errDrawSize
+		}
+		if s := c.Session; s.conn != nil && d.n >= drawMeasured && s.overLimit(d.n, false) {
+			s.doom(errSlowReader)
+			return errDrawSize
+		}
+	}
+	return nil
+}
+
+// drawMeasured is from which size on the output limit is asked about, as for other replies.
+const drawMeasured = 16 << 10
+
+// room reports whether an item of n bytes, of one part or two, is to be replied. The first
+// one is.
+func (d *drawing) room(n int) bool {
+	if d.n > d.most {
+		return false
+	}
+	d.n += n + drawnBytes
+	return d.n <= d.most || d.n == n+drawnBytes
+}
 
 // parseDraw reads "count [option]", behind the key, of a command that picks
 // items at random; a negative count allows repetitions. values says whether the

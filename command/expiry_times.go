@@ -48,7 +48,8 @@ func runExpiryForecast(c *Ctx) error {
 		n, ok := resp.ParseInt(args[1])
 		switch pattern := args[1]; {
 		case EqualFold(args[0], "MATCH"):
-			match = func(key []byte) bool { return glob.Match(pattern, key) }
+			prepared := glob.New(pattern)
+			match = prepared.Match
 			continue
 		case EqualFold(args[0], "HORIZON"):
 			if horizon = n; ok && (n < 1 || n > maxHorizon) {

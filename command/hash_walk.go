@@ -48,20 +48,18 @@ func (c *Ctx) randomFields(n int64, values bool) error {
 		return err
 	}
 
-	draw, count := h.Sample, int(min(n, int64(h.Len())))
-	if n < 0 {
-		draw, count = h.Draw, int(-n)
-		if h.Len() == 0 {
-			count = 0
-		}
+	count := int(min(n, int64(h.Len())))
+	if n < 0 && h.Len() > 0 {
+		count = int(-n)
 	}
+	count = max(count, 0)
 	pairs := values && c.Out.Proto == 3
 	if values && !pairs {
 		c.Out.Array(2 * count)
 	} else {
 		c.Out.Array(count)
 	}
-	draw(count, func(field, value []byte) {
+	reply := func(field, value []byte) {
 		if pairs {
 			c.Out.Array(2)
 		}
@@ -69,8 +67,22 @@ func (c *Ctx) randomFields(n int64, values bool) error {
 		if values {
 			c.Out.Bulk(value)
 		}
+	}
+	if n >= 0 {
+		h.Sample(count, reply)
+		return nil
+	}
+	return c.draw(count, func(d *drawing, n int) {
+		h.Draw(n, func(field, value []byte) {
+			size := len(field)
+			if values {
+				size += len(value)
+			}
+			if d.room(size) {
+				reply(field, value)
+			}
+		})
 	})
-	return nil
 }
 
 var specHScan = Spec{

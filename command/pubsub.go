@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/ebbdb/ebb/internal/glob"
 	"github.com/ebbdb/ebb/resp"
@@ -50,7 +49,8 @@ type topic struct {
 	at   int // in topics.list
 	subs []*subscription
 
-	seq   uint64 // of a pattern: in the order in which they came
+	seq   uint64        // of a pattern: in the order in which they came
+	match *glob.Pattern // of a pattern: its name
 	index *indexed[*topic]
 }
 
@@ -145,6 +145,8 @@ func (p *pubsub) topic(k subKind, name []byte) *topic {
 	if k == subPattern {
 		p.next++
 		t.seq = p.next
+		match := glob.New(t.name)
+		t.match = &match
 		t.index = p.patterns.add(literalPrefix(t.name), t)
 	}
 	return t
@@ -281,7 +283,8 @@ func (p *pubsub) names(k subKind, pattern []byte) []string {
 	if pattern == nil {
 		return names
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return !glob.Match(pattern, []byte(name)) })
+	match := glob.New(pattern)
+	return slices.DeleteFunc(names, func(name string) bool { return !match.Match([]byte(name)) })
 }
 
 // collect returns the names of a list in order, each once. It walks the list from its
@@ -422,7 +425,7 @@ func (p *pubsub) route(channel, msg []byte) int {
 	}
 	found := p.matched[:0]
 	p.patterns.each(channel, func(t *topic) {
-		if matches(t.name, channel) {
+		if t.match.Match(channel) {
 			found = append(found, t)
 		}
 	})
@@ -435,9 +438,4 @@ func (p *pubsub) route(channel, msg []byte) int {
 		p.matched = nil
 	}
 	return n
-}
-
-// matches copies nothing: a pattern is looked at for every message.
-func matches(pattern string, channel []byte) bool {
-	return glob.Match(unsafe.Slice(unsafe.StringData(pattern), len(pattern)), channel)
 }

@@ -27,12 +27,11 @@ var specKeys = Spec{
 }
 
 func runKeys(c *Ctx) error {
-	pattern := c.Args[1]
-	all := string(pattern) == "*"
+	all, pattern := string(c.Args[1]) == "*", glob.New(c.Args[1])
 
 	var found [][]byte // in the engine's memory: all shards are locked
 	c.Tx.Each(func(k engine.Key) {
-		if name := k.Name(); all || glob.Match(pattern, name) {
+		if name := k.Name(); all || pattern.Match(name) {
 			found = append(found, name)
 		}
 	})
@@ -78,7 +77,8 @@ var specScan = Spec{
 
 // scanOptions are the options of SCAN, and of its kin on containers.
 type scanOptions struct {
-	match []byte // nil: everything
+	match glob.Pattern
+	all   bool // whatever match is
 	count int64
 	kind  string // the type's name; empty: any
 
@@ -88,7 +88,7 @@ type scanOptions struct {
 
 // parse reads MATCH and COUNT, and TYPE where keyspace is set.
 func (o *scanOptions) parse(args [][]byte, keyspace bool) error {
-	o.count = 10
+	o.count, o.all = 10, true
 	for i := 0; i < len(args); i += 2 {
 		if EqualFold(args[i], "NOVALUES") {
 			if o.noValues = true; !o.fields {
@@ -111,9 +111,8 @@ func (o *scanOptions) parse(args [][]byte, keyspace bool) error {
 			}
 			o.count = n
 		case EqualFold(a, "MATCH"):
-			o.match = args[i+1]
-			if string(o.match) == "*" {
-				o.match = nil
+			if o.all = string(args[i+1]) == "*"; !o.all {
+				o.match = glob.New(args[i+1])
 			}
 		case keyspace && EqualFold(a, "TYPE"):
 			o.kind = string(args[i+1])
@@ -125,7 +124,7 @@ func (o *scanOptions) parse(args [][]byte, keyspace bool) error {
 }
 
 // matches reports whether a name is one that MATCH asks for.
-func (o *scanOptions) matches(name []byte) bool { return o.match == nil || glob.Match(o.match, name) }
+func (o *scanOptions) matches(name []byte) bool { return o.all || o.match.Match(name) }
 
 // limit is count as a number of items that can be counted with.
 func (o *scanOptions) limit() int { return int(min(o.count, 1<<30)) }

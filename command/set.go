@@ -276,13 +276,19 @@ func (c *Ctx) randomMembers() error {
 		return err
 	}
 
-	draw, count := s.Sample, int(min(n, int64(s.Len())))
 	if n < 0 && s.Len() > 0 {
-		draw, count = s.Draw, int(-n)
+		c.Out.Array(int(-n))
+		return c.draw(int(-n), func(d *drawing, n int) {
+			s.Draw(n, func(m []byte) {
+				if d.room(len(m)) {
+					c.Out.Bulk(m)
+				}
+			})
+		})
 	}
-	count = max(count, 0)
+	count := int(max(min(n, int64(s.Len())), 0))
 	c.Out.Array(count)
-	draw(count, c.Out.Bulk)
+	s.Sample(count, c.Out.Bulk)
 	return nil
 }
 

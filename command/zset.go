@@ -406,11 +406,14 @@ func runZRandMember(c *Ctx) error {
 		z.Sample(int(n), reply)
 		return nil
 	}
-	for ; n > 0; n-- {
-		member, score, _ := z.Random()
-		reply(member, score)
-	}
-	return nil
+	return c.draw(int(n), func(d *drawing, n int) {
+		for ; n > 0; n-- {
+			member, score, _ := z.Random()
+			if d.room(len(member)) {
+				reply(member, score)
+			}
+		}
+	})
 }
 
 // scoredArray begins a reply of n members and returns what writes one: with its

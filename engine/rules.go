@@ -83,7 +83,8 @@ var ErrRules = errors.New("a database has 128 expiry rules at most")
 // used.
 type rule struct {
 	RuleState
-	key   []byte // Stream
+	match glob.Pattern // Match
+	key   []byte       // Stream
 	shard int
 
 	fired, missed, suspended atomic.Int64
@@ -120,7 +121,7 @@ func (tx *Tx) ruled(key []byte, l Level) bool {
 }
 
 func (r *rule) matches(key []byte, l Level) bool {
-	return r.Levels.Has(l) && glob.Match(r.Match, key)
+	return r.Levels.Has(l) && r.match.Match(key)
 }
 
 // firing is an entry that is to be written when the transaction ends.
@@ -299,7 +300,7 @@ func (tx *Tx) SetRule(r Rule) error {
 }
 
 func newRule(db *DB, r Rule) *rule {
-	n := &rule{RuleState: RuleState{Rule: r}, key: []byte(r.Stream)}
+	n := &rule{RuleState: RuleState{Rule: r}, match: glob.New(r.Match), key: []byte(r.Stream)}
 	n.shard, _ = db.shardOf(n.key)
 	return n
 }

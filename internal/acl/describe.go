@@ -65,7 +65,7 @@ func (s *Selector) Keys() string {
 	}
 	words := make([]string, len(s.keys))
 	for i, p := range s.keys {
-		words[i] = [...]string{Read: "%R~", Write: "%W~", Read | Write: "~"}[p.allow] + string(p.glob)
+		words[i] = [...]string{Read: "%R~", Write: "%W~", Read | Write: "~"}[p.allow] + p.glob.String()
 	}
 	return strings.Join(words, " ")
 }
@@ -77,7 +77,7 @@ func (s *Selector) Channels() string {
 	}
 	words := make([]string, len(s.channels))
 	for i, p := range s.channels {
-		words[i] = "&" + string(p)
+		words[i] = "&" + p.String()
 	}
 	return strings.Join(words, " ")
 }

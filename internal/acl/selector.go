@@ -25,12 +25,12 @@ type Selector struct {
 	allKeys     bool
 	keys        []pattern
 	allChannels bool
-	channels    [][]byte
+	channels    []glob.Pattern
 }
 
 // pattern is a key pattern and what it allows.
 type pattern struct {
-	glob  []byte
+	glob  glob.Pattern
 	allow Access
 }
 
@@ -69,7 +69,7 @@ func (s *Selector) MayTouch(key []byte, use Access) bool {
 		return true
 	}
 	for i := range s.keys {
-		if p := &s.keys[i]; p.allow&use == use && glob.Match(p.glob, key) {
+		if p := &s.keys[i]; p.allow&use == use && p.glob.Match(key) {
 			return true
 		}
 	}
@@ -80,7 +80,7 @@ func (s *Selector) MayTouch(key []byte, use Access) bool {
 // arguments, such as those of SORT BY, cannot be checked one by one.
 func (s *Selector) TouchesAll(use Access) bool {
 	return s.allKeys || slices.ContainsFunc(s.keys, func(p pattern) bool {
-		return p.allow&use == use && string(p.glob) == "*"
+		return p.allow&use == use && p.glob.String() == "*"
 	})
 }
 
@@ -91,8 +91,8 @@ func (s *Selector) MayUse(channel []byte, literal bool) bool {
 	if s.allChannels {
 		return true
 	}
-	for _, p := range s.channels {
-		if literal && string(p) == string(channel) || !literal && glob.Match(p, channel) {
+	for i := range s.channels {
+		if p := &s.channels[i]; literal && p.String() == string(channel) || !literal && p.Match(channel) {
 			return true
 		}
 	}
@@ -154,18 +154,18 @@ func (s *Selector) addKeys(op string) error {
 	if s.allKeys {
 		return ErrKeys
 	}
-	p := pattern{allow: Read | Write, glob: []byte(op[1:])}
+	p := pattern{allow: Read | Write, glob: glob.New(op[1:])}
 	if op[0] == '%' {
 		var err error
 		if p, err = parseKeys(op); err != nil {
 			return err
 		}
 	}
-	if HasSpaces(string(p.glob)) {
+	if HasSpaces(p.glob.String()) {
 		return ErrSyntax
 	}
 	for i := range s.keys {
-		if string(s.keys[i].glob) == string(p.glob) {
+		if s.keys[i].glob.String() == p.glob.String() {
 			s.keys[i].allow |= p.allow
 			return nil
 		}
@@ -184,7 +184,7 @@ func parseKeys(op string) (p pattern, err error) {
 		case x == 'W' && p.allow&Write == 0:
 			p.allow |= Write
 		case op[i] == '~' && p.allow != 0:
-			p.glob = []byte(op[i+1:])
+			p.glob = glob.New(op[i+1:])
 			return p, nil
 		default:
 			return p, ErrSyntax
@@ -196,15 +196,15 @@ func parseKeys(op string) (p pattern, err error) {
 	return p, nil
 }
 
-func (s *Selector) addChannels(glob string) error {
+func (s *Selector) addChannels(channels string) error {
 	switch {
 	case s.allChannels:
 		return ErrChannels
-	case HasSpaces(glob):
+	case HasSpaces(channels):
 		return ErrSyntax
 	}
-	if !slices.ContainsFunc(s.channels, func(p []byte) bool { return string(p) == glob }) {
-		s.channels = append(s.channels, []byte(glob))
+	if !slices.ContainsFunc(s.channels, func(p glob.Pattern) bool { return p.String() == channels }) {
+		s.channels = append(s.channels, glob.New(channels))
 	}
 	return nil
 }

@@ -94,10 +94,10 @@ func (u *User) Bytes() int64 {
 		s := &u.selectors[i]
 		n += selectorBytes + 8*len(s.bits)
 		for _, p := range s.keys {
-			n += entryBytes + len(p.glob)
+			n += entryBytes + len(p.glob.String())
 		}
 		for _, c := range s.channels {
-			n += entryBytes + len(c)
+			n += entryBytes + len(c.String())
 		}
 		for _, list := range s.firstArgs {
 			for _, f := range list {
@@ -257,7 +257,7 @@ func (u *User) KeepsChannels(old *User) bool {
 	}
 	for i := range old.selectors {
 		for _, p := range old.selectors[i].channels {
-			if !u.MayUse(p, true) {
+			if !u.MayUse([]byte(p.String()), true) {
 				return false
 			}
 		}

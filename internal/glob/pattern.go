@@ -1,0 +1,136 @@
+package glob
+
+import "encoding/binary"
+
+// setBytes is the size of a set of bytes. A class that is longer is kept as a set.
+const setBytes = 256 / 8
+
+// setMark stands in front of a set in Pattern.code; the byte itself is escaped there.
+const setMark = '\x01'
+
+// Pattern is a pattern that is prepared for many strings: matching a byte costs O(1)
+// however long a class is, and a run of "*" is one. It matches what Match does. A
+// Pattern is never changed; any goroutine may use it. The zero value matches the empty
+// string only.
+type Pattern struct {
+	text string
+	code string // text with sets for long classes and one "*" for each run; empty: match text
+}
+
+// New prepares a pattern, which is copied. It costs O(len(pattern)), and up to twice that
+// in memory again where the pattern has long classes or runs of "*".
+func New[P string | []byte](pattern P) Pattern {
+	p := Pattern{text: string(pattern)}
+	if len(p.text) <= setBytes {
+		return p
+	}
+	code, shorter := make([]byte, 0, setBytes), false
+	for i := 0; i < len(p.text); {
+		from := i
+		switch c := p.text[i]; {
+		case c == '*':
+			for i++; i < len(p.text) && p.text[i] == '*'; i++ {
+				shorter = true
+			}
+			code = append(code, '*')
+			continue
+		case c == '[':
+			s, n := classSet(p.text, i)
+			if i += n; n > setBytes {
+				shorter = true
+				code = append(code, setMark)
+				for _, word := range s {
+					code = binary.LittleEndian.AppendUint64(code, word)
+				}
+				continue
+			}
+		case c == '\\' && i+1 < len(p.text):
+			i += 2
+		case c == setMark:
+			code = append(code, '\\')
+			i++
+		default:
+			i++
+		}
+		code = append(code, p.text[from:i]...)
+	}
+	if shorter {
+		p.code = string(code)
+	}
+	return p
+}
+
+// classSet returns the bytes that the class at i allows, and the class's length.
+func classSet(p string, i int) (s [4]uint64, n int) {
+	start := i
+	i++
+	not := i < len(p) && p[i] == '^'
+	if not {
+		i++
+	}
+	for ; i < len(p) && p[i] != ']'; i++ {
+		lo := p[i]
+		hi := lo
+		switch {
+		case lo == '\\' && i+1 < len(p):
+			i++
+			lo, hi = p[i], p[i]
+		case i+2 < len(p) && p[i+1] == '-':
+			lo, hi = min(lo, p[i+2]), max(lo, p[i+2])
+			i += 2
+		}
+		for w := lo >> 6; w <= hi>>6; w++ { // a class may have many ranges
+			from, to := max(lo, w<<6)&63, min(hi, w<<6|63)&63
+			s[w] |= ^uint64(0) << from & (^uint64(0) >> (63 - to))
+		}
+	}
+	if not {
+		for k := range s {
+			s[k] = ^s[k]
+		}
+	}
+	return s, min(i+1, len(p)) - start
+}
+
+// String returns the pattern as it was given.
+func (p *Pattern) String() string { return p.text }
+
+// Match reports whether s matches. The length of classes does not matter, nor that of
+// runs of "*": without "*" it costs O(len(s)), at worst O(len(s) x len(s)), times what a
+// class of 32 bytes costs. It allocates nothing.
+func (p *Pattern) Match(s []byte) bool {
+	if p.code == "" {
+		return match(p.text, s, 0)
+	}
+	code := p.code
+	i, j := 0, 0
+	starI, starJ := -1, 0
+	for j < len(s) {
+		if i < len(code) && code[i] == '*' {
+			starI, starJ = i, j
+			i++
+			continue
+		}
+		if n := step(code, i, s[j]); n > 0 {
+			i, j = i+n, j+1
+			continue
+		}
+		if starI < 0 {
+			return false
+		}
+		starJ++
+		i, j = starI+1, starJ
+	}
+	return i == len(code) || i == len(code)-1 && code[i] == '*'
+}
+
+// step is one for a pattern that is prepared.
+func step(code string, i int, c byte) int {
+	if i >= len(code) || code[i] != setMark {
+		return one(code, i, c, 0)
+	}
+	if code[i+1+int(c>>3)]&(1<<(c&7)) == 0 {
+		return 0
+	}
+	return 1 + setBytes
+}
