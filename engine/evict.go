@@ -145,13 +145,18 @@ func (db *DB) MakeRoom(budget time.Duration) bool {
 func (db *DB) evictUntil(policy *Eviction, end int64) bool {
 	tx := db.txs.Get().(*Tx)
 	defer db.txs.Put(tx)
-	barren := uint64(0)
+	// A shard that a transaction holds is passed over: a script may hold it until it is killed, and
+	// the caller may be the loop that has to read the SCRIPT KILL. Later writes make the room.
+	barren, held := uint64(0), uint64(0)
 	for db.OverLimit() {
-		sh := db.heaviest(barren)
+		sh := db.heaviest(barren | held)
 		if sh == nil {
-			return false
+			return held != 0
 		}
-		sh.lock.Lock()
+		if !sh.lock.TryLock() {
+			held |= 1 << sh.id
+			continue
+		}
 		n := sh.evict(tx, policy, evictBatch)
 		tx.Unlock()
 		if n == 0 {

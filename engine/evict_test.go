@@ -145,3 +145,27 @@ func TestALowerLimitIsReachedWithoutWrites(t *testing.T) {
 		t.Errorf("%d bytes are used", used)
 	}
 }
+
+// A loop that waited for a shard of a script could not read the SCRIPT KILL that ends it.
+func TestEvictionPassesOverShardsThatAreHeld(t *testing.T) {
+	db, _, _ := open(t, Options{Shards: 1})
+	write := func(key string) {
+		tx := db.Begin(0, []byte(key))
+		defer tx.Commit()
+		if _, _, err := tx.Set([]byte(key), make([]byte, 1000), SetOptions{}, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	write("a")
+	db.SetEviction(Eviction{Keys: EvictAll})
+	db.LimitMemory(1)
+	script := db.BeginAll(0)
+	if !db.MakeRoom(time.Second) {
+		t.Error("a write is refused while another transaction holds the only shard")
+	}
+	script.Commit()
+	db.MakeRoom(time.Second)
+	if n := db.Stats().Evicted; n != 1 {
+		t.Errorf("%d keys are evicted after the shard was free", n)
+	}
+}
