@@ -168,8 +168,7 @@ func TestAClientThatGoesLeavesItsListsBesideTheLoop(t *testing.T) {
 		if svc.DB.Charged() < 2*manyArgs*100 {
 			t.Errorf("%s: %d bytes count as used", name, svc.DB.Charged())
 		}
-		// Whoever holds a lock of the lists meanwhile does not hold Closed up: it would
-		// not return.
+		// Closed must return although the test holds the locks of the lists.
 		svc.pubsub.mu.Lock()
 		if tab := svc.tracking.table.Load(); tab != nil {
 			tab.prefixes.mu.Lock()

@@ -225,8 +225,9 @@ func (c *Session) grew(n int) {
 }
 
 // boundClients keeps the memory of all connections below maxmemory-clients: the
-// largest are closed first, but none that asked for CLIENT NO-EVICT. Who is to go runs
-// no further command. What it has just noted about by, nil for nobody, is kept.
+// largest are closed first, but none that asked for CLIENT NO-EVICT. A client that is
+// to be closed runs no further command. What the caller has just noted about by is kept; by is nil if the
+// caller serves no client.
 func (s *Service) boundClients(by *Session) {
 	limit := s.clientLimit.Load()
 	if limit <= 0 {

@@ -87,7 +87,7 @@ func (c *Ctx) bulkOfKey(key, v []byte) {
 	c.Out.Bulk(v)
 }
 
-// bulkOfOwn replies a long string that nobody else keeps.
+// bulkOfOwn replies a long string that belongs to the reply alone.
 func (c *Ctx) bulkOfOwn(v []byte) {
 	s := c.Session
 	if len(v) >= shareFrom && c.Out == &s.out && s.parked == nil && s.reply == replyOn && s.mayShare() {

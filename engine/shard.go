@@ -12,7 +12,7 @@ type shard struct {
 	db   *DB
 	id   int
 
-	last     int64    // the latest instant anybody had here, us
+	last     int64    // the latest instant of a transaction here, us
 	spaces   []*space // by database, nil where nothing was ever stored
 	staged   []*space // of a Staging, by database; nil: there is none
 	own      *own     // keys of a replica's own; nil: there are none

@@ -62,7 +62,7 @@ type Ticket struct {
 	places []place
 	one    [1]place
 	bytes  int64       // about what its places take up
-	gone   atomic.Bool // it leaves, or has left: nobody is to be served by it
+	gone   atomic.Bool // it leaves, or has left: no line may serve it
 }
 
 // placeBytes is about what a place takes up beside the key's name, of which a line has
@@ -138,7 +138,7 @@ func (tx *Tx) Enqueue(t *Ticket, keys ...[]byte) {
 	tx.db.Charge(t.bytes)
 }
 
-// Leave takes a ticket out of all its lines: from then on nobody is served by it. Any
+// Leave takes a ticket out of all its lines: from then on no line serves it. Any
 // goroutine may call it, also again, but not before Enqueue has returned. O(1) for each
 // key, of which many are left to a Sweeper.
 func (t *Ticket) Leave() {

@@ -116,8 +116,8 @@ func (q *Concurrency) acquire(ctx context.Context, key string, wait bool) (*Slot
 	return nil, fmt.Errorf("concurrency limit %q: acquire %q: %w", q.name, key, err)
 }
 
-// Delete removes what is stored of some keys, without keys of the key "": whoever holds a
-// slot of theirs gets ErrLost at the next renewal, and those who wait ask again. What is
+// Delete removes what is stored of some keys, without keys of the key "": the
+// holder of such a slot gets ErrLost at its next renewal, and waiting callers ask again. What is
 // stored of other keys ends with its leases. One round trip each.
 func (q *Concurrency) Delete(ctx context.Context, of ...string) error {
 	if len(of) == 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Delete of an object removes its keys, whoever holds it: what is held is lost, which its
-// holder hears at its next renewal, and those who wait ask again. Afterwards the object
+// Delete of an object removes its keys, also while a lease is held: the holder
+// learns of it at its next renewal, and waiting callers ask again. Afterwards the object
 // is as it was before its first use.
 
 // deleteScript removes KEYS, and publishes ARGV[2] on the channel ARGV[1].
@@ -71,7 +71,7 @@ func (m *Many) Delete(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Delete removes the office, whoever is in it, as Lock.Delete does.
+// Delete removes the office, also while a leader holds it, as Lock.Delete does.
 func (e *Leader) Delete(ctx context.Context) error {
 	if err := e.lock.Delete(ctx); err != nil {
 		return err

@@ -68,7 +68,7 @@ const (
 	// ReleaseOnce is how long one attempt may take: one that hangs leaves time for another.
 	ReleaseOnce = ReleaseFor / 2
 	// Farewell is how much longer than its context a release is tried. It is also how
-	// long a courtesy takes at most: what somebody else would clean up a little later.
+	// long a courtesy takes at most: what the backend or another program cleans up a little later.
 	Farewell = time.Second
 
 	// The pauses between the attempts of a release.

@@ -26,7 +26,7 @@ type Options struct {
 	Version     string // redis.REDIS_VERSION
 	VersionNum  int    // redis.REDIS_VERSION_NUM: major<<16 | minor<<8 | patch
 	// Charge is told by how many bytes the cached scripts and the libraries grow and
-	// shrink, as ScriptBytes and FunctionBytes of Stats count them; nil: nobody is.
+	// shrink, as ScriptBytes and FunctionBytes of Stats count them. It may be nil.
 	Charge func(bytes int)
 }
 
