@@ -13,12 +13,18 @@ package glob
 func Match[P, S string | []byte](pattern P, s S) bool { return match(pattern, s, 0) }
 
 // MatchFold is Match without regard to the case of ASCII letters.
-func MatchFold[P, S string | []byte](pattern P, s S) bool { return match(pattern, s, 0x20) }
+func MatchFold[P, S string | []byte](pattern P, s S) bool { return match(pattern, s, folded) }
+
+// How a pattern is matched.
+const (
+	folded   = 0x20 // ASCII letters without regard to case; the bit that the cases differ in
+	prepared = 0x01 // the pattern is Pattern.code, in which sets stand for long classes
+)
 
 // match keeps the last "*" it saw and, on a mismatch, lets that one swallow one
 // byte more. Going back to earlier stars cannot help: whatever they could reach,
 // the last one reaches too.
-func match[P, S string | []byte](p P, s S, caseBit byte) bool {
+func match[P, S string | []byte](p P, s S, how byte) bool {
 	i, j := 0, 0
 	starI, starJ := -1, 0
 	for j < len(s) {
@@ -27,7 +33,7 @@ func match[P, S string | []byte](p P, s S, caseBit byte) bool {
 			i++
 			continue
 		}
-		if n := one(p, i, s[j], caseBit); n > 0 {
+		if n := one(p, i, s[j], how); n > 0 {
 			i, j = i+n, j+1
 			continue
 		}
@@ -45,7 +51,7 @@ func match[P, S string | []byte](p P, s S, caseBit byte) bool {
 
 // one matches a byte against the element of the pattern at i and returns the
 // element's length, 0 if it does not match.
-func one[P string | []byte](p P, i int, c, caseBit byte) int {
+func one[P string | []byte](p P, i int, c, how byte) int {
 	if i >= len(p) {
 		return 0
 	}
@@ -53,12 +59,16 @@ func one[P string | []byte](p P, i int, c, caseBit byte) int {
 	case p[i] == '?':
 		return 1
 	case p[i] == '[':
-		return class(p, i, c, caseBit)
+		return class(p, i, c, how)
+	case p[i] == setMark && how&prepared != 0:
+		if p[i+1+int(c>>3)]&(1<<(c&7)) != 0 {
+			return 1 + setBytes
+		}
 	case p[i] == '\\' && i+1 < len(p):
-		if fold(p[i+1], caseBit) == fold(c, caseBit) {
+		if fold(p[i+1], how) == fold(c, how) {
 			return 2
 		}
-	case fold(p[i], caseBit) == fold(c, caseBit):
+	case fold(p[i], how) == fold(c, how):
 		return 1
 	}
 	return 0
@@ -66,25 +76,25 @@ func one[P string | []byte](p P, i int, c, caseBit byte) int {
 
 // class is one for "[...]". A class that is not closed ends with the pattern; a
 // range may be given in either order.
-func class[P string | []byte](p P, i int, c, caseBit byte) int {
+func class[P string | []byte](p P, i int, c, how byte) int {
 	start := i
 	i++
 	not := i < len(p) && p[i] == '^'
 	if not {
 		i++
 	}
-	c, in := fold(c, caseBit), false
+	c, in := fold(c, how), false
 	for ; i < len(p) && p[i] != ']'; i++ {
 		switch {
 		case p[i] == '\\' && i+1 < len(p):
 			i++
-			in = in || fold(p[i], caseBit) == c
+			in = in || fold(p[i], how) == c
 		case i+2 < len(p) && p[i+1] == '-':
-			lo, hi := fold(min(p[i], p[i+2]), caseBit), fold(max(p[i], p[i+2]), caseBit)
+			lo, hi := fold(min(p[i], p[i+2]), how), fold(max(p[i], p[i+2]), how)
 			in = in || lo <= c && c <= hi
 			i += 2
 		default:
-			in = in || fold(p[i], caseBit) == c
+			in = in || fold(p[i], how) == c
 		}
 	}
 	if in == not {
@@ -93,10 +103,10 @@ func class[P string | []byte](p P, i int, c, caseBit byte) int {
 	return min(i+1, len(p)) - start
 }
 
-// fold is c in lower case if caseBit is 0x20, c itself if it is 0.
-func fold(c, caseBit byte) byte {
+// fold is c in lower case if how says folded, else c itself.
+func fold(c, how byte) byte {
 	if 'A' <= c && c <= 'Z' {
-		return c | caseBit
+		return c | how&folded
 	}
 	return c
 }

@@ -102,35 +102,5 @@ func (p *Pattern) Match(s []byte) bool {
 	if p.code == "" {
 		return match(p.text, s, 0)
 	}
-	code := p.code
-	i, j := 0, 0
-	starI, starJ := -1, 0
-	for j < len(s) {
-		if i < len(code) && code[i] == '*' {
-			starI, starJ = i, j
-			i++
-			continue
-		}
-		if n := step(code, i, s[j]); n > 0 {
-			i, j = i+n, j+1
-			continue
-		}
-		if starI < 0 {
-			return false
-		}
-		starJ++
-		i, j = starI+1, starJ
-	}
-	return i == len(code) || i == len(code)-1 && code[i] == '*'
-}
-
-// step is one for a pattern that is prepared.
-func step(code string, i int, c byte) int {
-	if i >= len(code) || code[i] != setMark {
-		return one(code, i, c, 0)
-	}
-	if code[i+1+int(c>>3)]&(1<<(c&7)) == 0 {
-		return 0
-	}
-	return 1 + setBytes
+	return match(p.code, s, prepared)
 }
