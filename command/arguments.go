@@ -64,6 +64,9 @@ const (
 
 const errDrawSize = ReplyError("ERR the reply of the count given would be larger than 64 MB and than the value: give a count nearer to 0")
 
+// drawErrors documents errDrawSize, for the commands that pick items with repetitions.
+var drawErrors = []string{string(errDrawSize) + ": the count is negative, and asks for so many items"}
+
 // drawing measures the reply of a command that picks items with repetitions.
 type drawing struct {
 	c    *Ctx

@@ -10,6 +10,7 @@ var specHRandField = Spec{
 	Tips:    []string{"nondeterministic_output"},
 	Replies: "Without count a field, or nil if there is no such key. With one an array of so many different fields, or of all if there are " +
 		"fewer; a negative count allows repetitions and always gives so many. WITHVALUES gives values behind the fields, in RESP3 pairs.",
+	Errors: drawErrors,
 	Examples: "> HSET coin heads obverse\n(integer) 1\n> HRANDFIELD coin\n\"heads\"\n> HRANDFIELD coin 5 WITHVALUES\n1) \"heads\"\n2) \"obverse\"\n" +
 		"> HRANDFIELD coin -3\n1) \"heads\"\n2) \"heads\"\n3) \"heads\"\n> HRANDFIELD nothing\n(nil)\n",
 	Run: runHRandField,

@@ -238,6 +238,7 @@ var specSRandMember = Spec{
 	History:    []Change{{"2.6.0", "Added the optional `count` argument."}},
 	Replies: "Without count the member, or nil if there is none. With it an array of as many different members, or of all if there are fewer; a " +
 		"negative count allows repetitions and always gives so many.",
+	Errors: drawErrors,
 	Examples: "> SADD coin heads\n(integer) 1\n> SRANDMEMBER coin\n\"heads\"\n> SRANDMEMBER coin 2\n1) \"heads\"\n> SRANDMEMBER coin -2\n1) \"heads\"\n2) \"heads\"\n" +
 		"> SRANDMEMBER nothing\n(nil)\n",
 	Run: runSRandMember,

@@ -368,6 +368,7 @@ var specZRandMember = Spec{
 	Tips:    []string{"nondeterministic_output"},
 	Replies: "A member, or nil if there is no such key. With a count an array: of so many different members, or of all if there are not more; " +
 		"of exactly so many, which may be the same, for a negative count.",
+	Errors:   drawErrors,
 	Examples: "> ZADD z 1 a\n(integer) 1\n> ZRANDMEMBER z\n\"a\"\n> ZRANDMEMBER z -2 WITHSCORES\n1) \"a\"\n2) \"1\"\n3) \"a\"\n4) \"1\"\n> ZRANDMEMBER z 5\n1) \"a\"\n",
 	Run:      runZRandMember,
 }
