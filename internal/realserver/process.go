@@ -35,10 +35,7 @@ type Process struct {
 // "--dir".
 func NewProcess(t testing.TB, path string, args ...string) *Process {
 	t.Helper()
-	found, err := exec.LookPath(path)
-	if err != nil {
-		Require(t, path+" is not installed")
-	}
+	found := find(t, path)
 	port, err := freePort()
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
 // Package realserver runs a real redis-server beside a test, as the oracle that
 // our replies are compared with.
 //
-//	addr := realserver.Start(t, "redis-server", "--save", "")
+//	addr := realserver.Start(t, realserver.Redis7, "--save", "")
 //
 // A machine without the server skips the test with a printed reason; with
 // EBB_REQUIRE=1 in the environment that is a failure. Start reading at Start.
@@ -15,16 +15,28 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// Environment variables: the first turns skips into failures; the second names a
-// file to which the reasons of skipped tests are appended, one line each.
+// The servers that ebb is compared with: redis-server of Debian 12 (7.0.15), and
+// Redis 8.0.6 and Valkey 9.1.2, which .ci/servers puts on the PATH.
+const (
+	Redis7  = "redis-server"
+	Redis8  = "redis-server-8"
+	Valkey9 = "valkey-server-9"
+)
+
+// Environment variables: the first turns skips into failures; the second names
+// programs, separated by spaces, for which it does not; the third names a file to
+// which the reasons of skipped tests are appended, one line each.
 const (
 	requireEnv = "EBB_REQUIRE"
+	withoutEnv = "EBB_WITHOUT"
 	skipLogEnv = "EBB_SKIPLOG"
 )
 
@@ -39,6 +51,12 @@ func Require(t testing.TB, reason string) {
 	if os.Getenv(requireEnv) == "1" {
 		t.Fatalf("%s=1, but %s", requireEnv, reason)
 	}
+	skip(t, reason)
+}
+
+// skip ends the test, and counts it where skipLogEnv says.
+func skip(t testing.TB, reason string) {
+	t.Helper()
 	if path := os.Getenv(skipLogEnv); path != "" {
 		if err := logSkip(path, t.Name()+": "+reason); err != nil {
 			t.Logf("the skip was not logged: %v", err)
@@ -49,6 +67,25 @@ func Require(t testing.TB, reason string) {
 
 // Required reports whether EBB_REQUIRE asks for everything.
 func Required() bool { return os.Getenv(requireEnv) == "1" }
+
+// find returns the path of a program. A test whose program is missing ends here, as
+// Require says, or is skipped if EBB_WITHOUT names the program.
+func find(t testing.TB, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err == nil {
+		return path
+	}
+	reason := program + " is not installed"
+	if program == Redis8 || program == Valkey9 {
+		reason += "; .ci/servers fetches it"
+	}
+	if slices.Contains(strings.Fields(os.Getenv(withoutEnv)), program) {
+		skip(t, reason)
+	}
+	Require(t, reason)
+	return ""
+}
 
 func logSkip(path, line string) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
@@ -65,12 +102,10 @@ func logSkip(path, line string) error {
 // server saves nothing. The server is stopped when the test ends.
 func Start(t testing.TB, program string, args ...string) (addr string) {
 	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		Require(t, program+" is not installed")
-	}
+	path := find(t, program)
 	// Another process may take the port between our look and the server's bind;
 	// then the server exits at once, and the next port is tried.
+	var err error
 	for range 5 {
 		if addr, err = start(t, path, args); err == nil {
 			return addr

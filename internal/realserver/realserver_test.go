@@ -20,6 +20,19 @@ func TestAServerAnswersWhileTheTestRunsAndIsGoneAfterwards(t *testing.T) {
 	}
 }
 
+func TestAServerThatCannotBeFetchedIsSkippedAndCounted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "skips")
+	t.Setenv(requireEnv, "1")
+	t.Setenv(withoutEnv, "other "+Redis8)
+	t.Setenv(skipLogEnv, path)
+	t.Setenv("PATH", t.TempDir())
+	t.Run("skipped", func(t *testing.T) { Start(t, Redis8) })
+	text, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(text), ".ci/servers fetches it") {
+		t.Fatalf("the log holds %q, %v", text, err)
+	}
+}
+
 func TestASkipIsLoggedWithItsReason(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "skips")
 	t.Setenv(requireEnv, "")
