@@ -33,7 +33,7 @@ race: ## every test under the race detector, in full
 lint: ## golangci-lint with .golangci.yml (the first run builds it: two minutes)
 	$(GO) run $(LINT) run ./...
 
-docs: ## write docs/commands anew from the command table
+docs: ## write docs/commands and docs/compatibility.md anew
 	$(GO) run ./internal/gen/cmd
 
 fuzz: ## each fuzz target for FUZZTIME (1m)

@@ -317,7 +317,7 @@ func TestDryRunsAgreeWithARealServer(t *testing.T) {
 			}
 			for i, w := range request {
 				words[i] = string(w)
-				skip = skip || ownWords[strings.ToUpper(words[i])] || strings.Contains(words[i], "\x00") // which ends the reply there
+				skip = skip || ownWords[strings.ToUpper(words[i])] != "" || strings.Contains(words[i], "\x00") // which ends the reply there
 			}
 			if skip {
 				continue

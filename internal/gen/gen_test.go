@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/compat"
 )
 
 func table(t *testing.T) *command.Table {
@@ -97,5 +98,16 @@ func TestWhatIsMissingOfRedisHasAReason(t *testing.T) {
 	}
 	if _, unexplained := Missing(all); len(unexplained) > 0 {
 		t.Errorf("commands of redis-server 7.0 that are not there, without a reason: %s", strings.Join(unexplained, ", "))
+	}
+}
+
+func TestThePageOfDifferencesHasEachWithItsServers(t *testing.T) {
+	text := string(Compatibility()["compatibility.md"])
+	for _, a := range compat.Areas {
+		for _, d := range compat.List(a) {
+			if !strings.Contains(text, "\n| "+d.ID+" | "+d.Servers.String()+" | ") {
+				t.Errorf("%s is not on the page", d.ID)
+			}
+		}
 	}
 }

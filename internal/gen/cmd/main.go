@@ -5,6 +5,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -29,13 +30,24 @@ func run(root string, check bool) error {
 	if err != nil {
 		return err
 	}
-	dir, pages := filepath.Join(root, gen.Dir), gen.Pages(root, table)
-	if check {
-		return gen.Check(dir, pages)
+	var failed error
+	for _, part := range []struct {
+		dir   string
+		pages map[string][]byte
+	}{
+		{gen.Dir, gen.Pages(root, table)},
+		{gen.CompatDir, gen.Compatibility()},
+	} {
+		dir := filepath.Join(root, part.dir)
+		if check {
+			failed = errors.Join(failed, gen.Check(dir, part.pages))
+			continue
+		}
+		touched, err := gen.Write(dir, part.pages)
+		for _, name := range touched {
+			fmt.Println(filepath.Join(dir, name))
+		}
+		failed = errors.Join(failed, err)
 	}
-	touched, err := gen.Write(dir, pages)
-	for _, name := range touched {
-		fmt.Println(filepath.Join(dir, name))
-	}
-	return err
+	return failed
 }
