@@ -93,13 +93,14 @@ const (
 	Streams     Area = "Streams"
 	Scripting   Area = "Scripts and functions"
 	Connections Area = "Connections and users"
+	Directives  Area = "Configuration"
 	Effects     Area = "Replication, files and notifications"
 	Statistics  Area = "INFO and statistics"
 	Nature      Area = "What differs between any two servers"
 )
 
 // Areas lists the areas in the order of the page.
-var Areas = []Area{Commands, Replies, Errors, Collections, Streams, Scripting, Connections, Effects, Statistics, Nature}
+var Areas = []Area{Commands, Replies, Errors, Collections, Streams, Scripting, Connections, Directives, Effects, Statistics, Nature}
 
 // Difference is one way in which ebb is not as some of the servers.
 type Difference struct {

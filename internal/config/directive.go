@@ -56,6 +56,7 @@ type Directive struct {
 
 	check  func(string) error // a further test of the words, joined
 	adjust func(int64) int64  // the number that is stored for the one given
+	units  bool               // an Integer that files of earlier releases give with units
 	index  int
 
 	initial, fileInitial Value // Default and FileDefault, or Default twice
@@ -129,6 +130,9 @@ func (d *Directive) usage() string {
 func (d *Directive) lines(v Value) []string {
 	switch d.Kind {
 	case Memory:
+		if v.Num < 0 && d.Min < 0 {
+			return []string{d.Name + " " + v.Text}
+		}
 		return []string{d.Name + " " + formatMemory(uint64(v.Num))}
 	case MemoryOrPart:
 		if v.Num >= 0 {
@@ -189,6 +193,7 @@ func special(name string, kind Kind, def string) Directive {
 func (d Directive) alias(name string) Directive             { d.Alias = name; return d }
 func (d Directive) immutable() Directive                    { d.Immutable = true; return d }
 func (d Directive) protected() Directive                    { d.Protected = true; return d }
+func (d Directive) withUnits() Directive                    { d.units = true; return d }
 func (d Directive) hidden() Directive                       { d.Hidden = true; return d }
 func (d Directive) secret() Directive                       { d.Sensitive = true; return d }
 func (d Directive) withFile(def string) Directive           { d.FileDefault = def; return d }

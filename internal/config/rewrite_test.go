@@ -185,3 +185,17 @@ func TestRewriteWritesTheUsersThatThereAre(t *testing.T) {
 		t.Errorf("%+v", users)
 	}
 }
+
+// Releases up to 0.6 wrote set-max-listpack-value with a unit, and no other server reads it so.
+func TestAListpackValueWithAUnitIsReadAndWrittenPlain(t *testing.T) {
+	s, path := loaded(t, "set-max-listpack-value 1kb\nport 1\n")
+	if n := s.Int("set-max-listpack-value"); n != 1024 {
+		t.Errorf("1kb is read as %d", n)
+	}
+	if err := s.Change(false, "set-max-listpack-value", "2048"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := rewrite(t, s, path), "set-max-listpack-value 2048\nport 1\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -150,7 +151,7 @@ var networkTable = []Directive{
 	text("tls-ca-cert-file", "").does("certificates that clients' are checked against, PEM"),
 	text("tls-ca-cert-dir", "").does("directory of such certificates"),
 	enum("tls-auth-clients", "yes", "no", "yes", "optional").does("whether clients must show a certificate"),
-	enum("tls-auth-clients-user", "off", "off", "CN", "URI").unused("a certificate does not choose the user: clients send AUTH or HELLO"),
+	enum("tls-auth-clients-user", "off", "CN", "URI", "off").unused("a certificate does not choose the user: clients send AUTH or HELLO"),
 	integer("tls-auto-reload-interval", 0, 0, maxInt).unused("certificates are read when the server starts"),
 	text("tls-protocols", "").only(tlsProtocols).does("versions offered, such as TLSv1.2 TLSv1.3; empty for these two"),
 	text("tls-ciphers", "").unused(noExtraTLS),
@@ -189,7 +190,7 @@ var dataTable = []Directive{
 	integer("list-compress-depth", 0, 0, maxInt).unused(noCompress),
 	integer("set-max-intset-entries", 512, 0, maxLong).does("members up to which a set of integers is packed as such"),
 	integer("set-max-listpack-entries", 128, 0, maxLong).does("members up to which a set is packed"),
-	memory("set-max-listpack-value", 64, 0, maxLong).does("bytes of the longest member of a packed set"),
+	integer("set-max-listpack-value", 64, 0, maxLong).withUnits().does("bytes of the longest member of a packed set"),
 	integer("zset-max-listpack-entries", 128, 0, maxLong).alias("zset-max-ziplist-entries").does("members up to which a sorted set is packed"),
 	memory("zset-max-listpack-value", 64, 0, maxLong).alias("zset-max-ziplist-value").does("bytes of the longest member of a packed sorted set"),
 	memory("hll-sparse-max-bytes", 3000, 0, maxLong).does("bytes up to which a HyperLogLog is sparse"),
@@ -305,7 +306,7 @@ var durabilityTable = []Directive{
 	integer("cluster-announce-tls-port", 0, 0, 65535).unused(noCluster),
 	text("cluster-announce-ip", "").does("address that CLUSTER names; empty for the one clients come by"),
 	text("cluster-announce-hostname", "").only(hostName).unused(noCluster),
-	text("cluster-announce-human-nodename", "").unused(noCluster),
+	text("cluster-announce-human-nodename", "").only(nodeName).unused(noCluster),
 	enum("cluster-preferred-endpoint-type", "ip", "ip", "hostname", "unknown-endpoint").unused(noCluster),
 	integer("cluster-migration-barrier", 1, 0, maxInt).unused(noCluster),
 	integer("cluster-replica-validity-factor", 10, 0, maxInt).alias("cluster-slave-validity-factor").unused(noCluster),
@@ -316,11 +317,11 @@ var durabilityTable = []Directive{
 	yesno("cluster-allow-replica-migration", "yes").unused(noCluster),
 	memory("cluster-link-sendbuf-limit", 0, 0, unbounded).unused(noCluster),
 	integer("cluster-compatibility-sample-ratio", 0, 0, 100).unused(noCluster),
-	text("cluster-announce-client-ipv4", "").unused(noCluster),
-	text("cluster-announce-client-ipv6", "").unused(noCluster),
+	text("cluster-announce-client-ipv4", "").only(addressOf("IPv4")).unused(noCluster),
+	text("cluster-announce-client-ipv6", "").only(addressOf("IPv6")).unused(noCluster),
 	integer("cluster-announce-client-port", 0, 0, 65535).unused(noCluster),
 	integer("cluster-announce-client-tls-port", 0, 0, 65535).unused(noCluster),
-	integer("cluster-blacklist-ttl", 60, 0, maxLong).unused(noCluster),
+	integer("cluster-blacklist-ttl", 60, math.MinInt64, maxLong).unused(noCluster),
 	enum("cluster-config-save-behavior", "sync", "sync", "best-effort").unused(noCluster),
 	integer("cluster-databases", 1, 1, maxInt).immutable().unused(noCluster),
 	integer("cluster-manual-failover-timeout", 5000, 1, maxInt).unused(noCluster),
@@ -449,6 +450,25 @@ func hostName(s string) error {
 		return errors.New("Hostnames must be less than 256 characters")
 	}
 	return nil
+}
+
+// nodeName takes names for people, with the characters that Redis 8 takes in one.
+func nodeName(s string) error {
+	if strings.ContainsAny(s, "!#$%&()*+:;<>?@[]^{|}~") {
+		return errors.New("Announced human node name contained invalid character")
+	}
+	return nil
+}
+
+// addressOf takes addresses of a family, IPv4 or IPv6, and nothing.
+func addressOf(family string) func(string) error {
+	return func(s string) error {
+		a, err := netip.ParseAddr(s)
+		if s != "" && (err != nil || a.Zone() != "" || a.Is4() != (family == "IPv4")) {
+			return errors.New("Invalid " + family + " address")
+		}
+		return nil
+	}
 }
 
 func titleTemplate(s string) error {

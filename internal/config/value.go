@@ -116,7 +116,11 @@ func (d *Directive) parseBool(s string) (Value, error) {
 func (d *Directive) parseInteger(s string) (Value, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || strconv.FormatInt(n, 10) != s {
-		return Value{}, errors.New("argument couldn't be parsed into an integer")
+		size, ok := ParseMemory(s)
+		if !d.units || !ok || s == "" || s[0] < '1' || s[0] > '9' || size > math.MaxInt64 {
+			return Value{}, errors.New("argument couldn't be parsed into an integer")
+		}
+		n = int64(size)
 	}
 	return d.number(n)
 }
@@ -160,6 +164,9 @@ func (d *Directive) parseMemory(s string) (Value, error) {
 			return Value{Text: "0"}, nil
 		}
 		return Value{Text: s, Num: -n}, nil
+	}
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil && n < 0 && d.Min < 0 {
+		return d.number(n)
 	}
 	n, ok := ParseMemory(s)
 	if d.Kind == MemoryOrPart {
