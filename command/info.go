@@ -306,6 +306,7 @@ func (i *info) stats() {
 	i.put("expire_cycle_cpu_milliseconds", e.Reclaiming/1000)
 	i.put("evicted_keys", e.Evicted)
 	i.put("evicted_clients", t.evicted.Load())
+	i.put("evicted_scripts", i.svc.scripts.Stats().Evicted)
 	i.zeros("total_eviction_exceeded_time", "current_eviction_exceeded_time")
 	i.put("keyspace_hits", e.Hits)
 	i.put("keyspace_misses", e.Misses)

@@ -126,7 +126,7 @@ var timeoutHistory = []Change{{"6.0.0", "`timeout` is interpreted as a double in
 var specBLPop = Spec{
 	Name: "blpop", Group: GroupList, Since: "2.0.0", Complexity: waitComplexity,
 	Summary: "Removes and returns the first element in a list. Waits until an element is available otherwise. Deletes the list if the last element was popped.",
-	Flags:   Write | NoScript | Blocking,
+	Flags:   Write | Blocking,
 	Args:    []Arg{ManyKeys("key", Access|Delete), Double("timeout")},
 	History: timeoutHistory,
 	Replies: "An array of the key and the element; nil when the timeout, in seconds, is over. 0 waits for ever. " +
@@ -138,7 +138,7 @@ var specBLPop = Spec{
 var specBRPop = Spec{
 	Name: "brpop", Group: GroupList, Since: "2.0.0", Complexity: waitComplexity,
 	Summary: "Removes and returns the last element in a list. Waits until an element is available otherwise. Deletes the list if the last element was popped.",
-	Flags:   Write | NoScript | Blocking,
+	Flags:   Write | Blocking,
 	Args:    []Arg{ManyKeys("key", Access|Delete), Double("timeout")},
 	History: timeoutHistory,
 	Replies: "An array of the key and the element; nil when the timeout, in seconds, is over. 0 waits for ever. " +
@@ -168,7 +168,7 @@ func (c *Ctx) popOrWait(end engine.End) error {
 var specBLMove = Spec{
 	Name: "blmove", Group: GroupList, Since: "6.2.0", Complexity: "O(1)",
 	Summary: "Pops an element from a list, pushes it to another list and returns it. Waits until an element is available otherwise. Deletes the list if the last element was moved.",
-	Flags:   Write | DenyOOM | NoScript | Blocking,
+	Flags:   Write | DenyOOM | Blocking,
 	Args:    append(fromTo(), leftRight("wherefrom"), leftRight("whereto"), Double("timeout")),
 	Replies: "The element; nil when the timeout, in seconds, is over.",
 	Examples: "> RPUSH a 1\n(integer) 1\n> BLMOVE a b LEFT RIGHT 0\n\"1\"\n2> BLMOVE a b LEFT RIGHT 0\n> RPUSH a 2\n(integer) 1\n2< \"2\"\n" +
@@ -187,7 +187,7 @@ func runBLMove(c *Ctx) error {
 var specBRPopLPush = Spec{
 	Name: "brpoplpush", Group: GroupList, Since: "2.2.0", Complexity: "O(1)",
 	Summary:    "Pops the last element of a list, pushes it to another list and returns it. Waits until an element is available otherwise. Deletes the list if the last element was popped.",
-	Flags:      Write | DenyOOM | NoScript | Blocking,
+	Flags:      Write | DenyOOM | Blocking,
 	Args:       append(fromTo(), Double("timeout")),
 	Deprecated: &Deprecation{"6.2.0", "`BLMOVE` with the `RIGHT` and `LEFT` arguments"},
 	History:    timeoutHistory,

@@ -24,6 +24,13 @@ var knownDifferences = map[string]difference{
 	"smembers":                {"arity", "WITHTTL"},
 	"zrank":                   {"arity arguments", "WITHSCORE came with 7.2"},
 	"zrevrank":                {"arity arguments", "WITHSCORE came with 7.2"},
+	"blpop":                   {"flags", "scripts may call it since 7.2"},
+	"brpop":                   {"flags", "scripts may call it since 7.2"},
+	"blmove":                  {"flags", "scripts may call it since 7.2"},
+	"brpoplpush":              {"flags", "scripts may call it since 7.2"},
+	"bzpopmin":                {"flags", "scripts may call it since 7.2"},
+	"bzpopmax":                {"flags", "scripts may call it since 7.2"},
+	"wait":                    {"flags acl", "scripts may call it, and it is in @blocking, since 7.2"},
 	"command|getkeys":         {"arity arguments", "since 7.2 the grammar is documented, and a command without arguments is asked about as well"},
 	"command|getkeysandflags": {"arity arguments", "since 7.2 the grammar is documented, and a command without arguments is asked about as well"},
 }

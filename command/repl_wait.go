@@ -94,11 +94,11 @@ const (
 var specWait = Spec{
 	Name: "wait", Group: GroupGeneric, Since: "3.0.0", Complexity: "O(1)",
 	Summary:    "Waits until replicas have acknowledged what was written, or for so many milliseconds; 0 for ever.",
-	Flags:      NoScript,
+	Flags:      Blocking,
 	Categories: CatConnection, Without: CatKeyspace,
 	Args:     []Arg{Int("numreplicas"), Int("timeout")},
 	Tips:     []string{"request_policy:all_shards", "response_policy:agg_min"},
-	Replies:  "The number of replicas that have acknowledged everything the server had written when it was asked. Inside MULTI it does not wait.",
+	Replies:  "The number of replicas that have acknowledged everything the server had written when it was asked. Inside MULTI, and in a script, it does not wait.",
 	Examples: "> SET k v\nOK\n> WAIT 0 1000\n(integer) 0\n",
 	Run:      runWait,
 }
@@ -138,11 +138,11 @@ func (c *Ctx) awaitAcks(timeout int64, reply func(*Ctx), met func() bool) error 
 var specWaitAOF = Spec{
 	Name: "waitaof", Group: GroupGeneric, Since: "7.2.0", Complexity: "O(1)",
 	Summary:    "Waits until what was written is synced to the append-only file here (1) and on replicas, or for so many milliseconds; 0 for ever.",
-	Flags:      NoScript | Blocking,
+	Flags:      Blocking,
 	Categories: CatConnection, Without: CatKeyspace,
 	Args:     []Arg{Int("numlocal"), Int("numreplicas"), Int("timeout")},
 	Tips:     []string{"request_policy:all_shards", "response_policy:agg_min"},
-	Replies:  "Whether it is synced here, 0 or 1, and the number of replicas that say that they have synced it. Inside MULTI it does not wait.",
+	Replies:  "Whether it is synced here, 0 or 1, and the number of replicas that say that they have synced it. Inside MULTI, and in a script, it does not wait.",
 	Errors:   []string{string(errWaitAOFOff) + ": numlocal is 1 and there is no append-only file"},
 	Examples: "> SET k v\nOK\n> WAITAOF 0 0 1000\n1) (integer) 0\n2) (integer) 0\n> WAITAOF 1 0 0\n(error) " + string(errWaitAOFOff) + "\n",
 	Run:      runWaitAOF,

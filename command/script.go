@@ -64,7 +64,14 @@ func (s *Service) initScripts() {
 
 // scriptOptions are those of the machines that run scripts and functions.
 func (s *Service) scriptOptions() script.Options {
-	return script.Options{MemoryLimit: int(s.Config.Int("script-memory-limit")), Version: redisVersion, VersionNum: redisVersionNum}
+	return script.Options{MemoryLimit: int(s.Config.Int("script-memory-limit")), Version: redisVersion, VersionNum: redisVersionNum,
+		Own: Version, CPU: cpuSeconds}
+}
+
+// cpuSeconds is the CPU time that the process has used: os.clock of scripts.
+func cpuSeconds() float64 {
+	sys, user := cpuTime()
+	return (sys + user).Seconds()
 }
 
 // startScript makes the service's host the one of a script, function or load that

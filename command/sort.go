@@ -110,7 +110,7 @@ func runSort(c *Ctx) error {
 		return err
 	}
 
-	o.Store = store != nil
+	o.Store, o.Settled = store != nil, c.Session.script
 	sorted, err := c.Tx.Sort(c.Args[1], o)
 	if err != nil {
 		return err

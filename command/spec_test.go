@@ -37,7 +37,7 @@ func fixtures() []*Spec {
 			Opt(OneOf("condition", Token("NX"), Token("XX"))).Since("2.6.12"), Opt(Token("GET")).Since("6.2.0"), Opt(expiration)}}),
 		fixture(Spec{Name: "mset", Group: GroupString, Flags: Write | DenyOOM, Args: []Arg{Repeat(Block("key_value", Key("key", Overwrite), Str("value")))}}),
 		fixture(Spec{Name: "rename", Flags: Write, Args: []Arg{Key("key", Access|Delete), Key("newkey", Overwrite)}}),
-		fixture(Spec{Name: "blpop", Group: GroupList, Flags: Write | NoScript | Blocking, Args: []Arg{ManyKeys("key", Access|Delete), timeout()}}),
+		fixture(Spec{Name: "blpop", Group: GroupList, Flags: Write | Blocking, Args: []Arg{ManyKeys("key", Access|Delete), timeout()}}),
 		fixture(Spec{Name: "blmpop", Group: GroupList, Flags: Write | Blocking, Args: []Arg{timeout(), Count("numkeys"), ManyKeys("key", Access|Delete),
 			side(), Opt(TokenArg("COUNT", Int("count")))}}),
 		fixture(Spec{Name: "zunion", Group: GroupSortedSet, Flags: ReadOnly, Args: append(zunion[:len(zunion):len(zunion)], Opt(Token("WITHSCORES")))}),

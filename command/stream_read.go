@@ -153,9 +153,6 @@ func (c *Ctx) parseReading(grouped bool) (r reading, err error) {
 		a, more := c.Args[i], len(c.Args)-1-i
 		switch {
 		case EqualFold(a, "BLOCK") && more > 0:
-			if c.Session.script {
-				return r, ReplyError("ERR " + string(c.Args[0]) + " command is not allowed with BLOCK option from scripts")
-			}
 			i++
 			if r.block, err = parseBlock(c.Args[i]); err != nil {
 				return r, err

@@ -22,6 +22,9 @@ type SortOptions struct {
 	Offset int64 // how many to pass over
 	Count  int64 // how many to return at most; below 0: all
 	Store  bool  // the result will be stored: it must have an order
+	// Settled gives the elements of a set whose order By keeps the order of their bytes, as
+	// in a script, where equal data gives equal results.
+	Settled bool
 }
 
 // Patterned reports whether a pattern of SORT leads to other keys.
@@ -106,7 +109,7 @@ func (tx *Tx) Sort(key []byte, o SortOptions) (*Sorted, error) {
 		return nil, ErrWrongType
 	}
 	keep := o.By != nil && !Patterned(o.By)
-	if keep && kind == Set && o.Store {
+	if keep && kind == Set && (o.Store || o.Settled) {
 		keep, o.By, o.Alpha = false, nil, true // the order of a set is nobody's
 	}
 	if keep && kind != Set {

@@ -209,26 +209,16 @@ func (v Value) appendCSV(dst []byte) []byte {
 // are not strings are their JSON in quotes.
 func (v Value) AppendJSON(dst []byte) []byte { return append(v.appendJSON(dst), '\n') }
 
-// AppendQuotedJSON prints a reply as redis-cli --quoted-json does: as AppendJSON, but
-// a string's text is what AppendQuoted makes of it, with each backslash doubled. The
-// output is ASCII. As with redis-cli, a string that has a double quote in it is not JSON.
-func (v Value) AppendQuotedJSON(dst []byte) []byte {
-	return append(v.appendJSONWith(dst, appendDoublyQuoted), '\n')
-}
-
-func (v Value) appendJSON(dst []byte) []byte { return v.appendJSONWith(dst, appendJSONString) }
-
-// appendJSONWith appends strings by text.
-func (v Value) appendJSONWith(dst []byte, text func([]byte, string) []byte) []byte {
+func (v Value) appendJSON(dst []byte) []byte {
 	switch v.Kind {
 	case KindError:
-		return text(append(dst, "error:"...), v.Str)
+		return appendJSONString(append(dst, "error:"...), v.Str)
 	case KindStatus, KindBulk, KindVerbatim:
-		return text(dst, v.Str)
+		return appendJSONString(dst, v.Str)
 	case KindNull, KindNullArray, KindNone:
 		return append(dst, "null"...)
 	case KindMap:
-		return v.appendObject(dst, text)
+		return v.appendObject(dst)
 	}
 	if !v.Kind.aggregate() {
 		return v.appendScalar(dst)
@@ -238,12 +228,12 @@ func (v Value) appendJSONWith(dst []byte, text func([]byte, string) []byte) []by
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = e.appendJSONWith(dst, text)
+		dst = e.appendJSON(dst)
 	}
 	return append(dst, ']')
 }
 
-func (v Value) appendObject(dst []byte, text func([]byte, string) []byte) []byte {
+func (v Value) appendObject(dst []byte) []byte {
 	dst = append(dst, '{')
 	first := true
 	for key, value := range v.Pairs {
@@ -253,14 +243,14 @@ func (v Value) appendObject(dst []byte, text func([]byte, string) []byte) []byte
 		first = false
 		switch key.Kind {
 		case KindStatus, KindBulk, KindVerbatim, KindError:
-			dst = key.appendJSONWith(dst, text)
+			dst = key.appendJSON(dst)
 		default:
 			dst = append(dst, '"')
-			dst = key.appendJSONWith(dst, text)
+			dst = key.appendJSON(dst)
 			dst = append(dst, '"')
 		}
 		dst = append(dst, ':')
-		dst = value.appendJSONWith(dst, text)
+		dst = value.appendJSON(dst)
 	}
 	return append(dst, '}')
 }
@@ -289,17 +279,6 @@ func appendJSONString(dst []byte, s string) []byte {
 		}
 	}
 	return append(dst, '"')
-}
-
-// appendDoublyQuoted appends s as AppendQuoted does, and doubles the backslashes.
-func appendDoublyQuoted(dst []byte, s string) []byte {
-	for _, c := range AppendQuoted(nil, s) {
-		if c == '\\' {
-			dst = append(dst, '\\')
-		}
-		dst = append(dst, c)
-	}
-	return dst
 }
 
 // appendScalar appends the bare text of what is not an aggregate.

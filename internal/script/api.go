@@ -33,10 +33,36 @@ func (m *machine) logAPI() []field {
 }
 
 func versionAPI(o Options) []field {
-	return []field{
+	fields := []field{
 		{"REDIS_VERSION_NUM", lua.Int(o.VersionNum)},
 		{"REDIS_VERSION", lua.String(o.Version)},
 	}
+	if o.Own == "" {
+		return fields
+	}
+	return append(fields, field{"EBB_VERSION_NUM", lua.Int(versionNumber(o.Own))}, field{"EBB_VERSION", lua.String(o.Own)},
+		field{"SERVER_NAME", lua.String(serverName)})
+}
+
+// serverName is SERVER_NAME, and server_name of INFO; Valkey says "valkey".
+const serverName = "ebb"
+
+// versionNumber is major<<16 | minor<<8 | patch of a version such as "0.6.1" or "1.2.3-rc1".
+func versionNumber(version string) (n int) {
+	parts := strings.SplitN(version, ".", 3)
+	for i := range 3 {
+		digits := 0
+		if i < len(parts) {
+			for _, c := range []byte(parts[i]) {
+				if c < '0' || c > '9' {
+					break
+				}
+				digits = digits*10 + int(c-'0')
+			}
+		}
+		n = n<<8 | digits&0xff
+	}
+	return n
 }
 
 // The bits of redis.set_repl.
@@ -97,7 +123,7 @@ func (m *machine) redisLog(c lua.Call) error {
 		return m.raise("ERR First argument must be a number (log level).")
 	}
 	if level < 0 || level >= 4 {
-		return m.raise("ERR Invalid debug level.")
+		return m.raise("ERR Invalid log level.")
 	}
 	var text strings.Builder
 	for i := 2; i <= c.N(); i++ {
@@ -140,7 +166,7 @@ func (m *machine) redisSetresp(c lua.Call) error {
 
 func (m *machine) redisSetRepl(c lua.Call) error {
 	if c.N() != 1 {
-		return m.raise("ERR redis.set_repl() requires two arguments.")
+		return m.raise("ERR redis.set_repl() requires one argument.")
 	}
 	flags := math.Trunc(number(c, 1))
 	if flags < 0 || flags > replAOF|replReplicas {

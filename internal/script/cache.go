@@ -49,10 +49,11 @@ type cache struct {
 
 	ends     Script // the list's beginning and end
 	evicting struct{ scripts, bytes int }
+	evicted  int // how many have gone for others
 }
 
 func (c *cache) reset() {
-	*c = cache{byText: map[string]*Script{}, bySHA: map[string]*Script{}}
+	*c = cache{byText: map[string]*Script{}, bySHA: map[string]*Script{}, evicted: c.evicted}
 	c.ends.newer, c.ends.older = &c.ends, &c.ends
 }
 
@@ -97,6 +98,7 @@ func (c *cache) add(s *Script) {
 		c.bytes -= last.size()
 		c.evicting.scripts--
 		c.evicting.bytes -= last.size()
+		c.evicted++
 	}
 }
 
@@ -242,7 +244,7 @@ func shebang(body string) (flags Flags, code string, err error) {
 	if !ok || len(words) == 0 {
 		return 0, "", Error("ERR Invalid engine in script shebang")
 	}
-	if words[0] != "#!lua" {
+	if !strings.EqualFold(words[0], "#!lua") {
 		return 0, "", Error("ERR Unexpected engine in script shebang: " + words[0])
 	}
 	for _, option := range words[1:] {

@@ -25,9 +25,22 @@ type Options struct {
 	MemoryLimit int    // bytes that the values of each of the two machines may take; 0: no bound
 	Version     string // redis.REDIS_VERSION
 	VersionNum  int    // redis.REDIS_VERSION_NUM: major<<16 | minor<<8 | patch
+	// Own is the server's own version, EBB_VERSION, from which EBB_VERSION_NUM is made. Without
+	// it scripts see what Redis 7.0 has alone: no server, no SERVER_NAME, no os.
+	Own string
+	// CPU returns the CPU time that the process has used, in seconds: os.clock. nil: 0.
+	CPU func() float64
 	// Charge is told by how many bytes the cached scripts and the libraries grow and
 	// shrink, as ScriptBytes and FunctionBytes of Stats count them. It may be nil.
 	Charge func(bytes int)
+}
+
+// cpu is os.clock.
+func (o *Options) cpu() float64 {
+	if o.CPU == nil {
+		return 0
+	}
+	return o.CPU()
 }
 
 // Engine runs scripts and functions. Its methods may be called at any time by
@@ -152,6 +165,7 @@ func (e *Engine) settle() {
 // Stats are the figures of INFO and FUNCTION STATS.
 type Stats struct {
 	Scripts       int // cached scripts
+	Evicted       int // scripts that were forgotten for others, ever
 	Libraries     int
 	Functions     int
 	ScriptBytes   int // what the cached scripts take beside the machine
@@ -165,7 +179,7 @@ func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return Stats{
-		Scripts: len(e.cache.byText), ScriptBytes: e.cache.bytes,
+		Scripts: len(e.cache.byText), Evicted: e.cache.evicted, ScriptBytes: e.cache.bytes,
 		Libraries: len(e.library.libraries), Functions: len(e.library.functions), FunctionBytes: e.library.bytes,
 		ScriptHeap: int(e.liveEval.Load()), FunctionHeap: int(e.liveFunc.Load()),
 	}

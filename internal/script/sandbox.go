@@ -8,7 +8,8 @@ import (
 
 // globalNames are the globals that scripts see beside Redis's own, in the order
 // in which redis-server 7.0.15 makes them, because pairs(_G) depends on it. Those
-// with a minus are refused, but the attempt has left its trace in the table.
+// with a minus are refused, but the attempt has left its trace in the table. os,
+// which has nothing but clock, comes behind them, as in Redis since 7.4.
 var globalNames = strings.Fields(`
 	_G assert collectgarbage -dofile error gcinfo -getfenv getmetatable -loadfile load loadstring next pcall -print
 	rawequal rawget rawset select -setfenv setmetatable tonumber tostring type unpack xpcall _VERSION ipairs pairs
@@ -37,16 +38,20 @@ func set(t *lua.Table, fields ...field) {
 // emptied between runs: what a script can write to does not outlive the run, so
 // no script can keep them.
 func (m *machine) sandboxScripts(o Options) {
-	globals := m.globals()
+	globals := m.globals(o)
 	api := m.runAPI(o)
 	set(api, m.debugAPI()...)
+	handler := lua.BuiltinValue(&lua.Builtin{Name: "__redis__err__handler", Run: m.errorHandler})
 	m.keys, m.argv = m.state.NewTable(0, 0), m.state.NewTable(0, 0)
 	set(globals,
 		field{"redis", lua.TableValue(api)},
 		field{"debug", lua.Nil},
-		function("__redis__err__handler", m.errorHandler),
+		field{"__redis__err__handler", handler},
 		field{"KEYS", lua.TableValue(m.keys)},
 		field{"ARGV", lua.TableValue(m.argv)})
+	if o.Own != "" {
+		set(globals, field{"server", lua.TableValue(api)}, field{"__server__err__handler", handler})
+	}
 	m.strict(globals)
 	seal(globals)
 	m.keys.SetReadonly(false)
@@ -61,9 +66,12 @@ func (m *machine) sandboxScripts(o Options) {
 //
 //	environment {} -> __index -> load-time globals {redis = {register_function, log...}}
 //	                          or globals           {_G, pairs, ..., redis = {call, ...}}
+//
+// server is the same table as redis everywhere, as in Valkey.
 func (m *machine) sandboxFunctions(o Options) {
-	globals := m.globals()
-	set(globals, field{"redis", lua.TableValue(m.runAPI(o))}, field{"debug", lua.Nil})
+	globals := m.globals(o)
+	api := lua.TableValue(m.runAPI(o))
+	set(globals, field{"redis", api}, field{"debug", lua.Nil})
 	m.strict(globals)
 
 	loadAPI, loadGlobals := m.state.NewTable(0, 0), m.state.NewTable(0, 0)
@@ -71,6 +79,10 @@ func (m *machine) sandboxFunctions(o Options) {
 	set(loadAPI, m.logAPI()...)
 	set(loadAPI, versionAPI(o)...)
 	set(loadGlobals, field{"redis", lua.TableValue(loadAPI)})
+	if o.Own != "" {
+		set(globals, field{"server", api})
+		set(loadGlobals, field{"server", lua.TableValue(loadAPI)})
+	}
 	m.strict(loadAPI)
 	m.strict(loadGlobals)
 
@@ -100,7 +112,7 @@ func (m *machine) expose(globals lua.Value) { set(m.lookup, field{"__index", glo
 
 // globals opens the libraries and returns a table of what scripts may see of
 // them.
-func (m *machine) globals() *lua.Table {
+func (m *machine) globals(o Options) *lua.Table {
 	m.state.OpenLibs()
 	openCJSON(m.state)
 	openStruct(m.state)
@@ -115,6 +127,11 @@ func (m *machine) globals() *lua.Table {
 			continue
 		}
 		set(globals, field{name, all.GetString(name)})
+	}
+	if o.Own != "" {
+		system := m.state.NewTable(0, 0)
+		set(system, function("clock", func(c lua.Call) error { return c.Return(lua.Number(o.cpu())) }))
+		set(globals, field{"os", lua.TableValue(system)})
 	}
 
 	// The metatable of strings is one that can be sealed.
