@@ -209,16 +209,26 @@ func (v Value) appendCSV(dst []byte) []byte {
 // are not strings are their JSON in quotes.
 func (v Value) AppendJSON(dst []byte) []byte { return append(v.appendJSON(dst), '\n') }
 
-func (v Value) appendJSON(dst []byte) []byte {
+// AppendQuotedJSON prints a reply as redis-cli --quoted-json does: as AppendJSON, but
+// a string's text is what AppendQuoted makes of it, with each backslash doubled. The
+// output is ASCII. As with redis-cli, a string that has a double quote in it is not JSON.
+func (v Value) AppendQuotedJSON(dst []byte) []byte {
+	return append(v.appendJSONWith(dst, appendDoublyQuoted), '\n')
+}
+
+func (v Value) appendJSON(dst []byte) []byte { return v.appendJSONWith(dst, appendJSONString) }
+
+// appendJSONWith appends strings by text.
+func (v Value) appendJSONWith(dst []byte, text func([]byte, string) []byte) []byte {
 	switch v.Kind {
 	case KindError:
-		return appendJSONString(append(dst, "error:"...), v.Str)
+		return text(append(dst, "error:"...), v.Str)
 	case KindStatus, KindBulk, KindVerbatim:
-		return appendJSONString(dst, v.Str)
+		return text(dst, v.Str)
 	case KindNull, KindNullArray, KindNone:
 		return append(dst, "null"...)
 	case KindMap:
-		return v.appendObject(dst)
+		return v.appendObject(dst, text)
 	}
 	if !v.Kind.aggregate() {
 		return v.appendScalar(dst)
@@ -228,12 +238,12 @@ func (v Value) appendJSON(dst []byte) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = e.appendJSON(dst)
+		dst = e.appendJSONWith(dst, text)
 	}
 	return append(dst, ']')
 }
 
-func (v Value) appendObject(dst []byte) []byte {
+func (v Value) appendObject(dst []byte, text func([]byte, string) []byte) []byte {
 	dst = append(dst, '{')
 	first := true
 	for key, value := range v.Pairs {
@@ -243,14 +253,14 @@ func (v Value) appendObject(dst []byte) []byte {
 		first = false
 		switch key.Kind {
 		case KindStatus, KindBulk, KindVerbatim, KindError:
-			dst = key.appendJSON(dst)
+			dst = key.appendJSONWith(dst, text)
 		default:
 			dst = append(dst, '"')
-			dst = key.appendJSON(dst)
+			dst = key.appendJSONWith(dst, text)
 			dst = append(dst, '"')
 		}
 		dst = append(dst, ':')
-		dst = value.appendJSON(dst)
+		dst = value.appendJSONWith(dst, text)
 	}
 	return append(dst, '}')
 }
@@ -279,6 +289,17 @@ func appendJSONString(dst []byte, s string) []byte {
 		}
 	}
 	return append(dst, '"')
+}
+
+// appendDoublyQuoted appends s as AppendQuoted does, and doubles the backslashes.
+func appendDoublyQuoted(dst []byte, s string) []byte {
+	for _, c := range AppendQuoted(nil, s) {
+		if c == '\\' {
+			dst = append(dst, '\\')
+		}
+		dst = append(dst, c)
+	}
+	return dst
 }
 
 // appendScalar appends the bare text of what is not an aggregate.

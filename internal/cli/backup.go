@@ -22,7 +22,15 @@ const eofMark = 40
 // server takes it at one instant and goes on. It asks as a replica does, so it
 // works with every server that has replicas.
 func (c *client) backup() int {
-	if err := c.snapshot(c.opt.RDB); err != nil {
+	name := c.opt.RDB
+	if c.opt.FunctionsRDB != "" {
+		name = c.opt.FunctionsRDB
+		if _, err := c.conn.do("REPLCONF", "rdb-filter-only", "functions"); err != nil {
+			fmt.Fprintf(c.env.Err, "The snapshot failed: the server refuses to send the functions alone: %s\n", describe(err))
+			return 1
+		}
+	}
+	if err := c.snapshot(name); err != nil {
 		fmt.Fprintf(c.env.Err, "The snapshot failed: %s\n", describe(err))
 		return 1
 	}

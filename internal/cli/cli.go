@@ -6,7 +6,9 @@
 //	                     │    └ lookup ── COMMAND DOCS             completion, hints, help
 //	                     ├─ pipe                                   raw protocol from stdin
 //	                     ├─ scan                                   all keys, one a line
-//	                     └─ latency, stat                          sampling
+//	                     ├─ bigkeys, hotkeys ── survey             all keys, asked about
+//	                     ├─ eval ─────── command                   a script of a file
+//	                     └─ latency, latencyDist, intrinsic, stat  sampling
 //
 // A client is one connection and what must be said again after a reconnect:
 // password, database, protocol. Its run sends a command, shows every reply the
@@ -90,6 +92,9 @@ func (c *client) main() int {
 		fmt.Fprintln(c.env.Err, err)
 		return 1
 	}
+	if c.opt.Intrinsic > 0 {
+		return c.intrinsic() // without a server
+	}
 	job := c.job()
 	if job == nil {
 		c.connect() // the prompt says when this failed
@@ -109,12 +114,20 @@ func (c *client) job() func() int {
 		return c.latency
 	case c.opt.Stat:
 		return c.stat
-	case c.opt.RDB != "":
+	case c.opt.LatencyDist:
+		return c.latencyDist
+	case c.opt.RDB != "" || c.opt.FunctionsRDB != "":
 		return c.backup
 	case c.opt.Pipe:
 		return c.pipe
+	case c.opt.Bigkeys || c.opt.Memkeys:
+		return c.bigkeys
+	case c.opt.Hotkeys:
+		return c.hotkeys
 	case c.opt.Scan:
 		return c.scan
+	case c.opt.Eval != "":
+		return c.eval
 	case len(c.opt.Command) > 0:
 		return c.command
 	}

@@ -342,3 +342,12 @@ func TestPaintShowsTheHintDimmedAndTakesItBack(t *testing.T) {
 		t.Errorf("near the edge: %q", got)
 	}
 }
+
+func TestHelpNamesEveryOption(t *testing.T) {
+	words := strings.FieldsFunc(usage, func(r rune) bool { return strings.ContainsRune(" ,;:.()\n", r) })
+	for name := range flags() {
+		if !slices.Contains(words, name) {
+			t.Errorf("%s is missing", name)
+		}
+	}
+}

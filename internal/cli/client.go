@@ -272,16 +272,19 @@ func (c *client) follow(args []string, v resp.Value) {
 }
 
 // pause waits between repetitions and returns false if the program is to stop.
-func (c *client) pause(d time.Duration) bool {
+func (c *client) pause(d time.Duration) bool { return pause(c.ctx, d) }
+
+// pause waits, and returns false if ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
-		return c.ctx.Err() == nil
+		return ctx.Err() == nil
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return true
-	case <-c.ctx.Done():
+	case <-ctx.Done():
 		return false
 	}
 }

@@ -91,7 +91,7 @@ func compare(t *testing.T, got, want outcome, stdin string, args []string) {
 	}
 }
 
-var formats = []string{"--no-raw", "--raw", "--csv", "--json"}
+var formats = []string{"--no-raw", "--raw", "--csv", "--json", "--quoted-json"}
 
 func TestRepliesPrintAsRedisCLIPrintsThem(t *testing.T) {
 	addr := realserver.Start(t, "redis-server", "--enable-debug-command", "yes")

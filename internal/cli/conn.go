@@ -30,11 +30,15 @@ type conn struct {
 // TLS.
 func dial(ctx context.Context, o *Options) (*conn, error) {
 	d := net.Dialer{Timeout: o.Timeout}
+	d.SetMultipathTCP(o.Multipath)
 	network, addr := "tcp", o.addr()
 	if o.Socket != "" {
 		network = "unix"
 	}
-	nc, err := d.DialContext(ctx, network, addr)
+	nc, err := d.DialContext(ctx, network+o.Family, addr)
+	if err != nil && o.Family != "" && ctx.Err() == nil { // preferred, not demanded
+		nc, err = d.DialContext(ctx, network, addr)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -117,15 +121,20 @@ func (c *conn) do(args ...string) (resp.Value, error) {
 	if err := c.send(args...); err != nil {
 		return resp.Value{}, err
 	}
+	v, err := c.reply()
+	if err == nil {
+		err = v.Err()
+	}
+	return v, err
+}
+
+// reply reads the next reply, dropping pushes that precede it.
+func (c *conn) reply() (resp.Value, error) {
 	for {
 		v, err := c.recv()
-		if err == nil && v.Kind == resp.KindPush {
-			continue
+		if err != nil || v.Kind != resp.KindPush {
+			return v, err
 		}
-		if err == nil {
-			err = v.Err()
-		}
-		return v, err
 	}
 }
 

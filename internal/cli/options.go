@@ -22,6 +22,7 @@ const (
 	FormatRaw         // bytes as they are
 	FormatCSV
 	FormatJSON
+	FormatQuotedJSON // JSON of text that is quoted as for FormatTTY: ASCII alone
 )
 
 // Options are the flags and arguments of one run. The zero value, with Repeat
@@ -37,6 +38,9 @@ type Options struct {
 	PasswordInArgs bool // it was in the argument list, where others can see it
 	AskPassword    bool // read it from standard input
 	NoAuthWarning  bool
+
+	Family    string // "4" or "6": the kind of IP address to try first
+	Multipath bool   // Multipath TCP
 
 	Protocol int           // 2, 3, or 0 for the server's default (2; 3 with --json)
 	Timeout  time.Duration // for connecting; default none
@@ -54,7 +58,10 @@ type Options struct {
 	TagFromStdin  string        // -X
 	Command       []string
 
-	RDB string // file for a snapshot
+	RDB          string // file for a snapshot
+	FunctionsRDB string // file for a snapshot of the functions alone
+
+	Eval string // file of a script; Command has its keys, a comma, and its arguments
 
 	Pipe        bool
 	PipeTimeout time.Duration // default 30 s; 0: none
@@ -64,8 +71,14 @@ type Options struct {
 	ScanCount int
 	ScanType  string
 
-	Latency, LatencyHistory, Stat bool
-	Help, Version                 bool
+	Bigkeys, Memkeys, Hotkeys bool
+	MemSamples                int    // elements of a key that MEMORY USAGE weighs; -1: the server's default
+	HotCount                  int    // keys that --hotkeys shows; default 16
+	Cursor                    string // where --keystats begins; default: at the beginning
+
+	Latency, LatencyHistory, LatencyDist, Stat bool
+	Intrinsic                                  time.Duration
+	Help, Version                              bool
 }
 
 // TLSOptions say how to speak TLS, if Enabled.
@@ -129,6 +142,34 @@ func seconds(name string, field func(*parser) *time.Duration) flag {
 	}}
 }
 
+// positive refuses a number of seconds that is 0.
+func positive(f flag) flag {
+	return flag{1, func(p *parser, v string) error {
+		if n, err := strconv.ParseFloat(v, 64); err == nil && n < 1e-3 {
+			return fmt.Errorf("--intrinsic-latency takes a number of seconds of at least 0.001, not '%s'.", v)
+		}
+		return f.set(p, v)
+	}}
+}
+
+func (p *parser) memkeysSamples(v string) error {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 0 {
+		return fmt.Errorf("--memkeys-samples takes the number of elements to weigh in each key, 0 for all, not '%s'.", v)
+	}
+	p.Memkeys, p.MemSamples = true, n
+	return nil
+}
+
+func (p *parser) hotkeysCount(v string) error {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 || n > maxHot {
+		return fmt.Errorf("--hotkeys-count takes a number of keys from 1 to %d, not '%s'.", maxHot, v)
+	}
+	p.Hotkeys, p.HotCount = true, n
+	return nil
+}
+
 func format(f Format) flag {
 	return flag{0, func(p *parser, _ string) error { p.Format = f; return nil }}
 }
@@ -143,61 +184,74 @@ func password() flag {
 // flags returns the table of everything we understand.
 func flags() map[string]flag {
 	return map[string]flag{
-		"-h":                text(func(p *parser) *string { return &p.Host }),
-		"-p":                number("-p", func(p *parser) *int { return &p.Port }),
-		"-s":                text(func(p *parser) *string { return &p.Socket }),
-		"-t":                seconds("-t", func(p *parser) *time.Duration { return &p.Timeout }),
-		"-a":                password(),
-		"--pass":            password(),
-		"--user":            text(func(p *parser) *string { return &p.User }),
-		"--askpass":         on(func(p *parser) *bool { return &p.AskPassword }),
-		"--no-auth-warning": on(func(p *parser) *bool { return &p.NoAuthWarning }),
-		"-u":                {1, (*parser).uri},
-		"-n":                number("-n", func(p *parser) *int { return &p.DB }),
-		"-2":                {0, func(p *parser, _ string) error { p.Protocol = 2; return nil }},
-		"-3":                {0, func(p *parser, _ string) error { p.Protocol = 3; return nil }},
-		"-r":                number("-r", func(p *parser) *int { return &p.Repeat }),
-		"-i":                seconds("-i", func(p *parser) *time.Duration { return &p.Interval }),
-		"-x":                on(func(p *parser) *bool { return &p.LastFromStdin }),
-		"-X":                text(func(p *parser) *string { return &p.TagFromStdin }),
-		"-d":                text(func(p *parser) *string { return &p.BulkDelimiter }),
-		"-D":                text(func(p *parser) *string { return &p.EndDelimiter }),
-		"-e":                on(func(p *parser) *bool { return &p.ErrorStatus }),
-		"-c":                {0, func(*parser, string) error { return nil }}, // one node has nowhere to redirect to
-		"--verbose":         {0, func(*parser, string) error { return nil }},
-		"--raw":             format(FormatRaw),
-		"--no-raw":          format(FormatTTY),
-		"--csv":             format(FormatCSV),
-		"--json":            format(FormatJSON),
-		"--quoted-input":    on(func(p *parser) *bool { return &p.quoted }),
-		"--show-pushes":     {1, (*parser).pushes},
-		"--rdb":             text(func(p *parser) *string { return &p.RDB }),
-		"--pipe":            on(func(p *parser) *bool { return &p.Pipe }),
-		"--pipe-timeout":    seconds("--pipe-timeout", func(p *parser) *time.Duration { return &p.PipeTimeout }),
-		"--scan":            on(func(p *parser) *bool { return &p.Scan }),
-		"--pattern":         text(func(p *parser) *string { return &p.Pattern }),
-		"--quoted-pattern":  {1, func(p *parser, v string) error { p.Pattern, p.quotedPattern = v, true; return nil }},
-		"--count":           number("--count", func(p *parser) *int { return &p.ScanCount }),
-		"--type":            text(func(p *parser) *string { return &p.ScanType }),
-		"--latency":         on(func(p *parser) *bool { return &p.Latency }),
-		"--latency-history": on(func(p *parser) *bool { return &p.LatencyHistory }),
-		"--stat":            on(func(p *parser) *bool { return &p.Stat }),
-		"--tls":             on(func(p *parser) *bool { return &p.TLS.Enabled }),
-		"--insecure":        on(func(p *parser) *bool { return &p.TLS.Insecure }),
-		"--sni":             text(func(p *parser) *string { return &p.TLS.ServerName }),
-		"--cacert":          text(func(p *parser) *string { return &p.TLS.CACert }),
-		"--cacertdir":       text(func(p *parser) *string { return &p.TLS.CACertDir }),
-		"--cert":            text(func(p *parser) *string { return &p.TLS.Cert }),
-		"--key":             text(func(p *parser) *string { return &p.TLS.Key }),
-		"--help":            on(func(p *parser) *bool { return &p.Help }),
-		"-v":                on(func(p *parser) *bool { return &p.Version }),
-		"--version":         on(func(p *parser) *bool { return &p.Version }),
+		"-h":                  text(func(p *parser) *string { return &p.Host }),
+		"-p":                  number("-p", func(p *parser) *int { return &p.Port }),
+		"-s":                  text(func(p *parser) *string { return &p.Socket }),
+		"-t":                  seconds("-t", func(p *parser) *time.Duration { return &p.Timeout }),
+		"-a":                  password(),
+		"--pass":              password(),
+		"--user":              text(func(p *parser) *string { return &p.User }),
+		"--askpass":           on(func(p *parser) *bool { return &p.AskPassword }),
+		"--no-auth-warning":   on(func(p *parser) *bool { return &p.NoAuthWarning }),
+		"-u":                  {1, (*parser).uri},
+		"-n":                  number("-n", func(p *parser) *int { return &p.DB }),
+		"-4":                  {0, func(p *parser, _ string) error { p.Family = "4"; return nil }},
+		"-6":                  {0, func(p *parser, _ string) error { p.Family = "6"; return nil }},
+		"--mptcp":             on(func(p *parser) *bool { return &p.Multipath }),
+		"-2":                  {0, func(p *parser, _ string) error { p.Protocol = 2; return nil }},
+		"-3":                  {0, func(p *parser, _ string) error { p.Protocol = 3; return nil }},
+		"-r":                  number("-r", func(p *parser) *int { return &p.Repeat }),
+		"-i":                  seconds("-i", func(p *parser) *time.Duration { return &p.Interval }),
+		"-x":                  on(func(p *parser) *bool { return &p.LastFromStdin }),
+		"-X":                  text(func(p *parser) *string { return &p.TagFromStdin }),
+		"-d":                  text(func(p *parser) *string { return &p.BulkDelimiter }),
+		"-D":                  text(func(p *parser) *string { return &p.EndDelimiter }),
+		"-e":                  on(func(p *parser) *bool { return &p.ErrorStatus }),
+		"-c":                  {0, func(*parser, string) error { return nil }}, // one node has nowhere to redirect to
+		"--verbose":           {0, func(*parser, string) error { return nil }},
+		"--raw":               format(FormatRaw),
+		"--no-raw":            format(FormatTTY),
+		"--csv":               format(FormatCSV),
+		"--json":              format(FormatJSON),
+		"--quoted-json":       format(FormatQuotedJSON),
+		"--quoted-input":      on(func(p *parser) *bool { return &p.quoted }),
+		"--show-pushes":       {1, (*parser).pushes},
+		"--rdb":               text(func(p *parser) *string { return &p.RDB }),
+		"--functions-rdb":     text(func(p *parser) *string { return &p.FunctionsRDB }),
+		"--eval":              text(func(p *parser) *string { return &p.Eval }),
+		"--pipe":              on(func(p *parser) *bool { return &p.Pipe }),
+		"--pipe-timeout":      seconds("--pipe-timeout", func(p *parser) *time.Duration { return &p.PipeTimeout }),
+		"--scan":              on(func(p *parser) *bool { return &p.Scan }),
+		"--pattern":           text(func(p *parser) *string { return &p.Pattern }),
+		"--quoted-pattern":    {1, func(p *parser, v string) error { p.Pattern, p.quotedPattern = v, true; return nil }},
+		"--count":             number("--count", func(p *parser) *int { return &p.ScanCount }),
+		"--type":              text(func(p *parser) *string { return &p.ScanType }),
+		"--latency":           on(func(p *parser) *bool { return &p.Latency }),
+		"--latency-history":   on(func(p *parser) *bool { return &p.LatencyHistory }),
+		"--latency-dist":      on(func(p *parser) *bool { return &p.LatencyDist }),
+		"--intrinsic-latency": positive(seconds("--intrinsic-latency", func(p *parser) *time.Duration { return &p.Intrinsic })),
+		"--bigkeys":           on(func(p *parser) *bool { return &p.Bigkeys }),
+		"--memkeys":           on(func(p *parser) *bool { return &p.Memkeys }),
+		"--memkeys-samples":   {1, (*parser).memkeysSamples},
+		"--hotkeys":           on(func(p *parser) *bool { return &p.Hotkeys }),
+		"--hotkeys-count":     {1, (*parser).hotkeysCount},
+		"--stat":              on(func(p *parser) *bool { return &p.Stat }),
+		"--tls":               on(func(p *parser) *bool { return &p.TLS.Enabled }),
+		"--insecure":          on(func(p *parser) *bool { return &p.TLS.Insecure }),
+		"--sni":               text(func(p *parser) *string { return &p.TLS.ServerName }),
+		"--cacert":            text(func(p *parser) *string { return &p.TLS.CACert }),
+		"--cacertdir":         text(func(p *parser) *string { return &p.TLS.CACertDir }),
+		"--cert":              text(func(p *parser) *string { return &p.TLS.Cert }),
+		"--key":               text(func(p *parser) *string { return &p.TLS.Key }),
+		"--help":              on(func(p *parser) *bool { return &p.Help }),
+		"-v":                  on(func(p *parser) *bool { return &p.Version }),
+		"--version":           on(func(p *parser) *bool { return &p.Version }),
 	}
 }
 
 // elsewhere are redis-cli's flags that we know and do not offer.
-const elsewhere = " --bigkeys --memkeys --memkeys-samples --hotkeys --eval --ldb --ldb-sync-mode --cluster --rdb --functions-rdb " +
-	"--replica --slave --lru-test --intrinsic-latency --latency-dist --quoted-json --tls-ciphers --tls-ciphersuites "
+const elsewhere = " --ldb --ldb-sync-mode --cluster --keystats --keystats-samples --top --cursor " +
+	"--replica --slave --lru-test --tls-ciphers --tls-ciphersuites "
 
 // ParseOptions reads redis-cli's command line: flags up to the first argument
 // that is none, then the command. REDISCLI_AUTH gives a password that no flag
@@ -205,7 +259,7 @@ const elsewhere = " --bigkeys --memkeys --memkeys-samples --hotkeys --eval --ldb
 func ParseOptions(args []string, getenv func(string) string) (Options, error) {
 	p := parser{Options: Options{
 		Host: "127.0.0.1", Port: 6379, Repeat: 1, PipeTimeout: 30 * time.Second,
-		BulkDelimiter: "\n", EndDelimiter: "\n",
+		BulkDelimiter: "\n", EndDelimiter: "\n", MemSamples: -1, HotCount: 16,
 	}}
 	if auth := getenv("REDISCLI_AUTH"); auth != "" {
 		p.Password, p.HavePassword = auth, true
@@ -262,7 +316,7 @@ func (p *parser) finish() (Options, error) {
 	if (p.TLS.Cert == "") != (p.TLS.Key == "") {
 		return Options{}, errors.New("Options --cert and --key must be given together.")
 	}
-	if p.Protocol == 0 && p.Format == FormatJSON {
+	if p.Protocol == 0 && (p.Format == FormatJSON || p.Format == FormatQuotedJSON) {
 		p.Protocol = 3
 	}
 	return p.Options, nil

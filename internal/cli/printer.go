@@ -30,6 +30,8 @@ func (p *printer) reply(v resp.Value, plain bool) {
 		p.buf = v.AppendCSV(p.buf)
 	case p.format == FormatJSON:
 		p.buf = v.AppendJSON(p.buf)
+	case p.format == FormatQuotedJSON:
+		p.buf = v.AppendQuotedJSON(p.buf)
 	default:
 		p.buf = v.AppendTTY(p.buf)
 	}

@@ -11,8 +11,10 @@ Server
   -u <uri>             redis://user:password@host:port/db, or rediss:// for TLS.
   -n <db>              Database number.
   -t <seconds>         Give up connecting after this time (default: never).
+  -4, -6               Try addresses of IPv4, or of IPv6, first.
+  --mptcp              Connect with Multipath TCP where both systems have it.
   -2, -3               Protocol version.
-  -c                   Accepted, without effect: there is one node.
+  -c, --verbose        Accepted, without effect: there is one node.
 
 Password
   -a, --pass <pw>      Password; or the environment variable REDISCLI_AUTH.
@@ -38,20 +40,31 @@ Input
 Output
   --raw                Replies as they are (default when output is no terminal).
   --no-raw             Replies for people, terminal or not.
-  --csv, --json        As CSV; as JSON.
+  --csv, --json        As CSV; as JSON (with RESP3, unless -2 is given).
+  --quoted-json        As --json, with text in ASCII: \\xc3\\xa9.
   -d <s>, -D <s>       With --raw: between elements, behind replies (default: \n).
   -e                   Exit with 1 on an error reply.
   --show-pushes <yn>   Print RESP3 push messages (default: on a terminal).
 
 Modes
+  --eval <file>        Run a Lua script: --eval FILE [key ...] [, arg ...]
   --rdb <file>         Write a snapshot of the server into a file, - for standard output.
+  --functions-rdb <file>  The same of its functions alone, without the keys.
   --pipe               Send raw protocol from standard input, count the replies.
   --pipe-timeout <s>   Longest wait for the last reply (default: 30, 0: for ever).
   --scan               All keys, one a line; with --pattern <glob> or
                        --quoted-pattern <glob>, --count <n>, --type <type>.
+  --bigkeys            The key of each type with the most elements or bytes.
+  --memkeys            The key of each type that takes the most memory.
+  --memkeys-samples <n>  The same; n elements of each key are weighed, 0 for all.
+  --hotkeys            The keys that are used most; needs an LFU policy.
+  --hotkeys-count <n>  The same for n keys (default: 16).
+                       These take --pattern and --count too; -i waits after 100 SCANs.
   --latency            Sample PING; --latency-history in rows of 15 s (-i).
+  --latency-dist       Sample PING, and paint a row of colours each second (-i).
+  --intrinsic-latency <s>  How long this machine holds a busy program up; no server needed.
   --stat               Keys, memory, clients and requests, once a second (-i).
-  --help, --version
+  --help, -v, --version
 
 Without a command: interactive mode, with completion (TAB), hints and history.
 There, "help" explains the rest.
@@ -61,5 +74,6 @@ Examples
   cat photo.jpg | ebb cli -x set photo
   ebb cli -r -1 -i 1 info memory
   ebb cli --scan --pattern 'session:*' --type string
+  ebb cli --eval script.lua key1 key2 , arg1
   printf 'SET a 1\r\nINCR a\r\n' | ebb cli --pipe
 `
