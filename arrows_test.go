@@ -31,7 +31,7 @@ var arrows = []struct {
 		"internal/delayq", "internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog", "internal/rdb", "internal/glob"}},
 	{"command", []string{"engine", "resp", "internal/"}},
 	{"server", []string{"command", "engine", "resp", "internal/"}},
-	{".", []string{"command", "engine", "resp", "internal/config", "internal/disk", "internal/door", "internal/reactor"}},
+	{".", []string{"command", "engine", "resp", "internal/config", "internal/disk", "internal/door", "internal/reactor", "internal/serverurl"}},
 	{"ebbtest", []string{".", "server", "engine", "resp", "internal/memnet"}},
 	{"cmd/ebb", []string{"server", "command", "engine", "resp", "internal/", "console"}},
 

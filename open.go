@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/serverurl"
 )
 
 // Options are what a URL cannot say. The zero value works.
@@ -43,6 +44,10 @@ type Options struct {
 //	redis://user:pw@host:6379/0?read_timeout=3s&pool_size=20
 //	rediss://...            the same with TLS
 //	unix://user:pw@/path/to/socket?db=0
+//	valkey://, valkeys://, redis+unix://, redis-socket://
+//	                        the same three in the spellings of other clients; a database
+//	                        may be ?db=0 or ?database=0, a login ?user=user&password=pw,
+//	                        and redis://pw@host has a password without a user
 //	redis+sentinel://user:pw@h1:26379,h2,h3/mymaster/0?sentinel_username=u&sentinel_password=p
 //	                        the master of that name, wherever Sentinel has put it; user
 //	                        and pw are for the servers
@@ -82,13 +87,14 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*Conn, error) {
 	}
 	var b backend
 	var err error
-	switch scheme {
-	case "mem", "file":
+	_, servers := serverurl.Canonical(scheme)
+	switch {
+	case scheme == "mem" || scheme == "file":
 		b, err = openEmbedded(ctx, rawURL, o)
-	case "redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster":
+	case servers:
 		b, err = openRemote(ctx, rawURL, o)
 	default:
-		err = fmt.Errorf("%w: scheme %q is none of mem, file, redis, rediss, unix, redis+sentinel, redis+cluster", ErrURL, scheme)
+		err = fmt.Errorf("%w: scheme %q is none of mem, file, %s, redis+sentinel, redis+cluster", ErrURL, scheme, serverurl.Schemes)
 	}
 	if err != nil {
 		return nil, err
@@ -158,24 +164,11 @@ func parseFile(rawURL string) (f fileURL, err error) {
 }
 
 // shown is a URL without its password, for messages.
-func shown(rawURL string) string {
-	u, err := url.Parse(rawURL)
-	if at := strings.LastIndex(rawURL, "@"); at >= 0 && (err != nil || u.User == nil) {
-		return "xxxxx" + rawURL[at:] // what stands before it may be a login
-	}
-	if err != nil {
-		return rawURL
-	}
-	return u.Redacted()
-}
+func shown(rawURL string) string { return serverurl.Shown(rawURL) }
 
-// unreadable is the error of a URL that cannot be parsed. The parser's error shows a
-// part of it, which may be one of a password.
+// unreadable is the error of a URL that cannot be parsed.
 func unreadable(rawURL string, err error) error {
-	if strings.Contains(rawURL, "@") {
-		return fmt.Errorf("%w: %s cannot be parsed: in a user's name and password write / as %%2F, ? as %%3F, : as %%3A, %% as %%25", ErrURL, shown(rawURL))
-	}
-	return fmt.Errorf("%w: %w", ErrURL, err)
+	return fmt.Errorf("%w: %w", ErrURL, serverurl.Unreadable(rawURL, err))
 }
 
 // millis converts a duration to whole milliseconds; a part of one counts as

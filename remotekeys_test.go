@@ -28,6 +28,11 @@ func TestURLsOfSeveralServers(t *testing.T) {
 	if a, _, err := parseServers("redis+sentinel://h1:,[::1]:/m"); err != nil || !slices.Equal(a.hosts, []string{"h1:26379", "[::1]:26379"}) {
 		t.Errorf("%q %v", a.hosts, err)
 	}
+	for _, url := range []string{"redis://pw@h", "unix://pw@/h", "valkey+cluster://pw@h", "valkeys+sentinel://h/m?password=pw"} {
+		if a, _, err := parseServers(url); err != nil || a.opt.Password != "pw" || a.opt.Username != "" || strings.Contains(a.name, "pw") {
+			t.Errorf("%s: %+v %v, shown as %s", url, a.opt, err, a.name)
+		}
+	}
 	if a, kind, err = parseServers("redis+cluster://h1,h2:7000?pool_size=3"); err != nil || kind != "cluster" || a.opt.PoolSize != 3 || !slices.Equal(a.hosts, []string{"h1:6379", "h2:7000"}) {
 		t.Errorf("%s %+v %v", kind, a, err)
 	}

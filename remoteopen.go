@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/serverurl"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
@@ -27,24 +28,21 @@ type address struct {
 // parseServers reads the URLs that lead to servers.
 func parseServers(rawURL string) (a address, scheme string, err error) {
 	scheme, rest, _ := strings.Cut(rawURL, "://")
-	base, kind, several := strings.Cut(scheme, "+")
-	if strings.Contains(rest, "#") { // what stands behind it would not be looked at
-		return a, kind, fmt.Errorf("%w: %s: write # as %%23", ErrURL, shown(rawURL))
+	if c, ok := serverurl.Canonical(scheme); ok {
+		scheme = c
 	}
+	base, kind, several := strings.Cut(scheme, "+")
 	if !several {
-		u, err := url.Parse(rawURL)
+		s, err := serverurl.Parse(rawURL)
 		if err != nil {
-			return a, "", unreadable(rawURL, err)
-		}
-		if scheme != "unix" && u.User == nil && strayLogin(u.Path, u.RawQuery) {
-			return a, "", unreadable(rawURL, nil)
-		}
-		if strings.HasPrefix(u.Host, "[") { // ParseURL does not know IPv6 without a port
-			u.Host = withPort(u.Host, "6379")
+			return a, "", fmt.Errorf("%w: %w", ErrURL, err)
 		}
 		a.name = shown(rawURL)
-		a.opt, err = parseOptions(u, a.name)
+		a.opt, err = parseOptions(s.URL(), a.name)
 		return a, "", err
+	}
+	if strings.Contains(rest, "#") { // what stands behind it would not be looked at
+		return a, kind, fmt.Errorf("%w: %s: write # as %%23", ErrURL, shown(rawURL))
 	}
 	// net/url takes one host: we take the others out, and have it parse the rest.
 	authority, path := rest, ""
@@ -52,7 +50,7 @@ func parseServers(rawURL string) (a address, scheme string, err error) {
 		authority, path = rest[:i], rest[i:]
 	}
 	login := ""
-	if p, q, _ := strings.Cut(path, "?"); strayLogin(p, q) {
+	if p, q, _ := strings.Cut(path, "?"); serverurl.StrayLogin(p, q) {
 		return a, kind, unreadable(rawURL, nil)
 	}
 	if i := strings.LastIndex(authority, "@"); i >= 0 {
@@ -84,7 +82,7 @@ func parseServers(rawURL string) (a address, scheme string, err error) {
 		}
 	}
 	u.RawQuery = q.Encode()
-	a.name = strings.Replace(u.Redacted(), base+"://", scheme+"://", 1)
+	a.name = strings.Replace(shown(u.String()), base+"://", scheme+"://", 1)
 	a.name = strings.Replace(a.name, a.hosts[0], strings.Join(a.hosts, ","), 1)
 	q.Del("sentinel_password")
 	u.RawQuery = q.Encode()
@@ -96,7 +94,11 @@ func parseServers(rawURL string) (a address, scheme string, err error) {
 		u.Path = "/" + u.Path
 	}
 	u.RawPath = ""
-	if a.opt, err = parseOptions(u, a.name); err != nil {
+	one, err := serverurl.Parse(u.String())
+	if err != nil {
+		return a, kind, fmt.Errorf("%w: %s: %w", ErrURL, a.name, err)
+	}
+	if a.opt, err = parseOptions(one.URL(), a.name); err != nil {
 		return a, kind, err
 	}
 	if kind == "cluster" && a.opt.DB != 0 {
@@ -105,30 +107,13 @@ func parseServers(rawURL string) (a address, scheme string, err error) {
 	return a, kind, nil
 }
 
-// parseOptions is go-redis's ParseURL, and what that lets pass.
+// parseOptions is go-redis's ParseURL.
 func parseOptions(u *url.URL, name string) (*redis.Options, error) {
-	if _, err := url.ParseQuery(u.RawQuery); err != nil {
-		return nil, fmt.Errorf("%w: %s: the parameters after ? cannot be read: they are separated by &", ErrURL, name)
-	}
 	o, err := redis.ParseURL(u.String())
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrURL, name, err)
-	case o.DB < 0:
-		return nil, fmt.Errorf("%w: %s: the database is a number from 0 on, not %d", ErrURL, name, o.DB)
 	}
 	return o, nil
-}
-
-// strayLogin reports whether an @ stands behind the hosts: before it is a part of a
-// password that has a / or a ? in it.
-func strayLogin(path, query string) bool {
-	for _, p := range strings.Split(query, "&") {
-		if name, _, _ := strings.Cut(p, "="); strings.Contains(name, "@") {
-			return true
-		}
-	}
-	return strings.Contains(path, "@")
 }
 
 // withPort adds a port to a host that has none.

@@ -91,8 +91,14 @@ func TestOpenSpeaksTLSAndUnixSockets(t *testing.T) {
 	overUnix := serve(ctx, unix, c)
 	a := open(t, "rediss://"+tcp.Addr().String(), ebb.Options{TLS: &tls.Config{RootCAs: roots}})
 	must(t, a.Set(testContext(t), "k", "v"))
-	b := open(t, "unix://"+unix.Addr().String())
-	check(t, "get", "v")(b.Get(testContext(t), "k"))
+	a = open(t, "valkeys://"+tcp.Addr().String()+"/2", ebb.Options{TLS: &tls.Config{RootCAs: roots}})
+	must(t, a.Set(testContext(t), "k", "two"))
+	for _, scheme := range []string{"unix", "redis+unix", "redis-socket", "redis+socket"} {
+		b := open(t, scheme+"://"+unix.Addr().String())
+		check(t, "get", "v")(b.Get(testContext(t), "k"))
+		b = open(t, scheme+"://"+unix.Addr().String()+"?database=2")
+		check(t, "get", "two")(b.Get(testContext(t), "k"))
+	}
 	_, err = ebb.Open(testContext(t), "rediss://"+tcp.Addr().String())
 	var unknown x509.UnknownAuthorityError
 	if !errors.As(err, &unknown) {

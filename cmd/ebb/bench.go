@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/cli"
 	"github.com/ebbdb/ebb/internal/loadgen"
+	"github.com/ebbdb/ebb/internal/serverurl"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -94,6 +96,7 @@ func serverFlags(f *pflag.FlagSet) func() (loadgen.Target, error) {
 	host := f.StringP("host", "h", "127.0.0.1", "host")
 	port := f.IntP("port", "p", 6379, "port")
 	socket := f.StringP("socket", "s", "", "unix socket (overrides host and port)")
+	url := f.StringP("url", "u", "", "URL of the server: redis://user:password@host:port/db, rediss://, unix:///path (overrides the others)")
 	user := f.String("user", "", "user name")
 	pass := f.StringP("pass", "a", "", "password (or the environment variable REDISCLI_AUTH)")
 	db := f.Int("db", 0, "database number")
@@ -106,11 +109,27 @@ func serverFlags(f *pflag.FlagSet) func() (loadgen.Target, error) {
 		if *socket != "" {
 			t.Network, t.Addr = "unix", *socket
 		}
+		host, secure, insecure := *host, *secure, *insecure
+		if *url != "" {
+			s, err := serverurl.Parse(*url)
+			if err != nil {
+				return t, fmt.Errorf("--url: %w", err)
+			}
+			if t.Network, t.Addr = "", net.JoinHostPort(cmp.Or(s.Host, host), cmp.Or(s.Port, strconv.Itoa(*port))); s.Socket != "" {
+				t.Network, t.Addr = "unix", s.Socket
+			}
+			t.User, t.Password = cmp.Or(s.User, t.User), cmp.Or(s.Password, t.Password)
+			if s.HaveDB {
+				t.DB = s.DB
+			}
+			host, secure = cmp.Or(s.Host, host), secure || s.TLS
+			insecure = insecure || s.Insecure()
+		}
 		if t.Password == "" {
 			t.Password = os.Getenv("REDISCLI_AUTH")
 		}
-		if *secure {
-			t.TLS, err = tlsConfig(*host, *cacert, *insecure)
+		if secure {
+			t.TLS, err = tlsConfig(host, *cacert, insecure)
 		}
 		return t, err
 	}

@@ -351,3 +351,36 @@ func TestHelpNamesEveryOption(t *testing.T) {
 		}
 	}
 }
+
+func TestURLsOfAllSpellingsLeadToTheServer(t *testing.T) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	reply := func(_ int, args []string) string {
+		said = append(said, strings.Join(args, " "))
+		return "+OK\r\n"
+	}
+	socket, tcp := serve(t, l, reply), serve(t, listen(t), reply)
+	for url, want := range map[string]string{
+		"unix://" + socket:                                "PING",
+		"redis+unix://" + socket + "?db=2":                "SELECT 2, PING",
+		"redis-socket://pw@" + socket + "?database=1":     "AUTH pw, SELECT 1, PING",
+		"redis+socket://me:pw@" + socket:                  "AUTH me pw, PING",
+		"unix://" + socket + "?username=me&password=p%20": "AUTH me p , PING",
+		"redis://" + tcp + "/3?pool_size=2":               "SELECT 3, PING",
+		"valkey://me:pw@" + tcp + "?protocol=3":           "AUTH me pw, HELLO 3, PING",
+		"redis://pw@" + tcp:                               "AUTH pw, PING",
+	} {
+		said = nil
+		got := ours(t, "127.0.0.1:1", "", "--no-auth-warning", "-u", url, "PING")
+		if strings.Join(said, ", ") != want || got.status != 0 {
+			t.Errorf("%s: said %q, want %q: %v", url, said, want, got)
+		}
+	}
+	got := ours(t, tcp, "", "-u", "http://me:secret@h", "ping")
+	if got.status != 1 || !strings.Contains(got.err, `scheme "http", which is none of redis`) || strings.Contains(got.err, "secret") {
+		t.Errorf("%v", got)
+	}
+}

@@ -148,7 +148,6 @@ func TestFlagsWorkAsRedisCLIs(t *testing.T) {
 		})
 	}
 	same(t, addr, "", "-x")
-	same(t, addr, "", "-u", "nonsense", "ping")
 	same(t, addr, "", "--bogus")
 	same(t, addr, "", "-p")
 	same(t, addr, "", "-s", "/nonexistent/socket", "ping")

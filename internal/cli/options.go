@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/serverurl"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -331,34 +331,34 @@ func (p *parser) pushes(v string) error {
 	return nil
 }
 
-// uri takes redis://user:password@host:port/db, and rediss:// for TLS.
+// uri takes the URL of a server, in any spelling.
 func (p *parser) uri(v string) error {
-	u, err := url.Parse(v)
-	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" {
-		return errors.New("Invalid URI scheme")
+	s, err := serverurl.Parse(v)
+	if err != nil {
+		return fmt.Errorf("Invalid URI: %w", err)
 	}
-	p.TLS.Enabled = p.TLS.Enabled || u.Scheme == "rediss"
-	if u.User != nil {
-		pass, ok := u.User.Password()
-		if !ok { // redis://password@host, as redis-cli reads it
-			pass = u.User.Username()
-		} else if name := u.User.Username(); name != "" {
-			p.User = name
-		}
-		p.Password, p.HavePassword, p.PasswordInArgs = pass, true, true
+	p.TLS.Enabled = p.TLS.Enabled || s.TLS
+	p.TLS.Insecure = p.TLS.Insecure || s.Insecure()
+	if s.User != "" {
+		p.User = s.User
 	}
-	if h := u.Hostname(); h != "" {
-		p.Host = h
+	if s.HavePassword {
+		p.Password, p.HavePassword, p.PasswordInArgs = s.Password, true, true
 	}
-	if port := u.Port(); port != "" {
-		if p.Port, err = strconv.Atoi(port); err != nil {
-			return fmt.Errorf("Invalid port in URI: '%s'", port)
-		}
+	if s.Socket != "" {
+		p.Socket = s.Socket
 	}
-	if db := strings.Trim(u.Path, "/"); db != "" {
-		if p.DB, err = strconv.Atoi(db); err != nil {
-			return fmt.Errorf("Invalid database number in URI: '%s'", db)
-		}
+	if s.Host != "" {
+		p.Host, p.Socket = s.Host, ""
+	}
+	if s.Port != "" {
+		p.Port, _ = strconv.Atoi(s.Port) // Parse has checked it
+	}
+	if s.HaveDB {
+		p.DB = s.DB
+	}
+	if s.Protocol != 0 {
+		p.Protocol = s.Protocol
 	}
 	return nil
 }

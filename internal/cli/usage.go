@@ -8,7 +8,9 @@ Server
   -h <hostname>        Host (default: 127.0.0.1).
   -p <port>            Port (default: 6379).
   -s <socket>          Unix socket (overrides host and port).
-  -u <uri>             redis://user:password@host:port/db, or rediss:// for TLS.
+  -u <uri>             redis://user:password@host:port/db, rediss:// for TLS, or
+                       unix://user:password@/path/to/socket?db=0; valkey://, valkeys://,
+                       redis+unix:// and redis-socket:// are understood too.
   -n <db>              Database number.
   -t <seconds>         Give up connecting after this time (default: never).
   -4, -6               Try addresses of IPv4, or of IPv6, first.
