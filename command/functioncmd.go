@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/glob"
+	"github.com/ebbdb/ebb/internal/rdb"
 	"github.com/ebbdb/ebb/internal/script"
 )
 
@@ -203,7 +204,10 @@ func runFunctionRestore(c *Ctx) error {
 	if err := c.Service.scripts.RestoreLibraries(c.Args[2], policy, h); err != nil {
 		return err
 	}
-	c.Tx.Effect("FUNCTION", append([][]byte{[]byte("RESTORE")}, c.Args[2:]...)...)
+
+	payload := rdb.Reseal(c.Args[2], rdb.PlainVersion) // libraries are the same in all versions
+	c.Tx.Effect("FUNCTION", append([][]byte{[]byte("RESTORE"), payload}, c.Args[3:]...)...)
+
 	c.Out.OK()
 	return nil
 }

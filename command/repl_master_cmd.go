@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/oplog"
@@ -85,6 +86,7 @@ func (c *Ctx) newReplicaConn() (*replicaConn, error) {
 		return nil, errNoMasterLink
 	}
 	f := &replicaConn{m: &s.master, c: c.Session, said: c.Session.announced, ready: make(chan struct{}), heard: make(chan struct{}, 1)}
+	f.plain.Knows = f.said.knows
 	f.ctx, f.stop = context.WithCancel(s.ctx)
 	f.ackAt.Store(c.Now())
 	return f, nil
@@ -209,6 +211,8 @@ func (a *announced) take(option, value string) error {
 			a.psync2 = true
 		case "ebb":
 			a.ebb = true
+		case "rdb-channel-repl": // Redis from 8.0 on says this whatever its configuration
+			a.knows = max(a.knows, oplog.Redis8)
 		}
 	case "rdb-only":
 		a.rdbOnly = value != "0"
@@ -219,7 +223,11 @@ func (a *announced) take(option, value string) error {
 			}
 		}
 		a.data = true
-	case "version", "getack":
+	case "version": // said by Valkey from 8.1 on
+		if major, err := strconv.Atoi(strings.SplitN(value, ".", 2)[0]); err == nil && major >= 9 {
+			a.knows = oplog.Valkey9
+		}
+	case "getack":
 	case "ack", "fack":
 		return ReplyError("ERR REPLCONF ACK is what replicas say: send PSYNC first")
 	default:

@@ -19,11 +19,12 @@ import (
 type announced struct {
 	port    int
 	ip      string
-	eof     bool // capa eof: it takes snapshots whose length is not told
-	psync2  bool // capa psync2: it takes a new name of the stream with CONTINUE
-	ebb     bool // capa ebb: it understands our own commands
-	rdbOnly bool // it wants a snapshot, and no stream
-	data    bool // rdb-filter-only leaves the data out, and keeps the functions
+	eof     bool          // capa eof: it takes snapshots whose length is not told
+	psync2  bool          // capa psync2: it takes a new name of the stream with CONTINUE
+	ebb     bool          // capa ebb: it understands our own commands
+	knows   oplog.Dialect // what it understands without ebb, beside Redis 7.0
+	rdbOnly bool          // it wants a snapshot, and no stream
+	data    bool          // rdb-filter-only leaves the data out, and keeps the functions
 }
 
 // followStep is how far a replica has come.

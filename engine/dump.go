@@ -197,7 +197,7 @@ type RestoreOptions struct {
 
 // Restore stores the value of a DUMP payload under a key, or nothing at all.
 // With a deadline that has passed the value is not stored, but what was to be
-// replaced is gone. It reads what Redis up to 8.0 writes. O(value).
+// replaced is gone. It reads what Redis up to 8.0 and Valkey up to 9.1 write. O(value).
 //
 // Errors: ErrBusyKey, ErrPayload, ErrBadFormat, ErrFull, and that of o.Names.
 func (tx *Tx) Restore(key, payload []byte, o RestoreOptions) error {

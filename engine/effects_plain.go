@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"bytes"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/ebbdb/ebb/internal/rdb"
@@ -48,8 +51,9 @@ func (tx *Tx) emitRestore(h *hit, there bool, key, payload []byte, version int, 
 	replace, abs := []byte("REPLACE"), []byte("ABSTTL")
 	kind := h.r.Kind()
 	// In the log it is as it came, unless a part of it was left behind or it can be
-	// said to everybody; but Dump does not know all of a stream.
-	whole := payload
+	// said to everybody; but Dump does not know all of a stream, whose layouts are those of
+	// Version in all versions above it.
+	whole := rdb.Reseal(payload, rdb.Version)
 	if left || version > rdb.PlainVersion && kind != Stream {
 		whole = tx.dump(nil, h)
 	}
@@ -62,8 +66,25 @@ func (tx *Tx) emitRestore(h *hit, there bool, key, payload []byte, version int, 
 	case kind == Stream && version > rdb.PlainVersion, kind != Stream && kind != String && tx.earliestItem(h) != 0:
 		tx.emit("RESTORE", key, d, tx.dumpPlain(h), replace, abs)
 		tx.emit(OwnPrefix+"RESTORE", key, d, whole, replace, abs)
+		if kind == Hash {
+			tx.emitFieldDeadlines(h, key)
+		}
 	default:
 		tx.emit("RESTORE", key, d, whole, replace, abs)
+	}
+}
+
+// emitFieldDeadlines logs the deadlines of a hash that is restored, for replicas that take
+// commands about them and cannot take our own RESTORE: Redis 8 and Valkey 9.
+func (tx *Tx) emitFieldDeadlines(h *hit, key []byte) {
+	at := map[int64][][]byte{}
+	Key{tx, h.sp, h.r}.Items(func(it Item) {
+		if it.Deadline > 0 {
+			at[it.Deadline] = append(at[it.Deadline], bytes.Clone(it.Key))
+		}
+	})
+	for _, deadline := range slices.Sorted(maps.Keys(at)) {
+		tx.emitTimed("HPEXPIREAT", key, deadline, "FIELDS", at[deadline])
 	}
 }
 

@@ -2,6 +2,7 @@ package oplog
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 )
 
@@ -14,11 +15,29 @@ import (
 // A command that ends in a later piece is held until then, so what Next has
 // returned consists of whole commands.
 type Plain struct {
+	// Knows is which commands stay beside those of Redis 7.0.
+	Knows Dialect
+
 	held []byte // the beginning of a command
 	at   int    // in held: up to here it has been understood
 	args int    // that are still to come behind at; -1: the head is
 	out  []byte
 }
+
+// A Dialect is what a plain replica understands beside Redis 7.0.
+type Dialect uint8
+
+// The dialects. Redis8 and Valkey9 know deadlines of hash fields, Valkey9 also the commands
+// of that server alone.
+const (
+	Redis7 Dialect = iota
+	Redis8
+	Valkey9
+)
+
+// ErrForeign: the stream, which is another master's, has a command about plain data that
+// the replica does not know. It cannot be overwritten: the replica would hold other data.
+var ErrForeign = errors.New("oplog: the stream has a command that this replica does not know, and that it needs")
 
 // ErrNotAStream: the bytes do not begin a command.
 var ErrNotAStream = errors.New("oplog: not at the beginning of a command")
@@ -27,7 +46,7 @@ var ErrNotAStream = errors.New("oplog: not at the beginning of a command")
 // a buffer of its own that is valid until the next call. O(commands), and a copy of
 // the piece where there is something to overwrite.
 //
-// Errors: ErrNotAStream; nothing can be translated from then on.
+// Errors: ErrNotAStream, ErrForeign; nothing can be translated from then on.
 func (p *Plain) Next(b []byte) ([]byte, error) {
 	if len(p.held) > 0 {
 		p.held = append(p.held, b...)
@@ -45,7 +64,11 @@ func (p *Plain) Next(b []byte) ([]byte, error) {
 		if !whole {
 			break
 		}
-		if name := nameOf(b[done:end]); !plainCommand(name) {
+		stays, err := p.stays(nameOf(b[done:end]))
+		if err != nil {
+			return nil, err
+		}
+		if !stays {
 			p.out = append(p.out, b[from:done]...)
 			p.out = appendIdle(p.out, end-done)
 			from = end
@@ -189,13 +212,12 @@ func appendFilled(b []byte, name string, n int) (_ []byte, ok bool) {
 	return b, false
 }
 
-// plainCommand reports whether redis-server 7.0 takes a command with that name from
-// its master. The names of the log are in capitals; those of another master's
-// stream are as clients wrote them.
-func plainCommand(name []byte) bool {
+// stays reports whether the replica is given a command with that name. The names of the log
+// are in capitals; those of another master's stream are as clients wrote them.
+func (p *Plain) stays(name []byte) (bool, error) {
 	var b [20]byte
 	if len(name) > len(b) {
-		return false
+		return false, nil
 	}
 	for i, c := range name {
 		if c >= 'a' && c <= 'z' {
@@ -203,7 +225,35 @@ func plainCommand(name []byte) bool {
 		}
 		b[i] = c
 	}
-	return plainName(string(b[:len(name)]))
+	capitals := b[:len(name)]
+	if plainName(string(capitals)) {
+		return true, nil
+	}
+	lowest, logged := newerName(string(capitals))
+	switch {
+	case lowest == Redis7:
+		return false, nil
+	case p.Knows >= lowest:
+		return true, nil
+	case logged:
+		return false, nil // of fields that are ordinary ones there
+	}
+	return false, fmt.Errorf("%w: %s", ErrForeign, capitals)
+}
+
+// newerName is a table: the lowest dialect that knows a command about plain data, Redis7
+// if the command is none of those. The log has the ones that are logged, in which a
+// deadline is all that a replica misses; others come from another master.
+func newerName(name string) (lowest Dialect, logged bool) {
+	switch name {
+	case "HPEXPIREAT", "HPERSIST":
+		return Redis8, true
+	case "HEXPIRE", "HPEXPIRE", "HEXPIREAT", "HGETEX", "HGETDEL", "HSETEX":
+		return Redis8, false
+	case "DELIFEQ", "MSETEX":
+		return Valkey9, false
+	}
+	return Redis7, false
 }
 
 // plainName is a table: what changes data in Redis 7.0, and what a stream holds

@@ -1,6 +1,9 @@
 package rdb
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // footerSize is the version and the checksum behind a DUMP payload's value.
 const footerSize = 2 + 8
@@ -12,15 +15,27 @@ func Seal(value []byte, version int) []byte {
 }
 
 // Open checks a DUMP payload's footer and returns its value, type included, and
-// the version it was written in. Errors: ErrFooter.
+// the version it was written in: one of Redis, above Version as well, where the value's
+// type decides whether it is known, or that of Valkey 9. Errors: ErrFooter.
 func Open(payload []byte) (value []byte, version int, err error) {
 	n := len(payload) - footerSize
 	if n < 0 {
 		return nil, 0, ErrFooter
 	}
 	version = int(binary.LittleEndian.Uint16(payload[n:]))
-	if version > Version || binary.LittleEndian.Uint64(payload[n+2:]) != Checksum(0, payload[:n+2]) {
+	if version > valkeyVersion || binary.LittleEndian.Uint64(payload[n+2:]) != Checksum(0, payload[:n+2]) {
 		return nil, 0, ErrFooter
 	}
 	return payload[:n], version, nil
+}
+
+// Reseal returns a payload that Open has taken, with version in its footer where that is
+// lower than its own: for a value whose layout that version has. It is payload itself if
+// nothing is to be changed.
+func Reseal(payload []byte, version int) []byte {
+	n := len(payload) - footerSize
+	if int(binary.LittleEndian.Uint16(payload[n:])) <= version {
+		return payload
+	}
+	return Seal(bytes.Clone(payload[:n]), version)
 }

@@ -86,8 +86,8 @@ func (t Type) since() int {
 
 // The errors. Everything that is wrong with a value is an ErrFormat.
 var (
-	// ErrFooter: a payload is too short, of a newer version, or its checksum is
-	// another.
+	// ErrFooter: a payload is too short, of a version above Valkey 9's, or its checksum
+	// is another.
 	ErrFooter = errors.New("rdb: the payload's version or checksum is wrong")
 	// ErrFormat: the value is not what its type says.
 	ErrFormat = errors.New("rdb: bad data format")

@@ -262,11 +262,25 @@ func TestTheFooterIsChecked(t *testing.T) {
 	if _, version, err := Open(p); err != nil || version != PlainVersion {
 		t.Fatal(version, err)
 	}
-	newer := Seal([]byte{0, 1, 'a'}, Version+1)
+	newer := Seal([]byte{0, 1, 'a'}, valkeyVersion+1)
 	for _, bad := range [][]byte{nil, p[:9], p[:len(p)-1], append([]byte{1}, p[1:]...), newer} {
 		if _, _, err := Open(bad); err != ErrFooter {
 			t.Errorf("%q: %v", bad, err)
 		}
+	}
+	// What a newer version of Redis, or Valkey 9, has sealed is taken, and what goes on to
+	// those that are older says an older version.
+	for _, version := range []int{Version + 1, valkeyVersion - 1, valkeyVersion} {
+		p := Seal([]byte{0, 1, 'a'}, version)
+		if _, v, err := Open(p); err != nil || v != version {
+			t.Errorf("version %d: %d, %v", version, v, err)
+		}
+		if value, v, err := Open(Reseal(p, PlainVersion)); err != nil || v != PlainVersion || string(value) != "\x00\x01a" {
+			t.Errorf("resealed, version %d: %q in %d, %v", version, value, v, err)
+		}
+	}
+	if older := Seal([]byte{0, 1, 'a'}, 6); &Reseal(older, PlainVersion)[0] != &older[0] {
+		t.Error("an older payload was changed")
 	}
 	if Checksum(0, []byte("123456789")) != 0xe9c6d914c4b8d9ca {
 		t.Error("not the checksum of Redis")

@@ -40,7 +40,7 @@ func (e *Engine) DumpLibraries() []byte {
 // then.
 func (e *Engine) RestoreLibraries(payload []byte, policy Policy, h Host) error {
 	value, version, err := rdb.Open(payload)
-	if err != nil || version > rdb.PlainVersion {
+	if err != nil {
 		return errPayload
 	}
 	m := e.functions
