@@ -30,6 +30,7 @@ func (s *Service) OpenFiles(o FileOptions) error {
 	d := s.keeperOptions()
 	d.Dir, d.AcceptClock, d.FS = o.Dir, o.AcceptClock, o.FS
 	d.Memory = o.Dir == "" && !s.Config.Durable()
+	d.Shared = o.Dir == "" && s.Config.Shares()
 	d.TakeRDB = !s.Config.FromFile() // nobody has said appendonly yes to Redis's meaning of it
 	k, err := durable.Open(d)
 	if err != nil {

@@ -120,11 +120,15 @@ func TestTwoServersThatKeepNothingShareADirectory(t *testing.T) {
 	}
 }
 
-// A server that has nothing to load answers its first client, and one that has says
+// A server that has little to load answers its first client, and one that has more says
 // LOADING until Load has returned.
-func TestNobodyHearsLoadingWhereThereIsNothingToLoad(t *testing.T) {
+func TestNobodyHearsLoadingWhereThereIsLittleToLoad(t *testing.T) {
 	dir := t.TempDir()
-	for _, x := range []struct{ first, want string }{{"SET k v", "OK"}, {"GET k", "LOADING Redis is loading the dataset in memory"}} {
+	for _, x := range []struct{ first, want, last string }{
+		{"SET k v", "OK", "SET small x"},
+		{"GET k", "v", "SET large " + strings.Repeat("x", quickLoad)},
+		{"GET k", "LOADING Redis is loading the dataset in memory", "PING"},
+	} {
 		in, socket, end := openIn(t, "--dir", dir)
 		if got := dial(t, socket).ask(strings.Fields(x.first)...).Str; got != x.want {
 			t.Errorf("%s: %q", x.first, got)
@@ -132,9 +136,11 @@ func TestNobodyHearsLoadingWhereThereIsNothingToLoad(t *testing.T) {
 		if err := in.Load(context.Background()); err != nil {
 			t.Error(err)
 		}
-		if got := dial(t, socket).ask("GET", "k").Str; got != "v" {
+		c := dial(t, socket)
+		if got := c.ask("GET", "k").Str; got != "v" {
 			t.Errorf("after Load: %q", got)
 		}
+		c.ask(strings.Fields(x.last)...)
 		end()
 	}
 }

@@ -153,15 +153,19 @@ func (in *Instance) listen(cfg *config.Set, log *slog.Logger, loops int) (*Serve
 	return srv, nil
 }
 
-// bind binds all addresses, and then serves them. Where there is nothing to load that is
-// done in between: clients that have connected meanwhile wait, and hear no LOADING.
+// quickLoad is up to how many bytes files are loaded before the first client is served,
+// which takes some ms. Redis serves clients during a load after as many.
+const quickLoad = 2 << 20
+
+// bind binds all addresses, and then serves them. Where there is little or nothing to load
+// that is done in between: clients that have connected meanwhile wait, and hear no LOADING.
 func (in *Instance) bind(srv *Server) error {
 	srv.hold()
 	err := in.svc.Open(srv)
 	if err == nil {
 		err = srv.listenAll()
 	}
-	if err == nil && in.svc.Keeper().Absent() {
+	if err == nil && in.svc.Keeper().LoadSize() <= quickLoad {
 		err = in.svc.Load(context.Background())
 		in.loaded = true
 	}

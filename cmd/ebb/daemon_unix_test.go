@@ -101,8 +101,27 @@ func TestDaemonizeReportsWhyTheServerDoesNotStart(t *testing.T) {
 // alone, a line of the standard output to wait for, and a signal to end it.
 func TestAHarnessThatStartsRedisServerStartsEbb(t *testing.T) {
 	dir := t.TempDir()
-	socket := filepath.Join(dir, "redis.sock")
-	cmd := program(t, "port 0\nunixsocket "+socket+"\ndir "+dir+"\nappendonly no\nsave \"\"\n", "serve", "-")
+	harness(t, dir, "dir "+dir+"\nappendonly no\nsave \"\"\n", nil)
+	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+}
+
+// The tests of redsync start 48 servers in one working directory, and say nothing about files.
+func TestAHarnessStartsServersInOneDirectory(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 { // the second time there is a file to load
+		harness(t, dir, "", func() {
+			harness(t, dir, "", func() { harness(t, dir, "appendonly no\n", nil) })
+		})
+	}
+}
+
+// harness starts a server in a directory, as tempredis does, runs meanwhile, and ends the server.
+func harness(t *testing.T, dir, lines string, meanwhile func()) {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "redis.sock")
+	cmd := program(t, "port 0\nunixsocket "+socket+"\n"+lines, "serve", "-")
 	cmd.Dir = dir
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -111,23 +130,23 @@ func TestAHarnessThatStartsRedisServerStartsEbb(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lines := bufio.NewScanner(out)
+	said := bufio.NewScanner(out)
 	ready := false
-	for !ready && lines.Scan() {
-		ready = strings.Contains(strings.ToLower(lines.Text()), "ready to accept connections")
+	for !ready && said.Scan() {
+		ready = strings.Contains(strings.ToLower(said.Text()), "ready to accept connections")
 	}
 	if !ready {
 		t.Error("the line that says that it is ready did not come")
 	} else if got := ask(t, socket, "SET k v"); got != "+OK" {
 		t.Errorf("SET: %q", got)
 	}
+	if meanwhile != nil {
+		meanwhile()
+	}
 	_ = cmd.Process.Signal(syscall.SIGTERM)
-	for lines.Scan() {
+	for said.Scan() {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the end: %v", err)
-	}
-	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %q, %v", left, err)
 	}
 }

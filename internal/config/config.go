@@ -300,15 +300,28 @@ func (s *Set) WasGiven(name string) bool {
 func (s *Set) Durable() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.fromFile {
-		return true
-	}
+	return s.fromFile || s.asksForFiles() || s.load(must("save")).Text != ""
+}
+
+// Shares reports whether the directory of the files is shared with other servers: a
+// configuration file was read, and it says nothing about files. Harnesses of tests
+// start many servers so, in one working directory.
+func (s *Set) Shares() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, saves := s.given[must("save")]
+	return s.fromFile && !saves && !s.asksForFiles()
+}
+
+// asksForFiles reports whether a directive names a file or a directory, or asks for
+// append-only files. s.mu is held.
+func (s *Set) asksForFiles() bool {
 	for _, name := range []string{"dir", "dbfilename", "appendfilename", "appenddirname"} {
 		if _, given := s.given[must(name)]; given {
 			return true
 		}
 	}
-	return s.num(hAppendOnly) != 0 || s.load(must("save")).Text != ""
+	return s.num(hAppendOnly) != 0
 }
 
 // FromFile reports whether a configuration file was read: all is as Redis has it.

@@ -40,7 +40,7 @@ func (k *Keeper) savePoint(now int64) bool {
 	j := &k.jobs
 	dirty := k.o.DB.Dirty() - j.dirty
 	for _, p := range points {
-		if dirty >= int64(p.Changes) && (now-j.lastSave)/1e6 > p.Seconds && (j.saveErr == nil || now-j.lastTry > saveRetry) {
+		if dirty >= int64(p.Changes) && (now-j.lastSave)/1e6 > p.Seconds && (j.saveErr == nil && !j.leftOut || now-j.lastTry > saveRetry) {
 			k.log.Info("saving", "changes", dirty, "seconds", p.Seconds)
 			return true
 		}

@@ -57,6 +57,10 @@ type Options struct {
 	// Memory makes a Keeper without a directory: nothing is locked, loaded, appended
 	// or saved, and what needs files fails with ErrNoDirectory.
 	Memory bool
+	// Shared leaves the directory to other servers as well: it is locked only while a
+	// save writes, and the last save wins, as with redis-server. A save that finds it
+	// locked is left out, which the log tells. CONFIG SET save and appendonly end it.
+	Shared bool
 	// TakeRDB loads the RDB file where appendonly is yes and there are no append-only
 	// files: they begin with its data. Redis loads nothing then.
 	TakeRDB bool

@@ -354,6 +354,60 @@ func TestTwoKeepersOnOneDirectory(t *testing.T) {
 	})
 }
 
+// Servers of which nobody has said where they keep their data share the working directory,
+// as redis-server's do: a harness starts many of them.
+func TestServersThatShareADirectory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newFS(1)
+		shared := func() *world {
+			w := newWorld(fs, engine.NewManualClock(start), "save", "60 1")
+			w.options.Shared = true
+			t.Cleanup(func() { _ = w.close() })
+			if err := w.open(t); err != nil {
+				t.Fatal(err)
+			}
+			return w
+		}
+		a, b := shared(), shared()
+		for _, w := range []*world{a, b, a} {
+			w.set("k", "v")
+			if err := w.k.Save(t.Context()); err != nil {
+				t.Errorf("SAVE: %v", err)
+			}
+			w.tx.LockAll(0)
+			w.k.Emptied(w.tx)
+			w.tx.Unlock()
+			if i := w.k.Info(); !i.LastSaveOK || i.Dirty != 0 {
+				t.Errorf("behind FLUSHALL: %+v", i)
+			}
+		}
+
+		owner := run(t, fs, "save", "3600 1") // it has a lock, and the shared ones leave their saves out
+		a.set("k", "v")
+		a.clock.Advance(61 * time.Second)
+		time.Sleep(idleTick)
+		synctest.Wait()
+		if i := a.k.Info(); !i.LastSaveOK || i.Dirty != 1 || a.refusal() != "" {
+			t.Errorf("a save point: %+v, %q", i, a.refusal())
+		}
+		if !a.logs.has("is in use by process") {
+			t.Error("the log does not say that the save was left out")
+		}
+		if err := a.k.Shutdown(t.Context(), ShutdownDefault, false); err != nil {
+			t.Errorf("the end: %v", err)
+		}
+		if err := owner.close(); err != nil {
+			t.Error(err)
+		}
+		a.clock.Advance(6 * time.Second)
+		time.Sleep(idleTick)
+		synctest.Wait()
+		if i := a.k.Info(); i.Dirty != 0 {
+			t.Errorf("the owner has gone: %+v", i)
+		}
+	})
+}
+
 // A directory in which nothing is kept by itself is shared, and what then wants to write
 // there has it for itself.
 func TestADirectoryIsLockedWhileSomethingIsKept(t *testing.T) {

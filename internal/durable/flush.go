@@ -37,14 +37,18 @@ func (k *Keeper) Emptied(tx *engine.Tx) {
 		j.cancel()
 	}
 	path, temp := k.rdbPath(), filepath.Join(k.dir, fmt.Sprintf("temp-flush-%d.rdb", os.Getpid()))
+	err := k.takeLock()
 	k.mu.Unlock()
 	began := k.now()
-	err := k.writeEmpty(tx, temp)
 	if err == nil {
-		err = disk.Replace(k.fs, temp, path)
+		if err = k.writeEmpty(tx, temp); err == nil {
+			err = disk.Replace(k.fs, temp, path)
+		}
+		if err != nil {
+			_ = k.fs.Remove(temp) // it may not be there
+		}
 	}
 	if err != nil {
-		_ = k.fs.Remove(temp) // it may not be there
 		err = fmt.Errorf("%s: %w", path, err)
 		k.log.Error("the RDB file still has the data that FLUSHALL has removed", "error", err)
 	} else {
@@ -52,7 +56,8 @@ func (k *Keeper) Emptied(tx *engine.Tx) {
 	}
 	k.mu.Lock()
 	k.jobs.lastTry = began
-	k.jobs.saved(&job{began: began, dirty: k.o.DB.Dirty()}, k.now(), err)
+	k.jobs.saved(&job{began: began, dirty: k.o.DB.Dirty()}, k.now(), err, k.leftOut(err))
+	k.settleLock()
 	k.mu.Unlock()
 	k.nudge() // writes may have to be refused now, or no longer
 }

@@ -52,6 +52,7 @@ func (k *Keeper) SetSavePoints() error {
 		if err := k.takeLock(); err != nil {
 			return err
 		}
+		k.o.Shared = false
 	}
 	k.nudge()
 	return nil

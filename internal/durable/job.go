@@ -41,6 +41,7 @@ type jobs struct {
 	lastSave   int64 // that succeeded
 	lastTry    int64 // of a save
 	saveErr    error // of the last
+	leftOut    bool  // the last was, because another server has the directory
 	saveTook   int64 // us, -1: none yet
 	saves      int64
 	dirty      int64 // of the engine at the cut of the last save that succeeded
@@ -91,7 +92,7 @@ func (k *Keeper) finish(j *job, err error) {
 	switch {
 	case errors.Is(err, context.Canceled):
 	case j.kind == jobSave:
-		k.jobs.saved(j, now, err)
+		k.jobs.saved(j, now, err, k.leftOut(err))
 	default:
 		k.jobs.rewritten(j, now, err)
 	}
@@ -105,11 +106,13 @@ func (k *Keeper) finish(j *job, err error) {
 }
 
 // saved notes how a save has ended. One that a caller waits for, SAVE or that of a
-// shutdown, is no reason to refuse writes if it fails, as in Redis.
-func (j *jobs) saved(x *job, now int64, err error) {
-	if err == nil || !x.told {
+// shutdown, is no reason to refuse writes if it fails, as in Redis; nor is one that was
+// left out.
+func (j *jobs) saved(x *job, now int64, err error, leftOut bool) {
+	if err == nil || !x.told && !leftOut {
 		j.saveErr = err
 	}
+	j.leftOut = leftOut
 	j.saveTook = now - x.began
 	if err == nil {
 		j.lastSave, j.dirty = now, x.dirty

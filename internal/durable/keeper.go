@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -51,8 +50,8 @@ type Keeper struct {
 
 // Open locks the directory, removes what an interrupted job has left behind, and
 // reads the manifest of the append-only files. It changes nothing else. Where nothing
-// is kept by itself, without appendonly and save points, it does neither of the first
-// two: several servers may then share a directory. Each save that is asked for, and
+// is kept by itself, without appendonly and save points, or with Options.Shared, it does
+// neither of the first two: several servers may then share a directory. Each save that is asked for, and
 // what CONFIG SET changes, then locks it.
 //
 // Errors: *disk.LockedError, which names the owner's pid; oplog.ErrManifest; a file
@@ -101,31 +100,34 @@ func (k *Keeper) occupy() error {
 	return nil
 }
 
-// Absent reports whether there is nothing that Load would load.
-func (k *Keeper) Absent() bool {
+// LoadSize returns the bytes of the files that Load would load; 0 if there are none.
+func (k *Keeper) LoadSize() int64 {
 	if k.o.Memory {
-		return true
+		return 0
 	}
 	if k.o.Config.Bool("appendonly") {
 		switch {
 		case !k.aof.files.Empty():
-			return false
+			return max(k.aof.files.Size(), 1)
 		case !k.o.TakeRDB:
-			return true
+			return 0
 		}
 	}
 	k.mu.Lock()
 	path := k.rdbPath()
 	k.mu.Unlock()
-	_, err := k.fs.Stat(path)
-	return errors.Is(err, fs.ErrNotExist)
+	info, err := k.fs.Stat(path)
+	if err != nil {
+		return 0 // Load will say what is wrong, if the file is there
+	}
+	return info.Size
 }
 
 // keeps reports whether something is kept by itself, so that the directory must be
 // ours. k.mu is held, or nothing runs yet.
 func (k *Keeper) keeps() bool {
 	points, _ := k.o.Config.Value("save").Data.([]savePoint)
-	return len(points) > 0 || k.aof.want || k.aof.state != aofOff || k.o.Config.Bool("appendonly")
+	return len(points) > 0 && !k.o.Shared || k.aof.want || k.aof.state != aofOff || k.o.Config.Bool("appendonly")
 }
 
 // takeLock makes the directory ours, if it is not yet. k.mu is held, or nothing runs
@@ -141,6 +143,13 @@ func (k *Keeper) takeLock() error {
 	k.lock = lock
 	k.sweep(false) // a synchronisation may be under way here
 	return nil
+}
+
+// leftOut reports whether a save has failed because another server has the directory
+// that is shared: that save is left out.
+func (k *Keeper) leftOut(err error) bool {
+	var locked *disk.LockedError
+	return k.o.Shared && errors.As(err, &locked)
 }
 
 // settleLock lets go of a directory in which nothing is kept any more. k.mu is held.
@@ -313,7 +322,12 @@ func (k *Keeper) Shutdown(ctx context.Context, mode ShutdownMode, force bool) er
 		k.log.Warn("not saved before the end: data is being loaded, and the file has the data so far")
 	default:
 		k.log.Info("saving before the end")
-		err = errors.Join(err, k.saveNow(ctx))
+		saveErr := k.saveNow(ctx)
+		if k.leftOut(saveErr) {
+			k.log.Warn("not saved before the end", "error", saveErr)
+			saveErr = nil
+		}
+		err = errors.Join(err, saveErr)
 	}
 	return err
 }

@@ -20,10 +20,14 @@ func (k *Keeper) save(ctx context.Context, j *job) error {
 	k.mu.Lock()
 	a := k.aof.appender
 	path, temp := k.rdbPath(), k.temp("temp-%d.rdb")
+	err := k.takeLock()
 	k.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	k.suspendSync(a, true)
 	defer k.suspendSync(a, false)
-	err := k.writeFile(ctx, temp, j, snapshotKind{origin: true})
+	err = k.writeFile(ctx, temp, j, snapshotKind{origin: true})
 	if err == nil {
 		err = k.replaceFile(j, temp, path)
 	}
