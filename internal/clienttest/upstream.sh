@@ -134,5 +134,8 @@ REDIS_URI=redis://$addr/0 project github.com/ulule/limiter/v3 v3.11.2 any ./driv
 # ebb replies otherwise. An infinite timeout is out of range, not negative; ZRANK has
 # WITHSCORE; XCLAIM makes a consumer; BITCOUNT looks at its range without a key.
 known='TestBrpop TestBrpoplpush TestSortedSet TestStreamGroup TestStreamGroup/XCLAIM TestBitcount' \
-	INT=1 project github.com/alicebob/miniredis/v2 v2.30.5 program ./integration
+	INT=1 project github.com/alicebob/miniredis/v2 v2.36.1 program ./integration
+
+# Its tests start 48 servers, with directives on the standard input, and wait for the line that says "Ready to accept connections".
+project github.com/go-redsync/redsync/v4 v4.15.0 program ./...
 exit $status
