@@ -150,3 +150,44 @@ func harness(t *testing.T, dir, lines string, meanwhile func()) {
 		t.Errorf("the end: %v", err)
 	}
 }
+
+// Debian's unit starts redis-server with Type=notify, and systemd waits for READY=1.
+func TestSystemdIsToldWhenTheServerIsReady(t *testing.T) {
+	dir := t.TempDir()
+	notify, socket := filepath.Join(dir, "notify"), filepath.Join(dir, "s")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: notify, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	cmd := program(t, "", "serve", "--port", "0", "--unixsocket", socket, "--supervised", "auto", "--daemonize", "yes")
+	cmd.Dir = dir
+	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+notify)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	told := func() string {
+		b := make([]byte, 1000)
+		n, err := conn.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b[:n])
+	}
+	if got := told(); got != "STATUS=Loading the dataset\n" {
+		t.Errorf("%q", got)
+	}
+	if got := told(); !strings.Contains(got, "\nREADY=1") {
+		t.Errorf("%q", got)
+	}
+	if got := ask(t, socket, "PING"); got != "+PONG" {
+		t.Errorf("PING: %q", got)
+	}
+	ask(t, socket, "SHUTDOWN NOSAVE")
+	if got := told(); !strings.Contains(got, "\nSTOPPING=1") {
+		t.Errorf("%q", got)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}

@@ -98,7 +98,7 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 	if err != nil {
 		return err
 	}
-	if cfg.Bool("daemonize") && !daemon {
+	if cfg.Bool("daemonize") && !daemon && !supervised(cfg) {
 		return daemonize(read.Bytes())
 	}
 	var level slog.LevelVar // the server keeps it as loglevel says
@@ -127,6 +127,8 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 	}
 	defer writePID(cfg.File("pidfile"), log)()
 	listens()
+	manager := managed(cfg, log)
+	manager.loads()
 	greet(out, cfg, in)
 	loading, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	err = in.Load(loading)
@@ -137,7 +139,9 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 	}
 	ready(out, cfg, in)
 	admin.show(out, cfg, in)
+	manager.ready()
 	await(ctx, signals, in, cfg, out, log)
+	manager.stops()
 	admin.leave()
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()

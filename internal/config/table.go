@@ -83,7 +83,6 @@ const (
 	noCycle      = "deadlines fire when they are due: there is no cycle to tune"
 	noRehash     = "tables grow and shrink with the work done on them"
 	noLazy       = "deleting never costs more for large values"
-	noDaemon     = "the service manager is not told when the server is ready"
 	noSyslog     = "logs go to standard error or a file"
 	noTitle      = "the title of the process is not changed"
 	noTuning     = "the operating system's settings are left alone"
@@ -343,7 +342,7 @@ var machineTable = []Directive{
 	text("availability-zone", "").unused("INFO and HELLO do not name a zone"),
 	text("pidfile", "").immutable().does("file that holds the process id while the server runs"),
 	yesno("daemonize", "no").immutable().does("run in the background: the command returns when the server listens, or fails with its error; not on Windows"),
-	enum("supervised", "no", "upstart", "systemd", "auto", "no").immutable().unused(noDaemon),
+	enum("supervised", "no", "upstart", "systemd", "auto", "no").immutable().does("systemd: tell systemd when the server is ready, and do not daemonize; auto: if systemd has started it"),
 	yesno("always-show-logo", "no").immutable().unused(noTitle),
 	yesno("set-proc-title", "yes").immutable().unused(noTitle),
 	text("proc-title-template", "{title} {listen-addr} {server-mode}").only(titleTemplate).unused(noTitle),
