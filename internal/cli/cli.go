@@ -96,17 +96,23 @@ func (c *client) main() int {
 		return c.intrinsic() // without a server
 	}
 	job := c.job()
-	if job == nil {
-		c.connect() // the prompt says when this failed
-		return c.repl()
+	switch {
+	case job != nil:
+		if !c.connect() || c.refused {
+			return 1 // what a mode reads or writes is in this database, by this user, or not at all
+		}
+		return job()
+	case len(c.opt.Command) > 0:
+		if !c.connect() {
+			return 1
+		}
+		return c.command() // even without its user or its database, as redis-cli does
 	}
-	if !c.connect() {
-		return 1
-	}
-	return job()
+	c.connect() // the prompt says when this failed
+	return c.repl()
 }
 
-// job returns the one thing the flags and arguments ask for, nil for the
+// job returns the mode that the flags ask for, nil for a command and for the
 // interactive mode.
 func (c *client) job() func() int {
 	switch {
@@ -128,8 +134,6 @@ func (c *client) job() func() int {
 		return c.scan
 	case c.opt.Eval != "":
 		return c.eval
-	case len(c.opt.Command) > 0:
-		return c.command
 	}
 	return nil
 }

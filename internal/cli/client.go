@@ -24,13 +24,14 @@ type client struct {
 	env Env
 	out printer
 
-	conn  *conn
-	db    int  // selected; the prompt shows it
-	tx    bool // between MULTI and EXEC
-	hints bool // the line editor shows them
-	talk  bool // reads lines: survives what ends a single command
-	told  bool // how to start a server: once is enough
-	docs  *lookup
+	conn    *conn
+	db      int  // selected; the prompt shows it
+	tx      bool // between MULTI and EXEC
+	hints   bool // the line editor shows them
+	talk    bool // reads lines: survives what ends a single command
+	refused bool // the server did not take the password, the database or the protocol
+	told    bool // how to start a server: once is enough
+	docs    *lookup
 }
 
 func newClient(ctx context.Context, opt Options, env Env) *client {
@@ -63,6 +64,7 @@ func (c *client) close() {
 // what went wrong; only a failure to connect makes it return false.
 func (c *client) connect() bool {
 	c.drop()
+	c.refused = false
 	cn, err := dial(c.ctx, &c.opt)
 	if err != nil {
 		fmt.Fprintf(c.env.Err, "Could not connect to Redis at %s: %s\n", c.opt.addr(), describe(err))
@@ -79,6 +81,7 @@ func (c *client) connect() bool {
 				cn.close()
 				return false
 			}
+			c.refused = true
 			if step.name != "AUTH" && step.name != "HELLO 3" {
 				c.db = 0
 			}
@@ -130,13 +133,26 @@ func (c *client) run(args []string) (ok bool) {
 	}
 	ctx, stop := c.interruptible()
 	defer stop()
-	cn := c.conn
-	defer context.AfterFunc(ctx, cn.close)()
+	release := context.AfterFunc(ctx, c.conn.close)
+	defer func() { release() }()
 
-	err := cn.send(args...)
-	var v resp.Value
-	if err == nil {
-		v, err = c.reply()
+	v, err := c.exchange(args)
+	for hop := 0; err == nil && hop < maxRedirects; hop++ {
+		r, ok := c.redirection(v)
+		if !ok {
+			break
+		}
+		release()
+		if !c.redirect(r) {
+			return false
+		}
+		release = context.AfterFunc(ctx, c.conn.close)
+		if r.ask {
+			_, err = c.conn.do("ASKING")
+		}
+		if err == nil {
+			v, err = c.exchange(args)
+		}
 	}
 	if err != nil {
 		return c.failed(ctx, args, err)
@@ -147,6 +163,14 @@ func (c *client) run(args []string) (ok bool) {
 		return false
 	}
 	return c.show(ctx, args, v)
+}
+
+// exchange sends a command and reads its reply, or the first of many.
+func (c *client) exchange(args []string) (resp.Value, error) {
+	if err := c.conn.send(args...); err != nil {
+		return resp.Value{}, err
+	}
+	return c.reply()
 }
 
 // show prints a reply and, if more follow it, those.

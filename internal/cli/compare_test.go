@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -151,6 +152,21 @@ func TestFlagsWorkAsRedisCLIs(t *testing.T) {
 	same(t, addr, "", "--bogus")
 	same(t, addr, "", "-p")
 	same(t, addr, "", "-s", "/nonexistent/socket", "ping")
+}
+
+func TestAModeDoesNothingWithoutItsUserOrItsDatabase(t *testing.T) {
+	addr := realserver.Start(t, "redis-server")
+	file := filepath.Join(t.TempDir(), "f")
+	for _, mode := range [][]string{
+		{"--scan"}, {"--pipe"}, {"--latency"}, {"--stat"}, {"--bigkeys"}, {"--memkeys"}, {"--hotkeys"}, {"--latency-dist"},
+		{"--rdb", file}, {"--functions-rdb", file}, {"--eval", "/dev/null", "k"},
+	} {
+		same(t, addr, "SET k v\r\n", append([]string{"-n", "99"}, mode...)...)
+		same(t, addr, "SET k v\r\n", append([]string{"-a", "wrong"}, mode...)...)
+	}
+	if got := ours(t, addr, "", "dbsize"); got.out != "0\n" {
+		t.Errorf("%v", got)
+	}
 }
 
 func TestLinesOfAFileRunAsRedisCLIRunsThem(t *testing.T) {

@@ -41,6 +41,7 @@ type Options struct {
 
 	Family    string // "4" or "6": the kind of IP address to try first
 	Multipath bool   // Multipath TCP
+	Cluster   bool   // follow MOVED and ASK
 
 	Protocol int           // 2, 3, or 0 for the server's default (2; 3 with --json)
 	Timeout  time.Duration // for connecting; default none
@@ -207,7 +208,7 @@ func flags() map[string]flag {
 		"-d":                  text(func(p *parser) *string { return &p.BulkDelimiter }),
 		"-D":                  text(func(p *parser) *string { return &p.EndDelimiter }),
 		"-e":                  on(func(p *parser) *bool { return &p.ErrorStatus }),
-		"-c":                  {0, func(*parser, string) error { return nil }}, // one node has nowhere to redirect to
+		"-c":                  on(func(p *parser) *bool { return &p.Cluster }),
 		"--verbose":           {0, func(*parser, string) error { return nil }},
 		"--raw":               format(FormatRaw),
 		"--no-raw":            format(FormatTTY),
@@ -315,6 +316,9 @@ func (p *parser) finish() (Options, error) {
 	}
 	if (p.TLS.Cert == "") != (p.TLS.Key == "") {
 		return Options{}, errors.New("Options --cert and --key must be given together.")
+	}
+	if p.Port < 0 || p.Port > 65535 {
+		return Options{}, fmt.Errorf("Invalid value for -p: '%d' is not a port, which is a number from 0 to 65535.", p.Port)
 	}
 	if p.Protocol == 0 && (p.Format == FormatJSON || p.Format == FormatQuotedJSON) {
 		p.Protocol = 3

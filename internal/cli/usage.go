@@ -16,7 +16,7 @@ Server
   -4, -6               Try addresses of IPv4, or of IPv6, first.
   --mptcp              Connect with Multipath TCP where both systems have it.
   -2, -3               Protocol version.
-  -c, --verbose        Accepted, without effect: there is one node.
+  -c                   Go where a cluster redirects a command to (MOVED, ASK).
 
 Password
   -a, --pass <pw>      Password; or the environment variable REDISCLI_AUTH.
@@ -66,6 +66,7 @@ Modes
   --latency-dist       Sample PING, and paint a row of colours each second (-i).
   --intrinsic-latency <s>  How long this machine holds a busy program up; no server needed.
   --stat               Keys, memory, clients and requests, once a second (-i).
+  --verbose            Accepted, without effect.
   --help, -v, --version
 
 Without a command: interactive mode, with completion (TAB), hints and history.
