@@ -1,11 +1,10 @@
 package command
 
 import (
+	"math"
 	"sort"
 	"strconv"
 	"strings"
-
-	"github.com/ebbdb/ebb/resp"
 )
 
 var specClient = Spec{
@@ -240,13 +239,16 @@ var specClientList = Spec{
 	Summary: "Lists the connections, one to a line.",
 	Flags:   adminFlags,
 	Tips:    []string{"nondeterministic_output"},
-	Args: []Arg{
+	Args: append([]Arg{
 		Opt(TokenArg("TYPE", OneOf("normal_master_replica_pubsub", Token("NORMAL"), Token("MASTER"), Token("REPLICA"), Token("PUBSUB")))).Since("5.0.0"),
-		Opt(TokenArg("ID", Block("id", Repeat(Int("client-id"))))).Since("6.2.0")},
+		Opt(TokenArg("ID", Block("id", Repeat(Int("client-id"))))).Since("6.2.0"),
+		Opt(TokenArg("USER", Str("username"))), Opt(TokenArg("ADDR", Str("ip:port"))), Opt(TokenArg("LADDR", Str("ip:port"))),
+		Opt(TokenArg("SKIPME", Str("yes/no"))), Opt(TokenArg("MAXAGE", Int("seconds")))}, clientFilters()...),
 	History: []Change{{"2.8.12", "Added unique client `id` field."}, {"5.0.0", "Added optional `TYPE` filter."}, {"6.0.0", "Added `user` field."},
 		{"6.2.0", "Added `argv-mem`, `tot-mem`, `laddr` and `redir` fields and the optional `ID` filter."},
-		{"7.0.0", "Added `resp`, `multi-mem`, `rbs` and `rbp` fields."}, {"7.0.3", "Added `ssub` field."}},
-	Replies:  "A text. Of two filters both must let a connection through.",
+		{"7.0.0", "Added `resp`, `multi-mem`, `rbs` and `rbp` fields."}, {"7.0.3", "Added `ssub` field."},
+		{"9.0.0", "Valkey's filters beside `TYPE` and `ID`."}},
+	Replies:  "A text. " + clientFilterWords,
 	Examples: "> CLIENT LIST ID 1 99\n\"id=1 $_\\n\"\n> CLIENT LIST TYPE pubsub\n\"\"\n> CLIENT LIST TYPE robot\n(error) ERR Unknown client type 'robot'\n",
 	Run:      runClientList,
 }
@@ -256,8 +258,9 @@ var specClientList = Spec{
 const clientBytes = 1024
 
 func runClientList(c *Ctx) error {
-	keep, err := parseClientFilter(c.Args[2:])
-	if err != nil {
+	const bad = ReplyError("ERR Invalid client ID")
+	f := clientFilter{badID: bad, oddID: bad, leastID: math.MinInt64}
+	if err := f.parse(c, c.Args[2:]); err != nil {
 		return err
 	}
 	all := c.Service.clients.list()
@@ -265,44 +268,14 @@ func runClientList(c *Ctx) error {
 		return err
 	}
 	var b []byte
+	now := c.Now()
 	for _, s := range all {
-		if keep(s) {
+		if !(f.skipMe && s == c.Session) && f.matches(s, now) {
 			b = append(c.describe(b, s), '\n')
 		}
 	}
 	c.Out.Verbatim("txt", string(b))
 	return nil
-}
-
-// parseClientFilter reads what CLIENT LIST is to show.
-func parseClientFilter(args [][]byte) (keep func(*Session) bool, err error) {
-	var kind string
-	var ids map[int64]bool
-	for len(args) > 0 {
-		switch {
-		case len(args) < 2:
-			return nil, ErrSyntax
-		case EqualFold(args[0], "TYPE") && kind == "":
-			if kind, err = parseClientType(args[1]); err != nil {
-				return nil, err
-			}
-			args = args[2:]
-		case EqualFold(args[0], "ID") && ids == nil:
-			ids = map[int64]bool{}
-			for args = args[1:]; len(args) > 0 && (len(ids) == 0 || !EqualFold(args[0], "TYPE")); args = args[1:] {
-				id, ok := resp.ParseInt(args[0])
-				if !ok {
-					return nil, ReplyError("ERR Invalid client ID")
-				}
-				ids[id] = true
-			}
-		default:
-			return nil, ErrSyntax
-		}
-	}
-	return func(s *Session) bool {
-		return (kind == "" || s.clientType() == kind) && (ids == nil || ids[s.id])
-	}, nil
 }
 
 func parseClientType(b []byte) (string, error) {
@@ -311,6 +284,8 @@ func parseClientType(b []byte) (string, error) {
 		return t, nil
 	case "slave":
 		return "replica", nil
+	case "primary":
+		return "master", nil
 	}
 	return "", ReplyError("ERR Unknown client type '" + string(b) + "'")
 }
@@ -342,29 +317,22 @@ func (c *Ctx) describe(b []byte, s *Session) []byte {
 	if s == c.Session {
 		mem.argv = argsBytes(c.Args)
 	}
-	addr, laddr, fd := "embedded", "embedded", -1
+	fd := -1
 	if s.conn != nil {
-		addr, laddr, fd = s.conn.RemoteAddr(), s.conn.LocalAddr(), s.conn.FD()
+		fd = s.conn.FD()
 	}
 	subs := c.Service.pubsub.counts(s)
 	cmd := "NULL"
 	if last != nil {
 		cmd = last.Name
 	}
-	var lib [2]string
-	if l := v.lib.Load(); l != nil {
-		lib = *l
-	}
-	name := ""
-	if n := v.name.Load(); n != nil {
-		name = *n
-	}
+	lib := s.library()
 	f := fields{b}
 	f.num("id", s.id)
-	f.text("addr", addr)
-	f.text("laddr", laddr)
+	f.text("addr", s.remoteAddr())
+	f.text("laddr", s.localAddr())
 	f.num("fd", int64(fd))
-	f.text("name", name)
+	f.text("name", s.clientName())
 	f.num("age", (now-s.created)/1e6)
 	f.num("idle", (now-lastAt)/1e6)
 	f.text("flags", s.flags())

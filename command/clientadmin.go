@@ -13,36 +13,31 @@ var specClientKill = Spec{
 	Name: "client|kill", Group: GroupConnection, Since: "2.4.0", Complexity: "O(N) where N is the number of client connections",
 	Summary: "Closes connections: the one with an address, or all that match every filter.",
 	Flags:   adminFlags,
-	Args: []Arg{OneOf("filter", Str("ip:port").DeprecatedSince("2.8.12"), Repeat(OneOf("new-format",
-		Opt(TokenArg("ID", Int("client-id"))).Since("2.8.12"),
+	Args: []Arg{OneOf("filter", Str("ip:port").DeprecatedSince("2.8.12"), Repeat(OneOf("new-format", append([]Arg{
+		Opt(TokenArg("ID", Repeat(Int("client-id")))).Since("2.8.12"),
 		Opt(TokenArg("TYPE", OneOf("normal_master_slave_pubsub", Token("NORMAL"), Token("MASTER").Since("3.2.0"), Token("SLAVE"),
 			Token("REPLICA").Since("5.0.0"), Token("PUBSUB")))).Since("2.8.12"),
 		Opt(TokenArg("USER", Str("username"))),
 		Opt(TokenArg("ADDR", Str("ip:port"))),
 		Opt(TokenArg("LADDR", Str("ip:port"))).Since("6.2.0"),
-		Opt(TokenArg("SKIPME", Str("yes/no"))))))},
+		Opt(TokenArg("SKIPME", Str("yes/no"))),
+		Opt(TokenArg("MAXAGE", Int("seconds"))).Since("7.4.0")}, clientFilters()...)...)))},
 	ArityOverride: -3, ArityReason: "as in Redis, the filters are optional in the grammar, and one is needed",
 	History: []Change{{"2.8.12", "Added new filter format."}, {"2.8.12", "`ID` option."}, {"3.2.0", "Added `master` type in for `TYPE` option."},
-		{"5.0.0", "Replaced `slave` `TYPE` with `replica`. `slave` still supported for backward compatibility."}, {"6.2.0", "`LADDR` option."}},
-	Replies:  "OK to an address; to filters, how many connections were closed. Filters spare the one that asks, unless SKIPME no is among them.",
+		{"5.0.0", "Replaced `slave` `TYPE` with `replica`. `slave` still supported for backward compatibility."}, {"6.2.0", "`LADDR` option."},
+		{"7.4.0", "`MAXAGE` option."}, {"9.0.0", "Valkey's `FLAGS`, `NAME`, `IDLE`, `LIB-NAME`, `LIB-VER`, `DB`, `CAPA`, `IP`, filters with `NOT-`, and several ids."}},
+	Replies:  "OK to an address; to filters, how many connections were closed. Filters spare the one that asks, unless SKIPME no is among them. " + clientFilterWords,
 	Examples: "2> CLIENT ID\n(integer) $id\n> CLIENT KILL ID $id\n(integer) 1\n> CLIENT KILL ID $id\n(integer) 0\n> CLIENT KILL 192.0.2.1:1234\n(error) ERR No such client\n",
 	Run:      runClientKill,
 }
 
-// killFilter says which connections to close; what is not set matches all.
-type killFilter struct {
-	id               int64
-	user             *account
-	kind, addr, here string
-	skipMe           bool
-}
-
 func runClientKill(c *Ctx) error {
-	f := killFilter{skipMe: true}
+	f := clientFilter{skipMe: true, badID: ReplyError("ERR client-id should be greater than 0"), oddID: ErrSyntax, leastID: 1}
 	old := len(c.Args) == 3
 	if old {
-		f.addr, f.skipMe = string(c.Args[2]), false
-	} else if err := f.parse(c.Service, c.Args[2:]); err != nil {
+		f.tests = map[string]clientTest{"ADDR": func(s *Session, _ int64) bool { return s.remoteAddr() == string(c.Args[2]) }}
+		f.skipMe = false
+	} else if err := f.parse(c, c.Args[2:]); err != nil {
 		return err
 	}
 
@@ -50,9 +45,9 @@ func runClientKill(c *Ctx) error {
 	if err := c.Long(len(all) * clientBytes); err != nil {
 		return err
 	}
-	n := int64(0)
+	n, now := int64(0), c.Now()
 	for _, s := range all {
-		if f.matches(s) && !(f.skipMe && s == c.Session) {
+		if !(f.skipMe && s == c.Session) && f.matches(s, now) {
 			c.Session.kill(s)
 			n++
 		}
@@ -67,49 +62,6 @@ func runClientKill(c *Ctx) error {
 		c.Out.OK()
 	}
 	return nil
-}
-
-func (f *killFilter) parse(s *Service, args [][]byte) (err error) {
-	for ; len(args) > 0; args = args[2:] {
-		if len(args) < 2 {
-			return ErrSyntax
-		}
-		switch value := args[1]; {
-		case EqualFold(args[0], "ID"):
-			id, ok := resp.ParseInt(value)
-			if !ok || id < 1 {
-				return ReplyError("ERR client-id should be greater than 0")
-			}
-			f.id = id
-		case EqualFold(args[0], "TYPE"):
-			if f.kind, err = parseClientType(value); err != nil {
-				return err
-			}
-		case EqualFold(args[0], "ADDR"):
-			f.addr = string(value)
-		case EqualFold(args[0], "LADDR"):
-			f.here = string(value)
-		case EqualFold(args[0], "USER"):
-			if f.user = s.acl.find(string(value)); f.user == nil {
-				return ReplyError("ERR No such user '" + string(value) + "'")
-			}
-		case EqualFold(args[0], "SKIPME") && EqualFold(value, "YES"):
-			f.skipMe = true
-		case EqualFold(args[0], "SKIPME") && EqualFold(value, "NO"):
-			f.skipMe = false
-		default:
-			return ErrSyntax
-		}
-	}
-	return nil
-}
-
-func (f *killFilter) matches(s *Session) bool {
-	return (f.id == 0 || f.id == s.id) &&
-		(f.user == nil || f.user == s.view.user.Load()) &&
-		(f.kind == "" || f.kind == s.clientType()) &&
-		(f.addr == "" || f.addr == s.conn.RemoteAddr()) &&
-		(f.here == "" || f.here == s.conn.LocalAddr())
 }
 
 var specClientPause = Spec{

@@ -26,7 +26,7 @@ var specEval = Spec{
 	Examples: "> EVAL \"return {KEYS[1], ARGV[1], 3.7}\" 1 k v\n1) \"k\"\n2) \"v\"\n3) (integer) 3\n" +
 		"> EVAL \"redis.call('SET', KEYS[1], ARGV[1], 'EX', 100) return redis.call('TTL', KEYS[1])\" 1 k v\n(integer) 100\n" +
 		"> EVAL \"return redis.error_reply('NOPE not today')\" 0\n(error) NOPE not today\n",
-	Run: runEval,
+	Run: monitored(runEval),
 }
 
 var specEvalRO = Spec{
@@ -36,7 +36,7 @@ var specEvalRO = Spec{
 	Args:     evalArgs("script", Access),
 	Replies:  "As EVAL.",
 	Examples: "> SET k v\nOK\n> EVAL_RO \"return redis.call('GET', KEYS[1])\" 1 k\n\"v\"\n",
-	Run:      runEval,
+	Run:      monitored(runEval),
 }
 
 var specEvalSHA = Spec{
@@ -47,7 +47,7 @@ var specEvalSHA = Spec{
 	Replies: "As EVAL; NOSCRIPT if the script is not cached.",
 	Examples: "> SCRIPT LOAD \"return 'hi'\"\n\"$sha\"\n> EVALSHA $sha 0\n\"hi\"\n" +
 		"> EVALSHA ffffffffffffffffffffffffffffffffffffffff 0\n(error) NOSCRIPT No matching script. Please use EVAL.\n",
-	Run: runEvalSHA,
+	Run: monitored(runEvalSHA),
 }
 
 var specEvalSHARO = Spec{
@@ -57,7 +57,18 @@ var specEvalSHARO = Spec{
 	Args:     evalArgs("sha1", Access),
 	Replies:  "As EVALSHA.",
 	Examples: "> SCRIPT LOAD \"return redis.call('EXISTS', KEYS[1])\"\n\"$sha\"\n> EVALSHA_RO $sha 1 k\n(integer) 0\n",
-	Run:      runEvalSHA,
+	Run:      monitored(runEvalSHA),
+}
+
+// monitored has MONITOR show the command before it runs, so that what its script calls comes
+// behind it, and also where the script cannot run.
+func monitored(run func(*Ctx) error) func(*Ctx) error {
+	return func(c *Ctx) error {
+		if c.Service.observed.Load()&obsMonitors != 0 {
+			c.Service.monitors.feed(c.Session, c.Args)
+		}
+		return run(c)
+	}
 }
 
 func runEval(c *Ctx) error {

@@ -16,7 +16,7 @@ var specFCall = Spec{
 	Replies: "What the function returns, as with EVAL. The function is called with a table of the keys and one of the other arguments.",
 	Examples: "> FUNCTION LOAD \"#!lua name=shop\\nredis.register_function('sold', function(keys, args) return redis.call('INCRBY', keys[1], args[1]) end)\"\n\"shop\"\n" +
 		"> FCALL sold 1 apples 3\n(integer) 3\n> FCALL bought 0\n(error) ERR Function not found\n",
-	Run: runFCall,
+	Run: monitored(runFCall),
 }
 
 var specFCallRO = Spec{
@@ -27,7 +27,7 @@ var specFCallRO = Spec{
 	Replies: "As FCALL. The function must be flagged no-writes.",
 	Examples: "> FUNCTION LOAD \"#!lua name=shop\\nredis.register_function{function_name='count', callback=function(keys) return redis.call('GET', keys[1]) end, flags={'no-writes'}}\"\n\"shop\"\n" +
 		"> SET apples 3\nOK\n> FCALL_RO count 1 apples\n\"3\"\n",
-	Run: runFCall,
+	Run: monitored(runFCall),
 }
 
 // lasting returns the request in memory that stays as it is: what a function is

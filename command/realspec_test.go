@@ -24,6 +24,8 @@ var knownDifferences = map[string]difference{
 	"smembers":                {"arity", "WITHTTL"},
 	"zrank":                   {"arity arguments", "WITHSCORE came with 7.2"},
 	"zrevrank":                {"arity arguments", "WITHSCORE came with 7.2"},
+	"client|kill":             {"arguments", "MAXAGE is of 7.4, other filters are Valkey's"},
+	"client|list":             {"arguments", "further filters are Valkey's"},
 	"blpop":                   {"flags", "scripts may call it since 7.2"},
 	"brpop":                   {"flags", "scripts may call it since 7.2"},
 	"blmove":                  {"flags", "scripts may call it since 7.2"},

@@ -408,9 +408,6 @@ func (c *Ctx) runScript(flags script.Flags, name string, run func(h *scriptHost)
 	if readOnly {
 		flags |= script.NoWrites
 	}
-	if c.Service.observed.Load()&obsMonitors != 0 {
-		c.Service.monitors.feed(s, c.Args)
-	}
 	h := c.startScript(name, flags)
 	defer h.endScript()
 	err := run(h)

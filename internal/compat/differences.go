@@ -62,6 +62,15 @@ var differences = []Difference{
 		"ebb does as Redis since 7.4: programs that put values into texts do not fill the memory."},
 
 	// Connections and users.
+	{"client-maxage", Connections, Redis7, "client|kill",
+		"CLIENT KILL has MAXAGE; Redis 7.0 does not have it.",
+		"ebb does as Redis since 7.4."},
+	{"client-filters", Connections, Redis, "client|list client|kill",
+		"CLIENT LIST and CLIENT KILL take the filters of Valkey 9 (NAME, IDLE, FLAGS, DB, LIB-NAME, LIB-VER, IP, CAPA, those with NOT-, and all of them in both), several ids, and TYPE PRIMARY; Redis refuses them.",
+		"Tools for Valkey run."},
+	{"client-id-errors", Connections, Valkey9, "client|list client|kill",
+		"A text where CLIENT LIST or CLIENT KILL wants an id is an error about the id; in Valkey it is a syntax error. CLIENT LIST ID 0 lists nothing; Valkey refuses it.",
+		"ebb does as Redis."},
 	{"acl-log-fields", Connections, Redis7, "acl|log",
 		"ACL LOG has entry-id, timestamp-created and timestamp-last-updated; Redis 7.0 does not have them.",
 		"ebb does as Redis since 7.2."},
