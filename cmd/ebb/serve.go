@@ -163,7 +163,7 @@ func writePID(name string, log *slog.Logger) (remove func()) {
 
 // await returns when the server is to end: a client has sent SHUTDOWN, or a signal
 // came and what is to be kept is written. A signal that finds that it cannot be
-// written leaves the server running; a second one ends it all the same.
+// written leaves the server running; a SIGINT that follows ends it all the same.
 func await(ctx context.Context, signals <-chan os.Signal, in *server.Instance, cfg *config.Set, out io.Writer, log *slog.Logger) {
 	o := shutdownOptions(cfg, os.Interrupt)
 	for tries := 0; ; tries++ {
@@ -175,20 +175,21 @@ func await(ctx context.Context, signals <-chan os.Signal, in *server.Instance, c
 			o.Force = true
 		case sig := <-signals:
 			o = shutdownOptions(cfg, sig)
-			o.Force = o.Force || tries > 0
+			o.Force = o.Force || tries > 0 && sig == os.Interrupt
 		}
 		fmt.Fprintln(out, "stopping: writing out the last replies")
-		err := untilSignal(signals, func(ctx context.Context) error { return in.Prepare(ctx, o) })
+		err := untilInterrupt(signals, func(ctx context.Context) error { return in.Prepare(ctx, o) })
 		if err == nil {
 			return
 		}
-		log.Error("the server goes on: it could not write what is to be kept; a second signal ends it without", "err", err)
+		log.Error("the server goes on: it could not write what is to be kept; SIGINT (Ctrl-C) ends it without", "err", err)
 	}
 }
 
-// untilSignal runs prepare, which may take as long as a snapshot does, or as a disk
-// that does not answer. A signal calls it off: then the server ends without.
-func untilSignal(signals <-chan os.Signal, prepare func(context.Context) error) error {
+// untilInterrupt runs prepare, which may take as long as a snapshot does, or as a disk
+// that does not answer. SIGINT calls it off: then the server ends without. SIGTERM does
+// not, because timeout(1) and other programs send it twice at once.
+func untilInterrupt(signals <-chan os.Signal, prepare func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var err error
@@ -197,13 +198,17 @@ func untilSignal(signals <-chan os.Signal, prepare func(context.Context) error) 
 		defer close(done)
 		err = prepare(ctx)
 	}()
-	select {
-	case <-done:
-		return err
-	case <-signals:
-		cancel()
-		<-done
-		return nil
+	for {
+		select {
+		case <-done:
+			return err
+		case sig := <-signals:
+			if sig == os.Interrupt {
+				cancel()
+				<-done
+				return nil
+			}
+		}
 	}
 }
 
