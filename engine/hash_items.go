@@ -128,6 +128,9 @@ func (tx *Tx) emitKept(h *hit, key []byte, pairs [][]byte) {
 // setAndGone sets fields with a deadline that has passed: those that are there go,
 // and whoever listens hears of both.
 func (tx *Tx) setAndGone(h *hit, key []byte, pairs [][]byte) {
+	if h.r == nil {
+		tx.passed(key)
+	}
 	var gone [][]byte
 	for i := 0; i < len(pairs); i += 2 {
 		if tx.deadlineIn(h, pairs[i]) != NoKey {

@@ -224,8 +224,8 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 	if dst.r == nil {
 		tx.makeWay(dst.sp, dst.h, key)
 		dst.sp.tab.Insert(dst.h, ref) // not before: src's position would be void
-		tx.created(dst.sp, n)
 	}
+	tx.created(dst.sp, n) // also in place of another: Redis deletes that one and adds one
 	if s.span != 0 {
 		*n.slide() = slide{s.span, logged}
 	}

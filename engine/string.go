@@ -193,6 +193,8 @@ func (tx *Tx) setToPast(h *hit, key []byte) {
 	if h.r != nil {
 		tx.drop(h)
 		tx.emit("DEL", key)
+	} else {
+		tx.passed(key)
 	}
 	tx.db.shards[tx.shardID(key)].stats.Expired++
 	tx.changed(key, EventString, "set")

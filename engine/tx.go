@@ -484,6 +484,13 @@ func (tx *Tx) created(sp *space, r *rec) {
 	}
 }
 
+// passed sends the event of created for a key that comes and goes in one command.
+func (tx *Tx) passed(key []byte) {
+	if tx.db.notify.Load()&EventNew != 0 {
+		tx.event(EventNew, "new", key)
+	}
+}
+
 // drop removes a key that find has found.
 func (tx *Tx) drop(h *hit) {
 	ref := h.ref()
