@@ -122,16 +122,16 @@ func runClientSetinfo(c *Ctx) error {
 	if old := c.Session.view.lib.Load(); old != nil {
 		lib = *old
 	}
-	at, what := 0, "lib-name"
+	at := 0
 	switch {
 	case EqualFold(c.Args[2], "LIB-NAME"):
 	case EqualFold(c.Args[2], "LIB-VER"):
-		at, what = 1, "lib-ver"
+		at = 1
 	default:
 		return ReplyError("ERR Unrecognized option '" + string(c.Args[2]) + "'")
 	}
 	if !printable(c.Args[3]) {
-		return ReplyError("ERR " + what + " cannot contain spaces, newlines or special characters.")
+		return ReplyError("ERR " + string(c.Args[2]) + " cannot contain spaces, newlines or special characters.")
 	}
 	lib[at] = string(c.Args[3])
 	c.Session.view.lib.Store(&lib)

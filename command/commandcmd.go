@@ -207,7 +207,7 @@ var specCommandList = Spec{
 	Tips:       []string{"nondeterministic_output_order"},
 	Args: []Arg{Opt(TokenArg("FILTERBY", OneOf("filterby", TokenArg("MODULE", Str("module-name")),
 		TokenArg("ACLCAT", Str("category")), TokenArg("PATTERN", Pattern("pattern")))))},
-	Replies:  "An array of names; subcommands are included when a filter is given.",
+	Replies:  "An array of names, with those of subcommands.",
 	Examples: "> COMMAND LIST FILTERBY PATTERN command|c*\n1) \"command|count\"\n> COMMAND LIST FILTERBY MODULE nosuch\n(empty array)\n",
 	Run:      runCommandList,
 }
@@ -224,7 +224,7 @@ func runCommandList(c *Ctx) error {
 			names = append(names, s.Name)
 		}
 		for _, sub := range s.Sub {
-			if accept != nil && accept(sub) {
+			if accept == nil || accept(sub) {
 				names = append(names, sub.Name)
 			}
 		}
