@@ -39,8 +39,8 @@ docs: ## write docs/commands and docs/compatibility.md anew
 fuzz: ## each fuzz target for FUZZTIME (1m)
 	@FUZZTIME=$(FUZZTIME) .ci/test fuzz
 
-diff: ## random commands on ebb and on redis-server for DIFFTIME (10m)
-	EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 -run TestRandomSequencesAreAnsweredAsByRedis ./internal/modeltest -diff.time $(DIFFTIME)
+diff: ## random commands on ebb and on Redis 7, Redis 8 and Valkey 9, for DIFFTIME (10m) each
+	EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 -run TestRandomSequencesAreAnsweredAsByRealServers ./internal/modeltest -diff.time $(DIFFTIME)
 
 luadiff: ## random Lua programs here, on lua5.1 and on redis-server, DIFFTIME (10m) each
 	EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 ./internal/lua/luafuzz -lua.time $(DIFFTIME)

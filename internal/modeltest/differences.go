@@ -3,48 +3,103 @@ package modeltest
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/compat"
+	"github.com/ebbdb/ebb/internal/glob"
 	"github.com/ebbdb/ebb/resp"
 )
 
-// difference is a way in which ebb's replies to some commands may differ from
-// redis-server's, on purpose or by nature. same compares two replies under that
-// allowance; nil means that they are not compared.
-type difference struct {
-	commands string
-	reason   string
-	same     func(ours, theirs resp.Value) bool
+// allowance is a difference of package compat that sequences may meet. same compares two
+// replies to its commands under it; nil means that they are not compared, but for whether
+// they are errors.
+type allowance struct {
+	id   string
+	same func(ours, theirs resp.Value) bool
 }
 
-// differences is the one list of what is allowed to differ. Whatever is not on
-// it must be equal.
-var differences = []difference{
-	{"pttl pexpiretime", "the two servers take their instants some time apart", within(200)},
-	{"ttl expiretime", "the two servers take their instants some time apart", within(1)},
-	{"keys", "the order is the table's", sameSet},
-	{"randomkey", "random; only whether there is one", bothNull},
-	{"dbsize", "redis-server counts the expired until it has removed them", nil},
-	{"scan", "cursors are an implementation's own", nil},
-	{"time", "the clock", nil},
-	{"memory", "records are smaller", nil},
-	{"object|idletime object|freq", "coarse clocks of another size", nil},
-	{"object|refcount", "nothing is shared", nil},
-	{"debug", "shows the inside", nil},
-	{"lolwut", "a matter of taste", nil},
-	{"object|encoding", "a short string that spells an integer is one, also after INCRBYFLOAT; what SETBIT leaves as it is keeps its encoding; sets and lists are as since Redis 7.2, and so are containers made by one command with many items", denser},
-	{"hgetall hkeys hvals smembers sinter sunion sdiff hrandfield srandmember spop hscan sscan", "the order of large hashes and sets is the table's", sameItems},
-	{"zscan", "the order of large sorted sets is the table's, and numbers are written in the shortest form", sameItems},
-	{"zadd zincrby zscore zmscore zrange zrangebyscore zrevrange zrevrangebyscore zunion zinter zdiff zpopmin zpopmax zmpop bzpopmin bzpopmax bzmpop", "numbers are written in the shortest form that reads back, as since Redis 7.2", sameNumbers},
-	{"geopos geosearch georadius georadiusbymember georadius_ro georadiusbymember_ro", "coordinates are written in the shortest form that reads back, as since Redis 8.0", sameNumbers},
-	{"xpending xautoclaim xclaim xinfo|stream xinfo|groups", "times of deliveries, and sizes of another structure", sameButTimes},
-	{"xinfo|consumers xgroup|createconsumer", "XREADGROUP and XCLAIM make their consumer before there is an entry for it, as since Redis 7.2", nil},
-	{"xread", "XSETID and XGROUP DESTROY wake who waits on redis-server, with no entry to read", nothingRead},
-	{"sort sort_ro", "texts end at a NUL byte when redis-server compares them", sortedWithNUL},
-	{"bitcount bitpos", "as since Redis 7.2, arguments are checked even if there is no key", stricter},
+// allowances are all that sequences may meet in replies. Whatever is not among them must
+// be equal.
+func allowances() []allowance {
+	return []allowance{
+		{"request-instants", within(200)},
+		{"key-order", sameSet},
+		{"random-choice", bothNull},
+		{"expired-keys-counted", nil},
+		{"scan-cursors", nil},
+		{"wall-clock", nil},
+		{"memory-sizes", nil},
+		{"idle-clocks", nil},
+		{"shared-objects", nil},
+		{"debug-tools", nil},
+		{"server-identity", nil},
+		{"object-encodings", denser},
+		{"collection-order", sameItems},
+		{"shortest-numbers", sameNumbers},
+		{"shortest-coordinates", sameNumbers},
+		{"delivery-times", sameButTimes},
+		{"consumers-made-early", nil},
+		{"xread-woken", nothingRead},
+		{"sort-nul", sortedWithNUL},
+		{"arguments-first", stricter},
+		{"cursor-negative", oneRefuses},
+		{"module-list", nil},
+		{"dump-payloads", nil},
+		{"cluster-off", oneRefuses},
+		{"reading-flags", nil},
+		{"bitcount-start", oneRefuses},
+		{"hexpire-checks-later", bothErrors},
+		{"embstr-size", nil},
+		{"scripts-waiting", oneRefuses},
+		{"scan-unknown-type", oneRefuses},
+	}
+}
+
+// IDs of differences that show elsewhere than in one command's replies.
+const (
+	nulEndsText        = "nul-ends-text"
+	scriptsWithoutSHA  = "scripts-error-without-sha"
+	wordsOfValkey      = "scripts-words-of-valkey"
+	textsOfValkey      = "valkey-texts"
+	pastDeadlineEvent  = "past-deadline-event"
+	overwrittenWakes   = "overwritten-wakes"
+	blockedWrongType   = "blocked-wrong-type"
+	smoveNewOrder      = "smove-new-order"
+	expiredOverwritten = "expired-overwritten"
+	keymissLookups     = "keymiss-lookups"
+)
+
+// elsewhere are the differences that show elsewhere than in one command's replies.
+func elsewhere() []string {
+	return []string{nulEndsText, scriptsWithoutSHA, wordsOfValkey, textsOfValkey, pastDeadlineEvent, overwrittenWakes, blockedWrongType, smoveNewOrder, expiredOverwritten, keymissLookups}
+}
+
+// avoided are differences that sequences do not meet, because the generator leaves out what
+// leads to them.
+func avoided() []string { return []string{"expired-fields-counted", "push-in-transaction"} }
+
+// allowed returns the allowances that hold for a server.
+func allowed(server compat.Servers) ([]allowance, error) {
+	for _, id := range slices.Concat(avoided(), elsewhere()) {
+		if _, ok := compat.Find(id); !ok {
+			return nil, fmt.Errorf("internal/compat has no difference %q", id)
+		}
+	}
+	var out []allowance
+	for _, a := range allowances() {
+		d, ok := compat.Find(a.id)
+		if !ok {
+			return nil, fmt.Errorf("internal/compat has no difference %q", a.id)
+		}
+		if d.Servers.Has(server) {
+			out = append(out, a)
+		}
+	}
+	return out, nil
 }
 
 // notSent are the commands that random sequences leave out.
@@ -57,38 +112,55 @@ var notSent = map[string]string{
 	"object|freq": "an error that depends on the policy", "object|help": "texts are our own",
 }
 
-// ownWords are the options that redis-server 7.0.15 does not have.
-var ownWords = []string{"JITTER", "SLIDE", "SPAN", "IFEQ", "IFNE", "IFDEQ", "IFDNE", "WITHSCORE", "NOVALUES", "WITHTTL"}
+// wordsOf are the words of options that some servers do not have, with those that do.
+var wordsOf = map[string]compat.Servers{
+	"JITTER": 0, "SLIDE": 0, "SPAN": 0, "IFNE": 0, "IFDEQ": 0, "IFDNE": 0, "WITHTTL": 0,
+	"IFEQ": compat.Valkey9, "NOSCORES": compat.Valkey9, "WITHSCORE": compat.Newer, "NOVALUES": compat.Newer,
+}
 
-// allowance finds the difference that is allowed for a request.
-func allowance(args []string) (d difference, ok bool) {
+// concerns reports whether a difference is about the replies to a request.
+func concerns(d compat.Difference, args []string) bool {
 	head := strings.ToLower(args[0])
 	full := head
 	if len(args) > 1 {
 		full += "|" + strings.ToLower(args[1])
 	}
-	for _, d := range differences {
-		if names := strings.Fields(d.commands); slices.Contains(names, head) || slices.Contains(names, full) {
-			return d, true
-		}
-	}
-	return d, false
+	names := strings.Fields(d.Commands)
+	return slices.Contains(names, head) || slices.Contains(names, full)
 }
 
-// sameReply compares the replies to a request.
-func sameReply(args []string, ours, theirs resp.Value) bool {
+// sameReply compares the replies to a request, and counts the difference that makes them
+// pass.
+func (c *Campaign) sameReply(args []string, ours, theirs resp.Value) bool {
 	if equal(ours, theirs) {
 		return true
 	}
+	if bothErrors(ours, theirs) && c.Server == compat.Valkey9 {
+		if id := c.asValkey(ours.Str, theirs.Str); id != "" {
+			c.tally.difference(id)
+			return true
+		}
+	}
 	args = request(args)
 	if bothErrors(ours, theirs) && slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "\x00") }) {
-		return true // C's texts end there
+		c.tally.difference(nulEndsText)
+		return true
 	}
-	if slices.Contains([]string{"HSCAN", "SSCAN", "ZSCAN"}, strings.ToUpper(args[0])) && !(wholeScan(args, ours) && wholeScan(args, theirs)) {
-		return ours.Kind == theirs.Kind // cursors are an implementation's own
+	if slices.Contains([]string{"HSCAN", "SSCAN", "ZSCAN"}, strings.ToUpper(args[0])) && !(wholeScan(args, ours) && wholeScan(args, theirs)) && ours.Kind == theirs.Kind {
+		c.tally.difference("scan-cursors")
+		return true
 	}
-	d, ok := allowance(args)
-	return ok && (d.same == nil && (ours.Kind == resp.KindError) == (theirs.Kind == resp.KindError) || d.same != nil && d.same(ours, theirs))
+	for _, a := range c.allowances {
+		d, _ := compat.Find(a.id)
+		if !concerns(d, args) {
+			continue
+		}
+		if a.same == nil && (ours.Kind == resp.KindError) == (theirs.Kind == resp.KindError) || a.same != nil && a.same(ours, theirs) {
+			c.tally.difference(a.id)
+			return true
+		}
+	}
+	return false
 }
 
 // wholeScan reports whether a walk came back with everything at once.
@@ -118,14 +190,15 @@ func within(slack int64) func(a, b resp.Value) bool {
 
 // sameReplies compares the replies of a transaction, each under the allowance of
 // the request that was queued.
-func sameReplies(queued [][]string, ours, theirs resp.Value) bool {
+func (c *Campaign) sameReplies(queued [][]string, ours, theirs resp.Value) bool {
 	if ours.Kind != resp.KindArray || theirs.Kind != resp.KindArray || len(ours.Elems) != len(queued) || len(theirs.Elems) != len(queued) {
 		return equal(ours, theirs)
 	}
 	for i, args := range queued {
-		if !sameReply(args, ours.Elems[i], theirs.Elems[i]) {
+		if !c.sameReply(args, ours.Elems[i], theirs.Elems[i]) {
 			return false
 		}
+		c.tally.request(c.table, args, ours.Elems[i], theirs.Elems[i])
 	}
 	return true
 }
@@ -225,9 +298,14 @@ func sameButTimes(a, b resp.Value) bool {
 	return a.Kind == resp.KindInt || a.Kind == resp.KindError || a.Elems != nil || equal(a, b)
 }
 
+// oneRefuses allows an error of one of the two.
+func oneRefuses(a, b resp.Value) bool {
+	return (a.Kind == resp.KindError) != (b.Kind == resp.KindError)
+}
+
 // denser allows an encoding that is denser than redis-server's.
 func denser(a, b resp.Value) bool {
-	return a.Str == "listpack" && (b.Str == "hashtable" || b.Str == "quicklist" || b.Str == "skiplist") || a.Str == "hashtable" && (b.Str == "intset" || b.Str == "listpack") || a.Str == "skiplist" && b.Str == "listpack" ||
+	return b.Str == "listpackex" || a.Str == "raw" && b.Str == "embstr" || a.Str == "listpack" && (b.Str == "hashtable" || b.Str == "quicklist" || b.Str == "skiplist") || a.Str == "hashtable" && (b.Str == "intset" || b.Str == "listpack") || a.Str == "skiplist" && b.Str == "listpack" ||
 		a.Str == "int" && b.Str == "embstr" || (a.Str == "int" || a.Str == "embstr") && b.Str == "raw"
 }
 
@@ -239,3 +317,76 @@ func stricter(a, b resp.Value) bool {
 func bothErrors(a, b resp.Value) bool { return a.Kind == resp.KindError && b.Kind == resp.KindError }
 
 func bothNull(a, b resp.Value) bool { return a.IsNull() == b.IsNull() }
+
+// apart reports whether an event is not compared with its neighbours, and counts why.
+func (c *Campaign) apart(e event) bool {
+	// XREADGROUP and XCLAIM make their consumer before they look for entries, and
+	// say so, as since Redis 7.2.
+	if c.Server == compat.Redis7 && (e.name == "xgroup-createconsumer" || e.name == "xgroup-delconsumer") {
+		c.tally.difference("consumers-made-early")
+		return true
+	}
+	return false
+}
+
+// allowedEvents reports whether the events of a request may differ as they do.
+func (c *Campaign) allowedEvents(args []string, ours, theirs []event) bool {
+	if c.Server == compat.Valkey9 && onlyPast(ours, theirs) {
+		c.tally.difference(pastDeadlineEvent)
+		return true
+	}
+	if len(args) > 0 && strings.EqualFold(request(args)[0], "SMOVE") && sameEvents(byName(ours), byName(theirs)) {
+		c.tally.difference(smoveNewOrder)
+		return true
+	}
+	return false
+}
+
+// byName sorts events by their names.
+func byName(events []event) []event {
+	out := slices.Clone(events)
+	slices.SortStableFunc(out, func(x, y event) int { return strings.Compare(x.name, y.name) })
+	return out
+}
+
+// onlyPast reports whether events tell of deadlines that had passed, in two ways.
+func onlyPast(ours, theirs []event) bool {
+	past := func(e event) bool {
+		return slices.Contains([]string{"new", "set", "expire", "hset", "hdel", "hexpire", "del"}, e.name)
+	}
+	x, y := slices.DeleteFunc(slices.Clone(ours), past), slices.DeleteFunc(slices.Clone(theirs), past)
+	return sameEvents(x, y)
+}
+
+var scriptAt = regexp.MustCompile("script: [^, ]*, ?")
+
+// valkeyTexts are parts of errors with what Valkey says in their place.
+var valkeyTexts = [][2]string{
+	{" Please use EVAL.", ""},
+	{"ERR could not decode requested zset member", "ERR member * does not exist"},
+	{"ERR invalid expire time, must be >= 0", "ERR invalid expire time in '*' command"},
+	{"ERR The `numfields` parameter must match the number of arguments", "ERR syntax error"},
+}
+
+// asValkey returns the difference because of which Valkey says an error as it does, "" if
+// there is none.
+func (c *Campaign) asValkey(ours, theirs string) string {
+	without := scriptAt.ReplaceAllString(ours, "script: ")
+	switch {
+	case without == theirs:
+		return scriptsWithoutSHA
+	case strings.Replace(without, "Redis command", "Valkey command", 1) == theirs, strings.Replace(without, "calling Redis command", "calling command", 1) == theirs:
+		return wordsOfValkey
+	}
+	for _, t := range valkeyTexts {
+		if glob.Match(strings.Replace(without, t[0], t[1], 1), theirs) {
+			return textsOfValkey
+		}
+	}
+	return ""
+}
+
+// wrongTypeFirst allows WRONGTYPE for a wait that was served here.
+func wrongTypeFirst(a, b resp.Value) bool {
+	return a.Kind != resp.KindError && strings.HasPrefix(b.Str, "WRONGTYPE")
+}

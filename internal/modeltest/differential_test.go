@@ -2,18 +2,22 @@ package modeltest
 
 import (
 	"flag"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
 var (
-	diffTime = flag.Duration("diff.time", 3*time.Second, "how long random sequences are compared with redis-server")
-	diffSeed = flag.Uint64("diff.seed", 0, "the seed of the first sequence; 0: see package draw")
-	diffLen  = flag.Int("diff.len", 100, "operations in a sequence")
+	diffTime   = flag.Duration("diff.time", 3*time.Second, "how long random sequences are compared with each server")
+	diffSeed   = flag.Uint64("diff.seed", 0, "the seed of the first sequence; 0: see package draw")
+	diffLen    = flag.Int("diff.len", 100, "operations in a sequence")
+	diffServer = flag.String("diff.server", "", "the program to compare with, of package realserver; empty: each")
+	diffFaults = flag.Int("diff.faults", mostFaults, "after how many faults a campaign ends")
 )
 
 // confirmations is how often a fault must show again: replies at the very
@@ -23,15 +27,40 @@ const confirmations = 3
 // mostFaults is after how many a campaign ends.
 const mostFaults = 5
 
-func TestRandomSequencesAreAnsweredAsByRedis(t *testing.T) {
+// long is from which duration on a campaign must have had each command answered.
+const long = 10 * time.Minute
+
+func TestRandomSequencesAreAnsweredAsByRealServers(t *testing.T) {
+	known := false
+	for _, program := range compat.All.Programs() {
+		if *diffServer != "" && *diffServer != program {
+			continue
+		}
+		known = true
+		t.Run(program, func(t *testing.T) { compareWith(t, program) })
+	}
+	if !known {
+		t.Errorf("-diff.server %s: want one of %q", *diffServer, compat.All.Programs())
+	}
+}
+
+func compareWith(t *testing.T, program string) {
 	in, err := Serve()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(in.Close)
-	c := &Campaign{Ours: in.Addr, Theirs: realserver.Start(t, "redis-server", "--enable-debug-command", "yes")}
+	server := compat.Of(program)
+	c := &Campaign{Ours: in.Addr, Theirs: realserver.Start(t, program, "--enable-debug-command", "yes"), Server: server}
+	if c.table, err = command.DefaultTable(); err != nil {
+		t.Fatal(err)
+	}
+	if c.allowances, err = allowed(server); err != nil {
+		t.Fatal(err)
+	}
 	both := c.common(t)
-	table, err := command.DefaultTable()
+	c.fields = both("hpexpiretime")
+	payloads, err := c.payloads()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,20 +70,24 @@ func TestRandomSequencesAreAnsweredAsByRedis(t *testing.T) {
 	}
 	t.Cleanup(replica.Close)
 
+	tally := NewTally()
 	seed := draw.Seed(t, *diffSeed)
-	began, sequences, ops, passing, faults := time.Now(), 0, 0, 0, 0
-	for ; time.Since(began) < *diffTime && faults < mostFaults; seed++ {
-		g := NewGenerator(seed, table, both)
-		c.Small = seed%2 == 0
+	began, passing, faults := time.Now(), 0, 0
+	for ; time.Since(began) < *diffTime && faults < *diffFaults; seed++ {
+		g := NewGenerator(seed, c.table, both)
+		g.Server, g.Payloads = server, payloads
+		c.Small, c.RESP3 = seed%2 == 0, seed%4 >= 2
 		seq := g.Sequence(*diffLen)
+		c.tally = tally
 		fault, err := c.Run(seq)
+		c.tally = nil
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		if err := replica.Follow(in.DB); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		sequences, ops = sequences+1, ops+len(seq)
+		tally.Sequences++
 		if fault == nil {
 			continue
 		}
@@ -71,9 +104,16 @@ func TestRandomSequencesAreAnsweredAsByRedis(t *testing.T) {
 			}
 		}
 		faults++
-		t.Error(Report(fault, seq, seed))
+		t.Error(Report(server.String(), fault, seq, seed))
 	}
-	t.Logf("%d sequences, %d operations; %d faults did not show again", sequences, ops, passing)
+	t.Logf("%s: %d faults, %d more did not show again; %s", server, faults, passing, tally)
+	missing := tally.Missing(c.table, both)
+	if len(missing) > 0 {
+		t.Logf("not answered without an error: %q", missing)
+	}
+	if len(missing) > 0 && *diffTime >= long && faults < *diffFaults {
+		t.Errorf("%d commands of both servers were not answered once without an error", len(missing))
+	}
 }
 
 // confirm reports whether a sequence fails each time.
@@ -86,6 +126,32 @@ func (c *Campaign) confirm(seq []Op) bool {
 	return true
 }
 
+// payloads have ebb dump a value of each type.
+func (c *Campaign) payloads() (out []string, err error) {
+	e, err := open(c.Ours, false, false)
+	if err != nil {
+		return nil, err
+	}
+	defer e.close()
+	for _, args := range [][]string{
+		{"SET", "k", "text"}, {"SET", "k", "41"}, {"RPUSH", "k", "a", "b", "3"}, {"SADD", "k", "1", "2", "3"}, {"SADD", "k", "a", "b"},
+		{"HSET", "k", "a", "1", "b", "x"}, {"ZADD", "k", "1", "a", "2.5", "b"}, {"XADD", "k", "1-1", "a", "1"}, {"PFADD", "k", "a", "b"}, {"GEOADD", "k", "13.361389", "38.115556", "Palermo"},
+	} {
+		if _, err := e.conns[0].do("DEL", "k"); err != nil {
+			return nil, err
+		}
+		if _, err := e.conns[0].do(args...); err != nil {
+			return nil, err
+		}
+		v, err := e.conns[0].do("DUMP", "k")
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v.Str)
+	}
+	return append(out, "damaged"), nil
+}
+
 // common learns which commands both ends have.
 func (c *Campaign) common(t *testing.T) func(name string) bool {
 	t.Helper()
@@ -96,12 +162,8 @@ func (c *Campaign) common(t *testing.T) func(name string) bool {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		table, err := command.DefaultTable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for id := range table.Len() {
-			name := table.Spec(id).Name
+		for id := range c.table.Len() {
+			name := c.table.Spec(id).Name
 			v, err := p.do("COMMAND", "INFO", name)
 			if err != nil {
 				t.Fatal(err)
@@ -110,15 +172,11 @@ func (c *Campaign) common(t *testing.T) func(name string) bool {
 				known[name]++
 			}
 		}
-		if v, err := p.do("DEBUG", "DIGEST"); err == nil && v.Err() == nil {
-			known["debug digest"]++
-		}
 	}
-	c.HasDigest = known["debug digest"] == 2
-	for _, must := range []string{"psubscribe", "publish", "config|set", "hello", "select", "type", "pttl", "flushall"} {
-		if known[must] < 2 {
-			t.Fatalf("one of the two servers does not know %s", must)
-		}
+	c.HasDigest = c.Server == compat.Redis7
+	musts := []string{"psubscribe", "publish", "config|set", "hello", "select", "type", "pexpiretime", "flushall", "debug"}
+	if i := slices.IndexFunc(musts, func(name string) bool { return known[name] < 2 }); i >= 0 {
+		t.Fatalf("one of the two servers does not know %s", musts[i])
 	}
 	return func(name string) bool { return known[name] == 2 }
 }

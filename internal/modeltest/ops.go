@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/transcript"
 )
 
@@ -51,6 +52,10 @@ func Steps(ops []Op) []transcript.Step {
 type Generator struct {
 	// Own allows the options that redis-server does not have.
 	Own bool
+	// Server is the one that is sent the same, for its options; 0 is Redis 7.0 as well.
+	Server compat.Servers
+	// Payloads are what RESTORE is given.
+	Payloads []string
 
 	damaged bool // the last request was
 	rng     *rand.Rand
@@ -124,6 +129,12 @@ func (g *Generator) Sequence(n int) []Op {
 	var ops []Op
 	for len(ops) < n {
 		switch g.rng.IntN(26) {
+		case 3:
+			if g.Server == 0 {
+				ops = append(ops, g.op(g.conn()))
+			} else { // the connection that always speaks RESP3
+				ops = append(ops, Op{Conn: 2, Args: []string{g.one("SUBSCRIBE", "UNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE"), g.one(channels...)}})
+			}
 		case 2:
 			ops = append(ops, Op{Conn: plain + 1 + g.rng.IntN(connections-plain), Args: g.blocking(), Blocks: true})
 		case 0:
@@ -142,6 +153,9 @@ func (g *Generator) conn() int { return 1 + g.rng.IntN(plain) }
 // op makes a request for a connection.
 func (g *Generator) op(conn int) Op {
 	args := g.request()
+	for conn == 2 && strings.EqualFold(args[0], "RESET") {
+		args = g.request() // it subscribes, and must go on to speak RESP3
+	}
 	if g.rng.IntN(12) == 0 && g.has("eval") {
 		args = append([]string{"EVAL", callOf, "0"}, args...)
 	}
@@ -151,10 +165,13 @@ func (g *Generator) op(conn int) Op {
 // callOf is a script that runs the command in its arguments.
 const callOf = "return redis.call(unpack(ARGV))"
 
+// callSHA is the digest of callOf.
+const callSHA = "3c44b7a40779a5c68a6e3920550ff76660a813aa"
+
 // request returns the command that an operation is about: of a script of callOf
 // the one that it calls.
 func request(args []string) []string {
-	if len(args) > 3 && args[1] == callOf {
+	if len(args) > 3 && args[2] == "0" && (args[1] == callOf || args[1] == callSHA || args[1] == "call" || args[1] == "look") {
 		return args[3:]
 	}
 	return args
@@ -181,7 +198,11 @@ func (g *Generator) transaction() (ops []Op) {
 		add(conn, "MULTI")
 	}
 	for range g.rng.IntN(5) {
-		ops = append(ops, g.op(conn))
+		o := g.op(conn)
+		for conn == 2 && g.server() == compat.Redis7 && strings.Contains(request(o.Args)[0], "PUBLISH") {
+			o = g.op(conn)
+		}
+		ops = append(ops, o)
 		if g.rng.IntN(4) == 0 {
 			ops = append(ops, g.op(other))
 		}
@@ -202,6 +223,8 @@ func (g *Generator) request() []string {
 		switch {
 		case len(g.specs) > 0 && g.rng.IntN(4) == 0:
 			args = g.fromGrammar()
+		case g.Server != 0 && g.rng.IntN(8) == 0:
+			args = g.beside()
 		case g.rng.IntN(5) > 1:
 			args = g.container()
 		default:
@@ -213,11 +236,18 @@ func (g *Generator) request() []string {
 	}
 }
 
+func (g *Generator) server() compat.Servers {
+	if g.Server == 0 {
+		return compat.Redis7
+	}
+	return g.Server
+}
+
 func (g *Generator) known(args []string) bool {
 	if len(args) > 2 && args[1] != lexKey && args[2] != lexKey && slices.ContainsFunc(args, func(a string) bool { return strings.EqualFold(a, "BYLEX") }) {
 		return false
 	}
-	if name := strings.ToUpper(args[0]); (name == "ZRANK" || name == "ZREVRANK") && len(args) > 3 {
+	if name := strings.ToUpper(args[0]); (name == "ZRANK" || name == "ZREVRANK") && len(args) > 3 && !compat.Newer.Has(g.server()) {
 		return false // WITHSCORE, since 7.2
 	}
 	if name := strings.ToUpper(args[0]); (name == "TTL" || name == "PTTL" || name == "PERSIST") && len(args) > 2 {
@@ -226,15 +256,29 @@ func (g *Generator) known(args []string) bool {
 	if strings.HasPrefix(strings.ToUpper(args[0]), "SORT") && slices.ContainsFunc(args, func(a string) bool { return strings.EqualFold(a, "BY") }) {
 		return false // what compares equal is in no order
 	}
+	if head := strings.ToLower(args[0]); slices.Contains(withSub, head) && !g.has(head+"|"+strings.ToLower(args[1])) {
+		return false
+	}
+	if name := strings.ToUpper(args[0]); name == "HSETEX" && !g.Own && slices.ContainsFunc(args[2:], func(a string) bool { return strings.EqualFold(a, "MAXLEN") }) {
+		return false // of a hash
+	}
 	return g.has(strings.ToLower(args[0])) && (g.Own || !slices.ContainsFunc(args[1:], func(a string) bool {
-		return slices.Contains(ownWords, strings.ToUpper(a))
+		servers, listed := wordsOf[strings.ToUpper(a)]
+		return listed && !servers.Has(g.server())
 	}))
 }
+
+// withSub are the commands of which one of two servers may lack some subcommands.
+var withSub = []string{"client", "script", "function", "pubsub", "command"}
 
 // fromGrammar makes a request from a spec, now and then a damaged one.
 func (g *Generator) fromGrammar() []string {
 	s := g.specs[g.rng.IntN(len(g.specs))]
-	raw := command.Generate(g.rng, s, &pools)
+	from := &pools
+	if g.Server != 0 && s.Group == command.GroupHash {
+		from = fieldPools()
+	}
+	raw := command.Generate(g.rng, s, from)
 	if g.damaged = g.rng.IntN(6) == 0; g.damaged {
 		raw = command.Damage(g.rng, raw, 1+strings.Count(s.Name, "|"))
 	}

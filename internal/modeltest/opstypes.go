@@ -81,6 +81,9 @@ func (g *Generator) container() []string {
 
 func (g *Generator) hash() []string {
 	k := g.typed(command.GroupHash)
+	if g.has("hexpire") && g.rng.IntN(3) == 0 {
+		return g.fields(k)
+	}
 	switch g.rng.IntN(12) {
 	case 0, 1, 2:
 		return join([]string{g.one("HSET", "HMSET"), k}, many(1+g.rng.IntN(5), func() []string { return []string{g.item(), g.val()} }))
@@ -337,6 +340,9 @@ func (g *Generator) blocking() []string {
 		return []string{g.one("BZPOPMIN", "BZPOPMAX"), z, g.typed(command.GroupSortedSet), "0"}
 	case 6:
 		return []string{"BZMPOP", "0", "2", z, g.typed(command.GroupSortedSet), g.one("MIN", "MAX")}
+	}
+	if g.Server != 0 && g.rng.IntN(2) == 0 {
+		return []string{"XREADGROUP", "GROUP", "g", "c1", "BLOCK", "0", "STREAMS", g.typed(command.GroupStream), ">"}
 	}
 	return []string{"XREAD", "BLOCK", "0", "STREAMS", g.typed(command.GroupStream), "$"}
 }

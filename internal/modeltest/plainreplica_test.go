@@ -30,7 +30,7 @@ func TestARedisServerReplicatesThePlainData(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(in.Close)
-	master, err := open(in.Addr, true)
+	master, err := open(in.Addr, true, false)
 	if err != nil {
 		t.Fatal(err)
 	}

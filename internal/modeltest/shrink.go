@@ -32,19 +32,19 @@ func Shrink(ops []Op, budget int, fails func([]Op) bool) []Op {
 }
 
 // Report shows a fault with its sequence, as a transcript that can be kept.
-func Report(f *Fault, ops []Op, seed uint64) string {
+func Report(server string, f *Fault, ops []Op, seed uint64) string {
 	if f == nil {
 		return "no fault"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "ebb differs from redis-server in the %s", f.What)
+	fmt.Fprintf(&b, "ebb differs from %s in the %s", server, f.What)
 	if f.At < len(ops) {
-		fmt.Fprintf(&b, " to %d> %s", ops[f.At].Conn, transcript.Line(ops[f.At].Args))
+		fmt.Fprintf(&b, " %d> %s", ops[f.At].Conn, transcript.Line(ops[f.At].Args))
 		ops = ops[:f.At+1]
 	}
-	fmt.Fprintf(&b, " (seed %d)\nebb:\n%s\nredis-server:\n%s\n", seed, indent(f.Ours), indent(f.Theirs))
+	fmt.Fprintf(&b, " (seed %d)\nebb:\n%s\n%s:\n%s\n", seed, indent(f.Ours), server, indent(f.Theirs))
 	steps := Steps(ops)
-	if f.At < len(ops) && f.What == "reply" {
+	if f.At < len(ops) && f.What == "reply to" {
 		steps[len(steps)-1].Reply = strings.Split(f.Theirs, "\n")
 	}
 	b.WriteString(transcript.Format(transcript.Case{Title: "found by comparing", Steps: steps}))
