@@ -8,6 +8,7 @@
 //	                     ├─ scan                                   all keys, one a line
 //	                     ├─ bigkeys, hotkeys ── survey             all keys, asked about
 //	                     ├─ eval ─────── command                   a script of a file
+//	                     ├─ debug                                  the same, line by line
 //	                     └─ latency, latencyDist, intrinsic, stat  sampling
 //
 // A client is one connection and what must be said again after a reconnect:
@@ -132,6 +133,8 @@ func (c *client) job() func() int {
 		return c.hotkeys
 	case c.opt.Scan:
 		return c.scan
+	case c.opt.Debug:
+		return c.debug
 	case c.opt.Eval != "":
 		return c.eval
 	}

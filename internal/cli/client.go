@@ -32,6 +32,8 @@ type client struct {
 	refused bool // the server did not take the password, the database or the protocol
 	told    bool // how to start a server: once is enough
 	docs    *lookup
+
+	debugging bool // a script is under the debugger: lines are for that
 }
 
 func newClient(ctx context.Context, opt Options, env Env) *client {

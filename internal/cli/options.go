@@ -62,7 +62,8 @@ type Options struct {
 	RDB          string // file for a snapshot
 	FunctionsRDB string // file for a snapshot of the functions alone
 
-	Eval string // file of a script; Command has its keys, a comma, and its arguments
+	Eval             string // file of a script; Command has its keys, a comma, and its arguments
+	Debug, DebugSync bool   // run it under the debugger; in the server itself, not in a copy
 
 	Pipe        bool
 	PipeTimeout time.Duration // default 30 s; 0: none
@@ -219,6 +220,8 @@ func flags() map[string]flag {
 		"--show-pushes":       {1, (*parser).pushes},
 		"--rdb":               text(func(p *parser) *string { return &p.RDB }),
 		"--functions-rdb":     text(func(p *parser) *string { return &p.FunctionsRDB }),
+		"--ldb":               on(func(p *parser) *bool { return &p.Debug }),
+		"--ldb-sync-mode":     {0, func(p *parser, _ string) error { p.Debug, p.DebugSync = true, true; return nil }},
 		"--eval":              text(func(p *parser) *string { return &p.Eval }),
 		"--pipe":              on(func(p *parser) *bool { return &p.Pipe }),
 		"--pipe-timeout":      seconds("--pipe-timeout", func(p *parser) *time.Duration { return &p.PipeTimeout }),
@@ -251,7 +254,7 @@ func flags() map[string]flag {
 }
 
 // elsewhere are redis-cli's flags that we know and do not offer.
-const elsewhere = " --ldb --ldb-sync-mode --cluster --keystats --keystats-samples --top --cursor " +
+const elsewhere = " --cluster --keystats --keystats-samples --top --cursor " +
 	"--replica --slave --lru-test --tls-ciphers --tls-ciphersuites "
 
 // ParseOptions reads redis-cli's command line: flags up to the first argument
@@ -316,6 +319,9 @@ func (p *parser) finish() (Options, error) {
 	}
 	if (p.TLS.Cert == "") != (p.TLS.Key == "") {
 		return Options{}, errors.New("Options --cert and --key must be given together.")
+	}
+	if p.Debug && p.Eval == "" {
+		return Options{}, errors.New("Options --ldb and --ldb-sync-mode require --eval.")
 	}
 	if p.Port < 0 || p.Port > 65535 {
 		return Options{}, fmt.Errorf("Invalid value for -p: '%d' is not a port, which is a number from 0 to 65535.", p.Port)

@@ -29,16 +29,22 @@ func (c *client) repl() int {
 		switch {
 		case err == errGivenUp:
 			continue
-		case errors.Is(err, readline.ErrInterrupt) || err == io.EOF:
-			return 0
 		case err != nil:
-			fmt.Fprintln(c.env.Err, "Error:", err)
-			return 1
+			return c.linesEnded(err)
 		}
 		if quit := c.line(line); quit {
 			return 0
 		}
 	}
+	return 1
+}
+
+// linesEnded returns the exit status when no line can be read any more.
+func (c *client) linesEnded(err error) int {
+	if errors.Is(err, readline.ErrInterrupt) || err == io.EOF {
+		return 0
+	}
+	fmt.Fprintln(c.env.Err, "Error:", err)
 	return 1
 }
 
@@ -58,7 +64,7 @@ func (c *client) lines() (read func() (string, error), stop func(), err error) {
 		}, func() {}, nil
 	}
 	c.lookUp()
-	e := &editor{commands: func() []command { return c.docs.all(false) }, hints: func() bool { return c.hints }}
+	e := &editor{commands: func() []command { return c.docs.all(false) }, hints: func() bool { return c.hints && !c.debugging }}
 	rl, err := newLineEditor(e, historyFile(c.env.Getenv))
 	if err != nil {
 		return nil, nil, err
@@ -85,8 +91,11 @@ func (c *client) lookUp() {
 
 // prompt is 127.0.0.1:6379[2](TX)> , without what is not so.
 func (c *client) prompt() string {
-	if c.conn == nil {
+	switch {
+	case c.conn == nil:
 		return "not connected> "
+	case c.debugging:
+		return "lua debugger> "
 	}
 	s := c.opt.addr()
 	if c.opt.Socket != "" {

@@ -50,6 +50,8 @@ Output
 
 Modes
   --eval <file>        Run a Lua script: --eval FILE [key ...] [, arg ...]
+  --ldb                With --eval: run the script step by step, on a copy of the data.
+  --ldb-sync-mode      The same on the data; the server serves no other client meanwhile.
   --rdb <file>         Write a snapshot of the server into a file, - for standard output.
   --functions-rdb <file>  The same of its functions alone, without the keys.
   --pipe               Send raw protocol from standard input, count the replies.
