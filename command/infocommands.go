@@ -50,6 +50,9 @@ func (i *info) errorstats() {
 }
 
 func (i *info) latencystats() {
+	if !i.svc.latency.Load() { // what was counted before would look as if it were of now
+		return
+	}
 	for id := range i.svc.table.Len() {
 		s := i.svc.table.Spec(id)
 		t := i.svc.tally(s)

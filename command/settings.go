@@ -66,7 +66,7 @@ func (s *Service) bindings() []binding {
 		{layoutDirectives, s.setLayout},
 		{[]string{"latency-tracking"}, func(c *config.Set) error { s.latency.Store(c.LatencyTracking()); return nil }},
 		{[]string{"loglevel"}, s.setLogLevel},
-		{[]string{"tracking-table-max-keys"}, func(c *config.Set) error { s.trackMax.Store(c.Int("tracking-table-max-keys")); return nil }},
+		{[]string{"tracking-table-max-keys"}, s.setTrackMax},
 		{[]string{"slowlog-log-slower-than", "slowlog-max-len", "latency-monitor-threshold"}, func(*config.Set) error { s.setObserved(); return nil }},
 		{[]string{"busy-reply-threshold"}, s.setBusy},
 		{[]string{"appendonly"}, s.toKeeper(func(k *durable.Keeper, c *config.Set) error { return k.SetAppendOnly(c.Bool("appendonly")) })},
@@ -79,6 +79,14 @@ func (s *Service) bindings() []binding {
 		{[]string{"min-replicas-to-write", "min-replicas-max-lag"}, func(*config.Set) error { s.master.require(); return nil }},
 		{[]string{"replica-read-only", "replica-serve-stale-data"}, func(*config.Set) error { s.repl.setGates(); return nil }},
 	}
+}
+
+func (s *Service) setTrackMax(c *config.Set) error {
+	s.trackMax.Store(c.Int("tracking-table-max-keys"))
+	if s.tracking.table.Load() != nil {
+		s.beside.Go(s.tracking.lower)
+	}
+	return nil
 }
 
 // clientLimit is how many bytes all clients may take up together; 0: no limit.

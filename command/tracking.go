@@ -360,6 +360,24 @@ func (t *tracking) shrink(tab *trackTable, m map[string]ids, limit int64) {
 	}
 }
 
+// lower has a lowered bound hold, some keys of each shard at a time, so that others get the
+// shards in between.
+func (t *tracking) lower() {
+	tx := t.svc.DB.NewTx()
+	for more := true; more; {
+		more = false
+		tx.LockAll(0)
+		limit := t.svc.trackMax.Load()
+		if tab := t.table.Load(); tab != nil && limit > 0 {
+			for _, m := range tab.shards {
+				t.shrink(tab, m, limit)
+			}
+			more = tab.keys.Load() > limit
+		}
+		tx.Unlock()
+	}
+}
+
 // forgotten settles that an entry is gone: it tells those who read the key.
 func (t *tracking) forgotten(tab *trackTable, s ids, caller *Session, key []byte) {
 	tab.keys.Add(-1)

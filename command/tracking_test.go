@@ -220,6 +220,23 @@ func TestTheTableOfTrackedKeysIsBounded(t *testing.T) {
 	}
 }
 
+// A lowered bound holds without another read, and the caches hear what has gone.
+func TestALoweredBoundOfTrackedKeysHolds(t *testing.T) {
+	svc := trackingService(t)
+	c := newCachingClient(t, svc)
+	for i := range 1000 {
+		c.get(fmt.Sprint("k", i))
+	}
+	if err := svc.Config.Change(true, "tracking-table-max-keys", "10"); err != nil {
+		t.Fatal(err)
+	}
+	svc.beside.Wait()
+	c.drain()
+	if _, keys, _, _ := svc.tracking.sizes(); keys != 10 || len(c.cache) != 10 {
+		t.Errorf("%d keys are remembered, and the client holds %d, with a bound of 10", keys, len(c.cache))
+	}
+}
+
 // What rueidis sends in one piece for a cached read is remembered, and its reply
 // comes before the message that a later write causes.
 func TestACachedReadInATransactionIsRemembered(t *testing.T) {

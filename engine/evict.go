@@ -78,7 +78,9 @@ const (
 	// evictBatch is how many keys are evicted between two looks at the clock,
 	// and lookBuckets how many buckets are looked at for each at most: where
 	// few keys have deadlines, most buckets have nothing to offer.
-	evictBatch  = 8
+	evictBatch = 8
+	// evictPart is the part of a shard's keys that goes in one batch at most: one in so many.
+	evictPart   = 32
 	lookBuckets = 64
 )
 
@@ -199,6 +201,9 @@ func (sh *shard) evict(tx *Tx, policy *Eviction, n int) (evicted int) {
 	tx.dbi, tx.held = 0, 1<<sh.id
 	tx.now = max(sh.db.clock.Micros(), sh.last)
 	tx.ms = tx.now / 1000
+	// Of a shard with few keys few go before another one is drawn: it has no more than its
+	// part of the best candidates.
+	n = min(n, 1+sh.keys()/evictPart)
 	e := &sh.evictor
 	if e.policy != *policy {
 		e.policy, e.pool = *policy, e.pool[:0]

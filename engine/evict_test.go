@@ -77,6 +77,30 @@ func TestEvictionByRecencyKeepsWhatWasUsedLast(t *testing.T) {
 	}
 }
 
+// Few large values are spread over many shards, and those used last stay all the same.
+func TestEvictionOfFewKeysKeepsWhatWasUsedLast(t *testing.T) {
+	clock := NewManualClock(time.UnixMilli(1700000000000))
+	db := Open(Options{Clock: clock, Shards: 16})
+	t.Cleanup(db.Close)
+	val := make([]byte, 50<<10)
+	for i := range 200 {
+		key := fmt.Appendf(nil, "k%d", i)
+		tx := db.Begin(0, key)
+		if _, _, err := tx.Set(key, val, SetOptions{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		tx.Commit()
+		clock.Advance(time.Second)
+	}
+	db.SetEviction(Eviction{Keys: EvictAll, By: ByRecency, Samples: 20})
+	db.LimitMemory(int64(7 << 20))
+	db.MakeRoom(time.Hour)
+	db.MakeRoom(time.Hour)
+	if old, young := countKeys(db, "k", 0, 100), countKeys(db, "k", 100, 200); young < 82 || old > 45 {
+		t.Errorf("%d of 100 old keys and %d of 100 young ones are left", old, young)
+	}
+}
+
 func TestEvictionByFrequencyKeepsWhatIsUsedOften(t *testing.T) {
 	db, clock := openLimited(t, Eviction{Keys: EvictAll, By: ByFrequency})
 	fillUntil(db, clock, "hot", 500, nil)

@@ -111,6 +111,9 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 		defer f.Close()
 		logs, out = f, f
 	}
+	if l := cfg.String("loglevel"); l == "warning" || l == "nothing" {
+		out = io.Discard // the greeting is of level notice, as in Redis
+	}
 	log := slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: &level}))
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

@@ -61,7 +61,7 @@ func TestEveryDifferenceIsWhole(t *testing.T) {
 }
 
 // TestEveryDifferenceIsNamedByATest looks for each ID as a string of its own in the Go files
-// that import this package, and in transcripts as a word behind "differs:".
+// that import this package, and in transcripts and the scripts of effecttest as a word behind "differs:".
 func TestEveryDifferenceIsNamedByATest(t *testing.T) {
 	used := map[string]bool{}
 	usedByGo(t, used)
@@ -104,7 +104,7 @@ var differs = regexp.MustCompile(`(?m)[(#] ?differs: ([a-z0-9-]+)\)?$`)
 
 func usedByTranscripts(t *testing.T, used map[string]bool) {
 	t.Helper()
-	walk(t, filepath.Join(root, "testdata", "transcripts"), ".txt", func(path string) {
+	look := func(path string) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Error(err)
@@ -116,7 +116,9 @@ func usedByTranscripts(t *testing.T, used map[string]bool) {
 				t.Errorf("%s: %s is no difference of internal/compat", path, m[1])
 			}
 		}
-	})
+	}
+	walk(t, filepath.Join(root, "testdata", "transcripts"), ".txt", look)
+	walk(t, filepath.Join(root, "internal", "effecttest", "testdata"), ".txt", look)
 }
 
 // walk calls do with the files below a directory whose names end in ext.

@@ -60,6 +60,10 @@ var differences = []Difference{
 	{"script-eviction", Scripting, Redis7, "eval info",
 		"The cache holds the 500 scripts that EVAL ran last, and all of SCRIPT LOAD, and INFO counts evicted_scripts; Redis 7.0 keeps all.",
 		"ebb does as Redis since 7.4: programs that put values into texts do not fill the memory."},
+	// Hashes, lists, sets and sorted sets.
+	{"list-encoding-names", Collections, Redis7, "object|encoding",
+		"A list of one node has the encoding listpack; Redis 7.0 calls every list a quicklist.",
+		"ebb does as Redis since 7.2."},
 
 	// Connections and users.
 	{"client-maxage", Connections, Redis7, "client|kill",
@@ -76,6 +80,9 @@ var differences = []Difference{
 		"ebb does as Redis since 7.2."},
 
 	// Configuration.
+	{"cluster-databases", Directives, Valkey9, "select",
+		"A server that says it is a cluster refuses SELECT; Valkey 9 has cluster-databases, 1 by default, and calls the index out of range.",
+		"ebb does as Redis: a cluster has one database."},
 	{"config-unit-alone", Directives, All, "config|set",
 		"ebb refuses a size that is a unit without a number, such as `k`; the servers take it for 0.",
 		"A forgotten number is a mistake, and 0 means no bound."},
@@ -119,7 +126,12 @@ var differences = []Difference{
 		"repl-backlog-size is 1 MiB where Valkey has 10 MiB, and directives without an effect in ebb (lazyfree-lazy-user-del and its kin, hide-user-data-from-log, syslog-ident) show the defaults of Redis.",
 		"ebb has the defaults of Redis 8."},
 
+	// Replication, files and notifications.
+
 	// INFO and statistics.
+	{"slowlog-of-none", Statistics, Redis7, "slowlog|len",
+		"Once slowlog-max-len is 0 nothing is logged, and what is there stays; Redis 7.0 drops it with the next slow command.",
+		"ebb does as Redis 8 and Valkey 9."},
 	{"config-defaults", Statistics, All, "config|get",
 		"Some directives have another default.",
 		"The page of CONFIG GET and docs/design/config.md name them."},

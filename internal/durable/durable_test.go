@@ -316,10 +316,26 @@ func TestWritesAreTakenWhenFailedSavesDoNotMatter(t *testing.T) {
 		if err := w.conf.Change(true, "stop-writes-on-bgsave-error", "no"); err != nil {
 			t.Fatal(err)
 		}
-		w.k.SetSavePoints()
+		if err := w.k.SetSavePoints(); err != nil || w.refusal() != "" { // as soon as it returns
+			t.Errorf("%v; refused: %s", err, w.refusal())
+		}
+	})
+}
+
+// A client that waits for aof_rewrite_in_progress:0 waits for the first files.
+func TestTheFirstFilesAreARewriteFromTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := run(t, newFS(1))
+		defer w.close()
+		if err := w.conf.Change(true, "appendonly", "yes"); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.k.SetAppendOnly(true); err != nil || !w.k.Info().Rewriting {
+			t.Errorf("%v; %+v", err, w.k.Info())
+		}
 		synctest.Wait()
-		if w.refusal() != "" {
-			t.Errorf("refused: %s", w.refusal())
+		if i := w.k.Info(); i.Rewriting || i.BaseSize == 0 {
+			t.Errorf("in the end %+v", i)
 		}
 	})
 }

@@ -34,8 +34,8 @@ func (k *Keeper) look() {
 	}
 }
 
-// SetSavePoints is CONFIG SET save and stop-writes-on-bgsave-error: writes may be
-// refused no longer. It takes no shard.
+// SetSavePoints is CONFIG SET save and stop-writes-on-bgsave-error. When it returns, writes
+// are refused or taken as these say. It takes no shard.
 //
 // Errors: ErrNoDirectory, *disk.LockedError.
 func (k *Keeper) SetSavePoints() error {
@@ -46,14 +46,16 @@ func (k *Keeper) SetSavePoints() error {
 		}
 		return nil
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	if len(points) > 0 {
-		if err := k.takeLock(); err != nil {
+		k.mu.Lock()
+		err := k.takeLock()
+		k.mu.Unlock()
+		if err != nil {
 			return err
 		}
 		k.o.Shared = false
 	}
+	k.look()
 	k.nudge()
 	return nil
 }
@@ -85,6 +87,11 @@ func (k *Keeper) Info() Info {
 		i.PendingSync, i.DelayedSyncs, i.LastWriteOK = int64(s.PendingSync), s.Delayed, s.WriteErr == nil
 	}
 	k.load.info(&i, now)
+	// From appendonly yes on, until the first files are there: who waits for them looks here.
+	if k.aof.want && k.aof.state != aofOn && j.failures == 0 && !i.Loading {
+		i.Rewriting = i.Rewriting || !i.Saving
+		i.RewriteScheduled = i.RewriteScheduled || i.Saving
+	}
 	return i
 }
 
