@@ -17,8 +17,9 @@ var specDebug = Spec{
 	Summary: "A container for commands that help to test servers.",
 	Flags:   adminFlags,
 	SysCmd:  true,
-	Sub: []*Spec{&specDebugChangeReplID, &specDebugDigest, &specDebugDigestValue, &specDebugHelp, &specDebugObject, &specDebugPopulate,
-		&specDebugLoadaof, &specDebugQuicklist, &specDebugReload, &specDebugSetActiveExpire, &specDebugSleep},
+	Sub: []*Spec{&specDebugChangeReplID, &specDebugDigest, &specDebugDigestValue, &specDebugError, &specDebugHelp, &specDebugListpack,
+		&specDebugLoadaof, &specDebugLog, &specDebugObject, &specDebugPopulate, &specDebugProtocol, &specDebugQuicklist, &specDebugReload,
+		&specDebugSdslen, &specDebugSetActiveExpire, &specDebugSleep},
 }
 
 var specDebugHelp = debugHelp()

@@ -1,0 +1,179 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// The subcommands of DEBUG that the test suites of servers and clients ask for.
+
+var specDebugListpack = Spec{
+	Name: "debug|listpack", Group: GroupServer, Since: "7.0.0", Complexity: "O(N) where N is the length of the value",
+	Summary:  "Tells about the compact form of a small collection in the server's log.",
+	Flags:    adminFlags | ReadOnly,
+	Args:     []Arg{Key("key", Meta)},
+	Replies:  "A line that says so, the one of Redis, for a value whose OBJECT ENCODING is listpack. The log gets the number of its items, and its bytes in memory and in a snapshot.",
+	Examples: "> RPUSH l a b\n(integer) 2\n> DEBUG LISTPACK l\nListpack structure printed on stdout\n> SET k v\nOK\n> DEBUG LISTPACK k\n(error) ERR Not a listpack encoded object.\n",
+	Run:      debugging(runDebugListpack),
+}
+
+func runDebugListpack(c *Ctx) error {
+	key := c.Args[2]
+	if err := c.longWalk(key); err != nil {
+		return err
+	}
+	k, ok := c.Tx.Lookup(key)
+	switch {
+	case !ok:
+		return ErrNoSuchKey
+	case c.Tx.Encoding(key) != "listpack":
+		return ReplyError("ERR Not a listpack encoded object.")
+	}
+	items := 0
+	k.Items(func(engine.Item) { items++ })
+	memory, _ := c.Tx.MemoryUsage(key)
+	length, _ := c.Tx.SerializedSize(key)
+	c.Service.Log.Info("DEBUG LISTPACK", "key", strings.ToValidUTF8(string(clip(key, 128)), "?"), "kind", k.Kind().String(), "items", items, "memory", memory, "snapshot", length)
+	c.Out.Simple("Listpack structure printed on stdout")
+	return nil
+}
+
+var specDebugSdslen = Spec{
+	Name: "debug|sdslen", Group: GroupServer, Since: "3.0.0", Complexity: "O(1)",
+	Summary: "Tells the lengths of a key and of its string.",
+	Flags:   adminFlags | ReadOnly,
+	Args:    []Arg{Key("key", Meta)},
+	Replies: "One line in the form of Redis. Key and value lie in one record, exactly as long as they are: avail is 0, and val_zmalloc is what MEMORY USAGE says. " +
+		"A string that is a number has no text in memory, and is refused.",
+	Examples: "> SET k text\nOK\n> DEBUG SDSLEN k\nkey_sds_len:1, key_sds_avail:0, key_zmalloc: 1, val_sds_len:4, val_sds_avail:0, val_zmalloc: $_\n> SET n 12\nOK\n> DEBUG SDSLEN n\n" +
+		"(error) ERR Not an sds encoded string.\n",
+	Run: debugging(runDebugSdslen),
+}
+
+func runDebugSdslen(c *Ctx) error {
+	key := c.Args[2]
+	switch c.Tx.Encoding(key) {
+	case "":
+		return ErrNoSuchKey
+	case "raw", "embstr":
+	default:
+		return ReplyError("ERR Not an sds encoded string.")
+	}
+	n, err := c.Tx.StrLen(key)
+	if err != nil {
+		return err
+	}
+	memory, _ := c.Tx.MemoryUsage(key)
+	c.Out.Simple(fmt.Sprintf("key_sds_len:%d, key_sds_avail:0, key_zmalloc: %d, val_sds_len:%d, val_sds_avail:0, val_zmalloc: %d", len(key), len(key), n, memory))
+	return nil
+}
+
+var specDebugError = Spec{
+	Name: "debug|error", Group: GroupServer, Since: "3.0.0", Complexity: "O(1)",
+	Summary:  "Replies with an error, so that a client can test what it does with one.",
+	Flags:    adminFlags,
+	Args:     []Arg{Str("message")},
+	Replies:  "The error, whose first word is its code. Line ends become spaces.",
+	Examples: "> DEBUG ERROR \"MOVED 1 127.0.0.1:7000\"\n(error) MOVED 1 127.0.0.1:7000\n",
+	Run:      debugging(func(c *Ctx) error { return ReplyError(oneLine(string(c.Args[2]))) }),
+}
+
+var specDebugLog = Spec{
+	Name: "debug|log", Group: GroupServer, Since: "6.2.0", Complexity: "O(1)",
+	Summary:  "Writes a line into the server's log.",
+	Flags:    adminFlags,
+	Args:     []Arg{Str("message")},
+	Examples: "> DEBUG LOG \"the test begins\"\nOK\n",
+	Run:      debugging(runDebugLog),
+}
+
+func runDebugLog(c *Ctx) error {
+	c.Service.Log.Warn("DEBUG LOG", "message", strings.ToValidUTF8(string(clip(c.Args[2], maxLogged)), "?"))
+	c.Out.OK()
+	return nil
+}
+
+// protocolSamples are the replies of DEBUG PROTOCOL, which the tests of client libraries
+// compare with those of Redis.
+var protocolSamples = []struct {
+	name  string
+	write func(c *Ctx)
+}{
+	{"string", func(c *Ctx) { c.Out.BulkString("Hello World") }},
+	{"integer", func(c *Ctx) { c.Out.Int(12345) }},
+	{"double", func(c *Ctx) { c.Out.Double(3.141) }},
+	{"bignum", func(c *Ctx) { c.Out.BigNumber("1234567999999999999999999999999999999") }},
+	{"null", func(c *Ctx) { c.Out.Null() }},
+	{"array", func(c *Ctx) { c.Out.Array(3); threeInts(c.Out) }},
+	{"set", func(c *Ctx) { c.Out.Set(3); threeInts(c.Out) }},
+	{"map", protocolMap},
+	{"attrib", protocolAttribute},
+	{"push", protocolPush},
+	{"verbatim", func(c *Ctx) { c.Out.Verbatim("txt", "This is a verbatim\nstring") }},
+	{"true", func(c *Ctx) { c.Out.Bool(true) }},
+	{"false", func(c *Ctx) { c.Out.Bool(false) }},
+}
+
+func threeInts(w *resp.Writer) {
+	for i := range int64(3) {
+		w.Int(i)
+	}
+}
+
+func protocolMap(c *Ctx) {
+	c.Out.Map(3)
+	for i := range int64(3) {
+		c.Out.Int(i)
+		c.Out.Bool(i == 1)
+	}
+}
+
+func protocolAttribute(c *Ctx) {
+	if c.Out.Attribute(1) {
+		c.Out.BulkString("key-popularity")
+		c.Out.Array(2)
+		c.Out.BulkString("key:123")
+		c.Out.Int(90)
+	}
+	c.Out.BulkString("Some real reply following the attribute")
+}
+
+// protocolPush writes the reply and then the message. An embedded caller gets no messages.
+func protocolPush(c *Ctx) {
+	c.Out.BulkString("Some real reply following the push reply")
+	if c.Out.Collecting() {
+		return
+	}
+	c.Out.Push(2)
+	c.Out.BulkString("server-cpu-usage")
+	c.Out.Int(42)
+}
+
+var specDebugProtocol = Spec{
+	Name: "debug|protocol", Group: GroupServer, Since: "6.0.0", Complexity: "O(1)",
+	Summary:  "Replies with a value of a type of the protocol, so that a client can test how it reads it.",
+	Flags:    adminFlags,
+	Args:     []Arg{Str("type")},
+	Replies:  "A value of the type: string, integer, double, bignum, null, array, set, map, attrib, push, verbatim, true or false. RESP2 has no push.",
+	Examples: "> DEBUG PROTOCOL integer\n(integer) 12345\n> DEBUG PROTOCOL array\n1) (integer) 0\n2) (integer) 1\n3) (integer) 2\n",
+	Run:      debugging(runDebugProtocol),
+}
+
+func runDebugProtocol(c *Ctx) error {
+	names := make([]string, 0, len(protocolSamples))
+	for _, s := range protocolSamples {
+		if !EqualFold(c.Args[2], s.name) {
+			names = append(names, s.name)
+			continue
+		}
+		if s.name == "push" && c.Out.Proto != 3 {
+			return ReplyError("ERR RESP2 is not supported by this command")
+		}
+		s.write(c)
+		return nil
+	}
+	return ReplyError("ERR Wrong protocol type name. Please use one of the following: " + strings.Join(names, "|"))
+}
