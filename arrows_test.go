@@ -75,7 +75,10 @@ var onlyHere = map[string][]string{
 	// Remote backends are the door's business; tests break them, programs silence them.
 	"github.com/redis/go-redis": {".", "internal/backends", "examples/internal/example"},
 	"github.com/spf13/cobra":    {"cmd/ebb"}, // and command lines the program's
-	"github.com/prometheus":     {"cmd/ebb"}, // who embeds an engine has his own metrics
+	// What is compressed as a whole is RDB files.
+	"github.com/klauspost/compress": {"internal/rdb", "internal/rdb/rdbtest"},
+	"github.com/pierrec/lz4":        {"internal/rdb", "internal/rdb/rdbtest"},
+	"github.com/prometheus":         {"cmd/ebb"}, // who embeds an engine has his own metrics
 }
 
 // source is one parsed Go file of the tree.

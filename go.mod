@@ -7,7 +7,9 @@ require (
 	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/ergochat/readline v0.1.3
 	github.com/google/go-cmp v0.7.0
+	github.com/klauspost/compress v1.20.3
 	github.com/minio/highwayhash v1.0.3
+	github.com/pierrec/lz4/v4 v4.1.33
 	github.com/prometheus/client_golang v1.23.2
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.67

@@ -16,7 +16,11 @@ require (
 	golang.org/x/time v0.14.0
 )
 
-require go.uber.org/atomic v1.12.0 // indirect
+require (
+	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/pierrec/lz4/v4 v4.1.33 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+)
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

@@ -70,7 +70,8 @@ var specRestore = Spec{
 	Args:       restoreArgs(),
 	History:    restoreHistory,
 	Replies: "OK; BUSYKEY if the key exists and REPLACE is not given. The time to live is in ms, 0 for none; with ABSTTL it is a Unix time. " +
-		"The payload may come from Redis up to 8.0, from later versions if its type is one of those, and from Valkey up to 9.1. One that is damaged is an error and changes nothing. " +
+		"The payload may come from Redis up to 8.0 and Valkey up to 9.2, and from a newer Redis if ebb has the type. " +
+		"One that is damaged, or of a type that ebb does not have, is an error that names the type, and changes nothing. " +
 		"A delay queue that names a key for its dead letters needs the right to write to that key, as DQ.CONFIG does.",
 	Examples: "> RESTORE k 0 \"\\x00\\xc0\\n\\n\\x00n\\x9fWE\\x0e\\xaec\\xbb\"\nOK\n> GET k\n\"10\"\n" +
 		"> RESTORE k 0 \"\\x00\\xc0\\n\\n\\x00n\\x9fWE\\x0e\\xaec\\xbb\"\n(error) BUSYKEY Target key name already exists.\n" +

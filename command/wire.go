@@ -51,6 +51,10 @@ var wireErrors = []struct {
 	{engine.ErrFull, "OOM the shard of this key holds 32 GiB of records, which is all it can; spread the keys over more hash tags"},
 }
 
+// telling reports whether what wraps an error names what a client of a newer server needs
+// to know: a type or a version that ebb does not read.
+func telling(err error) bool { return err == engine.ErrPayload || err == engine.ErrBadFormat }
+
 // wireText returns the text of an error reply.
 func wireText(err error) string {
 	var r ReplyError
@@ -58,8 +62,11 @@ func wireText(err error) string {
 		return string(r)
 	}
 	for _, w := range wireErrors {
-		if errors.Is(err, w.err) {
+		switch {
+		case err == w.err || errors.Is(err, w.err) && !telling(w.err):
 			return string(w.text)
+		case errors.Is(err, w.err):
+			return "ERR " + err.Error()
 		}
 	}
 	var full *engine.BoundError

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/packed"
@@ -18,9 +19,11 @@ import (
 
 // The errors of Restore.
 var (
-	// ErrPayload: the payload's version or checksum is wrong.
+	// ErrPayload: the payload's version or checksum is wrong. Where it is the version, the
+	// error that wraps it names that.
 	ErrPayload = errors.New("DUMP payload version or checksum are wrong")
-	// ErrBadFormat: the payload's value is not what it says it is.
+	// ErrBadFormat: the payload's value is not what it says it is, or of a type that ebb
+	// does not have, which the error that wraps it names.
 	ErrBadFormat = errors.New("Bad data format")
 	// ErrBusyKey: the key exists, and is not to be replaced.
 	ErrBusyKey = errors.New("the target key exists already")
@@ -197,7 +200,8 @@ type RestoreOptions struct {
 
 // Restore stores the value of a DUMP payload under a key, or nothing at all.
 // With a deadline that has passed the value is not stored, but what was to be
-// replaced is gone. It reads what Redis up to 8.0 and Valkey up to 9.1 write. O(value).
+// replaced is gone. It reads what Redis up to 8.0 and Valkey up to 9.2 write, and newer
+// versions of Redis if the type is known. O(value).
 //
 // Errors: ErrBusyKey, ErrPayload, ErrBadFormat, ErrFull, and that of o.Names.
 func (tx *Tx) Restore(key, payload []byte, o RestoreOptions) error {
@@ -207,7 +211,7 @@ func (tx *Tx) Restore(key, payload []byte, o RestoreOptions) error {
 	}
 	value, version, err := rdb.Open(payload)
 	if err != nil {
-		return ErrPayload
+		return explained(ErrPayload, err)
 	}
 	r, err := tx.decode(value, version)
 	if err != nil {
@@ -327,10 +331,19 @@ func (tx *Tx) decode(value []byte, version int) (*restorer, error) {
 	case err == nil:
 		return r, nil
 	case errors.Is(err, rdb.ErrFormat):
-		err = ErrBadFormat
+		err = explained(ErrBadFormat, err)
 	}
 	r.discard()
 	return nil, err
+}
+
+// explained returns err, with the name of the type or version if why is that ebb does not know it.
+func explained(err, why error) error {
+	var known interface{ Name() string }
+	if errors.As(why, &known) {
+		return fmt.Errorf("%w: %s", err, known.Name())
+	}
+	return err
 }
 
 // errTwice refuses an item that the container has already.

@@ -129,7 +129,7 @@ func (l *loading) split(ctx context.Context, r *rdb.Reader) error {
 			return err
 		}
 		if e.DB >= db.ndb {
-			return &rdb.FileError{Offset: e.Offset, DB: e.DB, Key: e.Key, HasKey: true, Err: fmt.Errorf("%w: there are %d", errDatabase, db.ndb)}
+			return e.Wrong(fmt.Errorf("%w: there are %d", errDatabase, db.ndb))
 		}
 		s, hash := db.shardOf(e.Key)
 		b := l.batches[s]
@@ -364,5 +364,5 @@ func (e *loadEntry) wrong(err error) error {
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	return &rdb.FileError{Offset: e.Offset, DB: e.DB, Key: e.Key, HasKey: true, Err: err}
+	return e.Wrong(err)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/rdb"
+	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
 )
 
 // record is the RDB record of a key whose value is raw: its type comes first.
@@ -43,16 +44,25 @@ func TestAFailedSynchronisationLosesNothing(t *testing.T) {
 	damaged := []byte(good)
 	damaged[len(damaged)-12] ^= 1 // in the last value: only the checksum tells
 	answers := map[string]struct{ answer, why string }{
-		"damaged":              {full(1000, string(damaged), ""), "the checksum is wrong"},
+		"damaged":              {full(1000, string(damaged), ""), fmt.Sprintf("at offset %d: rdb: the checksum is wrong", len(good))},
 		"damaged, no checksum": {full(1000, rdbFile(t, false, record("bad", "\x10\x03xyz")), ""), "key \"bad\""},
-		"cut off":              {full(1000, good, "")[:len(full(1000, good, ""))-30] + "close", "unexpected EOF"},
+		"cut off":              {full(1000, good, "")[:len(full(1000, good, ""))-30] + "close", fmt.Sprintf("at offset %d, in", len(good)-30)},
 		"a type too new":       {full(1000, strings.Replace(rdbFile(t, false, record("k", "\x1c\x01x")), "REDIS0010", "REDIS0014", 1), ""), "type 28 (an array)"},
 		"an opcode too new":    {full(1000, strings.Replace(rdbFile(t, false, []byte{241, 0}), "REDIS0010", "REDIS0014", 1), ""), "opcode 241"},
 		"a version too new":    {full(1000, "VALKEY099"+good[9:], ""), "version 99"},
 		"no RDB file":          {full(1000, "GARBAGE..."+good, ""), "not an RDB file"},
 		"a library is wrong":   {full(1000, strings.Replace(rdbFile(t, false), "register_function", "register_nonsense", 1), ""), "register_nonsense"},
 		"a database too many":  {full(1000, rdbFile(t, false, []byte{254, 0x40, 99}, record("k", "\x00\x01x")), ""), "no such database"},
-		"bytes behind the end": {full(1000, good+"xx", ""), "2 bytes"},
+		"bytes behind the end": {full(1000, good+"xx", ""), "came 2 bytes"},
+		"a path hash":          {full(1000, packed(t, "VALKEY081"+rdbFile(t, false, record("k", "\x17\x01x"))[9:]), ""), "type 23 (a path hash)"},
+		"a command in it":      {full(1000, "VALKEY081"+rdbFile(t, false, []byte("\xf2*1\r\n$8\r\nFLUSHALL\r\n"))[9:], ""), "opcode 242 (a command from a synchronisation without a fork)"},
+		"damaged, compressed":  {full(1000, packed(t, string(damaged)), ""), fmt.Sprintf("at offset %d of what the LZ4 file holds", len(good))},
+		"a frame is damaged":   {full(1000, inverted(packed(t, good), -3), ""), "the LZ4 frame is damaged"},
+		"another algorithm":    {full(1000, inverted(packed(t, good), 4), ""), "algorithm 254"},
+		"more in the envelope": {full(1000, packed(t, good+"xx"), ""), "2 bytes or more follow"},
+		"more behind it":       {full(1000, packed(t, good)+"xxx", ""), "came 3 bytes"},
+		"cut off, compressed": {full(1000, packed(t, good), "")[:len(full(1000, packed(t, good), ""))-30] + "close",
+			fmt.Sprintf("its offset %d: ", len(packed(t, good))-30)},
 	}
 	for _, how := range []string{"disabled", "on-empty-db", "swapdb"} {
 		t.Run(how, func(t *testing.T) {
@@ -76,6 +86,57 @@ func TestAFailedSynchronisationLosesNothing(t *testing.T) {
 			linked(t, c)
 			holdsNew(t, c)
 		})
+	}
+}
+
+// packed compresses a file as a whole.
+func packed(t *testing.T, file string) string { return string(rdbtest.LZ4(t, []byte(file))) }
+
+// inverted inverts a byte, counted from the end if at is negative.
+func inverted(s string, at int) string {
+	b := []byte(s)
+	if at < 0 {
+		at += len(b)
+	}
+	b[at] = ^b[at]
+	return string(b)
+}
+
+// A master that compresses its data as a whole is followed: with a length or a mark, both
+// algorithms, and each way of loading; the stream goes on behind the frame.
+func TestACompressedSynchronisationIsLoaded(t *testing.T) {
+	const mark = "0123456789abcdef0123456789abcdef01234567"
+	var more [][]byte
+	for i := range 2000 { // several blocks
+		more = append(more, record(fmt.Sprint("key:", i*7919), "\x00\x3c"+strings.Repeat(fmt.Sprint(i), 60)[:60]))
+	}
+	file := []byte(rdbFile(t, true, more...))
+	stream := "*3\r\n$3\r\nSET\r\n$6\r\nstream\r\n$1\r\nv\r\n"
+	start := fmt.Sprintf("+FULLRESYNC %s %d\r\n", streamID, 1000)
+	for with, data := range map[string]string{"LZ4": string(rdbtest.LZ4(t, file)), "Zstandard": string(rdbtest.Zstandard(t, file))} {
+		for _, how := range []string{"disabled", "on-empty-db", "swapdb"} {
+			for form, answer := range map[string]string{"length": full(1000, data, stream), "mark": start + "$EOF:" + mark + "\r\n" + data + mark + stream} {
+				for _, holds := range []bool{false, true} {
+					t.Run(fmt.Sprint(with, " ", how, " ", form, " ", holds), func(t *testing.T) {
+						s := newScripted(t, answer) // it ends after the replica
+						c := dialTCP(t, startNode(t, "--repl-diskless-load", how))
+						if holds {
+							c.must("SET", "old", "v")
+						}
+						followScripted(c, s)
+						linked(t, c)
+						eventually(t, "the stream has come", func() bool { return c.must("GET", "stream").Str == "v" })
+						if v := c.must("EXISTS", "old", "new"); v.Int != 1 || c.must("GET", "new").Str != "value of the new key" {
+							t.Error("the old data is there, or the new is not")
+						}
+						c.must("SELECT", "1")
+						if v := c.must("DBSIZE"); v.Int != 2000 || c.must("GET", fmt.Sprint("key:", 1999*7919)).Str != strings.Repeat("1999", 15) {
+							t.Errorf("%d keys", v.Int)
+						}
+					})
+				}
+			}
+		}
 	}
 }
 

@@ -2,7 +2,8 @@
 // wrong where: RDB files, append-only files, manifests, and directories of them.
 //
 //	Run ── path ── what its first bytes say
-//	                 "REDIS", "VALKEY"  RDB (rdb.go), with commands behind: an old AOF
+//	                 "REDIS", "VALKEY", or "VCS" where Valkey has compressed it:
+//	                                    RDB (rdb.go), with commands behind: an old AOF
 //	                 "*", "#TS:"        append-only file (aof.go)
 //	                 "file "            manifest, and the files it names (dir.go)
 //	                 a directory        all of these in it
@@ -103,7 +104,7 @@ func kindOf(name string, head []byte) kind {
 	starts := func(s string) bool { return bytes.HasPrefix(head, []byte(s)) }
 	ext := filepath.Ext(name)
 	switch {
-	case starts("REDIS") || starts("VALKEY"):
+	case rdb.IsFile(head):
 		return snapshot
 	case ext == ".manifest" || starts("file "):
 		return manifest

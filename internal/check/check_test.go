@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -270,6 +271,28 @@ func add(w *rdb.Writer, e *rdb.Encoder, db int, key string, deadline int64, writ
 	write()
 	_ = w.Records(db, e.Buf)
 	e.Reset(e.Buf[:0])
+}
+
+// TestCompressedFilesAreChecked: with what stands behind the frame.
+func TestCompressedFilesAreChecked(t *testing.T) {
+	dir := t.TempDir()
+	for with, name := range map[string]string{"LZ4": "valkey92-lz4.rdb", "Zstandard": "valkey92-zstd.rdb"} {
+		b := get(t, filepath.Join("../rdb/testdata", name))
+		put(t, dir, name, b)
+		said, ok := run(dir, name, Options{})
+		head := fmt.Sprintf("%s: RDB file compressed with %s, version 81 of Valkey (valkey-ver 9.1.2), %d bytes, written 2026-11-23 ", name, with, len(b))
+		if !ok || !strings.HasPrefix(said, head) || !strings.Contains(said, "\n  libraries of functions: 2\n") || !strings.HasSuffix(said, "\n  ok\n") {
+			t.Errorf("%s", said)
+		}
+		put(t, dir, name, append(slices.Clone(b), "*1\r\n$4\r\nPING\r\n"...))
+		if said, ok := run(dir, name, Options{}); !ok || !strings.Contains(said, fmt.Sprintf("\n  and commands from offset %d on\n", len(b))) {
+			t.Errorf("%s", said)
+		}
+		put(t, dir, name, append(slices.Clone(b), "nothing"...))
+		if said, ok := run(dir, name, Options{}); ok || !strings.Contains(said, fmt.Sprintf("WRONG: 7 bytes follow the end at offset %d", len(b))) {
+			t.Errorf("%s", said)
+		}
+	}
 }
 
 func TestWrongValuesAreNamedAndTheRestIsCounted(t *testing.T) {

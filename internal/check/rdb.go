@@ -71,7 +71,7 @@ func (c *checker) snapshot(in *input) {
 		wrong = append(wrong, err)
 		break
 	}
-	c.printf("%s: RDB file, version %d of %s%s, %d bytes%s", in.path, rd.Version(), rd.Dialect(), s.server(), in.size, s.written())
+	c.printf("%s: RDB file%s, version %d of %s%s, %d bytes%s", in.path, compressed(rd), rd.Version(), rd.Dialect(), s.server(), in.size, s.written())
 	s.table()
 	for _, err := range wrong {
 		c.bad("%v", err)
@@ -82,6 +82,14 @@ func (c *checker) snapshot(in *input) {
 	if len(wrong) == 0 {
 		c.behind(in, rd)
 	}
+}
+
+// compressed tells how a file is compressed, if it is.
+func compressed(rd *rdb.Reader) string {
+	if with := rd.Compression(); with != rdb.Uncompressed {
+		return " compressed with " + with.String()
+	}
+	return ""
 }
 
 func appendError(all []error, err error) []error {
@@ -120,7 +128,7 @@ func (s *snapshotCheck) entry(e *rdb.Entry) error {
 		id := xxh3.Hash128(s.name)
 		if s.keys[id] {
 			s.broken++
-			return &rdb.FileError{Offset: e.Offset, DB: e.DB, Key: e.Key, HasKey: true, Err: errors.New("the key comes twice")}
+			return e.Wrong(errors.New("the key comes twice"))
 		}
 		s.keys[id] = true
 	}
@@ -129,7 +137,7 @@ func (s *snapshotCheck) entry(e *rdb.Entry) error {
 	err := v.decoder.Entry(e, v)
 	if err == nil && v.own && s.c.Value != nil {
 		if err = s.c.Value(e); err != nil {
-			err = &rdb.FileError{Offset: e.Offset, DB: e.DB, Key: e.Key, HasKey: true, Err: err}
+			err = e.Wrong(err)
 		}
 	}
 	if err != nil {

@@ -17,8 +17,9 @@ import (
 const maxBehind = 3600e6
 
 // headBytes is how much of a file is looked at for its time: the texts of Redis's
-// and ours stand in the first hundred bytes or so.
-const headBytes = 4 << 10
+// and ours stand in the first hundred bytes or so. Of a compressed file it takes a
+// whole block: LZ4's has 64 KiB as Valkey writes it, Zstandard's 128.
+const headBytes = 256 << 10
 
 // ErrClockBehind: the clock is far behind the files.
 var ErrClockBehind = errors.New("the clock is behind the data")

@@ -1,7 +1,6 @@
 package durable
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -209,7 +208,7 @@ func (x *loadRun) rdb(ctx context.Context, r io.Reader, keepExpired bool) (rest 
 // base loads the snapshot that append-only files begin with, and returns what was
 // read behind its end.
 func (x *loadRun) base(ctx context.Context, r io.Reader) (rest []byte, err error) {
-	rest, err = x.rdb(ctx, bufio.NewReaderSize(r, 256<<10), true)
+	rest, err = x.rdb(ctx, r, true) // which reads large blocks, and gives back what it did not need
 	if err != nil {
 		err = fmt.Errorf("the snapshot in it: %w; look at it with `ebb check`", err)
 	}

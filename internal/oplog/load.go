@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/ebbdb/ebb/internal/disk"
+	"github.com/ebbdb/ebb/internal/rdb"
 )
 
 // Loader is what Files.Load hands the data to.
@@ -133,7 +134,7 @@ func readPart(path string, r *counter, l *Loader) (tail Tail, at int64, err erro
 		return tail, 0, err
 	}
 	all := io.MultiReader(bytes.NewReader(head[:n]), r)
-	if isRDB(head[:n]) {
+	if rdb.IsFile(head[:n]) {
 		rest, err := l.RDB(all)
 		if err != nil {
 			return tail, 0, err
@@ -143,11 +144,6 @@ func readPart(path string, r *counter, l *Loader) (tail Tail, at int64, err erro
 	}
 	tail, err = ReadAOF(all, func(args [][]byte, end int64) error { return l.Command(args, Place{path, at + end}) })
 	return tail, at, err
-}
-
-// isRDB reports whether a file that begins so is a snapshot.
-func isRDB(head []byte) bool {
-	return bytes.HasPrefix(head, []byte("REDIS")) || bytes.HasPrefix(head, []byte("VALKEY"))
 }
 
 // counter counts what is read.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/disk"
+	"github.com/ebbdb/ebb/internal/rdb"
 )
 
 // ErrRewriting: a rewrite is under way.
@@ -152,7 +153,7 @@ func (f *Files) extension(name string) string {
 		defer r.Close()
 		var b [8]byte
 		n, _ := r.ReadAt(b[:], 0)
-		if isRDB(b[:n]) {
+		if rdb.IsFile(b[:n]) {
 			return "rdb"
 		}
 	}

@@ -78,7 +78,7 @@ func (d *Decoder) Value(t Type, b Builder) error {
 	case TypeHash, TypeHashZipmap, TypeHashZiplist, TypeHashListpack:
 		return d.hash(t, b)
 	}
-	if t >= TypeHashValkey && d.version >= valkeyVersion {
+	if t >= TypeHashValkey && dialectOf(d.version) == Valkey {
 		return d.valkeyHash(t, b)
 	}
 	switch t {
@@ -91,8 +91,11 @@ func (d *Decoder) Value(t Type, b Builder) error {
 	case TypeModule:
 		return d.module(b)
 	}
-	return bad("type %d is not known", t)
+	return d.unknown(t)
 }
+
+// unknown is the error about a type.
+func (d *Decoder) unknown(t Type) error { return &UnknownType{t, dialectOf(d.version), d.version} }
 
 // take returns the next n bytes.
 func (d *Decoder) take(n int) ([]byte, error) {

@@ -43,9 +43,10 @@ const (
 	headerSize  = 9
 	crcSize     = 8
 
-	// valkeyVersion is the version of Valkey 9's files. Those between Version and
-	// it are of neither that we know.
+	// valkeyVersion is the version of the files of Valkey 9.0 and 9.1, and valkeyNewest
+	// of 9.2. Those below it are of Redis.
 	valkeyVersion = 80
+	valkeyNewest  = 81
 	// crcSince is the first version with a checksum.
 	crcSince = 5
 )
@@ -80,6 +81,13 @@ type Entry struct {
 	Version int
 	Dialect Dialect
 	Offset  int64 // of the value, behind the key
+	// With is how the file is compressed as a whole: Offset is within it.
+	With Compression
+}
+
+// Wrong returns an error about the entry's value.
+func (e *Entry) Wrong(err error) *FileError {
+	return &FileError{Offset: e.Offset, DB: e.DB, Key: e.Key, HasKey: true, With: e.With, Err: err}
 }
 
 // Type returns the type of the entry's value.
@@ -91,7 +99,9 @@ func (e *Entry) Type() Type { return Type(e.Value[0]) }
 func (d *Decoder) Entry(e *Entry, b Builder) error {
 	err := d.Restore(e.Value, e.Version, b)
 	if errors.Is(err, ErrFormat) {
-		return &FileError{Offset: e.Offset + int64(max(d.pos-1, 0)), DB: e.DB, Key: e.Key, HasKey: true, Err: err}
+		wrong := e.Wrong(err)
+		wrong.Offset += int64(max(d.pos-1, 0))
+		return wrong
 	}
 	return err
 }
@@ -103,19 +113,34 @@ type FileError struct {
 	DB     int
 	Key    []byte // whose value it is, if HasKey
 	HasKey bool
-	Err    error
+	// With is how the file is compressed as a whole. If it is, Offset is within it, and
+	// Compressed how many bytes of the file itself were read, 0 if that is not known.
+	With       Compression
+	Compressed int64
+	Err        error
+}
+
+// place is the offset in words.
+func (e *FileError) place() string {
+	switch {
+	case e.With == Uncompressed:
+		return fmt.Sprintf("at offset %d", e.Offset)
+	case e.Compressed == 0:
+		return fmt.Sprintf("at offset %d of what the %s file holds", e.Offset, e.With)
+	}
+	return fmt.Sprintf("at offset %d of what the %s file holds up to its offset %d", e.Offset, e.With, e.Compressed)
 }
 
 func (e *FileError) Error() string {
 	if !e.HasKey {
-		return fmt.Sprintf("at offset %d: %v", e.Offset, e.Err)
+		return fmt.Sprintf("%s: %v", e.place(), e.Err)
 	}
 	const most = 64 // bytes of a key tell which one it is
 	key, more := e.Key, ""
 	if len(key) > most {
 		key, more = key[:most], "..."
 	}
-	return fmt.Sprintf("at offset %d, in the value of key %q%s of database %d: %v", e.Offset, key, more, e.DB, e.Err)
+	return fmt.Sprintf("%s, in the value of key %q%s of database %d: %v", e.place(), key, more, e.DB, e.Err)
 }
 
 func (e *FileError) Unwrap() error { return e.Err }

@@ -33,7 +33,11 @@ func (r record) String() string {
 
 // readFile reads and decodes all of a file.
 func readFile(r io.Reader, o ReaderOptions) (all []record, err error) {
-	rd := NewReader(r, o)
+	return readAll(NewReader(r, o))
+}
+
+// readAll is readFile for a Reader.
+func readAll(rd *Reader) (all []record, err error) {
 	var d Decoder
 	for {
 		e, err := rd.Next()

@@ -55,6 +55,8 @@ func TestDialectsAndOldPartsAreRead(t *testing.T) {
 		"seconds before 1970":  {fileOf("REDIS0002", opSeconds, []byte{0xff, 0xff, 0xff, 0xff}, 0, "k", "v"), `db0 "k" deadline 1 idle -1 freq -1: string ["v"]`},
 		"clocks":               {fileOf("REDIS0009", opIdle, 9, opDeadline, little(7), opFreq, 8, 0, "k", "v"), `db0 "k" deadline 7 idle 9 freq 8: string ["v"]`},
 		"slots of Valkey":      {fileOf("VALKEY080", opSlotImport, "job", 2, 1, 2, 3, 4, opSlotInfo, 1, 2, 3, 0, "k", "v"), `db0 "k" deadline 0 idle -1 freq -1: string ["v"]`},
+		"slots of Valkey 9.2":  {fileOf("VALKEY081", opSlotImport, "job", 1, 1, 2, 0, "k", "v"), `db0 "k" deadline 0 idle -1 freq -1: string ["v"]`},
+		"fields of Valkey 9.2": {fileOf("VALKEY081", 22, "k", 1, field(5000)), `db0 "k" deadline 0 idle -1 freq -1: hash ["f" "v" "5000"]`},
 		"fields of Valkey":     {fileOf("VALKEY080", 22, "k", 1, field(5000)), `db0 "k" deadline 0 idle -1 freq -1: hash ["f" "v" "5000"]`},
 		"a field without one":  {fileOf("VALKEY080", 22, "k", 1, field(1<<64-1)), `db0 "k" deadline 0 idle -1 freq -1: hash ["f" "v" "0"]`},
 		"fields of Redis":      {fileOf("REDIS0012", 24, "k", little(5000), 1, 1, "f", "v"), `db0 "k" deadline 0 idle -1 freq -1: hash ["f" "v" "5000"]`},
@@ -101,17 +103,20 @@ func TestWhatIsWrongWithAFileIsSaid(t *testing.T) {
 		"no version":         {[]byte("REDIS00x1 "), `at offset 9: rdb: bad data format: not an RDB file: it begins with "REDIS00x1"`},
 		"version 0":          {fileOf("REDIS0000"), "at offset 9: rdb: bad data format: a file of Redis in version 0, of which we read 1 to 12, and up to 79 what those have"},
 		"a newer Redis":      {fileOf("REDIS0080"), "at offset 9: rdb: bad data format: a file of Redis in version 80, of which we read 1 to 12, and up to 79 what those have"},
-		"a newer type":       {fileOf("REDIS0014", 28, "k"), `at offset 12, in the value of key "k" of database 0: rdb: bad data format: type 28 (an array) of a Redis file in version 14 is not known`},
+		"a newer type":       {fileOf("REDIS0014", 28, "k"), `at offset 12, in the value of key "k" of database 0: rdb: bad data format: type 28 (an array) of Redis in version 14 is not known`},
 		"a newer opcode":     {fileOf("REDIS0014", 241), "at offset 10: rdb: bad data format: opcode 241 (a key that is not to be evicted) of a Redis file in version 14 is not known"},
-		"a newer Valkey":     {fileOf("VALKEY081"), "at offset 9: rdb: bad data format: a file of Valkey in version 81, of which we read 80"},
+		"a newer Valkey":     {fileOf("VALKEY082"), "at offset 9: rdb: bad data format: a file of Valkey in version 82, of which we read 80 and 81"},
+		"an older Valkey":    {fileOf("VALKEY079"), "at offset 9: rdb: bad data format: a file of Valkey in version 79, of which we read 80 and 81"},
+		"a path hash":        {fileOf("VALKEY081", 23, "k"), `at offset 12, in the value of key "k" of database 0: rdb: bad data format: type 23 (a path hash) of Valkey in version 81 is not known`},
+		"a command in it":    {fileOf("VALKEY081", 242, "*1\r\n$4\r\nPING\r\n"), "at offset 10: rdb: bad data format: opcode 242 (a command from a synchronisation without a fork) of a Valkey file in version 81 is not known"},
 		"early functions":    {fileOf("REDIS0010", opOldFunction), "at offset 10: rdb: bad data format: functions in the form of Redis 7.0's release candidates"},
 		"slots in Redis":     {fileOf("REDIS0010", opSlotImport), "at offset 10: rdb: bad data format: no opcode of a Redis file in version 10 is 243"},
 		"no opcode":          {fileOf("REDIS0010", 230), "at offset 10: rdb: bad data format: no opcode of a Redis file in version 10 is 230"},
-		"no type":            {fileOf("REDIS0010", 8, "k"), `at offset 12, in the value of key "k" of database 0: rdb: bad data format: type 8 of a Redis file in version 10 is not known`},
+		"no type":            {fileOf("REDIS0010", 8, "k"), `at offset 12, in the value of key "k" of database 0: rdb: bad data format: type 8 of Redis in version 10 is not known`},
 		"a type too new":     {fileOf("REDIS0010", 20, "k"), `at offset 10: rdb: bad data format: type 20 in version 10`},
-		"types of Redis":     {fileOf("VALKEY080", 24, "k"), `at offset 12, in the value of key "k" of database 0: rdb: bad data format: type 24 of a Valkey file in version 80 is not known`},
+		"types of Redis":     {fileOf("VALKEY080", 24, "k"), `at offset 12, in the value of key "k" of database 0: rdb: bad data format: type 24 of Valkey in version 80 is not known`},
 		"the database":       {fileOf("REDIS0010", opSelect, longLength(1<<40)), "at offset 19: rdb: bad data format: database 1099511627776"},
-		"an early module":    {fileOf("REDIS0010", 6, "k"), `at offset 12, in the value of key "k" of database 0: rdb: bad data format: type 6 of a Redis file in version 10 is not known`},
+		"an early module":    {fileOf("REDIS0010", 6, "k"), `at offset 12, in the value of key "k" of database 0: rdb: bad data format: type 6 of Redis in version 10 is not known`},
 		"no string":          {fileOf("REDIS0010", 0, "k", 0xc9), `at offset 13, in the value of key "k" of database 0: rdb: bad data format: no string has the form 9`},
 		"no length":          {fileOf("REDIS0010", 0, "k", 0x90), `at offset 13, in the value of key "k" of database 0: rdb: bad data format: no length begins with 0x90`},
 		"an impossible size": {fileOf("REDIS0010", 0, "k", longLength(1<<63)), `at offset 21, in the value of key "k" of database 0: rdb: bad data format: a length of 9223372036854775808 bytes`},
@@ -196,15 +201,31 @@ func FuzzReader(f *testing.F) {
 	}
 	f.Add(fileOf("VALKEY080", opSlotImport, "job", 1, 3, 4, 22, "k", 1, "f", "v", little(5)))
 	f.Add(fileOf("REDIS0010", opModuleAux, longLength(moduleID("test-type")), 2, 1, 1, 7, 0, 7, "k", aModule("ebb-bloom")))
+	f.Add(fileOf("VALKEY081", 23, "k", 1, "/a", 1, "f", "v"))
+	f.Add(fileOf("VALKEY081", 242, "*1"))
+	for _, name := range []string{"valkey92-lz4", "valkey92-zstd"} {
+		f.Add(realFile(f, name))
+	}
+	small := realFile(f, "valkey81-cluster")
+	for _, with := range []Compression{LZ4, Zstandard} {
+		f.Add(enveloped(f, with, small))
+		f.Add(enveloped(f, with, enveloped(f, with, small)))
+		f.Add(enveloped(f, with, small[:len(small)/2]))
+	}
 	f.Fuzz(func(t *testing.T, file []byte) {
 		rd := NewReader(bytes.NewReader(file), ReaderOptions{Stranger: func(string, int, []byte) error { return nil }})
+		rd.most = 1 << 20
 		d := Decoder{MaxString: 1 << 24}
 		for {
 			e, err := rd.Next()
-			if len(rd.buf) > max(block, 2*len(file)) {
+			most := len(file)
+			if rd.packed != nil {
+				most = max(1<<20, maxDensity*len(file))
+			}
+			if len(rd.buf) > 2*max(block, most) {
 				t.Fatalf("a block of %d bytes for a file of %d", len(rd.buf), len(file))
 			}
-			if err != nil {
+			if err != nil || rd.offset() > 4<<20 { // some bytes of Zstandard are many entries
 				return
 			}
 			if err := d.Entry(e, &recorder{}); err != nil && !errors.Is(err, ErrFormat) {

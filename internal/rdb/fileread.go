@@ -45,7 +45,7 @@ type Reader struct {
 // NewReader returns a Reader of the file that r gives. It reads ahead: Rest gives
 // what it has read and not used.
 func NewReader(r io.Reader, o ReaderOptions) *Reader {
-	return &Reader{window: window{r: r, mark: none, noSum: o.NoChecksum}, o: o}
+	return &Reader{window: window{r: r, mark: none, noSum: o.NoChecksum, most: maxEntry}, o: o}
 }
 
 // Version returns the version of the file, once Next was called.
@@ -54,12 +54,34 @@ func (r *Reader) Version() int { return r.version }
 // Dialect returns whose file it is, once Next was called.
 func (r *Reader) Dialect() Dialect { return r.dialect }
 
-// Offset returns how many bytes of the file have been used.
-func (r *Reader) Offset() int64 { return r.base + int64(r.pos) }
+// Compression returns how the file is compressed as a whole, once Next was called.
+func (r *Reader) Compression() Compression {
+	if r.packed == nil {
+		return Uncompressed
+	}
+	return r.packed.with
+}
+
+// Offset returns how many bytes of the file have been used; of a compressed file, how many
+// of its compressed bytes.
+func (r *Reader) Offset() int64 {
+	if r.packed != nil {
+		return r.packed.frame.at
+	}
+	return r.offset()
+}
+
+// offset is how many bytes have been used, of what is compressed those within.
+func (r *Reader) offset() int64 { return r.base + int64(r.pos) }
 
 // Rest returns what was read behind the bytes that were used: behind the file's
 // end after io.EOF. It is valid as long as the Reader is not used.
-func (r *Reader) Rest() []byte { return r.buf[r.pos:r.end] }
+func (r *Reader) Rest() []byte {
+	if r.packed != nil {
+		return r.packed.rest()
+	}
+	return r.buf[r.pos:r.end]
+}
 
 // Next returns the next key. The Entry is valid until the next call, Key and Value
 // for ever. io.EOF comes at the file's end, after its checksum was verified. The
@@ -116,18 +138,28 @@ func (r *Reader) where(err error) error {
 	if err == nil {
 		return nil
 	}
-	at := r.Offset()
+	at := r.offset()
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		at = r.base + int64(r.end)
 	}
-	return &FileError{Offset: at, DB: r.db, Key: r.entry.Key, HasKey: r.inKey, Err: err}
+	e := &FileError{Offset: at, DB: r.db, Key: r.entry.Key, HasKey: r.inKey, Err: err}
+	if r.packed != nil {
+		e.With, e.Compressed = r.packed.with, r.packed.frame.at
+	}
+	return e
 }
 
 // header reads magic and version.
 func (r *Reader) header() error {
 	b, err := r.bytes(headerSize)
-	if err != nil {
+	switch {
+	case err != nil && r.packed != nil:
+		return err
+	case err != nil:
 		return fmt.Errorf("not an RDB file: %w", err)
+	}
+	if string(b[:len(magicEnvelope)]) == magicEnvelope {
+		return r.unpack()
 	}
 	s, valkey := strings.CutPrefix(string(b), magicValkey)
 	if !valkey {
@@ -144,38 +176,39 @@ func (r *Reader) header() error {
 	if valkey {
 		r.dialect = Valkey
 	}
-	if valkey && v != valkeyVersion || !valkey && (v < 1 || v >= valkeyVersion) {
+	if valkey && (v < valkeyVersion || v > valkeyNewest) || !valkey && (v < 1 || v >= valkeyVersion) {
 		return bad("a file of %s in version %d, of which we read %s", r.dialect, v, readable(valkey))
 	}
 	return nil
 }
 
+// unpack reads what is in the envelope that the file turns out to be, from its header on.
+func (r *Reader) unpack() error {
+	if r.packed != nil {
+		return bad("an envelope stands in an envelope")
+	}
+	start := r.pos - headerSize
+	e, wrong, err := openEnvelope(r.buf[start:start+envelopeSize], r.buf[start+envelopeSize:r.end], &faulty{r.r, r.fault})
+	if err != nil {
+		r.pos = start + wrong
+		return err
+	}
+	r.window = window{r: e, packed: e, mark: none, noSum: r.noSum, most: r.most}
+	return r.header()
+}
+
 // readable says which versions are read. Above Version a file of Redis is read as far as
-// its types and opcodes are known: see unknownType.
+// its types and opcodes are known: see UnknownType.
 func readable(valkey bool) string {
 	if valkey {
-		return strconv.Itoa(valkeyVersion)
+		return fmt.Sprintf("%d and %d", valkeyVersion, valkeyNewest)
 	}
 	return fmt.Sprintf("1 to %d, and up to %d what those have", Version, valkeyVersion-1)
 }
 
-// newTypes and newOpcodes are what newer versions of Redis write, whose layouts are not
-// public.
-var (
-	newTypes = map[Type]string{
-		26: "a stream with idempotency", 27: "a stream with NACKs", 28: "an array",
-		29: "a hash with a template", 30: "a hash with a template", 31: "a hash with a template", 32: "a hash with a template",
-		34: "a set whose members have deadlines", 35: "a set whose members have deadlines",
-	}
-	newOpcodes = map[byte]string{241: "a key that is not to be evicted", 242: "a template of hashes", 243: "metadata of a key"}
-)
-
 // unknownType is the error about a type that no decoder knows.
 func (r *Reader) unknownType(t Type) error {
-	if what := newTypes[t]; what != "" && r.dialect == Redis {
-		return bad("type %d (%s) of a Redis file in version %d is not known", t, what, r.version)
-	}
-	return bad("type %d of a %s file in version %d is not known", t, r.dialect, r.version)
+	return &UnknownType{Type: t, Dialect: r.dialect, Version: r.version}
 }
 
 // properties reads what stands before a type, or another opcode, and returns
@@ -252,8 +285,8 @@ func (r *Reader) silent(op byte) error {
 	case op == opOldFunction:
 		return bad("functions in the form of Redis 7.0's release candidates")
 	}
-	if what := newOpcodes[op]; what != "" && r.dialect == Redis && r.version > Version {
-		return bad("opcode %d (%s) of a Redis file in version %d is not known", op, what, r.version)
+	if what := newOpcodes[r.dialect][op]; what != "" && r.version > Version {
+		return bad("opcode %d (%s) of a %s file in version %d is not known", op, what, r.dialect, r.version)
 	}
 	return bad("no opcode of a %s file in version %d is %d", r.dialect, r.version, op)
 }
@@ -325,8 +358,8 @@ func (r *Reader) record(t Type) (skip bool, err error) {
 		e.Key = r.buf[r.pos-n-1 : r.pos-1 : r.pos-1]
 	}
 	r.buf[r.pos-1] = byte(t)
-	e.DB, e.Version, e.Dialect = r.db, r.version, r.dialect
-	r.inKey, e.Offset = true, r.Offset()
+	e.DB, e.Version, e.Dialect, e.With = r.db, r.version, r.dialect, r.Compression()
+	r.inKey, e.Offset = true, r.offset()
 	r.mark = r.pos - 1
 	module, err := r.skipValue(t)
 	e.Value = r.buf[r.mark:r.pos:r.pos]
@@ -340,8 +373,15 @@ func (r *Reader) record(t Type) (skip bool, err error) {
 	return true, r.o.Stranger(module, r.db, e.Key)
 }
 
-// finish verifies the checksum.
+// finish verifies the checksum, and that an envelope holds nothing else.
 func (r *Reader) finish() error {
+	if err := r.verify(); err != nil || r.packed == nil {
+		return err
+	}
+	return r.endEnvelope()
+}
+
+func (r *Reader) verify() error {
 	if r.version < crcSince {
 		return nil
 	}

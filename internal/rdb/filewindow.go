@@ -23,6 +23,10 @@ type window struct {
 	crc   uint64 // of all that was read, in large pieces: what is behind pos is too much
 	noSum bool
 	fault error // of r, for when what it gave before is used
+
+	packed *envelope // r, if the file is in one
+	ended  bool      // packed has no more
+	most   int64     // how many bytes of memory a key may take if it is: see maxEntry
 }
 
 // none is the mark where nothing must stay.
@@ -49,6 +53,9 @@ func (w *window) need(n int) error {
 			return w.fault
 		}
 		if w.end == len(w.buf) {
+			if err := w.dense(); err != nil {
+				return err
+			}
 			w.move(n)
 		}
 		got, err := w.r.Read(w.buf[w.end:])
@@ -57,6 +64,8 @@ func (w *window) need(n int) error {
 		}
 		w.end += got
 		switch {
+		case errors.Is(err, io.EOF) && w.packed != nil:
+			w.ended, w.fault = true, bad("the %s frame ends before the RDB file in it does", w.packed.with)
 		case errors.Is(err, io.EOF):
 			w.fault = io.ErrUnexpectedEOF
 		case err != nil:
@@ -96,6 +105,58 @@ func (w *window) move(n int) {
 	if w.mark != none {
 		w.mark = 0
 	}
+}
+
+// dense refuses a key of which compressed bytes make more than it may take.
+func (w *window) dense() error {
+	if w.packed == nil {
+		return nil
+	}
+	from := w.pos
+	if w.mark != none {
+		from = w.mark
+	}
+	if there, most := int64(w.end-from), w.packed.most(w.most); there > most {
+		return bad("a key of %d bytes or more, of which %d are allowed: the %s file gave %d bytes so far", there, most, w.packed.with, w.packed.frame.at)
+	}
+	return nil
+}
+
+// faulty gives an error that was met before, or what r gives.
+type faulty struct {
+	r   io.Reader
+	err error
+}
+
+func (f *faulty) Read(b []byte) (int, error) {
+	if f.err != nil {
+		return 0, f.err
+	}
+	return f.r.Read(b)
+}
+
+// endEnvelope reads the end of a frame behind the end of the file in it.
+func (w *window) endEnvelope() error {
+	var more [512]byte
+	n := w.end - w.pos
+	for empty := 0; n == 0 && !w.ended; {
+		if w.fault != nil {
+			return w.fault
+		}
+		n, w.fault = w.r.Read(more[:])
+		switch {
+		case errors.Is(w.fault, io.EOF):
+			w.ended = true
+		case n == 0 && w.fault == nil:
+			if empty++; empty == 100 {
+				return io.ErrNoProgress
+			}
+		}
+	}
+	if n > 0 {
+		return bad("%d bytes or more follow the end of the RDB file in its envelope", n)
+	}
+	return nil
 }
 
 // byte reads a byte.

@@ -15,16 +15,20 @@ func Seal(value []byte, version int) []byte {
 }
 
 // Open checks a DUMP payload's footer and returns its value, type included, and
-// the version it was written in: one of Redis, above Version as well, where the value's
-// type decides whether it is known, or that of Valkey 9. Errors: ErrFooter.
+// the version it was written in. Up to 79 that is one of Redis, and any is taken: its
+// types tell whether the value can be read. Errors: ErrFooter, of which a *VersionError
+// tells that only the version is wrong.
 func Open(payload []byte) (value []byte, version int, err error) {
 	n := len(payload) - footerSize
 	if n < 0 {
 		return nil, 0, ErrFooter
 	}
 	version = int(binary.LittleEndian.Uint16(payload[n:]))
-	if version > valkeyVersion || binary.LittleEndian.Uint64(payload[n+2:]) != Checksum(0, payload[:n+2]) {
+	if binary.LittleEndian.Uint64(payload[n+2:]) != Checksum(0, payload[:n+2]) {
 		return nil, 0, ErrFooter
+	}
+	if version > valkeyNewest {
+		return nil, 0, &VersionError{version}
 	}
 	return payload[:n], version, nil
 }

@@ -28,9 +28,9 @@ import (
 	"fmt"
 )
 
-// Version is the newest version of the format that the Decoder reads: hash
-// fields with deadlines. PlainVersion is what the Encoder writes without those,
-// because redis-server 7.0 reads it.
+// Version is what the Encoder writes for hash fields with deadlines, and the newest of
+// Redis of which the Decoder knows all. PlainVersion is what the Encoder writes without
+// those, because redis-server 7.0 reads it.
 const (
 	Version      = 12
 	PlainVersion = 10

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -262,15 +263,14 @@ func TestTheFooterIsChecked(t *testing.T) {
 	if _, version, err := Open(p); err != nil || version != PlainVersion {
 		t.Fatal(version, err)
 	}
-	newer := Seal([]byte{0, 1, 'a'}, valkeyVersion+1)
-	for _, bad := range [][]byte{nil, p[:9], p[:len(p)-1], append([]byte{1}, p[1:]...), newer} {
+	for _, bad := range [][]byte{nil, p[:9], p[:len(p)-1], append([]byte{1}, p[1:]...)} {
 		if _, _, err := Open(bad); err != ErrFooter {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
 	// What a newer version of Redis, or Valkey 9, has sealed is taken, and what goes on to
 	// those that are older says an older version.
-	for _, version := range []int{Version + 1, valkeyVersion - 1, valkeyVersion} {
+	for _, version := range []int{Version + 1, valkeyVersion - 1, valkeyVersion, valkeyNewest} {
 		p := Seal([]byte{0, 1, 'a'}, version)
 		if _, v, err := Open(p); err != nil || v != version {
 			t.Errorf("version %d: %d, %v", version, v, err)
@@ -282,8 +282,49 @@ func TestTheFooterIsChecked(t *testing.T) {
 	if older := Seal([]byte{0, 1, 'a'}, 6); &Reseal(older, PlainVersion)[0] != &older[0] {
 		t.Error("an older payload was changed")
 	}
+	const want = "rdb: the payload's version or checksum is wrong: version 82, of which ebb reads up to 79 of Redis, and 80 to 81 of Valkey"
+	if _, _, err := Open(Seal([]byte{0, 1, 'a'}, valkeyNewest+1)); !errors.Is(err, ErrFooter) || err.Error() != want {
+		t.Error(err)
+	}
 	if Checksum(0, []byte("123456789")) != 0xe9c6d914c4b8d9ca {
 		t.Error("not the checksum of Redis")
+	}
+}
+
+// TestTypesBelongToThoseWhoCountTheVersion: Redis and Valkey gave the same numbers to
+// different types, and a payload tells only by its version whose it is.
+func TestTypesBelongToThoseWhoCountTheVersion(t *testing.T) {
+	valkey := append([]byte{22, 1, 1, 'f', 1, 'v'}, little(5000)...)
+	early := []byte{22, 1, 6, 1, 'f', 1, 'v'} // of a release candidate of Redis 7.4
+	for _, c := range []struct {
+		value   []byte
+		version int
+		want    string
+	}{
+		{valkey, 80, `["f" "v" "5000"]`},
+		{valkey, 81, `["f" "v" "5000"]`},
+		{early, 12, `["f" "v" "6"]`},
+		{early, 13, `["f" "v" "6"]`},
+		{early, 79, `["f" "v" "6"]`},
+		{early, 80, "rdb: bad data format: the value is cut off"},
+		{valkey, 12, "rdb: bad data format: the value is cut off"},
+		{valkey, 11, "rdb: bad data format: type 22 in version 11"},
+		{[]byte{23, 1}, 81, "rdb: bad data format: type 23 (a path hash) of Valkey in version 81 is not known"},
+		{[]byte{24, 1}, 80, "rdb: bad data format: type 24 of Valkey in version 80 is not known"},
+		{[]byte{26, 1}, 13, "rdb: bad data format: type 26 (a stream with idempotency) of Redis in version 13 is not known"},
+		{[]byte{27, 1}, 14, "rdb: bad data format: type 27 (a stream with NACKs) of Redis in version 14 is not known"},
+		{[]byte{35, 1}, 17, "rdb: bad data format: type 35 (a set whose members have deadlines) of Redis in version 17 is not known"},
+		{[]byte{33, 1}, 17, "rdb: bad data format: type 33 of Redis in version 17 is not known"},
+		{[]byte{28, 1}, 80, "rdb: bad data format: type 28 of Valkey in version 80 is not known"},
+	} {
+		r, err := decode(Seal(slices.Clone(c.value), c.version))
+		got := fmt.Sprintf("%q", r.flat())
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want || err != nil && !errors.Is(err, ErrFormat) {
+			t.Errorf("type %d in version %d: %s, not %s", c.value[0], c.version, got, c.want)
+		}
 	}
 }
 

@@ -86,7 +86,7 @@ func (d *Decoder) timedPack(t Type, b Builder) error {
 
 func (d *Decoder) valkeyHash(t Type, b Builder) error {
 	if t != TypeHashValkey {
-		return bad("type %d is not known", t)
+		return d.unknown(t)
 	}
 	n, err := d.some(1 + 1 + 8)
 	if err == nil {
