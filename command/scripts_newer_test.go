@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/compat"
+	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
@@ -220,3 +221,39 @@ func TestScriptsAnswerAsThreeServersDo(t *testing.T) {
 }
 
 func last(list []string) string { return list[len(list)-1] }
+
+// redis.set_repl(REPL_NONE) keeps what follows off the append-only file on the three servers. Here
+// everything is logged: data and files never differ.
+func TestWhatScriptsWriteIsLoggedWhateverSetReplSays(t *testing.T) {
+	const write = `EVAL "redis.set_repl(redis.REPL_NONE) redis.call('SET', 'hidden', 1)" 0`
+	ask := func(target transcript.Target, line string) string {
+		args, _ := resp.SplitArgs(line)
+		if err := target.Send(1, args); err != nil {
+			t.Fatal(err)
+		}
+		v, _ := target.Next(1)
+		return strings.Join(transcript.Lines(v), "\n")
+	}
+	e, err := transcript.NewEngine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	ask(e, write)
+	if got := ask(e, "GET hidden"); got != `"1"` {
+		t.Errorf("the engine has %s", got)
+	}
+	if err := modeltest.CheckEffects(e.DB); err != nil {
+		t.Errorf("the effects do not give the same data: %v", err)
+	}
+	for _, program := range compat.All.Programs() {
+		s := transcript.NewServer(realserver.Start(t, program, "--appendonly", "yes", "--enable-debug-command", "yes"))
+		ask(s, write)
+		before, loaded, after := ask(s, "GET hidden"), ask(s, "DEBUG LOADAOF"), ask(s, "GET hidden")
+		covers, err := compat.Covers("scripts-set-repl", program)
+		if differs := before == `"1"` && loaded == "OK" && after == "(nil)"; differs != covers || err != nil {
+			t.Errorf("%s: %s before, %s, %s after the load; the difference covers it: %v %v", program, before, loaded, after, covers, err)
+		}
+		s.Close()
+	}
+}
