@@ -197,7 +197,7 @@ func askPassword(env Env) (string, error) {
 
 // historyFile returns where the lines typed are kept, "" for nowhere.
 func historyFile(getenv func(string) string) string {
-	for _, name := range []string{"EBBCLI_HISTFILE", "REDISCLI_HISTFILE"} {
+	for _, name := range []string{"EBBCLI_HISTFILE", "REDISCLI_HISTFILE", "VALKEYCLI_HISTFILE"} {
 		switch path := getenv(name); path {
 		case "":
 			continue

@@ -384,3 +384,19 @@ func TestURLsOfAllSpellingsLeadToTheServer(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+func TestThePasswordComesFromTheEnvironment(t *testing.T) {
+	for _, c := range []struct{ redis, valkey, flag, want string }{
+		{"r", "", "", "r"}, {"", "v", "", "v"}, {"r", "v", "", "r"}, {"r", "v", "f", "f"}, {"", "", "", ""},
+	} {
+		env := map[string]string{"REDISCLI_AUTH": c.redis, "VALKEYCLI_AUTH": c.valkey}
+		args := []string{"ping"}
+		if c.flag != "" {
+			args = []string{"-a", c.flag, "ping"}
+		}
+		o, err := ParseOptions(args, func(name string) string { return env[name] })
+		if err != nil || o.Password != c.want || o.HavePassword != (c.want != "") || o.PasswordInArgs != (c.flag != "") {
+			t.Errorf("%+v: %+v, %v", c, o, err)
+		}
+	}
+}

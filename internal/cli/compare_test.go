@@ -158,7 +158,7 @@ func TestAModeDoesNothingWithoutItsUserOrItsDatabase(t *testing.T) {
 	addr := realserver.Start(t, "redis-server")
 	file := filepath.Join(t.TempDir(), "f")
 	for _, mode := range [][]string{
-		{"--scan"}, {"--pipe"}, {"--latency"}, {"--stat"}, {"--bigkeys"}, {"--memkeys"}, {"--hotkeys"}, {"--latency-dist"},
+		{"--scan"}, {"--pipe"}, {"--latency", "-i", "0.001"}, {"--bigkeys"}, {"--memkeys"}, {"--hotkeys"},
 		{"--rdb", file}, {"--functions-rdb", file}, {"--eval", "/dev/null", "k"},
 	} {
 		same(t, addr, "SET k v\r\n", append([]string{"-n", "99"}, mode...)...)

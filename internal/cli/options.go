@@ -258,15 +258,17 @@ const elsewhere = " --cluster --keystats --keystats-samples --top --cursor " +
 	"--replica --slave --lru-test --tls-ciphers --tls-ciphersuites "
 
 // ParseOptions reads redis-cli's command line: flags up to the first argument
-// that is none, then the command. REDISCLI_AUTH gives a password that no flag
-// gave. Errors are complete sentences for the user.
+// that is none, then the command. REDISCLI_AUTH, or VALKEYCLI_AUTH, gives a
+// password that no flag gave. Errors are complete sentences for the user.
 func ParseOptions(args []string, getenv func(string) string) (Options, error) {
 	p := parser{Options: Options{
 		Host: "127.0.0.1", Port: 6379, Repeat: 1, PipeTimeout: 30 * time.Second,
 		BulkDelimiter: "\n", EndDelimiter: "\n", MemSamples: -1, HotCount: 16,
 	}}
-	if auth := getenv("REDISCLI_AUTH"); auth != "" {
-		p.Password, p.HavePassword = auth, true
+	for _, name := range []string{"VALKEYCLI_AUTH", "REDISCLI_AUTH"} {
+		if auth := getenv(name); auth != "" {
+			p.Password, p.HavePassword = auth, true
+		}
 	}
 	if len(args) == 1 && args[0] == "-h" {
 		p.Help = true

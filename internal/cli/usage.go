@@ -19,7 +19,8 @@ Server
   -c                   Go where a cluster redirects a command to (MOVED, ASK).
 
 Password
-  -a, --pass <pw>      Password; or the environment variable REDISCLI_AUTH.
+  -a, --pass <pw>      Password; or the environment variable REDISCLI_AUTH
+                       or VALKEYCLI_AUTH.
   --user <name>        User name.
   --askpass            Ask for the password.
   --no-auth-warning    Do not warn about a password in the argument list.
