@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -29,6 +30,8 @@ type follower struct {
 	db  int    // the database that the stream has selected, -1: none
 
 	queue []queued // the transaction
+	undo  engine.Undo
+	half  string // a key that undo does not hold, and that the transaction may have changed; empty: none
 	args  [][]byte
 	doing [][]byte // the command that is being done
 }
@@ -320,17 +323,21 @@ func (f *follower) transaction(raw []byte) error {
 	if err := f.mine(); err != nil {
 		return err
 	}
-	for _, q := range f.queue {
+	f.undo.Reset()
+	f.half = ""
+	for i, q := range f.queue {
 		if q.spec.Name == "select" {
 			c.dbi, _ = strconv.Atoi(string(q.args[1]))
 			c.tx.Select(c.dbi)
 			continue
 		}
 		c.tx.Select(c.dbi)
+		if i < len(f.queue)-1 {
+			f.remember(q)
+		}
 		f.doing = q.args
 		if err := f.do(q.spec, q.args, true); err != nil {
-			c.tx.Unlock() // what the commands before it did stays until all data comes
-			return f.refused(q.args, err)
+			return f.takeBack(q.args, err)
 		}
 		c.tx.Tell()
 	}
@@ -338,6 +345,52 @@ func (f *follower) transaction(raw []byte) error {
 	c.tx.Verbatim(raw, db)
 	c.tx.Unlock()
 	return nil
+}
+
+// remember notes what the keys of a command of a transaction hold before it.
+func (f *follower) remember(q queued) {
+	c := f.c
+	if f.half != "" || !q.spec.Has(Write) {
+		return
+	}
+	refs, err := q.spec.AppendKeys(c.ctx.keys[:0], q.args)
+	if c.ctx.keys = refs; err != nil || q.spec.wide(q.args) || len(refs) == 0 || len(refs) > maxUndo {
+		f.half = "all keys"
+		return
+	}
+	for _, k := range refs {
+		if !f.undo.Remember(c.tx, q.args[k.Pos]) {
+			f.half = strconv.Quote(string(clip(q.args[k.Pos], 64)))
+			return
+		}
+	}
+}
+
+// maxUndo is how many keys one command of a transaction may have to be taken back.
+const maxUndo = 64
+
+// takeBack ends a transaction of which the command args was refused: what the commands
+// before it did is taken back. Where that cannot be done, files are made anew of what is in
+// memory, so that they do not contradict it, and the log says which key differs until all
+// data comes.
+func (f *follower) takeBack(args [][]byte, why error) error {
+	c := f.c
+	if f.half == "" {
+		if err := f.undo.TakeBack(c.tx); err != nil {
+			f.half = "some keys (" + err.Error() + ")"
+		}
+	}
+	half := f.half
+	c.tx.Forget()
+	c.tx.Unlock()
+	if half != "" {
+		why = fmt.Errorf("%s; the commands before it in its transaction may have changed %s, and could not be taken back", wireText(why), half)
+	}
+	err := f.refused(args, why)
+	if replaced := f.l.r.onReplaced; half != "" && replaced != nil && f.l.current() {
+		replaced()
+	}
+	return err
 }
 
 // gather splits a transaction into the commands that stand for something here, and

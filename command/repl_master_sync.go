@@ -128,10 +128,19 @@ func (m *masterSide) gather() {
 // syncForm is what replicas that share a snapshot have in common.
 type syncForm struct {
 	ebb, direct, nothing bool
+	fields               rdb.FieldForm // of those that are no ebb
 }
 
 func (m *masterSide) formOf(f *replicaConn) syncForm {
-	return syncForm{ebb: f.said.ebb, direct: f.said.eof && m.svc.Config.Bool("repl-diskless-sync"), nothing: f.said.data}
+	form := syncForm{ebb: f.said.ebb, direct: f.said.eof && m.svc.Config.Bool("repl-diskless-sync"), nothing: f.said.data}
+	switch {
+	case form.ebb:
+	case f.said.knows == oplog.Redis8:
+		form.fields = rdb.RedisFields
+	case f.said.knows == oplog.Valkey9:
+		form.fields = rdb.ValkeyFields
+	}
+	return form
 }
 
 // nextGroup takes those out of the queue who are to share a snapshot with the
@@ -230,7 +239,7 @@ func (x *fullSyncJob) snapshot(ctx context.Context, out io.Writer, patch io.Writ
 	s := x.m.svc
 	c := s.Config
 	w := rdb.NewWriter(out, rdb.WriterOptions{Checksum: c.Bool("rdbchecksum"), Compress: c.Bool("rdbcompression"), Patch: patch})
-	o := engine.SnapshotOptions{AtCut: x.cut, Plain: !x.form.ebb, NoCompress: !c.Bool("rdbcompression"),
+	o := engine.SnapshotOptions{AtCut: x.cut, Plain: !x.form.ebb, Fields: x.form.fields, NoCompress: !c.Bool("rdbcompression"),
 		Preamble: func(w *rdb.Writer, version int) error {
 			if err := begin(); err != nil {
 				return err

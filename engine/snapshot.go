@@ -45,8 +45,10 @@ type SnapshotOptions struct {
 	// header alone.
 	Preamble func(w *rdb.Writer, version int) error
 	// Plain leaves out what redis-server 7.0 does not know: keys of our own types,
-	// deadlines of items, rules and tokens.
-	Plain bool
+	// deadlines of items, rules and tokens. Fields says which of a plain file's hash
+	// fields keep their deadlines.
+	Plain  bool
+	Fields rdb.FieldForm
 	// Hurry has the walk take no rests while others use the engine: up to three times
 	// as fast, and they notice it.
 	Hurry bool
@@ -154,7 +156,7 @@ func newSnapshot(db *DB, o SnapshotOptions) *snapshot {
 	}
 	s := &snapshot{db: db, o: o, clock: db.accessKept(), tx: db.snapshotTx()}
 	s.room.L = &s.mu
-	s.enc = rdb.Encoder{Compress: !o.NoCompress, Plain: o.Plain}
+	s.enc = rdb.Encoder{Compress: !o.NoCompress, Plain: o.Plain, Fields: o.Fields}
 	return s
 }
 
@@ -196,7 +198,11 @@ func (s *snapshot) cut() {
 // head writes what comes before the keys.
 func (s *snapshot) head(w *rdb.Writer) error {
 	version := rdb.PlainVersion
-	if s.timed && !s.o.Plain {
+	switch {
+	case !s.timed:
+	case s.o.Plain:
+		version = s.o.Fields.Version()
+	default:
 		version = rdb.Version
 	}
 	if s.o.Preamble == nil {

@@ -104,10 +104,10 @@ func (c *shardSnapshot) save(sp *space, bucket uint32) {
 	}
 	d := dumpers.Get().(*dumper)
 	e := &d.enc
-	e.Compress, e.Plain = !c.s.o.NoCompress, c.s.o.Plain
+	e.Compress, e.Plain, e.Fields = !c.s.o.NoCompress, c.s.o.Plain, c.s.o.Fields
 	sp.tab.EachIn(bucket, func(ref arena.Ref) { c.record(e, sp, ref) })
 	e.Reset(nil)
-	e.Compress, e.Plain, e.Key = true, false, nil
+	e.Compress, e.Plain, e.Fields, e.Key = true, false, rdb.NoFields, nil
 	dumpers.Put(d)
 	sp.tab.SetSaved(bucket)
 	if len(c.buf) >= snapshotChunk {

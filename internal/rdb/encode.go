@@ -27,8 +27,10 @@ type Encoder struct {
 	Buf []byte
 	// Compress packs strings of more than 20 bytes by LZF where that helps.
 	Compress bool
-	// Plain leaves out fields' deadlines: redis-server 7.0 reads all that comes.
-	Plain bool
+	// Plain leaves out what redis-server 7.0 does not know, and of fields' deadlines
+	// what Fields says.
+	Plain  bool
+	Fields FieldForm
 	// Key, if not nil, is written behind each value's type, as in a file.
 	Key []byte
 	// Drain, if not nil, gets what Buf holds whenever that is some 256 KiB, or one
@@ -54,6 +56,20 @@ type Encoder struct {
 	lzf   *lzfTable
 	nums  [3][20]byte
 }
+
+// FieldForm is how a plain Encoder writes a hash whose fields have deadlines.
+type FieldForm uint8
+
+// The forms: without the deadlines, for redis-server 7.0; as Redis from 7.4 on; as Valkey
+// from 9.0 on.
+const (
+	NoFields FieldForm = iota
+	RedisFields
+	ValkeyFields
+)
+
+// Version returns the version of a file with such hashes, for Writer.Header.
+func (f FieldForm) Version() int { return [...]int{PlainVersion, Version, valkeyVersion}[f] }
 
 // Reset begins anew, behind what buf holds.
 func (e *Encoder) Reset(buf []byte) { e.Buf, e.timed, e.keyed = buf, false, false }
@@ -378,7 +394,7 @@ func appendScore(b []byte, f float64) []byte {
 // BeginHash begins a hash of n fields: Field for each, then EndHash. earliest is
 // the earliest of the fields' deadlines in ms, or 0 if none has one.
 func (e *Encoder) BeginHash(n int, earliest int64) {
-	if e.Plain {
+	if e.Plain && e.Fields == NoFields {
 		earliest = 0
 	}
 	if e.earliest = earliest; earliest == 0 {
@@ -386,6 +402,11 @@ func (e *Encoder) BeginHash(n int, earliest int64) {
 		return
 	}
 	e.timed, e.small = true, false
+	if e.valkey() {
+		e.begin(TypeHashValkey)
+		e.length(uint64(n))
+		return
+	}
 	e.begin(TypeHashTimed)
 	e.uint64(uint64(earliest))
 	e.length(uint64(n))
@@ -402,7 +423,8 @@ func (e *Encoder) Field(field, value []byte, deadline int64) {
 		}
 		return
 	}
-	if e.earliest != 0 {
+	valkey := e.earliest != 0 && e.valkey()
+	if e.earliest != 0 && !valkey {
 		if deadline != 0 {
 			deadline -= e.earliest - 1
 		}
@@ -410,8 +432,17 @@ func (e *Encoder) Field(field, value []byte, deadline int64) {
 	}
 	e.string(field)
 	e.string(value)
+	if valkey {
+		if deadline == 0 {
+			deadline = -1
+		}
+		e.uint64(uint64(deadline))
+	}
 	e.drain()
 }
+
+// valkey reports whether hashes whose fields have deadlines are written as Valkey's.
+func (e *Encoder) valkey() bool { return e.Plain && e.Fields == ValkeyFields }
 
 // EndHash ends a hash.
 func (e *Encoder) EndHash() {

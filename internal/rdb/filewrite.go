@@ -57,6 +57,9 @@ func (w *Writer) Header(version int) {
 }
 
 func appendHeader(b []byte, version int) []byte {
+	if version >= valkeyVersion {
+		return fmt.Appendf(b, magicValkey+"%03d", version)
+	}
 	return fmt.Appendf(b, magicRedis+"%04d", version)
 }
 

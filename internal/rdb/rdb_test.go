@@ -153,6 +153,35 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	})
 }
 
+// A plain Encoder writes deadlines of hash fields in the form of those who are to read it.
+func TestFieldsOfPlainFilesAreReadBack(t *testing.T) {
+	want := []string{"f=1800000000000", "g=0", "h=33177117420123"}
+	for form, fields := range map[FieldForm][]string{NoFields: {"f=0", "g=0", "h=0"}, RedisFields: want, ValkeyFields: want} {
+		e := Encoder{Plain: true, Fields: form}
+		e.BeginHash(3, 1_800_000_000_000)
+		e.Field([]byte("f"), []byte("1"), 1_800_000_000_000)
+		e.Field([]byte("g"), []byte("2"), 0)
+		e.Field([]byte("h"), []byte("3"), 33_177_117_420_123)
+		e.EndHash()
+		r := &recorder{}
+		var d Decoder
+		if err := d.Restore(e.Buf, form.Version(), r); err != nil {
+			t.Fatalf("form %d: %v", form, err)
+		}
+		var got []string
+		for _, p := range r.parts {
+			got = append(got, p[0]+"="+p[2])
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, fields) {
+			t.Errorf("form %d: %q, want %q", form, got, fields)
+		}
+	}
+	if h := string(appendHeader(nil, ValkeyFields.Version())) + string(appendHeader(nil, RedisFields.Version())); h != "VALKEY080REDIS0012" {
+		t.Errorf("the headers are %q", h)
+	}
+}
+
 func TestStreamsAreReadBack(t *testing.T) {
 	for _, s := range samples(t, "*") {
 		if s.Kind != "stream" {
