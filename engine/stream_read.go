@@ -213,9 +213,9 @@ func next(count uint32) uint32 {
 
 // passed notes that a group has read an entry, the first one after its last.
 func passed(s *stream.Stream, g *stream.Group, id StreamID) {
-	if g.Read != stream.Unknown && !s.Tombstones(id) {
+	if g.Read != stream.Unknown && !g.Last.Less(s.First()) && !s.Tombstones(g.Last) {
 		g.Read++
-	} else if s.Added > 0 {
+	} else if s.Added > 0 { // what was trimmed or deleted in between was passed as well
 		g.Read = s.ReadBefore(id)
 	}
 	g.Last = id

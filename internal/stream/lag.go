@@ -37,8 +37,11 @@ func (s *Stream) ReadBefore(id ID) int64 {
 // Lag returns how many entries a group has still to read, or false where what
 // was deleted hides that.
 func (s *Stream) Lag(g *Group) (int64, bool) {
-	if s.Added == 0 {
+	switch {
+	case s.length == 0:
 		return 0, true
+	case g.Last.Less(s.First()) && s.MaxDeleted.Less(s.First()):
+		return int64(s.length), true
 	}
 	if g.Read != Unknown && !s.Tombstones(g.Last) {
 		return int64(s.Added) - g.Read, true
