@@ -134,9 +134,9 @@ func TestUsersOfAnACLFile(t *testing.T) {
 		"ACL USERS", `1) "ann" 2) "bob" 3) "default"`)
 	write("user ann on nopass +ping +acl\nuser cem\n")
 	steps("ACL LOAD", "OK", "ACL USERS", `1) "ann" 2) "cem" 3) "default"`, "PING", "PONG",
-		"GET k", "(error) NOPERM this user has no permissions to run the 'get' command")
+		"GET k", "(error) NOPERM User ann has no permissions to run the 'get' command")
 	write("user cem\n")
-	steps("ACL LOAD", "OK", "PING", "(error) NOPERM this user has no permissions to run the 'ping' command",
+	steps("ACL LOAD", "OK", "PING", "(error) NOPERM User ann has no permissions to run the 'ping' command",
 		"AUTH default x", "OK", "PING", "PONG")
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
@@ -195,24 +195,24 @@ func transcriptEngine(t *testing.T, options ...string) *transcript.Engine {
 func TestEveryStateOfPermission(t *testing.T) {
 	const (
 		noAuth   = "(error) NOAUTH Authentication required."
-		noGet    = "(error) NOPERM this user has no permissions to run the 'get' command"
-		noMulti  = "(error) NOPERM this user has no permissions to run the 'multi' command"
-		noSub    = "(error) NOPERM this user has no permissions to run the 'subscribe' command"
-		noKey    = "(error) NOPERM this user has no permissions to access one of the keys used as arguments"
-		noChan   = "(error) NOPERM this user has no permissions to access one of the channels used as arguments"
+		noGet    = "(error) NOPERM User ann has no permissions to run the 'get' command"
+		noMulti  = "(error) NOPERM User ann has no permissions to run the 'multi' command"
+		noSub    = "(error) NOPERM User ann has no permissions to run the 'subscribe' command"
+		noKey    = "(error) NOPERM No permissions to access a key"
+		noChan   = "(error) NOPERM No permissions to access a channel"
 		aborted  = "(error) EXECABORT Transaction discarded because of previous errors."
 		notBegun = "(error) ERR EXEC without MULTI"
 		heard    = `1) "subscribe" 2) "news" 3) (integer) 1`
 	)
 	for _, x := range []struct{ rules, get, multi, queued, exec, subscribe string }{
 		{"", noAuth, noAuth, noAuth, "(error) EXECABORT Transaction discarded because of: NOAUTH Authentication required.", noAuth}, // does not log in
-		{"nocommands", noGet, noMulti, noGet, "(error) EXECABORT Transaction discarded because of: NOPERM this user has no permissions to run the 'exec' command", noSub},
+		{"nocommands", noGet, noMulti, noGet, "(error) EXECABORT Transaction discarded because of: NOPERM User ann has no permissions to run the 'exec' command", noSub},
 		{"allcommands", noKey, "OK", noKey, aborted, noChan},
 		{"allcommands ~other &other", noKey, "OK", noKey, aborted, noChan},
 		{"allcommands %W~k", noKey, "OK", noKey, aborted, noChan},
 		{"allcommands %R~k &news", "(nil)", "OK", "QUEUED", "1) (nil)", heard},
 		{"allcommands ~* &n*", "(nil)", "OK", "QUEUED", "1) (nil)", heard},
-		{"+get ~k", "(nil)", noMulti, "(nil)", "(error) EXECABORT Transaction discarded because of: NOPERM this user has no permissions to run the 'exec' command", noSub},
+		{"+get ~k", "(nil)", noMulti, "(nil)", "(error) EXECABORT Transaction discarded because of: NOPERM User ann has no permissions to run the 'exec' command", noSub},
 		{"+@transaction (+get ~k) (+subscribe &news)", "(nil)", "OK", "QUEUED", "1) (nil)", heard},
 		{"+get +exec ~k +subscribe", "(nil)", noMulti, "(nil)", notBegun, noChan},
 		{"allcommands allkeys allchannels", "(nil)", "OK", "QUEUED", "1) (nil)", heard},
@@ -317,7 +317,7 @@ func TestDryRunsAgreeWithARealServer(t *testing.T) {
 			}
 			for i, w := range request {
 				words[i] = string(w)
-				skip = skip || ownWords[strings.ToUpper(words[i])] != "" || strings.Contains(words[i], "\x00") // which ends the reply there
+				skip = skip || ownOption[strings.ToUpper(words[i])] || strings.Contains(words[i], "\x00") // which ends the reply there
 			}
 			if skip {
 				continue
@@ -325,6 +325,7 @@ func TestDryRunsAgreeWithARealServer(t *testing.T) {
 			for _, u := range users {
 				ask := append([]string{"ACL", "DRYRUN", u[0]}, words...)
 				got, want := do(c, ask...), strings.Join(transcript.Lines(must(t, real, ask...)), " ")
+				got = strings.Replace(got, "User "+u[0]+" has", "This user has", 1) // noperm-texts
 				fits := (got == "OK" || stricter[spec.Name] == "") && (spec.Match(request) == nil || !spec.ArityOK(request))
 				if fits && want == "OK" && readsToo[spec.Name] != "" {
 					// A user that may read the keys as well may run it.
@@ -474,3 +475,7 @@ func BenchmarkPermission(b *testing.B) {
 		})
 	}
 }
+
+// ownOption are the options that redis-server 7.0.15 does not have.
+var ownOption = map[string]bool{"JITTER": true, "SLIDE": true, "SPAN": true, "IFEQ": true, "IFNE": true, "IFDEQ": true, "IFDNE": true,
+	"WITHTTL": true, "NOVALUES": true, "WITHSCORE": true}

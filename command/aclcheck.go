@@ -22,17 +22,22 @@ const (
 // and in that of EXEC.
 var denials = [deniedKinds]struct{ log, reply, exec string }{
 	deniedCommand: {"command", "", "no permission to execute the command or subcommand"},
-	deniedKey:     {"key", "NOPERM this user has no permissions to access one of the keys used as arguments", "no permission to touch the specified keys"},
+	deniedKey:     {"key", "NOPERM No permissions to access a key", "no permission to touch the specified keys"},
 	deniedAuth:    {"auth", "", "no permission"},
-	deniedChannel: {"channel", "NOPERM this user has no permissions to access one of the channels used as arguments", "no permission to access one of the channels used as arguments"},
+	deniedChannel: {"channel", "NOPERM No permissions to access a channel", "no permission to access one of the channels used as arguments"},
 }
 
-// noPermission is the reply to a request that is refused.
-func noPermission(why denied, spec *Spec) error {
+// noPermission is the reply to a request of a user that is refused.
+func noPermission(why denied, spec *Spec, user string) error {
 	if why == deniedCommand {
-		return ReplyError("NOPERM this user has no permissions to run the '" + spec.Name + "' command")
+		return ReplyError("NOPERM " + mayNotRun(user, spec))
 	}
 	return ReplyError(denials[why].reply)
+}
+
+// mayNotRun says that a user may not run a command, on one line whatever the user's name.
+func mayNotRun(user string, spec *Spec) string {
+	return "User " + oneLine(user) + " has no permissions to run the '" + spec.Name + "' command"
 }
 
 // channelUse says which arguments of a command are channels.
@@ -135,7 +140,7 @@ func (c *Session) permit(u *acl.User, spec *Spec, args [][]byte) error {
 	}
 	c.ctx.Spec = spec
 	c.ctx.refused(refusal{why: why, object: refusedObject(why, spec, args, at), user: c.user.name}, c.context())
-	return noPermission(why, spec)
+	return noPermission(why, spec, c.user.name)
 }
 
 // permitQueued is permit for a command that EXEC is about to run: its user's
@@ -179,7 +184,7 @@ func (w *waiter) permitServed(tx *engine.Tx) error {
 	x.Tx = tx
 	x.refused(refusal{why: why, object: refusedObject(why, x.Spec, x.Args, at), user: c.user.name}, contextTop)
 	x.Tx = nil
-	return noPermission(why, x.Spec)
+	return noPermission(why, x.Spec, c.user.name)
 }
 
 // ReadsEveryKey reports whether the session's user may run the command and read
@@ -224,9 +229,9 @@ func (c *Ctx) permitNamed(key []byte) error {
 	}
 	by.ctx.refused(refusal{why: deniedKey, object: clipped(key, aclLogBytes), user: c.Session.user.name}, where)
 	if c.Session.script {
-		return scriptDenials[deniedKey]
+		return scriptDenied(deniedKey, c.Spec, c.Session.user.name)
 	}
-	return noPermission(deniedKey, c.Spec)
+	return noPermission(deniedKey, c.Spec, c.Session.user.name)
 }
 
 // stayAllowed ends the connection if its user lost the channels it has just

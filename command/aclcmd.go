@@ -62,7 +62,7 @@ var specACLList = Spec{
 	Summary:  "Lists the users with their rules, as lines of a file.",
 	Flags:    adminFlags,
 	Replies:  "Rules are given in a short form that makes the same user: categories first, then single commands. Passwords are hashes.",
-	Examples: "> ACL SETUSER ann on nopass ~cache:* +@read -get\nOK\n> ACL LIST\n1) \"user ann on nopass ~cache:* resetchannels -@all +@read -get\"\n2) \"user default on nopass ~* &* +@all\"\n",
+	Examples: "> ACL SETUSER ann on nopass ~cache:* +@read -get\nOK\n> ACL LIST (differs: acl-sanitize-payload)\n1) \"user ann on nopass ~cache:* resetchannels -@all +@read -get\"\n2) \"user default on nopass ~* &* +@all\"\n",
 	Run:      runACLList,
 }
 
@@ -85,7 +85,7 @@ var specACLGetuser = Spec{
 	History: []Change{{"6.2.0", "Added Pub/Sub channel patterns."},
 		{"7.0.0", "Added selectors and changed the format of key and channel patterns from a list to their rule representation."}},
 	Replies: "nil if there is no such user.",
-	Examples: "> ACL SETUSER ann on nopass +get ~a (+set %W~b)\nOK\n> ACL GETUSER ann\n 1) \"flags\"\n 2) 1) \"on\"\n    2) \"nopass\"\n 3) \"passwords\"\n 4) (empty array)\n" +
+	Examples: "> ACL SETUSER ann on nopass +get ~a (+set %W~b)\nOK\n> ACL GETUSER ann (differs: acl-sanitize-payload, acl-databases)\n 1) \"flags\"\n 2) 1) \"on\"\n    2) \"nopass\"\n 3) \"passwords\"\n 4) (empty array)\n" +
 		" 5) \"commands\"\n 6) \"-@all +get\"\n 7) \"keys\"\n 8) \"~a\"\n 9) \"channels\"\n10) \"\"\n11) \"selectors\"\n12) 1) 1) \"commands\"\n       2) \"-@all +set\"\n" +
 		"       3) \"keys\"\n       4) \"%W~b\"\n       5) \"channels\"\n       6) \"\"\n> ACL GETUSER bob\n(nil)\n",
 	Run: runACLGetuser,
@@ -122,7 +122,7 @@ func runACLGetuser(c *Ctx) error {
 
 // writeSelector writes the three pairs that describe a selector.
 func (c *Ctx) writeSelector(s *acl.Selector) {
-	for _, text := range []string{"commands", s.Commands(c.Service.acl.catalog), "keys", s.Keys(), "channels", s.Channels()} {
+	for _, text := range []string{"commands", s.Commands(), "keys", s.Keys(), "channels", s.Channels()} {
 		c.Out.BulkString(text)
 	}
 }
@@ -137,8 +137,8 @@ var specACLSetuser = Spec{
 		"-@category, allcommands, nocommands; ~pattern, %R~pattern, %W~pattern, allkeys, resetkeys; &pattern, allchannels, resetchannels; " +
 		"(rules ...) for a further selector, clearselectors; sanitize-payload, skip-sanitize-payload; reset.",
 	Examples: "> ACL SETUSER ann on >secret ~cache:* +@read +set\nOK\n2> AUTH ann secret\nOK\n2> SET cache:1 v\nOK\n" +
-		"2> SET other v\n(error) NOPERM this user has no permissions to access one of the keys used as arguments\n" +
-		"2> DEL cache:1\n(error) NOPERM this user has no permissions to run the 'del' command\n" +
+		"2> SET other v\n(error) NOPERM No permissions to access a key\n" +
+		"2> DEL cache:1\n(error) NOPERM User ann has no permissions to run the 'del' command\n" +
 		"> ACL SETUSER ann +nonsense\n(error) ERR Error in ACL SETUSER modifier '+nonsense': Unknown command or category name in ACL\n",
 	Run: runACLSetuser,
 }
@@ -261,8 +261,8 @@ var specACLDryrun = Spec{
 	Flags:   adminFlags,
 	Args:    []Arg{Str("username"), Str("command"), Opt(Many("arg"))},
 	Replies: "OK, or why not.",
-	Examples: "> ACL SETUSER ann +get ~a\nOK\n> ACL DRYRUN ann GET a\nOK\n> ACL DRYRUN ann GET b\n\"This user has no permissions to access the 'b' key\"\n" +
-		"> ACL DRYRUN ann SET a v\n\"This user has no permissions to run the 'set' command\"\n",
+	Examples: "> ACL SETUSER ann +get ~a\nOK\n> ACL DRYRUN ann GET a\nOK\n> ACL DRYRUN ann GET b\n\"User ann has no permissions to access the 'b' key\"\n" +
+		"> ACL DRYRUN ann SET a v\n\"User ann has no permissions to run the 'set' command\"\n",
 	Run: runACLDryrun,
 }
 
@@ -284,9 +284,9 @@ func runACLDryrun(c *Ctx) error {
 	case deniedNot:
 		c.Out.OK()
 	case deniedCommand:
-		c.Out.BulkString("This user has no permissions to run the '" + spec.Name + "' command")
+		c.Out.BulkString(mayNotRun(string(c.Args[2]), spec))
 	default:
-		c.Out.BulkString("This user has no permissions to access the '" + string(args[at]) + "' " + denials[why].log)
+		c.Out.BulkString("User " + string(c.Args[2]) + " has no permissions to access the '" + string(args[at]) + "' " + denials[why].log)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func (a *accounts) configLines() []string {
 	all := a.list()
 	if len(all) == 1 {
 		implied := acl.NewDefault(defaultUser, a.rules())
-		if a.givePassword(implied, a.svc.Config.RequirePass()) == nil && implied.String(a.catalog) == a.first.user.Load().String(a.catalog) {
+		if a.givePassword(implied, a.svc.Config.RequirePass()) == nil && implied.String() == a.first.user.Load().String() {
 			return nil
 		}
 	}
@@ -82,7 +82,7 @@ func (a *accounts) configLines() []string {
 func (a *accounts) lines(all []*account) []string {
 	lines := make([]string, len(all))
 	for i, acc := range all {
-		lines[i] = acc.user.Load().String(a.catalog)
+		lines[i] = acc.user.Load().String()
 	}
 	return lines
 }

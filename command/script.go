@@ -138,12 +138,10 @@ const (
 	errScriptSlot     = ReplyError("ERR Script attempted to access keys that do not hash to the same slot")
 )
 
-// scriptDenials are the words for refusals by the rules of the user.
-var scriptDenials = [deniedKinds]ReplyError{
-	deniedCommand: "ERR The user executing the script can't run this command or subcommand",
-	deniedKey:     "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments",
-	deniedAuth:    "ERR The user executing the script can't run this command or subcommand",
-	deniedChannel: "ERR The user executing the script can't publish to the channel mentioned in the command",
+// scriptDenied is the refusal of a command that a script calls by the rules of the user.
+func scriptDenied(why denied, spec *Spec, user string) error {
+	text, _ := strings.CutPrefix(string(noPermission(why, spec, user).(ReplyError)), "NOPERM ")
+	return ReplyError("ERR ACL failure in script: " + text)
 }
 
 // Call implements script.Host.
@@ -253,7 +251,7 @@ func (h *scriptHost) admit(spec *Spec, args [][]byte) error {
 	if u := h.s.user.user.Load(); !u.Unlimited {
 		if why, at := h.x.judge(u, spec, args); why != deniedNot {
 			h.c.ctx.refused(refusal{why: why, object: refusedObject(why, spec, args, at), user: h.s.user.name}, contextLua)
-			return scriptDenials[why]
+			return scriptDenied(why, spec, h.s.user.name)
 		}
 	}
 	if !spec.Has(Stale) && h.svc.gates.has(gateStale) && !h.c.replay {

@@ -29,7 +29,7 @@ func args(words ...string) (b [][]byte) {
 	return b
 }
 
-func TestRulesAreWrittenBackInTheirShortestForm(t *testing.T) {
+func TestRulesAreWrittenBackAsTheyWereGiven(t *testing.T) {
 	r := small()
 	for _, x := range []struct {
 		ops  []string
@@ -39,18 +39,18 @@ func TestRulesAreWrittenBackInTheirShortestForm(t *testing.T) {
 		{[]string{"on", "nopass", "~*", "&*", "+@all"}, "user u on nopass ~* &* +@all"},
 		{[]string{"+@all", "-config|get"}, "user u off resetchannels +@all -config|get"},
 		{[]string{"+@all", "-@read"}, "user u off resetchannels +@all -@read"},
-		{[]string{"+get", "+mget"}, "user u off resetchannels -@all +@read"},
-		{[]string{"+get", "+mget", "+set", "-mget"}, "user u off resetchannels -@all +@write +get"},
+		{[]string{"+get", "+mget"}, "user u off resetchannels -@all +get +mget"},
+		{[]string{"+get", "+mget", "+set", "-mget"}, "user u off resetchannels -@all +get +set -mget"},
 		{[]string{"+config", "-config|set"}, "user u off resetchannels -@all +config -config|set"},
 		{[]string{"+config|get"}, "user u off resetchannels -@all +config|get"},
-		{[]string{"+SELECT|1", "+select|One", "+select|ONE"}, "user u off resetchannels -@all +select|1 +select|One"},
+		{[]string{"+SELECT|1", "+select|One", "+select|ONE"}, "user u off resetchannels -@all +select|1 +select|one"},
 		{[]string{"+select|1", "+select"}, "user u off resetchannels -@all +select"},
 		{[]string{"%R~a", "%W~a", "%R~b", "%w~c", "&x", "&x", "&"}, "user u off ~a %R~b %W~c resetchannels &x & -@all"},
 		{[]string{">p", ">p", "#" + Hash([]byte("q")), "<p"}, "user u off #" + Hash([]byte("q")) + " resetchannels -@all"},
 		{[]string{"(+get ~a)", "(%R~b &x +@write)"}, "user u off resetchannels -@all (~a resetchannels -@all +get) (%R~b resetchannels &x -@all +@write)"},
 		{[]string{"on", ">p", "+@all", "~*", "(+get)", "skip-sanitize-payload", "reset"}, "user u off sanitize-payload resetchannels -@all"},
 	} {
-		if got := built(t, r, x.ops...).String(r.Catalog); got != x.want {
+		if got := built(t, r, x.ops...).String(); got != x.want {
 			t.Errorf("%q\n got %s\nwant %s", x.ops, got, x.want)
 		}
 	}
@@ -128,12 +128,12 @@ func TestChecksAllocateNothing(t *testing.T) {
 func TestCloneIsIndependent(t *testing.T) {
 	r := small()
 	u := built(t, r, "on", ">p", "+select|1", "~a", "&c", "(+get)")
-	before := u.String(r.Catalog)
+	before := u.String()
 	v := u.Clone()
 	if _, err := v.ApplyAll(r, []string{"<p", ">q", "+select|2", "%R~b", "&d", "+@all", "clearselectors"}); err != nil {
 		t.Fatal(err)
 	}
-	if after := u.String(r.Catalog); after != before {
+	if after := u.String(); after != before {
 		t.Errorf("was %s\n is %s", before, after)
 	}
 }
@@ -181,7 +181,7 @@ func TestFileMistakesAreReportedTogether(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", mistakes, want)
 	}
 	users, mistakes = ParseFile("f", "user x on ~a (+get\t ~b)\n", small())
-	if mistakes != "" || len(users) != 1 || users[0].String(small().Catalog) != "user x on ~a resetchannels -@all (~b resetchannels -@all +get)" {
+	if mistakes != "" || len(users) != 1 || users[0].String() != "user x on ~a resetchannels -@all (~b resetchannels -@all +get)" {
 		t.Errorf("%v %s", users, mistakes)
 	}
 }

@@ -26,6 +26,7 @@ type Selector struct {
 	keys        []pattern
 	allChannels bool
 	channels    []glob.Pattern
+	rules       []string // about commands, since the last that was about all of them
 }
 
 // pattern is a key pattern and what it allows.
@@ -110,6 +111,7 @@ func (s *Selector) clone() Selector {
 	n.bits = slices.Clone(s.bits)
 	n.keys = slices.Clone(s.keys)
 	n.channels = slices.Clone(s.channels)
+	n.rules = slices.Clone(s.rules)
 	n.firstArgs = nil
 	for id, list := range s.firstArgs {
 		n.addFirstArgs(id, list...)
@@ -141,7 +143,11 @@ func (s *Selector) apply(c *Catalog, op string) error {
 		case '&':
 			return s.addChannels(op[1:])
 		case '+', '-':
-			return s.addCommands(c, op[1:], op[0] == '+')
+			err := s.addCommands(c, op[1:], op[0] == '+')
+			if err == nil {
+				s.note(lower(op))
+			}
+			return err
 		}
 		return ErrSyntax
 	}
@@ -249,6 +255,16 @@ func (s *Selector) addCommands(c *Catalog, name string, allow bool) error {
 	return nil
 }
 
+// note keeps a rule about commands, in lower case. It takes the place of an earlier one
+// about the same command or category, and of those about the command's subcommands.
+func (s *Selector) note(rule string) {
+	s.rules = slices.DeleteFunc(s.rules, func(r string) bool {
+		rest, ok := strings.CutPrefix(r[1:], rule[1:])
+		return ok && (rest == "" || rest[0] == '|')
+	})
+	s.rules = append(s.rules, rule)
+}
+
 // addFirstArgs allows a command with first arguments, each once.
 func (s *Selector) addFirstArgs(id int, list ...firstArg) {
 	if s.firstArgs == nil {
@@ -263,7 +279,7 @@ func (s *Selector) addFirstArgs(id int, list ...firstArg) {
 
 // everyCommand allows or forbids all commands, those to come included.
 func (s *Selector) everyCommand(allow bool) {
-	s.allCommands, s.future, s.firstArgs = allow, allow, nil
+	s.allCommands, s.future, s.firstArgs, s.rules = allow, allow, nil, nil
 	for i := range s.bits {
 		s.bits[i] = 0
 		if allow {

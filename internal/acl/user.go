@@ -99,6 +99,9 @@ func (u *User) Bytes() int64 {
 		for _, c := range s.channels {
 			n += entryBytes + len(c.String())
 		}
+		for _, r := range s.rules {
+			n += entryBytes + len(r)
+		}
 		for _, list := range s.firstArgs {
 			for _, f := range list {
 				n += 2*entryBytes + len(f.given) + len(f.folded)
