@@ -95,8 +95,8 @@ var specBitCount = Spec{
 	Name: "bitcount", Group: GroupBitmap, Since: "2.6.0", Complexity: "O(N)",
 	Summary: "Counts the number of set bits (population counting) in a string.",
 	Flags:   ReadOnly,
-	Args:    []Arg{Key("key", Read), Opt(Block("index", Int("start"), Int("end"), bitUnit()))},
-	History: []Change{{"7.0.0", "Added the `BYTE|BIT` option."}},
+	Args:    []Arg{Key("key", Read), Opt(Block("range", Int("start"), Opt(Block("end-unit-block", Int("end"), bitUnit()))))},
+	History: []Change{{"7.0.0", "Added the `BYTE|BIT` option."}, {"8.0.0", "`end` and `BYTE|BIT` became optional, as in Valkey."}},
 	Examples: "> SET k foobar\nOK\n> BITCOUNT k\n(integer) 26\n> BITCOUNT k 0 0\n(integer) 4\n> BITCOUNT k 1 1 BYTE\n(integer) 6\n" +
 		"> BITCOUNT k 5 30 BIT\n(integer) 17\n",
 	Run: runBitCount,
@@ -107,7 +107,7 @@ func runBitCount(c *Ctx) error {
 	var err error
 	switch len(c.Args) {
 	case 2:
-	case 4, 5:
+	case 3, 4, 5:
 		r, err = bitRange(c.Args[2:])
 	default:
 		err = ErrSyntax

@@ -141,7 +141,7 @@ var specReadonly = Spec{
 	Summary:    "Allows reads from a replica of a cluster.",
 	Flags:      Loading | Stale | Fast,
 	Categories: CatConnection,
-	Examples:   "> READONLY\n(error) ERR This instance has cluster support disabled\n",
+	Examples:   "> READONLY (differs: cluster-off)\n(error) ERR This instance has cluster support disabled\n",
 	Run:        ofCluster(replyOK),
 }
 
@@ -150,7 +150,7 @@ var specReadwrite = Spec{
 	Summary:    "Takes READONLY back.",
 	Flags:      Loading | Stale | Fast,
 	Categories: CatConnection,
-	Examples:   "> READWRITE\n(error) ERR This instance has cluster support disabled\n",
+	Examples:   "> READWRITE (differs: cluster-off)\n(error) ERR This instance has cluster support disabled\n",
 	Run:        ofCluster(replyOK),
 }
 
@@ -316,7 +316,7 @@ var specClusterKeySlot = Spec{
 	Name: "cluster|keyslot", Group: GroupCluster, Since: "3.0.0", Complexity: "O(N) where N is the number of bytes in the key",
 	Summary: "Returns the slot of a key.",
 	Flags:   Stale, Args: []Arg{Str("key")},
-	Examples: clusterExample("KEYSLOT k"),
+	Examples: clusterExample("KEYSLOT k (differs: cluster-off)"),
 	Run:      ofCluster(runClusterKeySlot),
 }
 

@@ -14,7 +14,7 @@ var specConfigGet = Spec{
 	Flags:    adminFlags,
 	Args:     []Arg{Repeat(Block("parameter", Str("parameter")))},
 	History:  []Change{{"7.0.0", "Added the ability to pass multiple pattern parameters in one call"}},
-	Examples: "> CONFIG GET maxmemory timeout\n1) \"maxmemory\"\n2) \"0\"\n3) \"timeout\"\n4) \"0\"\n> CONFIG GET *-unheard-of\n(empty array)\n",
+	Examples: "> CONFIG GET maxmemory timeout (differs: config-get-order)\n1) \"maxmemory\"\n2) \"0\"\n3) \"timeout\"\n4) \"0\"\n> CONFIG GET *-unheard-of\n(empty array)\n",
 	Run:      runConfigGet,
 }
 

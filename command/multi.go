@@ -32,15 +32,11 @@ const (
 	argBytes    = 24
 )
 
-// enqueue puts a command off until EXEC. Over the memory limit it refuses all of
-// them, as Redis does: the queue itself takes memory.
+// enqueue puts a command off until EXEC.
 func (c *Session) enqueue(spec *Spec, args [][]byte) {
 	switch {
 	case spec.Has(NoMulti):
 		c.reject(spec, ReplyError("ERR Command not allowed inside a transaction"))
-		return
-	case !c.replay && c.svc.outOfMemory():
-		c.reject(spec, ErrOOM)
 		return
 	case !c.multi.failed: // what will not run need not be kept
 		c.multi.queue = append(c.multi.queue, queued{spec, ownArgs(args)})

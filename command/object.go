@@ -89,7 +89,7 @@ var specObjectRefCount = Spec{
 	Args:     []Arg{Key("key", Meta)},
 	Tips:     []string{"nondeterministic_output"},
 	Replies:  "The number, or nil if there is no such key.",
-	Examples: "> SET k v\nOK\n> OBJECT REFCOUNT k\n(integer) 1\n> SET k 12\nOK\n> OBJECT REFCOUNT k\n(integer) 2147483647\n",
+	Examples: "> SET k v\nOK\n> OBJECT REFCOUNT k (differs: refcount-shared)\n(integer) 1\n> SET k 12\nOK\n> OBJECT REFCOUNT k (differs: refcount-shared)\n(integer) 2147483647\n",
 	Run:      runObjectRefCount,
 }
 

@@ -33,6 +33,7 @@ var knownDifferences = map[string]difference{
 	"bzpopmin":                {"flags", "scripts may call it since 7.2"},
 	"bzpopmax":                {"flags", "scripts may call it since 7.2"},
 	"wait":                    {"flags acl", "scripts may call it, and it is in @blocking, since 7.2"},
+	"bitcount":                {"arguments", "a start without an end, as in Valkey"},
 	"command|getkeys":         {"arity arguments", "since 7.2 the grammar is documented, and a command without arguments is asked about as well"},
 	"command|getkeysandflags": {"arity arguments", "since 7.2 the grammar is documented, and a command without arguments is asked about as well"},
 }

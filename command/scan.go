@@ -181,22 +181,18 @@ func (c *Ctx) scanned(cursor uint64, found *names) {
 	found.reply(c.Out)
 }
 
-// parseCursor parses a cursor as C's strtoul does, but refuses a space in front.
+// parseCursor parses a cursor as C's strtoul does, but refuses an empty and a negative
+// one.
 func parseCursor(arg []byte) (uint64, error) {
 	s, _, _ := strings.Cut(string(arg), "\x00") // a C string ends there
-	if s == "" {
-		return 0, nil
+	s = strings.TrimLeft(s, " \t\n\v\f\r")
+	digits := strings.TrimPrefix(s, "+")
+	if s == "-0" {
+		digits = "0"
 	}
-	neg := strings.HasPrefix(s, "-")
-	if neg || strings.HasPrefix(s, "+") {
-		s = s[1:]
-	}
-	n, err := strconv.ParseUint(s, 10, 64)
+	n, err := strconv.ParseUint(digits, 10, 64)
 	if err != nil {
 		return 0, errCursor
-	}
-	if neg {
-		n = -n
 	}
 	return n, nil
 }

@@ -127,12 +127,11 @@ func (c *Ctx) xrangeNone() error {
 const (
 	errXReadGroupOption = ReplyError("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.")
 	errXReadNoAck       = ReplyError("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.")
-	errXReadUnbalanced  = ReplyError("ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.")
+	errXReadUnbalanced  = ReplyError("ERR Unbalanced 'xread' list of streams: for each stream key an ID, '+', or '$' must be specified.")
+	errXGroupUnbalanced = ReplyError("ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified.")
 	errXReadNew         = ReplyError("ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.")
 	errXReadGroupLast   = ReplyError("ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set.")
 	errXReadGroupNone   = ReplyError("ERR Missing GROUP option for XREADGROUP")
-	errStreamGone       = ReplyError("UNBLOCKED the stream key no longer exists")
-	errGroupGone        = ReplyError("NOGROUP the consumer group this client was blocked on no longer exists")
 )
 
 // reading is what XREAD and XREADGROUP are asked for.
@@ -165,7 +164,11 @@ func (c *Ctx) parseReading(grouped bool) (r reading, err error) {
 			}
 			r.count = int(max(n, 0))
 		case EqualFold(a, "STREAMS") && more > 0:
-			if more%2 != 0 {
+			switch {
+			case more%2 == 0:
+			case grouped:
+				return r, errXGroupUnbalanced
+			default:
 				return r, errXReadUnbalanced
 			}
 			r.first = i + 1
@@ -415,10 +418,6 @@ func (c *Ctx) checkReading(r *reading, i int) error {
 	err := c.Tx.XGroupCheck(r.keys[i], r.group)
 	switch {
 	case err == nil:
-	case c.Waited() && (err == engine.ErrWrongType || c.Tx.XCheck(r.keys[i]) != nil):
-		return errStreamGone
-	case c.Waited():
-		return errGroupGone
 	case err == engine.ErrNoGroup:
 		return noGroup(r.keys[i], r.group, " in XREADGROUP with GROUP option")
 	default:

@@ -66,6 +66,7 @@ func TestEveryDifferenceIsNamedByATest(t *testing.T) {
 	used := map[string]bool{}
 	usedByGo(t, used)
 	usedByTranscripts(t, used)
+	usedByExamples(t, used)
 	for _, d := range differences {
 		if !used[d.ID] {
 			t.Errorf("no test names the difference %s: ebb may not differ there any more; remove it from differences.go, and run `make docs`", d.ID)
@@ -100,7 +101,7 @@ func usedByGo(t *testing.T, used map[string]bool) {
 	})
 }
 
-var differs = regexp.MustCompile(`(?m)[(#] ?differs: ([a-z0-9-]+)\)?$`)
+var differs = regexp.MustCompile(`(?m)[(#] ?differs: ([a-z0-9-]+(?:, [a-z0-9-]+)*)\)?$`)
 
 func usedByTranscripts(t *testing.T, used map[string]bool) {
 	t.Helper()
@@ -111,14 +112,36 @@ func usedByTranscripts(t *testing.T, used map[string]bool) {
 			return
 		}
 		for _, m := range differs.FindAllStringSubmatch(string(text), -1) {
-			used[m[1]] = true
-			if _, ok := Find(m[1]); !ok {
-				t.Errorf("%s: %s is no difference of internal/compat", path, m[1])
+			for id := range strings.SplitSeq(m[1], ", ") {
+				used[id] = true
+				if _, ok := Find(id); !ok {
+					t.Errorf("%s: %s is no difference of internal/compat", path, id)
+				}
 			}
 		}
 	}
 	walk(t, filepath.Join(root, "testdata", "transcripts"), ".txt", look)
 	walk(t, filepath.Join(root, "internal", "effecttest", "testdata"), ".txt", look)
+}
+
+// inExample is the remark of a transcript within a string literal of Go.
+var inExample = regexp.MustCompile(`\(differs: ([a-z0-9, -]+)\)`)
+
+// usedByExamples looks in the examples of commands, which are transcripts as well.
+func usedByExamples(t *testing.T, used map[string]bool) {
+	t.Helper()
+	walk(t, filepath.Join(root, "command"), ".go", func(path string) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, m := range inExample.FindAllStringSubmatch(string(text), -1) {
+			for id := range strings.SplitSeq(m[1], ", ") {
+				used[id] = true
+			}
+		}
+	})
 }
 
 // walk calls do with the files below a directory whose names end in ext.

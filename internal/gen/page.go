@@ -3,6 +3,7 @@ package gen
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -91,7 +92,7 @@ func page(s *command.Spec) []byte {
 		}
 	}
 	if s.Examples != "" {
-		fmt.Fprintf(&b, "\n## Examples\n\n```\n%s\n```\n", strings.TrimRight(s.Examples, "\n"))
+		fmt.Fprintf(&b, "\n## Examples\n\n```\n%s\n```\n", strings.TrimRight(differs.ReplaceAllString(s.Examples, ""), "\n"))
 		if len(s.Sub) == 0 { // subcommands have transcripts of their own
 			fmt.Fprintf(&b, "\nMore in [the transcript](../../%s).\n", TranscriptName(s))
 		}
@@ -203,6 +204,9 @@ func writeSubs(b *bytes.Buffer, s *command.Spec) {
 		fmt.Fprintf(b, "| [%s](%s) | %s |\n", display(sub), pageName(sub), cell(sub.Summary))
 	}
 }
+
+// differs are the remarks of transcripts about other servers; pages are about ebb.
+var differs = regexp.MustCompile(`(?m) \(differs: [a-z0-9, -]+\)$`)
 
 // cell escapes a text for a table's cell.
 func cell(s string) string {

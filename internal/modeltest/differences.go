@@ -46,7 +46,7 @@ func allowances() []allowance {
 		{"xread-woken", nothingRead},
 		{"sort-nul", sortedWithNUL},
 		{"arguments-first", stricter},
-		{"cursor-negative", oneRefuses},
+		{"cursor-forms", oneRefuses},
 		{"module-list", nil},
 		{"dump-payloads", nil},
 		{"cluster-off", oneRefuses},

@@ -34,8 +34,17 @@ var Closed = resp.Value{Kind: resp.KindStatus, Str: "(closed)"}
 
 // Rules say how replies are compared. The zero value compares them as they are.
 type Rules struct {
-	// Skip says that the reply to a request is not compared.
-	Skip func(args []string) bool
+	// Loose says that the reply to a request may differ. One value is taken as the reply,
+	// and the case goes on whatever it is.
+	Loose func(s *Step) bool
+	// Compared, if not nil, hears of each reply that was compared, and whether it is as
+	// the transcript says.
+	Compared func(s *Step, same bool)
+	// Reword, if not nil, changes a line that differs, the transcript's or the target's,
+	// to the words that both are compared in.
+	Reword func(line string) string
+	// Unseen says that a connection may get what the transcript does not show.
+	Unseen bool
 	// Slack is by how much an integer in the reply to a request may be smaller
 	// than it should be, because time has passed.
 	Slack func(args []string) int64
@@ -133,15 +142,17 @@ func (p *player) step(i int) error {
 		p.record(i)
 		return nil
 	}
-	got := p.receive(s)
-	if s.Kind == Request && p.r.Skip != nil && p.r.Skip(s.Args) {
-		return nil
-	}
+	loose := s.Kind == Request && p.r.Loose != nil && p.r.Loose(s)
+	got := p.receive(s, loose)
 	var slack int64
 	if s.Kind == Request && p.r.Slack != nil {
 		slack = p.r.Slack(s.Args)
 	}
-	if why := p.compare(s, got, slack); why != "" {
+	why := p.compare(s, got, slack)
+	if p.r.Compared != nil && s.Kind != Wait && len(s.Reply) > 0 {
+		p.r.Compared(s, why == "")
+	}
+	if why != "" && !loose {
 		return &Mismatch{p.c, s, got, why}
 	}
 	return nil
@@ -149,7 +160,7 @@ func (p *player) step(i int) error {
 
 // rest checks that a connection holds nothing the transcript does not show.
 func (p *player) rest(conn int, s *Step) error {
-	if !p.open[conn] || p.r.Record || p.r.Skip != nil {
+	if !p.open[conn] || p.r.Record || p.r.Unseen {
 		return nil
 	}
 	v, ok := p.t.Next(conn)
@@ -159,8 +170,9 @@ func (p *player) rest(conn int, s *Step) error {
 	return &Mismatch{p.c, &Step{Kind: Message, Line: s.Line, Conn: conn}, Lines(v), fmt.Sprintf("connection %d got something that is not shown", conn)}
 }
 
-// receive takes as many values as make up the lines that are expected.
-func (p *player) receive(s *Step) (got []string) {
+// receive takes as many values as make up the lines that are expected, or one
+// value if it may differ.
+func (p *player) receive(s *Step, one bool) (got []string) {
 	want := len(s.Reply)
 	if want == 0 && s.Kind == Request {
 		return nil
@@ -171,7 +183,7 @@ func (p *player) receive(s *Step) (got []string) {
 			return got
 		}
 		got = append(got, Lines(v)...)
-		if len(got) >= want || s.Kind == Message || hasEllipsis(s.Reply) {
+		if len(got) >= want || one || s.Kind == Message || hasEllipsis(s.Reply) {
 			return got
 		}
 	}
@@ -306,8 +318,12 @@ var (
 	integer  = regexp.MustCompile(`^(.*)\(integer\) (-?[0-9]+)$`)
 )
 
-// match matches one line.
+// match matches one line, as it is or reworded.
 func (p *player) match(want, got string, slack int64) bool {
+	return p.matchAs(want, got, slack) || p.r.Reword != nil && p.matchAs(p.r.Reword(want), p.r.Reword(got), slack)
+}
+
+func (p *player) matchAs(want, got string, slack int64) bool {
 	if want == got {
 		return true
 	}

@@ -26,8 +26,17 @@
 //
 //	# oracle: none, sliding deadlines are our own
 //
-// keeps a case from being played against a real server. The clock of a case
-// begins at Start and stands still between steps.
+// keeps a case from being played against a real server, and
+//
+//	# differs: shortest-numbers
+//
+// names the difference of package compat because of which some servers reply otherwise.
+// The same word behind one request is about its reply alone:
+//
+//	> GETRANGE k 0 -100 (differs: getrange-end)
+//
+// Several IDs are separated by commas.
+// The clock of a case begins at Start and stands still between steps.
 //
 // Start reading at Parse, then Play; Engine is what cases usually run on, and
 // Server is a real one.
@@ -36,6 +45,7 @@ package transcript
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -53,7 +63,9 @@ type Case struct {
 	Line   int // of the title
 	Title  string
 	Oracle string // what the oracle directive says
-	Steps  []Step
+	// Differs are the IDs of the differences that the differs directive names.
+	Differs []string
+	Steps   []Step
 }
 
 // Kind says what a step is.
@@ -74,6 +86,7 @@ type Step struct {
 	Text      string
 	Args      []string
 	Unordered bool
+	Differs   []string // the IDs of the differences that the request names
 	Reply     []string // lines
 	Wait      time.Duration
 }
@@ -160,6 +173,9 @@ func (p *parser) comment(n int, text string) {
 		if rest, ok := strings.CutPrefix(text, "oracle:"); ok {
 			p.cases[k-1].Oracle = strings.TrimSpace(rest)
 		}
+		if rest, ok := strings.CutPrefix(text, "differs:"); ok {
+			p.cases[k-1].Differs = strings.Split(strings.TrimSpace(rest), ", ")
+		}
 		return
 	}
 	p.cases = append(p.cases, Case{File: p.file, Line: n, Title: text})
@@ -184,8 +200,14 @@ func prompt(line string) (conn int, sign byte, rest string, ok bool) {
 // unordered is the remark behind a request whose reply has no order.
 const unordered = "(unordered)"
 
+// differs is the remark behind a request to which some servers reply otherwise.
+var differs = regexp.MustCompile(` \(differs: ([a-z0-9-]+(, [a-z0-9-]+)*)\)$`)
+
 func (s *Step) request() error {
 	text := s.Text
+	if m := differs.FindStringSubmatchIndex(text); m != nil {
+		s.Differs, text = strings.Split(text[m[2]:m[3]], ", "), text[:m[0]]
+	}
 	if rest, ok := strings.CutSuffix(text, unordered); ok {
 		s.Unordered, text = true, rest
 	}
