@@ -99,12 +99,9 @@ a EVAL "redis.setresp(3) return {redis.call('SISMEMBER', 'no', 'x'), redis.call(
 a EVAL "return redis.call('HELLO', 2)" 0
 a EVAL "return redis.pcall('MULTI')" 0
 a EVAL "return redis.pcall('SUBSCRIBE', 'c')" 0
-a EVAL "return redis.pcall('BLPOP', 'none', 0)" 0
 a EVAL "return redis.pcall('CLIENT', 'ID')" 0
 a EVAL "return redis.pcall('EVAL', 'return 1', 0)" 0
 a EVAL "return redis.pcall('DEBUG', 'SLEEP', 0)" 0
-a EVAL "return redis.pcall('WAIT', 0, 0)" 0
-a EVAL "return redis.pcall('XREAD', 'BLOCK', 0, 'STREAMS', 'x', '$')" 0
 `},
 	{"no replies", nil, `
 a+ CLIENT REPLY SKIP
