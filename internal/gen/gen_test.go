@@ -3,11 +3,15 @@ package gen
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ebbdb/ebb/command"
 	"github.com/ebbdb/ebb/internal/compat"
+	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/resp"
 )
 
 func table(t *testing.T) *command.Table {
@@ -91,13 +95,55 @@ func TestMissingTranscriptsAreNamed(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingOfRedisHasAReason(t *testing.T) {
+func TestWhatIsMissingOfAServerHasAReason(t *testing.T) {
 	all, err := command.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, unexplained := Missing(all); len(unexplained) > 0 {
-		t.Errorf("commands of redis-server 7.0 that are not there, without a reason: %s", strings.Join(unexplained, ", "))
+	missed := map[string]bool{}
+	for _, s := range servers {
+		missing, unexplained := Missing(s.commands, all)
+		if len(unexplained) > 0 {
+			t.Errorf("commands of %s that are not there, without a reason: %s", s.name, strings.Join(unexplained, ", "))
+		}
+		for _, name := range missing {
+			head, _, _ := strings.Cut(name, "|")
+			missed[name], missed[head] = true, true
+		}
+	}
+	for name := range reasons {
+		if !missed[name] {
+			t.Errorf("there is a reason why %s is missing, and it is there", name)
+		}
+	}
+}
+
+// The lists are what the servers say.
+func TestTheListsOfCommandsAreTheServers(t *testing.T) {
+	for i, program := range []string{realserver.Redis7, realserver.Redis8, realserver.Valkey9} {
+		t.Run(program, func(t *testing.T) {
+			conn := transcript.NewServer(realserver.Start(t, program))
+			defer conn.Close()
+			if err := conn.Send(1, []string{"COMMAND"}); err != nil {
+				t.Fatal(err)
+			}
+			v, _ := conn.Next(1)
+			var names []string
+			var add func(info resp.Value)
+			add = func(info resp.Value) {
+				names = append(names, strings.ToLower(info.Elems[0].Str))
+				for _, sub := range info.Elems[9].Elems {
+					add(sub)
+				}
+			}
+			for _, info := range v.Elems {
+				add(info)
+			}
+			slices.Sort(names)
+			if want := strings.Fields(servers[i].commands); !slices.Equal(names, slices.Sorted(slices.Values(want))) {
+				t.Errorf("the list of %s has %d commands, the server %d", servers[i].name, len(want), len(names))
+			}
+		})
 	}
 }
 
