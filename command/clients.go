@@ -348,6 +348,22 @@ func (p *pause) timeUp() {
 	p.release()
 }
 
+// state returns why clients are paused, what is, and for how many ms more, as INFO shows it.
+func (p *pause) state() (reason, actions string, ms int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left := p.until - p.svc.DB.Clock().Micros()
+	switch {
+	case p.held:
+		return "failover_in_progress", "write", max(left, 0) / 1000
+	case left <= 0 || p.over:
+		return "none", "none", 0
+	case p.all:
+		return "client_pause", "all", left / 1000
+	}
+	return "client_pause", "write", left / 1000
+}
+
 // end wakes all who wait.
 func (p *pause) end() {
 	p.mu.Lock()

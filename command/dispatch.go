@@ -41,6 +41,11 @@ func (c *Session) dispatch(args [][]byte) outcome {
 		if s := c.svc.table.Lookup(args[0]); s != nil && s.Name == "exec" {
 			err = c.abort(err)
 		}
+		if spec == nil { // of a known command, the number of arguments is wrong
+			if s, _ := c.svc.table.Find(args); s != nil {
+				c.stats.of(s).rejected.Add(1)
+			}
+		}
 		c.reject(spec, err)
 		return done
 	}

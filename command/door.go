@@ -45,6 +45,13 @@ func (o *door) refused() int64 {
 	return o.d.Refused() - o.base
 }
 
+// listens reports whether there is a listening side.
+func (o *door) listens() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.d != nil
+}
+
 // resetRefused has refused begin anew.
 func (o *door) resetRefused() {
 	o.mu.Lock()

@@ -189,8 +189,31 @@ func (i *info) server() {
 	i.put("executable", exe)
 	i.put("config_file", i.svc.Config.Path())
 	i.put("io_threads_active", len(i.svc.stats) > 2)
+	i.put("availability_zone", i.svc.Config.String("availability-zone"))
+	i.listeners()
 	i.put("network_loops", len(i.svc.stats)-1)
 	i.put("shards", i.svc.DB.Shards())
+}
+
+// listeners are lines of where clients are listened for, as the configuration has it.
+func (i *info) listeners() {
+	c, n := i.svc.Config, 0
+	line := func(kind, where string) {
+		i.put(fmt.Sprintf("listener%d", n), "name="+kind+where)
+		n++
+	}
+	binds := ""
+	for _, b := range c.Bind() {
+		binds += ",bind=" + b
+	}
+	for _, l := range []struct{ kind, directive string }{{"tcp", "port"}, {"tls", "tls-port"}} {
+		if port := c.Int(l.directive); port != 0 && i.svc.door.listens() {
+			line(l.kind, fmt.Sprintf("%s,port=%d", binds, port))
+		}
+	}
+	if path := c.String("unixsocket"); path != "" && i.svc.door.listens() {
+		line("unix", ",bind="+path)
+	}
 }
 
 // port is the TCP port that clients find the service at.
@@ -220,6 +243,16 @@ func (i *info) clients() {
 	i.put("pubsub_clients", subscribed)
 	i.put("watching_clients", watching)
 	i.put("clients_in_timeout_table", i.svc.timeouts.timed.Load())
+	awaited, whatever := i.svc.DB.AwaitedKeys()
+	if i.c != nil {
+		i.put("total_watched_keys", i.c.Tx.WatchedKeys())
+	}
+	i.put("total_blocking_keys", awaited)
+	i.put("total_blocking_keys_on_nokey", whatever)
+	reason, actions, ms := i.svc.pause.state()
+	i.put("paused_reason", reason)
+	i.put("paused_actions", actions)
+	i.put("paused_timeout_milliseconds", ms)
 }
 
 func (i *info) memory() {
@@ -299,6 +332,7 @@ func (i *info) stats() {
 	i.put("instantaneous_output_repl_kbps", 0.0)
 	i.put("rejected_connections", t.rejected.Load()+i.svc.door.refused())
 	i.syncs()
+	i.put("expired_fields", e.Lag[engine.LevelField].Count)
 	i.put("expired_subkeys", e.Lag[engine.LevelField].Count+e.Lag[engine.LevelMember].Count+e.Lag[engine.LevelElement].Count)
 	i.put("expired_keys", e.Expired)
 	i.put("expired_stale_perc", i.stale())
@@ -442,7 +476,11 @@ func (i *info) cluster() { i.put("cluster_enabled", i.svc.clustered()) }
 func (i *info) keyspace() {
 	for n, s := range i.keyspaces() {
 		if s.Keys > 0 {
-			i.put(fmt.Sprintf("db%d", n), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", s.Keys, s.Expires, s.AvgTTL.Milliseconds()))
+			text := fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", s.Keys, s.Expires, s.AvgTTL.Milliseconds())
+			if s.Inner > 0 { // exporters for Redis before 7.4 read three numbers
+				text += fmt.Sprintf(",subexpiry=%d", s.Inner)
+			}
+			i.put(fmt.Sprintf("db%d", n), text)
 		}
 	}
 }

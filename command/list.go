@@ -349,6 +349,8 @@ func runLPos(c *Ctx) error {
 		switch {
 		case EqualFold(args[0], "RANK") && !ok:
 			return ErrNotInteger
+		case EqualFold(args[0], "RANK") && n == -1<<63: // it has no positive counterpart
+			return errNegMax
 		case EqualFold(args[0], "RANK") && n == 0:
 			return errRankZero
 		case EqualFold(args[0], "RANK"):

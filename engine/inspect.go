@@ -74,6 +74,9 @@ func (tx *Tx) Keyspaces() []KeyspaceStats {
 // remaining times in ms; what is due counts among Expires.
 func (sp *space) count(s *KeyspaceStats, now int64) int64 {
 	s.Keys += sp.tab.Len()
+	if sp.next != nil {
+		s.Inner += sp.next.Len()
+	}
 	if sp.due == nil {
 		return 0
 	}

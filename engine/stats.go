@@ -123,6 +123,7 @@ type KeyspaceStats struct {
 	Expires int           // keys with a deadline
 	AvgTTL  time.Duration // of these
 	Due     int           // of these, expired and not yet removed
+	Inner   int           // keys whose fields, members or elements have deadlines
 }
 
 // Keyspace returns the numbers of one database, as of now. It locks the shards

@@ -174,6 +174,25 @@ func (t *Ticket) Bytes() int64 { return t.bytes }
 // Waiters returns how many places in lines are taken.
 func (db *DB) Waiters() int64 { return db.waits.Load() }
 
+// AwaitedKeys returns how many keys have a line, and in how many of these lines one waits
+// whatever the key holds, and hears when it goes. It takes no shard. O(keys with a line).
+func (db *DB) AwaitedKeys() (keys, whatever int) {
+	if db.waits.Load() == 0 {
+		return 0, 0
+	}
+	for _, sh := range db.shards {
+		sh.lines.mu.Lock()
+		keys += len(sh.lines.all)
+		for _, l := range sh.lines.all {
+			if l.counts[String] > 0 { // none but AnyKind has it
+				whatever++
+			}
+		}
+		sh.lines.mu.Unlock()
+	}
+	return keys, whatever
+}
+
 // Line returns those who wait for a key, first come first, whatever they wait
 // for. The transaction holds the key's shard. O(those).
 func (tx *Tx) Line(key []byte) (line []Waiter) {

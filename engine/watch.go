@@ -103,6 +103,12 @@ func (w *Watch) has(l *watchList) bool {
 	return ok
 }
 
+// WatchedKeys returns how many keys are watched. O(shards).
+func (tx *Tx) WatchedKeys() (n int) {
+	tx.eachShard(func(sh *shard) { n += len(sh.watched) })
+	return n
+}
+
 // makeWatchList returns the list of a key of the locked shard.
 func (sh *shard) makeWatchList(db int, key []byte) *watchList {
 	if l := sh.watched[watchKey{db, string(key)}]; l != nil {

@@ -339,7 +339,7 @@ var machineTable = []Directive{
 	enum("log-format", "legacy", "legacy", "logfmt", "json").unused(plainLog),
 	enum("log-timestamp-format", "legacy", "legacy", "iso8601", "milliseconds").unused(plainLog),
 	yesno("hide-user-data-from-log", "no").unused("a crash prints Go's own report, which has no data of users"),
-	text("availability-zone", "").unused("INFO and HELLO do not name a zone"),
+	text("availability-zone", "").does("name of the zone that the server runs in, for INFO"),
 	text("pidfile", "").immutable().does("file that holds the process id while the server runs"),
 	yesno("daemonize", "no").immutable().does("run in the background: the command returns when the server listens, or fails with its error; not on Windows"),
 	enum("supervised", "no", "upstart", "systemd", "auto", "no").immutable().does("systemd: tell systemd when the server is ready, and do not daemonize; auto: if systemd has started it"),

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/realserver"
@@ -26,6 +27,7 @@ const patience = 40 * time.Second
 // player plays sections on one process, and writes down what clients observe.
 type player struct {
 	main  *realserver.Process
+	addr  string                         // of a server that runs already, instead of main
 	peers map[string]*realserver.Process // spare ones, and those that run, by name
 	spare []*realserver.Process
 	conns map[string]*conn
@@ -76,6 +78,12 @@ func newVerbs() map[string]func(p *player, conn, rest string) error {
 	}
 }
 
+// infoPlayer returns a player for single lines on a server that runs.
+func infoPlayer(t *testing.T, addr string) *player {
+	t.Helper()
+	return &player{addr: addr, conns: map[string]*conn{}}
+}
+
 // play plays a section, and returns what was observed. An error is one of the script or
 // of the process.
 func (p *player) play(s *section) (seen []string, err error) {
@@ -124,7 +132,11 @@ func (p *player) conn(name string) (*conn, error) {
 	if c := p.conns[name]; c != nil {
 		return c, nil
 	}
-	tcp, err := net.DialTimeout("tcp", p.process(name).Addr(), patience)
+	addr := p.addr
+	if addr == "" {
+		addr = p.process(name).Addr()
+	}
+	tcp, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
 		return nil, err
 	}
