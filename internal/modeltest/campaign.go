@@ -181,8 +181,8 @@ func (c *Campaign) Run(ops []Op) (*Fault, error) {
 	}
 	defer theirs.close()
 
-	queued := map[int][][]string{} // what waits for EXEC, by connection
-	waits := map[int]int{}         // connections that wait for a reply, and since which operation
+	queued := map[int][]Op{} // what waits for EXEC, by connection
+	waits := map[int]int{}   // connections that wait for a reply, and since which operation
 	for i, o := range ops {
 		if o.Wait > 0 {
 			sleep(o.Wait)
@@ -221,7 +221,7 @@ func (c *Campaign) Run(ops []Op) (*Fault, error) {
 			delete(queued, o.Conn)
 		case a.Str == "QUEUED" && equal(a, b):
 			same = true
-			queued[o.Conn] = append(queued[o.Conn], o.Args)
+			queued[o.Conn] = append(queued[o.Conn], o)
 		default:
 			same = c.sameReply(o.Args, a, b) || o.Damaged && bothErrors(a, b)
 			if strings.EqualFold(o.Args[0], "DISCARD") || strings.EqualFold(o.Args[0], "RESET") {
@@ -232,6 +232,14 @@ func (c *Campaign) Run(ops []Op) (*Fault, error) {
 			if id, _, err := c.compareWaiters(ops[:i], waits, ours, theirs); id != "" || err != nil {
 				c.tally.difference(id)
 				return nil, err
+			}
+			if strings.EqualFold(o.Args[0], "EXEC") && a.IsNull() && !b.IsNull() && slices.ContainsFunc(ops[:i], func(o Op) bool { return len(o.Args) > 0 && strings.EqualFold(request(o.Args)[0], "XSETID") }) {
+				c.tally.difference(xsetidWatched)
+				return nil, nil
+			}
+			if c.Server == compat.Valkey9 && strings.EqualFold(o.Args[0], "EXEC") && a.IsNull() && !b.IsNull() && slices.ContainsFunc(ops[:i], setsToPast) {
+				c.tally.difference(pastDeadlineEvent)
+				return nil, nil
 			}
 			return &Fault{i, "reply to", typedReply(a), typedReply(b)}, nil
 		}
@@ -270,6 +278,11 @@ func overwrites(ops []Op) bool {
 	})
 }
 
+// setsToPast reports whether a request sets a key with a deadline that has passed.
+func setsToPast(o Op) bool {
+	return slices.ContainsFunc(o.Args, func(a string) bool { return strings.EqualFold(a, "EXAT") || strings.EqualFold(a, "PXAT") })
+}
+
 func swaps(ops []Op) bool {
 	return slices.ContainsFunc(ops, func(o Op) bool { return len(o.Args) > 0 && strings.EqualFold(request(o.Args)[0], "SWAPDB") })
 }
@@ -296,6 +309,9 @@ func (c *Campaign) compareWaiters(ops []Op, waits map[int]int, ours, theirs *end
 		}
 		if compat.Newer.Has(c.Server) && wrongTypeFirst(a, b) {
 			return blockedWrongType, nil, nil
+		}
+		if compat.Newer.Has(c.Server) && len(waits) > 1 && !a.IsNull() && !b.IsNull() && !c.sameReply(ops[i].Args, a, b) {
+			return blockedOrder, nil, nil
 		}
 		if !c.sameReply(ops[i].Args, a, b) {
 			f = &Fault{len(ops), "late reply to " + transcript.Line(ops[i].Args), tty(a), tty(b)}

@@ -75,7 +75,7 @@ func compareWith(t *testing.T, program string) {
 	began, passing, faults := time.Now(), 0, 0
 	for ; time.Since(began) < *diffTime && faults < *diffFaults; seed++ {
 		g := NewGenerator(seed, c.table, both)
-		g.Server, g.Payloads = server, payloads
+		g.Server, g.Payloads, g.Library = server, payloads[1:], payloads[0]
 		c.Small, c.RESP3 = seed%2 == 0, seed%4 >= 2
 		seq := g.Sequence(*diffLen)
 		c.tally = tally
@@ -126,13 +126,23 @@ func (c *Campaign) confirm(seq []Op) bool {
 	return true
 }
 
-// payloads have ebb dump a value of each type.
+// payloads have ebb dump its functions, and then a value of each type.
 func (c *Campaign) payloads() (out []string, err error) {
 	e, err := open(c.Ours, false, false)
 	if err != nil {
 		return nil, err
 	}
 	defer e.close()
+	for _, args := range [][]string{{"FUNCTION", "FLUSH"}, {"FUNCTION", "LOAD", library}} {
+		if _, err := e.conns[0].do(args...); err != nil {
+			return nil, err
+		}
+	}
+	v, err := e.conns[0].do("FUNCTION", "DUMP")
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, v.Str)
 	for _, args := range [][]string{
 		{"SET", "k", "text"}, {"SET", "k", "41"}, {"RPUSH", "k", "a", "b", "3"}, {"SADD", "k", "1", "2", "3"}, {"SADD", "k", "a", "b"},
 		{"HSET", "k", "a", "1", "b", "x"}, {"ZADD", "k", "1", "a", "2.5", "b"}, {"XADD", "k", "1-1", "a", "1"}, {"PFADD", "k", "a", "b"}, {"GEOADD", "k", "13.361389", "38.115556", "Palermo"},

@@ -64,6 +64,22 @@ const library = `#!lua name=lib
 redis.register_function('call', function(keys, args) return redis.call(unpack(args)) end)
 redis.register_function{function_name='look', callback=function(keys, args) return redis.call(unpack(args)) end, flags={'no-writes'}}`
 
+// prepared has the sequence begin with what many requests want to be there.
+func (g *Generator) prepared() (ops []Op) {
+	if g.Server == 0 {
+		return nil
+	}
+	if g.rng.IntN(2) == 0 {
+		ops = append(ops, Op{Conn: 1, Args: []string{"FUNCTION", "LOAD", library}})
+	}
+	for _, k := range typedKeys[command.GroupStream] {
+		if g.rng.IntN(2) == 0 {
+			ops = append(ops, Op{Conn: 1, Args: []string{"XGROUP", "CREATE", k, "g", "0", "MKSTREAM"}})
+		}
+	}
+	return ops
+}
+
 // beside makes a request that is not about one value: of connections, scripts, channels,
 // and what asks about the server.
 func (g *Generator) beside() []string {
@@ -74,7 +90,15 @@ func (g *Generator) beside() []string {
 			break
 		}
 	}
-	switch g.rng.IntN(30) {
+	switch g.rng.IntN(33) {
+	case 30:
+		return join([]string{"BITOP", g.one("AND", "OR", "XOR", "NOT"), g.one(stringKeys...), g.one(stringKeys...)}, g.maybe(g.one(stringKeys...)))
+	case 31:
+		return []string{"MEMORY", "USAGE", g.key()}
+	case 32:
+		k := g.typed(command.GroupStream)
+		return g.words([]string{"XINFO", "STREAM", k}, []string{"XINFO", "STREAM", k, "FULL"}, []string{"XINFO", "GROUPS", k}, []string{"XINFO", "CONSUMERS", k, "g"}, []string{"XPENDING", k, "g", "-", "+", "10"},
+			[]string{"XPENDING", k, "g", "IDLE", "0", "-", "+", "10", "c1"}, []string{"XGROUP", "SETID", k, "g", "0"})
 	case 0:
 		return join([]string{"PING"}, g.maybe(g.val()))
 	case 1:
@@ -100,7 +124,7 @@ func (g *Generator) beside() []string {
 	case 15, 16:
 		return join([]string{g.one("FCALL", "FCALL", "FCALL_RO"), g.one("call", "look", "none"), "0"}, inner)
 	case 17:
-		return g.words([]string{"FUNCTION", "DELETE", g.one("lib", "x")}, []string{"FUNCTION", "LIST"}, []string{"FUNCTION", "LIST", "LIBRARYNAME", "l*"}, []string{"FUNCTION", "KILL"}, []string{"FUNCTION", "FLUSH"})
+		return g.words([]string{"FUNCTION", "DELETE", g.one("lib", "x")}, []string{"FUNCTION", "LIST"}, []string{"FUNCTION", "DUMP"}, []string{"FUNCTION", "LIST", "LIBRARYNAME", "l*"}, []string{"FUNCTION", "KILL"}, []string{"FUNCTION", "FLUSH"}, []string{"FUNCTION", "RESTORE", g.Library, g.one("FLUSH", "APPEND", "REPLACE")})
 	case 18:
 		return g.words([]string{"WAIT", "0", "0"}, []string{"WAIT", "0", "1"}, []string{"WAITAOF", "0", "0", "0"}, []string{"WAITAOF", "1", "0", "1"})
 	case 19:
@@ -109,7 +133,7 @@ func (g *Generator) beside() []string {
 		if len(g.Payloads) == 0 {
 			return nil
 		}
-		return join([]string{"RESTORE", g.key(), g.one("0", g.soon(), "-1"), g.one(g.Payloads...)}, g.maybe("REPLACE"), g.maybe("ABSTTL"), g.maybe(g.words([]string{"IDLETIME", "5"}, []string{"FREQ", "5"})...))
+		return join([]string{g.one("RESTORE", "RESTORE", "RESTORE", "RESTORE-ASKING"), g.key(), g.one("0", g.soon(), "-1"), g.one(g.Payloads...)}, g.maybe("REPLACE"), g.maybe("ABSTTL"), g.maybe(g.words([]string{"IDLETIME", "5"}, []string{"FREQ", "5"})...))
 	case 24:
 		return []string{"DUMP", g.key()}
 	case 25:

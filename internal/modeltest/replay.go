@@ -1,11 +1,12 @@
 // Package modeltest checks an engine against others: against a second engine
-// that runs its effects again, and against a real redis-server that is sent the
-// same requests.
+// that runs its effects again, and against Redis 7, Redis 8 and Valkey 9, which are
+// sent the same requests.
 //
 //	random requests ──▶ ebb over a socket ──▶ replies, TTLs, events ──┐
 //	       │                 └─ effects ──▶ Replica: the same keys?   ├─ equal?
-//	       └──────────▶ redis-server ──────▶ replies, TTLs, events ──┘
-//	                                    a difference: Shrink, and print a transcript
+//	       └──────────▶ another server ────▶ replies, TTLs, events ──┘
+//	                a difference that package compat does not have: Shrink, and
+//	                print a transcript; a Tally counts the others
 //
 // Start reading at Replica.Follow for the one, and Campaign.Run for the other.
 package modeltest
