@@ -154,7 +154,7 @@ var differences = []Difference{
 		"INFO of ebb counts items with deadlines in a section of its own."},
 
 	// Configuration.
-	{"cluster-databases", Directives, Valkey9, "select",
+	{"cluster-select", Directives, Valkey9, "select",
 		"A server that says it is a cluster refuses SELECT; Valkey 9 has cluster-databases, 1 by default, and calls the index out of range.",
 		"ebb does as Redis: a cluster has one database."},
 	{"config-unit-alone", Directives, All, "config|set",
