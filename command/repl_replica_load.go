@@ -286,7 +286,7 @@ func (h *loadHost) SetProto(int)                   {}
 func (h *loadHost) SetReplication(bool, bool)      {}
 func (h *loadHost) Allowed([][]byte) (bool, error) { return false, nil }
 func (h *loadHost) Log(level int, text string)     { h.s.host.Log(level, text) }
-func (h *loadHost) CountError(string)              {}
+func (h *loadHost) CountError(string, bool)        {}
 func (h *loadHost) Tick() error                    { return h.ctx.Err() }
 
 // payload reads the line that announces the data, and returns a reader of it. size

@@ -337,8 +337,10 @@ func (h *scriptHost) Log(level int, text string) {
 }
 
 // CountError implements script.Host.
-func (h *scriptHost) CountError(text string) {
-	h.svc.totals.countError(text)
+func (h *scriptHost) CountError(text string, counted bool) {
+	if !counted {
+		h.svc.totals.countError(text)
+	}
 	h.failed = true
 }
 

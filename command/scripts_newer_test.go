@@ -111,6 +111,8 @@ func scriptProbes() []scriptProbe {
 		evaluated("", "local ok, e = xpcall(function() redis.call('INCR', 'str') end, __redis__err__handler) "+
 			"local list = {} for k, v in pairs(e) do list[#list + 1] = k .. '=' .. tostring(v) end table.sort(list) return list", scriptData...),
 		evaluated("", "local ok, e = pcall(redis.call, 'INCR', 'str') return {tostring(ok), type(e), e}", scriptData...),
+		failing("return redis.pcall('INCR', 'str')", "return {redis.pcall('INCR', 'str')}", "redis.pcall('INCR', 'str') return 1",
+			"return {1, redis.error_reply('x')}", "redis.pcall('INCR', 'str') return redis.error_reply('FOO x')"),
 		evaluated("", "return {err = 'My error'}"),
 		evaluated("", "return redis.error_reply('one')"),
 		evaluated("", "return redis.error_reply('-MY x')"),
@@ -146,8 +148,17 @@ func evictions(differs string) scriptProbe {
 	return p
 }
 
+// failing is a probe of how scripts with errors are counted.
+func failing(scripts ...string) scriptProbe {
+	var p scriptProbe
+	for _, script := range scripts {
+		p.requests = append(append(p.requests, scriptData...), "CONFIG RESETSTAT", `EVAL "`+script+`" 0`, "INFO errorstats", "CONFIG RESETSTAT", `EVAL "`+script+`" 0`, "INFO commandstats")
+	}
+	return p
+}
+
 // figures are the lines of INFO that the probes compare.
-var figures = regexp.MustCompile(`(number_of_cached_scripts|evicted_scripts):\d+`)
+var figures = regexp.MustCompile(`(number_of_cached_scripts|evicted_scripts):\d+|rejected_calls=\d+,failed_calls=\d+|errorstat_\w+:count=\d+`)
 
 // replies are those to a probe's requests, after what earlier probes have left is gone.
 func (p *scriptProbe) replies(t *testing.T, target transcript.Target) []string {
@@ -167,7 +178,9 @@ func (p *scriptProbe) replies(t *testing.T, target transcript.Target) []string {
 		}
 		text := strings.Join(transcript.Lines(v), "\n")
 		if args[0] == "INFO" {
-			text = strings.Join(figures.FindAllString(text, -1), " ")
+			found := figures.FindAllString(text, -1)
+			slices.Sort(found) // commands come in no order
+			text = strings.Join(found, " ")
 		}
 		if i >= 3 {
 			all = append(all, text)

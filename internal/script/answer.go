@@ -106,9 +106,7 @@ func lasting(out *resp.Writer, s string) string {
 
 func (m *machine) writeTable(out *resp.Writer, t *lua.Table, depth int) {
 	if s, ok := t.GetString("err").AsString(); ok {
-		if !t.GetString(countedMark).Truth() {
-			m.host.CountError(s)
-		}
+		m.host.CountError(s, t.GetString(countedMark).Truth())
 		out.Error(lasting(out, cString(s)))
 		return
 	}

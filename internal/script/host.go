@@ -20,9 +20,9 @@ type Host interface {
 	Allowed(args [][]byte) (bool, error)
 	// Log is redis.log: level is 0 for debug, 1 verbose, 2 notice, 3 warning.
 	Log(level int, text string)
-	// CountError counts an error that the script has made and returns, for the
-	// statistics; those of commands are the Host's own.
-	CountError(text string)
+	// CountError counts an error that the script returns, for the statistics. One of
+	// a command, which the Host has made, is counted.
+	CountError(text string, counted bool)
 	// Tick is called every few thousand steps, 20 us or so. Its error ends the
 	// script, which cannot catch it, and is what Run returns.
 	Tick() error

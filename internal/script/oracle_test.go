@@ -166,8 +166,8 @@ func (h *realHost) SetReplication(_, _ bool) {}
 func (h *realHost) Log(level int, text string) {
 	h.log = append(h.log, fmt.Sprint(level, " ", text))
 }
-func (h *realHost) CountError(string) {}
-func (h *realHost) Tick() error       { return nil }
+func (h *realHost) CountError(string, bool) {}
+func (h *realHost) Tick() error             { return nil }
 
 func (h *realHost) Allowed(args [][]byte) (bool, error) {
 	if _, ok := h.find(args[:1]); !ok {
@@ -320,7 +320,7 @@ func (quietHost) SetProto(int)                   {}
 func (quietHost) SetReplication(_, _ bool)       {}
 func (quietHost) Allowed([][]byte) (bool, error) { return true, nil }
 func (quietHost) Log(int, string)                {}
-func (quietHost) CountError(string)              {}
+func (quietHost) CountError(string, bool)        {}
 func (quietHost) Tick() error                    { return nil }
 
 // newerWords are texts of Redis 7.0.15 that later releases have changed, and ours.

@@ -55,7 +55,7 @@ func (*host) SetProto(int)                   {}
 func (*host) SetReplication(_, _ bool)       {}
 func (*host) Allowed([][]byte) (bool, error) { return true, nil }
 func (*host) Log(int, string)                {}
-func (*host) CountError(string)              {}
+func (*host) CountError(string, bool)        {}
 
 // Tick ends programs that take seconds: it is called every few thousand steps.
 func (h *host) Tick() error {
