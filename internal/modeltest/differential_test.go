@@ -2,7 +2,9 @@ package modeltest
 
 import (
 	"flag"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/transcript"
 )
 
 var (
@@ -51,7 +54,9 @@ func compareWith(t *testing.T, program string) {
 	}
 	t.Cleanup(in.Close)
 	server := compat.Of(program)
-	c := &Campaign{Ours: in.Addr, Theirs: realserver.Start(t, program, "--enable-debug-command", "yes"), Server: server}
+	peer := realserver.NewProcess(t, program, "--save", "", "--enable-debug-command", "yes")
+	peer.Start()
+	c := &Campaign{Ours: in.Addr, Theirs: peer.Addr(), Server: server}
 	if c.table, err = command.DefaultTable(); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +77,7 @@ func compareWith(t *testing.T, program string) {
 
 	tally := NewTally()
 	seed := draw.Seed(t, *diffSeed)
-	began, passing, faults := time.Now(), 0, 0
+	began, passing, faults, crashes := time.Now(), 0, 0, 0
 	for ; time.Since(began) < *diffTime && faults < *diffFaults; seed++ {
 		g := NewGenerator(seed, c.table, both)
 		g.Server, g.Payloads, g.Library = server, payloads[1:], payloads[0]
@@ -81,6 +86,17 @@ func compareWith(t *testing.T, program string) {
 		c.tally = tally
 		fault, err := c.Run(seq)
 		c.tally = nil
+		if err != nil && ended(peer) && crashes < mostCrashes {
+			crashes++
+			seq = Shrink(seq, 100, func(s []Op) bool {
+				restart(peer)
+				_, err := c.Run(s)
+				return err != nil && ended(peer)
+			})
+			restart(peer)
+			t.Logf("seed %d: %s crashed: %v\n%s", seed, server, err, strings.Join(lines(seq), "\n"))
+			continue
+		}
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -106,7 +122,7 @@ func compareWith(t *testing.T, program string) {
 		faults++
 		t.Error(Report(server.String(), fault, seq, seed))
 	}
-	t.Logf("%s: %d faults, %d more did not show again; %s", server, faults, passing, tally)
+	t.Logf("%s: %d faults, %d more did not show again; %d sequences crashed it; %s", server, faults, passing, crashes, tally)
 	missing := tally.Missing(c.table, both)
 	if len(missing) > 0 {
 		t.Logf("not answered without an error: %q", missing)
@@ -114,6 +130,32 @@ func compareWith(t *testing.T, program string) {
 	if len(missing) > 0 && *diffTime >= long && faults < *diffFaults {
 		t.Errorf("%d commands of both servers were not answered once without an error", len(missing))
 	}
+}
+
+// mostCrashes is how many crashes of the other server a campaign outlives.
+const mostCrashes = 50
+
+// ended reports whether a server that has closed a connection is about to end.
+func ended(p *realserver.Process) bool {
+	select {
+	case <-p.Ended():
+		return true
+	case <-time.After(5 * time.Second):
+		return false
+	}
+}
+
+func restart(p *realserver.Process) {
+	p.Kill()
+	p.Start()
+}
+
+// lines are the requests of a sequence.
+func lines(seq []Op) (out []string) {
+	for _, o := range seq {
+		out = append(out, fmt.Sprintf("  %d> %s", o.Conn, transcript.Line(o.Args)))
+	}
+	return out
 }
 
 // confirm reports whether a sequence fails each time.
