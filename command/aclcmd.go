@@ -27,6 +27,9 @@ func aclHelp() Spec {
 // perUser is the complexity of what looks at every user.
 const perUser = "O(N). Where N is the number of configured users."
 
+// everyNode are the tips of what a client of a cluster sends to all nodes, and what is done once all have done it.
+var everyNode = []string{"request_policy:all_nodes", "response_policy:all_succeeded"}
+
 var specACLWhoami = Spec{
 	Name: "acl|whoami", Group: GroupServer, Since: "6.0.0", Complexity: "O(1)",
 	Summary:  "Returns the name of the user that the connection is.",
@@ -131,6 +134,7 @@ var specACLSetuser = Spec{
 	Name: "acl|setuser", Group: GroupServer, Since: "6.0.0", Complexity: "O(N). Where N is the number of rules provided.",
 	Summary: "Makes a user or changes one, by rules that are applied in order, all of them or none.",
 	Flags:   adminFlags,
+	Tips:    everyNode,
 	Args:    []Arg{Str("username"), Opt(Many("rule"))},
 	History: []Change{{"6.2.0", "Added Pub/Sub channel patterns."}, {"7.0.0", "Added selectors and key based permissions."}},
 	Replies: "OK. The rules: on, off, nopass, resetpass, >password, <password, #hash, !hash; +command, -command, +command|subcommand, +@category, " +
@@ -171,6 +175,7 @@ var specACLDeluser = Spec{
 	Name: "acl|deluser", Group: GroupServer, Since: "6.0.0", Complexity: "O(1) amortized time considering the typical user.",
 	Summary:  "Deletes users and closes their connections.",
 	Flags:    adminFlags,
+	Tips:     everyNode,
 	Args:     []Arg{Many("username")},
 	Replies:  "How many there were.",
 	Examples: "> ACL SETUSER ann\nOK\n> ACL DELUSER ann bob\n(integer) 1\n> ACL DELUSER default\n(error) ERR The 'default' user cannot be removed\n",
@@ -378,6 +383,7 @@ var specACLSave = Spec{
 	Name: "acl|save", Group: GroupServer, Since: "6.0.0", Complexity: perUser,
 	Summary:  "Writes the users to the aclfile.",
 	Flags:    adminFlags | Slow,
+	Tips:     everyNode,
 	Examples: "> ACL SAVE\n(error) " + string(errNoACLFile) + "\n",
 	Run:      runACLSave,
 }

@@ -65,7 +65,7 @@ func runClientKill(c *Ctx) error {
 }
 
 var specClientPause = Spec{
-	Name: "client|pause", Group: GroupConnection, Since: "2.9.50", Complexity: "O(1)",
+	Name: "client|pause", Group: GroupConnection, Since: "3.0.0", Complexity: "O(1)",
 	Summary:  "Has clients wait for a time in milliseconds: with all commands, or with those that write.",
 	Flags:    adminFlags,
 	Args:     []Arg{Int("timeout"), Opt(OneOf("mode", Token("WRITE"), Token("ALL"))).Since("6.2.0")},

@@ -247,7 +247,7 @@ func runClusterNodes(c *Ctx) error {
 var specClusterSlots = Spec{
 	Name: "cluster|slots", Group: GroupCluster, Since: "3.0.0", Complexity: "O(N) where N is the total number of Cluster nodes",
 	Summary: "Returns which node has which slots.",
-	Flags:   Stale, Tips: clusterTips,
+	Flags:   Stale | Loading, Tips: clusterTips,
 	History:    []Change{{"4.0.0", "Added node IDs."}, {"7.0.0", "Added additional networking metadata field."}},
 	Deprecated: &Deprecation{"7.0.0", "`CLUSTER SHARDS`"},
 	Examples:   clusterExample("SLOTS"),
@@ -271,7 +271,7 @@ func runClusterSlots(c *Ctx) error {
 var specClusterShards = Spec{
 	Name: "cluster|shards", Group: GroupCluster, Since: "7.0.0", Complexity: "O(N) where N is the total number of cluster nodes",
 	Summary: "Returns the cluster's shards: their slots and nodes.",
-	Flags:   Stale, Tips: clusterTips,
+	Flags:   Stale | Loading, Tips: clusterTips,
 	Examples: clusterExample("SHARDS"),
 	Run:      ofCluster(runClusterShards),
 }

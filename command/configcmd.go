@@ -41,7 +41,7 @@ var specConfigSet = Spec{
 	Summary:  "Sets directives, all of them or none.",
 	Flags:    adminFlags | SelfLock,
 	Args:     []Arg{Repeat(Block("parameter_value", Str("parameter"), Str("value")))},
-	Tips:     []string{"request_policy:all_nodes", "response_policy:all_succeeded"},
+	Tips:     everyNode,
 	History:  []Change{{"7.0.0", "Added the ability to set multiple parameters in one call."}},
 	Examples: "> CONFIG SET maxmemory 100mb timeout 60\nOK\n> CONFIG GET maxmemory\n1) \"maxmemory\"\n2) \"104857600\"\n> CONFIG SET maxmemory much\n(error) ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be a memory value\n",
 	Run:      runConfigSet,
@@ -59,6 +59,7 @@ var specConfigRewrite = Spec{
 	Name: "config|rewrite", Group: GroupServer, Since: "2.8.0", Complexity: "O(1)",
 	Summary:  "Writes the configuration to the file that it was read from.",
 	Flags:    adminFlags | Slow,
+	Tips:     everyNode,
 	Examples: "> CONFIG REWRITE\n(error) ERR The server is running without a config file\n",
 	Run:      runConfigRewrite,
 }
@@ -76,6 +77,7 @@ var specConfigResetstat = Spec{
 	Name: "config|resetstat", Group: GroupServer, Since: "2.0.0", Complexity: "O(1)",
 	Summary:  "Sets the statistics that INFO shows to zero.",
 	Flags:    adminFlags | SelfLock,
+	Tips:     everyNode,
 	Examples: "> CONFIG RESETSTAT\nOK\n",
 	Run:      runConfigResetstat,
 }

@@ -67,8 +67,8 @@ var specFunctionHelp = func() Spec {
 	return s
 }()
 
-// everyNode are the tips of commands that change the libraries.
-var everyNode = []string{"request_policy:all_shards", "response_policy:all_succeeded"}
+// everyShard are the tips of commands that change the libraries.
+var everyShard = []string{"request_policy:all_shards", "response_policy:all_succeeded"}
 
 const exampleLibrary = "> FUNCTION LOAD \"#!lua name=shop\\nredis.register_function('sold', function() return 1 end)\"\n\"shop\"\n"
 
@@ -76,7 +76,7 @@ var specFunctionLoad = Spec{
 	Name: "function|load", Group: GroupScripting, Since: "7.0.0", Complexity: "O(1) (considering compilation time is redundant)",
 	Summary: "Creates a library.",
 	Flags:   Write | DenyOOM | NoScript | AllKeys | Scripts | Keeps,
-	Tips:    everyNode,
+	Tips:    everyShard,
 	Args:    []Arg{Opt(Token("REPLACE")), Str("function-code")},
 	Replies: "The library's name. Its code is run once, and registers the functions.",
 	Examples: exampleLibrary + "> FUNCTION LOAD \"#!lua name=shop\\nreturn 1\"\n(error) ERR Library 'shop' already exists\n" +
@@ -108,7 +108,7 @@ var specFunctionDelete = Spec{
 	Name: "function|delete", Group: GroupScripting, Since: "7.0.0", Complexity: "O(1)",
 	Summary:  "Deletes a library and its functions.",
 	Flags:    Write | NoScript | AllKeys,
-	Tips:     everyNode,
+	Tips:     everyShard,
 	Args:     []Arg{Str("library-name")},
 	Replies:  "OK.",
 	Examples: exampleLibrary + "> FUNCTION DELETE shop\nOK\n> FUNCTION DELETE shop\n(error) ERR Library not found\n",
@@ -128,7 +128,7 @@ var specFunctionFlush = Spec{
 	Name: "function|flush", Group: GroupScripting, Since: "7.0.0", Complexity: "O(N) where N is the number of functions deleted",
 	Summary:  "Deletes all libraries and functions.",
 	Flags:    Write | NoScript | AllKeys,
-	Tips:     everyNode,
+	Tips:     everyShard,
 	Args:     []Arg{Opt(OneOf("async", Token("ASYNC"), Token("SYNC")))},
 	Replies:  "OK.",
 	Examples: exampleLibrary + "> FUNCTION FLUSH\nOK\n> FUNCTION LIST\n(empty array)\n",
@@ -174,7 +174,7 @@ var specFunctionRestore = Spec{
 	Name: "function|restore", Group: GroupScripting, Since: "7.0.0", Complexity: "O(N) where N is the number of functions on the payload",
 	Summary: "Restores all libraries from a payload.",
 	Flags:   Write | DenyOOM | NoScript | AllKeys | Scripts | Keeps,
-	Tips:    everyNode,
+	Tips:    everyShard,
 	Args:    []Arg{Str("serialized-value"), Opt(OneOf("policy", Token("FLUSH"), Token("APPEND"), Token("REPLACE")))},
 	Replies: "OK. APPEND (the default) refuses names that exist, REPLACE replaces them, FLUSH deletes what is there first. All or nothing.",
 	Examples: exampleLibrary + "> FUNCTION RESTORE \"\\n\\x00]\\x9b\\\\@\\x0f\\x7f\\xa2\\xda\" FLUSH\nOK\n> FUNCTION LIST\n(empty array)\n" +

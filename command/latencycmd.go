@@ -139,7 +139,7 @@ var specLatencyReset = Spec{
 	Name: "latency|reset", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
 	Summary:  "Forgets the samples of events, of all if none is named.",
 	Flags:    adminFlags,
-	Tips:     []string{"request_policy:all_nodes", "response_policy:all_succeeded"},
+	Tips:     []string{"request_policy:all_nodes", "response_policy:agg_sum"},
 	Args:     []Arg{Opt(Many("event"))},
 	Replies:  "How many of them had samples.",
 	Examples: "> LATENCY RESET\n(integer) 0\n",

@@ -47,7 +47,7 @@ var specRandomKey = Spec{
 	Name: "randomkey", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
 	Summary:  "Returns a random key name from the selected database, each with the same probability.",
 	Flags:    ReadOnly | AllKeys,
-	Tips:     []string{"request_policy:all_shards", "nondeterministic_output"},
+	Tips:     []string{"request_policy:all_shards", "response_policy:special", "nondeterministic_output"},
 	Replies:  "The name, or nil if there are no keys.",
 	Examples: "> RANDOMKEY\n(nil)\n> SET k v\nOK\n> RANDOMKEY\n\"k\"\n",
 	Run:      runRandomKey,
@@ -66,7 +66,7 @@ var specScan = Spec{
 	Flags:      ReadOnly | SelfLock,
 	Args: []Arg{Int("cursor"), Opt(TokenArg("MATCH", Pattern("pattern"))), Opt(TokenArg("COUNT", Int("count"))),
 		Opt(TokenArg("TYPE", Str("type"))).Since("6.0.0")},
-	Tips:    []string{"nondeterministic_output", "request_policy:special"},
+	Tips:    []string{"nondeterministic_output", "request_policy:special", "response_policy:special"},
 	History: []Change{{"6.0.0", "Added the `TYPE` subcommand."}},
 	Replies: "The cursor for the next call, 0 at the end, and an array of names. A key that is there from the first call to the last is " +
 		"returned at least once.",

@@ -79,7 +79,7 @@ var specSInterStore = Spec{
 	Complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.",
 	Summary:    "Stores the intersect of multiple sets in a key.",
 	Flags:      Write | DenyOOM,
-	Args:       storedSets(Update),
+	Args:       storedSets(Overwrite),
 	Replies:    "The number of members. Where it is 0 the destination is deleted.",
 	Examples:   "> SADD a 1 2 3\n(integer) 3\n> SADD b 2 3 4\n(integer) 3\n> SINTERSTORE both a b\n(integer) 2\n> SMEMBERS both\n1) \"2\"\n2) \"3\"\n",
 	Run:        func(c *Ctx) error { return c.storeSets(engine.Intersection) },

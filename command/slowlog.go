@@ -175,7 +175,7 @@ var specSlowlogReset = Spec{
 	Name: "slowlog|reset", Group: GroupServer, Since: "2.2.12", Complexity: "O(N) where N is the number of entries in the slowlog",
 	Summary:  "Empties the slow log.",
 	Flags:    Admin | Loading | Stale,
-	Tips:     []string{"request_policy:all_nodes", "response_policy:all_succeeded"},
+	Tips:     everyNode,
 	Examples: "> SLOWLOG RESET\nOK\n> SLOWLOG LEN\n(integer) 0\n",
 	Run:      runSlowlogReset,
 }

@@ -57,7 +57,6 @@ var specMSetNX = Spec{
 	Summary:  "Atomically modifies the string values of one or more keys only when all keys don't exist.",
 	Flags:    Write | DenyOOM,
 	Args:     []Arg{pairArgs("key_value", KeyOW|Insert)},
-	Tips:     []string{"request_policy:multi_shard", "response_policy:agg_min"},
 	Replies:  "1 if all keys were set, 0 if none was.",
 	Examples: "> MSETNX a 1 b 2\n(integer) 1\n> MSETNX b 3 c 4\n(integer) 0\n> MGET a b c\n1) \"1\"\n2) \"2\"\n3) (nil)\n",
 	Run:      runMSetNX,
