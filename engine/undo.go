@@ -7,36 +7,49 @@ package engine
 type Undo struct {
 	keys  []undoKey
 	bytes []byte
+	last  map[uint64]int // by the hash of a key: the last of keys that has it; nil for few keys
 }
 
 type undoKey struct {
 	db       int
+	hash     uint64
+	before   int    // the key before it in keys that has this hash, -1: none
 	key, val [2]int // in bytes: from, to
 	there    bool
 	spec     spec
 	clock    [3]uint8
 }
 
-// undoMost is the largest value, in bytes, that Remember copies.
-const undoMost = 16 << 10
+const (
+	undoMost = 16 << 10 // the largest value, in bytes, that Remember copies
+	undoAll  = 64 << 20 // how many bytes of keys and values it copies in all
+	undoFew  = 16       // as many keys are found by looking at each
+	undoKeep = 1 << 20  // the largest memory for copies, in bytes, that Reset keeps
+)
 
 // Reset forgets everything.
-func (u *Undo) Reset() { u.keys, u.bytes = u.keys[:0], u.bytes[:0] }
+func (u *Undo) Reset() {
+	if u.last != nil || cap(u.bytes) > undoKeep {
+		*u = Undo{} // a large transaction is rare
+	}
+	u.keys, u.bytes = u.keys[:0], u.bytes[:0]
+}
 
 // Remember notes what key holds in the selected database, unless that is known already. It
 // reports whether TakeBack can restore it: values above 16 KiB, large containers, streams and
-// values of our own types are not copied. O(value).
+// values of our own types are not copied, and 64 MiB in all are. O(value).
 func (u *Undo) Remember(tx *Tx, key []byte) bool {
-	for i := range u.keys {
-		if k := &u.keys[i]; k.db == tx.dbi && string(u.part(k.key)) == string(key) {
-			return true
-		}
-	}
 	h := tx.find(key)
-	k := undoKey{db: tx.dbi, there: h.r != nil}
+	if u.knows(tx.dbi, h.h, key) {
+		return true
+	}
+	k := undoKey{db: tx.dbi, hash: h.h, there: h.r != nil}
+	if len(u.bytes)+len(key) > undoAll {
+		return false
+	}
 	if k.there {
 		val := h.sp.value(h.r)
-		if h.box() != nil || len(val) > undoMost || h.r.Kind() >= Limiter {
+		if h.box() != nil || len(val) > undoMost || h.r.Kind() >= Limiter || len(u.bytes)+len(key)+len(val) > undoAll {
 			return false
 		}
 		k.spec = spec{flags: h.r.kind & kindMask, deadline: h.r.deadline()}
@@ -50,8 +63,55 @@ func (u *Undo) Remember(tx *Tx, key []byte) bool {
 		k.val = u.copy(val)
 	}
 	k.key = u.copy(key)
-	u.keys = append(u.keys, k)
+	u.note(k)
 	return true
+}
+
+// knows reports whether key of database db is remembered. A master's transaction may have
+// millions of keys.
+func (u *Undo) knows(db int, hash uint64, key []byte) bool {
+	if u.last == nil {
+		for i := range u.keys {
+			if u.keys[i].is(u, db, hash, key) {
+				return true
+			}
+		}
+		return false
+	}
+	at, ok := u.last[hash]
+	for ; ok && at >= 0; at = u.keys[at].before {
+		if u.keys[at].is(u, db, hash, key) {
+			return true
+		}
+	}
+	return false
+}
+
+func (k *undoKey) is(u *Undo, db int, hash uint64, key []byte) bool {
+	return k.hash == hash && k.db == db && string(u.part(k.key)) == string(key)
+}
+
+// note adds a key.
+func (u *Undo) note(k undoKey) {
+	u.keys = append(u.keys, k)
+	switch {
+	case u.last != nil:
+		u.link(len(u.keys) - 1)
+	case len(u.keys) > undoFew:
+		u.last = make(map[uint64]int, 2*undoFew)
+		for i := range u.keys {
+			u.link(i)
+		}
+	}
+}
+
+func (u *Undo) link(i int) {
+	k := &u.keys[i]
+	k.before = -1
+	if at, ok := u.last[k.hash]; ok {
+		k.before = at
+	}
+	u.last[k.hash] = i
 }
 
 func (u *Undo) copy(b []byte) [2]int {
