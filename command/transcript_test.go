@@ -533,7 +533,7 @@ func (o *oracle) described(s *transcript.Step) bool {
 		return false
 	}
 	spec := o.spec(s.Args)
-	return spec != nil && (spec.Name == "command" || spec.Name == "command|info")
+	return spec != nil && described[spec.Name]
 }
 
 // reword puts a line into the words in which it is compared.

@@ -315,5 +315,3 @@ func (s *Selector) set(id int, allow bool) {
 		s.allCommands = false
 	}
 }
-
-func (s *Selector) has(id int) bool { return s.bits[id>>6]&(1<<(id&63)) != 0 }

@@ -44,7 +44,7 @@ func TestCompressedFilesAreReadBack(t *testing.T) {
 			file = rdbtest.Zstandard(t, f.Bytes(), zstd.WithEncoderCRC(sums), zstd.WithEncoderLevel(level), zstd.WithSingleSegment(rapid.Bool().Draw(t, "single")))
 		}
 		tail := strings.Repeat("x", rapid.SampledFrom([]int{0, 1, 40, 100_000}).Draw(t, "tail"))
-		var from io.Reader = io.MultiReader(bytes.NewReader(file), strings.NewReader(tail))
+		from := io.MultiReader(bytes.NewReader(file), strings.NewReader(tail))
 		if rapid.Bool().Draw(t, "bytewise") {
 			from = iotest.OneByteReader(from)
 		}
