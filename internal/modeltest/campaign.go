@@ -244,6 +244,9 @@ func (c *Campaign) Run(ops []Op) (*Fault, error) {
 			return &Fault{i, "reply to", typedReply(a), typedReply(b)}, nil
 		}
 		c.tally.request(c.table, o.Args, a, b)
+		if c.parted(o.Args, a, b) {
+			return nil, nil
+		}
 		if err := c.mark(i, ours, theirs); err != nil {
 			return nil, err
 		}
@@ -253,6 +256,20 @@ func (c *Campaign) Run(ops []Op) (*Fault, error) {
 		return f, err
 	}
 	return c.compareState(ops, ours, theirs)
+}
+
+// parted reports whether a write that one of the two has refused, as an allowance says, makes
+// their data differ from there on.
+func (c *Campaign) parted(args []string, ours, theirs resp.Value) bool {
+	if !oneRefuses(ours, theirs) {
+		return false
+	}
+	var raw [][]byte
+	for _, a := range request(args) {
+		raw = append(raw, []byte(a))
+	}
+	spec, err := c.table.Find(raw)
+	return err == nil && spec.Has(command.Write)
 }
 
 // settled returns when a request that may block has been answered, or is
