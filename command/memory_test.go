@@ -125,6 +125,27 @@ func TestTheClientThatTakesUpTooMuchRunsNoFurtherCommand(t *testing.T) {
 	}
 }
 
+// The operator who sets maxmemory-clients to less than one connection takes up can still connect and set it again;
+// a client that takes up more than the least bound is closed.
+func TestALowBoundOfAllClientsClosesNoSmallOne(t *testing.T) {
+	for _, limits := range [][]string{{"maxmemory-clients", "1"}, {"maxmemory", "1000", "maxmemory-clients", "1%"}} {
+		svc := loopService(t)
+		c := newLoopConn()
+		admin := svc.NewSession(c)
+		c.beside(admin, append([]string{"CONFIG", "SET"}, limits...)...)
+		if got := ask(t, admin, "PING"); got != "+PONG\r\n" || len(c.kill) != 0 {
+			t.Errorf("%v: the client that set it gets %q", limits, got)
+		}
+		if got := ask(t, svc.NewSession(newLoopConn()), "PING"); got != "+PONG\r\n" {
+			t.Errorf("%v: a new client gets %q", limits, got)
+		}
+		large := newLoopConn()
+		if ask(t, svc.NewSession(large), "CLIENT", "SETNAME", strings.Repeat("x", leastClientLimit)); len(large.kill) != 1 {
+			t.Errorf("%v: the client that takes up %d bytes is not closed", limits, leastClientLimit)
+		}
+	}
+}
+
 // A client with few lists is not closed for what another has, and one with CLIENT NO-EVICT
 // stays.
 func TestTheLargestClientGoesFirst(t *testing.T) {

@@ -89,10 +89,14 @@ func (s *Service) setTrackMax(c *config.Set) error {
 	return nil
 }
 
+// leastClientLimit is the least bound that maxmemory-clients sets, in bytes, as in Redis: below it the server
+// would close every connection, and with it the one that could set another bound.
+const leastClientLimit = 128 << 10
+
 // clientLimit is how many bytes all clients may take up together; 0: no limit.
 func clientLimit(c *config.Set) int64 {
-	if n := c.MaxMemoryClients(); n != math.MaxInt64 {
-		return max(n, 0)
+	if n := c.MaxMemoryClients(); n > 0 && n != math.MaxInt64 {
+		return max(n, leastClientLimit)
 	}
 	return 0
 }

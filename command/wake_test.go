@@ -416,6 +416,7 @@ func TestAnElementIsNotLostToAClientThatIsEvictedWhileItWaits(t *testing.T) {
 			t.Fatalf("%s does not wait: %q", w[0], out)
 		}
 		other.step(request("CLIENT", "NO-EVICT", "ON"))
+		other.step(request("CLIENT", "SETNAME", strings.Repeat("x", 128<<10)))
 		if out, _ := other.step(request("CONFIG", "SET", "maxmemory-clients", "1")); out != "+OK\r\n" {
 			t.Fatal(out)
 		}
