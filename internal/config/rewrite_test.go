@@ -186,6 +186,29 @@ func TestRewriteWritesTheUsersThatThereAre(t *testing.T) {
 	}
 }
 
+// A name and a rule of a user may have quotation marks, and a name may be empty.
+func TestRewriteQuotesTheWordsOfUsers(t *testing.T) {
+	s, path := loaded(t, "port 1\n")
+	now := []string{`user an"n on ~a"b &it's`, "user zero ~a\x00b", "user  off", `user d on (~\"x +get)`}
+	s.OnRewrite(func() []string { return now })
+	want := "port 1\nuser \"an\\\"n\" on \"~a\\\"b\" \"&it's\"\nuser zero \"~a\\x00b\"\nuser \"\" off\nuser d on \"(~\\\\\\\"x\" +get)\n"
+	if got := rewrite(t, s, path); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if again := rewrite(t, s, path); again != want {
+		t.Errorf("written again\n%s\nwant\n%s", again, want)
+	}
+	read, err := parseText(want, diskFiles{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, u := range read.Users() {
+		if got := strings.Join(append([]string{"user", u.Name}, u.Rules...), " "); got != now[i] {
+			t.Errorf("%q is read as %q", now[i], got)
+		}
+	}
+}
+
 // Releases up to 0.6 wrote set-max-listpack-value with a unit, and no other server reads it so.
 func TestAListpackValueWithAUnitIsReadAndWrittenPlain(t *testing.T) {
 	s, path := loaded(t, "set-max-listpack-value 1kb\nport 1\n")

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -35,7 +36,7 @@ func (s *Set) Users() []UserLine {
 }
 
 // OnRewrite has Rewrite ask for the lines about users, each with its "user" and
-// without its newline. lines is called under the set's lock and may call Get and
+// without its newline; one space stands between two words. Rewrite quotes the words. lines is called under the set's lock and may call Get and
 // the getters and nothing else of it. Without it user lines stay as they are.
 func (s *Set) OnRewrite(lines func() []string) {
 	s.mu.Lock()
@@ -49,7 +50,10 @@ func (s *Set) rewriteUsers(text string, f files) (string, error) {
 	if s.userLines == nil {
 		return text, nil
 	}
-	now := s.userLines()
+	var now []string
+	for _, line := range s.userLines() {
+		now = append(now, quoteWords(line))
+	}
 	old, err := parseText(text, f)
 	if err != nil || sameUsers(old.users, now) {
 		return text, err
@@ -80,6 +84,18 @@ func (s *Set) rewriteUsers(text string, f files) (string, error) {
 	return b.String(), err
 }
 
+// quoteWords has splitLine read the words of a line back: it quotes an empty word, and one that has a quotation mark,
+// a blank or a zero byte.
+func quoteWords(line string) string {
+	words := strings.Split(line, " ")
+	for i, w := range words {
+		if w == "" || strings.ContainsAny(w, "\"'\t\n\v\f\r\x00") {
+			words[i] = quote(w)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
 // sameUsers reports whether lines that were read say the same, word by word.
 func sameUsers(read []UserLine, now []string) bool {
 	if len(read) != len(now) {
@@ -87,7 +103,7 @@ func sameUsers(read []UserLine, now []string) bool {
 	}
 	for i, u := range read {
 		words, _ := splitLine(now[i])
-		if strings.Join(append([]string{"user", u.Name}, u.Rules...), " ") != strings.Join(words, " ") {
+		if !slices.Equal(append([]string{"user", u.Name}, u.Rules...), words) {
 			return false
 		}
 	}
