@@ -134,8 +134,6 @@ var notPlayed = map[string]string{
 	"module":           "there are none",
 	"script|debug":     "there is no debugger",
 	"monitor":          "shows addresses",
-	"client|no-touch":  "is newer",
-	"client|setinfo":   "is newer",
 	"config|resetstat": "statistics are compared nowhere",
 	"client|kill":      "needs addresses",
 	"client|unblock":   "needs ids",
