@@ -332,7 +332,7 @@ func (f *follower) transaction(raw []byte) error {
 			continue
 		}
 		c.tx.Select(c.dbi)
-		if i < len(f.queue)-1 {
+		if i < len(f.queue)-1 || q.spec.Has(MayReplicate) { // a script may fail behind a write
 			f.remember(q)
 		}
 		f.doing = q.args
@@ -350,7 +350,11 @@ func (f *follower) transaction(raw []byte) error {
 // remember notes what the keys of a command of a transaction hold before it.
 func (f *follower) remember(q queued) {
 	c := f.c
-	if f.half != "" || !q.spec.Has(Write) {
+	if f.half != "" || q.spec.Flags&(Write|MayReplicate) == 0 || q.spec.Has(PubSub) {
+		return
+	}
+	if q.spec.Group == GroupScripting {
+		f.half = "all keys" // a script or function may write what it does not name
 		return
 	}
 	refs, err := q.spec.AppendKeys(c.ctx.keys[:0], q.args)
@@ -364,6 +368,38 @@ func (f *follower) remember(q queued) {
 			return
 		}
 	}
+	if db := otherDB(q, c.svc.DB.Databases()); db >= 0 {
+		key := q.args[refs[len(refs)-1].Pos]
+		c.tx.Select(db)
+		if !f.undo.Remember(c.tx, key) {
+			f.half = strconv.Quote(string(clip(key, 64)))
+		}
+		c.tx.Select(c.dbi)
+	}
+}
+
+// otherDB returns the database, of so many, in which a command writes its last key where that is
+// named by the command; -1: it writes in the selected one alone.
+func otherDB(q queued, most int) int {
+	at := 0
+	switch q.spec.Name {
+	case "move":
+		at = 2
+	case "copy":
+		for i := 3; i < len(q.args)-1; i++ {
+			if EqualFold(q.args[i], "DB") {
+				at = i + 1
+			}
+		}
+	}
+	if at == 0 || at >= len(q.args) {
+		return -1
+	}
+	n, ok := resp.ParseInt(q.args[at])
+	if !ok || n < 0 || n >= int64(most) {
+		return -1 // the command is refused
+	}
+	return int(n)
 }
 
 // maxUndo is how many keys one command of a transaction may have to be taken back.

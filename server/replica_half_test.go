@@ -50,7 +50,8 @@ func TestARefusedTransactionLeavesNothing(t *testing.T) {
 	before := []string{"SELECT 0", "SET s old", "SET n 7", "SET raw a", "APPEND raw b", "HSET h f v g w", "RPUSH l a b", "SADD set 1 2", "SADD words x y", "ZADD z 1 a",
 		"SET t v PXAT 33177117420123", "SET gone v", "HSET timed f v g w", "HPEXPIREAT timed 33177117420123 FIELDS 1 f", "SELECT 1", "SET s one", "SELECT 0"}
 	transaction := []string{"SET s new", "INCR n", "APPEND raw c", "HSET h f changed x y", "PEXPIREAT h 33177117420000", "LPUSH l c", "SADD set word", "SREM words x", "ZADD z 2 a 3 b",
-		"PERSIST t", "DEL gone", "SET gone again", "RPUSH fresh a", "HDEL timed f", "RENAME words set", "DEL z", "SELECT 1", "DEL s", "SET other v", "SELECT 0", "SET s newer"}
+		"PERSIST t", "DEL gone", "SET gone again", "RPUSH fresh a", "HDEL timed f", "RENAME words set", "DEL z",
+		"MOVE n 1", "COPY l s DB 1 REPLACE", "COPY l far REPLACE DB 1", "SELECT 1", "DEL s", "SET other v", "SELECT 0", "SET s newer"}
 	for _, refused := range []string{"INCR s", "SET s v NOSUCHOPTION", "LPUSH h a"} {
 		dir := t.TempDir()
 		_, c, end := refusedInside(t, dir, before, append(slices.Clone(transaction), refused))
@@ -117,6 +118,27 @@ func TestWhatCannotBeTakenBackIsNamed(t *testing.T) {
 	defer end()
 	if now := c.must("DEBUG", "DIGEST").Str; now != held {
 		t.Errorf("the digest was %s, and is %s after a start", held, now)
+	}
+}
+
+// A script writes what it does not name, and may fail behind a write: it is not taken back, and INFO says so.
+func TestAScriptInARefusedTransactionIsNamed(t *testing.T) {
+	const writes, fails = `EVAL redis.call('SET','hidden','v') 0`, `EVAL redis.call('SET','hidden','v')error('no') 0`
+	for _, transaction := range [][]string{{writes, "LPUSH s a"}, {"PUBLISH ch m", fails}} {
+		dir := t.TempDir()
+		in, c, end := refusedInside(t, dir, []string{"SELECT 0", "SET s old"}, transaction)
+		if last := c.field("replica_refused_last"); !strings.Contains(last, "may have changed all keys, and could not be taken back") {
+			t.Errorf("%q: INFO says %q", transaction, last)
+		}
+		c.must("REPLICAOF", "NO", "ONE")
+		eventually(t, "the files are made anew", in.svc.Keeper().AppendOnly)
+		held := valuesOf(c)
+		end()
+		c, end = startedAgain(t, dir)
+		if now := valuesOf(c); now != held {
+			t.Errorf("%q: the server held\n%s, and after a start\n%s", transaction, held, now)
+		}
+		end()
 	}
 }
 
