@@ -23,6 +23,13 @@ type running struct {
 	overdue  chan struct{} // closed after busy-reply-threshold: others get errBusy
 	over     atomic.Bool   // overdue is closed
 	finished chan struct{} // closed at the end
+	killing  chan struct{} // closed when killed is set
+}
+
+// beOverdue has others get errBusy from now on.
+func (r *running) beOverdue() {
+	r.over.Store(true)
+	close(r.overdue)
 }
 
 // Words for who comes while a script is overdue, and for who wants to end one.
@@ -128,7 +135,9 @@ func (s *Service) kill(function bool) error {
 	case function != (r.name != ""):
 		return r.busy()
 	}
-	r.killed.Store(true)
+	if !r.killed.Swap(true) {
+		close(r.killing)
+	}
 	s.Log.Warn("a script is killed", "name", r.name, "after ms", (s.DB.Clock().Micros()-r.began)/1000)
 	return nil
 }

@@ -64,7 +64,7 @@ var specEvalSHARO = Spec{
 // behind it, and also where the script cannot run.
 func monitored(run func(*Ctx) error) func(*Ctx) error {
 	return func(c *Ctx) error {
-		if c.Service.observed.Load()&obsMonitors != 0 {
+		if c.Service.observed.Load()&obsMonitors != 0 && c.Session.debugger == nil {
 			c.Service.monitors.feed(c.Session, c.Args)
 		}
 		return run(c)
@@ -72,6 +72,9 @@ func monitored(run func(*Ctx) error) func(*Ctx) error {
 }
 
 func runEval(c *Ctx) error {
+	if c.Session.debugs != debugOff {
+		return c.debugScript()
+	}
 	keys, args, err := scriptArgs(c.Args, ErrNotInteger)
 	if err != nil {
 		return err
@@ -101,6 +104,9 @@ func (c *Ctx) script() (*script.Script, error) {
 const errNoScript = ReplyError("NOSCRIPT No matching script. Please use EVAL.")
 
 func runEvalSHA(c *Ctx) error {
+	if c.Session.debugs != debugOff {
+		return ReplyError("ERR Please use EVAL instead of EVALSHA for debugging")
+	}
 	if len(c.Args[1]) != 2*sha1.Size {
 		return errNoScript
 	}
@@ -117,6 +123,10 @@ func runEvalSHA(c *Ctx) error {
 
 func (c *Ctx) eval(s *script.Script, keys, args [][]byte) error {
 	return c.runScript(s.Flags, "", func(h *scriptHost) error {
+		if d := c.Session.debugger; d != nil {
+			d.host = h
+			return c.Service.scripts.Debug(s, h, keys, args, c.Out, d)
+		}
 		return c.Service.scripts.Run(s, h, keys, args, c.Out)
 	})
 }

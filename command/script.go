@@ -36,6 +36,7 @@ type scriptHost struct {
 	limit  int64 // us after which others hear that it is overdue; of a load, after which it is too slow
 	loads  bool  // it is FUNCTION LOAD
 	oom    bool  // memory was used up when it began
+	begun  bool  // the last call was not refused
 	wrote  bool
 	failed bool // its result is an error, or has one in it
 	slot   int  // in a cluster: that of its first key; -1: none yet
@@ -161,6 +162,7 @@ func (h *scriptHost) call(args [][]byte) error {
 	if h.run != nil && h.run.killed.Load() {
 		return errScriptKilled // soon it cannot be caught any more
 	}
+	h.begun = false
 	spec, err := h.resolve(args)
 	if err != nil {
 		return err
@@ -169,6 +171,7 @@ func (h *scriptHost) call(args [][]byte) error {
 		h.c.stats.of(spec).rejected.Add(1)
 		return err
 	}
+	h.begun = true
 	if spec.Has(Slow) {
 		h.c.leaveLoop()
 	}
@@ -360,15 +363,7 @@ func (h *scriptHost) Tick() error {
 	case !h.wrote && h.c.leave():
 		return errScriptLeft
 	}
-	r := h.run
-	if r == nil {
-		r = &running{name: h.name, args: h.args, began: h.began, overdue: make(chan struct{}), finished: make(chan struct{})}
-		r.wrote.Store(h.wrote)
-		h.run = r
-		h.svc.running.Store(r)
-		h.svc.DB.WakeWaiting()
-		h.c.leaveLoop()
-	}
+	r := h.show()
 	switch {
 	case h.loads:
 		if took > script.LoadTimeout*1000 {
@@ -377,11 +372,25 @@ func (h *scriptHost) Tick() error {
 	case r.killed.Load():
 		return errScriptKilled
 	case took >= h.limit && !r.over.Load():
-		r.over.Store(true)
-		close(r.overdue)
+		r.beOverdue()
 		h.svc.Log.Warn("a script takes long; SCRIPT KILL or FUNCTION KILL ends it", "name", h.name, "ms", took/1000)
 	}
 	return nil
+}
+
+// show has the script show as the one that is running.
+func (h *scriptHost) show() *running {
+	if h.run != nil {
+		return h.run
+	}
+	r := &running{name: h.name, args: h.args, began: h.began,
+		overdue: make(chan struct{}), finished: make(chan struct{}), killing: make(chan struct{})}
+	r.wrote.Store(h.wrote)
+	h.run = r
+	h.svc.running.Store(r)
+	h.svc.DB.WakeWaiting()
+	h.c.leaveLoop()
+	return r
 }
 
 // runScript runs a script or function, whose name is "" or the function's.

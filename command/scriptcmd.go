@@ -10,23 +10,12 @@ var specScriptHelp = HelpSpec("script", GroupScripting, CatScripting)
 
 var specScriptDebug = Spec{
 	Name: "script|debug", Group: GroupScripting, Since: "3.2.0", Complexity: "O(1)",
-	Summary:  "Sets the debug mode of server-side Lua scripts. There is no debugger: only NO is accepted.",
+	Summary:  "Sets the debug mode of server-side Lua scripts.",
 	Flags:    NoScript,
 	Args:     []Arg{OneOf("mode", Token("YES"), Token("SYNC"), Token("NO"))},
-	Replies:  "OK for NO.",
-	Examples: "> SCRIPT DEBUG NO\nOK\n> SCRIPT DEBUG YES\n(error) ERR there is no script debugger: use redis.log and redis.pcall\n",
+	Replies:  "OK. After YES and SYNC the next EVAL begins a debugging session, which takes over the connection until the script ends.",
+	Examples: "> SCRIPT DEBUG NO\nOK\n> SCRIPT DEBUG MAYBE\n(error) ERR Use SCRIPT DEBUG YES/SYNC/NO\n",
 	Run:      runScriptDebug,
-}
-
-func runScriptDebug(c *Ctx) error {
-	switch a := c.Args[2]; {
-	case EqualFold(a, "NO"):
-		c.Out.OK()
-		return nil
-	case EqualFold(a, "YES"), EqualFold(a, "SYNC"):
-		return ReplyError("ERR there is no script debugger: use redis.log and redis.pcall")
-	}
-	return ReplyError("ERR Use SCRIPT DEBUG YES/SYNC/NO")
 }
 
 var specScriptExists = Spec{

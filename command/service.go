@@ -62,6 +62,7 @@ type Service struct {
 	scripts   *script.Engine
 	host      scriptHost              // of the script that is running
 	running   atomic.Pointer[running] // the script, once it takes long
+	copied    atomic.Int64            // bytes of data that debugging sessions have copies of
 	givesBack atomic.Bool             // memory that scripts have left goes back soon
 	stats     []*loopStats            // one for each loop, and one for everybody else
 	totals    totals

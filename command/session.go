@@ -76,6 +76,10 @@ type Session struct {
 	left    error           // why DoContext's command ended before its time
 	quit    <-chan struct{}
 
+	debugs   debugMode    // SCRIPT DEBUG
+	debugged *scriptDebug // the session becomes that of a debugger
+	debugger *scriptDebug // EVAL runs under it
+
 	id      int64
 	created int64 // us
 	view    view  // what others may read
@@ -216,6 +220,8 @@ func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.
 	if c.closing {
 		if f := c.follows.Load(); f != nil {
 			c.conn.(reactor.Hijacker).Hijack(f.run)
+		} else if c.debugged != nil {
+			c.conn.(reactor.Hijacker).Hijack(c.debugged.run)
 		}
 		c.out.Buf = c.takePushes(c.out.Buf)
 		return consumed, c.settle(consumed, before), reactor.Close

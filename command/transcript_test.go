@@ -132,7 +132,6 @@ var notPlayed = map[string]string{
 	"bgrewriteaof":     "writes files",
 	"object|freq":      "needs another eviction policy",
 	"module":           "there are none",
-	"script|debug":     "there is no debugger",
 	"monitor":          "shows addresses",
 	"config|resetstat": "statistics are compared nowhere",
 	"client|kill":      "needs addresses",

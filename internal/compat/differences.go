@@ -161,6 +161,11 @@ var differences = []Difference{
 	{"scripts-set-repl", Scripting, All, "eval fcall",
 		"What a script writes after `redis.set_repl(redis.REPL_NONE)` goes to the append-only file and to replicas all the same; on the servers it does not.",
 		"A file or a replica that lacks a write differs from the data for ever, and later commands may fail on it."},
+	{"script-debug", Scripting, All, "script|debug eval",
+		"SCRIPT DEBUG YES copies the data into memory instead of forking: EVAL is refused where the data of all sessions takes more than 256 MB. " +
+			"While a script stands still under SCRIPT DEBUG SYNC other clients get BUSY at once, and SCRIPT KILL ends one that has not written; a server answers nothing. " +
+			"CLIENT KILL ends a session. The debugger obeys all of several commands that are sent at once. Its help is ebb's own text.",
+		"ebb serves its clients in several threads, which cannot fork; a server that answers nothing looks like one that is down."},
 	{"script-show", Scripting, Redis, "script|show",
 		"SCRIPT SHOW returns the text of a cached script; Redis does not have it.",
 		"ebb does as Valkey since 8.0."},

@@ -67,7 +67,7 @@ func (p *Prototype) setter(pc, r int) int {
 		a := i.a()
 		changes := a == r
 		switch i.op() {
-		case OpSetUpval, OpSetGlobal, OpSetTable, OpSetField, OpJmp, OpEq, OpLt, OpLe, OpReturn, OpSetList, OpClose:
+		case OpSetUpval, OpSetGlobal, OpSetTable, OpSetField, OpJmp, OpEq, OpLt, OpLe, OpReturn, OpSetList, OpClose, OpLine:
 			changes = false
 		case OpTest: // Lua counts it among those that change its operand
 			changes = i.b() == r

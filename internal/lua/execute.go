@@ -721,6 +721,12 @@ next:
 				}
 			}
 
+		case OpLine:
+			if err = t.traceLine(int(pc)); err != nil {
+				return err
+			}
+			goto reload
+
 		default:
 			panic("lua: invalid instruction " + i.String())
 		}

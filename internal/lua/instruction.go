@@ -104,7 +104,9 @@ const (
 	OpClosure // R(A) = a closure of P(D), with upvalues as its Upvalues say
 	OpVararg  // R(A) ... R(A+B-2) = the extra arguments; B = 0: all, and the top is set
 
-	numOps = int(OpVararg) + 1
+	OpLine // calls the State's line function; see Prototype.Traced
+
+	numOps = int(OpLine) + 1
 )
 
 var opNames = [numOps]string{
@@ -112,7 +114,7 @@ var opNames = [numOps]string{
 	"GETTABLE", "GETFIELD", "SETTABLE", "SETFIELD", "NEWTABLE", "SELF",
 	"ADD", "SUB", "MUL", "DIV", "MOD", "POW", "UNM", "NOT", "LEN", "CONCAT", "JMP",
 	"EQ", "LT", "LE", "TEST", "TESTSET", "CALL", "TAILCALL", "RETURN",
-	"FORLOOP", "FORPREP", "TFORLOOP", "SETLIST", "CLOSE", "CLOSURE", "VARARG",
+	"FORLOOP", "FORPREP", "TFORLOOP", "SETLIST", "CLOSE", "CLOSURE", "VARARG", "LINE",
 }
 
 func (o Op) String() string {

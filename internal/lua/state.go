@@ -16,8 +16,9 @@ type State struct {
 	budget    int
 	every     int
 	interrupt func() error
-	stopped   error // what interrupt returned last, until the program has ended
-	ticking   bool  // interrupt runs because of an instruction, not of a builtin
+	stopped   error                // what interrupt returned last, until the program has ended
+	atLine    func(line int) error // of SetLine
+	ticking   bool                 // interrupt runs because of an instruction, not of a builtin
 	// calls is how deep calls from Go code nest, over all threads.
 	calls int
 

@@ -48,6 +48,7 @@ type frame struct {
 	want       int32 // how many results the caller wants; -1: all
 	tail       int32 // how many tail calls have replaced each other in the frame
 	flags      uint8
+	traced     int32 // of a traced function: the index behind the last OpLine
 }
 
 const (

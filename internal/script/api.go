@@ -88,12 +88,23 @@ func (m *machine) replyAPI() []field {
 	}
 }
 
-// debugAPI is what only EVAL's scripts have. There is no debugger: breakpoint
-// and debug do nothing, as they do in Redis without one.
+// debugAPI is what only EVAL's scripts have. Without a debugger breakpoint and debug do
+// nothing.
 func (m *machine) debugAPI() []field {
 	return []field{
-		function("debug", func(c lua.Call) error { return c.Return() }),
-		function("breakpoint", func(c lua.Call) error { return c.Return() }),
+		function("debug", func(c lua.Call) error {
+			if m.debug != nil {
+				m.debug.redisDebug(c)
+			}
+			return c.Return()
+		}),
+		function("breakpoint", func(c lua.Call) error {
+			if m.debug == nil {
+				return c.Return()
+			}
+			m.debug.called = true
+			return c.Return(lua.True)
+		}),
 		function("replicate_commands", func(c lua.Call) error { return c.Return(lua.True) }),
 	}
 }
@@ -101,6 +112,9 @@ func (m *machine) debugAPI() []field {
 // raise returns the error of a function of redis: an error table, whose message
 // has no position.
 func (m *machine) raise(text string) error {
+	if m.debug != nil {
+		m.debug.raised(text)
+	}
 	t, err := m.single("err", text)
 	if err != nil {
 		return err
@@ -211,6 +225,9 @@ func (m *machine) redisErrorReply(c lua.Call) error {
 	if !ok || c.N() != 1 {
 		return m.wrongReply(c)
 	}
+	if m.debug != nil {
+		m.debug.raised("-" + strings.TrimPrefix(text, "-"))
+	}
 	if err := m.state.Charge(len(text)); err != nil {
 		return err
 	}
@@ -235,6 +252,9 @@ func (m *machine) redisStatusReply(c lua.Call) error {
 // wrongReply is what error_reply and status_reply return, not raise, when they
 // are misused.
 func (m *machine) wrongReply(c lua.Call) error {
+	if m.debug != nil {
+		m.debug.raised("ERR wrong number or type of arguments")
+	}
 	t, err := m.single("err", "ERR wrong number or type of arguments")
 	if err != nil {
 		return err
@@ -272,7 +292,7 @@ func (m *machine) redisCall(c lua.Call) error {
 	if err != nil {
 		return err
 	}
-	return m.reply(c, m.host.Call(args), true)
+	return m.reply(c, m.command(args), true)
 }
 
 // redisPcall runs a command, and returns the error that it replies, and those
@@ -285,7 +305,18 @@ func (m *machine) redisPcall(c lua.Call) error {
 		}
 		return err
 	}
-	return m.reply(c, m.host.Call(args), false)
+	return m.reply(c, m.command(args), false)
+}
+
+// command runs a command, before the eyes of the debugger if there is one.
+func (m *machine) command(args [][]byte) []byte {
+	if m.debug == nil {
+		return m.host.Call(args)
+	}
+	m.debug.calls(args)
+	reply := m.host.Call(args)
+	m.debug.replied(reply)
+	return reply
 }
 
 // arguments returns a command's arguments: views of the strings that the call

@@ -88,17 +88,22 @@ func New(o Options) *Engine {
 // Error or what Host.Tick returned, is for the caller to send; nothing is
 // written then.
 func (e *Engine) Run(s *Script, h Host, keys, args [][]byte, out *resp.Writer) error {
-	m := e.scripts
 	if s.main == nil {
-		s.main = m.state.Bind(s.proto, m.state.Globals())
+		s.main = e.scripts.state.Bind(s.proto, e.scripts.state.Globals())
 	}
+	return e.runMain(s, s.main, h, keys, args, out)
+}
+
+// runMain runs a script in one of its forms.
+func (e *Engine) runMain(s *Script, main *lua.Closure, h Host, keys, args [][]byte, out *resp.Writer) error {
+	m := e.scripts
 	m.begin(h)
 	err := m.reset(m.keys, keys)
 	if err == nil {
 		err = m.reset(m.argv, args)
 	}
 	if err == nil {
-		err = m.run(lua.ClosureValue(s.main), out)
+		err = m.run(lua.ClosureValue(main), out)
 	}
 	if err != nil {
 		err = m.failure(err, s.SHA)

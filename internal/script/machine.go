@@ -38,6 +38,8 @@ type machine struct {
 	written int      // bytes of the result, about
 	refusal error    // why the result is not written
 
+	debug *Debugger // watches the run; nil: none does
+
 	handler  func(*lua.Thread, *lua.Error) *lua.Error // m.locate, made once
 	args     [][]byte                                 // of redis.call, reused
 	digits   []byte                                   // of numbers among them
@@ -125,6 +127,9 @@ func (m *machine) runFunction(f *Function, keys, args [][]byte, out *resp.Writer
 // tick is the machine's interrupt function.
 func (m *machine) tick() error {
 	err := m.host.Tick()
+	if err == nil && m.debug != nil {
+		err = m.debug.tick()
+	}
 	if err != nil {
 		m.where = m.position()
 	}
