@@ -83,11 +83,12 @@ const (
 	keymissLookups     = "keymiss-lookups"
 	xsetidWatched      = "xsetid-watched"
 	streamLag          = "stream-lag"
+	multiGoesOn        = "multi-goes-on"
 )
 
 // elsewhere are the differences that show elsewhere than in one command's replies.
 func elsewhere() []string {
-	return []string{nulEndsText, scriptsWithoutSHA, wordsOfValkey, textsOfValkey, pastDeadlineEvent, overwrittenWakes, blockedWrongType, blockedOrder, smoveNewOrder, expiredOverwritten, keymissLookups, xsetidWatched, streamLag}
+	return []string{nulEndsText, scriptsWithoutSHA, wordsOfValkey, textsOfValkey, pastDeadlineEvent, overwrittenWakes, blockedWrongType, blockedOrder, smoveNewOrder, expiredOverwritten, keymissLookups, xsetidWatched, streamLag, multiGoesOn}
 }
 
 // avoided are differences that sequences do not meet, because the generator leaves out what
