@@ -66,13 +66,35 @@ func (c *client) snapshot(name string) error {
 }
 
 func (c *client) saveSnapshot(name string, in io.Reader, size int64, sized bool) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".backup-*")
+	began := time.Now()
+	n, err := saveStream(name, func(f *os.File) (int64, error) { return copySnapshot(f, in, size, sized, c.env.Err) })
 	if err != nil {
 		return err
 	}
+	fmt.Fprintf(c.env.Err, "%s: %d bytes in %.1f s\n", name, n, time.Since(began).Seconds())
+	return nil
+}
+
+// saveStream has fill write a new file, which takes the place of the file of that name once it is complete and on the
+// disk. A link stays, and its target is replaced. What is no file, such as /dev/null or a pipe, is written to as it is.
+func saveStream(name string, fill func(*os.File) (int64, error)) (n int64, err error) {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return 0, err
+		}
+		n, err = fill(f)
+		return n, errors.Join(err, f.Close())
+	}
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".backup-*")
+	if err != nil {
+		return 0, err
+	}
 	defer os.Remove(f.Name()) // nothing, once it is renamed
-	began := time.Now()
-	n, err := copySnapshot(f, in, size, sized, c.env.Err)
+	n, err = fill(f)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -80,11 +102,7 @@ func (c *client) saveSnapshot(name string, in io.Reader, size int64, sized bool)
 	if err == nil {
 		err = disk.Replace(disk.OS(), f.Name(), name)
 	}
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(c.env.Err, "%s: %d bytes in %.1f s\n", name, n, time.Since(began).Seconds())
-	return nil
+	return n, err
 }
 
 // snapshotHead reads the line that precedes a snapshot: its size, or the mark that
