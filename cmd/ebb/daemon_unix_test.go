@@ -143,6 +143,7 @@ func harness(t *testing.T, dir, lines string, meanwhile func()) {
 	if meanwhile != nil {
 		meanwhile()
 	}
+	_ = cmd.Process.Signal(syscall.SIGHUP) // has no effect
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	for said.Scan() {
 	}

@@ -118,6 +118,7 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
+	signal.Ignore(syscall.SIGHUP) // a terminal that is closed ends no server, as in Redis
 	paceCollector()
 	admin, err := listenAdmin(cfg, log)
 	if err != nil {
