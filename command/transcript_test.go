@@ -243,9 +243,10 @@ type oracle struct {
 	same    map[string]int             // replies that were the same, by ID
 	played  int
 	replies int
+
+	speaking int // 3 if connections begin with HELLO 3
 }
 
-// resp3 says that the cases are played on RESP3 connections.
 func newOracle(t *testing.T, program string) *oracle {
 	o := &oracle{program: program, addr: realserver.Start(t, program, "--enable-debug-command", "yes"), table: defaultTable(t),
 		words: map[string]map[string]bool{}, skipped: map[string]int{}, differs: map[string]int{}, same: map[string]int{}}
@@ -477,6 +478,12 @@ func (o *oracle) play(t *testing.T, c *transcript.Case) {
 					defer must(t, s, "CONFIG", "SET", v.Elems[0].Str, v.Elems[1].Str)
 				}
 			}
+		}
+	}
+	if o.speaking == 3 {
+		if err := greet(s, c); err != nil {
+			t.Error(err)
+			return
 		}
 	}
 	began := time.Now()
