@@ -136,9 +136,14 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 	greet(out, cfg, in)
 	loading, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	err = in.Load(loading)
+	signalled := loading.Err() != nil
 	stop()
 	if err != nil {
 		_ = in.Shutdown(ctx)
+		if signalled {
+			fmt.Fprintln(out, "stopping: a signal has ended the load; the files are as they were")
+			return nil
+		}
 		return err
 	}
 	ready(out, cfg, in)

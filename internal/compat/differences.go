@@ -139,7 +139,7 @@ var differences = []Difference{
 		"Scripts, functions and libraries that load find the table `redis` under the name `server` as well, and `__server__err__handler`; Redis does not have these names.",
 		"Scripts written for Valkey run."},
 	{"scripts-version-names", Scripting, All, "eval fcall function|load",
-		"Scripts find `SERVER_NAME` (\"ebb\", as server_name of INFO says), `EBB_VERSION` and `EBB_VERSION_NUM`, and `REDIS_VERSION` 7.4.0. " +
+		"Scripts find `redis.SERVER_NAME` (\"ebb\", as server_name of INFO says), `EBB_VERSION` and `EBB_VERSION_NUM`, and `REDIS_VERSION` 7.4.0. " +
 			"Valkey has `SERVER_NAME` \"valkey\", `VALKEY_VERSION` and `VALKEY_VERSION_NUM`; Redis has REDIS_VERSION alone.",
 		"A script that asks for Valkey's version wants what that version has."},
 	{"scripts-os-clock", Scripting, Redis7, "eval fcall",
