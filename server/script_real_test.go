@@ -99,9 +99,12 @@ a EVAL "redis.setresp(3) return {redis.call('SISMEMBER', 'no', 'x'), redis.call(
 a EVAL "return redis.call('HELLO', 2)" 0
 a EVAL "return redis.pcall('MULTI')" 0
 a EVAL "return redis.pcall('SUBSCRIBE', 'c')" 0
+a EVAL "return redis.pcall('BLPOP', 'none', 0)" 0
 a EVAL "return redis.pcall('CLIENT', 'ID')" 0
 a EVAL "return redis.pcall('EVAL', 'return 1', 0)" 0
 a EVAL "return redis.pcall('DEBUG', 'SLEEP', 0)" 0
+a EVAL "return redis.pcall('WAIT', 0, 0)" 0
+a EVAL "return redis.pcall('XREAD', 'BLOCK', 0, 'STREAMS', 'x', '$')" 0
 `},
 	{"no replies", nil, `
 a+ CLIENT REPLY SKIP
@@ -252,12 +255,12 @@ c GET k
 // volatile are parts of replies that differ by nature.
 var volatile = regexp.MustCompile(`(?s)\d{10}\.\d{6}|127\.0\.0\.1:\d+|unix:[^\]]+|11\) "age-seconds".*?(\n {0,4}\d+\)  1\) "count"|$)`)
 
-// Several clients at once hear from ebb what they hear from redis-server.
+// Several clients at once hear from ebb what they hear from Redis 8.
 func TestScriptsAmongClientsBesideRedis(t *testing.T) {
 	for _, c := range conversations {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			want := converse(t, "tcp", realserver.Start(t, "redis-server", c.options...), c.lines)
+			want := converse(t, "tcp", realserver.Start(t, realserver.Redis8, c.options...), c.lines)
 			got := converse(t, "unix", startInstance(t, nil, c.options...), c.lines)
 			for i := range want {
 				if i >= len(got) || got[i] != want[i] {
