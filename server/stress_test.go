@@ -27,7 +27,7 @@ type stressed struct {
 
 func newStressed(t *testing.T, options ...string) *stressed {
 	s := &stressed{t: t, path: filepath.Join(t.TempDir(), "s")}
-	cfg, err := config.Load(options, nil)
+	cfg, err := config.Load(append(options, "--port", "0"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
