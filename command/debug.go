@@ -77,7 +77,7 @@ func leadingNumber(text []byte) float64 {
 
 var specDebugSetActiveExpire = Spec{
 	Name: "debug|set-active-expire", Group: GroupServer, Since: "3.0.0", Complexity: "O(1)",
-	Summary:  "Turns the removal of what nobody asks for off (0) and on (1). What is expired stays invisible either way.",
+	Summary:  "Turns the removal of expired items that no client asks for off (0) and on (1). What is expired stays invisible either way.",
 	Flags:    adminFlags | SelfLock,
 	Args:     []Arg{Int("on")},
 	Examples: "> DEBUG SET-ACTIVE-EXPIRE 0\nOK\n> SET k v PX 10\nOK\n~ 20ms\n> GET k\n(nil)\n> DEBUG SET-ACTIVE-EXPIRE 1\nOK\n",

@@ -370,7 +370,7 @@ func TestTwoKeepersOnOneDirectory(t *testing.T) {
 	})
 }
 
-// Servers of which nobody has said where they keep their data share the working directory,
+// Servers whose configuration does not say where they keep their data share the working directory,
 // as redis-server's do: a harness starts many of them.
 func TestServersThatShareADirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

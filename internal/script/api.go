@@ -351,15 +351,24 @@ func appendNumber(b []byte, f float64) []byte {
 	if i := int64(f); f > -1e17 && f < 1e17 && float64(i) == f && (i != 0 || !math.Signbit(f)) {
 		return strconv.AppendInt(b, i, 10)
 	}
-	switch {
-	case math.IsInf(f, 1):
-		return append(b, "inf"...)
-	case math.IsInf(f, -1):
-		return append(b, "-inf"...)
-	case f != f && math.Signbit(f):
-		return append(b, "-nan"...)
-	case f != f:
-		return append(b, "nan"...)
+	if b, ok := appendSpecial(b, f); ok {
+		return b
 	}
 	return strconv.AppendFloat(b, f, 'g', 17, 64)
+}
+
+// appendSpecial appends what is no finite number as C's printf does, and reports whether
+// f is none.
+func appendSpecial(b []byte, f float64) ([]byte, bool) {
+	switch {
+	case math.IsInf(f, 1):
+		return append(b, "inf"...), true
+	case math.IsInf(f, -1):
+		return append(b, "-inf"...), true
+	case f != f && math.Signbit(f):
+		return append(b, "-nan"...), true
+	case f != f:
+		return append(b, "nan"...), true
+	}
+	return b, false
 }

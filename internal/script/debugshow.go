@@ -1,7 +1,6 @@
 package script
 
 import (
-	"math"
 	"strconv"
 	"strings"
 
@@ -69,16 +68,10 @@ func (d *Debugger) appendTable(b []byte, t *lua.Table, depth int) []byte {
 
 // appendShort appends a number as C's printf does by "%g".
 func appendShort(b []byte, f float64) []byte {
-	switch {
-	case math.IsInf(f, 1):
-		return append(b, "inf"...)
-	case math.IsInf(f, -1):
-		return append(b, "-inf"...)
-	case f != f && math.Signbit(f):
-		return append(b, "-nan"...)
-	case f != f:
-		return append(b, "nan"...)
-	case f == 0:
+	if b, ok := appendSpecial(b, f); ok {
+		return b
+	}
+	if f == 0 {
 		return strconv.AppendFloat(b, f, 'f', -1, 64)
 	}
 	// Six digits; the exponent that is left after rounding decides between the forms.
