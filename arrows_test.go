@@ -29,17 +29,17 @@ var arrows = []struct {
 	{"resp", nil},
 	{"engine", []string{"internal/arena", "internal/table", "internal/wheel", "internal/ordered", "internal/packed", "internal/chunk", "internal/chunklist",
 		"internal/delayq", "internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog", "internal/rdb", "internal/glob"}},
-	{"command", []string{"engine", "resp", "internal/"}},
-	{"server", []string{"command", "engine", "resp", "internal/"}},
-	{".", []string{"command", "engine", "resp", "internal/config", "internal/disk", "internal/door", "internal/reactor", "internal/serverurl"}},
+	{"internal/command", []string{"engine", "resp", "internal/"}},
+	{"server", []string{"internal/command", "engine", "resp", "internal/"}},
+	{".", []string{"internal/command", "engine", "resp", "internal/config", "internal/disk", "internal/door", "internal/reactor", "internal/serverurl"}},
 	{"ebbtest", []string{".", "server", "engine", "resp", "internal/memnet"}},
-	{"cmd/ebb", []string{"server", "command", "engine", "resp", "internal/", "console"}},
+	{"cmd/ebb", []string{"server", "internal/command", "engine", "resp", "internal/", "console"}},
 
 	// Tools around the engine: what they drive they may import.
-	{"internal/gen", []string{"command", "internal/"}},
-	{"internal/transcript", []string{"command", "engine", "resp", "server", "internal/"}},
-	{"internal/modeltest", []string{"command", "engine", "resp", "server", "internal/"}},
-	{"internal/cli", []string{"command", "engine", "resp", "internal/"}},
+	{"internal/gen", []string{"internal/"}},
+	{"internal/transcript", []string{"internal/command", "engine", "resp", "server", "internal/"}},
+	{"internal/modeltest", []string{"internal/command", "engine", "resp", "server", "internal/"}},
+	{"internal/cli", []string{"internal/command", "engine", "resp", "internal/"}},
 	{"internal/loadgen", []string{"resp", "internal/"}},
 	{"internal/lua/luafuzz", []string{"internal/lua", "resp"}},
 	{"internal/lua", nil}, // a language, without a server
@@ -48,7 +48,7 @@ var arrows = []struct {
 	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}}, // the toolkit's tests
 	{"internal/expiries", []string{".", "internal/kit"}},                   // what the toolkit's listeners share
 	{"internal/limittest", []string{".", "limit"}},                         // what contrib's tests of frameworks share
-	{"internal/door", []string{"command", "resp"}},                         // what the doors to servers share
+	{"internal/door", []string{"internal/command", "resp"}},                // what the doors to servers share
 	{"internal/doccode", nil},                                              // compiles what documentation shows
 	{"internal/doortest", []string{".", "internal/backends"}},              // what tests of the root and contrib/rueidis share
 	{"internal/expirytest", []string{".", "ebbtest"}},                      // the model that expmap and expset are compared with
@@ -220,7 +220,7 @@ var clockReaders = map[string]string{
 	"internal/reactor/":              "default of Config.Now, and timeouts of sockets, which the system counts",
 	"server/server.go":               "default of Options.Now",
 	"server/portable.go":             "deadlines of sockets, which the system counts",
-	"command/migrate.go":             "deadlines of sockets, to another server",
+	"internal/command/migrate.go":    "deadlines of sockets, to another server",
 	"internal/memnet/":               "deadlines, as a net.Conn has them",
 	"internal/realserver/":           "patience with another process",
 	"internal/wires/clock_":          "the machine's time, of which deadlines in a bubble are freed",

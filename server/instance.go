@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/server"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/command"
 )
 
 func versionCommand() *cobra.Command {

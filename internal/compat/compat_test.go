@@ -130,7 +130,7 @@ var inExample = regexp.MustCompile(`\(differs: ([a-z0-9, -]+)\)`)
 // usedByExamples looks in the examples of commands, which are transcripts as well.
 func usedByExamples(t *testing.T, used map[string]bool) {
 	t.Helper()
-	walk(t, filepath.Join(root, "command"), ".go", func(path string) {
+	walk(t, filepath.Join(root, "internal", "command"), ".go", func(path string) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Error(err)

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/command"
 )
 
 var table = sync.OnceValues(command.DefaultTable)

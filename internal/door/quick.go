@@ -4,7 +4,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/command"
 )
 
 // quick are the names of the commands that never wait and take next to no time, in

@@ -20,7 +20,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/command"
 )
 
 // Marker is the first line of every generated file.

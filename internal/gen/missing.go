@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/command"
 )
 
 // The commands of the servers that ebb is compared with, a line each, as COMMAND tells them.

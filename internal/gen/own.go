@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/command"
 )
 
 // ownPage is the table of the commands that no other server has, or not in this

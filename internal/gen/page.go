@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/command"
 )
 
 // index is the table of contents: a section for each group.

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"strconv"
 
-	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/command"
 )
 
 // channels are published to, and subscribed to.

@@ -3,7 +3,7 @@ package modeltest
 import (
 	"strconv"
 
-	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/command"
 )
 
 // The pools of containers. A request for a type mostly takes one of that type's

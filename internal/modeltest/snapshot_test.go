@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/rdb"

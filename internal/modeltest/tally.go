@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/resp"
 )
 

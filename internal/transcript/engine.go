@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/reactor"

@@ -11,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/gen"
 )
 

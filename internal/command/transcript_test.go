@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/command"
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/gen"
 	"github.com/ebbdb/ebb/internal/modeltest"

@@ -45,7 +45,7 @@ func TestSystemMemoryHeedsControlGroups(t *testing.T) {
 
 // The version is that of the newest release.
 func TestTheVersionIsThatOfTheChangelog(t *testing.T) {
-	text, err := os.ReadFile("../CHANGELOG.md")
+	text, err := os.ReadFile("../../CHANGELOG.md")
 	if err != nil {
 		t.Fatal(err)
 	}

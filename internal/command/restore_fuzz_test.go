@@ -13,7 +13,7 @@ import (
 // value like any other: no command that reads or writes it panics, the engine is
 // sound afterwards, and its dump is taken again.
 func FuzzRestoreThenUse(f *testing.F) {
-	for _, p := range rdbtest.Payloads(f, "../internal/rdb/testdata", "*") {
+	for _, p := range rdbtest.Payloads(f, "../rdb/testdata", "*") {
 		if n := len(p.Dump); n > sealed && n < 4096 {
 			f.Add(p.Dump[:n-sealed], p.Dump[n-sealed])
 		}
