@@ -22,7 +22,7 @@ import (
 )
 
 // root is the repository's root, seen from this package.
-const root = ".."
+const root = "../.."
 
 var update = flag.Bool("update", false, "rewrite the replies in testdata/transcripts to what they are")
 

@@ -19,8 +19,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/stream"
 	"github.com/ebbdb/ebb/internal/transcript"

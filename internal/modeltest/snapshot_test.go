@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/rdb"
 	"github.com/ebbdb/ebb/internal/transcript"
