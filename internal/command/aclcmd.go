@@ -32,10 +32,19 @@ var everyNode = []string{"request_policy:all_nodes", "response_policy:all_succee
 
 var specACLWhoami = Spec{
 	Name: "acl|whoami", Group: GroupServer, Since: "6.0.0", Complexity: "O(1)",
-	Summary:  "Returns the name of the user that the connection is.",
-	Flags:    ownFlags,
-	Examples: "> ACL WHOAMI\n\"default\"\n> ACL SETUSER ann on >secret +acl|whoami\nOK\n> AUTH ann secret\nOK\n> ACL WHOAMI\n\"ann\"\n",
-	Run:      runACLWhoami,
+	Summary: "Returns the name of the user that the connection is.",
+	Flags:   ownFlags,
+	Examples: `
+> ACL WHOAMI
+"default"
+> ACL SETUSER ann on >secret +acl|whoami
+OK
+> AUTH ann secret
+OK
+> ACL WHOAMI
+"ann"
+`,
+	Run: runACLWhoami,
 }
 
 func runACLWhoami(c *Ctx) error {
@@ -45,10 +54,16 @@ func runACLWhoami(c *Ctx) error {
 
 var specACLUsers = Spec{
 	Name: "acl|users", Group: GroupServer, Since: "6.0.0", Complexity: perUser,
-	Summary:  "Lists the users' names.",
-	Flags:    adminFlags,
-	Examples: "> ACL SETUSER ann\nOK\n> ACL USERS\n1) \"ann\"\n2) \"default\"\n",
-	Run:      runACLUsers,
+	Summary: "Lists the users' names.",
+	Flags:   adminFlags,
+	Examples: `
+> ACL SETUSER ann
+OK
+> ACL USERS
+1) "ann"
+2) "default"
+`,
+	Run: runACLUsers,
 }
 
 func runACLUsers(c *Ctx) error {
@@ -62,11 +77,17 @@ func runACLUsers(c *Ctx) error {
 
 var specACLList = Spec{
 	Name: "acl|list", Group: GroupServer, Since: "6.0.0", Complexity: perUser,
-	Summary:  "Lists the users with their rules, as lines of a file.",
-	Flags:    adminFlags,
-	Replies:  "Rules are given in a short form that makes the same user: categories first, then single commands. Passwords are hashes.",
-	Examples: "> ACL SETUSER ann on nopass ~cache:* +@read -get\nOK\n> ACL LIST (differs: acl-sanitize-payload)\n1) \"user ann on nopass ~cache:* resetchannels -@all +@read -get\"\n2) \"user default on nopass ~* &* +@all\"\n",
-	Run:      runACLList,
+	Summary: "Lists the users with their rules, as lines of a file.",
+	Flags:   adminFlags,
+	Replies: "Rules are given in a short form that makes the same user: categories first, then single commands. Passwords are hashes.",
+	Examples: `
+> ACL SETUSER ann on nopass ~cache:* +@read -get
+OK
+> ACL LIST (differs: acl-sanitize-payload)
+1) "user ann on nopass ~cache:* resetchannels -@all +@read -get"
+2) "user default on nopass ~* &* +@all"
+`,
+	Run: runACLList,
 }
 
 func runACLList(c *Ctx) error {
@@ -88,9 +109,31 @@ var specACLGetuser = Spec{
 	History: []Change{{"6.2.0", "Added Pub/Sub channel patterns."},
 		{"7.0.0", "Added selectors and changed the format of key and channel patterns from a list to their rule representation."}},
 	Replies: "nil if there is no such user.",
-	Examples: "> ACL SETUSER ann on nopass +get ~a (+set %W~b)\nOK\n> ACL GETUSER ann (differs: acl-sanitize-payload, acl-databases)\n 1) \"flags\"\n 2) 1) \"on\"\n    2) \"nopass\"\n 3) \"passwords\"\n 4) (empty array)\n" +
-		" 5) \"commands\"\n 6) \"-@all +get\"\n 7) \"keys\"\n 8) \"~a\"\n 9) \"channels\"\n10) \"\"\n11) \"selectors\"\n12) 1) 1) \"commands\"\n       2) \"-@all +set\"\n" +
-		"       3) \"keys\"\n       4) \"%W~b\"\n       5) \"channels\"\n       6) \"\"\n> ACL GETUSER bob\n(nil)\n",
+	Examples: `
+> ACL SETUSER ann on nopass +get ~a (+set %W~b)
+OK
+> ACL GETUSER ann (differs: acl-sanitize-payload, acl-databases)
+ 1) "flags"
+ 2) 1) "on"
+    2) "nopass"
+ 3) "passwords"
+ 4) (empty array)
+ 5) "commands"
+ 6) "-@all +get"
+ 7) "keys"
+ 8) "~a"
+ 9) "channels"
+10) ""
+11) "selectors"
+12) 1) 1) "commands"
+       2) "-@all +set"
+       3) "keys"
+       4) "%W~b"
+       5) "channels"
+       6) ""
+> ACL GETUSER bob
+(nil)
+`,
 	Run: runACLGetuser,
 }
 
@@ -140,10 +183,20 @@ var specACLSetuser = Spec{
 	Replies: "OK. The rules: on, off, nopass, resetpass, >password, <password, #hash, !hash; +command, -command, +command|subcommand, +@category, " +
 		"-@category, allcommands, nocommands; ~pattern, %R~pattern, %W~pattern, allkeys, resetkeys; &pattern, allchannels, resetchannels; " +
 		"(rules ...) for a further selector, clearselectors; sanitize-payload, skip-sanitize-payload; reset.",
-	Examples: "> ACL SETUSER ann on >secret ~cache:* +@read +set\nOK\n2> AUTH ann secret\nOK\n2> SET cache:1 v\nOK\n" +
-		"2> SET other v\n(error) NOPERM No permissions to access a key\n" +
-		"2> DEL cache:1\n(error) NOPERM User ann has no permissions to run the 'del' command\n" +
-		"> ACL SETUSER ann +nonsense\n(error) ERR Error in ACL SETUSER modifier '+nonsense': Unknown command or category name in ACL\n",
+	Examples: `
+> ACL SETUSER ann on >secret ~cache:* +@read +set
+OK
+2> AUTH ann secret
+OK
+2> SET cache:1 v
+OK
+2> SET other v
+(error) NOPERM No permissions to access a key
+2> DEL cache:1
+(error) NOPERM User ann has no permissions to run the 'del' command
+> ACL SETUSER ann +nonsense
+(error) ERR Error in ACL SETUSER modifier '+nonsense': Unknown command or category name in ACL
+`,
 	Run: runACLSetuser,
 }
 
@@ -173,13 +226,20 @@ func runACLSetuser(c *Ctx) error {
 
 var specACLDeluser = Spec{
 	Name: "acl|deluser", Group: GroupServer, Since: "6.0.0", Complexity: "O(1) amortized time considering the typical user.",
-	Summary:  "Deletes users and closes their connections.",
-	Flags:    adminFlags,
-	Tips:     everyNode,
-	Args:     []Arg{Many("username")},
-	Replies:  "How many there were.",
-	Examples: "> ACL SETUSER ann\nOK\n> ACL DELUSER ann bob\n(integer) 1\n> ACL DELUSER default\n(error) ERR The 'default' user cannot be removed\n",
-	Run:      runACLDeluser,
+	Summary: "Deletes users and closes their connections.",
+	Flags:   adminFlags,
+	Tips:    everyNode,
+	Args:    []Arg{Many("username")},
+	Replies: "How many there were.",
+	Examples: `
+> ACL SETUSER ann
+OK
+> ACL DELUSER ann bob
+(integer) 1
+> ACL DELUSER default
+(error) ERR The 'default' user cannot be removed
+`,
+	Run: runACLDeluser,
 }
 
 func runACLDeluser(c *Ctx) error {
@@ -195,11 +255,20 @@ func runACLDeluser(c *Ctx) error {
 
 var specACLCat = Spec{
 	Name: "acl|cat", Group: GroupServer, Since: "6.0.0", Complexity: "O(1) since the categories and commands are a fixed set.",
-	Summary:  "Lists the categories of commands, or the commands of one.",
-	Flags:    ownFlags,
-	Args:     []Arg{Opt(Str("categoryname"))},
-	Examples: "> ACL CAT transaction (unordered)\n1) \"multi\"\n2) \"exec\"\n3) \"discard\"\n4) \"watch\"\n5) \"unwatch\"\n> ACL CAT nonsense\n(error) ERR Unknown category 'nonsense'\n",
-	Run:      runACLCat,
+	Summary: "Lists the categories of commands, or the commands of one.",
+	Flags:   ownFlags,
+	Args:    []Arg{Opt(Str("categoryname"))},
+	Examples: `
+> ACL CAT transaction (unordered)
+1) "multi"
+2) "exec"
+3) "discard"
+4) "watch"
+5) "unwatch"
+> ACL CAT nonsense
+(error) ERR Unknown category 'nonsense'
+`,
+	Run: runACLCat,
 }
 
 func runACLCat(c *Ctx) error {
@@ -233,11 +302,16 @@ const maxPassBits = 4096
 
 var specACLGenpass = Spec{
 	Name: "acl|genpass", Group: GroupServer, Since: "6.0.0", Complexity: "O(1)",
-	Summary:  "Makes a password: random bits, 256 by default, in hex.",
-	Flags:    ownFlags,
-	Args:     []Arg{Opt(Int("bits"))},
-	Examples: "> ACL GENPASS 32\n\"$_\"\n> ACL GENPASS 0\n(error) ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096\n",
-	Run:      runACLGenpass,
+	Summary: "Makes a password: random bits, 256 by default, in hex.",
+	Flags:   ownFlags,
+	Args:    []Arg{Opt(Int("bits"))},
+	Examples: `
+> ACL GENPASS 32
+"$_"
+> ACL GENPASS 0
+(error) ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096
+`,
+	Run: runACLGenpass,
 }
 
 func runACLGenpass(c *Ctx) error {
@@ -266,8 +340,16 @@ var specACLDryrun = Spec{
 	Flags:   adminFlags,
 	Args:    []Arg{Str("username"), Str("command"), Opt(Many("arg"))},
 	Replies: "OK, or why not.",
-	Examples: "> ACL SETUSER ann +get ~a\nOK\n> ACL DRYRUN ann GET a\nOK\n> ACL DRYRUN ann GET b\n\"User ann has no permissions to access the 'b' key\"\n" +
-		"> ACL DRYRUN ann SET a v\n\"User ann has no permissions to run the 'set' command\"\n",
+	Examples: `
+> ACL SETUSER ann +get ~a
+OK
+> ACL DRYRUN ann GET a
+OK
+> ACL DRYRUN ann GET b
+"User ann has no permissions to access the 'b' key"
+> ACL DRYRUN ann SET a v
+"User ann has no permissions to run the 'set' command"
+`,
 	Run: runACLDryrun,
 }
 
@@ -303,10 +385,33 @@ var specACLLog = Spec{
 	Args:    []Arg{Opt(OneOf("operation", Int("count"), Token("RESET")))},
 	History: []Change{{"7.2.0", "Added entry ID, timestamp created, and timestamp last updated."}},
 	Replies: "The newest 10 entries, or as many as asked for. What is refused again within a minute is counted in its entry. The directive acllog-max-len bounds the list.",
-	Examples: "2> AUTH ann guess\n(error) WRONGPASS invalid username-password pair or user is disabled.\n> ACL LOG 1\n1)  1) \"count\"\n    2) (integer) 1\n" +
-		"    3) \"reason\"\n    4) \"auth\"\n    5) \"context\"\n    6) \"toplevel\"\n    7) \"object\"\n    8) \"AUTH\"\n    9) \"username\"\n   10) \"ann\"\n" +
-		"   11) \"age-seconds\"\n   12) \"0\"\n   13) \"client-info\"\n   14) \"id=$_ cmd=auth user=default $_\"\n   15) \"entry-id\"\n   16) (integer) 0\n" +
-		"   17) \"timestamp-created\"\n   18) (integer) 1700000000000\n   19) \"timestamp-last-updated\"\n   20) (integer) 1700000000000\n> ACL LOG RESET\nOK\n",
+	Examples: `
+2> AUTH ann guess
+(error) WRONGPASS invalid username-password pair or user is disabled.
+> ACL LOG 1
+1)  1) "count"
+    2) (integer) 1
+    3) "reason"
+    4) "auth"
+    5) "context"
+    6) "toplevel"
+    7) "object"
+    8) "AUTH"
+    9) "username"
+   10) "ann"
+   11) "age-seconds"
+   12) "0"
+   13) "client-info"
+   14) "id=$_ cmd=auth user=default $_"
+   15) "entry-id"
+   16) (integer) 0
+   17) "timestamp-created"
+   18) (integer) 1700000000000
+   19) "timestamp-last-updated"
+   20) (integer) 1700000000000
+> ACL LOG RESET
+OK
+`,
 	Run: runACLLog,
 }
 

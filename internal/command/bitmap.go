@@ -36,12 +36,19 @@ func (c *Ctx) bitOffset(a []byte, width int64) (int64, error) {
 
 var specSetBit = Spec{
 	Name: "setbit", Group: GroupBitmap, Since: "2.2.0", Complexity: "O(1)",
-	Summary:  "Sets or clears the bit at offset of the string value. Creates the key if it doesn't exist.",
-	Flags:    Write | DenyOOM,
-	Args:     []Arg{Key("key", Update|Access), Int("offset"), Int("value")},
-	Replies:  "The old bit.",
-	Examples: "> SETBIT k 7 1\n(integer) 0\n> SETBIT k 7 0\n(integer) 1\n> GET k\n\"\\x00\"\n",
-	Run:      runSetBit,
+	Summary: "Sets or clears the bit at offset of the string value. Creates the key if it doesn't exist.",
+	Flags:   Write | DenyOOM,
+	Args:    []Arg{Key("key", Update|Access), Int("offset"), Int("value")},
+	Replies: "The old bit.",
+	Examples: `
+> SETBIT k 7 1
+(integer) 0
+> SETBIT k 7 0
+(integer) 1
+> GET k
+"\x00"
+`,
+	Run: runSetBit,
 }
 
 func runSetBit(c *Ctx) error {
@@ -66,11 +73,20 @@ func runSetBit(c *Ctx) error {
 
 var specGetBit = Spec{
 	Name: "getbit", Group: GroupBitmap, Since: "2.2.0", Complexity: "O(1)",
-	Summary:  "Returns a bit value by offset.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Read), Int("offset")},
-	Examples: "> SETBIT k 7 1\n(integer) 0\n> GETBIT k 0\n(integer) 0\n> GETBIT k 7\n(integer) 1\n> GETBIT k 100\n(integer) 0\n",
-	Run:      runGetBit,
+	Summary: "Returns a bit value by offset.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Read), Int("offset")},
+	Examples: `
+> SETBIT k 7 1
+(integer) 0
+> GETBIT k 0
+(integer) 0
+> GETBIT k 7
+(integer) 1
+> GETBIT k 100
+(integer) 0
+`,
+	Run: runGetBit,
 }
 
 func runGetBit(c *Ctx) error {
@@ -97,8 +113,18 @@ var specBitCount = Spec{
 	Flags:   ReadOnly,
 	Args:    []Arg{Key("key", Read), Opt(Block("range", Int("start"), Opt(Block("end-unit-block", Int("end"), bitUnit()))))},
 	History: []Change{{"7.0.0", "Added the `BYTE|BIT` option."}, {"8.0.0", "`end` and `BYTE|BIT` became optional, as in Valkey."}},
-	Examples: "> SET k foobar\nOK\n> BITCOUNT k\n(integer) 26\n> BITCOUNT k 0 0\n(integer) 4\n> BITCOUNT k 1 1 BYTE\n(integer) 6\n" +
-		"> BITCOUNT k 5 30 BIT\n(integer) 17\n",
+	Examples: `
+> SET k foobar
+OK
+> BITCOUNT k
+(integer) 26
+> BITCOUNT k 0 0
+(integer) 4
+> BITCOUNT k 1 1 BYTE
+(integer) 6
+> BITCOUNT k 5 30 BIT
+(integer) 17
+`,
 	Run: runBitCount,
 }
 
@@ -155,8 +181,18 @@ var specBitPos = Spec{
 		Opt(Block("end_index", Int("end"), bitUnit()))))},
 	History: []Change{{"7.0.0", "Added the `BYTE|BIT` option."}},
 	Replies: "The bit's place, counted from the start of the string; -1 if there is none.",
-	Examples: "> SET k \"\\xff\\xf0\\x00\"\nOK\n> BITPOS k 0\n(integer) 12\n> BITPOS k 1 2\n(integer) -1\n> BITPOS k 1 1 -1 BYTE\n(integer) 8\n" +
-		"> BITPOS k 0 7 15 BIT\n(integer) 12\n",
+	Examples: `
+> SET k "\xff\xf0\x00"
+OK
+> BITPOS k 0
+(integer) 12
+> BITPOS k 1 2
+(integer) -1
+> BITPOS k 1 1 -1 BYTE
+(integer) 8
+> BITPOS k 0 7 15 BIT
+(integer) 12
+`,
 	Run: runBitPos,
 }
 
@@ -244,8 +280,15 @@ var specBitField = Spec{
 					TokenArg("SET", Block("encoding_offset_value", fieldArgs(Int("value"))...)),
 					TokenArg("INCRBY", Block("encoding_offset_increment", fieldArgs(Int("increment"))...)))))))},
 	Replies: "An array with an element for each operation: GET gives the field, SET the old one, INCRBY the new one; nil where OVERFLOW FAIL refused.",
-	Examples: "> BITFIELD k SET u8 0 255 GET u4 #1 INCRBY i5 100 1\n1) (integer) 0\n2) (integer) 15\n3) (integer) 1\n" +
-		"> BITFIELD k OVERFLOW SAT INCRBY u8 0 10 OVERFLOW FAIL INCRBY u8 0 10\n1) (integer) 255\n2) (nil)\n",
+	Examples: `
+> BITFIELD k SET u8 0 255 GET u4 #1 INCRBY i5 100 1
+1) (integer) 0
+2) (integer) 15
+3) (integer) 1
+> BITFIELD k OVERFLOW SAT INCRBY u8 0 10 OVERFLOW FAIL INCRBY u8 0 10
+1) (integer) 255
+2) (nil)
+`,
 	Keys: bitFieldKeys,
 	Run:  runBitField,
 }
@@ -273,8 +316,15 @@ var specBitFieldRO = Spec{
 	Flags:   ReadOnly | Fast,
 	Args: []Arg{Key("key", Read),
 		Opt(RepeatToken(TokenArg("GET", Block("encoding_offset", fieldArgs()...))))},
-	Examples: "> SET k ab\nOK\n> BITFIELD_RO k GET u8 0 GET i8 #1\n1) (integer) 97\n2) (integer) 98\n" +
-		"> BITFIELD_RO k SET u8 0 1\n(error) ERR BITFIELD_RO only supports the GET subcommand\n",
+	Examples: `
+> SET k ab
+OK
+> BITFIELD_RO k GET u8 0 GET i8 #1
+1) (integer) 97
+2) (integer) 98
+> BITFIELD_RO k SET u8 0 1
+(error) ERR BITFIELD_RO only supports the GET subcommand
+`,
 	Run: runBitField,
 }
 

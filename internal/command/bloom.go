@@ -152,9 +152,28 @@ var specBFReserve = Spec{
 	Args:    []Arg{Key("key", Insert), Double("error_rate"), Int("capacity"), growthArg(), windowArg()},
 	Replies: "OK. Memory is taken when items come. The filter grows by sub-filters, each EXPANSION (2) times as large as the last, and keeps its rate; with NONSCALING it is full with its capacity." + windowNotes,
 	Errors:  append([]string{"ERR item exists: there is a filter of this name"}, bloomConfigErrors...),
-	Examples: "> BF.RESERVE seen 0.001 1000\nOK\n> BF.ADD seen ann\n(integer) 1\n> BF.EXISTS seen ann\n(integer) 1\n> BF.EXISTS seen bob\n(integer) 0\n" +
-		"> BF.RESERVE seen 0.001 1000\n(error) ERR item exists\n> BF.RESERVE today 0.01 10000 WINDOW 86400000 GENERATIONS 24\nOK\n" +
-		"> BF.ADD today ann\n(integer) 1\n~ 86400000ms\n> BF.EXISTS today ann\n(integer) 1\n~ 3600001ms\n> BF.EXISTS today ann\n(integer) 0\n",
+	Examples: `
+> BF.RESERVE seen 0.001 1000
+OK
+> BF.ADD seen ann
+(integer) 1
+> BF.EXISTS seen ann
+(integer) 1
+> BF.EXISTS seen bob
+(integer) 0
+> BF.RESERVE seen 0.001 1000
+(error) ERR item exists
+> BF.RESERVE today 0.01 10000 WINDOW 86400000 GENERATIONS 24
+OK
+> BF.ADD today ann
+(integer) 1
+~ 86400000ms
+> BF.EXISTS today ann
+(integer) 1
+~ 3600001ms
+> BF.EXISTS today ann
+(integer) 0
+`,
 	Run: runBFReserve,
 }
 
@@ -194,9 +213,16 @@ var specBFAdd = Spec{
 	Args:    []Arg{Key("key", Insert), Str("item")},
 	Replies: "1 (RESP3: true) if the item is new, 0 if it was there, or seems to have been. A filter that is created is for 100 items at an error rate of 0.01, and grows. " +
 		"Where a window makes items age, one that is there is renewed.",
-	Errors:   addErrors,
-	Examples: "> BF.ADD seen ann\n(integer) 1\n> BF.ADD seen ann\n(integer) 0\n> BF.EXISTS seen ann\n(integer) 1\n",
-	Run:      runBFAdd,
+	Errors: addErrors,
+	Examples: `
+> BF.ADD seen ann
+(integer) 1
+> BF.ADD seen ann
+(integer) 0
+> BF.EXISTS seen ann
+(integer) 1
+`,
+	Run: runBFAdd,
 }
 
 func runBFAdd(c *Ctx) error {
@@ -210,13 +236,18 @@ func runBFAdd(c *Ctx) error {
 
 var specBFMAdd = Spec{
 	Name: "bf.madd", Group: GroupBloom, Since: "1.0.0", Complexity: "O(N*L*k) where N is the number of items, L that of sub-filters and k that of bits for an item.",
-	Summary:  "Adds items to a Bloom filter. Creates the filter if it doesn't exist.",
-	Flags:    Write | DenyOOM,
-	Args:     []Arg{Key("key", Insert), Many("item")},
-	Replies:  "For each item what BF.ADD replies, an error where it was refused.",
-	Errors:   addErrors,
-	Examples: "> BF.MADD seen ann bob ann\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n",
-	Run:      runBFMAdd,
+	Summary: "Adds items to a Bloom filter. Creates the filter if it doesn't exist.",
+	Flags:   Write | DenyOOM,
+	Args:    []Arg{Key("key", Insert), Many("item")},
+	Replies: "For each item what BF.ADD replies, an error where it was refused.",
+	Errors:  addErrors,
+	Examples: `
+> BF.MADD seen ann bob ann
+1) (integer) 1
+2) (integer) 1
+3) (integer) 0
+`,
+	Run: runBFMAdd,
 }
 
 func runBFMAdd(c *Ctx) error {
@@ -251,8 +282,15 @@ var specBFInsert = Spec{
 		Opt(Token("NOCREATE")), windowArg(), Repeat(TokenArg("ITEMS", Str("item")))},
 	Replies: "For each item what BF.ADD replies, an error where it was refused. What is not said of a filter that is created is as BF.ADD does it; of one that exists all is ignored." + windowNotes,
 	Errors:  append(append([]string{"ERR not found: NOCREATE, and there is no filter"}, addErrors[0]), bloomConfigErrors...),
-	Examples: "> BF.INSERT seen CAPACITY 1000 ERROR 0.001 ITEMS ann bob\n1) (integer) 1\n2) (integer) 1\n> BF.INFO seen CAPACITY\n1) (integer) 1000\n" +
-		"> BF.INSERT nothing NOCREATE ITEMS ann\n(error) ERR not found\n",
+	Examples: `
+> BF.INSERT seen CAPACITY 1000 ERROR 0.001 ITEMS ann bob
+1) (integer) 1
+2) (integer) 1
+> BF.INFO seen CAPACITY
+1) (integer) 1000
+> BF.INSERT nothing NOCREATE ITEMS ann
+(error) ERR not found
+`,
 	Run: runBFInsert,
 }
 
@@ -312,8 +350,16 @@ var specBFExists = Spec{
 	Flags:   ReadOnly,
 	Args:    []Arg{Key("key", Read), Str("item")},
 	Replies: "1 (RESP3: true) if the item was added, and is not too old; 0 if it was not. With the filter's error rate 1 as well for one that was not added. 0 if there is no filter.",
-	Examples: "> BF.ADD seen ann\n(integer) 1\n> BF.EXISTS seen ann\n(integer) 1\n> BF.EXISTS seen bob\n(integer) 0\n" +
-		"> BF.EXISTS nothing bob\n(integer) 0\n",
+	Examples: `
+> BF.ADD seen ann
+(integer) 1
+> BF.EXISTS seen ann
+(integer) 1
+> BF.EXISTS seen bob
+(integer) 0
+> BF.EXISTS nothing bob
+(integer) 0
+`,
 	Run: runBFExists,
 }
 
@@ -328,12 +374,20 @@ func runBFExists(c *Ctx) error {
 
 var specBFMExists = Spec{
 	Name: "bf.mexists", Group: GroupBloom, Since: "1.0.0", Complexity: "O(N*L*k) where N is the number of items, L that of sub-filters and k that of bits for an item.",
-	Summary:  "Says for each of some items whether it was added to a Bloom filter.",
-	Flags:    ReadOnly,
-	Args:     []Arg{Key("key", Read), Many("item")},
-	Replies:  "For each item what BF.EXISTS replies.",
-	Examples: "> BF.MADD seen ann bob\n1) (integer) 1\n2) (integer) 1\n> BF.MEXISTS seen ann cat bob\n1) (integer) 1\n2) (integer) 0\n3) (integer) 1\n",
-	Run:      runBFMExists,
+	Summary: "Says for each of some items whether it was added to a Bloom filter.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Read), Many("item")},
+	Replies: "For each item what BF.EXISTS replies.",
+	Examples: `
+> BF.MADD seen ann bob
+1) (integer) 1
+2) (integer) 1
+> BF.MEXISTS seen ann cat bob
+1) (integer) 1
+2) (integer) 0
+3) (integer) 1
+`,
+	Run: runBFMExists,
 }
 
 func runBFMExists(c *Ctx) error {
@@ -357,8 +411,17 @@ var specBFCard = Spec{
 	Args:    []Arg{Key("key", Read)},
 	Replies: "How many items were new when they were added; 0 if there is no filter. Where a window makes items age, how many of them are not too old yet, an estimate: " +
 		"when an item that is not there seems to be, and is added, one is taken for renewed.",
-	Examples: "> BF.MADD seen ann bob ann\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n> BF.CARD seen\n(integer) 2\n> BF.CARD nothing\n(integer) 0\n",
-	Run:      runBFCard,
+	Examples: `
+> BF.MADD seen ann bob ann
+1) (integer) 1
+2) (integer) 1
+3) (integer) 0
+> BF.CARD seen
+(integer) 2
+> BF.CARD nothing
+(integer) 0
+`,
+	Run: runBFCard,
 }
 
 func runBFCard(c *Ctx) error {
@@ -379,8 +442,25 @@ var specBFInfo = Spec{
 	Replies: "A map in RESP3, a flat array in RESP2: how many items the sub-filters are for, bytes, sub-filters, items, expansion (nil: NONSCALING). " +
 		"Of a single value an array of one. ERROR, WINDOW (ms, 0: none) and GENERATIONS are not among the others, because clients know those five.",
 	Errors: []string{"ERR not found: there is no filter", "ERR Invalid information value: the value has another name"},
-	Examples: "> BF.RESERVE seen 0.01 500 EXPANSION 3\nOK\n> BF.INFO seen\n 1) Capacity\n 2) (integer) 500\n 3) Size\n 4) (integer) 272\n 5) Number of filters\n 6) (integer) 1\n" +
-		" 7) Number of items inserted\n 8) (integer) 0\n 9) Expansion rate\n10) (integer) 3\n> BF.INFO seen FILTERS\n1) (integer) 1\n> BF.INFO nothing\n(error) ERR not found\n",
+	Examples: `
+> BF.RESERVE seen 0.01 500 EXPANSION 3
+OK
+> BF.INFO seen
+ 1) Capacity
+ 2) (integer) 500
+ 3) Size
+ 4) (integer) 272
+ 5) Number of filters
+ 6) (integer) 1
+ 7) Number of items inserted
+ 8) (integer) 0
+ 9) Expansion rate
+10) (integer) 3
+> BF.INFO seen FILTERS
+1) (integer) 1
+> BF.INFO nothing
+(error) ERR not found
+`,
 	Run: runBFInfo,
 }
 
@@ -460,9 +540,21 @@ var specBFScanDump = Spec{
 	Replies: "The next iterator, and the part that belongs to it; 0 and an empty part at the end. The first iterator is 0. The filter must not change meanwhile. " +
 		"The parts are ebb's own: RedisBloom's are not read, nor can it read these. TTLs are not among them.",
 	Errors: []string{"ERR not found: there is no filter", "ERR the iterator is not an integer, or negative: so it is"},
-	Examples: "> BF.RESERVE seen 0.5 5\nOK\n> BF.ADD seen a\n(integer) 1\n" +
-		"> BF.SCANDUMP seen 0\n1) (integer) 1\n2) \"\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\xe0?\\n\\x04\\x00\\x00\\x02\\x00\\x02\\x02\\n\\x02\\x80\\x02\\x02\\x04\"\n" +
-		"> BF.SCANDUMP seen 1\n1) (integer) 2\n2) \"\\x01\\x01\\x00\\x00\\x00\\x00\\x00\\x80\\x00\\x00\\x00\\x00\\x00\\x00\\x00 \\x00\\x00\"\n> BF.SCANDUMP seen 2\n1) (integer) 0\n2) \"\"\n",
+	Examples: `
+> BF.RESERVE seen 0.5 5
+OK
+> BF.ADD seen a
+(integer) 1
+> BF.SCANDUMP seen 0
+1) (integer) 1
+2) "\x01\x00\x00\x00\x00\x00\x00\xe0?\n\x04\x00\x00\x02\x00\x02\x02\n\x02\x80\x02\x02\x04"
+> BF.SCANDUMP seen 1
+1) (integer) 2
+2) "\x01\x01\x00\x00\x00\x00\x00\x80\x00\x00\x00\x00\x00\x00\x00 \x00\x00"
+> BF.SCANDUMP seen 2
+1) (integer) 0
+2) ""
+`,
 	Run: runBFScanDump,
 }
 
@@ -492,8 +584,15 @@ var specBFLoadChunk = Spec{
 		"The filter is whole when all parts are there.",
 	Errors: []string{"ERR received bad data: the part is damaged, or of another filter", "ERR not found: there is no filter, and the part is not the first",
 		"ERR the iterator is not an integer, or negative: so it is"},
-	Examples: "> BF.LOADCHUNK copy 1 \"\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\xe0?\\n\\x04\\x00\\x00\\x02\\x00\\x02\\x02\\n\\x02\\x80\\x02\\x02\\x04\"\nOK\n" +
-		"> BF.LOADCHUNK copy 2 \"\\x01\\x01\\x00\\x00\\x00\\x00\\x00\\x80\\x00\\x00\\x00\\x00\\x00\\x00\\x00 \\x00\\x00\"\nOK\n> BF.MEXISTS copy a b\n1) (integer) 1\n2) (integer) 0\n",
+	Examples: `
+> BF.LOADCHUNK copy 1 "\x01\x00\x00\x00\x00\x00\x00\xe0?\n\x04\x00\x00\x02\x00\x02\x02\n\x02\x80\x02\x02\x04"
+OK
+> BF.LOADCHUNK copy 2 "\x01\x01\x00\x00\x00\x00\x00\x80\x00\x00\x00\x00\x00\x00\x00 \x00\x00"
+OK
+> BF.MEXISTS copy a b
+1) (integer) 1
+2) (integer) 0
+`,
 	Run: runBFLoadChunk,
 }
 

@@ -26,10 +26,15 @@ const (
 
 var specClientID = Spec{
 	Name: "client|id", Group: GroupConnection, Since: "5.0.0", Complexity: "O(1)",
-	Summary:  "Returns the connection's number. Later connections have larger ones, and none comes twice.",
-	Flags:    ownFlags,
-	Examples: "> CLIENT ID\n(integer) 1\n2> CLIENT ID\n(integer) 2\n",
-	Run:      runClientID,
+	Summary: "Returns the connection's number. Later connections have larger ones, and none comes twice.",
+	Flags:   ownFlags,
+	Examples: `
+> CLIENT ID
+(integer) 1
+2> CLIENT ID
+(integer) 2
+`,
+	Run: runClientID,
 }
 
 func runClientID(c *Ctx) error {
@@ -39,10 +44,17 @@ func runClientID(c *Ctx) error {
 
 var specClientGetname = Spec{
 	Name: "client|getname", Group: GroupConnection, Since: "2.6.9", Complexity: "O(1)",
-	Summary:  "Returns the connection's name.",
-	Flags:    ownFlags,
-	Examples: "> CLIENT GETNAME\n(nil)\n> CLIENT SETNAME worker-1\nOK\n> CLIENT GETNAME\n\"worker-1\"\n",
-	Run:      runClientGetname,
+	Summary: "Returns the connection's name.",
+	Flags:   ownFlags,
+	Examples: `
+> CLIENT GETNAME
+(nil)
+> CLIENT SETNAME worker-1
+OK
+> CLIENT GETNAME
+"worker-1"
+`,
+	Run: runClientGetname,
 }
 
 func runClientGetname(c *Ctx) error {
@@ -56,12 +68,17 @@ func runClientGetname(c *Ctx) error {
 
 var specClientSetname = Spec{
 	Name: "client|setname", Group: GroupConnection, Since: "2.6.9", Complexity: "O(1)",
-	Summary:  "Names the connection. An empty name takes the name away.",
-	Flags:    ownFlags,
-	Tips:     everyNode,
-	Args:     []Arg{Str("connection-name")},
-	Examples: "> CLIENT SETNAME worker-1\nOK\n> CLIENT SETNAME \"worker 1\"\n(error) ERR Client names cannot contain spaces, newlines or special characters.\n",
-	Run:      runClientSetname,
+	Summary: "Names the connection. An empty name takes the name away.",
+	Flags:   ownFlags,
+	Tips:    everyNode,
+	Args:    []Arg{Str("connection-name")},
+	Examples: `
+> CLIENT SETNAME worker-1
+OK
+> CLIENT SETNAME "worker 1"
+(error) ERR Client names cannot contain spaces, newlines or special characters.
+`,
+	Run: runClientSetname,
 }
 
 const errClientName = ReplyError("ERR Client names cannot contain spaces, newlines or special characters.")
@@ -110,12 +127,17 @@ func printable(b []byte) bool {
 
 var specClientSetinfo = Spec{
 	Name: "client|setinfo", Group: GroupConnection, Since: "7.2.0", Complexity: "O(1)",
-	Summary:  "Tells which client library the connection comes from.",
-	Flags:    ownFlags,
-	Tips:     everyNode,
-	Args:     []Arg{OneOf("attr", TokenArg("LIB-NAME", Str("libname")), TokenArg("LIB-VER", Str("libver")))},
-	Examples: "> CLIENT SETINFO LIB-NAME mylib\nOK\n> CLIENT SETINFO LIB-AGE 3\n(error) ERR Unrecognized option 'LIB-AGE'\n",
-	Run:      runClientSetinfo,
+	Summary: "Tells which client library the connection comes from.",
+	Flags:   ownFlags,
+	Tips:    everyNode,
+	Args:    []Arg{OneOf("attr", TokenArg("LIB-NAME", Str("libname")), TokenArg("LIB-VER", Str("libver")))},
+	Examples: `
+> CLIENT SETINFO LIB-NAME mylib
+OK
+> CLIENT SETINFO LIB-AGE 3
+(error) ERR Unrecognized option 'LIB-AGE'
+`,
+	Run: runClientSetinfo,
 }
 
 func runClientSetinfo(c *Ctx) error {
@@ -156,11 +178,16 @@ func parseOnOff(b []byte) (on bool, err error) {
 
 var specClientNoEvict = Spec{
 	Name: "client|no-evict", Group: GroupConnection, Since: "7.0.0", Complexity: "O(1)",
-	Summary:  "Spares the connection when maxmemory-clients closes some.",
-	Flags:    adminFlags,
-	Args:     []Arg{onOff()},
-	Examples: "> CLIENT NO-EVICT ON\nOK\n> CLIENT NO-EVICT MAYBE\n(error) ERR syntax error\n",
-	Run:      runClientNoEvict,
+	Summary: "Spares the connection when maxmemory-clients closes some.",
+	Flags:   adminFlags,
+	Args:    []Arg{onOff()},
+	Examples: `
+> CLIENT NO-EVICT ON
+OK
+> CLIENT NO-EVICT MAYBE
+(error) ERR syntax error
+`,
+	Run: runClientNoEvict,
 }
 
 func runClientNoEvict(c *Ctx) error {
@@ -175,11 +202,27 @@ func runClientNoEvict(c *Ctx) error {
 
 var specClientNoTouch = Spec{
 	Name: "client|no-touch", Group: GroupConnection, Since: "7.2.0", Complexity: "O(1)",
-	Summary:  "Has the connection's reads not count as accesses: idle times go on, and sliding deadlines stay.",
-	Flags:    ownFlags,
-	Args:     []Arg{onOff()},
-	Examples: "> SET k v EX 10 SLIDE\nOK\n> CLIENT NO-TOUCH ON\nOK\n~ 4s\n> GET k\n\"v\"\n> TTL k\n(integer) 6\n> CLIENT NO-TOUCH OFF\nOK\n> GET k\n\"v\"\n> TTL k\n(integer) 10\n",
-	Run:      runClientNoTouch,
+	Summary: "Has the connection's reads not count as accesses: idle times go on, and sliding deadlines stay.",
+	Flags:   ownFlags,
+	Args:    []Arg{onOff()},
+	Examples: `
+> SET k v EX 10 SLIDE
+OK
+> CLIENT NO-TOUCH ON
+OK
+~ 4s
+> GET k
+"v"
+> TTL k
+(integer) 6
+> CLIENT NO-TOUCH OFF
+OK
+> GET k
+"v"
+> TTL k
+(integer) 10
+`,
+	Run: runClientNoTouch,
 }
 
 func runClientNoTouch(c *Ctx) error {
@@ -195,12 +238,21 @@ func runClientNoTouch(c *Ctx) error {
 
 var specClientReply = Spec{
 	Name: "client|reply", Group: GroupConnection, Since: "3.2.0", Complexity: "O(1)",
-	Summary:  "Turns replies off and on, or skips the next one. Messages come all the same.",
-	Flags:    ownFlags,
-	Args:     []Arg{OneOf("on_off_skip", Token("ON"), Token("OFF"), Token("SKIP"))},
-	Replies:  "OK to ON; nothing to the others.",
-	Examples: "> CLIENT REPLY OFF\n> SET k v\n> CLIENT REPLY ON\nOK\n> CLIENT REPLY SKIP\n> SET k w\n> GET k\n\"w\"\n",
-	Run:      runClientReply,
+	Summary: "Turns replies off and on, or skips the next one. Messages come all the same.",
+	Flags:   ownFlags,
+	Args:    []Arg{OneOf("on_off_skip", Token("ON"), Token("OFF"), Token("SKIP"))},
+	Replies: "OK to ON; nothing to the others.",
+	Examples: `
+> CLIENT REPLY OFF
+> SET k v
+> CLIENT REPLY ON
+OK
+> CLIENT REPLY SKIP
+> SET k w
+> GET k
+"w"
+`,
+	Run: runClientReply,
 }
 
 func runClientReply(c *Ctx) error {
@@ -223,11 +275,16 @@ func runClientReply(c *Ctx) error {
 
 var specClientInfo = Spec{
 	Name: "client|info", Group: GroupConnection, Since: "6.2.0", Complexity: "O(1)",
-	Summary:  "Describes the connection, as CLIENT LIST does.",
-	Flags:    ownFlags,
-	Tips:     []string{"nondeterministic_output"},
-	Examples: "> CLIENT SETNAME me\nOK\n> CLIENT INFO\n\"id=1 $_ name=me age=0 idle=0 flags=N db=0 $_ cmd=client|info $_\"\n",
-	Run:      runClientInfo,
+	Summary: "Describes the connection, as CLIENT LIST does.",
+	Flags:   ownFlags,
+	Tips:    []string{"nondeterministic_output"},
+	Examples: `
+> CLIENT SETNAME me
+OK
+> CLIENT INFO
+"id=1 $_ name=me age=0 idle=0 flags=N db=0 $_ cmd=client|info $_"
+`,
+	Run: runClientInfo,
 }
 
 func runClientInfo(c *Ctx) error {
@@ -249,9 +306,16 @@ var specClientList = Spec{
 		{"6.2.0", "Added `argv-mem`, `tot-mem`, `laddr` and `redir` fields and the optional `ID` filter."},
 		{"7.0.0", "Added `resp`, `multi-mem`, `rbs` and `rbp` fields."}, {"7.0.3", "Added `ssub` field."},
 		{"9.0.0", "Valkey's filters beside `TYPE` and `ID`."}},
-	Replies:  "A text. " + clientFilterWords,
-	Examples: "> CLIENT LIST ID 1 99\n\"id=1 $_\\n\"\n> CLIENT LIST TYPE pubsub\n\"\"\n> CLIENT LIST TYPE robot\n(error) ERR Unknown client type 'robot'\n",
-	Run:      runClientList,
+	Replies: "A text. " + clientFilterWords,
+	Examples: `
+> CLIENT LIST ID 1 99
+"id=1 $_\n"
+> CLIENT LIST TYPE pubsub
+""
+> CLIENT LIST TYPE robot
+(error) ERR Unknown client type 'robot'
+`,
+	Run: runClientList,
 }
 
 // clientBytes is how many bytes a command walks over in the time that describing or

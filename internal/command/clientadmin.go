@@ -26,9 +26,18 @@ var specClientKill = Spec{
 	History: []Change{{"2.8.12", "Added new filter format."}, {"2.8.12", "`ID` option."}, {"3.2.0", "Added `master` type in for `TYPE` option."},
 		{"5.0.0", "Replaced `slave` `TYPE` with `replica`. `slave` still supported for backward compatibility."}, {"6.2.0", "`LADDR` option."},
 		{"7.4.0", "`MAXAGE` option."}, {"9.0.0", "Valkey's `FLAGS`, `NAME`, `IDLE`, `LIB-NAME`, `LIB-VER`, `DB`, `CAPA`, `IP`, filters with `NOT-`, and several ids."}},
-	Replies:  "OK to an address; to filters, how many connections were closed. Filters spare the one that asks, unless SKIPME no is among them. " + clientFilterWords,
-	Examples: "2> CLIENT ID\n(integer) $id\n> CLIENT KILL ID $id\n(integer) 1\n> CLIENT KILL ID $id\n(integer) 0\n> CLIENT KILL 192.0.2.1:1234\n(error) ERR No such client\n",
-	Run:      runClientKill,
+	Replies: "OK to an address; to filters, how many connections were closed. Filters spare the one that asks, unless SKIPME no is among them. " + clientFilterWords,
+	Examples: `
+2> CLIENT ID
+(integer) $id
+> CLIENT KILL ID $id
+(integer) 1
+> CLIENT KILL ID $id
+(integer) 0
+> CLIENT KILL 192.0.2.1:1234
+(error) ERR No such client
+`,
+	Run: runClientKill,
 }
 
 func runClientKill(c *Ctx) error {
@@ -66,13 +75,23 @@ func runClientKill(c *Ctx) error {
 
 var specClientPause = Spec{
 	Name: "client|pause", Group: GroupConnection, Since: "3.0.0", Complexity: "O(1)",
-	Summary:  "Has clients wait for a time in milliseconds: with all commands, or with those that write.",
-	Flags:    adminFlags,
-	Args:     []Arg{Int("timeout"), Opt(OneOf("mode", Token("WRITE"), Token("ALL"))).Since("6.2.0")},
-	History:  []Change{{"6.2.0", "`CLIENT PAUSE WRITE` mode added along with the `mode` option."}},
-	Replies:  "OK. Of two pauses the later end and the stricter mode hold. CLIENT PAUSE and UNPAUSE themselves never wait.",
-	Examples: "> CLIENT PAUSE 1000 WRITE\nOK\n> GET k\n(nil)\n2> SET k v\n~ 1001ms\n2< OK\n> GET k\n\"v\"\n",
-	Run:      runClientPause,
+	Summary: "Has clients wait for a time in milliseconds: with all commands, or with those that write.",
+	Flags:   adminFlags,
+	Args:    []Arg{Int("timeout"), Opt(OneOf("mode", Token("WRITE"), Token("ALL"))).Since("6.2.0")},
+	History: []Change{{"6.2.0", "`CLIENT PAUSE WRITE` mode added along with the `mode` option."}},
+	Replies: "OK. Of two pauses the later end and the stricter mode hold. CLIENT PAUSE and UNPAUSE themselves never wait.",
+	Examples: `
+> CLIENT PAUSE 1000 WRITE
+OK
+> GET k
+(nil)
+2> SET k v
+~ 1001ms
+2< OK
+> GET k
+"v"
+`,
+	Run: runClientPause,
 }
 
 func runClientPause(c *Ctx) error {
@@ -108,10 +127,17 @@ func wrongSubcommand(c *Ctx) error {
 
 var specClientUnpause = Spec{
 	Name: "client|unpause", Group: GroupConnection, Since: "6.2.0", Complexity: "O(N) Where N is the number of paused clients",
-	Summary:  "Ends a CLIENT PAUSE.",
-	Flags:    adminFlags,
-	Examples: "> CLIENT PAUSE 100000\nOK\n2> PING\n> CLIENT UNPAUSE\nOK\n2< PONG\n",
-	Run:      runClientUnpause,
+	Summary: "Ends a CLIENT PAUSE.",
+	Flags:   adminFlags,
+	Examples: `
+> CLIENT PAUSE 100000
+OK
+2> PING
+> CLIENT UNPAUSE
+OK
+2< PONG
+`,
+	Run: runClientUnpause,
 }
 
 func runClientUnpause(c *Ctx) error {
@@ -122,12 +148,17 @@ func runClientUnpause(c *Ctx) error {
 
 var specClientUnblock = Spec{
 	Name: "client|unblock", Group: GroupConnection, Since: "5.0.0", Complexity: "O(log N) where N is the number of client connections",
-	Summary:  "Ends the wait of another connection's blocking command.",
-	Flags:    adminFlags,
-	Args:     []Arg{Int("client-id"), Opt(OneOf("timeout_error", Token("TIMEOUT"), Token("ERROR")))},
-	Replies:  "1 if it waited, 0 if not.",
-	Examples: "> CLIENT UNBLOCK 99\n(integer) 0\n> CLIENT UNBLOCK 99 PLEASE\n(error) ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR\n",
-	Run:      runClientUnblock,
+	Summary: "Ends the wait of another connection's blocking command.",
+	Flags:   adminFlags,
+	Args:    []Arg{Int("client-id"), Opt(OneOf("timeout_error", Token("TIMEOUT"), Token("ERROR")))},
+	Replies: "1 if it waited, 0 if not.",
+	Examples: `
+> CLIENT UNBLOCK 99
+(integer) 0
+> CLIENT UNBLOCK 99 PLEASE
+(error) ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR
+`,
+	Run: runClientUnblock,
 }
 
 func runClientUnblock(c *Ctx) error {

@@ -132,8 +132,11 @@ var specAsking = Spec{
 	Summary:    "Follows an -ASK redirection of a cluster.",
 	Flags:      Fast,
 	Categories: CatConnection,
-	Examples:   "> ASKING\n(error) ERR This instance has cluster support disabled\n",
-	Run:        ofCluster(replyOK),
+	Examples: `
+> ASKING
+(error) ERR This instance has cluster support disabled
+`,
+	Run: ofCluster(replyOK),
 }
 
 var specReadonly = Spec{
@@ -141,8 +144,11 @@ var specReadonly = Spec{
 	Summary:    "Allows reads from a replica of a cluster.",
 	Flags:      Loading | Stale | Fast,
 	Categories: CatConnection,
-	Examples:   "> READONLY (differs: cluster-off)\n(error) ERR This instance has cluster support disabled\n",
-	Run:        ofCluster(replyOK),
+	Examples: `
+> READONLY (differs: cluster-off)
+(error) ERR This instance has cluster support disabled
+`,
+	Run: ofCluster(replyOK),
 }
 
 var specReadwrite = Spec{
@@ -150,8 +156,11 @@ var specReadwrite = Spec{
 	Summary:    "Takes READONLY back.",
 	Flags:      Loading | Stale | Fast,
 	Categories: CatConnection,
-	Examples:   "> READWRITE (differs: cluster-off)\n(error) ERR This instance has cluster support disabled\n",
-	Run:        ofCluster(replyOK),
+	Examples: `
+> READWRITE (differs: cluster-off)
+(error) ERR This instance has cluster support disabled
+`,
+	Run: ofCluster(replyOK),
 }
 
 var clusterSpecs = []*Spec{&specAsking, &specCluster, &specReadonly, &specReadwrite}

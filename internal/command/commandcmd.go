@@ -37,8 +37,11 @@ var specCommandCount = Spec{
 	Flags:      Loading | Stale,
 	Categories: CatConnection,
 	Replies:    "The number of commands, subcommands not counted.",
-	Examples:   "> COMMAND COUNT\n(integer) $commands > 1\n",
-	Run:        runCommandCount,
+	Examples: `
+> COMMAND COUNT
+(integer) $commands > 1
+`,
+	Run: runCommandCount,
 }
 
 func runCommandCount(c *Ctx) error {
@@ -98,8 +101,18 @@ var specCommandDocs = Spec{
 	Tips:       []string{"nondeterministic_output_order"},
 	Args:       []Arg{Opt(Many("command-name"))},
 	Replies:    "A map from each name that exists to a map of its documentation.",
-	Examples: "> COMMAND DOCS command|count nosuch\n1) \"command|count\"\n2) 1) \"summary\"\n   2) \"Counts the commands.\"\n" +
-		"   3) \"since\"\n   4) \"2.8.13\"\n   5) \"group\"\n   6) \"server\"\n   7) \"complexity\"\n   8) \"O(1)\"\n",
+	Examples: `
+> COMMAND DOCS command|count nosuch
+1) "command|count"
+2) 1) "summary"
+   2) "Counts the commands."
+   3) "since"
+   4) "2.8.13"
+   5) "group"
+   6) "server"
+   7) "complexity"
+   8) "O(1)"
+`,
 	Run: runCommandDocs,
 }
 
@@ -128,8 +141,13 @@ var specCommandGetKeys = Spec{
 	Categories: CatConnection,
 	Args:       []Arg{Str("command"), Opt(Many("arg"))},
 	Replies:    "An array of the keys, in the order of the arguments.",
-	Examples:   "> COMMAND GETKEYS COMMAND COUNT\n(error) ERR The command has no key arguments\n> COMMAND GETKEYS nosuch a\n(error) ERR Invalid command specified\n",
-	Run:        runCommandGetKeys,
+	Examples: `
+> COMMAND GETKEYS COMMAND COUNT
+(error) ERR The command has no key arguments
+> COMMAND GETKEYS nosuch a
+(error) ERR Invalid command specified
+`,
+	Run: runCommandGetKeys,
 }
 
 func runCommandGetKeys(c *Ctx) error {
@@ -153,8 +171,11 @@ var specCommandGetKeysAndFlags = Spec{
 	Categories: CatConnection,
 	Args:       []Arg{Str("command"), Opt(Many("arg"))},
 	Replies:    "An array of pairs: the key, and the flags of its use.",
-	Examples:   "> COMMAND GETKEYSANDFLAGS COMMAND COUNT\n(error) ERR The command has no key arguments\n",
-	Run:        runCommandGetKeysAndFlags,
+	Examples: `
+> COMMAND GETKEYSANDFLAGS COMMAND COUNT
+(error) ERR The command has no key arguments
+`,
+	Run: runCommandGetKeysAndFlags,
 }
 
 func runCommandGetKeysAndFlags(c *Ctx) error {
@@ -207,9 +228,14 @@ var specCommandList = Spec{
 	Tips:       []string{"nondeterministic_output_order"},
 	Args: []Arg{Opt(TokenArg("FILTERBY", OneOf("filterby", TokenArg("MODULE", Str("module-name")),
 		TokenArg("ACLCAT", Str("category")), TokenArg("PATTERN", Pattern("pattern")))))},
-	Replies:  "An array of names, with those of subcommands.",
-	Examples: "> COMMAND LIST FILTERBY PATTERN command|c*\n1) \"command|count\"\n> COMMAND LIST FILTERBY MODULE nosuch\n(empty array)\n",
-	Run:      runCommandList,
+	Replies: "An array of names, with those of subcommands.",
+	Examples: `
+> COMMAND LIST FILTERBY PATTERN command|c*
+1) "command|count"
+> COMMAND LIST FILTERBY MODULE nosuch
+(empty array)
+`,
+	Run: runCommandList,
 }
 
 func runCommandList(c *Ctx) error {

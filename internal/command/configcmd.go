@@ -10,12 +10,20 @@ var specConfigHelp = HelpSpec("config", GroupServer, 0)
 
 var specConfigGet = Spec{
 	Name: "config|get", Group: GroupServer, Since: "2.0.0", Complexity: "O(N) when N is the number of configuration parameters provided",
-	Summary:  "Returns the directives whose names match patterns, with their values.",
-	Flags:    adminFlags,
-	Args:     []Arg{Repeat(Block("parameter", Str("parameter")))},
-	History:  []Change{{"7.0.0", "Added the ability to pass multiple pattern parameters in one call"}},
-	Examples: "> CONFIG GET maxmemory timeout (differs: config-get-order)\n1) \"maxmemory\"\n2) \"0\"\n3) \"timeout\"\n4) \"0\"\n> CONFIG GET *-unheard-of\n(empty array)\n",
-	Run:      runConfigGet,
+	Summary: "Returns the directives whose names match patterns, with their values.",
+	Flags:   adminFlags,
+	Args:    []Arg{Repeat(Block("parameter", Str("parameter")))},
+	History: []Change{{"7.0.0", "Added the ability to pass multiple pattern parameters in one call"}},
+	Examples: `
+> CONFIG GET maxmemory timeout (differs: config-get-order)
+1) "maxmemory"
+2) "0"
+3) "timeout"
+4) "0"
+> CONFIG GET *-unheard-of
+(empty array)
+`,
+	Run: runConfigGet,
 }
 
 func runConfigGet(c *Ctx) error {
@@ -38,13 +46,21 @@ func texts(args [][]byte) []string {
 
 var specConfigSet = Spec{
 	Name: "config|set", Group: GroupServer, Since: "2.0.0", Complexity: "O(N) when N is the number of configuration parameters provided",
-	Summary:  "Sets directives, all of them or none.",
-	Flags:    adminFlags | SelfLock,
-	Args:     []Arg{Repeat(Block("parameter_value", Str("parameter"), Str("value")))},
-	Tips:     everyNode,
-	History:  []Change{{"7.0.0", "Added the ability to set multiple parameters in one call."}},
-	Examples: "> CONFIG SET maxmemory 100mb timeout 60\nOK\n> CONFIG GET maxmemory\n1) \"maxmemory\"\n2) \"104857600\"\n> CONFIG SET maxmemory much\n(error) ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be a memory value\n",
-	Run:      runConfigSet,
+	Summary: "Sets directives, all of them or none.",
+	Flags:   adminFlags | SelfLock,
+	Args:    []Arg{Repeat(Block("parameter_value", Str("parameter"), Str("value")))},
+	Tips:    everyNode,
+	History: []Change{{"7.0.0", "Added the ability to set multiple parameters in one call."}},
+	Examples: `
+> CONFIG SET maxmemory 100mb timeout 60
+OK
+> CONFIG GET maxmemory
+1) "maxmemory"
+2) "104857600"
+> CONFIG SET maxmemory much
+(error) ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be a memory value
+`,
+	Run: runConfigSet,
 }
 
 func runConfigSet(c *Ctx) error {
@@ -57,11 +73,14 @@ func runConfigSet(c *Ctx) error {
 
 var specConfigRewrite = Spec{
 	Name: "config|rewrite", Group: GroupServer, Since: "2.8.0", Complexity: "O(1)",
-	Summary:  "Writes the configuration to the file that it was read from.",
-	Flags:    adminFlags | Slow,
-	Tips:     everyNode,
-	Examples: "> CONFIG REWRITE\n(error) ERR The server is running without a config file\n",
-	Run:      runConfigRewrite,
+	Summary: "Writes the configuration to the file that it was read from.",
+	Flags:   adminFlags | Slow,
+	Tips:    everyNode,
+	Examples: `
+> CONFIG REWRITE
+(error) ERR The server is running without a config file
+`,
+	Run: runConfigRewrite,
 }
 
 func runConfigRewrite(c *Ctx) error {
@@ -75,11 +94,14 @@ func runConfigRewrite(c *Ctx) error {
 
 var specConfigResetstat = Spec{
 	Name: "config|resetstat", Group: GroupServer, Since: "2.0.0", Complexity: "O(1)",
-	Summary:  "Sets the statistics that INFO shows to zero.",
-	Flags:    adminFlags | SelfLock,
-	Tips:     everyNode,
-	Examples: "> CONFIG RESETSTAT\nOK\n",
-	Run:      runConfigResetstat,
+	Summary: "Sets the statistics that INFO shows to zero.",
+	Flags:   adminFlags | SelfLock,
+	Tips:    everyNode,
+	Examples: `
+> CONFIG RESETSTAT
+OK
+`,
+	Run: runConfigResetstat,
 }
 
 func runConfigResetstat(c *Ctx) error {

@@ -6,12 +6,17 @@ var connectionSpecs = []*Spec{&specAuth, &specClient, &specEcho, &specHello, &sp
 
 var specPing = Spec{
 	Name: "ping", Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Returns the server's liveliness response.",
-	Flags:    Fast,
-	Args:     []Arg{Opt(Str("message"))},
-	Tips:     []string{"request_policy:all_shards", "response_policy:all_succeeded"},
-	Examples: "> PING\nPONG\n> PING hello\n\"hello\"\n",
-	Run:      runPing,
+	Summary: "Returns the server's liveliness response.",
+	Flags:   Fast,
+	Args:    []Arg{Opt(Str("message"))},
+	Tips:    []string{"request_policy:all_shards", "response_policy:all_succeeded"},
+	Examples: `
+> PING
+PONG
+> PING hello
+"hello"
+`,
+	Run: runPing,
 }
 
 func runPing(c *Ctx) error {
@@ -38,11 +43,14 @@ func runPing(c *Ctx) error {
 
 var specEcho = Spec{
 	Name: "echo", Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Returns the given string.",
-	Flags:    Loading | Stale | Fast,
-	Args:     []Arg{Str("message")},
-	Examples: "> ECHO \"as it is\"\n\"as it is\"\n",
-	Run:      runEcho,
+	Summary: "Returns the given string.",
+	Flags:   Loading | Stale | Fast,
+	Args:    []Arg{Str("message")},
+	Examples: `
+> ECHO "as it is"
+"as it is"
+`,
+	Run: runEcho,
 }
 
 func runEcho(c *Ctx) error {
@@ -60,9 +68,20 @@ var specAuth = Spec{
 	Args:    []Arg{Opt(Str("username")).Since("6.0.0"), Str("password")},
 	History: []Change{{"6.0.0", "Added ACL style (username and password)."}},
 	Replies: "OK, or WRONGPASS and the connection stays what it was. Without a name the user is 'default', whose password is the directive requirepass.",
-	Examples: "> AUTH secret\n(error) ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?\n" +
-		"> CONFIG SET requirepass secret\nOK\n2> GET k\n(error) NOAUTH Authentication required.\n" +
-		"2> AUTH guess\n(error) WRONGPASS invalid username-password pair or user is disabled.\n2> AUTH default secret\nOK\n2> GET k\n(nil)\n",
+	Examples: `
+> AUTH secret
+(error) ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?
+> CONFIG SET requirepass secret
+OK
+2> GET k
+(error) NOAUTH Authentication required.
+2> AUTH guess
+(error) WRONGPASS invalid username-password pair or user is disabled.
+2> AUTH default secret
+OK
+2> GET k
+(nil)
+`,
 	Run: runAuth,
 }
 
@@ -98,9 +117,18 @@ var specHello = Spec{
 		Opt(TokenArg("AUTH", Block("username_password", Str("username"), Str("password")))),
 		Opt(TokenArg("SETNAME", Str("clientname")))))},
 	History: []Change{{"6.2.0", "`protover` made optional; when called without arguments the command reports the current connection's context."}},
-	Examples: "> HELLO 3 SETNAME worker\n1# \"server\" => \"redis\"\n2# \"version\" => \"7.4.0\"\n3# \"proto\" => (integer) 3\n4# \"id\" => (integer) 1\n" +
-		"5# \"mode\" => \"standalone\"\n6# \"role\" => \"master\"\n7# \"modules\" => (empty array)\n" +
-		"> HELLO 4\n(error) NOPROTO unsupported protocol version\n",
+	Examples: `
+> HELLO 3 SETNAME worker
+1# "server" => "redis"
+2# "version" => "7.4.0"
+3# "proto" => (integer) 3
+4# "id" => (integer) 1
+5# "mode" => "standalone"
+6# "role" => "master"
+7# "modules" => (empty array)
+> HELLO 4
+(error) NOPROTO unsupported protocol version
+`,
 	Run: runHello,
 }
 
@@ -191,11 +219,20 @@ func (c *Session) setProto(n int) {
 
 var specSelect = Spec{
 	Name: "select", Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Changes the selected database.",
-	Flags:    Loading | Stale | Fast,
-	Args:     []Arg{Int("index")},
-	Examples: "> SET k v\nOK\n> SELECT 1\nOK\n> GET k\n(nil)\n> SELECT 99\n(error) ERR DB index is out of range\n",
-	Run:      runSelect,
+	Summary: "Changes the selected database.",
+	Flags:   Loading | Stale | Fast,
+	Args:    []Arg{Int("index")},
+	Examples: `
+> SET k v
+OK
+> SELECT 1
+OK
+> GET k
+(nil)
+> SELECT 99
+(error) ERR DB index is out of range
+`,
+	Run: runSelect,
 }
 
 func runSelect(c *Ctx) error {
@@ -226,8 +263,21 @@ var specReset = Spec{
 	Flags:   authFlags | NoQueue,
 	Replies: "RESET. Gone are MULTI and watched keys, subscriptions, the name, CLIENT REPLY, NO-EVICT and NO-TOUCH; the database is 0, " +
 		"the protocol RESP2, and where there is a password it has to be given again.",
-	Examples: "> CLIENT SETNAME me\nOK\n> SELECT 3\nOK\n> MULTI\nOK\n> RESET\nRESET\n> CLIENT GETNAME\n(nil)\n> EXEC\n(error) ERR EXEC without MULTI\n",
-	Run:      runReset,
+	Examples: `
+> CLIENT SETNAME me
+OK
+> SELECT 3
+OK
+> MULTI
+OK
+> RESET
+RESET
+> CLIENT GETNAME
+(nil)
+> EXEC
+(error) ERR EXEC without MULTI
+`,
+	Run: runReset,
 }
 
 func runReset(c *Ctx) error {
@@ -256,8 +306,13 @@ var specQuit = Spec{
 	Summary:       "Closes the connection, after all replies are written.",
 	Flags:         authFlags | NoQueue,
 	ArityOverride: -1, ArityReason: "what follows the name is ignored, so that nobody is kept in",
-	Examples: "> QUIT\nOK\n> PING\n(closed)\n",
-	Run:      runQuit,
+	Examples: `
+> QUIT
+OK
+> PING
+(closed)
+`,
+	Run: runQuit,
 }
 
 func runQuit(c *Ctx) error {

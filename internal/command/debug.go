@@ -42,11 +42,14 @@ func debugging(run func(*Ctx) error) func(*Ctx) error {
 
 var specDebugSleep = Spec{
 	Name: "debug|sleep", Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Keeps all data locked for a time, given in seconds with decimals.",
-	Flags:    adminFlags | AllKeys | Slow,
-	Args:     []Arg{Double("seconds")},
-	Examples: "> DEBUG SLEEP 0\nOK\n",
-	Run:      debugging(runDebugSleep),
+	Summary: "Keeps all data locked for a time, given in seconds with decimals.",
+	Flags:   adminFlags | AllKeys | Slow,
+	Args:    []Arg{Double("seconds")},
+	Examples: `
+> DEBUG SLEEP 0
+OK
+`,
+	Run: debugging(runDebugSleep),
 }
 
 // maxSleep bounds DEBUG SLEEP, in seconds: beyond a day it is a mistake.
@@ -77,11 +80,21 @@ func leadingNumber(text []byte) float64 {
 
 var specDebugSetActiveExpire = Spec{
 	Name: "debug|set-active-expire", Group: GroupServer, Since: "3.0.0", Complexity: "O(1)",
-	Summary:  "Turns the removal of expired items that no client asks for off (0) and on (1). What is expired stays invisible either way.",
-	Flags:    adminFlags | SelfLock,
-	Args:     []Arg{Int("on")},
-	Examples: "> DEBUG SET-ACTIVE-EXPIRE 0\nOK\n> SET k v PX 10\nOK\n~ 20ms\n> GET k\n(nil)\n> DEBUG SET-ACTIVE-EXPIRE 1\nOK\n",
-	Run:      debugging(runDebugSetActiveExpire),
+	Summary: "Turns the removal of expired items that no client asks for off (0) and on (1). What is expired stays invisible either way.",
+	Flags:   adminFlags | SelfLock,
+	Args:    []Arg{Int("on")},
+	Examples: `
+> DEBUG SET-ACTIVE-EXPIRE 0
+OK
+> SET k v PX 10
+OK
+~ 20ms
+> GET k
+(nil)
+> DEBUG SET-ACTIVE-EXPIRE 1
+OK
+`,
+	Run: debugging(runDebugSetActiveExpire),
 }
 
 func runDebugSetActiveExpire(c *Ctx) error {
@@ -96,12 +109,19 @@ func runDebugSetActiveExpire(c *Ctx) error {
 
 var specDebugObject = Spec{
 	Name: "debug|object", Group: GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the length of the value",
-	Summary:  "Describes how a value is kept.",
-	Flags:    adminFlags | ReadOnly,
-	Args:     []Arg{Key("key", Meta)},
-	Replies:  "One line. serializedlength is the value's length in a snapshot without compression; its address is left out.",
-	Examples: "> SET k v\nOK\n> DEBUG OBJECT k\nValue at:0x0 refcount:1 encoding:embstr serializedlength:2 $_\n> DEBUG OBJECT nothing\n(error) ERR no such key\n",
-	Run:      debugging(runDebugObject),
+	Summary: "Describes how a value is kept.",
+	Flags:   adminFlags | ReadOnly,
+	Args:    []Arg{Key("key", Meta)},
+	Replies: "One line. serializedlength is the value's length in a snapshot without compression; its address is left out.",
+	Examples: `
+> SET k v
+OK
+> DEBUG OBJECT k
+Value at:0x0 refcount:1 encoding:embstr serializedlength:2 $_
+> DEBUG OBJECT nothing
+(error) ERR no such key
+`,
+	Run: debugging(runDebugObject),
 }
 
 func runDebugObject(c *Ctx) error {
@@ -121,11 +141,14 @@ func runDebugObject(c *Ctx) error {
 
 var specDebugQuicklist = Spec{
 	Name: "debug|quicklist-packed-threshold", Group: GroupServer, Since: "7.0.0", Complexity: "O(1)",
-	Summary:  "Accepts the size from which on Redis gives a list's element a node of its own. Nothing here depends on it.",
-	Flags:    adminFlags,
-	Args:     []Arg{Str("size")},
-	Examples: "> DEBUG QUICKLIST-PACKED-THRESHOLD 100kb\nOK\n",
-	Run:      debugging(runDebugQuicklist),
+	Summary: "Accepts the size from which on Redis gives a list's element a node of its own. Nothing here depends on it.",
+	Flags:   adminFlags,
+	Args:    []Arg{Str("size")},
+	Examples: `
+> DEBUG QUICKLIST-PACKED-THRESHOLD 100kb
+OK
+`,
+	Run: debugging(runDebugQuicklist),
 }
 
 const errPackedThreshold = ReplyError("ERR argument must be a memory value bigger than 1 and smaller than 4gb")
@@ -140,11 +163,18 @@ func runDebugQuicklist(c *Ctx) error {
 
 var specDebugDigest = Spec{
 	Name: "debug|digest", Group: GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the size of all data",
-	Summary:  "Returns a signature of all data: equal data has equal ones, on Redis up to 7.2 as well.",
-	Flags:    adminFlags | AllKeys | Slow,
-	Replies:  "40 hex digits; zeros if there is no data. That a key has a deadline counts, which one it is does not.",
-	Examples: "> DEBUG DIGEST\n0000000000000000000000000000000000000000\n> SET k v\nOK\n> DEBUG DIGEST\n264ccf65edec66bccfa7cc659414ccca432057d2\n",
-	Run:      debugging(runDebugDigest),
+	Summary: "Returns a signature of all data: equal data has equal ones, on Redis up to 7.2 as well.",
+	Flags:   adminFlags | AllKeys | Slow,
+	Replies: "40 hex digits; zeros if there is no data. That a key has a deadline counts, which one it is does not.",
+	Examples: `
+> DEBUG DIGEST
+0000000000000000000000000000000000000000
+> SET k v
+OK
+> DEBUG DIGEST
+264ccf65edec66bccfa7cc659414ccca432057d2
+`,
+	Run: debugging(runDebugDigest),
 }
 
 func runDebugDigest(c *Ctx) error {
@@ -155,11 +185,17 @@ func runDebugDigest(c *Ctx) error {
 
 var specDebugDigestValue = Spec{
 	Name: "debug|digest-value", Group: GroupServer, Since: "5.0.0", Complexity: "O(N) where N is the size of the values",
-	Summary:  "Returns signatures of values, whatever their keys are called.",
-	Flags:    adminFlags | ReadOnly,
-	Args:     []Arg{ManyKeys("key", Read)},
-	Examples: "> SET k v\nOK\n> DEBUG DIGEST-VALUE k nothing\n1) d79ee9fe5d5ad902d7f6620efc3b07b75ddd742f\n2) 0000000000000000000000000000000000000000\n",
-	Run:      debugging(runDebugDigestValue),
+	Summary: "Returns signatures of values, whatever their keys are called.",
+	Flags:   adminFlags | ReadOnly,
+	Args:    []Arg{ManyKeys("key", Read)},
+	Examples: `
+> SET k v
+OK
+> DEBUG DIGEST-VALUE k nothing
+1) d79ee9fe5d5ad902d7f6620efc3b07b75ddd742f
+2) 0000000000000000000000000000000000000000
+`,
+	Run: debugging(runDebugDigestValue),
 }
 
 func runDebugDigestValue(c *Ctx) error {
@@ -183,12 +219,23 @@ func runDebugDigestValue(c *Ctx) error {
 
 var specDebugPopulate = Spec{
 	Name: "debug|populate", Group: GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the number of keys",
-	Summary:  "Creates string keys named key:0, key:1 and so on that are not there yet.",
-	Flags:    adminFlags&^Loading | SelfLock | Slow, // keys that no file has
-	Args:     []Arg{Int("count"), Opt(Block("options", Str("prefix"), Opt(Int("size"))))},
-	Replies:  "OK. The values are value:0, value:1 and so on, cut or filled with zero bytes to size.",
-	Examples: "> DEBUG POPULATE 3\nOK\n> DBSIZE\n(integer) 3\n> GET key:2\n\"value:2\"\n> DEBUG POPULATE 1 pre 10\nOK\n> GET pre:0\n\"value:0\\x00\\x00\\x00\"\n",
-	Run:      debugging(runDebugPopulate),
+	Summary: "Creates string keys named key:0, key:1 and so on that are not there yet.",
+	Flags:   adminFlags&^Loading | SelfLock | Slow, // keys that no file has
+	Args:    []Arg{Int("count"), Opt(Block("options", Str("prefix"), Opt(Int("size"))))},
+	Replies: "OK. The values are value:0, value:1 and so on, cut or filled with zero bytes to size.",
+	Examples: `
+> DEBUG POPULATE 3
+OK
+> DBSIZE
+(integer) 3
+> GET key:2
+"value:2"
+> DEBUG POPULATE 1 pre 10
+OK
+> GET pre:0
+"value:0\x00\x00\x00"
+`,
+	Run: debugging(runDebugPopulate),
 }
 
 func runDebugPopulate(c *Ctx) error {

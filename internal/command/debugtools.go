@@ -12,12 +12,21 @@ import (
 
 var specDebugListpack = Spec{
 	Name: "debug|listpack", Group: GroupServer, Since: "7.0.0", Complexity: "O(N) where N is the length of the value",
-	Summary:  "Tells about the compact form of a small collection in the server's log.",
-	Flags:    adminFlags | ReadOnly,
-	Args:     []Arg{Key("key", Meta)},
-	Replies:  "A line that says so, the one of Redis, for a value whose OBJECT ENCODING is listpack. The log gets the number of its items, and its bytes in memory and in a snapshot.",
-	Examples: "> RPUSH l a b\n(integer) 2\n> DEBUG LISTPACK l\nListpack structure printed on stdout\n> SET k v\nOK\n> DEBUG LISTPACK k\n(error) ERR Not a listpack encoded object.\n",
-	Run:      debugging(runDebugListpack),
+	Summary: "Tells about the compact form of a small collection in the server's log.",
+	Flags:   adminFlags | ReadOnly,
+	Args:    []Arg{Key("key", Meta)},
+	Replies: "A line that says so, the one of Redis, for a value whose OBJECT ENCODING is listpack. The log gets the number of its items, and its bytes in memory and in a snapshot.",
+	Examples: `
+> RPUSH l a b
+(integer) 2
+> DEBUG LISTPACK l
+Listpack structure printed on stdout
+> SET k v
+OK
+> DEBUG LISTPACK k
+(error) ERR Not a listpack encoded object.
+`,
+	Run: debugging(runDebugListpack),
 }
 
 func runDebugListpack(c *Ctx) error {
@@ -48,8 +57,16 @@ var specDebugSdslen = Spec{
 	Args:    []Arg{Key("key", Meta)},
 	Replies: "One line in the form of Redis. Key and value lie in one record, exactly as long as they are: avail is 0, and val_zmalloc is what MEMORY USAGE says. " +
 		"A string that is a number has no text in memory, and is refused.",
-	Examples: "> SET k text\nOK\n> DEBUG SDSLEN k\nkey_sds_len:1, key_sds_avail:0, key_zmalloc: 1, val_sds_len:4, val_sds_avail:0, val_zmalloc: $_\n> SET n 12\nOK\n> DEBUG SDSLEN n\n" +
-		"(error) ERR Not an sds encoded string.\n",
+	Examples: `
+> SET k text
+OK
+> DEBUG SDSLEN k
+key_sds_len:1, key_sds_avail:0, key_zmalloc: 1, val_sds_len:4, val_sds_avail:0, val_zmalloc: $_
+> SET n 12
+OK
+> DEBUG SDSLEN n
+(error) ERR Not an sds encoded string.
+`,
 	Run: debugging(runDebugSdslen),
 }
 
@@ -73,21 +90,27 @@ func runDebugSdslen(c *Ctx) error {
 
 var specDebugError = Spec{
 	Name: "debug|error", Group: GroupServer, Since: "3.0.0", Complexity: "O(1)",
-	Summary:  "Replies with an error, so that a client can test what it does with one.",
-	Flags:    adminFlags,
-	Args:     []Arg{Str("message")},
-	Replies:  "The error, whose first word is its code. Line ends become spaces.",
-	Examples: "> DEBUG ERROR \"MOVED 1 127.0.0.1:7000\"\n(error) MOVED 1 127.0.0.1:7000\n",
-	Run:      debugging(func(c *Ctx) error { return ReplyError(oneLine(string(c.Args[2]))) }),
+	Summary: "Replies with an error, so that a client can test what it does with one.",
+	Flags:   adminFlags,
+	Args:    []Arg{Str("message")},
+	Replies: "The error, whose first word is its code. Line ends become spaces.",
+	Examples: `
+> DEBUG ERROR "MOVED 1 127.0.0.1:7000"
+(error) MOVED 1 127.0.0.1:7000
+`,
+	Run: debugging(func(c *Ctx) error { return ReplyError(oneLine(string(c.Args[2]))) }),
 }
 
 var specDebugLog = Spec{
 	Name: "debug|log", Group: GroupServer, Since: "6.2.0", Complexity: "O(1)",
-	Summary:  "Writes a line into the server's log.",
-	Flags:    adminFlags,
-	Args:     []Arg{Str("message")},
-	Examples: "> DEBUG LOG \"the test begins\"\nOK\n",
-	Run:      debugging(runDebugLog),
+	Summary: "Writes a line into the server's log.",
+	Flags:   adminFlags,
+	Args:    []Arg{Str("message")},
+	Examples: `
+> DEBUG LOG "the test begins"
+OK
+`,
+	Run: debugging(runDebugLog),
 }
 
 func runDebugLog(c *Ctx) error {
@@ -154,12 +177,19 @@ func protocolPush(c *Ctx) {
 
 var specDebugProtocol = Spec{
 	Name: "debug|protocol", Group: GroupServer, Since: "6.0.0", Complexity: "O(1)",
-	Summary:  "Replies with a value of a type of the protocol, so that a client can test how it reads it.",
-	Flags:    adminFlags,
-	Args:     []Arg{Str("type")},
-	Replies:  "A value of the type: string, integer, double, bignum, null, array, set, map, attrib, push, verbatim, true or false. RESP2 has no push.",
-	Examples: "> DEBUG PROTOCOL integer\n(integer) 12345\n> DEBUG PROTOCOL array\n1) (integer) 0\n2) (integer) 1\n3) (integer) 2\n",
-	Run:      debugging(runDebugProtocol),
+	Summary: "Replies with a value of a type of the protocol, so that a client can test how it reads it.",
+	Flags:   adminFlags,
+	Args:    []Arg{Str("type")},
+	Replies: "A value of the type: string, integer, double, bignum, null, array, set, map, attrib, push, verbatim, true or false. RESP2 has no push.",
+	Examples: `
+> DEBUG PROTOCOL integer
+(integer) 12345
+> DEBUG PROTOCOL array
+1) (integer) 0
+2) (integer) 1
+3) (integer) 2
+`,
+	Run: debugging(runDebugProtocol),
 }
 
 func runDebugProtocol(c *Ctx) error {

@@ -28,8 +28,14 @@ var specDump = Spec{
 	Args:    []Arg{Key("key", Read)},
 	Tips:    []string{"nondeterministic_output"},
 	Replies: "The value in the format of RDB files, with its version and a checksum; nil if there is no such key.",
-	Examples: "> SET k 10\nOK\n> DUMP k\n\"\\x00\\xc0\\n\\n\\x00n\\x9fWE\\x0e\\xaec\\xbb\"\n" +
-		"> DUMP nothing\n(nil)\n",
+	Examples: `
+> SET k 10
+OK
+> DUMP k
+"\x00\xc0\n\n\x00n\x9fWE\x0e\xaec\xbb"
+> DUMP nothing
+(nil)
+`,
 	Run: runDump,
 }
 
@@ -73,9 +79,18 @@ var specRestore = Spec{
 		"The payload may come from Redis up to 8.0 and Valkey up to 9.2, and from a newer Redis if ebb has the type. " +
 		"One that is damaged, or of a type that ebb does not have, is an error that names the type, and changes nothing. " +
 		"A delay queue that names a key for its dead letters needs the right to write to that key, as DQ.CONFIG does.",
-	Examples: "> RESTORE k 0 \"\\x00\\xc0\\n\\n\\x00n\\x9fWE\\x0e\\xaec\\xbb\"\nOK\n> GET k\n\"10\"\n" +
-		"> RESTORE k 0 \"\\x00\\xc0\\n\\n\\x00n\\x9fWE\\x0e\\xaec\\xbb\"\n(error) BUSYKEY Target key name already exists.\n" +
-		"> RESTORE k 5000 \"\\x00\\xc0\\n\\n\\x00n\\x9fWE\\x0e\\xaec\\xbb\" REPLACE\nOK\n> PTTL k\n(integer) 5000\n",
+	Examples: `
+> RESTORE k 0 "\x00\xc0\n\n\x00n\x9fWE\x0e\xaec\xbb"
+OK
+> GET k
+"10"
+> RESTORE k 0 "\x00\xc0\n\n\x00n\x9fWE\x0e\xaec\xbb"
+(error) BUSYKEY Target key name already exists.
+> RESTORE k 5000 "\x00\xc0\n\n\x00n\x9fWE\x0e\xaec\xbb" REPLACE
+OK
+> PTTL k
+(integer) 5000
+`,
 	Run: runRestore,
 }
 
@@ -87,8 +102,13 @@ var specRestoreAsking = Spec{
 	Args:       restoreArgs(),
 	History:    restoreHistory,
 	SysCmd:     true,
-	Examples:   "> RESTORE-ASKING k 0 \"\\x00\\xc0\\n\\n\\x00n\\x9fWE\\x0e\\xaec\\xbb\"\nOK\n> GET k\n\"10\"\n",
-	Run:        runRestore,
+	Examples: `
+> RESTORE-ASKING k 0 "\x00\xc0\n\n\x00n\x9fWE\x0e\xaec\xbb"
+OK
+> GET k
+"10"
+`,
+	Run: runRestore,
 }
 
 func runRestore(c *Ctx) error {

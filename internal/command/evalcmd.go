@@ -23,20 +23,32 @@ var specEval = Spec{
 	Flags:   scriptFlags | MayReplicate,
 	Args:    evalArgs("script", Update|Access),
 	Replies: "What the script returns: numbers become integers (their fraction is cut), strings and true, nil and false, tables up to their first nil.",
-	Examples: "> EVAL \"return {KEYS[1], ARGV[1], 3.7}\" 1 k v\n1) \"k\"\n2) \"v\"\n3) (integer) 3\n" +
-		"> EVAL \"redis.call('SET', KEYS[1], ARGV[1], 'EX', 100) return redis.call('TTL', KEYS[1])\" 1 k v\n(integer) 100\n" +
-		"> EVAL \"return redis.error_reply('NOPE not today')\" 0\n(error) NOPE not today\n",
+	Examples: `
+> EVAL "return {KEYS[1], ARGV[1], 3.7}" 1 k v
+1) "k"
+2) "v"
+3) (integer) 3
+> EVAL "redis.call('SET', KEYS[1], ARGV[1], 'EX', 100) return redis.call('TTL', KEYS[1])" 1 k v
+(integer) 100
+> EVAL "return redis.error_reply('NOPE not today')" 0
+(error) NOPE not today
+`,
 	Run: monitored(runEval),
 }
 
 var specEvalRO = Spec{
 	Name: "eval_ro", Group: GroupScripting, Since: "7.0.0", Complexity: "Depends on the script that is executed.",
-	Summary:  "Executes a server-side Lua script that only reads.",
-	Flags:    scriptFlags | ReadOnly,
-	Args:     evalArgs("script", Access),
-	Replies:  "As EVAL.",
-	Examples: "> SET k v\nOK\n> EVAL_RO \"return redis.call('GET', KEYS[1])\" 1 k\n\"v\"\n",
-	Run:      monitored(runEval),
+	Summary: "Executes a server-side Lua script that only reads.",
+	Flags:   scriptFlags | ReadOnly,
+	Args:    evalArgs("script", Access),
+	Replies: "As EVAL.",
+	Examples: `
+> SET k v
+OK
+> EVAL_RO "return redis.call('GET', KEYS[1])" 1 k
+"v"
+`,
+	Run: monitored(runEval),
 }
 
 var specEvalSHA = Spec{
@@ -45,19 +57,30 @@ var specEvalSHA = Spec{
 	Flags:   scriptFlags | MayReplicate,
 	Args:    evalArgs("sha1", Update|Access),
 	Replies: "As EVAL; NOSCRIPT if the script is not cached.",
-	Examples: "> SCRIPT LOAD \"return 'hi'\"\n\"$sha\"\n> EVALSHA $sha 0\n\"hi\"\n" +
-		"> EVALSHA ffffffffffffffffffffffffffffffffffffffff 0\n(error) NOSCRIPT No matching script. Please use EVAL.\n",
+	Examples: `
+> SCRIPT LOAD "return 'hi'"
+"$sha"
+> EVALSHA $sha 0
+"hi"
+> EVALSHA ffffffffffffffffffffffffffffffffffffffff 0
+(error) NOSCRIPT No matching script. Please use EVAL.
+`,
 	Run: monitored(runEvalSHA),
 }
 
 var specEvalSHARO = Spec{
 	Name: "evalsha_ro", Group: GroupScripting, Since: "7.0.0", Complexity: "Depends on the script that is executed.",
-	Summary:  "Executes a server-side Lua script that only reads, by the SHA1 digest of its text.",
-	Flags:    scriptFlags | ReadOnly,
-	Args:     evalArgs("sha1", Access),
-	Replies:  "As EVALSHA.",
-	Examples: "> SCRIPT LOAD \"return redis.call('EXISTS', KEYS[1])\"\n\"$sha\"\n> EVALSHA_RO $sha 1 k\n(integer) 0\n",
-	Run:      monitored(runEvalSHA),
+	Summary: "Executes a server-side Lua script that only reads, by the SHA1 digest of its text.",
+	Flags:   scriptFlags | ReadOnly,
+	Args:    evalArgs("sha1", Access),
+	Replies: "As EVALSHA.",
+	Examples: `
+> SCRIPT LOAD "return redis.call('EXISTS', KEYS[1])"
+"$sha"
+> EVALSHA_RO $sha 1 k
+(integer) 0
+`,
+	Run: monitored(runEvalSHA),
 }
 
 // monitored has MONITOR show the command before it runs, so that what its script calls comes

@@ -27,8 +27,23 @@ var specExpire = Spec{
 	Args:    expireArgs(Int("seconds")),
 	History: expireHistory,
 	Replies: expireReplies,
-	Examples: "> SET k v\nOK\n> EXPIRE k 10\n(integer) 1\n> TTL k\n(integer) 10\n> EXPIRE k 5 GT\n(integer) 0\n" +
-		"> EXPIRE k 5 LT\n(integer) 1\n~ 5001ms\n> EXISTS k\n(integer) 0\n> EXPIRE k 5\n(integer) 0\n",
+	Examples: `
+> SET k v
+OK
+> EXPIRE k 10
+(integer) 1
+> TTL k
+(integer) 10
+> EXPIRE k 5 GT
+(integer) 0
+> EXPIRE k 5 LT
+(integer) 1
+~ 5001ms
+> EXISTS k
+(integer) 0
+> EXPIRE k 5
+(integer) 0
+`,
 	Run: func(c *Ctx) error { return runExpire(c, seconds) },
 }
 
@@ -39,31 +54,64 @@ var specPExpire = Spec{
 	Args:    expireArgs(Int("milliseconds")),
 	History: expireHistory,
 	Replies: expireReplies,
-	Examples: "> SET session s\nOK\n> PEXPIRE session 1500 SLIDE\n(integer) 1\n~ 1000ms\n> GET session\n\"s\"\n" +
-		"~ 1500ms\n> PTTL session\n(integer) 0\n~ 1ms\n> GET session\n(nil)\n",
+	Examples: `
+> SET session s
+OK
+> PEXPIRE session 1500 SLIDE
+(integer) 1
+~ 1000ms
+> GET session
+"s"
+~ 1500ms
+> PTTL session
+(integer) 0
+~ 1ms
+> GET session
+(nil)
+`,
 	Run: func(c *Ctx) error { return runExpire(c, millis) },
 }
 
 var specExpireAt = Spec{
 	Name: "expireat", Group: GroupGeneric, Since: "1.2.0", Complexity: "O(1)",
-	Summary:  "Sets the expiration time of a key to a Unix timestamp.",
-	Flags:    Write | Fast,
-	Args:     expireArgs(UnixTime("unix-time-seconds")),
-	History:  expireHistory,
-	Replies:  expireReplies,
-	Examples: "> SET k v\nOK\n> EXPIREAT k 33177117420\n(integer) 1\n> EXPIRETIME k\n(integer) 33177117420\n> EXPIREAT k 1\n(integer) 1\n> EXISTS k\n(integer) 0\n",
-	Run:      func(c *Ctx) error { return runExpire(c, unixSeconds) },
+	Summary: "Sets the expiration time of a key to a Unix timestamp.",
+	Flags:   Write | Fast,
+	Args:    expireArgs(UnixTime("unix-time-seconds")),
+	History: expireHistory,
+	Replies: expireReplies,
+	Examples: `
+> SET k v
+OK
+> EXPIREAT k 33177117420
+(integer) 1
+> EXPIRETIME k
+(integer) 33177117420
+> EXPIREAT k 1
+(integer) 1
+> EXISTS k
+(integer) 0
+`,
+	Run: func(c *Ctx) error { return runExpire(c, unixSeconds) },
 }
 
 var specPExpireAt = Spec{
 	Name: "pexpireat", Group: GroupGeneric, Since: "2.6.0", Complexity: "O(1)",
-	Summary:  "Sets the expiration time of a key to a Unix timestamp in milliseconds.",
-	Flags:    Write | Fast,
-	Args:     expireArgs(UnixTime("unix-time-milliseconds")),
-	History:  expireHistory,
-	Replies:  expireReplies,
-	Examples: "> SET k v\nOK\n> PEXPIREAT k 33177117420000 NX\n(integer) 1\n> PEXPIREAT k 33177117420001 NX\n(integer) 0\n> PEXPIRETIME k\n(integer) 33177117420000\n",
-	Run:      func(c *Ctx) error { return runExpire(c, unixMillis) },
+	Summary: "Sets the expiration time of a key to a Unix timestamp in milliseconds.",
+	Flags:   Write | Fast,
+	Args:    expireArgs(UnixTime("unix-time-milliseconds")),
+	History: expireHistory,
+	Replies: expireReplies,
+	Examples: `
+> SET k v
+OK
+> PEXPIREAT k 33177117420000 NX
+(integer) 1
+> PEXPIREAT k 33177117420001 NX
+(integer) 0
+> PEXPIRETIME k
+(integer) 33177117420000
+`,
+	Run: func(c *Ctx) error { return runExpire(c, unixMillis) },
 }
 
 // runExpire is EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
@@ -126,15 +174,30 @@ const ttlReplies = "The time, -1 if the key has none, -2 if there is no such key
 
 var specTTL = Spec{
 	Name: "ttl", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Returns the expiration time in seconds of a key.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Read), Opt(Str("member"))},
-	Tips:     []string{"nondeterministic_output"},
-	History:  []Change{{"2.8.0", "Added the -2 reply."}},
-	Replies:  ttlReplies + itemTTLReplies + " Seconds are rounded up for a member, to the nearest for a key.",
-	Examples: "> TTL k\n(integer) -2\n> SET k v\nOK\n> TTL k\n(integer) -1\n> EXPIRE k 10\n(integer) 1\n~ 400ms\n> TTL k\n(integer) 10\n~ 200ms\n> TTL k\n(integer) 9\n",
-	Run:      runTTL,
-	Takes:    takesItem,
+	Summary: "Returns the expiration time in seconds of a key.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Read), Opt(Str("member"))},
+	Tips:    []string{"nondeterministic_output"},
+	History: []Change{{"2.8.0", "Added the -2 reply."}},
+	Replies: ttlReplies + itemTTLReplies + " Seconds are rounded up for a member, to the nearest for a key.",
+	Examples: `
+> TTL k
+(integer) -2
+> SET k v
+OK
+> TTL k
+(integer) -1
+> EXPIRE k 10
+(integer) 1
+~ 400ms
+> TTL k
+(integer) 10
+~ 200ms
+> TTL k
+(integer) 9
+`,
+	Run:   runTTL,
+	Takes: takesItem,
 }
 
 const itemTTLReplies = " With a member, as KeyDB has it, of that field of a hash or member of a set or sorted set."
@@ -157,15 +220,27 @@ func toSeconds(ms int64) int64 {
 
 var specPTTL = Spec{
 	Name: "pttl", Group: GroupGeneric, Since: "2.6.0", Complexity: "O(1)",
-	Summary:  "Returns the expiration time in milliseconds of a key.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Read), Opt(Str("member"))},
-	Tips:     []string{"nondeterministic_output"},
-	History:  []Change{{"2.8.0", "Added the -2 reply."}},
-	Replies:  ttlReplies + itemTTLReplies,
-	Examples: "> PTTL k\n(integer) -2\n> SET k v PX 1500\nOK\n~ 400ms\n> PTTL k\n(integer) 1100\n> PERSIST k\n(integer) 1\n> PTTL k\n(integer) -1\n",
-	Run:      runPTTL,
-	Takes:    takesItem,
+	Summary: "Returns the expiration time in milliseconds of a key.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Read), Opt(Str("member"))},
+	Tips:    []string{"nondeterministic_output"},
+	History: []Change{{"2.8.0", "Added the -2 reply."}},
+	Replies: ttlReplies + itemTTLReplies,
+	Examples: `
+> PTTL k
+(integer) -2
+> SET k v PX 1500
+OK
+~ 400ms
+> PTTL k
+(integer) 1100
+> PERSIST k
+(integer) 1
+> PTTL k
+(integer) -1
+`,
+	Run:   runPTTL,
+	Takes: takesItem,
 }
 
 func runPTTL(c *Ctx) error {
@@ -178,12 +253,23 @@ func runPTTL(c *Ctx) error {
 
 var specExpireTime = Spec{
 	Name: "expiretime", Group: GroupGeneric, Since: "7.0.0", Complexity: "O(1)",
-	Summary:  "Returns the expiration time of a key as a Unix timestamp.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Read)},
-	Replies:  ttlReplies,
-	Examples: "> EXPIRETIME k\n(integer) -2\n> SET k v\nOK\n> EXPIRETIME k\n(integer) -1\n> EXPIREAT k 33177117420\n(integer) 1\n> EXPIRETIME k\n(integer) 33177117420\n",
-	Run:      runExpireTime,
+	Summary: "Returns the expiration time of a key as a Unix timestamp.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Read)},
+	Replies: ttlReplies,
+	Examples: `
+> EXPIRETIME k
+(integer) -2
+> SET k v
+OK
+> EXPIRETIME k
+(integer) -1
+> EXPIREAT k 33177117420
+(integer) 1
+> EXPIRETIME k
+(integer) 33177117420
+`,
+	Run: runExpireTime,
 }
 
 func runExpireTime(c *Ctx) error {
@@ -193,12 +279,21 @@ func runExpireTime(c *Ctx) error {
 
 var specPExpireTime = Spec{
 	Name: "pexpiretime", Group: GroupGeneric, Since: "7.0.0", Complexity: "O(1)",
-	Summary:  "Returns the expiration time of a key as a Unix timestamp in milliseconds.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Read)},
-	Replies:  ttlReplies,
-	Examples: "> SET k v\nOK\n> PEXPIRETIME k\n(integer) -1\n> EXPIREAT k 33177117420\n(integer) 1\n> PEXPIRETIME k\n(integer) 33177117420000\n",
-	Run:      runPExpireTime,
+	Summary: "Returns the expiration time of a key as a Unix timestamp in milliseconds.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Read)},
+	Replies: ttlReplies,
+	Examples: `
+> SET k v
+OK
+> PEXPIRETIME k
+(integer) -1
+> EXPIREAT k 33177117420
+(integer) 1
+> PEXPIRETIME k
+(integer) 33177117420000
+`,
+	Run: runPExpireTime,
 }
 
 func runPExpireTime(c *Ctx) error {
@@ -208,13 +303,22 @@ func runPExpireTime(c *Ctx) error {
 
 var specPersist = Spec{
 	Name: "persist", Group: GroupGeneric, Since: "2.2.0", Complexity: "O(1)",
-	Summary:  "Removes the expiration time of a key.",
-	Flags:    Write | Fast,
-	Args:     []Arg{Key("key", Update), Opt(Str("member"))},
-	Replies:  "1 if it was removed, 0 if there is no such key, or it has none." + itemTTLReplies,
-	Examples: "> SET k v EX 10\nOK\n> PERSIST k\n(integer) 1\n> TTL k\n(integer) -1\n> PERSIST k\n(integer) 0\n",
-	Run:      runPersist,
-	Takes:    takesItem,
+	Summary: "Removes the expiration time of a key.",
+	Flags:   Write | Fast,
+	Args:    []Arg{Key("key", Update), Opt(Str("member"))},
+	Replies: "1 if it was removed, 0 if there is no such key, or it has none." + itemTTLReplies,
+	Examples: `
+> SET k v EX 10
+OK
+> PERSIST k
+(integer) 1
+> TTL k
+(integer) -1
+> PERSIST k
+(integer) 0
+`,
+	Run:   runPersist,
+	Takes: takesItem,
 }
 
 func runPersist(c *Ctx) error {

@@ -22,9 +22,25 @@ var specExpiryForecast = Spec{
 		"ERR HORIZON must be between 1 and 3153600000000: the span is none, or beyond a hundred years",
 		"ERR BUCKETS must be between 1 and 1000: there are none, or too many",
 	},
-	Examples: "> SET a 1 PX 500\nOK\n> SET b 1 PX 1500\nOK\n> HSET h f v g w\n(integer) 2\n> EXPIRY FORECAST HORIZON 2000 BUCKETS 2\n" +
-		"1) 1) (integer) 0\n   2) (integer) 1000\n   3) (integer) 1\n2) 1) (integer) 1000\n   2) (integer) 2000\n   3) (integer) 1\n" +
-		"> EXPIRY FORECAST MATCH b* BUCKETS 1\n1) 1) (integer) 0\n   2) (integer) 60000\n   3) (integer) 1\n",
+	Examples: `
+> SET a 1 PX 500
+OK
+> SET b 1 PX 1500
+OK
+> HSET h f v g w
+(integer) 2
+> EXPIRY FORECAST HORIZON 2000 BUCKETS 2
+1) 1) (integer) 0
+   2) (integer) 1000
+   3) (integer) 1
+2) 1) (integer) 1000
+   2) (integer) 2000
+   3) (integer) 1
+> EXPIRY FORECAST MATCH b* BUCKETS 1
+1) 1) (integer) 0
+   2) (integer) 60000
+   3) (integer) 1
+`,
 	Run: runExpiryForecast,
 }
 
@@ -89,8 +105,17 @@ var specExpiryNext = Spec{
 	Tips:       []string{"nondeterministic_output", "request_policy:all_shards"},
 	Replies: "An array: the deadline in ms since 1970, the level (key, field, member, element or lease), and the key; or nil if nothing in the database has a deadline. " +
 		"What is dead already is passed over.",
-	Examples: "> EXPIRY NEXT\n(nil)\n> SET k v PX 1500\nOK\n> EXPIRY NEXT\n1) (integer) 1700000001500\n2) \"key\"\n3) \"k\"\n",
-	Run:      runExpiryNext,
+	Examples: `
+> EXPIRY NEXT
+(nil)
+> SET k v PX 1500
+OK
+> EXPIRY NEXT
+1) (integer) 1700000001500
+2) "key"
+3) "k"
+`,
+	Run: runExpiryNext,
 }
 
 func runExpiryNext(c *Ctx) error {
@@ -113,16 +138,80 @@ var specExpiryLag = Spec{
 	Tips:    []string{"nondeterministic_output", "request_policy:all_nodes", "response_policy:special"},
 	Replies: "A map: for each level (key, field, member, element, lease) and for all a map of count, p50-us, p99-us, p99.9-us and max-us, since the start or CONFIG RESETSTAT; then " +
 		"backlog, how many keys, and containers of items, are due and not removed. What is due is invisible, however late it is removed.",
-	Examples: "> SET k v PX 1000\nOK\n~ 1001ms\n> EXPIRY LAG\n" +
-		" 1) \"key\"\n 2)  1) \"count\"\n     2) (integer) 1\n     3) \"p50-us\"\n     4) (integer) 1000\n     5) \"p99-us\"\n     6) (integer) 1000\n     7) \"p99.9-us\"\n" +
-		"     8) (integer) 1000\n     9) \"max-us\"\n    10) (integer) 1000\n 3) \"field\"\n 4)  1) \"count\"\n     2) (integer) 0\n     3) \"p50-us\"\n     4) (integer) 0\n" +
-		"     5) \"p99-us\"\n     6) (integer) 0\n     7) \"p99.9-us\"\n     8) (integer) 0\n     9) \"max-us\"\n    10) (integer) 0\n 5) \"member\"\n 6)  1) \"count\"\n" +
-		"     2) (integer) 0\n     3) \"p50-us\"\n     4) (integer) 0\n     5) \"p99-us\"\n     6) (integer) 0\n     7) \"p99.9-us\"\n     8) (integer) 0\n     9) \"max-us\"\n" +
-		"    10) (integer) 0\n 7) \"element\"\n 8)  1) \"count\"\n     2) (integer) 0\n     3) \"p50-us\"\n     4) (integer) 0\n     5) \"p99-us\"\n     6) (integer) 0\n" +
-		"     7) \"p99.9-us\"\n     8) (integer) 0\n     9) \"max-us\"\n    10) (integer) 0\n 9) \"lease\"\n10)  1) \"count\"\n     2) (integer) 0\n     3) \"p50-us\"\n" +
-		"     4) (integer) 0\n     5) \"p99-us\"\n     6) (integer) 0\n     7) \"p99.9-us\"\n     8) (integer) 0\n     9) \"max-us\"\n    10) (integer) 0\n11) \"all\"\n" +
-		"12)  1) \"count\"\n     2) (integer) 1\n     3) \"p50-us\"\n     4) (integer) 1000\n     5) \"p99-us\"\n     6) (integer) 1000\n     7) \"p99.9-us\"\n     8) (integer) 1000\n" +
-		"     9) \"max-us\"\n    10) (integer) 1000\n13) \"backlog\"\n14) (integer) 0\n",
+	Examples: `
+> SET k v PX 1000
+OK
+~ 1001ms
+> EXPIRY LAG
+ 1) "key"
+ 2)  1) "count"
+     2) (integer) 1
+     3) "p50-us"
+     4) (integer) 1000
+     5) "p99-us"
+     6) (integer) 1000
+     7) "p99.9-us"
+     8) (integer) 1000
+     9) "max-us"
+    10) (integer) 1000
+ 3) "field"
+ 4)  1) "count"
+     2) (integer) 0
+     3) "p50-us"
+     4) (integer) 0
+     5) "p99-us"
+     6) (integer) 0
+     7) "p99.9-us"
+     8) (integer) 0
+     9) "max-us"
+    10) (integer) 0
+ 5) "member"
+ 6)  1) "count"
+     2) (integer) 0
+     3) "p50-us"
+     4) (integer) 0
+     5) "p99-us"
+     6) (integer) 0
+     7) "p99.9-us"
+     8) (integer) 0
+     9) "max-us"
+    10) (integer) 0
+ 7) "element"
+ 8)  1) "count"
+     2) (integer) 0
+     3) "p50-us"
+     4) (integer) 0
+     5) "p99-us"
+     6) (integer) 0
+     7) "p99.9-us"
+     8) (integer) 0
+     9) "max-us"
+    10) (integer) 0
+ 9) "lease"
+10)  1) "count"
+     2) (integer) 0
+     3) "p50-us"
+     4) (integer) 0
+     5) "p99-us"
+     6) (integer) 0
+     7) "p99.9-us"
+     8) (integer) 0
+     9) "max-us"
+    10) (integer) 0
+11) "all"
+12)  1) "count"
+     2) (integer) 1
+     3) "p50-us"
+     4) (integer) 1000
+     5) "p99-us"
+     6) (integer) 1000
+     7) "p99.9-us"
+     8) (integer) 1000
+     9) "max-us"
+    10) (integer) 1000
+13) "backlog"
+14) (integer) 0
+`,
 	Run: runExpiryLag,
 }
 

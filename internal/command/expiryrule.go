@@ -50,10 +50,31 @@ var specExpiryRule = Spec{
 		"ERR WITHVALUE must not be negative: the bytes are below 0",
 		"ERR EXPIRY RULE SET denied due to insufficient ACL permissions.: the user may not read all keys, of which a rule tells",
 	},
-	Examples: "> EXPIRY RULE SET sessions MATCH session:* LEVEL KEY TO ended WITHVALUE\nOK\n> SET session:1 ann PX 1000\nOK\n~ 1001ms\n" +
-		"> XRANGE ended - +\n1) 1) \"1700000001001-0\"\n   2)  1) \"key\"\n       2) \"session:1\"\n       3) \"level\"\n       4) \"key\"\n       5) \"value\"\n       6) \"ann\"\n" +
-		"       7) \"deadline\"\n       8) \"1700000001000\"\n       9) \"fired-at\"\n      10) \"1700000001001\"\n      11) \"rule\"\n      12) \"sessions\"\n" +
-		"> EXPIRY RULE DEL sessions\n(integer) 1\n> EXPIRY RULE LIST\n(empty array)\n",
+	Examples: `
+> EXPIRY RULE SET sessions MATCH session:* LEVEL KEY TO ended WITHVALUE
+OK
+> SET session:1 ann PX 1000
+OK
+~ 1001ms
+> XRANGE ended - +
+1) 1) "1700000001001-0"
+   2)  1) "key"
+       2) "session:1"
+       3) "level"
+       4) "key"
+       5) "value"
+       6) "ann"
+       7) "deadline"
+       8) "1700000001000"
+       9) "fired-at"
+      10) "1700000001001"
+      11) "rule"
+      12) "sessions"
+> EXPIRY RULE DEL sessions
+(integer) 1
+> EXPIRY RULE LIST
+(empty array)
+`,
 	Run: runExpiryRule,
 }
 

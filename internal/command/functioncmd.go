@@ -14,8 +14,14 @@ var specFCall = Spec{
 	Flags:   scriptFlags | MayReplicate | Keeps,
 	Args:    evalArgs("function", Update|Access),
 	Replies: "What the function returns, as with EVAL. The function is called with a table of the keys and one of the other arguments.",
-	Examples: "> FUNCTION LOAD \"#!lua name=shop\\nredis.register_function('sold', function(keys, args) return redis.call('INCRBY', keys[1], args[1]) end)\"\n\"shop\"\n" +
-		"> FCALL sold 1 apples 3\n(integer) 3\n> FCALL bought 0\n(error) ERR Function not found\n",
+	Examples: `
+> FUNCTION LOAD "#!lua name=shop\nredis.register_function('sold', function(keys, args) return redis.call('INCRBY', keys[1], args[1]) end)"
+"shop"
+> FCALL sold 1 apples 3
+(integer) 3
+> FCALL bought 0
+(error) ERR Function not found
+`,
 	Run: monitored(runFCall),
 }
 
@@ -25,8 +31,14 @@ var specFCallRO = Spec{
 	Flags:   scriptFlags | ReadOnly | Keeps,
 	Args:    evalArgs("function", Access),
 	Replies: "As FCALL. The function must be flagged no-writes.",
-	Examples: "> FUNCTION LOAD \"#!lua name=shop\\nredis.register_function{function_name='count', callback=function(keys) return redis.call('GET', keys[1]) end, flags={'no-writes'}}\"\n\"shop\"\n" +
-		"> SET apples 3\nOK\n> FCALL_RO count 1 apples\n\"3\"\n",
+	Examples: `
+> FUNCTION LOAD "#!lua name=shop\nredis.register_function{function_name='count', callback=function(keys) return redis.call('GET', keys[1]) end, flags={'no-writes'}}"
+"shop"
+> SET apples 3
+OK
+> FCALL_RO count 1 apples
+"3"
+`,
 	Run: monitored(runFCall),
 }
 
@@ -155,11 +167,14 @@ func tooMany(args [][]byte) error {
 
 var specFunctionDump = Spec{
 	Name: "function|dump", Group: GroupScripting, Since: "7.0.0", Complexity: "O(N) where N is the number of functions",
-	Summary:  "Dumps all libraries into a serialized binary payload.",
-	Flags:    NoScript,
-	Replies:  "The payload, in Redis's format.",
-	Examples: "> FUNCTION DUMP\n\"\\n\\x00]\\x9b\\\\@\\x0f\\x7f\\xa2\\xda\"\n",
-	Run:      runFunctionDump,
+	Summary: "Dumps all libraries into a serialized binary payload.",
+	Flags:   NoScript,
+	Replies: "The payload, in Redis's format.",
+	Examples: `
+> FUNCTION DUMP
+"\n\x00]\x9b\\@\x0f\x7f\xa2\xda"
+`,
+	Run: runFunctionDump,
 }
 
 func runFunctionDump(c *Ctx) error {
@@ -214,12 +229,15 @@ func runFunctionRestore(c *Ctx) error {
 
 var specFunctionKill = Spec{
 	Name: "function|kill", Group: GroupScripting, Since: "7.0.0", Complexity: "O(1)",
-	Summary:  "Terminates a function during execution.",
-	Flags:    NoScript | AllowBusy,
-	Tips:     []string{"request_policy:all_shards", "response_policy:one_succeeded"},
-	Replies:  "OK; NOTBUSY if no function runs, UNKILLABLE if it has written already.",
-	Examples: "> FUNCTION KILL\n(error) NOTBUSY No scripts in execution right now.\n",
-	Run:      func(c *Ctx) error { return runKill(c, true) },
+	Summary: "Terminates a function during execution.",
+	Flags:   NoScript | AllowBusy,
+	Tips:    []string{"request_policy:all_shards", "response_policy:one_succeeded"},
+	Replies: "OK; NOTBUSY if no function runs, UNKILLABLE if it has written already.",
+	Examples: `
+> FUNCTION KILL
+(error) NOTBUSY No scripts in execution right now.
+`,
+	Run: func(c *Ctx) error { return runKill(c, true) },
 }
 
 var specFunctionList = Spec{
@@ -306,8 +324,17 @@ var specFunctionStats = Spec{
 	Flags:   NoScript | AllowBusy,
 	Tips:    []string{"nondeterministic_output", "request_policy:all_shards", "response_policy:special"},
 	Replies: "A map: the function that runs, its command and for how many ms, or nil; and the engines with their numbers of libraries and functions.",
-	Examples: "> FUNCTION STATS\n1) \"running_script\"\n2) (nil)\n3) \"engines\"\n4) 1) \"LUA\"\n   2) 1) \"libraries_count\"\n      2) (integer) 0\n" +
-		"      3) \"functions_count\"\n      4) (integer) 0\n",
+	Examples: `
+> FUNCTION STATS
+1) "running_script"
+2) (nil)
+3) "engines"
+4) 1) "LUA"
+   2) 1) "libraries_count"
+      2) (integer) 0
+      3) "functions_count"
+      4) (integer) 0
+`,
 	Run: runFunctionStats,
 }
 

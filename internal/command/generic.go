@@ -18,8 +18,15 @@ var specDel = Spec{
 	Args:       []Arg{ManyKeys("key", Remove)},
 	Tips:       []string{"request_policy:multi_shard", "response_policy:agg_sum"},
 	Replies:    "The number of keys that were deleted.",
-	Examples:   "> SET a 1\nOK\n> SET b 2\nOK\n> DEL a b c\n(integer) 2\n",
-	Run:        runDel,
+	Examples: `
+> SET a 1
+OK
+> SET b 2
+OK
+> DEL a b c
+(integer) 2
+`,
+	Run: runDel,
 }
 
 func runDel(c *Ctx) error {
@@ -39,20 +46,32 @@ var specUnlink = Spec{
 	Args:       []Arg{ManyKeys("key", Remove)},
 	Tips:       []string{"request_policy:multi_shard", "response_policy:agg_sum"},
 	Replies:    "The number of keys that were deleted.",
-	Examples:   "> SET a 1\nOK\n> UNLINK a b\n(integer) 1\n",
-	Run:        runDel,
+	Examples: `
+> SET a 1
+OK
+> UNLINK a b
+(integer) 1
+`,
+	Run: runDel,
 }
 
 var specExists = Spec{
 	Name: "exists", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(N) where N is the number of keys to check.",
-	Summary:  "Counts how many of the keys exist.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{ManyKeys("key", Meta)},
-	Tips:     []string{"request_policy:multi_shard", "response_policy:agg_sum"},
-	History:  []Change{{"3.0.3", "Accepts multiple `key` arguments."}},
-	Replies:  "The number of keys that exist; one given twice counts twice.",
-	Examples: "> SET a 1\nOK\n> EXISTS a b\n(integer) 1\n> EXISTS a a\n(integer) 2\n",
-	Run:      runExists,
+	Summary: "Counts how many of the keys exist.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{ManyKeys("key", Meta)},
+	Tips:    []string{"request_policy:multi_shard", "response_policy:agg_sum"},
+	History: []Change{{"3.0.3", "Accepts multiple `key` arguments."}},
+	Replies: "The number of keys that exist; one given twice counts twice.",
+	Examples: `
+> SET a 1
+OK
+> EXISTS a b
+(integer) 1
+> EXISTS a a
+(integer) 2
+`,
+	Run: runExists,
 }
 
 func runExists(c *Ctx) error {
@@ -71,8 +90,19 @@ var specTouch = Spec{
 	Args:    []Arg{ManyKeys("key", Meta)},
 	Tips:    []string{"request_policy:multi_shard", "response_policy:agg_sum"},
 	Replies: "The number of keys that exist.",
-	Examples: "> SET a 1\nOK\n> TOUCH a b\n(integer) 1\n~ 3000ms\n> OBJECT IDLETIME a\n(integer) 3\n> TOUCH a\n(integer) 1\n" +
-		"> OBJECT IDLETIME a\n(integer) 0\n",
+	Examples: `
+> SET a 1
+OK
+> TOUCH a b
+(integer) 1
+~ 3000ms
+> OBJECT IDLETIME a
+(integer) 3
+> TOUCH a
+(integer) 1
+> OBJECT IDLETIME a
+(integer) 0
+`,
 	Run: runTouch,
 }
 
@@ -90,12 +120,19 @@ func runTouch(c *Ctx) error {
 
 var specType = Spec{
 	Name: "type", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Determines the type of value stored at a key.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Meta)},
-	Replies:  "The type's name; \"none\" if there is no such key.",
-	Examples: "> SET k v\nOK\n> TYPE k\nstring\n> TYPE nothing\nnone\n",
-	Run:      runType,
+	Summary: "Determines the type of value stored at a key.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Meta)},
+	Replies: "The type's name; \"none\" if there is no such key.",
+	Examples: `
+> SET k v
+OK
+> TYPE k
+string
+> TYPE nothing
+none
+`,
+	Run: runType,
 }
 
 func runType(c *Ctx) error {
@@ -109,8 +146,20 @@ var specRename = Spec{
 	Flags:   Write,
 	Args:    []Arg{Key("key", Access|Delete), Key("newkey", Overwrite)},
 	Replies: "OK, or an error if there is no such key.",
-	Examples: "> SET a 1 EX 10\nOK\n> SET b 2\nOK\n> RENAME a b\nOK\n> GET b\n\"1\"\n> TTL b\n(integer) 10\n" +
-		"> RENAME a b\n(error) ERR no such key\n",
+	Examples: `
+> SET a 1 EX 10
+OK
+> SET b 2
+OK
+> RENAME a b
+OK
+> GET b
+"1"
+> TTL b
+(integer) 10
+> RENAME a b
+(error) ERR no such key
+`,
 	Run: runRename,
 }
 
@@ -127,13 +176,24 @@ func runRename(c *Ctx) error {
 
 var specRenameNX = Spec{
 	Name: "renamenx", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Gives a key another name, but only if that names nothing.",
-	Flags:    Write | Fast,
-	Args:     []Arg{Key("key", Access|Delete), Key("newkey", KeyOW|Insert)},
-	History:  []Change{{"3.2.0", "The command no longer returns an error when source and destination names are the same."}},
-	Replies:  "1 if it was renamed, 0 if the new name is taken, an error if there is no such key.",
-	Examples: "> SET a 1\nOK\n> SET b 2\nOK\n> RENAMENX a b\n(integer) 0\n> RENAMENX a c\n(integer) 1\n> GET c\n\"1\"\n",
-	Run:      runRenameNX,
+	Summary: "Gives a key another name, but only if that names nothing.",
+	Flags:   Write | Fast,
+	Args:    []Arg{Key("key", Access|Delete), Key("newkey", KeyOW|Insert)},
+	History: []Change{{"3.2.0", "The command no longer returns an error when source and destination names are the same."}},
+	Replies: "1 if it was renamed, 0 if the new name is taken, an error if there is no such key.",
+	Examples: `
+> SET a 1
+OK
+> SET b 2
+OK
+> RENAMENX a b
+(integer) 0
+> RENAMENX a c
+(integer) 1
+> GET c
+"1"
+`,
+	Run: runRenameNX,
 }
 
 func runRenameNX(c *Ctx) error {
@@ -155,8 +215,20 @@ var specCopy = Spec{
 	Args: []Arg{Key("source", Read), Key("destination", Overwrite), Opt(TokenArg("DB", Int("destination-db"))),
 		Opt(Token("REPLACE"))},
 	Replies: "1 if it was copied, 0 if there is no such key, or one at the destination and no REPLACE.",
-	Examples: "> SET a 1\nOK\n> COPY a b\n(integer) 1\n> COPY a b\n(integer) 0\n> SET a 2\nOK\n> COPY a b REPLACE\n(integer) 1\n" +
-		"> GET b\n\"2\"\n",
+	Examples: `
+> SET a 1
+OK
+> COPY a b
+(integer) 1
+> COPY a b
+(integer) 0
+> SET a 2
+OK
+> COPY a b REPLACE
+(integer) 1
+> GET b
+"2"
+`,
 	Run: runCopy,
 }
 
@@ -216,8 +288,20 @@ var specMove = Spec{
 	Flags:   Write | Fast,
 	Args:    []Arg{Key("key", Access|Update), Int("db")},
 	Replies: "1 if it was moved, 0 if there is no such key, or one in the other database.",
-	Examples: "> SET k v\nOK\n> MOVE k 1\n(integer) 1\n> EXISTS k\n(integer) 0\n> MOVE k 1\n(integer) 0\n" +
-		"> SET k v\nOK\n> MOVE k 0\n(error) ERR source and destination objects are the same\n",
+	Examples: `
+> SET k v
+OK
+> MOVE k 1
+(integer) 1
+> EXISTS k
+(integer) 0
+> MOVE k 1
+(integer) 0
+> SET k v
+OK
+> MOVE k 0
+(error) ERR source and destination objects are the same
+`,
 	Run: runMove,
 }
 
@@ -251,8 +335,18 @@ var specDBSize = Spec{
 	Flags:      ReadOnly | Fast | AllKeys,
 	Categories: CatKeyspace,
 	Tips:       []string{"request_policy:all_shards", "response_policy:agg_sum"},
-	Examples:   "> SET a 1\nOK\n> SET b 2 PX 100\nOK\n> DBSIZE\n(integer) 2\n~ 101ms\n> DBSIZE\n(integer) 1\n",
-	Run:        runDBSize,
+	Examples: `
+> SET a 1
+OK
+> SET b 2 PX 100
+OK
+> DBSIZE
+(integer) 2
+~ 101ms
+> DBSIZE
+(integer) 1
+`,
+	Run: runDBSize,
 }
 
 func runDBSize(c *Ctx) error {
@@ -276,8 +370,15 @@ var specFlushDB = Spec{
 	Args:       flushArgs(),
 	Tips:       []string{"request_policy:all_shards", "response_policy:all_succeeded"},
 	History:    flushHistory,
-	Examples:   "> SET k v\nOK\n> FLUSHDB\nOK\n> DBSIZE\n(integer) 0\n",
-	Run:        func(c *Ctx) error { return runFlush(c, c.Tx.Selected()) },
+	Examples: `
+> SET k v
+OK
+> FLUSHDB
+OK
+> DBSIZE
+(integer) 0
+`,
+	Run: func(c *Ctx) error { return runFlush(c, c.Tx.Selected()) },
 }
 
 var specFlushAll = Spec{
@@ -289,8 +390,19 @@ var specFlushAll = Spec{
 	Args:       flushArgs(),
 	Tips:       []string{"request_policy:all_shards", "response_policy:all_succeeded"},
 	History:    flushHistory,
-	Examples:   "> SET k v\nOK\n> MOVE k 1\n(integer) 1\n> FLUSHALL\nOK\n> SET k w\nOK\n> MOVE k 1\n(integer) 1\n",
-	Run:        func(c *Ctx) error { return runFlush(c, -1) },
+	Examples: `
+> SET k v
+OK
+> MOVE k 1
+(integer) 1
+> FLUSHALL
+OK
+> SET k w
+OK
+> MOVE k 1
+(integer) 1
+`,
+	Run: func(c *Ctx) error { return runFlush(c, -1) },
 }
 
 // runFlush is FLUSHDB and FLUSHALL. Memory is handed over whole, so there is
@@ -318,8 +430,19 @@ var specSwapDB = Spec{
 	Flags:      Write | Fast | AllKeys,
 	Categories: CatKeyspace | CatDangerous,
 	Args:       []Arg{Int("index1"), Int("index2")},
-	Examples:   "> SET k v\nOK\n> SWAPDB 0 1\nOK\n> GET k\n(nil)\n> SWAPDB 1 0\nOK\n> GET k\n\"v\"\n",
-	Run:        runSwapDB,
+	Examples: `
+> SET k v
+OK
+> SWAPDB 0 1
+OK
+> GET k
+(nil)
+> SWAPDB 1 0
+OK
+> GET k
+"v"
+`,
+	Run: runSwapDB,
 }
 
 // watchedBytes is how many bytes a command walks over in the time that looking a watched

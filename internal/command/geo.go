@@ -74,11 +74,16 @@ var specGeoAdd = Spec{
 	Flags:      Write | DenyOOM,
 	Args: []Arg{Key("key", Update), Opt(OneOf("condition", Token("NX"), Token("XX"))).Since("6.2.0"), Opt(Token("CH").As("change")).Since("6.2.0"),
 		Repeat(Block("longitude_latitude_member", Double("longitude"), Double("latitude"), Str("member")))},
-	History:  []Change{{"6.2.0", "Added the `CH`, `NX` and `XX` options."}},
-	Replies:  "The number of members added, with CH of those added or moved. The index is a sorted set, whose scores are geohashes of 52 bits.",
-	Examples: "> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris\n(integer) 2\n> GEODIST g Berlin Paris km\n\"877.7111\"\n",
-	Keys:     zaddKeys,
-	Run:      runGeoAdd,
+	History: []Change{{"6.2.0", "Added the `CH`, `NX` and `XX` options."}},
+	Replies: "The number of members added, with CH of those added or moved. The index is a sorted set, whose scores are geohashes of 52 bits.",
+	Examples: `
+> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris
+(integer) 2
+> GEODIST g Berlin Paris km
+"877.7111"
+`,
+	Keys: zaddKeys,
+	Run:  runGeoAdd,
 }
 
 func runGeoAdd(c *Ctx) error {
@@ -135,9 +140,16 @@ var specGeoPos = Spec{
 	Flags:         ReadOnly,
 	Args:          []Arg{Key("key", Read), Many("member")},
 	ArityOverride: -2, ArityReason: "as in Redis, no member at all is answered as well",
-	Replies:  "For each member an array of longitude and latitude, at most 0.3 m from where it was added, or nil.",
-	Examples: "> GEOADD g 13.4050 52.5200 Berlin\n(integer) 1\n> GEOPOS g Berlin other (differs: shortest-coordinates)\n1) 1) \"13.405002057552338\"\n   2) \"52.51999907056681\"\n2) (nil)\n",
-	Run:      runGeoPos,
+	Replies: "For each member an array of longitude and latitude, at most 0.3 m from where it was added, or nil.",
+	Examples: `
+> GEOADD g 13.4050 52.5200 Berlin
+(integer) 1
+> GEOPOS g Berlin other (differs: shortest-coordinates)
+1) 1) "13.405002057552338"
+   2) "52.51999907056681"
+2) (nil)
+`,
+	Run: runGeoPos,
 }
 
 func runGeoPos(c *Ctx) error {
@@ -156,9 +168,15 @@ var specGeoHash = Spec{
 	Flags:         ReadOnly,
 	Args:          []Arg{Key("key", Read), Many("member")},
 	ArityOverride: -2, ArityReason: "as in Redis, no member at all is answered as well",
-	Replies:  "For each member 11 characters as geohash.org spells them, or nil.",
-	Examples: "> GEOADD g 13.4050 52.5200 Berlin\n(integer) 1\n> GEOHASH g Berlin other\n1) \"u33dc0cppj0\"\n2) (nil)\n",
-	Run:      runGeoHash,
+	Replies: "For each member 11 characters as geohash.org spells them, or nil.",
+	Examples: `
+> GEOADD g 13.4050 52.5200 Berlin
+(integer) 1
+> GEOHASH g Berlin other
+1) "u33dc0cppj0"
+2) (nil)
+`,
+	Run: runGeoHash,
 }
 
 func runGeoHash(c *Ctx) error {
@@ -170,12 +188,19 @@ func runGeoHash(c *Ctx) error {
 
 var specGeoDist = Spec{
 	Name: "geodist", Group: GroupGeo, Since: "3.2.0", Complexity: "O(1)",
-	Summary:  "Returns the distance between two members of a geospatial index.",
-	Flags:    ReadOnly,
-	Args:     []Arg{Key("key", Read), Str("member1"), Str("member2"), Opt(unitArg())},
-	Replies:  "The distance on a sphere of the earth's size, in metres or the unit given; nil if a member is missing.",
-	Examples: "> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris\n(integer) 2\n> GEODIST g Berlin Paris\n\"877711.1349\"\n> GEODIST g Berlin Paris MI\n\"545.3858\"\n",
-	Run:      runGeoDist,
+	Summary: "Returns the distance between two members of a geospatial index.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Read), Str("member1"), Str("member2"), Opt(unitArg())},
+	Replies: "The distance on a sphere of the earth's size, in metres or the unit given; nil if a member is missing.",
+	Examples: `
+> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris
+(integer) 2
+> GEODIST g Berlin Paris
+"877711.1349"
+> GEODIST g Berlin Paris MI
+"545.3858"
+`,
+	Run: runGeoDist,
 }
 
 func runGeoDist(c *Ctx) error {

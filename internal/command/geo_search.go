@@ -61,9 +61,17 @@ var specGeoSearch = Spec{
 	History: unitHistory,
 	Replies: "An array of members; with WITHDIST, WITHHASH or WITHCOORD of arrays of the member, its distance from the middle in the unit given, " +
 		"its score and its place.",
-	Examples: "> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris 9.9937 53.5511 Hamburg\n(integer) 3\n" +
-		"> GEOSEARCH g FROMLONLAT 13 52 BYRADIUS 300 km ASC WITHDIST\n1) 1) \"Berlin\"\n   2) \"64.0732\"\n2) 1) \"Hamburg\"\n   2) \"265.8190\"\n" +
-		"> GEOSEARCH g FROMMEMBER Paris BYBOX 2000 200 km COUNT 1\n1) \"Paris\"\n",
+	Examples: `
+> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris 9.9937 53.5511 Hamburg
+(integer) 3
+> GEOSEARCH g FROMLONLAT 13 52 BYRADIUS 300 km ASC WITHDIST
+1) 1) "Berlin"
+   2) "64.0732"
+2) 1) "Hamburg"
+   2) "265.8190"
+> GEOSEARCH g FROMMEMBER Paris BYBOX 2000 200 km COUNT 1
+1) "Paris"
+`,
 	Run: runGeoSearch,
 }
 
@@ -75,8 +83,14 @@ var specGeoSearchStore = Spec{
 		[]Arg{geoOrder(), geoCount(""), Opt(Token("STOREDIST"))}),
 	History: unitHistory,
 	Replies: "The number of members stored: a geospatial index, or with STOREDIST a sorted set by distance in the unit given. None at all deletes the destination.",
-	Examples: "> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris\n(integer) 2\n> GEOSEARCHSTORE near g FROMLONLAT 13 52 BYRADIUS 300 km\n(integer) 1\n" +
-		"> GEOHASH near Berlin\n1) \"u33dc0cppj0\"\n",
+	Examples: `
+> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris
+(integer) 2
+> GEOSEARCHSTORE near g FROMLONLAT 13 52 BYRADIUS 300 km
+(integer) 1
+> GEOHASH near Berlin
+1) "u33dc0cppj0"
+`,
 	Run: runGeoSearchStore,
 }
 
@@ -105,8 +119,14 @@ var specGeoRadius = Spec{
 	History:    []Change{{"6.2.0", "Added the `ANY` option for `COUNT`."}, unitHistory[0]},
 	Deprecated: &Deprecation{"6.2.0", "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument"},
 	Replies:    geoRadiusReplies,
-	Examples: "> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris\n(integer) 2\n> GEORADIUS g 13 52 300 km\n1) \"Berlin\"\n" +
-		"> GEORADIUS g 13 52 300 km STOREDIST d\n(integer) 1\n",
+	Examples: `
+> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris
+(integer) 2
+> GEORADIUS g 13 52 300 km
+1) "Berlin"
+> GEORADIUS g 13 52 300 km STOREDIST d
+(integer) 1
+`,
 	Run: func(c *Ctx) error { return c.geoRadius(true, 4) },
 }
 
@@ -118,8 +138,13 @@ var specGeoRadiusRO = Spec{
 	History:    []Change{{"6.2.0", "Added the `ANY` option for `COUNT`."}},
 	Deprecated: &Deprecation{"6.2.0", "`GEOSEARCH` with the `BYRADIUS` argument"},
 	Replies:    geoRadiusReplies,
-	Examples:   "> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris\n(integer) 2\n> GEORADIUS_RO g 13 52 300 km\n1) \"Berlin\"\n",
-	Run:        func(c *Ctx) error { return c.geoRadius(false, 4) },
+	Examples: `
+> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris
+(integer) 2
+> GEORADIUS_RO g 13 52 300 km
+1) "Berlin"
+`,
+	Run: func(c *Ctx) error { return c.geoRadius(false, 4) },
 }
 
 var specGeoRadiusByMember = Spec{
@@ -131,8 +156,16 @@ var specGeoRadiusByMember = Spec{
 	History:    unitHistory,
 	Deprecated: &Deprecation{"6.2.0", "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments"},
 	Replies:    geoRadiusReplies,
-	Examples:   "> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris\n(integer) 2\n> GEORADIUSBYMEMBER g Paris 1000 km WITHDIST COUNT 5 DESC\n1) 1) \"Berlin\"\n   2) \"877.7111\"\n2) 1) \"Paris\"\n   2) \"0.0000\"\n",
-	Run:        func(c *Ctx) error { return c.geoRadius(true, 3) },
+	Examples: `
+> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris
+(integer) 2
+> GEORADIUSBYMEMBER g Paris 1000 km WITHDIST COUNT 5 DESC
+1) 1) "Berlin"
+   2) "877.7111"
+2) 1) "Paris"
+   2) "0.0000"
+`,
+	Run: func(c *Ctx) error { return c.geoRadius(true, 3) },
 }
 
 var specGeoRadiusByMemberRO = Spec{
@@ -142,8 +175,13 @@ var specGeoRadiusByMemberRO = Spec{
 	Args:       concat(geoMember(), geoRadius("")),
 	Deprecated: &Deprecation{"6.2.0", "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments"},
 	Replies:    geoRadiusReplies,
-	Examples:   "> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris\n(integer) 2\n> GEORADIUSBYMEMBER_RO g Paris 10 m\n1) \"Paris\"\n",
-	Run:        func(c *Ctx) error { return c.geoRadius(false, 3) },
+	Examples: `
+> GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris
+(integer) 2
+> GEORADIUSBYMEMBER_RO g Paris 10 m
+1) "Paris"
+`,
+	Run: func(c *Ctx) error { return c.geoRadius(false, 3) },
 }
 
 // keysOfGeoRadius finds the index, and the keys behind STORE and STOREDIST among

@@ -33,8 +33,18 @@ var specHSet = Spec{
 	Args:       []Arg{Key("key", Update), fieldValues()},
 	History:    []Change{{"4.0.0", "Accepts multiple `field` and `value` arguments."}},
 	Replies:    "How many of the fields are new. Fields that are set lose their expiration time.",
-	Examples:   "> HSET user name Ada age 36\n(integer) 2\n> HSET user age 37\n(integer) 0\n> HGETALL user\n1) \"name\"\n2) \"Ada\"\n3) \"age\"\n4) \"37\"\n",
-	Run:        runHSet,
+	Examples: `
+> HSET user name Ada age 36
+(integer) 2
+> HSET user age 37
+(integer) 0
+> HGETALL user
+1) "name"
+2) "Ada"
+3) "age"
+4) "37"
+`,
+	Run: runHSet,
 }
 
 func runHSet(c *Ctx) error {
@@ -63,8 +73,14 @@ var specHMSet = Spec{
 	Flags:      Write | DenyOOM | Fast,
 	Args:       []Arg{Key("key", Update), fieldValues()},
 	Deprecated: &Deprecation{"4.0.0", "`HSET` with multiple field-value pairs"},
-	Examples:   "> HMSET user name Ada age 36\nOK\n> HMGET user name age\n1) \"Ada\"\n2) \"36\"\n",
-	Run:        runHMSet,
+	Examples: `
+> HMSET user name Ada age 36
+OK
+> HMGET user name age
+1) "Ada"
+2) "36"
+`,
+	Run: runHMSet,
 }
 
 func runHMSet(c *Ctx) error {
@@ -77,12 +93,19 @@ func runHMSet(c *Ctx) error {
 
 var specHSetNX = Spec{
 	Name: "hsetnx", Group: GroupHash, Since: "2.0.0", Complexity: "O(1)",
-	Summary:  "Sets the value of a field in a hash only when the field doesn't exist.",
-	Flags:    Write | DenyOOM | Fast,
-	Args:     []Arg{Key("key", Insert), Str("field"), Str("value")},
-	Replies:  "1 if the field was set, 0 if it was there already.",
-	Examples: "> HSETNX user name Ada\n(integer) 1\n> HSETNX user name Eve\n(integer) 0\n> HGET user name\n\"Ada\"\n",
-	Run:      runHSetNX,
+	Summary: "Sets the value of a field in a hash only when the field doesn't exist.",
+	Flags:   Write | DenyOOM | Fast,
+	Args:    []Arg{Key("key", Insert), Str("field"), Str("value")},
+	Replies: "1 if the field was set, 0 if it was there already.",
+	Examples: `
+> HSETNX user name Ada
+(integer) 1
+> HSETNX user name Eve
+(integer) 0
+> HGET user name
+"Ada"
+`,
+	Run: runHSetNX,
 }
 
 func runHSetNX(c *Ctx) error {
@@ -96,12 +119,19 @@ func runHSetNX(c *Ctx) error {
 
 var specHGet = Spec{
 	Name: "hget", Group: GroupHash, Since: "2.0.0", Complexity: "O(1)",
-	Summary:  "Returns the value of a field in a hash.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Read), Str("field")},
-	Replies:  "The value, or nil if there is no such field.",
-	Examples: "> HSET user name Ada\n(integer) 1\n> HGET user name\n\"Ada\"\n> HGET user age\n(nil)\n",
-	Run:      runHGet,
+	Summary: "Returns the value of a field in a hash.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Read), Str("field")},
+	Replies: "The value, or nil if there is no such field.",
+	Examples: `
+> HSET user name Ada
+(integer) 1
+> HGET user name
+"Ada"
+> HGET user age
+(nil)
+`,
+	Run: runHGet,
 }
 
 func runHGet(c *Ctx) error {
@@ -115,12 +145,19 @@ func runHGet(c *Ctx) error {
 
 var specHMGet = Spec{
 	Name: "hmget", Group: GroupHash, Since: "2.0.0", Complexity: "O(N) where N is the number of fields being requested.",
-	Summary:  "Returns the values of multiple fields in a hash.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Read), Many("field")},
-	Replies:  "The values in the order of the fields, nil for those that are not there.",
-	Examples: "> HSET user name Ada age 36\n(integer) 2\n> HMGET user age height name\n1) \"36\"\n2) (nil)\n3) \"Ada\"\n",
-	Run:      runHMGet,
+	Summary: "Returns the values of multiple fields in a hash.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Read), Many("field")},
+	Replies: "The values in the order of the fields, nil for those that are not there.",
+	Examples: `
+> HSET user name Ada age 36
+(integer) 2
+> HMGET user age height name
+1) "36"
+2) (nil)
+3) "Ada"
+`,
+	Run: runHMGet,
 }
 
 func runHMGet(c *Ctx) error {
@@ -145,14 +182,24 @@ var hashOrder = []string{"nondeterministic_output_order"}
 
 var specHGetAll = Spec{
 	Name: "hgetall", Group: GroupHash, Since: "2.0.0", Complexity: "O(N) where N is the size of the hash.",
-	Summary:  "Returns all fields and values in a hash.",
-	Flags:    ReadOnly,
-	Args:     []Arg{Key("key", Read), Opt(Token("WITHTTL"))},
-	Tips:     hashOrder,
-	Replies:  "A map, in RESP2 an array of fields and values; empty if there is no such key. With WITHTTL an array of arrays of field, value, and what is left of the field's life in ms, -1 where nothing ends it.",
-	Examples: "> HSET user name Ada age 36\n(integer) 2\n> HGETALL user\n1) \"name\"\n2) \"Ada\"\n3) \"age\"\n4) \"36\"\n> HGETALL nobody\n(empty array)\n",
-	Run:      runHGetAll,
-	Takes:    takesWithTTL,
+	Summary: "Returns all fields and values in a hash.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Read), Opt(Token("WITHTTL"))},
+	Tips:    hashOrder,
+	Replies: "A map, in RESP2 an array of fields and values; empty if there is no such key. With WITHTTL an array of arrays of field, value, and what is left of the field's life in ms, -1 where nothing ends it.",
+	Examples: `
+> HSET user name Ada age 36
+(integer) 2
+> HGETALL user
+1) "name"
+2) "Ada"
+3) "age"
+4) "36"
+> HGETALL nobody
+(empty array)
+`,
+	Run:   runHGetAll,
+	Takes: takesWithTTL,
 }
 
 func runHGetAll(c *Ctx) error {
@@ -191,12 +238,20 @@ func (c *Ctx) wholeHash() (engine.HashView, error) {
 
 var specHKeys = Spec{
 	Name: "hkeys", Group: GroupHash, Since: "2.0.0", Complexity: "O(N) where N is the size of the hash.",
-	Summary:  "Returns all fields in a hash.",
-	Flags:    ReadOnly,
-	Args:     []Arg{Key("key", Read)},
-	Tips:     hashOrder,
-	Examples: "> HSET user name Ada age 36\n(integer) 2\n> HKEYS user\n1) \"name\"\n2) \"age\"\n> HKEYS nobody\n(empty array)\n",
-	Run:      runHKeys,
+	Summary: "Returns all fields in a hash.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Read)},
+	Tips:    hashOrder,
+	Examples: `
+> HSET user name Ada age 36
+(integer) 2
+> HKEYS user
+1) "name"
+2) "age"
+> HKEYS nobody
+(empty array)
+`,
+	Run: runHKeys,
 }
 
 func runHKeys(c *Ctx) error {
@@ -212,12 +267,20 @@ func runHKeys(c *Ctx) error {
 
 var specHVals = Spec{
 	Name: "hvals", Group: GroupHash, Since: "2.0.0", Complexity: "O(N) where N is the size of the hash.",
-	Summary:  "Returns all values in a hash.",
-	Flags:    ReadOnly,
-	Args:     []Arg{Key("key", Read)},
-	Tips:     hashOrder,
-	Examples: "> HSET user name Ada age 36\n(integer) 2\n> HVALS user\n1) \"Ada\"\n2) \"36\"\n> HVALS nobody\n(empty array)\n",
-	Run:      runHVals,
+	Summary: "Returns all values in a hash.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Read)},
+	Tips:    hashOrder,
+	Examples: `
+> HSET user name Ada age 36
+(integer) 2
+> HVALS user
+1) "Ada"
+2) "36"
+> HVALS nobody
+(empty array)
+`,
+	Run: runHVals,
 }
 
 func runHVals(c *Ctx) error {
@@ -233,11 +296,18 @@ func runHVals(c *Ctx) error {
 
 var specHLen = Spec{
 	Name: "hlen", Group: GroupHash, Since: "2.0.0", Complexity: "O(1)",
-	Summary:  "Returns the number of fields in a hash.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Meta)},
-	Examples: "> HSET user name Ada age 36\n(integer) 2\n> HLEN user\n(integer) 2\n> HLEN nobody\n(integer) 0\n",
-	Run:      runHLen,
+	Summary: "Returns the number of fields in a hash.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Meta)},
+	Examples: `
+> HSET user name Ada age 36
+(integer) 2
+> HLEN user
+(integer) 2
+> HLEN nobody
+(integer) 0
+`,
+	Run: runHLen,
 }
 
 func runHLen(c *Ctx) error {
@@ -251,12 +321,19 @@ func runHLen(c *Ctx) error {
 
 var specHStrLen = Spec{
 	Name: "hstrlen", Group: GroupHash, Since: "3.2.0", Complexity: "O(1)",
-	Summary:  "Returns the length of the value of a field.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Meta), Str("field")},
-	Replies:  "Bytes; 0 if there is no such field.",
-	Examples: "> HSET user name Ada\n(integer) 1\n> HSTRLEN user name\n(integer) 3\n> HSTRLEN user age\n(integer) 0\n",
-	Run:      runHStrLen,
+	Summary: "Returns the length of the value of a field.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Meta), Str("field")},
+	Replies: "Bytes; 0 if there is no such field.",
+	Examples: `
+> HSET user name Ada
+(integer) 1
+> HSTRLEN user name
+(integer) 3
+> HSTRLEN user age
+(integer) 0
+`,
+	Run: runHStrLen,
 }
 
 func runHStrLen(c *Ctx) error {
@@ -270,12 +347,19 @@ func runHStrLen(c *Ctx) error {
 
 var specHExists = Spec{
 	Name: "hexists", Group: GroupHash, Since: "2.0.0", Complexity: "O(1)",
-	Summary:  "Determines whether a field exists in a hash.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Meta), Str("field")},
-	Replies:  "1 if it is there, 0 if not.",
-	Examples: "> HSET user name Ada\n(integer) 1\n> HEXISTS user name\n(integer) 1\n> HEXISTS user age\n(integer) 0\n",
-	Run:      runHExists,
+	Summary: "Determines whether a field exists in a hash.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Meta), Str("field")},
+	Replies: "1 if it is there, 0 if not.",
+	Examples: `
+> HSET user name Ada
+(integer) 1
+> HEXISTS user name
+(integer) 1
+> HEXISTS user age
+(integer) 0
+`,
+	Run: runHExists,
 }
 
 func runHExists(c *Ctx) error {
@@ -289,13 +373,22 @@ func runHExists(c *Ctx) error {
 
 var specHDel = Spec{
 	Name: "hdel", Group: GroupHash, Since: "2.0.0", Complexity: "O(N) where N is the number of fields to be removed.",
-	Summary:  "Deletes one or more fields and their values from a hash. Deletes the hash if no fields remain.",
-	Flags:    Write | Fast,
-	Args:     []Arg{Key("key", Delete), Many("field")},
-	History:  []Change{{"2.4.0", "Accepts multiple `field` arguments."}},
-	Replies:  "How many of the fields were there.",
-	Examples: "> HSET user name Ada age 36\n(integer) 2\n> HDEL user age height\n(integer) 1\n> HDEL user name\n(integer) 1\n> EXISTS user\n(integer) 0\n",
-	Run:      runHDel,
+	Summary: "Deletes one or more fields and their values from a hash. Deletes the hash if no fields remain.",
+	Flags:   Write | Fast,
+	Args:    []Arg{Key("key", Delete), Many("field")},
+	History: []Change{{"2.4.0", "Accepts multiple `field` arguments."}},
+	Replies: "How many of the fields were there.",
+	Examples: `
+> HSET user name Ada age 36
+(integer) 2
+> HDEL user age height
+(integer) 1
+> HDEL user name
+(integer) 1
+> EXISTS user
+(integer) 0
+`,
+	Run: runHDel,
 }
 
 func runHDel(c *Ctx) error {
@@ -316,8 +409,16 @@ var specHIncrBy = Spec{
 	Flags:   Write | DenyOOM | Fast,
 	Args:    []Arg{Key("key", Update|Access), Str("field"), Int("increment")},
 	Replies: "The new value. An expiration time of the field stays.",
-	Examples: "> HINCRBY stats visits 5\n(integer) 5\n> HINCRBY stats visits -2\n(integer) 3\n> HSET stats page home\n(integer) 1\n> HINCRBY stats page 1\n" +
-		"(error) ERR hash value is not an integer\n",
+	Examples: `
+> HINCRBY stats visits 5
+(integer) 5
+> HINCRBY stats visits -2
+(integer) 3
+> HSET stats page home
+(integer) 1
+> HINCRBY stats page 1
+(error) ERR hash value is not an integer
+`,
 	Run: runHIncrBy,
 }
 
@@ -336,12 +437,19 @@ func runHIncrBy(c *Ctx) error {
 
 var specHIncrByFloat = Spec{
 	Name: "hincrbyfloat", Group: GroupHash, Since: "2.6.0", Complexity: "O(1)",
-	Summary:  "Increments the floating point value of a field by a number. Uses 0 as initial value if the field doesn't exist.",
-	Flags:    Write | DenyOOM | Fast,
-	Args:     []Arg{Key("key", Update|Access), Str("field"), Double("increment")},
-	Replies:  "The new value, as a string. An expiration time of the field stays.",
-	Examples: "> HSET cart total 10.50\n(integer) 1\n> HINCRBYFLOAT cart total 0.1\n\"10.6\"\n> HINCRBYFLOAT cart total -5\n\"5.6\"\n",
-	Run:      runHIncrByFloat,
+	Summary: "Increments the floating point value of a field by a number. Uses 0 as initial value if the field doesn't exist.",
+	Flags:   Write | DenyOOM | Fast,
+	Args:    []Arg{Key("key", Update|Access), Str("field"), Double("increment")},
+	Replies: "The new value, as a string. An expiration time of the field stays.",
+	Examples: `
+> HSET cart total 10.50
+(integer) 1
+> HINCRBYFLOAT cart total 0.1
+"10.6"
+> HINCRBYFLOAT cart total -5
+"5.6"
+`,
+	Run: runHIncrByFloat,
 }
 
 func runHIncrByFloat(c *Ctx) error {

@@ -32,8 +32,17 @@ var specHSetEx = Spec{
 	Errors: []string{"FULL: with MAXLEN, there is no room for so many new fields",
 		"ERR invalid number of fields: numfields is not a positive integer",
 		"ERR unknown argument: X: an option that HSETEX does not have"},
-	Examples: "> HSETEX otp EX 30 FIELDS 1 ada 123456\n(integer) 1\n> HTTL otp FIELDS 1 ada\n1) (integer) 30\n> HSETEX otp FNX EX 30 FIELDS 1 ada 654321\n(integer) 0\n" +
-		"~ 30001ms\n> HGET otp ada\n(nil)\n",
+	Examples: `
+> HSETEX otp EX 30 FIELDS 1 ada 123456
+(integer) 1
+> HTTL otp FIELDS 1 ada
+1) (integer) 30
+> HSETEX otp FNX EX 30 FIELDS 1 ada 654321
+(integer) 0
+~ 30001ms
+> HGET otp ada
+(nil)
+`,
 	Run: runHSetEx,
 }
 
@@ -160,8 +169,19 @@ var specHGetEx = Spec{
 	Replies: "The values in the order of the fields, nil for those that are not there. PERSIST removes the expiration time of the fields. " + itemTimeReplies,
 	Errors: []string{"ERR Mandatory argument FIELDS is missing or not at the right position: another word stands there",
 		"ERR Number of fields must be a positive integer: numfields is none, or below 1"},
-	Examples: "> HSET session user ada\n(integer) 1\n> HGETEX session EX 60 FIELDS 2 user token\n1) \"ada\"\n2) (nil)\n> HTTL session FIELDS 1 user\n1) (integer) 60\n" +
-		"> HGETEX session PERSIST FIELDS 1 user\n1) \"ada\"\n> HTTL session FIELDS 1 user\n1) (integer) -1\n",
+	Examples: `
+> HSET session user ada
+(integer) 1
+> HGETEX session EX 60 FIELDS 2 user token
+1) "ada"
+2) (nil)
+> HTTL session FIELDS 1 user
+1) (integer) 60
+> HGETEX session PERSIST FIELDS 1 user
+1) "ada"
+> HTTL session FIELDS 1 user
+1) (integer) -1
+`,
 	Run: runHGetEx,
 }
 
@@ -224,8 +244,16 @@ var specHGetDel = Spec{
 	Replies: "The values in the order of the fields, nil for those that are not there.",
 	Errors: []string{"ERR Mandatory argument FIELDS is missing or not at the right position: another word stands there",
 		"ERR Number of fields must be a positive integer: numfields is none, or below 1"},
-	Examples: "> HSET otp ada 123456 eve 654321\n(integer) 2\n> HGETDEL otp FIELDS 2 ada bob\n1) \"123456\"\n2) (nil)\n> HGETDEL otp FIELDS 1 ada\n1) (nil)\n",
-	Run:      runHGetDel,
+	Examples: `
+> HSET otp ada 123456 eve 654321
+(integer) 2
+> HGETDEL otp FIELDS 2 ada bob
+1) "123456"
+2) (nil)
+> HGETDEL otp FIELDS 1 ada
+1) (nil)
+`,
+	Run: runHGetDel,
 }
 
 func runHGetDel(c *Ctx) error {

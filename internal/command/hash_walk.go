@@ -11,8 +11,21 @@ var specHRandField = Spec{
 	Replies: "Without count a field, or nil if there is no such key. With one an array of so many different fields, or of all if there are " +
 		"fewer; a negative count allows repetitions and always gives so many. WITHVALUES gives values behind the fields, in RESP3 pairs.",
 	Errors: drawErrors,
-	Examples: "> HSET coin heads obverse\n(integer) 1\n> HRANDFIELD coin\n\"heads\"\n> HRANDFIELD coin 5 WITHVALUES\n1) \"heads\"\n2) \"obverse\"\n" +
-		"> HRANDFIELD coin -3\n1) \"heads\"\n2) \"heads\"\n3) \"heads\"\n> HRANDFIELD nothing\n(nil)\n",
+	Examples: `
+> HSET coin heads obverse
+(integer) 1
+> HRANDFIELD coin
+"heads"
+> HRANDFIELD coin 5 WITHVALUES
+1) "heads"
+2) "obverse"
+> HRANDFIELD coin -3
+1) "heads"
+2) "heads"
+3) "heads"
+> HRANDFIELD nothing
+(nil)
+`,
 	Run: runHRandField,
 }
 
@@ -96,8 +109,18 @@ var specHScan = Spec{
 	Tips: []string{"nondeterministic_output"},
 	Replies: "The cursor for the next call, 0 at the end, and an array of fields and values, with NOVALUES of fields. A field that is there from " +
 		"the first call to the last is returned at least once.",
-	Examples: "> HSET user name Ada age 36\n(integer) 2\n> HSCAN user 0 MATCH n*\n1) \"0\"\n2) 1) \"name\"\n   2) \"Ada\"\n" +
-		"> HSCAN user 0 NOVALUES\n1) \"0\"\n2) 1) \"name\"\n   2) \"age\"\n",
+	Examples: `
+> HSET user name Ada age 36
+(integer) 2
+> HSCAN user 0 MATCH n*
+1) "0"
+2) 1) "name"
+   2) "Ada"
+> HSCAN user 0 NOVALUES
+1) "0"
+2) 1) "name"
+   2) "age"
+`,
 	Run: runHScan,
 }
 

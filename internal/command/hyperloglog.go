@@ -10,12 +10,19 @@ var hyperLogLogSpecs = []*Spec{&specPFAdd, &specPFCount, &specPFMerge, &specPFDe
 
 var specPFAdd = Spec{
 	Name: "pfadd", Group: GroupHyperLogLog, Since: "2.8.9", Complexity: "O(1) to add every element.",
-	Summary:  "Adds elements to a HyperLogLog key. Creates the key if it doesn't exist.",
-	Flags:    Write | DenyOOM | Fast,
-	Args:     []Arg{Key("key", Insert), Opt(Many("element"))},
-	Replies:  "1 if the HyperLogLog changed, or came into being; 0 if not.",
-	Examples: "> PFADD visitors ann bob cat\n(integer) 1\n> PFADD visitors ann\n(integer) 0\n> PFCOUNT visitors\n(integer) 3\n",
-	Run:      runPFAdd,
+	Summary: "Adds elements to a HyperLogLog key. Creates the key if it doesn't exist.",
+	Flags:   Write | DenyOOM | Fast,
+	Args:    []Arg{Key("key", Insert), Opt(Many("element"))},
+	Replies: "1 if the HyperLogLog changed, or came into being; 0 if not.",
+	Examples: `
+> PFADD visitors ann bob cat
+(integer) 1
+> PFADD visitors ann
+(integer) 0
+> PFCOUNT visitors
+(integer) 3
+`,
+	Run: runPFAdd,
 }
 
 func runPFAdd(c *Ctx) error {
@@ -55,8 +62,20 @@ var specPFCount = Spec{
 	Flags:      ReadOnly | MayReplicate,
 	Args:       []Arg{ManyKeys("key", KeyRW|Access).Note("RW because it may change the internal representation of the key, and propagate to replicas")},
 	Replies:    "The estimate, with a standard error of 0.81 %, of how many different elements were added to any of the keys.",
-	Examples: "> PFADD a 1 2 3\n(integer) 1\n> PFADD b 3 4\n(integer) 1\n> PFCOUNT a\n(integer) 3\n> PFCOUNT a b nothing\n(integer) 4\n" +
-		"> SET s text\nOK\n> PFCOUNT s\n(error) WRONGTYPE Key is not a valid HyperLogLog string value.\n",
+	Examples: `
+> PFADD a 1 2 3
+(integer) 1
+> PFADD b 3 4
+(integer) 1
+> PFCOUNT a
+(integer) 3
+> PFCOUNT a b nothing
+(integer) 4
+> SET s text
+OK
+> PFCOUNT s
+(error) WRONGTYPE Key is not a valid HyperLogLog string value.
+`,
 	Run: runPFCount,
 }
 
@@ -91,8 +110,22 @@ var specPFMerge = Spec{
 	Args:          []Arg{Key("destkey", Access|Insert), ManyKeys("sourcekey", Read)},
 	ArityOverride: -2, ArityReason: "without a source the destination is created, or merged with itself",
 	Replies: "OK. The destination is one of the sources if it is there.",
-	Examples: "> PFADD a 1 2 3\n(integer) 1\n> PFADD b 3 4\n(integer) 1\n> PFMERGE both a b\nOK\n> PFCOUNT both\n(integer) 4\n" +
-		"> PFADD a 5\n(integer) 1\n> PFMERGE both a\nOK\n> PFCOUNT both\n(integer) 5\n",
+	Examples: `
+> PFADD a 1 2 3
+(integer) 1
+> PFADD b 3 4
+(integer) 1
+> PFMERGE both a b
+OK
+> PFCOUNT both
+(integer) 4
+> PFADD a 5
+(integer) 1
+> PFMERGE both a
+OK
+> PFCOUNT both
+(integer) 5
+`,
 	Run: runPFMerge,
 }
 
@@ -115,8 +148,22 @@ var specPFDebug = Spec{
 	Args:    []Arg{Str("subcommand"), Key("key", KeyRW|Access)},
 	Replies: "GETREG makes it dense and gives 16384 integers. DECODE gives the opcodes of a sparse one: z (ZERO) and Z (XZERO) with the " +
 		"number of registers, v (VAL) with value and number. ENCODING gives dense or sparse. TODENSE gives 1 if it was sparse.",
-	Examples: "> PFADD k a\n(integer) 1\n> PFDEBUG ENCODING k\nsparse\n> PFDEBUG DECODE k\n\"Z:12711 v:2,1 Z:3672\"\n> PFDEBUG TODENSE k\n(integer) 1\n" +
-		"> PFDEBUG ENCODING k\ndense\n> PFDEBUG TODENSE k\n(integer) 0\n> PFDEBUG ENCODING nothing\n(error) ERR The specified key does not exist\n",
+	Examples: `
+> PFADD k a
+(integer) 1
+> PFDEBUG ENCODING k
+sparse
+> PFDEBUG DECODE k
+"Z:12711 v:2,1 Z:3672"
+> PFDEBUG TODENSE k
+(integer) 1
+> PFDEBUG ENCODING k
+dense
+> PFDEBUG TODENSE k
+(integer) 0
+> PFDEBUG ENCODING nothing
+(error) ERR The specified key does not exist
+`,
 	Run: runPFDebug,
 }
 
@@ -196,12 +243,15 @@ func (c *Ctx) pfDecode(img []byte) error {
 
 var specPFSelfTest = Spec{
 	Name: "pfselftest", Group: GroupHyperLogLog, Since: "2.8.9", Complexity: "O(1); a few milliseconds.",
-	Summary:  "Tests that HyperLogLogs count as well as they should.",
-	Flags:    Admin | Slow,
-	SysCmd:   true,
-	Replies:  "OK, or an error that says what is wrong.",
-	Examples: "> PFSELFTEST\nOK\n",
-	Run:      runPFSelfTest,
+	Summary: "Tests that HyperLogLogs count as well as they should.",
+	Flags:   Admin | Slow,
+	SysCmd:  true,
+	Replies: "OK, or an error that says what is wrong.",
+	Examples: `
+> PFSELFTEST
+OK
+`,
+	Run: runPFSelfTest,
 }
 
 func runPFSelfTest(c *Ctx) error {

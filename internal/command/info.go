@@ -22,8 +22,15 @@ var specInfo = Spec{
 	History:    []Change{{"7.0.0", "Added support for taking multiple section arguments."}},
 	Replies: "Lines of name:value under headings. Without a section, or for `default`, all but commandstats and latencystats; " +
 		"for `all` and `everything` these as well. Unknown sections are left out.",
-	Examples: "> INFO cluster\n\"# Cluster\\r\\ncluster_enabled:0\\r\\n\"\n> SET k v\nOK\n> INFO keyspace\n\"# Keyspace\\r\\ndb0:keys=1,expires=0,avg_ttl=0\\r\\n\"\n",
-	Run:      runInfo,
+	Examples: `
+> INFO cluster
+"# Cluster\r\ncluster_enabled:0\r\n"
+> SET k v
+OK
+> INFO keyspace
+"# Keyspace\r\ndb0:keys=1,expires=0,avg_ttl=0\r\n"
+`,
+	Run: runInfo,
 }
 
 // infoSections are the sections in the order in which they are shown.

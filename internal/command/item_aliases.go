@@ -28,12 +28,24 @@ const memberReplies = "1 if the time was set, or the member deleted because the 
 
 var specExpireMember = Spec{
 	Name: "expiremember", Group: GroupGeneric, Since: "0.4.0", Complexity: "O(1)",
-	Summary:  "Sets the expiration time of a member of a hash, set or sorted set.",
-	Flags:    Write | Fast,
-	Args:     []Arg{Key("key", Update), Str("member"), Int("delay"), Opt(OneOf("unit", Token("S"), Token("MS")))},
-	Replies:  memberReplies + " The delay is in seconds, with `ms` in milliseconds.",
-	Errors:   []string{"ERR invalid expire time, must be >= 0: the delay is negative"},
-	Examples: "> HSET h f v g w\n(integer) 2\n> EXPIREMEMBER h f 10\n(integer) 1\n> TTL h f\n(integer) 10\n> EXPIREMEMBER h g 1500 ms\n(integer) 1\n~ 1501ms\n> HKEYS h\n1) \"f\"\n",
+	Summary: "Sets the expiration time of a member of a hash, set or sorted set.",
+	Flags:   Write | Fast,
+	Args:    []Arg{Key("key", Update), Str("member"), Int("delay"), Opt(OneOf("unit", Token("S"), Token("MS")))},
+	Replies: memberReplies + " The delay is in seconds, with `ms` in milliseconds.",
+	Errors:  []string{"ERR invalid expire time, must be >= 0: the delay is negative"},
+	Examples: `
+> HSET h f v g w
+(integer) 2
+> EXPIREMEMBER h f 10
+(integer) 1
+> TTL h f
+(integer) 10
+> EXPIREMEMBER h g 1500 ms
+(integer) 1
+~ 1501ms
+> HKEYS h
+1) "f"
+`,
 	Run: func(c *Ctx) error {
 		unit := seconds
 		switch n := len(c.Args); {
@@ -48,24 +60,44 @@ var specExpireMember = Spec{
 
 var specExpireMemberAt = Spec{
 	Name: "expirememberat", Group: GroupGeneric, Since: "0.4.0", Complexity: "O(1)",
-	Summary:  "Sets the expiration time of a member of a hash, set or sorted set to a Unix timestamp.",
-	Flags:    Write | Fast,
-	Args:     []Arg{Key("key", Update), Str("member"), UnixTime("unix-time-seconds")},
-	Replies:  memberReplies,
-	Errors:   []string{"ERR invalid expire time, must be >= 0: the time is negative"},
-	Examples: "> SADD s m n\n(integer) 2\n> EXPIREMEMBERAT s m 33177117420\n(integer) 1\n> SEXPIRETIME s MEMBERS 1 m\n1) (integer) 33177117420\n> EXPIREMEMBERAT s m 1\n(integer) 1\n> SMEMBERS s\n1) \"n\"\n",
-	Run:      func(c *Ctx) error { return runExpireMember(c, unixSeconds) },
+	Summary: "Sets the expiration time of a member of a hash, set or sorted set to a Unix timestamp.",
+	Flags:   Write | Fast,
+	Args:    []Arg{Key("key", Update), Str("member"), UnixTime("unix-time-seconds")},
+	Replies: memberReplies,
+	Errors:  []string{"ERR invalid expire time, must be >= 0: the time is negative"},
+	Examples: `
+> SADD s m n
+(integer) 2
+> EXPIREMEMBERAT s m 33177117420
+(integer) 1
+> SEXPIRETIME s MEMBERS 1 m
+1) (integer) 33177117420
+> EXPIREMEMBERAT s m 1
+(integer) 1
+> SMEMBERS s
+1) "n"
+`,
+	Run: func(c *Ctx) error { return runExpireMember(c, unixSeconds) },
 }
 
 var specPExpireMemberAt = Spec{
 	Name: "pexpirememberat", Group: GroupGeneric, Since: "0.4.0", Complexity: "O(1)",
-	Summary:  "Sets the expiration time of a member of a hash, set or sorted set to a Unix timestamp in milliseconds.",
-	Flags:    Write | Fast,
-	Args:     []Arg{Key("key", Update), Str("member"), UnixTime("unix-time-milliseconds")},
-	Replies:  memberReplies,
-	Errors:   []string{"ERR invalid expire time, must be >= 0: the time is negative"},
-	Examples: "> ZADD z 1 m\n(integer) 1\n> PEXPIREMEMBERAT z m 33177117420000\n(integer) 1\n> ZPEXPIRETIME z MEMBERS 1 m\n1) (integer) 33177117420000\n> PEXPIREMEMBERAT z n 33177117420000\n(integer) 0\n",
-	Run:      func(c *Ctx) error { return runExpireMember(c, unixMillis) },
+	Summary: "Sets the expiration time of a member of a hash, set or sorted set to a Unix timestamp in milliseconds.",
+	Flags:   Write | Fast,
+	Args:    []Arg{Key("key", Update), Str("member"), UnixTime("unix-time-milliseconds")},
+	Replies: memberReplies,
+	Errors:  []string{"ERR invalid expire time, must be >= 0: the time is negative"},
+	Examples: `
+> ZADD z 1 m
+(integer) 1
+> PEXPIREMEMBERAT z m 33177117420000
+(integer) 1
+> ZPEXPIRETIME z MEMBERS 1 m
+1) (integer) 33177117420000
+> PEXPIREMEMBERAT z n 33177117420000
+(integer) 0
+`,
+	Run: func(c *Ctx) error { return runExpireMember(c, unixMillis) },
 }
 
 func runExpireMember(c *Ctx, unit timeUnit) error {
@@ -118,9 +150,17 @@ var specFieldExpire = Spec{
 	Args:    []Arg{Key("key", Update), Int("seconds"), Many("field")},
 	Replies: "An array with an integer for each field: 1 if the time was set, 2 if the field was deleted because the time is 0, -2 if there is no such field or no such key. " +
 		"As in Dragonfly; HEXPIRE, SEXPIRE and ZEXPIRE can do more.",
-	Errors:   []string{"ERR invalid expire time, must be >= 0: the time is negative"},
-	Examples: "> HSET h f v\n(integer) 1\n> FIELDEXPIRE h 10 f g\n1) (integer) 1\n2) (integer) -2\n> FIELDTTL h f\n(integer) 10\n",
-	Run:      runFieldExpire,
+	Errors: []string{"ERR invalid expire time, must be >= 0: the time is negative"},
+	Examples: `
+> HSET h f v
+(integer) 1
+> FIELDEXPIRE h 10 f g
+1) (integer) 1
+2) (integer) -2
+> FIELDTTL h f
+(integer) 10
+`,
+	Run: runFieldExpire,
 }
 
 func runFieldExpire(c *Ctx) error {
@@ -159,8 +199,20 @@ var specFieldTTL = Spec{
 	Args:    []Arg{Key("key", Read), Str("field")},
 	Tips:    []string{"nondeterministic_output"},
 	Replies: "The time, rounded up; -1 if the field has none, -2 if there is no such key, -3 if there is no such field. As in Dragonfly.",
-	Examples: "> SADD s m\n(integer) 1\n> FIELDTTL s m\n(integer) -1\n> FIELDEXPIRE s 10 m\n1) (integer) 1\n> FIELDTTL s m\n(integer) 10\n> FIELDTTL s n\n(integer) -3\n" +
-		"> FIELDTTL nobody n\n(integer) -2\n",
+	Examples: `
+> SADD s m
+(integer) 1
+> FIELDTTL s m
+(integer) -1
+> FIELDEXPIRE s 10 m
+1) (integer) 1
+> FIELDTTL s m
+(integer) 10
+> FIELDTTL s n
+(integer) -3
+> FIELDTTL nobody n
+(integer) -2
+`,
 	Run: runFieldTTL,
 }
 

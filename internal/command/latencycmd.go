@@ -21,12 +21,15 @@ var latencyTips = []string{"nondeterministic_output", "request_policy:all_nodes"
 
 var specLatencyLatest = Spec{
 	Name: "latency|latest", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
-	Summary:  "Returns the latest sample of every event.",
-	Flags:    adminFlags,
-	Tips:     latencyTips,
-	Replies:  "For each: its name, the time in seconds, milliseconds, and the most milliseconds there ever were. Nothing is noted while latency-monitor-threshold is 0.",
-	Examples: "> LATENCY LATEST\n(empty array)\n",
-	Run:      runLatencyLatest,
+	Summary: "Returns the latest sample of every event.",
+	Flags:   adminFlags,
+	Tips:    latencyTips,
+	Replies: "For each: its name, the time in seconds, milliseconds, and the most milliseconds there ever were. Nothing is noted while latency-monitor-threshold is 0.",
+	Examples: `
+> LATENCY LATEST
+(empty array)
+`,
+	Run: runLatencyLatest,
 }
 
 func runLatencyLatest(c *Ctx) error {
@@ -51,13 +54,16 @@ func runLatencyLatest(c *Ctx) error {
 
 var specLatencyHistory = Spec{
 	Name: "latency|history", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
-	Summary:  "Returns an event's samples.",
-	Flags:    adminFlags,
-	Tips:     latencyTips,
-	Args:     []Arg{Str("event")},
-	Replies:  "Up to 160 pairs of time in seconds and milliseconds, the worst of each second.",
-	Examples: "> LATENCY HISTORY command\n(empty array)\n",
-	Run:      runLatencyHistory,
+	Summary: "Returns an event's samples.",
+	Flags:   adminFlags,
+	Tips:    latencyTips,
+	Args:    []Arg{Str("event")},
+	Replies: "Up to 160 pairs of time in seconds and milliseconds, the worst of each second.",
+	Examples: `
+> LATENCY HISTORY command
+(empty array)
+`,
+	Run: runLatencyHistory,
 }
 
 func runLatencyHistory(c *Ctx) error {
@@ -73,13 +79,16 @@ func runLatencyHistory(c *Ctx) error {
 
 var specLatencyGraph = Spec{
 	Name: "latency|graph", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
-	Summary:  "Draws an event's samples.",
-	Flags:    adminFlags,
-	Tips:     latencyTips,
-	Args:     []Arg{Str("event")},
-	Replies:  "A text.",
-	Examples: "> LATENCY GRAPH command\n(error) ERR No samples available for event 'command'\n",
-	Run:      runLatencyGraph,
+	Summary: "Draws an event's samples.",
+	Flags:   adminFlags,
+	Tips:    latencyTips,
+	Args:    []Arg{Str("event")},
+	Replies: "A text.",
+	Examples: `
+> LATENCY GRAPH command
+(error) ERR No samples available for event 'command'
+`,
+	Run: runLatencyGraph,
 }
 
 func runLatencyGraph(c *Ctx) error {
@@ -98,8 +107,14 @@ var specLatencyDoctor = Spec{
 	Summary: "Says in words what took long.",
 	Flags:   adminFlags,
 	Tips:    latencyTips,
-	Examples: "> LATENCY DOCTOR\n\"Nothing is measured: set latency-monitor-threshold to the milliseconds from which on you want to know.\\n\"\n" +
-		"> CONFIG SET latency-monitor-threshold 100\nOK\n> LATENCY DOCTOR\n\"Nothing has taken 100 ms so far.\\n\"\n",
+	Examples: `
+> LATENCY DOCTOR
+"Nothing is measured: set latency-monitor-threshold to the milliseconds from which on you want to know.\n"
+> CONFIG SET latency-monitor-threshold 100
+OK
+> LATENCY DOCTOR
+"Nothing has taken 100 ms so far.\n"
+`,
 	Run: runLatencyDoctor,
 }
 
@@ -137,13 +152,16 @@ func runLatencyDoctor(c *Ctx) error {
 
 var specLatencyReset = Spec{
 	Name: "latency|reset", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
-	Summary:  "Forgets the samples of events, of all if none is named.",
-	Flags:    adminFlags,
-	Tips:     []string{"request_policy:all_nodes", "response_policy:agg_sum"},
-	Args:     []Arg{Opt(Many("event"))},
-	Replies:  "How many of them had samples.",
-	Examples: "> LATENCY RESET\n(integer) 0\n",
-	Run:      runLatencyReset,
+	Summary: "Forgets the samples of events, of all if none is named.",
+	Flags:   adminFlags,
+	Tips:    []string{"request_policy:all_nodes", "response_policy:agg_sum"},
+	Args:    []Arg{Opt(Many("event"))},
+	Replies: "How many of them had samples.",
+	Examples: `
+> LATENCY RESET
+(integer) 0
+`,
+	Run: runLatencyReset,
 }
 
 func runLatencyReset(c *Ctx) error {
@@ -168,8 +186,18 @@ var specLatencyHistogram = Spec{
 	Args:    []Arg{Opt(Many("command"))},
 	Replies: "For each command that was called: `calls`, and `histogram_usec`, a map of microseconds to the calls that took no longer. " +
 		"A container stands for its subcommands. Without latency-tracking nothing is counted.",
-	Examples: "> SET k v\nOK\n> LATENCY HISTOGRAM set get\n1) \"set\"\n2) 1) \"calls\"\n   2) (integer) 1\n   3) \"histogram_usec\"\n   4) 1) (integer) 1\n      2) (integer) 1\n",
-	Run:      runLatencyHistogram,
+	Examples: `
+> SET k v
+OK
+> LATENCY HISTOGRAM set get
+1) "set"
+2) 1) "calls"
+   2) (integer) 1
+   3) "histogram_usec"
+   4) 1) (integer) 1
+      2) (integer) 1
+`,
+	Run: runLatencyHistogram,
 }
 
 func runLatencyHistogram(c *Ctx) error {

@@ -72,9 +72,27 @@ var specRLTake = Spec{
 		" Bounds: gcra BURST + t x limit / period in any span t; log exactly limit in any period; fixed limit in each period aligned to 1970; " +
 		"window the same, and less than 2 x limit in any period.",
 	Errors: takeErrors,
-	Examples: "> RL.TAKE api 2 1000\n1) (integer) 1\n2) (integer) 2\n3) (integer) 1\n4) (integer) -1\n5) (integer) 500000\n" +
-		"> RL.TAKE api 2 1000 COST 2\n1) (integer) 0\n2) (integer) 2\n3) (integer) 1\n4) (integer) 500000\n5) (integer) 500000\n" +
-		"~ 500ms\n> RL.TAKE api 2 1000 COST 2\n1) (integer) 1\n2) (integer) 2\n3) (integer) 0\n4) (integer) -1\n5) (integer) 1000000\n",
+	Examples: `
+> RL.TAKE api 2 1000
+1) (integer) 1
+2) (integer) 2
+3) (integer) 1
+4) (integer) -1
+5) (integer) 500000
+> RL.TAKE api 2 1000 COST 2
+1) (integer) 0
+2) (integer) 2
+3) (integer) 1
+4) (integer) 500000
+5) (integer) 500000
+~ 500ms
+> RL.TAKE api 2 1000 COST 2
+1) (integer) 1
+2) (integer) 2
+3) (integer) 0
+4) (integer) -1
+5) (integer) 1000000
+`,
 	Run: runRLTake,
 }
 
@@ -210,8 +228,20 @@ var specRLTakeAll = Spec{
 		"ERR a limit and a period are needed for each key: there are not twice as many numbers as keys",
 		"ERR numkeys should be greater than 0: numkeys is no positive number",
 	}, takeErrors...),
-	Examples: "> RL.TAKEALL 2 user:1 all 1 1000 100 1000\n1) (integer) 1\n2) 1) (integer) 1\n   2) (integer) 1\n   3) (integer) 0\n   4) (integer) -1\n   5) (integer) 1000000\n" +
-		"3) 1) (integer) 1\n   2) (integer) 100\n   3) (integer) 99\n   4) (integer) -1\n   5) (integer) 10000\n",
+	Examples: `
+> RL.TAKEALL 2 user:1 all 1 1000 100 1000
+1) (integer) 1
+2) 1) (integer) 1
+   2) (integer) 1
+   3) (integer) 0
+   4) (integer) -1
+   5) (integer) 1000000
+3) 1) (integer) 1
+   2) (integer) 100
+   3) (integer) 99
+   4) (integer) -1
+   5) (integer) 10000
+`,
 	Run: runRLTakeAll,
 }
 
@@ -295,8 +325,20 @@ var specCLThrottle = Spec{
 		"-1 if it is allowed, or never will be; in how many seconds the limiter is full. Seconds are rounded up, so that who waits so long is not refused. " +
 		"The rate is count in period seconds, by default one is taken. The same as RL.TAKE key count period x 1000 BURST max_burst + 1 COST quantity.",
 	Errors: throttleErrors,
-	Examples: "> CL.THROTTLE user123 15 30 60 1\n1) (integer) 0\n2) (integer) 16\n3) (integer) 15\n4) (integer) -1\n5) (integer) 2\n" +
-		"> CL.THROTTLE user123 15 30 60 16\n1) (integer) 1\n2) (integer) 16\n3) (integer) 15\n4) (integer) 2\n5) (integer) 2\n",
+	Examples: `
+> CL.THROTTLE user123 15 30 60 1
+1) (integer) 0
+2) (integer) 16
+3) (integer) 15
+4) (integer) -1
+5) (integer) 2
+> CL.THROTTLE user123 15 30 60 16
+1) (integer) 1
+2) (integer) 16
+3) (integer) 15
+4) (integer) 2
+5) (integer) 2
+`,
 	Run: runCLThrottle,
 }
 
@@ -331,8 +373,20 @@ var specGCRA = Spec{
 	Replies: "Five integers: 0 if it is allowed, 1 if it is limited; max-burst + 1; how many are available; in how many seconds the same would be allowed, " +
 		"-1 if it is allowed, or never will be; in how many seconds the limiter is full. Seconds are rounded up. The period is in seconds and may have a fraction, down to a millisecond.",
 	Errors: throttleErrors,
-	Examples: "> GCRA user:1 4 10 1 TOKENS 5\n1) (integer) 0\n2) (integer) 5\n3) (integer) 0\n4) (integer) -1\n5) (integer) 1\n" +
-		"> GCRA user:1 4 10 1\n1) (integer) 1\n2) (integer) 5\n3) (integer) 0\n4) (integer) 1\n5) (integer) 1\n",
+	Examples: `
+> GCRA user:1 4 10 1 TOKENS 5
+1) (integer) 0
+2) (integer) 5
+3) (integer) 0
+4) (integer) -1
+5) (integer) 1
+> GCRA user:1 4 10 1
+1) (integer) 1
+2) (integer) 5
+3) (integer) 0
+4) (integer) 1
+5) (integer) 1
+`,
 	Run: runGCRA,
 }
 

@@ -23,8 +23,21 @@ var specRLWait = Spec{
 		"ERR COST must be from 1 to 1125899906842624 here: COST is 0",
 		"ERR timeout is negative: the timeout is below 0",
 	}, takeErrors...),
-	Examples: "> RL.WAIT api 1 1000 0\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) -1\n5) (integer) 1000000\n" +
-		"2> RL.WAIT api 1 1000 5000\n~ 1000ms\n2< 1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) -1\n5) (integer) 1000000\n",
+	Examples: `
+> RL.WAIT api 1 1000 0
+1) (integer) 1
+2) (integer) 1
+3) (integer) 0
+4) (integer) -1
+5) (integer) 1000000
+2> RL.WAIT api 1 1000 5000
+~ 1000ms
+2< 1) (integer) 1
+2) (integer) 1
+3) (integer) 0
+4) (integer) -1
+5) (integer) 1000000
+`,
 	Run: runRLWait,
 }
 
@@ -104,8 +117,22 @@ var specRLReserve = Spec{
 		"ERR 1000 reservations of this key are outstanding, which is all it can hold: there are too many",
 		takeErrors[6], takeErrors[8],
 	}, takeErrors[:4]...),
-	Examples: "> RL.TAKE api 1 1000\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) -1\n5) (integer) 1000000\n" +
-		"> RL.RESERVE api 1 1000\n1) (integer) $id\n2) (integer) 1000000\n3) (integer) $due\n> RL.RESERVE api 1 1000 MAXWAIT 1500\n(nil)\n> RL.CANCEL api $id\n(integer) 1\n",
+	Examples: `
+> RL.TAKE api 1 1000
+1) (integer) 1
+2) (integer) 1
+3) (integer) 0
+4) (integer) -1
+5) (integer) 1000000
+> RL.RESERVE api 1 1000
+1) (integer) $id
+2) (integer) 1000000
+3) (integer) $due
+> RL.RESERVE api 1 1000 MAXWAIT 1500
+(nil)
+> RL.CANCEL api $id
+(integer) 1
+`,
 	Run: runRLReserve,
 }
 
@@ -138,8 +165,22 @@ var specRLCancel = Spec{
 	Flags:   Write,
 	Args:    []Arg{Key("key", Update|Access|Delete), Int("id")},
 	Replies: "1 if it was given back, 0 if it is due, given back already, or not known. The other reservations keep their turns; who takes or reserves later may have the place.",
-	Examples: "> RL.RESERVE api 1 1000\n1) (integer) $first\n2) (integer) 0\n3) (integer) $now\n> RL.RESERVE api 1 1000\n1) (integer) $id > $first\n2) (integer) 1000000\n3) (integer) $due > $now\n" +
-		"> RL.CANCEL api $first\n(integer) 0\n> RL.CANCEL api $id\n(integer) 1\n> RL.CANCEL api $id\n(integer) 0\n",
+	Examples: `
+> RL.RESERVE api 1 1000
+1) (integer) $first
+2) (integer) 0
+3) (integer) $now
+> RL.RESERVE api 1 1000
+1) (integer) $id > $first
+2) (integer) 1000000
+3) (integer) $due > $now
+> RL.CANCEL api $first
+(integer) 0
+> RL.CANCEL api $id
+(integer) 1
+> RL.CANCEL api $id
+(integer) 0
+`,
 	Run: runRLCancel,
 }
 
@@ -160,12 +201,23 @@ func runRLCancel(c *Ctx) error {
 
 var specRLReset = Spec{
 	Name: "rl.reset", Group: GroupLimiter, Since: "0.4.0", Complexity: "O(N) where N is the number of keys",
-	Summary:  "Makes rate limiters full, and forgets their reservations, by deleting them.",
-	Flags:    Write,
-	Args:     []Arg{ManyKeys("key", Remove|Delete)},
-	Replies:  "How many there were. If one of the keys holds another type nothing is deleted.",
-	Examples: "> RL.TAKE api 1 1000\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) -1\n5) (integer) 1000000\n> RL.RESET api other\n(integer) 1\n> EXISTS api\n(integer) 0\n",
-	Run:      runRLReset,
+	Summary: "Makes rate limiters full, and forgets their reservations, by deleting them.",
+	Flags:   Write,
+	Args:    []Arg{ManyKeys("key", Remove|Delete)},
+	Replies: "How many there were. If one of the keys holds another type nothing is deleted.",
+	Examples: `
+> RL.TAKE api 1 1000
+1) (integer) 1
+2) (integer) 1
+3) (integer) 0
+4) (integer) -1
+5) (integer) 1000000
+> RL.RESET api other
+(integer) 1
+> EXISTS api
+(integer) 0
+`,
+	Run: runRLReset,
 }
 
 func runRLReset(c *Ctx) error {
@@ -183,9 +235,35 @@ var specRLInfo = Spec{
 	Args:    []Arg{Key("key", Access)},
 	Replies: "A map, nil if there is no such limiter: algo, limit, period in ms and burst as it was last used with; remaining; retry-after-us, until one can be taken, 0 for now; " +
 		"reset-after-us; reservations, an array of [id, cost, us until it is due]; waiting, how many wait in RL.WAIT; and line, an array of [client id, cost] of each of them, the first first.",
-	Examples: "> RL.TAKE api 5 1000 COST 2\n1) (integer) 1\n2) (integer) 5\n3) (integer) 3\n4) (integer) -1\n5) (integer) 400000\n" +
-		"> RL.INFO api\n 1) \"algo\"\n 2) \"gcra\"\n 3) \"limit\"\n 4) (integer) 5\n 5) \"period\"\n 6) (integer) 1000\n 7) \"burst\"\n 8) (integer) 5\n 9) \"remaining\"\n10) (integer) 3\n" +
-		"11) \"retry-after-us\"\n12) (integer) 0\n13) \"reset-after-us\"\n14) (integer) 400000\n15) \"reservations\"\n16) (empty array)\n17) \"waiting\"\n18) (integer) 0\n19) \"line\"\n20) (empty array)\n",
+	Examples: `
+> RL.TAKE api 5 1000 COST 2
+1) (integer) 1
+2) (integer) 5
+3) (integer) 3
+4) (integer) -1
+5) (integer) 400000
+> RL.INFO api
+ 1) "algo"
+ 2) "gcra"
+ 3) "limit"
+ 4) (integer) 5
+ 5) "period"
+ 6) (integer) 1000
+ 7) "burst"
+ 8) (integer) 5
+ 9) "remaining"
+10) (integer) 3
+11) "retry-after-us"
+12) (integer) 0
+13) "reset-after-us"
+14) (integer) 400000
+15) "reservations"
+16) (empty array)
+17) "waiting"
+18) (integer) 0
+19) "line"
+20) (empty array)
+`,
 	Run: runRLInfo,
 }
 

@@ -14,46 +14,72 @@ const pushComplexity = "O(1) for each element added, so O(N) to add N elements w
 
 var specLPush = Spec{
 	Name: "lpush", Group: GroupList, Since: "1.0.0", Complexity: pushComplexity,
-	Summary:  "Prepends elements to a list, one after the other. Creates the key if it doesn't exist.",
-	Flags:    Write | DenyOOM | Fast,
-	Args:     []Arg{Key("key", Insert), Many("element")},
-	History:  []Change{{"2.4.0", "Accepts multiple `element` arguments."}},
-	Replies:  "The length of the list.",
-	Examples: "> LPUSH l a b\n(integer) 2\n> LRANGE l 0 -1\n1) \"b\"\n2) \"a\"\n",
-	Run:      func(c *Ctx) error { return c.push(engine.Head, false) },
+	Summary: "Prepends elements to a list, one after the other. Creates the key if it doesn't exist.",
+	Flags:   Write | DenyOOM | Fast,
+	Args:    []Arg{Key("key", Insert), Many("element")},
+	History: []Change{{"2.4.0", "Accepts multiple `element` arguments."}},
+	Replies: "The length of the list.",
+	Examples: `
+> LPUSH l a b
+(integer) 2
+> LRANGE l 0 -1
+1) "b"
+2) "a"
+`,
+	Run: func(c *Ctx) error { return c.push(engine.Head, false) },
 }
 
 var specRPush = Spec{
 	Name: "rpush", Group: GroupList, Since: "1.0.0", Complexity: pushComplexity,
-	Summary:  "Appends elements to a list. Creates the key if it doesn't exist.",
-	Flags:    Write | DenyOOM | Fast,
-	Args:     []Arg{Key("key", Insert), Many("element")},
-	History:  []Change{{"2.4.0", "Accepts multiple `element` arguments."}},
-	Replies:  "The length of the list.",
-	Examples: "> RPUSH l a b\n(integer) 2\n> LRANGE l 0 -1\n1) \"a\"\n2) \"b\"\n",
-	Run:      func(c *Ctx) error { return c.push(engine.Tail, false) },
+	Summary: "Appends elements to a list. Creates the key if it doesn't exist.",
+	Flags:   Write | DenyOOM | Fast,
+	Args:    []Arg{Key("key", Insert), Many("element")},
+	History: []Change{{"2.4.0", "Accepts multiple `element` arguments."}},
+	Replies: "The length of the list.",
+	Examples: `
+> RPUSH l a b
+(integer) 2
+> LRANGE l 0 -1
+1) "a"
+2) "b"
+`,
+	Run: func(c *Ctx) error { return c.push(engine.Tail, false) },
 }
 
 var specLPushX = Spec{
 	Name: "lpushx", Group: GroupList, Since: "2.2.0", Complexity: pushComplexity,
-	Summary:  "Prepends elements to a list only when the list exists.",
-	Flags:    Write | DenyOOM | Fast,
-	Args:     []Arg{Key("key", Insert), Many("element")},
-	History:  []Change{{"4.0.0", "Accepts multiple `element` arguments."}},
-	Replies:  "The length of the list, 0 if there is none.",
-	Examples: "> LPUSHX l a\n(integer) 0\n> LPUSH l a\n(integer) 1\n> LPUSHX l b\n(integer) 2\n",
-	Run:      func(c *Ctx) error { return c.push(engine.Head, true) },
+	Summary: "Prepends elements to a list only when the list exists.",
+	Flags:   Write | DenyOOM | Fast,
+	Args:    []Arg{Key("key", Insert), Many("element")},
+	History: []Change{{"4.0.0", "Accepts multiple `element` arguments."}},
+	Replies: "The length of the list, 0 if there is none.",
+	Examples: `
+> LPUSHX l a
+(integer) 0
+> LPUSH l a
+(integer) 1
+> LPUSHX l b
+(integer) 2
+`,
+	Run: func(c *Ctx) error { return c.push(engine.Head, true) },
 }
 
 var specRPushX = Spec{
 	Name: "rpushx", Group: GroupList, Since: "2.2.0", Complexity: pushComplexity,
-	Summary:  "Appends elements to a list only when the list exists.",
-	Flags:    Write | DenyOOM | Fast,
-	Args:     []Arg{Key("key", Insert), Many("element")},
-	History:  []Change{{"4.0.0", "Accepts multiple `element` arguments."}},
-	Replies:  "The length of the list, 0 if there is none.",
-	Examples: "> RPUSHX l a\n(integer) 0\n> RPUSH l a\n(integer) 1\n> RPUSHX l b c\n(integer) 3\n",
-	Run:      func(c *Ctx) error { return c.push(engine.Tail, true) },
+	Summary: "Appends elements to a list only when the list exists.",
+	Flags:   Write | DenyOOM | Fast,
+	Args:    []Arg{Key("key", Insert), Many("element")},
+	History: []Change{{"4.0.0", "Accepts multiple `element` arguments."}},
+	Replies: "The length of the list, 0 if there is none.",
+	Examples: `
+> RPUSHX l a
+(integer) 0
+> RPUSH l a
+(integer) 1
+> RPUSHX l b c
+(integer) 3
+`,
+	Run: func(c *Ctx) error { return c.push(engine.Tail, true) },
 }
 
 func (c *Ctx) push(end engine.End, onlyThere bool) error {
@@ -67,24 +93,44 @@ func (c *Ctx) push(end engine.End, onlyThere bool) error {
 
 var specLPop = Spec{
 	Name: "lpop", Group: GroupList, Since: "1.0.0", Complexity: "O(N) where N is the number of elements returned",
-	Summary:  "Removes and returns the first elements of a list. Deletes the list if the last element was popped.",
-	Flags:    Write | Fast,
-	Args:     []Arg{Key("key", Access|Delete), Opt(Int("count")).Since("6.2.0")},
-	History:  []Change{{"6.2.0", "Added the `count` argument."}},
-	Replies:  "The element, nil if there is no list; with count an array of at most so many.",
-	Examples: "> RPUSH l a b c\n(integer) 3\n> LPOP l\n\"a\"\n> LPOP l 5\n1) \"b\"\n2) \"c\"\n> LPOP l\n(nil)\n",
-	Run:      func(c *Ctx) error { return c.pop(engine.Head) },
+	Summary: "Removes and returns the first elements of a list. Deletes the list if the last element was popped.",
+	Flags:   Write | Fast,
+	Args:    []Arg{Key("key", Access|Delete), Opt(Int("count")).Since("6.2.0")},
+	History: []Change{{"6.2.0", "Added the `count` argument."}},
+	Replies: "The element, nil if there is no list; with count an array of at most so many.",
+	Examples: `
+> RPUSH l a b c
+(integer) 3
+> LPOP l
+"a"
+> LPOP l 5
+1) "b"
+2) "c"
+> LPOP l
+(nil)
+`,
+	Run: func(c *Ctx) error { return c.pop(engine.Head) },
 }
 
 var specRPop = Spec{
 	Name: "rpop", Group: GroupList, Since: "1.0.0", Complexity: "O(N) where N is the number of elements returned",
-	Summary:  "Removes and returns the last elements of a list. Deletes the list if the last element was popped.",
-	Flags:    Write | Fast,
-	Args:     []Arg{Key("key", Access|Delete), Opt(Int("count")).Since("6.2.0")},
-	History:  []Change{{"6.2.0", "Added the `count` argument."}},
-	Replies:  "The element, nil if there is no list; with count an array of at most so many, the last one first.",
-	Examples: "> RPUSH l a b c\n(integer) 3\n> RPOP l\n\"c\"\n> RPOP l 5\n1) \"b\"\n2) \"a\"\n> RPOP l\n(nil)\n",
-	Run:      func(c *Ctx) error { return c.pop(engine.Tail) },
+	Summary: "Removes and returns the last elements of a list. Deletes the list if the last element was popped.",
+	Flags:   Write | Fast,
+	Args:    []Arg{Key("key", Access|Delete), Opt(Int("count")).Since("6.2.0")},
+	History: []Change{{"6.2.0", "Added the `count` argument."}},
+	Replies: "The element, nil if there is no list; with count an array of at most so many, the last one first.",
+	Examples: `
+> RPUSH l a b c
+(integer) 3
+> RPOP l
+"c"
+> RPOP l 5
+1) "b"
+2) "a"
+> RPOP l
+(nil)
+`,
+	Run: func(c *Ctx) error { return c.pop(engine.Tail) },
 }
 
 func (c *Ctx) pop(end engine.End) error {
@@ -132,12 +178,17 @@ const besideElements = 4096
 
 var specLLen = Spec{
 	Name: "llen", Group: GroupList, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Returns the length of a list.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Meta)},
-	Replies:  "The length, 0 if there is no list.",
-	Examples: "> RPUSH l a b\n(integer) 2\n> LLEN l\n(integer) 2\n",
-	Run:      runLLen,
+	Summary: "Returns the length of a list.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Meta)},
+	Replies: "The length, 0 if there is no list.",
+	Examples: `
+> RPUSH l a b
+(integer) 2
+> LLEN l
+(integer) 2
+`,
+	Run: runLLen,
 }
 
 func runLLen(c *Ctx) error {
@@ -156,8 +207,16 @@ var specLRange = Spec{
 	Flags:      ReadOnly,
 	Args:       []Arg{Key("key", Read), Int("start"), Int("stop")},
 	Replies:    "An array of the elements from position start to stop, both inclusive; negative ones count from the end.",
-	Examples:   "> RPUSH l a b c\n(integer) 3\n> LRANGE l -2 -1\n1) \"b\"\n2) \"c\"\n> LRANGE l 5 9\n(empty array)\n",
-	Run:        runLRange,
+	Examples: `
+> RPUSH l a b c
+(integer) 3
+> LRANGE l -2 -1
+1) "b"
+2) "c"
+> LRANGE l 5 9
+(empty array)
+`,
+	Run: runLRange,
 }
 
 func runLRange(c *Ctx) error {
@@ -185,12 +244,19 @@ func runLRange(c *Ctx) error {
 
 var specLIndex = Spec{
 	Name: "lindex", Group: GroupList, Since: "1.0.0", Complexity: "O(S) where S is about the square root of the list's length.",
-	Summary:  "Returns an element from a list by its index.",
-	Flags:    ReadOnly,
-	Args:     []Arg{Key("key", Read), Int("index")},
-	Replies:  "The element, nil if there is none. Negative positions count from the end.",
-	Examples: "> RPUSH l a b c\n(integer) 3\n> LINDEX l -1\n\"c\"\n> LINDEX l 3\n(nil)\n",
-	Run:      runLIndex,
+	Summary: "Returns an element from a list by its index.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Read), Int("index")},
+	Replies: "The element, nil if there is none. Negative positions count from the end.",
+	Examples: `
+> RPUSH l a b c
+(integer) 3
+> LINDEX l -1
+"c"
+> LINDEX l 3
+(nil)
+`,
+	Run: runLIndex,
 }
 
 func runLIndex(c *Ctx) error {
@@ -214,11 +280,20 @@ func runLIndex(c *Ctx) error {
 
 var specLSet = Spec{
 	Name: "lset", Group: GroupList, Since: "1.0.0", Complexity: "O(S) where S is about the square root of the list's length.",
-	Summary:  "Sets the value of an element in a list by its index, and clears its deadline.",
-	Flags:    Write | DenyOOM,
-	Args:     []Arg{Key("key", Update), Int("index"), Str("element")},
-	Examples: "> RPUSH l a b c\n(integer) 3\n> LSET l -1 z\nOK\n> LINDEX l 2\n\"z\"\n> LSET l 3 z\n(error) ERR index out of range\n",
-	Run:      runLSet,
+	Summary: "Sets the value of an element in a list by its index, and clears its deadline.",
+	Flags:   Write | DenyOOM,
+	Args:    []Arg{Key("key", Update), Int("index"), Str("element")},
+	Examples: `
+> RPUSH l a b c
+(integer) 3
+> LSET l -1 z
+OK
+> LINDEX l 2
+"z"
+> LSET l 3 z
+(error) ERR index out of range
+`,
+	Run: runLSet,
 }
 
 func runLSet(c *Ctx) error {
@@ -241,12 +316,23 @@ func runLSet(c *Ctx) error {
 
 var specLInsert = Spec{
 	Name: "linsert", Group: GroupList, Since: "2.2.0", Complexity: "O(N) where N is the number of elements to traverse before seeing the value pivot.",
-	Summary:  "Inserts an element before or after another element in a list.",
-	Flags:    Write | DenyOOM,
-	Args:     []Arg{Key("key", Insert), OneOf("where", Token("BEFORE"), Token("AFTER")), Str("pivot"), Str("element")},
-	Replies:  "The length of the list; 0 if there is none, -1 if it has no such element.",
-	Examples: "> RPUSH l a c\n(integer) 2\n> LINSERT l BEFORE c b\n(integer) 3\n> LRANGE l 0 -1\n1) \"a\"\n2) \"b\"\n3) \"c\"\n> LINSERT l AFTER z x\n(integer) -1\n",
-	Run:      runLInsert,
+	Summary: "Inserts an element before or after another element in a list.",
+	Flags:   Write | DenyOOM,
+	Args:    []Arg{Key("key", Insert), OneOf("where", Token("BEFORE"), Token("AFTER")), Str("pivot"), Str("element")},
+	Replies: "The length of the list; 0 if there is none, -1 if it has no such element.",
+	Examples: `
+> RPUSH l a c
+(integer) 2
+> LINSERT l BEFORE c b
+(integer) 3
+> LRANGE l 0 -1
+1) "a"
+2) "b"
+3) "c"
+> LINSERT l AFTER z x
+(integer) -1
+`,
+	Run: runLInsert,
 }
 
 func runLInsert(c *Ctx) error {
@@ -275,12 +361,21 @@ func (c *Ctx) longList(key []byte) error {
 
 var specLRem = Spec{
 	Name: "lrem", Group: GroupList, Since: "1.0.0", Complexity: "O(N+M) where N is the length of the list and M is the number of elements removed.",
-	Summary:  "Removes elements from a list: the first that are equal to one, the last, or all. Deletes the list if the last element was removed.",
-	Flags:    Write,
-	Args:     []Arg{Key("key", Delete), Int("count"), Str("element")},
-	Replies:  "How many were removed. A positive count removes the first ones, a negative one the last, 0 all.",
-	Examples: "> RPUSH l a b a b a\n(integer) 5\n> LREM l -2 a\n(integer) 2\n> LRANGE l 0 -1\n1) \"a\"\n2) \"b\"\n3) \"b\"\n",
-	Run:      runLRem,
+	Summary: "Removes elements from a list: the first that are equal to one, the last, or all. Deletes the list if the last element was removed.",
+	Flags:   Write,
+	Args:    []Arg{Key("key", Delete), Int("count"), Str("element")},
+	Replies: "How many were removed. A positive count removes the first ones, a negative one the last, 0 all.",
+	Examples: `
+> RPUSH l a b a b a
+(integer) 5
+> LREM l -2 a
+(integer) 2
+> LRANGE l 0 -1
+1) "a"
+2) "b"
+3) "b"
+`,
+	Run: runLRem,
 }
 
 func runLRem(c *Ctx) error {
@@ -301,11 +396,23 @@ func runLRem(c *Ctx) error {
 
 var specLTrim = Spec{
 	Name: "ltrim", Group: GroupList, Since: "1.0.0", Complexity: "O(N) where N is the number of elements to be removed by the operation.",
-	Summary:  "Removes elements from both ends of a list. Deletes the list if all elements were trimmed.",
-	Flags:    Write,
-	Args:     []Arg{Key("key", Delete), Int("start"), Int("stop")},
-	Examples: "> RPUSH l a b c d\n(integer) 4\n> LTRIM l 1 -2\nOK\n> LRANGE l 0 -1\n1) \"b\"\n2) \"c\"\n> LTRIM l 5 9\nOK\n> EXISTS l\n(integer) 0\n",
-	Run:      runLTrim,
+	Summary: "Removes elements from both ends of a list. Deletes the list if all elements were trimmed.",
+	Flags:   Write,
+	Args:    []Arg{Key("key", Delete), Int("start"), Int("stop")},
+	Examples: `
+> RPUSH l a b c d
+(integer) 4
+> LTRIM l 1 -2
+OK
+> LRANGE l 0 -1
+1) "b"
+2) "c"
+> LTRIM l 5 9
+OK
+> EXISTS l
+(integer) 0
+`,
+	Run: runLTrim,
 }
 
 func runLTrim(c *Ctx) error {
@@ -333,8 +440,18 @@ var specLPos = Spec{
 		Opt(TokenArg("COUNT", Int("num-matches"))), Opt(TokenArg("MAXLEN", Int("len")))},
 	Replies: "The position of the first match, or of the one that RANK says (negative: from the end), nil if there is none; " +
 		"with COUNT an array of so many, 0 for all. MAXLEN bounds how many elements are looked at.",
-	Examples: "> RPUSH l a b c b a\n(integer) 5\n> LPOS l b\n(integer) 1\n> LPOS l b RANK -1\n(integer) 3\n> LPOS l a COUNT 0\n1) (integer) 0\n2) (integer) 4\n",
-	Run:      runLPos,
+	Examples: `
+> RPUSH l a b c b a
+(integer) 5
+> LPOS l b
+(integer) 1
+> LPOS l b RANK -1
+(integer) 3
+> LPOS l a COUNT 0
+1) (integer) 0
+2) (integer) 4
+`,
+	Run: runLPos,
 }
 
 const errRankZero = ReplyError("ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list")

@@ -26,12 +26,22 @@ func fromTo() []Arg {
 
 var specLMove = Spec{
 	Name: "lmove", Group: GroupList, Since: "6.2.0", Complexity: "O(1)",
-	Summary:  "Returns an element after popping it from one list and pushing it to another, with its deadline. Deletes the list if the last element was moved.",
-	Flags:    Write | DenyOOM,
-	Args:     append(fromTo(), leftRight("wherefrom"), leftRight("whereto")),
-	Replies:  "The element, nil if there is none.",
-	Examples: "> RPUSH a 1 2 3\n(integer) 3\n> LMOVE a b RIGHT LEFT\n\"3\"\n> LMOVE a a LEFT RIGHT\n\"1\"\n> LRANGE a 0 -1\n1) \"2\"\n2) \"1\"\n",
-	Run:      runLMove,
+	Summary: "Returns an element after popping it from one list and pushing it to another, with its deadline. Deletes the list if the last element was moved.",
+	Flags:   Write | DenyOOM,
+	Args:    append(fromTo(), leftRight("wherefrom"), leftRight("whereto")),
+	Replies: "The element, nil if there is none.",
+	Examples: `
+> RPUSH a 1 2 3
+(integer) 3
+> LMOVE a b RIGHT LEFT
+"3"
+> LMOVE a a LEFT RIGHT
+"1"
+> LRANGE a 0 -1
+1) "2"
+2) "1"
+`,
+	Run: runLMove,
 }
 
 func runLMove(c *Ctx) error {
@@ -61,8 +71,15 @@ var specRPopLPush = Spec{
 	Args:       fromTo(),
 	Deprecated: &Deprecation{"6.2.0", "`LMOVE` with the `RIGHT` and `LEFT` arguments"},
 	Replies:    "The element, nil if there is none.",
-	Examples:   "> RPUSH a 1 2\n(integer) 2\n> RPOPLPUSH a b\n\"2\"\n> LRANGE b 0 -1\n1) \"2\"\n",
-	Run:        runRPopLPush,
+	Examples: `
+> RPUSH a 1 2
+(integer) 2
+> RPOPLPUSH a b
+"2"
+> LRANGE b 0 -1
+1) "2"
+`,
+	Run: runRPopLPush,
 }
 
 func runRPopLPush(c *Ctx) error {
@@ -80,8 +97,17 @@ var specLMPop = Spec{
 	Flags:      Write,
 	Args:       manyPopArgs(leftRight("where")),
 	Replies:    "An array of the key and an array of at most COUNT elements, by default one; nil if all lists are empty.",
-	Examples:   "> RPUSH l a b c\n(integer) 3\n> LMPOP 2 none l LEFT COUNT 2\n1) \"l\"\n2) 1) \"a\"\n   2) \"b\"\n> LMPOP 1 none LEFT\n(nil)\n",
-	Run:        runLMPop,
+	Examples: `
+> RPUSH l a b c
+(integer) 3
+> LMPOP 2 none l LEFT COUNT 2
+1) "l"
+2) 1) "a"
+   2) "b"
+> LMPOP 1 none LEFT
+(nil)
+`,
+	Run: runLMPop,
 }
 
 func runLMPop(c *Ctx) error {
@@ -131,8 +157,22 @@ var specBLPop = Spec{
 	History: timeoutHistory,
 	Replies: "An array of the key and the element; nil when the timeout, in seconds, is over. 0 waits for ever. " +
 		"Who waits longest is served first. In a transaction nobody waits.",
-	Examples: "> RPUSH l a\n(integer) 1\n> BLPOP none l 0\n1) \"l\"\n2) \"a\"\n> BLPOP l 0.1\n~ 101ms\n1< (nil)\n2> BLPOP l 0\n> RPUSH l b\n(integer) 1\n2< 1) \"l\"\n2) \"b\"\n",
-	Run:      func(c *Ctx) error { return c.popOrWait(engine.Head) },
+	Examples: `
+> RPUSH l a
+(integer) 1
+> BLPOP none l 0
+1) "l"
+2) "a"
+> BLPOP l 0.1
+~ 101ms
+1< (nil)
+2> BLPOP l 0
+> RPUSH l b
+(integer) 1
+2< 1) "l"
+2) "b"
+`,
+	Run: func(c *Ctx) error { return c.popOrWait(engine.Head) },
 }
 
 var specBRPop = Spec{
@@ -143,8 +183,14 @@ var specBRPop = Spec{
 	History: timeoutHistory,
 	Replies: "An array of the key and the element; nil when the timeout, in seconds, is over. 0 waits for ever. " +
 		"Who waits longest is served first. In a transaction nobody waits.",
-	Examples: "> RPUSH l a b\n(integer) 2\n> BRPOP none l 0\n1) \"l\"\n2) \"b\"\n",
-	Run:      func(c *Ctx) error { return c.popOrWait(engine.Tail) },
+	Examples: `
+> RPUSH l a b
+(integer) 2
+> BRPOP none l 0
+1) "l"
+2) "b"
+`,
+	Run: func(c *Ctx) error { return c.popOrWait(engine.Tail) },
 }
 
 func (c *Ctx) popOrWait(end engine.End) error {
@@ -171,8 +217,19 @@ var specBLMove = Spec{
 	Flags:   Write | DenyOOM | Blocking,
 	Args:    append(fromTo(), leftRight("wherefrom"), leftRight("whereto"), Double("timeout")),
 	Replies: "The element; nil when the timeout, in seconds, is over.",
-	Examples: "> RPUSH a 1\n(integer) 1\n> BLMOVE a b LEFT RIGHT 0\n\"1\"\n2> BLMOVE a b LEFT RIGHT 0\n> RPUSH a 2\n(integer) 1\n2< \"2\"\n" +
-		"> LRANGE b 0 -1\n1) \"1\"\n2) \"2\"\n",
+	Examples: `
+> RPUSH a 1
+(integer) 1
+> BLMOVE a b LEFT RIGHT 0
+"1"
+2> BLMOVE a b LEFT RIGHT 0
+> RPUSH a 2
+(integer) 1
+2< "2"
+> LRANGE b 0 -1
+1) "1"
+2) "2"
+`,
 	Run: runBLMove,
 }
 
@@ -192,8 +249,16 @@ var specBRPopLPush = Spec{
 	Deprecated: &Deprecation{"6.2.0", "`BLMOVE` with the `RIGHT` and `LEFT` arguments"},
 	History:    timeoutHistory,
 	Replies:    "The element; nil when the timeout, in seconds, is over.",
-	Examples:   "> RPUSH a 1 2\n(integer) 2\n> BRPOPLPUSH a b 0\n\"2\"\n> BRPOPLPUSH none b 0.1\n~ 101ms\n1< (nil)\n",
-	Run:        func(c *Ctx) error { return c.moveOrWait(engine.Tail, engine.Head, c.Args[3]) },
+	Examples: `
+> RPUSH a 1 2
+(integer) 2
+> BRPOPLPUSH a b 0
+"2"
+> BRPOPLPUSH none b 0.1
+~ 101ms
+1< (nil)
+`,
+	Run: func(c *Ctx) error { return c.moveOrWait(engine.Tail, engine.Head, c.Args[3]) },
 }
 
 func (c *Ctx) moveOrWait(from, to engine.End, timeout []byte) error {
@@ -220,8 +285,20 @@ var specBLMPop = Spec{
 	Flags:      Write | Blocking,
 	Args:       append([]Arg{Double("timeout")}, manyPopArgs(leftRight("where"))...),
 	Replies:    "An array of the key and an array of at most COUNT elements, by default one; nil when the timeout, in seconds, is over.",
-	Examples: "> RPUSH l a b c\n(integer) 3\n> BLMPOP 1 2 none l RIGHT COUNT 2\n1) \"l\"\n2) 1) \"c\"\n   2) \"b\"\n" +
-		"2> BLMPOP 0 1 other LEFT COUNT 9\n> RPUSH other x y\n(integer) 2\n2< 1) \"other\"\n2) 1) \"x\"\n   2) \"y\"\n",
+	Examples: `
+> RPUSH l a b c
+(integer) 3
+> BLMPOP 1 2 none l RIGHT COUNT 2
+1) "l"
+2) 1) "c"
+   2) "b"
+2> BLMPOP 0 1 other LEFT COUNT 9
+> RPUSH other x y
+(integer) 2
+2< 1) "other"
+2) 1) "x"
+   2) "y"
+`,
 	Run: runBLMPop,
 }
 

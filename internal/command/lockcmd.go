@@ -123,8 +123,16 @@ var specLockAcquire = Spec{
 		"The only holder of a shared lock who asks without SHARED holds it exclusively, with a new token; one of several gets nil at once. " +
 		"The exclusive holder who asks with SHARED shares it from then on, with the same token. In transactions and scripts nobody waits.",
 	Errors: waitErrors,
-	Examples: "> LOCK.ACQUIRE report worker-1 30000\n(integer) $first\n> LOCK.ACQUIRE report worker-2 30000\n(nil)\n" +
-		"2> LOCK.ACQUIRE report worker-2 30000 WAIT 5000\n> LOCK.RELEASE report worker-1 $first\n(integer) 1\n2< (integer) $second > $first\n",
+	Examples: `
+> LOCK.ACQUIRE report worker-1 30000
+(integer) $first
+> LOCK.ACQUIRE report worker-2 30000
+(nil)
+2> LOCK.ACQUIRE report worker-2 30000 WAIT 5000
+> LOCK.RELEASE report worker-1 $first
+(integer) 1
+2< (integer) $second > $first
+`,
 	Run: runLockAcquire,
 }
 
@@ -143,13 +151,22 @@ func runLockAcquire(c *Ctx) error {
 
 var specLockRenew = Spec{
 	Name: "lock.renew", Group: GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of those who share the lock, mostly O(1)",
-	Summary:  "Gives the holder of a lock another lease, from now on.",
-	Flags:    Write | Fast | Timed,
-	Args:     []Arg{Key("key", Update), Str("owner"), Int("token"), Int("lease")},
-	Replies:  "1. The lease, in milliseconds, may also be shorter than what is left of the old one.",
-	Errors:   append(leaseLength[:1:1], "ERR invalid token, must be a positive integer: what is given is no token.", lostError),
-	Examples: "> LOCK.ACQUIRE report worker-1 30000\n(integer) $t\n~ 20s\n> LOCK.RENEW report worker-1 $t 30000\n(integer) 1\n~ 30001ms\n> LOCK.RENEW report worker-1 $t 30000\n(error) LOST the lease on 'report' has expired\n",
-	Run:      runLockRenew,
+	Summary: "Gives the holder of a lock another lease, from now on.",
+	Flags:   Write | Fast | Timed,
+	Args:    []Arg{Key("key", Update), Str("owner"), Int("token"), Int("lease")},
+	Replies: "1. The lease, in milliseconds, may also be shorter than what is left of the old one.",
+	Errors:  append(leaseLength[:1:1], "ERR invalid token, must be a positive integer: what is given is no token.", lostError),
+	Examples: `
+> LOCK.ACQUIRE report worker-1 30000
+(integer) $t
+~ 20s
+> LOCK.RENEW report worker-1 $t 30000
+(integer) 1
+~ 30001ms
+> LOCK.RENEW report worker-1 $t 30000
+(error) LOST the lease on 'report' has expired
+`,
+	Run: runLockRenew,
 }
 
 func runLockRenew(c *Ctx) error {
@@ -179,13 +196,22 @@ func (c *Ctx) renewed(ok bool, err error) error {
 
 var specLockRelease = Spec{
 	Name: "lock.release", Group: GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of those who share the lock, mostly O(1)",
-	Summary:  "Gives a lock back; who has waited longest gets it.",
-	Flags:    Write | Fast,
-	Args:     []Arg{Key("key", Update|Delete), Str("owner"), Int("token")},
-	Replies:  "1 if it was held by this owner under this token, 0 if not.",
-	Errors:   []string{"ERR invalid token, must be a positive integer: what is given is no token."},
-	Examples: "> LOCK.ACQUIRE report worker-1 30000\n(integer) $t\n> LOCK.RELEASE report worker-2 $t\n(integer) 0\n> LOCK.RELEASE report worker-1 $t\n(integer) 1\n> LOCK.RELEASE report worker-1 $t\n(integer) 0\n",
-	Run:      runLockRelease,
+	Summary: "Gives a lock back; who has waited longest gets it.",
+	Flags:   Write | Fast,
+	Args:    []Arg{Key("key", Update|Delete), Str("owner"), Int("token")},
+	Replies: "1 if it was held by this owner under this token, 0 if not.",
+	Errors:  []string{"ERR invalid token, must be a positive integer: what is given is no token."},
+	Examples: `
+> LOCK.ACQUIRE report worker-1 30000
+(integer) $t
+> LOCK.RELEASE report worker-2 $t
+(integer) 0
+> LOCK.RELEASE report worker-1 $t
+(integer) 1
+> LOCK.RELEASE report worker-1 $t
+(integer) 0
+`,
+	Run: runLockRelease,
 }
 
 func runLockRelease(c *Ctx) error {
@@ -212,9 +238,24 @@ var specLockInfo = Spec{
 	Replies: "A map; nil if nobody holds the lock, and then nobody waits for it. `mode`: exclusive or shared. " +
 		"`holders`: of each owner, token, and what is left of the lease in milliseconds. " +
 		"`line`: of each who waits, first come first: owner, mode, the connection's CLIENT ID, and how long it has waited in milliseconds.",
-	Examples: "> LOCK.ACQUIRE report worker-1 30000\n(integer) $t\n2> LOCK.ACQUIRE report worker-2 30000 WAIT 0\n~ 500ms\n" +
-		"> LOCK.INFO report\n1) \"mode\"\n2) \"exclusive\"\n3) \"holders\"\n4) 1) 1) \"worker-1\"\n      2) (integer) $t\n      3) (integer) 29500\n" +
-		"5) \"line\"\n6) 1) 1) \"worker-2\"\n      2) \"exclusive\"\n      3) (integer) 2\n      4) (integer) 500\n",
+	Examples: `
+> LOCK.ACQUIRE report worker-1 30000
+(integer) $t
+2> LOCK.ACQUIRE report worker-2 30000 WAIT 0
+~ 500ms
+> LOCK.INFO report
+1) "mode"
+2) "exclusive"
+3) "holders"
+4) 1) 1) "worker-1"
+      2) (integer) $t
+      3) (integer) 29500
+5) "line"
+6) 1) 1) "worker-2"
+      2) "exclusive"
+      3) (integer) 2
+      4) (integer) 500
+`,
 	Run: runLockInfo,
 }
 

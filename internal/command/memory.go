@@ -104,12 +104,19 @@ func goMemory() (objects, total int64) {
 
 var specMemoryUsage = Spec{
 	Name: "memory|usage", Group: GroupServer, Since: "4.0.0", Complexity: "O(1)",
-	Summary:  "Returns how many bytes a key and its value take up.",
-	Flags:    ReadOnly,
-	Args:     []Arg{Key("key", Meta), Opt(TokenArg("SAMPLES", Int("count")))},
-	Replies:  "Bytes, counted and not estimated, whatever SAMPLES says; nil if there is no such key.",
-	Examples: "> SET k v\nOK\n> MEMORY USAGE k\n(integer) $bytes > 1\n> MEMORY USAGE nothing\n(nil)\n",
-	Run:      runMemoryUsage,
+	Summary: "Returns how many bytes a key and its value take up.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Meta), Opt(TokenArg("SAMPLES", Int("count")))},
+	Replies: "Bytes, counted and not estimated, whatever SAMPLES says; nil if there is no such key.",
+	Examples: `
+> SET k v
+OK
+> MEMORY USAGE k
+(integer) $bytes > 1
+> MEMORY USAGE nothing
+(nil)
+`,
+	Run: runMemoryUsage,
 }
 
 func runMemoryUsage(c *Ctx) error {
@@ -138,12 +145,17 @@ var memoryTips = []string{"nondeterministic_output", "request_policy:all_shards"
 
 var specMemoryStats = Spec{
 	Name: "memory|stats", Group: GroupServer, Since: "4.0.0", Complexity: "O(N) where N is the number of clients",
-	Summary:  "Returns where the memory is.",
-	Flags:    SelfLock,
-	Tips:     memoryTips,
-	Replies:  "A map of names and numbers: bytes, and ratios.",
-	Examples: "> MEMORY STATS\n 1) \"peak.allocated\"\n$_\n...\n",
-	Run:      runMemoryStats,
+	Summary: "Returns where the memory is.",
+	Flags:   SelfLock,
+	Tips:    memoryTips,
+	Replies: "A map of names and numbers: bytes, and ratios.",
+	Examples: `
+> MEMORY STATS
+ 1) "peak.allocated"
+$_
+...
+`,
+	Run: runMemoryStats,
 }
 
 func runMemoryStats(c *Ctx) error {
@@ -196,11 +208,14 @@ func runMemoryStats(c *Ctx) error {
 
 var specMemoryDoctor = Spec{
 	Name: "memory|doctor", Group: GroupServer, Since: "4.0.0", Complexity: "O(N) where N is the number of clients",
-	Summary:  "Says in words what is remarkable about the memory.",
-	Flags:    SelfLock,
-	Tips:     memoryTips,
-	Examples: "> MEMORY DOCTOR\n\"There is so little data (0B) that nothing can be said about its memory.\\n\"\n",
-	Run:      runMemoryDoctor,
+	Summary: "Says in words what is remarkable about the memory.",
+	Flags:   SelfLock,
+	Tips:    memoryTips,
+	Examples: `
+> MEMORY DOCTOR
+"There is so little data (0B) that nothing can be said about its memory.\n"
+`,
+	Run: runMemoryDoctor,
 }
 
 // doctorNeeds is how many bytes of data there must be for ratios to mean
@@ -233,11 +248,14 @@ func runMemoryDoctor(c *Ctx) error {
 
 var specMemoryPurge = Spec{
 	Name: "memory|purge", Group: GroupServer, Since: "4.0.0", Complexity: "Depends on how much memory Go holds, could be slow",
-	Summary:  "Gives memory back to the system that Go holds and does not use. The data's is given back as it becomes idle.",
-	Flags:    Slow,
-	Tips:     []string{"request_policy:all_shards", "response_policy:all_succeeded"},
-	Examples: "> MEMORY PURGE\nOK\n",
-	Run:      runMemoryPurge,
+	Summary: "Gives memory back to the system that Go holds and does not use. The data's is given back as it becomes idle.",
+	Flags:   Slow,
+	Tips:    []string{"request_policy:all_shards", "response_policy:all_succeeded"},
+	Examples: `
+> MEMORY PURGE
+OK
+`,
+	Run: runMemoryPurge,
 }
 
 func runMemoryPurge(c *Ctx) error {
@@ -248,11 +266,14 @@ func runMemoryPurge(c *Ctx) error {
 
 var specMemoryMallocStats = Spec{
 	Name: "memory|malloc-stats", Group: GroupServer, Since: "4.0.0", Complexity: "O(N) where N is the number of clients",
-	Summary:  "Returns what the allocators have counted, as text.",
-	Flags:    SelfLock,
-	Tips:     memoryTips,
-	Examples: "> MEMORY MALLOC-STATS\n\"slabs in use $_\"\n",
-	Run:      runMemoryMallocStats,
+	Summary: "Returns what the allocators have counted, as text.",
+	Flags:   SelfLock,
+	Tips:    memoryTips,
+	Examples: `
+> MEMORY MALLOC-STATS
+"slabs in use $_"
+`,
+	Run: runMemoryMallocStats,
 }
 
 func runMemoryMallocStats(c *Ctx) error {

@@ -42,9 +42,12 @@ var specMigrate = Spec{
 	Keys: keysOfMigrate,
 	Replies: "OK, or NOKEY if there is none of the keys. The timeout is in ms, and holds for each step of the conversation. " +
 		"While it lasts nobody else sees or changes the keys; commands on other keys of the same shards wait as well.",
-	Examples: "> MIGRATE 127.0.0.1 6380 nothing 0 1000\nNOKEY\n" +
-		"> MIGRATE 127.0.0.1 6380 k 0 1000 KEYS a b\n" +
-		"(error) ERR When using MIGRATE KEYS option, the key argument must be set to the empty string\n",
+	Examples: `
+> MIGRATE 127.0.0.1 6380 nothing 0 1000
+NOKEY
+> MIGRATE 127.0.0.1 6380 k 0 1000 KEYS a b
+(error) ERR When using MIGRATE KEYS option, the key argument must be set to the empty string
+`,
 	Run: runMigrate,
 }
 

@@ -17,8 +17,17 @@ var specModuleList = Spec{
 	Summary: "Returns the modules that clients look for: `bf`, whose commands are built in.",
 	Flags:   Admin | NoScript,
 	Tips:    []string{"nondeterministic_output_order"},
-	Examples: "> MODULE LIST\n1) 1) \"name\"\n   2) \"bf\"\n   3) \"ver\"\n   4) (integer) 20612\n   5) \"path\"\n   6) \"\"\n" +
-		"   7) \"args\"\n   8) (empty array)\n",
+	Examples: `
+> MODULE LIST
+1) 1) "name"
+   2) "bf"
+   3) "ver"
+   4) (integer) 20612
+   5) "path"
+   6) ""
+   7) "args"
+   8) (empty array)
+`,
 	Run: runModuleList,
 }
 
@@ -46,11 +55,14 @@ const moduleFlags = Admin | NoScript | NoAsyncLoading
 
 var specModuleLoad = Spec{
 	Name: "module|load", Group: GroupServer, Since: "4.0.0", Complexity: "O(1)",
-	Summary:  "Would load a module; ebb loads none, and replies an error.",
-	Flags:    moduleFlags,
-	Args:     []Arg{Str("path"), Opt(Many("arg"))},
-	Examples: "> MODULE LOAD /usr/lib/redis/bf.so\n(error) ERR ebb loads no modules: what it can do is built in\n",
-	Run:      runNoModules,
+	Summary: "Would load a module; ebb loads none, and replies an error.",
+	Flags:   moduleFlags,
+	Args:    []Arg{Str("path"), Opt(Many("arg"))},
+	Examples: `
+> MODULE LOAD /usr/lib/redis/bf.so
+(error) ERR ebb loads no modules: what it can do is built in
+`,
+	Run: runNoModules,
 }
 
 var specModuleLoadEx = Spec{
@@ -59,15 +71,21 @@ var specModuleLoadEx = Spec{
 	Flags:   moduleFlags,
 	Args: []Arg{Str("path"), Opt(RepeatToken(TokenArg("CONFIG", Block("configs", Str("name"), Str("value"))))),
 		Opt(Repeat(TokenArg("ARGS", Block("args", Str("arg")))))},
-	Examples: "> MODULE LOADEX /usr/lib/redis/bf.so\n(error) ERR ebb loads no modules: what it can do is built in\n",
-	Run:      runNoModules,
+	Examples: `
+> MODULE LOADEX /usr/lib/redis/bf.so
+(error) ERR ebb loads no modules: what it can do is built in
+`,
+	Run: runNoModules,
 }
 
 var specModuleUnload = Spec{
 	Name: "module|unload", Group: GroupServer, Since: "4.0.0", Complexity: "O(1)",
-	Summary:  "Would unload a module; there is none to unload, and it replies an error.",
-	Flags:    moduleFlags,
-	Args:     []Arg{Str("name")},
-	Examples: "> MODULE UNLOAD bf\n(error) ERR ebb loads no modules: what it can do is built in\n",
-	Run:      runNoModules,
+	Summary: "Would unload a module; there is none to unload, and it replies an error.",
+	Flags:   moduleFlags,
+	Args:    []Arg{Str("name")},
+	Examples: `
+> MODULE UNLOAD bf
+(error) ERR ebb loads no modules: what it can do is built in
+`,
+	Run: runNoModules,
 }

@@ -91,8 +91,23 @@ var specMulti = Spec{
 	Name: "multi", Group: GroupTransactions, Since: "1.2.0", Complexity: "O(1)",
 	Summary: "Starts a transaction.",
 	Flags:   NoScript | Loading | Stale | Fast | AllowBusy | NoQueue,
-	Examples: "> MULTI\nOK\n> INCR visits\nQUEUED\n> INCR visits\nQUEUED\n> EXEC\n1) (integer) 1\n2) (integer) 2\n" +
-		"> MULTI\nOK\n> MULTI\n(error) ERR MULTI calls can not be nested\n> DISCARD\nOK\n",
+	Examples: `
+> MULTI
+OK
+> INCR visits
+QUEUED
+> INCR visits
+QUEUED
+> EXEC
+1) (integer) 1
+2) (integer) 2
+> MULTI
+OK
+> MULTI
+(error) ERR MULTI calls can not be nested
+> DISCARD
+OK
+`,
 	Run: runMulti,
 }
 
@@ -108,10 +123,21 @@ func runMulti(c *Ctx) error {
 
 var specDiscard = Spec{
 	Name: "discard", Group: GroupTransactions, Since: "2.0.0", Complexity: "O(N), when N is the number of queued commands",
-	Summary:  "Discards a transaction.",
-	Flags:    NoScript | Loading | Stale | Fast | AllowBusy | NoQueue,
-	Examples: "> MULTI\nOK\n> SET k v\nQUEUED\n> DISCARD\nOK\n> GET k\n(nil)\n> DISCARD\n(error) ERR DISCARD without MULTI\n",
-	Run:      runDiscard,
+	Summary: "Discards a transaction.",
+	Flags:   NoScript | Loading | Stale | Fast | AllowBusy | NoQueue,
+	Examples: `
+> MULTI
+OK
+> SET k v
+QUEUED
+> DISCARD
+OK
+> GET k
+(nil)
+> DISCARD
+(error) ERR DISCARD without MULTI
+`,
+	Run: runDiscard,
 }
 
 func runDiscard(c *Ctx) error {
@@ -129,8 +155,29 @@ var specExec = Spec{
 	Name: "exec", Group: GroupTransactions, Since: "1.2.0", Complexity: "Depends on commands in the transaction",
 	Summary: "Executes all commands in a transaction.",
 	Flags:   NoScript | Loading | Stale | SkipSlowlog | NoQueue,
-	Examples: "> MULTI\nOK\n> SET k v\nQUEUED\n> GET k\nQUEUED\n> EXEC\n1) OK\n2) \"v\"\n" +
-		"> WATCH k\nOK\n2> SET k other\nOK\n> MULTI\nOK\n> SET k mine\nQUEUED\n> EXEC\n(nil)\n> EXEC\n(error) ERR EXEC without MULTI\n",
+	Examples: `
+> MULTI
+OK
+> SET k v
+QUEUED
+> GET k
+QUEUED
+> EXEC
+1) OK
+2) "v"
+> WATCH k
+OK
+2> SET k other
+OK
+> MULTI
+OK
+> SET k mine
+QUEUED
+> EXEC
+(nil)
+> EXEC
+(error) ERR EXEC without MULTI
+`,
 	Run: runExec,
 }
 
@@ -292,11 +339,20 @@ func (c *Session) lockAll(queue []queued) error {
 
 var specWatch = Spec{
 	Name: "watch", Group: GroupTransactions, Since: "2.2.0", Complexity: "O(1) for every key.",
-	Summary:  "Monitors changes to keys to determine the execution of a transaction.",
-	Flags:    NoScript | Loading | Stale | Fast | AllowBusy | NoQueue | Sliced,
-	Args:     []Arg{ManyKeys("key", Meta)},
-	Examples: "> WATCH a b\nOK\n> MULTI\nOK\n> WATCH c\n(error) ERR WATCH inside MULTI is not allowed\n> DISCARD\nOK\n",
-	Run:      runWatch,
+	Summary: "Monitors changes to keys to determine the execution of a transaction.",
+	Flags:   NoScript | Loading | Stale | Fast | AllowBusy | NoQueue | Sliced,
+	Args:    []Arg{ManyKeys("key", Meta)},
+	Examples: `
+> WATCH a b
+OK
+> MULTI
+OK
+> WATCH c
+(error) ERR WATCH inside MULTI is not allowed
+> DISCARD
+OK
+`,
+	Run: runWatch,
 }
 
 func runWatch(c *Ctx) error {
@@ -343,10 +399,23 @@ func (c *Session) watchSlices(keys [][]byte) error {
 
 var specUnwatch = Spec{
 	Name: "unwatch", Group: GroupTransactions, Since: "2.2.0", Complexity: "O(1)",
-	Summary:  "Forgets about watched keys of a transaction.",
-	Flags:    NoScript | Loading | Stale | Fast | AllowBusy,
-	Examples: "> WATCH k\nOK\n> UNWATCH\nOK\n2> SET k v\nOK\n> MULTI\nOK\n> GET k\nQUEUED\n> EXEC\n1) \"v\"\n",
-	Run:      runUnwatch,
+	Summary: "Forgets about watched keys of a transaction.",
+	Flags:   NoScript | Loading | Stale | Fast | AllowBusy,
+	Examples: `
+> WATCH k
+OK
+> UNWATCH
+OK
+2> SET k v
+OK
+> MULTI
+OK
+> GET k
+QUEUED
+> EXEC
+1) "v"
+`,
+	Run: runUnwatch,
 }
 
 func runUnwatch(c *Ctx) error {

@@ -2,9 +2,14 @@ package command
 
 var specObject = Spec{
 	Name: "object", Group: GroupGeneric, Since: "2.2.3", Complexity: "Depends on subcommand.",
-	Summary:  "A container for commands that look at how a value is kept.",
-	Examples: "> SET k 12\nOK\n> OBJECT ENCODING k\n\"int\"\n",
-	Sub:      []*Spec{&specObjectEncoding, &specObjectFreq, &specObjectHelp, &specObjectIdleTime, &specObjectRefCount},
+	Summary: "A container for commands that look at how a value is kept.",
+	Examples: `
+> SET k 12
+OK
+> OBJECT ENCODING k
+"int"
+`,
+	Sub: []*Spec{&specObjectEncoding, &specObjectFreq, &specObjectHelp, &specObjectIdleTime, &specObjectRefCount},
 }
 
 var specObjectHelp = objectHelp()
@@ -22,8 +27,22 @@ var specObjectEncoding = Spec{
 	Args:    []Arg{Key("key", Meta)},
 	Tips:    []string{"nondeterministic_output"},
 	Replies: "The name, or nil if there is no such key.",
-	Examples: "> SET k 12\nOK\n> OBJECT ENCODING k\n\"int\"\n> SET k hello\nOK\n> OBJECT ENCODING k\n\"embstr\"\n" +
-		"> APPEND k !\n(integer) 6\n> OBJECT ENCODING k\n\"raw\"\n> OBJECT ENCODING nothing\n(nil)\n",
+	Examples: `
+> SET k 12
+OK
+> OBJECT ENCODING k
+"int"
+> SET k hello
+OK
+> OBJECT ENCODING k
+"embstr"
+> APPEND k !
+(integer) 6
+> OBJECT ENCODING k
+"raw"
+> OBJECT ENCODING nothing
+(nil)
+`,
 	Run: runObjectEncoding,
 }
 
@@ -64,13 +83,23 @@ func runObjectFreq(c *Ctx) error {
 
 var specObjectIdleTime = Spec{
 	Name: "object|idletime", Group: GroupGeneric, Since: "2.2.3", Complexity: "O(1)",
-	Summary:  "Returns the seconds since a key was last accessed. It is no access itself.",
-	Flags:    ReadOnly,
-	Args:     []Arg{Key("key", Meta)},
-	Tips:     []string{"nondeterministic_output"},
-	Replies:  "The seconds, or nil if there is no such key.",
-	Examples: "> SET k v\nOK\n~ 5000ms\n> OBJECT IDLETIME k\n(integer) 5\n> GET k\n\"v\"\n> OBJECT IDLETIME k\n(integer) 0\n",
-	Run:      runObjectIdleTime,
+	Summary: "Returns the seconds since a key was last accessed. It is no access itself.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Meta)},
+	Tips:    []string{"nondeterministic_output"},
+	Replies: "The seconds, or nil if there is no such key.",
+	Examples: `
+> SET k v
+OK
+~ 5000ms
+> OBJECT IDLETIME k
+(integer) 5
+> GET k
+"v"
+> OBJECT IDLETIME k
+(integer) 0
+`,
+	Run: runObjectIdleTime,
 }
 
 func runObjectIdleTime(c *Ctx) error {
@@ -84,13 +113,22 @@ func runObjectIdleTime(c *Ctx) error {
 
 var specObjectRefCount = Spec{
 	Name: "object|refcount", Group: GroupGeneric, Since: "2.2.3", Complexity: "O(1)",
-	Summary:  "Returns the number of references to a value that Redis would have: 2^31-1 for integers below 10000, else 1.",
-	Flags:    ReadOnly,
-	Args:     []Arg{Key("key", Meta)},
-	Tips:     []string{"nondeterministic_output"},
-	Replies:  "The number, or nil if there is no such key.",
-	Examples: "> SET k v\nOK\n> OBJECT REFCOUNT k (differs: refcount-shared)\n(integer) 1\n> SET k 12\nOK\n> OBJECT REFCOUNT k (differs: refcount-shared)\n(integer) 2147483647\n",
-	Run:      runObjectRefCount,
+	Summary: "Returns the number of references to a value that Redis would have: 2^31-1 for integers below 10000, else 1.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Meta)},
+	Tips:    []string{"nondeterministic_output"},
+	Replies: "The number, or nil if there is no such key.",
+	Examples: `
+> SET k v
+OK
+> OBJECT REFCOUNT k (differs: refcount-shared)
+(integer) 1
+> SET k 12
+OK
+> OBJECT REFCOUNT k (differs: refcount-shared)
+(integer) 2147483647
+`,
+	Run: runObjectRefCount,
 }
 
 func runObjectRefCount(c *Ctx) error {

@@ -280,11 +280,17 @@ func (c *Session) monitorName() string {
 
 var specMonitor = Spec{
 	Name: "monitor", Group: GroupServer, Since: "1.0.0", Complexity: "O(1); from then on every command costs a line more",
-	Summary:  "Shows every command that is run, until RESET or the end of the connection.",
-	Flags:    adminFlags,
-	Replies:  "OK, and then a line for each command: time, database, address, arguments. Administrative commands are not shown, nor are passwords.",
-	Examples: "2> MONITOR\nOK\n> SET k \"a b\"\nOK\n2< $_ [0 $_] \"SET\" \"k\" \"a b\"\n",
-	Run:      runMonitor,
+	Summary: "Shows every command that is run, until RESET or the end of the connection.",
+	Flags:   adminFlags,
+	Replies: "OK, and then a line for each command: time, database, address, arguments. Administrative commands are not shown, nor are passwords.",
+	Examples: `
+2> MONITOR
+OK
+> SET k "a b"
+OK
+2< $_ [0 $_] "SET" "k" "a b"
+`,
+	Run: runMonitor,
 }
 
 const errNoMonitor = ReplyError("ERR MONITOR isn't allowed for DENY BLOCKING client")

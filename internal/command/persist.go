@@ -13,12 +13,15 @@ func persistError(err error) error { return ReplyError(oneLine("ERR " + err.Erro
 
 var specSave = Spec{
 	Name: "save", Group: GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the total number of keys in all databases",
-	Summary:  "Saves the data of this instant to the RDB file, and replies when it is on disk. Others are served meanwhile.",
-	Flags:    Admin | NoScript | NoAsyncLoading | NoMulti | Slow,
-	Errors:   []string{"ERR Background save already in progress", "ERR there is no directory for files: start with --dir: the server keeps data in memory alone"},
-	Replies:  "OK. An error tells why the file could not be written; the old one is then still there.",
-	Examples: "> SAVE\n(error) ERR there is no directory for files: start with --dir\n",
-	Run:      runSave,
+	Summary: "Saves the data of this instant to the RDB file, and replies when it is on disk. Others are served meanwhile.",
+	Flags:   Admin | NoScript | NoAsyncLoading | NoMulti | Slow,
+	Errors:  []string{"ERR Background save already in progress", "ERR there is no directory for files: start with --dir: the server keeps data in memory alone"},
+	Replies: "OK. An error tells why the file could not be written; the old one is then still there.",
+	Examples: `
+> SAVE
+(error) ERR there is no directory for files: start with --dir
+`,
+	Run: runSave,
 }
 
 func runSave(c *Ctx) error {
@@ -31,14 +34,17 @@ func runSave(c *Ctx) error {
 
 var specBgsave = Spec{
 	Name: "bgsave", Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Saves the data of this instant to the RDB file, in the background. There is no fork.",
-	Flags:    Admin | NoScript | NoAsyncLoading,
-	Args:     []Arg{Opt(Token("SCHEDULE")).Since("3.2.2")},
-	History:  []Change{{"3.2.2", "Added the `SCHEDULE` option."}},
-	Errors:   []string{"ERR Background save already in progress", "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible.: the append-only files are being rewritten"},
-	Replies:  "A status: the save has started, or is scheduled. LASTSAVE and INFO persistence tell its end.",
-	Examples: "> BGSAVE\n(error) ERR there is no directory for files: start with --dir\n",
-	Run:      runBgsave,
+	Summary: "Saves the data of this instant to the RDB file, in the background. There is no fork.",
+	Flags:   Admin | NoScript | NoAsyncLoading,
+	Args:    []Arg{Opt(Token("SCHEDULE")).Since("3.2.2")},
+	History: []Change{{"3.2.2", "Added the `SCHEDULE` option."}},
+	Errors:  []string{"ERR Background save already in progress", "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible.: the append-only files are being rewritten"},
+	Replies: "A status: the save has started, or is scheduled. LASTSAVE and INFO persistence tell its end.",
+	Examples: `
+> BGSAVE
+(error) ERR there is no directory for files: start with --dir
+`,
+	Run: runBgsave,
 }
 
 func runBgsave(c *Ctx) error {
@@ -62,12 +68,15 @@ func runBgsave(c *Ctx) error {
 
 var specBgrewriteaof = Spec{
 	Name: "bgrewriteaof", Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Writes the append-only files anew, in the background: a base of the data of this instant, and what is appended from it on.",
-	Flags:    Admin | NoScript | NoAsyncLoading,
-	Errors:   []string{"ERR Background append only file rewriting already in progress"},
-	Replies:  "A status: the rewrite has started, or is scheduled until the save that runs has ended.",
-	Examples: "> BGREWRITEAOF\n(error) ERR there is no directory for files: start with --dir\n",
-	Run:      runBgrewriteaof,
+	Summary: "Writes the append-only files anew, in the background: a base of the data of this instant, and what is appended from it on.",
+	Flags:   Admin | NoScript | NoAsyncLoading,
+	Errors:  []string{"ERR Background append only file rewriting already in progress"},
+	Replies: "A status: the rewrite has started, or is scheduled until the save that runs has ended.",
+	Examples: `
+> BGREWRITEAOF
+(error) ERR there is no directory for files: start with --dir
+`,
+	Run: runBgrewriteaof,
 }
 
 func runBgrewriteaof(c *Ctx) error {
@@ -91,8 +100,11 @@ var specLastsave = Spec{
 	Categories: CatAdmin | CatDangerous,
 	Tips:       []string{"nondeterministic_output"},
 	Replies:    "The time of the start, where nothing was saved since.",
-	Examples:   "> LASTSAVE\n(integer) 1700000000\n",
-	Run:        runLastsave,
+	Examples: `
+> LASTSAVE
+(integer) 1700000000
+`,
+	Run: runLastsave,
 }
 
 func runLastsave(c *Ctx) error {
@@ -102,12 +114,19 @@ func runLastsave(c *Ctx) error {
 
 var specDebugReload = Spec{
 	Name: "debug|reload", Group: GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the total number of keys",
-	Summary:  "Saves the data, forgets it, and loads it again.",
-	Flags:    adminFlags | Slow | NoMulti,
-	Args:     []Arg{Opt(Repeat(OneOf("option", Token("MERGE"), Token("NOFLUSH"), Token("NOSAVE"))))},
-	Replies:  "OK. NOSAVE loads the file that is there; NOFLUSH keeps what is there as well, and MERGE has the file win. Without a directory it goes through memory.",
-	Examples: "> SET k v PX 1000\nOK\n> DEBUG RELOAD\nOK\n> PTTL k\n(integer) 1000\n",
-	Run:      debugging(runDebugReload),
+	Summary: "Saves the data, forgets it, and loads it again.",
+	Flags:   adminFlags | Slow | NoMulti,
+	Args:    []Arg{Opt(Repeat(OneOf("option", Token("MERGE"), Token("NOFLUSH"), Token("NOSAVE"))))},
+	Replies: "OK. NOSAVE loads the file that is there; NOFLUSH keeps what is there as well, and MERGE has the file win. Without a directory it goes through memory.",
+	Examples: `
+> SET k v PX 1000
+OK
+> DEBUG RELOAD
+OK
+> PTTL k
+(integer) 1000
+`,
+	Run: debugging(runDebugReload),
 }
 
 func runDebugReload(c *Ctx) error {
@@ -135,10 +154,13 @@ func runDebugReload(c *Ctx) error {
 
 var specDebugLoadaof = Spec{
 	Name: "debug|loadaof", Group: GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the length of the append-only files",
-	Summary:  "Forgets the data and loads the append-only files.",
-	Flags:    adminFlags | Slow | NoMulti,
-	Examples: "> DEBUG LOADAOF\n(error) ERR there is no directory for files: start with --dir\n",
-	Run:      debugging(runDebugLoadaof),
+	Summary: "Forgets the data and loads the append-only files.",
+	Flags:   adminFlags | Slow | NoMulti,
+	Examples: `
+> DEBUG LOADAOF
+(error) ERR there is no directory for files: start with --dir
+`,
+	Run: debugging(runDebugLoadaof),
 }
 
 func runDebugLoadaof(c *Ctx) error {

@@ -22,8 +22,17 @@ var specSubscribe = Spec{
 	Flags:   subscribeFlags,
 	Args:    []Arg{Many("channel")},
 	Replies: "A message for each channel, with the number of the client's subscriptions to channels and patterns.",
-	Examples: "> SUBSCRIBE news\n1) \"subscribe\"\n2) \"news\"\n3) (integer) 1\n2> PUBLISH news hello\n(integer) 1\n" +
-		"1< 1) \"message\"\n2) \"news\"\n3) \"hello\"\n",
+	Examples: `
+> SUBSCRIBE news
+1) "subscribe"
+2) "news"
+3) (integer) 1
+2> PUBLISH news hello
+(integer) 1
+1< 1) "message"
+2) "news"
+3) "hello"
+`,
 	Run: func(c *Ctx) error { return runSubscribe(c, subChannel) },
 }
 
@@ -32,8 +41,18 @@ var specPsubscribe = Spec{
 	Summary: "Listens for messages published to channels that match patterns.",
 	Flags:   subscribeFlags,
 	Args:    []Arg{Repeat(Block("pattern", Pattern("pattern")))},
-	Examples: "> PSUBSCRIBE n*\n1) \"psubscribe\"\n2) \"n*\"\n3) (integer) 1\n2> PUBLISH news hello\n(integer) 1\n" +
-		"1< 1) \"pmessage\"\n2) \"n*\"\n3) \"news\"\n4) \"hello\"\n",
+	Examples: `
+> PSUBSCRIBE n*
+1) "psubscribe"
+2) "n*"
+3) (integer) 1
+2> PUBLISH news hello
+(integer) 1
+1< 1) "pmessage"
+2) "n*"
+3) "news"
+4) "hello"
+`,
 	Run: func(c *Ctx) error { return runSubscribe(c, subPattern) },
 }
 
@@ -43,8 +62,17 @@ var specSsubscribe = Spec{
 	Flags:    subscribeFlags,
 	Args:     []Arg{Many("shardchannel")},
 	KeySpecs: shardKeySpec(-1),
-	Examples: "> SSUBSCRIBE news\n1) \"ssubscribe\"\n2) \"news\"\n3) (integer) 1\n2> SPUBLISH news hello\n(integer) 1\n" +
-		"1< 1) \"smessage\"\n2) \"news\"\n3) \"hello\"\n",
+	Examples: `
+> SSUBSCRIBE news
+1) "ssubscribe"
+2) "news"
+3) (integer) 1
+2> SPUBLISH news hello
+(integer) 1
+1< 1) "smessage"
+2) "news"
+3) "hello"
+`,
 	Run: func(c *Ctx) error { return runSubscribe(c, subShard) },
 }
 
@@ -81,18 +109,35 @@ var specUnsubscribe = Spec{
 	Summary: "Stops listening to channels, or to all of them.",
 	Flags:   subscribeFlags,
 	Args:    []Arg{Opt(Many("channel"))},
-	Examples: "> SUBSCRIBE news\n1) \"subscribe\"\n2) \"news\"\n3) (integer) 1\n> UNSUBSCRIBE\n1) \"unsubscribe\"\n2) \"news\"\n3) (integer) 0\n" +
-		"> UNSUBSCRIBE\n1) \"unsubscribe\"\n2) (nil)\n3) (integer) 0\n",
+	Examples: `
+> SUBSCRIBE news
+1) "subscribe"
+2) "news"
+3) (integer) 1
+> UNSUBSCRIBE
+1) "unsubscribe"
+2) "news"
+3) (integer) 0
+> UNSUBSCRIBE
+1) "unsubscribe"
+2) (nil)
+3) (integer) 0
+`,
 	Run: func(c *Ctx) error { return runUnsubscribe(c, subChannel) },
 }
 
 var specPunsubscribe = Spec{
 	Name: "punsubscribe", Group: GroupPubSub, Since: "2.0.0", Complexity: "O(N) where N is the number of patterns to unsubscribe.",
-	Summary:  "Stops listening to patterns, or to all of them.",
-	Flags:    subscribeFlags,
-	Args:     []Arg{Opt(Repeat(Pattern("pattern")))},
-	Examples: "> PUNSUBSCRIBE n*\n1) \"punsubscribe\"\n2) \"n*\"\n3) (integer) 0\n",
-	Run:      func(c *Ctx) error { return runUnsubscribe(c, subPattern) },
+	Summary: "Stops listening to patterns, or to all of them.",
+	Flags:   subscribeFlags,
+	Args:    []Arg{Opt(Repeat(Pattern("pattern")))},
+	Examples: `
+> PUNSUBSCRIBE n*
+1) "punsubscribe"
+2) "n*"
+3) (integer) 0
+`,
+	Run: func(c *Ctx) error { return runUnsubscribe(c, subPattern) },
 }
 
 var specSunsubscribe = Spec{
@@ -101,8 +146,13 @@ var specSunsubscribe = Spec{
 	Flags:    subscribeFlags,
 	Args:     []Arg{Opt(Many("shardchannel"))},
 	KeySpecs: shardKeySpec(-1),
-	Examples: "> SUNSUBSCRIBE\n1) \"sunsubscribe\"\n2) (nil)\n3) (integer) 0\n",
-	Run:      func(c *Ctx) error { return runUnsubscribe(c, subShard) },
+	Examples: `
+> SUNSUBSCRIBE
+1) "sunsubscribe"
+2) (nil)
+3) (integer) 0
+`,
+	Run: func(c *Ctx) error { return runUnsubscribe(c, subShard) },
 }
 
 // confirmBytes is how many bytes a command walks over in the time that ending a
@@ -145,8 +195,11 @@ var specPublish = Spec{
 	Flags:      PubSub | Loading | Stale | Fast | MayReplicate,
 	Args:       []Arg{Str("channel"), Str("message")},
 	Replies:    "How many got it; a client that matches by channel and by pattern counts, and gets it, for each.",
-	Examples:   "> PUBLISH news hello\n(integer) 0\n",
-	Run:        runPublish,
+	Examples: `
+> PUBLISH news hello
+(integer) 0
+`,
+	Run: runPublish,
 }
 
 func runPublish(c *Ctx) error {
@@ -175,8 +228,11 @@ var specSpublish = Spec{
 	Flags:    PubSub | Loading | Stale | Fast | MayReplicate,
 	Args:     []Arg{Str("shardchannel"), Str("message")},
 	KeySpecs: shardKeySpec(0),
-	Examples: "> SPUBLISH news hello\n(integer) 0\n",
-	Run:      runSpublish,
+	Examples: `
+> SPUBLISH news hello
+(integer) 0
+`,
+	Run: runSpublish,
 }
 
 func runSpublish(c *Ctx) error {
@@ -201,20 +257,32 @@ func pubsubHelp() Spec {
 
 var specPubsubChannels = Spec{
 	Name: "pubsub|channels", Group: GroupPubSub, Since: "2.8.0", Complexity: "O(N) where N is the number of active channels",
-	Summary:  "Lists the channels that have subscribers. Patterns do not count.",
-	Flags:    PubSub | Loading | Stale,
-	Args:     []Arg{Opt(Pattern("pattern"))},
-	Examples: "2> SUBSCRIBE news\n1) \"subscribe\"\n2) \"news\"\n3) (integer) 1\n> PUBSUB CHANNELS\n1) \"news\"\n> PUBSUB CHANNELS x*\n(empty array)\n",
-	Run:      func(c *Ctx) error { return runPubsubChannels(c, subChannel) },
+	Summary: "Lists the channels that have subscribers. Patterns do not count.",
+	Flags:   PubSub | Loading | Stale,
+	Args:    []Arg{Opt(Pattern("pattern"))},
+	Examples: `
+2> SUBSCRIBE news
+1) "subscribe"
+2) "news"
+3) (integer) 1
+> PUBSUB CHANNELS
+1) "news"
+> PUBSUB CHANNELS x*
+(empty array)
+`,
+	Run: func(c *Ctx) error { return runPubsubChannels(c, subChannel) },
 }
 
 var specPubsubShardchannels = Spec{
 	Name: "pubsub|shardchannels", Group: GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of active shard channels",
-	Summary:  "Lists the shard channels that have subscribers.",
-	Flags:    PubSub | Loading | Stale,
-	Args:     []Arg{Opt(Pattern("pattern"))},
-	Examples: "> PUBSUB SHARDCHANNELS\n(empty array)\n",
-	Run:      func(c *Ctx) error { return runPubsubChannels(c, subShard) },
+	Summary: "Lists the shard channels that have subscribers.",
+	Flags:   PubSub | Loading | Stale,
+	Args:    []Arg{Opt(Pattern("pattern"))},
+	Examples: `
+> PUBSUB SHARDCHANNELS
+(empty array)
+`,
+	Run: func(c *Ctx) error { return runPubsubChannels(c, subShard) },
 }
 
 func runPubsubChannels(c *Ctx, k subKind) error {
@@ -238,10 +306,13 @@ func runPubsubChannels(c *Ctx, k subKind) error {
 
 var specPubsubNumpat = Spec{
 	Name: "pubsub|numpat", Group: GroupPubSub, Since: "2.8.0", Complexity: "O(1)",
-	Summary:  "Counts the different patterns that are subscribed to.",
-	Flags:    PubSub | Loading | Stale,
-	Examples: "> PUBSUB NUMPAT\n(integer) 0\n",
-	Run:      runPubsubNumpat,
+	Summary: "Counts the different patterns that are subscribed to.",
+	Flags:   PubSub | Loading | Stale,
+	Examples: `
+> PUBSUB NUMPAT
+(integer) 0
+`,
+	Run: runPubsubNumpat,
 }
 
 func runPubsubNumpat(c *Ctx) error {
@@ -251,20 +322,34 @@ func runPubsubNumpat(c *Ctx) error {
 
 var specPubsubNumsub = Spec{
 	Name: "pubsub|numsub", Group: GroupPubSub, Since: "2.8.0", Complexity: "O(N) where N is the number of requested channels",
-	Summary:  "Counts the subscribers of channels. Patterns do not count.",
-	Flags:    PubSub | Loading | Stale,
-	Args:     []Arg{Opt(Many("channel"))},
-	Examples: "2> SUBSCRIBE news\n1) \"subscribe\"\n2) \"news\"\n3) (integer) 1\n> PUBSUB NUMSUB news gossip\n1) \"news\"\n2) (integer) 1\n3) \"gossip\"\n4) (integer) 0\n",
-	Run:      func(c *Ctx) error { return runPubsubNumsub(c, subChannel) },
+	Summary: "Counts the subscribers of channels. Patterns do not count.",
+	Flags:   PubSub | Loading | Stale,
+	Args:    []Arg{Opt(Many("channel"))},
+	Examples: `
+2> SUBSCRIBE news
+1) "subscribe"
+2) "news"
+3) (integer) 1
+> PUBSUB NUMSUB news gossip
+1) "news"
+2) (integer) 1
+3) "gossip"
+4) (integer) 0
+`,
+	Run: func(c *Ctx) error { return runPubsubNumsub(c, subChannel) },
 }
 
 var specPubsubShardnumsub = Spec{
 	Name: "pubsub|shardnumsub", Group: GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of requested shard channels",
-	Summary:  "Counts the subscribers of shard channels.",
-	Flags:    PubSub | Loading | Stale,
-	Args:     []Arg{Opt(Many("shardchannel"))},
-	Examples: "> PUBSUB SHARDNUMSUB news\n1) \"news\"\n2) (integer) 0\n",
-	Run:      func(c *Ctx) error { return runPubsubNumsub(c, subShard) },
+	Summary: "Counts the subscribers of shard channels.",
+	Flags:   PubSub | Loading | Stale,
+	Args:    []Arg{Opt(Many("shardchannel"))},
+	Examples: `
+> PUBSUB SHARDNUMSUB news
+1) "news"
+2) (integer) 0
+`,
+	Run: func(c *Ctx) error { return runPubsubNumsub(c, subShard) },
 }
 
 func runPubsubNumsub(c *Ctx, k subKind) error {

@@ -84,8 +84,21 @@ var specDQAdd = Spec{
 		"ERR the time must be in milliseconds and not negative: of DELAY and AT",
 		"ERR the time must be in milliseconds and at least 1: of EXPIRE and UNIQUE",
 		"ERR the number must be at least 1: of MAXLEN"},
-	Examples: "> DQ.ADD mail welcome-7 \"Hello, Ada\" DELAY 1500\n\"welcome-7\"\n> DQ.POP mail\n(nil)\n~ 1500ms\n> DQ.POP mail\n1) 1) \"welcome-7\"\n   2) \"Hello, Ada\"\n   3) (integer) 1\n   4) (integer) $token\n   5) (integer) $due\n" +
-		"> DQ.ACK mail welcome-7 $token\n(integer) 1\n",
+	Examples: `
+> DQ.ADD mail welcome-7 "Hello, Ada" DELAY 1500
+"welcome-7"
+> DQ.POP mail
+(nil)
+~ 1500ms
+> DQ.POP mail
+1) 1) "welcome-7"
+   2) "Hello, Ada"
+   3) (integer) 1
+   4) (integer) $token
+   5) (integer) $due
+> DQ.ACK mail welcome-7 $token
+(integer) 1
+`,
 	Run: runDQAdd,
 }
 
@@ -166,10 +179,43 @@ var specDQPop = Spec{
 		"Where more than 256 leases end or jobs expire in one moment, the last of them are due again a little later than the first.",
 	Errors: []string{"ERR the number must be at least 1: of COUNT", "ERR the time must be in milliseconds and at least 1: of LEASE",
 		"ERR timeout is negative: of BLOCK"},
-	Examples: "> DQ.ADD q low a\n\"low\"\n> DQ.ADD q high b PRIORITY 9\n\"high\"\n> DQ.POP q COUNT 2 LEASE 1000\n1) 1) \"high\"\n   2) \"b\"\n   3) (integer) 1\n   4) (integer) $h\n   5) (integer) $due\n" +
-		"2) 1) \"low\"\n   2) \"a\"\n   3) (integer) 1\n   4) (integer) $l > $h\n   5) (integer) $due\n> DQ.ACK q high $h\n(integer) 1\n~ 1001ms\n> DQ.ACK q low $l\n(integer) 0\n" +
-		"> DQ.POP q\n1) 1) \"low\"\n   2) \"a\"\n   3) (integer) 2\n   4) (integer) $again > $l\n   5) (integer) $later > $due\n" +
-		"2> DQ.POP q BLOCK 0\n> DQ.ADD q next c DELAY 250\n\"next\"\n~ 250ms\n2< 1) 1) \"next\"\n   2) \"c\"\n   3) (integer) 1\n   4) (integer) $n\n   5) (integer) $at\n",
+	Examples: `
+> DQ.ADD q low a
+"low"
+> DQ.ADD q high b PRIORITY 9
+"high"
+> DQ.POP q COUNT 2 LEASE 1000
+1) 1) "high"
+   2) "b"
+   3) (integer) 1
+   4) (integer) $h
+   5) (integer) $due
+2) 1) "low"
+   2) "a"
+   3) (integer) 1
+   4) (integer) $l > $h
+   5) (integer) $due
+> DQ.ACK q high $h
+(integer) 1
+~ 1001ms
+> DQ.ACK q low $l
+(integer) 0
+> DQ.POP q
+1) 1) "low"
+   2) "a"
+   3) (integer) 2
+   4) (integer) $again > $l
+   5) (integer) $later > $due
+2> DQ.POP q BLOCK 0
+> DQ.ADD q next c DELAY 250
+"next"
+~ 250ms
+2< 1) 1) "next"
+   2) "c"
+   3) (integer) 1
+   4) (integer) $n
+   5) (integer) $at
+`,
 	Run: runDQPop,
 }
 

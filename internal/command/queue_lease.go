@@ -15,8 +15,22 @@ var specDQAck = Spec{
 	Args:    []Arg{Key("key", Access|Delete), Str("id"), Int("token")},
 	Replies: "1 if it was done; 0 if the lease is over, or was another's, or there is no such job.",
 	Errors:  []string{jobTokenError},
-	Examples: "> DQ.ADD q a job\n\"a\"\n> DQ.POP q LEASE 100\n1) 1) \"a\"\n   2) \"job\"\n   3) (integer) 1\n   4) (integer) $token\n   5) (integer) $due\n" +
-		"> DQ.ACK q a 1\n(integer) 0\n> DQ.ACK q a $token\n(integer) 1\n> EXISTS q\n(integer) 0\n",
+	Examples: `
+> DQ.ADD q a job
+"a"
+> DQ.POP q LEASE 100
+1) 1) "a"
+   2) "job"
+   3) (integer) 1
+   4) (integer) $token
+   5) (integer) $due
+> DQ.ACK q a 1
+(integer) 0
+> DQ.ACK q a $token
+(integer) 1
+> EXISTS q
+(integer) 0
+`,
 	Run: runDQAck,
 }
 
@@ -41,8 +55,27 @@ var specDQNack = Spec{
 	Replies: "1 if it was done: the job is due again DELAY ms from now, by default at once, behind what was due before; or, if it was delivered as often as DQ.CONFIG's MAXDELIVERIES, it is a dead letter now. " +
 		"0 if the lease is over, or was another's, or there is no such job.",
 	Errors: []string{jobTokenError, "ERR the time must be in milliseconds and not negative: of DELAY"},
-	Examples: "> DQ.ADD q a job\n\"a\"\n> DQ.POP q\n1) 1) \"a\"\n   2) \"job\"\n   3) (integer) 1\n   4) (integer) $token\n   5) (integer) $due\n" +
-		"> DQ.NACK q a $token DELAY 500\n(integer) 1\n> DQ.POP q\n(nil)\n~ 500ms\n> DQ.POP q\n1) 1) \"a\"\n   2) \"job\"\n   3) (integer) 2\n   4) (integer) $second > $token\n   5) (integer) $again > $due\n",
+	Examples: `
+> DQ.ADD q a job
+"a"
+> DQ.POP q
+1) 1) "a"
+   2) "job"
+   3) (integer) 1
+   4) (integer) $token
+   5) (integer) $due
+> DQ.NACK q a $token DELAY 500
+(integer) 1
+> DQ.POP q
+(nil)
+~ 500ms
+> DQ.POP q
+1) 1) "a"
+   2) "job"
+   3) (integer) 2
+   4) (integer) $second > $token
+   5) (integer) $again > $due
+`,
 	Run: runDQNack,
 }
 
@@ -75,8 +108,22 @@ var specDQExtend = Spec{
 	Args:    []Arg{Key("key", Access|Update), Str("id"), Int("token"), Int("lease")},
 	Replies: "1 if it was done: the lease ends so many ms from now, which may be earlier than before. 0 if the lease is over, or was another's, or there is no such job.",
 	Errors:  []string{jobTokenError, "ERR the time must be in milliseconds and at least 1: of the lease"},
-	Examples: "> DQ.ADD q a job\n\"a\"\n> DQ.POP q LEASE 1000\n1) 1) \"a\"\n   2) \"job\"\n   3) (integer) 1\n   4) (integer) $token\n   5) (integer) $due\n" +
-		"~ 1000ms\n> DQ.EXTEND q a $token 1000\n(integer) 1\n~ 1000ms\n> DQ.ACK q a $token\n(integer) 1\n",
+	Examples: `
+> DQ.ADD q a job
+"a"
+> DQ.POP q LEASE 1000
+1) 1) "a"
+   2) "job"
+   3) (integer) 1
+   4) (integer) $token
+   5) (integer) $due
+~ 1000ms
+> DQ.EXTEND q a $token 1000
+(integer) 1
+~ 1000ms
+> DQ.ACK q a $token
+(integer) 1
+`,
 	Run: runDQExtend,
 }
 
@@ -99,12 +146,19 @@ func runDQExtend(c *Ctx) error {
 
 var specDQCancel = Spec{
 	Name: "dq.cancel", Group: GroupQueue, Since: "0.4.0", Complexity: "O(M*log N) where N is the number of jobs in the queue and M the number of ids.",
-	Summary:  "Removes jobs from a delay queue, whatever their state.",
-	Flags:    Write | Timed,
-	Args:     []Arg{Key("key", Delete), Many("id")},
-	Replies:  "How many of them there were. Who has a lease on one loses it. What UNIQUE keeps out it keeps out all the same.",
-	Examples: "> DQ.ADD q a job DELAY 60000\n\"a\"\n> DQ.CANCEL q a b\n(integer) 1\n> DQ.PEEK q\n(empty array)\n",
-	Run:      runDQCancel,
+	Summary: "Removes jobs from a delay queue, whatever their state.",
+	Flags:   Write | Timed,
+	Args:    []Arg{Key("key", Delete), Many("id")},
+	Replies: "How many of them there were. Who has a lease on one loses it. What UNIQUE keeps out it keeps out all the same.",
+	Examples: `
+> DQ.ADD q a job DELAY 60000
+"a"
+> DQ.CANCEL q a b
+(integer) 1
+> DQ.PEEK q
+(empty array)
+`,
+	Run: runDQCancel,
 }
 
 func runDQCancel(c *Ctx) error {

@@ -15,8 +15,23 @@ var specDQPeek = Spec{
 	Replies: "An array of at most COUNT jobs, by default one: what is due as DQ.POP would give it, then what is not by its time. Each is an array of its id, its payload, how often it was delivered, `ready` or `delayed`, " +
 		"and when it is due, in ms since 1970. Leased jobs are not shown.",
 	Errors: []string{"ERR the number must be at least 1: of COUNT"},
-	Examples: "> DQ.ADD q later b DELAY 100\n\"later\"\n> DQ.ADD q now a\n\"now\"\n> DQ.PEEK q COUNT 9\n1) 1) \"now\"\n   2) \"a\"\n   3) (integer) 0\n   4) \"ready\"\n   5) (integer) $due\n" +
-		"2) 1) \"later\"\n   2) \"b\"\n   3) (integer) 0\n   4) \"delayed\"\n   5) (integer) $then > $due\n",
+	Examples: `
+> DQ.ADD q later b DELAY 100
+"later"
+> DQ.ADD q now a
+"now"
+> DQ.PEEK q COUNT 9
+1) 1) "now"
+   2) "a"
+   3) (integer) 0
+   4) "ready"
+   5) (integer) $due
+2) 1) "later"
+   2) "b"
+   3) (integer) 0
+   4) "delayed"
+   5) (integer) $then > $due
+`,
 	Run: runDQPeek,
 }
 
@@ -62,9 +77,39 @@ var specDQInfo = Spec{
 		"`next-due`, when the next delayed job is due (nil where there is none); `dead-letters`, how many jobs went to the dead letters, `dropped`, how many were delivered too often and there were none, and `expired`, how many nobody took in time; " +
 		"`line`, who waits with DQ.POP, first come first: the client's id, how many jobs it wants, for how many ms it has waited; " +
 		"and `max-deliveries`, `dead-letter` and `max-len` as DQ.CONFIG answers them. Times are in ms since 1970.",
-	Examples: "> DQ.ADD q a job DELAY 100\n\"a\"\n> DQ.INFO q\n 1) \"delayed\"\n 2) (integer) 1\n 3) \"ready\"\n 4) (integer) 0\n 5) \"leased\"\n 6) (integer) 0\n 7) \"unique\"\n 8) (integer) 0\n" +
-		" 9) \"oldest-due\"\n10) (nil)\n11) \"lateness\"\n12) (nil)\n13) \"next-due\"\n14) (integer) $due\n15) \"dead-letters\"\n16) (integer) 0\n17) \"dropped\"\n18) (integer) 0\n19) \"expired\"\n20) (integer) 0\n" +
-		"21) \"line\"\n22) (empty array)\n23) \"max-deliveries\"\n24) (integer) 0\n25) \"dead-letter\"\n26) \"\"\n27) \"max-len\"\n28) (integer) 0\n",
+	Examples: `
+> DQ.ADD q a job DELAY 100
+"a"
+> DQ.INFO q
+ 1) "delayed"
+ 2) (integer) 1
+ 3) "ready"
+ 4) (integer) 0
+ 5) "leased"
+ 6) (integer) 0
+ 7) "unique"
+ 8) (integer) 0
+ 9) "oldest-due"
+10) (nil)
+11) "lateness"
+12) (nil)
+13) "next-due"
+14) (integer) $due
+15) "dead-letters"
+16) (integer) 0
+17) "dropped"
+18) (integer) 0
+19) "expired"
+20) (integer) 0
+21) "line"
+22) (empty array)
+23) "max-deliveries"
+24) (integer) 0
+25) "dead-letter"
+26) ""
+27) "max-len"
+28) (integer) 0
+`,
 	Run: runDQInfo,
 }
 
@@ -137,9 +182,32 @@ var specDQConfig = Spec{
 		"A queue without jobs is kept while it has limits, or while UNIQUE keeps something out; otherwise it is removed with its last job.",
 	Errors: []string{"ERR DEADLETTER must name another key with the queue's hash tag, as in {mail} and {mail}:dead: it does not",
 		"ERR value is out of range: MAXDELIVERIES is not 0 to 65535, or MAXLEN negative"},
-	Examples: "> DQ.CONFIG {mail} MAXDELIVERIES 1 DEADLETTER {mail}:dead\nOK\n> DQ.CONFIG {mail}\n1) \"max-deliveries\"\n2) (integer) 1\n3) \"dead-letter\"\n4) \"{mail}:dead\"\n5) \"max-len\"\n6) (integer) 0\n" +
-		"> DQ.ADD {mail} a job\n\"a\"\n> DQ.POP {mail} LEASE 100\n1) 1) \"a\"\n   2) \"job\"\n   3) (integer) 1\n   4) (integer) $token\n   5) (integer) $due\n~ 101ms\n" +
-		"> DQ.PEEK {mail}:dead\n1) 1) \"a\"\n   2) \"job\"\n   3) (integer) 1\n   4) \"ready\"\n   5) (integer) $dead > $due\n",
+	Examples: `
+> DQ.CONFIG {mail} MAXDELIVERIES 1 DEADLETTER {mail}:dead
+OK
+> DQ.CONFIG {mail}
+1) "max-deliveries"
+2) (integer) 1
+3) "dead-letter"
+4) "{mail}:dead"
+5) "max-len"
+6) (integer) 0
+> DQ.ADD {mail} a job
+"a"
+> DQ.POP {mail} LEASE 100
+1) 1) "a"
+   2) "job"
+   3) (integer) 1
+   4) (integer) $token
+   5) (integer) $due
+~ 101ms
+> DQ.PEEK {mail}:dead
+1) 1) "a"
+   2) "job"
+   3) (integer) 1
+   4) "ready"
+   5) (integer) $dead > $due
+`,
 	Keys: func(dst []KeyRef, args [][]byte) ([]KeyRef, error) {
 		if dst = append(dst, KeyRef{1, Access | Update}); len(args)%2 != 0 {
 			return dst, ErrKeys
@@ -216,9 +284,12 @@ var specDQStep = Spec{
 		TokenArg("LAPSE", Str("id")), TokenArg("FORGET", Int("deadline")))},
 	Replies: "OK, where a log is run again. TAKE: a job was leased until a time in ms. BACK: it did not reach who took it. LAPSE: its lease was over, or nobody took it in time; it is due again, a dead letter, or dropped, as the queue's limits say. " +
 		"FORGET: what UNIQUE kept out up to a time is forgotten.",
-	Errors:   []string{"ERR DQ.STEP is what the log says; it cannot be called: everywhere else"},
-	Examples: "> DQ.STEP q LAPSE job\n(error) ERR DQ.STEP is what the log says; it cannot be called\n",
-	Run:      runDQStep,
+	Errors: []string{"ERR DQ.STEP is what the log says; it cannot be called: everywhere else"},
+	Examples: `
+> DQ.STEP q LAPSE job
+(error) ERR DQ.STEP is what the log says; it cannot be called
+`,
+	Run: runDQStep,
 }
 
 func runDQStep(c *Ctx) error {

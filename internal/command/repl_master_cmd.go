@@ -20,20 +20,30 @@ var specPsync = Spec{
 	ArityOverride: -3, ArityReason: "FAILOVER may follow, which Redis does not document",
 	Replies: "CONTINUE where the stream goes on from there, else FULLRESYNC with its name and offset, and then a snapshot. " +
 		"A replica that has not said REPLCONF capa ebb gets what Redis 7.0 knows; offsets are the same.",
-	SysCmd:   true,
-	Errors:   []string{"NOMASTERLINK: this is a replica without its master"},
-	Examples: "> PSYNC ? x\n(error) ERR value is not an integer or out of range\n",
-	Run:      runPsync,
+	SysCmd: true,
+	Errors: []string{"NOMASTERLINK: this is a replica without its master"},
+	Examples: `
+> PSYNC ? x
+(error) ERR value is not an integer or out of range
+`,
+	Run: runPsync,
 }
 
 var specSync = Spec{
 	Name: "sync", Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Asks for a snapshot and the stream behind it, as replicas did before PSYNC and tools do.",
-	Flags:    Admin | NoScript | NoAsyncLoading | NoMulti,
-	Replies:  "The length of the snapshot as of a bulk string, the snapshot, and then the stream.",
-	SysCmd:   true,
-	Examples: "> MULTI\nOK\n> SYNC\n(error) ERR Command not allowed inside a transaction\n> DISCARD\nOK\n",
-	Run:      runSync,
+	Summary: "Asks for a snapshot and the stream behind it, as replicas did before PSYNC and tools do.",
+	Flags:   Admin | NoScript | NoAsyncLoading | NoMulti,
+	Replies: "The length of the snapshot as of a bulk string, the snapshot, and then the stream.",
+	SysCmd:  true,
+	Examples: `
+> MULTI
+OK
+> SYNC
+(error) ERR Command not allowed inside a transaction
+> DISCARD
+OK
+`,
+	Run: runSync,
 }
 
 var errNoMasterLink = ReplyError("NOMASTERLINK Can't SYNC while not connected with my master")
@@ -147,10 +157,15 @@ var specReplconf = Spec{
 	Summary:       "Says what a replica is and can do, before it asks for the stream with PSYNC.",
 	Flags:         Admin | NoScript | Loading | Stale | AllowBusy,
 	ArityOverride: -1, ArityReason: "any number of options and values, which Redis does not document",
-	SysCmd:   true,
-	Replies:  "OK. listening-port and ip-address are for INFO and ROLE; capa eof, psync2 or ebb say what it understands.",
-	Examples: "> REPLCONF listening-port 6380 capa eof capa psync2\nOK\n> REPLCONF colour blue\n(error) ERR Unrecognized REPLCONF option: colour\n",
-	Run:      runReplconf,
+	SysCmd:  true,
+	Replies: "OK. listening-port and ip-address are for INFO and ROLE; capa eof, psync2 or ebb say what it understands.",
+	Examples: `
+> REPLCONF listening-port 6380 capa eof capa psync2
+OK
+> REPLCONF colour blue
+(error) ERR Unrecognized REPLCONF option: colour
+`,
+	Run: runReplconf,
 }
 
 func runReplconf(c *Ctx) error {

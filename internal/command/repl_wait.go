@@ -96,11 +96,16 @@ var specWait = Spec{
 	Summary:    "Waits until replicas have acknowledged what was written, or for so many milliseconds; 0 for ever.",
 	Flags:      Blocking,
 	Categories: CatConnection, Without: CatKeyspace,
-	Args:     []Arg{Int("numreplicas"), Int("timeout")},
-	Tips:     []string{"request_policy:all_shards", "response_policy:agg_min"},
-	Replies:  "The number of replicas that have acknowledged everything the server had written when it was asked. Inside MULTI, and in a script, it does not wait.",
-	Examples: "> SET k v\nOK\n> WAIT 0 1000\n(integer) 0\n",
-	Run:      runWait,
+	Args:    []Arg{Int("numreplicas"), Int("timeout")},
+	Tips:    []string{"request_policy:all_shards", "response_policy:agg_min"},
+	Replies: "The number of replicas that have acknowledged everything the server had written when it was asked. Inside MULTI, and in a script, it does not wait.",
+	Examples: `
+> SET k v
+OK
+> WAIT 0 1000
+(integer) 0
+`,
+	Run: runWait,
 }
 
 func runWait(c *Ctx) error {

@@ -15,8 +15,13 @@ var specReplicaof = Spec{
 	Args:    replicaArgs(),
 	Replies: "OK at once: the connection is made afterwards, and all data is replaced by the master's unless the master still has what follows " +
 		"this server's offset. A replica that becomes a master keeps its data, and what replicated it may go on.",
-	Examples: "> REPLICAOF NO ONE\nOK\n> REPLICAOF 127.0.0.1 port\n(error) ERR Invalid master port\n",
-	Run:      runReplicaof,
+	Examples: `
+> REPLICAOF NO ONE
+OK
+> REPLICAOF 127.0.0.1 port
+(error) ERR Invalid master port
+`,
+	Run: runReplicaof,
 }
 
 var specSlaveof = Spec{
@@ -25,8 +30,11 @@ var specSlaveof = Spec{
 	Flags:      Admin | NoScript | Stale | NoAsyncLoading | AllKeys,
 	Args:       replicaArgs(),
 	Deprecated: &Deprecation{"5.0.0", "`REPLICAOF`"},
-	Examples:   "> SLAVEOF NO ONE\nOK\n",
-	Run:        runReplicaof,
+	Examples: `
+> SLAVEOF NO ONE
+OK
+`,
+	Run: runReplicaof,
 }
 
 func runReplicaof(c *Ctx) error {
@@ -68,8 +76,13 @@ var specFailover = Spec{
 		Opt(Token("ABORT")), Opt(TokenArg("TIMEOUT", Int("milliseconds")))},
 	Replies: "OK when it has begun: INFO's master_failover_state tells how it goes on. Without TO it is the replica that is first to have everything. " +
 		"After TIMEOUT it is given up, or, with FORCE, the replica takes over with what it has.",
-	Examples: "> FAILOVER\n(error) ERR FAILOVER requires connected replicas.\n> FAILOVER ABORT\n(error) ERR No failover in progress.\n",
-	Run:      runFailover,
+	Examples: `
+> FAILOVER
+(error) ERR FAILOVER requires connected replicas.
+> FAILOVER ABORT
+(error) ERR No failover in progress.
+`,
+	Run: runFailover,
 }
 
 func runFailover(c *Ctx) error {
@@ -130,8 +143,13 @@ var specRole = Spec{
 	Categories: CatAdmin | CatDangerous,
 	Replies: "Of a master: `master`, its offset, and address and offset of each replica. Of a replica: `slave`, the master's host and port, " +
 		"the state of the link, and the offset, -1 while there is no stream.",
-	Examples: "> ROLE\n1) \"master\"\n2) (integer) 0\n3) (empty array)\n",
-	Run:      runRole,
+	Examples: `
+> ROLE
+1) "master"
+2) (integer) 0
+3) (empty array)
+`,
+	Run: runRole,
 }
 
 func runRole(c *Ctx) error {
@@ -163,10 +181,13 @@ func (r *replication) roleName() string {
 
 var specDebugChangeReplID = Spec{
 	Name: "debug|change-repl-id", Group: GroupServer, Since: "4.0.0", Complexity: "O(1)",
-	Summary:  "Gives the stream of replication a new id, so that replicas which connect again need a full synchronisation.",
-	Flags:    adminFlags | AllKeys,
-	Examples: "> DEBUG CHANGE-REPL-ID\nOK\n",
-	Run:      debugging(runDebugChangeReplID),
+	Summary: "Gives the stream of replication a new id, so that replicas which connect again need a full synchronisation.",
+	Flags:   adminFlags | AllKeys,
+	Examples: `
+> DEBUG CHANGE-REPL-ID
+OK
+`,
+	Run: debugging(runDebugChangeReplID),
 }
 
 func runDebugChangeReplID(c *Ctx) error {

@@ -22,8 +22,17 @@ var specKeys = Spec{
 	Categories: CatDangerous,
 	Args:       []Arg{Pattern("pattern")},
 	Tips:       []string{"request_policy:all_shards", "nondeterministic_output_order"},
-	Examples:   "> SET user:1 a\nOK\n> SET other b\nOK\n> KEYS user:*\n1) \"user:1\"\n> KEYS x?\n(empty array)\n",
-	Run:        runKeys,
+	Examples: `
+> SET user:1 a
+OK
+> SET other b
+OK
+> KEYS user:*
+1) "user:1"
+> KEYS x?
+(empty array)
+`,
+	Run: runKeys,
 }
 
 func runKeys(c *Ctx) error {
@@ -45,12 +54,19 @@ func runKeys(c *Ctx) error {
 
 var specRandomKey = Spec{
 	Name: "randomkey", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Returns a random key name from the selected database, each with the same probability.",
-	Flags:    ReadOnly | AllKeys,
-	Tips:     []string{"request_policy:all_shards", "response_policy:special", "nondeterministic_output"},
-	Replies:  "The name, or nil if there are no keys.",
-	Examples: "> RANDOMKEY\n(nil)\n> SET k v\nOK\n> RANDOMKEY\n\"k\"\n",
-	Run:      runRandomKey,
+	Summary: "Returns a random key name from the selected database, each with the same probability.",
+	Flags:   ReadOnly | AllKeys,
+	Tips:    []string{"request_policy:all_shards", "response_policy:special", "nondeterministic_output"},
+	Replies: "The name, or nil if there are no keys.",
+	Examples: `
+> RANDOMKEY
+(nil)
+> SET k v
+OK
+> RANDOMKEY
+"k"
+`,
+	Run: runRandomKey,
 }
 
 func runRandomKey(c *Ctx) error {
@@ -70,8 +86,18 @@ var specScan = Spec{
 	History: []Change{{"6.0.0", "Added the `TYPE` subcommand."}},
 	Replies: "The cursor for the next call, 0 at the end, and an array of names. A key that is there from the first call to the last is " +
 		"returned at least once.",
-	Examples: "> SET user:1 a\nOK\n> SET other b\nOK\n> SCAN 0 MATCH user:* COUNT 100\n1) \"0\"\n2) 1) \"user:1\"\n" +
-		"> SCAN 0 TYPE list\n1) \"0\"\n2) (empty array)\n",
+	Examples: `
+> SET user:1 a
+OK
+> SET other b
+OK
+> SCAN 0 MATCH user:* COUNT 100
+1) "0"
+2) 1) "user:1"
+> SCAN 0 TYPE list
+1) "0"
+2) (empty array)
+`,
 	Run: runScan,
 }
 

@@ -10,23 +10,34 @@ var specScriptHelp = HelpSpec("script", GroupScripting, CatScripting)
 
 var specScriptDebug = Spec{
 	Name: "script|debug", Group: GroupScripting, Since: "3.2.0", Complexity: "O(1)",
-	Summary:  "Sets the debug mode of server-side Lua scripts.",
-	Flags:    NoScript,
-	Args:     []Arg{OneOf("mode", Token("YES"), Token("SYNC"), Token("NO"))},
-	Replies:  "OK. After YES and SYNC the next EVAL begins a debugging session, which takes over the connection until the script ends.",
-	Examples: "> SCRIPT DEBUG NO\nOK\n> SCRIPT DEBUG MAYBE\n(error) ERR Use SCRIPT DEBUG YES/SYNC/NO\n",
-	Run:      runScriptDebug,
+	Summary: "Sets the debug mode of server-side Lua scripts.",
+	Flags:   NoScript,
+	Args:    []Arg{OneOf("mode", Token("YES"), Token("SYNC"), Token("NO"))},
+	Replies: "OK. After YES and SYNC the next EVAL begins a debugging session, which takes over the connection until the script ends.",
+	Examples: `
+> SCRIPT DEBUG NO
+OK
+> SCRIPT DEBUG MAYBE
+(error) ERR Use SCRIPT DEBUG YES/SYNC/NO
+`,
+	Run: runScriptDebug,
 }
 
 var specScriptExists = Spec{
 	Name: "script|exists", Group: GroupScripting, Since: "2.6.0", Complexity: "O(N) where N is the number of digests",
-	Summary:  "Determines whether server-side Lua scripts exist in the script cache.",
-	Flags:    NoScript,
-	Tips:     []string{"request_policy:all_shards", "response_policy:agg_logical_and"},
-	Args:     []Arg{Many("sha1")},
-	Replies:  "1 or 0 for each digest.",
-	Examples: "> SCRIPT LOAD \"return 1\"\n\"$sha\"\n> SCRIPT EXISTS $sha ffffffffffffffffffffffffffffffffffffffff\n1) (integer) 1\n2) (integer) 0\n",
-	Run:      runScriptExists,
+	Summary: "Determines whether server-side Lua scripts exist in the script cache.",
+	Flags:   NoScript,
+	Tips:    []string{"request_policy:all_shards", "response_policy:agg_logical_and"},
+	Args:    []Arg{Many("sha1")},
+	Replies: "1 or 0 for each digest.",
+	Examples: `
+> SCRIPT LOAD "return 1"
+"$sha"
+> SCRIPT EXISTS $sha ffffffffffffffffffffffffffffffffffffffff
+1) (integer) 1
+2) (integer) 0
+`,
+	Run: runScriptExists,
 }
 
 func runScriptExists(c *Ctx) error {
@@ -39,14 +50,21 @@ func runScriptExists(c *Ctx) error {
 
 var specScriptFlush = Spec{
 	Name: "script|flush", Group: GroupScripting, Since: "2.6.0", Complexity: "O(N) where N is the number of scripts in cache",
-	Summary:  "Removes all server-side Lua scripts from the script cache.",
-	Flags:    NoScript,
-	Tips:     everyNode,
-	Args:     []Arg{Opt(OneOf("async", Token("ASYNC"), Token("SYNC"))).Since("6.2.0")},
-	History:  []Change{{"6.2.0", "Added the `ASYNC` and `SYNC` flushing mode modifiers."}},
-	Replies:  "OK.",
-	Examples: "> SCRIPT LOAD \"return 1\"\n\"$sha\"\n> SCRIPT FLUSH\nOK\n> SCRIPT EXISTS $sha\n1) (integer) 0\n",
-	Run:      runScriptFlush,
+	Summary: "Removes all server-side Lua scripts from the script cache.",
+	Flags:   NoScript,
+	Tips:    everyNode,
+	Args:    []Arg{Opt(OneOf("async", Token("ASYNC"), Token("SYNC"))).Since("6.2.0")},
+	History: []Change{{"6.2.0", "Added the `ASYNC` and `SYNC` flushing mode modifiers."}},
+	Replies: "OK.",
+	Examples: `
+> SCRIPT LOAD "return 1"
+"$sha"
+> SCRIPT FLUSH
+OK
+> SCRIPT EXISTS $sha
+1) (integer) 0
+`,
+	Run: runScriptFlush,
 }
 
 func runScriptFlush(c *Ctx) error {
@@ -60,12 +78,15 @@ func runScriptFlush(c *Ctx) error {
 
 var specScriptKill = Spec{
 	Name: "script|kill", Group: GroupScripting, Since: "2.6.0", Complexity: "O(1)",
-	Summary:  "Terminates a server-side Lua script during execution.",
-	Flags:    NoScript | AllowBusy,
-	Tips:     []string{"request_policy:all_shards", "response_policy:one_succeeded"},
-	Replies:  "OK; NOTBUSY if no script runs, UNKILLABLE if it has written already.",
-	Examples: "> SCRIPT KILL\n(error) NOTBUSY No scripts in execution right now.\n",
-	Run:      func(c *Ctx) error { return runKill(c, false) },
+	Summary: "Terminates a server-side Lua script during execution.",
+	Flags:   NoScript | AllowBusy,
+	Tips:    []string{"request_policy:all_shards", "response_policy:one_succeeded"},
+	Replies: "OK; NOTBUSY if no script runs, UNKILLABLE if it has written already.",
+	Examples: `
+> SCRIPT KILL
+(error) NOTBUSY No scripts in execution right now.
+`,
+	Run: func(c *Ctx) error { return runKill(c, false) },
 }
 
 func runKill(c *Ctx, function bool) error {
@@ -78,13 +99,18 @@ func runKill(c *Ctx, function bool) error {
 
 var specScriptLoad = Spec{
 	Name: "script|load", Group: GroupScripting, Since: "2.6.0", Complexity: "O(N) with N being the length in bytes of the script body.",
-	Summary:  "Loads a server-side Lua script to the script cache.",
-	Flags:    NoScript | Stale,
-	Tips:     everyNode,
-	Args:     []Arg{Str("script")},
-	Replies:  "The SHA1 digest of the script, for EVALSHA. It stays cached until SCRIPT FLUSH.",
-	Examples: "> SCRIPT LOAD \"return 'hi'\"\n\"2f31ba2bb6d6a0f42cc159d2e2dad55440778de3\"\n> SCRIPT LOAD \"return (\"\n(error) ERR Error compiling script (new function): user_script:1: unexpected symbol near '<eof>'\n",
-	Run:      runScriptLoad,
+	Summary: "Loads a server-side Lua script to the script cache.",
+	Flags:   NoScript | Stale,
+	Tips:    everyNode,
+	Args:    []Arg{Str("script")},
+	Replies: "The SHA1 digest of the script, for EVALSHA. It stays cached until SCRIPT FLUSH.",
+	Examples: `
+> SCRIPT LOAD "return 'hi'"
+"2f31ba2bb6d6a0f42cc159d2e2dad55440778de3"
+> SCRIPT LOAD "return ("
+(error) ERR Error compiling script (new function): user_script:1: unexpected symbol near '<eof>'
+`,
+	Run: runScriptLoad,
 }
 
 // compileCost is how many bytes a command walks over in the time that compiling
@@ -105,12 +131,19 @@ func runScriptLoad(c *Ctx) error {
 
 var specScriptShow = Spec{
 	Name: "script|show", Group: GroupScripting, Since: "8.0.0", Complexity: "O(1)",
-	Summary:  "Shows the text of a server-side Lua script in the script cache, as Valkey 8.0 does.",
-	Flags:    NoScript,
-	Args:     []Arg{Str("sha1")},
-	Replies:  "The script's text; NOSCRIPT if it is not cached.",
-	Examples: "> SCRIPT LOAD \"return 'hi'\"\n\"$sha\"\n> SCRIPT SHOW $sha\n\"return 'hi'\"\n> SCRIPT SHOW abc\n(error) NOSCRIPT No matching script. Please use EVAL.\n",
-	Run:      runScriptShow,
+	Summary: "Shows the text of a server-side Lua script in the script cache, as Valkey 8.0 does.",
+	Flags:   NoScript,
+	Args:    []Arg{Str("sha1")},
+	Replies: "The script's text; NOSCRIPT if it is not cached.",
+	Examples: `
+> SCRIPT LOAD "return 'hi'"
+"$sha"
+> SCRIPT SHOW $sha
+"return 'hi'"
+> SCRIPT SHOW abc
+(error) NOSCRIPT No matching script. Please use EVAL.
+`,
+	Run: runScriptShow,
 }
 
 func runScriptShow(c *Ctx) error {

@@ -35,8 +35,18 @@ var specSemAcquire = Spec{
 	Errors: append(waitErrors[:len(waitErrors):len(waitErrors)],
 		"ERR a number of permits must be between 1 and 2147483647: limit or COUNT is not.",
 		"ERR COUNT is greater than the limit: it could never be granted."),
-	Examples: "> SEM.ACQUIRE pool a 2 30000\n(integer) $a\n> SEM.ACQUIRE pool b 2 30000\n(integer) $b > $a\n> SEM.ACQUIRE pool c 2 30000\n(nil)\n" +
-		"2> SEM.ACQUIRE pool c 2 30000 WAIT 5000\n> SEM.RELEASE pool a\n(integer) 1\n2< (integer) $c > $b\n",
+	Examples: `
+> SEM.ACQUIRE pool a 2 30000
+(integer) $a
+> SEM.ACQUIRE pool b 2 30000
+(integer) $b > $a
+> SEM.ACQUIRE pool c 2 30000
+(nil)
+2> SEM.ACQUIRE pool c 2 30000 WAIT 5000
+> SEM.RELEASE pool a
+(integer) 1
+2< (integer) $c > $b
+`,
 	Run: runSemAcquire,
 }
 
@@ -62,13 +72,22 @@ func runSemAcquire(c *Ctx) error {
 
 var specSemRenew = Spec{
 	Name: "sem.renew", Group: GroupSemaphore, Since: "0.4.0", Complexity: "O(N) where N is the number of holders",
-	Summary:  "Gives an owner another lease for the permits that it holds, from now on.",
-	Flags:    Write | Fast | Timed,
-	Args:     []Arg{Key("key", Update), Str("owner"), Int("lease")},
-	Replies:  "1. The lease, in milliseconds, may also be shorter than what is left of the old one.",
-	Errors:   append(leaseLength[:1:1], lostError),
-	Examples: "> SEM.ACQUIRE pool a 2 30000\n(integer) $a\n~ 20s\n> SEM.RENEW pool a 30000\n(integer) 1\n~ 30001ms\n> SEM.RENEW pool a 30000\n(error) LOST the lease on 'pool' has expired\n",
-	Run:      runSemRenew,
+	Summary: "Gives an owner another lease for the permits that it holds, from now on.",
+	Flags:   Write | Fast | Timed,
+	Args:    []Arg{Key("key", Update), Str("owner"), Int("lease")},
+	Replies: "1. The lease, in milliseconds, may also be shorter than what is left of the old one.",
+	Errors:  append(leaseLength[:1:1], lostError),
+	Examples: `
+> SEM.ACQUIRE pool a 2 30000
+(integer) $a
+~ 20s
+> SEM.RENEW pool a 30000
+(integer) 1
+~ 30001ms
+> SEM.RENEW pool a 30000
+(error) LOST the lease on 'pool' has expired
+`,
+	Run: runSemRenew,
 }
 
 func runSemRenew(c *Ctx) error {
@@ -87,8 +106,16 @@ var specSemRelease = Spec{
 	Args:    []Arg{Key("key", Update|Delete), Str("owner"), Opt(TokenArg("COUNT", Int("permits")))},
 	Replies: "1 if the owner held any, 0 if not. COUNT gives back so many, by default all that it holds, and so does one that is greater than that.",
 	Errors:  []string{"ERR a number of permits must be between 1 and 2147483647: COUNT is not."},
-	Examples: "> SEM.ACQUIRE pool a 3 30000 COUNT 3\n(integer) $a\n> SEM.RELEASE pool a COUNT 1\n(integer) 1\n" +
-		"> SEM.RELEASE pool a\n(integer) 1\n> SEM.RELEASE pool a\n(integer) 0\n",
+	Examples: `
+> SEM.ACQUIRE pool a 3 30000 COUNT 3
+(integer) $a
+> SEM.RELEASE pool a COUNT 1
+(integer) 1
+> SEM.RELEASE pool a
+(integer) 1
+> SEM.RELEASE pool a
+(integer) 0
+`,
 	Run: runSemRelease,
 }
 
@@ -123,9 +150,25 @@ var specSemInfo = Spec{
 	Replies: "A map; nil if nobody holds any, and then nobody waits. `taken`: how many permits are held. " +
 		"`holders`: of each owner, permits, token, and what is left of the lease in milliseconds. " +
 		"`line`: of each who waits, first come first: owner, the permits that it is to hold, the connection's CLIENT ID, and how long it has waited in milliseconds.",
-	Examples: "> SEM.ACQUIRE pool a 2 30000 COUNT 2\n(integer) $a\n2> SEM.ACQUIRE pool b 2 30000 WAIT 0\n~ 500ms\n" +
-		"> SEM.INFO pool\n1) \"taken\"\n2) (integer) 2\n3) \"holders\"\n4) 1) 1) \"a\"\n      2) (integer) 2\n      3) (integer) $a\n      4) (integer) 29500\n" +
-		"5) \"line\"\n6) 1) 1) \"b\"\n      2) (integer) 1\n      3) (integer) 2\n      4) (integer) 500\n",
+	Examples: `
+> SEM.ACQUIRE pool a 2 30000 COUNT 2
+(integer) $a
+2> SEM.ACQUIRE pool b 2 30000 WAIT 0
+~ 500ms
+> SEM.INFO pool
+1) "taken"
+2) (integer) 2
+3) "holders"
+4) 1) 1) "a"
+      2) (integer) 2
+      3) (integer) $a
+      4) (integer) 29500
+5) "line"
+6) 1) 1) "b"
+      2) (integer) 1
+      3) (integer) 2
+      4) (integer) 500
+`,
 	Run: runSemInfo,
 }
 

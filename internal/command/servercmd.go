@@ -13,11 +13,19 @@ var serverSpecs = []*Spec{&specACL, &specCommand, &specConfig, &specDebug, &spec
 
 var specTime = Spec{
 	Name: "time", Group: GroupServer, Since: "2.6.0", Complexity: "O(1)",
-	Summary:  "Returns the server's time: seconds since 1970, and microseconds of the current one.",
-	Flags:    Loading | Stale | Fast,
-	Tips:     []string{"nondeterministic_output"},
-	Examples: "> TIME\n1) \"1700000000\"\n2) \"0\"\n~ 1500ms\n> TIME\n1) \"1700000001\"\n2) \"500000\"\n",
-	Run:      runTime,
+	Summary: "Returns the server's time: seconds since 1970, and microseconds of the current one.",
+	Flags:   Loading | Stale | Fast,
+	Tips:    []string{"nondeterministic_output"},
+	Examples: `
+> TIME
+1) "1700000000"
+2) "0"
+~ 1500ms
+> TIME
+1) "1700000001"
+2) "500000"
+`,
+	Run: runTime,
 }
 
 func runTime(c *Ctx) error {

@@ -20,8 +20,15 @@ var specSAdd = Spec{
 	Args:       []Arg{Key("key", Insert), Many("member")},
 	History:    []Change{{"2.4.0", "Accepts multiple `member` arguments."}},
 	Replies:    "How many of the members are new.",
-	Examples:   "> SADD tags go redis\n(integer) 2\n> SADD tags go sql\n(integer) 1\n> SCARD tags\n(integer) 3\n",
-	Run:        runSAdd,
+	Examples: `
+> SADD tags go redis
+(integer) 2
+> SADD tags go sql
+(integer) 1
+> SCARD tags
+(integer) 3
+`,
+	Run: runSAdd,
 }
 
 func runSAdd(c *Ctx) error {
@@ -38,13 +45,22 @@ func runSAdd(c *Ctx) error {
 
 var specSRem = Spec{
 	Name: "srem", Group: GroupSet, Since: "1.0.0", Complexity: "O(N) where N is the number of members to be removed.",
-	Summary:  "Removes one or more members from a set. Deletes the set if the last member was removed.",
-	Flags:    Write | Fast,
-	Args:     []Arg{Key("key", Delete), Many("member")},
-	History:  []Change{{"2.4.0", "Accepts multiple `member` arguments."}},
-	Replies:  "How many members were there.",
-	Examples: "> SADD tags go redis\n(integer) 2\n> SREM tags go sql\n(integer) 1\n> SREM tags redis\n(integer) 1\n> EXISTS tags\n(integer) 0\n",
-	Run:      runSRem,
+	Summary: "Removes one or more members from a set. Deletes the set if the last member was removed.",
+	Flags:   Write | Fast,
+	Args:    []Arg{Key("key", Delete), Many("member")},
+	History: []Change{{"2.4.0", "Accepts multiple `member` arguments."}},
+	Replies: "How many members were there.",
+	Examples: `
+> SADD tags go redis
+(integer) 2
+> SREM tags go sql
+(integer) 1
+> SREM tags redis
+(integer) 1
+> EXISTS tags
+(integer) 0
+`,
+	Run: runSRem,
 }
 
 func runSRem(c *Ctx) error {
@@ -61,11 +77,18 @@ func runSRem(c *Ctx) error {
 
 var specSCard = Spec{
 	Name: "scard", Group: GroupSet, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Returns the number of members in a set.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Meta)},
-	Examples: "> SADD tags go redis\n(integer) 2\n> SCARD tags\n(integer) 2\n> SCARD nothing\n(integer) 0\n",
-	Run:      runSCard,
+	Summary: "Returns the number of members in a set.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Meta)},
+	Examples: `
+> SADD tags go redis
+(integer) 2
+> SCARD tags
+(integer) 2
+> SCARD nothing
+(integer) 0
+`,
+	Run: runSCard,
 }
 
 func runSCard(c *Ctx) error {
@@ -79,12 +102,19 @@ func runSCard(c *Ctx) error {
 
 var specSIsMember = Spec{
 	Name: "sismember", Group: GroupSet, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Determines whether a member belongs to a set.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Meta), Str("member")},
-	Replies:  "1 or 0.",
-	Examples: "> SADD tags go redis\n(integer) 2\n> SISMEMBER tags go\n(integer) 1\n> SISMEMBER tags sql\n(integer) 0\n",
-	Run:      runSIsMember,
+	Summary: "Determines whether a member belongs to a set.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Meta), Str("member")},
+	Replies: "1 or 0.",
+	Examples: `
+> SADD tags go redis
+(integer) 2
+> SISMEMBER tags go
+(integer) 1
+> SISMEMBER tags sql
+(integer) 0
+`,
+	Run: runSIsMember,
 }
 
 func runSIsMember(c *Ctx) error {
@@ -98,12 +128,18 @@ func runSIsMember(c *Ctx) error {
 
 var specSMIsMember = Spec{
 	Name: "smismember", Group: GroupSet, Since: "6.2.0", Complexity: "O(N) where N is the number of elements being checked for membership",
-	Summary:  "Determines whether multiple members belong to a set.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Read), Many("member")},
-	Replies:  "An array with 1 or 0 for each member.",
-	Examples: "> SADD tags go redis\n(integer) 2\n> SMISMEMBER tags go sql\n1) (integer) 1\n2) (integer) 0\n",
-	Run:      runSMIsMember,
+	Summary: "Determines whether multiple members belong to a set.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Read), Many("member")},
+	Replies: "An array with 1 or 0 for each member.",
+	Examples: `
+> SADD tags go redis
+(integer) 2
+> SMISMEMBER tags go sql
+1) (integer) 1
+2) (integer) 0
+`,
+	Run: runSMIsMember,
 }
 
 func runSMIsMember(c *Ctx) error {
@@ -124,14 +160,21 @@ func runSMIsMember(c *Ctx) error {
 
 var specSMembers = Spec{
 	Name: "smembers", Group: GroupSet, Since: "1.0.0", Complexity: "O(N) where N is the set cardinality.",
-	Summary:  "Returns all members of a set.",
-	Flags:    ReadOnly,
-	Args:     []Arg{Key("key", Read), Opt(Token("WITHTTL"))},
-	Tips:     setOrder,
-	Replies:  "A set in RESP3, an array in RESP2, of members in no order. With WITHTTL an array of arrays of member and what is left of its life in ms, -1 where nothing ends it.",
-	Examples: "> SADD tags go\n(integer) 1\n> SMEMBERS tags\n1) \"go\"\n> SMEMBERS nothing\n(empty array)\n",
-	Run:      runSMembers,
-	Takes:    takesWithTTL,
+	Summary: "Returns all members of a set.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Read), Opt(Token("WITHTTL"))},
+	Tips:    setOrder,
+	Replies: "A set in RESP3, an array in RESP2, of members in no order. With WITHTTL an array of arrays of member and what is left of its life in ms, -1 where nothing ends it.",
+	Examples: `
+> SADD tags go
+(integer) 1
+> SMEMBERS tags
+1) "go"
+> SMEMBERS nothing
+(empty array)
+`,
+	Run:   runSMembers,
+	Takes: takesWithTTL,
 }
 
 func runSMembers(c *Ctx) error {
@@ -159,12 +202,21 @@ func runSMembers(c *Ctx) error {
 
 var specSMove = Spec{
 	Name: "smove", Group: GroupSet, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Moves a member from one set to another.",
-	Flags:    Write | Fast,
-	Args:     []Arg{Key("source", Access|Delete), Key("destination", Insert), Str("member")},
-	Replies:  "1 if the member was in the source, else 0.",
-	Examples: "> SADD todo a b\n(integer) 2\n> SMOVE todo done a\n(integer) 1\n> SMOVE todo done a\n(integer) 0\n> SMEMBERS done\n1) \"a\"\n",
-	Run:      runSMove,
+	Summary: "Moves a member from one set to another.",
+	Flags:   Write | Fast,
+	Args:    []Arg{Key("source", Access|Delete), Key("destination", Insert), Str("member")},
+	Replies: "1 if the member was in the source, else 0.",
+	Examples: `
+> SADD todo a b
+(integer) 2
+> SMOVE todo done a
+(integer) 1
+> SMOVE todo done a
+(integer) 0
+> SMEMBERS done
+1) "a"
+`,
+	Run: runSMove,
 }
 
 func runSMove(c *Ctx) error {
@@ -185,8 +237,19 @@ var specSPop = Spec{
 	Tips:       []string{"nondeterministic_output"},
 	History:    []Change{{"3.2.0", "Added the `count` argument."}},
 	Replies:    "Without count the member, or nil if there is none. With it a set (an array in RESP2) of as many, or of all if there are fewer.",
-	Examples:   "> SADD coin heads\n(integer) 1\n> SPOP coin\n\"heads\"\n> SPOP coin\n(nil)\n> SADD s a\n(integer) 1\n> SPOP s 5\n1) \"a\"\n",
-	Run:        runSPop,
+	Examples: `
+> SADD coin heads
+(integer) 1
+> SPOP coin
+"heads"
+> SPOP coin
+(nil)
+> SADD s a
+(integer) 1
+> SPOP s 5
+1) "a"
+`,
+	Run: runSPop,
 }
 
 func runSPop(c *Ctx) error {
@@ -239,8 +302,19 @@ var specSRandMember = Spec{
 	Replies: "Without count the member, or nil if there is none. With it an array of as many different members, or of all if there are fewer; a " +
 		"negative count allows repetitions and always gives so many.",
 	Errors: drawErrors,
-	Examples: "> SADD coin heads\n(integer) 1\n> SRANDMEMBER coin\n\"heads\"\n> SRANDMEMBER coin 2\n1) \"heads\"\n> SRANDMEMBER coin -2\n1) \"heads\"\n2) \"heads\"\n" +
-		"> SRANDMEMBER nothing\n(nil)\n",
+	Examples: `
+> SADD coin heads
+(integer) 1
+> SRANDMEMBER coin
+"heads"
+> SRANDMEMBER coin 2
+1) "heads"
+> SRANDMEMBER coin -2
+1) "heads"
+2) "heads"
+> SRANDMEMBER nothing
+(nil)
+`,
 	Run: runSRandMember,
 }
 
@@ -302,8 +376,17 @@ var specSScan = Spec{
 	Tips:       []string{"nondeterministic_output"},
 	Replies: "The cursor for the next call, 0 at the end, and an array of members. A member that is there from the first call to the last is " +
 		"returned at least once.",
-	Examples: "> SADD tags go redis\n(integer) 2\n> SSCAN tags 0 MATCH g*\n1) \"0\"\n2) 1) \"go\"\n> SSCAN nothing 0\n1) \"0\"\n2) (empty array)\n",
-	Run:      runSScan,
+	Examples: `
+> SADD tags go redis
+(integer) 2
+> SSCAN tags 0 MATCH g*
+1) "0"
+2) 1) "go"
+> SSCAN nothing 0
+1) "0"
+2) (empty array)
+`,
+	Run: runSScan,
 }
 
 func runSScan(c *Ctx) error {

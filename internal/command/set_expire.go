@@ -22,9 +22,18 @@ var specSAddEx = Spec{
 	Errors: []string{"FULL: with MAXLEN, there is no room for so many new members",
 		"ERR invalid number of members: nummembers is not a positive integer",
 		"ERR unknown argument: X: an option that SADDEX does not have"},
-	Examples: "> SADDEX orders:ada NX EX 1800 MAXLEN 2 MEMBERS 2 o1 o2\n(integer) 2\n> SADDEX orders:ada NX EX 1800 MAXLEN 2 MEMBERS 1 o3\n" +
-		"(error) FULL 'orders:ada' holds 2 items, 1 more would exceed MAXLEN 2\n~ 1800001ms\n> SADDEX orders:ada 60 o3\n(integer) 1\n> SMEMBERS orders:ada WITHTTL\n" +
-		"1) 1) \"o3\"\n   2) (integer) 60000\n",
+	Examples: `
+> SADDEX orders:ada NX EX 1800 MAXLEN 2 MEMBERS 2 o1 o2
+(integer) 2
+> SADDEX orders:ada NX EX 1800 MAXLEN 2 MEMBERS 1 o3
+(error) FULL 'orders:ada' holds 2 items, 1 more would exceed MAXLEN 2
+~ 1800001ms
+> SADDEX orders:ada 60 o3
+(integer) 1
+> SMEMBERS orders:ada WITHTTL
+1) 1) "o3"
+   2) (integer) 60000
+`,
 	Run: runSAddEx,
 }
 

@@ -13,30 +13,57 @@ var specSInter = Spec{
 	Args:       []Arg{ManyKeys("key", Read)},
 	Tips:       setOrder,
 	Replies:    "A set in RESP3, an array in RESP2, of members in no order.",
-	Examples:   "> SADD a 1 2 3\n(integer) 3\n> SADD b 2 3 4\n(integer) 3\n> SINTER a b\n1) \"2\"\n2) \"3\"\n> SINTER a nothing\n(empty array)\n",
-	Run:        func(c *Ctx) error { return c.combineSets(engine.Intersection) },
+	Examples: `
+> SADD a 1 2 3
+(integer) 3
+> SADD b 2 3 4
+(integer) 3
+> SINTER a b
+1) "2"
+2) "3"
+> SINTER a nothing
+(empty array)
+`,
+	Run: func(c *Ctx) error { return c.combineSets(engine.Intersection) },
 }
 
 var specSUnion = Spec{
 	Name: "sunion", Group: GroupSet, Since: "1.0.0", Complexity: "O(N) where N is the total number of elements in all given sets.",
-	Summary:  "Returns the union of multiple sets.",
-	Flags:    ReadOnly,
-	Args:     []Arg{ManyKeys("key", Read)},
-	Tips:     setOrder,
-	Replies:  "A set in RESP3, an array in RESP2, of members in no order.",
-	Examples: "> SADD a 1 2\n(integer) 2\n> SADD b 2 3\n(integer) 2\n> SUNION a b nothing\n1) \"1\"\n2) \"2\"\n3) \"3\"\n",
-	Run:      func(c *Ctx) error { return c.combineSets(engine.Union) },
+	Summary: "Returns the union of multiple sets.",
+	Flags:   ReadOnly,
+	Args:    []Arg{ManyKeys("key", Read)},
+	Tips:    setOrder,
+	Replies: "A set in RESP3, an array in RESP2, of members in no order.",
+	Examples: `
+> SADD a 1 2
+(integer) 2
+> SADD b 2 3
+(integer) 2
+> SUNION a b nothing
+1) "1"
+2) "2"
+3) "3"
+`,
+	Run: func(c *Ctx) error { return c.combineSets(engine.Union) },
 }
 
 var specSDiff = Spec{
 	Name: "sdiff", Group: GroupSet, Since: "1.0.0", Complexity: "O(N) where N is the total number of elements in all given sets.",
-	Summary:  "Returns the difference of multiple sets.",
-	Flags:    ReadOnly,
-	Args:     []Arg{ManyKeys("key", Read)},
-	Tips:     setOrder,
-	Replies:  "A set in RESP3, an array in RESP2: the members of the first set that are in none of the others, in no order.",
-	Examples: "> SADD a 1 2 3\n(integer) 3\n> SADD b 2 4\n(integer) 2\n> SDIFF a b nothing\n1) \"1\"\n2) \"3\"\n",
-	Run:      func(c *Ctx) error { return c.combineSets(engine.Difference) },
+	Summary: "Returns the difference of multiple sets.",
+	Flags:   ReadOnly,
+	Args:    []Arg{ManyKeys("key", Read)},
+	Tips:    setOrder,
+	Replies: "A set in RESP3, an array in RESP2: the members of the first set that are in none of the others, in no order.",
+	Examples: `
+> SADD a 1 2 3
+(integer) 3
+> SADD b 2 4
+(integer) 2
+> SDIFF a b nothing
+1) "1"
+2) "3"
+`,
+	Run: func(c *Ctx) error { return c.combineSets(engine.Difference) },
 }
 
 func (c *Ctx) combineSets(o engine.SetOperation) error {
@@ -81,28 +108,59 @@ var specSInterStore = Spec{
 	Flags:      Write | DenyOOM,
 	Args:       storedSets(Overwrite),
 	Replies:    "The number of members. Where it is 0 the destination is deleted.",
-	Examples:   "> SADD a 1 2 3\n(integer) 3\n> SADD b 2 3 4\n(integer) 3\n> SINTERSTORE both a b\n(integer) 2\n> SMEMBERS both\n1) \"2\"\n2) \"3\"\n",
-	Run:        func(c *Ctx) error { return c.storeSets(engine.Intersection) },
+	Examples: `
+> SADD a 1 2 3
+(integer) 3
+> SADD b 2 3 4
+(integer) 3
+> SINTERSTORE both a b
+(integer) 2
+> SMEMBERS both
+1) "2"
+2) "3"
+`,
+	Run: func(c *Ctx) error { return c.storeSets(engine.Intersection) },
 }
 
 var specSUnionStore = Spec{
 	Name: "sunionstore", Group: GroupSet, Since: "1.0.0", Complexity: "O(N) where N is the total number of elements in all given sets.",
-	Summary:  "Stores the union of multiple sets in a key.",
-	Flags:    Write | DenyOOM,
-	Args:     storedSets(Overwrite),
-	Replies:  "The number of members. Where it is 0 the destination is deleted.",
-	Examples: "> SADD a 1 2\n(integer) 2\n> SADD b 2 3\n(integer) 2\n> SUNIONSTORE all a b\n(integer) 3\n> SMEMBERS all\n1) \"1\"\n2) \"2\"\n3) \"3\"\n",
-	Run:      func(c *Ctx) error { return c.storeSets(engine.Union) },
+	Summary: "Stores the union of multiple sets in a key.",
+	Flags:   Write | DenyOOM,
+	Args:    storedSets(Overwrite),
+	Replies: "The number of members. Where it is 0 the destination is deleted.",
+	Examples: `
+> SADD a 1 2
+(integer) 2
+> SADD b 2 3
+(integer) 2
+> SUNIONSTORE all a b
+(integer) 3
+> SMEMBERS all
+1) "1"
+2) "2"
+3) "3"
+`,
+	Run: func(c *Ctx) error { return c.storeSets(engine.Union) },
 }
 
 var specSDiffStore = Spec{
 	Name: "sdiffstore", Group: GroupSet, Since: "1.0.0", Complexity: "O(N) where N is the total number of elements in all given sets.",
-	Summary:  "Stores the difference of multiple sets in a key.",
-	Flags:    Write | DenyOOM,
-	Args:     storedSets(Overwrite),
-	Replies:  "The number of members. Where it is 0 the destination is deleted.",
-	Examples: "> SADD a 1 2 3\n(integer) 3\n> SADD b 2 4\n(integer) 2\n> SDIFFSTORE rest a b\n(integer) 2\n> SMEMBERS rest\n1) \"1\"\n2) \"3\"\n",
-	Run:      func(c *Ctx) error { return c.storeSets(engine.Difference) },
+	Summary: "Stores the difference of multiple sets in a key.",
+	Flags:   Write | DenyOOM,
+	Args:    storedSets(Overwrite),
+	Replies: "The number of members. Where it is 0 the destination is deleted.",
+	Examples: `
+> SADD a 1 2 3
+(integer) 3
+> SADD b 2 4
+(integer) 2
+> SDIFFSTORE rest a b
+(integer) 2
+> SMEMBERS rest
+1) "1"
+2) "3"
+`,
+	Run: func(c *Ctx) error { return c.storeSets(engine.Difference) },
 }
 
 func (c *Ctx) storeSets(o engine.SetOperation) error {
@@ -125,8 +183,17 @@ var specSInterCard = Spec{
 	Flags:      ReadOnly,
 	Args:       []Arg{Count("numkeys"), ManyKeys("key", Read), Opt(TokenArg("LIMIT", Int("limit")))},
 	Replies:    "The number; counting ends at LIMIT, if that is not 0.",
-	Examples:   "> SADD a 1 2 3\n(integer) 3\n> SADD b 2 3 4\n(integer) 3\n> SINTERCARD 2 a b\n(integer) 2\n> SINTERCARD 2 a b LIMIT 1\n(integer) 1\n",
-	Run:        runSInterCard,
+	Examples: `
+> SADD a 1 2 3
+(integer) 3
+> SADD b 2 3 4
+(integer) 3
+> SINTERCARD 2 a b
+(integer) 2
+> SINTERCARD 2 a b LIMIT 1
+(integer) 1
+`,
+	Run: runSInterCard,
 }
 
 const errKeysTooMany = ReplyError("ERR Number of keys can't be greater than number of args")

@@ -17,8 +17,14 @@ var specShutdown = Spec{
 		Opt(Token("NOW")).Since("7.0.0"), Opt(Token("FORCE")).Since("7.0.0"), Opt(Token("ABORT")).Since("7.0.0")},
 	History: []Change{{"7.0.0", "Added the `NOW`, `FORCE` and `ABORT` modifiers."}},
 	Replies: "None: the connection is closed when the server has ended. It saves to the RDB file where there are save points, or with SAVE. An error if that fails, and the server goes on; with FORCE it ends all the same. Unless NOW, replicas that lag have shutdown-timeout seconds to catch up; ABORT ends that wait, and the shutdown.",
-	Examples: "> SHUTDOWN ABORT\n(error) ERR No shutdown in progress.\n> SHUTDOWN SAVE NOSAVE\n(error) ERR syntax error\n" +
-		"> SHUTDOWN SAVE\n(error) ERR Errors trying to SHUTDOWN. Check logs.\n",
+	Examples: `
+> SHUTDOWN ABORT
+(error) ERR No shutdown in progress.
+> SHUTDOWN SAVE NOSAVE
+(error) ERR syntax error
+> SHUTDOWN SAVE
+(error) ERR Errors trying to SHUTDOWN. Check logs.
+`,
 	Run: runShutdown,
 }
 

@@ -122,8 +122,21 @@ var specSlowlogGet = Spec{
 	Args:    []Arg{Opt(Int("count"))},
 	History: []Change{{"4.0.0", "Added client IP address, port and name to the reply."}},
 	Replies: "Up to count calls, 10 by default, -1 for all, the latest first: number, time, microseconds, arguments (32 at most, of 128 bytes), the client's address and name.",
-	Examples: "> CONFIG SET slowlog-log-slower-than 0\nOK\n> SET k v\nOK\n> SLOWLOG GET 1\n1) 1) (integer) 1\n   2) (integer) 1700000000\n   3) (integer) 0\n   4) 1) \"SET\"\n      2) \"k\"\n      3) \"v\"\n" +
-		"   5) $_\n   6) \"\"\n",
+	Examples: `
+> CONFIG SET slowlog-log-slower-than 0
+OK
+> SET k v
+OK
+> SLOWLOG GET 1
+1) 1) (integer) 1
+   2) (integer) 1700000000
+   3) (integer) 0
+   4) 1) "SET"
+      2) "k"
+      3) "v"
+   5) $_
+   6) ""
+`,
 	Run: runSlowlogGet,
 }
 
@@ -159,11 +172,14 @@ func runSlowlogGet(c *Ctx) error {
 
 var specSlowlogLen = Spec{
 	Name: "slowlog|len", Group: GroupServer, Since: "2.2.12", Complexity: "O(1)",
-	Summary:  "Returns how many calls the slow log holds.",
-	Flags:    Admin | Loading | Stale,
-	Tips:     []string{"request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"},
-	Examples: "> SLOWLOG LEN\n(integer) 0\n",
-	Run:      runSlowlogLen,
+	Summary: "Returns how many calls the slow log holds.",
+	Flags:   Admin | Loading | Stale,
+	Tips:    []string{"request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"},
+	Examples: `
+> SLOWLOG LEN
+(integer) 0
+`,
+	Run: runSlowlogLen,
 }
 
 func runSlowlogLen(c *Ctx) error {
@@ -173,11 +189,16 @@ func runSlowlogLen(c *Ctx) error {
 
 var specSlowlogReset = Spec{
 	Name: "slowlog|reset", Group: GroupServer, Since: "2.2.12", Complexity: "O(N) where N is the number of entries in the slowlog",
-	Summary:  "Empties the slow log.",
-	Flags:    Admin | Loading | Stale,
-	Tips:     everyNode,
-	Examples: "> SLOWLOG RESET\nOK\n> SLOWLOG LEN\n(integer) 0\n",
-	Run:      runSlowlogReset,
+	Summary: "Empties the slow log.",
+	Flags:   Admin | Loading | Stale,
+	Tips:    everyNode,
+	Examples: `
+> SLOWLOG RESET
+OK
+> SLOWLOG LEN
+(integer) 0
+`,
+	Run: runSlowlogReset,
 }
 
 func runSlowlogReset(c *Ctx) error {

@@ -37,8 +37,23 @@ var specSort = Spec{
 	Replies: "The elements; with GET, for each of them what each pattern finds, nil where it finds nothing; with STORE their number. " +
 		"In a pattern the first * stands for the element, and ->field behind it for a field of a hash; # is the element itself. " +
 		"Elements are numbers unless ALPHA is given.",
-	Examples: "> RPUSH l 3 1 2\n(integer) 3\n> SORT l\n1) \"1\"\n2) \"2\"\n3) \"3\"\n> MSET w1 30 w2 20 w3 10\nOK\n" +
-		"> SORT l BY w* GET # GET w* LIMIT 0 2\n1) \"3\"\n2) \"10\"\n3) \"2\"\n4) \"20\"\n> SORT l DESC STORE s\n(integer) 3\n",
+	Examples: `
+> RPUSH l 3 1 2
+(integer) 3
+> SORT l
+1) "1"
+2) "2"
+3) "3"
+> MSET w1 30 w2 20 w3 10
+OK
+> SORT l BY w* GET # GET w* LIMIT 0 2
+1) "3"
+2) "10"
+3) "2"
+4) "20"
+> SORT l DESC STORE s
+(integer) 3
+`,
 	Run: runSort,
 }
 
@@ -53,8 +68,16 @@ var specSortRO = Spec{
 	KeySpecs:   sortKeySpecs[:2],
 	Wide:       sortsByKeys,
 	Replies:    "The elements, as SORT.",
-	Examples:   "> RPUSH l b a\n(integer) 2\n> SORT_RO l ALPHA\n1) \"a\"\n2) \"b\"\n> SORT_RO l ALPHA STORE x\n(error) ERR syntax error\n",
-	Run:        runSort,
+	Examples: `
+> RPUSH l b a
+(integer) 2
+> SORT_RO l ALPHA
+1) "a"
+2) "b"
+> SORT_RO l ALPHA STORE x
+(error) ERR syntax error
+`,
+	Run: runSort,
 }
 
 // sortOption tells how many arguments follow the option at args[0] of SORT, -1

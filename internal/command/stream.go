@@ -213,9 +213,18 @@ var specXAdd = Spec{
 	Tips: []string{"nondeterministic_output"},
 	History: []Change{{"6.2.0", "Added the `NOMKSTREAM` option, `MINID` trimming strategy and the `LIMIT` option."},
 		{"7.0.0", "Added support for the `<ms>-*` explicit ID form."}},
-	Replies:  "The id of the entry, or nil if NOMKSTREAM is given and there is no such key.",
-	Examples: "> XADD orders * item tea\n\"1700000000000-0\"\n> XADD orders * item milk\n\"1700000000000-1\"\n> XADD orders 1700000000001-* item jam\n\"1700000000001-0\"\n> XLEN orders\n(integer) 3\n",
-	Run:      runXAdd,
+	Replies: "The id of the entry, or nil if NOMKSTREAM is given and there is no such key.",
+	Examples: `
+> XADD orders * item tea
+"1700000000000-0"
+> XADD orders * item milk
+"1700000000000-1"
+> XADD orders 1700000000001-* item jam
+"1700000000001-0"
+> XLEN orders
+(integer) 3
+`,
+	Run: runXAdd,
 }
 
 func runXAdd(c *Ctx) error {
@@ -295,12 +304,19 @@ func parseNewID(x *engine.XAdd, a []byte) error {
 
 var specXLen = Spec{
 	Name: "xlen", Group: GroupStream, Since: "5.0.0", Complexity: "O(1)",
-	Summary:  "Returns the number of messages in a stream.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Meta)},
-	Replies:  "The number of entries, 0 if there is no such key.",
-	Examples: "> XADD s 1-1 f v\n\"1-1\"\n> XLEN s\n(integer) 1\n> XLEN nothing\n(integer) 0\n",
-	Run:      runXLen,
+	Summary: "Returns the number of messages in a stream.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Meta)},
+	Replies: "The number of entries, 0 if there is no such key.",
+	Examples: `
+> XADD s 1-1 f v
+"1-1"
+> XLEN s
+(integer) 1
+> XLEN nothing
+(integer) 0
+`,
+	Run: runXLen,
 }
 
 func runXLen(c *Ctx) error {
@@ -319,8 +335,17 @@ var specXDel = Spec{
 	Flags:      Write | Fast,
 	Args:       []Arg{Key("key", Delete), Many("id")},
 	Replies:    "How many of the entries there were. The key stays when the last one goes.",
-	Examples:   "> XADD s 1-1 f v\n\"1-1\"\n> XDEL s 1-1 2-2\n(integer) 1\n> XLEN s\n(integer) 0\n> EXISTS s\n(integer) 1\n",
-	Run:        runXDel,
+	Examples: `
+> XADD s 1-1 f v
+"1-1"
+> XDEL s 1-1 2-2
+(integer) 1
+> XLEN s
+(integer) 0
+> EXISTS s
+(integer) 1
+`,
+	Run: runXDel,
 }
 
 func runXDel(c *Ctx) error {
@@ -362,8 +387,20 @@ var specXTrim = Spec{
 	Tips:       []string{"nondeterministic_output"},
 	History:    []Change{{"6.2.0", "Added the `MINID` trimming strategy and the `LIMIT` option."}},
 	Replies:    "The number of entries removed. With `~` only whole nodes of stream-node-max-entries are removed, fewer than asked for.",
-	Examples: "> XADD s 1-1 f a\n\"1-1\"\n> XADD s 2-1 f b\n\"2-1\"\n> XADD s 3-1 f c\n\"3-1\"\n> XTRIM s MAXLEN 2\n(integer) 1\n" +
-		"> XTRIM s MINID 3\n(integer) 1\n> XTRIM s MAXLEN ~ 0 LIMIT 10\n(integer) 1\n",
+	Examples: `
+> XADD s 1-1 f a
+"1-1"
+> XADD s 2-1 f b
+"2-1"
+> XADD s 3-1 f c
+"3-1"
+> XTRIM s MAXLEN 2
+(integer) 1
+> XTRIM s MINID 3
+(integer) 1
+> XTRIM s MAXLEN ~ 0 LIMIT 10
+(integer) 1
+`,
 	Run: runXTrim,
 }
 

@@ -80,13 +80,22 @@ func (c *Ctx) parseGroup(create bool) (x engine.XGroup, err error) {
 
 var specXGroupCreate = Spec{
 	Name: "xgroup|create", Group: GroupStream, Since: "5.0.0", Complexity: "O(1)",
-	Summary:  "Creates a consumer group.",
-	Flags:    Write | DenyOOM,
-	Args:     []Arg{Key("key", Insert), Str("groupname"), groupID(), Opt(Token("MKSTREAM")), entriesRead()},
-	History:  []Change{{"7.0.0", "Added the `entries_read` named argument."}},
-	Replies:  "OK. The group's consumers get what is added after the id; `$` is the stream's last id.",
-	Examples: "> XADD s 1-1 f v\n\"1-1\"\n> XGROUP CREATE s all 0\nOK\n> XGROUP CREATE s new $\nOK\n> XGROUP CREATE other g $ MKSTREAM\nOK\n",
-	Run:      runXGroupCreate,
+	Summary: "Creates a consumer group.",
+	Flags:   Write | DenyOOM,
+	Args:    []Arg{Key("key", Insert), Str("groupname"), groupID(), Opt(Token("MKSTREAM")), entriesRead()},
+	History: []Change{{"7.0.0", "Added the `entries_read` named argument."}},
+	Replies: "OK. The group's consumers get what is added after the id; `$` is the stream's last id.",
+	Examples: `
+> XADD s 1-1 f v
+"1-1"
+> XGROUP CREATE s all 0
+OK
+> XGROUP CREATE s new $
+OK
+> XGROUP CREATE other g $ MKSTREAM
+OK
+`,
+	Run: runXGroupCreate,
 }
 
 func runXGroupCreate(c *Ctx) error {
@@ -114,13 +123,20 @@ func runXGroupCreate(c *Ctx) error {
 
 var specXGroupSetID = Spec{
 	Name: "xgroup|setid", Group: GroupStream, Since: "5.0.0", Complexity: "O(1)",
-	Summary:  "Sets the last-delivered ID of a consumer group.",
-	Flags:    Write,
-	Args:     []Arg{Key("key", Update), Str("groupname"), groupID(), entriesRead()},
-	History:  []Change{{"7.0.0", "Added the optional `entries_read` argument."}},
-	Replies:  "OK.",
-	Examples: "> XGROUP CREATE s g $ MKSTREAM\nOK\n> XGROUP SETID s g 0\nOK\n> XGROUP SETID s other 0\n(error) NOGROUP No such consumer group 'other' for key name 's'\n",
-	Run:      runXGroupSetID,
+	Summary: "Sets the last-delivered ID of a consumer group.",
+	Flags:   Write,
+	Args:    []Arg{Key("key", Update), Str("groupname"), groupID(), entriesRead()},
+	History: []Change{{"7.0.0", "Added the optional `entries_read` argument."}},
+	Replies: "OK.",
+	Examples: `
+> XGROUP CREATE s g $ MKSTREAM
+OK
+> XGROUP SETID s g 0
+OK
+> XGROUP SETID s other 0
+(error) NOGROUP No such consumer group 'other' for key name 's'
+`,
+	Run: runXGroupSetID,
 }
 
 func runXGroupSetID(c *Ctx) error {
@@ -151,8 +167,15 @@ var specXGroupDestroy = Spec{
 	Flags:      Write,
 	Args:       []Arg{Key("key", Delete), Str("groupname")},
 	Replies:    "1 if there was such a group, else 0. Consumers that wait in it get an error.",
-	Examples:   "> XGROUP CREATE s g $ MKSTREAM\nOK\n> XGROUP DESTROY s g\n(integer) 1\n> XGROUP DESTROY s g\n(integer) 0\n",
-	Run:        runXGroupDestroy,
+	Examples: `
+> XGROUP CREATE s g $ MKSTREAM
+OK
+> XGROUP DESTROY s g
+(integer) 1
+> XGROUP DESTROY s g
+(integer) 0
+`,
+	Run: runXGroupDestroy,
 }
 
 func runXGroupDestroy(c *Ctx) error {
@@ -175,12 +198,19 @@ func (c *Ctx) intBool(ok bool) {
 
 var specXGroupCreateConsumer = Spec{
 	Name: "xgroup|createconsumer", Group: GroupStream, Since: "6.2.0", Complexity: "O(1)",
-	Summary:  "Creates a consumer in a consumer group.",
-	Flags:    Write | DenyOOM,
-	Args:     []Arg{Key("key", Insert), Str("groupname"), Str("consumername")},
-	Replies:  "1 if the consumer is new, else 0.",
-	Examples: "> XGROUP CREATE s g $ MKSTREAM\nOK\n> XGROUP CREATECONSUMER s g me\n(integer) 1\n> XGROUP CREATECONSUMER s g me\n(integer) 0\n",
-	Run:      runXGroupCreateConsumer,
+	Summary: "Creates a consumer in a consumer group.",
+	Flags:   Write | DenyOOM,
+	Args:    []Arg{Key("key", Insert), Str("groupname"), Str("consumername")},
+	Replies: "1 if the consumer is new, else 0.",
+	Examples: `
+> XGROUP CREATE s g $ MKSTREAM
+OK
+> XGROUP CREATECONSUMER s g me
+(integer) 1
+> XGROUP CREATECONSUMER s g me
+(integer) 0
+`,
+	Run: runXGroupCreateConsumer,
 }
 
 func runXGroupCreateConsumer(c *Ctx) error {
@@ -194,12 +224,19 @@ func runXGroupCreateConsumer(c *Ctx) error {
 
 var specXGroupDelConsumer = Spec{
 	Name: "xgroup|delconsumer", Group: GroupStream, Since: "5.0.0", Complexity: "O(1)",
-	Summary:  "Deletes a consumer from a consumer group.",
-	Flags:    Write,
-	Args:     []Arg{Key("key", Delete), Str("groupname"), Str("consumername")},
-	Replies:  "How many entries were pending for it: nobody gets them any more.",
-	Examples: "> XGROUP CREATE s g $ MKSTREAM\nOK\n> XGROUP CREATECONSUMER s g me\n(integer) 1\n> XGROUP DELCONSUMER s g me\n(integer) 0\n",
-	Run:      runXGroupDelConsumer,
+	Summary: "Deletes a consumer from a consumer group.",
+	Flags:   Write,
+	Args:    []Arg{Key("key", Delete), Str("groupname"), Str("consumername")},
+	Replies: "How many entries were pending for it: nobody gets them any more.",
+	Examples: `
+> XGROUP CREATE s g $ MKSTREAM
+OK
+> XGROUP CREATECONSUMER s g me
+(integer) 1
+> XGROUP DELCONSUMER s g me
+(integer) 0
+`,
+	Run: runXGroupDelConsumer,
 }
 
 func runXGroupDelConsumer(c *Ctx) error {
@@ -216,12 +253,22 @@ func runXGroupDelConsumer(c *Ctx) error {
 
 var specXAck = Spec{
 	Name: "xack", Group: GroupStream, Since: "5.0.0", Complexity: "O(1) for each message ID processed.",
-	Summary:  "Returns the number of messages that were successfully acknowledged by the consumer group member of a stream.",
-	Flags:    Write | Fast,
-	Args:     []Arg{Key("key", Update), Str("group"), Many("id")},
-	Replies:  "How many of the entries were pending.",
-	Examples: "> XADD s 1-1 f v\n\"1-1\"\n> XGROUP CREATE s g 0\nOK\n> XREADGROUP GROUP g me NOACK STREAMS s 0\n1) 1) \"s\"\n   2) (empty array)\n> XACK s g 1-1\n(integer) 0\n",
-	Run:      runXAck,
+	Summary: "Returns the number of messages that were successfully acknowledged by the consumer group member of a stream.",
+	Flags:   Write | Fast,
+	Args:    []Arg{Key("key", Update), Str("group"), Many("id")},
+	Replies: "How many of the entries were pending.",
+	Examples: `
+> XADD s 1-1 f v
+"1-1"
+> XGROUP CREATE s g 0
+OK
+> XREADGROUP GROUP g me NOACK STREAMS s 0
+1) 1) "s"
+   2) (empty array)
+> XACK s g 1-1
+(integer) 0
+`,
+	Run: runXAck,
 }
 
 func runXAck(c *Ctx) error {
@@ -313,8 +360,18 @@ var specXDelEx = Spec{
 	Args:       append([]Arg{Key("key", Delete)}, delArgs()...),
 	Replies: "For each id: 1 deleted, -1 no such entry, 2 not deleted because a group has not acknowledged it (ACKED). " +
 		"KEEPREF leaves the pending lists alone, DELREF takes the entry out of all of them.",
-	Examples: "> XADD s 1-1 f v\n\"1-1\"\n> XGROUP CREATE s g 0\nOK\n> XDELEX s ACKED IDS 2 1-1 2-2\n1) (integer) 2\n2) (integer) -1\n> XDELEX s DELREF IDS 1 1-1\n1) (integer) 1\n",
-	Run:      runXDelEx,
+	Examples: `
+> XADD s 1-1 f v
+"1-1"
+> XGROUP CREATE s g 0
+OK
+> XDELEX s ACKED IDS 2 1-1 2-2
+1) (integer) 2
+2) (integer) -1
+> XDELEX s DELREF IDS 1 1-1
+1) (integer) 1
+`,
+	Run: runXDelEx,
 }
 
 func runXDelEx(c *Ctx) error {
@@ -345,8 +402,22 @@ var specXAckDel = Spec{
 	Args:    append([]Arg{Key("key", Delete), Str("group")}, delArgs()...),
 	Replies: "For each id: 1 acknowledged and deleted, -1 not pending in the group, 2 acknowledged but not deleted because another group has not acknowledged it (ACKED). " +
 		"KEEPREF leaves other groups' pending lists alone, DELREF takes the entry out of all of them.",
-	Examples: "> XADD s 1-1 f v\n\"1-1\"\n> XGROUP CREATE s g 0\nOK\n> XREADGROUP GROUP g me STREAMS s >\n1) 1) \"s\"\n   2) 1) 1) \"1-1\"\n         2) 1) \"f\"\n            2) \"v\"\n" +
-		"> XACKDEL s g IDS 2 1-1 2-2\n1) (integer) 1\n2) (integer) -1\n> XLEN s\n(integer) 0\n",
+	Examples: `
+> XADD s 1-1 f v
+"1-1"
+> XGROUP CREATE s g 0
+OK
+> XREADGROUP GROUP g me STREAMS s >
+1) 1) "s"
+   2) 1) 1) "1-1"
+         2) 1) "f"
+            2) "v"
+> XACKDEL s g IDS 2 1-1 2-2
+1) (integer) 1
+2) (integer) -1
+> XLEN s
+(integer) 0
+`,
 	Run: runXAckDel,
 }
 

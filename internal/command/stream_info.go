@@ -7,9 +7,14 @@ import (
 
 var specXInfo = Spec{
 	Name: "xinfo", Group: GroupStream, Since: "5.0.0", Complexity: "Depends on subcommand.",
-	Summary:  "A container for stream introspection commands.",
-	Examples: "> XGROUP CREATE s g $ MKSTREAM\nOK\n> XINFO CONSUMERS s g\n(empty array)\n",
-	Sub:      []*Spec{&specXInfoConsumers, &specXInfoGroups, &specXInfoHelp, &specXInfoStream},
+	Summary: "A container for stream introspection commands.",
+	Examples: `
+> XGROUP CREATE s g $ MKSTREAM
+OK
+> XINFO CONSUMERS s g
+(empty array)
+`,
+	Sub: []*Spec{&specXInfoConsumers, &specXInfoGroups, &specXInfoHelp, &specXInfoStream},
 }
 
 var specXInfoHelp = HelpSpec("xinfo", GroupStream, 0)
@@ -22,8 +27,22 @@ var specXInfoConsumers = Spec{
 	Tips:    []string{"nondeterministic_output"},
 	History: []Change{{"7.2.0", "Added the `inactive` field, and changed the meaning of `idle`."}},
 	Replies: "For each consumer: its name, how many entries are pending for it, and the milliseconds since it last tried (`idle`) and since it last got something (`inactive`, -1: never).",
-	Examples: "> XGROUP CREATE s g $ MKSTREAM\nOK\n> XGROUP CREATECONSUMER s g me\n(integer) 1\n~ 10ms\n> XINFO CONSUMERS s g\n1) 1) \"name\"\n   2) \"me\"\n   3) \"pending\"\n   4) (integer) 0\n" +
-		"   5) \"idle\"\n   6) (integer) 10\n   7) \"inactive\"\n   8) (integer) -1\n",
+	Examples: `
+> XGROUP CREATE s g $ MKSTREAM
+OK
+> XGROUP CREATECONSUMER s g me
+(integer) 1
+~ 10ms
+> XINFO CONSUMERS s g
+1) 1) "name"
+   2) "me"
+   3) "pending"
+   4) (integer) 0
+   5) "idle"
+   6) (integer) 10
+   7) "inactive"
+   8) (integer) -1
+`,
 	Run: runXInfoConsumers,
 }
 
@@ -64,8 +83,25 @@ var specXInfoGroups = Spec{
 	Args:    []Arg{Key("key", Read)},
 	History: []Change{{"7.0.0", "Added the `entries-read` and `lag` fields"}},
 	Replies: "For each group: its name, how many consumers and pending entries it has, the last id delivered, how many entries it has read, and how many it has still to read; the last two are nil where deletions hide them.",
-	Examples: "> XGROUP CREATE s g $ MKSTREAM\nOK\n> XADD s 1-1 f v\n\"1-1\"\n> XINFO GROUPS s\n1)  1) \"name\"\n    2) \"g\"\n    3) \"consumers\"\n    4) (integer) 0\n    5) \"pending\"\n    6) (integer) 0\n" +
-		"    7) \"last-delivered-id\"\n    8) \"0-0\"\n    9) \"entries-read\"\n   10) (nil)\n   11) \"lag\"\n   12) (integer) 1\n",
+	Examples: `
+> XGROUP CREATE s g $ MKSTREAM
+OK
+> XADD s 1-1 f v
+"1-1"
+> XINFO GROUPS s
+1)  1) "name"
+    2) "g"
+    3) "consumers"
+    4) (integer) 0
+    5) "pending"
+    6) (integer) 0
+    7) "last-delivered-id"
+    8) "0-0"
+    9) "entries-read"
+   10) (nil)
+   11) "lag"
+   12) (integer) 1
+`,
 	Run: runXInfoGroups,
 }
 
@@ -109,9 +145,35 @@ var specXInfoStream = Spec{
 		{"7.0.0", "Added the `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`, `entries-read` and `lag` fields"},
 		{"7.2.0", "Added the `active-time` field, and changed the meaning of `seen-time`."}},
 	Replies: "A map. FULL shows entries, groups, pending entries and consumers, COUNT of each at most (10 by default, 0 for all). The radix-tree figures are those that Redis would have, about.",
-	Examples: "> XADD s 1-1 f v\n\"1-1\"\n> XINFO STREAM s\n 1) \"length\"\n 2) (integer) 1\n 3) \"radix-tree-keys\"\n 4) (integer) 1\n 5) \"radix-tree-nodes\"\n 6) (integer) 2\n 7) \"last-generated-id\"\n 8) \"1-1\"\n" +
-		" 9) \"max-deleted-entry-id\"\n10) \"0-0\"\n11) \"entries-added\"\n12) (integer) 1\n13) \"recorded-first-entry-id\"\n14) \"1-1\"\n15) \"groups\"\n16) (integer) 0\n" +
-		"17) \"first-entry\"\n18) 1) \"1-1\"\n    2) 1) \"f\"\n       2) \"v\"\n19) \"last-entry\"\n20) 1) \"1-1\"\n    2) 1) \"f\"\n       2) \"v\"\n",
+	Examples: `
+> XADD s 1-1 f v
+"1-1"
+> XINFO STREAM s
+ 1) "length"
+ 2) (integer) 1
+ 3) "radix-tree-keys"
+ 4) (integer) 1
+ 5) "radix-tree-nodes"
+ 6) (integer) 2
+ 7) "last-generated-id"
+ 8) "1-1"
+ 9) "max-deleted-entry-id"
+10) "0-0"
+11) "entries-added"
+12) (integer) 1
+13) "recorded-first-entry-id"
+14) "1-1"
+15) "groups"
+16) (integer) 0
+17) "first-entry"
+18) 1) "1-1"
+    2) 1) "f"
+       2) "v"
+19) "last-entry"
+20) 1) "1-1"
+    2) 1) "f"
+       2) "v"
+`,
 	Run: runXInfoStream,
 }
 

@@ -17,8 +17,29 @@ var specXPending = Spec{
 	Tips:    []string{"nondeterministic_output"},
 	History: []Change{{"6.2.0", "Added the `IDLE` option and exclusive range intervals."}},
 	Replies: "Without a range: how many are pending, the smallest and the largest id, and how many each consumer has. With one: id, consumer, milliseconds since the last delivery, and deliveries of each.",
-	Examples: "> XADD s 1-1 f v\n\"1-1\"\n> XGROUP CREATE s g 0\nOK\n> XREADGROUP GROUP g me STREAMS s >\n1) 1) \"s\"\n   2) 1) 1) \"1-1\"\n         2) 1) \"f\"\n            2) \"v\"\n" +
-		"> XPENDING s g\n1) (integer) 1\n2) \"1-1\"\n3) \"1-1\"\n4) 1) 1) \"me\"\n      2) \"1\"\n~ 100ms\n> XPENDING s g IDLE 100 - + 10 me\n1) 1) \"1-1\"\n   2) \"me\"\n   3) (integer) 100\n   4) (integer) 1\n",
+	Examples: `
+> XADD s 1-1 f v
+"1-1"
+> XGROUP CREATE s g 0
+OK
+> XREADGROUP GROUP g me STREAMS s >
+1) 1) "s"
+   2) 1) 1) "1-1"
+         2) 1) "f"
+            2) "v"
+> XPENDING s g
+1) (integer) 1
+2) "1-1"
+3) "1-1"
+4) 1) 1) "me"
+      2) "1"
+~ 100ms
+> XPENDING s g IDLE 100 - + 10 me
+1) 1) "1-1"
+   2) "me"
+   3) (integer) 100
+   4) (integer) 1
+`,
 	Run: runXPending,
 }
 
@@ -130,8 +151,24 @@ var specXClaim = Spec{
 		Opt(Token("JUSTID")), Opt(TokenArg("LASTID", Str("id")))},
 	Tips:    []string{"nondeterministic_output"},
 	Replies: "The entries that changed hands; with JUSTID their ids. Those that were deleted are not pending any more.",
-	Examples: "> XADD s 1-1 f v\n\"1-1\"\n> XGROUP CREATE s g 0\nOK\n> XREADGROUP GROUP g me STREAMS s >\n1) 1) \"s\"\n   2) 1) 1) \"1-1\"\n         2) 1) \"f\"\n            2) \"v\"\n" +
-		"> XCLAIM s g you 1000 1-1\n(empty array)\n~ 1000ms\n> XCLAIM s g you 1000 1-1\n1) 1) \"1-1\"\n   2) 1) \"f\"\n      2) \"v\"\n",
+	Examples: `
+> XADD s 1-1 f v
+"1-1"
+> XGROUP CREATE s g 0
+OK
+> XREADGROUP GROUP g me STREAMS s >
+1) 1) "s"
+   2) 1) 1) "1-1"
+         2) 1) "f"
+            2) "v"
+> XCLAIM s g you 1000 1-1
+(empty array)
+~ 1000ms
+> XCLAIM s g you 1000 1-1
+1) 1) "1-1"
+   2) 1) "f"
+      2) "v"
+`,
 	Keys: claimKeys(Update, 5),
 	Run:  runXClaim,
 }
@@ -246,8 +283,22 @@ var specXAutoClaim = Spec{
 	Tips:    []string{"nondeterministic_output"},
 	History: []Change{{"7.0.0", "Added an element to the reply array, containing deleted entries the command cleared from the PEL"}},
 	Replies: "Where to go on (0-0: at the end), the entries that changed hands or with JUSTID their ids, and the ids that are not pending any more because they were deleted.",
-	Examples: "> XADD s 1-1 f v\n\"1-1\"\n> XGROUP CREATE s g 0\nOK\n> XREADGROUP GROUP g me STREAMS s >\n1) 1) \"s\"\n   2) 1) 1) \"1-1\"\n         2) 1) \"f\"\n            2) \"v\"\n" +
-		"~ 1000ms\n> XAUTOCLAIM s g you 1000 0 COUNT 10 JUSTID\n1) \"0-0\"\n2) 1) \"1-1\"\n3) (empty array)\n",
+	Examples: `
+> XADD s 1-1 f v
+"1-1"
+> XGROUP CREATE s g 0
+OK
+> XREADGROUP GROUP g me STREAMS s >
+1) 1) "s"
+   2) 1) 1) "1-1"
+         2) 1) "f"
+            2) "v"
+~ 1000ms
+> XAUTOCLAIM s g you 1000 0 COUNT 10 JUSTID
+1) "0-0"
+2) 1) "1-1"
+3) (empty array)
+`,
 	Keys: claimKeys(Delete, 6),
 	Run:  runXAutoClaim,
 }

@@ -56,8 +56,20 @@ var specXRange = Spec{
 	Args:       []Arg{Key("key", Read), Str("start"), Str("end"), Opt(TokenArg("COUNT", Int("count")))},
 	History:    []Change{{"6.2.0", "Added exclusive ranges."}},
 	Replies:    "The entries, each with its id and its fields and values. `-` and `+` are the smallest and the largest id, `(` excludes one.",
-	Examples: "> XADD s 1-1 f a\n\"1-1\"\n> XADD s 2-1 f b\n\"2-1\"\n> XRANGE s - + COUNT 1\n1) 1) \"1-1\"\n   2) 1) \"f\"\n      2) \"a\"\n" +
-		"> XRANGE s (1-1 +\n1) 1) \"2-1\"\n   2) 1) \"f\"\n      2) \"b\"\n",
+	Examples: `
+> XADD s 1-1 f a
+"1-1"
+> XADD s 2-1 f b
+"2-1"
+> XRANGE s - + COUNT 1
+1) 1) "1-1"
+   2) 1) "f"
+      2) "a"
+> XRANGE s (1-1 +
+1) 1) "2-1"
+   2) 1) "f"
+      2) "b"
+`,
 	Run: func(c *Ctx) error { return c.xrange(c.Args[2], c.Args[3], false) },
 }
 
@@ -69,8 +81,17 @@ var specXRevRange = Spec{
 	Args:       []Arg{Key("key", Read), Str("end"), Str("start"), Opt(TokenArg("COUNT", Int("count")))},
 	History:    []Change{{"6.2.0", "Added exclusive ranges."}},
 	Replies:    "The entries, the last one first, as XRANGE replies them.",
-	Examples:   "> XADD s 1-1 f a\n\"1-1\"\n> XADD s 2-1 f b\n\"2-1\"\n> XREVRANGE s + - COUNT 1\n1) 1) \"2-1\"\n   2) 1) \"f\"\n      2) \"b\"\n",
-	Run:        func(c *Ctx) error { return c.xrange(c.Args[3], c.Args[2], true) },
+	Examples: `
+> XADD s 1-1 f a
+"1-1"
+> XADD s 2-1 f b
+"2-1"
+> XREVRANGE s + - COUNT 1
+1) 1) "2-1"
+   2) 1) "f"
+      2) "b"
+`,
+	Run: func(c *Ctx) error { return c.xrange(c.Args[3], c.Args[2], true) },
 }
 
 func (c *Ctx) xrange(start, end []byte, reverse bool) (err error) {
@@ -218,9 +239,19 @@ var specXRead = Spec{
 	Flags:      ReadOnly | Blocking,
 	Args: []Arg{Opt(TokenArg("COUNT", Int("count"))), Opt(TokenArg("BLOCK", Int("milliseconds"))),
 		Block("STREAMS", ManyKeys("key", Read), Many("id"))},
-	Replies:  "A map of the streams that have entries above the id; nil if none has, or the time is up. The id `$` is the stream's last one, `+` asks for its last entry.",
-	Examples: "> XADD s 1-1 f a\n\"1-1\"\n> XREAD COUNT 2 STREAMS s 0\n1) 1) \"s\"\n   2) 1) 1) \"1-1\"\n         2) 1) \"f\"\n            2) \"a\"\n> XREAD STREAMS s $\n(nil)\n",
-	Run:      runXRead,
+	Replies: "A map of the streams that have entries above the id; nil if none has, or the time is up. The id `$` is the stream's last one, `+` asks for its last entry.",
+	Examples: `
+> XADD s 1-1 f a
+"1-1"
+> XREAD COUNT 2 STREAMS s 0
+1) 1) "s"
+   2) 1) 1) "1-1"
+         2) 1) "f"
+            2) "a"
+> XREAD STREAMS s $
+(nil)
+`,
+	Run: runXRead,
 }
 
 // lastEntry stands for the id +: what is wanted is the last entry.
@@ -385,8 +416,21 @@ var specXReadGroup = Spec{
 	Args: []Arg{Block("GROUP", Str("group"), Str("consumer")).As("group_consumer"), Opt(TokenArg("COUNT", Int("count"))), Opt(TokenArg("BLOCK", Int("milliseconds"))),
 		Opt(Token("NOACK")), Block("STREAMS", ManyKeys("key", Read), Many("id"))},
 	Replies: "A map of the streams that have something; nil if none has, or the time is up. The id `>` asks for what no consumer of the group has got, any other for what is pending for this one.",
-	Examples: "> XADD s 1-1 f a\n\"1-1\"\n> XGROUP CREATE s g 0\nOK\n> XREADGROUP GROUP g me COUNT 1 STREAMS s >\n1) 1) \"s\"\n   2) 1) 1) \"1-1\"\n         2) 1) \"f\"\n            2) \"a\"\n" +
-		"> XREADGROUP GROUP g me STREAMS s >\n(nil)\n> XACK s g 1-1\n(integer) 1\n",
+	Examples: `
+> XADD s 1-1 f a
+"1-1"
+> XGROUP CREATE s g 0
+OK
+> XREADGROUP GROUP g me COUNT 1 STREAMS s >
+1) 1) "s"
+   2) 1) 1) "1-1"
+         2) 1) "f"
+            2) "a"
+> XREADGROUP GROUP g me STREAMS s >
+(nil)
+> XACK s g 1-1
+(integer) 1
+`,
 	Run: runXReadGroup,
 }
 

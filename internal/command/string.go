@@ -40,11 +40,18 @@ func modifiers() []Arg { return []Arg{Opt(TokenArg("JITTER", Int("percent"))), O
 
 var specGet = Spec{
 	Name: "get", Group: GroupString, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Returns the string value of a key.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Read)},
-	Examples: "> GET nothing\n(nil)\n> SET greeting Hello\nOK\n> GET greeting\n\"Hello\"\n",
-	Run:      runGet,
+	Summary: "Returns the string value of a key.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Read)},
+	Examples: `
+> GET nothing
+(nil)
+> SET greeting Hello
+OK
+> GET greeting
+"Hello"
+`,
+	Run: runGet,
 }
 
 func runGet(c *Ctx) error {
@@ -94,8 +101,24 @@ var specSet = Spec{
 	History: []Change{{"2.6.12", "Added the `EX`, `PX`, `NX` and `XX` options."}, {"6.0.0", "Added the `KEEPTTL` option."},
 		{"6.2.0", "Added the `GET`, `EXAT` and `PXAT` option."}, {"7.0.0", "Allowed the `NX` and `GET` options to be used together."}},
 	Replies: "OK, or nil if a condition was not met. With GET the old value, nil if there was none.",
-	Examples: "> SET k v\nOK\n> SET k w NX\n(nil)\n> SET k w XX GET\n\"v\"\n> SET k x PX 1500\nOK\n> PTTL k\n(integer) 1500\n" +
-		"~ 1500ms\n> GET k\n\"x\"\n~ 1ms\n> GET k\n(nil)\n",
+	Examples: `
+> SET k v
+OK
+> SET k w NX
+(nil)
+> SET k w XX GET
+"v"
+> SET k x PX 1500
+OK
+> PTTL k
+(integer) 1500
+~ 1500ms
+> GET k
+"x"
+~ 1ms
+> GET k
+(nil)
+`,
 	Keys: setKeys,
 	Run:  runSet,
 }
@@ -189,12 +212,19 @@ func setOption(o *engine.SetOptions, args [][]byte, i int) (int, error) {
 
 var specSetNX = Spec{
 	Name: "setnx", Group: GroupString, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Sets the string value of a key only when the key doesn't exist.",
-	Flags:    Write | DenyOOM | Fast,
-	Args:     []Arg{Key("key", KeyOW|Insert), Str("value")},
-	Replies:  "1 if the key was set, 0 if it was there.",
-	Examples: "> SETNX k v\n(integer) 1\n> SETNX k w\n(integer) 0\n> GET k\n\"v\"\n",
-	Run:      runSetNX,
+	Summary: "Sets the string value of a key only when the key doesn't exist.",
+	Flags:   Write | DenyOOM | Fast,
+	Args:    []Arg{Key("key", KeyOW|Insert), Str("value")},
+	Replies: "1 if the key was set, 0 if it was there.",
+	Examples: `
+> SETNX k v
+(integer) 1
+> SETNX k w
+(integer) 0
+> GET k
+"v"
+`,
+	Run: runSetNX,
 }
 
 func runSetNX(c *Ctx) error {
@@ -208,20 +238,35 @@ func runSetNX(c *Ctx) error {
 
 var specSetEX = Spec{
 	Name: "setex", Group: GroupString, Since: "2.0.0", Complexity: "O(1)",
-	Summary:  "Sets the string value and expiration time of a key. Creates the key if it doesn't exist.",
-	Flags:    Write | DenyOOM,
-	Args:     []Arg{Key("key", Overwrite), Int("seconds"), Str("value")},
-	Examples: "> SETEX k 10 v\nOK\n> TTL k\n(integer) 10\n> SETEX k 0 v\n(error) ERR invalid expire time in 'setex' command\n",
-	Run:      func(c *Ctx) error { return runSetEX(c, seconds) },
+	Summary: "Sets the string value and expiration time of a key. Creates the key if it doesn't exist.",
+	Flags:   Write | DenyOOM,
+	Args:    []Arg{Key("key", Overwrite), Int("seconds"), Str("value")},
+	Examples: `
+> SETEX k 10 v
+OK
+> TTL k
+(integer) 10
+> SETEX k 0 v
+(error) ERR invalid expire time in 'setex' command
+`,
+	Run: func(c *Ctx) error { return runSetEX(c, seconds) },
 }
 
 var specPSetEX = Spec{
 	Name: "psetex", Group: GroupString, Since: "2.6.0", Complexity: "O(1)",
-	Summary:  "Sets both string value and expiration time in milliseconds of a key. The key is created if it doesn't exist.",
-	Flags:    Write | DenyOOM,
-	Args:     []Arg{Key("key", Overwrite), Int("milliseconds"), Str("value")},
-	Examples: "> PSETEX k 1500 v\nOK\n> PTTL k\n(integer) 1500\n~ 1501ms\n> GET k\n(nil)\n",
-	Run:      func(c *Ctx) error { return runSetEX(c, millis) },
+	Summary: "Sets both string value and expiration time in milliseconds of a key. The key is created if it doesn't exist.",
+	Flags:   Write | DenyOOM,
+	Args:    []Arg{Key("key", Overwrite), Int("milliseconds"), Str("value")},
+	Examples: `
+> PSETEX k 1500 v
+OK
+> PTTL k
+(integer) 1500
+~ 1501ms
+> GET k
+(nil)
+`,
+	Run: func(c *Ctx) error { return runSetEX(c, millis) },
 }
 
 func runSetEX(c *Ctx, unit timeUnit) error {
@@ -242,8 +287,15 @@ var specGetSet = Spec{
 	Flags:      Write | DenyOOM | Fast,
 	Deprecated: &Deprecation{"6.2.0", "`SET` with the `!GET` argument"},
 	Args:       []Arg{Key("key", Update|Access), Str("value")},
-	Examples:   "> GETSET k v\n(nil)\n> GETSET k w\n\"v\"\n> GET k\n\"w\"\n",
-	Run:        runGetSet,
+	Examples: `
+> GETSET k v
+(nil)
+> GETSET k w
+"v"
+> GET k
+"w"
+`,
+	Run: runGetSet,
 }
 
 func runGetSet(c *Ctx) error {
@@ -263,8 +315,20 @@ var specGetEx = Spec{
 	Args: append([]Arg{Key("key", Update|Access).Note("RW and UPDATE because it changes the TTL"),
 		expiryArgs(Token("PERSIST"))}, modifiers()...),
 	Replies: "The value, nil if there is no such key.",
-	Examples: "> SET k v\nOK\n> GETEX k PX 1500\n\"v\"\n> PTTL k\n(integer) 1500\n> GETEX k PERSIST\n\"v\"\n> PTTL k\n(integer) -1\n" +
-		"> GETEX nothing EX 10\n(nil)\n",
+	Examples: `
+> SET k v
+OK
+> GETEX k PX 1500
+"v"
+> PTTL k
+(integer) 1500
+> GETEX k PERSIST
+"v"
+> PTTL k
+(integer) -1
+> GETEX nothing EX 10
+(nil)
+`,
 	Run: runGetEx,
 }
 
@@ -302,11 +366,18 @@ func runGetEx(c *Ctx) error {
 
 var specGetDel = Spec{
 	Name: "getdel", Group: GroupString, Since: "6.2.0", Complexity: "O(1)",
-	Summary:  "Returns the string value of a key after deleting the key.",
-	Flags:    Write | Fast,
-	Args:     []Arg{Key("key", Access|Delete)},
-	Examples: "> SET k v\nOK\n> GETDEL k\n\"v\"\n> GETDEL k\n(nil)\n",
-	Run:      runGetDel,
+	Summary: "Returns the string value of a key after deleting the key.",
+	Flags:   Write | Fast,
+	Args:    []Arg{Key("key", Access|Delete)},
+	Examples: `
+> SET k v
+OK
+> GETDEL k
+"v"
+> GETDEL k
+(nil)
+`,
+	Run: runGetDel,
 }
 
 func runGetDel(c *Ctx) error {
@@ -330,8 +401,15 @@ var specAppend = Spec{
 	Flags:      Write | DenyOOM | Fast,
 	Args:       []Arg{Key("key", Insert), Str("value")},
 	Replies:    "The new length.",
-	Examples:   "> APPEND k Hello\n(integer) 5\n> APPEND k \" World\"\n(integer) 11\n> GET k\n\"Hello World\"\n",
-	Run:        runAppend,
+	Examples: `
+> APPEND k Hello
+(integer) 5
+> APPEND k " World"
+(integer) 11
+> GET k
+"Hello World"
+`,
+	Run: runAppend,
 }
 
 func runAppend(c *Ctx) error {
@@ -345,11 +423,18 @@ func runAppend(c *Ctx) error {
 
 var specStrLen = Spec{
 	Name: "strlen", Group: GroupString, Since: "2.2.0", Complexity: "O(1)",
-	Summary:  "Returns the length of a string value.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Meta)},
-	Examples: "> SET k Hello\nOK\n> STRLEN k\n(integer) 5\n> STRLEN nothing\n(integer) 0\n",
-	Run:      runStrLen,
+	Summary: "Returns the length of a string value.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Meta)},
+	Examples: `
+> SET k Hello
+OK
+> STRLEN k
+(integer) 5
+> STRLEN nothing
+(integer) 0
+`,
+	Run: runStrLen,
 }
 
 func runStrLen(c *Ctx) error {
@@ -363,12 +448,21 @@ func runStrLen(c *Ctx) error {
 
 var specGetRange = Spec{
 	Name: "getrange", Group: GroupString, Since: "2.4.0", Complexity: "O(N) where N is the length of the returned string.",
-	Summary:  "Returns a substring of the string stored at a key.",
-	Flags:    ReadOnly,
-	Args:     []Arg{Key("key", Read), Int("start"), Int("end")},
-	Replies:  "The bytes from start to end, both included; negative offsets count from the end.",
-	Examples: "> SET k \"This is a string\"\nOK\n> GETRANGE k 0 3\n\"This\"\n> GETRANGE k -3 -1\n\"ing\"\n> GETRANGE k 10 100\n\"string\"\n",
-	Run:      runGetRange,
+	Summary: "Returns a substring of the string stored at a key.",
+	Flags:   ReadOnly,
+	Args:    []Arg{Key("key", Read), Int("start"), Int("end")},
+	Replies: "The bytes from start to end, both included; negative offsets count from the end.",
+	Examples: `
+> SET k "This is a string"
+OK
+> GETRANGE k 0 3
+"This"
+> GETRANGE k -3 -1
+"ing"
+> GETRANGE k 10 100
+"string"
+`,
+	Run: runGetRange,
 }
 
 var specSubstr = Spec{
@@ -377,8 +471,13 @@ var specSubstr = Spec{
 	Flags:      ReadOnly,
 	Deprecated: &Deprecation{"2.0.0", "`GETRANGE`"},
 	Args:       []Arg{Key("key", Read), Int("start"), Int("end")},
-	Examples:   "> SET k Hello\nOK\n> SUBSTR k 1 2\n\"el\"\n",
-	Run:        runGetRange,
+	Examples: `
+> SET k Hello
+OK
+> SUBSTR k 1 2
+"el"
+`,
+	Run: runGetRange,
 }
 
 func runGetRange(c *Ctx) error {
@@ -401,8 +500,18 @@ var specSetRange = Spec{
 	Flags:      Write | DenyOOM,
 	Args:       []Arg{Key("key", Update), Int("offset"), Str("value")},
 	Replies:    "The new length.",
-	Examples: "> SET k \"Hello World\"\nOK\n> SETRANGE k 6 Redis\n(integer) 11\n> GET k\n\"Hello Redis\"\n" +
-		"> SETRANGE padded 3 x\n(integer) 4\n> GET padded\n\"\\x00\\x00\\x00x\"\n",
+	Examples: `
+> SET k "Hello World"
+OK
+> SETRANGE k 6 Redis
+(integer) 11
+> GET k
+"Hello Redis"
+> SETRANGE padded 3 x
+(integer) 4
+> GET padded
+"\x00\x00\x00x"
+`,
 	Run: runSetRange,
 }
 

@@ -45,8 +45,18 @@ var specDelEx = Spec{
 	Args: []Arg{Key("key", Delete|VariableFlags).Note("ACCESS due to the optional conditions"), Opt(OneOf("condition", TokenArg("IFEQ", Str("ifeq-value")), TokenArg("IFNE", Str("ifne-value")),
 		TokenArg("IFDEQ", Str("ifdeq-digest")), TokenArg("IFDNE", Str("ifdne-digest"))))},
 	Replies: "1 if the key was deleted, 0 if not.",
-	Examples: "> SET k v\nOK\n> DELEX k IFEQ other\n(integer) 0\n> DIGEST k\n\"$digest\"\n> DELEX k IFDEQ $digest\n(integer) 1\n" +
-		"> DELEX k\n(integer) 0\n",
+	Examples: `
+> SET k v
+OK
+> DELEX k IFEQ other
+(integer) 0
+> DIGEST k
+"$digest"
+> DELEX k IFDEQ $digest
+(integer) 1
+> DELEX k
+(integer) 0
+`,
 	Keys: delExKeys,
 	Run:  runDelEx,
 }
@@ -83,12 +93,21 @@ func runDelEx(c *Ctx) error {
 
 var specDelIfEq = Spec{
 	Name: "delifeq", Group: GroupString, Since: "9.0.0", Complexity: "O(1)",
-	Summary:  "Deletes a key if its string value is the one given.",
-	Flags:    Write | Fast,
-	Args:     []Arg{Key("key", Access|Delete), Str("value")},
-	Replies:  "1 if the key was deleted, 0 if not.",
-	Examples: "> SET lock token-1\nOK\n> DELIFEQ lock token-2\n(integer) 0\n> DELIFEQ lock token-1\n(integer) 1\n> DELIFEQ lock token-1\n(integer) 0\n",
-	Run:      runDelIfEq,
+	Summary: "Deletes a key if its string value is the one given.",
+	Flags:   Write | Fast,
+	Args:    []Arg{Key("key", Access|Delete), Str("value")},
+	Replies: "1 if the key was deleted, 0 if not.",
+	Examples: `
+> SET lock token-1
+OK
+> DELIFEQ lock token-2
+(integer) 0
+> DELIFEQ lock token-1
+(integer) 1
+> DELIFEQ lock token-1
+(integer) 0
+`,
+	Run: runDelIfEq,
 }
 
 func runDelIfEq(c *Ctx) error {
@@ -102,12 +121,19 @@ func runDelIfEq(c *Ctx) error {
 
 var specDigest = Spec{
 	Name: "digest", Group: GroupString, Since: "8.4.0", Complexity: "O(N) where N is the length of the string value.",
-	Summary:  "Returns the XXH3 digest of a string value.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Read)},
-	Replies:  "16 hexadecimal digits, nil if there is no such key.",
-	Examples: "> SET k \"\"\nOK\n> DIGEST k\n\"2d06800538d394c2\"\n> DIGEST nothing\n(nil)\n",
-	Run:      runDigest,
+	Summary: "Returns the XXH3 digest of a string value.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Read)},
+	Replies: "16 hexadecimal digits, nil if there is no such key.",
+	Examples: `
+> SET k ""
+OK
+> DIGEST k
+"2d06800538d394c2"
+> DIGEST nothing
+(nil)
+`,
+	Run: runDigest,
 }
 
 func runDigest(c *Ctx) error {
@@ -131,9 +157,23 @@ var specLCS = Spec{
 		Opt(TokenArg("MINMATCHLEN", Int("len"))), Opt(Token("WITHMATCHLEN"))},
 	KeySpecs: []KeySpec{{Flags: Read, Begin: BeginIndex, Index: 1, Find: FindRange, Last: 1, Step: 1}},
 	Replies:  "The subsequence; with LEN its length; with IDX its runs, from the last to the first, and its length.",
-	Examples: "> MSET a ohmytext b mynewtext\nOK\n> LCS a b\n\"mytext\"\n> LCS a b LEN\n(integer) 6\n" +
-		"> LCS a b IDX MINMATCHLEN 4 WITHMATCHLEN\n1) \"matches\"\n2) 1) 1) 1) (integer) 4\n         2) (integer) 7\n" +
-		"      2) 1) (integer) 5\n         2) (integer) 8\n      3) (integer) 4\n3) \"len\"\n4) (integer) 6\n",
+	Examples: `
+> MSET a ohmytext b mynewtext
+OK
+> LCS a b
+"mytext"
+> LCS a b LEN
+(integer) 6
+> LCS a b IDX MINMATCHLEN 4 WITHMATCHLEN
+1) "matches"
+2) 1) 1) 1) (integer) 4
+         2) (integer) 7
+      2) 1) (integer) 5
+         2) (integer) 8
+      3) (integer) 4
+3) "len"
+4) (integer) 6
+`,
 	Run: runLCS,
 }
 

@@ -7,13 +7,22 @@ import (
 
 var specMGet = Spec{
 	Name: "mget", Group: GroupString, Since: "1.0.0", Complexity: "O(N) where N is the number of keys to retrieve.",
-	Summary:  "Atomically returns the string values of one or more keys.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{ManyKeys("key", Read)},
-	Tips:     []string{"request_policy:multi_shard"},
-	Replies:  "An array of values; nil where there is no such key, or no string.",
-	Examples: "> SET a 1\nOK\n> SET b 2\nOK\n> MGET a nothing b\n1) \"1\"\n2) (nil)\n3) \"2\"\n",
-	Run:      runMGet,
+	Summary: "Atomically returns the string values of one or more keys.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{ManyKeys("key", Read)},
+	Tips:    []string{"request_policy:multi_shard"},
+	Replies: "An array of values; nil where there is no such key, or no string.",
+	Examples: `
+> SET a 1
+OK
+> SET b 2
+OK
+> MGET a nothing b
+1) "1"
+2) (nil)
+3) "2"
+`,
+	Run: runMGet,
 }
 
 func runMGet(c *Ctx) error {
@@ -33,12 +42,20 @@ func pairArgs(name string, access KeyFlags) Arg {
 
 var specMSet = Spec{
 	Name: "mset", Group: GroupString, Since: "1.0.1", Complexity: "O(N) where N is the number of keys to set.",
-	Summary:  "Atomically creates or modifies the string values of one or more keys.",
-	Flags:    Write | DenyOOM,
-	Args:     []Arg{pairArgs("key_value", Overwrite)},
-	Tips:     []string{"request_policy:multi_shard", "response_policy:all_succeeded"},
-	Examples: "> MSET a 1 b 2\nOK\n> MGET a b\n1) \"1\"\n2) \"2\"\n> MSET a 1 b\n(error) ERR wrong number of arguments for 'mset' command\n",
-	Run:      runMSet,
+	Summary: "Atomically creates or modifies the string values of one or more keys.",
+	Flags:   Write | DenyOOM,
+	Args:    []Arg{pairArgs("key_value", Overwrite)},
+	Tips:    []string{"request_policy:multi_shard", "response_policy:all_succeeded"},
+	Examples: `
+> MSET a 1 b 2
+OK
+> MGET a b
+1) "1"
+2) "2"
+> MSET a 1 b
+(error) ERR wrong number of arguments for 'mset' command
+`,
+	Run: runMSet,
 }
 
 func runMSet(c *Ctx) error {
@@ -54,12 +71,21 @@ func runMSet(c *Ctx) error {
 
 var specMSetNX = Spec{
 	Name: "msetnx", Group: GroupString, Since: "1.0.1", Complexity: "O(N) where N is the number of keys to set.",
-	Summary:  "Atomically modifies the string values of one or more keys only when all keys don't exist.",
-	Flags:    Write | DenyOOM,
-	Args:     []Arg{pairArgs("key_value", KeyOW|Insert)},
-	Replies:  "1 if all keys were set, 0 if none was.",
-	Examples: "> MSETNX a 1 b 2\n(integer) 1\n> MSETNX b 3 c 4\n(integer) 0\n> MGET a b c\n1) \"1\"\n2) \"2\"\n3) (nil)\n",
-	Run:      runMSetNX,
+	Summary: "Atomically modifies the string values of one or more keys only when all keys don't exist.",
+	Flags:   Write | DenyOOM,
+	Args:    []Arg{pairArgs("key_value", KeyOW|Insert)},
+	Replies: "1 if all keys were set, 0 if none was.",
+	Examples: `
+> MSETNX a 1 b 2
+(integer) 1
+> MSETNX b 3 c 4
+(integer) 0
+> MGET a b c
+1) "1"
+2) "2"
+3) (nil)
+`,
+	Run: runMSetNX,
 }
 
 func runMSetNX(c *Ctx) error {
@@ -81,8 +107,18 @@ var specMSetEx = Spec{
 	Args: append([]Arg{Count("numkeys"), pairArgs("data", Overwrite),
 		Opt(OneOf("condition", Token("NX"), Token("XX"))), expiryArgs(Token("KEEPTTL"))}, modifiers()...),
 	Replies: "1 if all keys were set, 0 if none was. With JITTER each key has a share of its own.",
-	Examples: "> MSETEX 2 a 1 b 2 EX 10\n(integer) 1\n> TTL b\n(integer) 10\n> MSETEX 2 b 3 c 4 NX\n(integer) 0\n" +
-		"> MSETEX 2 a 5 b 6 XX KEEPTTL\n(integer) 1\n> TTL a\n(integer) 10\n",
+	Examples: `
+> MSETEX 2 a 1 b 2 EX 10
+(integer) 1
+> TTL b
+(integer) 10
+> MSETEX 2 b 3 c 4 NX
+(integer) 0
+> MSETEX 2 a 5 b 6 XX KEEPTTL
+(integer) 1
+> TTL a
+(integer) 10
+`,
 	Run: runMSetEx,
 }
 

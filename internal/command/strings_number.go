@@ -13,27 +13,45 @@ var specIncr = Spec{
 	Summary: "Increments the integer value of a key by one. Uses 0 as initial value if the key doesn't exist.",
 	Flags:   Write | DenyOOM | Fast,
 	Args:    []Arg{Key("key", Update|Access)},
-	Examples: "> INCR visits\n(integer) 1\n> INCR visits\n(integer) 2\n> SET name Ada\nOK\n> INCR name\n" +
-		"(error) ERR value is not an integer or out of range\n",
+	Examples: `
+> INCR visits
+(integer) 1
+> INCR visits
+(integer) 2
+> SET name Ada
+OK
+> INCR name
+(error) ERR value is not an integer or out of range
+`,
 	Run: func(c *Ctx) error { return c.incrBy(1) },
 }
 
 var specDecr = Spec{
 	Name: "decr", Group: GroupString, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Decrements the integer value of a key by one. Uses 0 as initial value if the key doesn't exist.",
-	Flags:    Write | DenyOOM | Fast,
-	Args:     []Arg{Key("key", Update|Access)},
-	Examples: "> SET stock 10\nOK\n> DECR stock\n(integer) 9\n",
-	Run:      func(c *Ctx) error { return c.incrBy(-1) },
+	Summary: "Decrements the integer value of a key by one. Uses 0 as initial value if the key doesn't exist.",
+	Flags:   Write | DenyOOM | Fast,
+	Args:    []Arg{Key("key", Update|Access)},
+	Examples: `
+> SET stock 10
+OK
+> DECR stock
+(integer) 9
+`,
+	Run: func(c *Ctx) error { return c.incrBy(-1) },
 }
 
 var specIncrBy = Spec{
 	Name: "incrby", Group: GroupString, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Increments the integer value of a key by a number. Uses 0 as initial value if the key doesn't exist.",
-	Flags:    Write | DenyOOM | Fast,
-	Args:     []Arg{Key("key", Update|Access), Int("increment")},
-	Examples: "> SET k 10\nOK\n> INCRBY k 5\n(integer) 15\n",
-	Run:      runIncrBy,
+	Summary: "Increments the integer value of a key by a number. Uses 0 as initial value if the key doesn't exist.",
+	Flags:   Write | DenyOOM | Fast,
+	Args:    []Arg{Key("key", Update|Access), Int("increment")},
+	Examples: `
+> SET k 10
+OK
+> INCRBY k 5
+(integer) 15
+`,
+	Run: runIncrBy,
 }
 
 func runIncrBy(c *Ctx) error {
@@ -46,11 +64,16 @@ func runIncrBy(c *Ctx) error {
 
 var specDecrBy = Spec{
 	Name: "decrby", Group: GroupString, Since: "1.0.0", Complexity: "O(1)",
-	Summary:  "Decrements a number from the integer value of a key. Uses 0 as initial value if the key doesn't exist.",
-	Flags:    Write | DenyOOM | Fast,
-	Args:     []Arg{Key("key", Update|Access), Int("decrement")},
-	Examples: "> SET k 10\nOK\n> DECRBY k 3\n(integer) 7\n",
-	Run:      runDecrBy,
+	Summary: "Decrements a number from the integer value of a key. Uses 0 as initial value if the key doesn't exist.",
+	Flags:   Write | DenyOOM | Fast,
+	Args:    []Arg{Key("key", Update|Access), Int("decrement")},
+	Examples: `
+> SET k 10
+OK
+> DECRBY k 3
+(integer) 7
+`,
+	Run: runDecrBy,
 }
 
 func runDecrBy(c *Ctx) error {
@@ -75,11 +98,20 @@ func (c *Ctx) incrBy(by int64) error {
 
 var specIncrByFloat = Spec{
 	Name: "incrbyfloat", Group: GroupString, Since: "2.6.0", Complexity: "O(1)",
-	Summary:  "Increments the floating point value of a key by a number. Uses 0 as initial value if the key doesn't exist.",
-	Flags:    Write | DenyOOM | Fast,
-	Args:     []Arg{Key("key", Update|Access), Double("increment")},
-	Examples: "> SET k 10.50\nOK\n> INCRBYFLOAT k 0.1\n\"10.6\"\n> INCRBYFLOAT k -5\n\"5.6\"\n> INCRBYFLOAT k 2.0e2\n\"205.60000000000000001\"\n",
-	Run:      runIncrByFloat,
+	Summary: "Increments the floating point value of a key by a number. Uses 0 as initial value if the key doesn't exist.",
+	Flags:   Write | DenyOOM | Fast,
+	Args:    []Arg{Key("key", Update|Access), Double("increment")},
+	Examples: `
+> SET k 10.50
+OK
+> INCRBYFLOAT k 0.1
+"10.6"
+> INCRBYFLOAT k -5
+"5.6"
+> INCRBYFLOAT k 2.0e2
+"205.60000000000000001"
+`,
+	Run: runIncrByFloat,
 }
 
 func runIncrByFloat(c *Ctx) error {
@@ -101,9 +133,25 @@ var specIncrEx = Spec{
 		expiryArgs(Token("PERSIST")), Opt(Token("ENX"))}, modifiers()...),
 	Replies: "The new value and what was added. A result out of bounds changes nothing and adds 0; with SATURATE it becomes the bound. " +
 		"ENX sets the time only where the key has none. Integers, or with BYFLOAT strings (RESP3: doubles).",
-	Examples: "> INCREX calls UBOUND 2 EX 60 ENX\n1) (integer) 1\n2) (integer) 1\n> INCREX calls UBOUND 2 EX 60 ENX\n1) (integer) 2\n2) (integer) 1\n" +
-		"> INCREX calls UBOUND 2 EX 60 ENX\n1) (integer) 2\n2) (integer) 0\n> INCREX calls BYINT 5 UBOUND 4 SATURATE\n1) (integer) 4\n2) (integer) 2\n" +
-		"> TTL calls\n(integer) 60\n> INCREX price BYFLOAT 0.5\n1) \"0.5\"\n2) \"0.5\"\n",
+	Examples: `
+> INCREX calls UBOUND 2 EX 60 ENX
+1) (integer) 1
+2) (integer) 1
+> INCREX calls UBOUND 2 EX 60 ENX
+1) (integer) 2
+2) (integer) 1
+> INCREX calls UBOUND 2 EX 60 ENX
+1) (integer) 2
+2) (integer) 0
+> INCREX calls BYINT 5 UBOUND 4 SATURATE
+1) (integer) 4
+2) (integer) 2
+> TTL calls
+(integer) 60
+> INCREX price BYFLOAT 0.5
+1) "0.5"
+2) "0.5"
+`,
 	Run: runIncrEx,
 }
 

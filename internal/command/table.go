@@ -44,6 +44,8 @@ func NewTable(specs ...*Spec) (*Table, error) {
 		}
 	}
 	for i := range t.all {
+		// A raw string of several lines begins below its opening quote.
+		t.all[i].Examples = strings.TrimPrefix(t.all[i].Examples, "\n")
 		if err := t.all[i].prepare(i); err != nil {
 			return nil, fmt.Errorf("command %q: %w", t.all[i].Name, err)
 		}

@@ -15,8 +15,22 @@ var specClientTracking = Spec{
 	Replies: "OK. From then on every key that a read command names is remembered, and its next change, expiry or eviction sends `invalidate` with the key, once; " +
 		"a flush sends it with null. REDIRECT: to another connection, which in RESP2 must have subscribed to `" + invalidateChannel + "`. BCAST: for all keys, or those with a PREFIX, read or not. " +
 		"OPTIN, OPTOUT: reads count only, or do not count, behind CLIENT CACHING. NOLOOP: not for the connection's own changes.",
-	Examples: "> HELLO 3\n$_\n...\n> CLIENT TRACKING ON\nOK\n> GET k\n(nil)\n2> SET k v\nOK\n1< 1) \"invalidate\"\n2) 1) \"k\"\n2> SET k w\nOK\n",
-	Run:      runClientTracking,
+	Examples: `
+> HELLO 3
+$_
+...
+> CLIENT TRACKING ON
+OK
+> GET k
+(nil)
+2> SET k v
+OK
+1< 1) "invalidate"
+2) 1) "k"
+2> SET k w
+OK
+`,
+	Run: runClientTracking,
 }
 
 func runClientTracking(c *Ctx) error {
@@ -131,12 +145,19 @@ func errOverlap(p, which, q string) error {
 
 var specClientCaching = Spec{
 	Name: "client|caching", Group: GroupConnection, Since: "6.0.0", Complexity: "O(1)",
-	Summary:  "Says whether the keys of the next command are to be tracked.",
-	Flags:    ownFlags,
-	Args:     []Arg{OneOf("mode", Token("YES"), Token("NO"))},
-	Replies:  "OK. YES needs CLIENT TRACKING with OPTIN, NO with OPTOUT. Behind it may come one command, or a whole transaction.",
-	Examples: "> CLIENT TRACKING ON OPTIN\nOK\n> CLIENT CACHING YES\nOK\n> CLIENT CACHING NO\n(error) ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.\n",
-	Run:      runClientCaching,
+	Summary: "Says whether the keys of the next command are to be tracked.",
+	Flags:   ownFlags,
+	Args:    []Arg{OneOf("mode", Token("YES"), Token("NO"))},
+	Replies: "OK. YES needs CLIENT TRACKING with OPTIN, NO with OPTOUT. Behind it may come one command, or a whole transaction.",
+	Examples: `
+> CLIENT TRACKING ON OPTIN
+OK
+> CLIENT CACHING YES
+OK
+> CLIENT CACHING NO
+(error) ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.
+`,
+	Run: runClientCaching,
 }
 
 func runClientCaching(c *Ctx) error {
@@ -163,11 +184,18 @@ func runClientCaching(c *Ctx) error {
 
 var specClientGetredir = Spec{
 	Name: "client|getredir", Group: GroupConnection, Since: "6.0.0", Complexity: "O(1)",
-	Summary:  "Returns the connection that gets this one's invalidation messages.",
-	Flags:    ownFlags,
-	Replies:  "Its id; 0: this one itself; -1: client-side caching is off.",
-	Examples: "> CLIENT GETREDIR\n(integer) -1\n> CLIENT TRACKING ON\nOK\n> CLIENT GETREDIR\n(integer) 0\n",
-	Run:      runClientGetredir,
+	Summary: "Returns the connection that gets this one's invalidation messages.",
+	Flags:   ownFlags,
+	Replies: "Its id; 0: this one itself; -1: client-side caching is off.",
+	Examples: `
+> CLIENT GETREDIR
+(integer) -1
+> CLIENT TRACKING ON
+OK
+> CLIENT GETREDIR
+(integer) 0
+`,
+	Run: runClientGetredir,
 }
 
 func runClientGetredir(c *Ctx) error {
@@ -186,10 +214,18 @@ func (c *Session) redirect() int64 {
 
 var specClientTrackinginfo = Spec{
 	Name: "client|trackinginfo", Group: GroupConnection, Since: "6.2.0", Complexity: "O(1)",
-	Summary:  "Describes the connection's client-side caching.",
-	Flags:    ownFlags,
-	Examples: "> CLIENT TRACKINGINFO\n1) \"flags\"\n2) 1) \"off\"\n3) \"redirect\"\n4) (integer) -1\n5) \"prefixes\"\n6) (empty array)\n",
-	Run:      runClientTrackinginfo,
+	Summary: "Describes the connection's client-side caching.",
+	Flags:   ownFlags,
+	Examples: `
+> CLIENT TRACKINGINFO
+1) "flags"
+2) 1) "off"
+3) "redirect"
+4) (integer) -1
+5) "prefixes"
+6) (empty array)
+`,
+	Run: runClientTrackinginfo,
 }
 
 func runClientTrackinginfo(c *Ctx) error {

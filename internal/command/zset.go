@@ -55,8 +55,19 @@ var specZAdd = Spec{
 		{"6.2.0", "Added the `GT` and `LT` options."}},
 	Replies: "The number of members added, with CH of those added or changed. With INCR the new score, or nil if the options did not allow it. " +
 		"A member that is there keeps its expiration time.",
-	Examples: "> ZADD z 1 one 2 two\n(integer) 2\n> ZADD z CH 1 one 3 two\n(integer) 1\n> ZADD z GT INCR 5 two\n\"8\"\n" +
-		"> ZRANGE z 0 -1 WITHSCORES\n1) \"one\"\n2) \"1\"\n3) \"two\"\n4) \"8\"\n",
+	Examples: `
+> ZADD z 1 one 2 two
+(integer) 2
+> ZADD z CH 1 one 3 two
+(integer) 1
+> ZADD z GT INCR 5 two
+"8"
+> ZRANGE z 0 -1 WITHSCORES
+1) "one"
+2) "1"
+3) "two"
+4) "8"
+`,
 	Keys: zaddKeys,
 	Run:  runZAdd,
 }
@@ -195,8 +206,13 @@ var specZIncrBy = Spec{
 	Flags:      Write | DenyOOM | Fast,
 	Args:       []Arg{Key("key", Access|Update), Int("increment"), Str("member")},
 	Replies:    "The new score. The member keeps its expiration time.",
-	Examples:   "> ZINCRBY z 2.5 m\n\"2.5\"\n> ZINCRBY z -1 m\n\"1.5\"\n",
-	Run:        runZIncrBy,
+	Examples: `
+> ZINCRBY z 2.5 m
+"2.5"
+> ZINCRBY z -1 m
+"1.5"
+`,
+	Run: runZIncrBy,
 }
 
 func runZIncrBy(c *Ctx) error {
@@ -220,8 +236,17 @@ var specZRem = Spec{
 	Args:       []Arg{Key("key", Delete), Many("member")},
 	History:    []Change{{"2.4.0", "Accepts multiple elements."}},
 	Replies:    "How many of the members were there.",
-	Examples:   "> ZADD z 1 a 2 b\n(integer) 2\n> ZREM z a x\n(integer) 1\n> ZREM z b\n(integer) 1\n> EXISTS z\n(integer) 0\n",
-	Run:        runZRem,
+	Examples: `
+> ZADD z 1 a 2 b
+(integer) 2
+> ZREM z a x
+(integer) 1
+> ZREM z b
+(integer) 1
+> EXISTS z
+(integer) 0
+`,
+	Run: runZRem,
 }
 
 func runZRem(c *Ctx) error {
@@ -238,11 +263,18 @@ func runZRem(c *Ctx) error {
 
 var specZCard = Spec{
 	Name: "zcard", Group: GroupSortedSet, Since: "1.2.0", Complexity: "O(1)",
-	Summary:  "Returns the number of members in a sorted set.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Meta)},
-	Examples: "> ZADD z 1 a 2 b\n(integer) 2\n> ZCARD z\n(integer) 2\n> ZCARD other\n(integer) 0\n",
-	Run:      runZCard,
+	Summary: "Returns the number of members in a sorted set.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Meta)},
+	Examples: `
+> ZADD z 1 a 2 b
+(integer) 2
+> ZCARD z
+(integer) 2
+> ZCARD other
+(integer) 0
+`,
+	Run: runZCard,
 }
 
 func runZCard(c *Ctx) error {
@@ -256,12 +288,19 @@ func runZCard(c *Ctx) error {
 
 var specZScore = Spec{
 	Name: "zscore", Group: GroupSortedSet, Since: "1.2.0", Complexity: "O(1)",
-	Summary:  "Returns the score of a member in a sorted set.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Read), Str("member")},
-	Replies:  "The score, or nil if there is no such member.",
-	Examples: "> ZADD z 1.5 a\n(integer) 1\n> ZSCORE z a\n\"1.5\"\n> ZSCORE z b\n(nil)\n",
-	Run:      runZScore,
+	Summary: "Returns the score of a member in a sorted set.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Read), Str("member")},
+	Replies: "The score, or nil if there is no such member.",
+	Examples: `
+> ZADD z 1.5 a
+(integer) 1
+> ZSCORE z a
+"1.5"
+> ZSCORE z b
+(nil)
+`,
+	Run: runZScore,
 }
 
 func runZScore(c *Ctx) error {
@@ -275,12 +314,19 @@ func runZScore(c *Ctx) error {
 
 var specZMScore = Spec{
 	Name: "zmscore", Group: GroupSortedSet, Since: "6.2.0", Complexity: "O(N) where N is the number of members being requested.",
-	Summary:  "Returns the score of one or more members in a sorted set.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Read), Many("member")},
-	Replies:  "An array with a score, or nil, for each member.",
-	Examples: "> ZADD z 1.5 a 2 b\n(integer) 2\n> ZMSCORE z a x b\n1) \"1.5\"\n2) (nil)\n3) \"2\"\n",
-	Run:      runZMScore,
+	Summary: "Returns the score of one or more members in a sorted set.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Read), Many("member")},
+	Replies: "An array with a score, or nil, for each member.",
+	Examples: `
+> ZADD z 1.5 a 2 b
+(integer) 2
+> ZMSCORE z a x b
+1) "1.5"
+2) (nil)
+3) "2"
+`,
+	Run: runZMScore,
 }
 
 func runZMScore(c *Ctx) error { return c.eachMember(c.scoreOrNull) }
@@ -307,24 +353,42 @@ func withScore() Arg { return Opt(Token("WITHSCORE")).Since("7.2.0") }
 
 var specZRank = Spec{
 	Name: "zrank", Group: GroupSortedSet, Since: "2.0.0", Complexity: "O(log(N))",
-	Summary:  "Returns the index of a member in a sorted set ordered by ascending scores.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Read), Str("member"), withScore()},
-	History:  []Change{{"7.2.0", "Added the optional `WITHSCORE` argument."}},
-	Replies:  "The rank, counted from 0, and with WITHSCORE an array of rank and score; nil if there is no such member.",
-	Examples: "> ZADD z 1 a 2.5 b\n(integer) 2\n> ZRANK z b\n(integer) 1\n> ZRANK z b WITHSCORE\n1) (integer) 1\n2) \"2.5\"\n> ZRANK z x\n(nil)\n",
-	Run:      func(c *Ctx) error { return c.zrank(false) },
+	Summary: "Returns the index of a member in a sorted set ordered by ascending scores.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Read), Str("member"), withScore()},
+	History: []Change{{"7.2.0", "Added the optional `WITHSCORE` argument."}},
+	Replies: "The rank, counted from 0, and with WITHSCORE an array of rank and score; nil if there is no such member.",
+	Examples: `
+> ZADD z 1 a 2.5 b
+(integer) 2
+> ZRANK z b
+(integer) 1
+> ZRANK z b WITHSCORE
+1) (integer) 1
+2) "2.5"
+> ZRANK z x
+(nil)
+`,
+	Run: func(c *Ctx) error { return c.zrank(false) },
 }
 
 var specZRevRank = Spec{
 	Name: "zrevrank", Group: GroupSortedSet, Since: "2.0.0", Complexity: "O(log(N))",
-	Summary:  "Returns the index of a member in a sorted set ordered by descending scores.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Read), Str("member"), withScore()},
-	History:  []Change{{"7.2.0", "Added the optional `WITHSCORE` argument."}},
-	Replies:  "The rank, counted from 0, and with WITHSCORE an array of rank and score; nil if there is no such member.",
-	Examples: "> ZADD z 1 a 2.5 b\n(integer) 2\n> ZREVRANK z b\n(integer) 0\n> ZREVRANK z a WITHSCORE\n1) (integer) 1\n2) \"1\"\n",
-	Run:      func(c *Ctx) error { return c.zrank(true) },
+	Summary: "Returns the index of a member in a sorted set ordered by descending scores.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Read), Str("member"), withScore()},
+	History: []Change{{"7.2.0", "Added the optional `WITHSCORE` argument."}},
+	Replies: "The rank, counted from 0, and with WITHSCORE an array of rank and score; nil if there is no such member.",
+	Examples: `
+> ZADD z 1 a 2.5 b
+(integer) 2
+> ZREVRANK z b
+(integer) 0
+> ZREVRANK z a WITHSCORE
+1) (integer) 1
+2) "1"
+`,
+	Run: func(c *Ctx) error { return c.zrank(true) },
 }
 
 func (c *Ctx) zrank(reverse bool) error {
@@ -368,9 +432,21 @@ var specZRandMember = Spec{
 	Tips:    []string{"nondeterministic_output"},
 	Replies: "A member, or nil if there is no such key. With a count an array: of so many different members, or of all if there are not more; " +
 		"of exactly so many, which may be the same, for a negative count.",
-	Errors:   drawErrors,
-	Examples: "> ZADD z 1 a\n(integer) 1\n> ZRANDMEMBER z\n\"a\"\n> ZRANDMEMBER z -2 WITHSCORES\n1) \"a\"\n2) \"1\"\n3) \"a\"\n4) \"1\"\n> ZRANDMEMBER z 5\n1) \"a\"\n",
-	Run:      runZRandMember,
+	Errors: drawErrors,
+	Examples: `
+> ZADD z 1 a
+(integer) 1
+> ZRANDMEMBER z
+"a"
+> ZRANDMEMBER z -2 WITHSCORES
+1) "a"
+2) "1"
+3) "a"
+4) "1"
+> ZRANDMEMBER z 5
+1) "a"
+`,
+	Run: runZRandMember,
 }
 
 func runZRandMember(c *Ctx) error {
@@ -445,8 +521,15 @@ var specZScan = Spec{
 	Tips: []string{"nondeterministic_output"},
 	Replies: "The cursor for the next call, 0 at the end, and an array of members, each followed by its score. A member that is there from the " +
 		"first call to the last is returned at least once.",
-	Examples: "> ZADD z 1 apple 2 pear\n(integer) 2\n> ZSCAN z 0 MATCH a*\n1) \"0\"\n2) 1) \"apple\"\n   2) \"1\"\n",
-	Run:      runZScan,
+	Examples: `
+> ZADD z 1 apple 2 pear
+(integer) 2
+> ZSCAN z 0 MATCH a*
+1) "0"
+2) 1) "apple"
+   2) "1"
+`,
+	Run: runZScan,
 }
 
 func runZScan(c *Ctx) error {

@@ -33,8 +33,18 @@ var specZUnion = Spec{
 	Flags:      ReadOnly,
 	Args:       combined(weighing()...),
 	Replies:    "An array of members, each with its score where asked: the sum of its scores, each times the set's weight. The members of sets count with the score 1.",
-	Examples:   "> ZADD a 1 x 2 y\n(integer) 2\n> ZADD b 10 y\n(integer) 1\n> ZUNION 2 a b WEIGHTS 1 2 WITHSCORES\n1) \"x\"\n2) \"1\"\n3) \"y\"\n4) \"22\"\n",
-	Run:        func(c *Ctx) error { return c.zcombine(engine.ZUnion) },
+	Examples: `
+> ZADD a 1 x 2 y
+(integer) 2
+> ZADD b 10 y
+(integer) 1
+> ZUNION 2 a b WEIGHTS 1 2 WITHSCORES
+1) "x"
+2) "1"
+3) "y"
+4) "22"
+`,
+	Run: func(c *Ctx) error { return c.zcombine(engine.ZUnion) },
 }
 
 var specZInter = Spec{
@@ -44,8 +54,16 @@ var specZInter = Spec{
 	Flags:      ReadOnly,
 	Args:       combined(weighing()...),
 	Replies:    "An array of members, each with its score where asked, as ZUNION's.",
-	Examples:   "> ZADD a 1 x 2 y\n(integer) 2\n> ZADD b 10 y\n(integer) 1\n> ZINTER 2 a b AGGREGATE MAX WITHSCORES\n1) \"y\"\n2) \"10\"\n",
-	Run:        func(c *Ctx) error { return c.zcombine(engine.ZInter) },
+	Examples: `
+> ZADD a 1 x 2 y
+(integer) 2
+> ZADD b 10 y
+(integer) 1
+> ZINTER 2 a b AGGREGATE MAX WITHSCORES
+1) "y"
+2) "10"
+`,
+	Run: func(c *Ctx) error { return c.zcombine(engine.ZInter) },
 }
 
 var specZDiff = Spec{
@@ -55,8 +73,16 @@ var specZDiff = Spec{
 	Flags:      ReadOnly,
 	Args:       combined(),
 	Replies:    "An array of the first set's members that are in no other, each with its score where asked.",
-	Examples:   "> ZADD a 1 x 2 y\n(integer) 2\n> ZADD b 10 y\n(integer) 1\n> ZDIFF 2 a b WITHSCORES\n1) \"x\"\n2) \"1\"\n",
-	Run:        func(c *Ctx) error { return c.zcombine(engine.ZDiff) },
+	Examples: `
+> ZADD a 1 x 2 y
+(integer) 2
+> ZADD b 10 y
+(integer) 1
+> ZDIFF 2 a b WITHSCORES
+1) "x"
+2) "1"
+`,
+	Run: func(c *Ctx) error { return c.zcombine(engine.ZDiff) },
 }
 
 func (c *Ctx) zcombine(op engine.ZOperation) error {
@@ -87,8 +113,20 @@ var specZUnionStore = Spec{
 	Flags:      Write | DenyOOM,
 	Args:       stored(weighing()...),
 	Replies:    "The number of members stored. None at all deletes the destination.",
-	Examples:   "> ZADD a 1 x 2 y\n(integer) 2\n> ZADD b 10 y\n(integer) 1\n> ZUNIONSTORE c 2 a b\n(integer) 2\n> ZRANGE c 0 -1 WITHSCORES\n1) \"x\"\n2) \"1\"\n3) \"y\"\n4) \"12\"\n",
-	Run:        func(c *Ctx) error { return c.zcombineStore(engine.ZUnion) },
+	Examples: `
+> ZADD a 1 x 2 y
+(integer) 2
+> ZADD b 10 y
+(integer) 1
+> ZUNIONSTORE c 2 a b
+(integer) 2
+> ZRANGE c 0 -1 WITHSCORES
+1) "x"
+2) "1"
+3) "y"
+4) "12"
+`,
+	Run: func(c *Ctx) error { return c.zcombineStore(engine.ZUnion) },
 }
 
 var specZInterStore = Spec{
@@ -98,8 +136,18 @@ var specZInterStore = Spec{
 	Flags:      Write | DenyOOM,
 	Args:       stored(weighing()...),
 	Replies:    "The number of members stored. None at all deletes the destination.",
-	Examples:   "> ZADD a 1 x 2 y\n(integer) 2\n> ZADD b 10 y\n(integer) 1\n> ZINTERSTORE c 2 a b\n(integer) 1\n> ZRANGE c 0 -1 WITHSCORES\n1) \"y\"\n2) \"12\"\n",
-	Run:        func(c *Ctx) error { return c.zcombineStore(engine.ZInter) },
+	Examples: `
+> ZADD a 1 x 2 y
+(integer) 2
+> ZADD b 10 y
+(integer) 1
+> ZINTERSTORE c 2 a b
+(integer) 1
+> ZRANGE c 0 -1 WITHSCORES
+1) "y"
+2) "12"
+`,
+	Run: func(c *Ctx) error { return c.zcombineStore(engine.ZInter) },
 }
 
 var specZDiffStore = Spec{
@@ -109,8 +157,18 @@ var specZDiffStore = Spec{
 	Flags:      Write | DenyOOM,
 	Args:       stored(),
 	Replies:    "The number of members stored. None at all deletes the destination.",
-	Examples:   "> ZADD a 1 x 2 y\n(integer) 2\n> ZADD b 10 y\n(integer) 1\n> ZDIFFSTORE c 2 a b\n(integer) 1\n> ZRANGE c 0 -1 WITHSCORES\n1) \"x\"\n2) \"1\"\n",
-	Run:        func(c *Ctx) error { return c.zcombineStore(engine.ZDiff) },
+	Examples: `
+> ZADD a 1 x 2 y
+(integer) 2
+> ZADD b 10 y
+(integer) 1
+> ZDIFFSTORE c 2 a b
+(integer) 1
+> ZRANGE c 0 -1 WITHSCORES
+1) "x"
+2) "1"
+`,
+	Run: func(c *Ctx) error { return c.zcombineStore(engine.ZDiff) },
 }
 
 func (c *Ctx) zcombineStore(op engine.ZOperation) error {
@@ -136,8 +194,17 @@ var specZInterCard = Spec{
 	Flags:      ReadOnly,
 	Args:       []Arg{Count("numkeys"), ManyKeys("key", Read), Opt(TokenArg("LIMIT", Int("limit")))},
 	Replies:    "The number; counting ends at LIMIT, if that is not 0.",
-	Examples:   "> ZADD a 1 x 2 y\n(integer) 2\n> ZADD b 10 y\n(integer) 1\n> ZINTERCARD 2 a b\n(integer) 1\n> ZINTERCARD 2 a a LIMIT 1\n(integer) 1\n",
-	Run:        runZInterCard,
+	Examples: `
+> ZADD a 1 x 2 y
+(integer) 2
+> ZADD b 10 y
+(integer) 1
+> ZINTERCARD 2 a b
+(integer) 1
+> ZINTERCARD 2 a a LIMIT 1
+(integer) 1
+`,
+	Run: runZInterCard,
 }
 
 func runZInterCard(c *Ctx) error {

@@ -34,9 +34,17 @@ var specZAddEx = Spec{
 	Replies: "The number of members added, with CH of those added or given another score. Without a time the members have none; " +
 		"KEEPTTL leaves it to those that are there. Members that NX, XX, GT or LT leave alone keep their time. A time that is past removes the members.",
 	Errors: addExErrors(),
-	Examples: "> ZADDEX orders PX 1800 MAXLEN 2 MEMBERS 2 1 a 2 b\n(integer) 2\n> ZADDEX orders PX 1800 MAXLEN 2 MEMBERS 1 3 c\n" +
-		"(error) FULL 'orders' holds 2 items, 1 more would exceed MAXLEN 2\n~ 1801ms\n> ZADDEX orders PX 1800 MAXLEN 2 MEMBERS 1 3 c\n(integer) 1\n" +
-		"> ZRANGE orders 0 -1\n1) \"c\"\n",
+	Examples: `
+> ZADDEX orders PX 1800 MAXLEN 2 MEMBERS 2 1 a 2 b
+(integer) 2
+> ZADDEX orders PX 1800 MAXLEN 2 MEMBERS 1 3 c
+(error) FULL 'orders' holds 2 items, 1 more would exceed MAXLEN 2
+~ 1801ms
+> ZADDEX orders PX 1800 MAXLEN 2 MEMBERS 1 3 c
+(integer) 1
+> ZRANGE orders 0 -1
+1) "c"
+`,
 	Keys: zaddExKeys,
 	Run:  runZAddEx,
 }
@@ -91,10 +99,19 @@ var specLPushEx = Spec{
 	Flags:   Write | DenyOOM | Fast,
 	Args: append(append([]Arg{Key("key", Insert)}, addExOptions()...),
 		Block("ELEMENTS", Count("numelements"), Many("element"))),
-	Replies:  pushExReplies,
-	Errors:   addExErrors(),
-	Examples: "> LPUSHEX l PX 500 ELEMENTS 1 a\n(integer) 1\n> LPUSHEX l ELEMENTS 2 b c\n(integer) 3\n~ 501ms\n> LRANGE l 0 -1\n1) \"c\"\n2) \"b\"\n",
-	Run:      func(c *Ctx) error { return c.pushEx(engine.Head) },
+	Replies: pushExReplies,
+	Errors:  addExErrors(),
+	Examples: `
+> LPUSHEX l PX 500 ELEMENTS 1 a
+(integer) 1
+> LPUSHEX l ELEMENTS 2 b c
+(integer) 3
+~ 501ms
+> LRANGE l 0 -1
+1) "c"
+2) "b"
+`,
+	Run: func(c *Ctx) error { return c.pushEx(engine.Head) },
 }
 
 var specRPushEx = Spec{
@@ -103,10 +120,15 @@ var specRPushEx = Spec{
 	Flags:   Write | DenyOOM | Fast,
 	Args: append(append([]Arg{Key("key", Insert)}, addExOptions()...),
 		Block("ELEMENTS", Count("numelements"), Many("element"))),
-	Replies:  pushExReplies,
-	Errors:   addExErrors(),
-	Examples: "> RPUSHEX l PX 500 MAXLEN 2 ELEMENTS 2 a b\n(integer) 2\n> RPUSHEX l MAXLEN 2 ELEMENTS 1 c\n(error) FULL 'l' holds 2 items, 1 more would exceed MAXLEN 2\n",
-	Run:      func(c *Ctx) error { return c.pushEx(engine.Tail) },
+	Replies: pushExReplies,
+	Errors:  addExErrors(),
+	Examples: `
+> RPUSHEX l PX 500 MAXLEN 2 ELEMENTS 2 a b
+(integer) 2
+> RPUSHEX l MAXLEN 2 ELEMENTS 1 c
+(error) FULL 'l' holds 2 items, 1 more would exceed MAXLEN 2
+`,
+	Run: func(c *Ctx) error { return c.pushEx(engine.Tail) },
 }
 
 func (c *Ctx) pushEx(end engine.End) error {

@@ -12,8 +12,17 @@ var specZPopMin = Spec{
 	Flags:      Write | Fast,
 	Args:       []Arg{Key("key", Access|Delete), Opt(Int("count"))},
 	Replies:    "An array of members, each with its score. It is empty if there is no such key.",
-	Examples:   "> ZADD z 1 a 2 b\n(integer) 2\n> ZPOPMIN z\n1) \"a\"\n2) \"1\"\n> ZPOPMIN z 5\n1) \"b\"\n2) \"2\"\n",
-	Run:        func(c *Ctx) error { return c.zpop(false) },
+	Examples: `
+> ZADD z 1 a 2 b
+(integer) 2
+> ZPOPMIN z
+1) "a"
+2) "1"
+> ZPOPMIN z 5
+1) "b"
+2) "2"
+`,
+	Run: func(c *Ctx) error { return c.zpop(false) },
 }
 
 var specZPopMax = Spec{
@@ -23,8 +32,17 @@ var specZPopMax = Spec{
 	Flags:      Write | Fast,
 	Args:       []Arg{Key("key", Access|Delete), Opt(Int("count"))},
 	Replies:    "An array of members, each with its score. It is empty if there is no such key.",
-	Examples:   "> ZADD z 1 a 2 b\n(integer) 2\n> ZPOPMAX z\n1) \"b\"\n2) \"2\"\n> ZPOPMAX z 5\n1) \"a\"\n2) \"1\"\n",
-	Run:        func(c *Ctx) error { return c.zpop(true) },
+	Examples: `
+> ZADD z 1 a 2 b
+(integer) 2
+> ZPOPMAX z
+1) "b"
+2) "2"
+> ZPOPMAX z 5
+1) "a"
+2) "1"
+`,
+	Run: func(c *Ctx) error { return c.zpop(true) },
 }
 
 func (c *Ctx) zpop(highest bool) error {
@@ -83,8 +101,21 @@ var specZMPop = Spec{
 	Flags:      Write,
 	Args:       manyPopArgs(minMax()),
 	Replies:    "An array of the key and an array of members, each in an array with its score; nil if all keys are empty.",
-	Examples:   "> ZADD b 1 x 2 y\n(integer) 2\n> ZMPOP 2 a b MIN\n1) \"b\"\n2) 1) 1) \"x\"\n      2) \"1\"\n> ZMPOP 2 a b MAX COUNT 5\n1) \"b\"\n2) 1) 1) \"y\"\n      2) \"2\"\n> ZMPOP 2 a b MAX\n(nil)\n",
-	Run:        runZMPop,
+	Examples: `
+> ZADD b 1 x 2 y
+(integer) 2
+> ZMPOP 2 a b MIN
+1) "b"
+2) 1) 1) "x"
+      2) "1"
+> ZMPOP 2 a b MAX COUNT 5
+1) "b"
+2) 1) 1) "y"
+      2) "2"
+> ZMPOP 2 a b MAX
+(nil)
+`,
+	Run: runZMPop,
 }
 
 func runZMPop(c *Ctx) error {
@@ -122,8 +153,15 @@ var specBZMPop = Spec{
 	Flags:      Write | Blocking,
 	Args:       append([]Arg{Double("timeout")}, manyPopArgs(minMax())...),
 	Replies:    "As ZMPOP; nil after timeout seconds, of which 0 is for ever.",
-	Examples:   "> ZADD z 1 x 2 y\n(integer) 2\n> BZMPOP 0.5 1 z MAX\n1) \"z\"\n2) 1) 1) \"y\"\n      2) \"2\"\n",
-	Run:        runBZMPop,
+	Examples: `
+> ZADD z 1 x 2 y
+(integer) 2
+> BZMPOP 0.5 1 z MAX
+1) "z"
+2) 1) 1) "y"
+      2) "2"
+`,
+	Run: runBZMPop,
 }
 
 func runBZMPop(c *Ctx) error {
@@ -151,8 +189,15 @@ var specBZPopMin = Spec{
 	Args:       []Arg{ManyKeys("key", Access|Delete), Double("timeout")},
 	History:    []Change{{"6.0.0", "`timeout` is interpreted as a double instead of an integer."}},
 	Replies:    "An array of key, member and score; nil after timeout seconds, of which 0 is for ever.",
-	Examples:   "> ZADD z 1 x 2 y\n(integer) 2\n> BZPOPMIN a z 0\n1) \"z\"\n2) \"x\"\n3) \"1\"\n",
-	Run:        func(c *Ctx) error { return c.bzpop(false) },
+	Examples: `
+> ZADD z 1 x 2 y
+(integer) 2
+> BZPOPMIN a z 0
+1) "z"
+2) "x"
+3) "1"
+`,
+	Run: func(c *Ctx) error { return c.bzpop(false) },
 }
 
 var specBZPopMax = Spec{
@@ -163,8 +208,15 @@ var specBZPopMax = Spec{
 	Args:       []Arg{ManyKeys("key", Access|Delete), Double("timeout")},
 	History:    []Change{{"6.0.0", "`timeout` is interpreted as a double instead of an integer."}},
 	Replies:    "An array of key, member and score; nil after timeout seconds, of which 0 is for ever.",
-	Examples:   "> ZADD z 1 x 2 y\n(integer) 2\n> BZPOPMAX a z 0\n1) \"z\"\n2) \"y\"\n3) \"2\"\n",
-	Run:        func(c *Ctx) error { return c.bzpop(true) },
+	Examples: `
+> ZADD z 1 x 2 y
+(integer) 2
+> BZPOPMAX a z 0
+1) "z"
+2) "y"
+3) "2"
+`,
+	Run: func(c *Ctx) error { return c.bzpop(true) },
 }
 
 func (c *Ctx) bzpop(highest bool) error {

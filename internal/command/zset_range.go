@@ -34,8 +34,19 @@ var specZRange = Spec{
 	History: []Change{{"6.2.0", "Added the `REV`, `BYSCORE`, `BYLEX` and `LIMIT` options."}},
 	Replies: "An array of members, each with its score where asked. With REV the first bound is the higher one. " +
 		"WITHTTL makes each member an array of it, its score where asked, and how many ms it lives on, -1 for as long as the key.",
-	Examples: "> ZADD z 1 a 2 b 3 c\n(integer) 3\n> ZRANGE z 0 1\n1) \"a\"\n2) \"b\"\n> ZRANGE z +inf (1 BYSCORE REV LIMIT 0 1 WITHSCORES\n1) \"c\"\n2) \"3\"\n" +
-		"> ZRANGE z [b + BYLEX\n1) \"b\"\n2) \"c\"\n",
+	Examples: `
+> ZADD z 1 a 2 b 3 c
+(integer) 3
+> ZRANGE z 0 1
+1) "a"
+2) "b"
+> ZRANGE z +inf (1 BYSCORE REV LIMIT 0 1 WITHSCORES
+1) "c"
+2) "3"
+> ZRANGE z [b + BYLEX
+1) "b"
+2) "c"
+`,
 	Run: func(c *Ctx) error { return c.zrange(rangeOptions{auto: true}) },
 }
 
@@ -47,8 +58,13 @@ var specZRangeByScore = Spec{
 	Args:       []Arg{Key("key", Read), Double("min"), Double("max"), Opt(Token("WITHSCORES")).Since("2.0.0"), limitArg()},
 	History:    []Change{{"2.0.0", "Added the `WITHSCORES` modifier."}},
 	Deprecated: &Deprecation{"6.2.0", "`ZRANGE` with the `BYSCORE` argument"},
-	Examples:   "> ZADD z 1 a 2 b 3 c\n(integer) 3\n> ZRANGEBYSCORE z (1 +inf LIMIT 1 5\n1) \"c\"\n",
-	Run:        func(c *Ctx) error { return c.zrange(rangeOptions{by: engine.ByScore}) },
+	Examples: `
+> ZADD z 1 a 2 b 3 c
+(integer) 3
+> ZRANGEBYSCORE z (1 +inf LIMIT 1 5
+1) "c"
+`,
+	Run: func(c *Ctx) error { return c.zrange(rangeOptions{by: engine.ByScore}) },
 }
 
 var specZRangeByLex = Spec{
@@ -58,8 +74,14 @@ var specZRangeByLex = Spec{
 	Flags:      ReadOnly,
 	Args:       []Arg{Key("key", Read), Str("min"), Str("max"), limitArg()},
 	Deprecated: &Deprecation{"6.2.0", "`ZRANGE` with the `BYLEX` argument"},
-	Examples:   "> ZADD z 0 a 0 b 0 c\n(integer) 3\n> ZRANGEBYLEX z - [b\n1) \"a\"\n2) \"b\"\n",
-	Run:        func(c *Ctx) error { return c.zrange(rangeOptions{by: engine.ByLex}) },
+	Examples: `
+> ZADD z 0 a 0 b 0 c
+(integer) 3
+> ZRANGEBYLEX z - [b
+1) "a"
+2) "b"
+`,
+	Run: func(c *Ctx) error { return c.zrange(rangeOptions{by: engine.ByLex}) },
 }
 
 var specZRevRange = Spec{
@@ -69,8 +91,14 @@ var specZRevRange = Spec{
 	Flags:      ReadOnly,
 	Args:       []Arg{Key("key", Read), Int("start"), Int("stop"), Opt(Token("WITHSCORES"))},
 	Deprecated: &Deprecation{"6.2.0", "`ZRANGE` with the `REV` argument"},
-	Examples:   "> ZADD z 1 a 2 b 3 c\n(integer) 3\n> ZREVRANGE z 0 0 WITHSCORES\n1) \"c\"\n2) \"3\"\n",
-	Run:        func(c *Ctx) error { return c.zrange(rangeOptions{rev: true}) },
+	Examples: `
+> ZADD z 1 a 2 b 3 c
+(integer) 3
+> ZREVRANGE z 0 0 WITHSCORES
+1) "c"
+2) "3"
+`,
+	Run: func(c *Ctx) error { return c.zrange(rangeOptions{rev: true}) },
 }
 
 var specZRevRangeByScore = Spec{
@@ -81,8 +109,14 @@ var specZRevRangeByScore = Spec{
 	Args:       []Arg{Key("key", Read), Double("max"), Double("min"), Opt(Token("WITHSCORES")), limitArg()},
 	History:    []Change{{"2.1.6", "`min` and `max` can be exclusive."}},
 	Deprecated: &Deprecation{"6.2.0", "`ZRANGE` with the `REV` and `BYSCORE` arguments"},
-	Examples:   "> ZADD z 1 a 2 b 3 c\n(integer) 3\n> ZREVRANGEBYSCORE z (3 -inf\n1) \"b\"\n2) \"a\"\n",
-	Run:        func(c *Ctx) error { return c.zrange(rangeOptions{by: engine.ByScore, rev: true}) },
+	Examples: `
+> ZADD z 1 a 2 b 3 c
+(integer) 3
+> ZREVRANGEBYSCORE z (3 -inf
+1) "b"
+2) "a"
+`,
+	Run: func(c *Ctx) error { return c.zrange(rangeOptions{by: engine.ByScore, rev: true}) },
 }
 
 var specZRevRangeByLex = Spec{
@@ -92,8 +126,14 @@ var specZRevRangeByLex = Spec{
 	Flags:      ReadOnly,
 	Args:       []Arg{Key("key", Read), Str("max"), Str("min"), limitArg()},
 	Deprecated: &Deprecation{"6.2.0", "`ZRANGE` with the `REV` and `BYLEX` arguments"},
-	Examples:   "> ZADD z 0 a 0 b 0 c\n(integer) 3\n> ZREVRANGEBYLEX z (c -\n1) \"b\"\n2) \"a\"\n",
-	Run:        func(c *Ctx) error { return c.zrange(rangeOptions{by: engine.ByLex, rev: true}) },
+	Examples: `
+> ZADD z 0 a 0 b 0 c
+(integer) 3
+> ZREVRANGEBYLEX z (c -
+1) "b"
+2) "a"
+`,
+	Run: func(c *Ctx) error { return c.zrange(rangeOptions{by: engine.ByLex, rev: true}) },
 }
 
 // rangeOptions are what a command's name says of its range: its options may say
@@ -287,8 +327,16 @@ var specZRangeStore = Spec{
 	Flags:      Write | DenyOOM,
 	Args:       []Arg{Key("dst", Overwrite), Key("src", Read), Str("min"), Str("max"), sortBy(), Opt(Token("REV")), limitArg()},
 	Replies:    "The number of members stored. None at all deletes the destination.",
-	Examples:   "> ZADD z 1 a 2 b 3 c\n(integer) 3\n> ZRANGESTORE top z +inf -inf BYSCORE REV LIMIT 0 2\n(integer) 2\n> ZRANGE top 0 -1\n1) \"b\"\n2) \"c\"\n",
-	Run:        runZRangeStore,
+	Examples: `
+> ZADD z 1 a 2 b 3 c
+(integer) 3
+> ZRANGESTORE top z +inf -inf BYSCORE REV LIMIT 0 2
+(integer) 2
+> ZRANGE top 0 -1
+1) "b"
+2) "c"
+`,
+	Run: runZRangeStore,
 }
 
 func runZRangeStore(c *Ctx) error {
@@ -315,20 +363,30 @@ func runZRangeStore(c *Ctx) error {
 
 var specZCount = Spec{
 	Name: "zcount", Group: GroupSortedSet, Since: "2.0.0", Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-	Summary:  "Returns the count of members in a sorted set that have scores within a range.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Read), Double("min"), Double("max")},
-	Examples: "> ZADD z 1 a 2 b 3 c\n(integer) 3\n> ZCOUNT z (1 +inf\n(integer) 2\n",
-	Run:      func(c *Ctx) error { return c.zcount(engine.ByScore) },
+	Summary: "Returns the count of members in a sorted set that have scores within a range.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Read), Double("min"), Double("max")},
+	Examples: `
+> ZADD z 1 a 2 b 3 c
+(integer) 3
+> ZCOUNT z (1 +inf
+(integer) 2
+`,
+	Run: func(c *Ctx) error { return c.zcount(engine.ByScore) },
 }
 
 var specZLexCount = Spec{
 	Name: "zlexcount", Group: GroupSortedSet, Since: "2.8.9", Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-	Summary:  "Returns the number of members in a sorted set within a lexicographical range.",
-	Flags:    ReadOnly | Fast,
-	Args:     []Arg{Key("key", Read), Str("min"), Str("max")},
-	Examples: "> ZADD z 0 a 0 b 0 c\n(integer) 3\n> ZLEXCOUNT z [b +\n(integer) 2\n",
-	Run:      func(c *Ctx) error { return c.zcount(engine.ByLex) },
+	Summary: "Returns the number of members in a sorted set within a lexicographical range.",
+	Flags:   ReadOnly | Fast,
+	Args:    []Arg{Key("key", Read), Str("min"), Str("max")},
+	Examples: `
+> ZADD z 0 a 0 b 0 c
+(integer) 3
+> ZLEXCOUNT z [b +
+(integer) 2
+`,
+	Run: func(c *Ctx) error { return c.zcount(engine.ByLex) },
 }
 
 func (c *Ctx) zcount(by engine.ZOrder) error {
@@ -350,8 +408,15 @@ var specZRemRangeByRank = Spec{
 	Summary:    "Removes members in a sorted set within a range of indexes. Deletes the sorted set if all members were removed.",
 	Flags:      Write,
 	Args:       []Arg{Key("key", Delete), Int("start"), Int("stop")},
-	Examples:   "> ZADD z 1 a 2 b 3 c\n(integer) 3\n> ZREMRANGEBYRANK z 0 -2\n(integer) 2\n> ZRANGE z 0 -1\n1) \"c\"\n",
-	Run:        func(c *Ctx) error { return c.zremRange(engine.ByRank) },
+	Examples: `
+> ZADD z 1 a 2 b 3 c
+(integer) 3
+> ZREMRANGEBYRANK z 0 -2
+(integer) 2
+> ZRANGE z 0 -1
+1) "c"
+`,
+	Run: func(c *Ctx) error { return c.zremRange(engine.ByRank) },
 }
 
 var specZRemRangeByScore = Spec{
@@ -360,8 +425,15 @@ var specZRemRangeByScore = Spec{
 	Summary:    "Removes members in a sorted set within a range of scores. Deletes the sorted set if all members were removed.",
 	Flags:      Write,
 	Args:       []Arg{Key("key", Delete), Double("min"), Double("max")},
-	Examples:   "> ZADD z 1 a 2 b 3 c\n(integer) 3\n> ZREMRANGEBYSCORE z -inf (3\n(integer) 2\n> ZRANGE z 0 -1\n1) \"c\"\n",
-	Run:        func(c *Ctx) error { return c.zremRange(engine.ByScore) },
+	Examples: `
+> ZADD z 1 a 2 b 3 c
+(integer) 3
+> ZREMRANGEBYSCORE z -inf (3
+(integer) 2
+> ZRANGE z 0 -1
+1) "c"
+`,
+	Run: func(c *Ctx) error { return c.zremRange(engine.ByScore) },
 }
 
 var specZRemRangeByLex = Spec{
@@ -370,8 +442,15 @@ var specZRemRangeByLex = Spec{
 	Summary:    "Removes members in a sorted set within a lexicographical range. Deletes the sorted set if all members were removed.",
 	Flags:      Write,
 	Args:       []Arg{Key("key", Delete), Str("min"), Str("max")},
-	Examples:   "> ZADD z 0 a 0 b 0 c\n(integer) 3\n> ZREMRANGEBYLEX z - (c\n(integer) 2\n> ZRANGE z 0 -1\n1) \"c\"\n",
-	Run:        func(c *Ctx) error { return c.zremRange(engine.ByLex) },
+	Examples: `
+> ZADD z 0 a 0 b 0 c
+(integer) 3
+> ZREMRANGEBYLEX z - (c
+(integer) 2
+> ZRANGE z 0 -1
+1) "c"
+`,
+	Run: func(c *Ctx) error { return c.zremRange(engine.ByLex) },
 }
 
 func (c *Ctx) zremRange(by engine.ZOrder) error {
