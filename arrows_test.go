@@ -31,7 +31,7 @@ var arrows = []struct {
 		"internal/delayq", "internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog", "internal/rdb", "internal/glob"}},
 	{"internal/command", []string{"engine", "resp", "internal/"}},
 	{"server", []string{"internal/command", "engine", "resp", "internal/"}},
-	{".", []string{"internal/command", "engine", "resp", "internal/config", "internal/disk", "internal/door", "internal/reactor", "internal/serverurl"}},
+	{".", []string{"internal/command", "engine", "resp", "internal/config", "internal/disk", "internal/routing", "internal/reactor", "internal/serverurl"}},
 	{"ebbtest", []string{".", "server", "engine", "resp", "internal/memnet"}},
 	{"cmd/ebb", []string{"server", "internal/command", "engine", "resp", "internal/", "console"}},
 
@@ -48,9 +48,9 @@ var arrows = []struct {
 	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}}, // the toolkit's tests
 	{"internal/expiries", []string{".", "internal/kit"}},                   // what the toolkit's listeners share
 	{"internal/limittest", []string{".", "limit"}},                         // what contrib's tests of frameworks share
-	{"internal/door", []string{"internal/command", "resp"}},                // what the doors to servers share
+	{"internal/routing", []string{"internal/command", "resp"}},             // what the doors to servers share
 	{"internal/doccode", nil},                                              // compiles what documentation shows
-	{"internal/doortest", []string{".", "internal/backends"}},              // what tests of the root and contrib/rueidis share
+	{"internal/drivertest", []string{".", "internal/backends"}},            // what tests of the root and contrib/rueidis share
 	{"internal/expirytest", []string{".", "ebbtest"}},                      // the model that expmap and expset are compared with
 	{"internal/chaostest", []string{"", "."}},
 	{"internal/hangtest", []string{"", "."}}, // plays the toolkit's objects through a silence

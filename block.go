@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // keepBlockers is how many idle connections of Block are kept: a program has
@@ -99,7 +99,7 @@ func (b *remote) blockOn(ctx context.Context, of *redis.Client, ask bool, plain 
 	defer end()
 	stop := context.AfterFunc(bounded, k.abort)
 	a := blamed(ctx, bounded, commandName(plain), sendTo(bounded, k.client, ask, plain))
-	sound := stop() && a.err == nil && !door.Untouched(a.v)
+	sound := stop() && a.err == nil && !routing.Untouched(a.v)
 	if a.err != nil && ctx.Err() == nil && b.cutByClose() {
 		a = answer{err: ErrClosed, ran: true}
 	}

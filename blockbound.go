@@ -7,13 +7,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // bound returns a context that ends when the server that k waits at, one of a client's,
 // is silent for longer than a command says. end waits until nobody looks any more.
 func (k *blocker) bound(ctx context.Context, of *redis.Client, plain []any) (_ context.Context, end func()) {
-	p := door.Patience{Own: ownWait(plain), Reply: of.Options().ReadTimeout}
+	p := routing.Patience{Own: ownWait(plain), Reply: of.Options().ReadTimeout}
 	if p.Own > 0 {
 		if w, ok := waits(ctx, plain); ok {
 			p.Own += w.within
@@ -34,7 +34,7 @@ func (k *blocker) ask(ctx context.Context, of *redis.Client) error {
 		return err
 	}
 	if here, there := k.peer(), probe.peer(); here != there && here != "" {
-		return fmt.Errorf("%w: it was %s, and now %s is in its place", door.ErrSilent, here, there)
+		return fmt.Errorf("%w: it was %s, and now %s is in its place", routing.ErrSilent, here, there)
 	}
 	return nil
 }
@@ -42,7 +42,7 @@ func (k *blocker) ask(ctx context.Context, of *redis.Client) error {
 // blamed returns the error of a call in a context of bound's: the context's own end is
 // not the caller's.
 func blamed(ctx, bounded context.Context, doing string, a answer) answer {
-	if cause := door.Silenced(ctx, bounded, a.err); cause != nil {
+	if cause := routing.Silenced(ctx, bounded, a.err); cause != nil {
 		a.err = fmt.Errorf("ebb: %s: %w: %w", doing, ErrUnavailable, cause)
 	}
 	return a
@@ -61,5 +61,5 @@ func (k *blocker) peer() string {
 // ownWait is how long a command says that it waits; 0: it waits without end, or does
 // not say.
 func ownWait(plain []any) time.Duration {
-	return door.OwnWait(len(plain), func(i int) string { return text0(plain[i]) })
+	return routing.OwnWait(len(plain), func(i int) string { return text0(plain[i]) })
 }

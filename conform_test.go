@@ -13,7 +13,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/doortest"
+	"github.com/ebbdb/ebb/internal/drivertest"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/server"
 )
@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 
 // What the tests of both doors share, by short names.
 var (
-	testContext = doortest.Within
-	must        = doortest.Must
+	testContext = drivertest.Within
+	must        = drivertest.Must
 )
 
 // open opens a URL for the length of a test.

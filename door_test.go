@@ -14,7 +14,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/doortest"
+	"github.com/ebbdb/ebb/internal/drivertest"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -193,6 +193,6 @@ func TestANilPointerIsNoArgument(t *testing.T) {
 
 func TestEventsAreHeardOfWhoeverIsTheMaster(t *testing.T) {
 	backends.Asked(t, []string{"cluster"}, func(t *testing.T, b *backends.Backend) {
-		doortest.EventsOfMasters(t, b.Conn, b.Cluster(), "{"+b.Name("k")+"}")
+		drivertest.EventsOfMasters(t, b.Conn, b.Cluster(), "{"+b.Name("k")+"}")
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/doortest"
+	"github.com/ebbdb/ebb/internal/drivertest"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/wires"
 	"github.com/ebbdb/ebb/resp"
@@ -156,9 +156,9 @@ func without(pieces [][]byte) (all [][]byte) {
 }
 
 // shorn opens a server over connections that are read in small pieces.
-func shorn(t *testing.T, url string) (*ebb.Conn, *doortest.Shears) {
+func shorn(t *testing.T, url string) (*ebb.Conn, *drivertest.Shears) {
 	t.Helper()
-	s := &doortest.Shears{Most: 64}
+	s := &drivertest.Shears{Most: 64}
 	c, err := ebb.Open(testContext(t), url, ebb.Options{Dial: s.Connect})
 	must(t, err)
 	t.Cleanup(func() { must(t, c.Close()) })
@@ -197,18 +197,18 @@ func TestEveryMessageComesOrAnInterruptionTellsOfIt(t *testing.T) {
 // numbered sends messages to each kind of subscriber.
 func numbered(t *testing.T, from *ebb.Conn, url string, cuts int) {
 	ctx := testContext(t)
-	kinds := map[string]func(t *testing.T, c *ebb.Conn, m *doortest.Messages){
-		"Subscribe": func(t *testing.T, c *ebb.Conn, m *doortest.Messages) {
+	kinds := map[string]func(t *testing.T, c *ebb.Conn, m *drivertest.Messages){
+		"Subscribe": func(t *testing.T, c *ebb.Conn, m *drivertest.Messages) {
 			s, err := c.Subscribe(ctx, "news")
 			must(t, err)
 			m.Publish, m.Next = publishes("news"), payloads(s)
 		},
-		"PSubscribe": func(t *testing.T, c *ebb.Conn, m *doortest.Messages) {
+		"PSubscribe": func(t *testing.T, c *ebb.Conn, m *drivertest.Messages) {
 			s, err := c.PSubscribe(ctx, "a-channel-with-a-longer-name:*")
 			must(t, err)
 			m.Publish, m.Next = publishes("a-channel-with-a-longer-name:of-one"), payloads(s)
 		},
-		"topic": func(t *testing.T, c *ebb.Conn, m *doortest.Messages) {
+		"topic": func(t *testing.T, c *ebb.Conn, m *drivertest.Messages) {
 			o := topic.Options[string]{Backlog: 1 << 20}
 			to, err := topic.New(c, "orders", o)
 			must(t, err)
@@ -221,7 +221,7 @@ func numbered(t *testing.T, from *ebb.Conn, url string, cuts int) {
 				return v.Value, err
 			}
 		},
-		"events of keys": func(t *testing.T, c *ebb.Conn, m *doortest.Messages) {
+		"events of keys": func(t *testing.T, c *ebb.Conn, m *drivertest.Messages) {
 			_, err := from.Do(ctx, "CONFIG", "SET", "notify-keyspace-events", "E$")
 			must(t, err)
 			s, err := c.Subscribe(ctx, "__keyevent@0__:set")
@@ -232,7 +232,7 @@ func numbered(t *testing.T, from *ebb.Conn, url string, cuts int) {
 	for kind, begin := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			c, shears := shorn(t, url)
-			m := doortest.Messages{N: *messages, Cuts: cuts, Shears: shears}
+			m := drivertest.Messages{N: *messages, Cuts: cuts, Shears: shears}
 			begin(t, c, &m)
 			m.Run(t, from).Check(t, m.N, cuts)
 		})

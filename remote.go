@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -23,7 +23,7 @@ import (
 //	feeds    remotefeed.go
 //
 // A command is sent twice only if it is certain that it has not run: it was
-// never written (tracked), or the reply says so (door.Untouched).
+// never written (tracked), or the reply says so (routing.Untouched).
 type remote struct {
 	client redis.UniversalClient
 	one    *redis.Client // client, unless it is a cluster's
@@ -33,7 +33,7 @@ type remote struct {
 	owned  bool          // close closes client
 	name   string        // the URL, without its password
 
-	learn *door.Learner[Capabilities]
+	learn *routing.Learner[Capabilities]
 	calls gate
 
 	mu       sync.Mutex // guards what follows
@@ -80,7 +80,7 @@ func (g *gate) shut() {
 // persist tries until there is an answer that counts, or it was tried enough.
 func (b *remote) persist(ctx context.Context, doing string, try func() answer) (Value, error) {
 	var a answer
-	var r door.Retry
+	var r routing.Retry
 	defer r.Stop()
 	for r.Next(ctx) {
 		a = try()
@@ -99,7 +99,7 @@ func (b *remote) worthwhile(ctx context.Context, err error) bool {
 // passes reports whether a refusal may pass while we wait. A single server that
 // is a replica stays one.
 func (b *remote) passes(v Value) bool {
-	return door.Untouched(v) && (b.follow || !strings.HasPrefix(v.Str, "READONLY"))
+	return routing.Untouched(v) && (b.follow || !strings.HasPrefix(v.Str, "READONLY"))
 }
 
 // processor is a client, a transaction's connection, or a pipeline.
@@ -189,7 +189,7 @@ func process(ctx context.Context, p processor, args []any) (Value, error) {
 		return Value{}, err
 	}
 	a := send(ctx, p, plain)
-	if a.err == nil && door.Untouched(a.v) {
+	if a.err == nil && routing.Untouched(a.v) {
 		a.err = refusal(commandName(plain), a.v)
 	}
 	return a.v, a.err
@@ -360,7 +360,7 @@ func execTx(ctx context.Context, p redis.Pipeliner, plain [][]any) ([]Value, ans
 		if strings.HasPrefix(v.Str, "EXECABORT") {
 			abort = v.Err()
 		}
-		if door.Untouched(v) && refused != nil && v.Str == refused.Error() && abort == nil && allSame(replies, v) {
+		if routing.Untouched(v) && refused != nil && v.Str == refused.Error() && abort == nil && allSame(replies, v) {
 			return nil, answer{v: v} // EXEC itself was refused
 		}
 	}
@@ -368,7 +368,7 @@ func execTx(ctx context.Context, p redis.Pipeliner, plain [][]any) ([]Value, ans
 		return replies, answer{ran: true}
 	}
 	if refused != nil {
-		if v := (Value{Kind: resp.KindError, Str: refused.Error()}); door.Untouched(v) {
+		if v := (Value{Kind: resp.KindError, Str: refused.Error()}); routing.Untouched(v) {
 			return nil, answer{v: v}
 		}
 	}
@@ -440,7 +440,7 @@ func watchOn(ctx context.Context, c watcher, fn func(*Watched) error, keys []str
 	case err == nil:
 		return answer{ran: true}, false, nil
 	case ok:
-		return answer{v: v, ran: !door.Untouched(v)}, false, nil
+		return answer{v: v, ran: !routing.Untouched(v)}, false, nil
 	}
 	return answer{err: lost(ctx, "WATCH", err)}, false, nil
 }
@@ -458,7 +458,7 @@ func watchedTx(ctx context.Context, tx *redis.Tx, cmds [][]any) ([]Value, error)
 		}
 	}
 	replies, a := execTx(ctx, tx.TxPipeline(), plain)
-	if a.err == nil && door.Untouched(a.v) {
+	if a.err == nil && routing.Untouched(a.v) {
 		return nil, refusal("transaction", a.v)
 	}
 	if w, waiting := waits(ctx, plain...); waiting && a.ran && a.err == nil {

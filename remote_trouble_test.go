@@ -16,7 +16,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/doortest"
+	"github.com/ebbdb/ebb/internal/drivertest"
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
@@ -27,7 +27,7 @@ func TestSlotsMoveWhileCallsRun(t *testing.T) {
 		_, err := b.Do(ctx, "FLUSHALL")
 		must(t, err)
 		key := "{moving}:n"
-		n := doortest.NewTally(t, b.Conn, key)
+		n := drivertest.NewTally(t, b.Conn, key)
 		defer n.Stop()
 		n.Start(4)
 		var batches int64
@@ -136,7 +136,7 @@ func TestNothingIsCountedTwiceWhenAMasterDies(t *testing.T) {
 		key := "{" + b.Name("n") + "}"
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		n := doortest.NewTally(t, b.Conn, key)
+		n := drivertest.NewTally(t, b.Conn, key)
 		defer n.Stop()
 		waits := make(chan error, 1)
 		go func() {

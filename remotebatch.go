@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // job is a command of a batch that is on its way through a cluster.
@@ -39,7 +39,7 @@ func (k *cluster) pipeline(ctx context.Context, plain [][]any) ([]Value, error) 
 		}
 		plain = plain[n:]
 	}
-	if a := together(answers); !a.ran && a.err == nil && door.Untouched(a.v) {
+	if a := together(answers); !a.ran && a.err == nil && routing.Untouched(a.v) {
 		_, err := a.result(ctx, "pipeline")
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (k *cluster) pipeline(ctx context.Context, plain [][]any) ([]Value, error) 
 func (k *cluster) batch(ctx context.Context, plain [][]any) []answer {
 	jobs := newJobs(plain)
 	pending := jobs
-	var r door.Retry
+	var r routing.Retry
 	defer r.Stop()
 	for r.Next(ctx) {
 		seen, moved := k.looks(), true
@@ -149,7 +149,7 @@ func (k *cluster) unfinished(ctx context.Context, jobs []*job) (pending []*job, 
 			continue
 		}
 		pending = append(pending, j)
-		addr, ask, ok := door.Redirect(j.v)
+		addr, ask, ok := routing.Redirect(j.v)
 		if ok && j.err == nil {
 			if next, err := k.named(ctx, j.node, addr); err == nil {
 				j.node, j.ask = next, ask

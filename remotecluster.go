@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -214,7 +214,7 @@ const hops = 3
 // that counts or it was tried enough.
 func (k *cluster) at(ctx context.Context, doing, key string, try func(ctx context.Context, node *redis.Client, ask bool) answer) (Value, error) {
 	var a answer
-	var r door.Retry
+	var r routing.Retry
 	defer r.Stop()
 	for r.Next(ctx) {
 		seen := k.looks()
@@ -241,7 +241,7 @@ func (a answer) again(ctx context.Context) bool {
 	case a.ran || ctx.Err() != nil:
 		return false
 	case a.err == nil:
-		return door.Untouched(a.v)
+		return routing.Untouched(a.v)
 	}
 	return errors.Is(a.err, ErrUnavailable) || errors.Is(a.err, ErrClosed)
 }
@@ -254,7 +254,7 @@ func (k *cluster) hop(ctx context.Context, node *redis.Client, try func(ctx cont
 		if a.err != nil {
 			return a
 		}
-		addr, asked, ok := door.Redirect(a.v)
+		addr, asked, ok := routing.Redirect(a.v)
 		if !ok {
 			return a
 		}

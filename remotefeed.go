@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // feedQuiet is how long a remote subscription hears nothing before it asks whether the
@@ -144,7 +144,7 @@ func (b *remote) greeted() time.Duration {
 		dial, reply = b.nodes.client.Options().DialTimeout, b.nodes.client.Options().ReadTimeout
 	}
 	if reply <= 0 {
-		reply = door.FeedPatience
+		reply = routing.FeedPatience
 	}
 	return max(dial, 0) + reply
 }
@@ -175,7 +175,7 @@ func subscribeOn(ctx context.Context, of []subscriber, kind SubscribeKind, names
 			closeAll(sources)
 			return nil, answer{err: lost(ctx, "subscribe", ctx.Err())}
 		}
-		bounded, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%w: no subscription within %v", door.ErrSilent, within))
+		bounded, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%w: no subscription within %v", routing.ErrSilent, within))
 		ps, err := subscribeTo(bounded, s, kind, names)
 		src := &source{PubSub: ps}
 		sources = append(sources, src)
@@ -185,7 +185,7 @@ func subscribeOn(ctx context.Context, of []subscriber, kind SubscribeKind, names
 		if err != nil {
 			closeAll(sources)
 			if v, ok := errorValue(err); ok {
-				a = answer{v: v, ran: !door.Untouched(v)}
+				a = answer{v: v, ran: !routing.Untouched(v)}
 			} else {
 				a = blamed(ctx, bounded, "subscribe", answer{err: lost(bounded, "subscribe", err)})
 			}
@@ -263,8 +263,8 @@ func (f *remoteFeed) run(sources []*source) {
 			return
 		}
 		f.give(feedItem{err: fmt.Errorf("%w: %w", ErrInterrupted, err)})
-		for pause := door.FeedAgain; ; pause = min(2*pause, door.FeedAgainMax) {
-			ctx, cancel := context.WithTimeout(f.ctx, door.FeedPatience)
+		for pause := routing.FeedAgain; ; pause = min(2*pause, routing.FeedAgainMax) {
+			ctx, cancel := context.WithTimeout(f.ctx, routing.FeedPatience)
 			sources, err = f.open(ctx)
 			cancel()
 			if err == nil {
@@ -300,7 +300,7 @@ func (f *remoteFeed) readAll(sources []*source) error {
 
 // watchMasters returns when others have the slots than those that are given.
 func (f *remoteFeed) watchMasters(ctx context.Context, are []*redis.Client) error {
-	tick := time.NewTicker(door.FeedLook)
+	tick := time.NewTicker(routing.FeedLook)
 	defer tick.Stop()
 	for {
 		select {
@@ -367,7 +367,7 @@ func listen(ctx context.Context, sources []*source) error {
 			case s.state.CompareAndSwap(heard, silent), s.state.Load() == holding:
 				asked[i] = false
 			case asked[i]:
-				return fmt.Errorf("%w for %v", door.ErrSilent, feedQuiet)
+				return fmt.Errorf("%w for %v", routing.ErrSilent, feedQuiet)
 			default:
 				if err := s.Ping(ctx); err != nil {
 					return err

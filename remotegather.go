@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // gather sends what many goroutines ask one server for at the same time together:
@@ -71,7 +71,7 @@ func gathers(ctx context.Context, plain []any) bool {
 		return false
 	}
 	name, _ := plain[0].(string)
-	if !door.Quick(name) {
+	if !routing.Quick(name) {
 		return false
 	}
 	size := 0

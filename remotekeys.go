@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // firstKey returns the first key of a command, as plainArgs has it.
@@ -19,7 +19,7 @@ func firstKey(plain []any) (key string, ok bool) {
 // keysOf returns the keys of a command.
 func keysOf(plain []any) []string {
 	var keys []string
-	for _, at := range door.Keys(len(plain), func(i int) string { return text0(plain[i]) }) {
+	for _, at := range routing.Keys(len(plain), func(i int) string { return text0(plain[i]) }) {
 		keys = append(keys, text0(plain[at]))
 	}
 	return keys
@@ -40,7 +40,7 @@ func allKeys(cmds [][]any) iter.Seq[string] {
 
 // oneSlot returns the first of some keys, all of which must be in its slot.
 func oneSlot(what string, keys iter.Seq[string]) (first string, err error) {
-	if first, err = door.OneSlot(what, keys); err != nil {
+	if first, err = routing.OneSlot(what, keys); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrArgument, err)
 	}
 	return first, nil

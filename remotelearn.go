@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // learner returns what finds out about a backend.
-func (b *remote) learner() *door.Learner[Capabilities] {
-	return &door.Learner[Capabilities]{Door: "ebb", Ask: b.greet, Better: func(c Capabilities) bool {
+func (b *remote) learner() *routing.Learner[Capabilities] {
+	return &routing.Learner[Capabilities]{Door: "ebb", Ask: b.greet, Better: func(c Capabilities) bool {
 		return c.Native || c.HashFieldTTL || c.ShardedPubSub
 	}}
 }
@@ -22,7 +22,7 @@ func (b *remote) capabilities() Capabilities { return b.learn.Guess(context.Back
 // known makes sure, before a command is sent, that the backend is known.
 func (b *remote) known(ctx context.Context) error {
 	err := b.learn.Known(ctx)
-	if errors.Is(err, door.ErrGuessed) {
+	if errors.Is(err, routing.ErrGuessed) {
 		err = fmt.Errorf("ebb: %w: %w", ErrUnavailable, err)
 	}
 	return err
@@ -30,7 +30,7 @@ func (b *remote) known(ctx context.Context) error {
 
 // greet makes sure that a server is there, and learns what it is.
 func (b *remote) greet(ctx context.Context) (caps Capabilities, err error) {
-	info, has, err := door.Greet(func(words ...string) (Value, error) { return b.raw(ctx, words) })
+	info, has, err := routing.Greet(func(words ...string) (Value, error) { return b.raw(ctx, words) })
 	if err != nil {
 		return caps, fmt.Errorf("open %s: %w", b.name, err)
 	}

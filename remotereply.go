@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -80,14 +80,14 @@ func (c *tracked) answer(ctx context.Context, whole error) answer {
 		}
 	}
 	v, err := reply(ctx, &c.Cmd)
-	return answer{v: v, err: err, ran: c.sent && (err != nil || !door.Untouched(v))}
+	return answer{v: v, err: err, ran: c.sent && (err != nil || !routing.Untouched(v))}
 }
 
 // result is what a call returns of its last answer. Where the context ended while it
 // was to be tried again, that is said first.
 func (a answer) result(ctx context.Context, doing string) (Value, error) {
 	err := a.err
-	if err == nil && door.Untouched(a.v) {
+	if err == nil && routing.Untouched(a.v) {
 		err = refusal(doing, a.v)
 	}
 	if c := ctx.Err(); err != nil && c != nil && !a.ran && !errors.Is(err, c) && !errors.Is(err, ErrClosed) {

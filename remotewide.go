@@ -5,12 +5,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // wide returns how a command runs that concerns all masters of a cluster, or nil.
 func wide(plain []any) func(ctx context.Context, k *cluster, plain []any) (Value, error) {
-	run := door.WideOf(nameOf(plain))
+	run := routing.WideOf(nameOf(plain))
 	if run == nil {
 		return nil
 	}
@@ -36,7 +36,7 @@ func wide(plain []any) func(ctx context.Context, k *cluster, plain []any) (Value
 // onNode runs a command on this node and no other.
 func onNode(ctx context.Context, node *redis.Client, plain []any) (Value, error) {
 	var a answer
-	var r door.Retry
+	var r routing.Retry
 	defer r.Stop()
 	for r.Next(ctx) {
 		if a = send(ctx, node, plain); !a.again(ctx) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // Replicated returns a view of the Conn whose calls return when what they wrote is
@@ -62,7 +62,7 @@ func (w wait) judge(a answer, waited answer) answer {
 }
 
 // mayWrite reports whether a command may change data.
-func mayWrite(args []any) bool { return len(args) == 0 || door.MayWrite(nameOf(args)) }
+func mayWrite(args []any) bool { return len(args) == 0 || routing.MayWrite(nameOf(args)) }
 
 func anyWrites(cmds [][]any) bool {
 	for _, args := range cmds {

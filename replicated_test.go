@@ -7,7 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/doortest"
+	"github.com/ebbdb/ebb/internal/drivertest"
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
@@ -19,7 +19,7 @@ func TestReplicatedWritesOutliveAFailover(t *testing.T) {
 		_, err := b.Del(ctx, key)
 		must(t, err)
 		view := b.Replicated(1, time.Second)
-		n := doortest.NewTally(t, view, key)
+		n := drivertest.NewTally(t, view, key)
 		defer n.Stop()
 		n.Start(4)
 		n.More(100)
@@ -37,15 +37,15 @@ func TestAReplicatedViewIsTheSameConn(t *testing.T) {
 	testView(t, open(t, "file://"+t.TempDir()))
 }
 
-func testView(t *testing.T, c *ebb.Conn) { doortest.View(t, c.Replicated(1, 20*time.Second)) }
+func testView(t *testing.T, c *ebb.Conn) { drivertest.View(t, c.Replicated(1, 20*time.Second)) }
 
 func TestAWriteThatNoReplicaHasIsToldApart(t *testing.T) {
-	doortest.NotReplicated(t, open(t, "redis://"+realserver.Start(t, "redis-server")))
+	drivertest.NotReplicated(t, open(t, "redis://"+realserver.Start(t, "redis-server")))
 }
 
 func TestACommandForAllNodesAsksThemAll(t *testing.T) {
 	backends.Asked(t, []string{"cluster"}, func(t *testing.T, b *backends.Backend) {
-		doortest.Wide(t, b.Conn)
-		doortest.Events(t, b.Conn)
+		drivertest.Wide(t, b.Conn)
+		drivertest.Events(t, b.Conn)
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -30,13 +30,13 @@ func (d *driver) answer(ctx context.Context, doing string, r rueidis.RedisResult
 	err := r.NonRedisError()
 	if err == nil {
 		v := value(r)
-		return answer{v: v, ran: !door.Untouched(v)}
+		return answer{v: v, ran: !routing.Untouched(v)}
 	}
 	if d.ctx.Err() != nil {
 		return answer{err: ebb.ErrClosed, ran: true}
 	}
 	if v, ok := refusedGreeting(err); ok {
-		return answer{v: v, ran: !door.Untouched(v)}
+		return answer{v: v, ran: !routing.Untouched(v)}
 	}
 	a := answer{ran: !unsent(err)}
 	if a.stray = !a.ran && ctx.Err() == nil && errors.Is(err, context.Canceled); a.stray {
@@ -96,13 +96,13 @@ func (d *driver) persist(ctx context.Context, doing string, try func() answer) (
 
 // insist is persist after the first try.
 func (d *driver) insist(ctx context.Context, doing string, a answer, try func() answer) (ebb.Value, error) {
-	r := door.Retry{Closed: d.ctx.Done()}
+	r := routing.Retry{Closed: d.ctx.Done()}
 	defer r.Stop()
 	r.Next(ctx) // that was a
 	for d.again(ctx, a) && r.Next(ctx) {
 		a = try()
 	}
-	if a.err == nil && door.Untouched(a.v) {
+	if a.err == nil && routing.Untouched(a.v) {
 		a.err = refusal(doing, a.v)
 	}
 	if c := ctx.Err(); c != nil && a.err != nil && !a.ran && !errors.Is(a.err, c) { // it ended between two tries
@@ -118,7 +118,7 @@ func (d *driver) again(ctx context.Context, a answer) bool {
 	case a.ran || ctx.Err() != nil || d.ctx.Err() != nil:
 		return false
 	case a.err == nil:
-		return door.Untouched(a.v) && (d.follows || !strings.HasPrefix(a.v.Str, "READONLY"))
+		return routing.Untouched(a.v) && (d.follows || !strings.HasPrefix(a.v.Str, "READONLY"))
 	}
 	return a.stray || d.follows && errors.Is(a.err, ebb.ErrUnavailable)
 }

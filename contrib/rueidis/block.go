@@ -9,7 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 const (
@@ -67,7 +67,7 @@ func (d *driver) blocked(ctx context.Context, words []string, more time.Duration
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
 	v, err := d.persist(open, words[0], func() answer {
-		p := door.Patience{Own: door.OwnWait(len(words), func(i int) string { return words[i] }), Reply: d.timeouts.reply, First: firstLook}
+		p := routing.Patience{Own: routing.OwnWait(len(words), func(i int) string { return words[i] }), Reply: d.timeouts.reply, First: firstLook}
 		if p.Own > 0 {
 			p.Own += more
 		}
@@ -76,7 +76,7 @@ func (d *driver) blocked(ctx context.Context, words []string, more time.Duration
 		bounded, end := p.Bound(open)
 		defer end()
 		a := d.apart(bounded, words[0], func() answer { return try(endless{bounded}) })
-		if cause := door.Silenced(open, bounded, a.err); cause != nil {
+		if cause := routing.Silenced(open, bounded, a.err); cause != nil {
 			a.err = fmt.Errorf("rueidisebb: %s: %w: %w", words[0], ebb.ErrUnavailable, cause)
 		}
 		return a
@@ -130,7 +130,7 @@ func (p *place) ask(ctx context.Context) error {
 		}
 	}
 	if p.addr != "" && !p.d.cluster && p.d.client.Nodes()[p.addr] == nil { // of a cluster it answers, or not
-		return fmt.Errorf("%w: %s was where it waits, and others are in its place", door.ErrSilent, p.addr)
+		return fmt.Errorf("%w: %s was where it waits, and others are in its place", routing.ErrSilent, p.addr)
 	}
 	ping := func() answer { return p.d.answer(ctx, "PING", p.node.Do(endless{ctx}, p.node.B().Ping().Build())) }
 	return p.d.apart(ctx, "PING", ping).err
@@ -155,7 +155,7 @@ func (p *place) find(ctx context.Context) error {
 	for from, node := range nodes {
 		p.d.calls.Go(func() {
 			a := p.d.answer(ctx, "CLUSTER", node.Do(ctx, node.B().ClusterSlots().Build()))
-			found <- masterOf(a.v, from, door.Slot(p.key))
+			found <- masterOf(a.v, from, routing.Slot(p.key))
 		})
 	}
 	for range nodes {

@@ -8,11 +8,11 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // noSlot is the slot of a cluster's command without a key.
-const noSlot = door.Slots
+const noSlot = routing.Slots
 
 // command makes a command; in a cluster it goes to the node of its first key.
 func (d *driver) command(words []string) rueidis.Completed {
@@ -88,7 +88,7 @@ func (d *driver) keeps(words []string) bool {
 
 // keyPlaces returns the places of a command's keys.
 func keyPlaces(words []string) []int {
-	return door.Keys(len(words), func(i int) string { return words[i] })
+	return routing.Keys(len(words), func(i int) string { return words[i] })
 }
 
 // firstKey returns the place of a command's first key, 0 if it has none.
@@ -131,7 +131,7 @@ func (d *driver) oneSlot(what string, keys iter.Seq[string]) (first string, err 
 	if !d.cluster {
 		return "", nil
 	}
-	if first, err = door.OneSlot(what, keys); err != nil {
+	if first, err = routing.OneSlot(what, keys); err != nil {
 		return "", fmt.Errorf("%w: %w", ebb.ErrArgument, err)
 	}
 	return first, nil
@@ -146,4 +146,4 @@ func nameOf(words []string) (name, second string) {
 }
 
 // mayWrite reports whether a command may change data.
-func mayWrite(words []string) bool { return door.MayWrite(nameOf(words)) }
+func mayWrite(words []string) bool { return routing.MayWrite(nameOf(words)) }

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -25,7 +25,7 @@ func (d *driver) dedicated(ctx context.Context, key string, try func(c rueidis.D
 		if a.err != nil || a.ran || !d.cluster || hop == hops {
 			return a
 		}
-		addr, asked, ok := door.Redirect(a.v)
+		addr, asked, ok := routing.Redirect(a.v)
 		if !ok {
 			return a
 		}
@@ -177,7 +177,7 @@ func (x *watching) here(cmds ...[]string) error {
 
 // done is the end of an answer that nobody tries to better.
 func (x *watching) done(doing string, a answer) (ebb.Value, error) {
-	if a.err == nil && door.Untouched(a.v) {
+	if a.err == nil && routing.Untouched(a.v) {
 		return a.v, refusal(doing, a.v)
 	}
 	var refused ebb.ReplyError

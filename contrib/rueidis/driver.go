@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -26,7 +26,7 @@ type driver struct {
 	ends     *ends
 	gather   *gather // nil in a cluster
 
-	learner *door.Learner[ebb.Capabilities]
+	learner *routing.Learner[ebb.Capabilities]
 
 	ctx   context.Context // ends with Close
 	end   context.CancelFunc
@@ -178,7 +178,7 @@ func (d *driver) exec(ctx context.Context, c sender, cmds [][]string) ([]ebb.Val
 		return nil, a
 	case a.v.IsNull():
 		return nil, answer{err: ebb.ErrConflict, ran: true}
-	case strings.HasPrefix(a.v.Str, "EXECABORT") && door.Untouched(refused):
+	case strings.HasPrefix(a.v.Str, "EXECABORT") && routing.Untouched(refused):
 		return nil, answer{v: refused}
 	case a.v.Err() != nil && !a.ran: // EXEC itself was refused
 		return nil, a

@@ -14,14 +14,14 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/doortest"
+	"github.com/ebbdb/ebb/internal/drivertest"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
 
 // while counts on a view while something happens, and until calls go on after it.
 func while(t *testing.T, view *ebb.Conn, key string, happens func()) {
-	n := doortest.NewTally(t, view, key)
+	n := drivertest.NewTally(t, view, key)
 	defer n.Stop()
 	n.Start(4)
 	n.More(100)
@@ -41,12 +41,12 @@ func TestSentinelFailoverLosesNothingThatIsReplicated(t *testing.T) {
 	})
 	must(t, err)
 	t.Cleanup(func() { must(t, c.Close()) })
-	doortest.View(t, c.Replicated(1, 20*time.Second))
+	drivertest.View(t, c.Replicated(1, 20*time.Second))
 	view := c.Replicated(1, time.Second)
 	while(t, view, "n", func() {
 		before := group.Master()
 		group.KillMaster()
-		doortest.Until(t, "the replica is the master", func() bool { m := group.Master(); return m >= 0 && m != before })
+		drivertest.Until(t, "the replica is the master", func() bool { m := group.Master(); return m >= 0 && m != before })
 		group.Repair() // or there is no replica to wait for
 	})
 }
@@ -55,7 +55,7 @@ func TestAWriteThatNoReplicaHasIsToldApart(t *testing.T) {
 	t.Parallel()
 	p := realserver.NewProcess(t, "redis-server", "--save", "")
 	p.Start()
-	doortest.NotReplicated(t, open(t, p))
+	drivertest.NotReplicated(t, open(t, p))
 }
 
 func TestAServerThatIsNotReadyIsUnavailable(t *testing.T) {
@@ -94,7 +94,7 @@ func TestRepliesHaveTheirTypes(t *testing.T) {
 
 // wideCommands concern all masters of a cluster; a Watch one of them.
 func wideCommands(t *testing.T, c *ebb.Conn) {
-	doortest.Wide(t, c)
+	drivertest.Wide(t, c)
 	ctx := testContext(t)
 	err := c.Watch(ctx, func(w *ebb.Watched) error {
 		_, err := w.Do(ctx, "GET", "wide1")
@@ -107,7 +107,7 @@ func wideCommands(t *testing.T, c *ebb.Conn) {
 
 // replicatedInACluster outlives the loss of a master.
 func replicatedInACluster(t *testing.T, c *ebb.Conn, cluster *backends.Cluster) {
-	doortest.View(t, c.Replicated(1, 20*time.Second))
+	drivertest.View(t, c.Replicated(1, 20*time.Second))
 	view := c.Replicated(1, time.Second)
 	ctx := testContext(t)
 	var b ebb.Batch

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // feedBuffer is how many messages wait for Next. When it is full the connection is read
@@ -116,7 +116,7 @@ func (f *feed) subscribeAt(ctx context.Context) (*source, answer) {
 	node := f.d.client
 	for hop := 0; ; hop++ {
 		s, a := f.subscribe(ctx, node, f.names[0])
-		addr, _, ok := door.Redirect(a.v)
+		addr, _, ok := routing.Redirect(a.v)
 		if s != nil || a.err != nil || !ok || hop == hops {
 			return s, a
 		}
@@ -159,12 +159,12 @@ func (f *feed) subscribe(ctx context.Context, on rueidis.Client, key string) (*s
 	s := &source{client: c, release: release, moved: make(chan struct{}, 1)}
 	within := f.d.timeouts.dial + f.d.timeouts.reply
 	if f.d.timeouts.reply <= 0 {
-		within = door.FeedPatience
+		within = routing.FeedPatience
 	}
-	bounded, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%w: no subscription within %v", door.ErrSilent, within))
+	bounded, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%w: no subscription within %v", routing.ErrSilent, within))
 	defer cancel()
 	a := f.confirm(bounded, s, key)
-	if cause := door.Silenced(ctx, bounded, a.err); cause != nil {
+	if cause := routing.Silenced(ctx, bounded, a.err); cause != nil {
 		a = answer{err: fmt.Errorf("rueidisebb: subscribe: %w: %w", ebb.ErrUnavailable, cause), ran: true}
 	}
 	if a.err != nil || a.v.Err() != nil {
@@ -194,7 +194,7 @@ func (f *feed) confirm(ctx context.Context, s *source, key string) answer {
 	})
 	if key != "" {
 		a := d.answer(ctx, "subscribe", c.Do(ctx, c.B().Exists().Key(key).Build()))
-		if _, _, ok := door.Redirect(a.v); ok || a.err != nil {
+		if _, _, ok := routing.Redirect(a.v); ok || a.err != nil {
 			return a
 		}
 	}
@@ -276,7 +276,7 @@ func (f *feed) watch(sources []*source) error {
 // otherMasters waits until others have the slots than those that were subscribed to;
 // it reports false if ctx ends before.
 func (f *feed) otherMasters(ctx context.Context) bool {
-	for f.d.rest(ctx, door.FeedLook, nil) {
+	for f.d.rest(ctx, routing.FeedLook, nil) {
 		now, err := f.d.masters(ctx)
 		if err == nil && !slices.EqualFunc(now, f.masters, func(a, b master) bool { return a.addr == b.addr }) {
 			return true
@@ -287,8 +287,8 @@ func (f *feed) otherMasters(ctx context.Context) bool {
 
 // again opens sources, however long that takes; nil once the feed is closed.
 func (f *feed) again() []*source {
-	for pause := door.FeedAgain; f.d.rest(f.ctx, pause, nil); pause = min(2*pause, door.FeedAgainMax) {
-		ctx, cancel := context.WithTimeout(f.ctx, door.FeedPatience)
+	for pause := routing.FeedAgain; f.d.rest(f.ctx, pause, nil); pause = min(2*pause, routing.FeedAgainMax) {
+		ctx, cancel := context.WithTimeout(f.ctx, routing.FeedPatience)
 		sources, err := f.open(ctx)
 		cancel()
 		if err == nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // gather gives rueidis together what many goroutines ask one server for at the same
@@ -213,7 +213,7 @@ const smallWords = 4 << 10
 
 // gathers reports whether a command may go with others.
 func (d *driver) gathers(words []string) bool {
-	if d.gather == nil || !door.Quick(words[0]) || d.keeps(words) {
+	if d.gather == nil || !routing.Quick(words[0]) || d.keeps(words) {
 		return false
 	}
 	size := 0

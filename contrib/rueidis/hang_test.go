@@ -18,7 +18,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/doortest"
+	"github.com/ebbdb/ebb/internal/drivertest"
 	"github.com/ebbdb/ebb/internal/hangtest"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/wires"
@@ -72,7 +72,7 @@ func waiting(t *testing.T, p *realserver.Process, blocked int, calls ...func() e
 		go func() { ended <- call() }()
 	}
 	other := open(t, p)
-	doortest.Until(t, "they wait", func() bool {
+	drivertest.Until(t, "they wait", func() bool {
 		v, err := other.Do(testContext(t), "CLIENT", "LIST")
 		must(t, err)
 		return strings.Count(v.Str, "cmd=blpop") == blocked
@@ -158,7 +158,7 @@ func TestACallDoesNotWaitForTheGreetingOfAnother(t *testing.T) {
 		}
 		ended <- err
 	}()
-	doortest.Until(t, "one call connects", func() bool { return dialled.Load() > before })
+	drivertest.Until(t, "one call connects", func() bool { return dialled.Load() > before })
 	for _, call := range map[string]func(ctx context.Context) error{
 		"do":       func(ctx context.Context) error { _, err := c.Do(ctx, "INCR", "n"); return err },
 		"pipeline": func(ctx context.Context) error { _, err := c.Pipeline(ctx, &b); return err },

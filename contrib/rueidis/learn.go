@@ -6,12 +6,12 @@ import (
 	"fmt"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // newLearner returns what finds out about the server.
-func (d *driver) newLearner() *door.Learner[ebb.Capabilities] {
-	return &door.Learner[ebb.Capabilities]{Door: "rueidisebb", Ask: d.greet, Better: func(c ebb.Capabilities) bool {
+func (d *driver) newLearner() *routing.Learner[ebb.Capabilities] {
+	return &routing.Learner[ebb.Capabilities]{Door: "rueidisebb", Ask: d.greet, Better: func(c ebb.Capabilities) bool {
 		return c.Native || c.HashFieldTTL || c.ShardedPubSub
 	}}
 }
@@ -22,7 +22,7 @@ func (d *driver) Capabilities() ebb.Capabilities { return d.learner.Guess(d.ctx)
 // known makes sure, before a command is sent, that the server is known.
 func (d *driver) known(ctx context.Context) error {
 	err := d.learner.Known(ctx)
-	if errors.Is(err, door.ErrGuessed) {
+	if errors.Is(err, routing.ErrGuessed) {
 		err = fmt.Errorf("rueidisebb: %w: %w", ebb.ErrUnavailable, err)
 	}
 	return err
@@ -34,7 +34,7 @@ func (d *driver) greet(ctx context.Context) (caps ebb.Capabilities, err error) {
 		return caps, ebb.ErrClosed
 	}
 	defer d.calls.Done()
-	info, has, err := door.Greet(func(words ...string) (ebb.Value, error) { return d.plain(ctx, words...) })
+	info, has, err := routing.Greet(func(words ...string) (ebb.Value, error) { return d.plain(ctx, words...) })
 	if err != nil {
 		return caps, err
 	}

@@ -11,7 +11,7 @@ import (
 	rueidisebb "github.com/ebbdb/ebb/contrib/rueidis"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/doortest"
+	"github.com/ebbdb/ebb/internal/drivertest"
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
@@ -28,10 +28,10 @@ func TestWhoeverActsOnAGuessIsRefused(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { must(t, c.Close()) })
 	p.Kill()
-	doortest.Until(t, "nothing is known", func() bool { return c.Capabilities() == ebb.Capabilities{} })
+	drivertest.Until(t, "nothing is known", func() bool { return c.Capabilities() == ebb.Capabilities{} })
 	p.Start()
 	ctx := testContext(t)
-	doortest.Until(t, "the server is known", func() bool { return c.Capabilities().Server == "redis" })
+	drivertest.Until(t, "the server is known", func() bool { return c.Capabilities().Server == "redis" })
 	refused := 0
 	for err = c.Ping(ctx); errors.Is(err, ebb.ErrUnavailable); err = c.Ping(ctx) {
 		refused++

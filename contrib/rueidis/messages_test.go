@@ -11,7 +11,7 @@ import (
 	rueidisebb "github.com/ebbdb/ebb/contrib/rueidis"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/doortest"
+	"github.com/ebbdb/ebb/internal/drivertest"
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
@@ -39,7 +39,7 @@ func TestEveryMessageComesOrAnInterruptionTellsOfIt(t *testing.T) {
 			for _, resp2 := range []bool{false, true} {
 				for _, cuts := range []int{0, 5} {
 					t.Run(fmt.Sprintf("%s, RESP2 %v, %d cuts", kind.name, resp2, cuts), func(t *testing.T) {
-						shears := &doortest.Shears{Most: 64}
+						shears := &drivertest.Shears{Most: 64}
 						o := to(p)
 						o.AlwaysRESP2, o.DisableCache = resp2, resp2
 						o.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
@@ -50,7 +50,7 @@ func TestEveryMessageComesOrAnInterruptionTellsOfIt(t *testing.T) {
 						defer func() { must(t, c.Close()) }()
 						s, err := kind.subscribe(c)
 						must(t, err)
-						m := doortest.Messages{N: *messages, Cuts: cuts, Shears: shears, Publish: kind.publish}
+						m := drivertest.Messages{N: *messages, Cuts: cuts, Shears: shears, Publish: kind.publish}
 						m.Next = func(ctx context.Context) (string, error) {
 							m, err := s.Next(ctx)
 							return m.Payload, err

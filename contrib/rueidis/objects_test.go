@@ -16,7 +16,7 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/expmap"
 	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/doortest"
+	"github.com/ebbdb/ebb/internal/drivertest"
 	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/objects"
 	"github.com/ebbdb/ebb/internal/realserver"
@@ -65,8 +65,8 @@ func TestObjectsRunOnACluster(t *testing.T) {
 	t.Run("expmap", func(t *testing.T) { entries(t, c) })
 	t.Run("rules", func(t *testing.T) { rules(t, c) })
 	t.Run("wide", func(t *testing.T) { wideCommands(t, c) })
-	t.Run("events", func(t *testing.T) { doortest.Events(t, c) })
-	t.Run("masters", func(t *testing.T) { doortest.EventsOfMasters(t, c, cluster, "{events}") })
+	t.Run("events", func(t *testing.T) { drivertest.Events(t, c) })
+	t.Run("masters", func(t *testing.T) { drivertest.EventsOfMasters(t, c, cluster, "{events}") })
 	t.Run("hung", func(t *testing.T) { hungNode(t, cluster) })
 	t.Run("moved", func(t *testing.T) { movedSlot(t, c, cluster) })
 	t.Run("replicated", func(t *testing.T) { replicatedInACluster(t, c, cluster) })
@@ -157,12 +157,12 @@ func jobs(t *testing.T, c *ebb.Conn) {
 		_, err := q.Push(ctx, fmt.Sprint("job ", i), queue.PushOptions{Delay: time.Duration(i%3) * 20 * time.Millisecond})
 		must(t, err)
 	}
-	doortest.Until(t, "all is done", func() bool {
+	drivertest.Until(t, "all is done", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(done) == n
 	})
-	doortest.Until(t, "the queue is empty", func() bool {
+	drivertest.Until(t, "the queue is empty", func() bool {
 		left, err := q.Len(ctx)
 		must(t, err)
 		return left == 0
@@ -187,7 +187,7 @@ func entries(t *testing.T, c *ebb.Conn) {
 	if n, there, err := m.Get(ctx, "long"); n != 2 || !there || err != nil {
 		t.Errorf("long: %d, %v, %v", n, there, err)
 	}
-	doortest.Until(t, "the short one is gone", func() bool {
+	drivertest.Until(t, "the short one is gone", func() bool {
 		_, there, err := m.Get(ctx, "short")
 		must(t, err)
 		return !there

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // Options say how the door uses its client. The zero value works.
@@ -55,7 +55,7 @@ func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*e
 	doing := "open " + strings.Join(option.InitAddress, ",")
 	client, err := rueidis.NewClient(option)
 	if err != nil {
-		if v, ok := refusedGreeting(err); ok && !door.Untouched(v) {
+		if v, ok := refusedGreeting(err); ok && !routing.Untouched(v) {
 			return nil, fmt.Errorf("rueidisebb: %s: %w", doing, v.Err())
 		}
 		return nil, unavailable(ctx, doing, err)

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // job is a command of a batch that is on its way.
@@ -130,7 +130,7 @@ func (d *driver) roundReplicated(ctx context.Context, jobs []*job, w *wait) {
 		if d.cluster {
 			j.slot = noSlot
 			if key := keyOf(j.words); key != "" {
-				j.slot = uint16(door.Slot(key))
+				j.slot = uint16(routing.Slot(key))
 			}
 		}
 		groups[j.slot] = append(groups[j.slot], j)

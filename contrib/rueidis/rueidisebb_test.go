@@ -16,7 +16,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/doortest"
+	"github.com/ebbdb/ebb/internal/drivertest"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 
 // What the tests of both doors share, by short names.
 var (
-	testContext = doortest.Within
-	must        = doortest.Must
+	testContext = drivertest.Within
+	must        = drivertest.Must
 )
 
 // servers are what the door leads to.
@@ -217,12 +217,12 @@ func TestBlockEndsWithTheContextAndTakesNothingLater(t *testing.T) {
 			n, _, _ := strings.Cut(rest, "\r\n")
 			return n
 		}
-		doortest.Until(t, "the command waits", func() bool { return blocked() == "1" })
+		drivertest.Until(t, "the command waits", func() bool { return blocked() == "1" })
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("%v, want the context's error", err)
 		}
-		doortest.Until(t, "the server forgets it", func() bool { return blocked() == "0" })
+		drivertest.Until(t, "the server forgets it", func() bool { return blocked() == "0" })
 		if _, err := c.Do(ctx, "RPUSH", "jobs", "1"); err != nil {
 			t.Fatal(err)
 		}
@@ -283,7 +283,7 @@ func TestASubscriberIsToldOfALostConnection(t *testing.T) {
 				t.Fatalf("%s: %v, want ErrInterrupted", what, err)
 			}
 		}
-		doortest.Until(t, "the server is reached again", func() bool {
+		drivertest.Until(t, "the server is reached again", func() bool {
 			n, err := c.Publish(ctx, "news", "again")
 			return err == nil && n == 1
 		})
@@ -374,7 +374,7 @@ func TestCachedReadsAskTheServerOnceUntilTheKeyChanges(t *testing.T) {
 			t.Errorf("the server was asked %s times, want once", n)
 		}
 		must(t, other.Set(ctx, "k", "new"))
-		doortest.Until(t, "the copy is dropped", func() bool {
+		drivertest.Until(t, "the copy is dropped", func() bool {
 			s, err := c.Get(ctx, "k")
 			must(t, err)
 			return s == "new"

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/door"
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // everywhere is how a command runs that concerns all masters of a cluster.
@@ -17,7 +17,7 @@ type everywhere func(ctx context.Context, d *driver, w *wait, words []string) (e
 
 // wide returns how a command runs that concerns all masters, or nil.
 func wide(words []string) everywhere {
-	run := door.WideOf(nameOf(words))
+	run := routing.WideOf(nameOf(words))
 	if run == nil {
 		return nil
 	}

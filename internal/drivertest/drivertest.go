@@ -1,8 +1,8 @@
-// Package doortest has what the tests of both doors to servers share: that of the root,
+// Package drivertest has what the tests of both doors to servers share: that of the root,
 // over go-redis, and that of contrib/rueidis.
 //
 // Start reading at Tally.
-package doortest
+package drivertest
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-// Package door is what both doors to servers know, that of the root, over go-redis, and
+// Package routing is what both doors to servers know, that of the root, over go-redis, and
 // that of contrib/rueidis: from a command's words where it has to go, and from a reply
 // whether the command has run.
 //
@@ -8,7 +8,7 @@
 //	feed.go   how subscriptions are kept
 //
 // Start reading at Keys.
-package door
+package routing
 
 import (
 	"fmt"
