@@ -57,7 +57,6 @@ var arrows = []struct {
 	{"internal/redissontest", []string{"", "."}},
 	{"internal/objects", []string{"", "."}}, // all objects of the toolkit, and the rules that they keep
 	{"internal/kit", []string{"."}},
-	{"internal/tour", []string{"", "."}}, // plays the toolkit in a terminal
 	// Rooms of the engine know rooms only.
 	{"internal/", []string{"internal/", "resp"}},
 
@@ -235,7 +234,7 @@ var clockReaders = map[string]string{
 	"internal/kit/bound.go":          "a context's deadline, by the monotonic clock",
 	"internal/kit/rules.go":          "how long a release takes, by the monotonic clock",
 	"limit/local.go":                 "spans in this process, by the monotonic clock: an outage, and what is allowed meanwhile",
-	"internal/tour/":                 "it shows how late things are",
+	"examples/tour/":                 "it shows how late things are",
 	"examples/expiry-strategy/":      "it measures how late things are",
 	"examples/unpaid-orders/":        "it measures how late things are",
 	"lock/lease.go":                  "a lease is counted by the local monotonic clock too, on the safe side",

@@ -5,7 +5,6 @@
 //	ebb backup    save one's data into a file
 //	ebb check     examine files of data
 //	ebb bench     measure one
-//	ebb tour      see what it does
 //	ebb version
 //
 // Each file of this package holds one command: its flags, and the call into

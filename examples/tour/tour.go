@@ -1,4 +1,4 @@
-// Package tour plays what ebb does in a terminal, one screen for each row of the
+// Command tour plays what ebb does in a terminal, one screen for each row of the
 // list of what it was asked for, on an engine in this process: orders that age and
 // expire, a limiter that grants and refuses, a lock that changes hands.
 //
@@ -14,7 +14,7 @@
 // terminal is as it was when Run returns, also after a panic.
 //
 // Start reading at Run, then stage.show, then any screen.
-package tour
+package main
 
 import (
 	"context"

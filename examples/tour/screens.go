@@ -1,4 +1,4 @@
-package tour
+package main
 
 // screens are all there are, in the order of the list.
 func screens() []screen {

@@ -1,6 +1,6 @@
 //go:build darwin || freebsd || netbsd || openbsd || dragonfly
 
-package tour
+package main
 
 import "golang.org/x/sys/unix"
 
