@@ -1,34 +1,3 @@
-// Package engine is the data: keys, values and their deadlines, in memory.
-//
-//	DB ─┬─ shard 0 ─┬─ space of database 0 ─┬─ table   key -> record
-//	    │           │                       ├─ arena   records
-//	    │           ├─ space of database 1  └─ wheel   deadlines
-//	    │           └─ lock, statistics, watchers, effects
-//	    ├─ shard 1 ...
-//	    └─ Clock
-//
-// Everything happens in a transaction: Begin locks the shards of its keys in
-// ascending order and only then takes one instant, so that nobody sees a dead
-// key alive again. Methods of Tx do the work, and leave effects: canonical
-// commands with absolute times, which give the same keyspace when they are run
-// again. Commit settles the effects and unlocks.
-//
-// What is expired (now > deadline) is invisible at once; a Reclaimer removes
-// it within a few milliseconds, in slices.
-//
-// Start reading at DB.Begin, then Tx.Set in string.go and expiry.go. The order
-// of locks: shards by number, then whatever a Hooks implementation takes.
-//
-// The other types are containers: read container.go, then hash.go. A type's
-// files are named after it: hash.go what changes one, hash_view.go what reads
-// one; items.go what the types share. Across the types go
-//
-//	keys.go, expiry.go, sort.go   commands on keys of any kind
-//	dump.go, walk.go              values as bytes, and item by item
-//	wait.go                       who waits for a key, and is served by a change
-//	effects.go, events.go         what a transaction leaves behind
-//	reclaim.go, evict.go          memory that comes back
-//	check.go                      the invariants, for tests
 package engine
 
 import (
@@ -289,3 +258,36 @@ func (db *DB) MaxString() int {
 
 // SetMaxString sets how long a string may grow, in bytes: proto-max-bulk-len.
 func (db *DB) SetMaxString(n int) { db.longest.Store(int64(n)) }
+
+// Layout says up to which size containers are small: packed into one run of
+// bytes. It is the -max-listpack- and other such directives of Redis. A
+// container that has outgrown it becomes large with the next write.
+type Layout struct {
+	HashEntries, HashValue int // fields; bytes of the longest field or value
+	SetIntegers            int // members of a set of integers
+	SetEntries, SetValue   int // members; bytes of the longest
+	ZSetEntries, ZSetValue int // members; bytes of the longest
+	ListSize               int // list-max-listpack-size: elements, or -1 to -5 for 4, 8, 16, 32, 64 KiB
+	StreamBytes            int // of a stream's node; 0: no bound
+	StreamEntries          int // of a stream's node; 0: no bound
+	HyperLogLogSparse      int // bytes of a sparse HyperLogLog
+}
+
+// defaultLayout is Redis 7.2's.
+func defaultLayout() Layout {
+	return Layout{
+		HashEntries: 512, HashValue: 64,
+		SetIntegers: 512,
+		SetEntries:  128, SetValue: 64,
+		ZSetEntries: 128, ZSetValue: 64,
+		ListSize:    -2,
+		StreamBytes: 4096, StreamEntries: 100,
+		HyperLogLogSparse: 3000,
+	}
+}
+
+// SetLayout changes the layout that writes aim at from now on.
+func (db *DB) SetLayout(l Layout) { db.layout.Store(&l) }
+
+// Layout returns the layout in force.
+func (db *DB) Layout() Layout { return *db.layout.Load() }
