@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/glob"
+	"github.com/ebbdb/ebb/internal/prefixes"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -30,7 +31,7 @@ type pubsub struct {
 	topics [3]topics  // by kind
 	next   uint64     // the next pattern's seq
 	// patterns by their text up to the first character that is not literal.
-	patterns prefixIndex[*topic]
+	patterns prefixes.Index[*topic]
 
 	key     []byte         // scratch for channel names
 	matched []*topic       // scratch
@@ -51,7 +52,7 @@ type topic struct {
 
 	seq   uint64        // of a pattern: in the order in which they came
 	match *glob.Pattern // of a pattern: its name
-	index *indexed[*topic]
+	index *prefixes.Entry[*topic]
 }
 
 // subscription is a session's, to one topic.
@@ -147,7 +148,7 @@ func (p *pubsub) topic(k subKind, name []byte) *topic {
 		t.seq = p.next
 		match := glob.New(t.name)
 		t.match = &match
-		t.index = p.patterns.add(literalPrefix(t.name), t)
+		t.index = p.patterns.Add(literalPrefix(t.name), t)
 	}
 	return t
 }
@@ -163,7 +164,7 @@ func literalPrefix(pattern string) string {
 // drop removes a subscription. The caller holds the lock.
 func (p *pubsub) drop(k subKind, s *subscription) {
 	c, t, own := s.c, s.t, &s.c.subs.sets[k]
-	own.list = removeAt(own.list, s.i, func(moved *subscription, i int) { moved.i = i })
+	own.list = prefixes.SwapRemove(own.list, s.i, func(moved *subscription, i int) { moved.i = i })
 	delete(own.byName, t.name)
 	if len(own.list) == 0 {
 		own.byName = nil // and the memory of many
@@ -173,33 +174,16 @@ func (p *pubsub) drop(k subKind, s *subscription) {
 	p.svc.DB.Charge(-k.cost(t.name))
 	p.active.Add(-1)
 
-	t.subs = removeAt(t.subs, s.at, func(moved *subscription, i int) { moved.at = i })
+	t.subs = prefixes.SwapRemove(t.subs, s.at, func(moved *subscription, i int) { moved.at = i })
 	if len(t.subs) > 0 {
 		return
 	}
 	all := &p.topics[k]
 	delete(all.byName, t.name)
-	all.list = removeAt(all.list, t.at, func(moved *topic, i int) { moved.at = i })
+	all.list = prefixes.SwapRemove(all.list, t.at, func(moved *topic, i int) { moved.at = i })
 	if k == subPattern {
-		p.patterns.remove(t.index)
+		p.patterns.Remove(t.index)
 	}
-}
-
-// removeAt removes an element of a list: the last one takes its place, as set is told.
-// A list that has become much shorter gives memory back.
-func removeAt[T any](list []*T, i int, set func(moved *T, i int)) []*T {
-	last := len(list) - 1
-	list[i] = list[last]
-	set(list[i], i)
-	list[last] = nil
-	list = list[:last]
-	switch {
-	case last == 0:
-		return nil
-	case cap(list) > 64 && last < cap(list)/4:
-		return slices.Clone(list)
-	}
-	return list
 }
 
 // inSlices calls f, with the lock held, for n steps of work, some at a time.
@@ -424,7 +408,7 @@ func (p *pubsub) route(channel, msg []byte) int {
 		return n
 	}
 	found := p.matched[:0]
-	p.patterns.each(channel, func(t *topic) {
+	p.patterns.Each(channel, func(t *topic) {
 		if t.match.Match(channel) {
 			found = append(found, t)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/internal/prefixes"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -72,14 +73,14 @@ type prefixTable struct {
 
 	mu     sync.RWMutex // guards what follows
 	byName map[string]*prefixTrackers
-	index  prefixIndex[*prefixTrackers]
+	index  prefixes.Index[*prefixTrackers]
 }
 
 // prefixTrackers are the clients that want a prefix.
 type prefixTrackers struct {
 	prefix  string
 	clients []*prefixTracker
-	index   *indexed[*prefixTrackers]
+	index   *prefixes.Entry[*prefixTrackers]
 }
 
 // prefixTracker is one of them.
@@ -98,7 +99,7 @@ const prefixBytes = 360
 // ownPrefixes are those that a client in broadcasting mode has asked for. Its own
 // goroutine alone uses them, but for n and bytes.
 type ownPrefixes struct {
-	sorted sortedTexts
+	sorted prefixes.Set
 	list   []*prefixTracker
 	n      atomic.Int32
 	bytes  atomic.Int64
@@ -218,7 +219,7 @@ func (p *prefixTable) inSlices(n int, f func(i int)) {
 func (t *tracking) addPrefixes(c *Session, own *ownPrefixes, prefixes []string) {
 	tab := &t.table.Load().prefixes
 	tab.inSlices(len(prefixes), func(i int) {
-		if !own.sorted.insert(prefixes[i]) {
+		if !own.sorted.Insert(prefixes[i]) {
 			return
 		}
 		p := tab.byName[prefixes[i]]
@@ -227,7 +228,7 @@ func (t *tracking) addPrefixes(c *Session, own *ownPrefixes, prefixes []string) 
 				tab.byName = map[string]*prefixTrackers{}
 			}
 			p = &prefixTrackers{prefix: prefixes[i]}
-			p.index = tab.index.add(p.prefix, p)
+			p.index = tab.index.Add(p.prefix, p)
 			tab.byName[p.prefix] = p
 		}
 		x := &prefixTracker{c: c, of: p, at: len(p.clients)}
@@ -250,13 +251,13 @@ func (t *tracking) dropPrefixes(own *ownPrefixes) {
 	tab.inSlices(len(own.list), func(i int) {
 		x := own.list[i]
 		p := x.of
-		if p.clients = removeAt(p.clients, x.at, func(moved *prefixTracker, at int) { moved.at = at }); len(p.clients) == 0 {
+		if p.clients = prefixes.SwapRemove(p.clients, x.at, func(moved *prefixTracker, at int) { moved.at = at }); len(p.clients) == 0 {
 			delete(tab.byName, p.prefix)
-			tab.index.remove(p.index)
+			tab.index.Remove(p.index)
 		}
 		t.chargePrefix(own, x, -1)
 	})
-	own.list, own.sorted = nil, sortedTexts{}
+	own.list, own.sorted = nil, prefixes.Set{}
 }
 
 // sizes returns how many clients track, and how many keys, ids and prefixes there
@@ -500,7 +501,7 @@ func (t *tracking) collect(tx *engine.Tx, prefixes *prefixTable, key []byte) {
 	b, _ := tx.Ending().(*broadcast)
 	prefixes.mu.RLock()
 	defer prefixes.mu.RUnlock()
-	prefixes.index.each(key, func(p *prefixTrackers) {
+	prefixes.index.Each(key, func(p *prefixTrackers) {
 		if len(p.prefix) > len(key) || p.prefix != string(key[:len(p.prefix)]) {
 			return
 		}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"github.com/ebbdb/ebb/internal/prefixes"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -121,14 +122,14 @@ func (m *trackMode) check(old *trackMode) error {
 // first that overlaps one which the client has, or another of the request's. Those that
 // the client has do not overlap: only the neighbours of a prefix in their order can.
 func (m *trackMode) collides(old *trackMode) error {
-	i, j, found := firstOverlap(m.prefixes)
+	i, j, found := prefixes.FirstOverlap(m.prefixes)
 	for k, p := range m.prefixes {
 		if old != nil && old.own != nil {
-			before, from, hasBefore, hasFrom := old.own.sorted.around(p)
+			before, from, hasBefore, hasFrom := old.own.sorted.Around(p)
 			switch {
-			case hasBefore && overlap(p, before):
+			case hasBefore && prefixes.Overlap(p, before):
 				return errOverlap(p, "an existing", before)
-			case hasFrom && from != p && overlap(p, from):
+			case hasFrom && from != p && prefixes.Overlap(p, from):
 				return errOverlap(p, "an existing", from)
 			}
 		}
@@ -238,7 +239,7 @@ func runClientTrackinginfo(c *Ctx) error {
 	if m := s.track.Load(); m != nil {
 		flags[0] = "on"
 		if m.own != nil {
-			m.own.sorted.each(func(p string) { prefixes = append(prefixes, p) })
+			m.own.sorted.Each(func(p string) { prefixes = append(prefixes, p) })
 		}
 		add := func(flag string, on bool) {
 			if on {

@@ -1,4 +1,4 @@
-package command
+package prefixes
 
 import (
 	"slices"
@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// sortedTexts is a set of texts in order. To insert one and to find a neighbour costs
-// O(log n), and moving up to textsInChunk of them. The zero value is empty.
+// Set is an ordered set of texts. Insert and Around cost O(log n); Insert also moves up
+// to textsInChunk texts. The zero value is empty. The caller synchronizes access.
 //
 //	chunks: [a, b, c]  [d, e]  [f, g, h]     none is empty
-type sortedTexts struct{ chunks [][]string }
+type Set struct{ chunks [][]string }
 
-// textsInChunk is how many texts stand in one piece of memory at most.
+// textsInChunk is the greatest number of texts in one chunk.
 const textsInChunk = 512
 
-// find returns where the first text is that is not before s: it may be behind the end of
-// the last chunk.
-func (t *sortedTexts) find(s string) (chunk, at int) {
+// find returns the position of the first text that is not less than s. The position may
+// be behind the end of the last chunk.
+func (t *Set) find(s string) (chunk, at int) {
 	chunk = sort.Search(len(t.chunks), func(i int) bool { c := t.chunks[i]; return c[len(c)-1] >= s })
 	if chunk == len(t.chunks) {
 		return chunk, 0
@@ -26,8 +26,8 @@ func (t *sortedTexts) find(s string) (chunk, at int) {
 	return chunk, at
 }
 
-// insert adds a text, and reports whether it was not there.
-func (t *sortedTexts) insert(s string) bool {
+// Insert adds a text and reports whether the set did not have it.
+func (t *Set) Insert(s string) bool {
 	i, at := t.find(s)
 	if i == len(t.chunks) {
 		if i == 0 {
@@ -56,8 +56,9 @@ func (t *sortedTexts) insert(s string) bool {
 	return true
 }
 
-// around returns the last text before s, and the first that is not before it.
-func (t *sortedTexts) around(s string) (before, from string, hasBefore, hasFrom bool) {
+// Around returns the neighbours of s in the order: the last text that is less than s and
+// the first that is not. hasBefore and hasFrom report whether they exist.
+func (t *Set) Around(s string) (before, from string, hasBefore, hasFrom bool) {
 	i, at := t.find(s)
 	switch {
 	case i < len(t.chunks) && at > 0:
@@ -72,8 +73,8 @@ func (t *sortedTexts) around(s string) (before, from string, hasBefore, hasFrom 
 	return before, from, hasBefore, hasFrom
 }
 
-// each calls f for all texts in order.
-func (t *sortedTexts) each(f func(s string)) {
+// Each calls f for all texts in order.
+func (t *Set) Each(f func(s string)) {
 	for _, c := range t.chunks {
 		for _, s := range c {
 			f(s)
@@ -81,16 +82,17 @@ func (t *sortedTexts) each(f func(s string)) {
 	}
 }
 
-// firstOverlap returns, of a list of texts, the first that begins with another of them or
-// with which another begins, and the first behind it of which that holds. It costs
-// O(n log n).
-func firstOverlap(texts []string) (i, j int, found bool) {
+// FirstOverlap returns the positions i < j of two texts of a list of which one is a
+// prefix of the other: the smallest i that has such a j, and the smallest j for it. It
+// costs O(n log n).
+func FirstOverlap(texts []string) (i, j int, found bool) {
 	order := make([]int, len(texts))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(texts[a], texts[b]) })
-	// What a text begins with stands before it, and all in between begin with that too.
+	// In this order a prefix of a text is before the text, and all texts between the two
+	// begin with that prefix too.
 	first := len(texts)
 	var open []int // each begins with the one before it
 	for _, k := range order {
@@ -103,11 +105,12 @@ func firstOverlap(texts []string) (i, j int, found bool) {
 		open = append(open, k)
 	}
 	for j := first + 1; j < len(texts); j++ {
-		if overlap(texts[first], texts[j]) {
+		if Overlap(texts[first], texts[j]) {
 			return first, j, true
 		}
 	}
 	return 0, 0, false
 }
 
-func overlap(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
+// Overlap reports whether one of two texts is a prefix of the other.
+func Overlap(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
