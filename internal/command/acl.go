@@ -217,7 +217,7 @@ func (a *accounts) revoke(acc *account, old *acl.User, by *Session) {
 	if now.KeepsChannels(old) {
 		return
 	}
-	for _, c := range a.svc.pubsub.revoke(acc, now) {
+	for _, c := range a.revoked(acc, now) {
 		c.expelled(by)
 	}
 }

@@ -251,38 +251,19 @@ func (c *Session) stayAllowed(k subKind, names [][]byte) {
 	}
 }
 
-// revoke removes the subscriptions of sessions whose user is acc and that have
+// revoked removes the subscriptions of sessions whose user is acc and that have
 // one which u, its rules from now on, does not allow. It returns them.
-func (p *pubsub) revoke(acc *account, u *acl.User) (lost []*Session) {
-	if p.active.Load() == 0 {
+func (a *accounts) revoked(acc *account, u *acl.User) (lost []*Session) {
+	p := &a.svc.pubsub
+	if !p.Active() {
 		return nil
 	}
-	for _, c := range p.svc.clients.everybody() {
-		if c.view.user.Load() == acc && p.hasOther(c, u) {
+	other := func(k subKind, name string) bool { return !u.MayUse([]byte(name), k == subPattern) }
+	for _, c := range a.svc.clients.everybody() {
+		if c.view.user.Load() == acc && p.any(c, other) {
 			lost = append(lost, c)
 			p.leave(c)
 		}
 	}
 	return lost
-}
-
-// hasOther reports whether a session has a subscription that u does not allow. It
-// looks at some at a time, from the end: see collect.
-func (p *pubsub) hasOther(c *Session, u *acl.User) bool {
-	for k := range c.subs.sets {
-		own := &c.subs.sets[k]
-		p.mu.Lock()
-		for at := len(own.list); at > 0; at = min(at, len(own.list)) {
-			for end := max(0, at-pubsubSlice); at > end; at-- {
-				if !u.MayUse([]byte(own.list[at-1].t.name), subKind(k) == subPattern) {
-					p.mu.Unlock()
-					return true
-				}
-			}
-			p.mu.Unlock()
-			p.mu.Lock()
-		}
-		p.mu.Unlock()
-	}
-	return false
 }

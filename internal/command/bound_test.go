@@ -108,8 +108,8 @@ func TestLongListsAreWalkedBesideTheLoops(t *testing.T) {
 		s.Closed(nil)
 	}
 	svc.beside.Wait()
-	if n := svc.pubsub.sizes(); n != [3]int{} || svc.pubsub.active.Load() != 0 || svc.DB.Watches() != 0 || svc.tracking.table.Load() != nil {
-		t.Errorf("left over: %v topics, %d subscriptions, %d watches", n, svc.pubsub.active.Load(), svc.DB.Watches())
+	if n := svc.pubsub.sizes(); n != [3]int{} || svc.pubsub.Active() || svc.DB.Watches() != 0 || svc.tracking.table.Load() != nil {
+		t.Errorf("left over: %v topics, subscriptions: %v, %d watches", n, svc.pubsub.Active(), svc.DB.Watches())
 	}
 }
 
@@ -168,20 +168,20 @@ func TestAClientThatGoesLeavesItsListsBesideTheLoop(t *testing.T) {
 			t.Errorf("%s: %d bytes count as used", name, svc.DB.Charged())
 		}
 		// Closed must return although the test holds the locks of the lists.
-		svc.pubsub.mu.Lock()
-		if tab := svc.tracking.table.Load(); tab != nil {
-			tab.prefixes.mu.Lock()
-			s.Closed(nil)
-			tab.prefixes.mu.Unlock()
-		} else {
-			tx := svc.DB.BeginAll(0)
-			s.Closed(nil)
-			tx.Commit()
-		}
-		svc.pubsub.mu.Unlock()
+		svc.pubsub.publish(subChannel, nil, nil, func() { // which holds the lock of pub/sub
+			if tab := svc.tracking.table.Load(); tab != nil {
+				tab.prefixes.mu.Lock()
+				s.Closed(nil)
+				tab.prefixes.mu.Unlock()
+			} else {
+				tx := svc.DB.BeginAll(0)
+				s.Closed(nil)
+				tx.Commit()
+			}
+		})
 		svc.beside.Wait()
-		if svc.DB.Charged() != 0 || svc.DB.Waiters() != 0 || svc.DB.Watches() != 0 || svc.pubsub.active.Load() != 0 {
-			t.Errorf("%s: %d bytes, %d places, %d watches, %d subscriptions are left", name, svc.DB.Charged(), svc.DB.Waiters(), svc.DB.Watches(), svc.pubsub.active.Load())
+		if svc.DB.Charged() != 0 || svc.DB.Waiters() != 0 || svc.DB.Watches() != 0 || svc.pubsub.Active() {
+			t.Errorf("%s: %d bytes, %d places, %d watches are left; subscriptions: %v", name, svc.DB.Charged(), svc.DB.Waiters(), svc.DB.Watches(), svc.pubsub.Active())
 		}
 	}
 }

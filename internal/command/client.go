@@ -362,7 +362,7 @@ func (c *Session) clientType() string {
 	if c.view.flags.Load()&viewReplica != 0 {
 		return "replica"
 	}
-	if c.subs.n.Load() > 0 {
+	if c.subs.Len() > 0 {
 		return "pubsub"
 	}
 	return "normal"
@@ -454,7 +454,7 @@ func (c *Session) flags() string {
 	add('M', f&viewMaster != 0)
 	add('S', f&viewReplica != 0)
 	add('O', f&viewMonitor != 0)
-	add('P', c.subs.n.Load() > 0)
+	add('P', c.subs.Len() > 0)
 	add('x', c.view.multi.Load() >= 0)
 	add('t', m != nil)
 	add('R', f&viewBrokenRedir != 0)

@@ -124,7 +124,7 @@ func (r *clients) count() (n, subscribed, watching int) {
 			continue
 		}
 		n++
-		if c.subs.n.Load() > 0 {
+		if c.subs.Len() > 0 {
 			subscribed++
 		}
 		if c.view.watch.Load() > 0 {
@@ -186,7 +186,7 @@ func (c *Session) memory() (m clientMemory) {
 		m.lists = w.ticket.Bytes()
 	}
 	m.multi = c.view.multiBytes.Load() + c.view.watchBytes.Load()
-	m.lists += c.subs.bytes.Load() + c.track.Load().bytes() + c.view.nameBytes.Load()
+	m.lists += c.subs.Bytes() + c.track.Load().bytes() + c.view.nameBytes.Load()
 	return m
 }
 

@@ -23,7 +23,7 @@ func runPing(c *Ctx) error {
 	if len(c.Args) > 2 {
 		return WrongArity(c.Spec)
 	}
-	if c.Session.subs.n.Load() > 0 && c.Out.Proto != 3 {
+	if c.Session.subs.Len() > 0 && c.Out.Proto != 3 {
 		c.Out.Array(2)
 		c.Out.BulkString("pong")
 		if len(c.Args) == 2 {

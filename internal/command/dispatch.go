@@ -104,7 +104,7 @@ func (c *Session) admit(spec *Spec, args [][]byte) error {
 	if err := c.tooBusy(spec, args); err != nil {
 		return err
 	}
-	if c.subs.n.Load() > 0 && c.out.Proto != 3 && !allowedInSubscription(spec) {
+	if c.subs.Len() > 0 && c.out.Proto != 3 && !allowedInSubscription(spec) {
 		return errInSubscription(spec)
 	}
 	if c.svc.cluster && !c.replay && !c.defers(args) {

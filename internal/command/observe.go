@@ -258,7 +258,7 @@ func (m *monitors) feed(c *Session, args [][]byte) {
 	b = append(b, "\r\n"...)
 	m.line = b
 	for _, to := range m.all {
-		to.push(b)
+		to.Push(b)
 	}
 	if cap(b) > 1<<16 {
 		m.line = nil

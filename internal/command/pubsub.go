@@ -24,8 +24,8 @@ import (
 // To subscribe and to unsubscribe costs O(1), whatever else there is. What walks many
 // subscriptions does so some at a time (pubsubSlice), with the lock free in between.
 type pubsub struct {
-	svc    *Service
-	active atomic.Int64 // subscriptions of all kinds: none, and events cost nothing
+	mem    memory
+	active atomic.Int64 // subscriptions of all kinds
 
 	mu     sync.Mutex // guards what follows
 	topics [3]topics  // by kind
@@ -55,9 +55,23 @@ type topic struct {
 	index *prefixes.Entry[*topic]
 }
 
-// subscription is a session's, to one topic.
+// subscriber is a client as the broker sees it.
+type subscriber interface {
+	// Push queues a message, encoded for the client's protocol, without waiting. The
+	// broker calls it with its lock held; msg is valid during the call only.
+	Push(msg []byte)
+	// RESP3 reports whether the client's protocol is RESP3. Any goroutine may call it.
+	RESP3() bool
+	// Subscriptions returns the client's record, always the same.
+	Subscriptions() *subscriptions
+}
+
+// memory counts the bytes that subscriptions take up as used memory: engine.DB does.
+type memory interface{ Charge(n int64) }
+
+// subscription is the subscription of one client to one topic.
 type subscription struct {
-	c  *Session
+	c  subscriber
 	t  *topic
 	at int // in topic.subs
 	i  int // in subscriptionSet.list
@@ -97,12 +111,17 @@ type subscriptionSet struct {
 	list   []*subscription
 }
 
-func (p *pubsub) init(s *Service) {
-	p.svc = s
+// init prepares an empty broker, whose subscriptions are charged to mem.
+func (p *pubsub) init(mem memory) {
+	p.mem = mem
 	for k := range p.topics {
 		p.topics[k].byName = map[string]*topic{}
 	}
 }
+
+// Active reports whether there is a subscription of any kind. While there is none, events
+// and messages cost one atomic load.
+func (p *pubsub) Active() bool { return p.active.Load() > 0 }
 
 // cost is about what a subscription takes up.
 func (k subKind) cost(name string) int64 {
@@ -115,8 +134,9 @@ func (k subKind) cost(name string) int64 {
 
 // subscribe adds a subscription and returns how many of the kinds that count
 // together the session has then. The caller holds the lock.
-func (p *pubsub) subscribe(c *Session, k subKind, name []byte) int {
-	own := &c.subs.sets[k]
+func (p *pubsub) subscribe(c subscriber, k subKind, name []byte) int {
+	all := c.Subscriptions()
+	own := &all.sets[k]
 	if own.byName[string(name)] == nil {
 		t := p.topic(k, name)
 		s := &subscription{c: c, t: t, at: len(t.subs), i: len(own.list)}
@@ -126,12 +146,12 @@ func (p *pubsub) subscribe(c *Session, k subKind, name []byte) int {
 		}
 		own.byName[t.name] = s
 		own.list = append(own.list, s)
-		c.subs.n.Add(1)
-		c.subs.bytes.Add(k.cost(t.name))
-		p.svc.DB.Charge(k.cost(t.name))
+		all.n.Add(1)
+		all.bytes.Add(k.cost(t.name))
+		p.mem.Charge(k.cost(t.name))
 		p.active.Add(1)
 	}
-	return c.subs.count(k)
+	return all.count(k)
 }
 
 // topic returns the topic of a name.
@@ -163,15 +183,16 @@ func literalPrefix(pattern string) string {
 
 // drop removes a subscription. The caller holds the lock.
 func (p *pubsub) drop(k subKind, s *subscription) {
-	c, t, own := s.c, s.t, &s.c.subs.sets[k]
+	t, its := s.t, s.c.Subscriptions()
+	own := &its.sets[k]
 	own.list = prefixes.SwapRemove(own.list, s.i, func(moved *subscription, i int) { moved.i = i })
 	delete(own.byName, t.name)
 	if len(own.list) == 0 {
 		own.byName = nil // and the memory of many
 	}
-	c.subs.n.Add(-1)
-	c.subs.bytes.Add(-k.cost(t.name))
-	p.svc.DB.Charge(-k.cost(t.name))
+	its.n.Add(-1)
+	its.bytes.Add(-k.cost(t.name))
+	p.mem.Charge(-k.cost(t.name))
 	p.active.Add(-1)
 
 	t.subs = prefixes.SwapRemove(t.subs, s.at, func(moved *subscription, i int) { moved.at = i })
@@ -199,26 +220,26 @@ func (p *pubsub) inSlices(n int, f func(i int)) {
 
 // subscribeAll subscribes to names, and tells told of each, with the lock held, how many
 // of the kinds that count together there are then.
-func (p *pubsub) subscribeAll(c *Session, k subKind, names [][]byte, told func(name []byte, count int)) {
+func (p *pubsub) subscribeAll(c subscriber, k subKind, names [][]byte, told func(name []byte, count int)) {
 	p.inSlices(len(names), func(i int) { told(names[i], p.subscribe(c, k, names[i])) })
 }
 
 // unsubscribeAll removes the subscriptions to names, and returns how many of the kinds
 // that count together there were after each.
-func (p *pubsub) unsubscribeAll(c *Session, k subKind, names [][]byte) []int {
-	counts := make([]int, len(names))
+func (p *pubsub) unsubscribeAll(c subscriber, k subKind, names [][]byte) []int {
+	counts, own := make([]int, len(names)), c.Subscriptions()
 	p.inSlices(len(names), func(i int) {
-		if s := c.subs.sets[k].byName[string(names[i])]; s != nil {
+		if s := own.sets[k].byName[string(names[i])]; s != nil {
 			p.drop(k, s)
 		}
-		counts[i] = c.subs.count(k)
+		counts[i] = own.count(k)
 	})
 	return counts
 }
 
 // leave removes all subscriptions of a session, some at a time.
-func (p *pubsub) leave(c *Session) {
-	for more := c.subs.n.Load() > 0; more; {
+func (p *pubsub) leave(c subscriber) {
+	for more := c.Subscriptions().Len() > 0; more; {
 		p.mu.Lock()
 		more = p.dropSome(c, pubsubSlice)
 		p.mu.Unlock()
@@ -227,9 +248,10 @@ func (p *pubsub) leave(c *Session) {
 
 // dropSome removes up to n subscriptions of a session, and reports whether there are
 // more. The caller holds the lock.
-func (p *pubsub) dropSome(c *Session, n int) (more bool) {
-	for k := range c.subs.sets {
-		own := &c.subs.sets[k]
+func (p *pubsub) dropSome(c subscriber, n int) (more bool) {
+	all := c.Subscriptions()
+	for k := range all.sets {
+		own := &all.sets[k]
 		for ; len(own.list) > 0; n-- {
 			if n == 0 {
 				return true
@@ -241,22 +263,24 @@ func (p *pubsub) dropSome(c *Session, n int) (more bool) {
 }
 
 // counts returns how many subscriptions of each kind a session has.
-func (p *pubsub) counts(c *Session) (n [3]int) {
-	if c.subs.n.Load() == 0 {
+func (p *pubsub) counts(c subscriber) (n [3]int) {
+	own := c.Subscriptions()
+	if own.Len() == 0 {
 		return n
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for k := range n {
-		n[k] = len(c.subs.sets[k].list)
+		n[k] = len(own.sets[k].list)
 	}
 	return n
 }
 
 // of lists a session's subscriptions of a kind, in order. The session's own goroutine
 // calls it.
-func (p *pubsub) of(c *Session, k subKind) []string {
-	return p.collect(func() int { return len(c.subs.sets[k].list) }, func(i int) string { return c.subs.sets[k].list[i].t.name })
+func (p *pubsub) of(c subscriber, k subKind) []string {
+	own := &c.Subscriptions().sets[k]
+	return p.collect(func() int { return len(own.list) }, func(i int) string { return own.list[i].t.name })
 }
 
 // names lists the channels of a kind that match a pattern, in order; all of
@@ -291,11 +315,33 @@ func (p *pubsub) collect(size func() int, name func(i int) string) []string {
 	return slices.Compact(names)
 }
 
+// any reports whether f reports true for one of a client's subscriptions. It looks at some
+// at a time, from the end of each list: see collect. f is called with the lock held.
+func (p *pubsub) any(c subscriber, f func(k subKind, name string) bool) bool {
+	all := c.Subscriptions()
+	for k := range all.sets {
+		own := &all.sets[k]
+		p.mu.Lock()
+		for at := len(own.list); at > 0; at = min(at, len(own.list)) {
+			for end := max(0, at-pubsubSlice); at > end; at-- {
+				if f(subKind(k), own.list[at-1].t.name) {
+					p.mu.Unlock()
+					return true
+				}
+			}
+			p.mu.Unlock()
+			p.mu.Lock()
+		}
+		p.mu.Unlock()
+	}
+	return false
+}
+
 // total is the number that a (un)subscription of kind k replies.
-func (p *pubsub) total(c *Session, k subKind) int {
+func (p *pubsub) total(c subscriber, k subKind) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return c.subs.count(k)
+	return c.Subscriptions().count(k)
 }
 
 // sizes returns how many channels, patterns and shard channels there are.
@@ -317,6 +363,13 @@ func (p *pubsub) subscribers(k subKind, name []byte) int {
 	}
 	return 0
 }
+
+// Len returns how many subscriptions of all kinds the client has. Any goroutine may call it.
+func (s *subscriptions) Len() int { return int(s.n.Load()) }
+
+// Bytes returns about how many bytes of memory the subscriptions take up. Any goroutine may
+// call it.
+func (s *subscriptions) Bytes() int64 { return s.bytes.Load() }
 
 // count is the number that a (un)subscription of kind k replies.
 func (s *subscriptions) count(k subKind) int {
@@ -355,21 +408,24 @@ func (p *pubsub) send(t *topic, kind string, pattern, channel, msg []byte) int {
 	}
 	for _, s := range t.subs {
 		c, i := s.c, 0
-		if c.proto.Load() == 3 {
+		if c.RESP3() {
 			i = 1
 		}
 		w := &p.scratch[i]
 		if len(w.Buf) == 0 {
 			w.Proto = 2 + i
-			w.Push(3 + int(b2i(pattern != nil)))
-			w.BulkString(kind)
-			if pattern != nil {
+			if pattern == nil {
+				w.Push(3)
+				w.BulkString(kind)
+			} else {
+				w.Push(4)
+				w.BulkString(kind)
 				w.Bulk(pattern)
 			}
 			w.Bulk(channel)
 			w.Bulk(msg)
 		}
-		c.push(w.Buf)
+		c.Push(w.Buf)
 	}
 	for i := range p.scratch {
 		if cap(p.scratch[i].Buf) > 1<<16 {
@@ -379,20 +435,20 @@ func (p *pubsub) send(t *topic, kind string, pattern, channel, msg []byte) int {
 	return len(t.subs)
 }
 
-// keyspaceEvent publishes an event on its __keyspace and __keyevent channels.
-func (p *pubsub) keyspaceEvent(s *Service, db int, event string, key []byte) {
-	if p.active.Load() == 0 {
+// keyspaceEvent publishes an event of a key: to the key's channel if keyspace is set,
+// and to the event's channel if keyevent is.
+func (p *pubsub) keyspaceEvent(keyspace, keyevent bool, db int, event string, key []byte) {
+	if !p.Active() {
 		return
 	}
-	on := s.events.Load()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if on&eventKeyspace != 0 {
+	if keyspace {
 		p.key = strconv.AppendInt(append(p.key[:0], "__keyspace@"...), int64(db), 10)
 		p.key = append(append(p.key, "__:"...), key...)
 		p.route(p.key, []byte(event))
 	}
-	if on&eventKeyevent != 0 {
+	if keyevent {
 		p.key = strconv.AppendInt(append(p.key[:0], "__keyevent@"...), int64(db), 10)
 		p.key = append(append(p.key, "__:"...), event...)
 		p.route(p.key, key)

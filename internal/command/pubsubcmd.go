@@ -100,7 +100,7 @@ func (c *Ctx) confirm(word string, name []byte, count int) {
 	}
 	w.Int(int64(count))
 	if silent {
-		c.Session.push(quiet.Buf)
+		c.Session.Push(quiet.Buf)
 	}
 }
 
@@ -165,7 +165,7 @@ func runUnsubscribe(c *Ctx, k subKind) error {
 	p := &c.Service.pubsub
 	names := c.Args[1:]
 	if len(names) == 0 {
-		if err := c.Long(int(c.Session.subs.n.Load()) * confirmBytes); err != nil {
+		if err := c.Long(c.Session.subs.Len() * confirmBytes); err != nil {
 			return err
 		}
 		names = nil // and nothing of the request's behind it

@@ -107,7 +107,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	s.repl.init(s)
 	s.cluster = s.Config.Bool("cluster-enabled")
 	s.started = s.DB.Clock().Micros()
-	s.pubsub.init(s)
+	s.pubsub.init(s.DB)
 	s.clients.init()
 	s.pause.svc = s
 	s.tracking.svc = s
@@ -178,8 +178,9 @@ type Hooks struct{ svc atomic.Pointer[Service] }
 
 // Event implements engine.Hooks: it publishes keyspace events.
 func (h *Hooks) Event(tx *engine.Tx, class uint32, event string, key []byte) {
-	if s := h.svc.Load(); s != nil {
-		s.pubsub.keyspaceEvent(s, tx.Selected(), event, key)
+	if s := h.svc.Load(); s != nil && s.pubsub.Active() {
+		on := s.events.Load()
+		s.pubsub.keyspaceEvent(on&eventKeyspace != 0, on&eventKeyevent != 0, tx.Selected(), event, key)
 	}
 }
 

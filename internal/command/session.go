@@ -125,7 +125,7 @@ func (s *Service) NewSession(conn reactor.Conn) *Session {
 	if s.denied(conn) {
 		s.totals.rejected.Add(1)
 		c.closing = true
-		c.push([]byte(deniedText))
+		c.Push([]byte(deniedText))
 		conn.Kill(nil)
 	}
 	return c
@@ -278,9 +278,15 @@ func (c *Session) protocolError(err error) {
 // Want implements reactor.Session.
 func (c *Session) Want() int { return c.parser.Want() }
 
+// RESP3 reports whether the client has chosen RESP3. Any goroutine may call it.
+func (c *Session) RESP3() bool { return c.proto.Load() == 3 }
+
+// Subscriptions implements pub/sub's subscriber.
+func (c *Session) Subscriptions() *subscriptions { return &c.subs }
+
 // Push queues a message for the client, encoded for its protocol. Any goroutine
 // may call it.
-func (c *Session) push(msg []byte) {
+func (c *Session) Push(msg []byte) {
 	c.mu.Lock()
 	if c.gone {
 		c.mu.Unlock()
@@ -383,7 +389,7 @@ func (c *Session) cleanUp() {
 
 // lists is how much the session has to leave that is left one by one. Watched keys are
 // not among it: unwatch sees to them.
-func (c *Session) lists() int { return int(c.subs.n.Load()) + c.track.Load().size() }
+func (c *Session) lists() int { return c.subs.Len() + c.track.Load().size() }
 
 func (c *Session) leaveAll() {
 	c.svc.pubsub.leave(c)

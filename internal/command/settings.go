@@ -324,7 +324,7 @@ func (s *Service) setTurn() {
 
 // outLimit is the output limit that holds for the client now.
 func (c *Session) outLimit() *outputLimit {
-	if c.subs.n.Load() > 0 {
+	if c.subs.Len() > 0 {
 		return &c.svc.outLimits[config.PubSub]
 	}
 	return &c.svc.outLimits[config.Normal]
@@ -391,7 +391,7 @@ func (c *Session) IdleCheck(int64) bool {
 		c.giveBack()
 	}
 	limit := c.svc.timeout.Load()
-	if limit == 0 || c.subs.n.Load() > 0 || c.parked != nil {
+	if limit == 0 || c.subs.Len() > 0 || c.parked != nil {
 		return false
 	}
 	last := max(c.view.active.Load(), c.created)

@@ -458,7 +458,7 @@ func (t *tracking) send(c *Session, m *trackMode, keys [][]byte) {
 		w.Proto = 3
 		w.Push(2)
 		w.BulkString("invalidate")
-	case to != c && to.subs.n.Load() > 0:
+	case to != c && to.subs.Len() > 0:
 		w.Array(3)
 		w.BulkString("message")
 		w.BulkString(invalidateChannel)
@@ -473,7 +473,7 @@ func (t *tracking) send(c *Session, m *trackMode, keys [][]byte) {
 			w.Bulk(k)
 		}
 	}
-	to.push(w.Buf)
+	to.Push(w.Buf)
 }
 
 // broken says that the client is gone that was to get c's messages.
@@ -484,7 +484,7 @@ func (t *tracking) broken(c *Session, m *trackMode) {
 		w.Push(2)
 		w.BulkString("tracking-redir-broken")
 		w.Int(m.redirect)
-		c.push(w.Buf)
+		c.Push(w.Buf)
 	}
 }
 

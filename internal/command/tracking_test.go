@@ -265,7 +265,7 @@ func TestMessagesWaitForAReplyThatIsOnItsWay(t *testing.T) {
 	c := newCachingClient(t, svc)
 	p := &parked{out: []byte("$1\r\nv\r\n")}
 	c.s.parked = p
-	c.s.push([]byte(">1\r\n+late\r\n"))
+	c.s.Push([]byte(">1\r\n+late\r\n"))
 	if out := c.s.TakePushes(nil); len(out) > 0 {
 		t.Errorf("%q came while the command ran", out)
 	}
