@@ -43,6 +43,9 @@ var arrows = []struct {
 	{"internal/loadgen", []string{"resp", "internal/"}},
 	{"internal/lua/luafuzz", []string{"internal/lua", "resp"}},
 	{"internal/lua", nil}, // a language, without a server
+	// What the sessions' package uses, and what does not know sessions.
+	{"internal/prefixes", nil},
+	{"internal/pubsub", []string{"internal/glob", "internal/prefixes", "resp"}},
 	{"internal/script", []string{"internal/lua", "internal/rdb", "resp"}},
 	{"internal/durable", []string{"engine", "resp", "internal/"}},          // keeps an engine's data in files
 	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}}, // the toolkit's tests

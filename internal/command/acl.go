@@ -203,7 +203,7 @@ func (a *accounts) expel(gone []*account, by *Session) {
 	for _, c := range a.svc.clients.everybody() {
 		for _, acc := range gone {
 			if c.view.user.Load() == acc {
-				a.svc.pubsub.leave(c)
+				a.svc.pubsub.Leave(c)
 				c.expelled(by)
 			}
 		}

@@ -3,6 +3,7 @@ package command
 import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/internal/pubsub"
 )
 
 // denied is why a request is refused. Of two reasons the larger one is told.
@@ -237,14 +238,14 @@ func (c *Ctx) permitNamed(key []byte) error {
 // stayAllowed ends the connection if its user lost the channels it has just
 // subscribed to, after the request was let through: whoever took them away has
 // not seen the subscriptions.
-func (c *Session) stayAllowed(k subKind, names [][]byte) {
+func (c *Session) stayAllowed(k pubsub.Kind, names [][]byte) {
 	u := c.user.user.Load()
 	if u.AllChannels() {
 		return
 	}
 	for _, name := range names {
-		if !u.MayUse(name, k == subPattern) {
-			c.svc.pubsub.leave(c)
+		if !u.MayUse(name, k == pubsub.Pattern) {
+			c.svc.pubsub.Leave(c)
 			c.expelled(c)
 			return
 		}
@@ -258,11 +259,11 @@ func (a *accounts) revoked(acc *account, u *acl.User) (lost []*Session) {
 	if !p.Active() {
 		return nil
 	}
-	other := func(k subKind, name string) bool { return !u.MayUse([]byte(name), k == subPattern) }
+	other := func(k pubsub.Kind, name string) bool { return !u.MayUse([]byte(name), k == pubsub.Pattern) }
 	for _, c := range a.svc.clients.everybody() {
-		if c.view.user.Load() == acc && p.any(c, other) {
+		if c.view.user.Load() == acc && p.Any(c, other) {
 			lost = append(lost, c)
-			p.leave(c)
+			p.Leave(c)
 		}
 	}
 	return lost

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -108,7 +109,7 @@ func TestLongListsAreWalkedBesideTheLoops(t *testing.T) {
 		s.Closed(nil)
 	}
 	svc.beside.Wait()
-	if n := svc.pubsub.sizes(); n != [3]int{} || svc.pubsub.Active() || svc.DB.Watches() != 0 || svc.tracking.table.Load() != nil {
+	if n := svc.pubsub.Sizes(); n != [3]int{} || svc.pubsub.Active() || svc.DB.Watches() != 0 || svc.tracking.table.Load() != nil {
 		t.Errorf("left over: %v topics, subscriptions: %v, %d watches", n, svc.pubsub.Active(), svc.DB.Watches())
 	}
 }
@@ -168,7 +169,7 @@ func TestAClientThatGoesLeavesItsListsBesideTheLoop(t *testing.T) {
 			t.Errorf("%s: %d bytes count as used", name, svc.DB.Charged())
 		}
 		// Closed must return although the test holds the locks of the lists.
-		svc.pubsub.publish(subChannel, nil, nil, func() { // which holds the lock of pub/sub
+		svc.pubsub.Publish(pubsub.Channel, nil, nil, func() { // which holds the lock of pub/sub
 			if tab := svc.tracking.table.Load(); tab != nil {
 				tab.prefixes.mu.Lock()
 				s.Closed(nil)

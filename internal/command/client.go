@@ -5,6 +5,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/ebbdb/ebb/internal/pubsub"
 )
 
 var specClient = Spec{
@@ -386,7 +388,7 @@ func (c *Ctx) describe(b []byte, s *Session) []byte {
 	if s.conn != nil {
 		fd = s.conn.FD()
 	}
-	subs := c.Service.pubsub.counts(s)
+	subs := c.Service.pubsub.Counts(s)
 	cmd := "NULL"
 	if last != nil {
 		cmd = last.Name
@@ -402,9 +404,9 @@ func (c *Ctx) describe(b []byte, s *Session) []byte {
 	f.num("idle", (now-lastAt)/1e6)
 	f.text("flags", s.flags())
 	f.num("db", int64(v.dbi.Load()))
-	f.num("sub", int64(subs[subChannel]))
-	f.num("psub", int64(subs[subPattern]))
-	f.num("ssub", int64(subs[subShard]))
+	f.num("sub", int64(subs[pubsub.Channel]))
+	f.num("psub", int64(subs[pubsub.Pattern]))
+	f.num("ssub", int64(subs[pubsub.Shard]))
 	f.num("multi", int64(v.multi.Load()))
 	f.num("watch", int64(v.watch.Load()))
 	f.num("qbuf", mem.in)

@@ -287,7 +287,7 @@ func runReset(c *Ctx) error {
 	}
 	s.multi = multi{}
 	s.unwatch()
-	c.Service.pubsub.leave(s)
+	c.Service.pubsub.Leave(s)
 	c.Service.tracking.stop(s)
 	s.unmonitor()
 	s.selectDB(0)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/pubsub"
 )
 
 var specInfo = Spec{
@@ -325,7 +326,7 @@ func ratio(a, b int64) float64 {
 func (i *info) stats() {
 	t, total, e := &i.svc.totals, i.svc.traffic(), i.engine()
 	per := i.svc.rates.get()
-	subs := i.svc.pubsub.sizes()
+	subs := i.svc.pubsub.Sizes()
 	i.put("total_connections_received", t.connections.Load())
 	i.put("total_commands_processed", total[0])
 	i.put("instantaneous_ops_per_sec", int64(per[0]))
@@ -351,9 +352,9 @@ func (i *info) stats() {
 	i.zeros("total_eviction_exceeded_time", "current_eviction_exceeded_time")
 	i.put("keyspace_hits", e.Hits)
 	i.put("keyspace_misses", e.Misses)
-	i.put("pubsub_channels", subs[subChannel])
-	i.put("pubsub_patterns", subs[subPattern])
-	i.put("pubsubshard_channels", subs[subShard])
+	i.put("pubsub_channels", subs[pubsub.Channel])
+	i.put("pubsub_patterns", subs[pubsub.Pattern])
+	i.put("pubsubshard_channels", subs[pubsub.Shard])
 	i.zeros("latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys", "active_defrag_hits",
 		"active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses", "total_active_defrag_time",
 		"current_active_defrag_time")

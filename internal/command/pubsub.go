@@ -1,481 +1,365 @@
 package command
 
 import (
-	"cmp"
-	"slices"
-	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
-
-	"github.com/ebbdb/ebb/internal/glob"
-	"github.com/ebbdb/ebb/internal/prefixes"
+	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/resp"
 )
 
-// pubsub routes messages to subscribers. Messages are queued under its lock,
-// so all clients see one order; keyspace events come while their shards are
-// locked, which stand before this lock.
-//
-//	channels ── name ─▶ topic ─▶ subscription, subscription ...
-//	                                  ▲
-//	a session's sets ── name ─────────┘
-//
-// To subscribe and to unsubscribe costs O(1), whatever else there is. What walks many
-// subscriptions does so some at a time (pubsubSlice), with the lock free in between.
-type pubsub struct {
-	mem    memory
-	active atomic.Int64 // subscriptions of all kinds
+var pubsubSpecs = []*Spec{&specPublish, &specPubsub, &specPsubscribe, &specPunsubscribe, &specSpublish, &specSsubscribe,
+	&specSubscribe, &specSunsubscribe, &specUnsubscribe}
 
-	mu     sync.Mutex // guards what follows
-	topics [3]topics  // by kind
-	next   uint64     // the next pattern's seq
-	// patterns by their text up to the first character that is not literal.
-	patterns prefixes.Index[*topic]
+// subscribeFlags are those of the commands that change what a client hears.
+const subscribeFlags = PubSub | NoScript | Loading | Stale
 
-	key     []byte         // scratch for channel names
-	matched []*topic       // scratch
-	scratch [2]resp.Writer // messages, in RESP2 and RESP3
+// shardKeySpec says where shard channels stand: they are routed like keys.
+func shardKeySpec(last int) []KeySpec {
+	return []KeySpec{{Flags: NotKey, Begin: BeginIndex, Index: 1, Find: FindRange, Last: last, Step: 1}}
 }
 
-// topics are the channels, patterns or shard channels that have subscribers.
-type topics struct {
-	byName map[string]*topic
-	list   []*topic
+// kindWords are the first words of the messages about a kind of subscription.
+var kindWords = [3]struct{ in, out string }{{"subscribe", "unsubscribe"}, {"psubscribe", "punsubscribe"}, {"ssubscribe", "sunsubscribe"}}
+
+var specSubscribe = Spec{
+	Name: "subscribe", Group: GroupPubSub, Since: "2.0.0", Complexity: "O(N) where N is the number of channels to subscribe to.",
+	Summary: "Listens for messages published to channels.",
+	Flags:   subscribeFlags,
+	Args:    []Arg{Many("channel")},
+	Replies: "A message for each channel, with the number of the client's subscriptions to channels and patterns.",
+	Examples: `
+> SUBSCRIBE news
+1) "subscribe"
+2) "news"
+3) (integer) 1
+2> PUBLISH news hello
+(integer) 1
+1< 1) "message"
+2) "news"
+3) "hello"
+`,
+	Run: func(c *Ctx) error { return runSubscribe(c, pubsub.Channel) },
 }
 
-// topic is one of them.
-type topic struct {
-	name string
-	at   int // in topics.list
-	subs []*subscription
-
-	seq   uint64        // of a pattern: in the order in which they came
-	match *glob.Pattern // of a pattern: its name
-	index *prefixes.Entry[*topic]
+var specPsubscribe = Spec{
+	Name: "psubscribe", Group: GroupPubSub, Since: "2.0.0", Complexity: "O(N) where N is the number of patterns to subscribe to.",
+	Summary: "Listens for messages published to channels that match patterns.",
+	Flags:   subscribeFlags,
+	Args:    []Arg{Repeat(Block("pattern", Pattern("pattern")))},
+	Examples: `
+> PSUBSCRIBE n*
+1) "psubscribe"
+2) "n*"
+3) (integer) 1
+2> PUBLISH news hello
+(integer) 1
+1< 1) "pmessage"
+2) "n*"
+3) "news"
+4) "hello"
+`,
+	Run: func(c *Ctx) error { return runSubscribe(c, pubsub.Pattern) },
 }
 
-// subscriber is a client as the broker sees it.
-type subscriber interface {
-	// Push queues a message, encoded for the client's protocol, without waiting. The
-	// broker calls it with its lock held; msg is valid during the call only.
-	Push(msg []byte)
-	// RESP3 reports whether the client's protocol is RESP3. Any goroutine may call it.
-	RESP3() bool
-	// Subscriptions returns the client's record, always the same.
-	Subscriptions() *subscriptions
+var specSsubscribe = Spec{
+	Name: "ssubscribe", Group: GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of shard channels to subscribe to.",
+	Summary:  "Listens for messages published to shard channels.",
+	Flags:    subscribeFlags,
+	Args:     []Arg{Many("shardchannel")},
+	KeySpecs: shardKeySpec(-1),
+	Examples: `
+> SSUBSCRIBE news
+1) "ssubscribe"
+2) "news"
+3) (integer) 1
+2> SPUBLISH news hello
+(integer) 1
+1< 1) "smessage"
+2) "news"
+3) "hello"
+`,
+	Run: func(c *Ctx) error { return runSubscribe(c, pubsub.Shard) },
 }
 
-// memory counts the bytes that subscriptions take up as used memory: engine.DB does.
-type memory interface{ Charge(n int64) }
-
-// subscription is the subscription of one client to one topic.
-type subscription struct {
-	c  subscriber
-	t  *topic
-	at int // in topic.subs
-	i  int // in subscriptionSet.list
+func runSubscribe(c *Ctx, k pubsub.Kind) error {
+	word := kindWords[k].in
+	c.Service.pubsub.Subscribe(c.Session, k, c.Args[1:], func(name []byte, n int) { c.confirm(word, name, n) })
+	c.Session.stayAllowed(k, c.Args[1:])
+	return nil
 }
 
-// subscriptionBytes is about what a subscription takes up beside the name: itself, its
-// place in both tables and lists, and the topic.
-const subscriptionBytes = 320
-
-// patternBytes is what one to a pattern takes up beside that.
-const patternBytes = 160
-
-// pubsubSlice is for how many subscriptions the lock is held at once.
-const pubsubSlice = 256
-
-// subKind is one of the three kinds of subscription.
-type subKind uint8
-
-const (
-	subChannel subKind = iota
-	subPattern
-	subShard
-)
-
-// subscriptions is what a session has subscribed to. All of it is written under
-// the pubsub's lock: by its own goroutine, or by one that takes channels away
-// from its user.
-type subscriptions struct {
-	sets  [3]subscriptionSet
-	n     atomic.Int32 // of all kinds; others read it
-	bytes atomic.Int64 // about what they take up
-}
-
-// subscriptionSet is a session's subscriptions of one kind.
-type subscriptionSet struct {
-	byName map[string]*subscription
-	list   []*subscription
-}
-
-// init prepares an empty broker, whose subscriptions are charged to mem.
-func (p *pubsub) init(mem memory) {
-	p.mem = mem
-	for k := range p.topics {
-		p.topics[k].byName = map[string]*topic{}
+// confirm tells the client of a subscription that came or went; a nil name
+// stands for none. It is a message, so CLIENT REPLY does not silence it.
+func (c *Ctx) confirm(word string, name []byte, count int) {
+	silent := c.Session.reply != replyOn
+	w, quiet := c.Out, resp.Writer{Proto: c.Out.Proto}
+	if silent {
+		w = &quiet
+	}
+	w.Push(3)
+	w.BulkString(word)
+	if name == nil {
+		w.Null()
+	} else {
+		w.Bulk(name)
+	}
+	w.Int(int64(count))
+	if silent {
+		c.Session.Push(quiet.Buf)
 	}
 }
 
-// Active reports whether there is a subscription of any kind. While there is none, events
-// and messages cost one atomic load.
-func (p *pubsub) Active() bool { return p.active.Load() > 0 }
-
-// cost is about what a subscription takes up.
-func (k subKind) cost(name string) int64 {
-	n := subscriptionBytes + int64(len(name))
-	if k == subPattern {
-		n += patternBytes
-	}
-	return n
+var specUnsubscribe = Spec{
+	Name: "unsubscribe", Group: GroupPubSub, Since: "2.0.0", Complexity: "O(N) where N is the number of channels to unsubscribe.",
+	Summary: "Stops listening to channels, or to all of them.",
+	Flags:   subscribeFlags,
+	Args:    []Arg{Opt(Many("channel"))},
+	Examples: `
+> SUBSCRIBE news
+1) "subscribe"
+2) "news"
+3) (integer) 1
+> UNSUBSCRIBE
+1) "unsubscribe"
+2) "news"
+3) (integer) 0
+> UNSUBSCRIBE
+1) "unsubscribe"
+2) (nil)
+3) (integer) 0
+`,
+	Run: func(c *Ctx) error { return runUnsubscribe(c, pubsub.Channel) },
 }
 
-// subscribe adds a subscription and returns how many of the kinds that count
-// together the session has then. The caller holds the lock.
-func (p *pubsub) subscribe(c subscriber, k subKind, name []byte) int {
-	all := c.Subscriptions()
-	own := &all.sets[k]
-	if own.byName[string(name)] == nil {
-		t := p.topic(k, name)
-		s := &subscription{c: c, t: t, at: len(t.subs), i: len(own.list)}
-		t.subs = append(t.subs, s)
-		if own.byName == nil {
-			own.byName = map[string]*subscription{}
+var specPunsubscribe = Spec{
+	Name: "punsubscribe", Group: GroupPubSub, Since: "2.0.0", Complexity: "O(N) where N is the number of patterns to unsubscribe.",
+	Summary: "Stops listening to patterns, or to all of them.",
+	Flags:   subscribeFlags,
+	Args:    []Arg{Opt(Repeat(Pattern("pattern")))},
+	Examples: `
+> PUNSUBSCRIBE n*
+1) "punsubscribe"
+2) "n*"
+3) (integer) 0
+`,
+	Run: func(c *Ctx) error { return runUnsubscribe(c, pubsub.Pattern) },
+}
+
+var specSunsubscribe = Spec{
+	Name: "sunsubscribe", Group: GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of shard channels to unsubscribe.",
+	Summary:  "Stops listening to shard channels, or to all of them.",
+	Flags:    subscribeFlags,
+	Args:     []Arg{Opt(Many("shardchannel"))},
+	KeySpecs: shardKeySpec(-1),
+	Examples: `
+> SUNSUBSCRIBE
+1) "sunsubscribe"
+2) (nil)
+3) (integer) 0
+`,
+	Run: func(c *Ctx) error { return runUnsubscribe(c, pubsub.Shard) },
+}
+
+// confirmBytes is how many bytes a command walks over in the time that ending a
+// subscription and telling of it takes.
+const confirmBytes = besideBytes / manyArgs
+
+// runUnsubscribe ends subscriptions. Messages that came before are delivered
+// before the client is told, so that it hears nothing of a channel afterwards.
+func runUnsubscribe(c *Ctx, k pubsub.Kind) error {
+	p := &c.Service.pubsub
+	names := c.Args[1:]
+	if len(names) == 0 {
+		if err := c.Long(c.Session.subs.Len() * confirmBytes); err != nil {
+			return err
 		}
-		own.byName[t.name] = s
-		own.list = append(own.list, s)
-		all.n.Add(1)
-		all.bytes.Add(k.cost(t.name))
-		p.mem.Charge(k.cost(t.name))
-		p.active.Add(1)
-	}
-	return all.count(k)
-}
-
-// topic returns the topic of a name.
-func (p *pubsub) topic(k subKind, name []byte) *topic {
-	all := &p.topics[k]
-	if t := all.byName[string(name)]; t != nil {
-		return t
-	}
-	t := &topic{name: string(name), at: len(all.list)}
-	all.byName[t.name] = t
-	all.list = append(all.list, t)
-	if k == subPattern {
-		p.next++
-		t.seq = p.next
-		match := glob.New(t.name)
-		t.match = &match
-		t.index = p.patterns.Add(literalPrefix(t.name), t)
-	}
-	return t
-}
-
-// literalPrefix is what every channel begins with that a pattern matches.
-func literalPrefix(pattern string) string {
-	if i := strings.IndexAny(pattern, `*?[\`); i >= 0 {
-		return pattern[:i]
-	}
-	return pattern
-}
-
-// drop removes a subscription. The caller holds the lock.
-func (p *pubsub) drop(k subKind, s *subscription) {
-	t, its := s.t, s.c.Subscriptions()
-	own := &its.sets[k]
-	own.list = prefixes.SwapRemove(own.list, s.i, func(moved *subscription, i int) { moved.i = i })
-	delete(own.byName, t.name)
-	if len(own.list) == 0 {
-		own.byName = nil // and the memory of many
-	}
-	its.n.Add(-1)
-	its.bytes.Add(-k.cost(t.name))
-	p.mem.Charge(-k.cost(t.name))
-	p.active.Add(-1)
-
-	t.subs = prefixes.SwapRemove(t.subs, s.at, func(moved *subscription, i int) { moved.at = i })
-	if len(t.subs) > 0 {
-		return
-	}
-	all := &p.topics[k]
-	delete(all.byName, t.name)
-	all.list = prefixes.SwapRemove(all.list, t.at, func(moved *topic, i int) { moved.at = i })
-	if k == subPattern {
-		p.patterns.Remove(t.index)
-	}
-}
-
-// inSlices calls f, with the lock held, for n steps of work, some at a time.
-func (p *pubsub) inSlices(n int, f func(i int)) {
-	for i := 0; i < n; {
-		p.mu.Lock()
-		for end := min(n, i+pubsubSlice); i < end; i++ {
-			f(i)
-		}
-		p.mu.Unlock()
-	}
-}
-
-// subscribeAll subscribes to names, and tells told of each, with the lock held, how many
-// of the kinds that count together there are then.
-func (p *pubsub) subscribeAll(c subscriber, k subKind, names [][]byte, told func(name []byte, count int)) {
-	p.inSlices(len(names), func(i int) { told(names[i], p.subscribe(c, k, names[i])) })
-}
-
-// unsubscribeAll removes the subscriptions to names, and returns how many of the kinds
-// that count together there were after each.
-func (p *pubsub) unsubscribeAll(c subscriber, k subKind, names [][]byte) []int {
-	counts, own := make([]int, len(names)), c.Subscriptions()
-	p.inSlices(len(names), func(i int) {
-		if s := own.sets[k].byName[string(names[i])]; s != nil {
-			p.drop(k, s)
-		}
-		counts[i] = own.count(k)
-	})
-	return counts
-}
-
-// leave removes all subscriptions of a session, some at a time.
-func (p *pubsub) leave(c subscriber) {
-	for more := c.Subscriptions().Len() > 0; more; {
-		p.mu.Lock()
-		more = p.dropSome(c, pubsubSlice)
-		p.mu.Unlock()
-	}
-}
-
-// dropSome removes up to n subscriptions of a session, and reports whether there are
-// more. The caller holds the lock.
-func (p *pubsub) dropSome(c subscriber, n int) (more bool) {
-	all := c.Subscriptions()
-	for k := range all.sets {
-		own := &all.sets[k]
-		for ; len(own.list) > 0; n-- {
-			if n == 0 {
-				return true
-			}
-			p.drop(subKind(k), own.list[len(own.list)-1])
+		names = nil // and nothing of the request's behind it
+		for _, name := range p.Names(c.Session, k) {
+			names = append(names, []byte(name))
 		}
 	}
-	return false
+	counts := p.Unsubscribe(c.Session, k, names)
+
+	inExec := c != &c.Session.ctx
+	if !inExec && c.Session.reply == replyOn {
+		c.Out.Raw(c.Session.takeQueue(nil))
+	}
+	for i, name := range names {
+		c.confirm(kindWords[k].out, name, counts[i])
+	}
+	if len(names) == 0 {
+		c.confirm(kindWords[k].out, nil, p.Count(c.Session, k))
+	}
+	return nil
 }
 
-// counts returns how many subscriptions of each kind a session has.
-func (p *pubsub) counts(c subscriber) (n [3]int) {
-	own := c.Subscriptions()
-	if own.Len() == 0 {
-		return n
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for k := range n {
-		n[k] = len(own.sets[k].list)
-	}
-	return n
+var specPublish = Spec{
+	Name: "publish", Group: GroupPubSub, Since: "2.0.0",
+	Complexity: "O(N+M) where N is the number of clients subscribed to the channel and M is the number of subscribed patterns of all clients.",
+	Summary:    "Sends a message to those who listen to a channel.",
+	Flags:      PubSub | Loading | Stale | Fast | MayReplicate,
+	Args:       []Arg{Str("channel"), Str("message")},
+	Replies:    "How many got it; a client that matches by channel and by pattern counts, and gets it, for each.",
+	Examples: `
+> PUBLISH news hello
+(integer) 0
+`,
+	Run: runPublish,
 }
 
-// of lists a session's subscriptions of a kind, in order. The session's own goroutine
-// calls it.
-func (p *pubsub) of(c subscriber, k subKind) []string {
-	own := &c.Subscriptions().sets[k]
-	return p.collect(func() int { return len(own.list) }, func(i int) string { return own.list[i].t.name })
+func runPublish(c *Ctx) error {
+	c.Out.Int(int64(c.publish(pubsub.Channel, "PUBLISH")))
+	return nil
 }
 
-// names lists the channels of a kind that match a pattern, in order; all of
-// them if the pattern is nil.
-func (p *pubsub) names(k subKind, pattern []byte) []string {
-	all := &p.topics[k]
-	names := p.collect(func() int { return len(all.list) }, func(i int) string { return all.list[i].name })
-	if pattern == nil {
-		return names
+// publish sends the message to those who listen here, and to replicas: in a
+// transaction behind its effects, so that whoever hears it there finds them.
+func (c *Ctx) publish(kind pubsub.Kind, name string) int {
+	s := c.Service
+	if !s.DB.Log().TakesMessages() {
+		return s.pubsub.Publish(kind, c.Args[1], c.Args[2], nil)
 	}
-	match := glob.New(pattern)
-	return slices.DeleteFunc(names, func(name string) bool { return !match.Match([]byte(name)) })
+	raw := resp.AppendCommand(nil, []byte(name), c.Args[1], c.Args[2])
+	then := s.DB.Log().AppendMessage
+	if c.Tx.Begun() {
+		then = c.Tx.Message
+	}
+	return s.pubsub.Publish(kind, c.Args[1], c.Args[2], func() { then(raw) })
 }
 
-// collect returns the names of a list in order, each once. It walks the list from its
-// end, some names at a time: what is removed meanwhile is replaced by what came last,
-// which it has seen, so it misses none that stays.
-func (p *pubsub) collect(size func() int, name func(i int) string) []string {
-	p.mu.Lock()
-	at := size()
-	names := make([]string, 0, at)
-	for at > 0 {
-		for end := max(0, at-pubsubSlice); at > end; at-- {
-			names = append(names, name(at-1))
-		}
-		p.mu.Unlock()
-		p.mu.Lock()
-		at = min(at, size())
-	}
-	p.mu.Unlock()
-	slices.Sort(names)
-	return slices.Compact(names)
+var specSpublish = Spec{
+	Name: "spublish", Group: GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of clients subscribed to the receiving shard channel.",
+	Summary:  "Sends a message to those who listen to a shard channel.",
+	Flags:    PubSub | Loading | Stale | Fast | MayReplicate,
+	Args:     []Arg{Str("shardchannel"), Str("message")},
+	KeySpecs: shardKeySpec(0),
+	Examples: `
+> SPUBLISH news hello
+(integer) 0
+`,
+	Run: runSpublish,
 }
 
-// any reports whether f reports true for one of a client's subscriptions. It looks at some
-// at a time, from the end of each list: see collect. f is called with the lock held.
-func (p *pubsub) any(c subscriber, f func(k subKind, name string) bool) bool {
-	all := c.Subscriptions()
-	for k := range all.sets {
-		own := &all.sets[k]
-		p.mu.Lock()
-		for at := len(own.list); at > 0; at = min(at, len(own.list)) {
-			for end := max(0, at-pubsubSlice); at > end; at-- {
-				if f(subKind(k), own.list[at-1].t.name) {
-					p.mu.Unlock()
-					return true
-				}
-			}
-			p.mu.Unlock()
-			p.mu.Lock()
-		}
-		p.mu.Unlock()
-	}
-	return false
+func runSpublish(c *Ctx) error {
+	c.Out.Int(int64(c.publish(pubsub.Shard, "SPUBLISH")))
+	return nil
 }
 
-// total is the number that a (un)subscription of kind k replies.
-func (p *pubsub) total(c subscriber, k subKind) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return c.Subscriptions().count(k)
+var specPubsub = Spec{
+	Name: "pubsub", Group: GroupPubSub, Since: "2.8.0", Complexity: "Depends on subcommand.",
+	Summary: "A container for commands about channels and their subscribers.",
+	Sub: []*Spec{&specPubsubChannels, &specPubsubHelp, &specPubsubNumpat, &specPubsubNumsub, &specPubsubShardchannels,
+		&specPubsubShardnumsub},
 }
 
-// sizes returns how many channels, patterns and shard channels there are.
-func (p *pubsub) sizes() (n [3]int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for k := range n {
-		n[k] = len(p.topics[k].list)
-	}
-	return n
+var specPubsubHelp = pubsubHelp()
+
+func pubsubHelp() Spec {
+	s := HelpSpec("pubsub", GroupPubSub, 0)
+	s.Since = "6.2.0"
+	return s
 }
 
-// subscribers returns how many sessions have subscribed to a channel.
-func (p *pubsub) subscribers(k subKind, name []byte) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if t := p.topics[k].byName[string(name)]; t != nil {
-		return len(t.subs)
-	}
-	return 0
+var specPubsubChannels = Spec{
+	Name: "pubsub|channels", Group: GroupPubSub, Since: "2.8.0", Complexity: "O(N) where N is the number of active channels",
+	Summary: "Lists the channels that have subscribers. Patterns do not count.",
+	Flags:   PubSub | Loading | Stale,
+	Args:    []Arg{Opt(Pattern("pattern"))},
+	Examples: `
+2> SUBSCRIBE news
+1) "subscribe"
+2) "news"
+3) (integer) 1
+> PUBSUB CHANNELS
+1) "news"
+> PUBSUB CHANNELS x*
+(empty array)
+`,
+	Run: func(c *Ctx) error { return runPubsubChannels(c, pubsub.Channel) },
 }
 
-// Len returns how many subscriptions of all kinds the client has. Any goroutine may call it.
-func (s *subscriptions) Len() int { return int(s.n.Load()) }
-
-// Bytes returns about how many bytes of memory the subscriptions take up. Any goroutine may
-// call it.
-func (s *subscriptions) Bytes() int64 { return s.bytes.Load() }
-
-// count is the number that a (un)subscription of kind k replies.
-func (s *subscriptions) count(k subKind) int {
-	if k == subShard {
-		return len(s.sets[subShard].list)
-	}
-	return len(s.sets[subChannel].list) + len(s.sets[subPattern].list)
+var specPubsubShardchannels = Spec{
+	Name: "pubsub|shardchannels", Group: GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of active shard channels",
+	Summary: "Lists the shard channels that have subscribers.",
+	Flags:   PubSub | Loading | Stale,
+	Args:    []Arg{Opt(Pattern("pattern"))},
+	Examples: `
+> PUBSUB SHARDCHANNELS
+(empty array)
+`,
+	Run: func(c *Ctx) error { return runPubsubChannels(c, pubsub.Shard) },
 }
 
-// publish sends a message to a channel's subscribers, and to those of matching
-// patterns, or to a shard channel's, and returns how many that were. on, if not nil,
-// passes it on to others in the same order.
-func (p *pubsub) publish(kind subKind, channel, msg []byte, on func()) int {
-	if on == nil && p.active.Load() == 0 {
-		return 0
+func runPubsubChannels(c *Ctx, k pubsub.Kind) error {
+	var pattern []byte
+	switch {
+	case len(c.Args) > 3:
+		return wrongSubcommand(c)
+	case len(c.Args) == 3:
+		pattern = c.Args[2]
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if on != nil {
-		on()
+	if err := c.Long(c.Service.pubsub.Sizes()[k] * confirmBytes); err != nil {
+		return err
 	}
-	if kind == subShard {
-		return p.send(p.topics[subShard].byName[string(channel)], "smessage", nil, channel, msg)
+	names := c.Service.pubsub.Channels(k, pattern)
+	c.Out.Array(len(names))
+	for _, n := range names {
+		c.Out.BulkString(n)
 	}
-	return p.route(channel, msg)
+	return nil
 }
 
-// send encodes a message once for each protocol and queues it for the subscribers of a
-// topic, which may be nil. The caller holds the lock.
-func (p *pubsub) send(t *topic, kind string, pattern, channel, msg []byte) int {
-	if t == nil {
-		return 0
-	}
-	for i := range p.scratch {
-		p.scratch[i].Buf = p.scratch[i].Buf[:0]
-	}
-	for _, s := range t.subs {
-		c, i := s.c, 0
-		if c.RESP3() {
-			i = 1
-		}
-		w := &p.scratch[i]
-		if len(w.Buf) == 0 {
-			w.Proto = 2 + i
-			if pattern == nil {
-				w.Push(3)
-				w.BulkString(kind)
-			} else {
-				w.Push(4)
-				w.BulkString(kind)
-				w.Bulk(pattern)
-			}
-			w.Bulk(channel)
-			w.Bulk(msg)
-		}
-		c.Push(w.Buf)
-	}
-	for i := range p.scratch {
-		if cap(p.scratch[i].Buf) > 1<<16 {
-			p.scratch[i].Buf = nil
-		}
-	}
-	return len(t.subs)
+var specPubsubNumpat = Spec{
+	Name: "pubsub|numpat", Group: GroupPubSub, Since: "2.8.0", Complexity: "O(1)",
+	Summary: "Counts the different patterns that are subscribed to.",
+	Flags:   PubSub | Loading | Stale,
+	Examples: `
+> PUBSUB NUMPAT
+(integer) 0
+`,
+	Run: runPubsubNumpat,
 }
 
-// keyspaceEvent publishes an event of a key: to the key's channel if keyspace is set,
-// and to the event's channel if keyevent is.
-func (p *pubsub) keyspaceEvent(keyspace, keyevent bool, db int, event string, key []byte) {
-	if !p.Active() {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if keyspace {
-		p.key = strconv.AppendInt(append(p.key[:0], "__keyspace@"...), int64(db), 10)
-		p.key = append(append(p.key, "__:"...), key...)
-		p.route(p.key, []byte(event))
-	}
-	if keyevent {
-		p.key = strconv.AppendInt(append(p.key[:0], "__keyevent@"...), int64(db), 10)
-		p.key = append(append(p.key, "__:"...), event...)
-		p.route(p.key, key)
-	}
+func runPubsubNumpat(c *Ctx) error {
+	c.Out.Int(int64(c.Service.pubsub.Sizes()[pubsub.Pattern]))
+	return nil
 }
 
-// route sends a message to the channel's subscribers, and then to those of the
-// patterns that match, in the order in which the patterns came. The caller holds
-// the lock.
-func (p *pubsub) route(channel, msg []byte) int {
-	n := p.send(p.topics[subChannel].byName[string(channel)], "message", nil, channel, msg)
-	if len(p.topics[subPattern].list) == 0 {
-		return n
+var specPubsubNumsub = Spec{
+	Name: "pubsub|numsub", Group: GroupPubSub, Since: "2.8.0", Complexity: "O(N) where N is the number of requested channels",
+	Summary: "Counts the subscribers of channels. Patterns do not count.",
+	Flags:   PubSub | Loading | Stale,
+	Args:    []Arg{Opt(Many("channel"))},
+	Examples: `
+2> SUBSCRIBE news
+1) "subscribe"
+2) "news"
+3) (integer) 1
+> PUBSUB NUMSUB news gossip
+1) "news"
+2) (integer) 1
+3) "gossip"
+4) (integer) 0
+`,
+	Run: func(c *Ctx) error { return runPubsubNumsub(c, pubsub.Channel) },
+}
+
+var specPubsubShardnumsub = Spec{
+	Name: "pubsub|shardnumsub", Group: GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of requested shard channels",
+	Summary: "Counts the subscribers of shard channels.",
+	Flags:   PubSub | Loading | Stale,
+	Args:    []Arg{Opt(Many("shardchannel"))},
+	Examples: `
+> PUBSUB SHARDNUMSUB news
+1) "news"
+2) (integer) 0
+`,
+	Run: func(c *Ctx) error { return runPubsubNumsub(c, pubsub.Shard) },
+}
+
+func runPubsubNumsub(c *Ctx, k pubsub.Kind) error {
+	c.Out.Array(2 * (len(c.Args) - 2))
+	for _, name := range c.Args[2:] {
+		c.Out.Bulk(name)
+		c.Out.Int(int64(c.Service.pubsub.Subscribers(k, name)))
 	}
-	found := p.matched[:0]
-	p.patterns.Each(channel, func(t *topic) {
-		if t.match.Match(channel) {
-			found = append(found, t)
-		}
-	})
-	slices.SortFunc(found, func(a, b *topic) int { return cmp.Compare(a.seq, b.seq) })
-	for _, t := range found {
-		n += p.send(t, "pmessage", []byte(t.name), channel, msg)
-	}
-	clear(found)
-	if p.matched = found; cap(found) > pubsubSlice {
-		p.matched = nil
-	}
-	return n
+	return nil
 }

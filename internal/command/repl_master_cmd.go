@@ -146,7 +146,7 @@ func (c *Ctx) handOver(f *replicaConn) error {
 	s := c.Session
 	s.view.show(viewReplica, true)
 	s.closing = true // of the transport; run goes on with the connection
-	c.Service.pubsub.leave(s)
+	c.Service.pubsub.Leave(s)
 	f.m.add(f)
 	s.follows.Store(f) // Serve has it hijacked
 	return nil

@@ -107,7 +107,7 @@ func (c *Ctx) debugScript() error {
 	s.debugged = &scriptDebug{svc: c.Service, c: s, mode: s.debugs, args: ownArgs(c.Args), words: make(chan []string), stop: make(chan struct{})}
 	s.debugs = debugOff
 	s.closing = true // of the transport; run goes on with the connection
-	c.Service.pubsub.leave(s)
+	c.Service.pubsub.Leave(s)
 	return nil
 }
 

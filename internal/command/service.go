@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
+	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/internal/script"
 )
 
@@ -40,7 +41,7 @@ type Service struct {
 	settings
 	opts    Options
 	table   *Table
-	pubsub  pubsub
+	pubsub  pubsub.Broker
 	clients clients
 	pause   pause
 	gates   gates
@@ -107,7 +108,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	s.repl.init(s)
 	s.cluster = s.Config.Bool("cluster-enabled")
 	s.started = s.DB.Clock().Micros()
-	s.pubsub.init(s.DB)
+	s.pubsub.Init(s.DB)
 	s.clients.init()
 	s.pause.svc = s
 	s.tracking.svc = s
@@ -180,7 +181,7 @@ type Hooks struct{ svc atomic.Pointer[Service] }
 func (h *Hooks) Event(tx *engine.Tx, class uint32, event string, key []byte) {
 	if s := h.svc.Load(); s != nil && s.pubsub.Active() {
 		on := s.events.Load()
-		s.pubsub.keyspaceEvent(on&eventKeyspace != 0, on&eventKeyevent != 0, tx.Selected(), event, key)
+		s.pubsub.KeyspaceEvent(on&eventKeyspace != 0, on&eventKeyevent != 0, tx.Selected(), event, key)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -52,7 +53,7 @@ type Session struct {
 	// multiBytes is about how long the requests are that wait for EXEC.
 	multiBytes int64
 	watch      *engine.Watch
-	subs       subscriptions
+	subs       pubsub.Subscriptions
 	noTouch    bool
 	replay     bool
 	script     bool                      // it stands for a script
@@ -282,7 +283,7 @@ func (c *Session) Want() int { return c.parser.Want() }
 func (c *Session) RESP3() bool { return c.proto.Load() == 3 }
 
 // Subscriptions implements pub/sub's subscriber.
-func (c *Session) Subscriptions() *subscriptions { return &c.subs }
+func (c *Session) Subscriptions() *pubsub.Subscriptions { return &c.subs }
 
 // Push queues a message for the client, encoded for its protocol. Any goroutine
 // may call it.
@@ -392,7 +393,7 @@ func (c *Session) cleanUp() {
 func (c *Session) lists() int { return c.subs.Len() + c.track.Load().size() }
 
 func (c *Session) leaveAll() {
-	c.svc.pubsub.leave(c)
+	c.svc.pubsub.Leave(c)
 	c.svc.pause.forget(c)
 	c.svc.tracking.stop(c)
 	c.svc.monitors.remove(c)
