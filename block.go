@@ -69,9 +69,10 @@ func (k *blocker) abort() {
 	}
 }
 
-func (b *remote) block(ctx context.Context, args []any) (Value, error) {
+// Block implements Driver.
+func (b *remote) Block(ctx context.Context, args []any) (Value, error) {
 	if b.one == nil && b.nodes == nil {
-		return b.do(ctx, args)
+		return b.Do(ctx, args)
 	}
 	if !b.calls.enter() {
 		return Value{}, ErrClosed
@@ -86,7 +87,7 @@ func (b *remote) block(ctx context.Context, args []any) (Value, error) {
 			return b.blockOn(ctx, node, ask, plain)
 		})
 	}
-	return b.persist(ctx, commandName(plain), func() answer { return b.blockOn(ctx, b.one, false, plain) })
+	return b.persist(ctx, named(plain), func() answer { return b.blockOn(ctx, b.one, false, plain) })
 }
 
 // blockOn runs one command on a connection of its own to a server, once.
@@ -98,7 +99,7 @@ func (b *remote) blockOn(ctx context.Context, of *redis.Client, ask bool, plain 
 	bounded, end := k.bound(ctx, of, plain)
 	defer end()
 	stop := context.AfterFunc(bounded, k.abort)
-	a := blamed(ctx, bounded, commandName(plain), sendTo(bounded, k.client, ask, plain))
+	a := blamed(ctx, bounded, named(plain), sendTo(bounded, k.client, ask, plain))
 	sound := stop() && a.err == nil && !routing.Untouched(a.v)
 	if a.err != nil && ctx.Err() == nil && b.cutByClose() {
 		a = answer{err: ErrClosed, ran: true}

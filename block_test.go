@@ -11,7 +11,7 @@ import (
 // waitHere waits until as many commands wait on an engine in this process.
 func waitHere(t *testing.T, c *ebb.Conn, n int64) {
 	t.Helper()
-	for c.Engine().DB().Waiters() != n {
+	for ebb.EngineOf(c).DB().Waiters() != n {
 		_, err := c.Do(testContext(t), "PING")
 		must(t, err)
 	}

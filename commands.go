@@ -254,3 +254,12 @@ func truth(v Value, err error) (bool, error) {
 	n, err := number(v, err)
 	return n != 0, err
 }
+
+// millis converts a duration to whole milliseconds; a part of one counts as
+// one, so that nothing lives shorter than asked for.
+func millis(d time.Duration) int64 {
+	if d <= 0 {
+		return int64(d / time.Millisecond)
+	}
+	return int64((d-1)/time.Millisecond) + 1
+}

@@ -49,7 +49,7 @@ func ebbServer(t testing.TB) (addr string) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- server.Serve(ctx, ln, c.Engine()) }()
+	go func() { done <- server.Serve(ctx, ln, ebb.EngineOf(c)) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

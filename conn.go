@@ -17,27 +17,23 @@ type Value = resp.Value
 // Conn is an open backend. Its methods are safe for concurrent use, and each
 // borrows a connection or a session for the length of the call. Close it.
 type Conn struct {
-	b  backend
-	of *Conn // what this is a view of; nil if it is none
+	d       Driver
+	ints    IntsDriver    // d, if it is one and this is no view
+	intArgs IntArgsDriver // the same
+	of      *Conn         // what this is a view of; nil if it is none
+	wait    string        // what a view waits for, for String
 
 	mu     sync.Mutex // guards what follows
 	subs   map[*Subscription]struct{}
 	closed bool
 }
 
-// backend is what Conn needs of an engine or a server. Commands given to it
-// have passed checkCommand; contexts have not ended at the call.
-type backend interface {
-	do(ctx context.Context, args []any) (Value, error)
-	block(ctx context.Context, args []any) (Value, error)
-	pipeline(ctx context.Context, cmds [][]any) ([]Value, error)
-	tx(ctx context.Context, cmds [][]any) ([]Value, error)
-	watch(ctx context.Context, fn func(*Watched) error, keys []string) error
-	subscribe(ctx context.Context, kind SubscribeKind, names []string) (feed, error)
-	capabilities() Capabilities
-	engine() *Engine
-	String() string
-	close() error
+// New returns a Conn over a driver, which Close closes.
+func New(d Driver) *Conn {
+	c := &Conn{d: d}
+	c.ints, _ = d.(IntsDriver)
+	c.intArgs, _ = d.(IntArgsDriver)
+	return c
 }
 
 // Capabilities is what a backend can do beyond Redis's commands.
@@ -67,9 +63,9 @@ func (c *Conn) Do(ctx context.Context, args ...any) (Value, error) {
 		return Value{}, err
 	}
 	if ctx.Err() != nil {
-		return Value{}, ended(ctx, commandName(args))
+		return Value{}, Ended(ctx, commandName(args))
 	}
-	v, err := c.b.do(ctx, args)
+	v, err := c.d.Do(ctx, args)
 	if err != nil {
 		return v, err
 	}
@@ -87,9 +83,9 @@ func (c *Conn) Block(ctx context.Context, args ...any) (Value, error) {
 		return Value{}, err
 	}
 	if ctx.Err() != nil {
-		return Value{}, ended(ctx, commandName(args))
+		return Value{}, Ended(ctx, commandName(args))
 	}
-	v, err := c.b.block(ctx, args)
+	v, err := c.d.Block(ctx, args)
 	if err != nil {
 		return v, err
 	}
@@ -106,7 +102,7 @@ func (c *Conn) Pipeline(ctx context.Context, b *Batch) ([]Value, error) {
 	if err != nil || len(cmds) == 0 {
 		return nil, err
 	}
-	return c.b.pipeline(ctx, cmds)
+	return c.d.Pipeline(ctx, cmds)
 }
 
 // Tx runs the commands of a batch as one, with nothing in between (MULTI and
@@ -119,7 +115,7 @@ func (c *Conn) Tx(ctx context.Context, b *Batch) ([]Value, error) {
 	if err != nil || len(cmds) == 0 {
 		return nil, err
 	}
-	return c.b.tx(ctx, cmds)
+	return c.d.Tx(ctx, cmds)
 }
 
 // Watch calls fn with a connection of its own that watches keys: fn reads with
@@ -131,21 +127,31 @@ func (c *Conn) Watch(ctx context.Context, fn func(*Watched) error, keys ...strin
 		return fmt.Errorf("%w: Watch needs keys", ErrArgument)
 	}
 	if ctx.Err() != nil {
-		return ended(ctx, "WATCH")
+		return Ended(ctx, "WATCH")
 	}
-	return c.b.watch(ctx, fn, keys)
+	return c.d.Watch(ctx, fn, keys)
 }
 
 // Capabilities says what the backend is.
-func (c *Conn) Capabilities() Capabilities { return c.b.capabilities() }
+func (c *Conn) Capabilities() Capabilities { return c.d.Capabilities() }
 
-// Engine returns the embedded engine behind the connection, nil for a remote
-// one. It is valid until Close.
-func (c *Conn) Engine() *Engine { return c.b.engine() }
+// Driver returns what the Conn runs on; of a view, what its Conn runs on. It is for what a
+// Conn has no method for: embed.Of finds an engine behind it. Requests go by the Conn.
+func (c *Conn) Driver() Driver {
+	if c.of != nil {
+		return c.of.d
+	}
+	return c.d
+}
 
 // String says how the connection runs, without its password:
 // "mem://sessions (embedded, shared)".
-func (c *Conn) String() string { return c.b.String() }
+func (c *Conn) String() string {
+	if c.of != nil {
+		return c.of.String() + c.wait
+	}
+	return c.d.String()
+}
 
 // Close ends the subscriptions, waits for the calls that are running, and
 // leaves nothing behind. The last Conn of an embedded engine takes the engine,
@@ -165,9 +171,9 @@ func (c *Conn) Close() error {
 	c.subs = nil
 	c.mu.Unlock()
 	for s := range subs {
-		_ = s.f.close()
+		_ = s.f.Close()
 	}
-	return c.b.close()
+	return c.d.Close()
 }
 
 // Batch is a list of commands for Pipeline and Tx. The zero value is empty and
@@ -196,7 +202,7 @@ func (b *Batch) commands(ctx context.Context, what string) ([][]any, error) {
 		}
 	}
 	if ctx.Err() != nil {
-		return nil, ended(ctx, what)
+		return nil, Ended(ctx, what)
 	}
 	return b.cmds, nil
 }
@@ -214,7 +220,7 @@ func (w *Watched) Do(ctx context.Context, args ...any) (Value, error) {
 		return Value{}, err
 	}
 	if ctx.Err() != nil {
-		return Value{}, ended(ctx, commandName(args))
+		return Value{}, Ended(ctx, commandName(args))
 	}
 	v, err := w.runDo(ctx, args)
 	if err != nil {

@@ -86,7 +86,7 @@ func callForAWhile(c *ebb.Conn, spec *command.Spec, args []any) (ebb.Value, erro
 	}
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		for ctx.Err() == nil && c.Engine().DB().Waiters() == 0 {
+		for ctx.Err() == nil && ebb.EngineOf(c).DB().Waiters() == 0 {
 			_, _ = c.Do(ctx, "PING")
 		}
 		cancel()
@@ -213,7 +213,7 @@ func TestAnEmbeddedWaitLosesNothing(t *testing.T) {
 	<-ctx.Done()
 	popping.Wait()
 	check(t, "elements that came", int64(elements))(got.Load(), nil)
-	check(t, "waits that nobody has left", int64(0))(c.Engine().DB().Waiters(), nil)
+	check(t, "waits that nobody has left", int64(0))(ebb.EngineOf(c).DB().Waiters(), nil)
 	if left.Load() == 0 {
 		t.Error("no wait was left")
 	}

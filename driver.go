@@ -1,6 +1,10 @@
 package ebb
 
-import "context"
+import (
+	"context"
+	"strings"
+	"time"
+)
 
 // Driver is a backend that somebody else has written, over another client library
 // for instance: Use makes a Conn of it. The commands it is given are not empty,
@@ -10,9 +14,9 @@ import "context"
 // command that may have run must not be sent again. Methods are safe for
 // concurrent use.
 //
-// A Driver that also has a method Engine() *Engine leads to an engine in this
-// process, which Conn.Engine then returns. One that is an IntsDriver has a shorter way
-// for most of what the toolkit's objects ask.
+// A Driver may have more methods: those of IntsDriver or IntArgsDriver are a shorter way
+// for most of what the toolkit's objects request, Conn.Replicated needs those of
+// ReplicatedDriver, and a Driver that passes requests on to another Conn has Unwrap.
 type Driver interface {
 	// Do runs one command.
 	Do(ctx context.Context, args []any) (Value, error)
@@ -44,6 +48,49 @@ type IntsDriver interface {
 	Ints(ctx context.Context, words []string) (Ints, error)
 }
 
+// IntArgsDriver is an IntsDriver for a client library that takes its arguments as []any:
+// they are made in that form at once, which saves an allocation for each of them. Of a
+// Driver that is both, this one counts.
+type IntArgsDriver interface {
+	// IntArgs is IntsDriver.Ints for arguments that are strings and ints; args is the
+	// Driver's own from then on.
+	IntArgs(ctx context.Context, args []any) (Ints, error)
+}
+
+// ReplicatedDriver is a Driver whose writes can wait for replicas; Conn.Replicated needs
+// one.
+type ReplicatedDriver interface {
+	// Replicated returns a view of the Driver whose calls return when what they wrote is
+	// on n replicas, and with ErrNotReplicated beside the reply when fewer have it after
+	// within. Calls that only read do not wait. The view shares everything with the
+	// Driver; it is never closed and never subscribes.
+	Replicated(n int, within time.Duration) Driver
+}
+
+// Wrapper is a Driver that passes its requests on to another Conn: one that measures
+// or logs them, for instance.
+type Wrapper interface {
+	// Unwrap returns the Conn behind the Driver.
+	Unwrap() *Conn
+}
+
+// Find returns the first T among the Driver of a Conn and the Drivers behind it, by
+// Wrapper.Unwrap. Packages that bring a Driver find theirs with it.
+func Find[T any](c *Conn) (found T, ok bool) {
+	for c != nil {
+		d := c.Driver()
+		if found, ok = d.(T); ok {
+			return found, true
+		}
+		w, wraps := d.(Wrapper)
+		if !wraps {
+			break
+		}
+		c = w.Unwrap()
+	}
+	return found, false
+}
+
 // Feed is a Driver's side of a subscription.
 type Feed interface {
 	// Next waits for a message; see Subscription.Next for its errors.
@@ -63,13 +110,10 @@ const (
 	Sharded                       // SSUBSCRIBE
 )
 
-// command is the kind's command.
-func (k SubscribeKind) command() string {
+// Command is the command that subscribes: SUBSCRIBE, PSUBSCRIBE or SSUBSCRIBE.
+func (k SubscribeKind) Command() string {
 	return [...]string{"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"}[k]
 }
-
-// Use returns a Conn over a driver, which Close closes.
-func Use(d Driver) *Conn { return &Conn{b: drive(d)} }
 
 // NewWatched returns what a Driver's Watch gives to its function: do runs one
 // command on the connection that watches, and tx commands as one, or returns
@@ -77,6 +121,11 @@ func Use(d Driver) *Conn { return &Conn{b: drive(d)} }
 func NewWatched(do func(ctx context.Context, args []any) (Value, error), tx func(ctx context.Context, cmds [][]any) ([]Value, error)) *Watched {
 	return &Watched{runDo: do, runTx: tx}
 }
+
+// AppendArg appends the text of an argument as every backend sends it, for Drivers;
+// ErrArgument for a type that has none. It allocates for types that marshal themselves,
+// and for dst to grow.
+func AppendArg(dst []byte, a any) ([]byte, error) { return appendArg(dst, a) }
 
 // ArgText returns the text of an argument as every backend sends it, for Drivers;
 // ErrArgument for a type that has none. It allocates, but for strings.
@@ -97,45 +146,23 @@ func CapabilitiesOf(infoServer string, commands Value) Capabilities {
 	return caps
 }
 
-// driven is the backend of a driver.
-type driven struct {
-	d    Driver
-	ints IntsDriver // d, if it is one
-}
-
-func drive(d Driver) driven {
-	ints, _ := d.(IntsDriver)
-	return driven{d, ints}
-}
-
-func (b driven) do(ctx context.Context, args []any) (Value, error)    { return b.d.Do(ctx, args) }
-func (b driven) block(ctx context.Context, args []any) (Value, error) { return b.d.Block(ctx, args) }
-func (b driven) pipeline(ctx context.Context, cmds [][]any) ([]Value, error) {
-	return b.d.Pipeline(ctx, cmds)
-}
-func (b driven) tx(ctx context.Context, cmds [][]any) ([]Value, error) { return b.d.Tx(ctx, cmds) }
-func (b driven) watch(ctx context.Context, fn func(*Watched) error, keys []string) error {
-	return b.d.Watch(ctx, fn, keys)
-}
-func (b driven) subscribe(ctx context.Context, kind SubscribeKind, names []string) (feed, error) {
-	f, err := b.d.Subscribe(ctx, kind, names)
-	if err != nil {
-		return nil, err
+// parseInfo reads INFO's section server.
+func parseInfo(text string) Capabilities {
+	caps := Capabilities{Server: "redis"}
+	for line := range strings.Lines(text) {
+		key, val, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch key {
+		case "redis_version":
+			if caps.Version == "" {
+				caps.Version = val
+			}
+		case "redis_mode", "server_mode":
+			caps.Cluster = val == "cluster"
+		case "valkey_version":
+			caps.Server, caps.Version = "valkey", val
+		case "ebb_version":
+			caps.Native, caps.Server = true, "ebb"
+		}
 	}
-	return drivenFeed{f}, nil
+	return caps
 }
-func (b driven) capabilities() Capabilities { return b.d.Capabilities() }
-func (b driven) String() string             { return b.d.String() }
-func (b driven) close() error               { return b.d.Close() }
-
-func (b driven) engine() *Engine {
-	if e, ok := b.d.(interface{ Engine() *Engine }); ok {
-		return e.Engine()
-	}
-	return nil
-}
-
-type drivenFeed struct{ f Feed }
-
-func (f drivenFeed) next(ctx context.Context) (Message, error) { return f.f.Next(ctx) }
-func (f drivenFeed) close() error                              { return f.f.Close() }

@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
-	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
@@ -48,34 +45,6 @@ type Engine struct {
 var shared struct {
 	mu      sync.Mutex
 	engines map[string]*Engine
-}
-
-// place is where an engine is: nowhere else than in memory, if dir is empty.
-type place struct {
-	name  string // by which it is shared in the process; "": private
-	dir   string // of its files
-	fsync string
-	db    int
-}
-
-// parsePlace reads a mem:// or file:// URL.
-func parsePlace(rawURL string) (p place, err error) {
-	if !strings.HasPrefix(rawURL, "file:") {
-		p.name, p.db, err = parseMem(rawURL)
-		return p, err
-	}
-	f, err := parseFile(rawURL)
-	if err != nil {
-		return p, err
-	}
-	if err := disk.OS().MkdirAll(f.dir); err != nil {
-		return p, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	// One directory is one engine, by whatever path it is reached.
-	if f.dir, err = filepath.EvalSymlinks(f.dir); err != nil {
-		return p, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	return place{name: "file:" + f.dir, dir: f.dir, fsync: f.fsync, db: f.db}, nil
 }
 
 // openEngine returns the engine that is at a place, or a new one.
@@ -240,7 +209,7 @@ type slot struct {
 	args [][]byte
 }
 
-func openEmbedded(ctx context.Context, rawURL string, o Options) (backend, error) {
+func openEmbedded(ctx context.Context, rawURL string, o Options) (*Conn, error) {
 	p, err := parsePlace(rawURL)
 	if err != nil {
 		return nil, err
@@ -251,7 +220,7 @@ func openEmbedded(ctx context.Context, rawURL string, o Options) (backend, error
 	}
 	b := &embedded{eng: eng, dbi: p.db, quit: make(chan struct{})}
 	b.quiet.L = &b.mu
-	return b, nil
+	return New(b), nil
 }
 
 // enter counts a call, and returns an idle session for it if there is one.
@@ -324,7 +293,7 @@ func (s *slot) do(ctx context.Context, args []any) (Value, error) {
 		}
 		from := len(flat)
 		var err error
-		if flat, err = appendArg(flat, a); err != nil {
+		if flat, err = AppendArg(flat, a); err != nil {
 			return Value{}, err
 		}
 		list = append(list, flat[from:len(flat):len(flat)])
@@ -357,7 +326,8 @@ func (s *slot) run(ctx context.Context, flat []byte, list [][]byte) (Value, erro
 	return v, err
 }
 
-func (b *embedded) do(ctx context.Context, args []any) (Value, error) {
+// Do implements Driver.
+func (b *embedded) Do(ctx context.Context, args []any) (Value, error) {
 	s, err := b.borrow()
 	if err != nil {
 		return Value{}, err
@@ -366,19 +336,21 @@ func (b *embedded) do(ctx context.Context, args []any) (Value, error) {
 	return s.do(ctx, args)
 }
 
-func (b *embedded) doTexts(ctx context.Context, words []string) (Value, error) {
+// Ints implements IntsDriver.
+func (b *embedded) Ints(ctx context.Context, words []string) (Ints, error) {
 	s, err := b.borrow()
 	if err != nil {
-		return Value{}, err
+		return Ints{}, err
 	}
 	defer b.leave(s)
-	return s.doTexts(ctx, words)
+	return IntsOf(s.doTexts(ctx, words))
 }
 
-// block is do: a session that waits is the caller's own anyway.
-func (b *embedded) block(ctx context.Context, args []any) (Value, error) { return b.do(ctx, args) }
+// Block implements Driver. It is Do: a session that waits is the caller's own anyway.
+func (b *embedded) Block(ctx context.Context, args []any) (Value, error) { return b.Do(ctx, args) }
 
-func (b *embedded) pipeline(ctx context.Context, cmds [][]any) ([]Value, error) {
+// Pipeline implements Driver.
+func (b *embedded) Pipeline(ctx context.Context, cmds [][]any) ([]Value, error) {
 	if err := checkArgs(cmds); err != nil {
 		return nil, err
 	}
@@ -396,7 +368,8 @@ func (b *embedded) pipeline(ctx context.Context, cmds [][]any) ([]Value, error) 
 	return replies, nil
 }
 
-func (b *embedded) tx(ctx context.Context, cmds [][]any) ([]Value, error) {
+// Tx implements Driver.
+func (b *embedded) Tx(ctx context.Context, cmds [][]any) ([]Value, error) {
 	s, err := b.borrow()
 	if err != nil {
 		return nil, err
@@ -449,7 +422,7 @@ func checkArgs(cmds [][]any) error {
 			case string, []byte, int, int64, uint64, float64, bool:
 				continue
 			}
-			if _, err := appendArg(nil, a); err != nil {
+			if _, err := AppendArg(nil, a); err != nil {
 				return err
 			}
 		}
@@ -457,7 +430,13 @@ func checkArgs(cmds [][]any) error {
 	return nil
 }
 
-func (b *embedded) watch(ctx context.Context, fn func(*Watched) error, keys []string) error {
+// Watch implements Driver.
+func (b *embedded) Watch(ctx context.Context, fn func(*Watched) error, keys []string) error {
+	return b.watch(ctx, keys, func(s *slot) error { return fn(NewWatched(s.do, s.tx)) })
+}
+
+// watch calls fn with a session that watches keys.
+func (b *embedded) watch(ctx context.Context, keys []string, fn func(s *slot) error) error {
 	s, err := b.borrow()
 	if err != nil {
 		return err
@@ -475,13 +454,11 @@ func (b *embedded) watch(ctx context.Context, fn func(*Watched) error, keys []st
 		return err
 	}
 	defer func() { _, _ = s.do(ctx, []any{"UNWATCH"}) }()
-	return fn(&Watched{
-		runDo: func(ctx context.Context, args []any) (Value, error) { return s.do(ctx, args) },
-		runTx: func(ctx context.Context, cmds [][]any) ([]Value, error) { return s.tx(ctx, cmds) },
-	})
+	return fn(s)
 }
 
-func (b *embedded) capabilities() Capabilities {
+// Capabilities implements Driver.
+func (b *embedded) Capabilities() Capabilities {
 	return Capabilities{Native: true, Embedded: true, Server: "ebb", Version: redisVersion,
 		HashFieldTTL: true, Functions: true, ShardedPubSub: true}
 }
@@ -489,8 +466,19 @@ func (b *embedded) capabilities() Capabilities {
 // redisVersion is the version that an engine says it behaves as.
 const redisVersion = "7.4.0"
 
-func (b *embedded) engine() *Engine { return b.eng }
+// Engine is how EngineOf finds it.
+func (b *embedded) Engine() *Engine { return b.eng }
 
+// EngineOf returns the embedded engine behind a connection, nil for a remote one. It is
+// valid until Close.
+func EngineOf(c *Conn) *Engine {
+	if d, ok := Find[interface{ Engine() *Engine }](c); ok {
+		return d.Engine()
+	}
+	return nil
+}
+
+// String implements Driver.
 func (b *embedded) String() string {
 	what := "private, in memory"
 	switch p := b.eng.place; {
@@ -514,15 +502,8 @@ func (b *embedded) url() string {
 	return u + "/" + strconv.Itoa(b.dbi)
 }
 
-// String is the place's URL.
-func (p place) String() string {
-	if p.dir != "" {
-		return "file://" + filepath.ToSlash(p.dir)
-	}
-	return "mem://" + p.name
-}
-
-func (b *embedded) close() error {
+// Close implements Driver.
+func (b *embedded) Close() error {
 	b.mu.Lock()
 	if !b.closed {
 		close(b.quit)

@@ -56,11 +56,12 @@ var (
 // word.
 type ReplyError = resp.ReplyError
 
-// unavailable wraps the error of a backend that did not answer. Where the
+// Unavailable returns the error of a Driver whose backend did not answer while it was
+// doing something. Where the
 // context has ended that is the reason, and the backend is not to blame. Where it has
 // not, a context's error is not in the chain: package net has it there for a connection
 // that was not made within the client's own timeout.
-func unavailable(ctx context.Context, doing string, err error) error {
+func Unavailable(ctx context.Context, doing string, err error) error {
 	if c := ctx.Err(); c != nil {
 		return fmt.Errorf("ebb: %s: %w", doing, c)
 	}
@@ -73,8 +74,9 @@ func unavailable(ctx context.Context, doing string, err error) error {
 	return fmt.Errorf("ebb: %s: %w: %w", doing, ErrUnavailable, err)
 }
 
-// ended is the error of a call whose context had ended before it began.
-func ended(ctx context.Context, doing string) error {
+// Ended returns the error of a call whose context has ended: before it began, or while it
+// waited.
+func Ended(ctx context.Context, doing string) error {
 	return fmt.Errorf("ebb: %s: %w", doing, ctx.Err())
 }
 

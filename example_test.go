@@ -172,7 +172,7 @@ func ExampleConn_PSubscribe() {
 }
 
 // Redis-cli, or any client, looks into the engine of a running program.
-func ExampleConn_Engine() {
+func ExampleEngineOf() {
 	ctx, cancel := context.WithCancel(context.Background())
 	c, err := ebb.Open(ctx, "mem://")
 	if err != nil {
@@ -186,7 +186,7 @@ func ExampleConn_Engine() {
 		log.Fatal(err)
 	}
 	done := make(chan error)
-	go func() { done <- server.Serve(ctx, ln, c.Engine()) }()
+	go func() { done <- server.Serve(ctx, ln, ebb.EngineOf(c)) }()
 
 	visitor, err := ebb.Open(ctx, "redis://"+ln.Addr().String())
 	if err != nil {

@@ -59,7 +59,7 @@ func TestOneDirectoryIsOneEngine(t *testing.T) {
 		realserver.Require(t, "symbolic links are not allowed here")
 	}
 	a, b := openFiles(t, "file://"+filepath.ToSlash(dir)), openFiles(t, "file://"+filepath.ToSlash(link)+"?db=3")
-	if a.Engine() != b.Engine() {
+	if ebb.EngineOf(a) != ebb.EngineOf(b) {
 		t.Error("two engines on one directory")
 	}
 	if _, err := ebb.Open(t.Context(), "file://"+filepath.ToSlash(dir)+"?fsync=always"); !errors.Is(err, ebb.ErrURL) || !strings.Contains(err.Error(), "open already, with fsync=everysec") {
@@ -109,7 +109,7 @@ func TestABackupIsAnRDBFile(t *testing.T) {
 		got[ebb.Value](t)(c.Do(t.Context(), "SET", i, "v", "PX", 100000))
 	}
 	var b bytes.Buffer
-	if err := c.Engine().Backup(t.Context(), &b); err != nil {
+	if err := ebb.EngineOf(c).Backup(t.Context(), &b); err != nil {
 		t.Fatal(err)
 	}
 	r := rdb.NewReader(&b, rdb.ReaderOptions{})
@@ -128,7 +128,7 @@ func TestABackupIsAnRDBFile(t *testing.T) {
 	if err := (*ebb.Engine)(nil).Backup(t.Context(), &b); !errors.Is(err, ebb.ErrRemote) {
 		t.Errorf("remote: %v", err)
 	}
-	if err := c.Engine().Sync(t.Context()); err != nil {
+	if err := ebb.EngineOf(c).Sync(t.Context()); err != nil {
 		t.Errorf("Sync without files: %v", err)
 	}
 }

@@ -24,16 +24,16 @@ func (c *Conn) Ints(ctx context.Context, words ...string) (Ints, error) {
 		return Ints{}, err
 	}
 	if ctx.Err() != nil {
-		return Ints{}, ended(ctx, words[0])
+		return Ints{}, Ended(ctx, words[0])
 	}
-	return c.ints(ctx, words)
+	return c.runInts(ctx, words)
 }
 
 // ScriptInts is Script for one that returns integers, as Ints is Do: the first of its
 // words are its keys, so many, the rest its other arguments. It keeps no words.
 func (c *Conn) ScriptInts(ctx context.Context, s *Script, keys int, words ...string) (Ints, error) {
 	if ctx.Err() != nil {
-		return Ints{}, ended(ctx, "EVALSHA")
+		return Ints{}, Ended(ctx, "EVALSHA")
 	}
 	got, err := c.scriptInts(ctx, "EVALSHA", s.sha, s.boxed, keys, words)
 	var refused ReplyError
@@ -45,38 +45,29 @@ func (c *Conn) ScriptInts(ctx context.Context, s *Script, keys int, words ...str
 
 // scriptInts makes the request in the form in which it goes on.
 func (c *Conn) scriptInts(ctx context.Context, name, which string, boxed any, keys int, words []string) (Ints, error) {
-	if b, ok := c.b.(*remote); ok {
-		plain := make([]any, 3+len(words))
-		plain[0], plain[1], plain[2] = name, boxed, keys
+	if c.intArgs != nil {
+		args := make([]any, 3+len(words))
+		args[0], args[1], args[2] = name, boxed, keys
 		for i, w := range words {
-			plain[3+i] = w
+			args[3+i] = w
 		}
-		return b.doInts(ctx, plain)
+		return c.intArgs.IntArgs(ctx, args)
 	}
 	all := make([]string, 3+len(words))
 	all[0], all[1], all[2] = name, which, strconv.Itoa(keys)
 	copy(all[3:], words)
-	return c.ints(ctx, all)
+	return c.runInts(ctx, all)
 }
 
-// ints goes the shortest way that a backend has.
-func (c *Conn) ints(ctx context.Context, words []string) (Ints, error) {
-	var v Value
-	var err error
-	switch b := c.b.(type) {
-	case *remote:
-		return b.doInts(ctx, boxed(words))
-	case *embedded:
-		v, err = b.doTexts(ctx, words)
-	case driven:
-		if b.ints != nil {
-			return b.ints.Ints(ctx, words)
-		}
-		v, err = b.do(ctx, boxed(words))
-	default:
-		v, err = b.do(ctx, boxed(words))
+// runInts goes the shortest way that a Driver has.
+func (c *Conn) runInts(ctx context.Context, words []string) (Ints, error) {
+	switch {
+	case c.intArgs != nil:
+		return c.intArgs.IntArgs(ctx, boxed(words))
+	case c.ints != nil:
+		return c.ints.Ints(ctx, words)
 	}
-	return IntsOf(v, err)
+	return IntsOf(c.d.Do(ctx, boxed(words)))
 }
 
 // IntsOf reads a reply as Conn.Ints returns it, for Drivers. An err is returned as it

@@ -6,11 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/serverurl"
@@ -80,102 +76,20 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*Conn, error) {
 	}
 	scheme, _, found := strings.Cut(rawURL, "://")
 	if !found {
-		return nil, fmt.Errorf("%w: %q has no scheme; try mem:// or redis://127.0.0.1:6379", ErrURL, shown(rawURL))
+		return nil, fmt.Errorf("%w: %q has no scheme; try mem:// or redis://127.0.0.1:6379", ErrURL, serverurl.Shown(rawURL))
 	}
 	if ctx.Err() != nil {
-		return nil, ended(ctx, "open "+scheme+"://")
+		return nil, Ended(ctx, "open "+scheme+"://")
 	}
-	var b backend
-	var err error
 	_, servers := serverurl.Canonical(scheme)
 	switch {
 	case scheme == "mem" || scheme == "file":
-		b, err = openEmbedded(ctx, rawURL, o)
+		return openEmbedded(ctx, rawURL, o)
 	case servers:
-		b, err = openRemote(ctx, rawURL, o)
-	default:
-		err = fmt.Errorf("%w: scheme %q is none of mem, file, %s, redis+sentinel, redis+cluster", ErrURL, scheme, serverurl.Schemes)
+		return openRemote(ctx, rawURL, o)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &Conn{b: b}, nil
+	return nil, fmt.Errorf("%w: scheme %q is none of mem, file, %s, redis+sentinel, redis+cluster", ErrURL, scheme, serverurl.Schemes)
 }
 
-// parseMem splits mem://name/3.
-func parseMem(rawURL string) (name string, db int, err error) {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return "", 0, unreadable(rawURL, err)
-	}
-	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", 0, fmt.Errorf("%w: %q: mem:// takes a name and a database, as in mem://sessions/3, and nothing else", ErrURL, shown(rawURL))
-	}
-	if path := strings.TrimPrefix(u.Path, "/"); path != "" {
-		if db, err = strconv.Atoi(path); err != nil || db < 0 || db >= databases {
-			return "", 0, fmt.Errorf("%w: %q: the database is a number from 0 to %d, not %q", ErrURL, rawURL, databases-1, path)
-		}
-	}
-	return u.Host, db, nil
-}
-
-// fileURL is what a file:// URL says.
-type fileURL struct {
-	dir   string // absolute
-	fsync string
-	db    int
-}
-
-// parseFile splits file://dir?fsync=always&db=3.
-func parseFile(rawURL string) (f fileURL, err error) {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return f, unreadable(rawURL, err)
-	}
-	if u.User != nil || u.Fragment != "" || u.Host+u.Path == "" {
-		return f, fmt.Errorf("%w: %q: file:// takes a directory, as in file:///var/lib/app?fsync=always", ErrURL, shown(rawURL))
-	}
-	f.fsync = "everysec"
-	query, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return f, fmt.Errorf("%w: %q: the parameters after ? cannot be read: they are separated by &", ErrURL, rawURL)
-	}
-	for name, values := range query {
-		v := values[len(values)-1]
-		switch name {
-		case "fsync":
-			f.fsync = v
-		case "db":
-			if f.db, err = strconv.Atoi(v); err != nil || f.db < 0 || f.db >= databases {
-				return f, fmt.Errorf("%w: %q: the database is a number from 0 to %d, not %q", ErrURL, rawURL, databases-1, v)
-			}
-		default:
-			return f, fmt.Errorf("%w: %q: file:// has the parameters fsync and db, not %q", ErrURL, rawURL, name)
-		}
-	}
-	if f.fsync != "always" && f.fsync != "everysec" && f.fsync != "no" {
-		return f, fmt.Errorf("%w: %q: fsync is always, everysec or no, not %q", ErrURL, rawURL, f.fsync)
-	}
-	dir := filepath.FromSlash(u.Host + u.Path)
-	if f.dir, err = filepath.Abs(dir); err != nil {
-		return f, fmt.Errorf("%w: %q: %w", ErrURL, rawURL, err)
-	}
-	return f, nil
-}
-
-// shown is a URL without its password, for messages.
-func shown(rawURL string) string { return serverurl.Shown(rawURL) }
-
-// unreadable is the error of a URL that cannot be parsed.
-func unreadable(rawURL string, err error) error {
-	return fmt.Errorf("%w: %w", ErrURL, serverurl.Unreadable(rawURL, err))
-}
-
-// millis converts a duration to whole milliseconds; a part of one counts as
-// one, so that nothing lives shorter than asked for.
-func millis(d time.Duration) int64 {
-	if d <= 0 {
-		return int64(d / time.Millisecond)
-	}
-	return int64((d-1)/time.Millisecond) + 1
-}
+// Use returns a Conn over a driver, which Close closes.
+func Use(d Driver) *Conn { return New(d) }

@@ -108,7 +108,8 @@ type processor interface {
 	Pipeline() redis.Pipeliner
 }
 
-func (b *remote) do(ctx context.Context, args []any) (Value, error) {
+// Do implements Driver.
+func (b *remote) Do(ctx context.Context, args []any) (Value, error) {
 	if !b.calls.enter() {
 		return Value{}, ErrClosed
 	}
@@ -120,8 +121,8 @@ func (b *remote) do(ctx context.Context, args []any) (Value, error) {
 	return b.run(ctx, plain)
 }
 
-// doInts is do for plain arguments that are ours, of a command that replies integers.
-func (b *remote) doInts(ctx context.Context, plain []any) (Ints, error) {
+// IntArgs implements IntArgsDriver.
+func (b *remote) IntArgs(ctx context.Context, plain []any) (Ints, error) {
 	if !b.calls.enter() {
 		return Ints{}, ErrClosed
 	}
@@ -133,7 +134,7 @@ func (b *remote) doInts(ctx context.Context, plain []any) (Ints, error) {
 		return IntsOf(b.nodes.do(ctx, plain))
 	}
 	var got *Ints
-	v, err := b.persist(ctx, commandName(plain), func() answer {
+	v, err := b.persist(ctx, named(plain), func() answer {
 		a := b.send(ctx, plain, true)
 		got = a.ints
 		return a
@@ -149,7 +150,7 @@ func (b *remote) run(ctx context.Context, plain []any) (Value, error) {
 	if b.nodes != nil {
 		return b.nodes.do(ctx, plain)
 	}
-	return b.persist(ctx, commandName(plain), func() answer { return b.send(ctx, plain, false) })
+	return b.persist(ctx, named(plain), func() answer { return b.send(ctx, plain, false) })
 }
 
 // send runs one command, once, of a single server. ints: see tracked.
@@ -190,7 +191,7 @@ func process(ctx context.Context, p processor, args []any) (Value, error) {
 	}
 	a := send(ctx, p, plain)
 	if a.err == nil && routing.Untouched(a.v) {
-		a.err = refusal(commandName(plain), a.v)
+		a.err = refusal(named(plain), a.v)
 	}
 	return a.v, a.err
 }
@@ -207,7 +208,8 @@ func (b *remote) plainCommands(ctx context.Context, cmds [][]any) ([][]any, erro
 	return plain, b.known(ctx)
 }
 
-func (b *remote) pipeline(ctx context.Context, cmds [][]any) ([]Value, error) {
+// Pipeline implements Driver.
+func (b *remote) Pipeline(ctx context.Context, cmds [][]any) ([]Value, error) {
 	if !b.calls.enter() {
 		return nil, ErrClosed
 	}
@@ -281,7 +283,8 @@ func together(answers []answer) answer {
 	return answers[0]
 }
 
-func (b *remote) tx(ctx context.Context, cmds [][]any) ([]Value, error) {
+// Tx implements Driver.
+func (b *remote) Tx(ctx context.Context, cmds [][]any) ([]Value, error) {
 	if !b.calls.enter() {
 		return nil, ErrClosed
 	}
@@ -372,8 +375,10 @@ func execTx(ctx context.Context, p redis.Pipeliner, plain [][]any) ([]Value, ans
 			return nil, answer{v: v}
 		}
 	}
-	_, err := execReply(Value{Kind: resp.KindError, Str: abort.Error()}, refused)
-	return nil, answer{err: err, ran: true}
+	if refused != nil {
+		abort = fmt.Errorf("%w %w", abort, refused)
+	}
+	return nil, answer{err: abort, ran: true}
 }
 
 // allSame reports whether every reply is the same error, as go-redis has it when
@@ -387,7 +392,8 @@ func allSame(replies []Value, v Value) bool {
 	return true
 }
 
-func (b *remote) watch(ctx context.Context, fn func(*Watched) error, keys []string) error {
+// Watch implements Driver.
+func (b *remote) Watch(ctx context.Context, fn func(*Watched) error, keys []string) error {
 	if !b.calls.enter() {
 		return ErrClosed
 	}
@@ -467,10 +473,9 @@ func watchedTx(ctx context.Context, tx *redis.Tx, cmds [][]any) ([]Value, error)
 	return replies, a.err
 }
 
-func (b *remote) engine() *Engine { return nil }
-
+// String implements Driver.
 func (b *remote) String() string {
-	caps := b.capabilities()
+	caps := b.Capabilities()
 	what := caps.Server
 	if caps.Version != "" && !caps.Native {
 		what += " " + caps.Version
@@ -494,7 +499,8 @@ func (b *remote) String() string {
 	return fmt.Sprintf("%s (%s: %s)", b.name, how, what)
 }
 
-func (b *remote) close() error {
+// Close implements Driver.
+func (b *remote) Close() error {
 	b.mu.Lock()
 	b.closed = true
 	idle := b.blockers

@@ -202,7 +202,7 @@ func (k *cluster) do(ctx context.Context, plain []any) (Value, error) {
 
 // run tries a command on the node of its key.
 func (k *cluster) run(ctx context.Context, plain []any, try func(ctx context.Context, node *redis.Client, ask bool) answer) (Value, error) {
-	return k.at(ctx, commandName(plain), route(plain), try)
+	return k.at(ctx, named(plain), route(plain), try)
 }
 
 // hops is how many redirections are followed at once, without a pause: a slot

@@ -72,7 +72,8 @@ const (
 	holding        // it waits until Next takes a message, and reads nothing meanwhile
 )
 
-func (b *remote) subscribe(ctx context.Context, kind SubscribeKind, names []string) (feed, error) {
+// Subscribe implements Driver.
+func (b *remote) Subscribe(ctx context.Context, kind SubscribeKind, names []string) (Feed, error) {
 	if !b.calls.enter() {
 		return nil, ErrClosed
 	}
@@ -236,7 +237,7 @@ func (s *source) confirmed(ctx context.Context, kind SubscribeKind, names int, w
 		case *redis.Message:
 			s.early = append(s.early, m)
 		case *redis.Subscription:
-			if !strings.EqualFold(m.Kind, kind.command()) {
+			if !strings.EqualFold(m.Kind, kind.Command()) {
 				return errMoved
 			}
 			names--
@@ -395,9 +396,10 @@ func (f *remoteFeed) wait(d time.Duration) {
 	}
 }
 
-func (f *remoteFeed) next(ctx context.Context) (Message, error) {
+// Next implements Feed.
+func (f *remoteFeed) Next(ctx context.Context) (Message, error) {
 	if ctx.Err() != nil {
-		return Message{}, ended(ctx, "subscription")
+		return Message{}, Ended(ctx, "subscription")
 	}
 	select {
 	case i := <-f.out:
@@ -405,11 +407,12 @@ func (f *remoteFeed) next(ctx context.Context) (Message, error) {
 	case <-f.ctx.Done():
 		return Message{}, ErrClosed
 	case <-ctx.Done():
-		return Message{}, ended(ctx, "subscription")
+		return Message{}, Ended(ctx, "subscription")
 	}
 }
 
-func (f *remoteFeed) close() error {
+// Close implements Feed.
+func (f *remoteFeed) Close() error {
 	f.once.Do(func() {
 		f.cancel()
 		f.runner.Wait()

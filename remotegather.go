@@ -5,6 +5,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -78,7 +79,7 @@ func gathers(ctx context.Context, plain []any) bool {
 	for _, a := range plain {
 		switch a := a.(type) {
 		case string:
-			if equalFold(a, "wait") { // LOCK.ACQUIRE and SEM.ACQUIRE do then
+			if strings.EqualFold(a, "wait") { // LOCK.ACQUIRE and SEM.ACQUIRE do then
 				return false
 			}
 			size += len(a)
@@ -115,7 +116,7 @@ func (g *gather) send(ctx context.Context, plain []any, ints bool) answer {
 		g.calls.Put(c)
 		return a
 	case <-ctx.Done():
-		return answer{err: ended(ctx, commandName(plain)), ran: !g.leave(c)}
+		return answer{err: Ended(ctx, named(plain)), ran: !g.leave(c)}
 	}
 }
 

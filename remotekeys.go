@@ -3,6 +3,7 @@ package ebb
 import (
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/ebbdb/ebb/internal/routing"
 )
@@ -51,7 +52,7 @@ func oneSlot(what string, keys iter.Seq[string]) (first string, err error) {
 // sent to the same node.
 func route(plain []any) string {
 	key, ok := firstKey(plain)
-	if !ok && len(plain) > 1 && equalFold(text0(plain[0]), "publish") {
+	if !ok && len(plain) > 1 && strings.EqualFold(text0(plain[0]), "publish") {
 		return text0(plain[1])
 	}
 	return key
@@ -59,7 +60,7 @@ func route(plain []any) string {
 
 // text0 is the text of a plain argument.
 func text0(a any) string {
-	s, _ := argText(a) // plain arguments have one
+	s, _ := ArgText(a) // plain arguments have one
 	return s
 }
 
@@ -69,4 +70,13 @@ func nameOf(plain []any) (name, second string) {
 		second = text0(plain[1])
 	}
 	return text0(plain[0]), second
+}
+
+// named is the name of a command of plain arguments, for messages.
+func named(plain []any) string {
+	name, ok := plain[0].(string)
+	if !ok || len(name) > 32 {
+		return "a command"
+	}
+	return name
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/ebbdb/ebb/internal/routing"
 )
@@ -16,8 +15,9 @@ func (b *remote) learner() *routing.Learner[Capabilities] {
 	}}
 }
 
-// capabilities returns what is known, and asks first if that is nothing.
-func (b *remote) capabilities() Capabilities { return b.learn.Guess(context.Background()) }
+// Capabilities implements Driver: it returns what is known, and asks first if that is
+// nothing.
+func (b *remote) Capabilities() Capabilities { return b.learn.Guess(context.Background()) }
 
 // known makes sure, before a command is sent, that the backend is known.
 func (b *remote) known(ctx context.Context) error {
@@ -48,26 +48,5 @@ func (b *remote) raw(ctx context.Context, words []string) (Value, error) {
 	if b.nodes != nil {
 		return b.nodes.do(ctx, args)
 	}
-	return b.persist(ctx, commandName(args), func() answer { return send(ctx, b.client, args) })
-}
-
-// parseInfo reads INFO's section server.
-func parseInfo(text string) Capabilities {
-	caps := Capabilities{Server: "redis"}
-	for line := range strings.Lines(text) {
-		key, val, _ := strings.Cut(strings.TrimSpace(line), ":")
-		switch key {
-		case "redis_version":
-			if caps.Version == "" {
-				caps.Version = val
-			}
-		case "redis_mode", "server_mode":
-			caps.Cluster = val == "cluster"
-		case "valkey_version":
-			caps.Server, caps.Version = "valkey", val
-		case "ebb_version":
-			caps.Native, caps.Server = true, "ebb"
-		}
-	}
-	return caps
+	return b.persist(ctx, named(args), func() answer { return send(ctx, b.client, args) })
 }

@@ -37,12 +37,12 @@ func parseServers(rawURL string) (a address, scheme string, err error) {
 		if err != nil {
 			return a, "", fmt.Errorf("%w: %w", ErrURL, err)
 		}
-		a.name = shown(rawURL)
+		a.name = serverurl.Shown(rawURL)
 		a.opt, err = parseOptions(s.URL(), a.name)
 		return a, "", err
 	}
 	if strings.Contains(rest, "#") { // what stands behind it would not be looked at
-		return a, kind, fmt.Errorf("%w: %s: write # as %%23", ErrURL, shown(rawURL))
+		return a, kind, fmt.Errorf("%w: %s: write # as %%23", ErrURL, serverurl.Shown(rawURL))
 	}
 	// net/url takes one host: we take the others out, and have it parse the rest.
 	authority, path := rest, ""
@@ -51,7 +51,7 @@ func parseServers(rawURL string) (a address, scheme string, err error) {
 	}
 	login := ""
 	if p, q, _ := strings.Cut(path, "?"); serverurl.StrayLogin(p, q) {
-		return a, kind, unreadable(rawURL, nil)
+		return a, kind, fmt.Errorf("%w: %w", ErrURL, serverurl.Unreadable(rawURL, nil))
 	}
 	if i := strings.LastIndex(authority, "@"); i >= 0 {
 		login, authority = authority[:i+1], authority[i+1:]
@@ -82,7 +82,7 @@ func parseServers(rawURL string) (a address, scheme string, err error) {
 		}
 	}
 	u.RawQuery = q.Encode()
-	a.name = strings.Replace(shown(u.String()), base+"://", scheme+"://", 1)
+	a.name = strings.Replace(serverurl.Shown(u.String()), base+"://", scheme+"://", 1)
 	a.name = strings.Replace(a.name, a.hosts[0], strings.Join(a.hosts, ","), 1)
 	q.Del("sentinel_password")
 	u.RawQuery = q.Encode()
@@ -127,7 +127,7 @@ func withPort(host, port string) string {
 	return net.JoinHostPort(strings.Trim(host, "[]"), port)
 }
 
-func openRemote(ctx context.Context, rawURL string, o Options) (backend, error) {
+func openRemote(ctx context.Context, rawURL string, o Options) (*Conn, error) {
 	a, kind, err := parseServers(rawURL)
 	if err != nil {
 		return nil, err
@@ -162,9 +162,9 @@ func openRemote(ctx context.Context, rawURL string, o Options) (backend, error) 
 	b.owned = true
 	b.follow = kind != ""
 	if err := b.learn.Learn(ctx); err != nil {
-		return nil, errors.Join(err, b.close())
+		return nil, errors.Join(err, b.Close())
 	}
-	return b, nil
+	return New(b), nil
 }
 
 // newRemote returns the backend of a client.
@@ -301,7 +301,7 @@ func Wrap(client redis.UniversalClient) *Conn {
 	}
 	b := newRemote(client, name+", wrapped")
 	b.follow = b.follow || b.one != nil && b.one.Options().Addr == failoverAddr
-	return &Conn{b: b}
+	return New(b)
 }
 
 // failoverAddr is what go-redis puts for the address of a client that follows

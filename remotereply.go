@@ -27,7 +27,7 @@ func plainArgs(args []any) ([]any, error) {
 				continue
 			}
 		}
-		s, err := argText(a)
+		s, err := ArgText(a)
 		if err != nil {
 			return nil, err
 		}
@@ -119,7 +119,7 @@ func lost(ctx context.Context, doing string, err error) error {
 	if errors.Is(err, redis.ErrClosed) {
 		return ErrClosed
 	}
-	return unavailable(ctx, doing, err)
+	return Unavailable(ctx, doing, err)
 }
 
 // errorValue turns what go-redis makes of null and error replies back.

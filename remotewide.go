@@ -43,5 +43,5 @@ func onNode(ctx context.Context, node *redis.Client, plain []any) (Value, error)
 			return a.v, a.err
 		}
 	}
-	return a.result(ctx, commandName(plain))
+	return a.result(ctx, named(plain))
 }

@@ -26,7 +26,7 @@ import (
 // serve serves c's engine on ln, and returns what Serve returned.
 func serve(ctx context.Context, ln net.Listener, c *ebb.Conn) <-chan error {
 	done := make(chan error, 1)
-	go func() { done <- server.Serve(ctx, ln, c.Engine()) }()
+	go func() { done <- server.Serve(ctx, ln, ebb.EngineOf(c)) }()
 	return done
 }
 
@@ -121,10 +121,10 @@ func TestClosingAnEngineEndsItsServers(t *testing.T) {
 	_, err = s.Next(testContext(t))
 	wantErr(t, "a client's subscription", ebb.ErrInterrupted)(nil, err)
 	wantErr(t, "a client's command", ebb.ErrUnavailable)(nil, remote.Ping(testContext(t)))
-	if err := server.Serve(context.Background(), memnet.Listen("late"), c.Engine()); !errors.Is(err, ebb.ErrClosed) {
+	if err := server.Serve(context.Background(), memnet.Listen("late"), ebb.EngineOf(c)); !errors.Is(err, ebb.ErrClosed) {
 		t.Errorf("serving a closed engine: %v", err)
 	}
-	if err := server.Serve(context.Background(), memnet.Listen("late"), remote.Engine()); !errors.Is(err, ebb.ErrRemote) {
+	if err := server.Serve(context.Background(), memnet.Listen("late"), ebb.EngineOf(remote)); !errors.Is(err, ebb.ErrRemote) {
 		t.Errorf("serving a remote connection: %v", err)
 	}
 }

@@ -49,7 +49,7 @@ func (d *Data) Do(args ...any) ebb.Value {
 
 // inDB runs a command in another database, with a session of its own.
 func (d *Data) inDB(args []any) (ebb.Value, error) {
-	s := d.c.Engine().Service().NewSession(nil)
+	s := ebb.EngineOf(d.c).Service().NewSession(nil)
 	defer s.Closed(nil)
 	var v ebb.Value
 	for _, args := range [][]any{{"HELLO", 3}, {"SELECT", d.db}, args} { // as the Conn has it

@@ -172,9 +172,12 @@ func (d *driver) Subscribe(ctx context.Context, kind ebb.SubscribeKind, names []
 }
 
 func (d *driver) Capabilities() ebb.Capabilities { return d.c.Capabilities() }
-func (d *driver) Engine() *ebb.Engine            { return d.c.Engine() }
-func (d *driver) String() string                 { return d.c.String() }
-func (d *driver) Close() error                   { return d.c.Close() }
+
+// Unwrap implements ebb.Wrapper.
+func (d *driver) Unwrap() *ebb.Conn { return d.c }
+
+func (d *driver) String() string { return d.c.String() }
+func (d *driver) Close() error   { return d.c.Close() }
 
 // feed is a subscription that is made again after Stop and Start.
 type feed struct {

@@ -230,7 +230,7 @@ func TestTheConnSeesTheFaults(t *testing.T) {
 		if v, err := b.Get(ctx, "k"); v != "v" || err != nil {
 			t.Errorf("started: %q, %v", v, err)
 		}
-		if b.Engine() == nil || !b.Capabilities().Embedded {
+		if ebb.EngineOf(b.Conn) == nil || !b.Capabilities().Embedded {
 			t.Error("the engine is hidden")
 		}
 	})

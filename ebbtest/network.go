@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/memnet"
 	"github.com/ebbdb/ebb/server"
 )
@@ -142,7 +143,7 @@ func (c *conn) Close() error {
 type host struct{ b *Backend }
 
 func (h host) NewSession(c server.Conn) server.Session {
-	inner := h.b.Data.c.Engine().NewSession(c)
+	inner := ebb.EngineOf(h.b.Data.c).NewSession(c)
 	if inner == nil {
 		return nil
 	}
@@ -152,5 +153,5 @@ func (h host) NewSession(c server.Conn) server.Session {
 }
 
 func (h host) Attach(stop func()) (detach func(), err error) {
-	return h.b.Data.c.Engine().Attach(stop)
+	return ebb.EngineOf(h.b.Data.c).Attach(stop)
 }

@@ -5,7 +5,7 @@ import (
 	"net"
 )
 
-// Host is an engine that lets clients in: an embedded one is, by Conn.Engine of
+// Host is an engine that lets clients in: an embedded one is, by EngineOf of
 // package ebb.
 type Host interface {
 	// NewSession returns what a connection runs.
@@ -20,7 +20,7 @@ type Host interface {
 // embedded:
 //
 //	ln, err := net.Listen("tcp", "127.0.0.1:6380")
-//	err = server.Serve(ctx, ln, conn.Engine())
+//	err = server.Serve(ctx, ln, ebb.EngineOf(conn))
 //
 // It serves ln, which it closes, until ctx ends, ln fails or the engine is
 // closed; then it closes the connections, with up to five seconds for replies

@@ -299,8 +299,8 @@ func (d *driver) Replicated(n int, within time.Duration) ebb.Driver {
 	return &view
 }
 
-// Engine is the embedded engine behind c.
-func (d *driver) Engine() *ebb.Engine { return d.c.Engine() }
+// Unwrap implements ebb.Wrapper.
+func (d *driver) Unwrap() *ebb.Conn { return d.c }
 
 // String implements ebb.Driver.
 func (d *driver) String() string { return d.c.String() + ", instrumented" }

@@ -186,7 +186,7 @@ func TestSpansWithoutAParentCanBeLeftOut(t *testing.T) {
 }
 
 func TestTheEngineIsStillThere(t *testing.T) {
-	if w := instrument(t, otelebb.Options{}); w.Engine() == nil || !w.Capabilities().Native || !w.Capabilities().Embedded {
+	if w := instrument(t, otelebb.Options{}); ebb.EngineOf(w.Conn) == nil || !w.Capabilities().Native || !w.Capabilities().Embedded {
 		t.Error("the engine is hidden")
 	}
 }

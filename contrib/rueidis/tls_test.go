@@ -30,7 +30,7 @@ func TestEveryConnectionSpeaksTLS(t *testing.T) {
 	serving, end := context.WithCancel(ctx)
 	served := make(chan error, 1)
 	go func() {
-		served <- server.Serve(serving, tls.NewListener(ln, &tls.Config{Certificates: web.TLS.Certificates}), data.Engine())
+		served <- server.Serve(serving, tls.NewListener(ln, &tls.Config{Certificates: web.TLS.Certificates}), ebb.EngineOf(data))
 	}()
 	defer func() {
 		end()

@@ -1,0 +1,90 @@
+package ebb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/routing"
+)
+
+// synced is a view of the driver whose writes return when they are on disk.
+type synced struct{ *embedded }
+
+// Replicated implements ReplicatedDriver: the copy that a write waits for is the one in
+// the engine's files.
+func (b *embedded) Replicated(int, time.Duration) Driver { return synced{b} }
+
+// changes reports whether a command may change data.
+func changes(args []any) bool {
+	if len(args) == 0 {
+		return true
+	}
+	name, err := ArgText(args[0])
+	if err != nil {
+		return true
+	}
+	second := ""
+	if len(args) > 1 {
+		second, _ = ArgText(args[1]) // one without a text is no subcommand
+	}
+	return routing.MayWrite(name, second)
+}
+
+// sync waits for the engine's files after a write.
+func (b synced) sync(ctx context.Context, err error, cmds ...[]any) error {
+	if err != nil || !slices.ContainsFunc(cmds, changes) {
+		return err
+	}
+	if err := b.eng.Sync(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotReplicated, err)
+	}
+	return nil
+}
+
+// Do implements Driver.
+func (b synced) Do(ctx context.Context, args []any) (Value, error) {
+	v, err := b.embedded.Do(ctx, args)
+	return v, b.sync(ctx, err, args)
+}
+
+// Block implements Driver.
+func (b synced) Block(ctx context.Context, args []any) (Value, error) { return b.Do(ctx, args) }
+
+// Ints implements IntsDriver.
+func (b synced) Ints(ctx context.Context, words []string) (Ints, error) {
+	args := make([]any, len(words))
+	for i, w := range words {
+		args[i] = w
+	}
+	return IntsOf(b.Do(ctx, args))
+}
+
+// Pipeline implements Driver.
+func (b synced) Pipeline(ctx context.Context, cmds [][]any) ([]Value, error) {
+	vs, err := b.embedded.Pipeline(ctx, cmds)
+	return vs, b.sync(ctx, err, cmds...)
+}
+
+// Tx implements Driver.
+func (b synced) Tx(ctx context.Context, cmds [][]any) ([]Value, error) {
+	vs, err := b.embedded.Tx(ctx, cmds)
+	return vs, b.sync(ctx, err, cmds...)
+}
+
+// Watch implements Driver.
+func (b synced) Watch(ctx context.Context, fn func(*Watched) error, keys []string) error {
+	return b.watch(ctx, keys, func(s *slot) error {
+		return fn(NewWatched(
+			func(ctx context.Context, args []any) (Value, error) {
+				v, err := s.do(ctx, args)
+				return v, b.sync(ctx, err, args)
+			},
+			func(ctx context.Context, cmds [][]any) ([]Value, error) {
+				vs, err := s.tx(ctx, cmds)
+				return vs, b.sync(ctx, err, cmds...)
+			},
+		))
+	})
+}

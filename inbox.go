@@ -1,0 +1,175 @@
+package ebb
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// inbox is the feed of an embedded engine: the connection of a session that
+// sends nothing but messages. Whoever publishes queues them in the session and
+// wakes the inbox; Next takes them out.
+type inbox struct {
+	b    *embedded
+	slot *slot
+	kick chan struct{} // cap 1: there may be messages
+	done chan struct{} // closed by close
+
+	mu     sync.Mutex // guards the session and what follows
+	closed bool
+	raw    []byte        // messages as the session encodes them
+	src    bytes.Reader  // over raw
+	dec    *bufio.Reader // over src
+
+	killMu sync.Mutex // guards what follows
+	over   bool       // closed, or about to be
+	killed bool
+	reason error
+}
+
+// Subscribe implements Driver.
+func (b *embedded) Subscribe(_ context.Context, kind SubscribeKind, names []string) (Feed, error) {
+	spare, err := b.enter()
+	if err != nil {
+		return nil, err
+	}
+	if spare != nil { // an inbox needs a session that knows it
+		b.mu.Lock()
+		b.idle = append(b.idle, spare)
+		b.mu.Unlock()
+	}
+	in := &inbox{b: b, kick: make(chan struct{}, 1), done: make(chan struct{})}
+	in.dec = bufio.NewReader(&in.src)
+	in.slot = &slot{s: b.eng.svc.NewSession(in)}
+	if err := b.greet(in.slot); err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	args := []any{kind.Command()}
+	for _, n := range names {
+		args = append(args, n)
+	}
+	v, err := in.slot.do(context.Background(), args)
+	if err == nil {
+		err = v.Err()
+	}
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	return in, nil
+}
+
+// Next implements Feed.
+func (in *inbox) Next(ctx context.Context) (Message, error) {
+	for {
+		if ctx.Err() != nil {
+			return Message{}, Ended(ctx, "subscription")
+		}
+		if m, ok, err := in.take(); ok || err != nil {
+			return m, err
+		}
+		select {
+		case <-in.kick:
+		case <-in.done:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// take returns the next message that is there.
+func (in *inbox) take() (m Message, ok bool, err error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for {
+		if in.closed {
+			return m, false, in.end()
+		}
+		if in.dec.Buffered() == 0 && in.src.Len() == 0 {
+			if in.raw = in.slot.s.TakePushes(in.raw[:0]); len(in.raw) == 0 {
+				return m, false, nil
+			}
+			in.src.Reset(in.raw)
+			in.dec.Reset(&in.src)
+		}
+		v, err := resp.ReadValue(in.dec)
+		if err != nil {
+			return m, false, fmt.Errorf("ebb: subscription: %w", err)
+		}
+		if m, ok = messageOf(v); ok {
+			return m, true, nil
+		}
+	}
+}
+
+// messageOf reads message, pmessage and smessage; other pushes are none.
+func messageOf(v Value) (Message, bool) {
+	e := v.Elems
+	switch {
+	case len(e) == 3 && (e[0].Str == "message" || e[0].Str == "smessage"):
+		return Message{Channel: e[1].Str, Payload: e[2].Str}, true
+	case len(e) == 4 && e[0].Str == "pmessage":
+		return Message{Pattern: e[1].Str, Channel: e[2].Str, Payload: e[3].Str}, true
+	}
+	return Message{}, false
+}
+
+// end says why the inbox is closed: by its owner, or by the engine, because
+// the messages were not taken in time (client-output-buffer-limit), or by
+// CLIENT KILL.
+func (in *inbox) end() error {
+	in.killMu.Lock()
+	defer in.killMu.Unlock()
+	if in.killed && in.reason != nil {
+		return fmt.Errorf("ebb: subscription: %w", in.reason)
+	}
+	return ErrClosed
+}
+
+// Close implements Feed.
+func (in *inbox) Close() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.closed {
+		return nil
+	}
+	in.closed = true
+	in.killMu.Lock()
+	in.over = true
+	in.killMu.Unlock()
+	close(in.done)
+	in.slot.s.Closed(nil)
+	in.b.leave(nil)
+	return nil
+}
+
+// Wake implements reactor.Conn.
+func (in *inbox) Wake() {
+	select {
+	case in.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Kill implements reactor.Conn. Whoever calls it may hold locks that closing a
+// session needs, so a goroutine does that, for which the backend waits.
+func (in *inbox) Kill(err error) {
+	in.killMu.Lock()
+	defer in.killMu.Unlock()
+	if in.over || in.killed {
+		return
+	}
+	in.killed, in.reason = true, err
+	in.b.kills.Go(func() { _ = in.Close() })
+}
+
+// The rest of reactor.Conn: what CLIENT LIST shows of a subscription.
+func (in *inbox) RemoteAddr() string            { return "embedded:0" }
+func (in *inbox) LocalAddr() string             { return "embedded:0" }
+func (in *inbox) Network() string               { return "mem" }
+func (in *inbox) FD() int                       { return -1 }
+func (in *inbox) Loop() int                     { return -1 }
+func (in *inbox) Buffered() (input, output int) { return 0, 0 }

@@ -1,0 +1,109 @@
+package ebb
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/disk"
+	"github.com/ebbdb/ebb/internal/serverurl"
+)
+
+// place is where an engine is: nowhere else than in memory, if dir is empty.
+type place struct {
+	name  string // by which it is shared in the process; "": private
+	dir   string // of its files
+	fsync string
+	db    int
+}
+
+// parsePlace reads a mem:// or file:// URL.
+func parsePlace(rawURL string) (p place, err error) {
+	if !strings.HasPrefix(rawURL, "file:") {
+		p.name, p.db, err = parseMem(rawURL)
+		return p, err
+	}
+	f, err := parseFile(rawURL)
+	if err != nil {
+		return p, err
+	}
+	if err := disk.OS().MkdirAll(f.dir); err != nil {
+		return p, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	// One directory is one engine, by whatever path it is reached.
+	if f.dir, err = filepath.EvalSymlinks(f.dir); err != nil {
+		return p, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return place{name: "file:" + f.dir, dir: f.dir, fsync: f.fsync, db: f.db}, nil
+}
+
+// parseMem splits mem://name/3.
+func parseMem(rawURL string) (name string, db int, err error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return "", 0, fmt.Errorf("%w: %w", ErrURL, serverurl.Unreadable(rawURL, err))
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", 0, fmt.Errorf("%w: %q: mem:// takes a name and a database, as in mem://sessions/3, and nothing else", ErrURL, serverurl.Shown(rawURL))
+	}
+	if path := strings.TrimPrefix(u.Path, "/"); path != "" {
+		if db, err = strconv.Atoi(path); err != nil || db < 0 || db >= databases {
+			return "", 0, fmt.Errorf("%w: %q: the database is a number from 0 to %d, not %q", ErrURL, rawURL, databases-1, path)
+		}
+	}
+	return u.Host, db, nil
+}
+
+// fileURL is what a file:// URL says.
+type fileURL struct {
+	dir   string // absolute
+	fsync string
+	db    int
+}
+
+// parseFile splits file://dir?fsync=always&db=3.
+func parseFile(rawURL string) (f fileURL, err error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return f, fmt.Errorf("%w: %w", ErrURL, serverurl.Unreadable(rawURL, err))
+	}
+	if u.User != nil || u.Fragment != "" || u.Host+u.Path == "" {
+		return f, fmt.Errorf("%w: %q: file:// takes a directory, as in file:///var/lib/app?fsync=always", ErrURL, serverurl.Shown(rawURL))
+	}
+	f.fsync = "everysec"
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return f, fmt.Errorf("%w: %q: the parameters after ? cannot be read: they are separated by &", ErrURL, rawURL)
+	}
+	for name, values := range query {
+		v := values[len(values)-1]
+		switch name {
+		case "fsync":
+			f.fsync = v
+		case "db":
+			if f.db, err = strconv.Atoi(v); err != nil || f.db < 0 || f.db >= databases {
+				return f, fmt.Errorf("%w: %q: the database is a number from 0 to %d, not %q", ErrURL, rawURL, databases-1, v)
+			}
+		default:
+			return f, fmt.Errorf("%w: %q: file:// has the parameters fsync and db, not %q", ErrURL, rawURL, name)
+		}
+	}
+	if f.fsync != "always" && f.fsync != "everysec" && f.fsync != "no" {
+		return f, fmt.Errorf("%w: %q: fsync is always, everysec or no, not %q", ErrURL, rawURL, f.fsync)
+	}
+	dir := filepath.FromSlash(u.Host + u.Path)
+	if f.dir, err = filepath.Abs(dir); err != nil {
+		return f, fmt.Errorf("%w: %q: %w", ErrURL, rawURL, err)
+	}
+	return f, nil
+}
+
+// String is the place's URL.
+func (p place) String() string {
+	if p.dir != "" {
+		return "file://" + filepath.ToSlash(p.dir)
+	}
+	return "mem://" + p.name
+}
