@@ -425,3 +425,19 @@ func (p *pause) release() {
 		c.conn.Wake()
 	}
 }
+
+// handOver has writes wait, or go on, beside what CLIENT PAUSE wants.
+func (p *pause) handOver(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = on
+	if on {
+		p.set(true)
+		return
+	}
+	p.set(p.until > p.svc.DB.Clock().Micros())
+	for c := range p.waiting {
+		delete(p.waiting, c)
+		c.conn.Wake()
+	}
+}

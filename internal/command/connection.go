@@ -167,7 +167,7 @@ func runHello(c *Ctx) error {
 	w.BulkString("mode")
 	w.BulkString(c.Service.mode())
 	w.BulkString("role")
-	w.BulkString(c.Service.repl.roleName())
+	w.BulkString(c.Service.roleName())
 	w.BulkString("modules")
 	w.Array(0)
 	return nil

@@ -49,8 +49,7 @@ func (s *Service) notePanic(what any, spec *Spec, id int64) {
 
 // distrust has everything that was made of the stream made anew of what is in memory.
 func (s *Service) distrust() {
-	s.repl.become(randomID())
-	s.dropReplicas("a command has panicked: all data is to be synchronised again")
+	s.repl.Distrust("a command has panicked: all data is to be synchronised again")
 	if s.keeper != nil {
 		s.keeper.Replaced()
 	}
@@ -111,19 +110,6 @@ func (w *waiter) run(x *Ctx) (err error) {
 		}
 	}()
 	return x.Spec.Run(x)
-}
-
-// followSafely is follower.run that ends the link after a panic in a command of the
-// master.
-func (f *follower) runSafely() (err error) {
-	defer func() {
-		if what := recover(); what != nil {
-			f.c.svc.notePanic(what, f.c.ctx.Spec, f.c.id)
-			f.c.tx.Abandon()
-			err = f.refused(f.doing, fmt.Errorf("panic: %v", what))
-		}
-	}()
-	return f.run()
 }
 
 // applySafely runs a command of a log.

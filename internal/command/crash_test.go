@@ -104,7 +104,7 @@ func TestAPanicEndsOneConnection(t *testing.T) {
 			s := gated(t)
 			s.DB.NeedLog(1)
 			explode(t, s, c.spec, c.when)
-			id, _, _ := s.repl.names()
+			id, _, _ := s.repl.Names()
 			var first func(*Session)
 			if c.first != nil {
 				first = c.first(s)
@@ -115,7 +115,7 @@ func TestAPanicEndsOneConnection(t *testing.T) {
 			if n, text := s.Panics(); n != 1 || !strings.Contains(text, "panic: boom") || !strings.Contains(text, "crash_test.go") {
 				t.Errorf("%d panics, the last %q", n, text)
 			}
-			if now, _, _ := s.repl.names(); now == id {
+			if now, _, _ := s.repl.Names(); now == id {
 				t.Error("the stream has the same name")
 			}
 			x := s.NewSession(nil)
@@ -190,7 +190,7 @@ func TestACommandThatAReplicaCannotDoEndsTheLink(t *testing.T) {
 			s := gated(t)
 			explode(t, s, "append", boom)
 			var id string
-			l := newLink(&s.repl, "127.0.0.1", 1)
+			l := newLink(s.repl, "127.0.0.1", 1)
 			defer l.stop()
 			s.repl.follows.Store(l)
 			defer s.repl.follows.Store(nil)
@@ -204,7 +204,7 @@ func TestACommandThatAReplicaCannotDoEndsTheLink(t *testing.T) {
 					}
 				}
 			}()
-			id, _, _ = s.repl.names()
+			id, _, _ = s.repl.Names()
 			f := newFollower(l, newMasterConn(l, a))
 			defer f.close()
 			err := f.runSafely()
@@ -216,7 +216,7 @@ func TestACommandThatAReplicaCannotDoEndsTheLink(t *testing.T) {
 			if end := s.DB.Log().End(); end != int64(len(begun)) || refused.offset != end {
 				t.Errorf("the stream is at %d, and the command is said to be at %d", end, refused.offset)
 			}
-			if now, _, _ := s.repl.names(); now == id {
+			if now, _, _ := s.repl.Names(); now == id {
 				t.Error("the next link goes on where this one ended")
 			}
 			if !l.noteRefusal(err) || l.wait != retryAfter || !l.noteRefusal(err) || l.wait != 2*retryAfter {
@@ -238,13 +238,9 @@ func TestACommandThatAReplicaCannotDoEndsTheLink(t *testing.T) {
 // The arguments of the command before are not those of the one that has wrong ones.
 func TestAReplicaRunsACommandWithItsOwnArguments(t *testing.T) {
 	s := gated(t)
-	l := newLink(&s.repl, "127.0.0.1", 1)
-	defer l.stop()
-	s.repl.follows.Store(l)
-	defer s.repl.follows.Store(nil)
-	f := newFollower(l, newMasterConn(l, nil))
-	defer f.close()
-	f.c.ctx.Args = words("LMPOP 1 other LEFT")
+	a := (*replHost)(s).NewApplier(nil).(*streamApplier)
+	defer a.Close()
+	a.c.ctx.Args = words("LMPOP 1 other LEFT")
 	var seen [][]byte
 	spec := s.Table().LookupFull("lmpop")
 	run := spec.Run
@@ -253,7 +249,11 @@ func TestAReplicaRunsACommandWithItsOwnArguments(t *testing.T) {
 		seen = c.Args
 		return run(c)
 	}
-	if _, err := f.apply(resp.AppendCommand(nil, "LMPOP", "x", "k", "LEFT")); err == nil {
+	c, err := a.Resolve(words("LMPOP x k LEFT"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Lock(c); err == nil {
 		t.Error("it was taken")
 	}
 	if len(seen) != 4 || !bytes.Equal(seen[2], []byte("k")) {

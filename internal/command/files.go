@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/resp"
@@ -49,12 +48,12 @@ func (s *Service) Load(ctx context.Context) error {
 		return err
 	}
 	if o := s.keeper.Origin(); o.ID != "" {
-		s.RestoreReplication(o.ID, o.Offset, o.DB)
+		s.repl.Restore(o.ID, o.Offset, o.DB)
 	}
 	if err := s.keeper.Start(); err != nil {
 		return err
 	}
-	s.StartReplication()
+	s.repl.Start()
 	return nil
 }
 
@@ -70,46 +69,16 @@ func (s *Service) keeperOptions() durable.Options {
 		LoadFunction:  s.loadLibrary,
 		DropFunctions: s.scripts.FlushLibraries,
 		Origin: func() (id string, offset int64, db int) {
-			id, _, _ = s.repl.names()
+			id, _, _ = s.repl.Names()
 			offset, db = s.DB.Log().Cut()
 			return id, offset, db
 		},
 		SetLoading:   func(on bool) { s.gates.set(gateLoading, on) },
 		RefuseWrites: func(reply string) { s.gates.refuseWrites(ReplyError(reply)) },
 		Latency:      s.Latency,
-		Replica:      s.repl.isReplica,
+		Replica:      s.repl.IsReplica,
 	}
 }
-
-// logUse says who wants the stream of effects, beside the files.
-type logUse uint8
-
-const (
-	logBacklog logUse = 1 << iota // replicas, and those that may come back
-	logFollows                    // nobody: the stream is the master's
-)
-
-// useLog notes who wants the stream: effects are encoded for somebody only. tx
-// holds all shards, which guard s.logs.
-func (s *Service) useLog(tx *engine.Tx, which logUse, on bool) {
-	if on == (s.logs&which != 0) {
-		return
-	}
-	s.logs ^= which
-	switch {
-	case which == logFollows:
-		tx.MuteLog(on)
-	case on:
-		tx.NeedLog(1)
-	default:
-		tx.NeedLog(-1)
-	}
-	s.takeMessages()
-}
-
-// takeMessages has PUBLISH be in the stream of a master that replicas follow, and in
-// no other: a replica's is its master's. All shards are held.
-func (s *Service) takeMessages() { s.DB.Log().TakeMessages(s.logs == logBacklog) }
 
 // libraries returns the code of all libraries of functions, by name.
 func (s *Service) libraries() (code [][]byte) {

@@ -319,7 +319,7 @@ func TestWhatDiesBetweenAnRDBFileAndTheBacklogIsInTheStream(t *testing.T) {
 	}
 	f.do("HSET h f v g w")
 	f.do("HPEXPIREAT h 1700000001000 FIELDS 1 f")
-	f.s.RestoreReplication(strings.Repeat("1", 40), f.s.DB.Log().End(), -1)
+	f.s.Replication().Restore(strings.Repeat("1", 40), f.s.DB.Log().End(), -1)
 	f.do("SAVE")
 	f.end()
 
@@ -329,7 +329,7 @@ func TestWhatDiesBetweenAnRDBFileAndTheBacklogIsInTheStream(t *testing.T) {
 	}
 	f.clock().Advance(2 * time.Second)
 	o := f.s.Keeper().Origin()
-	f.s.RestoreReplication(o.ID, o.Offset, o.DB)
+	f.s.Replication().Restore(o.ID, o.Offset, o.DB)
 	from := f.s.DB.Log().End()
 	if err := f.s.Keeper().Start(); err != nil {
 		t.Fatal(err)

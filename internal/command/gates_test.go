@@ -88,11 +88,11 @@ func TestExecIsRefusedForWhatItRuns(t *testing.T) {
 func TestWhoIsGoneHoldsNoStream(t *testing.T) {
 	s := gated(t)
 	log := oplog.New(0)
-	for _, f := range []*replicaConn{
-		{said: announced{ip: "gone"}, left: true},
-		{said: announced{ip: "rdb-only", rdbOnly: true}},
+	for _, f := range []*Replica{
+		{said: Announced{ip: "gone"}, left: true},
+		{said: Announced{ip: "rdb-only", rdbOnly: true}},
 	} {
-		f.m = &s.master
+		f.m = &s.repl.master
 		_, f.stop = context.WithCancel(t.Context())
 		f.attach(log, 0)
 		if f.stop(); f.reader != nil {

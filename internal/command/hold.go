@@ -112,21 +112,14 @@ func (c *Session) keepBack(out []byte, foreign, served bool) bool {
 	return true
 }
 
-// settled reports whether what tells of the stream up to mark may leave. If not, w
-// is woken when it may, or when the files fail. SetAlways(false) wakes those who wait
-// by then, so it is looked at again once w does.
-func settled(log *oplog.Log, mark int64, w oplog.Waker) bool {
-	return !log.Always() || log.OnSynced(mark, w) || !log.Always()
-}
-
-// settled is the function settled for the session. In a batch its loop sees to the
+// settled is Log.OnSettled for the session. In a batch its loop sees to the
 // sync; nobody else has to begin one.
 func (c *Session) settled(mark int64) bool {
 	log := c.svc.DB.Log()
 	if c.stats.batch {
 		return !log.Always() || log.OnBatchSynced(mark, c.conn) || !log.Always()
 	}
-	return settled(log, mark, c.conn)
+	return log.OnSettled(mark, c.conn)
 }
 
 // upTo is how much of the stream is to be synced before what is held may leave; -1:
@@ -207,7 +200,7 @@ func (b *barrier) pass() {
 	log := b.svc.DB.Log()
 	mark := log.End()
 	b.mark.Store(mark)
-	if settled(log, mark, b.conn) {
+	if log.OnSettled(mark, b.conn) {
 		b.conn.Wake()
 	}
 }
@@ -215,17 +208,6 @@ func (b *barrier) pass() {
 // ErrNotDurable says that the files could not take a write that is in memory: what
 // came of it is not certain before they can again.
 var ErrNotDurable = errors.New("the append-only files cannot be written")
-
-// waker is a Waker for who waits in a select.
-type waker chan struct{}
-
-// Wake implements oplog.Waker.
-func (w waker) Wake() {
-	select {
-	case w <- struct{}{}:
-	default:
-	}
-}
 
 // durably waits, in an embedded session, until what a command has written or seen
 // is synced. foreign says that another's transaction has served it.
@@ -236,8 +218,8 @@ func (c *Session) durably(ctx context.Context, foreign bool) error {
 		c.svc.DB.Barrier()
 		mark = log.End()
 	}
-	w := make(waker, 1)
-	for !settled(log, mark, w) {
+	w := make(oplog.Signal, 1)
+	for !log.OnSettled(mark, w) {
 		if err := log.Failure(); err != nil {
 			if !wrote {
 				return nil

@@ -71,6 +71,8 @@ func runInfo(c *Ctx) error {
 	return nil
 }
 
+func (i *info) replication() { i.svc.repl.Info(i.put) }
+
 func infoTitle(section string) string {
 	if section == "cpu" {
 		return "CPU"
@@ -332,14 +334,14 @@ func (i *info) stats() {
 	i.put("instantaneous_ops_per_sec", int64(per[0]))
 	i.put("total_net_input_bytes", total[1])
 	i.put("total_net_output_bytes", total[2])
-	i.put("total_net_repl_input_bytes", t.replIn.Load())
-	i.put("total_net_repl_output_bytes", t.replOut.Load())
+	i.put("total_net_repl_input_bytes", i.svc.repl.Received())
+	i.put("total_net_repl_output_bytes", 0)
 	i.put("instantaneous_input_kbps", per[1]/1024)
 	i.put("instantaneous_output_kbps", per[2]/1024)
 	i.put("instantaneous_input_repl_kbps", 0.0)
 	i.put("instantaneous_output_repl_kbps", 0.0)
 	i.put("rejected_connections", t.rejected.Load()+i.svc.door.refused())
-	i.syncs()
+	i.svc.repl.InfoSyncs(i.put)
 	i.put("expired_fields", e.Lag[engine.LevelField].Count)
 	i.put("expired_subkeys", e.Lag[engine.LevelField].Count+e.Lag[engine.LevelMember].Count+e.Lag[engine.LevelElement].Count)
 	i.put("expired_keys", e.Expired)

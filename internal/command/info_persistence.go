@@ -4,9 +4,9 @@ package command
 
 func (i *info) persistence() {
 	f := i.svc.keeper.Info()
-	l := i.svc.repl.follows.Load()
+	link, _ := i.svc.repl.Link()
 	i.put("loading", f.Loading || i.svc.gates.has(gateLoading))
-	i.put("async_loading", l != nil && l.beside.Load())
+	i.put("async_loading", link.Beside)
 	i.zeros("current_cow_peak", "current_cow_size", "current_cow_size_age")
 	i.put("current_fork_perc", 0.0)
 	i.put("current_save_keys_processed", f.SavedKeys)

@@ -131,26 +131,17 @@ func (r *scrape) info() {
 // replication reads the links: to the master, and from replicas.
 func (r *scrape) replication() {
 	offset := float64(r.svc.DB.Log().End())
-	if l := r.svc.repl.follows.Load(); l != nil {
-		at := []string{"master_host", l.host, "master_port", strconv.Itoa(l.port)}
-		step, silent := l.step(), -1.0
-		if step == linkConnected {
-			silent = float64(max(r.now-l.heard.Load(), 0) / 1e6)
-		}
-		r.gauge("redis_master_link_up", "Whether the stream of the master is being followed.", float64(b2i(step == linkConnected)), at...)
-		r.gauge("redis_master_last_io_seconds_ago", "Seconds since the master was last heard of; -1 while the link is down.", silent, at...)
-		r.gauge("redis_master_sync_in_progress", "Whether the master sends all its data.", float64(b2i(step == linkSync)), at...)
+	if l, replica := r.svc.repl.Link(); replica {
+		at := []string{"master_host", l.Host, "master_port", strconv.Itoa(l.Port)}
+		r.gauge("redis_master_link_up", "Whether the stream of the master is being followed.", float64(b2i(l.Up)), at...)
+		r.gauge("redis_master_last_io_seconds_ago", "Seconds since the master was last heard of; -1 while the link is down.", float64(l.Idle), at...)
+		r.gauge("redis_master_sync_in_progress", "Whether the master sends all its data.", float64(b2i(l.Syncing)), at...)
 		r.gauge("redis_slave_repl_offset", "The offset in the master's stream.", offset, at...)
 	}
-	for _, f := range r.svc.master.everybody() {
-		host, port := f.place()
-		at := []string{"slave_ip", host, "slave_port", strconv.Itoa(port), "slave_state", stateNames[f.at()]}
-		r.gauge("redis_connected_slave_offset_bytes", "The offset that the replica has acknowledged.", float64(f.acked.Load()), at...)
-		lag := 0.0
-		if f.at() == followOnline {
-			lag = float64(max(r.now-f.ackAt.Load(), 0) / 1e6)
-		}
-		r.gauge("redis_connected_slave_lag_seconds", "Seconds since the replica's last acknowledgement.", lag, at...)
+	for _, f := range r.svc.repl.Replicas() {
+		at := []string{"slave_ip", f.Host, "slave_port", strconv.Itoa(f.Port), "slave_state", f.State}
+		r.gauge("redis_connected_slave_offset_bytes", "The offset that the replica has acknowledged.", float64(f.Acked), at...)
+		r.gauge("redis_connected_slave_lag_seconds", "Seconds since the replica's last acknowledgement.", float64(f.Lag), at...)
 	}
 }
 

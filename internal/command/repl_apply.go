@@ -20,19 +20,24 @@ import (
 // and INFO name it, its bytes are in no stream of this server's, and the stream's name is
 // given up, so that the next link asks for all data. Such links come at growing intervals.
 type follower struct {
-	l *link
-	m *masterConn
-	c *Session
+	l      *link
+	r      *Node
+	m      *masterConn
+	a      Applier
+	tx     *engine.Tx // the applier's
+	parser resp.Parser
 
 	buf []byte // received and not done yet
 	at  int    // buf[:at] is a transaction that has begun, as far as it was looked at
 	in  bool   // a transaction has begun
 	db  int    // the database that the stream has selected, -1: none
+	dbi int    // the database of the next command
 
-	queue []queued // the transaction
+	queue []Command // the transaction
 	undo  engine.Undo
 	half  string // a key that undo does not hold, and that the transaction may have changed; empty: none
 	args  [][]byte
+	keys  []Touched
 	doing [][]byte // the command that is being done
 }
 
@@ -40,16 +45,31 @@ type follower struct {
 var errReplaced = errors.New("the server follows another master, or none")
 
 func newFollower(l *link, m *masterConn) *follower {
-	f := &follower{l: l, m: m, c: l.r.svc.NewSession(m), buf: make([]byte, 0, linkBuffer), db: l.r.svc.DB.Log().DB()}
-	f.c.replay = true
-	f.c.become(l.r.svc.acl.super)
-	f.c.view.show(viewMaster, true)
-	f.c.dbi = max(f.db, 0)
-	f.c.parser.Limits = resp.Limits{MaxBulk: math.MaxInt / 2, MaxArgs: math.MaxInt32}
+	f := &follower{l: l, r: l.r, m: m, a: l.r.host.NewApplier(m), buf: make([]byte, 0, linkBuffer), db: l.r.db.Log().DB()}
+	f.tx = f.a.Tx()
+	f.choose(max(f.db, 0))
+	f.parser.Limits = resp.Limits{MaxBulk: math.MaxInt / 2, MaxArgs: math.MaxInt32}
 	return f
 }
 
-func (f *follower) close() { f.c.Closed(nil) }
+// choose notes the database of the next command.
+func (f *follower) choose(db int) {
+	f.dbi = db
+	f.a.Select(db)
+}
+
+func (f *follower) close() { f.a.Close() }
+
+// runSafely is run that ends the link after a panic in a command of the master.
+func (f *follower) runSafely() (err error) {
+	defer func() {
+		if what := recover(); what != nil {
+			f.a.Panicked(what)
+			err = f.refused(f.doing, fmt.Errorf("ERR panic: %v", what))
+		}
+	}()
+	return f.run()
+}
 
 // run applies the stream until the connection or the link ends.
 func (f *follower) run() error {
@@ -64,7 +84,7 @@ func (f *follower) run() error {
 			if failed != nil {
 				return failed
 			}
-			f.c.endBatch(used, 0)
+			f.a.Settle(used)
 			f.keep(used)
 		}
 		switch {
@@ -95,21 +115,21 @@ func (f *follower) keep(used int) {
 func (f *follower) apply(buf []byte) (used int, err error) {
 	pos := f.at
 	for pos < len(buf) {
-		args, n, err := f.c.parser.Next(buf[pos:])
+		args, n, err := f.parser.Next(buf[pos:])
 		if err != nil {
-			return used, fmt.Errorf("the stream cannot be understood at offset %d: %w", f.l.r.svc.DB.Log().End(), err)
+			return used, fmt.Errorf("the stream cannot be understood at offset %d: %w", f.r.db.Log().End(), err)
 		}
 		if n == 0 {
 			break
 		}
 		pos += n
 		switch {
-		case f.in && (len(args) == 0 || !EqualFold(args[0], "EXEC")):
+		case f.in && (len(args) == 0 || !is(args[0], "EXEC")):
 			continue
 		case f.in:
 			f.in = false
 			err = f.transaction(buf[used:pos])
-		case len(args) == 1 && EqualFold(args[0], "MULTI"):
+		case len(args) == 1 && is(args[0], "MULTI"):
 			f.in = true
 			continue
 		default:
@@ -129,44 +149,33 @@ func (f *follower) one(args [][]byte, raw []byte) error {
 	if len(args) == 0 {
 		return f.control(raw)
 	}
-	spec, err := f.resolve(args)
-	switch {
-	case EqualFold(args[0], "REPLCONF"):
-		if err = f.control(raw); err == nil && len(args) > 1 && EqualFold(args[1], "GETACK") {
+	if is(args[0], "REPLCONF") {
+		err := f.control(raw)
+		if err == nil && len(args) > 1 && is(args[1], "GETACK") {
 			f.l.acknowledge(f.m)
 		}
 		return err
-	case err != nil:
+	}
+	c, err := f.a.Resolve(args)
+	if err != nil {
 		return f.refused(args, err)
-	case spec.Has(Write):
-		return f.write(spec, args, raw)
 	}
-	switch spec.Name {
-	case "ping":
+	switch c.Kind {
+	case KindPing:
 		return f.control(raw)
-	case "select":
+	case KindSelect:
 		return f.selectDB(args, raw)
-	case "publish", "spublish":
-		return f.publish(spec, args, raw)
-	case "exec", "discard":
-		return f.refused(args, errors.New("there is no MULTI before it"))
+	case KindMessage:
+		return f.publish(c, raw)
+	case KindExec:
+		return f.refused(args, errors.New("ERR there is no MULTI before it"))
 	}
-	return f.write(spec, args, raw)
-}
-
-// resolve finds a command of the stream. What is for administrators is not: a master
-// replicates data, and whoever stands in for it must not end or turn the server.
-func (f *follower) resolve(args [][]byte) (*Spec, error) {
-	spec, err := f.c.resolve(args)
-	if err == nil && spec.Has(Admin) && !spec.Has(Write) {
-		err = errors.New("a master does not replicate commands of administrators")
-	}
-	return spec, err
+	return f.write(c, raw)
 }
 
 // begin locks all shards, for what is no command on keys.
 func (f *follower) begin() error {
-	f.c.tx.LockAll(f.c.dbi)
+	f.tx.LockAll(f.dbi)
 	return f.mine()
 }
 
@@ -176,7 +185,7 @@ func (f *follower) mine() error {
 	if f.l.current() {
 		return nil
 	}
-	f.c.tx.Unlock()
+	f.tx.Unlock()
 	return errReplaced
 }
 
@@ -185,8 +194,8 @@ func (f *follower) control(raw []byte) error {
 	if err := f.begin(); err != nil {
 		return err
 	}
-	f.l.r.svc.DB.Log().AppendControl(raw)
-	f.c.tx.Unlock()
+	f.r.db.Log().AppendControl(raw)
+	f.tx.Unlock()
 	return nil
 }
 
@@ -200,9 +209,10 @@ func (f *follower) selectDB(args [][]byte, raw []byte) error {
 	if err := f.begin(); err != nil {
 		return err
 	}
-	f.db, f.c.dbi = n, n
-	f.c.tx.Verbatim(raw, n)
-	f.c.tx.Unlock()
+	f.db = n
+	f.choose(n)
+	f.tx.Verbatim(raw, n)
+	f.tx.Unlock()
 	return nil
 }
 
@@ -211,97 +221,59 @@ func (f *follower) number(args [][]byte) (int, error) {
 	if len(args) == 2 {
 		n, ok = resp.ParseInt(args[1])
 	}
-	if most := f.l.r.svc.DB.Databases(); !ok || n < 0 || n >= int64(most) {
+	if most := f.r.db.Databases(); !ok || n < 0 || n >= int64(most) {
 		return 0, fmt.Errorf("the master uses a database that is not here: %q, of %d; set the directive databases as it is there", args, most)
 	}
 	return int(n), nil
 }
 
 // publish tells the subscribers of this server.
-func (f *follower) publish(spec *Spec, args [][]byte, raw []byte) error {
+func (f *follower) publish(c Command, raw []byte) error {
 	if err := f.unpaused(); err != nil {
 		return err
 	}
 	if err := f.begin(); err != nil {
 		return err
 	}
-	if err := f.do(spec, args, false); err != nil {
-		f.l.r.svc.Log.Warn("a message of the master could not be published", "error", err)
+	if err := f.a.Run(c, false); err != nil {
+		f.r.log.Warn("a message of the master could not be published", "error", err)
 	}
-	f.l.r.svc.DB.Log().AppendControl(raw)
-	f.c.tx.Unlock()
+	f.r.db.Log().AppendControl(raw)
+	f.tx.Unlock()
 	return nil
 }
 
 // write does a command that changes data.
-func (f *follower) write(spec *Spec, args [][]byte, raw []byte) error {
+func (f *follower) write(c Command, raw []byte) error {
 	if err := f.unpaused(); err != nil {
 		return err
 	}
-	c := f.c
-	f.doing = args
-	c.ctx.Spec, c.ctx.Args = spec, args // lock may run the handler, for what it says of wrong arguments
-	if _, err := c.lock(spec, args); err != nil {
-		return f.refused(args, err)
-	}
-	if !c.tx.Begun() {
-		c.tx.LockAll(c.dbi)
+	f.doing = c.Args
+	if err := f.a.Lock(c); err != nil {
+		return f.refused(c.Args, err)
 	}
 	if err := f.mine(); err != nil {
 		return err
 	}
-	if err := f.do(spec, args, false); err != nil {
-		c.tx.Unlock()
-		return f.refused(args, err)
+	if err := f.a.Run(c, false); err != nil {
+		f.tx.Unlock()
+		return f.refused(c.Args, err)
 	}
-	c.tx.Verbatim(raw, f.db)
-	c.tx.Unlock()
+	f.tx.Verbatim(raw, f.db)
+	f.tx.Unlock()
 	return nil
 }
 
 // unpaused waits for the end of a CLIENT PAUSE, which holds back what the master writes
 // too: a replica that is paused stays as it is. The link is kept meanwhile.
 func (f *follower) unpaused() error {
-	p := &f.l.r.svc.pause
-	if !p.active() {
+	if !f.r.host.Paused() {
 		return nil
 	}
 	f.l.deaf.Store(true)
 	defer f.l.deaf.Store(false)
 	defer f.m.noteHeard()
-	return p.await(f.l.ctx)
-}
-
-// do runs a command in the transaction, whose shards are locked.
-func (f *follower) do(spec *Spec, args [][]byte, inside bool) error {
-	c := f.c
-	c.tx.Replaying()
-	x := c.ctx
-	x.Spec, x.Args, x.noWait = spec, args, inside
-	if spec.Has(Timed) {
-		var err error
-		if x.Args, err = c.takeInstant(args); err != nil {
-			return err
-		}
-	}
-	c.count(spec, len(args))
-	var since int64
-	seen := c.svc.observed.Load()
-	if seen != 0 {
-		since = c.began(seen, spec, args)
-	}
-	err := spec.Run(&x)
-	if seen != 0 {
-		c.ran(seen, spec, args, since)
-	}
-	if err == nil && len(c.out.Buf) > 0 && c.out.Buf[0] == '-' {
-		err = errors.New(string(c.out.Buf[1 : len(c.out.Buf)-2]))
-	}
-	c.out.Buf = c.out.Buf[:0]
-	if cap(c.out.Buf) > keepLink {
-		c.out.Buf = nil
-	}
-	return err
+	return f.r.host.AwaitPause(f.l.ctx)
 }
 
 // transaction does what stands between MULTI and EXEC, at once.
@@ -309,97 +281,59 @@ func (f *follower) transaction(raw []byte) error {
 	if err := f.unpaused(); err != nil {
 		return err
 	}
-	c := f.c
 	db, err := f.gather(raw)
 	if err != nil {
 		return err
 	}
-	if err := c.lockAll(f.queue); err != nil {
+	if err := f.a.LockAll(f.queue); err != nil {
 		return err
-	}
-	if !c.tx.Begun() {
-		c.tx.LockAll(c.dbi)
 	}
 	if err := f.mine(); err != nil {
 		return err
 	}
 	f.undo.Reset()
 	f.half = ""
-	for i, q := range f.queue {
-		if q.spec.Name == "select" {
-			c.dbi, _ = strconv.Atoi(string(q.args[1]))
-			c.tx.Select(c.dbi)
+	for i, c := range f.queue {
+		if c.Kind == KindSelect {
+			n, _ := strconv.Atoi(string(c.Args[1]))
+			f.choose(n)
+			f.tx.Select(n)
 			continue
 		}
-		c.tx.Select(c.dbi)
-		if i < len(f.queue)-1 || q.spec.Has(MayReplicate) { // a script may fail behind a write
-			f.remember(q)
+		f.tx.Select(f.dbi)
+		if i < len(f.queue)-1 || c.Scripts {
+			f.remember(c)
 		}
-		f.doing = q.args
-		if err := f.do(q.spec, q.args, true); err != nil {
-			return f.takeBack(q.args, err)
+		f.doing = c.Args
+		if err := f.a.Run(c, true); err != nil {
+			return f.takeBack(c.Args, err)
 		}
-		c.tx.Tell()
+		f.tx.Tell()
 	}
 	f.db = db
-	c.tx.Verbatim(raw, db)
-	c.tx.Unlock()
+	f.tx.Verbatim(raw, db)
+	f.tx.Unlock()
 	return nil
 }
 
 // remember notes what the keys of a command of a transaction hold before it.
-func (f *follower) remember(q queued) {
-	c := f.c
-	if f.half != "" || q.spec.Flags&(Write|MayReplicate) == 0 || q.spec.Has(PubSub) {
+func (f *follower) remember(c Command) {
+	if f.half != "" {
 		return
 	}
-	if q.spec.Group == GroupScripting {
-		f.half = "all keys" // a script or function may write what it does not name
-		return
-	}
-	refs, err := q.spec.AppendKeys(c.ctx.keys[:0], q.args)
-	if c.ctx.keys = refs; err != nil || q.spec.wide(q.args) || len(refs) == 0 || len(refs) > maxUndo {
+	keys, all := f.a.AppendKeys(f.keys[:0], c)
+	if f.keys = keys; all || len(keys) > maxUndo {
 		f.half = "all keys"
 		return
 	}
-	for _, k := range refs {
-		if !f.undo.Remember(c.tx, q.args[k.Pos]) {
-			f.half = strconv.Quote(string(clip(q.args[k.Pos], 64)))
+	defer f.tx.Select(f.dbi)
+	for _, k := range keys {
+		f.tx.Select(k.DB)
+		if !f.undo.Remember(f.tx, k.Key) {
+			f.half = strconv.Quote(string(head(k.Key, 64)))
 			return
 		}
 	}
-	if db := otherDB(q, c.svc.DB.Databases()); db >= 0 {
-		key := q.args[refs[len(refs)-1].Pos]
-		c.tx.Select(db)
-		if !f.undo.Remember(c.tx, key) {
-			f.half = strconv.Quote(string(clip(key, 64)))
-		}
-		c.tx.Select(c.dbi)
-	}
-}
-
-// otherDB returns the database, of so many, in which a command writes its last key where that is
-// named by the command; -1: it writes in the selected one alone.
-func otherDB(q queued, most int) int {
-	at := 0
-	switch q.spec.Name {
-	case "move":
-		at = 2
-	case "copy":
-		for i := 3; i < len(q.args)-1; i++ {
-			if EqualFold(q.args[i], "DB") {
-				at = i + 1
-			}
-		}
-	}
-	if at == 0 || at >= len(q.args) {
-		return -1
-	}
-	n, ok := resp.ParseInt(q.args[at])
-	if !ok || n < 0 || n >= int64(most) {
-		return -1 // the command is refused
-	}
-	return int(n)
 }
 
 // maxUndo is how many keys one command of a transaction may have to be taken back.
@@ -410,21 +344,20 @@ const maxUndo = 64
 // memory, so that they do not contradict it, and the log says which key differs until all
 // data comes.
 func (f *follower) takeBack(args [][]byte, why error) error {
-	c := f.c
 	if f.half == "" {
-		if err := f.undo.TakeBack(c.tx); err != nil {
+		if err := f.undo.TakeBack(f.tx); err != nil {
 			f.half = "some keys (" + err.Error() + ")"
 		}
 	}
 	half := f.half
-	c.tx.Forget()
-	c.tx.Unlock()
+	f.tx.Forget()
+	f.tx.Unlock()
 	if half != "" {
-		why = fmt.Errorf("%s; the commands before it in its transaction may have changed %s, and could not be taken back", wireText(why), half)
+		why = fmt.Errorf("%s; the commands before it in its transaction may have changed %s, and could not be taken back", why, half)
 	}
 	err := f.refused(args, why)
-	if replaced := f.l.r.onReplaced; half != "" && replaced != nil && f.l.current() {
-		replaced()
+	if half != "" && f.l.current() {
+		f.r.rewriteFiles()
 	}
 	return err
 }
@@ -435,26 +368,27 @@ func (f *follower) gather(raw []byte) (db int, err error) {
 	db = f.db
 	f.queue, f.args = f.queue[:0], f.args[:0]
 	for at := 0; at < len(raw); {
-		args, n, err := f.c.parser.Next(raw[at:])
+		args, n, err := f.parser.Next(raw[at:])
 		if err != nil || n == 0 {
 			return 0, fmt.Errorf("a transaction of the stream cannot be understood: %w", err)
 		}
 		at += n
-		if len(args) == 0 || len(args) == 1 && (EqualFold(args[0], "MULTI") || EqualFold(args[0], "EXEC") || EqualFold(args[0], "PING")) {
+		if len(args) == 0 || len(args) == 1 && (is(args[0], "MULTI") || is(args[0], "EXEC") || is(args[0], "PING")) {
 			continue
 		}
-		spec, err := f.resolve(args)
+		c, err := f.a.Resolve(args)
 		if err != nil {
 			return 0, f.refused(args, err)
 		}
-		if spec.Name == "select" {
+		if c.Kind == KindSelect {
 			if db, err = f.number(args); err != nil {
 				return 0, err
 			}
 		}
 		from := len(f.args)
 		f.args = append(f.args, args...)
-		f.queue = append(f.queue, queued{spec, f.args[from:len(f.args):len(f.args)]})
+		c.Args = f.args[from:len(f.args):len(f.args)] // the parser reuses those it has returned
+		f.queue = append(f.queue, c)
 	}
 	return db, nil
 }
@@ -469,19 +403,18 @@ type refusedCommand struct {
 // refused says that a command of the master could not be done here, and returns the
 // error that ends the link. No shard is locked.
 func (f *follower) refused(args [][]byte, why error) error {
-	r := f.l.r
+	r := f.r
 	if !f.l.giveUpStream() {
 		return errReplaced
 	}
-	last := refusedCommand{r.svc.DB.Log().End(), shown(args), wireText(why)}
+	last := refusedCommand{r.db.Log().End(), shown(args), why.Error()}
 	r.refusal.Store(&last)
 	n := r.refused.Add(1)
-	r.svc.Log.Error("a command of the master was refused: the link ends, and all data is asked for again",
+	r.log.Error("a command of the master was refused: the link ends, and all data is asked for again",
 		"command", last.command, "error", why, "offset", last.offset, "refused", n)
-	if r.svc.Config.String("propagation-error-behavior") != "ignore" {
-		if end := r.svc.opts.Shutdown; end != nil {
-			r.svc.Log.Error("the server ends, as propagation-error-behavior says")
-			r.svc.beside.Go(func() { end() })
+	if r.config.String("propagation-error-behavior") != "ignore" {
+		if r.host.Shutdown() {
+			r.log.Error("the server ends, as propagation-error-behavior says")
 		}
 		f.l.stop()
 	}
@@ -499,13 +432,13 @@ func (e *refusedError) Error() string {
 // next link and the replicas of this server get all data. It reports whether the link is
 // still the service's.
 func (l *link) giveUpStream() bool {
-	tx := l.r.svc.DB.BeginAll(0)
+	tx := l.r.db.BeginAll(0)
 	defer tx.Commit()
 	if !l.current() {
 		return false
 	}
-	l.r.become(randomID())
-	l.r.svc.dropReplicas("a command of the master was refused: all data is to be synchronised again")
+	l.r.become(NewID())
+	l.r.dropReplicas("a command of the master was refused: all data is to be synchronised again")
 	return true
 }
 
@@ -516,7 +449,7 @@ func shown(args [][]byte) string {
 		if i == 8 {
 			return text + " ..."
 		}
-		text += fmt.Sprintf(" %q", clip(word, 64))
+		text += fmt.Sprintf(" %q", head(word, 64))
 	}
 	return text[min(1, len(text)):]
 }

@@ -10,7 +10,7 @@ import (
 // received before: REPLICAOF has been answered.
 func TestALinkThatWasReplacedDoesNothing(t *testing.T) {
 	s := gated(t)
-	l := newLink(&s.repl, "127.0.0.1", 1)
+	l := newLink(s.repl, "127.0.0.1", 1)
 	defer l.stop()
 	a, b := net.Pipe()
 	defer a.Close()
@@ -26,7 +26,7 @@ func TestALinkThatWasReplacedDoesNothing(t *testing.T) {
 	} {
 		f := newFollower(l, newMasterConn(l, a))
 		used, err := f.apply([]byte(stream))
-		if used != 0 || !errors.Is(err, errReplaced) || s.DB.Log().End() != 0 || f.c.tx.Begun() {
+		if used != 0 || !errors.Is(err, errReplaced) || s.DB.Log().End() != 0 || f.tx.Begun() {
 			t.Errorf("%q: %d, %v; the stream is at %d", stream, used, err, s.DB.Log().End())
 		}
 		f.close()

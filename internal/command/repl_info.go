@@ -1,70 +1,171 @@
 package command
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // What INFO, ROLE and metrics say of replication.
 
-func (i *info) replication() {
-	r := &i.svc.repl
-	if l := r.follows.Load(); l != nil {
-		i.put("role", "slave")
-		i.master(l)
-	} else {
-		i.put("role", "master")
-	}
-	i.connectedReplicas()
-	i.put("master_failover_state", r.failover.state())
-	id, id2, second := r.names()
-	i.put("master_replid", id)
-	i.put("master_replid2", id2)
-	i.put("master_repl_offset", i.svc.DB.Log().End())
-	i.put("second_repl_offset", second)
-	i.backlogLines()
+// LinkState is how far a replica's link to its master has come.
+type LinkState struct {
+	Host    string // the master's
+	Port    int
+	Step    string // as ROLE says it: connect, connecting, handshake, sync or connected
+	Up      bool   // the stream is followed: Step is connected
+	Syncing bool   // the master sends all its data: Step is sync
+	Idle    int64  // seconds since something was received; -1 while the link is down
+	// Beside says that a full synchronisation is loaded while clients are served from
+	// the old data.
+	Beside bool
 }
 
-// master writes what a replica says of its link.
-func (i *info) master(l *link) {
-	c, step, offset := i.svc.Config, l.step(), i.svc.DB.Log().End()
-	up := step == linkConnected
-	i.put("master_host", l.host)
-	i.put("master_port", l.port)
-	i.put("master_link_status", map[bool]string{true: "up", false: "down"}[up])
-	if up {
-		i.put("master_last_io_seconds_ago", max(i.now-l.heard.Load(), 0)/1e6)
-	} else {
-		i.put("master_last_io_seconds_ago", -1)
+// Link returns the state of the link to the master; false: this is a master.
+func (r *Node) Link() (LinkState, bool) {
+	l := r.follows.Load()
+	if l == nil {
+		return LinkState{}, false
 	}
-	i.put("master_sync_in_progress", step == linkSync)
-	i.put("slave_read_repl_offset", offset)
-	i.put("slave_repl_offset", offset)
+	step := l.step()
+	x := LinkState{Host: l.host, Port: l.port, Step: linkRoles[step], Up: step == linkConnected, Syncing: step == linkSync, Idle: -1, Beside: l.beside.Load()}
+	if x.Up {
+		x.Idle = l.idle()
+	}
+	return x, true
+}
+
+// idle is for how many seconds nothing was received.
+func (l *link) idle() int64 { return max(l.r.db.Clock().Micros()-l.heard.Load(), 0) / 1e6 }
+
+// ReplicaState is a replica of this server.
+type ReplicaState struct {
+	Host   string // where others find it
+	Port   int
+	State  string // INFO's word for how far it has come
+	Online bool   // it receives the stream
+	Acked  int64  // offset in the stream that it has acknowledged
+	Lag    int64  // seconds since it acknowledged something; 0 unless Online
+}
+
+// Replicas returns the replicas, in the order in which they came.
+func (r *Node) Replicas() (all []ReplicaState) {
+	now := r.db.Clock().Micros()
+	for _, f := range r.master.everybody() {
+		x := ReplicaState{State: stateNames[f.at()], Online: f.at() == followOnline, Acked: f.acked.Load()}
+		x.Host, x.Port = f.place()
+		if x.Online {
+			x.Lag = max(now-f.ackAt.Load(), 0) / 1e6
+		}
+		all = append(all, x)
+	}
+	return all
+}
+
+// Info calls put for each line of INFO replication. Values are strings, numbers and
+// bools.
+func (r *Node) Info(put func(name string, value any)) {
+	if l := r.follows.Load(); l != nil {
+		put("role", "slave")
+		l.info(put)
+	} else {
+		put("role", "master")
+	}
+	r.master.info(put)
+	put("master_failover_state", r.failover.state())
+	id, id2, second := r.Names()
+	put("master_replid", id)
+	put("master_replid2", id2)
+	put("master_repl_offset", r.db.Log().End())
+	put("second_repl_offset", second)
+	r.master.infoBacklog(put)
+}
+
+// info writes what a replica says of its link.
+func (l *link) info(put func(name string, value any)) {
+	r, c, step := l.r, l.r.config, l.step()
+	offset, up := r.db.Log().End(), step == linkConnected
+	put("master_host", l.host)
+	put("master_port", l.port)
+	put("master_link_status", map[bool]string{true: "up", false: "down"}[up])
+	if up {
+		put("master_last_io_seconds_ago", l.idle())
+	} else {
+		put("master_last_io_seconds_ago", -1)
+	}
+	put("master_sync_in_progress", step == linkSync)
+	put("slave_read_repl_offset", offset)
+	put("slave_repl_offset", offset)
 	if step == linkSync {
-		i.transfer(l)
+		l.infoSync(put)
 	}
 	if !up {
-		i.put("master_link_down_since_seconds", max(i.now-l.down.Load(), 0)/1e6)
+		put("master_link_down_since_seconds", max(r.db.Clock().Micros()-l.down.Load(), 0)/1e6)
 	}
-	if why := i.svc.repl.syncError.Load(); why != nil && *why != "" {
-		i.put("master_sync_last_error", *why)
+	if why := r.syncError.Load(); why != nil && *why != "" {
+		put("master_sync_last_error", *why)
 	}
-	i.put("slave_priority", c.Int("replica-priority"))
-	i.put("slave_read_only", c.Bool("replica-read-only"))
-	i.put("replica_announced", c.Bool("replica-announced"))
-	i.put("replica_refused_commands", i.svc.repl.refused.Load())
-	if last := i.svc.repl.refusal.Load(); last != nil {
-		i.put("replica_refused_last", oneLine(fmt.Sprintf("offset=%d,command=%s,error=%s", last.offset, last.command, last.why)))
+	put("slave_priority", c.Int("replica-priority"))
+	put("slave_read_only", c.Bool("replica-read-only"))
+	put("replica_announced", c.Bool("replica-announced"))
+	put("replica_refused_commands", r.refused.Load())
+	if last := r.refusal.Load(); last != nil {
+		text := fmt.Sprintf("offset=%d,command=%s,error=%s", last.offset, last.command, last.why)
+		put("replica_refused_last", strings.NewReplacer("\r", " ", "\n", " ").Replace(text))
 	}
 }
 
-// transfer writes how far a full synchronisation has come.
-func (i *info) transfer(l *link) {
+// infoSync writes how far a full synchronisation has come.
+func (l *link) infoSync(put func(name string, value any)) {
 	total, got := l.expected.Load(), l.received.Load()
-	left := total - got
+	left, percent := total-got, 0.0
+	if total > 0 {
+		percent = 100 * (float64(got) / float64(total))
+	}
 	if total < 0 {
 		total, left = 0, 0
 	}
-	i.put("master_sync_total_bytes", total)
-	i.put("master_sync_read_bytes", got)
-	i.put("master_sync_left_bytes", left)
-	i.put("master_sync_perc", 100*ratio(got, total))
-	i.put("master_sync_last_io_seconds_ago", max(i.now-l.heard.Load(), 0)/1e6)
+	put("master_sync_total_bytes", total)
+	put("master_sync_read_bytes", got)
+	put("master_sync_left_bytes", left)
+	put("master_sync_perc", percent)
+	put("master_sync_last_io_seconds_ago", l.idle())
 }
+
+// info writes the replicas.
+func (m *masterSide) info(put func(name string, value any)) {
+	c, all := m.r.config, m.r.Replicas()
+	put("connected_slaves", len(all))
+	if lag := c.Int("min-replicas-max-lag"); lag > 0 && c.Int("min-replicas-to-write") > 0 {
+		put("min_slaves_good_slaves", m.good(lag))
+	}
+	for n, f := range all {
+		put("slave"+strconv.Itoa(n), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d", f.Host, f.Port, f.State, f.Acked, f.Lag))
+	}
+}
+
+// infoBacklog writes what is kept of the stream.
+func (m *masterSide) infoBacklog(put func(name string, value any)) {
+	log, on, size := m.r.db.Log(), m.keeps(), m.r.config.Int("repl-backlog-size")
+	put("repl_backlog_active", on)
+	put("repl_backlog_size", size)
+	if !on {
+		put("repl_backlog_first_byte_offset", 0)
+		put("repl_backlog_histlen", 0)
+		return
+	}
+	first := max(log.Oldest(), log.End()-size)
+	put("repl_backlog_first_byte_offset", first+1)
+	put("repl_backlog_histlen", log.End()-first)
+}
+
+// InfoSyncs calls put for the statistics of synchronisations in INFO stats.
+func (r *Node) InfoSyncs(put func(name string, value any)) {
+	m := &r.master
+	put("sync_full", m.full.Load())
+	put("sync_partial_ok", m.partial.Load())
+	put("sync_partial_err", m.refused.Load())
+}
+
+// Received returns how many bytes masters have sent.
+func (r *Node) Received() int64 { return r.received.Load() }

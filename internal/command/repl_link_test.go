@@ -13,7 +13,7 @@ func TestALinkDialsAtOnceOnceInASecond(t *testing.T) {
 	clock := engine.NewManualClock(time.UnixMilli(1_700_000_000_000))
 	db := engine.Open(engine.Options{Clock: clock})
 	defer db.Close()
-	l := &link{r: &replication{svc: &Service{DB: db}}}
+	l := &link{r: &Node{db: db}}
 	for i, c := range []struct {
 		after time.Duration
 		want  bool

@@ -21,25 +21,26 @@ import (
 // writes to it, another reads what it acknowledges. The rest happens once a
 // second (attend): pings, newlines for those who wait, timeouts, limits.
 //
-// Locks: shards, masterSide.mu, replicaConn.wmu.
+// Locks: shards, masterSide.mu, Replica.wmu.
 
 // masterSide is what a service is to those who replicate it. A replica has one as
 // well: its replicas follow the same stream.
 type masterSide struct {
-	svc  *Service
+	r    *Node
 	n    atomic.Int32  // followers
 	kick chan struct{} // cap 1: attend is to look at once
 	ask  atomic.Bool   // attend is to ask all for an acknowledgement
+	lack atomic.Bool   // GateNoReplicas is closed
 
 	full, partial, refused atomic.Int64 // synchronisations
 
 	mu        sync.Mutex // guards what follows
-	followers []*replicaConn
-	syncs     []*replicaConn // those that wait for a snapshot
-	syncing   bool           // the goroutine of snapshots runs
-	file      *fullSyncJob   // is being written to a file; others may join it
+	followers []*Replica
+	syncs     []*Replica   // those that wait for a snapshot
+	syncing   bool         // the goroutine of snapshots runs
+	file      *fullSyncJob // is being written to a file; others may join it
 	joined    chan struct{}
-	waits     []*ackWait
+	waits     []*AckWait
 	attended  bool // the goroutine of attend runs
 	closed    bool
 	backlog   bool  // the stream is kept for those who come back
@@ -47,15 +48,15 @@ type masterSide struct {
 	seconds   int64 // that attend has seen
 }
 
-func (m *masterSide) init(s *Service) {
-	m.svc, m.kick, m.joined = s, make(chan struct{}, 1), make(chan struct{}, 1)
+func (m *masterSide) init(r *Node) {
+	m.r, m.kick, m.joined = r, make(chan struct{}, 1), make(chan struct{}, 1)
 	m.require()
 }
 
 // require follows min-replicas-to-write. Who has no use for replicas has no
 // goroutine that wakes every second.
 func (m *masterSide) require() {
-	if m.svc.Config.Int("min-replicas-to-write") > 0 {
+	if m.r.config.Int("min-replicas-to-write") > 0 {
 		m.begin()
 	}
 	m.judge()
@@ -65,11 +66,11 @@ func (m *masterSide) require() {
 func (m *masterSide) begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.attended || m.closed || m.svc.ctx.Err() != nil {
+	if m.attended || m.closed || m.r.ctx.Err() != nil {
 		return
 	}
 	m.attended = true
-	m.svc.beside.Go(m.attend)
+	m.r.beside.Go(m.attend)
 }
 
 // close begins nothing more; the service's context is about to end.
@@ -82,14 +83,6 @@ func (m *masterSide) close() {
 // nudge has attend look soon.
 func (m *masterSide) nudge() { notify(m.kick) }
 
-// notify leaves a token in a channel of capacity 1.
-func notify(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}
-
 // attend does what time brings, once a second, and what others ask for.
 func (m *masterSide) attend() {
 	t := time.NewTicker(time.Second)
@@ -97,7 +90,7 @@ func (m *masterSide) attend() {
 	m.judge()
 	for {
 		select {
-		case <-m.svc.ctx.Done():
+		case <-m.r.ctx.Done():
 			return
 		case <-m.kick:
 			if m.ask.Swap(false) {
@@ -115,8 +108,8 @@ const ping = "*1\r\n$4\r\nPING\r\n"
 
 // second is a second's work.
 func (m *masterSide) second() {
-	c := m.svc.Config
-	now := m.svc.DB.Clock().Micros()
+	c := m.r.config
+	now := m.r.db.Clock().Micros()
 	all := m.everybody()
 	m.mu.Lock()
 	m.seconds++
@@ -141,20 +134,20 @@ func (m *masterSide) control(command string) {
 	if m.n.Load() == 0 {
 		return
 	}
-	tx := m.svc.DB.Begin(0, []byte("role"))
+	tx := m.r.db.Begin(0, []byte("role"))
 	defer tx.Commit()
-	if !m.svc.repl.isReplica() {
-		m.svc.DB.Log().AppendControl([]byte(command))
+	if !m.r.IsReplica() {
+		m.r.db.Log().AppendControl([]byte(command))
 	}
 }
 
-func (m *masterSide) everybody() []*replicaConn {
+func (m *masterSide) everybody() []*Replica {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.followers)
 }
 
-func (m *masterSide) add(f *replicaConn) {
+func (m *masterSide) add(f *Replica) {
 	m.mu.Lock()
 	m.followers = append(m.followers, f)
 	m.n.Store(int32(len(m.followers)))
@@ -162,7 +155,7 @@ func (m *masterSide) add(f *replicaConn) {
 	m.begin()
 }
 
-func (m *masterSide) remove(f *replicaConn) {
+func (m *masterSide) remove(f *Replica) {
 	m.mu.Lock()
 	if i := slices.Index(m.followers, f); i >= 0 {
 		m.followers = slices.Delete(m.followers, i, i+1)
@@ -171,23 +164,25 @@ func (m *masterSide) remove(f *replicaConn) {
 		m.syncs = slices.Delete(m.syncs, i, i+1)
 	}
 	m.n.Store(int32(len(m.followers)))
-	m.alone = m.svc.DB.Clock().Micros()
+	m.alone = m.r.db.Clock().Micros()
 	m.mu.Unlock()
 	m.judge()
-	m.svc.repl.acked()
+	m.r.acked()
 }
 
 // judge closes the gate for writes where there are fewer good replicas than
 // min-replicas-to-write, and opens it where there are enough.
 func (m *masterSide) judge() {
-	c := m.svc.Config
+	c := m.r.config
 	need, lag := c.Int("min-replicas-to-write"), c.Int("min-replicas-max-lag")
-	m.svc.gates.set(gateNoReplicas, need > 0 && lag > 0 && !m.svc.repl.isReplica() && int64(m.good(lag)) < need)
+	lack := need > 0 && lag > 0 && !m.r.IsReplica() && int64(m.good(lag)) < need
+	m.lack.Store(lack)
+	m.r.host.SetGate(GateNoReplicas, lack)
 }
 
 // good is the number of replicas that were heard of in the last lag seconds.
 func (m *masterSide) good(lag int64) (n int) {
-	now := m.svc.DB.Clock().Micros()
+	now := m.r.db.Clock().Micros()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, f := range m.followers {
@@ -212,12 +207,12 @@ func (m *masterSide) keepBacklog(tx *engine.Tx) {
 		return
 	}
 	m.begin() // lets it go
-	s := m.svc
-	if !s.DB.LogNeeded() && s.logs&logFollows == 0 {
-		s.repl.become(randomID())
+	r := m.r
+	if !r.db.LogNeeded() && r.uses&logFollows == 0 {
+		r.become(NewID())
 	}
-	s.useLog(tx, logBacklog, true)
-	s.DB.Log().Keep(backlogSize(s.Config))
+	r.useLog(tx, logBacklog, true)
+	r.db.Log().Keep(backlogSize(r.config))
 }
 
 // keeps reports whether the stream is kept: else what is written may be in none.
@@ -229,29 +224,32 @@ func (m *masterSide) keeps() bool {
 
 func backlogSize(c *config.Set) int64 { return max(c.Int("repl-backlog-size"), 1) }
 
-// resize follows repl-backlog-size.
-func (m *masterSide) resize(c *config.Set) error {
+// ResizeBacklog follows the directive repl-backlog-size.
+func (r *Node) ResizeBacklog(c *config.Set) {
+	m := &r.master
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.backlog {
-		m.svc.DB.Log().Keep(backlogSize(c))
+		r.db.Log().Keep(backlogSize(c))
 	}
-	return nil
 }
+
+// SetRequired follows the directives min-replicas-to-write and min-replicas-max-lag.
+func (r *Node) SetRequired() { r.master.require() }
 
 // expireBacklog lets the backlog go when there were no replicas for
 // repl-backlog-ttl. Those of a replica may come back to whoever is promoted.
 func (m *masterSide) expireBacklog(now int64) {
-	ttl := m.svc.Config.Int("repl-backlog-ttl")
+	ttl := m.r.config.Int("repl-backlog-ttl")
 	m.mu.Lock()
 	over := m.backlog && ttl > 0 && now-m.alone > ttl*1e6
 	m.mu.Unlock()
 	if !over {
 		return
 	}
-	tx := m.svc.DB.BeginAll(0)
+	tx := m.r.db.BeginAll(0)
 	defer tx.Commit()
-	if m.svc.repl.isReplica() {
+	if m.r.IsReplica() {
 		return
 	}
 	m.mu.Lock()
@@ -262,53 +260,42 @@ func (m *masterSide) expireBacklog(now int64) {
 	if !over {
 		return
 	}
-	m.svc.DB.Log().Keep(0)
-	m.svc.useLog(tx, logBacklog, false)
-	if !m.svc.DB.LogNeeded() {
-		m.svc.repl.become(randomID()) // what is written from here on is in no stream
+	m.r.db.Log().Keep(0)
+	m.r.useLog(tx, logBacklog, false)
+	if !m.r.db.LogNeeded() {
+		m.r.become(NewID()) // what is written from here on is in no stream
 	}
-	m.svc.Log.Info("the replication backlog is let go: there were no replicas", "seconds", ttl)
-}
-
-// For the other half.
-
-// replicaNodes returns the replicas, in the order in which they came.
-func (s *Service) replicaNodes() (all []replicaNode) {
-	for _, f := range s.master.everybody() {
-		host, port := f.place()
-		all = append(all, replicaNode{Host: host, Port: port, Acked: f.acked.Load(), Online: f.at() == followOnline})
-	}
-	return all
+	m.r.log.Info("the replication backlog is let go: there were no replicas", "seconds", ttl)
 }
 
 // dropReplicas closes the connections of all replicas: they are to ask again for
 // what they lack.
-func (s *Service) dropReplicas(why string) {
-	for _, f := range s.master.everybody() {
+func (r *Node) dropReplicas(why string) {
+	for _, f := range r.master.everybody() {
 		f.drop(why)
 	}
 }
 
-// awaitReplicas waits until all replicas have what was written, for a time; an error
+// AwaitReplicas waits until all replicas have what was written, for a time; an error
 // says only that the wait was aborted.
-func (s *Service) awaitReplicas(ctx context.Context, patience time.Duration) error {
-	m, log := &s.master, s.DB.Log()
-	if m.n.Load() == 0 || patience <= 0 || s.repl.isReplica() {
+func (r *Node) AwaitReplicas(ctx context.Context, patience time.Duration) error {
+	m, log := &r.master, r.db.Log()
+	if m.n.Load() == 0 || patience <= 0 || r.IsReplica() {
 		return ctx.Err()
 	}
 	ctx2, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	done := make(chan struct{})
 	end := log.End()
-	m.wait(&ackWait{
-		over: func() bool { return ctx2.Err() != nil },
-		met:  func() bool { return m.count(end, nil) >= m.online() },
-		end:  func() { close(done) },
+	m.wait(&AckWait{
+		Over: func() bool { return ctx2.Err() != nil },
+		Met:  func() bool { return m.count(end, nil) >= m.online() },
+		End:  func() { close(done) },
 	})
 	select {
 	case <-done:
 	case <-ctx2.Done():
-		s.Log.Warn("not all replicas have what was written last")
+		r.log.Warn("not all replicas have what was written last")
 	}
 	return ctx.Err()
 }

@@ -26,7 +26,7 @@ import (
 // written gets it too, if the stream is still there from its cut on.
 
 // enqueue has the replica get a snapshot.
-func (m *masterSide) enqueue(f *replicaConn) {
+func (m *masterSide) enqueue(f *Replica) {
 	if m.join(f) {
 		return
 	}
@@ -36,14 +36,14 @@ func (m *masterSide) enqueue(f *replicaConn) {
 	notify(m.joined)
 	if !m.syncing && !m.closed {
 		m.syncing = true
-		m.svc.beside.Go(m.syncAll)
+		m.r.beside.Go(m.syncAll)
 	}
 }
 
 // join has the replica get the file that is being written, if it can.
-func (m *masterSide) join(f *replicaConn) bool {
+func (m *masterSide) join(f *Replica) bool {
 	m.mu.Lock()
-	x, log := m.file, m.svc.DB.Log()
+	x, log := m.file, m.r.db.Log()
 	if x == nil || x.form != m.formOf(f) {
 		m.mu.Unlock()
 		return false
@@ -88,9 +88,9 @@ func (m *masterSide) syncAll() {
 		if len(group) == 0 {
 			continue
 		}
-		x := &fullSyncJob{m: m, form: m.formOf(group[0]), group: group, began: m.svc.DB.Clock().Micros()}
+		x := &fullSyncJob{m: m, form: m.formOf(group[0]), group: group, began: m.r.db.Clock().Micros()}
 		if err := m.synchronise(x); err != nil {
-			m.svc.Log.Warn("a full synchronisation has failed", "replicas", len(x.group), "error", err)
+			m.r.log.Warn("a full synchronisation has failed", "replicas", len(x.group), "error", err)
 			for _, f := range x.group {
 				f.drop("its full synchronisation has failed: " + err.Error())
 			}
@@ -101,7 +101,7 @@ func (m *masterSide) syncAll() {
 // gather waits repl-diskless-sync-delay for more replicas, or until there are
 // repl-diskless-sync-max-replicas.
 func (m *masterSide) gather() {
-	c := m.svc.Config
+	c := m.r.config
 	delay, most := time.Duration(c.Int("repl-diskless-sync-delay"))*time.Second, int(c.Int("repl-diskless-sync-max-replicas"))
 	if !c.Bool("repl-diskless-sync") || delay == 0 {
 		return
@@ -119,7 +119,7 @@ func (m *masterSide) gather() {
 		case <-m.joined:
 		case <-t.C:
 			return
-		case <-m.svc.ctx.Done():
+		case <-m.r.ctx.Done():
 			return
 		}
 	}
@@ -131,8 +131,8 @@ type syncForm struct {
 	fields               rdb.FieldForm // of those that are no ebb
 }
 
-func (m *masterSide) formOf(f *replicaConn) syncForm {
-	form := syncForm{ebb: f.said.ebb, direct: f.said.eof && m.svc.Config.Bool("repl-diskless-sync"), nothing: f.said.data}
+func (m *masterSide) formOf(f *Replica) syncForm {
+	form := syncForm{ebb: f.said.ebb, direct: f.said.eof && m.r.config.Bool("repl-diskless-sync"), nothing: f.said.data}
 	switch {
 	case form.ebb:
 	case f.said.knows == oplog.Redis8:
@@ -145,10 +145,10 @@ func (m *masterSide) formOf(f *replicaConn) syncForm {
 
 // nextGroup takes those out of the queue who are to share a snapshot with the
 // first. Without any, and at the end of the service, there is no more to do.
-func (m *masterSide) nextGroup() (group []*replicaConn, more bool) {
+func (m *masterSide) nextGroup() (group []*Replica, more bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.syncs) == 0 || m.svc.ctx.Err() != nil {
+	if len(m.syncs) == 0 || m.r.ctx.Err() != nil {
 		m.syncing = false
 		return nil, false
 	}
@@ -168,13 +168,13 @@ func (m *masterSide) nextGroup() (group []*replicaConn, more bool) {
 
 // synchronise makes a snapshot for a group, and sends it or has it sent.
 func (m *masterSide) synchronise(x *fullSyncJob) error {
-	ctx, s := m.svc.ctx, m.svc
-	done, err := s.keeper.Turn(ctx)
+	ctx := m.r.ctx
+	done, err := m.r.host.Keeper().Turn(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	s.Log.Info("a full synchronisation begins", "replicas", len(x.group), "diskless", x.form.direct, "plain", !x.form.ebb)
+	m.r.log.Info("a full synchronisation begins", "replicas", len(x.group), "diskless", x.form.direct, "plain", !x.form.ebb)
 	m.full.Add(int64(len(x.group)))
 	if x.form.direct {
 		return x.direct(ctx)
@@ -186,8 +186,8 @@ func (m *masterSide) synchronise(x *fullSyncJob) error {
 type fullSyncJob struct {
 	m     *masterSide
 	form  syncForm
-	group []*replicaConn // guarded by m.mu while others may join
-	began int64          // us
+	group []*Replica // guarded by m.mu while others may join
+	began int64      // us
 
 	now       int64 // us, of the cut
 	id        string
@@ -199,13 +199,13 @@ type fullSyncJob struct {
 // cut takes what belongs to the instant: where the stream goes on. All shards are
 // locked.
 func (x *fullSyncJob) cut(tx *engine.Tx) {
-	s := x.m.svc
-	log := s.DB.Log()
+	r := x.m.r
+	log := r.db.Log()
 	x.m.keepBacklog(tx)
-	x.now, x.functions = tx.Now(), s.libraries()
-	x.id, _, _ = s.repl.names()
+	x.now, x.functions = tx.Now(), r.host.Functions()
+	x.id, _, _ = r.Names()
 	x.offset, x.db = log.Cut()
-	if !s.repl.isReplica() {
+	if !r.IsReplica() {
 		log.Unselect()
 	}
 	for _, f := range x.group {
@@ -215,9 +215,9 @@ func (x *fullSyncJob) cut(tx *engine.Tx) {
 
 // preamble writes what comes before the keys.
 func (x *fullSyncJob) preamble(w *rdb.Writer, version int) error {
-	used, _ := x.m.svc.DB.HeldMemory()
+	used, _ := x.m.r.db.HeldMemory()
 	w.Header(version)
-	w.Aux("redis-ver", redisVersion)
+	w.Aux("redis-ver", x.m.r.version)
 	w.Aux("redis-bits", strconv.Itoa(strconv.IntSize))
 	w.Aux("ctime", strconv.FormatInt(x.now/1e6, 10))
 	w.Aux("used-mem", strconv.Itoa(used))
@@ -236,8 +236,8 @@ func (x *fullSyncJob) preamble(w *rdb.Writer, version int) error {
 // snapshot writes the snapshot. begin is called behind the cut, before the first
 // byte.
 func (x *fullSyncJob) snapshot(ctx context.Context, out io.Writer, patch io.WriterAt, begin func() error) error {
-	s := x.m.svc
-	c := s.Config
+	r := x.m.r
+	c := r.config
 	w := rdb.NewWriter(out, rdb.WriterOptions{Checksum: c.Bool("rdbchecksum"), Compress: c.Bool("rdbcompression"), Patch: patch})
 	o := engine.SnapshotOptions{AtCut: x.cut, Plain: !x.form.ebb, Fields: x.form.fields, NoCompress: !c.Bool("rdbcompression"),
 		Preamble: func(w *rdb.Writer, version int) error {
@@ -250,13 +250,13 @@ func (x *fullSyncJob) snapshot(ctx context.Context, out io.Writer, patch io.Writ
 		o.Buffer, o.Abandon = hard, true // a slow replica must not make everybody wait
 	}
 	if x.form.nothing {
-		tx := s.DB.BeginAll(0)
+		tx := r.db.BeginAll(0)
 		x.cut(tx)
 		tx.Commit()
 		if err := o.Preamble(w, rdb.PlainVersion); err != nil {
 			return err
 		}
-	} else if err := s.DB.Snapshot(ctx, w, o); err != nil {
+	} else if err := r.db.Snapshot(ctx, w, o); err != nil {
 		return err
 	}
 	if err := x.awaitSync(ctx); err != nil {
@@ -268,8 +268,8 @@ func (x *fullSyncJob) snapshot(ctx context.Context, out io.Writer, patch io.Writ
 // awaitSync waits, under appendfsync always, until what the snapshot holds is
 // synced here: before that it is nobody's.
 func (x *fullSyncJob) awaitSync(ctx context.Context) error {
-	log, w := x.m.svc.DB.Log(), make(waker, 1)
-	for !settled(log, x.offset, w) {
+	log, w := x.m.r.db.Log(), make(oplog.Signal, 1)
+	for !log.OnSettled(x.offset, w) {
 		if err := log.Failure(); err != nil {
 			return err
 		}
@@ -283,11 +283,11 @@ func (x *fullSyncJob) awaitSync(ctx context.Context) error {
 }
 
 // greet tells a replica where the stream goes on behind the snapshot.
-func (x *fullSyncJob) greet(f *replicaConn) error {
+func (x *fullSyncJob) greet(f *Replica) error {
 	return f.write(x.greeting(f))
 }
 
-func (x *fullSyncJob) greeting(f *replicaConn) []byte {
+func (x *fullSyncJob) greeting(f *Replica) []byte {
 	if f.old {
 		return nil
 	}
@@ -296,8 +296,8 @@ func (x *fullSyncJob) greeting(f *replicaConn) []byte {
 
 // over notes that the snapshot has been sent.
 func (x *fullSyncJob) over() {
-	s := x.m.svc
-	s.Log.Info("a full synchronisation was sent", "replicas", len(x.group), "ms", (s.DB.Clock().Micros()-x.began)/1000)
+	r := x.m.r
+	r.log.Info("a full synchronisation was sent", "replicas", len(x.group), "ms", (r.db.Clock().Micros()-x.began)/1000)
 }
 
 // direct sends the snapshot to the sockets.
@@ -330,14 +330,14 @@ func (x *fullSyncJob) direct(ctx context.Context) error {
 }
 
 // sent has the replica's own goroutine go on.
-func (x *fullSyncJob) sent(f *replicaConn, next followStep) {
+func (x *fullSyncJob) sent(f *Replica, next followStep) {
 	f.took()
 	f.set(next)
 	close(f.ready)
 }
 
 // fanOut writes to several replicas, and forgets those that are gone.
-type fanOut struct{ to []*replicaConn }
+type fanOut struct{ to []*Replica }
 
 var errAllGone = errors.New("the replicas are gone")
 
@@ -360,8 +360,8 @@ func (o *fanOut) Write(b []byte) (int, error) {
 
 // throughFile writes the snapshot to a file and sends that to each.
 func (x *fullSyncJob) throughFile(ctx context.Context) error {
-	dir := x.m.svc.Config.String("dir")
-	if !x.m.svc.Config.Durable() {
+	dir := x.m.r.config.String("dir")
+	if !x.m.r.config.Durable() {
 		dir = "" // where the system has its temporary files
 	}
 	file, err := os.CreateTemp(dir, durable.TempSync)
@@ -373,7 +373,7 @@ func (x *fullSyncJob) throughFile(ctx context.Context) error {
 		_ = os.Remove(file.Name())
 		return err
 	}
-	x.m.svc.beside.Go(func() { x.sendFiles(file) }) // who reads slowly holds up nobody else
+	x.m.r.beside.Go(func() { x.sendFiles(file) }) // who reads slowly holds up nobody else
 	return nil
 }
 
@@ -412,7 +412,7 @@ func (x *fullSyncJob) sendFiles(file *os.File) {
 }
 
 // sendFile sends a snapshot of known length.
-func (f *replicaConn) sendFile(r io.Reader, size int64) error {
+func (f *Replica) sendFile(r io.Reader, size int64) error {
 	f.set(followReceive)
 	if err := f.write(fmt.Appendf(nil, "$%d\r\n", size)); err != nil {
 		return err
@@ -423,7 +423,7 @@ func (f *replicaConn) sendFile(r io.Reader, size int64) error {
 
 // syncPipe writes a snapshot to a replica, in pieces after each of which it is known
 // that the replica takes them: one that stops is given up after repl-timeout.
-type syncPipe struct{ f *replicaConn }
+type syncPipe struct{ f *Replica }
 
 // syncPiece takes a second at a slow 8 Mbit/s.
 const syncPiece = 1 << 20
@@ -431,7 +431,7 @@ const syncPiece = 1 << 20
 func (p syncPipe) Write(b []byte) (n int, err error) {
 	for n < len(b) && err == nil {
 		piece := b[n:min(n+syncPiece, len(b))]
-		p.f.writing.Store(p.f.m.svc.DB.Clock().Micros())
+		p.f.writing.Store(p.f.m.r.db.Clock().Micros())
 		if err = p.f.write(piece); err == nil {
 			n += len(piece)
 		}

@@ -40,7 +40,7 @@ var linkRoles = [...]string{"connect", "connecting", "handshake", "sync", "conne
 
 // link follows one master. Its goroutine ends with stop, or with the service.
 type link struct {
-	r        *replication
+	r        *Node
 	host     string
 	port     int
 	handOver bool // PSYNC asks the master to become one: FAILOVER
@@ -77,10 +77,10 @@ const (
 	retryDoubles = 5
 )
 
-func newLink(r *replication, host string, port int) *link {
+func newLink(r *Node, host string, port int) *link {
 	l := &link{r: r, host: host, port: port, gone: make(chan struct{})}
-	l.ctx, l.stop = context.WithCancel(r.svc.ctx)
-	l.down.Store(r.svc.DB.Clock().Micros())
+	l.ctx, l.stop = context.WithCancel(r.ctx)
+	l.down.Store(r.db.Clock().Micros())
 	return l
 }
 
@@ -90,10 +90,10 @@ func (l *link) step() linkStep { return linkStep(l.at.Load()) }
 func (l *link) set(s linkStep) {
 	was := linkStep(l.at.Swap(int32(s)))
 	if was == linkConnected && s != linkConnected {
-		l.down.Store(l.r.svc.DB.Clock().Micros())
+		l.down.Store(l.r.db.Clock().Micros())
 	}
 	if (was == linkConnected) != (s == linkConnected) && l.current() {
-		l.r.setGates()
+		l.r.SetGates()
 	}
 }
 
@@ -104,7 +104,7 @@ func (l *link) current() bool { return l.r.follows.Load() == l }
 // run keeps the link up until it is stopped.
 func (l *link) run() {
 	defer close(l.gone)
-	log := l.r.svc.Log
+	log := l.r.log
 	log.Info("replicates a master", "host", l.host, "port", l.port)
 	for l.ctx.Err() == nil {
 		err := l.attempt()
@@ -132,7 +132,7 @@ func (l *link) run() {
 // in retryAfter. A master that takes the link and drops it again is not asked all the
 // time.
 func (l *link) atOnce() bool {
-	now := l.r.svc.DB.Clock().Micros()
+	now := l.r.db.Clock().Micros()
 	if l.retried != 0 && now-l.retried < retryAfter.Microseconds() {
 		return false
 	}
@@ -158,7 +158,7 @@ func (l *link) noteRefusal(err error) bool {
 		l.wait = retryAfter
 		return false
 	}
-	now := l.r.svc.DB.Clock().Micros()
+	now := l.r.db.Clock().Micros()
 	if now-l.refusedAt > calm || l.refusedAt == 0 {
 		l.refusedWait = 0
 	}
@@ -228,12 +228,12 @@ func (l *link) converse(m *masterConn) error {
 		l.failed(nil)
 	}
 	l.said = ""
-	l.r.svc.Log.Info("the link to the master is up", "master", l.addr(), "full", full != nil, "offset", l.r.svc.DB.Log().End())
-	a := newFollower(l, m)
-	defer a.close()
+	l.r.log.Info("the link to the master is up", "master", l.addr(), "full", full != nil, "offset", l.r.db.Log().End())
+	f := newFollower(l, m)
+	defer f.close()
 	l.set(linkConnected)
 	l.acknowledge(m)
-	return a.runSafely()
+	return f.runSafely()
 }
 
 // failed notes for INFO why the last full synchronisation failed; nil: it did not.
@@ -264,8 +264,8 @@ func (l *link) tend(m *masterConn, over <-chan struct{}) {
 		if l.deaf.Load() {
 			m.noteHeard()
 		}
-		silent := l.r.svc.DB.Clock().Micros() - l.heard.Load()
-		if limit := l.r.svc.Config.Int("repl-timeout"); silent > limit*1e6 {
+		silent := l.r.db.Clock().Micros() - l.heard.Load()
+		if limit := l.r.config.Int("repl-timeout"); silent > limit*1e6 {
 			m.Kill(fmt.Errorf("nothing was heard for %d seconds (repl-timeout)", limit))
 		}
 	}
@@ -274,14 +274,14 @@ func (l *link) tend(m *masterConn, over <-chan struct{}) {
 // acknowledge tells the master how far this replica has come, and how far its
 // files have.
 func (l *link) acknowledge(m *masterConn) {
-	log := l.r.svc.DB.Log()
+	log := l.r.db.Log()
 	end, synced := log.End(), log.Synced()
 	if !l.current() {
 		return // a promotion may come before what was read: it would be another stream's
 	}
 	var a, f [20]byte
 	args := [][]byte{[]byte("REPLCONF"), []byte("ACK"), strconv.AppendInt(a[:0], end, 10)}
-	if k := l.r.svc.keeper; k != nil && k.AppendOnly() {
+	if k := l.r.host.Keeper(); k != nil && k.AppendOnly() {
 		args = append(args, []byte("FACK"), strconv.AppendInt(f[:0], synced, 10))
 	}
 	_ = m.send(resp.AppendCommand(nil, args...)) // who reads will see that it failed
@@ -307,7 +307,7 @@ func newMasterConn(l *link, conn net.Conn) *masterConn {
 	return m
 }
 
-func (m *masterConn) noteHeard() { m.l.heard.Store(m.l.r.svc.DB.Clock().Micros()) }
+func (m *masterConn) noteHeard() { m.l.heard.Store(m.l.r.db.Clock().Micros()) }
 
 // heardReader notes when something was received.
 type heardReader struct{ m *masterConn }
@@ -316,7 +316,7 @@ func (h heardReader) Read(b []byte) (int, error) {
 	n, err := h.m.Conn.Read(b)
 	if n > 0 {
 		h.m.noteHeard()
-		h.m.l.r.svc.totals.replIn.Add(int64(n))
+		h.m.l.r.received.Add(int64(n))
 	}
 	return n, err
 }
@@ -329,10 +329,13 @@ func (m *masterConn) send(b []byte) error {
 	return err
 }
 
+// errLinkKilled is what CLIENT KILL says where the killer says nothing.
+var errLinkKilled = errors.New("killed by another client")
+
 // Kill implements reactor.Conn: the link connects anew.
 func (m *masterConn) Kill(err error) {
 	if err == nil {
-		err = errKilled
+		err = errLinkKilled
 	}
 	m.why.CompareAndSwap(nil, &err)
 	_ = m.Conn.Close()

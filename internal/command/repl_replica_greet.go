@@ -22,12 +22,12 @@ import (
 
 // dial connects to the master.
 func (l *link) dial() (net.Conn, error) {
-	c := l.r.svc.Config
+	c := l.r.config
 	timeout := time.Duration(c.Int("repl-timeout")) * time.Second
 	ctx, cancel := context.WithTimeout(l.ctx, timeout)
 	defer cancel()
 	dialer := new(net.Dialer)
-	if from := l.r.svc.Config.String("bind-source-addr"); from != "" {
+	if from := l.r.config.String("bind-source-addr"); from != "" {
 		ip := net.ParseIP(from)
 		if ip == nil {
 			return nil, fmt.Errorf("bind-source-addr %q is not an IP address", from)
@@ -136,9 +136,9 @@ func (l *link) greet(m *masterConn) error {
 		return err
 	}
 	if reply[0] != '+' && !hasAnyPrefix(reply, "-NOAUTH", "-NOPERM", "-ERR operation not permitted") {
-		return fmt.Errorf("the master answered PING with %q", clip([]byte(reply), maxPeerText))
+		return fmt.Errorf("the master answered PING with %q", head([]byte(reply), maxPeerText))
 	}
-	c := l.r.svc.Config
+	c := l.r.config
 	if pass := c.String("masterauth"); pass != "" {
 		words := []string{"AUTH", pass}
 		if user := c.String("masteruser"); user != "" {
@@ -170,7 +170,7 @@ const asValkey = "9.0.0"
 // introduce sends the REPLCONFs. A master that does not know one goes on without.
 func (l *link) introduce(m *masterConn) error {
 	all := [][]string{{"listening-port", strconv.Itoa(l.r.announcedPort())}}
-	if ip := l.r.svc.Config.String("replica-announce-ip"); ip != "" {
+	if ip := l.r.config.String("replica-announce-ip"); ip != "" {
 		all = append(all, []string{"ip-address", ip})
 	}
 	all = append(all, []string{"capa", "eof", "capa", "psync2", "capa", "ebb"}, []string{"version", asValkey})
@@ -183,22 +183,22 @@ func (l *link) introduce(m *masterConn) error {
 			return fmt.Errorf("the master refused REPLCONF: %s; set masterauth and masteruser", plainText(reply[1:], maxPeerText))
 		}
 		if reply[0] == '-' {
-			l.r.svc.Log.Info("the master does not know a REPLCONF", "words", words, "reply", plainText(reply, maxPeerText))
+			l.r.log.Info("the master does not know a REPLCONF", "words", words, "reply", plainText(reply, maxPeerText))
 		}
 	}
 	return nil
 }
 
 // announcedPort is the port that others are told to find this replica at.
-func (r *replication) announcedPort() int {
-	c := r.svc.Config
+func (r *Node) announcedPort() int {
+	c := r.config
 	switch {
 	case c.Int("replica-announce-port") != 0:
 		return int(c.Int("replica-announce-port"))
 	case c.Bool("tls-replication") && c.Int("tls-port") != 0:
 		return int(c.Int("tls-port"))
 	}
-	return r.svc.port()
+	return r.host.Port()
 }
 
 // maxOffset is the highest offset at which a stream may begin: it leaves room for more
@@ -260,13 +260,13 @@ func (l *link) psync(m *masterConn) (*fullSync, error) {
 	case f[0] == "+FULLRESYNC" && len(f) == 3:
 		offset, err := strconv.ParseInt(f[2], 10, 64)
 		if err != nil || offset < 0 || offset > maxOffset || !validReplID(f[1]) {
-			return nil, fmt.Errorf("the master answered PSYNC with %q, which wants an id of 40 letters and digits, and an offset of 0 to %d", clip([]byte(reply), maxPeerText), int64(maxOffset))
+			return nil, fmt.Errorf("the master answered PSYNC with %q, which wants an id of 40 letters and digits, and an offset of 0 to %d", head([]byte(reply), maxPeerText), int64(maxOffset))
 		}
 		l.took()
 		return &fullSync{id: f[1], offset: offset, db: -1}, nil
 	case f[0] == "+CONTINUE":
 		if len(f) > 1 && !validReplID(f[1]) {
-			return nil, fmt.Errorf("the master answered PSYNC with %q, which wants an id of 40 letters and digits", clip([]byte(reply), maxPeerText))
+			return nil, fmt.Errorf("the master answered PSYNC with %q, which wants an id of 40 letters and digits", head([]byte(reply), maxPeerText))
 		}
 		if len(f) > 1 && f[1] != id {
 			l.renamed(f[1], next-1)
@@ -276,26 +276,26 @@ func (l *link) psync(m *masterConn) (*fullSync, error) {
 	case l.handOver:
 		return nil, &handOverError{plainText(reply, maxPeerText)}
 	}
-	return nil, fmt.Errorf("the master answered PSYNC with %q", clip([]byte(reply), maxPeerText))
+	return nil, fmt.Errorf("the master answered PSYNC with %q", head([]byte(reply), maxPeerText))
 }
 
 // position is the stream that this replica has, and the next byte that it wants,
 // as PSYNC counts. With all shards locked nobody is about to write.
 func (l *link) position() (id string, next int64) {
-	tx := l.r.svc.DB.BeginAll(0)
+	tx := l.r.db.BeginAll(0)
 	defer tx.Commit()
-	id, _, _ = l.r.names()
-	return id, l.r.svc.DB.Log().End() + 1
+	id, _, _ = l.r.Names()
+	return id, l.r.db.Log().End() + 1
 }
 
 // renamed notes that the master's stream has another name than when we last
 // followed it: it was promoted. Replicas of ours are to hear of it.
 func (l *link) renamed(id string, end int64) {
-	tx := l.r.svc.DB.BeginAll(0)
+	tx := l.r.db.BeginAll(0)
 	defer tx.Commit()
 	if l.current() {
 		l.r.rename(id, end)
-		l.r.svc.dropReplicas("the master's replication id has changed")
+		l.r.dropReplicas("the master's replication id has changed")
 	}
 }
 

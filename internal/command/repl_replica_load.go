@@ -3,7 +3,6 @@ package command
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/rdb"
-	"github.com/ebbdb/ebb/internal/script"
 )
 
 // A full synchronisation: all of the master's data as an RDB file,
@@ -35,7 +33,7 @@ import (
 // move. While data is loaded beside, clients are served from the old data, if that is
 // of the same history; otherwise they hear LOADING, as in Redis.
 
-// load receives and loads the data that sync announced.
+// load receives and loads the data that sync Announced.
 func (l *link) load(m *masterConn, sync *fullSync) error {
 	data, size, err := m.payload()
 	if err != nil {
@@ -44,8 +42,8 @@ func (l *link) load(m *masterConn, sync *fullSync) error {
 	l.expected.Store(size)
 	l.received.Store(0)
 	data = counted{data, l}
-	how, holds := l.r.svc.Config.String("repl-diskless-load"), l.holdsData()
-	l.r.svc.Log.Info("full synchronisation begins: it will replace all data here", "master", l.addr(), "bytes", size, "offset", sync.offset, "repl-diskless-load", how)
+	how, holds := l.r.config.String("repl-diskless-load"), l.holdsData()
+	l.r.log.Info("full synchronisation begins: it will replace all data here", "master", l.addr(), "bytes", size, "offset", sync.offset, "repl-diskless-load", how)
 	switch {
 	case how == "swapdb":
 		err = l.loadBeside(m, data, sync)
@@ -90,7 +88,7 @@ func (l *link) replaceBy(m *masterConn, data io.Reader, sync *fullSync, arrived 
 	if err := l.empty(); err != nil {
 		return err
 	}
-	defer l.r.svc.gates.set(gateLoading, false)
+	defer l.r.host.SetGate(GateLoading, false)
 	if err := l.fill(data, sync); err != nil {
 		l.emptyAgain()
 		return err
@@ -101,9 +99,9 @@ func (l *link) replaceBy(m *masterConn, data io.Reader, sync *fullSync, arrived 
 // hold keeps replicas and files away until done is called: a snapshot of a part would
 // have the name and the offset of the data before.
 func (l *link) hold(m *masterConn) (done func(), err error) {
-	l.r.svc.dropReplicas("all data is about to be replaced")
+	l.r.dropReplicas("all data is about to be replaced")
 	l.deaf.Store(true)
-	release, err := l.r.svc.keeper.Hold(l.ctx)
+	release, err := l.r.host.Keeper().Hold(l.ctx)
 	m.noteHeard()
 	if err != nil {
 		l.deaf.Store(false)
@@ -119,22 +117,22 @@ func (l *link) hold(m *masterConn) (done func(), err error) {
 // loadBeside loads the data beside the old, and puts it in the old data's place once
 // all of it is there.
 func (l *link) loadBeside(m *masterConn, data io.Reader, sync *fullSync) error {
-	s := l.r.svc
-	if id, _, _ := s.repl.names(); id == sync.id {
+	r := l.r
+	if id, _, _ := r.Names(); id == sync.id {
 		l.beside.Store(true) // it is served meanwhile
 		defer l.beside.Store(false)
 	} else {
-		s.gates.set(gateLoading, true)
-		defer s.gates.set(gateLoading, false)
+		l.r.host.SetGate(GateLoading, true)
+		defer l.r.host.SetGate(GateLoading, false)
 	}
-	stage := s.DB.Stage()
+	stage := r.db.Stage()
 	defer stage.Discard()
-	libraries := s.newLibraries(l.ctx)
-	r := l.reader(data, sync, stage.LoadAux, libraries.load)
-	if err := stage.Load(l.ctx, r, engine.LoadOptions{KeepExpired: true}); err != nil {
+	libraries := r.host.StageFunctions(l.ctx)
+	from := l.reader(data, sync, stage.LoadAux, libraries.Load)
+	if err := stage.Load(l.ctx, from, engine.LoadOptions{KeepExpired: true}); err != nil {
 		return err
 	}
-	if err := ended(r, data); err != nil {
+	if err := ended(from, data); err != nil {
 		return err
 	}
 	done, err := l.hold(m)
@@ -150,14 +148,14 @@ func (l *link) loadBeside(m *masterConn, data io.Reader, sync *fullSync) error {
 }
 
 // install puts staged data in the place of all that is here, at one instant.
-func (l *link) install(stage *engine.Staging, libraries *libraries, sync *fullSync) error {
-	tx := l.r.svc.DB.BeginAll(0)
+func (l *link) install(stage *engine.Staging, libraries StagedFunctions, sync *fullSync) error {
+	tx := l.r.db.BeginAll(0)
 	defer tx.Commit()
 	if !l.current() {
 		return errReplaced
 	}
 	tx.Replaying()
-	if err := libraries.install(); err != nil {
+	if err := libraries.Install(); err != nil {
 		return err
 	}
 	tx.Install(stage)
@@ -167,26 +165,26 @@ func (l *link) install(stage *engine.Staging, libraries *libraries, sync *fullSy
 
 // holdsData reports whether there is anything that a full synchronisation replaces.
 func (l *link) holdsData() bool {
-	tx := l.r.svc.DB.BeginAll(0)
+	tx := l.r.db.BeginAll(0)
 	defer tx.Commit()
 	for _, k := range tx.Keyspaces() {
 		if k.Keys > 0 {
 			return true
 		}
 	}
-	for db := range l.r.svc.DB.Databases() {
+	for db := range l.r.db.Databases() {
 		if tx.Select(db); len(tx.Rules()) > 0 {
 			return true
 		}
 	}
-	return len(l.r.svc.scripts.Libraries()) > 0
+	return len(l.r.host.Functions()) > 0
 }
 
 // receive writes the data into a file, beside the server's own files if there are
 // any, and checks it on the way if that is asked for. The caller removes the file.
 func (l *link) receive(data io.Reader, sync *fullSync, check bool) (*os.File, error) {
 	dir := "" // where the system has its temporary files
-	if c := l.r.svc.Config; c.Durable() {
+	if c := l.r.config; c.Durable() {
 		dir = c.String("dir")
 	}
 	file, err := os.CreateTemp(dir, durable.TempSync)
@@ -212,8 +210,8 @@ func (l *link) receive(data io.Reader, sync *fullSync, check bool) (*os.File, er
 // check reads all of the data and builds every value and every library of it, without
 // keeping one.
 func (l *link) check(data io.Reader, sync *fullSync) error {
-	stage := l.r.svc.DB.Stage()
-	r := l.reader(data, sync, stage.LoadAux, l.r.svc.newLibraries(l.ctx).load)
+	stage := l.r.db.Stage()
+	r := l.reader(data, sync, stage.LoadAux, l.r.host.StageFunctions(l.ctx).Load)
 	if err := stage.Check(l.ctx, r, engine.LoadOptions{KeepExpired: true}); err != nil {
 		return err
 	}
@@ -236,7 +234,7 @@ func (l *link) reader(data io.Reader, sync *fullSync, aux func(name, text []byte
 		Function: function,
 		Aux: func(name, text []byte) error {
 			if string(name) == "repl-stream-db" {
-				if db, err := strconv.Atoi(string(text)); err == nil && db >= 0 && db < l.r.svc.DB.Databases() {
+				if db, err := strconv.Atoi(string(text)); err == nil && db >= 0 && db < l.r.db.Databases() {
 					sync.db = db
 				}
 			}
@@ -245,49 +243,6 @@ func (l *link) reader(data io.Reader, sync *fullSync, aux func(name, text []byte
 		},
 	})
 }
-
-// libraries are those of a synchronisation, loaded where no client can call them.
-type libraries struct {
-	s      *Service
-	beside *script.Engine
-	host   loadHost
-}
-
-func (s *Service) newLibraries(ctx context.Context) *libraries {
-	return &libraries{s: s, beside: script.New(s.scriptOptions()), host: loadHost{ctx: ctx, s: s}}
-}
-
-func (x *libraries) load(code []byte) error {
-	_, err := x.beside.LoadLibrary(code, true, &x.host)
-	return err
-}
-
-// install puts them in the place of all libraries, or changes nothing. All shards are
-// locked.
-func (x *libraries) install() error {
-	if len(x.beside.Libraries()) == 0 {
-		x.s.scripts.FlushLibraries()
-		return nil
-	}
-	return x.s.scripts.RestoreLibraries(x.beside.DumpLibraries(), script.Flush, &x.host)
-}
-
-// loadHost is the script.Host of libraries that are loaded for no client: a load may log,
-// and ends with its context.
-type loadHost struct {
-	ctx context.Context
-	s   *Service
-}
-
-func (h *loadHost) Call([][]byte) []byte {
-	return []byte("-ERR no commands while a library is loaded\r\n")
-}
-func (h *loadHost) SetProto(int)                   {}
-func (h *loadHost) SetReplication(bool, bool)      {}
-func (h *loadHost) Allowed([][]byte) (bool, error) { return false, nil }
-func (h *loadHost) Log(level int, text string)     { h.s.host.Log(level, text) }
-func (h *loadHost) CountError(string, bool)        {}
-func (h *loadHost) Tick() error                    { return h.ctx.Err() }
 
 // payload reads the line that announces the data, and returns a reader of it. size
 // is -1 where the master does not know.
@@ -304,7 +259,7 @@ func (m *masterConn) payload() (data io.Reader, size int64, err error) {
 			return &exactReader{r: m.r, left: size}, size, nil
 		}
 	}
-	return nil, 0, fmt.Errorf("the master announced its data with %q", clip([]byte(line), maxPeerText))
+	return nil, 0, fmt.Errorf("the master Announced its data with %q", head([]byte(line), maxPeerText))
 }
 
 // exactReader reads a number of bytes; less is an error.
@@ -373,12 +328,12 @@ func (c counted) Read(b []byte) (int, error) {
 
 // empty closes the gate and forgets all data.
 func (l *link) empty() error {
-	tx := l.r.svc.DB.BeginAll(0)
+	tx := l.r.db.BeginAll(0)
 	defer tx.Commit()
 	if !l.current() {
 		return errReplaced
 	}
-	l.r.svc.gates.set(gateLoading, true)
+	l.r.host.SetGate(GateLoading, true)
 	l.forget(tx)
 	l.dropped = true
 	return nil
@@ -387,26 +342,25 @@ func (l *link) empty() error {
 // emptyAgain forgets what was loaded in part. The stream begins anew: nobody is to
 // take an empty server for one that has come far.
 func (l *link) emptyAgain() {
-	tx := l.r.svc.DB.BeginAll(0)
+	tx := l.r.db.BeginAll(0)
 	l.forget(tx)
 	tx.ResetLog(0)
-	l.r.become(randomID())
+	l.r.become(NewID())
 	tx.Commit()
 	l.replaced()
 }
 
 // forget drops all keys, rules and libraries, which is in no stream.
 func (l *link) forget(tx *engine.Tx) {
-	s := l.r.svc
 	tx.Replaying()
 	tx.Flush(-1)
-	for db := range s.DB.Databases() {
+	for db := range l.r.db.Databases() {
 		tx.Select(db)
 		for _, rule := range tx.Rules() {
 			tx.DelRule(rule.Name)
 		}
 	}
-	s.scripts.FlushLibraries()
+	l.r.host.DropFunctions()
 }
 
 // adopt makes the master's stream this server's, as of the data that was loaded.
@@ -420,14 +374,12 @@ func (l *link) adopt(sync *fullSync) error {
 
 // replaced tells replicas and files that they have another history.
 func (l *link) replaced() {
-	l.r.svc.dropReplicas("a full synchronisation has replaced all data")
-	if l.r.onReplaced != nil {
-		l.r.onReplaced()
-	}
+	l.r.dropReplicas("a full synchronisation has replaced all data")
+	l.r.rewriteFiles()
 }
 
 func (l *link) takeOver(sync *fullSync) error {
-	tx := l.r.svc.DB.BeginAll(0)
+	tx := l.r.db.BeginAll(0)
 	defer tx.Commit()
 	if !l.current() {
 		return errReplaced
@@ -440,15 +392,14 @@ func (l *link) takeOver(sync *fullSync) error {
 // no longer go on from there.
 func (l *link) adoptIn(tx *engine.Tx, sync *fullSync) {
 	tx.ResetLog(sync.offset)
-	l.r.svc.DB.Log().AppendVerbatim(nil, sync.db)
+	l.r.db.Log().AppendVerbatim(nil, sync.db)
 	l.r.become(sync.id)
 }
 
 // fill loads the data, all of it. Nothing expires meanwhile, and nothing is in a stream.
 func (l *link) fill(data io.Reader, sync *fullSync) error {
-	s := l.r.svc
-	r := l.reader(data, sync, s.DB.LoadAux, s.loadLibrary)
-	if err := s.DB.Load(l.ctx, r, engine.LoadOptions{KeepExpired: true}); err != nil {
+	r := l.reader(data, sync, l.r.db.LoadAux, l.r.host.LoadFunction)
+	if err := l.r.db.Load(l.ctx, r, engine.LoadOptions{KeepExpired: true}); err != nil {
 		return err
 	}
 	return ended(r, data)

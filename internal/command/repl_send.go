@@ -5,27 +5,14 @@ import (
 	"errors"
 	"io"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/oplog"
+	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/resp"
 )
-
-// announced is what a client has said of itself with REPLCONF, before it asks for
-// the stream.
-type announced struct {
-	port    int
-	ip      string
-	eof     bool          // capa eof: it takes snapshots whose length is not told
-	psync2  bool          // capa psync2: it takes a new name of the stream with CONTINUE
-	ebb     bool          // capa ebb: it understands our own commands
-	knows   oplog.Dialect // what it understands without ebb, beside Redis 7.0
-	rdbOnly bool          // it wants a snapshot, and no stream
-	data    bool          // rdb-filter-only leaves the data out, and keeps the functions
-}
 
 // followStep is how far a replica has come.
 type followStep int32
@@ -42,11 +29,11 @@ const (
 // stateNames are those of INFO.
 var stateNames = [...]string{"wait_bgsave", "wait_bgsave", "send_bulk", "send_bulk", "online", "rdb_transmitted"}
 
-// replicaConn is a replica, as a connection that was taken out of its transport.
-type replicaConn struct {
+// Replica is a replica, as a connection that was taken out of its transport.
+type Replica struct {
 	m    *masterSide
-	c    *Session
-	said announced
+	conn reactor.Conn // for its address, and to be killed
+	said Announced
 	ctx  context.Context
 	stop context.CancelFunc
 	old  bool // it said SYNC, and acknowledges nothing
@@ -71,29 +58,30 @@ type replicaConn struct {
 	nc  net.Conn   // nil before the transport has let go of it
 }
 
-func (f *replicaConn) at() followStep { return followStep(f.step.Load()) }
+func (f *Replica) at() followStep { return followStep(f.step.Load()) }
 
-func (f *replicaConn) set(s followStep) { f.step.Store(int32(s)) }
+func (f *Replica) set(s followStep) { f.step.Store(int32(s)) }
 
 // place is where others find the replica.
-func (f *replicaConn) place() (host string, port int) {
+func (f *Replica) place() (host string, port int) {
 	if host = f.said.ip; host == "" {
-		host, _, _ = net.SplitHostPort(f.c.conn.RemoteAddr())
+		host, _, _ = net.SplitHostPort(f.conn.RemoteAddr())
 	}
 	return host, f.said.port
 }
 
 // drop ends the replica's connection; it will come back by itself.
-func (f *replicaConn) drop(why string) {
+func (f *Replica) drop(why string) {
 	f.why.CompareAndSwap(nil, &why)
 	f.stop()
-	f.c.conn.Kill(errReplica)
+	f.conn.Kill(errReplica)
 }
 
 var errReplica = errors.New("the replica's connection was given up")
 
-// run is what the connection is hijacked for.
-func (f *replicaConn) run(nc net.Conn, buffered []byte) {
+// Run sends the replica what it lacks and then the stream, until the connection ends. It is
+// what the connection is hijacked for.
+func (f *Replica) Run(nc net.Conn, buffered []byte) {
 	defer context.AfterFunc(f.ctx, func() { _ = nc.Close() })()
 	f.wmu.Lock()
 	f.nc = nc
@@ -107,11 +95,12 @@ func (f *replicaConn) run(nc net.Conn, buffered []byte) {
 	f.stop()
 	_ = nc.Close()
 	listening.Wait()
-	f.leave(err)
+	f.Leave(err)
 }
 
-// leave takes the replica out of everything, once.
-func (f *replicaConn) leave(err error) {
+// Leave takes the replica out of everything, once. The session calls it when its
+// connection has ended, also where Run never began. err is logged.
+func (f *Replica) Leave(err error) {
 	f.stop()
 	f.m.mu.Lock()
 	left, reader := f.left, f.reader
@@ -131,12 +120,12 @@ func (f *replicaConn) leave(err error) {
 		why = err.Error()
 	}
 	host, port := f.place()
-	f.m.svc.Log.Info("a replica is gone", "host", host, "port", port, "why", why)
+	f.m.r.log.Info("a replica is gone", "host", host, "port", port, "why", why)
 }
 
 // attach has the replica read the stream from an offset on, where its snapshot was
 // cut. For one that is gone nothing is kept, nor for one that wants no stream.
-func (f *replicaConn) attach(log *oplog.Log, offset int64) {
+func (f *Replica) attach(log *oplog.Log, offset int64) {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
 	if !f.left && !f.said.rdbOnly {
@@ -146,7 +135,7 @@ func (f *replicaConn) attach(log *oplog.Log, offset int64) {
 }
 
 // serve sends the replica what it lacks, and then the stream.
-func (f *replicaConn) serve() error {
+func (f *Replica) serve() error {
 	if f.continues != "" {
 		if err := f.write([]byte(f.continues)); err != nil {
 			return err
@@ -180,12 +169,12 @@ func (f *replicaConn) serve() error {
 	f.set(followOnline)
 	f.m.judge()
 	host, port := f.place()
-	f.m.svc.Log.Info("a replica is online", "host", host, "port", port, "offset", f.reader.Offset())
+	f.m.r.log.Info("a replica is online", "host", host, "port", port, "offset", f.reader.Offset())
 	return f.stream()
 }
 
 // stream sends the stream until something goes wrong.
-func (f *replicaConn) stream() error {
+func (f *Replica) stream() error {
 	for {
 		b := f.reader.Next()
 		if b == nil {
@@ -210,10 +199,10 @@ func (f *replicaConn) stream() error {
 }
 
 // took notes that the replica has taken, or said, something just now.
-func (f *replicaConn) took() { f.ackAt.Store(f.m.svc.DB.Clock().Micros()) }
+func (f *Replica) took() { f.ackAt.Store(f.m.r.db.Clock().Micros()) }
 
 // write writes all of b; others wait.
-func (f *replicaConn) write(b []byte) error {
+func (f *Replica) write(b []byte) error {
 	f.wmu.Lock()
 	defer f.wmu.Unlock()
 	_, err := f.nc.Write(b)
@@ -222,7 +211,7 @@ func (f *replicaConn) write(b []byte) error {
 
 // keepAlive writes a newline to a replica that waits for a snapshot: it knows that
 // this means nothing but that somebody is there.
-func (f *replicaConn) keepAlive() {
+func (f *Replica) keepAlive() {
 	if s := f.at(); s != followWaits && s != followFile {
 		return
 	}
@@ -235,7 +224,7 @@ func (f *replicaConn) keepAlive() {
 }
 
 // listen reads what the replica acknowledges, until the connection ends.
-func (f *replicaConn) listen(nc net.Conn, buffered []byte) {
+func (f *Replica) listen(nc net.Conn, buffered []byte) {
 	var p resp.Parser
 	p.Limits.MaxBulk = 1 << 16
 	buf := append(make([]byte, 0, 4096), buffered...)
@@ -269,25 +258,25 @@ func (f *replicaConn) listen(nc net.Conn, buffered []byte) {
 
 // hear takes REPLCONF ACK offset [FACK offset], the one thing that replicas say, and
 // the empty lines of one that loads, which may count as online already.
-func (f *replicaConn) hear(args [][]byte) {
+func (f *Replica) hear(args [][]byte) {
 	if len(args) == 0 {
 		f.took()
 	}
-	if len(args) < 3 || !EqualFold(args[0], "REPLCONF") || !EqualFold(args[1], "ACK") {
+	if len(args) < 3 || !is(args[0], "REPLCONF") || !is(args[1], "ACK") {
 		return
 	}
 	raise(&f.acked, args[2])
-	if len(args) >= 5 && EqualFold(args[3], "FACK") {
+	if len(args) >= 5 && is(args[3], "FACK") {
 		raise(&f.synced, args[4])
 	}
 	f.took()
 	notify(f.heard)
 	m := f.m
-	if m.svc.gates.has(gateNoReplicas) {
+	if m.lack.Load() {
 		m.judge()
 	}
 	m.settleWaits()
-	m.svc.repl.acked()
+	m.r.acked()
 }
 
 func raise(to *atomic.Int64, text []byte) {
@@ -298,8 +287,8 @@ func raise(to *atomic.Int64, text []byte) {
 
 // bound drops a replica that takes and says nothing for too long, or lags too far
 // behind. It waits for its snapshot in peace.
-func (f *replicaConn) bound(now int64) {
-	limit := f.m.svc.Config.Int("repl-timeout") * 1e6
+func (f *Replica) bound(now int64) {
+	limit := f.m.r.config.Int("repl-timeout") * 1e6
 	silent := now-f.ackAt.Load() > limit
 	switch f.at() {
 	case followWaits:
@@ -321,10 +310,10 @@ func (f *replicaConn) bound(now int64) {
 }
 
 // boundLag drops a replica that lags too far behind: what it lacks is in memory.
-func (f *replicaConn) boundLag(now int64) {
-	c := f.m.svc.Config
+func (f *Replica) boundLag(now int64) {
+	c := f.m.r.config
 	l := c.OutputLimit(config.Replica)
-	lag := f.m.svc.DB.Log().End() - f.sent.Load()
+	lag := f.m.r.db.Log().End() - f.sent.Load()
 	keep := backlogSize(c) // that much is kept anyway
 	switch {
 	case l.Hard > 0 && lag > max(l.Hard, keep):
@@ -335,15 +324,4 @@ func (f *replicaConn) boundLag(now int64) {
 	case now-f.softSince.Load() > int64(l.Seconds)*1e6:
 		f.drop("it lags behind for longer than client-output-buffer-limit allows")
 	}
-}
-
-// describeCapa is what a replica can do, for the log.
-func (a *announced) describeCapa() string {
-	var l []string
-	for name, on := range map[string]bool{"eof": a.eof, "psync2": a.psync2, "ebb": a.ebb} {
-		if on {
-			l = append(l, name)
-		}
-	}
-	return strings.Join(l, " ")
 }

@@ -1,6 +1,10 @@
 package command
 
 import (
+	"errors"
+	"strconv"
+	"time"
+
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -38,30 +42,30 @@ OK
 }
 
 func runReplicaof(c *Ctx) error {
-	r, host := &c.Service.repl, string(c.Args[1])
+	r, host := c.Service.repl, string(c.Args[1])
 	noOne := EqualFold(c.Args[1], "NO") && EqualFold(c.Args[2], "ONE")
 	port, ok := resp.ParseInt(c.Args[2])
 	switch {
 	case c.Service.cluster:
 		return ReplyError("ERR REPLICAOF not allowed in cluster mode.")
-	case r.failover.active():
+	case r.FailingOver():
 		return ReplyError("ERR REPLICAOF not allowed while failing over.")
 	case !noOne && (!ok || port < 0 || port > 65535):
 		return ReplyError("ERR Invalid master port")
 	}
 
-	l := r.follows.Load()
+	link, replica := r.Link()
 	switch {
-	case noOne && l != nil:
-		r.promote(c.Tx)
+	case noOne && replica:
+		r.Promote(c.Tx)
 		c.Service.Log.Info("a replica has become a master, as a client asked", "id", c.Session.id, "offset", c.Service.DB.Log().End())
 	case noOne:
-	case l != nil && l.host == host && l.port == int(port):
+	case replica && link.Host == host && link.Port == int(port):
 		c.Out.Simple("OK Already connected to specified master")
 		return nil
 	default:
 		c.Service.Log.Info("a client asked to replicate a master", "id", c.Session.id, "host", host, "port", port)
-		r.follow(c.Tx, host, int(port), false)
+		r.Follow(c.Tx, host, int(port))
 	}
 
 	c.Out.OK()
@@ -90,50 +94,64 @@ func runFailover(c *Ctx) error {
 	if err != nil {
 		return err
 	}
-	r := &c.Service.repl
+	r := c.Service.repl
 	if c.Service.cluster {
 		return ReplyError("ERR FAILOVER not allowed in cluster mode.")
 	}
 	if abort {
-		if !r.abortIn(c.Tx, "a client asked for that") {
+		if !r.AbortFailover(c.Tx, "a client asked for that") {
 			return ReplyError("ERR No failover in progress.")
 		}
 		c.Out.OK()
 		return nil
 	}
-	if err := r.mayHandOver(o); err != nil {
+	if err := r.CanFailOver(o); err != nil {
 		return err
 	}
 
-	r.beginFailover(o)
+	r.FailOver(o)
 	c.Out.OK()
 	return nil
 }
 
-// mayHandOver says what speaks against a FAILOVER.
-func (r *replication) mayHandOver(o order) error {
-	nodes := r.svc.replicaNodes()
-	switch {
-	case r.failover.active():
-		return ReplyError("ERR FAILOVER already in progress.")
-	case r.isReplica():
-		return ReplyError("ERR FAILOVER is not valid when server is a replica.")
-	case len(nodes) == 0:
-		return ReplyError("ERR FAILOVER requires connected replicas.")
-	case o.force && (o.timeout == 0 || o.host == ""):
-		return ReplyError("ERR FAILOVER with force option requires both a timeout and target HOST and IP.")
-	case o.host == "":
-		return nil
-	}
-	for _, n := range nodes {
-		if n.Host == o.host && n.Port == o.port {
-			if !n.Online {
-				return ReplyError("ERR FAILOVER target replica is not online.")
+// parseFailover reads FAILOVER's arguments.
+func parseFailover(args [][]byte) (o Order, abort bool, err error) {
+	to, timed := false, false
+	for i := 1; i < len(args); i++ {
+		more := len(args) - i - 1
+		switch {
+		case EqualFold(args[i], "TIMEOUT") && more >= 1 && !timed:
+			if o.Timeout, err = failoverTimeout(args[i+1]); err != nil {
+				return o, abort, err
 			}
-			return nil
+			timed = true
+			i++
+		case EqualFold(args[i], "TO") && more >= 2 && !to:
+			to, o.Host = true, string(args[i+1])
+			if o.Port, err = strconv.Atoi(string(args[i+2])); err != nil {
+				return o, abort, ErrNotInteger
+			}
+			i += 2
+		case EqualFold(args[i], "ABORT") && !abort:
+			abort = true
+		case EqualFold(args[i], "FORCE") && !o.Force:
+			o.Force = true
+		default:
+			return o, abort, ErrSyntax
 		}
 	}
-	return ReplyError("ERR FAILOVER target HOST and PORT is not a replica.")
+	return o, abort, nil
+}
+
+func failoverTimeout(b []byte) (time.Duration, error) {
+	ms, err := strconv.ParseInt(string(b), 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrSyntax) || err != nil:
+		return 0, ErrNotInteger
+	case ms <= 0:
+		return 0, ReplyError("ERR FAILOVER timeout must be greater than 0")
+	}
+	return time.Duration(min(ms, int64(time.Hour*24*365/time.Millisecond))) * time.Millisecond, nil
 }
 
 var specRole = Spec{
@@ -153,27 +171,49 @@ var specRole = Spec{
 }
 
 func runRole(c *Ctx) error {
-	l := c.Service.repl.follows.Load()
-	if l == nil {
+	link, replica := c.Service.repl.Link()
+	if !replica {
 		return c.masterRole()
 	}
-	step, offset := l.step(), int64(-1)
-	if step == linkConnected {
+	offset := int64(-1)
+	if link.Up {
 		offset = c.Service.DB.Log().End()
 	}
 
 	c.Out.Array(5)
 	c.Out.BulkString("slave")
-	c.Out.BulkString(l.host)
-	c.Out.Int(int64(l.port))
-	c.Out.BulkString(linkRoles[step])
+	c.Out.BulkString(link.Host)
+	c.Out.Int(int64(link.Port))
+	c.Out.BulkString(link.Step)
 	c.Out.Int(offset)
 	return nil
 }
 
+// masterRole writes ROLE's reply.
+func (c *Ctx) masterRole() error {
+	var online []ReplicaState
+	for _, f := range c.Service.repl.Replicas() {
+		if f.Online {
+			online = append(online, f)
+		}
+	}
+
+	c.Out.Array(3)
+	c.Out.BulkString("master")
+	c.Out.Int(c.Service.DB.Log().End())
+	c.Out.Array(len(online))
+	for _, f := range online {
+		c.Out.Array(3)
+		c.Out.BulkString(f.Host)
+		c.Out.BulkString(strconv.Itoa(f.Port))
+		c.Out.BulkString(strconv.FormatInt(f.Acked, 10))
+	}
+	return nil
+}
+
 // roleName is the role as HELLO tells it.
-func (r *replication) roleName() string {
-	if r.isReplica() {
+func (s *Service) roleName() string {
+	if s.repl.IsReplica() {
 		return "replica"
 	}
 	return "master"
@@ -191,7 +231,7 @@ OK
 }
 
 func runDebugChangeReplID(c *Ctx) error {
-	c.Service.repl.become(randomID())
+	c.Service.repl.ChangeID()
 	c.Out.OK()
 	return nil
 }

@@ -2,8 +2,6 @@ package command
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -47,7 +45,6 @@ type Service struct {
 	gates   gates
 	keeper  *durable.Keeper
 	ending  ending
-	logs    logUse // guarded by all shards
 	// timeouts are of commands that wait.
 	timeouts timeouts
 	door     door
@@ -71,8 +68,7 @@ type Service struct {
 	foreignAt atomic.Int64 // us: when an attempt to send HTTP was logged last; 0: never
 	runID     string
 	nodeID    string // of the cluster of one node
-	repl      replication
-	master    masterSide
+	repl      *Node
 	cluster   bool  // cluster-enabled
 	started   int64 // us
 	// clientLimit is maxmemory-clients in bytes, 0 for none; clientBytes is what the
@@ -104,8 +100,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	for range o.Loops + 1 {
 		s.stats = append(s.stats, newLoopStats(s.table.Len()))
 	}
-	s.runID, s.nodeID = randomID(), randomID()
-	s.repl.init(s)
+	s.runID, s.nodeID = NewID(), NewID()
 	s.cluster = s.Config.Bool("cluster-enabled")
 	s.started = s.DB.Clock().Micros()
 	s.pubsub.Init(s.DB)
@@ -117,15 +112,14 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	s.acl.init(s)
 	s.initScripts()
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.master.init(s)
+	s.repl = NewNode(ReplOptions{DB: s.DB, Config: s.Config, Logger: s.Log, Host: (*replHost)(s), Version: redisVersion})
 	if err := s.applyConfig(); err != nil {
 		return nil, err
 	}
 	if err := s.acl.load(s.Config); err != nil {
 		return nil, err
 	}
-	s.repl.beginAs()
-	s.repl.onReplaced = func() { s.keeper.Replaced() }
+	s.repl.Begin()
 	mem := s.keeperOptions()
 	mem.Memory = true
 	if s.keeper, err = durable.Open(mem); err != nil {
@@ -157,11 +151,10 @@ func tableOf(c *config.Set) (*Table, error) {
 // Close waits for the commands that run beside the loops. All sessions must be
 // closed, or about to be.
 func (s *Service) Close() {
-	s.master.close()
 	s.stop()
 	s.pause.close()
 	s.timeouts.close()
-	s.repl.close()
+	s.repl.Close()
 	s.beside.Wait()
 	for _, l := range s.stats {
 		if l.strand != nil {
@@ -238,11 +231,4 @@ func (h *Hooks) Flushed(*engine.Tx, int) {
 	if s := h.svc.Load(); s != nil {
 		s.tracking.flushed()
 	}
-}
-
-// randomID is 40 random hex digits.
-func randomID() string {
-	var id [20]byte
-	_, _ = rand.Read(id[:])
-	return hex.EncodeToString(id[:])
 }

@@ -64,8 +64,8 @@ type Session struct {
 	keys       [][]byte                  // scratch
 	val        []byte                    // scratch
 
-	announced announced                   // by REPLCONF
-	follows   atomic.Pointer[replicaConn] // it is a replica's; nil: it is not
+	announced Announced               // by REPLCONF
+	follows   atomic.Pointer[Replica] // it is a replica's; nil: it is not
 
 	mark  int64 // in the stream: what the batch has written or seen
 	wrote bool  // the batch has written
@@ -220,7 +220,7 @@ func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.
 	}
 	if c.closing {
 		if f := c.follows.Load(); f != nil {
-			c.conn.(reactor.Hijacker).Hijack(f.run)
+			c.conn.(reactor.Hijacker).Hijack(f.Run)
 		} else if c.debugged != nil {
 			c.conn.(reactor.Hijacker).Hijack(c.debugged.run)
 		}
@@ -355,7 +355,7 @@ func (c *Session) Closed(err error) {
 	}
 	c.giveBack()
 	if f := c.follows.Load(); f != nil {
-		f.leave(err) // where it was never handed over
+		f.Leave(err) // where it was never handed over
 	}
 	switch {
 	case err == errSlowReader || err == reactor.ErrOutputLimit:

@@ -75,9 +75,9 @@ func (s *Service) bindings() []binding {
 		{[]string{"save", "stop-writes-on-bgsave-error"}, s.toKeeper(func(k *durable.Keeper, _ *config.Set) error { return k.SetSavePoints() })},
 		{[]string{"port", "bind"}, s.door.rebind},
 		{[]string{"maxclients", "tcp-keepalive"}, s.door.adjust},
-		{[]string{"repl-backlog-size"}, s.master.resize},
-		{[]string{"min-replicas-to-write", "min-replicas-max-lag"}, func(*config.Set) error { s.master.require(); return nil }},
-		{[]string{"replica-read-only", "replica-serve-stale-data"}, func(*config.Set) error { s.repl.setGates(); return nil }},
+		{[]string{"repl-backlog-size"}, func(c *config.Set) error { s.repl.ResizeBacklog(c); return nil }},
+		{[]string{"min-replicas-to-write", "min-replicas-max-lag"}, func(*config.Set) error { s.repl.SetRequired(); return nil }},
+		{[]string{"replica-read-only", "replica-serve-stale-data"}, func(*config.Set) error { s.repl.SetGates(); return nil }},
 	}
 }
 

@@ -137,7 +137,7 @@ func (s *Service) PrepareShutdown(ctx context.Context, o ShutdownOptions) error 
 	defer s.ending.end()
 	s.pause.begin(1<<50, false)
 	if !o.Now {
-		err = s.awaitReplicas(ctx, time.Duration(s.Config.Int("shutdown-timeout"))*time.Second)
+		err = s.repl.AwaitReplicas(ctx, time.Duration(s.Config.Int("shutdown-timeout"))*time.Second)
 	}
 	if err == nil {
 		err = s.keeper.Shutdown(ctx, o.Mode, o.Force)

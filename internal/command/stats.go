@@ -184,15 +184,14 @@ type crashes struct {
 
 // totals are the service's counters that no hot path touches.
 type totals struct {
-	replIn, replOut atomic.Int64 // bytes of streams: from the master, to replicas
-	connections     atomic.Int64
-	rejected        atomic.Int64 // connections that protected mode kept out
-	protocolErrors  atomic.Int64
-	errors          atomic.Int64
-	inputLimit      atomic.Int64 // clients closed at client-query-buffer-limit
-	outputLimit     atomic.Int64 // and at client-output-buffer-limit
-	evicted         atomic.Int64 // and at maxmemory-clients
-	denied          [deniedKinds]atomic.Int64
+	connections    atomic.Int64
+	rejected       atomic.Int64 // connections that protected mode kept out
+	protocolErrors atomic.Int64
+	errors         atomic.Int64
+	inputLimit     atomic.Int64 // clients closed at client-query-buffer-limit
+	outputLimit    atomic.Int64 // and at client-output-buffer-limit
+	evicted        atomic.Int64 // and at maxmemory-clients
+	denied         [deniedKinds]atomic.Int64
 
 	mu     sync.Mutex // guards what follows
 	byCode map[string]int64

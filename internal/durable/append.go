@@ -204,7 +204,7 @@ func (k *Keeper) flush(ctx context.Context, a *oplog.Appender) error {
 	upTo := k.oplg.End()
 	done := make(chan error, 1)
 	k.flushes.Go(func() { done <- a.Flush() })
-	for wake := make(waker, 1); ; {
+	for wake := make(oplog.Signal, 1); ; {
 		if err := k.oplg.Failure(); err != nil {
 			return err
 		}
@@ -218,17 +218,6 @@ func (k *Keeper) flush(ctx context.Context, a *oplog.Appender) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}
-}
-
-// waker is an oplog.Waker that a select can wait for.
-type waker chan struct{}
-
-// Wake implements oplog.Waker.
-func (w waker) Wake() {
-	select {
-	case w <- struct{}{}:
-	default:
 	}
 }
 

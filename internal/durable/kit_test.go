@@ -171,7 +171,7 @@ func (w *world) holds(t *testing.T, pairs ...string) {
 // acked waits as a client does under always, and reports whether the reply left.
 func (w *world) acked(mark int64) bool {
 	log := w.db.Log()
-	for wake := make(waker, 1); ; {
+	for wake := make(oplog.Signal, 1); ; {
 		if log.Failure() != nil || !log.Always() {
 			return false
 		}
@@ -236,5 +236,3 @@ func (w *world) logged(t *testing.T, text string) {
 		t.Errorf("nothing was logged of %q:\n%s", text, w.logs.b.String())
 	}
 }
-
-var _ oplog.Waker = waker(nil)

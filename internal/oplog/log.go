@@ -45,6 +45,17 @@ var (
 // Waker is woken once; it must not block.
 type Waker interface{ Wake() }
 
+// Signal is a Waker for a goroutine that waits in a select. Make one with capacity 1.
+type Signal chan struct{}
+
+// Wake implements Waker.
+func (s Signal) Wake() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}
+
 // Log is the stream. Make one with New. Its methods are safe for concurrent use.
 type Log struct {
 	end     atomic.Int64 // behind the newest byte
@@ -482,6 +493,14 @@ func (l *Log) OnSynced(offset int64, w Waker) bool {
 		l.hurry()
 	}
 	return false
+}
+
+// OnSettled reports whether a reply that tells of the stream up to offset may leave:
+// SetAlways is off, or the files hold so much. If the answer is no, w is woken as by
+// OnSynced. SetAlways(false) wakes those that wait by then, so OnSettled looks at it
+// again once w waits.
+func (l *Log) OnSettled(offset int64, w Waker) bool {
+	return !l.Always() || l.OnSynced(offset, w) || !l.Always()
 }
 
 // OnBatchSynced is OnSynced for who calls EndBatch soon.

@@ -1,0 +1,100 @@
+package command
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/oplog"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Announced is what a client has said of itself with REPLCONF, before it asks for
+// the stream.
+type Announced struct {
+	port    int
+	ip      string
+	eof     bool          // capa eof: it takes snapshots whose length is not told
+	psync2  bool          // capa psync2: it takes a new name of the stream with CONTINUE
+	ebb     bool          // capa ebb: it understands our own commands
+	knows   oplog.Dialect // what it understands without ebb, beside Redis 7.0
+	rdbOnly bool          // it wants a snapshot, and no stream
+	data    bool          // rdb-filter-only leaves the data out, and keeps the functions
+}
+
+// validHost reports whether s can be an address or a host name, of which INFO, ROLE, the
+// log and metrics show what a replica says: letters, digits, and what stands between them.
+// Empty is none.
+func validHost(s string) bool {
+	for _, c := range []byte(s) {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && !('0' <= c && c <= '9') && strings.IndexByte(".-_:%[]", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Take takes one option of REPLCONF, in lower case, and its value.
+func (a *Announced) Take(option, value string) error {
+	switch option {
+	case "listening-port":
+		port, ok := resp.ParseInt([]byte(value))
+		if !ok {
+			return errors.New("value is not an integer or out of range")
+		}
+		if port < 0 || port > 65535 {
+			return errors.New("REPLCONF listening-port must be 0 to 65535")
+		}
+		a.port = int(port)
+	case "ip-address":
+		if len(value) > 255 {
+			return errors.New("REPLCONF ip-address provided by replica instance is too long: " + value[:64] + "...")
+		}
+		if !validHost(value) {
+			return errors.New("REPLCONF ip-address must be an address or a host name")
+		}
+		a.ip = value
+	case "capa":
+		switch strings.ToLower(value) {
+		case "eof":
+			a.eof = true
+		case "psync2":
+			a.psync2 = true
+		case "ebb":
+			a.ebb = true
+		case "rdb-channel-repl": // Redis from 8.0 on says this whatever its configuration
+			a.knows = max(a.knows, oplog.Redis8)
+		}
+	case "rdb-only":
+		a.rdbOnly = value != "0"
+	case "rdb-filter-only":
+		for _, what := range strings.Fields(strings.ToLower(value)) {
+			if what != "functions" {
+				return errors.New("Unsupported rdb-filter-only option: " + what)
+			}
+		}
+		a.data = true
+	case "version": // said by Valkey from 8.1 on
+		if major, err := strconv.Atoi(strings.SplitN(value, ".", 2)[0]); err == nil && major >= 9 {
+			a.knows = oplog.Valkey9
+		}
+	case "getack":
+	case "ack", "fack":
+		return errors.New("REPLCONF ACK is what replicas say: send PSYNC first")
+	default:
+		return errors.New("Unrecognized REPLCONF option: " + option)
+	}
+	return nil
+}
+
+// describeCapa is what a replica can do, for the log.
+func (a *Announced) describeCapa() string {
+	var l []string
+	for name, on := range map[string]bool{"eof": a.eof, "psync2": a.psync2, "ebb": a.ebb} {
+		if on {
+			l = append(l, name)
+		}
+	}
+	return strings.Join(l, " ")
+}

@@ -1,0 +1,121 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+var replSpecs = []*Spec{&specPsync, &specSync, &specReplconf}
+
+var specPsync = Spec{
+	Name: "psync", Group: GroupServer, Since: "2.8.0", Complexity: "O(1)",
+	Summary:       "Asks for the stream of changes from an offset on; the connection becomes a replica's.",
+	Flags:         Admin | NoScript | NoAsyncLoading | NoMulti | AllKeys, // the stream is one thing meanwhile
+	Args:          []Arg{Str("replicationid"), Int("offset")},
+	ArityOverride: -3, ArityReason: "FAILOVER may follow, which Redis does not document",
+	Replies: "CONTINUE where the stream goes on from there, else FULLRESYNC with its name and offset, and then a snapshot. " +
+		"A replica that has not said REPLCONF capa ebb gets what Redis 7.0 knows; offsets are the same.",
+	SysCmd: true,
+	Errors: []string{"NOMASTERLINK: this is a replica without its master"},
+	Examples: `
+> PSYNC ? x
+(error) ERR value is not an integer or out of range
+`,
+	Run: runPsync,
+}
+
+var specSync = Spec{
+	Name: "sync", Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
+	Summary: "Asks for a snapshot and the stream behind it, as replicas did before PSYNC and tools do.",
+	Flags:   Admin | NoScript | NoAsyncLoading | NoMulti,
+	Replies: "The length of the snapshot as of a bulk string, the snapshot, and then the stream.",
+	SysCmd:  true,
+	Examples: `
+> MULTI
+OK
+> SYNC
+(error) ERR Command not allowed inside a transaction
+> DISCARD
+OK
+`,
+	Run: runSync,
+}
+
+func runPsync(c *Ctx) error {
+	next, ok := resp.ParseInt(c.Args[2])
+	if !ok {
+		return ErrNotInteger
+	}
+	q := PsyncRequest{Conn: c.Session.conn, Said: c.Session.announced, ID: string(c.Args[1]), Next: next, FailOver: len(c.Args) > 3}
+	if q.FailOver && !EqualFold(c.Args[3], "FAILOVER") {
+		return ErrSyntax
+	}
+
+	f, err := c.Service.repl.Psync(c.Tx, q)
+	if err != nil {
+		return replicaRefused(err)
+	}
+	c.handOver(f)
+	return nil
+}
+
+func runSync(c *Ctx) error {
+	f, err := c.Service.repl.Sync(c.Session.conn, c.Session.announced)
+	if err != nil {
+		return replicaRefused(err)
+	}
+	c.handOver(f)
+	return nil
+}
+
+// replicaRefused is the reply to a client that cannot be a replica.
+func replicaRefused(err error) error {
+	if err == ErrNoMasterLink {
+		return ReplyError("NOMASTERLINK " + err.Error())
+	}
+	return err
+}
+
+// handOver takes the connection out of its transport.
+func (c *Ctx) handOver(f *Replica) {
+	s := c.Session
+	s.view.show(viewReplica, true)
+	s.closing = true // of the transport; Run goes on with the connection
+	c.Service.pubsub.Leave(s)
+	f.Join()
+	s.follows.Store(f) // Serve has it hijacked
+}
+
+var specReplconf = Spec{
+	Name: "replconf", Group: GroupServer, Since: "3.0.0", Complexity: "O(1)",
+	Summary:       "Says what a replica is and can do, before it asks for the stream with PSYNC.",
+	Flags:         Admin | NoScript | Loading | Stale | AllowBusy,
+	ArityOverride: -1, ArityReason: "any number of options and values, which Redis does not document",
+	SysCmd:  true,
+	Replies: "OK. listening-port and ip-address are for INFO and ROLE; capa eof, psync2 or ebb say what it understands.",
+	Examples: `
+> REPLCONF listening-port 6380 capa eof capa psync2
+OK
+> REPLCONF colour blue
+(error) ERR Unrecognized REPLCONF option: colour
+`,
+	Run: runReplconf,
+}
+
+func runReplconf(c *Ctx) error {
+	if len(c.Args)%2 == 0 {
+		return ErrSyntax
+	}
+	said := c.Session.announced
+	for i := 1; i < len(c.Args); i += 2 {
+		if err := said.Take(strings.ToLower(string(c.Args[i])), string(c.Args[i+1])); err != nil {
+			return err
+		}
+	}
+
+	c.Session.announced = said
+
+	c.Out.OK()
+	return nil
+}

@@ -1,0 +1,128 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/internal/durable"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// WAIT and WAITAOF. A client waits as for a key (block.go), in a line of the
+// master's: acknowledgements end the wait, or its time.
+
+const (
+	errWaitOnReplica    = ReplyError("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
+	errWaitAOFOnReplica = ReplyError("ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas are just local and are not propagated.")
+	errWaitAOFOff       = ReplyError("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.")
+)
+
+var specWait = Spec{
+	Name: "wait", Group: GroupGeneric, Since: "3.0.0", Complexity: "O(1)",
+	Summary:    "Waits until replicas have acknowledged what was written, or for so many milliseconds; 0 for ever.",
+	Flags:      Blocking,
+	Categories: CatConnection, Without: CatKeyspace,
+	Args:    []Arg{Int("numreplicas"), Int("timeout")},
+	Tips:    []string{"request_policy:all_shards", "response_policy:agg_min"},
+	Replies: "The number of replicas that have acknowledged everything the server had written when it was asked. Inside MULTI, and in a script, it does not wait.",
+	Examples: `
+> SET k v
+OK
+> WAIT 0 1000
+(integer) 0
+`,
+	Run: runWait,
+}
+
+func runWait(c *Ctx) error {
+	replicas, ok := resp.ParseInt(c.Args[1])
+	if !ok {
+		return ErrNotInteger
+	}
+	timeout, err := parseMillis(c.Args[2])
+	if err != nil {
+		return err
+	}
+	if c.Service.repl.IsReplica() {
+		return errWaitOnReplica
+	}
+
+	r, offset := c.Service.repl, c.Service.DB.Log().End()
+	reply := func(c *Ctx) { c.Out.Int(int64(r.Acked(offset))) }
+	if int64(r.Acked(offset)) >= replicas {
+		reply(c)
+		return nil
+	}
+	return c.awaitAcks(timeout, reply, func() bool { return int64(r.Acked(offset)) >= replicas })
+}
+
+// awaitAcks makes the command wait until something is acknowledged.
+func (c *Ctx) awaitAcks(timeout int64, reply func(*Ctx), met func() bool) error {
+	err := c.Block(Wait{Millis: timeout, Refused: reply, Expired: reply})
+	if err == errBlocked && c.waiter == nil {
+		w := c.Session.waiting
+		c.Service.repl.Await(&AckWait{Over: w.over.Load, Met: met, End: func() { w.answer(nil, reply) }})
+	}
+	return err
+}
+
+var specWaitAOF = Spec{
+	Name: "waitaof", Group: GroupGeneric, Since: "7.2.0", Complexity: "O(1)",
+	Summary:    "Waits until what was written is synced to the append-only file here (1) and on replicas, or for so many milliseconds; 0 for ever.",
+	Flags:      Blocking,
+	Categories: CatConnection, Without: CatKeyspace,
+	Args:     []Arg{Int("numlocal"), Int("numreplicas"), Int("timeout")},
+	Tips:     []string{"request_policy:all_shards", "response_policy:agg_min"},
+	Replies:  "Whether it is synced here, 0 or 1, and the number of replicas that say that they have synced it. Inside MULTI, and in a script, it does not wait.",
+	Errors:   []string{string(errWaitAOFOff) + ": numlocal is 1 and there is no append-only file"},
+	Examples: "> SET k v\nOK\n> WAITAOF 0 0 1000\n1) (integer) 0\n2) (integer) 0\n> WAITAOF 1 0 0\n(error) " + string(errWaitAOFOff) + "\n",
+	Run:      runWaitAOF,
+}
+
+func runWaitAOF(c *Ctx) error {
+	local, ok1 := resp.ParseInt(c.Args[1])
+	replicas, ok2 := resp.ParseInt(c.Args[2])
+	switch {
+	case !ok1 || !ok2:
+		return ErrNotInteger
+	case local < 0 || local > 1:
+		return ReplyError("ERR value is out of range, value must between 0 and 1")
+	case replicas < 0:
+		return ReplyError("ERR value is out of range, must be positive")
+	}
+	timeout, err := parseMillis(c.Args[3])
+	if err != nil {
+		return err
+	}
+	s, r := c.Service, c.Service.repl
+	files := s.keeper != nil && appends(s.keeper)
+	switch {
+	case r.IsReplica():
+		return errWaitAOFOnReplica
+	case local == 1 && !files:
+		return errWaitAOFOff
+	}
+
+	log := s.DB.Log()
+	offset := log.End()
+	here := func() int64 {
+		if files && s.keeper.AppendOnly() && log.Synced() >= offset { // else a first base is to come
+			return 1
+		}
+		return 0
+	}
+	reply := func(c *Ctx) {
+		c.Out.Array(2)
+		c.Out.Int(here())
+		c.Out.Int(int64(r.SyncedBy(offset)))
+	}
+	met := func() bool { return here() >= local && int64(r.SyncedBy(offset)) >= replicas }
+	if met() {
+		reply(c)
+		return nil
+	}
+	if local == 1 {
+		r.OnSynced(offset)
+	}
+	return c.awaitAcks(timeout, reply, met)
+}
+
+// appends reports whether there are append-only files.
+func appends(k *durable.Keeper) bool { return k.Info().AppendOnly }
