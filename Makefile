@@ -29,6 +29,7 @@ test: ## all checks and tests, in about ten minutes; says what it skipped and wh
 
 race: ## every test under the race detector, in full
 	$(GO) test -race -timeout 30m ./...
+	$(GO) test -C internal/test -race -timeout 30m ./...
 
 lint: ## golangci-lint with .golangci.yml (the first run builds it: two minutes)
 	$(GO) run $(LINT) run ./...
@@ -46,18 +47,18 @@ luadiff: ## random Lua programs here, on lua5.1 and on redis-server, DIFFTIME (1
 	EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 ./internal/lua/luafuzz -lua.time $(DIFFTIME)
 
 crash: ## kill -9 under load 100 times, 10 failovers by Sentinel, migration of KEYS (1000000) keys (ten minutes)
-	EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 -run Killed ./internal/crashtest -crash.rounds 100
-	EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 -run Sentinel ./internal/crashtest -crash.rounds 10
-	EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 -run Migration ./internal/crashtest -crash.keys $(KEYS)
+	EBB_REQUIRE=1 $(GO) test -C internal/test -v -count 1 -timeout 0 -run Killed ./crashtest -crash.rounds 100
+	EBB_REQUIRE=1 $(GO) test -C internal/test -v -count 1 -timeout 0 -run Sentinel ./crashtest -crash.rounds 10
+	EBB_REQUIRE=1 $(GO) test -C internal/test -v -count 1 -timeout 0 -run Migration ./crashtest -crash.keys $(KEYS)
 
 chaos: ## programs whose clocks are wrong on a cluster whose nodes are killed, paused and parted, for CHAOSTIME (10m)
-	EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 -run TestChaos ./internal/chaostest -chaos.time $(CHAOSTIME)
+	EBB_REQUIRE=1 $(GO) test -C internal/test -v -count 1 -timeout 0 -run TestChaos ./chaostest -chaos.time $(CHAOSTIME)
 
 conformance: ## the toolkit's tests on BACKENDS (all kinds of internal/backends), as a table
 	EBB_BACKENDS=$(BACKENDS) $(GO) test -json -count 1 -p 1 -timeout 60m $(TOOLKIT) | $(GO) run ./internal/backends/table -out conformance.out
 
 clients: ## the tests of asynq and other Go projects that live on EVAL, on ebb (five minutes; port 6379)
-	internal/clienttest/upstream.sh
+	internal/test/clienttest/upstream.sh
 
 bench: ## Go benchmarks matching BENCH, COUNT times, for benchstat
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...

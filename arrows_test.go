@@ -55,10 +55,9 @@ var arrows = []struct {
 	{"internal/doccode", nil},                                              // compiles what documentation shows
 	{"internal/drivertest", []string{".", "internal/backends"}},            // what tests of the root and contrib/rueidis share
 	{"internal/expirytest", []string{".", "ebbtest"}},                      // the model that expmap and expset are compared with
-	{"internal/chaostest", []string{"", "."}},
-	{"internal/hangtest", []string{"", "."}}, // plays the toolkit's objects through a silence
-	{"internal/redissontest", []string{"", "."}},
-	{"internal/objects", []string{"", "."}}, // all objects of the toolkit, and the rules that they keep
+	{"internal/hangtest", []string{"", "."}},                               // plays the toolkit's objects through a silence
+	{"internal/test", []string{"", "."}},                                   // a module of its own: tests that drive programs and clients
+	{"internal/objects", []string{"", "."}},                                // all objects of the toolkit, and the rules that they keep
 	{"internal/kit", []string{"."}},
 	// Rooms of the engine know rooms only.
 	{"internal/", []string{"internal/", "resp"}},
@@ -92,7 +91,8 @@ type source struct {
 
 func (s source) test() bool { return strings.HasSuffix(s.name, "_test.go") }
 
-// sources parses the module's files, without modules of their own.
+// sources parses the module's files, and those of internal/test, which is a module for
+// its dependencies' sake. The other modules keep their own rules.
 func sources(t *testing.T) (*token.FileSet, []source) {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -102,7 +102,7 @@ func sources(t *testing.T) (*token.FileSet, []source) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || hasModule(name)):
+		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || name != "internal/test" && hasModule(name)):
 			return filepath.SkipDir
 		case d.IsDir() || !strings.HasSuffix(name, ".go"):
 			return nil
@@ -215,32 +215,32 @@ func TestEngineAndServerPullInNoClient(t *testing.T) {
 
 // clockReaders may call time.Now, by path prefix, and why.
 var clockReaders = map[string]string{
-	"engine/clock":                   "it is the clock",
-	"internal/cli/":                  "a program's front end: prompts and --latency",
-	"internal/loadgen/":              "it measures",
-	"cmd/ebb/":                       "the program",
-	"internal/reactor/":              "default of Config.Now, and timeouts of sockets, which the system counts",
-	"server/server.go":               "default of Options.Now",
-	"server/portable.go":             "deadlines of sockets, which the system counts",
-	"internal/command/migrate.go":    "deadlines of sockets, to another server",
-	"internal/memnet/":               "deadlines, as a net.Conn has them",
-	"internal/realserver/":           "patience with another process",
-	"internal/wires/clock_":          "the machine's time, of which deadlines in a bubble are freed",
-	"internal/wires/wires.go":        "deadlines, as a net.Conn has them",
-	"internal/hangtest/":             "it measures how long calls take",
-	"internal/transcript/server.go":  "deadlines of sockets, to other servers",
-	"internal/oplog/appendround.go":  "how long a sync takes",
-	"internal/chaostest/client/":     "it says how wrong its clock is",
-	"internal/modeltest/campaign.go": "how long a campaign may take",
-	"examples/sliding-window/":       "a limiter by hand goes by the client's clock, which is its fault",
-	"examples/funnel/":               "it measures how long a wait was",
-	"internal/kit/bound.go":          "a context's deadline, by the monotonic clock",
-	"internal/kit/rules.go":          "how long a release takes, by the monotonic clock",
-	"limit/local.go":                 "spans in this process, by the monotonic clock: an outage, and what is allowed meanwhile",
-	"examples/tour/":                 "it shows how late things are",
-	"examples/expiry-strategy/":      "it measures how late things are",
-	"examples/unpaid-orders/":        "it measures how late things are",
-	"lock/lease.go":                  "a lease is counted by the local monotonic clock too, on the safe side",
+	"engine/clock":                    "it is the clock",
+	"internal/cli/":                   "a program's front end: prompts and --latency",
+	"internal/loadgen/":               "it measures",
+	"cmd/ebb/":                        "the program",
+	"internal/reactor/":               "default of Config.Now, and timeouts of sockets, which the system counts",
+	"server/server.go":                "default of Options.Now",
+	"server/portable.go":              "deadlines of sockets, which the system counts",
+	"internal/command/migrate.go":     "deadlines of sockets, to another server",
+	"internal/memnet/":                "deadlines, as a net.Conn has them",
+	"internal/realserver/":            "patience with another process",
+	"internal/wires/clock_":           "the machine's time, of which deadlines in a bubble are freed",
+	"internal/wires/wires.go":         "deadlines, as a net.Conn has them",
+	"internal/hangtest/":              "it measures how long calls take",
+	"internal/transcript/server.go":   "deadlines of sockets, to other servers",
+	"internal/oplog/appendround.go":   "how long a sync takes",
+	"internal/test/chaostest/client/": "it says how wrong its clock is",
+	"internal/modeltest/campaign.go":  "how long a campaign may take",
+	"examples/sliding-window/":        "a limiter by hand goes by the client's clock, which is its fault",
+	"examples/funnel/":                "it measures how long a wait was",
+	"internal/kit/bound.go":           "a context's deadline, by the monotonic clock",
+	"internal/kit/rules.go":           "how long a release takes, by the monotonic clock",
+	"limit/local.go":                  "spans in this process, by the monotonic clock: an outage, and what is allowed meanwhile",
+	"examples/tour/":                  "it shows how late things are",
+	"examples/expiry-strategy/":       "it measures how late things are",
+	"examples/unpaid-orders/":         "it measures how late things are",
+	"lock/lease.go":                   "a lease is counted by the local monotonic clock too, on the safe side",
 }
 
 func TestOnlyTheClockReadsTheTime(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -161,7 +162,13 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, ebbName)
-	args := []string{"build", "-o", path}
+	// The package that is tested may be in another module, such as internal/test, whose
+	// go.sum does not have what the program needs.
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/ebbdb/ebb").Output()
+	if err != nil {
+		return "", fmt.Errorf("go list -m: %w", err)
+	}
+	args := []string{"build", "-C", strings.TrimSpace(string(root)), "-o", path}
 	if raceEnabled {
 		args = append(args, "-race")
 	}

@@ -1,4 +1,4 @@
-"""Plays the program on celery of internal/clienttest: tasks, and a worker with
+"""Plays the program on celery of internal/test/clienttest: tasks, and a worker with
 two processes, with the server as broker and as result backend. It prints what
 it sees:
 

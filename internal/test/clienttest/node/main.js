@@ -1,4 +1,4 @@
-// Plays the program of internal/clienttest with ioredis and prints what it sees:
+// Plays the program of internal/test/clienttest with ioredis and prints what it sees:
 //
 //   node main.js host:port
 'use strict';

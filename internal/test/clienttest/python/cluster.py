@@ -1,4 +1,4 @@
-"""Plays the program for clusters of internal/clienttest with redis-py and prints
+"""Plays the program for clusters of internal/test/clienttest with redis-py and prints
 what it sees:
 
     python3 cluster.py host:port

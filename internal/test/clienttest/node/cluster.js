@@ -1,4 +1,4 @@
-// Plays the program for clusters of internal/clienttest with ioredis and prints
+// Plays the program for clusters of internal/test/clienttest with ioredis and prints
 // what it sees:
 //
 //   node cluster.js host:port

@@ -1,4 +1,4 @@
-// Plays the program on bullmq of internal/clienttest, whose queues are Lua
+// Plays the program on bullmq of internal/test/clienttest, whose queues are Lua
 // scripts, and prints what it sees:
 //
 //   node bullmq.js host:port

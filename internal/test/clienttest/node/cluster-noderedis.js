@@ -1,4 +1,4 @@
-// Plays the program for clusters of internal/clienttest with node-redis and prints
+// Plays the program for clusters of internal/test/clienttest with node-redis and prints
 // what it sees:
 //
 //   node cluster-noderedis.js host:port

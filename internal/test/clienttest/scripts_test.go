@@ -69,7 +69,7 @@ func playOnBoth(t *testing.T, client string, play play, expected string) {
 
 func bullmq(t *testing.T, addr string) string {
 	if _, err := os.Stat("node/node_modules/bullmq"); err != nil {
-		realserver.Require(t, "bullmq is not installed: run npm ci in internal/clienttest/node")
+		realserver.Require(t, "bullmq is not installed: run npm ci in internal/test/clienttest/node")
 	}
 	return node("node/bullmq.js")(t, addr)
 }

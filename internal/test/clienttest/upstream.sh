@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs the tests of Go projects that live on EVAL, unchanged, against a server:
 #
-#   internal/clienttest/upstream.sh [host:port | program]
+#   internal/test/clienttest/upstream.sh [host:port | program]
 #
 # Without an argument it builds ebb and serves an empty one on 127.0.0.1:6379,
 # the port that most of these tests have in their source; a program, such as
@@ -12,7 +12,7 @@
 # EBB_UPSTREAM_LOG names a file to which the output of failures is appended.
 
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.." || exit 1
 GO=${GO:-go}
 addr=127.0.0.1:6379
 program=

@@ -1,4 +1,4 @@
-// Plays the program on scripts of internal/clienttest with ioredis: scripts are
+// Plays the program on scripts of internal/test/clienttest with ioredis: scripts are
 // commands that it defines. It prints what it sees:
 //
 //   node scripts.js host:port

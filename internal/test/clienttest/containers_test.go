@@ -60,7 +60,7 @@ func node(program string, more ...string) play {
 			realserver.Require(t, "node is not installed")
 		}
 		if _, err := os.Stat("node/node_modules/redis"); err != nil {
-			realserver.Require(t, "node-redis is not installed: run npm ci in internal/clienttest/node")
+			realserver.Require(t, "node-redis is not installed: run npm ci in internal/test/clienttest/node")
 		}
 		return run(t, path, append([]string{program, addr}, more...)...)
 	}

@@ -1,4 +1,4 @@
-// Plays the program on data types of internal/clienttest with node-redis, over
+// Plays the program on data types of internal/test/clienttest with node-redis, over
 // RESP3 if the second argument is 3:
 //
 //   node containers-noderedis.js host:port [2 | 3]

@@ -1,4 +1,4 @@
-"""Plays the program on rq of internal/clienttest: a queue of jobs, and the
+"""Plays the program on rq of internal/test/clienttest: a queue of jobs, and the
 workers that run them. It prints what it sees:
 
     python3 queue_rq.py host:port

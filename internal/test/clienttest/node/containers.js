@@ -1,4 +1,4 @@
-// Plays the program on data types of internal/clienttest with ioredis and prints
+// Plays the program on data types of internal/test/clienttest with ioredis and prints
 // what it sees:
 //
 //   node containers.js host:port

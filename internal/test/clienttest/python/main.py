@@ -1,4 +1,4 @@
-"""Plays the program of internal/clienttest with redis-py and prints what it sees:
+"""Plays the program of internal/test/clienttest with redis-py and prints what it sees:
 
     python3 main.py host:port
 """

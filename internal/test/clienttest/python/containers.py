@@ -1,4 +1,4 @@
-"""Plays the program on data types of internal/clienttest with redis-py:
+"""Plays the program on data types of internal/test/clienttest with redis-py:
 
     python3 containers.py host:port
 """

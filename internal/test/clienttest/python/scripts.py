@@ -1,4 +1,4 @@
-"""Plays the program on scripts of internal/clienttest with redis-py, whose locks
+"""Plays the program on scripts of internal/test/clienttest with redis-py, whose locks
 are scripts, and prints what it sees:
 
     python3 scripts.py host:port
