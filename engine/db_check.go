@@ -17,7 +17,7 @@ func (db *DB) Check() error {
 	defer tx.Commit()
 	boxes := 0
 	for _, sh := range db.shards {
-		boxes += len(sh.graves)
+		boxes += len(sh.lazyFree)
 		for i, sp := range sh.spaces {
 			if sp == nil {
 				continue

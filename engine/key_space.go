@@ -52,7 +52,7 @@ func newSpace(sh *shard, db int) *space {
 func (sp *space) release() {
 	for i := range sp.exts {
 		if b := sp.exts[i].box; b != nil {
-			sp.sh.bury(b)
+			sp.sh.freeLazily(b)
 		}
 	}
 	sp.mem.Release()
@@ -201,7 +201,7 @@ func (sp *space) empty(h uint32) {
 	sp.kept[x.kind] -= x.size
 	delete(sp.queues, h)
 	if x.box != nil {
-		sp.sh.bury(x.box)
+		sp.sh.freeLazily(x.box)
 	}
 	x.bytes, x.box, x.pin, x.lent, x.size = nil, nil, nil, nil, 0
 }

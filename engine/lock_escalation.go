@@ -2,16 +2,17 @@ package engine
 
 import "math/bits"
 
-// A transaction that may come upon something dead holds the streams of the rules
-// as well. Whether it may is seen under its locks, at its instant: then it lets go,
-// and begins again with the streams' shards, at a later instant. Which rules match
-// is not asked: what is dead may be renamed, copied or moved before it goes.
+// Lock escalation. A transaction that may meet an expired item also holds the shards
+// of the streams that expiry rules write to. The transaction finds out under its
+// locks, at its instant; if so, it unlocks, and begins again with the streams' shards,
+// at a later instant. It does not check which rules match: a command may rename, copy
+// or move an expired item before the engine removes it.
 
 // LockKey and TryLockKey are Lock and TryLock for one key.
 func (tx *Tx) LockKey(dbi int, key []byte) {
 	tx.begin(dbi, 1<<tx.hashKey(key), true)
 	if tx.db.book.Load() != nil {
-		tx.cover(true, func() bool { return tx.dueAt(tx.hshard, tx.hash, key) })
+		tx.escalate(true, func() bool { return tx.dueAt(tx.hshard, tx.hash, key) })
 	}
 }
 
@@ -20,7 +21,7 @@ func (tx *Tx) TryLockKey(dbi int, key []byte) bool {
 	if !tx.begin(dbi, 1<<tx.hashKey(key), false) {
 		return false
 	}
-	return tx.db.book.Load() == nil || tx.cover(false, func() bool { return tx.dueAt(tx.hshard, tx.hash, key) })
+	return tx.db.book.Load() == nil || tx.escalate(false, func() bool { return tx.dueAt(tx.hshard, tx.hash, key) })
 }
 
 // beginKeys begins a transaction on keys, and on the rules' streams if need be.
@@ -28,12 +29,12 @@ func (tx *Tx) beginKeys(dbi int, keys [][]byte, wait bool) bool {
 	if !tx.begin(dbi, tx.shardsOf(keys), wait) {
 		return false
 	}
-	return tx.db.book.Load() == nil || tx.cover(wait, func() bool { return tx.anyDue(keys) })
+	return tx.db.book.Load() == nil || tx.escalate(wait, func() bool { return tx.anyDue(keys) })
 }
 
-// cover begins the transaction again with the rules' streams, if due says that
+// escalate begins the transaction again with the rules' streams, if due says that
 // something may expire in it and they are not held. There are rules.
-func (tx *Tx) cover(wait bool, due func() bool) bool {
+func (tx *Tx) escalate(wait bool, due func() bool) bool {
 	for {
 		more := tx.uncovered()
 		if more == 0 || !due() {
@@ -96,7 +97,7 @@ func (tx *Tx) reaches(keys [][]byte) bool {
 }
 
 // tryShard locks a shard for the reclaimer, and with it the streams of all rules. It
-// returns what it has locked: 0 if somebody else holds, or wants, one of them.
+// returns what it has locked: 0 if another goroutine holds, or wants, one of them.
 func (db *DB) tryShard(sh *shard) (held uint64) {
 	if !sh.tryLock() {
 		return 0
@@ -117,10 +118,10 @@ func (db *DB) tryShard(sh *shard) (held uint64) {
 	return held
 }
 
-// tryLock locks a shard that nobody holds and nobody wants.
+// tryLock locks a shard that no goroutine holds or wants.
 func (sh *shard) tryLock() bool { return !sh.lock.Contended() && sh.lock.TryLock() }
 
-// wanted reports whether somebody waits for a shard of the transaction.
+// wanted reports whether another goroutine waits for a shard of the transaction.
 func (tx *Tx) wanted() bool {
 	for m := tx.held; m != 0; m &= m - 1 {
 		if tx.db.shards[bits.TrailingZeros64(m)].lock.Contended() {

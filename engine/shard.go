@@ -18,7 +18,7 @@ type shard struct {
 	own      *own     // keys of a replica's own; nil: there are none
 	watched  map[watchKey]*watchList
 	lines    lineSet      // who waits for keys
-	graves   []box        // large containers that are gone, to be freed
+	lazyFree []box        // large containers that are gone, to be freed
 	freed    int          // bytes freed since compaction was last considered
 	bytes    atomic.Int64 // what the spaces held when used was last published
 	limiters int64        // of these, what limiters held
@@ -50,9 +50,9 @@ func (sh *shard) workAt(ms int64) {
 	}
 }
 
-// bury leaves a large container for the reclaimer to free.
-func (sh *shard) bury(b box) {
-	sh.graves = append(sh.graves, b)
+// freeLazily leaves a large container for the reclaimer to free.
+func (sh *shard) freeLazily(b box) {
+	sh.lazyFree = append(sh.lazyFree, b)
 	sh.workAt(0)
 }
 

@@ -377,7 +377,7 @@ func (e *loadEntry) wrong(err error) error {
 //	waiters     are not served: what they would take is not logged
 //	reclaimers  keep the wheels' time, and remove nothing
 //
-// This is what a replica does with what its master decides (replica.go); DB.passive is
+// This is what a replica does with what its master decides (effect_replica.go); DB.passive is
 // the word for both.
 
 // BeginLoad says that the engine is being filled, until EndLoad: nothing expires, is

@@ -331,7 +331,7 @@ func (tx *Tx) forgetBloom(h *hit, f *bloom.Filter) (some bool) {
 	if dead == nil {
 		return false
 	}
-	h.sh.bury(bloomBox{dead})
+	h.sh.freeLazily(bloomBox{dead})
 	tx.wrote(h)
 	return true
 }

@@ -11,7 +11,7 @@ import "github.com/ebbdb/ebb/internal/packed"
 // becomes empty is removed. O(log n) for each field of a large hash. Errors:
 // ErrWrongType; ErrFull, and the fields before have been visited.
 func (tx *Tx) HExpire(key []byte, fields [][]byte, deadline int64, c Condition, visit func(code int)) error {
-	return tx.expireMapped(&fieldsOf, key, fields, deadline, c, visit)
+	return tx.expireKeyed(&fieldsOf, key, fields, deadline, c, visit)
 }
 
 // HDeadlines calls visit for each of some fields with its deadline in ms since
@@ -31,7 +31,7 @@ func (tx *Tx) HDeadlines(key []byte, fields [][]byte, visit func(deadline int64)
 // HPersist takes the deadlines of fields away and calls visit for each with
 // ItemMissing, ItemUntimed or ItemDone. It needs no memory. Errors: ErrWrongType.
 func (tx *Tx) HPersist(key []byte, fields [][]byte, visit func(code int)) error {
-	return tx.persistMapped(&fieldsOf, key, fields, visit)
+	return tx.persistKeyed(&fieldsOf, key, fields, visit)
 }
 
 // HSetEx sets fields of a hash, given as field, value, field, value ..., all of

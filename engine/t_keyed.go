@@ -10,8 +10,8 @@ import (
 // or packed images. Their dead stay until the reclaimer comes, so a write can
 // meet one under its name.
 
-// mapped says how deadlines of hashes, or of sets, are logged and told.
-type mapped struct {
+// keyedItems says how deadlines of hashes, or of sets, are logged and told.
+type keyedItems struct {
 	kind                             Kind
 	level                            Level
 	class                            uint32
@@ -21,8 +21,8 @@ type mapped struct {
 }
 
 var (
-	fieldsOf  = mapped{Hash, LevelField, EventHash, "FIELDS", "HPEXPIREAT", "HPERSIST", "HDEL", "hexpire", "hpersist", "hdel"}
-	membersOf = mapped{Set, LevelMember, EventSet, "MEMBERS", "SPEXPIREAT", "SPERSIST", "SREM", "sexpire", "spersist", "srem"}
+	fieldsOf  = keyedItems{Hash, LevelField, EventHash, "FIELDS", "HPEXPIREAT", "HPERSIST", "HDEL", "hexpire", "hpersist", "hdel"}
+	membersOf = keyedItems{Set, LevelMember, EventSet, "MEMBERS", "SPEXPIREAT", "SPERSIST", "SREM", "sexpire", "spersist", "srem"}
 )
 
 // dictOf returns the table of a large hash or set.
@@ -33,8 +33,8 @@ func dictOf(b box) *dict.Dict {
 	return b.(hashTable).Dict
 }
 
-// expireMapped is HExpire and SExpire.
-func (tx *Tx) expireMapped(m *mapped, key []byte, items [][]byte, deadline int64, c Condition, visit func(code int)) error {
+// expireKeyed is HExpire and SExpire.
+func (tx *Tx) expireKeyed(m *keyedItems, key []byte, items [][]byte, deadline int64, c Condition, visit func(code int)) error {
 	h, err := tx.container(key, m.kind)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (tx *Tx) expireMapped(m *mapped, key []byte, items [][]byte, deadline int64
 
 // expireItem gives one item a deadline, or removes it where that is past. The key
 // stays.
-func (tx *Tx) expireItem(m *mapped, h *hit, key, item []byte, deadline int64, c Condition, past bool) (code int, err error) {
+func (tx *Tx) expireItem(m *keyedItems, h *hit, key, item []byte, deadline int64, c Condition, past bool) (code int, err error) {
 	old := tx.deadlineIn(h, item)
 	switch {
 	case old == NoKey:
@@ -79,7 +79,7 @@ func (tx *Tx) expireItem(m *mapped, h *hit, key, item []byte, deadline int64, c 
 }
 
 // datedItems settles that items have a new deadline.
-func (tx *Tx) datedItems(m *mapped, h *hit, key []byte, items [][]byte, deadline int64) {
+func (tx *Tx) datedItems(m *keyedItems, h *hit, key []byte, items [][]byte, deadline int64) {
 	if h.box() != nil {
 		tx.wrote(h)
 	}
@@ -89,8 +89,8 @@ func (tx *Tx) datedItems(m *mapped, h *hit, key []byte, items [][]byte, deadline
 	tx.changed(key, m.class, m.expireEvent)
 }
 
-// persistMapped is HPersist and SPersist.
-func (tx *Tx) persistMapped(m *mapped, key []byte, items [][]byte, visit func(code int)) error {
+// persistKeyed is HPersist and SPersist.
+func (tx *Tx) persistKeyed(m *keyedItems, key []byte, items [][]byte, visit func(code int)) error {
 	h, err := tx.container(key, m.kind)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (tx *Tx) persistMapped(m *mapped, key []byte, items [][]byte, visit func(co
 }
 
 // persisted settles that items have lost their deadlines.
-func (tx *Tx) persisted(m *mapped, h *hit, key []byte, items [][]byte) {
+func (tx *Tx) persisted(m *keyedItems, h *hit, key []byte, items [][]byte) {
 	if len(items) == 0 {
 		return
 	}
@@ -151,7 +151,7 @@ func (tx *Tx) deadlineIn(h *hit, item []byte) int64 {
 
 // stamp1 gives a living item a deadline, in place; the members of a set of
 // integers get cells for it first. The caller calls wrote and date.
-func (tx *Tx) stamp1(m *mapped, h *hit, key, item []byte, deadline int64) error {
+func (tx *Tx) stamp1(m *keyedItems, h *hit, key, item []byte, deadline int64) error {
 	if h.box() == nil && h.image().Kind() == packed.KindIntSet {
 		if err := tx.spellInts(h, key); err != nil {
 			return err
@@ -203,7 +203,7 @@ func (tx *Tx) removeItem(h *hit, item []byte) {
 
 // removedItems settles the removal of n items, among those named, which event
 // tells of: an empty container's key goes.
-func (tx *Tx) removedItems(m *mapped, h *hit, key []byte, items [][]byte, n int, event string) {
+func (tx *Tx) removedItems(m *keyedItems, h *hit, key []byte, items [][]byte, n int, event string) {
 	left := tx.living(h)
 	tx.logRemoval(m, h, key, items)
 	tx.dirty += n - 1
@@ -215,7 +215,7 @@ func (tx *Tx) removedItems(m *mapped, h *hit, key []byte, items [][]byte, n int,
 
 // logRemoval logs the removal of items, and drops the key where no living one is
 // left.
-func (tx *Tx) logRemoval(m *mapped, h *hit, key []byte, items [][]byte) {
+func (tx *Tx) logRemoval(m *keyedItems, h *hit, key []byte, items [][]byte) {
 	if tx.living(h) > 0 {
 		if h.box() != nil {
 			tx.wrote(h)

@@ -12,7 +12,7 @@ import "github.com/ebbdb/ebb/internal/packed"
 // deadline, and keeps that. O(log n) for each member of a large set. Errors:
 // ErrWrongType; ErrFull, and the members before have been visited.
 func (tx *Tx) SExpire(key []byte, members [][]byte, deadline int64, c Condition, visit func(code int)) error {
-	return tx.expireMapped(&membersOf, key, members, deadline, c, visit)
+	return tx.expireKeyed(&membersOf, key, members, deadline, c, visit)
 }
 
 // SDeadlines calls visit for each of some members with its deadline in ms since
@@ -32,7 +32,7 @@ func (tx *Tx) SDeadlines(key []byte, members [][]byte, visit func(deadline int64
 // SPersist takes the deadlines of members away and calls visit for each with
 // ItemMissing, ItemUntimed or ItemDone. It needs no memory. Errors: ErrWrongType.
 func (tx *Tx) SPersist(key []byte, members [][]byte, visit func(code int)) error {
-	return tx.persistMapped(&membersOf, key, members, visit)
+	return tx.persistKeyed(&membersOf, key, members, visit)
 }
 
 // SAddEx adds members to a set with a deadline, 0 for none, and gives it to those

@@ -236,19 +236,19 @@ func (tx *Tx) expire(h *hit, lazy bool) {
 	if db.notify.Load()&EventExpired != 0 || db.hooks != (noHooks{}) {
 		tx.kbuf = append(tx.kbuf[:0], key...)
 		key = tx.kbuf
-		tx.bury(h, lazy)
+		tx.discard(h, lazy)
 		db.hooks.Modified(tx, key)
 		if db.notify.Load()&EventExpired != 0 {
 			tx.event(EventExpired, "expired", key)
 		}
 		return
 	}
-	tx.bury(h, lazy)
+	tx.discard(h, lazy)
 }
 
-// bury removes an expired key's record, from the wheel as well if it is linked
+// discard removes an expired key's record, from the wheel as well if it is linked
 // there: the wheel lets go of what it hands to the reclaimer.
-func (tx *Tx) bury(h *hit, linked bool) {
+func (tx *Tx) discard(h *hit, linked bool) {
 	if linked {
 		tx.drop(h)
 		return

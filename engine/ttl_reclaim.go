@@ -276,10 +276,10 @@ func (sh *shard) compact() bool {
 // more.
 func (sh *shard) clean(tx *Tx, end int64) (more bool) {
 	stop := func() bool { return tx.wanted() || sh.db.clock.Micros() >= end }
-	for n := len(sh.graves); n > 0; n = len(sh.graves) {
-		if sh.graves[n-1].Free(freeChunks) {
-			sh.graves[n-1] = nil
-			sh.graves = sh.graves[:n-1]
+	for n := len(sh.lazyFree); n > 0; n = len(sh.lazyFree) {
+		if sh.lazyFree[n-1].Free(freeChunks) {
+			sh.lazyFree[n-1] = nil
+			sh.lazyFree = sh.lazyFree[:n-1]
 			sh.freed += considerAfter + 1 // idle slabs are given back
 		}
 		if stop() {
@@ -328,7 +328,7 @@ func (sh *shard) nextWork(now int64, active bool) int64 {
 	if sh.freed > considerAfter {
 		next = min(next, now+considerIn)
 	}
-	if len(sh.graves) > 0 {
+	if len(sh.lazyFree) > 0 {
 		next = 0
 	}
 	for _, sp := range sh.spaces {

@@ -21,7 +21,7 @@ import (
 // there is exactly one for each rule and expiry, whoever comes first. For that the
 // streams' shards have to be held: the reclaimer locks them from the start, and
 // who finds under its locks that something is due begins again with them
-// (cover.go). The rules of all databases are one immutable book, which is
+// (lock_escalation.go). The rules of all databases are one immutable book, which is
 // exchanged while all shards are locked: without rules they cost one atomic read
 // where something is dead, and one where a transaction begins.
 

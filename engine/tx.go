@@ -41,10 +41,10 @@ type Tx struct {
 	old   arena.Ref
 	oldIn *space
 
-	rng   *rand.Rand
-	num   [4][24]byte // scratch for numbers in effects
-	ready []*waitLine // to be served when the transaction ends
-	owed  []owedLine  // and by transactions of their own
+	rng     *rand.Rand
+	num     [4][24]byte   // scratch for numbers in effects
+	ready   []*waitLine   // to be served when the transaction ends
+	pending []pendingLine // and by transactions of their own
 
 	stale []stale     // containers to look at again when a replay ends
 	fired []firing    // what the rules on expiry are to tell when it ends
@@ -204,8 +204,8 @@ func (tx *Tx) Commit() {
 // and ends a transaction that Lock began.
 func (tx *Tx) Unlock() {
 	tx.finish()
-	if len(tx.owed)+len(tx.late) > 0 {
-		tx.payOwed()
+	if len(tx.pending)+len(tx.late) > 0 {
+		tx.servePending()
 	}
 }
 
@@ -533,11 +533,11 @@ func (tx *Tx) Abandon() (differs bool) {
 	for _, l := range tx.ready {
 		l.signalled = false
 	}
-	for _, o := range tx.owed {
-		o.l.owed = false
+	for _, o := range tx.pending {
+		o.l.pending = false
 	}
 	clear(tx.ready)
-	tx.ready, tx.owed, tx.late, tx.fired, tx.stale, tx.ending = tx.ready[:0], nil, nil, tx.fired[:0], tx.stale[:0], nil
+	tx.ready, tx.pending, tx.late, tx.fired, tx.stale, tx.ending = tx.ready[:0], nil, nil, tx.fired[:0], tx.stale[:0], nil
 	tx.old, tx.oldIn = 0, nil // its memory is lost
 	differs = tx.held != 0 && !tx.reads
 	if tx.fx.verbatim = nil; tx.fx.n > 0 && !tx.forget && !tx.hiding() {

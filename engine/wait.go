@@ -12,15 +12,16 @@ import (
 //	                                        │        │        │       first served
 //	                                      Ticket   Ticket   Ticket ─▶ places in other lines
 //
-// A Ticket stands in the line of each key it waits for. A change of a key
-// signals its line; when the transaction ends, with its shards still locked,
-// those in the signalled lines are served in it, so nobody sees in between what
-// a waiter gets. Serving may change other keys, and so signal other lines. One
-// who needs keys of shards that the transaction does not hold keeps its place
-// and is served by a transaction of its own right after this one.
+// A Ticket has a place in the line of each key that it waits for. A change of a
+// key signals the key's line. When the transaction ends, and its shards are still
+// locked, it serves the signalled lines: no other client sees what a waiter gets.
+// Serving may change other keys, and so signal other lines. A waiter that needs
+// keys of shards that the transaction does not hold keeps its place; the engine
+// serves it in a transaction of its own right after this one.
 //
-// A line is entered with its shard locked; it is left under the lines' own lock alone, from
-// anywhere and at any time. While nobody waits, a change costs one atomic read.
+// A ticket enters a line with the line's shard locked. It leaves under the lines'
+// own lock alone, from any goroutine and at any time. While no client waits, a
+// change costs one atomic read.
 
 // Kinds is a set of kinds of values; None is a missing key.
 type Kinds uint16
@@ -39,7 +40,7 @@ const AnyKind Kinds = math.MaxUint16
 // maxKinds is how many kinds a record's header can tell apart.
 const maxKinds = 16
 
-// Waiter is who waits.
+// Waiter is a client that waits for a key.
 type Waiter interface {
 	// Serve gives the waiter what it waits for, if key has it now, and reports
 	// whether it is done waiting. The transaction holds the shards of key and
@@ -55,8 +56,8 @@ type Ticket struct {
 	Kinds Kinds
 	// Also are further keys that Serve needs.
 	Also [][]byte
-	// Passable lets those behind be served where this one was not: for readers,
-	// who take nothing away from each other.
+	// Passable lets the engine serve later tickets when it could not serve this
+	// one: for readers, which take nothing away from each other.
 	Passable bool
 
 	places []place
@@ -69,12 +70,12 @@ type Ticket struct {
 // two: the place, the line, and its own place in the shard's table.
 const placeBytes = 320
 
-// leaveAtOnce is how many lines a ticket leaves in the goroutine of who serves it, at
-// some 200 ns each. The rest is left to another.
+// leaveAtOnce is the number of lines that a ticket leaves in the goroutine that serves
+// it, at some 200 ns each. A Sweeper leaves a longer list.
 const leaveAtOnce = 256
 
-// Sweeper is implemented by Hooks that have a goroutine for what takes long, may be
-// done later, and needs no order.
+// Sweeper is implemented by Hooks that run long work in another goroutine: work that may
+// be done later, and in any order.
 type Sweeper interface {
 	// Sweep has run called soon, in another goroutine.
 	Sweep(run func())
@@ -88,7 +89,7 @@ type place struct {
 	in         bool
 }
 
-// waitLine is who waits for a key.
+// waitLine holds the tickets that wait for a key, in order of arrival.
 type waitLine struct {
 	sh   *shard
 	key  watchKey
@@ -100,7 +101,7 @@ type waitLine struct {
 
 	// The shard's lock guards these.
 	signalled bool // in Tx.ready of the transaction that holds the shard
-	owed      bool // one in the line is about to be served by a transaction of its own
+	pending   bool // a transaction of its own is about to serve a ticket of the line
 }
 
 // lineSet is a shard's lines.
@@ -109,9 +110,9 @@ type lineSet struct {
 	all map[watchKey]*waitLine
 }
 
-// owedLine is a line to be served by a transaction of its own, and the keys
+// pendingLine is a line that a transaction of its own is to serve, and the keys
 // that it needs beside the line's.
-type owedLine struct {
+type pendingLine struct {
 	l    *waitLine
 	also [][]byte
 }
@@ -174,8 +175,9 @@ func (t *Ticket) Bytes() int64 { return t.bytes }
 // Waiters returns how many places in lines are taken.
 func (db *DB) Waiters() int64 { return db.waits.Load() }
 
-// AwaitedKeys returns how many keys have a line, and in how many of these lines one waits
-// whatever the key holds, and hears when it goes. It takes no shard. O(keys with a line).
+// AwaitedKeys returns the number of keys that have a line, and the number of lines with a
+// ticket for AnyKind, which is also served when the key goes. It locks no shard. O(keys
+// with a line).
 func (db *DB) AwaitedKeys() (keys, whatever int) {
 	if db.waits.Load() == 0 {
 		return 0, 0
@@ -193,8 +195,8 @@ func (db *DB) AwaitedKeys() (keys, whatever int) {
 	return keys, whatever
 }
 
-// Line returns those who wait for a key, first come first, whatever they wait
-// for. The transaction holds the key's shard. O(those).
+// Line returns the waiters of a key in order of arrival, whatever kind they wait
+// for. The transaction holds the key's shard. O(waiters).
 func (tx *Tx) Line(key []byte) (line []Waiter) {
 	if tx.db.waits.Load() == 0 {
 		return nil
@@ -213,8 +215,8 @@ func (tx *Tx) Line(key []byte) (line []Waiter) {
 	return line
 }
 
-// Awaited reports whether somebody waits for a key in order to change what it
-// holds if it is of the kind. O(1).
+// Awaited reports whether a waiter would take something from a value of the kind at
+// key. O(1).
 func (tx *Tx) Awaited(key []byte, kind Kind) bool {
 	if tx.db.waits.Load() == 0 {
 		return false
@@ -236,14 +238,14 @@ func (tx *Tx) Awaited(key []byte, kind Kind) bool {
 	return false
 }
 
-// Owed reports whether what a key holds is about to go to one who waits in its
-// line: who comes now has to stand behind.
-func (tx *Tx) Owed(key []byte) bool {
+// Pending reports whether the engine is about to give the value of a key to a waiter:
+// a client that comes now has to queue behind it.
+func (tx *Tx) Pending(key []byte) bool {
 	if tx.db.waits.Load() == 0 {
 		return false
 	}
 	l := tx.lineOf(key)
-	return l != nil && l.owed
+	return l != nil && l.pending
 }
 
 func (tx *Tx) lineOf(key []byte) *waitLine {
@@ -278,8 +280,8 @@ func (l *waitLine) push(p *place) {
 	l.count(p, 1)
 }
 
-// drop unlinks a place. Its own links stay, so that who stands on it finds the
-// way on.
+// drop unlinks a place. The place keeps its own links, so that a walk that is at it
+// can go on.
 func (l *waitLine) drop(p *place) {
 	if p.prev != nil {
 		p.prev.next = p.next
@@ -322,8 +324,8 @@ func (l *waitLine) next(p *place, kind Kind) *place {
 	return p
 }
 
-// Signal has those who wait for a key looked after when the transaction ends.
-// Every change of a key does it by itself.
+// Signal has the engine serve the waiters of a key when the transaction ends.
+// Every change of a key signals it anyway.
 func (tx *Tx) Signal(key []byte) {
 	if tx.db.waits.Load() == 0 {
 		return
@@ -364,8 +366,8 @@ func (tx *Tx) signalAll(dbi int) {
 	}
 }
 
-// wakes reports whether a change may be what somebody waits for. Of a stream's,
-// only new entries and vanishing groups are; there may be many readers.
+// wakes reports whether a change may serve a waiter. Of the changes of a stream only
+// new entries and destroyed groups do; a stream may have many readers.
 func wakes(class uint32, event string) bool {
 	return class != EventStream || event == "xadd" || event == "xgroup-destroy"
 }
@@ -398,19 +400,19 @@ func (tx *Tx) serveReady() {
 	tx.dirty = max(dirty, 1) // as in Redis, what waiters take is not counted
 }
 
-// serveLine serves who waits for a key until there is nothing for the next one.
+// serveLine serves the waiters of a key until there is nothing left for the next one.
 func (tx *Tx) serveLine(l *waitLine) {
 	if tx.uncovered() != 0 && tx.anyDue([][]byte{l.name}) {
-		l.owed = true
-		tx.owed = append(tx.owed, owedLine{l, nil})
+		l.pending = true
+		tx.pending = append(tx.pending, pendingLine{l, nil})
 		return
 	}
 	kind := tx.kindOf(l.name)
 	for p := l.next(nil, kind); p != nil; p = l.next(p, kind) {
 		t := p.t
 		if !tx.reaches(t.Also) {
-			l.owed = true
-			tx.owed = append(tx.owed, owedLine{l, t.Also})
+			l.pending = true
+			tx.pending = append(tx.pending, pendingLine{l, t.Also})
 			return
 		}
 		if t.Waiter.Serve(tx, l.name) {
@@ -440,20 +442,20 @@ func (tx *Tx) kindOf(key []byte) Kind {
 	return None
 }
 
-// Delayer is implemented by Hooks that choose who serves the waiters whose keys
-// lie in several shards: the caller, which may have to wait for shards, or
-// another goroutine.
+// Delayer is implemented by Hooks that choose the goroutine which serves waiters whose
+// keys lie in several shards: the caller's, which may have to wait for shards, or
+// another.
 type Delayer interface {
 	// Afterwards has run called now, in this goroutine or in another.
 	Afterwards(run func())
 }
 
-// payOwed serves the lines, and writes the entries, that a transaction which is
+// servePending serves the lines, and writes the entries, that a transaction which is
 // over has left.
-func (tx *Tx) payOwed() {
-	owed, late := tx.owed, tx.late
-	tx.owed, tx.late = nil, nil
-	run := func() { tx.db.serveOwed(owed, late) }
+func (tx *Tx) servePending() {
+	pending, late := tx.pending, tx.late
+	tx.pending, tx.late = nil, nil
+	run := func() { tx.db.servePending(pending, late) }
 	if d, ok := tx.db.hooks.(Delayer); ok {
 		d.Afterwards(run)
 	} else {
@@ -461,23 +463,23 @@ func (tx *Tx) payOwed() {
 	}
 }
 
-// serveOwed serves lines by transactions of their own, and what comes of it.
-func (db *DB) serveOwed(owed []owedLine, late []lateEntry) {
+// servePending serves lines by transactions of their own, and what comes of it.
+func (db *DB) servePending(pending []pendingLine, late []lateEntry) {
 	tx := db.txs.Get().(*Tx)
-	for len(owed)+len(late) > 0 {
+	for len(pending)+len(late) > 0 {
 		if len(late) > 0 {
 			tx.writeLate(late[0])
-			owed, late = append(owed, tx.owed...), append(late[1:], tx.late...)
-			tx.owed, tx.late = nil, nil
+			pending, late = append(pending, tx.pending...), append(late[1:], tx.late...)
+			tx.pending, tx.late = nil, nil
 			continue
 		}
-		o := owed[0]
+		o := pending[0]
 		tx.Lock(o.l.key.db, append([][]byte{o.l.name}, o.also...))
-		o.l.owed = false
+		o.l.pending = false
 		tx.signalLine(o.l)
 		tx.finish()
-		owed, late = append(owed[1:], tx.owed...), append(late, tx.late...)
-		tx.owed, tx.late = nil, nil
+		pending, late = append(pending[1:], tx.pending...), append(late, tx.late...)
+		tx.pending, tx.late = nil, nil
 	}
 	db.txs.Put(tx)
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // waitLock is a mutex that counts its waiters, so that a holder with a long
-// job (reclaiming, compaction, a snapshot) can let go at once when somebody
-// else wants in. A bare sync.Mutex does not hand over: a goroutine that loops
+// job (reclaiming, compaction, a snapshot) can release it at once when another
+// goroutine wants it. A bare sync.Mutex does not hand over: a goroutine that loops
 // lock, work, unlock makes others wait for a millisecond.
 type waitLock struct {
 	mu      sync.Mutex
@@ -34,14 +34,14 @@ func (l *waitLock) Unlock() {
 	}
 }
 
-// Await counts somebody who looks again and again whether the lock is free, 1, or
-// looks no more, -1: whoever holds it in slices lets go for him as well.
+// Await counts a goroutine that polls the lock, 1, or has stopped polling, -1: a holder
+// that works in slices releases the lock for it as well.
 func (l *waitLock) Await(n int32) { l.waiters.Add(n) }
 
-// Contended reports whether somebody waits for the lock.
+// Contended reports whether another goroutine waits for the lock.
 func (l *waitLock) Contended() bool { return l.waiters.Load() != 0 }
 
-// LockLater locks when nobody else wants to: for work that can wait.
+// LockLater locks when no other goroutine wants the lock: for work that can wait.
 func (l *waitLock) LockLater() {
 	for l.Contended() {
 		runtime.Gosched()
@@ -49,11 +49,11 @@ func (l *waitLock) LockLater() {
 	l.Lock()
 }
 
-// turnstile wakes those who look again and again whether locks are free.
+// turnstile wakes goroutines that poll locks.
 type turnstile struct{ next atomic.Pointer[chan struct{}] }
 
-// wait returns what is closed by the next turn. Take it first, then look whether the
-// lock is free, then wait.
+// wait returns a channel that the next turn closes. Take it first, then check whether
+// the lock is free, then wait.
 func (t *turnstile) wait() <-chan struct{} {
 	for {
 		if ch := t.next.Load(); ch != nil {
@@ -66,7 +66,7 @@ func (t *turnstile) wait() <-chan struct{} {
 	}
 }
 
-// turn wakes all who wait.
+// turn wakes all goroutines that wait.
 func (t *turnstile) turn() {
 	if t.next.Load() == nil {
 		return

@@ -117,7 +117,7 @@ func TestWhoIsOwedKeepsThePlace(t *testing.T) {
 	l.push(a, "1", "2")
 	l.expect(t)
 	tx := l.db.Begin(0, []byte(a))
-	if !tx.Owed([]byte(a)) {
+	if !tx.Pending([]byte(a)) {
 		t.Error("the line is not owed")
 	}
 	tx.Commit()
@@ -129,7 +129,7 @@ func TestWhoIsOwedKeepsThePlace(t *testing.T) {
 	l.expect(t, "mover "+a+" 1", "behind "+a+" 2")
 	tx = l.db.Begin(0, []byte(a))
 	defer tx.Commit()
-	if tx.Owed([]byte(a)) {
+	if tx.Pending([]byte(a)) {
 		t.Error("the line is still owed")
 	}
 }

@@ -82,7 +82,7 @@ func (c *Ctx) Candidates(keys [][]byte) [][]byte {
 	}
 	mine := keys
 	for i, k := range keys {
-		switch owed := c.Tx.Owed(k); {
+		switch owed := c.Tx.Pending(k); {
 		case owed && len(mine) == len(keys):
 			mine = append([][]byte(nil), keys[:i]...)
 		case !owed && len(mine) < len(keys):
