@@ -45,7 +45,7 @@ var arrows = []struct {
 	{"internal/lua", nil}, // a language, without a server
 	// What the sessions' package uses, and what does not know sessions.
 	{"internal/prefixes", nil},
-	{"internal/pubsub", []string{"internal/glob", "internal/prefixes", "resp"}},
+	{"internal/pubsub", []string{"internal/glob", "internal/prefixes", "resp"}}, // knows clients as Subscribers
 	{"internal/script", []string{"internal/lua", "internal/rdb", "resp"}},
 	{"internal/durable", []string{"engine", "resp", "internal/"}},          // keeps an engine's data in files
 	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}}, // the toolkit's tests

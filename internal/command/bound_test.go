@@ -2,7 +2,6 @@ package command
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,31 +182,6 @@ func TestAClientThatGoesLeavesItsListsBesideTheLoop(t *testing.T) {
 		svc.beside.Wait()
 		if svc.DB.Charged() != 0 || svc.DB.Waiters() != 0 || svc.DB.Watches() != 0 || svc.pubsub.Active() {
 			t.Errorf("%s: %d bytes, %d places, %d watches are left; subscriptions: %v", name, svc.DB.Charged(), svc.DB.Waiters(), svc.DB.Watches(), svc.pubsub.Active())
-		}
-	}
-}
-
-// Patterns are found by what they begin with, and their messages come in the order in
-// which the patterns came.
-func TestPatternsGetMessagesInTheirOrder(t *testing.T) {
-	svc, _ := serviceWith(t)
-	s := svc.NewSession(quietConn{})
-	long := strings.Repeat("x", 100)
-	patterns := []string{"n*", "*", "ne?s", "[n]ews", "news", `n\ews`, "new", "", "n*s", long + "*", long + "y", long, "news*"}
-	s.Serve(resp.AppendCommand(nil, append([]string{"PSUBSCRIBE"}, patterns...)...), nil)
-	pub := svc.NewSession(nil)
-	for channel, want := range map[string][]string{
-		"news":     {"n*", "*", "ne?s", "[n]ews", "news", `n\ews`, "n*s", "news*"},
-		"":         {"*", ""},
-		long + "y": {"*", long + "*", long + "y"},
-	} {
-		n := do(pub, "PUBLISH", channel, "m").Int
-		var got []string
-		for _, words := range strings.Split(string(s.TakePushes(nil)), "pmessage\r\n")[1:] {
-			got = append(got, strings.Split(words, "\r\n")[1])
-		}
-		if int(n) != len(want) || !slices.Equal(got, want) {
-			t.Errorf("%.10q: %d got it: %.10q, want %.10q", channel, n, got, want)
 		}
 	}
 }

@@ -13,16 +13,9 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// pubsub routes messages to subscribers. Messages are queued under its lock,
-// so all clients see one order; keyspace events come while their shards are
-// locked, which stand before this lock.
-//
-//	channels ── name ─▶ topic ─▶ subscription, subscription ...
-//	                                  ▲
-//	a session's sets ── name ─────────┘
-//
-// To subscribe and to unsubscribe costs O(1), whatever else there is. What walks many
-// subscriptions does so some at a time (sliceSize), with the lock free in between.
+// Broker routes messages to subscribers. Init prepares one. Its methods are safe for
+// concurrent use. In the order of locks a shard's lock is before the broker's: keyspace
+// events arrive while the engine holds their shard.
 type Broker struct {
 	mem    Memory
 	active atomic.Int64 // subscriptions of all kinds
@@ -30,28 +23,29 @@ type Broker struct {
 	mu     sync.Mutex // guards what follows
 	topics [3]topics  // by kind
 	next   uint64     // the next pattern's seq
-	// patterns by their text up to the first character that is not literal.
+	// patterns indexes the patterns by their text before the first special character.
 	patterns prefixes.Index[*topic]
 
-	key     []byte         // scratch for channel names
-	matched []*topic       // scratch
-	scratch [2]resp.Writer // messages, in RESP2 and RESP3
+	key     []byte         // scratch of KeyspaceEvent, for channel names
+	matched []*topic       // scratch of route
+	scratch [2]resp.Writer // scratch of send: the message in RESP2 and in RESP3
 }
 
-// topics are the channels, patterns or shard channels that have subscribers.
+// topics are the topics of one kind that have subscribers.
 type topics struct {
 	byName map[string]*topic
 	list   []*topic
 }
 
-// topic is one of them.
+// topic is a channel, a pattern or a shard channel that has subscribers.
 type topic struct {
 	name string
 	at   int // in topics.list
 	subs []*subscription
 
-	seq   uint64        // of a pattern: in the order in which they came
-	match *glob.Pattern // of a pattern: its name
+	// A pattern has these as well.
+	seq   uint64 // patterns are numbered in the order of their creation
+	match *glob.Pattern
 	index *prefixes.Entry[*topic]
 }
 
@@ -66,7 +60,8 @@ type Subscriber interface {
 	Subscriptions() *Subscriptions
 }
 
-// memory counts the bytes that subscriptions take up as used memory: engine.DB does.
+// Memory counts the bytes that subscriptions take up as used memory. engine.DB
+// implements it.
 type Memory interface{ Charge(n int64) }
 
 // subscription is the subscription of one client to one topic.
@@ -77,41 +72,41 @@ type subscription struct {
 	i  int // in subscriptionSet.list
 }
 
-// subscriptionBytes is about what a subscription takes up beside the name: itself, its
-// place in both tables and lists, and the topic.
+// subscriptionBytes estimates the memory of a subscription without its name: the
+// subscription, its entries in two maps and two lists, and the topic.
 const subscriptionBytes = 320
 
-// patternBytes is what one to a pattern takes up beside that.
+// patternBytes estimates the additional memory of a subscription to a pattern.
 const patternBytes = 160
 
-// sliceSize is for how many subscriptions the lock is held at once.
+// sliceSize is for how many subscriptions a method holds the lock at once.
 const sliceSize = 256
 
 // Kind is one of the three kinds of subscription.
 type Kind uint8
 
 const (
-	Channel Kind = iota
-	Pattern
-	Shard
+	Channel Kind = iota // SUBSCRIBE
+	Pattern             // PSUBSCRIBE
+	Shard               // SSUBSCRIBE
 )
 
-// subscriptions is what a session has subscribed to. All of it is written under
-// the pubsub's lock: by its own goroutine, or by one that takes channels away
-// from its user.
+// Subscriptions is a client's record of what it has subscribed to. The broker writes it
+// under its lock: for the client's own goroutine, or for one that takes channels away from
+// the client's user. The zero value is an empty record.
 type Subscriptions struct {
 	sets  [3]subscriptionSet
-	n     atomic.Int32 // of all kinds; others read it
-	bytes atomic.Int64 // about what they take up
+	n     atomic.Int32 // of all kinds
+	bytes atomic.Int64 // estimated memory
 }
 
-// subscriptionSet is a session's subscriptions of one kind.
+// subscriptionSet holds a client's subscriptions of one kind.
 type subscriptionSet struct {
 	byName map[string]*subscription
 	list   []*subscription
 }
 
-// init prepares an empty broker, whose subscriptions are charged to mem.
+// Init prepares an empty broker. It charges the memory of subscriptions to mem.
 func (b *Broker) Init(mem Memory) {
 	b.mem = mem
 	for k := range b.topics {
@@ -123,7 +118,7 @@ func (b *Broker) Init(mem Memory) {
 // and messages cost one atomic load.
 func (b *Broker) Active() bool { return b.active.Load() > 0 }
 
-// cost is about what a subscription takes up.
+// cost estimates the memory of a subscription, in bytes.
 func (k Kind) cost(name string) int64 {
 	n := subscriptionBytes + int64(len(name))
 	if k == Pattern {
@@ -132,8 +127,8 @@ func (k Kind) cost(name string) int64 {
 	return n
 }
 
-// subscribe adds a subscription and returns how many of the kinds that count
-// together the session has then. The caller holds the lock.
+// add adds a subscription, unless the client has it, and returns the number for the reply:
+// see Subscriptions.count. The caller holds the lock.
 func (b *Broker) add(c Subscriber, k Kind, name []byte) int {
 	all := c.Subscriptions()
 	own := &all.sets[k]
@@ -154,7 +149,7 @@ func (b *Broker) add(c Subscriber, k Kind, name []byte) int {
 	return all.count(k)
 }
 
-// topic returns the topic of a name.
+// topic returns the topic of a name, which it creates if there is none.
 func (b *Broker) topic(k Kind, name []byte) *topic {
 	all := &b.topics[k]
 	if t := all.byName[string(name)]; t != nil {
@@ -173,7 +168,7 @@ func (b *Broker) topic(k Kind, name []byte) *topic {
 	return t
 }
 
-// literalPrefix is what every channel begins with that a pattern matches.
+// literalPrefix returns the text with which every channel that matches a pattern begins.
 func literalPrefix(pattern string) string {
 	if i := strings.IndexAny(pattern, `*?[\`); i >= 0 {
 		return pattern[:i]
@@ -188,7 +183,7 @@ func (b *Broker) drop(k Kind, s *subscription) {
 	own.list = prefixes.SwapRemove(own.list, s.i, func(moved *subscription, i int) { moved.i = i })
 	delete(own.byName, t.name)
 	if len(own.list) == 0 {
-		own.byName = nil // and the memory of many
+		own.byName = nil // which frees the memory of a large map
 	}
 	its.n.Add(-1)
 	its.bytes.Add(-k.cost(t.name))
@@ -207,7 +202,8 @@ func (b *Broker) drop(k Kind, s *subscription) {
 	}
 }
 
-// inSlices calls f, with the lock held, for n steps of work, some at a time.
+// inSlices calls f for 0 to n-1 with the lock held. It releases the lock after each
+// sliceSize calls.
 func (b *Broker) inSlices(n int, f func(i int)) {
 	for i := 0; i < n; {
 		b.mu.Lock()
@@ -218,14 +214,15 @@ func (b *Broker) inSlices(n int, f func(i int)) {
 	}
 }
 
-// subscribeAll subscribes to names, and tells told of each, with the lock held, how many
-// of the kinds that count together there are then.
-func (b *Broker) Subscribe(c Subscriber, k Kind, names [][]byte, told func(name []byte, count int)) {
-	b.inSlices(len(names), func(i int) { told(names[i], b.add(c, k, names[i])) })
+// Subscribe adds subscriptions to names. After each it calls confirm, with the lock held,
+// with the number that the command replies. It costs O(1) for each name. The client's own
+// goroutine calls it.
+func (b *Broker) Subscribe(c Subscriber, k Kind, names [][]byte, confirm func(name []byte, count int)) {
+	b.inSlices(len(names), func(i int) { confirm(names[i], b.add(c, k, names[i])) })
 }
 
-// unsubscribeAll removes the subscriptions to names, and returns how many of the kinds
-// that count together there were after each.
+// Unsubscribe removes the subscriptions to names, and returns for each name the number that
+// the command replies. It costs O(1) for each name. The client's own goroutine calls it.
 func (b *Broker) Unsubscribe(c Subscriber, k Kind, names [][]byte) []int {
 	counts, own := make([]int, len(names)), c.Subscriptions()
 	b.inSlices(len(names), func(i int) {
@@ -237,7 +234,7 @@ func (b *Broker) Unsubscribe(c Subscriber, k Kind, names [][]byte) []int {
 	return counts
 }
 
-// leave removes all subscriptions of a session, some at a time.
+// Leave removes all subscriptions of a client. It costs O(1) for each.
 func (b *Broker) Leave(c Subscriber) {
 	for more := c.Subscriptions().Len() > 0; more; {
 		b.mu.Lock()
@@ -246,7 +243,7 @@ func (b *Broker) Leave(c Subscriber) {
 	}
 }
 
-// dropSome removes up to n subscriptions of a session, and reports whether there are
+// dropSome removes up to n subscriptions of a client and reports whether the client has
 // more. The caller holds the lock.
 func (b *Broker) dropSome(c Subscriber, n int) (more bool) {
 	all := c.Subscriptions()
@@ -262,7 +259,7 @@ func (b *Broker) dropSome(c Subscriber, n int) (more bool) {
 	return false
 }
 
-// counts returns how many subscriptions of each kind a session has.
+// Counts returns how many subscriptions of each kind a client has, by Kind.
 func (b *Broker) Counts(c Subscriber) (n [3]int) {
 	own := c.Subscriptions()
 	if own.Len() == 0 {
@@ -276,15 +273,15 @@ func (b *Broker) Counts(c Subscriber) (n [3]int) {
 	return n
 }
 
-// of lists a session's subscriptions of a kind, in order. The session's own goroutine
-// calls it.
+// Names returns the names of a client's subscriptions of a kind in order. The client's own
+// goroutine calls it.
 func (b *Broker) Names(c Subscriber, k Kind) []string {
 	own := &c.Subscriptions().sets[k]
 	return b.collect(func() int { return len(own.list) }, func(i int) string { return own.list[i].t.name })
 }
 
-// names lists the channels of a kind that match a pattern, in order; all of
-// them if the pattern is nil.
+// Channels returns the names of a kind that have subscribers and match a pattern, in
+// order. A nil pattern matches all.
 func (b *Broker) Channels(k Kind, pattern []byte) []string {
 	all := &b.topics[k]
 	names := b.collect(func() int { return len(all.list) }, func(i int) string { return all.list[i].name })
@@ -295,9 +292,10 @@ func (b *Broker) Channels(k Kind, pattern []byte) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return !match.Match([]byte(name)) })
 }
 
-// collect returns the names of a list in order, each once. It walks the list from its
-// end, some names at a time: what is removed meanwhile is replaced by what came last,
-// which it has seen, so it misses none that stays.
+// collect returns the names of a list in order, each once. It walks the list from its end
+// and releases the lock after each sliceSize names. Meanwhile other goroutines may remove
+// elements: the last element, which collect has seen, then takes the place of the removed
+// one. So collect misses no name that stays.
 func (b *Broker) collect(size func() int, name func(i int) string) []string {
 	b.mu.Lock()
 	at := size()
@@ -315,8 +313,8 @@ func (b *Broker) collect(size func() int, name func(i int) string) []string {
 	return slices.Compact(names)
 }
 
-// any reports whether f reports true for one of a client's subscriptions. It looks at some
-// at a time, from the end of each list: see collect. f is called with the lock held.
+// Any reports whether f returns true for one of a client's subscriptions. It walks them as
+// collect does. It calls f with the lock held.
 func (b *Broker) Any(c Subscriber, f func(k Kind, name string) bool) bool {
 	all := c.Subscriptions()
 	for k := range all.sets {
@@ -337,14 +335,14 @@ func (b *Broker) Any(c Subscriber, f func(k Kind, name string) bool) bool {
 	return false
 }
 
-// total is the number that a (un)subscription of kind k replies.
+// Count returns the number that an unsubscription of kind k replies.
 func (b *Broker) Count(c Subscriber, k Kind) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return c.Subscriptions().count(k)
 }
 
-// sizes returns how many channels, patterns and shard channels there are.
+// Sizes returns how many channels, patterns and shard channels have subscribers, by Kind.
 func (b *Broker) Sizes() (n [3]int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -354,7 +352,7 @@ func (b *Broker) Sizes() (n [3]int) {
 	return n
 }
 
-// subscribers returns how many sessions have subscribed to a channel.
+// Subscribers returns how many clients have subscribed to a name.
 func (b *Broker) Subscribers(k Kind, name []byte) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -367,11 +365,11 @@ func (b *Broker) Subscribers(k Kind, name []byte) int {
 // Len returns how many subscriptions of all kinds the client has. Any goroutine may call it.
 func (s *Subscriptions) Len() int { return int(s.n.Load()) }
 
-// Bytes returns about how many bytes of memory the subscriptions take up. Any goroutine may
-// call it.
+// Bytes estimates the memory of the subscriptions. Any goroutine may call it.
 func (s *Subscriptions) Bytes() int64 { return s.bytes.Load() }
 
-// count is the number that a (un)subscription of kind k replies.
+// count returns the number that SUBSCRIBE and its like reply: shard channels count by
+// themselves, channels and patterns together. The caller holds the broker's lock.
 func (s *Subscriptions) count(k Kind) int {
 	if k == Shard {
 		return len(s.sets[Shard].list)
@@ -379,17 +377,18 @@ func (s *Subscriptions) count(k Kind) int {
 	return len(s.sets[Channel].list) + len(s.sets[Pattern].list)
 }
 
-// publish sends a message to a channel's subscribers, and to those of matching
-// patterns, or to a shard channel's, and returns how many that were. on, if not nil,
-// passes it on to others in the same order.
-func (b *Broker) Publish(kind Kind, channel, msg []byte, on func()) int {
-	if on == nil && b.active.Load() == 0 {
+// Publish queues a message for the subscribers of a channel and of the patterns that match
+// it, or for those of a shard channel, and returns how many messages it queued. forward may
+// be nil; Publish calls it with the lock held, so that replicas get messages in the same
+// order. While nothing is subscribed and forward is nil, Publish costs one atomic load.
+func (b *Broker) Publish(kind Kind, channel, msg []byte, forward func()) int {
+	if forward == nil && !b.Active() {
 		return 0
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if on != nil {
-		on()
+	if forward != nil {
+		forward()
 	}
 	if kind == Shard {
 		return b.send(b.topics[Shard].byName[string(channel)], "smessage", nil, channel, msg)
@@ -435,8 +434,9 @@ func (b *Broker) send(t *topic, kind string, pattern, channel, msg []byte) int {
 	return len(t.subs)
 }
 
-// keyspaceEvent publishes an event of a key: to the key's channel if keyspace is set,
-// and to the event's channel if keyevent is.
+// KeyspaceEvent publishes an event of a key: to the key's channel if keyspace is set,
+// and to the event's channel if keyevent is. The engine's hook calls it, with the key's
+// shard locked.
 func (b *Broker) KeyspaceEvent(keyspace, keyevent bool, db int, event string, key []byte) {
 	if !b.Active() {
 		return
@@ -455,9 +455,9 @@ func (b *Broker) KeyspaceEvent(keyspace, keyevent bool, db int, event string, ke
 	}
 }
 
-// route sends a message to the channel's subscribers, and then to those of the
-// patterns that match, in the order in which the patterns came. The caller holds
-// the lock.
+// route sends a message to the subscribers of a channel, and then to those of the patterns
+// that match it, in the order in which the patterns were created. It returns how many
+// messages it queued. The caller holds the lock.
 func (b *Broker) route(channel, msg []byte) int {
 	n := b.send(b.topics[Channel].byName[string(channel)], "message", nil, channel, msg)
 	if len(b.topics[Pattern].list) == 0 {
