@@ -194,7 +194,7 @@ func (w *waiter) Serve(tx *engine.Tx, key []byte) (done bool) {
 	x.Tx, x.ready[0] = tx, key
 	err := w.run(x)
 	if err != errBlocked && w.c.observing&obsTracks != 0 {
-		w.c.svc.tracking.read(w.c, tx, x.Spec, x.Args)
+		w.c.noteReads(tx, x.Spec, x.Args)
 	}
 	x.Tx = nil
 	if err != nil {

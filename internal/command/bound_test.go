@@ -108,7 +108,7 @@ func TestLongListsAreWalkedBesideTheLoops(t *testing.T) {
 		s.Closed(nil)
 	}
 	svc.beside.Wait()
-	if n := svc.pubsub.Sizes(); n != [3]int{} || svc.pubsub.Active() || svc.DB.Watches() != 0 || svc.tracking.table.Load() != nil {
+	if n := svc.pubsub.Sizes(); n != [3]int{} || svc.pubsub.Active() || svc.DB.Watches() != 0 || svc.tracking.active() {
 		t.Errorf("left over: %v topics, subscriptions: %v, %d watches", n, svc.pubsub.Active(), svc.DB.Watches())
 	}
 }
@@ -169,10 +169,8 @@ func TestAClientThatGoesLeavesItsListsBesideTheLoop(t *testing.T) {
 		}
 		// Closed must return although the test holds the locks of the lists.
 		svc.pubsub.Publish(pubsub.Channel, nil, nil, func() { // which holds the lock of pub/sub
-			if tab := svc.tracking.table.Load(); tab != nil {
-				tab.prefixes.mu.Lock()
-				s.Closed(nil)
-				tab.prefixes.mu.Unlock()
+			if svc.tracking.active() {
+				svc.tracking.hold(func() { s.Closed(nil) })
 			} else {
 				tx := svc.DB.BeginAll(0)
 				s.Closed(nil)

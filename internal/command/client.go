@@ -452,14 +452,14 @@ func (c *Session) flags() string {
 			b = append(b, letter)
 		}
 	}
-	f, m := c.view.flags.Load(), c.track.Load()
+	f, m := c.view.flags.Load(), c.track.Mode()
 	add('M', f&viewMaster != 0)
 	add('S', f&viewReplica != 0)
 	add('O', f&viewMonitor != 0)
 	add('P', c.subs.Len() > 0)
 	add('x', c.view.multi.Load() >= 0)
 	add('t', m != nil)
-	add('R', f&viewBrokenRedir != 0)
+	add('R', c.track.Broken())
 	add('B', m != nil && m.bcast)
 	add('b', c.view.waiting.Load() != nil)
 	add('U', c.conn != nil && c.conn.Network() == "unix")

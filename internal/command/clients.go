@@ -32,10 +32,9 @@ type view struct {
 const (
 	viewNoEvict uint32 = 1 << iota
 	viewNoTouch
-	viewMonitor     // MONITOR
-	viewReplica     // it is a replica, which follows the stream
-	viewBrokenRedir // the client that was to get the invalidations is gone
-	viewMaster      // the master that is followed
+	viewMonitor // MONITOR
+	viewReplica // it is a replica, which follows the stream
+	viewMaster  // the master that is followed
 )
 
 // show sets or clears a flag.
@@ -186,7 +185,7 @@ func (c *Session) memory() (m clientMemory) {
 		m.lists = w.ticket.Bytes()
 	}
 	m.multi = c.view.multiBytes.Load() + c.view.watchBytes.Load()
-	m.lists += c.subs.Bytes() + c.track.Load().bytes() + c.view.nameBytes.Load()
+	m.lists += c.subs.Bytes() + c.track.Mode().bytes() + c.view.nameBytes.Load()
 	return m
 }
 

@@ -288,7 +288,7 @@ func runReset(c *Ctx) error {
 	s.multi = multi{}
 	s.unwatch()
 	c.Service.pubsub.Leave(s)
-	c.Service.tracking.stop(s)
+	s.untrack()
 	s.unmonitor()
 	s.selectDB(0)
 	s.setProto(2)

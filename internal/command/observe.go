@@ -76,7 +76,7 @@ func (c *Session) ran(o uint32, spec *Spec, args [][]byte, began int64) {
 		c.svc.took(c, spec, args, began, c.svc.DB.Clock().Micros()-began)
 	}
 	if c.observing&obsTracks != 0 {
-		c.svc.tracking.read(c, c.tx, spec, args)
+		c.noteReads(c.tx, spec, args)
 	}
 }
 
@@ -85,12 +85,6 @@ func (c *Session) settleCaching(spec *Spec) {
 	if !c.multi.on && (spec == nil || spec.parent == nil || spec.parent.Name != "client") {
 		c.observing &^= obsCaching
 	}
-}
-
-// tracks reports whether reads are to be remembered, said being whether CLIENT
-// CACHING was.
-func (m *trackMode) tracks(said bool) bool {
-	return m != nil && !m.bcast && !(m.optin && !said) && !(m.optout && said)
 }
 
 // took notes a call that took long.

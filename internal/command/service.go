@@ -106,7 +106,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	s.pubsub.Init(s.DB)
 	s.clients.init()
 	s.pause.svc = s
-	s.tracking.svc = s
+	s.tracking.init(s.DB, &s.clients)
 	s.monitors.svc = s
 	s.timeouts.init(s)
 	s.acl.init(s)

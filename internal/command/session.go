@@ -56,13 +56,13 @@ type Session struct {
 	subs       pubsub.Subscriptions
 	noTouch    bool
 	replay     bool
-	script     bool                      // it stands for a script
-	oom        bool                      // memory was used up when a script was about to begin
-	strand     *strand                   // the command runs on it, on the loop
-	observing  uint32                    // what dispatch looks at, see observe.go
-	track      atomic.Pointer[trackMode] // CLIENT TRACKING; nil: off
-	keys       [][]byte                  // scratch
-	val        []byte                    // scratch
+	script     bool       // it stands for a script
+	oom        bool       // memory was used up when a script was about to begin
+	strand     *strand    // the command runs on it, on the loop
+	observing  uint32     // what dispatch looks at, see observe.go
+	track      trackState // CLIENT TRACKING
+	keys       [][]byte   // scratch
+	val        []byte     // scratch
 
 	announced Announced               // by REPLCONF
 	follows   atomic.Pointer[Replica] // it is a replica's; nil: it is not
@@ -390,12 +390,12 @@ func (c *Session) cleanUp() {
 
 // lists is how much the session has to leave that is left one by one. Watched keys are
 // not among it: unwatch sees to them.
-func (c *Session) lists() int { return c.subs.Len() + c.track.Load().size() }
+func (c *Session) lists() int { return c.subs.Len() + c.track.Mode().size() }
 
 func (c *Session) leaveAll() {
 	c.svc.pubsub.Leave(c)
 	c.svc.pause.forget(c)
-	c.svc.tracking.stop(c)
+	c.untrack()
 	c.svc.monitors.remove(c)
 	c.unwatch()
 	c.svc.clients.remove(c)

@@ -24,7 +24,6 @@ type settings struct {
 	outLimits [3]outputLimit // by config.Class
 	turn      atomic.Int64   // bytes; see setTurn
 	latency   atomic.Bool    // latency-tracking
-	trackMax  atomic.Int64   // tracking-table-max-keys
 	evictFor  atomic.Int64   // ns that a command may spend on eviction
 	busyAfter atomic.Int64   // us after which a script is overdue
 }
@@ -82,8 +81,8 @@ func (s *Service) bindings() []binding {
 }
 
 func (s *Service) setTrackMax(c *config.Set) error {
-	s.trackMax.Store(c.Int("tracking-table-max-keys"))
-	if s.tracking.table.Load() != nil {
+	s.tracking.setLimit(c.Int("tracking-table-max-keys"))
+	if s.tracking.active() {
 		s.beside.Go(s.tracking.lower)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"sort"
@@ -9,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/acl"
 	"github.com/ebbdb/ebb/internal/prefixes"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -29,11 +29,69 @@ import (
 // Invariant: table is nil unless some client tracks; then a change costs one
 // load.
 type tracking struct {
-	svc   *Service
+	db    *engine.DB
+	host  trackHost
 	table atomic.Pointer[trackTable]
+	limit atomic.Int64 // of tracked keys; 0: none
 
 	mu      sync.Mutex // guards what follows, and changes of table
 	clients int
+}
+
+// trackClient is a client as tracking sees it. Any goroutine may call its methods.
+type trackClient interface {
+	ID() int64
+	// Push queues a message, encoded for the client's protocol, without waiting. Shards and
+	// tracking may be locked.
+	Push(msg []byte)
+	// RESP3 reports whether the client's protocol is RESP3.
+	RESP3() bool
+	// Subscribed reports whether the client has a subscription of pub/sub.
+	Subscribed() bool
+	// Readable returns those of the keys that the client's user may read. It may return keys
+	// itself, and does not change it.
+	Readable(keys [][]byte) [][]byte
+	// Tracking returns the client's state, always the same.
+	Tracking() *trackState
+}
+
+// trackHost knows the clients.
+type trackHost interface {
+	// TrackedClient returns the client with an id, nil if it is gone.
+	TrackedClient(id int64) trackClient
+	// TrackedClients returns all clients, in no order.
+	TrackedClients() []trackClient
+}
+
+// trackState is what tracking keeps for a client. The zero value is off.
+type trackState struct {
+	mode   atomic.Pointer[trackMode] // nil: off
+	broken atomic.Bool
+}
+
+// Mode returns how the client tracks, nil if it does not.
+func (s *trackState) Mode() *trackMode { return s.mode.Load() }
+
+// Broken reports whether the client to which the messages are redirected is gone.
+func (s *trackState) Broken() bool { return s.broken.Load() }
+
+// init prepares a tracker for an engine.
+func (t *tracking) init(db *engine.DB, host trackHost) { t.db, t.host = db, host }
+
+// active reports whether a client tracks.
+func (t *tracking) active() bool { return t.table.Load() != nil }
+
+// setLimit sets how many keys are tracked at most, 0 for any number. Lower makes a lower
+// limit hold for the keys that are tracked already.
+func (t *tracking) setLimit(n int64) { t.limit.Store(n) }
+
+// hold calls f with the table of prefixes locked, for tests of what must not wait for that
+// lock. A client must be tracking.
+func (t *tracking) hold(f func()) {
+	tab := t.table.Load()
+	tab.prefixes.mu.Lock()
+	defer tab.prefixes.mu.Unlock()
+	f()
 }
 
 // trackTable is the table while anybody tracks.
@@ -60,7 +118,7 @@ func (t *tracking) charge(tab *trackTable, n int64) {
 			return
 		}
 		if tab.bytes.CompareAndSwap(old, old+n) {
-			t.svc.DB.Charge(n)
+			t.db.Charge(n)
 			return
 		}
 	}
@@ -85,7 +143,7 @@ type prefixTrackers struct {
 
 // prefixTracker is one of them.
 type prefixTracker struct {
-	c  *Session
+	c  trackClient
 	of *prefixTrackers
 	at int
 }
@@ -135,6 +193,14 @@ func (m *trackMode) bytes() int64 {
 	return m.own.bytes.Load()
 }
 
+// texts returns the prefixes of a client in broadcasting mode, in order.
+func (m *trackMode) texts() (all []string) {
+	if m.own != nil {
+		m.own.sorted.Each(func(p string) { all = append(all, p) })
+	}
+	return all
+}
+
 func (s ids) each(f func(id int64)) {
 	f(s.first)
 	if s.more != nil {
@@ -156,12 +222,12 @@ func (s ids) has(id int64) bool {
 }
 
 // start has a session track from now on, in another way than before if it did.
-func (t *tracking) start(c *Session, m *trackMode) {
-	old := c.track.Load()
+func (t *tracking) start(c trackClient, m *trackMode) {
+	old := c.Tracking().Mode()
 	if old == nil {
 		t.mu.Lock()
 		if t.clients++; t.clients == 1 {
-			t.table.Store(&trackTable{shards: make([]map[string]ids, t.svc.DB.Shards())})
+			t.table.Store(&trackTable{shards: make([]map[string]ids, t.db.Shards())})
 		}
 		t.mu.Unlock()
 	}
@@ -175,23 +241,18 @@ func (t *tracking) start(c *Session, m *trackMode) {
 		t.addPrefixes(c, m.own, m.prefixes)
 		m.prefixes = nil
 	}
-	c.track.Store(m)
-	c.observing &^= obsTracks | obsCaching
-	if !m.bcast {
-		c.observing |= obsTracks
-	}
-	c.view.show(viewBrokenRedir, false)
+	c.Tracking().mode.Store(m)
+	c.Tracking().broken.Store(false)
 }
 
 // stop ends a session's tracking, if there is any.
-func (t *tracking) stop(c *Session) {
-	m := c.track.Load()
+func (t *tracking) stop(c trackClient) {
+	m := c.Tracking().Mode()
 	if m == nil {
 		return
 	}
-	c.track.Store(nil)
-	c.observing &^= obsTracks | obsCaching
-	c.view.show(viewBrokenRedir, false)
+	c.Tracking().mode.Store(nil)
+	c.Tracking().broken.Store(false)
 	if m.bcast {
 		t.dropPrefixes(m.own)
 	}
@@ -201,7 +262,7 @@ func (t *tracking) stop(c *Session) {
 		return
 	}
 	tab := t.table.Swap(nil)
-	t.svc.DB.Charge(-tab.bytes.Swap(-1))
+	t.db.Charge(-tab.bytes.Swap(-1))
 }
 
 // inSlices calls f, with the table locked, for n steps of work, some at a time.
@@ -216,7 +277,7 @@ func (p *prefixTable) inSlices(n int, f func(i int)) {
 	}
 }
 
-func (t *tracking) addPrefixes(c *Session, own *ownPrefixes, prefixes []string) {
+func (t *tracking) addPrefixes(c trackClient, own *ownPrefixes, prefixes []string) {
 	tab := &t.table.Load().prefixes
 	tab.inSlices(len(prefixes), func(i int) {
 		if !own.sorted.Insert(prefixes[i]) {
@@ -243,7 +304,7 @@ func (t *tracking) chargePrefix(own *ownPrefixes, x *prefixTracker, n int64) {
 	bytes := n * (prefixBytes + int64(len(x.of.prefix)))
 	own.n.Add(int32(n))
 	own.bytes.Add(bytes)
-	t.svc.DB.Charge(bytes)
+	t.db.Charge(bytes)
 }
 
 func (t *tracking) dropPrefixes(own *ownPrefixes) {
@@ -274,24 +335,16 @@ func (t *tracking) sizes() (clients, keys, items, prefixes int64) {
 	return int64(t.clients), keys, items, prefixes
 }
 
-// read notes the keys that a session's command has read in a transaction, which
-// holds their shards still.
-func (t *tracking) read(c *Session, tx *engine.Tx, spec *Spec, args [][]byte) {
+// read notes that a client has read a key in a transaction, which holds the key's shard
+// still; where it does not, the client gets the message at once.
+func (t *tracking) read(tx *engine.Tx, c trackClient, key []byte) {
 	tab := t.table.Load()
-	if tab == nil || !spec.Has(ReadOnly) || !c.track.Load().tracks(c.observing&obsCaching != 0) {
-		return
-	}
-	refs, err := spec.AppendKeys(nil, args)
-	if err != nil {
-		return
-	}
-	for _, r := range refs {
-		key := args[r.Pos]
-		if !tx.Holds(key) { // it may have changed since it was read
-			t.tell(c.id, nil, key)
-			continue
-		}
-		t.add(tab, tx, key, c.id)
+	switch {
+	case tab == nil:
+	case tx.Holds(key):
+		t.add(tab, tx, key, c.ID())
+	default: // it may have changed since it was read
+		t.tell(c.ID(), nil, key)
 	}
 }
 
@@ -306,7 +359,7 @@ func (t *tracking) add(tab *trackTable, tx *engine.Tx, key []byte, id int64) {
 	s, ok := m[string(key)]
 	switch {
 	case !ok:
-		if limit := t.svc.trackMax.Load(); limit > 0 && tab.keys.Load() >= limit {
+		if limit := t.limit.Load(); limit > 0 && tab.keys.Load() >= limit {
 			t.shrink(tab, m, limit-1)
 		}
 		m[string(key)] = ids{first: id}
@@ -336,7 +389,7 @@ const manyIDs = 64
 // prune takes clients out of a list that are gone.
 func (t *tracking) prune(tab *trackTable, list *[]int64) {
 	n := len(*list)
-	*list = slices.DeleteFunc(*list, func(id int64) bool { return t.svc.clients.find(id) == nil })
+	*list = slices.DeleteFunc(*list, func(id int64) bool { return t.host.TrackedClient(id) == nil })
 	gone := int64(n - len(*list))
 	tab.items.Add(-gone)
 	t.charge(tab, -gone*trackedIDBytes)
@@ -364,11 +417,11 @@ func (t *tracking) shrink(tab *trackTable, m map[string]ids, limit int64) {
 // lower has a lowered bound hold, some keys of each shard at a time, so that others get the
 // shards in between.
 func (t *tracking) lower() {
-	tx := t.svc.DB.NewTx()
+	tx := t.db.NewTx()
 	for more := true; more; {
 		more = false
 		tx.LockAll(0)
-		limit := t.svc.trackMax.Load()
+		limit := t.limit.Load()
 		if tab := t.table.Load(); tab != nil && limit > 0 {
 			for _, m := range tab.shards {
 				t.shrink(tab, m, limit)
@@ -380,7 +433,7 @@ func (t *tracking) lower() {
 }
 
 // forgotten settles that an entry is gone: it tells those who read the key.
-func (t *tracking) forgotten(tab *trackTable, s ids, caller *Session, key []byte) {
+func (t *tracking) forgotten(tab *trackTable, s ids, caller trackClient, key []byte) {
 	tab.keys.Add(-1)
 	tab.items.Add(-s.len())
 	t.charge(tab, -trackedKeyBytes-int64(len(key))-(s.len()-1)*trackedIDBytes)
@@ -402,7 +455,7 @@ func (t *tracking) modified(tx *engine.Tx, key []byte) {
 	}
 	if s, ok := m[string(key)]; ok {
 		delete(m, string(key))
-		caller, _ := tx.Caller().(*Session)
+		caller, _ := tx.Caller().(trackClient)
 		t.forgotten(tab, s, caller, key)
 	}
 }
@@ -417,8 +470,8 @@ func (t *tracking) flushed() {
 	tab.keys.Store(0)
 	tab.items.Store(0)
 	t.charge(tab, -max(tab.bytes.Load(), 0))
-	for _, c := range t.svc.clients.everybody() {
-		if m := c.track.Load(); m != nil {
+	for _, c := range t.host.TrackedClients() {
+		if m := c.Tracking().Mode(); m != nil {
 			t.send(c, m, nil)
 		}
 	}
@@ -426,12 +479,12 @@ func (t *tracking) flushed() {
 
 // tell invalidates a key for a client that has read it, if it still tracks.
 // caller is who changed the key.
-func (t *tracking) tell(id int64, caller *Session, key []byte) {
-	c := t.svc.clients.find(id)
+func (t *tracking) tell(id int64, caller trackClient, key []byte) {
+	c := t.host.TrackedClient(id)
 	if c == nil {
 		return
 	}
-	m := c.track.Load()
+	m := c.Tracking().Mode()
 	if m == nil || m.bcast || m.noloop && c == caller {
 		return
 	}
@@ -444,21 +497,21 @@ const invalidateChannel = "__redis__:invalidate"
 // send queues an invalidation of keys, nil for all, to a client or to the one that
 // gets its messages. A client with RESP2 can only be that, and must be subscribed
 // to something.
-func (t *tracking) send(c *Session, m *trackMode, keys [][]byte) {
+func (t *tracking) send(c trackClient, m *trackMode, keys [][]byte) {
 	to := c
 	if m.redirect != 0 {
-		if to = t.svc.clients.find(m.redirect); to == nil {
+		if to = t.host.TrackedClient(m.redirect); to == nil {
 			t.broken(c, m)
 			return
 		}
 	}
 	w := resp.Writer{Proto: 2}
 	switch {
-	case to.proto.Load() == 3:
+	case to.RESP3():
 		w.Proto = 3
 		w.Push(2)
 		w.BulkString("invalidate")
-	case to != c && to.subs.Len() > 0:
+	case to != c && to.Subscribed():
 		w.Array(3)
 		w.BulkString("message")
 		w.BulkString(invalidateChannel)
@@ -477,9 +530,9 @@ func (t *tracking) send(c *Session, m *trackMode, keys [][]byte) {
 }
 
 // broken says that the client is gone that was to get c's messages.
-func (t *tracking) broken(c *Session, m *trackMode) {
-	c.view.show(viewBrokenRedir, true)
-	if c.proto.Load() == 3 {
+func (t *tracking) broken(c trackClient, m *trackMode) {
+	c.Tracking().broken.Store(true)
+	if c.RESP3() {
 		w := resp.Writer{Proto: 3}
 		w.Push(2)
 		w.BulkString("tracking-redir-broken")
@@ -518,7 +571,7 @@ func (t *tracking) collect(tx *engine.Tx, prefixes *prefixTable, key []byte) {
 
 // End implements engine.Ending: it queues the messages.
 func (b *broadcast) End(tx *engine.Tx) {
-	caller, _ := tx.Caller().(*Session)
+	caller, _ := tx.Caller().(trackClient)
 	hit := slices.SortedFunc(maps.Keys(b.keys), func(x, y *prefixTrackers) int { return strings.Compare(x.prefix, y.prefix) })
 	for _, p := range hit {
 		keys := make([][]byte, 0, len(b.keys[p]))
@@ -527,8 +580,8 @@ func (b *broadcast) End(tx *engine.Tx) {
 		}
 		sort.Slice(keys, func(i, j int) bool { return string(keys[i]) < string(keys[j]) })
 		for _, c := range b.prefixes.clientsOf(p) {
-			if m := c.track.Load(); m != nil && m.bcast && !(m.noloop && c == caller) {
-				if readable := c.readable(keys); len(readable) > 0 {
+			if m := c.Tracking().Mode(); m != nil && m.bcast && !(m.noloop && c == caller) {
+				if readable := c.Readable(keys); len(readable) > 0 {
 					b.t.send(c, m, readable)
 				}
 			}
@@ -537,24 +590,64 @@ func (b *broadcast) End(tx *engine.Tx) {
 }
 
 // clientsOf returns the clients that want a prefix.
-func (p *prefixTable) clientsOf(x *prefixTrackers) []*Session {
+func (p *prefixTable) clientsOf(x *prefixTrackers) []trackClient {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	all := make([]*Session, len(x.clients))
+	all := make([]trackClient, len(x.clients))
 	for i, c := range x.clients {
 		all[i] = c.c
 	}
 	return all
 }
 
-// readable returns those of the keys that the session's user may read: a client that
-// tracks by prefix hears of no others. Where it may read all of them it allocates
-// nothing.
-func (c *Session) readable(keys [][]byte) [][]byte {
-	u := c.view.user.Load().user.Load()
-	hidden := func(key []byte) bool { return !u.MayTouch(key, acl.Read) }
-	if u.Unlimited || !slices.ContainsFunc(keys, hidden) {
-		return keys
+// tracks reports whether reads are to be remembered, said being whether CLIENT
+// CACHING was.
+func (m *trackMode) tracks(said bool) bool {
+	return m != nil && !m.bcast && !(m.optin && !said) && !(m.optout && said)
+}
+
+// check reports what does not go together: among the options, and with how the
+// client tracks already.
+func (m *trackMode) check(old *trackMode) error {
+	switch {
+	case !m.bcast && len(m.prefixes) > 0:
+		return errors.New("PREFIX option requires BCAST mode to be enabled")
+	case old != nil && old.bcast != m.bcast:
+		return errors.New("You can't switch BCAST mode on/off before disabling tracking for this client, and then re-enabling it with a different mode.")
+	case m.bcast && (m.optin || m.optout):
+		return errors.New("OPTIN and OPTOUT are not compatible with BCAST")
+	case m.optin && m.optout:
+		return errors.New("You can't specify both OPTIN mode and OPTOUT mode")
+	case old != nil && (m.optin && old.optout || m.optout && old.optin):
+		return errors.New("You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it with a different mode.")
+	case m.bcast:
+		return m.collides(old)
 	}
-	return slices.DeleteFunc(slices.Clone(keys), hidden)
+	return nil
+}
+
+// collides reports prefixes that overlap: the client would get a key twice. It is the
+// first that overlaps one which the client has, or another of the request's. Those that
+// the client has do not overlap: only the neighbours of a prefix in their order can.
+func (m *trackMode) collides(old *trackMode) error {
+	i, j, found := prefixes.FirstOverlap(m.prefixes)
+	for k, p := range m.prefixes {
+		if old != nil && old.own != nil {
+			before, from, hasBefore, hasFrom := old.own.sorted.Around(p)
+			switch {
+			case hasBefore && prefixes.Overlap(p, before):
+				return errOverlap(p, "an existing", before)
+			case hasFrom && from != p && prefixes.Overlap(p, from):
+				return errOverlap(p, "an existing", from)
+			}
+		}
+		if found && k == i {
+			return errOverlap(p, "another provided", m.prefixes[j])
+		}
+	}
+	return nil
+}
+
+func errOverlap(p, which, q string) error {
+	return errors.New("Prefix '" + p + "' overlaps with " + which + " prefix '" + q + "'. Prefixes for a single client must not overlap.")
 }

@@ -1,7 +1,10 @@
 package command
 
 import (
-	"github.com/ebbdb/ebb/internal/prefixes"
+	"slices"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/acl"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -36,11 +39,11 @@ OK
 
 func runClientTracking(c *Ctx) error {
 	s := c.Session
-	if err := c.Long(s.track.Load().size() * confirmBytes); err != nil && EqualFold(c.Args[2], "OFF") {
+	if err := c.Long(s.track.Mode().size() * confirmBytes); err != nil && EqualFold(c.Args[2], "OFF") {
 		return err
 	}
 	m := &trackMode{}
-	if err := m.parse(c); err != nil {
+	if err := parseTracking(c, m); err != nil {
 		return err
 	}
 	on, err := parseOnOff(c.Args[2])
@@ -52,19 +55,23 @@ func runClientTracking(c *Ctx) error {
 		return ReplyError("ERR CLIENT TRACKING needs a connection, for its messages to come by")
 	}
 	if on {
-		if err := m.check(s.track.Load()); err != nil {
-			return err
+		if err := m.check(s.track.Mode()); err != nil {
+			return ReplyError(oneLine("ERR " + err.Error()))
 		}
 		c.Service.tracking.start(s, m)
+		s.observing &^= obsTracks | obsCaching
+		if !m.bcast {
+			s.observing |= obsTracks
+		}
 	} else {
-		c.Service.tracking.stop(s)
+		s.untrack()
 	}
 
 	c.Out.OK()
 	return nil
 }
 
-func (m *trackMode) parse(c *Ctx) error {
+func parseTracking(c *Ctx, m *trackMode) error {
 	for args := c.Args[3:]; len(args) > 0; args = args[1:] {
 		switch {
 		case EqualFold(args[0], "REDIRECT") && len(args) > 1:
@@ -98,52 +105,6 @@ func (m *trackMode) parse(c *Ctx) error {
 	return nil
 }
 
-// check reports what does not go together: among the options, and with how the
-// client tracks already.
-func (m *trackMode) check(old *trackMode) error {
-	switch {
-	case !m.bcast && len(m.prefixes) > 0:
-		return ReplyError("ERR PREFIX option requires BCAST mode to be enabled")
-	case old != nil && old.bcast != m.bcast:
-		return ReplyError("ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then re-enabling it with a different mode.")
-	case m.bcast && (m.optin || m.optout):
-		return ReplyError("ERR OPTIN and OPTOUT are not compatible with BCAST")
-	case m.optin && m.optout:
-		return ReplyError("ERR You can't specify both OPTIN mode and OPTOUT mode")
-	case old != nil && (m.optin && old.optout || m.optout && old.optin):
-		return ReplyError("ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it with a different mode.")
-	case m.bcast:
-		return m.collides(old)
-	}
-	return nil
-}
-
-// collides reports prefixes that overlap: the client would get a key twice. It is the
-// first that overlaps one which the client has, or another of the request's. Those that
-// the client has do not overlap: only the neighbours of a prefix in their order can.
-func (m *trackMode) collides(old *trackMode) error {
-	i, j, found := prefixes.FirstOverlap(m.prefixes)
-	for k, p := range m.prefixes {
-		if old != nil && old.own != nil {
-			before, from, hasBefore, hasFrom := old.own.sorted.Around(p)
-			switch {
-			case hasBefore && prefixes.Overlap(p, before):
-				return errOverlap(p, "an existing", before)
-			case hasFrom && from != p && prefixes.Overlap(p, from):
-				return errOverlap(p, "an existing", from)
-			}
-		}
-		if found && k == i {
-			return errOverlap(p, "another provided", m.prefixes[j])
-		}
-	}
-	return nil
-}
-
-func errOverlap(p, which, q string) error {
-	return ReplyError(oneLine("ERR Prefix '" + p + "' overlaps with " + which + " prefix '" + q + "'. Prefixes for a single client must not overlap."))
-}
-
 var specClientCaching = Spec{
 	Name: "client|caching", Group: GroupConnection, Since: "6.0.0", Complexity: "O(1)",
 	Summary: "Says whether the keys of the next command are to be tracked.",
@@ -163,7 +124,7 @@ OK
 
 func runClientCaching(c *Ctx) error {
 	s := c.Session
-	m := s.track.Load()
+	m := s.track.Mode()
 	switch {
 	case m == nil:
 		return ReplyError("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
@@ -207,7 +168,7 @@ func runClientGetredir(c *Ctx) error {
 // redirect is the id of who gets a session's invalidations, 0 for itself, -1
 // without any.
 func (c *Session) redirect() int64 {
-	if m := c.track.Load(); m != nil {
+	if m := c.track.Mode(); m != nil {
 		return m.redirect
 	}
 	return -1
@@ -231,16 +192,14 @@ var specClientTrackinginfo = Spec{
 
 func runClientTrackinginfo(c *Ctx) error {
 	s := c.Session
-	if err := c.Long(s.track.Load().size() * confirmBytes); err != nil {
+	if err := c.Long(s.track.Mode().size() * confirmBytes); err != nil {
 		return err
 	}
-	var prefixes []string
+	var own []string
 	flags := []string{"off"}
-	if m := s.track.Load(); m != nil {
+	if m := s.track.Mode(); m != nil {
 		flags[0] = "on"
-		if m.own != nil {
-			m.own.sorted.Each(func(p string) { prefixes = append(prefixes, p) })
-		}
+		own = m.texts()
 		add := func(flag string, on bool) {
 			if on {
 				flags = append(flags, flag)
@@ -252,7 +211,7 @@ func runClientTrackinginfo(c *Ctx) error {
 		add("optout", m.optout)
 		add("caching-no", m.optout && s.observing&obsCaching != 0)
 		add("noloop", m.noloop)
-		add("broken_redirect", s.view.flags.Load()&viewBrokenRedir != 0)
+		add("broken_redirect", s.track.Broken())
 	}
 
 	c.Out.Map(3)
@@ -264,9 +223,67 @@ func runClientTrackinginfo(c *Ctx) error {
 	c.Out.BulkString("redirect")
 	c.Out.Int(s.redirect())
 	c.Out.BulkString("prefixes")
-	c.Out.Array(len(prefixes))
-	for _, p := range prefixes {
+	c.Out.Array(len(own))
+	for _, p := range own {
 		c.Out.BulkString(p)
 	}
 	return nil
+}
+
+// untrack ends the session's tracking, if there is any.
+func (c *Session) untrack() {
+	c.svc.tracking.stop(c)
+	c.observing &^= obsTracks | obsCaching
+}
+
+// noteReads notes the keys that a command of the session has read in a transaction, which
+// holds their shards still.
+func (c *Session) noteReads(tx *engine.Tx, spec *Spec, args [][]byte) {
+	t := &c.svc.tracking
+	if !t.active() || !spec.Has(ReadOnly) || !c.track.Mode().tracks(c.observing&obsCaching != 0) {
+		return
+	}
+	refs, err := spec.AppendKeys(nil, args)
+	if err != nil {
+		return
+	}
+	for _, r := range refs {
+		t.read(tx, c, args[r.Pos])
+	}
+}
+
+// The session is a client of client-side caching.
+
+func (c *Session) ID() int64             { return c.id }
+func (c *Session) Subscribed() bool      { return c.subs.Len() > 0 }
+func (c *Session) Tracking() *trackState { return &c.track }
+
+// TrackedClient implements trackHost.
+func (r *clients) TrackedClient(id int64) trackClient {
+	if c := r.find(id); c != nil {
+		return c
+	}
+	return nil
+}
+
+// TrackedClients implements trackHost.
+func (r *clients) TrackedClients() []trackClient {
+	all := r.everybody()
+	list := make([]trackClient, len(all))
+	for i, c := range all {
+		list[i] = c
+	}
+	return list
+}
+
+// Readable returns those of the keys that the session's user may read: a client that
+// tracks by prefix hears of no others. Where it may read all of them it allocates
+// nothing.
+func (c *Session) Readable(keys [][]byte) [][]byte {
+	u := c.view.user.Load().user.Load()
+	hidden := func(key []byte) bool { return !u.MayTouch(key, acl.Read) }
+	if u.Unlimited || !slices.ContainsFunc(keys, hidden) {
+		return keys
+	}
+	return slices.DeleteFunc(slices.Clone(keys), hidden)
 }
