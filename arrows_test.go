@@ -46,6 +46,7 @@ var arrows = []struct {
 	// What the sessions' package uses, and what does not know sessions.
 	{"internal/prefixes", nil},
 	{"internal/pubsub", []string{"internal/glob", "internal/prefixes", "resp"}}, // knows clients as Subscribers
+	{"internal/tracking", []string{"engine", "internal/prefixes", "resp"}},      // knows clients as Clients
 	{"internal/script", []string{"internal/lua", "internal/rdb", "resp"}},
 	{"internal/durable", []string{"engine", "resp", "internal/"}},          // keeps an engine's data in files
 	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}}, // the toolkit's tests

@@ -108,7 +108,7 @@ func TestLongListsAreWalkedBesideTheLoops(t *testing.T) {
 		s.Closed(nil)
 	}
 	svc.beside.Wait()
-	if n := svc.pubsub.Sizes(); n != [3]int{} || svc.pubsub.Active() || svc.DB.Watches() != 0 || svc.tracking.active() {
+	if n := svc.pubsub.Sizes(); n != [3]int{} || svc.pubsub.Active() || svc.DB.Watches() != 0 || svc.tracking.Active() {
 		t.Errorf("left over: %v topics, subscriptions: %v, %d watches", n, svc.pubsub.Active(), svc.DB.Watches())
 	}
 }
@@ -169,8 +169,8 @@ func TestAClientThatGoesLeavesItsListsBesideTheLoop(t *testing.T) {
 		}
 		// Closed must return although the test holds the locks of the lists.
 		svc.pubsub.Publish(pubsub.Channel, nil, nil, func() { // which holds the lock of pub/sub
-			if svc.tracking.active() {
-				svc.tracking.hold(func() { s.Closed(nil) })
+			if svc.tracking.Active() {
+				svc.tracking.Hold(func() { s.Closed(nil) })
 			} else {
 				tx := svc.DB.BeginAll(0)
 				s.Closed(nil)

@@ -460,7 +460,7 @@ func (c *Session) flags() string {
 	add('x', c.view.multi.Load() >= 0)
 	add('t', m != nil)
 	add('R', c.track.Broken())
-	add('B', m != nil && m.bcast)
+	add('B', m != nil && m.BCast)
 	add('b', c.view.waiting.Load() != nil)
 	add('U', c.conn != nil && c.conn.Network() == "unix")
 	add('e', f&viewNoEvict != 0)

@@ -185,7 +185,7 @@ func (c *Session) memory() (m clientMemory) {
 		m.lists = w.ticket.Bytes()
 	}
 	m.multi = c.view.multiBytes.Load() + c.view.watchBytes.Load()
-	m.lists += c.subs.Bytes() + c.track.Mode().bytes() + c.view.nameBytes.Load()
+	m.lists += c.subs.Bytes() + c.track.Mode().Bytes() + c.view.nameBytes.Load()
 	return m
 }
 

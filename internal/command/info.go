@@ -248,7 +248,7 @@ func (i *info) clients() {
 	i.put("maxclients", i.svc.Config.MaxClients())
 	i.zeros("client_recent_max_input_buffer", "client_recent_max_output_buffer")
 	i.put("blocked_clients", i.svc.timeouts.waiting.Load())
-	tracking, _, _, _ := i.svc.tracking.sizes()
+	tracking, _, _, _ := i.svc.tracking.Sizes()
 	i.put("tracking_clients", tracking)
 	i.put("pubsub_clients", subscribed)
 	i.put("watching_clients", watching)
@@ -360,7 +360,7 @@ func (i *info) stats() {
 	i.zeros("latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys", "active_defrag_hits",
 		"active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses", "total_active_defrag_time",
 		"current_active_defrag_time")
-	_, keys, items, prefixes := i.svc.tracking.sizes()
+	_, keys, items, prefixes := i.svc.tracking.Sizes()
 	i.put("tracking_total_keys", keys)
 	i.put("tracking_total_items", items)
 	i.put("tracking_total_prefixes", prefixes)

@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/internal/script"
+	"github.com/ebbdb/ebb/internal/tracking"
 )
 
 // Options configure a Service. DB is required; the rest may be left out.
@@ -50,7 +51,7 @@ type Service struct {
 	door     door
 	configs  configs
 	rates    rates
-	tracking tracking
+	tracking tracking.Tracker
 	monitors monitors
 	slowlog  slowlog
 	// latencies are the samples of LATENCY.
@@ -106,7 +107,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	s.pubsub.Init(s.DB)
 	s.clients.init()
 	s.pause.svc = s
-	s.tracking.init(s.DB, &s.clients)
+	s.tracking.Init(s.DB, &s.clients)
 	s.monitors.svc = s
 	s.timeouts.init(s)
 	s.acl.init(s)
@@ -222,13 +223,13 @@ func (h *Hooks) RuleSuspended(db int, rule, why string) {
 // Modified implements engine.Hooks: it invalidates what clients have cached.
 func (h *Hooks) Modified(tx *engine.Tx, key []byte) {
 	if s := h.svc.Load(); s != nil {
-		s.tracking.modified(tx, key)
+		s.tracking.Modified(tx, key)
 	}
 }
 
 // Flushed implements engine.Hooks.
 func (h *Hooks) Flushed(*engine.Tx, int) {
 	if s := h.svc.Load(); s != nil {
-		s.tracking.flushed()
+		s.tracking.Flushed()
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/tracking"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -56,13 +57,13 @@ type Session struct {
 	subs       pubsub.Subscriptions
 	noTouch    bool
 	replay     bool
-	script     bool       // it stands for a script
-	oom        bool       // memory was used up when a script was about to begin
-	strand     *strand    // the command runs on it, on the loop
-	observing  uint32     // what dispatch looks at, see observe.go
-	track      trackState // CLIENT TRACKING
-	keys       [][]byte   // scratch
-	val        []byte     // scratch
+	script     bool           // it stands for a script
+	oom        bool           // memory was used up when a script was about to begin
+	strand     *strand        // the command runs on it, on the loop
+	observing  uint32         // what dispatch looks at, see observe.go
+	track      tracking.State // CLIENT TRACKING
+	keys       [][]byte       // scratch
+	val        []byte         // scratch
 
 	announced Announced               // by REPLCONF
 	follows   atomic.Pointer[Replica] // it is a replica's; nil: it is not
@@ -390,7 +391,7 @@ func (c *Session) cleanUp() {
 
 // lists is how much the session has to leave that is left one by one. Watched keys are
 // not among it: unwatch sees to them.
-func (c *Session) lists() int { return c.subs.Len() + c.track.Mode().size() }
+func (c *Session) lists() int { return c.subs.Len() + c.track.Mode().Size() }
 
 func (c *Session) leaveAll() {
 	c.svc.pubsub.Leave(c)

@@ -81,9 +81,9 @@ func (s *Service) bindings() []binding {
 }
 
 func (s *Service) setTrackMax(c *config.Set) error {
-	s.tracking.setLimit(c.Int("tracking-table-max-keys"))
-	if s.tracking.active() {
-		s.beside.Go(s.tracking.lower)
+	s.tracking.SetLimit(c.Int("tracking-table-max-keys"))
+	if s.tracking.Active() {
+		s.beside.Go(s.tracking.Lower)
 	}
 	return nil
 }

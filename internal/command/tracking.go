@@ -1,653 +1,290 @@
 package command
 
 import (
-	"errors"
-	"maps"
 	"slices"
-	"sort"
-	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/prefixes"
+	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/internal/tracking"
 	"github.com/ebbdb/ebb/resp"
 )
 
-// tracking is client-side caching: who has read which key, and who wants to hear
-// of which prefixes.
-//
-//	GET k ──▶ remember: shards[shard of k][k] gets the client's id
-//	SET k ──▶ modified: the entry goes, and each id in it gets "invalidate k"
-//
-// An entry is guarded by the lock of its key's shard in the engine: it is written
-// by who reads the key, and taken by who changes it, while they hold that lock
-// anyhow. So no invalidation is lost between a read and a write, and a message is
-// queued before others see the change. Keys of all databases share the table, as
-// in Redis.
-//
-// Invariant: table is nil unless some client tracks; then a change costs one
-// load.
-type tracking struct {
-	db    *engine.DB
-	host  trackHost
-	table atomic.Pointer[trackTable]
-	limit atomic.Int64 // of tracked keys; 0: none
+// The subcommands of CLIENT that steer client-side caching.
 
-	mu      sync.Mutex // guards what follows, and changes of table
-	clients int
+var specClientTracking = Spec{
+	Name: "client|tracking", Group: GroupConnection, Since: "6.0.0", Complexity: "O(1). Some options may introduce additional complexity.",
+	Summary: "Has the server tell the connection when keys change that it has read, so that it may cache them.",
+	Flags:   ownFlags,
+	Args: []Arg{OneOf("status", Token("ON"), Token("OFF")), Opt(TokenArg("REDIRECT", Int("client-id"))),
+		Opt(RepeatToken(TokenArg("PREFIX", Str("prefix")))), Opt(Token("BCAST")), Opt(Token("OPTIN")), Opt(Token("OPTOUT")), Opt(Token("NOLOOP"))},
+	Replies: "OK. From then on every key that a read command names is remembered, and its next change, expiry or eviction sends `invalidate` with the key, once; " +
+		"a flush sends it with null. REDIRECT: to another connection, which in RESP2 must have subscribed to `" + tracking.InvalidateChannel + "`. BCAST: for all keys, or those with a PREFIX, read or not. " +
+		"OPTIN, OPTOUT: reads count only, or do not count, behind CLIENT CACHING. NOLOOP: not for the connection's own changes.",
+	Examples: `
+> HELLO 3
+$_
+...
+> CLIENT TRACKING ON
+OK
+> GET k
+(nil)
+2> SET k v
+OK
+1< 1) "invalidate"
+2) 1) "k"
+2> SET k w
+OK
+`,
+	Run: runClientTracking,
 }
 
-// trackClient is a client as tracking sees it. Any goroutine may call its methods.
-type trackClient interface {
-	ID() int64
-	// Push queues a message, encoded for the client's protocol, without waiting. Shards and
-	// tracking may be locked.
-	Push(msg []byte)
-	// RESP3 reports whether the client's protocol is RESP3.
-	RESP3() bool
-	// Subscribed reports whether the client has a subscription of pub/sub.
-	Subscribed() bool
-	// Readable returns those of the keys that the client's user may read. It may return keys
-	// itself, and does not change it.
-	Readable(keys [][]byte) [][]byte
-	// Tracking returns the client's state, always the same.
-	Tracking() *trackState
-}
+func runClientTracking(c *Ctx) error {
+	s := c.Session
+	if err := c.Long(s.track.Mode().Size() * confirmBytes); err != nil && EqualFold(c.Args[2], "OFF") {
+		return err
+	}
+	m := &tracking.Mode{}
+	if err := parseTracking(c, m); err != nil {
+		return err
+	}
+	on, err := parseOnOff(c.Args[2])
+	if err != nil {
+		return err
+	}
 
-// trackHost knows the clients.
-type trackHost interface {
-	// TrackedClient returns the client with an id, nil if it is gone.
-	TrackedClient(id int64) trackClient
-	// TrackedClients returns all clients, in no order.
-	TrackedClients() []trackClient
-}
-
-// trackState is what tracking keeps for a client. The zero value is off.
-type trackState struct {
-	mode   atomic.Pointer[trackMode] // nil: off
-	broken atomic.Bool
-}
-
-// Mode returns how the client tracks, nil if it does not.
-func (s *trackState) Mode() *trackMode { return s.mode.Load() }
-
-// Broken reports whether the client to which the messages are redirected is gone.
-func (s *trackState) Broken() bool { return s.broken.Load() }
-
-// init prepares a tracker for an engine.
-func (t *tracking) init(db *engine.DB, host trackHost) { t.db, t.host = db, host }
-
-// active reports whether a client tracks.
-func (t *tracking) active() bool { return t.table.Load() != nil }
-
-// setLimit sets how many keys are tracked at most, 0 for any number. Lower makes a lower
-// limit hold for the keys that are tracked already.
-func (t *tracking) setLimit(n int64) { t.limit.Store(n) }
-
-// hold calls f with the table of prefixes locked, for tests of what must not wait for that
-// lock. A client must be tracking.
-func (t *tracking) hold(f func()) {
-	tab := t.table.Load()
-	tab.prefixes.mu.Lock()
-	defer tab.prefixes.mu.Unlock()
-	f()
-}
-
-// trackTable is the table while anybody tracks.
-type trackTable struct {
-	shards   []map[string]ids // by shard; the engine's shard locks guard them
-	keys     atomic.Int64
-	items    atomic.Int64 // ids in all keys
-	bytes    atomic.Int64 // about what they take up; -1: the table is given up
-	prefixes prefixTable
-}
-
-// About what a key that is tracked takes up beside its name, and each further client that
-// has read it.
-const (
-	trackedKeyBytes = 64
-	trackedIDBytes  = 12
-)
-
-// charge counts bytes of the table as used memory, unless it was given up.
-func (t *tracking) charge(tab *trackTable, n int64) {
-	for {
-		old := tab.bytes.Load()
-		if old < 0 {
-			return
+	if s.conn == nil {
+		return ReplyError("ERR CLIENT TRACKING needs a connection, for its messages to come by")
+	}
+	if on {
+		if err := m.Check(s.track.Mode()); err != nil {
+			return ReplyError(oneLine("ERR " + err.Error()))
 		}
-		if tab.bytes.CompareAndSwap(old, old+n) {
-			t.db.Charge(n)
-			return
+		c.Service.tracking.Start(s, m)
+		s.observing &^= obsTracks | obsCaching
+		if !m.BCast {
+			s.observing |= obsTracks
 		}
-	}
-}
-
-// prefixTable has the clients in broadcasting mode. What adds or removes many does so some
-// at a time.
-type prefixTable struct {
-	used atomic.Bool // there are some: while not, a change does not look
-
-	mu     sync.RWMutex // guards what follows
-	byName map[string]*prefixTrackers
-	index  prefixes.Index[*prefixTrackers]
-}
-
-// prefixTrackers are the clients that want a prefix.
-type prefixTrackers struct {
-	prefix  string
-	clients []*prefixTracker
-	index   *prefixes.Entry[*prefixTrackers]
-}
-
-// prefixTracker is one of them.
-type prefixTracker struct {
-	c  trackClient
-	of *prefixTrackers
-	at int
-}
-
-// prefixSlice is for how many prefixes the table is locked at once.
-const prefixSlice = 256
-
-// prefixBytes is about what a prefix of a client takes up beside its text.
-const prefixBytes = 360
-
-// ownPrefixes are those that a client in broadcasting mode has asked for. Its own
-// goroutine alone uses them, but for n and bytes.
-type ownPrefixes struct {
-	sorted prefixes.Set
-	list   []*prefixTracker
-	n      atomic.Int32
-	bytes  atomic.Int64
-}
-
-// ids are the clients that have read a key: mostly one.
-type ids struct {
-	first int64
-	more  *[]int64
-}
-
-// trackMode is how a client tracks; it is never changed.
-type trackMode struct {
-	bcast, optin, optout, noloop bool
-	redirect                     int64        // the client that gets the messages; 0: itself
-	prefixes                     []string     // that the request named
-	own                          *ownPrefixes // with bcast: all that it has
-}
-
-// size is how many prefixes a client has to give back, and bytes what they take up.
-// The mode may be nil.
-func (m *trackMode) size() int {
-	if m == nil || m.own == nil {
-		return 0
-	}
-	return int(m.own.n.Load())
-}
-
-func (m *trackMode) bytes() int64 {
-	if m == nil || m.own == nil {
-		return 0
-	}
-	return m.own.bytes.Load()
-}
-
-// texts returns the prefixes of a client in broadcasting mode, in order.
-func (m *trackMode) texts() (all []string) {
-	if m.own != nil {
-		m.own.sorted.Each(func(p string) { all = append(all, p) })
-	}
-	return all
-}
-
-func (s ids) each(f func(id int64)) {
-	f(s.first)
-	if s.more != nil {
-		for _, id := range *s.more {
-			f(id)
-		}
-	}
-}
-
-func (s ids) len() int64 {
-	if s.more == nil {
-		return 1
-	}
-	return 1 + int64(len(*s.more))
-}
-
-func (s ids) has(id int64) bool {
-	return s.first == id || s.more != nil && slices.Contains(*s.more, id)
-}
-
-// start has a session track from now on, in another way than before if it did.
-func (t *tracking) start(c trackClient, m *trackMode) {
-	old := c.Tracking().Mode()
-	if old == nil {
-		t.mu.Lock()
-		if t.clients++; t.clients == 1 {
-			t.table.Store(&trackTable{shards: make([]map[string]ids, t.db.Shards())})
-		}
-		t.mu.Unlock()
-	}
-	if m.bcast {
-		if m.own = new(ownPrefixes); old != nil {
-			m.own = old.own
-		}
-		if len(m.prefixes) == 0 && m.own.n.Load() == 0 {
-			m.prefixes = []string{""}
-		}
-		t.addPrefixes(c, m.own, m.prefixes)
-		m.prefixes = nil
-	}
-	c.Tracking().mode.Store(m)
-	c.Tracking().broken.Store(false)
-}
-
-// stop ends a session's tracking, if there is any.
-func (t *tracking) stop(c trackClient) {
-	m := c.Tracking().Mode()
-	if m == nil {
-		return
-	}
-	c.Tracking().mode.Store(nil)
-	c.Tracking().broken.Store(false)
-	if m.bcast {
-		t.dropPrefixes(m.own)
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.clients--; t.clients > 0 {
-		return
-	}
-	tab := t.table.Swap(nil)
-	t.db.Charge(-tab.bytes.Swap(-1))
-}
-
-// inSlices calls f, with the table locked, for n steps of work, some at a time.
-func (p *prefixTable) inSlices(n int, f func(i int)) {
-	for i := 0; i < n; {
-		p.mu.Lock()
-		for end := min(n, i+prefixSlice); i < end; i++ {
-			f(i)
-		}
-		p.used.Store(len(p.byName) > 0)
-		p.mu.Unlock()
-	}
-}
-
-func (t *tracking) addPrefixes(c trackClient, own *ownPrefixes, prefixes []string) {
-	tab := &t.table.Load().prefixes
-	tab.inSlices(len(prefixes), func(i int) {
-		if !own.sorted.Insert(prefixes[i]) {
-			return
-		}
-		p := tab.byName[prefixes[i]]
-		if p == nil {
-			if tab.byName == nil {
-				tab.byName = map[string]*prefixTrackers{}
-			}
-			p = &prefixTrackers{prefix: prefixes[i]}
-			p.index = tab.index.Add(p.prefix, p)
-			tab.byName[p.prefix] = p
-		}
-		x := &prefixTracker{c: c, of: p, at: len(p.clients)}
-		p.clients = append(p.clients, x)
-		own.list = append(own.list, x)
-		t.chargePrefix(own, x, 1)
-	})
-}
-
-// chargePrefix counts one more of a client's prefixes, or one less.
-func (t *tracking) chargePrefix(own *ownPrefixes, x *prefixTracker, n int64) {
-	bytes := n * (prefixBytes + int64(len(x.of.prefix)))
-	own.n.Add(int32(n))
-	own.bytes.Add(bytes)
-	t.db.Charge(bytes)
-}
-
-func (t *tracking) dropPrefixes(own *ownPrefixes) {
-	tab := &t.table.Load().prefixes
-	tab.inSlices(len(own.list), func(i int) {
-		x := own.list[i]
-		p := x.of
-		if p.clients = prefixes.SwapRemove(p.clients, x.at, func(moved *prefixTracker, at int) { moved.at = at }); len(p.clients) == 0 {
-			delete(tab.byName, p.prefix)
-			tab.index.Remove(p.index)
-		}
-		t.chargePrefix(own, x, -1)
-	})
-	own.list, own.sorted = nil, prefixes.Set{}
-}
-
-// sizes returns how many clients track, and how many keys, ids and prefixes there
-// are.
-func (t *tracking) sizes() (clients, keys, items, prefixes int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if tab := t.table.Load(); tab != nil {
-		keys, items = tab.keys.Load(), tab.items.Load()
-		tab.prefixes.mu.RLock()
-		prefixes = int64(len(tab.prefixes.byName))
-		tab.prefixes.mu.RUnlock()
-	}
-	return int64(t.clients), keys, items, prefixes
-}
-
-// read notes that a client has read a key in a transaction, which holds the key's shard
-// still; where it does not, the client gets the message at once.
-func (t *tracking) read(tx *engine.Tx, c trackClient, key []byte) {
-	tab := t.table.Load()
-	switch {
-	case tab == nil:
-	case tx.Holds(key):
-		t.add(tab, tx, key, c.ID())
-	default: // it may have changed since it was read
-		t.tell(c.ID(), nil, key)
-	}
-}
-
-// add notes one key, and makes room for it where the table is full.
-func (t *tracking) add(tab *trackTable, tx *engine.Tx, key []byte, id int64) {
-	i := tx.ShardOf(key)
-	m := tab.shards[i]
-	if m == nil {
-		m = map[string]ids{}
-		tab.shards[i] = m
-	}
-	s, ok := m[string(key)]
-	switch {
-	case !ok:
-		if limit := t.limit.Load(); limit > 0 && tab.keys.Load() >= limit {
-			t.shrink(tab, m, limit-1)
-		}
-		m[string(key)] = ids{first: id}
-		tab.keys.Add(1)
-		t.charge(tab, trackedKeyBytes+int64(len(key)))
-	case s.has(id):
-		return
-	case s.more == nil:
-		s.more = &[]int64{id}
-		m[string(key)] = s
-		t.charge(tab, trackedIDBytes)
-	default:
-		if l := *s.more; len(l) >= manyIDs && len(l) == cap(l) {
-			t.prune(tab, s.more)
-		}
-		*s.more = append(*s.more, id)
-		t.charge(tab, trackedIDBytes)
-	}
-	tab.items.Add(1)
-}
-
-// manyIDs is from how many clients of a key on those are looked for that are gone, each
-// time before the list grows: clients that come, read a key that does not change, and go,
-// would make it ever longer.
-const manyIDs = 64
-
-// prune takes clients out of a list that are gone.
-func (t *tracking) prune(tab *trackTable, list *[]int64) {
-	n := len(*list)
-	*list = slices.DeleteFunc(*list, func(id int64) bool { return t.host.TrackedClient(id) == nil })
-	gone := int64(n - len(*list))
-	tab.items.Add(-gone)
-	t.charge(tab, -gone*trackedIDBytes)
-}
-
-// shrinkKeys is how many keys one read takes out of a table that is too large:
-// more than it adds, so that a bound that was lowered is reached.
-const shrinkKeys = 100
-
-// shrink invalidates keys of a shard, as they come, until the table holds no more
-// than limit. Where a shard has none to give, the table exceeds its bound, by a
-// key for each shard at most.
-func (t *tracking) shrink(tab *trackTable, m map[string]ids, limit int64) {
-	n := 0
-	for key, s := range m {
-		if n == shrinkKeys || tab.keys.Load() <= limit {
-			return
-		}
-		n++
-		delete(m, key)
-		t.forgotten(tab, s, nil, []byte(key))
-	}
-}
-
-// lower has a lowered bound hold, some keys of each shard at a time, so that others get the
-// shards in between.
-func (t *tracking) lower() {
-	tx := t.db.NewTx()
-	for more := true; more; {
-		more = false
-		tx.LockAll(0)
-		limit := t.limit.Load()
-		if tab := t.table.Load(); tab != nil && limit > 0 {
-			for _, m := range tab.shards {
-				t.shrink(tab, m, limit)
-			}
-			more = tab.keys.Load() > limit
-		}
-		tx.Unlock()
-	}
-}
-
-// forgotten settles that an entry is gone: it tells those who read the key.
-func (t *tracking) forgotten(tab *trackTable, s ids, caller trackClient, key []byte) {
-	tab.keys.Add(-1)
-	tab.items.Add(-s.len())
-	t.charge(tab, -trackedKeyBytes-int64(len(key))-(s.len()-1)*trackedIDBytes)
-	s.each(func(id int64) { t.tell(id, caller, key) })
-}
-
-// modified is called when a key was changed, came or went, with its shard locked.
-func (t *tracking) modified(tx *engine.Tx, key []byte) {
-	tab := t.table.Load()
-	if tab == nil {
-		return
-	}
-	if tab.prefixes.used.Load() {
-		t.collect(tx, &tab.prefixes, key)
-	}
-	m := tab.shards[tx.ShardOf(key)]
-	if len(m) == 0 {
-		return
-	}
-	if s, ok := m[string(key)]; ok {
-		delete(m, string(key))
-		caller, _ := tx.Caller().(trackClient)
-		t.forgotten(tab, s, caller, key)
-	}
-}
-
-// flushed is called when databases were emptied, with all shards locked.
-func (t *tracking) flushed() {
-	tab := t.table.Load()
-	if tab == nil {
-		return
-	}
-	clear(tab.shards)
-	tab.keys.Store(0)
-	tab.items.Store(0)
-	t.charge(tab, -max(tab.bytes.Load(), 0))
-	for _, c := range t.host.TrackedClients() {
-		if m := c.Tracking().Mode(); m != nil {
-			t.send(c, m, nil)
-		}
-	}
-}
-
-// tell invalidates a key for a client that has read it, if it still tracks.
-// caller is who changed the key.
-func (t *tracking) tell(id int64, caller trackClient, key []byte) {
-	c := t.host.TrackedClient(id)
-	if c == nil {
-		return
-	}
-	m := c.Tracking().Mode()
-	if m == nil || m.bcast || m.noloop && c == caller {
-		return
-	}
-	t.send(c, m, [][]byte{key})
-}
-
-// invalidateChannel is where RESP2 clients subscribe for the messages of others.
-const invalidateChannel = "__redis__:invalidate"
-
-// send queues an invalidation of keys, nil for all, to a client or to the one that
-// gets its messages. A client with RESP2 can only be that, and must be subscribed
-// to something.
-func (t *tracking) send(c trackClient, m *trackMode, keys [][]byte) {
-	to := c
-	if m.redirect != 0 {
-		if to = t.host.TrackedClient(m.redirect); to == nil {
-			t.broken(c, m)
-			return
-		}
-	}
-	w := resp.Writer{Proto: 2}
-	switch {
-	case to.RESP3():
-		w.Proto = 3
-		w.Push(2)
-		w.BulkString("invalidate")
-	case to != c && to.Subscribed():
-		w.Array(3)
-		w.BulkString("message")
-		w.BulkString(invalidateChannel)
-	default:
-		return
-	}
-	if keys == nil {
-		w.Null()
 	} else {
-		w.Array(len(keys))
-		for _, k := range keys {
-			w.Bulk(k)
-		}
+		s.untrack()
 	}
-	to.Push(w.Buf)
-}
 
-// broken says that the client is gone that was to get c's messages.
-func (t *tracking) broken(c trackClient, m *trackMode) {
-	c.Tracking().broken.Store(true)
-	if c.RESP3() {
-		w := resp.Writer{Proto: 3}
-		w.Push(2)
-		w.BulkString("tracking-redir-broken")
-		w.Int(m.redirect)
-		c.Push(w.Buf)
-	}
-}
-
-// broadcast gathers the keys that a transaction changes, for those who track by
-// prefix: each prefix makes one message.
-type broadcast struct {
-	t        *tracking
-	prefixes *prefixTable
-	keys     map[*prefixTrackers]map[string]bool
-}
-
-// collect adds a key to the broadcast of its transaction.
-func (t *tracking) collect(tx *engine.Tx, prefixes *prefixTable, key []byte) {
-	b, _ := tx.Ending().(*broadcast)
-	prefixes.mu.RLock()
-	defer prefixes.mu.RUnlock()
-	prefixes.index.Each(key, func(p *prefixTrackers) {
-		if len(p.prefix) > len(key) || p.prefix != string(key[:len(p.prefix)]) {
-			return
-		}
-		if b == nil {
-			b = &broadcast{t: t, prefixes: prefixes, keys: map[*prefixTrackers]map[string]bool{}}
-			tx.OnEnd(b)
-		}
-		if b.keys[p] == nil {
-			b.keys[p] = map[string]bool{}
-		}
-		b.keys[p][string(key)] = true
-	})
-}
-
-// End implements engine.Ending: it queues the messages.
-func (b *broadcast) End(tx *engine.Tx) {
-	caller, _ := tx.Caller().(trackClient)
-	hit := slices.SortedFunc(maps.Keys(b.keys), func(x, y *prefixTrackers) int { return strings.Compare(x.prefix, y.prefix) })
-	for _, p := range hit {
-		keys := make([][]byte, 0, len(b.keys[p]))
-		for k := range b.keys[p] {
-			keys = append(keys, []byte(k))
-		}
-		sort.Slice(keys, func(i, j int) bool { return string(keys[i]) < string(keys[j]) })
-		for _, c := range b.prefixes.clientsOf(p) {
-			if m := c.Tracking().Mode(); m != nil && m.bcast && !(m.noloop && c == caller) {
-				if readable := c.Readable(keys); len(readable) > 0 {
-					b.t.send(c, m, readable)
-				}
-			}
-		}
-	}
-}
-
-// clientsOf returns the clients that want a prefix.
-func (p *prefixTable) clientsOf(x *prefixTrackers) []trackClient {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	all := make([]trackClient, len(x.clients))
-	for i, c := range x.clients {
-		all[i] = c.c
-	}
-	return all
-}
-
-// tracks reports whether reads are to be remembered, said being whether CLIENT
-// CACHING was.
-func (m *trackMode) tracks(said bool) bool {
-	return m != nil && !m.bcast && !(m.optin && !said) && !(m.optout && said)
-}
-
-// check reports what does not go together: among the options, and with how the
-// client tracks already.
-func (m *trackMode) check(old *trackMode) error {
-	switch {
-	case !m.bcast && len(m.prefixes) > 0:
-		return errors.New("PREFIX option requires BCAST mode to be enabled")
-	case old != nil && old.bcast != m.bcast:
-		return errors.New("You can't switch BCAST mode on/off before disabling tracking for this client, and then re-enabling it with a different mode.")
-	case m.bcast && (m.optin || m.optout):
-		return errors.New("OPTIN and OPTOUT are not compatible with BCAST")
-	case m.optin && m.optout:
-		return errors.New("You can't specify both OPTIN mode and OPTOUT mode")
-	case old != nil && (m.optin && old.optout || m.optout && old.optin):
-		return errors.New("You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it with a different mode.")
-	case m.bcast:
-		return m.collides(old)
-	}
+	c.Out.OK()
 	return nil
 }
 
-// collides reports prefixes that overlap: the client would get a key twice. It is the
-// first that overlaps one which the client has, or another of the request's. Those that
-// the client has do not overlap: only the neighbours of a prefix in their order can.
-func (m *trackMode) collides(old *trackMode) error {
-	i, j, found := prefixes.FirstOverlap(m.prefixes)
-	for k, p := range m.prefixes {
-		if old != nil && old.own != nil {
-			before, from, hasBefore, hasFrom := old.own.sorted.Around(p)
+func parseTracking(c *Ctx, m *tracking.Mode) error {
+	for args := c.Args[3:]; len(args) > 0; args = args[1:] {
+		switch {
+		case EqualFold(args[0], "REDIRECT") && len(args) > 1:
+			if m.Redirect != 0 {
+				return ReplyError("ERR A client can only redirect to a single other client")
+			}
+			id, ok := resp.ParseInt(args[1])
 			switch {
-			case hasBefore && prefixes.Overlap(p, before):
-				return errOverlap(p, "an existing", before)
-			case hasFrom && from != p && prefixes.Overlap(p, from):
-				return errOverlap(p, "an existing", from)
+			case !ok:
+				return ErrNotInteger
+			case c.Service.clients.find(id) == nil:
+				return ReplyError("ERR The client ID you want redirect to does not exist")
 			}
-		}
-		if found && k == i {
-			return errOverlap(p, "another provided", m.prefixes[j])
+			m.Redirect = id
+			args = args[1:]
+		case EqualFold(args[0], "PREFIX") && len(args) > 1:
+			m.Prefixes = append(m.Prefixes, string(args[1]))
+			args = args[1:]
+		case EqualFold(args[0], "BCAST"):
+			m.BCast = true
+		case EqualFold(args[0], "OPTIN"):
+			m.OptIn = true
+		case EqualFold(args[0], "OPTOUT"):
+			m.OptOut = true
+		case EqualFold(args[0], "NOLOOP"):
+			m.NoLoop = true
+		default:
+			return ErrSyntax
 		}
 	}
 	return nil
 }
 
-func errOverlap(p, which, q string) error {
-	return errors.New("Prefix '" + p + "' overlaps with " + which + " prefix '" + q + "'. Prefixes for a single client must not overlap.")
+var specClientCaching = Spec{
+	Name: "client|caching", Group: GroupConnection, Since: "6.0.0", Complexity: "O(1)",
+	Summary: "Says whether the keys of the next command are to be tracked.",
+	Flags:   ownFlags,
+	Args:    []Arg{OneOf("mode", Token("YES"), Token("NO"))},
+	Replies: "OK. YES needs CLIENT TRACKING with OPTIN, NO with OPTOUT. Behind it may come one command, or a whole transaction.",
+	Examples: `
+> CLIENT TRACKING ON OPTIN
+OK
+> CLIENT CACHING YES
+OK
+> CLIENT CACHING NO
+(error) ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.
+`,
+	Run: runClientCaching,
+}
+
+func runClientCaching(c *Ctx) error {
+	s := c.Session
+	m := s.track.Mode()
+	switch {
+	case m == nil:
+		return ReplyError("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
+	case EqualFold(c.Args[2], "YES"):
+		if !m.OptIn {
+			return ReplyError("ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.")
+		}
+	case EqualFold(c.Args[2], "NO"):
+		if !m.OptOut {
+			return ReplyError("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
+		}
+	default:
+		return ErrSyntax
+	}
+	s.observing |= obsCaching
+	c.Out.OK()
+	return nil
+}
+
+var specClientGetredir = Spec{
+	Name: "client|getredir", Group: GroupConnection, Since: "6.0.0", Complexity: "O(1)",
+	Summary: "Returns the connection that gets this one's invalidation messages.",
+	Flags:   ownFlags,
+	Replies: "Its id; 0: this one itself; -1: client-side caching is off.",
+	Examples: `
+> CLIENT GETREDIR
+(integer) -1
+> CLIENT TRACKING ON
+OK
+> CLIENT GETREDIR
+(integer) 0
+`,
+	Run: runClientGetredir,
+}
+
+func runClientGetredir(c *Ctx) error {
+	c.Out.Int(c.Session.redirect())
+	return nil
+}
+
+// redirect is the id of who gets a session's invalidations, 0 for itself, -1
+// without any.
+func (c *Session) redirect() int64 {
+	if m := c.track.Mode(); m != nil {
+		return m.Redirect
+	}
+	return -1
+}
+
+var specClientTrackinginfo = Spec{
+	Name: "client|trackinginfo", Group: GroupConnection, Since: "6.2.0", Complexity: "O(1)",
+	Summary: "Describes the connection's client-side caching.",
+	Flags:   ownFlags,
+	Examples: `
+> CLIENT TRACKINGINFO
+1) "flags"
+2) 1) "off"
+3) "redirect"
+4) (integer) -1
+5) "prefixes"
+6) (empty array)
+`,
+	Run: runClientTrackinginfo,
+}
+
+func runClientTrackinginfo(c *Ctx) error {
+	s := c.Session
+	if err := c.Long(s.track.Mode().Size() * confirmBytes); err != nil {
+		return err
+	}
+	var own []string
+	flags := []string{"off"}
+	if m := s.track.Mode(); m != nil {
+		flags[0] = "on"
+		own = m.Texts()
+		add := func(flag string, on bool) {
+			if on {
+				flags = append(flags, flag)
+			}
+		}
+		add("bcast", m.BCast)
+		add("optin", m.OptIn)
+		add("caching-yes", m.OptIn && s.observing&obsCaching != 0)
+		add("optout", m.OptOut)
+		add("caching-no", m.OptOut && s.observing&obsCaching != 0)
+		add("noloop", m.NoLoop)
+		add("broken_redirect", s.track.Broken())
+	}
+
+	c.Out.Map(3)
+	c.Out.BulkString("flags")
+	c.Out.Set(len(flags))
+	for _, f := range flags {
+		c.Out.BulkString(f)
+	}
+	c.Out.BulkString("redirect")
+	c.Out.Int(s.redirect())
+	c.Out.BulkString("prefixes")
+	c.Out.Array(len(own))
+	for _, p := range own {
+		c.Out.BulkString(p)
+	}
+	return nil
+}
+
+// untrack ends the session's tracking, if there is any.
+func (c *Session) untrack() {
+	c.svc.tracking.Stop(c)
+	c.observing &^= obsTracks | obsCaching
+}
+
+// noteReads notes the keys that a command of the session has read in a transaction, which
+// holds their shards still.
+func (c *Session) noteReads(tx *engine.Tx, spec *Spec, args [][]byte) {
+	t := &c.svc.tracking
+	if !t.Active() || !spec.Has(ReadOnly) || !c.track.Mode().Tracks(c.observing&obsCaching != 0) {
+		return
+	}
+	refs, err := spec.AppendKeys(nil, args)
+	if err != nil {
+		return
+	}
+	for _, r := range refs {
+		t.Read(tx, c, args[r.Pos])
+	}
+}
+
+// The session is a client of client-side caching.
+
+func (c *Session) ID() int64                 { return c.id }
+func (c *Session) Subscribed() bool          { return c.subs.Len() > 0 }
+func (c *Session) Tracking() *tracking.State { return &c.track }
+
+// Client implements tracking.Host.
+func (r *clients) Client(id int64) tracking.Client {
+	if c := r.find(id); c != nil {
+		return c
+	}
+	return nil
+}
+
+// Clients implements tracking.Host.
+func (r *clients) Clients() []tracking.Client {
+	all := r.everybody()
+	list := make([]tracking.Client, len(all))
+	for i, c := range all {
+		list[i] = c
+	}
+	return list
+}
+
+// Readable returns those of the keys that the session's user may read: a client that
+// tracks by prefix hears of no others. Where it may read all of them it allocates
+// nothing.
+func (c *Session) Readable(keys [][]byte) [][]byte {
+	u := c.view.user.Load().user.Load()
+	hidden := func(key []byte) bool { return !u.MayTouch(key, acl.Read) }
+	if u.Unlimited || !slices.ContainsFunc(keys, hidden) {
+		return keys
+	}
+	return slices.DeleteFunc(slices.Clone(keys), hidden)
 }

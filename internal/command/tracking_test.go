@@ -193,7 +193,7 @@ func checkCaches(t *testing.T, svc *Service, clients []*cachingClient, keys []st
 		}
 		c.s.Closed(nil)
 	}
-	if n, k, items, prefixes := svc.tracking.sizes(); n+k+items+prefixes != 0 {
+	if n, k, items, prefixes := svc.tracking.Sizes(); n+k+items+prefixes != 0 {
 		t.Errorf("when all are gone %d clients, %d keys, %d items, %d prefixes are left", n, k, items, prefixes)
 	}
 }
@@ -212,7 +212,7 @@ func TestTheTableOfTrackedKeysIsBounded(t *testing.T) {
 	}
 	c.drain()
 	bound := limit + svc.DB.Shards()
-	if _, keys, _, _ := svc.tracking.sizes(); keys > int64(bound) {
+	if _, keys, _, _ := svc.tracking.Sizes(); keys > int64(bound) {
 		t.Errorf("%d keys are remembered, with a bound of %d", keys, limit)
 	}
 	if len(c.cache) > bound {
@@ -232,7 +232,7 @@ func TestALoweredBoundOfTrackedKeysHolds(t *testing.T) {
 	}
 	svc.beside.Wait()
 	c.drain()
-	if _, keys, _, _ := svc.tracking.sizes(); keys != 10 || len(c.cache) != 10 {
+	if _, keys, _, _ := svc.tracking.Sizes(); keys != 10 || len(c.cache) != 10 {
 		t.Errorf("%d keys are remembered, and the client holds %d, with a bound of 10", keys, len(c.cache))
 	}
 }
