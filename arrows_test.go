@@ -48,17 +48,18 @@ var arrows = []struct {
 	{"internal/pubsub", []string{"internal/glob", "internal/prefixes", "resp"}}, // knows clients as Subscribers
 	{"internal/tracking", []string{"engine", "internal/prefixes", "resp"}},      // knows clients as Clients
 	{"internal/script", []string{"internal/lua", "internal/rdb", "resp"}},
-	{"internal/durable", []string{"engine", "resp", "internal/"}},          // keeps an engine's data in files
-	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}}, // the toolkit's tests
-	{"internal/expiries", []string{".", "internal/kit"}},                   // what the toolkit's listeners share
-	{"internal/limittest", []string{".", "limit"}},                         // what contrib's tests of frameworks share
-	{"internal/routing", []string{"internal/command", "resp"}},             // what the doors to servers share
-	{"internal/doccode", nil},                                              // compiles what documentation shows
-	{"internal/drivertest", []string{".", "internal/backends"}},            // what tests of the root and contrib/rueidis share
-	{"internal/expirytest", []string{".", "ebbtest"}},                      // the model that expmap and expset are compared with
-	{"internal/hangtest", []string{"", "."}},                               // plays the toolkit's objects through a silence
-	{"internal/test", []string{"", "."}},                                   // a module of its own: tests that drive programs and clients
-	{"internal/objects", []string{"", "."}},                                // all objects of the toolkit, and the rules that they keep
+	{"internal/replication", []string{"engine", "resp", "internal/config", "internal/durable", "internal/oplog", "internal/rdb", "internal/reactor"}}, // behind its Host, as durable
+	{"internal/durable", []string{"engine", "resp", "internal/"}},                                                                                     // keeps an engine's data in files
+	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}},                                                                            // the toolkit's tests
+	{"internal/expiries", []string{".", "internal/kit"}},                                                                                              // what the toolkit's listeners share
+	{"internal/limittest", []string{".", "limit"}},                                                                                                    // what contrib's tests of frameworks share
+	{"internal/routing", []string{"internal/command", "resp"}},                                                                                        // what the doors to servers share
+	{"internal/doccode", nil},                                   // compiles what documentation shows
+	{"internal/drivertest", []string{".", "internal/backends"}}, // what tests of the root and contrib/rueidis share
+	{"internal/expirytest", []string{".", "ebbtest"}},           // the model that expmap and expset are compared with
+	{"internal/hangtest", []string{"", "."}},                    // plays the toolkit's objects through a silence
+	{"internal/test", []string{"", "."}},                        // a module of its own: tests that drive programs and clients
+	{"internal/objects", []string{"", "."}},                     // all objects of the toolkit, and the rules that they keep
 	{"internal/kit", []string{"."}},
 	// Rooms of the engine know rooms only.
 	{"internal/", []string{"internal/", "resp"}},

@@ -2,7 +2,6 @@ package command
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net"
 	"strings"
@@ -165,73 +164,6 @@ func TestAPanicRefusesTheLog(t *testing.T) {
 	}
 	if err := a.Apply(words("SET boom whole")); err != nil {
 		t.Errorf("the next command: %v", err)
-	}
-}
-
-// What a master sends and this replica cannot do as the master did ends the link, is
-// named in INFO and in the log, stands in no stream, and all data is asked for again.
-// Nothing of it ends the process.
-func TestACommandThatAReplicaCannotDoEndsTheLink(t *testing.T) {
-	for _, c := range []struct{ name, stream, why string }{
-		{"unknown", "NOSUCH|k", "unknown command"},
-		{"the wrong type", "LPUSH|string|e", "WRONGTYPE"},
-		{"wrong arguments", "LMPOP|x|k|LEFT", ""},
-		{"wrong arguments behind others", "SET|a|b|PX|1|KEEPTTL", ""},
-		{"an administrator's", "SHUTDOWN", "administrators"},
-		{"EXEC alone", "EXEC", "MULTI"},
-		{"in a transaction", "MULTI\nSET|a|1\nLPUSH|string|e\nEXEC", "WRONGTYPE"},
-		{"unknown in a transaction", "MULTI\nSET|a|1\nNOSUCH|k\nEXEC", "unknown command"},
-		{"an instant ahead", "RL.TAKE|r|1|1000|NOW|9223372036854775807", "out of range"},
-		{"a token ahead", "LOCK.ACQUIRE|k|me|1000|TOKEN|9223372036854775807|NOW|1700000000000000", "out of range"},
-		{"a panic", "APPEND|boom|x", "panic: boom"},
-		{"a panic in a transaction", "MULTI\nSET|a|1\nAPPEND|boom|x\nEXEC", "panic: boom"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := gated(t)
-			explode(t, s, "append", boom)
-			var id string
-			l := newLink(s.repl, "127.0.0.1", 1)
-			defer l.stop()
-			s.repl.follows.Store(l)
-			defer s.repl.follows.Store(nil)
-			a, b := net.Pipe()
-			defer a.Close()
-			go func() {
-				defer b.Close()
-				for _, line := range strings.Split("SELECT|0\nSET|string|v\n"+c.stream+"\nSET|string|later", "\n") {
-					if _, err := b.Write(resp.AppendCommand(nil, strings.Split(line, "|")...)); err != nil {
-						return
-					}
-				}
-			}()
-			id, _, _ = s.repl.Names()
-			f := newFollower(l, newMasterConn(l, a))
-			defer f.close()
-			err := f.runSafely()
-			var refused *refusedError
-			if !errors.As(err, &refused) || !strings.Contains(refused.why, c.why) {
-				t.Fatalf("the link ends with %v", err)
-			}
-			begun := []byte("*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*3\r\n$3\r\nSET\r\n$6\r\nstring\r\n$1\r\nv\r\n")
-			if end := s.DB.Log().End(); end != int64(len(begun)) || refused.offset != end {
-				t.Errorf("the stream is at %d, and the command is said to be at %d", end, refused.offset)
-			}
-			if now, _, _ := s.repl.Names(); now == id {
-				t.Error("the next link goes on where this one ended")
-			}
-			if !l.noteRefusal(err) || l.wait != retryAfter || !l.noteRefusal(err) || l.wait != 2*retryAfter {
-				t.Errorf("the next attempt is %v later", l.wait)
-			}
-			x := s.NewSession(nil)
-			defer x.Closed(nil)
-			if v := x.Do(words("GET string")...); v.Str != "v" {
-				t.Errorf("string is %v", v)
-			}
-			info := x.Do(words("INFO replication")...).Str
-			if !strings.Contains(info, "replica_refused_commands:1\r\n") || !strings.Contains(info, "replica_refused_last:offset=") {
-				t.Errorf("INFO says %s", info)
-			}
-		})
 	}
 }
 

@@ -1,12 +1,10 @@
 package command
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/oplog"
 )
 
 func gated(t *testing.T) *Service {
@@ -80,23 +78,5 @@ func TestExecIsRefusedForWhatItRuns(t *testing.T) {
 			t.Errorf("%s: %v", c.request, v)
 		}
 		s.gates.set(c.gate, false)
-	}
-}
-
-// A replica that goes while its snapshot waits for its turn gets no reader at the
-// cut: one that nobody reads would keep the whole stream in memory.
-func TestWhoIsGoneHoldsNoStream(t *testing.T) {
-	s := gated(t)
-	log := oplog.New(0)
-	for _, f := range []*Replica{
-		{said: Announced{ip: "gone"}, left: true},
-		{said: Announced{ip: "rdb-only", rdbOnly: true}},
-	} {
-		f.m = &s.repl.master
-		_, f.stop = context.WithCancel(t.Context())
-		f.attach(log, 0)
-		if f.stop(); f.reader != nil {
-			t.Errorf("%s: has a reader", f.said.ip)
-		}
 	}
 }

@@ -3,6 +3,7 @@ package command
 import (
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -47,7 +48,7 @@ func runPsync(c *Ctx) error {
 	if !ok {
 		return ErrNotInteger
 	}
-	q := PsyncRequest{Conn: c.Session.conn, Said: c.Session.announced, ID: string(c.Args[1]), Next: next, FailOver: len(c.Args) > 3}
+	q := replication.PsyncRequest{Conn: c.Session.conn, Said: c.Session.announced, ID: string(c.Args[1]), Next: next, FailOver: len(c.Args) > 3}
 	if q.FailOver && !EqualFold(c.Args[3], "FAILOVER") {
 		return ErrSyntax
 	}
@@ -71,14 +72,14 @@ func runSync(c *Ctx) error {
 
 // replicaRefused is the reply to a client that cannot be a replica.
 func replicaRefused(err error) error {
-	if err == ErrNoMasterLink {
+	if err == replication.ErrNoMasterLink {
 		return ReplyError("NOMASTERLINK " + err.Error())
 	}
 	return err
 }
 
 // handOver takes the connection out of its transport.
-func (c *Ctx) handOver(f *Replica) {
+func (c *Ctx) handOver(f *replication.Replica) {
 	s := c.Session
 	s.view.show(viewReplica, true)
 	s.closing = true // of the transport; Run goes on with the connection

@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/internal/script"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -15,12 +16,12 @@ import (
 type replHost Service
 
 // Replication returns the service's side of replication.
-func (s *Service) Replication() *Node { return s.repl }
+func (s *Service) Replication() *replication.Node { return s.repl }
 
 // gateOf returns the gates of dispatch for those of replication.
-var gateOf = [...]gate{GateReadOnly: gateReadOnly, GateStale: gateStale, GateNoReplicas: gateNoReplicas, GateLoading: gateLoading}
+var gateOf = [...]gate{replication.GateReadOnly: gateReadOnly, replication.GateStale: gateStale, replication.GateNoReplicas: gateNoReplicas, replication.GateLoading: gateLoading}
 
-func (h *replHost) SetGate(g Gate, closed bool) { h.gates.set(gateOf[g], closed) }
+func (h *replHost) SetGate(g replication.Gate, closed bool) { h.gates.set(gateOf[g], closed) }
 
 func (h *replHost) PauseWrites(on bool) { h.pause.handOver(on) }
 
@@ -57,7 +58,7 @@ func (h *replHost) LoadFunction(code []byte) error { return (*Service)(h).loadLi
 
 func (h *replHost) DropFunctions() { h.scripts.FlushLibraries() }
 
-func (h *replHost) StageFunctions(ctx context.Context) StagedFunctions {
+func (h *replHost) StageFunctions(ctx context.Context) replication.StagedFunctions {
 	s := (*Service)(h)
 	return &libraries{s: s, beside: script.New(s.scriptOptions()), host: loadHost{ctx: ctx, s: s}}
 }
@@ -107,7 +108,7 @@ type streamApplier struct {
 	queue []queued // scratch of LockAll
 }
 
-func (h *replHost) NewApplier(conn reactor.Conn) Applier {
+func (h *replHost) NewApplier(conn reactor.Conn) replication.Applier {
 	c := (*Service)(h).NewSession(conn)
 	c.replay = true
 	c.become(h.acl.super)
@@ -138,7 +139,7 @@ func replied(err error) error { return ReplyError(wireText(err)) }
 
 // Resolve implements Applier. A command for administrators is refused unless it writes: a
 // master replicates data, and its stream must not end or change the server.
-func (a *streamApplier) Resolve(args [][]byte) (c Command, err error) {
+func (a *streamApplier) Resolve(args [][]byte) (c replication.Command, err error) {
 	spec, err := a.c.resolve(args)
 	if err == nil && spec.Has(Admin) && !spec.Has(Write) {
 		err = errors.New("a master does not replicate commands of administrators")
@@ -146,25 +147,25 @@ func (a *streamApplier) Resolve(args [][]byte) (c Command, err error) {
 	if err != nil {
 		return c, replied(err)
 	}
-	c = Command{Args: args, Own: spec, Scripts: spec.Has(MayReplicate)}
+	c = replication.Command{Args: args, Own: spec, Scripts: spec.Has(MayReplicate)}
 	if spec.Has(Write) {
 		return c, nil
 	}
 	switch spec.Name {
 	case "ping":
-		c.Kind = KindPing
+		c.Kind = replication.KindPing
 	case "select":
-		c.Kind = KindSelect
+		c.Kind = replication.KindSelect
 	case "publish", "spublish":
-		c.Kind = KindMessage
+		c.Kind = replication.KindMessage
 	case "exec", "discard":
-		c.Kind = KindExec
+		c.Kind = replication.KindExec
 	}
 	return c, nil
 }
 
 // AppendKeys implements Applier.
-func (a *streamApplier) AppendKeys(to []Touched, q Command) (_ []Touched, all bool) {
+func (a *streamApplier) AppendKeys(to []replication.Touched, q replication.Command) (_ []replication.Touched, all bool) {
 	c, spec := a.c, q.Own.(*Spec)
 	if spec.Flags&(Write|MayReplicate) == 0 || spec.Has(PubSub) {
 		return to, false
@@ -177,10 +178,10 @@ func (a *streamApplier) AppendKeys(to []Touched, q Command) (_ []Touched, all bo
 		return to, true
 	}
 	for _, k := range refs {
-		to = append(to, Touched{DB: c.dbi, Key: q.Args[k.Pos]})
+		to = append(to, replication.Touched{DB: c.dbi, Key: q.Args[k.Pos]})
 	}
 	if db := otherDB(spec, q.Args, c.svc.DB.Databases()); db >= 0 {
-		to = append(to, Touched{DB: db, Key: q.Args[refs[len(refs)-1].Pos]})
+		to = append(to, replication.Touched{DB: db, Key: q.Args[refs[len(refs)-1].Pos]})
 	}
 	return to, false
 }
@@ -210,7 +211,7 @@ func otherDB(spec *Spec, args [][]byte, most int) int {
 }
 
 // Lock implements Applier.
-func (a *streamApplier) Lock(q Command) error {
+func (a *streamApplier) Lock(q replication.Command) error {
 	c, spec := a.c, q.Own.(*Spec)
 	c.ctx.Spec, c.ctx.Args = spec, q.Args // lock may run the handler, for what it says of wrong arguments
 	if _, err := c.lock(spec, q.Args); err != nil {
@@ -223,7 +224,7 @@ func (a *streamApplier) Lock(q Command) error {
 }
 
 // LockAll implements Applier.
-func (a *streamApplier) LockAll(queue []Command) error {
+func (a *streamApplier) LockAll(queue []replication.Command) error {
 	c := a.c
 	a.queue = a.queue[:0]
 	for _, q := range queue {
@@ -242,7 +243,7 @@ func (a *streamApplier) LockAll(queue []Command) error {
 const keepReplies = 4 << 20
 
 // Run implements Applier.
-func (a *streamApplier) Run(q Command, inside bool) error {
+func (a *streamApplier) Run(q replication.Command, inside bool) error {
 	c, spec := a.c, q.Own.(*Spec)
 	c.tx.Replaying()
 	x := c.ctx

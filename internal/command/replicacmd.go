@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -115,7 +116,7 @@ func runFailover(c *Ctx) error {
 }
 
 // parseFailover reads FAILOVER's arguments.
-func parseFailover(args [][]byte) (o Order, abort bool, err error) {
+func parseFailover(args [][]byte) (o replication.Order, abort bool, err error) {
 	to, timed := false, false
 	for i := 1; i < len(args); i++ {
 		more := len(args) - i - 1
@@ -191,7 +192,7 @@ func runRole(c *Ctx) error {
 
 // masterRole writes ROLE's reply.
 func (c *Ctx) masterRole() error {
-	var online []ReplicaState
+	var online []replication.ReplicaState
 	for _, f := range c.Service.repl.Replicas() {
 		if f.Online {
 			online = append(online, f)

@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/pubsub"
+	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/internal/script"
 	"github.com/ebbdb/ebb/internal/tracking"
 )
@@ -69,7 +70,7 @@ type Service struct {
 	foreignAt atomic.Int64 // us: when an attempt to send HTTP was logged last; 0: never
 	runID     string
 	nodeID    string // of the cluster of one node
-	repl      *Node
+	repl      *replication.Node
 	cluster   bool  // cluster-enabled
 	started   int64 // us
 	// clientLimit is maxmemory-clients in bytes, 0 for none; clientBytes is what the
@@ -101,7 +102,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	for range o.Loops + 1 {
 		s.stats = append(s.stats, newLoopStats(s.table.Len()))
 	}
-	s.runID, s.nodeID = NewID(), NewID()
+	s.runID, s.nodeID = replication.NewID(), replication.NewID()
 	s.cluster = s.Config.Bool("cluster-enabled")
 	s.started = s.DB.Clock().Micros()
 	s.pubsub.Init(s.DB)
@@ -113,7 +114,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	s.acl.init(s)
 	s.initScripts()
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.repl = NewNode(ReplOptions{DB: s.DB, Config: s.Config, Logger: s.Log, Host: (*replHost)(s), Version: redisVersion})
+	s.repl = replication.New(replication.Options{DB: s.DB, Config: s.Config, Logger: s.Log, Host: (*replHost)(s), Version: redisVersion})
 	if err := s.applyConfig(); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/internal/tracking"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -65,8 +66,8 @@ type Session struct {
 	keys       [][]byte       // scratch
 	val        []byte         // scratch
 
-	announced Announced               // by REPLCONF
-	follows   atomic.Pointer[Replica] // it is a replica's; nil: it is not
+	announced replication.Announced               // by REPLCONF
+	follows   atomic.Pointer[replication.Replica] // it is a replica's; nil: it is not
 
 	mark  int64 // in the stream: what the batch has written or seen
 	wrote bool  // the batch has written

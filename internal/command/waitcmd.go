@@ -2,6 +2,7 @@ package command
 
 import (
 	"github.com/ebbdb/ebb/internal/durable"
+	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -58,7 +59,7 @@ func (c *Ctx) awaitAcks(timeout int64, reply func(*Ctx), met func() bool) error 
 	err := c.Block(Wait{Millis: timeout, Refused: reply, Expired: reply})
 	if err == errBlocked && c.waiter == nil {
 		w := c.Session.waiting
-		c.Service.repl.Await(&AckWait{Over: w.over.Load, Met: met, End: func() { w.answer(nil, reply) }})
+		c.Service.repl.Await(&replication.AckWait{Over: w.over.Load, Met: met, End: func() { w.answer(nil, reply) }})
 	}
 	return err
 }

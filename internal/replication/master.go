@@ -1,4 +1,4 @@
-package command
+package replication
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 //
 //	PSYNC ─┬─ CONTINUE: the stream from there on is in memory ───────────▶ stream
 //	       └─ FULLRESYNC: join the queue ─▶ one snapshot for all who wait ─▶ stream
-//	                                        repl_master_sync.go              repl_send.go
+//	                                        master_sync.go                   replica.go
 //
 // A replica is a connection that was taken out of its transport: one goroutine
 // writes to it, another reads what it acknowledges. The rest happens once a

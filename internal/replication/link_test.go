@@ -1,10 +1,12 @@
-package command
+package replication
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/oplog"
 )
 
 // A link that loses the stream dials at once, but not again within a second: a master that
@@ -29,6 +31,23 @@ func TestPlainTextIsOneShortLine(t *testing.T) {
 	for in, want := range map[string]string{"a\r\nrole:master": "a??role:master", "x\x1b[2J\x00": "x?[2J?", "ä\xff": "ä?", "1234567890123456": "12345678901234"} {
 		if got := plainText(in, 14); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// A replica that goes while its snapshot waits for its turn gets no reader at the
+// cut: one that nobody reads would keep the whole stream in memory.
+func TestWhoIsGoneHoldsNoStream(t *testing.T) {
+	log := oplog.New(0)
+	for _, f := range []*Replica{
+		{said: Announced{ip: "gone"}, left: true},
+		{said: Announced{ip: "rdb-only", rdbOnly: true}},
+	} {
+		f.m = new(masterSide)
+		_, f.stop = context.WithCancel(t.Context())
+		f.attach(log, 0)
+		if f.stop(); f.reader != nil {
+			t.Errorf("%s: has a reader", f.said.ip)
 		}
 	}
 }

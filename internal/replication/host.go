@@ -1,4 +1,4 @@
-package command
+package replication
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// ReplOptions configure a Node. All of them are required.
-type ReplOptions struct {
+// Options configure a Node. All of them are required.
+type Options struct {
 	DB     *engine.DB
 	Config *config.Set
 	Logger *slog.Logger

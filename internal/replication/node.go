@@ -1,4 +1,4 @@
-package command
+package replication
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 // Replication.
 //
 //	transactions ─▶ oplog.Log ─┬─▶ append-only files
-//	                           ├─▶ replicas            repl_master*.go, repl_send.go
+//	                           ├─▶ replicas            master*.go, replica.go
 //	  a master's stream ─▶ link ─▶ the same log, the same bytes at the same offsets
-//	                               repl_replica*.go, repl_apply.go
+//	                               link*.go, apply.go
 //
 // A server has one stream of effects with one name (the replication id) and one
 // offset. A replica takes over its master's name, bytes and offsets, so what
@@ -65,9 +65,9 @@ type Node struct {
 // noReplID stands where there is no second name.
 const noReplID = "0000000000000000000000000000000000000000"
 
-// NewNode returns a master without replicas, or, if the directive replicaof names a
+// New returns a master without replicas, or, if the directive replicaof names a
 // master, a replica whose link waits for Start. Close it before the engine.
-func NewNode(o ReplOptions) *Node {
+func New(o Options) *Node {
 	r := &Node{db: o.DB, config: o.Config, log: o.Logger, host: o.Host, version: o.Version, id: NewID(), id2: noReplID, second: -1}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.failover.acks = make(chan struct{}, 1)
