@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -79,9 +80,10 @@ var onlyHere = map[string][]string{
 	"github.com/redis/go-redis": {".", "internal/backends", "examples/internal/example"},
 	"github.com/spf13/cobra":    {"cmd/ebb"}, // and command lines the program's
 	// What is compressed as a whole is RDB files.
-	"github.com/klauspost/compress": {"internal/rdb", "internal/rdb/rdbtest"},
-	"github.com/pierrec/lz4":        {"internal/rdb", "internal/rdb/rdbtest"},
-	"github.com/prometheus":         {"cmd/ebb"}, // who embeds an engine has his own metrics
+	"github.com/klauspost/compress":      {"internal/rdb", "internal/rdb/rdbtest"},
+	"github.com/pierrec/lz4":             {"internal/rdb", "internal/rdb/rdbtest"},
+	"github.com/VictoriaMetrics/metrics": {"internal/promtext"}, // a program that embeds an engine has metrics of its own
+	"github.com/prometheus":              {"internal/test"},     // its linter looks at ours
 }
 
 // source is one parsed Go file of the tree.
@@ -177,40 +179,29 @@ func mayImport(from, to string) bool {
 	return false
 }
 
+// notLinked lists what a package must not link, directly or through others, and why.
+var notLinked = map[string][]string{
+	"engine":  {module + "/internal/command", "net/http", "github.com/redis/"},
+	"server":  {module, module + "/limit", "github.com/redis/", "github.com/prometheus/", "google.golang.org/protobuf", "github.com/spf13/cobra", "net/http/pprof"},
+	"cmd/ebb": {module, module + "/limit", "github.com/redis/", "github.com/prometheus/", "google.golang.org/protobuf"}, // 21 MB: .ci/test size
+}
+
 func TestEngineAndServerPullInNoClient(t *testing.T) {
-	_, all := sources(t)
-	direct := map[string]map[string]bool{} // by directory
-	for _, s := range all {
-		if s.test() {
-			continue
+	for root, forbidden := range notLinked {
+		out, err := exec.Command("go", "list", "-deps", "./"+root).Output()
+		if err != nil {
+			t.Fatalf("go list -deps ./%s: %v", root, err)
 		}
-		if direct[s.dir] == nil {
-			direct[s.dir] = map[string]bool{}
+		deps := strings.Fields(string(out))
+		if !slices.Contains(deps, module+"/internal/wheel") {
+			t.Errorf("go list -deps ./%s does not name the engine's packages: %q", root, deps)
 		}
-		for _, p := range s.imports() {
-			direct[s.dir][p] = true
-		}
-	}
-	for _, root := range []string{"engine", "server"} {
-		seen := map[string]bool{}
-		var visit func(dir string, trail []string)
-		visit = func(dir string, trail []string) {
-			if seen[dir] {
-				return
-			}
-			seen[dir] = true
-			for p := range direct[dir] {
-				if strings.HasPrefix(p, "github.com/redis/") {
-					t.Errorf("%s pulls in %s: %s", root, p, strings.Join(append(trail, dir), " -> "))
-				}
-				if to, ok := ours(p); ok {
-					visit(to, append(slices.Clone(trail), dir))
+		for _, dep := range deps {
+			for _, f := range forbidden {
+				if dep == f || strings.HasSuffix(f, "/") && strings.HasPrefix(dep, f) || f != module && strings.HasPrefix(dep, f+"/") {
+					t.Errorf("%s links %s; `go list -deps` and `go mod why` say through what", root, dep)
 				}
 			}
-		}
-		visit(root, nil)
-		if !seen["resp"] && root == "server" || len(seen) < 3 {
-			t.Errorf("%s: only %v were looked at", root, slices.Sorted(maps.Keys(seen)))
 		}
 	}
 }

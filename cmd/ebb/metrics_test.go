@@ -14,20 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
 
-	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
 
 // patience bounds every wait in these tests; nothing depends on its length.
 const patience = time.Minute
-
-// theirs is go-redis's clock, which runs from the start of the program on.
-var theirs = goleak.IgnoreTopFunction("github.com/redis/go-redis/v9/internal/pool.startGlobalTimeCache.func1")
 
 // running is a server as `ebb serve` runs it.
 type running struct {
@@ -40,7 +33,7 @@ type running struct {
 // startServe runs a server until the test ends, or stop is called.
 func startServe(t *testing.T, options ...string) *running {
 	t.Helper()
-	goleak.VerifyNone(t, theirs)
+	goleak.VerifyNone(t)
 	dir, err := os.MkdirTemp("", "ebb")
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +52,7 @@ func startServe(t *testing.T, options ...string) *running {
 		err := <-ended
 		_ = os.RemoveAll(dir)
 		http.DefaultClient.CloseIdleConnections()
-		goleak.VerifyNone(t, theirs)
+		goleak.VerifyNone(t)
 		return err
 	})
 	t.Cleanup(func() { _ = r.stop() })
@@ -234,39 +227,5 @@ func TestBadAddressesOfThePagesAreErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("--http %s: %v, want %q", address, err, want)
 		}
-	}
-}
-
-// TestOurMetricsAreWellNamed has Prometheus's own linter look at them; those that
-// have their names from redis_exporter are not ours to name.
-func TestOurMetricsAreWellNamed(t *testing.T) {
-	var hooks command.Hooks
-	db := engine.Open(engine.Options{Clock: engine.NewManualClock(transcript.Start), Hooks: &hooks})
-	defer db.Close()
-	svc, err := command.NewService(command.Options{DB: db}, &hooks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer svc.Close()
-	c := newServiceCollector(svc)
-	problems, err := testutil.CollectAndLint(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range problems {
-		if strings.HasPrefix(p.Metric, "ebb_") {
-			t.Errorf("%s: %s", p.Metric, p.Text)
-		}
-	}
-	want := `# HELP ebb_expiry_items Keys with a deadline, and containers in which something falls due.
-# TYPE ebb_expiry_items gauge
-ebb_expiry_items{of="containers"} 0
-ebb_expiry_items{of="keys"} 0
-# HELP ebb_reclaiming_time_caps_total Slices of that which ended before the work did.
-# TYPE ebb_reclaiming_time_caps_total counter
-ebb_reclaiming_time_caps_total 0
-`
-	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "ebb_expiry_items", "ebb_reclaiming_time_caps_total"); err != nil {
-		t.Error(err)
 	}
 }

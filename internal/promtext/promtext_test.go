@@ -1,0 +1,113 @@
+package promtext_test
+
+import (
+	"compress/gzip"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/promtext"
+)
+
+func TestTextIsThatOfTheFormat(t *testing.T) {
+	all := []command.Metric{
+		{Name: "a", Help: "Two\nlines and a \\.", Value: 1.5},
+		{Name: "b_total", Help: "B.", Kind: command.Counter, Value: 1e21, Labels: []string{"db", "0", "name", "a \"b\"\\\n"}},
+		{Name: "b_total", Help: "B.", Kind: command.Counter, Value: math.Inf(1), Labels: []string{"db", "1", "name", "é"}},
+		{Name: "c_seconds", Help: "C.", Kind: command.Distribution, Labels: []string{"of", "x"}, Count: 7, Sum: 0.25,
+			Buckets: map[float64]uint64{16: 6, 0.000128: 2, 1: 5}},
+		{Name: "d", Help: "D.", Value: math.NaN()},
+	}
+	want := `# HELP a Two\nlines and a \\.
+# TYPE a gauge
+a 1.5
+# HELP b_total B.
+# TYPE b_total counter
+b_total{db="0",name="a \"b\"\\\n"} 1e+21
+b_total{db="1",name="é"} +Inf
+# HELP c_seconds C.
+# TYPE c_seconds histogram
+c_seconds_bucket{of="x",le="0.000128"} 2
+c_seconds_bucket{of="x",le="1"} 5
+c_seconds_bucket{of="x",le="16"} 6
+c_seconds_bucket{of="x",le="+Inf"} 7
+c_seconds_sum{of="x"} 0.25
+c_seconds_count{of="x"} 7
+# HELP d D.
+# TYPE d gauge
+d NaN
+`
+	h := promtext.Handler(func(emit func(command.Metric)) {
+		for _, m := range all {
+			emit(m)
+		}
+	})
+	for _, coding := range []string{"", "gzip"} {
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.Header.Set("Accept-Encoding", coding)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if got := w.Header().Get("Content-Type"); got != promtext.ContentType {
+			t.Errorf("the type is %q", got)
+		}
+		body := io.Reader(w.Body)
+		if coding == "gzip" {
+			if got := w.Header().Get("Content-Encoding"); got != "gzip" {
+				t.Fatalf("the encoding is %q", got)
+			}
+			z, err := gzip.NewReader(body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body = z
+		}
+		page, err := io.ReadAll(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest, ok := strings.CutPrefix(string(page), want)
+		if !ok {
+			t.Errorf("got\n%.900s\nwant\n%s", page, want)
+		}
+		for _, name := range []string{"# TYPE go_goroutines gauge\ngo_goroutines ", "\ngo_info{version=", "\ngo_memstats_heap_alloc_bytes ", "\nprocess_cpu_seconds_total "} {
+			if !strings.Contains(rest, name) {
+				t.Errorf("no %q in\n%s", name, rest)
+			}
+		}
+	}
+}
+
+func TestOnlySoManyScrapesRunAtATime(t *testing.T) {
+	began, end := make(chan struct{}), make(chan struct{})
+	h := promtext.Handler(func(func(command.Metric)) {
+		began <- struct{}{}
+		<-end
+	})
+	get := func() int {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		return w.Code
+	}
+	codes := make(chan int)
+	for range 4 {
+		go func() { codes <- get() }()
+		<-began
+	}
+	if got := get(); got != http.StatusServiceUnavailable {
+		t.Errorf("the fifth scrape at a time got %d", got)
+	}
+	close(end)
+	for range 4 {
+		if got := <-codes; got != http.StatusOK {
+			t.Errorf("%d", got)
+		}
+	}
+	go func() { <-began }()
+	if got := get(); got != http.StatusOK {
+		t.Errorf("a scrape after the others got %d", got)
+	}
+}

@@ -1,0 +1,92 @@
+// Package metricstest has Prometheus's own parser and linter read the metrics of a server.
+package metricstest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/ebbdb/ebb/internal/realserver"
+)
+
+// page is /metrics of a server.
+func page(t *testing.T) []byte {
+	t.Helper()
+	admin := fmt.Sprintf("127.0.0.1:%d", realserver.FreePort(t))
+	p := realserver.NewProcess(t, realserver.Ebb(t), "--http", admin)
+	p.Start()
+	for {
+		r, err := http.Get("http://" + admin + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r.Body)
+		_ = r.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.StatusCode == http.StatusOK { // until it is ready it says 503
+			return text
+		}
+	}
+}
+
+// TestOurMetricsAreWellNamed has Prometheus's own linter look at them; those that
+// have their names from redis_exporter are not ours to name.
+func TestOurMetricsAreWellNamed(t *testing.T) {
+	text := page(t)
+	problems, err := promlint.New(bytes.NewReader(text)).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if strings.HasPrefix(p.Metric, "ebb_") {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+	}
+	for _, want := range []string{`# HELP ebb_expiry_items Keys with a deadline, and containers in which something falls due.
+# TYPE ebb_expiry_items gauge
+ebb_expiry_items{of="`, `# HELP ebb_reclaiming_time_caps_total Slices of that which ended before the work did.
+# TYPE ebb_reclaiming_time_caps_total counter
+ebb_reclaiming_time_caps_total 0
+`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no\n%s\nin\n%s", want, text)
+		}
+	}
+}
+
+// TestPrometheusReadsEveryMetric: the parser takes the page, which has no series twice, and
+// the families that dashboards for Go programs and for redis_exporter ask for.
+func TestPrometheusReadsEveryMetric(t *testing.T) {
+	text := page(t)
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"go_goroutines", "go_threads", "go_info", "go_gc_duration_seconds", "go_memstats_heap_inuse_bytes", "process_cpu_seconds_total",
+		"process_resident_memory_bytes", "process_start_time_seconds", "process_open_fds", "process_max_fds", "redis_up", "redis_connected_clients", "ebb_expiry_lag_seconds"} {
+		if families[name] == nil {
+			t.Errorf("no %s", name)
+		}
+	}
+	seen := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		series := line[:strings.LastIndexByte(line, ' ')+1]
+		if seen[series] && !strings.HasPrefix(line, "#") {
+			t.Errorf("twice: %s", line)
+		}
+		seen[series] = true
+	}
+	if len(seen) < 200 {
+		t.Errorf("only %d series:\n%s", len(seen), text)
+	}
+}
