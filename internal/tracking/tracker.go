@@ -14,48 +14,39 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// tracking is client-side caching: who has read which key, and who wants to hear
-// of which prefixes.
+// Tracker remembers which client has read which key and which prefixes a client has asked
+// for, and sends invalidations. Init prepares one. Its methods are safe for concurrent use,
+// each client's Start and Stop by one goroutine at a time.
 //
-//	GET k ──▶ remember: shards[shard of k][k] gets the client's id
-//	SET k ──▶ modified: the entry goes, and each id in it gets "invalidate k"
-//
-// An entry is guarded by the lock of its key's shard in the engine: it is written
-// by who reads the key, and taken by who changes it, while they hold that lock
-// anyhow. So no invalidation is lost between a read and a write, and a message is
-// queued before others see the change. Keys of all databases share the table, as
-// in Redis.
-//
-// Invariant: table is nil unless some client tracks; then a change costs one
-// load.
+// Invariant: table is nil unless a client tracks. A change of a key then costs one load.
 type Tracker struct {
 	db    *engine.DB
 	host  Host
 	table atomic.Pointer[table]
-	limit atomic.Int64 // of tracked keys; 0: none
+	limit atomic.Int64 // the greatest number of tracked keys; 0: no limit
 
 	mu      sync.Mutex // guards what follows, and changes of table
 	clients int
 }
 
-// Client is a client as tracking sees it. Any goroutine may call its methods.
+// Client is a client of the server as tracking sees it. Any goroutine may call its methods.
 type Client interface {
 	ID() int64
-	// Push queues a message, encoded for the client's protocol, without waiting. Shards and
-	// tracking may be locked.
+	// Push queues a message, encoded for the client's protocol, without waiting. The engine
+	// may hold shards meanwhile.
 	Push(msg []byte)
 	// RESP3 reports whether the client's protocol is RESP3.
 	RESP3() bool
 	// Subscribed reports whether the client has a subscription of pub/sub.
 	Subscribed() bool
-	// Readable returns those of the keys that the client's user may read. It may return keys
-	// itself, and does not change it.
+	// Readable returns those of the keys that the client's user may read. It does not change
+	// keys, and may return it.
 	Readable(keys [][]byte) [][]byte
 	// Tracking returns the client's state, always the same.
 	Tracking() *State
 }
 
-// Host knows the clients.
+// Host finds clients.
 type Host interface {
 	// Client returns the client with an id, nil if it is gone.
 	Client(id int64) Client
@@ -63,10 +54,10 @@ type Host interface {
 	Clients() []Client
 }
 
-// State is what tracking keeps for a client. The zero value is off.
+// State is a client's part of tracking. The zero value means that tracking is off.
 type State struct {
 	mode   atomic.Pointer[Mode] // nil: off
-	broken atomic.Bool
+	broken atomic.Bool          // the client to which messages are redirected is gone
 }
 
 // Mode returns how the client tracks, nil if it does not.
@@ -75,18 +66,18 @@ func (s *State) Mode() *Mode { return s.mode.Load() }
 // Broken reports whether the client to which the messages are redirected is gone.
 func (s *State) Broken() bool { return s.broken.Load() }
 
-// init prepares a tracker for an engine.
+// Init prepares a tracker for an engine.
 func (t *Tracker) Init(db *engine.DB, host Host) { t.db, t.host = db, host }
 
-// active reports whether a client tracks.
+// Active reports whether a client tracks.
 func (t *Tracker) Active() bool { return t.table.Load() != nil }
 
-// setLimit sets how many keys are tracked at most, 0 for any number. Lower makes a lower
-// limit hold for the keys that are tracked already.
+// SetLimit sets the greatest number of tracked keys, 0 for no limit. Lower applies a lower
+// limit to the keys that are tracked already.
 func (t *Tracker) SetLimit(n int64) { t.limit.Store(n) }
 
-// hold calls f with the table of prefixes locked, for tests of what must not wait for that
-// lock. A client must be tracking.
+// Hold calls f with the table of prefixes locked. Tests use it to show that a caller does
+// not wait for that lock. A client must be tracking.
 func (t *Tracker) Hold(f func()) {
 	tab := t.table.Load()
 	tab.prefixes.mu.Lock()
@@ -94,23 +85,23 @@ func (t *Tracker) Hold(f func()) {
 	f()
 }
 
-// table is the table while anybody tracks.
+// table is what clients have read, while a client tracks.
 type table struct {
 	shards   []map[string]ids // by shard; the engine's shard locks guard them
 	keys     atomic.Int64
-	items    atomic.Int64 // ids in all keys
-	bytes    atomic.Int64 // about what they take up; -1: the table is given up
+	items    atomic.Int64 // ids of all keys
+	bytes    atomic.Int64 // estimated memory; -1: the table is no longer in use
 	prefixes prefixTable
 }
 
-// About what a key that is tracked takes up beside its name, and each further client that
-// has read it.
+// The estimated memory of a tracked key without its name, and of each further client that
+// has read the key.
 const (
 	trackedKeyBytes = 64
 	trackedIDBytes  = 12
 )
 
-// charge counts bytes of the table as used memory, unless it was given up.
+// charge counts bytes of the table as used memory, unless the table is no longer in use.
 func (t *Tracker) charge(tab *table, n int64) {
 	for {
 		old := tab.bytes.Load()
@@ -124,38 +115,38 @@ func (t *Tracker) charge(tab *table, n int64) {
 	}
 }
 
-// prefixTable has the clients in broadcasting mode. What adds or removes many does so some
-// at a time.
+// prefixTable holds the clients in broadcasting mode by prefix. Methods that add or remove
+// many prefixes release the lock after each prefixSlice of them.
 type prefixTable struct {
-	used atomic.Bool // there are some: while not, a change does not look
+	used atomic.Bool // the table has prefixes: only then a change takes the lock
 
 	mu     sync.RWMutex // guards what follows
 	byName map[string]*prefixTrackers
 	index  prefixes.Index[*prefixTrackers]
 }
 
-// prefixTrackers are the clients that want a prefix.
+// prefixTrackers are the clients that have asked for a prefix.
 type prefixTrackers struct {
 	prefix  string
 	clients []*prefixTracker
 	index   *prefixes.Entry[*prefixTrackers]
 }
 
-// prefixTracker is one of them.
+// prefixTracker is one client of prefixTrackers.
 type prefixTracker struct {
 	c  Client
 	of *prefixTrackers
 	at int
 }
 
-// prefixSlice is for how many prefixes the table is locked at once.
+// prefixSlice is for how many prefixes a method holds the lock at once.
 const prefixSlice = 256
 
-// prefixBytes is about what a prefix of a client takes up beside its text.
+// prefixBytes estimates the memory of a client's prefix without its text.
 const prefixBytes = 360
 
-// ownPrefixes are those that a client in broadcasting mode has asked for. Its own
-// goroutine alone uses them, but for n and bytes.
+// ownPrefixes are the prefixes of one client in broadcasting mode. Only the client's own
+// goroutine uses them, except for n and bytes.
 type ownPrefixes struct {
 	sorted prefixes.Set
 	list   []*prefixTracker
@@ -163,22 +154,23 @@ type ownPrefixes struct {
 	bytes  atomic.Int64
 }
 
-// ids are the clients that have read a key: mostly one.
+// ids are the ids of the clients that have read a key: mostly one.
 type ids struct {
 	first int64
 	more  *[]int64
 }
 
-// Mode is how a client tracks; it is never changed.
+// Mode is how a client tracks: the options of CLIENT TRACKING. Nothing changes a Mode after
+// Start.
 type Mode struct {
 	BCast, OptIn, OptOut, NoLoop bool
-	Redirect                     int64        // the client that gets the messages; 0: itself
-	Prefixes                     []string     // that the request named
-	own                          *ownPrefixes // with bcast: all that it has
+	Redirect                     int64        // the id of the client that gets the messages; 0: the client itself
+	Prefixes                     []string     // the prefixes of the request
+	own                          *ownPrefixes // all prefixes of the client, with BCast
 }
 
-// size is how many prefixes a client has to give back, and bytes what they take up.
-// The mode may be nil.
+// Size returns how many prefixes the client has: Stop costs O(1) for each. The mode may be
+// nil.
 func (m *Mode) Size() int {
 	if m == nil || m.own == nil {
 		return 0
@@ -186,6 +178,7 @@ func (m *Mode) Size() int {
 	return int(m.own.n.Load())
 }
 
+// Bytes estimates the memory of the client's prefixes. The mode may be nil.
 func (m *Mode) Bytes() int64 {
 	if m == nil || m.own == nil {
 		return 0
@@ -193,7 +186,7 @@ func (m *Mode) Bytes() int64 {
 	return m.own.bytes.Load()
 }
 
-// texts returns the prefixes of a client in broadcasting mode, in order.
+// Texts returns the prefixes of a client in broadcasting mode, in order.
 func (m *Mode) Texts() (all []string) {
 	if m.own != nil {
 		m.own.sorted.Each(func(p string) { all = append(all, p) })
@@ -221,7 +214,8 @@ func (s ids) has(id int64) bool {
 	return s.first == id || s.more != nil && slices.Contains(*s.more, id)
 }
 
-// start has a session track from now on, in another way than before if it did.
+// Start turns tracking on for a client, or changes how the client tracks. The caller has
+// asked Check. It costs O(1) for each prefix of m.
 func (t *Tracker) Start(c Client, m *Mode) {
 	old := c.Tracking().Mode()
 	if old == nil {
@@ -245,7 +239,7 @@ func (t *Tracker) Start(c Client, m *Mode) {
 	c.Tracking().broken.Store(false)
 }
 
-// stop ends a session's tracking, if there is any.
+// Stop turns tracking off for a client, if it is on.
 func (t *Tracker) Stop(c Client) {
 	m := c.Tracking().Mode()
 	if m == nil {
@@ -265,7 +259,8 @@ func (t *Tracker) Stop(c Client) {
 	t.db.Charge(-tab.bytes.Swap(-1))
 }
 
-// inSlices calls f, with the table locked, for n steps of work, some at a time.
+// inSlices calls f for 0 to n-1 with the lock held. It releases the lock after each
+// prefixSlice calls.
 func (p *prefixTable) inSlices(n int, f func(i int)) {
 	for i := 0; i < n; {
 		p.mu.Lock()
@@ -299,7 +294,7 @@ func (t *Tracker) addPrefixes(c Client, own *ownPrefixes, prefixes []string) {
 	})
 }
 
-// chargePrefix counts one more of a client's prefixes, or one less.
+// chargePrefix counts one prefix more of a client, or with n = -1 one less.
 func (t *Tracker) chargePrefix(own *ownPrefixes, x *prefixTracker, n int64) {
 	bytes := n * (prefixBytes + int64(len(x.of.prefix)))
 	own.n.Add(int32(n))
@@ -321,8 +316,8 @@ func (t *Tracker) dropPrefixes(own *ownPrefixes) {
 	own.list, own.sorted = nil, prefixes.Set{}
 }
 
-// sizes returns how many clients track, and how many keys, ids and prefixes there
-// are.
+// Sizes returns how many clients track, and how many keys, ids of keys and prefixes the
+// tracker has.
 func (t *Tracker) Sizes() (clients, keys, items, prefixes int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -335,20 +330,21 @@ func (t *Tracker) Sizes() (clients, keys, items, prefixes int64) {
 	return int64(t.clients), keys, items, prefixes
 }
 
-// read notes that a client has read a key in a transaction, which holds the key's shard
-// still; where it does not, the client gets the message at once.
+// Read notes that a client has read a key in a transaction. If the transaction does not
+// hold the key's shard any more, the client gets the invalidation at once: one message too
+// many does no harm. The caller has asked Mode.Tracks.
 func (t *Tracker) Read(tx *engine.Tx, c Client, key []byte) {
 	tab := t.table.Load()
 	switch {
 	case tab == nil:
 	case tx.Holds(key):
 		t.add(tab, tx, key, c.ID())
-	default: // it may have changed since it was read
+	default: // the key may have changed since the client read it
 		t.tell(c.ID(), nil, key)
 	}
 }
 
-// add notes one key, and makes room for it where the table is full.
+// add notes one key, and makes room for it if the table is full.
 func (t *Tracker) add(tab *table, tx *engine.Tx, key []byte, id int64) {
 	i := tx.ShardOf(key)
 	m := tab.shards[i]
@@ -381,12 +377,12 @@ func (t *Tracker) add(tab *table, tx *engine.Tx, key []byte, id int64) {
 	tab.items.Add(1)
 }
 
-// manyIDs is from how many clients of a key on those are looked for that are gone, each
-// time before the list grows: clients that come, read a key that does not change, and go,
-// would make it ever longer.
+// manyIDs is from how many ids on add looks for clients that are gone before the list of a
+// key grows. Without that, clients that connect, read a key that does not change and leave
+// would make the list ever longer.
 const manyIDs = 64
 
-// prune takes clients out of a list that are gone.
+// prune removes the clients that are gone from a list.
 func (t *Tracker) prune(tab *table, list *[]int64) {
 	n := len(*list)
 	*list = slices.DeleteFunc(*list, func(id int64) bool { return t.host.Client(id) == nil })
@@ -395,13 +391,13 @@ func (t *Tracker) prune(tab *table, list *[]int64) {
 	t.charge(tab, -gone*trackedIDBytes)
 }
 
-// shrinkKeys is how many keys one read takes out of a table that is too large:
-// more than it adds, so that a bound that was lowered is reached.
+// shrinkKeys is how many keys one read removes at most from a table that is too large. It is
+// more than the one that a read adds, so that the table reaches a lowered limit.
 const shrinkKeys = 100
 
-// shrink invalidates keys of a shard, as they come, until the table holds no more
-// than limit. Where a shard has none to give, the table exceeds its bound, by a
-// key for each shard at most.
+// shrink invalidates keys of a shard, in the order of the map, until the table has at most
+// limit keys. If the shard has too few keys, the table exceeds its limit: by one key for
+// each shard at most.
 func (t *Tracker) shrink(tab *table, m map[string]ids, limit int64) {
 	n := 0
 	for key, s := range m {
@@ -414,8 +410,8 @@ func (t *Tracker) shrink(tab *table, m map[string]ids, limit int64) {
 	}
 }
 
-// lower has a lowered bound hold, some keys of each shard at a time, so that others get the
-// shards in between.
+// Lower applies a lowered limit: it invalidates keys until the table has few enough. It
+// locks all shards for some keys at a time, and other commands run in between.
 func (t *Tracker) Lower() {
 	tx := t.db.NewTx()
 	for more := true; more; {
@@ -432,7 +428,7 @@ func (t *Tracker) Lower() {
 	}
 }
 
-// forgotten settles that an entry is gone: it tells those who read the key.
+// forgotten accounts for a removed entry and sends its invalidation to the clients in it.
 func (t *Tracker) forgotten(tab *table, s ids, caller Client, key []byte) {
 	tab.keys.Add(-1)
 	tab.items.Add(-s.len())
@@ -440,7 +436,8 @@ func (t *Tracker) forgotten(tab *table, s ids, caller Client, key []byte) {
 	s.each(func(id int64) { t.tell(id, caller, key) })
 }
 
-// modified is called when a key was changed, came or went, with its shard locked.
+// Modified sends the invalidations of a key that was created, changed or deleted. The
+// engine's hook calls it, with the key's shard locked.
 func (t *Tracker) Modified(tx *engine.Tx, key []byte) {
 	tab := t.table.Load()
 	if tab == nil {
@@ -460,7 +457,8 @@ func (t *Tracker) Modified(tx *engine.Tx, key []byte) {
 	}
 }
 
-// flushed is called when databases were emptied, with all shards locked.
+// Flushed tells all clients that track to forget all keys. The engine's hook calls it when
+// databases were emptied, with all shards locked.
 func (t *Tracker) Flushed() {
 	tab := t.table.Load()
 	if tab == nil {
@@ -477,8 +475,8 @@ func (t *Tracker) Flushed() {
 	}
 }
 
-// tell invalidates a key for a client that has read it, if it still tracks.
-// caller is who changed the key.
+// tell sends the invalidation of a key to a client that has read it, if the client still
+// tracks. caller is the client that changed the key, nil for none.
 func (t *Tracker) tell(id int64, caller Client, key []byte) {
 	c := t.host.Client(id)
 	if c == nil {
@@ -491,17 +489,18 @@ func (t *Tracker) tell(id int64, caller Client, key []byte) {
 	t.send(c, m, [][]byte{key})
 }
 
-// InvalidateChannel is where RESP2 clients subscribe for the messages of others.
+// InvalidateChannel is the channel to which a RESP2 client subscribes to get redirected
+// messages.
 const InvalidateChannel = "__redis__:invalidate"
 
-// send queues an invalidation of keys, nil for all, to a client or to the one that
-// gets its messages. A client with RESP2 can only be that, and must be subscribed
-// to something.
+// send queues an invalidation of keys, nil for all keys, for a client or for the one to
+// which its messages are redirected. A RESP2 client gets only redirected messages, and only
+// while it is subscribed to a channel.
 func (t *Tracker) send(c Client, m *Mode, keys [][]byte) {
 	to := c
 	if m.Redirect != 0 {
 		if to = t.host.Client(m.Redirect); to == nil {
-			t.broken(c, m)
+			t.redirectionBroken(c, m)
 			return
 		}
 	}
@@ -529,8 +528,8 @@ func (t *Tracker) send(c Client, m *Mode, keys [][]byte) {
 	to.Push(w.Buf)
 }
 
-// broken says that the client is gone that was to get c's messages.
-func (t *Tracker) broken(c Client, m *Mode) {
+// redirectionBroken tells a client that the one to which its messages are redirected is gone.
+func (t *Tracker) redirectionBroken(c Client, m *Mode) {
 	c.Tracking().broken.Store(true)
 	if c.RESP3() {
 		w := resp.Writer{Proto: 3}
@@ -541,8 +540,8 @@ func (t *Tracker) broken(c Client, m *Mode) {
 	}
 }
 
-// broadcast gathers the keys that a transaction changes, for those who track by
-// prefix: each prefix makes one message.
+// broadcast collects the keys that a transaction changes, by prefix. Each client of a
+// prefix gets one message for all of them.
 type broadcast struct {
 	t        *Tracker
 	prefixes *prefixTable
@@ -569,7 +568,7 @@ func (t *Tracker) collect(tx *engine.Tx, prefixes *prefixTable, key []byte) {
 	})
 }
 
-// End implements engine.Ending: it queues the messages.
+// End implements engine.Ending. It queues the messages.
 func (b *broadcast) End(tx *engine.Tx) {
 	caller, _ := tx.Caller().(Client)
 	hit := slices.SortedFunc(maps.Keys(b.keys), func(x, y *prefixTrackers) int { return strings.Compare(x.prefix, y.prefix) })
@@ -589,7 +588,7 @@ func (b *broadcast) End(tx *engine.Tx) {
 	}
 }
 
-// clientsOf returns the clients that want a prefix.
+// clientsOf returns the clients of a prefix.
 func (p *prefixTable) clientsOf(x *prefixTrackers) []Client {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -600,14 +599,14 @@ func (p *prefixTable) clientsOf(x *prefixTrackers) []Client {
 	return all
 }
 
-// tracks reports whether reads are to be remembered, said being whether CLIENT
-// CACHING was.
-func (m *Mode) Tracks(said bool) bool {
-	return m != nil && !m.BCast && !(m.OptIn && !said) && !(m.OptOut && said)
+// Tracks reports whether the tracker is to remember the reads of a command. caching is true
+// if CLIENT CACHING preceded the command. The mode may be nil.
+func (m *Mode) Tracks(caching bool) bool {
+	return m != nil && !m.BCast && !(m.OptIn && !caching) && !(m.OptOut && caching)
 }
 
-// check reports what does not go together: among the options, and with how the
-// client tracks already.
+// Check returns an error if options of the mode exclude each other, or if the mode does not
+// go with old, how the client tracks already; nil for not at all.
 func (m *Mode) Check(old *Mode) error {
 	switch {
 	case !m.BCast && len(m.Prefixes) > 0:
@@ -626,9 +625,9 @@ func (m *Mode) Check(old *Mode) error {
 	return nil
 }
 
-// collides reports prefixes that overlap: the client would get a key twice. It is the
-// first that overlaps one which the client has, or another of the request's. Those that
-// the client has do not overlap: only the neighbours of a prefix in their order can.
+// collides returns an error for the first prefix that overlaps one of the client's or
+// another one of the request: the client would get a key twice. The client's prefixes do
+// not overlap, so that only the two neighbours of a prefix in their order can overlap it.
 func (m *Mode) collides(old *Mode) error {
 	i, j, found := prefixes.FirstOverlap(m.Prefixes)
 	for k, p := range m.Prefixes {
