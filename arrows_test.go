@@ -22,7 +22,9 @@ const module = "github.com/ebbdb/ebb"
 // holds. Nothing points up:
 //
 //	cmd/ebb -> server -> command -> engine -> internal/...
-//	toolkit -> ebb -> command, engine, go-redis
+//	toolkit -> conn <- embed -> command -> engine
+//	           conn <- goredis -> go-redis
+//	ebb -> conn, embed, goredis
 var arrows = []struct {
 	from string
 	to   []string
@@ -32,7 +34,10 @@ var arrows = []struct {
 		"internal/delayq", "internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog", "internal/rdb", "internal/glob"}},
 	{"internal/command", []string{"engine", "resp", "internal/"}},
 	{"server", []string{"internal/command", "engine", "resp", "internal/"}},
-	{".", []string{"internal/command", "engine", "resp", "internal/config", "internal/disk", "internal/routing", "internal/reactor", "internal/serverurl"}},
+	{"conn", []string{"resp"}}, // what the toolkit runs on: neither an engine nor a client library
+	{"embed", []string{"conn", "internal/command", "engine", "resp", "internal/config", "internal/disk", "internal/reactor", "internal/routing", "internal/serverurl"}},
+	{"goredis", []string{"conn", "resp", "internal/kit", "internal/routing", "internal/serverurl"}},
+	{".", []string{"conn", "embed", "goredis", "engine", "internal/serverurl"}}, // the facade
 	{"ebbtest", []string{".", "server", "engine", "resp", "internal/memnet"}},
 	{"cmd/ebb", []string{"server", "internal/command", "engine", "resp", "internal/", "console"}},
 
@@ -52,7 +57,7 @@ var arrows = []struct {
 	{"internal/replication", []string{"engine", "resp", "internal/config", "internal/durable", "internal/oplog", "internal/rdb", "internal/reactor"}}, // behind its Host, as durable
 	{"internal/durable", []string{"engine", "resp", "internal/"}},                                                                                     // keeps an engine's data in files
 	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}},                                                                            // the toolkit's tests
-	{"internal/expiries", []string{".", "internal/kit"}},                                                                                              // what the toolkit's listeners share
+	{"internal/expiries", []string{"conn", "internal/kit"}},                                                                                           // what the toolkit's listeners share
 	{"internal/limittest", []string{".", "limit"}},                                                                                                    // what contrib's tests of frameworks share
 	{"internal/routing", []string{"internal/command", "resp"}},                                                                                        // what the doors to servers share
 	{"internal/doccode", nil},                                   // compiles what documentation shows
@@ -61,23 +66,23 @@ var arrows = []struct {
 	{"internal/hangtest", []string{"", "."}},                    // plays the toolkit's objects through a silence
 	{"internal/test", []string{"", "."}},                        // a module of its own: tests that drive programs and clients
 	{"internal/objects", []string{"", "."}},                     // all objects of the toolkit, and the rules that they keep
-	{"internal/kit", []string{"."}},
+	{"internal/kit", []string{"conn"}},
 	// Rooms of the engine know rooms only.
 	{"internal/", []string{"internal/", "resp"}},
 
 	{"examples/internal/exampletest", []string{".", "internal/backends"}},
 	{"examples", []string{"", "."}},
-	{"expmap", []string{".", "internal/kit", "internal/expiries"}},
-	{"expset", []string{".", "internal/kit", "internal/expiries"}},
-	{"near", []string{".", "internal/kit", "internal/expiries"}},
+	{"expmap", []string{"conn", "internal/kit", "internal/expiries"}},
+	{"expset", []string{"conn", "internal/kit", "internal/expiries"}},
+	{"near", []string{"conn", "internal/kit", "internal/expiries"}},
 	{"limit/httplimit", []string{"limit"}},
-	{"", []string{".", "resp", "internal/kit"}}, // the toolkit: on Conn alone
+	{"", []string{"conn", "resp", "internal/kit"}}, // the toolkit: on Conn alone
 }
 
 // onlyHere lists packages of others that few of our packages may import.
 var onlyHere = map[string][]string{
 	// Remote backends are the door's business; tests break them, programs silence them.
-	"github.com/redis/go-redis": {".", "internal/backends", "examples/internal/example"},
+	"github.com/redis/go-redis": {".", "goredis", "internal/backends", "examples/internal/example"},
 	"github.com/spf13/cobra":    {"cmd/ebb"}, // and command lines the program's
 	// What is compressed as a whole is RDB files.
 	"github.com/klauspost/compress":      {"internal/rdb", "internal/rdb/rdbtest"},

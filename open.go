@@ -8,7 +8,12 @@ import (
 	"net"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/embed"
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/goredis"
 	"github.com/ebbdb/ebb/internal/serverurl"
 )
 
@@ -79,17 +84,25 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*Conn, error) {
 		return nil, fmt.Errorf("%w: %q has no scheme; try mem:// or redis://127.0.0.1:6379", ErrURL, serverurl.Shown(rawURL))
 	}
 	if ctx.Err() != nil {
-		return nil, Ended(ctx, "open "+scheme+"://")
+		return nil, conn.Ended(ctx, "open "+scheme+"://")
 	}
 	_, servers := serverurl.Canonical(scheme)
 	switch {
 	case scheme == "mem" || scheme == "file":
-		return openEmbedded(ctx, rawURL, o)
+		return embed.Open(ctx, rawURL, embed.Options{Clock: o.Clock, Logger: o.Logger})
 	case servers:
-		return openRemote(ctx, rawURL, o)
+		return goredis.Open(ctx, rawURL, goredis.Options{TLS: o.TLS, Dial: o.Dial})
 	}
 	return nil, fmt.Errorf("%w: scheme %q is none of mem, file, %s, redis+sentinel, redis+cluster", ErrURL, scheme, serverurl.Schemes)
 }
 
 // Use returns a Conn over a driver, which Close closes.
-func Use(d Driver) *Conn { return New(d) }
+func Use(d Driver) *Conn { return conn.New(d) }
+
+// Wrap returns a Conn over a go-redis client that the program already has; see
+// goredis.Wrap.
+func Wrap(client redis.UniversalClient) *Conn { return goredis.Wrap(client) }
+
+// EngineOf returns the embedded engine behind a connection, nil for a remote one. It is
+// valid until Close.
+func EngineOf(c *Conn) *Engine { return embed.Of(c) }

@@ -7,7 +7,7 @@ import (
 	"iter"
 	mathbits "math/bits"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -28,13 +28,13 @@ var ErrOverflow = errors.New("bits: the sum does not fit the field")
 // Bitmap is a string of bits; those that were never set are 0. It may be used by
 // any number of goroutines.
 type Bitmap struct {
-	c    *ebb.Conn
+	c    *conn.Conn
 	name string
 }
 
 // New returns the bitmap of a name, which is its key. It does not touch the
 // network. Errors: ebb.ErrArgument.
-func New(c *ebb.Conn, name string) (*Bitmap, error) {
+func New(c *conn.Conn, name string) (*Bitmap, error) {
 	if err := kit.Check(c, "bitmap", name); err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (b *Bitmap) Pos(ctx context.Context, bit bool, from int64) (int64, error) {
 	if err := b.check("pos", from); err != nil {
 		return -1, err
 	}
-	var both ebb.Batch // the length is that of the same instant
+	var both conn.Batch // the length is that of the same instant
 	both.Do("BITPOS", b.name, bit, from, -1, "BIT")
 	both.Do("STRLEN", b.name)
 	r, err := b.c.Tx(ctx, &both)
@@ -172,17 +172,17 @@ const (
 // common {part}.
 func (b *Bitmap) Op(ctx context.Context, op Op, of ...*Bitmap) (length int64, err error) {
 	if len(of) == 0 || op == Not && len(of) != 1 {
-		return 0, b.failed("op", fmt.Errorf("%w: %s of %d bitmaps: NOT takes one, the others at least one", ebb.ErrArgument, op, len(of)))
+		return 0, b.failed("op", fmt.Errorf("%w: %s of %d bitmaps: NOT takes one, the others at least one", conn.ErrArgument, op, len(of)))
 	}
 	args := []any{"BITOP", string(op), b.name}
 	for _, o := range of {
 		if o == nil {
-			return 0, b.failed("op", fmt.Errorf("%w: one of the bitmaps is nil; each must be a bitmap", ebb.ErrArgument))
+			return 0, b.failed("op", fmt.Errorf("%w: one of the bitmaps is nil; each must be a bitmap", conn.ErrArgument))
 		}
 		args = append(args, o.name)
 	}
 	n, err := b.number(b.c.Do(ctx, args...))("op")
-	var r ebb.ReplyError
+	var r conn.ReplyError
 	if errors.As(err, &r) && r.Code() == "CROSSSLOT" {
 		err = fmt.Errorf("%w (give the names a common part in braces, as in {active}:monday)", err)
 	}
@@ -204,13 +204,13 @@ func (b *Bitmap) String() string { return fmt.Sprintf("bitmap %q", b.name) }
 func (b *Bitmap) check(doing string, all ...int64) error {
 	for _, i := range all {
 		if i < 0 || i > Max {
-			return b.failed(doing, fmt.Errorf("%w: bit %d: they are from 0 to %d", ebb.ErrArgument, i, int64(Max)))
+			return b.failed(doing, fmt.Errorf("%w: bit %d: they are from 0 to %d", conn.ErrArgument, i, int64(Max)))
 		}
 	}
 	return nil
 }
 
-func (b *Bitmap) number(v ebb.Value, err error) func(doing string) (int64, error) {
+func (b *Bitmap) number(v conn.Value, err error) func(doing string) (int64, error) {
 	return func(doing string) (int64, error) {
 		if err != nil {
 			return 0, b.failed(doing, err)
@@ -219,7 +219,7 @@ func (b *Bitmap) number(v ebb.Value, err error) func(doing string) (int64, error
 	}
 }
 
-func (b *Bitmap) truth(v ebb.Value, err error) func(doing string) (bool, error) {
+func (b *Bitmap) truth(v conn.Value, err error) func(doing string) (bool, error) {
 	n := b.number(v, err)
 	return func(doing string) (bool, error) {
 		x, err := n(doing)

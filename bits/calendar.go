@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -52,14 +52,14 @@ type CalendarOptions struct {
 // and month, {name:<user>}:2026-11, of which bit 0 is the first day. It may be used
 // by any number of goroutines.
 type Calendar struct {
-	c    *ebb.Conn
+	c    *conn.Conn
 	name string
 	o    CalendarOptions
 }
 
 // NewCalendar returns the calendar of a name. It does not touch the network. Of opts
 // the first counts. Errors: ebb.ErrArgument.
-func NewCalendar(c *ebb.Conn, name string, opts ...CalendarOptions) (*Calendar, error) {
+func NewCalendar(c *conn.Conn, name string, opts ...CalendarOptions) (*Calendar, error) {
 	var o CalendarOptions
 	if len(opts) > 0 {
 		o = opts[0]
@@ -68,7 +68,7 @@ func NewCalendar(c *ebb.Conn, name string, opts ...CalendarOptions) (*Calendar, 
 		return nil, err
 	}
 	if o.Keep < 0 {
-		return nil, fmt.Errorf("%w: calendar %q: Keep is %v: it is positive, or 0 for ever", ebb.ErrArgument, name, o.Keep)
+		return nil, fmt.Errorf("%w: calendar %q: Keep is %v: it is positive, or 0 for ever", conn.ErrArgument, name, o.Keep)
 	}
 	if o.Location == nil {
 		o.Location = time.UTC
@@ -88,7 +88,7 @@ func (k *Calendar) Today(ctx context.Context) (Day, error) {
 			return DayOf(time.Unix(s, 0).In(k.o.Location)), nil
 		}
 	}
-	return Day{}, k.failed("today", fmt.Errorf("%w: the time is %s", ebb.ErrValue, v))
+	return Day{}, k.failed("today", fmt.Errorf("%w: the time is %s", conn.ErrValue, v))
 }
 
 // SignIn marks today, and reports whether it is the first time today.
@@ -106,7 +106,7 @@ func (k *Calendar) Mark(ctx context.Context, user string, d Day) (first bool, er
 	if err := k.check(d); err != nil {
 		return false, err
 	}
-	var b ebb.Batch
+	var b conn.Batch
 	b.Do("SETBIT", k.key(user, d), d.Day-1, 1)
 	if k.o.Keep > 0 {
 		b.Do("PEXPIRE", k.key(user, d), kit.Millis(k.o.Keep))
@@ -177,7 +177,7 @@ func (k *Calendar) Streak(ctx context.Context, user string, upTo Day) (days int,
 
 // months returns n months, from that of a day back: bit 0 is the first day.
 func (k *Calendar) months(ctx context.Context, user string, d Day, n int) ([]uint32, error) {
-	var b ebb.Batch
+	var b conn.Batch
 	for at, i := (Day{d.Year, d.Month, 1}), 0; i < n; i++ {
 		b.Do("BITFIELD_RO", k.key(user, at), "GET", "u32", 0)
 		last := at.Add(-1)
@@ -193,7 +193,7 @@ func (k *Calendar) months(ctx context.Context, user string, d Day, n int) ([]uin
 			return nil, k.failed("read", err)
 		}
 		if len(v.Elems) != 1 {
-			return nil, k.failed("read", fmt.Errorf("%w: %s", ebb.ErrValue, v))
+			return nil, k.failed("read", fmt.Errorf("%w: %s", conn.ErrValue, v))
 		}
 		all[i] = mathbits.Reverse32(uint32(v.Elems[0].Int))
 	}
@@ -209,7 +209,7 @@ func (k *Calendar) Delete(ctx context.Context, user string, from, to Day) error 
 		return err
 	}
 	for at, last := (Day{from.Year, from.Month, 1}), (Day{to.Year, to.Month, 1}); !last.before(at); {
-		var b ebb.Batch
+		var b conn.Batch
 		for ; b.Len() < streakMonths && !last.before(at); at = at.Add(at.days()) {
 			b.Do("DEL", k.key(user, at))
 		}
@@ -238,7 +238,7 @@ var errDay = errors.New("there is no such day")
 
 func (k *Calendar) check(d Day) error {
 	if d.Year < 1 || d.Year > 9999 || d.Month < 1 || d.Month > 12 || d.Day < 1 || d.Day > d.days() {
-		return k.failed(d.String(), fmt.Errorf("%w: %w", ebb.ErrArgument, errDay))
+		return k.failed(d.String(), fmt.Errorf("%w: %w", conn.ErrArgument, errDay))
 	}
 	return nil
 }

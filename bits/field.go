@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 // Type is the type of a field: a number of some bits.
@@ -53,7 +53,7 @@ func (b *Bitmap) Field(t Type, at int64) (*Field, error) {
 		most = 64
 	}
 	if t.width < 1 || t.width > most || at < 0 || at+int64(t.width)-1 > Max {
-		return nil, b.failed("field", fmt.Errorf("%w: %s at bit %d: a width of 1 to 64 with a sign, to 63 without, within %d bits", ebb.ErrArgument, t, at, int64(Max)+1))
+		return nil, b.failed("field", fmt.Errorf("%w: %s at bit %d: a width of 1 to 64 with a sign, to 63 without, within %d bits", conn.ErrArgument, t, at, int64(Max)+1))
 	}
 	return &Field{b, t, at}, nil
 }
@@ -74,13 +74,13 @@ func (f *Field) Add(ctx context.Context, n int64, o Overflow) (int64, error) {
 	return f.first("add")(f.b.c.Do(ctx, "BITFIELD", f.b.name, "OVERFLOW", string(o), "INCRBY", f.t.String(), f.at, n))
 }
 
-func (f *Field) first(doing string) func(ebb.Value, error) (int64, error) {
-	return func(v ebb.Value, err error) (int64, error) {
+func (f *Field) first(doing string) func(conn.Value, error) (int64, error) {
+	return func(v conn.Value, err error) (int64, error) {
 		switch {
 		case err != nil:
 			return 0, f.b.failed(doing, err)
 		case len(v.Elems) != 1:
-			return 0, f.b.failed(doing, fmt.Errorf("%w: a reply of %d parts", ebb.ErrValue, len(v.Elems)))
+			return 0, f.b.failed(doing, fmt.Errorf("%w: a reply of %d parts", conn.ErrValue, len(v.Elems)))
 		case v.Elems[0].IsNull():
 			return 0, f.b.failed(doing, fmt.Errorf("%w: %s at bit %d", ErrOverflow, f.t, f.at))
 		}

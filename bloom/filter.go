@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -57,7 +57,7 @@ type Options[T any] struct {
 	Generations int
 	// Codec is how values become bytes; nil: ebb.CodecOf. Equal values must have
 	// equal bytes.
-	Codec ebb.Codec[T]
+	Codec conn.Codec[T]
 	// Logger gets a line at debug level at the first use; nil: none.
 	Logger *slog.Logger
 }
@@ -77,7 +77,7 @@ func (o *Options[T]) check() (c config, err error) {
 		o.Generations = int(min(8, kit.Millis(o.Window)))
 	}
 	if o.Codec == nil {
-		o.Codec = ebb.CodecOf[T]()
+		o.Codec = conn.CodecOf[T]()
 	}
 	switch {
 	case o.Capacity < 1 || o.Capacity > maxCapacity:
@@ -96,14 +96,14 @@ func (o *Options[T]) check() (c config, err error) {
 		err = fmt.Errorf("%d generations: they are from 1 to %d, and no more than the window has ms", o.Generations, maxGenerations)
 	}
 	if err != nil {
-		return c, fmt.Errorf("%w: %w", ebb.ErrArgument, err)
+		return c, fmt.Errorf("%w: %w", conn.ErrArgument, err)
 	}
 	return config{o.Capacity, o.Error, int64(o.Expansion), kit.Millis(o.Window), int64(o.Generations)}, nil
 }
 
 // Filter is a Bloom filter. It may be used by any number of goroutines.
 type Filter[T any] struct {
-	c      *ebb.Conn
+	c      *conn.Conn
 	name   string
 	o      Options[T]
 	own    config      // what o asks for
@@ -116,7 +116,7 @@ type Filter[T any] struct {
 
 // New returns the filter of a name, which is its key. It does not touch the
 // network. Of opts the first counts. Errors: ebb.ErrArgument.
-func New[T any](c *ebb.Conn, name string, opts ...Options[T]) (*Filter[T], error) {
+func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Filter[T], error) {
 	var o Options[T]
 	if len(opts) > 0 {
 		o = opts[0]
@@ -127,7 +127,7 @@ func New[T any](c *ebb.Conn, name string, opts ...Options[T]) (*Filter[T], error
 	cfg, err := o.check()
 	if err == nil {
 		if _, m, _ := cfg.shape(0); m == 0 {
-			err = fmt.Errorf("%w: more than 2^32 bits: spread the values over several filters", ebb.ErrArgument)
+			err = fmt.Errorf("%w: more than 2^32 bits: spread the values over several filters", conn.ErrArgument)
 		}
 	}
 	if err != nil {
@@ -291,11 +291,11 @@ func (f *Filter[T]) each(ctx context.Context, head []any, data [][]byte) (replie
 }
 
 // runner is Conn.Script or Conn.ScriptRO.
-type runner func(ctx context.Context, s *ebb.Script, keys []string, args ...any) (ebb.Value, error)
+type runner func(ctx context.Context, s *conn.Script, keys []string, args ...any) (conn.Value, error)
 
 // run runs a script for some values at a time, and again where it says that the
 // filter is of another configuration, or has more layers, than was known.
-func (f *Filter[T]) run(ctx context.Context, s *ebb.Script, run runner, data [][]byte) (replies []int64, err error) {
+func (f *Filter[T]) run(ctx context.Context, s *conn.Script, run runner, data [][]byte) (replies []int64, err error) {
 	for len(data) > 0 {
 		cfg, layers := *f.made.Load(), int(f.layers.Load())
 		args, width := cfg.head(layers)
@@ -324,7 +324,7 @@ func (f *Filter[T]) run(ctx context.Context, s *ebb.Script, run runner, data [][
 }
 
 // learn takes in what a script says that is not known.
-func (f *Filter[T]) learn(what string, v ebb.Value) error {
+func (f *Filter[T]) learn(what string, v conn.Value) error {
 	if what == "config" {
 		return f.adopt(v.Str)
 	}

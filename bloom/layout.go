@@ -9,7 +9,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 // config is what a filter was made with: what the hash of the script layout keeps.
@@ -34,7 +34,7 @@ func parseConfig(s string) (c config, err error) {
 		_, err = fmt.Sscan(s, &version, &c.capacity, &c.rate, &c.expansion, &c.window, &c.generations)
 	}
 	if version != 1 || err != nil || c.capacity < 1 || !(c.rate > 0 && c.rate < 1) || c.generations < 0 || c.generations > maxGenerations {
-		return c, fmt.Errorf("%w: %q is not the configuration of a filter", ebb.ErrValue, s)
+		return c, fmt.Errorf("%w: %q is not the configuration of a filter", conn.ErrValue, s)
 	}
 	return c, nil
 }

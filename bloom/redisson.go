@@ -10,7 +10,7 @@ import (
 
 	"github.com/minio/highwayhash"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -20,20 +20,20 @@ import (
 // grow. With Redisson's StringCodec the values are strings. It may be used by any
 // number of goroutines.
 type RedissonFilter[T any] struct {
-	c     *ebb.Conn
+	c     *conn.Conn
 	name  string
-	codec ebb.Codec[T]
+	codec conn.Codec[T]
 }
 
 // Redisson returns the filter of a name in Redisson's layout. codec is how values
 // become the bytes that the Java side's codec makes of them; nil: ebb.CodecOf. It does not
 // touch the network. Errors: ebb.ErrArgument.
-func Redisson[T any](c *ebb.Conn, name string, codec ebb.Codec[T]) (*RedissonFilter[T], error) {
+func Redisson[T any](c *conn.Conn, name string, codec conn.Codec[T]) (*RedissonFilter[T], error) {
 	if err := kit.Check(c, "bloom filter", name); err != nil {
 		return nil, err
 	}
 	if codec == nil {
-		codec = ebb.CodecOf[T]()
+		codec = conn.CodecOf[T]()
 	}
 	return &RedissonFilter[T]{c: c, name: name, codec: codec}, nil
 }
@@ -82,7 +82,7 @@ func (c RedissonConfig) places(data []byte) []any {
 }
 
 // redissonInit makes the configuration unless there is one.
-var redissonInit = ebb.NewScript(`
+var redissonInit = conn.NewScript(`
 if redis.call('HEXISTS', KEYS[1], 'size') == 1 then return 0 end
 redis.call('HSET', KEYS[1], 'size', ARGV[1], 'hashIterations', ARGV[2], 'expectedInsertions', ARGV[3], 'falseProbability', ARGV[4])
 return 1
@@ -107,8 +107,8 @@ return out
 // redissonAdd replies 1 for each value that set a bit, redissonHas 1 for each whose
 // bits are all set.
 var (
-	redissonAdd = ebb.NewScript(strings.NewReplacer("OUT", "0", "COMMAND", "'SETBIT', KEYS[1], ARGV[i], 1", "BREAK", "").Replace(redissonCheck))
-	redissonHas = ebb.NewScript(strings.NewReplacer("OUT", "1", "COMMAND", "'GETBIT', KEYS[1], ARGV[i]", "BREAK", "break").Replace(redissonCheck))
+	redissonAdd = conn.NewScript(strings.NewReplacer("OUT", "0", "COMMAND", "'SETBIT', KEYS[1], ARGV[i], 1", "BREAK", "").Replace(redissonCheck))
+	redissonHas = conn.NewScript(strings.NewReplacer("OUT", "1", "COMMAND", "'GETBIT', KEYS[1], ARGV[i]", "BREAK", "break").Replace(redissonCheck))
 )
 
 // TryInit makes the filter for n values and a share p of false positives, and
@@ -116,11 +116,11 @@ var (
 // ebb.ErrArgument.
 func (f *RedissonFilter[T]) TryInit(ctx context.Context, n int64, p float64) (bool, error) {
 	if n < 1 || !(p > 0 && p < 1) {
-		return false, f.failed("init", fmt.Errorf("%w: %d values at %v: at least one, and a probability between 0 and 1", ebb.ErrArgument, n, p))
+		return false, f.failed("init", fmt.Errorf("%w: %d values at %v: at least one, and a probability between 0 and 1", conn.ErrArgument, n, p))
 	}
 	cfg := redissonConfig(n, p)
 	if cfg.Size < 1 || cfg.Size > 2*math.MaxInt32 {
-		return false, f.failed("init", fmt.Errorf("%w: %d bits: Redisson has from 1 to %d", ebb.ErrArgument, cfg.Size, 2*math.MaxInt32))
+		return false, f.failed("init", fmt.Errorf("%w: %d bits: Redisson has from 1 to %d", conn.ErrArgument, cfg.Size, 2*math.MaxInt32))
 	}
 	r, err := f.c.Script(ctx, redissonInit, []string{f.config()}, cfg.Size, cfg.HashIterations, n, javaDouble(p))
 	if err != nil {
@@ -144,7 +144,7 @@ func (f *RedissonFilter[T]) Config(ctx context.Context) (c RedissonConfig, err e
 	p, err4 := r.Elems[3].AsFloat()
 	for _, err := range []error{err1, err2, err3, err4} {
 		if err != nil || size < 1 || k < 1 || k > 1000 {
-			return c, f.failed("config", fmt.Errorf("%w: %s", ebb.ErrValue, r))
+			return c, f.failed("config", fmt.Errorf("%w: %s", conn.ErrValue, r))
 		}
 	}
 	return RedissonConfig{size, int(k), n, p}, nil
@@ -174,7 +174,7 @@ func (f *RedissonFilter[T]) ContainsMany(ctx context.Context, values ...T) ([]bo
 }
 
 // run asks for the configuration, and runs a script for some values at a time.
-func (f *RedissonFilter[T]) run(ctx context.Context, doing string, s *ebb.Script, run runner, values []T) (found []bool, err error) {
+func (f *RedissonFilter[T]) run(ctx context.Context, doing string, s *conn.Script, run runner, values []T) (found []bool, err error) {
 	if len(values) == 0 {
 		return nil, nil
 	}

@@ -1,6 +1,6 @@
 package bloom
 
-import "github.com/ebbdb/ebb"
+import "github.com/ebbdb/ebb/conn"
 
 // The script layout. The hash KEYS[1] has
 //
@@ -70,7 +70,7 @@ local out = {}
 `
 
 // containsScript replies 1 and 0.
-var containsScript = ebb.NewScript(`local BITFIELD = 'BITFIELD_RO'` + prelude + `
+var containsScript = conn.NewScript(`local BITFIELD = 'BITFIELD_RO'` + prelude + `
 while at <= #ARGV do
 	local found = 0
 	for _, g in ipairs(live) do
@@ -85,7 +85,7 @@ return out
 // addScript replies 1 for a value that is new, 0 for one that was there, -1 for one
 // that there is no room for. Where a generation grows beyond the layers that the
 // caller gave it stops, and {'layers', n} has the replies so far as a third.
-var addScript = ebb.NewScript(`local BITFIELD = 'BITFIELD'` + prelude + `
+var addScript = conn.NewScript(`local BITFIELD = 'BITFIELD'` + prelude + `
 local full = tonumber(ARGV[6])
 local keep = 0
 if window > 0 then keep = string.format('%.0f', window + 2 * math.ceil(window / gens)) end
@@ -143,7 +143,7 @@ return out
 `)
 
 // countScript replies how many values live.
-var countScript = ebb.NewScript(`
+var countScript = conn.NewScript(`
 local cfg = redis.call('HGET', KEYS[1], 'config')
 if not cfg then return 0 end
 local window, gens = string.match(cfg, '^%S+ %S+ %S+ %S+ (%S+) (%S+)$')
@@ -162,7 +162,7 @@ return n
 
 // deleteScript takes the configuration and layers, and the keys that go with them.
 // It replies nothing, or what the caller does not know, as the others do.
-var deleteScript = ebb.NewScript(`
+var deleteScript = conn.NewScript(`
 local all = redis.call('HGETALL', KEYS[1])
 for i = 1, #all, 2 do
 	if all[i] == 'config' and all[i + 1] ~= ARGV[1] then return {'config', all[i + 1]} end

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 var (
@@ -22,10 +22,10 @@ func (m *Map[K, V]) failed(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, ebb.ErrUnavailable) {
+	if errors.Is(err, conn.ErrUnavailable) {
 		m.feed.Forget()
 	}
-	var r ebb.ReplyError
+	var r conn.ReplyError
 	if errors.As(err, &r) && r.Code() == "FULL" {
 		return fmt.Errorf("expmap %q: %s: %w: %d entries live in it", m.key, doing, ErrFull, m.o.MaxLen)
 	}

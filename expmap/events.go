@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/expiries"
 	"github.com/ebbdb/ebb/internal/kit"
 )
@@ -57,7 +57,7 @@ func (m *Map[K, V]) OnExpired(ctx context.Context, listener string, fn func(ctx 
 		return m.failed("listen", err)
 	}
 	if m.sub != "" {
-		return m.failed("listen", fmt.Errorf("%w: it belongs to a family: listen to that", ebb.ErrArgument))
+		return m.failed("listen", fmt.Errorf("%w: it belongs to a family: listen to that", conn.ErrArgument))
 	}
 	return m.failed("listen", m.listen(ctx, m.feed, listener, fn, opts))
 }

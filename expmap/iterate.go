@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 // pageLen is about how many entries one step of an iteration looks at.
@@ -77,14 +77,14 @@ func (m *Map[K, V]) each(ctx context.Context, read func(f, v string) (Entry[K, V
 	}
 }
 
-func (m *Map[K, V]) page(ctx context.Context, cursor string) (v ebb.Value, err error) {
+func (m *Map[K, V]) page(ctx context.Context, cursor string) (v conn.Value, err error) {
 	if m.mode() == modeNative || m.mode() == modeFields {
 		v, err = m.c.Do(ctx, "HSCAN", m.key, cursor, "COUNT", pageLen)
 	} else {
 		v, err = m.run(ctx, m.layout().page, "", cursor, pageLen)
 	}
 	if err == nil && len(v.Elems) != 2 {
-		err = fmt.Errorf("%w: a page of %d parts", ebb.ErrValue, len(v.Elems))
+		err = fmt.Errorf("%w: a page of %d parts", conn.ErrValue, len(v.Elems))
 	}
 	return v, err
 }

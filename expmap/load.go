@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -183,14 +183,14 @@ func (m *Map[K, V]) marker(f string) string {
 var (
 	// renewScript lets the marker KEYS[1] of the token ARGV[1] live on; releaseScript
 	// takes it away.
-	renewScript   = ebb.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`)
-	releaseScript = ebb.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
+	renewScript   = conn.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`)
+	releaseScript = conn.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
 )
 
 // release gives a marker back, also if the context has ended. If it fails the marker
 // ends by itself.
 func (m *Map[K, V]) release(ctx context.Context, marker, token string) {
-	_ = kit.Release(ctx, ebb.Temporary, func(ctx context.Context) error {
+	_ = kit.Release(ctx, conn.Temporary, func(ctx context.Context) error {
 		_, err := m.c.Script(ctx, releaseScript, []string{marker}, token)
 		return err
 	})

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/expiries"
 	"github.com/ebbdb/ebb/internal/kit"
 )
@@ -17,8 +17,8 @@ import (
 // the codecs belong to the data: all programs that share a map say the same.
 type Options[K comparable, V any] struct {
 	// Keys and Codec say how keys and values are stored; ebb.CodecOf if nil.
-	Keys  ebb.Codec[K]
-	Codec ebb.Codec[V]
+	Keys  conn.Codec[K]
+	Codec conn.Codec[V]
 	// IdleTTL is how long an entry lives without being read or written, even if its
 	// own time is not over; 0: as long as its own time. Get, GetMany and GetOrLoad
 	// count as reading, iterating does not.
@@ -57,7 +57,7 @@ type Map[K comparable, V any] struct {
 
 // core is what the maps of a family have in common.
 type core[K comparable, V any] struct {
-	c        *ebb.Conn
+	c        *conn.Conn
 	o        Options[K, V]
 	bounds   expiries.Bounds
 	home     string // the name given
@@ -83,7 +83,7 @@ const valueBytes = 1 << 20
 
 // New returns the map of a name, which is the key of its hash. It does not touch the
 // network. The error wraps ebb.ErrArgument: a name or an option makes no sense.
-func New[K comparable, V any](c *ebb.Conn, name string, opts ...Options[K, V]) (*Map[K, V], error) {
+func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) (*Map[K, V], error) {
 	k, err := newCore(c, name, opts)
 	if err != nil {
 		return nil, err
@@ -98,13 +98,13 @@ func New[K comparable, V any](c *ebb.Conn, name string, opts ...Options[K, V]) (
 // with Java, where keys and values have StringCodec or a codec that writes what
 // opts.Keys and opts.Codec write. It has no Events; IdleTTL is that of the entries
 // which this program writes.
-func Redisson[K comparable, V any](c *ebb.Conn, name string, opts ...Options[K, V]) (*Map[K, V], error) {
+func Redisson[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) (*Map[K, V], error) {
 	m, err := New(c, name, opts...)
 	if err != nil {
 		return nil, err
 	}
 	if m.o.Events {
-		return nil, fmt.Errorf("%w: expmap %q: Redisson's layout has no events", ebb.ErrArgument, name)
+		return nil, fmt.Errorf("%w: expmap %q: Redisson's layout has no events", conn.ErrArgument, name)
 	}
 	m.redisson = true
 	m.extra = [3]string{kit.Prefixed("redisson__timeout__set", name), kit.Prefixed("redisson__idle__set", name)}
@@ -121,7 +121,7 @@ type Family[K comparable, V any] struct {
 // NewFamily returns the maps whose keys are "{name}:" and a name of their own. In a
 // cluster they share a slot, and on servers without rules a sorted set of the next
 // deadlines tells whose turn it is.
-func NewFamily[K comparable, V any](c *ebb.Conn, name string, opts ...Options[K, V]) (*Family[K, V], error) {
+func NewFamily[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) (*Family[K, V], error) {
 	k, err := newCore(c, name, opts)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (f *Family[K, V]) Map(name string) *Map[K, V] {
 	m := &Map[K, V]{core: f.core, key: kit.Key(f.home, name), sub: name, feed: f.feed}
 	m.extra = [3]string{kit.Key(f.home, ":due:"+name), f.feed.Stream, f.feed.Index}
 	if name == "" || name[0] == ':' {
-		m.bad = fmt.Errorf("%w: a map of the family %q named %q: it needs a name that begins with no colon", ebb.ErrArgument, f.home, name)
+		m.bad = fmt.Errorf("%w: a map of the family %q named %q: it needs a name that begins with no colon", conn.ErrArgument, f.home, name)
 	}
 	return m
 }
@@ -148,7 +148,7 @@ func (f *Family[K, V]) Map(name string) *Map[K, V] {
 // String says how the maps run.
 func (f *Family[K, V]) String() string { return f.describe("maps", f.home) }
 
-func newCore[K comparable, V any](c *ebb.Conn, name string, opts []Options[K, V]) (*core[K, V], error) {
+func newCore[K comparable, V any](c *conn.Conn, name string, opts []Options[K, V]) (*core[K, V], error) {
 	if err := kit.Check(c, "expmap", name); err != nil {
 		return nil, err
 	}
@@ -166,13 +166,13 @@ func newCore[K comparable, V any](c *ebb.Conn, name string, opts []Options[K, V]
 		bad = fmt.Sprintf("LoadLease is %v: 0 (10 s) or more", o.LoadLease)
 	}
 	if bad != "" {
-		return nil, fmt.Errorf("%w: expmap %q: %s", ebb.ErrArgument, name, bad)
+		return nil, fmt.Errorf("%w: expmap %q: %s", conn.ErrArgument, name, bad)
 	}
 	if k.o.Keys == nil {
-		k.o.Keys = ebb.CodecOf[K]()
+		k.o.Keys = conn.CodecOf[K]()
 	}
 	if k.o.Codec == nil {
-		k.o.Codec = ebb.CodecOf[V]()
+		k.o.Codec = conn.CodecOf[V]()
 	}
 	if k.o.LoadLease == 0 {
 		k.o.LoadLease = 10 * time.Second
@@ -255,7 +255,7 @@ func (m *Map[K, V]) begin(ctx context.Context, writes bool) error {
 }
 
 // run runs a script of the map's layout.
-func (m *Map[K, V]) run(ctx context.Context, s *ebb.Script, marker string, args ...any) (ebb.Value, error) {
+func (m *Map[K, V]) run(ctx context.Context, s *conn.Script, marker string, args ...any) (conn.Value, error) {
 	keys := append(make([]string, 0, 5), m.key)
 	events := int64(0)
 	switch m.mode() {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/expiries"
 	"github.com/ebbdb/ebb/internal/kit"
 )
@@ -52,7 +52,7 @@ func (m *Map[K, V]) set(ctx context.Context, key K, value V, ttl time.Duration, 
 }
 
 // outcome reads what the set script returns.
-func (m *Map[K, V]) outcome(v ebb.Value, err error) (bool, error) {
+func (m *Map[K, V]) outcome(v conn.Value, err error) (bool, error) {
 	n, err := number(v, err)
 	if err == nil && n < 0 {
 		err = fmt.Errorf("%w: %d entries live in it", ErrFull, m.o.MaxLen)
@@ -86,7 +86,7 @@ func (m *Map[K, V]) get(ctx context.Context, key K) (value V, ok bool, err error
 	if err := m.begin(ctx, false); err != nil {
 		return value, false, err
 	}
-	var v ebb.Value
+	var v conn.Value
 	if m.mode() == modeNative || m.mode() == modeFields && m.o.IdleTTL == 0 {
 		v, err = m.c.Do(ctx, "HGET", m.key, f)
 	} else if v, err = m.run(ctx, m.layout().get, "", f); err == nil && len(v.Elems) == 1 {
@@ -113,14 +113,14 @@ func (m *Map[K, V]) GetMany(ctx context.Context, keys ...K) (map[K]V, error) {
 	if err != nil {
 		return nil, m.failed("get many", err)
 	}
-	var v ebb.Value
+	var v conn.Value
 	if m.mode() == modeNative || m.mode() == modeFields && m.o.IdleTTL == 0 {
 		v, err = m.c.Do(ctx, append([]any{"HMGET", m.key}, args...)...)
 	} else {
 		v, err = m.run(ctx, m.layout().get, "", args...)
 	}
 	if err == nil && len(v.Elems) != len(keys) {
-		err = fmt.Errorf("%w: %d values for %d keys", ebb.ErrValue, len(v.Elems), len(keys))
+		err = fmt.Errorf("%w: %d values for %d keys", conn.ErrValue, len(v.Elems), len(keys))
 	}
 	if err != nil {
 		return nil, m.failed("get many", err)
@@ -154,7 +154,7 @@ func (k *core[K, V]) decode(stored string) (value V, err error) {
 	if k.o.IdleTTL > 0 && !k.redisson {
 		_, rest, ok := strings.Cut(stored, ":")
 		if !ok {
-			return value, fmt.Errorf("%w: a value without the end of its life: it was written by a program without IdleTTL", ebb.ErrValue)
+			return value, fmt.Errorf("%w: a value without the end of its life: it was written by a program without IdleTTL", conn.ErrValue)
 		}
 		stored = rest
 	}
@@ -194,7 +194,7 @@ func (m *Map[K, V]) TTL(ctx context.Context, key K) (time.Duration, bool, error)
 	if err != nil {
 		return 0, false, m.failed("ttl", err)
 	}
-	var v ebb.Value
+	var v conn.Value
 	if m.mode() == modeNative || m.mode() == modeFields {
 		if v, err = m.c.Do(ctx, "HPTTL", m.key, "FIELDS", 1, f); err == nil && len(v.Elems) == 1 {
 			v = v.Elems[0]
@@ -212,7 +212,7 @@ func (m *Map[K, V]) TTL(ctx context.Context, key K) (time.Duration, bool, error)
 	case n == -2:
 		return 0, false, nil
 	case n == -1:
-		return ebb.Forever, true, nil
+		return conn.Forever, true, nil
 	}
 	return time.Duration(n) * time.Millisecond, true, nil
 }
@@ -221,7 +221,7 @@ func (m *Map[K, V]) TTL(ctx context.Context, key K) (time.Duration, bool, error)
 // there is one.
 func (m *Map[K, V]) Expire(ctx context.Context, key K, ttl time.Duration) (bool, error) {
 	if ttl <= 0 {
-		return false, m.failed("expire", fmt.Errorf("%w: a time to live of %v: more than 0; Persist and Remove do the rest", ebb.ErrArgument, ttl))
+		return false, m.failed("expire", fmt.Errorf("%w: a time to live of %v: more than 0; Persist and Remove do the rest", conn.ErrArgument, ttl))
 	}
 	did, err := m.late(ctx, key, ttl)
 	return did, m.failed("expire", err)
@@ -249,7 +249,7 @@ func (m *Map[K, V]) late(ctx context.Context, key K, ttl time.Duration) (bool, e
 	if m.mode() != modeNative {
 		return truth(m.run(ctx, m.layout().late, "", f, ms))
 	}
-	var v ebb.Value
+	var v conn.Value
 	if ms > 0 {
 		v, err = m.c.Do(ctx, "HPEXPIRE", m.key, ms, "FIELDS", 1, f)
 	} else {
@@ -339,7 +339,7 @@ func (k *core[K, V]) deleteEvents(ctx context.Context, feed *expiries.Feed) erro
 
 // dropScript removes the map KEYS[1] with its deadlines KEYS[2] from its family, whose
 // index is KEYS[3], and where its name is ARGV[1].
-var dropScript = ebb.NewScript(`
+var dropScript = conn.NewScript(`
 redis.call('DEL', KEYS[1], KEYS[2])
 return redis.call('ZREM', KEYS[3], ARGV[1])
 `)
@@ -351,14 +351,14 @@ func (m *Map[K, V]) sweep(ctx context.Context) (int64, error) {
 	return n, m.failed("sweep", err)
 }
 
-func number(v ebb.Value, err error) (int64, error) {
+func number(v conn.Value, err error) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
 	return v.AsInt()
 }
 
-func truth(v ebb.Value, err error) (bool, error) {
+func truth(v conn.Value, err error) (bool, error) {
 	n, err := number(v, err)
 	return n > 0, err
 }

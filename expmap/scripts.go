@@ -1,6 +1,6 @@
 package expmap
 
-import "github.com/ebbdb/ebb"
+import "github.com/ebbdb/ebb/conn"
 
 // A script is a layout and an operation. The layout gives the operation these
 // functions:
@@ -22,11 +22,11 @@ import "github.com/ebbdb/ebb"
 // KEYS are the layout's, then a marker of GetOrLoad. ARGV are the header's, then the
 // operation's.
 type layout struct {
-	set, get, del, ttl, late, length, page, sweep, clear, finish *ebb.Script
+	set, get, del, ttl, late, length, page, sweep, clear, finish *conn.Script
 }
 
 func newLayout(prelude string) *layout {
-	script := func(op string) *ebb.Script { return ebb.NewScript(header + prelude + op) }
+	script := func(op string) *conn.Script { return conn.NewScript(header + prelude + op) }
 	return &layout{
 		set: script(opSet), get: script(opGet), del: script(opDel), ttl: script(opTTL), late: script(opLate), length: script(opLen),
 		page: script(opPage), sweep: script(opSweep), clear: script(opClear), finish: script(opFinish + opSet),

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 var (
@@ -21,10 +21,10 @@ func (s *Set[T]) failed(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, ebb.ErrUnavailable) {
+	if errors.Is(err, conn.ErrUnavailable) {
 		s.feed.Forget()
 	}
-	var r ebb.ReplyError
+	var r conn.ReplyError
 	if errors.As(err, &r) && r.Code() == "FULL" {
 		return s.full(doing)
 	}

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/expiries"
 	"github.com/ebbdb/ebb/internal/kit"
 )
@@ -90,14 +90,14 @@ func (s *Set[T]) ContainsMany(ctx context.Context, members ...T) ([]bool, error)
 	if err != nil || len(members) == 0 {
 		return nil, s.failed("contains", err)
 	}
-	var v ebb.Value
+	var v conn.Value
 	if s.native() {
 		v, err = s.c.Do(ctx, append([]any{"SMISMEMBER", s.key}, args...)...)
 	} else {
 		v, err = s.run(ctx, containsScript, args...)
 	}
 	if err == nil && len(v.Elems) != len(members) {
-		err = fmt.Errorf("%w: %d answers for %d members", ebb.ErrValue, len(v.Elems), len(members))
+		err = fmt.Errorf("%w: %d answers for %d members", conn.ErrValue, len(v.Elems), len(members))
 	}
 	if err != nil {
 		return nil, s.failed("contains", err)
@@ -117,7 +117,7 @@ func (s *Set[T]) Members(ctx context.Context) ([]T, error) {
 	if err := s.begin(ctx, false); err != nil {
 		return nil, s.failed("members", err)
 	}
-	var v ebb.Value
+	var v conn.Value
 	var err error
 	if s.native() {
 		v, err = s.c.Do(ctx, "SMEMBERS", s.key)
@@ -172,14 +172,14 @@ func (s *Set[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	}
 }
 
-func (s *Set[T]) page(ctx context.Context, cursor string) (v ebb.Value, err error) {
+func (s *Set[T]) page(ctx context.Context, cursor string) (v conn.Value, err error) {
 	if s.native() {
 		v, err = s.c.Do(ctx, "SSCAN", s.key, cursor, "COUNT", pageLen)
 	} else {
 		v, err = s.run(ctx, pageScript, cursor, pageLen)
 	}
 	if err == nil && len(v.Elems) != 2 {
-		err = fmt.Errorf("%w: a page of %d parts", ebb.ErrValue, len(v.Elems))
+		err = fmt.Errorf("%w: a page of %d parts", conn.ErrValue, len(v.Elems))
 	}
 	return v, err
 }
@@ -207,7 +207,7 @@ func (s *Set[T]) TTL(ctx context.Context, member T) (time.Duration, bool, error)
 	if err != nil {
 		return 0, false, s.failed("ttl", err)
 	}
-	var v ebb.Value
+	var v conn.Value
 	if !s.native() {
 		v, err = s.run(ctx, ttlScript, m)
 	} else if v, err = s.c.Do(ctx, "SPTTL", s.key, "MEMBERS", 1, m); err == nil && len(v.Elems) == 1 {
@@ -220,7 +220,7 @@ func (s *Set[T]) TTL(ctx context.Context, member T) (time.Duration, bool, error)
 	case n == -2:
 		return 0, false, nil
 	case n == -1:
-		return ebb.Forever, true, nil
+		return conn.Forever, true, nil
 	}
 	return time.Duration(n) * time.Millisecond, true, nil
 }
@@ -229,7 +229,7 @@ func (s *Set[T]) TTL(ctx context.Context, member T) (time.Duration, bool, error)
 // is there.
 func (s *Set[T]) Expire(ctx context.Context, member T, ttl time.Duration) (bool, error) {
 	if ttl <= 0 {
-		return false, s.failed("expire", fmt.Errorf("%w: a time to live of %v: more than 0; Persist and Remove do the rest", ebb.ErrArgument, ttl))
+		return false, s.failed("expire", fmt.Errorf("%w: a time to live of %v: more than 0; Persist and Remove do the rest", conn.ErrArgument, ttl))
 	}
 	did, err := s.late(ctx, member, ttl)
 	return did, s.failed("expire", err)
@@ -253,7 +253,7 @@ func (s *Set[T]) late(ctx context.Context, member T, ttl time.Duration) (bool, e
 	if err := s.begin(ctx, true); err != nil {
 		return false, err
 	}
-	var v ebb.Value
+	var v conn.Value
 	switch {
 	case !s.native():
 		n, err := number(s.run(ctx, lateScript, m, ms))
@@ -329,7 +329,7 @@ func (k *core[T]) deleteEvents(ctx context.Context) error {
 
 // dropScript removes the set KEYS[1] from its family, whose index is KEYS[2], and where
 // its name is ARGV[1].
-var dropScript = ebb.NewScript(`
+var dropScript = conn.NewScript(`
 redis.call('DEL', KEYS[1])
 return redis.call('ZREM', KEYS[2], ARGV[1])
 `)
@@ -341,7 +341,7 @@ func (s *Set[T]) sweep(ctx context.Context) (int64, error) {
 	return n, s.failed("sweep", err)
 }
 
-func number(v ebb.Value, err error) (int64, error) {
+func number(v conn.Value, err error) (int64, error) {
 	if err != nil {
 		return 0, err
 	}

@@ -1,8 +1,8 @@
 package expset
 
-import "github.com/ebbdb/ebb"
+import "github.com/ebbdb/ebb/conn"
 
-func newScript(op string) *ebb.Script { return ebb.NewScript(prelude + op) }
+func newScript(op string) *conn.Script { return conn.NewScript(prelude + op) }
 
 // prelude is what the scripts have in common. KEYS are the sorted set by deadline, the
 // stream of events and the index of the family. ARGV are how many may live, how many of

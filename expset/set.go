@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/expiries"
 	"github.com/ebbdb/ebb/internal/kit"
 )
@@ -16,7 +16,7 @@ import (
 // programs that share a set say the same.
 type Options[T comparable] struct {
 	// Codec says how members are stored; ebb.CodecOf if nil.
-	Codec ebb.Codec[T]
+	Codec conn.Codec[T]
 	// MaxLen is how many members may live in a set; 0: as many as there is memory for.
 	MaxLen int64
 	// Jitter lengthens each time by a random part of it of up to so many percent.
@@ -47,7 +47,7 @@ type Family[T comparable] struct {
 
 // core is what the sets of a family have in common.
 type core[T comparable] struct {
-	c        *ebb.Conn
+	c        *conn.Conn
 	o        Options[T]
 	bounds   expiries.Bounds
 	home     string // the name given
@@ -64,7 +64,7 @@ const redissonNever = "92233720368547758"
 
 // New returns the set of a name, which is its key. It does not touch the network. The
 // error wraps ebb.ErrArgument: a name or an option makes no sense.
-func New[T comparable](c *ebb.Conn, name string, opts ...Options[T]) (*Set[T], error) {
+func New[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Set[T], error) {
 	k, err := newCore(c, name, opts)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func New[T comparable](c *ebb.Conn, name string, opts ...Options[T]) (*Set[T], e
 // NewFamily returns the sets whose keys are "{name}:" and a name of their own. In a
 // cluster they share a slot, and on servers without rules a sorted set of the next
 // deadlines tells whose turn it is.
-func NewFamily[T comparable](c *ebb.Conn, name string, opts ...Options[T]) (*Family[T], error) {
+func NewFamily[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Family[T], error) {
 	k, err := newCore(c, name, opts)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func NewFamily[T comparable](c *ebb.Conn, name string, opts ...Options[T]) (*Fam
 func (f *Family[T]) Set(name string) *Set[T] {
 	s := &Set[T]{core: f.core, key: kit.Key(f.home, name), sub: name}
 	if name == "" || name[0] == ':' {
-		s.bad = fmt.Errorf("%w: a set of the family %q named %q: it needs a name that begins with no colon", ebb.ErrArgument, f.home, name)
+		s.bad = fmt.Errorf("%w: a set of the family %q named %q: it needs a name that begins with no colon", conn.ErrArgument, f.home, name)
 	}
 	return s
 }
@@ -105,19 +105,19 @@ func (f *Family[T]) Set(name string) *Set[T] {
 // Redisson returns the set of a name in the layout of Redisson's SetCache, to share it
 // with Java, where members have StringCodec or a codec that writes what opts.Codec
 // writes. It has no Events.
-func Redisson[T comparable](c *ebb.Conn, name string, opts ...Options[T]) (*Set[T], error) {
+func Redisson[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Set[T], error) {
 	s, err := New(c, name, opts...)
 	if err != nil {
 		return nil, err
 	}
 	if s.o.Events {
-		return nil, fmt.Errorf("%w: expset %q: Redisson's layout has no events", ebb.ErrArgument, name)
+		return nil, fmt.Errorf("%w: expset %q: Redisson's layout has no events", conn.ErrArgument, name)
 	}
 	s.redisson = true
 	return s, nil
 }
 
-func newCore[T comparable](c *ebb.Conn, name string, opts []Options[T]) (*core[T], error) {
+func newCore[T comparable](c *conn.Conn, name string, opts []Options[T]) (*core[T], error) {
 	if err := kit.Check(c, "expset", name); err != nil {
 		return nil, err
 	}
@@ -127,10 +127,10 @@ func newCore[T comparable](c *ebb.Conn, name string, opts []Options[T]) (*core[T
 	}
 	k.bounds = expiries.Bounds{MaxLen: k.o.MaxLen, Jitter: k.o.Jitter, MaxEvents: k.o.MaxEvents}
 	if bad := k.bounds.Check(); bad != "" {
-		return nil, fmt.Errorf("%w: expset %q: %s", ebb.ErrArgument, name, bad)
+		return nil, fmt.Errorf("%w: expset %q: %s", conn.ErrArgument, name, bad)
 	}
 	if k.o.Codec == nil {
-		k.o.Codec = ebb.CodecOf[T]()
+		k.o.Codec = conn.CodecOf[T]()
 	}
 	return k, nil
 }
@@ -183,7 +183,7 @@ func (s *Set[T]) begin(ctx context.Context, writes bool) error {
 }
 
 // run runs a script.
-func (s *Set[T]) run(ctx context.Context, script *ebb.Script, args ...any) (ebb.Value, error) {
+func (s *Set[T]) run(ctx context.Context, script *conn.Script, args ...any) (conn.Value, error) {
 	events, grace, never, dead := int64(0), kit.Millis(expiries.Keep), "inf", "("
 	if s.o.Events {
 		events = s.bounds.MaxEvents

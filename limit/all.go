@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 // Take is what AllowAll wants of one limiter.
@@ -49,7 +49,7 @@ func AllowAll(ctx context.Context, takes ...Take) (bool, []Result, error) {
 		if isAway(err) {
 			return all.aside(err)
 		}
-		var refused ebb.ReplyError
+		var refused conn.ReplyError
 		if errors.As(err, &refused) && refused.Code() == "CROSSSLOT" {
 			err = fmt.Errorf(`%w: in a cluster keys that are taken together need one hash tag, such as "{ann}"`, err)
 		}
@@ -89,7 +89,7 @@ func newTogether(takes []Take) (*together, error) {
 	return t, nil
 }
 
-func (t *together) send(ctx context.Context) (ebb.Value, error) {
+func (t *together) send(ctx context.Context) (conn.Value, error) {
 	l := t.takes[0].Limiter
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
@@ -108,7 +108,7 @@ func (t *together) send(ctx context.Context) (ebb.Value, error) {
 	return l.c.Script(ctx, nativeAll, t.buckets, args...)
 }
 
-func (t *together) takeAll(ctx context.Context) (ebb.Value, error) {
+func (t *together) takeAll(ctx context.Context) (conn.Value, error) {
 	args := []any{"RL.TAKEALL", len(t.buckets)}
 	for _, b := range t.buckets {
 		args = append(args, b)
@@ -123,7 +123,7 @@ func (t *together) takeAll(ctx context.Context) (ebb.Value, error) {
 	return t.takes[0].Limiter.c.Do(ctx, args...)
 }
 
-func (t *together) script(ctx context.Context) (ebb.Value, error) {
+func (t *together) script(ctx context.Context) (conn.Value, error) {
 	var names []string
 	var args []any
 	for i, p := range t.plans {
@@ -135,9 +135,9 @@ func (t *together) script(ctx context.Context) (ebb.Value, error) {
 	return t.takes[0].Limiter.c.Script(ctx, allScript, names, append(args, "take")...)
 }
 
-func (t *together) read(v ebb.Value) (bool, []Result, error) {
+func (t *together) read(v conn.Value) (bool, []Result, error) {
 	if len(v.Elems) != len(t.takes)+1 {
-		return false, nil, fmt.Errorf("limit: %w: the answer %s", ebb.ErrValue, v)
+		return false, nil, fmt.Errorf("limit: %w: the answer %s", conn.ErrValue, v)
 	}
 	ok := v.Elems[0].Int == 1
 	results := make([]Result, len(t.takes))
@@ -174,7 +174,7 @@ func (t *together) aside(cause error) (ok bool, results []Result, err error) {
 
 // nativeAll takes from each of ebb's limiters or from none: ARGV for each key the
 // number of arguments of its RL.TAKE, and these.
-var nativeAll = ebb.NewScript(`
+var nativeAll = conn.NewScript(`
 local at, calls, ok, reply = 1, {}, 1, {}
 for i, key in ipairs(KEYS) do
   local n = tonumber(ARGV[at])

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -13,7 +13,7 @@ import (
 // whatever the key, and one subscription hears it for all. It is open while anybody
 // waits. A message that is lost costs a refresh.
 type bells struct {
-	c       *ebb.Conn
+	c       *conn.Conn
 	channel string
 
 	mu     sync.Mutex               // guards what follows
@@ -67,7 +67,7 @@ func (b *bells) read(ctx context.Context) {
 
 // listen reads a subscription until it ends. Its errors are messages that may have
 // been lost.
-func (b *bells) listen(ctx context.Context, sub *ebb.Subscription) {
+func (b *bells) listen(ctx context.Context, sub *conn.Subscription) {
 	b.call("")
 	for m, err := range sub.All(ctx) {
 		if err == nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -16,7 +16,7 @@ import (
 // slots that are leased: one whose holder has died is free when its lease ends. Its
 // methods are safe for concurrent use.
 type Concurrency struct {
-	c     *ebb.Conn
+	c     *conn.Conn
 	name  string
 	slots int64
 	opt   ConcurrencyOptions
@@ -45,7 +45,7 @@ const (
 
 // NewConcurrency returns a limit of so many slots for each key. Nothing is sent yet.
 // Of opts the first counts. Errors: ebb.ErrArgument.
-func NewConcurrency(c *ebb.Conn, name string, slots int64, opts ...ConcurrencyOptions) (*Concurrency, error) {
+func NewConcurrency(c *conn.Conn, name string, slots int64, opts ...ConcurrencyOptions) (*Concurrency, error) {
 	var o ConcurrencyOptions
 	if len(opts) > 0 {
 		o = opts[0]
@@ -165,14 +165,14 @@ func (s *Slot) acquireNative(ctx context.Context, wait bool) error {
 
 // block waits in the server's line, and renews at once: nobody knows when, while it
 // waited, the lease began. Its time, and the slot's context, begin then.
-func (s *Slot) block(ctx context.Context, args []any) (v ebb.Value, err error) {
+func (s *Slot) block(ctx context.Context, args []any) (v conn.Value, err error) {
 	for {
 		ms := int64(0)
 		if d := patience(ctx); d >= 0 {
 			ms = max(1, kit.Millis(d))
 		}
 		v, err = s.q.c.Block(ctx, append(args[:5:5], "WAIT", ms)...)
-		var refused ebb.ReplyError
+		var refused conn.ReplyError
 		if errors.As(err, &refused) && refused.Code() == "UNBLOCKED" {
 			continue
 		}
@@ -206,7 +206,7 @@ func (s *Slot) acquireByScript(ctx context.Context, wait bool) (err error) {
 		case err != nil:
 			return err
 		case len(v.Elems) < 3:
-			return fmt.Errorf("%w: the answer %s", ebb.ErrValue, v)
+			return fmt.Errorf("%w: the answer %s", conn.ErrValue, v)
 		case v.Elems[0].Int == 1:
 			s.token, err = v.Elems[1].AsInt()
 			return err
@@ -257,7 +257,7 @@ end
 // slotScript: ARGV owner, slots, lease in us, its turn in the line or "", its lease in
 // the line, whether it waits, the channel. It answers {1, token, 0} or {0, turn, us to
 // wait}: until a lease ends for the first in line, and else its lease in the line.
-var slotScript = ebb.NewScript(luaNow + luaLine + luaWake + `
+var slotScript = conn.NewScript(luaNow + luaLine + luaWake + `
 local me, slots, lease, turn = ARGV[1], num(2), num(3), ARGV[4]
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. int(now))
 local head = redis.call('EXISTS', KEYS[3]) == 1 and first(KEYS[3], KEYS[4])
@@ -286,7 +286,7 @@ return {0, turn, ends and max(0, tonumber(ends) - now) + 1 or 1}
 `)
 
 // slotRenew: ARGV owner, lease in us. It answers 1, or 0 if the slot is lost.
-var slotRenew = ebb.NewScript(luaNow + `
+var slotRenew = conn.NewScript(luaNow + `
 local ends = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if not ends or tonumber(ends) < now then return 0 end
 redis.call('ZADD', KEYS[1], int(now + num(2)), ARGV[1])
@@ -297,7 +297,7 @@ return 1
 
 // slotRelease: ARGV owner, the channel. It answers 1, or 0 if the slot was lost. It
 // leaves the line as well.
-var slotRelease = ebb.NewScript(luaNow + luaLine + luaWake + `
+var slotRelease = conn.NewScript(luaNow + luaLine + luaWake + `
 redis.call('ZREM', KEYS[3], ARGV[1])
 redis.call('HDEL', KEYS[4], ARGV[1])
 local n = redis.call('ZREM', KEYS[1], ARGV[1])

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -70,9 +70,9 @@ var errSlow = errors.New("no answer")
 type errAway struct{ err error }
 
 func (e *errAway) Error() string {
-	return fmt.Sprintf("%v: %v", ebb.ErrUnavailable, e.err)
+	return fmt.Sprintf("%v: %v", conn.ErrUnavailable, e.err)
 }
-func (e *errAway) Unwrap() []error { return []error{ebb.ErrUnavailable, e.err} }
+func (e *errAway) Unwrap() []error { return []error{conn.ErrUnavailable, e.err} }
 
 func isAway(err error) bool {
 	var a *errAway
@@ -112,13 +112,13 @@ const nearly = 10 * time.Millisecond
 // itself is not the end of the caller's context, and does not look like it.
 func awayCause(ctx context.Context, err error, timeout time.Duration) error {
 	slow := errors.Is(err, context.DeadlineExceeded)
-	if d, ok := ctx.Deadline(); ctx.Err() != nil || slow && ok && time.Until(d) <= nearly || errors.Is(err, ebb.ErrClosed) {
+	if d, ok := ctx.Deadline(); ctx.Err() != nil || slow && ok && time.Until(d) <= nearly || errors.Is(err, conn.ErrClosed) {
 		return nil // maybe the caller's own deadline, whose timer is late, or the client's early
 	}
-	var refused ebb.ReplyError
+	var refused conn.ReplyError
 	switch {
 	case errors.As(err, &refused):
-		if !ebb.Temporary(refused) {
+		if !conn.Temporary(refused) {
 			return nil
 		}
 		if slow { // the last of several tries
@@ -127,7 +127,7 @@ func awayCause(ctx context.Context, err error, timeout time.Duration) error {
 		return err
 	case slow:
 		return fmt.Errorf("%w within %v (Options.Timeout)", errSlow, timeout)
-	case errors.Is(err, ebb.ErrUnavailable):
+	case errors.Is(err, conn.ErrUnavailable):
 		return err
 	}
 	return nil

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 var (
@@ -27,7 +27,7 @@ var (
 // argument returns an error about an argument, in the chain of which is
 // ebb.ErrArgument.
 func argument(format string, args ...any) error {
-	return fmt.Errorf("limit: %w: %s", ebb.ErrArgument, fmt.Sprintf(format, args...))
+	return fmt.Errorf("limit: %w: %s", conn.ErrArgument, fmt.Sprintf(format, args...))
 }
 
 // failed is an error of an operation on a bucket.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 // What goes to the fast scripts, and what their short answers mean. The numbers are
@@ -64,7 +64,7 @@ func texts(numbers ...int64) []any {
 }
 
 // granted reads the answer of the fast script to who wants n: one number, or two.
-func (p *plan) granted(n int64, told ebb.Ints) Result {
+func (p *plan) granted(n int64, told conn.Ints) Result {
 	if p.algo == FixedWindow {
 		return p.grantedFixed(n, told.At[0], span(told.At[1]))
 	}

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -36,7 +36,7 @@ const (
 // Limiter limits how often something happens, for each key by itself. Its methods
 // are safe for concurrent use.
 type Limiter struct {
-	c      *ebb.Conn
+	c      *conn.Conn
 	name   string
 	client string // ":id" with PerClient
 	opt    Options
@@ -65,7 +65,7 @@ type Result struct {
 // New returns a limiter of that name, whose rate holds for each key that it is asked
 // about. down says what happens while the backend does not answer. Nothing is sent
 // yet. Of opts the first counts. Errors: ebb.ErrArgument.
-func New(c *ebb.Conn, name string, rate Rate, down Down, opts ...Options) (*Limiter, error) {
+func New(c *conn.Conn, name string, rate Rate, down Down, opts ...Options) (*Limiter, error) {
 	var o Options
 	if len(opts) > 0 {
 		o = opts[0]
@@ -296,8 +296,8 @@ func (l *Limiter) ask(ctx context.Context, p *plan, bucket string, n int64, m mo
 		defer b.Stop()
 		ctx = b
 	}
-	var told ebb.Ints
-	var v ebb.Value
+	var told conn.Ints
+	var v conn.Value
 	native := l.native()
 	switch {
 	case native && m != modeMost:
@@ -343,7 +343,7 @@ func (p *plan) nativeWords(bucket string, n int64, m mode) []string {
 
 // nativeMost takes as much as there is from a limiter of ebb's: ARGV the most, and
 // what follows the key in RL.TAKE.
-var nativeMost = ebb.NewScript(`
+var nativeMost = conn.NewScript(`
 local n, rest = tonumber(ARGV[1]), {unpack(ARGV, 2)}
 local function take(cost, peek)
   local args = {KEYS[1], unpack(rest)}
@@ -365,7 +365,7 @@ return t
 `)
 
 // result is taken for a reply.
-func result(v ebb.Value) (Result, error) {
+func result(v conn.Value) (Result, error) {
 	var told [6]int64
 	n := min(len(told), len(v.Elems))
 	for i := range v.Elems[:n] {
@@ -376,7 +376,7 @@ func result(v ebb.Value) (Result, error) {
 		told[i] = x
 	}
 	if n < 5 {
-		return Result{}, fmt.Errorf("%w: the answer %s", ebb.ErrValue, v)
+		return Result{}, fmt.Errorf("%w: the answer %s", conn.ErrValue, v)
 	}
 	return taken(told[:n])
 }
@@ -384,7 +384,7 @@ func result(v ebb.Value) (Result, error) {
 // taken reads the five integers of RL.TAKE, and the sixth of scripts.
 func taken(told []int64) (Result, error) {
 	if len(told) < 5 {
-		return Result{}, fmt.Errorf("%w: the answer %v", ebb.ErrValue, told)
+		return Result{}, fmt.Errorf("%w: the answer %v", conn.ErrValue, told)
 	}
 	r := Result{
 		Allowed: told[0] == 1, Limit: told[1], Remaining: told[2],

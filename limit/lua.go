@@ -1,6 +1,6 @@
 package limit
 
-import "github.com/ebbdb/ebb"
+import "github.com/ebbdb/ebb/conn"
 
 // The scripts, for servers without ebb's commands. Each is put together from
 //
@@ -30,7 +30,7 @@ import "github.com/ebbdb/ebb"
 
 // scripts are the programs for one algorithm.
 type scripts struct {
-	take, wait *ebb.Script
+	take, wait *conn.Script
 }
 
 var byAlgorithm = [...]scripts{
@@ -52,20 +52,20 @@ var luaMake = map[string]string{
 
 func newScripts(algo string) scripts {
 	head := luaNow + luaOf[algo] + luaLine + luaMake[algo]
-	return scripts{take: ebb.NewScript(head + luaTake), wait: ebb.NewScript(head + luaWait)}
+	return scripts{take: conn.NewScript(head + luaTake), wait: conn.NewScript(head + luaWait)}
 }
 
 var (
-	reserveScript = ebb.NewScript(luaNow + luaGCRA + luaLine + luaMake["gcra"] + luaReserve)
-	cancelScript  = ebb.NewScript(luaNow + luaGCRA + luaCancel)
-	leaveScript   = ebb.NewScript(luaLeave)
-	allScript     = ebb.NewScript(luaNow + luaGCRA + luaWindow + luaLog + luaLine + luaAll)
+	reserveScript = conn.NewScript(luaNow + luaGCRA + luaLine + luaMake["gcra"] + luaReserve)
+	cancelScript  = conn.NewScript(luaNow + luaGCRA + luaCancel)
+	leaveScript   = conn.NewScript(luaLeave)
+	allScript     = conn.NewScript(luaNow + luaGCRA + luaWindow + luaLog + luaLine + luaAll)
 )
 
 // fastGCRA: for a T of whole us, where the state is the theoretical arrival time alone.
 // ARGV cost x T, burst x T. The answer is how much is left, in us, or what is owed
 // already: -1 less it.
-var fastGCRA = ebb.NewScript(`
+var fastGCRA = conn.NewScript(`
 local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -87,7 +87,7 @@ return room
 // fastFraction: for any T, of per/den us. ARGV six doubles in one text, which costs a
 // fifth of the time less than six texts: cost x T and burst x T, each as whole us and a
 // rest in 1/den us; den, per. The answer is as fastGCRA's, with its rest.
-var fastFraction = ebb.NewScript(`
+var fastFraction = conn.NewScript(`
 local call, unpack = redis.call, struct.unpack
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -117,7 +117,7 @@ return {room, left}
 // fastFixed: ARGV three doubles in one text: limit, period in us, cost. The answer is
 // what is used with the cost, which is more than the limit if it was refused, and the us
 // until the window ends.
-var fastFixed = ebb.NewScript(`
+var fastFixed = conn.NewScript(`
 local call, unpack = redis.call, struct.unpack
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 // Rate is so many in a period.
@@ -95,8 +95,8 @@ type plan struct {
 	words  []string // as native, texts
 	script []any
 
-	fast *ebb.Script // for most calls, nil if there is none
-	one  []string    // its arguments for a cost of 1
+	fast *conn.Script // for most calls, nil if there is none
+	one  []string     // its arguments for a cost of 1
 
 	wide, widen int64 // most x per/den us, and a rest in 1/den us
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -30,7 +30,7 @@ import (
 // runs by the server's clock, where Java's goes by each client's. Its methods are
 // safe for concurrent use.
 type RedissonLimiter struct {
-	c      *ebb.Conn
+	c      *conn.Conn
 	name   string
 	client string
 	opt    RedissonOptions
@@ -70,7 +70,7 @@ type RedissonRate struct {
 
 // Redisson returns the limiter of that name. Nothing is sent yet. Of opts the first
 // counts. Errors: ebb.ErrArgument.
-func Redisson(c *ebb.Conn, name string, opts ...RedissonOptions) (*RedissonLimiter, error) {
+func Redisson(c *conn.Conn, name string, opts ...RedissonOptions) (*RedissonLimiter, error) {
 	var o RedissonOptions
 	if len(opts) > 0 {
 		o = opts[0]
@@ -102,13 +102,13 @@ func (l *RedissonLimiter) keys() []string {
 }
 
 func (l *RedissonLimiter) failed(doing string, err error) error {
-	var refused ebb.ReplyError
+	var refused conn.ReplyError
 	if errors.As(err, &refused) {
 		switch {
 		case strings.Contains(string(refused), "EBBNORATE"):
 			err = ErrNoRate
 		case strings.Contains(string(refused), "EBBOLD"):
-			err = fmt.Errorf("%w: the free permits have no log, as with Redisson 3.13.2 and older: this limiter needs 3.13.3 or newer", ebb.ErrValue)
+			err = fmt.Errorf("%w: the free permits have no log, as with Redisson 3.13.2 and older: this limiter needs 3.13.3 or newer", conn.ErrValue)
 		case strings.Contains(string(refused), "EBBTOOMUCH"):
 			err = fmt.Errorf("%w: more permits than the rate", ErrTooMuch)
 		}
@@ -142,9 +142,9 @@ func (l *RedissonLimiter) SetRate(ctx context.Context, r RedissonRate) error {
 	return err
 }
 
-func (l *RedissonLimiter) set(ctx context.Context, s *ebb.Script, r RedissonRate) (ebb.Value, error) {
+func (l *RedissonLimiter) set(ctx context.Context, s *conn.Script, r RedissonRate) (conn.Value, error) {
 	err := r.check()
-	var v ebb.Value
+	var v conn.Value
 	if err == nil {
 		v, err = l.c.Script(ctx, s, l.keys()[:5], r.Rate, r.Interval.Milliseconds(), int64(r.Type), kit.Millis(r.KeepAlive))
 	}
@@ -169,7 +169,7 @@ func (l *RedissonLimiter) Rate(ctx context.Context) (r RedissonRate, err error) 
 			continue // keepAliveTime, of older versions
 		}
 		if n[i], err = e.AsInt(); err != nil {
-			return r, l.failed("read the rate", fmt.Errorf("%w: %w", ebb.ErrValue, err))
+			return r, l.failed("read the rate", fmt.Errorf("%w: %w", conn.ErrValue, err))
 		}
 	}
 	return RedissonRate{Rate: n[0], Interval: time.Duration(n[1]) * time.Millisecond, Type: RateType(n[2]), KeepAlive: time.Duration(n[3]) * time.Millisecond}, nil
@@ -221,7 +221,7 @@ func (l *RedissonLimiter) acquire(ctx context.Context, permits int64, timeout ti
 			return false, err
 		}
 		if len(v.Elems) < 3 {
-			return false, fmt.Errorf("%w: the answer %s", ebb.ErrValue, v)
+			return false, fmt.Errorf("%w: the answer %s", conn.ErrValue, v)
 		}
 		switch v.Elems[0].Int {
 		case 1:
@@ -244,7 +244,7 @@ func (l *RedissonLimiter) acquire(ctx context.Context, permits int64, timeout ti
 }
 
 func (l *RedissonLimiter) leave(ctx context.Context, ticket string) {
-	_ = kit.Courtesy(ctx, ebb.Temporary, func(ctx context.Context) error { // else its lease ends
+	_ = kit.Courtesy(ctx, conn.Temporary, func(ctx context.Context) error { // else its lease ends
 		_, err := l.c.Script(ctx, leaveScript, l.keys()[5:], ticket)
 		return err
 	})
@@ -281,7 +281,7 @@ func (l *RedissonLimiter) ClearExpire(ctx context.Context) (bool, error) {
 // the limiter's rate is Overall.
 func (l *RedissonLimiter) Delete(ctx context.Context) error {
 	r, err := l.Rate(ctx)
-	if err != nil && !errors.Is(err, ErrNoRate) && !errors.Is(err, ebb.ErrValue) {
+	if err != nil && !errors.Is(err, ErrNoRate) && !errors.Is(err, conn.ErrValue) {
 		return err
 	}
 	overall := err == nil && r.Type == Overall

@@ -1,6 +1,6 @@
 package limit
 
-import "github.com/ebbdb/ebb"
+import "github.com/ebbdb/ebb/conn"
 
 // The scripts of Redisson's layout. KEYS: the rate; value and permits of all clients;
 // value and permits of this one. The times in it are in ms.
@@ -89,7 +89,7 @@ end
 // its turn or "", its lease in us, the most to wait in ms or -1, whether there is a
 // line, whether Java's programs are old. It answers {1, 0, 0} if it took, {0, ms, 0} if it would come too late, and
 // {2, ms, turn} to ask again in so many ms.
-var redissonAcquire = ebb.NewScript(luaRedisson + luaLine + `
+var redissonAcquire = conn.NewScript(luaRedisson + luaLine + `
 local n, me, turn, patience, fair = num(1), ARGV[3], ARGV[4], num(6), ARGV[7] == '1'
 if n > rate then return redis.error_reply('EBBTOOMUCH more than the rate') end
 local old = settle(ARGV[8] == '1')
@@ -133,7 +133,7 @@ end
 return {2, wait, turn}
 `)
 
-var redissonAvailable = ebb.NewScript(luaRedisson + `
+var redissonAvailable = conn.NewScript(luaRedisson + `
 local have = free()
 touch()
 return have or rate
@@ -141,7 +141,7 @@ return have or rate
 
 // redissonTrySet and redissonSet: ARGV rate, interval, type, keepAliveTime.
 var (
-	redissonTrySet = ebb.NewScript(`
+	redissonTrySet = conn.NewScript(`
 redis.call('HSETNX', KEYS[1], 'rate', ARGV[1])
 redis.call('HSETNX', KEYS[1], 'interval', ARGV[2])
 redis.call('HSETNX', KEYS[1], 'keepAliveTime', ARGV[4])
@@ -149,7 +149,7 @@ local new = redis.call('HSETNX', KEYS[1], 'type', ARGV[3])
 if new == 1 and tonumber(ARGV[4]) > 0 then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
 return new
 `)
-	redissonSet = ebb.NewScript(`
+	redissonSet = conn.NewScript(`
 redis.call('HSET', KEYS[1], 'rate', ARGV[1], 'interval', ARGV[2], 'keepAliveTime', ARGV[4], 'type', ARGV[3])
 if tonumber(ARGV[4]) > 0 then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
 redis.call('HDEL', KEYS[1], 'ebb-members')
@@ -157,7 +157,7 @@ redis.call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5])
 return 1
 `)
 	// redissonEvery: ARGV a command, and its argument.
-	redissonEvery = ebb.NewScript(`
+	redissonEvery = conn.NewScript(`
 local told = 0
 for i, key in ipairs(KEYS) do
   local n = redis.call(ARGV[1], key, unpack(ARGV, 2))

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -122,7 +122,7 @@ func (s *Slot) renew(ctx context.Context) error {
 	case err != nil:
 		proof.Stop()
 		if kit.Overdue(ctx, bounded, err) {
-			err = fmt.Errorf("%w: no answer within %v", ebb.ErrUnavailable, lease/3)
+			err = fmt.Errorf("%w: no answer within %v", conn.ErrUnavailable, lease/3)
 		}
 		return err
 	case !held:
@@ -142,7 +142,7 @@ func (s *Slot) release(ctx context.Context) error {
 		return s.err
 	}
 	held := false
-	err := kit.Release(ctx, ebb.Temporary, func(ctx context.Context) (err error) {
+	err := kit.Release(ctx, conn.Temporary, func(ctx context.Context) (err error) {
 		held, err = s.ask(ctx, false)
 		s.unsure = s.unsure || err != nil
 		return err
@@ -160,7 +160,7 @@ func (s *Slot) release(ctx context.Context) error {
 
 // giveUp takes back what a failed Acquire may have got; if that fails the lease ends.
 func (s *Slot) giveUp(ctx context.Context) {
-	_ = kit.Courtesy(ctx, ebb.Temporary, func(ctx context.Context) error {
+	_ = kit.Courtesy(ctx, conn.Temporary, func(ctx context.Context) error {
 		_, err := s.ask(ctx, false)
 		return err
 	})
@@ -168,13 +168,13 @@ func (s *Slot) giveUp(ctx context.Context) {
 
 // ask renews or releases, and reports whether the slot was held.
 func (s *Slot) ask(ctx context.Context, renew bool) (bool, error) {
-	var v ebb.Value
+	var v conn.Value
 	var err error
 	lease := s.q.opt.Lease
 	switch native := s.q.native(); {
 	case native && renew:
 		v, err = s.q.c.Do(ctx, "SEM.RENEW", s.key, s.owner, lease.Milliseconds())
-		var refused ebb.ReplyError
+		var refused conn.ReplyError
 		if errors.As(err, &refused) && refused.Code() == "LOST" {
 			return false, nil
 		}

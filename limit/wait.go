@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -103,7 +103,7 @@ func (l *Limiter) waitNative(ctx context.Context, p *plan, bucket string, n int6
 		args := append(append([]any{"RL.WAIT", bucket}, p.native[:2]...), ms)
 		args = append(append(args, p.native[2:]...), "COST", n)
 		v, err := l.c.Block(ctx, args...)
-		var refused ebb.ReplyError
+		var refused conn.ReplyError
 		if errors.As(err, &refused) && refused.Code() == "UNBLOCKED" {
 			continue // the server's role has changed, or somebody woke it
 		}
@@ -161,7 +161,7 @@ func (l *Limiter) waitInLine(ctx context.Context, p *plan, bucket string, n int6
 	}
 }
 
-func (l *Limiter) askInLine(ctx context.Context, p *plan, bucket string, args []any) (ebb.Value, error) {
+func (l *Limiter) askInLine(ctx context.Context, p *plan, bucket string, args []any) (conn.Value, error) {
 	l.said.Do(func() { l.opt.Logger.Debug("limit: first use", "limiter", l.String()) })
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
@@ -173,7 +173,7 @@ func (l *Limiter) leave(ctx context.Context, bucket, ticket string, n int64) {
 	if l.away.open.Load() {
 		return
 	}
-	err := kit.Courtesy(ctx, ebb.Temporary, func(ctx context.Context) error {
+	err := kit.Courtesy(ctx, conn.Temporary, func(ctx context.Context) error {
 		_, err := l.c.Script(ctx, leaveScript, keys(bucket)[1:], fmt.Sprintf("%s:%d", ticket, n))
 		return err
 	})

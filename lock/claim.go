@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -87,7 +87,7 @@ func (nativeLock) repeatable() bool { return true }
 
 // nativeSem is SEM.* of ebb.
 type nativeSem struct {
-	c        *ebb.Conn
+	c        *conn.Conn
 	name     string
 	ttl      int64 // ms
 	limit, n int64
@@ -117,10 +117,10 @@ func (n nativeSem) forget(ctx context.Context, owner string) error {
 func (nativeSem) repeatable() bool { return true }
 
 // one is a reply that is an integer, or null, which is not ok.
-func one(got ebb.Ints, err error) (n int64, ok bool, _ error) { return got.At[0], got.N > 0, err }
+func one(got conn.Ints, err error) (n int64, ok bool, _ error) { return got.At[0], got.N > 0, err }
 
 // number is one of a Value.
-func number(v ebb.Value, err error) (n int64, ok bool, _ error) { return one(ebb.IntsOf(v, err)) }
+func number(v conn.Value, err error) (n int64, ok bool, _ error) { return one(conn.IntsOf(v, err)) }
 
 // granted is what a token, or nil, says.
 func granted(token int64, ok bool, err error) (answer, error) {
@@ -128,12 +128,12 @@ func granted(token int64, ok bool, err error) (answer, error) {
 }
 
 // scripted reads what the scripts of this package return: token and milliseconds.
-func scripted(v ebb.Value, err error) (a answer, _ error) {
+func scripted(v conn.Value, err error) (a answer, _ error) {
 	if err != nil {
 		return a, err
 	}
 	if len(v.Elems) != 2 {
-		return a, fmt.Errorf("%w: a script returned %s", ebb.ErrValue, v)
+		return a, fmt.Errorf("%w: a script returned %s", conn.ErrValue, v)
 	}
 	if a.token, err = v.Elems[0].AsInt(); err != nil {
 		return a, err

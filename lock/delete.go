@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -13,7 +13,7 @@ import (
 // is as it was before its first use.
 
 // deleteScript removes KEYS, and publishes ARGV[2] on the channel ARGV[1].
-var deleteScript = ebb.NewScript(`
+var deleteScript = conn.NewScript(`
 redis.call('DEL', unpack(KEYS))
 redis.pcall('PUBLISH', ARGV[1], ARGV[2])
 return 1
@@ -21,7 +21,7 @@ return 1
 
 // deleteRW is deleteScript for a RedissonRW. KEYS[2] is the beginning of the keys that
 // the holds of readers have, which are named in the hash.
-var deleteRW = ebb.NewScript(`
+var deleteRW = conn.NewScript(`
 local all = redis.call('HGETALL', KEYS[1])
 for i = 1, #all, 2 do
   for j = 1, tonumber(all[i + 1]) or 0 do redis.call('DEL', KEYS[2] .. all[i] .. ':rwlock_timeout:' .. j) end
@@ -32,7 +32,7 @@ return 1
 `)
 
 // erase removes keys, and wakes those who wait with a message.
-func (o *object) erase(ctx context.Context, s *ebb.Script, message string, keys ...string) error {
+func (o *object) erase(ctx context.Context, s *conn.Script, message string, keys ...string) error {
 	if _, err := o.c.Script(ctx, s, keys, o.hub.name, message); err != nil {
 		return o.wrap("delete", err)
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 var (
@@ -22,19 +22,19 @@ var (
 // unheard reports whether it is certain that the request of a temporary error has not
 // run: the backend itself said that it is not ready.
 func unheard(err error) bool {
-	var refused ebb.ReplyError
-	return errors.As(err, &refused) && !errors.Is(err, ebb.ErrNotReplicated)
+	var refused conn.ReplyError
+	return errors.As(err, &refused) && !errors.Is(err, conn.ErrNotReplicated)
 }
 
 // isLost reports whether the reply to a renewal is that there is nothing to renew.
 func isLost(err error) bool {
-	var refused ebb.ReplyError
+	var refused conn.ReplyError
 	return errors.As(err, &refused) && refused.Code() == "LOST"
 }
 
 // argument is an error about an argument.
 func argument(format string, args ...any) error {
-	return fmt.Errorf("%w: lock: %s", ebb.ErrArgument, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: lock: %s", conn.ErrArgument, fmt.Sprintf(format, args...))
 }
 
 func isTaken(err error) bool { return errors.Is(err, ErrTaken) }

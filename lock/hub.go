@@ -6,12 +6,12 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 // channel is what waiters of an object listen to, and what its messages mean.
 type channel struct {
-	c    *ebb.Conn
+	c    *conn.Conn
 	name string
 	does wakes
 }
@@ -55,7 +55,7 @@ type seat struct {
 
 // hubFeed is an open subscription with the goroutine that reads it.
 type hubFeed struct {
-	sub  *ebb.Subscription
+	sub  *conn.Subscription
 	done chan struct{} // closed when the goroutine has ended
 }
 
@@ -160,7 +160,7 @@ func (h *hub) read(f *hubFeed) {
 			h.call(m.Payload)
 		case err == nil && h.channel.does == wakesOne:
 			h.call("")
-		case err == nil, errors.Is(err, ebb.ErrInterrupted):
+		case err == nil, errors.Is(err, conn.ErrInterrupted):
 			h.callAll()
 		default:
 			h.callAll()

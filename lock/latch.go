@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -25,7 +25,7 @@ type Latch struct {
 // NewLatch returns the latch of that name. Options.TTL is how long it lives after the
 // last Set or CountDown, by default a day: then it is open, whatever is missing. It
 // does not touch the network, and fails with ebb.ErrArgument.
-func NewLatch(c *ebb.Conn, name string, opts ...Options) (*Latch, error) {
+func NewLatch(c *conn.Conn, name string, opts ...Options) (*Latch, error) {
 	l := &Latch{}
 	var o Options
 	if len(opts) > 0 {
@@ -41,14 +41,14 @@ func NewLatch(c *ebb.Conn, name string, opts ...Options) (*Latch, error) {
 	return l, nil
 }
 
-var setScript = ebb.NewScript(`
+var setScript = conn.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('DEL', KEYS[2])
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1
 `)
 
-var countScript = ebb.NewScript(`
+var countScript = conn.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local again = redis.call('SADD', KEYS[2], ARGV[1]) == 0
 redis.call('PEXPIRE', KEYS[2], ARGV[2]) -- also then: replicas are waited for
@@ -123,7 +123,7 @@ func (l *Latch) Wait(ctx context.Context) error {
 		n, err := l.Count(ctx)
 		return answer{granted: err == nil && n == 0}, err
 	})
-	if err != nil && !errors.Is(err, ebb.ErrArgument) {
+	if err != nil && !errors.Is(err, conn.ErrArgument) {
 		return l.wrap("wait for", err)
 	}
 	return err

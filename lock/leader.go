@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -29,7 +29,7 @@ type Reign struct {
 // NewLeader returns a candidate for the office of that name. id is what others see of
 // it: a host, an address. Options.TTL is how long nobody leads after a leader has died.
 // It does not touch the network, and fails with ebb.ErrArgument.
-func NewLeader(c *ebb.Conn, name, id string, opts ...Options) (*Leader, error) {
+func NewLeader(c *conn.Conn, name, id string, opts ...Options) (*Leader, error) {
 	var o Options
 	if len(opts) > 0 {
 		o = opts[0]
@@ -158,7 +158,7 @@ func (e *Leader) Observe(ctx context.Context) iter.Seq2[Reign, error] {
 			switch {
 			case kit.Ended(ctx, err):
 				return
-			case err != nil && !ebb.Temporary(err):
+			case err != nil && !conn.Temporary(err):
 				yield(Reign{}, err)
 				return
 			case err == nil && (!known || r != last):

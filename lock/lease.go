@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -223,7 +223,7 @@ func (l *Lease) Renew(ctx context.Context) error {
 		l.end(err)
 		return err
 	case kit.Overdue(ctx, bounded, err):
-		err = fmt.Errorf("%w: no answer within %v", ebb.ErrUnavailable, l.ttl/3)
+		err = fmt.Errorf("%w: no answer within %v", conn.ErrUnavailable, l.ttl/3)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

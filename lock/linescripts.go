@@ -3,7 +3,7 @@ package lock
 import (
 	"context"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 // A number of permits with a line, on servers without LOCK.* and SEM.*. A fair lock
@@ -56,7 +56,7 @@ local function wake(channel)
 end
 `
 
-var joinScript = ebb.NewScript(lineHead + `
+var joinScript = conn.NewScript(lineHead + `
 local owner, want, limit, lease, patience, channel = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local mine = redis.call('HGET', KEYS[2], owner)
 if mine then
@@ -96,7 +96,7 @@ if not ends then return {'0', 0} end
 return {'0', math.max(ends - now + 1, 1)}
 `)
 
-var stayScript = ebb.NewScript(lineHead + `
+var stayScript = conn.NewScript(lineHead + `
 local mine = redis.call('HGET', KEYS[2], ARGV[1])
 if not mine or string.match(mine, '%d+$') ~= ARGV[2] then return 0 end
 keep(ARGV[1], tonumber(ARGV[3]))
@@ -106,7 +106,7 @@ return 1
 
 // leaveScript gives back what the owner holds, if the token is its token or 0, and
 // its place in the line.
-var leaveScript = ebb.NewScript(lineHead + `
+var leaveScript = conn.NewScript(lineHead + `
 local mine = redis.call('HGET', KEYS[2], ARGV[1])
 local found = 0
 if mine and (ARGV[2] == '0' or string.match(mine, '%d+$') == ARGV[2]) then
@@ -123,7 +123,7 @@ return found
 
 // scriptLine is these scripts.
 type scriptLine struct {
-	c        *ebb.Conn
+	c        *conn.Conn
 	name     string
 	ttl      int64 // ms
 	limit, n int64

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -19,7 +19,7 @@ type Lock struct {
 // New returns the lock of that name. Who waits is served in order where the backend
 // is ebb; elsewhere the first to ask after a release has it: see NewFair. It does not
 // touch the network. It fails with ebb.ErrArgument. Of opts the first counts.
-func New(c *ebb.Conn, name string, opts ...Options) (*Lock, error) {
+func New(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
 	l := &Lock{}
 	if err := l.setup(c, "lock", name, opts); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func New(c *ebb.Conn, name string, opts ...Options) (*Lock, error) {
 // NewFair returns a lock that is given to who waits in the order of asking, on every
 // backend. On servers without LOCK.ACQUIRE it keeps its own line, in other keys than
 // New: use one or the other for a name.
-func NewFair(c *ebb.Conn, name string, opts ...Options) (*Lock, error) {
+func NewFair(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
 	l := &Lock{fair: true}
 	if err := l.setup(c, "fair lock", name, opts); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func NewFair(c *ebb.Conn, name string, opts ...Options) (*Lock, error) {
 //
 // Where the backend does not answer, Acquire returns up to a second after ctx has ended: it
 // gives back what a request whose reply was lost may have been granted.
-func Acquire(ctx context.Context, c *ebb.Conn, name string, ttl time.Duration) (*Lease, error) {
+func Acquire(ctx context.Context, c *conn.Conn, name string, ttl time.Duration) (*Lease, error) {
 	l, err := New(c, name, Options{TTL: ttl})
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -47,7 +47,7 @@ type Options struct {
 
 // object is what all objects of this package share.
 type object struct {
-	c    *ebb.Conn
+	c    *conn.Conn
 	what string // "lock"
 	name string
 	opts Options
@@ -59,7 +59,7 @@ type object struct {
 }
 
 // setup completes and checks the options.
-func (o *object) setup(c *ebb.Conn, what, name string, opts []Options) error {
+func (o *object) setup(c *conn.Conn, what, name string, opts []Options) error {
 	o.c, o.what, o.name = c, what, name
 	if len(opts) > 0 {
 		o.opts = opts[0]
@@ -106,7 +106,7 @@ func (o *object) describe(detail, native string) string {
 }
 
 // runsOn names the command of ebb, or the server that runs a script.
-func runsOn(c *ebb.Conn, native string) string {
+func runsOn(c *conn.Conn, native string) string {
 	caps := c.Capabilities()
 	switch {
 	case caps.Native && native != "":
@@ -150,7 +150,7 @@ const (
 func repeat(ctx context.Context, times int, fn func() error) error {
 	for n := 0; ; n++ {
 		err := fn()
-		if err == nil || !ebb.Temporary(err) || n+1 >= times || kit.Sleep(ctx, kit.Backoff(firstPause, mostPause, n)) != nil {
+		if err == nil || !conn.Temporary(err) || n+1 >= times || kit.Sleep(ctx, kit.Backoff(firstPause, mostPause, n)) != nil {
 			return err
 		}
 	}
@@ -167,9 +167,9 @@ func times(cl claim) int {
 // again returns which errors of a claim's request allow to send it once more.
 func again(cl claim) func(error) bool {
 	if cl.repeatable() {
-		return ebb.Temporary
+		return conn.Temporary
 	}
-	return func(err error) bool { return ebb.Temporary(err) && unheard(err) }
+	return func(err error) bool { return conn.Temporary(err) && unheard(err) }
 }
 
 // forget gives up what a question may have left behind. An embedded engine leaves
@@ -178,7 +178,7 @@ func (o *object) forget(ctx context.Context, cl claim, owner string) {
 	if _, stands := cl.(stander); stands && o.c.Capabilities().Embedded {
 		return
 	}
-	err := kit.Courtesy(ctx, ebb.Temporary, func(ctx context.Context) error { return cl.forget(ctx, owner) })
+	err := kit.Courtesy(ctx, conn.Temporary, func(ctx context.Context) error { return cl.forget(ctx, owner) })
 	if err != nil {
 		o.opts.Logger.Warn("lock: what was asked for may stay taken for its lease", "object", o.what, "name", o.name, "ttl", o.opts.TTL, "error", err)
 	}
@@ -223,7 +223,7 @@ func (o *object) acquire(ctx context.Context, cl claim, owner string, wait time.
 		o.forget(ctx, cl, owner)
 	}
 	if kit.Overdue(ctx, w.ctx, err) {
-		err = fmt.Errorf("no answer within %v: %w", wait, w.why(ebb.ErrUnavailable))
+		err = fmt.Errorf("no answer within %v: %w", wait, w.why(conn.ErrUnavailable))
 	}
 	return nil, o.wrap("acquire", err)
 }

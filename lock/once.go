@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -39,7 +39,7 @@ type Once struct{ object }
 
 // NewOnce returns the work of that name, done at most once per ttl, counted from when
 // it is begun. It does not touch the network, and fails with ebb.ErrArgument.
-func NewOnce(c *ebb.Conn, name string, ttl time.Duration, opts ...Options) (*Once, error) {
+func NewOnce(c *conn.Conn, name string, ttl time.Duration, opts ...Options) (*Once, error) {
 	o := &Once{}
 	var opt Options
 	if len(opts) > 0 {
@@ -55,7 +55,7 @@ func NewOnce(c *ebb.Conn, name string, ttl time.Duration, opts ...Options) (*Onc
 	return o, nil
 }
 
-var beginScript = ebb.NewScript(`
+var beginScript = conn.NewScript(`
 local state = redis.call('GET', KEYS[1])
 if not state then
   redis.call('SET', KEYS[1], 'doing:' .. ARGV[1], 'PX', ARGV[2])
@@ -69,7 +69,7 @@ if string.sub(state, 1, 6) == 'doing:' then return 2 end
 return 3
 `)
 
-var finishScript = ebb.NewScript(`
+var finishScript = conn.NewScript(`
 local state = redis.call('GET', KEYS[1])
 if state ~= 'doing:' .. ARGV[1] and state ~= 'done:' .. ARGV[1] then return 0 end
 if ARGV[2] == '1' then
@@ -103,7 +103,7 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) error) (Outcome,
 	})
 	switch {
 	case err != nil:
-		_ = kit.Courtesy(ctx, ebb.Temporary, func(ctx context.Context) error { return o.finish(ctx, owner, false) })
+		_ = kit.Courtesy(ctx, conn.Temporary, func(ctx context.Context) error { return o.finish(ctx, owner, false) })
 		return 0, o.wrap("begin", err)
 	case Outcome(state) != Did:
 		return Outcome(state), nil
@@ -112,7 +112,7 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) error) (Outcome,
 		fmt.Errorf("lock: %w: the span of once %q is over", ErrLost, o.name))
 	defer cancel()
 	err = fn(inside)
-	told := kit.Release(ctx, ebb.Temporary, func(ctx context.Context) error { return o.finish(ctx, owner, err == nil) })
+	told := kit.Release(ctx, conn.Temporary, func(ctx context.Context) error { return o.finish(ctx, owner, err == nil) })
 	switch {
 	case err != nil:
 		return Did, err
@@ -130,7 +130,7 @@ func (o *Once) finish(ctx context.Context, owner string, done bool) error {
 // State reports whether the work is Done, or Doing, in the present span; 0 if neither.
 func (o *Once) State(ctx context.Context) (Outcome, error) {
 	switch s, err := o.c.Get(ctx, o.name); {
-	case err == ebb.ErrNil:
+	case err == conn.ErrNil:
 		return 0, nil
 	case err != nil:
 		return 0, o.wrap("look at", err)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -14,7 +14,7 @@ import (
 // programs in both languages share them. It is for that alone: tokens, lines and
 // idempotent requests are not in this layout.
 type RedissonClient struct {
-	c    *ebb.Conn
+	c    *conn.Conn
 	id   string
 	opts Options
 }
@@ -22,7 +22,7 @@ type RedissonClient struct {
 // Redisson returns a client with the id of this process, a UUID; "" makes one. A
 // holder is that id with the number of a thread, which the caller chooses: goroutines
 // have none. It does not touch the network.
-func Redisson(c *ebb.Conn, id string, opts ...Options) *RedissonClient {
+func Redisson(c *conn.Conn, id string, opts ...Options) *RedissonClient {
 	r := &RedissonClient{c: c, id: id}
 	if id == "" {
 		r.id = kit.UUID()
@@ -155,12 +155,12 @@ func (l *RedissonRW) String() string { return l.describe(l.leases(), "") }
 
 // redissonClaim is a holder's claim on one of these locks.
 type redissonClaim struct {
-	c                *ebb.Conn
+	c                *conn.Conn
 	ttl              int64 // ms
 	keys             []string
 	channel          string
 	fenced           bool
-	take, keep, give *ebb.Script
+	take, keep, give *conn.Script
 }
 
 func (r redissonClaim) ask(ctx context.Context, holder string, _ bool) (a answer, _ error) {
@@ -169,7 +169,7 @@ func (r redissonClaim) ask(ctx context.Context, holder string, _ bool) (a answer
 		return a, err
 	}
 	if len(v.Elems) != 3 {
-		return a, fmt.Errorf("%w: a script returned %s", ebb.ErrValue, v)
+		return a, fmt.Errorf("%w: a script returned %s", conn.ErrValue, v)
 	}
 	var n [3]int64
 	for i, e := range v.Elems {
@@ -194,7 +194,7 @@ func (redissonClaim) forget(context.Context, string) error { return nil }
 func (redissonClaim) repeatable() bool                     { return false }
 
 var (
-	rlockTake = ebb.NewScript(`
+	rlockTake = conn.NewScript(`
 local new = redis.call('EXISTS', KEYS[1]) == 0
 if new or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
   local token = 0
@@ -208,11 +208,11 @@ if new or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
 end
 return {0, 0, redis.call('PTTL', KEYS[1]) + 1}
 `)
-	rlockKeep = ebb.NewScript(`
+	rlockKeep = conn.NewScript(`
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 `)
-	rlockGive = ebb.NewScript(`
+	rlockGive = conn.NewScript(`
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
 if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
@@ -224,7 +224,7 @@ return 1
 `)
 
 	// A reader's lock lives as long as the longest of the holds.
-	rreadTake = ebb.NewScript(`
+	rreadTake = conn.NewScript(`
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if mode and mode ~= 'read' and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 0 then
   return {0, 0, redis.call('PTTL', KEYS[1]) + 1}
@@ -235,7 +235,7 @@ redis.call('SET', KEYS[2] .. ':' .. n, '1', 'PX', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[2])))
 return {1, 0, 0}
 `)
-	rreadKeep = ebb.NewScript(`
+	rreadKeep = conn.NewScript(`
 local n = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0)
 if n == 0 then return 0 end
 for i = 1, n do redis.call('PEXPIRE', KEYS[2] .. ':' .. i, ARGV[2]) end
@@ -243,7 +243,7 @@ redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), tonumber(AR
 return 1
 `)
 	// KEYS[2] ends with this holder's name: those of the others differ in it.
-	rreadGive = ebb.NewScript(`
+	rreadGive = conn.NewScript(`
 local n = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0)
 if n == 0 then return 0 end
 redis.call('DEL', KEYS[2] .. ':' .. n)
@@ -276,7 +276,7 @@ redis.pcall('PUBLISH', ARGV[3], '0')
 return 1
 `)
 
-	rwriteTake = ebb.NewScript(`
+	rwriteTake = conn.NewScript(`
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if mode and (mode ~= 'write' or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0) then
   return {0, 0, redis.call('PTTL', KEYS[1]) + 1}
@@ -287,7 +287,7 @@ redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), tonumber(AR
 return {1, 0, 0}
 `)
 	// A writer that reads as well goes on as a reader.
-	rwriteGive = ebb.NewScript(`
+	rwriteGive = conn.NewScript(`
 if redis.call('HGET', KEYS[1], 'mode') ~= 'write' or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
 if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -31,19 +31,19 @@ func (o *object) setupPermits(r *RedissonClient, what, name string) error {
 }
 
 var (
-	rsemSet = ebb.NewScript(`
+	rsemSet = conn.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
 redis.pcall('PUBLISH', ARGV[2], ARGV[1])
 return 1
 `)
-	rsemTake = ebb.NewScript(`
+	rsemTake = conn.NewScript(`
 local value = tonumber(redis.call('GET', KEYS[1]) or 0)
 if value < tonumber(ARGV[1]) then return 0 end
 redis.call('DECRBY', KEYS[1], ARGV[1])
 return 1
 `)
-	rsemGive = ebb.NewScript(`
+	rsemGive = conn.NewScript(`
 local value = redis.call('INCRBY', KEYS[1], ARGV[1])
 redis.pcall('PUBLISH', ARGV[2], value)
 return value
@@ -185,7 +185,7 @@ func (s *RedissonPermits) claim() permitClaim {
 
 // permitClaim is a permit's id asking for the permit.
 type permitClaim struct {
-	c       *ebb.Conn
+	c       *conn.Conn
 	ttl     int64 // ms
 	keys    []string
 	channel string
@@ -204,7 +204,7 @@ end
 `
 
 var (
-	rpermitTake = ebb.NewScript(rpermitHead + `
+	rpermitTake = conn.NewScript(rpermitHead + `
 back(ARGV[3])
 if redis.call('ZSCORE', KEYS[2], ARGV[1]) then -- asked for again
   redis.call('ZADD', KEYS[2], now + ARGV[2], ARGV[1])
@@ -219,20 +219,20 @@ redis.call('DECR', KEYS[1])
 redis.call('ZADD', KEYS[2], now + ARGV[2], ARGV[1])
 return {1, 0}
 `)
-	rpermitKeep = ebb.NewScript(rpermitHead + `
+	rpermitKeep = conn.NewScript(rpermitHead + `
 local ends = redis.call('ZSCORE', KEYS[2], ARGV[1])
 if not ends or tonumber(ends) <= now then return 0 end
 redis.call('ZADD', KEYS[2], now + ARGV[2], ARGV[1])
 return 1
 `)
-	rpermitGive = ebb.NewScript(rpermitHead + `
+	rpermitGive = conn.NewScript(rpermitHead + `
 local ends = redis.call('ZSCORE', KEYS[2], ARGV[1])
 if not ends or tonumber(ends) <= now then back(ARGV[3]) return 0 end
 redis.call('ZREM', KEYS[2], ARGV[1])
 redis.pcall('PUBLISH', ARGV[3], redis.call('INCRBY', KEYS[1], 1))
 return 1
 `)
-	rpermitCount = ebb.NewScript(rpermitHead + `
+	rpermitCount = conn.NewScript(rpermitHead + `
 back(ARGV[1])
 return redis.call('GET', KEYS[1]) or 0
 `)
@@ -273,13 +273,13 @@ func (r *RedissonClient) Latch(name string) (*Latch, error) {
 }
 
 var (
-	rlatchSet = ebb.NewScript(`
+	rlatchSet = conn.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
 redis.pcall('PUBLISH', ARGV[2], '1')
 return 1
 `)
-	rlatchCount = ebb.NewScript(`
+	rlatchCount = conn.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local left = redis.call('DECR', KEYS[1])
 if left <= 0 then redis.call('DEL', KEYS[1]) end

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -15,7 +15,7 @@ type RW struct{ object }
 
 // NewRW returns the read-write lock of that name. On ebb it is the same lock as New's.
 // It does not touch the network, and fails with ebb.ErrArgument.
-func NewRW(c *ebb.Conn, name string, opts ...Options) (*RW, error) {
+func NewRW(c *conn.Conn, name string, opts ...Options) (*RW, error) {
 	l := &RW{}
 	if err := l.setup(c, "read-write lock", name, opts); err != nil {
 		return nil, err

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 // A lock on servers without LOCK.*, for who needs no line. Its keys:
@@ -37,7 +37,7 @@ const fenceLife = 24 * 60 * 60 * 1000
 // taken. Who waits gives the third key, which is set then, and how long it lives. The
 // new token is put together as a text: to print a number costs as much as to read the
 // clock.
-var takeScript = ebb.NewScript(`
+var takeScript = conn.NewScript(`
 local call = redis.call
 if not call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   if call('GET', KEYS[1]) ~= ARGV[1] then
@@ -60,14 +60,14 @@ end
 return token
 `)
 
-var keepScript = ebb.NewScript(`
+var keepScript = conn.NewScript(`
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 `)
 
 // giveScript makes the channel's name of that of the waiters' key, which it seldom needs.
-var giveScript = ebb.NewScript(`
+var giveScript = conn.NewScript(`
 local call = redis.call
 if call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 if call('DEL', KEYS[1], KEYS[2]) == 2 then redis.pcall('PUBLISH', string.sub(KEYS[2], 1, -5) .. 'wake', '') end
@@ -98,7 +98,7 @@ func keysOf(name string) (k keys) {
 
 func (s scriptLock) ask(ctx context.Context, owner string, waits bool) (answer, error) {
 	o := s.o
-	var got ebb.Ints
+	var got conn.Ints
 	var err error
 	if waits {
 		got, err = o.c.ScriptInts(ctx, takeScript, 3, o.name, o.keys.fence, o.keys.wait, owner, o.ttl, o.fenced, patienceText)

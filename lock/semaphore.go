@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -21,7 +21,7 @@ type Semaphore struct {
 // NewSemaphore returns the semaphore of that name, of which there are permits in all.
 // Programs that name different numbers are each held to their own: what is taken then
 // counts. It does not touch the network, and fails with ebb.ErrArgument.
-func NewSemaphore(c *ebb.Conn, name string, permits int, opts ...Options) (*Semaphore, error) {
+func NewSemaphore(c *conn.Conn, name string, permits int, opts ...Options) (*Semaphore, error) {
 	s := &Semaphore{permits: int64(permits)}
 	if permits < 1 || permits > math.MaxInt32 {
 		return nil, argument("semaphore %q with %d permits: from 1 to %d", name, permits, math.MaxInt32)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -60,13 +60,13 @@ func (w *waiter) prove(token int64) (sent mark, err error) {
 		ctx, cancel := context.WithTimeout(w.ctx, within)
 		err = w.cl.renew(ctx, w.owner, token)
 		if kit.Overdue(w.ctx, ctx, err) {
-			err = fmt.Errorf("%w: no answer within %v", ebb.ErrUnavailable, within)
+			err = fmt.Errorf("%w: no answer within %v", conn.ErrUnavailable, within)
 		}
 		cancel()
 		switch {
 		case err == nil || errors.Is(err, ErrLost):
 			return sent, err
-		case w.ctx.Err() != nil || !ebb.Temporary(err):
+		case w.ctx.Err() != nil || !conn.Temporary(err):
 			return sent, w.why(err)
 		}
 		if err = w.pause(n, err); err != nil {
@@ -117,7 +117,7 @@ func (w *waiter) stands(st stander) (int64, mark, error) {
 	if !w.o.c.Capabilities().Embedded { // what is free needs no connection of its own
 		sent := now()
 		a, err := w.cl.ask(w.ctx, w.owner, false)
-		if err == nil && a.granted || err != nil && (w.ctx.Err() != nil || !ebb.Temporary(err)) {
+		if err == nil && a.granted || err != nil && (w.ctx.Err() != nil || !conn.Temporary(err)) {
 			return a.token, sent, err
 		}
 	}
@@ -143,7 +143,7 @@ func (w *waiter) stands(st stander) (int64, mark, error) {
 				}
 				w.last = nil
 			}
-		case w.ctx.Err() != nil || !ebb.Temporary(err):
+		case w.ctx.Err() != nil || !conn.Temporary(err):
 			return 0, sent, w.why(err)
 		default:
 			w.served = false
@@ -181,7 +181,7 @@ func (w *waiter) asks() (int64, mark, error) {
 			if a.again > 0 {
 				pause = min(pause, a.again)
 			}
-		case w.ctx.Err() != nil || !ebb.Temporary(err) || !w.cl.repeatable() && !unheard(err):
+		case w.ctx.Err() != nil || !conn.Temporary(err) || !w.cl.repeatable() && !unheard(err):
 			return 0, sent, w.why(err)
 		default:
 			w.o.opts.Logger.Warn("lock: no answer, trying again", "object", w.o.what, "name", w.o.name, "error", err)

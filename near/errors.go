@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 // ErrNoMember is in the chain of the error of a search around a member that is not in
@@ -17,7 +17,7 @@ func (x *Index) failed(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var r ebb.ReplyError
+	var r conn.ReplyError
 	if errors.As(err, &r) && strings.Contains(string(r), "could not decode requested zset member") {
 		err = ErrNoMember
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/expiries"
 	"github.com/ebbdb/ebb/internal/kit"
 )
@@ -22,7 +22,7 @@ type Options struct {
 // Index is members with their places. Its methods are safe for concurrent use. It holds
 // no resource and need not be closed.
 type Index struct {
-	c       *ebb.Conn
+	c       *conn.Conn
 	name    string
 	due     string
 	log     *slog.Logger
@@ -35,7 +35,7 @@ const pole = 85.05112878
 
 // New returns the index of a name, which is its key. It does not touch the network.
 // The error wraps ebb.ErrArgument: a name makes no sense.
-func New(c *ebb.Conn, name string, opts ...Options) (*Index, error) {
+func New(c *conn.Conn, name string, opts ...Options) (*Index, error) {
 	if err := kit.Check(c, "near", name); err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (x *Index) native() bool {
 	return x.c.Capabilities().Native && !x.scripts
 }
 
-func (x *Index) run(ctx context.Context, s *ebb.Script, args ...any) (ebb.Value, error) {
+func (x *Index) run(ctx context.Context, s *conn.Script, args ...any) (conn.Value, error) {
 	return x.c.Script(ctx, s, []string{x.name, x.due}, append([]any{expiries.OnTheWay}, args...)...)
 }
 
@@ -84,7 +84,7 @@ func (x *Index) Place(ctx context.Context, member string, lon, lat float64, ttl 
 		_, err := x.run(ctx, placeScript, lon, lat, member, ms)
 		return x.failed("place", err)
 	}
-	var b ebb.Batch
+	var b conn.Batch
 	b.Do("GEOADD", x.name, lon, lat, member)
 	if ms > 0 {
 		b.Do("ZPEXPIRE", x.name, ms, "MEMBERS", 1, member)
@@ -104,7 +104,7 @@ func check(lon, lat float64) error {
 	if lon >= -180 && lon <= 180 && lat >= -pole && lat <= pole { // NaN is not
 		return nil
 	}
-	return fmt.Errorf("%w: longitude %v, latitude %v: from -180 to 180 and from -%v to %v degrees", ebb.ErrArgument, lon, lat, pole, pole)
+	return fmt.Errorf("%w: longitude %v, latitude %v: from -180 to 180 and from -%v to %v degrees", conn.ErrArgument, lon, lat, pole, pole)
 }
 
 // Remove removes members and returns how many of them were there.
@@ -116,7 +116,7 @@ func (x *Index) Remove(ctx context.Context, members ...string) (int64, error) {
 	for i, m := range members {
 		args[i] = m
 	}
-	var v ebb.Value
+	var v conn.Value
 	var err error
 	if x.native() {
 		v, err = x.c.Do(ctx, append([]any{"ZREM", x.name}, args...)...)
@@ -129,7 +129,7 @@ func (x *Index) Remove(ctx context.Context, members ...string) (int64, error) {
 
 // Position returns where a member is, and whether it is there.
 func (x *Index) Position(ctx context.Context, member string) (Point, bool, error) {
-	var v ebb.Value
+	var v conn.Value
 	var err error
 	if x.native() {
 		v, err = x.c.Do(ctx, "GEOPOS", x.name, member)
@@ -146,7 +146,7 @@ func (x *Index) Position(ctx context.Context, member string) (Point, bool, error
 // Hash returns a member's geohash of 11 letters, as geohash.org has them, and whether
 // it is there. Places with a beginning in common are near each other.
 func (x *Index) Hash(ctx context.Context, member string) (string, bool, error) {
-	var v ebb.Value
+	var v conn.Value
 	var err error
 	if x.native() {
 		v, err = x.c.Do(ctx, "GEOHASH", x.name, member)
@@ -162,7 +162,7 @@ func (x *Index) Hash(ctx context.Context, member string) (string, bool, error) {
 // Distance returns how far two members are from each other, along the earth taken as a
 // sphere (which is wrong by up to 0.5 %), and whether both are there.
 func (x *Index) Distance(ctx context.Context, a, b string) (Distance, bool, error) {
-	var v ebb.Value
+	var v conn.Value
 	var err error
 	if x.native() {
 		v, err = x.c.Do(ctx, "GEODIST", x.name, a, b, "m")
@@ -179,7 +179,7 @@ func (x *Index) Distance(ctx context.Context, a, b string) (Distance, bool, erro
 // TTL returns how long a member lives on, ebb.Forever if it has no deadline, and
 // whether it is there.
 func (x *Index) TTL(ctx context.Context, member string) (time.Duration, bool, error) {
-	var v ebb.Value
+	var v conn.Value
 	var err error
 	if !x.native() {
 		v, err = x.run(ctx, ttlScript, member)
@@ -193,14 +193,14 @@ func (x *Index) TTL(ctx context.Context, member string) (time.Duration, bool, er
 	case n == -2:
 		return 0, false, nil
 	case n == -1:
-		return ebb.Forever, true, nil
+		return conn.Forever, true, nil
 	}
 	return time.Duration(n) * time.Millisecond, true, nil
 }
 
 // Len returns how many members live in the index.
 func (x *Index) Len(ctx context.Context) (int64, error) {
-	var v ebb.Value
+	var v conn.Value
 	var err error
 	if x.native() {
 		v, err = x.c.Do(ctx, "ZCARD", x.name)
@@ -228,9 +228,9 @@ func (x *Index) Watch(ctx context.Context) error {
 }
 
 // point reads longitude and latitude.
-func point(v ebb.Value) (p Point, err error) {
+func point(v conn.Value) (p Point, err error) {
 	if len(v.Elems) != 2 {
-		return p, fmt.Errorf("%w: %s is no place", ebb.ErrValue, v)
+		return p, fmt.Errorf("%w: %s is no place", conn.ErrValue, v)
 	}
 	if p.Lon, err = v.Elems[0].AsFloat(); err != nil {
 		return p, err
@@ -239,7 +239,7 @@ func point(v ebb.Value) (p Point, err error) {
 	return p, err
 }
 
-func number(v ebb.Value, err error) (int64, error) {
+func number(v conn.Value, err error) (int64, error) {
 	if err != nil {
 		return 0, err
 	}

@@ -1,8 +1,8 @@
 package near
 
-import "github.com/ebbdb/ebb"
+import "github.com/ebbdb/ebb/conn"
 
-func newScript(op string) *ebb.Script { return ebb.NewScript(prelude + op) }
+func newScript(op string) *conn.Script { return conn.NewScript(prelude + op) }
 
 // prelude is what the scripts have in common. KEYS are the index and its deadlines (ms
 // since 1970). ARGV are how many of the dead a script removes on its way, then the

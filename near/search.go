@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 // Query says what Search looks for. Its middle is Member, or At if that is empty; its
@@ -39,7 +39,7 @@ func (x *Index) WithinOf(ctx context.Context, member string, radius Distance) ([
 // farther is not looked at, so do not take the whole earth if it need not be.
 func (x *Index) Nearest(ctx context.Context, lon, lat float64, n int, radius Distance) ([]Found, error) {
 	if n < 1 {
-		return nil, x.failed("search", fmt.Errorf("%w: the %d nearest: 1 or more", ebb.ErrArgument, n))
+		return nil, x.failed("search", fmt.Errorf("%w: the %d nearest: 1 or more", conn.ErrArgument, n))
 	}
 	return x.Search(ctx, Query{At: Point{lon, lat}, Radius: radius, Count: n})
 }
@@ -55,7 +55,7 @@ func (x *Index) search(ctx context.Context, q Query, of bool) ([]Found, error) {
 	if err != nil {
 		return nil, x.failed("search", err)
 	}
-	var v ebb.Value
+	var v conn.Value
 	if x.native() {
 		cmd := append([]any{"GEOSEARCH", x.name}, args...)
 		cmd = append(cmd, "ASC")
@@ -75,7 +75,7 @@ func (x *Index) search(ctx context.Context, q Query, of bool) ([]Found, error) {
 	all := make([]Found, len(v.Elems))
 	for i, e := range v.Elems {
 		if len(e.Elems) != 3 {
-			return nil, x.failed("search", fmt.Errorf("%w: %s is no member found", ebb.ErrValue, e))
+			return nil, x.failed("search", fmt.Errorf("%w: %s is no member found", conn.ErrValue, e))
 		}
 		d, err := e.Elems[1].AsFloat()
 		if err != nil {
@@ -100,11 +100,11 @@ func (q Query) args(of bool) ([]any, error) {
 	}
 	switch box := q.Width > 0 && q.Height > 0; {
 	case q.Count < 0:
-		return nil, fmt.Errorf("%w: a count of %d: 0 (all) or more", ebb.ErrArgument, q.Count)
+		return nil, fmt.Errorf("%w: a count of %d: 0 (all) or more", conn.ErrArgument, q.Count)
 	case q.Radius > 0 && q.Width == 0 && q.Height == 0:
 		return append(args, "BYRADIUS", float64(q.Radius), "m"), nil
 	case box && q.Radius == 0:
 		return append(args, "BYBOX", float64(q.Width), float64(q.Height), "m"), nil
 	}
-	return nil, fmt.Errorf("%w: a radius of %v, a width of %v and a height of %v: a positive radius, or else a width and a height", ebb.ErrArgument, q.Radius, q.Width, q.Height)
+	return nil, fmt.Errorf("%w: a radius of %v, a width of %v and a height of %v: a positive radius, or else a width and a height", conn.ErrArgument, q.Radius, q.Width, q.Height)
 }

@@ -1,6 +1,6 @@
 package queue
 
-import "github.com/ebbdb/ebb"
+import "github.com/ebbdb/ebb/conn"
 
 // How the scripts keep a queue:
 //
@@ -169,7 +169,7 @@ const leaseOver = "its last lease ended and nobody had settled it"
 // pushScript adds jobs: ARGV wake, bound, whether to drop the oldest, then of each
 // id ("" has one made), payload, delay, instant (0: see delay), priority, TTL, Unique.
 // KEYS go on with what stands for each that is unique. It replies with a pair each.
-var pushScript = ebb.NewScript(prelude + `
+var pushScript = conn.NewScript(prelude + `
 local most, drop = tonumber(ARGV[2]), ARGV[3] == '1'
 local reply, mark, news = {}, 6, nil
 for i = 4, #ARGV, 7 do
@@ -216,7 +216,7 @@ return finish(reply)
 
 // takeScript leases jobs: ARGV wake, count, lease, MaxDeliveries. It replies with for
 // how many us there is nothing to do, -1 for ever, then with the jobs.
-var takeScript = ebb.NewScript(prelude + `
+var takeScript = conn.NewScript(prelude + `
 local count, lease, max = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local reply, soonest = {-1}, nil
 while #reply <= count do
@@ -242,7 +242,7 @@ return finish(reply)
 `)
 
 // ackScript: ARGV wake, id, token.
-var ackScript = ebb.NewScript(prelude + `
+var ackScript = conn.NewScript(prelude + `
 local j = held(ARGV[2], ARGV[3])
 if not j then return finish(0) end
 lift(j)
@@ -251,7 +251,7 @@ return finish(1)
 `)
 
 // nackScript: ARGV wake, id, token, delay, reason.
-var nackScript = ebb.NewScript(prelude + `
+var nackScript = conn.NewScript(prelude + `
 local j = held(ARGV[2], ARGV[3])
 if not j then return finish(0) end
 lift(j)
@@ -265,7 +265,7 @@ return finish(1)
 `)
 
 // extendScript: ARGV wake, id, token, lease.
-var extendScript = ebb.NewScript(prelude + `
+var extendScript = conn.NewScript(prelude + `
 local j = held(ARGV[2], ARGV[3])
 if not j then return finish(0) end
 lift(j)
@@ -277,7 +277,7 @@ return finish(1)
 `)
 
 // buryScript: ARGV wake, id, token, reason.
-var buryScript = ebb.NewScript(prelude + `
+var buryScript = conn.NewScript(prelude + `
 local j = held(ARGV[2], ARGV[3])
 if not j then return finish(0) end
 lift(j)
@@ -286,7 +286,7 @@ return finish(1)
 `)
 
 // cancelScript: ARGV wake, ids.
-var cancelScript = ebb.NewScript(prelude + `
+var cancelScript = conn.NewScript(prelude + `
 local n = 0
 for i = 2, #ARGV do
   local j = load(ARGV[i])
@@ -301,7 +301,7 @@ return finish(n)
 
 // infoScript replies with counts of delayed, ready, leased and dead, for how many ms
 // the oldest is late, and in how many the next is due, or -1.
-var infoScript = ebb.NewScript(prelude + `
+var infoScript = conn.NewScript(prelude + `
 local ready, oldest, coming = 0, nil, nil
 for line = 0, 9 do
   local base = line * SPAN
@@ -320,7 +320,7 @@ return finish({all - ready, ready, call('HLEN', jobs) - all, call('ZCARD', dead)
 `)
 
 // deadScript replies with the oldest dead letters: ARGV wake, how many.
-var deadScript = ebb.NewScript(prelude + `
+var deadScript = conn.NewScript(prelude + `
 local reply = {}
 local x = call('ZRANGE', dead, 0, ARGV[2] - 1, 'WITHSCORES')
 for i = 1, #x, 2 do
@@ -330,7 +330,7 @@ return finish(reply)
 `)
 
 // reviveScript adds dead letters to the queue again: ARGV wake, ids.
-var reviveScript = ebb.NewScript(prelude + `
+var reviveScript = conn.NewScript(prelude + `
 local n, news = 0, nil
 for i = 2, #ARGV do
   local id = ARGV[i]
@@ -350,7 +350,7 @@ return finish(n)
 `)
 
 // discardScript removes dead letters: ARGV wake, ids.
-var discardScript = ebb.NewScript(prelude + `
+var discardScript = conn.NewScript(prelude + `
 local n = 0
 for i = 2, #ARGV do
   n = n + call('ZREM', dead, ARGV[i])

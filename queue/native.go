@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -17,7 +17,7 @@ import (
 // any client shares it with DQ.*. Dead letters are the queue {name}:dead; what they
 // died of, which ebb does not keep, is in the hash {name}:why, for whyTTL.
 type native struct {
-	c          *ebb.Conn
+	c          *conn.Conn
 	name       string
 	max        int
 	configured *atomic.Bool
@@ -70,7 +70,7 @@ func addArgs(p *pushItem, maxLen int) []any {
 
 // dropScript adds jobs, each in the place of the next if there is no room: ARGV
 // holds DQ.ADD's arguments for each, behind their number.
-var dropScript = ebb.NewScript(`
+var dropScript = conn.NewScript(`
 local reply, i = {}, 1
 while i <= #ARGV do
   local add = {'DQ.ADD', KEYS[1]}
@@ -99,19 +99,19 @@ func (n *native) push(ctx context.Context, items []pushItem, maxLen int, drop bo
 	if drop {
 		return n.pushDropping(ctx, items, maxLen)
 	}
-	var b ebb.Batch
+	var b conn.Batch
 	for i := range items {
 		b.Do(append([]any{"DQ.ADD", n.name}, addArgs(&items[i], maxLen)...)...)
 	}
-	var replies []ebb.Value
+	var replies []conn.Value
 	var err error
 	if len(items) == 1 {
-		var v ebb.Value
+		var v conn.Value
 		v, err = n.c.Do(ctx, append([]any{"DQ.ADD", n.name}, addArgs(&items[0], maxLen)...)...)
 		if isFull(err) {
 			err = nil
 		}
-		replies = []ebb.Value{v}
+		replies = []conn.Value{v}
 	} else if maxLen > 0 {
 		replies, err = n.c.Tx(ctx, &b) // with room made in between, later ones would overtake
 	} else {
@@ -164,7 +164,7 @@ func (n *native) pushDropping(ctx context.Context, items []pushItem, maxLen int)
 }
 
 func isFull(err error) bool {
-	var refused ebb.ReplyError
+	var refused conn.ReplyError
 	return errors.As(err, &refused) && refused.Code() == "FULL"
 }
 
@@ -177,14 +177,14 @@ func (n *native) takeWaiting(ctx context.Context, count int, lease, block int64)
 	return n.pop(ctx, n.c.Block, count, lease, "BLOCK", block)
 }
 
-func (n *native) pop(ctx context.Context, do func(context.Context, ...any) (ebb.Value, error), count int, lease int64, more ...any) (t taken, err error) {
+func (n *native) pop(ctx context.Context, do func(context.Context, ...any) (conn.Value, error), count int, lease int64, more ...any) (t taken, err error) {
 	if !n.configured.Load() {
 		if err := n.configure(ctx); err != nil {
 			return t, err
 		}
 	}
 	v, err := do(ctx, append([]any{"DQ.POP", n.name, "COUNT", count, "LEASE", lease}, more...)...)
-	if err != nil && !errors.Is(err, ebb.ErrNotReplicated) {
+	if err != nil && !errors.Is(err, conn.ErrNotReplicated) {
 		return t, err
 	}
 	t.wait = -1 // nobody knows
@@ -238,7 +238,7 @@ func (n *native) extend(ctx context.Context, id string, token, lease int64) (boo
 
 // lastNackScript gives a job back for the last time, and notes why: ARGV id, token,
 // delay, the note, its TTL.
-var lastNackScript = ebb.NewScript(`
+var lastNackScript = conn.NewScript(`
 local done = redis.call('DQ.NACK', KEYS[1], ARGV[1], ARGV[2], 'DELAY', ARGV[3])
 if done == 1 then
   local time = redis.call('TIME')
@@ -263,7 +263,7 @@ func note(r *raw, reason string) string {
 }
 
 // nativeBuryScript makes a job a dead letter at once: ARGV id, token, payload, the note, its TTL.
-var nativeBuryScript = ebb.NewScript(`
+var nativeBuryScript = conn.NewScript(`
 if redis.call('DQ.ACK', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
 local id, time = ARGV[1], redis.call('TIME')
 local died = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -283,7 +283,7 @@ func (n *native) bury(ctx context.Context, r *raw, reason string) (bool, error) 
 		r.id, r.token, r.payload, note(r, reason), whyTTL.Milliseconds())
 }
 
-func (n *native) scriptTruth(ctx context.Context, s *ebb.Script, keys []string, args ...any) (bool, error) {
+func (n *native) scriptTruth(ctx context.Context, s *conn.Script, keys []string, args ...any) (bool, error) {
 	v, err := n.c.Script(ctx, s, keys, args...)
 	if err != nil {
 		return false, err
@@ -297,7 +297,7 @@ func (n *native) cancel(ctx context.Context, ids []string) (int64, error) {
 }
 
 func (n *native) info(ctx context.Context) (i Info, err error) {
-	var b ebb.Batch
+	var b conn.Batch
 	b.Do("DQ.INFO", n.name)
 	b.Do("DQ.INFO", n.deadKey())
 	b.Do("TIME")
@@ -310,7 +310,7 @@ func (n *native) info(ctx context.Context) (i Info, err error) {
 			return i, err
 		}
 	}
-	at := func(v ebb.Value, key string) int64 {
+	at := func(v conn.Value, key string) int64 {
 		e, _ := v.Get(key)
 		k, err := e.AsInt()
 		if err != nil {
@@ -318,7 +318,7 @@ func (n *native) info(ctx context.Context) (i Info, err error) {
 		}
 		return k
 	}
-	count := func(v ebb.Value, key string) int { return int(max(at(v, key), 0)) } // nothing where there is no queue
+	count := func(v conn.Value, key string) int { return int(max(at(v, key), 0)) } // nothing where there is no queue
 	q, d := replies[0], replies[1]
 	i = Info{Delayed: count(q, "delayed"), Ready: count(q, "ready"), Leased: count(q, "leased"),
 		Dead: count(d, "ready") + count(d, "delayed") + count(d, "leased"), NextDue: -1}
@@ -385,7 +385,7 @@ func (n *native) dead(ctx context.Context, most int) ([]deadRaw, error) {
 
 // nativeReviveScript adds dead letters to the queue again: ARGV ids. ebb's commands
 // show dead letters in their order only: it looks at all.
-var nativeReviveScript = ebb.NewScript(`
+var nativeReviveScript = conn.NewScript(`
 local want, letters, n = {}, {}, 0
 for _, id in ipairs(ARGV) do want[id] = true end
 for _, j in ipairs(redis.call('DQ.PEEK', KEYS[2], 'COUNT', 1000000)) do

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -112,7 +112,7 @@ func (w *consumer[T]) fetch(ctx context.Context, count int) ([]*Job[T], error) {
 	var last error // of the backend that could not be reached
 	for tries := 0; ; {
 		raws, err := w.once(ctx, count)
-		if errors.Is(err, ebb.ErrNotReplicated) {
+		if errors.Is(err, conn.ErrNotReplicated) {
 			raws = w.q.prove(ctx, raws, err)
 		}
 		jobs := w.q.decode(ctx, raws)
@@ -125,7 +125,7 @@ func (w *consumer[T]) fetch(ctx context.Context, count int) ([]*Job[T], error) {
 			return nil, w.q.failed("pop", ctx.Err())
 		case err == nil:
 			tries = 0
-		case !ebb.Temporary(err):
+		case !conn.Temporary(err):
 			return nil, w.q.failed("pop", err)
 		default:
 			last = err
@@ -158,7 +158,7 @@ func (q *Queue[T]) prove(ctx context.Context, raws []raw, why error) []raw {
 		why = nil
 		kept := raws[:0]
 		for i, r := range raws {
-			if errs[i] == nil || ebb.Temporary(errs[i]) {
+			if errs[i] == nil || conn.Temporary(errs[i]) {
 				kept = append(kept, r)
 				why = cmp.Or(why, errs[i])
 			}
@@ -199,7 +199,7 @@ func (w *consumer[T]) block(ctx context.Context, n *native, count int) ([]raw, e
 		patient, cancel := context.WithTimeout(ctx, blockFor+overdue)
 		defer cancel()
 		t, err := n.takeWaiting(patient, count, lease, block)
-		if kit.Overdue(ctx, patient, err) && !errors.Is(err, ebb.ErrNotReplicated) {
+		if kit.Overdue(ctx, patient, err) && !errors.Is(err, conn.ErrNotReplicated) {
 			err = silence(blockFor + overdue)
 		}
 		return t.jobs, err
@@ -210,7 +210,7 @@ func (w *consumer[T]) block(ctx context.Context, n *native, count int) ([]raw, e
 
 // silence is the error of a connection that is taken for dead.
 func silence(within time.Duration) error {
-	return fmt.Errorf("%w: no reply within %v", ebb.ErrUnavailable, within)
+	return fmt.Errorf("%w: no reply within %v", conn.ErrUnavailable, within)
 }
 
 // await looks whenever the bell rings, and when a job falls due.
@@ -258,4 +258,4 @@ func (q *Queue[T]) decode(ctx context.Context, raws []raw) []*Job[T] {
 	return jobs
 }
 
-func isInterrupted(err error) bool { return errors.Is(err, ebb.ErrInterrupted) }
+func isInterrupted(err error) bool { return errors.Is(err, conn.ErrInterrupted) }

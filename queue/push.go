@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -124,19 +124,19 @@ func (q *Queue[T]) PushMany(ctx context.Context, items []Item[T]) ([]string, err
 func (q *Queue[T]) prepare(it *Item[T]) (p pushItem, err error) {
 	switch {
 	case it.Delay < 0:
-		err = fmt.Errorf("%w: Delay is %v, which is negative", ebb.ErrArgument, it.Delay)
+		err = fmt.Errorf("%w: Delay is %v, which is negative", conn.ErrArgument, it.Delay)
 	case it.Delay > 0 && !it.At.IsZero():
-		err = fmt.Errorf("%w: Delay and At exclude each other", ebb.ErrArgument)
+		err = fmt.Errorf("%w: Delay and At exclude each other", conn.ErrArgument)
 	case !it.At.IsZero() && (it.At.UnixMilli() <= 0 || it.At.Year() > lastYear):
-		err = fmt.Errorf("%w: At is %v; it must be after 1970 and before %d", ebb.ErrArgument, it.At, lastYear+1)
+		err = fmt.Errorf("%w: At is %v; it must be after 1970 and before %d", conn.ErrArgument, it.At, lastYear+1)
 	case it.Priority < 0 || it.Priority > maxPriority:
-		err = fmt.Errorf("%w: Priority is %d; 0 to %d are right", ebb.ErrArgument, it.Priority, maxPriority)
+		err = fmt.Errorf("%w: Priority is %d; 0 to %d are right", conn.ErrArgument, it.Priority, maxPriority)
 	case it.TTL < 0:
-		err = fmt.Errorf("%w: TTL is %v, which is negative", ebb.ErrArgument, it.TTL)
+		err = fmt.Errorf("%w: TTL is %v, which is negative", conn.ErrArgument, it.TTL)
 	case it.Unique < 0:
-		err = fmt.Errorf("%w: Unique is %v, which is negative", ebb.ErrArgument, it.Unique)
+		err = fmt.Errorf("%w: Unique is %v, which is negative", conn.ErrArgument, it.Unique)
 	case it.ID == "*":
-		err = fmt.Errorf("%w: \"*\" cannot be an ID; leave it out to have one made", ebb.ErrArgument)
+		err = fmt.Errorf("%w: \"*\" cannot be an ID; leave it out to have one made", conn.ErrArgument)
 	}
 	if err != nil {
 		return p, err

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -66,7 +66,7 @@ type Options[T any] struct {
 	// before it ends theirs. 0: not at all.
 	Grace time.Duration
 	// Codec turns values into bytes. nil: ebb.CodecOf.
-	Codec ebb.Codec[T]
+	Codec conn.Codec[T]
 	// Logger gets what nobody is told by an error. nil: nobody.
 	Logger *slog.Logger
 }
@@ -84,24 +84,24 @@ func (o *Options[T]) check() error {
 		o.Backoff = func(n int) time.Duration { return kit.Backoff(time.Second, 10*time.Minute, n-1) }
 	}
 	if o.Codec == nil {
-		o.Codec = ebb.CodecOf[T]()
+		o.Codec = conn.CodecOf[T]()
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	switch {
 	case o.Lease < shortestLease:
-		return fmt.Errorf("%w: Lease is %v; %v is the shortest", ebb.ErrArgument, o.Lease, shortestLease)
+		return fmt.Errorf("%w: Lease is %v; %v is the shortest", conn.ErrArgument, o.Lease, shortestLease)
 	case o.MaxDeliveries > maxDeliveries:
-		return fmt.Errorf("%w: MaxDeliveries is %d; at most %d, or negative for any number", ebb.ErrArgument, o.MaxDeliveries, maxDeliveries)
+		return fmt.Errorf("%w: MaxDeliveries is %d; at most %d, or negative for any number", conn.ErrArgument, o.MaxDeliveries, maxDeliveries)
 	case o.MaxLen < 0:
-		return fmt.Errorf("%w: MaxLen is %d; 0 is for any number", ebb.ErrArgument, o.MaxLen)
+		return fmt.Errorf("%w: MaxLen is %d; 0 is for any number", conn.ErrArgument, o.MaxLen)
 	case o.Overflow < Refuse || o.Overflow > DropOldest:
-		return fmt.Errorf("%w: Overflow is %v; Refuse, Block and DropOldest are right", ebb.ErrArgument, o.Overflow)
+		return fmt.Errorf("%w: Overflow is %v; Refuse, Block and DropOldest are right", conn.ErrArgument, o.Overflow)
 	case o.Overflow != Refuse && o.MaxLen == 0:
-		return fmt.Errorf("%w: Overflow is %v, which needs a MaxLen", ebb.ErrArgument, o.Overflow)
+		return fmt.Errorf("%w: Overflow is %v, which needs a MaxLen", conn.ErrArgument, o.Overflow)
 	case o.Grace < 0:
-		return fmt.Errorf("%w: Grace is %v, which is negative", ebb.ErrArgument, o.Grace)
+		return fmt.Errorf("%w: Grace is %v, which is negative", conn.ErrArgument, o.Grace)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (o *Options[T]) check() error {
 // Queue is a queue of jobs with values of type T. Its methods are safe for
 // concurrent use, and it holds nothing that must be closed.
 type Queue[T any] struct {
-	c    *ebb.Conn
+	c    *conn.Conn
 	name string
 	o    Options[T]
 
@@ -123,7 +123,7 @@ type Queue[T any] struct {
 // New returns the queue of a name on a connection. All programs that use the name
 // share it; limits and leases are each one's own. It does not speak to the backend.
 // Of opts the first counts. Errors: ebb.ErrArgument.
-func New[T any](c *ebb.Conn, name string, opts ...Options[T]) (*Queue[T], error) {
+func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Queue[T], error) {
 	var o Options[T]
 	if len(opts) > 0 {
 		o = opts[0]

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -30,9 +30,9 @@ import (
 //
 // Its methods are safe for concurrent use, and it holds nothing that must be closed.
 type Shared[T any] struct {
-	c                                  *ebb.Conn
+	c                                  *conn.Conn
 	name, waiting, deadlines, announce string
-	codec                              ebb.Codec[T]
+	codec                              conn.Codec[T]
 	log                                *slog.Logger
 }
 
@@ -40,14 +40,14 @@ type Shared[T any] struct {
 type SharedOptions[T any] struct {
 	// Codec turns values into bytes as the Java side does: ebb.CodecOf, the default,
 	// for strings is its StringCodec.
-	Codec ebb.Codec[T]
+	Codec conn.Codec[T]
 	// Logger gets what nobody is told by an error. nil: nobody.
 	Logger *slog.Logger
 }
 
 // Redisson returns the queue of a name in Redisson's layout. It does not speak to the
 // backend. Of opts the first counts. Errors: ebb.ErrArgument.
-func Redisson[T any](c *ebb.Conn, name string, opts ...SharedOptions[T]) (*Shared[T], error) {
+func Redisson[T any](c *conn.Conn, name string, opts ...SharedOptions[T]) (*Shared[T], error) {
 	var o SharedOptions[T]
 	if len(opts) > 0 {
 		o = opts[0]
@@ -56,7 +56,7 @@ func Redisson[T any](c *ebb.Conn, name string, opts ...SharedOptions[T]) (*Share
 		return nil, err
 	}
 	if o.Codec == nil {
-		o.Codec = ebb.CodecOf[T]()
+		o.Codec = conn.CodecOf[T]()
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -101,7 +101,7 @@ end
 var (
 	// offerScript adds: ARGV channel, item, delay, payload. Without delay it goes
 	// behind what is due.
-	offerScript = ebb.NewScript(sharedPrelude + `
+	offerScript = conn.NewScript(sharedPrelude + `
 local item, delay = ARGV[2], tonumber(ARGV[3])
 if delay == 0 and rest() ~= 0 then
   call('RPUSH', target, ARGV[4])
@@ -113,17 +113,17 @@ if call('ZRANGE', deadlines, 0, 0)[1] == item then redis.pcall('PUBLISH', ARGV[1
 return 1
 `)
 	// transferScript replies with rest.
-	transferScript = ebb.NewScript(sharedPrelude + `return rest()`)
+	transferScript = conn.NewScript(sharedPrelude + `return rest()`)
 	// pollScript replies with the first payload, or null.
-	pollScript = ebb.NewScript(sharedPrelude + `return call('LPOP', target)`)
+	pollScript = conn.NewScript(sharedPrelude + `return call('LPOP', target)`)
 	// withdrawScript removes an item: ARGV channel, item.
-	withdrawScript = ebb.NewScript(sharedPrelude + `
+	withdrawScript = conn.NewScript(sharedPrelude + `
 call('LREM', waiting, 1, ARGV[2])
 return call('ZREM', deadlines, ARGV[2])
 `)
 )
 
-func (s *Shared[T]) script(ctx context.Context, script *ebb.Script, args ...any) (ebb.Value, error) {
+func (s *Shared[T]) script(ctx context.Context, script *conn.Script, args ...any) (conn.Value, error) {
 	v, err := s.c.Script(ctx, script, []string{s.name, s.waiting, s.deadlines}, append([]any{s.announce}, args...)...)
 	return v, s.failed(err)
 }
@@ -157,7 +157,7 @@ func payloadOf(item string) (string, bool) {
 // Push adds a value that is due after a delay.
 func (s *Shared[T]) Push(ctx context.Context, v T, delay time.Duration) error {
 	if delay < 0 {
-		return s.failed(fmt.Errorf("push: %w: the delay is %v, which is negative", ebb.ErrArgument, delay))
+		return s.failed(fmt.Errorf("push: %w: the delay is %v, which is negative", conn.ErrArgument, delay))
 	}
 	payload, err := s.codec.Encode(v)
 	if err != nil {
@@ -177,10 +177,10 @@ func (s *Shared[T]) TryPop(ctx context.Context) (v T, err error) {
 	patient, cancel := context.WithTimeout(whole, overdue)
 	defer cancel()
 	reply, err := s.script(patient, pollScript)
-	if kit.Overdue(whole, patient, err) && !errors.Is(err, ebb.ErrNotReplicated) {
+	if kit.Overdue(whole, patient, err) && !errors.Is(err, conn.ErrNotReplicated) {
 		err = s.failed(silence(overdue))
 	}
-	if err != nil && !errors.Is(err, ebb.ErrNotReplicated) { // then the value is ours all the same
+	if err != nil && !errors.Is(err, conn.ErrNotReplicated) { // then the value is ours all the same
 		return v, err
 	}
 	if reply.IsNull() {
@@ -208,7 +208,7 @@ func (s *Shared[T]) Pop(ctx context.Context) (v T, err error) {
 		if ctx.Err() != nil && err != nil {
 			return v, s.failed(fmt.Errorf("pop: %w", ctx.Err()))
 		}
-		if !ebb.Temporary(err) {
+		if !conn.Temporary(err) {
 			return v, err
 		}
 		s.log.Warn("cannot reach the queue", "queue", s.name, "error", err)
@@ -246,7 +246,7 @@ func (s *Shared[T]) Transfer(ctx context.Context) error {
 		if kit.Ended(ctx, err) {
 			return err
 		}
-		if !ebb.Temporary(err) && !errors.Is(err, ebb.ErrInterrupted) {
+		if !conn.Temporary(err) && !errors.Is(err, conn.ErrInterrupted) {
 			return err
 		}
 		_ = kit.Sleep(ctx, kit.Backoff(againFirst, againMost, tries))
@@ -321,7 +321,7 @@ func (s *Shared[T]) Len(ctx context.Context) (delayed, ready int, err error) {
 	if _, err := s.script(ctx, transferScript); err != nil {
 		return 0, 0, err
 	}
-	var b ebb.Batch
+	var b conn.Batch
 	b.Do("ZCARD", s.deadlines)
 	b.Do("LLEN", s.name)
 	replies, err := s.c.Pipeline(ctx, &b)

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -29,7 +29,7 @@ func (q *Queue[T]) Run(ctx context.Context, workers int, fn func(ctx context.Con
 		return q.failed("run", err)
 	}
 	if workers < 1 {
-		return q.failed("run", fmt.Errorf("%w: %d workers; at least 1 is right", ebb.ErrArgument, workers))
+		return q.failed("run", fmt.Errorf("%w: %d workers; at least 1 is right", conn.ErrArgument, workers))
 	}
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -108,7 +108,7 @@ func (q *Queue[T]) work(ctx context.Context, j *Job[T], fn func(context.Context,
 		if failed == nil {
 			return
 		}
-		if !ebb.Temporary(failed) || kit.Sleep(last, kit.Backoff(againFirst, againMost, tries)) != nil {
+		if !conn.Temporary(failed) || kit.Sleep(last, kit.Backoff(againFirst, againMost, tries)) != nil {
 			q.o.Logger.Warn("a job could not be settled", "queue", q.name, "job", j.ID, "error", failed)
 			return
 		}

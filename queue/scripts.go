@@ -11,13 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
 // scripts keeps a queue by Lua scripts: see lua.go.
 type scripts struct {
-	c    *ebb.Conn
+	c    *conn.Conn
 	name string
 	max  int
 }
@@ -39,17 +39,17 @@ func (s *scripts) remove(ctx context.Context) error {
 	return kit.Sweep(ctx, s.c, []string{kit.Key(s.name, "once:")}, "string")
 }
 
-func (s *scripts) run(ctx context.Context, script *ebb.Script, more []string, args ...any) (ebb.Value, error) {
+func (s *scripts) run(ctx context.Context, script *conn.Script, more []string, args ...any) (conn.Value, error) {
 	keys := s.keys(len(more))
 	return s.c.Script(ctx, script, append(keys, more...), append([]any{kit.Key(s.name, "wake")}, args...)...)
 }
 
-func (s *scripts) truth(ctx context.Context, script *ebb.Script, args ...any) (bool, error) {
+func (s *scripts) truth(ctx context.Context, script *conn.Script, args ...any) (bool, error) {
 	n, err := s.count(ctx, script, args...)
 	return n == 1, err
 }
 
-func (s *scripts) count(ctx context.Context, script *ebb.Script, args ...any) (int64, error) {
+func (s *scripts) count(ctx context.Context, script *conn.Script, args ...any) (int64, error) {
 	v, err := s.run(ctx, script, nil, args...)
 	if err != nil {
 		return 0, err
@@ -95,7 +95,7 @@ func (p *pushItem) mark() string {
 
 func (s *scripts) take(ctx context.Context, count int, lease int64) (t taken, err error) {
 	v, err := s.run(ctx, takeScript, nil, count, lease, s.max)
-	if err != nil && !errors.Is(err, ebb.ErrNotReplicated) {
+	if err != nil && !errors.Is(err, conn.ErrNotReplicated) {
 		return t, err
 	}
 	if len(v.Elems) == 0 {
@@ -108,7 +108,7 @@ func (s *scripts) take(ctx context.Context, count int, lease int64) (t taken, er
 }
 
 // rawJobs reads jobs as DQ.POP and the script reply with them.
-func rawJobs(elems []ebb.Value) ([]raw, error) {
+func rawJobs(elems []conn.Value) ([]raw, error) {
 	jobs := make([]raw, len(elems))
 	for i, e := range elems {
 		if len(e.Elems) != 5 {
@@ -120,8 +120,8 @@ func rawJobs(elems []ebb.Value) ([]raw, error) {
 	return jobs, nil
 }
 
-func unreadable(what string, v ebb.Value) error {
-	return fmt.Errorf("%w: %s is replied to with %s", ebb.ErrValue, what, v)
+func unreadable(what string, v conn.Value) error {
+	return fmt.Errorf("%w: %s is replied to with %s", conn.ErrValue, what, v)
 }
 
 func (s *scripts) ack(ctx context.Context, id string, token int64) (bool, error) {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -31,7 +31,7 @@ const (
 //
 // There is one subscription for all, from the first hold to the last release.
 type bell struct {
-	c       *ebb.Conn
+	c       *conn.Conn
 	channel string
 
 	mu      sync.Mutex // guards what follows
@@ -41,7 +41,7 @@ type bell struct {
 	reader  *sync.WaitGroup
 }
 
-func (b *bell) init(c *ebb.Conn, channel string) { b.c, b.channel = c, channel }
+func (b *bell) init(c *conn.Conn, channel string) { b.c, b.channel = c, channel }
 
 // hold keeps the subscription until release.
 func (b *bell) hold() {

@@ -6,13 +6,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/resp"
 )
 
 // one is the number of a first delivery.
-var one = ebb.Value{Kind: resp.KindInt, Int: 1}
+var one = conn.Value{Kind: resp.KindInt, Int: 1}
 
 // retryKept is how long the retry set outlives its last entry. Were it lost, the
 // entries would come again after ClaimAfter.
@@ -33,7 +33,7 @@ type Delivery[T any] struct {
 }
 
 // delivery reads what takeScript returns: ID, fields, number.
-func (g *Group[T]) delivery(consumer string, v ebb.Value) (*Delivery[T], error) {
+func (g *Group[T]) delivery(consumer string, v conn.Value) (*Delivery[T], error) {
 	d := &Delivery[T]{g: g, consumer: consumer}
 	var err error
 	if d.Entry, err = g.s.entry(v); err != nil {
@@ -71,7 +71,7 @@ func (d *Delivery[T]) Extend(ctx context.Context) error {
 
 // settle runs a script that ends the delivery, once. gone says that it is well where
 // nobody holds the entry.
-func (d *Delivery[T]) settle(ctx context.Context, doing string, gone bool, s *ebb.Script, more ...any) error {
+func (d *Delivery[T]) settle(ctx context.Context, doing string, gone bool, s *conn.Script, more ...any) error {
 	if d.settled.Load() {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (d *Delivery[T]) settle(ctx context.Context, doing string, gone bool, s *eb
 	return d.failed(doing, ErrLost)
 }
 
-func (d *Delivery[T]) run(ctx context.Context, doing string, s *ebb.Script, more ...any) (int64, error) {
+func (d *Delivery[T]) run(ctx context.Context, doing string, s *conn.Script, more ...any) (int64, error) {
 	r, err := d.g.s.c.Script(ctx, s, d.g.keys, d.g.args(d.consumer, append([]any{d.ID, d.Deliveries}, more...)...)...)
 	if err != nil {
 		return 0, d.failed(doing, err)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -69,11 +69,11 @@ func (s *Stream[T]) Group(name string, opts ...GroupOptions) (*Group[T], error) 
 		o = opts[0]
 	}
 	if name == "" {
-		return nil, fmt.Errorf("%w: stream %q: the name of the group is empty; it must have at least one character", ebb.ErrArgument, s.name)
+		return nil, fmt.Errorf("%w: stream %q: the name of the group is empty; it must have at least one character", conn.ErrArgument, s.name)
 	}
 	if o.ClaimAfter < 0 || o.Batch < 0 || o.DeadLen < 0 || o.DeadTTL < 0 {
 		return nil, fmt.Errorf("%w: stream %q: group %q: ClaimAfter %v, Batch %d, DeadLen %d and DeadTTL %v: none of them may be negative",
-			ebb.ErrArgument, s.name, name, o.ClaimAfter, o.Batch, o.DeadLen, o.DeadTTL)
+			conn.ErrArgument, s.name, name, o.ClaimAfter, o.Batch, o.DeadLen, o.DeadTTL)
 	}
 	if o.ClaimAfter == 0 {
 		o.ClaimAfter = 30 * time.Second
@@ -114,7 +114,7 @@ func (g *Group[T]) create(ctx context.Context, from string) error {
 
 // code is the first word of an error reply.
 func code(err error) string {
-	var r ebb.ReplyError
+	var r conn.ReplyError
 	if errors.As(err, &r) {
 		return r.Code()
 	}
@@ -145,7 +145,7 @@ func (g *Group[T]) Consume(ctx context.Context, consumer string) iter.Seq2[*Deli
 				return
 			}
 			if err != nil {
-				if !yield(nil, g.failed("consume", err)) || !ebb.Temporary(err) || pause(ctx, k.failures) != nil {
+				if !yield(nil, g.failed("consume", err)) || !conn.Temporary(err) || pause(ctx, k.failures) != nil {
 					return
 				}
 				k.failures++
@@ -163,7 +163,7 @@ func (g *Group[T]) Consume(ctx context.Context, consumer string) iter.Seq2[*Deli
 
 // ours returns what is for this group: an entry that another group has redriven is done
 // at once. If that fails it comes again after ClaimAfter.
-func (g *Group[T]) ours(ctx context.Context, got []ebb.Value) []ebb.Value {
+func (g *Group[T]) ours(ctx context.Context, got []conn.Value) []conn.Value {
 	ack := []any{"XACK", g.s.name, g.name}
 	kept := got[:0]
 	for _, v := range got {
@@ -180,7 +180,7 @@ func (g *Group[T]) ours(ctx context.Context, got []ebb.Value) []ebb.Value {
 }
 
 // only returns the group that an entry is for, if it is for one.
-func only(v ebb.Value) (group string, ok bool) {
+func only(v conn.Value) (group string, ok bool) {
 	if len(v.Elems) < 2 {
 		return "", false
 	}
@@ -202,7 +202,7 @@ type cursor struct {
 
 // take returns entries for the consumer, as takeScript does: none if a second
 // passed without any.
-func (g *Group[T]) take(ctx context.Context, k *cursor) ([]ebb.Value, error) {
+func (g *Group[T]) take(ctx context.Context, k *cursor) ([]conn.Value, error) {
 	if !k.made {
 		if err := g.create(ctx, k.from); err != nil {
 			return nil, err
@@ -227,7 +227,7 @@ func (g *Group[T]) take(ctx context.Context, k *cursor) ([]ebb.Value, error) {
 		return nil, err
 	}
 	if len(r.Elems) != 3 {
-		return nil, fmt.Errorf("%w: a reply of %d parts", ebb.ErrValue, len(r.Elems))
+		return nil, fmt.Errorf("%w: a reply of %d parts", conn.ErrValue, len(r.Elems))
 	}
 	k.after = r.Elems[1].Str
 	if k.empty = len(r.Elems[0].Elems) == 0; !k.empty {
@@ -247,7 +247,7 @@ func (g *Group[T]) take(ctx context.Context, k *cursor) ([]ebb.Value, error) {
 }
 
 // wait waits for new entries, in the form of takeScript.
-func (g *Group[T]) wait(ctx context.Context, k *cursor, ms int64) ([]ebb.Value, error) {
+func (g *Group[T]) wait(ctx context.Context, k *cursor, ms int64) ([]conn.Value, error) {
 	r, err := g.s.c.Block(ctx, "XREADGROUP", "GROUP", g.name, k.consumer, "COUNT", g.o.Batch, "BLOCK", ms, "STREAMS", g.s.name, ">")
 	if err != nil {
 		k.made = k.made && code(err) != "NOGROUP"
@@ -315,7 +315,7 @@ func (g *Group[T]) Redrive(ctx context.Context, n int) (moved int64, err error) 
 			return moved, g.failed("redrive", err)
 		}
 		if len(r.Elems) != 2 {
-			return moved, g.failed("redrive", fmt.Errorf("%w: %s", ebb.ErrValue, r))
+			return moved, g.failed("redrive", fmt.Errorf("%w: %s", conn.ErrValue, r))
 		}
 		moved += r.Elems[0].Int
 		if r.Elems[1].Int < int64(step) {
@@ -329,7 +329,7 @@ func (g *Group[T]) Redrive(ctx context.Context, n int) (moved int64, err error) 
 // Destroy ends the group: what is pending is forgotten, dead letters stay. A group that
 // is not there is destroyed.
 func (g *Group[T]) Destroy(ctx context.Context) error {
-	var b ebb.Batch
+	var b conn.Batch
 	b.Do("XGROUP", "DESTROY", g.s.name, g.name)
 	b.Do("DEL", g.keys[1])
 	replies, err := g.s.c.Tx(ctx, &b)
@@ -358,7 +358,7 @@ func (g *Group[T]) Delete(ctx context.Context) error {
 // leave takes a consumer out of the group if nothing is pending for it, and those
 // that died. It is a courtesy: what fails is left.
 func (g *Group[T]) leave(ctx context.Context, consumer string) {
-	_ = kit.Courtesy(ctx, ebb.Temporary, func(ctx context.Context) error {
+	_ = kit.Courtesy(ctx, conn.Temporary, func(ctx context.Context) error {
 		_, err := g.s.c.Script(ctx, leaveScript, g.keys[:1], g.name, consumer, forgetAfter.Milliseconds())
 		return err
 	})

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 // Info is the state of a stream at an instant.
@@ -27,14 +27,14 @@ type GroupInfo struct {
 // Info describes the stream and its groups. A stream that is not there has the
 // zero Info. It costs two commands, O(groups).
 func (s *Stream[T]) Info(ctx context.Context) (Info, error) {
-	var b ebb.Batch
+	var b conn.Batch
 	b.Do("XINFO", "STREAM", s.name)
 	b.Do("XINFO", "GROUPS", s.name)
 	r, err := s.c.Tx(ctx, &b)
 	if err == nil {
 		err = errors.Join(r[0].Err(), r[1].Err())
 	}
-	var refused ebb.ReplyError
+	var refused conn.ReplyError
 	if errors.As(err, &refused) && strings.Contains(string(refused), "no such key") {
 		return Info{}, nil
 	}
@@ -57,7 +57,7 @@ func (s *Stream[T]) Info(ctx context.Context) (Info, error) {
 }
 
 // number is a number of a reply, -1 where there is none.
-func number(v ebb.Value, name string) int64 {
+func number(v conn.Value, name string) int64 {
 	if x, ok := v.Get(name); ok {
 		if n, err := x.AsInt(); err == nil {
 			return n
@@ -66,7 +66,7 @@ func number(v ebb.Value, name string) int64 {
 	return -1
 }
 
-func word(v ebb.Value, name string) string {
+func word(v conn.Value, name string) string {
 	x, _ := v.Get(name)
 	return x.Str
 }

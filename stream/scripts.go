@@ -1,6 +1,6 @@
 package stream
 
-import "github.com/ebbdb/ebb"
+import "github.com/ebbdb/ebb/conn"
 
 // The scripts of a group have the keys stream, retry set and dead letters, and
 // first the arguments
@@ -48,7 +48,7 @@ end
 // It returns the deliveries, each ID, fields and number; the ID to go on after,
 // "-" at the end; and in how many ms more comes due as far as was seen, -1: not
 // known.
-var takeScript = ebb.NewScript(prelude + `
+var takeScript = conn.NewScript(prelude + `
 local idle, want, after, look = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], tonumber(ARGV[9])
 local now, soon, got = ms(), -1, {}
 local function give(id, deliveries)
@@ -117,7 +117,7 @@ if not p then return 0 end
 if p[2] ~= me or p[4] ~= tonumber(ARGV[7]) then return -1 end
 `
 
-var ackScript = ebb.NewScript(mine + `
+var ackScript = conn.NewScript(mine + `
 redis.call('XACK', KEYS[1], group, id)
 redis.call('ZREM', KEYS[2], id)
 return 1
@@ -125,7 +125,7 @@ return 1
 
 // nackScript takes as 8 the delay, and as 9 the least time that the retry set is
 // to be kept, both in ms. Once more it changes nothing.
-var nackScript = ebb.NewScript(mine + `
+var nackScript = conn.NewScript(mine + `
 if most > 0 and p[4] >= most then
 	bury(id, p[4])
 	return 1
@@ -138,7 +138,7 @@ return 1
 `)
 
 // extendScript does not take back what was handed back.
-var extendScript = ebb.NewScript(mine + `
+var extendScript = conn.NewScript(mine + `
 if redis.call('ZSCORE', KEYS[2], id) then return 0 end
 if #redis.call('XCLAIM', KEYS[1], group, me, 0, id, 'JUSTID') == 0 then return 0 end
 return 1
@@ -147,7 +147,7 @@ return 1
 // leaveScript takes a consumer without pending entries out of its group, and up to a
 // hundred of those with names of 32 characters, as kit.ID makes them, that died
 // without leaving: they have nothing pending and were not heard of for ARGV[3] ms.
-var leaveScript = ebb.NewScript(`
+var leaveScript = conn.NewScript(`
 local gone = 0
 for _, c in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
 	local x = {}
@@ -172,7 +172,7 @@ const forField = "for"
 // once more, with no deliveries, and is due; if it is not in the stream any more, it is
 // added for the group. ARGV[7] is the least time that the retry set is to be kept, ms.
 // Letters without a value are dropped. It returns {moved, seen}.
-var redriveScript = ebb.NewScript(prelude + `
+var redriveScript = conn.NewScript(prelude + `
 redis.call('XPENDING', KEYS[1], group) -- fails where there is no group
 local n, now = 0, string.format('%.0f', ms())
 local page = redis.call('XRANGE', KEYS[3], '-', '+', 'COUNT', ARGV[6])

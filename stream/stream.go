@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -35,7 +35,7 @@ const (
 // Options are a stream's. The zero value keeps everything.
 type Options[T any] struct {
 	// Codec is how values are kept; nil: ebb.CodecOf.
-	Codec ebb.Codec[T]
+	Codec conn.Codec[T]
 	// MaxLen is about how many entries are kept: older ones go, by whole nodes of
 	// some hundred (MAXLEN ~). 0: no bound.
 	MaxLen int64
@@ -48,7 +48,7 @@ type Options[T any] struct {
 
 // Stream is a log of values. It may be used by any number of goroutines.
 type Stream[T any] struct {
-	c    *ebb.Conn
+	c    *conn.Conn
 	name string
 	o    Options[T]
 	once sync.Once // the line in the log
@@ -71,7 +71,7 @@ func timeOf(id string) time.Time {
 
 // New returns the stream of a name, which is its key. It does not touch the
 // network. Of opts the first counts. Errors: ebb.ErrArgument.
-func New[T any](c *ebb.Conn, name string, opts ...Options[T]) (*Stream[T], error) {
+func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Stream[T], error) {
 	var o Options[T]
 	if len(opts) > 0 {
 		o = opts[0]
@@ -80,17 +80,17 @@ func New[T any](c *ebb.Conn, name string, opts ...Options[T]) (*Stream[T], error
 		return nil, err
 	}
 	if o.MaxLen < 0 || o.Retention < 0 {
-		return nil, fmt.Errorf("%w: stream %q: MaxLen %d, Retention %v: neither may be negative; 0 keeps everything", ebb.ErrArgument, name, o.MaxLen, o.Retention)
+		return nil, fmt.Errorf("%w: stream %q: MaxLen %d, Retention %v: neither may be negative; 0 keeps everything", conn.ErrArgument, name, o.MaxLen, o.Retention)
 	}
 	if o.Codec == nil {
-		o.Codec = ebb.CodecOf[T]()
+		o.Codec = conn.CodecOf[T]()
 	}
 	return &Stream[T]{c: c, name: name, o: o}, nil
 }
 
 // addScript adds an entry and takes out some that are too old: whole nodes first,
 // then the beginning of one.
-var addScript = ebb.NewScript(`
+var addScript = conn.NewScript(`
 local id
 if ARGV[2] ~= '0' then
 	id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'v', ARGV[1])
@@ -103,7 +103,7 @@ return id
 
 // trimScript takes out entries beyond MaxLen, and some that are too old, and
 // returns how many went.
-var trimScript = ebb.NewScript(`
+var trimScript = conn.NewScript(`
 local before = redis.call('XLEN', KEYS[1])
 if before == 0 then return 0 end
 if ARGV[2] ~= '0' then
@@ -144,7 +144,7 @@ func (s *Stream[T]) Add(ctx context.Context, v T) (id string, err error) {
 	if err != nil {
 		return "", s.failed("add", err)
 	}
-	var r ebb.Value
+	var r conn.Value
 	switch {
 	case s.o.Retention > 0:
 		r, err = s.c.Script(ctx, addScript, []string{s.name}, data, s.o.MaxLen, kit.Millis(s.o.Retention), chunk, chunkNodes)
@@ -251,7 +251,7 @@ func (s *Stream[T]) Read(ctx context.Context, after string) iter.Seq2[Entry[T], 
 				return
 			}
 			if err != nil {
-				if !yield(Entry[T]{}, s.failed("read", err)) || !ebb.Temporary(err) || pause(ctx, failures) != nil {
+				if !yield(Entry[T]{}, s.failed("read", err)) || !conn.Temporary(err) || pause(ctx, failures) != nil {
 					return
 				}
 				failures++
@@ -272,7 +272,7 @@ func (s *Stream[T]) Read(ctx context.Context, after string) iter.Seq2[Entry[T], 
 }
 
 // next waits for entries after at, and pins it down where it is no ID.
-func (s *Stream[T]) next(ctx context.Context, at *string) ([]ebb.Value, error) {
+func (s *Stream[T]) next(ctx context.Context, at *string) ([]conn.Value, error) {
 	switch *at {
 	case "":
 		*at = "0-0"
@@ -291,7 +291,7 @@ func (s *Stream[T]) next(ctx context.Context, at *string) ([]ebb.Value, error) {
 
 // entriesOf returns the entries of the one stream that XREAD was asked for: a map
 // in RESP3, an array of pairs in RESP2.
-func entriesOf(r ebb.Value) []ebb.Value {
+func entriesOf(r conn.Value) []conn.Value {
 	switch {
 	case len(r.Elems) == 0:
 		return nil
@@ -304,14 +304,14 @@ func entriesOf(r ebb.Value) []ebb.Value {
 }
 
 // entry reads an entry: its ID, and its fields. The ID is there with an error too.
-func (s *Stream[T]) entry(v ebb.Value) (e Entry[T], err error) {
+func (s *Stream[T]) entry(v conn.Value) (e Entry[T], err error) {
 	if len(v.Elems) < 2 {
-		return e, fmt.Errorf("%w: %s is no entry", ebb.ErrValue, v)
+		return e, fmt.Errorf("%w: %s is no entry", conn.ErrValue, v)
 	}
 	e.ID = v.Elems[0].Str
 	data, ok := v.Elems[1].Get(field)
 	if !ok {
-		return e, fmt.Errorf("%w: entry %s has no field %q", ebb.ErrValue, e.ID, field)
+		return e, fmt.Errorf("%w: entry %s has no field %q", conn.ErrValue, e.ID, field)
 	}
 	if e.Value, err = s.o.Codec.Decode([]byte(data.Str)); err != nil {
 		return e, fmt.Errorf("entry %s: %w", e.ID, err)

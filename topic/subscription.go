@@ -7,7 +7,7 @@ import (
 	"iter"
 	"sync"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -22,9 +22,9 @@ type Message[T any] struct {
 // Close may be called from any.
 type Subscription[T any] struct {
 	what  string
-	codec ebb.Codec[T]
+	codec conn.Codec[T]
 	most  int
-	sub   *ebb.Subscription
+	sub   *conn.Subscription
 
 	stop func()         // ends the pump
 	pump sync.WaitGroup // the goroutine that reads sub
@@ -38,12 +38,12 @@ type Subscription[T any] struct {
 
 // item is a message, or an interruption in its place among them.
 type item struct {
-	m   ebb.Message
+	m   conn.Message
 	err error
 }
 
 // start begins to receive.
-func start[T any](what string, sub *ebb.Subscription, o Options[T]) *Subscription[T] {
+func start[T any](what string, sub *conn.Subscription, o Options[T]) *Subscription[T] {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Subscription[T]{what: what, codec: o.Codec, most: o.Backlog, sub: sub, stop: cancel, kick: make(chan struct{}, 1)}
 	s.pump.Go(func() { s.read(ctx) })
@@ -56,9 +56,9 @@ func (s *Subscription[T]) read(ctx context.Context) {
 	for {
 		m, err := s.sub.Next(ctx)
 		switch {
-		case ctx.Err() != nil || errors.Is(err, ebb.ErrClosed):
-			s.end(ebb.ErrClosed)
-		case err == nil || errors.Is(err, ebb.ErrInterrupted):
+		case ctx.Err() != nil || errors.Is(err, conn.ErrClosed):
+			s.end(conn.ErrClosed)
+		case err == nil || errors.Is(err, conn.ErrInterrupted):
 			if s.put(item{m, err}) {
 				continue
 			}
@@ -127,7 +127,7 @@ func (s *Subscription[T]) Next(ctx context.Context) (Message[T], error) {
 func (s *Subscription[T]) take() (i item, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if errors.Is(s.reason, ebb.ErrClosed) || s.head == len(s.queue) {
+	if errors.Is(s.reason, conn.ErrClosed) || s.head == len(s.queue) {
 		return i, false, s.reason
 	}
 	i = s.queue[s.head]
@@ -175,7 +175,7 @@ func (s *Subscription[T]) All(ctx context.Context) iter.Seq2[Message[T], error] 
 	return func(yield func(Message[T], error) bool) {
 		for {
 			m, err := s.Next(ctx)
-			if kit.Ended(ctx, err) || errors.Is(err, ebb.ErrClosed) {
+			if kit.Ended(ctx, err) || errors.Is(err, conn.ErrClosed) {
 				return
 			}
 			if !yield(m, err) || errors.Is(err, ErrSlow) {
@@ -191,6 +191,6 @@ func (s *Subscription[T]) Close() error {
 	s.stop()
 	err := s.sub.Close()
 	s.pump.Wait()
-	s.end(ebb.ErrClosed)
+	s.end(conn.ErrClosed)
 	return err
 }

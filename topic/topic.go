@@ -7,14 +7,14 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
 // Options are a topic's. The zero value is ready to use.
 type Options[T any] struct {
 	// Codec is how values travel; nil: ebb.CodecOf.
-	Codec ebb.Codec[T]
+	Codec conn.Codec[T]
 	// Backlog is how many messages may wait for a subscriber before it is cut off
 	// with ErrSlow. Default 1024. It bounds memory in messages, not bytes; a server
 	// has a bound in bytes as well, client-output-buffer-limit, and cuts the
@@ -35,13 +35,13 @@ const defaultBacklog = 1024
 // check completes the options.
 func (o *Options[T]) check(what string) error {
 	if o.Backlog < 0 {
-		return fmt.Errorf("%w: %s: a backlog of %d: it is a number of messages, or 0 for %d", ebb.ErrArgument, what, o.Backlog, defaultBacklog)
+		return fmt.Errorf("%w: %s: a backlog of %d: it is a number of messages, or 0 for %d", conn.ErrArgument, what, o.Backlog, defaultBacklog)
 	}
 	if o.Backlog == 0 {
 		o.Backlog = defaultBacklog
 	}
 	if o.Codec == nil {
-		o.Codec = ebb.CodecOf[T]()
+		o.Codec = conn.CodecOf[T]()
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ func (o *Options[T]) check(what string) error {
 // Topic is a channel for values of a type. It may be used by any number of
 // goroutines.
 type Topic[T any] struct {
-	c    *ebb.Conn
+	c    *conn.Conn
 	name string
 	o    Options[T]
 	once sync.Once // the line in the log
@@ -57,7 +57,7 @@ type Topic[T any] struct {
 
 // New returns the topic of a name, which is its channel. It does not touch the
 // network. Of opts the first counts. Errors: ebb.ErrArgument.
-func New[T any](c *ebb.Conn, name string, opts ...Options[T]) (*Topic[T], error) {
+func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Topic[T], error) {
 	var o Options[T]
 	if len(opts) > 0 {
 		o = opts[0]
@@ -121,7 +121,7 @@ func (t *Topic[T]) Subscribe(ctx context.Context) (*Subscription[T], error) {
 // patterns, of *, ?, [a-c] and \; Message.Channel says which. One whose name
 // matches several patterns comes once for each. Sharded topics are not among them.
 // Errors: ebb.ErrArgument, and what Subscribe returns.
-func PSubscribe[T any](ctx context.Context, c *ebb.Conn, o Options[T], patterns ...string) (*Subscription[T], error) {
+func PSubscribe[T any](ctx context.Context, c *conn.Conn, o Options[T], patterns ...string) (*Subscription[T], error) {
 	what := fmt.Sprintf("topics %q", patterns)
 	if c == nil {
 		return nil, kit.Check(c, "topics", strings.Join(patterns, " "))
@@ -130,7 +130,7 @@ func PSubscribe[T any](ctx context.Context, c *ebb.Conn, o Options[T], patterns 
 		return nil, err
 	}
 	if o.Sharded {
-		return nil, fmt.Errorf("%w: %s: there are no patterns of sharded topics: subscribe to each, or publish plainly", ebb.ErrArgument, what)
+		return nil, fmt.Errorf("%w: %s: there are no patterns of sharded topics: subscribe to each, or publish plainly", conn.ErrArgument, what)
 	}
 	if o.Logger != nil {
 		o.Logger.DebugContext(ctx, fmt.Sprintf("%s (PSUBSCRIBE; a backlog of %d)", what, o.Backlog), "backend", c.String())

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -43,7 +43,7 @@ type Options struct {
 
 // Counter counts different items. It may be used by any number of goroutines.
 type Counter struct {
-	c    *ebb.Conn
+	c    *conn.Conn
 	name string
 	o    Options
 
@@ -53,7 +53,7 @@ type Counter struct {
 
 // New returns the counter of a name, which is its key. It does not touch the
 // network. Of opts the first counts. Errors: ebb.ErrArgument.
-func New(c *ebb.Conn, name string, opts ...Options) (*Counter, error) {
+func New(c *conn.Conn, name string, opts ...Options) (*Counter, error) {
 	var o Options
 	if len(opts) > 0 {
 		o = opts[0]
@@ -66,11 +66,11 @@ func New(c *ebb.Conn, name string, opts ...Options) (*Counter, error) {
 	}
 	switch {
 	case o.Window < 0 || o.Bucket < 0 || o.TTL < 0:
-		return nil, fmt.Errorf("%w: unique %q: Window, Bucket and TTL are not negative", ebb.ErrArgument, name)
+		return nil, fmt.Errorf("%w: unique %q: Window, Bucket and TTL are not negative", conn.ErrArgument, name)
 	case o.Window == 0 && o.Bucket > 0:
-		return nil, fmt.Errorf("%w: unique %q: a Bucket without a Window", ebb.ErrArgument, name)
+		return nil, fmt.Errorf("%w: unique %q: a Bucket without a Window", conn.ErrArgument, name)
 	case o.Window > 0 && (o.Bucket%time.Millisecond != 0 || o.Bucket > o.Window || o.Window/o.Bucket > maxBuckets):
-		return nil, fmt.Errorf("%w: unique %q: buckets of %v: they are whole ms, no longer than the window of %v, and up to %d of them", ebb.ErrArgument, name, o.Bucket, o.Window, maxBuckets)
+		return nil, fmt.Errorf("%w: unique %q: buckets of %v: they are whole ms, no longer than the window of %v, and up to %d of them", conn.ErrArgument, name, o.Bucket, o.Window, maxBuckets)
 	}
 	return &Counter{c: c, name: name, o: o}, nil
 }
@@ -80,7 +80,7 @@ func New(c *ebb.Conn, name string, opts ...Options) (*Counter, error) {
 // expects among KEYS[2] and the following. If it is not, nothing is done. Arguments: 1 TTL, ms, 0: none
 // 2 bucket, ms  3 the number of KEYS[2]  4 how long buckets live, ms  5.. items. It
 // returns the number of the present bucket.
-var addScript = ebb.NewScript(`
+var addScript = conn.NewScript(`
 local t = redis.call('TIME')
 local now = math.floor((t[1] * 1000 + math.floor(t[2] / 1000)) / tonumber(ARGV[2]))
 local at = now - tonumber(ARGV[3])
@@ -98,7 +98,7 @@ return now
 // lastScript unites n of the buckets KEYS, up to the present one, which the caller
 // expects to be KEYS[n] or later. Arguments: 1 bucket, ms  2 the number of KEYS[n]
 // 3 n. It returns {number of the present bucket, count}, or nothing is counted.
-var lastScript = ebb.NewScript(`
+var lastScript = conn.NewScript(`
 local t = redis.call('TIME')
 local now = math.floor((t[1] * 1000 + math.floor(t[2] / 1000)) / tonumber(ARGV[1]))
 local at = now - tonumber(ARGV[2])
@@ -169,7 +169,7 @@ func (u *Counter) addPlain(ctx context.Context, items []string) error {
 		_, err := u.c.Do(ctx, args...)
 		return err
 	}
-	var b ebb.Batch
+	var b conn.Batch
 	b.Do(args...)
 	b.Do("PEXPIRE", u.name, kit.Millis(u.o.TTL))
 	r, err := u.c.Tx(ctx, &b)
@@ -193,7 +193,7 @@ func (u *Counter) Count(ctx context.Context) (int64, error) {
 // longer than the Window.
 func (u *Counter) CountLast(ctx context.Context, d time.Duration) (int64, error) {
 	if d <= 0 || d > u.o.Window {
-		return 0, u.failed("count", fmt.Errorf("%w: the last %v: a span from above 0 to the Window, %v", ebb.ErrArgument, d, u.o.Window))
+		return 0, u.failed("count", fmt.Errorf("%w: the last %v: a span from above 0 to the Window, %v", conn.ErrArgument, d, u.o.Window))
 	}
 	n := int64((d-1)/u.o.Bucket) + 2 // the present one is not over
 	for ahead := int64(1); ; ahead = min(2*ahead, aheadMost) {
@@ -204,7 +204,7 @@ func (u *Counter) CountLast(ctx context.Context, d time.Duration) (int64, error)
 			return 0, u.failed("count", err)
 		}
 		if len(r.Elems) != 2 {
-			return 0, u.failed("count", fmt.Errorf("%w: a reply of %d parts", ebb.ErrValue, len(r.Elems)))
+			return 0, u.failed("count", fmt.Errorf("%w: a reply of %d parts", conn.ErrValue, len(r.Elems)))
 		}
 		if u.met(guess, ahead, r.Elems[0].Int) {
 			return r.Elems[1].AsInt()
@@ -220,7 +220,7 @@ func (u *Counter) Merge(ctx context.Context, others ...*Counter) error {
 	elsewhere := false
 	for _, o := range others {
 		if o == nil {
-			return u.failed("merge", fmt.Errorf("%w: one of the others is nil; each must be a counter", ebb.ErrArgument))
+			return u.failed("merge", fmt.Errorf("%w: one of the others is nil; each must be a counter", conn.ErrArgument))
 		}
 		args = append(args, o.name)
 		elsewhere = elsewhere || o.c != u.c
@@ -247,14 +247,14 @@ func (u *Counter) Merge(ctx context.Context, others ...*Counter) error {
 func (u *Counter) mergeCopies(ctx context.Context, others []*Counter) error {
 	for _, o := range others {
 		data, err := o.c.Get(ctx, o.name)
-		if errors.Is(err, ebb.ErrNil) {
+		if errors.Is(err, conn.ErrNil) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
 		copied := kit.Key(u.name, "copy:"+kit.ID())
-		var b ebb.Batch
+		var b conn.Batch
 		b.Do("SET", copied, data, "PX", time.Minute.Milliseconds())
 		b.Do("PFMERGE", u.name, copied)
 		b.Do("DEL", copied)
@@ -273,7 +273,7 @@ func (u *Counter) mergeCopies(ctx context.Context, others []*Counter) error {
 
 // code is the first word of an error reply.
 func code(err error) string {
-	var r ebb.ReplyError
+	var r conn.ReplyError
 	if errors.As(err, &r) {
 		return r.Code()
 	}
@@ -299,7 +299,7 @@ func (u *Counter) Delete(ctx context.Context) error {
 }
 
 // bucketScript returns the number of the present bucket, of ARGV[1] ms, of KEYS[1].
-var bucketScript = ebb.NewScript(`
+var bucketScript = conn.NewScript(`
 local t = redis.call('TIME')
 return math.floor((t[1] * 1000 + math.floor(t[2] / 1000)) / tonumber(ARGV[1]))
 `)

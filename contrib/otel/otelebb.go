@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 // scope is the name under which spans and metrics are made.
@@ -35,7 +35,7 @@ type Options struct {
 
 // Instrument returns a Conn that does what c does, and tells. Close closes c. Of opts
 // the first counts. It fails if the provider refuses a metric.
-func Instrument(c *ebb.Conn, opts ...Options) (*ebb.Conn, error) {
+func Instrument(c *conn.Conn, opts ...Options) (*conn.Conn, error) {
 	d := &driver{c: c}
 	if len(opts) > 0 {
 		d.o = opts[0]
@@ -57,12 +57,12 @@ func Instrument(c *ebb.Conn, opts ...Options) (*ebb.Conn, error) {
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, fmt.Errorf("otelebb: %w", err)
 	}
-	return ebb.Use(d), nil
+	return conn.New(d), nil
 }
 
-// driver is ebb.Driver over another Conn.
+// driver is conn.Driver over another Conn.
 type driver struct {
-	c        *ebb.Conn
+	c        *conn.Conn
 	o        Options
 	tracer   trace.Tracer
 	duration metric.Float64Histogram
@@ -131,21 +131,21 @@ func (op *operation) end(err error) {
 
 // kindOf names an error in few words, and says whether that is a reply's code.
 func kindOf(err error) (kind string, code bool) {
-	var refused ebb.ReplyError
+	var refused conn.ReplyError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return "canceled", false
 	case errors.Is(err, context.DeadlineExceeded):
 		return "timeout", false
-	case errors.Is(err, ebb.ErrNotReplicated):
+	case errors.Is(err, conn.ErrNotReplicated):
 		return "not_replicated", false
-	case errors.Is(err, ebb.ErrUnavailable):
+	case errors.Is(err, conn.ErrUnavailable):
 		return "unavailable", false
-	case errors.Is(err, ebb.ErrClosed):
+	case errors.Is(err, conn.ErrClosed):
 		return "closed", false
-	case errors.Is(err, ebb.ErrConflict):
+	case errors.Is(err, conn.ErrConflict):
 		return "conflict", false
-	case errors.Is(err, ebb.ErrArgument):
+	case errors.Is(err, conn.ErrArgument):
 		return "argument", false
 	case errors.As(err, &refused):
 		return refused.Code(), true
@@ -166,15 +166,15 @@ func nameOf(args []any) string {
 
 // value turns what a Conn returns into what a Driver does: an error reply is a Value,
 // unless the Conn says more of it, as of one that stands for a server that is not ready.
-func value(v ebb.Value, err error) (ebb.Value, error) {
+func value(v conn.Value, err error) (conn.Value, error) {
 	if reply := v.Err(); reply != nil && errors.Is(reply, err) {
 		return v, nil
 	}
 	return v, err
 }
 
-// Do implements ebb.Driver.
-func (d *driver) Do(ctx context.Context, args []any) (ebb.Value, error) {
+// Do implements conn.Driver.
+func (d *driver) Do(ctx context.Context, args []any) (conn.Value, error) {
 	op := d.start(ctx, "do", nameOf(args), 0, args)
 	v, err := d.c.Do(op.ctx, args...)
 	op.end(miss(err))
@@ -184,57 +184,57 @@ func (d *driver) Do(ctx context.Context, args []any) (ebb.Value, error) {
 // miss is nil for what is no fault: a script that the server does not know yet, whose
 // text follows.
 func miss(err error) error {
-	var refused ebb.ReplyError
+	var refused conn.ReplyError
 	if errors.As(err, &refused) && refused.Code() == "NOSCRIPT" {
 		return nil
 	}
 	return err
 }
 
-// Block implements ebb.Driver.
-func (d *driver) Block(ctx context.Context, args []any) (ebb.Value, error) {
+// Block implements conn.Driver.
+func (d *driver) Block(ctx context.Context, args []any) (conn.Value, error) {
 	op := d.start(ctx, "block", nameOf(args), 0, args)
 	v, err := d.c.Block(op.ctx, args...)
 	op.end(err)
 	return value(v, err)
 }
 
-// Pipeline implements ebb.Driver.
-func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]ebb.Value, error) {
+// Pipeline implements conn.Driver.
+func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	op := d.start(ctx, "pipeline", "PIPELINE", len(cmds), nil)
 	vs, err := d.c.Pipeline(op.ctx, batch(cmds))
 	op.end(err)
 	return vs, err
 }
 
-// Tx implements ebb.Driver.
-func (d *driver) Tx(ctx context.Context, cmds [][]any) ([]ebb.Value, error) {
+// Tx implements conn.Driver.
+func (d *driver) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	op := d.start(ctx, "tx", "MULTI", len(cmds), nil)
 	vs, err := d.c.Tx(op.ctx, batch(cmds))
 	op.end(err)
 	return vs, err
 }
 
-func batch(cmds [][]any) *ebb.Batch {
-	b := new(ebb.Batch)
+func batch(cmds [][]any) *conn.Batch {
+	b := new(conn.Batch)
 	for _, args := range cmds {
 		b.Do(args...)
 	}
 	return b
 }
 
-// Watch implements ebb.Driver. What its function does is in spans below its own.
-func (d *driver) Watch(ctx context.Context, fn func(*ebb.Watched) error, keys []string) error {
+// Watch implements conn.Driver. What its function does is in spans below its own.
+func (d *driver) Watch(ctx context.Context, fn func(*conn.Watched) error, keys []string) error {
 	op := d.start(ctx, "watch", "WATCH", 0, nil)
-	err := d.c.Watch(op.ctx, func(w *ebb.Watched) error {
-		return fn(ebb.NewWatched(
-			func(ctx context.Context, args []any) (ebb.Value, error) {
+	err := d.c.Watch(op.ctx, func(w *conn.Watched) error {
+		return fn(conn.NewWatched(
+			func(ctx context.Context, args []any) (conn.Value, error) {
 				in := d.start(op.under(ctx), "do", nameOf(args), 0, args)
 				v, err := w.Do(in.ctx, args...)
 				in.end(err)
 				return value(v, err)
 			},
-			func(ctx context.Context, cmds [][]any) ([]ebb.Value, error) {
+			func(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 				in := d.start(op.under(ctx), "tx", "MULTI", len(cmds), nil)
 				vs, err := w.Tx(in.ctx, batch(cmds))
 				in.end(err)
@@ -253,13 +253,13 @@ func (op *operation) under(ctx context.Context) context.Context {
 	return trace.ContextWithSpan(ctx, op.span)
 }
 
-// Subscribe implements ebb.Driver.
-func (d *driver) Subscribe(ctx context.Context, kind ebb.SubscribeKind, names []string) (ebb.Feed, error) {
+// Subscribe implements conn.Driver.
+func (d *driver) Subscribe(ctx context.Context, kind conn.SubscribeKind, names []string) (conn.Feed, error) {
 	subscribe, name := d.c.Subscribe, "SUBSCRIBE"
 	switch kind {
-	case ebb.Patterns:
+	case conn.Patterns:
 		subscribe, name = d.c.PSubscribe, "PSUBSCRIBE"
-	case ebb.Sharded:
+	case conn.Sharded:
 		subscribe, name = d.c.SSubscribe, "SSUBSCRIBE"
 	}
 	op := d.start(ctx, "subscribe", name, 0, nil)
@@ -274,11 +274,11 @@ func (d *driver) Subscribe(ctx context.Context, kind ebb.SubscribeKind, names []
 // feed counts a subscription's messages.
 type feed struct {
 	d *driver
-	s *ebb.Subscription
+	s *conn.Subscription
 }
 
 // Next implements ebb.Feed.
-func (f feed) Next(ctx context.Context) (ebb.Message, error) {
+func (f feed) Next(ctx context.Context) (conn.Message, error) {
 	m, err := f.s.Next(ctx)
 	if err == nil {
 		f.d.messages.Add(ctx, 1, metric.WithAttributes(attribute.String("db.system.name", f.d.system())))
@@ -289,21 +289,21 @@ func (f feed) Next(ctx context.Context) (ebb.Message, error) {
 // Close implements ebb.Feed.
 func (f feed) Close() error { return f.s.Close() }
 
-// Capabilities implements ebb.Driver.
-func (d *driver) Capabilities() ebb.Capabilities { return d.c.Capabilities() }
+// Capabilities implements conn.Driver.
+func (d *driver) Capabilities() conn.Capabilities { return d.c.Capabilities() }
 
-// Replicated is the driver of ebb.Conn.Replicated: the same, over c's view.
-func (d *driver) Replicated(n int, within time.Duration) ebb.Driver {
+// Replicated is the driver of conn.Conn.Replicated: the same, over c's view.
+func (d *driver) Replicated(n int, within time.Duration) conn.Driver {
 	view := *d
 	view.c = d.c.Replicated(n, within)
 	return &view
 }
 
-// Unwrap implements ebb.Wrapper.
-func (d *driver) Unwrap() *ebb.Conn { return d.c }
+// Unwrap implements conn.Wrapper.
+func (d *driver) Unwrap() *conn.Conn { return d.c }
 
-// String implements ebb.Driver.
+// String implements conn.Driver.
 func (d *driver) String() string { return d.c.String() + ", instrumented" }
 
-// Close implements ebb.Driver.
+// Close implements conn.Driver.
 func (d *driver) Close() error { return d.c.Close() }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -58,5 +58,5 @@ func (d *driver) shared(ctx context.Context, doing string, do func() answer) ans
 
 // silent is the error of a call that the driver's limit has ended.
 func (d *driver) silent(doing string) error {
-	return fmt.Errorf("rueidisebb: %s: %w: %w: no reply within %v", doing, ebb.ErrUnavailable, routing.ErrSilent, d.timeouts.reply)
+	return fmt.Errorf("rueidisebb: %s: %w: %w: no reply within %v", doing, conn.ErrUnavailable, routing.ErrSilent, d.timeouts.reply)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -19,7 +19,7 @@ import (
 // answer is what came of a command. One that has not run for certain is sent again:
 // it was never written, or its reply says so.
 type answer struct {
-	v     ebb.Value
+	v     conn.Value
 	err   error // there was no reply
 	ran   bool  // it may have run, or has
 	stray bool  // it was to use a connection that another call opened, and gave up
@@ -33,7 +33,7 @@ func (d *driver) answer(ctx context.Context, doing string, r rueidis.RedisResult
 		return answer{v: v, ran: !routing.Untouched(v)}
 	}
 	if d.ctx.Err() != nil {
-		return answer{err: ebb.ErrClosed, ran: true}
+		return answer{err: conn.ErrClosed, ran: true}
 	}
 	if v, ok := refusedGreeting(err); ok {
 		return answer{v: v, ran: !routing.Untouched(v)}
@@ -55,16 +55,16 @@ func unsent(err error) bool {
 
 // refusedGreeting is the error reply that a new connection got instead of a welcome,
 // and every command for it with it.
-func refusedGreeting(err error) (ebb.Value, bool) {
+func refusedGreeting(err error) (conn.Value, bool) {
 	var refused *rueidis.RedisError
 	if !errors.As(err, &refused) || refused.IsNil() {
-		return ebb.Value{}, false
+		return conn.Value{}, false
 	}
 	s := refused.Error()
 	if code, _, _ := strings.Cut(s, " "); code != strings.ToUpper(code) { // rueidis takes ERR away
 		s = "ERR " + s
 	}
-	return ebb.Value{Kind: resp.KindError, Str: s}, true
+	return conn.Value{Kind: resp.KindError, Str: s}, true
 }
 
 // unavailable is the error of a server that did not answer. Where the context has
@@ -78,24 +78,24 @@ func unavailable(ctx context.Context, doing string, err error) error {
 		return fmt.Errorf("rueidisebb: %s: %w", doing, context.DeadlineExceeded) // the context's own timer is late
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return fmt.Errorf("rueidisebb: %s: %w: %v", doing, ebb.ErrUnavailable, err) //nolint:errorlint // hidden on purpose
+		return fmt.Errorf("rueidisebb: %s: %w: %v", doing, conn.ErrUnavailable, err) //nolint:errorlint // hidden on purpose
 	}
-	return fmt.Errorf("rueidisebb: %s: %w: %w", doing, ebb.ErrUnavailable, err)
+	return fmt.Errorf("rueidisebb: %s: %w: %w", doing, conn.ErrUnavailable, err)
 }
 
 // refusal is the error of a command that was not run for a reason that passes, and did
 // not for as long as we tried.
-func refusal(doing string, v ebb.Value) error {
-	return fmt.Errorf("rueidisebb: %s: %w: %w", doing, ebb.ErrUnavailable, v.Err())
+func refusal(doing string, v conn.Value) error {
+	return fmt.Errorf("rueidisebb: %s: %w: %w", doing, conn.ErrUnavailable, v.Err())
 }
 
 // persist tries until there is an answer that counts, or it was tried enough.
-func (d *driver) persist(ctx context.Context, doing string, try func() answer) (ebb.Value, error) {
+func (d *driver) persist(ctx context.Context, doing string, try func() answer) (conn.Value, error) {
 	return d.insist(ctx, doing, try(), try)
 }
 
 // insist is persist after the first try.
-func (d *driver) insist(ctx context.Context, doing string, a answer, try func() answer) (ebb.Value, error) {
+func (d *driver) insist(ctx context.Context, doing string, a answer, try func() answer) (conn.Value, error) {
 	r := routing.Retry{Closed: d.ctx.Done()}
 	defer r.Stop()
 	r.Next(ctx) // that was a
@@ -120,7 +120,7 @@ func (d *driver) again(ctx context.Context, a answer) bool {
 	case a.err == nil:
 		return routing.Untouched(a.v) && (d.follows || !strings.HasPrefix(a.v.Str, "READONLY"))
 	}
-	return a.stray || d.follows && errors.Is(a.err, ebb.ErrUnavailable)
+	return a.stray || d.follows && errors.Is(a.err, conn.ErrUnavailable)
 }
 
 // rest waits, and reports whether it did to the end.

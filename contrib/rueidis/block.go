@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -46,13 +46,13 @@ func (d *driver) setTimeouts(o rueidis.ClientOption, opts []Options) {
 
 // Block implements ebb.Driver. rueidis closes the connection of a command that the
 // context has ended, so that the server forgets it.
-func (d *driver) Block(ctx context.Context, args []any) (ebb.Value, error) {
+func (d *driver) Block(ctx context.Context, args []any) (conn.Value, error) {
 	words, err := texts(args)
 	if err != nil {
-		return ebb.Value{}, err
+		return conn.Value{}, err
 	}
 	if err := d.enter(ctx); err != nil {
-		return ebb.Value{}, err
+		return conn.Value{}, err
 	}
 	defer d.calls.Done()
 	return d.blocked(ctx, words, 0, func(ctx context.Context) answer {
@@ -62,7 +62,7 @@ func (d *driver) Block(ctx context.Context, args []any) (ebb.Value, error) {
 
 // blocked tries to run a command that waits, and then for as long as more says. The
 // context of a try ends with Close too, and when the server says nothing.
-func (d *driver) blocked(ctx context.Context, words []string, more time.Duration, try func(ctx context.Context) answer) (ebb.Value, error) {
+func (d *driver) blocked(ctx context.Context, words []string, more time.Duration, try func(ctx context.Context) answer) (conn.Value, error) {
 	open, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
@@ -77,12 +77,12 @@ func (d *driver) blocked(ctx context.Context, words []string, more time.Duration
 		defer end()
 		a := d.apart(bounded, words[0], func() answer { return try(endless{bounded}) })
 		if cause := routing.Silenced(open, bounded, a.err); cause != nil {
-			a.err = fmt.Errorf("rueidisebb: %s: %w: %w", words[0], ebb.ErrUnavailable, cause)
+			a.err = fmt.Errorf("rueidisebb: %s: %w: %w", words[0], conn.ErrUnavailable, cause)
 		}
 		return a
 	})
 	if err != nil && d.ctx.Err() != nil && ctx.Err() == nil {
-		err = ebb.ErrClosed
+		err = conn.ErrClosed
 	}
 	return v, err
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -53,7 +53,7 @@ func (d *driver) keyAt(words []string) int {
 func texts(args []any) ([]string, error) {
 	words := make([]string, len(args))
 	for i, a := range args {
-		w, err := ebb.ArgText(a)
+		w, err := conn.ArgText(a)
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +132,7 @@ func (d *driver) oneSlot(what string, keys iter.Seq[string]) (first string, err 
 		return "", nil
 	}
 	if first, err = routing.OneSlot(what, keys); err != nil {
-		return "", fmt.Errorf("%w: %w", ebb.ErrArgument, err)
+		return "", fmt.Errorf("%w: %w", conn.ErrArgument, err)
 	}
 	return first, nil
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -88,11 +88,11 @@ func (d *driver) sendOn(ctx context.Context, c rueidis.DedicatedClient, ask bool
 }
 
 // Watch implements ebb.Driver.
-func (d *driver) Watch(ctx context.Context, fn func(*ebb.Watched) error, keys []string) error {
+func (d *driver) Watch(ctx context.Context, fn func(*conn.Watched) error, keys []string) error {
 	return d.watch(ctx, fn, keys, nil)
 }
 
-func (d *driver) watch(ctx context.Context, fn func(*ebb.Watched) error, keys []string, w *wait) error {
+func (d *driver) watch(ctx context.Context, fn func(*conn.Watched) error, keys []string, w *wait) error {
 	if err := d.enter(ctx); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (d *driver) watch(ctx context.Context, fn func(*ebb.Watched) error, keys []
 	v, err := d.persist(ctx, "WATCH", func() answer {
 		return d.dedicated(ctx, keys[0], func(c rueidis.DedicatedClient, ask bool) (answer, bool) {
 			if ask { // the keys are on their way: wait until they are there
-				return answer{v: ebb.Value{Kind: resp.KindError, Str: "TRYAGAIN the keys are being moved"}}, true
+				return answer{v: conn.Value{Kind: resp.KindError, Str: "TRYAGAIN the keys are being moved"}}, true
 			}
 			watch := c.B().Arbitrary("WATCH").Keys(keys[0]).Args(keys[1:]...).Build()
 			a := d.answer(ctx, "WATCH", c.Do(ctx, watch))
@@ -114,7 +114,7 @@ func (d *driver) watch(ctx context.Context, fn func(*ebb.Watched) error, keys []
 			}
 			inside = true
 			x := &watching{d: d, c: c, key: keys[0], wait: w, sound: true}
-			result = fn(ebb.NewWatched(x.do, x.tx))
+			result = fn(conn.NewWatched(x.do, x.tx))
 			return answer{ran: true}, x.sound && c.Do(ctx, c.B().Unwatch().Build()).Error() == nil
 		})
 	})
@@ -137,20 +137,20 @@ type watching struct {
 }
 
 // do runs one command where the keys are.
-func (x *watching) do(ctx context.Context, args []any) (ebb.Value, error) {
+func (x *watching) do(ctx context.Context, args []any) (conn.Value, error) {
 	words, err := texts(args)
 	if err != nil {
-		return ebb.Value{}, err
+		return conn.Value{}, err
 	}
 	if err := x.here(words); err != nil {
-		return ebb.Value{}, err
+		return conn.Value{}, err
 	}
 	a := x.d.sendOn(ctx, x.c, false, x.wait, words)[0]
 	return x.done(words[0], a)
 }
 
 // tx runs commands as one, unless a watched key has changed.
-func (x *watching) tx(ctx context.Context, cmds [][]any) ([]ebb.Value, error) {
+func (x *watching) tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	all, err := allTexts(cmds)
 	if err != nil {
 		return nil, err
@@ -176,12 +176,12 @@ func (x *watching) here(cmds ...[]string) error {
 }
 
 // done is the end of an answer that nobody tries to better.
-func (x *watching) done(doing string, a answer) (ebb.Value, error) {
+func (x *watching) done(doing string, a answer) (conn.Value, error) {
 	if a.err == nil && routing.Untouched(a.v) {
 		return a.v, refusal(doing, a.v)
 	}
-	var refused ebb.ReplyError
-	if a.err != nil && !errors.Is(a.err, ebb.ErrConflict) && !errors.As(a.err, &refused) {
+	var refused conn.ReplyError
+	if a.err != nil && !errors.Is(a.err, conn.ErrConflict) && !errors.As(a.err, &refused) {
 		x.sound = false // there was no reply
 	}
 	return a.v, a.err

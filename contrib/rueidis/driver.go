@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -26,7 +26,7 @@ type driver struct {
 	ends     *ends
 	gather   *gather // nil in a cluster
 
-	learner *routing.Learner[ebb.Capabilities]
+	learner *routing.Learner[conn.Capabilities]
 
 	ctx   context.Context // ends with Close
 	end   context.CancelFunc
@@ -38,7 +38,7 @@ type driver struct {
 // enter counts a call, for which Close waits.
 func (d *driver) enter(ctx context.Context) error {
 	if !d.calls.enter() {
-		return ebb.ErrClosed
+		return conn.ErrClosed
 	}
 	if err := d.known(ctx); err != nil {
 		d.calls.Done()
@@ -48,13 +48,13 @@ func (d *driver) enter(ctx context.Context) error {
 }
 
 // Do implements ebb.Driver.
-func (d *driver) Do(ctx context.Context, args []any) (ebb.Value, error) {
+func (d *driver) Do(ctx context.Context, args []any) (conn.Value, error) {
 	words, err := texts(args)
 	if err != nil {
-		return ebb.Value{}, err
+		return conn.Value{}, err
 	}
 	if err := d.enter(ctx); err != nil {
-		return ebb.Value{}, err
+		return conn.Value{}, err
 	}
 	defer d.calls.Done()
 	if d.cluster {
@@ -70,13 +70,13 @@ func (d *driver) Do(ctx context.Context, args []any) (ebb.Value, error) {
 }
 
 // Ints implements ebb.IntsDriver.
-func (d *driver) Ints(ctx context.Context, words []string) (ebb.Ints, error) {
+func (d *driver) Ints(ctx context.Context, words []string) (conn.Ints, error) {
 	if err := d.enter(ctx); err != nil {
-		return ebb.Ints{}, err
+		return conn.Ints{}, err
 	}
 	defer d.calls.Done()
 	if !d.gathers(words) {
-		return ebb.IntsOf(d.insist(ctx, words[0], d.send(ctx, words), func() answer { return d.send(ctx, words) }))
+		return conn.IntsOf(d.insist(ctx, words[0], d.send(ctx, words), func() answer { return d.send(ctx, words) }))
 	}
 	r, err := d.gather.do(ctx, d.command(words))
 	if err == nil {
@@ -84,7 +84,7 @@ func (d *driver) Ints(ctx context.Context, words []string) (ebb.Ints, error) {
 			return got, nil
 		}
 	}
-	return ebb.IntsOf(d.insist(ctx, words[0], d.gathered(ctx, words[0], r, err), func() answer { return d.send(ctx, words) }))
+	return conn.IntsOf(d.insist(ctx, words[0], d.gathered(ctx, words[0], r, err), func() answer { return d.send(ctx, words) }))
 }
 
 // send runs one command on the shared connections, once. In a cluster rueidis goes
@@ -103,7 +103,7 @@ func (d *driver) send(ctx context.Context, words []string) answer {
 }
 
 // Pipeline implements ebb.Driver.
-func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]ebb.Value, error) {
+func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	all, err := allTexts(cmds)
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]ebb.Value, error
 
 // Tx implements ebb.Driver. In a cluster rueidis follows a transaction's redirection
 // as a whole.
-func (d *driver) Tx(ctx context.Context, cmds [][]any) ([]ebb.Value, error) {
+func (d *driver) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	all, err := allTexts(cmds)
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (d *driver) Tx(ctx context.Context, cmds [][]any) ([]ebb.Value, error) {
 		return d.shared(ctx, "transaction", func() answer {
 			replies, a := d.exec(ctx, d.client, all)
 			if replies != nil {
-				a.v = ebb.Value{Kind: resp.KindArray, Elems: replies}
+				a.v = conn.Value{Kind: resp.KindArray, Elems: replies}
 			}
 			return a
 		})
@@ -152,7 +152,7 @@ type sender interface {
 
 // exec runs commands between MULTI and EXEC, all sent at once. The answer is that of
 // the whole.
-func (d *driver) exec(ctx context.Context, c sender, cmds [][]string) ([]ebb.Value, answer) {
+func (d *driver) exec(ctx context.Context, c sender, cmds [][]string) ([]conn.Value, answer) {
 	b := c.B()
 	batch := make([]rueidis.Completed, 0, len(cmds)+2)
 	batch = append(batch, b.Multi().Build())
@@ -162,7 +162,7 @@ func (d *driver) exec(ctx context.Context, c sender, cmds [][]string) ([]ebb.Val
 	batch = append(batch, b.Exec().Build())
 	results := c.DoMulti(ctx, batch...)
 	last := len(results) - 1
-	var refused ebb.Value // why a command was not queued
+	var refused conn.Value // why a command was not queued
 	for _, r := range results[:last] {
 		a := d.answer(ctx, "transaction", r)
 		if a.err != nil {
@@ -177,7 +177,7 @@ func (d *driver) exec(ctx context.Context, c sender, cmds [][]string) ([]ebb.Val
 	case a.err != nil:
 		return nil, a
 	case a.v.IsNull():
-		return nil, answer{err: ebb.ErrConflict, ran: true}
+		return nil, answer{err: conn.ErrConflict, ran: true}
 	case strings.HasPrefix(a.v.Str, "EXECABORT") && routing.Untouched(refused):
 		return nil, answer{v: refused}
 	case a.v.Err() != nil && !a.ran: // EXEC itself was refused

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -23,7 +23,7 @@ const feedBuffer = 1024
 // each has events of its own. A goroutine makes all of them again when one is lost.
 type feed struct {
 	d     *driver
-	kind  ebb.SubscribeKind
+	kind  conn.SubscribeKind
 	names []string
 	// masters are those that were subscribed to, for events of nodes; else nil. The
 	// runner's, once that runs.
@@ -36,17 +36,17 @@ type feed struct {
 }
 
 type item struct {
-	m   ebb.Message
+	m   conn.Message
 	err error
 }
 
 // Subscribe implements ebb.Driver.
-func (d *driver) Subscribe(ctx context.Context, kind ebb.SubscribeKind, names []string) (ebb.Feed, error) {
+func (d *driver) Subscribe(ctx context.Context, kind conn.SubscribeKind, names []string) (conn.Feed, error) {
 	if err := d.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer d.calls.Done()
-	if kind == ebb.Sharded {
+	if kind == conn.Sharded {
 		if _, err := d.oneSlot("SSubscribe", slices.Values(names)); err != nil {
 			return nil, err
 		}
@@ -69,8 +69,8 @@ func (d *driver) Subscribe(ctx context.Context, kind ebb.SubscribeKind, names []
 // open subscribes, and returns when that is confirmed.
 func (f *feed) open(ctx context.Context) (sources []*source, err error) {
 	d := f.d
-	var v ebb.Value
-	if d.cluster && f.kind != ebb.Sharded && eventsOfNodes(f.names) {
+	var v conn.Value
+	if d.cluster && f.kind != conn.Sharded && eventsOfNodes(f.names) {
 		all, err := d.masters(ctx)
 		if err != nil {
 			return nil, err
@@ -165,7 +165,7 @@ func (f *feed) subscribe(ctx context.Context, on rueidis.Client, key string) (*s
 	defer cancel()
 	a := f.confirm(bounded, s, key)
 	if cause := routing.Silenced(ctx, bounded, a.err); cause != nil {
-		a = answer{err: fmt.Errorf("rueidisebb: subscribe: %w: %w", ebb.ErrUnavailable, cause), ran: true}
+		a = answer{err: fmt.Errorf("rueidisebb: subscribe: %w: %w", conn.ErrUnavailable, cause), ran: true}
 	}
 	if a.err != nil || a.v.Err() != nil {
 		s.close()
@@ -179,7 +179,7 @@ func (f *feed) confirm(ctx context.Context, s *source, key string) answer {
 	confirmed := make(chan struct{}, len(f.names))
 	s.lost = c.SetPubSubHooks(rueidis.PubSubHooks{
 		OnMessage: func(m rueidis.PubSubMessage) {
-			f.give(item{m: ebb.Message{Channel: m.Channel, Pattern: m.Pattern, Payload: m.Message}})
+			f.give(item{m: conn.Message{Channel: m.Channel, Pattern: m.Pattern, Payload: m.Message}})
 		},
 		OnSubscription: func(sub rueidis.PubSubSubscription) {
 			to := confirmed
@@ -219,9 +219,9 @@ func (f *feed) confirm(ctx context.Context, s *source, key string) answer {
 
 func (f *feed) command(b rueidis.Builder) rueidis.Completed {
 	switch f.kind {
-	case ebb.Patterns:
+	case conn.Patterns:
 		return b.Psubscribe().Pattern(f.names...).Build()
-	case ebb.Sharded:
+	case conn.Sharded:
 		return b.Ssubscribe().Channel(f.names...).Build()
 	}
 	return b.Subscribe().Channel(f.names...).Build()
@@ -236,9 +236,9 @@ func (f *feed) run(sources []*source) {
 		if f.ctx.Err() != nil {
 			return
 		}
-		f.give(item{err: fmt.Errorf("%w: %w", ebb.ErrInterrupted, err)})
+		f.give(item{err: fmt.Errorf("%w: %w", conn.ErrInterrupted, err)})
 		if sources = f.again(); sources != nil {
-			f.give(item{err: fmt.Errorf("%w: it goes on from here", ebb.ErrInterrupted)})
+			f.give(item{err: fmt.Errorf("%w: it goes on from here", conn.ErrInterrupted)})
 		}
 	}
 }
@@ -307,20 +307,20 @@ func (f *feed) give(i item) {
 }
 
 // Next implements ebb.Feed.
-func (f *feed) Next(ctx context.Context) (ebb.Message, error) {
+func (f *feed) Next(ctx context.Context) (conn.Message, error) {
 	if f.ctx.Err() != nil {
-		return ebb.Message{}, ebb.ErrClosed
+		return conn.Message{}, conn.ErrClosed
 	}
 	if ctx.Err() != nil {
-		return ebb.Message{}, fmt.Errorf("rueidisebb: subscription: %w", ctx.Err())
+		return conn.Message{}, fmt.Errorf("rueidisebb: subscription: %w", ctx.Err())
 	}
 	select {
 	case i := <-f.out:
 		return i.m, i.err
 	case <-f.ctx.Done():
-		return ebb.Message{}, ebb.ErrClosed
+		return conn.Message{}, conn.ErrClosed
 	case <-ctx.Done():
-		return ebb.Message{}, fmt.Errorf("rueidisebb: subscription: %w", ctx.Err())
+		return conn.Message{}, fmt.Errorf("rueidisebb: subscription: %w", ctx.Err())
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -47,7 +47,7 @@ var DefaultCached = []string{
 // Open makes a client and a Conn over it; Close closes both. The server must answer
 // before the context ends: see ebb.Open for the errors. rueidis' retries of reads are
 // off, since they last as long as the server is away. Of opts the first counts.
-func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*ebb.Conn, error) {
+func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*conn.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("rueidisebb: open: %w", err)
 	}
@@ -69,7 +69,7 @@ func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*e
 		client.Close()
 		return nil, fmt.Errorf("rueidisebb: %s: %w", doing, err)
 	}
-	return ebb.Use(d), nil
+	return conn.New(d), nil
 }
 
 // Wrap returns a Conn over a client that the program already has; Close leaves it
@@ -77,12 +77,12 @@ func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*e
 // until it answers; until then Capabilities is empty, and calls fail. With
 // Options.Cache the client should have DisableRetry, or reads wait for a server that
 // is away until their context ends.
-func Wrap(client rueidis.Client, opts ...Options) (*ebb.Conn, error) {
+func Wrap(client rueidis.Client, opts ...Options) (*conn.Conn, error) {
 	d, err := newDriver(client, false, opts)
 	if err != nil {
 		return nil, err
 	}
-	return ebb.Use(d), nil
+	return conn.New(d), nil
 }
 
 func newDriver(client rueidis.Client, owned bool, opts []Options) (*driver, error) {
@@ -91,7 +91,7 @@ func newDriver(client rueidis.Client, owned bool, opts []Options) (*driver, erro
 		o = opts[0]
 	}
 	if o.Cache < 0 || o.Cache > 0 && o.Cache < time.Millisecond {
-		return nil, fmt.Errorf("%w: rueidisebb: a Cache of %v: it must be at least 1ms, or 0 for none", ebb.ErrArgument, o.Cache)
+		return nil, fmt.Errorf("%w: rueidisebb: a Cache of %v: it must be at least 1ms, or 0 for none", conn.ErrArgument, o.Cache)
 	}
 	mode := client.Mode()
 	d := &driver{
@@ -121,7 +121,7 @@ func newDriver(client rueidis.Client, owned bool, opts []Options) (*driver, erro
 	return d, nil
 }
 
-// String implements ebb.Driver.
+// String implements conn.Driver.
 func (d *driver) String() string {
 	var nodes []string
 	for addr := range d.client.Nodes() {

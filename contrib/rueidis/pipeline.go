@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -19,7 +19,7 @@ type job struct {
 
 // pipeline runs a batch. In a cluster a command for all nodes runs between those
 // before and after it; the order of the others holds in each slot.
-func (d *driver) pipeline(ctx context.Context, cmds [][]string, w *wait) ([]ebb.Value, error) {
+func (d *driver) pipeline(ctx context.Context, cmds [][]string, w *wait) ([]conn.Value, error) {
 	jobs := make([]*job, len(cmds))
 	for i, words := range cmds {
 		jobs[i] = &job{words: words}
@@ -38,7 +38,7 @@ func (d *driver) pipeline(ctx context.Context, cmds [][]string, w *wait) ([]ebb.
 		}
 		rest = rest[n:]
 	}
-	values, ran := make([]ebb.Value, len(jobs)), false
+	values, ran := make([]conn.Value, len(jobs)), false
 	for i, j := range jobs {
 		if j.last.err != nil {
 			return nil, j.last.err

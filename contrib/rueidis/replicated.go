@@ -8,12 +8,12 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 // Replicated is the driver of ebb.Conn.Replicated: it waits for replicas after each
 // write, on the same connection, which is dedicated to the call.
-func (d *driver) Replicated(n int, within time.Duration) ebb.Driver {
+func (d *driver) Replicated(n int, within time.Duration) conn.Driver {
 	return &replicated{driver: d, wait: wait{n, within}}
 }
 
@@ -48,11 +48,11 @@ func (w *wait) judge(a, waited answer) answer {
 	switch {
 	case !a.ran || a.err != nil || a.v.Err() != nil:
 	case waited.err != nil:
-		a.err = fmt.Errorf("%w: %w: %w", ebb.ErrNotReplicated, ebb.ErrUnavailable, waited.err)
+		a.err = fmt.Errorf("%w: %w: %w", conn.ErrNotReplicated, conn.ErrUnavailable, waited.err)
 	case waited.v.Err() != nil:
-		a.err = fmt.Errorf("%w: %w", ebb.ErrNotReplicated, waited.v.Err())
+		a.err = fmt.Errorf("%w: %w", conn.ErrNotReplicated, waited.v.Err())
 	case waited.v.Int < int64(w.n):
-		a.err = fmt.Errorf("%w: %w: on %d of %d replicas after %v", ebb.ErrNotReplicated, ebb.ErrUnavailable, waited.v.Int, w.n, w.within)
+		a.err = fmt.Errorf("%w: %w: on %d of %d replicas after %v", conn.ErrNotReplicated, conn.ErrUnavailable, waited.v.Int, w.n, w.within)
 	}
 	return a
 }
@@ -64,16 +64,16 @@ type replicated struct {
 }
 
 // Do implements ebb.Driver.
-func (r *replicated) Do(ctx context.Context, args []any) (ebb.Value, error) {
+func (r *replicated) Do(ctx context.Context, args []any) (conn.Value, error) {
 	words, err := texts(args)
 	if err != nil {
-		return ebb.Value{}, err
+		return conn.Value{}, err
 	}
 	if !mayWrite(words) {
 		return r.driver.Do(ctx, args)
 	}
 	if err := r.enter(ctx); err != nil {
-		return ebb.Value{}, err
+		return conn.Value{}, err
 	}
 	defer r.calls.Done()
 	if r.cluster {
@@ -90,16 +90,16 @@ func (r *replicated) Do(ctx context.Context, args []any) (ebb.Value, error) {
 }
 
 // Block implements ebb.Driver. What it took is waited for once it has it.
-func (r *replicated) Block(ctx context.Context, args []any) (ebb.Value, error) {
+func (r *replicated) Block(ctx context.Context, args []any) (conn.Value, error) {
 	words, err := texts(args)
 	if err != nil {
-		return ebb.Value{}, err
+		return conn.Value{}, err
 	}
 	if !mayWrite(words) {
 		return r.driver.Block(ctx, args)
 	}
 	if err := r.enter(ctx); err != nil {
-		return ebb.Value{}, err
+		return conn.Value{}, err
 	}
 	defer r.calls.Done()
 	return r.blocked(ctx, words, r.wait.within, func(ctx context.Context) answer {
@@ -125,7 +125,7 @@ func (r *replicated) blockOn(ctx context.Context, c rueidis.DedicatedClient, ask
 }
 
 // Pipeline implements ebb.Driver. In a cluster each slot has a connection of its own.
-func (r *replicated) Pipeline(ctx context.Context, cmds [][]any) ([]ebb.Value, error) {
+func (r *replicated) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	all, err := allTexts(cmds)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (r *replicated) Pipeline(ctx context.Context, cmds [][]any) ([]ebb.Value, e
 }
 
 // Tx implements ebb.Driver.
-func (r *replicated) Tx(ctx context.Context, cmds [][]any) ([]ebb.Value, error) {
+func (r *replicated) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	all, err := allTexts(cmds)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (r *replicated) Tx(ctx context.Context, cmds [][]any) ([]ebb.Value, error) 
 	if err != nil {
 		return nil, err
 	}
-	var replies []ebb.Value
+	var replies []conn.Value
 	_, err = r.persist(ctx, "transaction", func() answer {
 		return r.dedicated(ctx, key, func(c rueidis.DedicatedClient, ask bool) (answer, bool) {
 			var a answer
@@ -167,7 +167,7 @@ func (r *replicated) Tx(ctx context.Context, cmds [][]any) ([]ebb.Value, error) 
 
 // execReplicated is exec on a dedicated client, which then waits for replicas if w
 // says so.
-func (d *driver) execReplicated(ctx context.Context, c rueidis.DedicatedClient, ask bool, w *wait, cmds [][]string) ([]ebb.Value, answer) {
+func (d *driver) execReplicated(ctx context.Context, c rueidis.DedicatedClient, ask bool, w *wait, cmds [][]string) ([]conn.Value, answer) {
 	if ask { // it holds for the transaction that follows
 		if a := d.answer(ctx, "ASKING", c.Do(ctx, c.B().Asking().Build())); a.err != nil {
 			return nil, a
@@ -181,7 +181,7 @@ func (d *driver) execReplicated(ctx context.Context, c rueidis.DedicatedClient, 
 }
 
 // Watch implements ebb.Driver.
-func (r *replicated) Watch(ctx context.Context, fn func(*ebb.Watched) error, keys []string) error {
+func (r *replicated) Watch(ctx context.Context, fn func(*conn.Watched) error, keys []string) error {
 	return r.watch(ctx, fn, keys, &r.wait)
 }
 

@@ -6,30 +6,30 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/resp"
 )
 
 // value is the reply of a result that has one. An error reply is a Value too.
-func value(r rueidis.RedisResult) ebb.Value {
+func value(r rueidis.RedisResult) conn.Value {
 	m, _ := r.ToMessage() // its error is that of an error reply, or of null
 	return valueOf(&m)
 }
 
 // valueOf turns a message into a Value. Map keys come sorted; sets are arrays, and
 // status replies texts, which rueidis does not tell apart.
-func valueOf(m *rueidis.RedisMessage) ebb.Value {
+func valueOf(m *rueidis.RedisMessage) conn.Value {
 	switch {
 	case m.IsString():
 		s, _ := m.ToString()
-		return ebb.Value{Kind: resp.KindBulk, Str: s}
+		return conn.Value{Kind: resp.KindBulk, Str: s}
 	case m.IsInt64():
 		n, _ := m.ToInt64()
-		return ebb.Value{Kind: resp.KindInt, Int: n}
+		return conn.Value{Kind: resp.KindInt, Int: n}
 	case m.IsArray():
 		return arrayValue(m)
 	case m.IsNil():
-		return ebb.Value{Kind: resp.KindNull}
+		return conn.Value{Kind: resp.KindNull}
 	case m.IsMap():
 		return mapValue(m)
 	case m.IsFloat64():
@@ -37,16 +37,16 @@ func valueOf(m *rueidis.RedisMessage) ebb.Value {
 		if err != nil {
 			return wrong(err)
 		}
-		return ebb.Value{Kind: resp.KindDouble, Float: f}
+		return conn.Value{Kind: resp.KindDouble, Float: f}
 	case m.IsBool():
-		v := ebb.Value{Kind: resp.KindBool}
+		v := conn.Value{Kind: resp.KindBool}
 		if yes, _ := m.ToBool(); yes {
 			v.Int = 1
 		}
 		return v
 	case m.Error() != nil:
 		s, _ := m.ToString() // Error takes the code ERR away
-		return ebb.Value{Kind: resp.KindError, Str: s}
+		return conn.Value{Kind: resp.KindError, Str: s}
 	}
 	s, err := m.ToString()
 	if err != nil {
@@ -56,7 +56,7 @@ func valueOf(m *rueidis.RedisMessage) ebb.Value {
 }
 
 // ints reads a result of integers, as ebb.IntsOf does; ok is false for any other.
-func ints(r *rueidis.RedisResult) (got ebb.Ints, ok bool) {
+func ints(r *rueidis.RedisResult) (got conn.Ints, ok bool) {
 	m, err := r.ToMessage()
 	switch {
 	case err != nil:
@@ -83,26 +83,26 @@ func ints(r *rueidis.RedisResult) (got ebb.Ints, ok bool) {
 
 // restValue is a verbatim text, which begins with its format and a colon, or a big
 // number, which does not.
-func restValue(s string) ebb.Value {
+func restValue(s string) conn.Value {
 	if len(s) >= 4 && s[3] == ':' {
-		return ebb.Value{Kind: resp.KindVerbatim, Format: [3]byte{s[0], s[1], s[2]}, Str: s[4:]}
+		return conn.Value{Kind: resp.KindVerbatim, Format: [3]byte{s[0], s[1], s[2]}, Str: s[4:]}
 	}
 	if s != "" && strings.Trim(s[1:], "0123456789") == "" && strings.Trim(s[:1], "+-0123456789") == "" {
-		return ebb.Value{Kind: resp.KindBigNumber, Str: s}
+		return conn.Value{Kind: resp.KindBigNumber, Str: s}
 	}
-	return ebb.Value{Kind: resp.KindBulk, Str: s}
+	return conn.Value{Kind: resp.KindBulk, Str: s}
 }
 
-func arrayValue(m *rueidis.RedisMessage) ebb.Value {
+func arrayValue(m *rueidis.RedisMessage) conn.Value {
 	elems, _ := m.ToArray()
-	v := ebb.Value{Kind: resp.KindArray, Elems: make([]ebb.Value, len(elems))}
+	v := conn.Value{Kind: resp.KindArray, Elems: make([]conn.Value, len(elems))}
 	for i := range elems {
 		v.Elems[i] = valueOf(&elems[i])
 	}
 	return v
 }
 
-func mapValue(m *rueidis.RedisMessage) ebb.Value {
+func mapValue(m *rueidis.RedisMessage) conn.Value {
 	pairs, err := m.ToMap()
 	if err != nil {
 		return wrong(err)
@@ -112,13 +112,13 @@ func mapValue(m *rueidis.RedisMessage) ebb.Value {
 		keys = append(keys, k)
 	}
 	sort.Strings(keys)
-	v := ebb.Value{Kind: resp.KindMap, Elems: make([]ebb.Value, 0, 2*len(keys))}
+	v := conn.Value{Kind: resp.KindMap, Elems: make([]conn.Value, 0, 2*len(keys))}
 	for _, k := range keys {
 		e := pairs[k]
-		v.Elems = append(v.Elems, ebb.Value{Kind: resp.KindBulk, Str: k}, valueOf(&e))
+		v.Elems = append(v.Elems, conn.Value{Kind: resp.KindBulk, Str: k}, valueOf(&e))
 	}
 	return v
 }
 
 // wrong is the value of a reply that rueidis does not understand.
-func wrong(err error) ebb.Value { return ebb.Value{Kind: resp.KindError, Str: "ERR " + err.Error()} }
+func wrong(err error) conn.Value { return conn.Value{Kind: resp.KindError, Str: "ERR " + err.Error()} }

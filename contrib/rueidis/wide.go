@@ -8,12 +8,12 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // everywhere is how a command runs that concerns all masters of a cluster.
-type everywhere func(ctx context.Context, d *driver, w *wait, words []string) (ebb.Value, error)
+type everywhere func(ctx context.Context, d *driver, w *wait, words []string) (conn.Value, error)
 
 // wide returns how a command runs that concerns all masters, or nil.
 func wide(words []string) everywhere {
@@ -21,16 +21,16 @@ func wide(words []string) everywhere {
 	if run == nil {
 		return nil
 	}
-	return func(ctx context.Context, d *driver, w *wait, words []string) (ebb.Value, error) {
+	return func(ctx context.Context, d *driver, w *wait, words []string) (conn.Value, error) {
 		all, err := d.masters(ctx)
 		if err != nil {
-			return ebb.Value{}, err
+			return conn.Value{}, err
 		}
 		addrs := make([]string, len(all))
 		for i, m := range all {
 			addrs[i] = m.addr
 		}
-		return run(addrs, func(at int, cursor string) (ebb.Value, error) {
+		return run(addrs, func(at int, cursor string) (conn.Value, error) {
 			args := words
 			if cursor != "" {
 				args = append([]string{words[0], cursor}, words[2:]...)
@@ -57,7 +57,7 @@ func (d *driver) masters(ctx context.Context) ([]master, error) {
 			addrs = append(addrs, addr)
 		}
 		slices.Sort(addrs)
-		a = answer{err: fmt.Errorf("rueidisebb: %w: the cluster has no nodes", ebb.ErrUnavailable)}
+		a = answer{err: fmt.Errorf("rueidisebb: %w: the cluster has no nodes", conn.ErrUnavailable)}
 		for _, addr := range addrs {
 			a = d.shared(ctx, "CLUSTER", func() answer {
 				return d.answer(ctx, "CLUSTER", nodes[addr].Do(ctx, d.client.B().ClusterSlots().Build()))
@@ -80,7 +80,7 @@ func (d *driver) masters(ctx context.Context) ([]master, error) {
 }
 
 // mastersOf reads CLUSTER SLOTS, as it came from an address.
-func mastersOf(slots ebb.Value, from string) (addrs []string) {
+func mastersOf(slots conn.Value, from string) (addrs []string) {
 	for _, r := range slots.Elems {
 		if addr := masterIn(r, from); addr != "" {
 			addrs = append(addrs, addr)
@@ -91,7 +91,7 @@ func mastersOf(slots ebb.Value, from string) (addrs []string) {
 }
 
 // masterOf returns the master of a slot; "" if there is none.
-func masterOf(slots ebb.Value, from string, slot int) string {
+func masterOf(slots conn.Value, from string, slot int) string {
 	for _, r := range slots.Elems {
 		if len(r.Elems) > 1 && r.Elems[0].Int <= int64(slot) && int64(slot) <= r.Elems[1].Int {
 			return masterIn(r, from)
@@ -101,7 +101,7 @@ func masterOf(slots ebb.Value, from string, slot int) string {
 }
 
 // masterIn returns the master of a range; "" if there is none.
-func masterIn(r ebb.Value, from string) string {
+func masterIn(r conn.Value, from string) string {
 	if len(r.Elems) < 3 || len(r.Elems[2].Elems) < 2 {
 		return ""
 	}
@@ -117,17 +117,17 @@ func named(addrs []string, nodes map[string]rueidis.Client) ([]master, error) {
 	all := make([]master, len(addrs))
 	for i, addr := range addrs {
 		if all[i] = (master{addr, nodes[addr]}); all[i].Client == nil {
-			return nil, fmt.Errorf("rueidisebb: %w: the node %s is not known yet", ebb.ErrUnavailable, addr)
+			return nil, fmt.Errorf("rueidisebb: %w: the node %s is not known yet", conn.ErrUnavailable, addr)
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("rueidisebb: %w: the cluster has no masters", ebb.ErrUnavailable)
+		return nil, fmt.Errorf("rueidisebb: %w: the cluster has no masters", conn.ErrUnavailable)
 	}
 	return all, nil
 }
 
 // onMaster runs a command on this node and no other.
-func (d *driver) onMaster(ctx context.Context, m master, w *wait, words []string) (ebb.Value, error) {
+func (d *driver) onMaster(ctx context.Context, m master, w *wait, words []string) (conn.Value, error) {
 	return d.persist(ctx, words[0], func() answer {
 		if w = w.of(words); w == nil {
 			return d.shared(ctx, words[0], func() answer {

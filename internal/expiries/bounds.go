@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -47,7 +47,7 @@ func (b *Bounds) Check() (wrong string) {
 // ebb.ErrArgument.
 func (b *Bounds) Millis(ttl time.Duration) (int64, error) {
 	if ttl < 0 || ttl > Longest {
-		return 0, fmt.Errorf("%w: a time to live of %v: from 0 (no end) to 100 years", ebb.ErrArgument, ttl)
+		return 0, fmt.Errorf("%w: a time to live of %v: from 0 (no end) to 100 years", conn.ErrArgument, ttl)
 	}
 	ms := kit.Millis(ttl)
 	if most := ms * int64(b.Jitter) / 100; most > 0 {

@@ -21,14 +21,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
 // Feed is the expiries of one object, or of a family of them. Its fields are set
 // before its first use.
 type Feed struct {
-	Conn *ebb.Conn
+	Conn *conn.Conn
 	// Stream is the key that keeps them.
 	Stream string
 	// Rule says how ebb itself is told; Native whether it is asked to.
@@ -133,7 +133,7 @@ func (f *Feed) Forget() { f.ruled.Store(false) }
 // group at a time, and again after Redeliver until a call of fn has returned nil.
 func (f *Feed) Listen(ctx context.Context, o Options, fn func(ctx context.Context, e Entry) error) error {
 	if o.Group == "" {
-		return fmt.Errorf("%w: the name of the listener is empty; it must have at least one character", ebb.ErrArgument)
+		return fmt.Errorf("%w: the name of the listener is empty; it must have at least one character", conn.ErrArgument)
 	}
 	if o.Redeliver <= 0 {
 		o.Redeliver = 30 * time.Second
@@ -193,13 +193,13 @@ func (f *Feed) repeat(ctx context.Context, failed func(error), round func(ctx co
 // passing reports whether it makes sense to try again after an error: a group that is
 // gone is made again.
 func passing(err error) bool {
-	var r ebb.ReplyError
-	return ebb.Temporary(err) || errors.As(err, &r) && r.Code() == "NOGROUP"
+	var r conn.ReplyError
+	return conn.Temporary(err) || errors.As(err, &r) && r.Code() == "NOGROUP"
 }
 
 // dueScript returns the names in the index KEYS[1] whose deadline has passed, after a
 // 0; or how many ms from now the next one is over, -1 if there is none.
-var dueScript = ebb.NewScript(`
+var dueScript = conn.NewScript(`
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local names = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(' .. string.format('%.0f', now), 'LIMIT', 0, 64)
@@ -242,7 +242,7 @@ func (f *Feed) due(ctx context.Context) (next int64, names []string, err error) 
 		return 0, nil, err
 	}
 	if len(v.Elems) == 0 {
-		return 0, nil, fmt.Errorf("%w: the index of expiries %q replied %s", ebb.ErrValue, f.Index, v)
+		return 0, nil, fmt.Errorf("%w: the index of expiries %q replied %s", conn.ErrValue, f.Index, v)
 	}
 	if next, err = v.Elems[0].AsInt(); err != nil {
 		return 0, nil, err

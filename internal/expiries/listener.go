@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -30,7 +30,7 @@ type listener struct {
 // may not have heard that the work is done.
 func (l *listener) round(ctx context.Context) error {
 	err := l.look(ctx)
-	var r ebb.ReplyError
+	var r conn.ReplyError
 	if errors.As(err, &r) && r.Code() == "NOGROUP" {
 		l.grouped = false // flushed: a new group takes over
 	}
@@ -82,7 +82,7 @@ func (l *listener) join(ctx context.Context) error {
 		return err
 	}
 	_, err := l.f.Conn.Do(ctx, "XGROUP", "CREATE", l.f.Stream, l.o.Group, "0", "MKSTREAM")
-	var r ebb.ReplyError
+	var r conn.ReplyError
 	if err != nil && (!errors.As(err, &r) || r.Code() != "BUSYGROUP") {
 		return fmt.Errorf("the group of listeners %q of %q: %w", l.o.Group, l.f.Stream, err)
 	}
@@ -127,7 +127,7 @@ func (l *listener) adopt(ctx context.Context) error {
 		return err
 	}
 	if len(v.Elems) < 2 {
-		return fmt.Errorf("%w: XAUTOCLAIM replied %s", ebb.ErrValue, v)
+		return fmt.Errorf("%w: XAUTOCLAIM replied %s", conn.ErrValue, v)
 	}
 	l.from = v.Elems[0].String()
 	l.claimed = l.from == "0-0"
@@ -136,7 +136,7 @@ func (l *listener) adopt(ctx context.Context) error {
 
 // read returns the entries of XREADGROUP's reply, of one stream: a map, or an array
 // of pairs, or nothing.
-func read(v ebb.Value) []ebb.Value {
+func read(v conn.Value) []conn.Value {
 	if v.IsNull() || len(v.Elems) == 0 {
 		return nil
 	}
@@ -151,7 +151,7 @@ func read(v ebb.Value) []ebb.Value {
 }
 
 // deliver calls the function, one entry after the other, and acknowledges.
-func (l *listener) deliver(ctx context.Context, entries []ebb.Value) error {
+func (l *listener) deliver(ctx context.Context, entries []conn.Value) error {
 	for _, v := range entries {
 		if len(v.Elems) < 1 {
 			continue
@@ -178,14 +178,14 @@ func (l *listener) deliver(ctx context.Context, entries []ebb.Value) error {
 // ack is sent also when the context has ended meanwhile: the work is done. A server that
 // does not answer in time is no end of the listener.
 func (l *listener) ack(ctx context.Context, id string) error {
-	return kit.Release(ctx, ebb.Temporary, func(ctx context.Context) error {
+	return kit.Release(ctx, conn.Temporary, func(ctx context.Context) error {
 		_, err := l.f.Conn.Do(ctx, "XACK", l.f.Stream, l.o.Group, id)
 		return err
 	})
 }
 
 // entry reads an element of a stream.
-func entry(v ebb.Value) Entry {
+func entry(v conn.Value) Entry {
 	e := Entry{ID: v.Elems[0].String()}
 	if len(v.Elems) < 2 {
 		return e
@@ -208,7 +208,7 @@ func entry(v ebb.Value) Entry {
 }
 
 // leaveScript removes a consumer ARGV[2] of the group ARGV[1] that owes nothing.
-var leaveScript = ebb.NewScript(`
+var leaveScript = conn.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) > 0 then return 0 end
 redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])
@@ -221,7 +221,7 @@ func (l *listener) leave(ctx context.Context) {
 	if !l.passing || !l.grouped {
 		return
 	}
-	_ = kit.Courtesy(ctx, ebb.Temporary, func(ctx context.Context) error {
+	_ = kit.Courtesy(ctx, conn.Temporary, func(ctx context.Context) error {
 		_, err := l.f.Conn.Script(ctx, leaveScript, []string{l.f.Stream}, l.o.Group, l.o.Consumer)
 		return err
 	})

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 // The rules that all objects keep; docs/design/toolkit.md explains them.
@@ -16,7 +16,7 @@ import (
 // ebb.ErrArgument in its chain. A name is one or more bytes. Helper keys share its hash
 // slot: so it has either no braces, or a hash tag in the sense of Redis Cluster, which
 // is what stands between the first "{" and the next "}" and is not empty.
-func Check(c *ebb.Conn, what, name string) error {
+func Check(c *conn.Conn, what, name string) error {
 	wrong := ""
 	switch {
 	case c == nil:
@@ -28,7 +28,7 @@ func Check(c *ebb.Conn, what, name string) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%s %q: %w: %s", what, name, ebb.ErrArgument, wrong)
+	return fmt.Errorf("%s %q: %w: %s", what, name, conn.ErrArgument, wrong)
 }
 
 // Callable is the error of an operation that was given a nil function, nil for another.
@@ -36,7 +36,7 @@ func Callable(given bool, what string) error {
 	if given {
 		return nil
 	}
-	return fmt.Errorf("%w: the function %s is nil; it must be one to call", ebb.ErrArgument, what)
+	return fmt.Errorf("%w: the function %s is nil; it must be one to call", conn.ErrArgument, what)
 }
 
 // Tagged reports whether a key has a hash tag, in the sense of Redis Cluster.
@@ -105,7 +105,7 @@ func release(ctx context.Context, most time.Duration, again func(error) bool, fn
 		b := NewBound(whole, within, nil)
 		err := fn(b)
 		if errors.Is(err, context.DeadlineExceeded) && Overdue(whole, b, err) {
-			err = fmt.Errorf("%w: no answer within %v", ebb.ErrUnavailable, within.Round(time.Millisecond))
+			err = fmt.Errorf("%w: no answer within %v", conn.ErrUnavailable, within.Round(time.Millisecond))
 		}
 		b.Stop()
 		if err == nil || !again(err) {

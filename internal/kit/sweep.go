@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 // sweepMost is how many keys Sweep looks at, and removes, in a round trip.
@@ -14,7 +14,7 @@ const sweepMost = 200
 // Sweep removes the keys that begin with one of some prefixes and hold one of some types,
 // "hash" or "zset", any type if there are none. It is for what an object cannot list: it
 // looks at all keys of the backend, O(keys).
-func Sweep(ctx context.Context, c *ebb.Conn, prefixes []string, types ...string) error {
+func Sweep(ctx context.Context, c *conn.Conn, prefixes []string, types ...string) error {
 	if len(prefixes) == 0 {
 		return nil
 	}
@@ -43,11 +43,11 @@ func Sweep(ctx context.Context, c *ebb.Conn, prefixes []string, types ...string)
 }
 
 // unlink removes those of some keys that hold one of the types.
-func unlink(ctx context.Context, c *ebb.Conn, keys, types []string) error {
+func unlink(ctx context.Context, c *conn.Conn, keys, types []string) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	var look, gone ebb.Batch
+	var look, gone conn.Batch
 	for _, k := range keys {
 		look.Do("TYPE", k)
 	}

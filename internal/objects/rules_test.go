@@ -130,12 +130,12 @@ func constructors(t *testing.T) map[string]bool {
 }
 
 // elsewhere are the directories that hold no toolkit.
-var elsewhere = []string{"bench", "cmd", "command", "contrib", "docs", "ebbtest", "engine", "examples", "internal", "resp", "server", "testdata"}
+var elsewhere = []string{"bench", "cmd", "conn", "contrib", "docs", "ebbtest", "embed", "engine", "examples", "goredis", "internal", "resp", "server", "testdata"}
 
 func constructor(pkg string, fn *ast.FuncDecl) string {
 	if fn.Recv == nil {
 		for _, p := range fn.Type.Params.List {
-			if typeName(p.Type) == "ebb.Conn" {
+			if typeName(p.Type) == "conn.Conn" {
 				return pkg + "." + fn.Name.Name
 			}
 		}

@@ -1,4 +1,4 @@
-package ebb
+package goredis
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -27,7 +28,7 @@ func plainArgs(args []any) ([]any, error) {
 				continue
 			}
 		}
-		s, err := ArgText(a)
+		s, err := conn.ArgText(a)
 		if err != nil {
 			return nil, err
 		}
@@ -59,11 +60,11 @@ func newTracked(ctx context.Context, plain []any) *tracked {
 
 // answer is what came of a command.
 type answer struct {
-	v   Value
+	v   conn.Value
 	err error // there was no reply: wraps ErrUnavailable, ErrClosed or the context's
 	ran bool  // it may have run, or has
 
-	ints *Ints // in place of v, where these were asked for and came
+	ints *conn.Ints // in place of v, where these were asked for and came
 }
 
 // answer returns what a command got. An error reply is a Value; an error means
@@ -85,12 +86,12 @@ func (c *tracked) answer(ctx context.Context, whole error) answer {
 
 // result is what a call returns of its last answer. Where the context ended while it
 // was to be tried again, that is said first.
-func (a answer) result(ctx context.Context, doing string) (Value, error) {
+func (a answer) result(ctx context.Context, doing string) (conn.Value, error) {
 	err := a.err
 	if err == nil && routing.Untouched(a.v) {
 		err = refusal(doing, a.v)
 	}
-	if c := ctx.Err(); err != nil && c != nil && !a.ran && !errors.Is(err, c) && !errors.Is(err, ErrClosed) {
+	if c := ctx.Err(); err != nil && c != nil && !a.ran && !errors.Is(err, c) && !errors.Is(err, conn.ErrClosed) {
 		err = fmt.Errorf("ebb: %s: %w, after: %w", doing, c, err)
 	}
 	return a.v, err
@@ -98,12 +99,12 @@ func (a answer) result(ctx context.Context, doing string) (Value, error) {
 
 // refusal is the error of a command that a backend has not run for a reason that
 // passes, and did not for as long as we tried.
-func refusal(doing string, v Value) error {
-	return fmt.Errorf("ebb: %s: %w: %w", doing, ErrUnavailable, v.Err())
+func refusal(doing string, v conn.Value) error {
+	return fmt.Errorf("ebb: %s: %w: %w", doing, conn.ErrUnavailable, v.Err())
 }
 
 // reply returns what a command got.
-func reply(ctx context.Context, cmd *redis.Cmd) (Value, error) {
+func reply(ctx context.Context, cmd *redis.Cmd) (conn.Value, error) {
 	x, err := cmd.Result()
 	if err == nil {
 		return valueOf(x), nil
@@ -111,42 +112,42 @@ func reply(ctx context.Context, cmd *redis.Cmd) (Value, error) {
 	if v, ok := errorValue(err); ok {
 		return v, nil
 	}
-	return Value{}, lost(ctx, cmd.Name(), err)
+	return conn.Value{}, lost(ctx, cmd.Name(), err)
 }
 
 // lost is the error of what go-redis could not do.
 func lost(ctx context.Context, doing string, err error) error {
 	if errors.Is(err, redis.ErrClosed) {
-		return ErrClosed
+		return conn.ErrClosed
 	}
-	return Unavailable(ctx, doing, err)
+	return conn.Unavailable(ctx, doing, err)
 }
 
 // errorValue turns what go-redis makes of null and error replies back.
-func errorValue(err error) (Value, bool) {
+func errorValue(err error) (conn.Value, bool) {
 	if errors.Is(err, redis.Nil) {
-		return Value{Kind: resp.KindNull}, true
+		return conn.Value{Kind: resp.KindNull}, true
 	}
 	var r redis.Error
 	if errors.As(err, &r) {
-		return Value{Kind: resp.KindError, Str: r.Error()}, true
+		return conn.Value{Kind: resp.KindError, Str: r.Error()}, true
 	}
-	return Value{}, false
+	return conn.Value{}, false
 }
 
 // valueOf turns what go-redis decoded into a Value. Map keys come sorted.
-func valueOf(x any) Value {
+func valueOf(x any) conn.Value {
 	switch x := x.(type) {
 	case nil:
-		return Value{Kind: resp.KindNull}
+		return conn.Value{Kind: resp.KindNull}
 	case string:
-		return Value{Kind: resp.KindBulk, Str: x}
+		return conn.Value{Kind: resp.KindBulk, Str: x}
 	case int64:
-		return Value{Kind: resp.KindInt, Int: x}
+		return conn.Value{Kind: resp.KindInt, Int: x}
 	case float64:
-		return Value{Kind: resp.KindDouble, Float: x}
+		return conn.Value{Kind: resp.KindDouble, Float: x}
 	case bool:
-		v := Value{Kind: resp.KindBool}
+		v := conn.Value{Kind: resp.KindBool}
 		if x {
 			v.Int = 1
 		}
@@ -155,9 +156,9 @@ func valueOf(x any) Value {
 		if v, ok := errorValue(x); ok {
 			return v
 		}
-		return Value{Kind: resp.KindError, Str: "ERR " + x.Error()}
+		return conn.Value{Kind: resp.KindError, Str: "ERR " + x.Error()}
 	case []any:
-		v := Value{Kind: resp.KindArray}
+		v := conn.Value{Kind: resp.KindArray}
 		for _, e := range x {
 			v.Elems = append(v.Elems, valueOf(e))
 		}
@@ -165,19 +166,19 @@ func valueOf(x any) Value {
 	case map[any]any:
 		return mapValue(x)
 	case interface{ String() string }: // big numbers
-		return Value{Kind: resp.KindBigNumber, Str: x.String()}
+		return conn.Value{Kind: resp.KindBigNumber, Str: x.String()}
 	}
-	return Value{Kind: resp.KindError, Str: fmt.Sprintf("ERR a reply of an unknown type, %T", x)}
+	return conn.Value{Kind: resp.KindError, Str: fmt.Sprintf("ERR a reply of an unknown type, %T", x)}
 }
 
-func mapValue(m map[any]any) Value {
-	type pair struct{ k, v Value }
+func mapValue(m map[any]any) conn.Value {
+	type pair struct{ k, v conn.Value }
 	pairs := make([]pair, 0, len(m))
 	for k, e := range m {
 		pairs = append(pairs, pair{valueOf(k), valueOf(e)})
 	}
 	sort.Slice(pairs, func(i, j int) bool { return pairs[i].k.String() < pairs[j].k.String() })
-	v := Value{Kind: resp.KindMap}
+	v := conn.Value{Kind: resp.KindMap}
 	for _, p := range pairs {
 		v.Elems = append(v.Elems, p.k, p.v)
 	}
@@ -186,12 +187,12 @@ func mapValue(m map[any]any) Value {
 
 // intsIn returns what go-redis decoded as integers, nil if it is anything else: a Value
 // for each of them would cost ten times the memory.
-func intsIn(x any) *Ints {
+func intsIn(x any) *conn.Ints {
 	switch x := x.(type) {
 	case int64:
-		return &Ints{N: 1, At: [6]int64{x}}
+		return &conn.Ints{N: 1, At: [6]int64{x}}
 	case []any:
-		got := &Ints{N: len(x)}
+		got := &conn.Ints{N: len(x)}
 		if len(x) > len(got.At) {
 			return nil
 		}

@@ -1,4 +1,4 @@
-package ebb
+package goredis
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -23,7 +24,7 @@ type job struct {
 
 // pipeline sends the commands to their nodes at once. A command for all nodes
 // runs between those before and after it.
-func (k *cluster) pipeline(ctx context.Context, plain [][]any) ([]Value, error) {
+func (k *cluster) pipeline(ctx context.Context, plain [][]any) ([]conn.Value, error) {
 	answers := make([]answer, 0, len(plain))
 	for len(plain) > 0 {
 		n := 0

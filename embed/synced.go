@@ -1,4 +1,4 @@
-package ebb
+package embed
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -14,20 +15,20 @@ type synced struct{ *embedded }
 
 // Replicated implements ReplicatedDriver: the copy that a write waits for is the one in
 // the engine's files.
-func (b *embedded) Replicated(int, time.Duration) Driver { return synced{b} }
+func (b *embedded) Replicated(int, time.Duration) conn.Driver { return synced{b} }
 
 // changes reports whether a command may change data.
 func changes(args []any) bool {
 	if len(args) == 0 {
 		return true
 	}
-	name, err := ArgText(args[0])
+	name, err := conn.ArgText(args[0])
 	if err != nil {
 		return true
 	}
 	second := ""
 	if len(args) > 1 {
-		second, _ = ArgText(args[1]) // one without a text is no subcommand
+		second, _ = conn.ArgText(args[1]) // one without a text is no subcommand
 	}
 	return routing.MayWrite(name, second)
 }
@@ -38,50 +39,50 @@ func (b synced) sync(ctx context.Context, err error, cmds ...[]any) error {
 		return err
 	}
 	if err := b.eng.Sync(ctx); err != nil {
-		return fmt.Errorf("%w: %w", ErrNotReplicated, err)
+		return fmt.Errorf("%w: %w", conn.ErrNotReplicated, err)
 	}
 	return nil
 }
 
 // Do implements Driver.
-func (b synced) Do(ctx context.Context, args []any) (Value, error) {
+func (b synced) Do(ctx context.Context, args []any) (conn.Value, error) {
 	v, err := b.embedded.Do(ctx, args)
 	return v, b.sync(ctx, err, args)
 }
 
 // Block implements Driver.
-func (b synced) Block(ctx context.Context, args []any) (Value, error) { return b.Do(ctx, args) }
+func (b synced) Block(ctx context.Context, args []any) (conn.Value, error) { return b.Do(ctx, args) }
 
 // Ints implements IntsDriver.
-func (b synced) Ints(ctx context.Context, words []string) (Ints, error) {
+func (b synced) Ints(ctx context.Context, words []string) (conn.Ints, error) {
 	args := make([]any, len(words))
 	for i, w := range words {
 		args[i] = w
 	}
-	return IntsOf(b.Do(ctx, args))
+	return conn.IntsOf(b.Do(ctx, args))
 }
 
 // Pipeline implements Driver.
-func (b synced) Pipeline(ctx context.Context, cmds [][]any) ([]Value, error) {
+func (b synced) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	vs, err := b.embedded.Pipeline(ctx, cmds)
 	return vs, b.sync(ctx, err, cmds...)
 }
 
 // Tx implements Driver.
-func (b synced) Tx(ctx context.Context, cmds [][]any) ([]Value, error) {
+func (b synced) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	vs, err := b.embedded.Tx(ctx, cmds)
 	return vs, b.sync(ctx, err, cmds...)
 }
 
 // Watch implements Driver.
-func (b synced) Watch(ctx context.Context, fn func(*Watched) error, keys []string) error {
+func (b synced) Watch(ctx context.Context, fn func(*conn.Watched) error, keys []string) error {
 	return b.watch(ctx, keys, func(s *slot) error {
-		return fn(NewWatched(
-			func(ctx context.Context, args []any) (Value, error) {
+		return fn(conn.NewWatched(
+			func(ctx context.Context, args []any) (conn.Value, error) {
 				v, err := s.do(ctx, args)
 				return v, b.sync(ctx, err, args)
 			},
-			func(ctx context.Context, cmds [][]any) ([]Value, error) {
+			func(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 				vs, err := s.tx(ctx, cmds)
 				return vs, b.sync(ctx, err, cmds...)
 			},

@@ -1,46 +1,47 @@
-package ebb
+package goredis
 
 import (
 	"context"
 	"errors"
 	"fmt"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // learner returns what finds out about a backend.
-func (b *remote) learner() *routing.Learner[Capabilities] {
-	return &routing.Learner[Capabilities]{Door: "ebb", Ask: b.greet, Better: func(c Capabilities) bool {
+func (b *remote) learner() *routing.Learner[conn.Capabilities] {
+	return &routing.Learner[conn.Capabilities]{Door: "ebb", Ask: b.greet, Better: func(c conn.Capabilities) bool {
 		return c.Native || c.HashFieldTTL || c.ShardedPubSub
 	}}
 }
 
 // Capabilities implements Driver: it returns what is known, and asks first if that is
 // nothing.
-func (b *remote) Capabilities() Capabilities { return b.learn.Guess(context.Background()) }
+func (b *remote) Capabilities() conn.Capabilities { return b.learn.Guess(context.Background()) }
 
 // known makes sure, before a command is sent, that the backend is known.
 func (b *remote) known(ctx context.Context) error {
 	err := b.learn.Known(ctx)
 	if errors.Is(err, routing.ErrGuessed) {
-		err = fmt.Errorf("ebb: %w: %w", ErrUnavailable, err)
+		err = fmt.Errorf("ebb: %w: %w", conn.ErrUnavailable, err)
 	}
 	return err
 }
 
 // greet makes sure that a server is there, and learns what it is.
-func (b *remote) greet(ctx context.Context) (caps Capabilities, err error) {
-	info, has, err := routing.Greet(func(words ...string) (Value, error) { return b.raw(ctx, words) })
+func (b *remote) greet(ctx context.Context) (caps conn.Capabilities, err error) {
+	info, has, err := routing.Greet(func(words ...string) (conn.Value, error) { return b.raw(ctx, words) })
 	if err != nil {
 		return caps, fmt.Errorf("open %s: %w", b.name, err)
 	}
-	caps = CapabilitiesOf(info, has)
+	caps = conn.CapabilitiesOf(info, has)
 	caps.Cluster = caps.Cluster || b.nodes != nil
 	return caps, nil
 }
 
 // raw runs a command without a key, on a backend that is not known yet.
-func (b *remote) raw(ctx context.Context, words []string) (Value, error) {
+func (b *remote) raw(ctx context.Context, words []string) (conn.Value, error) {
 	args := make([]any, len(words))
 	for i, w := range words {
 		args[i] = w

@@ -1,13 +1,22 @@
-package ebb
+// Package embed is the engine in this process as a conn.Driver: data in memory, shared by
+// name within the process or private, or with files.
+//
+//	Conn ── driver ── slot: a session and memory for arguments ── command ── engine ── (files)
+//
+// A call borrows a session, runs the command in the caller's goroutine, and gives the
+// session back: no socket, no RESP. Start reading at Open, then slot.do.
+package embed
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strconv"
 	"sync"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
@@ -57,9 +66,9 @@ func openEngine(ctx context.Context, p place, o Options) (*Engine, error) {
 	if e := shared.engines[p.name]; e != nil {
 		switch {
 		case o.Clock != nil && o.Clock != e.db.Clock():
-			return nil, fmt.Errorf("%w: %s is open already, with another clock", ErrURL, p)
+			return nil, fmt.Errorf("%w: %s is open already, with another clock", conn.ErrURL, p)
 		case p.fsync != e.place.fsync:
-			return nil, fmt.Errorf("%w: %s is open already, with fsync=%s", ErrURL, p, e.place.fsync)
+			return nil, fmt.Errorf("%w: %s is open already, with fsync=%s", conn.ErrURL, p, e.place.fsync)
 		}
 		e.refs++
 		return e, nil
@@ -79,7 +88,7 @@ func newEngine(ctx context.Context, p place, o Options) (*Engine, error) {
 	cfg := config.New()
 	if p.dir != "" {
 		if err := cfg.ParseArgs([]string{"--dir", p.dir, "--appendonly", "yes", "--appendfsync", p.fsync}); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+			return nil, fmt.Errorf("%w: %w", conn.ErrUnavailable, err)
 		}
 	}
 	hooks := &command.Hooks{}
@@ -98,7 +107,7 @@ func newEngine(ctx context.Context, p place, o Options) (*Engine, error) {
 		err = svc.Load(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, errors.Join(err, e.end()))
+		return nil, fmt.Errorf("%w: %w", conn.ErrUnavailable, errors.Join(err, e.end()))
 	}
 	return e, nil
 }
@@ -138,7 +147,7 @@ func (e *Engine) release() error {
 // last Conn ends it early, with an error.
 func (e *Engine) Backup(ctx context.Context, w io.Writer) error {
 	if e == nil {
-		return ErrRemote
+		return conn.ErrRemote
 	}
 	return e.svc.Keeper().Backup(ctx, w)
 }
@@ -147,7 +156,7 @@ func (e *Engine) Backup(ctx context.Context, w io.Writer) error {
 // says. An engine without files has nothing to do.
 func (e *Engine) Sync(ctx context.Context) error {
 	if e == nil {
-		return ErrRemote
+		return conn.ErrRemote
 	}
 	return e.svc.Keeper().Sync(ctx)
 }
@@ -160,7 +169,7 @@ func (e *Engine) DB() *engine.DB { return e.db }
 func (e *Engine) Service() *command.Service { return e.svc }
 
 // NewSession returns what a network connection runs: see server.Serve.
-func (e *Engine) NewSession(conn reactor.Conn) reactor.Session { return e.svc.NewSession(conn) }
+func (e *Engine) NewSession(nc reactor.Conn) reactor.Session { return e.svc.NewSession(nc) }
 
 // Attach notes that a server begins to serve the engine: see server.Serve.
 // Closing the engine calls stop and then waits for detach, which the server
@@ -168,12 +177,12 @@ func (e *Engine) NewSession(conn reactor.Conn) reactor.Session { return e.svc.Ne
 // the nil Engine of a remote connection.
 func (e *Engine) Attach(stop func()) (detach func(), err error) {
 	if e == nil {
-		return nil, ErrRemote
+		return nil, conn.ErrRemote
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return nil, ErrClosed
+		return nil, conn.ErrClosed
 	}
 	id := e.next
 	e.next++
@@ -209,7 +218,26 @@ type slot struct {
 	args [][]byte
 }
 
-func openEmbedded(ctx context.Context, rawURL string, o Options) (*Conn, error) {
+// Options are what a URL cannot say. The zero value works.
+type Options struct {
+	// Clock is the engine's time; the system's if nil. An engine that is shared by
+	// name has the clock of the call of Open that made it.
+	Clock engine.Clock
+	// Logger gets what the engine reports: loading, files that cannot be written.
+	// Nothing is logged if it is nil.
+	Logger *slog.Logger
+}
+
+// Open opens the engine that a mem:// or file:// URL names, as ebb.Open does. Of opts the
+// first counts.
+func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, error) {
+	var o Options
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	if ctx.Err() != nil {
+		return nil, conn.Ended(ctx, "open an engine")
+	}
 	p, err := parsePlace(rawURL)
 	if err != nil {
 		return nil, err
@@ -220,7 +248,7 @@ func openEmbedded(ctx context.Context, rawURL string, o Options) (*Conn, error) 
 	}
 	b := &embedded{eng: eng, dbi: p.db, quit: make(chan struct{})}
 	b.quiet.L = &b.mu
-	return New(b), nil
+	return conn.New(b), nil
 }
 
 // enter counts a call, and returns an idle session for it if there is one.
@@ -228,7 +256,7 @@ func (b *embedded) enter() (*slot, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return nil, ErrClosed
+		return nil, conn.ErrClosed
 	}
 	b.busy++
 	if n := len(b.idle); n > 0 {
@@ -284,7 +312,7 @@ func (b *embedded) greet(s *slot) error {
 
 // do runs one command. One that waits does so until ctx ends: it has done
 // nothing then.
-func (s *slot) do(ctx context.Context, args []any) (Value, error) {
+func (s *slot) do(ctx context.Context, args []any) (conn.Value, error) {
 	flat, list := s.flat[:0], s.args[:0]
 	for _, a := range args {
 		if b, ok := a.([]byte); ok { // handlers copy what they keep
@@ -293,8 +321,8 @@ func (s *slot) do(ctx context.Context, args []any) (Value, error) {
 		}
 		from := len(flat)
 		var err error
-		if flat, err = AppendArg(flat, a); err != nil {
-			return Value{}, err
+		if flat, err = conn.AppendArg(flat, a); err != nil {
+			return conn.Value{}, err
 		}
 		list = append(list, flat[from:len(flat):len(flat)])
 	}
@@ -302,7 +330,7 @@ func (s *slot) do(ctx context.Context, args []any) (Value, error) {
 }
 
 // doTexts is do for texts.
-func (s *slot) doTexts(ctx context.Context, words []string) (Value, error) {
+func (s *slot) doTexts(ctx context.Context, words []string) (conn.Value, error) {
 	flat, list := s.flat[:0], s.args[:0]
 	for _, w := range words {
 		from := len(flat)
@@ -313,10 +341,10 @@ func (s *slot) doTexts(ctx context.Context, words []string) (Value, error) {
 }
 
 // run runs a command, whose arguments are in flat mostly.
-func (s *slot) run(ctx context.Context, flat []byte, list [][]byte) (Value, error) {
+func (s *slot) run(ctx context.Context, flat []byte, list [][]byte) (conn.Value, error) {
 	v, err := s.s.DoContext(ctx, list...)
 	if errors.Is(err, engine.ErrClosed) {
-		err = ErrClosed
+		err = conn.ErrClosed
 	}
 	clear(list)
 	s.args = list
@@ -327,30 +355,30 @@ func (s *slot) run(ctx context.Context, flat []byte, list [][]byte) (Value, erro
 }
 
 // Do implements Driver.
-func (b *embedded) Do(ctx context.Context, args []any) (Value, error) {
+func (b *embedded) Do(ctx context.Context, args []any) (conn.Value, error) {
 	s, err := b.borrow()
 	if err != nil {
-		return Value{}, err
+		return conn.Value{}, err
 	}
 	defer b.leave(s)
 	return s.do(ctx, args)
 }
 
 // Ints implements IntsDriver.
-func (b *embedded) Ints(ctx context.Context, words []string) (Ints, error) {
+func (b *embedded) Ints(ctx context.Context, words []string) (conn.Ints, error) {
 	s, err := b.borrow()
 	if err != nil {
-		return Ints{}, err
+		return conn.Ints{}, err
 	}
 	defer b.leave(s)
-	return IntsOf(s.doTexts(ctx, words))
+	return conn.IntsOf(s.doTexts(ctx, words))
 }
 
 // Block implements Driver. It is Do: a session that waits is the caller's own anyway.
-func (b *embedded) Block(ctx context.Context, args []any) (Value, error) { return b.Do(ctx, args) }
+func (b *embedded) Block(ctx context.Context, args []any) (conn.Value, error) { return b.Do(ctx, args) }
 
 // Pipeline implements Driver.
-func (b *embedded) Pipeline(ctx context.Context, cmds [][]any) ([]Value, error) {
+func (b *embedded) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	if err := checkArgs(cmds); err != nil {
 		return nil, err
 	}
@@ -359,7 +387,7 @@ func (b *embedded) Pipeline(ctx context.Context, cmds [][]any) ([]Value, error) 
 		return nil, err
 	}
 	defer b.leave(s)
-	replies := make([]Value, len(cmds))
+	replies := make([]conn.Value, len(cmds))
 	for i, args := range cmds {
 		if replies[i], err = s.do(ctx, args); err != nil {
 			return nil, err
@@ -369,7 +397,7 @@ func (b *embedded) Pipeline(ctx context.Context, cmds [][]any) ([]Value, error) 
 }
 
 // Tx implements Driver.
-func (b *embedded) Tx(ctx context.Context, cmds [][]any) ([]Value, error) {
+func (b *embedded) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	s, err := b.borrow()
 	if err != nil {
 		return nil, err
@@ -379,7 +407,7 @@ func (b *embedded) Tx(ctx context.Context, cmds [][]any) ([]Value, error) {
 }
 
 // tx queues the commands and runs them.
-func (s *slot) tx(ctx context.Context, cmds [][]any) ([]Value, error) {
+func (s *slot) tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	if err := checkArgs(cmds); err != nil {
 		return nil, err
 	}
@@ -402,14 +430,14 @@ func (s *slot) tx(ctx context.Context, cmds [][]any) ([]Value, error) {
 }
 
 // execReply tells what came of a transaction.
-func execReply(v Value, refused error) ([]Value, error) {
+func execReply(v conn.Value, refused error) ([]conn.Value, error) {
 	switch err := v.Err(); {
 	case err != nil && refused != nil:
 		return nil, fmt.Errorf("%w %w", err, refused)
 	case err != nil:
 		return nil, err
 	case v.IsNull():
-		return nil, ErrConflict
+		return nil, conn.ErrConflict
 	}
 	return v.Elems, nil
 }
@@ -422,7 +450,7 @@ func checkArgs(cmds [][]any) error {
 			case string, []byte, int, int64, uint64, float64, bool:
 				continue
 			}
-			if _, err := AppendArg(nil, a); err != nil {
+			if _, err := conn.AppendArg(nil, a); err != nil {
 				return err
 			}
 		}
@@ -431,8 +459,8 @@ func checkArgs(cmds [][]any) error {
 }
 
 // Watch implements Driver.
-func (b *embedded) Watch(ctx context.Context, fn func(*Watched) error, keys []string) error {
-	return b.watch(ctx, keys, func(s *slot) error { return fn(NewWatched(s.do, s.tx)) })
+func (b *embedded) Watch(ctx context.Context, fn func(*conn.Watched) error, keys []string) error {
+	return b.watch(ctx, keys, func(s *slot) error { return fn(conn.NewWatched(s.do, s.tx)) })
 }
 
 // watch calls fn with a session that watches keys.
@@ -458,21 +486,21 @@ func (b *embedded) watch(ctx context.Context, keys []string, fn func(s *slot) er
 }
 
 // Capabilities implements Driver.
-func (b *embedded) Capabilities() Capabilities {
-	return Capabilities{Native: true, Embedded: true, Server: "ebb", Version: redisVersion,
+func (b *embedded) Capabilities() conn.Capabilities {
+	return conn.Capabilities{Native: true, Embedded: true, Server: "ebb", Version: redisVersion,
 		HashFieldTTL: true, Functions: true, ShardedPubSub: true}
 }
 
 // redisVersion is the version that an engine says it behaves as.
 const redisVersion = "7.4.0"
 
-// Engine is how EngineOf finds it.
+// Engine is how Of finds it.
 func (b *embedded) Engine() *Engine { return b.eng }
 
-// EngineOf returns the embedded engine behind a connection, nil for a remote one. It is
-// valid until Close.
-func EngineOf(c *Conn) *Engine {
-	if d, ok := Find[interface{ Engine() *Engine }](c); ok {
+// Of returns the embedded engine behind a connection, nil for a remote one. It is valid
+// until Close.
+func Of(c *conn.Conn) *Engine {
+	if d, ok := conn.Find[interface{ Engine() *Engine }](c); ok {
 		return d.Engine()
 	}
 	return nil

@@ -1,4 +1,4 @@
-package ebb
+package goredis
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -116,7 +117,7 @@ func (g *gather) send(ctx context.Context, plain []any, ints bool) answer {
 		g.calls.Put(c)
 		return a
 	case <-ctx.Done():
-		return answer{err: Ended(ctx, named(plain)), ran: !g.leave(c)}
+		return answer{err: conn.Ended(ctx, named(plain)), ran: !g.leave(c)}
 	}
 }
 

@@ -1,29 +1,30 @@
-package ebb
+package goredis
 
 import (
 	"context"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // wide returns how a command runs that concerns all masters of a cluster, or nil.
-func wide(plain []any) func(ctx context.Context, k *cluster, plain []any) (Value, error) {
+func wide(plain []any) func(ctx context.Context, k *cluster, plain []any) (conn.Value, error) {
 	run := routing.WideOf(nameOf(plain))
 	if run == nil {
 		return nil
 	}
-	return func(ctx context.Context, k *cluster, plain []any) (Value, error) {
+	return func(ctx context.Context, k *cluster, plain []any) (conn.Value, error) {
 		nodes, err := k.masters(ctx)
 		if err != nil {
-			return Value{}, err
+			return conn.Value{}, err
 		}
 		addrs := make([]string, len(nodes))
 		for i, n := range nodes {
 			addrs[i] = n.Options().Addr
 		}
-		return run(addrs, func(at int, cursor string) (Value, error) {
+		return run(addrs, func(at int, cursor string) (conn.Value, error) {
 			args := plain
 			if cursor != "" {
 				args = append([]any{plain[0], cursor}, plain[2:]...)
@@ -34,7 +35,7 @@ func wide(plain []any) func(ctx context.Context, k *cluster, plain []any) (Value
 }
 
 // onNode runs a command on this node and no other.
-func onNode(ctx context.Context, node *redis.Client, plain []any) (Value, error) {
+func onNode(ctx context.Context, node *redis.Client, plain []any) (conn.Value, error) {
 	var a answer
 	var r routing.Retry
 	defer r.Stop()

@@ -1,4 +1,21 @@
-package ebb
+// Package goredis is the conn.Driver of servers, through go-redis: one server, the master
+// that Sentinel names, or the nodes of a cluster; ebb, Redis or Valkey.
+//
+//	open.go          URLs, options, Open and Wrap
+//	server.go        commands, pipelines and transactions of one server
+//	cluster.go       the same in a cluster: the node of the key, redirections
+//	batch.go         pipelines in a cluster
+//	fanout.go        commands that concern all masters of a cluster
+//	autopipeline.go  what many goroutines send at the same time goes together
+//	block.go         commands that wait, each on a connection of its own
+//	feed.go          subscriptions
+//	capability.go    the handshake, and what the server can do
+//	reply.go         replies, and whether a command has run
+//	replicated.go    writes that wait for replicas
+//
+// The driver sends a command twice only if it is certain that the command has not run.
+// Start reading at driver.Do in server.go, then reply.go.
+package goredis
 
 import (
 	"context"
@@ -10,6 +27,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -33,7 +51,7 @@ type remote struct {
 	owned  bool          // close closes client
 	name   string        // the URL, without its password
 
-	learn *routing.Learner[Capabilities]
+	learn *routing.Learner[conn.Capabilities]
 	calls gate
 
 	mu       sync.Mutex // guards what follows
@@ -78,7 +96,7 @@ func (g *gate) shut() {
 }
 
 // persist tries until there is an answer that counts, or it was tried enough.
-func (b *remote) persist(ctx context.Context, doing string, try func() answer) (Value, error) {
+func (b *remote) persist(ctx context.Context, doing string, try func() answer) (conn.Value, error) {
 	var a answer
 	var r routing.Retry
 	defer r.Stop()
@@ -93,12 +111,12 @@ func (b *remote) persist(ctx context.Context, doing string, try func() answer) (
 
 // worthwhile reports whether what could not be sent is worth another try.
 func (b *remote) worthwhile(ctx context.Context, err error) bool {
-	return b.follow && ctx.Err() == nil && errors.Is(err, ErrUnavailable)
+	return b.follow && ctx.Err() == nil && errors.Is(err, conn.ErrUnavailable)
 }
 
 // passes reports whether a refusal may pass while we wait. A single server that
 // is a replica stays one.
-func (b *remote) passes(v Value) bool {
+func (b *remote) passes(v conn.Value) bool {
 	return routing.Untouched(v) && (b.follow || !strings.HasPrefix(v.Str, "READONLY"))
 }
 
@@ -109,31 +127,31 @@ type processor interface {
 }
 
 // Do implements Driver.
-func (b *remote) Do(ctx context.Context, args []any) (Value, error) {
+func (b *remote) Do(ctx context.Context, args []any) (conn.Value, error) {
 	if !b.calls.enter() {
-		return Value{}, ErrClosed
+		return conn.Value{}, conn.ErrClosed
 	}
 	defer b.calls.leave()
 	plain, err := b.prepare(ctx, args)
 	if err != nil {
-		return Value{}, err
+		return conn.Value{}, err
 	}
 	return b.run(ctx, plain)
 }
 
 // IntArgs implements IntArgsDriver.
-func (b *remote) IntArgs(ctx context.Context, plain []any) (Ints, error) {
+func (b *remote) IntArgs(ctx context.Context, plain []any) (conn.Ints, error) {
 	if !b.calls.enter() {
-		return Ints{}, ErrClosed
+		return conn.Ints{}, conn.ErrClosed
 	}
 	defer b.calls.leave()
 	if err := b.known(ctx); err != nil {
-		return Ints{}, err
+		return conn.Ints{}, err
 	}
 	if b.nodes != nil {
-		return IntsOf(b.nodes.do(ctx, plain))
+		return conn.IntsOf(b.nodes.do(ctx, plain))
 	}
-	var got *Ints
+	var got *conn.Ints
 	v, err := b.persist(ctx, named(plain), func() answer {
 		a := b.send(ctx, plain, true)
 		got = a.ints
@@ -142,11 +160,11 @@ func (b *remote) IntArgs(ctx context.Context, plain []any) (Ints, error) {
 	if err == nil && got != nil {
 		return *got, nil
 	}
-	return IntsOf(v, err)
+	return conn.IntsOf(v, err)
 }
 
 // run runs one command of plain arguments.
-func (b *remote) run(ctx context.Context, plain []any) (Value, error) {
+func (b *remote) run(ctx context.Context, plain []any) (conn.Value, error) {
 	if b.nodes != nil {
 		return b.nodes.do(ctx, plain)
 	}
@@ -184,10 +202,10 @@ func sendFor(ctx context.Context, p processor, plain []any, ints bool) answer {
 }
 
 // process runs one command, once, on a connection of the caller's.
-func process(ctx context.Context, p processor, args []any) (Value, error) {
+func process(ctx context.Context, p processor, args []any) (conn.Value, error) {
 	plain, err := plainArgs(args)
 	if err != nil {
-		return Value{}, err
+		return conn.Value{}, err
 	}
 	a := send(ctx, p, plain)
 	if a.err == nil && routing.Untouched(a.v) {
@@ -209,9 +227,9 @@ func (b *remote) plainCommands(ctx context.Context, cmds [][]any) ([][]any, erro
 }
 
 // Pipeline implements Driver.
-func (b *remote) Pipeline(ctx context.Context, cmds [][]any) ([]Value, error) {
+func (b *remote) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	if !b.calls.enter() {
-		return nil, ErrClosed
+		return nil, conn.ErrClosed
 	}
 	defer b.calls.leave()
 	plain, err := b.plainCommands(ctx, cmds)
@@ -233,8 +251,8 @@ func (b *remote) Pipeline(ctx context.Context, cmds [][]any) ([]Value, error) {
 }
 
 // values returns the replies of a batch.
-func values(answers []answer) ([]Value, error) {
-	replies := make([]Value, len(answers))
+func values(answers []answer) ([]conn.Value, error) {
+	replies := make([]conn.Value, len(answers))
 	for i, a := range answers {
 		if a.err != nil {
 			return nil, a.err
@@ -284,9 +302,9 @@ func together(answers []answer) answer {
 }
 
 // Tx implements Driver.
-func (b *remote) Tx(ctx context.Context, cmds [][]any) ([]Value, error) {
+func (b *remote) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	if !b.calls.enter() {
-		return nil, ErrClosed
+		return nil, conn.ErrClosed
 	}
 	defer b.calls.leave()
 	plain, err := b.plainCommands(ctx, cmds)
@@ -296,7 +314,7 @@ func (b *remote) Tx(ctx context.Context, cmds [][]any) ([]Value, error) {
 	if b.nodes != nil {
 		return b.nodes.tx(ctx, plain)
 	}
-	var replies []Value
+	var replies []conn.Value
 	_, err = b.persist(ctx, "transaction", func() answer {
 		var a answer
 		if b.one != nil {
@@ -311,21 +329,21 @@ func (b *remote) Tx(ctx context.Context, cmds [][]any) ([]Value, error) {
 
 // txOn runs commands between MULTI and EXEC on a server, once, after ASKING if a
 // node has told us to.
-func txOn(ctx context.Context, node *redis.Client, ask bool, plain [][]any) ([]Value, answer) {
+func txOn(ctx context.Context, node *redis.Client, ask bool, plain [][]any) ([]conn.Value, answer) {
 	w, waiting := waits(ctx, plain...)
 	if !ask && !waiting {
 		return execTx(ctx, node.TxPipeline(), plain)
 	}
-	conn := node.Conn() // ASKING and WAIT go by the connection
-	defer func() { _ = conn.Close() }()
+	own := node.Conn() // ASKING and WAIT go by the connection
+	defer func() { _ = own.Close() }()
 	if ask { // it holds for the transaction that follows
-		if a := send(ctx, conn, []any{"ASKING"}); a.err != nil {
+		if a := send(ctx, own, []any{"ASKING"}); a.err != nil {
 			return nil, answer{err: a.err}
 		}
 	}
-	replies, a := execTx(ctx, conn.TxPipeline(), plain)
+	replies, a := execTx(ctx, own.TxPipeline(), plain)
 	if waiting && a.ran && a.err == nil {
-		a = w.judge(a, send(ctx, conn, w.args()))
+		a = w.judge(a, send(ctx, own, w.args()))
 	}
 	return replies, a
 }
@@ -333,7 +351,7 @@ func txOn(ctx context.Context, node *redis.Client, ask bool, plain [][]any) ([]V
 // execTx runs commands between MULTI and EXEC, once. The answer is that of the
 // whole: its Value is an error if a reply refused it, or one of its commands,
 // for a reason that passes.
-func execTx(ctx context.Context, p redis.Pipeliner, plain [][]any) ([]Value, answer) {
+func execTx(ctx context.Context, p redis.Pipeliner, plain [][]any) ([]conn.Value, answer) {
 	sent := make([]*tracked, len(plain))
 	for i, args := range plain {
 		sent[i] = newTracked(ctx, args)
@@ -341,9 +359,9 @@ func execTx(ctx context.Context, p redis.Pipeliner, plain [][]any) ([]Value, ans
 	}
 	_, whole := p.Exec(ctx)
 	if errors.Is(whole, redis.TxFailedErr) {
-		return nil, answer{err: ErrConflict, ran: true}
+		return nil, answer{err: conn.ErrConflict, ran: true}
 	}
-	replies := make([]Value, len(plain))
+	replies := make([]conn.Value, len(plain))
 	var abort, refused error
 	for i, cmd := range sent {
 		a := cmd.answer(ctx, whole)
@@ -371,7 +389,7 @@ func execTx(ctx context.Context, p redis.Pipeliner, plain [][]any) ([]Value, ans
 		return replies, answer{ran: true}
 	}
 	if refused != nil {
-		if v := (Value{Kind: resp.KindError, Str: refused.Error()}); routing.Untouched(v) {
+		if v := (conn.Value{Kind: resp.KindError, Str: refused.Error()}); routing.Untouched(v) {
 			return nil, answer{v: v}
 		}
 	}
@@ -383,7 +401,7 @@ func execTx(ctx context.Context, p redis.Pipeliner, plain [][]any) ([]Value, ans
 
 // allSame reports whether every reply is the same error, as go-redis has it when
 // EXEC itself got that error.
-func allSame(replies []Value, v Value) bool {
+func allSame(replies []conn.Value, v conn.Value) bool {
 	for _, r := range replies {
 		if r.Kind != resp.KindError || r.Str != v.Str {
 			return false
@@ -393,9 +411,9 @@ func allSame(replies []Value, v Value) bool {
 }
 
 // Watch implements Driver.
-func (b *remote) Watch(ctx context.Context, fn func(*Watched) error, keys []string) error {
+func (b *remote) Watch(ctx context.Context, fn func(*conn.Watched) error, keys []string) error {
 	if !b.calls.enter() {
-		return ErrClosed
+		return conn.ErrClosed
 	}
 	defer b.calls.leave()
 	if err := b.known(ctx); err != nil {
@@ -428,15 +446,15 @@ type watcher interface {
 // watchOn is Conn.Watch on one server. inside says that fn was called, and
 // result is what it returned; if not, a says why not. WATCH changes nothing, and
 // leaves nothing: another try does no harm.
-func watchOn(ctx context.Context, c watcher, fn func(*Watched) error, keys []string) (a answer, inside bool, result error) {
+func watchOn(ctx context.Context, c watcher, fn func(*conn.Watched) error, keys []string) (a answer, inside bool, result error) {
 	err := c.Watch(ctx, func(tx *redis.Tx) error {
 		if inside {
 			return errTwice // a client that tries again by itself
 		}
 		inside = true
-		result = fn(NewWatched(
-			func(ctx context.Context, args []any) (Value, error) { return process(ctx, tx, args) },
-			func(ctx context.Context, cmds [][]any) ([]Value, error) { return watchedTx(ctx, tx, cmds) },
+		result = fn(conn.NewWatched(
+			func(ctx context.Context, args []any) (conn.Value, error) { return process(ctx, tx, args) },
+			func(ctx context.Context, cmds [][]any) ([]conn.Value, error) { return watchedTx(ctx, tx, cmds) },
 		))
 		return result
 	}, keys...)
@@ -455,7 +473,7 @@ func watchOn(ctx context.Context, c watcher, fn func(*Watched) error, keys []str
 var errTwice = errors.New("ebb: watch: the function has been called already")
 
 // watchedTx is execTx on the connection that watches.
-func watchedTx(ctx context.Context, tx *redis.Tx, cmds [][]any) ([]Value, error) {
+func watchedTx(ctx context.Context, tx *redis.Tx, cmds [][]any) ([]conn.Value, error) {
 	plain := make([][]any, len(cmds))
 	for i, args := range cmds {
 		var err error

@@ -1,10 +1,12 @@
-package ebb
+package goredis
 
 import (
 	"context"
 	"fmt"
 	"time"
 
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -23,18 +25,18 @@ func waitOf(ctx context.Context) (w wait, ok bool) {
 }
 
 // args is the command that waits.
-func (w wait) args() []any { return []any{"WAIT", w.n, max(millis(w.within), 1)} }
+func (w wait) args() []any { return []any{"WAIT", w.n, max(kit.Millis(w.within), 1)} }
 
 // judge adds to the answer of a write what came of the wait.
 func (w wait) judge(a answer, waited answer) answer {
 	switch {
 	case !a.ran || a.err != nil || a.v.Err() != nil:
 	case waited.err != nil:
-		a.err = fmt.Errorf("%w: %w: %w", ErrNotReplicated, ErrUnavailable, waited.err)
+		a.err = fmt.Errorf("%w: %w: %w", conn.ErrNotReplicated, conn.ErrUnavailable, waited.err)
 	case waited.v.Err() != nil:
-		a.err = fmt.Errorf("%w: %w", ErrNotReplicated, waited.v.Err())
+		a.err = fmt.Errorf("%w: %w", conn.ErrNotReplicated, waited.v.Err())
 	case waited.v.Int < int64(w.n):
-		a.err = fmt.Errorf("%w: %w: on %d of %d replicas after %v", ErrNotReplicated, ErrUnavailable, waited.v.Int, w.n, w.within)
+		a.err = fmt.Errorf("%w: %w: on %d of %d replicas after %v", conn.ErrNotReplicated, conn.ErrUnavailable, waited.v.Int, w.n, w.within)
 	}
 	return a
 }
@@ -58,7 +60,7 @@ type replicated struct {
 }
 
 // Replicated implements ReplicatedDriver.
-func (b *remote) Replicated(n int, within time.Duration) Driver {
+func (b *remote) Replicated(n int, within time.Duration) conn.Driver {
 	return &replicated{b, wait{n, within}}
 }
 
@@ -72,7 +74,7 @@ func (b *replicated) in(ctx context.Context) context.Context {
 }
 
 // Do implements Driver.
-func (b *replicated) Do(ctx context.Context, args []any) (Value, error) {
+func (b *replicated) Do(ctx context.Context, args []any) (conn.Value, error) {
 	if mayWrite(args) {
 		ctx = b.in(ctx)
 	}
@@ -80,7 +82,7 @@ func (b *replicated) Do(ctx context.Context, args []any) (Value, error) {
 }
 
 // Block implements Driver.
-func (b *replicated) Block(ctx context.Context, args []any) (Value, error) {
+func (b *replicated) Block(ctx context.Context, args []any) (conn.Value, error) {
 	if mayWrite(args) {
 		ctx = b.in(ctx)
 	}
@@ -88,12 +90,12 @@ func (b *replicated) Block(ctx context.Context, args []any) (Value, error) {
 }
 
 // IntArgs implements IntArgsDriver.
-func (b *replicated) IntArgs(ctx context.Context, args []any) (Ints, error) {
-	return IntsOf(b.Do(ctx, args))
+func (b *replicated) IntArgs(ctx context.Context, args []any) (conn.Ints, error) {
+	return conn.IntsOf(b.Do(ctx, args))
 }
 
 // Pipeline implements Driver.
-func (b *replicated) Pipeline(ctx context.Context, cmds [][]any) ([]Value, error) {
+func (b *replicated) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	if anyWrites(cmds) {
 		ctx = b.in(ctx)
 	}
@@ -101,7 +103,7 @@ func (b *replicated) Pipeline(ctx context.Context, cmds [][]any) ([]Value, error
 }
 
 // Tx implements Driver.
-func (b *replicated) Tx(ctx context.Context, cmds [][]any) ([]Value, error) {
+func (b *replicated) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	if anyWrites(cmds) {
 		ctx = b.in(ctx)
 	}
@@ -109,12 +111,12 @@ func (b *replicated) Tx(ctx context.Context, cmds [][]any) ([]Value, error) {
 }
 
 // Watch implements Driver.
-func (b *replicated) Watch(ctx context.Context, fn func(*Watched) error, keys []string) error {
-	return b.remote.Watch(ctx, func(w *Watched) error {
-		return fn(NewWatched(
-			func(ctx context.Context, args []any) (Value, error) { return w.Do(b.in(ctx), args...) },
-			func(ctx context.Context, cmds [][]any) ([]Value, error) {
-				var batch Batch
+func (b *replicated) Watch(ctx context.Context, fn func(*conn.Watched) error, keys []string) error {
+	return b.remote.Watch(ctx, func(w *conn.Watched) error {
+		return fn(conn.NewWatched(
+			func(ctx context.Context, args []any) (conn.Value, error) { return w.Do(b.in(ctx), args...) },
+			func(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
+				var batch conn.Batch
 				for _, args := range cmds {
 					batch.Do(args...)
 				}

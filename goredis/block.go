@@ -1,4 +1,4 @@
-package ebb
+package goredis
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -70,17 +71,17 @@ func (k *blocker) abort() {
 }
 
 // Block implements Driver.
-func (b *remote) Block(ctx context.Context, args []any) (Value, error) {
+func (b *remote) Block(ctx context.Context, args []any) (conn.Value, error) {
 	if b.one == nil && b.nodes == nil {
 		return b.Do(ctx, args)
 	}
 	if !b.calls.enter() {
-		return Value{}, ErrClosed
+		return conn.Value{}, conn.ErrClosed
 	}
 	defer b.calls.leave()
 	plain, err := b.prepare(ctx, args)
 	if err != nil {
-		return Value{}, err
+		return conn.Value{}, err
 	}
 	if b.nodes != nil {
 		return b.nodes.run(ctx, plain, func(ctx context.Context, node *redis.Client, ask bool) answer {
@@ -102,7 +103,7 @@ func (b *remote) blockOn(ctx context.Context, of *redis.Client, ask bool, plain 
 	a := blamed(ctx, bounded, named(plain), sendTo(bounded, k.client, ask, plain))
 	sound := stop() && a.err == nil && !routing.Untouched(a.v)
 	if a.err != nil && ctx.Err() == nil && b.cutByClose() {
-		a = answer{err: ErrClosed, ran: true}
+		a = answer{err: conn.ErrClosed, ran: true}
 	}
 	if a.err != nil && ctx.Err() == nil {
 		b.dropIdle(k.addr) // they may be as dead, and whoever takes one waits as long to know
@@ -123,7 +124,7 @@ func (b *remote) takeBlocker(of *redis.Client) (*blocker, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return nil, ErrClosed
+		return nil, conn.ErrClosed
 	}
 	var k *blocker
 	for i := len(b.blockers) - 1; i >= 0; i-- {

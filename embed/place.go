@@ -1,4 +1,4 @@
-package ebb
+package embed
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/serverurl"
 )
@@ -21,20 +22,24 @@ type place struct {
 
 // parsePlace reads a mem:// or file:// URL.
 func parsePlace(rawURL string) (p place, err error) {
-	if !strings.HasPrefix(rawURL, "file:") {
+	switch scheme, _, _ := strings.Cut(rawURL, "://"); scheme {
+	case "mem":
 		p.name, p.db, err = parseMem(rawURL)
 		return p, err
+	case "file":
+	default:
+		return p, fmt.Errorf("%w: %q names no engine in this process: the schemes are mem and file", conn.ErrURL, serverurl.Shown(rawURL))
 	}
 	f, err := parseFile(rawURL)
 	if err != nil {
 		return p, err
 	}
 	if err := disk.OS().MkdirAll(f.dir); err != nil {
-		return p, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return p, fmt.Errorf("%w: %w", conn.ErrUnavailable, err)
 	}
 	// One directory is one engine, by whatever path it is reached.
 	if f.dir, err = filepath.EvalSymlinks(f.dir); err != nil {
-		return p, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return p, fmt.Errorf("%w: %w", conn.ErrUnavailable, err)
 	}
 	return place{name: "file:" + f.dir, dir: f.dir, fsync: f.fsync, db: f.db}, nil
 }
@@ -43,14 +48,14 @@ func parsePlace(rawURL string) (p place, err error) {
 func parseMem(rawURL string) (name string, db int, err error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return "", 0, fmt.Errorf("%w: %w", ErrURL, serverurl.Unreadable(rawURL, err))
+		return "", 0, fmt.Errorf("%w: %w", conn.ErrURL, serverurl.Unreadable(rawURL, err))
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", 0, fmt.Errorf("%w: %q: mem:// takes a name and a database, as in mem://sessions/3, and nothing else", ErrURL, serverurl.Shown(rawURL))
+		return "", 0, fmt.Errorf("%w: %q: mem:// takes a name and a database, as in mem://sessions/3, and nothing else", conn.ErrURL, serverurl.Shown(rawURL))
 	}
 	if path := strings.TrimPrefix(u.Path, "/"); path != "" {
 		if db, err = strconv.Atoi(path); err != nil || db < 0 || db >= databases {
-			return "", 0, fmt.Errorf("%w: %q: the database is a number from 0 to %d, not %q", ErrURL, rawURL, databases-1, path)
+			return "", 0, fmt.Errorf("%w: %q: the database is a number from 0 to %d, not %q", conn.ErrURL, rawURL, databases-1, path)
 		}
 	}
 	return u.Host, db, nil
@@ -67,15 +72,15 @@ type fileURL struct {
 func parseFile(rawURL string) (f fileURL, err error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return f, fmt.Errorf("%w: %w", ErrURL, serverurl.Unreadable(rawURL, err))
+		return f, fmt.Errorf("%w: %w", conn.ErrURL, serverurl.Unreadable(rawURL, err))
 	}
 	if u.User != nil || u.Fragment != "" || u.Host+u.Path == "" {
-		return f, fmt.Errorf("%w: %q: file:// takes a directory, as in file:///var/lib/app?fsync=always", ErrURL, serverurl.Shown(rawURL))
+		return f, fmt.Errorf("%w: %q: file:// takes a directory, as in file:///var/lib/app?fsync=always", conn.ErrURL, serverurl.Shown(rawURL))
 	}
 	f.fsync = "everysec"
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return f, fmt.Errorf("%w: %q: the parameters after ? cannot be read: they are separated by &", ErrURL, rawURL)
+		return f, fmt.Errorf("%w: %q: the parameters after ? cannot be read: they are separated by &", conn.ErrURL, rawURL)
 	}
 	for name, values := range query {
 		v := values[len(values)-1]
@@ -84,18 +89,18 @@ func parseFile(rawURL string) (f fileURL, err error) {
 			f.fsync = v
 		case "db":
 			if f.db, err = strconv.Atoi(v); err != nil || f.db < 0 || f.db >= databases {
-				return f, fmt.Errorf("%w: %q: the database is a number from 0 to %d, not %q", ErrURL, rawURL, databases-1, v)
+				return f, fmt.Errorf("%w: %q: the database is a number from 0 to %d, not %q", conn.ErrURL, rawURL, databases-1, v)
 			}
 		default:
-			return f, fmt.Errorf("%w: %q: file:// has the parameters fsync and db, not %q", ErrURL, rawURL, name)
+			return f, fmt.Errorf("%w: %q: file:// has the parameters fsync and db, not %q", conn.ErrURL, rawURL, name)
 		}
 	}
 	if f.fsync != "always" && f.fsync != "everysec" && f.fsync != "no" {
-		return f, fmt.Errorf("%w: %q: fsync is always, everysec or no, not %q", ErrURL, rawURL, f.fsync)
+		return f, fmt.Errorf("%w: %q: fsync is always, everysec or no, not %q", conn.ErrURL, rawURL, f.fsync)
 	}
 	dir := filepath.FromSlash(u.Host + u.Path)
 	if f.dir, err = filepath.Abs(dir); err != nil {
-		return f, fmt.Errorf("%w: %q: %w", ErrURL, rawURL, err)
+		return f, fmt.Errorf("%w: %q: %w", conn.ErrURL, rawURL, err)
 	}
 	return f, nil
 }

@@ -1,4 +1,4 @@
-package ebb
+package goredis
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -43,7 +44,7 @@ func (k *blocker) ask(ctx context.Context, of *redis.Client) error {
 // not the caller's.
 func blamed(ctx, bounded context.Context, doing string, a answer) answer {
 	if cause := routing.Silenced(ctx, bounded, a.err); cause != nil {
-		a.err = fmt.Errorf("ebb: %s: %w: %w", doing, ErrUnavailable, cause)
+		a.err = fmt.Errorf("ebb: %s: %w: %w", doing, conn.ErrUnavailable, cause)
 	}
 	return a
 }

@@ -1,4 +1,4 @@
-package ebb
+package embed
 
 import (
 	"bufio"
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -33,7 +34,7 @@ type inbox struct {
 }
 
 // Subscribe implements Driver.
-func (b *embedded) Subscribe(_ context.Context, kind SubscribeKind, names []string) (Feed, error) {
+func (b *embedded) Subscribe(_ context.Context, kind conn.SubscribeKind, names []string) (conn.Feed, error) {
 	spare, err := b.enter()
 	if err != nil {
 		return nil, err
@@ -64,10 +65,10 @@ func (b *embedded) Subscribe(_ context.Context, kind SubscribeKind, names []stri
 }
 
 // Next implements Feed.
-func (in *inbox) Next(ctx context.Context) (Message, error) {
+func (in *inbox) Next(ctx context.Context) (conn.Message, error) {
 	for {
 		if ctx.Err() != nil {
-			return Message{}, Ended(ctx, "subscription")
+			return conn.Message{}, conn.Ended(ctx, "subscription")
 		}
 		if m, ok, err := in.take(); ok || err != nil {
 			return m, err
@@ -81,7 +82,7 @@ func (in *inbox) Next(ctx context.Context) (Message, error) {
 }
 
 // take returns the next message that is there.
-func (in *inbox) take() (m Message, ok bool, err error) {
+func (in *inbox) take() (m conn.Message, ok bool, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for {
@@ -106,15 +107,15 @@ func (in *inbox) take() (m Message, ok bool, err error) {
 }
 
 // messageOf reads message, pmessage and smessage; other pushes are none.
-func messageOf(v Value) (Message, bool) {
+func messageOf(v conn.Value) (conn.Message, bool) {
 	e := v.Elems
 	switch {
 	case len(e) == 3 && (e[0].Str == "message" || e[0].Str == "smessage"):
-		return Message{Channel: e[1].Str, Payload: e[2].Str}, true
+		return conn.Message{Channel: e[1].Str, Payload: e[2].Str}, true
 	case len(e) == 4 && e[0].Str == "pmessage":
-		return Message{Pattern: e[1].Str, Channel: e[2].Str, Payload: e[3].Str}, true
+		return conn.Message{Pattern: e[1].Str, Channel: e[2].Str, Payload: e[3].Str}, true
 	}
-	return Message{}, false
+	return conn.Message{}, false
 }
 
 // end says why the inbox is closed: by its owner, or by the engine, because
@@ -126,7 +127,7 @@ func (in *inbox) end() error {
 	if in.killed && in.reason != nil {
 		return fmt.Errorf("ebb: subscription: %w", in.reason)
 	}
-	return ErrClosed
+	return conn.ErrClosed
 }
 
 // Close implements Feed.

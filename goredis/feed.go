@@ -1,4 +1,4 @@
-package ebb
+package goredis
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -32,7 +33,7 @@ const feedQuiet = 15 * time.Second
 // the next one: the feed's listener closes a connection that is silent.
 type remoteFeed struct {
 	b     *remote
-	kind  SubscribeKind
+	kind  conn.SubscribeKind
 	names []string
 	// masters are those that were subscribed to, for events of nodes; else nil. The
 	// runner's, once that runs.
@@ -45,7 +46,7 @@ type remoteFeed struct {
 }
 
 type feedItem struct {
-	m   Message
+	m   conn.Message
 	err error
 }
 
@@ -73,15 +74,15 @@ const (
 )
 
 // Subscribe implements Driver.
-func (b *remote) Subscribe(ctx context.Context, kind SubscribeKind, names []string) (Feed, error) {
+func (b *remote) Subscribe(ctx context.Context, kind conn.SubscribeKind, names []string) (conn.Feed, error) {
 	if !b.calls.enter() {
-		return nil, ErrClosed
+		return nil, conn.ErrClosed
 	}
 	defer b.calls.leave()
 	if err := b.known(ctx); err != nil {
 		return nil, err
 	}
-	if kind == Sharded && b.nodes != nil {
+	if kind == conn.Sharded && b.nodes != nil {
 		if _, err := oneSlot("SSubscribe", slices.Values(names)); err != nil {
 			return nil, err
 		}
@@ -98,7 +99,7 @@ func (b *remote) Subscribe(ctx context.Context, kind SubscribeKind, names []stri
 
 // open subscribes, and returns when that is confirmed.
 func (f *remoteFeed) open(ctx context.Context) (sources []*source, err error) {
-	var v Value
+	var v conn.Value
 	within := f.b.greeted()
 	try := func(of ...subscriber) answer {
 		var a answer
@@ -109,7 +110,7 @@ func (f *remoteFeed) open(ctx context.Context) (sources []*source, err error) {
 	switch {
 	case k == nil:
 		v, err = f.b.persist(ctx, "subscribe", func() answer { return try(f.b.client) })
-	case f.kind != Sharded && eventsOfNodes(f.names):
+	case f.kind != conn.Sharded && eventsOfNodes(f.names):
 		nodes, err := k.masters(ctx)
 		if err != nil {
 			return nil, err
@@ -170,7 +171,7 @@ type subscriber interface {
 
 // subscribeOn subscribes on each of some servers, or on none. A server that says nothing
 // within a time is given up.
-func subscribeOn(ctx context.Context, of []subscriber, kind SubscribeKind, names []string, within time.Duration) (sources []*source, a answer) {
+func subscribeOn(ctx context.Context, of []subscriber, kind conn.SubscribeKind, names []string, within time.Duration) (sources []*source, a answer) {
 	for _, s := range of {
 		if ctx.Err() != nil {
 			closeAll(sources)
@@ -201,21 +202,21 @@ func subscribeOn(ctx context.Context, of []subscriber, kind SubscribeKind, names
 }
 
 // subscribeTo asks a server for a subscription.
-func subscribeTo(ctx context.Context, of subscriber, kind SubscribeKind, names []string) (*redis.PubSub, error) {
+func subscribeTo(ctx context.Context, of subscriber, kind conn.SubscribeKind, names []string) (*redis.PubSub, error) {
 	if _, ok := of.(*redis.Client); !ok { // a Ring must know a name to find the server
 		switch kind {
-		case Patterns:
+		case conn.Patterns:
 			return of.PSubscribe(ctx, names...), nil
-		case Sharded:
+		case conn.Sharded:
 			return of.SSubscribe(ctx, names...), nil
 		}
 		return of.Subscribe(ctx, names...), nil
 	}
 	ps := of.Subscribe(ctx) // which drops the error of the names that it is given
 	switch kind {
-	case Patterns:
+	case conn.Patterns:
 		return ps, ps.PSubscribe(ctx, names...)
-	case Sharded:
+	case conn.Sharded:
 		return ps, ps.SSubscribe(ctx, names...)
 	}
 	return ps, ps.Subscribe(ctx, names...)
@@ -223,7 +224,7 @@ func subscribeTo(ctx context.Context, of subscriber, kind SubscribeKind, names [
 
 // confirmed waits until the server has confirmed each name. Only closing the
 // connection ends a read that the context's cancellation finds in the middle.
-func (s *source) confirmed(ctx context.Context, kind SubscribeKind, names int, within time.Duration) error {
+func (s *source) confirmed(ctx context.Context, kind conn.SubscribeKind, names int, within time.Duration) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	for names > 0 {
 		x, err := s.ReceiveTimeout(ctx, within)
@@ -263,7 +264,7 @@ func (f *remoteFeed) run(sources []*source) {
 		if f.ctx.Err() != nil {
 			return
 		}
-		f.give(feedItem{err: fmt.Errorf("%w: %w", ErrInterrupted, err)})
+		f.give(feedItem{err: fmt.Errorf("%w: %w", conn.ErrInterrupted, err)})
 		for pause := routing.FeedAgain; ; pause = min(2*pause, routing.FeedAgainMax) {
 			ctx, cancel := context.WithTimeout(f.ctx, routing.FeedPatience)
 			sources, err = f.open(ctx)
@@ -275,7 +276,7 @@ func (f *remoteFeed) run(sources []*source) {
 				return
 			}
 		}
-		f.give(feedItem{err: fmt.Errorf("%w: it goes on from here", ErrInterrupted)})
+		f.give(feedItem{err: fmt.Errorf("%w: it goes on from here", conn.ErrInterrupted)})
 	}
 }
 
@@ -347,7 +348,7 @@ func (f *remoteFeed) read(ctx context.Context, s *source) error {
 
 func (f *remoteFeed) message(s *source, m *redis.Message) {
 	s.state.Store(holding)
-	f.give(feedItem{m: Message{Channel: m.Channel, Pattern: m.Pattern, Payload: m.Payload}})
+	f.give(feedItem{m: conn.Message{Channel: m.Channel, Pattern: m.Pattern, Payload: m.Payload}})
 	s.state.Store(heard)
 }
 
@@ -397,17 +398,17 @@ func (f *remoteFeed) wait(d time.Duration) {
 }
 
 // Next implements Feed.
-func (f *remoteFeed) Next(ctx context.Context) (Message, error) {
+func (f *remoteFeed) Next(ctx context.Context) (conn.Message, error) {
 	if ctx.Err() != nil {
-		return Message{}, Ended(ctx, "subscription")
+		return conn.Message{}, conn.Ended(ctx, "subscription")
 	}
 	select {
 	case i := <-f.out:
 		return i.m, i.err
 	case <-f.ctx.Done():
-		return Message{}, ErrClosed
+		return conn.Message{}, conn.ErrClosed
 	case <-ctx.Done():
-		return Message{}, Ended(ctx, "subscription")
+		return conn.Message{}, conn.Ended(ctx, "subscription")
 	}
 }
 

@@ -1,4 +1,4 @@
-package ebb
+package goredis
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -145,7 +146,7 @@ func (k *cluster) named(ctx context.Context, from *redis.Client, addr string) (*
 		return n, nil
 	}
 	if k.closed {
-		return nil, ErrClosed
+		return nil, conn.ErrClosed
 	}
 	o := *from.Options() // complete, so that 0 would mean the default again
 	o.Addr = addr
@@ -175,7 +176,7 @@ func (k *cluster) masters(ctx context.Context) ([]*redis.Client, error) {
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].Options().Addr < all[j].Options().Addr })
 	if len(all) == 0 {
-		return nil, fmt.Errorf("ebb: %w: the cluster has no masters", ErrUnavailable)
+		return nil, fmt.Errorf("ebb: %w: the cluster has no masters", conn.ErrUnavailable)
 	}
 	return all, nil
 }
@@ -188,7 +189,7 @@ func sendTo(ctx context.Context, node *redis.Client, ask bool, plain []any) answ
 	return sendAll(ctx, node.Pipeline(), [][]any{{"ASKING"}, plain})[1]
 }
 
-func (k *cluster) do(ctx context.Context, plain []any) (Value, error) {
+func (k *cluster) do(ctx context.Context, plain []any) (conn.Value, error) {
 	if everywhere := wide(plain); everywhere != nil {
 		return everywhere(ctx, k, plain)
 	}
@@ -201,7 +202,7 @@ func (k *cluster) do(ctx context.Context, plain []any) (Value, error) {
 }
 
 // run tries a command on the node of its key.
-func (k *cluster) run(ctx context.Context, plain []any, try func(ctx context.Context, node *redis.Client, ask bool) answer) (Value, error) {
+func (k *cluster) run(ctx context.Context, plain []any, try func(ctx context.Context, node *redis.Client, ask bool) answer) (conn.Value, error) {
 	return k.at(ctx, named(plain), route(plain), try)
 }
 
@@ -212,7 +213,7 @@ const hops = 3
 
 // at tries something on the node of a key ("": any), until there is an answer
 // that counts or it was tried enough.
-func (k *cluster) at(ctx context.Context, doing, key string, try func(ctx context.Context, node *redis.Client, ask bool) answer) (Value, error) {
+func (k *cluster) at(ctx context.Context, doing, key string, try func(ctx context.Context, node *redis.Client, ask bool) answer) (conn.Value, error) {
 	var a answer
 	var r routing.Retry
 	defer r.Stop()
@@ -227,7 +228,7 @@ func (k *cluster) at(ctx context.Context, doing, key string, try func(ctx contex
 		if !a.again(ctx) {
 			break
 		}
-		if errors.Is(a.err, ErrClosed) && k.isClosed() {
+		if errors.Is(a.err, conn.ErrClosed) && k.isClosed() {
 			break
 		}
 		_ = k.refresh(ctx, seen)
@@ -243,7 +244,7 @@ func (a answer) again(ctx context.Context) bool {
 	case a.err == nil:
 		return routing.Untouched(a.v)
 	}
-	return errors.Is(a.err, ErrUnavailable) || errors.Is(a.err, ErrClosed)
+	return errors.Is(a.err, conn.ErrUnavailable) || errors.Is(a.err, conn.ErrClosed)
 }
 
 // hop tries on a node, and on those it points at.
@@ -270,12 +271,12 @@ func (k *cluster) hop(ctx context.Context, node *redis.Client, try func(ctx cont
 	return try(ctx, node, ask)
 }
 
-func (k *cluster) tx(ctx context.Context, plain [][]any) ([]Value, error) {
+func (k *cluster) tx(ctx context.Context, plain [][]any) ([]conn.Value, error) {
 	key, err := oneSlot("a transaction", allKeys(plain))
 	if err != nil {
 		return nil, err
 	}
-	var replies []Value
+	var replies []conn.Value
 	_, err = k.at(ctx, "transaction", key, func(ctx context.Context, node *redis.Client, ask bool) answer {
 		var a answer
 		replies, a = txOn(ctx, node, ask, plain)
@@ -284,7 +285,7 @@ func (k *cluster) tx(ctx context.Context, plain [][]any) ([]Value, error) {
 	return replies, err
 }
 
-func (k *cluster) watch(ctx context.Context, fn func(*Watched) error, keys []string) error {
+func (k *cluster) watch(ctx context.Context, fn func(*conn.Watched) error, keys []string) error {
 	if _, err := oneSlot("Watch", slices.Values(keys)); err != nil {
 		return err
 	}
@@ -292,7 +293,7 @@ func (k *cluster) watch(ctx context.Context, fn func(*Watched) error, keys []str
 	inside := false
 	v, err := k.at(ctx, "WATCH", keys[0], func(ctx context.Context, node *redis.Client, ask bool) answer {
 		if ask { // the keys are on their way: wait until they are there
-			return answer{v: Value{Kind: resp.KindError, Str: "TRYAGAIN the keys are being moved"}}
+			return answer{v: conn.Value{Kind: resp.KindError, Str: "TRYAGAIN the keys are being moved"}}
 		}
 		var a answer
 		a, inside, result = watchOn(ctx, node, fn, keys)

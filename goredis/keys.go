@@ -1,10 +1,11 @@
-package ebb
+package goredis
 
 import (
 	"fmt"
 	"iter"
 	"strings"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -42,7 +43,7 @@ func allKeys(cmds [][]any) iter.Seq[string] {
 // oneSlot returns the first of some keys, all of which must be in its slot.
 func oneSlot(what string, keys iter.Seq[string]) (first string, err error) {
 	if first, err = routing.OneSlot(what, keys); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrArgument, err)
+		return "", fmt.Errorf("%w: %w", conn.ErrArgument, err)
 	}
 	return first, nil
 }
@@ -60,7 +61,7 @@ func route(plain []any) string {
 
 // text0 is the text of a plain argument.
 func text0(a any) string {
-	s, _ := ArgText(a) // plain arguments have one
+	s, _ := conn.ArgText(a) // plain arguments have one
 	return s
 }
 

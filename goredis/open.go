@@ -1,4 +1,4 @@
-package ebb
+package goredis
 
 import (
 	"context"
@@ -10,9 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/serverurl"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/serverurl"
 )
 
 // address is what a URL of servers says.
@@ -28,21 +30,24 @@ type address struct {
 // parseServers reads the URLs that lead to servers.
 func parseServers(rawURL string) (a address, scheme string, err error) {
 	scheme, rest, _ := strings.Cut(rawURL, "://")
-	if c, ok := serverurl.Canonical(scheme); ok {
-		scheme = c
+	c, ok := serverurl.Canonical(scheme)
+	if !ok {
+		return a, "", fmt.Errorf("%w: %q names no server: the schemes are %s, redis+sentinel, redis+cluster",
+			conn.ErrURL, serverurl.Shown(rawURL), serverurl.Schemes)
 	}
+	scheme = c
 	base, kind, several := strings.Cut(scheme, "+")
 	if !several {
 		s, err := serverurl.Parse(rawURL)
 		if err != nil {
-			return a, "", fmt.Errorf("%w: %w", ErrURL, err)
+			return a, "", fmt.Errorf("%w: %w", conn.ErrURL, err)
 		}
 		a.name = serverurl.Shown(rawURL)
 		a.opt, err = parseOptions(s.URL(), a.name)
 		return a, "", err
 	}
 	if strings.Contains(rest, "#") { // what stands behind it would not be looked at
-		return a, kind, fmt.Errorf("%w: %s: write # as %%23", ErrURL, serverurl.Shown(rawURL))
+		return a, kind, fmt.Errorf("%w: %s: write # as %%23", conn.ErrURL, serverurl.Shown(rawURL))
 	}
 	// net/url takes one host: we take the others out, and have it parse the rest.
 	authority, path := rest, ""
@@ -51,7 +56,7 @@ func parseServers(rawURL string) (a address, scheme string, err error) {
 	}
 	login := ""
 	if p, q, _ := strings.Cut(path, "?"); serverurl.StrayLogin(p, q) {
-		return a, kind, fmt.Errorf("%w: %w", ErrURL, serverurl.Unreadable(rawURL, nil))
+		return a, kind, fmt.Errorf("%w: %w", conn.ErrURL, serverurl.Unreadable(rawURL, nil))
 	}
 	if i := strings.LastIndex(authority, "@"); i >= 0 {
 		login, authority = authority[:i+1], authority[i+1:]
@@ -62,17 +67,17 @@ func parseServers(rawURL string) (a address, scheme string, err error) {
 	}
 	for _, h := range strings.Split(authority, ",") {
 		if h == "" {
-			return a, kind, fmt.Errorf("%w: %s:// takes hosts separated by commas, as in %s://h1:%s,h2:%s", ErrURL, scheme, scheme, port, port)
+			return a, kind, fmt.Errorf("%w: %s:// takes hosts separated by commas, as in %s://h1:%s,h2:%s", conn.ErrURL, scheme, scheme, port, port)
 		}
 		a.hosts = append(a.hosts, withPort(h, port))
 	}
 	u, err := url.Parse(base + "://" + login + a.hosts[0] + path)
 	if err != nil {
-		return a, kind, fmt.Errorf("%w: %s://%s: the part before or after the hosts cannot be read", ErrURL, scheme, authority)
+		return a, kind, fmt.Errorf("%w: %s://%s: the part before or after the hosts cannot be read", conn.ErrURL, scheme, authority)
 	}
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return a, kind, fmt.Errorf("%w: %s://%s: the parameters after ? cannot be read", ErrURL, scheme, authority)
+		return a, kind, fmt.Errorf("%w: %s://%s: the parameters after ? cannot be read", conn.ErrURL, scheme, authority)
 	}
 	if kind == "sentinel" {
 		a.user, a.pass = q.Get("sentinel_username"), q.Get("sentinel_password")
@@ -89,20 +94,20 @@ func parseServers(rawURL string) (a address, scheme string, err error) {
 	if kind == "sentinel" {
 		a.master, u.Path, _ = strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
 		if a.master == "" {
-			return a, kind, fmt.Errorf("%w: %s: name the master, as in %s://h1,h2,h3/mymaster/0", ErrURL, a.name, scheme)
+			return a, kind, fmt.Errorf("%w: %s: name the master, as in %s://h1,h2,h3/mymaster/0", conn.ErrURL, a.name, scheme)
 		}
 		u.Path = "/" + u.Path
 	}
 	u.RawPath = ""
 	one, err := serverurl.Parse(u.String())
 	if err != nil {
-		return a, kind, fmt.Errorf("%w: %s: %w", ErrURL, a.name, err)
+		return a, kind, fmt.Errorf("%w: %s: %w", conn.ErrURL, a.name, err)
 	}
 	if a.opt, err = parseOptions(one.URL(), a.name); err != nil {
 		return a, kind, err
 	}
 	if kind == "cluster" && a.opt.DB != 0 {
-		return a, kind, fmt.Errorf("%w: %s: a cluster has database 0 alone", ErrURL, a.name)
+		return a, kind, fmt.Errorf("%w: %s: a cluster has database 0 alone", conn.ErrURL, a.name)
 	}
 	return a, kind, nil
 }
@@ -111,7 +116,7 @@ func parseServers(rawURL string) (a address, scheme string, err error) {
 func parseOptions(u *url.URL, name string) (*redis.Options, error) {
 	o, err := redis.ParseURL(u.String())
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrURL, name, err)
+		return nil, fmt.Errorf("%w: %s: %w", conn.ErrURL, name, err)
 	}
 	return o, nil
 }
@@ -127,7 +132,25 @@ func withPort(host, port string) string {
 	return net.JoinHostPort(strings.Trim(host, "[]"), port)
 }
 
-func openRemote(ctx context.Context, rawURL string, o Options) (*Conn, error) {
+// Options are what a URL cannot say. The zero value works.
+type Options struct {
+	// TLS configures rediss:// connections; the system's roots and the URL's
+	// host name if nil.
+	TLS *tls.Config
+	// Dial makes the connections to a server; the system's network if nil.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// Open opens the server, the master or the cluster that a URL names, as ebb.Open does. Of
+// opts the first counts.
+func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, error) {
+	var o Options
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	if ctx.Err() != nil {
+		return nil, conn.Ended(ctx, "open a server")
+	}
 	a, kind, err := parseServers(rawURL)
 	if err != nil {
 		return nil, err
@@ -164,7 +187,7 @@ func openRemote(ctx context.Context, rawURL string, o Options) (*Conn, error) {
 	if err := b.learn.Learn(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	return New(b), nil
+	return conn.New(b), nil
 }
 
 // newRemote returns the backend of a client.
@@ -291,7 +314,7 @@ func dialer(dial func(context.Context, string, string) (net.Conn, error), c *tls
 // connections of its own with the same options. If MaxRetries is -1, commands that
 // goroutines send at the same time go as one pipeline, as with Open: far more of
 // them in a second; hooks see it with the context of one of them.
-func Wrap(client redis.UniversalClient) *Conn {
+func Wrap(client redis.UniversalClient) *conn.Conn {
 	name := "a wrapped client"
 	switch c := client.(type) {
 	case *redis.Client:
@@ -301,7 +324,7 @@ func Wrap(client redis.UniversalClient) *Conn {
 	}
 	b := newRemote(client, name+", wrapped")
 	b.follow = b.follow || b.one != nil && b.one.Options().Addr == failoverAddr
-	return New(b)
+	return conn.New(b)
 }
 
 // failoverAddr is what go-redis puts for the address of a client that follows

@@ -1,4 +1,4 @@
-package ebb
+package conn
 
 import (
 	"context"

@@ -1,0 +1,114 @@
+package ebb
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/embed"
+)
+
+// The types of packages conn and embed, under the names that programs use.
+type (
+	// Conn is an open backend. Its methods are safe for concurrent use. Close it.
+	Conn = conn.Conn
+	// Value is a reply.
+	Value = conn.Value
+	// Batch is a list of commands for Conn.Pipeline and Conn.Tx.
+	Batch = conn.Batch
+	// Watched is the connection that Conn.Watch gives to its function.
+	Watched = conn.Watched
+	// Capabilities is what a backend can do beyond Redis's commands.
+	Capabilities = conn.Capabilities
+	// SetOptions say how Conn.Set sets.
+	SetOptions = conn.SetOptions
+	// Message is what a Subscription receives.
+	Message = conn.Message
+	// Subscription receives the messages of its channels in order.
+	Subscription = conn.Subscription
+	// Script is a Lua script that backends run as one command.
+	Script = conn.Script
+	// Ints is a reply that is integers.
+	Ints = conn.Ints
+	// Codec turns the values of an object into the bytes that the backend keeps, and back.
+	Codec[T any] = conn.Codec[T]
+	// ReplyError is an error reply, as errors.As finds it: its code is the first word.
+	ReplyError = conn.ReplyError
+	// Engine is an embedded engine with its commands; see EngineOf.
+	Engine = embed.Engine
+)
+
+// The types that a Driver needs: a backend over another client library, for Use.
+type (
+	// Driver is a backend.
+	Driver = conn.Driver
+	// IntsDriver is a Driver that runs Conn.Ints itself.
+	IntsDriver = conn.IntsDriver
+	// IntArgsDriver is an IntsDriver whose client library takes []any.
+	IntArgsDriver = conn.IntArgsDriver
+	// ReplicatedDriver is a Driver whose writes can wait for replicas.
+	ReplicatedDriver = conn.ReplicatedDriver
+	// Wrapper is a Driver that passes its requests on to another Conn.
+	Wrapper = conn.Wrapper
+	// Feed is a Driver's side of a subscription.
+	Feed = conn.Feed
+	// SubscribeKind is what the names of a subscription are.
+	SubscribeKind = conn.SubscribeKind
+)
+
+// The kinds of subscriptions.
+const (
+	Channels = conn.Channels // SUBSCRIBE
+	Patterns = conn.Patterns // PSUBSCRIBE
+	Sharded  = conn.Sharded  // SSUBSCRIBE
+)
+
+// Forever is what TTL returns for a key without a deadline.
+const Forever = conn.Forever
+
+// The errors of package conn, which describes them.
+var (
+	ErrNil           = conn.ErrNil           // there is no such key, or no such element
+	ErrNotSet        = conn.ErrNotSet        // the condition of Conn.Set, NX or XX, did not hold
+	ErrConflict      = conn.ErrConflict      // a watched key has changed; nothing was done
+	ErrClosed        = conn.ErrClosed        // the call came after Close
+	ErrUnavailable   = conn.ErrUnavailable   // the backend cannot be reached, or is not ready
+	ErrNotReplicated = conn.ErrNotReplicated // the command has run, but is not on enough replicas
+	ErrInterrupted   = conn.ErrInterrupted   // the subscription's connection was lost; messages may be lost
+	ErrURL           = conn.ErrURL           // Open does not take this URL
+	ErrStateful      = conn.ErrStateful      // the command changes its connection
+	ErrArgument      = conn.ErrArgument      // the caller has passed what the call does not take
+	ErrValue         = conn.ErrValue         // stored data cannot be read
+	ErrRemote        = conn.ErrRemote        // an embedded engine is needed
+)
+
+// Temporary reports whether an error may go away by itself, and the same call is worth
+// another try; see conn.Temporary.
+func Temporary(err error) bool { return conn.Temporary(err) }
+
+// NewScript returns the script of a text. The first run shows whether it compiles.
+func NewScript(text string) *Script { return conn.NewScript(text) }
+
+// CodecOf returns the codec that objects use when none is given: strings and byte slices
+// as they are, types that marshal themselves to text or bytes by that, and everything
+// else as JSON.
+func CodecOf[T any]() Codec[T] { return conn.CodecOf[T]() }
+
+// JSON is the codec of encoding/json.
+func JSON[T any]() Codec[T] { return conn.JSON[T]() }
+
+// IntsOf reads a reply as Conn.Ints returns it, for Drivers.
+func IntsOf(v Value, err error) (Ints, error) { return conn.IntsOf(v, err) }
+
+// ArgText returns the text of an argument as every backend sends it, for Drivers.
+func ArgText(a any) (string, error) { return conn.ArgText(a) }
+
+// CapabilitiesOf reads what a server is from two replies, for Drivers; see
+// conn.CapabilitiesOf.
+func CapabilitiesOf(infoServer string, commands Value) Capabilities {
+	return conn.CapabilitiesOf(infoServer, commands)
+}
+
+// NewWatched returns what a Driver's Watch gives to its function; see conn.NewWatched.
+func NewWatched(do func(ctx context.Context, args []any) (Value, error), tx func(ctx context.Context, cmds [][]any) ([]Value, error)) *Watched {
+	return conn.NewWatched(do, tx)
+}
