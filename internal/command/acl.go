@@ -54,8 +54,8 @@ func (a *accounts) init(s *Service) {
 	for id := range commands {
 		spec := s.table.Spec(id)
 		commands[id] = acl.Command{Name: spec.Name, Categories: uint64(spec.ACL()), Parent: -1}
-		if spec.parent != nil {
-			commands[id].Parent = spec.parent.id
+		if spec.Parent() != nil {
+			commands[id].Parent = spec.Parent().ID()
 		}
 		a.channels[id] = channelUses[spec.Name]
 	}

@@ -77,18 +77,18 @@ func (c *Ctx) judge(u *acl.User, spec *Spec, args [][]byte) (why denied, at int)
 		return deniedNot, 0
 	}
 	why = deniedCommand
-	keys, found := c.keys[:0], false
+	keys, found := c.Keys[:0], false
 	list := u.Selectors()
 	for i := range list {
 		s := &list[i]
-		if spec.Has(NoAuth) || s.MayRun(spec.id, args) {
+		if spec.Has(NoAuth) || s.MayRun(spec.ID(), args) {
 			if !found && !s.AllKeys() && spec.HasKeys() {
 				keys, _ = spec.AppendKeys(keys, args)
-				c.keys, found = keys, true
+				c.Keys, found = keys, true
 			}
 			got, pos := judgeKeys(s, args, keys)
 			if got == deniedNot {
-				got, pos = judgeChannels(s, args, c.Service.acl.channels[spec.id])
+				got, pos = judgeChannels(s, args, serviceOf(c).acl.channels[spec.ID()])
 			}
 			switch {
 			case got == deniedNot:
@@ -188,24 +188,22 @@ func (w *waiter) permitServed(tx *engine.Tx) error {
 	return noPermission(why, x.Spec, c.user.name)
 }
 
-// ReadsEveryKey reports whether the session's user may run the command and read
-// every key there is: SORT needs that for BY and GET, whose keys are not among
-// its arguments.
-func (c *Ctx) ReadsEveryKey() bool {
-	return c.allowsToo(func(s *acl.Selector) bool { return s.TouchesAll(acl.Read) })
+// MayReadEveryKey implements Host.
+func (c *Session) MayReadEveryKey(x *Ctx) bool {
+	return x.allowsToo(func(s *acl.Selector) bool { return s.TouchesAll(acl.Read) })
 }
 
 // allowsToo reports whether one set of rules of the session's user lets it run the
 // command with its keys, and has what else the command needs.
 func (c *Ctx) allowsToo(has func(*acl.Selector) bool) bool {
-	u := c.Session.user.user.Load()
+	u := sessionOf(c).user.user.Load()
 	if u.Unlimited {
 		return true
 	}
 	list := u.Selectors()
 	for i := range list {
 		s := &list[i]
-		if !has(s) || !c.Spec.Has(NoAuth) && !s.MayRun(c.Spec.id, c.Args) {
+		if !has(s) || !c.Spec.Has(NoAuth) && !s.MayRun(c.Spec.ID(), c.Args) {
 			continue
 		}
 		keys, _ := c.Spec.AppendKeys(nil, c.Args)
@@ -216,23 +214,21 @@ func (c *Ctx) allowsToo(has func(*acl.Selector) bool) bool {
 	return false
 }
 
-// permitNamed returns the error to reply if the session's user may not store a
-// value that names another key, into which the server will write on the value's
-// behalf: a delay queue and its dead letters. The user needs what DQ.CONFIG asks
-// of a user that names the key.
-func (c *Ctx) permitNamed(key []byte) error {
-	if len(key) == 0 || c.allowsToo(func(s *acl.Selector) bool { return s.MayTouch(key, Insert.access()) }) {
+// MayName implements Host. The user needs what DQ.CONFIG asks of a user that names
+// the key: a delay queue and its dead letters.
+func (c *Session) MayName(x *Ctx, key []byte) error {
+	if len(key) == 0 || x.allowsToo(func(s *acl.Selector) bool { return s.MayTouch(key, Insert.access()) }) {
 		return nil
 	}
-	by, where := c.Session, c.Session.context()
-	if by.script {
-		by, where = c.Service.host.c, contextLua
+	by, where := c, c.context()
+	if c.script {
+		by, where = c.svc.host.c, contextLua
 	}
-	by.ctx.refused(refusal{why: deniedKey, object: clipped(key, aclLogBytes), user: c.Session.user.name}, where)
-	if c.Session.script {
-		return scriptDenied(deniedKey, c.Spec, c.Session.user.name)
+	by.ctx.refused(refusal{why: deniedKey, object: clipped(key, aclLogBytes), user: c.user.name}, where)
+	if c.script {
+		return scriptDenied(deniedKey, x.Spec, c.user.name)
 	}
-	return noPermission(deniedKey, c.Spec, c.Session.user.name)
+	return noPermission(deniedKey, x.Spec, c.user.name)
 }
 
 // stayAllowed ends the connection if its user lost the channels it has just

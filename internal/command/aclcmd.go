@@ -48,7 +48,7 @@ OK
 }
 
 func runACLWhoami(c *Ctx) error {
-	c.Out.BulkString(c.Session.user.name)
+	c.Out.BulkString(sessionOf(c).user.name)
 	return nil
 }
 
@@ -67,7 +67,7 @@ OK
 }
 
 func runACLUsers(c *Ctx) error {
-	all := c.Service.acl.list()
+	all := serviceOf(c).acl.list()
 	c.Out.Array(len(all))
 	for _, a := range all {
 		c.Out.BulkString(a.name)
@@ -91,7 +91,7 @@ OK
 }
 
 func runACLList(c *Ctx) error {
-	a := &c.Service.acl
+	a := &serviceOf(c).acl
 	lines := a.lines(a.list())
 	c.Out.Array(len(lines))
 	for _, l := range lines {
@@ -138,7 +138,7 @@ OK
 }
 
 func runACLGetuser(c *Ctx) error {
-	acc := c.Service.acl.find(string(c.Args[2]))
+	acc := serviceOf(c).acl.find(string(c.Args[2]))
 	if acc == nil {
 		c.Out.Null()
 		return nil
@@ -209,8 +209,8 @@ func runACLSetuser(c *Ctx) error {
 	if unmatched >= 0 {
 		return ReplyError(oneLine("ERR Unmatched parenthesis in acl selector starting at '" + rules[unmatched] + "'."))
 	}
-	a := &c.Service.acl
-	err := a.change(name, c.Session, func(u *acl.User) error {
+	a := &serviceOf(c).acl
+	err := a.change(name, sessionOf(c), func(u *acl.User) error {
 		op, err := u.ApplyAll(a.rules(), ops)
 		if err != nil {
 			return ReplyError(oneLine(fmt.Sprintf("ERR Error in ACL SETUSER modifier '%s': %v", op, err)))
@@ -249,7 +249,7 @@ func runACLDeluser(c *Ctx) error {
 			return ReplyError("ERR The 'default' user cannot be removed")
 		}
 	}
-	c.Out.Int(int64(c.Service.acl.remove(names, c.Session)))
+	c.Out.Int(int64(serviceOf(c).acl.remove(names, sessionOf(c))))
 	return nil
 }
 
@@ -354,7 +354,7 @@ OK
 }
 
 func runACLDryrun(c *Ctx) error {
-	acc, args := c.Service.acl.find(string(c.Args[2])), c.Args[3:]
+	acc, args := serviceOf(c).acl.find(string(c.Args[2])), c.Args[3:]
 	if acc == nil {
 		return ReplyError(oneLine("ERR User '" + string(c.Args[2]) + "' not found"))
 	}
@@ -416,7 +416,7 @@ OK
 }
 
 func runACLLog(c *Ctx) error {
-	log, count := &c.Service.acl.log, int64(10)
+	log, count := &serviceOf(c).acl.log, int64(10)
 	switch {
 	case len(c.Args) > 3:
 		return wrongSubcommand(c)
@@ -473,11 +473,11 @@ var specACLLoad = Spec{
 }
 
 func runACLLoad(c *Ctx) error {
-	file := c.Service.Config.File("aclfile")
+	file := serviceOf(c).Config.File("aclfile")
 	if file == "" {
 		return errNoACLFile
 	}
-	if err := c.Service.acl.loadFile(file, c.Session); err != nil {
+	if err := serviceOf(c).acl.loadFile(file, sessionOf(c)); err != nil {
 		return ReplyError(oneLine("ERR " + err.Error()))
 	}
 	c.Out.OK()
@@ -494,12 +494,12 @@ var specACLSave = Spec{
 }
 
 func runACLSave(c *Ctx) error {
-	file := c.Service.Config.File("aclfile")
+	file := serviceOf(c).Config.File("aclfile")
 	if file == "" {
 		return errNoACLFile
 	}
-	if err := c.Service.acl.saveFile(file); err != nil {
-		c.Service.Log.Warn("ACL SAVE failed", "err", err)
+	if err := serviceOf(c).acl.saveFile(file); err != nil {
+		serviceOf(c).Log.Warn("ACL SAVE failed", "err", err)
 		return ReplyError("ERR There was an error trying to save the ACLs. Please check the server logs for more information")
 	}
 	c.Out.OK()

@@ -55,10 +55,10 @@ const (
 
 // refused counts and logs a refusal.
 func (c *Ctx) refused(r refusal, where aclContext) {
-	s := c.Service
+	s := serviceOf(c)
 	s.totals.denied[r.why].Add(1)
 	r.user = clipped(r.user, aclLogBytes)
-	client := clipped(c.describe(nil, c.Session), aclLogClient)
+	client := clipped(c.describe(nil, sessionOf(c)), aclLogClient)
 	s.acl.log.add(r, where, c.Now(), client, s.Config.Int("acllog-max-len"))
 }
 

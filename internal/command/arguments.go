@@ -88,8 +88,7 @@ func (c *Ctx) draw(n int, pick func(d *drawing, n int)) error {
 		if d.n > d.most {
 			return errDrawSize
 		}
-		if s := c.Session; s.conn != nil && d.n >= drawMeasured && s.overLimit(d.n, false) {
-			s.doom(errSlowReader)
+		if d.n >= drawMeasured && c.Host.Outgrown(d.n) {
 			return errDrawSize
 		}
 	}

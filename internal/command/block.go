@@ -22,95 +22,13 @@ import (
 // (timeouts.go), CLIENT UNBLOCK, or its connection goes. It costs no goroutine.
 // The locks: shards, waiter.mu, then those of timeouts and of the engine's lines.
 
-// Wait says what a command waits for.
-type Wait struct {
-	// Keys are what a change of is worth another look.
-	Keys [][]byte
-	// Kinds is what a key must hold for that; engine.None stands for nothing.
-	Kinds engine.Kinds
-	// Also are further keys that the command touches when it is served.
-	Also [][]byte
-	// Millis is the longest wait in ms; 0: for ever.
-	Millis int64
-	// Passable lets those behind be served where this one was not.
-	Passable bool
-	// Relook has those behind looked at again when this one leaves unserved:
-	// what was too little for it may do for the next.
-	Relook bool
-	// Undo gives back what the command was given, in a transaction of its keys,
-	// where the connection went before the reply was written.
-	Undo func(*Ctx)
-	// Refused replies where nobody may wait: in a transaction or a script. By
-	// default it is a null array.
-	Refused func(*Ctx)
-	// Expired replies when the time is up; by default a null array.
-	Expired func(*Ctx)
-}
-
-// errBlocked is what the handler of a command that waits returns.
-const errBlocked = ReplyError("ERR the command waits")
-
-// Block makes the command wait, and returns the error that the handler is to
-// return at once. The handler has written and changed nothing. It is run again,
-// with a transaction of somebody else's, whenever a key has changed; where there
-// still is nothing for it, it calls Block again and stays where it is.
-func (c *Ctx) Block(w Wait) error {
-	switch {
-	case c.waiter != nil:
-		return errBlocked
-	case c.noWait || c.Session.replay:
-		if w.Refused != nil {
-			w.Refused(c)
-		} else {
-			c.Out.NullArray()
-		}
-		return nil
-	}
-	c.Session.waiting = newWaiter(c, &w)
-	return errBlocked
-}
-
-// Candidates returns those of a command's keys that it may look at now: when it
-// is run again, the one that has changed; at first, all but those whose contents
-// are about to go to others who have waited longer.
-func (c *Ctx) Candidates(keys [][]byte) [][]byte {
-	if c.waiter != nil {
-		return c.ready[:]
-	}
-	if c.noWait || c.Service.DB.Waiters() == 0 {
-		return keys
-	}
-	mine := keys
-	for i, k := range keys {
-		switch owed := c.Tx.Pending(k); {
-		case owed && len(mine) == len(keys):
-			mine = append([][]byte(nil), keys[:i]...)
-		case !owed && len(mine) < len(keys):
-			mine = append(mine, k)
-		}
-	}
-	return mine
-}
-
-// Waited reports whether the command has waited and is run again.
-func (c *Ctx) Waited() bool { return c.waiter != nil }
-
-// Since is when the command began to wait, in us since 1970; 0 if it has not.
-func (c *Ctx) Since() int64 {
-	if c.waiter == nil {
-		return 0
-	}
-	return c.waiter.since
-}
-
 // waiter is a session whose command waits.
 type waiter struct {
+	state   Waiting // what the command sees of it
 	ticket  engine.Ticket
 	c       *Session
 	expired func(*Ctx)
 	undo    func(*Ctx)
-	since   int64    // us since 1970
-	until   int64    // ms since 1970; 0: for ever
 	keys    [][]byte // where relook or undo is set
 	relook  bool
 	dbi     int
@@ -124,23 +42,25 @@ type waiter struct {
 	given bool // it was served, and the reply has not been written
 	ctx   Ctx
 	out   resp.Writer
-	memo  any // what the command notes for its Undo
 
 	argv int64 // bytes of the arguments
 
 	slot uint32 // in timeouts, whose lock guards it
 }
 
+// Block implements Host.
+func (c *Session) Block(x *Ctx, w *Wait) { c.waiting = newWaiter(x, w) }
+
 // newWaiter puts the command's session into the lines of its keys.
 func newWaiter(c *Ctx, o *Wait) *waiter {
-	s := c.Session
-	w := &waiter{c: s, expired: o.Expired, undo: o.Undo, relook: o.Relook, since: c.Now(), dbi: c.Tx.Selected(), noTouch: s.noTouch}
+	s := sessionOf(c)
+	w := &waiter{c: s, expired: o.Expired, undo: o.Undo, relook: o.Relook, state: Waiting{Since: c.Now()}, dbi: c.Tx.Selected(), noTouch: s.noTouch}
 	w.out.Proto = c.Out.Proto
 	if c.Out.Collecting() {
 		w.out.Collect()
 		w.done = make(chan struct{})
 	}
-	w.ctx = Ctx{Out: &w.out, Spec: c.Spec, Args: ownArgs(c.Args), Table: c.Table, Session: s, Service: c.Service, waiter: w}
+	w.ctx = Ctx{Out: &w.out, Spec: c.Spec, Args: ownArgs(c.Args), Table: c.Table, DB: c.DB, Host: s, Waiting: &w.state}
 	w.ticket.Waiter, w.ticket.Kinds, w.ticket.Passable = w, o.Kinds, o.Passable
 	if len(o.Also) > 0 {
 		w.ticket.Also = ownArgs(o.Also)
@@ -151,16 +71,16 @@ func newWaiter(c *Ctx, o *Wait) *waiter {
 	defer w.mu.Unlock()
 	c.Tx.Enqueue(&w.ticket, o.Keys...)
 
-	t := &c.Service.timeouts
+	t := &s.svc.timeouts
 	t.waiting.Add(1)
 	s.view.waiting.Store(w)
 	if o.Millis > 0 {
-		w.until = (w.since+999)/1000 + o.Millis
+		w.state.Until = (w.state.Since+999)/1000 + o.Millis
 	}
 	if o.Relook || o.Undo != nil {
 		w.keys = ownArgs(o.Keys)
 	}
-	if w.until > 0 {
+	if w.state.Until > 0 {
 		t.schedule(w)
 	}
 	return w
@@ -191,15 +111,15 @@ func (w *waiter) Serve(tx *engine.Tx, key []byte) (done bool) {
 	defer tx.SetCaller(caller)
 	tx.NoTouch(w.noTouch)
 	mark, x := w.out.Mark(), &w.ctx
-	x.Tx, x.ready[0] = tx, key
+	x.Tx, w.state.Key[0] = tx, key
 	err := w.run(x)
-	if err != errBlocked && w.c.observing&obsTracks != 0 {
+	if err != ErrBlocked && w.c.observing&obsTracks != 0 {
 		w.c.noteReads(tx, x.Spec, x.Args)
 	}
 	x.Tx = nil
 	if err != nil {
 		w.out.Rollback(mark)
-		if err == errBlocked {
+		if err == ErrBlocked {
 			return false
 		}
 		w.fail(err)
@@ -364,36 +284,9 @@ func (c *Session) Unsent() {
 	}
 }
 
-// Queued is one who waits in line.
-type Queued struct {
-	Args   [][]byte // the request
-	Client int64    // who sent it, as CLIENT ID says
-	Since  int64    // us since 1970
-}
-
-// Queue returns who waits for a key with a command of the same group, first come
-// first. O(those).
-func (c *Ctx) Queue(key []byte) (line []Queued) {
-	for _, x := range c.Tx.Line(key) {
-		if w, ok := x.(*waiter); ok && w.ctx.Spec.Group == c.Spec.Group {
-			line = append(line, Queued{w.ctx.Args, w.c.id, w.since})
-		}
-	}
-	return line
-}
-
-// Line returns the requests of Queue.
-func (c *Ctx) Line(key []byte) (line [][][]byte) {
-	for _, q := range c.Queue(key) {
-		line = append(line, q.Args)
-	}
-	return line
-}
-
-// Behind reports whether others wait for a key, whose value is of a kind, so that
-// who comes now stands behind them. O(1).
-func (c *Ctx) Behind(key []byte, kind engine.Kind) bool {
-	return c.waiter == nil && c.Tx.Awaited(key, kind)
+// Queued implements Queuer.
+func (w *waiter) Queued() (*Spec, Queued) {
+	return w.ctx.Spec, Queued{w.ctx.Args, w.c.id, w.state.Since}
 }
 
 // await waits for the command of an embedded session.

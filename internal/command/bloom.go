@@ -299,7 +299,7 @@ func runBFInsert(c *Ctx) error {
 	if err != nil {
 		return err
 	}
-	if len(items) == 0 && !c.Session.replay { // a replay's lets go of what is too old
+	if len(items) == 0 && !c.Host.Replaying() { // a replay's lets go of what is too old
 		return WrongArity(c.Spec)
 	}
 	if !create {

@@ -40,7 +40,7 @@ var specClientID = Spec{
 }
 
 func runClientID(c *Ctx) error {
-	c.Out.Int(c.Session.id)
+	c.Out.Int(sessionOf(c).id)
 	return nil
 }
 
@@ -60,7 +60,7 @@ OK
 }
 
 func runClientGetname(c *Ctx) error {
-	if name := c.Session.view.name.Load(); name != nil {
+	if name := sessionOf(c).view.name.Load(); name != nil {
 		c.Out.BulkString(*name)
 	} else {
 		c.Out.Null()
@@ -89,7 +89,7 @@ func runClientSetname(c *Ctx) error {
 	if !printable(c.Args[2]) {
 		return errClientName
 	}
-	c.Session.setName(c.Args[2])
+	sessionOf(c).setName(c.Args[2])
 	c.Out.OK()
 	return nil
 }
@@ -144,7 +144,7 @@ OK
 
 func runClientSetinfo(c *Ctx) error {
 	var lib [2]string
-	if old := c.Session.view.lib.Load(); old != nil {
+	if old := sessionOf(c).view.lib.Load(); old != nil {
 		lib = *old
 	}
 	at := 0
@@ -159,8 +159,8 @@ func runClientSetinfo(c *Ctx) error {
 		return ReplyError("ERR " + string(c.Args[2]) + " cannot contain spaces, newlines or special characters.")
 	}
 	lib[at] = string(c.Args[3])
-	c.Session.view.lib.Store(&lib)
-	c.Session.countNames()
+	sessionOf(c).view.lib.Store(&lib)
+	sessionOf(c).countNames()
 	c.Out.OK()
 	return nil
 }
@@ -197,7 +197,7 @@ func runClientNoEvict(c *Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Session.view.show(viewNoEvict, on)
+	sessionOf(c).view.show(viewNoEvict, on)
 	c.Out.OK()
 	return nil
 }
@@ -232,8 +232,8 @@ func runClientNoTouch(c *Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Session.noTouch = on
-	c.Session.view.show(viewNoTouch, on)
+	sessionOf(c).noTouch = on
+	sessionOf(c).view.show(viewNoTouch, on)
 	c.Out.OK()
 	return nil
 }
@@ -258,7 +258,7 @@ OK
 }
 
 func runClientReply(c *Ctx) error {
-	s := c.Session
+	s := sessionOf(c)
 	switch {
 	case EqualFold(c.Args[2], "ON"):
 		s.reply = replyOn
@@ -290,7 +290,7 @@ OK
 }
 
 func runClientInfo(c *Ctx) error {
-	c.Out.Verbatim("txt", string(c.describe(nil, c.Session)))
+	c.Out.Verbatim("txt", string(c.describe(nil, sessionOf(c))))
 	return nil
 }
 
@@ -330,14 +330,14 @@ func runClientList(c *Ctx) error {
 	if err := f.parse(c, c.Args[2:]); err != nil {
 		return err
 	}
-	all := c.Service.clients.list()
+	all := serviceOf(c).clients.list()
 	if err := c.Long(len(all) * clientBytes); err != nil {
 		return err
 	}
 	var b []byte
 	now := c.Now()
 	for _, s := range all {
-		if !(f.skipMe && s == c.Session) && f.matches(s, now) {
+		if !(f.skipMe && s == sessionOf(c)) && f.matches(s, now) {
 			b = append(c.describe(b, s), '\n')
 		}
 	}
@@ -376,19 +376,19 @@ func (c *Session) clientType() string {
 func (c *Ctx) describe(b []byte, s *Session) []byte {
 	v, now := &s.view, c.Now()
 	last, lastAt := v.last.Load(), max(v.active.Load(), s.created)
-	if s == c.Session {
+	if s == sessionOf(c) {
 		last, lastAt = c.Spec, now
 		s.showTransaction()
 	}
 	mem := s.memory()
-	if s == c.Session {
+	if s == sessionOf(c) {
 		mem.argv = argsBytes(c.Args)
 	}
 	fd := -1
 	if s.conn != nil {
 		fd = s.conn.FD()
 	}
-	subs := c.Service.pubsub.Counts(s)
+	subs := serviceOf(c).pubsub.Counts(s)
 	cmd := "NULL"
 	if last != nil {
 		cmd = last.Name

@@ -50,14 +50,14 @@ func runClientKill(c *Ctx) error {
 		return err
 	}
 
-	all := c.Service.clients.list()
+	all := serviceOf(c).clients.list()
 	if err := c.Long(len(all) * clientBytes); err != nil {
 		return err
 	}
 	n, now := int64(0), c.Now()
 	for _, s := range all {
-		if !(f.skipMe && s == c.Session) && f.matches(s, now) {
-			c.Session.kill(s)
+		if !(f.skipMe && s == sessionOf(c)) && f.matches(s, now) {
+			sessionOf(c).kill(s)
 			n++
 		}
 	}
@@ -113,7 +113,7 @@ func runClientPause(c *Ctx) error {
 	case err != nil:
 		return err
 	}
-	c.Service.pause.begin(ms, all)
+	serviceOf(c).pause.begin(ms, all)
 	c.Out.OK()
 	return nil
 }
@@ -122,7 +122,7 @@ func runClientPause(c *Ctx) error {
 // arity has no upper bound.
 func wrongSubcommand(c *Ctx) error {
 	return ReplyError(oneLine("ERR unknown subcommand or wrong number of arguments for '" + string(clip(c.Args[1], 128)) +
-		"'. Try " + strings.ToUpper(c.Spec.parent.Name) + " HELP."))
+		"'. Try " + strings.ToUpper(c.Spec.Parent().Name) + " HELP."))
 }
 
 var specClientUnpause = Spec{
@@ -141,7 +141,7 @@ OK
 }
 
 func runClientUnpause(c *Ctx) error {
-	c.Service.pause.end()
+	serviceOf(c).pause.end()
 	c.Out.OK()
 	return nil
 }
@@ -175,7 +175,7 @@ func runClientUnblock(c *Ctx) error {
 	}
 
 	done := false
-	if w := c.Service.clients.waiter(id); w != nil {
+	if w := serviceOf(c).clients.waiter(id); w != nil {
 		if withError {
 			done = w.unblock(c.Tx)
 		} else {

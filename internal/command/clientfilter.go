@@ -124,7 +124,7 @@ func (f *clientFilter) option(c *Ctx, name string, value []byte) error {
 			since := s.created
 			if name == "IDLE" {
 				since = max(since, s.view.active.Load())
-				if s == c.Session {
+				if s == sessionOf(c) {
 					since = now
 				}
 			}
@@ -152,7 +152,7 @@ func clientProperty(c *Ctx, name, value string) (clientTest, error) {
 		}
 		has = func(s *Session) bool { return s.clientType() == kind }
 	case "USER":
-		user := c.Service.acl.find(value)
+		user := serviceOf(c).acl.find(value)
 		if user == nil {
 			return nil, ReplyError("ERR No such user '" + value + "'")
 		}
@@ -196,7 +196,7 @@ func clientDB(c *Ctx, name, value string) (int64, error) {
 	if !ok {
 		return 0, ReplyError("ERR " + name + " is not an integer or out of range")
 	}
-	if last := c.Service.Config.Int("databases") - 1; n < 0 || n > last {
+	if last := serviceOf(c).Config.Int("databases") - 1; n < 0 || n > last {
 		return 0, ReplyError(fmt.Sprintf("ERR %s number should be between 0 and %d", name, last))
 	}
 	return n, nil

@@ -47,7 +47,7 @@ const (
 // ofCluster wraps a handler that needs cluster-enabled.
 func ofCluster(run func(*Ctx) error) func(*Ctx) error {
 	return func(c *Ctx) error {
-		if !c.Service.clustered() {
+		if !serviceOf(c).clustered() {
 			return errNoCluster
 		}
 		return run(c)
@@ -94,15 +94,11 @@ func (c *Session) crossesSlots(queue []queued) bool {
 // splits reports whether a request has a key of another slot than those before,
 // and sets slot where it has none yet: -1.
 func (c *Session) splits(slot *int, spec *Spec, args [][]byte) bool {
-	refs, err := spec.AppendKeys(c.ctx.keys[:0], args)
+	refs, err := spec.AppendKeys(c.ctx.Keys[:0], args)
 	if err == nil {
-		for i := range spec.keySpecs {
-			if k := &spec.keySpecs[i]; k.Flags&NotKey != 0 {
-				refs, _ = k.appendTo(refs, args, 0)
-			}
-		}
+		refs = spec.AppendNotKeys(refs, args)
 	}
-	c.ctx.keys = refs
+	c.ctx.Keys = refs
 	for _, k := range refs {
 		switch s := keySlot(args[k.Pos]); {
 		case *slot < 0:
@@ -204,22 +200,22 @@ var specClusterMyID = Spec{
 }
 
 func runClusterMyID(c *Ctx) error {
-	c.Out.BulkString(c.Service.nodeID)
+	c.Out.BulkString(serviceOf(c).nodeID)
 	return nil
 }
 
 // endpoint is where the node tells clients to find it: the address that they have
 // come by, unless another is announced.
 func (c *Ctx) endpoint() (ip string, port int) {
-	cfg := c.Service.Config
-	if conn := c.Session.conn; conn != nil {
+	cfg := serviceOf(c).Config
+	if conn := sessionOf(c).conn; conn != nil {
 		if host, p, err := net.SplitHostPort(conn.LocalAddr()); err == nil && conn.Network() != "unix" {
 			ip = host
 			port, _ = strconv.Atoi(p)
 		}
 	}
 	if port == 0 {
-		if port = c.Service.opts.Port; port == 0 {
+		if port = serviceOf(c).opts.Port; port == 0 {
 			port = int(cfg.Int("port"))
 		}
 	}
@@ -246,10 +242,10 @@ var specClusterNodes = Spec{
 func runClusterNodes(c *Ctx) error {
 	ip, port := c.endpoint()
 	bus := port + busOffset
-	if n := c.Service.Config.Int("cluster-announce-bus-port"); n != 0 {
+	if n := serviceOf(c).Config.Int("cluster-announce-bus-port"); n != 0 {
 		bus = int(n)
 	}
-	c.Out.Verbatim("txt", c.Service.nodeID+" "+ip+":"+strconv.Itoa(port)+"@"+strconv.Itoa(bus)+" myself,master - 0 0 1 connected 0-16383\n")
+	c.Out.Verbatim("txt", serviceOf(c).nodeID+" "+ip+":"+strconv.Itoa(port)+"@"+strconv.Itoa(bus)+" myself,master - 0 0 1 connected 0-16383\n")
 	return nil
 }
 
@@ -272,7 +268,7 @@ func runClusterSlots(c *Ctx) error {
 	c.Out.Array(4)
 	c.Out.BulkString(ip)
 	c.Out.Int(int64(port))
-	c.Out.BulkString(c.Service.nodeID)
+	c.Out.BulkString(serviceOf(c).nodeID)
 	c.Out.Array(0)
 	return nil
 }
@@ -301,7 +297,7 @@ func runClusterShards(c *Ctx) error {
 	w.BulkString("nodes")
 	w.Array(1)
 	w.Map(7)
-	text("id", c.Service.nodeID)
+	text("id", serviceOf(c).nodeID)
 	w.BulkString("port")
 	w.Int(int64(port))
 	text("ip", ip)
@@ -350,7 +346,7 @@ func (c *Ctx) keysInSlot(slot int, visit func(name []byte) (more bool)) {
 		if c.Tx.Begun() {
 			cursor = c.Tx.Scan(cursor, slotStep, look)
 		} else {
-			cursor = c.Service.DB.Scan(c.Tx.Selected(), cursor, slotStep, look)
+			cursor = serviceOf(c).DB.Scan(c.Tx.Selected(), cursor, slotStep, look)
 		}
 		if cursor == 0 || !more {
 			return

@@ -1,10 +1,6 @@
 package command
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
-
 	"github.com/ebbdb/ebb/internal/glob"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -85,7 +81,7 @@ func runCommandInfo(c *Ctx) error {
 	c.Out.Array(len(names))
 	for _, name := range names {
 		if s := c.Table.LookupFull(string(name)); s != nil {
-			s.writeInfo(c.Out)
+			writeInfo(s, c.Out)
 		} else {
 			c.Out.Null()
 		}
@@ -129,7 +125,7 @@ func runCommandDocs(c *Ctx) error {
 
 	c.Out.Map(len(found))
 	for _, s := range found {
-		s.writeDocs(c.Out)
+		writeDocs(s, c.Out)
 	}
 	return nil
 }
@@ -277,7 +273,7 @@ func listFilter(args [][]byte) (func(*Spec) bool, error) {
 		return func(s *Spec) bool { return s.Group == GroupBloom && value == "bf" }, nil
 	case EqualFold(args[1], "ACLCAT"):
 		cat, _ := CategoryByName(value)
-		return func(s *Spec) bool { return s.cats&cat != 0 }, nil
+		return func(s *Spec) bool { return s.ACL()&cat != 0 }, nil
 	case EqualFold(args[1], "PATTERN"):
 		return func(s *Spec) bool { return glob.MatchFold(value, s.Name) }, nil
 	}
@@ -287,27 +283,28 @@ func listFilter(args [][]byte) (func(*Spec) bool, error) {
 func writeInfos(w *resp.Writer, specs []*Spec) {
 	w.Array(len(specs))
 	for _, s := range specs {
-		s.writeInfo(w)
+		writeInfo(s, w)
 	}
 }
 
 // writeInfo writes the ten elements of COMMAND INFO.
-func (s *Spec) writeInfo(w *resp.Writer) {
+func writeInfo(s *Spec, w *resp.Writer) {
 	w.Array(10)
 	w.BulkString(s.Name)
-	w.Int(int64(s.arity))
+	w.Int(int64(s.Arity()))
 	writeStatuses(w, "", s.Flags.Names())
-	w.Int(int64(s.first))
-	w.Int(int64(s.last))
-	w.Int(int64(s.step))
-	writeStatuses(w, "@", s.cats.Names())
+	first, last, step := s.KeyRange()
+	w.Int(int64(first))
+	w.Int(int64(last))
+	w.Int(int64(step))
+	writeStatuses(w, "@", s.ACL().Names())
 	w.Set(len(s.Tips))
 	for _, tip := range s.Tips {
 		w.BulkString(tip)
 	}
-	w.Set(len(s.keySpecs))
-	for i := range s.keySpecs {
-		s.keySpecs[i].write(w)
+	w.Set(len(s.AllKeySpecs()))
+	for i := range s.AllKeySpecs() {
+		s.AllKeySpecs()[i].write(w)
 	}
 	if len(s.Sub) == 0 {
 		w.Set(0)
@@ -386,7 +383,7 @@ func writeIntPair(w *resp.Writer, key string, value int) {
 }
 
 // writeDocs writes a name and the map that COMMAND DOCS gives for it.
-func (s *Spec) writeDocs(w *resp.Writer) {
+func writeDocs(s *Spec, w *resp.Writer) {
 	w.BulkString(s.Name)
 	at := w.MapLater()
 	complexity := s.Complexity
@@ -419,7 +416,7 @@ func (s *Spec) writeDocs(w *resp.Writer) {
 		w.BulkString("subcommands")
 		w.Map(len(s.Sub))
 		for _, sub := range s.Sub {
-			sub.writeDocs(w)
+			writeDocs(sub, w)
 		}
 	}
 	w.Patch(at, n)
@@ -519,54 +516,4 @@ func (a *Arg) docFlags() []string {
 		flags = append(flags, "multiple_token")
 	}
 	return flags
-}
-
-// HelpSpec is the HELP subcommand of a container. Its reply is made from the
-// specs of the container's subcommands, and NewTable makes its example.
-func HelpSpec(container string, g Group, cats Category) Spec {
-	return Spec{
-		Name: container + "|help", Group: g, Since: "5.0.0", Complexity: "O(1)",
-		Summary:    "Explains the subcommands.",
-		Flags:      Loading | Stale,
-		Categories: cats,
-		Replies:    "An array of lines.",
-		Examples:   "> " + strings.ToUpper(container) + " HELP\n",
-		Run:        runHelp,
-	}
-}
-
-func runHelp(c *Ctx) error {
-	container := c.Spec.parent
-	lines := container.HelpLines()
-	lines[0] = strings.ToUpper(container.called) + strings.TrimPrefix(lines[0], strings.ToUpper(container.Name))
-	c.Out.Array(len(lines))
-	for _, l := range lines {
-		c.Out.Simple(l)
-	}
-	return nil
-}
-
-// HelpLines is the text of a container's HELP.
-func (s *Spec) HelpLines() []string {
-	lines := []string{strings.ToUpper(s.Name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"}
-	if s.Run != nil {
-		lines = append(lines, "(no subcommand)", "    "+s.Summary)
-	}
-	for _, sub := range s.Sub {
-		_, usage, _ := strings.Cut(sub.Usage(), " ")
-		lines = append(lines, usage, "    "+sub.Summary)
-	}
-	return lines
-}
-
-// helpExample is the transcript of a container's HELP.
-func (s *Spec) helpExample() string {
-	lines := s.HelpLines()
-	width := len(strconv.Itoa(len(lines)))
-	var b strings.Builder
-	fmt.Fprintf(&b, "> %s HELP\n", strings.ToUpper(s.Name))
-	for i, l := range lines {
-		fmt.Fprintf(&b, "%*d) %s\n", width, i+1, l)
-	}
-	return b.String()
 }

@@ -27,7 +27,7 @@ var specConfigGet = Spec{
 }
 
 func runConfigGet(c *Ctx) error {
-	pairs := c.Service.Config.Get(texts(c.Args[2:])...)
+	pairs := serviceOf(c).Config.Get(texts(c.Args[2:])...)
 	c.Out.Map(len(pairs) / 2)
 	for _, s := range pairs {
 		c.Out.BulkString(s)
@@ -64,7 +64,7 @@ OK
 }
 
 func runConfigSet(c *Ctx) error {
-	if err := c.Service.changeConfig(c.Tx, isLocal(c.Session.conn), texts(c.Args[2:])); err != nil {
+	if err := serviceOf(c).changeConfig(c.Tx, isLocal(sessionOf(c).conn), texts(c.Args[2:])); err != nil {
 		return ReplyError(oneLine(err.Error()))
 	}
 	c.Out.OK()
@@ -84,8 +84,8 @@ var specConfigRewrite = Spec{
 }
 
 func runConfigRewrite(c *Ctx) error {
-	if err := c.Service.Config.Rewrite(); err != nil {
-		c.Service.Log.Warn("CONFIG REWRITE failed", "err", err)
+	if err := serviceOf(c).Config.Rewrite(); err != nil {
+		serviceOf(c).Log.Warn("CONFIG REWRITE failed", "err", err)
 		return ReplyError(oneLine(err.Error()))
 	}
 	c.Out.OK()
@@ -105,7 +105,7 @@ OK
 }
 
 func runConfigResetstat(c *Ctx) error {
-	c.Service.resetStats(c.Tx)
+	serviceOf(c).resetStats(c.Tx)
 	c.Out.OK()
 	return nil
 }

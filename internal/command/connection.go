@@ -23,7 +23,7 @@ func runPing(c *Ctx) error {
 	if len(c.Args) > 2 {
 		return WrongArity(c.Spec)
 	}
-	if c.Session.subs.Len() > 0 && c.Out.Proto != 3 {
+	if sessionOf(c).subs.Len() > 0 && c.Out.Proto != 3 {
 		c.Out.Array(2)
 		c.Out.BulkString("pong")
 		if len(c.Args) == 2 {
@@ -92,10 +92,10 @@ func runAuth(c *Ctx) error {
 		return ErrSyntax
 	case len(c.Args) == 3:
 		user = c.Args[1]
-	case c.Service.acl.first.user.Load().NoPass:
+	case serviceOf(c).acl.first.user.Load().NoPass:
 		return ReplyError("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
 	}
-	if err := c.Session.authenticate(c.Args[0], user, password); err != nil {
+	if err := sessionOf(c).authenticate(c.Args[0], user, password); err != nil {
 		return err
 	}
 	c.Out.OK()
@@ -133,7 +133,7 @@ var specHello = Spec{
 }
 
 func runHello(c *Ctx) error {
-	s := c.Session
+	s := sessionOf(c)
 	h, err := parseHello(c.Args[1:])
 	if err != nil {
 		return err
@@ -165,9 +165,9 @@ func runHello(c *Ctx) error {
 	w.BulkString("id")
 	w.Int(s.id)
 	w.BulkString("mode")
-	w.BulkString(c.Service.mode())
+	w.BulkString(serviceOf(c).mode())
 	w.BulkString("role")
-	w.BulkString(c.Service.roleName())
+	w.BulkString(serviceOf(c).roleName())
 	w.BulkString("modules")
 	w.Array(0)
 	return nil
@@ -242,12 +242,12 @@ func runSelect(c *Ctx) error {
 		return ErrNotInteger
 	case int64(int32(n)) != n:
 		return errInt32
-	case n != 0 && c.Service.clustered():
+	case n != 0 && serviceOf(c).clustered():
 		return errNoDatabases("SELECT")
-	case n < 0 || n >= int64(c.Service.DB.Databases()):
+	case n < 0 || n >= int64(serviceOf(c).DB.Databases()):
 		return ErrDBIndex
 	}
-	c.Session.selectDB(int(n))
+	sessionOf(c).selectDB(int(n))
 	c.Out.OK()
 	return nil
 }
@@ -281,13 +281,13 @@ RESET
 }
 
 func runReset(c *Ctx) error {
-	s := c.Session
+	s := sessionOf(c)
 	if err := c.Long(s.lists() * confirmBytes); err != nil {
 		return err
 	}
 	s.multi = multi{}
 	s.unwatch()
-	c.Service.pubsub.Leave(s)
+	serviceOf(c).pubsub.Leave(s)
 	s.untrack()
 	s.unmonitor()
 	s.selectDB(0)
@@ -316,7 +316,7 @@ OK
 }
 
 func runQuit(c *Ctx) error {
-	c.Session.closing = true
+	sessionOf(c).closing = true
 	c.Out.OK()
 	return nil
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 
 	"github.com/ebbdb/ebb/engine"
@@ -20,30 +21,77 @@ type Ctx struct {
 	// Tx holds the shards of the command's keys, at one instant. A command
 	// without keys finds no shard locked in it.
 	Tx *engine.Tx
+	// DB is the engine that Tx belongs to.
+	DB *engine.DB
 	// Spec is the command; Table the one it was found in.
-	Spec    *Spec
-	Table   *Table
-	Session *Session
-	Service *Service
+	Spec  *Spec
+	Table *Table
+	// Host is the client that sent the request, and the server that runs it.
+	Host Host
+	// Waiting is set while a command that has waited is run again.
+	Waiting *Waiting
+	// NoWait says that a command that would wait replies at once instead, as it does in
+	// a transaction and in a script.
+	NoWait bool
+	// Keys is memory for the positions of the request's keys, which the dispatcher
+	// uses again for the next request.
+	Keys []KeyRef
+	// Scratch is memory for one value, which the next command uses again: see
+	// KeepScratch.
+	Scratch []byte
+}
 
-	keys   []KeyRef
-	noWait bool      // a command that would wait does not
-	waiter *waiter   // has waited, and is run again because a key has changed
-	ready  [1][]byte // that key
+// Host is the client that sent a request and the server that runs it, as far as the
+// commands on data need them. Package session implements it. The handler's goroutine
+// calls the methods during the call.
+type Host interface {
+	// OnLoop reports whether the command runs on a network loop, which it must not
+	// hold up. OthersRun reports whether it does, and other commands run in the
+	// background, which may hold shards for long.
+	OnLoop() bool
+	OthersRun() bool
+	// Replaying reports whether the request is an effect of a log or of a master.
+	Replaying() bool
+	// InScript reports whether a script sent the request.
+	InScript() bool
+	// NoTouch reports whether the client's commands leave access times as they are.
+	NoTouch() bool
+	// Clustered reports whether the server plays a cluster of one node.
+	Clustered() bool
+	// Context ends when the server closes.
+	Context() context.Context
+	// Block puts the client into the lines of w.Keys. Handlers call Ctx.Block.
+	Block(c *Ctx, w *Wait)
+	// Outgrown reports whether a reply of n bytes is beyond the client's output limit. The
+	// server then closes the connection.
+	Outgrown(n int) bool
+	// ReplyLent replies v, which lies in the engine's memory under key, without a copy,
+	// and ReplyOwned replies v, which belongs to the reply alone. They report false, and
+	// have replied nothing, where the connection needs a copy.
+	ReplyLent(c *Ctx, key, v []byte) bool
+	ReplyOwned(c *Ctx, v []byte) bool
+	// Emptied says that the command has removed all keys of all databases.
+	Emptied(tx *engine.Tx)
+	// MayReadEveryKey reports whether the user may run the command and read every key:
+	// SORT needs that for BY and GET, whose keys are not among its arguments.
+	MayReadEveryKey(c *Ctx) bool
+	// MayName returns the error to reply if the user may not store a value that names
+	// another key, into which the server will write on the value's behalf.
+	MayName(c *Ctx, key []byte) error
 }
 
 // ErrBeside is what a handler returns, before it wrote or changed anything, to
 // be run again beside the network loops because it will take long.
 var ErrBeside = errors.New("runs beside the loops")
 
-// besideBytes is how many bytes a command may walk over on a network loop: at
+// LongBytes is how many bytes a command may walk over on a network loop: at
 // memory speed that is about 100 us, the longest that others should wait.
-const besideBytes = 1 << 20
+const LongBytes = 1 << 20
 
 // Long returns ErrBeside where the command is about to walk over n bytes on a
 // network loop, and that is more than others should wait for.
 func (c *Ctx) Long(n int) error {
-	if n > besideBytes && c.waiter == nil && c.Session.onLoop() {
+	if n > LongBytes && c.Waiting == nil && c.Host.OnLoop() {
 		return ErrBeside
 	}
 	return nil
@@ -54,5 +102,31 @@ func (c *Ctx) Now() int64 {
 	if c.Tx != nil && c.Tx.Begun() {
 		return c.Tx.Now()
 	}
-	return c.Service.DB.Clock().Micros()
+	return c.DB.Clock().Micros()
+}
+
+// KeepScratch keeps a value's memory for the next command that copies one.
+func (c *Ctx) KeepScratch(b []byte) {
+	if cap(b) <= 1<<16 && b != nil {
+		c.Scratch = b
+	}
+}
+
+// ShareFrom is the size in bytes from which on a value is not copied into the output. To
+// write a piece of its own costs two more system calls, about what it costs to copy 64 KiB
+// twice.
+const ShareFrom = 128 << 10
+
+// BulkOfKey replies a string, or a part of one, that lies in the engine's memory.
+func (c *Ctx) BulkOfKey(key, v []byte) {
+	if len(v) < ShareFrom || !c.Host.ReplyLent(c, key, v) {
+		c.Out.Bulk(v)
+	}
+}
+
+// BulkOfOwn replies a long string that belongs to the reply alone.
+func (c *Ctx) BulkOfOwn(v []byte) {
+	if len(v) < ShareFrom || !c.Host.ReplyOwned(c, v) {
+		c.Out.Bulk(v)
+	}
 }

@@ -33,7 +33,7 @@ func debugHelp() Spec {
 // debugging lets only those in whom enable-debug-command admits.
 func debugging(run func(*Ctx) error) func(*Ctx) error {
 	return func(c *Ctx) error {
-		if !c.Service.Config.Allows("enable-debug-command", isLocal(c.Session.conn)) {
+		if !serviceOf(c).Config.Allows("enable-debug-command", isLocal(sessionOf(c).conn)) {
 			return ReplyError("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.")
 		}
 		return run(c)
@@ -60,7 +60,7 @@ func runDebugSleep(c *Ctx) error {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-c.Service.ctx.Done():
+	case <-serviceOf(c).ctx.Done():
 	}
 	c.Out.OK()
 	return nil
@@ -250,7 +250,7 @@ func runDebugPopulate(c *Ctx) error {
 	if !positive(c.Args[2], &count) || len(c.Args) > 4 && !positive(c.Args[4], &size) {
 		return ReplyError("ERR value is out of range, must be positive")
 	}
-	if size > int64(c.Service.DB.MaxString()) {
+	if size > int64(serviceOf(c).DB.MaxString()) {
 		return ErrTooLarge
 	}
 	if len(c.Args) > 3 {
@@ -270,8 +270,8 @@ func (c *Ctx) populate(count int64, prefix string, size int) error {
 	nk, nv := len(key), len(value)
 	held := c.Tx.Begun()
 	for i := range count {
-		if c.Service.ctx.Err() != nil {
-			return c.Service.ctx.Err()
+		if serviceOf(c).ctx.Err() != nil {
+			return serviceOf(c).ctx.Err()
 		}
 		key, value = strconv.AppendInt(key[:nk], i, 10), strconv.AppendInt(value[:nv], i, 10)
 		v := value
@@ -281,7 +281,7 @@ func (c *Ctx) populate(count int64, prefix string, size int) error {
 			v = fill
 		}
 		if !held {
-			c.Tx.LockKey(c.Session.dbi, key)
+			c.Tx.LockKey(sessionOf(c).dbi, key)
 		}
 		_, _, err := c.Tx.Set(key, v, engine.SetOptions{IfAbsent: true}, nil)
 		if !held {

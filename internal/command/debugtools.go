@@ -45,7 +45,7 @@ func runDebugListpack(c *Ctx) error {
 	k.Items(func(engine.Item) { items++ })
 	memory, _ := c.Tx.MemoryUsage(key)
 	length, _ := c.Tx.SerializedSize(key)
-	c.Service.Log.Info("DEBUG LISTPACK", "key", strings.ToValidUTF8(string(clip(key, 128)), "?"), "kind", k.Kind().String(), "items", items, "memory", memory, "snapshot", length)
+	serviceOf(c).Log.Info("DEBUG LISTPACK", "key", strings.ToValidUTF8(string(clip(key, 128)), "?"), "kind", k.Kind().String(), "items", items, "memory", memory, "snapshot", length)
 	c.Out.Simple("Listpack structure printed on stdout")
 	return nil
 }
@@ -114,7 +114,7 @@ OK
 }
 
 func runDebugLog(c *Ctx) error {
-	c.Service.Log.Warn("DEBUG LOG", "message", strings.ToValidUTF8(string(clip(c.Args[2], maxLogged)), "?"))
+	serviceOf(c).Log.Warn("DEBUG LOG", "message", strings.ToValidUTF8(string(clip(c.Args[2], maxLogged)), "?"))
 	c.Out.OK()
 	return nil
 }

@@ -78,7 +78,7 @@ func (c *Session) resolve(args [][]byte) (*Spec, error) {
 	if c.replay {
 		return c.resolveEffect(args)
 	}
-	if s := c.last; s != nil && s.parent == nil && s.subs.slots == nil && EqualFold(args[0], s.called) && s.ArityOK(args) {
+	if s := c.last; s != nil && s.Plain() && EqualFold(args[0], s.Called()) && s.ArityOK(args) {
 		return s, nil
 	}
 	s, err := c.svc.table.Resolve(args)
@@ -207,7 +207,7 @@ func (c *Session) execute(spec *Spec, args [][]byte) outcome {
 	}
 	err = spec.Run(x)
 	if seen|c.observing != 0 && err != ErrBeside {
-		if err == errBlocked {
+		if err == ErrBlocked {
 			since = 0
 		}
 		c.ran(seen, spec, args, since)
@@ -222,7 +222,7 @@ func (c *Session) execute(spec *Spec, args [][]byte) outcome {
 			c.dropPieces(len(c.out.Buf))
 		}
 		switch {
-		case err == errBlocked:
+		case err == ErrBlocked:
 			return waiting
 		case err == ErrBeside && c.loop:
 			return c.runBeside(spec, args)
@@ -260,11 +260,11 @@ func (c *Session) lock(spec *Spec, args [][]byte) (began bool, err error) {
 	}
 	tx.ReadOnly(spec.Has(ReadOnly))
 	switch {
-	case spec.wide(args):
+	case spec.LocksAll(args):
 		if !tx.TryLockAll(c.dbi) {
 			return true, c.wait(true, nil)
 		}
-	case spec.first == 1 && spec.last == 1 && !spec.Has(MovableKeys):
+	case spec.OneKey():
 		if !tx.TryLockKey(c.dbi, args[1]) {
 			return true, c.wait(false, args[1:2])
 		}
@@ -316,8 +316,8 @@ func (c *Session) wait(all bool, keys [][]byte) error {
 
 // keysOf returns the keys of a request.
 func (c *Session) keysOf(spec *Spec, args [][]byte) ([][]byte, error) {
-	refs, err := spec.AppendKeys(c.ctx.keys[:0], args)
-	c.ctx.keys = refs
+	refs, err := spec.AppendKeys(c.ctx.Keys[:0], args)
+	c.ctx.Keys = refs
 	c.keys = c.keys[:0]
 	if err != nil {
 		// The handler will say what is wrong with the arguments, better than
@@ -341,9 +341,9 @@ func (c *Session) badArguments(spec *Spec, args [][]byte) error {
 	}
 	defer c.tx.Unlock()
 	mark := c.out.Mark()
-	c.ctx.noWait = true
+	c.ctx.NoWait = true
 	err := spec.Run(&c.ctx)
-	c.ctx.noWait = false
+	c.ctx.NoWait = false
 	c.out.Rollback(mark)
 	if err == nil {
 		err = ErrSyntax
@@ -452,7 +452,7 @@ func (c *Session) unpark(out []byte) (_ []byte, ok bool) {
 	case besideFinished:
 		switch {
 		case c.replyTooLong(len(p.out)):
-		case len(p.out) >= shareFrom && c.mayShare():
+		case len(p.out) >= ShareFrom && c.mayShare():
 			c.bulky += cap(p.out)
 			c.pieces = append(c.pieces, reactor.Piece{At: len(out), Bytes: p.out})
 		default:

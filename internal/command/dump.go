@@ -9,9 +9,6 @@ var dumpSpecs = []*Spec{&specDump, &specRestore, &specRestoreAsking, &specMigrat
 
 // The errors of DUMP's kin.
 const (
-	errBusyKey    = ReplyError("BUSYKEY Target key name already exists.")
-	errPayload    = ReplyError("ERR DUMP payload version or checksum are wrong")
-	errBadFormat  = ReplyError("ERR Bad data format")
 	errRestoreTTL = ReplyError("ERR Invalid TTL value, must be >= 0")
 	errIdleTime   = ReplyError("ERR Invalid IDLETIME value, must be >= 0")
 	errFreq       = ReplyError("ERR Invalid FREQ value, must be >= 0 and <= 255")
@@ -119,7 +116,7 @@ func runRestore(c *Ctx) error {
 	}
 	if o.Deadline, err = restoreTTL(c, absolute); err != nil {
 		if _, ok := c.Tx.Lookup(key); ok && !o.Replace {
-			err = errBusyKey // which Redis sees first
+			err = ErrBusyKey // which Redis sees first
 		}
 		return err
 	}
@@ -127,7 +124,7 @@ func runRestore(c *Ctx) error {
 		return err
 	}
 
-	o.Names = c.permitNamed
+	o.Names = func(key []byte) error { return c.Host.MayName(c, key) }
 	if err := c.Tx.Restore(key, payload, o); err != nil {
 		return err
 	}

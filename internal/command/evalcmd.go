@@ -87,15 +87,15 @@ var specEvalSHARO = Spec{
 // behind it, and also where the script cannot run.
 func monitored(run func(*Ctx) error) func(*Ctx) error {
 	return func(c *Ctx) error {
-		if c.Service.observed.Load()&obsMonitors != 0 && c.Session.debugger == nil {
-			c.Service.monitors.feed(c.Session, c.Args)
+		if serviceOf(c).observed.Load()&obsMonitors != 0 && sessionOf(c).debugger == nil {
+			serviceOf(c).monitors.feed(sessionOf(c), c.Args)
 		}
 		return run(c)
 	}
 }
 
 func runEval(c *Ctx) error {
-	if c.Session.debugs != debugOff {
+	if sessionOf(c).debugs != debugOff {
 		return c.debugScript()
 	}
 	keys, args, err := scriptArgs(c.Args, ErrNotInteger)
@@ -117,17 +117,17 @@ const longScript = 16 << 10
 func (c *Ctx) script() (*script.Script, error) {
 	text := c.Args[1]
 	if len(text) < longScript {
-		return c.Service.scripts.Script(text)
+		return serviceOf(c).scripts.Script(text)
 	}
 	h := c.startScript("", 0)
 	defer h.endScript()
-	return c.Service.scripts.ScriptTicking(text, h.Tick)
+	return serviceOf(c).scripts.ScriptTicking(text, h.Tick)
 }
 
 const errNoScript = ReplyError("NOSCRIPT No matching script. Please use EVAL.")
 
 func runEvalSHA(c *Ctx) error {
-	if c.Session.debugs != debugOff {
+	if sessionOf(c).debugs != debugOff {
 		return ReplyError("ERR Please use EVAL instead of EVALSHA for debugging")
 	}
 	if len(c.Args[1]) != 2*sha1.Size {
@@ -137,7 +137,7 @@ func runEvalSHA(c *Ctx) error {
 	if err != nil {
 		return err
 	}
-	s := c.Service.scripts.BySHA(c.Args[1])
+	s := serviceOf(c).scripts.BySHA(c.Args[1])
 	if s == nil {
 		return errNoScript
 	}
@@ -146,11 +146,11 @@ func runEvalSHA(c *Ctx) error {
 
 func (c *Ctx) eval(s *script.Script, keys, args [][]byte) error {
 	return c.runScript(s.Flags, "", func(h *scriptHost) error {
-		if d := c.Session.debugger; d != nil {
+		if d := sessionOf(c).debugger; d != nil {
 			d.host = h
-			return c.Service.scripts.Debug(s, h, keys, args, c.Out, d)
+			return serviceOf(c).scripts.Debug(s, h, keys, args, c.Out, d)
 		}
-		return c.Service.scripts.Run(s, h, keys, args, c.Out)
+		return serviceOf(c).scripts.Run(s, h, keys, args, c.Out)
 	})
 }
 

@@ -109,7 +109,7 @@ func runExpiryRule(c *Ctx) error {
 	switch verb := c.Args[2]; {
 	case EqualFold(verb, "SET"):
 		r, err := parseRule(args)
-		if err == nil && !c.ReadsEveryKey() {
+		if err == nil && !c.Host.MayReadEveryKey(c) {
 			err = errRuleDenied
 		}
 		if err == nil {

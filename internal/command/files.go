@@ -142,7 +142,10 @@ func (a *rerun) Apply(args [][]byte) error {
 // route returns the key of a logged command that concerns one key and nothing else.
 func (s *Service) route(args [][]byte) (key []byte, one bool) {
 	spec, err := s.table.FindOwn(args)
-	if err != nil || len(args) < 2 || spec.first != 1 || spec.last != 1 && len(args) > 2 || spec.Has(MovableKeys) {
+	if err != nil || len(args) < 2 {
+		return nil, false
+	}
+	if first, last, _ := spec.KeyRange(); first != 1 || last != 1 && len(args) > 2 || spec.Has(MovableKeys) {
 		return nil, false
 	}
 	switch spec.Group {

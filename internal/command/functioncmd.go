@@ -46,14 +46,14 @@ OK
 // given becomes its strings, and it may keep them. On a strand, in a transaction
 // and beside the loops it is that already.
 func (c *Ctx) lasting() [][]byte {
-	if s := c.Session; s.strand == nil && s.parked == nil && !c.noWait {
+	if s := sessionOf(c); s.strand == nil && s.parked == nil && !c.NoWait {
 		c.Args = ownArgs(c.Args)
 	}
 	return c.Args
 }
 
 func runFCall(c *Ctx) error {
-	f := c.Service.scripts.Function(c.Args[1])
+	f := serviceOf(c).scripts.Function(c.Args[1])
 	if f == nil {
 		return ReplyError("ERR Function not found")
 	}
@@ -62,7 +62,7 @@ func runFCall(c *Ctx) error {
 		return err
 	}
 	return c.runScript(f.Flags, f.Name, func(h *scriptHost) error {
-		return c.Service.scripts.CallFunction(f, h, keys, args, c.Out)
+		return serviceOf(c).scripts.CallFunction(f, h, keys, args, c.Out)
 	})
 }
 
@@ -107,7 +107,7 @@ func runFunctionLoad(c *Ctx) error {
 	h := c.startScript("", 0)
 	h.loads = true
 	defer h.endScript()
-	name, err := c.Service.scripts.LoadLibrary(code[0], replace, h)
+	name, err := serviceOf(c).scripts.LoadLibrary(code[0], replace, h)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ var specFunctionDelete = Spec{
 }
 
 func runFunctionDelete(c *Ctx) error {
-	if err := c.Service.scripts.DeleteLibrary(c.Args[2]); err != nil {
+	if err := serviceOf(c).scripts.DeleteLibrary(c.Args[2]); err != nil {
 		return err
 	}
 	c.Tx.Effect("FUNCTION", []byte("DELETE"), c.Args[2])
@@ -154,7 +154,7 @@ func runFunctionFlush(c *Ctx) error {
 	case len(c.Args) == 3 && !EqualFold(c.Args[2], "SYNC") && !EqualFold(c.Args[2], "ASYNC"):
 		return ReplyError("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
 	}
-	c.Service.scripts.FlushLibraries()
+	serviceOf(c).scripts.FlushLibraries()
 	c.Tx.Effect("FUNCTION", []byte("FLUSH"))
 	c.Out.OK()
 	return nil
@@ -178,10 +178,10 @@ var specFunctionDump = Spec{
 }
 
 func runFunctionDump(c *Ctx) error {
-	if err := c.Long(c.Service.scripts.Stats().FunctionBytes); err != nil {
+	if err := c.Long(serviceOf(c).scripts.Stats().FunctionBytes); err != nil {
 		return err
 	}
-	c.Out.Bulk(c.Service.scripts.DumpLibraries())
+	c.Out.Bulk(serviceOf(c).scripts.DumpLibraries())
 	return nil
 }
 
@@ -216,7 +216,7 @@ func runFunctionRestore(c *Ctx) error {
 	h := c.startScript("", 0)
 	h.loads = true
 	defer h.endScript()
-	if err := c.Service.scripts.RestoreLibraries(c.Args[2], policy, h); err != nil {
+	if err := serviceOf(c).scripts.RestoreLibraries(c.Args[2], policy, h); err != nil {
 		return err
 	}
 
@@ -270,11 +270,11 @@ func runFunctionList(c *Ctx) error {
 			return ReplyError("ERR Unknown argument " + string(args[0]))
 		}
 	}
-	if err := c.Long(c.Service.scripts.Stats().FunctionBytes); err != nil {
+	if err := c.Long(serviceOf(c).scripts.Stats().FunctionBytes); err != nil {
 		return err
 	}
 	var found []*script.Library
-	for _, l := range c.Service.scripts.Libraries() {
+	for _, l := range serviceOf(c).scripts.Libraries() {
 		if pattern == nil || glob.MatchFold(pattern, []byte(l.Name)) {
 			found = append(found, l)
 		}
@@ -339,7 +339,7 @@ var specFunctionStats = Spec{
 }
 
 func runFunctionStats(c *Ctx) error {
-	r := c.Service.running.Load()
+	r := serviceOf(c).running.Load()
 	if r != nil && r.name == "" {
 		if r.over.Load() {
 			return r.busy()
@@ -361,9 +361,9 @@ func runFunctionStats(c *Ctx) error {
 			c.Out.Bulk(a)
 		}
 		c.Out.BulkString("duration_ms")
-		c.Out.Int((c.Service.DB.Clock().Micros() - r.began) / 1000)
+		c.Out.Int((serviceOf(c).DB.Clock().Micros() - r.began) / 1000)
 	}
-	stats := c.Service.scripts.Stats()
+	stats := serviceOf(c).scripts.Stats()
 	c.Out.BulkString("engines")
 	c.Out.Map(1)
 	c.Out.BulkString("LUA")

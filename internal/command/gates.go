@@ -123,18 +123,18 @@ func (s *Service) declared(spec *Spec, args [][]byte) (f script.Flags, ok bool) 
 
 // scriptFlagsOf returns the flags of a command that runs a script which declares f. A
 // script that does not declare no-writes counts as one that writes, whatever it does.
-func scriptFlagsOf(command Flags, f script.Flags) Flags {
-	command &^= Write | MayReplicate | DenyOOM | Stale
+func scriptFlagsOf(own Flags, f script.Flags) Flags {
+	own &^= Write | MayReplicate | DenyOOM | Stale
 	if f&script.NoWrites == 0 {
-		command |= Write | MayReplicate
+		own |= Write | MayReplicate
 	}
 	if f&(script.NoWrites|script.AllowOOM) == 0 {
-		command |= DenyOOM
+		own |= DenyOOM
 	}
 	if f&script.AllowStale != 0 {
-		command |= Stale
+		own |= Stale
 	}
-	return command
+	return own
 }
 
 // writing decides whether the closed gates let somebody write. PING is told of

@@ -109,7 +109,7 @@ OK
 func runTouch(c *Ctx) error {
 	// A client that said CLIENT NO-TOUCH means its other commands.
 	c.Tx.NoTouch(false)
-	defer c.Tx.NoTouch(c.Session.noTouch)
+	defer c.Tx.NoTouch(c.Host.NoTouch())
 	n := int64(0)
 	for _, key := range c.Args[1:] {
 		n += b2i(c.Tx.Touch(key))
@@ -164,7 +164,7 @@ OK
 }
 
 func runRename(c *Ctx) error {
-	if err := c.permitNamed(c.Tx.Named(c.Args[1])); err != nil {
+	if err := c.Host.MayName(c, c.Tx.Named(c.Args[1])); err != nil {
 		return err
 	}
 	if _, err := c.Tx.Rename(c.Args[1], c.Args[2], false); err != nil {
@@ -197,7 +197,7 @@ OK
 }
 
 func runRenameNX(c *Ctx) error {
-	if err := c.permitNamed(c.Tx.Named(c.Args[1])); err != nil {
+	if err := c.Host.MayName(c, c.Tx.Named(c.Args[1])); err != nil {
 		return err
 	}
 	done, err := c.Tx.Rename(c.Args[1], c.Args[2], true)
@@ -245,7 +245,7 @@ func runCopy(c *Ctx) error {
 			if dbi, err = c.database(c.Args[i]); err != nil {
 				return err
 			}
-			if dbi != 0 && c.Service.clustered() {
+			if dbi != 0 && c.Host.Clustered() {
 				return errNoDatabases("Copying to another database")
 			}
 		default:
@@ -256,7 +256,7 @@ func runCopy(c *Ctx) error {
 		return errSameObject
 	}
 
-	if err := c.permitNamed(c.Tx.Named(from)); err != nil {
+	if err := c.Host.MayName(c, c.Tx.Named(from)); err != nil {
 		return err
 	}
 	done, err := c.Tx.Copy(from, to, dbi, replace)
@@ -276,7 +276,7 @@ func (c *Ctx) database(arg []byte) (int, error) {
 		return 0, ErrNotInteger
 	case n != int64(int32(n)):
 		return 0, errInt32
-	case n < 0 || n >= int64(c.Service.DB.Databases()):
+	case n < 0 || n >= int64(c.DB.Databases()):
 		return 0, ErrDBIndex
 	}
 	return int(n), nil
@@ -306,7 +306,7 @@ OK
 }
 
 func runMove(c *Ctx) error {
-	if c.Service.clustered() {
+	if c.Host.Clustered() {
 		return errNoDatabases("MOVE")
 	}
 	dbi, err := c.database(c.Args[2])
@@ -317,7 +317,7 @@ func runMove(c *Ctx) error {
 		return errSameObject
 	}
 
-	if err := c.permitNamed(c.Tx.Named(c.Args[1])); err != nil {
+	if err := c.Host.MayName(c, c.Tx.Named(c.Args[1])); err != nil {
 		return err
 	}
 	done, err := c.Tx.Move(c.Args[1], dbi)
@@ -416,7 +416,7 @@ func runFlush(c *Ctx, dbi int) error {
 
 	c.Tx.Flush(dbi)
 	if dbi < 0 {
-		c.Service.keeper.Emptied(c.Tx)
+		c.Host.Emptied(c.Tx)
 	}
 
 	c.Out.OK()
@@ -450,10 +450,10 @@ OK
 const watchedBytes = 256
 
 func runSwapDB(c *Ctx) error {
-	if c.Service.clustered() {
+	if c.Host.Clustered() {
 		return errNoDatabases("SWAPDB")
 	}
-	if err := c.Long(int(c.Service.DB.Watches()) * watchedBytes); err != nil {
+	if err := c.Long(int(c.DB.Watches()) * watchedBytes); err != nil {
 		return err
 	}
 	var dbs [2]int
@@ -465,7 +465,7 @@ func runSwapDB(c *Ctx) error {
 		dbs[i] = int(n)
 	}
 	for _, n := range dbs {
-		if n < 0 || n >= c.Service.DB.Databases() {
+		if n < 0 || n >= c.DB.Databases() {
 			return ErrDBIndex
 		}
 	}

@@ -432,7 +432,7 @@ func (c *Ctx) geoRadius(store bool, at int) error {
 }
 
 // geoMost is how many candidates a search looks at on a network loop.
-const geoMost = besideBytes / memberBytes
+const geoMost = LongBytes / memberBytes
 
 // geoSearch runs a search and replies, or stores, what it finds.
 func (c *Ctx) geoSearch(g *geoArgs, event string) error {
@@ -447,7 +447,7 @@ func (c *Ctx) geoSearch(g *geoArgs, event string) error {
 	if g.count > 0 && g.order == engine.AnyOrder && !g.any {
 		q.Order = engine.Nearest
 	}
-	if c.Long(besideBytes+1) != nil { // on a loop
+	if c.Long(LongBytes+1) != nil { // on a loop
 		q.Most = geoMost
 	}
 	hits, ok := g.z.GeoSearch(&q)

@@ -55,7 +55,7 @@ func runInfo(c *Ctx) error {
 	all := wanted["all"] || wanted["everything"]
 	def := wanted["default"] || len(wanted) == 0
 
-	i := info{c: c, svc: c.Service, now: c.Now()}
+	i := info{c: c, svc: serviceOf(c), now: c.Now()}
 	for _, s := range infoSections {
 		if !wanted[s.name] && !all && (s.extra || !def) {
 			continue

@@ -33,7 +33,7 @@ var specLatencyLatest = Spec{
 }
 
 func runLatencyLatest(c *Ctx) error {
-	m := &c.Service.latencies
+	m := &serviceOf(c).latencies
 	names := m.names()
 	l, n := c.Out.ArrayLater(), 0
 	for _, name := range names {
@@ -67,7 +67,7 @@ var specLatencyHistory = Spec{
 }
 
 func runLatencyHistory(c *Ctx) error {
-	s := c.Service.latencies.get(string(c.Args[2]))
+	s := serviceOf(c).latencies.get(string(c.Args[2]))
 	c.Out.Array(len(s.samples))
 	for _, x := range s.samples {
 		c.Out.Array(2)
@@ -92,7 +92,7 @@ var specLatencyGraph = Spec{
 }
 
 func runLatencyGraph(c *Ctx) error {
-	s := c.Service.latencies.get(string(c.Args[2]))
+	s := serviceOf(c).latencies.get(string(c.Args[2]))
 	if len(s.samples) == 0 {
 		return ReplyError(oneLine("ERR No samples available for event '" + string(c.Args[2]) + "'"))
 	}
@@ -128,7 +128,7 @@ var latencyAdvice = map[string]string{
 }
 
 func runLatencyDoctor(c *Ctx) error {
-	m, threshold := &c.Service.latencies, c.Service.Config.LatencyMonitorThreshold()
+	m, threshold := &serviceOf(c).latencies, serviceOf(c).Config.LatencyMonitorThreshold()
 	var b strings.Builder
 	for _, name := range m.names() {
 		s := m.get(name)
@@ -165,7 +165,7 @@ var specLatencyReset = Spec{
 }
 
 func runLatencyReset(c *Ctx) error {
-	m := &c.Service.latencies
+	m := &serviceOf(c).latencies
 	names := texts(c.Args[2:])
 	if len(names) == 0 {
 		names = m.names()
@@ -201,7 +201,7 @@ OK
 }
 
 func runLatencyHistogram(c *Ctx) error {
-	table := c.Service.table
+	table := serviceOf(c).table
 	var specs []*Spec
 	add := func(s *Spec) {
 		specs = append(specs, s)
@@ -220,7 +220,7 @@ func runLatencyHistogram(c *Ctx) error {
 
 	l, n := c.Out.MapLater(), 0
 	for _, s := range specs {
-		if t := c.Service.tally(s); t.timed() > 0 {
+		if t := serviceOf(c).tally(s); t.timed() > 0 {
 			c.Out.BulkString(s.Name)
 			t.writeHistogram(c)
 			n++

@@ -179,7 +179,7 @@ func (c *Ctx) parseTakeOptions(o *engine.ReserveOptions, args [][]byte) error {
 				return errMaxWait
 			}
 			o.MaxWait = min(n, math.MaxInt64/1000) * 1000
-		case EqualFold(word, "TOKEN") && c.Session.replay:
+		case EqualFold(word, "TOKEN") && c.Host.Replaying():
 			if err := c.Tx.CheckToken(n); ok && err != nil {
 				return err
 			}

@@ -60,15 +60,15 @@ func runRLWait(c *Ctx) error {
 	if err != nil {
 		return err
 	}
-	if !t.Allowed && t.Retry > 0 && !c.noWait && (o.Behind || ms == 0 || t.Retry <= c.patience(ms)) {
+	if !t.Allowed && t.Retry > 0 && !c.NoWait && (o.Behind || ms == 0 || t.Retry <= c.patience(ms)) {
 		if !o.Behind {
 			c.Tx.WakeAt(key, c.Now()+t.Retry)
 		}
 		return c.waitForTurn(t, ms)
 	}
 
-	if c.waiter != nil {
-		c.waiter.memo = t.Grant
+	if c.Waiting != nil {
+		c.Waiting.Memo = t.Grant
 	}
 	c.replyTaken(t)
 	return nil
@@ -76,8 +76,8 @@ func runRLWait(c *Ctx) error {
 
 // patience is for how many us the command still waits, whose timeout is ms.
 func (c *Ctx) patience(ms int64) int64 {
-	if c.waiter != nil {
-		return c.waiter.until*1000 - c.Now()
+	if c.Waiting != nil {
+		return c.Waiting.Until*1000 - c.Now()
 	}
 	return ms * 1000
 }
@@ -98,7 +98,7 @@ func (c *Ctx) waitForTurn(t engine.Taken, ms int64) error {
 
 // giveBack undoes a grant whose connection is gone.
 func giveBack(c *Ctx) {
-	if g, ok := c.waiter.memo.(engine.Grant); ok && g.Cost > 0 {
+	if g, ok := c.Waiting.Memo.(engine.Grant); ok && g.Cost > 0 {
 		_, _ = c.Tx.GiveBack(c.Args[1], g) // another type: there is nothing to give back to
 	}
 }

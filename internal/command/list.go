@@ -167,7 +167,7 @@ func (c *Ctx) popOne(end engine.End) error {
 
 // longPart is Long for count of a list's elements.
 func (c *Ctx) longPart(key []byte, count int64) error {
-	if count <= besideElements || !c.Session.onLoop() {
+	if count <= besideElements || !c.Host.OnLoop() {
 		return nil
 	}
 	return c.Long(c.Tx.ListBytes(key))
@@ -353,7 +353,7 @@ func runLInsert(c *Ctx) error {
 
 // longList is Long for a walk over all of a list.
 func (c *Ctx) longList(key []byte) error {
-	if !c.Session.onLoop() {
+	if !c.Host.OnLoop() {
 		return nil
 	}
 	return c.Long(c.Tx.ListBytes(key))

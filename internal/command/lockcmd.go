@@ -62,7 +62,7 @@ func (c *Ctx) parseAcquire(lease []byte, args [][]byte, shared, count bool) (a a
 			a.millis, err = parseBlock(value)
 		case count && EqualFold(word, "COUNT") && a.count == 0:
 			a.count, err = parsePermits(value)
-		case c.Session.replay && EqualFold(word, "TOKEN"):
+		case c.Host.Replaying() && EqualFold(word, "TOKEN"):
 			a.Token, err = c.parseReplayed(value)
 		default:
 			err = ErrSyntax
@@ -89,8 +89,8 @@ func (c *Ctx) granted(a *acquire, g engine.Lease, ok bool, err error, k engine.K
 	case err != nil:
 		return err
 	case ok:
-		if c.waiter != nil {
-			c.waiter.memo = g // for Undo
+		if c.Waiting != nil {
+			c.Waiting.Memo = g // for Undo
 		}
 		c.Out.Int(g.Token)
 		return nil
@@ -104,7 +104,7 @@ func (c *Ctx) granted(a *acquire, g engine.Lease, ok bool, err error, k engine.K
 
 // lease is what Undo is to give back.
 func (c *Ctx) lease() engine.Lease {
-	l, _ := c.waiter.memo.(engine.Lease)
+	l, _ := c.Waiting.Memo.(engine.Lease)
 	return l
 }
 

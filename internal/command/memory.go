@@ -56,7 +56,7 @@ func (c *Ctx) memory() memoryNumbers {
 		tables, deadlines := c.Tx.TableMemory(db)
 		m.count(int64(db), tables, deadlines, int64(k.Keys))
 	}
-	c.Service.settleMemory(&m)
+	serviceOf(c).settleMemory(&m)
 	return m
 }
 
@@ -173,7 +173,7 @@ func runMemoryStats(c *Ctx) error {
 	num("clients.normal", m.clients)
 	num("cluster.links", 0)
 	num("aof.buffer", 0)
-	scripts := c.Service.scripts.Stats()
+	scripts := serviceOf(c).scripts.Stats()
 	num("lua.caches", int64(scripts.ScriptBytes))
 	num("functions.caches", int64(scripts.FunctionBytes))
 	for _, t := range m.tables {
@@ -234,7 +234,7 @@ func runMemoryDoctor(c *Ctx) error {
 			fmt.Fprintf(&b, "* "+format+"\n", args...)
 		}
 	}
-	limit := c.Service.Config.MaxMemory()
+	limit := serviceOf(c).Config.MaxMemory()
 	say(limit > 0 && m.used > limit/10*9, "Data takes up %s of the %s of maxmemory: at the limit writes are refused.", humanBytes(m.used), humanBytes(limit))
 	say(m.used < m.peak/2, "Data takes up less than half of what it did at its peak (%s): the rest goes back to the system in slices.", humanBytes(m.peak))
 	say(m.held > m.used*3/2, "Slabs hold %s for %s of data: deletes have left gaps, which compaction closes in slices.", humanBytes(m.held), humanBytes(m.used))

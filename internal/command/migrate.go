@@ -103,7 +103,7 @@ func runMigrate(c *Ctx) error {
 		c.Out.Simple("NOKEY")
 		return nil
 	}
-	if err := m.run(c.Service.ctx, c.Tx); err != nil {
+	if err := m.run(c.Host.Context(), c.Tx); err != nil {
 		return err
 	}
 

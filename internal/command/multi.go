@@ -112,7 +112,7 @@ OK
 }
 
 func runMulti(c *Ctx) error {
-	m := &c.Session.multi
+	m := &sessionOf(c).multi
 	if m.on {
 		return ReplyError("ERR MULTI calls can not be nested")
 	}
@@ -141,7 +141,7 @@ OK
 }
 
 func runDiscard(c *Ctx) error {
-	s := c.Session
+	s := sessionOf(c)
 	if !s.multi.on {
 		return ReplyError("ERR DISCARD without MULTI")
 	}
@@ -182,12 +182,12 @@ QUEUED
 }
 
 func runExec(c *Ctx) error {
-	s := c.Session
+	s := sessionOf(c)
 	m := &s.multi
 	switch {
 	case !m.on:
 		return ReplyError("ERR EXEC without MULTI")
-	case m.needsMemory() && !s.replay && c.Service.outOfMemory():
+	case m.needsMemory() && !s.replay && serviceOf(c).outOfMemory():
 		return s.abort(ErrOOM)
 	case m.failed:
 		s.endMulti()
@@ -263,7 +263,7 @@ func (c *Session) runQueued(q queued) error {
 		return nil
 	}
 	x := c.ctx
-	x.Spec, x.Args, x.noWait = q.spec, q.args, true
+	x.Spec, x.Args, x.NoWait = q.spec, q.args, true
 	c.tx.Select(c.dbi)
 	c.tx.NoTouch(c.noTouch)
 	mark := c.out.Mark()
@@ -293,7 +293,7 @@ func (c *Session) runQueued(q queued) error {
 }
 
 // manyCommands is how many commands a transaction may have on a network loop:
-// at some 100 ns each they take about as long as besideBytes.
+// at some 100 ns each they take about as long as LongBytes.
 const manyCommands = 1024
 
 // slow reports whether a transaction must not run on a network loop.
@@ -319,11 +319,11 @@ func (c *Session) lockAll(queue []queued) error {
 		if all {
 			break
 		}
-		if all = q.spec.wide(q.args) || q.spec.Has(SelfLock); all {
+		if all = q.spec.LocksAll(q.args) || q.spec.Has(SelfLock); all {
 			break
 		}
-		refs, err := q.spec.AppendKeys(c.ctx.keys[:0], q.args)
-		c.ctx.keys = refs
+		refs, err := q.spec.AppendKeys(c.ctx.Keys[:0], q.args)
+		c.ctx.Keys = refs
 		if all = err != nil; all {
 			break
 		}
@@ -356,12 +356,12 @@ OK
 }
 
 func runWatch(c *Ctx) error {
-	s := c.Session
+	s := sessionOf(c)
 	if s.multi.on {
 		return ReplyError("ERR WATCH inside MULTI is not allowed")
 	}
 	if s.watch == nil {
-		s.watch = c.Service.DB.NewWatch()
+		s.watch = serviceOf(c).DB.NewWatch()
 	}
 	if keys := c.Args[1:]; c.Tx.Begun() {
 		s.watchKeys(keys)
@@ -419,7 +419,7 @@ QUEUED
 }
 
 func runUnwatch(c *Ctx) error {
-	c.Session.unwatch()
+	sessionOf(c).unwatch()
 	c.Out.OK()
 	return nil
 }

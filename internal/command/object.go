@@ -74,7 +74,7 @@ const (
 
 func runObjectFreq(c *Ctx) error {
 	n, ok := c.Tx.Frequency(c.Args[2])
-	if ok && !c.Service.DB.LFU() {
+	if ok && !c.DB.LFU() {
 		return errNoLFU
 	}
 	c.intOrNull(n, ok)
@@ -104,7 +104,7 @@ OK
 
 func runObjectIdleTime(c *Ctx) error {
 	n, ok := c.Tx.IdleTime(c.Args[2])
-	if ok && c.Service.DB.LFU() {
+	if ok && c.DB.LFU() {
 		return errLFU
 	}
 	c.intOrNull(n, ok)

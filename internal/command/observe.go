@@ -290,7 +290,7 @@ OK
 const errNoMonitor = ReplyError("ERR MONITOR isn't allowed for DENY BLOCKING client")
 
 func runMonitor(c *Ctx) error {
-	s := c.Session
+	s := sessionOf(c)
 	switch {
 	case s.conn == nil || s.multi.on:
 		return errNoMonitor
@@ -299,7 +299,7 @@ func runMonitor(c *Ctx) error {
 	}
 	s.observing |= obsMonitor
 	s.view.show(viewMonitor, true)
-	c.Service.monitors.add(s)
+	serviceOf(c).monitors.add(s)
 	c.Out.OK()
 	return nil
 }

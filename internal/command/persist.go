@@ -25,7 +25,7 @@ var specSave = Spec{
 }
 
 func runSave(c *Ctx) error {
-	if err := c.Service.keeper.Save(c.Service.ctx); err != nil {
+	if err := serviceOf(c).keeper.Save(serviceOf(c).ctx); err != nil {
 		return persistError(err)
 	}
 	c.Out.OK()
@@ -53,7 +53,7 @@ func runBgsave(c *Ctx) error {
 		return ErrSyntax
 	}
 
-	scheduled, err := c.Service.keeper.BackgroundSave(schedule)
+	scheduled, err := serviceOf(c).keeper.BackgroundSave(schedule)
 
 	switch {
 	case err != nil:
@@ -80,7 +80,7 @@ var specBgrewriteaof = Spec{
 }
 
 func runBgrewriteaof(c *Ctx) error {
-	scheduled, err := c.Service.keeper.RewriteAOF()
+	scheduled, err := serviceOf(c).keeper.RewriteAOF()
 
 	switch {
 	case err != nil:
@@ -108,7 +108,7 @@ var specLastsave = Spec{
 }
 
 func runLastsave(c *Ctx) error {
-	c.Out.Int(c.Service.keeper.LastSave())
+	c.Out.Int(serviceOf(c).keeper.LastSave())
 	return nil
 }
 
@@ -144,7 +144,7 @@ func runDebugReload(c *Ctx) error {
 		}
 	}
 
-	if err := c.Service.keeper.Reload(c.Service.ctx, o); err != nil {
+	if err := serviceOf(c).keeper.Reload(serviceOf(c).ctx, o); err != nil {
 		return reloadError(err)
 	}
 
@@ -164,7 +164,7 @@ var specDebugLoadaof = Spec{
 }
 
 func runDebugLoadaof(c *Ctx) error {
-	if err := c.Service.keeper.LoadAOF(c.Service.ctx); err != nil {
+	if err := serviceOf(c).keeper.LoadAOF(serviceOf(c).ctx); err != nil {
 		return reloadError(err)
 	}
 	c.Out.OK()

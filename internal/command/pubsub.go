@@ -81,15 +81,15 @@ var specSsubscribe = Spec{
 
 func runSubscribe(c *Ctx, k pubsub.Kind) error {
 	word := kindWords[k].in
-	c.Service.pubsub.Subscribe(c.Session, k, c.Args[1:], func(name []byte, n int) { c.confirm(word, name, n) })
-	c.Session.stayAllowed(k, c.Args[1:])
+	serviceOf(c).pubsub.Subscribe(sessionOf(c), k, c.Args[1:], func(name []byte, n int) { c.confirm(word, name, n) })
+	sessionOf(c).stayAllowed(k, c.Args[1:])
 	return nil
 }
 
 // confirm tells the client of a subscription that came or went; a nil name
 // stands for none. It is a message, so CLIENT REPLY does not silence it.
 func (c *Ctx) confirm(word string, name []byte, count int) {
-	silent := c.Session.reply != replyOn
+	silent := sessionOf(c).reply != replyOn
 	w, quiet := c.Out, resp.Writer{Proto: c.Out.Proto}
 	if silent {
 		w = &quiet
@@ -103,7 +103,7 @@ func (c *Ctx) confirm(word string, name []byte, count int) {
 	}
 	w.Int(int64(count))
 	if silent {
-		c.Session.Push(quiet.Buf)
+		sessionOf(c).Push(quiet.Buf)
 	}
 }
 
@@ -160,33 +160,33 @@ var specSunsubscribe = Spec{
 
 // confirmBytes is how many bytes a command walks over in the time that ending a
 // subscription and telling of it takes.
-const confirmBytes = besideBytes / manyArgs
+const confirmBytes = LongBytes / manyArgs
 
 // runUnsubscribe ends subscriptions. Messages that came before are delivered
 // before the client is told, so that it hears nothing of a channel afterwards.
 func runUnsubscribe(c *Ctx, k pubsub.Kind) error {
-	p := &c.Service.pubsub
+	p := &serviceOf(c).pubsub
 	names := c.Args[1:]
 	if len(names) == 0 {
-		if err := c.Long(c.Session.subs.Len() * confirmBytes); err != nil {
+		if err := c.Long(sessionOf(c).subs.Len() * confirmBytes); err != nil {
 			return err
 		}
 		names = nil // and nothing of the request's behind it
-		for _, name := range p.Names(c.Session, k) {
+		for _, name := range p.Names(sessionOf(c), k) {
 			names = append(names, []byte(name))
 		}
 	}
-	counts := p.Unsubscribe(c.Session, k, names)
+	counts := p.Unsubscribe(sessionOf(c), k, names)
 
-	inExec := c != &c.Session.ctx
-	if !inExec && c.Session.reply == replyOn {
-		c.Out.Raw(c.Session.takeQueue(nil))
+	inExec := c != &sessionOf(c).ctx
+	if !inExec && sessionOf(c).reply == replyOn {
+		c.Out.Raw(sessionOf(c).takeQueue(nil))
 	}
 	for i, name := range names {
 		c.confirm(kindWords[k].out, name, counts[i])
 	}
 	if len(names) == 0 {
-		c.confirm(kindWords[k].out, nil, p.Count(c.Session, k))
+		c.confirm(kindWords[k].out, nil, p.Count(sessionOf(c), k))
 	}
 	return nil
 }
@@ -213,7 +213,7 @@ func runPublish(c *Ctx) error {
 // publish sends the message to those who listen here, and to replicas: in a
 // transaction behind its effects, so that whoever hears it there finds them.
 func (c *Ctx) publish(kind pubsub.Kind, name string) int {
-	s := c.Service
+	s := serviceOf(c)
 	if !s.DB.Log().TakesMessages() {
 		return s.pubsub.Publish(kind, c.Args[1], c.Args[2], nil)
 	}
@@ -296,10 +296,10 @@ func runPubsubChannels(c *Ctx, k pubsub.Kind) error {
 	case len(c.Args) == 3:
 		pattern = c.Args[2]
 	}
-	if err := c.Long(c.Service.pubsub.Sizes()[k] * confirmBytes); err != nil {
+	if err := c.Long(serviceOf(c).pubsub.Sizes()[k] * confirmBytes); err != nil {
 		return err
 	}
-	names := c.Service.pubsub.Channels(k, pattern)
+	names := serviceOf(c).pubsub.Channels(k, pattern)
 	c.Out.Array(len(names))
 	for _, n := range names {
 		c.Out.BulkString(n)
@@ -319,7 +319,7 @@ var specPubsubNumpat = Spec{
 }
 
 func runPubsubNumpat(c *Ctx) error {
-	c.Out.Int(int64(c.Service.pubsub.Sizes()[pubsub.Pattern]))
+	c.Out.Int(int64(serviceOf(c).pubsub.Sizes()[pubsub.Pattern]))
 	return nil
 }
 
@@ -359,7 +359,7 @@ func runPubsubNumsub(c *Ctx, k pubsub.Kind) error {
 	c.Out.Array(2 * (len(c.Args) - 2))
 	for _, name := range c.Args[2:] {
 		c.Out.Bulk(name)
-		c.Out.Int(int64(c.Service.pubsub.Subscribers(k, name)))
+		c.Out.Int(int64(serviceOf(c).pubsub.Subscribers(k, name)))
 	}
 	return nil
 }

@@ -145,7 +145,7 @@ func (c *Ctx) parseDQAdd() (a engine.QueueAdd, err error) {
 			a.Priority, err = parsePriority(value)
 		case EqualFold(word, "UNIQUE"):
 			a.Unique, err = parseJobSpan(value)
-		case EqualFold(word, "TOKEN") && c.Session.replay:
+		case EqualFold(word, "TOKEN") && c.Host.Replaying():
 			a.Token, err = c.parseReplayed(value)
 		default:
 			return a, ErrSyntax
@@ -281,7 +281,7 @@ func parseDQPop(args [][]byte) (t taking, err error) {
 
 // longQueue is Long for a command that touches up to count jobs of a queue.
 func (c *Ctx) longQueue(key []byte, count int) error {
-	if count <= besideBytes/fieldBytes {
+	if count <= LongBytes/fieldBytes {
 		return nil
 	}
 	n, err := c.Tx.QueueLen(key)
@@ -309,22 +309,22 @@ func (c *Ctx) popJobs(key []byte, t taking) (n int, err error) {
 		c.Out.Int(j.Deliveries)
 		c.Out.Int(j.Token)
 		c.Out.Int(j.Due)
-		if c.waiter != nil {
+		if c.Waiting != nil {
 			jobs = append(jobs, lent{append([]byte(nil), j.ID...), j.Token})
 		}
 	})
 	if c.Out.Patch(l, n); n == 0 {
 		c.Out.Rollback(mark)
 	}
-	if c.waiter != nil {
-		c.waiter.memo = jobs
+	if c.Waiting != nil {
+		c.Waiting.Memo = jobs
 	}
 	return n, err
 }
 
 // returnJobs gives back what a connection that is gone was given.
 func returnJobs(c *Ctx) {
-	jobs, _ := c.waiter.memo.([]lent)
+	jobs, _ := c.Waiting.Memo.([]lent)
 	for _, j := range jobs {
 		_, _ = c.Tx.QueueReturn(c.Args[1], j.id, j.token) // another type: there is nothing to give back to
 	}

@@ -293,7 +293,7 @@ var specDQStep = Spec{
 }
 
 func runDQStep(c *Ctx) error {
-	if !c.Session.replay {
+	if !c.Host.Replaying() {
 		return errStep
 	}
 	key, args := c.Args[1], c.Args[2:]

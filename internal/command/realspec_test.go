@@ -142,8 +142,8 @@ func compareWithServer(t *testing.T, program string, table *Table, parts ...stri
 			continue
 		}
 		compared++
-		theirDocs, ourDocs := ask("COMMAND", "DOCS", s.Name).Elems[1], written(s.writeDocs)[1]
-		want, ours := describe(info, theirDocs, newer), describe(written(s.writeInfo)[0], ourDocs, newer)
+		theirDocs, ourDocs := ask("COMMAND", "DOCS", s.Name).Elems[1], written(func(w *resp.Writer) { writeDocs(s, w) })[1]
+		want, ours := describe(info, theirDocs, newer), describe(written(func(w *resp.Writer) { writeInfo(s, w) })[0], ourDocs, newer)
 		if a, b := describe(info, theirDocs, false)["arguments"], describe(info, ourDocs, false)["arguments"]; a != b && ours["arguments"] == want["arguments"] {
 			differing[argumentNames]++
 		}

@@ -35,7 +35,7 @@ func (c *Ctx) parseReplayed(b []byte) (token int64, err error) {
 func (c *Session) resolveEffect(args [][]byte) (*Spec, error) {
 	cutOwn(args)
 	args = c.svc.withoutInstant(args)
-	if s := c.last; s != nil && s.parent == nil && s.subs.slots == nil && EqualFold(args[0], s.Name) && s.ArityOK(args) {
+	if s := c.last; s != nil && s.Plain() && EqualFold(args[0], s.Name) && s.ArityOK(args) {
 		return s, nil
 	}
 	s, err := c.svc.table.ResolveOwn(args)

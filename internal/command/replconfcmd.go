@@ -48,12 +48,12 @@ func runPsync(c *Ctx) error {
 	if !ok {
 		return ErrNotInteger
 	}
-	q := replication.PsyncRequest{Conn: c.Session.conn, Said: c.Session.announced, ID: string(c.Args[1]), Next: next, FailOver: len(c.Args) > 3}
+	q := replication.PsyncRequest{Conn: sessionOf(c).conn, Said: sessionOf(c).announced, ID: string(c.Args[1]), Next: next, FailOver: len(c.Args) > 3}
 	if q.FailOver && !EqualFold(c.Args[3], "FAILOVER") {
 		return ErrSyntax
 	}
 
-	f, err := c.Service.repl.Psync(c.Tx, q)
+	f, err := serviceOf(c).repl.Psync(c.Tx, q)
 	if err != nil {
 		return replicaRefused(err)
 	}
@@ -62,7 +62,7 @@ func runPsync(c *Ctx) error {
 }
 
 func runSync(c *Ctx) error {
-	f, err := c.Service.repl.Sync(c.Session.conn, c.Session.announced)
+	f, err := serviceOf(c).repl.Sync(sessionOf(c).conn, sessionOf(c).announced)
 	if err != nil {
 		return replicaRefused(err)
 	}
@@ -80,10 +80,10 @@ func replicaRefused(err error) error {
 
 // handOver takes the connection out of its transport.
 func (c *Ctx) handOver(f *replication.Replica) {
-	s := c.Session
+	s := sessionOf(c)
 	s.view.show(viewReplica, true)
 	s.closing = true // of the transport; Run goes on with the connection
-	c.Service.pubsub.Leave(s)
+	serviceOf(c).pubsub.Leave(s)
 	f.Join()
 	s.follows.Store(f) // Serve has it hijacked
 }
@@ -108,14 +108,14 @@ func runReplconf(c *Ctx) error {
 	if len(c.Args)%2 == 0 {
 		return ErrSyntax
 	}
-	said := c.Session.announced
+	said := sessionOf(c).announced
 	for i := 1; i < len(c.Args); i += 2 {
 		if err := said.Take(strings.ToLower(string(c.Args[i])), string(c.Args[i+1])); err != nil {
 			return err
 		}
 	}
 
-	c.Session.announced = said
+	sessionOf(c).announced = said
 
 	c.Out.OK()
 	return nil

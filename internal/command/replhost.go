@@ -173,8 +173,8 @@ func (a *streamApplier) AppendKeys(to []replication.Touched, q replication.Comma
 	if spec.Group == GroupScripting {
 		return to, true // a script or function may write what it does not name
 	}
-	refs, err := spec.AppendKeys(c.ctx.keys[:0], q.Args)
-	if c.ctx.keys = refs; err != nil || spec.wide(q.Args) || len(refs) == 0 {
+	refs, err := spec.AppendKeys(c.ctx.Keys[:0], q.Args)
+	if c.ctx.Keys = refs; err != nil || spec.LocksAll(q.Args) || len(refs) == 0 {
 		return to, true
 	}
 	for _, k := range refs {
@@ -247,7 +247,7 @@ func (a *streamApplier) Run(q replication.Command, inside bool) error {
 	c, spec := a.c, q.Own.(*Spec)
 	c.tx.Replaying()
 	x := c.ctx
-	x.Spec, x.Args, x.noWait = spec, q.Args, inside
+	x.Spec, x.Args, x.NoWait = spec, q.Args, inside
 	if spec.Has(Timed) {
 		var err error
 		if x.Args, err = c.takeInstant(q.Args); err != nil {

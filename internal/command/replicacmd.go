@@ -43,11 +43,11 @@ OK
 }
 
 func runReplicaof(c *Ctx) error {
-	r, host := c.Service.repl, string(c.Args[1])
+	r, host := serviceOf(c).repl, string(c.Args[1])
 	noOne := EqualFold(c.Args[1], "NO") && EqualFold(c.Args[2], "ONE")
 	port, ok := resp.ParseInt(c.Args[2])
 	switch {
-	case c.Service.cluster:
+	case serviceOf(c).cluster:
 		return ReplyError("ERR REPLICAOF not allowed in cluster mode.")
 	case r.FailingOver():
 		return ReplyError("ERR REPLICAOF not allowed while failing over.")
@@ -59,13 +59,13 @@ func runReplicaof(c *Ctx) error {
 	switch {
 	case noOne && replica:
 		r.Promote(c.Tx)
-		c.Service.Log.Info("a replica has become a master, as a client asked", "id", c.Session.id, "offset", c.Service.DB.Log().End())
+		serviceOf(c).Log.Info("a replica has become a master, as a client asked", "id", sessionOf(c).id, "offset", serviceOf(c).DB.Log().End())
 	case noOne:
 	case replica && link.Host == host && link.Port == int(port):
 		c.Out.Simple("OK Already connected to specified master")
 		return nil
 	default:
-		c.Service.Log.Info("a client asked to replicate a master", "id", c.Session.id, "host", host, "port", port)
+		serviceOf(c).Log.Info("a client asked to replicate a master", "id", sessionOf(c).id, "host", host, "port", port)
 		r.Follow(c.Tx, host, int(port))
 	}
 
@@ -95,8 +95,8 @@ func runFailover(c *Ctx) error {
 	if err != nil {
 		return err
 	}
-	r := c.Service.repl
-	if c.Service.cluster {
+	r := serviceOf(c).repl
+	if serviceOf(c).cluster {
 		return ReplyError("ERR FAILOVER not allowed in cluster mode.")
 	}
 	if abort {
@@ -172,13 +172,13 @@ var specRole = Spec{
 }
 
 func runRole(c *Ctx) error {
-	link, replica := c.Service.repl.Link()
+	link, replica := serviceOf(c).repl.Link()
 	if !replica {
 		return c.masterRole()
 	}
 	offset := int64(-1)
 	if link.Up {
-		offset = c.Service.DB.Log().End()
+		offset = serviceOf(c).DB.Log().End()
 	}
 
 	c.Out.Array(5)
@@ -193,7 +193,7 @@ func runRole(c *Ctx) error {
 // masterRole writes ROLE's reply.
 func (c *Ctx) masterRole() error {
 	var online []replication.ReplicaState
-	for _, f := range c.Service.repl.Replicas() {
+	for _, f := range serviceOf(c).repl.Replicas() {
 		if f.Online {
 			online = append(online, f)
 		}
@@ -201,7 +201,7 @@ func (c *Ctx) masterRole() error {
 
 	c.Out.Array(3)
 	c.Out.BulkString("master")
-	c.Out.Int(c.Service.DB.Log().End())
+	c.Out.Int(serviceOf(c).DB.Log().End())
 	c.Out.Array(len(online))
 	for _, f := range online {
 		c.Out.Array(3)
@@ -232,7 +232,7 @@ OK
 }
 
 func runDebugChangeReplID(c *Ctx) error {
-	c.Service.repl.ChangeID()
+	serviceOf(c).repl.ChangeID()
 	c.Out.OK()
 	return nil
 }

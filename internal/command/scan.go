@@ -172,7 +172,7 @@ func runScan(c *Ctx) error {
 	if err := c.Long(count * scanKeyBytes); err != nil {
 		return err
 	}
-	if c.Session.onLoop() && c.Service.slow.Load() > 0 {
+	if c.Host.OthersRun() {
 		return ErrBeside // somebody may hold a shard for long
 	}
 
@@ -188,7 +188,7 @@ func runScan(c *Ctx) error {
 	if c.Tx.Begun() {
 		cursor = c.Tx.Scan(cursor, count, visit)
 	} else {
-		cursor = c.Service.DB.Scan(c.Tx.Selected(), cursor, count, visit)
+		cursor = c.DB.Scan(c.Tx.Selected(), cursor, count, visit)
 	}
 
 	c.scanned(cursor, &found)

@@ -60,7 +60,7 @@ func (s *Service) initScripts() {
 	h.s = &Session{svc: s, stats: s.stats[len(s.stats)-1], script: true, authed: true}
 	h.s.created = s.DB.Clock().Micros()
 	h.s.view.multi.Store(-1)
-	h.x = Ctx{Out: &h.s.out, Table: s.table, Session: h.s, Service: s, noWait: true}
+	h.x = Ctx{Out: &h.s.out, DB: s.DB, Table: s.table, Host: h.s, NoWait: true}
 }
 
 // scriptOptions are those of the machines that run scripts and functions.
@@ -78,12 +78,12 @@ func cpuSeconds() float64 {
 // startScript makes the service's host the one of a script, function or load that
 // c is about to run, in a transaction that holds all shards.
 func (c *Ctx) startScript(name string, flags script.Flags) *scriptHost {
-	h := &c.Service.host
-	s := c.Session
+	h := &serviceOf(c).host
+	s := sessionOf(c)
 	h.c, h.name, h.args, h.flags = s, name, c.Args, flags
 	h.run, h.wrote, h.failed, h.slot, h.loads = nil, false, false, -1, false
-	h.began = c.Service.DB.Clock().Micros()
-	h.limit = c.Service.busyAfter.Load()
+	h.began = serviceOf(c).DB.Clock().Micros()
+	h.limit = serviceOf(c).busyAfter.Load()
 	h.oom = s.oom
 	h.s.dbi, h.s.user, h.s.noTouch, h.s.out.Proto = c.Tx.Selected(), s.user, s.noTouch, 2
 	h.s.tx, h.x.Tx, h.s.ctx.Tx = c.Tx, c.Tx, c.Tx
@@ -228,7 +228,7 @@ func (h *scriptHost) resolve(args [][]byte) (*Spec, error) {
 	var slot **Spec
 	if n := len(args[0]); n > 0 {
 		slot = &h.specs[(int(args[0][0]|0x20)+n*5)%specCache]
-		if s := *slot; s != nil && EqualFold(args[0], s.called) && s.ArityOK(args) {
+		if s := *slot; s != nil && EqualFold(args[0], s.Called()) && s.ArityOK(args) {
 			return s, nil
 		}
 	}
@@ -240,7 +240,7 @@ func (h *scriptHost) resolve(args [][]byte) (*Spec, error) {
 		h.c.stats.of(s).rejected.Add(1)
 		return nil, errScriptArity
 	}
-	if slot != nil && s.parent == nil && s.subs.slots == nil {
+	if slot != nil && s.Plain() {
 		*slot = s
 	}
 	return s, nil
@@ -287,8 +287,8 @@ func (h *scriptHost) admit(spec *Spec, args [][]byte) error {
 
 // oneSlot keeps a script, in a cluster, to one slot.
 func (h *scriptHost) oneSlot(spec *Spec, args [][]byte) error {
-	keys, err := spec.AppendKeys(h.s.ctx.keys[:0], args)
-	h.s.ctx.keys = keys
+	keys, err := spec.AppendKeys(h.s.ctx.Keys[:0], args)
+	h.s.ctx.Keys = keys
 	if err != nil {
 		return nil // the command will say what is wrong
 	}
@@ -395,8 +395,8 @@ func (h *scriptHost) show() *running {
 
 // runScript runs a script or function, whose name is "" or the function's.
 func (c *Ctx) runScript(flags script.Flags, name string, run func(h *scriptHost) error) error {
-	s, readOnly := c.Session, c.Spec.Has(ReadOnly)
-	closed := gate(c.Service.gates.closed.Load())
+	s, readOnly := sessionOf(c), c.Spec.Has(ReadOnly)
+	closed := gate(serviceOf(c).gates.closed.Load())
 	if flags&script.Compat == 0 {
 		if closed != 0 { // inside EXEC nothing has looked yet
 			if err := s.pass(closed, c.Spec, scriptFlagsOf(c.Spec.Flags, flags)); err != nil {
@@ -408,7 +408,7 @@ func (c *Ctx) runScript(flags script.Flags, name string, run func(h *scriptHost)
 			return ReplyError("ERR Can not execute a script with write flag using *_ro command.")
 		case s.oom && flags&(script.AllowOOM|script.NoWrites) == 0:
 			return ErrOOM
-		case c.Service.cluster && flags&script.NoCluster != 0:
+		case serviceOf(c).cluster && flags&script.NoCluster != 0:
 			return ReplyError("ERR Can not run script on cluster, 'no-cluster' flag is set.")
 		}
 	} else if closed&gateStale != 0 && !s.replay {

@@ -43,7 +43,7 @@ var specScriptExists = Spec{
 func runScriptExists(c *Ctx) error {
 	c.Out.Array(len(c.Args) - 2)
 	for _, sha := range c.Args[2:] {
-		c.Out.Int(b2i(c.Service.scripts.BySHA(sha) != nil))
+		c.Out.Int(b2i(serviceOf(c).scripts.BySHA(sha) != nil))
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func runScriptFlush(c *Ctx) error {
 	if len(c.Args) > 3 || len(c.Args) == 3 && !EqualFold(c.Args[2], "SYNC") && !EqualFold(c.Args[2], "ASYNC") {
 		return ReplyError("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
 	}
-	c.Service.scripts.Flush()
+	serviceOf(c).scripts.Flush()
 	c.Out.OK()
 	return nil
 }
@@ -90,7 +90,7 @@ var specScriptKill = Spec{
 }
 
 func runKill(c *Ctx, function bool) error {
-	if err := c.Service.kill(function); err != nil {
+	if err := serviceOf(c).kill(function); err != nil {
 		return err
 	}
 	c.Out.OK()
@@ -121,7 +121,7 @@ func runScriptLoad(c *Ctx) error {
 	if err := c.Long(len(c.Args[2]) * compileCost); err != nil {
 		return err
 	}
-	s, err := c.Service.scripts.Load(c.Args[2])
+	s, err := serviceOf(c).scripts.Load(c.Args[2])
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ var specScriptShow = Spec{
 }
 
 func runScriptShow(c *Ctx) error {
-	s := c.Service.scripts.BySHA(c.Args[2])
+	s := serviceOf(c).scripts.BySHA(c.Args[2])
 	if s == nil {
 		return errNoScript
 	}

@@ -41,7 +41,7 @@ const (
 )
 
 func runScriptDebug(c *Ctx) error {
-	s := c.Session
+	s := sessionOf(c)
 	mode := debugOff
 	switch a := c.Args[2]; {
 	case EqualFold(a, "NO"):
@@ -100,14 +100,14 @@ type scriptDebug struct {
 
 // debugScript makes the client's connection that of a debugging session.
 func (c *Ctx) debugScript() error {
-	s := c.Session
+	s := sessionOf(c)
 	if s.multi.on {
 		return ReplyError("ERR a script cannot be debugged in a transaction")
 	}
-	s.debugged = &scriptDebug{svc: c.Service, c: s, mode: s.debugs, args: ownArgs(c.Args), words: make(chan []string), stop: make(chan struct{})}
+	s.debugged = &scriptDebug{svc: serviceOf(c), c: s, mode: s.debugs, args: ownArgs(c.Args), words: make(chan []string), stop: make(chan struct{})}
 	s.debugs = debugOff
 	s.closing = true // of the transport; run goes on with the connection
-	c.Service.pubsub.Leave(s)
+	serviceOf(c).pubsub.Leave(s)
 	return nil
 }
 

@@ -64,7 +64,6 @@ type Session struct {
 	observing  uint32         // what dispatch looks at, see observe.go
 	track      tracking.State // CLIENT TRACKING
 	keys       [][]byte       // scratch
-	val        []byte         // scratch
 
 	announced replication.Announced               // by REPLCONF
 	follows   atomic.Pointer[replication.Replica] // it is a replica's; nil: it is not
@@ -118,7 +117,7 @@ func (s *Service) NewSession(conn reactor.Conn) *Session {
 			c.loop, c.stats = true, s.stats[l]
 		}
 	}
-	c.ctx = Ctx{Out: &c.out, Tx: c.tx, Table: s.table, Session: c, Service: s}
+	c.ctx = Ctx{Out: &c.out, Tx: c.tx, DB: s.DB, Table: s.table, Host: c}
 	c.tx.SetCaller(c)
 	c.beDefault()
 	c.created = s.DB.Clock().Micros()
@@ -133,8 +132,6 @@ func (s *Service) NewSession(conn reactor.Conn) *Session {
 	}
 	return c
 }
-
-func (c *Session) onLoop() bool { return c.loop }
 
 // serve is Serve for replies that may leave at once.
 func (c *Session) serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdict) {
@@ -455,12 +452,5 @@ func (c *Session) leave() bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// keepVal keeps a value's memory for the next command that copies one.
-func (c *Session) keepVal(b []byte) {
-	if cap(b) <= 1<<16 && b != nil {
-		c.val = b
 	}
 }

@@ -259,12 +259,12 @@ func runSPop(c *Ctx) error {
 	case len(c.Args) == 3:
 		return c.popMany()
 	}
-	m, ok, err := c.Tx.SPop(c.Args[1], c.Session.val[:0])
+	m, ok, err := c.Tx.SPop(c.Args[1], c.Scratch[:0])
 	if err != nil {
 		return err
 	}
 	c.bulkOrNull(m, ok)
-	c.Session.keepVal(m)
+	c.KeepScratch(m)
 	return nil
 }
 

@@ -12,9 +12,6 @@ import (
 // and clients that were sent the same value share it.
 
 const (
-	// shareFrom is the size from which on a value is not copied. To write a piece of its
-	// own costs two more system calls, about what it costs to copy 64 KiB twice.
-	shareFrom = 128 << 10
 	// bulkyFrom is how many bytes of large buffers of one connection make it worthwhile to
 	// give memory back, once they are used no more.
 	bulkyFrom = 8 << 20
@@ -73,27 +70,32 @@ func (c *Session) share(v []byte, uses *atomic.Int32) bool {
 	return true
 }
 
-// bulkOfKey replies a string, or a part of one, that lies in the engine's memory.
-func (c *Ctx) bulkOfKey(key, v []byte) {
-	s := c.Session
-	if len(v) >= shareFrom && c.Out == &s.out && s.parked == nil && s.reply == replyOn && s.mayShare() {
-		if uses := c.Tx.Lend(key); uses != nil {
-			if !s.share(v, uses) {
-				uses.Add(-1)
-			}
-			return
-		}
-	}
-	c.Out.Bulk(v)
+// mayShareFor reports whether a long reply of x may be a piece of its own.
+func (c *Session) mayShareFor(x *Ctx) bool {
+	return x.Out == &c.out && c.parked == nil && c.reply == replyOn && c.mayShare()
 }
 
-// bulkOfOwn replies a long string that belongs to the reply alone.
-func (c *Ctx) bulkOfOwn(v []byte) {
-	s := c.Session
-	if len(v) >= shareFrom && c.Out == &s.out && s.parked == nil && s.reply == replyOn && s.mayShare() {
-		s.share(v, nil)
-		s.bulky += cap(v)
-		return
+// ReplyLent implements Host.
+func (c *Session) ReplyLent(x *Ctx, key, v []byte) bool {
+	if !c.mayShareFor(x) {
+		return false
 	}
-	c.Out.Bulk(v)
+	uses := x.Tx.Lend(key)
+	if uses == nil {
+		return false
+	}
+	if !c.share(v, uses) {
+		uses.Add(-1)
+	}
+	return true
+}
+
+// ReplyOwned implements Host.
+func (c *Session) ReplyOwned(x *Ctx, v []byte) bool {
+	if !c.mayShareFor(x) {
+		return false
+	}
+	c.share(v, nil)
+	c.bulky += cap(v)
+	return true
 }

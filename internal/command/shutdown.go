@@ -40,7 +40,7 @@ type ShutdownOptions struct {
 
 func runShutdown(c *Ctx) error {
 	o, abort, err := parseShutdown(c.Args[1:])
-	s := c.Service
+	s := serviceOf(c)
 	switch {
 	case err != nil:
 		return err
@@ -54,14 +54,14 @@ func runShutdown(c *Ctx) error {
 		return errShutdown
 	}
 
-	s.Log.Info("SHUTDOWN asked for by a client", "id", c.Session.id)
+	s.Log.Info("SHUTDOWN asked for by a client", "id", sessionOf(c).id)
 	if err := s.PrepareShutdown(s.ctx, o); err != nil {
 		s.Log.Error("the server goes on: SHUTDOWN failed", "err", err)
 		return errShutdown
 	}
 
 	s.opts.Shutdown()
-	c.Session.closing = true
+	sessionOf(c).closing = true
 	return nil
 }
 

@@ -152,7 +152,7 @@ func runSlowlogGet(c *Ctx) error {
 		}
 	}
 
-	calls := c.Service.slowlog.latest(n)
+	calls := serviceOf(c).slowlog.latest(n)
 
 	c.Out.Array(len(calls))
 	for _, e := range calls {
@@ -183,7 +183,7 @@ var specSlowlogLen = Spec{
 }
 
 func runSlowlogLen(c *Ctx) error {
-	c.Out.Int(int64(c.Service.slowlog.len()))
+	c.Out.Int(int64(serviceOf(c).slowlog.len()))
 	return nil
 }
 
@@ -202,7 +202,7 @@ OK
 }
 
 func runSlowlogReset(c *Ctx) error {
-	c.Service.slowlog.reset()
+	serviceOf(c).slowlog.reset()
 	c.Out.OK()
 	return nil
 }

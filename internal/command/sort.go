@@ -133,7 +133,7 @@ func runSort(c *Ctx) error {
 		return err
 	}
 
-	o.Store, o.Settled = store != nil, c.Session.script
+	o.Store, o.Settled = store != nil, c.Host.InScript()
 	sorted, err := c.Tx.Sort(c.Args[1], o)
 	if err != nil {
 		return err
@@ -199,9 +199,9 @@ func sortOptions(c *Ctx) (o engine.SortOptions, store []byte, err error) {
 // arguments: to those who may not read all keys, and in a cluster.
 func (c *Ctx) sortDenied(option string) error {
 	switch {
-	case c.Service.clustered():
+	case c.Host.Clustered():
 		return ReplyError("ERR " + option + " option of SORT denied in Cluster mode.")
-	case !c.ReadsEveryKey():
+	case !c.Host.MayReadEveryKey(c):
 		return ReplyError("ERR " + option + " option of SORT denied due to insufficient ACL permissions.")
 	}
 	return nil

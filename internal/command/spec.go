@@ -118,6 +118,13 @@ func (s *Spec) ACL() Category { return s.cats }
 // included: the index for arrays of statistics and for ACL bit sets.
 func (s *Spec) ID() int { return s.id }
 
+// Called is the name that clients call a top-level command by, in lower case; empty if they
+// may not: see Table.Rename.
+func (s *Spec) Called() string { return s.called }
+
+// Plain reports whether the command neither has subcommands nor is one.
+func (s *Spec) Plain() bool { return s.parent == nil && s.subs.slots == nil }
+
 // Parent is the container of a subcommand, nil for a top-level command.
 func (s *Spec) Parent() *Spec { return s.parent }
 

@@ -283,8 +283,8 @@ func (s *Spec) HasKeys() bool {
 	return s.Keys != nil
 }
 
-// wide reports whether a request locks every shard.
-func (s *Spec) wide(args [][]byte) bool { return s.Has(AllKeys) || s.Wide != nil && s.Wide(args) }
+// LocksAll reports whether a request locks every shard.
+func (s *Spec) LocksAll(args [][]byte) bool { return s.Has(AllKeys) || s.Wide != nil && s.Wide(args) }
 
 // AllKeySpecs lists the rules for the command's keys, derived or declared. The slice is the table's.
 func (s *Spec) AllKeySpecs() []KeySpec { return s.keySpecs }
@@ -311,6 +311,20 @@ func (s *Spec) AppendKeys(dst []KeyRef, args [][]byte) ([]KeyRef, error) {
 	}
 	return dst, nil
 }
+
+// AppendNotKeys appends those arguments to dst that are routed like keys and are none:
+// shard channels.
+func (s *Spec) AppendNotKeys(dst []KeyRef, args [][]byte) []KeyRef {
+	for i := range s.keySpecs {
+		if k := &s.keySpecs[i]; k.Flags&NotKey != 0 {
+			dst, _ = k.appendTo(dst, args, 0)
+		}
+	}
+	return dst
+}
+
+// OneKey reports whether the only key of every request is its first argument.
+func (s *Spec) OneKey() bool { return s.first == 1 && s.last == 1 && !s.Has(MovableKeys) }
 
 // appendTo appends the keys one spec finds. A count must be at least least.
 func (k *KeySpec) appendTo(dst []KeyRef, args [][]byte, least int) ([]KeyRef, bool) {

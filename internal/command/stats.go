@@ -81,7 +81,7 @@ func (s *commandStats) reset() {
 
 func newLoopStats(n int) *loopStats { return &loopStats{commands: make([]commandStats, n)} }
 
-func (l *loopStats) of(s *Spec) *commandStats { return &l.commands[s.id] }
+func (l *loopStats) of(s *Spec) *commandStats { return &l.commands[s.ID()] }
 
 // batchStats collects what a session has done since its last batch ended, so
 // that a pipeline of one command costs one addition.

@@ -101,7 +101,7 @@ func (c *Ctx) streamID(id engine.StreamID) {
 }
 
 // streamEntry replies an entry: its id, and fields and values in turn.
-func (c *Ctx) streamEntry(e *engine.StreamEntry) {
+func streamEntry(c *Ctx, e *engine.StreamEntry) {
 	c.Out.Array(2)
 	c.streamID(e.ID())
 	n := e.Fields()
@@ -195,7 +195,7 @@ func (t *trimming) finish(c *Ctx) error {
 	case t.limited && !t.Approx:
 		return errLimitExact
 	case t.Approx && !t.limited:
-		if t.Limit = 100 * c.Service.DB.Layout().StreamEntries; t.Limit <= 0 {
+		if t.Limit = 100 * c.DB.Layout().StreamEntries; t.Limit <= 0 {
 			t.Limit = 10000
 		}
 		t.Limit = min(t.Limit, 1000000)
@@ -437,7 +437,7 @@ const entryBytes = 256
 // longRange is Long for a command that walks over a range of entries, count at
 // most if that is not 0.
 func (c *Ctx) longRange(first, last engine.StreamID, count int) error {
-	if count > 0 && count <= besideBytes/entryBytes {
+	if count > 0 && count <= LongBytes/entryBytes {
 		return nil
 	}
 	n := c.Tx.XSpan(c.Args[1], first, last)

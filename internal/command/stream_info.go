@@ -260,7 +260,7 @@ func (c *Ctx) edgeEntry(x *engine.StreamInfo, last bool) {
 		c.Out.Null()
 		return
 	}
-	x.Entries(engine.XRange{Last: engine.MaxStreamID, Count: 1, Reverse: last}, c.streamEntry)
+	x.Entries(engine.XRange{Last: engine.MaxStreamID, Count: 1, Reverse: last}, func(e *engine.StreamEntry) { streamEntry(c, e) })
 }
 
 // streamFull replies the entries and groups of XINFO STREAM FULL.
@@ -269,7 +269,7 @@ func (c *Ctx) streamFull(x *engine.StreamInfo, count int) {
 	l, n := c.Out.ArrayLater(), 0
 	x.Entries(engine.XRange{Last: engine.MaxStreamID, Count: count}, func(e *engine.StreamEntry) {
 		n++
-		c.streamEntry(e)
+		streamEntry(c, e)
 	})
 	c.Out.Patch(l, n)
 	c.Out.BulkString("groups")

@@ -71,7 +71,7 @@ func runXPending(c *Ctx) error {
 // longPending is Long for XPENDING, which with IDLE may have to look at many
 // entries to show a few.
 func (c *Ctx) longPending(r *engine.XPendingRange) error {
-	if r.MinIdle <= 0 && r.Count <= besideBytes/entryBytes {
+	if r.MinIdle <= 0 && r.Count <= LongBytes/entryBytes {
 		return nil
 	}
 	return c.Long(c.Tx.ValueSize(c.Args[1]))
@@ -212,7 +212,7 @@ func (c *Ctx) claimed(e *engine.StreamEntry, justID bool) {
 	if justID {
 		c.streamID(e.ID())
 	} else {
-		c.streamEntry(e)
+		streamEntry(c, e)
 	}
 }
 

@@ -123,7 +123,7 @@ func (c *Ctx) xrange(start, end []byte, reverse bool) (err error) {
 
 	l, n := c.Out.ArrayLater(), 0
 	_, err = c.Tx.XRange(c.Args[1], r, func(e *engine.StreamEntry) {
-		c.streamEntry(e)
+		streamEntry(c, e)
 		n++
 	})
 	c.Out.Patch(l, n)
@@ -322,7 +322,7 @@ func (c *Ctx) after(key, id []byte) (after engine.StreamID, err error) {
 // longReading is Long for a reading; ahead says how many entries of stream i
 // there are to show at most.
 func (c *Ctx) longReading(r *reading, ahead func(i int) int) error {
-	if c.Waited() || r.count > 0 && r.count*len(r.keys) <= besideBytes/entryBytes {
+	if c.Waited() || r.count > 0 && r.count*len(r.keys) <= LongBytes/entryBytes {
 		return nil
 	}
 	n := 0
@@ -399,7 +399,7 @@ func (c *Ctx) xread(key []byte, after engine.StreamID, count int) (bool, error) 
 	var l resp.Later
 	n := 0
 	served, err := c.Tx.XRead(key, after, count, func() { l = c.beginStream(key) }, func(e *engine.StreamEntry) {
-		c.streamEntry(e)
+		streamEntry(c, e)
 		n++
 	})
 	if served {
@@ -489,7 +489,7 @@ func (c *Ctx) xreadgroup(r *reading, i int) (bool, error) {
 	x := engine.XReadGroup{Group: r.group, Consumer: r.consumer, New: isNew(r.ids[i]), Count: r.count, NoAck: r.noAck,
 		Begin: func() { l = c.beginStream(r.keys[i]) },
 		Visit: func(e *engine.StreamEntry) {
-			c.streamEntry(e)
+			streamEntry(c, e)
 			n++
 		},
 		Gone: func(id engine.StreamID) {

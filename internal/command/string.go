@@ -68,10 +68,10 @@ func (c *Ctx) stringOrNull(key, val []byte, ok bool) {
 	switch {
 	case !ok:
 		c.Out.Null()
-	case len(val) < shareFrom:
+	case len(val) < ShareFrom:
 		c.Out.Bulk(val)
 	default:
-		c.bulkOfKey(key, val)
+		c.BulkOfKey(key, val)
 	}
 }
 
@@ -157,7 +157,7 @@ func runSet(c *Ctx) error {
 	}
 	o.Deadline, o.Span, o.KeepTTL = life.deadline, life.span, life.keep
 
-	done, old, err := c.Tx.Set(args[1], args[2], o, c.Session.val[:0])
+	done, old, err := c.Tx.Set(args[1], args[2], o, c.Scratch[:0])
 	if err != nil {
 		return err
 	}
@@ -165,11 +165,11 @@ func runSet(c *Ctx) error {
 	switch {
 	case o.Get:
 		if old != nil {
-			c.bulkOfOwn(old)
+			c.BulkOfOwn(old)
 		} else {
 			c.Out.Null()
 		}
-		c.Session.keepVal(old)
+		c.KeepScratch(old)
 	case done:
 		c.Out.OK()
 	default:
@@ -299,12 +299,12 @@ var specGetSet = Spec{
 }
 
 func runGetSet(c *Ctx) error {
-	_, old, err := c.Tx.Set(c.Args[1], c.Args[2], engine.SetOptions{Get: true}, c.Session.val[:0])
+	_, old, err := c.Tx.Set(c.Args[1], c.Args[2], engine.SetOptions{Get: true}, c.Scratch[:0])
 	if err != nil {
 		return err
 	}
 	c.bulkOrNull(old, old != nil)
-	c.Session.keepVal(old)
+	c.KeepScratch(old)
 	return nil
 }
 
@@ -354,7 +354,7 @@ func runGetEx(c *Ctx) error {
 	if err := life.resolve(c, true); err != nil {
 		return err
 	}
-	c.bulkOfKey(c.Args[1], val)
+	c.BulkOfKey(c.Args[1], val)
 	switch {
 	case life.deadline != 0:
 		c.Tx.Expire(c.Args[1], life.deadline, life.span, 0)
@@ -381,16 +381,16 @@ OK
 }
 
 func runGetDel(c *Ctx) error {
-	val, ok, err := c.Tx.GetDel(c.Args[1], c.Session.val[:0])
+	val, ok, err := c.Tx.GetDel(c.Args[1], c.Scratch[:0])
 	if err != nil {
 		return err
 	}
 	if ok {
-		c.bulkOfOwn(val)
+		c.BulkOfOwn(val)
 	} else {
 		c.Out.Null()
 	}
-	c.Session.keepVal(val)
+	c.KeepScratch(val)
 	return nil
 }
 
@@ -489,7 +489,7 @@ func runGetRange(c *Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.bulkOfKey(c.Args[1], part)
+	c.BulkOfKey(c.Args[1], part)
 	return nil
 }
 
@@ -539,7 +539,7 @@ func runSetRange(c *Ctx) error {
 // growth is by how many bytes the string of the first key must grow to reach an
 // offset.
 func growth(c *Ctx, offset int64) int {
-	if offset <= besideBytes {
+	if offset <= LongBytes {
 		return 0
 	}
 	return int(min(offset, int64(c.Tx.DB().MaxString()))) - c.Tx.StrSize(c.Args[1])

@@ -72,7 +72,7 @@ func (t *timeouts) schedule(w *waiter) {
 	}
 	w.slot = t.take(w)
 	t.timed.Add(1)
-	t.due.Add(w.slot, w.until-1) // the wheel fires a millisecond after its deadlines
+	t.due.Add(w.slot, w.state.Until-1) // the wheel fires a millisecond after its deadlines
 	t.arm()
 }
 
@@ -97,7 +97,7 @@ func (t *timeouts) release(w *waiter) {
 
 // cancel forgets a waiter's time.
 func (t *timeouts) cancel(w *waiter) {
-	if w.until == 0 {
+	if w.state.Until == 0 {
 		return
 	}
 	t.mu.Lock()

@@ -39,7 +39,7 @@ OK
 }
 
 func runClientTracking(c *Ctx) error {
-	s := c.Session
+	s := sessionOf(c)
 	if err := c.Long(s.track.Mode().Size() * confirmBytes); err != nil && EqualFold(c.Args[2], "OFF") {
 		return err
 	}
@@ -59,7 +59,7 @@ func runClientTracking(c *Ctx) error {
 		if err := m.Check(s.track.Mode()); err != nil {
 			return ReplyError(oneLine("ERR " + err.Error()))
 		}
-		c.Service.tracking.Start(s, m)
+		serviceOf(c).tracking.Start(s, m)
 		s.observing &^= obsTracks | obsCaching
 		if !m.BCast {
 			s.observing |= obsTracks
@@ -83,7 +83,7 @@ func parseTracking(c *Ctx, m *tracking.Mode) error {
 			switch {
 			case !ok:
 				return ErrNotInteger
-			case c.Service.clients.find(id) == nil:
+			case serviceOf(c).clients.find(id) == nil:
 				return ReplyError("ERR The client ID you want redirect to does not exist")
 			}
 			m.Redirect = id
@@ -124,7 +124,7 @@ OK
 }
 
 func runClientCaching(c *Ctx) error {
-	s := c.Session
+	s := sessionOf(c)
 	m := s.track.Mode()
 	switch {
 	case m == nil:
@@ -162,7 +162,7 @@ OK
 }
 
 func runClientGetredir(c *Ctx) error {
-	c.Out.Int(c.Session.redirect())
+	c.Out.Int(sessionOf(c).redirect())
 	return nil
 }
 
@@ -192,7 +192,7 @@ var specClientTrackinginfo = Spec{
 }
 
 func runClientTrackinginfo(c *Ctx) error {
-	s := c.Session
+	s := sessionOf(c)
 	if err := c.Long(s.track.Mode().Size() * confirmBytes); err != nil {
 		return err
 	}

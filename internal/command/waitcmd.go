@@ -41,11 +41,11 @@ func runWait(c *Ctx) error {
 	if err != nil {
 		return err
 	}
-	if c.Service.repl.IsReplica() {
+	if serviceOf(c).repl.IsReplica() {
 		return errWaitOnReplica
 	}
 
-	r, offset := c.Service.repl, c.Service.DB.Log().End()
+	r, offset := serviceOf(c).repl, serviceOf(c).DB.Log().End()
 	reply := func(c *Ctx) { c.Out.Int(int64(r.Acked(offset))) }
 	if int64(r.Acked(offset)) >= replicas {
 		reply(c)
@@ -57,9 +57,9 @@ func runWait(c *Ctx) error {
 // awaitAcks makes the command wait until something is acknowledged.
 func (c *Ctx) awaitAcks(timeout int64, reply func(*Ctx), met func() bool) error {
 	err := c.Block(Wait{Millis: timeout, Refused: reply, Expired: reply})
-	if err == errBlocked && c.waiter == nil {
-		w := c.Session.waiting
-		c.Service.repl.Await(&replication.AckWait{Over: w.over.Load, Met: met, End: func() { w.answer(nil, reply) }})
+	if err == ErrBlocked && c.Waiting == nil {
+		w := sessionOf(c).waiting
+		serviceOf(c).repl.Await(&replication.AckWait{Over: w.over.Load, Met: met, End: func() { w.answer(nil, reply) }})
 	}
 	return err
 }
@@ -92,7 +92,7 @@ func runWaitAOF(c *Ctx) error {
 	if err != nil {
 		return err
 	}
-	s, r := c.Service, c.Service.repl
+	s, r := serviceOf(c), serviceOf(c).repl
 	files := s.keeper != nil && appends(s.keeper)
 	switch {
 	case r.IsReplica():

@@ -23,6 +23,9 @@ const (
 	ErrCorruptHLL = ReplyError("INVALIDOBJ Corrupted HLL object detected")
 	ErrDBIndex    = ReplyError("ERR DB index is out of range")
 	ErrExecAbort  = ReplyError("EXECABORT Transaction discarded because of previous errors.")
+	ErrBusyKey    = ReplyError("BUSYKEY Target key name already exists.")
+	ErrPayload    = ReplyError("ERR DUMP payload version or checksum are wrong")
+	ErrBadFormat  = ReplyError("ERR Bad data format")
 )
 
 // wireErrors says what the engine's errors read on the wire.
@@ -43,9 +46,9 @@ var wireErrors = []struct {
 	{engine.ErrIndex, "ERR index out of range"},
 	{engine.ErrNotHLL, ErrNotHLL},
 	{engine.ErrCorruptHLL, ErrCorruptHLL},
-	{engine.ErrBusyKey, errBusyKey},
-	{engine.ErrPayload, errPayload},
-	{engine.ErrBadFormat, errBadFormat},
+	{engine.ErrBusyKey, ErrBusyKey},
+	{engine.ErrPayload, ErrPayload},
+	{engine.ErrBadFormat, ErrBadFormat},
 	{engine.ErrNotSortable, "ERR One or more scores can't be converted into double"},
 	{engine.ErrRules, "ERR a database has 128 expiry rules at most"},
 	{engine.ErrFull, "OOM the shard of this key holds 32 GiB of records, which is all it can; spread the keys over more hash tags"},

@@ -26,13 +26,13 @@ const memberBytes = 512
 func (c *Ctx) longMembers(n int) error { return c.Long(n * memberBytes) }
 
 // scorePair replies a member and its score.
-func (c *Ctx) scorePair(member []byte, score float64) {
+func scorePair(c *Ctx, member []byte, score float64) {
 	c.Out.Bulk(member)
 	c.Out.Double(score)
 }
 
 // scoreOrNull replies a score.
-func (c *Ctx) scoreOrNull(score float64, ok bool) {
+func scoreOrNull(c *Ctx, score float64, ok bool) {
 	if ok {
 		c.Out.Double(score)
 	} else {
@@ -116,7 +116,7 @@ func runZAdd(c *Ctx) error {
 		if err != nil {
 			return err
 		}
-		c.scoreOrNull(score, ok)
+		scoreOrNull(c, score, ok)
 		return nil
 	}
 	added, updated, err := c.Tx.ZAdd(c.Args[1], items, a.o)
@@ -308,7 +308,8 @@ func runZScore(c *Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.scoreOrNull(z.Score(c.Args[2]))
+	score, ok := z.Score(c.Args[2])
+	scoreOrNull(c, score, ok)
 	return nil
 }
 
@@ -329,7 +330,9 @@ var specZMScore = Spec{
 	Run: runZMScore,
 }
 
-func runZMScore(c *Ctx) error { return c.eachMember(c.scoreOrNull) }
+func runZMScore(c *Ctx) error {
+	return c.eachMember(func(score float64, ok bool) { scoreOrNull(c, score, ok) })
+}
 
 // eachMember replies an array of what reply makes of the scores of the members
 // in the arguments.
@@ -504,11 +507,11 @@ func (c *Ctx) scoredArray(n int, scores bool) func(member []byte, score float64)
 		c.Out.Array(n)
 		return func(member []byte, score float64) {
 			c.Out.Array(2)
-			c.scorePair(member, score)
+			scorePair(c, member, score)
 		}
 	}
 	c.Out.Array(2 * n)
-	return c.scorePair
+	return func(member []byte, score float64) { scorePair(c, member, score) }
 }
 
 var specZScan = Spec{

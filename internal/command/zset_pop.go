@@ -87,7 +87,7 @@ func (c *Ctx) popMembers(key []byte, count int64, highest bool, begin func(n int
 		if pairs {
 			c.Out.Array(2)
 		}
-		c.scorePair(member, score)
+		scorePair(c, member, score)
 	})
 }
 

@@ -174,12 +174,12 @@ func (c *Ctx) zrange(o rangeOptions) error {
 		c.Out.Array(w.Len())
 		for w.Next() {
 			c.Out.Array(2)
-			c.scorePair(w.Member(), w.Score())
+			scorePair(c, w.Member(), w.Score())
 		}
 	default:
 		c.Out.Array(2 * w.Len())
 		for w.Next() {
-			c.scorePair(w.Member(), w.Score())
+			scorePair(c, w.Member(), w.Score())
 		}
 	}
 	return nil

@@ -1,0 +1,131 @@
+package command
+
+import "github.com/ebbdb/ebb/engine"
+
+// Wait says what a command waits for.
+type Wait struct {
+	// Keys are what a change of is worth another look.
+	Keys [][]byte
+	// Kinds is what a key must hold for that; engine.None stands for nothing.
+	Kinds engine.Kinds
+	// Also are further keys that the command touches when it is served.
+	Also [][]byte
+	// Millis is the longest wait in ms; 0: for ever.
+	Millis int64
+	// Passable lets those behind be served where this one was not.
+	Passable bool
+	// Relook has those behind looked at again when this one leaves unserved:
+	// what was too little for it may do for the next.
+	Relook bool
+	// Undo gives back what the command was given, in a transaction of its keys,
+	// where the connection went before the reply was written.
+	Undo func(*Ctx)
+	// Refused replies where commands may not wait: in a transaction or a script. By
+	// default it is a null array.
+	Refused func(*Ctx)
+	// Expired replies when the time is up; by default a null array.
+	Expired func(*Ctx)
+}
+
+// Waiting is what a command that has waited knows when it is run again.
+type Waiting struct {
+	Since int64     // us since 1970 when it began to wait
+	Until int64     // ms since 1970 when its time is up; 0: it waits for ever
+	Memo  any       // what the command notes for its Undo
+	Key   [1][]byte // the key that has changed
+}
+
+// ErrBlocked is what the handler of a command that waits returns.
+const ErrBlocked = ReplyError("ERR the command waits")
+
+// Block makes the command wait, and returns the error that the handler is to
+// return at once. The handler has written and changed nothing. It is run again,
+// with another client's transaction, whenever a key has changed; where there
+// still is nothing for it, it calls Block again and stays where it is.
+func (c *Ctx) Block(w Wait) error {
+	switch {
+	case c.Waiting != nil:
+		return ErrBlocked
+	case c.NoWait || c.Host.Replaying():
+		if w.Refused != nil {
+			w.Refused(c)
+		} else {
+			c.Out.NullArray()
+		}
+		return nil
+	}
+	c.Host.Block(c, &w)
+	return ErrBlocked
+}
+
+// Candidates returns those of a command's keys that it may look at now: when it
+// is run again, the one that has changed; at first, all but those whose contents
+// are about to go to others who have waited longer.
+func (c *Ctx) Candidates(keys [][]byte) [][]byte {
+	if c.Waiting != nil {
+		return c.Waiting.Key[:]
+	}
+	if c.NoWait || c.DB.Waiters() == 0 {
+		return keys
+	}
+	mine := keys
+	for i, k := range keys {
+		switch pending := c.Tx.Pending(k); {
+		case pending && len(mine) == len(keys):
+			mine = append([][]byte(nil), keys[:i]...)
+		case !pending && len(mine) < len(keys):
+			mine = append(mine, k)
+		}
+	}
+	return mine
+}
+
+// Waited reports whether the command has waited and is run again.
+func (c *Ctx) Waited() bool { return c.Waiting != nil }
+
+// Since is when the command began to wait, in us since 1970; 0 if it has not.
+func (c *Ctx) Since() int64 {
+	if c.Waiting == nil {
+		return 0
+	}
+	return c.Waiting.Since
+}
+
+// Queued is a client that waits in line.
+type Queued struct {
+	Args   [][]byte // the request
+	Client int64    // the client's number, as CLIENT ID says
+	Since  int64    // us since 1970
+}
+
+// Queuer is an engine.Waiter that tells of the request that waits.
+type Queuer interface {
+	Queued() (spec *Spec, q Queued)
+}
+
+// Queue returns the clients that wait for a key with a command of the same group, first
+// come first. It costs O(those).
+func (c *Ctx) Queue(key []byte) (line []Queued) {
+	for _, x := range c.Tx.Line(key) {
+		if w, ok := x.(Queuer); ok {
+			if spec, q := w.Queued(); spec.Group == c.Spec.Group {
+				line = append(line, q)
+			}
+		}
+	}
+	return line
+}
+
+// Line returns the requests of Queue.
+func (c *Ctx) Line(key []byte) (line [][][]byte) {
+	for _, q := range c.Queue(key) {
+		line = append(line, q.Args)
+	}
+	return line
+}
+
+// Behind reports whether others wait for a key, whose value is of a kind, so that
+// a client that comes now stands behind them. O(1).
+func (c *Ctx) Behind(key []byte, kind engine.Kind) bool {
+	return c.Waiting == nil && c.Tx.Awaited(key, kind)
+}
