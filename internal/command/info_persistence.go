@@ -6,7 +6,7 @@ func (i *info) persistence() {
 	f := i.svc.keeper.Info()
 	link, _ := i.svc.repl.Link()
 	i.put("loading", f.Loading || i.svc.gates.has(gateLoading))
-	i.put("async_loading", link.Beside)
+	i.put("async_loading", link.Async)
 	i.zeros("current_cow_peak", "current_cow_size", "current_cow_size_age")
 	i.put("current_fork_perc", 0.0)
 	i.put("current_save_keys_processed", f.SavedKeys)

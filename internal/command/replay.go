@@ -66,8 +66,8 @@ func cutOwn(args [][]byte) {
 	}
 }
 
-// withoutInstant is a request of a replay without NOW and the instant, for who
-// counts its arguments.
+// withoutInstant returns a request of a replay without NOW and the instant, which the
+// arity of its command does not count.
 func (s *Service) withoutInstant(args [][]byte) [][]byte {
 	n := len(args) - 2
 	if n < 1 || !EqualFold(args[n], "NOW") {

@@ -70,7 +70,7 @@ func runSync(c *Ctx) error {
 	return nil
 }
 
-// replicaRefused is the reply to a client that cannot be a replica.
+// replicaRefused returns the reply to a client that cannot be a replica.
 func replicaRefused(err error) error {
 	if err == replication.ErrNoMasterLink {
 		return ReplyError("NOMASTERLINK " + err.Error())
@@ -78,14 +78,15 @@ func replicaRefused(err error) error {
 	return err
 }
 
-// handOver takes the connection out of its transport.
+// handOver makes the session that of a replica: Serve takes the connection out of its
+// transport.
 func (c *Ctx) handOver(f *replication.Replica) {
 	s := sessionOf(c)
 	s.view.show(viewReplica, true)
 	s.closing = true // of the transport; Run goes on with the connection
 	serviceOf(c).pubsub.Leave(s)
 	f.Join()
-	s.follows.Store(f) // Serve has it hijacked
+	s.follows.Store(f)
 }
 
 var specReplconf = Spec{

@@ -12,14 +12,19 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// replHost is the service as replication sees it: a Host.
+// replHost is the service as its replication.Host.
 type replHost Service
 
-// Replication returns the service's side of replication.
+// Replication returns the service's part in replication.
 func (s *Service) Replication() *replication.Node { return s.repl }
 
-// gateOf returns the gates of dispatch for those of replication.
-var gateOf = [...]gate{replication.GateReadOnly: gateReadOnly, replication.GateStale: gateStale, replication.GateNoReplicas: gateNoReplicas, replication.GateLoading: gateLoading}
+// gateOf has the gate of dispatch for each of replication.
+var gateOf = [...]gate{
+	replication.GateReadOnly:   gateReadOnly,
+	replication.GateStale:      gateStale,
+	replication.GateNoReplicas: gateNoReplicas,
+	replication.GateLoading:    gateLoading,
+}
 
 func (h *replHost) SetGate(g replication.Gate, closed bool) { h.gates.set(gateOf[g], closed) }
 

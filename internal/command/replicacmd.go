@@ -190,7 +190,7 @@ func runRole(c *Ctx) error {
 	return nil
 }
 
-// masterRole writes ROLE's reply.
+// masterRole writes ROLE's reply on a master.
 func (c *Ctx) masterRole() error {
 	var online []replication.ReplicaState
 	for _, f := range serviceOf(c).repl.Replicas() {
@@ -212,7 +212,7 @@ func (c *Ctx) masterRole() error {
 	return nil
 }
 
-// roleName is the role as HELLO tells it.
+// roleName returns the role as HELLO says it.
 func (s *Service) roleName() string {
 	if s.repl.IsReplica() {
 		return "replica"

@@ -6,13 +6,15 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// WAIT and WAITAOF. A client waits as for a key (block.go), in a line of the
-// master's: acknowledgements end the wait, or its time.
+// WAIT and WAITAOF. A client waits as for a key (block.go). replication.Node ends the wait
+// when enough replicas have acknowledged, or its time does.
 
 const (
-	errWaitOnReplica    = ReplyError("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
-	errWaitAOFOnReplica = ReplyError("ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas are just local and are not propagated.")
-	errWaitAOFOff       = ReplyError("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.")
+	errWaitOnReplica = ReplyError("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica " +
+		"is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
+	errWaitAOFOnReplica = ReplyError("ERR WAITAOF cannot be used with replica instances. Please also note that " +
+		"writes to replicas are just local and are not propagated.")
+	errWaitAOFOff = ReplyError("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.")
 )
 
 var specWait = Spec{

@@ -9,22 +9,21 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Announced is what a client has said of itself with REPLCONF, before it asks for
-// the stream.
+// Announced is what a client has said of itself with REPLCONF before it asks for the
+// stream. The zero value has said nothing.
 type Announced struct {
 	port    int
 	ip      string
-	eof     bool          // capa eof: it takes snapshots whose length is not told
-	psync2  bool          // capa psync2: it takes a new name of the stream with CONTINUE
-	ebb     bool          // capa ebb: it understands our own commands
-	knows   oplog.Dialect // what it understands without ebb, beside Redis 7.0
+	eof     bool          // capa eof: it takes snapshots without a length
+	psync2  bool          // capa psync2: it takes a new name of the stream with +CONTINUE
+	ebb     bool          // capa ebb: it understands ebb's own commands
+	knows   oplog.Dialect // what it understands besides Redis 7.0; without capa ebb
 	rdbOnly bool          // it wants a snapshot, and no stream
 	data    bool          // rdb-filter-only leaves the data out, and keeps the functions
 }
 
-// validHost reports whether s can be an address or a host name, of which INFO, ROLE, the
-// log and metrics show what a replica says: letters, digits, and what stands between them.
-// Empty is none.
+// validHost reports whether s can be an address or a host name: letters, digits and
+// .-_:%[]. INFO, ROLE, the log and metrics show it. "" is no address, and valid.
 func validHost(s string) bool {
 	for _, c := range []byte(s) {
 		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
@@ -35,7 +34,8 @@ func validHost(s string) bool {
 	return true
 }
 
-// Take takes one option of REPLCONF, in lower case, and its value.
+// Take takes one option of REPLCONF, in lower case, and its value. An error is the text
+// of the reply behind "ERR ".
 func (a *Announced) Take(option, value string) error {
 	switch option {
 	case "listening-port":
@@ -63,7 +63,7 @@ func (a *Announced) Take(option, value string) error {
 			a.psync2 = true
 		case "ebb":
 			a.ebb = true
-		case "rdb-channel-repl": // Redis from 8.0 on says this whatever its configuration
+		case "rdb-channel-repl": // Redis from 8.0 on says this with any configuration
 			a.knows = max(a.knows, oplog.Redis8)
 		}
 	case "rdb-only":
@@ -75,7 +75,7 @@ func (a *Announced) Take(option, value string) error {
 			}
 		}
 		a.data = true
-	case "version": // said by Valkey from 8.1 on
+	case "version": // Valkey from 8.1 on says this
 		if major, err := strconv.Atoi(strings.SplitN(value, ".", 2)[0]); err == nil && major >= 9 {
 			a.knows = oplog.Valkey9
 		}
@@ -88,7 +88,7 @@ func (a *Announced) Take(option, value string) error {
 	return nil
 }
 
-// describeCapa is what a replica can do, for the log.
+// describeCapa returns what a replica can do, for the log.
 func (a *Announced) describeCapa() string {
 	var l []string
 	for name, on := range map[string]bool{"eof": a.eof, "psync2": a.psync2, "ebb": a.ebb} {

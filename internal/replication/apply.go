@@ -11,14 +11,15 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// follower does what a master's stream says, and appends the stream to this
-// server's own, byte by byte: each command in the transaction that it makes here,
-// so that offset and data change together.
+// follower runs the commands of a master's stream, and appends the stream to this server's
+// log byte by byte. The transaction of a command appends its bytes, so that offset and data
+// change together.
 //
-// A command that it cannot do as the master did (it is not known, or is refused) ends the
-// link, and is never skipped: data would differ from the master's from there on. The log
-// and INFO name it, its bytes are in no stream of this server's, and the stream's name is
-// given up, so that the next link asks for all data. Such links come at growing intervals.
+// A command that this server cannot run as the master did (unknown, refused, or it panics)
+// ends the link. The follower never skips it, because data would differ from the master's
+// from there on. The log and INFO name the command, and its bytes are in no stream of this
+// server. The server gives up the stream's name, so that the next link asks for all data.
+// Such links follow one another at growing intervals.
 type follower struct {
 	l      *link
 	r      *Node
@@ -27,22 +28,22 @@ type follower struct {
 	tx     *engine.Tx // the applier's
 	parser resp.Parser
 
-	buf []byte // received and not done yet
-	at  int    // buf[:at] is a transaction that has begun, as far as it was looked at
-	in  bool   // a transaction has begun
+	buf []byte // received and not applied yet
+	at  int    // buf[:at] is the part of a transaction that was parsed
+	in  bool   // in a transaction, whose EXEC has not arrived
 	db  int    // the database that the stream has selected, -1: none
 	dbi int    // the database of the next command
 
 	queue []Command // the transaction
 	undo  engine.Undo
-	half  string // a key that undo does not hold, and that the transaction may have changed; empty: none
+	half  string // what the transaction may have changed and undo does not hold; "": nothing
 	args  [][]byte
 	keys  []Touched
-	doing [][]byte // the command that is being done
+	doing [][]byte // the command that runs
 }
 
-// errReplaced ends a link that is not the service's any more.
-var errReplaced = errors.New("the server follows another master, or none")
+// errReplaced ends a link that is not the Node's any more.
+var errReplaced = errors.New("the server now follows another master, or none")
 
 func newFollower(l *link, m *masterConn) *follower {
 	f := &follower{l: l, r: l.r, m: m, a: l.r.host.NewApplier(m), buf: make([]byte, 0, linkBuffer), db: l.r.db.Log().DB()}
@@ -52,7 +53,7 @@ func newFollower(l *link, m *masterConn) *follower {
 	return f
 }
 
-// choose notes the database of the next command.
+// choose sets the database of the next command.
 func (f *follower) choose(db int) {
 	f.dbi = db
 	f.a.Select(db)
@@ -60,7 +61,7 @@ func (f *follower) choose(db int) {
 
 func (f *follower) close() { f.a.Close() }
 
-// runSafely is run that ends the link after a panic in a command of the master.
+// runSafely is run, but a panic in a command ends the link and not the process.
 func (f *follower) runSafely() (err error) {
 	defer func() {
 		if what := recover(); what != nil {
@@ -75,7 +76,7 @@ func (f *follower) runSafely() (err error) {
 func (f *follower) run() error {
 	for {
 		if len(f.buf) == cap(f.buf) {
-			f.buf = append(f.buf, 0)[:len(f.buf)] // twice as large, or so
+			f.buf = append(f.buf, 0)[:len(f.buf)] // about twice as large
 		}
 		n, err := f.m.r.Read(f.buf[len(f.buf):cap(f.buf)])
 		f.buf = f.buf[:len(f.buf)+n]
@@ -99,10 +100,10 @@ func (f *follower) run() error {
 // keepLink is the largest buffer that a link keeps when it is empty.
 const keepLink = 4 << 20
 
-// keep forgets what is done.
+// keep removes the bytes that were applied.
 func (f *follower) keep(used int) {
 	if used == 0 {
-		return // a large command arrives: its bytes are not moved for each read
+		return // a large command arrives: do not move its bytes for each read
 	}
 	n := copy(f.buf, f.buf[used:])
 	f.buf = f.buf[:n]
@@ -111,13 +112,13 @@ func (f *follower) keep(used int) {
 	}
 }
 
-// apply does all that is there as a whole, and returns how many bytes that is.
+// apply applies the complete commands and transactions in buf, and returns their length.
 func (f *follower) apply(buf []byte) (used int, err error) {
 	pos := f.at
 	for pos < len(buf) {
 		args, n, err := f.parser.Next(buf[pos:])
 		if err != nil {
-			return used, fmt.Errorf("the stream cannot be understood at offset %d: %w", f.r.db.Log().End(), err)
+			return used, fmt.Errorf("the master's stream cannot be understood at offset %d: %w", f.r.db.Log().End(), err)
 		}
 		if n == 0 {
 			break
@@ -144,7 +145,7 @@ func (f *follower) apply(buf []byte) (used int, err error) {
 	return used, nil
 }
 
-// one does one command, which is raw in the stream.
+// one applies one command, whose bytes in the stream are raw.
 func (f *follower) one(args [][]byte, raw []byte) error {
 	if len(args) == 0 {
 		return f.control(raw)
@@ -168,19 +169,18 @@ func (f *follower) one(args [][]byte, raw []byte) error {
 	case KindMessage:
 		return f.publish(c, raw)
 	case KindExec:
-		return f.refused(args, errors.New("ERR there is no MULTI before it"))
+		return f.refused(args, errors.New("ERR EXEC or DISCARD without MULTI"))
 	}
 	return f.write(c, raw)
 }
 
-// begin locks all shards, for what is no command on keys.
+// begin locks all shards, for a part of the stream without keys.
 func (f *follower) begin() error {
 	f.tx.LockAll(f.dbi)
 	return f.mine()
 }
 
-// mine checks, with shards locked, that the link is the service's. If not it lets
-// go of them.
+// mine checks, with shards locked, that the link is the Node's. If not, it unlocks them.
 func (f *follower) mine() error {
 	if f.l.current() {
 		return nil
@@ -189,7 +189,7 @@ func (f *follower) mine() error {
 	return errReplaced
 }
 
-// control takes over what is in the stream for replicas alone.
+// control appends a part of the stream that is for replicas alone.
 func (f *follower) control(raw []byte) error {
 	if err := f.begin(); err != nil {
 		return err
@@ -199,8 +199,8 @@ func (f *follower) control(raw []byte) error {
 	return nil
 }
 
-// selectDB is SELECT. A database that is not there ends the link: what follows
-// would go elsewhere.
+// selectDB applies a SELECT. A database that this server does not have ends the link: the
+// commands that follow would change another database.
 func (f *follower) selectDB(args [][]byte, raw []byte) error {
 	n, err := f.number(args)
 	if err != nil {
@@ -222,12 +222,15 @@ func (f *follower) number(args [][]byte) (int, error) {
 		n, ok = resp.ParseInt(args[1])
 	}
 	if most := f.r.db.Databases(); !ok || n < 0 || n >= int64(most) {
-		return 0, fmt.Errorf("the master uses a database that is not here: %q, of %d; set the directive databases as it is there", args, most)
+		return 0, fmt.Errorf("master selected database %q but only %d are configured; set `databases` to the master's value", last(args), most)
 	}
 	return int(n), nil
 }
 
-// publish tells the subscribers of this server.
+// last returns the last argument of a command.
+func last(args [][]byte) []byte { return args[len(args)-1] }
+
+// publish delivers a message to the subscribers of this server.
 func (f *follower) publish(c Command, raw []byte) error {
 	if err := f.unpaused(); err != nil {
 		return err
@@ -236,14 +239,14 @@ func (f *follower) publish(c Command, raw []byte) error {
 		return err
 	}
 	if err := f.a.Run(c, false); err != nil {
-		f.r.log.Warn("a message of the master could not be published", "error", err)
+		f.r.log.Warn("PUBLISH of the master failed", "error", err)
 	}
 	f.r.db.Log().AppendControl(raw)
 	f.tx.Unlock()
 	return nil
 }
 
-// write does a command that changes data.
+// write runs a command that changes data.
 func (f *follower) write(c Command, raw []byte) error {
 	if err := f.unpaused(); err != nil {
 		return err
@@ -264,8 +267,8 @@ func (f *follower) write(c Command, raw []byte) error {
 	return nil
 }
 
-// unpaused waits for the end of a CLIENT PAUSE, which holds back what the master writes
-// too: a replica that is paused stays as it is. The link is kept meanwhile.
+// unpaused waits for the end of a CLIENT PAUSE, which holds back the master's stream too:
+// the data of a paused replica does not change. The link stays up meanwhile.
 func (f *follower) unpaused() error {
 	if !f.r.host.Paused() {
 		return nil
@@ -276,12 +279,12 @@ func (f *follower) unpaused() error {
 	return f.r.host.AwaitPause(f.l.ctx)
 }
 
-// transaction does what stands between MULTI and EXEC, at once.
+// transaction runs the commands between MULTI and EXEC in one transaction.
 func (f *follower) transaction(raw []byte) error {
 	if err := f.unpaused(); err != nil {
 		return err
 	}
-	db, err := f.gather(raw)
+	db, err := f.split(raw)
 	if err != nil {
 		return err
 	}
@@ -316,7 +319,7 @@ func (f *follower) transaction(raw []byte) error {
 	return nil
 }
 
-// remember notes what the keys of a command of a transaction hold before it.
+// remember copies what the keys of a command hold before it runs, for takeBack.
 func (f *follower) remember(c Command) {
 	if f.half != "" {
 		return
@@ -336,13 +339,13 @@ func (f *follower) remember(c Command) {
 	}
 }
 
-// maxUndo is how many keys one command of a transaction may have to be taken back.
+// maxUndo is the greatest number of keys of a command that takeBack restores.
 const maxUndo = 64
 
-// takeBack ends a transaction of which the command args was refused: what the commands
-// before it did is taken back. Where that cannot be done, files are made anew of what is in
-// memory, so that they do not contradict it, and the log says which key differs until all
-// data comes.
+// takeBack ends a transaction in which the command args was refused. It restores the keys
+// that the commands before it have changed. Where it cannot, the server writes its files
+// anew, so that they hold what memory holds, and the log names the key that differs until
+// the next full synchronisation.
 func (f *follower) takeBack(args [][]byte, why error) error {
 	if f.half == "" {
 		if err := f.undo.TakeBack(f.tx); err != nil {
@@ -362,15 +365,15 @@ func (f *follower) takeBack(args [][]byte, why error) error {
 	return err
 }
 
-// gather splits a transaction into the commands that stand for something here, and
-// returns the database that it leaves selected.
-func (f *follower) gather(raw []byte) (db int, err error) {
+// split puts the commands of a transaction into f.queue, and returns the database that
+// the transaction leaves selected.
+func (f *follower) split(raw []byte) (db int, err error) {
 	db = f.db
 	f.queue, f.args = f.queue[:0], f.args[:0]
 	for at := 0; at < len(raw); {
 		args, n, err := f.parser.Next(raw[at:])
 		if err != nil || n == 0 {
-			return 0, fmt.Errorf("a transaction of the stream cannot be understood: %w", err)
+			return 0, fmt.Errorf("a transaction of the master's stream cannot be understood: %w", err)
 		}
 		at += n
 		if len(args) == 0 || len(args) == 1 && (is(args[0], "MULTI") || is(args[0], "EXEC") || is(args[0], "PING")) {
@@ -393,15 +396,15 @@ func (f *follower) gather(raw []byte) (db int, err error) {
 	return db, nil
 }
 
-// refusedCommand is the last command of a master that could not be done here.
+// refusedCommand is a command of a master that this server could not run.
 type refusedCommand struct {
 	offset  int64 // of the stream before it
 	command string
 	why     string
 }
 
-// refused says that a command of the master could not be done here, and returns the
-// error that ends the link. No shard is locked.
+// refused logs and counts a command that this server could not run, gives up the stream's
+// name, and returns the error that ends the link. The caller holds no shard.
 func (f *follower) refused(args [][]byte, why error) error {
 	r := f.r
 	if !f.l.giveUpStream() {
@@ -410,27 +413,27 @@ func (f *follower) refused(args [][]byte, why error) error {
 	last := refusedCommand{r.db.Log().End(), shown(args), why.Error()}
 	r.refusal.Store(&last)
 	n := r.refused.Add(1)
-	r.log.Error("a command of the master was refused: the link ends, and all data is asked for again",
+	r.log.Error("a command of the master was refused: the link ends, and this replica asks for all data again",
 		"command", last.command, "error", why, "offset", last.offset, "refused", n)
 	if r.config.String("propagation-error-behavior") != "ignore" {
 		if r.host.Shutdown() {
-			r.log.Error("the server ends, as propagation-error-behavior says")
+			r.log.Error("the server ends, because propagation-error-behavior is not ignore")
 		}
 		f.l.stop()
 	}
 	return &refusedError{last}
 }
 
-// refusedError ends a link.
+// refusedError is the error of a link that has ended with a refused command.
 type refusedError struct{ refusedCommand }
 
 func (e *refusedError) Error() string {
 	return fmt.Sprintf("a command of the master was refused at offset %d: %s: %s", e.offset, e.command, e.why)
 }
 
-// giveUpStream forgets the name of the stream, of which this server has not all: the
-// next link and the replicas of this server get all data. It reports whether the link is
-// still the service's.
+// giveUpStream gives the stream a new name, because this server lacks a part of it: the
+// next link and the replicas of this server ask for all data. It reports whether the link
+// is still the Node's.
 func (l *link) giveUpStream() bool {
 	tx := l.r.db.BeginAll(0)
 	defer tx.Commit()
@@ -438,11 +441,11 @@ func (l *link) giveUpStream() bool {
 		return false
 	}
 	l.r.become(NewID())
-	l.r.dropReplicas("a command of the master was refused: all data is to be synchronised again")
+	l.r.dropReplicas("this replica refused a command of its master: its replicas ask for all data again")
 	return true
 }
 
-// shown is a command for a log: its first words, and not too much of them.
+// shown returns a command for a log: its first eight words, 64 bytes of each.
 func shown(args [][]byte) string {
 	text := ""
 	for i, word := range args {

@@ -13,15 +13,16 @@ import (
 
 // FAILOVER: a master hands over to one of its replicas.
 //
-//	waiting-for-sync      writes wait, and nothing expires by itself, which would
-//	                      write as well; a replica acknowledges all there is
-//	failover-in-progress  this server follows it, and asks it to be the master
-//	no-failover           it is; writes go on, and are refused here
+//	waiting-for-sync      clients' writes wait, and nothing expires by itself, because
+//	                      that writes too; a replica acknowledges the whole stream
+//	failover-in-progress  this server follows the replica, and asks it to become the master
+//	no-failover           the replica is the master; this server refuses the writes that
+//	                      waited
 //
-// The offset at which the role changes is looked at with every shard locked, so
-// what was acknowledged to a client is on the other side.
+// Every shard is locked when the server compares the offset and changes its role, so the
+// new master has every write that a client was told of.
 
-// failoverState is where a FAILOVER is.
+// failoverState is the step of a FAILOVER.
 type failoverState int32
 
 const (
@@ -32,20 +33,20 @@ const (
 
 var failoverStates = [...]string{"no-failover", "waiting-for-sync", "failover-in-progress"}
 
-// failover is a FAILOVER that is under way.
+// failover is the state of FAILOVER.
 type failover struct {
-	acks chan struct{} // a replica has acknowledged something, or there is news of another kind
+	acks chan struct{} // cap 1: awaitReplica looks again, for instance because of an acknowledgement
 
 	mu    sync.Mutex // guards what follows; taken with shards held
 	is    failoverState
 	order Order
 	stop  context.CancelFunc // ends the wait
-	base  int64              // what the replica is to acknowledge
-	mark  int64              // where the stream ends if nothing was written since
-	dying bool               // things expired by themselves before it
+	base  int64              // the offset that the replica has to acknowledge
+	mark  int64              // the end of the stream, unless something was written since
+	dying bool               // active expiry was on before the FAILOVER
 }
 
-// Order is what FAILOVER was told.
+// Order is a FAILOVER.
 type Order struct {
 	Host    string // "": any replica
 	Port    int
@@ -65,7 +66,7 @@ func (f *failover) active() bool {
 	return f.is != failoverNone
 }
 
-// acked is called when a replica has acknowledged something.
+// acked makes a FAILOVER look again: a replica has acknowledged something, or has gone.
 func (r *Node) acked() {
 	select {
 	case r.failover.acks <- struct{}{}:
@@ -76,7 +77,8 @@ func (r *Node) acked() {
 // FailingOver reports whether a FAILOVER is under way.
 func (r *Node) FailingOver() bool { return r.failover.active() }
 
-// CanFailOver says what speaks against a FAILOVER.
+// CanFailOver returns why a FAILOVER cannot begin; nil: it can. The texts are Redis's,
+// behind "ERR ".
 func (r *Node) CanFailOver(o Order) error {
 	all := r.Replicas()
 	switch {
@@ -102,7 +104,8 @@ func (r *Node) CanFailOver(o Order) error {
 	return errors.New("FAILOVER target HOST and PORT is not a replica.")
 }
 
-// FailOver starts a FAILOVER: writes wait from here on.
+// FailOver starts a FAILOVER, which CanFailOver has allowed, and returns at once: writes
+// wait until the replica has taken over or the FAILOVER is aborted. All shards are locked.
 func (r *Node) FailOver(o Order) {
 	f := &r.failover
 	ctx, stop := context.WithCancel(r.ctx)
@@ -112,7 +115,7 @@ func (r *Node) FailOver(o Order) {
 	f.mu.Unlock()
 	r.db.SetActiveExpiry(false)
 	r.host.PauseWrites(true)
-	r.log.Info("FAILOVER: writes wait until a replica has all data", "to", o.Host, "timeout", o.Timeout)
+	r.log.Info("FAILOVER: writes wait until a replica has the whole stream", "to", o.Host, "timeout", o.Timeout)
 	r.links.Go(func() {
 		defer stop()
 		r.awaitReplica(ctx, o)
@@ -145,13 +148,13 @@ func (r *Node) awaitReplica(ctx context.Context, o Order) {
 	}
 }
 
-// handOver makes this server the replica of one that has everything, or of the one
-// that is forced to, and reports whether it did.
+// handOver makes this server the replica of one that has the whole stream, or, if forced,
+// of the one that FAILOVER names. It reports whether it did.
 func (r *Node) handOver(ctx context.Context, o Order, forced bool) bool {
 	tx := r.db.BeginAll(0)
 	defer tx.Commit()
 	f, log := &r.failover, r.db.Log()
-	log.TakeMessages(false) // who publishes holds no shard: nothing may come from here on
+	log.TakeMessages(false) // PUBLISH locks no shard: it must add nothing from here on
 	defer r.takeMessages()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,7 +163,7 @@ func (r *Node) handOver(ctx context.Context, o Order, forced bool) bool {
 	}
 	to := ReplicaState{Host: o.Host, Port: o.Port}
 	if !forced {
-		if log.End() != f.mark { // somebody has written, or it has just begun: ask
+		if log.End() != f.mark { // a write came since, or the FAILOVER has just begun: ask again
 			f.base = log.End()
 			f.mark = log.AppendControl([]byte(getAck))
 			return false
@@ -171,16 +174,16 @@ func (r *Node) handOver(ctx context.Context, o Order, forced bool) bool {
 		}
 	}
 	f.is = failoverRuns
-	r.log.Info("FAILOVER: hands over", "to", net.JoinHostPort(to.Host, strconv.Itoa(to.Port)), "offset", log.End(), "forced", forced)
+	r.log.Info("FAILOVER: this server hands over to the replica", "to", net.JoinHostPort(to.Host, strconv.Itoa(to.Port)), "offset", log.End(), "forced", forced)
 	r.follow(tx, to.Host, to.Port, true)
 	return true
 }
 
-// getAck asks replicas to acknowledge at once.
+// getAck is the request to acknowledge at once, in the stream.
 const getAck = "*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n"
 
-// synced returns a replica that has acknowledged everything: the one that is
-// wanted, or any.
+// synced returns a replica that has acknowledged the stream up to base: the one that
+// FAILOVER names, or any.
 func (r *Node) synced(o Order, base int64) (ReplicaState, bool) {
 	for _, n := range r.Replicas() {
 		if n.Online && n.Acked >= base && (o.Host == "" || n.Host == o.Host && n.Port == o.Port) {
@@ -190,7 +193,7 @@ func (r *Node) synced(o Order, base int64) (ReplicaState, bool) {
 	return ReplicaState{}, false
 }
 
-// done ends a FAILOVER whose replica has taken over.
+// failoverDone ends a FAILOVER whose replica has taken over.
 func (r *Node) failoverDone() {
 	f := &r.failover
 	f.mu.Lock()
@@ -204,8 +207,8 @@ func (r *Node) failoverDone() {
 	}
 }
 
-// abort ends a FAILOVER that has not come to its end: this server is the master,
-// or is it again.
+// abort ends a FAILOVER that was not completed: this server is the master, or becomes it
+// again.
 func (r *Node) abort(ctx context.Context, why string) {
 	tx := r.db.BeginAll(0)
 	defer tx.Commit()
@@ -214,8 +217,9 @@ func (r *Node) abort(ctx context.Context, why string) {
 	}
 }
 
-// AbortFailover is abort with all shards locked, by tx. It reports whether there was a
-// FAILOVER.
+// AbortFailover ends a FAILOVER that was not completed: this server is the master, or
+// becomes it again, and writes go on. It reports whether there was a FAILOVER. tx holds all
+// shards. why is for the log.
 func (r *Node) AbortFailover(tx *engine.Tx, why string) bool {
 	f := &r.failover
 	f.mu.Lock()
@@ -232,12 +236,12 @@ func (r *Node) AbortFailover(tx *engine.Tx, why string) bool {
 		r.Promote(tx)
 	}
 	tx.SetActiveExpiry(dying)
-	r.log.Warn("FAILOVER is given up", "why", why)
+	r.log.Warn("FAILOVER was aborted", "why", why)
 	r.host.PauseWrites(false)
 	return true
 }
 
-// notTaken ends a FAILOVER whose replica has refused.
+// notTaken ends a FAILOVER whose replica has refused to take over.
 func (r *Node) notTaken(l *link, why error) {
 	tx := r.db.BeginAll(0)
 	defer tx.Commit()
@@ -246,9 +250,9 @@ func (r *Node) notTaken(l *link, why error) {
 	}
 }
 
-// promotedBy makes this replica the master, because its own hands over to it: PSYNC
-// id offset FAILOVER. All shards are locked. Asked again, because the answer was
-// lost, it says yes again: a refusal would make the other one a master as well.
+// promotedBy makes this replica the master, because its master hands over to it with PSYNC
+// id offset FAILOVER. tx holds all shards. If the master repeats the request, because it
+// has lost the reply, promotedBy agrees again: after a refusal both would be masters.
 func (r *Node) promotedBy(tx *engine.Tx, id string) error {
 	mine, before, _ := r.Names()
 	switch {

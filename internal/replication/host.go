@@ -38,7 +38,7 @@ type Host interface {
 	Demoted(tx *engine.Tx)
 	// NewApplier returns a session that runs the stream which arrives on conn.
 	NewApplier(conn reactor.Conn) Applier
-	// Keeper returns what keeps the data in files; nil while the server starts.
+	// Keeper returns what keeps the data in files; nil before there is one.
 	Keeper() *durable.Keeper
 	// Port returns the TCP port of the server.
 	Port() int

@@ -6,43 +6,41 @@ import (
 	"strings"
 )
 
-// What INFO, ROLE and metrics say of replication.
-
-// LinkState is how far a replica's link to its master has come.
+// LinkState is the state of a replica's link to its master, for INFO, ROLE and metrics.
 type LinkState struct {
-	Host    string // the master's
+	Host    string // the master's address
 	Port    int
-	Step    string // as ROLE says it: connect, connecting, handshake, sync or connected
+	Step    string // the word of ROLE: connect, connecting, handshake, sync or connected
 	Up      bool   // the stream is followed: Step is connected
 	Syncing bool   // the master sends all its data: Step is sync
 	Idle    int64  // seconds since something was received; -1 while the link is down
-	// Beside says that a full synchronisation is loaded while clients are served from
+	// Async says that a full synchronisation is loaded while clients are served from
 	// the old data.
-	Beside bool
+	Async bool
 }
 
-// Link returns the state of the link to the master; false: this is a master.
+// Link returns the state of the link to the master; false: the server is a master.
 func (r *Node) Link() (LinkState, bool) {
 	l := r.follows.Load()
 	if l == nil {
 		return LinkState{}, false
 	}
 	step := l.step()
-	x := LinkState{Host: l.host, Port: l.port, Step: linkRoles[step], Up: step == linkConnected, Syncing: step == linkSync, Idle: -1, Beside: l.beside.Load()}
+	x := LinkState{Host: l.host, Port: l.port, Step: linkRoles[step], Up: step == linkConnected, Syncing: step == linkSync, Idle: -1, Async: l.async.Load()}
 	if x.Up {
 		x.Idle = l.idle()
 	}
 	return x, true
 }
 
-// idle is for how many seconds nothing was received.
+// idle returns for how many seconds the link has received nothing.
 func (l *link) idle() int64 { return max(l.r.db.Clock().Micros()-l.heard.Load(), 0) / 1e6 }
 
-// ReplicaState is a replica of this server.
+// ReplicaState is the state of a replica of this server.
 type ReplicaState struct {
-	Host   string // where others find it
+	Host   string // the address at which clients find it
 	Port   int
-	State  string // INFO's word for how far it has come
+	State  string // the word of INFO: wait_bgsave, send_bulk, online or rdb_transmitted
 	Online bool   // it receives the stream
 	Acked  int64  // offset in the stream that it has acknowledged
 	Lag    int64  // seconds since it acknowledged something; 0 unless Online
@@ -51,7 +49,7 @@ type ReplicaState struct {
 // Replicas returns the replicas, in the order in which they came.
 func (r *Node) Replicas() (all []ReplicaState) {
 	now := r.db.Clock().Micros()
-	for _, f := range r.master.everybody() {
+	for _, f := range r.master.all() {
 		x := ReplicaState{State: stateNames[f.at()], Online: f.at() == followOnline, Acked: f.acked.Load()}
 		x.Host, x.Port = f.place()
 		if x.Online {
@@ -81,7 +79,7 @@ func (r *Node) Info(put func(name string, value any)) {
 	r.master.infoBacklog(put)
 }
 
-// info writes what a replica says of its link.
+// info calls put for the lines of INFO that a replica has.
 func (l *link) info(put func(name string, value any)) {
 	r, c, step := l.r, l.r.config, l.step()
 	offset, up := r.db.Log().End(), step == linkConnected
@@ -115,7 +113,7 @@ func (l *link) info(put func(name string, value any)) {
 	}
 }
 
-// infoSync writes how far a full synchronisation has come.
+// infoSync calls put for the progress of a full synchronisation.
 func (l *link) infoSync(put func(name string, value any)) {
 	total, got := l.expected.Load(), l.received.Load()
 	left, percent := total-got, 0.0
@@ -132,8 +130,8 @@ func (l *link) infoSync(put func(name string, value any)) {
 	put("master_sync_last_io_seconds_ago", l.idle())
 }
 
-// info writes the replicas.
-func (m *masterSide) info(put func(name string, value any)) {
+// info calls put for the replicas.
+func (m *master) info(put func(name string, value any)) {
 	c, all := m.r.config, m.r.Replicas()
 	put("connected_slaves", len(all))
 	if lag := c.Int("min-replicas-max-lag"); lag > 0 && c.Int("min-replicas-to-write") > 0 {
@@ -144,8 +142,8 @@ func (m *masterSide) info(put func(name string, value any)) {
 	}
 }
 
-// infoBacklog writes what is kept of the stream.
-func (m *masterSide) infoBacklog(put func(name string, value any)) {
+// infoBacklog calls put for what is kept of the stream.
+func (m *master) infoBacklog(put func(name string, value any)) {
 	log, on, size := m.r.db.Log(), m.keeps(), m.r.config.Int("repl-backlog-size")
 	put("repl_backlog_active", on)
 	put("repl_backlog_size", size)

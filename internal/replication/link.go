@@ -16,34 +16,33 @@ import (
 
 // A replica's link to its master.
 //
-//	run ─▶ attempt ─▶ dial ─▶ greet ─▶ PSYNC ─┬─ +FULLRESYNC ─▶ load ─▶┐
-//	 ▲                                        └─ +CONTINUE ────────────┴▶ stream
-//	 └───── a second later ◀──── whatever goes wrong ◀──────────────────────┘
+//	run ─▶ attempt ─▶ dial ─▶ handshake ─▶ PSYNC ─┬─ +FULLRESYNC ─▶ load ─▶┐
+//	 ▲                                            └─ +CONTINUE ────────────┴▶ stream
+//	 └───── a second later ◀──── any error ◀────────────────────────────────────┘
 //
-// One goroutine does all that, and a second one per connection keeps it alive
-// (tend): it acknowledges each second, and ends a connection that is silent for
-// repl-timeout.
+// One goroutine does all that. For each connection there is a second one (tend): it
+// acknowledges each second, and closes a connection that is silent for repl-timeout.
 
-// linkStep is how far a link has come.
+// linkStep is what a link does now.
 type linkStep int32
 
 const (
 	linkConnect    linkStep = iota // waits before it dials
 	linkConnecting                 // dials
-	linkHandshake                  // says who it is
+	linkHandshake                  // authenticates and announces itself
 	linkSync                       // receives all data
 	linkConnected                  // receives the stream
 )
 
-// roles are the words of ROLE.
+// linkRoles are the words of ROLE for a linkStep.
 var linkRoles = [...]string{"connect", "connecting", "handshake", "sync", "connected"}
 
-// link follows one master. Its goroutine ends with stop, or with the service.
+// link follows one master. Its goroutine ends with stop, or with the Node.
 type link struct {
 	r        *Node
 	host     string
 	port     int
-	handOver bool // PSYNC asks the master to become one: FAILOVER
+	handOver bool // PSYNC FAILOVER asks the other server to become the master
 	started  bool // guarded by all shards
 	ctx      context.Context
 	stop     context.CancelFunc
@@ -51,27 +50,27 @@ type link struct {
 
 	at       atomic.Int32 // linkStep
 	heard    atomic.Int64 // us: when the master last sent something
-	deaf     atomic.Bool  // nothing is read meanwhile: all data has arrived, and is being loaded
+	deaf     atomic.Bool  // the link reads nothing for now, for instance while it loads: silence is no fault
 	down     atomic.Int64 // us since when there is no stream
 	expected atomic.Int64 // bytes of a full synchronisation, -1: the master does not say
 	received atomic.Int64
-	beside   atomic.Bool // a full synchronisation is loaded beside the data, which is served
+	async    atomic.Bool // a full synchronisation is loaded while clients are served from the old data
 	conn     atomic.Pointer[masterConn]
 
-	// Of its goroutine.
-	said    string // the error that was logged last
-	retried int64  // us: when it last dialled at once, after it had lost the stream
-	bad     int    // full synchronisations in a row that have failed
-	dropped bool   // the full synchronisation that has failed had dropped the data before
+	// The goroutine's own.
+	said     string // the error that was logged last
+	retried  int64  // us: when it last dialled at once, after it had lost the stream
+	failures int    // full synchronisations in a row that have failed
+	dropped  bool   // the full synchronisation has dropped the old data
 
-	wait        time.Duration // of pause
-	refusedWait time.Duration // after the last command that was refused
+	wait        time.Duration // before the next attempt
+	refusedWait time.Duration // wait after the last command that was refused
 	refusedAt   int64         // us; 0: none was
 }
 
-// retryAfter is how long a link waits before it dials again, as Redis does. A full
-// synchronisation costs the master a snapshot of all data: each that fails doubles the
-// time before the next, up to retryAfter << retryDoubles.
+// retryAfter is how long a link waits before it dials again, as in Redis. A full
+// synchronisation costs the master a snapshot of all data, so each failed one doubles the
+// wait, up to retryAfter << retryDoubles.
 const (
 	retryAfter   = time.Second
 	retryDoubles = 5
@@ -86,7 +85,7 @@ func newLink(r *Node, host string, port int) *link {
 
 func (l *link) step() linkStep { return linkStep(l.at.Load()) }
 
-// set notes how far the link has come, which decides what stale data is served.
+// set notes what the link does now. The gates depend on whether it is connected.
 func (l *link) set(s linkStep) {
 	was := linkStep(l.at.Swap(int32(s)))
 	if was == linkConnected && s != linkConnected {
@@ -97,18 +96,18 @@ func (l *link) set(s linkStep) {
 	}
 }
 
-// current reports whether the link is still the service's. With a shard locked the
-// answer stays true until it is let go of.
+// current reports whether the link is still the Node's. While the caller holds a shard
+// the answer stays true.
 func (l *link) current() bool { return l.r.follows.Load() == l }
 
-// run keeps the link up until it is stopped.
+// run connects again and again until the link is stopped.
 func (l *link) run() {
 	defer close(l.gone)
 	log := l.r.log
-	log.Info("replicates a master", "host", l.host, "port", l.port)
+	log.Info("this server replicates a master", "host", l.host, "port", l.port)
 	for l.ctx.Err() == nil {
 		err := l.attempt()
-		lost := l.step() == linkConnected // then it is tried again at once
+		lost := l.step() == linkConnected // then the link dials at once
 		l.set(linkConnect)
 		if l.ctx.Err() != nil {
 			break
@@ -119,18 +118,18 @@ func (l *link) run() {
 			break
 		}
 		if text := err.Error(); text != l.said {
-			log.Warn("the link to the master is down; it is tried again", "master", l.addr(), "error", text)
+			log.Warn("the link to the master is down; the replica connects again", "master", l.addr(), "error", text)
 			l.said = text
 		}
 		if refused := l.noteRefusal(err); refused || !lost || !l.atOnce() {
-			l.pause(max(l.wait, retryAfter<<min(max(l.bad-1, 0), retryDoubles)))
+			l.pause(max(l.wait, retryAfter<<min(max(l.failures-1, 0), retryDoubles)))
 		}
 	}
 }
 
 // atOnce reports whether a link that has lost the stream may dial without a pause: once
-// in retryAfter. A master that takes the link and drops it again is not asked all the
-// time.
+// in retryAfter. A master that accepts connections and closes them would otherwise get
+// hundreds a second.
 func (l *link) atOnce() bool {
 	now := l.r.db.Clock().Micros()
 	if l.retried != 0 && now-l.retried < retryAfter.Microseconds() {
@@ -142,16 +141,16 @@ func (l *link) atOnce() bool {
 
 func (l *link) addr() string { return net.JoinHostPort(l.host, strconv.Itoa(l.port)) }
 
-// A link that ends because a command was refused is followed by a full synchronisation,
-// which costs the master a snapshot. It comes after a second; again within calm, after
-// twice as long as before, up to refusedMost.
+// After a command was refused the next link asks for a full synchronisation, which costs
+// the master a snapshot. The link waits retryAfter before it dials. If the last refusal was
+// less than calm ago, it waits twice as long as the last time, up to refusedMost.
 const (
 	refusedMost = 64 * time.Second
 	calm        = 10 * 60 * 1e6 // us
 )
 
-// noteRefusal reports whether a link ended with a command that was refused, and sets for
-// how long it pauses then.
+// noteRefusal reports whether err is the refusal of a command, and sets how long the link
+// waits.
 func (l *link) noteRefusal(err error) bool {
 	var refused *refusedError
 	if !errors.As(err, &refused) {
@@ -178,7 +177,7 @@ func (l *link) pause(d time.Duration) {
 	}
 }
 
-// attempt is one connection, from its beginning to its end.
+// attempt makes one connection and returns when it has ended.
 func (l *link) attempt() error {
 	l.set(linkConnecting)
 	conn, err := l.dial()
@@ -205,10 +204,10 @@ func (l *link) attempt() error {
 	return err
 }
 
-// converse is what is said on a connection.
+// converse does everything on a connection: handshake, PSYNC, load, stream.
 func (l *link) converse(m *masterConn) error {
 	l.set(linkHandshake)
-	if err := l.greet(m); err != nil {
+	if err := l.handshake(m); err != nil {
 		return err
 	}
 	full, err := l.psync(m)
@@ -220,11 +219,11 @@ func (l *link) converse(m *masterConn) error {
 		l.dropped = false
 		if err := l.load(m, full); err != nil {
 			err = fmt.Errorf("full synchronisation: %w", err)
-			l.bad++
+			l.failures++
 			l.failed(err)
 			return err
 		}
-		l.bad = 0
+		l.failures = 0
 		l.failed(nil)
 	}
 	l.said = ""
@@ -236,7 +235,7 @@ func (l *link) converse(m *masterConn) error {
 	return f.runSafely()
 }
 
-// failed notes for INFO why the last full synchronisation failed; nil: it did not.
+// failed notes for INFO why the last full synchronisation failed; nil: it succeeded.
 func (l *link) failed(err error) {
 	text := ""
 	if err != nil {
@@ -245,7 +244,7 @@ func (l *link) failed(err error) {
 	l.r.syncError.Store(&text)
 }
 
-// tend looks after a connection each second, until it is over.
+// tend acknowledges once a second, and closes a silent connection, until over is closed.
 func (l *link) tend(m *masterConn, over <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -259,35 +258,34 @@ func (l *link) tend(m *masterConn, over <-chan struct{}) {
 		case linkConnected:
 			l.acknowledge(m)
 		case linkSync:
-			_ = m.send([]byte("\n")) // it is alive, and loads
+			_ = m.send([]byte("\n")) // says that this replica is alive and loads
 		}
 		if l.deaf.Load() {
 			m.noteHeard()
 		}
 		silent := l.r.db.Clock().Micros() - l.heard.Load()
 		if limit := l.r.config.Int("repl-timeout"); silent > limit*1e6 {
-			m.Kill(fmt.Errorf("nothing was heard for %d seconds (repl-timeout)", limit))
+			m.Kill(fmt.Errorf("the master sent nothing for %d seconds (repl-timeout)", limit))
 		}
 	}
 }
 
-// acknowledge tells the master how far this replica has come, and how far its
-// files have.
+// acknowledge sends the master the offset of this replica, and that of its files.
 func (l *link) acknowledge(m *masterConn) {
 	log := l.r.db.Log()
 	end, synced := log.End(), log.Synced()
 	if !l.current() {
-		return // a promotion may come before what was read: it would be another stream's
+		return // after a promotion the offsets are those of another stream
 	}
 	var a, f [20]byte
 	args := [][]byte{[]byte("REPLCONF"), []byte("ACK"), strconv.AppendInt(a[:0], end, 10)}
 	if k := l.r.host.Keeper(); k != nil && k.AppendOnly() {
 		args = append(args, []byte("FACK"), strconv.AppendInt(f[:0], synced, 10))
 	}
-	_ = m.send(resp.AppendCommand(nil, args...)) // who reads will see that it failed
+	_ = m.send(resp.AppendCommand(nil, args...)) // the reader of the connection gets the error
 }
 
-// masterConn is the connection to a master, which CLIENT LIST shows as a client's.
+// masterConn is the connection to a master. CLIENT LIST shows it with flags=M.
 type masterConn struct {
 	net.Conn
 	l     *link
@@ -296,8 +294,8 @@ type masterConn struct {
 	why   atomic.Pointer[error]
 }
 
-// linkBuffer is what is read from a master at once: at a million small commands a
-// second some 5 ms of them.
+// linkBuffer is how many bytes a link reads at once: about 5 ms of a stream with a million
+// small commands a second.
 const linkBuffer = 256 << 10
 
 func newMasterConn(l *link, conn net.Conn) *masterConn {
@@ -309,7 +307,7 @@ func newMasterConn(l *link, conn net.Conn) *masterConn {
 
 func (m *masterConn) noteHeard() { m.l.heard.Store(m.l.r.db.Clock().Micros()) }
 
-// heardReader notes when something was received.
+// heardReader notes when the master sent something.
 type heardReader struct{ m *masterConn }
 
 func (h heardReader) Read(b []byte) (int, error) {
@@ -321,7 +319,7 @@ func (h heardReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// send writes a message; any goroutine may.
+// send writes a message. It is safe for concurrent use.
 func (m *masterConn) send(b []byte) error {
 	m.write.Lock()
 	defer m.write.Unlock()
@@ -329,10 +327,10 @@ func (m *masterConn) send(b []byte) error {
 	return err
 }
 
-// errLinkKilled is what CLIENT KILL says where the killer says nothing.
+// errLinkKilled is the reason of a Kill without a reason.
 var errLinkKilled = errors.New("killed by another client")
 
-// Kill implements reactor.Conn: the link connects anew.
+// Kill implements reactor.Conn. The link connects again.
 func (m *masterConn) Kill(err error) {
 	if err == nil {
 		err = errLinkKilled
@@ -343,7 +341,7 @@ func (m *masterConn) Kill(err error) {
 
 // The rest of reactor.Conn.
 
-// Wake does nothing: what a master is sent is sent at once.
+// Wake does nothing: send writes at once.
 func (m *masterConn) Wake() {}
 
 // RemoteAddr is the master's address.
@@ -352,14 +350,14 @@ func (m *masterConn) RemoteAddr() string { return m.Conn.RemoteAddr().String() }
 // LocalAddr is this side's.
 func (m *masterConn) LocalAddr() string { return m.Conn.LocalAddr().String() }
 
-// Network is not that of a client.
+// Network returns "master".
 func (m *masterConn) Network() string { return "master" }
 
-// FD is not known.
+// FD returns -1: the descriptor is not known.
 func (m *masterConn) FD() int { return -1 }
 
-// Loop says that no loop serves the connection.
+// Loop returns -1: no loop serves the connection.
 func (m *masterConn) Loop() int { return -1 }
 
-// Buffered is nothing worth counting.
+// Buffered returns 0: the buffers are not counted.
 func (m *masterConn) Buffered() (input, output int) { return 0, 0 }

@@ -15,25 +15,25 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// A full synchronisation: all of the master's data as an RDB file,
+// A full synchronisation brings all of the master's data as an RDB file:
 //
-//	$<length>\r\n<file>              where the master has a file
-//	$EOF:<40 bytes>\r\n<file><those 40 bytes>   where it writes as it walks
+//	$<length>\r\n<file>                        where the master has a file
+//	$EOF:<40 bytes>\r\n<file><those 40 bytes>  where the master writes to the socket
 //
-// Data that this replica holds is kept until the new data has proved to be good.
+// A replica keeps its old data until the new data has proved to be good.
 // repl-diskless-load says how:
 //
-//	disabled     received into a file, and read through as it arrives: header, types,
-//	             values, checksum. Only then the old data goes, and the file is loaded
-//	on-empty-db  the same where there is data; loaded as it arrives where there is none
-//	swapdb       loaded as it arrives beside the old data, which it then replaces at
-//	             one instant: there is memory for both
+//	disabled     the file is received and checked as it arrives: header, types, values,
+//	             checksum. Then the replica drops the old data and loads the file
+//	on-empty-db  the same where there is data; an empty server loads from the socket
+//	swapdb       the replica loads from the socket into a second keyspace, which then
+//	             replaces the old data at one instant: there is memory for both
 //
-// While the engine is filled clients hear LOADING, and the length of the stream does not
-// move. While data is loaded beside, clients are served from the old data, if that is
-// of the same history; otherwise they hear LOADING, as in Redis.
+// While the engine is filled, clients get LOADING and the offset does not move. With swapdb
+// the server goes on serving the old data if it has the same history as the master's;
+// otherwise clients get LOADING, as in Redis.
 
-// load receives and loads the data that sync Announced.
+// load receives and loads the data that sync announces.
 func (l *link) load(m *masterConn, sync *fullSync) error {
 	data, size, err := m.payload()
 	if err != nil {
@@ -43,10 +43,11 @@ func (l *link) load(m *masterConn, sync *fullSync) error {
 	l.received.Store(0)
 	data = counted{data, l}
 	how, holds := l.r.config.String("repl-diskless-load"), l.holdsData()
-	l.r.log.Info("full synchronisation begins: it will replace all data here", "master", l.addr(), "bytes", size, "offset", sync.offset, "repl-diskless-load", how)
+	l.r.log.Info("a full synchronisation begins: it replaces all data of this server",
+		"master", l.addr(), "bytes", size, "offset", sync.offset, "repl-diskless-load", how)
 	switch {
 	case how == "swapdb":
-		err = l.loadBeside(m, data, sync)
+		err = l.loadStaged(m, data, sync)
 	case how == "on-empty-db" && !holds:
 		err = l.replaceBy(m, data, sync, false)
 	default:
@@ -55,15 +56,15 @@ func (l *link) load(m *masterConn, sync *fullSync) error {
 	switch {
 	case err == nil:
 	case l.dropped:
-		err = fmt.Errorf("%w; the data that was here is gone", err)
+		err = fmt.Errorf("%w; the old data is lost", err)
 	case holds:
-		err = fmt.Errorf("%w; the data that was here is kept", err)
+		err = fmt.Errorf("%w; the old data is kept", err)
 	}
 	return err
 }
 
-// loadFile receives the data into a file, and replaces what is here by it. Where that
-// is anything, the file is checked first.
+// loadFile receives the data into a file, and replaces the old data by it. Where there is
+// old data, it checks the file first.
 func (l *link) loadFile(m *masterConn, data io.Reader, sync *fullSync, holds bool) error {
 	file, err := l.receive(data, sync, holds)
 	if err != nil {
@@ -74,16 +75,16 @@ func (l *link) loadFile(m *masterConn, data io.Reader, sync *fullSync, holds boo
 	return l.replaceBy(m, file, sync, true)
 }
 
-// replaceBy drops all data, and loads other data in its place. arrived says that all of
-// that is here.
+// replaceBy drops all data, and loads new data in its place. arrived says that the new
+// data is in a file.
 func (l *link) replaceBy(m *masterConn, data io.Reader, sync *fullSync, arrived bool) error {
-	done, err := l.hold(m)
+	done, err := l.holdFiles(m)
 	if err != nil {
 		return err
 	}
 	defer done()
 	if !arrived {
-		l.deaf.Store(false) // it is read from while it is loaded
+		l.deaf.Store(false) // the load reads from the link
 	}
 	if err := l.empty(); err != nil {
 		return err
@@ -96,9 +97,9 @@ func (l *link) replaceBy(m *masterConn, data io.Reader, sync *fullSync, arrived 
 	return l.adopt(sync)
 }
 
-// hold keeps replicas and files away until done is called: a snapshot of a part would
-// have the name and the offset of the data before.
-func (l *link) hold(m *masterConn) (done func(), err error) {
+// holdFiles drops replicas and prevents saves until done is called: a snapshot of a part
+// of the data would have the name and the offset of the old data.
+func (l *link) holdFiles(m *masterConn) (done func(), err error) {
 	l.r.dropReplicas("all data is about to be replaced")
 	l.deaf.Store(true)
 	release, err := l.r.host.Keeper().Hold(l.ctx)
@@ -114,13 +115,13 @@ func (l *link) hold(m *masterConn) (done func(), err error) {
 	}, nil
 }
 
-// loadBeside loads the data beside the old, and puts it in the old data's place once
-// all of it is there.
-func (l *link) loadBeside(m *masterConn, data io.Reader, sync *fullSync) error {
+// loadStaged loads the data into a second keyspace, which replaces the old data when it
+// is complete.
+func (l *link) loadStaged(m *masterConn, data io.Reader, sync *fullSync) error {
 	r := l.r
 	if id, _, _ := r.Names(); id == sync.id {
-		l.beside.Store(true) // it is served meanwhile
-		defer l.beside.Store(false)
+		l.async.Store(true) // clients are served from the old data
+		defer l.async.Store(false)
 	} else {
 		l.r.host.SetGate(GateLoading, true)
 		defer l.r.host.SetGate(GateLoading, false)
@@ -135,7 +136,7 @@ func (l *link) loadBeside(m *masterConn, data io.Reader, sync *fullSync) error {
 	if err := ended(from, data); err != nil {
 		return err
 	}
-	done, err := l.hold(m)
+	done, err := l.holdFiles(m)
 	if err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ func (l *link) loadBeside(m *masterConn, data io.Reader, sync *fullSync) error {
 	return nil
 }
 
-// install puts staged data in the place of all that is here, at one instant.
+// install replaces all data by the staged data, at one instant.
 func (l *link) install(stage *engine.Staging, libraries StagedFunctions, sync *fullSync) error {
 	tx := l.r.db.BeginAll(0)
 	defer tx.Commit()
@@ -163,7 +164,7 @@ func (l *link) install(stage *engine.Staging, libraries StagedFunctions, sync *f
 	return nil
 }
 
-// holdsData reports whether there is anything that a full synchronisation replaces.
+// holdsData reports whether the server has keys, rules or libraries.
 func (l *link) holdsData() bool {
 	tx := l.r.db.BeginAll(0)
 	defer tx.Commit()
@@ -180,10 +181,10 @@ func (l *link) holdsData() bool {
 	return len(l.r.host.Functions()) > 0
 }
 
-// receive writes the data into a file, beside the server's own files if there are
-// any, and checks it on the way if that is asked for. The caller removes the file.
+// receive writes the data into a file, in the directory of the server's files if it has
+// one. With check it checks the data on the way. The caller removes the file.
 func (l *link) receive(data io.Reader, sync *fullSync, check bool) (*os.File, error) {
-	dir := "" // where the system has its temporary files
+	dir := "" // the system's directory for temporary files
 	if c := l.r.config; c.Durable() {
 		dir = c.String("dir")
 	}
@@ -207,8 +208,8 @@ func (l *link) receive(data io.Reader, sync *fullSync, check bool) (*os.File, er
 	return file, nil
 }
 
-// check reads all of the data and builds every value and every library of it, without
-// keeping one.
+// check reads all of the data, and builds every value and every library without keeping
+// them.
 func (l *link) check(data io.Reader, sync *fullSync) error {
 	stage := l.r.db.Stage()
 	r := l.reader(data, sync, stage.LoadAux, l.r.host.StageFunctions(l.ctx).Load)
@@ -218,17 +219,17 @@ func (l *link) check(data io.Reader, sync *fullSync) error {
 	return ended(r, data)
 }
 
-// ended checks that nothing comes behind the data that r has read to its end.
+// ended checks that no bytes follow the data that r has read to its end.
 func ended(r *rdb.Reader, data io.Reader) error {
 	rest, err := io.Copy(io.Discard, data)
 	if rest += int64(len(r.Rest())); err == nil && rest > 0 {
-		err = fmt.Errorf("behind the data came %d bytes that do not belong there", rest)
+		err = fmt.Errorf("%d bytes follow the end of the data; want none", rest)
 	}
 	return err
 }
 
-// reader reads the data's parts: keys are its caller's, texts and libraries go to aux
-// and function.
+// reader returns a reader of the data, which passes texts to aux and libraries to
+// function. The caller reads the keys.
 func (l *link) reader(data io.Reader, sync *fullSync, aux func(name, text []byte) (bool, error), function func(code []byte) error) *rdb.Reader {
 	return rdb.NewReader(data, rdb.ReaderOptions{
 		Function: function,
@@ -259,7 +260,7 @@ func (m *masterConn) payload() (data io.Reader, size int64, err error) {
 			return &exactReader{r: m.r, left: size}, size, nil
 		}
 	}
-	return nil, 0, fmt.Errorf("the master Announced its data with %q", head([]byte(line), maxPeerText))
+	return nil, 0, fmt.Errorf("the master announced its data with %q; want $ and a length, or $EOF: and 40 bytes", head([]byte(line), maxPeerText))
 }
 
 // exactReader reads a number of bytes; less is an error.
@@ -282,7 +283,7 @@ func (x *exactReader) Read(b []byte) (int, error) {
 
 const markSize = 40
 
-// markReader reads up to a mark, which it swallows.
+// markReader reads up to a mark, which it reads too but does not return.
 type markReader struct {
 	r    *bufio.Reader
 	mark []byte
@@ -309,7 +310,7 @@ func (x *markReader) Read(b []byte) (int, error) {
 		}
 		return 0, io.EOF
 	case n < 0:
-		n = len(there) - markSize + 1 // what follows may begin the mark
+		n = len(there) - markSize + 1 // the last bytes may be the beginning of the mark
 	}
 	return x.r.Read(b[:min(n, len(b))])
 }
@@ -326,7 +327,7 @@ func (c counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// empty closes the gate and forgets all data.
+// empty closes GateLoading and drops all data.
 func (l *link) empty() error {
 	tx := l.r.db.BeginAll(0)
 	defer tx.Commit()
@@ -339,8 +340,8 @@ func (l *link) empty() error {
 	return nil
 }
 
-// emptyAgain forgets what was loaded in part. The stream begins anew: nobody is to
-// take an empty server for one that has come far.
+// emptyAgain drops the data of a load that failed. The stream begins again at offset 0, so
+// that Sentinel does not prefer this empty server.
 func (l *link) emptyAgain() {
 	tx := l.r.db.BeginAll(0)
 	l.forget(tx)
@@ -350,7 +351,7 @@ func (l *link) emptyAgain() {
 	l.replaced()
 }
 
-// forget drops all keys, rules and libraries, which is in no stream.
+// forget drops all keys, rules and libraries. The stream has nothing of that.
 func (l *link) forget(tx *engine.Tx) {
 	tx.Replaying()
 	tx.Flush(-1)
@@ -363,7 +364,8 @@ func (l *link) forget(tx *engine.Tx) {
 	l.r.host.DropFunctions()
 }
 
-// adopt makes the master's stream this server's, as of the data that was loaded.
+// adopt makes the master's stream this server's: the loaded data is its state at the
+// offset of sync.
 func (l *link) adopt(sync *fullSync) error {
 	if err := l.takeOver(sync); err != nil {
 		return err
@@ -372,7 +374,7 @@ func (l *link) adopt(sync *fullSync) error {
 	return nil
 }
 
-// replaced tells replicas and files that they have another history.
+// replaced makes replicas and files start again from the new data.
 func (l *link) replaced() {
 	l.r.dropReplicas("a full synchronisation has replaced all data")
 	l.r.rewriteFiles()
@@ -388,15 +390,14 @@ func (l *link) takeOver(sync *fullSync) error {
 	return nil
 }
 
-// adoptIn is adopt with all shards locked. A master that knows of the data before can
-// no longer go on from there.
+// adoptIn is the part of adopt under tx, which holds all shards.
 func (l *link) adoptIn(tx *engine.Tx, sync *fullSync) {
 	tx.ResetLog(sync.offset)
 	l.r.db.Log().AppendVerbatim(nil, sync.db)
 	l.r.become(sync.id)
 }
 
-// fill loads the data, all of it. Nothing expires meanwhile, and nothing is in a stream.
+// fill loads all of the data. Nothing expires meanwhile, and the stream gets nothing.
 func (l *link) fill(data io.Reader, sync *fullSync) error {
 	r := l.reader(data, sync, l.r.db.LoadAux, l.r.host.LoadFunction)
 	if err := l.r.db.Load(l.ctx, r, engine.LoadOptions{KeepExpired: true}); err != nil {

@@ -36,14 +36,14 @@ func TestPlainTextIsOneShortLine(t *testing.T) {
 }
 
 // A replica that goes while its snapshot waits for its turn gets no reader at the
-// cut: one that nobody reads would keep the whole stream in memory.
+// cut: a reader without a replica would keep the whole stream in memory.
 func TestWhoIsGoneHoldsNoStream(t *testing.T) {
 	log := oplog.New(0)
 	for _, f := range []*Replica{
 		{said: Announced{ip: "gone"}, left: true},
 		{said: Announced{ip: "rdb-only", rdbOnly: true}},
 	} {
-		f.m = new(masterSide)
+		f.m = new(master)
 		_, f.stop = context.WithCancel(t.Context())
 		f.attach(log, 0)
 		if f.stop(); f.reader != nil {

@@ -13,23 +13,23 @@ import (
 
 // A master and its replicas.
 //
-//	PSYNC ─┬─ CONTINUE: the stream from there on is in memory ───────────▶ stream
-//	       └─ FULLRESYNC: join the queue ─▶ one snapshot for all who wait ─▶ stream
-//	                                        master_sync.go                   replica.go
+//	PSYNC ─┬─ CONTINUE: the stream from there on is in memory ─────────────▶ stream
+//	       └─ FULLRESYNC: join the queue ─▶ one snapshot for all that wait ─▶ stream
+//	                                        master_sync.go                    replica.go
 //
 // A replica is a connection that was taken out of its transport: one goroutine
-// writes to it, another reads what it acknowledges. The rest happens once a
-// second (attend): pings, newlines for those who wait, timeouts, limits.
+// writes to it, another reads its acknowledgements. Once a second attend does the rest:
+// pings, newlines for replicas that wait, timeouts, limits.
 //
-// Locks: shards, masterSide.mu, Replica.wmu.
+// Locks: shards, master.mu, Replica.wmu.
 
-// masterSide is what a service is to those who replicate it. A replica has one as
-// well: its replicas follow the same stream.
-type masterSide struct {
+// master serves the replicas of this server. A replica has one as well: its replicas
+// follow the same stream.
+type master struct {
 	r    *Node
 	n    atomic.Int32  // followers
-	kick chan struct{} // cap 1: attend is to look at once
-	ask  atomic.Bool   // attend is to ask all for an acknowledgement
+	kick chan struct{} // cap 1: attend looks at the waits at once
+	ask  atomic.Bool   // attend then asks all replicas for an acknowledgement
 	lack atomic.Bool   // GateNoReplicas is closed
 
 	full, partial, refused atomic.Int64 // synchronisations
@@ -38,56 +38,56 @@ type masterSide struct {
 	followers []*Replica
 	syncs     []*Replica   // those that wait for a snapshot
 	syncing   bool         // the goroutine of snapshots runs
-	file      *fullSyncJob // is being written to a file; others may join it
+	file      *fullSyncJob // the snapshot that is being written to a file; replicas may join it; nil: none
 	joined    chan struct{}
 	waits     []*AckWait
 	attended  bool // the goroutine of attend runs
 	closed    bool
-	backlog   bool  // the stream is kept for those who come back
+	backlog   bool  // the stream is kept for replicas that come back
 	alone     int64 // us: since when there are no followers
 	seconds   int64 // that attend has seen
 }
 
-func (m *masterSide) init(r *Node) {
+func (m *master) init(r *Node) {
 	m.r, m.kick, m.joined = r, make(chan struct{}, 1), make(chan struct{}, 1)
 	m.require()
 }
 
-// require follows min-replicas-to-write. Who has no use for replicas has no
-// goroutine that wakes every second.
-func (m *masterSide) require() {
+// require follows min-replicas-to-write. A server without replicas and without that
+// directive has no goroutine that wakes every second.
+func (m *master) require() {
 	if m.r.config.Int("min-replicas-to-write") > 0 {
 		m.begin()
 	}
-	m.judge()
+	m.setGate()
 }
 
-// begin has attend run from here on.
-func (m *masterSide) begin() {
+// begin starts attend, unless it runs.
+func (m *master) begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.attended || m.closed || m.r.ctx.Err() != nil {
 		return
 	}
 	m.attended = true
-	m.r.beside.Go(m.attend)
+	m.r.background.Go(m.attend)
 }
 
-// close begins nothing more; the service's context is about to end.
-func (m *masterSide) close() {
+// close prevents new goroutines; the Node's context is about to end.
+func (m *master) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
 }
 
-// nudge has attend look soon.
-func (m *masterSide) nudge() { notify(m.kick) }
+// nudge makes attend look at the waits soon.
+func (m *master) nudge() { notify(m.kick) }
 
-// attend does what time brings, once a second, and what others ask for.
-func (m *masterSide) attend() {
+// attend does the work of each second, and settles waits when it is nudged.
+func (m *master) attend() {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
-	m.judge()
+	m.setGate()
 	for {
 		select {
 		case <-m.r.ctx.Done():
@@ -103,14 +103,14 @@ func (m *masterSide) attend() {
 	}
 }
 
-// ping is what masters say when there is nothing to say.
+// ping is what a master adds to an idle stream.
 const ping = "*1\r\n$4\r\nPING\r\n"
 
-// second is a second's work.
-func (m *masterSide) second() {
+// second is the work of one second.
+func (m *master) second() {
 	c := m.r.config
 	now := m.r.db.Clock().Micros()
-	all := m.everybody()
+	all := m.all()
 	m.mu.Lock()
 	m.seconds++
 	pings := m.seconds%c.Int("repl-ping-replica-period") == 0
@@ -122,15 +122,15 @@ func (m *masterSide) second() {
 		f.keepAlive()
 		f.bound(now)
 	}
-	m.judge()
+	m.setGate()
 	if len(all) == 0 {
 		m.expireBacklog(now)
 	}
 }
 
-// control appends a command to the stream that is for replicas alone. A replica's
-// stream is its master's, who does that. With a shard locked the role stays.
-func (m *masterSide) control(command string) {
+// control appends a command to the stream that is for replicas alone. It does nothing on
+// a replica, whose stream is a copy of its master's. The locked shard keeps the role.
+func (m *master) control(command string) {
 	if m.n.Load() == 0 {
 		return
 	}
@@ -141,13 +141,14 @@ func (m *masterSide) control(command string) {
 	}
 }
 
-func (m *masterSide) everybody() []*Replica {
+// all returns the replicas, in the order in which they came.
+func (m *master) all() []*Replica {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.followers)
 }
 
-func (m *masterSide) add(f *Replica) {
+func (m *master) add(f *Replica) {
 	m.mu.Lock()
 	m.followers = append(m.followers, f)
 	m.n.Store(int32(len(m.followers)))
@@ -155,7 +156,7 @@ func (m *masterSide) add(f *Replica) {
 	m.begin()
 }
 
-func (m *masterSide) remove(f *Replica) {
+func (m *master) remove(f *Replica) {
 	m.mu.Lock()
 	if i := slices.Index(m.followers, f); i >= 0 {
 		m.followers = slices.Delete(m.followers, i, i+1)
@@ -166,13 +167,13 @@ func (m *masterSide) remove(f *Replica) {
 	m.n.Store(int32(len(m.followers)))
 	m.alone = m.r.db.Clock().Micros()
 	m.mu.Unlock()
-	m.judge()
+	m.setGate()
 	m.r.acked()
 }
 
-// judge closes the gate for writes where there are fewer good replicas than
+// setGate closes GateNoReplicas where there are fewer good replicas than
 // min-replicas-to-write, and opens it where there are enough.
-func (m *masterSide) judge() {
+func (m *master) setGate() {
 	c := m.r.config
 	need, lag := c.Int("min-replicas-to-write"), c.Int("min-replicas-max-lag")
 	lack := need > 0 && lag > 0 && !m.r.IsReplica() && int64(m.good(lag)) < need
@@ -180,8 +181,8 @@ func (m *masterSide) judge() {
 	m.r.host.SetGate(GateNoReplicas, lack)
 }
 
-// good is the number of replicas that were heard of in the last lag seconds.
-func (m *masterSide) good(lag int64) (n int) {
+// good returns the number of replicas that acknowledged something in the last lag seconds.
+func (m *master) good(lag int64) (n int) {
 	now := m.r.db.Clock().Micros()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -195,10 +196,10 @@ func (m *masterSide) good(lag int64) (n int) {
 
 // The backlog.
 
-// keepBacklog has the stream be kept from here on, for replicas that are there or
-// come back. A stream that nobody has needed before begins under a new name. tx
-// holds all shards.
-func (m *masterSide) keepBacklog(tx *engine.Tx) {
+// keepBacklog keeps the stream from here on, for replicas that are there or
+// come back. A stream that had no use before begins under a new name. tx holds all
+// shards.
+func (m *master) keepBacklog(tx *engine.Tx) {
 	m.mu.Lock()
 	was := m.backlog
 	m.backlog, m.alone = true, tx.Now()
@@ -206,7 +207,7 @@ func (m *masterSide) keepBacklog(tx *engine.Tx) {
 	if was {
 		return
 	}
-	m.begin() // lets it go
+	m.begin() // attend lets it go later
 	r := m.r
 	if !r.db.LogNeeded() && r.uses&logFollows == 0 {
 		r.become(NewID())
@@ -215,8 +216,8 @@ func (m *masterSide) keepBacklog(tx *engine.Tx) {
 	r.db.Log().Keep(backlogSize(r.config))
 }
 
-// keeps reports whether the stream is kept: else what is written may be in none.
-func (m *masterSide) keeps() bool {
+// keeps reports whether the stream is kept. If not, it may lack what was written.
+func (m *master) keeps() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.backlog
@@ -237,9 +238,9 @@ func (r *Node) ResizeBacklog(c *config.Set) {
 // SetRequired follows the directives min-replicas-to-write and min-replicas-max-lag.
 func (r *Node) SetRequired() { r.master.require() }
 
-// expireBacklog lets the backlog go when there were no replicas for
-// repl-backlog-ttl. Those of a replica may come back to whoever is promoted.
-func (m *masterSide) expireBacklog(now int64) {
+// expireBacklog lets the backlog go when there were no replicas for repl-backlog-ttl. A
+// replica keeps its backlog: if it is promoted, replicas of its master come to it.
+func (m *master) expireBacklog(now int64) {
 	ttl := m.r.config.Int("repl-backlog-ttl")
 	m.mu.Lock()
 	over := m.backlog && ttl > 0 && now-m.alone > ttl*1e6
@@ -265,19 +266,19 @@ func (m *masterSide) expireBacklog(now int64) {
 	if !m.r.db.LogNeeded() {
 		m.r.become(NewID()) // what is written from here on is in no stream
 	}
-	m.r.log.Info("the replication backlog is let go: there were no replicas", "seconds", ttl)
+	m.r.log.Info("the replication backlog is released: no replica was connected for repl-backlog-ttl", "seconds", ttl)
 }
 
-// dropReplicas closes the connections of all replicas: they are to ask again for
-// what they lack.
+// dropReplicas closes the connections of all replicas. They connect again and ask for
+// what they lack. why is for the log.
 func (r *Node) dropReplicas(why string) {
-	for _, f := range r.master.everybody() {
+	for _, f := range r.master.all() {
 		f.drop(why)
 	}
 }
 
-// AwaitReplicas waits until all replicas have what was written, for a time; an error
-// says only that the wait was aborted.
+// AwaitReplicas waits until all replicas have what was written, but not longer than
+// patience. Its error is that of ctx; the log says if a replica lacks something.
 func (r *Node) AwaitReplicas(ctx context.Context, patience time.Duration) error {
 	m, log := &r.master, r.db.Log()
 	if m.n.Load() == 0 || patience <= 0 || r.IsReplica() {
@@ -295,7 +296,7 @@ func (r *Node) AwaitReplicas(ctx context.Context, patience time.Duration) error 
 	select {
 	case <-done:
 	case <-ctx2.Done():
-		r.log.Warn("not all replicas have what was written last")
+		r.log.Warn("some replicas have not acknowledged the last writes")
 	}
 	return ctx.Err()
 }

@@ -19,14 +19,15 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// A full synchronisation: a snapshot, and where the stream goes on behind it. All
-// who wait and take the same form share one. It goes straight to the sockets
-// ($EOF:mark, the mark again at the end), or, with repl-diskless-sync no and for
-// those that cannot do that, to a file first ($length). Who comes while a file is being
-// written gets it too, if the stream is still there from its cut on.
+// A full synchronisation is a snapshot and the offset at which the stream continues. All
+// replicas that wait and take the same form share one snapshot. It goes straight to the
+// sockets ($EOF:mark, and the mark again at the end), or to a file first ($length): with
+// repl-diskless-sync no, and for replicas that do not understand the mark. A replica that
+// comes while the file is being written gets the file too, if the stream from the
+// snapshot's cut on is still in memory.
 
-// enqueue has the replica get a snapshot.
-func (m *masterSide) enqueue(f *Replica) {
+// enqueue puts the replica among those that wait for a snapshot.
+func (m *master) enqueue(f *Replica) {
 	if m.join(f) {
 		return
 	}
@@ -36,12 +37,13 @@ func (m *masterSide) enqueue(f *Replica) {
 	notify(m.joined)
 	if !m.syncing && !m.closed {
 		m.syncing = true
-		m.r.beside.Go(m.syncAll)
+		m.r.background.Go(m.syncAll)
 	}
 }
 
-// join has the replica get the file that is being written, if it can.
-func (m *masterSide) join(f *Replica) bool {
+// join gives the replica the file that is being written, if there is one of its form and
+// the stream behind it is in memory.
+func (m *master) join(f *Replica) bool {
 	m.mu.Lock()
 	x, log := m.file, m.r.db.Log()
 	if x == nil || x.form != m.formOf(f) {
@@ -59,28 +61,28 @@ func (m *masterSide) join(f *Replica) bool {
 	}
 	f.sent.Store(x.offset)
 	f.set(followFile)
-	f.wmu.Lock() // the file comes behind the greeting
+	f.wmu.Lock() // the file comes behind the announcement
 	defer f.wmu.Unlock()
 	x.group = append(x.group, f)
 	m.mu.Unlock()
 	m.full.Add(1)
-	if _, err := f.nc.Write(x.greeting(f)); err != nil {
+	if _, err := f.nc.Write(x.announcement(f)); err != nil {
 		f.drop(err.Error())
 	}
 	return true
 }
 
-// offer lets others join a job; nil: none any more.
-func (m *masterSide) offer(x *fullSyncJob) {
+// offer lets replicas join a job; nil ends that.
+func (m *master) offer(x *fullSyncJob) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.file = x
 }
 
-// syncAll makes snapshots until nobody waits for one.
-func (m *masterSide) syncAll() {
+// syncAll makes snapshots until no replica waits for one.
+func (m *master) syncAll() {
 	for {
-		m.gather()
+		m.awaitMore()
 		group, more := m.nextGroup()
 		if !more {
 			return
@@ -90,17 +92,17 @@ func (m *masterSide) syncAll() {
 		}
 		x := &fullSyncJob{m: m, form: m.formOf(group[0]), group: group, began: m.r.db.Clock().Micros()}
 		if err := m.synchronise(x); err != nil {
-			m.r.log.Warn("a full synchronisation has failed", "replicas", len(x.group), "error", err)
+			m.r.log.Warn("a full synchronisation failed", "replicas", len(x.group), "error", err)
 			for _, f := range x.group {
-				f.drop("its full synchronisation has failed: " + err.Error())
+				f.drop("the full synchronisation failed: " + err.Error())
 			}
 		}
 	}
 }
 
-// gather waits repl-diskless-sync-delay for more replicas, or until there are
+// awaitMore waits repl-diskless-sync-delay for more replicas, or until there are
 // repl-diskless-sync-max-replicas.
-func (m *masterSide) gather() {
+func (m *master) awaitMore() {
 	c := m.r.config
 	delay, most := time.Duration(c.Int("repl-diskless-sync-delay"))*time.Second, int(c.Int("repl-diskless-sync-max-replicas"))
 	if !c.Bool("repl-diskless-sync") || delay == 0 {
@@ -128,10 +130,10 @@ func (m *masterSide) gather() {
 // syncForm is what replicas that share a snapshot have in common.
 type syncForm struct {
 	ebb, direct, nothing bool
-	fields               rdb.FieldForm // of those that are no ebb
+	fields               rdb.FieldForm // how deadlines of hash fields are written; not for ebb
 }
 
-func (m *masterSide) formOf(f *Replica) syncForm {
+func (m *master) formOf(f *Replica) syncForm {
 	form := syncForm{ebb: f.said.ebb, direct: f.said.eof && m.r.config.Bool("repl-diskless-sync"), nothing: f.said.data}
 	switch {
 	case form.ebb:
@@ -143,9 +145,9 @@ func (m *masterSide) formOf(f *Replica) syncForm {
 	return form
 }
 
-// nextGroup takes those out of the queue who are to share a snapshot with the
-// first. Without any, and at the end of the service, there is no more to do.
-func (m *masterSide) nextGroup() (group []*Replica, more bool) {
+// nextGroup takes the first replica out of the queue, and all that can share a snapshot
+// with it. more is false if the queue is empty or the server ends.
+func (m *master) nextGroup() (group []*Replica, more bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.syncs) == 0 || m.r.ctx.Err() != nil {
@@ -167,7 +169,7 @@ func (m *masterSide) nextGroup() (group []*Replica, more bool) {
 }
 
 // synchronise makes a snapshot for a group, and sends it or has it sent.
-func (m *masterSide) synchronise(x *fullSyncJob) error {
+func (m *master) synchronise(x *fullSyncJob) error {
 	ctx := m.r.ctx
 	done, err := m.r.host.Keeper().Turn(ctx)
 	if err != nil {
@@ -184,7 +186,7 @@ func (m *masterSide) synchronise(x *fullSyncJob) error {
 
 // fullSyncJob is one snapshot on its way to replicas.
 type fullSyncJob struct {
-	m     *masterSide
+	m     *master
 	form  syncForm
 	group []*Replica // guarded by m.mu while others may join
 	began int64      // us
@@ -196,8 +198,8 @@ type fullSyncJob struct {
 	functions [][]byte
 }
 
-// cut takes what belongs to the instant: where the stream goes on. All shards are
-// locked.
+// cut notes what belongs to the instant of the snapshot: the offset at which the stream
+// continues, its name, the functions. All shards are locked.
 func (x *fullSyncJob) cut(tx *engine.Tx) {
 	r := x.m.r
 	log := r.db.Log()
@@ -233,8 +235,7 @@ func (x *fullSyncJob) preamble(w *rdb.Writer, version int) error {
 	return w.Err()
 }
 
-// snapshot writes the snapshot. begin is called behind the cut, before the first
-// byte.
+// snapshot writes the snapshot. It calls begin after the cut and before the first byte.
 func (x *fullSyncJob) snapshot(ctx context.Context, out io.Writer, patch io.WriterAt, begin func() error) error {
 	r := x.m.r
 	c := r.config
@@ -247,7 +248,7 @@ func (x *fullSyncJob) snapshot(ctx context.Context, out io.Writer, patch io.Writ
 			return x.preamble(w, version)
 		}}
 	if hard := c.OutputLimit(config.Replica).Hard; x.form.direct && hard > 0 {
-		o.Buffer, o.Abandon = hard, true // a slow replica must not make everybody wait
+		o.Buffer, o.Abandon = hard, true // a slow replica must not make writers wait
 	}
 	if x.form.nothing {
 		tx := r.db.BeginAll(0)
@@ -265,8 +266,8 @@ func (x *fullSyncJob) snapshot(ctx context.Context, out io.Writer, patch io.Writ
 	return w.End()
 }
 
-// awaitSync waits, under appendfsync always, until what the snapshot holds is
-// synced here: before that it is nobody's.
+// awaitSync waits, under appendfsync always, until this server's files hold what the
+// snapshot holds: a replica never has what its master could lose.
 func (x *fullSyncJob) awaitSync(ctx context.Context) error {
 	log, w := x.m.r.db.Log(), make(oplog.Signal, 1)
 	for !log.OnSettled(x.offset, w) {
@@ -282,19 +283,19 @@ func (x *fullSyncJob) awaitSync(ctx context.Context) error {
 	return nil
 }
 
-// greet tells a replica where the stream goes on behind the snapshot.
-func (x *fullSyncJob) greet(f *Replica) error {
-	return f.write(x.greeting(f))
+// announce tells a replica at which offset the stream continues behind the snapshot.
+func (x *fullSyncJob) announce(f *Replica) error {
+	return f.write(x.announcement(f))
 }
 
-func (x *fullSyncJob) greeting(f *Replica) []byte {
+func (x *fullSyncJob) announcement(f *Replica) []byte {
 	if f.old {
 		return nil
 	}
 	return fmt.Appendf(nil, "+FULLRESYNC %s %d\r\n", x.id, x.offset)
 }
 
-// over notes that the snapshot has been sent.
+// over logs that the snapshot was sent.
 func (x *fullSyncJob) over() {
 	r := x.m.r
 	r.log.Info("a full synchronisation was sent", "replicas", len(x.group), "ms", (r.db.Clock().Micros()-x.began)/1000)
@@ -308,7 +309,7 @@ func (x *fullSyncJob) direct(ctx context.Context) error {
 	out := &fanOut{to: x.group}
 	err := x.snapshot(ctx, out, nil, func() error {
 		for _, f := range x.group {
-			if err := x.greet(f); err != nil {
+			if err := x.announce(f); err != nil {
 				f.drop(err.Error())
 			}
 			f.set(followReceive)
@@ -329,17 +330,18 @@ func (x *fullSyncJob) direct(ctx context.Context) error {
 	return nil
 }
 
-// sent has the replica's own goroutine go on.
+// sent makes the replica's own goroutine go on: it has the snapshot.
 func (x *fullSyncJob) sent(f *Replica, next followStep) {
 	f.took()
 	f.set(next)
 	close(f.ready)
 }
 
-// fanOut writes to several replicas, and forgets those that are gone.
+// fanOut writes to several replicas, and drops those whose connection has failed. Write
+// fails when none is left.
 type fanOut struct{ to []*Replica }
 
-var errAllGone = errors.New("the replicas are gone")
+var errAllGone = errors.New("all replicas that waited for it have disconnected")
 
 func (o *fanOut) Write(b []byte) (int, error) {
 	left := o.to[:0:0]
@@ -362,7 +364,7 @@ func (o *fanOut) Write(b []byte) (int, error) {
 func (x *fullSyncJob) throughFile(ctx context.Context) error {
 	dir := x.m.r.config.String("dir")
 	if !x.m.r.config.Durable() {
-		dir = "" // where the system has its temporary files
+		dir = "" // the system's directory for temporary files
 	}
 	file, err := os.CreateTemp(dir, durable.TempSync)
 	if err != nil {
@@ -373,7 +375,7 @@ func (x *fullSyncJob) throughFile(ctx context.Context) error {
 		_ = os.Remove(file.Name())
 		return err
 	}
-	x.m.r.beside.Go(func() { x.sendFiles(file) }) // who reads slowly holds up nobody else
+	x.m.r.background.Go(func() { x.sendFiles(file) }) // a slow replica does not delay the next snapshot
 	return nil
 }
 
@@ -382,7 +384,7 @@ func (x *fullSyncJob) fillFile(ctx context.Context, file *os.File) error {
 	defer x.m.offer(nil)
 	return x.snapshot(ctx, file, file, func() error {
 		for _, f := range x.group {
-			if err := x.greet(f); err != nil {
+			if err := x.announce(f); err != nil {
 				f.drop(err.Error())
 			}
 			f.set(followFile)
@@ -411,7 +413,7 @@ func (x *fullSyncJob) sendFiles(file *os.File) {
 	x.over()
 }
 
-// sendFile sends a snapshot of known length.
+// sendFile sends a snapshot whose length is known.
 func (f *Replica) sendFile(r io.Reader, size int64) error {
 	f.set(followReceive)
 	if err := f.write(fmt.Appendf(nil, "$%d\r\n", size)); err != nil {
@@ -421,8 +423,8 @@ func (f *Replica) sendFile(r io.Reader, size int64) error {
 	return err
 }
 
-// syncPipe writes a snapshot to a replica, in pieces after each of which it is known
-// that the replica takes them: one that stops is given up after repl-timeout.
+// syncPipe writes a snapshot to a replica in pieces, and notes when each began:
+// Replica.bound drops a replica that takes nothing for repl-timeout.
 type syncPipe struct{ f *Replica }
 
 // syncPiece takes a second at a slow 8 Mbit/s.

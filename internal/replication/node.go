@@ -14,22 +14,9 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 )
 
-// Replication.
-//
-//	transactions ─▶ oplog.Log ─┬─▶ append-only files
-//	                           ├─▶ replicas            master*.go, replica.go
-//	  a master's stream ─▶ link ─▶ the same log, the same bytes at the same offsets
-//	                               link*.go, apply.go
-//
-// A server has one stream of effects with one name (the replication id) and one
-// offset. A replica takes over its master's name, bytes and offsets, so what
-// follows it cannot tell the two apart: chained replicas, files, and whoever the
-// replica is promoted before. A promotion gives the stream a new name and
-// remembers the old one with the offset up to which both are the same.
-
-// Node is what a server is in the eyes of others: a master, or the replica of one. The
-// role changes while every shard is locked, so a transaction sees one role, and the
-// offset at which it changes is exact. Its methods are safe for concurrent use.
+// Node is a server's part in replication: a master, or the replica of one. The role
+// changes while every shard is locked, so a transaction sees one role, and the offset at
+// which the role changes is exact. Its methods are safe for concurrent use.
 type Node struct {
 	db      *engine.DB
 	config  *config.Set
@@ -37,13 +24,13 @@ type Node struct {
 	host    Host
 	version string
 
-	ctx    context.Context // ends with Close
-	stop   context.CancelFunc
-	beside sync.WaitGroup // goroutines of the master's side
-	links  sync.WaitGroup // the goroutines of links
+	ctx        context.Context // ends with Close
+	stop       context.CancelFunc
+	background sync.WaitGroup // goroutines that serve replicas
+	links      sync.WaitGroup // goroutines of links
 
-	master masterSide
-	// follows is the link to the master; nil: this is a master. It is written with
+	master master
+	// follows is the link to the master; nil: the server is a master. It is written with
 	// every shard locked.
 	follows  atomic.Pointer[link]
 	refused  atomic.Int64                   // commands of masters that could not be applied
@@ -55,18 +42,18 @@ type Node struct {
 	syncError atomic.Pointer[string]
 	uses      logUse // guarded by all shards
 
-	mu     sync.Mutex // guards what follows. Taken with shards held; nobody who has it waits for one.
+	mu     sync.Mutex // guards what follows; below the shards in the order of locks
 	id     string     // the stream's name
 	id2    string     // the name that it had before
 	second int64      // the first offset, as INFO counts them, that id2 does not cover; -1: there is no id2
-	last   *link      // the newest link, whose goroutine the next one waits for
+	last   *link      // the newest link; the goroutine of the next one waits for its goroutine
 }
 
-// noReplID stands where there is no second name.
+// noReplID is the second name of a stream that has none, in INFO.
 const noReplID = "0000000000000000000000000000000000000000"
 
-// New returns a master without replicas, or, if the directive replicaof names a
-// master, a replica whose link waits for Start. Close it before the engine.
+// New returns a master without replicas. Begin follows: then the Node has the role that
+// the configuration says. Close it before the engine.
 func New(o Options) *Node {
 	r := &Node{db: o.DB, config: o.Config, log: o.Logger, host: o.Host, version: o.Version, id: NewID(), id2: noReplID, second: -1}
 	r.ctx, r.stop = context.WithCancel(context.Background())
@@ -75,67 +62,68 @@ func New(o Options) *Node {
 	return r
 }
 
-// Close ends the link and all that is done for replicas, and waits for it.
+// Close ends the link and the goroutines that serve replicas, and waits for them. All
+// sessions are closed, or about to be.
 func (r *Node) Close() {
 	r.master.close()
 	r.stop()
 	r.links.Wait()
-	r.beside.Wait()
+	r.background.Wait()
 }
 
-// NewID returns 40 random hex digits, as streams are named.
+// NewID returns a name for a stream: 40 random hex digits.
 func NewID() string {
 	var id [20]byte
 	_, _ = rand.Read(id[:])
 	return hex.EncodeToString(id[:])
 }
 
-// IsReplica reports whether the service follows a master.
+// IsReplica reports whether the server follows a master. It costs one atomic load.
 func (r *Node) IsReplica() bool { return r.follows.Load() != nil }
 
-// linked reports whether the service is a master, or a replica that receives its
-// master's stream: whether it can serve replicas of its own.
+// linked reports whether the server can serve replicas: it is a master, or a replica that
+// receives its master's stream.
 func (r *Node) linked() bool {
 	l := r.follows.Load()
 	return l == nil || l.step() == linkConnected
 }
 
-// Names returns the stream's name, the one before, and the first offset that that
-// one does not cover.
+// Names returns the stream's name, the name before, and the first offset that the name
+// before does not cover, as INFO counts offsets; -1: there is no name before.
 func (r *Node) Names() (id, id2 string, second int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.id, r.id2, r.second
 }
 
-// knows reports whether a stream called id is ours up to the byte before next, as
-// PSYNC counts: the first byte has the offset 1.
+// knows reports whether the stream called id equals this server's up to the byte before
+// next. Offsets are counted as in PSYNC: the first byte has the offset 1.
 func (r *Node) knows(id string, next int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return strings.EqualFold(id, r.id) || strings.EqualFold(id, r.id2) && next <= r.second
 }
 
-// rename gives the stream a new name from the offset on that end is before, and
-// keeps the old one for those who followed it.
+// rename gives the stream a new name for the bytes behind end, and keeps the old name for
+// replicas that followed it.
 func (r *Node) rename(id string, end int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.id2, r.second, r.id = r.id, end+1, id
 }
 
-// become takes over the name of a stream that ours has nothing in common with.
+// become gives the stream the name of one that it has nothing in common with.
 func (r *Node) become(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.id, r.id2, r.second = id, noReplID, -1
 }
 
-// Restore notes that the data which was loaded is a stream's at an
-// offset, where the log stands, and which database that has selected, -1 for none:
-// as files say with repl-id, repl-offset and repl-stream-db. A replica goes on from
-// there, if its master can; a master's replicas may, so what comes is kept for them.
-// Call it before Start.
+// Restore says where the loaded data came from: the stream's name, the offset, at which
+// the log stands, and the database that the stream has selected, -1 for none. RDB files
+// have them as repl-id, repl-offset and repl-stream-db. A replica continues from there if
+// its master has what follows. A master keeps its stream from there on, because its
+// replicas may continue too. Call it before Start.
 func (r *Node) Restore(id string, offset int64, db int) {
 	tx := r.db.BeginAll(0)
 	defer tx.Commit()
@@ -154,8 +142,8 @@ func (r *Node) Restore(id string, offset int64, db int) {
 	r.id2, r.second = id, offset+1
 }
 
-// Begin makes the server what the directive replicaof says. The link to the
-// master waits for Start.
+// Begin gives the server the role that the directive replicaof says. The link to the
+// master waits for Start. Call it once.
 func (r *Node) Begin() {
 	host, port, ok := r.configured()
 	if !ok {
@@ -170,7 +158,7 @@ func (r *Node) Begin() {
 	r.last = l
 }
 
-// configured is the master that the directive replicaof names.
+// configured returns the master that the directive replicaof names.
 func (r *Node) configured() (host string, port int, ok bool) {
 	host, p, ok := strings.Cut(r.config.String("replicaof"), " ")
 	if !ok {
@@ -180,8 +168,8 @@ func (r *Node) configured() (host string, port int, ok bool) {
 	return host, port, err == nil
 }
 
-// Start connects to the master that the directive replicaof names, if
-// it does. Call it once all data is loaded; Close ends it.
+// Start connects to the master that the directive replicaof names, if it names one. Call
+// it once all data is loaded; Close ends the link.
 func (r *Node) Start() {
 	tx := r.db.BeginAll(0)
 	defer tx.Commit()
@@ -190,12 +178,12 @@ func (r *Node) Start() {
 	}
 }
 
-// Follow makes the server a replica of a master, or of another one. tx holds all
-// shards. The link is made afterwards.
+// Follow makes the server a replica of a master, or of another one. tx holds all shards.
+// It does not wait for the link.
 func (r *Node) Follow(tx *engine.Tx, host string, port int) { r.follow(tx, host, port, false) }
 
-// follow is Follow. handOver: the master is to become one only now, in the middle of a
-// FAILOVER.
+// follow is Follow. With handOver the link asks the other server to become a master,
+// which is the second half of a FAILOVER.
 func (r *Node) follow(tx *engine.Tx, host string, port int, handOver bool) {
 	old := r.follows.Load()
 	if old == nil {
@@ -212,7 +200,7 @@ func (r *Node) follow(tx *engine.Tx, host string, port int, handOver bool) {
 	r.note(host + " " + strconv.Itoa(port))
 }
 
-// start runs a link's goroutine, behind that of the link before.
+// start runs a link's goroutine. It begins when that of the link before has ended.
 func (r *Node) start(l, before *link) {
 	l.started = true
 	r.mu.Lock()
@@ -226,8 +214,8 @@ func (r *Node) start(l, before *link) {
 	})
 }
 
-// demote makes a master a replica: nothing expires by itself any more, what is
-// written here is in no stream, and nobody waits for what only a master gives.
+// demote makes a master a replica: nothing expires by itself any more, what clients
+// write is in no stream, and commands that wait for what only a master gives end.
 func (r *Node) demote(tx *engine.Tx) {
 	tx.SetReplica(true)
 	r.useLog(tx, logFollows, true)
@@ -235,8 +223,8 @@ func (r *Node) demote(tx *engine.Tx) {
 	r.host.Demoted(tx)
 }
 
-// tokenGap is by how much fencing tokens are raised where grants may have been in
-// nobody's log, in us: no master hands out as many in what a replica can lack.
+// tokenGap is by how much a promotion raises fencing tokens, in us: the master may have
+// made grants that did not reach this replica, and a replica never lacks as many.
 const tokenGap = 60e6
 
 // Promote makes a replica a master, whose stream goes on at the same offset under
@@ -248,22 +236,22 @@ func (r *Node) Promote(tx *engine.Tx) {
 	}
 	l.stop()
 	r.rename(NewID(), r.db.Log().End())
-	r.db.Log().Unselect() // a master that was handed over to us knows no database selected
+	r.db.Log().Unselect() // the stream begins with a SELECT
 	tx.SetReplica(false)
-	r.master.keepBacklog(tx) // who followed it may come back
+	r.master.keepBacklog(tx) // replicas that followed it may come back
 	r.useLog(tx, logFollows, false)
 	tx.SawToken(tx.NextToken() + tokenGap)
 	r.SetGates()
 	r.note("")
-	r.dropReplicas("the stream has another name: this replica has become a master")
+	r.dropReplicas("this replica has become a master: its stream has a new name")
 }
 
-// note has CONFIG GET and CONFIG REWRITE show the master.
+// note makes CONFIG GET and CONFIG REWRITE show the master.
 func (r *Node) note(master string) { r.config.Note("replicaof", master) }
 
-// SetGates closes what a replica keeps clients from, as the configuration says. One
-// at a time: who comes last, whether a link, a client or a directive has changed,
-// sees all that changed before.
+// SetGates closes GateReadOnly and GateStale as the role, the link and the directives
+// replica-read-only and replica-serve-stale-data say, or opens them. Call it after a
+// change of one of these. Calls run one after another, so the last one sees every change.
 func (r *Node) SetGates() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -272,16 +260,16 @@ func (r *Node) SetGates() {
 	r.host.SetGate(GateStale, l != nil && l.step() != linkConnected && !c.Bool("replica-serve-stale-data"))
 }
 
-// logUse says who wants the stream of effects, beside the files.
+// logUse says what the stream of effects is used for, besides the files.
 type logUse uint8
 
 const (
-	logBacklog logUse = 1 << iota // replicas, and those that may come back
-	logFollows                    // nobody: the stream is the master's
+	logBacklog logUse = 1 << iota // replicas read it, or may come back for it
+	logFollows                    // it is a copy of the master's: transactions add nothing
 )
 
-// useLog notes who wants the stream: effects are encoded for somebody only. tx
-// holds all shards, which guard r.uses.
+// useLog notes a use of the stream, or its end: the engine encodes effects only where
+// there is a use. tx holds all shards, which guard r.uses.
 func (r *Node) useLog(tx *engine.Tx, which logUse, on bool) {
 	if on == (r.uses&which != 0) {
 		return
@@ -298,12 +286,12 @@ func (r *Node) useLog(tx *engine.Tx, which logUse, on bool) {
 	r.takeMessages()
 }
 
-// takeMessages has PUBLISH be in the stream of a master that replicas follow, and in
-// no other: a replica's is its master's. All shards are held.
+// takeMessages decides whether PUBLISH is in the stream: only where this server is a
+// master and keeps the stream for replicas. All shards are locked.
 func (r *Node) takeMessages() { r.db.Log().TakeMessages(r.uses == logBacklog) }
 
 // Distrust gives the stream a new name, because memory and the stream may differ, and
-// makes all replicas ask for all data. why is logged.
+// makes all replicas ask for all data. why is for the log.
 func (r *Node) Distrust(why string) {
 	r.ChangeID()
 	r.dropReplicas(why)
@@ -313,14 +301,14 @@ func (r *Node) Distrust(why string) {
 // data.
 func (r *Node) ChangeID() { r.become(NewID()) }
 
-// rewriteFiles has files made anew of what is in memory, which has another history.
+// rewriteFiles makes the server write its files anew: memory has another history.
 func (r *Node) rewriteFiles() {
 	if k := r.host.Keeper(); k != nil {
 		k.Replaced()
 	}
 }
 
-// notify leaves a token in a channel of capacity 1.
+// notify puts a token into a channel of capacity 1, unless one is there.
 func notify(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:

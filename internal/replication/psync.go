@@ -9,21 +9,22 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// ErrNoMasterLink refuses PSYNC and SYNC on a replica that does not receive its
-// master's stream.
+// ErrNoMasterLink is the error of Psync and Sync on a replica that does not receive its
+// master's stream. The text is Redis's.
 var ErrNoMasterLink = errors.New("Can't SYNC while not connected with my master")
 
-// PsyncRequest is what a client says with PSYNC.
+// PsyncRequest is a PSYNC.
 type PsyncRequest struct {
 	Conn     reactor.Conn // the client's connection
-	Said     Announced    // what it has said with REPLCONF before
-	ID       string       // the name of the stream that it has
-	Next     int64        // the first byte that it lacks; the first of a stream has the offset 1
-	FailOver bool         // PSYNC FAILOVER: this server is to become the master
+	Said     Announced    // what the client has said with REPLCONF before
+	ID       string       // the name of the stream that the client has
+	Next     int64        // the first byte that it lacks; the first byte of a stream has the offset 1
+	FailOver bool         // PSYNC FAILOVER: this server becomes the master
 }
 
-// Psync makes the client a replica, or says why it cannot be one. tx holds all shards.
-// The replica gets nothing before Replica.Join.
+// Psync makes a client a replica. tx holds all shards. The replica gets nothing before
+// Replica.Join and Replica.Run. Errors: ErrNoMasterLink; the client has no connection that
+// can leave its transport; PSYNC FAILOVER does not fit this server.
 func (r *Node) Psync(tx *engine.Tx, q PsyncRequest) (*Replica, error) {
 	if q.FailOver {
 		if err := r.promotedBy(tx, q.ID); err != nil {
@@ -43,7 +44,7 @@ func (r *Node) Psync(tx *engine.Tx, q PsyncRequest) (*Replica, error) {
 	return f, nil
 }
 
-// Sync is Psync for SYNC: the replica gets a snapshot without an announcement, and
+// Sync is Psync for SYNC: the replica gets a snapshot without +FULLRESYNC before it, and
 // acknowledges nothing.
 func (r *Node) Sync(conn reactor.Conn, said Announced) (*Replica, error) {
 	f, err := r.newReplica(conn, said)
@@ -53,10 +54,10 @@ func (r *Node) Sync(conn reactor.Conn, said Announced) (*Replica, error) {
 	return f, err
 }
 
-// newReplica makes a connection a replica, or says why it cannot be one.
+// newReplica returns a replica on a connection.
 func (r *Node) newReplica(conn reactor.Conn, said Announced) (*Replica, error) {
 	if _, ok := conn.(reactor.Hijacker); !ok {
-		return nil, errors.New("a replica needs a connection")
+		return nil, errors.New("the client has no connection that a replica could use")
 	}
 	if !r.linked() {
 		return nil, ErrNoMasterLink
@@ -68,16 +69,16 @@ func (r *Node) newReplica(conn reactor.Conn, said Announced) (*Replica, error) {
 	return f, nil
 }
 
-// Join puts the replica among those that follow. The session then has Run take its
-// connection out of the transport.
+// Join adds the replica to those of its master. The session then hands the connection
+// over to Run.
 func (f *Replica) Join() {
 	host, port := f.place()
-	f.m.r.log.Info("a replica asks for the stream", "host", host, "port", port, "capa", f.said.describeCapa(), "partial", f.continues != "")
+	f.m.r.log.Info("a replica requests the stream", "host", host, "port", port, "capa", f.said.describeCapa(), "partial", f.continues != "")
 	f.m.add(f)
 }
 
-// goOn arranges that the stream goes on from the byte that PSYNC calls next, if it
-// is the stream of that name and still there. All shards are locked.
+// goOn arranges that the replica continues at the byte that PSYNC calls next, if the
+// stream has that name and the bytes are still in memory. All shards are locked.
 func (f *Replica) goOn(id string, next int64) bool {
 	r, log := f.m.r, f.m.r.db.Log()
 	if !r.knows(id, next) || !f.m.keeps() {
@@ -102,7 +103,7 @@ func (f *Replica) goOn(id string, next int64) bool {
 }
 
 // beginsCommand reports whether a command begins at an offset, as far as one byte
-// tells: what overwrites commands has to know where they begin.
+// shows: oplog.Plain needs the beginning of a command.
 func beginsCommand(log *oplog.Log, offset int64) bool {
 	r, err := log.ReaderAt(offset, oplog.ForReplica)
 	if err != nil {

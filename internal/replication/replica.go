@@ -14,38 +14,39 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// followStep is how far a replica has come.
+// followStep is what a replica does now.
 type followStep int32
 
 const (
-	followWaits   followStep = iota // for a snapshot to begin
-	followFile                      // for a snapshot that goes to a file first
+	followWaits   followStep = iota // waits for a snapshot to begin
+	followFile                      // waits for a snapshot that is written to a file first
 	followReceive                   // receives a snapshot
-	followLoads                     // is to acknowledge that it has loaded it
+	followLoads                     // loads the snapshot; its acknowledgement ends that
 	followOnline                    // receives the stream
-	followDone                      // wanted a snapshot, and has it
+	followDone                      // has received a snapshot, and asked for no stream
 )
 
-// stateNames are those of INFO.
+// stateNames are the words of INFO for a followStep.
 var stateNames = [...]string{"wait_bgsave", "wait_bgsave", "send_bulk", "send_bulk", "online", "rdb_transmitted"}
 
-// Replica is a replica, as a connection that was taken out of its transport.
+// Replica is a replica of this server: a connection that was taken out of its transport.
+// Its methods are safe for concurrent use.
 type Replica struct {
-	m    *masterSide
+	m    *master
 	conn reactor.Conn // for its address, and to be killed
 	said Announced
 	ctx  context.Context
 	stop context.CancelFunc
 	old  bool // it said SYNC, and acknowledges nothing
 
-	continues string        // reply to PSYNC where the stream goes on; "": it needs a snapshot
+	continues string        // the reply +CONTINUE; "": the replica needs a snapshot
 	ready     chan struct{} // closed when the snapshot is sent
 	heard     chan struct{} // cap 1: it has acknowledged something
 	step      atomic.Int32  // followStep
-	acked     atomic.Int64  // offset that it has
-	synced    atomic.Int64  // offset that its files have
-	ackAt     atomic.Int64  // us: when it acknowledged last; before, when it last took something
-	sent      atomic.Int64  // offset that was written to it
+	acked     atomic.Int64  // offset up to which it has the stream in memory
+	synced    atomic.Int64  // offset up to which its files hold the stream
+	ackAt     atomic.Int64  // us: when it acknowledged last; before its first acknowledgement, when it last took data
+	sent      atomic.Int64  // offset up to which the stream was written to it
 	writing   atomic.Int64  // us since when a piece of its snapshot is being written; 0: none is
 	softSince atomic.Int64  // us since when it lags beyond the soft limit; 0: it does not
 	why       atomic.Pointer[string]
@@ -62,7 +63,7 @@ func (f *Replica) at() followStep { return followStep(f.step.Load()) }
 
 func (f *Replica) set(s followStep) { f.step.Store(int32(s)) }
 
-// place is where others find the replica.
+// place returns the address at which clients find the replica.
 func (f *Replica) place() (host string, port int) {
 	if host = f.said.ip; host == "" {
 		host, _, _ = net.SplitHostPort(f.conn.RemoteAddr())
@@ -70,17 +71,17 @@ func (f *Replica) place() (host string, port int) {
 	return host, f.said.port
 }
 
-// drop ends the replica's connection; it will come back by itself.
+// drop ends the replica's connection. The replica connects again by itself.
 func (f *Replica) drop(why string) {
 	f.why.CompareAndSwap(nil, &why)
 	f.stop()
 	f.conn.Kill(errReplica)
 }
 
-var errReplica = errors.New("the replica's connection was given up")
+var errReplica = errors.New("the master has closed the replica's connection")
 
-// Run sends the replica what it lacks and then the stream, until the connection ends. It is
-// what the connection is hijacked for.
+// Run sends the replica what it lacks and then the stream, until the connection ends. The
+// session gives it to reactor.Hijacker. It closes nc.
 func (f *Replica) Run(nc net.Conn, buffered []byte) {
 	defer context.AfterFunc(f.ctx, func() { _ = nc.Close() })()
 	f.wmu.Lock()
@@ -98,8 +99,9 @@ func (f *Replica) Run(nc net.Conn, buffered []byte) {
 	f.Leave(err)
 }
 
-// Leave takes the replica out of everything, once. The session calls it when its
-// connection has ended, also where Run never began. err is logged.
+// Leave removes the replica from its master; calls after the first do nothing. Run calls
+// it, and the session when its connection has ended, because Run may never have begun.
+// err is for the log.
 func (f *Replica) Leave(err error) {
 	f.stop()
 	f.m.mu.Lock()
@@ -120,11 +122,12 @@ func (f *Replica) Leave(err error) {
 		why = err.Error()
 	}
 	host, port := f.place()
-	f.m.r.log.Info("a replica is gone", "host", host, "port", port, "why", why)
+	f.m.r.log.Info("a replica has disconnected", "host", host, "port", port, "why", why)
 }
 
-// attach has the replica read the stream from an offset on, where its snapshot was
-// cut. For one that is gone nothing is kept, nor for one that wants no stream.
+// attach gives the replica a reader of the stream from the offset on at which its snapshot
+// was cut. A replica that has gone, or wants no stream, gets none, because a reader keeps
+// the stream in memory.
 func (f *Replica) attach(log *oplog.Log, offset int64) {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
@@ -141,7 +144,7 @@ func (f *Replica) serve() error {
 			return err
 		}
 		f.set(followOnline)
-		f.m.judge()
+		f.m.setGate()
 		return f.stream()
 	}
 	f.m.enqueue(f)
@@ -167,13 +170,13 @@ func (f *Replica) serve() error {
 	}
 	f.took()
 	f.set(followOnline)
-	f.m.judge()
+	f.m.setGate()
 	host, port := f.place()
 	f.m.r.log.Info("a replica is online", "host", host, "port", port, "offset", f.reader.Offset())
 	return f.stream()
 }
 
-// stream sends the stream until something goes wrong.
+// stream sends the stream until the connection fails or the replica is dropped.
 func (f *Replica) stream() error {
 	for {
 		b := f.reader.Next()
@@ -198,10 +201,10 @@ func (f *Replica) stream() error {
 	}
 }
 
-// took notes that the replica has taken, or said, something just now.
+// took notes that the replica has taken or sent something just now.
 func (f *Replica) took() { f.ackAt.Store(f.m.r.db.Clock().Micros()) }
 
-// write writes all of b; others wait.
+// write writes all of b. One goroutine writes at a time.
 func (f *Replica) write(b []byte) error {
 	f.wmu.Lock()
 	defer f.wmu.Unlock()
@@ -209,21 +212,21 @@ func (f *Replica) write(b []byte) error {
 	return err
 }
 
-// keepAlive writes a newline to a replica that waits for a snapshot: it knows that
-// this means nothing but that somebody is there.
+// keepAlive writes a newline to a replica that waits for a snapshot. The newline says
+// only that the master is alive.
 func (f *Replica) keepAlive() {
 	if s := f.at(); s != followWaits && s != followFile {
 		return
 	}
 	if f.wmu.TryLock() {
 		if s := f.at(); f.nc != nil && (s == followWaits || s == followFile) {
-			_, _ = f.nc.Write([]byte{'\n'}) // a byte fits in any socket that waits
+			_, _ = f.nc.Write([]byte{'\n'}) // a socket that waits has space for a byte
 		}
 		f.wmu.Unlock()
 	}
 }
 
-// listen reads what the replica acknowledges, until the connection ends.
+// listen reads the replica's acknowledgements until the connection ends.
 func (f *Replica) listen(nc net.Conn, buffered []byte) {
 	var p resp.Parser
 	p.Limits.MaxBulk = 1 << 16
@@ -232,7 +235,7 @@ func (f *Replica) listen(nc net.Conn, buffered []byte) {
 		for len(buf) > 0 {
 			args, n, err := p.Next(buf)
 			if err != nil || n == 0 && len(buf) > 1<<16 {
-				f.drop("the replica says what is no request")
+				f.drop("the replica sent bytes that are no request")
 				return
 			}
 			if n == 0 {
@@ -256,8 +259,8 @@ func (f *Replica) listen(nc net.Conn, buffered []byte) {
 	}
 }
 
-// hear takes REPLCONF ACK offset [FACK offset], the one thing that replicas say, and
-// the empty lines of one that loads, which may count as online already.
+// hear takes REPLCONF ACK offset [FACK offset], the only request of a replica, and the
+// empty lines of one that loads a snapshot.
 func (f *Replica) hear(args [][]byte) {
 	if len(args) == 0 {
 		f.took()
@@ -273,7 +276,7 @@ func (f *Replica) hear(args [][]byte) {
 	notify(f.heard)
 	m := f.m
 	if m.lack.Load() {
-		m.judge()
+		m.setGate()
 	}
 	m.settleWaits()
 	m.r.acked()
@@ -285,8 +288,8 @@ func raise(to *atomic.Int64, text []byte) {
 	}
 }
 
-// bound drops a replica that takes and says nothing for too long, or lags too far
-// behind. It waits for its snapshot in peace.
+// bound drops a replica that takes and sends nothing for repl-timeout, or lags too far
+// behind. A replica that waits for its snapshot is not dropped.
 func (f *Replica) bound(now int64) {
 	limit := f.m.r.config.Int("repl-timeout") * 1e6
 	silent := now-f.ackAt.Load() > limit
@@ -295,33 +298,34 @@ func (f *Replica) bound(now int64) {
 		return
 	case followFile:
 		silent = false
-	case followReceive: // where the snapshot stalls it has nothing to take
+	case followReceive: // it takes nothing while the snapshot is not being written
 		since := f.writing.Load()
 		silent = since > 0 && now-since > limit
 	case followOnline:
-		silent = silent && !f.old // which has nothing to say
+		silent = silent && !f.old // after SYNC a replica sends nothing
 	}
 	switch {
 	case silent:
-		f.drop("it was silent for longer than repl-timeout")
+		f.drop("the replica took and sent nothing for longer than repl-timeout")
 	case !f.said.rdbOnly:
 		f.boundLag(now)
 	}
 }
 
-// boundLag drops a replica that lags too far behind: what it lacks is in memory.
+// boundLag drops a replica that lags too far behind: the stream that it lacks takes up
+// memory.
 func (f *Replica) boundLag(now int64) {
 	c := f.m.r.config
 	l := c.OutputLimit(config.Replica)
 	lag := f.m.r.db.Log().End() - f.sent.Load()
-	keep := backlogSize(c) // that much is kept anyway
+	keep := backlogSize(c) // the backlog keeps so much in any case
 	switch {
 	case l.Hard > 0 && lag > max(l.Hard, keep):
-		f.drop("it lags further behind than client-output-buffer-limit allows")
+		f.drop("the replica lags further behind than the hard limit of client-output-buffer-limit replica")
 	case l.Soft <= 0 || lag <= max(l.Soft, keep):
 		f.softSince.Store(0)
 	case f.softSince.CompareAndSwap(0, now):
 	case now-f.softSince.Load() > int64(l.Seconds)*1e6:
-		f.drop("it lags behind for longer than client-output-buffer-limit allows")
+		f.drop("the replica lags behind for longer than the soft limit of client-output-buffer-limit replica allows")
 	}
 }

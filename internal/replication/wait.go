@@ -4,18 +4,17 @@ import (
 	"slices"
 )
 
-// WAIT and WAITAOF. A client waits as for a key (block.go), in a line of the
-// master's: acknowledgements end the wait, or its time.
-
-// AckWait is a wait for acknowledgements.
+// AckWait is a wait for acknowledgements, as WAIT and WAITAOF need it. The functions take
+// no shard and do not block.
 type AckWait struct {
-	Over func() bool // it has ended otherwise
-	Met  func() bool // what it waits for is there
-	End  func()      // is called once, if so
+	Over func() bool // reports whether the wait has ended for another reason
+	Met  func() bool // reports whether the condition holds
+	End  func()      // is called once, when Met has reported true
 }
 
-// Await looks after a wait until it ends: it asks replicas to acknowledge, and calls
-// w.Met after each acknowledgement and once a second, in a goroutine of its own.
+// Await looks after a wait until it ends, and returns at once. It asks the replicas to
+// acknowledge. A goroutine of the Node, or a replica's, calls Met after each
+// acknowledgement and once a second.
 func (r *Node) Await(w *AckWait) { r.master.wait(w) }
 
 // Acked returns how many replicas have acknowledged the stream up to an offset.
@@ -26,12 +25,12 @@ func (r *Node) SyncedBy(offset int64) int {
 	return r.master.count(offset, func(f *Replica) int64 { return f.synced.Load() })
 }
 
-// OnSynced makes waits be looked at again when this server's files hold the stream up to
-// an offset.
+// OnSynced makes the Node look at the waits again when this server's files hold the
+// stream up to an offset.
 func (r *Node) OnSynced(offset int64) { r.db.Log().OnSynced(offset, &r.master) }
 
-// wait has attend look after a wait.
-func (m *masterSide) wait(w *AckWait) {
+// wait is Node.Await.
+func (m *master) wait(w *AckWait) {
 	m.mu.Lock()
 	m.waits = append(m.waits, w)
 	m.mu.Unlock()
@@ -41,7 +40,7 @@ func (m *masterSide) wait(w *AckWait) {
 }
 
 // settleWaits ends the waits whose condition is met.
-func (m *masterSide) settleWaits() {
+func (m *master) settleWaits() {
 	m.mu.Lock()
 	all := slices.Clone(m.waits)
 	m.mu.Unlock()
@@ -64,11 +63,11 @@ func (m *masterSide) settleWaits() {
 	m.waits = slices.DeleteFunc(m.waits, func(w *AckWait) bool { return slices.Contains(ended, w) })
 }
 
-// Wake implements oplog.Waker: something was synced.
-func (m *masterSide) Wake() { m.nudge() }
+// Wake implements oplog.Waker: the files hold more of the stream.
+func (m *master) Wake() { m.nudge() }
 
-// online is the number of replicas that receive the stream.
-func (m *masterSide) online() (n int) {
+// online returns the number of replicas that receive the stream.
+func (m *master) online() (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, f := range m.followers {
@@ -79,9 +78,9 @@ func (m *masterSide) online() (n int) {
 	return n
 }
 
-// count is the number of replicas that have acknowledged an offset; of is what they
-// acknowledge, by default that they have it in memory.
-func (m *masterSide) count(offset int64, of func(*Replica) int64) (n int) {
+// count returns the number of replicas that have acknowledged the stream up to an offset.
+// of returns the acknowledgement that counts; nil: that they have it in memory.
+func (m *master) count(offset int64, of func(*Replica) int64) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, f := range m.followers {

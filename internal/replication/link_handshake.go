@@ -17,8 +17,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// The first words between a replica and its master: who it is, what it
-// understands, and from where on it wants the stream.
+// The handshake of a replica with its master: PING, AUTH, REPLCONF with its address and
+// capabilities, PSYNC with the offset from which on it lacks the stream.
 
 // dial connects to the master.
 func (l *link) dial() (net.Conn, error) {
@@ -49,15 +49,15 @@ func (l *link) dial() (net.Conn, error) {
 	return nil, fmt.Errorf("TLS with the master (tls-replication yes): %w", err)
 }
 
-// replicationTLS is how a replica talks to its master: with this server's own
-// certificate, to whoever has one of the authorities of tls-ca-cert-file, whatever
-// its name, as Redis does.
+// replicationTLS returns how a replica talks to its master: with this server's own
+// certificate, and to a master whose certificate one of the authorities of
+// tls-ca-cert-file has signed. The name in it is not compared, as in Redis.
 func replicationTLS(directive func(string) string) (*tls.Config, error) {
 	roots, err := authorities(directive("tls-ca-cert-file"), directive("tls-ca-cert-dir"))
 	if err != nil {
 		return nil, err
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} //nolint:gosec // VerifyConnection does, but for the name
+	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} //nolint:gosec // VerifyConnection verifies all but the name
 	c.VerifyConnection = func(s tls.ConnectionState) error {
 		o := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool()}
 		for _, cert := range s.PeerCertificates[1:] {
@@ -80,7 +80,7 @@ func replicationTLS(directive func(string) string) (*tls.Config, error) {
 	return c, nil
 }
 
-// authorities reads the certificates that others' are checked against.
+// authorities reads the certificates of the authorities that sign masters' certificates.
 func authorities(file, dir string) (*x509.CertPool, error) {
 	pool, found := x509.NewCertPool(), false
 	var files []string
@@ -98,13 +98,13 @@ func authorities(file, dir string) (*x509.CertPool, error) {
 		found = pool.AppendCertsFromPEM(pem) || found
 	}
 	if !found {
-		return nil, errors.New("tls-ca-cert-file and tls-ca-cert-dir name no certificate to check the master's against")
+		return nil, errors.New("tls-ca-cert-file and tls-ca-cert-dir have no certificate to verify the master's with")
 	}
 	return pool, nil
 }
 
-// ask sends a command and returns the line that answers it. Errors are the
-// connection's; an error reply is a line.
+// ask sends a command and returns the line of its reply. An error reply is a line; errors
+// are those of the connection.
 func (m *masterConn) ask(words ...string) (string, error) {
 	args := make([][]byte, len(words))
 	for i, w := range words {
@@ -116,7 +116,8 @@ func (m *masterConn) ask(words ...string) (string, error) {
 	return m.line()
 }
 
-// line reads a line, without its end. Empty ones say that the master is alive.
+// line reads a line, without its end. It skips empty lines, which a master sends to show
+// that it is alive.
 func (m *masterConn) line() (string, error) {
 	for {
 		b, err := m.r.ReadSlice('\n')
@@ -129,14 +130,14 @@ func (m *masterConn) line() (string, error) {
 	}
 }
 
-// greet says who this replica is.
-func (l *link) greet(m *masterConn) error {
+// handshake authenticates this replica and announces it.
+func (l *link) handshake(m *masterConn) error {
 	reply, err := m.ask("PING")
 	if err != nil {
 		return err
 	}
 	if reply[0] != '+' && !hasAnyPrefix(reply, "-NOAUTH", "-NOPERM", "-ERR operation not permitted") {
-		return fmt.Errorf("the master answered PING with %q", head([]byte(reply), maxPeerText))
+		return fmt.Errorf("the master replied to PING with %q; want +PONG", head([]byte(reply), maxPeerText))
 	}
 	c := l.r.config
 	if pass := c.String("masterauth"); pass != "" {
@@ -163,11 +164,11 @@ func hasAnyPrefix(s string, prefixes ...string) bool {
 	return false
 }
 
-// asValkey is the version that a master of Valkey is told: the first whose form of hashes
-// with deadlines ebb reads, in place of which an older replica gets none at all.
+// asValkey is the version that ebb announces to a master of Valkey: the first whose form
+// of hashes with deadlines ebb reads. A master sends no deadlines to an older replica.
 const asValkey = "9.0.0"
 
-// introduce sends the REPLCONFs. A master that does not know one goes on without.
+// introduce sends the REPLCONFs. A master may refuse one that it does not know.
 func (l *link) introduce(m *masterConn) error {
 	all := [][]string{{"listening-port", strconv.Itoa(l.r.announcedPort())}}
 	if ip := l.r.config.String("replica-announce-ip"); ip != "" {
@@ -183,13 +184,13 @@ func (l *link) introduce(m *masterConn) error {
 			return fmt.Errorf("the master refused REPLCONF: %s; set masterauth and masteruser", plainText(reply[1:], maxPeerText))
 		}
 		if reply[0] == '-' {
-			l.r.log.Info("the master does not know a REPLCONF", "words", words, "reply", plainText(reply, maxPeerText))
+			l.r.log.Info("the master refused a REPLCONF; the link goes on without it", "words", words, "reply", plainText(reply, maxPeerText))
 		}
 	}
 	return nil
 }
 
-// announcedPort is the port that others are told to find this replica at.
+// announcedPort returns the port at which clients find this replica.
 func (r *Node) announcedPort() int {
 	c := r.config
 	switch {
@@ -215,10 +216,10 @@ func validReplID(s string) bool {
 	return len(s) == len(noReplID)
 }
 
-// maxPeerText is how much of what a peer says is shown, in bytes.
+// maxPeerText is how many bytes of a peer's text a log line or INFO shows.
 const maxPeerText = 200
 
-// plainText is what a peer says, for a log or for INFO: one line of at most so many bytes
+// plainText returns a peer's text for a log or for INFO: one line of at most so many bytes
 // without control characters.
 func plainText(s string, most int) string {
 	s = strings.ToValidUTF8(s[:min(len(s), most)], "?")
@@ -230,11 +231,11 @@ func plainText(s string, most int) string {
 	}, s)
 }
 
-// fullSync is what +FULLRESYNC says of the data that follows.
+// fullSync is a reply +FULLRESYNC: where the stream continues behind the data.
 type fullSync struct {
 	id     string
 	offset int64
-	db     int // that the stream has selected there, -1: none
+	db     int // the database that the stream has selected there, -1: none
 }
 
 // handOverError says that a replica refused to become the master in a FAILOVER.
@@ -242,8 +243,8 @@ type handOverError struct{ reply string }
 
 func (e *handOverError) Error() string { return "the replica did not take over: " + e.reply }
 
-// psync asks for the stream. It returns nil if the stream goes on where this
-// replica's ends.
+// psync asks for the stream. It returns nil if the stream continues where this replica's
+// ends.
 func (l *link) psync(m *masterConn) (*fullSync, error) {
 	id, next := l.position()
 	words := []string{"PSYNC", id, strconv.FormatInt(next, 10)}
@@ -260,13 +261,14 @@ func (l *link) psync(m *masterConn) (*fullSync, error) {
 	case f[0] == "+FULLRESYNC" && len(f) == 3:
 		offset, err := strconv.ParseInt(f[2], 10, 64)
 		if err != nil || offset < 0 || offset > maxOffset || !validReplID(f[1]) {
-			return nil, fmt.Errorf("the master answered PSYNC with %q, which wants an id of 40 letters and digits, and an offset of 0 to %d", head([]byte(reply), maxPeerText), int64(maxOffset))
+			return nil, fmt.Errorf("the master replied to PSYNC with %q; want an id of 40 letters and digits, and an offset in [0, %d]",
+				head([]byte(reply), maxPeerText), int64(maxOffset))
 		}
 		l.took()
 		return &fullSync{id: f[1], offset: offset, db: -1}, nil
 	case f[0] == "+CONTINUE":
 		if len(f) > 1 && !validReplID(f[1]) {
-			return nil, fmt.Errorf("the master answered PSYNC with %q, which wants an id of 40 letters and digits", head([]byte(reply), maxPeerText))
+			return nil, fmt.Errorf("the master replied to PSYNC with %q; want an id of 40 letters and digits", head([]byte(reply), maxPeerText))
 		}
 		if len(f) > 1 && f[1] != id {
 			l.renamed(f[1], next-1)
@@ -276,11 +278,11 @@ func (l *link) psync(m *masterConn) (*fullSync, error) {
 	case l.handOver:
 		return nil, &handOverError{plainText(reply, maxPeerText)}
 	}
-	return nil, fmt.Errorf("the master answered PSYNC with %q", head([]byte(reply), maxPeerText))
+	return nil, fmt.Errorf("the master replied to PSYNC with %q; want +FULLRESYNC or +CONTINUE", head([]byte(reply), maxPeerText))
 }
 
-// position is the stream that this replica has, and the next byte that it wants,
-// as PSYNC counts. With all shards locked nobody is about to write.
+// position returns the stream that this replica has, and the first byte that it lacks, as
+// PSYNC counts. It locks all shards, so no transaction is about to write.
 func (l *link) position() (id string, next int64) {
 	tx := l.r.db.BeginAll(0)
 	defer tx.Commit()
@@ -288,8 +290,8 @@ func (l *link) position() (id string, next int64) {
 	return id, l.r.db.Log().End() + 1
 }
 
-// renamed notes that the master's stream has another name than when we last
-// followed it: it was promoted. Replicas of ours are to hear of it.
+// renamed takes over a new name of the master's stream: the master was promoted since this
+// replica followed it last. Replicas of this server connect again and get the name too.
 func (l *link) renamed(id string, end int64) {
 	tx := l.r.db.BeginAll(0)
 	defer tx.Commit()
@@ -299,7 +301,7 @@ func (l *link) renamed(id string, end int64) {
 	}
 }
 
-// took notes that the other side has taken over, if it was to.
+// took ends a FAILOVER: the other server has taken over.
 func (l *link) took() {
 	if l.handOver {
 		l.handOver = false
