@@ -35,7 +35,8 @@ var arrows = []struct {
 	{"internal/command", []string{"engine", "resp", "internal/"}},
 	{"server", []string{"internal/command", "engine", "resp", "internal/"}},
 	{"conn", []string{"resp"}}, // what the toolkit runs on: neither an engine nor a client library
-	{"embed", []string{"conn", "internal/command", "engine", "resp", "internal/config", "internal/disk", "internal/reactor", "internal/routing", "internal/serverurl"}},
+	{"embed", []string{"conn", "internal/command", "engine", "resp", "internal/config", "internal/disk", "internal/reactor", "internal/routing",
+		"internal/serverurl"}},
 	{"goredis", []string{"conn", "resp", "internal/kit", "internal/routing", "internal/serverurl"}},
 	{".", []string{"conn", "embed", "goredis", "engine", "internal/serverurl"}}, // the facade
 	{"ebbtest", []string{".", "server", "engine", "resp", "internal/memnet"}},
@@ -191,13 +192,49 @@ var notLinked = map[string][]string{
 	"cmd/ebb": {module, module + "/limit", "github.com/redis/", "github.com/prometheus/", "google.golang.org/protobuf"}, // 21 MB: .ci/test size
 }
 
+// A program that imports the toolkit and one driver links that driver, and no other: not
+// the engine where the data is on a server, and no client library where it is in the
+// process.
+func TestTheToolkitLinksTheDriverThatAProgramImports(t *testing.T) {
+	toolkit := []string{"conn", "resp", "internal/kit", "internal/expiries"}
+	for _, object := range []string{"limit", "limit/httplimit", "lock", "queue", "expmap", "expset", "topic", "stream", "bloom", "unique", "bits", "near"} {
+		for _, dep := range linked(t, object) {
+			if to, ok := ours(dep); ok && !slices.Contains(toolkit, to) && !within(to, "limit") && to != object {
+				t.Errorf("%s links %s: the toolkit is on conn alone", object, to)
+			}
+			if strings.HasPrefix(dep, "github.com/redis/") {
+				t.Errorf("%s links %s", object, dep)
+			}
+		}
+	}
+	deps := linked(t, "limit", "embed")
+	if !slices.Contains(deps, module+"/engine") {
+		t.Errorf("limit and embed do not link the engine: %q", deps)
+	}
+	for _, dep := range deps {
+		if to, _ := ours(dep); strings.HasPrefix(dep, "github.com/redis/") || slices.Contains([]string{".", "goredis", "server"}, to) {
+			t.Errorf("limit and embed link %s", dep)
+		}
+	}
+}
+
+// linked returns the import paths of packages, and of all that they import.
+func linked(t *testing.T, dirs ...string) []string {
+	t.Helper()
+	args := []string{"list", "-deps"}
+	for _, dir := range dirs {
+		args = append(args, "./"+dir)
+	}
+	out, err := exec.Command("go", args...).Output()
+	if err != nil {
+		t.Fatalf("go %s: %v", strings.Join(args, " "), err)
+	}
+	return strings.Fields(string(out))
+}
+
 func TestEngineAndServerPullInNoClient(t *testing.T) {
 	for root, forbidden := range notLinked {
-		out, err := exec.Command("go", "list", "-deps", "./"+root).Output()
-		if err != nil {
-			t.Fatalf("go list -deps ./%s: %v", root, err)
-		}
-		deps := strings.Fields(string(out))
+		deps := linked(t, root)
 		if !slices.Contains(deps, module+"/internal/wheel") {
 			t.Errorf("go list -deps ./%s does not name the engine's packages: %q", root, deps)
 		}

@@ -147,18 +147,18 @@ func (c *Conn) Rename(ctx context.Context, from, to string) error {
 // Expire lets a key live for another ttl, and reports whether there is such a
 // key. A ttl of 0 or less deletes it.
 func (c *Conn) Expire(ctx context.Context, key string, ttl time.Duration) (bool, error) {
-	return truth(c.Do(ctx, "PEXPIRE", key, millis(ttl)))
+	return parseBool(c.Do(ctx, "PEXPIRE", key, millis(ttl)))
 }
 
 // ExpireAt lets a key live until t, by the backend's clock, and reports whether
 // there is such a key.
 func (c *Conn) ExpireAt(ctx context.Context, key string, t time.Time) (bool, error) {
-	return truth(c.Do(ctx, "PEXPIREAT", key, t.UnixMilli()))
+	return parseBool(c.Do(ctx, "PEXPIREAT", key, t.UnixMilli()))
 }
 
 // Persist takes a key's deadline away, and reports whether it had one.
 func (c *Conn) Persist(ctx context.Context, key string) (bool, error) {
-	return truth(c.Do(ctx, "PERSIST", key))
+	return parseBool(c.Do(ctx, "PERSIST", key))
 }
 
 // TTL returns how long a key lives on, to the millisecond: Forever if it has no
@@ -220,7 +220,7 @@ func (c *Conn) Publish(ctx context.Context, channel string, payload any) (int64,
 	return number(c.Do(ctx, "PUBLISH", channel, payload))
 }
 
-// Ping asks whether the backend is there.
+// Ping returns nil if the backend answers.
 func (c *Conn) Ping(ctx context.Context) error { return none(c.Do(ctx, "PING")) }
 
 func withKeys(name string, keys []string) []any {
@@ -250,13 +250,13 @@ func number(v Value, err error) (int64, error) {
 	return v.AsInt()
 }
 
-func truth(v Value, err error) (bool, error) {
+func parseBool(v Value, err error) (bool, error) {
 	n, err := number(v, err)
 	return n != 0, err
 }
 
 // millis converts a duration to whole milliseconds; a part of one counts as
-// one, so that nothing lives shorter than asked for.
+// one, so that nothing lives shorter than the caller wants.
 func millis(d time.Duration) int64 {
 	if d <= 0 {
 		return int64(d / time.Millisecond)

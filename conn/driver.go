@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Driver is a backend that somebody else has written, over another client library
-// for instance: Use makes a Conn of it. The commands it is given are not empty,
-// and none changes the connection's state. A reply that is an error is a Value of
+// Driver is a backend: packages embed and goredis have one each, and a program may write
+// its own over another client library. New makes a Conn of it. The commands that the Conn
+// gives it are not empty, and none changes the connection's state. A reply that is an error is a Value of
 // that kind, with a nil error; an error means that there was no reply, and has
 // ErrUnavailable, ErrClosed, ErrArgument or the context's error in its chain. A
 // command that may have run must not be sent again. Methods are safe for
@@ -31,7 +31,7 @@ type Driver interface {
 	Watch(ctx context.Context, fn func(*Watched) error, keys []string) error
 	// Subscribe returns when the server has confirmed the subscription.
 	Subscribe(ctx context.Context, kind SubscribeKind, names []string) (Feed, error)
-	// Capabilities is asked for often.
+	// Capabilities says what the backend is. It is called often, and must be fast.
 	Capabilities() Capabilities
 	// String says how it runs, without a password.
 	String() string

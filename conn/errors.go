@@ -27,7 +27,7 @@ var (
 	// too, and the command has not run.
 	ErrUnavailable = errors.New("the backend cannot be reached")
 	// ErrNotReplicated is in the chain of the errors of a Replicated view's call
-	// that has run, but is not on as many replicas as asked for: if the master is
+	// that has run, but is not on as many replicas as the view wants: if the master is
 	// lost, it may be. ErrUnavailable is in the chain too, unless WAIT is refused.
 	ErrNotReplicated = errors.New("ebb: it has run, but is not on enough replicas")
 	// ErrInterrupted is returned by Subscription.Next when its connection was lost,
@@ -45,7 +45,7 @@ var (
 	// or an object of the toolkit does not take. The call has sent nothing.
 	ErrArgument = errors.New("ebb: unusable argument")
 	// ErrValue is in the chain of errors about stored data that a Codec, or an
-	// object, cannot read: somebody else's, or of another version.
+	// object, cannot read: another program's, or of another version.
 	ErrValue = errors.New("ebb: stored data that cannot be read")
 	// ErrRemote is returned where an embedded engine is needed and the
 	// connection leads to a server.

@@ -9,7 +9,7 @@ import (
 
 // Message is what a subscription receives. Keyspace events are messages too:
 // on __keyevent@0__:expired the payload is the key, on __keyspace@0__:<key> it
-// is the event. They come once notify-keyspace-events asks for them:
+// is the event. They come once notify-keyspace-events has them sent:
 //
 //	c.Do(ctx, "CONFIG", "SET", "notify-keyspace-events", "Ex")
 type Message struct {

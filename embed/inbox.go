@@ -13,10 +13,10 @@ import (
 )
 
 // inbox is the feed of an embedded engine: the connection of a session that
-// sends nothing but messages. Whoever publishes queues them in the session and
+// sends nothing but messages. A publisher queues them in the session and
 // wakes the inbox; Next takes them out.
 type inbox struct {
-	b    *embedded
+	b    *driver
 	slot *slot
 	kick chan struct{} // cap 1: there may be messages
 	done chan struct{} // closed by close
@@ -34,7 +34,7 @@ type inbox struct {
 }
 
 // Subscribe implements Driver.
-func (b *embedded) Subscribe(_ context.Context, kind conn.SubscribeKind, names []string) (conn.Feed, error) {
+func (b *driver) Subscribe(_ context.Context, kind conn.SubscribeKind, names []string) (conn.Feed, error) {
 	spare, err := b.enter()
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (b *embedded) Subscribe(_ context.Context, kind conn.SubscribeKind, names [
 	in := &inbox{b: b, kick: make(chan struct{}, 1), done: make(chan struct{})}
 	in.dec = bufio.NewReader(&in.src)
 	in.slot = &slot{s: b.eng.svc.NewSession(in)}
-	if err := b.greet(in.slot); err != nil {
+	if err := b.handshake(in.slot); err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
 	args := []any{kind.Command()}
@@ -155,7 +155,7 @@ func (in *inbox) Wake() {
 	}
 }
 
-// Kill implements reactor.Conn. Whoever calls it may hold locks that closing a
+// Kill implements reactor.Conn. Its caller may hold locks that closing a
 // session needs, so a goroutine does that, for which the backend waits.
 func (in *inbox) Kill(err error) {
 	in.killMu.Lock()

@@ -11,11 +11,11 @@ import (
 )
 
 // synced is a view of the driver whose writes return when they are on disk.
-type synced struct{ *embedded }
+type synced struct{ *driver }
 
 // Replicated implements ReplicatedDriver: the copy that a write waits for is the one in
 // the engine's files.
-func (b *embedded) Replicated(int, time.Duration) conn.Driver { return synced{b} }
+func (b *driver) Replicated(int, time.Duration) conn.Driver { return synced{b} }
 
 // changes reports whether a command may change data.
 func changes(args []any) bool {
@@ -46,7 +46,7 @@ func (b synced) sync(ctx context.Context, err error, cmds ...[]any) error {
 
 // Do implements Driver.
 func (b synced) Do(ctx context.Context, args []any) (conn.Value, error) {
-	v, err := b.embedded.Do(ctx, args)
+	v, err := b.driver.Do(ctx, args)
 	return v, b.sync(ctx, err, args)
 }
 
@@ -64,13 +64,13 @@ func (b synced) Ints(ctx context.Context, words []string) (conn.Ints, error) {
 
 // Pipeline implements Driver.
 func (b synced) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
-	vs, err := b.embedded.Pipeline(ctx, cmds)
+	vs, err := b.driver.Pipeline(ctx, cmds)
 	return vs, b.sync(ctx, err, cmds...)
 }
 
 // Tx implements Driver.
 func (b synced) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
-	vs, err := b.embedded.Tx(ctx, cmds)
+	vs, err := b.driver.Tx(ctx, cmds)
 	return vs, b.sync(ctx, err, cmds...)
 }
 

@@ -15,24 +15,24 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// gather sends what many goroutines ask one server for at the same time together:
+// autoPipeline sends the commands that many goroutines have for one server together:
 // the way to a server costs far more than most commands.
 //
-//	a call ──┬─ a lane is free ── alone, at once, in the caller's goroutine
-//	         └─ none is ───────── it waits, and the next lane that gets free
-//	                              takes all who wait, as one pipeline
+//	a call ──┬─ an in-flight slot is free ── alone, at once, in the caller's goroutine
+//	         └─ none is ──────────────────── it waits, and the next slot that gets free
+//	                                         takes all waiting calls, as one pipeline
 //
-// Nothing is ever held back for company, so who is alone is as fast as without. Each
+// No call is held back for company, so a call that is alone is as fast as without. Each
 // call ends with its own context, while its pipeline goes on; each has its own
 // answer, and is sent again, or not, as if it had been alone. What may keep others
-// waiting behind it has a connection to itself: see gathers.
-type gather struct {
+// waiting behind it has a connection to itself: see mayJoin.
+type autoPipeline struct {
 	client *redis.Client
-	width  int       // lanes; 0: each command goes alone
+	width  int       // in-flight slots; 0: each command goes alone
 	calls  sync.Pool // of *call; not one for all, whose channels would leave a synctest bubble
 
 	mu    sync.Mutex // guards what follows
-	taken int        // lanes
+	taken int        // in-flight slots
 	queue []*call
 	pipes sync.WaitGroup // goroutines of pipelines
 }
@@ -44,21 +44,21 @@ const (
 	smallArgs = 4 << 10
 )
 
-// mostLanes is how many lanes lead to one server: more would only make the pipelines
+// mostInFlight is how many in-flight slots a server has: more would only make the pipelines
 // smaller.
-const mostLanes = 8
+const mostInFlight = 8
 
-// newGather has no lanes for a client that sends by itself what was lost: of a pipeline
+// newAutoPipeline has no slots for a client that sends by itself what was lost: of a pipeline
 // it would send again what has been answered.
-func newGather(client *redis.Client) *gather {
-	g := &gather{client: client}
+func newAutoPipeline(client *redis.Client) *autoPipeline {
+	g := &autoPipeline{client: client}
 	if o := client.Options(); o.MaxRetries == 0 { // which is -1 when it is made
-		g.width = max(1, min(mostLanes, 2*runtime.GOMAXPROCS(0), o.PoolSize))
+		g.width = max(1, min(mostInFlight, 2*runtime.GOMAXPROCS(0), o.PoolSize))
 	}
 	return g
 }
 
-// call is a command that waits for a lane, or is in a pipeline.
+// call is a command that waits for a slot, or is in a pipeline.
 type call struct {
 	ctx    context.Context
 	plain  []any
@@ -67,8 +67,8 @@ type call struct {
 	answer answer
 }
 
-// gathers reports whether a command may go with others.
-func gathers(ctx context.Context, plain []any) bool {
+// mayJoin reports whether a command may go with others.
+func mayJoin(ctx context.Context, plain []any) bool {
 	if _, ok := waitOf(ctx); ok {
 		return false
 	}
@@ -92,8 +92,8 @@ func gathers(ctx context.Context, plain []any) bool {
 }
 
 // send runs one command, once.
-func (g *gather) send(ctx context.Context, plain []any, ints bool) answer {
-	if g.width == 0 || !gathers(ctx, plain) {
+func (g *autoPipeline) send(ctx context.Context, plain []any, ints bool) answer {
+	if g.width == 0 || !mayJoin(ctx, plain) {
 		return sendFor(ctx, g.client, plain, ints)
 	}
 	g.mu.Lock()
@@ -121,8 +121,8 @@ func (g *gather) send(ctx context.Context, plain []any, ints bool) answer {
 	}
 }
 
-// owned copies what is the caller's, who may change it once the call has ended: with a
-// context that ends it does before its pipeline is written.
+// owned copies the byte slices. They are the caller's, which may change them once the call
+// has ended; with a context that ends, this is before its pipeline is written.
 func owned(plain []any) []any {
 	for i, a := range plain {
 		if b, ok := a.([]byte); ok {
@@ -133,7 +133,7 @@ func owned(plain []any) []any {
 }
 
 // leave takes a call out of the queue, and reports whether it was there.
-func (g *gather) leave(c *call) bool {
+func (g *autoPipeline) leave(c *call) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	i := slices.Index(g.queue, c)
@@ -143,8 +143,8 @@ func (g *gather) leave(c *call) bool {
 	return i >= 0
 }
 
-// free gives a lane to who waits.
-func (g *gather) free() {
+// free gives a slot to the calls that wait.
+func (g *autoPipeline) free() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if together := g.next(nil); together != nil {
@@ -152,8 +152,8 @@ func (g *gather) free() {
 	}
 }
 
-// next takes who waits, or gives the lane back. The caller holds mu.
-func (g *gather) next(room []*call) []*call {
+// next takes the calls that wait, or gives the slot back. The caller holds mu.
+func (g *autoPipeline) next(room []*call) []*call {
 	n := min(len(g.queue), mostTogether)
 	if n == 0 {
 		g.taken--
@@ -164,8 +164,8 @@ func (g *gather) next(room []*call) []*call {
 	return room
 }
 
-// run uses a lane for as long as anybody waits.
-func (g *gather) run(together []*call) {
+// run uses a slot for as long as calls wait.
+func (g *autoPipeline) run(together []*call) {
 	for together != nil {
 		g.pipe(together)
 		g.mu.Lock()
@@ -175,7 +175,7 @@ func (g *gather) run(together []*call) {
 }
 
 // pipe sends calls at once, and hands out their answers.
-func (g *gather) pipe(together []*call) {
+func (g *autoPipeline) pipe(together []*call) {
 	ctx, cancel := joint(together)
 	defer cancel()
 	p := g.client.Pipeline()
@@ -210,4 +210,4 @@ func joint(together []*call) (context.Context, context.CancelFunc) {
 }
 
 // close waits for the pipelines.
-func (g *gather) close() { g.pipes.Wait() }
+func (g *autoPipeline) close() { g.pipes.Wait() }

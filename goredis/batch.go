@@ -28,7 +28,7 @@ func (k *cluster) pipeline(ctx context.Context, plain [][]any) ([]conn.Value, er
 	answers := make([]answer, 0, len(plain))
 	for len(plain) > 0 {
 		n := 0
-		for n < len(plain) && wide(plain[n]) == nil {
+		for n < len(plain) && fanOut(plain[n]) == nil {
 			n++
 		}
 		if n == 0 {
@@ -134,7 +134,7 @@ func sendGroup(ctx context.Context, node *redis.Client, group []*job) {
 }
 
 // unfinished returns the jobs of a round that are to be sent again; moved says
-// that all of them were told where to.
+// that each of them was redirected.
 func (k *cluster) unfinished(ctx context.Context, jobs []*job) (pending []*job, moved bool) {
 	ran := map[string]int{} // the last job on a key that has run, counted from 1
 	for _, j := range jobs {

@@ -71,7 +71,7 @@ func (k *blocker) abort() {
 }
 
 // Block implements Driver.
-func (b *remote) Block(ctx context.Context, args []any) (conn.Value, error) {
+func (b *driver) Block(ctx context.Context, args []any) (conn.Value, error) {
 	if b.one == nil && b.nodes == nil {
 		return b.Do(ctx, args)
 	}
@@ -92,7 +92,7 @@ func (b *remote) Block(ctx context.Context, args []any) (conn.Value, error) {
 }
 
 // blockOn runs one command on a connection of its own to a server, once.
-func (b *remote) blockOn(ctx context.Context, of *redis.Client, ask bool, plain []any) answer {
+func (b *driver) blockOn(ctx context.Context, of *redis.Client, ask bool, plain []any) answer {
 	k, err := b.takeBlocker(of)
 	if err != nil {
 		return answer{err: err, ran: true} // not to be tried again
@@ -106,20 +106,20 @@ func (b *remote) blockOn(ctx context.Context, of *redis.Client, ask bool, plain 
 		a = answer{err: conn.ErrClosed, ran: true}
 	}
 	if a.err != nil && ctx.Err() == nil {
-		b.dropIdle(k.addr) // they may be as dead, and whoever takes one waits as long to know
+		b.dropIdle(k.addr) // they may be as dead, and a call that takes one waits as long to know
 	}
 	b.giveBlocker(k, sound)
 	return a
 }
 
 // cutByClose reports whether close has aborted what waits.
-func (b *remote) cutByClose() bool {
+func (b *driver) cutByClose() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.closed
 }
 
-func (b *remote) takeBlocker(of *redis.Client) (*blocker, error) {
+func (b *driver) takeBlocker(of *redis.Client) (*blocker, error) {
 	addr := of.Options().Addr
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -142,7 +142,7 @@ func (b *remote) takeBlocker(of *redis.Client) (*blocker, error) {
 }
 
 // dropIdle closes the idle connections to an address.
-func (b *remote) dropIdle(addr string) {
+func (b *driver) dropIdle(addr string) {
 	b.mu.Lock()
 	var drop []*blocker
 	b.blockers = slices.DeleteFunc(b.blockers, func(k *blocker) bool {
@@ -158,9 +158,9 @@ func (b *remote) dropIdle(addr string) {
 }
 
 // giveBlocker keeps a connection for the next call if it is sound, which means
-// that nobody has aborted it, or is about to, and that its last command got a
+// that no call has aborted it, or is about to, and that its last command got a
 // reply. Of too many idle ones the oldest goes.
-func (b *remote) giveBlocker(k *blocker, sound bool) {
+func (b *driver) giveBlocker(k *blocker, sound bool) {
 	var drop *blocker
 	b.mu.Lock()
 	delete(b.waiting, k)

@@ -9,28 +9,28 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// learner returns what finds out about a backend.
-func (b *remote) learner() *routing.Learner[conn.Capabilities] {
-	return &routing.Learner[conn.Capabilities]{Door: "ebb", Ask: b.greet, Better: func(c conn.Capabilities) bool {
+// newProbe returns the capability probe of the driver.
+func (b *driver) newProbe() *routing.Learner[conn.Capabilities] {
+	return &routing.Learner[conn.Capabilities]{Door: "ebb", Ask: b.handshake, Better: func(c conn.Capabilities) bool {
 		return c.Native || c.HashFieldTTL || c.ShardedPubSub
 	}}
 }
 
 // Capabilities implements Driver: it returns what is known, and asks first if that is
 // nothing.
-func (b *remote) Capabilities() conn.Capabilities { return b.learn.Guess(context.Background()) }
+func (b *driver) Capabilities() conn.Capabilities { return b.probe.Guess(context.Background()) }
 
 // known makes sure, before a command is sent, that the backend is known.
-func (b *remote) known(ctx context.Context) error {
-	err := b.learn.Known(ctx)
+func (b *driver) known(ctx context.Context) error {
+	err := b.probe.Known(ctx)
 	if errors.Is(err, routing.ErrGuessed) {
 		err = fmt.Errorf("ebb: %w: %w", conn.ErrUnavailable, err)
 	}
 	return err
 }
 
-// greet makes sure that a server is there, and learns what it is.
-func (b *remote) greet(ctx context.Context) (caps conn.Capabilities, err error) {
+// handshake makes sure that a server is there, and asks it what it is.
+func (b *driver) handshake(ctx context.Context) (caps conn.Capabilities, err error) {
 	info, has, err := routing.Greet(func(words ...string) (conn.Value, error) { return b.raw(ctx, words) })
 	if err != nil {
 		return caps, fmt.Errorf("open %s: %w", b.name, err)
@@ -41,7 +41,7 @@ func (b *remote) greet(ctx context.Context) (caps conn.Capabilities, err error) 
 }
 
 // raw runs a command without a key, on a backend that is not known yet.
-func (b *remote) raw(ctx context.Context, words []string) (conn.Value, error) {
+func (b *driver) raw(ctx context.Context, words []string) (conn.Value, error) {
 	args := make([]any, len(words))
 	for i, w := range words {
 		args[i] = w

@@ -31,28 +31,31 @@ import (
 type cluster struct {
 	client *redis.ClusterClient
 
-	look chan struct{} // cap 1: who holds it looks at the map
+	look chan struct{} // cap 1: the holder of the token reads the map
 
 	mu     sync.Mutex // guards what follows
 	closed bool
 	seen   int // looks at the map so far
 	byAddr map[string]*redis.Client
 	extra  map[string]*redis.Client // nodes that the map does not have yet; ours to close
-	gather map[*redis.Client]*gather
+	auto   map[*redis.Client]*autoPipeline
 }
 
 func newCluster(c *redis.ClusterClient) *cluster {
-	return &cluster{client: c, look: make(chan struct{}, 1), byAddr: map[string]*redis.Client{}, extra: map[string]*redis.Client{}, gather: map[*redis.Client]*gather{}}
+	return &cluster{
+		client: c, look: make(chan struct{}, 1), byAddr: map[string]*redis.Client{}, extra: map[string]*redis.Client{},
+		auto: map[*redis.Client]*autoPipeline{},
+	}
 }
 
-// to returns where the calls to a node gather.
-func (k *cluster) to(node *redis.Client) *gather {
+// to returns the automatic pipelining of a node.
+func (k *cluster) to(node *redis.Client) *autoPipeline {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	g := k.gather[node]
+	g := k.auto[node]
 	if g == nil {
-		g = newGather(node)
-		k.gather[node] = g
+		g = newAutoPipeline(node)
+		k.auto[node] = g
 	}
 	return g
 }
@@ -60,7 +63,7 @@ func (k *cluster) to(node *redis.Client) *gather {
 // landed waits for what was sent together.
 func (k *cluster) landed() {
 	k.mu.Lock()
-	all := slices.Collect(maps.Values(k.gather))
+	all := slices.Collect(maps.Values(k.auto))
 	k.mu.Unlock()
 	for _, g := range all {
 		g.close()
@@ -87,7 +90,7 @@ func (k *cluster) looks() int {
 	return k.seen
 }
 
-// refresh reads the map of slots again, unless somebody has since the look that
+// refresh reads the map of slots again, unless another call has since the look that
 // the caller has seen.
 func (k *cluster) refresh(ctx context.Context, seen int) error {
 	select {
@@ -190,7 +193,7 @@ func sendTo(ctx context.Context, node *redis.Client, ask bool, plain []any) answ
 }
 
 func (k *cluster) do(ctx context.Context, plain []any) (conn.Value, error) {
-	if everywhere := wide(plain); everywhere != nil {
+	if everywhere := fanOut(plain); everywhere != nil {
 		return everywhere(ctx, k, plain)
 	}
 	return k.run(ctx, plain, func(ctx context.Context, node *redis.Client, ask bool) answer {
@@ -255,7 +258,7 @@ func (k *cluster) hop(ctx context.Context, node *redis.Client, try func(ctx cont
 		if a.err != nil {
 			return a
 		}
-		addr, asked, ok := routing.Redirect(a.v)
+		addr, asking, ok := routing.Redirect(a.v)
 		if !ok {
 			return a
 		}
@@ -263,10 +266,10 @@ func (k *cluster) hop(ctx context.Context, node *redis.Client, try func(ctx cont
 		if err != nil {
 			return a
 		}
-		if !asked {
+		if !asking {
 			k.client.ReloadState(ctx) // for the next call
 		}
-		node, ask = next, asked
+		node, ask = next, asking
 	}
 	return try(ctx, node, ask)
 }

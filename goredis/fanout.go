@@ -9,8 +9,8 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// wide returns how a command runs that concerns all masters of a cluster, or nil.
-func wide(plain []any) func(ctx context.Context, k *cluster, plain []any) (conn.Value, error) {
+// fanOut returns how a command runs that concerns all masters of a cluster, or nil.
+func fanOut(plain []any) func(ctx context.Context, k *cluster, plain []any) (conn.Value, error) {
 	run := routing.WideOf(nameOf(plain))
 	if run == nil {
 		return nil

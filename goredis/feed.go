@@ -16,23 +16,22 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// feedQuiet is how long a remote subscription hears nothing before it asks whether the
-// server is still there. A connection that is lost without a word is noticed within
+// feedQuiet is how long a subscription gets nothing before it sends PING. A connection that is lost without a word is noticed within
 // three times that.
 const feedQuiet = 15 * time.Second
 
-// remoteFeed is the feed of servers: of one, or of all masters of a cluster where
+// feed is the feed of servers: of one, or of all masters of a cluster where
 // each has events of its own. A goroutine for each reads the connection, and reads
-// no further while nobody takes its messages: the server's own limit on slow
+// no further while the caller takes no message: the server's own limit on slow
 // subscribers holds. When one connection is lost, all are made again.
 //
 // A message is either given to Next or stands behind an interruption that is. go-redis
 // makes a lost connection again by itself, and says nothing: the feed ends its own
-// sources at every error, and at a confirmation that it has not asked for. A read has no
+// sources at every error, and at a confirmation that it has not requested. A read has no
 // deadline, since one in the middle of a message would leave its rest to be read as
 // the next one: the feed's listener closes a connection that is silent.
-type remoteFeed struct {
-	b     *remote
+type feed struct {
+	b     *driver
 	kind  conn.SubscribeKind
 	names []string
 	// masters are those that were subscribed to, for events of nodes; else nil. The
@@ -74,7 +73,7 @@ const (
 )
 
 // Subscribe implements Driver.
-func (b *remote) Subscribe(ctx context.Context, kind conn.SubscribeKind, names []string) (conn.Feed, error) {
+func (b *driver) Subscribe(ctx context.Context, kind conn.SubscribeKind, names []string) (conn.Feed, error) {
 	if !b.calls.enter() {
 		return nil, conn.ErrClosed
 	}
@@ -87,7 +86,7 @@ func (b *remote) Subscribe(ctx context.Context, kind conn.SubscribeKind, names [
 			return nil, err
 		}
 	}
-	f := &remoteFeed{b: b, kind: kind, names: names, out: make(chan feedItem)}
+	f := &feed{b: b, kind: kind, names: names, out: make(chan feedItem)}
 	sources, err := f.open(ctx)
 	if err != nil {
 		return nil, err
@@ -98,9 +97,9 @@ func (b *remote) Subscribe(ctx context.Context, kind conn.SubscribeKind, names [
 }
 
 // open subscribes, and returns when that is confirmed.
-func (f *remoteFeed) open(ctx context.Context) (sources []*source, err error) {
+func (f *feed) open(ctx context.Context) (sources []*source, err error) {
 	var v conn.Value
-	within := f.b.greeted()
+	within := f.b.subscribeTimeout()
 	try := func(of ...subscriber) answer {
 		var a answer
 		sources, a = subscribeOn(ctx, of, f.kind, f.names, within)
@@ -134,10 +133,10 @@ func (f *remoteFeed) open(ctx context.Context) (sources []*source, err error) {
 	return sources, err
 }
 
-// greeted is how long it may take until a server has confirmed a subscription: to
-// connect, and for one reply. A client that waits for replies without end is told by
+// subscribeTimeout is how long it may take until a server has confirmed a subscription: to
+// connect, and for one reply. A client that waits for replies without end learns by
 // then that there is none, as the feed itself would find out.
-func (b *remote) greeted() time.Duration {
+func (b *driver) subscribeTimeout() time.Duration {
 	dial, reply := time.Duration(0), time.Duration(0)
 	switch {
 	case b.one != nil:
@@ -201,7 +200,7 @@ func subscribeOn(ctx context.Context, of []subscriber, kind conn.SubscribeKind, 
 	return sources, answer{ran: true}
 }
 
-// subscribeTo asks a server for a subscription.
+// subscribeTo requests a subscription from a server.
 func subscribeTo(ctx context.Context, of subscriber, kind conn.SubscribeKind, names []string) (*redis.PubSub, error) {
 	if _, ok := of.(*redis.Client); !ok { // a Ring must know a name to find the server
 		switch kind {
@@ -257,8 +256,8 @@ func closeAll(sources []*source) {
 }
 
 // run reads until the feed is closed, and subscribes again when a connection is
-// lost. Whoever takes the messages hears of both.
-func (f *remoteFeed) run(sources []*source) {
+// lost. The receiver of the messages gets an error for both.
+func (f *feed) run(sources []*source) {
 	for {
 		err := f.readAll(sources)
 		if f.ctx.Err() != nil {
@@ -282,7 +281,7 @@ func (f *remoteFeed) run(sources []*source) {
 
 // readAll reads all connections until the first is lost, or the feed is closed,
 // and closes them.
-func (f *remoteFeed) readAll(sources []*source) error {
+func (f *feed) readAll(sources []*source) error {
 	ctx, cancel := context.WithCancelCause(f.ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() { closeAll(sources) })
@@ -301,7 +300,7 @@ func (f *remoteFeed) readAll(sources []*source) error {
 }
 
 // watchMasters returns when others have the slots than those that are given.
-func (f *remoteFeed) watchMasters(ctx context.Context, are []*redis.Client) error {
+func (f *feed) watchMasters(ctx context.Context, are []*redis.Client) error {
 	tick := time.NewTicker(routing.FeedLook)
 	defer tick.Stop()
 	for {
@@ -319,7 +318,7 @@ func (f *remoteFeed) watchMasters(ctx context.Context, are []*redis.Client) erro
 func sameNode(a, b *redis.Client) bool { return a.Options().Addr == b.Options().Addr }
 
 // read receives from one connection.
-func (f *remoteFeed) read(ctx context.Context, s *source) error {
+func (f *feed) read(ctx context.Context, s *source) error {
 	for _, m := range s.early {
 		f.message(s, m)
 	}
@@ -335,7 +334,7 @@ func (f *remoteFeed) read(ctx context.Context, s *source) error {
 		switch m := x.(type) {
 		case *redis.Message:
 			f.message(s, m)
-		case *redis.Subscription: // we have asked for none
+		case *redis.Subscription: // we have requested none
 			if m.Kind == "sunsubscribe" {
 				return errMoved
 			}
@@ -346,18 +345,18 @@ func (f *remoteFeed) read(ctx context.Context, s *source) error {
 	}
 }
 
-func (f *remoteFeed) message(s *source, m *redis.Message) {
+func (f *feed) message(s *source, m *redis.Message) {
 	s.state.Store(holding)
 	f.give(feedItem{m: conn.Message{Channel: m.Channel, Pattern: m.Pattern, Payload: m.Payload}})
 	s.state.Store(heard)
 }
 
-// listen asks a source that was silent for feedQuiet whether the server is still there,
+// listen sends PING on a source that was silent for feedQuiet,
 // and returns when that cannot be sent or has no answer.
 func listen(ctx context.Context, sources []*source) error {
 	tick := time.NewTicker(feedQuiet)
 	defer tick.Stop()
-	asked := make([]bool, len(sources))
+	pinged := make([]bool, len(sources))
 	for {
 		select {
 		case <-tick.C:
@@ -367,28 +366,28 @@ func listen(ctx context.Context, sources []*source) error {
 		for i, s := range sources {
 			switch {
 			case s.state.CompareAndSwap(heard, silent), s.state.Load() == holding:
-				asked[i] = false
-			case asked[i]:
+				pinged[i] = false
+			case pinged[i]:
 				return fmt.Errorf("%w for %v", routing.ErrSilent, feedQuiet)
 			default:
 				if err := s.Ping(ctx); err != nil {
 					return err
 				}
-				asked[i] = true
+				pinged[i] = true
 			}
 		}
 	}
 }
 
 // give hands an item to Next.
-func (f *remoteFeed) give(i feedItem) {
+func (f *feed) give(i feedItem) {
 	select {
 	case f.out <- i:
 	case <-f.ctx.Done():
 	}
 }
 
-func (f *remoteFeed) wait(d time.Duration) {
+func (f *feed) wait(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -398,7 +397,7 @@ func (f *remoteFeed) wait(d time.Duration) {
 }
 
 // Next implements Feed.
-func (f *remoteFeed) Next(ctx context.Context) (conn.Message, error) {
+func (f *feed) Next(ctx context.Context) (conn.Message, error) {
 	if ctx.Err() != nil {
 		return conn.Message{}, conn.Ended(ctx, "subscription")
 	}
@@ -413,7 +412,7 @@ func (f *remoteFeed) Next(ctx context.Context) (conn.Message, error) {
 }
 
 // Close implements Feed.
-func (f *remoteFeed) Close() error {
+func (f *feed) Close() error {
 	f.once.Do(func() {
 		f.cancel()
 		f.runner.Wait()

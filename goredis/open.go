@@ -181,22 +181,22 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, erro
 	default:
 		client = redis.NewClient(a.opt)
 	}
-	b := newRemote(client, a.name)
+	b := newDriver(client, a.name)
 	b.owned = true
 	b.follow = kind != ""
-	if err := b.learn.Learn(ctx); err != nil {
+	if err := b.probe.Learn(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	return conn.New(b), nil
 }
 
-// newRemote returns the backend of a client.
-func newRemote(client redis.UniversalClient, name string) *remote {
-	b := &remote{client: client, name: name, waiting: map[*blocker]struct{}{}, calls: gate{last: make(chan struct{}, 1)}}
-	b.learn = b.learner()
+// newDriver returns the backend of a client.
+func newDriver(client redis.UniversalClient, name string) *driver {
+	b := &driver{client: client, name: name, waiting: map[*blocker]struct{}{}, calls: gate{last: make(chan struct{}, 1)}}
+	b.probe = b.newProbe()
 	switch c := client.(type) {
 	case *redis.Client:
-		b.one, b.gather = c, newGather(c)
+		b.one, b.auto = c, newAutoPipeline(c)
 	case *redis.ClusterClient:
 		b.nodes, b.follow = newCluster(c), true
 	}
@@ -302,8 +302,8 @@ func dialer(dial func(context.Context, string, string) (net.Conn, error), c *tls
 
 // Wrap returns a Conn over a go-redis client that the program already has: a
 // Client, single or of Sentinel, a ClusterClient, or another. Close leaves the
-// client open. What the server can do is found out at the first use, and asked
-// for again until it answers; until then Capabilities is empty, and calls fail.
+// client open. The first use asks the server what it can do, and so does
+// each later use until it answers; until then Capabilities is empty, and calls fail.
 //
 // The client's own options hold. Those under which it sends a command twice that
 // may have run already are MaxRetries, unless it is -1, and for what is not a
@@ -322,7 +322,7 @@ func Wrap(client redis.UniversalClient) *conn.Conn {
 	case *redis.ClusterClient:
 		name = "redis+cluster://" + strings.Join(c.Options().Addrs, ",")
 	}
-	b := newRemote(client, name+", wrapped")
+	b := newDriver(client, name+", wrapped")
 	b.follow = b.follow || b.one != nil && b.one.Options().Addr == failoverAddr
 	return conn.New(b)
 }

@@ -11,7 +11,8 @@ func TestURLsOfSeveralServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kind != "sentinel" || a.master != "mymaster" || a.user != "watch" || a.pass != "hush" || !slices.Equal(a.hosts, []string{"h1:26380", "h2:26379", "[::1]:26379"}) {
+	if kind != "sentinel" || a.master != "mymaster" || a.user != "watch" || a.pass != "hush" ||
+		!slices.Equal(a.hosts, []string{"h1:26380", "h2:26379", "[::1]:26379"}) {
 		t.Errorf("%s %+v", kind, a)
 	}
 	if a.opt.Username != "me" || a.opt.Password != "secret" || a.opt.DB != 3 || a.opt.ReadTimeout.Seconds() != 5 || a.opt.TLSConfig == nil {
@@ -33,7 +34,8 @@ func TestURLsOfSeveralServers(t *testing.T) {
 			t.Errorf("%s: %+v %v, shown as %s", url, a.opt, err, a.name)
 		}
 	}
-	if a, kind, err = parseServers("redis+cluster://h1,h2:7000?pool_size=3"); err != nil || kind != "cluster" || a.opt.PoolSize != 3 || !slices.Equal(a.hosts, []string{"h1:6379", "h2:7000"}) {
+	if a, kind, err = parseServers("redis+cluster://h1,h2:7000?pool_size=3"); err != nil || kind != "cluster" || a.opt.PoolSize != 3 ||
+		!slices.Equal(a.hosts, []string{"h1:6379", "h2:7000"}) {
 		t.Errorf("%s %+v %v", kind, a, err)
 	}
 }

@@ -27,8 +27,8 @@ func waitOf(ctx context.Context) (w wait, ok bool) {
 // args is the command that waits.
 func (w wait) args() []any { return []any{"WAIT", w.n, max(kit.Millis(w.within), 1)} }
 
-// judge adds to the answer of a write what came of the wait.
-func (w wait) judge(a answer, waited answer) answer {
+// check adds to the answer of a write what came of the wait.
+func (w wait) check(a answer, waited answer) answer {
 	switch {
 	case !a.ran || a.err != nil || a.v.Err() != nil:
 	case waited.err != nil:
@@ -55,12 +55,12 @@ func anyWrites(cmds [][]any) bool {
 
 // replicated is a view of the driver whose writes wait.
 type replicated struct {
-	*remote
+	*driver
 	wait wait
 }
 
 // Replicated implements ReplicatedDriver.
-func (b *remote) Replicated(n int, within time.Duration) conn.Driver {
+func (b *driver) Replicated(n int, within time.Duration) conn.Driver {
 	return &replicated{b, wait{n, within}}
 }
 
@@ -78,7 +78,7 @@ func (b *replicated) Do(ctx context.Context, args []any) (conn.Value, error) {
 	if mayWrite(args) {
 		ctx = b.in(ctx)
 	}
-	return b.remote.Do(ctx, args)
+	return b.driver.Do(ctx, args)
 }
 
 // Block implements Driver.
@@ -86,7 +86,7 @@ func (b *replicated) Block(ctx context.Context, args []any) (conn.Value, error) 
 	if mayWrite(args) {
 		ctx = b.in(ctx)
 	}
-	return b.remote.Block(ctx, args)
+	return b.driver.Block(ctx, args)
 }
 
 // IntArgs implements IntArgsDriver.
@@ -99,7 +99,7 @@ func (b *replicated) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, 
 	if anyWrites(cmds) {
 		ctx = b.in(ctx)
 	}
-	return b.remote.Pipeline(ctx, cmds)
+	return b.driver.Pipeline(ctx, cmds)
 }
 
 // Tx implements Driver.
@@ -107,12 +107,12 @@ func (b *replicated) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error)
 	if anyWrites(cmds) {
 		ctx = b.in(ctx)
 	}
-	return b.remote.Tx(ctx, cmds)
+	return b.driver.Tx(ctx, cmds)
 }
 
 // Watch implements Driver.
 func (b *replicated) Watch(ctx context.Context, fn func(*conn.Watched) error, keys []string) error {
-	return b.remote.Watch(ctx, func(w *conn.Watched) error {
+	return b.driver.Watch(ctx, func(w *conn.Watched) error {
 		return fn(conn.NewWatched(
 			func(ctx context.Context, args []any) (conn.Value, error) { return w.Do(b.in(ctx), args...) },
 			func(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
@@ -127,7 +127,7 @@ func (b *replicated) Watch(ctx context.Context, fn func(*conn.Watched) error, ke
 }
 
 // readTimeout is how long a reply may take.
-func (b *remote) readTimeout() time.Duration {
+func (b *driver) readTimeout() time.Duration {
 	switch {
 	case b.one != nil:
 		return b.one.Options().ReadTimeout

@@ -64,7 +64,7 @@ type answer struct {
 	err error // there was no reply: wraps ErrUnavailable, ErrClosed or the context's
 	ran bool  // it may have run, or has
 
-	ints *conn.Ints // in place of v, where these were asked for and came
+	ints *conn.Ints // in place of v, where these were requested and came
 }
 
 // answer returns what a command got. An error reply is a Value; an error means

@@ -32,26 +32,26 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// remote is the backend that talks to servers, through go-redis.
+// driver is the conn.Driver of servers, through go-redis.
 //
-//	do, pipeline, tx, watch ──┬─ one server, or the master that Sentinel names
-//	(this file)               └─ cluster.go: the node of the key
-//	do of many goroutines     remotegather.go: together, to the same places
-//	block    blocker.go: a connection that waits, to the same places
-//	feeds    remotefeed.go
+//	Do, Pipeline, Tx, Watch ──┬─ one server, or the master that Sentinel names
+//	                          └─ cluster.go: the node of the key
+//	Do of many goroutines     autopipeline.go: together, to the same places
+//	Block                     block.go: a connection that waits, to the same places
+//	Subscribe                 feed.go
 //
 // A command is sent twice only if it is certain that it has not run: it was
 // never written (tracked), or the reply says so (routing.Untouched).
-type remote struct {
+type driver struct {
 	client redis.UniversalClient
 	one    *redis.Client // client, unless it is a cluster's
 	nodes  *cluster      // of a cluster's client
-	gather *gather       // of one
+	auto   *autoPipeline // of one
 	follow bool          // the address changes: one that does not answer is worth another look
 	owned  bool          // close closes client
 	name   string        // the URL, without its password
 
-	learn *routing.Learner[conn.Capabilities]
+	probe *routing.Learner[conn.Capabilities]
 	calls gate
 
 	mu       sync.Mutex // guards what follows
@@ -87,7 +87,7 @@ func (g *gate) leave() {
 	}
 }
 
-// shut is called once; who comes later is refused from close on.
+// shut is called once; it refuses the calls that come later.
 func (g *gate) shut() {
 	g.closed.Store(true)
 	for g.in.Load() > 0 {
@@ -96,7 +96,7 @@ func (g *gate) shut() {
 }
 
 // persist tries until there is an answer that counts, or it was tried enough.
-func (b *remote) persist(ctx context.Context, doing string, try func() answer) (conn.Value, error) {
+func (b *driver) persist(ctx context.Context, doing string, try func() answer) (conn.Value, error) {
 	var a answer
 	var r routing.Retry
 	defer r.Stop()
@@ -110,13 +110,13 @@ func (b *remote) persist(ctx context.Context, doing string, try func() answer) (
 }
 
 // worthwhile reports whether what could not be sent is worth another try.
-func (b *remote) worthwhile(ctx context.Context, err error) bool {
+func (b *driver) worthwhile(ctx context.Context, err error) bool {
 	return b.follow && ctx.Err() == nil && errors.Is(err, conn.ErrUnavailable)
 }
 
 // passes reports whether a refusal may pass while we wait. A single server that
 // is a replica stays one.
-func (b *remote) passes(v conn.Value) bool {
+func (b *driver) passes(v conn.Value) bool {
 	return routing.Untouched(v) && (b.follow || !strings.HasPrefix(v.Str, "READONLY"))
 }
 
@@ -127,7 +127,7 @@ type processor interface {
 }
 
 // Do implements Driver.
-func (b *remote) Do(ctx context.Context, args []any) (conn.Value, error) {
+func (b *driver) Do(ctx context.Context, args []any) (conn.Value, error) {
 	if !b.calls.enter() {
 		return conn.Value{}, conn.ErrClosed
 	}
@@ -140,7 +140,7 @@ func (b *remote) Do(ctx context.Context, args []any) (conn.Value, error) {
 }
 
 // IntArgs implements IntArgsDriver.
-func (b *remote) IntArgs(ctx context.Context, plain []any) (conn.Ints, error) {
+func (b *driver) IntArgs(ctx context.Context, plain []any) (conn.Ints, error) {
 	if !b.calls.enter() {
 		return conn.Ints{}, conn.ErrClosed
 	}
@@ -164,7 +164,7 @@ func (b *remote) IntArgs(ctx context.Context, plain []any) (conn.Ints, error) {
 }
 
 // run runs one command of plain arguments.
-func (b *remote) run(ctx context.Context, plain []any) (conn.Value, error) {
+func (b *driver) run(ctx context.Context, plain []any) (conn.Value, error) {
 	if b.nodes != nil {
 		return b.nodes.do(ctx, plain)
 	}
@@ -172,15 +172,15 @@ func (b *remote) run(ctx context.Context, plain []any) (conn.Value, error) {
 }
 
 // send runs one command, once, of a single server. ints: see tracked.
-func (b *remote) send(ctx context.Context, plain []any, ints bool) answer {
-	if b.gather != nil {
-		return b.gather.send(ctx, plain, ints)
+func (b *driver) send(ctx context.Context, plain []any, ints bool) answer {
+	if b.auto != nil {
+		return b.auto.send(ctx, plain, ints)
 	}
 	return sendFor(ctx, b.client, plain, ints)
 }
 
 // prepare returns the arguments as they are sent, after the backend is known.
-func (b *remote) prepare(ctx context.Context, args []any) ([]any, error) {
+func (b *driver) prepare(ctx context.Context, args []any) ([]any, error) {
 	plain, err := plainArgs(args)
 	if err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func process(ctx context.Context, p processor, args []any) (conn.Value, error) {
 }
 
 // plainCommands is plainArgs for a batch.
-func (b *remote) plainCommands(ctx context.Context, cmds [][]any) ([][]any, error) {
+func (b *driver) plainCommands(ctx context.Context, cmds [][]any) ([][]any, error) {
 	plain := make([][]any, len(cmds))
 	for i, args := range cmds {
 		var err error
@@ -227,7 +227,7 @@ func (b *remote) plainCommands(ctx context.Context, cmds [][]any) ([][]any, erro
 }
 
 // Pipeline implements Driver.
-func (b *remote) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
+func (b *driver) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	if !b.calls.enter() {
 		return nil, conn.ErrClosed
 	}
@@ -283,7 +283,7 @@ func sendAll(ctx context.Context, p redis.Pipeliner, plain [][]any) []answer {
 		last := len(answers) - 1
 		for i := range last {
 			if mayWrite(plain[i]) {
-				answers[i] = w.judge(answers[i], answers[last])
+				answers[i] = w.check(answers[i], answers[last])
 			}
 		}
 		answers = answers[:last]
@@ -302,7 +302,7 @@ func together(answers []answer) answer {
 }
 
 // Tx implements Driver.
-func (b *remote) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
+func (b *driver) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	if !b.calls.enter() {
 		return nil, conn.ErrClosed
 	}
@@ -328,7 +328,7 @@ func (b *remote) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 }
 
 // txOn runs commands between MULTI and EXEC on a server, once, after ASKING if a
-// node has told us to.
+// node has redirected us.
 func txOn(ctx context.Context, node *redis.Client, ask bool, plain [][]any) ([]conn.Value, answer) {
 	w, waiting := waits(ctx, plain...)
 	if !ask && !waiting {
@@ -343,7 +343,7 @@ func txOn(ctx context.Context, node *redis.Client, ask bool, plain [][]any) ([]c
 	}
 	replies, a := execTx(ctx, own.TxPipeline(), plain)
 	if waiting && a.ran && a.err == nil {
-		a = w.judge(a, send(ctx, own, w.args()))
+		a = w.check(a, send(ctx, own, w.args()))
 	}
 	return replies, a
 }
@@ -411,7 +411,7 @@ func allSame(replies []conn.Value, v conn.Value) bool {
 }
 
 // Watch implements Driver.
-func (b *remote) Watch(ctx context.Context, fn func(*conn.Watched) error, keys []string) error {
+func (b *driver) Watch(ctx context.Context, fn func(*conn.Watched) error, keys []string) error {
 	if !b.calls.enter() {
 		return conn.ErrClosed
 	}
@@ -486,13 +486,13 @@ func watchedTx(ctx context.Context, tx *redis.Tx, cmds [][]any) ([]conn.Value, e
 		return nil, refusal("transaction", a.v)
 	}
 	if w, waiting := waits(ctx, plain...); waiting && a.ran && a.err == nil {
-		a = w.judge(a, send(ctx, tx, w.args()))
+		a = w.check(a, send(ctx, tx, w.args()))
 	}
 	return replies, a.err
 }
 
 // String implements Driver.
-func (b *remote) String() string {
+func (b *driver) String() string {
 	caps := b.Capabilities()
 	what := caps.Server
 	if caps.Version != "" && !caps.Native {
@@ -518,7 +518,7 @@ func (b *remote) String() string {
 }
 
 // Close implements Driver.
-func (b *remote) Close() error {
+func (b *driver) Close() error {
 	b.mu.Lock()
 	b.closed = true
 	idle := b.blockers
@@ -538,8 +538,8 @@ func (b *remote) Close() error {
 	if b.owned {
 		err = errors.Join(err, b.client.Close())
 	}
-	if b.gather != nil {
-		b.gather.close()
+	if b.auto != nil {
+		b.auto.close()
 	}
 	if b.nodes != nil {
 		b.nodes.landed()

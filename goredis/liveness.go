@@ -12,7 +12,7 @@ import (
 )
 
 // bound returns a context that ends when the server that k waits at, one of a client's,
-// is silent for longer than a command says. end waits until nobody looks any more.
+// is silent for longer than a command says. end waits until the liveness check has stopped.
 func (k *blocker) bound(ctx context.Context, of *redis.Client, plain []any) (_ context.Context, end func()) {
 	p := routing.Patience{Own: ownWait(plain), Reply: of.Options().ReadTimeout}
 	if p.Own > 0 {
@@ -20,12 +20,12 @@ func (k *blocker) bound(ctx context.Context, of *redis.Client, plain []any) (_ c
 			p.Own += w.within
 		}
 	}
-	p.Ask = func(ctx context.Context) error { return k.ask(ctx, of) }
+	p.Ask = func(ctx context.Context) error { return k.ping(ctx, of) }
 	return p.Bound(ctx)
 }
 
-// ask asks where the client leads to by now.
-func (k *blocker) ask(ctx context.Context, of *redis.Client) error {
+// ping finds out where the client leads to by now.
+func (k *blocker) ping(ctx context.Context, of *redis.Client) error {
 	probe := newBlocker(of)
 	stop := context.AfterFunc(ctx, probe.abort)
 	err := probe.client.Ping(ctx).Err()
