@@ -60,13 +60,13 @@ var arrows = []struct {
 	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}},                                                                            // the toolkit's tests
 	{"internal/expiries", []string{"conn", "internal/kit"}},                                                                                           // what the toolkit's listeners share
 	{"internal/limittest", []string{".", "limit"}},                                                                                                    // what contrib's tests of frameworks share
-	{"internal/routing", []string{"internal/command", "resp"}},                                                                                        // what the doors to servers share
-	{"internal/doccode", nil},                                   // compiles what documentation shows
-	{"internal/drivertest", []string{".", "internal/backends"}}, // what tests of the root and contrib/rueidis share
-	{"internal/expirytest", []string{".", "ebbtest"}},           // the model that expmap and expset are compared with
-	{"internal/hangtest", []string{"", "."}},                    // plays the toolkit's objects through a silence
-	{"internal/test", []string{"", "."}},                        // a module of its own: tests that drive programs and clients
-	{"internal/objects", []string{"", "."}},                     // all objects of the toolkit, and the rules that they keep
+	{"internal/routing", []string{"resp"}},                                                                                                            // what a client knows of commands: generated data
+	{"internal/doccode", nil},                                                                                                                         // compiles what documentation shows
+	{"internal/drivertest", []string{".", "internal/backends"}},                                                                                       // what tests of the root and contrib/rueidis share
+	{"internal/expirytest", []string{".", "ebbtest"}},                                                                                                 // the model that expmap and expset are compared with
+	{"internal/hangtest", []string{"", "."}},                                                                                                          // plays the toolkit's objects through a silence
+	{"internal/test", []string{"", "."}},                                                                                                              // a module of its own: tests that drive programs and clients
+	{"internal/objects", []string{"", "."}},                                                                                                           // all objects of the toolkit, and the rules that they keep
 	{"internal/kit", []string{"conn"}},
 	// Rooms of the engine know rooms only.
 	{"internal/", []string{"internal/", "resp"}},

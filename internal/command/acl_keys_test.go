@@ -93,7 +93,7 @@ func kinds(rng *rand.Rand, spec *command.Spec) (of []int) {
 // roundsOf is how many requests a command gets: more where its keys, or what it does
 // with them, depend on further arguments.
 func roundsOf(spec *command.Spec) int {
-	if spec.Keys != nil {
+	if spec.Keys != nil || spec.KeyOptions != nil {
 		return 200
 	}
 	return 16

@@ -72,6 +72,8 @@ var specClientSetname = Spec{
 	Name: "client|setname", Group: GroupConnection, Since: "2.6.9", Complexity: "O(1)",
 	Summary: "Names the connection. An empty name takes the name away.",
 	Flags:   ownFlags,
+	FanOut:  FanOutOne,
+	Client:  Stateful,
 	Tips:    everyNode,
 	Args:    []Arg{Str("connection-name")},
 	Examples: `
@@ -131,6 +133,8 @@ var specClientSetinfo = Spec{
 	Name: "client|setinfo", Group: GroupConnection, Since: "7.2.0", Complexity: "O(1)",
 	Summary: "Tells which client library the connection comes from.",
 	Flags:   ownFlags,
+	FanOut:  FanOutOne,
+	Client:  Stateful,
 	Tips:    everyNode,
 	Args:    []Arg{OneOf("attr", TokenArg("LIB-NAME", Str("libname")), TokenArg("LIB-VER", Str("libver")))},
 	Examples: `
@@ -182,6 +186,7 @@ var specClientNoEvict = Spec{
 	Name: "client|no-evict", Group: GroupConnection, Since: "7.0.0", Complexity: "O(1)",
 	Summary: "Spares the connection when maxmemory-clients closes some.",
 	Flags:   adminFlags,
+	Client:  Stateful,
 	Args:    []Arg{onOff()},
 	Examples: `
 > CLIENT NO-EVICT ON
@@ -206,6 +211,7 @@ var specClientNoTouch = Spec{
 	Name: "client|no-touch", Group: GroupConnection, Since: "7.2.0", Complexity: "O(1)",
 	Summary: "Has the connection's reads not count as accesses: idle times go on, and sliding deadlines stay.",
 	Flags:   ownFlags,
+	Client:  Stateful,
 	Args:    []Arg{onOff()},
 	Examples: `
 > SET k v EX 10 SLIDE
@@ -242,6 +248,7 @@ var specClientReply = Spec{
 	Name: "client|reply", Group: GroupConnection, Since: "3.2.0", Complexity: "O(1)",
 	Summary: "Turns replies off and on, or skips the next one. Messages come all the same.",
 	Flags:   ownFlags,
+	Client:  Stateful,
 	Args:    []Arg{OneOf("on_off_skip", Token("ON"), Token("OFF"), Token("SKIP"))},
 	Replies: "OK to ON; nothing to the others.",
 	Examples: `

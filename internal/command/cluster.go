@@ -127,6 +127,7 @@ var specAsking = Spec{
 	Name: "asking", Group: GroupCluster, Since: "3.0.0", Complexity: "O(1)",
 	Summary:    "Follows an -ASK redirection of a cluster.",
 	Flags:      Fast,
+	Client:     Stateful,
 	Categories: CatConnection,
 	Examples: `
 > ASKING
@@ -139,6 +140,7 @@ var specReadonly = Spec{
 	Name: "readonly", Group: GroupCluster, Since: "3.0.0", Complexity: "O(1)",
 	Summary:    "Allows reads from a replica of a cluster.",
 	Flags:      Loading | Stale | Fast,
+	Client:     Stateful,
 	Categories: CatConnection,
 	Examples: `
 > READONLY (differs: cluster-off)
@@ -151,6 +153,7 @@ var specReadwrite = Spec{
 	Name: "readwrite", Group: GroupCluster, Since: "3.0.0", Complexity: "O(1)",
 	Summary:    "Takes READONLY back.",
 	Flags:      Loading | Stale | Fast,
+	Client:     Stateful,
 	Categories: CatConnection,
 	Examples: `
 > READWRITE (differs: cluster-off)

@@ -48,6 +48,7 @@ var specConfigSet = Spec{
 	Name: "config|set", Group: GroupServer, Since: "2.0.0", Complexity: "O(N) when N is the number of configuration parameters provided",
 	Summary: "Sets directives, all of them or none.",
 	Flags:   adminFlags | SelfLock,
+	FanOut:  FanOutLast,
 	Args:    []Arg{Repeat(Block("parameter_value", Str("parameter"), Str("value")))},
 	Tips:    everyNode,
 	History: []Change{{"7.0.0", "Added the ability to set multiple parameters in one call."}},
@@ -75,6 +76,7 @@ var specConfigRewrite = Spec{
 	Name: "config|rewrite", Group: GroupServer, Since: "2.8.0", Complexity: "O(1)",
 	Summary: "Writes the configuration to the file that it was read from.",
 	Flags:   adminFlags | Slow,
+	FanOut:  FanOutLast,
 	Tips:    everyNode,
 	Examples: `
 > CONFIG REWRITE
@@ -96,6 +98,7 @@ var specConfigResetstat = Spec{
 	Name: "config|resetstat", Group: GroupServer, Since: "2.0.0", Complexity: "O(1)",
 	Summary: "Sets the statistics that INFO shows to zero.",
 	Flags:   adminFlags | SelfLock,
+	FanOut:  FanOutLast,
 	Tips:    everyNode,
 	Examples: `
 > CONFIG RESETSTAT

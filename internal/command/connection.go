@@ -8,6 +8,8 @@ var specPing = Spec{
 	Name: "ping", Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Returns the server's liveliness response.",
 	Flags:   Fast,
+	FanOut:  FanOutOne,
+	Stream:  StreamControl,
 	Args:    []Arg{Opt(Str("message"))},
 	Tips:    []string{"request_policy:all_shards", "response_policy:all_succeeded"},
 	Examples: `
@@ -65,6 +67,7 @@ var specAuth = Spec{
 	Name: "auth", Group: GroupConnection, Since: "1.0.0", Complexity: "O(N) where N is the number of passwords defined for the user",
 	Summary: "Authenticates the connection.",
 	Flags:   authFlags,
+	Client:  Stateful,
 	Args:    []Arg{Opt(Str("username")).Since("6.0.0"), Str("password")},
 	History: []Change{{"6.0.0", "Added ACL style (username and password)."}},
 	Replies: "OK, or WRONGPASS and the connection stays what it was. Without a name the user is 'default', whose password is the directive requirepass.",
@@ -113,6 +116,7 @@ var specHello = Spec{
 	Name: "hello", Group: GroupConnection, Since: "6.0.0", Complexity: "O(1)",
 	Summary: "Switches to a version of the protocol, and introduces client and server to each other.",
 	Flags:   authFlags,
+	Client:  Stateful,
 	Args: []Arg{Opt(Block("arguments", Int("protover"),
 		Opt(TokenArg("AUTH", Block("username_password", Str("username"), Str("password")))),
 		Opt(TokenArg("SETNAME", Str("clientname")))))},
@@ -221,6 +225,8 @@ var specSelect = Spec{
 	Name: "select", Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Changes the selected database.",
 	Flags:   Loading | Stale | Fast,
+	Client:  Stateful,
+	Stream:  StreamControl,
 	Args:    []Arg{Int("index")},
 	Examples: `
 > SET k v
@@ -261,6 +267,7 @@ var specReset = Spec{
 	Name: "reset", Group: GroupConnection, Since: "6.2.0", Complexity: "O(1)",
 	Summary: "Makes the connection as if it were new.",
 	Flags:   authFlags | NoQueue,
+	Client:  Stateful,
 	Replies: "RESET. Gone are MULTI and watched keys, subscriptions, the name, CLIENT REPLY, NO-EVICT and NO-TOUCH; the database is 0, " +
 		"the protocol RESP2, and where there is a password it has to be given again.",
 	Examples: `
@@ -305,6 +312,7 @@ var specQuit = Spec{
 	Name: "quit", Group: GroupConnection, Since: "1.0.0", Complexity: "O(1)",
 	Summary:       "Closes the connection, after all replies are written.",
 	Flags:         authFlags | NoQueue,
+	Client:        Stateful,
 	ArityOverride: -1, ArityReason: "what follows the name is ignored, so that nobody is kept in",
 	Examples: `
 > QUIT

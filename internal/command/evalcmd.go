@@ -55,6 +55,7 @@ var specEvalSHA = Spec{
 	Name: "evalsha", Group: GroupScripting, Since: "2.6.0", Complexity: "Depends on the script that is executed.",
 	Summary: "Executes a server-side Lua script by the SHA1 digest of its text.",
 	Flags:   scriptFlags | MayReplicate,
+	Client:  Pipelined,
 	Args:    evalArgs("sha1", Update|Access),
 	Replies: "As EVAL; NOSCRIPT if the script is not cached.",
 	Examples: `
@@ -72,6 +73,7 @@ var specEvalSHARO = Spec{
 	Name: "evalsha_ro", Group: GroupScripting, Since: "7.0.0", Complexity: "Depends on the script that is executed.",
 	Summary: "Executes a server-side Lua script that only reads, by the SHA1 digest of its text.",
 	Flags:   scriptFlags | ReadOnly,
+	Client:  Pipelined,
 	Args:    evalArgs("sha1", Access),
 	Replies: "As EVALSHA.",
 	Examples: `

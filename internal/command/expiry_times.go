@@ -11,6 +11,7 @@ var specExpiryForecast = Spec{
 	Complexity: "O(1) for keys. O(N) with MATCH, or where containers have items with deadlines, where N is the number of keys. It holds nobody up for longer than a slice of that.",
 	Summary:    "Tells how many keys and items fall due in each coming interval.",
 	Flags:      ReadOnly | SelfLock | Slow,
+	FanOut:     FanOutOne,
 	Args: []Arg{Opt(TokenArg("MATCH", Pattern("pattern"))), Opt(TokenArg("HORIZON", Int("milliseconds"))),
 		Opt(TokenArg("BUCKETS", Int("count")))},
 	Tips: []string{"nondeterministic_output", "request_policy:all_shards"},
@@ -102,6 +103,7 @@ var specExpiryNext = Spec{
 	Complexity: "O(N) where N is the number of deadlines in the slots of the timing wheels that come next: few if they are near, many if thousands lie in the same far hours.",
 	Summary:    "Returns what falls due next.",
 	Flags:      ReadOnly | SelfLock | Slow,
+	FanOut:     FanOutOne,
 	Tips:       []string{"nondeterministic_output", "request_policy:all_shards"},
 	Replies: "An array: the deadline in ms since 1970, the level (key, field, member, element or lease), and the key; or nil if nothing in the database has a deadline. " +
 		"What is dead already is passed over.",
@@ -135,6 +137,7 @@ var specExpiryLag = Spec{
 	Name: "expiry|lag", Group: GroupExpiry, Since: "0.4.0", Complexity: "O(1)",
 	Summary: "Tells how late what had expired was removed.",
 	Flags:   ReadOnly | SelfLock,
+	FanOut:  FanOutOne,
 	Tips:    []string{"nondeterministic_output", "request_policy:all_nodes", "response_policy:special"},
 	Replies: "A map: for each level (key, field, member, element, lease) and for all a map of count, p50-us, p99-us, p99.9-us and max-us, since the start or CONFIG RESETSTAT; then " +
 		"backlog, how many keys, and containers of items, are due and not removed. What is due is invisible, however late it is removed.",

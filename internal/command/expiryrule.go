@@ -34,8 +34,8 @@ var specExpiryRule = Spec{
 			Opt(Block("WITHVALUE", Opt(Int("maxbytes"))))),
 		Block("DEL", Str("name")),
 		Token("LIST"))},
-	KeySpecs: []KeySpec{{Flags: Insert, Begin: BeginKeyword, Keyword: "TO", Index: 6, Find: FindRange, Step: 1}},
-	Keys:     keysOfRule,
+	KeySpecs:   []KeySpec{{Flags: Insert, Begin: BeginKeyword, Keyword: "TO", Index: 6, Find: FindRange, Step: 1}},
+	KeyOptions: &KeyOptions{Only: "SET", From: 6, Options: []KeyOption{{Word: "TO", Args: 1, Key: Insert}}, Take: TakeFirst},
 	Replies: "SET: OK; a rule of the same name is replaced. DEL: 1, or 0 if there is no such rule. LIST: for each a map of name, match, levels, stream, " +
 		"maxlen, approximate, maxbytes (-1 without WITHVALUE), fired (entries written), missed (entries that had to be written in a transaction of their own, right after that of the " +
 		"expiry, as where MULTI holds a RESTORE of what is dead and then a look at it; they count as the others do), suspended (entries that are lost, because the " +
@@ -90,19 +90,6 @@ const (
 	// ruleMaxValue is the longest value that goes along by default.
 	ruleMaxValue = 1024
 )
-
-// keysOfRule finds the stream of EXPIRY RULE SET.
-func keysOfRule(dst []KeyRef, args [][]byte) ([]KeyRef, error) {
-	if len(args) < 3 || !EqualFold(args[2], "SET") {
-		return dst, nil
-	}
-	for i := 6; i+1 < len(args); i++ {
-		if EqualFold(args[i], "TO") {
-			return append(dst, KeyRef{i + 1, Insert}), nil
-		}
-	}
-	return dst, ErrKeys
-}
 
 func runExpiryRule(c *Ctx) error {
 	args := c.Args[3:]

@@ -333,6 +333,7 @@ var specDBSize = Spec{
 	Name: "dbsize", Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
 	Summary:    "Returns the number of keys in the selected database. Expired ones do not count, removed or not.",
 	Flags:      ReadOnly | Fast | AllKeys,
+	FanOut:     FanOutSum,
 	Categories: CatKeyspace,
 	Tips:       []string{"request_policy:all_shards", "response_policy:agg_sum"},
 	Examples: `
@@ -366,6 +367,7 @@ var specFlushDB = Spec{
 	Complexity: "O(N) where N is the number of 256 KiB slabs that the database holds",
 	Summary:    "Removes all keys from the selected database. ASYNC and SYNC do the same.",
 	Flags:      Write | AllKeys | Slow,
+	FanOut:     FanOutLast,
 	Categories: CatKeyspace | CatDangerous,
 	Args:       flushArgs(),
 	Tips:       []string{"request_policy:all_shards", "response_policy:all_succeeded"},
@@ -386,6 +388,7 @@ var specFlushAll = Spec{
 	Complexity: "O(N) where N is the number of 256 KiB slabs that all databases hold",
 	Summary:    "Removes all keys from all databases. ASYNC and SYNC do the same.",
 	Flags:      Write | AllKeys | Slow,
+	FanOut:     FanOutLast,
 	Categories: CatKeyspace | CatDangerous,
 	Args:       flushArgs(),
 	Tips:       []string{"request_policy:all_shards", "response_policy:all_succeeded"},

@@ -115,7 +115,7 @@ var specGeoRadius = Spec{
 	Summary:    "Queries a geospatial index for members within a distance from a coordinate, and stores the result where asked.",
 	Flags:      Write | DenyOOM,
 	Args:       concat(geoLonLat(), geoRadius("6.2.0", geoStoring()...)),
-	Keys:       func(dst []KeyRef, args [][]byte) ([]KeyRef, error) { return keysOfGeoRadius(dst, args, 6), nil },
+	KeyOptions: geoRadiusKeys(6),
 	History:    []Change{{"6.2.0", "Added the `ANY` option for `COUNT`."}, unitHistory[0]},
 	Deprecated: &Deprecation{"6.2.0", "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument"},
 	Replies:    geoRadiusReplies,
@@ -152,7 +152,7 @@ var specGeoRadiusByMember = Spec{
 	Summary:    "Queries a geospatial index for members within a distance from a member, and stores the result where asked.",
 	Flags:      Write | DenyOOM,
 	Args:       concat(geoMember(), geoRadius("", geoStoring()...)),
-	Keys:       func(dst []KeyRef, args [][]byte) ([]KeyRef, error) { return keysOfGeoRadius(dst, args, 5), nil },
+	KeyOptions: geoRadiusKeys(5),
 	History:    unitHistory,
 	Deprecated: &Deprecation{"6.2.0", "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments"},
 	Replies:    geoRadiusReplies,
@@ -184,20 +184,11 @@ var specGeoRadiusByMemberRO = Spec{
 	Run: func(c *Ctx) error { return c.geoRadius(false, 3) },
 }
 
-// keysOfGeoRadius finds the index, and the keys behind STORE and STOREDIST among
-// the options from an argument on; the last one counts.
-func keysOfGeoRadius(dst []KeyRef, args [][]byte, from int) []KeyRef {
-	dst = append(dst, KeyRef{1, Read})
-	for i := from; i+1 < len(args); i++ {
-		switch {
-		case EqualFold(args[i], "STORE"), EqualFold(args[i], "STOREDIST"):
-			i++
-			dst = append(dst, KeyRef{i, Overwrite})
-		case EqualFold(args[i], "COUNT"):
-			i++
-		}
-	}
-	return dst
+// geoRadiusKeys are the index, and the keys behind STORE and STOREDIST among the
+// options from an argument on.
+func geoRadiusKeys(from int) *KeyOptions {
+	return &KeyOptions{First: KeyRef{1, Read}, From: from, Options: []KeyOption{
+		{Word: "STORE", Args: 1, Key: Overwrite}, {Word: "STOREDIST", Args: 1, Key: Overwrite}, {Word: "COUNT", Args: 1}}}
 }
 
 // geoArgs are the arguments of a search.

@@ -17,6 +17,7 @@ var specInfo = Spec{
 	Name: "info", Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
 	Summary:    "Returns information and statistics about the server.",
 	Flags:      Loading | Stale | SelfLock,
+	FanOut:     FanOutOne,
 	Categories: CatDangerous,
 	Tips:       []string{"nondeterministic_output", "request_policy:all_shards", "response_policy:special"},
 	Args:       []Arg{Opt(Many("section"))},

@@ -103,11 +103,16 @@ func (f *itemFamily) refusals(more ...string) []string {
 	}, more...)
 }
 
+// effectOf is what the family's commands are in the log, which has deadlines in
+// milliseconds since 1970.
+var effectOf = map[string]StreamUse{"pexpireat": StreamEffect, "persist": StreamEffect}
+
 func (f *itemFamily) expireSpec(name string, time Arg, unit timeUnit, form, example string) *Spec {
 	return &Spec{
 		Name: f.letter + name, Group: f.group, Since: f.since, Complexity: f.complexity(),
 		Summary: "Sets the expiration time of " + f.items + " " + f.of + ", " + form + ".",
 		Flags:   Write | Fast,
+		Stream:  effectOf[name],
 		Args: []Arg{Key("key", Update), time,
 			Opt(OneOf("condition", Token("NX"), Token("XX"), Token("GT"), Token("LT"))),
 			Opt(TokenArg("JITTER", Int("percent"))), f.listed()},
@@ -311,6 +316,7 @@ func (f *itemFamily) persistSpec() *Spec {
 		Name: f.letter + "persist", Group: f.group, Since: f.since, Complexity: f.complexity(),
 		Summary: "Removes the expiration time of " + f.items + " " + f.of + ".",
 		Flags:   Write | Fast,
+		Stream:  effectOf["persist"],
 		Args:    []Arg{Key("key", Update), f.listed()},
 		Replies: "An array with an integer for each " + f.item + ": 1 if the expiration time was removed, -1 if the " + f.holder() + " has none, -2 if there is no such " +
 			f.item + " or no such key.",

@@ -23,6 +23,7 @@ var specLatencyLatest = Spec{
 	Name: "latency|latest", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
 	Summary: "Returns the latest sample of every event.",
 	Flags:   adminFlags,
+	FanOut:  FanOutOne,
 	Tips:    latencyTips,
 	Replies: "For each: its name, the time in seconds, milliseconds, and the most milliseconds there ever were. Nothing is noted while latency-monitor-threshold is 0.",
 	Examples: `
@@ -56,6 +57,7 @@ var specLatencyHistory = Spec{
 	Name: "latency|history", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
 	Summary: "Returns an event's samples.",
 	Flags:   adminFlags,
+	FanOut:  FanOutOne,
 	Tips:    latencyTips,
 	Args:    []Arg{Str("event")},
 	Replies: "Up to 160 pairs of time in seconds and milliseconds, the worst of each second.",
@@ -81,6 +83,7 @@ var specLatencyGraph = Spec{
 	Name: "latency|graph", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
 	Summary: "Draws an event's samples.",
 	Flags:   adminFlags,
+	FanOut:  FanOutOne,
 	Tips:    latencyTips,
 	Args:    []Arg{Str("event")},
 	Replies: "A text.",
@@ -106,6 +109,7 @@ var specLatencyDoctor = Spec{
 	Name: "latency|doctor", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
 	Summary: "Says in words what took long.",
 	Flags:   adminFlags,
+	FanOut:  FanOutOne,
 	Tips:    latencyTips,
 	Examples: `
 > LATENCY DOCTOR
@@ -154,6 +158,7 @@ var specLatencyReset = Spec{
 	Name: "latency|reset", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
 	Summary: "Forgets the samples of events, of all if none is named.",
 	Flags:   adminFlags,
+	FanOut:  FanOutOne,
 	Tips:    []string{"request_policy:all_nodes", "response_policy:agg_sum"},
 	Args:    []Arg{Opt(Many("event"))},
 	Replies: "How many of them had samples.",
@@ -182,6 +187,7 @@ var specLatencyHistogram = Spec{
 	Name: "latency|histogram", Group: GroupServer, Since: "7.0.0", Complexity: "O(N) where N is the number of commands with latency information being retrieved.",
 	Summary: "Returns how many calls of commands took how long.",
 	Flags:   adminFlags,
+	FanOut:  FanOutOne,
 	Tips:    latencyTips,
 	Args:    []Arg{Opt(Many("command"))},
 	Replies: "For each command that was called: `calls`, and `histogram_usec`, a map of microseconds to the calls that took no longer. " +

@@ -147,6 +147,7 @@ var specMemoryStats = Spec{
 	Name: "memory|stats", Group: GroupServer, Since: "4.0.0", Complexity: "O(N) where N is the number of clients",
 	Summary: "Returns where the memory is.",
 	Flags:   SelfLock,
+	FanOut:  FanOutOne,
 	Tips:    memoryTips,
 	Replies: "A map of names and numbers: bytes, and ratios.",
 	Examples: `
@@ -210,6 +211,7 @@ var specMemoryDoctor = Spec{
 	Name: "memory|doctor", Group: GroupServer, Since: "4.0.0", Complexity: "O(N) where N is the number of clients",
 	Summary: "Says in words what is remarkable about the memory.",
 	Flags:   SelfLock,
+	FanOut:  FanOutOne,
 	Tips:    memoryTips,
 	Examples: `
 > MEMORY DOCTOR
@@ -250,6 +252,7 @@ var specMemoryPurge = Spec{
 	Name: "memory|purge", Group: GroupServer, Since: "4.0.0", Complexity: "Depends on how much memory Go holds, could be slow",
 	Summary: "Gives memory back to the system that Go holds and does not use. The data's is given back as it becomes idle.",
 	Flags:   Slow,
+	FanOut:  FanOutOne,
 	Tips:    []string{"request_policy:all_shards", "response_policy:all_succeeded"},
 	Examples: `
 > MEMORY PURGE
@@ -268,6 +271,7 @@ var specMemoryMallocStats = Spec{
 	Name: "memory|malloc-stats", Group: GroupServer, Since: "4.0.0", Complexity: "O(N) where N is the number of clients",
 	Summary: "Returns what the allocators have counted, as text.",
 	Flags:   SelfLock,
+	FanOut:  FanOutOne,
 	Tips:    memoryTips,
 	Examples: `
 > MEMORY MALLOC-STATS

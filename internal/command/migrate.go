@@ -39,7 +39,8 @@ var specMigrate = Spec{
 	KeySpecs: []KeySpec{
 		{Flags: KeyRW | Access | Delete, Begin: BeginIndex, Index: 3, Find: FindRange, Step: 1},
 		{Flags: KeyRW | Access | Delete | Incomplete, Begin: BeginKeyword, Keyword: "KEYS", Index: -2, Find: FindRange, Last: -1, Step: 1}},
-	Keys: keysOfMigrate,
+	KeyOptions: &KeyOptions{First: KeyRef{3, KeyRW | Access | Delete}, Instead: true, From: 6,
+		Options: []KeyOption{{Word: "KEYS", Args: -1, Key: KeyRW | Access | Delete | Incomplete}, {Word: "AUTH", Args: 1}, {Word: "AUTH2", Args: 2}}},
 	Replies: "OK, or NOKEY if there is none of the keys. The timeout is in ms, and holds for each step of the conversation. " +
 		"While it lasts nobody else sees or changes the keys; commands on other keys of the same shards wait as well.",
 	Examples: `
@@ -49,31 +50,6 @@ NOKEY
 (error) ERR When using MIGRATE KEYS option, the key argument must be set to the empty string
 `,
 	Run: runMigrate,
-}
-
-// keysOfMigrate finds the keys of a MIGRATE: the one at its place, or those behind
-// KEYS.
-func keysOfMigrate(dst []KeyRef, args [][]byte) ([]KeyRef, error) {
-	if len(args) < 6 {
-		return dst, ErrKeys
-	}
-	if len(args[3]) > 0 {
-		return append(dst, KeyRef{3, KeyRW | Access | Delete}), nil
-	}
-	for i := 6; i < len(args); i++ {
-		switch {
-		case EqualFold(args[i], "KEYS"):
-			for p := i + 1; p < len(args); p++ {
-				dst = append(dst, KeyRef{p, KeyRW | Access | Delete | Incomplete})
-			}
-			return dst, nil
-		case EqualFold(args[i], "AUTH"):
-			i++
-		case EqualFold(args[i], "AUTH2"):
-			i += 2
-		}
-	}
-	return append(dst, KeyRef{3, KeyRW | Access | Delete}), nil // the empty key
 }
 
 // migration is what a MIGRATE asks for.

@@ -91,6 +91,8 @@ var specMulti = Spec{
 	Name: "multi", Group: GroupTransactions, Since: "1.2.0", Complexity: "O(1)",
 	Summary: "Starts a transaction.",
 	Flags:   NoScript | Loading | Stale | Fast | AllowBusy | NoQueue,
+	Client:  Stateful,
+	Stream:  StreamControl,
 	Examples: `
 > MULTI
 OK
@@ -125,6 +127,7 @@ var specDiscard = Spec{
 	Name: "discard", Group: GroupTransactions, Since: "2.0.0", Complexity: "O(N), when N is the number of queued commands",
 	Summary: "Discards a transaction.",
 	Flags:   NoScript | Loading | Stale | Fast | AllowBusy | NoQueue,
+	Client:  Stateful,
 	Examples: `
 > MULTI
 OK
@@ -155,6 +158,8 @@ var specExec = Spec{
 	Name: "exec", Group: GroupTransactions, Since: "1.2.0", Complexity: "Depends on commands in the transaction",
 	Summary: "Executes all commands in a transaction.",
 	Flags:   NoScript | Loading | Stale | SkipSlowlog | NoQueue,
+	Client:  Stateful,
+	Stream:  StreamControl,
 	Examples: `
 > MULTI
 OK
@@ -341,6 +346,7 @@ var specWatch = Spec{
 	Name: "watch", Group: GroupTransactions, Since: "2.2.0", Complexity: "O(1) for every key.",
 	Summary: "Monitors changes to keys to determine the execution of a transaction.",
 	Flags:   NoScript | Loading | Stale | Fast | AllowBusy | NoQueue | Sliced,
+	Client:  Stateful,
 	Args:    []Arg{ManyKeys("key", Meta)},
 	Examples: `
 > WATCH a b
@@ -401,6 +407,7 @@ var specUnwatch = Spec{
 	Name: "unwatch", Group: GroupTransactions, Since: "2.2.0", Complexity: "O(1)",
 	Summary: "Forgets about watched keys of a transaction.",
 	Flags:   NoScript | Loading | Stale | Fast | AllowBusy,
+	Client:  Stateful,
 	Examples: `
 > WATCH k
 OK

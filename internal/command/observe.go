@@ -276,6 +276,7 @@ var specMonitor = Spec{
 	Name: "monitor", Group: GroupServer, Since: "1.0.0", Complexity: "O(1); from then on every command costs a line more",
 	Summary: "Shows every command that is run, until RESET or the end of the connection.",
 	Flags:   adminFlags,
+	Client:  Stateful,
 	Replies: "OK, and then a line for each command: time, database, address, arguments. Administrative commands are not shown, nor are passwords.",
 	Examples: `
 2> MONITOR

@@ -23,6 +23,7 @@ var specSubscribe = Spec{
 	Name: "subscribe", Group: GroupPubSub, Since: "2.0.0", Complexity: "O(N) where N is the number of channels to subscribe to.",
 	Summary: "Listens for messages published to channels.",
 	Flags:   subscribeFlags,
+	Client:  Stateful,
 	Args:    []Arg{Many("channel")},
 	Replies: "A message for each channel, with the number of the client's subscriptions to channels and patterns.",
 	Examples: `
@@ -43,6 +44,7 @@ var specPsubscribe = Spec{
 	Name: "psubscribe", Group: GroupPubSub, Since: "2.0.0", Complexity: "O(N) where N is the number of patterns to subscribe to.",
 	Summary: "Listens for messages published to channels that match patterns.",
 	Flags:   subscribeFlags,
+	Client:  Stateful,
 	Args:    []Arg{Repeat(Block("pattern", Pattern("pattern")))},
 	Examples: `
 > PSUBSCRIBE n*
@@ -63,6 +65,7 @@ var specSsubscribe = Spec{
 	Name: "ssubscribe", Group: GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of shard channels to subscribe to.",
 	Summary:  "Listens for messages published to shard channels.",
 	Flags:    subscribeFlags,
+	Client:   Stateful,
 	Args:     []Arg{Many("shardchannel")},
 	KeySpecs: shardKeySpec(-1),
 	Examples: `
@@ -111,6 +114,7 @@ var specUnsubscribe = Spec{
 	Name: "unsubscribe", Group: GroupPubSub, Since: "2.0.0", Complexity: "O(N) where N is the number of channels to unsubscribe.",
 	Summary: "Stops listening to channels, or to all of them.",
 	Flags:   subscribeFlags,
+	Client:  Stateful,
 	Args:    []Arg{Opt(Many("channel"))},
 	Examples: `
 > SUBSCRIBE news
@@ -133,6 +137,7 @@ var specPunsubscribe = Spec{
 	Name: "punsubscribe", Group: GroupPubSub, Since: "2.0.0", Complexity: "O(N) where N is the number of patterns to unsubscribe.",
 	Summary: "Stops listening to patterns, or to all of them.",
 	Flags:   subscribeFlags,
+	Client:  Stateful,
 	Args:    []Arg{Opt(Repeat(Pattern("pattern")))},
 	Examples: `
 > PUNSUBSCRIBE n*
@@ -147,6 +152,7 @@ var specSunsubscribe = Spec{
 	Name: "sunsubscribe", Group: GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of shard channels to unsubscribe.",
 	Summary:  "Stops listening to shard channels, or to all of them.",
 	Flags:    subscribeFlags,
+	Client:   Stateful,
 	Args:     []Arg{Opt(Many("shardchannel"))},
 	KeySpecs: shardKeySpec(-1),
 	Examples: `

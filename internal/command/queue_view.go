@@ -208,18 +208,8 @@ OK
    4) "ready"
    5) (integer) $dead > $due
 `,
-	Keys: func(dst []KeyRef, args [][]byte) ([]KeyRef, error) {
-		if dst = append(dst, KeyRef{1, Access | Update}); len(args)%2 != 0 {
-			return dst, ErrKeys
-		}
-		for i := 2; i < len(args); i += 2 { // an empty one is none
-			if EqualFold(args[i], "DEADLETTER") && len(args[i+1]) > 0 {
-				dst = append(dst, KeyRef{i + 1, Insert})
-			}
-		}
-		return dst, nil
-	},
-	Run: runDQConfig,
+	KeyOptions: &KeyOptions{First: KeyRef{1, Access | Update}, From: 2, Options: []KeyOption{{Word: "DEADLETTER", Args: 1, Key: Insert}}, Pairs: true},
+	Run:        runDQConfig,
 }
 
 func runDQConfig(c *Ctx) error {

@@ -13,6 +13,7 @@ var specPsync = Spec{
 	Name: "psync", Group: GroupServer, Since: "2.8.0", Complexity: "O(1)",
 	Summary:       "Asks for the stream of changes from an offset on; the connection becomes a replica's.",
 	Flags:         Admin | NoScript | NoAsyncLoading | NoMulti | AllKeys, // the stream is one thing meanwhile
+	Client:        Stateful,
 	Args:          []Arg{Str("replicationid"), Int("offset")},
 	ArityOverride: -3, ArityReason: "FAILOVER may follow, which Redis does not document",
 	Replies: "CONTINUE where the stream goes on from there, else FULLRESYNC with its name and offset, and then a snapshot. " +
@@ -30,6 +31,7 @@ var specSync = Spec{
 	Name: "sync", Group: GroupServer, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Asks for a snapshot and the stream behind it, as replicas did before PSYNC and tools do.",
 	Flags:   Admin | NoScript | NoAsyncLoading | NoMulti,
+	Client:  Stateful,
 	Replies: "The length of the snapshot as of a bulk string, the snapshot, and then the stream.",
 	SysCmd:  true,
 	Examples: `
@@ -93,6 +95,8 @@ var specReplconf = Spec{
 	Name: "replconf", Group: GroupServer, Since: "3.0.0", Complexity: "O(1)",
 	Summary:       "Says what a replica is and can do, before it asks for the stream with PSYNC.",
 	Flags:         Admin | NoScript | Loading | Stale | AllowBusy,
+	Client:        Stateful,
+	Stream:        StreamControl,
 	ArityOverride: -1, ArityReason: "any number of options and values, which Redis does not document",
 	SysCmd:  true,
 	Replies: "OK. listening-port and ip-address are for INFO and ROLE; capa eof, psync2 or ebb say what it understands.",

@@ -19,6 +19,7 @@ var specKeys = Spec{
 	Name: "keys", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(N) with N being the number of keys in the database",
 	Summary:    "Returns all key names that match a pattern. Everybody waits for it: SCAN does not do that.",
 	Flags:      ReadOnly | AllKeys | Slow,
+	FanOut:     FanOutJoin,
 	Categories: CatDangerous,
 	Args:       []Arg{Pattern("pattern")},
 	Tips:       []string{"request_policy:all_shards", "nondeterministic_output_order"},
@@ -56,6 +57,7 @@ var specRandomKey = Spec{
 	Name: "randomkey", Group: GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Returns a random key name from the selected database, each with the same probability.",
 	Flags:   ReadOnly | AllKeys,
+	FanOut:  FanOutAny,
 	Tips:    []string{"request_policy:all_shards", "response_policy:special", "nondeterministic_output"},
 	Replies: "The name, or nil if there are no keys.",
 	Examples: `
@@ -80,6 +82,7 @@ var specScan = Spec{
 	Complexity: "O(1) for every call. O(N) for a complete iteration, where N is the number of keys in the database.",
 	Summary:    "Iterates over the key names of the selected database.",
 	Flags:      ReadOnly | SelfLock,
+	FanOut:     FanOutScan,
 	Args: []Arg{Int("cursor"), Opt(TokenArg("MATCH", Pattern("pattern"))), Opt(TokenArg("COUNT", Int("count"))),
 		Opt(TokenArg("TYPE", Str("type"))).Since("6.0.0")},
 	Tips:    []string{"nondeterministic_output", "request_policy:special", "response_policy:special"},

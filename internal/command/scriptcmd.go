@@ -3,6 +3,7 @@ package command
 var specScript = Spec{
 	Name: "script", Group: GroupScripting, Since: "2.6.0", Complexity: "Depends on subcommand.",
 	Summary: "A container for Lua scripts management commands.",
+	Stream:  StreamControl,
 	Sub:     []*Spec{&specScriptDebug, &specScriptExists, &specScriptFlush, &specScriptHelp, &specScriptKill, &specScriptLoad, &specScriptShow},
 }
 
@@ -12,6 +13,7 @@ var specScriptDebug = Spec{
 	Name: "script|debug", Group: GroupScripting, Since: "3.2.0", Complexity: "O(1)",
 	Summary: "Sets the debug mode of server-side Lua scripts.",
 	Flags:   NoScript,
+	Client:  Stateful,
 	Args:    []Arg{OneOf("mode", Token("YES"), Token("SYNC"), Token("NO"))},
 	Replies: "OK. After YES and SYNC the next EVAL begins a debugging session, which takes over the connection until the script ends.",
 	Examples: `
@@ -27,6 +29,7 @@ var specScriptExists = Spec{
 	Name: "script|exists", Group: GroupScripting, Since: "2.6.0", Complexity: "O(N) where N is the number of digests",
 	Summary: "Determines whether server-side Lua scripts exist in the script cache.",
 	Flags:   NoScript,
+	FanOut:  FanOutOne,
 	Tips:    []string{"request_policy:all_shards", "response_policy:agg_logical_and"},
 	Args:    []Arg{Many("sha1")},
 	Replies: "1 or 0 for each digest.",
@@ -52,6 +55,7 @@ var specScriptFlush = Spec{
 	Name: "script|flush", Group: GroupScripting, Since: "2.6.0", Complexity: "O(N) where N is the number of scripts in cache",
 	Summary: "Removes all server-side Lua scripts from the script cache.",
 	Flags:   NoScript,
+	FanOut:  FanOutLast,
 	Tips:    everyNode,
 	Args:    []Arg{Opt(OneOf("async", Token("ASYNC"), Token("SYNC"))).Since("6.2.0")},
 	History: []Change{{"6.2.0", "Added the `ASYNC` and `SYNC` flushing mode modifiers."}},
@@ -80,6 +84,7 @@ var specScriptKill = Spec{
 	Name: "script|kill", Group: GroupScripting, Since: "2.6.0", Complexity: "O(1)",
 	Summary: "Terminates a server-side Lua script during execution.",
 	Flags:   NoScript | AllowBusy,
+	FanOut:  FanOutOne,
 	Tips:    []string{"request_policy:all_shards", "response_policy:one_succeeded"},
 	Replies: "OK; NOTBUSY if no script runs, UNKILLABLE if it has written already.",
 	Examples: `
@@ -101,6 +106,7 @@ var specScriptLoad = Spec{
 	Name: "script|load", Group: GroupScripting, Since: "2.6.0", Complexity: "O(N) with N being the length in bytes of the script body.",
 	Summary: "Loads a server-side Lua script to the script cache.",
 	Flags:   NoScript | Stale,
+	FanOut:  FanOutLast,
 	Tips:    everyNode,
 	Args:    []Arg{Str("script")},
 	Replies: "The SHA1 digest of the script, for EVALSHA. It stays cached until SCRIPT FLUSH.",

@@ -118,6 +118,7 @@ var specSlowlogGet = Spec{
 	Name: "slowlog|get", Group: GroupServer, Since: "2.2.12", Complexity: "O(N) where N is the number of entries returned",
 	Summary: "Returns the latest calls that took longer than slowlog-log-slower-than.",
 	Flags:   Admin | Loading | Stale,
+	FanOut:  FanOutOne,
 	Tips:    []string{"request_policy:all_nodes", "nondeterministic_output"},
 	Args:    []Arg{Opt(Int("count"))},
 	History: []Change{{"4.0.0", "Added client IP address, port and name to the reply."}},
@@ -174,6 +175,7 @@ var specSlowlogLen = Spec{
 	Name: "slowlog|len", Group: GroupServer, Since: "2.2.12", Complexity: "O(1)",
 	Summary: "Returns how many calls the slow log holds.",
 	Flags:   Admin | Loading | Stale,
+	FanOut:  FanOutOne,
 	Tips:    []string{"request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"},
 	Examples: `
 > SLOWLOG LEN
@@ -191,6 +193,7 @@ var specSlowlogReset = Spec{
 	Name: "slowlog|reset", Group: GroupServer, Since: "2.2.12", Complexity: "O(N) where N is the number of entries in the slowlog",
 	Summary: "Empties the slow log.",
 	Flags:   Admin | Loading | Stale,
+	FanOut:  FanOutOne,
 	Tips:    everyNode,
 	Examples: `
 > SLOWLOG RESET

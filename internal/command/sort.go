@@ -22,6 +22,11 @@ var sortKeySpecs = []KeySpec{
 	{Flags: Overwrite, Note: "STORE can stand anywhere among the options."},
 }
 
+// sortKeys are the key to sort and the destination; of several STOREs the last one
+// counts.
+var sortKeys = KeyOptions{First: KeyRef{1, Read}, From: 2, Take: TakeLast,
+	Options: []KeyOption{{Word: "LIMIT", Args: 2}, {Word: "BY", Args: 1}, {Word: "GET", Args: 1}, {Word: "STORE", Args: 1, Key: Overwrite}}}
+
 const sortComplexity = "O(N+M*log(M)) where N is the number of elements, and M the number of returned elements. O(N) where they are not sorted."
 
 var specSort = Spec{
@@ -31,7 +36,7 @@ var specSort = Spec{
 	Categories: CatSet | CatSortedSet | CatList | CatDangerous,
 	Without:    CatKeyspace,
 	Args:       append(sortArgs(), Opt(TokenArg("STORE", Key("destination", Overwrite)).Spec(2))),
-	Keys:       keysOfSort,
+	KeyOptions: &sortKeys,
 	KeySpecs:   sortKeySpecs,
 	Wide:       sortsByKeys,
 	Replies: "The elements; with GET, for each of them what each pattern finds, nil where it finds nothing; with STORE their number. " +
@@ -64,7 +69,7 @@ var specSortRO = Spec{
 	Categories: CatSet | CatSortedSet | CatList | CatDangerous,
 	Without:    CatKeyspace,
 	Args:       sortArgs(),
-	Keys:       keysOfSort,
+	KeyOptions: &sortKeys,
 	KeySpecs:   sortKeySpecs[:2],
 	Wide:       sortsByKeys,
 	Replies:    "The elements, as SORT.",
@@ -92,24 +97,6 @@ func sortOption(args [][]byte) int {
 		return 1
 	}
 	return -1
-}
-
-// keysOfSort finds the key to sort and the destination; of several STOREs the last
-// one counts.
-func keysOfSort(dst []KeyRef, args [][]byte) ([]KeyRef, error) {
-	dst = append(dst, KeyRef{1, Read})
-	store := 0
-	for i := 2; i < len(args); i++ {
-		n := max(0, sortOption(args[i:]))
-		if EqualFold(args[i], "STORE") && i+1 < len(args) {
-			store = i + 1
-		}
-		i += n
-	}
-	if store > 0 {
-		dst = append(dst, KeyRef{store, Overwrite})
-	}
-	return dst, nil
 }
 
 // sortsByKeys reports whether a SORT looks at keys that it does not name.

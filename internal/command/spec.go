@@ -61,6 +61,8 @@ type Spec struct {
 	// stand, or whose access to them depends on other arguments. It appends to
 	// dst and returns ErrKeys for arguments it cannot make sense of.
 	Keys func(dst []KeyRef, args [][]byte) ([]KeyRef, error)
+	// KeyOptions finds the keys in place of Keys and the key specs, as data.
+	KeyOptions *KeyOptions
 	// KeySpecs replaces the key specs derived from Args.
 	KeySpecs []KeySpec
 	// Wide reports whether a request may touch keys that it does not name: it
@@ -73,6 +75,14 @@ type Spec struct {
 	// name takes whether they make sense here. If not, it has a wrong number of
 	// arguments, which is found before it runs or is queued. nil: arity alone counts.
 	Takes func(args [][]byte) bool
+
+	// Client is what a client must know beside Flags and Args.
+	Client ClientUse
+	// FanOut is what a client does with the command in a cluster, where it concerns all
+	// masters. The zero value: it goes to the node of its first key.
+	FanOut FanOut
+	// Stream is the command's part in the replication stream beside that of a Write.
+	Stream StreamUse
 
 	derived
 }
@@ -88,6 +98,7 @@ type derived struct {
 	arity             int
 	first, last, step int
 	keySpecs          []KeySpec
+	timeout           Timeout
 	cats              Category
 	id                int
 	called            string // what clients call it, "" if they may not: see Table.Rename

@@ -53,7 +53,7 @@ func fixtures() []*Spec {
 			Block("STREAMS", ManyKeys("key", Read), Many("id"))}}),
 		fixture(Spec{Name: "eval", Group: GroupScripting, Flags: NoScript | Stale | SkipMonitor | NoMandatoryKeys | MayReplicate, Args: eval}),
 		fixture(Spec{Name: "ssubscribe", Group: GroupPubSub, Flags: PubSub | NoScript | Loading | Stale, Args: []Arg{ManyKeys("shardchannel", NotKey)}}),
-		fixture(Spec{Name: "sort", Flags: Write | DenyOOM, Categories: CatSet | CatSortedSet | CatList | CatDangerous, Without: CatKeyspace, Keys: sortKeys,
+		fixture(Spec{Name: "sort", Flags: Write | DenyOOM, Categories: CatSet | CatSortedSet | CatList | CatDangerous, Without: CatKeyspace, KeyOptions: &sortKeys,
 			KeySpecs: []KeySpec{{Flags: Read, Begin: BeginIndex, Index: 1, Find: FindRange, Step: 1}, {Flags: Read}, {Flags: Overwrite}},
 			Args: []Arg{Key("key", Read), Opt(TokenArg("BY", Pattern("pattern"))).Spec(1), Opt(Block("LIMIT", Int("offset"), Int("count")).As("offset_count")),
 				Opt(RepeatToken(TokenArg("GET", Pattern("pattern")))).Spec(1), Opt(OneOf("order", Token("ASC"), Token("DESC"))),
@@ -65,19 +65,6 @@ func fixtures() []*Spec {
 		fixture(Spec{Name: "object", Sub: []*Spec{
 			fixture(Spec{Name: "object|encoding", Flags: ReadOnly, Args: []Arg{Key("key", Meta)}})}}),
 	}
-}
-
-// sortKeys finds the keys of SORT: the list, and the last STORE's destination.
-func sortKeys(dst []KeyRef, args [][]byte) ([]KeyRef, error) {
-	dst = append(dst, KeyRef{1, Read})
-	n := len(dst)
-	for i := 2; i+1 < len(args); i++ {
-		if EqualFold(args[i], "STORE") {
-			dst = append(dst[:n], KeyRef{i + 1, Overwrite})
-			i++
-		}
-	}
-	return dst, nil
 }
 
 func fixtureTable(t testing.TB) *Table {
@@ -121,7 +108,7 @@ func TestABadSpecIsRejectedWithOneSentence(t *testing.T) {
 		{"writes a key without the flag Write", func(s *Spec) { s.Args = []Arg{Key("key", Update)} }},
 		{`key "key" stands where no key spec can describe it: give Keys and KeySpecs`,
 			func(s *Spec) { s.Args = []Arg{Opt(Str("x")), Key("key", Read)} }},
-		{"an unknown key spec needs Keys", func(s *Spec) { s.KeySpecs = []KeySpec{{Flags: Read}} }},
+		{"an unknown key spec needs KeyOptions or Keys", func(s *Spec) { s.KeySpecs = []KeySpec{{Flags: Read}} }},
 		{`count "n" has nothing repeated behind it`, func(s *Spec) { s.Args = []Arg{Count("n"), Str("x")} }},
 		{`argument "b" is empty`, func(s *Spec) { s.Args = []Arg{Block("b")} }},
 		{"argument 1 has no name", func(s *Spec) { s.Args = []Arg{Str("")} }},

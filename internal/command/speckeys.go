@@ -280,7 +280,7 @@ func (s *Spec) HasKeys() bool {
 			return true
 		}
 	}
-	return s.Keys != nil
+	return s.Keys != nil || s.KeyOptions != nil
 }
 
 // LocksAll reports whether a request locks every shard.
@@ -295,6 +295,9 @@ func (s *Spec) AllKeySpecs() []KeySpec { return s.keySpecs }
 func (s *Spec) AppendKeys(dst []KeyRef, args [][]byte) ([]KeyRef, error) {
 	if s.Keys != nil {
 		return s.Keys(dst, args)
+	}
+	if s.KeyOptions != nil {
+		return s.KeyOptions.append(dst, args)
 	}
 	n, least := len(dst), 1
 	if s.Has(NoMandatoryKeys) {

@@ -242,7 +242,7 @@ func (s *Spec) prepare(id int) error {
 		return err
 	}
 	s.cats = s.categories()
-	return nil
+	return s.prepareClient()
 }
 
 func (s *Spec) prepareKeys() error {
@@ -255,8 +255,8 @@ func (s *Spec) prepareKeys() error {
 		s.keySpecs = specs
 	}
 	for _, k := range s.keySpecs {
-		if k.Begin == BeginUnknown && s.Keys == nil {
-			return errors.New("an unknown key spec needs Keys")
+		if k.Begin == BeginUnknown && s.Keys == nil && s.KeyOptions == nil {
+			return errors.New("an unknown key spec needs KeyOptions or Keys")
 		}
 		if k.Flags == 0 {
 			return errors.New("a key needs an access: Read, Meta, Update, Insert, Delete, Overwrite, Remove")

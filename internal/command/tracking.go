@@ -15,6 +15,7 @@ var specClientTracking = Spec{
 	Name: "client|tracking", Group: GroupConnection, Since: "6.0.0", Complexity: "O(1). Some options may introduce additional complexity.",
 	Summary: "Has the server tell the connection when keys change that it has read, so that it may cache them.",
 	Flags:   ownFlags,
+	Client:  Stateful,
 	Args: []Arg{OneOf("status", Token("ON"), Token("OFF")), Opt(TokenArg("REDIRECT", Int("client-id"))),
 		Opt(RepeatToken(TokenArg("PREFIX", Str("prefix")))), Opt(Token("BCAST")), Opt(Token("OPTIN")), Opt(Token("OPTOUT")), Opt(Token("NOLOOP"))},
 	Replies: "OK. From then on every key that a read command names is remembered, and its next change, expiry or eviction sends `invalidate` with the key, once; " +
@@ -110,6 +111,7 @@ var specClientCaching = Spec{
 	Name: "client|caching", Group: GroupConnection, Since: "6.0.0", Complexity: "O(1)",
 	Summary: "Says whether the keys of the next command are to be tracked.",
 	Flags:   ownFlags,
+	Client:  Stateful,
 	Args:    []Arg{OneOf("mode", Token("YES"), Token("NO"))},
 	Replies: "OK. YES needs CLIENT TRACKING with OPTIN, NO with OPTOUT. Behind it may come one command, or a whole transaction.",
 	Examples: `

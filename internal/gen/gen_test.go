@@ -1,8 +1,10 @@
 package gen
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -154,6 +157,54 @@ func TestThePageOfDifferencesHasEachWithItsServers(t *testing.T) {
 			if !strings.Contains(text, "\n| "+d.ID+" | "+d.Servers.String()+" | ") {
 				t.Errorf("%s is not on the page", d.ID)
 			}
+		}
+	}
+}
+
+// The data that other packages have of the commands is that of the Specs.
+func TestGeneratedSourcesAreFresh(t *testing.T) {
+	table, err := command.DefaultTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Routing(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(all, routing.Commands()) {
+		t.Error("the table of internal/routing is stale; run `make docs`")
+	}
+	files, err := Sources(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range files {
+		if got, err := os.ReadFile(filepath.Join("../..", name)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is stale; run `make docs`: %v", name, err)
+		}
+	}
+}
+
+// A Spec that clients or plain replicas could not follow is refused, by the table or by the
+// generator: what a new command needs cannot be forgotten.
+func TestASpecThatClientsCannotFollowIsRefused(t *testing.T) {
+	run := func(*command.Ctx) error { return nil }
+	for want, s := range map[string]command.Spec{
+		"no argument says how long it waits": {Flags: command.Write | command.Blocking, Args: []command.Arg{command.Key("key", command.Update), command.Int("patience")}},
+		"say by FanOut what a client does":   {Tips: []string{"request_policy:all_shards"}},
+		"FanOut without the tip":             {FanOut: command.FanOutSum},
+		"without StreamControl":              {Flags: command.Write, Stream: command.StreamControl},
+		"StreamEffect without the flag":      {Stream: command.StreamEffect},
+		"give the Spec KeyOptions": {Args: []command.Arg{command.Opt(command.TokenArg("BY", command.Pattern("pattern")))},
+			KeySpecs: []command.KeySpec{{Flags: command.Read}}, Keys: func(dst []command.KeyRef, _ [][]byte) ([]command.KeyRef, error) { return dst, nil }},
+	} {
+		s.Name, s.Group, s.Since, s.Complexity, s.Summary, s.Examples, s.Run = "foo", command.GroupGeneric, "1.0.0", "O(1)", "Does.", "> FOO\nOK\n", run
+		table, err := command.NewTable(&s)
+		if err == nil {
+			_, err = Routing(table)
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 }

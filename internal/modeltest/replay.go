@@ -12,18 +12,22 @@
 package modeltest
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/internal/stream"
 	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/resp"
 )
 
 // Replica is a second engine that is built from the effects of a first, as a server is
@@ -142,10 +146,50 @@ func (r *Replica) Follow(db *engine.DB) error {
 	if err := r.replay(effects); err != nil {
 		return err
 	}
+	if err := checkPlain(effects); err != nil {
+		return err
+	}
 	if diff := r.compare(db); len(diff) > 0 {
 		return fmt.Errorf("the effects give another keyspace:\n  %s\neffects:\n%s", strings.Join(diff, "\n  "), show(effects))
 	}
 	return nil
+}
+
+// checkPlain passes effects through what a plain replica of Redis 7.0 is sent. A command of
+// Redis or Valkey that this overwrites is lost on that replica: it must be a StreamEffect,
+// of which only a deadline is lost.
+func checkPlain(effects []engine.Effect) error {
+	var p oplog.Plain
+	for _, e := range effects {
+		words := make([]string, len(e.Args))
+		for i, a := range e.Args {
+			words[i] = string(a)
+		}
+		sent := resp.AppendCommand(nil, words...)
+		got, err := p.Next(bytes.Clone(sent))
+		if err != nil {
+			return fmt.Errorf("the effect %q ends the link of a plain replica: %w", e.Args, err)
+		}
+		spec := specOf(words[0])
+		switch {
+		case bytes.Equal(got, sent):
+		case spec == nil && strings.HasPrefix(words[0], engine.OwnPrefix), spec != nil && (spec.OfEbb() || spec.Stream&command.StreamEffect != 0):
+		default:
+			return fmt.Errorf("the effect %q is lost on a plain replica: say so in its Spec by StreamEffect, or log a command of Redis 7.0", e.Args)
+		}
+	}
+	return nil
+}
+
+var table = sync.OnceValues(command.DefaultTable)
+
+// specOf finds a command by its name, nil if there is none.
+func specOf(name string) *command.Spec {
+	t, err := table()
+	if err != nil {
+		return nil
+	}
+	return t.LookupFull(name)
 }
 
 // Run runs the effects of an engine since the last call, and compares nothing: the

@@ -33,6 +33,8 @@ const (
 	Redis7 Dialect = iota
 	Redis8
 	Valkey9
+
+	noDialect // of commands that only later servers know
 )
 
 // ErrForeign: the stream, which is another master's, has a command about plain data that
@@ -226,56 +228,25 @@ func (p *Plain) stays(name []byte) (bool, error) {
 		b[i] = c
 	}
 	capitals := b[:len(name)]
-	if plainName(string(capitals)) {
+	if len(name) == 0 || plainNames[string(capitals)] {
 		return true, nil
 	}
-	lowest, logged := newerName(string(capitals))
+	newer, ok := newerNames[string(capitals)]
 	switch {
-	case lowest == Redis7:
+	case !ok:
 		return false, nil
-	case p.Knows >= lowest:
+	case p.Knows >= newer.lowest:
 		return true, nil
-	case logged:
+	case newer.logged:
 		return false, nil // of fields that are ordinary ones there
 	}
 	return false, fmt.Errorf("%w: %s", ErrForeign, capitals)
 }
 
-// newerName is a table: the lowest dialect that knows a command about plain data, Redis7
-// if the command is none of those. The log has the ones that are logged, in which a
-// deadline is all that a replica misses; others come from another master.
-func newerName(name string) (lowest Dialect, logged bool) {
-	switch name {
-	case "HPEXPIREAT", "HPERSIST":
-		return Redis8, true
-	case "HEXPIRE", "HPEXPIRE", "HEXPIREAT", "HGETEX", "HGETDEL", "HSETEX":
-		return Redis8, false
-	case "DELIFEQ", "MSETEX":
-		return Valkey9, false
-	}
-	return Redis7, false
-}
-
-// plainName is a table: what changes data in Redis 7.0, and what a stream holds
-// beside that.
-func plainName(name string) bool {
-	switch name {
-	case "", "PING", "SELECT", "MULTI", "EXEC", "REPLCONF", "PUBLISH", "SPUBLISH", "SCRIPT", "FUNCTION",
-		"EVAL", "EVALSHA", "FCALL",
-		"DEL", "UNLINK", "EXPIRE", "PEXPIRE", "EXPIREAT", "PEXPIREAT", "PERSIST", "RENAME", "RENAMENX",
-		"MOVE", "COPY", "RESTORE", "RESTORE-ASKING", "SORT", "MIGRATE", "FLUSHALL", "FLUSHDB", "SWAPDB",
-		"SET", "SETNX", "SETEX", "PSETEX", "GETSET", "GETDEL", "GETEX", "MSET", "MSETNX", "APPEND",
-		"SETRANGE", "INCR", "DECR", "INCRBY", "DECRBY", "INCRBYFLOAT", "SETBIT", "BITOP", "BITFIELD",
-		"LPUSH", "RPUSH", "LPUSHX", "RPUSHX", "LPOP", "RPOP", "LSET", "LINSERT", "LREM", "LTRIM",
-		"LMOVE", "RPOPLPUSH", "LMPOP", "BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BLMPOP",
-		"SADD", "SREM", "SPOP", "SMOVE", "SINTERSTORE", "SUNIONSTORE", "SDIFFSTORE",
-		"ZADD", "ZINCRBY", "ZREM", "ZREMRANGEBYRANK", "ZREMRANGEBYSCORE", "ZREMRANGEBYLEX", "ZPOPMIN",
-		"ZPOPMAX", "BZPOPMIN", "BZPOPMAX", "ZMPOP", "BZMPOP", "ZRANGESTORE", "ZUNIONSTORE",
-		"ZINTERSTORE", "ZDIFFSTORE", "GEOADD", "GEOSEARCHSTORE", "GEORADIUS", "GEORADIUSBYMEMBER",
-		"HSET", "HMSET", "HSETNX", "HDEL", "HINCRBY", "HINCRBYFLOAT",
-		"PFADD", "PFMERGE", "PFCOUNT", "PFDEBUG",
-		"XADD", "XDEL", "XTRIM", "XSETID", "XGROUP", "XACK", "XCLAIM", "XAUTOCLAIM", "XREADGROUP":
-		return true
-	}
-	return false
+// newerName is a command about plain data that Redis 7.0 does not know.
+type newerName struct {
+	lowest Dialect // the first that knows it
+	// logged: ebb's own log has the command, in which a deadline is all that a replica
+	// without it misses. The others come from another master.
+	logged bool
 }

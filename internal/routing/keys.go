@@ -1,85 +1,176 @@
-// Package routing is what both doors to servers know, that of the root, over go-redis, and
-// that of contrib/rueidis: from a command's words where it has to go, and from a reply
-// whether the command has run.
-//
-//	keys.go   the keys of a command, their slot, and whether it may write
-//	wide.go   commands that concern all masters of a cluster
-//	reply.go  replies that say that nothing was run
-//	feed.go   how subscriptions are kept
-//
-// Start reading at Keys.
 package routing
 
 import (
 	"fmt"
 	"iter"
 	"strings"
-	"sync"
 
-	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/resp"
 )
 
-var table = sync.OnceValues(command.DefaultTable)
-
-// Table returns the commands that a door knows: ebb's own, and Redis's. It is made once.
-func Table() (*command.Table, error) { return table() }
-
-// find returns what is known of a command, or of its subcommand: nil for nothing.
-func find(name, second string) *command.Spec {
-	t, err := table()
-	if err != nil {
-		return nil
-	}
-	spec := t.LookupFull(name)
-	if spec != nil && len(spec.Sub) > 0 && second != "" {
-		if sub := spec.Subcommand([]byte(second)); sub != nil {
-			return sub
-		}
-	}
-	return spec
-}
-
-// Keys returns the places of the keys among n words of a command. One that nobody knows
-// is taken to have one, its first argument; the channel of SPUBLISH is one too, since it
-// belongs to a node.
+// Keys returns the places of the keys among n words of a command. See AppendKeys.
 func Keys(n int, word func(i int) string) []int {
 	if n < 2 {
 		return nil
 	}
-	name := strings.ToLower(word(0))
-	spec := find(name, word(1))
-	if spec == nil || name == "spublish" {
-		return []int{1}
+	return Of(n, word).AppendKeys(nil, n, word)
+}
+
+// AppendKeys appends the places of the keys among n words of the command to dst. A
+// command that the table does not have is taken to have one key, its first argument; the
+// channel of a sharded publish counts as a key, because it belongs to a node. A request
+// that does not fit the command's grammar has none. It costs O(words), and allocates only
+// to grow dst.
+func (c *Command) AppendKeys(dst []int, n int, word func(i int) string) []int {
+	return c.appendKeys(dst, 1<<30, n, word)
+}
+
+// FirstKey returns the place of the first key, 0 if there is none.
+func (c *Command) FirstKey(n int, word func(i int) string) int {
+	var room [4]int
+	if at := c.appendKeys(room[:0], 1, n, word); len(at) > 0 {
+		return at[0]
 	}
-	if !spec.HasKeys() && spec.Keys == nil {
-		return nil
+	return 0
+}
+
+// Route returns the place of the word that decides about the node of a command, 0 if any
+// will do: its first key, or the channel of PUBLISH, so that its reply counts the
+// subscribers that the client has sent to the same node.
+func (c *Command) Route(n int, word func(i int) string) int {
+	if at := c.FirstKey(n, word); at > 0 || c == nil || c.Name != "publish" || n < 2 {
+		return at
 	}
-	words := make([][]byte, n)
-	for i := range words {
-		words[i] = []byte(word(i))
+	return 1
+}
+
+// appendKeys is AppendKeys, and may stop when it has found most keys.
+func (c *Command) appendKeys(dst []int, most, n int, word func(i int) string) []int {
+	switch {
+	case n < 2:
+		return dst
+	case c == nil:
+		return append(dst, 1)
+	case c.Options != nil:
+		return c.Options.append(dst, n, word)
 	}
-	refs, err := spec.AppendKeys(nil, words)
-	if err != nil {
-		return nil
+	least, had := 1, len(dst)
+	if c.Has(NoKeys) {
+		least = 0
 	}
-	at := make([]int, len(refs))
-	for i, r := range refs {
-		at[i] = r.Pos
+	for i := range c.Keys {
+		var ok bool
+		if dst, ok = c.Keys[i].append(dst, had+most, least, n, word); !ok {
+			return dst[:had]
+		}
 	}
-	return at
+	return dst
+}
+
+// append appends the keys that a rule finds, until dst has most. A number of keys must be
+// at least least.
+func (k *KeyRule) append(dst []int, most, least, n int, word func(i int) string) ([]int, bool) {
+	first, step := k.Index, max(k.Step, 1)
+	if k.Keyword != "" {
+		if first = k.behindKeyword(n, word); first == 0 {
+			return dst, true
+		}
+	}
+	last := n + k.Last
+	switch {
+	case k.First > 0:
+		if first+k.Count >= n {
+			return dst, false
+		}
+		keys, ok := resp.ParseInt([]byte(word(first + k.Count)))
+		if !ok || keys < int64(least) || keys > int64(n) {
+			return dst, false
+		}
+		first += k.First
+		last = first + (int(keys)-1)*step
+	case k.Last >= 0:
+		last = first + k.Last
+	case k.Half:
+		last = first + (n-first)/2 + k.Last
+	}
+	if last >= n {
+		return dst, false
+	}
+	for p := first; p <= last && len(dst) < most; p += step {
+		dst = append(dst, p)
+	}
+	return dst, true
+}
+
+// behindKeyword returns the place behind the keyword, 0 if it is not there.
+func (k *KeyRule) behindKeyword(n int, word func(i int) string) int {
+	from, to, step := k.Index, n-1, 1
+	if from < 0 {
+		from, to, step = n+from, 0, -1
+	}
+	for i := from; i != to && i > 0 && i < n-1; i += step {
+		if equalFold(word(i), k.Keyword) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// append appends the keys of a request.
+func (o *KeyOptions) append(dst []int, n int, word func(i int) string) []int {
+	had := len(dst)
+	if o.Only != "" && (n < 3 || !equalFold(word(2), o.Only)) || o.First >= n || o.Pairs && (n-o.From)%2 != 0 {
+		return dst
+	}
+	if o.First > 0 {
+		if dst = append(dst, o.First); o.Instead && word(o.First) != "" {
+			return dst
+		}
+	}
+	begin := len(dst)
+	for i := o.From; i < n; i++ {
+		opt, takes := o.option(word(i))
+		if opt != nil && opt.Args < 0 {
+			if dst = dst[:begin]; o.Instead {
+				dst = dst[:had]
+			}
+			for p := i + 1; p < n; p++ {
+				dst = append(dst, p)
+			}
+			return dst
+		}
+		if opt != nil && opt.Key && i+1 < n && !(o.Pairs && word(i+1) == "") {
+			if o.Take == TakeLast {
+				dst = dst[:begin]
+			}
+			if dst = append(dst, i+1); o.Take == TakeFirst {
+				return dst
+			}
+		}
+		i += takes
+	}
+	if o.Take == TakeFirst {
+		return dst[:had]
+	}
+	return dst
+}
+
+// option finds a word among the options, and says how many arguments follow it.
+func (o *KeyOptions) option(word string) (opt *KeyOption, takes int) {
+	for i := range o.Options {
+		if opt = &o.Options[i]; equalFold(word, opt.Word) {
+			return opt, opt.Args
+		}
+	}
+	if o.Pairs {
+		return nil, 1
+	}
+	return nil, 0
 }
 
 // MayWrite reports whether a command, by its name and its second word (""), may change
-// data: what nobody knows may, and so may scripts.
-func MayWrite(name, second string) bool {
-	name = strings.ToLower(name)
-	switch name {
-	case "eval", "evalsha", "fcall":
-		return true
-	}
-	spec := find(name, second)
-	return spec == nil || spec.Has(command.Write)
-}
+// data. A command that the table does not have may, and so may a script.
+func MayWrite(name, second string) bool { return Find(name, second).Has(Write) }
 
 // Slots is how many a cluster has.
 const Slots = 16384

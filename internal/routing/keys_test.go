@@ -75,3 +75,36 @@ func TestWhatNobodyKnowsMayWrite(t *testing.T) {
 		}
 	}
 }
+
+// A request that is too short for its command has the keys that it has: a client in a
+// cluster must survive what the server will refuse.
+func TestRequestsThatAreTooShortHaveNoKeysBeyondTheirEnd(t *testing.T) {
+	for _, line := range []string{"SET k", "XCLAIM k", "ZADD k", "BITFIELD k", "MIGRATE h p", "SORT", "DQ.CONFIG q DEADLETTER", "GEORADIUS", "EVAL text", "EVAL text 9 k", "XREAD STREAMS", "DELEX k", "EXPIRY RULE"} {
+		words := strings.Fields(line)
+		for n := 1; n <= len(words); n++ {
+			for _, at := range Keys(n, func(i int) string { return words[:n][i] }) {
+				if at >= n {
+					t.Errorf("%v: a key at %d", words[:n], at)
+				}
+			}
+		}
+	}
+}
+
+func TestTheTableFindsEveryCommandInAnyCase(t *testing.T) {
+	for i := range Commands() {
+		c := &commands[i]
+		name, sub, _ := strings.Cut(c.Name, "|")
+		if Find(name, sub) != c || Find(strings.ToUpper(name), strings.ToUpper(sub)) != c {
+			t.Errorf("%s is not found", c.Name)
+		}
+	}
+	for _, name := range []string{"", "ge", "gett", "config get", "\x00", strings.Repeat("x", 1000)} {
+		if c := Find(name, "get"); c != nil {
+			t.Errorf("%q is found as %s", name, c.Name)
+		}
+	}
+	if c := Find("config", "nothing"); c == nil || c.Name != "config" {
+		t.Errorf("an unknown subcommand is %v, want its container", c)
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
@@ -117,20 +116,23 @@ const late = 100 * time.Millisecond
 // OwnWait is how long a command of n words says that it waits; 0: it waits without end,
 // or does not say.
 func OwnWait(n int, word func(i int) string) time.Duration {
-	at, unit := -1, time.Millisecond
-	switch name := strings.ToUpper(word(0)); name {
-	case "BLPOP", "BRPOP", "BRPOPLPUSH", "BLMOVE", "BZPOPMIN", "BZPOPMAX":
-		at, unit = n-1, time.Second
-	case "BLMPOP", "BZMPOP":
-		at, unit = 1, time.Second
-	case "WAIT", "WAITAOF":
-		at = n - 1
-	case "RL.WAIT":
-		at = 4
-	case "LOCK.ACQUIRE", "SEM.ACQUIRE":
-		at = after(n, word, "WAIT")
-	case "XREAD", "XREADGROUP", "DQ.POP":
-		at = after(n, word, "BLOCK")
+	if c := Of(n, word); c != nil {
+		return c.OwnWait(n, word)
+	}
+	return 0
+}
+
+// OwnWait is how long a request of n words says that it waits; 0: it waits without end,
+// or not at all, or does not say.
+func (c *Command) OwnWait(n int, word func(i int) string) time.Duration {
+	at := c.Wait.At
+	switch {
+	case c.Wait.Unit == 0:
+		return 0
+	case c.Wait.Keyword != "":
+		at = after(n, word, c.Wait.Keyword)
+	case at < 0:
+		at += n
 	}
 	if at < 1 || at >= n {
 		return 0
@@ -139,7 +141,7 @@ func OwnWait(n int, word func(i int) string) time.Duration {
 	if err != nil || x < 0 || x > float64(1<<53) {
 		return 0
 	}
-	return time.Duration(min(x*float64(unit), float64(1<<60)))
+	return time.Duration(min(x*float64(c.Wait.Unit), float64(1<<60)))
 }
 
 // after is where the value of an option stands; -1 if it is not given. What precedes
@@ -149,9 +151,9 @@ func after(n int, word func(i int) string, option string) (at int) {
 	at = -1
 	for i := 1; i < n-1; i++ {
 		switch w := word(i); {
-		case strings.EqualFold(w, option):
+		case equalFold(w, option):
 			at = i + 1
-		case strings.EqualFold(w, "STREAMS") && at > 0:
+		case equalFold(w, "STREAMS") && at > 0:
 			return at
 		}
 	}

@@ -16,35 +16,37 @@ type Wide func(addrs []string, ask Ask) (resp.Value, error)
 // Ask runs a command of a Wide on one master.
 type Ask func(at int, cursor string) (resp.Value, error)
 
+// FanOut says how a command that concerns all masters of a cluster runs, and how their
+// replies become one.
+type FanOut uint8
+
+const (
+	FanOutNone FanOut = iota // it does not concern all masters
+	FanOutLast               // the last reply
+	FanOutSum                // the sum of the integers
+	FanOutJoin               // the elements of all arrays
+	FanOutAny                // the first reply that is not null
+	FanOutScan               // one master after the other, by the cursor
+)
+
 // WideOf returns how a command runs, by its name and its second word (""), that concerns
 // all masters; nil for all other commands.
 func WideOf(name, second string) Wide {
-	sub := strings.ToLower(second)
-	switch strings.ToLower(name) {
-	case "scan":
-		return func(addrs []string, ask Ask) (resp.Value, error) {
-			return scan(second, addrs, ask)
-		}
-	case "dbsize":
-		return sum
-	case "keys":
-		return join
-	case "randomkey":
-		return some
-	case "flushall", "flushdb":
+	c := Find(name, second)
+	if c == nil {
+		return nil
+	}
+	switch c.FanOut {
+	case FanOutLast:
 		return last
-	case "script":
-		if sub == "load" || sub == "flush" {
-			return last
-		}
-	case "function":
-		if sub == "load" || sub == "delete" || sub == "flush" || sub == "restore" {
-			return last
-		}
-	case "config":
-		if sub == "set" || sub == "resetstat" || sub == "rewrite" {
-			return last
-		}
+	case FanOutSum:
+		return sum
+	case FanOutJoin:
+		return join
+	case FanOutAny:
+		return some
+	case FanOutScan:
+		return func(addrs []string, ask Ask) (resp.Value, error) { return scan(second, addrs, ask) }
 	}
 	return nil
 }

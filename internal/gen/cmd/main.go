@@ -1,10 +1,12 @@
-// Command cmd writes the command reference below the repository's root, or, with
+// Command cmd writes the command reference, and the data that other packages
+// have of the commands, below the repository's root, or, with
 // -check, says whether it is up to date:
 //
 //	go run ./internal/gen/cmd [-root .] [-check]
 package main
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,7 +19,7 @@ import (
 
 func main() {
 	root := flag.String("root", ".", "the repository's root")
-	check := flag.Bool("check", false, "write nothing; fail if a page is stale")
+	check := flag.Bool("check", false, "write nothing; fail if a file is stale")
 	flag.Parse()
 	if err := run(*root, *check); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -30,7 +32,11 @@ func run(root string, check bool) error {
 	if err != nil {
 		return err
 	}
-	var failed error
+	files, err := gen.Sources(table)
+	if err != nil {
+		return err
+	}
+	failed := writeSources(root, check, files)
 	for _, part := range []struct {
 		dir   string
 		pages map[string][]byte
@@ -46,6 +52,26 @@ func run(root string, check bool) error {
 		touched, err := gen.Write(dir, part.pages)
 		for _, name := range touched {
 			fmt.Println(filepath.Join(dir, name))
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
+}
+
+// writeSources writes the generated Go files that changed, or says which of them are stale.
+func writeSources(root string, check bool, files map[string][]byte) (failed error) {
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		old, err := os.ReadFile(path)
+		switch {
+		case err != nil:
+		case bytes.Equal(old, text):
+			continue
+		case check:
+			err = fmt.Errorf("%s is stale; run `make docs`", name)
+		default:
+			fmt.Println(path)
+			err = os.WriteFile(path, text, 0o644)
 		}
 		failed = errors.Join(failed, err)
 	}
