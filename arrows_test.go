@@ -33,13 +33,16 @@ var arrows = []struct {
 	{"engine", []string{"internal/arena", "internal/table", "internal/wheel", "internal/ordered", "internal/packed", "internal/chunk", "internal/chunklist",
 		"internal/delayq", "internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog", "internal/rdb", "internal/glob"}},
 	{"internal/command", []string{"engine", "resp", "internal/"}},
-	{"server", []string{"internal/command", "engine", "resp", "internal/"}},
-	{"conn", []string{"resp"}}, // what the toolkit runs on: neither an engine nor a client library
+	{"server", []string{"internal/config", "internal/instance", "internal/reactor", "internal/transport"}},
+	{"internal/instance", []string{"engine", "internal/"}}, // a whole server
+	{"internal/transport", []string{"internal/reactor"}},
+	{"internal/adminhttp", []string{"internal/transport"}}, // HTTP, without metrics
+	{"conn", []string{"resp"}},                             // what the toolkit runs on: neither an engine nor a client library
 	{"embed", []string{"conn", "internal/command", "engine", "resp", "internal/config", "internal/disk", "internal/reactor", "internal/routing",
 		"internal/serverurl"}},
 	{"goredis", []string{"conn", "resp", "internal/kit", "internal/routing", "internal/serverurl"}},
 	{".", []string{"conn", "embed", "goredis", "engine", "internal/serverurl"}}, // the facade
-	{"ebbtest", []string{".", "server", "engine", "resp", "internal/memnet"}},
+	{"ebbtest", []string{".", "server", "engine", "resp", "internal/memnet", "internal/reactor"}},
 	{"cmd/ebb", []string{"server", "internal/command", "engine", "resp", "internal/", "console"}},
 
 	// Tools around the engine: what they drive they may import.
@@ -255,8 +258,8 @@ var clockReaders = map[string]string{
 	"internal/loadgen/":               "it measures",
 	"cmd/ebb/":                        "the program",
 	"internal/reactor/":               "default of Config.Now, and timeouts of sockets, which the system counts",
-	"server/server.go":                "default of Options.Now",
-	"server/portable.go":              "deadlines of sockets, which the system counts",
+	"internal/transport/server.go":    "default of Options.Now",
+	"internal/transport/portable.go":  "deadlines of sockets, which the system counts",
 	"internal/command/migrate.go":     "deadlines of sockets, to another server",
 	"internal/memnet/":                "deadlines, as a net.Conn has them",
 	"internal/realserver/":            "patience with another process",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/memnet"
+	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/server"
 )
 
@@ -142,7 +143,7 @@ func (c *conn) Close() error {
 // host lets clients in whose requests pass the faults.
 type host struct{ b *Backend }
 
-func (h host) NewSession(c server.Conn) server.Session {
+func (h host) NewSession(c reactor.Conn) reactor.Session {
 	inner := ebb.EngineOf(h.b.Data.c).NewSession(c)
 	if inner == nil {
 		return nil

@@ -4,14 +4,14 @@ import (
 	"errors"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/resp"
-	"github.com/ebbdb/ebb/server"
 )
 
 // session gives requests one by one to the engine's session, those that no
 // fault has stopped.
 type session struct {
-	server.Session
+	reactor.Session
 	f *faults
 	p resp.Parser
 
@@ -20,8 +20,8 @@ type session struct {
 	lose  bool // what it replies is lost
 }
 
-// Serve implements server.Session.
-func (s *session) Serve(in, out []byte) (consumed int, _ []byte, v server.Verdict) {
+// Serve implements reactor.Session.
+func (s *session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdict) {
 	for {
 		n := s.held
 		if !s.begun {
@@ -31,7 +31,7 @@ func (s *session) Serve(in, out []byte) (consumed int, _ []byte, v server.Verdic
 				n, out, v = s.Session.Serve(in[consumed:], out)
 				return consumed + n, out, v
 			case length == 0:
-				return consumed, out, server.Continue
+				return consumed, out, reactor.Continue
 			}
 			err = s.f.decide(words(args))
 			var reply ebb.ReplyError
@@ -43,7 +43,7 @@ func (s *session) Serve(in, out []byte) (consumed int, _ []byte, v server.Verdic
 			case errors.Is(err, ErrLost):
 				s.lose = true
 			case err != nil:
-				return consumed + length, out, server.CloseConn
+				return consumed + length, out, reactor.Close
 			}
 			n = length
 		}
@@ -53,47 +53,47 @@ func (s *session) Serve(in, out []byte) (consumed int, _ []byte, v server.Verdic
 		if s.lose {
 			out = out[:mark]
 		}
-		if s.begun = v == server.Park || v == server.Yield; s.begun {
+		if s.begun = v == reactor.Park || v == reactor.Yield; s.begun {
 			s.held = n - used
 			return consumed, out, v
 		}
 		s.held = 0
-		if v == server.CloseConn || s.lose {
-			return consumed, out, server.CloseConn
+		if v == reactor.Close || s.lose {
+			return consumed, out, reactor.Close
 		}
 	}
 }
 
-// Closed implements server.Session.
+// Closed implements reactor.Session.
 func (s *session) Closed(err error) {
 	s.Session.Closed(err)
 	s.f.end(s)
 }
 
-// Want implements server.Session.
+// Want implements reactor.Session.
 func (s *session) Want() int { return s.p.Want() }
 
 // What follows are the optional parts of a session.
 
 func (s *session) PeerClosed() {
-	if w, ok := s.Session.(server.PeerWatcher); ok {
+	if w, ok := s.Session.(reactor.PeerWatcher); ok {
 		w.PeerClosed()
 	}
 }
 
 func (s *session) Unsent() {
-	if w, ok := s.Session.(server.UnsentWatcher); ok {
+	if w, ok := s.Session.(reactor.UnsentWatcher); ok {
 		w.Unsent()
 	}
 }
 
 func (s *session) OutputExceeded(pending int) bool {
-	l, ok := s.Session.(server.OutputLimiter)
+	l, ok := s.Session.(reactor.OutputLimiter)
 	return ok && l.OutputExceeded(pending)
 }
 
 func (s *session) IdleCheck(now int64) bool {
-	c, ok := s.Session.(server.IdleChecker)
+	c, ok := s.Session.(reactor.IdleChecker)
 	return ok && c.IdleCheck(now)
 }
 

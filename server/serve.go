@@ -3,13 +3,16 @@ package server
 import (
 	"context"
 	"net"
+
+	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/transport"
 )
 
 // Host is an engine that lets clients in: an embedded one is, by EngineOf of
 // package ebb.
 type Host interface {
 	// NewSession returns what a connection runs.
-	NewSession(Conn) Session
+	NewSession(reactor.Conn) reactor.Session
 	// Attach notes that a server begins. The host calls stop, from any
 	// goroutine, when it is about to close, and then waits for detach, which
 	// is called once no session is left.
@@ -36,5 +39,5 @@ func Serve(ctx context.Context, ln net.Listener, h Host) error {
 		return err
 	}
 	defer detach()
-	return ServeSessions(ctx, ln, Options{NewSession: h.NewSession, Loops: 1})
+	return transport.ServeSessions(ctx, ln, transport.Options{NewSession: h.NewSession, Loops: 1})
 }

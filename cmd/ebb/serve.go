@@ -15,11 +15,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ebbdb/ebb/internal/adminhttp"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/durable"
-	"github.com/ebbdb/ebb/server"
+	"github.com/ebbdb/ebb/internal/instance"
 )
 
 // grace is how long a server that is told to stop waits for replies to be
@@ -125,7 +126,7 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 		return err
 	}
 	defer admin.close()
-	in, err := server.Open(cfg, log, &level, accept)
+	in, err := instance.Open(cfg, log, &level, accept)
 	if err != nil {
 		return err
 	}
@@ -173,7 +174,7 @@ func writePID(name string, log *slog.Logger) (remove func()) {
 // await returns when the server is to end: a client has sent SHUTDOWN, or a signal
 // came and what is to be kept is written. A signal that finds that it cannot be
 // written leaves the server running; a SIGINT that follows ends it all the same.
-func await(ctx context.Context, signals <-chan os.Signal, in *server.Instance, cfg *config.Set, out io.Writer, log *slog.Logger) {
+func await(ctx context.Context, signals <-chan os.Signal, in *instance.Instance, cfg *config.Set, out io.Writer, log *slog.Logger) {
 	o := shutdownOptions(cfg, os.Interrupt)
 	for tries := 0; ; tries++ {
 		select {
@@ -243,18 +244,18 @@ func shutdownOptions(cfg *config.Set, sig os.Signal) (o command.ShutdownOptions)
 }
 
 // admin is the admin pages of a server; without any Admin is nil.
-type admin struct{ *server.Admin }
+type admin struct{ *adminhttp.Admin }
 
 // listenAdmin listens where the directive http says, before anything is served.
 func listenAdmin(cfg *config.Set, log *slog.Logger) (a admin, err error) {
-	if addr := server.AdminAddr(cfg.String("http")); addr != "" {
-		a.Admin, err = server.ListenAdmin(addr, log)
+	if addr := adminhttp.AdminAddr(cfg.String("http")); addr != "" {
+		a.Admin, err = adminhttp.ListenAdmin(addr, log)
 	}
 	return a, err
 }
 
 // show shows the pages of a server that has started, and says where.
-func (a admin) show(out io.Writer, cfg *config.Set, in *server.Instance) {
+func (a admin) show(out io.Writer, cfg *config.Set, in *instance.Instance) {
 	if a.Admin == nil {
 		return
 	}
@@ -275,7 +276,7 @@ func (a admin) close() {
 }
 
 // greet says what is served, and how to talk to it.
-func greet(out io.Writer, cfg *config.Set, in *server.Instance) {
+func greet(out io.Writer, cfg *config.Set, in *instance.Instance) {
 	var addrs []string
 	for _, a := range in.Addrs() {
 		addrs = append(addrs, a.String())
@@ -303,7 +304,7 @@ func greet(out io.Writer, cfg *config.Set, in *server.Instance) {
 }
 
 // ready says that the data is there, and what to try.
-func ready(out io.Writer, cfg *config.Set, in *server.Instance) {
+func ready(out io.Writer, cfg *config.Set, in *instance.Instance) {
 	if k := in.Service().Keeper().Info(); k.LoadedKeys > 0 || k.LoadMillis > 1000 {
 		fmt.Fprintf(out, "loaded in %.1f s\n", float64(k.LoadMillis)/1000)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// Door is the listening side, as the configuration steers it. *server.Server
+// Door is the listening side, as the configuration steers it. *transport.Server
 // is one.
 type Door interface {
 	// Add binds one more TCP address and returns what ends it.

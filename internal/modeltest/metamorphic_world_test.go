@@ -17,8 +17,8 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/internal/transport"
 	"github.com/ebbdb/ebb/resp"
-	"github.com/ebbdb/ebb/server"
 )
 
 // again is how a world's data goes through its files in the middle of a sequence.
@@ -75,7 +75,7 @@ type metaWorld struct {
 	db   *engine.DB
 	svc  *command.Service
 	e    *transcript.Engine // speaks to it in this process; the looker always does
-	srv  *server.Server
+	srv  *transport.Server
 	wire map[int]*wireConn
 }
 
@@ -133,7 +133,7 @@ func (w *metaWorld) open() error {
 
 func (w *metaWorld) listen() (err error) {
 	w.wire = map[int]*wireConn{}
-	var srv atomic.Pointer[server.Server]
+	var srv atomic.Pointer[transport.Server]
 	var reclaimers [loops]*engine.Reclaimer
 	for i := range reclaimers {
 		reclaimers[i] = w.db.Reclaimer(i, func() {
@@ -142,8 +142,8 @@ func (w *metaWorld) listen() (err error) {
 			}
 		})
 	}
-	w.srv, err = server.Listen(server.Options{
-		NewSession: func(c server.Conn) server.Session { return w.svc.NewSession(c) },
+	w.srv, err = transport.Listen(transport.Options{
+		NewSession: func(c transport.Conn) transport.Session { return w.svc.NewSession(c) },
 		Addrs:      []string{"127.0.0.1:0"},
 		Loops:      loops,
 		Idle:       func(loop int) time.Duration { return reclaimers[loop].Run() },

@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
-	"github.com/ebbdb/ebb/server"
+	"github.com/ebbdb/ebb/internal/transport"
 )
 
 // Instance is an engine on the system's clock, served on a port of 127.0.0.1 by
@@ -18,7 +18,7 @@ type Instance struct {
 	Addr string
 
 	svc *command.Service
-	srv *server.Server
+	srv *transport.Server
 }
 
 // loops is how many network loops serve: two, so that connections meet on
@@ -37,7 +37,7 @@ func Serve() (*Instance, error) {
 		in.DB.Close()
 		return nil, err
 	}
-	var srv atomic.Pointer[server.Server]
+	var srv atomic.Pointer[transport.Server]
 	var reclaimers [loops]*engine.Reclaimer
 	for i := range reclaimers {
 		reclaimers[i] = in.DB.Reclaimer(i, func() {
@@ -46,8 +46,8 @@ func Serve() (*Instance, error) {
 			}
 		})
 	}
-	in.srv, err = server.Listen(server.Options{
-		NewSession: func(c server.Conn) server.Session { return in.svc.NewSession(c) },
+	in.srv, err = transport.Listen(transport.Options{
+		NewSession: func(c transport.Conn) transport.Session { return in.svc.NewSession(c) },
 		Addrs:      []string{"127.0.0.1:0"},
 		Loops:      loops,
 		Idle:       func(loop int) time.Duration { return reclaimers[loop].Run() },

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/instance"
 	"github.com/ebbdb/ebb/internal/realserver"
-	"github.com/ebbdb/ebb/server"
 )
 
 //go:embed expected.txt
@@ -67,7 +67,7 @@ func startEbbWith(t *testing.T, options ...string) string {
 	var err error
 	// Another process may take the port between our look and the bind.
 	for range 5 {
-		var in *server.Instance
+		var in *instance.Instance
 		if in, err = tryEbb(realserver.FreePort(t), options); err == nil {
 			t.Cleanup(func() {
 				ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -83,12 +83,12 @@ func startEbbWith(t *testing.T, options ...string) string {
 	return ""
 }
 
-func tryEbb(port int, options []string) (*server.Instance, error) {
+func tryEbb(port int, options []string) (*instance.Instance, error) {
 	cfg, err := config.Load(append([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1"}, options...), nil)
 	if err != nil {
 		return nil, err
 	}
-	return server.Start(cfg, slog.New(slog.DiscardHandler), nil)
+	return instance.Start(cfg, slog.New(slog.DiscardHandler), nil)
 }
 
 func playNode(t *testing.T, addr string) string { return node("node/main.js")(t, addr) }

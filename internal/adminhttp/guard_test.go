@@ -1,0 +1,110 @@
+package adminhttp
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+// Which names a server goes by, by where the connection has arrived.
+func TestTheGuardKnowsTheServersNames(t *testing.T) {
+	passed := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	for _, x := range []struct {
+		listen, local, host, path, header string
+		in                                bool
+	}{
+		{"127.0.0.1", "127.0.0.1", "127.0.0.1:9121", "/", "", true},
+		{"127.0.0.1", "127.0.0.1", "127.0.0.1", "/", "", true},
+		{"127.0.0.1", "127.0.0.1", "localhost:80", "/debug/pprof/", "", true},
+		{"127.0.0.1", "127.0.0.1", "LocalHost", "/", "", true},
+		{"127.0.0.1", "127.0.0.1", "127.1.2.3:1", "/", "", true},
+		{"127.0.0.1", "127.0.0.1", "[::1]:9121", "/", "", true},
+		{"127.0.0.1", "127.0.0.1", "[::1]", "/", "", true},
+		{"127.0.0.1", "127.0.0.1", "[::ffff:127.0.0.1]:1", "/", "", true},
+		{"127.0.0.1", "127.0.0.1", "", "/", "", false},
+		{"127.0.0.1", "127.0.0.1", ":9121", "/", "", false},
+		{"127.0.0.1", "127.0.0.1", "evil.test", "/", "", false},
+		{"127.0.0.1", "127.0.0.1", "evil.test:9121", "/debug/pprof/heap", "", false},
+		{"127.0.0.1", "127.0.0.1", "localhost.evil.com", "/", "", false},
+		{"127.0.0.1", "127.0.0.1", "127.0.0.1.evil.com", "/", "", false},
+		{"127.0.0.1", "127.0.0.1", "localhost.", "/", "", false},
+		{"127.0.0.1", "127.0.0.1", "192.0.2.7", "/", "", false},
+		{"127.0.0.1", "127.0.0.1", "::1", "/", "", false},
+		{"127.0.0.1", "127.0.0.1", "[::1", "/", "", false},
+		{"127.0.0.1", "127.0.0.1", "127.0.0.1:", "/", "", false},
+		{"0.0.0.0", "127.0.0.1", "localhost", "/", "", true},
+		{"0.0.0.0", "192.0.2.7", "192.0.2.7:9121", "/", "", true},
+		{"0.0.0.0", "::ffff:192.0.2.7", "192.0.2.7:9121", "/", "", true},
+		{"0.0.0.0", "192.0.2.7", "192.0.2.8", "/", "", false},
+		{"0.0.0.0", "192.0.2.7", "localhost", "/", "", false},
+		{"0.0.0.0", "192.0.2.7", "127.0.0.1", "/", "", false},
+		{"0.0.0.0", "192.0.2.7", "evil.test", "/", "", false},
+		{"::", "2001:db8::1", "[2001:db8::1]:80", "/", "", true},
+		{"ebb.internal", "192.0.2.7", "EBB.internal:9121", "/", "", true},
+		{"ebb.internal", "192.0.2.7", "evil.ebb.internal", "/", "", false},
+		{"ebb.internal", "127.0.0.1", "ebb.internal", "/", "", true},
+		// Programs may use any name for these two, and browsers may not.
+		{"127.0.0.1", "127.0.0.1", "ebb-metrics:9121", "/metrics", "", true},
+		{"127.0.0.1", "127.0.0.1", "ebb-metrics:9121", "/healthz", "", true},
+		{"127.0.0.1", "127.0.0.1", "evil.test", "/metrics", "Origin", false},
+		{"127.0.0.1", "127.0.0.1", "evil.test", "/metrics", "Sec-Fetch-Site", false},
+		{"127.0.0.1", "127.0.0.1", "evil.test", "/healthz", "Sec-Fetch-Mode", false},
+		{"127.0.0.1", "127.0.0.1", "localhost", "/metrics", "Sec-Fetch-Site", true},
+		{"127.0.0.1", "127.0.0.1", "evil.test", "/metrics/", "", false},
+	} {
+		r := httptest.NewRequest("GET", "http://x"+x.path, nil)
+		r.Host = x.host
+		if x.header != "" {
+			r.Header.Set(x.header, "x")
+		}
+		local := &net.TCPAddr{IP: net.ParseIP(x.local), Port: 9121}
+		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, local))
+		w := httptest.NewRecorder()
+		guard{x.listen, passed}.ServeHTTP(w, r)
+		if in := w.Code == http.StatusOK; in != x.in || !in && w.Code != http.StatusMisdirectedRequest {
+			t.Errorf("%+v: %d", x, w.Code)
+		}
+	}
+}
+
+// All pages are behind the guard, also while the server loads.
+func TestAPageOfAnotherSiteReadsNoAdminPage(t *testing.T) {
+	a := admin(t)
+	ask := func(path, host string) int {
+		t.Helper()
+		c, err := net.Dial("tcp", a.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nSec-Fetch-Site: same-origin\r\nConnection: close\r\n\r\n", path, host)
+		reply, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = reply.Body.Close()
+		return reply.StatusCode
+	}
+	paths := []string{"/", "/metrics", "/healthz", "/debug/pprof/heap", "/nosuch", "http://" + a.Addr().String() + "/metrics"}
+	for range 2 {
+		for _, path := range paths[:5] {
+			if got := ask(path, "evil.test"); got != http.StatusMisdirectedRequest {
+				t.Errorf("%s: %d", path, got)
+			}
+		}
+		a.Ready(Page{"/metrics", "", http.HandlerFunc(hello)}, Page{"/debug/pprof/", "", http.HandlerFunc(hello)})
+	}
+	// An absolute target names the host, whatever Host says.
+	if got := ask("http://evil.test/metrics", a.Addr().String()); got != http.StatusMisdirectedRequest {
+		t.Errorf("an absolute target: %d", got)
+	}
+	for _, path := range paths {
+		if got := ask(path, a.Addr().String()); got == http.StatusMisdirectedRequest {
+			t.Errorf("%s: %d", path, got)
+		}
+	}
+}

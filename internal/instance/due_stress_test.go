@@ -1,0 +1,280 @@
+package instance
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/modeltest"
+	"github.com/ebbdb/ebb/resp"
+)
+
+var (
+	dueTime = flag.Duration("due.time", 2*time.Second, "how long the stress test of what falls due runs")
+	dueSeed = flag.Uint64("due.seed", 0, "of its random numbers; 0: see package draw")
+)
+
+// Clients ask for all that there is, with items, leases, jobs and keys that live for
+// some ms by the system's clock, while rules write down what expires, and
+// connections go at any moment, while they wait too: the engine stays sound, nobody
+// stands in a line when all have left, each expiry was told once, the effects give
+// the same keyspace, and nothing is left running.
+func TestWhatFallsDueUnderManyClients(t *testing.T) {
+	before := runtime.NumGoroutine()
+	seed := draw.Seed(t, *dueSeed)
+	s := newDueStress(t)
+	s.noLimiters = seed%2 == 0
+	s.setRules()
+	ctx, cancel := context.WithTimeout(t.Context(), *dueTime)
+	defer cancel()
+	var clients sync.WaitGroup
+	for i := range uint64(16) {
+		clients.Go(func() { s.client(ctx, rand.New(rand.NewPCG(seed, i)), seed+i) })
+	}
+	clients.Go(func() { s.follow(ctx) })
+	clients.Go(func() { s.inspect(ctx) })
+	clients.Wait()
+
+	s.stop()
+	s.verify()
+	s.replica.Close()
+	s.db.Close()
+	for until := time.Now().Add(patience); runtime.NumGoroutine() > before && time.Now().Before(until); {
+		runtime.Gosched() // goroutines that are told to end do so by themselves
+	}
+	if n := runtime.NumGoroutine(); n > before {
+		buf := make([]byte, 1<<20)
+		t.Errorf("%d goroutines, %d before\n%s", n, before, buf[:runtime.Stack(buf, true)])
+	}
+	t.Logf("%d replies on %d connections", s.replies.Load(), s.conns.Load())
+}
+
+// dueStress is the server and what its clients count.
+type dueStress struct {
+	*stressed
+	noLimiters     bool
+	replies, conns atomic.Int64
+}
+
+func newDueStress(t *testing.T) *dueStress {
+	return &dueStress{stressed: newStressed(t, "--notify-keyspace-events", "KEA", "--hash-max-listpack-entries", "8",
+		"--set-max-listpack-entries", "8", "--zset-max-listpack-entries", "8", "--list-max-listpack-size", "8")}
+}
+
+// toldDatabases is how many databases have a rule; the clients use no other.
+const toldDatabases = 3
+
+func (s *dueStress) setRules() {
+	c := s.svc.NewSession(nil)
+	defer c.Closed(nil)
+	for i := range toldDatabases {
+		c.Do([]byte("SELECT"), []byte(strconv.Itoa(i)))
+		if v := c.Do([]byte("EXPIRY"), []byte("RULE"), []byte("SET"), []byte("told"), []byte("MATCH"), []byte("*"), []byte("TO"), []byte("told"), []byte("MAXLEN"), []byte("1000")); v.Str != "OK" {
+			s.t.Fatal(v)
+		}
+	}
+}
+
+// dueClient is a connection. The requests that wait for a reply go with it.
+type dueClient struct {
+	conn   net.Conn
+	r      *bufio.Reader
+	memory modeltest.Memory
+}
+
+func (s *dueStress) dial() *dueClient {
+	conn, err := net.Dial("unix", s.path)
+	if err != nil {
+		s.t.Error(err)
+		return nil
+	}
+	s.conns.Add(1)
+	return &dueClient{conn, bufio.NewReader(conn), modeltest.Memory{}}
+}
+
+// client sends pipelines of requests, and leaves now and then, in the middle of one
+// or while it waits.
+func (s *dueStress) client(ctx context.Context, rng *rand.Rand, seed uint64) {
+	g := modeltest.NewOwnGenerator(seed, s.svc.Table())
+	g.Told, g.NoLimiters = true, s.noLimiters
+	for ctx.Err() == nil {
+		c := s.dial()
+		if c == nil {
+			return
+		}
+		if rng.IntN(3) == 0 {
+			_, _ = c.conn.Write(resp.AppendCommand(nil, "HELLO", "3"))
+			_, _ = c.read()
+		}
+		for ctx.Err() == nil && s.pipeline(c, rng, g) {
+		}
+		_ = c.conn.Close()
+	}
+}
+
+// pipeline sends some requests and reads the replies that come within some ms. It
+// reports whether all came; a client that waits any longer leaves.
+func (s *dueStress) pipeline(c *dueClient, rng *rand.Rand, g *modeltest.OwnGenerator) bool {
+	var b []byte
+	var sent [][]string
+	for range 1 + rng.IntN(8) {
+		args := shortened(c.memory.Resolve(g.Request(), s.db.Clock().Micros()/1000), rng)
+		if len(args) == 0 || unfitForDue(args) {
+			continue
+		}
+		switch rng.IntN(20) {
+		case 0:
+			sent, b = append(sent, []string{"MULTI"}), resp.AppendCommand(b, "MULTI")
+		case 1, 2:
+			sent, b = append(sent, []string{"EXEC"}), resp.AppendCommand(b, "EXEC")
+		}
+		sent, b = append(sent, args), resp.AppendCommand(b, args...)
+	}
+	if _, err := c.conn.Write(b); err != nil || rng.IntN(50) == 0 {
+		return false
+	}
+	_ = c.conn.SetReadDeadline(time.Now().Add(time.Duration(2+rng.IntN(40)) * time.Millisecond))
+	for _, args := range sent {
+		v, err := c.read()
+		if err != nil {
+			return false
+		}
+		s.replies.Add(1)
+		c.memory.Learn(args, v)
+	}
+	return true
+}
+
+// read reads a reply, but for pushes.
+func (c *dueClient) read() (resp.Value, error) {
+	for {
+		v, err := resp.ReadValue(c.r)
+		if err != nil || v.Kind != resp.KindPush {
+			return v, err
+		}
+	}
+}
+
+// shortened makes long times to live short, mostly, so that much falls due.
+func shortened(args []string, rng *rand.Rand) []string {
+	for i, a := range args {
+		switch a {
+		case "5000", "60000", "100000", "3600000", "3600", "1000", "1001", "999":
+			if i > 1 && rng.IntN(4) > 0 {
+				args[i] = strconv.Itoa(1 + rng.IntN(40))
+			}
+		}
+	}
+	return args
+}
+
+// unfitForDue reports whether a request would stop what is to be looked at.
+func unfitForDue(args []string) bool {
+	for _, a := range args {
+		if strings.EqualFold(a, "SET-ACTIVE-EXPIRE") {
+			return true
+		}
+	}
+	return false
+}
+
+// follow runs the effects in the replica, in step, so that they do not pile up.
+func (s *dueStress) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := s.replica.Run(s.db); err != nil {
+			s.t.Error(err)
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// inspect looks whether everything is sound, and asks for what goes over it all.
+func (s *dueStress) inspect(ctx context.Context) {
+	c := s.svc.NewSession(nil)
+	defer c.Closed(nil)
+	pace := time.NewTicker(20 * time.Millisecond)
+	defer pace.Stop()
+	for ctx.Err() == nil {
+		if err := s.db.Check(); err != nil {
+			s.t.Error(err)
+			return
+		}
+		for _, words := range []string{"INFO everything", "EXPIRY LAG", "EXPIRY NEXT", "EXPIRY FORECAST", "EXPIRY RULE LIST", "DBSIZE", "CLIENT LIST", "MEMORY STATS"} {
+			var args [][]byte
+			for w := range strings.FieldsSeq(words) {
+				args = append(args, []byte(w))
+			}
+			if v := c.Do(args...); v.Kind == resp.KindError {
+				s.t.Errorf("%s: %s", words, v.Str)
+			}
+		}
+		<-pace.C
+	}
+}
+
+// stop ends the server and the service, with whoever is still connected.
+func (s *dueStress) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := s.srv.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		s.t.Error(err)
+	}
+	s.svc.Close()
+}
+
+// verify looks at what is left.
+func (s *dueStress) verify() {
+	if n := s.db.Waiters(); n != 0 {
+		s.t.Errorf("%d places in lines are taken, and nobody waits", n)
+	}
+	if err := s.db.Check(); err != nil {
+		s.t.Error(err)
+	}
+	err := s.quiet()
+	if err != nil {
+		s.t.Error(err)
+	}
+	tx := s.db.BeginAll(0)
+	fired := int64(0)
+	for i := range toldDatabases {
+		tx.Select(i)
+		for _, r := range tx.Rules() {
+			if fired += r.Fired; r.Suspended != 0 {
+				s.t.Errorf("of rule %s in database %d %d entries were not written: %s", r.Name, i, r.Suspended, r.Why)
+			}
+		}
+	}
+	tx.Commit()
+	stats := s.db.Stats()
+	if lags := stats.LagOf(); fired > lags.Count || fired < lags.Count && s.noLimiters {
+		s.t.Errorf("rules were told of %d expiries, there were %d", fired, lags.Count)
+	}
+	s.t.Logf("%d keys and %d items have expired, %d leases", stats.Expired, stats.ExpiredItems, stats.LeasesExpired)
+}
+
+// quiet reclaims what is due and compares with the replica; again if something fell
+// due in between, whose end is not among the effects yet.
+func (s *dueStress) quiet() (err error) {
+	for range 100 {
+		for i := range stressLoops {
+			for r := s.db.Reclaimer(i, func() {}); r.Run() == 0; {
+			}
+		}
+		if err = s.replica.Follow(s.db); err == nil {
+			return nil
+		}
+	}
+	return err
+}

@@ -1,0 +1,153 @@
+package instance
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// startInstance serves an empty engine on a unix socket until the test ends.
+func startInstance(t *testing.T, level *slog.LevelVar, options ...string) (socket string) {
+	t.Helper()
+	socket = t.TempDir() + "/s"
+	if _, err := startWith(t, level, append([]string{"--port", "0", "--unixsocket", socket}, options...)...); err != nil {
+		t.Fatal(err)
+	}
+	return socket
+}
+
+// startOnPort serves an empty engine on a port of 127.0.0.1 until the test ends.
+// Whatever else runs on the machine may take the port between the look and the bind:
+// then another is tried.
+func startOnPort(t *testing.T, options ...string) *Instance {
+	t.Helper()
+	var err error
+	for range 5 {
+		var in *Instance
+		if in, err = startWith(t, nil, append([]string{"--port", strconv.Itoa(unusedPort(t)), "--bind", "127.0.0.1"}, options...)...); err == nil {
+			return in
+		}
+	}
+	t.Fatal(err)
+	return nil
+}
+
+// startWith serves an empty engine until the test ends.
+func startWith(t *testing.T, level *slog.LevelVar, options ...string) (*Instance, error) {
+	t.Helper()
+	cfg, err := config.Load(options, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := Start(cfg, slog.New(slog.DiscardHandler), level)
+	if err == nil {
+		t.Cleanup(func() { shutDown(t, in) })
+	}
+	return in, err
+}
+
+// shutDown ends an instance, and what it still does for clients.
+func shutDown(t *testing.T, in *Instance) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := in.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// client is a connection that waits for each reply.
+type client struct {
+	t *testing.T
+	net.Conn
+	r *bufio.Reader
+}
+
+func dial(t *testing.T, socket string) client {
+	t.Helper()
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return client{t, c, bufio.NewReader(c)}
+}
+
+func (c client) ask(args ...string) resp.Value {
+	c.t.Helper()
+	c.send(args...)
+	return c.read()
+}
+
+// send sends a request; read reads a reply.
+func (c client) send(args ...string) {
+	c.t.Helper()
+	if _, err := c.Write(resp.AppendCommand(nil, args...)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c client) read() resp.Value {
+	c.t.Helper()
+	v, err := resp.ReadValue(c.r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return v
+}
+
+func TestConfigSetLoglevelReachesTheLogger(t *testing.T) {
+	var level slog.LevelVar
+	c := dial(t, startInstance(t, &level, "--loglevel", "warning"))
+	if level.Level() != slog.LevelWarn {
+		t.Errorf("at the start the level is %v", level.Level())
+	}
+	c.ask("CONFIG", "SET", "loglevel", "debug")
+	if level.Level() != slog.LevelDebug {
+		t.Errorf("after CONFIG SET it is %v", level.Level())
+	}
+}
+
+func TestConnectionsBeyondMaxclientsAreCounted(t *testing.T) {
+	socket := startInstance(t, nil, "--maxclients", "1")
+	c := dial(t, socket)
+	c.ask("PING")
+	for range 2 {
+		if said, err := io.ReadAll(dial(t, socket)); err == nil && !strings.HasPrefix(string(said), "-ERR max number of clients reached") {
+			t.Errorf("one too many reads %q", said)
+		}
+	}
+	rejected := func(n int) {
+		t.Helper()
+		if info := c.ask("INFO", "stats").Str; !strings.Contains(info, fmt.Sprintf("rejected_connections:%d\r\n", n)) {
+			t.Errorf("want %d rejected connections in %s", n, info)
+		}
+	}
+	rejected(2)
+	c.ask("CONFIG", "RESETSTAT")
+	rejected(0)
+}
+
+// A long command's time counts for the command, although it runs beside its loop.
+func TestWhatRunsBesideTheLoopsIsCountedWithItsTime(t *testing.T) {
+	c := dial(t, startInstance(t, nil, "--enable-debug-command", "yes"))
+	c.ask("DEBUG", "SLEEP", "0.02")
+	info := c.ask("INFO", "commandstats").Str
+	_, line, _ := strings.Cut(info, "cmdstat_debug|sleep:")
+	var calls, us int
+	if _, err := fmt.Sscanf(line, "calls=%d,usec=%d,", &calls, &us); err != nil || calls != 1 || us < 20000 {
+		t.Errorf("INFO says %s", info)
+	}
+	v := c.ask("SLOWLOG", "GET") // in which others may be, on a machine that stops for a moment
+	if n := len(v.Elems); n == 0 || v.Elems[n-1].Elems[2].Int < 20000 || v.Elems[n-1].Elems[3].Elems[0].Str != "DEBUG" {
+		t.Errorf("the slow log is %v", v)
+	}
+}

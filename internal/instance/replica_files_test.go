@@ -1,0 +1,178 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/durable"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// What the files of a replica hold.
+
+// startIn serves what a directory holds. The caller ends it, by end.
+func startIn(t *testing.T, dir string, options ...string) (in *Instance, end func()) {
+	t.Helper()
+	options = append([]string{"--dir", dir, "--bind", "127.0.0.1", "--port", fmt.Sprint(unusedPort(t)), "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes"}, options...)
+	cfg, err := config.Load(options, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in, err = Start(cfg, slog.New(slog.DiscardHandler), nil); err != nil {
+		t.Fatal(err)
+	}
+	return in, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := in.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// commands is what a stream says.
+func commands(lines ...string) string {
+	var b []byte
+	for _, l := range lines {
+		var args [][]byte
+		for _, word := range strings.Fields(l) {
+			args = append(args, []byte(word))
+		}
+		b = resp.AppendCommand(b, args...)
+	}
+	return string(b)
+}
+
+// What a replica could not do for its master ends the link, and is in no file of its
+// own: the next start would be refused with it.
+func TestAReplicaStartsAgainAfterWhatItRefused(t *testing.T) {
+	dir := t.TempDir()
+	stream := commands("SELECT 2", "SET k v", "MULTI", "SET a 1", "SELECT 1", "SET a 2", "EXEC", "SET b 3", "NOSUCH k", "SET late 4")
+	s := newScripted(t, full(50, snapshot(t, "new"), ""), "+CONTINUE\r\n"+stream)
+	in, end := startIn(t, dir, "--appendonly", "yes")
+	c := dialTCP(t, in.Addrs()[0].String())
+	host, port, _ := net.SplitHostPort(s.Addr().String())
+	c.must("REPLICAOF", host, port)
+	linked(t, c)
+	eventually(t, "the stream goes into files", in.svc.Keeper().AppendOnly)
+	c.must("CLIENT", "KILL", "TYPE", "master")
+	eventually(t, "a command is refused", func() bool { return c.field("replica_refused_commands") == "1" })
+	at := 50 + strings.Index(stream, commands("NOSUCH k"))
+	if last, want := c.field("replica_refused_last"), fmt.Sprintf("offset=%d,command=", at); !strings.HasPrefix(last, want) || !strings.Contains(last, "NOSUCH") {
+		t.Errorf("INFO says %q, want %q and the command", last, want)
+	}
+	c.must("REPLICAOF", "NO", "ONE")
+	c.must("SELECT", "0")
+	c.must("SET", "last", "v")
+	end()
+
+	in, end = startIn(t, dir, "--appendonly", "yes")
+	defer func() { end() }()
+	c = dialTCP(t, in.Addrs()[0].String())
+	for _, x := range []struct{ db, key, value string }{
+		{"2", "k", "v"}, {"2", "a", "1"}, {"1", "a", "2"}, {"1", "b", "3"}, {"1", "late", ""}, {"0", "last", "v"}, {"0", "new", "v"},
+	} {
+		c.must("SELECT", x.db)
+		if v := c.must("GET", x.key); v.Str != x.value {
+			t.Errorf("%s in database %s is %q, want %q", x.key, x.db, v.Str, x.value)
+		}
+	}
+}
+
+// While a replica loads its master's data nothing is saved: a file would hold a part
+// of it, under the name and offset of what was there before.
+func TestHalfOfASnapshotIsNotSaved(t *testing.T) {
+	dir := t.TempDir()
+	all := full(100, snapshot(t, "new"), "")
+	s := newScripted(t, all[:len(all)-9])
+	in, end := startIn(t, dir, "--appendonly", "no", "--save", "3600 1", "--repl-diskless-load", "on-empty-db")
+	defer func() { end() }()
+	c := dialTCP(t, in.Addrs()[0].String())
+	c.must("SET", "old", "v")
+	c.must("SAVE")
+	c.must("DEL", "old")
+	before, err := os.ReadFile(filepath.Join(dir, "dump.rdb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, port, _ := net.SplitHostPort(s.Addr().String())
+	c.must("REPLICAOF", host, port)
+	eventually(t, "it loads", func() bool { return strings.HasPrefix(c.ask("GET", "old").Str, "LOADING") })
+
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if done, err := in.svc.Keeper().Turn(ctx); err == nil {
+		done()
+		t.Error("a snapshot may be made while data is loaded")
+	}
+	if err := in.Prepare(t.Context(), command.ShutdownOptions{Mode: durable.ShutdownSave, Now: true}); err != nil {
+		t.Error(err)
+	}
+	if after, err := os.ReadFile(filepath.Join(dir, "dump.rdb")); err != nil || string(after) != string(before) {
+		t.Errorf("the file has changed: %v", err)
+	}
+}
+
+// Who loads for longer than repl-timeout does not listen to its master meanwhile, and
+// takes it for alive: the stream behind the data is not lost.
+func TestALongLoadKeepsItsMaster(t *testing.T) {
+	stream := commands("SELECT 0", "SET behind v")
+	s := newScripted(t, full(100, snapshot(t, "new"), stream))
+	in, end := startIn(t, t.TempDir(), "--appendonly", "no", "--save", "", "--repl-timeout", "1")
+	defer func() { end() }()
+	c := dialTCP(t, in.Addrs()[0].String())
+	c.must("SET", "old", "v")
+	done, err := in.svc.Keeper().Turn(t.Context()) // somebody else's snapshot takes long
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	host, port, _ := net.SplitHostPort(s.Addr().String())
+	c.must("REPLICAOF", host, port)
+	uptime := func() (n int) {
+		_, _ = fmt.Sscan(c.field("uptime_in_seconds"), &n)
+		return n
+	}
+	from := uptime()
+	eventually(t, "repl-timeout is over", func() bool { return uptime() > from+3 })
+	done()
+	eventually(t, "it acknowledges the stream", func() bool {
+		select {
+		case at := <-s.acks:
+			return at == int64(100+len(stream))
+		default:
+			return false
+		}
+	})
+}
+
+// What is not in files yet is not synced, whatever the stream says: before appendonly
+// was switched on there was none.
+func TestNothingIsSyncedBeforeTheFirstBase(t *testing.T) {
+	in, end := startIn(t, t.TempDir(), "--appendonly", "no", "--save", "")
+	defer func() { end() }()
+	c := dialTCP(t, in.Addrs()[0].String())
+	c.must("SET", "k", "v")
+	done, err := in.svc.Keeper().Turn(t.Context()) // no base is made meanwhile
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	c.must("CONFIG", "SET", "appendonly", "yes")
+	if v := c.must("WAITAOF", "1", "0", "20"); v.Elems[0].Int != 0 {
+		t.Errorf("WAITAOF says %v while nothing is in files", v)
+	}
+	done()
+	if v := c.must("WAITAOF", "1", "0", "0"); v.Elems[0].Int != 1 {
+		t.Errorf("WAITAOF says %v", v)
+	}
+}

@@ -1,0 +1,228 @@
+package instance
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/rdb"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// scripted is a master that says what a test wants: each connection of a replica is
+// greeted, and at PSYNC the next of the answers is sent as it is. Who comes when there
+// is none waits for the next.
+type scripted struct {
+	net.Listener
+	acks chan int64 // offsets that the replica has acknowledged; the newest
+	says chan string
+	said sync.Map // the REPLCONFs of replicas, as lines
+}
+
+func newScripted(t *testing.T, answers ...string) *scripted {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scripted{Listener: ln, acks: make(chan int64, 1), says: make(chan string, 100)}
+	s.say(answers...)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for answer := range s.says {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			s.serve(c, answer)
+		}
+	}()
+	t.Cleanup(func() {
+		_ = ln.Close()
+		close(s.says)
+		<-over
+	})
+	return s
+}
+
+// say adds answers.
+func (s *scripted) say(answers ...string) {
+	for _, a := range answers {
+		s.says <- a
+	}
+}
+
+// serve speaks with one replica until that hangs up, or, behind an answer that ends
+// in "close", hangs up itself.
+func (s *scripted) serve(c net.Conn, answer string) {
+	defer c.Close()
+	r := bufio.NewReader(c)
+	for {
+		for b, err := r.Peek(1); err == nil && b[0] == '\n'; b, err = r.Peek(1) {
+			_, _ = r.Discard(1) // the replica is alive, and loads
+		}
+		v, err := resp.ReadValue(r)
+		if err != nil || len(v.Elems) == 0 {
+			return
+		}
+		switch strings.ToUpper(v.Elems[0].Str) {
+		case "PING":
+			_, _ = c.Write([]byte("+PONG\r\n"))
+		case "PSYNC":
+			text, hangUp := strings.CutSuffix(answer, "close")
+			_, _ = c.Write([]byte(text))
+			if hangUp {
+				return
+			}
+		default:
+			if strings.EqualFold(v.Elems[1].Str, "ACK") {
+				n, _ := strconv.ParseInt(v.Elems[2].Str, 10, 64)
+				select {
+				case <-s.acks:
+				default:
+				}
+				s.acks <- n
+				continue
+			}
+			words := make([]string, len(v.Elems))
+			for i, e := range v.Elems {
+				words[i] = e.Str
+			}
+			s.said.Store(strings.ToLower(strings.Join(words, " ")), true)
+			_, _ = c.Write([]byte("+OK\r\n"))
+		}
+	}
+}
+
+// snapshot is an RDB file with one key.
+func snapshot(t *testing.T, key string) string {
+	t.Helper()
+	var b strings.Builder
+	w := rdb.NewWriter(&b, rdb.WriterOptions{Checksum: true})
+	w.Header(10)
+	var e rdb.Encoder
+	e.Reset(nil)
+	e.Key = []byte(key)
+	e.Record(0, -1, -1)
+	e.String([]byte("v"))
+	w.Records(0, e.Buf)
+	if err := w.End(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+const streamID = "0123456789abcdef0123456789abcdef01234567"
+
+// full is the answer of a master that sends a snapshot, and then a stream.
+func full(offset int, file, stream string) string {
+	return fmt.Sprintf("+FULLRESYNC %s %d\r\n$%d\r\n%s%s", streamID, offset, len(file), file, stream)
+}
+
+// replicaOfScripted starts a replica that holds a key, and has it follow.
+func replicaOfScripted(t *testing.T, s *scripted, options ...string) client {
+	t.Helper()
+	c := dialTCP(t, startNode(t, options...))
+	c.must("SET", "old", "v")
+	followScripted(c, s)
+	return c
+}
+
+// followScripted has a server follow.
+func followScripted(c client, s *scripted) {
+	host, port, _ := net.SplitHostPort(s.Addr().String())
+	c.must("REPLICAOF", host, port)
+}
+
+func TestDataIsKeptUntilTheNewHasArrived(t *testing.T) {
+	file := snapshot(t, "new")
+	s := newScripted(t, full(100, file, "")[:len(full(100, file, ""))-9]+"close")
+	c := replicaOfScripted(t, s)
+	eventually(t, "the half snapshot has come", func() bool {
+		return c.field("master_link_status") == "down" && c.field("total_net_repl_input_bytes") != "0"
+	})
+	if v := c.must("GET", "old"); v.Str != "v" {
+		t.Errorf("after half a snapshot the old key is %v", v)
+	}
+	s.say(full(100, file, ""))
+	linked(t, c)
+	if v := c.must("KEYS", "*"); len(v.Elems) != 1 || v.Elems[0].Str != "new" {
+		t.Errorf("after the snapshot the keys are %v", v)
+	}
+	if at := c.field("master_repl_offset"); at != "100" {
+		t.Errorf("the offset is %s", at)
+	}
+}
+
+// A snapshot that is wrong leaves an empty server empty, which does not claim to have
+// come as far as the master.
+func TestAWrongSnapshotLeavesNothing(t *testing.T) {
+	file := snapshot(t, "new")
+	wrong := file[:len(file)-12] + "XXXX" + file[len(file)-8:]
+	for _, how := range []string{"disabled", "on-empty-db", "swapdb"} {
+		s := newScripted(t, full(1000, wrong, "")+"close", full(1000, file, ""))
+		c := dialTCP(t, startNode(t, "--repl-diskless-load", how))
+		followScripted(c, s)
+		eventually(t, "it has failed", func() bool { return c.field("master_sync_last_error") != "" })
+		if at := c.field("master_repl_offset"); at != "0" && at != "1000" {
+			t.Errorf("%s: the offset is %s", how, at)
+		}
+		linked(t, c)
+		if v := c.must("GET", "new"); v.Str != "v" {
+			t.Errorf("%s: the new key is %v", how, v)
+		}
+	}
+}
+
+// The stream counts byte by byte, whatever is in it: what is for replicas alone, and
+// a transaction, which is done at once.
+func TestEveryByteOfTheStreamCounts(t *testing.T) {
+	command := func(words ...string) string {
+		args := make([][]byte, len(words))
+		for i, w := range words {
+			args[i] = []byte(w)
+		}
+		return string(resp.AppendCommand(nil, args...))
+	}
+	stream := command("SELECT", "2") + command("SET", "k", "v") + "\n" + command("PING") +
+		command("MULTI") + command("SET", "a", "1") + command("SELECT", "1") + command("SET", "a", "2") + command("EXEC") +
+		command("SET", "b", "3") + command("PUBLISH", "channel", "message") + command("REPLCONF", "GETACK", "*")
+	s := newScripted(t, full(50, snapshot(t, "new"), stream+command("MULTI")+command("SET", "half", "1")))
+	c := replicaOfScripted(t, s)
+	want := int64(50 + len(stream))
+	eventually(t, fmt.Sprintf("all is acknowledged: %d", want), func() bool { return <-s.acks == want })
+	if at := c.field("slave_repl_offset"); at != fmt.Sprint(want) {
+		t.Errorf("the offset is %s, want %d", at, want)
+	}
+	if n := c.field("replica_refused_commands"); n != "0" {
+		t.Errorf("%s commands were refused: %s", n, c.field("replica_refused_last"))
+	}
+	for _, x := range []struct{ db, key, value string }{{"2", "k", "v"}, {"2", "a", "1"}, {"1", "a", "2"}, {"1", "b", "3"}, {"1", "half", ""}, {"2", "half", ""}} {
+		c.must("SELECT", x.db)
+		if v := c.must("GET", x.key); v.Str != x.value {
+			t.Errorf("%s in database %s is %q, want %q", x.key, x.db, v.Str, x.value)
+		}
+	}
+}
+
+// What is written to a replica that allows it is not in its stream.
+func TestWritesToAReplicaAreItsOwn(t *testing.T) {
+	s := newScripted(t, full(50, snapshot(t, "new"), ""))
+	c := replicaOfScripted(t, s, "--replica-read-only", "no")
+	linked(t, c)
+	c.must("SET", "mine", "v")
+	c.must("FLUSHALL")
+	if at := c.field("slave_repl_offset"); at != "50" {
+		t.Errorf("after own writes the offset is %s", at)
+	}
+	c.must("REPLICAOF", "NO", "ONE")
+	c.must("SET", "mine", "v")
+	if at := c.field("master_repl_offset"); at == "50" {
+		t.Error("a master's writes are not in its stream")
+	}
+}

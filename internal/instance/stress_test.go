@@ -1,0 +1,69 @@
+package instance
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/modeltest"
+	"github.com/ebbdb/ebb/internal/transport"
+)
+
+// stressLoops is how many network loops serve.
+const stressLoops = 2
+
+// stressed is a server on a unix socket, with two loops, on the system's clock, and
+// what the stress tests look into: its engine, and a replica that gets the effects.
+type stressed struct {
+	t       *testing.T
+	db      *engine.DB
+	svc     *command.Service
+	srv     *transport.Server
+	path    string
+	replica *modeltest.Replica
+}
+
+func newStressed(t *testing.T, options ...string) *stressed {
+	s := &stressed{t: t, path: filepath.Join(t.TempDir(), "s")}
+	cfg, err := config.Load(append(options, "--port", "0"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hooks := &command.Hooks{}
+	s.db = engine.Open(engine.Options{Hooks: hooks, Shards: 4, RecordEffects: true, Reclaimers: stressLoops})
+	if s.svc, err = command.NewService(command.Options{DB: s.db, Config: cfg, Loops: stressLoops}, hooks); err != nil {
+		t.Fatal(err)
+	}
+	if s.replica, err = modeltest.NewReplica(); err != nil {
+		t.Fatal(err)
+	}
+	var runs [stressLoops]func() time.Duration
+	ready := make(chan struct{})
+	for i := range runs {
+		r := s.db.Reclaimer(i, func() {
+			<-ready
+			s.srv.Nudge(i)
+		})
+		runs[i] = func() time.Duration { return s.svc.Reclaim(r.Run) }
+	}
+	s.srv, err = transport.New(transport.Options{
+		NewSession: func(c transport.Conn) transport.Session { return s.svc.NewSession(c) },
+		Unix:       s.path, Loops: stressLoops,
+		Idle: func(loop int) time.Duration { return runs[loop]() },
+		Now:  func() int64 { return s.db.Clock().Micros() / 1000 },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(ready)
+	if err = s.svc.Open(s.srv); err == nil {
+		err = s.srv.ListenAll()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

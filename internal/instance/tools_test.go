@@ -1,0 +1,31 @@
+package instance
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds every wait in these tests; nothing depends on its length.
+const patience = time.Minute
+
+func send(t *testing.T, c io.Writer, text string) {
+	t.Helper()
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatalf("writing %.20q: %v", text, err)
+	}
+}
+
+// tidy closes a connection at the end of the test, and bounds what it waits for.
+func tidy(t *testing.T, c net.Conn) net.Conn {
+	t.Cleanup(func() { _ = c.Close() })
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
