@@ -223,7 +223,7 @@ func (l *link) check(data io.Reader, sync *fullSync) error {
 func ended(r *rdb.Reader, data io.Reader) error {
 	rest, err := io.Copy(io.Discard, data)
 	if rest += int64(len(r.Rest())); err == nil && rest > 0 {
-		err = fmt.Errorf("%d bytes follow the end of the data; want none", rest)
+		err = fmt.Errorf("behind the end of the data came %d bytes; want none", rest)
 	}
 	return err
 }
