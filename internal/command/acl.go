@@ -1,276 +1,515 @@
 package command
 
 import (
-	"errors"
-	"sync"
-	"sync/atomic"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
 
 	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/resp"
 )
 
-// defaultUser is the user that a connection is from the start.
-const defaultUser = "default"
-
-// account is a user as sessions hold it: the name stays, what the user may do
-// is replaced as a whole when it changes. Checks load it once and see either
-// the old or the new rules.
-type account struct {
-	name string
-	user atomic.Pointer[acl.User] // sealed
+var specACL = Spec{
+	Name: "acl", Group: GroupServer, Since: "6.0.0", Complexity: "Depends on subcommand.",
+	Summary: "A container for commands about users and what they may do.",
+	Sub: []*Spec{&specACLCat, &specACLDeluser, &specACLDryrun, &specACLGenpass, &specACLGetuser, &specACLHelp, &specACLList,
+		&specACLLoad, &specACLLog, &specACLSave, &specACLSetuser, &specACLUsers, &specACLWhoami},
 }
 
-func newAccount(u *acl.User) *account {
-	a := &account{name: u.Name}
-	a.user.Store(u.Seal())
-	return a
+var specACLHelp = aclHelp()
+
+func aclHelp() Spec {
+	s := HelpSpec("acl", GroupServer, 0)
+	s.Since = "6.0.0"
+	return s
 }
 
-// accounts are the users, and what was refused to them.
-type accounts struct {
-	svc      *Service
-	catalog  *acl.Catalog
-	channels []channelUse // by spec ID
-	first    *account     // the default user; there is always one
-	super    *account     // may do everything, and is in no list: replay
-	nobody   *acl.User    // what users that were deleted may do
-	log      aclLog
+// perUser is the complexity of what looks at every user.
+const perUser = "O(N). Where N is the number of configured users."
 
-	mu     sync.Mutex // guards what follows, and publishing to accounts
-	byName map[string]*account
-	bytes  int64 // about what they take up
+// everyNode are the tips of what a client of a cluster sends to all nodes, and what is done once all have done it.
+var everyNode = []string{"request_policy:all_nodes", "response_policy:all_succeeded"}
+
+var specACLWhoami = Spec{
+	Name: "acl|whoami", Group: GroupServer, Since: "6.0.0", Complexity: "O(1)",
+	Summary: "Returns the name of the user that the connection is.",
+	Flags:   ownFlags,
+	Examples: `
+> ACL WHOAMI
+"default"
+> ACL SETUSER ann on >secret +acl|whoami
+OK
+> AUTH ann secret
+OK
+> ACL WHOAMI
+"ann"
+`,
+	Run: runACLWhoami,
 }
 
-// settle counts what the accounts take up as used memory: n bytes more. The caller holds
-// the lock.
-func (a *accounts) settle(n int64) {
-	a.bytes += n
-	a.svc.DB.Charge(n)
+func runACLWhoami(c *Ctx) error {
+	c.Out.BulkString(sessionOf(c).user.Name)
+	return nil
 }
 
-func (a *accounts) init(s *Service) {
-	a.svc = s
-	commands := make([]acl.Command, s.table.Len())
-	a.channels = make([]channelUse, s.table.Len())
-	for id := range commands {
-		spec := s.table.Spec(id)
-		commands[id] = acl.Command{Name: spec.Name, Categories: uint64(spec.ACL()), Parent: -1}
-		if spec.Parent() != nil {
-			commands[id].Parent = spec.Parent().ID()
-		}
-		a.channels[id] = channelUses[spec.Name]
-	}
-	a.catalog = acl.NewCatalog(CategoryNames(), commands)
-	a.first = newAccount(acl.NewDefault(defaultUser, a.rules()))
-	a.super = newAccount(acl.NewDefault("(superuser)", a.rules()))
-	a.nobody = acl.New("", a.rules()).Seal()
-	a.byName = map[string]*account{defaultUser: a.first}
-	a.bytes = a.first.user.Load().Bytes() // which every server has, and is not charged
+var specACLUsers = Spec{
+	Name: "acl|users", Group: GroupServer, Since: "6.0.0", Complexity: perUser,
+	Summary: "Lists the users' names.",
+	Flags:   adminFlags,
+	Examples: `
+> ACL SETUSER ann
+OK
+> ACL USERS
+1) "ann"
+2) "default"
+`,
+	Run: runACLUsers,
 }
 
-// rules is what new users are made with.
-func (a *accounts) rules() acl.Rules {
-	return acl.Rules{Catalog: a.catalog, AllChannels: a.svc.Config.String("acl-pubsub-default") == "allchannels"}
-}
-
-// authRequired reports whether a connection that has not logged in may do
-// nothing.
-func (s *Service) authRequired() bool {
-	u := s.acl.first.user.Load()
-	return !u.On || !u.NoPass
-}
-
-// find returns the account of a name, nil if there is none.
-func (a *accounts) find(name string) *account {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.byName[name]
-}
-
-// list returns the accounts by name.
-func (a *accounts) list() []*account {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	all := make([]*account, 0, len(a.byName))
-	for _, name := range sortedNames(a.byName) {
-		all = append(all, a.byName[name])
-	}
-	return all
-}
-
-// change gives a user, which need not exist, other rules: edit is called with a
-// copy. If it fails nothing changes. Subscriptions that the user may not have
-// any more end with their connections; by is the session that asks, or nil.
-func (a *accounts) change(name string, by *Session, edit func(*acl.User) error) error {
-	a.mu.Lock()
-	var old, u *acl.User
-	acc := a.byName[name]
-	if acc != nil {
-		old = acc.user.Load()
-		u = old.Clone()
-	} else {
-		u = acl.New(name, a.rules())
-	}
-	if err := edit(u); err != nil {
-		a.mu.Unlock()
-		return err
-	}
-	n := u.Bytes()
-	if acc != nil {
-		n -= old.Bytes()
-		acc.user.Store(u.Seal())
-	} else {
-		a.byName[name] = newAccount(u)
-	}
-	a.settle(n)
-	a.mu.Unlock()
-	if old != nil {
-		a.revoke(acc, old, by)
+func runACLUsers(c *Ctx) error {
+	all := serviceOf(c).acl.List()
+	c.Out.Array(len(all))
+	for _, a := range all {
+		c.Out.BulkString(a.Name)
 	}
 	return nil
 }
 
-// remove deletes users and closes their connections; it returns how many there
-// were.
-func (a *accounts) remove(names []string, by *Session) int {
-	var gone []*account
-	a.mu.Lock()
-	for _, name := range names {
-		if acc := a.byName[name]; acc != nil && acc != a.first {
-			delete(a.byName, name)
-			a.settle(-acc.user.Load().Bytes())
-			acc.user.Store(a.nobody)
-			gone = append(gone, acc)
-		}
-	}
-	a.mu.Unlock()
-	a.expel(gone, by)
-	return len(gone)
+var specACLList = Spec{
+	Name: "acl|list", Group: GroupServer, Since: "6.0.0", Complexity: perUser,
+	Summary: "Lists the users with their rules, as lines of a file.",
+	Flags:   adminFlags,
+	Replies: "Rules are given in a short form that makes the same user: categories first, then single commands. Passwords are hashes.",
+	Examples: `
+> ACL SETUSER ann on nopass ~cache:* +@read -get
+OK
+> ACL LIST (differs: acl-sanitize-payload)
+1) "user ann on nopass ~cache:* resetchannels -@all +@read -get"
+2) "user default on nopass ~* &* +@all"
+`,
+	Run: runACLList,
 }
 
-// replace makes users the only ones. Connections of those that go are closed;
-// those that stay lose what they may not do any more.
-func (a *accounts) replace(users []*acl.User, by *Session) {
-	type step struct {
-		acc *account
-		old *acl.User
+func runACLList(c *Ctx) error {
+	a := &serviceOf(c).acl
+	lines := a.Lines(a.List())
+	c.Out.Array(len(lines))
+	for _, l := range lines {
+		c.Out.BulkString(l)
 	}
-	var changed []step
-	var gone []*account
-	next := map[string]*account{}
-	a.mu.Lock()
-	for _, u := range users {
-		acc := a.byName[u.Name]
-		if acc == nil {
-			acc = newAccount(u)
-		} else {
-			changed = append(changed, step{acc, acc.user.Load()})
-			acc.user.Store(u.Seal())
-		}
-		next[u.Name] = acc
+	return nil
+}
+
+var specACLGetuser = Spec{
+	Name: "acl|getuser", Group: GroupServer, Since: "6.0.0",
+	Complexity: "O(N). Where N is the number of password, command and pattern rules that the user has.",
+	Summary:    "Returns a user's rules.",
+	Flags:      adminFlags,
+	Args:       []Arg{Str("username")},
+	History: []Change{{"6.2.0", "Added Pub/Sub channel patterns."},
+		{"7.0.0", "Added selectors and changed the format of key and channel patterns from a list to their rule representation."}},
+	Replies: "nil if there is no such user.",
+	Examples: `
+> ACL SETUSER ann on nopass +get ~a (+set %W~b)
+OK
+> ACL GETUSER ann (differs: acl-sanitize-payload, acl-databases)
+ 1) "flags"
+ 2) 1) "on"
+    2) "nopass"
+ 3) "passwords"
+ 4) (empty array)
+ 5) "commands"
+ 6) "-@all +get"
+ 7) "keys"
+ 8) "~a"
+ 9) "channels"
+10) ""
+11) "selectors"
+12) 1) 1) "commands"
+       2) "-@all +set"
+       3) "keys"
+       4) "%W~b"
+       5) "channels"
+       6) ""
+> ACL GETUSER bob
+(nil)
+`,
+	Run: runACLGetuser,
+}
+
+func runACLGetuser(c *Ctx) error {
+	acc := serviceOf(c).acl.Find(string(c.Args[2]))
+	if acc == nil {
+		c.Out.Null()
+		return nil
 	}
-	for name, acc := range a.byName {
-		switch {
-		case next[name] != nil:
-		case acc == a.first: // it cannot go: it is as at the start
-			changed = append(changed, step{acc, acc.user.Load()})
-			acc.user.Store(acl.NewDefault(defaultUser, a.rules()).Seal())
-			next[name] = acc
-		default:
-			acc.user.Store(a.nobody)
-			gone = append(gone, acc)
-		}
+	u, w := acc.User(), c.Out
+	w.Map(6)
+	w.BulkString("flags")
+	w.Set(len(u.Flags()))
+	for _, f := range u.Flags() {
+		w.BulkString(f)
 	}
-	a.byName = next
-	n := -a.bytes
-	for _, acc := range next {
-		n += acc.user.Load().Bytes()
+	w.BulkString("passwords")
+	w.Array(len(u.Passwords()))
+	for _, p := range u.Passwords() {
+		w.BulkString(p)
 	}
-	a.settle(n)
-	a.mu.Unlock()
-	a.expel(gone, by)
-	for _, s := range changed {
-		a.revoke(s.acc, s.old, by)
+	list := u.Selectors()
+	c.writeSelector(&list[0])
+	w.BulkString("selectors")
+	w.Array(len(list) - 1)
+	for i := range list[1:] {
+		w.Map(3)
+		c.writeSelector(&list[1+i])
+	}
+	return nil
+}
+
+// writeSelector writes the three pairs that describe a selector.
+func (c *Ctx) writeSelector(s *acl.Selector) {
+	for _, text := range []string{"commands", s.Commands(), "keys", s.Keys(), "channels", s.Channels()} {
+		c.Out.BulkString(text)
 	}
 }
 
-// expel closes the connections of users that are gone. Whoever logs in does so
-// under the lock, so none of them can be new. An embedded session stays, as
-// nobody.
-func (a *accounts) expel(gone []*account, by *Session) {
-	if len(gone) == 0 {
-		return
+var specACLSetuser = Spec{
+	Name: "acl|setuser", Group: GroupServer, Since: "6.0.0", Complexity: "O(N). Where N is the number of rules provided.",
+	Summary: "Makes a user or changes one, by rules that are applied in order, all of them or none.",
+	Flags:   adminFlags,
+	FanOut:  FanOutOne,
+	Tips:    everyNode,
+	Args:    []Arg{Str("username"), Opt(Many("rule"))},
+	History: []Change{{"6.2.0", "Added Pub/Sub channel patterns."}, {"7.0.0", "Added selectors and key based permissions."}},
+	Replies: "OK. The rules: on, off, nopass, resetpass, >password, <password, #hash, !hash; +command, -command, +command|subcommand, +@category, " +
+		"-@category, allcommands, nocommands; ~pattern, %R~pattern, %W~pattern, allkeys, resetkeys; &pattern, allchannels, resetchannels; " +
+		"(rules ...) for a further selector, clearselectors; sanitize-payload, skip-sanitize-payload; reset.",
+	Examples: `
+> ACL SETUSER ann on >secret ~cache:* +@read +set
+OK
+2> AUTH ann secret
+OK
+2> SET cache:1 v
+OK
+2> SET other v
+(error) NOPERM No permissions to access a key
+2> DEL cache:1
+(error) NOPERM User ann has no permissions to run the 'del' command
+> ACL SETUSER ann +nonsense
+(error) ERR Error in ACL SETUSER modifier '+nonsense': Unknown command or category name in ACL
+`,
+	Run: runACLSetuser,
+}
+
+func runACLSetuser(c *Ctx) error {
+	name, rules := string(c.Args[2]), texts(c.Args[3:])
+	if acl.HasSpaces(name) {
+		return ReplyError("ERR Usernames can't contain spaces or null characters")
 	}
-	for _, c := range a.svc.clients.everybody() {
-		for _, acc := range gone {
-			if c.view.user.Load() == acc {
-				a.svc.pubsub.Leave(c)
-				c.expelled(by)
+	ops, unmatched := acl.Merge(rules)
+	if unmatched >= 0 {
+		return ReplyError(oneLine("ERR Unmatched parenthesis in acl selector starting at '" + rules[unmatched] + "'."))
+	}
+	a := &serviceOf(c).acl
+	change, err := a.Edit(name, func(u *acl.User) error {
+		op, err := u.ApplyAll(a.Rules(), ops)
+		if err != nil {
+			return ReplyError(oneLine(fmt.Sprintf("ERR Error in ACL SETUSER modifier '%s': %v", op, err)))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	serviceOf(c).usersChanged(change, sessionOf(c))
+	c.Out.OK()
+	return nil
+}
+
+var specACLDeluser = Spec{
+	Name: "acl|deluser", Group: GroupServer, Since: "6.0.0", Complexity: "O(1) amortized time considering the typical user.",
+	Summary: "Deletes users and closes their connections.",
+	Flags:   adminFlags,
+	FanOut:  FanOutOne,
+	Tips:    everyNode,
+	Args:    []Arg{Many("username")},
+	Replies: "How many there were.",
+	Examples: `
+> ACL SETUSER ann
+OK
+> ACL DELUSER ann bob
+(integer) 1
+> ACL DELUSER default
+(error) ERR The 'default' user cannot be removed
+`,
+	Run: runACLDeluser,
+}
+
+func runACLDeluser(c *Ctx) error {
+	names := texts(c.Args[2:])
+	for _, n := range names {
+		if n == acl.DefaultUser {
+			return ReplyError("ERR The 'default' user cannot be removed")
+		}
+	}
+	change := serviceOf(c).acl.Remove(names)
+	serviceOf(c).usersChanged(change, sessionOf(c))
+	c.Out.Int(int64(len(change.Gone)))
+	return nil
+}
+
+var specACLCat = Spec{
+	Name: "acl|cat", Group: GroupServer, Since: "6.0.0", Complexity: "O(1) since the categories and commands are a fixed set.",
+	Summary: "Lists the categories of commands, or the commands of one.",
+	Flags:   ownFlags,
+	Args:    []Arg{Opt(Str("categoryname"))},
+	Examples: `
+> ACL CAT transaction (unordered)
+1) "multi"
+2) "exec"
+3) "discard"
+4) "watch"
+5) "unwatch"
+> ACL CAT nonsense
+(error) ERR Unknown category 'nonsense'
+`,
+	Run: runACLCat,
+}
+
+func runACLCat(c *Ctx) error {
+	if len(c.Args) > 3 {
+		return wrongSubcommand(c)
+	}
+	var names []string
+	if len(c.Args) == 2 {
+		names = CategoryNames()
+	} else {
+		cat, ok := CategoryByName(string(c.Args[2]))
+		if !ok {
+			return ReplyError(oneLine("ERR Unknown category '" + string(c.Args[2]) + "'"))
+		}
+		for id := range c.Table.Len() {
+			if s := c.Table.Spec(id); s.ACL()&cat != 0 {
+				names = append(names, s.Name)
 			}
 		}
 	}
+
+	c.Out.Array(len(names))
+	for _, n := range names {
+		c.Out.BulkString(n)
+	}
+	return nil
 }
 
-// revoke ends the subscriptions that a user may not have any more, and the
-// connections that had them.
-func (a *accounts) revoke(acc *account, old *acl.User, by *Session) {
-	now := acc.user.Load()
-	if now.KeepsChannels(old) {
-		return
-	}
-	for _, c := range a.revoked(acc, now) {
-		c.expelled(by)
-	}
+// maxPassBits is the longest password ACL GENPASS makes, as in Redis.
+const maxPassBits = 4096
+
+var specACLGenpass = Spec{
+	Name: "acl|genpass", Group: GroupServer, Since: "6.0.0", Complexity: "O(1)",
+	Summary: "Makes a password: random bits, 256 by default, in hex.",
+	Flags:   ownFlags,
+	Args:    []Arg{Opt(Int("bits"))},
+	Examples: `
+> ACL GENPASS 32
+"$_"
+> ACL GENPASS 0
+(error) ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096
+`,
+	Run: runACLGenpass,
 }
 
-// expelled closes a connection on behalf of the session by, which may be the
-// same: then it gets its reply first.
-func (c *Session) expelled(by *Session) {
+func runACLGenpass(c *Ctx) error {
+	bits := int64(256)
 	switch {
-	case c.conn == nil:
-	case c == by:
-		c.closing = true
-	default:
-		if w := c.view.waiting.Load(); w != nil {
-			w.abandon(by.transaction()) // it gets nothing more
+	case len(c.Args) > 3:
+		return wrongSubcommand(c)
+	case len(c.Args) == 3:
+		var ok bool
+		if bits, ok = resp.ParseInt(c.Args[2]); !ok {
+			return ErrNotInteger
 		}
-		c.conn.Kill(errExpelled)
 	}
+	if bits <= 0 || bits > maxPassBits {
+		return ReplyError("ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096")
+	}
+	random := make([]byte, (bits+7)/8)
+	_, _ = rand.Read(random) // never fails
+	c.Out.BulkString(hex.EncodeToString(random)[:(bits+3)/4])
+	return nil
 }
 
-var errExpelled = errors.New("its user was deleted, or may not use its channels any more")
-
-// become makes the session another user's.
-func (c *Session) become(acc *account) {
-	c.user = acc
-	c.view.user.Store(acc)
+var specACLDryrun = Spec{
+	Name: "acl|dryrun", Group: GroupServer, Since: "7.0.0", Complexity: "O(1).",
+	Summary: "Tells whether a user may run a command, without running it.",
+	Flags:   adminFlags,
+	Args:    []Arg{Str("username"), Str("command"), Opt(Many("arg"))},
+	Replies: "OK, or why not.",
+	Examples: `
+> ACL SETUSER ann +get ~a
+OK
+> ACL DRYRUN ann GET a
+OK
+> ACL DRYRUN ann GET b
+"User ann has no permissions to access the 'b' key"
+> ACL DRYRUN ann SET a v
+"User ann has no permissions to run the 'set' command"
+`,
+	Run: runACLDryrun,
 }
 
-// beDefault makes the session the default user's, as it is from the start:
-// logged in if that takes no password, or if the session is embedded.
-func (c *Session) beDefault() {
-	c.become(c.svc.acl.first)
-	c.authed = c.conn == nil || !c.svc.authRequired()
-	c.setLimits()
+func runACLDryrun(c *Ctx) error {
+	acc, args := serviceOf(c).acl.Find(string(c.Args[2])), c.Args[3:]
+	if acc == nil {
+		return ReplyError(oneLine("ERR User '" + string(c.Args[2]) + "' not found"))
+	}
+	spec, err := c.Table.Find(args)
+	if err != nil {
+		return ReplyError(oneLine("ERR Command '" + string(args[0]) + "' not found"))
+	}
+	if !spec.ArityOK(args) {
+		return WrongArity(spec)
+	}
+	why, at := c.judge(acc.User(), spec, args)
+
+	switch why {
+	case acl.Allowed:
+		c.Out.OK()
+	case acl.DeniedCommand:
+		c.Out.BulkString(mayNotRun(string(c.Args[2]), spec))
+	default:
+		c.Out.BulkString("User " + string(c.Args[2]) + " has no permissions to access the '" + string(args[at]) + "' " + why.String())
+	}
+	return nil
 }
 
-const errWrongPass = ReplyError("WRONGPASS invalid username-password pair or user is disabled.")
+var specACLLog = Spec{
+	Name: "acl|log", Group: GroupServer, Since: "6.0.0", Complexity: "O(N) with N being the number of entries shown.",
+	Summary: "Lists what was refused to users lately, or empties the list.",
+	Flags:   adminFlags,
+	Args:    []Arg{Opt(OneOf("operation", Int("count"), Token("RESET")))},
+	History: []Change{{"7.2.0", "Added entry ID, timestamp created, and timestamp last updated."}},
+	Replies: "The newest 10 entries, or as many as asked for. What is refused again within a minute is counted in its entry. The directive acllog-max-len bounds the list.",
+	Examples: `
+2> AUTH ann guess
+(error) WRONGPASS invalid username-password pair or user is disabled.
+> ACL LOG 1
+1)  1) "count"
+    2) (integer) 1
+    3) "reason"
+    4) "auth"
+    5) "context"
+    6) "toplevel"
+    7) "object"
+    8) "AUTH"
+    9) "username"
+   10) "ann"
+   11) "age-seconds"
+   12) "0"
+   13) "client-info"
+   14) "id=$_ cmd=auth user=default $_"
+   15) "entry-id"
+   16) (integer) 0
+   17) "timestamp-created"
+   18) (integer) 1700000000000
+   19) "timestamp-last-updated"
+   20) (integer) 1700000000000
+> ACL LOG RESET
+OK
+`,
+	Run: runACLLog,
+}
 
-// authenticate logs in with a name and a password, for the command that cmd
-// names.
-func (c *Session) authenticate(cmd, name, password []byte) error {
-	a, hash := &c.svc.acl, acl.Hash(password)
-	a.mu.Lock()
-	acc := a.byName[string(name)]
-	ok := acc != nil && acc.user.Load().Accepts(hash)
-	if ok {
-		c.become(acc)
+func runACLLog(c *Ctx) error {
+	log, count := &serviceOf(c).acl.Log, int64(10)
+	switch {
+	case len(c.Args) > 3:
+		return wrongSubcommand(c)
+	case len(c.Args) == 3 && EqualFold(c.Args[2], "RESET"):
+		log.Reset()
+		c.Out.OK()
+		return nil
+	case len(c.Args) == 3:
+		var ok bool
+		if count, ok = resp.ParseInt(c.Args[2]); !ok {
+			return ErrNotInteger
+		}
 	}
-	a.mu.Unlock()
-	if !ok {
-		c.ctx.refused(refusal{why: deniedAuth, object: string(cmd), user: string(name)}, c.context())
-		return errWrongPass
+	entries, now := log.Newest(max(count, 0)), c.Now()
+
+	c.Out.Array(len(entries))
+	for i := range entries {
+		c.writeLogEntry(&entries[i], now)
 	}
-	c.authed = true
-	c.setLimits()
+	return nil
+}
+
+func (c *Ctx) writeLogEntry(e *acl.LogEntry, now int64) {
+	w := c.Out
+	w.Map(10)
+	w.BulkString("count")
+	w.Int(e.Count)
+	for _, text := range []string{"reason", e.Why.String(), "context", string(e.Context), "object", e.Object, "username", e.User} {
+		w.BulkString(text)
+	}
+	w.BulkString("age-seconds")
+	w.Double(float64((now-e.Updated)/1000) / 1000)
+	w.BulkString("client-info")
+	w.BulkString(e.Client)
+	w.BulkString("entry-id")
+	w.Int(e.ID)
+	w.BulkString("timestamp-created")
+	w.Int(e.Created / 1000)
+	w.BulkString("timestamp-last-updated")
+	w.Int(e.Updated / 1000)
+}
+
+const errNoACLFile = ReplyError("ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command " +
+	"and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration.")
+
+var specACLLoad = Spec{
+	Name: "acl|load", Group: GroupServer, Since: "6.0.0", Complexity: perUser,
+	Summary: "Makes the users those of the aclfile.",
+	Flags:   adminFlags | Slow,
+	Replies: "OK, or all mistakes of the file at once, and the users stay as they are. Connections whose user is gone are closed, " +
+		"and those that have a subscription which their user may not have any more.",
+	Examples: "> ACL LOAD\n(error) " + string(errNoACLFile) + "\n",
+	Run:      runACLLoad,
+}
+
+func runACLLoad(c *Ctx) error {
+	file := serviceOf(c).Config.File("aclfile")
+	if file == "" {
+		return errNoACLFile
+	}
+	change, err := serviceOf(c).acl.LoadFile(file)
+	if err != nil {
+		return ReplyError(oneLine("ERR " + err.Error()))
+	}
+	serviceOf(c).usersChanged(change, sessionOf(c))
+	c.Out.OK()
+	return nil
+}
+
+var specACLSave = Spec{
+	Name: "acl|save", Group: GroupServer, Since: "6.0.0", Complexity: perUser,
+	Summary:  "Writes the users to the aclfile.",
+	Flags:    adminFlags | Slow,
+	FanOut:   FanOutOne,
+	Tips:     everyNode,
+	Examples: "> ACL SAVE\n(error) " + string(errNoACLFile) + "\n",
+	Run:      runACLSave,
+}
+
+func runACLSave(c *Ctx) error {
+	file := serviceOf(c).Config.File("aclfile")
+	if file == "" {
+		return errNoACLFile
+	}
+	if err := serviceOf(c).acl.SaveFile(file); err != nil {
+		serviceOf(c).Log.Warn("ACL SAVE failed", "err", err)
+		return ReplyError("ERR There was an error trying to save the ACLs. Please check the server logs for more information")
+	}
+	c.Out.OK()
 	return nil
 }

@@ -88,7 +88,7 @@ func TestUsersOfTheConfiguration(t *testing.T) {
 		{"user ann (+get", ":1: user 'ann': unmatched parenthesis in the selector '(+get'"},
 		{"user \"a b\" on", ":1: user 'a b': Spaces not allowed in ACL usernames"},
 		{"aclfile /nosuch/file", "Error loading ACLs, opening file '/nosuch/file': No such file or directory"},
-		{"user ann on\naclfile x", ":1: there are users in the configuration and in an aclfile: which of them hold cannot be told, so keep them in one place"},
+		{"user ann on\naclfile x", ":1: the configuration defines users and names an aclfile; define the users in one of the two"},
 	} {
 		if _, _, err := configured(t, x.text); err == nil || !strings.HasSuffix(err.Error(), x.want) {
 			t.Errorf("%q\ngot  %v\nwant %s", x.text, err, x.want)

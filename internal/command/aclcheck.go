@@ -1,39 +1,21 @@
 package command
 
 import (
+	"errors"
+	"slices"
+
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/pubsub"
 )
 
-// denied is why a request is refused. Of two reasons the larger one is told.
-type denied uint8
-
-const (
-	deniedNot denied = iota // allowed
-	deniedCommand
-	deniedKey
-	deniedAuth
-	deniedChannel
-
-	deniedKinds
-)
-
-// denials are the words about a reason: in ACL LOG, in the reply to a request,
-// and in that of EXEC.
-var denials = [deniedKinds]struct{ log, reply, exec string }{
-	deniedCommand: {"command", "", "no permission to execute the command or subcommand"},
-	deniedKey:     {"key", "NOPERM No permissions to access a key", "no permission to touch the specified keys"},
-	deniedAuth:    {"auth", "", "no permission"},
-	deniedChannel: {"channel", "NOPERM No permissions to access a channel", "no permission to access one of the channels used as arguments"},
-}
-
 // noPermission is the reply to a request of a user that is refused.
-func noPermission(why denied, spec *Spec, user string) error {
-	if why == deniedCommand {
+func noPermission(why acl.Denial, spec *Spec, user string) error {
+	if why == acl.DeniedCommand {
 		return ReplyError("NOPERM " + mayNotRun(user, spec))
 	}
-	return ReplyError(denials[why].reply)
+	return ReplyError(why.Reply())
 }
 
 // mayNotRun says that a user may not run a command, on one line whatever the user's name.
@@ -72,11 +54,11 @@ func (f KeyFlags) access() (need acl.Access) {
 // place of the argument that is refused. It allocates nothing, unless the
 // request has more keys than any before with this Ctx, whose room it uses. Arguments
 // in which no keys can be found are let through: the command will refuse them.
-func (c *Ctx) judge(u *acl.User, spec *Spec, args [][]byte) (why denied, at int) {
+func (c *Ctx) judge(u *acl.User, spec *Spec, args [][]byte) (why acl.Denial, at int) {
 	if u.Unlimited {
-		return deniedNot, 0
+		return acl.Allowed, 0
 	}
-	why = deniedCommand
+	why = acl.DeniedCommand
 	keys, found := c.Keys[:0], false
 	list := u.Selectors()
 	for i := range list {
@@ -87,12 +69,12 @@ func (c *Ctx) judge(u *acl.User, spec *Spec, args [][]byte) (why denied, at int)
 				c.Keys, found = keys, true
 			}
 			got, pos := judgeKeys(s, args, keys)
-			if got == deniedNot {
+			if got == acl.Allowed {
 				got, pos = judgeChannels(s, args, serviceOf(c).acl.channels[spec.ID()])
 			}
 			switch {
-			case got == deniedNot:
-				return deniedNot, 0
+			case got == acl.Allowed:
+				return acl.Allowed, 0
 			case got > why || got == why && pos > at:
 				why, at = got, pos
 			}
@@ -101,21 +83,21 @@ func (c *Ctx) judge(u *acl.User, spec *Spec, args [][]byte) (why denied, at int)
 	return why, at
 }
 
-func judgeKeys(s *acl.Selector, args [][]byte, keys []KeyRef) (denied, int) {
+func judgeKeys(s *acl.Selector, args [][]byte, keys []KeyRef) (acl.Denial, int) {
 	if s.AllKeys() {
-		return deniedNot, 0
+		return acl.Allowed, 0
 	}
 	for _, k := range keys {
 		if !s.MayTouch(args[k.Pos], k.Flags.access()) {
-			return deniedKey, k.Pos
+			return acl.DeniedKey, k.Pos
 		}
 	}
-	return deniedNot, 0
+	return acl.Allowed, 0
 }
 
-func judgeChannels(s *acl.Selector, args [][]byte, use channelUse) (denied, int) {
+func judgeChannels(s *acl.Selector, args [][]byte, use channelUse) (acl.Denial, int) {
 	if use.first == 0 || s.AllChannels() {
-		return deniedNot, 0
+		return acl.Allowed, 0
 	}
 	end := use.first + 1
 	if use.all {
@@ -123,10 +105,10 @@ func judgeChannels(s *acl.Selector, args [][]byte, use channelUse) (denied, int)
 	}
 	for i := use.first; i < end; i++ {
 		if !s.MayUse(args[i], use.literal) {
-			return deniedChannel, i
+			return acl.DeniedChannel, i
 		}
 	}
-	return deniedNot, 0
+	return acl.Allowed, 0
 }
 
 // permit returns the error to reply if the session's user, who is not
@@ -136,33 +118,33 @@ func (c *Session) permit(u *acl.User, spec *Spec, args [][]byte) error {
 		return nil // refused in any case, and for that
 	}
 	why, at := c.ctx.judge(u, spec, args)
-	if why == deniedNot {
+	if why == acl.Allowed {
 		return nil
 	}
 	c.ctx.Spec = spec
-	c.ctx.refused(refusal{why: why, object: refusedObject(why, spec, args, at), user: c.user.name}, c.context())
-	return noPermission(why, spec, c.user.name)
+	c.ctx.refused(acl.Refusal{Why: why, Object: refusedObject(why, spec, args, at), User: c.user.Name}, c.context())
+	return noPermission(why, spec, c.user.Name)
 }
 
 // permitQueued is permit for a command that EXEC is about to run: its user's
 // rules may have changed since it was queued.
 func (c *Session) permitQueued(spec *Spec, args [][]byte) error {
-	u := c.user.user.Load()
+	u := c.user.User()
 	if u.Unlimited {
 		return nil
 	}
 	why, at := c.ctx.judge(u, spec, args)
-	if why == deniedNot {
+	if why == acl.Allowed {
 		return nil
 	}
-	c.ctx.refused(refusal{why: why, object: refusedObject(why, spec, args, at), user: c.user.name}, contextMulti)
+	c.ctx.refused(acl.Refusal{Why: why, Object: refusedObject(why, spec, args, at), User: c.user.Name}, acl.InMulti)
 	return ReplyError("NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. " +
-		"This command is no longer allowed for the following reason: " + denials[why].exec)
+		"This command is no longer allowed for the following reason: " + why.Exec())
 }
 
 // refusedObject names what was refused, as far as ACL LOG keeps it.
-func refusedObject(why denied, spec *Spec, args [][]byte, at int) string {
-	if why == deniedCommand {
+func refusedObject(why acl.Denial, spec *Spec, args [][]byte, at int) string {
+	if why == acl.DeniedCommand {
 		return spec.Name
 	}
 	return clipped(args[at], aclLogBytes)
@@ -174,18 +156,18 @@ func refusedObject(why denied, spec *Spec, args [][]byte, at int) string {
 // none.
 func (w *waiter) permitServed(tx *engine.Tx) error {
 	x, c := &w.ctx, w.c
-	u := c.user.user.Load()
+	u := c.user.User()
 	if u.Unlimited {
 		return nil
 	}
 	why, at := x.judge(u, x.Spec, x.Args)
-	if why == deniedNot {
+	if why == acl.Allowed {
 		return nil
 	}
 	x.Tx = tx
-	x.refused(refusal{why: why, object: refusedObject(why, x.Spec, x.Args, at), user: c.user.name}, contextTop)
+	x.refused(acl.Refusal{Why: why, Object: refusedObject(why, x.Spec, x.Args, at), User: c.user.Name}, acl.TopLevel)
 	x.Tx = nil
-	return noPermission(why, x.Spec, c.user.name)
+	return noPermission(why, x.Spec, c.user.Name)
 }
 
 // MayReadEveryKey implements Host.
@@ -196,7 +178,7 @@ func (c *Session) MayReadEveryKey(x *Ctx) bool {
 // allowsToo reports whether one set of rules of the session's user lets it run the
 // command with its keys, and has what else the command needs.
 func (c *Ctx) allowsToo(has func(*acl.Selector) bool) bool {
-	u := sessionOf(c).user.user.Load()
+	u := sessionOf(c).user.User()
 	if u.Unlimited {
 		return true
 	}
@@ -207,7 +189,7 @@ func (c *Ctx) allowsToo(has func(*acl.Selector) bool) bool {
 			continue
 		}
 		keys, _ := c.Spec.AppendKeys(nil, c.Args)
-		if why, _ := judgeKeys(s, c.Args, keys); why == deniedNot {
+		if why, _ := judgeKeys(s, c.Args, keys); why == acl.Allowed {
 			return true
 		}
 	}
@@ -222,20 +204,20 @@ func (c *Session) MayName(x *Ctx, key []byte) error {
 	}
 	by, where := c, c.context()
 	if c.script {
-		by, where = c.svc.host.c, contextLua
+		by, where = c.svc.host.c, acl.InScript
 	}
-	by.ctx.refused(refusal{why: deniedKey, object: clipped(key, aclLogBytes), user: c.user.name}, where)
+	by.ctx.refused(acl.Refusal{Why: acl.DeniedKey, Object: clipped(key, aclLogBytes), User: c.user.Name}, where)
 	if c.script {
-		return scriptDenied(deniedKey, x.Spec, c.user.name)
+		return scriptDenied(acl.DeniedKey, x.Spec, c.user.Name)
 	}
-	return noPermission(deniedKey, x.Spec, c.user.name)
+	return noPermission(acl.DeniedKey, x.Spec, c.user.Name)
 }
 
 // stayAllowed ends the connection if its user lost the channels it has just
 // subscribed to, after the request was let through: whoever took them away has
 // not seen the subscriptions.
 func (c *Session) stayAllowed(k pubsub.Kind, names [][]byte) {
-	u := c.user.user.Load()
+	u := c.user.User()
 	if u.AllChannels() {
 		return
 	}
@@ -250,17 +232,139 @@ func (c *Session) stayAllowed(k pubsub.Kind, names [][]byte) {
 
 // revoked removes the subscriptions of sessions whose user is acc and that have
 // one which u, its rules from now on, does not allow. It returns them.
-func (a *accounts) revoked(acc *account, u *acl.User) (lost []*Session) {
-	p := &a.svc.pubsub
+func (s *Service) revoked(acc *acl.Account, u *acl.User) (lost []*Session) {
+	p := &s.pubsub
 	if !p.Active() {
 		return nil
 	}
 	other := func(k pubsub.Kind, name string) bool { return !u.MayUse([]byte(name), k == pubsub.Pattern) }
-	for _, c := range a.svc.clients.everybody() {
+	for _, c := range s.clients.everybody() {
 		if c.view.user.Load() == acc && p.Any(c, other) {
 			lost = append(lost, c)
 			p.Leave(c)
 		}
 	}
 	return lost
+}
+
+// users are the accounts of a service, with what its checks need beside them.
+type users struct {
+	acl.Accounts
+	channels []channelUse // by spec ID
+}
+
+func (a *users) init(s *Service) {
+	commands := make([]acl.Command, s.table.Len())
+	a.channels = make([]channelUse, s.table.Len())
+	for id := range commands {
+		spec := s.table.Spec(id)
+		commands[id] = acl.Command{Name: spec.Name, Categories: uint64(spec.ACL()), Parent: -1}
+		if spec.Parent() != nil {
+			commands[id].Parent = spec.Parent().ID()
+		}
+		a.channels[id] = channelUses[spec.Name]
+	}
+	a.Init(acl.NewCatalog(CategoryNames(), commands), s.Config, s.Log, s.DB)
+}
+
+// authRequired reports whether the server refuses the commands of a connection that has
+// not logged in.
+func (s *Service) authRequired() bool {
+	u := s.acl.Default().User()
+	return !u.On || !u.NoPass
+}
+
+// setPassword follows requirepass, which is the default user's password.
+func (s *Service) setPassword(c *config.Set) error {
+	change, err := s.acl.SetPassword(c.RequirePass())
+	s.usersChanged(change, nil)
+	return err
+}
+
+// usersChanged closes the connections that may not stay after a change of users. by is the
+// session that made the change, or nil. An embedded session stays, and may do nothing.
+func (s *Service) usersChanged(c acl.Change, by *Session) {
+	if len(c.Gone) > 0 { // sessions log in under the lock of the accounts, so none of them can be new
+		for _, x := range s.clients.everybody() {
+			if slices.Contains(c.Gone, x.view.user.Load()) {
+				s.pubsub.Leave(x)
+				x.expelled(by)
+			}
+		}
+	}
+	for _, acc := range c.Narrow {
+		for _, x := range s.revoked(acc, acc.User()) {
+			x.expelled(by)
+		}
+	}
+}
+
+// expelled closes a connection on behalf of the session by, which may be the
+// same: then it gets its reply first.
+func (c *Session) expelled(by *Session) {
+	switch {
+	case c.conn == nil:
+	case c == by:
+		c.closing = true
+	default:
+		if w := c.view.waiting.Load(); w != nil {
+			w.abandon(by.transaction()) // it gets nothing more
+		}
+		c.conn.Kill(errExpelled)
+	}
+}
+
+var errExpelled = errors.New("its user was deleted, or may not use its channels any more")
+
+// become makes the session another user's.
+func (c *Session) become(acc *acl.Account) {
+	c.user = acc
+	c.view.user.Store(acc)
+}
+
+// beDefault makes the session the default user's, as it is from the start:
+// logged in if that takes no password, or if the session is embedded.
+func (c *Session) beDefault() {
+	c.become(c.svc.acl.Default())
+	c.authed = c.conn == nil || !c.svc.authRequired()
+	c.setLimits()
+}
+
+const errWrongPass = ReplyError("WRONGPASS invalid username-password pair or user is disabled.")
+
+// authenticate logs the session in with a name and a password, for the command that cmd
+// names.
+func (c *Session) authenticate(cmd, name, password []byte) error {
+	if !c.svc.acl.Login(name, password, c.become) {
+		c.ctx.refused(acl.Refusal{Why: acl.DeniedAuth, Object: string(cmd), User: string(name)}, c.context())
+		return errWrongPass
+	}
+	c.authed = true
+	c.setLimits()
+	return nil
+}
+
+// context is where the session's requests are refused now.
+func (c *Session) context() acl.Context {
+	if c.multi.on {
+		return acl.InMulti
+	}
+	return acl.TopLevel
+}
+
+const (
+	// aclLogBytes is how many bytes ACL LOG keeps of what was refused and of the user's
+	// name, and aclLogClient how many of the client's description, which has texts of the
+	// client's own.
+	aclLogBytes  = slowBytes
+	aclLogClient = 1024
+)
+
+// refused counts and logs a refusal.
+func (c *Ctx) refused(r acl.Refusal, where acl.Context) {
+	s := serviceOf(c)
+	s.totals.denied[r.Why].Add(1)
+	r.User = clipped(r.User, aclLogBytes)
+	client := clipped(c.describe(nil, sessionOf(c)), aclLogClient)
+	s.acl.Log.Add(r, where, c.Now(), client, s.Config.Int("acllog-max-len"))
 }

@@ -139,7 +139,7 @@ func TestLongRequestsAreJudged(t *testing.T) {
 	if n := do(svc.NewSession(nil), "EXISTS", "secret").Int; n != 0 {
 		t.Error("the key is there")
 	}
-	if log := svc.acl.log.newest(10); len(log) != 1 || log[0].object != "secret" {
+	if log := svc.acl.Log.Newest(10); len(log) != 1 || log[0].Object != "secret" {
 		t.Errorf("ACL LOG has %d entries", len(log))
 	}
 }

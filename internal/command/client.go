@@ -428,7 +428,7 @@ func (c *Ctx) describe(b []byte, s *Session) []byte {
 	f.num("tot-mem", mem.total())
 	f.text("events", "r")
 	f.text("cmd", cmd)
-	f.text("user", v.user.Load().name)
+	f.text("user", v.user.Load().Name)
 	f.num("redir", s.redirect())
 	f.num("resp", int64(max(s.proto.Load(), 2)))
 	f.text("lib-name", lib[0])

@@ -152,7 +152,7 @@ func clientProperty(c *Ctx, name, value string) (clientTest, error) {
 		}
 		has = func(s *Session) bool { return s.clientType() == kind }
 	case "USER":
-		user := serviceOf(c).acl.find(value)
+		user := serviceOf(c).acl.Find(value)
 		if user == nil {
 			return nil, ReplyError("ERR No such user '" + value + "'")
 		}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/acl"
 )
 
 // view is what other goroutines may read of a session.
@@ -25,7 +27,7 @@ type view struct {
 	nameBytes  atomic.Int64  // name and lib
 	flags      atomic.Uint32 // of the constants below
 
-	user    atomic.Pointer[account]
+	user    atomic.Pointer[acl.Account]
 	waiting atomic.Pointer[waiter] // nil: no command waits
 }
 

@@ -1,6 +1,9 @@
 package command
 
-import "github.com/ebbdb/ebb/resp"
+import (
+	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/resp"
+)
 
 var connectionSpecs = []*Spec{&specAuth, &specClient, &specEcho, &specHello, &specPing, &specQuit, &specReset, &specSelect}
 
@@ -89,13 +92,13 @@ OK
 }
 
 func runAuth(c *Ctx) error {
-	user, password := []byte(defaultUser), c.Args[len(c.Args)-1]
+	user, password := []byte(acl.DefaultUser), c.Args[len(c.Args)-1]
 	switch {
 	case len(c.Args) > 3:
 		return ErrSyntax
 	case len(c.Args) == 3:
 		user = c.Args[1]
-	case serviceOf(c).acl.first.user.Load().NoPass:
+	case serviceOf(c).acl.Default().User().NoPass:
 		return ReplyError("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
 	}
 	if err := sessionOf(c).authenticate(c.Args[0], user, password); err != nil {

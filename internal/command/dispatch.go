@@ -93,7 +93,7 @@ func (c *Session) admit(spec *Spec, args [][]byte) error {
 	if !c.authed && !spec.Has(NoAuth) && c.svc.authRequired() {
 		return ErrNoAuth
 	}
-	if u := c.user.user.Load(); !u.Unlimited && !c.defers(args) {
+	if u := c.user.User(); !u.Unlimited && !c.defers(args) {
 		if err := c.permit(u, spec, args); err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (c *Session) defers(args [][]byte) bool { return len(args) > manyArgs && c.
 
 // admitDeferred is the part of admit that looks at every argument.
 func (c *Session) admitDeferred(spec *Spec, args [][]byte) error {
-	if u := c.user.user.Load(); !u.Unlimited {
+	if u := c.user.User(); !u.Unlimited {
 		if err := c.permit(u, spec, args); err != nil {
 			return err
 		}

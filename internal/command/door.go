@@ -162,7 +162,7 @@ const deniedText = "-DENIED Redis is running in protected mode because protected
 
 // denied reports whether protected mode keeps a connection out.
 func (s *Service) denied(conn reactor.Conn) bool {
-	return conn != nil && s.Config.ProtectedMode() && s.acl.first.user.Load().NoPass && !isLocal(conn)
+	return conn != nil && s.Config.ProtectedMode() && s.acl.Default().User().NoPass && !isLocal(conn)
 }
 
 // isLocal reports whether the peer is on this machine: anything but TCP from

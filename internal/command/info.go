@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/acl"
 	"github.com/ebbdb/ebb/internal/pubsub"
 )
 
@@ -376,10 +377,10 @@ func (i *info) stats() {
 	i.put("client_output_buffer_limit_disconnections", t.outputLimit.Load())
 	i.zeros("reply_buffer_shrinks", "reply_buffer_expands")
 	i.put("protocol_errors", t.protocolErrors.Load())
-	i.put("acl_access_denied_auth", t.denied[deniedAuth].Load())
-	i.put("acl_access_denied_cmd", t.denied[deniedCommand].Load())
-	i.put("acl_access_denied_key", t.denied[deniedKey].Load())
-	i.put("acl_access_denied_channel", t.denied[deniedChannel].Load())
+	i.put("acl_access_denied_auth", t.denied[acl.DeniedAuth].Load())
+	i.put("acl_access_denied_cmd", t.denied[acl.DeniedCommand].Load())
+	i.put("acl_access_denied_key", t.denied[acl.DeniedKey].Load())
+	i.put("acl_access_denied_channel", t.denied[acl.DeniedChannel].Load())
 }
 
 // stale is how many percent of the keys with a deadline are expired and not yet

@@ -7,8 +7,8 @@ import (
 
 // longestKept returns the longest text that the entries of ACL LOG and of SLOWLOG hold.
 func longestKept(svc *Service) (n int) {
-	for _, e := range svc.acl.log.newest(1000) {
-		n = max(n, len(e.object), len(e.user), len(e.client))
+	for _, e := range svc.acl.Log.Newest(1000) {
+		n = max(n, len(e.Object), len(e.User), len(e.Client))
 	}
 	for _, e := range svc.slowlog.latest(-1) {
 		n = max(n, len(e.name))
@@ -39,12 +39,12 @@ func TestLogsKeepThePartOfALongArgument(t *testing.T) {
 	if n := longestKept(svc); n > 2000 {
 		t.Errorf("a log keeps %d bytes of one text", n)
 	}
-	entries := svc.acl.log.newest(10)
+	entries := svc.acl.Log.Newest(10)
 	if len(entries) != 5 {
 		t.Fatalf("%d entries, want 5", len(entries))
 	}
-	if want := strings.Repeat("k", 128) + "... (1048448 more bytes)"; entries[0].object != want {
-		t.Errorf("GET is logged as %q", entries[0].object)
+	if want := strings.Repeat("k", 128) + "... (1048448 more bytes)"; entries[0].Object != want {
+		t.Errorf("GET is logged as %q", entries[0].Object)
 	}
 }
 
@@ -84,8 +84,8 @@ func TestLogsDoNotShowPasswords(t *testing.T) {
 			t.Errorf("SLOWLOG shows %s", all)
 		}
 	}
-	for _, e := range svc.acl.log.newest(100) {
-		if strings.Contains(e.object+e.user+e.client, "hush") {
+	for _, e := range svc.acl.Log.Newest(100) {
+		if strings.Contains(e.Object+e.User+e.Client, "hush") {
 			t.Errorf("ACL LOG shows %+v", e)
 		}
 	}

@@ -116,7 +116,7 @@ type streamApplier struct {
 func (h *replHost) NewApplier(conn reactor.Conn) replication.Applier {
 	c := (*Service)(h).NewSession(conn)
 	c.replay = true
-	c.become(h.acl.super)
+	c.become(h.acl.Super())
 	c.view.show(viewMaster, true)
 	return &streamApplier{c: c}
 }

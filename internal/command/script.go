@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/acl"
 	"github.com/ebbdb/ebb/internal/script"
 )
 
@@ -140,7 +141,7 @@ const (
 )
 
 // scriptDenied is the refusal of a command that a script calls by the rules of the user.
-func scriptDenied(why denied, spec *Spec, user string) error {
+func scriptDenied(why acl.Denial, spec *Spec, user string) error {
 	text, _ := strings.CutPrefix(string(noPermission(why, spec, user).(ReplyError)), "NOPERM ")
 	return ReplyError("ERR ACL failure in script: " + text)
 }
@@ -251,10 +252,10 @@ func (h *scriptHost) admit(spec *Spec, args [][]byte) error {
 	if spec.Has(NoScript) {
 		return errScriptNot
 	}
-	if u := h.s.user.user.Load(); !u.Unlimited {
-		if why, at := h.x.judge(u, spec, args); why != deniedNot {
-			h.c.ctx.refused(refusal{why: why, object: refusedObject(why, spec, args, at), user: h.s.user.name}, contextLua)
-			return scriptDenied(why, spec, h.s.user.name)
+	if u := h.s.user.User(); !u.Unlimited {
+		if why, at := h.x.judge(u, spec, args); why != acl.Allowed {
+			h.c.ctx.refused(acl.Refusal{Why: why, Object: refusedObject(why, spec, args, at), User: h.s.user.Name}, acl.InScript)
+			return scriptDenied(why, spec, h.s.user.Name)
 		}
 	}
 	if !spec.Has(Stale) && h.svc.gates.has(gateStale) && !h.c.replay {
@@ -315,12 +316,12 @@ func (h *scriptHost) Allowed(args [][]byte) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	u := h.s.user.user.Load()
+	u := h.s.user.User()
 	if u.Unlimited || !spec.ArityOK(args) {
 		return u.Unlimited, nil
 	}
 	why, _ := h.x.judge(u, spec, args)
-	return why == deniedNot, nil
+	return why == acl.Allowed, nil
 }
 
 // maxLogged is how many bytes of a message are logged: Redis's LOG_MAX_LEN.

@@ -57,7 +57,7 @@ type Service struct {
 	slowlog  slowlog
 	// latencies are the samples of LATENCY.
 	latencies latencyMonitor
-	acl       accounts
+	acl       users
 	observed  atomic.Uint32 // what dispatch looks at, see observe.go
 	scripts   *script.Engine
 	host      scriptHost              // of the script that is running
@@ -118,7 +118,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	if err := s.applyConfig(); err != nil {
 		return nil, err
 	}
-	if err := s.acl.load(s.Config); err != nil {
+	if err := s.acl.Load(); err != nil {
 		return nil, err
 	}
 	s.repl.Begin()

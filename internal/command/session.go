@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/acl"
 	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/replication"
@@ -35,9 +36,9 @@ type Session struct {
 	batch  batchStats
 
 	dbi     int
-	user    *account // who the client is; its goroutine alone sets it
-	authed  bool     // it said so, or did not have to
-	closing bool     // close after the replies so far are written
+	user    *acl.Account // who the client is; its goroutine alone sets it
+	authed  bool         // it said so, or did not have to
+	closing bool         // close after the replies so far are written
 	// shares says that the transport takes pieces; holding, that the output may be held
 	// until it is synced, and so must be in one piece.
 	shares, holding bool

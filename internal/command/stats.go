@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/acl"
 	"github.com/ebbdb/ebb/internal/script"
 )
 
@@ -191,7 +192,7 @@ type totals struct {
 	inputLimit     atomic.Int64 // clients closed at client-query-buffer-limit
 	outputLimit    atomic.Int64 // and at client-output-buffer-limit
 	evicted        atomic.Int64 // and at maxmemory-clients
-	denied         [deniedKinds]atomic.Int64
+	denied         [acl.Denials]atomic.Int64
 
 	mu     sync.Mutex // guards what follows
 	byCode map[string]int64

@@ -283,7 +283,7 @@ func (r *clients) Clients() []tracking.Client {
 // tracks by prefix hears of no others. Where it may read all of them it allocates
 // nothing.
 func (c *Session) Readable(keys [][]byte) [][]byte {
-	u := c.view.user.Load().user.Load()
+	u := c.view.user.Load().User()
 	hidden := func(key []byte) bool { return !u.MayTouch(key, acl.Read) }
 	if u.Unlimited || !slices.ContainsFunc(keys, hidden) {
 		return keys

@@ -1,0 +1,33 @@
+package acl
+
+// Denial is why a request is refused. If several reasons hold, the reply names the
+// greatest one.
+type Denial uint8
+
+const (
+	Allowed Denial = iota
+	DeniedCommand
+	DeniedKey
+	DeniedAuth
+	DeniedChannel
+
+	Denials // how many there are
+)
+
+// denials are the words about a reason: in ACL LOG, in the reply to a request, and in the
+// reply to EXEC. They are Redis's.
+var denials = [Denials]struct{ word, reply, exec string }{
+	DeniedCommand: {"command", "", "no permission to execute the command or subcommand"},
+	DeniedKey:     {"key", "NOPERM No permissions to access a key", "no permission to touch the specified keys"},
+	DeniedAuth:    {"auth", "", "no permission"},
+	DeniedChannel: {"channel", "NOPERM No permissions to access a channel", "no permission to access one of the channels used as arguments"},
+}
+
+// String is the reason's word in ACL LOG.
+func (d Denial) String() string { return denials[d].word }
+
+// Reply is the error reply to a request that is refused for a key or a channel.
+func (d Denial) Reply() string { return denials[d].reply }
+
+// Exec is the reason in the error reply of EXEC.
+func (d Denial) Exec() string { return denials[d].exec }
