@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // appendArg appends the text of an argument: strings and bytes as they are,
@@ -115,68 +118,31 @@ func checkCommand(args []any) error {
 	if err != nil {
 		return err
 	}
-	if equalFold(name, "client") {
-		return checkClient(args)
+	c, sub := routing.Find(name, ""), ""
+	if c.Has(routing.Container) && len(args) > 1 {
+		if sub, err = argText(args[1]); err != nil {
+			return err
+		}
+		c = routing.Find(name, sub)
 	}
-	return checkName(name)
+	return checkState(c, name, sub)
 }
 
-// checkName refuses a command by its name.
-func checkName(name string) error {
-	if len(name) > len("punsubscribe") {
+// checkState refuses a command that changes its connection, and says what to use instead.
+func checkState(c *routing.Command, name, sub string) error {
+	if !c.Has(routing.Stateful) {
 		return nil
 	}
-	var low [16]byte
-	for i := range len(name) {
-		c := name[i]
-		if 'A' <= c && c <= 'Z' {
-			c |= 0x20
-		}
-		low[i] = c
-	}
-	switch string(low[:len(name)]) {
+	switch c.Name {
 	case "multi", "exec", "discard":
 		return fmt.Errorf("%w: %s: use Conn.Tx", ErrStateful, name)
 	case "watch", "unwatch":
 		return fmt.Errorf("%w: %s: use Conn.Watch", ErrStateful, name)
 	case "subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe", "monitor":
 		return fmt.Errorf("%w: %s: use Conn.Subscribe", ErrStateful, name)
-	case "select", "auth", "hello", "reset", "quit", "readonly", "readwrite", "asking", "sync", "psync":
-		return fmt.Errorf("%w: %s: the URL of Open says which database, which user and which protocol", ErrStateful, name)
 	}
-	return nil
-}
-
-// checkClient refuses the subcommands of CLIENT that outlive a call.
-func checkClient(args []any) error {
-	if len(args) < 2 {
-		return nil
+	if strings.Contains(c.Name, "|") {
+		return fmt.Errorf("%w: %s %s", ErrStateful, strings.ToUpper(name), sub)
 	}
-	sub, err := argText(args[1])
-	if err != nil {
-		return err
-	}
-	for _, s := range []string{"reply", "tracking", "caching", "no-evict", "no-touch", "setname", "setinfo"} {
-		if equalFold(sub, s) {
-			return fmt.Errorf("%w: CLIENT %s", ErrStateful, sub)
-		}
-	}
-	return nil
-}
-
-// equalFold compares with a lower-case ASCII word.
-func equalFold(s, lower string) bool {
-	if len(s) != len(lower) {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		if 'A' <= c && c <= 'Z' {
-			c |= 0x20
-		}
-		if c != lower[i] {
-			return false
-		}
-	}
-	return true
+	return fmt.Errorf("%w: %s: the URL of Open says which database, which user and which protocol", ErrStateful, name)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // Driver is a backend: packages embed and goredis have one each, and a program may write
@@ -139,8 +141,8 @@ func CapabilitiesOf(infoServer string, commands Value) Capabilities {
 	caps := parseInfo(infoServer)
 	e := commands.Elems
 	has := func(i int) bool { return i < len(e) && len(e[i].Elems) > 0 }
-	caps.HashFieldTTL, caps.Functions, caps.ShardedPubSub = has(0), has(1), has(2)
-	if caps.Native = caps.Native || has(3); caps.Native {
+	caps.HashFieldTTL, caps.Functions, caps.ShardedPubSub = has(routing.ProbeHashFieldTTL), has(routing.ProbeFunctions), has(routing.ProbeShardedPubSub)
+	if caps.Native = caps.Native || has(routing.ProbeNative); caps.Native {
 		caps.Server, caps.HashFieldTTL, caps.Functions, caps.ShardedPubSub = "ebb", true, true, true
 	}
 	return caps

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -110,8 +111,6 @@ func checkWords(words []string) error {
 	if len(words) == 0 {
 		return fmt.Errorf("%w: there is no command", ErrArgument)
 	}
-	if equalFold(words[0], "client") {
-		return checkCommand(boxed(words))
-	}
-	return checkName(words[0])
+	word := func(i int) string { return words[i] }
+	return checkState(routing.Of(len(words), word), words[0], words[min(1, len(words)-1)])
 }

@@ -108,3 +108,11 @@ func TestTheTableFindsEveryCommandInAnyCase(t *testing.T) {
 		t.Errorf("an unknown subcommand is %v, want its container", c)
 	}
 }
+
+func TestTheCommandsOfTheProbeAreInTheTable(t *testing.T) {
+	for _, name := range ProbeCommands {
+		if Find(name, "") == nil {
+			t.Errorf("%s is no command", name)
+		}
+	}
+}

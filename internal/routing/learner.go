@@ -171,6 +171,18 @@ func (l *Learner[C]) attempt(ctx context.Context, done chan struct{}) error {
 	return err
 }
 
+// ProbeCommands are the commands whose presence tells what a server can do, in the order
+// of COMMAND INFO's reply.
+var ProbeCommands = [...]string{ProbeHashFieldTTL: "HPEXPIRE", ProbeFunctions: "FCALL", ProbeShardedPubSub: "SSUBSCRIBE", ProbeNative: "LOCK.ACQUIRE"}
+
+// The places in ProbeCommands.
+const (
+	ProbeHashFieldTTL = iota
+	ProbeFunctions
+	ProbeShardedPubSub
+	ProbeNative
+)
+
 // Greet makes sure that a server is there, and asks it what ebb.CapabilitiesOf reads:
 // INFO server, "" where that is not allowed, and COMMAND INFO.
 func Greet(run func(words ...string) (resp.Value, error)) (info string, commands resp.Value, err error) {
@@ -187,6 +199,6 @@ func Greet(run func(words ...string) (resp.Value, error)) (info string, commands
 	if v.Err() == nil {
 		info = v.Str
 	}
-	commands, err = run("COMMAND", "INFO", "HPEXPIRE", "FCALL", "SSUBSCRIBE", "LOCK.ACQUIRE")
+	commands, err = run(append([]string{"COMMAND", "INFO"}, ProbeCommands[:]...)...)
 	return info, commands, err
 }
