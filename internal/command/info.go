@@ -337,7 +337,7 @@ func (i *info) stats() {
 	i.put("total_net_input_bytes", total[1])
 	i.put("total_net_output_bytes", total[2])
 	i.put("total_net_repl_input_bytes", i.svc.repl.Received())
-	i.put("total_net_repl_output_bytes", 0)
+	i.put("total_net_repl_output_bytes", i.svc.repl.Sent())
 	i.put("instantaneous_input_kbps", per[1]/1024)
 	i.put("instantaneous_output_kbps", per[2]/1024)
 	i.put("instantaneous_input_repl_kbps", 0.0)

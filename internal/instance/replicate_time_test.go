@@ -154,6 +154,42 @@ var forms = map[string][]string{
 	"through a file": {"--repl-timeout", "60", "--repl-diskless-sync", "no"},
 }
 
+// INFO counts what replicas are sent: the snapshot, and each byte of the stream.
+func TestBytesSentToReplicasAreCounted(t *testing.T) {
+	for name, options := range forms {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, options, func(b *bubbled) {
+				c := b.connect()
+				b.load(c, 20)
+				r := b.replica("eof", "ebb")
+				asks(t, r)
+				takes(t, r)
+				r.send("REPLCONF", "ACK", field(c, "replication", "master_repl_offset"))
+				passes(1)
+				number := func(section, name string) int64 {
+					n, err := strconv.ParseInt(field(c, section, name), 10, 64)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return n
+				}
+				snapshot := number("stats", "total_net_repl_output_bytes")
+				if snapshot < 20*1000 || snapshot > 30*1000 {
+					t.Errorf("with a snapshot of 20 values of 1000 bytes INFO counts %d", snapshot)
+				}
+				before := number("replication", "master_repl_offset")
+				c.must("SET", "k", strings.Repeat("v", 5000))
+				passes(1)
+				stream := number("replication", "master_repl_offset") - before
+				if sent := number("stats", "total_net_repl_output_bytes") - snapshot; stream < 5000 || sent != stream {
+					t.Errorf("the stream is %d bytes longer, and INFO counts %d", stream, sent)
+				}
+				r.Conn.Close()
+			})
+		})
+	}
+}
+
 func TestAReplicaThatStopsReadingItsSnapshotIsGivenUp(t *testing.T) {
 	for name, options := range forms {
 		t.Run(name, func(t *testing.T) {

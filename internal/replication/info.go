@@ -167,3 +167,6 @@ func (r *Node) InfoSyncs(put func(name string, value any)) {
 
 // Received returns how many bytes masters have sent.
 func (r *Node) Received() int64 { return r.received.Load() }
+
+// Sent returns how many bytes replicas were sent: snapshots and the stream.
+func (r *Node) Sent() int64 { return r.sent.Load() }

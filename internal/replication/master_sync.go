@@ -66,7 +66,7 @@ func (m *master) join(f *Replica) bool {
 	x.group = append(x.group, f)
 	m.mu.Unlock()
 	m.full.Add(1)
-	if _, err := f.nc.Write(x.announcement(f)); err != nil {
+	if err := f.put(x.announcement(f)); err != nil {
 		f.drop(err.Error())
 	}
 	return true

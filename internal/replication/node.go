@@ -36,6 +36,7 @@ type Node struct {
 	refused  atomic.Int64                   // commands of masters that could not be applied
 	refusal  atomic.Pointer[refusedCommand] // the last of them
 	received atomic.Int64                   // bytes that masters have sent
+	sent     atomic.Int64                   // bytes that replicas were sent
 	failover failover
 	// syncError is why the last full synchronisation failed, "" if it did not, nil
 	// before the first.

@@ -208,7 +208,13 @@ func (f *Replica) took() { f.ackAt.Store(f.m.r.db.Clock().Micros()) }
 func (f *Replica) write(b []byte) error {
 	f.wmu.Lock()
 	defer f.wmu.Unlock()
-	_, err := f.nc.Write(b)
+	return f.put(b)
+}
+
+// put is write with wmu held.
+func (f *Replica) put(b []byte) error {
+	n, err := f.nc.Write(b)
+	f.m.r.sent.Add(int64(n))
 	return err
 }
 
@@ -220,7 +226,7 @@ func (f *Replica) keepAlive() {
 	}
 	if f.wmu.TryLock() {
 		if s := f.at(); f.nc != nil && (s == followWaits || s == followFile) {
-			_, _ = f.nc.Write([]byte{'\n'}) // a socket that waits has space for a byte
+			_ = f.put([]byte{'\n'}) // a socket that waits has space for a byte
 		}
 		f.wmu.Unlock()
 	}
