@@ -64,9 +64,9 @@ var arrows = []struct {
 	{"internal/expiries", []string{"conn", "internal/kit"}},                                                                                           // what the toolkit's listeners share
 	{"internal/limittest", []string{".", "limit"}},                                                                                                    // what contrib's tests of frameworks share
 	{"internal/routing", []string{"resp"}},                                                                                                            // what a client knows of commands: generated data
-	{"internal/doccode", nil},                                                                                                                         // compiles what documentation shows
+	{"internal/doccode", []string{"internal/realserver"}},                                                                                             // compiles what documentation shows
 	{"internal/drivertest", []string{".", "internal/backends"}},                                                                                       // what tests of the root and contrib/rueidis share
-	{"internal/expirytest", []string{".", "ebbtest"}},                                                                                                 // the model that expmap and expset are compared with
+	{"internal/expirytest", []string{".", "ebbtest", "internal/draw"}},                                                                                // the model that expmap and expset are compared with
 	{"internal/hangtest", []string{"", "."}},                                                                                                          // plays the toolkit's objects through a silence
 	{"internal/test", []string{"", "."}},                                                                                                              // a module of its own: tests that drive programs and clients
 	{"internal/objects", []string{"", "."}},                                                                                                           // all objects of the toolkit, and the rules that they keep
@@ -319,6 +319,14 @@ func TestEverySkipIsCounted(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestTestsFindProgramsByRealserver(t *testing.T) {
+	eachCall(t, func(at token.Position, s source, pkg, name string) {
+		if s.test() && s.dir != "internal/realserver" && name == "LookPath" {
+			t.Errorf("%s: LookPath: use realserver.Program, which starts no program with -short", at)
+		}
+	})
 }
 
 // skips visits the calls of Skip, Skipf and SkipNow of what package testing gives to

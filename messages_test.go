@@ -21,7 +21,7 @@ import (
 	"github.com/ebbdb/ebb/topic"
 )
 
-var messages = flag.Int("messages", 20_000, "how many numbered messages each test of subscriptions sends")
+var messages = flag.Int("messages", 0, "how many numbered messages each test of subscriptions sends; 0: 20,000, or 2,000 with -short")
 
 // feeder is a server at the other end of a pipe: it confirms a subscription and then
 // writes pieces, each of which is one read of the client.
@@ -232,7 +232,7 @@ func numbered(t *testing.T, from *ebb.Conn, url string, cuts int) {
 	for kind, begin := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			c, shears := shorn(t, url)
-			m := drivertest.Messages{N: *messages, Cuts: cuts, Shears: shears}
+			m := drivertest.Messages{N: drivertest.Many(*messages), Cuts: cuts, Shears: shears}
 			begin(t, c, &m)
 			m.Run(t, from).Check(t, m.N, cuts)
 		})

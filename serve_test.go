@@ -31,10 +31,7 @@ func serve(ctx context.Context, ln net.Listener, c *ebb.Conn) <-chan error {
 }
 
 func TestRedisCLILooksIntoAnEmbeddedEngine(t *testing.T) {
-	cli, err := exec.LookPath("redis-cli")
-	if err != nil {
-		realserver.Require(t, "redis-cli is not installed")
-	}
+	cli := realserver.Program(t, "redis-cli")
 	c := open(t, "mem://", ebb.Options{Clock: engine.NewManualClock(time.Unix(1700000000, 0))}) // which stands still
 	must(t, c.SetTTL(testContext(t), "session:1", "ann", time.Hour))
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

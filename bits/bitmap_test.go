@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/bits"
 	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
@@ -252,7 +253,7 @@ func TestABitmapIsASlice(t *testing.T) {
 	}
 	defer c.Close()
 	round := 0
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		round++
 		ctx := context.Background()
 		m := bitmap(t, c, fmt.Sprint("model", round))

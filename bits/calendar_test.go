@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/bits"
 	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
@@ -153,7 +154,7 @@ func TestACalendarIsASetOfDays(t *testing.T) {
 	}
 	defer c.Close()
 	round := 0
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		round++
 		ctx := context.Background()
 		k, err := bits.NewCalendar(c, fmt.Sprint("model", round), bits.CalendarOptions{})

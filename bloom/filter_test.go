@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/bloom"
 	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
@@ -461,7 +462,7 @@ func TestAFilterIsASet(t *testing.T) {
 	}
 	defer c.Close()
 	n := 0
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		n++
 		ctx := context.Background()
 		o := bloom.Options[string]{Error: 1e-12, Capacity: int64(rapid.IntRange(1, 5).Draw(t, "capacity")), Expansion: rapid.IntRange(1, 3).Draw(t, "expansion")}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
@@ -44,7 +45,7 @@ type model struct {
 var modelKeys = []string{"a", "b", "c", "d", "{a}x", "{a}y", "k" + string(bytes.Repeat([]byte("long"), 30)), ""}
 
 func TestEngineBehavesAsMapsWithDeadlines(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := &model{clock: NewManualClock(epoch), active: true}
 		for range 3 {
 			m.dbs = append(m.dbs, map[string]entry{})

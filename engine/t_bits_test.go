@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
@@ -67,7 +68,7 @@ func bitsDB(t testing.TB) *DB {
 func TestBitsAreThoseOfTheModel(t *testing.T) {
 	db := bitsDB(t)
 	key := []byte("{k}")
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		tx := db.BeginAll(0)
 		defer tx.Commit()
 		tx.Del(key)
@@ -140,7 +141,7 @@ func checkRange(t *rapid.T, tx *Tx, key []byte, m bitString, bit int) {
 
 func TestCombinationsAreThoseOfTheModel(t *testing.T) {
 	db := bitsDB(t)
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		tx := db.BeginAll(0)
 		defer tx.Commit()
 		o := BitOperation(rapid.IntRange(0, 3).Draw(t, "o"))
@@ -191,7 +192,7 @@ func TestCombinationsAreThoseOfTheModel(t *testing.T) {
 // A field that overflows holds what the policy says; the model calculates
 // without bounds.
 func TestFieldsOverflowAsTheirPolicySays(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		o := FieldOp{Kind: FieldIncrBy, Signed: rapid.Bool().Draw(t, "signed"), Overflow: Overflow(rapid.IntRange(0, 2).Draw(t, "policy"))}
 		o.Width = uint8(rapid.IntRange(1, 63).Draw(t, "width"))
 		if o.Signed && rapid.IntRange(0, 3).Draw(t, "full") == 0 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/packed"
 	"pgregory.net/rapid"
 )
@@ -27,7 +28,7 @@ var (
 )
 
 func TestHashesBehaveAsMapsWithDeadlines(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := &hashModel{containerModel: newContainerModel(), keys: map[string]map[string]entry{}}
 		m.layout.HashEntries = rapid.SampledFrom([]int{0, 3, 8, 512}).Draw(t, "entries")
 		m.layout.HashValue = rapid.SampledFrom([]int{4, 64, 100_000}).Draw(t, "longest")

@@ -4,12 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
 // Whatever bytes a payload holds, it is refused or is a limiter that answers.
 func TestForeignLimitersAreRefusedOrAnswer(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		db := Open(Options{Clock: NewManualClock(epoch), Shards: 1})
 		defer db.Close()
 		tx, key := db.Begin(0, []byte("k")), []byte("k")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
@@ -454,7 +455,7 @@ func (m *listModel) Check(t *rapid.T) {
 }
 
 func TestListsBehaveAsSlicesWithDeadlines(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := &listModel{clock: NewManualClock(time.UnixMilli(1e12)), lists: map[string][]modelElem{}}
 		m.db = Open(Options{Shards: 1, Clock: m.clock, RecordEffects: true})
 		defer m.db.Close()

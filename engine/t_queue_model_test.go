@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"pgregory.net/rapid"
 )
@@ -85,7 +86,7 @@ var (
 )
 
 func TestDelayQueuesLoseAndDuplicateNothing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := &queueModel{clock: engine.NewManualClock(time.UnixMilli(1_700_000_000_000)), queues: map[string]*modelQueue{}}
 		m.db = engine.Open(engine.Options{Databases: 1, Shards: 4, Clock: m.clock, RecordEffects: true})
 		defer m.db.Close()

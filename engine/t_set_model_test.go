@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/packed"
 	"pgregory.net/rapid"
 )
@@ -26,7 +27,7 @@ var (
 )
 
 func TestSetsBehaveAsMapsWithDeadlines(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := &setModel{containerModel: newContainerModel(), keys: map[string]map[string]int64{}}
 		m.drawLayout(t)
 		m.open()

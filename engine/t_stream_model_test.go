@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
@@ -255,7 +256,7 @@ func (m *streamModel) check(t *rapid.T) {
 }
 
 func TestStreamsBehaveAsSlicesAndTheirGroupsAsMaps(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := &streamModel{clock: NewManualClock(epoch), pending: map[StreamID]XPending{}}
 		m.db = Open(Options{Databases: 1, Shards: 4, Clock: m.clock, RecordEffects: true})
 		defer m.db.Close()

@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
@@ -51,7 +52,7 @@ func TestWhatIsNoNumberIsRefused(t *testing.T) {
 
 func TestIncrementsStayWithinTheirBounds(t *testing.T) {
 	db := bitsDB(t)
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		tx := db.BeginAll(0)
 		defer tx.Commit()
 		key := []byte("k")
@@ -113,7 +114,7 @@ func commonLen(a, b []byte) int {
 }
 
 func TestTheCommonSubsequenceIsLongestAndInBoth(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		word := rapid.SliceOfN(rapid.ByteRange('a', 'c'), 0, 9)
 		a, b := word.Draw(t, "a"), word.Draw(t, "b")
 		seq, runs := Common(a, b)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/packed"
 	"pgregory.net/rapid"
 )
@@ -35,7 +36,7 @@ var (
 )
 
 func TestSortedSetsBehaveAsSortedSlicesWithDeadlines(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := &zsetModel{containerModel: newContainerModel(), keys: map[string]map[string]zmember{}}
 		m.layout.ZSetEntries = rapid.SampledFrom([]int{0, 3, 8, 128}).Draw(t, "entries")
 		m.layout.ZSetValue = rapid.SampledFrom([]int{4, 64, 100_000}).Draw(t, "longest")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/draw"
 )
 
 // TestScriptsDecideAsTheCommandsDo runs the same calls, at the same instants, by the
@@ -17,7 +18,7 @@ import (
 func TestScriptsDecideAsTheCommandsDo(t *testing.T) {
 	for _, algo := range all {
 		t.Run(algorithms[algo].name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) { sameDecisions(t, algo) })
+			draw.Check(t, func(t *rapid.T) { sameDecisions(t, algo) })
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/lock"
 )
@@ -64,7 +65,7 @@ func outcome(err error) string {
 func TestScriptsDoWhatTheCommandsDo(t *testing.T) {
 	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
 		round := 0
-		rapid.Check(struct{ rapid.TB }{t}, func(t *rapid.T) {
+		draw.Check(struct{ rapid.TB }{t}, func(t *rapid.T) {
 			round++
 			const ttl = 300 * time.Millisecond
 			opts := lock.Options{TTL: ttl}

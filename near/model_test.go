@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/ebbtest"
+	"github.com/ebbdb/ebb/internal/draw"
 )
 
 // apart is the length of a great circle, on the sphere that Redis takes the earth for.
@@ -26,7 +27,7 @@ func TestModel(t *testing.T) {
 		t.Run(fmt.Sprint("scripts=", scripts), func(t *testing.T) {
 			b := ebbtest.Run(t)
 			n := 0
-			rapid.Check(t, func(rt *rapid.T) {
+			draw.Check(t, func(rt *rapid.T) {
 				n++
 				x, err := New(b.Conn, fmt.Sprint("x", n))
 				if err != nil {

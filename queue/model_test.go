@@ -14,6 +14,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/draw"
 )
 
 // pair is a queue kept by ebb's own commands beside one kept by scripts, on one clock:
@@ -48,7 +49,7 @@ func TestCommandsAndScriptsCannotBeToldApart(t *testing.T) {
 	c := must(ebb.Open(t.Context(), "mem://", ebb.Options{Clock: clock}))(t)
 	defer func() { ok(t, c.Close()) }()
 	runs := 0
-	rapid.Check(t, func(rt *rapid.T) {
+	draw.Check(t, func(rt *rapid.T) {
 		runs++
 		n, s := fmt.Sprint("n", runs), fmt.Sprint("s", runs)
 		p := &pair{t: rt, ctx: t.Context()}

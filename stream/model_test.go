@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/stream"
 )
 
@@ -22,7 +23,7 @@ type noDeadline struct{ rapid.TB }
 func TestAGroupIsItsModel(t *testing.T) {
 	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
 		round := 0
-		rapid.Check(noDeadline{t}, func(r *rapid.T) {
+		draw.Check(noDeadline{t}, func(r *rapid.T) {
 			round++
 			m := &model{t: t, b: b, ctx: b.Context(), pending: map[int]*entry{}}
 			m.s = newStream(t, b.Conn, b.Name(fmt.Sprint("m", round)), stream.Options[int]{})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/topic"
 	"pgregory.net/rapid"
 )
@@ -304,7 +305,7 @@ func TestASubscriptionIsASlice(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
 		const most = 5
 		p, err := topic.New(c, "model", topic.Options[int]{Backlog: most})

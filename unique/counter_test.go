@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/unique"
 	"pgregory.net/rapid"
 )
@@ -277,7 +278,7 @@ func TestACounterIsASet(t *testing.T) {
 	}
 	defer c.Close()
 	round := 0
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		round++
 		ctx := context.Background()
 		u, err := unique.New(c, fmt.Sprint("model", round), unique.Options{Window: time.Hour})

@@ -15,7 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
-var messages = flag.Int("messages", 20_000, "how many numbered messages each test of subscriptions sends")
+var messages = flag.Int("messages", 0, "how many numbered messages each test of subscriptions sends; 0: 20,000, or 2,000 with -short")
 
 func TestEveryMessageComesOrAnInterruptionTellsOfIt(t *testing.T) {
 	each(t, func(t *testing.T, p *realserver.Process) {
@@ -50,7 +50,7 @@ func TestEveryMessageComesOrAnInterruptionTellsOfIt(t *testing.T) {
 						defer func() { must(t, c.Close()) }()
 						s, err := kind.subscribe(c)
 						must(t, err)
-						m := drivertest.Messages{N: *messages, Cuts: cuts, Shears: shears, Publish: kind.publish}
+						m := drivertest.Messages{N: drivertest.Many(*messages), Cuts: cuts, Shears: shears, Publish: kind.publish}
 						m.Next = func(ctx context.Context) (string, error) {
 							m, err := s.Next(ctx)
 							return m.Payload, err

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
@@ -23,7 +24,7 @@ func TestClassesCoverAllSizes(t *testing.T) {
 
 // The model keeps every record's bytes; compaction runs in between.
 func TestRecordsKeepTheirBytes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		pool := NewPool()
 		defer pool.Close()
 		a := New(pool)

@@ -6,12 +6,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
 // The model keeps every chunk's bytes; what is freed is lent again.
 func TestChunksKeepTheirBytes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		pool := NewPool()
 		defer pool.Close()
 		c := NewChunks(pool)

@@ -13,7 +13,7 @@
 //
 // The environment variable EBB_BACKENDS names the kinds to run on, "all" or some of
 // Kinds separated by commas; without it those are chosen that start at once: mem,
-// file, ebb3 and redis. redis8 and valkey8 are servers that run already, at the
+// file, ebb3 and redis, and mem alone with -short. redis8 and valkey8 are servers that run already, at the
 // addresses that EBB_REDIS8 and EBB_VALKEY8 hold. ebb-scripts is an ebb server
 // whose own commands an object does not see, so that its scripts run there.
 // sentinel is a master, a replica and three sentinels; cluster is six nodes:
@@ -111,6 +111,9 @@ func chosen(t testing.TB) []kind {
 		return slices.DeleteFunc(all, func(k kind) bool {
 			return k.env != "" && os.Getenv(k.env) == "" && realserver.Required()
 		})
+	}
+	if env == "" && realserver.Alone() {
+		return slices.DeleteFunc(all, func(k kind) bool { return k.name != virtual })
 	}
 	if env == "" {
 		return slices.DeleteFunc(all, func(k kind) bool { return !k.quick })
@@ -320,7 +323,7 @@ func running(env string) func(t testing.TB) site {
 	return func(t testing.TB) site {
 		addr := os.Getenv(env)
 		if addr == "" {
-			t.Skip(env + " does not name a server")
+			realserver.Require(t, env+" does not name a server")
 		}
 		return site{url: "redis://" + addr + "/0", prefix: kit.ID()[:12] + ":"}
 	}

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/internal/chunk/chunktest"
+	"github.com/ebbdb/ebb/internal/draw"
 )
 
 func memory() *chunktest.Memory { return new(chunktest.Memory) }
@@ -207,7 +208,7 @@ func TestAFilterThatCannotGrowSaysSo(t *testing.T) {
 }
 
 func TestGenerationsBeginWhereTheFormulaSays(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		c := Config{Window: rapid.Int64Range(1, 5000).Draw(t, "window")}
 		c.Generations = rapid.Int64Range(1, min(c.Window, MaxGenerations)).Draw(t, "generations")
 		ms := rapid.Int64Range(-1<<46, 1<<46).Draw(t, "ms")
@@ -227,7 +228,7 @@ func TestGenerationsBeginWhereTheFormulaSays(t *testing.T) {
 // A filter against a map: no false negative, ever, ageing within its bounds, and
 // dumps and clones that are the same filter.
 func TestFiltersForgetNothingTooEarlyNorTooLate(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		x := newCompared(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"":       x.look,

@@ -128,10 +128,7 @@ func TestATailIsCutOffWhereRedisCutsIt(t *testing.T) {
 // compareWithRedis has redis-check-aof repair a file.
 func compareWithRedis(t *testing.T, cut, fixed []byte) {
 	t.Helper()
-	program, err := exec.LookPath("redis-check-aof")
-	if err != nil {
-		realserver.Require(t, "redis-check-aof is not installed")
-	}
+	program := realserver.Program(t, "redis-check-aof")
 	name := filepath.Join(t.TempDir(), "cut.aof")
 	if err := os.WriteFile(name, cut, 0o644); err != nil {
 		t.Fatal(err)

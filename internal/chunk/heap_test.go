@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/chunk"
 	"github.com/ebbdb/ebb/internal/chunk/chunktest"
+	"github.com/ebbdb/ebb/internal/draw"
 )
 
 // heapModel is a heap beside a map from reference to what it should hold.
@@ -151,7 +152,7 @@ func (m *heapModel) check(t *rapid.T) {
 }
 
 func TestHeapKeepsRecords(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := newHeapModel(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"alloc": m.alloc, "free": m.free, "resize": m.resize, "reserve": m.reserve, "compact": m.compact,
@@ -249,7 +250,7 @@ func TestChurnReusesHolesWithoutCompaction(t *testing.T) {
 }
 
 func TestArrayKeepsCells(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		mem := chunktest.Memory{Max: rapid.SampledFrom([]int{1 << 10, 4 << 10, 64 << 10}).Draw(t, "max")}
 		shift := rapid.SampledFrom([]uint8{6, 9, 10}).Draw(t, "shift")
 		var a chunk.Array

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/chunk/chunktest"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/packed"
 	"pgregory.net/rapid"
 )
@@ -304,7 +305,7 @@ func (m *model) trim(t *rapid.T) {
 }
 
 func TestListBehavesAsAPlainSlice(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := &model{now: 1000}
 		cfg := Config{Size: rapid.SampledFrom([]int{-2, -1, 0, 3, 100, -5}).Draw(t, "size")}
 		if rapid.Bool().Draw(t, "small chunks") {

@@ -44,10 +44,7 @@ func theirs(t *testing.T, addr, stdin string, args ...string) outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := exec.LookPath("redis-cli")
-	if err != nil {
-		realserver.Require(t, "redis-cli is not installed")
-	}
+	path := realserver.Program(t, "redis-cli")
 	var out, errOut bytes.Buffer
 	cmd := exec.Command(path, append([]string{"-h", host, "-p", port}, args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errOut

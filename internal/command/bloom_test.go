@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
@@ -52,7 +53,7 @@ func (m *bloomModel) key(t *rapid.T) string {
 // Filters forget nothing too early and nothing too late, whatever happens to their
 // keys, and their effects give the same filters after every command.
 func TestBloomFiltersKeepTheirPromises(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		e, err := transcript.NewEngine()
 		if err != nil {
 			t.Fatal(err)

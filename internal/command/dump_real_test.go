@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/resp"
@@ -219,7 +220,7 @@ func build(t *rapid.T, key string, do func(args ...string)) {
 // the other and back by DUMP and RESTORE.
 func TestRandomValuesGoToRedisAndBack(t *testing.T) {
 	real, ours := dialReal(t, "--enable-debug-command", "yes"), embedded(t)
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		real.ok(t, "FLUSHALL")
 		ours.ok(t, "FLUSHALL")
 		build(t, "k", func(args ...string) { real.ok(t, args...) })

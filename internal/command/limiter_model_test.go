@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"pgregory.net/rapid"
 )
@@ -229,7 +230,7 @@ func (m *limiterModel) over(from, to, sum int64) string {
 func TestLimitersStayWithinTheirBounds(t *testing.T) {
 	for algo := range engine.Algos {
 		t.Run(algo.String(), func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
+			draw.Check(t, func(t *rapid.T) {
 				m := newLimiterModel(t, algo)
 				defer m.db.Close()
 				actions := map[string]func(*rapid.T){
@@ -253,7 +254,7 @@ func TestLimitersBearAnyParameters(t *testing.T) {
 	big := func(t *rapid.T, name string, top int64) int64 {
 		return rapid.OneOf(rapid.Int64Range(1, 20), rapid.Int64Range(1, top)).Draw(t, name)
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		clock := engine.NewManualClock(time.UnixMicro(1_700_000_000_123_457))
 		db := engine.Open(engine.Options{Clock: clock, Shards: 4, RecordEffects: true})
 		defer db.Close()

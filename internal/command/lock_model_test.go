@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
@@ -52,7 +53,7 @@ type lockModel struct {
 }
 
 func TestLocksAndSemaphoresBehaveAsTheirModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		e, err := transcript.NewEngine()
 		if err != nil {
 			t.Fatal(err)

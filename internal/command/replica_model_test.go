@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/transcript"
 )
 
@@ -262,7 +263,7 @@ func TestAReplicaDumpsJobsInTheirTurn(t *testing.T) {
 // A replica shows at every instant what the effects that it has give at that
 // instant, and keeps what it hides until the master says that it is gone.
 func TestReplicasHideWhatHasExpired(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		f := newFollower(t)
 		defer f.close()
 		t.Repeat(map[string]func(*rapid.T){

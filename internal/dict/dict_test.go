@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/chunk/chunktest"
 	"github.com/ebbdb/ebb/internal/dict"
+	"github.com/ebbdb/ebb/internal/draw"
 )
 
 // model is a dict beside a map.
@@ -316,7 +317,7 @@ func (m *model) check(t *rapid.T) {
 }
 
 func TestDictIsAMapWithDeadlines(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := newModel(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"put": m.put, "putMany": m.putMany, "deleteMany": m.deleteMany,

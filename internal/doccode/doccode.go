@@ -23,6 +23,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/realserver"
 )
 
 // Code is what a test looks through, in the module of its own directory.
@@ -65,6 +67,7 @@ type block struct {
 // Compile compiles each block, and reports what the compiler says.
 func (c Code) Compile(t *testing.T) {
 	t.Helper()
+	realserver.Program(t, "go")
 	imports := known()
 	maps.Copy(imports, c.Imports)
 	var all []block

@@ -1,29 +1,77 @@
-// Package draw gives tests that draw at random the seed they begin with.
+// Package draw gives tests that draw at random the seed they begin with, and says how
+// long their campaigns last.
 package draw
 
 import (
+	"flag"
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
+	"time"
+
+	"pgregory.net/rapid"
 )
 
 // Seed returns the seed of a test: given, a flag's value, if that is not 0; else the
 // number in EBB_SEED, which .ci/test sets, so that a change is judged by the same
-// draws on every machine; else another one each time, which is how campaigns find
-// what nobody has seen yet. The test's log names it.
+// draws on every machine; else another one each time, so that campaigns find new
+// failures. The test's log names it.
 func Seed(t testing.TB, given uint64) uint64 {
 	t.Helper()
 	s := given
-	if text := os.Getenv("EBB_SEED"); s == 0 && text != "" {
-		var err error
-		if s, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("EBB_SEED: %q is not a number", text)
-		}
+	if s == 0 {
+		s = fixed(t)
 	}
 	if s == 0 {
 		s = rand.Uint64()
 	}
 	t.Logf("seed %d", s)
 	return s
+}
+
+// fixed returns the number in EBB_SEED, or 0.
+func fixed(t interface{ Fatalf(string, ...any) }) uint64 {
+	text := os.Getenv("EBB_SEED")
+	if text == "" {
+		return 0
+	}
+	s, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("EBB_SEED: %q is not a number", text)
+	}
+	return s
+}
+
+// seeded guards the flag that Check sets.
+var seeded sync.Once
+
+// Check is rapid.Check with the seed that EBB_SEED names, unless the flag -rapid.seed
+// names another one.
+func Check(t rapid.TB, property func(*rapid.T)) {
+	t.Helper()
+	if s := fixed(t); s != 0 {
+		seeded.Do(func() {
+			if f := flag.Lookup("rapid.seed"); f.Value.String() == "0" {
+				_ = f.Value.Set(strconv.FormatUint(s, 10))
+			}
+		})
+	}
+	rapid.Check(t, property)
+}
+
+// short is how long a campaign lasts with -short.
+const short = 200 * time.Millisecond
+
+// Time returns how long a campaign lasts: given, a flag's value, if that is not 0; else
+// 200 ms with -short, and full without.
+func Time(given, full time.Duration) time.Duration {
+	switch {
+	case given != 0:
+		return given
+	case testing.Short():
+		return short
+	}
+	return full
 }

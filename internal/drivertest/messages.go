@@ -16,6 +16,18 @@ import (
 	"github.com/ebbdb/ebb"
 )
 
+// Many returns how many messages a test sends: given, a flag's value, if that is not 0;
+// else 20,000, or 2,000 with -short.
+func Many(given int) int {
+	switch {
+	case given != 0:
+		return given
+	case testing.Short():
+		return 2_000
+	}
+	return 20_000
+}
+
 // Messages is a stream of numbered messages, of which a subscriber gets each, or is told
 // that some may be missing.
 type Messages struct {

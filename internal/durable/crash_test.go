@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/disk/crashfs"
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
@@ -219,7 +220,7 @@ func contents(w *world) map[string]string {
 // and so is all before it.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
 	var lives, points int
-	rapid.Check(t, func(rt *rapid.T) {
+	draw.Check(t, func(rt *rapid.T) {
 		p := drawPlan(rt)
 		var err error
 		synctest.Test(t, func(t *testing.T) { err = live(t, p) })

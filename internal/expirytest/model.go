@@ -20,6 +20,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/ebbtest"
+	"github.com/ebbdb/ebb/internal/draw"
 )
 
 // Play has steps, by name, taken at random with each layout, and anew with containers of
@@ -29,7 +30,7 @@ func Play[Layout any](t *testing.T, layouts []Layout, begin func(t *rapid.T, b *
 		t.Run(fmt.Sprint(l), func(t *testing.T) {
 			b := ebbtest.Run(t)
 			n := 0
-			rapid.Check(t, func(rt *rapid.T) {
+			draw.Check(t, func(rt *rapid.T) {
 				n++
 				rt.Repeat(begin(rt, b, fmt.Sprint("x", n), l))
 			})

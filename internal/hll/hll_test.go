@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
@@ -36,7 +37,7 @@ func TestElementsSetTheRegistersThatRedisSets(t *testing.T) {
 }
 
 func TestDenseRegistersDoNotTouchTheirNeighbours(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		img, err := ToDense(nil, New(nil))
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +57,7 @@ func TestDenseRegistersDoNotTouchTheirNeighbours(t *testing.T) {
 }
 
 func TestSparseSketchesAgreeWithAModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]int{0, 20, 100, 3000, 1 << 20}).Draw(t, "limit")
 		top := rapid.SampledFrom([]int{3, 32, 51}).Draw(t, "top")
 		reach := rapid.SampledFrom([]int{12, 300, Registers}).Draw(t, "reach")
@@ -90,7 +91,7 @@ func TestSparseSketchesAgreeWithAModel(t *testing.T) {
 // RaiseAll goes on where it was instead of beginning anew with each register:
 // the bytes must be the same.
 func TestRaisingAllIsRaisingOneByOne(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		img := New(nil)
 		reach := rapid.SampledFrom([]int{30, 300, Registers}).Draw(t, "reach")
 		top := rapid.SampledFrom([]int{2, 3, 32, 33}).Draw(t, "top")

@@ -223,9 +223,7 @@ func TestAReplicaThatWasAwayForTooLongStartsAnew(t *testing.T) {
 }
 
 func TestRedisCLIFetchesASnapshot(t *testing.T) {
-	if _, err := exec.LookPath("redis-cli"); err != nil {
-		realserver.Require(t, "redis-cli is not installed")
-	}
+	realserver.Program(t, "redis-cli")
 	in := startMaster(t)
 	c := connect(t, in.Addrs()[0].String())
 	everyType(c, 0)

@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	scriptTime = flag.Duration("scripts.time", 2*time.Second, "how long the stress test of scripts runs")
+	scriptTime = flag.Duration("scripts.time", 0, "how long the stress test of scripts runs; 0: 2 s, or 200 ms with -short")
 	scriptSeed = flag.Uint64("scripts.seed", 0, "of its random numbers; 0: see package draw")
 )
 
@@ -48,7 +48,7 @@ func TestScriptsBesideEverythingElse(t *testing.T) {
 			}
 		}
 	})
-	time.AfterFunc(*scriptTime, func() { close(stop) })
+	time.AfterFunc(draw.Time(*scriptTime, 2*time.Second), func() { close(stop) })
 	<-stop
 	s.down.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

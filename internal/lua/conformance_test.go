@@ -3,7 +3,6 @@ package lua_test
 import (
 	"flag"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -101,9 +100,7 @@ func TestProgramsPrintWhatTheManualPromises(t *testing.T) {
 }
 
 func TestWhatProgramsPrintIsWhatLua51AndRedisPrint(t *testing.T) {
-	if _, err := exec.LookPath("lua5.1"); err != nil {
-		realserver.Require(t, "lua5.1 is not installed")
-	}
+	realserver.Program(t, "lua5.1")
 	stock, err := luafuzz.NewStock()
 	if err != nil {
 		t.Fatal(err)

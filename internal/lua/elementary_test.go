@@ -18,10 +18,7 @@ import (
 // one case of fifty, and in all cases to the last but one. The rest is C's
 // own error, which differs between processors.
 func TestElementaryFunctionsAreC(t *testing.T) {
-	lua, err := exec.LookPath("lua5.1")
-	if err != nil {
-		realserver.Require(t, "lua5.1 is not installed")
-	}
+	lua := realserver.Program(t, "lua5.1")
 	functions := []struct {
 		name string
 		f    func(x, y float64) float64

@@ -36,10 +36,7 @@ end
 // lua51 returns what lua5.1 makes of expressions, each as evaluator says.
 func lua51(t testing.TB, expressions []string) []string {
 	t.Helper()
-	path, err := exec.LookPath("lua5.1")
-	if err != nil {
-		realserver.Require(t, "lua5.1 is not installed")
-	}
+	path := realserver.Program(t, "lua5.1")
 	cmd := exec.Command(path, "-e", evaluator)
 	cmd.Stdin = strings.NewReader(strings.Join(expressions, "\n") + "\n")
 	out, err := cmd.Output()

@@ -36,10 +36,7 @@ type compiled struct {
 // realCompile compiles chunks by lua5.1.
 func realCompile(t testing.TB, chunks []string) []compiled {
 	t.Helper()
-	path, err := exec.LookPath("lua5.1")
-	if err != nil {
-		realserver.Require(t, "lua5.1 is not installed")
-	}
+	path := realserver.Program(t, "lua5.1")
 	var in bytes.Buffer
 	for _, c := range chunks {
 		fmt.Fprintf(&in, "%d\n%s", len(c), c)

@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -62,7 +63,7 @@ func TestTableIsAMap(t *testing.T) {
 	for range 5 {
 		objects = append(objects, TableValue(testTable(0, 0)), BuiltinValue(&Builtin{}))
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		model := map[any]Value{}
 		comparable := func(k Value) any {
 			if f, ok := k.AsNumber(); ok {

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	diffTime   = flag.Duration("diff.time", 3*time.Second, "how long random sequences are compared with each server")
+	diffTime   = flag.Duration("diff.time", 0, "how long random sequences are compared with each server; 0: 3 s, or 200 ms with -short")
 	diffSeed   = flag.Uint64("diff.seed", 0, "the seed of the first sequence; 0: see package draw")
 	diffLen    = flag.Int("diff.len", 100, "operations in a sequence")
 	diffServer = flag.String("diff.server", "", "the program to compare with, of package realserver; empty: each")
@@ -78,7 +78,7 @@ func compareWith(t *testing.T, program string) {
 	tally := NewTally()
 	seed := draw.Seed(t, *diffSeed)
 	began, passing, faults, crashes := time.Now(), 0, 0, 0
-	for ; time.Since(began) < *diffTime && faults < *diffFaults; seed++ {
+	for ; time.Since(began) < draw.Time(*diffTime, 3*time.Second) && faults < *diffFaults; seed++ {
 		g := NewGenerator(seed, c.table, both)
 		g.Server, g.Payloads, g.Library = server, payloads[1:], payloads[0]
 		c.Small, c.RESP3 = seed%2 == 0, seed%4 >= 2
@@ -127,7 +127,7 @@ func compareWith(t *testing.T, program string) {
 	if len(missing) > 0 {
 		t.Logf("not answered without an error: %q", missing)
 	}
-	if len(missing) > 0 && *diffTime >= long && faults < *diffFaults {
+	if len(missing) > 0 && draw.Time(*diffTime, 3*time.Second) >= long && faults < *diffFaults {
 		t.Errorf("%d commands of both servers were not answered once without an error", len(missing))
 	}
 }

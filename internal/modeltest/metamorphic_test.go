@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	metaTime = flag.Duration("meta.time", 4*time.Second, "how long metamorphic runs go on")
+	metaTime = flag.Duration("meta.time", 0, "how long metamorphic runs go on; 0: 4 s, or 200 ms with -short")
 	metaSeed = flag.Uint64("meta.seed", 0, "the seed of the first sequence; 0: see package draw")
 	metaLen  = flag.Int("meta.len", 200, "operations in a sequence")
 	metaMany = flag.Int("meta.variants", 6, "variants that are run of each sequence; 0 for all")
@@ -44,7 +44,7 @@ func TestTheSameRequestsGiveTheSameData(t *testing.T) {
 	}
 	seed := draw.Seed(t, *metaSeed)
 	began, sequences, runs, faults := time.Now(), 0, 0, 0
-	for ; (sequences == 0 || time.Since(began) < *metaTime) && faults < mostFaults; seed++ {
+	for ; (sequences == 0 || time.Since(began) < draw.Time(*metaTime, 4*time.Second)) && faults < mostFaults; seed++ {
 		ops := metaSequence(seed, table)
 		first := variant{shards: 16, again: stays, job: "none", small: seed%3 == 0}
 		sequences++

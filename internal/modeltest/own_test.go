@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	ownTime = flag.Duration("own.time", 3*time.Second, "how long random sequences over all commands are played")
+	ownTime = flag.Duration("own.time", 0, "how long random sequences over all commands are played; 0: 3 s, or 200 ms with -short")
 	ownSeed = flag.Uint64("own.seed", 0, "the seed of the first sequence; 0: see package draw")
 	ownLen  = flag.Int("own.len", 200, "operations in a sequence")
 )
@@ -34,7 +34,7 @@ func TestRandomSequencesOverAllCommandsLeaveASoundEngine(t *testing.T) {
 	}
 	seed := draw.Seed(t, *ownSeed)
 	began, sequences, requests, faults := time.Now(), 0, 0, 0
-	for ; (sequences == 0 || time.Since(began) < *ownTime) && faults < mostFaults; seed++ {
+	for ; (sequences == 0 || time.Since(began) < draw.Time(*ownTime, 3*time.Second)) && faults < mostFaults; seed++ {
 		g := NewOwnGenerator(seed, table)
 		g.Told, g.NoLimiters = seed%3 == 0, seed%3 == 0
 		mode := ownMode{told: g.Told, small: seed%2 == 0, evicts: seed%5 == 0}

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	plainTime = flag.Duration("plain.time", 3*time.Second, "how long random sequences run while redis-server replicates them")
+	plainTime = flag.Duration("plain.time", 0, "how long random sequences run while redis-server replicates them; 0: 3 s, or 200 ms with -short")
 	plainSeed = flag.Uint64("plain.seed", 0, "the seed of the first sequence; 0: see package draw")
 	plainLen  = flag.Int("plain.len", 100, "operations in a sequence")
 )
@@ -54,7 +54,7 @@ func TestARedisServerReplicatesThePlainData(t *testing.T) {
 	}
 	seed := draw.Seed(t, *plainSeed)
 	began, sequences, requests := time.Now(), 0, 0
-	for ; (sequences == 0 || time.Since(began) < *plainTime) && !t.Failed(); seed++ {
+	for ; (sequences == 0 || time.Since(began) < draw.Time(*plainTime, 3*time.Second)) && !t.Failed(); seed++ {
 		requests += sayAll(t, master, table, NewOwnGenerator(seed, table).Sequence(*plainLen))
 		sequences++
 		inStep(t, master, replica)

@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	snapTime = flag.Duration("snap.time", 2*time.Second, "how long snapshots are taken during random sequences")
+	snapTime = flag.Duration("snap.time", 0, "how long snapshots are taken during random sequences; 0: 2 s, or 200 ms with -short")
 	snapSeed = flag.Uint64("snap.seed", 0, "the seed of the first sequence; 0: see package draw")
 )
 
@@ -35,7 +35,7 @@ func TestSnapshotsDuringRandomSequences(t *testing.T) {
 	}
 	seed := draw.Seed(t, *snapSeed)
 	began, sequences, faults := time.Now(), 0, 0
-	for ; (sequences == 0 || time.Since(began) < *snapTime) && faults < mostFaults; seed++ {
+	for ; (sequences == 0 || time.Since(began) < draw.Time(*snapTime, 2*time.Second)) && faults < mostFaults; seed++ {
 		mode := ownMode{small: seed%2 == 0, evicts: seed%5 == 0}
 		ops := NewOwnGenerator(seed, table).Sequence(*ownLen)
 		sequences++

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/disk/crashfs"
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
@@ -346,7 +347,7 @@ func (w *world) reopen() (err error) {
 // at least the last that the log called synced.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
 	var crashes, lost int
-	rapid.Check(t, func(rt *rapid.T) {
+	draw.Check(t, func(rt *rapid.T) {
 		w := &world{fs: crashfs.New(rapid.Uint64().Draw(rt, "seed")), policy: rapid.SampledFrom([]Policy{Always, Always, EverySec, No}).Draw(rt, "policy")}
 		all := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {
 			return step{rapid.SampledFrom(steps).Draw(rt, "op"), rapid.IntRange(0, 200).Draw(rt, "n")}

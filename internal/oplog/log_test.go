@@ -8,13 +8,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
 // TestReadersSeeTheStream has random appends, readers that begin anywhere in the
 // backlog, and a plain byte slice as the model.
 func TestReadersSeeTheStream(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		l := New(rapid.Int64Range(0, 1000).Draw(t, "start"))
 		start := l.End()
 		var all, files []byte // with and without control bytes

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
@@ -100,7 +101,7 @@ func TestAStreamThatBeginsInsideACommandIsRefused(t *testing.T) {
 // TestTheStreamMayComeInAnyPieces: what comes out is the same however the stream is
 // cut, has its length, and holds the plain commands where they were.
 func TestTheStreamMayComeInAnyPieces(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		var stream, want []byte
 		for range rapid.IntRange(0, 20).Draw(t, "commands") {
 			name := rapid.SampledFrom([]string{"SET", "BF.ADD", "EBB.RENAME", "MULTI", "EXEC", "HPEXPIREAT", "X", "\n"}).Draw(t, "name")

@@ -147,10 +147,7 @@ func TestRedisLoadsWhatWeWrite(t *testing.T) {
 // checkAOF has redis-check-aof look at a directory.
 func checkAOF(t *testing.T, manifest string) {
 	t.Helper()
-	path, err := osexec.LookPath("redis-check-aof")
-	if err != nil {
-		realserver.Require(t, "redis-check-aof is not installed")
-	}
+	path := realserver.Program(t, "redis-check-aof")
 	if out, err := osexec.Command(path, manifest).CombinedOutput(); err != nil || !strings.Contains(string(out), "valid") {
 		t.Errorf("redis-check-aof: %v: %s", err, out)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/chunk/chunktest"
 	"github.com/ebbdb/ebb/internal/dict"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/ordered"
 )
 
@@ -399,7 +400,7 @@ func (m *model) scan(t *rapid.T) {
 }
 
 func TestSetIsASortedSliceWithDeadlines(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := newModel(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"put": m.put, "putMany": m.putMany, "delete": m.delete, "setDeadline": m.setDeadline, "reap": m.reap,

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
@@ -178,7 +179,7 @@ func (m *model) drawDeadline(t *rapid.T, keep bool) int64 {
 func TestContainersBehaveAsAPlainSlice(t *testing.T) {
 	for _, kind := range []Kind{KindList, KindSet, KindHash, KindZSet} {
 		t.Run(fmt.Sprint(kind), func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
+			draw.Check(t, func(t *rapid.T) {
 				m := &model{kind: kind, now: 1000, img: New(nil, kind)}
 				actions := map[string]func(*rapid.T){
 					"":         m.check,
@@ -298,7 +299,7 @@ func (m *model) reap(t *rapid.T) {
 }
 
 func TestIntSetBehavesAsASortedSlice(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		s, want := NewIntSet(nil), []int64(nil)
 		draw := rapid.OneOf(rapid.Int64Range(-20, 20), rapid.Int64Range(-40000, 40000), rapid.Int64())
 		t.Repeat(map[string]func(*rapid.T){

@@ -16,6 +16,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 	"pgregory.net/rapid"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
 )
 
@@ -28,7 +29,7 @@ func enveloped(t interface{ Fatal(...any) }, with Compression, file []byte) []by
 }
 
 func TestCompressedFilesAreReadBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfN(rapid.Custom(drawRecord), 0, 20).Draw(t, "records")
 		f := &memFile{}
 		w := NewWriter(f, WriterOptions{Checksum: true, Compress: true, Patch: f})

@@ -252,10 +252,7 @@ func TestRedisReadsPastWhatIsOurs(t *testing.T) {
 
 func checkRDB(t *testing.T, path string) {
 	t.Helper()
-	program, err := exec.LookPath("redis-check-rdb")
-	if err != nil {
-		realserver.Require(t, "redis-check-rdb is not installed")
-	}
+	program := realserver.Program(t, "redis-check-rdb")
 	if out, err := exec.Command(program, path).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("looks OK")) {
 		t.Errorf("%s: %v: %s", path, err, out)
 	}

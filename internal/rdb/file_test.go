@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
@@ -95,7 +96,7 @@ func writeFile(t *rapid.T, w *Writer, all []record, compress bool) {
 }
 
 func TestFilesAreReadBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfN(rapid.Custom(drawRecord), 0, 20).Draw(t, "records")
 		f := &memFile{}
 		w := NewWriter(f, WriterOptions{Checksum: rapid.Bool().Draw(t, "sum"), Compress: true, Patch: f})

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
@@ -136,7 +137,7 @@ func drawValue(t *rapid.T) *recorder {
 
 func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	var e Encoder
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		want := drawValue(t)
 		e.Compress = rapid.Bool().Draw(t, "compress")
 		payload := reencode(t, &e, want)

@@ -32,12 +32,12 @@ const (
 )
 
 // Environment variables: the first turns skips into failures; the second names
-// programs, separated by spaces, for which it does not; the third names a file to
-// which the reasons of skipped tests are appended, one line each.
+// programs, separated by spaces, for which it does not; the third has tests start other
+// programs with -short as well.
 const (
-	requireEnv = "EBB_REQUIRE"
-	withoutEnv = "EBB_WITHOUT"
-	skipLogEnv = "EBB_SKIPLOG"
+	requireEnv  = "EBB_REQUIRE"
+	withoutEnv  = "EBB_WITHOUT"
+	programsEnv = "EBB_PROGRAMS"
 )
 
 // startTimeout bounds the wait for the server's first PONG. It starts in tens of
@@ -51,27 +51,25 @@ func Require(t testing.TB, reason string) {
 	if os.Getenv(requireEnv) == "1" {
 		t.Fatalf("%s=1, but %s", requireEnv, reason)
 	}
-	skip(t, reason)
-}
-
-// skip ends the test, and counts it where skipLogEnv says.
-func skip(t testing.TB, reason string) {
-	t.Helper()
-	if path := os.Getenv(skipLogEnv); path != "" {
-		if err := logSkip(path, t.Name()+": "+reason); err != nil {
-			t.Logf("the skip was not logged: %v", err)
-		}
-	}
 	t.Skip(reason)
 }
 
 // Required reports whether EBB_REQUIRE asks for everything.
 func Required() bool { return os.Getenv(requireEnv) == "1" }
 
-// find returns the path of a program. A test whose program is missing ends here, as
-// Require says, or is skipped if EBB_WITHOUT names the program.
-func find(t testing.TB, program string) string {
+// Alone reports whether tests start no program but ebb: so with -short, which is what
+// `make test` runs, unless EBB_PROGRAMS is 1. Such a skip is no failure with EBB_REQUIRE=1
+// either, because the same tests run in full elsewhere.
+func Alone() bool { return testing.Short() && os.Getenv(programsEnv) != "1" }
+
+// Program returns the path of a program that is not ebb. A test whose program is missing
+// ends here, as Require says; it is skipped if EBB_WITHOUT names the program, and if the
+// tests run alone.
+func Program(t testing.TB, program string) string {
 	t.Helper()
+	if Alone() {
+		t.Skip("with -short, tests start no program but ebb: " + filepath.Base(program))
+	}
 	path, err := exec.LookPath(program)
 	if err == nil {
 		return path
@@ -81,19 +79,19 @@ func find(t testing.TB, program string) string {
 		reason += "; .ci/servers fetches it"
 	}
 	if slices.Contains(strings.Fields(os.Getenv(withoutEnv)), program) {
-		skip(t, reason)
+		t.Skip(reason)
 	}
 	Require(t, reason)
 	return ""
 }
 
-func logSkip(path, line string) error {
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
+// find returns the path of a server program, which may be the one that Ebb has returned.
+func find(t testing.TB, program string) string {
+	t.Helper()
+	if filepath.Base(program) == ebbName && filepath.IsAbs(program) {
+		return program
 	}
-	_, err = fmt.Fprintln(f, line)
-	return errors.Join(err, f.Close())
+	return Program(t, program)
 }
 
 // Start runs a server program on a free port of 127.0.0.1, in a temporary

@@ -3,7 +3,6 @@ package realserver
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -20,26 +19,45 @@ func TestAServerAnswersWhileTheTestRunsAndIsGoneAfterwards(t *testing.T) {
 	}
 }
 
-func TestAServerThatCannotBeFetchedIsSkippedAndCounted(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "skips")
+func TestAServerThatCannotBeFetchedIsSkipped(t *testing.T) {
 	t.Setenv(requireEnv, "1")
 	t.Setenv(withoutEnv, "other "+Redis8)
-	t.Setenv(skipLogEnv, path)
+	t.Setenv(programsEnv, "1")
 	t.Setenv("PATH", t.TempDir())
-	t.Run("skipped", func(t *testing.T) { Start(t, Redis8) })
-	text, err := os.ReadFile(path)
-	if err != nil || !strings.Contains(string(text), ".ci/servers fetches it") {
-		t.Fatalf("the log holds %q, %v", text, err)
+	if !skipped(t, Redis8) {
+		t.Error("a program of " + withoutEnv + " is missing, and the test was not skipped")
 	}
 }
 
-func TestASkipIsLoggedWithItsReason(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "skips")
+func TestWithoutAProgramATestIsSkipped(t *testing.T) {
 	t.Setenv(requireEnv, "")
-	t.Setenv(skipLogEnv, path)
-	t.Run("skipped", func(t *testing.T) { Start(t, "no-such-server") })
-	text, err := os.ReadFile(path)
-	if err != nil || !strings.Contains(string(text), "no-such-server is not installed") {
-		t.Fatalf("the log holds %q, %v", text, err)
+	t.Setenv(programsEnv, "1")
+	if !skipped(t, "no-such-server") {
+		t.Error("a program is missing, and the test was not skipped")
 	}
+}
+
+func TestShortTestsStartNoOtherProgram(t *testing.T) {
+	t.Setenv(requireEnv, "1")
+	t.Setenv(programsEnv, "")
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	if err := os.WriteFile(filepath.Join(dir, Redis7), []byte("#!/no/such/shell"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if testing.Short() != skipped(t, Redis7) {
+		t.Errorf("-short is %v, and the test was skipped: %v", testing.Short(), !testing.Short())
+	}
+	if got := find(t, filepath.Join(dir, ebbName)); got != filepath.Join(dir, ebbName) {
+		t.Errorf("ebb was found at %q", got)
+	}
+}
+
+// skipped reports whether a test that needs a program is skipped.
+func skipped(t *testing.T, program string) (yes bool) {
+	t.Run("needs "+program, func(t *testing.T) {
+		t.Cleanup(func() { yes = t.Skipped() })
+		Program(t, program)
+	})
+	return yes
 }

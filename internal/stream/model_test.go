@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/internal/chunk/chunktest"
+	"github.com/ebbdb/ebb/internal/draw"
 )
 
 // heap is a Memory that poisons what is freed and can be told to run dry.
@@ -241,7 +242,7 @@ func (m *model) trim(t *rapid.T) {
 }
 
 func TestStreamBehavesAsASliceOfEntries(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := &model{}
 		m.s = New(&m.h)
 		m.node = Node{
@@ -319,7 +320,7 @@ func (m *pendingModel) drawID(t *rapid.T) ID {
 }
 
 func TestPendingListsBehaveAsAMap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := &pendingModel{want: map[ID]Pending{}}
 		m.s = New(&m.h)
 		m.g = m.s.AddGroup([]byte("g"), ID{}, 0)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/arena"
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
@@ -25,7 +26,7 @@ func (s *saver) Save(bucket uint32) {
 // Whoever changes a key saves its bucket first, and a walk saves the others: then
 // each key of the cut is saved once, and no other.
 func TestEachKeyOfTheCutIsSavedOnce(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		s, tab := newStore()
 		defer s.Release()
 		defer tab.Release()

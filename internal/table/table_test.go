@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/internal/arena"
+	"github.com/ebbdb/ebb/internal/draw"
 )
 
 // store keeps keys as records: one byte of length, then the key.
@@ -38,7 +39,7 @@ func newStore() (store, *Table) {
 }
 
 func TestTableIsAMap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		s, tab := newStore()
 		defer s.Release()
 		defer tab.Release()
@@ -76,7 +77,7 @@ func TestTableIsAMap(t *testing.T) {
 }
 
 func TestScanMissesNothingThatStays(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		s, tab := newStore()
 		defer s.Release()
 		defer tab.Release()

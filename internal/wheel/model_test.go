@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
 )
 
@@ -17,7 +18,7 @@ type model struct {
 }
 
 func TestWheelBehavesAsASetOfDeadlines(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := &model{
 			r:    make(records, 400),
 			held: map[uint32]int64{},

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/internal/chunk/chunktest"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/ordered/btree"
 )
 
@@ -199,7 +200,7 @@ func (m *model) check(t *rapid.T) {
 }
 
 func TestTreeIsASortedSlice(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := newModel(t)
 		m.mem.Limit = rapid.SampledFrom([]int{0, 0, 40 << 10}).Draw(t, "limit")
 		t.Repeat(map[string]func(*rapid.T){

@@ -20,11 +20,12 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/queue"
 )
 
-var chaosTime = flag.Duration("chaos.time", 10*time.Second, "how long the chaos run lasts")
+var chaosTime = flag.Duration("chaos.time", 0, "how long the chaos run lasts; 0: 10 s, or 200 ms with -short")
 
 func TestMain(m *testing.M) { backends.Main(m) }
 
@@ -44,7 +45,8 @@ func TestChaos(t *testing.T) {
 		clients = append(clients, start(t, program, cluster.URL(), fmt.Sprintf("client-%d", i), skew))
 	}
 	kills, pauses, partitions := 0, 0, 0
-	for until := time.Now().Add(*chaosTime); time.Now().Before(until); {
+	lasts := draw.Time(*chaosTime, 10*time.Second)
+	for until := time.Now().Add(lasts); time.Now().Before(until); {
 		pass(time.Duration(4+rand.N(6)) * time.Second)
 		node, away := rand.N(len(cluster.Addrs())), time.Duration(1+rand.N(5))*time.Second
 		what := fmt.Sprintf("node %d was killed", node)
@@ -82,7 +84,7 @@ func TestChaos(t *testing.T) {
 	}
 	left := time.Now()
 	dead := drain(t, cluster.URL(), &all)
-	t.Logf("%v, %d kills, %d pauses, %d partitions; jobs that were left were done within %v", *chaosTime, kills, pauses, partitions, time.Since(left).Round(time.Millisecond))
+	t.Logf("%v, %d kills, %d pauses, %d partitions; jobs that were left were done within %v", lasts, kills, pauses, partitions, time.Since(left).Round(time.Millisecond))
 	all.judge(t, dead)
 }
 
@@ -95,6 +97,7 @@ func pass(d time.Duration) {
 // build builds the client with a package time whose Now is as wrong as the
 // environment variable EBB_CHAOS_SKEW says, in seconds.
 func build(t *testing.T) string {
+	realserver.Program(t, "go")
 	dir := t.TempDir()
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

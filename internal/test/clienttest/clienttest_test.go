@@ -104,6 +104,7 @@ func python(t *testing.T, program, addr string) string {
 // system's Python as well as the first one: Debian's package python3-module
 // serves that one only.
 func pythonWith(t *testing.T, module, program, addr string) string {
+	realserver.Program(t, "python3")
 	for _, name := range []string{"python3", "/usr/bin/python3"} {
 		if exec.Command(name, "-c", "import "+module).Run() == nil {
 			return run(t, name, program, addr)

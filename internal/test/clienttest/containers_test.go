@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -55,10 +54,7 @@ func TestClientsSeeTheSameDataTypesOnRedisAndOnEbb(t *testing.T) {
 // address.
 func node(program string, more ...string) play {
 	return func(t *testing.T, addr string) string {
-		path, err := exec.LookPath("node")
-		if err != nil {
-			realserver.Require(t, "node is not installed")
-		}
+		path := realserver.Program(t, "node")
 		if _, err := os.Stat("node/node_modules/redis"); err != nil {
 			realserver.Require(t, "node-redis is not installed: run npm ci in internal/test/clienttest/node")
 		}

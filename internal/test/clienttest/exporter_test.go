@@ -64,10 +64,7 @@ var zero = map[string]string{
 }
 
 func TestTheExporterFindsOnEbbWhatItFindsOnRedis(t *testing.T) {
-	program, err := exec.LookPath(exporter)
-	if err != nil {
-		realserver.Require(t, exporter+" is not installed")
-	}
+	program := realserver.Program(t, exporter)
 	scrape := startExporter(t, program)
 	real := realserver.Start(t, "redis-server", "--enable-debug-command", "yes")
 	ours := startEbb(t)

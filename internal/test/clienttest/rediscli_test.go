@@ -84,10 +84,7 @@ func redisCLI(t *testing.T, addr string, input io.Reader, args ...string) string
 
 func cliCommand(t *testing.T, ctx context.Context, program, addr string, args ...string) (cmd *exec.Cmd, complaints *bytes.Buffer) {
 	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		realserver.Require(t, program+" is not installed")
-	}
+	path := realserver.Program(t, program)
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		t.Fatal(err)

@@ -244,10 +244,7 @@ func asNobody(t *testing.T) string {
 	if os.Getuid() != 0 {
 		return realserver.Ebb(t)
 	}
-	setpriv, err := exec.LookPath("setpriv")
-	if err != nil {
-		realserver.Require(t, "setpriv is not installed")
-	}
+	setpriv := realserver.Program(t, "setpriv")
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
 		t.Fatal(err)

@@ -306,10 +306,7 @@ func TestAFileSizeLimitIsAsAFullDisk(t *testing.T) {
 // a while, by strace.
 func TestAFailedSyncIsHealedByARewriteAlone(t *testing.T) {
 	needRoot(t, "trace a program that is not its child")
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		realserver.Require(t, "strace is not installed")
-	}
+	strace := realserver.Program(t, "strace")
 	f := newFaulty(t, realserver.Ebb(t))
 	f.Start()
 	f.sets(10)

@@ -21,10 +21,13 @@ import (
 
 var rounds = flag.Int("crash.rounds", 0, "how often to kill the server in each test; by default so that it takes seconds")
 
-// roundsOr returns what -crash.rounds says, or a few.
+// roundsOr returns what -crash.rounds says, or a few, or with -short one of five of them.
 func roundsOr(few int) int {
-	if *rounds > 0 {
+	switch {
+	case *rounds > 0:
 		return *rounds
+	case testing.Short():
+		return max(1, few/5)
 	}
 	return few
 }
