@@ -15,7 +15,7 @@ BACKENDS ?= all
 export GO LINT
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint docs fuzz diff luadiff crash chaos conformance clients bench cross ci
+.PHONY: help build test check everything race lint docs fuzz diff luadiff crash chaos conformance clients bench cross ci
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -24,8 +24,14 @@ build: ## compile everything, and the binary to ./ebb
 	$(GO) build ./...
 	$(GO) build -trimpath -o ebb ./cmd/ebb
 
-test: ## all checks and tests, in about ten minutes; says what it skipped and why
-	@.ci/test
+test: ## format, vet and the short tests, with Go alone; says what it skipped
+	@.ci/test format short
+
+check: ## every test that this machine has the programs for, docs and go.mod (eight minutes)
+	@.ci/test format tidy docs unit programs
+
+everything:
+	@.ci/test tidy docs build size vet lint unit programs race contrib fuzz cross
 
 race: ## every test under the race detector, in full
 	$(GO) test -race -timeout 30m ./...

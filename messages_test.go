@@ -21,7 +21,7 @@ import (
 	"github.com/ebbdb/ebb/topic"
 )
 
-var messages = flag.Int("messages", 0, "how many numbered messages each test of subscriptions sends; 0: 20,000, or 2,000 with -short")
+var messages = flag.Int("messages", 0, "how many numbered messages each test of subscriptions sends; 0: 20,000, or 5,000 with -short")
 
 // feeder is a server at the other end of a pipe: it confirms a subscription and then
 // writes pieces, each of which is one read of the client.

@@ -15,7 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
-var messages = flag.Int("messages", 0, "how many numbered messages each test of subscriptions sends; 0: 20,000, or 2,000 with -short")
+var messages = flag.Int("messages", 0, "how many numbered messages each test of subscriptions sends; 0: 20,000, or 5,000 with -short")
 
 func TestEveryMessageComesOrAnInterruptionTellsOfIt(t *testing.T) {
 	each(t, func(t *testing.T, p *realserver.Process) {

@@ -17,13 +17,13 @@ import (
 )
 
 // Many returns how many messages a test sends: given, a flag's value, if that is not 0;
-// else 20,000, or 2,000 with -short.
+// else 20,000, or 5,000 with -short.
 func Many(given int) int {
 	switch {
 	case given != 0:
 		return given
 	case testing.Short():
-		return 2_000
+		return 5_000
 	}
 	return 20_000
 }

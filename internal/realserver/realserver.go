@@ -62,6 +62,12 @@ func Required() bool { return os.Getenv(requireEnv) == "1" }
 // either, because the same tests run in full elsewhere.
 func Alone() bool { return testing.Short() && os.Getenv(programsEnv) != "1" }
 
+// Has reports whether Program would return a path.
+func Has(program string) bool {
+	_, err := exec.LookPath(program)
+	return err == nil && !Alone()
+}
+
 // Program returns the path of a program that is not ebb. A test whose program is missing
 // ends here, as Require says; it is skipped if EBB_WITHOUT names the program, and if the
 // tests run alone.

@@ -24,6 +24,7 @@ require (
 	go.uber.org/goleak v1.3.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.2 // indirect
 	google.golang.org/protobuf v1.36.8 // indirect
+	pgregory.net/rapid v1.2.0 // indirect
 )
 
 replace github.com/ebbdb/ebb => ../..

@@ -223,7 +223,8 @@ func firstLines(t *testing.T, addr string, args ...string) (seen []string) {
 	defer cancel()
 	cmd, _ := cliCommand(t, ctx, "redis-cli", addr, args...)
 	// Into a pipe it would print 4 KiB at a time.
-	if path, err := exec.LookPath("stdbuf"); err == nil {
+	if realserver.Has("stdbuf") {
+		path := realserver.Program(t, "stdbuf")
 		cmd.Path, cmd.Args = path, append([]string{path, "-oL", cmd.Path}, cmd.Args[1:]...)
 	}
 	out, err := cmd.StdoutPipe()
