@@ -56,7 +56,9 @@ var arrows = []struct {
 	// What the sessions' package uses, and what does not know sessions.
 	{"internal/prefixes", nil},
 	{"internal/pubsub", []string{"internal/glob", "internal/prefixes", "resp"}}, // knows clients as Subscribers
-	{"internal/tracking", []string{"engine", "internal/prefixes", "resp"}},      // knows clients as Clients
+	{"internal/acl", []string{"internal/config", "internal/glob"}},              // knows commands by a Catalog
+	{"internal/admin", []string{"internal/acl"}},
+	{"internal/tracking", []string{"engine", "internal/prefixes", "resp"}}, // knows clients as Clients
 	{"internal/script", []string{"internal/lua", "internal/rdb", "resp"}},
 	{"internal/replication", []string{"engine", "resp", "internal/config", "internal/durable", "internal/oplog", "internal/rdb", "internal/reactor"}}, // behind its Host, as durable
 	{"internal/durable", []string{"engine", "resp", "internal/"}},                                                                                     // keeps an engine's data in files

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/command"
+	about "github.com/ebbdb/ebb/internal/admin"
 )
 
 // Test harnesses read the version of Redis from the first v= of this line.
@@ -23,7 +23,7 @@ func TestServePrintsTheVersionThatHarnessesRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := regexp.MustCompile(`^\S+ server v=(\S+) sha=[0-9a-f]+:[01] malloc=\S+ bits=(32|64) build=\S+ .*ebb=(\S+)`).FindStringSubmatch(out.String())
-		if m == nil || m[1] != command.RedisVersion || m[3] != command.Version || strings.Count(out.String(), "\n") != 1 {
+		if m == nil || m[1] != about.RedisVersion || m[3] != about.Version || strings.Count(out.String(), "\n") != 1 {
 			t.Errorf("%s prints %q", option, out.String())
 		}
 	}

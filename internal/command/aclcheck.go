@@ -6,6 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/pubsub"
 )
@@ -147,7 +148,7 @@ func refusedObject(why acl.Denial, spec *Spec, args [][]byte, at int) string {
 	if why == acl.DeniedCommand {
 		return spec.Name
 	}
-	return clipped(args[at], aclLogBytes)
+	return admin.Clip(args[at], aclLogBytes)
 }
 
 // permitServed is permit for a command that has waited and is about to be answered:
@@ -206,7 +207,7 @@ func (c *Session) MayName(x *Ctx, key []byte) error {
 	if c.script {
 		by, where = c.svc.host.c, acl.InScript
 	}
-	by.ctx.refused(acl.Refusal{Why: acl.DeniedKey, Object: clipped(key, aclLogBytes), User: c.user.Name}, where)
+	by.ctx.refused(acl.Refusal{Why: acl.DeniedKey, Object: admin.Clip(key, aclLogBytes), User: c.user.Name}, where)
 	if c.script {
 		return scriptDenied(acl.DeniedKey, x.Spec, c.user.Name)
 	}
@@ -356,15 +357,15 @@ const (
 	// aclLogBytes is how many bytes ACL LOG keeps of what was refused and of the user's
 	// name, and aclLogClient how many of the client's description, which has texts of the
 	// client's own.
-	aclLogBytes  = slowBytes
+	aclLogBytes  = admin.ClipBytes
 	aclLogClient = 1024
 )
 
 // refused counts and logs a refusal.
 func (c *Ctx) refused(r acl.Refusal, where acl.Context) {
 	s := serviceOf(c)
-	s.totals.denied[r.Why].Add(1)
-	r.User = clipped(r.User, aclLogBytes)
-	client := clipped(c.describe(nil, sessionOf(c)), aclLogClient)
+	s.totals.Denied[r.Why].Add(1)
+	r.User = admin.Clip(r.User, aclLogBytes)
+	client := admin.Clip(c.describe(nil, sessionOf(c)), aclLogClient)
 	s.acl.Log.Add(r, where, c.Now(), client, s.Config.Int("acllog-max-len"))
 }

@@ -136,8 +136,8 @@ func (w *waiter) Serve(tx *engine.Tx, key []byte) (done bool) {
 // fail replies an error.
 func (w *waiter) fail(err error) {
 	text := wireText(err)
-	w.c.stats.of(w.ctx.Spec).failed.Add(1)
-	w.c.svc.totals.countError(text)
+	w.c.stats.of(w.ctx.Spec).Failed.Add(1)
+	w.c.svc.totals.CountError(text)
 	w.out.Error(text)
 }
 
@@ -150,10 +150,10 @@ func (w *waiter) finish(us int64) {
 	c.svc.timeouts.waiting.Add(-1)
 	c.view.waiting.CompareAndSwap(w, nil)
 	s := c.stats.of(w.ctx.Spec)
-	s.calls.Add(1)
-	s.micros.Add(us)
+	s.Calls.Add(1)
+	s.Micros.Add(us)
 	if c.svc.latency.Load() {
-		s.record(us, 1)
+		s.Record(us, 1)
 	}
 	w.over.Store(true)
 	if w.done != nil {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -108,12 +109,8 @@ func runAuth(c *Ctx) error {
 	return nil
 }
 
-// The version that clients find in HELLO and INFO: they switch features on by
-// it.
-const (
-	redisVersion    = "7.4.0"
-	redisVersionNum = 0x070400 // as redis.REDIS_VERSION_NUM has it
-)
+// redisVersionNum is admin.RedisVersion as redis.REDIS_VERSION_NUM has it.
+const redisVersionNum = 0x070400
 
 var specHello = Spec{
 	Name: "hello", Group: GroupConnection, Since: "6.0.0", Complexity: "O(1)",
@@ -166,7 +163,7 @@ func runHello(c *Ctx) error {
 	w.BulkString("server")
 	w.BulkString("redis")
 	w.BulkString("version")
-	w.BulkString(redisVersion)
+	w.BulkString(admin.RedisVersion)
 	w.BulkString("proto")
 	w.Int(int64(max(w.Proto, 2)))
 	w.BulkString("id")

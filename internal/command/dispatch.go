@@ -43,7 +43,7 @@ func (c *Session) dispatch(args [][]byte) outcome {
 		}
 		if spec == nil { // of a known command, the number of arguments is wrong
 			if s, _ := c.svc.table.Find(args); s != nil {
-				c.stats.of(s).rejected.Add(1)
+				c.stats.of(s).Rejected.Add(1)
 			}
 		}
 		c.reject(spec, err)
@@ -152,14 +152,14 @@ func (c *Session) reject(spec *Spec, err error) {
 		c.settleCaching(spec)
 	}
 	if spec != nil {
-		c.stats.of(spec).rejected.Add(1)
+		c.stats.of(spec).Rejected.Add(1)
 	}
 	c.fail(err)
 }
 
 // fail replies an error.
 func (c *Session) fail(err error) {
-	text := c.svc.totals.countFailure(err)
+	text := c.svc.countFailure(err)
 	if c.reply == replyOn {
 		c.out.Error(text)
 	} else {
@@ -227,7 +227,7 @@ func (c *Session) execute(spec *Spec, args [][]byte) outcome {
 		case err == ErrBeside && c.loop:
 			return c.runBeside(spec, args)
 		}
-		c.stats.of(spec).failed.Add(1)
+		c.stats.of(spec).Failed.Add(1)
 		c.fail(err)
 		return done
 	}

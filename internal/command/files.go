@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/resp"
@@ -62,7 +63,7 @@ func (s *Service) Keeper() *durable.Keeper { return s.keeper }
 
 func (s *Service) keeperOptions() durable.Options {
 	return durable.Options{
-		DB: s.DB, Config: s.Config, Logger: s.Log, Version: redisVersion,
+		DB: s.DB, Config: s.Config, Logger: s.Log, Version: admin.RedisVersion,
 		NewApplier:    s.newApplier,
 		Route:         s.route,
 		DumpFunctions: s.libraries,

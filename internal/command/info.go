@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/pubsub"
 )
 
@@ -175,17 +176,17 @@ func (i *info) memoryNumbers() (m memoryNumbers) {
 func (i *info) server() {
 	up := (i.now - i.svc.started) / 1e6
 	exe, _ := os.Executable()
-	i.put("redis_version", redisVersion)
+	i.put("redis_version", admin.RedisVersion)
 	i.put("server_name", "ebb")
-	i.put("ebb_version", Version)
+	i.put("ebb_version", admin.Version)
 	i.put("redis_git_sha1", "00000000")
 	i.put("redis_git_dirty", 0)
 	i.put("redis_build_id", "0")
 	i.put("redis_mode", i.svc.mode())
-	i.put("os", osName())
+	i.put("os", admin.OSName())
 	i.put("arch_bits", strconv.IntSize)
 	i.put("monotonic_clock", "Go "+runtime.Version())
-	i.put("multiplexing_api", multiplexing)
+	i.put("multiplexing_api", admin.Multiplexing)
 	i.put("atomicvar_api", "sync/atomic")
 	i.put("gcc_version", "0.0.0")
 	i.put("process_id", os.Getpid())
@@ -236,13 +237,6 @@ func (s *Service) port() int {
 	return int(s.Config.Int("port"))
 }
 
-// Version is ebb's own version: that of the newest release in CHANGELOG.md. INFO,
-// /metrics and `ebb version` show it.
-const Version = "0.6.0"
-
-// RedisVersion is the version of Redis that the server says it is, in INFO and HELLO.
-const RedisVersion = redisVersion
-
 func (i *info) clients() {
 	n, subscribed, watching := i.svc.clients.count()
 	i.put("connected_clients", n)
@@ -280,7 +274,7 @@ func (i *info) memory() {
 	i.put("allocator_allocated", m.used)
 	i.put("allocator_active", m.held)
 	i.put("allocator_resident", m.held+m.idle)
-	i.bytes("total_system_memory", systemMemory())
+	i.bytes("total_system_memory", admin.SystemMemory())
 	scripts := i.svc.scripts.Stats()
 	i.put("used_memory_lua", scripts.ScriptHeap)
 	i.put("used_memory_vm_eval", scripts.ScriptHeap)
@@ -329,9 +323,9 @@ func ratio(a, b int64) float64 {
 
 func (i *info) stats() {
 	t, total, e := &i.svc.totals, i.svc.traffic(), i.engine()
-	per := i.svc.rates.get()
+	per := i.svc.rates.Get()
 	subs := i.svc.pubsub.Sizes()
-	i.put("total_connections_received", t.connections.Load())
+	i.put("total_connections_received", t.Connections.Load())
 	i.put("total_commands_processed", total[0])
 	i.put("instantaneous_ops_per_sec", int64(per[0]))
 	i.put("total_net_input_bytes", total[1])
@@ -342,7 +336,7 @@ func (i *info) stats() {
 	i.put("instantaneous_output_kbps", per[2]/1024)
 	i.put("instantaneous_input_repl_kbps", 0.0)
 	i.put("instantaneous_output_repl_kbps", 0.0)
-	i.put("rejected_connections", t.rejected.Load()+i.svc.door.refused())
+	i.put("rejected_connections", t.Rejected.Load()+i.svc.door.refused())
 	i.svc.repl.InfoSyncs(i.put)
 	i.put("expired_fields", e.Lag[engine.LevelField].Count)
 	i.put("expired_subkeys", e.Lag[engine.LevelField].Count+e.Lag[engine.LevelMember].Count+e.Lag[engine.LevelElement].Count)
@@ -351,7 +345,7 @@ func (i *info) stats() {
 	i.put("expired_time_cap_reached_count", e.TimeCaps)
 	i.put("expire_cycle_cpu_milliseconds", e.Reclaiming/1000)
 	i.put("evicted_keys", e.Evicted)
-	i.put("evicted_clients", t.evicted.Load())
+	i.put("evicted_clients", t.Evicted.Load())
 	i.put("evicted_scripts", i.svc.scripts.Stats().Evicted)
 	i.zeros("total_eviction_exceeded_time", "current_eviction_exceeded_time")
 	i.put("keyspace_hits", e.Hits)
@@ -367,20 +361,20 @@ func (i *info) stats() {
 	i.put("tracking_total_items", items)
 	i.put("tracking_total_prefixes", prefixes)
 	i.zeros("unexpected_error_replies")
-	i.put("total_error_replies", t.errors.Load())
+	i.put("total_error_replies", t.Errors.Load())
 	reads, writes := i.svc.batches()
 	i.zeros("dump_payload_sanitizations")
 	i.put("total_reads_processed", reads)
 	i.put("total_writes_processed", writes)
 	i.zeros("io_threaded_reads_processed", "io_threaded_writes_processed")
-	i.put("client_query_buffer_limit_disconnections", t.inputLimit.Load())
-	i.put("client_output_buffer_limit_disconnections", t.outputLimit.Load())
+	i.put("client_query_buffer_limit_disconnections", t.InputLimit.Load())
+	i.put("client_output_buffer_limit_disconnections", t.OutputLimit.Load())
 	i.zeros("reply_buffer_shrinks", "reply_buffer_expands")
-	i.put("protocol_errors", t.protocolErrors.Load())
-	i.put("acl_access_denied_auth", t.denied[acl.DeniedAuth].Load())
-	i.put("acl_access_denied_cmd", t.denied[acl.DeniedCommand].Load())
-	i.put("acl_access_denied_key", t.denied[acl.DeniedKey].Load())
-	i.put("acl_access_denied_channel", t.denied[acl.DeniedChannel].Load())
+	i.put("protocol_errors", t.ProtocolErrors.Load())
+	i.put("acl_access_denied_auth", t.Denied[acl.DeniedAuth].Load())
+	i.put("acl_access_denied_cmd", t.Denied[acl.DeniedCommand].Load())
+	i.put("acl_access_denied_key", t.Denied[acl.DeniedKey].Load())
+	i.put("acl_access_denied_channel", t.Denied[acl.DeniedChannel].Load())
 }
 
 // stale is how many percent of the keys with a deadline are expired and not yet
@@ -471,7 +465,7 @@ func lagHistogram(h *engine.Histogram) string {
 }
 
 func (i *info) cpu() {
-	sys, user := cpuTime()
+	sys, user := admin.CPUTime()
 	i.put("used_cpu_sys", fmt.Sprintf("%.6f", sys.Seconds()))
 	i.put("used_cpu_user", fmt.Sprintf("%.6f", user.Seconds()))
 	i.put("used_cpu_sys_children", "0.000000")

@@ -1,31 +1,271 @@
 package command
 
 import (
-	"sync"
+	"fmt"
+	"strings"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/admin"
 )
 
-// latencyMonitor keeps, for each kind of event, when it last took longer than
-// latency-monitor-threshold.
-type latencyMonitor struct {
-	mu     sync.Mutex // guards what follows
-	events map[string]*latencySeries
+var specLatency = Spec{
+	Name: "latency", Group: GroupServer, Since: "2.8.13", Complexity: "Depends on subcommand.",
+	Summary: "A container for commands about how long things take.",
+	Sub: []*Spec{&specLatencyDoctor, &specLatencyGraph, &specLatencyHelp, &specLatencyHistogram, &specLatencyHistory,
+		&specLatencyLatest, &specLatencyReset},
 }
 
-// latencySeries are the samples of an event: one a second at most, the worst of it.
-type latencySeries struct {
-	samples []latencySample // oldest first
-	max     int64           // ms, of all times
+var specLatencyHelp = helpSince("latency", "2.8.13")
+
+var latencyTips = []string{"nondeterministic_output", "request_policy:all_nodes", "response_policy:special"}
+
+var specLatencyLatest = Spec{
+	Name: "latency|latest", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
+	Summary: "Returns the latest sample of every event.",
+	Flags:   adminFlags,
+	FanOut:  FanOutOne,
+	Tips:    latencyTips,
+	Replies: "For each: its name, the time in seconds, milliseconds, and the most milliseconds there ever were. Nothing is noted while latency-monitor-threshold is 0.",
+	Examples: `
+> LATENCY LATEST
+(empty array)
+`,
+	Run: runLatencyLatest,
 }
 
-type latencySample struct{ at, ms int64 } // at in seconds since 1970
+func runLatencyLatest(c *Ctx) error {
+	m := &serviceOf(c).latencies
+	names := m.Names()
+	l, n := c.Out.ArrayLater(), 0
+	for _, name := range names {
+		s := m.Get(name)
+		if len(s.Samples) == 0 {
+			continue // reset meanwhile
+		}
+		n++
+		c.Out.Array(4)
+		c.Out.BulkString(name)
+		c.Out.Int(s.Last().At)
+		c.Out.Int(s.Last().Ms)
+		c.Out.Int(s.Max)
+	}
+	c.Out.Patch(l, n)
+	return nil
+}
 
-// latencySamples is how many samples an event keeps, as Redis does.
-const latencySamples = 160
+var specLatencyHistory = Spec{
+	Name: "latency|history", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
+	Summary: "Returns an event's samples.",
+	Flags:   adminFlags,
+	FanOut:  FanOutOne,
+	Tips:    latencyTips,
+	Args:    []Arg{Str("event")},
+	Replies: "Up to 160 pairs of time in seconds and milliseconds, the worst of each second.",
+	Examples: `
+> LATENCY HISTORY command
+(empty array)
+`,
+	Run: runLatencyHistory,
+}
 
-// The events there are: command, fast-command, command-unblocking (a command that
-// has waited is served), expire-cycle (a slice of reclaiming) and eviction-cycle
-// (a command has made room).
+func runLatencyHistory(c *Ctx) error {
+	s := serviceOf(c).latencies.Get(string(c.Args[2]))
+	c.Out.Array(len(s.Samples))
+	for _, x := range s.Samples {
+		c.Out.Array(2)
+		c.Out.Int(x.At)
+		c.Out.Int(x.Ms)
+	}
+	return nil
+}
+
+var specLatencyGraph = Spec{
+	Name: "latency|graph", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
+	Summary: "Draws an event's samples.",
+	Flags:   adminFlags,
+	FanOut:  FanOutOne,
+	Tips:    latencyTips,
+	Args:    []Arg{Str("event")},
+	Replies: "A text.",
+	Examples: `
+> LATENCY GRAPH command
+(error) ERR No samples available for event 'command'
+`,
+	Run: runLatencyGraph,
+}
+
+func runLatencyGraph(c *Ctx) error {
+	s := serviceOf(c).latencies.Get(string(c.Args[2]))
+	if len(s.Samples) == 0 {
+		return ReplyError(oneLine("ERR No samples available for event '" + string(c.Args[2]) + "'"))
+	}
+	lo, hi := s.Span()
+	c.Out.Verbatim("txt", fmt.Sprintf("%s - high %d ms, low %d ms (all time high %d ms)\n%s\n%s",
+		c.Args[2], hi, lo, s.Max, strings.Repeat("-", admin.GraphCols), s.Graph(c.Now()/1e6)))
+	return nil
+}
+
+var specLatencyDoctor = Spec{
+	Name: "latency|doctor", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
+	Summary: "Says in words what took long.",
+	Flags:   adminFlags,
+	FanOut:  FanOutOne,
+	Tips:    latencyTips,
+	Examples: `
+> LATENCY DOCTOR
+"Nothing is measured: set latency-monitor-threshold to the milliseconds from which on you want to know.\n"
+> CONFIG SET latency-monitor-threshold 100
+OK
+> LATENCY DOCTOR
+"Nothing has taken 100 ms so far.\n"
+`,
+	Run: runLatencyDoctor,
+}
+
+// latencyAdvice is what to do about an event.
+var latencyAdvice = map[string]string{
+	"command":            "SLOWLOG GET shows the calls; large collections are better read in parts (SCAN and its kin, ZRANGE with LIMIT).",
+	"fast-command":       "Such a command takes a microsecond: the machine or Go's scheduler kept it waiting. Look for a lack of processors, swapping, or long commands beside it.",
+	"expire-cycle":       "Slices of reclaiming end after 150 us by themselves: the machine is short of processors.",
+	"command-unblocking": "A command that has waited is run by the one that serves it: see the advice on command.",
+	"eviction-cycle":     "maxmemory is reached faster than keys are evicted: give it room, or write less.",
+}
+
+func runLatencyDoctor(c *Ctx) error {
+	m, threshold := &serviceOf(c).latencies, serviceOf(c).Config.LatencyMonitorThreshold()
+	var b strings.Builder
+	for _, name := range m.Names() {
+		s := m.Get(name)
+		if len(s.Samples) == 0 {
+			continue
+		}
+		mean, deviation, period := s.Average(c.Now() / 1e6)
+		fmt.Fprintf(&b, "* %s: %d times (average %d ms, mean deviation %d ms, every %.2f s). The worst of all took %d ms. %s\n",
+			name, len(s.Samples), mean, deviation, period, s.Max, latencyAdvice[name])
+	}
+	switch {
+	case b.Len() > 0:
+	case threshold == 0:
+		b.WriteString("Nothing is measured: set latency-monitor-threshold to the milliseconds from which on you want to know.\n")
+	default:
+		fmt.Fprintf(&b, "Nothing has taken %d ms so far.\n", threshold)
+	}
+	c.Out.Verbatim("txt", b.String())
+	return nil
+}
+
+var specLatencyReset = Spec{
+	Name: "latency|reset", Group: GroupServer, Since: "2.8.13", Complexity: "O(1)",
+	Summary: "Forgets the samples of events, of all if none is named.",
+	Flags:   adminFlags,
+	FanOut:  FanOutOne,
+	Tips:    []string{"request_policy:all_nodes", "response_policy:agg_sum"},
+	Args:    []Arg{Opt(Many("event"))},
+	Replies: "How many of them had samples.",
+	Examples: `
+> LATENCY RESET
+(integer) 0
+`,
+	Run: runLatencyReset,
+}
+
+func runLatencyReset(c *Ctx) error {
+	m := &serviceOf(c).latencies
+	names := texts(c.Args[2:])
+	if len(names) == 0 {
+		names = m.Names()
+	}
+	n := int64(0)
+	for _, name := range names {
+		n += b2i(m.Reset(name))
+	}
+	c.Out.Int(n)
+	return nil
+}
+
+var specLatencyHistogram = Spec{
+	Name: "latency|histogram", Group: GroupServer, Since: "7.0.0", Complexity: "O(N) where N is the number of commands with latency information being retrieved.",
+	Summary: "Returns how many calls of commands took how long.",
+	Flags:   adminFlags,
+	FanOut:  FanOutOne,
+	Tips:    latencyTips,
+	Args:    []Arg{Opt(Many("command"))},
+	Replies: "For each command that was called: `calls`, and `histogram_usec`, a map of microseconds to the calls that took no longer. " +
+		"A container stands for its subcommands. Without latency-tracking nothing is counted.",
+	Examples: `
+> SET k v
+OK
+> LATENCY HISTOGRAM set get
+1) "set"
+2) 1) "calls"
+   2) (integer) 1
+   3) "histogram_usec"
+   4) 1) (integer) 1
+      2) (integer) 1
+`,
+	Run: runLatencyHistogram,
+}
+
+func runLatencyHistogram(c *Ctx) error {
+	table := serviceOf(c).table
+	var specs []*Spec
+	add := func(s *Spec) {
+		specs = append(specs, s)
+		specs = append(specs, s.Sub...)
+	}
+	if len(c.Args) == 2 {
+		for _, s := range table.Commands() {
+			add(s)
+		}
+	}
+	for _, name := range texts(c.Args[2:]) {
+		if s := table.LookupFull(name); s != nil {
+			add(s)
+		}
+	}
+
+	l, n := c.Out.MapLater(), 0
+	for _, s := range specs {
+		if t := serviceOf(c).tally(s); t.Timed() > 0 {
+			c.Out.BulkString(s.Name)
+			writeHistogram(c, &t)
+			n++
+		}
+	}
+	c.Out.Patch(l, n)
+	return nil
+}
+
+// histogramSteps is how many powers of two the histogram has: up to a minute.
+const histogramSteps = 26
+
+// writeHistogram replies a command's calls by powers of two.
+func writeHistogram(c *Ctx, t *admin.Tally) {
+	all := t.Timed()
+	c.Out.Map(2)
+	c.Out.BulkString("calls")
+	c.Out.Int(all)
+	c.Out.BulkString("histogram_usec")
+	l, n := c.Out.MapLater(), 0
+	bin, sum, said := 0, int64(0), int64(0)
+	for k := range histogramSteps {
+		for bin < admin.LatencyBins && admin.LatencyTop(bin) <= 1<<k {
+			sum += t.Latency[bin]
+			bin++
+		}
+		if k == histogramSteps-1 {
+			sum = all
+		}
+		if sum > said {
+			// The bounds are those that Redis prints: 33 stands for 32 and up.
+			c.Out.Int((1032<<k - 1) / 1000)
+			c.Out.Int(sum)
+			n++
+			said = sum
+		}
+	}
+	c.Out.Patch(l, n)
+}
 
 // Latency notes that an event took so many microseconds, if latency-monitor-threshold
 // asks for it.
@@ -34,7 +274,7 @@ func (s *Service) Latency(event string, us int64) {
 	if threshold == 0 || us/1000 < threshold {
 		return
 	}
-	s.latencies.add(event, s.DB.Clock().Micros()/1e6, us/1000)
+	s.latencies.Add(event, s.DB.Clock().Micros()/1e6, us/1000)
 }
 
 // Reclaim runs a slice of the engine's own work and notes how long it took.
@@ -46,141 +286,4 @@ func (s *Service) Reclaim(run func() time.Duration) time.Duration {
 	next := run()
 	s.Latency("expire-cycle", s.DB.Clock().Micros()-began)
 	return next
-}
-
-func (m *latencyMonitor) add(event string, at, ms int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.events == nil {
-		m.events = map[string]*latencySeries{}
-	}
-	s := m.events[event]
-	if s == nil {
-		s = &latencySeries{}
-		m.events[event] = s
-	}
-	s.max = max(s.max, ms)
-	if n := len(s.samples); n > 0 && s.samples[n-1].at == at {
-		s.samples[n-1].ms = max(s.samples[n-1].ms, ms)
-		return
-	}
-	if len(s.samples) == latencySamples {
-		s.samples = append(s.samples[:0], s.samples[1:]...)
-	}
-	s.samples = append(s.samples, latencySample{at, ms})
-}
-
-// get returns a copy of an event's samples and the worst time of all, nothing if
-// there was none.
-func (m *latencyMonitor) get(event string) latencySeries {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if s := m.events[event]; s != nil {
-		return latencySeries{append([]latencySample(nil), s.samples...), s.max}
-	}
-	return latencySeries{}
-}
-
-// names lists the events that have samples, in order.
-func (m *latencyMonitor) names() []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return sortedNames(m.events)
-}
-
-// reset forgets an event and reports whether there was one.
-func (m *latencyMonitor) reset(event string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, ok := m.events[event]
-	delete(m.events, event)
-	return ok
-}
-
-// last is the latest sample.
-func (s *latencySeries) last() latencySample { return s.samples[len(s.samples)-1] }
-
-// span returns the smallest and the largest sample in ms.
-func (s *latencySeries) span() (lo, hi int64) {
-	lo = s.samples[0].ms
-	for _, x := range s.samples {
-		lo, hi = min(lo, x.ms), max(hi, x.ms)
-	}
-	return lo, hi
-}
-
-// average returns the mean of the samples in ms, the mean deviation from it, and the
-// seconds from one to the next.
-func (s *latencySeries) average(now int64) (mean, deviation int64, period float64) {
-	n := int64(len(s.samples))
-	for _, x := range s.samples {
-		mean += x.ms
-	}
-	mean /= n
-	for _, x := range s.samples {
-		deviation += max(x.ms-mean, mean-x.ms)
-	}
-	return mean, deviation / n, float64(max(now-s.samples[0].at, 1)) / float64(n)
-}
-
-// Sizes of the graph, in characters.
-const (
-	graphCols = 80
-	graphRows = 4
-)
-
-// graph draws the latest samples as columns, under them how long ago each was.
-func (s *latencySeries) graph(now int64) string {
-	shown := s.samples[max(0, len(s.samples)-graphCols):]
-	part := latencySeries{samples: shown}
-	lo, hi := part.span()
-	ages := make([]string, len(shown))
-	rows := graphRows + 1 // one stays empty
-	for i, x := range shown {
-		ages[i] = age(now - x.at)
-		rows = max(rows, graphRows+1+len(ages[i]))
-	}
-	var b []byte
-	for row := range rows {
-		for i, x := range shown {
-			char := byte(' ')
-			switch {
-			case row < graphRows:
-				char = column(x.ms-lo, hi-lo, graphRows-1-row)
-			case row > graphRows && row-graphRows-1 < len(ages[i]):
-				char = ages[i][row-graphRows-1]
-			}
-			b = append(b, char)
-		}
-		b = append(b, '\n')
-	}
-	return string(b)
-}
-
-// column is what a column of height v of top shows in a row, counted from below:
-// each row has three heights, and below the top it is filled.
-func column(v, top int64, row int) byte {
-	const heights = "_o#"
-	const steps = int64(len(heights) * graphRows)
-	step := min(v*steps/max(top, 1), steps-1) - int64(row*len(heights))
-	switch {
-	case step < 0:
-		return ' '
-	case step >= int64(len(heights)):
-		return '|'
-	}
-	return heights[step]
-}
-
-// age writes seconds with the largest unit that fits.
-func age(seconds int64) string {
-	switch {
-	case seconds < 60:
-		return itoa(seconds) + "s"
-	case seconds < 3600:
-		return itoa(seconds/60) + "m"
-	case seconds < 86400:
-		return itoa(seconds/3600) + "h"
-	}
-	return itoa(seconds/86400) + "d"
 }

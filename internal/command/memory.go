@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -84,7 +85,7 @@ func (s *Service) settleMemory(m *memoryNumbers) {
 	}
 	heap, total := goMemory()
 	m.heap = heap
-	if m.rss = residentMemory(); m.rss == 0 {
+	if m.rss = admin.ResidentMemory(); m.rss == 0 {
 		m.rss = total + m.held + m.idle
 	}
 }

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/admin"
 )
 
 // ebb reads what redis_exporter has no name for.
 func (r *scrape) ebb() {
-	r.gauge("ebb_build_info", "1, with the version as labels.", 1, "version", Version, "go_version", runtime.Version(), "redis_version", redisVersion)
+	r.gauge("ebb_build_info", "1, with the version as labels.", 1, "version", admin.Version, "go_version", runtime.Version(), "redis_version", admin.RedisVersion)
 	r.gauge("ebb_shards", "Parts of the keyspace with a lock each.", float64(r.svc.DB.Shards()))
 	r.gauge("ebb_network_loops", "Event loops that serve connections.", float64(len(r.svc.stats)-1))
 	r.gauge("ebb_stale_shards", "Shards that were held for so long that their numbers are of an earlier scrape.", float64(r.v.Stale))

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/admin"
 )
 
 // infoGauges and infoCounters are the fields of INFO that redis_exporter shows,
@@ -80,16 +81,16 @@ func (r *scrape) redis() {
 	r.gauge("redis_up", "Whether the server answers: it does, or there were no answer here.", 1)
 	r.info()
 	r.commands()
-	codes := r.svc.totals.errorCodes()
+	codes := r.svc.totals.ErrorCodes()
 	for _, code := range sortedNames(codes) {
 		r.counter("redis_errors_total", "Error replies, by their first word.", float64(codes[code]), "err", code)
 	}
 	r.databases()
 	r.replication()
-	r.gauge("redis_slowlog_length", "Entries of SLOWLOG.", float64(r.svc.slowlog.len()))
+	r.gauge("redis_slowlog_length", "Entries of SLOWLOG.", float64(r.svc.slowlog.Len()))
 	id, took := 0.0, 0.0
-	if last := r.svc.slowlog.latest(1); len(last) > 0 {
-		id, took = float64(last[0].id), float64(last[0].us)/1e6
+	if last := r.svc.slowlog.Latest(1); len(last) > 0 {
+		id, took = float64(last[0].ID), float64(last[0].Micros)/1e6
 	}
 	r.gauge("redis_slowlog_last_id", "The latest entry of SLOWLOG.", id)
 	r.gauge("redis_last_slow_execution_duration_seconds", "How long the latest entry of SLOWLOG took.", took)
@@ -168,21 +169,21 @@ func number(value any) float64 {
 
 // commands reads the statistics of the commands that were called.
 func (r *scrape) commands() {
-	names, tallies := []string(nil), []tally(nil)
+	names, tallies := []string(nil), []admin.Tally(nil)
 	for id := range r.svc.table.Len() {
 		s := r.svc.table.Spec(id)
-		if t := r.svc.tally(s); t.calls+t.rejected+t.failed > 0 {
+		if t := r.svc.tally(s); t.Calls+t.Rejected+t.Failed > 0 {
 			names, tallies = append(names, s.Name), append(tallies, t)
 		}
 	}
 	for _, x := range []struct {
 		name, help string
-		value      func(*tally) float64
+		value      func(*admin.Tally) float64
 	}{
-		{"redis_commands_total", "Calls, by command.", func(t *tally) float64 { return float64(t.calls) }},
-		{"redis_commands_duration_seconds_total", "Time spent, by command.", func(t *tally) float64 { return float64(t.micros) / 1e6 }},
-		{"redis_commands_rejected_calls_total", "Calls that were refused before they ran, by command.", func(t *tally) float64 { return float64(t.rejected) }},
-		{"redis_commands_failed_calls_total", "Calls that ended in an error, by command.", func(t *tally) float64 { return float64(t.failed) }},
+		{"redis_commands_total", "Calls, by command.", func(t *admin.Tally) float64 { return float64(t.Calls) }},
+		{"redis_commands_duration_seconds_total", "Time spent, by command.", func(t *admin.Tally) float64 { return float64(t.Micros) / 1e6 }},
+		{"redis_commands_rejected_calls_total", "Calls that were refused before they ran, by command.", func(t *admin.Tally) float64 { return float64(t.Rejected) }},
+		{"redis_commands_failed_calls_total", "Calls that ended in an error, by command.", func(t *admin.Tally) float64 { return float64(t.Failed) }},
 	} {
 		for i := range tallies {
 			r.counter(x.name, x.help, x.value(&tallies[i]), "cmd", names[i])
@@ -194,18 +195,18 @@ func (r *scrape) commands() {
 }
 
 // latencies reads how long the calls of a command took, in us and powers of four.
-func (r *scrape) latencies(name string, t *tally) {
+func (r *scrape) latencies(name string, t *admin.Tally) {
 	d := Metric{Name: "redis_commands_latencies_usec", Help: "How long calls took, in microseconds, by command.", Kind: Distribution,
-		Labels: []string{"cmd", name}, Sum: float64(t.micros), Buckets: map[float64]uint64{}}
+		Labels: []string{"cmd", name}, Sum: float64(t.Micros), Buckets: map[float64]uint64{}}
 	bin := 0
 	for bound := int64(1); bound <= 1<<22; bound *= 4 {
-		for ; bin < latencyBins && latencyTop(bin) <= bound; bin++ {
-			d.Count += uint64(t.latency[bin])
+		for ; bin < admin.LatencyBins && admin.LatencyTop(bin) <= bound; bin++ {
+			d.Count += uint64(t.Latency[bin])
 		}
 		d.Buckets[float64(bound)] = d.Count
 	}
-	for ; bin < latencyBins; bin++ {
-		d.Count += uint64(t.latency[bin])
+	for ; bin < admin.LatencyBins; bin++ {
+		d.Count += uint64(t.Latency[bin])
 	}
 	if d.Count > 0 {
 		r.emit(d)
@@ -233,15 +234,15 @@ func (r *scrape) databases() {
 
 // spikes reads what LATENCY LATEST shows.
 func (r *scrape) spikes() {
-	names := r.svc.latencies.names()
+	names := r.svc.latencies.Names()
 	for _, event := range names {
-		if s := r.svc.latencies.get(event); len(s.samples) > 0 {
-			r.gauge("redis_latency_spike_last", "When an event of LATENCY was last seen, in seconds since 1970.", float64(s.last().at), "event_name", event)
+		if s := r.svc.latencies.Get(event); len(s.Samples) > 0 {
+			r.gauge("redis_latency_spike_last", "When an event of LATENCY was last seen, in seconds since 1970.", float64(s.Last().At), "event_name", event)
 		}
 	}
 	for _, event := range names {
-		if s := r.svc.latencies.get(event); len(s.samples) > 0 {
-			r.gauge("redis_latency_spike_duration_seconds", "How long it took then.", float64(s.last().ms)/1e3, "event_name", event)
+		if s := r.svc.latencies.Get(event); len(s.Samples) > 0 {
+			r.gauge("redis_latency_spike_duration_seconds", "How long it took then.", float64(s.Last().Ms)/1e3, "event_name", event)
 		}
 	}
 }

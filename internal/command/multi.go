@@ -263,7 +263,7 @@ func (c *Session) runQueue(queue []queued) error {
 func (c *Session) runQueued(q queued) error {
 	if err := c.permitQueued(q.spec, q.args); err != nil {
 		text := wireText(err)
-		c.svc.totals.countError(text)
+		c.svc.totals.CountError(text)
 		c.out.Error(text)
 		return nil
 	}
@@ -289,8 +289,8 @@ func (c *Session) runQueued(q queued) error {
 	switch {
 	case err != nil:
 		c.out.Rollback(mark)
-		c.stats.of(q.spec).failed.Add(1)
-		c.out.Error(c.svc.totals.countFailure(err))
+		c.stats.of(q.spec).Failed.Add(1)
+		c.out.Error(c.svc.countFailure(err))
 	case !c.out.Wrote(mark): // CLIENT REPLY OFF: the array stays whole
 		c.out.Null()
 	}

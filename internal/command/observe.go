@@ -108,8 +108,21 @@ func (s *Service) served(c *Session, spec *Spec, args [][]byte, began, us int64)
 func (s *Service) logSlow(c *Session, spec *Spec, args [][]byte, began, us int64) {
 	limit := int(s.Config.SlowlogMaxLen())
 	if slower := s.Config.SlowlogLogSlowerThan(); slower >= 0 && us >= slower && limit > 0 && !spec.Has(SkipSlowlog) {
-		s.slowlog.add(c, s.redacted(spec, args), began+us, us, limit)
+		addr, name := c.logName()
+		s.slowlog.Add(addr, name, s.redacted(spec, args), began+us, us, limit)
 	}
+}
+
+// logName is how SLOWLOG names the client: its address and its name.
+func (c *Session) logName() (addr, name string) {
+	addr = "embedded"
+	if c.conn != nil {
+		addr = c.conn.RemoteAddr()
+	}
+	if n := c.view.name.Load(); n != nil {
+		name = *n
+	}
+	return addr, name
 }
 
 // hidden stands in logs for what nobody must read there.

@@ -120,18 +120,6 @@ func TestLatencyEvents(t *testing.T) {
 	}
 }
 
-// An event keeps its latest samples.
-func TestLatencySamplesAreBounded(t *testing.T) {
-	var m latencyMonitor
-	for i := range int64(1000) {
-		m.add("command", i, 1000-i)
-	}
-	s := m.get("command")
-	if len(s.samples) != latencySamples || s.samples[0].at != 1000-latencySamples || s.last().at != 999 || s.max != 1000 {
-		t.Errorf("%d samples, from %d to %d, the worst %d", len(s.samples), s.samples[0].at, s.last().at, s.max)
-	}
-}
-
 // reply is a reply as nested slices.
 func reply(v resp.Value) any {
 	switch v.Kind {
@@ -214,7 +202,7 @@ func TestEvictionIsALatencyEvent(t *testing.T) {
 	// before they have come.
 	for i := range 10000 {
 		do(c, "SET", fmt.Sprint(i), strings.Repeat("x", 1000))
-		if got := svc.latencies.get("eviction-cycle"); len(got.samples) > 0 {
+		if got := svc.latencies.Get("eviction-cycle"); len(got.Samples) > 0 {
 			return
 		}
 	}

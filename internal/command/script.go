@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/script"
 )
 
@@ -66,13 +67,13 @@ func (s *Service) initScripts() {
 
 // scriptOptions are those of the machines that run scripts and functions.
 func (s *Service) scriptOptions() script.Options {
-	return script.Options{MemoryLimit: int(s.Config.Int("script-memory-limit")), Version: redisVersion, VersionNum: redisVersionNum,
-		Own: Version, CPU: cpuSeconds}
+	return script.Options{MemoryLimit: int(s.Config.Int("script-memory-limit")), Version: admin.RedisVersion, VersionNum: redisVersionNum,
+		Own: admin.Version, CPU: cpuSeconds}
 }
 
 // cpuSeconds is the CPU time that the process has used: os.clock of scripts.
 func cpuSeconds() float64 {
-	sys, user := cpuTime()
+	sys, user := admin.CPUTime()
 	return (sys + user).Seconds()
 }
 
@@ -153,7 +154,7 @@ func (h *scriptHost) Call(args [][]byte) []byte {
 	if err := h.call(args); err != nil {
 		out.Buf = out.Buf[:0]
 		text := wireText(err)
-		h.svc.totals.countError(text)
+		h.svc.totals.CountError(text)
 		out.Error(text)
 	}
 	return out.Buf
@@ -169,7 +170,7 @@ func (h *scriptHost) call(args [][]byte) error {
 		return err
 	}
 	if err := h.admit(spec, args); err != nil {
-		h.c.stats.of(spec).rejected.Add(1)
+		h.c.stats.of(spec).Rejected.Add(1)
 		return err
 	}
 	h.begun = true
@@ -196,14 +197,14 @@ func (h *scriptHost) call(args [][]byte) error {
 func (h *scriptHost) time(spec *Spec) error {
 	x, c := &h.x, h.c
 	stats := c.stats.of(spec)
-	stats.calls.Add(1)
+	stats.Calls.Add(1)
 	c.batch.total++
 	if h.calls = (h.calls + 1) % timedCalls; h.calls == 0 {
 		since := h.svc.DB.Clock().Micros()
-		defer func() { stats.micros.Add(timedCalls * (h.svc.DB.Clock().Micros() - since)) }()
+		defer func() { stats.Micros.Add(timedCalls * (h.svc.DB.Clock().Micros() - since)) }()
 	}
 	if err := spec.Run(x); err != nil {
-		stats.failed.Add(1)
+		stats.Failed.Add(1)
 		return err
 	}
 	return nil
@@ -238,7 +239,7 @@ func (h *scriptHost) resolve(args [][]byte) (*Spec, error) {
 	case err != nil:
 		return nil, errScriptUnknown
 	case !s.ArityOK(args):
-		h.c.stats.of(s).rejected.Add(1)
+		h.c.stats.of(s).Rejected.Add(1)
 		return nil, errScriptArity
 	}
 	if slot != nil && s.Plain() {
@@ -343,7 +344,7 @@ func (h *scriptHost) Log(level int, text string) {
 // CountError implements script.Host.
 func (h *scriptHost) CountError(text string, counted bool) {
 	if !counted {
-		h.svc.totals.countError(text)
+		h.svc.totals.CountError(text)
 	}
 	h.failed = true
 }
@@ -422,7 +423,7 @@ func (c *Ctx) runScript(flags script.Flags, name string, run func(h *scriptHost)
 	defer h.endScript()
 	err := run(h)
 	if err == nil && h.failed {
-		s.stats.of(c.Spec).failed.Add(1)
+		s.stats.of(c.Spec).Failed.Add(1)
 	}
 	return err
 }

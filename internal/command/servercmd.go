@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -42,7 +43,7 @@ var specLolwut = Spec{
 	Flags:    ReadOnly | Fast,
 	Args:     []Arg{Opt(TokenArg("VERSION", Int("version")))},
 	Replies:  "A text.",
-	Examples: "> LOLWUT VERSION x\n(error) ERR value is not an integer or out of range\n> LOLWUT\n\"$_Redis ver. 7.4.0, ebb " + Version + "\\n\"\n",
+	Examples: "> LOLWUT VERSION x\n(error) ERR value is not an integer or out of range\n> LOLWUT\n\"$_Redis ver. 7.4.0, ebb " + admin.Version + "\\n\"\n",
 	Run:      runLolwut,
 }
 
@@ -52,7 +53,7 @@ func runLolwut(c *Ctx) error {
 			return ErrNotInteger
 		}
 	}
-	c.Out.Verbatim("txt", fmt.Sprintf("%s\nThe tide goes out. Redis ver. %s, ebb %s\n", tide(66, 9), redisVersion, Version))
+	c.Out.Verbatim("txt", fmt.Sprintf("%s\nThe tide goes out. Redis ver. %s, ebb %s\n", tide(66, 9), admin.RedisVersion, admin.Version))
 	return nil
 }
 

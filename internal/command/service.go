@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/pubsub"
@@ -51,12 +52,12 @@ type Service struct {
 	timeouts timeouts
 	door     door
 	configs  configs
-	rates    rates
+	rates    admin.Rates
 	tracking tracking.Tracker
 	monitors monitors
-	slowlog  slowlog
+	slowlog  admin.Slowlog
 	// latencies are the samples of LATENCY.
-	latencies latencyMonitor
+	latencies admin.LatencyMonitor
 	acl       users
 	observed  atomic.Uint32 // what dispatch looks at, see observe.go
 	scripts   *script.Engine
@@ -65,7 +66,7 @@ type Service struct {
 	copied    atomic.Int64            // bytes of data that debugging sessions have copies of
 	givesBack atomic.Bool             // memory that scripts have left goes back soon
 	stats     []*loopStats            // one for each loop, and one for everybody else
-	totals    totals
+	totals    admin.Totals
 	crashes   crashes
 	foreignAt atomic.Int64 // us: when an attempt to send HTTP was logged last; 0: never
 	runID     string
@@ -114,7 +115,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	s.acl.init(s)
 	s.initScripts()
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.repl = replication.New(replication.Options{DB: s.DB, Config: s.Config, Logger: s.Log, Host: (*replHost)(s), Version: redisVersion})
+	s.repl = replication.New(replication.Options{DB: s.DB, Config: s.Config, Logger: s.Log, Host: (*replHost)(s), Version: admin.RedisVersion})
 	if err := s.applyConfig(); err != nil {
 		return nil, err
 	}

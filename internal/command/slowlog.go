@@ -1,103 +1,6 @@
 package command
 
-import (
-	"fmt"
-	"strings"
-	"sync"
-
-	"github.com/ebbdb/ebb/resp"
-)
-
-// slowlog keeps the latest calls that took long.
-type slowlog struct {
-	mu      sync.Mutex // guards what follows
-	next    int64
-	entries []slowCall // oldest first
-}
-
-// slowCall is one of them.
-type slowCall struct {
-	id, at, us int64 // at in seconds since 1970
-	args       []string
-	addr, name string
-}
-
-// How much of a call's arguments is kept, and of its client's name.
-const (
-	slowArgs  = 32
-	slowBytes = 128
-)
-
-// clipped returns a copy of the first limit bytes of a text that a log keeps, and says
-// how many more there were.
-func clipped[T string | []byte](text T, limit int) string {
-	if len(text) <= limit {
-		return strings.Clone(string(text))
-	}
-	return fmt.Sprintf("%s... (%d more bytes)", text[:limit], len(text)-limit)
-}
-
-// add keeps a call, whose end was at us since 1970, and lets go of the oldest ones
-// beyond limit.
-func (l *slowlog) add(c *Session, args [][]byte, end, us int64, limit int) {
-	e := slowCall{at: end / 1e6, us: us, args: trimArgs(args), addr: "embedded"}
-	if c.conn != nil {
-		e.addr = c.conn.RemoteAddr()
-	}
-	if n := c.view.name.Load(); n != nil {
-		e.name = clipped(*n, slowBytes)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e.id = l.next
-	l.next++
-	l.entries = append(l.entries, e)
-	if over := len(l.entries) - limit; over > 0 {
-		clear(l.entries[:over])
-		l.entries = l.entries[over:]
-	}
-}
-
-// trimArgs copies a call's arguments as far as they are kept.
-func trimArgs(args [][]byte) []string {
-	n := min(len(args), slowArgs)
-	out := make([]string, n)
-	for i := range out {
-		switch a := args[i]; {
-		case len(args) > slowArgs && i == slowArgs-1:
-			out[i] = fmt.Sprintf("... (%d more arguments)", len(args)-slowArgs+1)
-		default:
-			out[i] = clipped(a, slowBytes)
-		}
-	}
-	return out
-}
-
-// latest returns up to n calls, the latest first; all of them if n is -1.
-func (l *slowlog) latest(n int64) []slowCall {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n < 0 || n > int64(len(l.entries)) {
-		n = int64(len(l.entries))
-	}
-	out := make([]slowCall, 0, n)
-	for i := range n {
-		out = append(out, l.entries[int64(len(l.entries))-1-i])
-	}
-	return out
-}
-
-func (l *slowlog) len() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.entries)
-}
-
-func (l *slowlog) reset() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.entries = nil
-}
+import "github.com/ebbdb/ebb/resp"
 
 var specSlowlog = Spec{
 	Name: "slowlog", Group: GroupServer, Since: "2.2.12", Complexity: "Depends on subcommand.",
@@ -153,20 +56,20 @@ func runSlowlogGet(c *Ctx) error {
 		}
 	}
 
-	calls := serviceOf(c).slowlog.latest(n)
+	calls := serviceOf(c).slowlog.Latest(n)
 
 	c.Out.Array(len(calls))
 	for _, e := range calls {
 		c.Out.Array(6)
-		c.Out.Int(e.id)
-		c.Out.Int(e.at)
-		c.Out.Int(e.us)
-		c.Out.Array(len(e.args))
-		for _, a := range e.args {
+		c.Out.Int(e.ID)
+		c.Out.Int(e.At)
+		c.Out.Int(e.Micros)
+		c.Out.Array(len(e.Args))
+		for _, a := range e.Args {
 			c.Out.BulkString(a)
 		}
-		c.Out.BulkString(e.addr)
-		c.Out.BulkString(e.name)
+		c.Out.BulkString(e.Addr)
+		c.Out.BulkString(e.Name)
 	}
 	return nil
 }
@@ -185,7 +88,7 @@ var specSlowlogLen = Spec{
 }
 
 func runSlowlogLen(c *Ctx) error {
-	c.Out.Int(int64(serviceOf(c).slowlog.len()))
+	c.Out.Int(int64(serviceOf(c).slowlog.Len()))
 	return nil
 }
 
@@ -205,7 +108,7 @@ OK
 }
 
 func runSlowlogReset(c *Ctx) error {
-	serviceOf(c).slowlog.reset()
+	serviceOf(c).slowlog.Reset()
 	c.Out.OK()
 	return nil
 }

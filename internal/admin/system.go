@@ -1,4 +1,4 @@
-package command
+package admin
 
 import (
 	"os"
@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// multiplexing is how connections are waited for.
-var multiplexing = map[bool]string{true: "epoll", false: "go"}[runtime.GOOS == "linux"]
+// Multiplexing is how connections are waited for.
+var Multiplexing = map[bool]string{true: "epoll", false: "go"}[runtime.GOOS == "linux"]
 
-// residentMemory is how many bytes of the process are in physical memory, 0
+// ResidentMemory is how many bytes of the process are in physical memory, 0
 // where that is not known.
-func residentMemory() int64 {
+func ResidentMemory() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		return 0
@@ -27,11 +27,11 @@ func residentMemory() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// systemMemory is how many bytes of memory the process may have: those of the machine,
+// SystemMemory is how many bytes of memory the process may have: those of the machine,
 // or what its control groups allow, if that is less; 0 where that is not known.
-func systemMemory() int64 { return memoryBelow("/") }
+func SystemMemory() int64 { return memoryBelow("/") }
 
-// memoryBelow is systemMemory with a root of its own.
+// memoryBelow is SystemMemory with a root of its own.
 func memoryBelow(root string) int64 {
 	n := machineMemory(root)
 	if limit := groupMemory(root); limit > 0 && (n == 0 || limit < n) {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package command
+package admin
 
 import (
 	"time"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime returns how long the process has computed: in the kernel, and outside.
-func cpuTime() (sys, user time.Duration) {
+// CPUTime returns how long the process has computed: in the kernel, and outside.
+func CPUTime() (sys, user time.Duration) {
 	var r unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
 		return 0, 0
@@ -17,8 +17,8 @@ func cpuTime() (sys, user time.Duration) {
 	return time.Duration(r.Stime.Nano()), time.Duration(r.Utime.Nano())
 }
 
-// osName is the system's name, version and architecture.
-func osName() string {
+// OSName is the system's name, version and architecture.
+func OSName() string {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {
 		return "unknown"
