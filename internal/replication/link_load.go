@@ -56,7 +56,7 @@ func (l *link) load(m *masterConn, sync *fullSync) error {
 	switch {
 	case err == nil:
 	case l.dropped:
-		err = fmt.Errorf("%w; the old data is lost", err)
+		err = fmt.Errorf("%w; the old data is gone", err)
 	case holds:
 		err = fmt.Errorf("%w; the old data is kept", err)
 	}
