@@ -21,6 +21,8 @@ type (
 	Capabilities = conn.Capabilities
 	// SetOptions say how Conn.Set sets.
 	SetOptions = conn.SetOptions
+	// Scored is a member of a sorted set and its score.
+	Scored = conn.Scored
 	// Message is what a Subscription receives.
 	Message = conn.Message
 	// Subscription receives the messages of its channels in order.

@@ -164,7 +164,12 @@ func (c *Conn) Persist(ctx context.Context, key string) (bool, error) {
 // TTL returns how long a key lives on, to the millisecond: Forever if it has no
 // deadline, and ErrNil if there is no such key.
 func (c *Conn) TTL(ctx context.Context, key string) (time.Duration, error) {
-	ms, err := number(c.Do(ctx, "PTTL", key))
+	return lifetime(number(c.Do(ctx, "PTTL", key)))
+}
+
+// lifetime is what a reply of PTTL and its like says: -2 for nothing, -1 for no deadline, or
+// milliseconds.
+func lifetime(ms int64, err error) (time.Duration, error) {
 	switch {
 	case err != nil:
 		return 0, err
@@ -223,10 +228,14 @@ func (c *Conn) Publish(ctx context.Context, channel string, payload any) (int64,
 // Ping returns nil if the backend answers.
 func (c *Conn) Ping(ctx context.Context) error { return none(c.Do(ctx, "PING")) }
 
-func withKeys(name string, keys []string) []any {
-	args := append(make([]any, 0, len(keys)+1), name)
-	for _, k := range keys {
-		args = append(args, k)
+// withKeys is a command of some texts.
+func withKeys(name string, keys []string) []any { return withTexts(keys, name) }
+
+// withTexts is a command, and maybe its key, and some texts.
+func withTexts(texts []string, first ...any) []any {
+	args := append(make([]any, 0, len(first)+len(texts)), first...)
+	for _, t := range texts {
+		args = append(args, t)
 	}
 	return args
 }
@@ -253,6 +262,34 @@ func number(v Value, err error) (int64, error) {
 func parseBool(v Value, err error) (bool, error) {
 	n, err := number(v, err)
 	return n != 0, err
+}
+
+// texts reads a reply of strings; none of null.
+func texts(v Value, err error) ([]string, error) {
+	if err != nil || v.IsNull() {
+		return nil, err
+	}
+	return v.AsStrings()
+}
+
+// onlyInt reads an array of one integer. Of a key that is not there Redis replies an empty
+// array, or null, in place of -2.
+func onlyInt(v Value, err error) (int64, error) {
+	switch {
+	case err != nil:
+		return 0, err
+	case len(v.Elems) == 0:
+		return -2, nil
+	}
+	return v.Elems[0].AsInt()
+}
+
+// firstError is the error of a transaction, or of the first of its commands that failed.
+func firstError(replies []Value, err error) error {
+	for i := 0; err == nil && i < len(replies); i++ {
+		err = replies[i].Err()
+	}
+	return err
 }
 
 // millis converts a duration to whole milliseconds; a part of one counts as

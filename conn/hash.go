@@ -1,0 +1,128 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// HGet returns the value of a field, or ErrNil if there is no such field or key. O(1).
+func (c *Conn) HGet(ctx context.Context, key, field string) (string, error) {
+	return text(c.Do(ctx, "HGET", key, field))
+}
+
+// HMGet returns the values of fields, in order; IsNull where there is none. O(n) for n
+// fields.
+func (c *Conn) HMGet(ctx context.Context, key string, fields ...string) ([]Value, error) {
+	v, err := c.Do(ctx, withTexts(fields, "HMGET", key)...)
+	return v.Elems, err
+}
+
+// HGetAll returns all fields and their values; an empty map if there is no such key. It
+// costs O(n) for n fields, at the backend too: read a large hash by HSCAN.
+func (c *Conn) HGetAll(ctx context.Context, key string) (map[string]string, error) {
+	v, err := c.Do(ctx, "HGETALL", key)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]string, len(v.Elems)/2)
+	for field, value := range v.Pairs {
+		all[field.String()] = value.String()
+	}
+	return all, nil
+}
+
+// HSet sets fields: field, value, field, value. It returns how many of the fields are new.
+// A field that had a deadline has none afterwards. O(n) for n fields.
+func (c *Conn) HSet(ctx context.Context, key string, pairs ...any) (int64, error) {
+	return number(c.Do(ctx, append([]any{"HSET", key}, pairs...)...))
+}
+
+// HSetTTL sets one field that lives for ttl, which must be positive; a part of a
+// millisecond counts as a whole one. The other fields, and the key's own deadline, stay.
+// Redis before 7.4 and Valkey before 9 have no deadlines of fields
+// (Capabilities.HashFieldTTL): there it returns errors.ErrUnsupported, and does nothing.
+// O(1).
+func (c *Conn) HSetTTL(ctx context.Context, key, field string, value any, ttl time.Duration) error {
+	if ttl <= 0 {
+		return fmt.Errorf("%w: HSetTTL: the ttl is %v, and must be positive", ErrArgument, ttl)
+	}
+	caps, err := c.fieldTTL(ctx, "HSetTTL")
+	if err != nil {
+		return err
+	}
+	if caps.Native {
+		return none(c.Do(ctx, "HSETEX", key, "PX", millis(ttl), "FIELDS", 1, field, value))
+	}
+	var b Batch // HSETEX is younger than HPEXPIRE
+	b.Do("HSET", key, field, value)
+	b.Do("HPEXPIRE", key, millis(ttl), "FIELDS", 1, field)
+	return firstError(c.Tx(ctx, &b))
+}
+
+// HExpire lets a field live for another ttl, and reports whether there is such a field. A
+// ttl of 0 or less deletes it. Where there are no deadlines of fields it returns
+// errors.ErrUnsupported; see HSetTTL. O(1).
+func (c *Conn) HExpire(ctx context.Context, key, field string, ttl time.Duration) (bool, error) {
+	if _, err := c.fieldTTL(ctx, "HExpire"); err != nil {
+		return false, err
+	}
+	n, err := onlyInt(c.Do(ctx, "HPEXPIRE", key, max(millis(ttl), 0), "FIELDS", 1, field))
+	return n > 0, err
+}
+
+// HTTL returns how long a field lives on, to the millisecond: Forever if it has no
+// deadline, and ErrNil if there is no such field or key. Where there are no deadlines of
+// fields it returns errors.ErrUnsupported; see HSetTTL. O(1).
+func (c *Conn) HTTL(ctx context.Context, key, field string) (time.Duration, error) {
+	if _, err := c.fieldTTL(ctx, "HTTL"); err != nil {
+		return 0, err
+	}
+	return lifetime(onlyInt(c.Do(ctx, "HPTTL", key, "FIELDS", 1, field)))
+}
+
+// HDel deletes fields and returns how many there were. The key goes with its last field.
+// O(n) for n fields.
+func (c *Conn) HDel(ctx context.Context, key string, fields ...string) (int64, error) {
+	return number(c.Do(ctx, withTexts(fields, "HDEL", key)...))
+}
+
+// HExists reports whether there is such a field. O(1).
+func (c *Conn) HExists(ctx context.Context, key, field string) (bool, error) {
+	return parseBool(c.Do(ctx, "HEXISTS", key, field))
+}
+
+// HLen returns how many fields there are; 0 if there is no such key. O(1).
+func (c *Conn) HLen(ctx context.Context, key string) (int64, error) {
+	return number(c.Do(ctx, "HLEN", key))
+}
+
+// HIncrBy adds n, which may be negative, to a field that holds an integer and begins as 0,
+// and returns the sum. The field's deadline stays. O(1).
+func (c *Conn) HIncrBy(ctx context.Context, key, field string, n int64) (int64, error) {
+	return number(c.Do(ctx, "HINCRBY", key, field, n))
+}
+
+// fieldTTL returns what the backend is, and errors.ErrUnsupported if it has no deadlines of
+// hash fields.
+func (c *Conn) fieldTTL(ctx context.Context, method string) (Capabilities, error) {
+	caps, err := c.known(ctx)
+	if err == nil && !caps.HashFieldTTL {
+		err = fmt.Errorf("ebb: %s: %s %s has no deadlines of hash fields; ebb, Redis 7.4 and Valkey 9 have: %w",
+			method, caps.Server, caps.Version, errors.ErrUnsupported)
+	}
+	return caps, err
+}
+
+// known returns what the backend is, or the error of a backend that has not answered yet.
+func (c *Conn) known(ctx context.Context) (Capabilities, error) {
+	caps := c.Capabilities()
+	if caps.Server == "" { // a wrapped client's server: see Capabilities.Server
+		if err := c.Ping(ctx); err != nil {
+			return caps, err
+		}
+		caps = c.Capabilities()
+	}
+	return caps, nil
+}

@@ -1,0 +1,82 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// SAdd adds members to a set, and returns how many of them are new. The deadlines of members
+// that are there stay. O(n) for n members.
+func (c *Conn) SAdd(ctx context.Context, key string, members ...any) (int64, error) {
+	return number(c.Do(ctx, append([]any{"SADD", key}, members...)...))
+}
+
+// SAddTTL adds a member that lives for ttl, which must be positive; a part of a millisecond
+// counts as a whole one. A member that is there already gets the new deadline. It reports
+// whether the member is new. Only ebb has deadlines of members (Capabilities.Native):
+// elsewhere it returns errors.ErrUnsupported, and does nothing. Package expset has such sets
+// on every backend. O(1).
+func (c *Conn) SAddTTL(ctx context.Context, key string, member any, ttl time.Duration) (bool, error) {
+	if ttl <= 0 {
+		return false, fmt.Errorf("%w: SAddTTL: the ttl is %v, and must be positive", ErrArgument, ttl)
+	}
+	if err := c.memberTTL(ctx, "SAddTTL"); err != nil {
+		return false, err
+	}
+	return parseBool(c.Do(ctx, "SADDEX", key, "PX", millis(ttl), "MEMBERS", 1, member))
+}
+
+// SExpire lets a member live for another ttl, and reports whether there is such a member. A
+// ttl of 0 or less removes it. Where there are no deadlines of members it returns
+// errors.ErrUnsupported; see SAddTTL. O(1).
+func (c *Conn) SExpire(ctx context.Context, key string, member any, ttl time.Duration) (bool, error) {
+	if err := c.memberTTL(ctx, "SExpire"); err != nil {
+		return false, err
+	}
+	n, err := onlyInt(c.Do(ctx, "SPEXPIRE", key, max(millis(ttl), 0), "MEMBERS", 1, member))
+	return n > 0, err
+}
+
+// STTL returns how long a member lives on, to the millisecond: Forever if it has no
+// deadline, and ErrNil if there is no such member or key. Where there are no deadlines of
+// members it returns errors.ErrUnsupported; see SAddTTL. O(1).
+func (c *Conn) STTL(ctx context.Context, key string, member any) (time.Duration, error) {
+	if err := c.memberTTL(ctx, "STTL"); err != nil {
+		return 0, err
+	}
+	return lifetime(onlyInt(c.Do(ctx, "SPTTL", key, "MEMBERS", 1, member)))
+}
+
+// SRem removes members and returns how many there were. The key goes with its last member.
+// O(n) for n members.
+func (c *Conn) SRem(ctx context.Context, key string, members ...any) (int64, error) {
+	return number(c.Do(ctx, append([]any{"SREM", key}, members...)...))
+}
+
+// SMembers returns all members, in no particular order; none if there is no such key. It
+// costs O(n) for n members, at the backend too: read a large set by SSCAN.
+func (c *Conn) SMembers(ctx context.Context, key string) ([]string, error) {
+	return texts(c.Do(ctx, "SMEMBERS", key))
+}
+
+// SIsMember reports whether a set has a member. O(1).
+func (c *Conn) SIsMember(ctx context.Context, key string, member any) (bool, error) {
+	return parseBool(c.Do(ctx, "SISMEMBER", key, member))
+}
+
+// SCard returns how many members a set has; 0 if there is no such key. O(1).
+func (c *Conn) SCard(ctx context.Context, key string) (int64, error) {
+	return number(c.Do(ctx, "SCARD", key))
+}
+
+// memberTTL returns errors.ErrUnsupported if the backend has no deadlines of members.
+func (c *Conn) memberTTL(ctx context.Context, method string) error {
+	caps, err := c.known(ctx)
+	if err == nil && !caps.Native {
+		err = fmt.Errorf("ebb: %s: %s %s has no deadlines of members; ebb has, and so do the sets of package expset: %w",
+			method, caps.Server, caps.Version, errors.ErrUnsupported)
+	}
+	return err
+}

@@ -1,0 +1,111 @@
+package conn
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Scored is a member of a sorted set and its score.
+type Scored struct {
+	Member string
+	Score  float64
+}
+
+// ZAdd adds members to a sorted set, or changes their scores, and returns how many of the
+// members are new. O(n log N) for n of N members.
+func (c *Conn) ZAdd(ctx context.Context, key string, members ...Scored) (int64, error) {
+	args := append(make([]any, 0, 2+2*len(members)), "ZADD", key)
+	for _, m := range members {
+		args = append(args, score(m.Score), m.Member)
+	}
+	return number(c.Do(ctx, args...))
+}
+
+// ZRem removes members and returns how many there were. The key goes with its last member.
+// O(n log N) for n of N members.
+func (c *Conn) ZRem(ctx context.Context, key string, members ...string) (int64, error) {
+	return number(c.Do(ctx, withTexts(members, "ZREM", key)...))
+}
+
+// ZScore returns the score of a member, or ErrNil if there is no such member or key. O(1).
+func (c *Conn) ZScore(ctx context.Context, key, member string) (float64, error) {
+	v, err := c.Do(ctx, "ZSCORE", key, member)
+	switch {
+	case err != nil:
+		return 0, err
+	case v.IsNull():
+		return 0, ErrNil
+	}
+	return v.AsFloat()
+}
+
+// ZIncrBy adds by, which may be negative, to the score of a member, which begins as 0, and
+// returns the sum. O(log N) for N members.
+func (c *Conn) ZIncrBy(ctx context.Context, key string, by float64, member string) (float64, error) {
+	v, err := c.Do(ctx, "ZINCRBY", key, score(by), member)
+	if err != nil {
+		return 0, err
+	}
+	return v.AsFloat()
+}
+
+// ZCard returns how many members a sorted set has; 0 if there is no such key. O(1).
+func (c *Conn) ZCard(ctx context.Context, key string) (int64, error) {
+	return number(c.Do(ctx, "ZCARD", key))
+}
+
+// ZRange returns the members from rank start to stop, both included, lowest score first;
+// members of one score are in the order of their bytes. 0 is the first, -1 the last. It
+// returns none if there is no such key. O(log N + n) for n of N members.
+func (c *Conn) ZRange(ctx context.Context, key string, start, stop int64) ([]string, error) {
+	return texts(c.Do(ctx, "ZRANGE", key, start, stop))
+}
+
+// ZRangeWithScores is ZRange with the scores.
+func (c *Conn) ZRangeWithScores(ctx context.Context, key string, start, stop int64) ([]Scored, error) {
+	return scoreds(c.Do(ctx, "ZRANGE", key, start, stop, "WITHSCORES"))
+}
+
+// ZRangeByScore returns the members whose score is from low to high, both included, lowest
+// first, and their scores; math.Inf is no bound. O(log N + n) for n of N members.
+func (c *Conn) ZRangeByScore(ctx context.Context, key string, low, high float64) ([]Scored, error) {
+	return scoreds(c.Do(ctx, "ZRANGEBYSCORE", key, score(low), score(high), "WITHSCORES"))
+}
+
+// score is the text of a score.
+func score(f float64) string {
+	switch {
+	case math.IsInf(f, 1):
+		return "+inf"
+	case math.IsInf(f, -1):
+		return "-inf"
+	}
+	return strconv.FormatFloat(f, 'g', 17, 64)
+}
+
+// scoreds reads members with their scores: pairs in RESP3, a flat array in RESP2.
+func scoreds(v Value, err error) ([]Scored, error) {
+	if err != nil {
+		return nil, err
+	}
+	if len(v.Elems) > 0 && len(v.Elems[0].Elems) == 2 {
+		flat := make([]Value, 0, 2*len(v.Elems))
+		for _, pair := range v.Elems {
+			flat = append(flat, pair.Elems...)
+		}
+		v.Elems = flat
+	}
+	if len(v.Elems)%2 != 0 {
+		return nil, fmt.Errorf("ebb: members with scores: the reply has %d elements, which is no even number", len(v.Elems))
+	}
+	all := make([]Scored, len(v.Elems)/2)
+	for i := range all {
+		all[i].Member = v.Elems[2*i].String()
+		if all[i].Score, err = v.Elems[2*i+1].AsFloat(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
