@@ -38,8 +38,7 @@ var arrows = []struct {
 	{"internal/transport", []string{"internal/reactor"}},
 	{"internal/adminhttp", []string{"internal/transport"}}, // HTTP, without metrics
 	{"conn", []string{"internal/routing", "resp"}},         // what the toolkit runs on: neither an engine nor a client library
-	{"embed", []string{"conn", "internal/command", "engine", "resp", "internal/config", "internal/disk", "internal/reactor", "internal/routing",
-		"internal/serverurl"}},
+	{"embed", []string{"conn", "internal/command", "engine", "resp", "internal/config", "internal/disk", "internal/reactor", "internal/serverurl"}},
 	{"goredis", []string{"conn", "resp", "internal/kit", "internal/routing", "internal/serverurl"}},
 	{".", []string{"conn", "embed", "goredis", "engine", "internal/serverurl"}}, // the facade
 	{"ebbtest", []string{".", "server", "engine", "resp", "internal/memnet", "internal/reactor"}},
@@ -212,6 +211,11 @@ func TestTheToolkitLinksTheDriverThatAProgramImports(t *testing.T) {
 			}
 		}
 	}
+	for _, dep := range linked(t, "limit", "goredis") {
+		if to, ok := ours(dep); ok && !slices.Contains(toolkit, to) && !slices.Contains([]string{"limit", "goredis", "internal/routing", "internal/serverurl"}, to) {
+			t.Errorf("limit and goredis link %s: `go list -deps ./limit ./goredis` names what they need", to)
+		}
+	}
 	deps := linked(t, "limit", "embed")
 	if !slices.Contains(deps, module+"/engine") {
 		t.Errorf("limit and embed do not link the engine: %q", deps)
@@ -240,8 +244,8 @@ func linked(t *testing.T, dirs ...string) []string {
 func TestEngineAndServerPullInNoClient(t *testing.T) {
 	for root, forbidden := range notLinked {
 		deps := linked(t, root)
-		if !slices.Contains(deps, module+"/internal/wheel") {
-			t.Errorf("go list -deps ./%s does not name the engine's packages: %q", root, deps)
+		if !slices.Contains(deps, module+"/"+root) {
+			t.Errorf("go list -deps ./%s does not name it: %q", root, deps)
 		}
 		for _, dep := range deps {
 			for _, f := range forbidden {

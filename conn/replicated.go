@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // Replicated returns a view of the Conn whose calls return when what they wrote is
@@ -17,7 +19,7 @@ import (
 // three quarters of the URL's read_timeout (3 s). Writes of a Pipeline are waited
 // for together. On an embedded engine with files a call returns when what it wrote
 // is on disk; without files there is nothing to wait for. On a Driver that is no
-// ReplicatedDriver, every call fails with ErrArgument.
+// ReplicatedDriver, every write fails with ErrArgument.
 //
 // The view shares everything with the Conn, and ends with it: closing the view
 // does nothing.
@@ -39,8 +41,59 @@ func (u unreplicated) err() error {
 	return fmt.Errorf("%w: Replicated: the Driver of %s has no such method", ErrArgument, u.Driver)
 }
 
-func (u unreplicated) Do(context.Context, []any) (Value, error)                    { return Value{}, u.err() }
-func (u unreplicated) Block(context.Context, []any) (Value, error)                 { return Value{}, u.err() }
-func (u unreplicated) Pipeline(context.Context, [][]any) ([]Value, error)          { return nil, u.err() }
-func (u unreplicated) Tx(context.Context, [][]any) ([]Value, error)                { return nil, u.err() }
+// refuse returns the error if one of some commands may write.
+func (u unreplicated) refuse(cmds ...[]any) error {
+	for _, args := range cmds {
+		if MayWrite(args) {
+			return u.err()
+		}
+	}
+	return nil
+}
+
+func (u unreplicated) Do(ctx context.Context, args []any) (Value, error) {
+	if err := u.refuse(args); err != nil {
+		return Value{}, err
+	}
+	return u.Driver.Do(ctx, args)
+}
+
+func (u unreplicated) Block(ctx context.Context, args []any) (Value, error) {
+	if err := u.refuse(args); err != nil {
+		return Value{}, err
+	}
+	return u.Driver.Block(ctx, args)
+}
+
+func (u unreplicated) Pipeline(ctx context.Context, cmds [][]any) ([]Value, error) {
+	if err := u.refuse(cmds...); err != nil {
+		return nil, err
+	}
+	return u.Driver.Pipeline(ctx, cmds)
+}
+
+func (u unreplicated) Tx(ctx context.Context, cmds [][]any) ([]Value, error) {
+	if err := u.refuse(cmds...); err != nil {
+		return nil, err
+	}
+	return u.Driver.Tx(ctx, cmds)
+}
+
 func (u unreplicated) Watch(context.Context, func(*Watched) error, []string) error { return u.err() }
+
+// MayWrite reports whether a command may change data, for Drivers: one that is not known
+// may, and so may a script.
+func MayWrite(args []any) bool {
+	if len(args) == 0 {
+		return true
+	}
+	name, err := ArgText(args[0])
+	if err != nil {
+		return true
+	}
+	second := ""
+	if len(args) > 1 {
+		second, _ = ArgText(args[1]) // one without a text is no subcommand
+	}
+	return routing.MayWrite(name, second)
+}

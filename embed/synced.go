@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
-	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // synced is a view of the driver whose writes return when they are on disk.
@@ -17,25 +16,9 @@ type synced struct{ *driver }
 // the engine's files.
 func (b *driver) Replicated(int, time.Duration) conn.Driver { return synced{b} }
 
-// changes reports whether a command may change data.
-func changes(args []any) bool {
-	if len(args) == 0 {
-		return true
-	}
-	name, err := conn.ArgText(args[0])
-	if err != nil {
-		return true
-	}
-	second := ""
-	if len(args) > 1 {
-		second, _ = conn.ArgText(args[1]) // one without a text is no subcommand
-	}
-	return routing.MayWrite(name, second)
-}
-
 // sync waits for the engine's files after a write.
 func (b synced) sync(ctx context.Context, err error, cmds ...[]any) error {
-	if err != nil || !slices.ContainsFunc(cmds, changes) {
+	if err != nil || !slices.ContainsFunc(cmds, conn.MayWrite) {
 		return err
 	}
 	if err := b.eng.Sync(ctx); err != nil {

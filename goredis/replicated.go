@@ -3,11 +3,11 @@ package goredis
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
-	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // wait is what a write waits for.
@@ -41,17 +41,7 @@ func (w wait) check(a answer, waited answer) answer {
 	return a
 }
 
-// mayWrite reports whether a command may change data.
-func mayWrite(args []any) bool { return len(args) == 0 || routing.MayWrite(nameOf(args)) }
-
-func anyWrites(cmds [][]any) bool {
-	for _, args := range cmds {
-		if mayWrite(args) {
-			return true
-		}
-	}
-	return false
-}
+func anyWrites(cmds [][]any) bool { return slices.ContainsFunc(cmds, conn.MayWrite) }
 
 // replicated is a view of the driver whose writes wait.
 type replicated struct {
@@ -75,7 +65,7 @@ func (b *replicated) in(ctx context.Context) context.Context {
 
 // Do implements Driver.
 func (b *replicated) Do(ctx context.Context, args []any) (conn.Value, error) {
-	if mayWrite(args) {
+	if conn.MayWrite(args) {
 		ctx = b.in(ctx)
 	}
 	return b.driver.Do(ctx, args)
@@ -83,7 +73,7 @@ func (b *replicated) Do(ctx context.Context, args []any) (conn.Value, error) {
 
 // Block implements Driver.
 func (b *replicated) Block(ctx context.Context, args []any) (conn.Value, error) {
-	if mayWrite(args) {
+	if conn.MayWrite(args) {
 		ctx = b.in(ctx)
 	}
 	return b.driver.Block(ctx, args)

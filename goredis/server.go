@@ -282,7 +282,7 @@ func sendAll(ctx context.Context, p redis.Pipeliner, plain [][]any) []answer {
 	if waiting {
 		last := len(answers) - 1
 		for i := range last {
-			if mayWrite(plain[i]) {
+			if conn.MayWrite(plain[i]) {
 				answers[i] = w.check(answers[i], answers[last])
 			}
 		}
