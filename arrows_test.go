@@ -33,7 +33,8 @@ var arrows = []struct {
 	{"engine", []string{"internal/arena", "internal/table", "internal/wheel", "internal/ordered", "internal/packed", "internal/chunk", "internal/chunklist",
 		"internal/delayq", "internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog", "internal/rdb", "internal/glob"}},
 	{"internal/command", []string{"engine", "resp", "internal/"}},
-	{"server", []string{"internal/config", "internal/instance", "internal/reactor", "internal/transport"}},
+	{"server", []string{"internal/adminhttp", "internal/command", "internal/config", "internal/disk", "internal/durable", "internal/instance", "internal/reactor",
+		"internal/transport"}},
 	{"internal/instance", []string{"engine", "internal/"}}, // a whole server
 	{"internal/transport", []string{"internal/reactor"}},
 	{"internal/adminhttp", []string{"internal/transport"}}, // HTTP, without metrics

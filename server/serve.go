@@ -1,3 +1,10 @@
+// Package server runs servers that speak the Redis protocol within a Go program.
+//
+//	Start   a server of its own, as `ebb serve` runs it: files, users, replicas, metrics
+//	Serve   lets clients into an engine that the program has embedded
+//
+// Both use internal/transport, and Start is internal/instance behind a configuration whose
+// fields are Go values. Start reading at Start.
 package server
 
 import (
@@ -8,8 +15,8 @@ import (
 	"github.com/ebbdb/ebb/internal/transport"
 )
 
-// Host is an engine that lets clients in: an embedded one is, by EngineOf of
-// package ebb.
+// Host is an embedded engine that lets clients in: the result of ebb.EngineOf. Its methods
+// are for this package; other packages do not implement it.
 type Host interface {
 	// NewSession returns what a connection runs.
 	NewSession(reactor.Conn) reactor.Session

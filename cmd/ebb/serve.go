@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ebbdb/ebb/internal/adminhttp"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/disk"
@@ -121,38 +120,37 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 	defer signal.Stop(signals)
 	signal.Ignore(syscall.SIGHUP) // a terminal that is closed ends no server, as in Redis
 	paceCollector()
-	admin, err := listenAdmin(cfg, log)
-	if err != nil {
-		return err
-	}
-	defer admin.close()
-	in, err := instance.Open(cfg, log, &level, accept)
-	if err != nil {
-		return err
-	}
-	defer writePID(cfg.File("pidfile"), log)()
-	listens()
 	manager := managed(cfg, log)
-	manager.loads()
-	greet(out, cfg, in)
+	removePID := func() {}
+	defer func() { removePID() }()
 	loading, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	err = in.Load(loading)
+	listening := false
+	in, err := instance.Start(loading, instance.Options{
+		Config: cfg, Log: log, Level: &level, AcceptClock: accept, Pages: profiles(cfg),
+		Listening: func(in *instance.Instance) {
+			listening = true
+			removePID = writePID(cfg.File("pidfile"), log)
+			listens()
+			manager.loads()
+			greet(out, cfg, in)
+		},
+	})
 	signalled := loading.Err() != nil
 	stop()
 	if err != nil {
-		_ = in.Shutdown(ctx)
-		if signalled {
+		if signalled && listening {
 			fmt.Fprintln(out, "stopping: a signal has ended the load; the files are as they were")
 			return nil
 		}
 		return err
 	}
 	ready(out, cfg, in)
-	admin.show(out, cfg, in)
+	if a := in.AdminAddr(); a != nil {
+		fmt.Fprintf(out, "metrics: http://%s/metrics\n", a)
+	}
 	manager.ready()
 	await(ctx, signals, in, cfg, out, log)
 	manager.stops()
-	admin.leave()
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	return in.Shutdown(ctx)
@@ -241,38 +239,6 @@ func shutdownOptions(cfg *config.Set, sig os.Signal) (o command.ShutdownOptions)
 		}
 	}
 	return o
-}
-
-// admin is the admin pages of a server; without any Admin is nil.
-type admin struct{ *adminhttp.Admin }
-
-// listenAdmin listens where the directive http says, before anything is served.
-func listenAdmin(cfg *config.Set, log *slog.Logger) (a admin, err error) {
-	if addr := adminhttp.AdminAddr(cfg.String("http")); addr != "" {
-		a.Admin, err = adminhttp.ListenAdmin(addr, log)
-	}
-	return a, err
-}
-
-// show shows the pages of a server that has started, and says where.
-func (a admin) show(out io.Writer, cfg *config.Set, in *instance.Instance) {
-	if a.Admin == nil {
-		return
-	}
-	a.Ready(adminPages(in.Service(), cfg.Bool("http-pprof"))...)
-	fmt.Fprintf(out, "metrics: http://%s/metrics\n", a.Addr())
-}
-
-func (a admin) leave() {
-	if a.Admin != nil {
-		a.Leave()
-	}
-}
-
-func (a admin) close() {
-	if a.Admin != nil {
-		_ = a.Close()
-	}
 }
 
 // greet says what is served, and how to talk to it.

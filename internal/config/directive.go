@@ -139,7 +139,7 @@ func (d *Directive) lines(v Value) []string {
 			return []string{d.Name + " " + formatMemory(uint64(v.Num))}
 		}
 	case Text, Directory, Events:
-		return []string{d.Name + " " + quote(v.Text)}
+		return []string{d.Name + " " + Quote(v.Text)}
 	case SavePoints:
 		points := v.Data.([]SavePoint)
 		if len(points) == 0 {

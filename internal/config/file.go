@@ -72,10 +72,48 @@ func Load(args []string, stdin io.Reader) (*Set, error) {
 	if err := s.ParseArgs(args); err != nil {
 		return nil, err
 	}
-	if !s.fromFile && s.WasGiven("dir") && !s.WasGiven("appendonly") {
-		s.store(must("appendonly"), Value{Text: "yes", Num: 1}) // who names a directory wants to find the data there
-	}
+	s.finish()
 	return s, nil
+}
+
+// finish gives the default of appendonly: yes, if a directory is named and no configuration
+// file says how redis-server would keep the data.
+func (s *Set) finish() {
+	if !s.fromFile && s.WasGiven("dir") && !s.WasGiven("appendonly") {
+		s.store(must("appendonly"), Value{Text: "yes", Num: 1})
+	}
+}
+
+// LoadLines builds a configuration for a program: an optional file, then lines in the syntax
+// of redis.conf, which win over the file as options of a command line do. where stands for
+// the lines in messages. Errors are *ParseError, or those of reading the file.
+func LoadLines(path string, lines []string, where string) (*Set, error) {
+	s := New()
+	if path != "" {
+		if err := s.ParseFile(path); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.parseLines(lines, where); err != nil {
+		return nil, err
+	}
+	s.finish()
+	return s, nil
+}
+
+func (s *Set) parseLines(lines []string, where string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.parser(diskFiles{})
+	for i, line := range lines {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "#") {
+			continue
+		}
+		if err := p.line(line, where, i+1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ParseFile reads a configuration file and remembers it for Rewrite.

@@ -32,7 +32,7 @@ func TestQuotingReadsBack(t *testing.T) {
 	for c := range 256 {
 		all = append(all, byte(c))
 	}
-	if got, ok := splitLine(quote(string(all))); !ok || len(got) != 1 || got[0] != string(all) {
+	if got, ok := splitLine(Quote(string(all))); !ok || len(got) != 1 || got[0] != string(all) {
 		t.Errorf("%q, %v", got, ok)
 	}
 }

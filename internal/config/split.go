@@ -94,8 +94,8 @@ func unescape(c byte) byte {
 	return c
 }
 
-// quote writes a string so that splitLine reads it back, byte for byte.
-func quote(s string) string {
+// Quote writes a word so that splitLine reads it back, byte for byte.
+func Quote(s string) string {
 	b := make([]byte, 0, len(s)+2)
 	b = append(b, '"')
 	for i := range len(s) {

@@ -90,7 +90,7 @@ func quoteWords(line string) string {
 	words := strings.Split(line, " ")
 	for i, w := range words {
 		if w == "" || strings.ContainsAny(w, "\"'\t\n\v\f\r\x00") {
-			words[i] = quote(w)
+			words[i] = Quote(w)
 		}
 	}
 	return strings.Join(words, " ")

@@ -20,7 +20,7 @@ func openIn(t *testing.T, options ...string) (in *Instance, socket string, end f
 	if err != nil {
 		t.Fatal(err)
 	}
-	if in, err = Open(cfg, slog.New(slog.DiscardHandler), nil, false); err != nil {
+	if in, err = Open(Options{Config: cfg, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	return in, socket, func() { shutDown(t, in) }

@@ -41,7 +41,7 @@ func transports(t *testing.T, log io.Writer, options ...string) map[string]func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := Start(cfg, slog.New(slog.NewTextHandler(log, nil)), nil)
+	in, err := Start(context.Background(), Options{Config: cfg, Log: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

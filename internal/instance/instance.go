@@ -1,6 +1,6 @@
 // Package instance runs a whole server: an engine, its commands, its files, and the sockets
 // that they are served on, as a configuration says. cmd/ebb and package server start their
-// servers here.
+// servers by Start.
 //
 // Start reading at Start.
 package instance
@@ -21,45 +21,86 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/adminhttp"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/promtext"
 	"github.com/ebbdb/ebb/internal/transport"
 )
 
-// Instance is a whole server in one piece: an engine, its commands, and the
-// sockets that they are served on.
+// Options say what to run. Only Config is required.
+type Options struct {
+	Config *config.Set
+	Log    *slog.Logger   // default: nothing is logged
+	Level  *slog.LevelVar // the level of Log, which follows the directive loglevel; may be nil
+
+	// AcceptClock starts the server although the system's clock is far behind the files.
+	AcceptClock bool
+	// Listeners are bound already. The server takes each in place of binding its address,
+	// and closes it.
+	Listeners []net.Listener
+	// Pages are shown where the directive http says, beside /metrics.
+	Pages []adminhttp.Page
+	// Listening is called once the addresses are bound and before data is loaded; may be nil.
+	Listening func(*Instance)
+}
+
+// Instance is a whole server in one piece: an engine, its commands, the sockets that they
+// are served on, and the pages for operators.
 type Instance struct {
-	db   *engine.DB
-	svc  *command.Service
-	srv  *transport.Server
-	stop chan struct{} // closed when a client has asked for SHUTDOWN
+	db    *engine.DB
+	svc   *command.Service
+	srv   *transport.Server
+	admin *adminhttp.Admin // nil without the directive http
+	pages []adminhttp.Page
+	stop  chan struct{} // yields a value when a client has sent SHUTDOWN
 
 	loaded bool // by Open, because there was nothing to load
 }
 
 // Start opens an engine and serves it as the configuration says, and returns when
-// the data is loaded. Stop it with Shutdown. level, which may be nil, is that of
-// log: it follows the directive loglevel.
-func Start(cfg *config.Set, log *slog.Logger, level *slog.LevelVar) (*Instance, error) {
-	in, err := Open(cfg, log, level, false)
+// the data is loaded. Stop it with Shutdown. The end of ctx ends the load, and Start
+// returns an error; a server that has started does not depend on ctx.
+func Start(ctx context.Context, o Options) (*Instance, error) {
+	in, err := Open(o)
 	if err != nil {
 		return nil, err
 	}
-	if err := in.Load(context.Background()); err != nil {
-		_ = in.Shutdown(context.Background())
+	if o.Listening != nil {
+		o.Listening(in)
+	}
+	if err := in.Load(ctx); err != nil {
+		_ = in.Shutdown(context.WithoutCancel(ctx))
 		return nil, err
 	}
 	return in, nil
 }
 
 // Open is the first half of Start: the directory is locked, and clients are
-// served, but hear LOADING until Load has returned; where there is nothing to load they
-// never do. acceptClock starts although the
-// system's clock is far behind what the files say.
-func Open(cfg *config.Set, log *slog.Logger, level *slog.LevelVar, acceptClock bool) (*Instance, error) {
+// served, but get LOADING until Load has returned; where there is little to load, Open
+// has loaded it before it serves the first client.
+func Open(o Options) (in *Instance, err error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	in = &Instance{stop: make(chan struct{}, 1)}
+	if addr := adminhttp.AdminAddr(o.Config.String("http")); addr != "" {
+		if in.admin, err = adminhttp.ListenAdmin(addr, o.Log); err != nil {
+			return nil, err
+		}
+	}
+	if err := in.open(o); err != nil {
+		return nil, errors.Join(err, in.closeAdmin())
+	}
+	in.pages = append([]adminhttp.Page{{Path: "/metrics", Title: "for Prometheus", Handler: promtext.Handler(command.NewMeter(in.svc).Read)}}, o.Pages...)
+	return in, nil
+}
+
+// open opens what is behind the admin pages.
+func (in *Instance) open(o Options) error {
+	cfg := o.Config
 	loops := Loops(cfg)
 	hooks := &command.Hooks{}
-	in := &Instance{stop: make(chan struct{}, 1)}
 	in.db = engine.Open(engine.Options{
 		Databases:  cfg.Databases(),
 		Shards:     int(cfg.Int("shards")),
@@ -67,7 +108,7 @@ func Open(cfg *config.Set, log *slog.Logger, level *slog.LevelVar, acceptClock b
 		Reclaimers: loops,
 	})
 	svc, err := command.NewService(command.Options{
-		DB: in.db, Config: cfg, Logger: log, Loops: loops, Port: int(cfg.Int("port")), LogLevel: level,
+		DB: in.db, Config: cfg, Logger: o.Log, Loops: loops, Port: int(cfg.Int("port")), LogLevel: o.Level,
 		Shutdown: func() {
 			select {
 			case in.stop <- struct{}{}:
@@ -77,25 +118,30 @@ func Open(cfg *config.Set, log *slog.Logger, level *slog.LevelVar, acceptClock b
 	}, hooks)
 	if err != nil {
 		in.db.Close()
-		return nil, err
+		return err
 	}
 	in.svc = svc
-	if err = svc.OpenFiles(command.FileOptions{AcceptClock: acceptClock}); err == nil {
-		in.srv, err = in.listen(cfg, log, loops)
+	if err = svc.OpenFiles(command.FileOptions{AcceptClock: o.AcceptClock}); err == nil {
+		in.srv, err = in.listen(cfg, o, loops)
 	}
 	if err != nil {
-		return nil, errors.Join(err, in.close())
+		return errors.Join(err, in.close())
 	}
-	return in, nil
+	return nil
 }
 
-// Load is the second half of Start. ctx ends it early; Shutdown is to follow where
-// it fails.
+// Load is the second half of Start, after which the pages for operators are shown. ctx ends
+// it early; the caller must call Shutdown after an error.
 func (in *Instance) Load(ctx context.Context) error {
-	if in.loaded {
-		return nil
+	if !in.loaded {
+		if err := in.svc.Load(ctx); err != nil {
+			return err
+		}
 	}
-	return in.svc.Load(ctx)
+	if in.admin != nil {
+		in.admin.Ready(in.pages...)
+	}
+	return nil
 }
 
 // Loops returns how many network loops a configuration asks for. By default
@@ -110,7 +156,7 @@ func Loops(cfg *config.Set) int {
 }
 
 // listen binds what the configuration names.
-func (in *Instance) listen(cfg *config.Set, log *slog.Logger, loops int) (*transport.Server, error) {
+func (in *Instance) listen(cfg *config.Set, opt Options, loops int) (*transport.Server, error) {
 	reclaimers := make([]*engine.Reclaimer, loops)
 	runs := make([]func() time.Duration, loops)
 	var srv *transport.Server
@@ -132,7 +178,8 @@ func (in *Instance) listen(cfg *config.Set, log *slog.Logger, loops int) (*trans
 		MaxClients: int(cfg.MaxClients()),
 		Refusal:    []byte(command.Refusal),
 		KeepAlive:  time.Duration(cfg.TCPKeepalive()) * time.Second,
-		Logger:     log,
+		Logger:     opt.Log,
+		Bound:      opt.Listeners,
 		Idle:       func(loop int) time.Duration { return runs[loop]() },
 		Settle:     in.svc.Settle,
 		Now:        func() int64 { return in.db.Clock().Micros() / 1000 },
@@ -142,7 +189,7 @@ func (in *Instance) listen(cfg *config.Set, log *slog.Logger, loops int) (*trans
 	}
 	if port := cfg.Int("tls-port"); port > 0 {
 		var err error
-		if o.TLS, err = tlsConfig(cfg, log); err != nil {
+		if o.TLS, err = tlsConfig(cfg, opt.Log); err != nil {
 			return nil, err
 		}
 		o.TLSAddrs = addresses(cfg.Bind(), port)
@@ -257,21 +304,40 @@ func (in *Instance) Addrs() []net.Addr { return in.srv.Addrs() }
 // Loops returns the number of network loops.
 func (in *Instance) Loops() int { return in.srv.Loops() }
 
-// Asked yields a value when a client has sent SHUTDOWN.
+// AdminAddr returns the address of the pages for operators, nil if there are none.
+func (in *Instance) AdminAddr() net.Addr {
+	if in.admin == nil {
+		return nil
+	}
+	return in.admin.Addr()
+}
+
+// Asked yields a value when a client has sent SHUTDOWN and the data is where it is to be.
 func (in *Instance) Asked() <-chan struct{} { return in.stop }
 
-// Prepare writes out what is to be kept. After an error the server goes on. The
-// context ends the wait for replicas.
+// Prepare writes out what is to be kept, as the command SHUTDOWN does. After an error the
+// server goes on. The context ends the wait for replicas.
 func (in *Instance) Prepare(ctx context.Context, o command.ShutdownOptions) error {
 	return in.svc.PrepareShutdown(ctx, o)
 }
 
 // Shutdown stops listening, lets replies be written until ctx ends, closes all
 // connections, writes and syncs what was appended, and gives the engine's memory
-// back.
+// back. It saves no snapshot: see Prepare.
 func (in *Instance) Shutdown(ctx context.Context) error {
+	if in.admin != nil {
+		in.admin.Leave()
+	}
 	err := in.srv.Shutdown(ctx)
-	return errors.Join(err, in.close())
+	return errors.Join(err, in.close(), in.closeAdmin())
+}
+
+// closeAdmin ends the pages for operators.
+func (in *Instance) closeAdmin() error {
+	if in.admin == nil {
+		return nil
+	}
+	return in.admin.Close()
 }
 
 // close ends what is behind the sockets.

@@ -48,7 +48,7 @@ func startWith(t *testing.T, level *slog.LevelVar, options ...string) (*Instance
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := Start(cfg, slog.New(slog.DiscardHandler), level)
+	in, err := Start(context.Background(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler), Level: level})
 	if err == nil {
 		t.Cleanup(func() { shutDown(t, in) })
 	}

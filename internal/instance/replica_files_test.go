@@ -27,7 +27,7 @@ func startIn(t *testing.T, dir string, options ...string) (in *Instance, end fun
 	if err != nil {
 		t.Fatal(err)
 	}
-	if in, err = Start(cfg, slog.New(slog.DiscardHandler), nil); err != nil {
+	if in, err = Start(context.Background(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	return in, func() {

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -604,7 +605,7 @@ func startLogged(t *testing.T, log io.Writer, options ...string) (addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := Start(cfg, slog.New(slog.NewTextHandler(log, nil)), nil)
+	in, err := Start(context.Background(), Options{Config: cfg, Log: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -23,7 +24,7 @@ func TestReplicasOfARestartedMasterMissNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, err := Start(cfg, slog.New(slog.DiscardHandler), nil)
+		in, err := Start(context.Background(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

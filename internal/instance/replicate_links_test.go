@@ -269,7 +269,7 @@ func TestReplicationOverTLS(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			second, err := Start(stranger, slog.New(slog.NewTextHandler(said, nil)), nil)
+			second, err := Start(context.Background(), Options{Config: stranger, Log: slog.New(slog.NewTextHandler(said, nil))})
 			if err != nil {
 				t.Fatal(err)
 			}

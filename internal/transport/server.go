@@ -21,6 +21,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,6 +70,9 @@ type Options struct {
 	UnixGroup string      // name or number of its group; "" leaves it
 	TLSAddrs  []string    // TCP addresses served with TLS
 	TLS       *tls.Config // for TLSAddrs; see CertFiles
+
+	// Bound are listeners that Add takes in place of binding their addresses.
+	Bound []net.Listener
 
 	Loops      int           // event loops; default GOMAXPROCS
 	Portable   bool          // use the portable transport where event loops would serve
@@ -230,14 +234,31 @@ func (s *Server) ListenAll() error {
 	return err
 }
 
-// Add binds one more TCP address and returns what ends it.
+// Add binds one more TCP address, unless Options.Bound has a listener for it, and returns
+// what ends it.
 func (s *Server) Add(addr string) (stop func(), err error) {
-	ln, err := ListenTCP(addr, "--port")
-	if err != nil {
-		return nil, err
+	ln := s.takeBound(addr)
+	if ln == nil {
+		if ln, err = ListenTCP(addr, "--port"); err != nil {
+			return nil, err
+		}
 	}
 	s.noteAddr(ln)
 	return s.serveFast(ln, "tcp")
+}
+
+// takeBound returns the listener of Options.Bound whose address is addr, once, and nil if
+// there is none.
+func (s *Server) takeBound(addr string) net.Listener {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, ln := range s.opt.Bound {
+		if ln.Addr().String() == addr {
+			s.opt.Bound = slices.Delete(slices.Clone(s.opt.Bound), i, i+1)
+			return ln
+		}
+	}
+	return nil
 }
 
 // serveFast gives ln to the event loops, or to the portable transport where
@@ -377,8 +398,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for ln := range s.listeners {
 		_ = ln.Close()
 	}
+	for _, ln := range s.opt.Bound {
+		_ = ln.Close()
+	}
 	held, remove := s.held, s.remove
-	s.held, s.remove = nil, ""
+	s.held, s.remove, s.opt.Bound = nil, "", nil
 	s.mu.Unlock()
 	for _, h := range held {
 		h.end()

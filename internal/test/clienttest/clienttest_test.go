@@ -5,7 +5,6 @@ import (
 	"context"
 	_ "embed"
 	"io"
-	"log/slog"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -88,7 +87,7 @@ func tryEbb(port int, options []string) (*instance.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return instance.Start(cfg, slog.New(slog.DiscardHandler), nil)
+	return instance.Start(context.Background(), instance.Options{Config: cfg})
 }
 
 func playNode(t *testing.T, addr string) string { return node("node/main.js")(t, addr) }
