@@ -67,6 +67,33 @@ func TestALinkThatWasReplacedDoesNothing(t *testing.T) {
 	}
 }
 
+// A SELECT of a database that the replica does not have ends the link, and changes nothing:
+// the commands behind it would change another database.
+func TestADatabaseThatIsNotConfiguredEndsTheLink(t *testing.T) {
+	s := newServer(t)
+	l := replication.NewTestLink(s.Replication())
+	defer l.Stop()
+	l.Follow()
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	const want = "master selected database \"16\" but only 16 are configured; set `databases` to the master's value"
+	for _, stream := range []string{
+		"*2\r\n$6\r\nSELECT\r\n$2\r\n16\r\n",
+		"*1\r\n$5\r\nMULTI\r\n*2\r\n$6\r\nSELECT\r\n$2\r\n16\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n*1\r\n$4\r\nEXEC\r\n",
+	} {
+		f := l.Stream(a)
+		used, err := f.Apply([]byte(stream))
+		if used != 0 || err == nil || err.Error() != want || s.DB.Log().End() != 0 || f.Begun() {
+			t.Errorf("%q: %d, %v; the stream is at %d", stream, used, err, s.DB.Log().End())
+		}
+		f.Close()
+	}
+	if v := ask(s, "DBSIZE"); v.Int != 0 {
+		t.Errorf("there are %d keys", v.Int)
+	}
+}
+
 // explode has APPEND boom panic after it has written.
 func explode(t *testing.T, s *command.Service) {
 	spec := s.Table().LookupFull("append")
