@@ -60,14 +60,13 @@ func (c *Ctx) judge(u *acl.User, spec *Spec, args [][]byte) (why acl.Denial, at 
 		return acl.Allowed, 0
 	}
 	why = acl.DeniedCommand
-	keys, found := c.Keys[:0], false
+	var keys []KeyRef
 	list := u.Selectors()
 	for i := range list {
 		s := &list[i]
 		if spec.Has(NoAuth) || s.MayRun(spec.ID(), args) {
-			if !found && !s.AllKeys() && spec.HasKeys() {
-				keys, _ = spec.AppendKeys(keys, args)
-				c.Keys, found = keys, true
+			if !s.AllKeys() && spec.HasKeys() {
+				keys, _ = c.KeysOf(spec, args)
 			}
 			got, pos := judgeKeys(s, args, keys)
 			if got == acl.Allowed {
@@ -189,7 +188,7 @@ func (c *Ctx) allowsToo(has func(*acl.Selector) bool) bool {
 		if !has(s) || !c.Spec.Has(NoAuth) && !s.MayRun(c.Spec.ID(), c.Args) {
 			continue
 		}
-		keys, _ := c.Spec.AppendKeys(nil, c.Args)
+		keys, _ := c.KeysOf(c.Spec, c.Args)
 		if why, _ := judgeKeys(s, c.Args, keys); why == acl.Allowed {
 			return true
 		}

@@ -114,7 +114,7 @@ func (w *waiter) Serve(tx *engine.Tx, key []byte) (done bool) {
 	x.Tx, w.state.Key[0] = tx, key
 	err := w.run(x)
 	if err != ErrBlocked && w.c.observing&obsTracks != 0 {
-		w.c.noteReads(tx, x.Spec, x.Args)
+		w.c.noteReads(tx, x, x.Spec, x.Args)
 	}
 	x.Tx = nil
 	if err != nil {

@@ -94,11 +94,10 @@ func (c *Session) crossesSlots(queue []queued) bool {
 // splits reports whether a request has a key of another slot than those before,
 // and sets slot where it has none yet: -1.
 func (c *Session) splits(slot *int, spec *Spec, args [][]byte) bool {
-	refs, err := spec.AppendKeys(c.ctx.Keys[:0], args)
+	refs, err := c.ctx.KeysOf(spec, args)
 	if err == nil {
 		refs = spec.AppendNotKeys(refs, args)
 	}
-	c.ctx.Keys = refs
 	for _, k := range refs {
 		switch s := keySlot(args[k.Pos]); {
 		case *slot < 0:

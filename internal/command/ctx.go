@@ -33,13 +33,38 @@ type Ctx struct {
 	// NoWait says that a command that would wait replies at once instead, as it does in
 	// a transaction and in a script.
 	NoWait bool
-	// Keys is memory for the positions of the request's keys, which the dispatcher
-	// uses again for the next request.
-	Keys []KeyRef
+	// keys and found are the positions of a request's keys, and which one that is.
+	keys  []KeyRef
+	found keysFound
 	// Scratch is memory for one value, which the next command uses again: see
 	// KeepScratch.
 	Scratch []byte
 }
+
+// keysFound says of which request Ctx.keys are.
+type keysFound struct {
+	spec *Spec
+	args *[]byte // the first argument
+	n    int     // arguments
+	err  error   // of the search
+}
+
+// KeysOf returns the keys of a request, and the error, as Spec.AppendKeys finds them. It
+// looks for them once, for all that decide about a request one after the other: the user's
+// rules, slots, locks and tracking. The slice is the Ctx's, until KeysOf is called for
+// another request.
+func (c *Ctx) KeysOf(spec *Spec, args [][]byte) ([]KeyRef, error) {
+	f := &c.found
+	if f.spec != spec || f.args != &args[0] || f.n != len(args) {
+		c.keys, f.err = spec.AppendKeys(c.keys[:0], args)
+		f.spec, f.args, f.n = spec, &args[0], len(args)
+	}
+	return c.keys, f.err
+}
+
+// ForgetKeys must be called before the arguments of a request are in memory in which those
+// of another were.
+func (c *Ctx) ForgetKeys() { c.found.spec = nil }
 
 // Host is the client that sent a request and the server that runs it, as far as the
 // commands on data need them. Package session implements it. The handler's goroutine

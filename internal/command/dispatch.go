@@ -26,6 +26,7 @@ const manyArgs = 4096
 // command, decides whether it may run, locks the shards of its keys, runs it,
 // and settles what it did.
 func (c *Session) dispatch(args [][]byte) outcome {
+	c.ctx.ForgetKeys()
 	spec, err := c.resolve(args)
 	if err == nil {
 		err = c.admit(spec, args)
@@ -316,8 +317,7 @@ func (c *Session) wait(all bool, keys [][]byte) error {
 
 // keysOf returns the keys of a request.
 func (c *Session) keysOf(spec *Spec, args [][]byte) ([][]byte, error) {
-	refs, err := spec.AppendKeys(c.ctx.Keys[:0], args)
-	c.ctx.Keys = refs
+	refs, err := c.ctx.KeysOf(spec, args)
 	c.keys = c.keys[:0]
 	if err != nil {
 		// The handler will say what is wrong with the arguments, better than

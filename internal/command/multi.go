@@ -327,8 +327,7 @@ func (c *Session) lockAll(queue []queued) error {
 		if all = q.spec.LocksAll(q.args) || q.spec.Has(SelfLock); all {
 			break
 		}
-		refs, err := q.spec.AppendKeys(c.ctx.Keys[:0], q.args)
-		c.ctx.Keys = refs
+		refs, err := c.ctx.KeysOf(q.spec, q.args)
 		if all = err != nil; all {
 			break
 		}

@@ -76,7 +76,7 @@ func (c *Session) ran(o uint32, spec *Spec, args [][]byte, began int64) {
 		c.svc.took(c, spec, args, began, c.svc.DB.Clock().Micros()-began)
 	}
 	if c.observing&obsTracks != 0 {
-		c.noteReads(c.tx, spec, args)
+		c.noteReads(c.tx, &c.ctx, spec, args)
 	}
 }
 

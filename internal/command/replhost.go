@@ -178,8 +178,9 @@ func (a *streamApplier) AppendKeys(to []replication.Touched, q replication.Comma
 	if spec.Group == GroupScripting {
 		return to, true // a script or function may write what it does not name
 	}
-	refs, err := spec.AppendKeys(c.ctx.Keys[:0], q.Args)
-	if c.ctx.Keys = refs; err != nil || spec.LocksAll(q.Args) || len(refs) == 0 {
+	c.ctx.ForgetKeys()
+	refs, err := c.ctx.KeysOf(spec, q.Args)
+	if err != nil || spec.LocksAll(q.Args) || len(refs) == 0 {
 		return to, true
 	}
 	for _, k := range refs {

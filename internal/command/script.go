@@ -253,6 +253,7 @@ func (h *scriptHost) admit(spec *Spec, args [][]byte) error {
 	if spec.Has(NoScript) {
 		return errScriptNot
 	}
+	h.x.ForgetKeys()
 	if u := h.s.user.User(); !u.Unlimited {
 		if why, at := h.x.judge(u, spec, args); why != acl.Allowed {
 			h.c.ctx.refused(acl.Refusal{Why: why, Object: refusedObject(why, spec, args, at), User: h.s.user.Name}, acl.InScript)
@@ -289,8 +290,7 @@ func (h *scriptHost) admit(spec *Spec, args [][]byte) error {
 
 // oneSlot keeps a script, in a cluster, to one slot.
 func (h *scriptHost) oneSlot(spec *Spec, args [][]byte) error {
-	keys, err := spec.AppendKeys(h.s.ctx.Keys[:0], args)
-	h.s.ctx.Keys = keys
+	keys, err := h.x.KeysOf(spec, args)
 	if err != nil {
 		return nil // the command will say what is wrong
 	}
@@ -321,6 +321,7 @@ func (h *scriptHost) Allowed(args [][]byte) (bool, error) {
 	if u.Unlimited || !spec.ArityOK(args) {
 		return u.Unlimited, nil
 	}
+	h.x.ForgetKeys()
 	why, _ := h.x.judge(u, spec, args)
 	return why == acl.Allowed, nil
 }

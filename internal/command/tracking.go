@@ -241,12 +241,12 @@ func (c *Session) untrack() {
 
 // noteReads notes the keys that a command of the session has read in a transaction, which
 // holds their shards still.
-func (c *Session) noteReads(tx *engine.Tx, spec *Spec, args [][]byte) {
+func (c *Session) noteReads(tx *engine.Tx, x *Ctx, spec *Spec, args [][]byte) {
 	t := &c.svc.tracking
 	if !t.Active() || !spec.Has(ReadOnly) || !c.track.Mode().Tracks(c.observing&obsCaching != 0) {
 		return
 	}
-	refs, err := spec.AppendKeys(nil, args)
+	refs, err := x.KeysOf(spec, args)
 	if err != nil {
 		return
 	}
