@@ -69,7 +69,7 @@ type Options struct {
 // (MOVED, ASK, TRYAGAIN, CLUSTERDOWN, LOADING, MASTERDOWN, and behind Sentinel or
 // in a cluster READONLY), and there nothing runs on a connection that is refused.
 // After that the error is ErrUnavailable, as it is at once where one server does
-// not answer. docs/toolkit/door.md says more, and what differs in a cluster.
+// not answer. docs/toolkit/connections.md says more, and what differs in a cluster.
 //
 // A server must answer PING before the context ends: the error is ErrUnavailable
 // where none does, a ReplyError where it refuses us, and ErrURL for a URL that makes
