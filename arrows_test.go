@@ -37,8 +37,9 @@ var arrows = []struct {
 		"internal/transport"}},
 	{"internal/instance", []string{"engine", "internal/"}}, // a whole server
 	{"internal/transport", []string{"internal/reactor"}},
-	{"internal/adminhttp", []string{"internal/transport"}}, // HTTP, without metrics
-	{"conn", []string{"internal/routing", "resp"}},         // what the toolkit runs on: neither an engine nor a client library
+	{"internal/adminhttp", []string{"internal/transport"}},                       // HTTP, without metrics
+	{"conn", []string{"internal/routing", "resp"}},                               // what the toolkit runs on: neither an engine nor a client library
+	{"embed/embedredis", []string{"conn", "embed", "server", "internal/memnet"}}, // a go-redis client of an engine
 	{"embed", []string{"conn", "internal/command", "engine", "resp", "internal/config", "internal/disk", "internal/reactor", "internal/serverurl"}},
 	{"goredis", []string{"conn", "resp", "internal/kit", "internal/routing", "internal/serverurl"}},
 	{".", []string{"conn", "embed", "goredis", "engine", "internal/serverurl"}}, // the facade
@@ -88,7 +89,7 @@ var arrows = []struct {
 // onlyHere lists packages of others that few of our packages may import.
 var onlyHere = map[string][]string{
 	// Remote backends are the door's business; tests break them, programs silence them.
-	"github.com/redis/go-redis": {".", "goredis", "internal/backends", "examples/internal/example"},
+	"github.com/redis/go-redis": {".", "goredis", "embed/embedredis", "internal/backends", "examples/internal/example"},
 	"github.com/spf13/cobra":    {"cmd/ebb"}, // and command lines the program's
 	// What is compressed as a whole is RDB files.
 	"github.com/klauspost/compress":      {"internal/rdb", "internal/rdb/rdbtest"},

@@ -67,6 +67,15 @@ func Of(c *conn.Conn) *Engine {
 	return nil
 }
 
+// Database returns the number of the database that a Conn of an engine uses; 0 for a remote
+// one.
+func Database(c *conn.Conn) int {
+	if d, ok := conn.Find[*driver](c); ok {
+		return d.dbi
+	}
+	return 0
+}
+
 // Engine is an embedded engine with its commands. One Conn or several lead to
 // it; it ends with the last of them.
 type Engine struct {

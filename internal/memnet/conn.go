@@ -1,5 +1,5 @@
 // Package memnet is a network inside the process: buffered connections and a
-// listener for tests, that behave as TCP on a loopback interface does where
+// listener for tests and for embedded clients, that behave as TCP on a loopback interface does where
 // tests look (half-close, deadlines, back-pressure, data after a close).
 //
 //	a.Write ──> [ half: up to 64 KiB ] ──> b.Read

@@ -1,0 +1,119 @@
+// Package embedredis gives libraries that take a go-redis client an engine in this process:
+//
+//	c, err := embed.Open(ctx, "mem://")
+//	client, err := embedredis.Client(c)
+//	limiter := redis_rate.NewLimiter(client)
+//
+// It is a package of its own so that neither embed links go-redis nor goredis the engine. The
+// client speaks the protocol over connections in memory: no port is opened. A GET costs about
+// ten times that of the Conn, 14 us in place of 1.4 us on a busy machine with 2 cores.
+//
+//	go-redis ── connection in memory ── server.Serve ── session ── engine
+//
+// Start reading at Client.
+package embedredis
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/embed"
+	"github.com/ebbdb/ebb/internal/memnet"
+	"github.com/ebbdb/ebb/server"
+)
+
+// Client returns a client of the engine behind a Conn, in the Conn's database. It fails with
+// conn.ErrRemote if there is no engine behind the Conn. The caller closes the client; the
+// last Conn of the engine ends its connections, and its calls fail from then on.
+//
+// Of opts the first counts. Its Network, Addr and Dialer are not used, and DB only if it is
+// not 0; nil is the zero value. Client does not keep it. A Replicated view leads to the same
+// client as its Conn: its writes do not wait.
+func Client(c *conn.Conn, opts ...*redis.Options) (*redis.Client, error) {
+	engine := embed.Of(c)
+	if engine == nil {
+		return nil, fmt.Errorf("%w: embedredis.Client needs a Conn of mem:// or file://, and got %s", conn.ErrRemote, name(c))
+	}
+	var o redis.Options
+	if len(opts) > 0 && opts[0] != nil {
+		o = *opts[0]
+	}
+	o.Network, o.Addr = "tcp", "127.0.0.1:6379" // shown in errors; no name, which go-redis would look up
+	if o.DB == 0 {
+		o.DB = embed.Database(c)
+	}
+	if o.MaintNotificationsConfig == nil {
+		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	}
+	o.Dialer = (&network{engine: engine}).dial
+	return redis.NewClient(&o), nil
+}
+
+// name is a Conn in a message.
+func name(c *conn.Conn) string {
+	if c == nil {
+		return "no Conn"
+	}
+	return c.String()
+}
+
+// network is a listener in memory and its server, while the client has connections. The
+// engine waits for the server when it closes.
+type network struct {
+	engine *embed.Engine
+
+	mu   sync.Mutex // guards what follows
+	ln   *memnet.Listener
+	open int // connections
+}
+
+// dial connects to the engine. It starts the server with the first connection.
+func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ln == nil {
+		ln := memnet.Listen("embedded")
+		go func() { _ = server.Serve(context.Background(), ln, n.engine) }() // the engine's Close ends it, or the last connection's
+		n.ln = ln
+	}
+	nc, err := n.ln.DialContext(ctx, "", "")
+	if err != nil {
+		n.rest()
+		return nil, err
+	}
+	n.open++
+	return &connection{Conn: nc, n: n}, nil
+}
+
+// rest ends the server if there is no connection. The caller holds mu.
+func (n *network) rest() {
+	if n.open == 0 && n.ln != nil {
+		_ = n.ln.Close()
+		n.ln = nil
+	}
+}
+
+// connection is one of the client's.
+type connection struct {
+	net.Conn
+	n    *network
+	once sync.Once
+}
+
+// Close implements net.Conn.
+func (c *connection) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() {
+		c.n.mu.Lock()
+		defer c.n.mu.Unlock()
+		c.n.open--
+		c.n.rest()
+	})
+	return err
+}
