@@ -125,6 +125,7 @@ func TestHalfOfASnapshotIsNotSaved(t *testing.T) {
 // Who loads for longer than repl-timeout does not listen to its master meanwhile, and
 // takes it for alive: the stream behind the data is not lost.
 func TestALongLoadKeepsItsMaster(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	stream := commands("SELECT 0", "SET behind v")
 	s := newScripted(t, full(100, snapshot(t, "new"), stream))
 	in, end := startIn(t, t.TempDir(), "--appendonly", "no", "--save", "", "--repl-timeout", "1")
@@ -158,6 +159,7 @@ func TestALongLoadKeepsItsMaster(t *testing.T) {
 // What is not in files yet is not synced, whatever the stream says: before appendonly
 // was switched on there was none.
 func TestNothingIsSyncedBeforeTheFirstBase(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	in, end := startIn(t, t.TempDir(), "--appendonly", "no", "--save", "")
 	defer func() { end() }()
 	c := dialTCP(t, in.Addrs()[0].String())

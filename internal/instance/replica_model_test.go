@@ -23,6 +23,7 @@ const (
 // Whatever is done to a master, and however often the link is cut: its replica
 // holds the same.
 func TestWhateverIsDoneReachesTheReplica(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	table, err := command.DefaultTable()
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 // A master that has started again from an RDB file keeps what is written from then
 // on for the replicas that knew it: they go on with nothing missing.
 func TestReplicasOfARestartedMasterMissNothing(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	options := []string{"--dir", t.TempDir(), "--appendonly", "no", "--save", "3600 1", "--bind", "127.0.0.1", "--port", fmt.Sprint(unusedPort(t)), "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes"}
 	start := func() *Instance {
 		cfg, err := config.Load(options, nil)
@@ -63,6 +64,7 @@ func TestReplicasOfARestartedMasterMissNothing(t *testing.T) {
 // A replica that takes no more of its snapshot is given up, and holds up nobody
 // meanwhile whose snapshot goes through a file.
 func TestWhoDoesNotTakeItsSnapshotIsGivenUp(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	for _, diskless := range []string{"yes", "no"} {
 		in := startMaster(t, "--repl-timeout", "2", "--repl-diskless-sync", diskless, "--dir", t.TempDir(), "--appendonly", "no", "--rdbcompression", "no")
 		c := connect(t, in.Addrs()[0].String())
@@ -88,6 +90,7 @@ func TestWhoDoesNotTakeItsSnapshotIsGivenUp(t *testing.T) {
 // What a master says wrong ends the link, and nothing else. Behind a command that is
 // refused the replica asks for all data.
 func TestAMasterThatLiesEndsTheLink(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	const later = "*2\r\n$3\r\nDEL\r\n$3\r\nnew\r\n"
 	file := snapshot(t, "new")
 	lies := []string{
@@ -180,6 +183,7 @@ func TestAPromotedReplicaSelectsItsDatabase(t *testing.T) {
 
 // What a replica acknowledges is what it has done, to the byte.
 func TestAReplicaAcknowledgesWhatItHasDone(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	stream := "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n"
 	const getAck = "*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n"
 	open := "*1\r\n$5\r\nMULTI\r\n" + stream // which is not done before its EXEC

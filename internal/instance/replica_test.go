@@ -140,6 +140,7 @@ func followScripted(c client, s *scripted) {
 }
 
 func TestDataIsKeptUntilTheNewHasArrived(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	file := snapshot(t, "new")
 	s := newScripted(t, full(100, file, "")[:len(full(100, file, ""))-9]+"close")
 	c := replicaOfScripted(t, s)
@@ -162,6 +163,7 @@ func TestDataIsKeptUntilTheNewHasArrived(t *testing.T) {
 // A snapshot that is wrong leaves an empty server empty, which does not claim to have
 // come as far as the master.
 func TestAWrongSnapshotLeavesNothing(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	file := snapshot(t, "new")
 	wrong := file[:len(file)-12] + "XXXX" + file[len(file)-8:]
 	for _, how := range []string{"disabled", "on-empty-db", "swapdb"} {

@@ -342,6 +342,7 @@ func TestRedisReplicatesEbbOverThePortableTransport(t *testing.T) {
 // A master that says nothing for repl-timeout is given up, also in the middle of a
 // snapshot.
 func TestASilentMasterIsGivenUp(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	file := snapshot(t, "new")
 	half := full(100, file, "")
 	for name, says := range map[string]string{"in the stream": half, "in a snapshot": half[:len(half)-9], "before it": "+FULLRESYNC " + streamID + " 100\r\n"} {

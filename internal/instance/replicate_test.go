@@ -361,6 +361,7 @@ func TestWaitCountsAcknowledgements(t *testing.T) {
 }
 
 func TestAReplicaThatLagsTooFarIsGivenUp(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	in := startMaster(t, "--client-output-buffer-limit", "replica 1mb 0 0", "--repl-backlog-size", "16384")
 	c := connect(t, in.Addrs()[0].String())
 	r := raw(t, in, "REPLCONF capa ebb")

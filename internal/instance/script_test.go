@@ -115,6 +115,7 @@ func TestLongScriptsKeepTheOrderOfReplies(t *testing.T) {
 }
 
 func TestFunctionsThatDoNotEnd(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	in := startInstance(t, nil, "--busy-reply-threshold", "30")
 	runs, other := dial(t, in), dial(t, in)
 	if v := runs.ask("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('f', function() while true do end end)"); v.Str != "l" {
