@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -107,10 +108,27 @@ type source struct {
 
 func (s source) test() bool { return strings.HasSuffix(s.name, "_test.go") }
 
-// sources parses the module's files, and those of internal/test, which is a module for
+// sources returns the module's files, and those of internal/test, which is a module for
 // its dependencies' sake. The other modules keep their own rules.
 func sources(t *testing.T) (*token.FileSet, []source) {
 	t.Helper()
+	p, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.fset, p.all
+}
+
+// tree is what parse returns.
+type tree struct {
+	fset *token.FileSet
+	all  []source
+}
+
+// parsed is parse, once for all tests: it takes a second.
+var parsed = sync.OnceValues(parse)
+
+func parse() (tree, error) {
 	fset := token.NewFileSet()
 	var all []source
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
@@ -127,10 +145,7 @@ func sources(t *testing.T) (*token.FileSet, []source) {
 		all = append(all, source{name, path.Dir(name), f})
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fset, all
+	return tree{fset, all}, err
 }
 
 func hasModule(dir string) bool {

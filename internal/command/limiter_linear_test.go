@@ -111,7 +111,10 @@ func TestTakesAreLinearizable(t *testing.T) {
 
 func TestAThousandWaitForALimiterInTheirOrder(t *testing.T) {
 	e := newPlayed(t)
-	const clients = 1000
+	clients := 1000
+	if testing.Short() {
+		clients = 200
+	}
 	if v, err := e.Do(1, "RL.TAKE", "k", "1", "10"); err != nil || v.Elems[0].Int != 1 {
 		t.Fatal(v, err)
 	}

@@ -1,6 +1,7 @@
 package realserver
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -152,36 +153,36 @@ const ebbName = "ebb"
 // binaryEnv names a program that is to be used instead of building one.
 const binaryEnv = "EBB_BINARY"
 
-// binary builds the program once for a test process.
+// binary builds the program once for a test process. `go run` keeps the executable in
+// Go's build cache, from its second run on, so that nothing is left in the temporary folder
+// and the next test process finds it there. The two runs of the program are true and echo.
 var binary = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv(binaryEnv); path != "" {
 		return path, nil
 	}
-	dir, err := os.MkdirTemp("", "ebb-binary-")
-	if err != nil {
-		return "", err
+	var said []byte
+	for _, instead := range []string{"true", "echo"} {
+		args := []string{"run", "-exec", instead}
+		if raceEnabled {
+			args = append(args, "-race")
+		}
+		cmd := exec.Command("go", append(args, "github.com/ebbdb/ebb/cmd/ebb")...)
+		var complaints bytes.Buffer
+		cmd.Stderr = &complaints
+		var err error
+		if said, err = cmd.Output(); err != nil {
+			return "", fmt.Errorf("go run: %w: %s", err, complaints.Bytes())
+		}
 	}
-	path := filepath.Join(dir, ebbName)
-	// The package that is tested may be in another module, such as internal/test, whose
-	// go.sum does not have what the program needs.
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/ebbdb/ebb").Output()
-	if err != nil {
-		return "", fmt.Errorf("go list -m: %w", err)
-	}
-	args := []string{"build", "-C", strings.TrimSpace(string(root)), "-o", path}
-	if raceEnabled {
-		args = append(args, "-race")
-	}
-	out, err := exec.Command("go", append(args, "github.com/ebbdb/ebb/cmd/ebb")...).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w: %s", err, out)
+	path := strings.TrimSpace(string(said))
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("go run keeps no executable: %w", err)
 	}
 	return path, nil
 })
 
 // Ebb returns the path of the program ebb: the one that EBB_BINARY names, or else
-// it is built from these sources, and stays until the machine removes temporary
-// files: some 20 MB.
+// it is built from these sources, in Go's build cache.
 func Ebb(t testing.TB) string {
 	t.Helper()
 	path, err := binary()
