@@ -17,7 +17,8 @@ import (
 type house struct {
 	testing.TB // nil: what is called is below
 
-	nr atomic.Int64 // of the last backend
+	nr   atomic.Int64 // of the last backend
+	main atomic.Bool  // Main runs the tests, and will end the servers
 
 	mu    sync.Mutex // guards what follows
 	sites map[string]site
@@ -36,9 +37,13 @@ type missing struct {
 	skip   bool
 }
 
-// site returns what tests of a kind share, started by the first.
+// site returns what tests of a kind share, started by the first. Without Main each test has
+// its own.
 func (h *house) site(t testing.TB, k kind) (s site) {
 	t.Helper()
+	if !h.main.Load() {
+		return k.start(t) // for this test alone: nothing ends it later
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s, ok := h.sites[k.name]; ok {
@@ -65,6 +70,7 @@ func (h *house) site(t testing.TB, k kind) (s site) {
 // left over. Call it from TestMain.
 func Main(m *testing.M) {
 	redis.SetLogger(silence{})
+	theHouse.main.Store(true)
 	code := m.Run()
 	theHouse.close()
 	if code == 0 {
