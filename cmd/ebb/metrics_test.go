@@ -106,6 +106,17 @@ func (r *running) metric(series string) float64 {
 // do sends commands, in one pipeline, and reads the replies.
 func (r *running) do(commands ...string) {
 	r.t.Helper()
+	r.replies(commands...)
+}
+
+// ask sends a command and returns its reply.
+func (r *running) ask(command string) string {
+	r.t.Helper()
+	return r.replies(command)[0].Str
+}
+
+func (r *running) replies(commands ...string) []resp.Value {
+	r.t.Helper()
 	c, err := net.Dial("unix", r.socket)
 	if err != nil {
 		r.t.Fatal(err)
@@ -119,11 +130,15 @@ func (r *running) do(commands ...string) {
 		r.t.Fatal(err)
 	}
 	in := bufio.NewReader(c)
+	var all []resp.Value
 	for range commands {
-		if _, err := resp.ReadValue(in); err != nil {
+		v, err := resp.ReadValue(in)
+		if err != nil {
 			r.t.Fatal(err)
 		}
+		all = append(all, v)
 	}
+	return all
 }
 
 func TestScrapesSeeAStormOfDeadlines(t *testing.T) {

@@ -51,3 +51,28 @@ func TestASecondInterruptCallsTheWritingOff(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// INFO, /metrics, `ebb version`, scripts and LOLWUT show one version: that of the newest release
+// in CHANGELOG.md.
+func TestAllThatShowTheVersionShowTheSame(t *testing.T) {
+	changes, err := os.ReadFile("../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := regexp.MustCompile(`(?m)^## (\d+\.\d+\.\d+)`).FindSubmatch(changes)
+	if release == nil {
+		t.Fatal("CHANGELOG.md names no release")
+	}
+	want := string(release[1])
+	r := startServe(t, "--http", "127.0.0.1:0")
+	_, page := r.get("/metrics")
+	for name, text := range map[string]string{
+		"the constant": "version " + about.Version, "ebb version": "version " + version(), "ebb serve --version": serverVersion(),
+		"/metrics": page, "INFO": r.ask("INFO server"), "a script": "version " + r.ask("EVAL return(server.EBB_VERSION) 0"), "LOLWUT": r.ask("LOLWUT"),
+	} {
+		got := regexp.MustCompile(`(?:^version |ebb=|ebb_version:|ebb_build_info\{version="|ebb )(\d+\.\d+\.\d+)`).FindStringSubmatch(text)
+		if got == nil || got[1] != want {
+			t.Errorf("%s shows %q, and CHANGELOG.md has %s:\n%.300s", name, got, want, text)
+		}
+	}
+}

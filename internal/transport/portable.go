@@ -634,14 +634,3 @@ func (c *portableConn) show(a net.Addr) string {
 	}
 	return a.String()
 }
-
-// TLSState is the state of conn's TLS connection, ok if it has one: for client
-// certificates.
-func TLSState(conn Conn) (state tls.ConnectionState, ok bool) {
-	if c, is := conn.(*portableConn); is {
-		if t, is := c.nc.(*tls.Conn); is {
-			return t.ConnectionState(), true
-		}
-	}
-	return state, false
-}
