@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -256,4 +257,15 @@ func TestADeadlineInCenturiesIsFarAway(t *testing.T) {
 	if d, err := c.TTL(t.Context(), "k"); err != nil || d < 100*365*24*time.Hour {
 		t.Error(d, err)
 	}
+}
+
+func TestANilPointerIsNoArgument(t *testing.T) {
+	eachBackend(t, func(t *testing.T, c *ebb.Conn) {
+		var u *url.URL
+		wantErr(t, "a nil pointer that marshals itself", ebb.ErrArgument)(nil, c.Set(testContext(t), "k", u))
+		must(t, c.Set(testContext(t), "k", []byte(nil)))
+		check(t, "nil bytes", "")(c.Get(testContext(t), "k"))
+		must(t, c.Set(testContext(t), "", "v"))
+		check(t, "the empty key", "v")(c.Get(testContext(t), ""))
+	})
 }

@@ -1,4 +1,4 @@
-package ebb_test
+package embed_test
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package ebb_test
+package goredis_test
 
 import (
 	"context"

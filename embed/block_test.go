@@ -1,8 +1,9 @@
-package ebb_test
+package embed_test
 
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ebbdb/ebb"
@@ -55,5 +56,39 @@ func TestClosingAnEmbeddedConnEndsItsWaits(t *testing.T) {
 	must(t, c.Close())
 	if err := <-done; !errors.Is(err, ebb.ErrClosed) {
 		t.Errorf("the wait ended with %v", err)
+	}
+}
+
+// impatient is a context that ends when it is first waited for.
+type impatient struct {
+	context.Context
+	asked atomic.Bool
+}
+
+func (c *impatient) Done() <-chan struct{} {
+	c.asked.Store(true)
+	over := make(chan struct{})
+	close(over)
+	return over
+}
+
+func (c *impatient) Err() error {
+	if c.asked.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestATransactionThatIsNotKnownToBeOnDiskIsNoConflict(t *testing.T) {
+	c := open(t, "file://"+t.TempDir()+"?fsync=always")
+	var b ebb.Batch
+	b.Do("INCR", "k")
+	for range 20 {
+		if _, err := c.Tx(&impatient{Context: context.Background()}, &b); err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatalf("it has run: %v", err)
+		}
+	}
+	if n, err := c.Get(testContext(t), "k"); n != "20" || err != nil {
+		t.Errorf("all have run: %q, %v", n, err)
 	}
 }

@@ -1,4 +1,4 @@
-package ebb_test
+package conn_test
 
 import (
 	"context"

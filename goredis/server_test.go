@@ -1,12 +1,10 @@
-package ebb_test
+package goredis_test
 
 import (
 	"context"
 	"errors"
 	"net"
-	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,49 +144,6 @@ func TestAUserWithoutINFOFindsOutWhatTheServerIs(t *testing.T) {
 			t.Errorf("%s: %+v", without, caps)
 		}
 	}
-}
-
-// impatient is a context that ends when it is first waited for.
-type impatient struct {
-	context.Context
-	asked atomic.Bool
-}
-
-func (c *impatient) Done() <-chan struct{} {
-	c.asked.Store(true)
-	over := make(chan struct{})
-	close(over)
-	return over
-}
-
-func (c *impatient) Err() error {
-	if c.asked.Load() {
-		return context.Canceled
-	}
-	return nil
-}
-
-func TestATransactionThatIsNotKnownToBeOnDiskIsNoConflict(t *testing.T) {
-	c := open(t, "file://"+t.TempDir()+"?fsync=always")
-	var b ebb.Batch
-	b.Do("INCR", "k")
-	for range 20 {
-		if _, err := c.Tx(&impatient{Context: context.Background()}, &b); err != nil && !errors.Is(err, context.Canceled) {
-			t.Fatalf("it has run: %v", err)
-		}
-	}
-	check(t, "all have run", "20")(c.Get(testContext(t), "k"))
-}
-
-func TestANilPointerIsNoArgument(t *testing.T) {
-	eachBackend(t, func(t *testing.T, c *ebb.Conn) {
-		var u *url.URL
-		wantErr(t, "a nil pointer that marshals itself", ebb.ErrArgument)(nil, c.Set(testContext(t), "k", u))
-		must(t, c.Set(testContext(t), "k", []byte(nil)))
-		check(t, "nil bytes", "")(c.Get(testContext(t), "k"))
-		must(t, c.Set(testContext(t), "", "v"))
-		check(t, "the empty key", "v")(c.Get(testContext(t), ""))
-	})
 }
 
 func TestEventsAreHeardOfWhoeverIsTheMaster(t *testing.T) {

@@ -1,0 +1,28 @@
+package embed_test
+
+import (
+	"testing"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/drivertest"
+)
+
+func TestMain(m *testing.M) { backends.Main(m) }
+
+// What the tests share, by short names.
+var (
+	testContext = drivertest.Within
+	must        = drivertest.Must
+)
+
+// open opens a URL for the length of a test.
+func open(t testing.TB, url string, o ...ebb.Options) *ebb.Conn {
+	t.Helper()
+	c, err := ebb.Open(testContext(t), url, o...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
