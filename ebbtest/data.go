@@ -170,7 +170,7 @@ func (d *Data) Jobs(key string) []string {
 	return all
 }
 
-// LockOwner returns who holds a lock, "" if nobody does, and the fencing token.
+// LockOwner returns the owner of a lock, "" if it has none, and the fencing token.
 func (d *Data) LockOwner(key string) (owner string, token int64) {
 	d.t.Helper()
 	v := d.Do("LOCK.INFO", key)

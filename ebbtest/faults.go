@@ -65,9 +65,9 @@ func (b *Backend) Intercept(fn func(cmd []string) error) {
 }
 
 // Stop takes the backend away, as a server that is killed: connections are cut,
-// those who wait in it hear so, and until Start nobody gets in; commands of the Conn
+// waiting calls get an error, and until Start it refuses connections; commands of the Conn
 // fail with ebb.ErrUnavailable. Data are kept, as by a server that syncs all it
-// writes, and what has a deadline expires. When it returns nobody waits in the engine
+// writes, and what has a deadline expires. When it returns no call waits in the engine
 // any more. It must not be called from an interceptor, which has ErrCut.
 func (b *Backend) Stop() {
 	f := &b.faults
@@ -121,7 +121,7 @@ func (b *Backend) Restart() {
 
 // Hang has the backend say nothing, as a process that is stopped and a machine that
 // swaps: connections stay open, and new ones are made; what is sent is kept, and run
-// after GoOn, also if nobody waits for it any more. A command of the Conn waits for GoOn
+// after GoOn, also if its caller has given up. A command of the Conn waits for GoOn
 // or the end of its context, and is not run then. Time goes on, and what has a deadline
 // expires. Data sees no faults.
 func (b *Backend) Hang() {

@@ -74,8 +74,8 @@ func (b *Backend) serve(ln net.Listener) {
 }
 
 // listener accepts connections that can be cut and slowed down. A stopped
-// backend's port stays its own, so that nobody else gets it meanwhile: what
-// connects to it is dropped at once.
+// backend's port stays its own, so that no other program gets it meanwhile: a new
+// connection to it is dropped at once.
 type listener struct {
 	net.Listener
 	f *faults

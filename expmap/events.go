@@ -36,7 +36,7 @@ type Listen struct {
 	// again; else it comes after Redeliver. A random name if empty.
 	Consumer string
 	// Redeliver is after how long an event that was taken, and whose function has not
-	// returned nil, is delivered again, to whoever listens then; 30 s if 0. Functions
+	// returned nil, is delivered again, to any listener; 30 s if 0. Functions
 	// take less. After a lost connection it may come sooner.
 	Redeliver time.Duration
 }
@@ -44,12 +44,12 @@ type Listen struct {
 // OnExpired calls fn with each expiry of a map with Options.Events until the context
 // ends, whose error is in the chain of its own. All who name the same listener share
 // the expiries; each of several listeners gets them all, beginning with those that are
-// kept when it is first named. They are kept while nobody listens, also across
+// kept when it is first named. They are kept while no listener runs, also across
 // restarts, and delivered at least once, one after the other: again, after
 // Listen.Redeliver, until a call of fn returns nil. Deleting, overwriting and clearing
 // is no expiry.
 //
-// On ebb an expiry comes a millisecond or two after its deadline. Elsewhere somebody
+// On ebb an expiry comes a millisecond or two after its deadline. Elsewhere a call
 // must notice: every operation on the map does, and OnExpired itself looks when the
 // next deadline has come, or 200 ms later at most. Of opts the first counts.
 func (m *Map[K, V]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[K, V]) error, opts ...Listen) error {
@@ -105,7 +105,7 @@ func (k *core[K, V]) listen(ctx context.Context, feed *expiries.Feed, listener s
 	})
 }
 
-// Watch removes what is dead in time, also while nobody uses the map, until the context
+// Watch removes what is dead in time, also while no program uses the map, until the context
 // ends, whose error is in the chain of its own. It outlives lost connections. On ebb, and
 // wherever fields have deadlines, that happens by itself.
 func (m *Map[K, V]) Watch(ctx context.Context) error {

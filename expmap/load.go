@@ -57,7 +57,7 @@ func (m *Map[K, V]) GetOrLoad(ctx context.Context, key K, ttl time.Duration, loa
 			if !l.left {
 				return l.value, m.failed("load", l.err)
 			}
-			// Ours has not, perhaps: somebody else leads.
+			// Ours has not, perhaps: another call leads.
 		case <-ctx.Done():
 			var none V
 			return none, m.failed("wait for a loader", ctx.Err())
@@ -171,7 +171,7 @@ func (m *Map[K, V]) finish(ctx context.Context, marker, token string, key K, val
 	return err
 }
 
-// marker is the key that says that somebody loads a field. In a family it begins with
+// marker is the key that says that a call loads a field. In a family it begins with
 // a colon, which no map of it does.
 func (m *Map[K, V]) marker(f string) string {
 	if m.sub == "" {

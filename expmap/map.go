@@ -188,7 +188,7 @@ func (k *core[K, V]) newFeed(stream, match string) *expiries.Feed {
 	}
 }
 
-// native reports whether nobody needs to sweep, and rules keep the events.
+// native reports whether no call needs to sweep, and rules keep the events.
 func (k *core[K, V]) native() bool {
 	return k.c.Capabilities().Native && !k.redisson && (k.force == modeAuto || k.force == modeNative)
 }

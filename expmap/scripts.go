@@ -107,7 +107,7 @@ local function seal() end
 // zsetPrelude keeps the deadlines beside the hash: KEYS are the hash, the deadlines,
 // the stream of events, and the index of a family. The first two end by themselves after the
 // last deadline if all entries have one, with events the grace later, and the index
-// the grace after the last one that it knows: whoever sweeps must find it.
+// the grace after the last one that it knows: a sweeping call must find it.
 const zsetPrelude = `
 local due, stream, index, marker = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local told = false

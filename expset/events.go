@@ -32,7 +32,7 @@ type Listen struct {
 	// again; else it comes after Redeliver. A random name if empty.
 	Consumer string
 	// Redeliver is after how long an event that was taken, and whose function has not
-	// returned nil, is delivered again, to whoever listens then; 30 s if 0. Functions
+	// returned nil, is delivered again, to any listener; 30 s if 0. Functions
 	// take less. After a lost connection it may come sooner.
 	Redeliver time.Duration
 }
@@ -40,11 +40,11 @@ type Listen struct {
 // OnExpired calls fn with each expiry of a set with Options.Events until the context
 // ends, whose error is in the chain of its own. All who name the same listener share
 // the expiries; each of several listeners gets them all, beginning with those that are
-// kept when it is first named. They are kept while nobody listens, also across
+// kept when it is first named. They are kept while no listener runs, also across
 // restarts, and delivered at least once, one after the other: again, after
 // Listen.Redeliver, until a call of fn returns nil. Removing and clearing is no expiry.
 //
-// On ebb an expiry comes a millisecond or two after its deadline. Elsewhere somebody
+// On ebb an expiry comes a millisecond or two after its deadline. Elsewhere a call
 // must notice: every operation on the set does, and OnExpired itself looks when the
 // next deadline has come, or 200 ms later at most. Of opts the first counts.
 func (s *Set[T]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[T]) error, opts ...Listen) error {
@@ -94,7 +94,7 @@ func (k *core[T]) listen(ctx context.Context, listener string, fn func(ctx conte
 	})
 }
 
-// Watch removes what is dead in time, also while nobody uses the set, until the
+// Watch removes what is dead in time, also while no program uses the set, until the
 // context ends, whose error is in the chain of its own. It outlives lost connections.
 // On ebb that happens by itself.
 func (s *Set[T]) Watch(ctx context.Context) error {

@@ -17,7 +17,7 @@ func newScript(op string) *conn.Script { return conn.NewScript(prelude + op) }
 //	seal()     ends a script that may have written
 //
 // A set ends by itself after its last deadline if all members have one, with events the
-// grace later, and the index the grace after the last one that it knows: whoever sweeps
+// grace later, and the index the grace after the last one that it knows: a sweeping call
 // must find it.
 const prelude = `
 local maxlen, bound, events, grace = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])

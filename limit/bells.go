@@ -10,7 +10,7 @@ import (
 
 // bells calls those who wait for a slot of one Concurrency in this process, on servers
 // without SEM.ACQUIRE: the scripts name the owner whose turn it is on one channel,
-// whatever the key, and one subscription hears it for all. It is open while anybody
+// whatever the key, and one subscription hears it for all. It is open while a call
 // waits. A message that is lost costs a refresh.
 type bells struct {
 	c       *conn.Conn
@@ -79,7 +79,7 @@ func (b *bells) listen(ctx context.Context, sub *conn.Subscription) {
 	_ = sub.Close()
 }
 
-// call rings an owner's bell; "": everybody's.
+// call wakes an owner; "": all owners.
 func (b *bells) call(owner string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -80,7 +80,7 @@ func (q *Concurrency) String() string {
 
 func (q *Concurrency) native() bool { return !q.noNative && q.c.Capabilities().Native }
 
-// TryAcquire takes a slot for a key if one is free and nobody waits for it, else it
+// TryAcquire takes a slot for a key if one is free and no call waits for it, else it
 // returns ErrTaken. ctx is the life of the slot: see Acquire.
 func (q *Concurrency) TryAcquire(ctx context.Context, key string) (*Slot, error) {
 	return q.acquire(ctx, key, false)
@@ -163,7 +163,7 @@ func (s *Slot) acquireNative(ctx context.Context, wait bool) error {
 	return nil
 }
 
-// block waits in the server's line, and renews at once: nobody knows when, while it
+// block waits in the server's line, and renews at once: the call does not know when, while it
 // waited, the lease began. Its time, and the slot's context, begin then.
 func (s *Slot) block(ctx context.Context, args []any) (v conn.Value, err error) {
 	for {
@@ -242,8 +242,8 @@ func (s *Slot) keys() []string {
 }
 
 // The scripts, for servers without SEM.ACQUIRE. KEYS the slots, a sorted set of
-// "owner" by the end of its lease in us; the last fencing token; the line, and who was
-// heard of, as at luaLine.
+// "owner" by the end of its lease in us; the last fencing token; the line, and when each
+// waiter was heard of, as at luaLine.
 
 // luaWake tells the first in line that there may be a slot. It asks in any case: a user
 // without channels is no reason to fail, by pcall.

@@ -177,8 +177,8 @@ type circuit struct {
 
 func (c *circuit) start(every time.Duration) { c.every, c.clock = every, startWatch() }
 
-// ask reports whether the backend is to be asked. Who is told so calls back, gone or
-// undecided then.
+// ask reports whether the backend is to be asked. The caller then calls back, gone or
+// undecided.
 func (c *circuit) ask() bool {
 	if !c.open.Load() {
 		return true

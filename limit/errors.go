@@ -18,7 +18,7 @@ var (
 	// ErrTaken is returned by TryAcquire when all slots are taken.
 	ErrTaken = errors.New("limit: all slots are taken")
 	// ErrLost is the cause of the end of a slot's context when its lease could not
-	// be renewed in time: somebody else may have the slot.
+	// be renewed in time: another owner may have the slot.
 	ErrLost = errors.New("limit: the lease of the slot is lost")
 	// ErrNoRate is returned by Redisson's methods before a rate was set.
 	ErrNoRate = errors.New("limit: the rate limiter has no rate yet: TrySetRate sets it")

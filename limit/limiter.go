@@ -55,7 +55,7 @@ type Result struct {
 	Limit      int64         // what a full limiter allows at once
 	Remaining  int64         // what can be had now, after this
 	Taken      int64         // how much this took
-	RetryAfter time.Duration // until the same would be allowed if nobody else takes; 0: it is allowed
+	RetryAfter time.Duration // until the same would be allowed if no other call takes; 0: it is allowed
 	ResetAfter time.Duration // until the limiter is full
 
 	Down  bool // the backend did not answer, and the limiter's Down decided
@@ -144,8 +144,8 @@ func (l *Limiter) String() string {
 func (l *Limiter) native() bool { return !l.noNative && l.c.Capabilities().Native }
 
 // Allow takes one for a key, and reports whether that is allowed; what is not
-// allowed costs nothing. One round trip. While others Wait for the key it is refused:
-// nobody overtakes. The key "" is as good as any.
+// allowed costs nothing. One round trip. While other calls Wait for the key it is denied:
+// waiters are served in FIFO order. The key "" is as good as any.
 //
 // An error means that nothing was decided, and Allowed is false: the context's
 // error; what a backend that does not answer left, if Down is FailClosed, with
@@ -228,7 +228,7 @@ func (l *Limiter) bucket(key string) string {
 }
 
 // whole returns a key without half a hash tag, which a helper key could not share.
-// Keys may be anybody's input.
+// Keys may be input of any client.
 func whole(key string) string {
 	if kit.Tagged(key) || !strings.ContainsAny(key, "{}") {
 		return key

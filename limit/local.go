@@ -89,7 +89,7 @@ func (l *local) reserve(p *plan, share float64, bucket string, n int64, within t
 	return wait, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.arrival[bucket] == mine { // nobody built upon it
+		if l.arrival[bucket] == mine { // no later call built upon it
 			l.arrival[bucket] = tat
 		}
 	}, true

@@ -15,12 +15,12 @@ import "github.com/ebbdb/ebb/conn"
 // reading, so it never ends too early.
 //
 // Keys: the bucket; the line, a sorted set of tickets by their turn; and when each
-// ticket was last heard of, a hash. The last two are only there while somebody waits.
+// ticket was last heard of, a hash. The last two exist only while a call waits.
 // A ticket is "id:cost"; one that was not heard of for its lease is passed over.
 
 // Programs of a few lines are written out for the calls that most are: fastGCRA,
 // fastFraction and fastFixed take three calls of the server's, and look at no line. So
-// the state of a bucket whose line has somebody in it is marked, by a capital letter,
+// the state of a bucket whose line has a waiter is marked, by a capital letter,
 // and kept as long as the line; a fast program that does not understand a state answers
 // nothing, and the whole one is run. What they answer is as short as can be, and
 // plan.granted makes the rest of it.
@@ -184,7 +184,7 @@ local function gcra(key, most, den, per, asItIs)
   local state = redis.call('GET', key)
   local plain = state and tonumber(state)
   if plain then
-    if plain < 1e14 then return nil end -- somebody's counter: it is no instant after 1973
+    if plain < 1e14 then return nil end -- another program's counter: it is no instant after 1973
     tat = plain
   elseif state then
     local us, n, d, rest = string.match(state, '^[gG] (%d+) (%d+) (%d+) %d+(.*)$')
@@ -540,7 +540,7 @@ reply[7] = turn
 return reply
 `
 
-// luaLeave: who no longer waits. KEYS the line and who was heard of; ARGV the ticket.
+// luaLeave removes a waiter. KEYS the line and when each was heard of; ARGV the ticket.
 const luaLeave = `
 redis.call('HDEL', KEYS[2], ARGV[1])
 return redis.call('ZREM', KEYS[1], ARGV[1])
@@ -566,7 +566,7 @@ return {1, at - now}
 `
 
 // luaCancel: KEYS the bucket and its line; ARGV the id. The rest of the state stays as
-// it is, with the rate that it was last used with, and marked if somebody waits.
+// it is, with the rate that it was last used with, and marked if a call waits.
 const luaCancel = `
 local den, per = string.match(redis.call('GET', KEYS[1]) or '', '^[gG] %d+ %d+ (%d+) (%d+)')
 if not den then return 0 end

@@ -44,10 +44,10 @@ type RedissonOptions struct {
 	// OldJava says that the Java programs have Redisson 3.13.3 to 3.16.3. The limiter finds
 	// that out by itself once one of them was granted something; it cannot know before.
 	OldJava bool
-	// Fair has those who wait in Acquire and TryAcquire stand in a line: first come,
-	// first served, among the programs that say so, and nobody overtakes. Java's
+	// Fair puts waiting calls of Acquire and TryAcquire into a line: strictly first come,
+	// first served, among the programs that set it. Java's
 	// clients do not know of it. The line is two keys of ours, "{name}:ebb-line" and
-	// "{name}:ebb-heard", while somebody waits.
+	// "{name}:ebb-heard", while a call waits.
 	Fair bool
 }
 

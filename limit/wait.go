@@ -11,9 +11,9 @@ import (
 )
 
 // Waiting in a line. On ebb the line is the server's: RL.WAIT. On other servers it is
-// kept by the script: who waits asks again when its turn may have come, and at least
-// every refresh, so that the line knows that it lives; who was not heard of for
-// its lease is passed over. Turns are given by the server, instants are its own.
+// kept by the script: a waiter asks again when its turn may have come, and at least
+// every refresh, so that the line knows that it lives; a waiter that was not heard of for
+// its lease is skipped. Turns are given by the server, instants are its own.
 
 // refresh is how often a waiter is heard of: seldom enough for thousands of them, and
 // often enough that the line does not stand long behind one that has died.
@@ -37,7 +37,7 @@ const (
 // A context that ends at the very moment of the turn may lose what was taken.
 func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(ctx, key, 1) }
 
-// WaitN is Wait for n at once. Nobody overtakes who waits for many. Errors also:
+// WaitN is Wait for n at once. No call overtakes one that waits for many. Errors also:
 // ErrTooMuch for more than Burst, ebb.ErrArgument.
 func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	p := l.plan.Load()
@@ -105,7 +105,7 @@ func (l *Limiter) waitNative(ctx context.Context, p *plan, bucket string, n int6
 		v, err := l.c.Block(ctx, args...)
 		var refused conn.ReplyError
 		if errors.As(err, &refused) && refused.Code() == "UNBLOCKED" {
-			continue // the server's role has changed, or somebody woke it
+			continue // the server's role has changed, or another client woke it
 		}
 		if err = l.judge(ctx, err); err != nil {
 			return stood(err)

@@ -14,8 +14,8 @@ import (
 // unique for each call of Acquire, so all of it may be repeated: the same owner is
 // given what it has.
 type claim interface {
-	// ask asks once and is answered at once. Who waits is remembered, where there is
-	// a line to be remembered in.
+	// ask asks once and is answered at once. A waiter is remembered if the
+	// backend has a line.
 	ask(ctx context.Context, owner string, waits bool) (answer, error)
 	// renew gives the lease its full length again, or fails with ErrLost.
 	renew(ctx context.Context, owner string, token int64) error
@@ -37,7 +37,7 @@ type stander interface {
 type answer struct {
 	granted bool
 	token   int64
-	again   time.Duration // not granted: when it may be without anybody saying so; 0: unknown
+	again   time.Duration // not granted: when it may be granted without a message; 0: unknown
 }
 
 // nativeLock is LOCK.* of ebb.

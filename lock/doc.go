@@ -23,9 +23,9 @@
 //   - Tokens grow from holder to holder.
 //   - An owner waits in one place of the line, and a wait that ends leaves none.
 //
-// On ebb the objects are LOCK.* and SEM.*, which keep the line and wake who waits. On
-// Redis and Valkey each operation is one script; who waits is woken by a message, and
-// asks every second besides.
+// On ebb the objects are LOCK.* and SEM.*, which keep the line and wake waiters. On
+// Redis and Valkey each operation is one script; a message wakes a waiter, which
+// polls every second in addition.
 //
 // Start reading at Lock; acquire in object.go is the way in, Lease.keep what goes on
 // while it is held, and claim.go what a backend must be able to do.

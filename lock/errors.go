@@ -8,15 +8,15 @@ import (
 )
 
 var (
-	// ErrTaken says that somebody else holds it: at once from TryAcquire, after the
+	// ErrTaken says that another owner holds it: at once from TryAcquire, after the
 	// whole wait from Acquire.
-	ErrTaken = errors.New("somebody else holds it")
+	ErrTaken = errors.New("another owner holds it")
 	// ErrLost says that a lease is over, or may be: the backend said so, or did not
 	// answer in time. It is the cause of a Lease's Context then. What was done under
 	// the lock must stop.
 	ErrLost = errors.New("the lease is lost")
 	// ErrLater says that the work was handed to a queue: see RunLater.
-	ErrLater = errors.New("somebody else holds it, the work was handed to the queue")
+	ErrLater = errors.New("another owner holds it, the work was handed to the queue")
 )
 
 // unheard reports whether it is certain that the request of a temporary error has not

@@ -26,7 +26,7 @@ const (
 )
 
 // hubs are those of this process that have waiters, so that these share one
-// subscription for a lock, whoever made the object.
+// subscription for a lock, also across objects.
 var hubs struct {
 	mu sync.Mutex // taken before a hub's
 	m  map[channel]*hub
@@ -40,8 +40,8 @@ type hub struct {
 	gate chan struct{} // held, by filling it, by who opens or closes feed
 
 	mu      sync.Mutex // guards what follows
-	users   int        // waiters, and who is about to be one; guarded by hubs.mu
-	waiters []*seat    // who came first is woken first
+	users   int        // waiters, and callers about to wait; guarded by hubs.mu
+	waiters []*seat    // in FIFO order of wake-ups
 	missed  bool       // any one was called while one was awake, who may have asked before
 	feed    *hubFeed
 }
@@ -59,7 +59,7 @@ type hubFeed struct {
 	done chan struct{} // closed when the goroutine has ended
 }
 
-// busy reports whether anybody waits here.
+// busy reports whether a call waits here.
 func (ch channel) busy() bool {
 	hubs.mu.Lock()
 	defer hubs.mu.Unlock()
@@ -145,7 +145,7 @@ func (h *hub) part() {
 		delete(hubs.m, h.channel)
 	}
 	hubs.mu.Unlock()
-	if last && h.feed != nil { // nobody else can come any more
+	if last && h.feed != nil { // no other waiter can come any more
 		h.feed.close()
 	}
 }

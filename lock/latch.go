@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// latchTTL is how long a latch is kept that nobody touches, if Options.TTL is not
+// latchTTL is how long an unused latch is kept, if Options.TTL is not
 // given: longer than most jobs, and not for ever.
 const latchTTL = 24 * time.Hour
 
@@ -79,8 +79,8 @@ func (l *Latch) Set(ctx context.Context, n int) (bool, error) {
 	return ok, nil
 }
 
-// CountDown counts one, and returns what is left. At zero, or where nobody has Set the
-// latch, it does nothing.
+// CountDown counts one, and returns what is left. At zero, or if the latch was
+// never Set, it does nothing.
 func (l *Latch) CountDown(ctx context.Context) (int, error) {
 	l.first(l)
 	if l.redisson {
@@ -116,7 +116,7 @@ func (l *Latch) Count(ctx context.Context) (int, error) {
 }
 
 // Wait returns when the count is zero, which it is before Set too. It ends with the
-// context. Who waits is woken by a message, and looks every second besides.
+// context. A message wakes a waiter, which also polls every second.
 func (l *Latch) Wait(ctx context.Context) error {
 	l.first(l)
 	_, err := l.poll(ctx, 0, true, func(ctx context.Context) (answer, error) {

@@ -20,14 +20,14 @@ type Leader struct {
 	news string // the channel of changes
 }
 
-// Reign is who leads, and since when: its token. The zero value says that nobody does.
+// Reign is the leader and its token. The zero value says that there is no leader.
 type Reign struct {
 	ID    string
 	Token int64
 }
 
-// NewLeader returns a candidate for the office of that name. id is what others see of
-// it: a host, an address. Options.TTL is how long nobody leads after a leader has died.
+// NewLeader returns a candidate for the office of that name. id is what other programs see of
+// it: a host, an address. Options.TTL is how long there is no leader after a leader has died.
 // It does not touch the network, and fails with ebb.ErrArgument.
 func NewLeader(c *conn.Conn, name, id string, opts ...Options) (*Leader, error) {
 	var o Options

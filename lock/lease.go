@@ -42,18 +42,18 @@ type Lease struct {
 	ttl   time.Duration
 
 	parent context.Context           // that it was acquired with
-	start  *time.Timer               // begins the renewals: who holds for less needs no goroutine
+	start  *time.Timer               // begins the renewals: a shorter lease needs no goroutine
 	after  func(ctx context.Context) // what follows a release; nil: nothing
 
 	releasing sync.Mutex // one Release at a time; taken before mu
 	unbegun   bool       // a Release was in time to stop start
 
 	mu      sync.Mutex              // guards what follows
-	ctx     context.Context         // nil until somebody looks at it
+	ctx     context.Context         // nil until its first use
 	cancel  context.CancelCauseFunc // ends it
 	cause   error                   // why it ended before it was looked at
 	rested  bool                    // the renewals have ended
-	resting chan struct{}           // closed then; nil while nobody waits for it
+	resting chan struct{}           // closed then; nil while no call waits for it
 	proof   *time.Timer             // ends the lease when it cannot be proven any more; nil before start
 	sent    mark                    // when the last request was sent that was granted
 	lastErr error                   // of the last renewal

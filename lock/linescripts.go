@@ -16,8 +16,8 @@ import (
 //	{name}:line   zset: owner who waits -> its place
 //	{name}:alive  zset: owner who waits -> until when it is believed to, ms
 //
-// Only the first in line is given anything, so nobody who needs much is passed by.
-// Who is to ask again is named on the channel {name}:wake. Each call removes what
+// Only the first in line is given anything, so no large request is overtaken.
+// The channel {name}:wake names the waiter that is to ask again. Each call removes what
 // is over, at most some hundreds of entries, and so costs O(log N) mostly.
 
 // allPermits is what a writer takes.

@@ -16,7 +16,7 @@ type Lock struct {
 	fair bool
 }
 
-// New returns the lock of that name. Who waits is served in order where the backend
+// New returns the lock of that name. Waiters are served in order where the backend
 // is ebb; elsewhere the first to ask after a release has it: see NewFair. It does not
 // touch the network. It fails with ebb.ErrArgument. Of opts the first counts.
 func New(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
@@ -107,7 +107,7 @@ type Later[T any] interface {
 
 // RunLater asks for the lock once. If it is taken, the job is handed to a queue, where
 // it falls due after Options.Later, and the error is ErrLater: the worker of the
-// queue asks again then. So nobody waits, and no work is lost:
+// queue asks again then. So no call waits, and no work is lost:
 //
 //	lease, err := lock.RunLater(ctx, l, jobs, job)
 //	switch {

@@ -12,8 +12,8 @@ import (
 // Many is several locks that are taken together.
 type Many struct{ locks []*Lock }
 
-// Multi returns locks as one: all are acquired, or none. Whoever takes several this
-// way takes them in the order of their names, and so never waits in a circle. It fails
+// Multi returns locks as one: all are acquired, or none. Calls that take several this
+// way take them in the order of their names, and so never deadlock. It fails
 // with ebb.ErrArgument if there is none, or one is named twice.
 //
 // They are taken one after the other, a round trip each. Of two who ask for all at once

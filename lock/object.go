@@ -92,7 +92,7 @@ func (o *object) setup(c *conn.Conn, what, name string, opts []Options) error {
 	return nil
 }
 
-// owner returns an owner that nobody had before.
+// owner returns a new, unique owner.
 func (o *object) owner() string {
 	if o.opts.Owner == "" {
 		return kit.ID()

@@ -15,7 +15,7 @@ type Outcome int
 
 const (
 	Did   Outcome = iota + 1 // this call did it
-	Doing                    // somebody does it at the moment, or died of it
+	Doing                    // another call does it at the moment, or died of it
 	Done                     // it was done before
 )
 
@@ -25,7 +25,7 @@ func (o Outcome) String() string {
 	case Did:
 		return "did it"
 	case Doing:
-		return "somebody does it"
+		return "another call does it"
 	case Done:
 		return "done before"
 	}
@@ -83,7 +83,7 @@ return 1
 // Do calls fn unless it was called within the span, here or elsewhere, and returns at
 // once if it was: Doing or Done. fn's context ends before the span does. If fn fails,
 // its error is returned, with Did, and the next call may try. If the program dies in
-// fn, or fn panics, nobody does until the span is over, for nobody knows how far it
+// fn, or fn panics, no call runs it until the span is over, because it is unknown how far it
 // came. An error with the Outcome Did that is not fn's says that the work was done and
 // the backend could not be told: to others it is Doing until the span is over.
 func (o *Once) Do(ctx context.Context, fn func(context.Context) error) (Outcome, error) {

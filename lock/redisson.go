@@ -67,7 +67,7 @@ func (r *RedissonClient) newLock(what, name string, fenced bool) (*RedissonLock,
 		return nil, err
 	}
 	l.hub = channel{c: r.c, name: kit.Prefixed("redisson_lock__channel", name)}
-	l.hub.does = wakesOne // messages name nobody
+	l.hub.does = wakesOne // messages name no waiter
 	return l, nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// RedissonSemaphore is Redisson's RSemaphore: an integer. Nobody knows who holds
+// RedissonSemaphore is Redisson's RSemaphore: an integer. It does not record the holders of
 // permits, so those of a program that died do not come back.
 type RedissonSemaphore struct{ object }
 
@@ -86,7 +86,7 @@ func (s *RedissonSemaphore) take(ctx context.Context, n int) (answer, error) {
 }
 
 // Acquire waits for n permits, for at most wait, or as long as the context lasts if
-// wait is 0. Who needs few goes before who needs many.
+// wait is 0. A request for few permits can overtake one for many.
 func (s *RedissonSemaphore) Acquire(ctx context.Context, n int, wait time.Duration) error {
 	if n < 0 || wait < 0 {
 		return argument("%d permits of semaphore %q, within %v", n, s.name, wait)

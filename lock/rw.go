@@ -8,8 +8,8 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// RW is a lock that many may share, or one have to itself. Who waits is served in the
-// order of asking, on every backend: readers that come after a writer wait behind it,
+// RW is a lock that many may share, or one have to itself. Waiters are served in
+// FIFO order, on every backend: readers that come after a writer wait behind it,
 // so that it is not kept out by a stream of them.
 type RW struct{ object }
 
@@ -35,7 +35,7 @@ func (l *RW) claim(shared bool) claim {
 	return scriptLine{c: l.c, name: l.name, ttl: kit.Millis(l.opts.TTL), limit: allPermits, n: n, keys: l.keys}
 }
 
-// TryAcquire asks once for the lock alone; ErrTaken if anybody has it, or waits.
+// TryAcquire asks once for the lock alone; ErrTaken if another owner has it, or waits.
 func (l *RW) TryAcquire(ctx context.Context) (*Lease, error) {
 	return l.try(ctx, l.claim(false), l.owner())
 }
@@ -46,7 +46,7 @@ func (l *RW) Acquire(ctx context.Context, wait time.Duration) (*Lease, error) {
 	return l.acquire(ctx, l.claim(false), l.owner(), wait)
 }
 
-// TryShare asks once to share the lock; ErrTaken if somebody has it alone, or waits.
+// TryShare asks once to share the lock; ErrTaken if another owner has it alone, or waits.
 func (l *RW) TryShare(ctx context.Context) (*Lease, error) {
 	return l.try(ctx, l.claim(true), l.owner())
 }

@@ -12,12 +12,12 @@ import (
 //
 //	name          the owner, lives as long as the lease
 //	{name}:fence  the last token, which is the holder's; lives a day longer
-//	{name}:wait   there is somebody to be woken; channel {name}:wake
+//	{name}:wait   there is a waiter to be woken; channel {name}:wake
 //
 // A token is the server's time in microseconds, or the last token plus one where
 // that is greater: so tokens grow, also if the counter was lost or the clock was set.
 //
-// Messages are sent by pcall, here and in the other scripts: who waits asks in any case,
+// Messages are sent by pcall, here and in the other scripts: a waiter polls in any case,
 // and a user without channels is no reason to fail half-way.
 //
 // Without contention a lock costs five commands in two scripts: that is why what marks
@@ -34,7 +34,7 @@ const (
 const fenceLife = 24 * 60 * 60 * 1000
 
 // takeScript returns the token, or 0 or less: minus the milliseconds for which it is
-// taken. Who waits gives the third key, which is set then, and how long it lives. The
+// taken. A waiter gives the third key, which is set then, and its time to live. The
 // new token is put together as a text: to print a number costs as much as to read the
 // clock.
 var takeScript = conn.NewScript(`

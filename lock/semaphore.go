@@ -11,8 +11,8 @@ import (
 )
 
 // Semaphore is a number of permits, held under leases: those of a holder that died
-// come back by themselves. Who waits is served in the order of asking, on every
-// backend, also who needs many permits.
+// come back by themselves. Waiters are served in FIFO order, on every
+// backend, also for many permits.
 type Semaphore struct {
 	object
 	permits int64

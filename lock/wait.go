@@ -51,8 +51,8 @@ func (w *waiter) run() (token int64, sent mark, err error) {
 	}
 }
 
-// prove renews what was granted, until there is an answer: who asked again instead would
-// have it twice, where a claim counts.
+// prove renews what was granted, until there is an answer: a second request would
+// hold it twice, where an acquirer counts.
 func (w *waiter) prove(token int64) (sent mark, err error) {
 	within := w.o.opts.TTL / 3
 	for n := 0; ; n++ {
@@ -158,7 +158,7 @@ func (w *waiter) stands(st stander) (int64, mark, error) {
 // case every second.
 func (w *waiter) asks() (int64, mark, error) {
 	failed := 0
-	_, plain := w.cl.(scriptLock) // which keeps no line: who waits is to be known when he listens
+	_, plain := w.cl.(scriptLock) // which keeps no line: a waiter is to be known when it listens
 	if plain && w.o.hub.busy() && w.join() == nil {
 		// Others wait here already: behind them. One at a time asks.
 		d := mostPause / 2
@@ -232,7 +232,7 @@ func (w *waiter) join() error {
 	return err
 }
 
-// leave leaves the hub; who leaves with empty hands lets another try.
+// leave leaves the hub; a waiter that leaves without the lock lets another one try.
 func (w *waiter) leave(err error) {
 	if w.joined {
 		w.hub.leave(w.owner, err != nil)

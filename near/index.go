@@ -217,7 +217,7 @@ func (x *Index) Delete(ctx context.Context) error {
 	return x.failed("delete", err)
 }
 
-// Watch removes what is dead in time, also while nobody uses the index, until the
+// Watch removes what is dead in time, also while no program uses the index, until the
 // context ends, whose error is in the chain of its own. It outlives lost connections.
 // On ebb that happens by itself.
 func (x *Index) Watch(ctx context.Context) error {

@@ -1,5 +1,5 @@
 // Package queue is a reliable queue: jobs for now or for later, each to one consumer
-// at a time, under a lease, until somebody says that it is done.
+// at a time, under a lease, until a consumer acknowledges it.
 //
 //	Push -> delayed -> ready -> leased -> Ack: gone
 //	                     ^        |
@@ -25,8 +25,8 @@
 //
 // On ebb, embedded or a server, a queue is a key of the DQ.* commands, shared with
 // every client of theirs. Elsewhere it is some keys under one hash tag and one Lua
-// script for each operation, on the server's time; who waits is told by a message,
-// and knows when the next job falls due.
+// script for each operation, on the server's time; a message wakes a waiting consumer,
+// which also knows when the next job is due.
 //
 // Redisson is another queue: the layout of Redisson's RDelayedQueue, shared with Java
 // programs. It has no leases.

@@ -20,11 +20,11 @@ import "github.com/ebbdb/ebb/conn"
 // is settled at the beginning of every call, a bounded number at a time. Only jobs
 // and what belongs to them is without a TTL, and goes with the last job.
 //
-// max is the MaxDeliveries of who took the job, since whoever comes next may
+// max is the MaxDeliveries of the consumer that took the job, since the next call may
 // have to bury it.
 //
 // None of the keys is one that ebb's own commands use for a queue of the same name:
-// data that moves from Redis to ebb is in nobody's way.
+// data that moves from Redis to ebb conflicts with no other key.
 
 // settleMost is how many ends of leases and TTLs a call settles: some ms of a
 // server's time.
@@ -107,7 +107,7 @@ for _, m in ipairs(over) do
   local own = j and member(j) == m
   if own then lift(j) end
   if not own then
-    call('ZREM', events, m) -- somebody deleted keys
+    call('ZREM', events, m) -- another program deleted keys
   elseif not j.leased then
     forget(j)
   elseif spent(j) then
@@ -124,7 +124,7 @@ end
 -- patience is how much more a call removes that is of no use.
 local patience = ` + settleMost + `
 -- first returns the job to be taken next, and otherwise when one falls due, and which.
--- What is left of a job that is not there, because somebody deleted a key, is removed;
+-- What is left of a job that is not there, because another program deleted a key, is removed;
 -- if there is much of it, something falls due at once.
 local function first()
   local from, soonest, which = '-inf', nil, nil
@@ -163,8 +163,8 @@ local function held(id, token)
 end
 `
 
-// leaseOver is why a job dies that nobody gave back.
-const leaseOver = "its last lease ended and nobody had settled it"
+// leaseOver is the reason of a job whose last lease ended.
+const leaseOver = "its last lease ended and no consumer had settled it"
 
 // pushScript adds jobs: ARGV wake, bound, whether to drop the oldest, then of each
 // id ("" has one made), payload, delay, instant (0: see delay), priority, TTL, Unique.

@@ -23,15 +23,15 @@ type native struct {
 	configured *atomic.Bool
 }
 
-// whyTTL is for how long it is known why a job died: longer than anybody waits who
-// looks at dead letters at all.
+// whyTTL is for how long the reason of a dead letter is kept: longer than an operator who
+// reads dead letters waits.
 const whyTTL = 30 * 24 * time.Hour
 
 func (n *native) deadKey() string { return kit.Key(n.name, "dead") }
 func (n *native) whyKey() string  { return kit.Key(n.name, "why") }
 
 // configure tells the queue its limits. Consumers do it, at their first call and
-// when a job shows that they are forgotten: whoever deletes the key deletes them.
+// when a job shows that they are forgotten: a client that deletes the key deletes them.
 func (n *native) configure(ctx context.Context) error {
 	_, err := n.c.Do(ctx, "DQ.CONFIG", n.name, "MAXDELIVERIES", n.max, "DEADLETTER", n.deadKey())
 	if err == nil {
@@ -187,7 +187,7 @@ func (n *native) pop(ctx context.Context, do func(context.Context, ...any) (conn
 	if err != nil && !errors.Is(err, conn.ErrNotReplicated) {
 		return t, err
 	}
-	t.wait = -1 // nobody knows
+	t.wait = -1 // unknown
 	jobs, bad := rawJobs(v.Elems)
 	if bad != nil {
 		return t, bad

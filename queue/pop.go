@@ -138,7 +138,7 @@ func (w *consumer[T]) fetch(ctx context.Context, count int) ([]*Job[T], error) {
 
 // prove returns of jobs that were taken, but whose leases too few replicas have yet,
 // those that are ours, when these leases are on the replicas. Until then it extends
-// them: who took the jobs again and again instead would count deliveries that nobody
+// them: taking the jobs again and again instead would count deliveries that no consumer
 // saw, and make dead letters of them.
 func (q *Queue[T]) prove(ctx context.Context, raws []raw, why error) []raw {
 	for tries := 0; len(raws) > 0; tries++ {

@@ -21,7 +21,7 @@ type PushOptions struct {
 	At time.Time
 	// Priority is 0 to 9: of the jobs that are due the highest goes first.
 	Priority int
-	// TTL is for how long the job is kept after it fell due: if nobody took it by
+	// TTL is for how long the job is kept after it fell due: if no consumer took it by
 	// then, it is dropped. 0: for ever.
 	TTL time.Duration
 	// Unique is for how long no other job like this is added, whatever becomes of

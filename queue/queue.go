@@ -67,7 +67,7 @@ type Options[T any] struct {
 	Grace time.Duration
 	// Codec turns values into bytes. nil: ebb.CodecOf.
 	Codec conn.Codec[T]
-	// Logger gets what nobody is told by an error. nil: nobody.
+	// Logger gets what no caller gets as an error. nil: no log.
 	Logger *slog.Logger
 }
 
@@ -159,7 +159,7 @@ func (q *Queue[T]) String() string {
 func (q *Queue[T]) native() bool { return !q.scripted && q.c.Capabilities().Native }
 
 // store is one of the two ways to keep a queue. Times are ms. Every method is one
-// round trip, and one step for everybody else.
+// round trip, and one step for all other clients.
 type store interface {
 	push(ctx context.Context, items []pushItem, maxLen int, drop bool) ([]pushed, error)
 	// take returns what it took beside ebb.ErrNotReplicated, and with no other error.
@@ -187,7 +187,7 @@ type raw struct {
 type taken struct {
 	jobs []raw
 	// wait is when to come again if there is no job; 0: at once, since there was more
-	// to tidy up than a call does; negative: nothing is to come, or nobody knows.
+	// to tidy up than a call does; negative: nothing is to come, or it is unknown.
 	wait time.Duration
 }
 

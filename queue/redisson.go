@@ -22,7 +22,7 @@ import (
 //	name                                 list of the payloads that are due
 //	redisson_delay_queue_channel:{name}  says when a new first item is due
 //
-// Whoever looks moves what is due from the first two to the third; programs in Java
+// Each call moves jobs that are due from the first two to the third; programs in Java
 // and in Go do it for each other. A value is its taker's at once: there are no leases,
 // no retries and no dead letters, and a consumer that dies takes what it took along.
 // Removing an item from the list of those that wait costs O(n). Use a Queue where no
@@ -41,7 +41,7 @@ type SharedOptions[T any] struct {
 	// Codec turns values into bytes as the Java side does: ebb.CodecOf, the default,
 	// for strings is its StringCodec.
 	Codec conn.Codec[T]
-	// Logger gets what nobody is told by an error. nil: nobody.
+	// Logger gets what no caller gets as an error. nil: no log.
 	Logger *slog.Logger
 }
 
@@ -194,7 +194,7 @@ func (s *Shared[T]) TryPop(ctx context.Context) (v T, err error) {
 }
 
 // Pop waits for a value, until the context ends, and takes it. It outlasts a backend
-// that goes and comes back. It is woken by whoever adds to the list. A value that the
+// that goes and comes back. A client that adds to the list wakes it. A value that the
 // codec cannot read is taken nevertheless, and the logger gets it.
 func (s *Shared[T]) Pop(ctx context.Context) (v T, err error) {
 	for tries := 0; ; {

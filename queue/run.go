@@ -139,7 +139,7 @@ func run[T any](ctx context.Context, j *Job[T], fn func(context.Context, *Job[T]
 }
 
 // keep extends a job's lease every third of it until release is called, and calls
-// lost with ErrLost when the lease is over as far as anybody can know. It costs a
+// lost with ErrLost when the lease is over as far as it can know. It costs a
 // timer, and a goroutine from the first extension on. release waits for it.
 func (q *Queue[T]) keep(ctx context.Context, j *Job[T], lost context.CancelCauseFunc) (release func()) {
 	ctx, end := context.WithCancel(ctx)

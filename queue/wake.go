@@ -14,8 +14,8 @@ const (
 	// lookAgain is how often who waits looks without having been told to: messages
 	// are lost when a master is replaced.
 	lookAgain = 5 * time.Second
-	// subscribeFirst and subscribeMost are the pauses between tries to subscribe. Who
-	// waits looks at each, so they bound the delay where SUBSCRIBE is not allowed.
+	// subscribeFirst and subscribeMost are the pauses between tries to subscribe. A waiting
+	// consumer looks at each, so they bound the delay where SUBSCRIBE is not allowed.
 	subscribeFirst, subscribeMost = 10 * time.Millisecond, 500 * time.Millisecond
 )
 
@@ -26,7 +26,7 @@ const (
 //
 // One is told at a time, and tells the next when it leaves, with a job or without
 // one: so however many wait, the server is asked as often as there are jobs, and
-// nobody sleeps while one is ready. Invariant: of those who wait somebody has looked
+// no consumer sleeps while one is ready. Invariant: one of the waiting consumers has looked
 // since the last message, or has a ring to look at.
 //
 // There is one subscription for all, from the first hold to the last release.

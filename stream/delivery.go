@@ -45,14 +45,14 @@ func (g *Group[T]) delivery(consumer string, v conn.Value) (*Delivery[T], error)
 	return d, err
 }
 
-// Ack says that the entry is done. It is nil too where nobody holds the entry any
+// Ack says that the entry is done. It is nil too if no consumer holds the entry any
 // more, as after an Ack whose reply was lost. Errors: ErrLost.
 func (d *Delivery[T]) Ack(ctx context.Context) error {
 	return d.settle(ctx, "ack", true, ackScript)
 }
 
 // Nack hands the entry back, to be delivered again after a delay, or to become a
-// dead letter if this was its last delivery: then it is nil too where nobody holds
+// dead letter if this was its last delivery: then it is nil too if no consumer holds
 // the entry any more. Errors: ErrLost.
 func (d *Delivery[T]) Nack(ctx context.Context, delay time.Duration) error {
 	ms := kit.Millis(max(delay, 0))
@@ -69,8 +69,8 @@ func (d *Delivery[T]) Extend(ctx context.Context) error {
 	return err
 }
 
-// settle runs a script that ends the delivery, once. gone says that it is well where
-// nobody holds the entry.
+// settle runs a script that ends the delivery, once. gone says that it is no error if
+// no consumer holds the entry.
 func (d *Delivery[T]) settle(ctx context.Context, doing string, gone bool, s *conn.Script, more ...any) error {
 	if d.settled.Load() {
 		return nil

@@ -29,7 +29,7 @@
 // wait out a Nack, and {name}:dead:<group>, a stream of dead letters.
 //
 // Invariants: an entry of a group is new, or pending for one consumer, or done; a
-// delivery is known by its consumer and its number, and whoever lost it to another
+// delivery is known by its consumer and its number, and a consumer that lost it to another
 // can neither Ack nor Nack it; an entry becomes a dead letter in the step that takes
 // it out of the group.
 //

@@ -103,7 +103,7 @@ return {got, after, soon}
 // What the scripts of a delivery return.
 const (
 	settledDone = 1
-	settledGone = 0  // it is pending for nobody
+	settledGone = 0  // it is pending for no consumer
 	settledLost = -1 // it is pending for another, or once more for this one
 )
 

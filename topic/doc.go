@@ -1,4 +1,4 @@
-// Package topic publishes values of a type to whoever listens at that moment.
+// Package topic publishes values of a type to the current subscribers.
 //
 //	orders, err := topic.New[Order](c, "orders")
 //	sub, err := orders.Subscribe(ctx)
@@ -17,7 +17,7 @@
 //
 //	Publish ─ channel ─▶ the backend ─▶ pump, a goroutine ─▶ Backlog ─▶ Next, All
 //
-// Messages are not kept: who is not there does not get them. What must arrive goes
+// Messages are not kept: a client that is not subscribed does not get them. What must arrive goes
 // into a stream or a queue.
 //
 // Invariants: messages come in the order in which the backend got them; a gap is

@@ -21,8 +21,8 @@ type Options[T any] struct {
 	// connection at that: the subscriber then sees ebb.ErrInterrupted.
 	Backlog int
 	// Sharded sends messages through the one node of a cluster that has the
-	// topic's slot, instead of through all (SPUBLISH). Who publishes and who
-	// subscribes must agree. A backend without sharded channels uses plain ones.
+	// topic's slot, instead of through all (SPUBLISH). Publishers and
+	// subscribers must agree. A backend without sharded channels uses plain ones.
 	Sharded bool
 	// Logger gets a line at debug level at the first use; nil: none.
 	Logger *slog.Logger

@@ -10,7 +10,7 @@
 // Window there is one more for each interval of time, {name}:u:<number>, which goes
 // by itself when it is too old:
 //
-//	… │ 7 │ 8 │ 9 │ 10 │      CountLast unites those of the last minutes: who came
+//	… │ 7 │ 8 │ 9 │ 10 │      CountLast unites those of the last minutes: an item
 //	              now ─┘      in several of them is counted once
 //
 // Start reading at Counter.Add.

@@ -40,7 +40,7 @@ func (p *program) summary(ctx context.Context, before map[string]string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.w, "\nstill in memory, and removed because somebody looked: %d\n", left)
+	fmt.Fprintf(p.w, "\nstill in memory, and removed by an access: %d\n", left)
 	if !p.c.Capabilities().Native {
 		return nil
 	}

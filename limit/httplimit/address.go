@@ -12,7 +12,7 @@ import (
 //
 // Without proxies that is the address of the connection. With n trusted proxies it is
 // the n-th address from the right in X-Forwarded-For: what the outermost of them has
-// written; what stands left of it anybody can make up. A request that has passed fewer
+// written; any client can make up the addresses left of it. A request that has passed fewer
 // is counted by the address of its connection.
 func ByAddress(proxies int) func(r *http.Request) string {
 	return func(r *http.Request) string {

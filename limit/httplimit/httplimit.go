@@ -11,9 +11,9 @@
 //	RateLimit-Policy: "api";q=60;w=60      60 in 60 seconds
 //	RateLimit: "api";r=12;t=48             12 are left, all are there again in 48 seconds
 //
-// Requests are told apart by the address that they come from. X-Forwarded-For is
-// anybody's to write and not looked at, unless Options.Proxies says how many proxies
-// of one's own stand before the program.
+// Requests are told apart by the address that they come from. Any client can
+// write X-Forwarded-For, so it is not read unless Options.Proxies says how many proxies
+// of your own are in front of the program.
 //
 // Other frameworks than net/http go through For.
 //
@@ -140,7 +140,7 @@ func policy(r limit.Rate, burst int64) string {
 	return fmt.Sprintf(";q=%d;w=%.0f", burst, window)
 }
 
-// seconds are whole ones, rounded up: who waits so long is not too early.
+// seconds are whole ones, rounded up: a client that waits so long is not too early.
 func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
