@@ -27,7 +27,7 @@ build: ## compile everything, and the binary to ./ebb
 test: ## format, vet and the short tests, with Go alone; says what it skipped
 	@.ci/test format short
 
-check: ## every test that this machine has the programs for, docs and go.mod (eight minutes)
+check: ## the tests in full, with the programs that this machine has; docs and go.mod
 	@.ci/test format tidy docs unit programs
 
 everything:
