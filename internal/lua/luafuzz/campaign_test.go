@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	luaTime    = flag.Duration("lua.time", 0, "how long random programs are compared with each oracle, half of it programs and half of it expressions; 0: 2 s, or 200 ms with -short")
+	luaTime    = flag.Duration("lua.time", 0, "how long programs, and expressions, are compared with each oracle; 0: 2 s, or 200 ms with -short")
 	luaSeed    = flag.Uint64("lua.seed", 0, "the seed of the first program; 0: see package draw")
 	luaFaults  = flag.Int("lua.faults", 5, "after how many faults a campaign ends")
 	luaBetween = flag.Bool("lua.between", false, "compare lua5.1 with redis-server, to see what the generator must not depend on")
