@@ -9,7 +9,7 @@ CHAOSTIME ?= 10m
 BENCH    ?= .
 COUNT    ?= 6
 KEYS     ?= 1000000
-TOOLKIT   = ./limit/... ./lock/... ./expmap/... ./expset/... ./queue/... ./topic/... ./stream/... ./bloom/... ./unique/... ./bits/... ./near/... ./internal/backends
+TOOLKIT   = ./conn/... ./limit/... ./lock/... ./expmap/... ./expset/... ./queue/... ./topic/... ./stream/... ./bloom/... ./unique/... ./bits/... ./near/... ./internal/backends
 BACKENDS ?= all
 
 export GO LINT

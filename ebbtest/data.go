@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/embed"
 )
 
 // Data is what a Backend has stored, for a test to look at: no contexts, no errors,
@@ -18,7 +19,7 @@ import (
 // extend is extended.
 type Data struct {
 	t  testing.TB
-	c  *ebb.Conn
+	c  *conn.Conn
 	db int
 }
 
@@ -32,9 +33,9 @@ type Entry struct {
 func (d *Data) DB(n int) *Data { return &Data{t: d.t, c: d.c, db: n} }
 
 // Do runs a command, and fails the test if it fails.
-func (d *Data) Do(args ...any) ebb.Value {
+func (d *Data) Do(args ...any) conn.Value {
 	d.t.Helper()
-	var v ebb.Value
+	var v conn.Value
 	var err error
 	if d.db == 0 {
 		v, err = d.c.Do(context.Background(), args...)
@@ -48,14 +49,14 @@ func (d *Data) Do(args ...any) ebb.Value {
 }
 
 // inDB runs a command in another database, with a session of its own.
-func (d *Data) inDB(args []any) (ebb.Value, error) {
-	s := ebb.EngineOf(d.c).Service().NewSession(nil)
+func (d *Data) inDB(args []any) (conn.Value, error) {
+	s := embed.Of(d.c).Service().NewSession(nil)
 	defer s.Closed(nil)
-	var v ebb.Value
+	var v conn.Value
 	for _, args := range [][]any{{"HELLO", 3}, {"SELECT", d.db}, args} { // as the Conn has it
 		words := make([][]byte, len(args))
 		for i, a := range args {
-			w, err := ebb.ArgText(a)
+			w, err := conn.ArgText(a)
 			if err != nil {
 				return v, err
 			}
@@ -189,7 +190,7 @@ func (d *Data) Dump() string {
 	for _, key := range d.Keys() {
 		kind := d.Type(key)
 		fmt.Fprintf(&s, "%s (%s", key, kind)
-		if t := d.TTL(key); t != ebb.Forever {
+		if t := d.TTL(key); t != conn.Forever {
 			fmt.Fprintf(&s, ", %v", t)
 		}
 		s.WriteString(")\n")
@@ -229,7 +230,7 @@ func lines(s *strings.Builder, all []string) {
 func ttl(ms int64) time.Duration {
 	switch ms {
 	case -1:
-		return ebb.Forever
+		return conn.Forever
 	case -2:
 		return 0
 	}
@@ -237,14 +238,14 @@ func ttl(ms int64) time.Duration {
 }
 
 // first reads the reply for one item.
-func first(v ebb.Value) time.Duration {
+func first(v conn.Value) time.Duration {
 	if len(v.Elems) == 0 {
 		return 0
 	}
 	return ttl(v.Elems[0].Int)
 }
 
-func texts(v ebb.Value) []string {
+func texts(v conn.Value) []string {
 	all := make([]string, 0, len(v.Elems))
 	for _, e := range v.Elems {
 		all = append(all, e.String())
@@ -253,8 +254,8 @@ func texts(v ebb.Value) []string {
 }
 
 // flatten takes pairs out of their arrays: RESP3 has them, RESP2 has not.
-func flatten(v ebb.Value) []ebb.Value {
-	var all []ebb.Value
+func flatten(v conn.Value) []conn.Value {
+	var all []conn.Value
 	for _, e := range v.Elems {
 		if len(e.Elems) > 0 {
 			all = append(all, e.Elems...)

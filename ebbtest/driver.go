@@ -6,19 +6,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/resp"
 )
 
 // driver is a Backend's Conn: the embedded engine, behind the faults.
 type driver struct {
-	c *ebb.Conn
+	c *conn.Conn
 	f *faults
 }
 
 // pass waits as long as SetLatency says, and asks what is to become of a command.
 // lost says that its reply is to be lost.
-func (d *driver) pass(ctx context.Context, args []any) (refused *ebb.Value, lost bool, err error) {
+func (d *driver) pass(ctx context.Context, args []any) (refused *conn.Value, lost bool, err error) {
 	if wait := d.f.delay(); wait > 0 {
 		t := time.NewTimer(wait)
 		defer t.Stop()
@@ -33,15 +33,15 @@ func (d *driver) pass(ctx context.Context, args []any) (refused *ebb.Value, lost
 	}
 	cmd := make([]string, len(args))
 	for i, a := range args {
-		if cmd[i], err = ebb.ArgText(a); err != nil {
+		if cmd[i], err = conn.ArgText(a); err != nil {
 			return nil, false, err
 		}
 	}
 	err = d.f.decide(cmd)
-	var reply ebb.ReplyError
+	var reply conn.ReplyError
 	switch {
 	case errors.As(err, &reply):
-		return &ebb.Value{Kind: resp.KindError, Str: string(reply)}, false, nil
+		return &conn.Value{Kind: resp.KindError, Str: string(reply)}, false, nil
 	case errors.Is(err, ErrLost):
 		return nil, true, nil
 	case err != nil:
@@ -70,23 +70,23 @@ func (d *driver) up(ctx context.Context, fn func(ctx context.Context) error) err
 }
 
 // plain takes an error reply out of an error: a Driver has it in the Value.
-func plain(v ebb.Value, err error) (ebb.Value, error) {
-	var reply ebb.ReplyError
+func plain(v conn.Value, err error) (conn.Value, error) {
+	var reply conn.ReplyError
 	if errors.As(err, &reply) {
-		return ebb.Value{Kind: resp.KindError, Str: string(reply)}, nil
+		return conn.Value{Kind: resp.KindError, Str: string(reply)}, nil
 	}
 	return v, err
 }
 
-func (d *driver) Do(ctx context.Context, args []any) (v ebb.Value, err error) {
+func (d *driver) Do(ctx context.Context, args []any) (v conn.Value, err error) {
 	return d.run(ctx, args, d.c.Do)
 }
 
-func (d *driver) Block(ctx context.Context, args []any) (ebb.Value, error) {
+func (d *driver) Block(ctx context.Context, args []any) (conn.Value, error) {
 	return d.run(ctx, args, d.c.Block)
 }
 
-func (d *driver) run(ctx context.Context, args []any, do func(context.Context, ...any) (ebb.Value, error)) (v ebb.Value, err error) {
+func (d *driver) run(ctx context.Context, args []any, do func(context.Context, ...any) (conn.Value, error)) (v conn.Value, err error) {
 	err = d.up(ctx, func(ctx context.Context) error {
 		refused, lost, err := d.pass(ctx, args)
 		if refused != nil {
@@ -96,7 +96,7 @@ func (d *driver) run(ctx context.Context, args []any, do func(context.Context, .
 			return err
 		}
 		if v, err = plain(do(ctx, args...)); err == nil && lost {
-			v, err = ebb.Value{}, away(ErrLost.Error())
+			v, err = conn.Value{}, away(ErrLost.Error())
 		}
 		return err
 	})
@@ -104,15 +104,15 @@ func (d *driver) run(ctx context.Context, args []any, do func(context.Context, .
 }
 
 // Pipeline runs the commands one by one, and each passes the faults.
-func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]ebb.Value, error) {
+func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	for _, args := range cmds {
 		for _, a := range args {
-			if _, err := ebb.ArgText(a); err != nil {
+			if _, err := conn.ArgText(a); err != nil {
 				return nil, err // before anything is run
 			}
 		}
 	}
-	replies := make([]ebb.Value, len(cmds))
+	replies := make([]conn.Value, len(cmds))
 	for i, args := range cmds {
 		var err error
 		if replies[i], err = d.Do(ctx, args); err != nil {
@@ -123,16 +123,16 @@ func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]ebb.Value, error
 }
 
 // Replicated is the same faults before a view of the engine; see ebb.Driver.
-func (d *driver) Replicated(n int, within time.Duration) ebb.Driver {
+func (d *driver) Replicated(n int, within time.Duration) conn.Driver {
 	return &driver{d.c.Replicated(n, within), d.f}
 }
 
 // Tx passes the faults as one command, EXEC.
-func (d *driver) Tx(ctx context.Context, cmds [][]any) (replies []ebb.Value, err error) {
+func (d *driver) Tx(ctx context.Context, cmds [][]any) (replies []conn.Value, err error) {
 	return d.exec(ctx, cmds, d.c.Tx)
 }
 
-func (d *driver) exec(ctx context.Context, cmds [][]any, tx func(context.Context, *ebb.Batch) ([]ebb.Value, error)) (replies []ebb.Value, err error) {
+func (d *driver) exec(ctx context.Context, cmds [][]any, tx func(context.Context, *conn.Batch) ([]conn.Value, error)) (replies []conn.Value, err error) {
 	err = d.up(ctx, func(ctx context.Context) error {
 		refused, lost, err := d.pass(ctx, []any{"EXEC"})
 		if refused != nil {
@@ -141,7 +141,7 @@ func (d *driver) exec(ctx context.Context, cmds [][]any, tx func(context.Context
 		if err != nil {
 			return err
 		}
-		var b ebb.Batch
+		var b conn.Batch
 		for _, args := range cmds {
 			b.Do(args...)
 		}
@@ -153,17 +153,17 @@ func (d *driver) exec(ctx context.Context, cmds [][]any, tx func(context.Context
 	return replies, err
 }
 
-func (d *driver) Watch(ctx context.Context, fn func(*ebb.Watched) error, keys []string) error {
+func (d *driver) Watch(ctx context.Context, fn func(*conn.Watched) error, keys []string) error {
 	return d.up(ctx, func(ctx context.Context) error {
-		return d.c.Watch(ctx, func(w *ebb.Watched) error {
-			return fn(ebb.NewWatched(
-				func(ctx context.Context, args []any) (ebb.Value, error) { return d.run(ctx, args, w.Do) },
-				func(ctx context.Context, cmds [][]any) ([]ebb.Value, error) { return d.exec(ctx, cmds, w.Tx) }))
+		return d.c.Watch(ctx, func(w *conn.Watched) error {
+			return fn(conn.NewWatched(
+				func(ctx context.Context, args []any) (conn.Value, error) { return d.run(ctx, args, w.Do) },
+				func(ctx context.Context, cmds [][]any) ([]conn.Value, error) { return d.exec(ctx, cmds, w.Tx) }))
 		}, keys...)
 	})
 }
 
-func (d *driver) Subscribe(ctx context.Context, kind ebb.SubscribeKind, names []string) (ebb.Feed, error) {
+func (d *driver) Subscribe(ctx context.Context, kind conn.SubscribeKind, names []string) (conn.Feed, error) {
 	f := &feed{d: d, kind: kind, names: names, closed: make(chan struct{})}
 	if err := d.up(ctx, f.open); err != nil {
 		return nil, err
@@ -171,10 +171,10 @@ func (d *driver) Subscribe(ctx context.Context, kind ebb.SubscribeKind, names []
 	return f, nil
 }
 
-func (d *driver) Capabilities() ebb.Capabilities { return d.c.Capabilities() }
+func (d *driver) Capabilities() conn.Capabilities { return d.c.Capabilities() }
 
 // Unwrap implements ebb.Wrapper.
-func (d *driver) Unwrap() *ebb.Conn { return d.c }
+func (d *driver) Unwrap() *conn.Conn { return d.c }
 
 func (d *driver) String() string { return d.c.String() }
 func (d *driver) Close() error   { return d.c.Close() }
@@ -182,12 +182,12 @@ func (d *driver) Close() error   { return d.c.Close() }
 // feed is a subscription that is made again after Stop and Start.
 type feed struct {
 	d     *driver
-	kind  ebb.SubscribeKind
+	kind  conn.SubscribeKind
 	names []string
-	kept  []ebb.Message // at most one, that came while the backend hung
+	kept  []conn.Message // at most one, that came while the backend hung
 
 	mu     sync.Mutex // guards what follows
-	sub    *ebb.Subscription
+	sub    *conn.Subscription
 	shut   bool
 	closed chan struct{} // closed by Close
 }
@@ -195,9 +195,9 @@ type feed struct {
 func (f *feed) open(ctx context.Context) (err error) {
 	subscribe := f.d.c.Subscribe
 	switch f.kind {
-	case ebb.Patterns:
+	case conn.Patterns:
 		subscribe = f.d.c.PSubscribe
-	case ebb.Sharded:
+	case conn.Sharded:
 		subscribe = f.d.c.SSubscribe
 	}
 	sub, err := subscribe(ctx, f.names...)
@@ -207,7 +207,7 @@ func (f *feed) open(ctx context.Context) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.shut {
-		return errors.Join(ebb.ErrClosed, sub.Close())
+		return errors.Join(conn.ErrClosed, sub.Close())
 	}
 	f.sub = sub
 	return nil
@@ -215,7 +215,7 @@ func (f *feed) open(ctx context.Context) (err error) {
 
 // Next implements ebb.Feed: through a stop it waits for the start, and then says
 // that messages may be lost.
-func (f *feed) Next(ctx context.Context) (m ebb.Message, err error) {
+func (f *feed) Next(ctx context.Context) (m conn.Message, err error) {
 	f.mu.Lock()
 	sub := f.sub
 	f.mu.Unlock()
@@ -224,7 +224,7 @@ func (f *feed) Next(ctx context.Context) (m ebb.Message, err error) {
 		m, err = f.heard(up, sub)
 		stopped := errors.Is(context.Cause(up), errStopped)
 		end()
-		if err == nil || !stopped || ctx.Err() != nil || errors.Is(err, ebb.ErrClosed) {
+		if err == nil || !stopped || ctx.Err() != nil || errors.Is(err, conn.ErrClosed) {
 			return m, err
 		}
 	}
@@ -234,18 +234,18 @@ func (f *feed) Next(ctx context.Context) (m ebb.Message, err error) {
 	select {
 	case <-f.d.f.up():
 	case <-f.closed:
-		return m, ebb.ErrClosed
+		return m, conn.ErrClosed
 	case <-ctx.Done():
 		return m, ctx.Err()
 	}
 	if err := f.d.up(ctx, f.open); err != nil {
 		return m, err
 	}
-	return m, ebb.ErrInterrupted
+	return m, conn.ErrInterrupted
 }
 
 // heard returns the next message, when the backend does not hang.
-func (f *feed) heard(ctx context.Context, sub *ebb.Subscription) (m ebb.Message, err error) {
+func (f *feed) heard(ctx context.Context, sub *conn.Subscription) (m conn.Message, err error) {
 	if len(f.kept) > 0 { // Next is for one goroutine at a time
 		m = f.kept[0]
 	} else if m, err = sub.Next(ctx); err != nil {
@@ -253,7 +253,7 @@ func (f *feed) heard(ctx context.Context, sub *ebb.Subscription) (m ebb.Message,
 	}
 	f.kept = append(f.kept[:0], m)
 	if err = f.d.f.wait(ctx); err != nil {
-		return ebb.Message{}, err
+		return conn.Message{}, err
 	}
 	f.kept = f.kept[:0]
 	return m, nil

@@ -40,14 +40,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/embed"
 	"github.com/ebbdb/ebb/engine"
 )
 
 // Backend is an embedded engine for one test. What takes an *ebb.Conn takes
 // its Conn.
 type Backend struct {
-	*ebb.Conn
+	*conn.Conn
 	// Clock is the engine's time.
 	Clock *Clock
 	// Data is what is stored.
@@ -74,12 +75,12 @@ func Run(t testing.TB) *Backend {
 	b.faults.sessions = map[*session]struct{}{}
 	b.faults.quiet.L = &b.faults.mu
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	c, err := ebb.Open(b.ctx, "mem://", ebb.Options{Clock: b.Clock.of()})
+	c, err := embed.Open(b.ctx, "mem://", embed.Options{Clock: b.Clock.of()})
 	if err != nil {
 		b.cancel()
 		t.Fatalf("ebbtest: %v", err)
 	}
-	b.Conn, b.Data = ebb.Use(&driver{c, &b.faults}), &Data{t: t, c: c}
+	b.Conn, b.Data = conn.New(&driver{c, &b.faults}), &Data{t: t, c: c}
 	t.Cleanup(func() {
 		b.cancel()
 		b.serves.Wait()

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 var (
@@ -31,7 +31,7 @@ type faults struct {
 	started   chan struct{}                   // closed by Start; nil unless down
 	calls     map[int]context.CancelCauseFunc // of those who wait in the engine
 	next      int
-	conns     map[*conn]struct{}
+	conns     map[*connection]struct{}
 	sessions  map[*session]struct{}
 	quiet     sync.Cond // on mu: a session has ended
 }
@@ -193,7 +193,7 @@ func (f *faults) decide(cmd []string) error {
 	reply, fn := f.reply, f.intercept
 	f.mu.Unlock()
 	if reply != "" {
-		return ebb.ReplyError(reply)
+		return conn.ReplyError(reply)
 	}
 	if fn != nil {
 		return fn(cmd)
@@ -233,20 +233,20 @@ func (f *faults) isDown() bool {
 }
 
 // enter notes a connection, and reports whether it may come in.
-func (f *faults) enter(c *conn) bool {
+func (f *faults) enter(c *connection) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.down {
 		return false
 	}
 	if f.conns == nil {
-		f.conns = map[*conn]struct{}{}
+		f.conns = map[*connection]struct{}{}
 	}
 	f.conns[c] = struct{}{}
 	return true
 }
 
-func (f *faults) leave(c *conn) {
+func (f *faults) leave(c *connection) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.conns, c)
@@ -278,4 +278,4 @@ func (f *faults) whileUp(ctx context.Context) (up context.Context, end func(), e
 var errStopped = errors.New("ebbtest: stopped")
 
 // away is the error of a backend that is not there.
-func away(why string) error { return fmt.Errorf("ebbtest: %w: %s", ebb.ErrUnavailable, why) }
+func away(why string) error { return fmt.Errorf("ebbtest: %w: %s", conn.ErrUnavailable, why) }

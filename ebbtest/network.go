@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/embed"
 	"github.com/ebbdb/ebb/internal/memnet"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/server"
@@ -87,7 +87,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &conn{Conn: nc, f: l.f, gone: make(chan struct{})}
+		c := &connection{Conn: nc, f: l.f, gone: make(chan struct{})}
 		if l.f.enter(c) {
 			return c, nil
 		}
@@ -95,8 +95,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// conn is a client's connection.
-type conn struct {
+// connection is a client's connection.
+type connection struct {
 	net.Conn
 	f    *faults
 	once sync.Once
@@ -104,7 +104,7 @@ type conn struct {
 }
 
 // Read waits as long as SetLatency says when something has come.
-func (c *conn) Read(p []byte) (int, error) {
+func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if d := c.f.delay(); d > 0 && n > 0 {
 		t := time.NewTimer(d)
@@ -119,13 +119,13 @@ func (c *conn) Read(p []byte) (int, error) {
 }
 
 // Write waits while the backend hangs.
-func (c *conn) Write(p []byte) (int, error) {
+func (c *connection) Write(p []byte) (int, error) {
 	c.hang()
 	return c.Conn.Write(p)
 }
 
 // hang waits while the backend hangs.
-func (c *conn) hang() {
+func (c *connection) hang() {
 	if hung := c.f.goesOn(); hung != nil {
 		select {
 		case <-hung:
@@ -134,7 +134,7 @@ func (c *conn) hang() {
 	}
 }
 
-func (c *conn) Close() error {
+func (c *connection) Close() error {
 	c.once.Do(func() { close(c.gone) })
 	c.f.leave(c)
 	return c.Conn.Close()
@@ -144,7 +144,7 @@ func (c *conn) Close() error {
 type host struct{ b *Backend }
 
 func (h host) NewSession(c reactor.Conn) reactor.Session {
-	inner := ebb.EngineOf(h.b.Data.c).NewSession(c)
+	inner := embed.Of(h.b.Data.c).NewSession(c)
 	if inner == nil {
 		return nil
 	}
@@ -154,5 +154,5 @@ func (h host) NewSession(c reactor.Conn) reactor.Session {
 }
 
 func (h host) Attach(stop func()) (detach func(), err error) {
-	return ebb.EngineOf(h.b.Data.c).Attach(stop)
+	return embed.Of(h.b.Data.c).Attach(stop)
 }

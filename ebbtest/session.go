@@ -3,7 +3,7 @@ package ebbtest
 import (
 	"errors"
 
-	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -34,7 +34,7 @@ func (s *session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 				return consumed, out, reactor.Continue
 			}
 			err = s.f.decide(words(args))
-			var reply ebb.ReplyError
+			var reply conn.ReplyError
 			switch {
 			case errors.As(err, &reply):
 				out = append(append(append(out, '-'), reply...), "\r\n"...)
