@@ -35,7 +35,7 @@ type Host interface {
 // It serves ln, which it closes, until ctx ends, ln fails or the engine is
 // closed; then it closes the connections, with up to five seconds for replies
 // to be written, and returns: nil unless ln failed. Any listener will do. There
-// is no password: whoever reaches ln may read and write everything, so choose
+// is no password: a client that reaches ln may read and write everything, so choose
 // an address of this machine alone.
 func Serve(ctx context.Context, ln net.Listener, h Host) error {
 	ctx, stop := context.WithCancel(ctx)

@@ -5,13 +5,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// backupCommand is `ebb cli --rdb` under the name that one looks for.
+// backupCommand is `ebb cli --rdb` under the name that operators look for.
 func backupCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup [OPTIONS] FILE",
 		Short: "Write a snapshot of a running server into a file",
 		Long: `Write a snapshot of a running server into a file: the data of one instant, as an
-RDB file, while the server goes on. The options are those of ebb cli: -h HOST,
+RDB file. The server continues to serve. The options are those of ebb cli: -h HOST,
 -p PORT, -a PASSWORD, --tls ... A file "-" is standard output.
 
   ebb backup -p 7000 backup.rdb

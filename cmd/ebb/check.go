@@ -25,11 +25,11 @@ func checkCommand() *cobra.Command {
 		Short: "Examine files of data, and repair the tail of an append-only file",
 		Long: `Examine files of data: RDB files and append-only files of ebb, Redis and Valkey,
 manifests with the files they name, and directories of these. What a file is
-follows from its first bytes. It says what is in them and, at which offset and in
-which key, what is wrong; then it ends with status 1.
+follows from its first bytes. It prints what the files hold and, with offset and key,
+what is wrong; then it ends with status 1.
 
-With --fix it cuts off a command at the end of an append-only file that is not
-all there, as a server does on start under aof-load-truncated, after asking.
+With --fix it removes an incomplete command from the end of an append-only file, as a
+server does on start under aof-load-truncated. It asks before it does so.
 
   ebb check /var/lib/redis
   ebb check --fix appendonlydir/appendonly.aof.1.incr.aof`,
@@ -114,7 +114,7 @@ func (v *valueChecker) check(e *rdb.Entry) error {
 	defer tx.Commit()
 	defer tx.Del(key)
 	if err := tx.Restore(key, v.buf, engine.RestoreOptions{Replace: true}); err != nil {
-		return fmt.Errorf("it cannot be loaded: %w", err)
+		return fmt.Errorf("the value cannot be loaded: %w", err)
 	}
 	return nil
 }

@@ -8,15 +8,15 @@ import (
 )
 
 // slack is how many bytes of garbage may lie in Go's heap before it is collected,
-// however little lives there. Data lies outside that heap, so what lives is a few
+// however small the live heap is. Data is outside that heap, so the live heap has a few
 // megabytes, and with Go's own rule, to collect when the heap has doubled, scripts
 // that make many values would spend a third of their time in collections. The
 // price is so much resident memory and half as much again, once scripts have made
 // garbage.
 const slack = 24 << 20
 
-// paceCollector has Go's collector leave slack from now on. Who sets GOGC decides
-// for himself.
+// paceCollector has Go's collector leave slack from now on. A value of
+// GOGC in the environment wins over it.
 func paceCollector() {
 	if os.Getenv("GOGC") == "" {
 		paceAfter(0)
@@ -33,7 +33,7 @@ func paceAfter(before int) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
 	percent := collectorPercent(live[0].Value.Uint64())
-	if percent*10 < before*9 || percent*9 > before*10 { // a change stops everybody for microseconds
+	if percent*10 < before*9 || percent*9 > before*10 { // a change stops the program for microseconds
 		debug.SetGCPercent(percent)
 		before = percent
 	}

@@ -1,4 +1,4 @@
-// Command ebb is the one binary: a server and what one needs beside it.
+// Command ebb is the server, and the tools for its operators.
 //
 //	ebb serve     a server that speaks the Redis protocol
 //	ebb cli       talk to one
@@ -22,7 +22,7 @@ import (
 func main() {
 	root := &cobra.Command{
 		Use:           "ebb",
-		Short:         "A data store on the Redis protocol whose deadlines are exact",
+		Short:         "A Redis-compatible in-memory data store with exact, per-item expiration",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

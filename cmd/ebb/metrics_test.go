@@ -178,7 +178,7 @@ func TestScrapesSeeAStormOfDeadlines(t *testing.T) {
 	}
 	if c, err := net.Dial("tcp", r.admin); err == nil {
 		_ = c.Close()
-		t.Error("somebody still listens")
+		t.Error("the address of the pages is still served")
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/ebbdb/ebb/internal/instance"
 )
 
-// grace is how long a server that is told to stop waits for replies to be
+// grace is how long a server that ends waits for replies to be
 // written: well below the ten seconds after which supervisors kill.
 const grace = 5 * time.Second
 
@@ -32,7 +32,7 @@ func serveCommand() *cobra.Command {
 		Short: "Run a server that speaks the Redis protocol",
 		Long: `Run a server that speaks the Redis protocol, by default on 127.0.0.1:6379 and
 in memory. With --dir the data is kept in that directory: changes are appended to
-files and synced every second (--appendfsync always: before any client hears of them).
+files and fsynced every second (--appendfsync always: before the reply is sent).
 --appendonly yes or --save alone keep it in the working directory, as redis-server does.
 
 A configuration file has the syntax of redis.conf; "-" reads it from standard
@@ -62,7 +62,7 @@ time in the files.`,
 	}
 }
 
-// serve runs a server until it is told to stop; with daemonize yes a child does, and serve
+// serve runs a server until a signal or SHUTDOWN ends it; with daemonize yes a child does, and serve
 // returns when the child listens.
 func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) error {
 	parent := parentOf()
@@ -139,7 +139,7 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 	stop()
 	if err != nil {
 		if signalled && listening {
-			fmt.Fprintln(out, "stopping: a signal has ended the load; the files are as they were")
+			fmt.Fprintln(out, "stopping: a signal ended the load; the files are unchanged")
 			return nil
 		}
 		return err
@@ -185,12 +185,12 @@ func await(ctx context.Context, signals <-chan os.Signal, in *instance.Instance,
 			o = shutdownOptions(cfg, sig)
 			o.Force = o.Force || tries > 0 && sig == os.Interrupt
 		}
-		fmt.Fprintln(out, "stopping: writing out the last replies")
+		fmt.Fprintln(out, "stopping: sending the last replies")
 		err := untilInterrupt(signals, func(ctx context.Context) error { return in.Prepare(ctx, o) })
 		if err == nil {
 			return
 		}
-		log.Error("the server goes on: it could not write what is to be kept; SIGINT (Ctrl-C) ends it without", "err", err)
+		log.Error("the server continues: the data could not be saved; SIGINT (Ctrl-C) ends it without saving", "err", err)
 	}
 }
 
@@ -254,7 +254,7 @@ func greet(out io.Writer, cfg *config.Set, in *instance.Instance) {
 		fmt.Fprintf(out, "data is kept in %s (%s): %d shards, %d network loops\n", dir, keeping(cfg), in.DB().Shards(), in.Loops())
 	}
 	if cfg.RequirePass() == "" && cfg.ProtectedMode() {
-		fmt.Fprintln(out, "without a password only this machine is served (protected-mode yes)")
+		fmt.Fprintln(out, "no password is set: only clients of this machine are served (protected-mode yes)")
 	}
 	first := true
 	for _, g := range cfg.Ignored() {
@@ -262,7 +262,7 @@ func greet(out io.Writer, cfg *config.Set, in *instance.Instance) {
 			continue
 		}
 		if first {
-			fmt.Fprintln(out, "accepted, and without effect so far:")
+			fmt.Fprintln(out, "these directives are accepted and have no effect:")
 			first = false
 		}
 		fmt.Fprintf(out, "  %-24s %s (%s)\n", g.Name, g.Why, g.Where)
@@ -297,7 +297,7 @@ func keeping(cfg *config.Set) string {
 		how = append(how, "save "+s)
 	}
 	if len(how) == 0 {
-		return "saved when asked to"
+		return "saved by SAVE and BGSAVE only"
 	}
 	return strings.Join(how, "; ")
 }

@@ -10,23 +10,23 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 )
 
-// manager tells the service manager what the server does. One that is not told is nil.
+// manager reports the server's state to the service manager. It is nil if there is none to notify.
 type manager struct{ log *slog.Logger }
 
-// supervised reports whether systemd has started this program and waits for its word
-// (Type=notify in the unit), and the directive supervised says that it is told.
+// supervised reports whether systemd has started this program and waits for its notification
+// (Type=notify in the unit), and the directive supervised asks for it.
 func supervised(cfg *config.Set) bool {
-	asked := cfg.String("supervised")
-	return (asked == "systemd" || asked == "auto") && os.Getenv("NOTIFY_SOCKET") != ""
+	by := cfg.String("supervised")
+	return (by == "systemd" || by == "auto") && os.Getenv("NOTIFY_SOCKET") != ""
 }
 
-// managed returns who is told. Upstart no longer exists, and is not.
+// managed returns the service manager to notify. Upstart no longer exists, and is not notified.
 func managed(cfg *config.Set, log *slog.Logger) *manager {
 	if supervised(cfg) {
 		return &manager{log}
 	}
-	if asked := cfg.String("supervised"); asked == "systemd" || asked == "upstart" {
-		log.Warn("the service manager is not told when the server is ready: it is not systemd, or its unit has no Type=notify", "supervised", asked)
+	if by := cfg.String("supervised"); by == "systemd" || by == "upstart" {
+		log.Warn("the service manager is not notified when the server is ready: it is not systemd, or its unit has no Type=notify", "supervised", by)
 	}
 	return nil
 }
@@ -46,6 +46,6 @@ func (m *manager) tell(state string) {
 		return
 	}
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		m.log.Warn("the service manager could not be told", "state", fmt.Sprintf("%q", state), "error", err)
+		m.log.Warn("the service manager could not be notified", "state", fmt.Sprintf("%q", state), "error", err)
 	}
 }

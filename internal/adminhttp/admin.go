@@ -30,14 +30,13 @@ type Page struct {
 	Handler http.Handler
 }
 
-// Admin is a small HTTP server for those who look after a server: /healthz, the
+// Admin is a small HTTP server for operators: /healthz, the
 // pages that it is given, and an index of them all. It knows nothing of what it
 // shows. Its methods may be called from any goroutine.
 //
-// It listens before there is anything to show, so that who waits for the server
-// hears that it is loading, and until the very end. There is no password, and
-// only GET and HEAD are answered, and those only that ask by a name of this server (see
-// guard).
+// It listens before there is anything to show, so that programs that wait for the
+// server see that it is loading, and until the very end. There is no password. It answers only GET
+// and HEAD, and only requests by a name of this server (see guard).
 type Admin struct {
 	ln    net.Listener
 	srv   *http.Server
@@ -92,8 +91,8 @@ func ListenAdmin(addr string, log *slog.Logger) (*Admin, error) {
 }
 
 // AdminAddr turns the directive http into host:port, "" if nothing is to listen. A
-// port alone is one of loopback: who wants others to see the pages names the
-// address.
+// port alone is one of loopback: an operator who opens the pages to other machines names
+// the address.
 func AdminAddr(directive string) string {
 	switch {
 	case directive == "" || directive == "0":
@@ -125,8 +124,8 @@ func (a *Admin) Ready(pages ...Page) {
 	a.state.Store(s)
 }
 
-// Leave has /healthz answer "shutting down" from now on, so that nobody is sent
-// here any more. The pages are shown on.
+// Leave has /healthz answer "shutting down" from now on, so that load balancers send
+// no more clients. The pages are still shown.
 func (a *Admin) Leave() {
 	s := *a.state.Load()
 	s.health, s.line = http.StatusServiceUnavailable, "shutting down"

@@ -24,7 +24,7 @@ type guard struct {
 
 func (g guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !g.admits(r) {
-		http.Error(w, "this server has no such name: ask for it by its address, or by the name that it was told to listen on", http.StatusMisdirectedRequest)
+		http.Error(w, "this server has no such name: use its address, or the name that the directive http has", http.StatusMisdirectedRequest)
 		return
 	}
 	g.next.ServeHTTP(w, r)

@@ -111,7 +111,7 @@ func (c *checker) tail(in *input, wrong *oplog.AOFError, from int64) {
 	c.bad("%s, at offset %d: %d bytes stand behind the last whole command, %s", wrong.Reason, from+wrong.Offset, lost, begins)
 	switch {
 	case !wrong.Truncated:
-		c.printf("  That is no tail that was cut off: whole commands may follow. Who can do without them cuts the file to %d bytes.", good)
+		c.printf("  That is no tail that was cut off: whole commands may follow. To lose them, cut the file to %d bytes.", good)
 	case !in.last:
 		c.printf("  More data follows in the next file, so it may not be cut off here.")
 	case !c.Fix:
@@ -151,7 +151,7 @@ func (c *checker) lock(path string) (unlock func(), err error) {
 	dir := filepath.Dir(path)
 	for _, d := range []string{dir, filepath.Join(dir, "..")} {
 		if _, err := c.FS.Stat(filepath.Join(d, disk.LockFile)); err != nil {
-			continue // nobody has ever locked it
+			continue // it was never locked
 		}
 		h, err := c.FS.Lock(d)
 		if err != nil {

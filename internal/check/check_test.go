@@ -154,7 +154,7 @@ func TestWhatIsWrongWithAppendOnlyFiles(t *testing.T) {
 		"transaction": {set + "*1\r\n$5\r\nMULTI\r\n" + set, "x.aof: append-only file, 69 bytes\n" + table +
 			"\n  WRONG: the file ends within a transaction, at offset 69: 42 bytes stand behind the last whole command, which begin with the command \"MULTI\"\n  --fix cuts these bytes off."},
 		"damaged": {set + "*1\r\n?" + set, "x.aof: append-only file, 59 bytes\n" + table +
-			"\n  WRONG: '?' where '$' should be, at offset 31: 32 bytes stand behind the last whole command, which begin with the bytes \"*1\\r\\n?*3\\r\\n$3\\r\\nSET\\r\\n$1\\r\\nk\\r\\n$1\\r\\nv\\r\\n\"\n  That is no tail that was cut off: whole commands may follow. Who can do without them cuts the file to 27 bytes."},
+			"\n  WRONG: '?' where '$' should be, at offset 31: 32 bytes stand behind the last whole command, which begin with the bytes \"*1\\r\\n?*3\\r\\n$3\\r\\nSET\\r\\n$1\\r\\nk\\r\\n$1\\r\\nv\\r\\n\"\n  That is no tail that was cut off: whole commands may follow. To lose them, cut the file to 27 bytes."},
 	} {
 		dir := t.TempDir()
 		put(t, dir, "x.aof", []byte(c.file))

@@ -16,8 +16,8 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// maxErrors is how many values of a file may be wrong before the rest is left: who
-// reads more learns no more.
+// maxErrors is how many values of a file may be wrong before the rest is left out: more
+// lines help no reader.
 const maxErrors = 20
 
 // maxUnique is how many keys of a file are remembered to find one that comes

@@ -40,8 +40,8 @@ func (c *client) backup() int {
 // snapshot fetches the snapshot. A file is complete, synced and under its name, or
 // not there.
 func (c *client) snapshot(name string) error {
-	// An ebb server sends its own types to who can read them; other servers refuse
-	// what they do not know, which is no harm.
+	// An ebb server sends its own types to clients that can read them; other servers refuse
+	// the unknown option, which does no harm.
 	for _, args := range [][]string{{"REPLCONF", "capa", "eof", "capa", "ebb"}, {"REPLCONF", "rdb-only", "1"}} {
 		_, _ = c.conn.do(args...)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // client is the server as the program sees it: a connection that may be gone,
-// and what a new one is to be told. It is used by one goroutine.
+// and the commands that a new connection begins with. It is used by one goroutine.
 type client struct {
 	ctx context.Context
 	opt Options
@@ -266,7 +266,7 @@ func (c *client) interruptible() (context.Context, func()) {
 	return signal.NotifyContext(c.ctx, os.Interrupt)
 }
 
-// follow keeps what the prompt shows and a new connection must be told.
+// follow keeps what the prompt shows, and what a new connection begins with.
 func (c *client) follow(args []string, v resp.Value) {
 	if v.Kind == resp.KindError {
 		if strings.EqualFold(args[0], "exec") && strings.HasPrefix(v.Str, "EXECABORT") {

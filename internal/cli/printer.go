@@ -13,7 +13,7 @@ type printer struct {
 	w         io.Writer
 	format    Format
 	bulk, end string // delimiters of FormatRaw
-	pushes    bool   // show messages nobody asked for
+	pushes    bool   // show messages that are no reply
 	buf       []byte
 }
 
@@ -38,7 +38,7 @@ func (p *printer) reply(v resp.Value, plain bool) {
 	_, _ = p.w.Write(p.buf)
 }
 
-// push prints a message nobody asked for, if those are wanted.
+// push prints a message that is no reply, if the user wants those.
 func (p *printer) push(v resp.Value) {
 	if !p.pushes {
 		return

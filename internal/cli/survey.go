@@ -110,8 +110,8 @@ func (s *survey) scan() ([]string, error) {
 	return keys, nil
 }
 
-// ask sends one command for each key and returns the replies. A question of nil is
-// not asked, and its reply is no reply.
+// ask sends one command for each key and returns the replies. It sends nothing for
+// a question of nil, whose reply is empty.
 func (s *survey) ask(n int, question func(i int) []string) ([]resp.Value, error) {
 	all := make([]resp.Value, n)
 	for from := 0; from < n; from += surveyBatch {
@@ -135,7 +135,7 @@ func (s *survey) ask(n int, question func(i int) []string) ([]resp.Value, error)
 			if err != nil {
 				return nil, s.trouble("", err)
 			}
-			if all[i], err = s.judge(questions[i-from], v); err != nil {
+			if all[i], err = s.check(questions[i-from], v); err != nil {
 				return nil, err
 			}
 		}
@@ -143,9 +143,9 @@ func (s *survey) ask(n int, question func(i int) []string) ([]resp.Value, error)
 	return all, nil
 }
 
-// judge passes over replies that tell of one key alone: it has changed its type, has
-// moved to another node, or is not for this user. Other errors end the survey.
-func (s *survey) judge(question []string, v resp.Value) (resp.Value, error) {
+// check ignores errors about one key: its type has changed, the key has moved to another
+// node, or this user may not read it. Other errors end the survey.
+func (s *survey) check(question []string, v resp.Value) (resp.Value, error) {
 	err := v.Err()
 	if err == nil {
 		return v, nil

@@ -90,7 +90,7 @@ func (s *Set) load(d *Directive) Value { return *s.cells[d.index].val.Load() }
 
 // Get answers CONFIG GET: names and values in turn, for the names that match
 // one of the patterns, each once, sorted. A name without wildcards is
-// answered under the spelling it was asked by, and also when it is hidden.
+// answered in the caller's spelling, and also when the directive is hidden.
 func (s *Set) Get(patterns ...string) []string {
 	found := make(map[string]string)
 	seen := make(map[string]bool) // names in lower case

@@ -98,7 +98,7 @@ const (
 	plainLog     = "the log has one format: key=value with times as in RFC 3339"
 )
 
-// networkTable: who may talk to the server, where and how much.
+// networkTable: which clients may connect, where, and how much they may send.
 var networkTable = []Directive{
 	integer("port", 6379, 0, 65535).does("TCP port; 0 listens on none"),
 	special("bind", Addresses, "127.0.0.1 -::1").withFile("* -::*").does("addresses to listen on; '-' before one: not an error if it is not available"),
@@ -114,8 +114,8 @@ var networkTable = []Directive{
 	yesno("mptcp", "no").immutable().unused("listeners use Multipath TCP wherever the system has it"),
 	yesno("protected-mode", "yes").does("without a password, serve loopback connections only"),
 	text("requirepass", "").secret().does("password of the default user; empty for none"),
-	enum("enable-protected-configs", "no", "no", "yes", "local").immutable().does("who may CONFIG SET dir, dbfilename and their kin"),
-	enum("enable-debug-command", "no", "no", "yes", "local").immutable().does("who may use DEBUG"),
+	enum("enable-protected-configs", "no", "no", "yes", "local").immutable().does("which clients may CONFIG SET dir, dbfilename and other protected directives"),
+	enum("enable-debug-command", "no", "no", "yes", "local").immutable().does("which clients may use DEBUG"),
 	enum("enable-module-command", "no", "no", "yes", "local").immutable().unused(noModules),
 	memory("proto-max-bulk-len", 512<<20, 1<<20, maxLong).does("bytes of the longest argument and string"),
 	memory("client-query-buffer-limit", 1<<30, 1<<20, maxLong).does("bytes of a client's unfinished request"),
@@ -253,7 +253,7 @@ var durabilityTable = []Directive{
 	yesno("appendonly", "no").does("keep a log of all changes; yes where dir is given and no configuration file"),
 	text("appendfilename", "appendonly.aof").immutable().only(fileName("appendfilename")).does("first part of the names of append-only files"),
 	text("appenddirname", "appendonlydir").immutable().only(fileName("appenddirname")).does("directory of append-only files, inside dir"),
-	enum("appendfsync", "everysec", "everysec", "always", "no").does("when appended changes are synced: always before anybody hears of them, every second, or when the system likes"),
+	enum("appendfsync", "everysec", "everysec", "always", "no").does("when appended changes are fsynced: always before the reply is sent, everysec within a second, no when the system writes them"),
 	yesno("no-appendfsync-on-rewrite", "no").does("do not sync appended changes while a file is being written from scratch"),
 	integer("auto-aof-rewrite-percentage", 100, 0, maxInt).does("by how much append-only files grow before they are rewritten; 0: never"),
 	memory("auto-aof-rewrite-min-size", 64<<20, 0, maxLong).does("bytes below which append-only files are not rewritten by themselves"),
@@ -291,7 +291,7 @@ var durabilityTable = []Directive{
 	yesno("repl-mptcp", "no").immutable().unused("the system chooses the transport to the master"),
 	integer("repl-diskless-sync-delay", 5, 0, maxInt).does("seconds to wait for more replicas before a snapshot is sent"),
 	integer("repl-diskless-sync-max-replicas", 0, 0, maxInt).does("replicas that end that wait; 0: none do"),
-	enum("repl-diskless-load", "disabled", "disabled", "on-empty-db", "swapdb", "flush-before-load").does("how a replica takes a full synchronisation: through a file that is checked first, straight into an empty server, or beside the old data; flush-before-load is as disabled"),
+	enum("repl-diskless-load", "disabled", "disabled", "on-empty-db", "swapdb", "flush-before-load").does("how a replica takes a full synchronisation: through a file that is checked first, straight into an empty server, or next to the old data; flush-before-load is as disabled"),
 	integer("repl-ping-replica-period", 10, 1, maxInt).alias("repl-ping-slave-period").does("seconds between pings to replicas"),
 	integer("repl-timeout", 60, 1, maxInt).does("seconds of silence after which a link is given up"),
 

@@ -57,11 +57,11 @@ type FS interface {
 }
 
 // File is a file that is written at its end. It is used by one goroutine at a
-// time, but Sync may run beside Write: it covers what was written before it
+// time, but Sync may run during Write: it covers what was written before it
 // began.
 type File interface {
 	io.Writer
-	// Sync makes the bytes outlast a power cut. After an error nobody knows which
+	// Sync makes the bytes outlast a power cut. After an error it is unknown which
 	// of them do, and a second Sync that succeeds does not say so either.
 	Sync() error
 	// Truncate cuts the file; writing goes on at its new end.

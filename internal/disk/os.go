@@ -115,8 +115,8 @@ func (system) Stat(name string) (Info, error) {
 
 func (system) Free(dir string) (int64, error) { return free(dir) }
 
-// Lock keeps the lock file open: the system lets go of it when the process ends,
-// however it ends. The file stays, empty: who removed it would race with who has
+// Lock keeps the lock file open: the system releases it when the process ends,
+// however it ends. The file stays, empty: a process that removed it would race with another that has
 // it open.
 func (system) Lock(dir string) (io.Closer, error) {
 	name := filepath.Join(dir, LockFile)
@@ -139,7 +139,7 @@ func (system) Lock(dir string) (io.Closer, error) {
 
 type lock struct{ f *os.File }
 
-// Close empties the file, so that it names nobody, and lets go of the lock.
+// Close empties the file, so that it names no process, and releases the lock.
 func (l lock) Close() error {
 	return errors.Join(l.f.Truncate(0), l.f.Close())
 }

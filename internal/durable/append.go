@@ -68,7 +68,7 @@ func (k *Keeper) startFresh() error {
 		return fmt.Errorf("the append-only files in %s cannot be made: %w", k.aof.files.Dir(), err)
 	}
 	k.mu.Lock()
-	k.jobs.rewrites, k.jobs.rewrote = 0, -1 // it is not one that anybody asked for
+	k.jobs.rewrites, k.jobs.rewrote = 0, -1 // no client requested this rewrite
 	k.mu.Unlock()
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// maxBehind is by how much the clock may be behind the files at a start, us. What
-// is more is no drift and no missing leap second: somebody should look.
+// maxBehind is by how much the clock may be behind the files at a start, us. A greater
+// difference is no drift and no missing leap second: the operator must decide.
 const maxBehind = 3600e6
 
 // headBytes is how much of a file is looked at for its time: the texts of Redis's
@@ -24,7 +24,7 @@ const headBytes = 256 << 10
 // ErrClockBehind: the clock is far behind the files.
 var ErrClockBehind = errors.New("the clock is behind the data")
 
-// forward is a clock that can be told that it is later.
+// forward is a clock that can be moved forward.
 type forward interface{ NotBefore(us int64) }
 
 // setClock makes engine time go on from the newest time in the files, us, if the

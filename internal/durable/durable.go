@@ -73,7 +73,7 @@ type Options struct {
 	// NewApplier returns a session for a worker of the load.
 	NewApplier func() Applier
 	// Route returns the key of a command that reads and changes this one key and
-	// nothing else, so that commands of other keys may run beside it. Other commands
+	// nothing else, so that commands of other keys may run at the same time. Other commands
 	// run alone. Without Route all do.
 	Route func(args [][]byte) (key []byte, one bool)
 	// DumpFunctions returns the code of all libraries. It is called with all shards
@@ -88,12 +88,12 @@ type Options struct {
 	// the instant of a snapshot. nil writes nothing.
 	Origin func() (id string, offset int64, db int)
 
-	// SetLoading is told that data is being loaded, or no longer.
+	// SetLoading is called when a load begins (true) and when it ends (false).
 	SetLoading func(on bool)
-	// RefuseWrites is told with which error reply writes are to be refused; "": they
-	// are not. It must not block, and takes no shard.
+	// RefuseWrites is called with the error reply that writes are to get; "" allows
+	// writes. It must not block, and takes no shard.
 	RefuseWrites func(reply string)
-	// Latency is told how long the change to rewritten files took, us, as the event
+	// Latency is called with the time that the change to rewritten files took, in us, as the event
 	// aof-rename; may be nil.
 	Latency func(event string, us int64)
 	// Replica reports whether the engine follows a master now; may be nil.
@@ -108,7 +108,7 @@ var (
 	ErrSaving = errors.New("Background save already in progress")
 	// ErrRewriting: a rewrite runs.
 	ErrRewriting = errors.New("Background append only file rewriting already in progress")
-	// ErrBusy: a rewrite, or somebody else's snapshot, runs and a BGSAVE was not to be
+	// ErrBusy: a rewrite or another snapshot runs, and the BGSAVE did not ask to be
 	// scheduled.
 	ErrBusy = errors.New("Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible.")
 	// ErrPartial: a reload has failed after the data was dropped.

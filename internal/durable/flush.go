@@ -11,8 +11,8 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// Emptied is told that all data was removed at once (FLUSHALL), by tx, which holds all
-// shards. Where there are save points it replaces the RDB file by one without keys, as
+// Emptied notes that tx, which holds all shards, has removed all data at once (FLUSHALL).
+// Where there are save points it replaces the RDB file by one without keys, as
 // Redis does, before it returns: otherwise a crash before the next save would bring the
 // old data back. A save under way is called off, because its data is older. An error is
 // logged, and counts as a save that failed.

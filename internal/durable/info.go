@@ -12,7 +12,7 @@ const (
 func (k *Keeper) look() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	failure := k.oplg.Failure() // under the lock: who looks last has the last word
+	failure := k.oplg.Failure() // under the lock: the last caller decides
 	reply := ""
 	points, _ := k.o.Config.Value("save").Data.([]savePoint)
 	switch {
@@ -87,7 +87,7 @@ func (k *Keeper) Info() Info {
 		i.PendingSync, i.DelayedSyncs, i.LastWriteOK = int64(s.PendingSync), s.Delayed, s.WriteErr == nil
 	}
 	k.load.info(&i, now)
-	// From appendonly yes on, until the first files are there: who waits for them looks here.
+	// From appendonly yes on, until the first files are there: clients that wait for them read it here.
 	if k.aof.want && k.aof.state != aofOn && j.failures == 0 && !i.Loading {
 		i.Rewriting = i.Rewriting || !i.Saving
 		i.RewriteScheduled = i.RewriteScheduled || i.Saving

@@ -29,7 +29,7 @@ type job struct {
 	progress engine.Progress
 	dirty    int64 // of the engine at the cut
 
-	told      bool // it has a caller, which hears that it has failed
+	told      bool // it has a caller, which gets its error
 	overtaken bool // its data is older than what Emptied has saved; guarded by Keeper.mu
 }
 
@@ -75,7 +75,7 @@ func (k *Keeper) begin(kind jobKind, work func(context.Context, *job) error) *jo
 	return j
 }
 
-// inTurn runs what makes a snapshot, when nobody else makes one.
+// inTurn runs work, which makes a snapshot, when no other snapshot is being made.
 func (k *Keeper) inTurn(ctx context.Context, work func() error) error {
 	done, err := k.Turn(ctx)
 	if err != nil {

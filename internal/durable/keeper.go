@@ -51,8 +51,8 @@ type Keeper struct {
 // Open locks the directory, removes what an interrupted job has left behind, and
 // reads the manifest of the append-only files. It changes nothing else. Where nothing
 // is kept by itself, without appendonly and save points, or with Options.Shared, it does
-// neither of the first two: several servers may then share a directory. Each save that is asked for, and
-// what CONFIG SET changes, then locks it.
+// neither of the first two: several servers may then share a directory. Each save that a client requests, and
+// each change by CONFIG SET, then locks it.
 //
 // Errors: *disk.LockedError, which names the owner's pid; oplog.ErrManifest; a file
 // that the manifest names is missing; those of the file system.
@@ -195,8 +195,8 @@ func (k *Keeper) Dir() string {
 }
 
 // Start begins to append, if appendonly is yes, and to save at the save points.
-// What is written from then on is in the files, and SetLoading is told that clients
-// may.
+// What is written from then on is in the files, and SetLoading(false) lets clients
+// in.
 func (k *Keeper) Start() error {
 	if !k.o.Memory && k.o.Config.Bool("appendonly") {
 		if err := k.startAppending(); err != nil {
@@ -250,7 +250,7 @@ func (k *Keeper) nudge() {
 	}
 }
 
-// Turn waits until no other snapshot is under way and reserves the next one: who
+// Turn waits until no other snapshot is under way and reserves the next one: a caller that
 // calls DB.Snapshot, other than the Keeper, takes a turn first. done gives it back.
 func (k *Keeper) Turn(ctx context.Context) (done func(), err error) {
 	select {
@@ -263,9 +263,9 @@ func (k *Keeper) Turn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// Hold is Turn for who replaces all data: jobs under way are called off, none begins
+// Hold is Turn for a caller that replaces all data: jobs under way are called off, none begins
 // by itself, and Shutdown saves nothing until done is called, because what the engine
-// holds meanwhile is nobody's data.
+// holds meanwhile must not be saved.
 func (k *Keeper) Hold(ctx context.Context) (done func(), err error) {
 	k.hold(1)
 	k.cancelJob(jobSave)
@@ -343,7 +343,7 @@ func (k *Keeper) saveNow(ctx context.Context) error {
 	}
 }
 
-// Close stops everything, waits for who has the turn, writes and syncs what was
+// Close stops everything, waits for the job that has the turn, writes and syncs what was
 // appended, and unlocks the directory. It returns an error if something that was appended is not synced.
 func (k *Keeper) Close() error {
 	k.mu.Lock()

@@ -43,9 +43,9 @@ type loadRun struct {
 
 // Load loads the append-only files if appendonly is yes, else the RDB file; where
 // they do not exist nothing is loaded, whatever there is of the other kind, as in
-// Redis; but see Options.TakeRDB. SetLoading is told when it begins, and by Start
-// that it is over: what is written between the two would be in no file. Every second
-// a line tells how far it is. The engine must be empty and unused.
+// Redis; but see Options.TakeRDB. Load calls SetLoading(true) when it begins, and
+// Start calls SetLoading(false): a write between the two would be in no file. Every second
+// the log has a line about the progress. The engine must be empty and unused.
 //
 // Errors name the file and the offset; the engine then holds a part.
 func (k *Keeper) Load(ctx context.Context) error {
@@ -96,8 +96,8 @@ func (k *Keeper) Origin() Origin {
 	return k.load.origin
 }
 
-// loading runs a load: clients are told to wait, nothing expires (see tellLoading), and
-// lines tell how far it is.
+// loading runs a load: clients get LOADING, nothing expires (see tellLoading), and the log
+// has lines about the progress.
 func (k *Keeper) loading(ctx context.Context, work func(*loadRun) error) error {
 	x := &loadRun{k: k, began: k.now(), origin: Origin{DB: -1}}
 	k.setLoading(x)
@@ -127,7 +127,7 @@ func (k *Keeper) endLoading(x *loadRun, err error) {
 	k.load = loading{origin: x.origin, keys: x.progress.Keys.Load(), expired: x.progress.Dropped.Load(), took: took}
 	k.jobs.dirty = k.o.DB.Dirty()
 	k.broken = k.broken || errors.Is(err, ErrPartial)
-	started := k.started || k.o.Memory // which nobody starts
+	started := k.started || k.o.Memory // in memory there is no Start
 	k.mu.Unlock()
 	if err == nil {
 		k.log.Info("loaded", "keys", x.progress.Keys.Load(), "expired", x.progress.Dropped.Load(), "commands", x.commands.Load(),
@@ -280,7 +280,7 @@ func (x *loadRun) aof(ctx context.Context, cutTail, start bool) error {
 	return nil
 }
 
-// empty drops all data, and tells nobody who keeps a copy of it.
+// empty drops all data; files and replicas do not get the change.
 func (k *Keeper) empty() {
 	tx := k.o.DB.BeginAll(0)
 	tx.Replaying()
@@ -374,7 +374,7 @@ func (k *Keeper) tellLoading(on bool) {
 }
 
 // again empties the engine, unless it is to keep what it has, and loads. If that
-// fails nobody may take what is left for the data.
+// fails, the rest is not the data, and is never saved.
 func (k *Keeper) again(keep bool, load func() error) error {
 	if !keep {
 		k.empty()

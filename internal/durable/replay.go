@@ -20,8 +20,9 @@ import (
 //	        └ others ──▶ when all workers have done what they have, alone
 //
 // Commands of one key, and of keys with the same hash tag, run in the file's order;
-// those of others beside them, which nobody can tell apart, because each touches
-// its own key alone. The commands of a transaction run one by one: nobody looks.
+// those of others at the same time, in any order: the result is the same, because each
+// command touches its own key alone. The commands of a transaction run one by one: no client
+// reads in between.
 type player struct {
 	o        Options
 	ctx      context.Context

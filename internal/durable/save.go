@@ -110,7 +110,7 @@ func leftover(name string) bool {
 type snapshotKind struct {
 	base   bool // of append-only files: what is dead is left out here as well
 	origin bool // it names the stream
-	hurry  bool // somebody waits for it
+	hurry  bool // a caller waits for it
 	atCut  func(*engine.Tx)
 }
 

@@ -338,7 +338,7 @@ func (c *portableConn) waitResume() {
 	c.mu.Lock()
 }
 
-// endOfInput ends the reader. What was asked before the end is still answered:
+// endOfInput ends the reader. Requests from before the end are still answered:
 // the peer may have stopped sending only.
 func (c *portableConn) endOfInput(err error) {
 	c.mu.Lock()
@@ -500,7 +500,7 @@ func (c *portableConn) finish(cause error) {
 // fail ends the connection now, with mu held.
 func (c *portableConn) fail(cause error) {
 	if c.ended {
-		if c.hijack != nil { // somebody else reads and writes
+		if c.hijack != nil { // the hijacker reads and writes
 			if c.cause == nil {
 				c.cause = cause
 			}
