@@ -42,7 +42,7 @@ var arrows = []struct {
 	{"conn", []string{"internal/routing", "resp"}},                               // what the toolkit runs on: neither an engine nor a client library
 	{"embed/embedredis", []string{"conn", "embed", "server", "internal/memnet"}}, // a go-redis client of an engine
 	{"embed", []string{"conn", "internal/command", "engine", "resp", "internal/config", "internal/disk", "internal/reactor", "internal/serverurl"}},
-	{"goredis", []string{"conn", "resp", "internal/kit", "internal/routing", "internal/serverurl"}},
+	{"goredis", []string{"conn", "resp", "internal/kit", "internal/remote", "internal/routing", "internal/serverurl"}},
 	{".", []string{"conn", "embed", "goredis", "engine", "internal/serverurl"}}, // the facade
 	{"ebbtest", []string{"conn", "embed", "server", "engine", "resp", "internal/memnet", "internal/reactor"}},
 	{"cmd/ebb", []string{"server", "internal/command", "engine", "resp", "internal/", "console"}},
@@ -67,6 +67,7 @@ var arrows = []struct {
 	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}},                                                                            // the toolkit's tests
 	{"internal/expiries", []string{"conn", "internal/kit"}},                                                                                           // what the toolkit's listeners share
 	{"internal/limittest", []string{".", "limit"}},                                                                                                    // what contrib's tests of frameworks share
+	{"internal/remote", []string{"conn", "internal/routing"}},                                                                                         // what goredis and contrib/rueidis share
 	{"internal/routing", []string{"resp"}},                                                                                                            // what a client knows of commands: generated data
 	{"internal/doccode", []string{"internal/realserver"}},                                                                                             // compiles what documentation shows
 	{"internal/drivertest", []string{".", "internal/backends"}},                                                                                       // what tests of the root and contrib/rueidis share
@@ -230,7 +231,7 @@ func TestTheToolkitLinksTheDriverThatAProgramImports(t *testing.T) {
 		}
 	}
 	for _, dep := range linked(t, "limit", "goredis") {
-		if to, ok := ours(dep); ok && !slices.Contains(toolkit, to) && !slices.Contains([]string{"limit", "goredis", "internal/routing", "internal/serverurl"}, to) {
+		if to, ok := ours(dep); ok && !slices.Contains(toolkit, to) && !slices.Contains([]string{"limit", "goredis", "internal/remote", "internal/routing", "internal/serverurl"}, to) {
 			t.Errorf("limit and goredis link %s: `go list -deps ./limit ./goredis` names what they need", to)
 		}
 	}

@@ -5,13 +5,12 @@ import (
 	"context"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -40,6 +39,8 @@ type autoPipeline struct {
 const (
 	// mostTogether is how many commands go at once: their replies come at once too.
 	mostTogether = 64
+	// maxKeyword is more than the bytes of an option's name.
+	maxKeyword = 16
 	// smallArgs is how many bytes a command may have to go with others.
 	smallArgs = 4 << 10
 )
@@ -64,7 +65,7 @@ type call struct {
 	plain  []any
 	ints   bool
 	done   chan struct{} // has room for one; then answer is there
-	answer answer
+	answer remote.Answer
 }
 
 // mayJoin reports whether a command may go with others.
@@ -73,18 +74,22 @@ func mayJoin(ctx context.Context, plain []any) bool {
 		return false
 	}
 	name, _ := plain[0].(string)
-	if !routing.Quick(name) {
+	c := routing.Find(name, "")
+	if !c.Has(routing.Pipelined) {
 		return false
 	}
 	size := 0
 	for _, a := range plain {
 		switch a := a.(type) {
 		case string:
-			if strings.EqualFold(a, "wait") { // LOCK.ACQUIRE and SEM.ACQUIRE do then
+			if c.MakesWait(a) {
 				return false
 			}
 			size += len(a)
 		case []byte:
+			if len(a) < maxKeyword && c.MakesWait(string(a)) {
+				return false
+			}
 			size += len(a)
 		}
 	}
@@ -92,7 +97,7 @@ func mayJoin(ctx context.Context, plain []any) bool {
 }
 
 // send runs one command, once.
-func (g *autoPipeline) send(ctx context.Context, plain []any, ints bool) answer {
+func (g *autoPipeline) send(ctx context.Context, plain []any, ints bool) remote.Answer {
 	if g.width == 0 || !mayJoin(ctx, plain) {
 		return sendFor(ctx, g.client, plain, ints)
 	}
@@ -117,7 +122,7 @@ func (g *autoPipeline) send(ctx context.Context, plain []any, ints bool) answer 
 		g.calls.Put(c)
 		return a
 	case <-ctx.Done():
-		return answer{err: conn.Ended(ctx, named(plain)), ran: !g.leave(c)}
+		return remote.Answer{Err: conn.Ended(ctx, named(plain)), Ran: !g.leave(c)}
 	}
 }
 
@@ -196,15 +201,15 @@ func (g *autoPipeline) pipe(together []*call) {
 // joint is the context of several calls: it ends when the last of them does.
 func joint(together []*call) (context.Context, context.CancelFunc) {
 	ctx := context.WithoutCancel(together[0].ctx)
-	var last time.Time
-	for _, c := range together {
-		at, ok := c.ctx.Deadline()
-		if !ok {
-			return ctx, func() {}
+	last, ok := remote.LastDeadline(func(yield func(context.Context) bool) {
+		for _, c := range together {
+			if !yield(c.ctx) {
+				return
+			}
 		}
-		if at.After(last) {
-			last = at
-		}
+	})
+	if !ok {
+		return ctx, func() {}
 	}
 	return context.WithDeadline(ctx, last)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -19,13 +20,13 @@ type job struct {
 	route string        // the key that leads to its node
 	node  *redis.Client // that a redirection named; nil: the slot's master
 	ask   bool
-	answer
+	last  remote.Answer
 }
 
 // pipeline sends the commands to their nodes at once. A command for all nodes
 // runs between those before and after it.
 func (k *cluster) pipeline(ctx context.Context, plain [][]any) ([]conn.Value, error) {
-	answers := make([]answer, 0, len(plain))
+	answers := make([]remote.Answer, 0, len(plain))
 	for len(plain) > 0 {
 		n := 0
 		for n < len(plain) && fanOut(plain[n]) == nil {
@@ -33,15 +34,15 @@ func (k *cluster) pipeline(ctx context.Context, plain [][]any) ([]conn.Value, er
 		}
 		if n == 0 {
 			v, err := k.do(ctx, plain[0])
-			answers = append(answers, answer{v: v, err: err, ran: true})
+			answers = append(answers, remote.Answer{V: v, Err: err, Ran: true})
 			n = 1
 		} else {
 			answers = append(answers, k.batch(ctx, plain[:n])...)
 		}
 		plain = plain[n:]
 	}
-	if a := together(answers); !a.ran && a.err == nil && routing.Untouched(a.v) {
-		_, err := a.result(ctx, "pipeline")
+	if a := remote.Together(answers); !a.Ran && a.Err == nil && routing.Untouched(a.V) {
+		_, err := policy.Result(ctx, "pipeline", a)
 		return nil, err
 	}
 	return values(answers)
@@ -50,7 +51,7 @@ func (k *cluster) pipeline(ctx context.Context, plain [][]any) ([]conn.Value, er
 // batch runs commands of which each has one node. What did not run is sent again,
 // unless a later command on one of its keys has run: then the error stays in its
 // reply, since the order of the commands on a key holds.
-func (k *cluster) batch(ctx context.Context, plain [][]any) []answer {
+func (k *cluster) batch(ctx context.Context, plain [][]any) []remote.Answer {
 	jobs := newJobs(plain)
 	pending := jobs
 	var r routing.Retry
@@ -69,9 +70,9 @@ func (k *cluster) batch(ctx context.Context, plain [][]any) []answer {
 		}
 		_ = k.refresh(ctx, seen)
 	}
-	answers := make([]answer, len(jobs))
+	answers := make([]remote.Answer, len(jobs))
 	for i, j := range jobs {
-		answers[i] = j.answer
+		answers[i] = j.last
 	}
 	return answers
 }
@@ -103,7 +104,7 @@ func (k *cluster) round(ctx context.Context, jobs []*job) {
 		if node == nil {
 			var err error
 			if node, err = k.client.MasterForKey(ctx, j.route); err != nil {
-				j.answer = answer{err: lost(ctx, "pipeline", err)}
+				j.last = remote.Answer{Err: lost(ctx, "pipeline", err)}
 				continue
 			}
 		}
@@ -129,7 +130,7 @@ func sendGroup(ctx context.Context, node *redis.Client, group []*job) {
 	}
 	answers := sendAll(ctx, node.Pipeline(), plain)
 	for i, j := range group {
-		j.node, j.answer = node, answers[at[i]]
+		j.node, j.last = node, answers[at[i]]
 	}
 }
 
@@ -139,19 +140,19 @@ func (k *cluster) unfinished(ctx context.Context, jobs []*job) (pending []*job, 
 	ran := map[string]int{} // the last job on a key that has run, counted from 1
 	for _, j := range jobs {
 		for _, key := range j.keys {
-			if !j.again(ctx) {
+			if !again(ctx, j.last) {
 				ran[key] = j.i + 1
 			}
 		}
 	}
 	moved = true
 	for _, j := range jobs {
-		if !j.again(ctx) || slices.ContainsFunc(j.keys, func(key string) bool { return ran[key] > j.i }) {
+		if !again(ctx, j.last) || slices.ContainsFunc(j.keys, func(key string) bool { return ran[key] > j.i }) {
 			continue
 		}
 		pending = append(pending, j)
-		addr, ask, ok := routing.Redirect(j.v)
-		if ok && j.err == nil {
+		addr, ask, ok := routing.Redirect(j.last.V)
+		if ok && j.last.Err == nil {
 			if next, err := k.named(ctx, j.node, addr); err == nil {
 				j.node, j.ask = next, ask
 				if !ask {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -75,37 +76,37 @@ func (b *driver) Block(ctx context.Context, args []any) (conn.Value, error) {
 	if b.one == nil && b.nodes == nil {
 		return b.Do(ctx, args)
 	}
-	if !b.calls.enter() {
+	if !b.calls.Enter() {
 		return conn.Value{}, conn.ErrClosed
 	}
-	defer b.calls.leave()
+	defer b.calls.Leave()
 	plain, err := b.prepare(ctx, args)
 	if err != nil {
 		return conn.Value{}, err
 	}
 	if b.nodes != nil {
-		return b.nodes.run(ctx, plain, func(ctx context.Context, node *redis.Client, ask bool) answer {
+		return b.nodes.run(ctx, plain, func(ctx context.Context, node *redis.Client, ask bool) remote.Answer {
 			return b.blockOn(ctx, node, ask, plain)
 		})
 	}
-	return b.persist(ctx, named(plain), func() answer { return b.blockOn(ctx, b.one, false, plain) })
+	return b.policy.Persist(ctx, named(plain), func() remote.Answer { return b.blockOn(ctx, b.one, false, plain) })
 }
 
 // blockOn runs one command on a connection of its own to a server, once.
-func (b *driver) blockOn(ctx context.Context, of *redis.Client, ask bool, plain []any) answer {
+func (b *driver) blockOn(ctx context.Context, of *redis.Client, ask bool, plain []any) remote.Answer {
 	k, err := b.takeBlocker(of)
 	if err != nil {
-		return answer{err: err, ran: true} // not to be tried again
+		return remote.Answer{Err: err, Ran: true} // not to be tried again
 	}
 	bounded, end := k.bound(ctx, of, plain)
 	defer end()
 	stop := context.AfterFunc(bounded, k.abort)
 	a := blamed(ctx, bounded, named(plain), sendTo(bounded, k.client, ask, plain))
-	sound := stop() && a.err == nil && !routing.Untouched(a.v)
-	if a.err != nil && ctx.Err() == nil && b.cutByClose() {
-		a = answer{err: conn.ErrClosed, ran: true}
+	sound := stop() && a.Err == nil && !routing.Untouched(a.V)
+	if a.Err != nil && ctx.Err() == nil && b.cutByClose() {
+		a = remote.Answer{Err: conn.ErrClosed, Ran: true}
 	}
-	if a.err != nil && ctx.Err() == nil {
+	if a.Err != nil && ctx.Err() == nil {
 		b.dropIdle(k.addr) // they may be as dead, and a call that takes one waits as long to know
 	}
 	b.giveBlocker(k, sound)

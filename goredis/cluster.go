@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -185,7 +186,7 @@ func (k *cluster) masters(ctx context.Context) ([]*redis.Client, error) {
 }
 
 // sendTo runs one command on a node, once.
-func sendTo(ctx context.Context, node *redis.Client, ask bool, plain []any) answer {
+func sendTo(ctx context.Context, node *redis.Client, ask bool, plain []any) remote.Answer {
 	if !ask {
 		return send(ctx, node, plain)
 	}
@@ -196,7 +197,7 @@ func (k *cluster) do(ctx context.Context, plain []any) (conn.Value, error) {
 	if everywhere := fanOut(plain); everywhere != nil {
 		return everywhere(ctx, k, plain)
 	}
-	return k.run(ctx, plain, func(ctx context.Context, node *redis.Client, ask bool) answer {
+	return k.run(ctx, plain, func(ctx context.Context, node *redis.Client, ask bool) remote.Answer {
 		if ask {
 			return sendTo(ctx, node, ask, plain)
 		}
@@ -205,7 +206,7 @@ func (k *cluster) do(ctx context.Context, plain []any) (conn.Value, error) {
 }
 
 // run tries a command on the node of its key.
-func (k *cluster) run(ctx context.Context, plain []any, try func(ctx context.Context, node *redis.Client, ask bool) answer) (conn.Value, error) {
+func (k *cluster) run(ctx context.Context, plain []any, try func(ctx context.Context, node *redis.Client, ask bool) remote.Answer) (conn.Value, error) {
 	return k.at(ctx, named(plain), route(plain), try)
 }
 
@@ -216,49 +217,50 @@ const hops = 3
 
 // at tries something on the node of a key ("": any), until there is an answer
 // that counts or it was tried enough.
-func (k *cluster) at(ctx context.Context, doing, key string, try func(ctx context.Context, node *redis.Client, ask bool) answer) (conn.Value, error) {
-	var a answer
+func (k *cluster) at(ctx context.Context, doing, key string, try func(ctx context.Context, node *redis.Client, ask bool) remote.Answer) (conn.Value, error) {
+	var a remote.Answer
 	var r routing.Retry
 	defer r.Stop()
 	for r.Next(ctx) {
 		seen := k.looks()
 		node, err := k.client.MasterForKey(ctx, key)
 		if err != nil {
-			a = answer{err: lost(ctx, doing, err)}
+			a = remote.Answer{Err: lost(ctx, doing, err)}
 		} else {
 			a = k.hop(ctx, node, try)
 		}
-		if !a.again(ctx) {
+		if !again(ctx, a) {
 			break
 		}
-		if errors.Is(a.err, conn.ErrClosed) && k.isClosed() {
+		if errors.Is(a.Err, conn.ErrClosed) && k.isClosed() {
 			break
 		}
 		_ = k.refresh(ctx, seen)
 	}
-	return a.result(ctx, doing)
+	return policy.Result(ctx, doing, a)
 }
 
-// again reports whether another try does no harm, and may help.
-func (a answer) again(ctx context.Context) bool {
+// again reports whether another try does no harm, and may help: in a cluster also where a
+// node's client is closed, whose node has gone.
+func again(ctx context.Context, a remote.Answer) bool {
 	switch {
-	case a.ran || ctx.Err() != nil:
+	case a.Ran || ctx.Err() != nil:
 		return false
-	case a.err == nil:
-		return routing.Untouched(a.v)
+	case a.Err == nil:
+		return routing.Untouched(a.V)
 	}
-	return errors.Is(a.err, conn.ErrUnavailable) || errors.Is(a.err, conn.ErrClosed)
+	return errors.Is(a.Err, conn.ErrUnavailable) || errors.Is(a.Err, conn.ErrClosed)
 }
 
 // hop tries on a node, and on those it points at.
-func (k *cluster) hop(ctx context.Context, node *redis.Client, try func(ctx context.Context, node *redis.Client, ask bool) answer) answer {
+func (k *cluster) hop(ctx context.Context, node *redis.Client, try func(ctx context.Context, node *redis.Client, ask bool) remote.Answer) remote.Answer {
 	ask := false
 	for range hops {
 		a := try(ctx, node, ask)
-		if a.err != nil {
+		if a.Err != nil {
 			return a
 		}
-		addr, asking, ok := routing.Redirect(a.v)
+		addr, asking, ok := routing.Redirect(a.V)
 		if !ok {
 			return a
 		}
@@ -275,13 +277,13 @@ func (k *cluster) hop(ctx context.Context, node *redis.Client, try func(ctx cont
 }
 
 func (k *cluster) tx(ctx context.Context, plain [][]any) ([]conn.Value, error) {
-	key, err := oneSlot("a transaction", allKeys(plain))
+	key, err := remote.OneSlot("a transaction", allKeys(plain))
 	if err != nil {
 		return nil, err
 	}
 	var replies []conn.Value
-	_, err = k.at(ctx, "transaction", key, func(ctx context.Context, node *redis.Client, ask bool) answer {
-		var a answer
+	_, err = k.at(ctx, "transaction", key, func(ctx context.Context, node *redis.Client, ask bool) remote.Answer {
+		var a remote.Answer
 		replies, a = txOn(ctx, node, ask, plain)
 		return a
 	})
@@ -289,16 +291,16 @@ func (k *cluster) tx(ctx context.Context, plain [][]any) ([]conn.Value, error) {
 }
 
 func (k *cluster) watch(ctx context.Context, fn func(*conn.Watched) error, keys []string) error {
-	if _, err := oneSlot("Watch", slices.Values(keys)); err != nil {
+	if _, err := remote.OneSlot("Watch", slices.Values(keys)); err != nil {
 		return err
 	}
 	var result error
 	inside := false
-	v, err := k.at(ctx, "WATCH", keys[0], func(ctx context.Context, node *redis.Client, ask bool) answer {
+	v, err := k.at(ctx, "WATCH", keys[0], func(ctx context.Context, node *redis.Client, ask bool) remote.Answer {
 		if ask { // the keys are on their way: wait until they are there
-			return answer{v: conn.Value{Kind: resp.KindError, Str: "TRYAGAIN the keys are being moved"}}
+			return remote.Answer{V: conn.Value{Kind: resp.KindError, Str: "TRYAGAIN the keys are being moved"}}
 		}
-		var a answer
+		var a remote.Answer
 		a, inside, result = watchOn(ctx, node, fn, keys)
 		return a
 	})

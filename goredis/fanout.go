@@ -6,12 +6,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // fanOut returns how a command runs that concerns all masters of a cluster, or nil.
 func fanOut(plain []any) func(ctx context.Context, k *cluster, plain []any) (conn.Value, error) {
-	run := routing.WideOf(nameOf(plain))
+	run := routing.FanOutOf(nameOf(plain))
 	if run == nil {
 		return nil
 	}
@@ -24,25 +25,20 @@ func fanOut(plain []any) func(ctx context.Context, k *cluster, plain []any) (con
 		for i, n := range nodes {
 			addrs[i] = n.Options().Addr
 		}
-		return run(addrs, func(at int, cursor string) (conn.Value, error) {
-			args := plain
-			if cursor != "" {
-				args = append([]any{plain[0], cursor}, plain[2:]...)
-			}
-			return onNode(ctx, nodes[at], args)
-		})
+		word := func(s string) any { return s }
+		return remote.FanOut(run, plain, word, addrs, func(at int, args []any) (conn.Value, error) { return onNode(ctx, nodes[at], args) })
 	}
 }
 
 // onNode runs a command on this node and no other.
 func onNode(ctx context.Context, node *redis.Client, plain []any) (conn.Value, error) {
-	var a answer
+	var a remote.Answer
 	var r routing.Retry
 	defer r.Stop()
 	for r.Next(ctx) {
-		if a = send(ctx, node, plain); !a.again(ctx) {
-			return a.v, a.err
+		if a = send(ctx, node, plain); !again(ctx, a) {
+			return a.V, a.Err
 		}
 	}
-	return a.result(ctx, named(plain))
+	return policy.Result(ctx, named(plain), a)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -74,15 +75,15 @@ const (
 
 // Subscribe implements Driver.
 func (b *driver) Subscribe(ctx context.Context, kind conn.SubscribeKind, names []string) (conn.Feed, error) {
-	if !b.calls.enter() {
+	if !b.calls.Enter() {
 		return nil, conn.ErrClosed
 	}
-	defer b.calls.leave()
-	if err := b.known(ctx); err != nil {
+	defer b.calls.Leave()
+	if err := b.probe.Known(ctx); err != nil {
 		return nil, err
 	}
 	if kind == conn.Sharded && b.nodes != nil {
-		if _, err := oneSlot("SSubscribe", slices.Values(names)); err != nil {
+		if _, err := remote.OneSlot("SSubscribe", slices.Values(names)); err != nil {
 			return nil, err
 		}
 	}
@@ -100,15 +101,15 @@ func (b *driver) Subscribe(ctx context.Context, kind conn.SubscribeKind, names [
 func (f *feed) open(ctx context.Context) (sources []*source, err error) {
 	var v conn.Value
 	within := f.b.subscribeTimeout()
-	try := func(of ...subscriber) answer {
-		var a answer
+	try := func(of ...subscriber) remote.Answer {
+		var a remote.Answer
 		sources, a = subscribeOn(ctx, of, f.kind, f.names, within)
 		return a
 	}
 	k := f.b.nodes
 	switch {
 	case k == nil:
-		v, err = f.b.persist(ctx, "subscribe", func() answer { return try(f.b.client) })
+		v, err = f.b.policy.Persist(ctx, "subscribe", func() remote.Answer { return try(f.b.client) })
 	case f.kind != conn.Sharded && eventsOfNodes(f.names):
 		nodes, err := k.masters(ctx)
 		if err != nil {
@@ -119,13 +120,13 @@ func (f *feed) open(ctx context.Context) (sources []*source, err error) {
 			all[i] = n
 		}
 		f.masters = nodes
-		v, err = f.b.persist(ctx, "subscribe", func() answer { return try(all...) })
+		v, err = f.b.policy.Persist(ctx, "subscribe", func() remote.Answer { return try(all...) })
 		if err == nil {
 			err = v.Err()
 		}
 		return sources, err
 	default:
-		v, err = k.at(ctx, "subscribe", f.names[0], func(_ context.Context, node *redis.Client, _ bool) answer { return try(node) })
+		v, err = k.at(ctx, "subscribe", f.names[0], func(_ context.Context, node *redis.Client, _ bool) remote.Answer { return try(node) })
 	}
 	if err == nil {
 		err = v.Err()
@@ -145,7 +146,7 @@ func (b *driver) subscribeTimeout() time.Duration {
 		dial, reply = b.nodes.client.Options().DialTimeout, b.nodes.client.Options().ReadTimeout
 	}
 	if reply <= 0 {
-		reply = routing.FeedPatience
+		reply = routing.FeedTimeout
 	}
 	return max(dial, 0) + reply
 }
@@ -170,13 +171,13 @@ type subscriber interface {
 
 // subscribeOn subscribes on each of some servers, or on none. A server that says nothing
 // within a time is given up.
-func subscribeOn(ctx context.Context, of []subscriber, kind conn.SubscribeKind, names []string, within time.Duration) (sources []*source, a answer) {
+func subscribeOn(ctx context.Context, of []subscriber, kind conn.SubscribeKind, names []string, within time.Duration) (sources []*source, a remote.Answer) {
 	for _, s := range of {
 		if ctx.Err() != nil {
 			closeAll(sources)
-			return nil, answer{err: lost(ctx, "subscribe", ctx.Err())}
+			return nil, remote.Answer{Err: lost(ctx, "subscribe", ctx.Err())}
 		}
-		bounded, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%w: no subscription within %v", routing.ErrSilent, within))
+		bounded, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%w: no subscription within %v", routing.ErrUnresponsive, within))
 		ps, err := subscribeTo(bounded, s, kind, names)
 		src := &source{PubSub: ps}
 		sources = append(sources, src)
@@ -186,9 +187,9 @@ func subscribeOn(ctx context.Context, of []subscriber, kind conn.SubscribeKind, 
 		if err != nil {
 			closeAll(sources)
 			if v, ok := errorValue(err); ok {
-				a = answer{v: v, ran: !routing.Untouched(v)}
+				a = remote.Answer{V: v, Ran: !routing.Untouched(v)}
 			} else {
-				a = blamed(ctx, bounded, "subscribe", answer{err: lost(bounded, "subscribe", err)})
+				a = blamed(ctx, bounded, "subscribe", remote.Answer{Err: lost(bounded, "subscribe", err)})
 			}
 			sources = nil
 		}
@@ -197,7 +198,7 @@ func subscribeOn(ctx context.Context, of []subscriber, kind conn.SubscribeKind, 
 			return nil, a
 		}
 	}
-	return sources, answer{ran: true}
+	return sources, remote.Answer{Ran: true}
 }
 
 // subscribeTo requests a subscription from a server.
@@ -264,8 +265,8 @@ func (f *feed) run(sources []*source) {
 			return
 		}
 		f.give(feedItem{err: fmt.Errorf("%w: %w", conn.ErrInterrupted, err)})
-		for pause := routing.FeedAgain; ; pause = min(2*pause, routing.FeedAgainMax) {
-			ctx, cancel := context.WithTimeout(f.ctx, routing.FeedPatience)
+		for pause := routing.FeedRetry; ; pause = min(2*pause, routing.FeedRetryMax) {
+			ctx, cancel := context.WithTimeout(f.ctx, routing.FeedTimeout)
 			sources, err = f.open(ctx)
 			cancel()
 			if err == nil {
@@ -301,7 +302,7 @@ func (f *feed) readAll(sources []*source) error {
 
 // watchMasters returns when others have the slots than those that are given.
 func (f *feed) watchMasters(ctx context.Context, are []*redis.Client) error {
-	tick := time.NewTicker(routing.FeedLook)
+	tick := time.NewTicker(routing.FeedRefresh)
 	defer tick.Stop()
 	for {
 		select {
@@ -368,7 +369,7 @@ func listen(ctx context.Context, sources []*source) error {
 			case s.state.CompareAndSwap(heard, silent), s.state.Load() == holding:
 				pinged[i] = false
 			case pinged[i]:
-				return fmt.Errorf("%w for %v", routing.ErrSilent, feedQuiet)
+				return fmt.Errorf("%w for %v", routing.ErrUnresponsive, feedQuiet)
 			default:
 				if err := s.Ping(ctx); err != nil {
 					return err

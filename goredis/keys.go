@@ -1,22 +1,11 @@
 package goredis
 
 import (
-	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/routing"
 )
-
-// firstKey returns the first key of a command, as plainArgs has it.
-func firstKey(plain []any) (key string, ok bool) {
-	keys := keysOf(plain)
-	if len(keys) == 0 {
-		return "", false
-	}
-	return keys[0], true
-}
 
 // keysOf returns the keys of a command.
 func keysOf(plain []any) []string {
@@ -40,23 +29,13 @@ func allKeys(cmds [][]any) iter.Seq[string] {
 	}
 }
 
-// oneSlot returns the first of some keys, all of which must be in its slot.
-func oneSlot(what string, keys iter.Seq[string]) (first string, err error) {
-	if first, err = routing.OneSlot(what, keys); err != nil {
-		return "", fmt.Errorf("%w: %w", conn.ErrArgument, err)
-	}
-	return first, nil
-}
-
-// route returns what decides about the node of a command: its first key, or the
-// channel of PUBLISH, so that its reply counts the subscribers that Subscribe has
-// sent to the same node.
+// route returns the word that decides about the node of a command, "" if any will do.
 func route(plain []any) string {
-	key, ok := firstKey(plain)
-	if !ok && len(plain) > 1 && strings.EqualFold(text0(plain[0]), "publish") {
-		return text0(plain[1])
+	word := func(i int) string { return text0(plain[i]) }
+	if at := routing.Of(len(plain), word).Route(len(plain), word); at > 0 {
+		return word(at)
 	}
-	return key
+	return ""
 }
 
 // text0 is the text of a plain argument.

@@ -8,19 +8,20 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
 // bound returns a context that ends when the server that k waits at, one of a client's,
 // is silent for longer than a command says. end waits until the liveness check has stopped.
 func (k *blocker) bound(ctx context.Context, of *redis.Client, plain []any) (_ context.Context, end func()) {
-	p := routing.Patience{Own: ownWait(plain), Reply: of.Options().ReadTimeout}
+	p := routing.Liveness{Own: ownWait(plain), ReadTimeout: of.Options().ReadTimeout}
 	if p.Own > 0 {
 		if w, ok := waits(ctx, plain); ok {
-			p.Own += w.within
+			p.Own += w.Within
 		}
 	}
-	p.Ask = func(ctx context.Context) error { return k.ping(ctx, of) }
+	p.Ping = func(ctx context.Context) error { return k.ping(ctx, of) }
 	return p.Bound(ctx)
 }
 
@@ -35,16 +36,16 @@ func (k *blocker) ping(ctx context.Context, of *redis.Client) error {
 		return err
 	}
 	if here, there := k.peer(), probe.peer(); here != there && here != "" {
-		return fmt.Errorf("%w: it was %s, and now %s is in its place", routing.ErrSilent, here, there)
+		return fmt.Errorf("%w: it was %s, and now %s is in its place", routing.ErrUnresponsive, here, there)
 	}
 	return nil
 }
 
 // blamed returns the error of a call in a context of bound's: the context's own end is
 // not the caller's.
-func blamed(ctx, bounded context.Context, doing string, a answer) answer {
-	if cause := routing.Silenced(ctx, bounded, a.err); cause != nil {
-		a.err = fmt.Errorf("ebb: %s: %w: %w", doing, conn.ErrUnavailable, cause)
+func blamed(ctx, bounded context.Context, doing string, a remote.Answer) remote.Answer {
+	if cause := routing.LivenessError(ctx, bounded, a.Err); cause != nil {
+		a.Err = fmt.Errorf("ebb: %s: %w: %w", doing, conn.ErrUnavailable, cause)
 	}
 	return a
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/serverurl"
 )
 
@@ -183,8 +184,8 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, erro
 	}
 	b := newDriver(client, a.name)
 	b.owned = true
-	b.follow = kind != ""
-	if err := b.probe.Learn(ctx); err != nil {
+	b.policy.Follows = kind != ""
+	if err := b.probe.Run(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	return conn.New(b), nil
@@ -192,14 +193,14 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, erro
 
 // newDriver returns the backend of a client.
 func newDriver(client redis.UniversalClient, name string) *driver {
-	b := &driver{client: client, name: name, waiting: map[*blocker]struct{}{}, calls: gate{last: make(chan struct{}, 1)}}
-	b.probe = b.newProbe()
+	b := &driver{client: client, name: name, waiting: map[*blocker]struct{}{}, calls: remote.NewGate(), policy: policy}
 	switch c := client.(type) {
 	case *redis.Client:
 		b.one, b.auto = c, newAutoPipeline(c)
 	case *redis.ClusterClient:
-		b.nodes, b.follow = newCluster(c), true
+		b.nodes, b.policy.Follows = newCluster(c), true
 	}
+	b.probe = remote.NewProbe("ebb", "open "+name, b.nodes != nil, b.raw)
 	return b
 }
 
@@ -323,7 +324,7 @@ func Wrap(client redis.UniversalClient) *conn.Conn {
 		name = "redis+cluster://" + strings.Join(c.Options().Addrs, ",")
 	}
 	b := newDriver(client, name+", wrapped")
-	b.follow = b.follow || b.one != nil && b.one.Options().Addr == failoverAddr
+	b.policy.Follows = b.policy.Follows || b.one != nil && b.one.Options().Addr == failoverAddr
 	return conn.New(b)
 }
 

@@ -2,63 +2,42 @@ package goredis
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
-	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/remote"
 )
-
-// wait is what a write waits for.
-type wait struct {
-	n      int
-	within time.Duration
-}
 
 type waitKey struct{}
 
 // waitOf returns what the writes of a call wait for.
-func waitOf(ctx context.Context) (w wait, ok bool) {
-	w, ok = ctx.Value(waitKey{}).(wait)
+func waitOf(ctx context.Context) (w remote.Replicas, ok bool) {
+	w, ok = ctx.Value(waitKey{}).(remote.Replicas)
 	return w, ok
 }
 
-// args is the command that waits.
-func (w wait) args() []any { return []any{"WAIT", w.n, max(kit.Millis(w.within), 1)} }
-
-// check adds to the answer of a write what came of the wait.
-func (w wait) check(a answer, waited answer) answer {
-	switch {
-	case !a.ran || a.err != nil || a.v.Err() != nil:
-	case waited.err != nil:
-		a.err = fmt.Errorf("%w: %w: %w", conn.ErrNotReplicated, conn.ErrUnavailable, waited.err)
-	case waited.v.Err() != nil:
-		a.err = fmt.Errorf("%w: %w", conn.ErrNotReplicated, waited.v.Err())
-	case waited.v.Int < int64(w.n):
-		a.err = fmt.Errorf("%w: %w: on %d of %d replicas after %v", conn.ErrNotReplicated, conn.ErrUnavailable, waited.v.Int, w.n, w.within)
-	}
-	return a
-}
+// waitArgs is the command that waits.
+func waitArgs(w remote.Replicas) []any { return []any{"WAIT", w.N, w.Millis()} }
 
 func anyWrites(cmds [][]any) bool { return slices.ContainsFunc(cmds, conn.MayWrite) }
 
 // replicated is a view of the driver whose writes wait.
 type replicated struct {
 	*driver
-	wait wait
+	wait remote.Replicas
 }
 
 // Replicated implements ReplicatedDriver.
 func (b *driver) Replicated(n int, within time.Duration) conn.Driver {
-	return &replicated{b, wait{n, within}}
+	return &replicated{b, remote.Replicas{N: n, Within: within}}
 }
 
 // in returns the context with which writes run.
 func (b *replicated) in(ctx context.Context) context.Context {
 	w := b.wait
 	if t := b.readTimeout(); t > 0 {
-		w.within = min(w.within, t/4*3)
+		w.Within = min(w.Within, t/4*3)
 	}
 	return context.WithValue(ctx, waitKey{}, w)
 }
@@ -128,7 +107,7 @@ func (b *driver) readTimeout() time.Duration {
 }
 
 // waits returns what commands wait for, if they may write.
-func waits(ctx context.Context, cmds ...[]any) (wait, bool) {
+func waits(ctx context.Context, cmds ...[]any) (remote.Replicas, bool) {
 	w, ok := waitOf(ctx)
 	return w, ok && anyWrites(cmds)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -58,49 +59,21 @@ func newTracked(ctx context.Context, plain []any) *tracked {
 	return &tracked{Cmd: *redis.NewCmd(ctx, plain...)}
 }
 
-// answer is what came of a command.
-type answer struct {
-	v   conn.Value
-	err error // there was no reply: wraps ErrUnavailable, ErrClosed or the context's
-	ran bool  // it may have run, or has
-
-	ints *conn.Ints // in place of v, where these were requested and came
-}
-
 // answer returns what a command got. An error reply is a Value; an error means
 // that there was no reply. whole is the error of the batch it was in: go-redis
 // does not always pass that on to the commands, which then have neither an error
 // nor a value.
-func (c *tracked) answer(ctx context.Context, whole error) answer {
+func (c *tracked) answer(ctx context.Context, whole error) remote.Answer {
 	if c.Err() == nil && c.Val() == nil && whole != nil {
 		c.SetErr(whole)
 	}
 	if c.ints && c.Err() == nil {
 		if got := intsIn(c.Val()); got != nil {
-			return answer{ints: got, ran: true}
+			return remote.Answer{Ints: got, Ran: true}
 		}
 	}
 	v, err := reply(ctx, &c.Cmd)
-	return answer{v: v, err: err, ran: c.sent && (err != nil || !routing.Untouched(v))}
-}
-
-// result is what a call returns of its last answer. Where the context ended while it
-// was to be tried again, that is said first.
-func (a answer) result(ctx context.Context, doing string) (conn.Value, error) {
-	err := a.err
-	if err == nil && routing.Untouched(a.v) {
-		err = refusal(doing, a.v)
-	}
-	if c := ctx.Err(); err != nil && c != nil && !a.ran && !errors.Is(err, c) && !errors.Is(err, conn.ErrClosed) {
-		err = fmt.Errorf("ebb: %s: %w, after: %w", doing, c, err)
-	}
-	return a.v, err
-}
-
-// refusal is the error of a command that a backend has not run for a reason that
-// passes, and did not for as long as we tried.
-func refusal(doing string, v conn.Value) error {
-	return fmt.Errorf("ebb: %s: %w: %w", doing, conn.ErrUnavailable, v.Err())
+	return remote.Answer{V: v, Err: err, Ran: c.sent && (err != nil || !routing.Untouched(v))}
 }
 
 // reply returns what a command got.
@@ -114,6 +87,9 @@ func reply(ctx context.Context, cmd *redis.Cmd) (conn.Value, error) {
 	}
 	return conn.Value{}, lost(ctx, cmd.Name(), err)
 }
+
+// policy is that of a single server, for what does not know its driver.
+var policy = remote.Policy{Name: "ebb"}
 
 // lost is the error of what go-redis could not do.
 func lost(ctx context.Context, doing string, err error) error {

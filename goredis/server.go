@@ -23,11 +23,11 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -47,77 +47,17 @@ type driver struct {
 	one    *redis.Client // client, unless it is a cluster's
 	nodes  *cluster      // of a cluster's client
 	auto   *autoPipeline // of one
-	follow bool          // the address changes: one that does not answer is worth another look
+	policy remote.Policy // what is sent again
 	owned  bool          // close closes client
 	name   string        // the URL, without its password
 
-	probe *routing.Learner[conn.Capabilities]
-	calls gate
+	probe *remote.Probe
+	calls *remote.Gate
 
 	mu       sync.Mutex // guards what follows
 	blockers []*blocker // idle ones
 	waiting  map[*blocker]struct{}
 	closed   bool
-}
-
-// gate lets calls in until it is shut, and shut waits until the last is out.
-type gate struct {
-	in     atomic.Int64
-	closed atomic.Bool
-	last   chan struct{} // cap 1: the last may have left
-}
-
-// enter reports whether a call may come in, which then leaves. A call within another,
-// of Watch's function, is refused rather than waited for.
-func (g *gate) enter() bool {
-	g.in.Add(1)
-	if g.closed.Load() {
-		g.leave()
-		return false
-	}
-	return true
-}
-
-func (g *gate) leave() {
-	if g.in.Add(-1) == 0 && g.closed.Load() {
-		select {
-		case g.last <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// shut is called once; it refuses the calls that come later.
-func (g *gate) shut() {
-	g.closed.Store(true)
-	for g.in.Load() > 0 {
-		<-g.last
-	}
-}
-
-// persist tries until there is an answer that counts, or it was tried enough.
-func (b *driver) persist(ctx context.Context, doing string, try func() answer) (conn.Value, error) {
-	var a answer
-	var r routing.Retry
-	defer r.Stop()
-	for r.Next(ctx) {
-		a = try()
-		if a.ran || a.err != nil && !b.worthwhile(ctx, a.err) || a.err == nil && !b.passes(a.v) {
-			break
-		}
-	}
-	return a.result(ctx, doing)
-}
-
-// worthwhile reports whether what could not be sent is worth another try.
-func (b *driver) worthwhile(ctx context.Context, err error) bool {
-	return b.follow && ctx.Err() == nil && errors.Is(err, conn.ErrUnavailable)
-}
-
-// passes reports whether a refusal may pass while we wait. A single server that
-// is a replica stays one.
-func (b *driver) passes(v conn.Value) bool {
-	return routing.Untouched(v) && (b.follow || !strings.HasPrefix(v.Str, "READONLY"))
 }
 
 // processor is a client, a transaction's connection, or a pipeline.
@@ -128,10 +68,10 @@ type processor interface {
 
 // Do implements Driver.
 func (b *driver) Do(ctx context.Context, args []any) (conn.Value, error) {
-	if !b.calls.enter() {
+	if !b.calls.Enter() {
 		return conn.Value{}, conn.ErrClosed
 	}
-	defer b.calls.leave()
+	defer b.calls.Leave()
 	plain, err := b.prepare(ctx, args)
 	if err != nil {
 		return conn.Value{}, err
@@ -141,20 +81,20 @@ func (b *driver) Do(ctx context.Context, args []any) (conn.Value, error) {
 
 // IntArgs implements IntArgsDriver.
 func (b *driver) IntArgs(ctx context.Context, plain []any) (conn.Ints, error) {
-	if !b.calls.enter() {
+	if !b.calls.Enter() {
 		return conn.Ints{}, conn.ErrClosed
 	}
-	defer b.calls.leave()
-	if err := b.known(ctx); err != nil {
+	defer b.calls.Leave()
+	if err := b.probe.Known(ctx); err != nil {
 		return conn.Ints{}, err
 	}
 	if b.nodes != nil {
 		return conn.IntsOf(b.nodes.do(ctx, plain))
 	}
 	var got *conn.Ints
-	v, err := b.persist(ctx, named(plain), func() answer {
+	v, err := b.policy.Persist(ctx, named(plain), func() remote.Answer {
 		a := b.send(ctx, plain, true)
-		got = a.ints
+		got = a.Ints
 		return a
 	})
 	if err == nil && got != nil {
@@ -168,11 +108,11 @@ func (b *driver) run(ctx context.Context, plain []any) (conn.Value, error) {
 	if b.nodes != nil {
 		return b.nodes.do(ctx, plain)
 	}
-	return b.persist(ctx, named(plain), func() answer { return b.send(ctx, plain, false) })
+	return b.policy.Persist(ctx, named(plain), func() remote.Answer { return b.send(ctx, plain, false) })
 }
 
 // send runs one command, once, of a single server. ints: see tracked.
-func (b *driver) send(ctx context.Context, plain []any, ints bool) answer {
+func (b *driver) send(ctx context.Context, plain []any, ints bool) remote.Answer {
 	if b.auto != nil {
 		return b.auto.send(ctx, plain, ints)
 	}
@@ -185,14 +125,16 @@ func (b *driver) prepare(ctx context.Context, args []any) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return plain, b.known(ctx)
+	return plain, b.probe.Known(ctx)
 }
 
 // send runs one command, once.
-func send(ctx context.Context, p processor, plain []any) answer { return sendFor(ctx, p, plain, false) }
+func send(ctx context.Context, p processor, plain []any) remote.Answer {
+	return sendFor(ctx, p, plain, false)
+}
 
 // sendFor is send, perhaps for integers: see tracked.
-func sendFor(ctx context.Context, p processor, plain []any, ints bool) answer {
+func sendFor(ctx context.Context, p processor, plain []any, ints bool) remote.Answer {
 	if _, ok := waits(ctx, plain); ok {
 		return sendAll(ctx, p.Pipeline(), [][]any{plain})[0]
 	}
@@ -208,10 +150,10 @@ func process(ctx context.Context, p processor, args []any) (conn.Value, error) {
 		return conn.Value{}, err
 	}
 	a := send(ctx, p, plain)
-	if a.err == nil && routing.Untouched(a.v) {
-		a.err = refusal(named(plain), a.v)
+	if a.Err == nil && routing.Untouched(a.V) {
+		a.Err = policy.Refusal(named(plain), a.V)
 	}
-	return a.v, a.err
+	return a.V, a.Err
 }
 
 // plainCommands is plainArgs for a batch.
@@ -223,15 +165,15 @@ func (b *driver) plainCommands(ctx context.Context, cmds [][]any) ([][]any, erro
 			return nil, err
 		}
 	}
-	return plain, b.known(ctx)
+	return plain, b.probe.Known(ctx)
 }
 
 // Pipeline implements Driver.
 func (b *driver) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
-	if !b.calls.enter() {
+	if !b.calls.Enter() {
 		return nil, conn.ErrClosed
 	}
-	defer b.calls.leave()
+	defer b.calls.Leave()
 	plain, err := b.plainCommands(ctx, cmds)
 	if err != nil {
 		return nil, err
@@ -239,10 +181,10 @@ func (b *driver) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, erro
 	if b.nodes != nil {
 		return b.nodes.pipeline(ctx, plain)
 	}
-	var answers []answer
-	_, err = b.persist(ctx, "pipeline", func() answer {
+	var answers []remote.Answer
+	_, err = b.policy.Persist(ctx, "pipeline", func() remote.Answer {
 		answers = sendAll(ctx, b.client.Pipeline(), plain)
-		return together(answers)
+		return remote.Together(answers)
 	})
 	if err != nil {
 		return nil, err // nothing ran, or what did is unknown
@@ -251,23 +193,23 @@ func (b *driver) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, erro
 }
 
 // values returns the replies of a batch.
-func values(answers []answer) ([]conn.Value, error) {
+func values(answers []remote.Answer) ([]conn.Value, error) {
 	replies := make([]conn.Value, len(answers))
 	for i, a := range answers {
-		if a.err != nil {
-			return nil, a.err
+		if a.Err != nil {
+			return nil, a.Err
 		}
-		replies[i] = a.v
+		replies[i] = a.V
 	}
 	return replies, nil
 }
 
 // sendAll sends commands at once, over one connection, and collects what came of
 // each; the replicas are waited for at the end.
-func sendAll(ctx context.Context, p redis.Pipeliner, plain [][]any) []answer {
+func sendAll(ctx context.Context, p redis.Pipeliner, plain [][]any) []remote.Answer {
 	w, waiting := waits(ctx, plain...)
 	if waiting {
-		plain = append(plain[:len(plain):len(plain)], w.args())
+		plain = append(plain[:len(plain):len(plain)], waitArgs(w))
 	}
 	sent := make([]*tracked, len(plain))
 	for i, args := range plain {
@@ -275,7 +217,7 @@ func sendAll(ctx context.Context, p redis.Pipeliner, plain [][]any) []answer {
 		_ = p.Process(ctx, sent[i])
 	}
 	_, whole := p.Exec(ctx)
-	answers := make([]answer, len(plain))
+	answers := make([]remote.Answer, len(plain))
 	for i, cmd := range sent {
 		answers[i] = cmd.answer(ctx, whole)
 	}
@@ -283,7 +225,7 @@ func sendAll(ctx context.Context, p redis.Pipeliner, plain [][]any) []answer {
 		last := len(answers) - 1
 		for i := range last {
 			if conn.MayWrite(plain[i]) {
-				answers[i] = w.check(answers[i], answers[last])
+				answers[i] = w.Check(answers[i], answers[last])
 			}
 		}
 		answers = answers[:last]
@@ -291,22 +233,12 @@ func sendAll(ctx context.Context, p redis.Pipeliner, plain [][]any) []answer {
 	return answers
 }
 
-// together is what came of a batch: it ran if any of it may have.
-func together(answers []answer) answer {
-	for _, a := range answers {
-		if a.ran {
-			return a
-		}
-	}
-	return answers[0]
-}
-
 // Tx implements Driver.
 func (b *driver) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
-	if !b.calls.enter() {
+	if !b.calls.Enter() {
 		return nil, conn.ErrClosed
 	}
-	defer b.calls.leave()
+	defer b.calls.Leave()
 	plain, err := b.plainCommands(ctx, cmds)
 	if err != nil {
 		return nil, err
@@ -315,8 +247,8 @@ func (b *driver) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 		return b.nodes.tx(ctx, plain)
 	}
 	var replies []conn.Value
-	_, err = b.persist(ctx, "transaction", func() answer {
-		var a answer
+	_, err = b.policy.Persist(ctx, "transaction", func() remote.Answer {
+		var a remote.Answer
 		if b.one != nil {
 			replies, a = txOn(ctx, b.one, false, plain)
 		} else {
@@ -329,7 +261,7 @@ func (b *driver) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 
 // txOn runs commands between MULTI and EXEC on a server, once, after ASKING if a
 // node has redirected us.
-func txOn(ctx context.Context, node *redis.Client, ask bool, plain [][]any) ([]conn.Value, answer) {
+func txOn(ctx context.Context, node *redis.Client, ask bool, plain [][]any) ([]conn.Value, remote.Answer) {
 	w, waiting := waits(ctx, plain...)
 	if !ask && !waiting {
 		return execTx(ctx, node.TxPipeline(), plain)
@@ -337,13 +269,13 @@ func txOn(ctx context.Context, node *redis.Client, ask bool, plain [][]any) ([]c
 	own := node.Conn() // ASKING and WAIT go by the connection
 	defer func() { _ = own.Close() }()
 	if ask { // it holds for the transaction that follows
-		if a := send(ctx, own, []any{"ASKING"}); a.err != nil {
-			return nil, answer{err: a.err}
+		if a := send(ctx, own, []any{"ASKING"}); a.Err != nil {
+			return nil, remote.Answer{Err: a.Err}
 		}
 	}
 	replies, a := execTx(ctx, own.TxPipeline(), plain)
-	if waiting && a.ran && a.err == nil {
-		a = w.check(a, send(ctx, own, w.args()))
+	if waiting && a.Ran && a.Err == nil {
+		a = w.Check(a, send(ctx, own, waitArgs(w)))
 	}
 	return replies, a
 }
@@ -351,7 +283,7 @@ func txOn(ctx context.Context, node *redis.Client, ask bool, plain [][]any) ([]c
 // execTx runs commands between MULTI and EXEC, once. The answer is that of the
 // whole: its Value is an error if a reply refused it, or one of its commands,
 // for a reason that passes.
-func execTx(ctx context.Context, p redis.Pipeliner, plain [][]any) ([]conn.Value, answer) {
+func execTx(ctx context.Context, p redis.Pipeliner, plain [][]any) ([]conn.Value, remote.Answer) {
 	sent := make([]*tracked, len(plain))
 	for i, args := range plain {
 		sent[i] = newTracked(ctx, args)
@@ -359,19 +291,19 @@ func execTx(ctx context.Context, p redis.Pipeliner, plain [][]any) ([]conn.Value
 	}
 	_, whole := p.Exec(ctx)
 	if errors.Is(whole, redis.TxFailedErr) {
-		return nil, answer{err: conn.ErrConflict, ran: true}
+		return nil, remote.Answer{Err: conn.ErrConflict, Ran: true}
 	}
 	replies := make([]conn.Value, len(plain))
 	var abort, refused error
 	for i, cmd := range sent {
 		a := cmd.answer(ctx, whole)
-		if a.err != nil {
+		if a.Err != nil {
 			return nil, a
 		}
-		replies[i] = a.v
-		switch e := a.v.Err(); {
+		replies[i] = a.V
+		switch e := a.V.Err(); {
 		case e == nil:
-		case strings.HasPrefix(a.v.Str, "EXECABORT"):
+		case strings.HasPrefix(a.V.Str, "EXECABORT"):
 			abort = e
 		case refused == nil:
 			refused = e
@@ -382,21 +314,21 @@ func execTx(ctx context.Context, p redis.Pipeliner, plain [][]any) ([]conn.Value
 			abort = v.Err()
 		}
 		if routing.Untouched(v) && refused != nil && v.Str == refused.Error() && abort == nil && allSame(replies, v) {
-			return nil, answer{v: v} // EXEC itself was refused
+			return nil, remote.Answer{V: v} // EXEC itself was refused
 		}
 	}
 	if abort == nil {
-		return replies, answer{ran: true}
+		return replies, remote.Answer{Ran: true}
 	}
 	if refused != nil {
 		if v := (conn.Value{Kind: resp.KindError, Str: refused.Error()}); routing.Untouched(v) {
-			return nil, answer{v: v}
+			return nil, remote.Answer{V: v}
 		}
 	}
 	if refused != nil {
 		abort = fmt.Errorf("%w %w", abort, refused)
 	}
-	return nil, answer{err: abort, ran: true}
+	return nil, remote.Answer{Err: abort, Ran: true}
 }
 
 // allSame reports whether every reply is the same error, as go-redis has it when
@@ -412,11 +344,11 @@ func allSame(replies []conn.Value, v conn.Value) bool {
 
 // Watch implements Driver.
 func (b *driver) Watch(ctx context.Context, fn func(*conn.Watched) error, keys []string) error {
-	if !b.calls.enter() {
+	if !b.calls.Enter() {
 		return conn.ErrClosed
 	}
-	defer b.calls.leave()
-	if err := b.known(ctx); err != nil {
+	defer b.calls.Leave()
+	if err := b.probe.Known(ctx); err != nil {
 		return err
 	}
 	if b.nodes != nil {
@@ -424,8 +356,8 @@ func (b *driver) Watch(ctx context.Context, fn func(*conn.Watched) error, keys [
 	}
 	var result error
 	inside := false
-	v, err := b.persist(ctx, "WATCH", func() answer {
-		var a answer
+	v, err := b.policy.Persist(ctx, "WATCH", func() remote.Answer {
+		var a remote.Answer
 		a, inside, result = watchOn(ctx, b.client, fn, keys)
 		return a
 	})
@@ -446,7 +378,7 @@ type watcher interface {
 // watchOn is Conn.Watch on one server. inside says that fn was called, and
 // result is what it returned; if not, a says why not. WATCH changes nothing, and
 // leaves nothing: another try does no harm.
-func watchOn(ctx context.Context, c watcher, fn func(*conn.Watched) error, keys []string) (a answer, inside bool, result error) {
+func watchOn(ctx context.Context, c watcher, fn func(*conn.Watched) error, keys []string) (a remote.Answer, inside bool, result error) {
 	err := c.Watch(ctx, func(tx *redis.Tx) error {
 		if inside {
 			return errTwice // a client that tries again by itself
@@ -460,13 +392,13 @@ func watchOn(ctx context.Context, c watcher, fn func(*conn.Watched) error, keys 
 	}, keys...)
 	switch v, ok := errorValue(err); {
 	case inside:
-		return answer{ran: true}, true, result
+		return remote.Answer{Ran: true}, true, result
 	case err == nil:
-		return answer{ran: true}, false, nil
+		return remote.Answer{Ran: true}, false, nil
 	case ok:
-		return answer{v: v, ran: !routing.Untouched(v)}, false, nil
+		return remote.Answer{V: v, Ran: !routing.Untouched(v)}, false, nil
 	}
-	return answer{err: lost(ctx, "WATCH", err)}, false, nil
+	return remote.Answer{Err: lost(ctx, "WATCH", err)}, false, nil
 }
 
 // errTwice ends a Watch of a client that calls its function again.
@@ -482,13 +414,13 @@ func watchedTx(ctx context.Context, tx *redis.Tx, cmds [][]any) ([]conn.Value, e
 		}
 	}
 	replies, a := execTx(ctx, tx.TxPipeline(), plain)
-	if a.err == nil && routing.Untouched(a.v) {
-		return nil, refusal("transaction", a.v)
+	if a.Err == nil && routing.Untouched(a.V) {
+		return nil, policy.Refusal("transaction", a.V)
 	}
-	if w, waiting := waits(ctx, plain...); waiting && a.ran && a.err == nil {
-		a = w.check(a, send(ctx, tx, w.args()))
+	if w, waiting := waits(ctx, plain...); waiting && a.Ran && a.Err == nil {
+		a = w.Check(a, send(ctx, tx, waitArgs(w)))
 	}
-	return replies, a.err
+	return replies, a.Err
 }
 
 // String implements Driver.
@@ -509,7 +441,7 @@ func (b *driver) String() string {
 		return fmt.Sprintf("%s (%s: %s, up to %d connections to each node)", b.name, how, what, size)
 	case b.one != nil:
 		size = b.one.Options().PoolSize
-		if b.follow {
+		if b.policy.Follows {
 			how = "the master that Sentinel names"
 		}
 		return fmt.Sprintf("%s (%s: %s, up to %d connections)", b.name, how, what, size)
@@ -527,7 +459,8 @@ func (b *driver) Close() error {
 		k.abort()
 	}
 	b.mu.Unlock()
-	b.calls.shut()
+	b.calls.Shut()
+	b.calls.Wait()
 	var err error
 	if b.nodes != nil {
 		err = b.nodes.close()

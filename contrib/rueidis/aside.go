@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -48,15 +49,15 @@ func aside[T any](ctx context.Context, d *driver, doing string, do func() T) (T,
 }
 
 // shared is aside for one command on the connections that all calls share.
-func (d *driver) shared(ctx context.Context, doing string, do func() answer) answer {
+func (d *driver) shared(ctx context.Context, doing string, do func() remote.Answer) remote.Answer {
 	a, err := aside(ctx, d, doing, do)
 	if err != nil {
-		return answer{err: err, ran: true}
+		return remote.Answer{Err: err, Ran: true}
 	}
 	return a
 }
 
 // silent is the error of a call that the driver's limit has ended.
 func (d *driver) silent(doing string) error {
-	return fmt.Errorf("rueidisebb: %s: %w: %w: no reply within %v", doing, conn.ErrUnavailable, routing.ErrSilent, d.timeouts.reply)
+	return fmt.Errorf("rueidisebb: %s: %w: %w: no reply within %v", doing, conn.ErrUnavailable, routing.ErrUnresponsive, d.timeouts.reply)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -54,30 +55,30 @@ func (d *driver) Block(ctx context.Context, args []any) (conn.Value, error) {
 	if err := d.enter(ctx); err != nil {
 		return conn.Value{}, err
 	}
-	defer d.calls.Done()
-	return d.blocked(ctx, words, 0, func(ctx context.Context) answer {
+	defer d.calls.Leave()
+	return d.blocked(ctx, words, 0, func(ctx context.Context) remote.Answer {
 		return d.answer(ctx, words[0], d.client.Do(ctx, d.blocking(words)))
 	})
 }
 
 // blocked tries to run a command that waits, and then for as long as more says. The
 // context of a try ends with Close too, and when the server says nothing.
-func (d *driver) blocked(ctx context.Context, words []string, more time.Duration, try func(ctx context.Context) answer) (conn.Value, error) {
+func (d *driver) blocked(ctx context.Context, words []string, more time.Duration, try func(ctx context.Context) remote.Answer) (conn.Value, error) {
 	open, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
-	v, err := d.persist(open, words[0], func() answer {
-		p := routing.Patience{Own: routing.OwnWait(len(words), func(i int) string { return words[i] }), Reply: d.timeouts.reply, First: firstLook}
+	v, err := d.policy.Persist(open, words[0], func() remote.Answer {
+		p := routing.Liveness{Own: routing.OwnWait(len(words), func(i int) string { return words[i] }), ReadTimeout: d.timeouts.reply, First: firstLook}
 		if p.Own > 0 {
 			p.Own += more
 		}
 		at := place{d: d, key: keyOf(words)}
-		p.Ask = at.ask
+		p.Ping = at.ask
 		bounded, end := p.Bound(open)
 		defer end()
-		a := d.apart(bounded, words[0], func() answer { return try(endless{bounded}) })
-		if cause := routing.Silenced(open, bounded, a.err); cause != nil {
-			a.err = fmt.Errorf("rueidisebb: %s: %w: %w", words[0], conn.ErrUnavailable, cause)
+		a := d.apart(bounded, words[0], func() remote.Answer { return try(endless{bounded}) })
+		if cause := routing.LivenessError(open, bounded, a.Err); cause != nil {
+			a.Err = fmt.Errorf("rueidisebb: %s: %w: %w", words[0], conn.ErrUnavailable, cause)
 		}
 		return a
 	})
@@ -96,8 +97,8 @@ func (endless) Deadline() (deadline time.Time, ok bool) { return time.Time{}, fa
 
 // apart does something that may outlive its context by the greeting of a connection. Close
 // waits for it.
-func (d *driver) apart(ctx context.Context, doing string, do func() answer) answer {
-	done := make(chan answer, 1)
+func (d *driver) apart(ctx context.Context, doing string, do func() remote.Answer) remote.Answer {
+	done := make(chan remote.Answer, 1)
 	d.calls.Go(func() { done <- do() })
 	select {
 	case a := <-done:
@@ -110,7 +111,7 @@ func (d *driver) apart(ctx context.Context, doing string, do func() answer) answ
 	case a := <-done:
 		return a
 	case <-left.C:
-		return answer{err: unavailable(ctx, doing, ctx.Err()), ran: true}
+		return remote.Answer{Err: unavailable(ctx, doing, ctx.Err()), Ran: true}
 	}
 }
 
@@ -130,10 +131,12 @@ func (p *place) ask(ctx context.Context) error {
 		}
 	}
 	if p.addr != "" && !p.d.cluster && p.d.client.Nodes()[p.addr] == nil { // of a cluster it answers, or not
-		return fmt.Errorf("%w: %s was where it waits, and others are in its place", routing.ErrSilent, p.addr)
+		return fmt.Errorf("%w: %s was where it waits, and others are in its place", routing.ErrUnresponsive, p.addr)
 	}
-	ping := func() answer { return p.d.answer(ctx, "PING", p.node.Do(endless{ctx}, p.node.B().Ping().Build())) }
-	return p.d.apart(ctx, "PING", ping).err
+	ping := func() remote.Answer {
+		return p.d.answer(ctx, "PING", p.node.Do(endless{ctx}, p.node.B().Ping().Build()))
+	}
+	return p.d.apart(ctx, "PING", ping).Err
 }
 
 // find finds the node: that of a single server, or of the key by what the first node
@@ -155,7 +158,7 @@ func (p *place) find(ctx context.Context) error {
 	for from, node := range nodes {
 		p.d.calls.Go(func() {
 			a := p.d.answer(ctx, "CLUSTER", node.Do(ctx, node.B().ClusterSlots().Build()))
-			found <- masterOf(a.v, from, routing.Slot(p.key))
+			found <- masterOf(a.V, from, routing.Slot(p.key))
 		})
 	}
 	for range nodes {

@@ -1,13 +1,13 @@
 package rueidisebb
 
 import (
-	"fmt"
 	"iter"
 	"strings"
 
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -32,13 +32,13 @@ func (d *driver) blocking(words []string) rueidis.Completed {
 	return d.client.B().Arbitrary(words[:at]...).Keys(words[at]).Args(words[at+1:]...).Blocking()
 }
 
-// routed is command for the shared connections: PUBLISH goes by its channel, so that
-// its reply counts the subscribers that Subscribe has sent there.
+// routed is command for the shared connections: PUBLISH goes by its channel.
 func (d *driver) routed(words []string) rueidis.Completed {
-	if d.cluster && len(words) > 1 && strings.EqualFold(words[0], "publish") {
-		return d.client.B().Arbitrary(words[0]).Keys(words[1]).Args(words[2:]...).Build()
+	word := func(i int) string { return words[i] }
+	if at := routing.Of(len(words), word).Route(len(words), word); d.cluster && at > 0 {
+		return d.client.B().Arbitrary(words[:at]...).Keys(words[at]).Args(words[at+1:]...).Build()
 	}
-	return d.command(words)
+	return d.client.B().Arbitrary(words...).Build()
 }
 
 // keyAt is the place of the key by which a command finds its node, 0 for none.
@@ -93,16 +93,8 @@ func keyPlaces(words []string) []int {
 
 // firstKey returns the place of a command's first key, 0 if it has none.
 func firstKey(words []string) int {
-	switch words[0] { // where the toolkit's scripts have it
-	case "EVALSHA", "EVAL", "EVALSHA_RO", "EVAL_RO":
-		if len(words) > 3 && words[2] != "0" {
-			return 3
-		}
-	}
-	if at := keyPlaces(words); len(at) > 0 {
-		return at[0]
-	}
-	return 0
+	word := func(i int) string { return words[i] }
+	return routing.Of(len(words), word).FirstKey(len(words), word)
 }
 
 // keyOf returns a command's first key, "" if it has none.
@@ -131,10 +123,7 @@ func (d *driver) oneSlot(what string, keys iter.Seq[string]) (first string, err 
 	if !d.cluster {
 		return "", nil
 	}
-	if first, err = routing.OneSlot(what, keys); err != nil {
-		return "", fmt.Errorf("%w: %w", conn.ErrArgument, err)
-	}
-	return first, nil
+	return remote.OneSlot(what, keys)
 }
 
 // nameOf returns the first word of a command, and the second, "" if there is none.

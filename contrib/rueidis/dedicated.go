@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -18,14 +19,14 @@ const hops = 3
 // dedicated does something once on a connection to the node of a key ("": any), and
 // on those nodes that it points at: rueidis does not follow for dedicated clients. try
 // also says whether the connection is sound.
-func (d *driver) dedicated(ctx context.Context, key string, try func(c rueidis.DedicatedClient, ask bool) (answer, bool)) answer {
+func (d *driver) dedicated(ctx context.Context, key string, try func(c rueidis.DedicatedClient, ask bool) (remote.Answer, bool)) remote.Answer {
 	node, ask := d.client, false
 	for hop := 0; ; hop++ {
-		a := lend(node, func(c rueidis.DedicatedClient) (answer, bool) { return try(c, ask) })
-		if a.err != nil || a.ran || !d.cluster || hop == hops {
+		a := lend(node, func(c rueidis.DedicatedClient) (remote.Answer, bool) { return try(c, ask) })
+		if a.Err != nil || a.Ran || !d.cluster || hop == hops {
 			return a
 		}
-		addr, asked, ok := routing.Redirect(a.v)
+		addr, asked, ok := routing.Redirect(a.V)
 		if !ok {
 			return a
 		}
@@ -41,7 +42,7 @@ func (d *driver) dedicated(ctx context.Context, key string, try func(c rueidis.D
 }
 
 // lend lets use a dedicated client, which is closed if it is not sound afterwards.
-func lend(node rueidis.Client, use func(c rueidis.DedicatedClient) (answer, bool)) answer {
+func lend(node rueidis.Client, use func(c rueidis.DedicatedClient) (remote.Answer, bool)) remote.Answer {
 	c, release := node.Dedicate()
 	sound := false
 	defer func() {
@@ -50,14 +51,14 @@ func lend(node rueidis.Client, use func(c rueidis.DedicatedClient) (answer, bool
 		}
 		release()
 	}()
-	var a answer
+	var a remote.Answer
 	a, sound = use(c)
 	return a
 }
 
 // sendOn runs commands on a dedicated client, once, after ASKING if a node has told
 // us to. Where some may write it waits for replicas, if w says so.
-func (d *driver) sendOn(ctx context.Context, c rueidis.DedicatedClient, ask bool, w *wait, cmds ...[]string) []answer {
+func (d *driver) sendOn(ctx context.Context, c rueidis.DedicatedClient, ask bool, w *wait, cmds ...[]string) []remote.Answer {
 	w = w.of(cmds...)
 	batch := make([]rueidis.Completed, 0, 2*len(cmds)+1)
 	at := make([]int, len(cmds))
@@ -72,7 +73,7 @@ func (d *driver) sendOn(ctx context.Context, c rueidis.DedicatedClient, ask bool
 		batch = append(batch, w.command(c.B()))
 	}
 	results := c.DoMulti(ctx, batch...)
-	answers := make([]answer, len(cmds))
+	answers := make([]remote.Answer, len(cmds))
 	for i, words := range cmds {
 		answers[i] = d.answer(ctx, words[0], results[at[i]])
 	}
@@ -80,7 +81,7 @@ func (d *driver) sendOn(ctx context.Context, c rueidis.DedicatedClient, ask bool
 		waited := d.answer(ctx, "WAIT", results[len(results)-1])
 		for i, words := range cmds {
 			if mayWrite(words) {
-				answers[i] = w.judge(answers[i], waited)
+				answers[i] = w.Check(answers[i], waited)
 			}
 		}
 	}
@@ -96,26 +97,26 @@ func (d *driver) watch(ctx context.Context, fn func(*conn.Watched) error, keys [
 	if err := d.enter(ctx); err != nil {
 		return err
 	}
-	defer d.calls.Done()
+	defer d.calls.Leave()
 	if _, err := d.oneSlot("Watch", slices.Values(keys)); err != nil {
 		return err
 	}
 	var result error
 	inside := false
-	v, err := d.persist(ctx, "WATCH", func() answer {
-		return d.dedicated(ctx, keys[0], func(c rueidis.DedicatedClient, ask bool) (answer, bool) {
+	v, err := d.policy.Persist(ctx, "WATCH", func() remote.Answer {
+		return d.dedicated(ctx, keys[0], func(c rueidis.DedicatedClient, ask bool) (remote.Answer, bool) {
 			if ask { // the keys are on their way: wait until they are there
-				return answer{v: conn.Value{Kind: resp.KindError, Str: "TRYAGAIN the keys are being moved"}}, true
+				return remote.Answer{V: conn.Value{Kind: resp.KindError, Str: "TRYAGAIN the keys are being moved"}}, true
 			}
 			watch := c.B().Arbitrary("WATCH").Keys(keys[0]).Args(keys[1:]...).Build()
 			a := d.answer(ctx, "WATCH", c.Do(ctx, watch))
-			if a.err != nil || a.v.Err() != nil {
-				return a, a.err == nil
+			if a.Err != nil || a.V.Err() != nil {
+				return a, a.Err == nil
 			}
 			inside = true
 			x := &watching{d: d, c: c, key: keys[0], wait: w, sound: true}
 			result = fn(conn.NewWatched(x.do, x.tx))
-			return answer{ran: true}, x.sound && c.Do(ctx, c.B().Unwatch().Build()).Error() == nil
+			return remote.Answer{Ran: true}, x.sound && c.Do(ctx, c.B().Unwatch().Build()).Error() == nil
 		})
 	})
 	switch {
@@ -176,13 +177,13 @@ func (x *watching) here(cmds ...[]string) error {
 }
 
 // done is the end of an answer that nobody tries to better.
-func (x *watching) done(doing string, a answer) (conn.Value, error) {
-	if a.err == nil && routing.Untouched(a.v) {
-		return a.v, refusal(doing, a.v)
+func (x *watching) done(doing string, a remote.Answer) (conn.Value, error) {
+	if a.Err == nil && routing.Untouched(a.V) {
+		return a.V, x.d.policy.Refusal(doing, a.V)
 	}
 	var refused conn.ReplyError
-	if a.err != nil && !errors.Is(a.err, conn.ErrConflict) && !errors.As(a.err, &refused) {
+	if a.Err != nil && !errors.Is(a.Err, conn.ErrConflict) && !errors.As(a.Err, &refused) {
 		x.sound = false // there was no reply
 	}
-	return a.v, a.err
+	return a.V, a.Err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -19,29 +20,29 @@ type driver struct {
 	client   rueidis.Client
 	owned    bool // Close closes client
 	cluster  bool
-	follows  bool // the master may be another tomorrow: a cluster, or Sentinel
+	policy   remote.Policy // what is sent again
 	cacheTTL time.Duration
 	cached   map[string]struct{} // nil: no cache
 	timeouts timeouts
 	ends     *ends
 	gather   *gather // nil in a cluster
 
-	learner *routing.Learner[conn.Capabilities]
+	probe *remote.Probe
 
 	ctx   context.Context // ends with Close
 	end   context.CancelFunc
-	calls gate
+	calls *remote.Gate
 	left  sync.WaitGroup // goroutines of aside, which calls may have given up
 	feeds sync.WaitGroup // goroutines of subscriptions; Add in a call alone
 }
 
 // enter counts a call, for which Close waits.
 func (d *driver) enter(ctx context.Context) error {
-	if !d.calls.enter() {
+	if !d.calls.Enter() {
 		return conn.ErrClosed
 	}
-	if err := d.known(ctx); err != nil {
-		d.calls.Done()
+	if err := d.probe.Known(ctx); err != nil {
+		d.calls.Leave()
 		return err
 	}
 	return nil
@@ -56,17 +57,17 @@ func (d *driver) Do(ctx context.Context, args []any) (conn.Value, error) {
 	if err := d.enter(ctx); err != nil {
 		return conn.Value{}, err
 	}
-	defer d.calls.Done()
+	defer d.calls.Leave()
 	if d.cluster {
 		if everywhere := wide(words); everywhere != nil {
 			return everywhere(ctx, d, nil, words)
 		}
 	}
 	a := d.send(ctx, words)
-	if a.ran && a.err == nil {
-		return a.v, nil
+	if a.Ran && a.Err == nil {
+		return a.V, nil
 	}
-	return d.insist(ctx, words[0], a, func() answer { return d.send(ctx, words) })
+	return d.policy.Insist(ctx, words[0], a, func() remote.Answer { return d.send(ctx, words) })
 }
 
 // Ints implements ebb.IntsDriver.
@@ -74,9 +75,9 @@ func (d *driver) Ints(ctx context.Context, words []string) (conn.Ints, error) {
 	if err := d.enter(ctx); err != nil {
 		return conn.Ints{}, err
 	}
-	defer d.calls.Done()
+	defer d.calls.Leave()
 	if !d.gathers(words) {
-		return conn.IntsOf(d.insist(ctx, words[0], d.send(ctx, words), func() answer { return d.send(ctx, words) }))
+		return conn.IntsOf(d.policy.Insist(ctx, words[0], d.send(ctx, words), func() remote.Answer { return d.send(ctx, words) }))
 	}
 	r, err := d.gather.do(ctx, d.command(words))
 	if err == nil {
@@ -84,14 +85,14 @@ func (d *driver) Ints(ctx context.Context, words []string) (conn.Ints, error) {
 			return got, nil
 		}
 	}
-	return conn.IntsOf(d.insist(ctx, words[0], d.gathered(ctx, words[0], r, err), func() answer { return d.send(ctx, words) }))
+	return conn.IntsOf(d.policy.Insist(ctx, words[0], d.gathered(ctx, words[0], r, err), func() remote.Answer { return d.send(ctx, words) }))
 }
 
 // send runs one command on the shared connections, once. In a cluster rueidis goes
 // where MOVED and ASK say.
-func (d *driver) send(ctx context.Context, words []string) answer {
+func (d *driver) send(ctx context.Context, words []string) remote.Answer {
 	if d.keeps(words) {
-		return d.shared(ctx, words[0], func() answer {
+		return d.shared(ctx, words[0], func() remote.Answer {
 			return d.answer(ctx, words[0], d.client.DoCache(ctx, rueidis.Cacheable(d.routed(words)), d.cacheTTL))
 		})
 	}
@@ -99,7 +100,7 @@ func (d *driver) send(ctx context.Context, words []string) answer {
 		r, err := d.gather.do(ctx, d.command(words))
 		return d.gathered(ctx, words[0], r, err)
 	}
-	return d.shared(ctx, words[0], func() answer { return d.answer(ctx, words[0], d.client.Do(ctx, d.routed(words))) })
+	return d.shared(ctx, words[0], func() remote.Answer { return d.answer(ctx, words[0], d.client.Do(ctx, d.routed(words))) })
 }
 
 // Pipeline implements ebb.Driver.
@@ -111,7 +112,7 @@ func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, erro
 	if err := d.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer d.calls.Done()
+	defer d.calls.Leave()
 	return d.pipeline(ctx, all, nil)
 }
 
@@ -125,15 +126,15 @@ func (d *driver) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	if err := d.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer d.calls.Done()
+	defer d.calls.Leave()
 	if _, err := d.oneSlot("a transaction", keysOf(all...)); err != nil {
 		return nil, err
 	}
-	v, err := d.persist(ctx, "transaction", func() answer {
-		return d.shared(ctx, "transaction", func() answer {
+	v, err := d.policy.Persist(ctx, "transaction", func() remote.Answer {
+		return d.shared(ctx, "transaction", func() remote.Answer {
 			replies, a := d.exec(ctx, d.client, all)
 			if replies != nil {
-				a.v = conn.Value{Kind: resp.KindArray, Elems: replies}
+				a.V = conn.Value{Kind: resp.KindArray, Elems: replies}
 			}
 			return a
 		})
@@ -152,7 +153,7 @@ type sender interface {
 
 // exec runs commands between MULTI and EXEC, all sent at once. The answer is that of
 // the whole.
-func (d *driver) exec(ctx context.Context, c sender, cmds [][]string) ([]conn.Value, answer) {
+func (d *driver) exec(ctx context.Context, c sender, cmds [][]string) ([]conn.Value, remote.Answer) {
 	b := c.B()
 	batch := make([]rueidis.Completed, 0, len(cmds)+2)
 	batch = append(batch, b.Multi().Build())
@@ -165,38 +166,38 @@ func (d *driver) exec(ctx context.Context, c sender, cmds [][]string) ([]conn.Va
 	var refused conn.Value // why a command was not queued
 	for _, r := range results[:last] {
 		a := d.answer(ctx, "transaction", r)
-		if a.err != nil {
+		if a.Err != nil {
 			return nil, a
 		}
 		if refused.Err() == nil {
-			refused = a.v
+			refused = a.V
 		}
 	}
 	a := d.answer(ctx, "EXEC", results[last])
 	switch {
-	case a.err != nil:
+	case a.Err != nil:
 		return nil, a
-	case a.v.IsNull():
-		return nil, answer{err: conn.ErrConflict, ran: true}
-	case strings.HasPrefix(a.v.Str, "EXECABORT") && routing.Untouched(refused):
-		return nil, answer{v: refused}
-	case a.v.Err() != nil && !a.ran: // EXEC itself was refused
+	case a.V.IsNull():
+		return nil, remote.Answer{Err: conn.ErrConflict, Ran: true}
+	case strings.HasPrefix(a.V.Str, "EXECABORT") && routing.Untouched(refused):
+		return nil, remote.Answer{V: refused}
+	case a.V.Err() != nil && !a.Ran: // EXEC itself was refused
 		return nil, a
-	case a.v.Err() != nil && refused.Err() != nil:
-		return nil, answer{err: fmt.Errorf("%w (%w)", a.v.Err(), refused.Err()), ran: true}
-	case a.v.Err() != nil:
-		return nil, answer{err: a.v.Err(), ran: true}
-	case a.v.Kind != resp.KindArray || len(a.v.Elems) != len(cmds):
-		return nil, answer{err: fmt.Errorf("rueidisebb: EXEC of %d commands replied %s", len(cmds), a.v), ran: true}
+	case a.V.Err() != nil && refused.Err() != nil:
+		return nil, remote.Answer{Err: fmt.Errorf("%w (%w)", a.V.Err(), refused.Err()), Ran: true}
+	case a.V.Err() != nil:
+		return nil, remote.Answer{Err: a.V.Err(), Ran: true}
+	case a.V.Kind != resp.KindArray || len(a.V.Elems) != len(cmds):
+		return nil, remote.Answer{Err: fmt.Errorf("rueidisebb: EXEC of %d commands replied %s", len(cmds), a.V), Ran: true}
 	}
-	return a.v.Elems, answer{ran: true}
+	return a.V.Elems, remote.Answer{Ran: true}
 }
 
 // Close implements ebb.Driver.
 func (d *driver) Close() error {
-	first := d.calls.shut()
+	first := d.calls.Shut()
 	d.end()
-	d.calls.wait()
+	d.calls.Wait()
 	d.feeds.Wait()
 	if first && d.owned {
 		d.client.Close() // which ends what was given up

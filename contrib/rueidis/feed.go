@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -45,7 +46,7 @@ func (d *driver) Subscribe(ctx context.Context, kind conn.SubscribeKind, names [
 	if err := d.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer d.calls.Done()
+	defer d.calls.Leave()
 	if kind == conn.Sharded {
 		if _, err := d.oneSlot("SSubscribe", slices.Values(names)); err != nil {
 			return nil, err
@@ -77,7 +78,7 @@ func (f *feed) open(ctx context.Context) (sources []*source, err error) {
 		}
 		for _, m := range all {
 			var s *source
-			v, err = d.persist(ctx, "subscribe", func() (a answer) {
+			v, err = d.policy.Persist(ctx, "subscribe", func() (a remote.Answer) {
 				s, a = f.subscribe(ctx, m, "")
 				return a
 			})
@@ -94,7 +95,7 @@ func (f *feed) open(ctx context.Context) (sources []*source, err error) {
 		return sources, nil
 	}
 	var s *source
-	v, err = d.persist(ctx, "subscribe", func() (a answer) {
+	v, err = d.policy.Persist(ctx, "subscribe", func() (a remote.Answer) {
 		s, a = f.subscribeAt(ctx)
 		return a
 	})
@@ -109,15 +110,15 @@ func (f *feed) open(ctx context.Context) (sources []*source, err error) {
 
 // subscribeAt subscribes once; in a cluster at the node of the first name, which
 // rueidis does not find by itself, and does not follow.
-func (f *feed) subscribeAt(ctx context.Context) (*source, answer) {
+func (f *feed) subscribeAt(ctx context.Context) (*source, remote.Answer) {
 	if !f.d.cluster {
 		return f.subscribe(ctx, f.d.client, "")
 	}
 	node := f.d.client
 	for hop := 0; ; hop++ {
 		s, a := f.subscribe(ctx, node, f.names[0])
-		addr, _, ok := routing.Redirect(a.v)
-		if s != nil || a.err != nil || !ok || hop == hops {
+		addr, _, ok := routing.Redirect(a.V)
+		if s != nil || a.Err != nil || !ok || hop == hops {
 			return s, a
 		}
 		if node = f.d.client.Nodes()[addr]; node == nil {
@@ -154,27 +155,27 @@ func closeAll(sources []*source) {
 // subscribe subscribes on a client, once, and returns when the server has confirmed
 // each name, or has said nothing for too long. With a key it first asks for that, which
 // leads to its node.
-func (f *feed) subscribe(ctx context.Context, on rueidis.Client, key string) (*source, answer) {
+func (f *feed) subscribe(ctx context.Context, on rueidis.Client, key string) (*source, remote.Answer) {
 	c, release := on.Dedicate()
 	s := &source{client: c, release: release, moved: make(chan struct{}, 1)}
 	within := f.d.timeouts.dial + f.d.timeouts.reply
 	if f.d.timeouts.reply <= 0 {
-		within = routing.FeedPatience
+		within = routing.FeedTimeout
 	}
-	bounded, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%w: no subscription within %v", routing.ErrSilent, within))
+	bounded, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%w: no subscription within %v", routing.ErrUnresponsive, within))
 	defer cancel()
 	a := f.confirm(bounded, s, key)
-	if cause := routing.Silenced(ctx, bounded, a.err); cause != nil {
-		a = answer{err: fmt.Errorf("rueidisebb: subscribe: %w: %w", conn.ErrUnavailable, cause), ran: true}
+	if cause := routing.LivenessError(ctx, bounded, a.Err); cause != nil {
+		a = remote.Answer{Err: fmt.Errorf("rueidisebb: subscribe: %w: %w", conn.ErrUnavailable, cause), Ran: true}
 	}
-	if a.err != nil || a.v.Err() != nil {
+	if a.Err != nil || a.V.Err() != nil {
 		s.close()
 		return nil, a
 	}
 	return s, a
 }
 
-func (f *feed) confirm(ctx context.Context, s *source, key string) answer {
+func (f *feed) confirm(ctx context.Context, s *source, key string) remote.Answer {
 	d, c := f.d, s.client
 	confirmed := make(chan struct{}, len(f.names))
 	s.lost = c.SetPubSubHooks(rueidis.PubSubHooks{
@@ -194,12 +195,12 @@ func (f *feed) confirm(ctx context.Context, s *source, key string) answer {
 	})
 	if key != "" {
 		a := d.answer(ctx, "subscribe", c.Do(ctx, c.B().Exists().Key(key).Build()))
-		if _, _, ok := routing.Redirect(a.v); ok || a.err != nil {
+		if _, _, ok := routing.Redirect(a.V); ok || a.Err != nil {
 			return a
 		}
 	}
 	a := d.answer(ctx, "subscribe", c.Do(ctx, f.command(c.B())))
-	if a.err != nil || a.v.Err() != nil {
+	if a.Err != nil || a.V.Err() != nil {
 		return a
 	}
 	for range f.names {
@@ -209,12 +210,12 @@ func (f *feed) confirm(ctx context.Context, s *source, key string) answer {
 			if err == nil {
 				err = rueidis.ErrClosing
 			}
-			return answer{err: unavailable(ctx, "subscribe", err)}
+			return remote.Answer{Err: unavailable(ctx, "subscribe", err)}
 		case <-ctx.Done():
-			return answer{err: fmt.Errorf("rueidisebb: subscribe: %w", ctx.Err())}
+			return remote.Answer{Err: fmt.Errorf("rueidisebb: subscribe: %w", ctx.Err())}
 		}
 	}
-	return answer{ran: true}
+	return remote.Answer{Ran: true}
 }
 
 func (f *feed) command(b rueidis.Builder) rueidis.Completed {
@@ -276,7 +277,7 @@ func (f *feed) watch(sources []*source) error {
 // otherMasters waits until others have the slots than those that were subscribed to;
 // it reports false if ctx ends before.
 func (f *feed) otherMasters(ctx context.Context) bool {
-	for f.d.rest(ctx, routing.FeedLook, nil) {
+	for f.d.rest(ctx, routing.FeedRefresh, nil) {
 		now, err := f.d.masters(ctx)
 		if err == nil && !slices.EqualFunc(now, f.masters, func(a, b master) bool { return a.addr == b.addr }) {
 			return true
@@ -287,8 +288,8 @@ func (f *feed) otherMasters(ctx context.Context) bool {
 
 // again opens sources, however long that takes; nil once the feed is closed.
 func (f *feed) again() []*source {
-	for pause := routing.FeedAgain; f.d.rest(f.ctx, pause, nil); pause = min(2*pause, routing.FeedAgainMax) {
-		ctx, cancel := context.WithTimeout(f.ctx, routing.FeedPatience)
+	for pause := routing.FeedRetry; f.d.rest(f.ctx, pause, nil); pause = min(2*pause, routing.FeedRetryMax) {
+		ctx, cancel := context.WithTimeout(f.ctx, routing.FeedTimeout)
 		sources, err := f.open(ctx)
 		cancel()
 		if err == nil {

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/rueidis"
 
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -189,15 +188,15 @@ func (g *gather) run(batch []*call) {
 
 // joint is the context of a batch: it ends when the last of its calls' does.
 func (g *gather) joint(batch []*call) (context.Context, context.CancelFunc) {
-	var last time.Time
-	for _, c := range batch {
-		at, ok := c.ctx.Deadline()
-		if !ok {
-			return g.ctx, func() {}
+	last, ok := remote.LastDeadline(func(yield func(context.Context) bool) {
+		for _, c := range batch {
+			if !yield(c.ctx) {
+				return
+			}
 		}
-		if at.After(last) {
-			last = at
-		}
+	})
+	if !ok {
+		return g.ctx, func() {}
 	}
 	return context.WithDeadline(g.ctx, last)
 }
@@ -213,12 +212,13 @@ const smallWords = 4 << 10
 
 // gathers reports whether a command may go with others.
 func (d *driver) gathers(words []string) bool {
-	if d.gather == nil || !routing.Quick(words[0]) || d.keeps(words) {
+	c := routing.Find(words[0], "")
+	if d.gather == nil || !c.Has(routing.Pipelined) || d.keeps(words) {
 		return false
 	}
 	size := 0
 	for _, w := range words {
-		if len(w) == 4 && strings.EqualFold(w, "wait") { // LOCK.ACQUIRE and SEM.ACQUIRE do then
+		if c.MakesWait(w) {
 			return false
 		}
 		size += len(w)
@@ -227,12 +227,12 @@ func (d *driver) gathers(words []string) bool {
 }
 
 // gathered is the answer of a command that may have gone with others.
-func (d *driver) gathered(ctx context.Context, doing string, r rueidis.RedisResult, err error) answer {
+func (d *driver) gathered(ctx context.Context, doing string, r rueidis.RedisResult, err error) remote.Answer {
 	switch err {
 	case nil:
 		return d.answer(ctx, doing, r)
 	case errSilent:
-		return answer{err: d.silent(doing), ran: true}
+		return remote.Answer{Err: d.silent(doing), Ran: true}
 	}
-	return answer{err: unavailable(ctx, doing, ctx.Err()), ran: err != errNotSent}
+	return remote.Answer{Err: unavailable(ctx, doing, ctx.Err()), Ran: err != errNotSent}
 }

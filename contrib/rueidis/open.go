@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -63,7 +64,7 @@ func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*c
 	d, err := newDriver(client, true, opts)
 	if err == nil {
 		d.setTimeouts(option, opts)
-		err = d.known(ctx)
+		err = d.probe.Known(ctx)
 	}
 	if err != nil {
 		client.Close()
@@ -95,9 +96,8 @@ func newDriver(client rueidis.Client, owned bool, opts []Options) (*driver, erro
 	}
 	mode := client.Mode()
 	d := &driver{
-		client: client, owned: owned, calls: newGate(),
+		client: client, owned: owned, calls: remote.NewGate(),
 		cluster: mode == rueidis.ClientModeCluster,
-		follows: mode == rueidis.ClientModeCluster || mode == rueidis.ClientModeSentinel,
 
 		ends: &ends{since: time.Now()},
 	}
@@ -106,8 +106,9 @@ func newDriver(client rueidis.Client, owned bool, opts []Options) (*driver, erro
 	if !d.cluster {
 		d.gather = newGather(client, d.ends)
 	}
-	d.learner = d.newLearner()
 	d.ctx, d.end = context.WithCancel(context.Background())
+	d.policy = remote.Policy{Name: "rueidisebb", Follows: mode == rueidis.ClientModeCluster || mode == rueidis.ClientModeSentinel, Closed: d.ctx.Done()}
+	d.probe = remote.NewProbe("rueidisebb", "", d.cluster, d.raw)
 	if o.Cache > 0 {
 		names := o.Cached
 		if names == nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -14,7 +15,7 @@ import (
 type job struct {
 	words []string
 	slot  uint16 // of a cluster
-	last  answer
+	last  remote.Answer
 }
 
 // pipeline runs a batch. In a cluster a command for all nodes runs between those
@@ -34,19 +35,19 @@ func (d *driver) pipeline(ctx context.Context, cmds [][]string, w *wait) ([]conn
 		} else {
 			n = 1
 			v, err := wide(rest[0].words)(ctx, d, w, rest[0].words)
-			rest[0].last = answer{v: v, err: err, ran: true}
+			rest[0].last = remote.Answer{V: v, Err: err, Ran: true}
 		}
 		rest = rest[n:]
 	}
 	values, ran := make([]conn.Value, len(jobs)), false
 	for i, j := range jobs {
-		if j.last.err != nil {
-			return nil, j.last.err
+		if j.last.Err != nil {
+			return nil, j.last.Err
 		}
-		values[i], ran = j.last.v, ran || j.last.ran
+		values[i], ran = j.last.V, ran || j.last.Ran
 	}
 	if !ran {
-		return nil, refusal("pipeline", values[0])
+		return nil, d.policy.Refusal("pipeline", values[0])
 	}
 	return values, nil
 }
@@ -56,7 +57,7 @@ func (d *driver) pipeline(ctx context.Context, cmds [][]string, w *wait) ([]conn
 // error stays in its reply. On one server all are of one slot.
 func (d *driver) batch(ctx context.Context, jobs []*job, w *wait) {
 	pending := jobs
-	_, _ = d.persist(ctx, "pipeline", func() answer {
+	_, _ = d.policy.Persist(ctx, "pipeline", func() remote.Answer {
 		if w != nil {
 			d.roundReplicated(ctx, pending, w)
 		} else {
@@ -67,14 +68,14 @@ func (d *driver) batch(ctx context.Context, jobs []*job, w *wait) {
 		for i := len(pending) - 1; i >= 0; i-- {
 			j := pending[i]
 			switch {
-			case !d.again(ctx, j.last):
+			case !d.policy.Again(ctx, j.last):
 				ran[j.slot] = true
 			case !ran[j.slot]:
 				again = append([]*job{j}, again...)
 			}
 		}
 		if len(again) == 0 {
-			return answer{ran: true}
+			return remote.Answer{Ran: true}
 		}
 		pending = again
 		return again[0].last
@@ -98,8 +99,8 @@ func (d *driver) round(ctx context.Context, jobs []*job) {
 		batch[i], names[i] = d.build(j), j.words[0]
 		keyed, keyless = keyed || j.slot != noSlot, keyless || j.slot == noSlot
 	}
-	answers, err := aside(ctx, d, "pipeline", func() []answer {
-		answers := make([]answer, len(batch))
+	answers, err := aside(ctx, d, "pipeline", func() []remote.Answer {
+		answers := make([]remote.Answer, len(batch))
 		if keyed && keyless { // rueidis sends such batches only in one slot
 			for i, cmd := range batch {
 				answers[i] = d.answer(ctx, names[i], d.client.Do(ctx, cmd))
@@ -112,7 +113,7 @@ func (d *driver) round(ctx context.Context, jobs []*job) {
 		return answers
 	})
 	for i, j := range jobs {
-		if j.last = (answer{err: err, ran: true}); err == nil {
+		if j.last = (remote.Answer{Err: err, Ran: true}); err == nil {
 			j.last = answers[i]
 		}
 	}
@@ -156,28 +157,18 @@ func (d *driver) sendGroup(ctx context.Context, group []*job, w *wait) {
 			key = keyOf(j.words)
 		}
 	}
-	var answers []answer
-	a := d.dedicated(ctx, key, func(c rueidis.DedicatedClient, ask bool) (answer, bool) {
+	var answers []remote.Answer
+	a := d.dedicated(ctx, key, func(c rueidis.DedicatedClient, ask bool) (remote.Answer, bool) {
 		answers = d.sendOn(ctx, c, ask, w, cmds...)
 		sound := true
 		for _, a := range answers {
-			sound = sound && a.err == nil
+			sound = sound && a.Err == nil
 		}
-		return together(answers), sound
+		return remote.Together(answers), sound
 	})
 	for i, j := range group {
 		if j.last = a; answers != nil {
 			j.last = answers[i]
 		}
 	}
-}
-
-// together is what came of a batch: it ran if any of it may have.
-func together(answers []answer) answer {
-	for _, a := range answers {
-		if a.ran {
-			return a
-		}
-	}
-	return answers[0]
 }

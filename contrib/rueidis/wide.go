@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
@@ -17,7 +18,7 @@ type everywhere func(ctx context.Context, d *driver, w *wait, words []string) (c
 
 // wide returns how a command runs that concerns all masters, or nil.
 func wide(words []string) everywhere {
-	run := routing.WideOf(nameOf(words))
+	run := routing.FanOutOf(nameOf(words))
 	if run == nil {
 		return nil
 	}
@@ -30,13 +31,8 @@ func wide(words []string) everywhere {
 		for i, m := range all {
 			addrs[i] = m.addr
 		}
-		return run(addrs, func(at int, cursor string) (conn.Value, error) {
-			args := words
-			if cursor != "" {
-				args = append([]string{words[0], cursor}, words[2:]...)
-			}
-			return d.onMaster(ctx, all[at], w, args)
-		})
+		word := func(s string) string { return s }
+		return remote.FanOut(run, words, word, addrs, func(at int, args []string) (conn.Value, error) { return d.onMaster(ctx, all[at], w, args) })
 	}
 }
 
@@ -50,29 +46,29 @@ type master struct {
 // answers. One that it does not know how to reach is an error.
 func (d *driver) masters(ctx context.Context) ([]master, error) {
 	var found []master
-	_, err := d.persist(ctx, "CLUSTER", func() (a answer) {
+	_, err := d.policy.Persist(ctx, "CLUSTER", func() (a remote.Answer) {
 		nodes := d.client.Nodes()
 		addrs := make([]string, 0, len(nodes))
 		for addr := range nodes {
 			addrs = append(addrs, addr)
 		}
 		slices.Sort(addrs)
-		a = answer{err: fmt.Errorf("rueidisebb: %w: the cluster has no nodes", conn.ErrUnavailable)}
+		a = remote.Answer{Err: fmt.Errorf("rueidisebb: %w: the cluster has no nodes", conn.ErrUnavailable)}
 		for _, addr := range addrs {
-			a = d.shared(ctx, "CLUSTER", func() answer {
+			a = d.shared(ctx, "CLUSTER", func() remote.Answer {
 				return d.answer(ctx, "CLUSTER", nodes[addr].Do(ctx, d.client.B().ClusterSlots().Build()))
 			})
-			if a.err != nil || a.v.Err() != nil {
+			if a.Err != nil || a.V.Err() != nil {
 				continue
 			}
 			var err error
-			if found, err = named(mastersOf(a.v, addr), nodes); err == nil {
+			if found, err = named(mastersOf(a.V, addr), nodes); err == nil {
 				return a
 			}
-			a = answer{err: err} // rueidis looks again after a while
+			a = remote.Answer{Err: err} // rueidis looks again after a while
 		}
-		if ctx.Err() == nil && a.err != nil {
-			a.ran = false // a question changes nothing
+		if ctx.Err() == nil && a.Err != nil {
+			a.Ran = false // a question changes nothing
 		}
 		return a
 	})
@@ -128,15 +124,15 @@ func named(addrs []string, nodes map[string]rueidis.Client) ([]master, error) {
 
 // onMaster runs a command on this node and no other.
 func (d *driver) onMaster(ctx context.Context, m master, w *wait, words []string) (conn.Value, error) {
-	return d.persist(ctx, words[0], func() answer {
+	return d.policy.Persist(ctx, words[0], func() remote.Answer {
 		if w = w.of(words); w == nil {
-			return d.shared(ctx, words[0], func() answer {
+			return d.shared(ctx, words[0], func() remote.Answer {
 				return d.answer(ctx, words[0], m.Do(ctx, d.client.B().Arbitrary(words...).Build()))
 			})
 		}
-		return lend(m, func(c rueidis.DedicatedClient) (answer, bool) {
+		return lend(m, func(c rueidis.DedicatedClient) (remote.Answer, bool) {
 			a := d.sendOn(ctx, c, false, w, words)[0]
-			return a, a.err == nil
+			return a, a.Err == nil
 		})
 	})
 }

@@ -11,11 +11,11 @@
 //	table.go    what is known of a command, and Find
 //	data.go     the table, which internal/gen writes from the commands' Specs
 //	keys.go     the places of keys, and hash slots
-//	wide.go     commands that concern all masters of a cluster
-//	silence.go  how long a call waits for a server, and the liveness check
+//	fanout.go   commands that concern all masters of a cluster
+//	liveness.go how long a call waits for a server, and the liveness check
 //	reply.go    replies that say that nothing was run
 //	retry.go    how often, and with which pauses, a command is sent again
-//	learner.go  the capability probe
+//	probe.go    the capability probe
 //	feed.go     how subscriptions are kept
 //
 // The table is data, and not the commands themselves, so that a program that imports a

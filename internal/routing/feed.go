@@ -4,14 +4,13 @@ import "time"
 
 // How a subscription is kept.
 const (
-	// FeedAgain is the pause before another attempt to connect; it doubles up to
-	// FeedAgainMax.
-	FeedAgain    = 50 * time.Millisecond
-	FeedAgainMax = 2 * time.Second
-	// FeedPatience bounds an attempt: a server that hangs is not asked for ever.
-	FeedPatience = 15 * time.Second
-	// FeedLook is how often a subscription to the events of all nodes looks who the
-	// masters are: one that takes over, or gets its first slots, takes no connection
-	// away. It costs a reading of the map of slots.
-	FeedLook = 2 * time.Second
+	// FeedRetry is the pause before another attempt to connect; it doubles up to
+	// FeedRetryMax.
+	FeedRetry    = 50 * time.Millisecond
+	FeedRetryMax = 2 * time.Second
+	// FeedTimeout bounds an attempt to subscribe, so that a server that hangs does not hold it up.
+	FeedTimeout = 15 * time.Second
+	// FeedRefresh is how often a subscription to the events of all nodes reads which nodes
+	// are masters: a node that takes over, or gets its first slots, cuts no connection. It costs a reading of the map of slots.
+	FeedRefresh = 2 * time.Second
 )

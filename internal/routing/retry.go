@@ -7,8 +7,8 @@ import (
 
 // How often, and with which pauses, what did not run is tried again: in all for
 // about 0.4 s, or for 1 s where the attempts themselves take time. A slot that
-// moves takes less; a failover takes more, and whoever has the time tries again
-// with what he knows.
+// moves takes less; a failover takes more, and a caller that has the time tries again
+// with what it knows.
 const (
 	tries    = 8
 	tryFirst = 4 * time.Millisecond
@@ -19,7 +19,7 @@ const (
 // Retry counts tries of one call, which alone uses it. The zero value is before the
 // first. Defer Stop.
 type Retry struct {
-	// Closed ends the pauses when the door closes; nil: nothing does.
+	// Closed ends the pauses when the driver closes; nil: nothing does.
 	Closed <-chan struct{}
 
 	n    int

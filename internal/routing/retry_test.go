@@ -33,7 +33,7 @@ func TestItIsTriedForAWhileAndNoLonger(t *testing.T) {
 		{"quick tries", context.Background(), Retry{}, 0, 8, 380 * time.Millisecond},
 		{"slow ones", context.Background(), Retry{}, 400 * time.Millisecond, 4, 1628 * time.Millisecond},
 		{"the context has ended", ended, Retry{}, 0, 1, 0},
-		{"the door is closed", context.Background(), Retry{Closed: closed}, 0, 1, 0},
+		{"the driver is closed", context.Background(), Retry{Closed: closed}, 0, 1, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			defer c.r.Stop()

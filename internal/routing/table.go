@@ -217,7 +217,8 @@ func (c *Command) Has(f Flags) bool {
 	return c.Flags&f == f
 }
 
-// Quick reports whether a command, by its name, may go with others, so that its reply
-// comes with theirs: it never waits, but for LOCK.ACQUIRE and SEM.ACQUIRE with the word
-// WAIT, and takes next to no time.
-func Quick(name string) bool { return Find(name, "").Has(Pipelined) }
+// MakesWait reports whether a word of a request, in any case of letters, is the option with
+// which the command waits.
+func (c *Command) MakesWait(word string) bool {
+	return c.Wait.Keyword != "" && equalFold(word, c.Wait.Keyword)
+}

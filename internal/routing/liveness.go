@@ -16,94 +16,94 @@ import (
 //	it says how long it waits       then comes the reply, or within the read timeout
 //	it waits until something comes  another connection asks meanwhile, now and then
 //
-// A client without a read timeout is taken at its word, and waits.
+// A client without a read timeout waits.
 
-// LookAfter is how often, while a command waits without end, the server is asked
+// CheckInterval is how often, while a command waits without end, the server is asked
 // whether it is there. Two answers in a row that do not come, within the read timeout
-// each, end the wait: a pause of a second or two is none of our business.
-const LookAfter = 5 * time.Second
+// each, end the wait: a shorter pause is not an outage.
+const CheckInterval = 5 * time.Second
 
-// ErrSilent ends the context of a call that waits for a server that says nothing.
-var ErrSilent = errors.New("the server says nothing")
+// ErrUnresponsive ends the context of a call that waits for a server that says nothing.
+var ErrUnresponsive = errors.New("the server says nothing")
 
-// Patience is how long one call waits for a server.
-type Patience struct {
+// Liveness is how long one call waits for a server.
+type Liveness struct {
 	// Own is how long the command says that it waits; 0: it waits without end.
 	Own time.Duration
-	// Reply is the client's read timeout; 0: it has none.
-	Reply time.Duration
-	// First is when Ask is called for the first time; 0: after LookAfter.
+	// ReadTimeout is the client's read timeout; 0: it has none.
+	ReadTimeout time.Duration
+	// First is when Ping is called for the first time; 0: after CheckInterval.
 	First time.Duration
-	// Ask asks, over another connection, whether the server is there: nil, an error of
-	// one that has not answered before ctx ended, or one that wraps ErrSilent if the
+	// Ping asks, over another connection, whether the server is there: nil, an error of
+	// one that has not answered before ctx ended, or one that wraps ErrUnresponsive if the
 	// client leads to another server by now, which ends the wait at once.
-	Ask func(ctx context.Context) error
+	Ping func(ctx context.Context) error
 }
 
-// Bound returns a context that ends, with ErrSilent in its cause, when the server is
-// silent for longer than the patience lasts. end waits until nobody asks any more.
-func (p Patience) Bound(ctx context.Context) (_ context.Context, end func()) {
+// Bound returns a context that ends, with ErrUnresponsive in its cause, when the server is
+// silent for longer than the limits allow. end waits until the liveness check has ended.
+func (p Liveness) Bound(ctx context.Context) (_ context.Context, end func()) {
 	switch {
-	case p.Reply <= 0:
+	case p.ReadTimeout <= 0:
 		return ctx, func() {}
 	case p.Own > 0:
-		return context.WithTimeoutCause(ctx, p.Own+p.Reply, fmt.Errorf("%w: no reply %v after its own wait of %v", ErrSilent, p.Reply, p.Own))
+		return context.WithTimeoutCause(ctx, p.Own+p.ReadTimeout, fmt.Errorf("%w: no reply %v after its own wait of %v", ErrUnresponsive, p.ReadTimeout, p.Own))
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	var looking sync.WaitGroup
 	looking.Go(func() {
-		if err := p.look(ctx); err != nil {
+		if err := p.check(ctx); err != nil {
 			cancel(err)
 		}
 	})
 	return ctx, func() { cancel(nil); looking.Wait() }
 }
 
-// look asks until there is no answer twice in a row, or another server's, which is the
+// check asks until there is no answer twice in a row, or another server's, which is the
 // error, or the context ends.
-func (p Patience) look(ctx context.Context) error {
+func (p Liveness) check(ctx context.Context) error {
 	first := p.First
 	if first <= 0 {
-		first = LookAfter
+		first = CheckInterval
 	}
 	pause := time.NewTimer(first)
 	defer pause.Stop()
 	for missed := 0; ; {
 		select {
 		case <-pause.C:
-			pause.Reset(LookAfter)
+			pause.Reset(CheckInterval)
 		case <-ctx.Done():
 			return nil
 		}
-		within, cancel := context.WithTimeout(ctx, p.Reply)
-		err := p.Ask(within)
+		within, cancel := context.WithTimeout(ctx, p.ReadTimeout)
+		err := p.Ping(within)
 		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, ErrSilent):
+		case errors.Is(err, ErrUnresponsive):
 			return err
 		case err == nil:
 			missed = 0
 		default:
 			if missed++; missed == 2 {
-				return fmt.Errorf("%w, also not to PING: %v", ErrSilent, err) //nolint:errorlint // a context's end is not the caller's
+				return fmt.Errorf("%w, also not to PING: %v", ErrUnresponsive, err) //nolint:errorlint // a context's end is not the caller's
 			}
 		}
 	}
 }
 
-// Silenced returns why Bound's context has ended, nil if that was not the server's
+// LivenessError returns why Bound's context has ended, nil if that was not the server's
 // silence but the caller's context, ctx, or if it has not. err is what the call that
 // used bounded came to.
-func Silenced(ctx, bounded context.Context, err error) error {
+func LivenessError(ctx, bounded context.Context, err error) error {
 	if d, ok := ctx.Deadline(); err == nil || ctx.Err() != nil || ok && time.Until(d) <= 0 {
 		return nil
 	}
 	if d, ok := bounded.Deadline(); ok && time.Until(d) <= late && errors.Is(err, context.DeadlineExceeded) {
 		<-bounded.Done() // its deadline has passed, and its timer is late
 	}
-	if cause := context.Cause(bounded); errors.Is(cause, ErrSilent) {
+	if cause := context.Cause(bounded); errors.Is(cause, ErrUnresponsive) {
 		return cause
 	}
 	return nil

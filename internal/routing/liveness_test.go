@@ -38,7 +38,7 @@ func TestASilentServerIsWaitedForAsLongAsTheCommandSays(t *testing.T) {
 	const reply = 3 * time.Second
 	silent := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	answers := func(context.Context) error { return nil }
-	moved := func(context.Context) error { return fmt.Errorf("%w: another has its place", ErrSilent) }
+	moved := func(context.Context) error { return fmt.Errorf("%w: another has its place", ErrUnresponsive) }
 	turns := 0
 	now := func(ctx context.Context) error { // every second time
 		if turns++; turns%2 == 0 {
@@ -48,16 +48,16 @@ func TestASilentServerIsWaitedForAsLongAsTheCommandSays(t *testing.T) {
 	}
 	for _, x := range []struct {
 		what string
-		p    Patience
+		p    Liveness
 		ends time.Duration // 0: it does not
 	}{
-		{"its own wait", Patience{Own: time.Minute, Reply: reply, Ask: silent}, time.Minute + reply},
-		{"an endless one", Patience{Reply: reply, Ask: silent}, 2*LookAfter + reply},
-		{"with an early look", Patience{Reply: reply, First: time.Second, Ask: silent}, time.Second + LookAfter + reply},
-		{"another server", Patience{Reply: reply, Ask: moved}, LookAfter},
-		{"a server that is there", Patience{Reply: reply, Ask: answers}, 0},
-		{"one that is slow at times", Patience{Reply: reply, Ask: now}, 0},
-		{"no read timeout", Patience{Own: time.Second, Ask: silent}, 0},
+		{"its own wait", Liveness{Own: time.Minute, ReadTimeout: reply, Ping: silent}, time.Minute + reply},
+		{"an endless one", Liveness{ReadTimeout: reply, Ping: silent}, 2*CheckInterval + reply},
+		{"with an early look", Liveness{ReadTimeout: reply, First: time.Second, Ping: silent}, time.Second + CheckInterval + reply},
+		{"another server", Liveness{ReadTimeout: reply, Ping: moved}, CheckInterval},
+		{"a server that is there", Liveness{ReadTimeout: reply, Ping: answers}, 0},
+		{"one that is slow at times", Liveness{ReadTimeout: reply, Ping: now}, 0},
+		{"no read timeout", Liveness{Own: time.Second, Ping: silent}, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
@@ -67,8 +67,8 @@ func TestASilentServerIsWaitedForAsLongAsTheCommandSays(t *testing.T) {
 			defer end()
 			<-bounded.Done()
 			took := time.Since(began)
-			err := Silenced(ctx, bounded, bounded.Err())
-			if x.ends == 0 && (took != time.Hour || err != nil) || x.ends > 0 && (took != x.ends || !errors.Is(err, ErrSilent)) {
+			err := LivenessError(ctx, bounded, bounded.Err())
+			if x.ends == 0 && (took != time.Hour || err != nil) || x.ends > 0 && (took != x.ends || !errors.Is(err, ErrUnresponsive)) {
 				t.Errorf("%s: after %v: %v", x.what, took, err)
 			}
 			if errors.Is(err, context.DeadlineExceeded) {

@@ -12,15 +12,15 @@ import (
 var three = []string{"a:1", "b:1", "c:1"}
 
 // numbers reply with some numbers, one master each.
-func numbers(n ...int64) Ask {
+func numbers(n ...int64) RunOn {
 	return func(at int, _ string) (resp.Value, error) { return resp.Value{Kind: resp.KindInt, Int: n[at]}, nil }
 }
 
 func TestRepliesOfAllMastersBecomeOne(t *testing.T) {
-	if v, err := WideOf("DBSIZE", "")(three, numbers(1, 2, 4)); v.Int != 7 || err != nil {
+	if v, err := FanOutOf("DBSIZE", "")(three, numbers(1, 2, 4)); v.Int != 7 || err != nil {
 		t.Errorf("DBSIZE: %v, %v", v, err)
 	}
-	if v, err := WideOf("config", "SET")(three, numbers(1, 2, 4)); v.Int != 4 || err != nil {
+	if v, err := FanOutOf("config", "SET")(three, numbers(1, 2, 4)); v.Int != 4 || err != nil {
 		t.Errorf("CONFIG SET: %v, %v", v, err)
 	}
 	nulls := func(at int, _ string) (resp.Value, error) {
@@ -29,12 +29,12 @@ func TestRepliesOfAllMastersBecomeOne(t *testing.T) {
 		}
 		return resp.Value{Kind: resp.KindNull}, nil
 	}
-	if v, err := WideOf("RANDOMKEY", "")(three, nulls); v.Str != "k" || err != nil {
+	if v, err := FanOutOf("RANDOMKEY", "")(three, nulls); v.Str != "k" || err != nil {
 		t.Errorf("RANDOMKEY: %v, %v", v, err)
 	}
 	for _, line := range []string{"GET k", "CONFIG GET", "SCRIPT EXISTS", "FUNCTION LIST"} {
 		name, second, _ := strings.Cut(line, " ")
-		if WideOf(name, second) != nil {
+		if FanOutOf(name, second) != nil {
 			t.Errorf("%s goes everywhere", line)
 		}
 	}
@@ -43,7 +43,7 @@ func TestRepliesOfAllMastersBecomeOne(t *testing.T) {
 func TestAMasterThatFailsIsNamed(t *testing.T) {
 	broken := errors.New("broken")
 	asked := 0
-	_, err := WideOf("FLUSHALL", "")(three, func(at int, _ string) (resp.Value, error) {
+	_, err := FanOutOf("FLUSHALL", "")(three, func(at int, _ string) (resp.Value, error) {
 		asked++
 		if at == 1 {
 			return resp.Value{}, broken
@@ -57,7 +57,7 @@ func TestAMasterThatFailsIsNamed(t *testing.T) {
 
 func TestScanGoesFromMasterToMaster(t *testing.T) {
 	var asked []string
-	page := func(next string) Ask {
+	page := func(next string) RunOn {
 		return func(at int, cursor string) (resp.Value, error) {
 			asked = append(asked, fmt.Sprint(at, " ", cursor))
 			return scanReply(next, nil), nil
@@ -72,12 +72,12 @@ func TestScanGoesFromMasterToMaster(t *testing.T) {
 		{"d:1/9", "", "0", ""},
 	} {
 		asked = nil
-		v, err := WideOf("SCAN", s.cursor)(three, page(s.reply))
+		v, err := FanOutOf("SCAN", s.cursor)(three, page(s.reply))
 		if err != nil || v.Elems[0].Str != s.want || strings.Join(asked, ", ") != s.ask {
 			t.Errorf("SCAN %s asks %q and returns %v, %v; want %+v", s.cursor, asked, v, err, s)
 		}
 	}
-	if v, err := WideOf("SCAN", "nowhere")(three, page("0")); v.Err() == nil || err != nil {
+	if v, err := FanOutOf("SCAN", "nowhere")(three, page("0")); v.Err() == nil || err != nil {
 		t.Errorf("a wrong cursor: %v, %v", v, err)
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Wide runs a command that concerns all masters of a cluster. There is at least one;
+// FanOutFunc runs a command that concerns all masters of a cluster. There is at least one;
 // their addresses are sorted. ask runs it on the one at a place, with another cursor for
 // the command's own unless that is "". They are asked one after the other, until one
 // fails; the error names it.
-type Wide func(addrs []string, ask Ask) (resp.Value, error)
+type FanOutFunc func(addrs []string, ask RunOn) (resp.Value, error)
 
-// Ask runs a command of a Wide on one master.
-type Ask func(at int, cursor string) (resp.Value, error)
+// RunOn runs a command of a FanOutFunc on one master.
+type RunOn func(at int, cursor string) (resp.Value, error)
 
 // FanOut says how a command that concerns all masters of a cluster runs, and how their
 // replies become one.
@@ -29,9 +29,9 @@ const (
 	FanOutScan               // one master after the other, by the cursor
 )
 
-// WideOf returns how a command runs, by its name and its second word (""), that concerns
+// FanOutOf returns how a command runs, by its name and its second word (""), that concerns
 // all masters; nil for all other commands.
-func WideOf(name, second string) Wide {
+func FanOutOf(name, second string) FanOutFunc {
 	c := Find(name, second)
 	if c == nil {
 		return nil
@@ -46,13 +46,13 @@ func WideOf(name, second string) Wide {
 	case FanOutAny:
 		return some
 	case FanOutScan:
-		return func(addrs []string, ask Ask) (resp.Value, error) { return scan(second, addrs, ask) }
+		return func(addrs []string, ask RunOn) (resp.Value, error) { return scan(second, addrs, ask) }
 	}
 	return nil
 }
 
 // each asks until one fails or enough returns true. The error is that of a reply too.
-func each(addrs []string, ask Ask, enough func(v resp.Value) bool) error {
+func each(addrs []string, ask RunOn, enough func(v resp.Value) bool) error {
 	for at, addr := range addrs {
 		v, err := ask(at, "")
 		if err == nil {
@@ -68,23 +68,23 @@ func each(addrs []string, ask Ask, enough func(v resp.Value) bool) error {
 	return nil
 }
 
-func last(addrs []string, ask Ask) (last resp.Value, err error) {
+func last(addrs []string, ask RunOn) (last resp.Value, err error) {
 	err = each(addrs, ask, func(v resp.Value) bool { last = v; return false })
 	return last, err
 }
 
-func some(addrs []string, ask Ask) (some resp.Value, err error) {
+func some(addrs []string, ask RunOn) (some resp.Value, err error) {
 	err = each(addrs, ask, func(v resp.Value) bool { some = v; return !v.IsNull() })
 	return some, err
 }
 
-func sum(addrs []string, ask Ask) (resp.Value, error) {
+func sum(addrs []string, ask RunOn) (resp.Value, error) {
 	sum := resp.Value{Kind: resp.KindInt}
 	err := each(addrs, ask, func(v resp.Value) bool { sum.Int += v.Int; return false })
 	return sum, err
 }
 
-func join(addrs []string, ask Ask) (resp.Value, error) {
+func join(addrs []string, ask RunOn) (resp.Value, error) {
 	all := resp.Value{Kind: resp.KindArray}
 	err := each(addrs, ask, func(v resp.Value) bool { all.Elems = append(all.Elems, v.Elems...); return false })
 	return all, err
@@ -93,7 +93,7 @@ func join(addrs []string, ask Ask) (resp.Value, error) {
 // scan is SCAN over one master after the other, by address. Its cursor is
 // "node/cursor", and "0" at both ends. Keys of a slot that moves meanwhile may be missed
 // or come twice.
-func scan(cursor string, addrs []string, ask Ask) (resp.Value, error) {
+func scan(cursor string, addrs []string, ask RunOn) (resp.Value, error) {
 	at := 0
 	if addr, inner, ok := strings.Cut(cursor, "/"); ok {
 		cursor = inner

@@ -1,0 +1,33 @@
+package remote
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ebbdb/ebb/conn"
+)
+
+// Replicas is what a write waits for: N replicas, for up to Within.
+type Replicas struct {
+	N      int
+	Within time.Duration
+}
+
+// Millis is the argument of WAIT: 0 would wait without end.
+func (w Replicas) Millis() int64 {
+	return int64(max((w.Within+time.Millisecond-1)/time.Millisecond, 1))
+}
+
+// Check adds to the answer of a write what came of WAIT.
+func (w Replicas) Check(a, waited Answer) Answer {
+	switch {
+	case !a.Ran || a.Err != nil || a.V.Err() != nil:
+	case waited.Err != nil:
+		a.Err = fmt.Errorf("%w: %w: %w", conn.ErrNotReplicated, conn.ErrUnavailable, waited.Err)
+	case waited.V.Err() != nil:
+		a.Err = fmt.Errorf("%w: %w", conn.ErrNotReplicated, waited.V.Err())
+	case waited.V.Int < int64(w.N):
+		a.Err = fmt.Errorf("%w: %w: on %d of %d replicas after %v", conn.ErrNotReplicated, conn.ErrUnavailable, waited.V.Int, w.N, w.Within)
+	}
+	return a
+}

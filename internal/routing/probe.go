@@ -1,0 +1,205 @@
+package routing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Probe finds out once what a server can do, as a C. A driver that opens its own client
+// runs the probe at once. A driver over a client of the program runs it at the first use,
+// and again until the server answers. The fields are set before the first use; the methods
+// are safe for concurrent use.
+type Probe[C any] struct {
+	// Name begins the errors.
+	Name string
+	// Ask asks the server.
+	Ask func(ctx context.Context) (C, error)
+	// Better reports whether a server that was guessed to be the zero C must not be
+	// used as one.
+	Better func(c C) bool
+
+	known atomic.Pointer[C] // nil: not known yet
+	sure  atomic.Bool       // no caller acts on a guess any more
+
+	mu      sync.Mutex    // guards what follows
+	guessed bool          // a caller was told that nothing is known
+	refused int           // calls, since the server has answered
+	settle  *time.Timer   // since the first of them
+	asking  chan struct{} // closed when the attempt that runs has ended; nil: none runs
+	err     error         // of the last attempt
+	quiet   *time.Timer   // since it failed
+}
+
+// ErrGuessed is what Known refuses calls with that may be made on a guess.
+var ErrGuessed = errors.New("it has answered for the first time just now: try again")
+
+// probeTimeout bounds the attempt of a caller that has no context, and is how long such
+// callers are told, without another, what the last attempt came to: an object asks
+// several times for each of its calls.
+const probeTimeout = time.Second
+
+// How long after the first answer, and how many calls at most, are refused where there
+// were guesses: a caller that has one acts on it within microseconds, and on a busy
+// machine within milliseconds.
+const (
+	probeSettle = 50 * time.Millisecond
+	probeRefuse = 64
+)
+
+// Guess returns what is known, and asks first, for up to a second, if that is nothing;
+// the zero C if it stays so.
+func (p *Probe[C]) Guess(ctx context.Context) (c C) {
+	if known := p.known.Load(); known != nil {
+		return *known
+	}
+	if !p.failedJustNow() {
+		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+		defer cancel()
+		_ = p.Run(ctx)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known := p.known.Load(); known != nil {
+		return *known
+	}
+	p.guessed = true
+	return c
+}
+
+// failedJustNow reports whether an attempt has failed within probeTimeout.
+func (p *Probe[C]) failedJustNow() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.quiet == nil {
+		return false
+	}
+	select {
+	case <-p.quiet.C:
+		p.quiet = nil
+		return false
+	default:
+		return true
+	}
+}
+
+// Known makes sure, before a command is sent, that the server is known. A caller that was
+// told that nothing is known may have chosen scripts, another layout, or another kind of
+// channel, and must not use them on a server that turns out to have better: Known refuses
+// those calls with ErrGuessed.
+func (p *Probe[C]) Known(ctx context.Context) error {
+	if p.sure.Load() {
+		return nil
+	}
+	if p.known.Load() == nil {
+		if err := p.Run(ctx); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.guessed || !p.Better(*p.known.Load()) || p.settled() {
+		p.sure.Store(true)
+		return nil
+	}
+	p.refused++
+	return ErrGuessed
+}
+
+// settled reports whether enough calls were refused. The caller holds mu.
+func (p *Probe[C]) settled() bool {
+	if p.settle == nil {
+		p.settle = time.NewTimer(probeSettle)
+	}
+	if p.refused >= probeRefuse {
+		return true
+	}
+	select {
+	case <-p.settle.C:
+		return true
+	default:
+		return false
+	}
+}
+
+// Run asks the server, or waits for the caller that does. If that caller's context ends
+// first, the next one asks.
+func (p *Probe[C]) Run(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		done := p.asking
+		if done == nil {
+			done = make(chan struct{})
+			p.asking = done
+			p.mu.Unlock()
+			return p.attempt(ctx, done)
+		}
+		p.mu.Unlock()
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return fmt.Errorf("%s: the first call: %w", p.Name, ctx.Err())
+		}
+		p.mu.Lock()
+		err := p.err
+		p.mu.Unlock()
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+}
+
+// attempt asks once; it ends with done closed.
+func (p *Probe[C]) attempt(ctx context.Context, done chan struct{}) error {
+	c, err := p.Ask(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(done)
+	p.asking, p.err = nil, err
+	if p.quiet != nil {
+		p.quiet.Stop()
+	}
+	if err == nil {
+		p.known.Store(&c)
+	} else {
+		p.quiet = time.NewTimer(probeTimeout)
+	}
+	return err
+}
+
+// ProbeCommands are the commands whose presence tells what a server can do, in the order
+// of COMMAND INFO's reply.
+var ProbeCommands = [...]string{ProbeHashFieldTTL: "HPEXPIRE", ProbeFunctions: "FCALL", ProbeShardedPubSub: "SSUBSCRIBE", ProbeNative: "LOCK.ACQUIRE"}
+
+// The places in ProbeCommands.
+const (
+	ProbeHashFieldTTL = iota
+	ProbeFunctions
+	ProbeShardedPubSub
+	ProbeNative
+)
+
+// Handshake makes sure that a server is there, and asks it what ebb.CapabilitiesOf reads:
+// INFO server, "" where that is not allowed, and COMMAND INFO.
+func Handshake(run func(words ...string) (resp.Value, error)) (info string, commands resp.Value, err error) {
+	v, err := run("PING")
+	if err == nil {
+		err = v.Err()
+	}
+	if err != nil {
+		return "", commands, err
+	}
+	if v, err = run("INFO", "server"); err != nil {
+		return "", commands, err
+	}
+	if v.Err() == nil {
+		info = v.Str
+	}
+	commands, err = run(append([]string{"COMMAND", "INFO"}, ProbeCommands[:]...)...)
+	return info, commands, err
+}
