@@ -118,7 +118,7 @@ func TestEachMasterGetsItsOwnCursor(t *testing.T) {
 		sent = append(sent, fmt.Sprint(at, args))
 		return conn.Value{}, errors.New("enough")
 	})
-	if err == nil || !slices.Equal(sent, []string{"1[SCAN 17 COUNT 5]"}) {
+	if err == nil || !slices.Equal(sent, []string{"1 [SCAN 17 COUNT 5]"}) {
 		t.Errorf("%v, %v", sent, err)
 	}
 }
