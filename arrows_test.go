@@ -33,25 +33,26 @@ var arrows = []struct {
 	{"resp", nil},
 	{"engine", []string{"internal/arena", "internal/table", "internal/wheel", "internal/ordered", "internal/packed", "internal/chunk", "internal/chunklist",
 		"internal/delayq", "internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog", "internal/rdb", "internal/glob"}},
-	{"internal/command", []string{"engine", "resp", "internal/"}},
-	{"server", []string{"internal/adminhttp", "internal/command", "internal/config", "internal/disk", "internal/durable", "internal/instance", "internal/reactor",
+	{"internal/command", []string{"engine", "resp", "internal/glob"}},
+	{"internal/session", []string{"internal/command", "engine", "resp", "internal/"}},
+	{"server", []string{"internal/adminhttp", "internal/session", "internal/config", "internal/disk", "internal/durable", "internal/instance", "internal/reactor",
 		"internal/transport"}},
 	{"internal/instance", []string{"engine", "internal/"}}, // a whole server
 	{"internal/transport", []string{"internal/reactor"}},
 	{"internal/adminhttp", []string{"internal/transport"}},                       // HTTP, without metrics
 	{"conn", []string{"internal/routing", "resp"}},                               // what the toolkit runs on: neither an engine nor a client library
 	{"embed/embedredis", []string{"conn", "embed", "server", "internal/memnet"}}, // a go-redis client of an engine
-	{"embed", []string{"conn", "internal/command", "engine", "resp", "internal/config", "internal/disk", "internal/reactor", "internal/serverurl"}},
+	{"embed", []string{"conn", "internal/session", "engine", "resp", "internal/config", "internal/disk", "internal/reactor", "internal/serverurl"}},
 	{"goredis", []string{"conn", "resp", "internal/kit", "internal/remote", "internal/routing", "internal/serverurl"}},
 	{".", []string{"conn", "embed", "goredis", "engine", "internal/serverurl"}}, // the facade
 	{"ebbtest", []string{"conn", "embed", "server", "engine", "resp", "internal/memnet", "internal/reactor"}},
-	{"cmd/ebb", []string{"server", "internal/command", "engine", "resp", "internal/", "console"}},
+	{"cmd/ebb", []string{"server", "internal/command", "internal/session", "engine", "resp", "internal/", "console"}},
 
 	// Tools around the engine: what they drive they may import.
 	{"internal/gen", []string{"internal/"}},
-	{"internal/transcript", []string{"internal/command", "engine", "resp", "server", "internal/"}},
-	{"internal/modeltest", []string{"internal/command", "engine", "resp", "server", "internal/"}},
-	{"internal/cli", []string{"internal/command", "engine", "resp", "internal/"}},
+	{"internal/transcript", []string{"internal/command", "internal/session", "engine", "resp", "server", "internal/"}},
+	{"internal/modeltest", []string{"internal/command", "internal/session", "engine", "resp", "server", "internal/"}},
+	{"internal/cli", []string{"internal/command", "internal/session", "engine", "resp", "internal/"}},
 	{"internal/loadgen", []string{"resp", "internal/"}},
 	{"internal/lua/luafuzz", []string{"internal/lua", "resp"}},
 	{"internal/lua", nil}, // a language, without a server
@@ -209,7 +210,7 @@ func mayImport(from, to string) bool {
 
 // notLinked lists what a package must not link, directly or through others, and why.
 var notLinked = map[string][]string{
-	"engine":  {module + "/internal/command", "net/http", "github.com/redis/"},
+	"engine":  {module + "/internal/command", module + "/internal/session", "net/http", "github.com/redis/"},
 	"server":  {module, module + "/limit", "github.com/redis/", "github.com/prometheus/", "google.golang.org/protobuf", "github.com/spf13/cobra", "net/http/pprof"},
 	"ebbtest": {module, "github.com/redis/"},                                                                            // a program's tests link the engine, and its own client library
 	"cmd/ebb": {module, module + "/limit", "github.com/redis/", "github.com/prometheus/", "google.golang.org/protobuf"}, // 21 MB: .ci/test size
@@ -285,7 +286,7 @@ var clockReaders = map[string]string{
 	"internal/reactor/":               "default of Config.Now, and timeouts of sockets, which the system counts",
 	"internal/transport/server.go":    "default of Options.Now",
 	"internal/transport/portable.go":  "deadlines of sockets, which the system counts",
-	"internal/command/migrate.go":     "deadlines of sockets, to another server",
+	"internal/session/migrate.go":     "deadlines of sockets, to another server",
 	"internal/memnet/":                "deadlines, as a net.Conn has them",
 	"internal/realserver/":            "patience with another process",
 	"internal/wires/clock_":           "the machine's time, of which deadlines in a bubble are freed",

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/session"
 )
 
 const (
@@ -38,7 +38,7 @@ type driver struct {
 
 // slot is a session and the memory for its arguments.
 type slot struct {
-	s    *command.Session
+	s    *session.Session
 	flat []byte
 	args [][]byte
 }

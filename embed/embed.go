@@ -17,9 +17,9 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/session"
 )
 
 // databases is how many an embedded engine has, as many as a server.
@@ -81,7 +81,7 @@ func Database(c *conn.Conn) int {
 type Engine struct {
 	place place
 	db    *engine.DB
-	svc   *command.Service
+	svc   *session.Service
 
 	refs int // Conns; guarded by shared.mu for named engines
 
@@ -133,10 +133,10 @@ func newEngine(ctx context.Context, p place, o Options) (*Engine, error) {
 			return nil, fmt.Errorf("%w: %w", conn.ErrUnavailable, err)
 		}
 	}
-	hooks := &command.Hooks{}
+	hooks := &session.Hooks{}
 	db := engine.Open(engine.Options{Databases: databases, Clock: o.Clock, Hooks: hooks})
 	// One network loop is provided for, in case the engine is served.
-	svc, err := command.NewService(command.Options{DB: db, Config: cfg, Logger: o.Logger, Loops: 1}, hooks)
+	svc, err := session.NewService(session.Options{DB: db, Config: cfg, Logger: o.Logger, Loops: 1}, hooks)
 	if err != nil {
 		db.Close()
 		return nil, err
@@ -145,7 +145,7 @@ func newEngine(ctx context.Context, p place, o Options) (*Engine, error) {
 	if p.dir == "" {
 		return e, nil
 	}
-	if err = svc.OpenFiles(command.FileOptions{}); err == nil {
+	if err = svc.OpenFiles(session.FileOptions{}); err == nil {
 		err = svc.Load(ctx)
 	}
 	if err != nil {
@@ -208,7 +208,7 @@ func (e *Engine) Sync(ctx context.Context) error {
 func (e *Engine) DB() *engine.DB { return e.db }
 
 // Service returns the commands.
-func (e *Engine) Service() *command.Service { return e.svc }
+func (e *Engine) Service() *session.Service { return e.svc }
 
 // NewSession returns what a network connection runs: see server.Serve.
 func (e *Engine) NewSession(nc reactor.Conn) reactor.Session { return e.svc.NewSession(nc) }

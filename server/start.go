@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/adminhttp"
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/instance"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
 )
 
@@ -242,7 +242,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	prepare, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(s.hurry, stop)()
-	return s.finish(ctx, func() error { return s.in.Prepare(prepare, command.ShutdownOptions{}) })
+	return s.finish(ctx, func() error { return s.in.Prepare(prepare, session.ShutdownOptions{}) })
 }
 
 // Close ends the server as SHUTDOWN NOSAVE NOW FORCE does: it writes no snapshot and waits for no
@@ -253,7 +253,7 @@ func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
 	return s.finish(ctx, func() error {
-		_ = s.in.Prepare(ctx, command.ShutdownOptions{Mode: durable.ShutdownNoSave, Now: true, Force: true}) // logged; a client's SHUTDOWN may be under way
+		_ = s.in.Prepare(ctx, session.ShutdownOptions{Mode: durable.ShutdownNoSave, Now: true, Force: true}) // logged; a client's SHUTDOWN may be under way
 		return nil
 	})
 }

@@ -15,11 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/instance"
+	"github.com/ebbdb/ebb/internal/session"
 )
 
 // grace is how long a server that ends waits for replies to be
@@ -221,7 +221,7 @@ func untilInterrupt(signals <-chan os.Signal, prepare func(context.Context) erro
 }
 
 // shutdownOptions are what shutdown-on-sigint or -sigterm asks for.
-func shutdownOptions(cfg *config.Set, sig os.Signal) (o command.ShutdownOptions) {
+func shutdownOptions(cfg *config.Set, sig os.Signal) (o session.ShutdownOptions) {
 	name := "shutdown-on-sigterm"
 	if sig == os.Interrupt {
 		name = "shutdown-on-sigint"

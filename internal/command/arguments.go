@@ -11,21 +11,21 @@ import (
 
 // The errors of numbers that are out of range.
 const (
-	errPositive      = ReplyError("ERR value is out of range, must be positive")
-	errInt32         = ReplyError("ERR value is out of range, value must between -2147483648 and 2147483647")
-	errNegMax        = ReplyError("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
-	errRange         = ReplyError("ERR value is out of range")
-	errNumKeys       = ReplyError("ERR numkeys should be greater than 0")
+	ErrPositive      = ReplyError("ERR value is out of range, must be positive")
+	ErrInt32         = ReplyError("ERR value is out of range, value must between -2147483648 and 2147483647")
+	ErrNegMax        = ReplyError("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
+	ErrRange         = ReplyError("ERR value is out of range")
+	ErrNumKeys       = ReplyError("ERR numkeys should be greater than 0")
 	errCount         = ReplyError("ERR count should be greater than 0")
 	errLimit         = ReplyError("ERR LIMIT can't be negative")
 	errTimeoutInt    = ReplyError("ERR timeout is not an integer or out of range")
 	errTimeoutFloat  = ReplyError("ERR timeout is not a float or out of range")
-	errTimeoutRange  = ReplyError("ERR timeout is out of range")
+	ErrTimeoutRange  = ReplyError("ERR timeout is out of range")
 	errTimeoutBefore = ReplyError("ERR timeout is negative")
 )
 
 // parseTwo reads two integers: the bounds of a range, an offset and a count.
-func parseTwo(a, b []byte) (first, second int64, err error) {
+func ParseTwo(a, b []byte) (first, second int64, err error) {
 	first, ok := resp.ParseInt(a)
 	second, also := resp.ParseInt(b)
 	if !ok || !also {
@@ -36,7 +36,7 @@ func parseTwo(a, b []byte) (first, second int64, err error) {
 
 // parseLimit reads the options of commands that count an intersection: LIMIT,
 // which may be given again; 0 is none.
-func parseLimit(args [][]byte) (limit int64, err error) {
+func ParseLimit(args [][]byte) (limit int64, err error) {
 	for ; len(args) > 0; args = args[2:] {
 		if len(args) < 2 || !EqualFold(args[0], "LIMIT") {
 			return 0, ErrSyntax
@@ -51,10 +51,10 @@ func parseLimit(args [][]byte) (limit int64, err error) {
 
 const (
 	// maxDraw is the most items that a command picks with repetitions.
-	maxDraw = 1 << 27
+	MaxDraw = 1 << 27
 	// maxDrawBytes is how large their reply may be in memory, or as large as the whole
 	// value: a count is nine bytes, and its product with a member has no limit.
-	maxDrawBytes = 64 << 20
+	MaxDrawBytes = 64 << 20
 	// drawnBytes is what an item takes up in a reply beside its bytes, at least: "$1", and
 	// two ends of lines.
 	drawnBytes = 6
@@ -62,13 +62,13 @@ const (
 	drawPart = 256
 )
 
-const errDrawSize = ReplyError("ERR the reply of the count given would be larger than 64 MB and than the value: give a count nearer to 0")
+const ErrDrawSize = ReplyError("ERR the reply of the count given would be larger than 64 MB and than the value: give a count nearer to 0")
 
 // drawErrors documents errDrawSize, for the commands that pick items with repetitions.
-var drawErrors = []string{string(errDrawSize) + ": the count is negative, and asks for so many items"}
+var DrawErrors = []string{string(ErrDrawSize) + ": the count is negative, and asks for so many items"}
 
 // drawing measures the reply of a command that picks items with repetitions.
-type drawing struct {
+type Drawing struct {
 	c    *Ctx
 	n    int // so far
 	most int
@@ -78,18 +78,18 @@ type drawing struct {
 // asks room before it replies one. The error takes the place of the reply where that
 // is too large; where it is beyond the client's output limit the connection is closed
 // as well.
-func (c *Ctx) draw(n int, pick func(d *drawing, n int)) error {
-	d := &drawing{c: c, most: max(maxDrawBytes, c.Tx.ValueSize(c.Args[1]))}
+func (c *Ctx) Draw(n int, pick func(d *Drawing, n int)) error {
+	d := &Drawing{c: c, most: max(MaxDrawBytes, c.Tx.ValueSize(c.Args[1]))}
 	if n > d.most/drawnBytes {
-		return errDrawSize // before any work
+		return ErrDrawSize // before any work
 	}
 	for ; n > 0; n -= drawPart {
 		pick(d, min(n, drawPart))
 		if d.n > d.most {
-			return errDrawSize
+			return ErrDrawSize
 		}
 		if d.n >= drawMeasured && c.Host.Outgrown(d.n) {
-			return errDrawSize
+			return ErrDrawSize
 		}
 	}
 	return nil
@@ -100,7 +100,7 @@ const drawMeasured = 16 << 10
 
 // room reports whether an item of n bytes, of one part or two, is to be replied. The first
 // one is.
-func (d *drawing) room(n int) bool {
+func (d *Drawing) Room(n int) bool {
 	if d.n > d.most {
 		return false
 	}
@@ -111,52 +111,52 @@ func (d *drawing) room(n int) bool {
 // parseDraw reads "count [option]", behind the key, of a command that picks
 // items at random; a negative count allows repetitions. values says whether the
 // option was there.
-func parseDraw(args [][]byte, option string) (n int64, values bool, err error) {
+func ParseDraw(args [][]byte, option string) (n int64, values bool, err error) {
 	n, ok := resp.ParseInt(args[2])
 	values = len(args) > 3
 	switch {
 	case !ok:
 		return 0, false, ErrNotInteger
 	case n == math.MinInt64:
-		return 0, false, errNegMax
+		return 0, false, ErrNegMax
 	case values && (len(args) > 4 || !EqualFold(args[3], option)):
 		return 0, false, ErrSyntax
-	case values && (n < -math.MaxInt64/2 || n > math.MaxInt64/2), n < -maxDraw:
-		return 0, false, errRange
+	case values && (n < -math.MaxInt64/2 || n > math.MaxInt64/2), n < -MaxDraw:
+		return 0, false, ErrRange
 	}
 	return n, values, nil
 }
 
 // manyPop is what LMPOP and ZMPOP ask for.
-type manyPop struct {
-	keys  [][]byte
-	last  bool // from the tail, or the highest
-	count int64
+type ManyPop struct {
+	Keys  [][]byte
+	Last  bool // from the tail, or the highest
+	Count int64
 }
 
 // manyPopArgs is the grammar of manyPop; where is that of the end to pop from.
-func manyPopArgs(where Arg) []Arg {
+func ManyPopArgs(where Arg) []Arg {
 	return []Arg{Count("numkeys"), ManyKeys("key", Access|Delete), where, Opt(TokenArg("COUNT", Int("count")))}
 }
 
 // parseManyPop reads "numkeys key ... end [COUNT n]", where end is first or last.
-func parseManyPop(args [][]byte, first, last string) (m manyPop, err error) {
+func ParseManyPop(args [][]byte, first, last string) (m ManyPop, err error) {
 	n, ok := resp.ParseInt(args[0])
 	switch {
 	case !ok || n < 1:
-		return m, errNumKeys
+		return m, ErrNumKeys
 	case n > int64(len(args)-2):
 		return m, ErrSyntax
 	}
-	m.keys, args, m.count = args[1:1+n], args[1+n:], 1
-	m.last = EqualFold(args[0], last)
-	if !m.last && !EqualFold(args[0], first) {
+	m.Keys, args, m.Count = args[1:1+n], args[1+n:], 1
+	m.Last = EqualFold(args[0], last)
+	if !m.Last && !EqualFold(args[0], first) {
 		return m, ErrSyntax
 	}
 	switch args = args[1:]; {
 	case len(args) == 0:
 	case len(args) == 2 && EqualFold(args[0], "COUNT"):
-		if m.count, ok = resp.ParseInt(args[1]); !ok || m.count < 1 {
+		if m.Count, ok = resp.ParseInt(args[1]); !ok || m.Count < 1 {
 			return m, errCount
 		}
 	default:
@@ -166,14 +166,14 @@ func parseManyPop(args [][]byte, first, last string) (m manyPop, err error) {
 }
 
 // countTo returns n as an int within MaxInt32 of 0: as far as items are counted.
-func countTo(n int64) int { return int(max(min(n, math.MaxInt32), -math.MaxInt32)) }
+func CountTo(n int64) int { return int(max(min(n, math.MaxInt32), -math.MaxInt32)) }
 
 // maxWait is the longest time to wait in ms: some 290,000 years.
 const maxWait = math.MaxInt64 / 1000
 
 // parseTimeout reads a timeout in seconds, which may have a fraction, and returns
 // milliseconds, rounded up; 0 is for ever.
-func parseTimeout(b []byte) (ms int64, err error) {
+func ParseTimeout(b []byte) (ms int64, err error) {
 	f, ok := resp.ParseDouble(b)
 	switch {
 	case !ok || math.IsNaN(f):
@@ -181,13 +181,13 @@ func parseTimeout(b []byte) (ms int64, err error) {
 	case f < 0:
 		return 0, errTimeoutBefore
 	case f*1000 >= maxWait:
-		return 0, errTimeoutRange
+		return 0, ErrTimeoutRange
 	}
 	return int64(math.Ceil(f * 1000)), nil
 }
 
 // parseMillis reads a time in whole milliseconds that is not negative.
-func parseMillis(b []byte) (ms int64, err error) {
+func ParseMillis(b []byte) (ms int64, err error) {
 	ms, ok := resp.ParseInt(b)
 	switch {
 	case !ok:
@@ -199,9 +199,9 @@ func parseMillis(b []byte) (ms int64, err error) {
 }
 
 // parseBlock reads a timeout in milliseconds, as BLOCK takes it; 0 is for ever.
-func parseBlock(b []byte) (ms int64, err error) {
-	if ms, err = parseMillis(b); ms >= maxWait {
-		return 0, errTimeoutRange
+func ParseBlock(b []byte) (ms int64, err error) {
+	if ms, err = ParseMillis(b); ms >= maxWait {
+		return 0, ErrTimeoutRange
 	}
 	return ms, err
 }

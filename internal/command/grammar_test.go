@@ -1,14 +1,16 @@
-package command
+package command_test
 
 import (
 	"bytes"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/session"
 	"math/rand/v2"
 	"strings"
 	"testing"
 )
 
 func TestUsage(t *testing.T) {
-	table := fixtureTable(t)
+	table := command.FixtureTable(t)
 	for _, x := range []struct{ name, want string }{
 		{"get", "GET key"},
 		{"set", "SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]"},
@@ -26,9 +28,11 @@ func TestUsage(t *testing.T) {
 }
 
 func TestMatchFollowsTheGrammar(t *testing.T) {
-	fields := fixture(Spec{Name: "hpexpire", Flags: Write, Args: []Arg{Key("key", Update), Int("milliseconds"),
-		Opt(OneOf("condition", Token("NX"), Token("XX"))), Block("FIELDS", Count("numfields"), Many("field"))}})
-	table, err := NewTable(append(fixtures(), fields)...)
+	fields := command.Fixture(command.Spec{Name: "hpexpire", Flags: command.Write, Args: []command.Arg{command.Key("key", command.Update),
+		command.Int("milliseconds"),
+		command.Opt(command.OneOf("condition", command.Token("NX"), command.Token("XX"))),
+		command.Block("FIELDS", command.Count("numfields"), command.Many("field"))}})
+	table, err := command.NewTable(append(command.Fixtures(), fields)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,12 +71,12 @@ func TestMatchFollowsTheGrammar(t *testing.T) {
 
 // bothTables runs a check for every command that can be run, of the fixtures and
 // of the real table.
-func bothTables(t *testing.T, check func(t *testing.T, table *Table, s *Spec)) {
-	real, err := DefaultTable()
+func bothTables(t *testing.T, check func(t *testing.T, table *command.Table, s *command.Spec)) {
+	real, err := session.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, table := range []*Table{fixtureTable(t), real} {
+	for _, table := range []*command.Table{command.FixtureTable(t), real} {
 		for id := range table.Len() {
 			if s := table.Spec(id); s.Run != nil {
 				check(t, table, s)
@@ -83,9 +87,9 @@ func bothTables(t *testing.T, check func(t *testing.T, table *Table, s *Spec)) {
 
 func TestMatchAcceptsWhatGenerateMakes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	bothTables(t, func(t *testing.T, table *Table, s *Spec) {
+	bothTables(t, func(t *testing.T, table *command.Table, s *command.Spec) {
 		for range 100 {
-			args := Generate(rng, s, nil)
+			args := command.Generate(rng, s, nil)
 			found, err := table.Resolve(args)
 			if err != nil || found != s {
 				t.Fatalf("%q: %v", args, err)
@@ -102,9 +106,9 @@ func TestMatchAcceptsWhatGenerateMakes(t *testing.T) {
 
 func TestMatchRefusesWhatGenerateInvalidMakes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	bothTables(t, func(t *testing.T, _ *Table, s *Spec) {
+	bothTables(t, func(t *testing.T, _ *command.Table, s *command.Spec) {
 		for range 20 {
-			args, ok := GenerateInvalid(rng, s, nil)
+			args, ok := command.GenerateInvalid(rng, s, nil)
 			if ok && s.Match(args) == nil {
 				t.Fatalf("%q is valid", args)
 			}
@@ -117,15 +121,16 @@ func TestMatchRefusesWhatGenerateInvalidMakes(t *testing.T) {
 
 // takesAnything reports whether no arguments behind a command's name are wrong:
 // a bare container's are a subcommand's, others are a list of free strings.
-func takesAnything(s *Spec) bool {
-	return len(s.Sub) > 0 || len(s.Args) == 1 && s.Args[0].Optional && s.Args[0].Multiple && (s.Args[0].Kind == KindString || s.Args[0].Kind == KindPattern)
+func takesAnything(s *command.Spec) bool {
+	return len(s.Sub) > 0 || len(s.Args) == 1 && s.Args[0].Optional && s.Args[0].Multiple &&
+		(s.Args[0].Kind == command.KindString || s.Args[0].Kind == command.KindPattern)
 }
 
 func TestPoolsDecideWhatIsGenerated(t *testing.T) {
-	table, rng := fixtureTable(t), rand.New(rand.NewPCG(7, 8))
-	pools := &Pools{Keys: []string{"K"}, Named: map[string][]string{"value": {"V"}}}
+	table, rng := command.FixtureTable(t), rand.New(rand.NewPCG(7, 8))
+	pools := &command.Pools{Keys: []string{"K"}, Named: map[string][]string{"value": {"V"}}}
 	for range 50 {
-		args := Generate(rng, table.Lookup([]byte("set")), pools)
+		args := command.Generate(rng, table.Lookup([]byte("set")), pools)
 		if !strings.HasPrefix(string(bytes.Join(args, []byte(" "))), "set K V") {
 			t.Fatalf("%q", args)
 		}

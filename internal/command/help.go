@@ -16,11 +16,11 @@ func HelpSpec(container string, g Group, cats Category) Spec {
 		Categories: cats,
 		Replies:    "An array of lines.",
 		Examples:   "> " + strings.ToUpper(container) + " HELP\n",
-		Run:        runHelp,
+		Run:        RunHelp,
 	}
 }
 
-func runHelp(c *Ctx) error {
+func RunHelp(c *Ctx) error {
 	container := c.Spec.Parent()
 	lines := container.HelpLines()
 	lines[0] = strings.ToUpper(container.Called()) + strings.TrimPrefix(lines[0], strings.ToUpper(container.Name))

@@ -97,5 +97,8 @@ func (o *KeyOptions) option(word []byte) (opt *KeyOption, takes int) {
 			return opt, opt.Args
 		}
 	}
-	return nil, int(b2i(o.Pairs))
+	if o.Pairs {
+		return nil, 1
+	}
+	return nil, 0
 }

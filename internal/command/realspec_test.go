@@ -1,4 +1,4 @@
-package command
+package command_test
 
 import (
 	"bufio"
@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -97,11 +99,11 @@ var ownArguments = map[string]string{
 
 // What is derived from a grammar is what Redis says of it.
 func TestFixturesAreDescribedAsByRedis(t *testing.T) {
-	compareWithServer(t, realserver.Redis7, fixtureTable(t), "arity", "flags", "range", "acl", "keyspecs", "arguments")
+	compareWithServer(t, realserver.Redis7, command.FixtureTable(t), "arity", "flags", "range", "acl", "keyspecs", "arguments")
 }
 
 func TestEveryCommandIsDescribedAsByRedis(t *testing.T) {
-	table, err := DefaultTable()
+	table, err := session.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +116,7 @@ func TestEveryCommandIsDescribedAsByRedis(t *testing.T) {
 
 // compareWithServer compares COMMAND INFO and COMMAND DOCS of every command that
 // the server has too, in the given parts.
-func compareWithServer(t *testing.T, program string, table *Table, parts ...string) {
+func compareWithServer(t *testing.T, program string, table *command.Table, parts ...string) {
 	conn, err := net.Dial("tcp", realserver.Start(t, program))
 	if err != nil {
 		t.Fatal(err)
@@ -142,8 +144,8 @@ func compareWithServer(t *testing.T, program string, table *Table, parts ...stri
 			continue
 		}
 		compared++
-		theirDocs, ourDocs := ask("COMMAND", "DOCS", s.Name).Elems[1], written(func(w *resp.Writer) { writeDocs(s, w) })[1]
-		want, ours := describe(info, theirDocs, newer), describe(written(func(w *resp.Writer) { writeInfo(s, w) })[0], ourDocs, newer)
+		theirDocs, ourDocs := ask("COMMAND", "DOCS", s.Name).Elems[1], written(func(w *resp.Writer) { command.WriteDocs(s, w) })[1]
+		want, ours := describe(info, theirDocs, newer), describe(written(func(w *resp.Writer) { command.WriteInfo(s, w) })[0], ourDocs, newer)
 		if a, b := describe(info, theirDocs, false)["arguments"], describe(info, ourDocs, false)["arguments"]; a != b && ours["arguments"] == want["arguments"] {
 			differing[argumentNames]++
 		}

@@ -8,7 +8,7 @@ import (
 func noRun(*Ctx) error { return nil }
 
 // fixture completes a spec with what every spec needs.
-func fixture(s Spec) *Spec {
+func Fixture(s Spec) *Spec {
 	if s.Group == "" {
 		s.Group = GroupGeneric
 	}
@@ -22,7 +22,7 @@ func fixture(s Spec) *Spec {
 
 // fixtures are grammars of every shape that Redis has, under their own names, so
 // that a real server can confirm what is derived from them.
-func fixtures() []*Spec {
+func Fixtures() []*Spec {
 	expiration := OneOf("expiration", TokenArg("EX", Int("seconds")).Since("2.6.12"), TokenArg("PX", Int("milliseconds")).Since("2.6.12"),
 		TokenArg("EXAT", UnixTime("unix-time-seconds")).Since("6.2.0"), TokenArg("PXAT", UnixTime("unix-time-milliseconds")).Since("6.2.0"),
 		Token("KEEPTTL").Since("6.0.0"))
@@ -32,44 +32,47 @@ func fixtures() []*Spec {
 	zunion := []Arg{Count("numkeys"), ManyKeys("key", Read), Opt(TokenArg("WEIGHTS", Repeat(Int("weight")))),
 		Opt(TokenArg("AGGREGATE", OneOf("aggregate", Token("SUM"), Token("MIN"), Token("MAX"))))}
 	return []*Spec{
-		fixture(Spec{Name: "get", Group: GroupString, Flags: ReadOnly | Fast, Args: []Arg{Key("key", Read)}}),
-		fixture(Spec{Name: "set", Group: GroupString, Flags: Write | DenyOOM, Args: []Arg{Key("key", Update|Access|VariableFlags), Str("value"),
+		Fixture(Spec{Name: "get", Group: GroupString, Flags: ReadOnly | Fast, Args: []Arg{Key("key", Read)}}),
+		Fixture(Spec{Name: "set", Group: GroupString, Flags: Write | DenyOOM, Args: []Arg{Key("key", Update|Access|VariableFlags), Str("value"),
 			Opt(OneOf("condition", Token("NX"), Token("XX"))).Since("2.6.12"), Opt(Token("GET")).Since("6.2.0"), Opt(expiration)}}),
-		fixture(Spec{Name: "mset", Group: GroupString, Flags: Write | DenyOOM, Args: []Arg{Repeat(Block("key_value", Key("key", Overwrite), Str("value")))}}),
-		fixture(Spec{Name: "rename", Flags: Write, Args: []Arg{Key("key", Access|Delete), Key("newkey", Overwrite)}}),
-		fixture(Spec{Name: "blpop", Group: GroupList, Flags: Write | Blocking, Args: []Arg{ManyKeys("key", Access|Delete), timeout()}}),
-		fixture(Spec{Name: "blmpop", Group: GroupList, Flags: Write | Blocking, Args: []Arg{timeout(), Count("numkeys"), ManyKeys("key", Access|Delete),
+		Fixture(Spec{Name: "mset", Group: GroupString, Flags: Write | DenyOOM, Args: []Arg{Repeat(Block("key_value", Key("key", Overwrite), Str("value")))}}),
+		Fixture(Spec{Name: "rename", Flags: Write, Args: []Arg{Key("key", Access|Delete), Key("newkey", Overwrite)}}),
+		Fixture(Spec{Name: "blpop", Group: GroupList, Flags: Write | Blocking, Args: []Arg{ManyKeys("key", Access|Delete), timeout()}}),
+		Fixture(Spec{Name: "blmpop", Group: GroupList, Flags: Write | Blocking, Args: []Arg{timeout(), Count("numkeys"), ManyKeys("key", Access|Delete),
 			side(), Opt(TokenArg("COUNT", Int("count")))}}),
-		fixture(Spec{Name: "zunion", Group: GroupSortedSet, Flags: ReadOnly, Args: append(zunion[:len(zunion):len(zunion)], Opt(Token("WITHSCORES")))}),
-		fixture(Spec{Name: "zunionstore", Group: GroupSortedSet, Flags: Write | DenyOOM, Args: append([]Arg{Key("destination", Overwrite)}, zunion...)}),
-		fixture(Spec{Name: "zadd", Group: GroupSortedSet, Flags: Write | DenyOOM | Fast, Args: []Arg{Key("key", Update),
+		Fixture(Spec{Name: "zunion", Group: GroupSortedSet, Flags: ReadOnly, Args: append(zunion[:len(zunion):len(zunion)], Opt(Token("WITHSCORES")))}),
+		Fixture(Spec{Name: "zunionstore", Group: GroupSortedSet, Flags: Write | DenyOOM, Args: append([]Arg{Key("destination", Overwrite)}, zunion...)}),
+		Fixture(Spec{Name: "zadd", Group: GroupSortedSet, Flags: Write | DenyOOM | Fast, Args: []Arg{Key("key", Update),
 			Opt(OneOf("condition", Token("NX"), Token("XX"))).Since("3.0.2"), Opt(OneOf("comparison", Token("GT"), Token("LT"))).Since("6.2.0"),
 			Opt(Token("CH").As("change")).Since("3.0.2"), Opt(Token("INCR").As("increment")).Since("3.0.2"),
 			Repeat(Block("score_member", Double("score"), Str("member")))}}),
-		fixture(Spec{Name: "xread", Group: GroupStream, Flags: ReadOnly | Blocking, Args: []Arg{Opt(TokenArg("COUNT", Int("count"))),
+		Fixture(Spec{Name: "xread", Group: GroupStream, Flags: ReadOnly | Blocking, Args: []Arg{Opt(TokenArg("COUNT", Int("count"))),
 			Opt(TokenArg("BLOCK", Int("milliseconds"))), Block("STREAMS", ManyKeys("key", Read), Many("id"))}}),
-		fixture(Spec{Name: "xreadgroup", Group: GroupStream, Flags: Write | Blocking, Args: []Arg{TokenArg("GROUP", Block("group_consumer", Str("group"), Str("consumer"))),
-			Opt(TokenArg("COUNT", Int("count"))), Opt(TokenArg("BLOCK", Int("milliseconds"))), Opt(Token("NOACK")),
-			Block("STREAMS", ManyKeys("key", Read), Many("id"))}}),
-		fixture(Spec{Name: "eval", Group: GroupScripting, Flags: NoScript | Stale | SkipMonitor | NoMandatoryKeys | MayReplicate, Args: eval}),
-		fixture(Spec{Name: "ssubscribe", Group: GroupPubSub, Flags: PubSub | NoScript | Loading | Stale, Args: []Arg{ManyKeys("shardchannel", NotKey)}}),
-		fixture(Spec{Name: "sort", Flags: Write | DenyOOM, Categories: CatSet | CatSortedSet | CatList | CatDangerous, Without: CatKeyspace, KeyOptions: &sortKeys,
+		Fixture(Spec{Name: "xreadgroup", Group: GroupStream, Flags: Write | Blocking,
+			Args: []Arg{TokenArg("GROUP", Block("group_consumer", Str("group"), Str("consumer"))),
+				Opt(TokenArg("COUNT", Int("count"))), Opt(TokenArg("BLOCK", Int("milliseconds"))), Opt(Token("NOACK")),
+				Block("STREAMS", ManyKeys("key", Read), Many("id"))}}),
+		Fixture(Spec{Name: "eval", Group: GroupScripting, Flags: NoScript | Stale | SkipMonitor | NoMandatoryKeys | MayReplicate, Args: eval}),
+		Fixture(Spec{Name: "ssubscribe", Group: GroupPubSub, Flags: PubSub | NoScript | Loading | Stale, Args: []Arg{ManyKeys("shardchannel", NotKey)}}),
+		Fixture(Spec{Name: "sort", Flags: Write | DenyOOM, Categories: CatSet | CatSortedSet | CatList | CatDangerous, Without: CatKeyspace,
+			KeyOptions: &KeyOptions{First: KeyRef{1, Read}, From: 2, Take: TakeLast,
+				Options: []KeyOption{{Word: "LIMIT", Args: 2}, {Word: "BY", Args: 1}, {Word: "GET", Args: 1}, {Word: "STORE", Args: 1, Key: Overwrite}}},
 			KeySpecs: []KeySpec{{Flags: Read, Begin: BeginIndex, Index: 1, Find: FindRange, Step: 1}, {Flags: Read}, {Flags: Overwrite}},
 			Args: []Arg{Key("key", Read), Opt(TokenArg("BY", Pattern("pattern"))).Spec(1), Opt(Block("LIMIT", Int("offset"), Int("count")).As("offset_count")),
 				Opt(RepeatToken(TokenArg("GET", Pattern("pattern")))).Spec(1), Opt(OneOf("order", Token("ASC"), Token("DESC"))),
 				Opt(Token("ALPHA").As("sorting")), Opt(TokenArg("STORE", Key("destination", Overwrite)).Spec(2))}}),
-		fixture(Spec{Name: "georadiusbymember", Group: GroupGeo, Flags: Write | DenyOOM, Args: []Arg{Key("key", Read), Str("member"), Double("radius"),
+		Fixture(Spec{Name: "georadiusbymember", Group: GroupGeo, Flags: Write | DenyOOM, Args: []Arg{Key("key", Read), Str("member"), Double("radius"),
 			OneOf("unit", Token("M"), Token("KM"), Token("FT"), Token("MI")), Opt(Token("WITHCOORD")), Opt(Token("WITHDIST")), Opt(Token("WITHHASH")),
 			Opt(Block("count", TokenArg("COUNT", Int("count")), Opt(Token("ANY")))), Opt(OneOf("order", Token("ASC"), Token("DESC"))),
 			Opt(TokenArg("STORE", Key("key", Overwrite))), Opt(TokenArg("STOREDIST", Key("key", Overwrite)))}}),
-		fixture(Spec{Name: "object", Sub: []*Spec{
-			fixture(Spec{Name: "object|encoding", Flags: ReadOnly, Args: []Arg{Key("key", Meta)}})}}),
+		Fixture(Spec{Name: "object", Sub: []*Spec{
+			Fixture(Spec{Name: "object|encoding", Flags: ReadOnly, Args: []Arg{Key("key", Meta)}})}}),
 	}
 }
 
-func fixtureTable(t testing.TB) *Table {
+func FixtureTable(t testing.TB) *Table {
 	t.Helper()
-	table, err := NewTable(append(fixtures(), &specCommand)...)
+	table, err := NewTable(append(Fixtures(), &SpecCommand)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +80,7 @@ func fixtureTable(t testing.TB) *Table {
 }
 
 func TestABadSpecIsRejectedWithOneSentence(t *testing.T) {
-	sub := func(s Spec) []*Spec { return []*Spec{fixture(s)} }
+	sub := func(s Spec) []*Spec { return []*Spec{Fixture(s)} }
 	for _, x := range []struct {
 		want  string
 		spoil func(s *Spec)
@@ -114,7 +117,7 @@ func TestABadSpecIsRejectedWithOneSentence(t *testing.T) {
 		{"argument 1 has no name", func(s *Spec) { s.Args = []Arg{Str("")} }},
 		{`argument "x" repeats a token it does not have`, func(s *Spec) { s.Args = []Arg{RepeatToken(Str("x"))} }},
 	} {
-		s := fixture(Spec{Name: "foo"})
+		s := Fixture(Spec{Name: "foo"})
 		x.spoil(s)
 		_, err := NewTable(s)
 		if err == nil || !strings.HasSuffix(err.Error(), ": "+x.want) {
@@ -124,17 +127,17 @@ func TestABadSpecIsRejectedWithOneSentence(t *testing.T) {
 }
 
 func TestADuplicateIsRejected(t *testing.T) {
-	if _, err := NewTable(fixture(Spec{Name: "foo"}), fixture(Spec{Name: "foo"})); err == nil || err.Error() != `command "foo": defined twice` {
+	if _, err := NewTable(Fixture(Spec{Name: "foo"}), Fixture(Spec{Name: "foo"})); err == nil || err.Error() != `command "foo": defined twice` {
 		t.Fatal(err)
 	}
-	twice := fixture(Spec{Name: "foo", Sub: []*Spec{fixture(Spec{Name: "foo|a"}), fixture(Spec{Name: "foo|a"})}})
+	twice := Fixture(Spec{Name: "foo", Sub: []*Spec{Fixture(Spec{Name: "foo|a"}), Fixture(Spec{Name: "foo|a"})}})
 	if _, err := NewTable(twice); err == nil || err.Error() != `command "foo|a": defined twice` {
 		t.Fatal(err)
 	}
 }
 
 func TestTablesDoNotShareWhatTheyDerive(t *testing.T) {
-	specs := fixtures()
+	specs := Fixtures()
 	a, err := NewTable(specs...)
 	if err != nil {
 		t.Fatal(err)

@@ -176,14 +176,14 @@ func UnknownCommand(args [][]byte) error {
 		if room <= 0 {
 			break
 		}
-		fmt.Fprintf(&b, "'%s' ", clip(a, room))
+		fmt.Fprintf(&b, "'%s' ", Clip(a, room))
 	}
-	return ReplyError(oneLine(fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", clip(args[0], 128), b.String())))
+	return ReplyError(OneLine(fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", Clip(args[0], 128), b.String())))
 }
 
 // UnknownSubcommand is the reply to a subcommand the container does not have.
 func UnknownSubcommand(container string, sub []byte) error {
-	return ReplyError(oneLine(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", clip(sub, 128), strings.ToUpper(container))))
+	return ReplyError(OneLine(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", Clip(sub, 128), strings.ToUpper(container))))
 }
 
 // WrongArity is the reply to a request with too few or too many arguments.
@@ -192,7 +192,7 @@ func WrongArity(s *Spec) error {
 }
 
 // clip is what C's "%.128s" prints of a buffer: it ends at a zero byte.
-func clip(b []byte, n int) []byte {
+func Clip(b []byte, n int) []byte {
 	if len(b) > n {
 		b = b[:n]
 	}
@@ -205,7 +205,7 @@ func clip(b []byte, n int) []byte {
 }
 
 // oneLine keeps a client's bytes from ending the reply early.
-func oneLine(s string) string {
+func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\r' || r == '\n' {
 			return ' '

@@ -11,7 +11,7 @@ import (
 )
 
 func TestLookupIgnoresCaseAndNothingElse(t *testing.T) {
-	table := fixtureTable(t)
+	table := FixtureTable(t)
 	for _, s := range table.Commands() {
 		for _, name := range []string{s.Name, strings.ToUpper(s.Name), strings.ToUpper(s.Name[:1]) + s.Name[1:]} {
 			if table.Lookup([]byte(name)) != s {
@@ -69,7 +69,7 @@ func TestEqualFoldAgreesWithTheStandardLibrary(t *testing.T) {
 }
 
 func TestResolveAnswersAsRedisDoes(t *testing.T) {
-	table := fixtureTable(t)
+	table := FixtureTable(t)
 	for _, x := range []struct{ line, found, err string }{
 		{"GET k", "get", ""},
 		{"get", "", "ERR wrong number of arguments for 'get' command"},
@@ -112,7 +112,7 @@ func call(table *Table, line string) resp.Value {
 }
 
 func TestCommandGetKeys(t *testing.T) {
-	table := fixtureTable(t)
+	table := FixtureTable(t)
 	for _, x := range []struct{ line, want string }{
 		{"get a", "a"}, {"set a 1", "a"}, {"mset a 1 b 2", "a b"}, {"rename a b", "a b"}, {"blpop a b c 0", "a b c"},
 		{"blmpop 0 2 a b LEFT", "a b"}, {"zunion 2 a b WEIGHTS 1 2", "a b"}, {"zunionstore d 2 a b", "d a b"},
@@ -146,7 +146,7 @@ func TestCommandGetKeys(t *testing.T) {
 }
 
 func TestFindingKeysOfAnyArgumentsStaysInBounds(t *testing.T) {
-	table, rng := fixtureTable(t), rand.New(rand.NewPCG(1, 2))
+	table, rng := FixtureTable(t), rand.New(rand.NewPCG(1, 2))
 	words := []string{"STREAMS", "STORE", "0", "1", "2", "-1", "99", "k", "", "GROUP"}
 	for range 50_000 {
 		s := table.Spec(rng.IntN(table.Len()))
@@ -170,7 +170,7 @@ func TestFindingKeysOfAnyArgumentsStaysInBounds(t *testing.T) {
 }
 
 func TestCommandList(t *testing.T) {
-	table := fixtureTable(t)
+	table := FixtureTable(t)
 	for _, x := range []struct{ line, want string }{
 		{"FILTERBY ACLCAT SCRIPTING", "eval"}, {"filterby aclcat nope", ""}, {"FILTERBY MODULE x", ""},
 		{"FILTERBY PATTERN OBJ*", "object object|encoding"}, {"FILTERBY PATTERN mset", "mset"},
@@ -195,7 +195,7 @@ func TestCommandList(t *testing.T) {
 }
 
 func TestEveryHelpIsMadeFromItsSubcommands(t *testing.T) {
-	lines, err := call(fixtureTable(t), "command HELP").AsStrings()
+	lines, err := call(FixtureTable(t), "command HELP").AsStrings()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestEveryHelpIsMadeFromItsSubcommands(t *testing.T) {
 }
 
 func TestLookupAllocatesNothing(t *testing.T) {
-	table, word := fixtureTable(t), []byte("XREADGROUP")
+	table, word := FixtureTable(t), []byte("XREADGROUP")
 	args := bytes.Split([]byte("BLMPOP 0 2 a b LEFT"), []byte(" "))
 	refs := make([]KeyRef, 0, 8)
 	if n := testing.AllocsPerRun(100, func() {
@@ -232,7 +232,7 @@ func TestLookupAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkLookup(b *testing.B) {
-	table := fixtureTable(b)
+	table := FixtureTable(b)
 	for _, word := range []string{"GET", "xreadgroup", "GEORADIUSBYMEMBER", "nosuch"} {
 		b.Run(word, func(b *testing.B) {
 			key := []byte(word)

@@ -59,7 +59,7 @@ var wireErrors = []struct {
 func telling(err error) bool { return err == engine.ErrPayload || err == engine.ErrBadFormat }
 
 // wireText returns the text of an error reply.
-func wireText(err error) string {
+func WireText(err error) string {
 	var r ReplyError
 	if errors.As(err, &r) {
 		return string(r)
@@ -74,7 +74,7 @@ func wireText(err error) string {
 	}
 	var full *engine.BoundError
 	if errors.As(err, &full) {
-		return oneLine("FULL " + full.Error())
+		return OneLine("FULL " + full.Error())
 	}
 	return "ERR " + err.Error()
 }

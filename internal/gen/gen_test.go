@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/routing"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -99,7 +100,7 @@ func TestMissingTranscriptsAreNamed(t *testing.T) {
 }
 
 func TestWhatIsMissingOfAServerHasAReason(t *testing.T) {
-	all, err := command.DefaultTable()
+	all, err := session.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +164,7 @@ func TestThePageOfDifferencesHasEachWithItsServers(t *testing.T) {
 
 // The data that other packages have of the commands is that of the Specs.
 func TestGeneratedSourcesAreFresh(t *testing.T) {
-	table, err := command.DefaultTable()
+	table, err := session.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}

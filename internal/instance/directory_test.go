@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/session"
 )
 
 // openIn is Open in a working directory, without Load, on a unix socket elsewhere.
@@ -54,7 +54,7 @@ func TestWhatIsToBeKeptIsKeptInTheWorkingDirectory(t *testing.T) {
 			if x.file == "" && in.Service().Keeper().Dir() != "" {
 				t.Errorf("%q: there is a directory", x.options)
 			}
-			if err := in.Prepare(t.Context(), command.ShutdownOptions{}); err != nil {
+			if err := in.Prepare(t.Context(), session.ShutdownOptions{}); err != nil {
 				t.Error(err)
 			}
 			end()

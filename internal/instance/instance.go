@@ -22,9 +22,9 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/adminhttp"
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/promtext"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
 )
 
@@ -49,7 +49,7 @@ type Options struct {
 // are served on, and the pages for operators.
 type Instance struct {
 	db    *engine.DB
-	svc   *command.Service
+	svc   *session.Service
 	srv   *transport.Server
 	admin *adminhttp.Admin // nil without the directive http
 	pages []adminhttp.Page
@@ -92,7 +92,7 @@ func Open(o Options) (in *Instance, err error) {
 	if err := in.open(o); err != nil {
 		return nil, errors.Join(err, in.closeAdmin())
 	}
-	in.pages = append([]adminhttp.Page{{Path: "/metrics", Title: "for Prometheus", Handler: promtext.Handler(command.NewMeter(in.svc).Read)}}, o.Pages...)
+	in.pages = append([]adminhttp.Page{{Path: "/metrics", Title: "for Prometheus", Handler: promtext.Handler(session.NewMeter(in.svc).Read)}}, o.Pages...)
 	return in, nil
 }
 
@@ -100,14 +100,14 @@ func Open(o Options) (in *Instance, err error) {
 func (in *Instance) open(o Options) error {
 	cfg := o.Config
 	loops := Loops(cfg)
-	hooks := &command.Hooks{}
+	hooks := &session.Hooks{}
 	in.db = engine.Open(engine.Options{
 		Databases:  cfg.Databases(),
 		Shards:     int(cfg.Int("shards")),
 		Hooks:      hooks,
 		Reclaimers: loops,
 	})
-	svc, err := command.NewService(command.Options{
+	svc, err := session.NewService(session.Options{
 		DB: in.db, Config: cfg, Logger: o.Log, Loops: loops, Port: int(cfg.Int("port")), LogLevel: o.Level,
 		Shutdown: func() {
 			select {
@@ -121,7 +121,7 @@ func (in *Instance) open(o Options) error {
 		return err
 	}
 	in.svc = svc
-	if err = svc.OpenFiles(command.FileOptions{AcceptClock: o.AcceptClock}); err == nil {
+	if err = svc.OpenFiles(session.FileOptions{AcceptClock: o.AcceptClock}); err == nil {
 		in.srv, err = in.listen(cfg, o, loops)
 	}
 	if err != nil {
@@ -176,7 +176,7 @@ func (in *Instance) listen(cfg *config.Set, opt Options, loops int) (*transport.
 		Loops:      loops,
 		Backlog:    int(cfg.Int("tcp-backlog")),
 		MaxClients: int(cfg.MaxClients()),
-		Refusal:    []byte(command.Refusal),
+		Refusal:    []byte(session.Refusal),
 		KeepAlive:  time.Duration(cfg.TCPKeepalive()) * time.Second,
 		Logger:     opt.Log,
 		Bound:      opt.Listeners,
@@ -293,7 +293,7 @@ func tlsConfig(cfg *config.Set, log *slog.Logger) (*tls.Config, error) {
 }
 
 // Service returns what the instance serves.
-func (in *Instance) Service() *command.Service { return in.svc }
+func (in *Instance) Service() *session.Service { return in.svc }
 
 // DB returns the engine.
 func (in *Instance) DB() *engine.DB { return in.db }
@@ -317,7 +317,7 @@ func (in *Instance) Asked() <-chan struct{} { return in.stop }
 
 // Prepare writes out what is to be kept, as the command SHUTDOWN does. After an error the
 // server goes on. The context ends the wait for replicas.
-func (in *Instance) Prepare(ctx context.Context, o command.ShutdownOptions) error {
+func (in *Instance) Prepare(ctx context.Context, o session.ShutdownOptions) error {
 	return in.svc.PrepareShutdown(ctx, o)
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -25,9 +25,9 @@ type lineServer struct {
 // newLineServer starts a server; clock is nil for the system's.
 func newLineServer(t *testing.T, portable bool, clock engine.Clock) *lineServer {
 	s := &lineServer{t: t}
-	hooks := &command.Hooks{}
+	hooks := &session.Hooks{}
 	s.db = engine.Open(engine.Options{Hooks: hooks, Clock: clock})
-	svc, err := command.NewService(command.Options{DB: s.db, Loops: 2}, hooks)
+	svc, err := session.NewService(session.Options{DB: s.db, Loops: 2}, hooks)
 	if err != nil {
 		t.Fatal(err)
 	}

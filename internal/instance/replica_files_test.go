@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -114,7 +114,7 @@ func TestHalfOfASnapshotIsNotSaved(t *testing.T) {
 		done()
 		t.Error("a snapshot may be made while data is loaded")
 	}
-	if err := in.Prepare(t.Context(), command.ShutdownOptions{Mode: durable.ShutdownSave, Now: true}); err != nil {
+	if err := in.Prepare(t.Context(), session.ShutdownOptions{Mode: durable.ShutdownSave, Now: true}); err != nil {
 		t.Error(err)
 	}
 	if after, err := os.ReadFile(filepath.Join(dir, "dump.rdb")); err != nil || string(after) != string(before) {

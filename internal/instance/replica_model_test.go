@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/modeltest"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -24,7 +24,7 @@ const (
 // holds the same.
 func TestWhateverIsDoneReachesTheReplica(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	table, err := command.DefaultTable()
+	table, err := session.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}

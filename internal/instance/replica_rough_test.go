@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/session"
 )
 
 // Replication where one side stops, stalls, or says what it should not.
@@ -39,7 +39,7 @@ func TestReplicasOfARestartedMasterMissNothing(t *testing.T) {
 	c.must("SELECT", "3")
 	c.must("SET", "before", "v")
 	caughtUp(t, c, replica)
-	if err := in.Prepare(t.Context(), command.ShutdownOptions{}); err != nil {
+	if err := in.Prepare(t.Context(), session.ShutdownOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	shutDown(t, in)

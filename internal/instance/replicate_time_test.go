@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/disk/crashfs"
 	"github.com/ebbdb/ebb/internal/memnet"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
 )
 
@@ -27,7 +27,7 @@ import (
 type bubbled struct {
 	t   *testing.T
 	ln  *memnet.Listener
-	svc *command.Service
+	svc *session.Service
 }
 
 // inBubble runs f with a master, whose files, if it has any, are on fs.
@@ -37,13 +37,13 @@ func inBubble(t *testing.T, fs *crashfs.FS, options []string, f func(b *bubbled)
 		if err != nil {
 			t.Fatal(err)
 		}
-		hooks := &command.Hooks{}
+		hooks := &session.Hooks{}
 		db := engine.Open(engine.Options{Hooks: hooks, Shards: 4})
-		svc, err := command.NewService(command.Options{DB: db, Config: cfg}, hooks)
+		svc, err := session.NewService(session.Options{DB: db, Config: cfg}, hooks)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := command.FileOptions{}
+		o := session.FileOptions{}
 		if fs != nil {
 			o.FS, o.Dir = fs, "/data"
 			fs.SetTime(time.Now().UnixMilli())

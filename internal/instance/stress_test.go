@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/modeltest"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
 )
 
@@ -20,7 +20,7 @@ const stressLoops = 2
 type stressed struct {
 	t       *testing.T
 	db      *engine.DB
-	svc     *command.Service
+	svc     *session.Service
 	srv     *transport.Server
 	path    string
 	replica *modeltest.Replica
@@ -32,9 +32,9 @@ func newStressed(t *testing.T, options ...string) *stressed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hooks := &command.Hooks{}
+	hooks := &session.Hooks{}
 	s.db = engine.Open(engine.Options{Hooks: hooks, Shards: 4, RecordEffects: true, Reclaimers: stressLoops})
-	if s.svc, err = command.NewService(command.Options{DB: s.db, Config: cfg, Loops: stressLoops}, hooks); err != nil {
+	if s.svc, err = session.NewService(session.Options{DB: s.db, Config: cfg, Loops: stressLoops}, hooks); err != nil {
 		t.Fatal(err)
 	}
 	if s.replica, err = modeltest.NewReplica(); err != nil {

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transcript"
 )
 
@@ -57,7 +57,7 @@ func compareWith(t *testing.T, program string) {
 	peer := realserver.NewProcess(t, program, "--save", "", "--enable-debug-command", "yes")
 	peer.Start()
 	c := &Campaign{Ours: in.Addr, Theirs: peer.Addr(), Server: server}
-	if c.table, err = command.DefaultTable(); err != nil {
+	if c.table, err = session.DefaultTable(); err != nil {
 		t.Fatal(err)
 	}
 	if c.allowances, err = allowed(server); err != nil {

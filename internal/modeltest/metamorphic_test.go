@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -38,7 +39,7 @@ const (
 // functions and tokens, with however many shards, in this process or over the wire,
 // while files are rewritten and saved, and through whatever files the data goes.
 func TestTheSameRequestsGiveTheSameData(t *testing.T) {
-	table, err := command.DefaultTable()
+	table, err := session.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}

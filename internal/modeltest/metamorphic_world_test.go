@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/internal/transport"
 	"github.com/ebbdb/ebb/resp"
@@ -73,7 +73,7 @@ type metaWorld struct {
 	clock *engine.ManualClock
 
 	db   *engine.DB
-	svc  *command.Service
+	svc  *session.Service
 	e    *transcript.Engine // speaks to it in this process; the looker always does
 	srv  *transport.Server
 	wire map[int]*wireConn
@@ -113,14 +113,14 @@ func (w *metaWorld) open() error {
 	if err != nil {
 		return err
 	}
-	hooks := &command.Hooks{}
+	hooks := &session.Hooks{}
 	w.db = engine.Open(engine.Options{Clock: w.clock, Shards: w.shards, Hooks: hooks, Reclaimers: loops})
-	if w.svc, err = command.NewService(command.Options{DB: w.db, Config: cfg, Loops: loops}, hooks); err != nil {
+	if w.svc, err = session.NewService(session.Options{DB: w.db, Config: cfg, Loops: loops}, hooks); err != nil {
 		return err
 	}
 	w.e = transcript.Around(w.db, w.svc, w.clock)
 	if w.files() {
-		err = w.svc.OpenFiles(command.FileOptions{Dir: w.dir, AcceptClock: true})
+		err = w.svc.OpenFiles(session.FileOptions{Dir: w.dir, AcceptClock: true})
 		if err == nil {
 			err = w.svc.Load(context.Background())
 		}

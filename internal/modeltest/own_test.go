@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -28,7 +28,7 @@ var (
 // engine is sound, its effects give the same keys, items and rules, nothing that has
 // expired is to be seen, nothing else has gone, and rules are told of each expiry.
 func TestRandomSequencesOverAllCommandsLeaveASoundEngine(t *testing.T) {
-	table, err := command.DefaultTable()
+	table, err := session.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/session"
 )
 
 var (
@@ -48,7 +49,7 @@ func TestARedisServerReplicatesThePlainData(t *testing.T) {
 	replica.conns = append(replica.conns, p)
 	inStep(t, master, replica)
 
-	table, err := command.DefaultTable()
+	table, err := session.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/oplog"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/stream"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
@@ -36,7 +37,7 @@ import (
 // server takes while it loads. Nothing of that may show. Close it.
 type Replica struct {
 	db      *engine.DB
-	svc     *command.Service
+	svc     *session.Service
 	clock   *engine.ManualClock
 	clients *transcript.Engine
 	n       int // requests of clients so far
@@ -51,12 +52,12 @@ var blockedFor = []string{"BLPOP a l1 {t}l 0", "BLMOVE l1 a LEFT RIGHT 0", "BZPO
 
 // NewReplica returns an empty replica.
 func NewReplica() (*Replica, error) {
-	var hooks command.Hooks
+	var hooks session.Hooks
 	r := &Replica{clock: engine.NewManualClock(transcript.Start.Add(late))}
 	r.db = engine.Open(engine.Options{Clock: r.clock, Shards: 16, Hooks: &hooks})
 	cfg, err := config.Load([]string{"--enable-debug-command", "yes"}, nil)
 	if err == nil {
-		r.svc, err = command.NewService(command.Options{DB: r.db, Config: cfg}, &hooks)
+		r.svc, err = session.NewService(session.Options{DB: r.db, Config: cfg}, &hooks)
 	}
 	if err != nil {
 		r.db.Close()
@@ -181,7 +182,7 @@ func checkPlain(effects []engine.Effect) error {
 	return nil
 }
 
-var table = sync.OnceValues(command.DefaultTable)
+var table = sync.OnceValues(session.DefaultTable)
 
 // specOf finds a command by its name, nil if there is none.
 func specOf(name string) *command.Spec {

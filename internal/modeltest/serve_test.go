@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
 )
 
@@ -17,7 +17,7 @@ type Instance struct {
 	DB   *engine.DB
 	Addr string
 
-	svc *command.Service
+	svc *session.Service
 	srv *transport.Server
 }
 
@@ -31,9 +31,9 @@ func Serve() (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	hooks := &command.Hooks{}
+	hooks := &session.Hooks{}
 	in := &Instance{DB: engine.Open(engine.Options{Hooks: hooks, RecordEffects: true, Reclaimers: loops})}
-	if in.svc, err = command.NewService(command.Options{DB: in.DB, Config: cfg, Loops: loops}, hooks); err != nil {
+	if in.svc, err = session.NewService(session.Options{DB: in.DB, Config: cfg, Loops: loops}, hooks); err != nil {
 		in.DB.Close()
 		return nil, err
 	}

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/rdb"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transcript"
 )
 
@@ -29,7 +29,7 @@ var (
 // Whatever happens while a snapshot is written: the file holds what there was at the
 // cut, and with the effects since then it gives what there is at the end.
 func TestSnapshotsDuringRandomSequences(t *testing.T) {
-	table, err := command.DefaultTable()
+	table, err := session.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,7 @@ import (
 	"strings"
 
 	"github.com/VictoriaMetrics/metrics"
-
-	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/session"
 )
 
 // ContentType is the media type of the format.
@@ -30,7 +29,7 @@ const maxScrapes = 4
 // Handler serves the metrics that read emits, and those of Go's runtime (go_...) and of the
 // process (process_...). read must emit all metrics of a name one after the other. It must be
 // safe for concurrent use: up to four scrapes run at a time.
-func Handler(read func(emit func(command.Metric))) http.Handler {
+func Handler(read func(emit func(session.Metric))) http.Handler {
 	metrics.ExposeMetadata(true) // TYPE lines for go_ and process_
 	slots := make(chan struct{}, maxScrapes)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -57,10 +56,10 @@ func Handler(read func(emit func(command.Metric))) http.Handler {
 
 // page is what one scrape gets. It is made before any of it is sent, because the reader
 // may be slow.
-func page(read func(emit func(command.Metric))) []byte {
+func page(read func(emit func(session.Metric))) []byte {
 	var out []byte
 	last := ""
-	read(func(m command.Metric) {
+	read(func(m session.Metric) {
 		out = Append(out, &m, m.Name != last)
 		last = m.Name
 	})
@@ -74,14 +73,14 @@ func page(read func(emit func(command.Metric))) []byte {
 // Append appends a metric's lines to out: with first, HELP and TYPE, which stand once above
 // all metrics of a name, and then the value, or the buckets, the sum and the count of a
 // distribution.
-func Append(out []byte, m *command.Metric, first bool) []byte {
+func Append(out []byte, m *session.Metric, first bool) []byte {
 	if first {
 		out = append(append(out, "# HELP "...), m.Name...)
 		out = append(append(out, ' '), escapeHelp.Replace(m.Help)...)
 		out = append(append(out, "\n# TYPE "...), m.Name...)
 		out = append(append(append(out, ' '), kinds[m.Kind]...), '\n')
 	}
-	if m.Kind != command.Distribution {
+	if m.Kind != session.Distribution {
 		return appendSeries(out, m.Name, "", m.Labels, "", m.Value)
 	}
 	for _, bound := range slices.Sorted(maps.Keys(m.Buckets)) {
@@ -93,7 +92,7 @@ func Append(out []byte, m *command.Metric, first bool) []byte {
 }
 
 // kinds are the words of TYPE lines.
-var kinds = [...]string{command.Gauge: "gauge", command.Counter: "counter", command.Distribution: "histogram"}
+var kinds = [...]string{session.Gauge: "gauge", session.Counter: "counter", session.Distribution: "histogram"}
 
 var (
 	escapeHelp  = strings.NewReplacer(`\`, `\\`, "\n", `\n`)

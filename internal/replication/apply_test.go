@@ -10,15 +10,16 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/replication"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
 
 // newServer returns a server without connections.
-func newServer(t *testing.T) *command.Service {
+func newServer(t *testing.T) *session.Service {
 	t.Helper()
-	var hooks command.Hooks
+	var hooks session.Hooks
 	db := engine.Open(engine.Options{Hooks: &hooks})
-	s, err := command.NewService(command.Options{DB: db}, &hooks)
+	s, err := session.NewService(session.Options{DB: db}, &hooks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,7 @@ func newServer(t *testing.T) *command.Service {
 }
 
 // ask returns the reply to a request.
-func ask(s *command.Service, line string) resp.Value {
+func ask(s *session.Service, line string) resp.Value {
 	x := s.NewSession(nil)
 	defer x.Closed(nil)
 	var args [][]byte
@@ -95,7 +96,7 @@ func TestADatabaseThatIsNotConfiguredEndsTheLink(t *testing.T) {
 }
 
 // explode has APPEND boom panic after it has written.
-func explode(t *testing.T, s *command.Service) {
+func explode(t *testing.T, s *session.Service) {
 	spec := s.Table().LookupFull("append")
 	run := spec.Run
 	spec.Run = func(c *command.Ctx) error {

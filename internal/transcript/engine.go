@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -22,7 +22,7 @@ import (
 // are recorded. Close it.
 type Engine struct {
 	DB      *engine.DB
-	Service *command.Service
+	Service *session.Service
 	Clock   *engine.ManualClock
 
 	conns  map[int]*conn
@@ -33,11 +33,11 @@ type Engine struct {
 // command line.
 func NewEngine(options ...string) (*Engine, error) {
 	e := &Engine{Clock: engine.NewManualClock(Start), conns: map[int]*conn{}}
-	var hooks command.Hooks
+	var hooks session.Hooks
 	e.DB = engine.Open(engine.Options{Clock: e.Clock, Shards: 64, RecordEffects: true, Hooks: &hooks})
 	cfg, err := config.Load(append([]string{"--enable-debug-command", "yes"}, options...), nil)
 	if err == nil {
-		e.Service, err = command.NewService(command.Options{DB: e.DB, Config: cfg}, &hooks)
+		e.Service, err = session.NewService(session.Options{DB: e.DB, Config: cfg}, &hooks)
 	}
 	if err != nil {
 		e.DB.Close()
@@ -48,7 +48,7 @@ func NewEngine(options ...string) (*Engine, error) {
 
 // Around returns an Engine round what was opened elsewhere, to speak to it: hang up,
 // and close the parts, instead of Close.
-func Around(db *engine.DB, svc *command.Service, clock *engine.ManualClock) *Engine {
+func Around(db *engine.DB, svc *session.Service, clock *engine.ManualClock) *Engine {
 	return &Engine{DB: db, Service: svc, Clock: clock, conns: map[int]*conn{}}
 }
 
@@ -189,7 +189,7 @@ func (e *Engine) settle() error {
 // goroutine that plays the case.
 type conn struct {
 	n       int
-	session *command.Session
+	session *session.Session
 	in, out []byte
 	inbox   []resp.Value
 	parked  bool

@@ -13,8 +13,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/gen"
+	"github.com/ebbdb/ebb/internal/session"
 )
 
 func main() {
@@ -28,7 +28,7 @@ func main() {
 }
 
 func run(root string, check bool) error {
-	table, err := command.DefaultTable()
+	table, err := session.DefaultTable()
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -192,15 +192,15 @@ func askRelease(t *testing.T, dir, appendonly string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var hooks command.Hooks
+	var hooks session.Hooks
 	db := engine.Open(engine.Options{Clock: engine.NewManualClock(written.Add(time.Minute)), Hooks: &hooks})
 	defer db.Close()
-	s, err := command.NewService(command.Options{DB: db, Config: cfg}, &hooks)
+	s, err := session.NewService(session.Options{DB: db, Config: cfg}, &hooks)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err = s.OpenFiles(command.FileOptions{AcceptClock: true}); err == nil {
+	if err = s.OpenFiles(session.FileOptions{AcceptClock: true}); err == nil {
 		err = s.Load(t.Context())
 	}
 	if err != nil {

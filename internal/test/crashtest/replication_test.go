@@ -17,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -365,7 +366,7 @@ func newFlow(t *testing.T, p *realserver.Process, seed uint64, own bool) *flow {
 	for _, e := range ask(t, p, "COMMAND", "LIST").Elems {
 		known[e.Str] = true
 	}
-	table, err := command.DefaultTable()
+	table, err := session.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}

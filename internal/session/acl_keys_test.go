@@ -1,0 +1,263 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// secretWorld is a server on which the user ann may use the keys ok*, and may not use the
+// keys no*. What the latter hold is the world's own.
+type secretWorld struct {
+	svc   *session.Service
+	admin *session.Session
+}
+
+func newSecretWorld(t *testing.T, rules ...string) *secretWorld {
+	t.Helper()
+	var hooks session.Hooks
+	db := engine.Open(engine.Options{Clock: engine.NewManualClock(transcript.Start), Shards: 2, Hooks: &hooks})
+	t.Cleanup(db.Close)
+	cfg, err := config.Load([]string{"--enable-debug-command", "yes"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &secretWorld{}
+	if w.svc, err = session.NewService(session.Options{DB: db, Config: cfg}, &hooks); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.svc.Close)
+	w.admin = newSession(t, w.svc)
+	if got := do(w.admin, append([]string{"ACL", "SETUSER", "ann", "on", "nopass", "+@all", "&*"}, rules...)...); got != "OK" {
+		t.Fatal(got)
+	}
+	return w
+}
+
+// okKeys may be used by ann, noKeys may not.
+var okKeys, noKeys = []string{"ok1", "ok2", "ok3"}, []string{"no1", "no2", "no3"}
+
+// fillings make a key of a kind, by the group whose commands use it. They have the key
+// for K, what it holds for TEXT, and a number that follows from that for NUM.
+var fillings = []struct {
+	group    command.Group
+	requests [][]string
+}{
+	{command.GroupString, [][]string{{"SET", "K", "TEXT"}}},
+	{command.GroupString, [][]string{{"SET", "K", "NUM"}}},
+	{command.GroupList, [][]string{{"RPUSH", "K", "1", "TEXT"}}},
+	{command.GroupSet, [][]string{{"SADD", "K", "1", "TEXT"}}},
+	{command.GroupSortedSet, [][]string{{"ZADD", "K", "NUM", "m", "2", "TEXT"}}},
+	{command.GroupHash, [][]string{{"HSET", "K", "a", "NUM", "b", "TEXT"}}},
+	{command.GroupStream, [][]string{{"XADD", "K", "1-1", "a", "TEXT"}, {"XGROUP", "CREATE", "K", "a", "0"},
+		{"XREADGROUP", "GROUP", "a", "b", "STREAMS", "K", ">"}}},
+	{command.GroupQueue, [][]string{{"DQ.ADD", "K", "a", "TEXT"}}},
+	{command.GroupLock, [][]string{{"LOCK.ACQUIRE", "K", "TEXT", "100000"}}},
+	{command.GroupSemaphore, [][]string{{"SEM.ACQUIRE", "K", "TEXT", "3", "100000"}}},
+	{command.GroupBloom, [][]string{{"BF.ADD", "K", "TEXT"}}},
+	{command.GroupHyperLogLog, [][]string{{"PFADD", "K", "TEXT"}}},
+	{command.GroupLimiter, [][]string{{"RL.TAKE", "K", "1000", "100000", "COST", "NUM"}}},
+	{command.GroupGeo, [][]string{{"GEOADD", "K", "13.4", "52", "m", "14", "52", "TEXT"}}},
+	{command.GroupBitmap, [][]string{{"SET", "K", "TEXT"}}},
+}
+
+// kinds draws what each key is to hold: mostly what the command is for.
+func kinds(rng *rand.Rand, spec *command.Spec) (of []int) {
+	fitting := rng.IntN(len(fillings))
+	for i, f := range fillings {
+		if f.group == spec.Group && rng.IntN(2) == 0 {
+			fitting = i
+		}
+	}
+	for n := range len(okKeys) + len(noKeys) {
+		switch rng.IntN(4) {
+		case 0:
+			of = append(of, rng.IntN(len(fillings)))
+		case 1:
+			of = append(of, n/len(okKeys)) // a string where the user may not look
+		default:
+			of = append(of, fitting)
+		}
+	}
+	return of
+}
+
+// roundsOf is how many requests a command gets: more where its keys, or what it does
+// with them, depend on further arguments.
+func roundsOf(spec *command.Spec) int {
+	if spec.Keys != nil || spec.KeyOptions != nil {
+		return 200
+	}
+	return 16
+}
+
+// named are arguments without which few requests would find anything.
+func named() map[string][]string {
+	return map[string][]string{"group": {"a", "a", "x"}, "min-idle-time": {"0"}, "id": {"1-1", "a"}, "start": {"0", "-"}, "member": {"m", "a"},
+		"ifeq-value": {"secret", "a"}, "ifne-value": {"secret", "a"}, "value": {"secret", "115", "v"}, "radius": {"100000"}, "longitude": {"13"}, "latitude": {"52"}}
+}
+
+// refill makes all keys anew, each of its kind. secret is what those that ann may not
+// use hold, where the others have "a".
+func (w *secretWorld) refill(t *testing.T, kinds []int, secret string) {
+	t.Helper()
+	do(w.admin, "FLUSHALL")
+	for n, key := range append(slices.Clone(okKeys), noKeys...) {
+		text := "a"
+		if strings.HasPrefix(key, "no") {
+			text = secret
+		}
+		for _, request := range fillings[kinds[n]].requests {
+			words := slices.Clone(request)
+			for i, word := range words {
+				switch word {
+				case "K":
+					words[i] = key
+				case "TEXT":
+					words[i] = text
+				case "NUM":
+					words[i] = fmt.Sprint(text[0])
+				}
+			}
+			if v := w.admin.Do(bytesOf(words)...); v.Kind == resp.KindError {
+				t.Fatalf("%q: %s", words, v.Str)
+			}
+		}
+	}
+}
+
+// dumps are the values of some keys, and whether they are there.
+func (w *secretWorld) dumps(keys []string) (all string) {
+	for _, k := range keys {
+		all += fmt.Sprintf("%q %q %q\n", k, do(w.admin, "DUMP", k), do(w.admin, "PEXPIRETIME", k))
+	}
+	return all
+}
+
+// asAnn runs a request as ann in a new session; what would wait does not.
+func (w *secretWorld) asAnn(t *testing.T, args [][]byte) string {
+	c := w.svc.NewSession(nil)
+	defer c.Closed(nil)
+	if got := do(c, "AUTH", "ann", "x"); got != "OK" {
+		t.Fatal(got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	v, err := c.DoContext(ctx, args...)
+	if err != nil {
+		return "waits"
+	}
+	return strings.Join(transcript.Lines(v), "\n")
+}
+
+// sayNothing are the commands whose replies the comparison leaves out, and why.
+var sayNothing = map[string]string{
+	"migrate":      "it speaks to other servers; its keys are compared with redis-server's",
+	"debug|object": "the length in a dump is a size, and a dump is compressed",
+}
+
+// drawn reports whether a request asks for a random deadline.
+func drawn(args [][]byte) bool {
+	return slices.ContainsFunc(args, func(a []byte) bool { return command.EqualFold(a, "JITTER") })
+}
+
+// A user's commands see and change the keys that the user may use, and no others: for
+// every command with keys, with random requests that fit its grammar and damaged ones, the
+// replies do not depend on what the others hold, and the others stay as they are. So the
+// keys that are checked are those that are used.
+func TestNoCommandUsesAKeyThatWasNotChecked(t *testing.T) {
+	one, two := newSecretWorld(t, "~ok*"), newSecretWorld(t, "~ok*")
+	pools := command.Pools{
+		Keys:     append(slices.Clone(okKeys), "no1", "no2", "no3", "ok1", "ok2"),
+		Patterns: []string{"no*", "no1", "*", "ok*", "no*->a", "#"},
+		Strings: []string{"a", "b", "m", "no1", "ok1", "1", "2", "-", "+", "0", "1-1", "$", ">", "STORE", "STOREDIST", "KEYS", "STREAMS", "BY", "GET", "TO",
+			"DEADLETTER", "LEFT", "MIN"},
+		Ints: []int64{0, 1, 2, 3, -1, 5, 1000}, Doubles: []float64{0.001, 1}, Times: []int64{1 << 42}, Most: 2, Named: named(),
+	}
+	rng := rand.New(rand.NewPCG(17, 8))
+	table := one.svc.Table()
+	ran, refused := 0, 0
+	for id := range table.Len() {
+		spec := table.Spec(id)
+		if spec.Run == nil || !spec.HasKeys() || sayNothing[spec.Name] != "" {
+			continue
+		}
+		for round := range roundsOf(spec) {
+			args := command.Generate(rng, spec, &pools)
+			if round%3 == 2 {
+				args = command.Damage(rng, args, 1+strings.Count(spec.Name, "|"))
+			}
+			of := kinds(rng, spec)
+			one.refill(t, of, "secret")
+			two.refill(t, of, "hidden, and longer")
+			before := one.dumps(noKeys)
+			mine, theirs := one.asAnn(t, slices.Clone(args)), two.asAnn(t, slices.Clone(args))
+			ran++
+			if strings.HasPrefix(mine, "(error) NOPERM") {
+				refused++
+			}
+			if got := one.dumps(noKeys); got != before {
+				t.Errorf("%q changed keys that the user may not use:\n%s\nwas\n%s", args, got, before)
+			}
+			if slices.Contains(spec.Tips, "nondeterministic_output") {
+				continue
+			}
+			if mine != theirs {
+				t.Errorf("the reply to %q depends on keys that the user may not use:\n%s\n%s", args, mine, theirs)
+			}
+			if a, b := one.dumps(okKeys), two.dumps(okKeys); a != b && !spec.Has(command.Timed) && !drawn(args) {
+				t.Errorf("what %q stores depends on keys that the user may not use:\n%s\n%s", args, a, b)
+			}
+		}
+	}
+	if refused < ran/5 || refused > ran*9/10 {
+		t.Errorf("%d of %d requests were refused: the test has little to say", refused, ran)
+	}
+}
+
+// A user that may write to keys and not read them learns nothing of what they hold, but
+// their type, their sizes, and whether an item that the user names is there, which counts
+// as metadata, as in Redis.
+func TestNoReplyTellsAWriterOfValues(t *testing.T) {
+	one, two := newSecretWorld(t, "~ok*", "%W~no*"), newSecretWorld(t, "~ok*", "%W~no*")
+	pools := command.Pools{
+		Keys: noKeys, Patterns: []string{"no*"}, Strings: []string{"a", "b", "m", "x", "0", "-", "+", "1-1", "1-1", "0", "$", ">"},
+		Ints: []int64{0, 1, 2, 3, -1, 5, 1000}, Doubles: []float64{1.5}, Times: []int64{1 << 42}, Most: 2, Named: named(),
+	}
+	rng := rand.New(rand.NewPCG(17, 9))
+	table := one.svc.Table()
+	allowed := 0
+	for id := range table.Len() {
+		spec := table.Spec(id)
+		if spec.Run == nil || !spec.HasKeys() || sayNothing[spec.Name] != "" || slices.Contains(spec.Tips, "nondeterministic_output") &&
+			!strings.HasPrefix(spec.Name, "x") {
+			continue
+		}
+		for range roundsOf(spec) {
+			args := command.Generate(rng, spec, &pools)
+			of := kinds(rng, spec)
+			one.refill(t, of, "secret")
+			two.refill(t, of, "hidden") // of one length
+			mine, theirs := one.asAnn(t, slices.Clone(args)), two.asAnn(t, slices.Clone(args))
+			if !strings.HasPrefix(mine, "(error)") {
+				allowed++
+			}
+			if mine != theirs {
+				t.Errorf("the reply to %q tells what the key holds:\n%s\n%s", args, mine, theirs)
+			}
+		}
+	}
+	if allowed < 300 {
+		t.Errorf("%d requests were allowed: the test has little to say", allowed)
+	}
+}

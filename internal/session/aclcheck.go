@@ -1,0 +1,371 @@
+package session
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/pubsub"
+)
+
+// noPermission is the reply to a request of a user that is refused.
+func noPermission(why acl.Denial, spec *command.Spec, user string) error {
+	if why == acl.DeniedCommand {
+		return command.ReplyError("NOPERM " + mayNotRun(user, spec))
+	}
+	return command.ReplyError(why.Reply())
+}
+
+// mayNotRun says that a user may not run a command, on one line whatever the user's name.
+func mayNotRun(user string, spec *command.Spec) string {
+	return "User " + command.OneLine(user) + " has no permissions to run the '" + spec.Name + "' command"
+}
+
+// channelUse says which arguments of a command are channels.
+type channelUse struct {
+	first   int // 0: none
+	all     bool
+	literal bool // they are patterns: what is allowed must say just that
+}
+
+// channelUses are the commands whose channels are checked. Leaving is free.
+var channelUses = map[string]channelUse{
+	"subscribe":  {first: 1, all: true},
+	"ssubscribe": {first: 1, all: true},
+	"psubscribe": {first: 1, all: true, literal: true},
+	"publish":    {first: 1},
+	"spublish":   {first: 1},
+}
+
+// access is what the flags of a key need.
+func access(f command.KeyFlags) (need acl.Access) {
+	if f&command.Access != 0 {
+		need = acl.Read
+	}
+	if f&(command.Update|command.Insert|command.Delete) != 0 {
+		need |= acl.Write
+	}
+	return need
+}
+
+// judge decides whether a user may run a request, whose arity is right. at is the
+// place of the argument that is refused. It allocates nothing, unless the
+// request has more keys than any before with this Ctx, whose room it uses. Arguments
+// in which no keys can be found are let through: the command will refuse them.
+func judge(c *command.Ctx, u *acl.User, spec *command.Spec, args [][]byte) (why acl.Denial, at int) {
+	if u.Unlimited {
+		return acl.Allowed, 0
+	}
+	why = acl.DeniedCommand
+	var keys []command.KeyRef
+	list := u.Selectors()
+	for i := range list {
+		s := &list[i]
+		if spec.Has(command.NoAuth) || s.MayRun(spec.ID(), args) {
+			if !s.AllKeys() && spec.HasKeys() {
+				keys, _ = c.KeysOf(spec, args)
+			}
+			got, pos := judgeKeys(s, args, keys)
+			if got == acl.Allowed {
+				got, pos = judgeChannels(s, args, serviceOf(c).acl.channels[spec.ID()])
+			}
+			switch {
+			case got == acl.Allowed:
+				return acl.Allowed, 0
+			case got > why || got == why && pos > at:
+				why, at = got, pos
+			}
+		}
+	}
+	return why, at
+}
+
+func judgeKeys(s *acl.Selector, args [][]byte, keys []command.KeyRef) (acl.Denial, int) {
+	if s.AllKeys() {
+		return acl.Allowed, 0
+	}
+	for _, k := range keys {
+		if !s.MayTouch(args[k.Pos], access(k.Flags)) {
+			return acl.DeniedKey, k.Pos
+		}
+	}
+	return acl.Allowed, 0
+}
+
+func judgeChannels(s *acl.Selector, args [][]byte, use channelUse) (acl.Denial, int) {
+	if use.first == 0 || s.AllChannels() {
+		return acl.Allowed, 0
+	}
+	end := use.first + 1
+	if use.all {
+		end = len(args)
+	}
+	for i := use.first; i < end; i++ {
+		if !s.MayUse(args[i], use.literal) {
+			return acl.DeniedChannel, i
+		}
+	}
+	return acl.Allowed, 0
+}
+
+// permit returns the error to reply if the session's user, who is not
+// unlimited, may not run a request.
+func (c *Session) permit(u *acl.User, spec *command.Spec, args [][]byte) error {
+	if c.multi.on && spec.Has(command.NoMulti) && !spec.Has(command.NoQueue) {
+		return nil // refused in any case, and for that
+	}
+	why, at := judge(&c.ctx, u, spec, args)
+	if why == acl.Allowed {
+		return nil
+	}
+	c.ctx.Spec = spec
+	refused(&c.ctx, acl.Refusal{Why: why, Object: refusedObject(why, spec, args, at), User: c.user.Name}, c.context())
+	return noPermission(why, spec, c.user.Name)
+}
+
+// permitQueued is permit for a command that EXEC is about to run: its user's
+// rules may have changed since it was queued.
+func (c *Session) permitQueued(spec *command.Spec, args [][]byte) error {
+	u := c.user.User()
+	if u.Unlimited {
+		return nil
+	}
+	why, at := judge(&c.ctx, u, spec, args)
+	if why == acl.Allowed {
+		return nil
+	}
+	refused(&c.ctx, acl.Refusal{Why: why, Object: refusedObject(why, spec, args, at), User: c.user.Name}, acl.InMulti)
+	return command.ReplyError("NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. " +
+		"This command is no longer allowed for the following reason: " + why.Exec())
+}
+
+// refusedObject names what was refused, as far as ACL LOG keeps it.
+func refusedObject(why acl.Denial, spec *command.Spec, args [][]byte, at int) string {
+	if why == acl.DeniedCommand {
+		return spec.Name
+	}
+	return admin.Clip(args[at], aclLogBytes)
+}
+
+// permitServed is permit for a command that has waited and is about to be answered:
+// its user's rules may have changed since it began to wait. The caller holds the
+// waiter's lock; the session is parked. tx is the transaction that serves it, nil for
+// none.
+func (w *waiter) permitServed(tx *engine.Tx) error {
+	x, c := &w.ctx, w.c
+	u := c.user.User()
+	if u.Unlimited {
+		return nil
+	}
+	why, at := judge(x, u, x.Spec, x.Args)
+	if why == acl.Allowed {
+		return nil
+	}
+	x.Tx = tx
+	refused(x, acl.Refusal{Why: why, Object: refusedObject(why, x.Spec, x.Args, at), User: c.user.Name}, acl.TopLevel)
+	x.Tx = nil
+	return noPermission(why, x.Spec, c.user.Name)
+}
+
+// MayReadEveryKey implements Host.
+func (c *Session) MayReadEveryKey(x *command.Ctx) bool {
+	return allowsToo(x, func(s *acl.Selector) bool { return s.TouchesAll(acl.Read) })
+}
+
+// allowsToo reports whether one set of rules of the session's user lets it run the
+// command with its keys, and has what else the command needs.
+func allowsToo(c *command.Ctx, has func(*acl.Selector) bool) bool {
+	u := sessionOf(c).user.User()
+	if u.Unlimited {
+		return true
+	}
+	list := u.Selectors()
+	for i := range list {
+		s := &list[i]
+		if !has(s) || !c.Spec.Has(command.NoAuth) && !s.MayRun(c.Spec.ID(), c.Args) {
+			continue
+		}
+		keys, _ := c.KeysOf(c.Spec, c.Args)
+		if why, _ := judgeKeys(s, c.Args, keys); why == acl.Allowed {
+			return true
+		}
+	}
+	return false
+}
+
+// MayName implements Host. The user needs what DQ.CONFIG asks of a user that names
+// the key: a delay queue and its dead letters.
+func (c *Session) MayName(x *command.Ctx, key []byte) error {
+	if len(key) == 0 || allowsToo(x, func(s *acl.Selector) bool { return s.MayTouch(key, access(command.Insert)) }) {
+		return nil
+	}
+	by, where := c, c.context()
+	if c.script {
+		by, where = c.svc.host.c, acl.InScript
+	}
+	refused(&by.ctx, acl.Refusal{Why: acl.DeniedKey, Object: admin.Clip(key, aclLogBytes), User: c.user.Name}, where)
+	if c.script {
+		return scriptDenied(acl.DeniedKey, x.Spec, c.user.Name)
+	}
+	return noPermission(acl.DeniedKey, x.Spec, c.user.Name)
+}
+
+// stayAllowed ends the connection if its user lost the channels it has just
+// subscribed to, after the request was let through: whoever took them away has
+// not seen the subscriptions.
+func (c *Session) stayAllowed(k pubsub.Kind, names [][]byte) {
+	u := c.user.User()
+	if u.AllChannels() {
+		return
+	}
+	for _, name := range names {
+		if !u.MayUse(name, k == pubsub.Pattern) {
+			c.svc.pubsub.Leave(c)
+			c.expelled(c)
+			return
+		}
+	}
+}
+
+// revoked removes the subscriptions of sessions whose user is acc and that have
+// one which u, its rules from now on, does not allow. It returns them.
+func (s *Service) revoked(acc *acl.Account, u *acl.User) (lost []*Session) {
+	p := &s.pubsub
+	if !p.Active() {
+		return nil
+	}
+	other := func(k pubsub.Kind, name string) bool { return !u.MayUse([]byte(name), k == pubsub.Pattern) }
+	for _, c := range s.clients.everybody() {
+		if c.view.user.Load() == acc && p.Any(c, other) {
+			lost = append(lost, c)
+			p.Leave(c)
+		}
+	}
+	return lost
+}
+
+// users are the accounts of a service, with what its checks need beside them.
+type users struct {
+	acl.Accounts
+	channels []channelUse // by spec ID
+}
+
+func (a *users) init(s *Service) {
+	commands := make([]acl.Command, s.table.Len())
+	a.channels = make([]channelUse, s.table.Len())
+	for id := range commands {
+		spec := s.table.Spec(id)
+		commands[id] = acl.Command{Name: spec.Name, Categories: uint64(spec.ACL()), Parent: -1}
+		if spec.Parent() != nil {
+			commands[id].Parent = spec.Parent().ID()
+		}
+		a.channels[id] = channelUses[spec.Name]
+	}
+	a.Init(acl.NewCatalog(command.CategoryNames(), commands), s.Config, s.Log, s.DB)
+}
+
+// authRequired reports whether the server refuses the commands of a connection that has
+// not logged in.
+func (s *Service) authRequired() bool {
+	u := s.acl.Default().User()
+	return !u.On || !u.NoPass
+}
+
+// setPassword follows requirepass, which is the default user's password.
+func (s *Service) setPassword(c *config.Set) error {
+	change, err := s.acl.SetPassword(c.RequirePass())
+	s.usersChanged(change, nil)
+	return err
+}
+
+// usersChanged closes the connections that may not stay after a change of users. by is the
+// session that made the change, or nil. An embedded session stays, and may do nothing.
+func (s *Service) usersChanged(c acl.Change, by *Session) {
+	if len(c.Gone) > 0 { // sessions log in under the lock of the accounts, so none of them can be new
+		for _, x := range s.clients.everybody() {
+			if slices.Contains(c.Gone, x.view.user.Load()) {
+				s.pubsub.Leave(x)
+				x.expelled(by)
+			}
+		}
+	}
+	for _, acc := range c.Narrow {
+		for _, x := range s.revoked(acc, acc.User()) {
+			x.expelled(by)
+		}
+	}
+}
+
+// expelled closes a connection on behalf of the session by, which may be the
+// same: then it gets its reply first.
+func (c *Session) expelled(by *Session) {
+	switch {
+	case c.conn == nil:
+	case c == by:
+		c.closing = true
+	default:
+		if w := c.view.waiting.Load(); w != nil {
+			w.abandon(by.transaction()) // it gets nothing more
+		}
+		c.conn.Kill(errExpelled)
+	}
+}
+
+var errExpelled = errors.New("its user was deleted, or may not use its channels any more")
+
+// become makes the session another user's.
+func (c *Session) become(acc *acl.Account) {
+	c.user = acc
+	c.view.user.Store(acc)
+}
+
+// beDefault makes the session the default user's, as it is from the start:
+// logged in if that takes no password, or if the session is embedded.
+func (c *Session) beDefault() {
+	c.become(c.svc.acl.Default())
+	c.authed = c.conn == nil || !c.svc.authRequired()
+	c.setLimits()
+}
+
+const errWrongPass = command.ReplyError("WRONGPASS invalid username-password pair or user is disabled.")
+
+// authenticate logs the session in with a name and a password, for the command that cmd
+// names.
+func (c *Session) authenticate(cmd, name, password []byte) error {
+	if !c.svc.acl.Login(name, password, c.become) {
+		refused(&c.ctx, acl.Refusal{Why: acl.DeniedAuth, Object: string(cmd), User: string(name)}, c.context())
+		return errWrongPass
+	}
+	c.authed = true
+	c.setLimits()
+	return nil
+}
+
+// context is where the session's requests are refused now.
+func (c *Session) context() acl.Context {
+	if c.multi.on {
+		return acl.InMulti
+	}
+	return acl.TopLevel
+}
+
+const (
+	// aclLogBytes is how many bytes ACL LOG keeps of what was refused and of the user's
+	// name, and aclLogClient how many of the client's description, which has texts of the
+	// client's own.
+	aclLogBytes  = admin.ClipBytes
+	aclLogClient = 1024
+)
+
+// refused counts and logs a refusal.
+func refused(c *command.Ctx, r acl.Refusal, where acl.Context) {
+	s := serviceOf(c)
+	s.totals.Denied[r.Why].Add(1)
+	r.User = admin.Clip(r.User, aclLogBytes)
+	client := admin.Clip(describe(c, nil, sessionOf(c)), aclLogClient)
+	s.acl.Log.Add(r, where, c.Now(), client, s.Config.Int("acllog-max-len"))
+}

@@ -1,0 +1,326 @@
+package session
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Commands that wait.
+//
+//	runBLPop ─▶ nothing there ─▶ Ctx.Block ─▶ waiter in the lines of its keys
+//	                                             │  the session parks
+//	another client's LPUSH ─▶ end of its Tx ─▶ waiter.Serve: is it still permitted?
+//	                                             │  runBLPop again, in that Tx, for
+//	                                             │  the key alone
+//	                          wake the session ◀─┴─ the reply is the waiter's own
+//
+// A waiter ends once, by whoever comes first: it is served, its time is up
+// (timeouts.go), CLIENT UNBLOCK, or its connection goes. It costs no goroutine.
+// The locks: shards, waiter.mu, then those of timeouts and of the engine's lines.
+
+// waiter is a session whose command waits.
+type waiter struct {
+	state   command.Waiting // what the command sees of it
+	ticket  engine.Ticket
+	c       *Session
+	expired func(*command.Ctx)
+	undo    func(*command.Ctx)
+	keys    [][]byte // where relook or undo is set
+	relook  bool
+	dbi     int
+	noTouch bool
+	done    chan struct{} // for DoContext: closed at the end
+
+	mu    sync.Mutex // guards what follows, until over
+	over  atomic.Bool
+	lost  bool // the connection is gone, or to go
+	last  bool // the connection goes after the reply
+	given bool // it was served, and the reply has not been written
+	ctx   command.Ctx
+	out   resp.Writer
+
+	argv int64 // bytes of the arguments
+
+	slot uint32 // in timeouts, whose lock guards it
+}
+
+// Block implements Host.
+func (c *Session) Block(x *command.Ctx, w *command.Wait) { c.waiting = newWaiter(x, w) }
+
+// newWaiter puts the command's session into the lines of its keys.
+func newWaiter(c *command.Ctx, o *command.Wait) *waiter {
+	s := sessionOf(c)
+	w := &waiter{c: s, expired: o.Expired, undo: o.Undo, relook: o.Relook, state: command.Waiting{Since: c.Now()}, dbi: c.Tx.Selected(), noTouch: s.noTouch}
+	w.out.Proto = c.Out.Proto
+	if c.Out.Collecting() {
+		w.out.Collect()
+		w.done = make(chan struct{})
+	}
+	w.ctx = command.Ctx{Out: &w.out, Spec: c.Spec, Args: ownArgs(c.Args), Table: c.Table, DB: c.DB, Host: s, Waiting: &w.state}
+	w.ticket.Waiter, w.ticket.Kinds, w.ticket.Passable = w, o.Kinds, o.Passable
+	if len(o.Also) > 0 {
+		w.ticket.Also = ownArgs(o.Also)
+	}
+	w.argv = argsBytes(c.Args)
+	s.svc.DB.Charge(w.argv)
+	w.mu.Lock() // who finds it in a line or in the view waits until it is complete
+	defer w.mu.Unlock()
+	c.Tx.Enqueue(&w.ticket, o.Keys...)
+
+	t := &s.svc.timeouts
+	t.waiting.Add(1)
+	s.view.waiting.Store(w)
+	if o.Millis > 0 {
+		w.state.Until = (w.state.Since+999)/1000 + o.Millis
+	}
+	if o.Relook || o.Undo != nil {
+		w.keys = ownArgs(o.Keys)
+	}
+	if w.state.Until > 0 {
+		t.schedule(w)
+	}
+	return w
+}
+
+// Serve implements engine.Waiter: it runs the command again, or ends the wait with
+// NOPERM if the user may not run it any more. Then what the key has is left to those
+// behind.
+func (w *waiter) Serve(tx *engine.Tx, key []byte) (done bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over.Load() {
+		return true
+	}
+	if w.c.doomed.Load() {
+		w.lost = true
+		w.finish(0)
+		return true
+	}
+	if err := w.permitServed(tx); err != nil {
+		w.fail(err)
+		w.finish(0)
+		return true
+	}
+	began := w.c.svc.DB.Clock().Micros()
+	caller := tx.Caller()
+	tx.SetCaller(w.c)
+	defer tx.SetCaller(caller)
+	tx.NoTouch(w.noTouch)
+	mark, x := w.out.Mark(), &w.ctx
+	x.Tx, w.state.Key[0] = tx, key
+	err := w.run(x)
+	if err != command.ErrBlocked && w.c.observing&obsTracks != 0 {
+		w.c.noteReads(tx, x, x.Spec, x.Args)
+	}
+	x.Tx = nil
+	if err != nil {
+		w.out.Rollback(mark)
+		if err == command.ErrBlocked {
+			return false
+		}
+		w.fail(err)
+	}
+	w.given = err == nil
+	us := w.c.svc.DB.Clock().Micros() - began
+	if w.c.svc.observed.Load()&obsSlow != 0 {
+		w.c.svc.served(w.c, x.Spec, x.Args, began, us)
+	}
+	w.finish(us)
+	return true
+}
+
+// fail replies an error.
+func (w *waiter) fail(err error) {
+	text := command.WireText(err)
+	w.c.stats.of(w.ctx.Spec).Failed.Add(1)
+	w.c.svc.totals.CountError(text)
+	w.out.Error(text)
+}
+
+// finish ends the wait, whose last step took us, with mu held. The ticket is
+// still to leave its lines.
+func (w *waiter) finish(us int64) {
+	c := w.c
+	c.svc.timeouts.cancel(w)
+	c.svc.DB.Charge(-w.argv)
+	c.svc.timeouts.waiting.Add(-1)
+	c.view.waiting.CompareAndSwap(w, nil)
+	s := c.stats.of(w.ctx.Spec)
+	s.Calls.Add(1)
+	s.Micros.Add(us)
+	if c.svc.latency.Load() {
+		s.Record(us, 1)
+	}
+	w.over.Store(true)
+	if w.done != nil {
+		close(w.done)
+	} else {
+		c.conn.Wake()
+	}
+}
+
+// end ends the wait with a reply, if it has not ended, and reports whether it
+// did. tx is the caller's transaction, nil for none.
+func (w *waiter) end(tx *engine.Tx, reply func(*command.Ctx)) bool {
+	w.mu.Lock()
+	if w.over.Load() {
+		w.mu.Unlock()
+		return false
+	}
+	reply(&w.ctx)
+	w.finish(0)
+	w.mu.Unlock()
+	w.ticket.Leave()
+	switch {
+	case !w.relook:
+	case tx != nil && tx.Begun():
+		w.c.svc.beside.Go(w.again) // its shards are free when the transaction ends
+	default:
+		w.c.svc.afterwards(w.again)
+	}
+	return true
+}
+
+// timeOut ends the wait as if its time were up.
+func (w *waiter) timeOut(tx *engine.Tx) bool {
+	if w.expired != nil {
+		return w.answer(tx, w.expired)
+	}
+	return w.end(tx, func(x *command.Ctx) { x.Out.NullArray() })
+}
+
+// answer ends the wait with a reply that says something, for which the user needs
+// what the command needs.
+func (w *waiter) answer(tx *engine.Tx, reply func(*command.Ctx)) bool {
+	return w.end(tx, func(x *command.Ctx) {
+		if err := w.permitServed(nil); err != nil {
+			w.fail(err)
+			return
+		}
+		reply(x)
+	})
+}
+
+// unblock ends the wait with an error.
+func (w *waiter) unblock(tx *engine.Tx) bool {
+	return w.end(tx, func(*command.Ctx) { w.fail(command.ReplyError("UNBLOCKED client unblocked via CLIENT UNBLOCK")) })
+}
+
+// abandon ends the wait without a reply, and the session with it.
+func (w *waiter) abandon(tx *engine.Tx) bool { return w.end(tx, func(*command.Ctx) { w.lost = true }) }
+
+// transaction is what the session runs its commands in; nil for no session.
+func (c *Session) transaction() *engine.Tx {
+	if c == nil {
+		return nil
+	}
+	return c.tx
+}
+
+// again has those in line for the waiter's keys look once more.
+func (w *waiter) again() {
+	if w.c.svc.DB.Waiters() == 0 {
+		return
+	}
+	tx := w.c.svc.DB.Begin(w.dbi, w.keys...)
+	for _, k := range w.keys {
+		tx.Signal(k)
+	}
+	tx.Commit()
+}
+
+// takeBack undoes what the command of a connection that is gone was given.
+func (w *waiter) takeBack() {
+	w.mu.Lock()
+	given := w.given && w.undo != nil
+	w.given = false
+	w.mu.Unlock()
+	if !given {
+		return
+	}
+	w.c.svc.afterwards(func() {
+		tx := w.c.svc.DB.Begin(w.dbi, w.keys...)
+		x := w.ctx
+		x.Out, x.Tx = &resp.Writer{}, tx
+		w.undo(&x)
+		tx.Commit()
+	})
+}
+
+// resume appends the reply of the command that has waited.
+func (c *Session) resume(w *waiter, out []byte) []byte {
+	switch {
+	case w.lost:
+		c.closing = true
+		return out
+	case w.undo != nil && w.given && c.peerGone.Load():
+		c.closing = true
+		w.takeBack()
+		return out
+	case c.reply != replyOn:
+		c.skipReply()
+	default:
+		out = append(out, w.out.Buf...)
+	}
+	c.closing = c.closing || w.last
+	if w.undo != nil && w.given {
+		c.answered = w
+	} else {
+		w.given = false
+	}
+	return out
+}
+
+// Unsent implements reactor.UnsentWatcher: what a reply gave that did not go out
+// is given back. It may be that the client has read the reply, and what came after
+// it did not go out: the next request would have told.
+func (c *Session) Unsent() {
+	if w := c.answered; w != nil {
+		w.takeBack()
+	}
+}
+
+// Queued implements Queuer.
+func (w *waiter) Queued() (*command.Spec, command.Queued) {
+	return w.ctx.Spec, command.Queued{Args: w.ctx.Args, Client: w.c.id, Since: w.state.Since}
+}
+
+// await waits for the command of an embedded session.
+func (c *Session) await(ctx context.Context) (resp.Value, error) {
+	w := c.waiting
+	c.waiting = nil
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		if w.abandon(nil) {
+			return resp.Value{}, ctx.Err()
+		}
+	case <-c.quit:
+		if w.abandon(nil) {
+			return resp.Value{}, engine.ErrClosed
+		}
+	case <-c.svc.ctx.Done():
+		if w.abandon(nil) {
+			return resp.Value{}, engine.ErrClosed
+		}
+	}
+	return w.out.Value(), nil
+}
+
+// LeaveOn has the waits of an embedded session end with engine.ErrClosed when
+// quit is closed.
+func (c *Session) LeaveOn(quit <-chan struct{}) { c.quit = quit }
+
+// PeerClosed implements reactor.PeerWatcher: a client that sends no more gets
+// nothing more either if its command waits.
+func (c *Session) PeerClosed() {
+	c.peerGone.Store(true) // who begins to wait later looks for it
+	if w := c.view.waiting.Load(); w != nil {
+		w.abandon(nil)
+	}
+}

@@ -1,0 +1,260 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/resp"
+)
+
+func ask(s *session.Session, words ...string) resp.Value {
+	v, _ := askCtx(context.Background(), s, words...)
+	return v
+}
+
+func askCtx(ctx context.Context, s *session.Session, words ...string) (resp.Value, error) {
+	return s.DoContext(ctx, bytesOf(words)...)
+}
+
+// An engine on the system's clock, in a bubble where time is the test's own.
+func bubble(t *testing.T, f func(s *session.Service)) {
+	synctest.Test(t, func(t *testing.T) {
+		var hooks session.Hooks
+		db := engine.Open(engine.Options{Hooks: &hooks})
+		s, err := session.NewService(session.Options{DB: db}, &hooks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(s)
+		s.Close()
+		db.Close()
+	})
+}
+
+func TestWaitsEndToTheMillisecond(t *testing.T) {
+	bubble(t, func(s *session.Service) {
+		var done sync.WaitGroup
+		for _, ms := range []int{1, 7, 255, 256, 257, 1500, 65536, 70001, 3600000} {
+			done.Go(func() {
+				c := s.NewSession(nil)
+				defer c.Closed(nil)
+				began := time.Now()
+				v := ask(c, "BLPOP", "l", fmt.Sprint(float64(ms)/1000))
+				passed := time.Since(began)
+				if !v.IsNull() || passed < time.Duration(ms)*time.Millisecond || passed > time.Duration(ms+1)*time.Millisecond {
+					t.Errorf("a wait for %d ms ended after %v with %v", ms, passed, v)
+				}
+			})
+		}
+		done.Wait()
+	})
+}
+
+func TestACancelledWaitTakesNothing(t *testing.T) {
+	bubble(t, func(s *session.Service) {
+		c, other := s.NewSession(nil), s.NewSession(nil)
+		defer c.Closed(nil)
+		defer other.Closed(nil)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if v, err := askCtx(ctx, c, "BLMOVE", "l", "m", "LEFT", "LEFT", "0"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the wait ended with %v, %v", v, err)
+		}
+		ask(other, "RPUSH", "l", "a")
+		if n := ask(c, "LLEN", "l"); n.Int != 1 {
+			t.Errorf("%d elements are left", n.Int)
+		}
+		if v, err := askCtx(ctx, c, "BLPOP", "l", "0"); err != nil || len(v.Elems) != 2 {
+			t.Errorf("what is there is taken: %v, %v", v, err)
+		}
+	})
+}
+
+func TestClosingTheServiceEndsEmbeddedWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var hooks session.Hooks
+		db := engine.Open(engine.Options{Hooks: &hooks})
+		s, err := session.NewService(session.Options{DB: db}, &hooks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var done sync.WaitGroup
+		done.Go(func() {
+			if _, err := askCtx(context.Background(), s.NewSession(nil), "BLPOP", "l", "0"); !errors.Is(err, engine.ErrClosed) {
+				t.Errorf("the wait ended with %v", err)
+			}
+		})
+		synctest.Wait()
+		s.Close()
+		done.Wait()
+		db.Close()
+	})
+}
+
+// newPlayed returns an engine in which connections are played.
+func newPlayed(t *testing.T) *transcript.Engine {
+	e, err := transcript.NewEngine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+func TestAClientThatDiedIsHandedNothing(t *testing.T) {
+	e := newPlayed(t)
+	for n := 2; n <= 4; n++ {
+		must1(t, e.Send(n, []string{"BLPOP", "l", "0"}))
+	}
+	must1(t, e.Hangup(2))
+	must1(t, e.Hangup(3))
+	if v, err := e.Do(1, "RPUSH", "l", "a"); err != nil || v.Int != 1 {
+		t.Fatal(v, err)
+	}
+	if v, ok := e.Next(4); !ok || len(v.Elems) != 2 || v.Elems[1].Str != "a" {
+		t.Errorf("the third in line got %v", v)
+	}
+	if n := e.DB.Waiters(); n != 0 {
+		t.Errorf("%d places in lines are still taken", n)
+	}
+}
+
+func must1(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAThousandAreServedInTheirOrder(t *testing.T) {
+	e := newPlayed(t)
+	clients := 1000
+	if testing.Short() {
+		clients = 200
+	}
+	for n := range clients {
+		must1(t, e.Send(n+2, []string{"BLPOP", "l", "0"}))
+	}
+	for n := range clients {
+		must1(t, e.Send(1, []string{"RPUSH", "l", fmt.Sprint(n)}))
+		v, ok := e.Next(n + 2)
+		if !ok || v.Elems[1].Str != fmt.Sprint(n) {
+			t.Fatalf("client %d got %v", n, v)
+		}
+	}
+}
+
+// Many clients push, wait, give up and move between lists at once. Nothing is
+// lost and nothing comes twice.
+func TestNothingIsLostBetweenManyWhoWait(t *testing.T) {
+	var hooks session.Hooks
+	db := engine.Open(engine.Options{Hooks: &hooks})
+	s, err := session.NewService(session.Options{DB: db}, &hooks)
+	must1(t, err)
+	defer db.Close()
+	defer s.Close()
+
+	const each, workers = 400, 4
+	var pushed, taken sync.Map
+	var left atomic.Int64
+	left.Store(each * workers)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var pushers, takers sync.WaitGroup
+	for w := range workers {
+		pushers.Go(func() {
+			c := s.NewSession(nil)
+			defer c.Closed(nil)
+			for i := range each {
+				e := fmt.Sprintf("%d-%d", w, i)
+				pushed.Store(e, true)
+				ask(c, "RPUSH", []string{"a", "b", "c"}[i%3], e)
+			}
+		})
+		takers.Go(func() {
+			c := s.NewSession(nil)
+			defer c.Closed(nil)
+			for i := 0; left.Load() > 0; i++ {
+				sub, stop := context.WithCancel(ctx)
+				if i%3 != 0 {
+					takers.Go(stop) // gives up at some moment
+				}
+				v, err := askCtx(sub, c, "BLPOP", "c", "b", "d", "0")
+				stop()
+				if err != nil {
+					continue
+				}
+				if _, twice := taken.LoadOrStore(v.Elems[1].Str, true); twice {
+					t.Errorf("%s came twice", v.Elems[1].Str)
+				}
+				if left.Add(-1) == 0 {
+					cancel()
+				}
+			}
+		})
+		takers.Go(func() { // a chain that ends in d
+			c := s.NewSession(nil)
+			defer c.Closed(nil)
+			from, to := []string{"a", "b"}[w%2], []string{"c", "d"}[w%2]
+			for ctx.Err() == nil {
+				_, _ = askCtx(ctx, c, "BLMOVE", from, to, "LEFT", "RIGHT", "0")
+			}
+		})
+	}
+	pushers.Wait()
+	takers.Wait()
+	pushed.Range(func(e, _ any) bool {
+		if _, ok := taken.Load(e); !ok {
+			t.Errorf("%v is lost", e)
+		}
+		return true
+	})
+	if n := db.Waiters(); n != 0 {
+		t.Errorf("%d places in lines are still taken", n)
+	}
+}
+
+// BenchmarkWaitAndServe is a BLPOP that waits behind others, and a push that
+// serves the first of them.
+func BenchmarkWaitAndServe(b *testing.B) {
+	for _, others := range []int{0, 1000, 100000} {
+		b.Run(fmt.Sprint(others), func(b *testing.B) {
+			var hooks session.Hooks
+			db := engine.Open(engine.Options{Hooks: &hooks})
+			s, err := session.NewService(session.Options{DB: db}, &hooks)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer db.Close()
+			defer s.Close()
+			wait := resp.AppendCommand(nil, "BLPOP", "l", "10")
+			line := make([]*peer, others+1)
+			for i := range line {
+				line[i] = &peer{addr: "127.0.0.1:1", network: "tcp", woken: make(chan struct{}, 1)}
+				line[i].session = s.NewSession(line[i])
+				line[i].session.Serve(wait, nil)
+			}
+			pusher := s.NewSession(nil)
+			out := []byte(nil)
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := range b.N {
+				pusher.Do([]byte("RPUSH"), []byte("l"), []byte("x"))
+				p := line[i%len(line)]
+				_, out, _ = p.session.Serve(wait, out[:0])
+				if len(out) == 0 {
+					b.Fatal("not served")
+				}
+			}
+		})
+	}
+}

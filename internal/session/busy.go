@@ -1,0 +1,144 @@
+package session
+
+import (
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/script"
+)
+
+// scriptSlice is how long a script may keep its network loop, in us: about as
+// long as any command may. After it the script runs beside the loops, and shows
+// in Service.running.
+const scriptSlice = 500
+
+// running is a script that has run for longer than scriptSlice: who waits for
+// shards looks at it, and SCRIPT KILL ends it.
+type running struct {
+	name     string // of the function; "" for a script
+	args     [][]byte
+	began    int64 // us
+	wrote    atomic.Bool
+	killed   atomic.Bool
+	overdue  chan struct{} // closed after busy-reply-threshold: others get errBusy
+	over     atomic.Bool   // overdue is closed
+	finished chan struct{} // closed at the end
+	killing  chan struct{} // closed when killed is set
+}
+
+// beOverdue has others get errBusy from now on.
+func (r *running) beOverdue() {
+	r.over.Store(true)
+	close(r.overdue)
+}
+
+// Words for who comes while a script is overdue, and for who wants to end one.
+const (
+	errBusyScript   = command.ReplyError("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")
+	errBusyFunction = command.ReplyError("BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.")
+	errNotBusy      = command.ReplyError("NOTBUSY No scripts in execution right now.")
+	errUnkillable   = command.ReplyError("UNKILLABLE Sorry the script already executed write commands against the dataset. " +
+		"You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.")
+	errScriptKilled = script.Error("ERR Script killed by user with SCRIPT KILL...")
+	errScriptEnded  = script.Error("ERR Script ended because the server stops")
+	errScriptLeft   = script.Error("ERR Script ended because its caller has left")
+)
+
+// busy is the error for who finds the script running.
+func (r *running) busy() error {
+	if r.name != "" {
+		return errBusyFunction
+	}
+	return errBusyScript
+}
+
+// tooBusy returns the error for a command that may not begin because a script is
+// overdue, nil if it may.
+func (c *Session) tooBusy(spec *command.Spec, args [][]byte) error {
+	r := c.svc.running.Load()
+	switch {
+	case r == nil || !r.over.Load() || c.replay:
+		return nil
+	case spec.Name == "shutdown":
+		if len(args) > 1 && (command.EqualFold(args[1], "NOSAVE") || command.EqualFold(args[1], "ABORT")) {
+			return nil
+		}
+	case spec.Has(command.AllowBusy):
+		return nil
+	}
+	return r.busy()
+}
+
+// mostTurns is how often sleepFor looks whether shards are free before it queues for them.
+const mostTurns = 100
+
+// sleepFor locks the shards of keys, or all, in a goroutine that may sleep for them, and
+// whose caller has said Await. While a script holds them it waits until that ends; once
+// it is overdue, the error is that it is.
+//
+// A script that is young does not show yet; when it does, it wakes who waits. Who slept in
+// a shard's lock would hear nothing for as long as it runs, so that is the last resort.
+// There are no timers here: in a testing/synctest bubble, where who waits for a mutex that
+// our caller holds keeps time from passing, they would never fire.
+//
+// What a master or a log says is not refused over that: it waits.
+func (c *Session) sleepFor(all bool, keys [][]byte) error {
+	for turns := 0; turns < mostTurns && !c.replay; turns++ {
+		turn := c.tx.Turn()
+		if c.tryLock(all, keys) {
+			return nil
+		}
+		var overdue, done <-chan struct{}
+		r := c.svc.running.Load()
+		if r != nil {
+			overdue = r.overdue
+			turns = 0
+		}
+		if c.doing != nil {
+			done = c.doing.Done()
+		}
+		select {
+		case <-turn:
+		case <-overdue:
+			return r.busy()
+		case <-done:
+			c.left = c.doing.Err()
+			return errScriptLeft
+		case <-c.quit:
+			c.left = engine.ErrClosed
+			return errScriptLeft
+		}
+	}
+	if all {
+		c.tx.LockAll(c.dbi)
+	} else {
+		c.tx.Lock(c.dbi, keys)
+	}
+	return nil
+}
+
+func (c *Session) tryLock(all bool, keys [][]byte) bool {
+	if all {
+		return c.tx.TryLockAll(c.dbi)
+	}
+	return c.tx.TryLock(c.dbi, keys)
+}
+
+// kill ends the running script, if it is a function or a script as asked.
+func (s *Service) kill(function bool) error {
+	r := s.running.Load()
+	switch {
+	case r == nil:
+		return errNotBusy
+	case r.wrote.Load():
+		return errUnkillable
+	case function != (r.name != ""):
+		return r.busy()
+	}
+	if !r.killed.Swap(true) {
+		close(r.killing)
+	}
+	s.Log.Warn("a script is killed", "name", r.name, "after ms", (s.DB.Clock().Micros()-r.began)/1000)
+	return nil
+}

@@ -1,0 +1,445 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sort"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/internal/command"
+)
+
+// view is what other goroutines may read of a session.
+type view struct {
+	last   atomic.Pointer[command.Spec]
+	active atomic.Int64 // us of the last batch
+	name   atomic.Pointer[string]
+	lib    atomic.Pointer[[2]string] // LIB-NAME, LIB-VER
+	dbi    atomic.Int32
+	multi  atomic.Int32 // commands queued, -1 outside MULTI
+	// multiBytes is what these take up.
+	multiBytes atomic.Int64
+	watch      atomic.Int32
+	watchBytes atomic.Int64  // and what it takes up
+	nameBytes  atomic.Int64  // name and lib
+	flags      atomic.Uint32 // of the constants below
+
+	user    atomic.Pointer[acl.Account]
+	waiting atomic.Pointer[waiter] // nil: no command waits
+}
+
+const (
+	viewNoEvict uint32 = 1 << iota
+	viewNoTouch
+	viewMonitor // MONITOR
+	viewReplica // it is a replica, which follows the stream
+	viewMaster  // the master that is followed
+)
+
+// show sets or clears a flag.
+func (v *view) show(flag uint32, on bool) {
+	if on {
+		v.flags.Or(flag)
+	} else {
+		v.flags.And(^flag)
+	}
+}
+
+// clients is the set of sessions, in the order in which they came.
+type clients struct {
+	mu   sync.Mutex // guards what follows
+	next int64
+	all  map[int64]*Session
+}
+
+func (r *clients) init() { r.all = map[int64]*Session{} }
+
+// add gives a session its id.
+func (r *clients) add(c *Session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next++
+	c.id = r.next
+	r.all[c.id] = c
+}
+
+func (r *clients) remove(c *Session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.all, c.id)
+}
+
+// waiter returns what the command of a session waits for, nil if it does not or
+// there is no such session.
+func (r *clients) waiter(id int64) *waiter {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.all[id]; c != nil {
+		return c.view.waiting.Load()
+	}
+	return nil
+}
+
+// find returns the session with an id, nil if there is none.
+func (r *clients) find(id int64) *Session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all[id]
+}
+
+// everybody returns all sessions, in no order.
+func (r *clients) everybody() []*Session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := make([]*Session, 0, len(r.all))
+	for _, c := range r.all {
+		l = append(l, c)
+	}
+	return l
+}
+
+// list returns the sessions that have connections, by id.
+func (r *clients) list() []*Session {
+	r.mu.Lock()
+	var l []*Session
+	for _, c := range r.all {
+		if c.conn != nil {
+			l = append(l, c)
+		}
+	}
+	r.mu.Unlock()
+	sort.Slice(l, func(i, j int) bool { return l[i].id < l[j].id })
+	return l
+}
+
+// count returns how many sessions have connections, how many of these are
+// subscribed to something, and how many watch keys.
+func (r *clients) count() (n, subscribed, watching int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.all {
+		if c.conn == nil {
+			continue
+		}
+		n++
+		if c.subs.Len() > 0 {
+			subscribed++
+		}
+		if c.view.watch.Load() > 0 {
+			watching++
+		}
+	}
+	return n, subscribed, watching
+}
+
+// kill closes a client's connection; the one that asks for it is answered
+// first.
+func (c *Session) kill(target *Session) {
+	switch {
+	case target == c:
+		c.closing = true
+	case target.conn != nil:
+		if w := target.view.waiting.Load(); w != nil {
+			w.abandon(c.tx) // it gets nothing more
+		}
+		target.conn.Kill(errKilled)
+	}
+}
+
+// doom closes the connection without its replies. Until its loop has done so, nothing is
+// handed to a command that waits on it. Any goroutine may call it, with any locks.
+func (c *Session) doom(err error) {
+	c.doomed.Store(true)
+	c.conn.Kill(err)
+}
+
+var errKilled = errors.New("killed by another client")
+
+// sessionBytes is about what a connection without buffers takes up.
+const sessionBytes = 2 << 10
+
+// clientMemory is what a client's connection takes up, in bytes.
+type clientMemory struct {
+	in    int64 // a part of a request
+	out   int64 // replies and messages that are not sent yet
+	argv  int64 // the arguments of a command that waits
+	multi int64 // the commands that wait for EXEC, and the watched keys
+	lists int64 // subscriptions, prefixes of tracking, places in lines, names
+}
+
+func (m clientMemory) total() int64 { return sessionBytes + m.in + m.out + m.argv + m.multi + m.lists }
+
+// memory is about what a client's connection takes up. Buffers that connections
+// share belong to nobody. Any goroutine may call it.
+func (c *Session) memory() (m clientMemory) {
+	if c.conn != nil {
+		in, out := c.conn.Buffered()
+		m.in, m.out = int64(in), int64(out)
+	}
+	c.mu.Lock()
+	m.out += int64(len(c.queue))
+	c.mu.Unlock()
+	if w := c.view.waiting.Load(); w != nil {
+		m.argv = w.argv
+		m.lists = w.ticket.Bytes()
+	}
+	m.multi = c.view.multiBytes.Load() + c.view.watchBytes.Load()
+	m.lists += c.subs.Bytes() + c.track.Mode().Bytes() + c.view.nameBytes.Load()
+	return m
+}
+
+// argsBytes is about what a request's arguments take up.
+func argsBytes(args [][]byte) (n int64) {
+	for _, a := range args {
+		n += int64(len(a))
+	}
+	return n
+}
+
+// tooMuch notes what the client takes up, with in bytes of a request that is not complete
+// and out bytes of replies that its connection does not know of yet, and reports whether it has to go because all together take up too much.
+func (c *Session) tooMuch(in, out int) bool {
+	s := c.svc
+	c.showTransaction()
+	m := c.memory()
+	m.in = int64(in)
+	now := m.total() + int64(out)
+	if total := s.clientBytes.Add(now - c.counted.Swap(now)); total > s.clientLimit.Load() {
+		s.boundClients(c)
+	}
+	return c.evicted.Load()
+}
+
+// grew notes that messages of n bytes wait for a client.
+func (c *Session) grew(n int) {
+	s := c.svc
+	c.counted.Add(int64(n))
+	if s.clientBytes.Add(int64(n)) > s.clientLimit.Load() && s.ctx.Err() == nil && !s.bounding.Swap(true) {
+		s.beside.Go(func() {
+			s.bounding.Store(false)
+			s.boundClients(nil)
+		})
+	}
+}
+
+// boundClients keeps the memory of all connections below maxmemory-clients: the
+// largest are closed first, but none that asked for CLIENT NO-EVICT. A client that is
+// to be closed runs no further command. What the caller has just noted about by is kept; by is nil if the
+// caller serves no client.
+func (s *Service) boundClients(by *Session) {
+	limit := s.clientLimit.Load()
+	if limit <= 0 {
+		return
+	}
+	type load struct {
+		c     *Session
+		bytes int64
+	}
+	var all []load
+	var total int64
+	for _, c := range s.clients.list() {
+		l := load{c, c.counted.Load()}
+		if c != by {
+			l.bytes = c.memory().total()
+			s.clientBytes.Add(l.bytes - c.counted.Swap(l.bytes))
+		}
+		total += l.bytes
+		if c.view.flags.Load()&(viewNoEvict|viewReplica) == 0 {
+			all = append(all, l)
+		}
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].bytes > all[j].bytes })
+	for _, l := range all {
+		if total <= limit {
+			return
+		}
+		total -= l.bytes
+		if !l.c.evicted.Swap(true) {
+			l.c.doom(errClientMemory)
+		}
+	}
+}
+
+var errClientMemory = errors.New("closed because all clients together use more than maxmemory-clients")
+
+// pause is CLIENT PAUSE: commands that wait until a time is up.
+type pause struct {
+	svc *Service
+	on  atomic.Bool // the quick look
+
+	mu      sync.Mutex // guards what follows
+	until   int64      // us; 0: none
+	all     bool       // reads as well
+	waiting map[*Session]bool
+	over    bool // the service closes
+	held    bool // writes wait whatever the time is: FAILOVER
+	timer   *time.Timer
+	ended   chan struct{} // closed at the end of the pause; nil: no link waits for that
+}
+
+// errPaused says that a command is to be dispatched again later.
+var errPaused = errors.New("clients are paused")
+
+func (p *pause) active() bool { return p.on.Load() }
+
+// holds reports whether the pause stops this command now, and if so notes the
+// session, to be woken at the end.
+func (p *pause) holds(c *Session, spec *command.Spec, args [][]byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	timed := p.until > p.svc.DB.Clock().Micros()
+	if !timed && !p.held || c.conn == nil || p.over {
+		return false
+	}
+	if !(timed && p.all) && c.judged(spec, args)&(command.Write|command.MayReplicate) == 0 || spec.Name == "client|unpause" || spec.Name == "client|pause" {
+		return false
+	}
+	if p.waiting == nil {
+		p.waiting = map[*Session]bool{}
+	}
+	p.waiting[c] = true
+	return true
+}
+
+// forget takes a session that is gone off the list.
+func (p *pause) forget(c *Session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.waiting, c)
+}
+
+// begin pauses for some milliseconds. A pause that is longer or stricter than
+// this one stays so.
+func (p *pause) begin(ms int64, all bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.svc.DB.Clock().Micros()
+	if p.until > now {
+		all = all || p.all
+	}
+	until := int64(math.MaxInt64)
+	if ms < (math.MaxInt64-now)/1000 {
+		until = now + ms*1000
+	}
+	p.until, p.all = max(p.until, until), all
+	p.set(true)
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	// A tick later: then the time is up by the engine's clock as well.
+	wait := time.Duration(math.MaxInt64)
+	if us := p.until - now; us < math.MaxInt64/2000 {
+		wait = time.Duration(us+1000) * time.Microsecond
+	}
+	p.timer = time.AfterFunc(wait, p.timeUp)
+}
+
+// timeUp ends the pause if it was not prolonged meanwhile, and looks again
+// later if the engine's clock is behind.
+func (p *pause) timeUp() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if left := p.until - p.svc.DB.Clock().Micros(); left > 0 && p.timer != nil {
+		p.timer.Reset(time.Duration(min(left, 1e6)+1000) * time.Microsecond)
+		return
+	}
+	p.release()
+}
+
+// state returns why clients are paused, what is, and for how many ms more, as INFO shows it.
+func (p *pause) state() (reason, actions string, ms int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left := p.until - p.svc.DB.Clock().Micros()
+	switch {
+	case p.held:
+		return "failover_in_progress", "write", max(left, 0) / 1000
+	case left <= 0 || p.over:
+		return "none", "none", 0
+	case p.all:
+		return "client_pause", "all", left / 1000
+	}
+	return "client_pause", "write", left / 1000
+}
+
+// end wakes all who wait.
+func (p *pause) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.release()
+}
+
+// close ends the pause and allows no other.
+func (p *pause) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	p.release()
+}
+
+// set notes whether anything is paused. Meanwhile nothing expires and nothing is evicted,
+// as in Redis: the data stays as it is.
+func (p *pause) set(on bool) {
+	p.on.Store(on)
+	p.svc.DB.SetStill(on && !p.over)
+}
+
+// await waits until the pause lets a master's stream through, which stands for writes. It
+// returns an error when ctx ends.
+func (p *pause) await(ctx context.Context) error {
+	for p.active() {
+		p.mu.Lock()
+		if p.over || p.until <= p.svc.DB.Clock().Micros() {
+			p.mu.Unlock()
+			return nil
+		}
+		if p.ended == nil {
+			p.ended = make(chan struct{})
+		}
+		ended := p.ended
+		p.mu.Unlock()
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (p *pause) release() {
+	p.set(p.held && !p.over)
+	if p.ended != nil {
+		close(p.ended)
+		p.ended = nil
+	}
+	p.until, p.all = 0, false
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+	for c := range p.waiting {
+		delete(p.waiting, c)
+		c.conn.Wake()
+	}
+}
+
+// handOver has writes wait, or go on, beside what CLIENT PAUSE wants.
+func (p *pause) handOver(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = on
+	if on {
+		p.set(true)
+		return
+	}
+	p.set(p.until > p.svc.DB.Clock().Micros())
+	for c := range p.waiting {
+		delete(p.waiting, c)
+		c.conn.Wake()
+	}
+}

@@ -1,0 +1,142 @@
+package session
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/reactor"
+)
+
+// A panic in a command's handler is a mistake of this program. It ends what asked for
+// the command, and not the process:
+//
+//	a connection, on a loop or beside it, a script, EXEC   the connection is closed
+//	a command that waits and is being served               its connection is closed; the
+//	                                                       transaction that served it goes on
+//	the link to the master                                 the link ends
+//	a log that is loaded                                   the start is refused
+//	an embedded caller (Session.Do)                        the panic goes on to the caller
+//
+// The stack is in the log. The shards are let go of in each case (engine.Tx.Abandon).
+// Where the command was to write, memory may differ from the stream by a part of it.
+// Memory is what clients have seen, so it is the truth from then on: the append-only
+// files are rewritten from it, and the stream gets a new name, so that replicas, or this
+// one if it is a replica, ask for all data.
+
+// errPanicked is what a client hears of, where it hears anything.
+const errPanicked = command.ReplyError("ERR the command has failed inside the server: its log has the details")
+
+// Panics returns how many handlers have panicked, and what the last one said.
+func (s *Service) Panics() (n int64, last string) {
+	if text := s.crashes.last.Load(); text != nil {
+		last = *text
+	}
+	return s.crashes.n.Load(), last
+}
+
+// notePanic logs a panic of a command's handler. It is called by the deferred function
+// that has recovered it, so that the stack is the handler's.
+func (s *Service) notePanic(what any, spec *command.Spec, id int64) {
+	name := ""
+	if spec != nil {
+		name = spec.Name
+	}
+	text := fmt.Sprintf("panic: %v\n%s", what, debug.Stack())
+	s.crashes.last.Store(&text)
+	s.crashes.n.Add(1)
+	s.Log.Error("a command has panicked: this is a mistake in ebb, please report it", "command", name, "client", id, "panic", text)
+}
+
+// distrust has everything that was made of the stream made anew of what is in memory.
+func (s *Service) distrust() {
+	s.repl.Distrust("a command has panicked: all data is to be synchronised again")
+	if s.keeper != nil {
+		s.keeper.Replaced()
+	}
+}
+
+// crashed ends what the session's command has left, after a panic in it.
+func (c *Session) crashed(what any) {
+	c.svc.notePanic(what, c.ctx.Spec, c.id)
+	if c.tx.Abandon() {
+		c.svc.distrust()
+	}
+	if st := c.strand; st != nil && c.stats.strand == st {
+		c.stats.strand, c.stats.scratch = nil, nil // its coroutine has ended
+	}
+	c.strand, c.multi, c.last = nil, multi{}, nil
+	c.closing = true
+}
+
+// serveSafely is serveBatch that closes the connection after a panic in a command. The
+// replies of its batch are lost.
+func (c *Session) serveSafely(in, out []byte) (consumed int, rest []byte, v reactor.Verdict) {
+	defer func() {
+		if what := recover(); what != nil {
+			c.crashed(what)
+			c.out.Buf = nil
+			c.endBatch(0, 0)
+			consumed, rest, v = len(in), out, reactor.Close
+		}
+	}()
+	return c.serveBatch(in, out)
+}
+
+// executeParked runs a parked command beside the loop.
+func (c *Session) executeParked(p *parked) (what outcome) {
+	defer func() {
+		if x := recover(); x != nil {
+			c.crashed(x)
+			c.out.Buf, what = nil, done
+		}
+	}()
+	if st := p.strand; st != nil {
+		what = st.resume()
+		st.stop()
+		return what
+	}
+	return c.executeBeside(p)
+}
+
+// run runs the command of a waiter in the transaction of another session. A panic in it
+// is the waiter's alone.
+func (w *waiter) run(x *command.Ctx) (err error) {
+	defer func() {
+		if what := recover(); what != nil {
+			w.c.svc.notePanic(what, x.Spec, w.c.id)
+			w.c.svc.distrust()
+			w.lost = true
+			err = errPanicked
+		}
+	}()
+	return x.Spec.Run(x)
+}
+
+// applySafely runs a command of a log.
+func (a *rerun) applySafely(args [][]byte) (what outcome, err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			a.c.svc.notePanic(x, a.c.ctx.Spec, a.c.id)
+			a.c.tx.Abandon()
+			err = fmt.Errorf("panic: %v", x)
+		}
+	}()
+	return a.c.dispatch(args), nil
+}
+
+// dispatchSafely is dispatch of an embedded caller, which gets the panic.
+func (c *Session) dispatchSafely(args [][]byte) outcome {
+	ok := false
+	defer func() {
+		if !ok {
+			c.svc.notePanic("of an embedded caller's command", c.ctx.Spec, c.id)
+			if c.tx.Abandon() {
+				c.svc.distrust()
+			}
+		}
+	}()
+	what := c.dispatch(args)
+	ok = true
+	return what
+}

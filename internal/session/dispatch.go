@@ -1,0 +1,472 @@
+package session
+
+import (
+	"runtime"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/reactor"
+)
+
+// outcome is what became of a request.
+type outcome uint8
+
+const (
+	done      outcome = iota // replied
+	again                    // not begun: to be dispatched again after a wake
+	elsewhere                // runs beside the loop
+	waiting                  // waits, as Session.waiting says
+)
+
+// manyArgs is how many arguments a request may have on a network loop, and how long a
+// list of the session's may be that a command walks there: at 50 to 250 ns each others
+// wait for up to a millisecond. More run beside the loops.
+const manyArgs = 4096
+
+// dispatch is the only gate between a request and its handler: it finds the
+// command, decides whether it may run, locks the shards of its keys, runs it,
+// and settles what it did.
+func (c *Session) dispatch(args [][]byte) outcome {
+	c.ctx.ForgetKeys()
+	spec, err := c.resolve(args)
+	if err == nil {
+		err = c.admit(spec, args)
+	}
+	if err != nil {
+		if err == errPaused {
+			return again
+		}
+		if spec == nil && c.conn != nil && isHTTPWord(args[0]) {
+			c.expelForeign()
+			return done
+		}
+		if s := c.svc.table.Lookup(args[0]); s != nil && s.Name == "exec" {
+			err = c.abort(err)
+		}
+		if spec == nil { // of a known command, the number of arguments is wrong
+			if s, _ := c.svc.table.Find(args); s != nil {
+				c.stats.of(s).Rejected.Add(1)
+			}
+		}
+		c.reject(spec, err)
+		return done
+	}
+	if c.multi.on && !spec.Has(command.NoQueue) {
+		c.enqueue(spec, args)
+		return done
+	}
+	c.count(spec, len(args))
+	if c.loop && (len(args) > manyArgs || spec.Has(command.Slow)) {
+		if spec.Has(command.Scripts) {
+			c.oom = !c.replay && c.svc.outOfMemory()
+		}
+		return c.runBeside(spec, args)
+	}
+	if spec.Has(command.Scripts) || c.multi.scripts && spec.Name == "exec" {
+		c.oom = !c.replay && c.svc.outOfMemory()
+		if c.loop {
+			return c.runOnStrand(spec, args)
+		}
+	}
+	what := c.execute(spec, args)
+	if what == waiting {
+		c.batch.calls-- // it is counted when it ends
+	}
+	return what
+}
+
+// resolve finds the command of a request.
+func (c *Session) resolve(args [][]byte) (*command.Spec, error) {
+	if c.replay {
+		return c.resolveEffect(args)
+	}
+	if s := c.last; s != nil && s.Plain() && command.EqualFold(args[0], s.Called()) && s.ArityOK(args) {
+		return s, nil
+	}
+	s, err := c.svc.table.Resolve(args)
+	if err == nil {
+		c.last = s
+	}
+	return s, err
+}
+
+// admit decides whether a command may run now.
+func (c *Session) admit(spec *command.Spec, args [][]byte) error {
+	if !c.authed && !spec.Has(command.NoAuth) && c.svc.authRequired() {
+		return command.ErrNoAuth
+	}
+	if u := c.user.User(); !u.Unlimited && !c.defers(args) {
+		if err := c.permit(u, spec, args); err != nil {
+			return err
+		}
+	}
+	if c.svc.pause.active() && c.svc.pause.holds(c, spec, args) {
+		return errPaused
+	}
+	if err := c.tooBusy(spec, args); err != nil {
+		return err
+	}
+	if c.subs.Len() > 0 && c.out.Proto != 3 && !allowedInSubscription(spec) {
+		return errInSubscription(spec)
+	}
+	if c.svc.cluster && !c.replay && !c.defers(args) {
+		if err := c.oneSlot(spec, args); err != nil {
+			return err
+		}
+	}
+	if spec.Flags&(command.DenyOOM|command.Scripts) != 0 && !c.replay && c.svc.outOfMemory() && c.judged(spec, args)&command.DenyOOM != 0 {
+		return command.ErrOOM
+	}
+	if closed := c.svc.gates.closed.Load(); closed != 0 {
+		if err := c.pass(gate(closed), spec, c.judged(spec, args)); err != nil {
+			return err
+		}
+	}
+	if c.observing != 0 && c.watches(spec) {
+		return errMonitorKeys
+	}
+	return nil
+}
+
+// defers reports whether a request is too long for its arguments to be judged on a
+// network loop: it will run beside, and admitDeferred judges them there.
+func (c *Session) defers(args [][]byte) bool { return len(args) > manyArgs && c.loop && !c.multi.on }
+
+// admitDeferred is the part of admit that looks at every argument.
+func (c *Session) admitDeferred(spec *command.Spec, args [][]byte) error {
+	if u := c.user.User(); !u.Unlimited {
+		if err := c.permit(u, spec, args); err != nil {
+			return err
+		}
+	}
+	if c.svc.cluster && !c.replay {
+		return c.oneSlot(spec, args)
+	}
+	return nil
+}
+
+// reject replies an error to a command that was not begun.
+func (c *Session) reject(spec *command.Spec, err error) {
+	if c.multi.on {
+		c.multi.failed = true
+	}
+	if c.observing != 0 {
+		c.settleCaching(spec)
+	}
+	if spec != nil {
+		c.stats.of(spec).Rejected.Add(1)
+	}
+	c.fail(err)
+}
+
+// fail replies an error.
+func (c *Session) fail(err error) {
+	text := c.svc.countFailure(err)
+	if c.reply == replyOn {
+		c.out.Error(text)
+	} else {
+		c.skipReply()
+	}
+}
+
+// execute locks, runs and settles one command in the calling goroutine.
+func (c *Session) execute(spec *command.Spec, args [][]byte) outcome {
+	x := &c.ctx
+	x.Spec, x.Args = spec, args
+	began, err := c.lock(spec, args)
+	if err != nil {
+		if err == command.ErrBeside {
+			return c.runBeside(spec, args)
+		}
+		c.fail(err)
+		return done
+	}
+	if began {
+		if err := c.still(spec, args); err != nil {
+			c.tx.Unlock()
+			c.reject(spec, err)
+			return done
+		}
+	}
+	mark := c.out.Mark()
+	c.tx.NoTouch(c.noTouch)
+	if c.replay {
+		c.tx.Replaying()
+		if spec.Has(command.Timed) {
+			if x.Args, err = c.takeInstant(args); err != nil {
+				if began {
+					c.tx.Unlock()
+				}
+				c.fail(err)
+				return done
+			}
+		}
+	}
+	var since int64
+	seen := c.svc.observed.Load()
+	if seen != 0 {
+		since = c.began(seen, spec, args)
+	}
+	err = spec.Run(x)
+	if seen|c.observing != 0 && err != command.ErrBeside {
+		if err == command.ErrBlocked {
+			since = 0
+		}
+		c.ran(seen, spec, args, since)
+		c.settleCaching(spec)
+	}
+	if began {
+		c.tx.Unlock()
+	}
+	if err != nil {
+		c.out.Rollback(mark)
+		if c.parked == nil {
+			c.dropPieces(len(c.out.Buf))
+		}
+		switch {
+		case err == command.ErrBlocked:
+			return waiting
+		case err == command.ErrBeside && c.loop:
+			return c.runBeside(spec, args)
+		}
+		c.stats.of(spec).Failed.Add(1)
+		c.fail(err)
+		return done
+	}
+	if c.reply != replyOn {
+		c.out.Rollback(mark)
+		c.skipReply()
+	}
+	return done
+}
+
+func (c *Session) skipReply() {
+	switch c.reply {
+	case replySkip:
+		c.reply = replyOn
+	case replySkipNext:
+		c.reply = replySkip
+	}
+}
+
+// spins is how often a loop tries for a shard before it sleeps for it: others
+// hold one for a microsecond or so.
+const spins = 200
+
+// lock begins the command's transaction, if it has keys. On a network loop it
+// returns ErrBeside where a shard is held by something long.
+func (c *Session) lock(spec *command.Spec, args [][]byte) (began bool, err error) {
+	tx := c.tx
+	if tx.Begun() {
+		return false, nil // inside EXEC, or a script
+	}
+	tx.ReadOnly(spec.Has(command.ReadOnly))
+	switch {
+	case spec.LocksAll(args):
+		if !tx.TryLockAll(c.dbi) {
+			return true, c.wait(true, nil)
+		}
+	case spec.OneKey():
+		if !tx.TryLockKey(c.dbi, args[1]) {
+			return true, c.wait(false, args[1:2])
+		}
+	case spec.Has(command.SelfLock) && c.loop:
+		// It would sleep for a shard, and the loop with it.
+		if !tx.TryLockAll(c.dbi) {
+			return true, command.ErrBeside
+		}
+	case spec.Has(command.Sliced) && len(args) > manyArgs:
+		tx.Select(c.dbi)
+		return false, nil
+	case spec.HasKeys():
+		keys, err := c.keysOf(spec, args)
+		if err != nil {
+			return false, err
+		}
+		if !tx.TryLock(c.dbi, keys) {
+			return true, c.wait(false, keys)
+		}
+	default:
+		tx.Select(c.dbi)
+		return false, nil
+	}
+	return true, nil
+}
+
+// busy reports whether a loop that waits for a shard may wait for long: other
+// commands run beside the loops.
+func (c *Session) busy() bool { return c.loop && c.svc.slow.Load() > 0 }
+
+// wait locks the shards of keys, or all, which are held by others. A loop does
+// not sleep for them: ErrBeside.
+func (c *Session) wait(all bool, keys [][]byte) error {
+	defer c.tx.Await(all, keys)()
+	for range spins {
+		if c.busy() {
+			return command.ErrBeside
+		}
+		runtime.Gosched()
+		if c.tryLock(all, keys) {
+			return nil
+		}
+	}
+	if c.loop {
+		return command.ErrBeside
+	}
+	return c.sleepFor(all, keys)
+}
+
+// keysOf returns the keys of a request.
+func (c *Session) keysOf(spec *command.Spec, args [][]byte) ([][]byte, error) {
+	refs, err := c.ctx.KeysOf(spec, args)
+	c.keys = c.keys[:0]
+	if err != nil {
+		// The handler will say what is wrong with the arguments, better than
+		// the search for keys can; it must not find a key unlocked.
+		if c.busy() {
+			return nil, command.ErrBeside
+		}
+		return nil, c.badArguments(spec, args)
+	}
+	for _, k := range refs {
+		c.keys = append(c.keys, args[k.Pos])
+	}
+	return c.keys, nil
+}
+
+// badArguments lets a handler say what is wrong with arguments in which no keys
+// can be found. It holds every shard, so that nothing it looks at is unlocked.
+func (c *Session) badArguments(spec *command.Spec, args [][]byte) error {
+	if err := c.wait(true, nil); err != nil {
+		return err
+	}
+	defer c.tx.Unlock()
+	mark := c.out.Mark()
+	c.ctx.NoWait = true
+	err := spec.Run(&c.ctx)
+	c.ctx.NoWait = false
+	c.out.Rollback(mark)
+	if err == nil {
+		err = command.ErrSyntax
+	}
+	return err
+}
+
+// parked is a command that runs beside its session's loop.
+type parked struct {
+	spec  *command.Spec
+	args  [][]byte
+	state atomic.Uint32 // of the constants below
+	out   []byte        // the reply, once finished
+	wait  *waiter       // what it waits for, then
+
+	strand *strand // has begun to run it; nil: it is to begin
+	judge  bool    // its arguments are to be judged first
+}
+
+const (
+	besideRuns uint32 = iota
+	besideFinished
+	besideAbandoned // the connection went first: the goroutine cleans up
+	besideWaits     // no goroutine: the command waits
+)
+
+// runBeside prepares a command to run in a goroutine of its own: its arguments
+// are copied. The session belongs to that goroutine until it has finished.
+func (c *Session) runBeside(spec *command.Spec, args [][]byte) outcome {
+	c.parked = &parked{spec: spec, args: ownArgs(args), judge: c.defers(args)}
+	c.batch.calls-- // it is counted when it ends
+	return elsewhere
+}
+
+// besideOut is the room for a reply to begin with: what runs beside a loop mostly
+// replies at length.
+const besideOut = 32 << 10
+
+// startParked starts what runBeside prepared.
+func (c *Session) startParked() {
+	p := c.parked
+	c.loop = false
+	c.out.Buf = p.out
+	if p.strand == nil {
+		c.out.Buf = make([]byte, 0, besideOut)
+	}
+	c.svc.slow.Add(1)
+	c.svc.beside.Go(func() {
+		began := c.svc.DB.Clock().Micros()
+		what := c.executeParked(p)
+		if what != waiting {
+			c.showTransaction()
+			c.countBeside(p.spec, c.svc.DB.Clock().Micros()-began)
+		}
+		c.loop = true
+		c.svc.slow.Add(-1)
+		next := besideFinished
+		if p.out = c.out.Buf; what == waiting {
+			p.wait, next = c.waiting, besideWaits
+			c.waiting = nil
+			c.leaveIfAlone(p.wait)
+		}
+		if p.state.CompareAndSwap(besideRuns, next) {
+			c.conn.Wake()
+			return
+		}
+		if p.wait != nil && !p.wait.abandon(nil) {
+			p.wait.takeBack()
+		}
+		c.cleanUp()
+	})
+}
+
+// executeBeside is execute for a request that its loop has parked.
+func (c *Session) executeBeside(p *parked) outcome {
+	if p.judge {
+		if err := c.admitDeferred(p.spec, p.args); err != nil {
+			c.reject(p.spec, err)
+			return done
+		}
+	}
+	return c.execute(p.spec, p.args)
+}
+
+// park notes that the session's command waits.
+func (c *Session) park() {
+	c.parked = &parked{wait: c.waiting}
+	c.parked.state.Store(besideWaits)
+	c.waiting = nil
+	c.leaveIfAlone(c.parked.wait)
+}
+
+// leaveIfAlone ends a wait that began after the client had stopped sending: the
+// loop says that once, which may have been during an earlier command.
+func (c *Session) leaveIfAlone(w *waiter) {
+	if c.peerGone.Load() {
+		w.abandon(nil)
+	}
+}
+
+// unpark appends the reply of a parked command, and reports whether there is one
+// yet.
+func (c *Session) unpark(out []byte) (_ []byte, ok bool) {
+	p := c.parked
+	switch p.state.Load() {
+	case besideFinished:
+		switch {
+		case c.replyTooLong(len(p.out)):
+		case len(p.out) >= command.ShareFrom && c.mayShare():
+			c.bulky += cap(p.out)
+			c.pieces = append(c.pieces, reactor.Piece{At: len(out), Bytes: p.out})
+		default:
+			out = append(out, p.out...)
+		}
+	case besideWaits:
+		if !p.wait.over.Load() {
+			return out, false
+		}
+		out = c.resume(p.wait, out)
+	default:
+		return out, false
+	}
+	c.parked = nil
+	return out, true
+}

@@ -1,0 +1,55 @@
+package session
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/reactor"
+)
+
+// quietConn is a connection that nobody looks at.
+type quietConn struct{}
+
+func (quietConn) Wake()                   {}
+func (quietConn) Kill(error)              {}
+func (quietConn) RemoteAddr() string      { return "127.0.0.1:1" }
+func (quietConn) LocalAddr() string       { return "127.0.0.1:2" }
+func (quietConn) Network() string         { return "tcp" }
+func (quietConn) FD() int                 { return 3 }
+func (quietConn) Loop() int               { return 0 }
+func (quietConn) Buffered() (in, out int) { return 0, 0 }
+
+var _ reactor.Conn = quietConn{}
+
+// BenchmarkExpiredEvents removes expired keys whose events one client hears.
+func BenchmarkExpiredEvents(b *testing.B) {
+	clock := engine.NewManualClock(time.Unix(1e9, 0))
+	hooks := &Hooks{}
+	db := engine.Open(engine.Options{Clock: clock, Hooks: hooks})
+	defer db.Close()
+	svc, err := NewService(Options{DB: db, Loops: 1}, hooks)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer svc.Close()
+	admin := svc.NewSession(nil)
+	admin.Do([]byte("CONFIG"), []byte("SET"), []byte("notify-keyspace-events"), []byte("Ex"))
+	sub := svc.NewSession(quietConn{})
+	sub.Serve([]byte("SUBSCRIBE __keyevent@0__:expired\r\n"), nil)
+	const keys = 1000
+	var out []byte
+	for b.Loop() {
+		for i := range keys {
+			_ = db.Set(0, strconv.AppendInt([]byte("probe:"), int64(i), 10), []byte("v"), time.Second)
+		}
+		b.StartTimer()
+		clock.Advance(2 * time.Second)
+		out = sub.TakePushes(out[:0])
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/keys, "ns/event")
+	if len(out) == 0 {
+		b.Fatal("no events")
+	}
+}

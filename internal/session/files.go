@@ -1,0 +1,158 @@
+package session
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/disk"
+	"github.com/ebbdb/ebb/internal/durable"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// What the commands and package durable, which keeps the data in files, are to
+// each other: durable.Keeper asks the service to run logged commands, for the code
+// of functions and for the name of the stream, and tells it when to refuse
+// requests.
+
+// FileOptions say where the data is kept, beyond what the configuration does.
+type FileOptions struct {
+	Dir         string  // instead of the directive dir
+	AcceptClock bool    // start although the clock is far behind the files
+	FS          disk.FS // instead of the system's; for tests
+}
+
+// OpenFiles locks the directory of the data. Load comes next; before both, and
+// where the configuration names no directory, the data is in memory alone.
+func (s *Service) OpenFiles(o FileOptions) error {
+	d := s.keeperOptions()
+	d.Dir, d.AcceptClock, d.FS = o.Dir, o.AcceptClock, o.FS
+	d.Memory = o.Dir == "" && !s.Config.Durable()
+	d.Shared = o.Dir == "" && s.Config.Shares()
+	d.TakeRDB = !s.Config.FromFile() // nobody has said appendonly yes to Redis's meaning of it
+	k, err := durable.Open(d)
+	if err != nil {
+		return err
+	}
+	s.keeper = k
+	s.gates.set(gateLoading, !d.Memory)
+	return nil
+}
+
+// Load loads the data, which may take long: clients hear LOADING until it returns.
+// Then changes are kept as the configuration says, and a replica follows its
+// master. ctx ends it early.
+func (s *Service) Load(ctx context.Context) error {
+	if err := s.keeper.Load(ctx); err != nil {
+		return err
+	}
+	if o := s.keeper.Origin(); o.ID != "" {
+		s.repl.Restore(o.ID, o.Offset, o.DB)
+	}
+	if err := s.keeper.Start(); err != nil {
+		return err
+	}
+	s.repl.Start()
+	return nil
+}
+
+// Keeper returns what keeps the data in files.
+func (s *Service) Keeper() *durable.Keeper { return s.keeper }
+
+func (s *Service) keeperOptions() durable.Options {
+	return durable.Options{
+		DB: s.DB, Config: s.Config, Logger: s.Log, Version: admin.RedisVersion,
+		NewApplier:    s.newApplier,
+		Route:         s.route,
+		DumpFunctions: s.libraries,
+		LoadFunction:  s.loadLibrary,
+		DropFunctions: s.scripts.FlushLibraries,
+		Origin: func() (id string, offset int64, db int) {
+			id, _, _ = s.repl.Names()
+			offset, db = s.DB.Log().Cut()
+			return id, offset, db
+		},
+		SetLoading:   func(on bool) { s.gates.set(gateLoading, on) },
+		RefuseWrites: func(reply string) { s.gates.refuseWrites(command.ReplyError(reply)) },
+		Latency:      s.Latency,
+		Replica:      s.repl.IsReplica,
+	}
+}
+
+// libraries returns the code of all libraries of functions, by name.
+func (s *Service) libraries() (code [][]byte) {
+	for _, l := range s.scripts.Libraries() {
+		code = append(code, []byte(l.Code))
+	}
+	return code
+}
+
+// loadLibrary takes a library of a file.
+func (s *Service) loadLibrary(code []byte) error {
+	a := s.newApplier()
+	defer a.Close()
+	return a.Apply([][]byte{[]byte("FUNCTION"), []byte("LOAD"), []byte("REPLACE"), code})
+}
+
+// rerun is a session that runs logged commands again.
+type rerun struct{ c *Session }
+
+func (s *Service) newApplier() durable.Applier {
+	c := s.NewSession(nil)
+	c.replay = true
+	c.become(s.acl.Super())
+	return &rerun{c: c}
+}
+
+// Close implements durable.Applier.
+func (a *rerun) Close() { a.c.Closed(nil) }
+
+// Apply implements durable.Applier.
+func (a *rerun) Apply(args [][]byte) error {
+	c := a.c
+	c.out.Buf = c.out.Buf[:0]
+	what, err := a.applySafely(args)
+	if err != nil {
+		return err
+	}
+	if what == waiting {
+		return errors.New("the command waits: it is not from a log")
+	}
+	if len(c.out.Buf) == 0 {
+		return nil
+	}
+	switch kind := c.out.Buf[0]; {
+	case kind == '-':
+		return command.ReplyError(bytes.TrimRight(c.out.Buf[1:], "\r\n"))
+	case kind == '*' && command.EqualFold(args[0], "EXEC"):
+		v, err := resp.ReadValue(bufio.NewReader(bytes.NewReader(c.out.Buf)))
+		if err != nil {
+			return err
+		}
+		for _, e := range v.Elems {
+			if err := e.Err(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// route returns the key of a logged command that concerns one key and nothing else.
+func (s *Service) route(args [][]byte) (key []byte, one bool) {
+	spec, err := s.table.FindOwn(args)
+	if err != nil || len(args) < 2 {
+		return nil, false
+	}
+	if first, last, _ := spec.KeyRange(); first != 1 || last != 1 && len(args) > 2 || spec.Has(command.MovableKeys) {
+		return nil, false
+	}
+	switch spec.Group {
+	case command.GroupString, command.GroupHash, command.GroupList, command.GroupSet, command.GroupSortedSet, command.GroupStream, command.GroupGeneric:
+		return args[1], true
+	}
+	return nil, false
+}

@@ -1,0 +1,54 @@
+package session
+
+import (
+	"errors"
+	"github.com/ebbdb/ebb/internal/command"
+)
+
+// A browser can be made to send HTTP to any port of its machine and network: by a
+// form, by fetch with a text/plain body, or by a host name that changes its address.
+// The lines of a request would be inline commands, and the body could hold any. Such
+// a connection ends at its first line, before a line of the body is read:
+//
+//	POST / HTTP/1.1          "POST" is no command
+//	SET /key HTTP/1.1        nor is a first line that ends in a version of HTTP one
+//	Host: 127.0.0.1:6379     every request has this line, and browsers send it first
+//
+// Redis closes the connection at the first and the third of these.
+
+var errForeign = errors.New("the client speaks HTTP")
+
+// foreignEvery is how often, in us, an attempt is logged: a page can make thousands.
+const foreignEvery = 60e6
+
+// isHTTPRequestLine reports whether the first request of a connection, which is an
+// inline one, is the first line of an HTTP request.
+func isHTTPRequestLine(args [][]byte) bool {
+	return len(args) == 3 && len(args[2]) > 5 && command.EqualFold(args[2][:5], "HTTP/")
+}
+
+// isHTTPWord reports whether the name of a command that does not exist is one of the
+// words that HTTP requests have at the start of their lines. Redis needs white space
+// behind "Host:", HTTP does not.
+func isHTTPWord(name []byte) bool {
+	return command.EqualFold(name, "POST") || len(name) >= 5 && command.EqualFold(name[:5], "Host:")
+}
+
+// expelForeign ends a connection that speaks HTTP.
+func (c *Session) expelForeign() {
+	c.cut(errForeign)
+	c.svc.totals.ProtocolErrors.Add(1)
+	now := c.svc.DB.Clock().Micros()
+	last := c.svc.foreignAt.Load()
+	if last != 0 && now-last < foreignEvery || !c.svc.foreignAt.CompareAndSwap(last, now) {
+		return
+	}
+	c.svc.Log.Warn("Possible SECURITY ATTACK detected: a client sends HTTP (POST or Host:), as a web page can make a browser do; the server closes the connection",
+		"id", c.id, "client", c.conn.RemoteAddr())
+}
+
+// cut ends the connection now: what it was to be sent is dropped.
+func (c *Session) cut(why error) {
+	c.closing, c.cutOff = true, true
+	c.conn.Kill(why)
+}

@@ -1,0 +1,155 @@
+package session
+
+import (
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/script"
+)
+
+// Gates are states of the server in which it refuses commands. Dispatch looks at
+// one word; only where a gate is closed does it look closer.
+
+// gate is a reason to refuse commands: a bit.
+type gate uint32
+
+const (
+	gateLoading    gate = 1 << iota // data is being loaded: LOADING
+	gateReadOnly                    // a replica that is not to be written to: READONLY
+	gateStale                       // a replica without its master, which is to say so: MASTERDOWN
+	gateDisk                        // files cannot be written: MISCONF
+	gateNoReplicas                  // too few good replicas: NOREPLICAS
+)
+
+// The refusals, in Redis's words, which clients know.
+const (
+	ErrLoading    = command.ReplyError("LOADING Redis is loading the dataset in memory")
+	ErrReadOnly   = command.ReplyError("READONLY You can't write against a read only replica.")
+	ErrMasterDown = command.ReplyError("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.")
+	ErrNoReplicas = command.ReplyError("NOREPLICAS Not enough good replicas to write.")
+
+	// errScriptStale is for a command that a script calls on a replica without its
+	// master: the script itself was let in.
+	errScriptStale = command.ReplyError("ERR Can not execute the command on a stale replica")
+)
+
+// gates are those that are closed.
+type gates struct {
+	closed atomic.Uint32
+	disk   atomic.Pointer[command.ReplyError] // what gateDisk says
+}
+
+// set closes or opens a gate.
+func (g *gates) set(which gate, closed bool) {
+	if closed {
+		g.closed.Or(uint32(which))
+	} else {
+		g.closed.And(^uint32(which))
+	}
+}
+
+// refuseWrites closes the gate of files that cannot be written, which then says
+// why; "" opens it.
+func (g *gates) refuseWrites(why command.ReplyError) {
+	if why != "" {
+		g.disk.Store(&why)
+	}
+	g.set(gateDisk, why != "")
+}
+
+func (g *gates) has(which gate) bool { return gate(g.closed.Load())&which != 0 }
+
+// pass decides whether a command whose flags are f, as judged by Session.judged, may
+// pass the closed gates.
+func (c *Session) pass(closed gate, spec *command.Spec, f command.Flags) error {
+	if c.replay {
+		return nil // what the master, or the log, says is obeyed
+	}
+	if err := c.svc.gates.writing(closed, f&command.Write != 0, spec.Name == "ping"); err != nil {
+		return err
+	}
+	switch {
+	case closed&gateStale != 0 && f&command.Stale == 0:
+		return ErrMasterDown
+	case closed&gateLoading != 0 && f&command.Loading == 0:
+		return ErrLoading
+	}
+	return nil
+}
+
+// still decides again, with shards locked, whether a command may pass: since it was
+// admitted the server may have become a replica, or have begun to load.
+func (c *Session) still(spec *command.Spec, args [][]byte) error {
+	if closed := c.svc.gates.closed.Load(); closed != 0 {
+		return c.pass(gate(closed), spec, c.judged(spec, args))
+	}
+	return nil
+}
+
+// judged returns the flags by which gates, pauses and memory limits judge a command.
+// They are the Spec's, with two exceptions: EXEC has those of what it runs, and a
+// script or function that declares its flags has those. It costs O(1) for EXEC, and
+// for EVAL one read of the script's first line.
+func (c *Session) judged(spec *command.Spec, args [][]byte) command.Flags {
+	switch {
+	case spec.Has(command.Scripts):
+		if f, ok := c.svc.declared(spec, args); ok {
+			return scriptFlagsOf(spec.Flags, f)
+		}
+	case spec.Name == "exec" && c.multi.on:
+		f := spec.Flags | c.multi.any&(command.Write|command.MayReplicate)
+		return f &^ (c.multi.lacks & (command.Stale | command.Loading))
+	}
+	return spec.Flags
+}
+
+// declared returns the flags that a script or function declares; ok is false where it
+// declares none, as EVAL does without a shebang line, and where there is no such
+// script: its handler then says what is wrong.
+func (s *Service) declared(spec *command.Spec, args [][]byte) (f script.Flags, ok bool) {
+	switch spec.Name {
+	case "eval", "eval_ro":
+		f, ok = script.Declared(args[1])
+	case "evalsha", "evalsha_ro":
+		if cached := s.scripts.BySHA(args[1]); cached != nil {
+			f, ok = cached.Flags, cached.Flags&script.Compat == 0
+		}
+	case "fcall", "fcall_ro":
+		if function := s.scripts.Function(args[1]); function != nil {
+			f, ok = function.Flags, true
+		}
+	}
+	return f, ok
+}
+
+// scriptFlagsOf returns the flags of a command that runs a script which declares f. A
+// script that does not declare no-writes counts as one that writes, whatever it does.
+func scriptFlagsOf(own command.Flags, f script.Flags) command.Flags {
+	own &^= command.Write | command.MayReplicate | command.DenyOOM | command.Stale
+	if f&script.NoWrites == 0 {
+		own |= command.Write | command.MayReplicate
+	}
+	if f&(script.NoWrites|script.AllowOOM) == 0 {
+		own |= command.DenyOOM
+	}
+	if f&script.AllowStale != 0 {
+		own |= command.Stale
+	}
+	return own
+}
+
+// writing decides whether the closed gates let somebody write. PING is told of
+// disks as well: that is where monitoring looks.
+func (g *gates) writing(closed gate, writes, ping bool) error {
+	switch {
+	case closed&gateDisk != 0 && (writes || ping && closed&gateReadOnly == 0):
+		return *g.disk.Load()
+	case !writes:
+		return nil
+	case closed&gateNoReplicas != 0 && closed&gateReadOnly == 0:
+		return ErrNoReplicas
+	case closed&gateReadOnly != 0:
+		return ErrReadOnly
+	}
+	return nil
+}

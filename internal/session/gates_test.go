@@ -1,0 +1,82 @@
+package session
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ebbdb/ebb/engine"
+)
+
+func gated(t *testing.T) *Service {
+	t.Helper()
+	var hooks Hooks
+	db := engine.Open(engine.Options{Hooks: &hooks})
+	s, err := NewService(Options{DB: db}, &hooks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(); db.Close() })
+	return s
+}
+
+func words(line string) (args [][]byte) {
+	for _, w := range strings.Fields(line) {
+		args = append(args, []byte(w))
+	}
+	return args
+}
+
+// A command may wait for its shards while the server becomes a replica, which holds
+// them: what it wrote then would be in no stream, and its OK a lie.
+func TestTheRoleIsLookedAtAgainBehindTheLocks(t *testing.T) {
+	for _, c := range []struct{ request, want string }{
+		{"SET k v", "-READONLY"}, {"GET k", "$-1"}, {"BLPOP k 0", "-READONLY"}, {"EVAL return(redis.call('incr','k')) 0", "-READONLY"},
+	} {
+		s := gated(t)
+		x := s.NewSession(nil)
+		args := words(c.request)
+		spec, err := x.resolve(args)
+		if err == nil {
+			err = x.admit(spec, args)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.gates.set(gateReadOnly, true) // and only now it gets its shards
+		x.execute(spec, args)
+		if got := string(x.out.Buf); !strings.Contains(got, c.want[1:]) {
+			t.Errorf("%s: %q", c.request, got)
+		}
+		if x.tx.Begun() {
+			t.Errorf("%s: holds its shards", c.request)
+		}
+		x.Closed(nil)
+	}
+}
+
+// The same for a transaction, which is refused as a whole.
+func TestExecIsRefusedForWhatItRuns(t *testing.T) {
+	s := gated(t)
+	x := s.NewSession(nil)
+	defer x.Closed(nil)
+	for _, c := range []struct {
+		gate    gate
+		request string
+		want    string
+	}{
+		{gateLoading, "GET k", "EXECABORT Transaction discarded because of: LOADING"},
+		{gateLoading, "REPLICAOF NO ONE", "EXECABORT Transaction discarded because of: LOADING"},
+		{gateLoading, "ROLE", ""},
+		{gateStale, "GET k", "EXECABORT Transaction discarded because of: MASTERDOWN"},
+		{gateStale, "REPLICAOF NO ONE", ""},
+		{gateReadOnly, "SET k v", "EXECABORT Transaction discarded because of: READONLY"},
+	} {
+		x.Do(words("MULTI")...)
+		x.Do(words(c.request)...)
+		s.gates.set(c.gate, true)
+		if v := x.Do(words("EXEC")...); !strings.HasPrefix(v.Str, c.want) || (c.want == "") != (v.Err() == nil) {
+			t.Errorf("%s: %v", c.request, v)
+		}
+		s.gates.set(c.gate, false)
+	}
+}

@@ -1,0 +1,276 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/disk/crashfs"
+	"github.com/ebbdb/ebb/internal/oplog"
+	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// always is a service whose files sync when the test says so.
+func always(t *testing.T) *session.Service {
+	s := serve(t)
+	s.DB.NeedLog(1)
+	s.DB.Log().SetAlways(true)
+	return s
+}
+
+func request(words ...string) []byte { return resp.AppendCommand(nil, words...) }
+
+// step runs what Serve and TakePushes do after a wake.
+func (p *peer) step(in []byte) (string, reactor.Verdict) {
+	out := p.session.TakePushes(nil)
+	_, out, v := p.session.Serve(in, out)
+	return string(out), v
+}
+
+func (p *peer) wait() { <-p.woken }
+
+func TestRepliesWaitForTheSync(t *testing.T) {
+	s := always(t)
+	log := s.DB.Log()
+	writer, reader, other := dial(t, s, "tcp", "127.0.0.1:1"), dial(t, s, "tcp", "127.0.0.1:2"), dial(t, s, "tcp", "127.0.0.1:3")
+
+	if out, v := other.step(request("PING")); out != "+PONG\r\n" || v != reactor.Continue {
+		t.Fatalf("PING waits for nothing: %q, %v", out, v)
+	}
+	if out, v := writer.step(request("SET", "k", "v")); out != "" || v != reactor.Park {
+		t.Fatalf("SET: %q, %v before the sync", out, v)
+	}
+	if out, v := reader.step(request("GET", "k")); out != "" || v != reactor.Park {
+		t.Fatalf("GET of what is not synced: %q, %v", out, v)
+	}
+	mark := log.End()
+	log.SetSynced(mark - 1)
+	if out, v := writer.step(nil); out != "" || v != reactor.Park {
+		t.Fatalf("SET: %q, %v before its last byte is synced", out, v)
+	}
+	log.SetSynced(mark)
+	writer.wait()
+	reader.wait()
+	if out, v := writer.step(nil); out != "+OK\r\n" || v != reactor.Continue {
+		t.Fatalf("SET: %q, %v", out, v)
+	}
+	if out, _ := reader.step(nil); out != "$1\r\nv\r\n" {
+		t.Fatalf("GET: %q", out)
+	}
+	if out, _ := reader.step(request("GET", "k")); out != "$1\r\nv\r\n" {
+		t.Fatalf("GET of what is synced: %q", out)
+	}
+}
+
+func TestServedCommandsAndMessagesWaitForTheSync(t *testing.T) {
+	s := always(t)
+	log := s.DB.Log()
+	popper, pusher, listener := dial(t, s, "tcp", "127.0.0.1:1"), dial(t, s, "tcp", "127.0.0.1:2"), dial(t, s, "tcp", "127.0.0.1:3")
+	if got := listener.send("CONFIG", "SET", "notify-keyspace-events", "Kl"); got != "+OK\r\n" {
+		t.Fatal(got)
+	}
+	listener.send("SUBSCRIBE", "__keyspace@0__:q")
+	if _, v := popper.step(request("BLPOP", "q", "0")); v != reactor.Park {
+		t.Fatal("BLPOP does not wait")
+	}
+	if out, v := pusher.step(request("RPUSH", "q", "x")); out != "" || v != reactor.Park {
+		t.Fatalf("RPUSH: %q, %v before the sync", out, v)
+	}
+	popper.wait() // it was served
+	if out, v := popper.step(nil); out != "" || v != reactor.Park {
+		t.Fatalf("BLPOP: %q, %v before the sync", out, v)
+	}
+	listener.wait()
+	if out := string(listener.session.TakePushes(nil)); out != "" {
+		t.Fatalf("event before the sync: %q", out)
+	}
+	s.DB.Barrier()
+	log.SetSynced(log.End())
+	popper.wait()
+	for out := ""; out == ""; {
+		if out, _ = popper.step(nil); out == "" {
+			popper.wait()
+		} else if out != "*2\r\n$1\r\nq\r\n$1\r\nx\r\n" {
+			t.Fatalf("BLPOP: %q", out)
+		}
+	}
+	for out := ""; out == ""; {
+		if out = string(listener.session.TakePushes(nil)); out == "" {
+			listener.wait()
+		} else if !strings.Contains(out, "rpush") {
+			t.Fatalf("event: %q", out)
+		}
+	}
+}
+
+func TestAFailureOfTheFilesEndsTheWait(t *testing.T) {
+	s := always(t)
+	p := dial(t, s, "tcp", "127.0.0.1:1")
+	p.step(request("SET", "k", "v"))
+	s.DB.Log().Fail(errors.New("no space left on device"))
+	p.wait()
+	if out, v := p.step(nil); !strings.HasPrefix(out, "-MISCONF Errors writing to the AOF file: no space left on device") || v != reactor.Close {
+		t.Fatalf("%q, %v", out, v)
+	}
+	// Reads go on, and so does what has nothing to do with data.
+	q := dial(t, s, "tcp", "127.0.0.1:2")
+	if out, _ := q.step(request("GET", "k")); out != "$1\r\nv\r\n" {
+		t.Errorf("a read: %q", out)
+	}
+	if out, _ := q.step(request("DBSIZE")); out != ":1\r\n" {
+		t.Errorf("a read of all shards: %q", out)
+	}
+
+	c := s.NewSession(nil)
+	defer c.Closed(nil)
+	if _, err := c.DoContext(t.Context(), []byte("SET"), []byte("k"), []byte("w")); !errors.Is(err, session.ErrNotDurable) {
+		t.Errorf("embedded: %v", err)
+	}
+	s.DB.Log().Fail(nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.DoContext(ctx, []byte("SET"), []byte("k"), []byte("w")); !errors.Is(err, context.Canceled) {
+		t.Errorf("embedded, given up: %v", err)
+	}
+	s.DB.Log().SetSynced(s.DB.Log().End())
+	if v, err := c.DoContext(t.Context(), []byte("GET"), []byte("k")); err != nil || v.Str != "w" {
+		t.Errorf("embedded: %v, %v", v, err)
+	}
+}
+
+func TestAFailureThatIsOverLeavesNobodyWaiting(t *testing.T) {
+	s := always(t)
+	log := s.DB.Log()
+	p := dial(t, s, "tcp", "127.0.0.1:1")
+	p.step(request("SET", "k", "v"))
+	log.Fail(errors.New("no space left on device"))
+	log.Fail(nil)
+	p.wait() // of the failure; when the client looks there is none
+	if out, v := p.step(nil); out != "" || v != reactor.Park {
+		t.Fatalf("%q, %v before the sync", out, v)
+	}
+	log.SetSynced(log.End())
+	p.wait()
+	if out, v := p.step(nil); out != "+OK\r\n" || v != reactor.Continue {
+		t.Fatalf("%q, %v", out, v)
+	}
+}
+
+// onLoop is a peer of the first network loop.
+type onLoop struct{ *peer }
+
+func (onLoop) Loop() int { return 0 }
+
+// looped is a service with one network loop, whose files are on fs, and two
+// connections to it. Syncs have been fast.
+func looped(t *testing.T) (s *session.Service, fs *crashfs.FS, writer, reader *peer) {
+	t.Helper()
+	cfg, err := config.Load(nil, nil)
+	must1(t, err)
+	var hooks session.Hooks
+	db := engine.Open(engine.Options{Clock: engine.NewManualClock(time.Unix(1_700_000_000, 0)), Hooks: &hooks})
+	s, err = session.NewService(session.Options{DB: db, Config: cfg, Loops: 1}, &hooks)
+	must1(t, err)
+	s.DB.NeedLog(1)
+	fs = crashfs.New(1)
+	files, err := oplog.OpenFiles(fs, "/data/appendonlydir", "a.aof")
+	must1(t, err)
+	a := oplog.NewAppender(db.Log(), files, oplog.AppenderOptions{Policy: oplog.Always})
+	x, err := a.Start(db.Log().Cut())
+	must1(t, err)
+	must1(t, x.Wait(t.Context()))
+	t.Cleanup(func() { _ = a.Close(); s.Close(); db.Close() })
+	var peers [2]*peer
+	for i := range peers {
+		p := &peer{network: "tcp", addr: "127.0.0.1:1", woken: make(chan struct{}, 1)}
+		p.session = s.NewSession(onLoop{p})
+		t.Cleanup(func() { p.session.Closed(nil) })
+		peers[i] = p
+	}
+	for !db.Log().BeginBatch() { // not fast enough yet, or for the machine
+		if _, v := peers[0].step(request("SET", "before", "x")); v == reactor.Park {
+			peers[0].wait()
+			peers[0].step(nil)
+		}
+	}
+	db.Log().EndBatch()
+	s.Settle(0) // this loop calls it
+	return s, fs, peers[0], peers[1]
+}
+
+func TestALoopSyncsWhatItsBatchWrote(t *testing.T) {
+	s, fs, writer, reader := looped(t)
+	if s.Settle(0) {
+		t.Error("there is nothing to settle")
+	}
+	syncs := fs.Count(crashfs.OpSync)
+	for i, p := range []*peer{writer, reader} {
+		if out, v := p.step([][]byte{request("SET", "k", "v"), request("GET", "k")}[i]); out != "" || v != reactor.Park {
+			t.Fatalf("%q, %v before the sync", out, v)
+		}
+	}
+	if n := fs.Count(crashfs.OpSync) - syncs; n != 0 {
+		t.Errorf("%d syncs before the end of the batch", n)
+	}
+	if !s.Settle(0) {
+		t.Error("the log does not know of the batch")
+	}
+	writer.wait()
+	reader.wait()
+	for i, p := range []*peer{writer, reader} {
+		if out, v := p.step(nil); out != []string{"+OK\r\n", "$1\r\nv\r\n"}[i] || v != reactor.Continue {
+			t.Errorf("%q, %v after it", out, v)
+		}
+	}
+	s.Settle(0)
+	if n := fs.Count(crashfs.OpSync) - syncs; n != 1 {
+		t.Errorf("%d syncs for a batch", n)
+	}
+}
+
+func TestAFailedSyncAtTheEndOfABatchIsRefused(t *testing.T) {
+	s, fs, writer, reader := looped(t)
+	writer.step(request("SET", "k", "v"))
+	reader.step(request("GET", "k"))
+	fs.Inject(crashfs.Fault{Op: crashfs.OpSync, Err: syscall.EIO, Times: 1})
+	s.Settle(0)
+	writer.wait()
+	reader.wait()
+	if out, v := writer.step(nil); !strings.HasPrefix(out, "-MISCONF Errors writing to the AOF file: ") || v != reactor.Close {
+		t.Errorf("a write: %q, %v", out, v)
+	}
+	if out, v := reader.step(nil); out != "$1\r\nv\r\n" || v != reactor.Continue {
+		t.Errorf("a read: %q, %v", out, v)
+	}
+	s.Settle(0)
+	if s.DB.Log().Failure() == nil {
+		t.Error("the sync was tried again")
+	}
+}
+
+// A read that finds a dead key removes it, which is in the stream. It is a read all
+// the same, and goes on while the files fail.
+func TestAReadThatRemovesWhatIsDeadTellsOfNoWrite(t *testing.T) {
+	s := always(t)
+	s.DB.SetActiveExpiry(false)
+	p := dial(t, s, "tcp", "127.0.0.1:1")
+	p.step(request("SET", "k", "v", "PX", "1"))
+	s.DB.Log().SetSynced(s.DB.Log().End())
+	p.wait()
+	if out, _ := p.step(nil); out != "+OK\r\n" {
+		t.Fatal(out)
+	}
+	s.DB.Clock().(*engine.ManualClock).Advance(2 * time.Millisecond)
+	s.DB.Log().Fail(errors.New("no space left on device"))
+	before := s.DB.Log().End()
+	if out, v := p.step(request("GET", "k")); out != "$-1\r\n" || v != reactor.Continue || s.DB.Log().End() == before {
+		t.Errorf("%q, %v, %d bytes in the stream", out, v, s.DB.Log().End()-before)
+	}
+}

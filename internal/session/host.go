@@ -1,0 +1,47 @@
+package session
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/command"
+)
+
+// sessionOf is the session whose command runs, and serviceOf its service.
+func sessionOf(c *command.Ctx) *Session { return c.Host.(*Session) }
+func serviceOf(c *command.Ctx) *Service { return c.Host.(*Session).svc }
+
+var _ command.Host = (*Session)(nil)
+
+// OnLoop implements Host.
+func (c *Session) OnLoop() bool { return c.loop }
+
+// OthersRun implements Host.
+func (c *Session) OthersRun() bool { return c.loop && c.svc.slow.Load() > 0 }
+
+// Replaying implements Host.
+func (c *Session) Replaying() bool { return c.replay }
+
+// InScript implements Host.
+func (c *Session) InScript() bool { return c.script }
+
+// NoTouch implements Host.
+func (c *Session) NoTouch() bool { return c.noTouch }
+
+// Clustered implements Host.
+func (c *Session) Clustered() bool { return c.svc.clustered() }
+
+// Context implements Host.
+func (c *Session) Context() context.Context { return c.svc.ctx }
+
+// Outgrown implements Host.
+func (c *Session) Outgrown(n int) bool {
+	if c.conn == nil || !c.overLimit(n, false) {
+		return false
+	}
+	c.doom(errSlowReader)
+	return true
+}
+
+// Emptied implements Host.
+func (c *Session) Emptied(tx *engine.Tx) { c.svc.keeper.Emptied(tx) }

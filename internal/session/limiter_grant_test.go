@@ -1,0 +1,56 @@
+package session_test
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/modeltest"
+	"github.com/ebbdb/ebb/internal/session"
+)
+
+// A connection that dies between its turn and the reply gives the turn to the next.
+func TestATurnThatNobodyTookPassesOn(t *testing.T) {
+	for algo := range engine.Algos {
+		t.Run(algo.String(), func(t *testing.T) {
+			var hooks session.Hooks
+			clock := engine.NewManualClock(time.UnixMilli(1_700_000_000_000))
+			db := engine.Open(engine.Options{Hooks: &hooks, Clock: clock, RecordEffects: true})
+			defer db.Close()
+			s, err := session.NewService(session.Options{DB: db}, &hooks)
+			must1(t, err)
+			defer s.Close()
+			own := s.NewSession(nil)
+			defer own.Closed(nil)
+
+			rate := []string{"5", "60000"}
+			words := func(head string, tail ...string) []string {
+				return append(append([]string{head, "k"}, rate...), append(tail, "ALGO", algo.String())...)
+			}
+			ask(own, words("RL.TAKE", "COST", "5")...)
+			dies := waitingPeer(t, s, words("RL.WAIT", "0", "COST", "3")...)
+			next := waitingPeer(t, s, words("RL.WAIT", "0", "COST", "4")...)
+			clock.Advance(80 * time.Second) // the first has its turn, the next has to wait
+			if v := ask(own, "RL.INFO", "k"); v.Elems[17].Int != 1 {
+				t.Fatalf("not one waits: %v", v)
+			}
+			dies.session.Closed(io.EOF)
+			clock.Advance(10 * time.Second) // the weighted window still counts some of the first five
+			left := map[engine.Algo]string{engine.Window: "0"}[algo]
+			if left == "" {
+				left = "1"
+			}
+			out, _ := next.reply()
+			if !strings.HasPrefix(out, "*5\r\n:1\r\n:5\r\n:"+left+"\r\n") {
+				t.Errorf("the next one gets %q", out)
+			}
+			if n := db.Waiters(); n != 0 {
+				t.Errorf("%d places in lines are still taken", n)
+			}
+			must1(t, db.Check())
+			must1(t, modeltest.CheckEffects(db))
+		})
+	}
+}

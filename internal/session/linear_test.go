@@ -1,0 +1,215 @@
+package session_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Sizes of a history: the checker's work grows fast with the number of clients
+// that overlap.
+const (
+	linearClients = 4
+	linearOps     = 40
+	linearRounds  = 20
+)
+
+var linearKeys = []string{"a", "b", "c"}
+
+// atom is one operation of a history: a command, or the commands of a MULTI or of
+// a script, which take place at one instant. Its output is one reply for each.
+type atom [][]string
+
+// keyspace is the model's state: the value of each key, "" for none.
+type keyspace [3]string
+
+// apply runs a command on the model and returns the reply.
+func (k *keyspace) apply(args []string) string {
+	v := &k[strings.IndexByte("abc", args[1][0])]
+	switch args[0] {
+	case "SET":
+		*v = args[2]
+		return "OK"
+	case "GET":
+		return *v
+	case "DEL":
+		there := *v != ""
+		*v = ""
+		if there {
+			return "1"
+		}
+		return "0"
+	case "APPEND":
+		*v += args[2]
+		return strconv.Itoa(len(*v))
+	}
+	n, err := strconv.Atoi(*v) // INCR
+	if *v != "" && err != nil {
+		return command.ErrNotInteger.Error()
+	}
+	*v = strconv.Itoa(n + 1)
+	return *v
+}
+
+var stringModel = porcupine.Model{
+	Init: func() any { return keyspace{} },
+	Step: func(state, input, output any) (bool, any) {
+		k := state.(keyspace)
+		var replies []string
+		for _, args := range input.(atom) {
+			replies = append(replies, k.apply(args))
+		}
+		return strings.Join(replies, "\x00") == output.(string), k
+	},
+	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%q -> %q", input, output) },
+}
+
+func randomCommand(rng *rand.Rand) []string {
+	key := linearKeys[rng.IntN(len(linearKeys))]
+	switch rng.IntN(6) {
+	case 0:
+		return []string{"SET", key, strconv.Itoa(1 + rng.IntN(9))}
+	case 1:
+		return []string{"DEL", key}
+	case 2:
+		return []string{"APPEND", key, strconv.Itoa(1 + rng.IntN(9))}
+	case 3:
+		return []string{"INCR", key}
+	}
+	return []string{"GET", key}
+}
+
+// flat is a reply as text, an array's elements between spaces.
+func flat(v resp.Value) string {
+	if v.Elems == nil {
+		if v.Kind == resp.KindArray {
+			return ""
+		}
+		return v.String()
+	}
+	parts := make([]string, len(v.Elems))
+	for i, e := range v.Elems {
+		parts[i] = flat(e)
+	}
+	return strings.Join(parts, " ")
+}
+
+// run executes an atom in a session.
+func (a atom) run(s *session.Session) string {
+	do := func(args []string) string {
+		b := make([][]byte, len(args))
+		for i, x := range args {
+			b[i] = []byte(x)
+		}
+		return flat(s.Do(b...))
+	}
+	var got resp.Value
+	switch {
+	case len(a) == 1:
+		return do(a[0])
+	case len(a)%2 == 0:
+		do([]string{"MULTI"})
+		for _, args := range a {
+			do(args)
+		}
+		got = s.Do([]byte("EXEC"))
+	default:
+		req := [][]byte{[]byte("EVAL"), []byte(runAll), []byte("0")}
+		for _, args := range a {
+			req = append(req, strconv.AppendInt(nil, int64(len(args)), 10))
+			for _, x := range args {
+				req = append(req, []byte(x))
+			}
+		}
+		got = s.Do(req...)
+	}
+	var replies []string
+	for _, v := range got.Elems {
+		replies = append(replies, flat(v))
+	}
+	return strings.Join(replies, "\x00")
+}
+
+// runAll is a script that runs the commands in its arguments, each behind the
+// number of its own.
+const runAll = `
+local replies, i = {}, 1
+while ARGV[i] do
+  local n = tonumber(ARGV[i])
+  replies[#replies + 1] = redis.pcall(unpack(ARGV, i + 1, i + n))
+  i = i + n + 1
+end
+return replies`
+
+func TestCommandsAndTransactionsAreLinearizable(t *testing.T) {
+	for round := range linearRounds {
+		if !checkHistory(t, stringModel, recordHistory(t, uint64(round), randomCommand)) {
+			return
+		}
+	}
+}
+
+// recordHistory lets clients run random operations on one engine, each in a
+// session of its own, and notes when each began and ended.
+func recordHistory(t *testing.T, seed uint64, random func(*rand.Rand) []string) []porcupine.Operation {
+	t.Helper()
+	db := engine.Open(engine.Options{Shards: 2}) // few, so that clients meet
+	defer db.Close()
+	svc, err := session.NewService(session.Options{DB: db}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer svc.Close()
+	began := time.Now()
+	histories := make([][]porcupine.Operation, linearClients)
+	var all sync.WaitGroup
+	for c := range linearClients {
+		all.Go(func() {
+			rng := rand.New(rand.NewPCG(seed, uint64(c)))
+			s := svc.NewSession(nil)
+			defer s.Closed(nil)
+			for range linearOps {
+				a := atom{random(rng)}
+				for len(a) < 4 && rng.IntN(2) == 0 {
+					a = append(a, random(rng))
+				}
+				op := porcupine.Operation{ClientId: c, Input: a, Call: int64(time.Since(began))}
+				op.Output = a.run(s)
+				op.Return = int64(time.Since(began))
+				histories[c] = append(histories[c], op)
+			}
+		})
+	}
+	all.Wait()
+	var history []porcupine.Operation
+	for _, h := range histories {
+		history = append(history, h...)
+	}
+	return history
+}
+
+func checkHistory(t *testing.T, model porcupine.Model, history []porcupine.Operation) bool {
+	t.Helper()
+	switch porcupine.CheckOperationsTimeout(model, history, 20*time.Second) {
+	case porcupine.Illegal:
+		for _, op := range history {
+			t.Logf("%d %9d-%9d %s", op.ClientId, op.Call, op.Return, model.DescribeOperation(op.Input, op.Output))
+		}
+		t.Error("no order of these operations explains their replies")
+		return false
+	case porcupine.Unknown:
+		t.Log("a history was too hard to check in the time given")
+	}
+	return true
+}

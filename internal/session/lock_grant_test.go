@@ -1,0 +1,257 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// newService returns commands on an engine of the system's clock.
+func newLockService(t *testing.T) *session.Service {
+	var hooks session.Hooks
+	db := engine.Open(engine.Options{Hooks: &hooks})
+	s, err := session.NewService(session.Options{DB: db}, &hooks)
+	must1(t, err)
+	t.Cleanup(func() {
+		s.Close()
+		db.Close()
+	})
+	return s
+}
+
+// waitingPeer is a connection that has sent a request which waits.
+func waitingPeer(t *testing.T, s *session.Service, words ...string) *peer {
+	t.Helper()
+	p := &peer{addr: "127.0.0.1:1", network: "tcp", woken: make(chan struct{}, 1)}
+	p.session = s.NewSession(p)
+	if _, out, v := p.session.Serve(resp.AppendCommand(nil, words...), nil); v != reactor.Park || len(out) > 0 {
+		t.Fatalf("%q: %q, %v", words, out, v)
+	}
+	return p
+}
+
+// reply is what a woken connection gets.
+func (p *peer) reply() (string, reactor.Verdict) {
+	_, out, v := p.session.Serve(nil, nil)
+	return string(out), v
+}
+
+func askInt(t *testing.T, s *session.Session, words ...string) int64 {
+	t.Helper()
+	v := ask(s, words...)
+	if v.Kind != resp.KindInt {
+		t.Fatalf("%q: %v", words, v)
+	}
+	return v.Int
+}
+
+// A connection that dies between the grant and its reply gives it to the next.
+func TestAGrantThatNobodyTookPassesOn(t *testing.T) {
+	for _, c := range []struct{ name, acquire, release string }{
+		{"lock", "LOCK.ACQUIRE k %s 60000", "LOCK.RELEASE k a %d"},
+		{"shared", "LOCK.ACQUIRE k %s 60000", "LOCK.RELEASE k a %d"},
+		{"semaphore", "SEM.ACQUIRE k %s 3 60000 COUNT 2", "SEM.RELEASE k a"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newLockService(t)
+			own := s.NewSession(nil)
+			defer own.Closed(nil)
+			acquire := func(owner string) []string {
+				w := strings.Fields(fmt.Sprintf(c.acquire, owner) + " WAIT 0")
+				if c.name == "shared" && owner == "b" {
+					w = append(w, "SHARED")
+				}
+				return w
+			}
+			token := askInt(t, own, acquire("a")...)
+			dies := waitingPeer(t, s, acquire("b")...)
+			next := waitingPeer(t, s, acquire("c")...)
+			release := c.release
+			if strings.Contains(release, "%d") {
+				release = fmt.Sprintf(release, token)
+			}
+			if n := askInt(t, own, strings.Fields(release)...); n != 1 {
+				t.Fatal("a does not hold it")
+			}
+			dies.session.Closed(io.EOF)
+			out, _ := next.reply()
+			if got, err := strconv.ParseInt(strings.Trim(out, ":\r\n"), 10, 64); err != nil || got <= token+1 {
+				t.Errorf("the next one gets %q after %d", out, token)
+			}
+			next.session.Closed(io.EOF) // it has its reply: the lock stays
+			if v := ask(own, "EXISTS", "k"); v.Int != 1 {
+				t.Error("a grant whose reply was taken is gone")
+			}
+		})
+	}
+}
+
+// One that asked again elsewhere, because it thought its connection dead, keeps
+// what it got there when the old connection ends.
+func TestWhoAskedAgainKeepsTheLock(t *testing.T) {
+	s := newLockService(t)
+	own := s.NewSession(nil)
+	defer own.Closed(nil)
+	token := askInt(t, own, "LOCK.ACQUIRE", "k", "a", "60000")
+	old := waitingPeer(t, s, "LOCK.ACQUIRE", "k", "b", "60000", "WAIT", "0")
+	again := waitingPeer(t, s, "LOCK.ACQUIRE", "k", "b", "60000", "WAIT", "0")
+	askInt(t, own, "LOCK.RELEASE", "k", "a", strconv.FormatInt(token, 10))
+	old.session.Closed(io.EOF)
+	got, _ := again.reply()
+	if v := ask(own, "LOCK.RENEW", "k", "b", strings.Trim(got, ":\r\n"), "1000"); v.Int != 1 {
+		t.Errorf("b got %q, and lost it: %v", got, v)
+	}
+	again.session.Closed(io.EOF)
+}
+
+// A reply that could not be written gives its grant back; one that was written does
+// not, even if the connection dies next, and nor does one that a request followed.
+func TestAReplyThatWasNotSentGivesNothing(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		after func(p *peer)
+		there int64
+	}{
+		{"not sent", func(p *peer) { p.session.Unsent() }, 0},
+		{"sent", func(*peer) {}, 1},
+		{"followed", func(p *peer) { p.send("PING"); p.session.Unsent() }, 1},
+	} {
+		s := newLockService(t)
+		own := s.NewSession(nil)
+		defer own.Closed(nil)
+		token := askInt(t, own, "LOCK.ACQUIRE", "k", "a", "60000")
+		p := waitingPeer(t, s, "LOCK.ACQUIRE", "k", "b", "60000", "WAIT", "0")
+		askInt(t, own, "LOCK.RELEASE", "k", "a", strconv.FormatInt(token, 10))
+		p.reply()
+		c.after(p)
+		p.session.Closed(io.EOF)
+		if v := ask(own, "EXISTS", "k"); v.Int != c.there {
+			t.Errorf("%s: the lock is there %d times", c.name, v.Int)
+		}
+	}
+}
+
+// A client that sends no more while its grant is on the way is treated as one
+// that stopped sending before.
+func TestAHalfClosedConnectionIsGivenNothing(t *testing.T) {
+	s := newLockService(t)
+	own := s.NewSession(nil)
+	defer own.Closed(nil)
+	token := askInt(t, own, "LOCK.ACQUIRE", "k", "a", "60000")
+	half := waitingPeer(t, s, "LOCK.ACQUIRE", "k", "b", "60000", "WAIT", "0")
+	askInt(t, own, "LOCK.RELEASE", "k", "a", strconv.FormatInt(token, 10))
+	half.session.PeerClosed()
+	if out, v := half.reply(); out != "" || v != reactor.Close {
+		t.Errorf("it gets %q, and then %v", out, v)
+	}
+	half.session.Closed(nil)
+	if v := ask(own, "EXISTS", "k"); v.Int != 0 {
+		t.Error("the lock is still held")
+	}
+}
+
+// Many acquire, share, release, give up and die at once. Nobody is in with one
+// who is to be alone, tokens only grow, and nobody is forgotten.
+func TestLocksUnderConcurrencyExclude(t *testing.T) {
+	s := newLockService(t)
+	const workers, rounds = 6, 150
+	var alone, sharing atomic.Int64
+	var last atomic.Int64
+	var all sync.WaitGroup
+	for w := range workers {
+		all.Go(func() {
+			rng := rand.New(rand.NewPCG(1, uint64(w)))
+			c := s.NewSession(nil)
+			defer c.Closed(nil)
+			owner := fmt.Sprint("w", w)
+			for range rounds {
+				shared := rng.IntN(3) == 0
+				words := []string{"LOCK.ACQUIRE", "k", owner, "60000", "WAIT", "0"}
+				if shared {
+					words = append(words, "SHARED")
+				}
+				switch rng.IntN(8) {
+				case 0:
+					killed(t, s, words, rng)
+					continue
+				case 1:
+					ctx, cancel := context.WithCancel(context.Background())
+					all.Go(cancel)
+					v, err := askCtx(ctx, c, words...)
+					cancel()
+					if err != nil {
+						continue
+					}
+					leave(t, c, owner, v.Int)
+					continue
+				}
+				v := ask(c, words...)
+				if v.Kind != resp.KindInt {
+					t.Errorf("%q: %v", words, v)
+					return
+				}
+				if shared {
+					sharing.Add(1)
+				} else if alone.Add(1) != 1 {
+					t.Error("two have the lock alone")
+				}
+				if alone.Load() > 0 && sharing.Load() > 0 {
+					t.Error("one who is alone has company")
+				}
+				if old := last.Swap(v.Int); !shared && old >= v.Int {
+					t.Errorf("token %d came after %d", v.Int, old)
+				}
+				if shared {
+					sharing.Add(-1)
+				} else {
+					alone.Add(-1)
+				}
+				leave(t, c, owner, v.Int)
+			}
+		})
+	}
+	all.Wait()
+	c := s.NewSession(nil)
+	defer c.Closed(nil)
+	if v := ask(c, "LOCK.INFO", "k"); !v.IsNull() {
+		t.Errorf("somebody has it still: %v", v)
+	}
+	if n := s.DB.Waiters(); n != 0 {
+		t.Errorf("%d places in lines are still taken", n)
+	}
+	must1(t, s.DB.Check())
+}
+
+func leave(t *testing.T, c *session.Session, owner string, token int64) {
+	if v := ask(c, "LOCK.RELEASE", "k", owner, strconv.FormatInt(token, 10)); v.Int != 1 {
+		t.Errorf("%s did not hold the lock that it got: %v", owner, v)
+	}
+}
+
+// killed asks on a connection that dies at some moment, before its reply.
+func killed(t *testing.T, s *session.Service, words []string, rng *rand.Rand) {
+	words[2] = fmt.Sprint(words[2], "-", rng.Uint64())
+	p := &peer{addr: "127.0.0.1:1", network: "tcp", woken: make(chan struct{}, 1)}
+	p.session = s.NewSession(p)
+	_, out, v := p.session.Serve(resp.AppendCommand(nil, words...), nil)
+	if v != reactor.Park { // it has its reply
+		c := s.NewSession(nil)
+		defer c.Closed(nil)
+		token, _ := strconv.ParseInt(strings.Trim(string(out), ":\r\n"), 10, 64)
+		leave(t, c, words[2], token)
+	} else if rng.IntN(2) == 0 {
+		<-p.woken // served
+	}
+	p.session.Closed(io.EOF)
+}

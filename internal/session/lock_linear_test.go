@@ -1,0 +1,233 @@
+package session_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// lockOp is one request of a history about one lock and one semaphore, whose
+// owners are the clients; its output is a token or an integer, 0 for nil, and -1
+// for LOST.
+type lockOp struct {
+	words  string // what is asked; "lock" and "sem" mean ACQUIRE
+	client int
+	shared bool
+	wait   bool
+	n      int64 // permits
+	token  int64 // that the client believes in
+}
+
+const semLimit = 4
+
+// heldState is the model's state.
+type heldState struct {
+	shared  bool
+	locks   [linearClients]int64 // tokens
+	permits [linearClients]int64
+	tokens  [linearClients]int64 // of permits
+	last    int64
+}
+
+// fresh accepts a new token.
+func (s *heldState) fresh(token int64) bool {
+	ok := token > s.last
+	s.last = token
+	return ok
+}
+
+func (s *heldState) holders() (n int) {
+	for _, t := range s.locks {
+		if t != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// step applies a request and reports whether its output is right.
+func (s *heldState) step(o lockOp, out int64) bool {
+	mine := &s.locks[o.client]
+	switch o.words {
+	case "lock":
+		return s.lock(mine, o, out)
+	case "renew", "release":
+		ok := *mine != 0 && *mine == o.token
+		if ok && o.words == "release" {
+			*mine = 0
+		}
+		return out == map[bool]int64{true: 1, false: map[string]int64{"renew": -1, "release": 0}[o.words]}[ok]
+	case "del":
+		there := s.holders() > 0
+		s.locks = [linearClients]int64{}
+		return out == map[bool]int64{true: 1}[there]
+	case "sem":
+		return s.sem(o, out)
+	}
+	have := &s.permits[o.client] // "give"
+	there := *have > 0
+	*have = max(0, *have-o.n)
+	return out == map[bool]int64{true: 1}[there]
+}
+
+func (s *heldState) lock(mine *int64, o lockOp, out int64) bool {
+	switch n := s.holders(); {
+	case *mine != 0 && s.shared && !o.shared && n > 1:
+		return out == 0
+	case *mine != 0 && s.shared && !o.shared:
+		s.shared, *mine = false, out
+		return s.fresh(out)
+	case *mine != 0:
+		s.shared = s.shared || o.shared
+		return out == *mine
+	case n > 0 && !(s.shared && o.shared):
+		return out == 0 && !o.wait
+	}
+	if out == 0 { // others waited: nobody overtakes them
+		return !o.wait
+	}
+	s.shared, *mine = o.shared, out
+	return s.fresh(out)
+}
+
+func (s *heldState) sem(o lockOp, out int64) bool {
+	sum := int64(0)
+	for _, n := range s.permits {
+		sum += n
+	}
+	have := &s.permits[o.client]
+	switch {
+	case *have >= o.n:
+		return out == s.tokens[o.client]
+	case out == 0:
+		return !o.wait
+	case sum-*have+o.n > semLimit:
+		return false
+	case *have > 0:
+		*have = o.n
+		return out == s.tokens[o.client]
+	}
+	*have, s.tokens[o.client] = o.n, out
+	return s.fresh(out)
+}
+
+var heldModel = porcupine.Model{
+	Init: func() any { return heldState{} },
+	Step: func(state, input, output any) (bool, any) {
+		s := state.(heldState)
+		ok := s.step(input.(lockOp), output.(int64))
+		return ok, s
+	},
+	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %d", input, output) },
+}
+
+// draw makes a request of a client that believes to hold a lock under a token, or
+// permits. Who holds something does not wait for more: two would wait for each
+// other.
+func (o *lockOp) draw(rng *rand.Rand, token, permits int64) []string {
+	owner := fmt.Sprint("c", o.client)
+	o.token = token
+	switch rng.IntN(8) {
+	case 0, 1, 2:
+		o.words, o.shared, o.wait = "lock", rng.IntN(2) == 0, token+permits == 0 && rng.IntN(2) == 0
+		words := []string{"LOCK.ACQUIRE", "l", owner, "60000"}
+		if o.shared {
+			words = append(words, "SHARED")
+		}
+		return o.waits(words)
+	case 3:
+		o.words = "renew"
+		o.token = max(token, 1)
+		return []string{"LOCK.RENEW", "l", owner, strconv.FormatInt(o.token, 10), "60000"}
+	case 4:
+		o.words = "release"
+		o.token = max(token, 1)
+		return []string{"LOCK.RELEASE", "l", owner, strconv.FormatInt(o.token, 10)}
+	case 5:
+		if rng.IntN(4) == 0 {
+			o.words = "del"
+			return []string{"DEL", "l"}
+		}
+		o.words, o.n = "give", semLimit
+		return []string{"SEM.RELEASE", "s", owner}
+	case 6:
+		o.words, o.n = "give", 1+rng.Int64N(2)
+		return []string{"SEM.RELEASE", "s", owner, "COUNT", fmt.Sprint(o.n)}
+	}
+	o.words, o.n, o.wait = "sem", 1+rng.Int64N(semLimit), token+permits == 0 && rng.IntN(2) == 0
+	return o.waits([]string{"SEM.ACQUIRE", "s", owner, fmt.Sprint(semLimit), "60000", "COUNT", fmt.Sprint(o.n)})
+}
+
+func (o *lockOp) waits(words []string) []string {
+	if o.wait {
+		words = append(words, "WAIT", "0")
+	}
+	return words
+}
+
+// lockClient runs random requests and, at the end, gives back what it holds, so
+// that nobody waits for it for ever.
+func lockClient(s *session.Session, client int, rng *rand.Rand, began time.Time) (history []porcupine.Operation) {
+	var token, permits int64
+	run := func(o lockOp, words []string) {
+		op := porcupine.Operation{ClientId: client, Input: o, Call: int64(time.Since(began))}
+		v := ask(s, words...)
+		out := v.Int
+		if v.Kind == resp.KindError {
+			out = -1
+		}
+		op.Output, op.Return = out, int64(time.Since(began))
+		history = append(history, op)
+		switch {
+		case o.words == "lock" && out > 0:
+			token = out
+		case o.words == "renew" && out < 0, o.words == "release":
+			token = 0
+		case o.words == "sem" && out > 0:
+			permits = max(permits, o.n)
+		case o.words == "give":
+			permits = max(0, permits-o.n)
+		}
+	}
+	for range linearOps {
+		o := lockOp{client: client}
+		words := o.draw(rng, token, permits)
+		run(o, words)
+	}
+	owner := fmt.Sprint("c", client)
+	run(lockOp{words: "release", client: client, token: max(token, 1)}, []string{"LOCK.RELEASE", "l", owner, strconv.FormatInt(max(token, 1), 10)})
+	run(lockOp{words: "give", client: client, n: semLimit}, []string{"SEM.RELEASE", "s", owner})
+	return history
+}
+
+func TestLocksAndSemaphoresAreLinearizable(t *testing.T) {
+	for round := range linearRounds {
+		s := newLockService(t)
+		began := time.Now()
+		histories := make([][]porcupine.Operation, linearClients)
+		var all sync.WaitGroup
+		for c := range linearClients {
+			all.Go(func() {
+				session := s.NewSession(nil)
+				defer session.Closed(nil)
+				histories[c] = lockClient(session, c, rand.New(rand.NewPCG(uint64(round), uint64(c))), began)
+			})
+		}
+		all.Wait()
+		var history []porcupine.Operation
+		for _, h := range histories {
+			history = append(history, h...)
+		}
+		if !checkHistory(t, heldModel, history) {
+			return
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package session
+
+import (
+	"strings"
+	"testing"
+)
+
+// longestKept returns the longest text that the entries of ACL LOG and of SLOWLOG hold.
+func longestKept(svc *Service) (n int) {
+	for _, e := range svc.acl.Log.Newest(1000) {
+		n = max(n, len(e.Object), len(e.User), len(e.Client))
+	}
+	for _, e := range svc.slowlog.Latest(-1) {
+		n = max(n, len(e.Name))
+		for _, a := range e.Args {
+			n = max(n, len(a))
+		}
+	}
+	return n
+}
+
+// What a client sends may be long, and the logs keep 128 entries: a key, a channel, the
+// name of a user that there is not, and the client's own name are kept in part.
+func TestLogsKeepThePartOfALongArgument(t *testing.T) {
+	svc, _ := serviceWith(t, "--slowlog-log-slower-than", "0")
+	c := svc.NewSession(quietConn{})
+	long := strings.Repeat("k", 1<<20)
+	ask(t, c, "ACL", "SETUSER", "u", "on", "nopass", "~a", "+@all")
+	ask(t, c, "CLIENT", "SETNAME", long)
+	ask(t, c, "AUTH", long, "x")
+	ask(t, c, "SET", long, long)
+	ask(t, c, "AUTH", "u", "x")
+	ask(t, c, "GET", long)
+	ask(t, c, "GET", long+"another")
+	ask(t, c, "SUBSCRIBE", long)
+	ask(t, c, "PUBLISH", long, long)
+	ask(t, c, "MULTI")
+	ask(t, c, "GET", long)
+	if n := longestKept(svc); n > 2000 {
+		t.Errorf("a log keeps %d bytes of one text", n)
+	}
+	entries := svc.acl.Log.Newest(10)
+	if len(entries) != 5 {
+		t.Fatalf("%d entries, want 5", len(entries))
+	}
+	if want := strings.Repeat("k", 128) + "... (1048448 more bytes)"; entries[0].Object != want {
+		t.Errorf("GET is logged as %q", entries[0].Object)
+	}
+}
+
+// Passwords do not stand in the logs, also not where the command that has one is an
+// argument of another.
+func TestLogsDoNotShowPasswords(t *testing.T) {
+	svc, _ := serviceWith(t, "--slowlog-log-slower-than", "0")
+	watcher := svc.NewSession(quietConn{})
+	ask(t, watcher, "MONITOR")
+	c := svc.NewSession(quietConn{})
+	ask(t, c, "ACL", "SETUSER", "u", "on", ">other", "~*", "&*", "+@all")
+	for _, words := range [][]string{
+		{"AUTH", "hush"},
+		{"AUTH", "u", "hush"},
+		{"HELLO", "3", "AUTH", "u", "hush"},
+		{"ACL", "SETUSER", "u", ">hush"},
+		{"ACL", "DRYRUN", "u", "AUTH", "hush"},
+		{"ACL", "DRYRUN", "u", "AUTH", "u", "hush"},
+		{"acl", "dryrun", "u", "hello", "3", "auth", "u", "hush"},
+		{"ACL", "DRYRUN", "u", "ACL", "SETUSER", "x", ">hush"},
+		{"ACL", "DRYRUN", "u", "CONFIG", "SET", "requirepass", "hush"},
+		{"ACL", "DRYRUN", "u", "ACL", "DRYRUN", "u", "AUTH", "hush"},
+		{"ACL", "DRYRUN", "u", "MIGRATE", "h", "1", "k", "0", "10", "AUTH", "hush"},
+		{"COMMAND", "GETKEYS", "MIGRATE", "h", "1", "k", "0", "10", "AUTH2", "u", "hush"},
+		{"COMMAND", "GETKEYSANDFLAGS", "AUTH", "hush"},
+	} {
+		got := ask(t, c, words...)
+		if strings.Contains(got, "hush") {
+			t.Errorf("%q replies %q", words, got)
+		}
+	}
+	if shown := string(watcher.TakePushes(nil)); strings.Contains(shown, "hush") {
+		t.Errorf("MONITOR shows %s", shown)
+	}
+	for _, e := range svc.slowlog.Latest(-1) {
+		if all := strings.Join(e.Args, " "); strings.Contains(all, "hush") {
+			t.Errorf("SLOWLOG shows %s", all)
+		}
+	}
+	for _, e := range svc.acl.Log.Newest(100) {
+		if strings.Contains(e.Object+e.User+e.Client, "hush") {
+			t.Errorf("ACL LOG shows %+v", e)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package session
+
+import "github.com/ebbdb/ebb/engine"
+
+// What monitoring reads. A Meter gives the numbers of a service and its engine
+// under names, without a word of how they are shown:
+//
+//	redis_...   what redis_exporter makes of INFO, under its names, so that its
+//	            dashboards work as they are: metrics_redis.go
+//	ebb_...     what only ebb has: metrics_ebb.go
+//
+// Start reading at Meter.Read.
+
+// MetricKind says what may be done with a metric's value.
+type MetricKind uint8
+
+// The kinds.
+const (
+	Gauge        MetricKind = iota // goes up and down
+	Counter                        // only grows, but for CONFIG RESETSTAT
+	Distribution                   // Count, Sum and Buckets instead of Value
+)
+
+// Metric is one number, or one distribution.
+type Metric struct {
+	Name   string
+	Help   string // one sentence; the same for all metrics of a name
+	Kind   MetricKind
+	Labels []string // names and values in turn; the same names for all metrics of a name
+	Value  float64
+
+	// Of a Distribution:
+	Count   uint64
+	Sum     float64
+	Buckets map[float64]uint64 // how many were not above a bound
+}
+
+// Meter reads the metrics of a service. It is safe for concurrent use. It holds
+// the engine's latest survey, some 20 KB for each shard.
+type Meter struct {
+	svc      *Service
+	surveyor *engine.Surveyor
+}
+
+// NewMeter returns a meter of a service.
+func NewMeter(s *Service) *Meter { return &Meter{s, s.DB.NewSurveyor()} }
+
+// Read calls emit for every metric, those of one name together. It locks the
+// shards one at a time for microseconds and waits for none that is held for long;
+// see engine.Surveyor. It takes some hundred microseconds and O(clients), and
+// never more than 50 ms beside that. The caller must hold no shard.
+func (m *Meter) Read(emit func(Metric)) {
+	r := &scrape{svc: m.svc, v: m.surveyor.Survey(), now: m.svc.DB.Clock().Micros(), emit: emit}
+	r.redis()
+	r.ebb()
+}
+
+// scrape is one Read.
+type scrape struct {
+	svc  *Service
+	v    *engine.Survey
+	now  int64 // us
+	emit func(Metric)
+}
+
+func (r *scrape) gauge(name, help string, value float64, labels ...string) {
+	r.emit(Metric{Name: name, Help: help, Value: value, Labels: labels})
+}
+
+func (r *scrape) counter(name, help string, value float64, labels ...string) {
+	r.emit(Metric{Name: name, Help: help, Kind: Counter, Value: value, Labels: labels})
+}
+
+// lagBounds are the upper bounds of the buckets of durations, in us. They are
+// bounds of the engine's own buckets, so that nothing is estimated: 128 us, with
+// which anything on a network begins, to two minutes.
+var lagBounds = [...]int64{1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16,
+	1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 22, 1 << 24, 1 << 27}
+
+// durations emits a histogram of the engine's, in seconds.
+func (r *scrape) durations(name, help string, h *engine.Histogram, labels ...string) {
+	d := Metric{Name: name, Help: help, Kind: Distribution, Labels: labels,
+		Count: uint64(h.Count), Sum: float64(h.Sum) / 1e6, Buckets: make(map[float64]uint64, len(lagBounds))}
+	var counts [len(lagBounds) + 1]uint64
+	h.Each(func(_, hi, n int64) {
+		i := 0
+		for i < len(lagBounds) && hi > lagBounds[i] {
+			i++
+		}
+		counts[i] += uint64(n)
+	})
+	sum := uint64(0)
+	for i, bound := range lagBounds {
+		sum += counts[i]
+		d.Buckets[float64(bound)/1e6] = sum
+	}
+	r.emit(d)
+}

@@ -1,0 +1,452 @@
+package session
+
+import (
+	"github.com/ebbdb/ebb/internal/command"
+	"strings"
+)
+
+// multi is a session's transaction: what MULTI began and EXEC will run.
+type multi struct {
+	on     bool
+	failed bool // a command was refused while queueing: EXEC will abort
+	queue  []queued
+	bytes  int64 // about what these take up
+	// scripts: one of them runs a script.
+	scripts bool
+	// any has the flags that one of them has, lacks those that one of them lacks: see
+	// Session.judged.
+	any, lacks command.Flags
+	flags      command.Flags // of the commands, whatever their arguments: one of them has each
+	args       int           // of all of them
+}
+
+// queued is a command that waits for EXEC.
+type queued struct {
+	spec *command.Spec
+	args [][]byte
+}
+
+// What a command and each of its arguments take up in the queue, besides the
+// arguments' own bytes: two words and a slice, another slice.
+const (
+	queuedBytes = 32
+	argBytes    = 24
+)
+
+// enqueue puts a command off until EXEC.
+func (c *Session) enqueue(spec *command.Spec, args [][]byte) {
+	switch {
+	case spec.Has(command.NoMulti):
+		c.reject(spec, command.ReplyError("ERR Command not allowed inside a transaction"))
+		return
+	case !c.multi.failed: // what will not run need not be kept
+		c.multi.queue = append(c.multi.queue, queued{spec, ownArgs(args)})
+		c.multi.scripts = c.multi.scripts || spec.Has(command.Scripts)
+		f := c.judged(spec, args)
+		c.multi.flags |= spec.Flags
+		c.multi.args += len(args)
+		c.multi.any |= f
+		c.multi.lacks |= ^f
+		c.multi.bytes += queuedBytes + argBytes*int64(len(args)) + argsBytes(args)
+	}
+	if c.reply == replyOn {
+		c.out.Simple("QUEUED")
+	} else {
+		c.skipReply()
+	}
+}
+
+// ownArgs copies a request out of the input, into one piece of memory.
+func ownArgs(args [][]byte) [][]byte {
+	var m argMemory
+	return m.copy(args)
+}
+
+// argMemory is memory for requests, one after the other.
+type argMemory struct {
+	flat []byte
+	args [][]byte
+}
+
+// copy copies a request, over the one before.
+func (m *argMemory) copy(args [][]byte) [][]byte {
+	n := 0
+	for _, a := range args {
+		n += len(a)
+	}
+	if cap(m.flat) < n {
+		m.flat = make([]byte, 0, n)
+	}
+	if cap(m.args) < len(args) {
+		m.args = make([][]byte, len(args))
+	}
+	flat, own := m.flat[:0], m.args[:len(args)]
+	for i, a := range args {
+		flat = append(flat, a...)
+		own[i] = flat[len(flat)-len(a) : len(flat) : len(flat)]
+	}
+	return own
+}
+
+var specMulti = command.Spec{
+	Name: "multi", Group: command.GroupTransactions, Since: "1.2.0", Complexity: "O(1)",
+	Summary: "Starts a transaction.",
+	Flags:   command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy | command.NoQueue,
+	Client:  command.Stateful,
+	Stream:  command.StreamControl,
+	Examples: `
+> MULTI
+OK
+> INCR visits
+QUEUED
+> INCR visits
+QUEUED
+> EXEC
+1) (integer) 1
+2) (integer) 2
+> MULTI
+OK
+> MULTI
+(error) ERR MULTI calls can not be nested
+> DISCARD
+OK
+`,
+	Run: runMulti,
+}
+
+func runMulti(c *command.Ctx) error {
+	m := &sessionOf(c).multi
+	if m.on {
+		return command.ReplyError("ERR MULTI calls can not be nested")
+	}
+	m.on = true
+	c.Out.OK()
+	return nil
+}
+
+var specDiscard = command.Spec{
+	Name: "discard", Group: command.GroupTransactions, Since: "2.0.0", Complexity: "O(N), when N is the number of queued commands",
+	Summary: "Discards a transaction.",
+	Flags:   command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy | command.NoQueue,
+	Client:  command.Stateful,
+	Examples: `
+> MULTI
+OK
+> SET k v
+QUEUED
+> DISCARD
+OK
+> GET k
+(nil)
+> DISCARD
+(error) ERR DISCARD without MULTI
+`,
+	Run: runDiscard,
+}
+
+func runDiscard(c *command.Ctx) error {
+	s := sessionOf(c)
+	if !s.multi.on {
+		return command.ReplyError("ERR DISCARD without MULTI")
+	}
+	s.multi = multi{}
+	s.unwatch()
+	c.Out.OK()
+	return nil
+}
+
+var specExec = command.Spec{
+	Name: "exec", Group: command.GroupTransactions, Since: "1.2.0", Complexity: "Depends on commands in the transaction",
+	Summary: "Executes all commands in a transaction.",
+	Flags:   command.NoScript | command.Loading | command.Stale | command.SkipSlowlog | command.NoQueue,
+	Client:  command.Stateful,
+	Stream:  command.StreamControl,
+	Examples: `
+> MULTI
+OK
+> SET k v
+QUEUED
+> GET k
+QUEUED
+> EXEC
+1) OK
+2) "v"
+> WATCH k
+OK
+2> SET k other
+OK
+> MULTI
+OK
+> SET k mine
+QUEUED
+> EXEC
+(nil)
+> EXEC
+(error) ERR EXEC without MULTI
+`,
+	Run: runExec,
+}
+
+func runExec(c *command.Ctx) error {
+	s := sessionOf(c)
+	m := &s.multi
+	switch {
+	case !m.on:
+		return command.ReplyError("ERR EXEC without MULTI")
+	case m.needsMemory() && !s.replay && serviceOf(c).outOfMemory():
+		return s.abort(command.ErrOOM)
+	case m.failed:
+		s.endMulti()
+		return command.ErrExecAbort
+	case s.loop && (m.slow() || s.watch != nil && s.watch.Len() > manyArgs):
+		return command.ErrBeside
+	case s.crossesSlots(m.queue):
+		s.endMulti()
+		return errCrossSlot
+	}
+
+	s.tx.ReadOnly(m.lacks&command.ReadOnly == 0) // all of them only read
+	switch err := s.lockAll(m.queue); {
+	case err == command.ErrBeside:
+		return err
+	case err != nil: // a script is overdue
+		return s.abort(err)
+	}
+	if err := s.still(c.Spec, c.Args); err != nil {
+		s.tx.Unlock()
+		return s.abort(err)
+	}
+	if s.watch != nil && s.watch.Broken(s.tx) {
+		c.Out.NullArray()
+	} else if err := s.runQueue(m.queue); err != nil {
+		s.tx.Unlock()
+		return err
+	}
+	// The watches go while the shards are still locked, so that nobody breaks
+	// what is over.
+	s.endMulti()
+	s.tx.Unlock()
+	return nil
+}
+
+// endMulti forgets the transaction and the watched keys.
+func (c *Session) endMulti() {
+	c.multi = multi{}
+	c.unwatch()
+}
+
+// abort ends the transaction because EXEC itself was refused, and returns the
+// error to reply.
+func (c *Session) abort(why error) error {
+	c.endMulti()
+	return command.ReplyError("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(command.WireText(why), "ERR "))
+}
+
+// runQueue runs the commands of a transaction, whose shards are locked. It
+// returns ErrBeside, for EXEC to begin anew beside the loop, where a command
+// will take long and those before it have only read. Once something has been
+// done there is no way back, and the loop has to wait.
+func (c *Session) runQueue(queue []queued) error {
+	loop := c.loop
+	defer func() { c.loop = loop }()
+	c.out.Array(len(queue))
+	for _, q := range queue {
+		if err := c.runQueued(q); err != nil {
+			return err
+		}
+		c.loop = c.loop && q.spec.Has(command.ReadOnly)
+	}
+	return nil
+}
+
+// runQueued runs one command of a transaction. Its error is one of the replies;
+// only ErrBeside is returned.
+func (c *Session) runQueued(q queued) error {
+	if err := c.permitQueued(q.spec, q.args); err != nil {
+		text := command.WireText(err)
+		c.svc.totals.CountError(text)
+		c.out.Error(text)
+		return nil
+	}
+	x := c.ctx
+	x.Spec, x.Args, x.NoWait = q.spec, q.args, true
+	c.tx.Select(c.dbi)
+	c.tx.NoTouch(c.noTouch)
+	mark := c.out.Mark()
+	var since int64
+	seen := c.svc.observed.Load()
+	if seen != 0 {
+		since = c.began(seen, q.spec, q.args)
+	}
+	err := q.spec.Run(&x)
+	c.tx.Tell()
+	if err == command.ErrBeside && c.loop {
+		return err
+	}
+	if seen|c.observing != 0 {
+		c.ran(seen, q.spec, q.args, since)
+	}
+	c.count(q.spec, len(q.args))
+	switch {
+	case err != nil:
+		c.out.Rollback(mark)
+		c.stats.of(q.spec).Failed.Add(1)
+		c.out.Error(c.svc.countFailure(err))
+	case !c.out.Wrote(mark): // CLIENT REPLY OFF: the array stays whole
+		c.out.Null()
+	}
+	return nil
+}
+
+// manyCommands is how many commands a transaction may have on a network loop:
+// at some 100 ns each they take about as long as LongBytes.
+const manyCommands = 1024
+
+// slow reports whether a transaction must not run on a network loop.
+func (m *multi) slow() bool {
+	return len(m.queue) > manyCommands || m.args > manyArgs || m.flags&command.Slow != 0
+}
+
+// needsMemory reports whether a command waits that is refused over the memory
+// limit.
+func (m *multi) needsMemory() bool { return m.flags&command.DenyOOM != 0 }
+
+// lockAll begins the transaction on all keys of the commands, watched keys
+// included. It returns what wait does.
+func (c *Session) lockAll(queue []queued) error {
+	var keys [][]byte
+	all := false
+	if c.watch != nil {
+		if all = c.watch.Len() > manyArgs; !all { // many lie in all shards
+			keys = c.watch.Keys()
+		}
+	}
+	for _, q := range queue {
+		if all {
+			break
+		}
+		if all = q.spec.LocksAll(q.args) || q.spec.Has(command.SelfLock); all {
+			break
+		}
+		refs, err := c.ctx.KeysOf(q.spec, q.args)
+		if all = err != nil; all {
+			break
+		}
+		for _, k := range refs {
+			keys = append(keys, q.args[k.Pos])
+		}
+	}
+	if c.tryLock(all, keys) {
+		return nil
+	}
+	return c.wait(all, keys)
+}
+
+var specWatch = command.Spec{
+	Name: "watch", Group: command.GroupTransactions, Since: "2.2.0", Complexity: "O(1) for every key.",
+	Summary: "Monitors changes to keys to determine the execution of a transaction.",
+	Flags:   command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy | command.NoQueue | command.Sliced,
+	Client:  command.Stateful,
+	Args:    []command.Arg{command.ManyKeys("key", command.Meta)},
+	Examples: `
+> WATCH a b
+OK
+> MULTI
+OK
+> WATCH c
+(error) ERR WATCH inside MULTI is not allowed
+> DISCARD
+OK
+`,
+	Run: runWatch,
+}
+
+func runWatch(c *command.Ctx) error {
+	s := sessionOf(c)
+	if s.multi.on {
+		return command.ReplyError("ERR WATCH inside MULTI is not allowed")
+	}
+	if s.watch == nil {
+		s.watch = serviceOf(c).DB.NewWatch()
+	}
+	if keys := c.Args[1:]; c.Tx.Begun() {
+		s.watchKeys(keys)
+	} else if err := s.watchSlices(keys); err != nil {
+		return err
+	}
+	c.Out.OK()
+	return nil
+}
+
+func (c *Session) watchKeys(keys [][]byte) {
+	for _, key := range keys {
+		c.watch.Add(c.tx, key)
+	}
+}
+
+// watchSlices watches keys one at a time, so that others run in between: a client
+// reads what it watches behind the reply to WATCH, and so after all of them. An error
+// says that a script is overdue; none of the keys is watched then.
+func (c *Session) watchSlices(keys [][]byte) error {
+	had := c.watch.Len()
+	for i := range keys {
+		one := keys[i : i+1]
+		if !c.tryLock(false, one) {
+			if err := c.wait(false, one); err != nil {
+				c.watch.Forget(nil, had)
+				return err
+			}
+		}
+		c.watchKeys(one)
+		c.tx.Unlock()
+	}
+	return nil
+}
+
+var specUnwatch = command.Spec{
+	Name: "unwatch", Group: command.GroupTransactions, Since: "2.2.0", Complexity: "O(1)",
+	Summary: "Forgets about watched keys of a transaction.",
+	Flags:   command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy,
+	Client:  command.Stateful,
+	Examples: `
+> WATCH k
+OK
+> UNWATCH
+OK
+2> SET k v
+OK
+> MULTI
+OK
+> GET k
+QUEUED
+> EXEC
+1) "v"
+`,
+	Run: runUnwatch,
+}
+
+func runUnwatch(c *command.Ctx) error {
+	sessionOf(c).unwatch()
+	c.Out.OK()
+	return nil
+}
+
+// unwatch forgets the watched keys. A goroutine does so where they are many, or where
+// their shards are held: by a script, it may be for long.
+func (c *Session) unwatch() {
+	w := c.watch
+	switch {
+	case w == nil || w.Len() == 0:
+	case w.Len() > manyArgs: // key by key, while others run
+		c.watch = nil
+		c.svc.beside.Go(func() { w.Clear(nil) })
+	case c.tx.Begun():
+		w.Clear(c.tx)
+	case c.tryLock(false, w.Keys()):
+		w.Clear(c.tx)
+		c.tx.Unlock()
+	default:
+		c.watch = nil
+		c.svc.beside.Go(func() { w.Clear(nil) })
+	}
+}

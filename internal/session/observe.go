@@ -1,0 +1,337 @@
+package session
+
+import (
+	"strconv"
+	"sync"
+
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// What is looked at around a command's run: who watches with MONITOR, how long it
+// took, and which keys its client caches. Dispatch asks two words of flags, the
+// service's and the session's; while both are zero nothing of this is run.
+const (
+	obsMonitors uint32 = 1 << iota // somebody watches with MONITOR
+	obsSlow                        // calls that took long are noted
+	obsAll                         // and also those of commands that cannot take long
+)
+
+// A session's own.
+const (
+	obsTracks  uint32 = 1 << (iota + 8) // what it reads is remembered
+	obsCaching                          // CLIENT CACHING was said for the next command
+	obsMonitor                          // it watches with MONITOR
+)
+
+// sureMicros is a time that a fast command with few arguments does not take but
+// by accident of scheduling, nor does one on strings that stays on its loop: while
+// nothing below it counts as slow, those are not timed, which saves a look at the
+// clock for each: 10 % of a SET.
+const (
+	sureMicros = 1000
+	sureArgs   = 16
+)
+
+// setObserved works out from the configuration what is looked at.
+func (s *Service) setObserved() {
+	slower, threshold := s.Config.SlowlogLogSlowerThan(), s.Config.LatencyMonitorThreshold()
+	if s.Config.SlowlogMaxLen() == 0 {
+		slower = -1
+	}
+	var on uint32
+	if slower >= 0 || threshold > 0 {
+		on |= obsSlow
+	}
+	if slower >= 0 && slower < sureMicros || threshold > 0 {
+		on |= obsAll
+	}
+	for {
+		old := s.observed.Load()
+		if s.observed.CompareAndSwap(old, old&obsMonitors|on) {
+			return
+		}
+	}
+}
+
+// began returns the instant at which a command begins to run, 0 if it is not
+// timed.
+func (c *Session) began(o uint32, spec *command.Spec, args [][]byte) int64 {
+	if o&obsAll == 0 && (o&obsSlow == 0 || len(args) <= sureArgs && c.sure(spec)) {
+		return 0
+	}
+	return c.svc.DB.Clock().Micros()
+}
+
+// sure reports whether a command with few arguments cannot take long.
+func (c *Session) sure(spec *command.Spec) bool {
+	return spec.Has(command.Fast) || c.loop && spec.Group == command.GroupString
+}
+
+// ran settles what is looked at after a command has run, while its shards are
+// still locked.
+func (c *Session) ran(o uint32, spec *command.Spec, args [][]byte, began int64) {
+	if o&obsMonitors != 0 && spec.Flags&(command.Admin|command.SkipMonitor) == 0 {
+		c.svc.monitors.feed(c, c.svc.redacted(spec, args))
+	}
+	if began != 0 {
+		c.svc.took(c, spec, args, began, c.svc.DB.Clock().Micros()-began)
+	}
+	if c.observing&obsTracks != 0 {
+		c.noteReads(c.tx, &c.ctx, spec, args)
+	}
+}
+
+// settleCaching ends CLIENT CACHING behind the command that it was said for.
+func (c *Session) settleCaching(spec *command.Spec) {
+	if !c.multi.on && (spec == nil || spec.Parent() == nil || spec.Parent().Name != "client") {
+		c.observing &^= obsCaching
+	}
+}
+
+// took notes a call that took long.
+func (s *Service) took(c *Session, spec *command.Spec, args [][]byte, began, us int64) {
+	s.logSlow(c, spec, args, began, us)
+	event := "command"
+	if spec.Has(command.Fast) {
+		event = "fast-command"
+	}
+	s.Latency(event, us)
+}
+
+// served notes the call of a command that has waited. The wait itself does not
+// count, and a call whose time was up is not noted, as Redis does it.
+func (s *Service) served(c *Session, spec *command.Spec, args [][]byte, began, us int64) {
+	s.logSlow(c, spec, args, began, us)
+	s.Latency("command-unblocking", us)
+}
+
+// logSlow puts a call that took long into the SLOWLOG.
+func (s *Service) logSlow(c *Session, spec *command.Spec, args [][]byte, began, us int64) {
+	limit := int(s.Config.SlowlogMaxLen())
+	if slower := s.Config.SlowlogLogSlowerThan(); slower >= 0 && us >= slower && limit > 0 && !spec.Has(command.SkipSlowlog) {
+		addr, name := c.logName()
+		s.slowlog.Add(addr, name, s.redacted(spec, args), began+us, us, limit)
+	}
+}
+
+// logName is how SLOWLOG names the client: its address and its name.
+func (c *Session) logName() (addr, name string) {
+	addr = "embedded"
+	if c.conn != nil {
+		addr = c.conn.RemoteAddr()
+	}
+	if n := c.view.name.Load(); n != nil {
+		name = *n
+	}
+	return addr, name
+}
+
+// hidden stands in logs for what nobody must read there.
+var hidden = []byte("(redacted)")
+
+func secretDirective(name string) bool {
+	d := config.Lookup(name)
+	return d != nil && d.Sensitive
+}
+
+// wrapped are the commands whose arguments are another command, and where its name
+// stands.
+var wrapped = map[string]int{"acl|dryrun": 3, "command|getkeys": 2, "command|getkeysandflags": 2}
+
+// redacted returns a request without passwords, for every log that shows requests:
+// also where the request is an argument of another command.
+func (s *Service) redacted(spec *command.Spec, args [][]byte) [][]byte {
+	at := 0
+	for spec.Parent() != nil && wrapped[spec.Name] > 0 {
+		at += wrapped[spec.Name]
+		if at >= len(args) {
+			return args
+		}
+		inner, err := s.table.Find(args[at:])
+		if err != nil {
+			return args
+		}
+		spec = inner
+	}
+	shown := redacted(spec, args[at:])
+	if at == 0 {
+		return shown
+	}
+	if &shown[0] == &args[at] {
+		return args
+	}
+	return append(append([][]byte(nil), args[:at]...), shown...)
+}
+
+// redacted is Service.redacted for a command by itself.
+func redacted(spec *command.Spec, args [][]byte) [][]byte {
+	hide := func(from, n int) [][]byte {
+		out := append([][]byte(nil), args...)
+		for i := from; i < from+n && i < len(out); i++ {
+			out[i] = hidden
+		}
+		return out
+	}
+	switch spec.Name {
+	case "auth":
+		return hide(1, len(args))
+	case "acl|setuser":
+		return hide(2, len(args))
+	case "hello":
+		for i := 2; i < len(args); i++ {
+			if command.EqualFold(args[i], "AUTH") {
+				return hide(i+1, 2)
+			}
+		}
+	case "migrate":
+		for i := 6; i < len(args); i++ {
+			switch {
+			case command.EqualFold(args[i], "AUTH"):
+				return hide(i+1, 1)
+			case command.EqualFold(args[i], "AUTH2"):
+				return hide(i+1, 2)
+			}
+		}
+	case "config|set":
+		out := args
+		for i := 2; i+1 < len(args); i += 2 {
+			if secretDirective(string(args[i])) {
+				if &out[0] == &args[0] {
+					out = append([][]byte(nil), args...)
+				}
+				out[i+1] = hidden
+			}
+		}
+		return out
+	}
+	return args
+}
+
+// monitors are the clients that watch with MONITOR. Lines are queued under its
+// lock, and those about a key while its shard is locked: all watchers see one
+// order, in which each key's commands stand as they ran.
+type monitors struct {
+	svc *Service
+
+	mu   sync.Mutex // guards what follows
+	all  []*Session
+	last int64 // us: times do not run backwards
+	line []byte
+}
+
+func (m *monitors) add(c *Session) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all = append(m.all, c)
+	m.svc.observed.Or(obsMonitors)
+}
+
+// remove takes a session off the list, if it is there.
+func (m *monitors) remove(c *Session) {
+	if m.svc.observed.Load()&obsMonitors == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, x := range m.all {
+		if x == c {
+			m.all = append(m.all[:i], m.all[i+1:]...)
+			break
+		}
+	}
+	if len(m.all) == 0 {
+		m.svc.observed.And(^obsMonitors)
+	}
+}
+
+// feed shows a command to all watchers.
+func (m *monitors) feed(c *Session, args [][]byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.all) == 0 {
+		return
+	}
+	m.last = max(m.last, c.ctx.Now())
+	b := append(m.line[:0], '+')
+	b = strconv.AppendInt(b, m.last/1e6, 10)
+	b = append(b, '.')
+	us := strconv.AppendInt(nil, 1e6+m.last%1e6, 10)
+	b = append(b, us[1:]...)
+	b = append(b, " ["...)
+	b = strconv.AppendInt(b, int64(c.dbi), 10)
+	b = append(append(append(b, ' '), c.monitorName()...), ']')
+	for _, a := range args {
+		b = resp.AppendQuoted(append(b, ' '), string(a))
+	}
+	b = append(b, "\r\n"...)
+	m.line = b
+	for _, to := range m.all {
+		to.Push(b)
+	}
+	if cap(b) > 1<<16 {
+		m.line = nil
+	}
+}
+
+// monitorName is how MONITOR shows where a command comes from.
+func (c *Session) monitorName() string {
+	switch {
+	case c.script:
+		return "lua"
+	case c.conn == nil:
+		return "embedded"
+	case c.conn.Network() == "unix":
+		return "unix:" + c.svc.Config.String("unixsocket")
+	}
+	return c.conn.RemoteAddr()
+}
+
+var specMonitor = command.Spec{
+	Name: "monitor", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1); from then on every command costs a line more",
+	Summary: "Shows every command that is run, until RESET or the end of the connection.",
+	Flags:   adminFlags,
+	Client:  command.Stateful,
+	Replies: "OK, and then a line for each command: time, database, address, arguments. Administrative commands are not shown, nor are passwords.",
+	Examples: `
+2> MONITOR
+OK
+> SET k "a b"
+OK
+2< $_ [0 $_] "SET" "k" "a b"
+`,
+	Run: runMonitor,
+}
+
+const errNoMonitor = command.ReplyError("ERR MONITOR isn't allowed for DENY BLOCKING client")
+
+func runMonitor(c *command.Ctx) error {
+	s := sessionOf(c)
+	switch {
+	case s.conn == nil || s.multi.on:
+		return errNoMonitor
+	case s.observing&obsMonitor != 0:
+		return nil // without a reply, as Redis does
+	}
+	s.observing |= obsMonitor
+	s.view.show(viewMonitor, true)
+	serviceOf(c).monitors.add(s)
+	c.Out.OK()
+	return nil
+}
+
+// unmonitor ends MONITOR.
+func (c *Session) unmonitor() {
+	c.svc.monitors.remove(c)
+	c.observing &^= obsMonitor
+	c.view.show(viewMonitor, false)
+}
+
+// errMonitorKeys is the reply to a watcher that wants data.
+const errMonitorKeys = command.ReplyError("ERR Replica can't interact with the keyspace")
+
+// watches reports whether a watcher of MONITOR is refused the command.
+func (c *Session) watches(spec *command.Spec) bool {
+	return c.observing&obsMonitor != 0 && spec.Flags&(command.Write|command.ReadOnly|command.MayReplicate) != 0
+}

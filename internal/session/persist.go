@@ -1,0 +1,182 @@
+package session
+
+import (
+	"errors"
+
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/durable"
+)
+
+var persistSpecs = []*command.Spec{&specBgrewriteaof, &specBgsave, &specLastsave, &specSave}
+
+// persistError is a job's error as a reply.
+func persistError(err error) error { return command.ReplyError(command.OneLine("ERR " + err.Error())) }
+
+var specSave = command.Spec{
+	Name: "save", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the total number of keys in all databases",
+	Summary: "Saves the data of this instant to the RDB file, and replies when it is on disk. Others are served meanwhile.",
+	Flags:   command.Admin | command.NoScript | command.NoAsyncLoading | command.NoMulti | command.Slow,
+	Errors:  []string{"ERR Background save already in progress", "ERR there is no directory for files: start with --dir: the server keeps data in memory alone"},
+	Replies: "OK. An error tells why the file could not be written; the old one is then still there.",
+	Examples: `
+> SAVE
+(error) ERR there is no directory for files: start with --dir
+`,
+	Run: runSave,
+}
+
+func runSave(c *command.Ctx) error {
+	if err := serviceOf(c).keeper.Save(serviceOf(c).ctx); err != nil {
+		return persistError(err)
+	}
+	c.Out.OK()
+	return nil
+}
+
+var specBgsave = command.Spec{
+	Name: "bgsave", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
+	Summary: "Saves the data of this instant to the RDB file, in the background. There is no fork.",
+	Flags:   command.Admin | command.NoScript | command.NoAsyncLoading,
+	Args:    []command.Arg{command.Opt(command.Token("SCHEDULE")).Since("3.2.2")},
+	History: []command.Change{{Since: "3.2.2", Text: "Added the `SCHEDULE` option."}},
+	Errors: []string{"ERR Background save already in progress",
+		"ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible.: the append-only files are being rewritten"},
+	Replies: "A status: the save has started, or is scheduled. LASTSAVE and INFO persistence tell its end.",
+	Examples: `
+> BGSAVE
+(error) ERR there is no directory for files: start with --dir
+`,
+	Run: runBgsave,
+}
+
+func runBgsave(c *command.Ctx) error {
+	schedule := len(c.Args) == 2 && command.EqualFold(c.Args[1], "SCHEDULE")
+	if len(c.Args) > 1 && !schedule {
+		return command.ErrSyntax
+	}
+
+	scheduled, err := serviceOf(c).keeper.BackgroundSave(schedule)
+
+	switch {
+	case err != nil:
+		return persistError(err)
+	case scheduled:
+		c.Out.Simple("Background saving scheduled")
+	default:
+		c.Out.Simple("Background saving started")
+	}
+	return nil
+}
+
+var specBgrewriteaof = command.Spec{
+	Name: "bgrewriteaof", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
+	Summary: "Writes the append-only files anew, in the background: a base of the data of this instant, and what is appended from it on.",
+	Flags:   command.Admin | command.NoScript | command.NoAsyncLoading,
+	Errors:  []string{"ERR Background append only file rewriting already in progress"},
+	Replies: "A status: the rewrite has started, or is scheduled until the save that runs has ended.",
+	Examples: `
+> BGREWRITEAOF
+(error) ERR there is no directory for files: start with --dir
+`,
+	Run: runBgrewriteaof,
+}
+
+func runBgrewriteaof(c *command.Ctx) error {
+	scheduled, err := serviceOf(c).keeper.RewriteAOF()
+
+	switch {
+	case err != nil:
+		return persistError(err)
+	case scheduled:
+		c.Out.Simple("Background append only file rewriting scheduled")
+	default:
+		c.Out.Simple("Background append only file rewriting started")
+	}
+	return nil
+}
+
+var specLastsave = command.Spec{
+	Name: "lastsave", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
+	Summary:    "Returns when the data was last saved, in seconds since 1970.",
+	Flags:      command.Loading | command.Stale | command.Fast,
+	Categories: command.CatAdmin | command.CatDangerous,
+	Tips:       []string{"nondeterministic_output"},
+	Replies:    "The time of the start, where nothing was saved since.",
+	Examples: `
+> LASTSAVE
+(integer) 1700000000
+`,
+	Run: runLastsave,
+}
+
+func runLastsave(c *command.Ctx) error {
+	c.Out.Int(serviceOf(c).keeper.LastSave())
+	return nil
+}
+
+var specDebugReload = command.Spec{
+	Name: "debug|reload", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the total number of keys",
+	Summary: "Saves the data, forgets it, and loads it again.",
+	Flags:   adminFlags | command.Slow | command.NoMulti,
+	Args:    []command.Arg{command.Opt(command.Repeat(command.OneOf("option", command.Token("MERGE"), command.Token("NOFLUSH"), command.Token("NOSAVE"))))},
+	Replies: "OK. NOSAVE loads the file that is there; NOFLUSH keeps what is there as well, and MERGE has the file win. Without a directory it goes through memory.",
+	Examples: `
+> SET k v PX 1000
+OK
+> DEBUG RELOAD
+OK
+> PTTL k
+(integer) 1000
+`,
+	Run: debugging(runDebugReload),
+}
+
+func runDebugReload(c *command.Ctx) error {
+	var o durable.ReloadOptions
+	for _, a := range c.Args[2:] {
+		switch {
+		case command.EqualFold(a, "MERGE"):
+			o.Merge, o.NoFlush = true, true
+		case command.EqualFold(a, "NOFLUSH"):
+			o.NoFlush = true
+		case command.EqualFold(a, "NOSAVE"):
+			o.NoSave = true
+		default:
+			return command.ReplyError("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.")
+		}
+	}
+
+	if err := serviceOf(c).keeper.Reload(serviceOf(c).ctx, o); err != nil {
+		return reloadError(err)
+	}
+
+	c.Out.OK()
+	return nil
+}
+
+var specDebugLoadaof = command.Spec{
+	Name: "debug|loadaof", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the length of the append-only files",
+	Summary: "Forgets the data and loads the append-only files.",
+	Flags:   adminFlags | command.Slow | command.NoMulti,
+	Examples: `
+> DEBUG LOADAOF
+(error) ERR there is no directory for files: start with --dir
+`,
+	Run: debugging(runDebugLoadaof),
+}
+
+func runDebugLoadaof(c *command.Ctx) error {
+	if err := serviceOf(c).keeper.LoadAOF(serviceOf(c).ctx); err != nil {
+		return reloadError(err)
+	}
+	c.Out.OK()
+	return nil
+}
+
+// reloadError says what went wrong with files that were to be loaded.
+func reloadError(err error) error {
+	if errors.Is(err, durable.ErrNoDirectory) {
+		return persistError(err)
+	}
+	return command.ReplyError(command.OneLine("ERR Error trying to load the data, check server logs: " + err.Error()))
+}

@@ -1,0 +1,100 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// takeInstant takes NOW and an instant in us off the end of an effect that depends
+// on time, and has the command run at it. Errors: the instant is no number, or beyond
+// the engine's horizon.
+func (c *Session) takeInstant(args [][]byte) ([][]byte, error) {
+	n := len(args) - 2
+	if n < 1 || !command.EqualFold(args[n], "NOW") {
+		return args, nil
+	}
+	us, ok := resp.ParseInt(args[n+1])
+	if !ok {
+		return nil, command.ErrNotInteger
+	}
+	return args[:n], c.tx.At(us)
+}
+
+// parseReplayed reads the fencing token of an effect.
+func parseReplayed(c *command.Ctx, b []byte) (token int64, err error) {
+	if token, err = parseToken(b); err == nil {
+		err = c.Tx.CheckToken(token)
+	}
+	return token, err
+}
+
+// resolveEffect finds the command of an effect, which says its own name whatever
+// rename-command has made of it.
+func (c *Session) resolveEffect(args [][]byte) (*command.Spec, error) {
+	cutOwn(args)
+	args = c.svc.withoutInstant(args)
+	if s := c.last; s != nil && s.Plain() && command.EqualFold(args[0], s.Name) && s.ArityOK(args) {
+		return s, nil
+	}
+	s, err := c.svc.table.ResolveOwn(args)
+	if err != nil {
+		s, err = c.resolveTimed(args, err)
+	}
+	if err == nil {
+		c.last = s
+	}
+	return s, err
+}
+
+// resolveTimed resolves an effect that depends on time and was refused: the arity
+// of its command does not count the instant at its end.
+func (c *Session) resolveTimed(args [][]byte, refused error) (*command.Spec, error) {
+	if n := len(args) - 2; n >= 1 && command.EqualFold(args[n], "NOW") {
+		if s, err := c.svc.table.ResolveOwn(args[:n]); err == nil && s.Has(command.Timed) {
+			return s, nil
+		}
+	}
+	return nil, refused
+}
+
+// cutOwn takes engine.OwnPrefix off the name of a request of a replay.
+func cutOwn(args [][]byte) {
+	if n := len(engine.OwnPrefix); len(args[0]) > n && string(args[0][:n]) == engine.OwnPrefix {
+		args[0] = args[0][n:]
+	}
+}
+
+// withoutInstant returns a request of a replay without NOW and the instant, which the
+// arity of its command does not count.
+func (s *Service) withoutInstant(args [][]byte) [][]byte {
+	n := len(args) - 2
+	if n < 1 || !command.EqualFold(args[n], "NOW") {
+		return args
+	}
+	if spec, err := s.table.FindOwn(args); err != nil || !spec.Has(command.Timed) {
+		return args
+	}
+	return args[:n]
+}
+
+// Replay runs effects again, in order: those of another engine's Drain, or of a
+// log. Nothing expires meanwhile, however old the deadlines are, because the
+// expiries are among the effects; neither memory limits nor pauses nor users' rules apply. It
+// returns what went wrong with the first effect that was refused, which means
+// that the effects are not those of an engine.
+func (s *Service) Replay(effects []engine.Effect) error {
+	c := s.NewSession(nil)
+	c.replay = true
+	c.become(s.acl.Super())
+	defer c.Closed(nil)
+	for i, e := range effects {
+		c.dbi = e.DB
+		if v := c.Do(e.Args...); v.Kind == resp.KindError {
+			return fmt.Errorf("effect %d of transaction %d was refused: %q in database %d: %s", i, e.Seq, e.Args, e.DB, v.Str)
+		}
+	}
+	return nil
+}

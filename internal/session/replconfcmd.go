@@ -1,0 +1,128 @@
+package session
+
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/replication"
+	"github.com/ebbdb/ebb/resp"
+)
+
+var replSpecs = []*command.Spec{&specPsync, &specSync, &specReplconf}
+
+var specPsync = command.Spec{
+	Name: "psync", Group: command.GroupServer, Since: "2.8.0", Complexity: "O(1)",
+	Summary:       "Asks for the stream of changes from an offset on; the connection becomes a replica's.",
+	Flags:         command.Admin | command.NoScript | command.NoAsyncLoading | command.NoMulti | command.AllKeys, // the stream is one thing meanwhile
+	Client:        command.Stateful,
+	Args:          []command.Arg{command.Str("replicationid"), command.Int("offset")},
+	ArityOverride: -3, ArityReason: "FAILOVER may follow, which Redis does not document",
+	Replies: "CONTINUE where the stream goes on from there, else FULLRESYNC with its name and offset, and then a snapshot. " +
+		"A replica that has not said REPLCONF capa ebb gets what Redis 7.0 knows; offsets are the same.",
+	SysCmd: true,
+	Errors: []string{"NOMASTERLINK: this is a replica without its master"},
+	Examples: `
+> PSYNC ? x
+(error) ERR value is not an integer or out of range
+`,
+	Run: runPsync,
+}
+
+var specSync = command.Spec{
+	Name: "sync", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
+	Summary: "Asks for a snapshot and the stream behind it, as replicas did before PSYNC and tools do.",
+	Flags:   command.Admin | command.NoScript | command.NoAsyncLoading | command.NoMulti,
+	Client:  command.Stateful,
+	Replies: "The length of the snapshot as of a bulk string, the snapshot, and then the stream.",
+	SysCmd:  true,
+	Examples: `
+> MULTI
+OK
+> SYNC
+(error) ERR Command not allowed inside a transaction
+> DISCARD
+OK
+`,
+	Run: runSync,
+}
+
+func runPsync(c *command.Ctx) error {
+	next, ok := resp.ParseInt(c.Args[2])
+	if !ok {
+		return command.ErrNotInteger
+	}
+	q := replication.PsyncRequest{Conn: sessionOf(c).conn, Said: sessionOf(c).announced, ID: string(c.Args[1]), Next: next, FailOver: len(c.Args) > 3}
+	if q.FailOver && !command.EqualFold(c.Args[3], "FAILOVER") {
+		return command.ErrSyntax
+	}
+
+	f, err := serviceOf(c).repl.Psync(c.Tx, q)
+	if err != nil {
+		return replicaRefused(err)
+	}
+	handOver(c, f)
+	return nil
+}
+
+func runSync(c *command.Ctx) error {
+	f, err := serviceOf(c).repl.Sync(sessionOf(c).conn, sessionOf(c).announced)
+	if err != nil {
+		return replicaRefused(err)
+	}
+	handOver(c, f)
+	return nil
+}
+
+// replicaRefused returns the reply to a client that cannot be a replica.
+func replicaRefused(err error) error {
+	if err == replication.ErrNoMasterLink {
+		return command.ReplyError("NOMASTERLINK " + err.Error())
+	}
+	return err
+}
+
+// handOver makes the session that of a replica: Serve takes the connection out of its
+// transport.
+func handOver(c *command.Ctx, f *replication.Replica) {
+	s := sessionOf(c)
+	s.view.show(viewReplica, true)
+	s.closing = true // of the transport; Run goes on with the connection
+	serviceOf(c).pubsub.Leave(s)
+	f.Join()
+	s.follows.Store(f)
+}
+
+var specReplconf = command.Spec{
+	Name: "replconf", Group: command.GroupServer, Since: "3.0.0", Complexity: "O(1)",
+	Summary:       "Says what a replica is and can do, before it asks for the stream with PSYNC.",
+	Flags:         command.Admin | command.NoScript | command.Loading | command.Stale | command.AllowBusy,
+	Client:        command.Stateful,
+	Stream:        command.StreamControl,
+	ArityOverride: -1, ArityReason: "any number of options and values, which Redis does not document",
+	SysCmd:  true,
+	Replies: "OK. listening-port and ip-address are for INFO and ROLE; capa eof, psync2 or ebb say what it understands.",
+	Examples: `
+> REPLCONF listening-port 6380 capa eof capa psync2
+OK
+> REPLCONF colour blue
+(error) ERR Unrecognized REPLCONF option: colour
+`,
+	Run: runReplconf,
+}
+
+func runReplconf(c *command.Ctx) error {
+	if len(c.Args)%2 == 0 {
+		return command.ErrSyntax
+	}
+	said := sessionOf(c).announced
+	for i := 1; i < len(c.Args); i += 2 {
+		if err := said.Take(strings.ToLower(string(c.Args[i])), string(c.Args[i+1])); err != nil {
+			return err
+		}
+	}
+
+	sessionOf(c).announced = said
+
+	c.Out.OK()
+	return nil
+}

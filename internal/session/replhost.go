@@ -1,0 +1,285 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/durable"
+	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/replication"
+	"github.com/ebbdb/ebb/internal/script"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// replHost is the service as its replication.Host.
+type replHost Service
+
+// Replication returns the service's part in replication.
+func (s *Service) Replication() *replication.Node { return s.repl }
+
+// gateOf has the gate of dispatch for each of replication.
+var gateOf = [...]gate{
+	replication.GateReadOnly:   gateReadOnly,
+	replication.GateStale:      gateStale,
+	replication.GateNoReplicas: gateNoReplicas,
+	replication.GateLoading:    gateLoading,
+}
+
+func (h *replHost) SetGate(g replication.Gate, closed bool) { h.gates.set(gateOf[g], closed) }
+
+func (h *replHost) PauseWrites(on bool) { h.pause.handOver(on) }
+
+func (h *replHost) Paused() bool { return h.pause.active() }
+
+func (h *replHost) AwaitPause(ctx context.Context) error { return h.pause.await(ctx) }
+
+const errDemoted = command.ReplyError("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)")
+
+func (h *replHost) Demoted(tx *engine.Tx) {
+	for _, c := range h.clients.everybody() {
+		if w := c.view.waiting.Load(); w != nil {
+			w.end(tx, func(*command.Ctx) { w.fail(errDemoted); w.last = true })
+		}
+	}
+}
+
+func (h *replHost) Keeper() *durable.Keeper { return h.keeper }
+
+func (h *replHost) Port() int { return (*Service)(h).port() }
+
+func (h *replHost) Shutdown() bool {
+	end := h.opts.Shutdown
+	if end == nil {
+		return false
+	}
+	h.beside.Go(func() { end() })
+	return true
+}
+
+func (h *replHost) Functions() [][]byte { return (*Service)(h).libraries() }
+
+func (h *replHost) LoadFunction(code []byte) error { return (*Service)(h).loadLibrary(code) }
+
+func (h *replHost) DropFunctions() { h.scripts.FlushLibraries() }
+
+func (h *replHost) StageFunctions(ctx context.Context) replication.StagedFunctions {
+	s := (*Service)(h)
+	return &libraries{s: s, beside: script.New(s.scriptOptions()), host: loadHost{ctx: ctx, s: s}}
+}
+
+// libraries are those of a full synchronisation, loaded where no client can call them.
+type libraries struct {
+	s      *Service
+	beside *script.Engine
+	host   loadHost
+}
+
+// Load implements StagedFunctions.
+func (x *libraries) Load(code []byte) error {
+	_, err := x.beside.LoadLibrary(code, true, &x.host)
+	return err
+}
+
+// Install implements StagedFunctions.
+func (x *libraries) Install() error {
+	if len(x.beside.Libraries()) == 0 {
+		x.s.scripts.FlushLibraries()
+		return nil
+	}
+	return x.s.scripts.RestoreLibraries(x.beside.DumpLibraries(), script.Flush, &x.host)
+}
+
+// loadHost is the script.Host of libraries that are loaded for no client: a load may log,
+// and ends with its context.
+type loadHost struct {
+	ctx context.Context
+	s   *Service
+}
+
+func (h *loadHost) Call([][]byte) []byte {
+	return []byte("-ERR no commands while a library is loaded\r\n")
+}
+func (h *loadHost) SetProto(int)                   {}
+func (h *loadHost) SetReplication(bool, bool)      {}
+func (h *loadHost) Allowed([][]byte) (bool, error) { return false, nil }
+func (h *loadHost) Log(level int, text string)     { h.s.host.Log(level, text) }
+func (h *loadHost) CountError(string, bool)        {}
+func (h *loadHost) Tick() error                    { return h.ctx.Err() }
+
+// streamApplier is a session that runs a master's stream.
+type streamApplier struct {
+	c     *Session
+	queue []queued // scratch of LockAll
+}
+
+func (h *replHost) NewApplier(conn reactor.Conn) replication.Applier {
+	c := (*Service)(h).NewSession(conn)
+	c.replay = true
+	c.become(h.acl.Super())
+	c.view.show(viewMaster, true)
+	return &streamApplier{c: c}
+}
+
+// Tx implements Applier.
+func (a *streamApplier) Tx() *engine.Tx { return a.c.tx }
+
+// Select implements Applier.
+func (a *streamApplier) Select(db int) { a.c.dbi = db }
+
+// Close implements Applier.
+func (a *streamApplier) Close() { a.c.Closed(nil) }
+
+// Settle implements Applier.
+func (a *streamApplier) Settle(read int) { a.c.endBatch(read, 0) }
+
+// Panicked implements Applier.
+func (a *streamApplier) Panicked(what any) {
+	a.c.svc.notePanic(what, a.c.ctx.Spec, a.c.id)
+	a.c.tx.Abandon()
+}
+
+// replied is an error as its reply says it.
+func replied(err error) error { return command.ReplyError(command.WireText(err)) }
+
+// Resolve implements Applier. A command for administrators is refused unless it writes: a
+// master replicates data, and its stream must not end or change the server.
+func (a *streamApplier) Resolve(args [][]byte) (c replication.Command, err error) {
+	spec, err := a.c.resolve(args)
+	if err == nil && spec.Has(command.Admin) && !spec.Has(command.Write) {
+		err = errors.New("a master does not replicate commands of administrators")
+	}
+	if err != nil {
+		return c, replied(err)
+	}
+	c = replication.Command{Args: args, Own: spec, Scripts: spec.Has(command.MayReplicate)}
+	if spec.Has(command.Write) {
+		return c, nil
+	}
+	switch spec.Name {
+	case "ping":
+		c.Kind = replication.KindPing
+	case "select":
+		c.Kind = replication.KindSelect
+	case "publish", "spublish":
+		c.Kind = replication.KindMessage
+	case "exec", "discard":
+		c.Kind = replication.KindExec
+	}
+	return c, nil
+}
+
+// AppendKeys implements Applier.
+func (a *streamApplier) AppendKeys(to []replication.Touched, q replication.Command) (_ []replication.Touched, all bool) {
+	c, spec := a.c, q.Own.(*command.Spec)
+	if spec.Flags&(command.Write|command.MayReplicate) == 0 || spec.Has(command.PubSub) {
+		return to, false
+	}
+	if spec.Group == command.GroupScripting {
+		return to, true // a script or function may write what it does not name
+	}
+	c.ctx.ForgetKeys()
+	refs, err := c.ctx.KeysOf(spec, q.Args)
+	if err != nil || spec.LocksAll(q.Args) || len(refs) == 0 {
+		return to, true
+	}
+	for _, k := range refs {
+		to = append(to, replication.Touched{DB: c.dbi, Key: q.Args[k.Pos]})
+	}
+	if db := otherDB(spec, q.Args, c.svc.DB.Databases()); db >= 0 {
+		to = append(to, replication.Touched{DB: db, Key: q.Args[refs[len(refs)-1].Pos]})
+	}
+	return to, false
+}
+
+// otherDB returns the database, of so many, in which a command writes its last key where that is
+// named by the command; -1: it writes in the selected one alone.
+func otherDB(spec *command.Spec, args [][]byte, most int) int {
+	at := 0
+	switch spec.Name {
+	case "move":
+		at = 2
+	case "copy":
+		for i := 3; i < len(args)-1; i++ {
+			if command.EqualFold(args[i], "DB") {
+				at = i + 1
+			}
+		}
+	}
+	if at == 0 || at >= len(args) {
+		return -1
+	}
+	n, ok := resp.ParseInt(args[at])
+	if !ok || n < 0 || n >= int64(most) {
+		return -1 // the command is refused
+	}
+	return int(n)
+}
+
+// Lock implements Applier.
+func (a *streamApplier) Lock(q replication.Command) error {
+	c, spec := a.c, q.Own.(*command.Spec)
+	c.ctx.Spec, c.ctx.Args = spec, q.Args // lock may run the handler, for what it says of wrong arguments
+	if _, err := c.lock(spec, q.Args); err != nil {
+		return replied(err)
+	}
+	if !c.tx.Begun() {
+		c.tx.LockAll(c.dbi)
+	}
+	return nil
+}
+
+// LockAll implements Applier.
+func (a *streamApplier) LockAll(queue []replication.Command) error {
+	c := a.c
+	a.queue = a.queue[:0]
+	for _, q := range queue {
+		a.queue = append(a.queue, queued{q.Own.(*command.Spec), q.Args})
+	}
+	if err := c.lockAll(a.queue); err != nil {
+		return replied(err)
+	}
+	if !c.tx.Begun() {
+		c.tx.LockAll(c.dbi)
+	}
+	return nil
+}
+
+// keepReplies is the largest buffer for replies that a streamApplier keeps.
+const keepReplies = 4 << 20
+
+// Run implements Applier.
+func (a *streamApplier) Run(q replication.Command, inside bool) error {
+	c, spec := a.c, q.Own.(*command.Spec)
+	c.tx.Replaying()
+	x := c.ctx
+	x.Spec, x.Args, x.NoWait = spec, q.Args, inside
+	if spec.Has(command.Timed) {
+		var err error
+		if x.Args, err = c.takeInstant(q.Args); err != nil {
+			return replied(err)
+		}
+	}
+	c.count(spec, len(q.Args))
+	var since int64
+	seen := c.svc.observed.Load()
+	if seen != 0 {
+		since = c.began(seen, spec, q.Args)
+	}
+	err := spec.Run(&x)
+	if seen != 0 {
+		c.ran(seen, spec, q.Args, since)
+	}
+	switch {
+	case err != nil:
+		err = replied(err)
+	case len(c.out.Buf) > 0 && c.out.Buf[0] == '-':
+		err = command.ReplyError(c.out.Buf[1 : len(c.out.Buf)-2])
+	}
+	c.out.Buf = c.out.Buf[:0]
+	if cap(c.out.Buf) > keepReplies {
+		c.out.Buf = nil
+	}
+	return err
+}

@@ -1,0 +1,238 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/durable"
+	"github.com/ebbdb/ebb/internal/pubsub"
+	"github.com/ebbdb/ebb/internal/replication"
+	"github.com/ebbdb/ebb/internal/script"
+	"github.com/ebbdb/ebb/internal/tracking"
+)
+
+// Options configure a Service. DB is required; the rest may be left out.
+type Options struct {
+	DB     *engine.DB
+	Config *config.Set  // the configuration, for this service alone; defaults if nil
+	Logger *slog.Logger // where to log; nowhere if nil
+	Loops  int          // how many network loops there are: one set of statistics each
+	Port   int          // the TCP port for INFO, where it is not the directive port
+	// LogLevel follows the directive loglevel; may be nil.
+	LogLevel *slog.LevelVar
+	// Shutdown is called when a client has sent SHUTDOWN and the data is where it is
+	// to be. It is to have the server ended and must not wait for that: Close waits
+	// for who calls it. nil refuses the command.
+	Shutdown func()
+}
+
+// Service is an engine as the commands see it: the table, the sessions, the
+// configuration, and what they share. Its methods are safe for concurrent use.
+type Service struct {
+	DB     *engine.DB
+	Config *config.Set
+	Log    *slog.Logger
+
+	settings
+	opts    Options
+	table   *command.Table
+	pubsub  pubsub.Broker
+	clients clients
+	pause   pause
+	gates   gates
+	keeper  *durable.Keeper
+	ending  ending
+	// timeouts are of commands that wait.
+	timeouts timeouts
+	door     door
+	configs  configs
+	rates    admin.Rates
+	tracking tracking.Tracker
+	monitors monitors
+	slowlog  admin.Slowlog
+	// latencies are the samples of LATENCY.
+	latencies admin.LatencyMonitor
+	acl       users
+	observed  atomic.Uint32 // what dispatch looks at, see observe.go
+	scripts   *script.Engine
+	host      scriptHost              // of the script that is running
+	running   atomic.Pointer[running] // the script, once it takes long
+	copied    atomic.Int64            // bytes of data that debugging sessions have copies of
+	givesBack atomic.Bool             // memory that scripts have left goes back soon
+	stats     []*loopStats            // one for each loop, and one for everybody else
+	totals    admin.Totals
+	crashes   crashes
+	foreignAt atomic.Int64 // us: when an attempt to send HTTP was logged last; 0: never
+	runID     string
+	nodeID    string // of the cluster of one node
+	repl      *replication.Node
+	cluster   bool  // cluster-enabled
+	started   int64 // us
+	// clientLimit is maxmemory-clients in bytes, 0 for none; clientBytes is what the
+	// clients took up when each was last counted, while there is a limit.
+	clientLimit, clientBytes atomic.Int64
+	bounding                 atomic.Bool  // boundClients is about to run beside the loops
+	peak                     atomic.Int64 // of the used memory, as far as it was looked at
+
+	ctx    context.Context // ends with Close
+	stop   context.CancelFunc
+	beside sync.WaitGroup // goroutines that run commands beside the loops
+}
+
+// NewService returns a service on an engine that was opened with a *Hooks of
+// this package, which is bound to the service by this call. Close it before the
+// engine.
+func NewService(o Options, hooks *Hooks) (*Service, error) {
+	s := &Service{DB: o.DB, Config: o.Config, Log: o.Logger, opts: o}
+	if s.Config == nil {
+		s.Config = config.New()
+	}
+	var err error
+	if s.table, err = tableOf(s.Config); err != nil {
+		return nil, err
+	}
+	if s.Log == nil {
+		s.Log = slog.New(slog.DiscardHandler)
+	}
+	for range o.Loops + 1 {
+		s.stats = append(s.stats, newLoopStats(s.table.Len()))
+	}
+	s.runID, s.nodeID = replication.NewID(), replication.NewID()
+	s.cluster = s.Config.Bool("cluster-enabled")
+	s.started = s.DB.Clock().Micros()
+	s.pubsub.Init(s.DB)
+	s.clients.init()
+	s.pause.svc = s
+	s.tracking.Init(s.DB, &s.clients)
+	s.monitors.svc = s
+	s.timeouts.init(s)
+	s.acl.init(s)
+	s.initScripts()
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.repl = replication.New(replication.Options{DB: s.DB, Config: s.Config, Logger: s.Log, Host: (*replHost)(s), Version: admin.RedisVersion})
+	if err := s.applyConfig(); err != nil {
+		return nil, err
+	}
+	if err := s.acl.Load(); err != nil {
+		return nil, err
+	}
+	s.repl.Begin()
+	mem := s.keeperOptions()
+	mem.Memory = true
+	if s.keeper, err = durable.Open(mem); err != nil {
+		return nil, err
+	}
+	if hooks != nil {
+		hooks.svc.Store(s)
+	}
+	return s, nil
+}
+
+// tableOf returns the commands under the names that rename-command gives them.
+func tableOf(c *config.Set) (*command.Table, error) {
+	t, err := DefaultTable()
+	if err != nil {
+		return nil, err
+	}
+	lines := c.Renames()
+	renames := make([]command.Rename, len(lines))
+	for i, l := range lines {
+		renames[i] = command.Rename{From: l.From, To: l.To}
+	}
+	if i, err := t.Rename(renames); err != nil {
+		return nil, fmt.Errorf("%s: 'rename-command %s %q': %w", lines[i].Where, lines[i].From, lines[i].To, err)
+	}
+	return t, nil
+}
+
+// Close waits for the commands that run beside the loops. All sessions must be
+// closed, or about to be.
+func (s *Service) Close() {
+	s.stop()
+	s.pause.close()
+	s.timeouts.close()
+	s.repl.Close()
+	s.beside.Wait()
+	for _, l := range s.stats {
+		if l.strand != nil {
+			l.strand.stop()
+		}
+	}
+}
+
+// Table returns the service's commands.
+func (s *Service) Table() *command.Table { return s.table }
+
+// Hooks passes an engine's events on to a service. Give one to engine.Open, and
+// then to NewService.
+type Hooks struct{ svc atomic.Pointer[Service] }
+
+// Event implements engine.Hooks: it publishes keyspace events.
+func (h *Hooks) Event(tx *engine.Tx, class uint32, event string, key []byte) {
+	if s := h.svc.Load(); s != nil && s.pubsub.Active() {
+		on := s.events.Load()
+		s.pubsub.KeyspaceEvent(on&eventKeyspace != 0, on&eventKeyevent != 0, tx.Selected(), event, key)
+	}
+}
+
+// Afterwards implements engine.Delayer: a loop does not wait for shards that
+// others may hold for long.
+func (h *Hooks) Afterwards(run func()) {
+	if s := h.svc.Load(); s != nil {
+		s.afterwards(run)
+		return
+	}
+	run()
+}
+
+// afterwards runs what may have to wait for shards: beside the loops where others
+// may hold one for long.
+func (s *Service) afterwards(run func()) {
+	if s.slow.Load() > 0 {
+		s.beside.Go(run)
+		return
+	}
+	run()
+}
+
+// Sweep implements engine.Sweeper.
+func (h *Hooks) Sweep(run func()) {
+	if s := h.svc.Load(); s != nil {
+		s.beside.Go(run)
+		return
+	}
+	run()
+}
+
+// RuleSuspended implements engine.RuleWatcher.
+func (h *Hooks) RuleSuspended(db int, rule, why string) {
+	s := h.svc.Load()
+	switch {
+	case s == nil:
+	case why != "":
+		s.Log.Warn("an expiry rule is suspended", "db", db, "rule", rule, "why", why)
+	default:
+		s.Log.Info("an expiry rule resumes", "db", db, "rule", rule)
+	}
+}
+
+// Modified implements engine.Hooks: it invalidates what clients have cached.
+func (h *Hooks) Modified(tx *engine.Tx, key []byte) {
+	if s := h.svc.Load(); s != nil {
+		s.tracking.Modified(tx, key)
+	}
+}
+
+// Flushed implements engine.Hooks.
+func (h *Hooks) Flushed(*engine.Tx, int) {
+	if s := h.svc.Load(); s != nil {
+		s.tracking.Flushed()
+	}
+}

@@ -1,0 +1,458 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/pubsub"
+	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/replication"
+	"github.com/ebbdb/ebb/internal/tracking"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// yieldBytes is how much output one call of Serve makes before the other
+// connections get their turn.
+const yieldBytes = 1 << 18
+
+// Session is one client: a connection's, or an embedded one. It turns requests
+// into replies. Its methods are called by one goroutine at a time, but for what
+// says otherwise.
+type Session struct {
+	svc  *Service
+	conn reactor.Conn // nil: embedded
+	loop bool         // runs on its network loop now, and must not block; whose it is says stats
+
+	parser resp.Parser
+	out    resp.Writer
+	ctx    command.Ctx
+	tx     *engine.Tx
+	last   *command.Spec // the command of the request before: often it comes again
+	stats  *loopStats    // of its loop, or everybody else's; never changes
+	batch  batchStats
+
+	dbi     int
+	user    *acl.Account // who the client is; its goroutine alone sets it
+	authed  bool         // it said so, or did not have to
+	closing bool         // close after the replies so far are written
+	// shares says that the transport takes pieces; holding, that the output may be held
+	// until it is synced, and so must be in one piece.
+	shares, holding bool
+	pieces          []reactor.Piece // of the output since TakeShared
+	lent            int             // bytes in them that settle has not counted
+	bulky           int             // bytes of large buffers that were made for it since memory was given back
+	// doomed says that the connection is to be closed without its replies: a command that
+	// waits is given nothing any more.
+	doomed atomic.Bool
+	// cutOff says that the connection is killed, and what was replied last is dropped.
+	cutOff bool
+	turn   int   // about how many bytes of output one call of Serve makes
+	reply  uint8 // CLIENT REPLY
+	multi  multi
+	// multiBytes is about how long the requests are that wait for EXEC.
+	multiBytes int64
+	watch      *engine.Watch
+	subs       pubsub.Subscriptions
+	noTouch    bool
+	replay     bool
+	script     bool           // it stands for a script
+	oom        bool           // memory was used up when a script was about to begin
+	strand     *strand        // the command runs on it, on the loop
+	observing  uint32         // what dispatch looks at, see observe.go
+	track      tracking.State // CLIENT TRACKING
+	keys       [][]byte       // scratch
+
+	announced replication.Announced               // by REPLCONF
+	follows   atomic.Pointer[replication.Replica] // it is a replica's; nil: it is not
+
+	mark  int64 // in the stream: what the batch has written or seen
+	wrote bool  // the batch has written
+	hold  hold  // output that waits for it to be synced
+
+	parked  *parked         // a command that runs beside the loop, or waits
+	waiting *waiter         // what a command has just begun to wait for
+	doing   context.Context // of DoContext; nil: none
+	left    error           // why DoContext's command ended before its time
+	quit    <-chan struct{}
+
+	debugs   debugMode    // SCRIPT DEBUG
+	debugged *scriptDebug // the session becomes that of a debugger
+	debugger *scriptDebug // EVAL runs under it
+
+	id      int64
+	created int64 // us
+	view    view  // what others may read
+
+	proto     atomic.Int32 // as out.Proto, for others
+	softSince atomic.Int64 // us since when the soft output limit is exceeded
+	peerGone  atomic.Bool  // the client sends no more
+	counted   atomic.Int64 // what it took up when it was last counted: see tooMuch
+	evicted   atomic.Bool  // it is to go, because clients take up too much
+
+	mu     sync.Mutex // guards what follows
+	queue  []byte     // pushes, encoded
+	queued atomic.Bool
+	gone   bool
+
+	answered *waiter // its reply was written, and no request has come since
+}
+
+// CLIENT REPLY modes.
+const (
+	replyOn uint8 = iota
+	replyOff
+	replySkip     // not to this one
+	replySkipNext // not to the next one
+)
+
+// NewSession returns a session for a connection, or an embedded one if conn is
+// nil. Closed ends it.
+func (s *Service) NewSession(conn reactor.Conn) *Session {
+	c := &Session{svc: s, conn: conn, tx: s.DB.NewTx(), stats: s.stats[len(s.stats)-1]}
+	if conn != nil {
+		if l := conn.Loop(); l >= 0 && l < len(s.stats)-1 {
+			c.loop, c.stats = true, s.stats[l]
+		}
+	}
+	c.ctx = command.Ctx{Out: &c.out, Tx: c.tx, DB: s.DB, Table: s.table, Host: c}
+	c.tx.SetCaller(c)
+	c.beDefault()
+	c.created = s.DB.Clock().Micros()
+	c.view.multi.Store(-1)
+	s.clients.add(c)
+	s.totals.Connections.Add(1)
+	if s.denied(conn) {
+		s.totals.Rejected.Add(1)
+		c.closing = true
+		c.Push([]byte(deniedText))
+		conn.Kill(nil)
+	}
+	return c
+}
+
+// serve is Serve for replies that may leave at once.
+func (c *Session) serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdict) {
+	return c.serveSafely(in, out)
+}
+
+// serveBatch is serve without a net.
+func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.Verdict) {
+	before := len(out)
+	if c.parked != nil {
+		var ok bool
+		if out, ok = c.unpark(out); !ok {
+			return 0, out, reactor.Park
+		}
+		if n := len(out) - before + pieceBytes(c.pieces); n > yieldBytes && !c.closing && len(in) > 0 {
+			return 0, out, reactor.Yield // the transport looks whether the client reads before it goes on
+		}
+	}
+	bounded := c.svc.clientLimit.Load() > 0
+	if bounded && (c.evicted.Load() || c.tooMuch(len(in), len(out)-before)) {
+		return 0, out, reactor.Park // until its loop closes it
+	}
+	c.out.Buf = out
+	c.followConfig()
+	start := len(out) // of the reply to the request that is being served
+	for !c.closing {
+		args, n, err := c.parser.Next(in[consumed:])
+		if err != nil {
+			c.protocolError(err)
+			break
+		}
+		if n == 0 {
+			c.boundInput(len(in) - consumed)
+			if bounded && len(in) > consumed && c.tooMuch(len(in)-consumed, len(c.out.Buf)-before) {
+				return consumed, c.settle(consumed, before), reactor.Park
+			}
+			break
+		}
+		if len(args) > 0 {
+			if c.last == nil && in[consumed] != '*' && isHTTPRequestLine(args) {
+				c.expelForeign()
+				break
+			}
+			if c.answered != nil {
+				c.answered = nil
+			}
+			start = len(c.out.Buf)
+			switch c.dispatch(args) {
+			case again: // the request stays in the input
+				c.parser.Reset()
+				return consumed, c.settle(consumed, before), reactor.Park
+			case elsewhere:
+				consumed += n
+				out = c.settle(consumed, before)
+				c.startParked()
+				return consumed, out, reactor.Park
+			case waiting:
+				consumed += n
+				out = c.settle(consumed, before)
+				c.park()
+				if bounded {
+					c.tooMuch(len(in)-consumed, 0)
+				}
+				return consumed, out, reactor.Park
+			}
+			if c.queued.Load() {
+				c.out.Buf = c.takePushes(c.out.Buf)
+			}
+		}
+		consumed += n
+		if bounded && c.tooMuch(len(in)-consumed, len(c.out.Buf)-before) {
+			return consumed, c.settle(consumed, before), reactor.Park
+		}
+		if len(c.out.Buf)-before > c.turn {
+			if c.replyTooLong(len(c.out.Buf) - start) {
+				break
+			}
+			return consumed, c.settle(consumed, before), reactor.Yield
+		}
+	}
+	if c.cutOff {
+		c.out.Buf = c.out.Buf[:before]
+		c.dropPieces(-1)
+		return consumed, c.settle(consumed, before), reactor.Park // until Kill ends it
+	}
+	if c.closing {
+		if f := c.follows.Load(); f != nil {
+			c.conn.(reactor.Hijacker).Hijack(f.Run)
+		} else if c.debugged != nil {
+			c.conn.(reactor.Hijacker).Hijack(c.debugged.run)
+		}
+		c.out.Buf = c.takePushes(c.out.Buf)
+		return consumed, c.settle(consumed, before), reactor.Close
+	}
+	return consumed, c.settle(consumed, before), reactor.Continue
+}
+
+// followConfig takes over what CONFIG SET has changed for clients that are in.
+func (c *Session) followConfig() {
+	if int64(c.parser.Limits.MaxBulk) != c.svc.maxBulk.Load() || !c.authed && c.parser.Limits.Unauthenticated != c.svc.authRequired() {
+		c.setLimits()
+	}
+	c.turn = int(c.svc.turn.Load())
+}
+
+// boundInput closes a client that has sent more than client-query-buffer-limit
+// of what cannot run yet: a part of a request, and what waits for EXEC.
+func (c *Session) boundInput(pending int) {
+	if limit := c.svc.maxInput.Load(); limit > 0 && int64(pending)+c.multiBytes > limit {
+		c.svc.Log.Warn("client closed: client-query-buffer-limit exceeded", "id", c.id, "bytes", int64(pending)+c.multiBytes)
+		c.svc.totals.InputLimit.Add(1)
+		c.closing = true
+	}
+}
+
+// settle ends a batch: it counts what was read and written, and takes the
+// output from the session.
+func (c *Session) settle(consumed, before int) []byte {
+	out := c.out.Buf
+	c.out.Buf = nil
+	c.mark = max(c.mark, c.tx.TakeMark())
+	c.wrote = c.tx.TakeWrote() || c.wrote
+	if c.multi.on {
+		c.multiBytes += int64(consumed)
+		c.showTransaction()
+	} else {
+		c.multiBytes = 0
+	}
+	n := len(out) - before + c.lent
+	c.lent = 0
+	c.endBatch(consumed, n)
+	if consumed >= bulkyFrom {
+		c.bulky += consumed
+	}
+	return out
+}
+
+func (c *Session) protocolError(err error) {
+	c.out.Error("ERR " + err.Error())
+	c.closing = true
+	c.svc.totals.ProtocolErrors.Add(1)
+}
+
+// Want implements reactor.Session.
+func (c *Session) Want() int { return c.parser.Want() }
+
+// RESP3 reports whether the client has chosen RESP3. Any goroutine may call it.
+func (c *Session) RESP3() bool { return c.proto.Load() == 3 }
+
+// Subscriptions implements pub/sub's subscriber.
+func (c *Session) Subscriptions() *pubsub.Subscriptions { return &c.subs }
+
+// Push queues a message for the client, encoded for its protocol. Any goroutine
+// may call it.
+func (c *Session) Push(msg []byte) {
+	c.mu.Lock()
+	if c.gone {
+		c.mu.Unlock()
+		return
+	}
+	c.queue = append(c.queue, msg...)
+	n := len(c.queue)
+	c.mu.Unlock()
+	if !c.queued.Swap(true) && c.conn != nil {
+		c.conn.Wake()
+	}
+	if c.conn != nil && c.svc.clientLimit.Load() > 0 {
+		c.grew(len(msg))
+	}
+	if c.conn != nil {
+		if _, unsent := c.conn.Buffered(); c.overLimit(n+unsent, false) {
+			c.doom(errSlowReader)
+		}
+	}
+}
+
+var errSlowReader = errors.New("the client does not read its messages: client-output-buffer-limit exceeded")
+
+// takePushes is TakePushes for messages that may leave at once.
+func (c *Session) takePushes(out []byte) []byte {
+	if !c.queued.Load() {
+		return out
+	}
+	if p := c.parked; p != nil {
+		// What a command has read comes before the message that it is stale.
+		if p.state.Load() == besideRuns {
+			return out
+		}
+		out, _ = c.unpark(out)
+	}
+	return c.takeQueue(out)
+}
+
+// takeQueue appends the messages that are queued. Who owns the session calls it: a
+// command that runs beside the loop, to have them before its reply.
+func (c *Session) takeQueue(out []byte) []byte {
+	c.mu.Lock()
+	c.queued.Store(false)
+	out = append(out, c.queue...)
+	if cap(c.queue) > 1<<16 {
+		c.queue = nil
+	}
+	c.queue = c.queue[:0]
+	c.mu.Unlock()
+	return out
+}
+
+// Closed implements reactor.Session.
+func (c *Session) Closed(err error) {
+	c.mu.Lock()
+	if c.gone {
+		c.mu.Unlock()
+		return
+	}
+	c.gone = true
+	c.queue = nil
+	c.mu.Unlock()
+	if c.hold.on {
+		c.Unsent()
+	}
+	c.giveBack()
+	if f := c.follows.Load(); f != nil {
+		f.Leave(err) // where it was never handed over
+	}
+	switch {
+	case err == errSlowReader || err == reactor.ErrOutputLimit:
+		c.svc.totals.OutputLimit.Add(1)
+		c.svc.Log.Warn("client closed", "id", c.id, "why", err)
+	case err == errClientMemory:
+		c.svc.totals.Evicted.Add(1)
+		c.svc.Log.Warn("client closed", "id", c.id, "why", err)
+	case err != nil && !c.closing:
+		c.svc.Log.Debug("client closed", "id", c.id, "why", err)
+	}
+	if p := c.parked; p != nil {
+		if p.state.CompareAndSwap(besideRuns, besideAbandoned) {
+			return // the goroutine has the session, and cleans up
+		}
+		if p.wait != nil && !p.wait.abandon(nil) {
+			p.wait.takeBack()
+		}
+	}
+	c.cleanUp()
+}
+
+// cleanUp takes the session out of everything it is part of. Where that is much, a
+// goroutine beside the loops does it, some at a time.
+func (c *Session) cleanUp() {
+	if c.lists() > manyArgs {
+		c.svc.beside.Go(c.leaveAll)
+		return
+	}
+	c.leaveAll()
+}
+
+// lists is how much the session has to leave that is left one by one. Watched keys are
+// not among it: unwatch sees to them.
+func (c *Session) lists() int { return c.subs.Len() + c.track.Mode().Size() }
+
+func (c *Session) leaveAll() {
+	c.svc.pubsub.Leave(c)
+	c.svc.pause.forget(c)
+	c.untrack()
+	c.svc.monitors.remove(c)
+	c.unwatch()
+	c.svc.clients.remove(c)
+	c.svc.DB.Charge(-c.view.multiBytes.Swap(0) - c.view.nameBytes.Swap(0))
+	c.svc.clientBytes.Add(-c.counted.Swap(0))
+}
+
+// Do runs one request in an embedded session and returns the reply. It waits
+// where the command does; see DoContext.
+func (c *Session) Do(args ...[]byte) resp.Value {
+	v, _ := c.DoContext(context.Background(), args...)
+	return v
+}
+
+// DoContext is Do that a command which waits leaves when ctx ends, and so does a
+// script that has not written: it has then done nothing. The error is the
+// context's, or engine.ErrClosed; see LeaveOn.
+func (c *Session) DoContext(ctx context.Context, args ...[]byte) (resp.Value, error) {
+	c.out.Collect()
+	c.doing, c.left = ctx, nil
+	what := c.dispatchSafely(args)
+	c.doing = nil
+	c.endBatch(0, 0)
+	if what == waiting {
+		v, err := c.await(ctx)
+		if err == nil && c.svc.DB.Log().Always() && !c.replay {
+			err = c.durably(ctx, true)
+		}
+		return v, err
+	}
+	if c.svc.DB.Log().Always() && !c.replay {
+		if err := c.durably(ctx, false); err != nil {
+			return resp.Value{}, err
+		}
+	}
+	v := c.out.Value()
+	if c.left != nil {
+		return resp.Value{}, c.left
+	}
+	return v, nil
+}
+
+// leave decides whether a script that has done nothing ends because nobody waits
+// for it any more: its caller's context has ended, or LeaveOn's channel is closed.
+func (c *Session) leave() bool {
+	if c.doing == nil || c.multi.on {
+		return false
+	}
+	if c.left = c.doing.Err(); c.left != nil {
+		return true
+	}
+	select {
+	case <-c.quit:
+		c.left = engine.ErrClosed
+		return true
+	default:
+		return false
+	}
+}

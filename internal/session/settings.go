@@ -1,0 +1,413 @@
+package session
+
+import (
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/durable"
+	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// settings are the parts of the configuration that hot paths read.
+type settings struct {
+	events    atomic.Uint32  // notify-keyspace-events
+	slow      atomic.Int32   // commands that run beside the loops
+	maxBulk   atomic.Int64   // proto-max-bulk-len
+	timeout   atomic.Int64   // seconds a client may be idle; 0: for ever
+	maxInput  atomic.Int64   // client-query-buffer-limit
+	outLimits [3]outputLimit // by config.Class
+	turn      atomic.Int64   // bytes; see setTurn
+	latency   atomic.Bool    // latency-tracking
+	evictFor  atomic.Int64   // ns that a command may spend on eviction
+	busyAfter atomic.Int64   // us after which a script is overdue
+}
+
+// configs makes one CONFIG SET at a time, and lends its transaction to what it
+// sets: inside EXEC the engine's shards are locked already.
+type configs struct {
+	mu sync.Mutex // guards what follows, and is held during a change
+	// recount: there is a new memory limit. It is set when the change is over,
+	// because that locks shards, whose holders may ask for the configuration.
+	recount bool
+}
+
+// binding is what is done when directives have new values.
+type binding struct {
+	names []string
+	apply func(*config.Set) error
+}
+
+func (s *Service) bindings() []binding {
+	return []binding{
+		{[]string{"maxmemory"}, func(*config.Set) error { s.configs.recount = true; return nil }},
+		{[]string{"maxmemory", "maxmemory-clients"}, func(c *config.Set) error { s.clientLimit.Store(clientLimit(c)); return nil }},
+		{[]string{"lfu-log-factor", "lfu-decay-time"}, func(c *config.Set) error { s.DB.SetLFU(c.LFULogFactor(), c.LFUDecayTime()); return nil }},
+		{[]string{"maxmemory-policy", "maxmemory-samples", "maxmemory-protect", "maxmemory-protect-limiters", "maxmemory"}, s.setEviction},
+		{[]string{"max-clock-ahead"}, func(c *config.Set) error { s.DB.SetMaxAhead(c.Int("max-clock-ahead") * 1e6); return nil }},
+		{[]string{"maxmemory-eviction-tenacity"}, s.setTenacity},
+		{[]string{"replica-ignore-maxmemory"}, func(c *config.Set) error { s.DB.SetReplicaEviction(!c.Bool("replica-ignore-maxmemory")); return nil }},
+		{[]string{"requirepass"}, s.setPassword},
+		{[]string{"notify-keyspace-events"}, func(c *config.Set) error { s.setEvents(engineEvents(c.Events())); return nil }},
+		{[]string{"proto-max-bulk-len"}, func(c *config.Set) error {
+			s.maxBulk.Store(c.ProtoMaxBulkLen())
+			s.DB.SetMaxString(int(c.ProtoMaxBulkLen()))
+			return nil
+		}},
+		{[]string{"timeout"}, func(c *config.Set) error { s.timeout.Store(c.Timeout()); return nil }},
+		{[]string{"client-query-buffer-limit"}, func(c *config.Set) error { s.maxInput.Store(c.ClientQueryBufferLimit()); return nil }},
+		{[]string{"client-output-buffer-limit"}, s.setOutputLimits},
+		{layoutDirectives, s.setLayout},
+		{[]string{"latency-tracking"}, func(c *config.Set) error { s.latency.Store(c.LatencyTracking()); return nil }},
+		{[]string{"loglevel"}, s.setLogLevel},
+		{[]string{"tracking-table-max-keys"}, s.setTrackMax},
+		{[]string{"slowlog-log-slower-than", "slowlog-max-len", "latency-monitor-threshold"}, func(*config.Set) error { s.setObserved(); return nil }},
+		{[]string{"busy-reply-threshold"}, s.setBusy},
+		{[]string{"appendonly"}, s.toKeeper(func(k *durable.Keeper, c *config.Set) error { return k.SetAppendOnly(c.Bool("appendonly")) })},
+		{[]string{"appendfsync"}, s.toKeeper(func(k *durable.Keeper, _ *config.Set) error { k.SetFsync(); return nil })},
+		{[]string{"dir", "dbfilename"}, s.toKeeper(func(k *durable.Keeper, _ *config.Set) error { return k.SetDir() })},
+		{[]string{"save", "stop-writes-on-bgsave-error"}, s.toKeeper(func(k *durable.Keeper, _ *config.Set) error { return k.SetSavePoints() })},
+		{[]string{"port", "bind"}, s.door.rebind},
+		{[]string{"maxclients", "tcp-keepalive"}, s.door.adjust},
+		{[]string{"repl-backlog-size"}, func(c *config.Set) error { s.repl.ResizeBacklog(c); return nil }},
+		{[]string{"min-replicas-to-write", "min-replicas-max-lag"}, func(*config.Set) error { s.repl.SetRequired(); return nil }},
+		{[]string{"replica-read-only", "replica-serve-stale-data"}, func(*config.Set) error { s.repl.SetGates(); return nil }},
+	}
+}
+
+func (s *Service) setTrackMax(c *config.Set) error {
+	s.tracking.SetLimit(c.Int("tracking-table-max-keys"))
+	if s.tracking.Active() {
+		s.beside.Go(s.tracking.Lower)
+	}
+	return nil
+}
+
+// leastClientLimit is the least bound that maxmemory-clients sets, in bytes, as in Redis: below it the server
+// would close every connection, and with it the one that could set another bound.
+const leastClientLimit = 128 << 10
+
+// clientLimit is how many bytes all clients may take up together; 0: no limit.
+func clientLimit(c *config.Set) int64 {
+	if n := c.MaxMemoryClients(); n > 0 && n != math.MaxInt64 {
+		return max(n, leastClientLimit)
+	}
+	return 0
+}
+
+// toKeeper has the files follow the configuration, once there are any.
+func (s *Service) toKeeper(apply func(*durable.Keeper, *config.Set) error) func(*config.Set) error {
+	return func(c *config.Set) error {
+		if s.keeper == nil {
+			return nil // they will find it when they are opened
+		}
+		return apply(s.keeper, c)
+	}
+}
+
+// applyConfig takes the configuration over, and has its changes taken over.
+func (s *Service) applyConfig() error {
+	for _, b := range s.bindings() {
+		if err := b.apply(s.Config); err != nil {
+			return err
+		}
+		s.Config.OnChange(b.apply, b.names...)
+	}
+	s.limitMemory(s.DB.NewTx())
+	return nil
+}
+
+// changeConfig is CONFIG SET within tx, which holds every shard or none.
+func (s *Service) changeConfig(tx *engine.Tx, local bool, pairs []string) error {
+	s.configs.mu.Lock()
+	s.configs.recount = false
+	err := s.Config.Change(local, pairs...)
+	recount := s.configs.recount
+	s.configs.mu.Unlock()
+	if recount {
+		s.limitMemory(tx)
+	}
+	return err
+}
+
+// limitMemory sets the limit that the configuration has; of several changes at
+// once the last one stays.
+func (s *Service) limitMemory(tx *engine.Tx) {
+	for {
+		limit := s.Config.MaxMemory()
+		tx.LimitMemory(limit)
+		if s.Config.MaxMemory() == limit {
+			return
+		}
+	}
+}
+
+var layoutDirectives = []string{
+	"hash-max-listpack-entries", "hash-max-listpack-value", "set-max-intset-entries", "set-max-listpack-entries", "set-max-listpack-value",
+	"zset-max-listpack-entries", "zset-max-listpack-value", "list-max-listpack-size", "stream-node-max-bytes", "stream-node-max-entries", "hll-sparse-max-bytes",
+}
+
+func (s *Service) setLayout(c *config.Set) error {
+	clip := func(n int64) int { return int(min(n, math.MaxInt32)) }
+	s.DB.SetLayout(engine.Layout{
+		HashEntries: clip(c.HashMaxListpackEntries()), HashValue: clip(c.HashMaxListpackValue()),
+		SetIntegers: clip(c.SetMaxIntsetEntries()), SetEntries: clip(c.SetMaxListpackEntries()), SetValue: clip(c.SetMaxListpackValue()),
+		ZSetEntries: clip(c.ZsetMaxListpackEntries()), ZSetValue: clip(c.ZsetMaxListpackValue()),
+		ListSize:    clip(c.ListMaxListpackSize()),
+		StreamBytes: clip(c.StreamNodeMaxBytes()), StreamEntries: clip(c.StreamNodeMaxEntries()),
+		HyperLogLogSparse: clip(c.Value("hll-sparse-max-bytes").Num),
+	})
+	return nil
+}
+
+// evictions are what the policies of maxmemory-policy evict.
+var evictions = [...]engine.Eviction{
+	config.VolatileLRU:    {Keys: engine.EvictVolatile, By: engine.ByRecency},
+	config.VolatileLFU:    {Keys: engine.EvictVolatile, By: engine.ByFrequency},
+	config.VolatileRandom: {Keys: engine.EvictVolatile, By: engine.ByChance},
+	config.VolatileTTL:    {Keys: engine.EvictVolatile, By: engine.ByDeadline},
+	config.AllKeysLRU:     {Keys: engine.EvictAll, By: engine.ByRecency},
+	config.AllKeysLFU:     {Keys: engine.EvictAll, By: engine.ByFrequency},
+	config.AllKeysRandom:  {Keys: engine.EvictAll, By: engine.ByChance},
+	config.NoEviction:     {},
+}
+
+func (s *Service) setEviction(c *config.Set) error {
+	e := evictions[c.MaxMemoryPolicy()]
+	e.Samples = int(min(c.Int("maxmemory-samples"), 64))
+	e.Unprotected = engine.ProtectAll &^ engine.Protected(c.MaxMemoryProtect()>>1)
+	e.Limiters = c.MaxMemoryProtectLimiters()
+	s.DB.UseLFU(c.MaxMemoryPolicy().LFU())
+	s.DB.SetEviction(e)
+	return nil
+}
+
+// setTenacity sets how long one command may evict for: 500 us at the default of
+// 10, growing by 15 % with each step, without bound at 100, as in Redis.
+func (s *Service) setTenacity(c *config.Set) error {
+	n := c.Int("maxmemory-eviction-tenacity")
+	d := time.Duration(math.MaxInt64 / 4)
+	switch {
+	case n <= 10:
+		d = time.Duration(n) * 50 * time.Microsecond
+	case n < 100:
+		d = time.Duration(500*math.Pow(1.15, float64(n-10))) * time.Microsecond
+	}
+	s.evictFor.Store(int64(d))
+	return nil
+}
+
+// outOfMemory reports whether there is no room for a write, and none can be
+// made. The caller holds no shard.
+func (s *Service) outOfMemory() bool {
+	if !s.DB.OverLimit() {
+		return false
+	}
+	began := s.DB.Clock().Micros()
+	room := s.DB.MakeRoom(time.Duration(s.evictFor.Load()))
+	s.Latency("eviction-cycle", s.DB.Clock().Micros()-began)
+	return !room
+}
+
+// setBusy sets after how long a script is overdue; at 0 none ever is.
+func (s *Service) setBusy(c *config.Set) error {
+	ms := c.Int("busy-reply-threshold")
+	if ms == 0 || ms > math.MaxInt64/1000 {
+		ms = math.MaxInt64 / 1000
+	}
+	s.busyAfter.Store(ms * 1000)
+	return nil
+}
+
+func (s *Service) setOutputLimits(c *config.Set) error {
+	for class := range s.outLimits {
+		l, o := &s.outLimits[class], c.OutputLimit(config.Class(class))
+		l.hard.Store(o.Hard)
+		l.soft.Store(o.Soft)
+		l.seconds.Store(int64(o.Seconds))
+	}
+	s.setTurn()
+	return nil
+}
+
+// logNothing is above every level that is logged.
+const logNothing = slog.Level(100)
+
+func (s *Service) setLogLevel(c *config.Set) error {
+	if s.opts.LogLevel == nil {
+		return nil
+	}
+	level := slog.LevelInfo
+	switch c.String("loglevel") {
+	case "debug", "verbose":
+		level = slog.LevelDebug
+	case "warning":
+		level = slog.LevelWarn
+	case "nothing":
+		level = logNothing
+	}
+	s.opts.LogLevel.Set(level)
+	return nil
+}
+
+// engineEvents translates the classes of notify-keyspace-events.
+func engineEvents(e config.EventClasses) (classes uint32) {
+	for _, c := range []struct {
+		from config.EventClasses
+		to   uint32
+	}{
+		{config.EventKeyspace, engine.EventKeyspace}, {config.EventKeyevent, engine.EventKeyevent},
+		{config.EventGeneric, engine.EventGeneric}, {config.EventString, engine.EventString},
+		{config.EventList, engine.EventList}, {config.EventSet, engine.EventSet},
+		{config.EventHash, engine.EventHash}, {config.EventZset, engine.EventZSet},
+		{config.EventExpired, engine.EventExpired}, {config.EventEvicted, engine.EventEvicted},
+		{config.EventStream, engine.EventStream}, {config.EventModule, engine.EventModule},
+		{config.EventNew, engine.EventNew}, {config.EventKeyMiss, engine.EventMiss},
+	} {
+		if e&c.from != 0 {
+			classes |= c.to
+		}
+	}
+	return classes
+}
+
+// outputLimit is one line of client-output-buffer-limit.
+type outputLimit struct {
+	hard, soft atomic.Int64 // bytes; 0: none
+	seconds    atomic.Int64 // how long soft may be exceeded
+}
+
+const (
+	eventKeyspace = engine.EventKeyspace
+	eventKeyevent = engine.EventKeyevent
+)
+
+// setEvents takes notify-keyspace-events: without K or E nothing is published.
+func (s *Service) setEvents(classes uint32) {
+	s.events.Store(classes)
+	if classes&(eventKeyspace|eventKeyevent) == 0 {
+		classes = 0
+	}
+	s.DB.SetEvents(classes)
+}
+
+// unknown reports whether the client has to log in before it may do anything.
+func (c *Session) unknown() bool { return !c.authed && c.svc.authRequired() }
+
+// setLimits gives the parser the limits that hold for the client now.
+func (c *Session) setLimits() {
+	c.parser.Limits = resp.Limits{MaxBulk: int(c.svc.maxBulk.Load()), Unauthenticated: c.unknown()}
+}
+
+// replyFloor is the size from which on a reply counts for client-output-buffer-limit
+// before the socket was offered it. Redis has a buffer of that size for each client, which
+// its limit does not count.
+const replyFloor = 16 << 10
+
+// setTurn computes how much output one call of Serve makes: no more than a limit allows,
+// so that what a client reads in time does not add up.
+func (s *Service) setTurn() {
+	turn := int64(yieldBytes)
+	for _, class := range []config.Class{config.Normal, config.PubSub} {
+		if hard := s.outLimits[class].hard.Load(); hard > 0 {
+			turn = min(turn, hard)
+		}
+	}
+	s.turn.Store(max(turn, replyFloor))
+}
+
+// outLimit is the output limit that holds for the client now.
+func (c *Session) outLimit() *outputLimit {
+	if c.subs.Len() > 0 {
+		return &c.svc.outLimits[config.PubSub]
+	}
+	return &c.svc.outLimits[config.Normal]
+}
+
+// replyTooLong ends the connection if one reply of n bytes, with what is unsent, is more
+// than the hard limit allows, and reports whether it did.
+func (c *Session) replyTooLong(n int) bool {
+	hard := c.outLimit().hard.Load()
+	if c.conn == nil || hard <= 0 || n < replyFloor {
+		return false
+	}
+	if _, unsent := c.conn.Buffered(); int64(n+unsent) < hard {
+		return false
+	}
+	c.cut(reactor.ErrOutputLimit)
+	return true
+}
+
+// overLimit reports whether a client has too much output waiting: n bytes. Where n is
+// below the soft limit, the time for which that may be exceeded ends if settled is set:
+// the transport sets it, and knows all that waits. While messages move from the queue to
+// the transport, the producer of the next one sees neither.
+func (c *Session) overLimit(n int, settled bool) bool {
+	l := c.outLimit()
+	if hard := l.hard.Load(); hard > 0 && int64(n) >= hard {
+		return true
+	}
+	soft := l.soft.Load()
+	if soft <= 0 || int64(n) < soft {
+		if settled {
+			c.softSince.Store(0)
+		}
+		return false
+	}
+	now := c.svc.DB.Clock().Micros()
+	since := c.softSince.Load()
+	if since == 0 {
+		c.softSince.Store(now)
+		return false
+	}
+	return now-since > l.seconds.Load()*1e6
+}
+
+// OutputExceeded implements reactor.OutputLimiter.
+func (c *Session) OutputExceeded(pending int) bool {
+	c.mu.Lock()
+	n := len(c.queue)
+	c.mu.Unlock()
+	c.bulky = max(c.bulky, pending)
+	return c.overLimit(pending+n, true)
+}
+
+// IdleCheck implements reactor.IdleChecker. Being asked once a second, sessions
+// also keep the service's rates, and notice that what they have waiting has been
+// too much for too long although no more has come.
+func (c *Session) IdleCheck(int64) bool {
+	c.svc.sample(c.svc.DB.Clock().Micros())
+	in, out := c.conn.Buffered()
+	if c.OutputExceeded(out) {
+		c.doom(errSlowReader)
+	}
+	if c.bulky > 0 && in+out == 0 {
+		c.giveBack()
+	}
+	limit := c.svc.timeout.Load()
+	if limit == 0 || c.subs.Len() > 0 || c.parked != nil {
+		return false
+	}
+	last := max(c.view.active.Load(), c.created)
+	return c.svc.DB.Clock().Micros()-last > limit*1e6
+}
+
+// allowedInSubscription reports whether a RESP2 client may send the command
+// while it is subscribed.
+func allowedInSubscription(s *command.Spec) bool {
+	switch s.Name {
+	case "ping", "subscribe", "ssubscribe", "psubscribe", "unsubscribe", "sunsubscribe", "punsubscribe", "quit", "reset":
+		return true
+	}
+	return false
+}
+
+func errInSubscription(s *command.Spec) error {
+	return command.ReplyError("ERR Can't execute '" + s.Name + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
+}

@@ -1,0 +1,154 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/durable"
+)
+
+var specShutdown = command.Spec{
+	Name: "shutdown", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(N) when saving, where N is the total number of keys in all databases",
+	Summary: "Writes out what is to be kept, and ends the server.",
+	Flags:   adminFlags | command.NoMulti | command.AllowBusy | command.Slow,
+	Args: []command.Arg{command.Opt(command.OneOf("nosave_save", command.Token("NOSAVE"), command.Token("SAVE"))),
+		command.Opt(command.Token("NOW")).Since("7.0.0"), command.Opt(command.Token("FORCE")).Since("7.0.0"), command.Opt(command.Token("ABORT")).Since("7.0.0")},
+	History: []command.Change{{Since: "7.0.0", Text: "Added the `NOW`, `FORCE` and `ABORT` modifiers."}},
+	Replies: "None: the connection is closed when the server has ended. It saves to the RDB file where there are save points, or with SAVE. An error if that fails, and the server goes on; with FORCE it ends all the same. Unless NOW, replicas that lag have shutdown-timeout seconds to catch up; ABORT ends that wait, and the shutdown.",
+	Examples: `
+> SHUTDOWN ABORT
+(error) ERR No shutdown in progress.
+> SHUTDOWN SAVE NOSAVE
+(error) ERR syntax error
+> SHUTDOWN SAVE
+(error) ERR Errors trying to SHUTDOWN. Check logs.
+`,
+	Run: runShutdown,
+}
+
+const errShutdown = command.ReplyError("ERR Errors trying to SHUTDOWN. Check logs.")
+
+// ShutdownOptions say how to end. The zero value saves where there are save points,
+// and waits for replicas.
+type ShutdownOptions struct {
+	Mode  durable.ShutdownMode
+	Now   bool // do not wait for replicas that lag
+	Force bool // end even if something cannot be written
+}
+
+func runShutdown(c *command.Ctx) error {
+	o, abort, err := parseShutdown(c.Args[1:])
+	s := serviceOf(c)
+	switch {
+	case err != nil:
+		return err
+	case abort && s.ending.abort():
+		c.Out.OK()
+		return nil
+	case abort:
+		return command.ReplyError("ERR No shutdown in progress.")
+	case s.opts.Shutdown == nil:
+		s.Log.Warn("SHUTDOWN refused: the program that runs this server does not allow it")
+		return errShutdown
+	}
+
+	s.Log.Info("SHUTDOWN asked for by a client", "id", sessionOf(c).id)
+	if err := s.PrepareShutdown(s.ctx, o); err != nil {
+		s.Log.Error("the server goes on: SHUTDOWN failed", "err", err)
+		return errShutdown
+	}
+
+	s.opts.Shutdown()
+	sessionOf(c).closing = true
+	return nil
+}
+
+func parseShutdown(args [][]byte) (o ShutdownOptions, abort bool, err error) {
+	for _, a := range args {
+		switch {
+		case command.EqualFold(a, "NOSAVE") && o.Mode != durable.ShutdownSave:
+			o.Mode = durable.ShutdownNoSave
+		case command.EqualFold(a, "SAVE") && o.Mode != durable.ShutdownNoSave:
+			o.Mode = durable.ShutdownSave
+		case command.EqualFold(a, "NOW"):
+			o.Now = true
+		case command.EqualFold(a, "FORCE"):
+			o.Force = true
+		case command.EqualFold(a, "ABORT"):
+			abort = true
+		default:
+			return o, abort, command.ErrSyntax
+		}
+	}
+	if abort && o != (ShutdownOptions{}) {
+		return o, abort, command.ErrSyntax
+	}
+	return o, abort, nil
+}
+
+// ending is a shutdown under way.
+type ending struct {
+	mu     sync.Mutex
+	cancel context.CancelFunc // nil: none
+}
+
+var errEnding = errors.New("a shutdown is in progress")
+
+func (e *ending) begin(ctx context.Context) (context.Context, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cancel != nil {
+		return nil, errEnding
+	}
+	ctx, e.cancel = context.WithCancel(ctx)
+	return ctx, nil
+}
+
+func (e *ending) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cancel != nil {
+		e.cancel()
+		e.cancel = nil
+	}
+}
+
+// abort ends a shutdown that waits, and reports whether there was one.
+func (e *ending) abort() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cancel == nil {
+		return false
+	}
+	e.cancel()
+	return true
+}
+
+// PrepareShutdown writes out what is to be kept. Writes wait from here on; after an
+// error, which only happens without Force, they go on. Otherwise the caller ends
+// the server.
+func (s *Service) PrepareShutdown(ctx context.Context, o ShutdownOptions) error {
+	ctx, err := s.ending.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.ending.end()
+	s.pause.begin(1<<50, false)
+	if !o.Now {
+		err = s.repl.AwaitReplicas(ctx, time.Duration(s.Config.Int("shutdown-timeout"))*time.Second)
+	}
+	if err == nil {
+		err = s.keeper.Shutdown(ctx, o.Mode, o.Force)
+	}
+	if err != nil && !o.Force {
+		s.pause.end()
+		return err
+	}
+	if err != nil {
+		s.Log.Error("the server ends although not all could be written", "err", err)
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package session
+
+import (
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/script"
+)
+
+// loopStats is what one network loop counts, and what it has for itself.
+type loopStats struct {
+	admin.LoopStats
+
+	// The loop's own; everybody else has none of it:
+	strand  *strand // for scripts; nil before the first, and while the last runs on
+	scratch []byte  // for its replies
+	settles bool    // it calls Settle
+	batch   bool    // and the log knows that it will
+	_       [64]byte
+}
+
+func newLoopStats(n int) *loopStats { return &loopStats{LoopStats: admin.NewLoopStats(n)} }
+
+func (l *loopStats) of(s *command.Spec) *admin.CommandStats { return l.Of(s.ID()) }
+
+// batchStats collects what a session has done since its last batch ended, so
+// that a pipeline of one command costs one addition.
+type batchStats struct {
+	spec  *command.Spec
+	calls int64
+	total int64
+	since int64 // us
+}
+
+// count notes that a command is about to run.
+func (c *Session) count(spec *command.Spec, _ int) {
+	b := &c.batch
+	if b.spec != spec {
+		c.flushCalls()
+		b.spec = spec
+	}
+	b.calls++
+	b.total++
+}
+
+// countBeside counts a call that ran beside the loops and took us.
+func (c *Session) countBeside(spec *command.Spec, us int64) {
+	s := c.stats.of(spec)
+	s.Calls.Add(1)
+	s.Micros.Add(us)
+	if c.svc.latency.Load() {
+		s.Record(us, 1)
+	}
+}
+
+// flushCalls adds the calls of one command to the statistics, with the time
+// that has passed since it was first called.
+func (c *Session) flushCalls() {
+	b := &c.batch
+	now := c.svc.DB.Clock().Micros()
+	if b.spec != nil && b.calls > 0 {
+		s := c.stats.of(b.spec)
+		s.Calls.Add(b.calls)
+		s.Micros.Add(now - b.since)
+		if c.svc.latency.Load() {
+			s.Record((now-b.since)/b.calls, b.calls)
+		}
+	}
+	b.calls, b.since = 0, now
+}
+
+// endBatch settles the statistics of a batch.
+func (c *Session) endBatch(in, out int) {
+	b := &c.batch
+	if b.total > 0 {
+		c.flushCalls()
+		c.stats.Total.Add(b.total)
+		c.view.last.Store(b.spec)
+		c.view.active.Store(b.since)
+		b.spec, b.total = nil, 0
+		c.showTransaction()
+	}
+	if in > 0 {
+		c.stats.Input.Add(int64(in))
+		c.stats.Reads.Add(1)
+	}
+	if out > 0 {
+		c.stats.Output.Add(int64(out))
+		c.stats.Writes.Add(1)
+	}
+}
+
+// showTransaction lets others see what MULTI and WATCH have gathered.
+func (c *Session) showTransaction() {
+	queued, watched := int32(-1), int32(0)
+	if c.multi.on {
+		queued = int32(len(c.multi.queue))
+	}
+	if c.watch != nil {
+		watched = int32(c.watch.Len())
+	}
+	if queued != c.view.multi.Load() {
+		c.view.multi.Store(queued)
+	}
+	if old := c.view.multiBytes.Load(); c.multi.bytes != old {
+		c.view.multiBytes.Store(c.multi.bytes)
+		c.svc.DB.Charge(c.multi.bytes - old)
+	}
+	if watched != c.view.watch.Load() {
+		c.view.watch.Store(watched)
+		bytes := int64(0)
+		if c.watch != nil {
+			bytes = c.watch.Bytes()
+		}
+		c.view.watchBytes.Store(bytes)
+	}
+}
+
+// crashes are the panics of handlers.
+type crashes struct {
+	n    atomic.Int64
+	last atomic.Pointer[string]
+}
+
+// resetStats is CONFIG RESETSTAT.
+func (s *Service) resetStats(tx *engine.Tx) {
+	tx.ResetStats()
+	s.totals.Reset()
+	s.door.resetRefused()
+	for _, l := range s.stats {
+		l.Reset()
+	}
+	s.peak.Store(0)
+	s.rates.Reset()
+}
+
+// traffic is what all loops have counted so far.
+func (s *Service) traffic() (t [3]int64) {
+	for _, l := range s.stats {
+		t[0] += l.Total.Load()
+		t[1] += l.Input.Load()
+		t[2] += l.Output.Load()
+	}
+	return t
+}
+
+// batches is how many batches of input and of output all loops have counted.
+func (s *Service) batches() (reads, writes int64) {
+	for _, l := range s.stats {
+		reads += l.Reads.Load()
+		writes += l.Writes.Load()
+	}
+	return reads, writes
+}
+
+// sample takes a sample of the traffic if it is time. Idle checks call it once a second,
+// from every connection.
+func (s *Service) sample(now int64) {
+	if s.rates.Due(now) {
+		s.rates.Sample(now, s.traffic())
+		s.boundClients(nil)
+	}
+}
+
+// countFailure counts the error with which a command has failed, except one that a script
+// has counted already, and returns its text.
+func (s *Service) countFailure(err error) string {
+	text := command.WireText(err)
+	if _, known := err.(script.Counted); !known {
+		s.totals.CountError(text)
+	}
+	return text
+}

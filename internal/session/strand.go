@@ -1,0 +1,109 @@
+package session
+
+import (
+	"github.com/ebbdb/ebb/internal/command"
+	"iter"
+)
+
+// strand is a goroutine of a network loop's own, to which the loop switches for
+// commands of which nobody can tell how long they will take: scripts. Nearly all
+// end at once, and the loop goes on; a switch there and back takes 0.1 us. One
+// that does not end in time is suspended wherever it is, the loop parks the
+// session, and a goroutine beside the loops carries the strand on:
+//
+//	loop ──▶ strand.run ─ ─ ─ ▶ execute ──▶ script ──▶ ...
+//	  ▲                            │            │ too long: suspend
+//	  ├──── it has ended ◀─────────┘            │
+//	  └──── it has not: park ◀──────────────────┘
+//	        startParked: a goroutine ──▶ strand.resume ──▶ ... ──▶ it has ended
+type strand struct {
+	next    func() (struct{}, bool)
+	stop    func()
+	suspend func(struct{}) bool
+
+	c    *Session
+	spec *command.Spec
+	args [][]byte
+	what outcome
+	over bool
+
+	memory argMemory // for the arguments of scripts, which keep nothing of them
+}
+
+// keepMemory is how much of its memory a strand keeps for the next command, in
+// bytes.
+const keepMemory = 64 << 10
+
+func newStrand() *strand {
+	st := new(strand)
+	st.next, st.stop = iter.Pull(func(yield func(struct{}) bool) {
+		st.suspend = yield
+		for {
+			st.what = st.c.execute(st.spec, st.args)
+			st.over, st.c, st.args = true, nil, nil
+			if !yield(struct{}{}) {
+				return
+			}
+		}
+	})
+	return st
+}
+
+// run runs a command until it ends or suspends itself, and reports whether it has
+// ended.
+func (st *strand) run(c *Session, spec *command.Spec, args [][]byte) (over bool) {
+	st.c, st.spec, st.args, st.over = c, spec, args, false
+	st.next()
+	return st.over
+}
+
+// resume carries the command on to its end; it does not suspend itself again.
+func (st *strand) resume() outcome {
+	st.next()
+	return st.what
+}
+
+// runOnStrand runs a command on the loop's strand. What it replies is kept apart
+// from the replies before it, which the loop may send while it still runs.
+func (c *Session) runOnStrand(spec *command.Spec, args [][]byte) outcome {
+	l := c.stats
+	if l.strand == nil {
+		l.strand = newStrand()
+	}
+	st := l.strand
+	replies := c.out.Buf
+	c.out.Buf = l.scratch[:0]
+	c.strand = st
+	if spec.Has(command.Keeps) {
+		args = ownArgs(args)
+	} else {
+		args = st.memory.copy(args)
+	}
+	if st.run(c, spec, args) {
+		c.strand = nil
+		l.scratch = c.out.Buf
+		c.out.Buf = append(replies, c.out.Buf...)
+		if cap(l.scratch) > keepMemory {
+			l.scratch = nil
+		}
+		if cap(st.memory.flat)+cap(st.memory.args)*argBytes > keepMemory {
+			st.memory = argMemory{}
+		}
+		return st.what
+	}
+	l.strand, l.scratch = nil, nil
+	c.parked = &parked{spec: spec, args: args, strand: st, out: c.out.Buf}
+	c.out.Buf = replies
+	c.batch.calls-- // it is counted when it ends
+	return elsewhere
+}
+
+// leaveLoop suspends the session's command, which runs on a strand, so that the
+// loop goes on without it; for others it does nothing. When it returns, the
+// command runs beside the loops and may take its time.
+func (c *Session) leaveLoop() {
+	if st := c.strand; st != nil {
+		c.strand, c.loop = nil, false
+		st.suspend(struct{}{})
+	}
+}

@@ -1,0 +1,297 @@
+package session
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// cachingClient is a client with RESP3 that caches what it reads, as the messages
+// allow.
+type cachingClient struct {
+	t     *testing.T
+	s     *Session
+	cache map[string]string
+	asked []string // keys of GETs whose replies have not come
+}
+
+func newCachingClient(t *testing.T, svc *Service, options ...string) *cachingClient {
+	c := &cachingClient{t: t, s: svc.NewSession(quietConn{}), cache: map[string]string{}}
+	c.send("HELLO", "3")
+	c.send(append([]string{"CLIENT", "TRACKING", "ON"}, options...)...)
+	return c
+}
+
+func (c *cachingClient) send(args ...string) {
+	c.serve(resp.AppendCommand(nil, args...))
+}
+
+// get reads a key past the cache; with several keys in one batch.
+func (c *cachingClient) get(keys ...string) {
+	var in []byte
+	for _, k := range keys {
+		in = resp.AppendCommand(in, "GET", k)
+	}
+	c.asked = append(c.asked, keys...)
+	c.serve(in)
+}
+
+func (c *cachingClient) serve(in []byte) {
+	n, out, _ := c.s.Serve(in, nil)
+	if n != len(in) {
+		c.t.Errorf("served %d of %d bytes", n, len(in))
+	}
+	c.take(out)
+}
+
+// drain takes the messages that are queued.
+func (c *cachingClient) drain() { c.take(c.s.TakePushes(nil)) }
+
+// take works through what the server has written, in its order.
+func (c *cachingClient) take(out []byte) {
+	r := bufio.NewReader(bytes.NewReader(out))
+	for {
+		v, err := resp.ReadValue(r)
+		switch {
+		case err != nil:
+			return
+		case v.Kind == resp.KindPush:
+			c.invalidate(v)
+		case len(c.asked) > 0:
+			c.cache[c.asked[0]] = v.Str
+			c.asked = c.asked[1:]
+		}
+	}
+}
+
+func (c *cachingClient) invalidate(v resp.Value) {
+	if len(v.Elems) != 2 || v.Elems[0].Str != "invalidate" {
+		c.t.Errorf("a message reads %v", v)
+		return
+	}
+	if v.Elems[1].IsNull() {
+		clear(c.cache)
+	}
+	for _, k := range v.Elems[1].Elems {
+		delete(c.cache, k.Str)
+	}
+}
+
+// trackingService is a service on a clock that runs.
+func trackingService(t *testing.T) *Service {
+	hooks := &Hooks{}
+	db := engine.Open(engine.Options{Hooks: hooks})
+	svc, err := NewService(Options{DB: db}, hooks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { svc.Close(); db.Close() })
+	return svc
+}
+
+func do(s *Session, args ...string) resp.Value {
+	b := make([][]byte, len(args))
+	for i, a := range args {
+		b[i] = []byte(a)
+	}
+	return s.Do(b...)
+}
+
+// writeAtRandom changes keys in every way there is.
+func writeAtRandom(s *Session, rng *rand.Rand, keys []string, n int) {
+	for i := range n {
+		k, other := keys[rng.IntN(len(keys))], keys[rng.IntN(len(keys))]
+		v := fmt.Sprint(rng.Int32())
+		switch rng.IntN(12) {
+		case 0:
+			do(s, "DEL", k)
+		case 1:
+			do(s, "MSET", k, v, other, v)
+		case 2:
+			do(s, "SET", k, v, "PX", "1")
+		case 3:
+			do(s, "RENAME", k, other)
+		case 4:
+			do(s, "MULTI")
+			do(s, "SET", k, v)
+			do(s, "APPEND", other, "x")
+			do(s, "EXEC")
+		case 5:
+			do(s, "APPEND", k, "y")
+		case 6:
+			if i%50 == 0 {
+				do(s, "FLUSHALL")
+			}
+		case 7:
+			do(s, "COPY", k, other, "REPLACE")
+		default:
+			do(s, "SET", k, v)
+		}
+	}
+}
+
+// A client that follows the messages never holds a value that is not the key's
+// once it has read them all, whoever writes meanwhile.
+func TestCachesAreNotStaleOnceTheirMessagesAreRead(t *testing.T) {
+	for _, mode := range [][]string{nil, {"BCAST"}, {"BCAST", "PREFIX", "a", "PREFIX", "b"}} {
+		t.Run(fmt.Sprint(mode), func(t *testing.T) {
+			svc := trackingService(t)
+			var keys []string
+			for i := range 20 {
+				keys = append(keys, fmt.Sprintf("%c%d", 'a'+i%2, i))
+			}
+			const writers, readers = 3, 3
+			var writing, reading sync.WaitGroup
+			stop := make(chan struct{})
+			clients := make([]*cachingClient, readers)
+			for i := range clients {
+				c := newCachingClient(t, svc, mode...)
+				clients[i] = c
+				reading.Go(func() {
+					rng := rand.New(rand.NewPCG(uint64(i), 1))
+					for {
+						select {
+						case <-stop:
+							return
+						default:
+						}
+						c.get(keys[rng.IntN(len(keys))], keys[rng.IntN(len(keys))])
+						c.drain()
+					}
+				})
+			}
+			for i := range writers {
+				s := svc.NewSession(nil)
+				writing.Go(func() { writeAtRandom(s, rand.New(rand.NewPCG(uint64(i), 2)), keys, 1500) })
+			}
+			writing.Wait()
+			close(stop)
+			reading.Wait()
+			checkCaches(t, svc, clients, keys)
+		})
+	}
+}
+
+// checkCaches compares what clients hold with the data.
+func checkCaches(t *testing.T, svc *Service, clients []*cachingClient, keys []string) {
+	s := svc.NewSession(nil)
+	for _, k := range keys {
+		do(s, "PERSIST", k) // nothing expires from here on
+	}
+	for i, c := range clients {
+		c.drain()
+		for k, v := range c.cache {
+			if now := do(s, "GET", k).Str; now != v {
+				t.Errorf("client %d holds %s = %q, and it is %q", i, k, v, now)
+			}
+		}
+		c.s.Closed(nil)
+	}
+	if n, k, items, prefixes := svc.tracking.Sizes(); n+k+items+prefixes != 0 {
+		t.Errorf("when all are gone %d clients, %d keys, %d items, %d prefixes are left", n, k, items, prefixes)
+	}
+}
+
+// The table is bounded while many write and read, and what goes from it goes from
+// the caches too.
+func TestTheTableOfTrackedKeysIsBounded(t *testing.T) {
+	const limit = 50
+	svc := trackingService(t)
+	if err := svc.Config.Change(true, "tracking-table-max-keys", fmt.Sprint(limit)); err != nil {
+		t.Fatal(err)
+	}
+	c := newCachingClient(t, svc)
+	for i := range 10 * limit {
+		c.get(fmt.Sprint("k", i))
+	}
+	c.drain()
+	bound := limit + svc.DB.Shards()
+	if _, keys, _, _ := svc.tracking.Sizes(); keys > int64(bound) {
+		t.Errorf("%d keys are remembered, with a bound of %d", keys, limit)
+	}
+	if len(c.cache) > bound {
+		t.Errorf("the client holds %d keys", len(c.cache))
+	}
+}
+
+// A lowered bound holds without another read, and the caches hear what has gone.
+func TestALoweredBoundOfTrackedKeysHolds(t *testing.T) {
+	svc := trackingService(t)
+	c := newCachingClient(t, svc)
+	for i := range 1000 {
+		c.get(fmt.Sprint("k", i))
+	}
+	if err := svc.Config.Change(true, "tracking-table-max-keys", "10"); err != nil {
+		t.Fatal(err)
+	}
+	svc.beside.Wait()
+	c.drain()
+	if _, keys, _, _ := svc.tracking.Sizes(); keys != 10 || len(c.cache) != 10 {
+		t.Errorf("%d keys are remembered, and the client holds %d, with a bound of 10", keys, len(c.cache))
+	}
+}
+
+// What rueidis sends in one piece for a cached read is remembered, and its reply
+// comes before the message that a later write causes.
+func TestACachedReadInATransactionIsRemembered(t *testing.T) {
+	svc := trackingService(t)
+	writer := svc.NewSession(nil)
+	do(writer, "SET", "k", "v", "PX", "100000")
+	c := newCachingClient(t, svc, "OPTIN")
+	var in []byte
+	for _, args := range [][]string{{"CLIENT", "CACHING", "YES"}, {"MULTI"}, {"PTTL", "k"}, {"GET", "k"}, {"EXEC"}, {"GET", "other"}} {
+		in = resp.AppendCommand(in, args...)
+	}
+	_, out, _ := c.s.Serve(in, nil)
+	if !bytes.Contains(out, []byte("+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:")) || !bytes.HasSuffix(out, []byte("\r\n$1\r\nv\r\n_\r\n")) {
+		t.Errorf("the replies are %q", out)
+	}
+	do(writer, "MSET", "other", "1", "k", "w")
+	const want = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
+	if got := c.s.TakePushes(nil); string(got) != want {
+		t.Errorf("the messages are %q", got)
+	}
+}
+
+// A message does not overtake the reply of a command that runs beside the loop.
+func TestMessagesWaitForAReplyThatIsOnItsWay(t *testing.T) {
+	svc := trackingService(t)
+	c := newCachingClient(t, svc)
+	p := &parked{out: []byte("$1\r\nv\r\n")}
+	c.s.parked = p
+	c.s.Push([]byte(">1\r\n+late\r\n"))
+	if out := c.s.TakePushes(nil); len(out) > 0 {
+		t.Errorf("%q came while the command ran", out)
+	}
+	p.state.Store(besideFinished)
+	if out := c.s.TakePushes(nil); string(out) != "$1\r\nv\r\n>1\r\n+late\r\n" {
+		t.Errorf("then came %q", out)
+	}
+	if c.s.parked != nil {
+		t.Error("the session is parked still")
+	}
+}
+
+func BenchmarkSetWhileNobodyTracks(b *testing.B) {
+	hooks := &Hooks{}
+	db := engine.Open(engine.Options{Hooks: hooks})
+	defer db.Close()
+	svc, err := NewService(Options{DB: db, Loops: 1}, hooks)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer svc.Close()
+	s := svc.NewSession(quietConn{})
+	in := resp.AppendCommand(nil, "SET", "key", "value")
+	var out []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		_, out, _ = s.Serve(in, out[:0])
+	}
+}

@@ -1,0 +1,134 @@
+package session
+
+import (
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/durable"
+	"github.com/ebbdb/ebb/internal/replication"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// WAIT and WAITAOF. A client waits as for a key (block.go). replication.Node ends the wait
+// when enough replicas have acknowledged, or its time does.
+
+const (
+	errWaitOnReplica = command.ReplyError("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica " +
+		"is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
+	errWaitAOFOnReplica = command.ReplyError("ERR WAITAOF cannot be used with replica instances. Please also note that " +
+		"writes to replicas are just local and are not propagated.")
+	errWaitAOFOff = command.ReplyError("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.")
+)
+
+var specWait = command.Spec{
+	Name: "wait", Group: command.GroupGeneric, Since: "3.0.0", Complexity: "O(1)",
+	Summary:    "Waits until replicas have acknowledged what was written, or for so many milliseconds; 0 for ever.",
+	Flags:      command.Blocking,
+	FanOut:     command.FanOutOne,
+	Categories: command.CatConnection, Without: command.CatKeyspace,
+	Args:    []command.Arg{command.Int("numreplicas"), command.Int("timeout")},
+	Tips:    []string{"request_policy:all_shards", "response_policy:agg_min"},
+	Replies: "The number of replicas that have acknowledged everything the server had written when it was asked. Inside MULTI, and in a script, it does not wait.",
+	Examples: `
+> SET k v
+OK
+> WAIT 0 1000
+(integer) 0
+`,
+	Run: runWait,
+}
+
+func runWait(c *command.Ctx) error {
+	replicas, ok := resp.ParseInt(c.Args[1])
+	if !ok {
+		return command.ErrNotInteger
+	}
+	timeout, err := command.ParseMillis(c.Args[2])
+	if err != nil {
+		return err
+	}
+	if serviceOf(c).repl.IsReplica() {
+		return errWaitOnReplica
+	}
+
+	r, offset := serviceOf(c).repl, serviceOf(c).DB.Log().End()
+	reply := func(c *command.Ctx) { c.Out.Int(int64(r.Acked(offset))) }
+	if int64(r.Acked(offset)) >= replicas {
+		reply(c)
+		return nil
+	}
+	return awaitAcks(c, timeout, reply, func() bool { return int64(r.Acked(offset)) >= replicas })
+}
+
+// awaitAcks makes the command wait until something is acknowledged.
+func awaitAcks(c *command.Ctx, timeout int64, reply func(*command.Ctx), met func() bool) error {
+	err := c.Block(command.Wait{Millis: timeout, Refused: reply, Expired: reply})
+	if err == command.ErrBlocked && c.Waiting == nil {
+		w := sessionOf(c).waiting
+		serviceOf(c).repl.Await(&replication.AckWait{Over: w.over.Load, Met: met, End: func() { w.answer(nil, reply) }})
+	}
+	return err
+}
+
+var specWaitAOF = command.Spec{
+	Name: "waitaof", Group: command.GroupGeneric, Since: "7.2.0", Complexity: "O(1)",
+	Summary:    "Waits until what was written is synced to the append-only file here (1) and on replicas, or for so many milliseconds; 0 for ever.",
+	Flags:      command.Blocking,
+	FanOut:     command.FanOutOne,
+	Categories: command.CatConnection, Without: command.CatKeyspace,
+	Args:     []command.Arg{command.Int("numlocal"), command.Int("numreplicas"), command.Int("timeout")},
+	Tips:     []string{"request_policy:all_shards", "response_policy:agg_min"},
+	Replies:  "Whether it is synced here, 0 or 1, and the number of replicas that say that they have synced it. Inside MULTI, and in a script, it does not wait.",
+	Errors:   []string{string(errWaitAOFOff) + ": numlocal is 1 and there is no append-only file"},
+	Examples: "> SET k v\nOK\n> WAITAOF 0 0 1000\n1) (integer) 0\n2) (integer) 0\n> WAITAOF 1 0 0\n(error) " + string(errWaitAOFOff) + "\n",
+	Run:      runWaitAOF,
+}
+
+func runWaitAOF(c *command.Ctx) error {
+	local, ok1 := resp.ParseInt(c.Args[1])
+	replicas, ok2 := resp.ParseInt(c.Args[2])
+	switch {
+	case !ok1 || !ok2:
+		return command.ErrNotInteger
+	case local < 0 || local > 1:
+		return command.ReplyError("ERR value is out of range, value must between 0 and 1")
+	case replicas < 0:
+		return command.ReplyError("ERR value is out of range, must be positive")
+	}
+	timeout, err := command.ParseMillis(c.Args[3])
+	if err != nil {
+		return err
+	}
+	s, r := serviceOf(c), serviceOf(c).repl
+	files := s.keeper != nil && appends(s.keeper)
+	switch {
+	case r.IsReplica():
+		return errWaitAOFOnReplica
+	case local == 1 && !files:
+		return errWaitAOFOff
+	}
+
+	log := s.DB.Log()
+	offset := log.End()
+	here := func() int64 {
+		if files && s.keeper.AppendOnly() && log.Synced() >= offset { // else a first base is to come
+			return 1
+		}
+		return 0
+	}
+	reply := func(c *command.Ctx) {
+		c.Out.Array(2)
+		c.Out.Int(here())
+		c.Out.Int(int64(r.SyncedBy(offset)))
+	}
+	met := func() bool { return here() >= local && int64(r.SyncedBy(offset)) >= replicas }
+	if met() {
+		reply(c)
+		return nil
+	}
+	if local == 1 {
+		r.OnSynced(offset)
+	}
+	return awaitAcks(c, timeout, reply, met)
+}
+
+// appends reports whether there are append-only files.
+func appends(k *durable.Keeper) bool { return k.Info().AppendOnly }

@@ -1,0 +1,437 @@
+package session_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/compat"
+	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// waking is one story: client 1 runs setup, client 2 begins to wait, client 1 runs acts.
+// Then client 2 has got gets, and k and out hold left. Arguments of a request stand
+// between spaces, or between bars where one of them has a space.
+type waking struct {
+	name        string
+	setup, acts []string
+	wait        string
+	gets, left  string
+	ours        bool // redis-server lacks a command, or leaves the client waiting
+}
+
+// still is what a client gets whose command goes on waiting.
+const still = "(waits)"
+
+// play plays a story and returns what client 2 got, and what there is then.
+func (w *waking) play(s transcript.Target) (gets, left string, err error) {
+	ask := func(args ...string) (v resp.Value) {
+		if err != nil {
+			return v
+		}
+		if err = s.Send(1, args); err != nil {
+			return v
+		}
+		v, ok := s.Next(1)
+		if !ok {
+			err = fmt.Errorf("%q has no reply", args)
+		} else if v.Err() != nil {
+			err = fmt.Errorf("%q: %s", args, v.Str)
+		}
+		return v
+	}
+	waits := func() bool { return strings.Contains(ask("INFO", "clients").Str, "blocked_clients:1\r\n") }
+	run := func(line string) {
+		args := wordsOf(line)
+		switch args[0] {
+		case "@restore": // SOURCE OPTIONS: RESTORE of k
+			payload := ask("DUMP", args[1]).Str
+			ask(append([]string{"RESTORE", "k", "0", payload}, args[2:]...)...)
+		case "@pass": // and what has expired then is found dead
+			if err == nil {
+				err = s.Advance(20 * time.Millisecond)
+			}
+			ask("EXISTS", "k")
+		default:
+			ask(args...)
+		}
+	}
+
+	ask("FLUSHALL")
+	ask("FUNCTION", "FLUSH")
+	for _, line := range w.setup {
+		run(line)
+	}
+	ask("SELECT", "0")
+	if err != nil {
+		return "", "", err
+	}
+	if err := s.Send(2, strings.Fields(w.wait)); err != nil {
+		return "", "", err
+	}
+	if a, ok := s.(transcript.Arriver); ok {
+		if err := a.Arrive(); err != nil {
+			return "", "", err
+		}
+	}
+	if !waits() {
+		v, _ := s.Next(2)
+		return "", "", errors.Join(err, fmt.Errorf("it does not wait: %s", inline(v)))
+	}
+	for _, line := range w.acts {
+		run(line)
+	}
+	if gets = still; !waits() {
+		v, ok := s.Next(2)
+		if !ok {
+			err = errors.Join(err, errors.New("the client neither waits nor has a reply"))
+		}
+		gets = inline(v)
+	}
+	for _, k := range []string{"k", "out"} {
+		switch ask("TYPE", k).Str {
+		case "list":
+			left += inline(ask("LRANGE", k, "0", "-1"))
+		case "zset":
+			left += inline(ask("ZRANGE", k, "0", "-1"))
+		}
+	}
+	return gets, left, err
+}
+
+func wordsOf(line string) []string {
+	if strings.Contains(line, "|") {
+		return strings.Split(line, "|")
+	}
+	return strings.Fields(line)
+}
+
+// inline writes a reply on a line.
+func inline(v resp.Value) string {
+	switch {
+	case (v.Err() != nil):
+		return "-" + v.Str
+	case v.IsNull():
+		return "nil"
+	case v.Kind == resp.KindInt:
+		return fmt.Sprint(v.Int)
+	case v.Kind != resp.KindArray:
+		return v.Str
+	}
+	all := make([]string, len(v.Elems))
+	for i, e := range v.Elems {
+		all[i] = inline(e)
+	}
+	return "[" + strings.Join(all, " ") + "]"
+}
+
+// waiters are the commands that wait for a kind of value, what they get of the only
+// element of the value, and what there is then.
+var waiters = map[string][][3]string{
+	"list": {{"BLPOP k 0", "[k a]"}, {"BRPOP other k 0", "[k a]"}, {"BLMPOP 0 2 k other LEFT COUNT 3", "[k [a]]"},
+		{"BLMOVE k out LEFT LEFT 0", "a", "[a]"}, {"BRPOPLPUSH k out 0", "a", "[a]"}},
+	"zset": {{"BZPOPMIN k 0", "[k a 1]"}, {"BZPOPMAX other k 0", "[k a 1]"}, {"BZMPOP 0 2 k other MIN COUNT 3", "[k [[a 1]]]"}},
+	"stream": {{"XREAD BLOCK 0 STREAMS k 0", "[[k [[5-1 [f v]]]]]"}, {"XREAD BLOCK 0 STREAMS k $", "[[k [[5-1 [f v]]]]]"},
+		{"XREAD BLOCK 0 STREAMS other k $ 4-9", "[[k [[5-1 [f v]]]]]"}},
+	"queue": {{"DQ.POP k BLOCK 0", "[[a p 1 "}},
+}
+
+// contents make a value with the one element at src; only commands make it at k.
+var contents = map[string]string{"list": "RPUSH src a", "zset": "ZADD src 1 a", "stream": "XADD src 5-1 f v", "queue": "DQ.ADD src a p"}
+
+const library = "FUNCTION|LOAD|#!lua name=l\nredis.register_function('mv', function(k) return redis.call('RENAME', k[1], k[2]) end)"
+
+// arrivals are the ways in which a value comes to be at k. A setup that begins with
+// "SELECT 1" makes k there. over ones replace a string: clients began to wait before it.
+func arrivals(kind string) (all []waking) {
+	make := contents[kind]
+	there := strings.Replace(make, "src", "k", 1)
+	add := func(name string, setup []string, acts ...string) {
+		all = append(all, waking{name: name, setup: setup, acts: acts})
+	}
+	src := []string{make}
+	add("added", nil, there)
+	add("COPY", src, "COPY src k")
+	add("COPY over", src, "SET k x", "COPY src k REPLACE")
+	add("COPY from a database", []string{"SELECT 1", make}, "SELECT 1", "COPY src k DB 0", "SELECT 0")
+	add("RENAME", src, "RENAME src k")
+	add("RENAME over", src, "SET k x", "RENAME src k")
+	add("RENAMENX", src, "RENAMENX src k")
+	add("MOVE", []string{"SELECT 1", there}, "SELECT 1", "MOVE k 0", "SELECT 0")
+	add("SWAPDB", []string{"SELECT 1", there}, "SWAPDB 0 1")
+	add("SWAPDB of the other", []string{"SELECT 1", there}, "SWAPDB 1 0")
+	add("RESTORE", src, "@restore src")
+	add("RESTORE over", src, "SET k x", "@restore src REPLACE")
+	add("EVAL", src, "EVAL|return redis.call('RENAME', KEYS[1], KEYS[2])|2|src|k")
+	add("FCALL", append(src, library), "FCALL mv 2 src k")
+	add("EXEC", src, "MULTI", "PING", "RENAME src k", "PING", "EXEC")
+	switch kind {
+	case "list":
+		add("SORT", src, "SORT src ALPHA STORE k")
+		add("SORT of a set", []string{"SADD src a"}, "SORT src ALPHA STORE k")
+		add("SORT over", src, "SET k x", "SORT src ALPHA STORE k")
+		add("SORT in EVAL", src, "EVAL|return redis.call('SORT', KEYS[1], 'ALPHA', 'STORE', KEYS[2])|2|src|k")
+		add("LPUSH", nil, "LPUSH k a")
+		add("LMOVE", src, "LMOVE src k LEFT RIGHT")
+		add("RPOPLPUSH", src, "RPOPLPUSH src k")
+		add("BLMOVE", src, "BLMOVE src k LEFT RIGHT 0")
+		add("BRPOPLPUSH", src, "BRPOPLPUSH src k 0")
+	case "zset":
+		add("ZINCRBY", nil, "ZINCRBY k 1 a")
+		geo := []string{"GEOADD src 13 38 b", "ZADD src 1 a"}
+		at := []string{"ZADD src 1 a"} // a place like others
+		add("GEORADIUS", at, "GEORADIUS src 0 0 30000 km STORE k")
+		add("GEORADIUSBYMEMBER", geo, "GEORADIUSBYMEMBER src a 1 m STORE k")
+		add("GEOSEARCHSTORE", geo, "GEOSEARCHSTORE k src FROMMEMBER a BYRADIUS 1 m")
+		for _, c := range []string{"ZUNIONSTORE", "ZINTERSTORE", "ZDIFFSTORE"} {
+			add(c, src, c+" k 1 src")
+			add(c+" over", src, "SET k x", c+" k 1 src")
+		}
+		add("ZRANGESTORE", src, "ZRANGESTORE k src 0 -1")
+		add("ZRANGESTORE over", src, "SET k x", "ZRANGESTORE k src 0 -1")
+	}
+	return all
+}
+
+// wakings are all stories of clients that wait for what is not there.
+func wakings() (all []waking) {
+	// redis-server does not wake those that wait for a key that these overwrite.
+	leaves := []string{"SORT over", "ZUNIONSTORE over", "ZINTERSTORE over", "ZDIFFSTORE over", "ZRANGESTORE over"}
+	for _, kind := range []string{"list", "zset", "stream", "queue"} {
+		for _, w := range waiters[kind] {
+			for _, a := range arrivals(kind) {
+				a.wait, a.gets, a.left = w[0], w[1], w[2]
+				a.ours = kind == "queue" || slices.Contains(leaves, a.name)
+				all = append(all, a)
+			}
+			all = append(all, waking{name: "added and deleted in EXEC", setup: []string{contents[kind]}, wait: w[0],
+				acts: []string{"MULTI", "RENAME src k", "DEL k", "EXEC"}, gets: still, ours: kind == "queue"})
+		}
+	}
+	for _, act := range []string{"SADD k a", "SDIFFSTORE k s", "SUNIONSTORE k s", "SINTERSTORE k s", "SET k v", "HSET k f v", "BITOP NOT k x", "PFADD k a",
+		"SORT none STORE k", "ZRANGESTORE k z 5 6", "LPUSHX k a", "XGROUP CREATE k g 0 MKSTREAM"} {
+		for _, kind := range []string{"list", "zset", "stream", "queue"} {
+			all = append(all, waking{name: "another kind", setup: []string{"SADD s a", "SET x v", "ZADD z 1 a"}, acts: []string{act},
+				wait: waiters[kind][0][0], gets: still, ours: kind == "queue"})
+		}
+	}
+	return append(all, leavings()...)
+}
+
+// leavings are the stories of readers whose stream or group goes, and of those that
+// wait for a lock that does.
+func leavings() (all []waking) {
+	const (
+		gone    = "-NOGROUP No such key 'k' or consumer group 'g' in XREADGROUP with GROUP option"
+		noGroup = gone
+		other   = "-WRONGTYPE Operation against a key holding the wrong kind of value"
+		entry   = "[[k [[9-9 [f v]]]]]"
+	)
+	setup := []string{"XADD k 1-1 f v", "XGROUP CREATE k g $", "XGROUP CREATE k h $", "XADD k2 1-1 f v", "XGROUP CREATE k2 g $",
+		"SADD s a", "RPUSH l a", "XADD x 9-9 f v", "XADD xg 9-9 f v", "XGROUP CREATE xg g 0"}
+	for _, r := range []struct{ acts, group, read string }{
+		{"DEL k", gone, still},
+		{"UNLINK k", gone, still},
+		{"PEXPIRE k 10;@pass", gone, still},
+		{"PEXPIREAT k 1", gone, still},
+		{"SET k v", other, still},
+		{"FLUSHALL", gone, still},
+		{"FLUSHDB ASYNC", gone, still},
+		{"RENAME k z", gone, still},
+		{"MOVE k 5", gone, still},
+		{"SWAPDB 0 5", gone, still},
+		{"EVAL|return redis.call('DEL', KEYS[1])|1|k", gone, still},
+		{"RENAME s k", other, still},
+		{"RENAME l k", other, still},
+		{"COPY s k REPLACE", other, still},
+		{"@restore s REPLACE", other, still},
+		{"@restore l REPLACE", other, still},
+		{"SUNIONSTORE k s", other, still},
+		{"SORT l ALPHA STORE k", other, still},
+		{"XGROUP DESTROY k g", noGroup, still},
+		{"RENAME x k", noGroup, entry},
+		{"COPY x k REPLACE", noGroup, entry},
+		{"@restore x REPLACE", noGroup, entry},
+		{"MULTI;DEL k;XADD k 9-9 f v;EXEC", noGroup, entry},
+		{"RENAME xg k", entry, entry},
+		{"COPY xg k REPLACE", entry, entry},
+		{"@restore xg REPLACE", entry, entry},
+		{"MULTI;DEL k;XADD k 9-9 f v;XGROUP CREATE k g 0;EXEC", entry, entry},
+		{"MULTI;DEL k;XGROUP CREATE k g 0 MKSTREAM;EXEC", still, still},
+		{"MULTI;XGROUP DESTROY k g;XGROUP CREATE k g $;EXEC", still, still},
+		{"MULTI;XGROUP DESTROY k g;XGROUP CREATE k g 0;EXEC", "[[k [[1-1 [f v]]]]]", still},
+		{"XGROUP DESTROY k h", still, still},
+		{"XGROUP CREATECONSUMER k g c;XGROUP DELCONSUMER k g c", still, still},
+		{"XDEL k 1-1", still, still},
+		{"XTRIM k MAXLEN 0", still, still},
+		{"XSETID k 99-9", still, still},
+	} {
+		acts := strings.Split(r.acts, ";")
+		all = append(all,
+			waking{name: "of a group", setup: setup, acts: acts, wait: "XREADGROUP GROUP g c BLOCK 0 STREAMS k >", gets: r.group},
+			waking{name: "of a group, among others", setup: setup, acts: acts, wait: "XREADGROUP GROUP g c BLOCK 0 STREAMS k2 k > >", gets: r.group},
+			waking{name: "of a stream", setup: setup, acts: acts, wait: "XREAD BLOCK 0 STREAMS k $", gets: r.read})
+	}
+	setup = []string{"LOCK.ACQUIRE k a 10", "RPUSH l a", "LOCK.ACQUIRE src z 60000"}
+	for _, act := range []string{"DEL k", "PEXPIREAT k 1", "@pass", "RENAME k z", "MOVE k 5", "SWAPDB 0 5", "FLUSHALL",
+		"EVAL|return redis.call('DEL', KEYS[1])|1|k"} {
+		all = append(all, waking{name: "of a lock", setup: setup, acts: []string{act}, wait: "LOCK.ACQUIRE k b 60000 WAIT 0", gets: "a token", ours: true})
+	}
+	for _, act := range []string{"RENAME src k", "COPY src k REPLACE", "@restore src REPLACE"} {
+		all = append(all, waking{name: "of a lock, taken by another", setup: setup, acts: []string{act}, wait: "LOCK.ACQUIRE k b 60000 WAIT 0", gets: still,
+			ours: true})
+	}
+	for _, act := range []string{"SET k v", "RENAME l k", "COPY l k REPLACE", "@restore l REPLACE", "SORT l ALPHA STORE k"} {
+		all = append(all, waking{name: "of a lock, for another kind", setup: setup, acts: []string{act}, wait: "LOCK.ACQUIRE k b 60000 WAIT 0", gets: still,
+			ours: true})
+	}
+	return all
+}
+
+// check compares what a story came to.
+func (w *waking) check(t *testing.T, gets, left string, err error) {
+	t.Helper()
+	// Of two keys that went, one is named: here the one that went first, on the newer
+	// servers the first of the command (blocked-order).
+	gets = strings.Replace(gets, "such key 'k2'", "such key 'k'", 1)
+	same := gets == w.gets
+	switch {
+	case w.name == "of a lock" && w.gets == "a token":
+		same = gets != "nil" && gets != still && !strings.HasPrefix(gets, "-")
+	case strings.HasPrefix(w.wait, "DQ."):
+		same = strings.HasPrefix(gets, w.gets)
+	}
+	if err != nil || !same || w.gets != still && !strings.HasPrefix(gets, "-") && w.left != left && w.name != "of a stream" {
+		t.Errorf("%s: %v; %s; %v: got %q, left %q, %v; want %q, %q", w.name, w.setup, w.wait, w.acts, gets, left, err, w.gets, w.left)
+	}
+}
+
+func TestEveryWayToMakeOrReplaceAKeyServesWhoWaitsForIt(t *testing.T) {
+	for _, w := range wakings() {
+		e, err := transcript.NewEngine()
+		if err != nil {
+			t.Fatal(err)
+		}
+		gets, left, err := w.play(e)
+		w.check(t, gets, left, err)
+		e.Close()
+	}
+}
+
+func TestWhoWaitsIsServedAsByARealServer(t *testing.T) {
+	for _, program := range []string{realserver.Redis7, realserver.Redis8, realserver.Valkey9} {
+		t.Run(program, func(t *testing.T) {
+			other, err := compat.Covers("group-gone-texts", program)
+			if err != nil {
+				t.Fatal(err)
+			}
+			addr := realserver.Start(t, program)
+			for _, w := range wakings() {
+				if w.ours {
+					continue
+				}
+				s := transcript.NewServer(addr)
+				gets, left, err := w.play(s)
+				if other && strings.HasPrefix(gets, "-") && strings.HasPrefix(w.gets, "-") {
+					gets = w.gets
+				}
+				w.check(t, gets, left, err)
+				s.Close()
+			}
+		})
+	}
+}
+
+// givenUp are commands that wait with the id of their client, what makes what they wait
+// for, and how it is seen that it was not taken.
+var givenUp = [][4]string{
+	{"BLPOP k 1", "RPUSH k a", "LRANGE k 0 -1", "[a]"},
+	{"BLMOVE k out LEFT LEFT 1", "RPUSH k a", "LRANGE k 0 -1", "[a]"},
+	{"BZPOPMIN k 1", "ZADD k 1 a", "ZRANGE k 0 -1", "[a]"},
+	{"XREADGROUP GROUP g c BLOCK 1000 STREAMS s >", "XADD s 5-1 f v", "XPENDING s g", "[0 nil nil nil]"},
+}
+
+func TestAnElementIsNotLostToAClientWhoseWaitEnds(t *testing.T) {
+	ends := []string{
+		"CLIENT KILL ID $id;$make",
+		"MULTI;CLIENT KILL ID $id;$make;EXEC",
+		"MULTI;$make;CLIENT KILL ID $id;EXEC",
+		"MULTI;$make;CLIENT KILL USER default SKIPME yes;EXEC",
+		"CLIENT UNBLOCK $id;$make",
+		"CLIENT UNBLOCK $id ERROR;$make",
+		"MULTI;CLIENT UNBLOCK $id;$make;EXEC",
+		"MULTI;$make;CLIENT UNBLOCK $id ERROR;EXEC",
+		"@time;$make",
+		"@hangup;$make",
+	}
+	for _, end := range ends {
+		for _, w := range givenUp {
+			e, err := transcript.NewEngine()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := e.Do(1, "XGROUP", "CREATE", "s", "g", "0", "MKSTREAM"); err != nil {
+				t.Fatal(err)
+			}
+			id, err := e.Do(2, "CLIENT", "ID")
+			must1(t, err)
+			must1(t, e.Send(2, strings.Fields(w[0])))
+			for _, act := range strings.Split(strings.NewReplacer("$id", fmt.Sprint(id.Int), "$make", w[1]).Replace(end), ";") {
+				switch act {
+				case "@time":
+					must1(t, e.Advance(1001*time.Millisecond))
+				case "@hangup":
+					must1(t, e.Hangup(2))
+				default:
+					v, err := e.Do(1, strings.Fields(act)...)
+					if err != nil || v.Err() != nil {
+						t.Fatalf("%s: %s: %v, %v", w[0], act, v, err)
+					}
+				}
+			}
+			v, err := e.Do(1, strings.Fields(w[2])...)
+			if got := inline(v); err != nil || got != w[3] {
+				t.Errorf("%s; %s: %s says %q, %v; want %q", w[0], end, w[2], got, err, w[3])
+			}
+			if n := e.DB.Waiters(); n != 0 {
+				t.Errorf("%s; %s: %d places in lines are still taken", w[0], end, n)
+			}
+			e.Close()
+		}
+	}
+}
+
+// The client's loop closes the connection some time after it was told to. What is made
+// in between is not handed over.
+func TestAnElementIsNotLostToAClientThatIsEvictedWhileItWaits(t *testing.T) {
+	for _, w := range givenUp {
+		s := serve(t)
+		waiter, other := dial(t, s, "tcp", "127.0.0.1:1"), dial(t, s, "tcp", "127.0.0.1:2")
+		other.step(request("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM"))
+		if out, v := waiter.step(request(strings.Fields(w[0])...)); v != reactor.Park {
+			t.Fatalf("%s does not wait: %q", w[0], out)
+		}
+		other.step(request("CLIENT", "NO-EVICT", "ON"))
+		other.step(request("CLIENT", "SETNAME", strings.Repeat("x", 128<<10)))
+		if out, _ := other.step(request("CONFIG", "SET", "maxmemory-clients", "1")); out != "+OK\r\n" {
+			t.Fatal(out)
+		}
+		other.session.IdleCheck(0)
+		if !waiter.killed.Load() {
+			t.Fatalf("%s: the client is not evicted", w[0])
+		}
+		other.step(request(strings.Fields(w[1])...))
+		out, _ := other.step(request(strings.Fields(w[2])...))
+		v, err := resp.ReadValue(bufio.NewReader(strings.NewReader(out)))
+		if got := inline(v); err != nil || got != w[3] {
+			t.Errorf("%s: %s says %q, %v; want %q", w[0], w[2], got, err, w[3])
+		}
+	}
+}
