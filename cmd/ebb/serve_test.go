@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	about "github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/admin"
 )
 
 // Test harnesses read the version of Redis from the first v= of this line.
@@ -23,7 +23,7 @@ func TestServePrintsTheVersionThatHarnessesRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := regexp.MustCompile(`^\S+ server v=(\S+) sha=[0-9a-f]+:[01] malloc=\S+ bits=(32|64) build=\S+ .*ebb=(\S+)`).FindStringSubmatch(out.String())
-		if m == nil || m[1] != about.RedisVersion || m[3] != about.Version || strings.Count(out.String(), "\n") != 1 {
+		if m == nil || m[1] != admin.RedisVersion || m[3] != admin.Version || strings.Count(out.String(), "\n") != 1 {
 			t.Errorf("%s prints %q", option, out.String())
 		}
 	}
@@ -67,7 +67,7 @@ func TestAllThatShowTheVersionShowTheSame(t *testing.T) {
 	r := startServe(t, "--http", "127.0.0.1:0")
 	_, page := r.get("/metrics")
 	for name, text := range map[string]string{
-		"the constant": "version " + about.Version, "ebb version": "version " + version(), "ebb serve --version": serverVersion(),
+		"the constant": "version " + admin.Version, "ebb version": "version " + version(), "ebb serve --version": serverVersion(),
 		"/metrics": page, "INFO": r.ask("INFO server"), "a script": "version " + r.ask("EVAL return(server.EBB_VERSION) 0"), "LOLWUT": r.ask("LOLWUT"),
 	} {
 		got := regexp.MustCompile(`(?:^version |ebb=|ebb_version:|ebb_build_info\{version="|ebb )(\d+\.\d+\.\d+)`).FindStringSubmatch(text)

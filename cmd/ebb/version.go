@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	about "github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/admin"
 )
 
 func versionCommand() *cobra.Command {
@@ -27,18 +27,18 @@ func versionCommand() *cobra.Command {
 // that start servers for tests read the version from the first "v=", as a version of Redis:
 // so that one comes first, and ebb's own is in "ebb=".
 func serverVersion() string {
-	commit, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(version(), about.Version), ", commit "), ",")
+	commit, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(version(), admin.Version), ", commit "), ",")
 	if commit == "" {
 		commit = "00000000"
 	}
 	return fmt.Sprintf("ebb server v=%s sha=%s:0 malloc=%s bits=%d build=ebb-%s ebb=%s redis_version=%s",
-		about.RedisVersion, commit, runtime.Version(), strconv.IntSize, about.Version, about.Version, about.RedisVersion)
+		admin.RedisVersion, commit, runtime.Version(), strconv.IntSize, admin.Version, admin.Version, admin.RedisVersion)
 }
 
 // version returns ebb's version, and the commit where the build recorded it: "0.6.0,
 // commit 0123456789ab, modified".
 func version() string {
-	v := about.Version
+	v := admin.Version
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v

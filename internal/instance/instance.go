@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/adminhttp"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/promtext"
@@ -92,7 +93,7 @@ func Open(o Options) (in *Instance, err error) {
 	if err := in.open(o); err != nil {
 		return nil, errors.Join(err, in.closeAdmin())
 	}
-	in.pages = append([]adminhttp.Page{{Path: "/metrics", Title: "for Prometheus", Handler: promtext.Handler(session.NewMeter(in.svc).Read)}}, o.Pages...)
+	in.pages = append([]adminhttp.Page{{Path: "/metrics", Title: "for Prometheus", Handler: promtext.Handler(admin.NewMeter(in.svc.Admin()).Read)}}, o.Pages...)
 	return in, nil
 }
 

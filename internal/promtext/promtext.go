@@ -1,6 +1,6 @@
 // Package promtext writes metrics in the text format of Prometheus, version 0.0.4:
 //
-//	command.Meter ──▶ Append ──▶ Handler ──▶ GET /metrics
+//	admin.Meter ──▶ Append ──▶ Handler ──▶ GET /metrics
 //	names, numbers    text       gzip, a bound on scrapes
 //
 // Start reading at Handler.
@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"github.com/VictoriaMetrics/metrics"
-	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/admin"
 )
 
 // ContentType is the media type of the format.
@@ -29,7 +29,7 @@ const maxScrapes = 4
 // Handler serves the metrics that read emits, and those of Go's runtime (go_...) and of the
 // process (process_...). read must emit all metrics of a name one after the other. It must be
 // safe for concurrent use: up to four scrapes run at a time.
-func Handler(read func(emit func(session.Metric))) http.Handler {
+func Handler(read func(emit func(admin.Metric))) http.Handler {
 	metrics.ExposeMetadata(true) // TYPE lines for go_ and process_
 	slots := make(chan struct{}, maxScrapes)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -56,10 +56,10 @@ func Handler(read func(emit func(session.Metric))) http.Handler {
 
 // page is what one scrape gets. It is made before any of it is sent, because the reader
 // may be slow.
-func page(read func(emit func(session.Metric))) []byte {
+func page(read func(emit func(admin.Metric))) []byte {
 	var out []byte
 	last := ""
-	read(func(m session.Metric) {
+	read(func(m admin.Metric) {
 		out = Append(out, &m, m.Name != last)
 		last = m.Name
 	})
@@ -73,14 +73,14 @@ func page(read func(emit func(session.Metric))) []byte {
 // Append appends a metric's lines to out: with first, HELP and TYPE, which stand once above
 // all metrics of a name, and then the value, or the buckets, the sum and the count of a
 // distribution.
-func Append(out []byte, m *session.Metric, first bool) []byte {
+func Append(out []byte, m *admin.Metric, first bool) []byte {
 	if first {
 		out = append(append(out, "# HELP "...), m.Name...)
 		out = append(append(out, ' '), escapeHelp.Replace(m.Help)...)
 		out = append(append(out, "\n# TYPE "...), m.Name...)
 		out = append(append(append(out, ' '), kinds[m.Kind]...), '\n')
 	}
-	if m.Kind != session.Distribution {
+	if m.Kind != admin.Distribution {
 		return appendSeries(out, m.Name, "", m.Labels, "", m.Value)
 	}
 	for _, bound := range slices.Sorted(maps.Keys(m.Buckets)) {
@@ -92,7 +92,7 @@ func Append(out []byte, m *session.Metric, first bool) []byte {
 }
 
 // kinds are the words of TYPE lines.
-var kinds = [...]string{session.Gauge: "gauge", session.Counter: "counter", session.Distribution: "histogram"}
+var kinds = [...]string{admin.Gauge: "gauge", admin.Counter: "counter", admin.Distribution: "histogram"}
 
 var (
 	escapeHelp  = strings.NewReplacer(`\`, `\\`, "\n", `\n`)

@@ -9,16 +9,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/promtext"
-	"github.com/ebbdb/ebb/internal/session"
 )
 
 func TestTextIsThatOfTheFormat(t *testing.T) {
-	all := []session.Metric{
+	all := []admin.Metric{
 		{Name: "a", Help: "Two\nlines and a \\.", Value: 1.5},
-		{Name: "b_total", Help: "B.", Kind: session.Counter, Value: 1e21, Labels: []string{"db", "0", "name", "a \"b\"\\\n"}},
-		{Name: "b_total", Help: "B.", Kind: session.Counter, Value: math.Inf(1), Labels: []string{"db", "1", "name", "é"}},
-		{Name: "c_seconds", Help: "C.", Kind: session.Distribution, Labels: []string{"of", "x"}, Count: 7, Sum: 0.25,
+		{Name: "b_total", Help: "B.", Kind: admin.Counter, Value: 1e21, Labels: []string{"db", "0", "name", "a \"b\"\\\n"}},
+		{Name: "b_total", Help: "B.", Kind: admin.Counter, Value: math.Inf(1), Labels: []string{"db", "1", "name", "é"}},
+		{Name: "c_seconds", Help: "C.", Kind: admin.Distribution, Labels: []string{"of", "x"}, Count: 7, Sum: 0.25,
 			Buckets: map[float64]uint64{16: 6, 0.000128: 2, 1: 5}},
 		{Name: "d", Help: "D.", Value: math.NaN()},
 	}
@@ -41,7 +41,7 @@ c_seconds_count{of="x"} 7
 # TYPE d gauge
 d NaN
 `
-	h := promtext.Handler(func(emit func(session.Metric)) {
+	h := promtext.Handler(func(emit func(admin.Metric)) {
 		for _, m := range all {
 			emit(m)
 		}
@@ -83,7 +83,7 @@ d NaN
 
 func TestOnlySoManyScrapesRunAtATime(t *testing.T) {
 	began, end := make(chan struct{}), make(chan struct{})
-	h := promtext.Handler(func(func(session.Metric)) {
+	h := promtext.Handler(func(func(admin.Metric)) {
 		began <- struct{}{}
 		<-end
 	})

@@ -364,7 +364,7 @@ const (
 // refused counts and logs a refusal.
 func refused(c *command.Ctx, r acl.Refusal, where acl.Context) {
 	s := serviceOf(c)
-	s.totals.Denied[r.Why].Add(1)
+	s.admin.Totals.Denied[r.Why].Add(1)
 	r.User = admin.Clip(r.User, aclLogBytes)
 	client := admin.Clip(describe(c, nil, sessionOf(c)), aclLogClient)
 	s.acl.Log.Add(r, where, c.Now(), client, s.Config.Int("acllog-max-len"))

@@ -138,7 +138,7 @@ func (w *waiter) Serve(tx *engine.Tx, key []byte) (done bool) {
 func (w *waiter) fail(err error) {
 	text := command.WireText(err)
 	w.c.stats.of(w.ctx.Spec).Failed.Add(1)
-	w.c.svc.totals.CountError(text)
+	w.c.svc.admin.Totals.CountError(text)
 	w.out.Error(text)
 }
 

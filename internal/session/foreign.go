@@ -37,7 +37,7 @@ func isHTTPWord(name []byte) bool {
 // expelForeign ends a connection that speaks HTTP.
 func (c *Session) expelForeign() {
 	c.cut(errForeign)
-	c.svc.totals.ProtocolErrors.Add(1)
+	c.svc.admin.Totals.ProtocolErrors.Add(1)
 	now := c.svc.DB.Clock().Micros()
 	last := c.svc.foreignAt.Load()
 	if last != 0 && now-last < foreignEvery || !c.svc.foreignAt.CompareAndSwap(last, now) {

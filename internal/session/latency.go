@@ -35,7 +35,7 @@ var specLatencyLatest = command.Spec{
 }
 
 func runLatencyLatest(c *command.Ctx) error {
-	m := &serviceOf(c).latencies
+	m := &serviceOf(c).admin.Latencies
 	names := m.Names()
 	l, n := c.Out.ArrayLater(), 0
 	for _, name := range names {
@@ -70,7 +70,7 @@ var specLatencyHistory = command.Spec{
 }
 
 func runLatencyHistory(c *command.Ctx) error {
-	s := serviceOf(c).latencies.Get(string(c.Args[2]))
+	s := serviceOf(c).admin.Latencies.Get(string(c.Args[2]))
 	c.Out.Array(len(s.Samples))
 	for _, x := range s.Samples {
 		c.Out.Array(2)
@@ -96,7 +96,7 @@ var specLatencyGraph = command.Spec{
 }
 
 func runLatencyGraph(c *command.Ctx) error {
-	s := serviceOf(c).latencies.Get(string(c.Args[2]))
+	s := serviceOf(c).admin.Latencies.Get(string(c.Args[2]))
 	if len(s.Samples) == 0 {
 		return command.ReplyError(command.OneLine("ERR No samples available for event '" + string(c.Args[2]) + "'"))
 	}
@@ -133,7 +133,7 @@ var latencyAdvice = map[string]string{
 }
 
 func runLatencyDoctor(c *command.Ctx) error {
-	m, threshold := &serviceOf(c).latencies, serviceOf(c).Config.LatencyMonitorThreshold()
+	m, threshold := &serviceOf(c).admin.Latencies, serviceOf(c).Config.LatencyMonitorThreshold()
 	var b strings.Builder
 	for _, name := range m.Names() {
 		s := m.Get(name)
@@ -171,7 +171,7 @@ var specLatencyReset = command.Spec{
 }
 
 func runLatencyReset(c *command.Ctx) error {
-	m := &serviceOf(c).latencies
+	m := &serviceOf(c).admin.Latencies
 	names := texts(c.Args[2:])
 	if len(names) == 0 {
 		names = m.Names()
@@ -228,7 +228,7 @@ func runLatencyHistogram(c *command.Ctx) error {
 
 	l, n := c.Out.MapLater(), 0
 	for _, s := range specs {
-		if t := serviceOf(c).tally(s); t.Timed() > 0 {
+		if t := serviceOf(c).admin.Tally(s.ID()); t.Timed() > 0 {
 			c.Out.BulkString(s.Name)
 			writeHistogram(c, &t)
 			n++
@@ -276,7 +276,7 @@ func (s *Service) Latency(event string, us int64) {
 	if threshold == 0 || us/1000 < threshold {
 		return
 	}
-	s.latencies.Add(event, s.DB.Clock().Micros()/1e6, us/1000)
+	s.admin.Latencies.Add(event, s.DB.Clock().Micros()/1e6, us/1000)
 }
 
 // Reclaim runs a slice of the engine's own work and notes how long it took.

@@ -10,7 +10,7 @@ func longestKept(svc *Service) (n int) {
 	for _, e := range svc.acl.Log.Newest(1000) {
 		n = max(n, len(e.Object), len(e.User), len(e.Client))
 	}
-	for _, e := range svc.slowlog.Latest(-1) {
+	for _, e := range svc.admin.Slowlog.Latest(-1) {
 		n = max(n, len(e.Name))
 		for _, a := range e.Args {
 			n = max(n, len(a))
@@ -79,7 +79,7 @@ func TestLogsDoNotShowPasswords(t *testing.T) {
 	if shown := string(watcher.TakePushes(nil)); strings.Contains(shown, "hush") {
 		t.Errorf("MONITOR shows %s", shown)
 	}
-	for _, e := range svc.slowlog.Latest(-1) {
+	for _, e := range svc.admin.Slowlog.Latest(-1) {
 		if all := strings.Join(e.Args, " "); strings.Contains(all, "hush") {
 			t.Errorf("SLOWLOG shows %s", all)
 		}

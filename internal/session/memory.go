@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"strings"
 
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/resp"
@@ -25,83 +23,6 @@ func memoryHelp() command.Spec {
 	s := command.HelpSpec("memory", command.GroupServer, 0)
 	s.Since = "4.0.0"
 	return s
-}
-
-// memoryNumbers is where the memory is, in bytes.
-type memoryNumbers struct {
-	used      int64                  // living: records, values, tables, and what clients have the server keep
-	peak      int64                  // the most that used was seen to be
-	held      int64                  // slabs in use
-	idle      int64                  // slabs kept for later
-	overhead  int64                  // of used: tables, deadlines, all that is not data
-	protected engine.ProtectedMemory // of used: what is never evicted, and limiters
-	rss       int64                  // of the process; what Go took from the system where that is not known
-	heap      int64                  // Go's own
-	clients   int64
-	keys      int64
-	tables    []tableNumbers
-}
-
-// tableNumbers is the overhead of one database.
-type tableNumbers struct{ db, tables, deadlines int64 }
-
-// gaps is what the process would do without if slabs held living bytes alone.
-func (m *memoryNumbers) gaps() int64 { return max(0, min(m.held+m.idle-m.used, m.rss-1)) }
-
-func memory(c *command.Ctx) memoryNumbers {
-	m := memoryNumbers{used: c.Tx.UsedMemory()}
-	m.protected = c.Tx.ProtectedMemory()
-	for db, k := range c.Tx.Keyspaces() {
-		if k.Keys+k.Due == 0 {
-			continue
-		}
-		tables, deadlines := c.Tx.TableMemory(db)
-		m.count(int64(db), tables, deadlines, int64(k.Keys))
-	}
-	serviceOf(c).settleMemory(&m)
-	return m
-}
-
-// count adds the overhead of a database, and its living keys.
-func (m *memoryNumbers) count(db, tables, deadlines, keys int64) {
-	m.tables = append(m.tables, tableNumbers{db, tables, deadlines})
-	m.overhead += tables + deadlines
-	m.keys += keys
-}
-
-// settleMemory fills in what is known without a look at the shards.
-func (s *Service) settleMemory(m *memoryNumbers) {
-	for {
-		m.peak = s.peak.Load()
-		if m.used <= m.peak || s.peak.CompareAndSwap(m.peak, m.used) {
-			break
-		}
-	}
-	m.peak = max(m.peak, m.used)
-	m.overhead += s.DB.Charged()
-	held, idle := s.DB.HeldMemory()
-	m.held, m.idle = int64(held), int64(idle)
-	for _, x := range s.clients.list() {
-		m.clients += x.memory().total()
-	}
-	heap, total := goMemory()
-	m.heap = heap
-	if m.rss = admin.ResidentMemory(); m.rss == 0 {
-		m.rss = total + m.held + m.idle
-	}
-}
-
-// goMemory returns the bytes of Go's objects, and of all that Go took from the
-// system. Unlike runtime.ReadMemStats it stops nobody.
-func goMemory() (objects, total int64) {
-	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/total:bytes"}}
-	metrics.Read(s)
-	for i := range s {
-		if s[i].Value.Kind() != metrics.KindUint64 {
-			return 0, 0
-		}
-	}
-	return int64(s[0].Value.Uint64()), int64(s[1].Value.Uint64())
 }
 
 var specMemoryUsage = command.Spec{
@@ -162,49 +83,49 @@ $_
 }
 
 func runMemoryStats(c *command.Ctx) error {
-	m := memory(c)
+	m := serviceOf(c).admin.Memory(c.Tx)
 	w := c.Out
 	l := w.MapLater()
 	n := 0
 	num := func(name string, v int64) { w.BulkString(name); w.Int(v); n++ }
 	float := func(name string, v float64) { w.BulkString(name); w.Double(v); n++ }
-	num("peak.allocated", m.peak)
-	num("total.allocated", m.used)
+	num("peak.allocated", m.Peak)
+	num("total.allocated", m.Used)
 	num("startup.allocated", 0)
 	num("replication.backlog", 0)
 	num("clients.slaves", 0)
-	num("clients.normal", m.clients)
+	num("clients.normal", m.Clients)
 	num("cluster.links", 0)
 	num("aof.buffer", 0)
 	scripts := serviceOf(c).scripts.Stats()
 	num("lua.caches", int64(scripts.ScriptBytes))
 	num("functions.caches", int64(scripts.FunctionBytes))
-	for _, t := range m.tables {
-		w.BulkString(fmt.Sprintf("db.%d", t.db))
+	for _, t := range m.Tables {
+		w.BulkString(fmt.Sprintf("db.%d", t.DB))
 		w.Map(2)
 		w.BulkString("overhead.hashtable.main")
-		w.Int(t.tables)
+		w.Int(t.Tables)
 		w.BulkString("overhead.hashtable.expires")
-		w.Int(t.deadlines)
+		w.Int(t.Deadlines)
 		n++
 	}
-	num("overhead.total", m.overhead)
-	num("keys.count", m.keys)
-	num("keys.bytes-per-key", m.used/max(m.keys, 1))
-	num("dataset.bytes", m.used-m.overhead)
-	float("dataset.percentage", 100*ratio(m.used-m.overhead, m.used))
-	float("peak.percentage", 100*ratio(m.used, m.peak))
-	num("allocator.allocated", m.used)
-	num("allocator.active", m.held)
-	num("allocator.resident", m.held+m.idle)
-	float("allocator-fragmentation.ratio", ratio(m.held, m.used))
-	num("allocator-fragmentation.bytes", m.held-m.used)
-	float("allocator-rss.ratio", ratio(m.held+m.idle, m.held))
-	num("allocator-rss.bytes", m.idle)
-	float("rss-overhead.ratio", ratio(m.rss, m.held+m.idle))
-	num("rss-overhead.bytes", m.rss-m.held-m.idle)
-	float("fragmentation", ratio(m.rss, m.rss-m.gaps()))
-	num("fragmentation.bytes", m.gaps())
+	num("overhead.total", m.Overhead)
+	num("keys.count", m.Keys)
+	num("keys.bytes-per-key", m.Used/max(m.Keys, 1))
+	num("dataset.bytes", m.Used-m.Overhead)
+	float("dataset.percentage", 100*admin.Ratio(m.Used-m.Overhead, m.Used))
+	float("peak.percentage", 100*admin.Ratio(m.Used, m.Peak))
+	num("allocator.allocated", m.Used)
+	num("allocator.active", m.Held)
+	num("allocator.resident", m.Held+m.Idle)
+	float("allocator-fragmentation.ratio", admin.Ratio(m.Held, m.Used))
+	num("allocator-fragmentation.bytes", m.Held-m.Used)
+	float("allocator-rss.ratio", admin.Ratio(m.Held+m.Idle, m.Held))
+	num("allocator-rss.bytes", m.Idle)
+	float("rss-overhead.ratio", admin.Ratio(m.RSS, m.Held+m.Idle))
+	num("rss-overhead.bytes", m.RSS-m.Held-m.Idle)
+	float("fragmentation", admin.Ratio(m.RSS, m.RSS-m.Gaps()))
+	num("fragmentation.bytes", m.Gaps())
 	w.Patch(l, n)
 	return nil
 }
@@ -227,9 +148,9 @@ var specMemoryDoctor = command.Spec{
 const doctorNeeds = 5 << 20
 
 func runMemoryDoctor(c *command.Ctx) error {
-	m := memory(c)
-	if m.used < doctorNeeds {
-		c.Out.Verbatim("txt", fmt.Sprintf("There is so little data (%s) that nothing can be said about its memory.\n", humanBytes(m.used)))
+	m := serviceOf(c).admin.Memory(c.Tx)
+	if m.Used < doctorNeeds {
+		c.Out.Verbatim("txt", fmt.Sprintf("There is so little data (%s) that nothing can be said about its memory.\n", admin.HumanBytes(m.Used)))
 		return nil
 	}
 	var b strings.Builder
@@ -239,10 +160,10 @@ func runMemoryDoctor(c *command.Ctx) error {
 		}
 	}
 	limit := serviceOf(c).Config.MaxMemory()
-	say(limit > 0 && m.used > limit/10*9, "Data takes up %s of the %s of maxmemory: at the limit writes are refused.", humanBytes(m.used), humanBytes(limit))
-	say(m.used < m.peak/2, "Data takes up less than half of what it did at its peak (%s): the rest goes back to the system in slices.", humanBytes(m.peak))
-	say(m.held > m.used*3/2, "Slabs hold %s for %s of data: deletes have left gaps, which compaction closes in slices.", humanBytes(m.held), humanBytes(m.used))
-	say(m.clients > m.used/4, "Clients' buffers take up %s: look for large omem in CLIENT LIST.", humanBytes(m.clients))
+	say(limit > 0 && m.Used > limit/10*9, "Data takes up %s of the %s of maxmemory: at the limit writes are refused.", admin.HumanBytes(m.Used), admin.HumanBytes(limit))
+	say(m.Used < m.Peak/2, "Data takes up less than half of what it did at its peak (%s): the rest goes back to the system in slices.", admin.HumanBytes(m.Peak))
+	say(m.Held > m.Used*3/2, "Slabs hold %s for %s of data: deletes have left gaps, which compaction closes in slices.", admin.HumanBytes(m.Held), admin.HumanBytes(m.Used))
+	say(m.Clients > m.Used/4, "Clients' buffers take up %s: look for large omem in CLIENT LIST.", admin.HumanBytes(m.Clients))
 	if b.Len() == 0 {
 		b.WriteString("Nothing remarkable.\n")
 	}
@@ -283,10 +204,10 @@ var specMemoryMallocStats = command.Spec{
 }
 
 func runMemoryMallocStats(c *command.Ctx) error {
-	m := memory(c)
+	m := serviceOf(c).admin.Memory(c.Tx)
 	var g runtime.MemStats
 	runtime.ReadMemStats(&g)
 	c.Out.Verbatim("txt", fmt.Sprintf("slabs in use %d\nslabs idle %d\nliving bytes %d\ngo heap in use %d\ngo heap idle %d\ngo heap released %d\ngo stacks %d\ngo collections %d\n",
-		m.held, m.idle, m.used, g.HeapInuse, g.HeapIdle, g.HeapReleased, g.StackInuse, g.NumGC))
+		m.Held, m.Idle, m.Used, g.HeapInuse, g.HeapIdle, g.HeapReleased, g.StackInuse, g.NumGC))
 	return nil
 }

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transcript"
 )
 
 // metered is a service on a manual clock, with a session and a meter.
-func metered(t *testing.T) (*session.Session, *engine.ManualClock, *session.Meter) {
+func metered(t *testing.T) (*session.Session, *engine.ManualClock, *admin.Meter) {
 	t.Helper()
 	var hooks session.Hooks
 	clock := engine.NewManualClock(transcript.Start)
@@ -27,17 +28,17 @@ func metered(t *testing.T) (*session.Session, *engine.ManualClock, *session.Mete
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	return newSession(t, s), clock, session.NewMeter(s)
+	return newSession(t, s), clock, admin.NewMeter(s.Admin())
 }
 
 // read returns the metrics by name and labels, as Prometheus writes them.
-func read(m *session.Meter) map[string]session.Metric {
-	all := map[string]session.Metric{}
-	m.Read(func(x session.Metric) { all[series(x)] = x })
+func read(m *admin.Meter) map[string]admin.Metric {
+	all := map[string]admin.Metric{}
+	m.Read(func(x admin.Metric) { all[series(x)] = x })
 	return all
 }
 
-func series(x session.Metric) string {
+func series(x admin.Metric) string {
 	var labels []string
 	for i := 0; i < len(x.Labels); i += 2 {
 		labels = append(labels, x.Labels[i]+"="+strconv.Quote(x.Labels[i+1]))
@@ -50,7 +51,7 @@ func series(x session.Metric) string {
 }
 
 // wantMetrics checks values, given as "series value".
-func wantMetrics(t *testing.T, m *session.Meter, want ...string) {
+func wantMetrics(t *testing.T, m *admin.Meter, want ...string) {
 	t.Helper()
 	all := read(m)
 	for _, line := range want {
@@ -184,8 +185,8 @@ func TestEveryMetricIsSound(t *testing.T) {
 	do(c, "CONFIG", "SET", "slowlog-log-slower-than", "0", "latency-monitor-threshold", "1")
 	do(c, "GET", "k")
 	seen := map[string]bool{}
-	shape := map[string]session.Metric{}
-	m.Read(func(x session.Metric) {
+	shape := map[string]admin.Metric{}
+	m.Read(func(x admin.Metric) {
 		if s := series(x); seen[s] {
 			t.Errorf("%s comes twice", s)
 		} else {
@@ -198,7 +199,7 @@ func TestEveryMetricIsSound(t *testing.T) {
 		if !strings.HasSuffix(x.Help, ".") {
 			t.Errorf("%s: %q is no sentence", x.Name, x.Help)
 		}
-		if strings.HasPrefix(x.Name, "ebb_") && strings.HasSuffix(x.Name, "_total") != (x.Kind == session.Counter) {
+		if strings.HasPrefix(x.Name, "ebb_") && strings.HasSuffix(x.Name, "_total") != (x.Kind == admin.Counter) {
 			t.Errorf("%s: counters, and nothing else, end in _total", x.Name)
 		}
 		last := uint64(0)
@@ -215,7 +216,7 @@ func TestEveryMetricIsSound(t *testing.T) {
 }
 
 // names are the names of a metric's labels.
-func names(x session.Metric) (all []string) {
+func names(x admin.Metric) (all []string) {
 	for i := 0; i < len(x.Labels); i += 2 {
 		all = append(all, x.Labels[i])
 	}
@@ -228,7 +229,7 @@ func TestTheUsualBoardFindsItsMetrics(t *testing.T) {
 	c, _, m := metered(t)
 	do(c, "SET", "k", "v", "EX", "10")
 	found := map[string]bool{}
-	m.Read(func(x session.Metric) { found[x.Name] = true })
+	m.Read(func(x admin.Metric) { found[x.Name] = true })
 	for _, name := range strings.Fields(`redis_up redis_uptime_in_seconds redis_connected_clients redis_memory_used_bytes redis_memory_max_bytes redis_commands_processed_total
 		redis_keyspace_hits_total redis_keyspace_misses_total redis_net_input_bytes_total redis_net_output_bytes_total redis_db_keys redis_db_keys_expiring
 		redis_expired_keys_total redis_evicted_keys_total redis_commands_total redis_commands_duration_seconds_total redis_blocked_clients redis_instance_info`) {
@@ -247,7 +248,7 @@ func TestMetricsAnswerWhileAScriptHoldsEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	c, m := newSession(t, s), session.NewMeter(s)
+	c, m := newSession(t, s), admin.NewMeter(s.Admin())
 	do(c, "SET", "k", "v")
 	wantMetrics(t, m, `ebb_stale_shards 0`, `redis_db_keys{db="db0"} 1`)
 	var script sync.WaitGroup
@@ -291,8 +292,8 @@ func BenchmarkMeter(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	m := session.NewMeter(s)
+	m := admin.NewMeter(s.Admin())
 	for b.Loop() {
-		m.Read(func(session.Metric) {})
+		m.Read(func(admin.Metric) {})
 	}
 }

@@ -264,7 +264,7 @@ func (c *Session) runQueue(queue []queued) error {
 func (c *Session) runQueued(q queued) error {
 	if err := c.permitQueued(q.spec, q.args); err != nil {
 		text := command.WireText(err)
-		c.svc.totals.CountError(text)
+		c.svc.admin.Totals.CountError(text)
 		c.out.Error(text)
 		return nil
 	}

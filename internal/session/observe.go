@@ -112,7 +112,7 @@ func (s *Service) logSlow(c *Session, spec *command.Spec, args [][]byte, began, 
 	limit := int(s.Config.SlowlogMaxLen())
 	if slower := s.Config.SlowlogLogSlowerThan(); slower >= 0 && us >= slower && limit > 0 && !spec.Has(command.SkipSlowlog) {
 		addr, name := c.logName()
-		s.slowlog.Add(addr, name, s.redacted(spec, args), began+us, us, limit)
+		s.admin.Slowlog.Add(addr, name, s.redacted(spec, args), began+us, us, limit)
 	}
 }
 

@@ -204,7 +204,7 @@ func TestEvictionIsALatencyEvent(t *testing.T) {
 	// before they have come.
 	for i := range 10000 {
 		do(c, "SET", fmt.Sprint(i), strings.Repeat("x", 1000))
-		if got := svc.latencies.Get("eviction-cycle"); len(got.Samples) > 0 {
+		if got := svc.admin.Latencies.Get("eviction-cycle"); len(got.Samples) > 0 {
 			return
 		}
 	}

@@ -155,7 +155,7 @@ func (h *scriptHost) Call(args [][]byte) []byte {
 	if err := h.call(args); err != nil {
 		out.Buf = out.Buf[:0]
 		text := command.WireText(err)
-		h.svc.totals.CountError(text)
+		h.svc.admin.Totals.CountError(text)
 		out.Error(text)
 	}
 	return out.Buf
@@ -346,7 +346,7 @@ func (h *scriptHost) Log(level int, text string) {
 // CountError implements script.Host.
 func (h *scriptHost) CountError(text string, counted bool) {
 	if !counted {
-		h.svc.totals.CountError(text)
+		h.svc.admin.Totals.CountError(text)
 	}
 	h.failed = true
 }

@@ -50,15 +50,12 @@ type Service struct {
 	keeper  *durable.Keeper
 	ending  ending
 	// timeouts are of commands that wait.
-	timeouts timeouts
-	door     door
-	configs  configs
-	rates    admin.Rates
-	tracking tracking.Tracker
-	monitors monitors
-	slowlog  admin.Slowlog
-	// latencies are the samples of LATENCY.
-	latencies admin.LatencyMonitor
+	timeouts  timeouts
+	door      door
+	configs   configs
+	tracking  tracking.Tracker
+	monitors  monitors
+	admin     admin.Server // what INFO and /metrics read
 	acl       users
 	observed  atomic.Uint32 // what dispatch looks at, see observe.go
 	scripts   *script.Engine
@@ -67,7 +64,6 @@ type Service struct {
 	copied    atomic.Int64            // bytes of data that debugging sessions have copies of
 	givesBack atomic.Bool             // memory that scripts have left goes back soon
 	stats     []*loopStats            // one for each loop, and one for everybody else
-	totals    admin.Totals
 	crashes   crashes
 	foreignAt atomic.Int64 // us: when an attempt to send HTTP was logged last; 0: never
 	runID     string
@@ -78,8 +74,7 @@ type Service struct {
 	// clientLimit is maxmemory-clients in bytes, 0 for none; clientBytes is what the
 	// clients took up when each was last counted, while there is a limit.
 	clientLimit, clientBytes atomic.Int64
-	bounding                 atomic.Bool  // boundClients is about to run beside the loops
-	peak                     atomic.Int64 // of the used memory, as far as it was looked at
+	bounding                 atomic.Bool // boundClients is about to run beside the loops
 
 	ctx    context.Context // ends with Close
 	stop   context.CancelFunc
@@ -117,6 +112,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	s.initScripts()
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.repl = replication.New(replication.Options{DB: s.DB, Config: s.Config, Logger: s.Log, Host: (*replHost)(s), Version: admin.RedisVersion})
+	s.initAdmin()
 	if err := s.applyConfig(); err != nil {
 		return nil, err
 	}

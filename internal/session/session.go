@@ -125,9 +125,9 @@ func (s *Service) NewSession(conn reactor.Conn) *Session {
 	c.created = s.DB.Clock().Micros()
 	c.view.multi.Store(-1)
 	s.clients.add(c)
-	s.totals.Connections.Add(1)
+	s.admin.Totals.Connections.Add(1)
 	if s.denied(conn) {
-		s.totals.Rejected.Add(1)
+		s.admin.Totals.Rejected.Add(1)
 		c.closing = true
 		c.Push([]byte(deniedText))
 		conn.Kill(nil)
@@ -244,7 +244,7 @@ func (c *Session) followConfig() {
 func (c *Session) boundInput(pending int) {
 	if limit := c.svc.maxInput.Load(); limit > 0 && int64(pending)+c.multiBytes > limit {
 		c.svc.Log.Warn("client closed: client-query-buffer-limit exceeded", "id", c.id, "bytes", int64(pending)+c.multiBytes)
-		c.svc.totals.InputLimit.Add(1)
+		c.svc.admin.Totals.InputLimit.Add(1)
 		c.closing = true
 	}
 }
@@ -274,7 +274,7 @@ func (c *Session) settle(consumed, before int) []byte {
 func (c *Session) protocolError(err error) {
 	c.out.Error("ERR " + err.Error())
 	c.closing = true
-	c.svc.totals.ProtocolErrors.Add(1)
+	c.svc.admin.Totals.ProtocolErrors.Add(1)
 }
 
 // Want implements reactor.Session.
@@ -360,10 +360,10 @@ func (c *Session) Closed(err error) {
 	}
 	switch {
 	case err == errSlowReader || err == reactor.ErrOutputLimit:
-		c.svc.totals.OutputLimit.Add(1)
+		c.svc.admin.Totals.OutputLimit.Add(1)
 		c.svc.Log.Warn("client closed", "id", c.id, "why", err)
 	case err == errClientMemory:
-		c.svc.totals.Evicted.Add(1)
+		c.svc.admin.Totals.Evicted.Add(1)
 		c.svc.Log.Warn("client closed", "id", c.id, "why", err)
 	case err != nil && !c.closing:
 		c.svc.Log.Debug("client closed", "id", c.id, "why", err)

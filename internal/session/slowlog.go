@@ -59,7 +59,7 @@ func runSlowlogGet(c *command.Ctx) error {
 		}
 	}
 
-	calls := serviceOf(c).slowlog.Latest(n)
+	calls := serviceOf(c).admin.Slowlog.Latest(n)
 
 	c.Out.Array(len(calls))
 	for _, e := range calls {
@@ -91,7 +91,7 @@ var specSlowlogLen = command.Spec{
 }
 
 func runSlowlogLen(c *command.Ctx) error {
-	c.Out.Int(int64(serviceOf(c).slowlog.Len()))
+	c.Out.Int(int64(serviceOf(c).admin.Slowlog.Len()))
 	return nil
 }
 
@@ -111,7 +111,7 @@ OK
 }
 
 func runSlowlogReset(c *command.Ctx) error {
-	serviceOf(c).slowlog.Reset()
+	serviceOf(c).admin.Slowlog.Reset()
 	c.Out.OK()
 	return nil
 }

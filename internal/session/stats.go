@@ -127,39 +127,14 @@ type crashes struct {
 // resetStats is CONFIG RESETSTAT.
 func (s *Service) resetStats(tx *engine.Tx) {
 	tx.ResetStats()
-	s.totals.Reset()
+	s.admin.Reset()
 	s.door.resetRefused()
-	for _, l := range s.stats {
-		l.Reset()
-	}
-	s.peak.Store(0)
-	s.rates.Reset()
-}
-
-// traffic is what all loops have counted so far.
-func (s *Service) traffic() (t [3]int64) {
-	for _, l := range s.stats {
-		t[0] += l.Total.Load()
-		t[1] += l.Input.Load()
-		t[2] += l.Output.Load()
-	}
-	return t
-}
-
-// batches is how many batches of input and of output all loops have counted.
-func (s *Service) batches() (reads, writes int64) {
-	for _, l := range s.stats {
-		reads += l.Reads.Load()
-		writes += l.Writes.Load()
-	}
-	return reads, writes
 }
 
 // sample takes a sample of the traffic if it is time. Idle checks call it once a second,
 // from every connection.
 func (s *Service) sample(now int64) {
-	if s.rates.Due(now) {
-		s.rates.Sample(now, s.traffic())
+	if s.admin.Sample(now) {
 		s.boundClients(nil)
 	}
 }
@@ -169,7 +144,7 @@ func (s *Service) sample(now int64) {
 func (s *Service) countFailure(err error) string {
 	text := command.WireText(err)
 	if _, known := err.(script.Counted); !known {
-		s.totals.CountError(text)
+		s.admin.Totals.CountError(text)
 	}
 	return text
 }

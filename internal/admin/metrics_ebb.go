@@ -1,4 +1,4 @@
-package session
+package admin
 
 import (
 	"runtime"
@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/admin"
 )
 
 // ebb reads what redis_exporter has no name for.
 func (r *scrape) ebb() {
-	r.gauge("ebb_build_info", "1, with the version as labels.", 1, "version", admin.Version, "go_version", runtime.Version(), "redis_version", admin.RedisVersion)
+	r.gauge("ebb_build_info", "1, with the version as labels.", 1, "version", Version, "go_version", runtime.Version(), "redis_version", RedisVersion)
 	r.gauge("ebb_shards", "Parts of the keyspace with a lock each.", float64(r.svc.DB.Shards()))
-	r.gauge("ebb_network_loops", "Event loops that serve connections.", float64(len(r.svc.stats)-1))
+	r.gauge("ebb_network_loops", "Event loops that serve connections.", float64(len(r.svc.Loops)-1))
 	r.gauge("ebb_stale_shards", "Shards that were held for so long that their numbers are of an earlier scrape.", float64(r.v.Stale))
 	r.gauge("ebb_waiting", "Places in lines for keys: a command that waits has one for each of its keys.", float64(r.v.Waiting))
 	r.expiry()
@@ -148,13 +147,13 @@ func (r *scrape) clock() {
 
 // scripts reads what scripts there are, and whether one runs for long.
 func (r *scrape) scripts() {
-	s := r.svc.scripts.Stats()
+	s := r.svc.Scripts.Stats()
 	r.gauge("ebb_scripts_cached", "Scripts that EVALSHA finds.", float64(s.Scripts))
 	r.gauge("ebb_functions", "Functions that FCALL finds.", float64(s.Functions))
 	var busy, took, overdue float64
-	if x := r.svc.running.Load(); x != nil {
-		busy, took = 1, float64(max(0, r.now-x.began))/1e6
-		overdue = float64(b2i(x.over.Load()))
+	if began, late, running := r.svc.Host.RunningScript(); running {
+		busy, took = 1, float64(max(0, r.now-began))/1e6
+		overdue = number(late)
 	}
 	r.gauge("ebb_script_running", "Whether a script runs that has left its network loop, as those do that take long.", busy)
 	r.gauge("ebb_script_running_seconds", "For how long it has run.", took)

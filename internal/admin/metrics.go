@@ -1,8 +1,8 @@
-package session
+package admin
 
 import "github.com/ebbdb/ebb/engine"
 
-// What monitoring reads. A Meter gives the numbers of a service and its engine
+// What monitoring reads. A Meter gives the numbers of a server and its engine
 // under names, without a word of how they are shown:
 //
 //	redis_...   what redis_exporter makes of INFO, under its names, so that its
@@ -35,15 +35,15 @@ type Metric struct {
 	Buckets map[float64]uint64 // how many were not above a bound
 }
 
-// Meter reads the metrics of a service. It is safe for concurrent use. It holds
+// Meter reads the metrics of a server. It is safe for concurrent use. It holds
 // the engine's latest survey, some 20 KB for each shard.
 type Meter struct {
-	svc      *Service
+	svc      *Server
 	surveyor *engine.Surveyor
 }
 
-// NewMeter returns a meter of a service.
-func NewMeter(s *Service) *Meter { return &Meter{s, s.DB.NewSurveyor()} }
+// NewMeter returns a meter of a server.
+func NewMeter(s *Server) *Meter { return &Meter{s, s.DB.NewSurveyor()} }
 
 // Read calls emit for every metric, those of one name together. It locks the
 // shards one at a time for microseconds and waits for none that is held for long;
@@ -57,7 +57,7 @@ func (m *Meter) Read(emit func(Metric)) {
 
 // scrape is one Read.
 type scrape struct {
-	svc  *Service
+	svc  *Server
 	v    *engine.Survey
 	now  int64 // us
 	emit func(Metric)

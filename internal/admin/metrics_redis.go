@@ -1,11 +1,12 @@
-package session
+package admin
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/admin"
 )
 
 // infoGauges and infoCounters are the fields of INFO that redis_exporter shows,
@@ -85,15 +86,15 @@ func (r *scrape) redis() {
 	r.gauge("redis_up", "Whether the server answers: it does, or there were no answer here.", 1)
 	r.info()
 	r.commands()
-	codes := r.svc.totals.ErrorCodes()
-	for _, code := range sortedNames(codes) {
+	codes := r.svc.Totals.ErrorCodes()
+	for _, code := range slices.Sorted(maps.Keys(codes)) {
 		r.counter("redis_errors_total", "Error replies, by their first word.", float64(codes[code]), "err", code)
 	}
 	r.databases()
 	r.replication()
-	r.gauge("redis_slowlog_length", "Entries of SLOWLOG.", float64(r.svc.slowlog.Len()))
+	r.gauge("redis_slowlog_length", "Entries of SLOWLOG.", float64(r.svc.Slowlog.Len()))
 	id, took := 0.0, 0.0
-	if last := r.svc.slowlog.Latest(1); len(last) > 0 {
+	if last := r.svc.Slowlog.Latest(1); len(last) > 0 {
 		id, took = float64(last[0].ID), float64(last[0].Micros)/1e6
 	}
 	r.gauge("redis_slowlog_last_id", "The latest entry of SLOWLOG.", id)
@@ -123,10 +124,10 @@ func (r *scrape) info() {
 		(*info).replication, (*info).cpu, (*info).cluster} {
 		section(&i)
 	}
-	r.gauge("redis_start_time_seconds", "When the server started, in seconds since 1970.", float64(r.svc.started/1e6))
+	r.gauge("redis_start_time_seconds", "When the server started, in seconds since 1970.", float64(r.svc.Started/1e6))
 	r.gauge("redis_config_maxclients", "The directive maxclients.", float64(r.svc.Config.MaxClients()))
 	r.gauge("redis_config_maxmemory", "The directive maxmemory.", float64(r.svc.Config.MaxMemory()))
-	labels := []string{"process_id", strconv.Itoa(os.Getpid()), "tcp_port", strconv.Itoa(r.svc.port())}
+	labels := []string{"process_id", strconv.Itoa(os.Getpid()), "tcp_port", strconv.Itoa(r.svc.Host.Port())}
 	for _, field := range []string{"role", "redis_version", "redis_build_id", "redis_mode", "os", "maxmemory_policy", "run_id", "master_replid"} {
 		labels = append(labels, field, words[field])
 	}
@@ -136,14 +137,14 @@ func (r *scrape) info() {
 // replication reads the links: to the master, and from replicas.
 func (r *scrape) replication() {
 	offset := float64(r.svc.DB.Log().End())
-	if l, replica := r.svc.repl.Link(); replica {
+	if l, replica := r.svc.Replication.Link(); replica {
 		at := []string{"master_host", l.Host, "master_port", strconv.Itoa(l.Port)}
-		r.gauge("redis_master_link_up", "Whether the stream of the master is being followed.", float64(b2i(l.Up)), at...)
+		r.gauge("redis_master_link_up", "Whether the stream of the master is being followed.", number(l.Up), at...)
 		r.gauge("redis_master_last_io_seconds_ago", "Seconds since the master was last heard of; -1 while the link is down.", float64(l.Idle), at...)
-		r.gauge("redis_master_sync_in_progress", "Whether the master sends all its data.", float64(b2i(l.Syncing)), at...)
+		r.gauge("redis_master_sync_in_progress", "Whether the master sends all its data.", number(l.Syncing), at...)
 		r.gauge("redis_slave_repl_offset", "The offset in the master's stream.", offset, at...)
 	}
-	for _, f := range r.svc.repl.Replicas() {
+	for _, f := range r.svc.Replication.Replicas() {
 		at := []string{"slave_ip", f.Host, "slave_port", strconv.Itoa(f.Port), "slave_state", f.State}
 		r.gauge("redis_connected_slave_offset_bytes", "The offset that the replica has acknowledged.", float64(f.Acked), at...)
 		r.gauge("redis_connected_slave_lag_seconds", "Seconds since the replica's last acknowledgement.", float64(f.Lag), at...)
@@ -160,7 +161,9 @@ func number(value any) float64 {
 	case float64:
 		return v
 	case bool:
-		return float64(b2i(v))
+		if v {
+			return 1
+		}
 	case string:
 		if v == "ok" {
 			return 1
@@ -173,21 +176,20 @@ func number(value any) float64 {
 
 // commands reads the statistics of the commands that were called.
 func (r *scrape) commands() {
-	names, tallies := []string(nil), []admin.Tally(nil)
-	for id := range r.svc.table.Len() {
-		s := r.svc.table.Spec(id)
-		if t := r.svc.tally(s); t.Calls+t.Rejected+t.Failed > 0 {
-			names, tallies = append(names, s.Name), append(tallies, t)
+	names, tallies := []string(nil), []Tally(nil)
+	for id := range r.svc.Commands {
+		if t := r.svc.Tally(id); t.Calls+t.Rejected+t.Failed > 0 {
+			names, tallies = append(names, r.svc.Commands[id]), append(tallies, t)
 		}
 	}
 	for _, x := range []struct {
 		name, help string
-		value      func(*admin.Tally) float64
+		value      func(*Tally) float64
 	}{
-		{"redis_commands_total", "Calls, by command.", func(t *admin.Tally) float64 { return float64(t.Calls) }},
-		{"redis_commands_duration_seconds_total", "Time spent, by command.", func(t *admin.Tally) float64 { return float64(t.Micros) / 1e6 }},
-		{"redis_commands_rejected_calls_total", "Calls that were refused before they ran, by command.", func(t *admin.Tally) float64 { return float64(t.Rejected) }},
-		{"redis_commands_failed_calls_total", "Calls that ended in an error, by command.", func(t *admin.Tally) float64 { return float64(t.Failed) }},
+		{"redis_commands_total", "Calls, by command.", func(t *Tally) float64 { return float64(t.Calls) }},
+		{"redis_commands_duration_seconds_total", "Time spent, by command.", func(t *Tally) float64 { return float64(t.Micros) / 1e6 }},
+		{"redis_commands_rejected_calls_total", "Calls that were refused before they ran, by command.", func(t *Tally) float64 { return float64(t.Rejected) }},
+		{"redis_commands_failed_calls_total", "Calls that ended in an error, by command.", func(t *Tally) float64 { return float64(t.Failed) }},
 	} {
 		for i := range tallies {
 			r.counter(x.name, x.help, x.value(&tallies[i]), "cmd", names[i])
@@ -199,17 +201,17 @@ func (r *scrape) commands() {
 }
 
 // latencies reads how long the calls of a command took, in us and powers of four.
-func (r *scrape) latencies(name string, t *admin.Tally) {
+func (r *scrape) latencies(name string, t *Tally) {
 	d := Metric{Name: "redis_commands_latencies_usec", Help: "How long calls took, in microseconds, by command.", Kind: Distribution,
 		Labels: []string{"cmd", name}, Sum: float64(t.Micros), Buckets: map[float64]uint64{}}
 	bin := 0
 	for bound := int64(1); bound <= 1<<22; bound *= 4 {
-		for ; bin < admin.LatencyBins && admin.LatencyTop(bin) <= bound; bin++ {
+		for ; bin < LatencyBins && LatencyTop(bin) <= bound; bin++ {
 			d.Count += uint64(t.Latency[bin])
 		}
 		d.Buckets[float64(bound)] = d.Count
 	}
-	for ; bin < admin.LatencyBins; bin++ {
+	for ; bin < LatencyBins; bin++ {
 		d.Count += uint64(t.Latency[bin])
 	}
 	if d.Count > 0 {
@@ -238,14 +240,14 @@ func (r *scrape) databases() {
 
 // spikes reads what LATENCY LATEST shows.
 func (r *scrape) spikes() {
-	names := r.svc.latencies.Names()
+	names := r.svc.Latencies.Names()
 	for _, event := range names {
-		if s := r.svc.latencies.Get(event); len(s.Samples) > 0 {
+		if s := r.svc.Latencies.Get(event); len(s.Samples) > 0 {
 			r.gauge("redis_latency_spike_last", "When an event of LATENCY was last seen, in seconds since 1970.", float64(s.Last().At), "event_name", event)
 		}
 	}
 	for _, event := range names {
-		if s := r.svc.latencies.Get(event); len(s.Samples) > 0 {
+		if s := r.svc.Latencies.Get(event); len(s.Samples) > 0 {
 			r.gauge("redis_latency_spike_duration_seconds", "How long it took then.", float64(s.Last().Ms)/1e3, "event_name", event)
 		}
 	}

@@ -1,11 +1,11 @@
-package session
+package admin
 
 // What INFO tells of files.
 
 func (i *info) persistence() {
-	f := i.svc.keeper.Info()
-	link, _ := i.svc.repl.Link()
-	i.put("loading", f.Loading || i.svc.gates.has(gateLoading))
+	f := i.svc.Host.Files()
+	link, _ := i.svc.Replication.Link()
+	i.put("loading", f.Loading || i.svc.Host.Loading())
 	i.put("async_loading", link.Async)
 	i.zeros("current_cow_peak", "current_cow_size", "current_cow_size_age")
 	i.put("current_fork_perc", 0.0)
@@ -44,7 +44,7 @@ func (i *info) persistence() {
 		i.put("loading_total_bytes", f.LoadingTotal)
 		i.zeros("loading_rdb_used_mem")
 		i.put("loading_loaded_bytes", f.LoadingLoaded)
-		i.put("loading_loaded_perc", 100*ratio(f.LoadingLoaded, f.LoadingTotal))
+		i.put("loading_loaded_perc", 100*Ratio(f.LoadingLoaded, f.LoadingTotal))
 		i.put("loading_eta_seconds", f.LoadingETA)
 	}
 }

@@ -1,0 +1,58 @@
+package admin
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The sections of INFO about single commands and errors.
+
+// Tally sums up what all loops have counted of the command with an ID.
+func (s *Server) Tally(id int) (t Tally) {
+	for _, l := range s.Loops {
+		t.Add(l.Of(id))
+	}
+	return t
+}
+
+func (i *info) commandstats() {
+	for id := range i.svc.Commands {
+		t := i.svc.Tally(id)
+		if t.Calls+t.Rejected+t.Failed == 0 {
+			continue
+		}
+		i.put("cmdstat_"+i.svc.Commands[id], fmt.Sprintf("calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
+			t.Calls, t.Micros, Ratio(t.Micros, t.Calls), t.Rejected, t.Failed))
+	}
+}
+
+func (i *info) errorstats() {
+	codes := i.svc.Totals.ErrorCodes()
+	for _, code := range slices.Sorted(maps.Keys(codes)) {
+		i.put("errorstat_"+code, fmt.Sprintf("count=%d", codes[code]))
+	}
+}
+
+func (i *info) latencystats() {
+	if !i.svc.Host.Timing() { // what was counted before would look as if it were of now
+		return
+	}
+	for id := range i.svc.Commands {
+		t := i.svc.Tally(id)
+		count := int64(0)
+		for _, n := range t.Latency {
+			count += n
+		}
+		if count == 0 {
+			continue
+		}
+		var parts []string
+		for _, p := range i.svc.Config.LatencyPercentiles() {
+			parts = append(parts, "p"+strconv.FormatFloat(p, 'g', -1, 64)+"="+fmt.Sprintf("%.3f", float64(t.Percentile(p, count))))
+		}
+		i.put("latency_percentiles_usec_"+i.svc.Commands[id], strings.Join(parts, ","))
+	}
+}

@@ -1,0 +1,107 @@
+package admin
+
+import (
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/durable"
+	"github.com/ebbdb/ebb/internal/pubsub"
+	"github.com/ebbdb/ebb/internal/replication"
+	"github.com/ebbdb/ebb/internal/script"
+	"github.com/ebbdb/ebb/internal/tracking"
+)
+
+// Server is what INFO, MEMORY and /metrics read. Its owner sets the fields before the first
+// use, and does not change them then. Its methods are safe for concurrent use.
+type Server struct {
+	DB          *engine.DB
+	Config      *config.Set
+	Broker      *pubsub.Broker
+	Tracker     *tracking.Tracker
+	Scripts     *script.Engine
+	Replication *replication.Node
+	Host        Host
+	Loops       []*LoopStats // one for each network loop, and one for everything else
+	Commands    []string     // the names of the commands, by ID
+	RunID       string
+	Started     int64 // us since 1970
+
+	Totals    Totals
+	Rates     Rates
+	Slowlog   Slowlog
+	Latencies LatencyMonitor
+
+	peak atomic.Int64 // of the used memory, as far as a reader has seen it
+}
+
+// Host answers what the sessions know. Any goroutine may call its methods.
+type Host interface {
+	// Clients returns how many clients have connections, how many of these have
+	// subscriptions, and how many watch keys.
+	Clients() (n, subscribed, watching int)
+	// ClientMemory returns the bytes that the connections take up. It costs O(clients).
+	ClientMemory() int64
+	// Blocked returns how many clients wait in a command, and BlockedWithTimeout how many of
+	// these have a timeout.
+	Blocked() int64
+	BlockedWithTimeout() int64
+	// Paused returns the reason of a CLIENT PAUSE, what it pauses, and the ms that are left.
+	Paused() (reason, actions string, ms int64)
+	// Mode is "standalone" or "cluster"; Clustered reports whether it is the latter.
+	Mode() string
+	Clustered() bool
+	// Port is the TCP port for clients; Listening reports whether the server has listeners;
+	// Refused returns how many connections they turned away.
+	Port() int
+	Listening() bool
+	Refused() int64
+	// Files describes the state of the data's files; Loading reports whether the server
+	// refuses commands because it loads data.
+	Files() durable.Info
+	Loading() bool
+	// Timing reports whether the durations of calls are counted.
+	Timing() bool
+	// RunningScript returns when the script began that has left its loop because it takes
+	// long (us), and whether other clients get BUSY because of it.
+	RunningScript() (began int64, overdue, running bool)
+}
+
+// traffic is what all loops have counted: commands, bytes in, bytes out.
+func (s *Server) traffic() (t [3]int64) {
+	for _, l := range s.Loops {
+		t[0] += l.Total.Load()
+		t[1] += l.Input.Load()
+		t[2] += l.Output.Load()
+	}
+	return t
+}
+
+// batches is how many batches of input and of output all loops have counted.
+func (s *Server) batches() (reads, writes int64) {
+	for _, l := range s.Loops {
+		reads += l.Reads.Load()
+		writes += l.Writes.Load()
+	}
+	return reads, writes
+}
+
+// Sample takes a sample of the traffic for INFO's rates if it is time, and reports whether it
+// was. Call it about once a second; now is in us.
+func (s *Server) Sample(now int64) bool {
+	if !s.Rates.Due(now) {
+		return false
+	}
+	s.Rates.Sample(now, s.traffic())
+	return true
+}
+
+// Reset sets the statistics to 0, as CONFIG RESETSTAT does. The engine has its own.
+func (s *Server) Reset() {
+	s.Totals.Reset()
+	for _, l := range s.Loops {
+		l.Reset()
+	}
+	s.peak.Store(0)
+	s.Rates.Reset()
+}

@@ -1,0 +1,60 @@
+package session
+
+import (
+	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/durable"
+)
+
+// initAdmin gives INFO, MEMORY and /metrics what they read.
+func (s *Service) initAdmin() {
+	a := &s.admin
+	a.DB, a.Config, a.Host = s.DB, s.Config, (*adminHost)(s)
+	a.Broker, a.Tracker, a.Scripts, a.Replication = &s.pubsub, &s.tracking, s.scripts, s.repl
+	a.RunID, a.Started = s.runID, s.started
+	for _, l := range s.stats {
+		a.Loops = append(a.Loops, &l.LoopStats)
+	}
+	for id := range s.table.Len() {
+		a.Commands = append(a.Commands, s.table.Spec(id).Name)
+	}
+}
+
+// Admin returns what INFO and /metrics read.
+func (s *Service) Admin() *admin.Server { return &s.admin }
+
+// adminHost is the service as package admin sees it.
+type adminHost Service
+
+func (h *adminHost) Clients() (n, subscribed, watching int)     { return h.clients.count() }
+func (h *adminHost) Blocked() int64                             { return h.timeouts.waiting.Load() }
+func (h *adminHost) BlockedWithTimeout() int64                  { return h.timeouts.timed.Load() }
+func (h *adminHost) Paused() (reason, actions string, ms int64) { return h.pause.state() }
+func (h *adminHost) Mode() string                               { return (*Service)(h).mode() }
+func (h *adminHost) Clustered() bool                            { return (*Service)(h).clustered() }
+func (h *adminHost) Listening() bool                            { return h.door.listens() }
+func (h *adminHost) Refused() int64                             { return h.door.refused() }
+func (h *adminHost) Files() durable.Info                        { return h.keeper.Info() }
+func (h *adminHost) Loading() bool                              { return h.gates.has(gateLoading) }
+func (h *adminHost) Timing() bool                               { return h.latency.Load() }
+
+func (h *adminHost) ClientMemory() (n int64) {
+	for _, c := range h.clients.list() {
+		n += c.memory().total()
+	}
+	return n
+}
+
+// Port is the TCP port at which clients find the server.
+func (h *adminHost) Port() int {
+	if h.opts.Port != 0 {
+		return h.opts.Port
+	}
+	return int(h.Config.Int("port"))
+}
+
+func (h *adminHost) RunningScript() (began int64, overdue, running bool) {
+	if x := h.running.Load(); x != nil {
+		return x.began, x.over.Load(), true
+	}
+	return 0, false, false
+}
