@@ -58,9 +58,10 @@ var arrows = []struct {
 	{"internal/lua", nil}, // a language, without a server
 	// What the sessions' package uses, and what does not know sessions.
 	{"internal/prefixes", nil},
-	{"internal/pubsub", []string{"internal/glob", "internal/prefixes", "resp"}}, // knows clients as Subscribers
-	{"internal/acl", []string{"internal/config", "internal/glob"}},              // knows commands by a Catalog
-	{"internal/admin", []string{"internal/acl"}},
+	{"internal/pubsub", []string{"internal/glob", "internal/prefixes", "resp"}},        // knows clients as Subscribers
+	{"internal/acl", []string{"internal/command", "internal/config", "internal/glob"}}, // knows commands by their Specs
+	{"internal/admin", []string{"engine", "internal/acl", "internal/config", "internal/durable", "internal/pubsub", "internal/replication",
+		"internal/script", "internal/tracking"}}, // asks the sessions by admin.Host
 	{"internal/tracking", []string{"engine", "internal/prefixes", "resp"}}, // knows clients as Clients
 	{"internal/script", []string{"internal/lua", "internal/rdb", "resp"}},
 	{"internal/replication", []string{"engine", "resp", "internal/config", "internal/durable", "internal/oplog", "internal/rdb", "internal/reactor"}}, // behind its Host, as durable

@@ -1,6 +1,12 @@
-// Package acl holds what users may do: the rules of ACL SETUSER, the patterns
-// and bit sets they become, and the text they are written back as. It knows no
-// connection and no command: a Catalog tells it what commands there are.
+// Package acl holds the users of a server and what they may do: the rules of ACL SETUSER, the
+// patterns and bit sets they become, the text they are written back as, the accounts by which
+// connections hold users, the check of a request, and the log of what was refused. It knows
+// commands by their Specs, and no connection.
+//
+//	Accounts ── name ─▶ Account ── atomic pointer ─▶ User
+//	   ▲                                              │
+//	   └─ ACL SETUSER, ACL LOAD: a new User           ▼
+//	a request ─▶ Accounts.Check(User, Spec, args) ─▶ Allowed, or a Denial ─▶ Log
 //
 //	User ── on, passwords
 //	 └── selectors: the root one, then those in parentheses; one that allows suffices
@@ -8,13 +14,12 @@
 //	      ├── keys       all, or patterns that allow reads, writes or both
 //	      └── channels   all, or patterns
 //
-// A User is built with New or Clone and a run of Apply, then sealed by whoever
-// publishes it; from then on it is only read, by any number of goroutines. The
-// checks allocate nothing.
+// New or Clone and some calls of Apply build a User; Accounts seals and publishes it. From then
+// on nothing changes it, and any number of goroutines read it. The checks allocate nothing.
 //
-// Invariants: the root selector is always there; a command's bit is set whenever
-// the selector's allCommands is; a selector with allKeys (allChannels) has no
-// patterns of keys (channels). Start reading at User.Apply, then Selector.MayRun.
+// Invariants: the root selector is always there; a command's bit is set whenever the selector's
+// allCommands is; a selector with allKeys (allChannels) has no patterns of keys (channels).
+// Start reading at Accounts.Check, then User.Apply and Selector.MayRun.
 package acl
 
 import (
@@ -47,18 +52,21 @@ type Catalog struct {
 	categories []string
 	commands   []Command // by ID
 	byName     map[string]int
-	subs       [][]int // IDs of a container's subcommands, by name
-	order      []int   // all IDs: by name, subcommands behind their container
+	subs       [][]int      // IDs of a container's subcommands, by name
+	order      []int        // all IDs: by name, subcommands behind their container
+	channels   []channelUse // by ID
 }
 
 // NewCatalog returns a catalog of commands; a command's ID is its index. There
 // are at most 64 categories, with names in lower case.
 func NewCatalog(categories []string, commands []Command) *Catalog {
-	c := &Catalog{categories: categories, commands: commands, byName: map[string]int{}, subs: make([][]int, len(commands))}
+	c := &Catalog{categories: categories, commands: commands, byName: map[string]int{}, subs: make([][]int, len(commands)),
+		channels: make([]channelUse, len(commands))}
 	byName := func(a, b int) int { return strings.Compare(commands[a].Name, commands[b].Name) }
 	var top []int
 	for id, cmd := range commands {
 		c.byName[cmd.Name] = id
+		c.channels[id] = channelUses[cmd.Name]
 		if cmd.Parent >= 0 {
 			c.subs[cmd.Parent] = append(c.subs[cmd.Parent], id)
 		} else {

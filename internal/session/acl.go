@@ -371,7 +371,7 @@ func runACLDryrun(c *command.Ctx) error {
 	if !spec.ArityOK(args) {
 		return command.WrongArity(spec)
 	}
-	why, at := judge(c, acc.User(), spec, args)
+	why, at := serviceOf(c).acl.Check(c, acc.User(), spec, args)
 
 	switch why {
 	case acl.Allowed:

@@ -25,100 +25,13 @@ func mayNotRun(user string, spec *command.Spec) string {
 	return "User " + command.OneLine(user) + " has no permissions to run the '" + spec.Name + "' command"
 }
 
-// channelUse says which arguments of a command are channels.
-type channelUse struct {
-	first   int // 0: none
-	all     bool
-	literal bool // they are patterns: what is allowed must say just that
-}
-
-// channelUses are the commands whose channels are checked. Leaving is free.
-var channelUses = map[string]channelUse{
-	"subscribe":  {first: 1, all: true},
-	"ssubscribe": {first: 1, all: true},
-	"psubscribe": {first: 1, all: true, literal: true},
-	"publish":    {first: 1},
-	"spublish":   {first: 1},
-}
-
-// access is what the flags of a key need.
-func access(f command.KeyFlags) (need acl.Access) {
-	if f&command.Access != 0 {
-		need = acl.Read
-	}
-	if f&(command.Update|command.Insert|command.Delete) != 0 {
-		need |= acl.Write
-	}
-	return need
-}
-
-// judge decides whether a user may run a request, whose arity is right. at is the
-// place of the argument that is refused. It allocates nothing, unless the
-// request has more keys than any before with this Ctx, whose room it uses. Arguments
-// in which no keys can be found are let through: the command will refuse them.
-func judge(c *command.Ctx, u *acl.User, spec *command.Spec, args [][]byte) (why acl.Denial, at int) {
-	if u.Unlimited {
-		return acl.Allowed, 0
-	}
-	why = acl.DeniedCommand
-	var keys []command.KeyRef
-	list := u.Selectors()
-	for i := range list {
-		s := &list[i]
-		if spec.Has(command.NoAuth) || s.MayRun(spec.ID(), args) {
-			if !s.AllKeys() && spec.HasKeys() {
-				keys, _ = c.KeysOf(spec, args)
-			}
-			got, pos := judgeKeys(s, args, keys)
-			if got == acl.Allowed {
-				got, pos = judgeChannels(s, args, serviceOf(c).acl.channels[spec.ID()])
-			}
-			switch {
-			case got == acl.Allowed:
-				return acl.Allowed, 0
-			case got > why || got == why && pos > at:
-				why, at = got, pos
-			}
-		}
-	}
-	return why, at
-}
-
-func judgeKeys(s *acl.Selector, args [][]byte, keys []command.KeyRef) (acl.Denial, int) {
-	if s.AllKeys() {
-		return acl.Allowed, 0
-	}
-	for _, k := range keys {
-		if !s.MayTouch(args[k.Pos], access(k.Flags)) {
-			return acl.DeniedKey, k.Pos
-		}
-	}
-	return acl.Allowed, 0
-}
-
-func judgeChannels(s *acl.Selector, args [][]byte, use channelUse) (acl.Denial, int) {
-	if use.first == 0 || s.AllChannels() {
-		return acl.Allowed, 0
-	}
-	end := use.first + 1
-	if use.all {
-		end = len(args)
-	}
-	for i := use.first; i < end; i++ {
-		if !s.MayUse(args[i], use.literal) {
-			return acl.DeniedChannel, i
-		}
-	}
-	return acl.Allowed, 0
-}
-
 // permit returns the error to reply if the session's user, who is not
 // unlimited, may not run a request.
 func (c *Session) permit(u *acl.User, spec *command.Spec, args [][]byte) error {
 	if c.multi.on && spec.Has(command.NoMulti) && !spec.Has(command.NoQueue) {
 		return nil // refused in any case, and for that
 	}
-	why, at := judge(&c.ctx, u, spec, args)
+	why, at := c.svc.acl.Check(&c.ctx, u, spec, args)
 	if why == acl.Allowed {
 		return nil
 	}
@@ -134,7 +47,7 @@ func (c *Session) permitQueued(spec *command.Spec, args [][]byte) error {
 	if u.Unlimited {
 		return nil
 	}
-	why, at := judge(&c.ctx, u, spec, args)
+	why, at := c.svc.acl.Check(&c.ctx, u, spec, args)
 	if why == acl.Allowed {
 		return nil
 	}
@@ -161,7 +74,7 @@ func (w *waiter) permitServed(tx *engine.Tx) error {
 	if u.Unlimited {
 		return nil
 	}
-	why, at := judge(x, u, x.Spec, x.Args)
+	why, at := c.svc.acl.Check(x, u, x.Spec, x.Args)
 	if why == acl.Allowed {
 		return nil
 	}
@@ -179,28 +92,13 @@ func (c *Session) MayReadEveryKey(x *command.Ctx) bool {
 // allowsToo reports whether one set of rules of the session's user lets it run the
 // command with its keys, and has what else the command needs.
 func allowsToo(c *command.Ctx, has func(*acl.Selector) bool) bool {
-	u := sessionOf(c).user.User()
-	if u.Unlimited {
-		return true
-	}
-	list := u.Selectors()
-	for i := range list {
-		s := &list[i]
-		if !has(s) || !c.Spec.Has(command.NoAuth) && !s.MayRun(c.Spec.ID(), c.Args) {
-			continue
-		}
-		keys, _ := c.KeysOf(c.Spec, c.Args)
-		if why, _ := judgeKeys(s, c.Args, keys); why == acl.Allowed {
-			return true
-		}
-	}
-	return false
+	return acl.AllowsToo(c, sessionOf(c).user.User(), has)
 }
 
 // MayName implements Host. The user needs what DQ.CONFIG asks of a user that names
 // the key: a delay queue and its dead letters.
 func (c *Session) MayName(x *command.Ctx, key []byte) error {
-	if len(key) == 0 || allowsToo(x, func(s *acl.Selector) bool { return s.MayTouch(key, access(command.Insert)) }) {
+	if len(key) == 0 || allowsToo(x, func(s *acl.Selector) bool { return s.MayTouch(key, acl.Need(command.Insert)) }) {
 		return nil
 	}
 	by, where := c, c.context()
@@ -246,26 +144,6 @@ func (s *Service) revoked(acc *acl.Account, u *acl.User) (lost []*Session) {
 		}
 	}
 	return lost
-}
-
-// users are the accounts of a service, with what its checks need beside them.
-type users struct {
-	acl.Accounts
-	channels []channelUse // by spec ID
-}
-
-func (a *users) init(s *Service) {
-	commands := make([]acl.Command, s.table.Len())
-	a.channels = make([]channelUse, s.table.Len())
-	for id := range commands {
-		spec := s.table.Spec(id)
-		commands[id] = acl.Command{Name: spec.Name, Categories: uint64(spec.ACL()), Parent: -1}
-		if spec.Parent() != nil {
-			commands[id].Parent = spec.Parent().ID()
-		}
-		a.channels[id] = channelUses[spec.Name]
-	}
-	a.Init(acl.NewCatalog(command.CategoryNames(), commands), s.Config, s.Log, s.DB)
 }
 
 // authRequired reports whether the server refuses the commands of a connection that has

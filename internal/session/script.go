@@ -256,7 +256,7 @@ func (h *scriptHost) admit(spec *command.Spec, args [][]byte) error {
 	}
 	h.x.ForgetKeys()
 	if u := h.s.user.User(); !u.Unlimited {
-		if why, at := judge(&h.x, u, spec, args); why != acl.Allowed {
+		if why, at := h.svc.acl.Check(&h.x, u, spec, args); why != acl.Allowed {
 			refused(&h.c.ctx, acl.Refusal{Why: why, Object: refusedObject(why, spec, args, at), User: h.s.user.Name}, acl.InScript)
 			return scriptDenied(why, spec, h.s.user.Name)
 		}
@@ -323,7 +323,7 @@ func (h *scriptHost) Allowed(args [][]byte) (bool, error) {
 		return u.Unlimited, nil
 	}
 	h.x.ForgetKeys()
-	why, _ := judge(&h.x, u, spec, args)
+	why, _ := h.svc.acl.Check(&h.x, u, spec, args)
 	return why == acl.Allowed, nil
 }
 

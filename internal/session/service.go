@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/acl"
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
@@ -56,7 +57,7 @@ type Service struct {
 	tracking  tracking.Tracker
 	monitors  monitors
 	admin     admin.Server // what INFO and /metrics read
-	acl       users
+	acl       acl.Accounts
 	observed  atomic.Uint32 // what dispatch looks at, see observe.go
 	scripts   *script.Engine
 	host      scriptHost              // of the script that is running
@@ -108,7 +109,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	s.tracking.Init(s.DB, &s.clients)
 	s.monitors.svc = s
 	s.timeouts.init(s)
-	s.acl.init(s)
+	s.acl.Init(acl.CatalogOf(s.table), s.Config, s.Log, s.DB)
 	s.initScripts()
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.repl = replication.New(replication.Options{DB: s.DB, Config: s.Config, Logger: s.Log, Host: (*replHost)(s), Version: admin.RedisVersion})
