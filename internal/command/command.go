@@ -13,7 +13,7 @@ var SpecCommand = Spec{
 	Flags:      Loading | Stale,
 	Categories: CatConnection,
 	Tips:       []string{"nondeterministic_output_order"},
-	Replies:    "An array with one entry per command, as COMMAND INFO gives it.",
+	Replies:    "An array with one entry per command, in the form of COMMAND INFO.",
 	Examples:   "> COMMAND INFO command|count\n" + exampleCommandInfo,
 	Run:        runCommand,
 	Sub: []*Spec{&specCommandCount, &specCommandDocs, &specCommandGetKeys, &specCommandGetKeysAndFlags,
@@ -132,7 +132,7 @@ func runCommandDocs(c *Ctx) error {
 
 var specCommandGetKeys = Spec{
 	Name: "command|getkeys", Group: GroupServer, Since: "2.8.13", Complexity: "O(N) where N is the number of arguments",
-	Summary:    "Tells which of a command's arguments are keys.",
+	Summary:    "Returns the keys among a command's arguments.",
 	Flags:      Loading | Stale,
 	Categories: CatConnection,
 	Args:       []Arg{Str("command"), Opt(Many("arg"))},
@@ -162,7 +162,7 @@ func runCommandGetKeys(c *Ctx) error {
 
 var specCommandGetKeysAndFlags = Spec{
 	Name: "command|getkeysandflags", Group: GroupServer, Since: "7.0.0", Complexity: "O(N) where N is the number of arguments",
-	Summary:    "Tells which of a command's arguments are keys, and what the command does with each.",
+	Summary:    "Returns the keys among a command's arguments, and how the command uses each.",
 	Flags:      Loading | Stale,
 	Categories: CatConnection,
 	Args:       []Arg{Str("command"), Opt(Many("arg"))},
@@ -218,7 +218,7 @@ func findKeys(t *Table, args [][]byte) ([]KeyRef, error) {
 
 var specCommandList = Spec{
 	Name: "command|list", Group: GroupServer, Since: "7.0.0", Complexity: "O(N) where N is the number of commands",
-	Summary:    "Lists the names of the commands, all or those a filter lets through.",
+	Summary:    "Lists the names of all commands, or of those that match a filter.",
 	Flags:      Loading | Stale,
 	Categories: CatConnection,
 	Tips:       []string{"nondeterministic_output_order"},

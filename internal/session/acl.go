@@ -12,7 +12,7 @@ import (
 
 var specACL = command.Spec{
 	Name: "acl", Group: command.GroupServer, Since: "6.0.0", Complexity: "Depends on subcommand.",
-	Summary: "A container for commands about users and what they may do.",
+	Summary: "A container for commands about users and their permissions.",
 	Sub: []*command.Spec{&specACLCat, &specACLDeluser, &specACLDryrun, &specACLGenpass, &specACLGetuser, &specACLHelp, &specACLList,
 		&specACLLoad, &specACLLog, &specACLSave, &specACLSetuser, &specACLUsers, &specACLWhoami},
 }
@@ -33,7 +33,7 @@ var everyNode = []string{"request_policy:all_nodes", "response_policy:all_succee
 
 var specACLWhoami = command.Spec{
 	Name: "acl|whoami", Group: command.GroupServer, Since: "6.0.0", Complexity: "O(1)",
-	Summary: "Returns the name of the user that the connection is.",
+	Summary: "Returns the name of the connection's user.",
 	Flags:   ownFlags,
 	Examples: `
 > ACL WHOAMI
@@ -80,7 +80,7 @@ var specACLList = command.Spec{
 	Name: "acl|list", Group: command.GroupServer, Since: "6.0.0", Complexity: perUser,
 	Summary: "Lists the users with their rules, as lines of a file.",
 	Flags:   adminFlags,
-	Replies: "Rules are given in a short form that makes the same user: categories first, then single commands. Passwords are hashes.",
+	Replies: "The rules are in a short form that makes the same user: categories first, then single commands. Passwords are hashes.",
 	Examples: `
 > ACL SETUSER ann on nopass ~cache:* +@read -get
 OK
@@ -176,7 +176,7 @@ func writeSelector(c *command.Ctx, s *acl.Selector) {
 
 var specACLSetuser = command.Spec{
 	Name: "acl|setuser", Group: command.GroupServer, Since: "6.0.0", Complexity: "O(N). Where N is the number of rules provided.",
-	Summary: "Makes a user or changes one, by rules that are applied in order, all of them or none.",
+	Summary: "Creates or changes a user. Applies the rules in order, all of them or none.",
 	Flags:   adminFlags,
 	FanOut:  command.FanOutOne,
 	Tips:    everyNode,
@@ -234,7 +234,7 @@ var specACLDeluser = command.Spec{
 	FanOut:  command.FanOutOne,
 	Tips:    everyNode,
 	Args:    []command.Arg{command.Many("username")},
-	Replies: "How many there were.",
+	Replies: "The number of those that existed.",
 	Examples: `
 > ACL SETUSER ann
 OK
@@ -342,10 +342,10 @@ func runACLGenpass(c *command.Ctx) error {
 
 var specACLDryrun = command.Spec{
 	Name: "acl|dryrun", Group: command.GroupServer, Since: "7.0.0", Complexity: "O(1).",
-	Summary: "Tells whether a user may run a command, without running it.",
+	Summary: "Checks whether a user may run a command, without running it.",
 	Flags:   adminFlags,
 	Args:    []command.Arg{command.Str("username"), command.Str("command"), command.Opt(command.Many("arg"))},
-	Replies: "OK, or why not.",
+	Replies: "OK, or the reason why the user may not.",
 	Examples: `
 > ACL SETUSER ann +get ~a
 OK
@@ -386,11 +386,11 @@ func runACLDryrun(c *command.Ctx) error {
 
 var specACLLog = command.Spec{
 	Name: "acl|log", Group: command.GroupServer, Since: "6.0.0", Complexity: "O(N) with N being the number of entries shown.",
-	Summary: "Lists what was refused to users lately, or empties the list.",
+	Summary: "Lists the commands, keys and channels that were refused lately, or empties the list.",
 	Flags:   adminFlags,
 	Args:    []command.Arg{command.Opt(command.OneOf("operation", command.Int("count"), command.Token("RESET")))},
 	History: []command.Change{{Since: "7.2.0", Text: "Added entry ID, timestamp created, and timestamp last updated."}},
-	Replies: "The newest 10 entries, or as many as asked for. What is refused again within a minute is counted in its entry. The directive acllog-max-len bounds the list.",
+	Replies: "The newest 10 entries, or count entries. An equal refusal within a minute is counted in its entry. The directive acllog-max-len bounds the list.",
 	Examples: `
 2> AUTH ann guess
 (error) WRONGPASS invalid username-password pair or user is disabled.
@@ -470,10 +470,10 @@ const errNoACLFile = command.ReplyError("ERR This Redis instance is not configur
 
 var specACLLoad = command.Spec{
 	Name: "acl|load", Group: command.GroupServer, Since: "6.0.0", Complexity: perUser,
-	Summary: "Makes the users those of the aclfile.",
+	Summary: "Replaces the users by those of the aclfile.",
 	Flags:   adminFlags | command.Slow,
-	Replies: "OK, or all mistakes of the file at once, and the users stay as they are. Connections whose user is gone are closed, " +
-		"and those that have a subscription which their user may not have any more.",
+	Replies: "OK, or an error with all mistakes of the file, which changes no user. The server closes connections whose user is gone, " +
+		"and those with a subscription that their user may not have any more.",
 	Examples: "> ACL LOAD\n(error) " + string(errNoACLFile) + "\n",
 	Run:      runACLLoad,
 }

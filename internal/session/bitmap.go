@@ -183,7 +183,7 @@ var specBitPos = command.Spec{
 	Args: []command.Arg{command.Key("key", command.Read), command.Int("bit"), command.Opt(command.Block("index", command.Int("start"),
 		command.Opt(command.Block("end_index", command.Int("end"), bitUnit()))))},
 	History: []command.Change{{Since: "7.0.0", Text: "Added the `BYTE|BIT` option."}},
-	Replies: "The bit's place, counted from the start of the string; -1 if there is none.",
+	Replies: "The position of the bit, counted from the start of the string; -1 if there is none.",
 	Examples: `
 > SET k "\xff\xf0\x00"
 OK
@@ -229,7 +229,7 @@ var specBitOp = command.Spec{
 	Summary: "Performs bitwise operations on multiple strings, and stores the result.",
 	Flags:   command.Write | command.DenyOOM,
 	Args:    []command.Arg{command.Str("operation"), command.Key("destkey", command.Overwrite), command.ManyKeys("key", command.Read)},
-	Replies: "The length of the result: that of the longest string. Shorter ones are filled up with zeros.",
+	Replies: "The length of the result, which is that of the longest string. Zeros extend shorter strings.",
 	Examples: "> MSET a foobar b abcdef\nOK\n> BITOP AND dest a b\n(integer) 6\n> GET dest\n\"`bc`ab\"\n> BITOP NOT dest a b\n" +
 		"(error) ERR BITOP NOT must be called with a single source key.\n",
 	Run: runBitOp,
@@ -284,7 +284,7 @@ var specBitField = command.Spec{
 				command.OneOf("write_operation",
 					command.TokenArg("SET", command.Block("encoding_offset_value", fieldArgs(command.Int("value"))...)),
 					command.TokenArg("INCRBY", command.Block("encoding_offset_increment", fieldArgs(command.Int("increment"))...)))))))},
-	Replies: "An array with an element for each operation: GET gives the field, SET the old one, INCRBY the new one; nil where OVERFLOW FAIL refused.",
+	Replies: "An array with an element for each operation: GET returns the field, SET the old value, INCRBY the new value; nil if OVERFLOW FAIL refused the operation.",
 	Examples: `
 > BITFIELD k SET u8 0 255 GET u4 #1 INCRBY i5 100 1
 1) (integer) 0

@@ -152,8 +152,8 @@ var specBFReserve = command.Spec{
 	Summary: "Creates an empty Bloom filter for a number of items and a rate of errors.",
 	Flags:   command.Write | command.DenyOOM | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Insert), command.Double("error_rate"), command.Int("capacity"), growthArg(), windowArg()},
-	Replies: "OK. Memory is taken when items come. The filter grows by sub-filters, each EXPANSION (2) times as large as the last, and keeps its rate; with NONSCALING it is full with its capacity." + windowNotes,
-	Errors:  append([]string{"ERR item exists: there is a filter of this name"}, bloomConfigErrors...),
+	Replies: "OK. The filter allocates memory when items are added. It grows by sub-filters, each EXPANSION (2) times as large as the last, and keeps its error rate; with NONSCALING it is full at its capacity." + windowNotes,
+	Errors:  append([]string{"ERR item exists: a filter of this name exists"}, bloomConfigErrors...),
 	Examples: `
 > BF.RESERVE seen 0.001 1000
 OK
@@ -213,8 +213,8 @@ var specBFAdd = command.Spec{
 	Summary: "Adds an item to a Bloom filter. Creates the filter if it doesn't exist.",
 	Flags:   command.Write | command.DenyOOM,
 	Args:    []command.Arg{command.Key("key", command.Insert), command.Str("item")},
-	Replies: "1 (RESP3: true) if the item is new, 0 if it was there, or seems to have been. A filter that is created is for 100 items at an error rate of 0.01, and grows. " +
-		"Where a window makes items age, one that is there is renewed.",
+	Replies: "1 (RESP3: true) if the item is new; 0 if it was added before, or is a false positive. A new filter is for 100 items at an error rate of 0.01, and grows. " +
+		"In a filter with a window, adding an item again renews it.",
 	Errors: addErrors,
 	Examples: `
 > BF.ADD seen ann
@@ -242,7 +242,7 @@ var specBFMAdd = command.Spec{
 	Summary:    "Adds items to a Bloom filter. Creates the filter if it doesn't exist.",
 	Flags:      command.Write | command.DenyOOM,
 	Args:       []command.Arg{command.Key("key", command.Insert), command.Many("item")},
-	Replies:    "For each item what BF.ADD replies, an error where it was refused.",
+	Replies:    "For each item the reply of BF.ADD, or an error if the filter refused it.",
 	Errors:     addErrors,
 	Examples: `
 > BF.MADD seen ann bob ann
@@ -280,13 +280,13 @@ func bfInsert(c *command.Ctx, config *engine.BloomConfig, items [][]byte) error 
 var specBFInsert = command.Spec{
 	Name: "bf.insert", Group: command.GroupBloom, Since: "1.0.0",
 	Complexity: "O(N*L*k) where N is the number of items, L that of sub-filters and k that of bits for an item.",
-	Summary:    "Adds items to a Bloom filter, and says how to create it if it doesn't exist.",
+	Summary:    "Adds items to a Bloom filter. Creates the filter with the given options if it doesn't exist.",
 	Flags:      command.Write | command.DenyOOM | command.Timed,
 	Args: []command.Arg{command.Key("key", command.Insert), command.Opt(command.TokenArg("CAPACITY", command.Int("capacity"))),
 		command.Opt(command.TokenArg("ERROR", command.Double("error"))), growthArg(),
 		command.Opt(command.Token("NOCREATE")), windowArg(), command.Repeat(command.TokenArg("ITEMS", command.Str("item")))},
-	Replies: "For each item what BF.ADD replies, an error where it was refused. What is not said of a filter that is created is as BF.ADD does it; of one that exists all is ignored." + windowNotes,
-	Errors:  append(append([]string{"ERR not found: NOCREATE, and there is no filter"}, addErrors[0]), bloomConfigErrors...),
+	Replies: "For each item the reply of BF.ADD, or an error if the filter refused it. A new filter has the defaults of BF.ADD for missing options; an existing filter ignores all options." + windowNotes,
+	Errors:  append(append([]string{"ERR not found: NOCREATE is given, and there is no filter"}, addErrors[0]), bloomConfigErrors...),
 	Examples: `
 > BF.INSERT seen CAPACITY 1000 ERROR 0.001 ITEMS ann bob
 1) (integer) 1
@@ -351,10 +351,10 @@ func insertOptions(c *command.Ctx, args [][]byte) (config engine.BloomConfig, cr
 
 var specBFExists = command.Spec{
 	Name: "bf.exists", Group: command.GroupBloom, Since: "1.0.0", Complexity: addComplexity,
-	Summary: "Says whether an item was added to a Bloom filter.",
+	Summary: "Determines whether an item was added to a Bloom filter.",
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Str("item")},
-	Replies: "1 (RESP3: true) if the item was added, and is not too old; 0 if it was not. With the filter's error rate 1 as well for one that was not added. 0 if there is no filter.",
+	Replies: "1 (RESP3: true) if the item was added, and is not too old; 0 if it was not, or if there is no filter. An item that was not added gets 1 at the filter's error rate.",
 	Examples: `
 > BF.ADD seen ann
 (integer) 1
@@ -380,10 +380,10 @@ func runBFExists(c *command.Ctx) error {
 var specBFMExists = command.Spec{
 	Name: "bf.mexists", Group: command.GroupBloom, Since: "1.0.0",
 	Complexity: "O(N*L*k) where N is the number of items, L that of sub-filters and k that of bits for an item.",
-	Summary:    "Says for each of some items whether it was added to a Bloom filter.",
+	Summary:    "Determines for each item whether it was added to a Bloom filter.",
 	Flags:      command.ReadOnly,
 	Args:       []command.Arg{command.Key("key", command.Read), command.Many("item")},
-	Replies:    "For each item what BF.EXISTS replies.",
+	Replies:    "For each item the reply of BF.EXISTS.",
 	Examples: `
 > BF.MADD seen ann bob
 1) (integer) 1
@@ -415,8 +415,8 @@ var specBFCard = command.Spec{
 	Summary: "Returns the number of items that were added to a Bloom filter.",
 	Flags:   command.ReadOnly | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Read)},
-	Replies: "How many items were new when they were added; 0 if there is no filter. Where a window makes items age, how many of them are not too old yet, an estimate: " +
-		"when an item that is not there seems to be, and is added, one is taken for renewed.",
+	Replies: "The number of items that were new when they were added; 0 if there is no filter. In a filter with a window, the number of them that are not too old yet. This is an estimate: " +
+		"when a false positive is added, it counts as renewed.",
 	Examples: `
 > BF.MADD seen ann bob ann
 1) (integer) 1
@@ -447,9 +447,9 @@ var specBFInfo = command.Spec{
 		command.Opt(command.OneOf("single_value", command.Token("CAPACITY"), command.Token("SIZE"), command.Token("FILTERS"), command.Token("ITEMS"),
 			command.Token("EXPANSION"),
 			command.Token("ERROR"), command.Token("WINDOW"), command.Token("GENERATIONS")))},
-	Replies: "A map in RESP3, a flat array in RESP2: how many items the sub-filters are for, bytes, sub-filters, items, expansion (nil: NONSCALING). " +
-		"Of a single value an array of one. ERROR, WINDOW (ms, 0: none) and GENERATIONS are not among the others, because clients know those five.",
-	Errors: []string{"ERR not found: there is no filter", "ERR Invalid information value: the value has another name"},
+	Replies: "A map in RESP3, a flat array in RESP2: the capacity of all sub-filters, bytes, sub-filters, items, expansion (nil: NONSCALING). " +
+		"For a single value an array of one. ERROR, WINDOW (ms, 0: none) and GENERATIONS are returned only by name, because clients expect those five.",
+	Errors: []string{"ERR not found: the filter does not exist", "ERR Invalid information value: there is no value of this name"},
 	Examples: `
 > BF.RESERVE seen 0.01 500 EXPANSION 3
 OK
@@ -546,9 +546,9 @@ var specBFScanDump = command.Spec{
 	Summary:    "Returns a Bloom filter in parts of about a MiB, for BF.LOADCHUNK.",
 	Flags:      command.ReadOnly,
 	Args:       []command.Arg{command.Key("key", command.Read), command.Int("iterator")},
-	Replies: "The next iterator, and the part that belongs to it; 0 and an empty part at the end. The first iterator is 0. The filter must not change meanwhile. " +
-		"The parts are ebb's own: RedisBloom's are not read, nor can it read these. TTLs are not among them.",
-	Errors: []string{"ERR not found: there is no filter", "ERR the iterator is not an integer, or negative: so it is"},
+	Replies: "The next iterator, and its part; 0 and an empty part at the end. The first iterator is 0. The filter must not change meanwhile. " +
+		"The parts have ebb's own format: ebb and RedisBloom do not read each other's parts. They do not contain TTLs.",
+	Errors: []string{"ERR not found: the filter does not exist", "ERR the iterator is not an integer, or negative: the iterator is invalid"},
 	Examples: `
 > BF.RESERVE seen 0.5 5
 OK
@@ -586,13 +586,13 @@ func runBFScanDump(c *command.Ctx) error {
 
 var specBFLoadChunk = command.Spec{
 	Name: "bf.loadchunk", Group: command.GroupBloom, Since: "1.0.0", Complexity: "O(B) where B is the number of bytes.",
-	Summary: "Takes a part of a Bloom filter that BF.SCANDUMP returned.",
+	Summary: "Loads a part of a Bloom filter that BF.SCANDUMP returned.",
 	Flags:   command.Write | command.DenyOOM,
 	Args:    []command.Arg{command.Key("key", command.Overwrite), command.Int("iterator"), command.Str("data")},
-	Replies: "OK. The part with the iterator 1, the first, makes the filter, in place of one that is there, whose time to live stays. Parts that are loaded again do no harm. " +
-		"The filter is whole when all parts are there.",
-	Errors: []string{"ERR received bad data: the part is damaged, or of another filter", "ERR not found: there is no filter, and the part is not the first",
-		"ERR the iterator is not an integer, or negative: so it is"},
+	Replies: "OK. The first part, with the iterator 1, creates the filter and replaces an existing one, whose time to live stays. A part may be loaded again. " +
+		"The filter is complete when all parts are loaded.",
+	Errors: []string{"ERR received bad data: the part is damaged, or belongs to another filter", "ERR not found: the filter does not exist, and the part is not the first",
+		"ERR the iterator is not an integer, or negative: the iterator is invalid"},
 	Examples: `
 > BF.LOADCHUNK copy 1 "\x01\x00\x00\x00\x00\x00\x00\xe0?\n\x04\x00\x00\x02\x00\x02\x02\n\x02\x80\x02\x02\x04"
 OK

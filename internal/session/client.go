@@ -29,7 +29,7 @@ const (
 
 var specClientID = command.Spec{
 	Name: "client|id", Group: command.GroupConnection, Since: "5.0.0", Complexity: "O(1)",
-	Summary: "Returns the connection's number. Later connections have larger ones, and none comes twice.",
+	Summary: "Returns the connection's number. Later connections have larger numbers, and the server uses no number twice.",
 	Flags:   ownFlags,
 	Examples: `
 > CLIENT ID
@@ -71,7 +71,7 @@ func runClientGetname(c *command.Ctx) error {
 
 var specClientSetname = command.Spec{
 	Name: "client|setname", Group: command.GroupConnection, Since: "2.6.9", Complexity: "O(1)",
-	Summary: "Names the connection. An empty name takes the name away.",
+	Summary: "Names the connection. An empty name removes the name.",
 	Flags:   ownFlags,
 	FanOut:  command.FanOutOne,
 	Client:  command.Stateful,
@@ -132,7 +132,7 @@ func printable(b []byte) bool {
 
 var specClientSetinfo = command.Spec{
 	Name: "client|setinfo", Group: command.GroupConnection, Since: "7.2.0", Complexity: "O(1)",
-	Summary: "Tells which client library the connection comes from.",
+	Summary: "Sets the name or version of the connection's client library.",
 	Flags:   ownFlags,
 	FanOut:  command.FanOutOne,
 	Client:  command.Stateful,
@@ -185,7 +185,7 @@ func parseOnOff(b []byte) (on bool, err error) {
 
 var specClientNoEvict = command.Spec{
 	Name: "client|no-evict", Group: command.GroupConnection, Since: "7.0.0", Complexity: "O(1)",
-	Summary: "Spares the connection when maxmemory-clients closes some.",
+	Summary: "Exempts the connection from eviction by maxmemory-clients.",
 	Flags:   adminFlags,
 	Client:  command.Stateful,
 	Args:    []command.Arg{onOff()},
@@ -210,7 +210,7 @@ func runClientNoEvict(c *command.Ctx) error {
 
 var specClientNoTouch = command.Spec{
 	Name: "client|no-touch", Group: command.GroupConnection, Since: "7.2.0", Complexity: "O(1)",
-	Summary: "Has the connection's reads not count as accesses: idle times go on, and sliding deadlines stay.",
+	Summary: "Makes the connection's reads not count as accesses: they change no idle times and no sliding deadlines.",
 	Flags:   ownFlags,
 	Client:  command.Stateful,
 	Args:    []command.Arg{onOff()},
@@ -247,7 +247,7 @@ func runClientNoTouch(c *command.Ctx) error {
 
 var specClientReply = command.Spec{
 	Name: "client|reply", Group: command.GroupConnection, Since: "3.2.0", Complexity: "O(1)",
-	Summary: "Turns replies off and on, or skips the next one. Messages come all the same.",
+	Summary: "Turns replies off and on, or skips the next one. Messages are sent all the same.",
 	Flags:   ownFlags,
 	Client:  command.Stateful,
 	Args:    []command.Arg{command.OneOf("on_off_skip", command.Token("ON"), command.Token("OFF"), command.Token("SKIP"))},
@@ -285,7 +285,7 @@ func runClientReply(c *command.Ctx) error {
 
 var specClientInfo = command.Spec{
 	Name: "client|info", Group: command.GroupConnection, Since: "6.2.0", Complexity: "O(1)",
-	Summary: "Describes the connection, as CLIENT LIST does.",
+	Summary: "Describes the connection in the form of CLIENT LIST.",
 	Flags:   ownFlags,
 	Tips:    []string{"nondeterministic_output"},
 	Examples: `
@@ -318,7 +318,7 @@ var specClientList = command.Spec{
 		{Since: "6.0.0", Text: "Added `user` field."},
 		{Since: "6.2.0", Text: "Added `argv-mem`, `tot-mem`, `laddr` and `redir` fields and the optional `ID` filter."},
 		{Since: "7.0.0", Text: "Added `resp`, `multi-mem`, `rbs` and `rbp` fields."}, {Since: "7.0.3", Text: "Added `ssub` field."},
-		{Since: "9.0.0", Text: "Valkey's filters beside `TYPE` and `ID`."}},
+		{Since: "9.0.0", Text: "Valkey's filters in addition to `TYPE` and `ID`."}},
 	Replies: "A text. " + clientFilterWords,
 	Examples: `
 > CLIENT LIST ID 1 99

@@ -31,7 +31,7 @@ var specClientKill = command.Spec{
 		{Since: "6.2.0", Text: "`LADDR` option."},
 		{Since: "7.4.0", Text: "`MAXAGE` option."}, {Since: "9.0.0",
 			Text: "Valkey's `FLAGS`, `NAME`, `IDLE`, `LIB-NAME`, `LIB-VER`, `DB`, `CAPA`, `IP`, filters with `NOT-`, and several ids."}},
-	Replies: "OK to an address; to filters, how many connections were closed. Filters spare the one that asks, unless SKIPME no is among them. " +
+	Replies: "OK for an address; for filters, the number of closed connections. Filters do not match the caller's own connection, unless SKIPME no is given. " +
 		clientFilterWords,
 	Examples: `
 2> CLIENT ID
@@ -81,11 +81,11 @@ func runClientKill(c *command.Ctx) error {
 
 var specClientPause = command.Spec{
 	Name: "client|pause", Group: command.GroupConnection, Since: "3.0.0", Complexity: "O(1)",
-	Summary: "Has clients wait for a time in milliseconds: with all commands, or with those that write.",
+	Summary: "Suspends clients for a time in milliseconds: all their commands, or those that write.",
 	Flags:   adminFlags,
 	Args:    []command.Arg{command.Int("timeout"), command.Opt(command.OneOf("mode", command.Token("WRITE"), command.Token("ALL"))).Since("6.2.0")},
 	History: []command.Change{{Since: "6.2.0", Text: "`CLIENT PAUSE WRITE` mode added along with the `mode` option."}},
-	Replies: "OK. Of two pauses the later end and the stricter mode hold. CLIENT PAUSE and UNPAUSE themselves never wait.",
+	Replies: "OK. Of two pauses the later end and the stricter mode apply. CLIENT PAUSE and UNPAUSE themselves never wait.",
 	Examples: `
 > CLIENT PAUSE 1000 WRITE
 OK
@@ -157,7 +157,7 @@ var specClientUnblock = command.Spec{
 	Summary: "Ends the wait of another connection's blocking command.",
 	Flags:   adminFlags,
 	Args:    []command.Arg{command.Int("client-id"), command.Opt(command.OneOf("timeout_error", command.Token("TIMEOUT"), command.Token("ERROR")))},
-	Replies: "1 if it waited, 0 if not.",
+	Replies: "1 if the connection was waiting, 0 if not.",
 	Examples: `
 > CLIENT UNBLOCK 99
 (integer) 0

@@ -151,7 +151,7 @@ var specReadonly = command.Spec{
 
 var specReadwrite = command.Spec{
 	Name: "readwrite", Group: command.GroupCluster, Since: "3.0.0", Complexity: "O(1)",
-	Summary:    "Takes READONLY back.",
+	Summary:    "Ends READONLY.",
 	Flags:      command.Loading | command.Stale | command.Fast,
 	Client:     command.Stateful,
 	Categories: command.CatConnection,
@@ -254,7 +254,7 @@ func runClusterNodes(c *command.Ctx) error {
 
 var specClusterSlots = command.Spec{
 	Name: "cluster|slots", Group: command.GroupCluster, Since: "3.0.0", Complexity: "O(N) where N is the total number of Cluster nodes",
-	Summary: "Returns which node has which slots.",
+	Summary: "Returns the slots of each node.",
 	Flags:   command.Stale | command.Loading, Tips: clusterTips,
 	History:    []command.Change{{Since: "4.0.0", Text: "Added node IDs."}, {Since: "7.0.0", Text: "Added additional networking metadata field."}},
 	Deprecated: &command.Deprecation{Since: "7.0.0", ReplacedBy: "`CLUSTER SHARDS`"},
@@ -359,7 +359,7 @@ func keysInSlot(c *command.Ctx, slot int, visit func(name []byte) (more bool)) {
 
 var specClusterCountKeysInSlot = command.Spec{
 	Name: "cluster|countkeysinslot", Group: command.GroupCluster, Since: "3.0.0", Complexity: "O(N) where N is the number of keys in the database",
-	Summary: "Returns how many keys a slot has. It walks over all keys.",
+	Summary: "Returns the number of keys of a slot. It walks over all keys.",
 	Flags:   command.Stale | command.SelfLock | command.Slow, Args: []command.Arg{command.Int("slot")},
 	Examples: clusterExample("COUNTKEYSINSLOT 0"),
 	Run:      ofCluster(runClusterCountKeysInSlot),
@@ -388,7 +388,7 @@ func runClusterCountKeysInSlot(c *command.Ctx) error {
 
 var specClusterGetKeysInSlot = command.Spec{
 	Name: "cluster|getkeysinslot", Group: command.GroupCluster, Since: "3.0.0", Complexity: "O(N) where N is the number of keys in the database",
-	Summary: "Returns some keys of a slot. It walks over the keys until it has as many.",
+	Summary: "Returns count keys of a slot. It walks over the keys until it has found them.",
 	Flags:   command.Stale | command.SelfLock | command.Slow, Tips: clusterTips, Args: []command.Arg{command.Int("slot"), command.Int("count")},
 	Examples: clusterExample("GETKEYSINSLOT 0 10"),
 	Run:      ofCluster(runClusterGetKeysInSlot),

@@ -75,7 +75,7 @@ var specAuth = command.Spec{
 	Client:  command.Stateful,
 	Args:    []command.Arg{command.Opt(command.Str("username")).Since("6.0.0"), command.Str("password")},
 	History: []command.Change{{Since: "6.0.0", Text: "Added ACL style (username and password)."}},
-	Replies: "OK, or WRONGPASS and the connection stays what it was. Without a name the user is 'default', whose password is the directive requirepass.",
+	Replies: "OK, or WRONGPASS, and the connection keeps its user. Without a name the user is 'default', whose password is the directive requirepass.",
 	Examples: `
 > AUTH secret
 (error) ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?
@@ -267,11 +267,11 @@ func (c *Session) selectDB(n int) {
 
 var specReset = command.Spec{
 	Name: "reset", Group: command.GroupConnection, Since: "6.2.0", Complexity: "O(1)",
-	Summary: "Makes the connection as if it were new.",
+	Summary: "Resets the connection to its initial state.",
 	Flags:   authFlags | command.NoQueue,
 	Client:  command.Stateful,
-	Replies: "RESET. Gone are MULTI and watched keys, subscriptions, the name, CLIENT REPLY, NO-EVICT and NO-TOUCH; the database is 0, " +
-		"the protocol RESP2, and where there is a password it has to be given again.",
+	Replies: "RESET. The command ends MULTI, WATCH, subscriptions, CLIENT REPLY, NO-EVICT and NO-TOUCH, and removes the name; the database is 0, " +
+		"the protocol is RESP2, and the client has to send the password again if there is one.",
 	Examples: `
 > CLIENT SETNAME me
 OK
@@ -315,7 +315,7 @@ var specQuit = command.Spec{
 	Summary:       "Closes the connection, after all replies are written.",
 	Flags:         authFlags | command.NoQueue,
 	Client:        command.Stateful,
-	ArityOverride: -1, ArityReason: "what follows the name is ignored, so that nobody is kept in",
+	ArityOverride: -1, ArityReason: "QUIT ignores its arguments, so that every client can leave",
 	Examples: `
 > QUIT
 OK

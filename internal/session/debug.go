@@ -81,7 +81,7 @@ func leadingNumber(text []byte) float64 {
 
 var specDebugSetActiveExpire = command.Spec{
 	Name: "debug|set-active-expire", Group: command.GroupServer, Since: "3.0.0", Complexity: "O(1)",
-	Summary: "Turns the removal of expired items that no client asks for off (0) and on (1). What is expired stays invisible either way.",
+	Summary: "Turns active expiration off (0) and on (1). Expired keys and items stay invisible either way.",
 	Flags:   adminFlags | command.SelfLock,
 	Args:    []command.Arg{command.Int("on")},
 	Examples: `
@@ -110,7 +110,7 @@ func runDebugSetActiveExpire(c *command.Ctx) error {
 
 var specDebugObject = command.Spec{
 	Name: "debug|object", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the length of the value",
-	Summary: "Describes how a value is kept.",
+	Summary: "Describes how a value is stored.",
 	Flags:   adminFlags | command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Meta)},
 	Replies: "One line. serializedlength is the value's length in a snapshot without compression; its address is left out.",
@@ -142,7 +142,7 @@ func runDebugObject(c *command.Ctx) error {
 
 var specDebugQuicklist = command.Spec{
 	Name: "debug|quicklist-packed-threshold", Group: command.GroupServer, Since: "7.0.0", Complexity: "O(1)",
-	Summary: "Accepts the size from which on Redis gives a list's element a node of its own. Nothing here depends on it.",
+	Summary: "Accepts the size from which on Redis gives a list's element a node of its own. It has no effect in ebb.",
 	Flags:   adminFlags,
 	Args:    []command.Arg{command.Str("size")},
 	Examples: `
@@ -166,7 +166,7 @@ var specDebugDigest = command.Spec{
 	Name: "debug|digest", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the size of all data",
 	Summary: "Returns a signature of all data: equal data has equal ones, on Redis up to 7.2 as well.",
 	Flags:   adminFlags | command.AllKeys | command.Slow,
-	Replies: "40 hex digits; zeros if there is no data. That a key has a deadline counts, which one it is does not.",
+	Replies: "40 hex digits; zeros if there is no data. The signature covers whether a key has a deadline, not its value.",
 	Examples: `
 > DEBUG DIGEST
 0000000000000000000000000000000000000000
@@ -186,7 +186,7 @@ func runDebugDigest(c *command.Ctx) error {
 
 var specDebugDigestValue = command.Spec{
 	Name: "debug|digest-value", Group: command.GroupServer, Since: "5.0.0", Complexity: "O(N) where N is the size of the values",
-	Summary: "Returns signatures of values, whatever their keys are called.",
+	Summary: "Returns signatures of values, independent of the names of their keys.",
 	Flags:   adminFlags | command.ReadOnly,
 	Args:    []command.Arg{command.ManyKeys("key", command.Read)},
 	Examples: `
@@ -220,7 +220,7 @@ func runDebugDigestValue(c *command.Ctx) error {
 
 var specDebugPopulate = command.Spec{
 	Name: "debug|populate", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the number of keys",
-	Summary: "Creates string keys named key:0, key:1 and so on that are not there yet.",
+	Summary: "Creates those of the string keys key:0, key:1 and so on that do not exist yet.",
 	Flags:   adminFlags&^command.Loading | command.SelfLock | command.Slow, // keys that no file has
 	Args:    []command.Arg{command.Int("count"), command.Opt(command.Block("options", command.Str("prefix"), command.Opt(command.Int("size"))))},
 	Replies: "OK. The values are value:0, value:1 and so on, cut or filled with zero bytes to size.",

@@ -13,7 +13,7 @@ import (
 
 var specDebugListpack = command.Spec{
 	Name: "debug|listpack", Group: command.GroupServer, Since: "7.0.0", Complexity: "O(N) where N is the length of the value",
-	Summary: "Tells about the compact form of a small collection in the server's log.",
+	Summary: "Describes the compact form of a small collection in the server's log.",
 	Flags:   adminFlags | command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Meta)},
 	Replies: "A line that says so, the one of Redis, for a value whose OBJECT ENCODING is listpack. The log gets the number of its items, and its bytes in memory and in a snapshot.",
@@ -54,11 +54,11 @@ func runDebugListpack(c *command.Ctx) error {
 
 var specDebugSdslen = command.Spec{
 	Name: "debug|sdslen", Group: command.GroupServer, Since: "3.0.0", Complexity: "O(1)",
-	Summary: "Tells the lengths of a key and of its string.",
+	Summary: "Returns the lengths of a key and of its string.",
 	Flags:   adminFlags | command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Meta)},
-	Replies: "One line in the form of Redis. Key and value lie in one record, exactly as long as they are: avail is 0, and val_zmalloc is what MEMORY USAGE says. " +
-		"A string that is a number has no text in memory, and is refused.",
+	Replies: "One line in the form of Redis. Key and value are in one record of exactly their length: avail is 0, and val_zmalloc is the reply of MEMORY USAGE. " +
+		"A string that is a number has no text in memory, and gets an error.",
 	Examples: `
 > SET k text
 OK
@@ -92,7 +92,7 @@ func runDebugSdslen(c *command.Ctx) error {
 
 var specDebugError = command.Spec{
 	Name: "debug|error", Group: command.GroupServer, Since: "3.0.0", Complexity: "O(1)",
-	Summary: "Replies with an error, so that a client can test what it does with one.",
+	Summary: "Replies with an error, so that a client can test its handling of errors.",
 	Flags:   adminFlags,
 	Args:    []command.Arg{command.Str("message")},
 	Replies: "The error, whose first word is its code. Line ends become spaces.",

@@ -23,7 +23,7 @@ var specEval = command.Spec{
 	Summary: "Executes a server-side Lua script.",
 	Flags:   scriptFlags | command.MayReplicate,
 	Args:    evalArgs("script", command.Update|command.Access),
-	Replies: "What the script returns: numbers become integers (their fraction is cut), strings and true, nil and false, tables up to their first nil.",
+	Replies: "The result of the script: numbers become integers (their fraction is cut), strings and true, nil and false, tables up to their first nil.",
 	Examples: `
 > EVAL "return {KEYS[1], ARGV[1], 3.7}" 1 k v
 1) "k"

@@ -309,7 +309,7 @@ var specPersist = command.Spec{
 	Summary: "Removes the expiration time of a key.",
 	Flags:   command.Write | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Update), command.Opt(command.Str("member"))},
-	Replies: "1 if it was removed, 0 if there is no such key, or it has none." + itemTTLReplies,
+	Replies: "1 if it was removed, 0 if there is no such key, or the key has none." + itemTTLReplies,
 	Examples: `
 > SET k v EX 10
 OK

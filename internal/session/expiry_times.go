@@ -10,19 +10,19 @@ import (
 var specExpiryForecast = command.Spec{
 	Name: "expiry|forecast", Group: command.GroupExpiry, Since: "0.4.0",
 	Complexity: "O(1) for keys. O(N) with MATCH, or where containers have items with deadlines, where N is the number of keys. It holds nobody up for longer than a slice of that.",
-	Summary:    "Tells how many keys and items fall due in each coming interval.",
+	Summary:    "Returns the number of keys and items that expire in each coming interval.",
 	Flags:      command.ReadOnly | command.SelfLock | command.Slow,
 	FanOut:     command.FanOutOne,
 	Args: []command.Arg{command.Opt(command.TokenArg("MATCH", command.Pattern("pattern"))), command.Opt(command.TokenArg("HORIZON", command.Int("milliseconds"))),
 		command.Opt(command.TokenArg("BUCKETS", command.Int("count")))},
 	Tips: []string{"nondeterministic_output", "request_policy:all_shards"},
-	Replies: "For each interval an array: from and to, in ms from now on, and how many deadlines are not before the one and before the other. HORIZON is a minute by " +
-		"default, BUCKETS 10. What is dead already is not counted, nor is an item that goes with its key before; of a lock, a semaphore or a queue only what is next. " +
-		"Where there are tens of thousands of keys with deadlines, counts beyond the next quarter of a second are estimates, off by what one slot of " +
-		"the timing wheel holds (256 ms within a minute, 65 s within hours, 4.7 hours within weeks); with MATCH each key is looked at. Under writes the numbers are about what there was meanwhile.",
+	Replies: "For each interval an array: from and to, in ms from now on, and the number of deadlines from the one up to, but not including, the other. HORIZON is a minute by " +
+		"default, BUCKETS 10. The count leaves out expired keys and items, and items whose key expires first; of a lock, a semaphore or a queue it includes only the next deadline. " +
+		"With tens of thousands of keys with deadlines, counts beyond the next quarter of a second are estimates. Their error is the content of one slot of " +
+		"the timing wheel (256 ms within a minute, 65 s within hours, 4.7 hours within weeks); with MATCH the command checks each key. Writes during the command make the numbers approximate.",
 	Errors: []string{
-		"ERR HORIZON must be between 1 and 3153600000000: the span is none, or beyond a hundred years",
-		"ERR BUCKETS must be between 1 and 1000: there are none, or too many",
+		"ERR HORIZON must be between 1 and 3153600000000: the span is not positive, or longer than a hundred years",
+		"ERR BUCKETS must be between 1 and 1000: the number is outside of that",
 	},
 	Examples: `
 > SET a 1 PX 500
@@ -102,12 +102,12 @@ func runExpiryForecast(c *command.Ctx) error {
 var specExpiryNext = command.Spec{
 	Name: "expiry|next", Group: command.GroupExpiry, Since: "0.4.0",
 	Complexity: "O(N) where N is the number of deadlines in the slots of the timing wheels that come next: few if they are near, many if thousands lie in the same far hours.",
-	Summary:    "Returns what falls due next.",
+	Summary:    "Returns the next deadline.",
 	Flags:      command.ReadOnly | command.SelfLock | command.Slow,
 	FanOut:     command.FanOutOne,
 	Tips:       []string{"nondeterministic_output", "request_policy:all_shards"},
 	Replies: "An array: the deadline in ms since 1970, the level (key, field, member, element or lease), and the key; or nil if nothing in the database has a deadline. " +
-		"What is dead already is passed over.",
+		"Expired keys and items are skipped.",
 	Examples: `
 > EXPIRY NEXT
 (nil)
@@ -136,12 +136,12 @@ func runExpiryNext(c *command.Ctx) error {
 
 var specExpiryLag = command.Spec{
 	Name: "expiry|lag", Group: command.GroupExpiry, Since: "0.4.0", Complexity: "O(1)",
-	Summary: "Tells how late what had expired was removed.",
+	Summary: "Returns how late expired keys and items were removed.",
 	Flags:   command.ReadOnly | command.SelfLock,
 	FanOut:  command.FanOutOne,
 	Tips:    []string{"nondeterministic_output", "request_policy:all_nodes", "response_policy:special"},
 	Replies: "A map: for each level (key, field, member, element, lease) and for all a map of count, p50-us, p99-us, p99.9-us and max-us, since the start or CONFIG RESETSTAT; then " +
-		"backlog, how many keys, and containers of items, are due and not removed. What is due is invisible, however late it is removed.",
+		"backlog, the number of keys, and of containers of items, that are due and not removed. Expired data is invisible, however late it is removed.",
 	Examples: `
 > SET k v PX 1000
 OK

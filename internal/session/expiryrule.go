@@ -12,7 +12,7 @@ var expiryCmdSpecs = []*command.Spec{&specExpiry}
 
 var specExpiry = command.Spec{
 	Name: "expiry", Group: command.GroupExpiry, Since: "0.4.0", Complexity: "Depends on subcommand.",
-	Summary: "A container for commands about what expires.",
+	Summary: "A container for commands about expiration.",
 	Sub:     []*command.Spec{&specExpiryForecast, &specExpiryHelp, &specExpiryLag, &specExpiryNext, &specExpiryRule},
 }
 
@@ -25,7 +25,7 @@ var specExpiryHelp = func() command.Spec {
 var specExpiryRule = command.Spec{
 	Name: "expiry|rule", Group: command.GroupExpiry, Since: "0.4.0",
 	Complexity: "O(N) where N is the number of the database's rules. An expiry is matched with each of them.",
-	Summary:    "Sets, removes or lists the rules that tell a stream what expires.",
+	Summary:    "Sets, removes or lists the rules that record expirations in a stream.",
 	Flags:      command.Write | command.Admin | command.AllKeys | command.NoMandatoryKeys,
 	Args: []command.Arg{command.OneOf("action",
 		command.Block("SET", command.Str("name"), command.TokenArg("MATCH", command.Pattern("pattern")),
@@ -40,17 +40,17 @@ var specExpiryRule = command.Spec{
 	KeyOptions: &command.KeyOptions{Only: "SET", From: 6, Options: []command.KeyOption{{Word: "TO", Args: 1, Key: command.Insert}}, Take: command.TakeFirst},
 	Replies: "SET: OK; a rule of the same name is replaced. DEL: 1, or 0 if there is no such rule. LIST: for each a map of name, match, levels, stream, " +
 		"maxlen, approximate, maxbytes (-1 without WITHVALUE), fired (entries written), missed (entries that had to be written in a transaction of their own, right after that of the " +
-		"expiry, as where MULTI holds a RESTORE of what is dead and then a look at it; they count as the others do), suspended (entries that are lost, because the " +
+		"expiration, as when MULTI has a RESTORE of an expired item and then a read of it; they count as the others do), suspended (entries that are lost, because the " +
 		"stream's key could not take them, which holds another type), since (ms since 1970 from which on the rule is suspended; 0: it is not) and why.\n\n" +
-		"Each expiry that matches appends an entry to the stream in the transaction that removes what has expired: key, item (not of a key), level, value, " +
-		"deadline, fired-at (ms since 1970) and rule. A rule and its stream belong to a database: SWAPDB exchanges them, FLUSHDB and FLUSHALL leave rules alone and " +
-		"tell nothing of what they remove. The streams of a database's rules match none of them. Without LEVEL all levels match; without MAXLEN " +
-		"about a million entries stay; WITHVALUE takes along the values of strings, of hash fields, and the payloads of jobs, of up to 1024 bytes unless it says otherwise: a longer value is left out.",
+		"Each matching expiration appends an entry to the stream in the transaction that removes the key or item: key, item (not of a key), level, value, " +
+		"deadline, fired-at (ms since 1970) and rule. A rule and its stream belong to a database: SWAPDB exchanges them, FLUSHDB and FLUSHALL keep the rules and " +
+		"cause no entries. The streams of a database's rules match none of them. Without LEVEL all levels match; without MAXLEN " +
+		"about a million entries stay; WITHVALUE adds the values of strings, of hash fields, and the payloads of jobs, of up to 1024 bytes unless it says otherwise: the entry leaves a longer value out.",
 	Errors: []string{
-		"ERR a database has 128 expiry rules at most: and the name is a new one",
+		"ERR a database has 128 expiry rules at most: the database has as many, and the name is a new one",
 		"ERR MAXLEN must be positive: the bound is below 1",
-		"ERR WITHVALUE must not be negative: the bytes are below 0",
-		"ERR EXPIRY RULE SET denied due to insufficient ACL permissions.: the user may not read all keys, of which a rule tells",
+		"ERR WITHVALUE must not be negative: the number of bytes is below 0",
+		"ERR EXPIRY RULE SET denied due to insufficient ACL permissions.: the user may not read all keys, whose names a rule reveals",
 	},
 	Examples: `
 > EXPIRY RULE SET sessions MATCH session:* LEVEL KEY TO ended WITHVALUE

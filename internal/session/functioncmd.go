@@ -14,7 +14,7 @@ var specFCall = command.Spec{
 	Summary: "Invokes a function.",
 	Flags:   scriptFlags | command.MayReplicate | command.Keeps,
 	Args:    evalArgs("function", command.Update|command.Access),
-	Replies: "What the function returns, as with EVAL. The function is called with a table of the keys and one of the other arguments.",
+	Replies: "The result of the function, as with EVAL. The function gets a table of the keys and one of the other arguments.",
 	Examples: `
 > FUNCTION LOAD "#!lua name=shop\nredis.register_function('sold', function(keys, args) return redis.call('INCRBY', keys[1], args[1]) end)"
 "shop"
@@ -198,7 +198,7 @@ var specFunctionRestore = command.Spec{
 	Tips:    everyShard,
 	Args: []command.Arg{command.Str("serialized-value"),
 		command.Opt(command.OneOf("policy", command.Token("FLUSH"), command.Token("APPEND"), command.Token("REPLACE")))},
-	Replies: "OK. APPEND (the default) refuses names that exist, REPLACE replaces them, FLUSH deletes what is there first. All or nothing.",
+	Replies: "OK. APPEND (the default) refuses names that exist, REPLACE replaces them, FLUSH deletes all libraries first. The command restores all or nothing.",
 	Examples: exampleLibrary + "> FUNCTION RESTORE \"\\n\\x00]\\x9b\\\\@\\x0f\\x7f\\xa2\\xda\" FLUSH\nOK\n> FUNCTION LIST\n(empty array)\n" +
 		"> FUNCTION RESTORE abc\n(error) ERR DUMP payload version or checksum are wrong\n",
 	Run: runFunctionRestore,
@@ -328,7 +328,7 @@ func listLibrary(c *command.Ctx, l *script.Library, code bool) {
 
 var specFunctionStats = command.Spec{
 	Name: "function|stats", Group: command.GroupScripting, Since: "7.0.0", Complexity: "O(1)",
-	Summary: "Returns information about the function that runs.",
+	Summary: "Returns information about the running function.",
 	Flags:   command.NoScript | command.AllowBusy,
 	FanOut:  command.FanOutOne,
 	Tips:    []string{"nondeterministic_output", "request_policy:all_shards", "response_policy:special"},

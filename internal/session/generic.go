@@ -86,7 +86,7 @@ func runExists(c *command.Ctx) error {
 
 var specTouch = command.Spec{
 	Name: "touch", Group: command.GroupGeneric, Since: "3.2.1", Complexity: "O(N) where N is the number of keys that will be touched.",
-	Summary: "Notes an access to keys, and returns how many of them exist. A sliding deadline is extended.",
+	Summary: "Counts as an access to keys, and returns how many of them exist. It extends sliding deadlines.",
 	Flags:   command.ReadOnly | command.Fast,
 	Args:    []command.Arg{command.ManyKeys("key", command.Meta)},
 	Tips:    []string{"request_policy:multi_shard", "response_policy:agg_sum"},
@@ -143,7 +143,7 @@ func runType(c *command.Ctx) error {
 
 var specRename = command.Spec{
 	Name: "rename", Group: command.GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
-	Summary: "Gives a key another name, whatever that named before.",
+	Summary: "Renames a key, and replaces a key of the new name.",
 	Flags:   command.Write,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Delete), command.Key("newkey", command.Overwrite)},
 	Replies: "OK, or an error if there is no such key.",
@@ -177,11 +177,11 @@ func runRename(c *command.Ctx) error {
 
 var specRenameNX = command.Spec{
 	Name: "renamenx", Group: command.GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
-	Summary: "Gives a key another name, but only if that names nothing.",
+	Summary: "Renames a key only when no key has the new name.",
 	Flags:   command.Write | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Delete), command.Key("newkey", command.KeyOW|command.Insert)},
 	History: []command.Change{{Since: "3.2.0", Text: "The command no longer returns an error when source and destination names are the same."}},
-	Replies: "1 if it was renamed, 0 if the new name is taken, an error if there is no such key.",
+	Replies: "1 if the key was renamed, 0 if a key of the new name exists, an error if there is no such key.",
 	Examples: `
 > SET a 1
 OK
@@ -333,7 +333,7 @@ func runMove(c *command.Ctx) error {
 
 var specDBSize = command.Spec{
 	Name: "dbsize", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
-	Summary:    "Returns the number of keys in the selected database. Expired ones do not count, removed or not.",
+	Summary:    "Returns the number of keys in the selected database. Expired keys do not count, removed or not.",
 	Flags:      command.ReadOnly | command.Fast | command.AllKeys,
 	FanOut:     command.FanOutSum,
 	Categories: command.CatKeyspace,

@@ -143,7 +143,7 @@ var specGeoPos = command.Spec{
 	Summary:       "Returns the longitude and latitude of members from a geospatial index.",
 	Flags:         command.ReadOnly,
 	Args:          []command.Arg{command.Key("key", command.Read), command.Many("member")},
-	ArityOverride: -2, ArityReason: "as in Redis, no member at all is answered as well",
+	ArityOverride: -2, ArityReason: "as in Redis, a call without members gets a reply as well",
 	Replies: "For each member an array of longitude and latitude, at most 0.3 m from where it was added, or nil.",
 	Examples: `
 > GEOADD g 13.4050 52.5200 Berlin
@@ -172,7 +172,7 @@ var specGeoHash = command.Spec{
 	Summary:       "Returns members from a geospatial index as geohash strings.",
 	Flags:         command.ReadOnly,
 	Args:          []command.Arg{command.Key("key", command.Read), command.Many("member")},
-	ArityOverride: -2, ArityReason: "as in Redis, no member at all is answered as well",
+	ArityOverride: -2, ArityReason: "as in Redis, a call without members gets a reply as well",
 	Replies: "For each member 11 characters as geohash.org spells them, or nil.",
 	Examples: `
 > GEOADD g 13.4050 52.5200 Berlin

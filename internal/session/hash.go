@@ -99,7 +99,7 @@ var specHSetNX = command.Spec{
 	Summary: "Sets the value of a field in a hash only when the field doesn't exist.",
 	Flags:   command.Write | command.DenyOOM | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Insert), command.Str("field"), command.Str("value")},
-	Replies: "1 if the field was set, 0 if it was there already.",
+	Replies: "1 if the field was set, 0 if it existed.",
 	Examples: `
 > HSETNX user name Ada
 (integer) 1
@@ -190,7 +190,7 @@ var specHGetAll = command.Spec{
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Opt(command.Token("WITHTTL"))},
 	Tips:    hashOrder,
-	Replies: "A map, in RESP2 an array of fields and values; empty if there is no such key. With WITHTTL an array of arrays of field, value, and what is left of the field's life in ms, -1 where nothing ends it.",
+	Replies: "A map, in RESP2 an array of fields and values; empty if there is no such key. With WITHTTL an array of arrays of field, value, and the field's time to live in ms, -1 without a deadline.",
 	Examples: `
 > HSET user name Ada age 36
 (integer) 2
@@ -381,7 +381,7 @@ var specHDel = command.Spec{
 	Flags:   command.Write | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Delete), command.Many("field")},
 	History: []command.Change{{Since: "2.4.0", Text: "Accepts multiple `field` arguments."}},
-	Replies: "How many of the fields were there.",
+	Replies: "The number of fields that existed.",
 	Examples: `
 > HSET user name Ada age 36
 (integer) 2

@@ -29,11 +29,11 @@ var specHSetEx = command.Spec{
 		command.Opt(itemTimes("KEEPTTL")),
 		command.Opt(command.TokenArg("JITTER", command.Int("percent"))), command.Opt(command.TokenArg("MAXLEN", command.Int("count"))),
 		command.Block("FIELDS", command.Count("numfields"), command.Repeat(command.Block("data", command.Str("field"), command.Str("value"))))},
-	Replies: "1 if all fields were set, 0 if none was: FNX wants none of them to be there before, FXX all of them. Without an option fields lose the expiration " +
-		"time that they have, with KEEPTTL they keep it. " + itemTimeReplies + " MAXLEN adds nothing where the hash would have more than so many living fields.",
-	Errors: []string{"FULL: with MAXLEN, there is no room for so many new fields",
+	Replies: "1 if all fields were set, 0 if none was: FNX requires that none of them exists, FXX that all of them do. Without an option fields lose the expiration " +
+		"time that they have; with KEEPTTL they keep it. " + itemTimeReplies + " With MAXLEN the command adds nothing if the hash would have more than so many unexpired fields.",
+	Errors: []string{"FULL: the hash would have more fields than MAXLEN allows",
 		"ERR invalid number of fields: numfields is not a positive integer",
-		"ERR unknown argument: X: an option that HSETEX does not have"},
+		"ERR unknown argument: X: HSETEX has no such option"},
 	Examples: `
 > HSETEX otp EX 30 FIELDS 1 ada 123456
 (integer) 1
@@ -169,8 +169,8 @@ var specHGetEx = command.Spec{
 	Args: []command.Arg{command.Key("key", command.Access|command.Update).Note("RW and UPDATE because it changes the TTL"), command.Opt(itemTimes("PERSIST")),
 		command.Opt(command.TokenArg("JITTER", command.Int("percent"))), hashItems.listed()},
 	Replies: "The values in the order of the fields, nil for those that are not there. PERSIST removes the expiration time of the fields. " + itemTimeReplies,
-	Errors: []string{"ERR Mandatory argument FIELDS is missing or not at the right position: another word stands there",
-		"ERR Number of fields must be a positive integer: numfields is none, or below 1"},
+	Errors: []string{"ERR Mandatory argument FIELDS is missing or not at the right position: another word is there",
+		"ERR Number of fields must be a positive integer: numfields is not an integer, or below 1"},
 	Examples: `
 > HSET session user ada
 (integer) 1
@@ -244,8 +244,8 @@ var specHGetDel = command.Spec{
 	Flags:   command.Write | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Delete), hashItems.listed()},
 	Replies: "The values in the order of the fields, nil for those that are not there.",
-	Errors: []string{"ERR Mandatory argument FIELDS is missing or not at the right position: another word stands there",
-		"ERR Number of fields must be a positive integer: numfields is none, or below 1"},
+	Errors: []string{"ERR Mandatory argument FIELDS is missing or not at the right position: another word is there",
+		"ERR Number of fields must be a positive integer: numfields is not an integer, or below 1"},
 	Examples: `
 > HSET otp ada 123456 eve 654321
 (integer) 2

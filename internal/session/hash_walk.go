@@ -9,8 +9,8 @@ var specHRandField = command.Spec{
 	Args: []command.Arg{command.Key("key", command.Read),
 		command.Opt(command.Block("options", command.Int("count"), command.Opt(command.Token("WITHVALUES"))))},
 	Tips: []string{"nondeterministic_output"},
-	Replies: "Without count a field, or nil if there is no such key. With one an array of so many different fields, or of all if there are " +
-		"fewer; a negative count allows repetitions and always gives so many. WITHVALUES gives values behind the fields, in RESP3 pairs.",
+	Replies: "Without count a field, or nil if there is no such key. With count an array of that many different fields, or of all if there are " +
+		"fewer; a negative count allows repetitions and always returns that many. WITHVALUES adds the values after the fields, in RESP3 as pairs.",
 	Errors: command.DrawErrors,
 	Examples: `
 > HSET coin heads obverse

@@ -14,7 +14,7 @@ var specPFAdd = command.Spec{
 	Summary: "Adds elements to a HyperLogLog key. Creates the key if it doesn't exist.",
 	Flags:   command.Write | command.DenyOOM | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Insert), command.Opt(command.Many("element"))},
-	Replies: "1 if the HyperLogLog changed, or came into being; 0 if not.",
+	Replies: "1 if the HyperLogLog changed or was created, 0 if not.",
 	Examples: `
 > PFADD visitors ann bob cat
 (integer) 1
@@ -144,7 +144,7 @@ func runPFMerge(c *command.Ctx) error {
 
 var specPFDebug = command.Spec{
 	Name: "pfdebug", Group: command.GroupHyperLogLog, Since: "2.8.9", Complexity: "O(N) where N is the number of registers",
-	Summary: "Shows how a HyperLogLog is kept: its registers, opcodes or encoding, or makes it dense.",
+	Summary: "Shows how a HyperLogLog is stored: its registers, opcodes or encoding, or makes it dense.",
 	Flags:   command.Write | command.DenyOOM | command.Admin,
 	SysCmd:  true,
 	Args:    []command.Arg{command.Str("subcommand"), command.Key("key", command.KeyRW|command.Access)},

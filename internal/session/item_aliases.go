@@ -198,7 +198,7 @@ func runFieldExpire(c *command.Ctx) error {
 
 var specFieldTTL = command.Spec{
 	Name: "fieldttl", Group: command.GroupGeneric, Since: "0.4.0", Complexity: "O(1)",
-	Summary: "Returns how long a field of a hash, or a member of a set or a sorted set, lives on, in seconds.",
+	Summary: "Returns the time to live of a field of a hash, or a member of a set or a sorted set, in seconds.",
 	Flags:   command.ReadOnly | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Str("field")},
 	Tips:    []string{"nondeterministic_output"},

@@ -286,7 +286,7 @@ func (f *itemFamily) readSpec(name, what string, unit func(int64) int64, left bo
 		Replies: "An array with an integer for each " + f.item + ": the time, -1 if the " + f.holder() + " has none, -2 if there is no such " + f.item +
 			" or no such key. " +
 			"Seconds are rounded up.",
-		Errors:   f.refusals(f.notPositive() + ": the number is none, or below 1"),
+		Errors:   f.refusals(f.notPositive() + ": the number is not an integer, or below 1"),
 		Examples: f.example(example),
 	}
 	if left {
@@ -335,7 +335,7 @@ func (f *itemFamily) persistSpec() *command.Spec {
 		Replies: "An array with an integer for each " + f.item + ": 1 if the expiration time was removed, -1 if the " + f.holder() +
 			" has none, -2 if there is no such " +
 			f.item + " or no such key.",
-		Errors: f.refusals(f.notPositive() + ": the number is none, or below 1"),
+		Errors: f.refusals(f.notPositive() + ": the number is not an integer, or below 1"),
 		Examples: f.example("> %EXPIRE k 10 %W 1 %a\n1) (integer) 1\n> %PERSIST k %W 3 %a %b %z\n1) (integer) 1\n2) (integer) -1\n3) (integer) -2\n" +
 			"> %TTL k %W 1 %a\n1) (integer) -1\n"),
 		Run: f.runPersist,

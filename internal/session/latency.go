@@ -11,7 +11,7 @@ import (
 
 var specLatency = command.Spec{
 	Name: "latency", Group: command.GroupServer, Since: "2.8.13", Complexity: "Depends on subcommand.",
-	Summary: "A container for commands about how long things take.",
+	Summary: "A container for commands about latency.",
 	Sub: []*command.Spec{&specLatencyDoctor, &specLatencyGraph, &specLatencyHelp, &specLatencyHistogram, &specLatencyHistory,
 		&specLatencyLatest, &specLatencyReset},
 }
@@ -26,7 +26,7 @@ var specLatencyLatest = command.Spec{
 	Flags:   adminFlags,
 	FanOut:  command.FanOutOne,
 	Tips:    latencyTips,
-	Replies: "For each: its name, the time in seconds, milliseconds, and the most milliseconds there ever were. Nothing is noted while latency-monitor-threshold is 0.",
+	Replies: "For each: its name, the time in seconds, the latency in milliseconds, and the largest latency. The server records nothing while latency-monitor-threshold is 0.",
 	Examples: `
 > LATENCY LATEST
 (empty array)
@@ -108,7 +108,7 @@ func runLatencyGraph(c *command.Ctx) error {
 
 var specLatencyDoctor = command.Spec{
 	Name: "latency|doctor", Group: command.GroupServer, Since: "2.8.13", Complexity: "O(1)",
-	Summary: "Says in words what took long.",
+	Summary: "Explains the slow events in words.",
 	Flags:   adminFlags,
 	FanOut:  command.FanOutOne,
 	Tips:    latencyTips,
@@ -157,12 +157,12 @@ func runLatencyDoctor(c *command.Ctx) error {
 
 var specLatencyReset = command.Spec{
 	Name: "latency|reset", Group: command.GroupServer, Since: "2.8.13", Complexity: "O(1)",
-	Summary: "Forgets the samples of events, of all if none is named.",
+	Summary: "Deletes the samples of events, of all if none is named.",
 	Flags:   adminFlags,
 	FanOut:  command.FanOutOne,
 	Tips:    []string{"request_policy:all_nodes", "response_policy:agg_sum"},
 	Args:    []command.Arg{command.Opt(command.Many("event"))},
-	Replies: "How many of them had samples.",
+	Replies: "The number of events that had samples.",
 	Examples: `
 > LATENCY RESET
 (integer) 0
@@ -187,13 +187,13 @@ func runLatencyReset(c *command.Ctx) error {
 var specLatencyHistogram = command.Spec{
 	Name: "latency|histogram", Group: command.GroupServer, Since: "7.0.0",
 	Complexity: "O(N) where N is the number of commands with latency information being retrieved.",
-	Summary:    "Returns how many calls of commands took how long.",
+	Summary:    "Returns histograms of the latency of commands.",
 	Flags:      adminFlags,
 	FanOut:     command.FanOutOne,
 	Tips:       latencyTips,
 	Args:       []command.Arg{command.Opt(command.Many("command"))},
-	Replies: "For each command that was called: `calls`, and `histogram_usec`, a map of microseconds to the calls that took no longer. " +
-		"A container stands for its subcommands. Without latency-tracking nothing is counted.",
+	Replies: "For each called command: `calls`, and `histogram_usec`, a map of microseconds to the number of calls that took no longer. " +
+		"A container includes its subcommands. Without latency-tracking the server counts nothing.",
 	Examples: `
 > SET k v
 OK

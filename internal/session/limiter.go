@@ -68,10 +68,10 @@ func limiterArgs(more ...command.Arg) []command.Arg {
 
 var specRLTake = command.Spec{
 	Name: "rl.take", Group: command.GroupLimiter, Since: "0.4.0", Complexity: "O(1); with ALGO log O(1) amortized",
-	Summary: "Takes from a rate limiter, if it allows it: at most limit in a period.",
+	Summary: "Takes from a rate limiter, if the limiter allows it: at most limit in a period.",
 	Flags:   command.Write | command.DenyOOM | command.Fast | command.Timed,
 	Args:    limiterArgs(burstArg(), costArg(), algoArg(), command.Opt(command.Token("PEEK"))),
-	Replies: takeReply + " While others wait in RL.WAIT it is refused, because nobody overtakes them." + takeNotes +
+	Replies: takeReply + " While clients wait in RL.WAIT the limiter denies RL.TAKE, because waiters are served in FIFO order." + takeNotes +
 		" Bounds: gcra BURST + t x limit / period in any span t; log exactly limit in any period; fixed limit in each period aligned to 1970; " +
 		"window the same, and less than 2 x limit in any period.",
 	Errors: takeErrors,
@@ -220,15 +220,15 @@ func parseAlgo(b []byte, a *engine.Algo) bool {
 
 var specRLTakeAll = command.Spec{
 	Name: "rl.takeall", Group: command.GroupLimiter, Since: "0.4.0", Complexity: "O(N) where N is the number of limiters",
-	Summary: "Takes from all of several rate limiters, or from none.",
+	Summary: "Takes from several rate limiters: from all of them, or from none.",
 	Flags:   command.Write | command.DenyOOM | command.Timed,
 	Args: []command.Arg{command.Count("numkeys"), command.ManyKeys("key", command.Update|command.Access),
 		command.Repeat(command.Block("rate", command.Int("limit"), command.Int("period-ms"))), costArg(), algoArg(), command.Opt(command.Token("PEEK"))},
-	Replies: "An array: 1 if all allow it, else 0; and for each key, in order, the five integers of RL.TAKE: what is left if something was taken, " +
-		"else what each would answer alone. There is a limit and a period for each key.",
+	Replies: "An array: 1 if all allow it, else 0; and for each key, in order, the five integers of RL.TAKE: the state after taking if the reply is 1, " +
+		"else the reply of each limiter alone. There is a limit and a period for each key.",
 	Errors: append([]string{
-		"ERR the same key is named twice: a key stands there twice",
-		"ERR a limit and a period are needed for each key: there are not twice as many numbers as keys",
+		"ERR the same key is named twice: two of the keys are equal",
+		"ERR a limit and a period are needed for each key: the numbers are not twice as many as the keys",
 		"ERR numkeys should be greater than 0: numkeys is no positive number",
 	}, takeErrors...),
 	Examples: `
@@ -321,12 +321,12 @@ func twice(keys [][]byte) bool {
 
 var specCLThrottle = command.Spec{
 	Name: "cl.throttle", Group: command.GroupLimiter, Since: "0.4.0", Complexity: "O(1)",
-	Summary: "Takes from a rate limiter, as the module redis-cell does.",
+	Summary: "Takes from a rate limiter, in the form of the module redis-cell.",
 	Flags:   command.Write | command.DenyOOM | command.Fast | command.Timed,
 	Args: []command.Arg{command.Key("key", command.Update|command.Access), command.Int("max_burst"), command.Int("count"), command.Int("period"),
 		command.Opt(command.Int("quantity"))},
-	Replies: "Five integers: 0 if it is allowed, 1 if it is limited; max_burst + 1; how many are left; in how many seconds the same would be allowed, " +
-		"-1 if it is allowed, or never will be; in how many seconds the limiter is full. Seconds are rounded up, so that who waits so long is not refused. " +
+	Replies: "Five integers: 0 if allowed, 1 if limited; max_burst + 1; the remaining requests; retry-after in seconds, " +
+		"-1 if it is allowed, or never will be; reset-after in seconds. Seconds are rounded up, so that a client that waits that long is not limited. " +
 		"The rate is count in period seconds, by default one is taken. The same as RL.TAKE key count period x 1000 BURST max_burst + 1 COST quantity.",
 	Errors: throttleErrors,
 	Examples: `
@@ -375,8 +375,8 @@ var specGCRA = command.Spec{
 	Flags:   command.Write | command.DenyOOM | command.Fast | command.Timed,
 	Args: []command.Arg{command.Key("key", command.Update|command.Access), command.Int("max-burst"), command.Int("tokens-per-period"), command.Double("period"),
 		command.Opt(command.TokenArg("TOKENS", command.Int("count")))},
-	Replies: "Five integers: 0 if it is allowed, 1 if it is limited; max-burst + 1; how many are available; in how many seconds the same would be allowed, " +
-		"-1 if it is allowed, or never will be; in how many seconds the limiter is full. Seconds are rounded up. The period is in seconds and may have a fraction, down to a millisecond.",
+	Replies: "Five integers: 0 if allowed, 1 if limited; max-burst + 1; the remaining requests; retry-after in seconds, " +
+		"-1 if it is allowed, or never will be; reset-after in seconds. Seconds are rounded up. The period is in seconds and may have a fraction, down to a millisecond.",
 	Errors: throttleErrors,
 	Examples: `
 > GCRA user:1 4 10 1 TOKENS 5

@@ -15,11 +15,11 @@ import (
 
 var specRLWait = command.Spec{
 	Name: "rl.wait", Group: command.GroupLimiter, Since: "0.4.0", Complexity: "O(1); with ALGO log O(1) amortized",
-	Summary: "Takes from a rate limiter, and waits until it allows it.",
+	Summary: "Takes from a rate limiter, and waits until the limiter allows it.",
 	Flags:   command.Write | command.DenyOOM | command.Blocking | command.Timed,
 	Args:    limiterArgs(command.Int("timeout-ms"), burstArg(), costArg(), algoArg()),
-	Replies: "As RL.TAKE: not allowed when the timeout is over, 0 is for ever. First come, first served: nobody overtakes who waits. " +
-		"The first in line is refused at once if its turn is after its timeout, and so is whoever asks for more than the burst. In a transaction or a script nobody waits.",
+	Replies: "As RL.TAKE: not allowed when the timeout is over; 0 waits for ever. Waiters are served first come, first served. " +
+		"The limiter denies the first request in line at once if its instant is after its timeout, and every request for more than the burst. In a transaction or a script the command does not wait.",
 	Errors: append([]string{
 		"ERR COST must be from 1 to 1125899906842624 here: COST is 0",
 		"ERR timeout is negative: the timeout is below 0",
@@ -106,11 +106,11 @@ func giveBack(c *command.Ctx) {
 
 var specRLReserve = command.Spec{
 	Name: "rl.reserve", Group: command.GroupLimiter, Since: "0.4.0", Complexity: "O(N) where N is the number of outstanding reservations of the key",
-	Summary: "Takes from a rate limiter's future: a turn of one's own.",
+	Summary: "Reserves a future request of a rate limiter.",
 	Flags:   command.Write | command.DenyOOM | command.Timed,
 	Args:    limiterArgs(burstArg(), costArg(), command.Opt(command.TokenArg("MAXWAIT", command.Int("milliseconds")))),
-	Replies: "Three integers: an id for RL.CANCEL; in how many us the turn is, 0 for now; and when that is, in us since 1970. " +
-		"nil if the turn would be later than MAXWAIT, or if others wait in RL.WAIT. Only for ALGO gcra. At most 1,000 reservations of a key are outstanding.",
+	Replies: "Three integers: an id for RL.CANCEL; the time until the reserved instant in us, 0 for now; and the instant, in us since 1970. " +
+		"nil if the instant would be later than MAXWAIT, or if clients wait in RL.WAIT. Only for ALGO gcra. At most 1,000 reservations of a key are outstanding.",
 	Errors: append([]string{
 		"ERR COST must be from 1 to 1125899906842624 here: COST is 0",
 		"ERR COST is above the burst, it can never be served: COST is above BURST",
@@ -162,10 +162,10 @@ func runRLReserve(c *command.Ctx) error {
 
 var specRLCancel = command.Spec{
 	Name: "rl.cancel", Group: command.GroupLimiter, Since: "0.4.0", Complexity: "O(N) where N is the number of outstanding reservations of the key",
-	Summary: "Gives a reservation back that is not yet due.",
+	Summary: "Cancels a reservation that is not yet due.",
 	Flags:   command.Write,
 	Args:    []command.Arg{command.Key("key", command.Update|command.Access|command.Delete), command.Int("id")},
-	Replies: "1 if it was given back, 0 if it is due, given back already, or not known. The other reservations keep their turns; who takes or reserves later may have the place.",
+	Replies: "1 if it was cancelled, 0 if it is due, cancelled already, or unknown. The other reservations keep their instants; a later request or reservation may use the place.",
 	Examples: `
 > RL.RESERVE api 1 1000
 1) (integer) $first
@@ -202,10 +202,10 @@ func runRLCancel(c *command.Ctx) error {
 
 var specRLReset = command.Spec{
 	Name: "rl.reset", Group: command.GroupLimiter, Since: "0.4.0", Complexity: "O(N) where N is the number of keys",
-	Summary: "Makes rate limiters full, and forgets their reservations, by deleting them.",
+	Summary: "Makes rate limiters full, and drops their reservations, by deleting them.",
 	Flags:   command.Write,
 	Args:    []command.Arg{command.ManyKeys("key", command.Remove|command.Delete)},
-	Replies: "How many there were. If one of the keys holds another type nothing is deleted.",
+	Replies: "The number of limiters that existed. If one of the keys holds another type nothing is deleted.",
 	Examples: `
 > RL.TAKE api 1 1000
 1) (integer) 1
@@ -232,11 +232,11 @@ func runRLReset(c *command.Ctx) error {
 var specRLInfo = command.Spec{
 	Name: "rl.info", Group: command.GroupLimiter, Since: "0.4.0",
 	Complexity: "O(N+M) where N is the number of outstanding reservations and M that of those who wait",
-	Summary:    "Describes a rate limiter, its reservations and the line of those who wait.",
+	Summary:    "Describes a rate limiter, its reservations and its line of waiters.",
 	Flags:      command.ReadOnly,
 	Args:       []command.Arg{command.Key("key", command.Access)},
-	Replies: "A map, nil if there is no such limiter: algo, limit, period in ms and burst as it was last used with; remaining; retry-after-us, until one can be taken, 0 for now; " +
-		"reset-after-us; reservations, an array of [id, cost, us until it is due]; waiting, how many wait in RL.WAIT; and line, an array of [client id, cost] of each of them, the first first.",
+	Replies: "A map, nil if there is no such limiter: algo, limit, period in ms and burst of the last request; remaining; retry-after-us, until one can be taken, 0 for now; " +
+		"reset-after-us; reservations, an array of [id, cost, us until it is due]; waiting, the number of clients in RL.WAIT; and line, an array of [client id, cost] of each of them, in order.",
 	Examples: `
 > RL.TAKE api 5 1000 COST 2
 1) (integer) 1

@@ -440,8 +440,8 @@ var specLPos = command.Spec{
 	Flags:   command.ReadOnly,
 	Args: []command.Arg{command.Key("key", command.Read), command.Str("element"), command.Opt(command.TokenArg("RANK", command.Int("rank"))),
 		command.Opt(command.TokenArg("COUNT", command.Int("num-matches"))), command.Opt(command.TokenArg("MAXLEN", command.Int("len")))},
-	Replies: "The position of the first match, or of the one that RANK says (negative: from the end), nil if there is none; " +
-		"with COUNT an array of so many, 0 for all. MAXLEN bounds how many elements are looked at.",
+	Replies: "The position of the first match, or of the match that RANK names (negative: from the end), nil if there is none; " +
+		"with COUNT an array of so many, 0 for all. MAXLEN bounds the number of compared elements.",
 	Examples: `
 > RPUSH l a b c b a
 (integer) 5

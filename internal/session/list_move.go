@@ -159,7 +159,7 @@ var specBLPop = command.Spec{
 	Args:    []command.Arg{command.ManyKeys("key", command.Access|command.Delete), command.Double("timeout")},
 	History: timeoutHistory,
 	Replies: "An array of the key and the element; nil when the timeout, in seconds, is over. 0 waits for ever. " +
-		"Who waits longest is served first. In a transaction nobody waits.",
+		"The client that has waited longest is served first. In a transaction the command does not wait.",
 	Examples: `
 > RPUSH l a
 (integer) 1
@@ -185,7 +185,7 @@ var specBRPop = command.Spec{
 	Args:    []command.Arg{command.ManyKeys("key", command.Access|command.Delete), command.Double("timeout")},
 	History: timeoutHistory,
 	Replies: "An array of the key and the element; nil when the timeout, in seconds, is over. 0 waits for ever. " +
-		"Who waits longest is served first. In a transaction nobody waits.",
+		"The client that has waited longest is served first. In a transaction the command does not wait.",
 	Examples: `
 > RPUSH l a b
 (integer) 2

@@ -117,12 +117,12 @@ var specLockAcquire = command.Spec{
 	Flags:   command.Write | command.DenyOOM | command.Fast | command.Blocking | command.Timed,
 	Args: []command.Arg{command.Key("key", command.Update), command.Str("owner"), command.Int("lease"),
 		command.Opt(command.TokenArg("WAIT", command.Int("milliseconds"))), command.Opt(command.Token("SHARED"))},
-	Replies: "The fencing token, an integer greater than all before it; nil if somebody else holds the lock. The lease is in milliseconds: a lock ends when it is " +
-		"released, or when its lease is over. The owner that holds the lock gets the same token and a new lease, also while others wait. " +
-		"WAIT waits for so many milliseconds, 0 for ever; who waits longest is served first, and without WAIT nobody gets a lock that others wait for. " +
-		"SHARED lets others hold the lock who say SHARED; they wait behind those who want it for themselves. " +
-		"The only holder of a shared lock who asks without SHARED holds it exclusively, with a new token; one of several gets nil at once. " +
-		"The exclusive holder who asks with SHARED shares it from then on, with the same token. In transactions and scripts nobody waits.",
+	Replies: "The fencing token, an integer greater than all before it; nil if another owner holds the lock. The lease is in milliseconds: a lock ends when it is " +
+		"released, or when its lease is over. The owner that holds the lock gets the same token and a new lease, also while other owners wait. " +
+		"WAIT waits for so many milliseconds, 0 for ever. The longest waiter is served first, and a request without WAIT never gets a lock for which others wait. " +
+		"With SHARED several owners that use SHARED hold the lock together; they wait behind exclusive requests. " +
+		"If the only holder of a shared lock sends a request without SHARED, it holds the lock exclusively, with a new token; one of several holders gets nil at once. " +
+		"An exclusive holder that sends a request with SHARED shares the lock from then on, with the same token. In transactions and scripts the command does not wait.",
 	Errors: waitErrors,
 	Examples: `
 > LOCK.ACQUIRE report worker-1 30000
@@ -152,11 +152,11 @@ func runLockAcquire(c *command.Ctx) error {
 
 var specLockRenew = command.Spec{
 	Name: "lock.renew", Group: command.GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of those who share the lock, mostly O(1)",
-	Summary: "Gives the holder of a lock another lease, from now on.",
+	Summary: "Renews the lease of a lock's holder, from now on.",
 	Flags:   command.Write | command.Fast | command.Timed,
 	Args:    []command.Arg{command.Key("key", command.Update), command.Str("owner"), command.Int("token"), command.Int("lease")},
-	Replies: "1. The lease, in milliseconds, may also be shorter than what is left of the old one.",
-	Errors:  append(leaseLength[:1:1], "ERR invalid token, must be a positive integer: what is given is no token.", lostError),
+	Replies: "1. The new lease, in milliseconds, may also end before the old one.",
+	Errors:  append(leaseLength[:1:1], "ERR invalid token, must be a positive integer: the argument is no token.", lostError),
 	Examples: `
 > LOCK.ACQUIRE report worker-1 30000
 (integer) $t
@@ -198,11 +198,11 @@ func renewed(c *command.Ctx, ok bool, err error) error {
 
 var specLockRelease = command.Spec{
 	Name: "lock.release", Group: command.GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of those who share the lock, mostly O(1)",
-	Summary: "Gives a lock back; who has waited longest gets it.",
+	Summary: "Releases a lock; the longest waiter acquires it.",
 	Flags:   command.Write | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Update|command.Delete), command.Str("owner"), command.Int("token")},
-	Replies: "1 if it was held by this owner under this token, 0 if not.",
-	Errors:  []string{"ERR invalid token, must be a positive integer: what is given is no token."},
+	Replies: "1 if this owner held the lock under this token, 0 if not.",
+	Errors:  []string{"ERR invalid token, must be a positive integer: the argument is no token."},
 	Examples: `
 > LOCK.ACQUIRE report worker-1 30000
 (integer) $t
@@ -233,13 +233,13 @@ func runLockRelease(c *command.Ctx) error {
 
 var specLockInfo = command.Spec{
 	Name: "lock.info", Group: command.GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of holders and of those who wait",
-	Summary: "Returns who holds a lock, and who waits for it.",
+	Summary: "Returns the holders of a lock, and its line of waiters.",
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Read)},
 	Tips:    []string{"nondeterministic_output"},
-	Replies: "A map; nil if nobody holds the lock, and then nobody waits for it. `mode`: exclusive or shared. " +
-		"`holders`: of each owner, token, and what is left of the lease in milliseconds. " +
-		"`line`: of each who waits, first come first: owner, mode, the connection's CLIENT ID, and how long it has waited in milliseconds.",
+	Replies: "A map; nil if the lock has no holder, and then it has no waiters. `mode`: exclusive or shared. " +
+		"`holders`: of each the owner, the token, and the rest of the lease in milliseconds. " +
+		"`line`: of each waiter, in FIFO order: owner, mode, the connection's CLIENT ID, and how long it has waited in milliseconds.",
 	Examples: `
 > LOCK.ACQUIRE report worker-1 30000
 (integer) $t

@@ -27,7 +27,7 @@ func memoryHelp() command.Spec {
 
 var specMemoryUsage = command.Spec{
 	Name: "memory|usage", Group: command.GroupServer, Since: "4.0.0", Complexity: "O(1)",
-	Summary: "Returns how many bytes a key and its value take up.",
+	Summary: "Returns the number of bytes that a key and its value take.",
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Meta), command.Opt(command.TokenArg("SAMPLES", command.Int("count")))},
 	Replies: "Bytes, counted and not estimated, whatever SAMPLES says; nil if there is no such key.",
@@ -68,7 +68,7 @@ var memoryTips = []string{"nondeterministic_output", "request_policy:all_shards"
 
 var specMemoryStats = command.Spec{
 	Name: "memory|stats", Group: command.GroupServer, Since: "4.0.0", Complexity: "O(N) where N is the number of clients",
-	Summary: "Returns where the memory is.",
+	Summary: "Returns how the memory is used.",
 	Flags:   command.SelfLock,
 	FanOut:  command.FanOutOne,
 	Tips:    memoryTips,
@@ -132,7 +132,7 @@ func runMemoryStats(c *command.Ctx) error {
 
 var specMemoryDoctor = command.Spec{
 	Name: "memory|doctor", Group: command.GroupServer, Since: "4.0.0", Complexity: "O(N) where N is the number of clients",
-	Summary: "Says in words what is remarkable about the memory.",
+	Summary: "Reports problems of memory use in words.",
 	Flags:   command.SelfLock,
 	FanOut:  command.FanOutOne,
 	Tips:    memoryTips,
@@ -173,7 +173,7 @@ func runMemoryDoctor(c *command.Ctx) error {
 
 var specMemoryPurge = command.Spec{
 	Name: "memory|purge", Group: command.GroupServer, Since: "4.0.0", Complexity: "Depends on how much memory Go holds, could be slow",
-	Summary: "Gives memory back to the system that Go holds and does not use. The data's is given back as it becomes idle.",
+	Summary: "Returns memory that Go holds and does not use to the system. Idle memory of the data is returned without this command.",
 	Flags:   command.Slow,
 	FanOut:  command.FanOutOne,
 	Tips:    []string{"request_policy:all_shards", "response_policy:all_succeeded"},
@@ -192,7 +192,7 @@ func runMemoryPurge(c *command.Ctx) error {
 
 var specMemoryMallocStats = command.Spec{
 	Name: "memory|malloc-stats", Group: command.GroupServer, Since: "4.0.0", Complexity: "O(N) where N is the number of clients",
-	Summary: "Returns what the allocators have counted, as text.",
+	Summary: "Returns statistics of the allocators, as text.",
 	Flags:   command.SelfLock,
 	FanOut:  command.FanOutOne,
 	Tips:    memoryTips,

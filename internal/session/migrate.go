@@ -26,7 +26,7 @@ const migrateTimeout = time.Second
 
 var specMigrate = command.Spec{
 	Name: "migrate", Group: command.GroupGeneric, Since: "2.6.0", Complexity: "O(N) where N is the size of the values.",
-	Summary: "Moves keys to another server, ebb, Redis or Valkey: they are deleted here when that has acknowledged them.",
+	Summary: "Moves keys to another server, ebb, Redis or Valkey. Deletes them here when the other server has acknowledged them.",
 	Flags:   command.Write | command.Slow,
 	Args: []command.Arg{command.Str("host"), command.Int("port"), command.OneOf("key_or_empty_string", command.Key("key",
 		command.KeyRW|command.Access|command.Delete), command.Token(`""`).As("empty_string")),
@@ -46,8 +46,8 @@ var specMigrate = command.Spec{
 	KeyOptions: &command.KeyOptions{First: command.KeyRef{Pos: 3, Flags: command.KeyRW | command.Access | command.Delete}, Instead: true, From: 6,
 		Options: []command.KeyOption{{Word: "KEYS", Args: -1, Key: command.KeyRW | command.Access | command.Delete | command.Incomplete}, {Word: "AUTH", Args: 1},
 			{Word: "AUTH2", Args: 2}}},
-	Replies: "OK, or NOKEY if there is none of the keys. The timeout is in ms, and holds for each step of the conversation. " +
-		"While it lasts nobody else sees or changes the keys; commands on other keys of the same shards wait as well.",
+	Replies: "OK, or NOKEY if none of the keys exists. The timeout is in ms, and applies to each step of the transfer. " +
+		"While it lasts no other client sees or changes the keys; commands on other keys of the same shards wait as well.",
 	Examples: `
 > MIGRATE 127.0.0.1 6380 nothing 0 1000
 NOKEY

@@ -405,7 +405,7 @@ func (c *Session) watchSlices(keys [][]byte) error {
 
 var specUnwatch = command.Spec{
 	Name: "unwatch", Group: command.GroupTransactions, Since: "2.2.0", Complexity: "O(1)",
-	Summary: "Forgets about watched keys of a transaction.",
+	Summary: "Unwatches all keys.",
 	Flags:   command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy,
 	Client:  command.Stateful,
 	Examples: `

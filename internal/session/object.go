@@ -4,7 +4,7 @@ import "github.com/ebbdb/ebb/internal/command"
 
 var specObject = command.Spec{
 	Name: "object", Group: command.GroupGeneric, Since: "2.2.3", Complexity: "Depends on subcommand.",
-	Summary: "A container for commands that look at how a value is kept.",
+	Summary: "A container for commands that show how a value is stored.",
 	Examples: `
 > SET k 12
 OK
@@ -24,7 +24,7 @@ func objectHelp() command.Spec {
 
 var specObjectEncoding = command.Spec{
 	Name: "object|encoding", Group: command.GroupGeneric, Since: "2.2.3", Complexity: "O(1)",
-	Summary: "Returns the name of the layout that Redis would use for a value.",
+	Summary: "Returns the name of the encoding that Redis would use for a value.",
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Meta)},
 	Tips:    []string{"nondeterministic_output"},

@@ -290,10 +290,10 @@ func (c *Session) monitorName() string {
 
 var specMonitor = command.Spec{
 	Name: "monitor", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1); from then on every command costs a line more",
-	Summary: "Shows every command that is run, until RESET or the end of the connection.",
+	Summary: "Shows every command that the server runs, until RESET or the end of the connection.",
 	Flags:   adminFlags,
 	Client:  command.Stateful,
-	Replies: "OK, and then a line for each command: time, database, address, arguments. Administrative commands are not shown, nor are passwords.",
+	Replies: "OK, and then a line for each command: time, database, address, arguments. The lines leave out administrative commands and passwords.",
 	Examples: `
 2> MONITOR
 OK

@@ -14,10 +14,10 @@ func persistError(err error) error { return command.ReplyError(command.OneLine("
 
 var specSave = command.Spec{
 	Name: "save", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the total number of keys in all databases",
-	Summary: "Saves the data of this instant to the RDB file, and replies when it is on disk. Others are served meanwhile.",
+	Summary: "Saves the data of this instant to the RDB file, and replies when it is on disk. The server serves other clients meanwhile.",
 	Flags:   command.Admin | command.NoScript | command.NoAsyncLoading | command.NoMulti | command.Slow,
 	Errors:  []string{"ERR Background save already in progress", "ERR there is no directory for files: start with --dir: the server keeps data in memory alone"},
-	Replies: "OK. An error tells why the file could not be written; the old one is then still there.",
+	Replies: "OK. An error says why the file could not be written; the old file is then unchanged.",
 	Examples: `
 > SAVE
 (error) ERR there is no directory for files: start with --dir
@@ -41,7 +41,7 @@ var specBgsave = command.Spec{
 	History: []command.Change{{Since: "3.2.2", Text: "Added the `SCHEDULE` option."}},
 	Errors: []string{"ERR Background save already in progress",
 		"ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible.: the append-only files are being rewritten"},
-	Replies: "A status: the save has started, or is scheduled. LASTSAVE and INFO persistence tell its end.",
+	Replies: "A status: the save has started, or is scheduled. LASTSAVE and INFO persistence report its end.",
 	Examples: `
 > BGSAVE
 (error) ERR there is no directory for files: start with --dir
@@ -70,10 +70,10 @@ func runBgsave(c *command.Ctx) error {
 
 var specBgrewriteaof = command.Spec{
 	Name: "bgrewriteaof", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
-	Summary: "Writes the append-only files anew, in the background: a base of the data of this instant, and what is appended from it on.",
+	Summary: "Rewrites the append-only files in the background: a base of the data of this instant, and the effects from it on.",
 	Flags:   command.Admin | command.NoScript | command.NoAsyncLoading,
 	Errors:  []string{"ERR Background append only file rewriting already in progress"},
-	Replies: "A status: the rewrite has started, or is scheduled until the save that runs has ended.",
+	Replies: "A status: the rewrite has started, or is scheduled to start after the running save.",
 	Examples: `
 > BGREWRITEAOF
 (error) ERR there is no directory for files: start with --dir
@@ -97,11 +97,11 @@ func runBgrewriteaof(c *command.Ctx) error {
 
 var specLastsave = command.Spec{
 	Name: "lastsave", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
-	Summary:    "Returns when the data was last saved, in seconds since 1970.",
+	Summary:    "Returns the time of the last save, in seconds since 1970.",
 	Flags:      command.Loading | command.Stale | command.Fast,
 	Categories: command.CatAdmin | command.CatDangerous,
 	Tips:       []string{"nondeterministic_output"},
-	Replies:    "The time of the start, where nothing was saved since.",
+	Replies:    "The time; that of the server's start if nothing was saved since.",
 	Examples: `
 > LASTSAVE
 (integer) 1700000000
@@ -116,10 +116,10 @@ func runLastsave(c *command.Ctx) error {
 
 var specDebugReload = command.Spec{
 	Name: "debug|reload", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the total number of keys",
-	Summary: "Saves the data, forgets it, and loads it again.",
+	Summary: "Saves the data, drops it, and loads it again.",
 	Flags:   adminFlags | command.Slow | command.NoMulti,
 	Args:    []command.Arg{command.Opt(command.Repeat(command.OneOf("option", command.Token("MERGE"), command.Token("NOFLUSH"), command.Token("NOSAVE"))))},
-	Replies: "OK. NOSAVE loads the file that is there; NOFLUSH keeps what is there as well, and MERGE has the file win. Without a directory it goes through memory.",
+	Replies: "OK. NOSAVE loads the existing file; NOFLUSH keeps the existing data as well, and with MERGE the file's keys replace it. Without a directory the data goes through memory.",
 	Examples: `
 > SET k v PX 1000
 OK
@@ -156,7 +156,7 @@ func runDebugReload(c *command.Ctx) error {
 
 var specDebugLoadaof = command.Spec{
 	Name: "debug|loadaof", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the length of the append-only files",
-	Summary: "Forgets the data and loads the append-only files.",
+	Summary: "Drops the data and loads the append-only files.",
 	Flags:   adminFlags | command.Slow | command.NoMulti,
 	Examples: `
 > DEBUG LOADAOF

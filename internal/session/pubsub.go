@@ -22,7 +22,7 @@ var kindWords = [3]struct{ in, out string }{{"subscribe", "unsubscribe"}, {"psub
 
 var specSubscribe = command.Spec{
 	Name: "subscribe", Group: command.GroupPubSub, Since: "2.0.0", Complexity: "O(N) where N is the number of channels to subscribe to.",
-	Summary: "Listens for messages published to channels.",
+	Summary: "Subscribes to channels.",
 	Flags:   subscribeFlags,
 	Client:  command.Stateful,
 	Args:    []command.Arg{command.Many("channel")},
@@ -43,7 +43,7 @@ var specSubscribe = command.Spec{
 
 var specPsubscribe = command.Spec{
 	Name: "psubscribe", Group: command.GroupPubSub, Since: "2.0.0", Complexity: "O(N) where N is the number of patterns to subscribe to.",
-	Summary: "Listens for messages published to channels that match patterns.",
+	Summary: "Subscribes to channels that match patterns.",
 	Flags:   subscribeFlags,
 	Client:  command.Stateful,
 	Args:    []command.Arg{command.Repeat(command.Block("pattern", command.Pattern("pattern")))},
@@ -64,7 +64,7 @@ var specPsubscribe = command.Spec{
 
 var specSsubscribe = command.Spec{
 	Name: "ssubscribe", Group: command.GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of shard channels to subscribe to.",
-	Summary:  "Listens for messages published to shard channels.",
+	Summary:  "Subscribes to shard channels.",
 	Flags:    subscribeFlags,
 	Client:   command.Stateful,
 	Args:     []command.Arg{command.Many("shardchannel")},
@@ -113,7 +113,7 @@ func confirm(c *command.Ctx, word string, name []byte, count int) {
 
 var specUnsubscribe = command.Spec{
 	Name: "unsubscribe", Group: command.GroupPubSub, Since: "2.0.0", Complexity: "O(N) where N is the number of channels to unsubscribe.",
-	Summary: "Stops listening to channels, or to all of them.",
+	Summary: "Unsubscribes from channels, or from all of them.",
 	Flags:   subscribeFlags,
 	Client:  command.Stateful,
 	Args:    []command.Arg{command.Opt(command.Many("channel"))},
@@ -136,7 +136,7 @@ var specUnsubscribe = command.Spec{
 
 var specPunsubscribe = command.Spec{
 	Name: "punsubscribe", Group: command.GroupPubSub, Since: "2.0.0", Complexity: "O(N) where N is the number of patterns to unsubscribe.",
-	Summary: "Stops listening to patterns, or to all of them.",
+	Summary: "Unsubscribes from patterns, or from all of them.",
 	Flags:   subscribeFlags,
 	Client:  command.Stateful,
 	Args:    []command.Arg{command.Opt(command.Repeat(command.Pattern("pattern")))},
@@ -151,7 +151,7 @@ var specPunsubscribe = command.Spec{
 
 var specSunsubscribe = command.Spec{
 	Name: "sunsubscribe", Group: command.GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of shard channels to unsubscribe.",
-	Summary:  "Stops listening to shard channels, or to all of them.",
+	Summary:  "Unsubscribes from shard channels, or from all of them.",
 	Flags:    subscribeFlags,
 	Client:   command.Stateful,
 	Args:     []command.Arg{command.Opt(command.Many("shardchannel"))},
@@ -201,10 +201,10 @@ func runUnsubscribe(c *command.Ctx, k pubsub.Kind) error {
 var specPublish = command.Spec{
 	Name: "publish", Group: command.GroupPubSub, Since: "2.0.0",
 	Complexity: "O(N+M) where N is the number of clients subscribed to the channel and M is the number of subscribed patterns of all clients.",
-	Summary:    "Sends a message to those who listen to a channel.",
+	Summary:    "Sends a message to the subscribers of a channel.",
 	Flags:      command.PubSub | command.Loading | command.Stale | command.Fast | command.MayReplicate,
 	Args:       []command.Arg{command.Str("channel"), command.Str("message")},
-	Replies:    "How many got it; a client that matches by channel and by pattern counts, and gets it, for each.",
+	Replies:    "The number of receivers; a client that is subscribed to the channel and to matching patterns counts, and gets the message, once for each.",
 	Examples: `
 > PUBLISH news hello
 (integer) 0
@@ -234,7 +234,7 @@ func publish(c *command.Ctx, kind pubsub.Kind, name string) int {
 
 var specSpublish = command.Spec{
 	Name: "spublish", Group: command.GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of clients subscribed to the receiving shard channel.",
-	Summary:  "Sends a message to those who listen to a shard channel.",
+	Summary:  "Sends a message to the subscribers of a shard channel.",
 	Flags:    command.PubSub | command.Loading | command.Stale | command.Fast | command.MayReplicate,
 	Args:     []command.Arg{command.Str("shardchannel"), command.Str("message")},
 	KeySpecs: shardKeySpec(0),
@@ -316,7 +316,7 @@ func runPubsubChannels(c *command.Ctx, k pubsub.Kind) error {
 
 var specPubsubNumpat = command.Spec{
 	Name: "pubsub|numpat", Group: command.GroupPubSub, Since: "2.8.0", Complexity: "O(1)",
-	Summary: "Counts the different patterns that are subscribed to.",
+	Summary: "Counts the different patterns that have subscribers.",
 	Flags:   command.PubSub | command.Loading | command.Stale,
 	Examples: `
 > PUBSUB NUMPAT

@@ -14,7 +14,7 @@ var specDQAck = command.Spec{
 	Summary: "Acknowledges a job of a delay queue: it is done, and removed.",
 	Flags:   command.Write | command.Fast | command.Timed,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Delete), command.Str("id"), command.Int("token")},
-	Replies: "1 if it was done; 0 if the lease is over, or was another's, or there is no such job.",
+	Replies: "1 if the job was removed; 0 if the lease is over, or belongs to another consumer, or there is no such job.",
 	Errors:  []string{jobTokenError},
 	Examples: `
 > DQ.ADD q a job
@@ -50,12 +50,12 @@ func runDQAck(c *command.Ctx) error {
 
 var specDQNack = command.Spec{
 	Name: "dq.nack", Group: command.GroupQueue, Since: "0.4.0", Complexity: "O(log N) where N is the number of jobs in the queue.",
-	Summary: "Gives a job of a delay queue back before its lease is over, to be delivered again.",
+	Summary: "Returns a job to a delay queue before its lease is over, to be delivered again.",
 	Flags:   command.Write | command.Fast | command.Timed,
 	Args: []command.Arg{command.Key("key", command.Access|command.Update), command.Str("id"), command.Int("token"),
 		command.Opt(command.TokenArg("DELAY", command.Int("delay")))},
-	Replies: "1 if it was done: the job is due again DELAY ms from now, by default at once, behind what was due before; or, if it was delivered as often as DQ.CONFIG's MAXDELIVERIES, it is a dead letter now. " +
-		"0 if the lease is over, or was another's, or there is no such job.",
+	Replies: "1 on success: the job is due again DELAY ms from now, by default at once, after the jobs that were due before; or, if it was delivered as often as DQ.CONFIG's MAXDELIVERIES, it is a dead letter now. " +
+		"0 if the lease is over, or belongs to another consumer, or there is no such job.",
 	Errors: []string{jobTokenError, "ERR the time must be in milliseconds and not negative: of DELAY"},
 	Examples: `
 > DQ.ADD q a job
@@ -108,7 +108,7 @@ var specDQExtend = command.Spec{
 	Summary: "Extends the lease of a job of a delay queue.",
 	Flags:   command.Write | command.Fast | command.Timed,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Update), command.Str("id"), command.Int("token"), command.Int("lease")},
-	Replies: "1 if it was done: the lease ends so many ms from now, which may be earlier than before. 0 if the lease is over, or was another's, or there is no such job.",
+	Replies: "1 on success: the lease ends so many ms from now, which may be earlier than before. 0 if the lease is over, or belongs to another consumer, or there is no such job.",
 	Errors:  []string{jobTokenError, "ERR the time must be in milliseconds and at least 1: of the lease"},
 	Examples: `
 > DQ.ADD q a job
@@ -148,10 +148,10 @@ func runDQExtend(c *command.Ctx) error {
 
 var specDQCancel = command.Spec{
 	Name: "dq.cancel", Group: command.GroupQueue, Since: "0.4.0", Complexity: "O(M*log N) where N is the number of jobs in the queue and M the number of ids.",
-	Summary: "Removes jobs from a delay queue, whatever their state.",
+	Summary: "Removes jobs from a delay queue, in any state.",
 	Flags:   command.Write | command.Timed,
 	Args:    []command.Arg{command.Key("key", command.Delete), command.Many("id")},
-	Replies: "How many of them there were. Who has a lease on one loses it. What UNIQUE keeps out it keeps out all the same.",
+	Replies: "The number of jobs that existed. A consumer that has a lease on one loses it. UNIQUE still refuses the ids and payloads that it refused.",
 	Examples: `
 > DQ.ADD q a job DELAY 60000
 "a"

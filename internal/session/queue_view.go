@@ -13,8 +13,8 @@ var specDQPeek = command.Spec{
 	Summary: "Shows the next jobs of a delay queue and changes nothing.",
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Opt(command.TokenArg("COUNT", command.Int("count")))},
-	Replies: "An array of at most COUNT jobs, by default one: what is due as DQ.POP would give it, then what is not by its time. Each is an array of its id, its payload, how often it was delivered, `ready` or `delayed`, " +
-		"and when it is due, in ms since 1970. Leased jobs are not shown.",
+	Replies: "An array of at most COUNT jobs, by default one: jobs that are due in the order of DQ.POP, then delayed ones by their time. Each is an array of its id, its payload, the number of deliveries, `ready` or `delayed`, " +
+		"and the time at which it is due, in ms since 1970. Leased jobs are not shown.",
 	Errors: []string{"ERR the number must be at least 1: of COUNT"},
 	Examples: `
 > DQ.ADD q later b DELAY 100
@@ -74,10 +74,10 @@ var specDQInfo = command.Spec{
 	Summary: "Describes a delay queue.",
 	Flags:   command.ReadOnly | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Read)},
-	Replies: "A map: how many jobs are `delayed`, `ready` and `leased`; `unique`, how many ids and payloads UNIQUE keeps out; `oldest-due`, when the job was due that is ready for longest, and `lateness`, how many ms ago that was; " +
-		"`next-due`, when the next delayed job is due (nil where there is none); `dead-letters`, how many jobs went to the dead letters, `dropped`, how many were delivered too often and there were none, and `expired`, how many nobody took in time; " +
-		"`line`, who waits with DQ.POP, first come first: the client's id, how many jobs it wants, for how many ms it has waited; " +
-		"and `max-deliveries`, `dead-letter` and `max-len` as DQ.CONFIG answers them. Times are in ms since 1970.",
+	Replies: "A map: the numbers of jobs that are `delayed`, `ready` and `leased`; `unique`, the number of ids and payloads that UNIQUE refuses; `oldest-due`, the time at which the oldest ready job was due, and `lateness`, how many ms ago that was; " +
+		"`next-due`, the time at which the next delayed job is due (nil if there is none); `dead-letters`, the number of jobs that became dead letters, `dropped`, the number that were delivered too often without a DEADLETTER, and `expired`, the number that no consumer took in time; " +
+		"`line`, the waiters of DQ.POP in FIFO order: the client's id, the number of jobs that it wants, and for how many ms it has waited; " +
+		"and `max-deliveries`, `dead-letter` and `max-len` as in the reply of DQ.CONFIG. Times are in ms since 1970.",
 	Examples: `
 > DQ.ADD q a job DELAY 100
 "a"
@@ -172,17 +172,17 @@ func queueConfig(c *command.Ctx, q *engine.QueueConfig) {
 
 var specDQConfig = command.Spec{
 	Name: "dq.config", Group: command.GroupQueue, Since: "0.4.0", Complexity: "O(1)",
-	Summary: "Sets, or answers, the limits of a delay queue.",
+	Summary: "Sets or returns the limits of a delay queue.",
 	Flags:   command.Write | command.DenyOOM | command.Fast | command.Timed,
 	Args: []command.Arg{command.Key("key", command.Access|command.Update), command.Opt(command.TokenArg("MAXDELIVERIES", command.Int("maxdeliveries"))),
 		command.Opt(command.TokenArg("DEADLETTER", command.Key("deadletter", command.Insert))),
 		command.Opt(command.TokenArg("MAXLEN", command.Int("maxlen")))},
-	Replies: "OK; without options a map of `max-deliveries`, `dead-letter` and `max-len`. MAXDELIVERIES: a job that was delivered so often, and whose last lease is over or that was given back, is not delivered again: " +
-		"it becomes a job of the queue DEADLETTER, due at once, with its id (and, if that is taken, the time behind it), payload, priority and deliveries; without DEADLETTER it is dropped. " +
-		"The move is one step with what causes it. If the dead letters are full, or not a queue, the job is due again, so that nothing is lost. " +
-		"MAXLEN: how many jobs DQ.ADD lets into the queue. 0, or an empty DEADLETTER, takes a limit away. " +
-		"A queue without jobs is kept while it has limits, or while UNIQUE keeps something out; otherwise it is removed with its last job.",
-	Errors: []string{"ERR DEADLETTER must name another key with the queue's hash tag, as in {mail} and {mail}:dead: it does not",
+	Replies: "OK; without options a map of `max-deliveries`, `dead-letter` and `max-len`. MAXDELIVERIES: a job that was delivered so often, and whose last lease is over or which a consumer returned, is not delivered again: " +
+		"it becomes a job of the queue DEADLETTER, due at once, with its id (and, if that is taken, the time after it), payload, priority and deliveries; without DEADLETTER the queue drops it. " +
+		"The move is one step with its cause. If DEADLETTER is full, or not a queue, the job is due again, so that nothing is lost. " +
+		"MAXLEN: the number of jobs up to which DQ.ADD adds jobs. 0, or an empty DEADLETTER, removes a limit. " +
+		"A queue without jobs is kept while it has limits, or while UNIQUE refuses an id; otherwise it is removed with its last job.",
+	Errors: []string{"ERR DEADLETTER must name another key with the queue's hash tag, as in {mail} and {mail}:dead: the key has another tag, or is the queue",
 		"ERR value is out of range: MAXDELIVERIES is not 0 to 65535, or MAXLEN negative"},
 	Examples: `
 > DQ.CONFIG {mail} MAXDELIVERIES 1 DEADLETTER {mail}:dead
@@ -270,14 +270,14 @@ func parseQueueConfig(q *engine.QueueConfig, args [][]byte) error {
 
 var specDQStep = command.Spec{
 	Name: "dq.step", Group: command.GroupQueue, Since: "0.4.0", Complexity: "O(log N) where N is the number of jobs in the queue.",
-	Summary: "What time, and DQ.POP, did to a delay queue, as the log says it. It cannot be called.",
+	Summary: "Records a change of a delay queue by time or by DQ.POP, in the log. Clients cannot call it.",
 	Flags:   command.Write | command.Timed, SysCmd: true,
 	Args: []command.Arg{command.Key("key", command.Access|command.Update), command.OneOf("step",
 		command.Block("TAKE", command.Str("id"), command.Int("token"), command.Int("until")), command.Block("BACK", command.Str("id"), command.Int("token")),
 		command.TokenArg("LAPSE", command.Str("id")), command.TokenArg("FORGET", command.Int("deadline")))},
-	Replies: "OK, where a log is run again. TAKE: a job was leased until a time in ms. BACK: it did not reach who took it. LAPSE: its lease was over, or nobody took it in time; it is due again, a dead letter, or dropped, as the queue's limits say. " +
-		"FORGET: what UNIQUE kept out up to a time is forgotten.",
-	Errors: []string{"ERR DQ.STEP is what the log says; it cannot be called: everywhere else"},
+	Replies: "OK, when a log is replayed. TAKE: a job was leased until a time in ms. BACK: it did not reach its consumer. LAPSE: its lease was over, or no consumer took it in time; it is due again, a dead letter, or dropped, as the queue's limits say. " +
+		"FORGET: the marks of UNIQUE up to a time are dropped.",
+	Errors: []string{"ERR DQ.STEP is what the log says; it cannot be called: the caller is not a replay"},
 	Examples: `
 > DQ.STEP q LAPSE job
 (error) ERR DQ.STEP is what the log says; it cannot be called

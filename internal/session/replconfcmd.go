@@ -12,13 +12,13 @@ var replSpecs = []*command.Spec{&specPsync, &specSync, &specReplconf}
 
 var specPsync = command.Spec{
 	Name: "psync", Group: command.GroupServer, Since: "2.8.0", Complexity: "O(1)",
-	Summary:       "Asks for the stream of changes from an offset on; the connection becomes a replica's.",
+	Summary:       "Requests the replication stream from an offset on; the connection becomes a replica's.",
 	Flags:         command.Admin | command.NoScript | command.NoAsyncLoading | command.NoMulti | command.AllKeys, // the stream is one thing meanwhile
 	Client:        command.Stateful,
 	Args:          []command.Arg{command.Str("replicationid"), command.Int("offset")},
 	ArityOverride: -3, ArityReason: "FAILOVER may follow, which Redis does not document",
-	Replies: "CONTINUE where the stream goes on from there, else FULLRESYNC with its name and offset, and then a snapshot. " +
-		"A replica that has not said REPLCONF capa ebb gets what Redis 7.0 knows; offsets are the same.",
+	Replies: "CONTINUE if the stream continues from there, else FULLRESYNC with its id and offset, and then a snapshot. " +
+		"A replica that has not sent REPLCONF capa ebb gets the commands of Redis 7.0; the offsets are the same.",
 	SysCmd: true,
 	Errors: []string{"NOMASTERLINK: this is a replica without its master"},
 	Examples: `
@@ -30,10 +30,10 @@ var specPsync = command.Spec{
 
 var specSync = command.Spec{
 	Name: "sync", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1)",
-	Summary: "Asks for a snapshot and the stream behind it, as replicas did before PSYNC and tools do.",
+	Summary: "Requests a snapshot and the stream after it, as tools do, and replicas did before PSYNC.",
 	Flags:   command.Admin | command.NoScript | command.NoAsyncLoading | command.NoMulti,
 	Client:  command.Stateful,
-	Replies: "The length of the snapshot as of a bulk string, the snapshot, and then the stream.",
+	Replies: "The length of the snapshot in the form of a bulk string, the snapshot, and then the stream.",
 	SysCmd:  true,
 	Examples: `
 > MULTI
@@ -94,13 +94,13 @@ func handOver(c *command.Ctx, f *replication.Replica) {
 
 var specReplconf = command.Spec{
 	Name: "replconf", Group: command.GroupServer, Since: "3.0.0", Complexity: "O(1)",
-	Summary:       "Says what a replica is and can do, before it asks for the stream with PSYNC.",
+	Summary:       "Announces the address and the capabilities of a replica, before PSYNC.",
 	Flags:         command.Admin | command.NoScript | command.Loading | command.Stale | command.AllowBusy,
 	Client:        command.Stateful,
 	Stream:        command.StreamControl,
 	ArityOverride: -1, ArityReason: "any number of options and values, which Redis does not document",
 	SysCmd:  true,
-	Replies: "OK. listening-port and ip-address are for INFO and ROLE; capa eof, psync2 or ebb say what it understands.",
+	Replies: "OK. listening-port and ip-address are for INFO and ROLE; capa eof, psync2 or ebb name its capabilities.",
 	Examples: `
 > REPLCONF listening-port 6380 capa eof capa psync2
 OK

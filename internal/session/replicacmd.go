@@ -20,8 +20,8 @@ var specReplicaof = command.Spec{
 	Summary: "Makes the server a replica of another one, or, with NO ONE, a master.",
 	Flags:   command.Admin | command.NoScript | command.Stale | command.NoAsyncLoading | command.AllKeys,
 	Args:    replicaArgs(),
-	Replies: "OK at once: the connection is made afterwards, and all data is replaced by the master's unless the master still has what follows " +
-		"this server's offset. A replica that becomes a master keeps its data, and what replicated it may go on.",
+	Replies: "OK at once: the server connects afterwards, and the master's data replaces all data unless the master still has the stream after " +
+		"this server's offset. A replica that becomes a master keeps its data, and its replicas may continue.",
 	Examples: `
 > REPLICAOF NO ONE
 OK
@@ -77,13 +77,13 @@ func runReplicaof(c *command.Ctx) error {
 
 var specFailover = command.Spec{
 	Name: "failover", Group: command.GroupServer, Since: "6.2.0", Complexity: "O(1)",
-	Summary: "Hands over to a replica: writes wait until it has everything, it becomes the master, and this server its replica.",
+	Summary: "Exchanges the roles with a replica: writes wait until the replica has all data, the replica becomes the master, and this server its replica.",
 	Flags:   command.Admin | command.NoScript | command.Stale | command.AllKeys,
 	Args: []command.Arg{command.Opt(command.TokenArg("TO", command.Block("target", command.Str("host"), command.Int("port"),
 		command.Opt(command.Token("FORCE"))))),
 		command.Opt(command.Token("ABORT")), command.Opt(command.TokenArg("TIMEOUT", command.Int("milliseconds")))},
-	Replies: "OK when it has begun: INFO's master_failover_state tells how it goes on. Without TO it is the replica that is first to have everything. " +
-		"After TIMEOUT it is given up, or, with FORCE, the replica takes over with what it has.",
+	Replies: "OK when the failover has begun: INFO's master_failover_state shows its progress. Without TO it selects the first replica that has all data. " +
+		"After TIMEOUT the server gives up, or, with FORCE, the replica takes over with the data that it has.",
 	Examples: `
 > FAILOVER
 (error) ERR FAILOVER requires connected replicas.
@@ -225,7 +225,7 @@ func (s *Service) roleName() string {
 
 var specDebugChangeReplID = command.Spec{
 	Name: "debug|change-repl-id", Group: command.GroupServer, Since: "4.0.0", Complexity: "O(1)",
-	Summary: "Gives the stream of replication a new id, so that replicas which connect again need a full synchronisation.",
+	Summary: "Gives the replication stream a new id, so that replicas that reconnect need a full synchronisation.",
 	Flags:   adminFlags | command.AllKeys,
 	Examples: `
 > DEBUG CHANGE-REPL-ID

@@ -18,7 +18,7 @@ const (
 
 var specKeys = command.Spec{
 	Name: "keys", Group: command.GroupGeneric, Since: "1.0.0", Complexity: "O(N) with N being the number of keys in the database",
-	Summary:    "Returns all key names that match a pattern. Everybody waits for it: SCAN does not do that.",
+	Summary:    "Returns all key names that match a pattern. All other clients wait for it; SCAN does not block them.",
 	Flags:      command.ReadOnly | command.AllKeys | command.Slow,
 	FanOut:     command.FanOutJoin,
 	Categories: command.CatDangerous,

@@ -28,11 +28,11 @@ var specSemAcquire = command.Spec{
 	Flags:   command.Write | command.DenyOOM | command.Fast | command.Blocking | command.Timed,
 	Args: []command.Arg{command.Key("key", command.Update), command.Str("owner"), command.Int("limit"), command.Int("lease"),
 		command.Opt(command.TokenArg("COUNT", command.Int("permits"))), command.Opt(command.TokenArg("WAIT", command.Int("milliseconds")))},
-	Replies: "The fencing token, an integer greater than all before it, and the owner holds COUNT permits, by default 1; nil if they are not free: all owners together " +
-		"never hold more than limit. The lease is in milliseconds: permits end when they are released, or when it is over. " +
-		"An owner that holds as many, or more, gets the same token and a new lease for all of them, also while others wait; one that holds fewer gets the difference, " +
-		"if that is free. WAIT waits for so many milliseconds, 0 for ever; who waits longest is served first, also if it needs more than others who wait, and " +
-		"without WAIT nobody takes what others wait for. The limit may change from call to call: what is held then counts. In transactions and scripts nobody waits.",
+	Replies: "The fencing token, an integer greater than all before it; the owner then holds COUNT permits, by default 1. nil if they are not free: all owners together " +
+		"never hold more than limit. The lease is in milliseconds: permits end when they are released, or when the lease is over. " +
+		"An owner that holds as many, or more, gets the same token and a new lease for all of them, also while other owners wait; one that holds fewer gets the difference, " +
+		"if that is free. WAIT waits for so many milliseconds, 0 for ever. The longest waiter is served first, also if it needs more than the other waiters, and " +
+		"a request without WAIT never gets permits for which others wait. The limit may change from call to call: it applies to the permits held then. In transactions and scripts the command does not wait.",
 	Errors: append(waitErrors[:len(waitErrors):len(waitErrors)],
 		"ERR a number of permits must be between 1 and 2147483647: limit or COUNT is not.",
 		"ERR COUNT is greater than the limit: it could never be granted."),
@@ -73,10 +73,10 @@ func runSemAcquire(c *command.Ctx) error {
 
 var specSemRenew = command.Spec{
 	Name: "sem.renew", Group: command.GroupSemaphore, Since: "0.4.0", Complexity: "O(N) where N is the number of holders",
-	Summary: "Gives an owner another lease for the permits that it holds, from now on.",
+	Summary: "Renews the lease of the permits that an owner holds, from now on.",
 	Flags:   command.Write | command.Fast | command.Timed,
 	Args:    []command.Arg{command.Key("key", command.Update), command.Str("owner"), command.Int("lease")},
-	Replies: "1. The lease, in milliseconds, may also be shorter than what is left of the old one.",
+	Replies: "1. The new lease, in milliseconds, may also end before the old one.",
 	Errors:  append(leaseLength[:1:1], lostError),
 	Examples: `
 > SEM.ACQUIRE pool a 2 30000
@@ -103,11 +103,11 @@ func runSemRenew(c *command.Ctx) error {
 
 var specSemRelease = command.Spec{
 	Name: "sem.release", Group: command.GroupSemaphore, Since: "0.4.0", Complexity: "O(N) where N is the number of holders",
-	Summary: "Gives permits of a semaphore back; who has waited longest gets them.",
+	Summary: "Releases permits of a semaphore; the longest waiter acquires them.",
 	Flags:   command.Write | command.Fast,
 	Args: []command.Arg{command.Key("key", command.Update|command.Delete), command.Str("owner"),
 		command.Opt(command.TokenArg("COUNT", command.Int("permits")))},
-	Replies: "1 if the owner held any, 0 if not. COUNT gives back so many, by default all that it holds, and so does one that is greater than that.",
+	Replies: "1 if the owner held any, 0 if not. COUNT releases that many, by default all; a greater COUNT releases all, too.",
 	Errors:  []string{"ERR a number of permits must be between 1 and 2147483647: COUNT is not."},
 	Examples: `
 > SEM.ACQUIRE pool a 3 30000 COUNT 3
@@ -146,13 +146,13 @@ func runSemRelease(c *command.Ctx) error {
 
 var specSemInfo = command.Spec{
 	Name: "sem.info", Group: command.GroupSemaphore, Since: "0.4.0", Complexity: "O(N) where N is the number of holders and of those who wait",
-	Summary: "Returns who holds permits of a semaphore, and who waits for some.",
+	Summary: "Returns the holders of a semaphore's permits, and its line of waiters.",
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Read)},
 	Tips:    []string{"nondeterministic_output"},
-	Replies: "A map; nil if nobody holds any, and then nobody waits. `taken`: how many permits are held. " +
-		"`holders`: of each owner, permits, token, and what is left of the lease in milliseconds. " +
-		"`line`: of each who waits, first come first: owner, the permits that it is to hold, the connection's CLIENT ID, and how long it has waited in milliseconds.",
+	Replies: "A map; nil if the semaphore has no holder, and then it has no waiters. `taken`: the number of held permits. " +
+		"`holders`: of each the owner, the permits, the token, and the rest of the lease in milliseconds. " +
+		"`line`: of each waiter, in FIFO order: owner, the permits that it is to hold, the connection's CLIENT ID, and how long it has waited in milliseconds.",
 	Examples: `
 > SEM.ACQUIRE pool a 2 30000 COUNT 2
 (integer) $a

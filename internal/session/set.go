@@ -50,7 +50,7 @@ var specSRem = command.Spec{
 	Flags:   command.Write | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Delete), command.Many("member")},
 	History: []command.Change{{Since: "2.4.0", Text: "Accepts multiple `member` arguments."}},
-	Replies: "How many members were there.",
+	Replies: "The number of members that existed.",
 	Examples: `
 > SADD tags go redis
 (integer) 2
@@ -165,7 +165,7 @@ var specSMembers = command.Spec{
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Opt(command.Token("WITHTTL"))},
 	Tips:    setOrder,
-	Replies: "A set in RESP3, an array in RESP2, of members in no order. With WITHTTL an array of arrays of member and what is left of its life in ms, -1 where nothing ends it.",
+	Replies: "A set in RESP3, an array in RESP2, of members in no order. With WITHTTL an array of arrays of member and its time to live in ms, -1 without a deadline.",
 	Examples: `
 > SADD tags go
 (integer) 1
@@ -301,7 +301,7 @@ var specSRandMember = command.Spec{
 	Tips:       []string{"nondeterministic_output"},
 	History:    []command.Change{{Since: "2.6.0", Text: "Added the optional `count` argument."}},
 	Replies: "Without count the member, or nil if there is none. With it an array of as many different members, or of all if there are fewer; a " +
-		"negative count allows repetitions and always gives so many.",
+		"negative count allows repetitions and always returns that many.",
 	Errors: command.DrawErrors,
 	Examples: `
 > SADD coin heads

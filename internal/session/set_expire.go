@@ -17,12 +17,12 @@ var specSAddEx = command.Spec{
 		command.Block("options", command.Opt(command.OneOf("condition", command.Token("NX"), command.Token("XX"))), command.Opt(itemTimes("KEEPTTL")),
 			command.Opt(command.TokenArg("JITTER", command.Int("percent"))), command.Opt(command.TokenArg("MAXLEN", command.Int("count"))), setItems.listed()),
 		command.Block("short", command.Opt(command.Token("KEEPTTL")), command.Int("seconds"), command.Many("member")))},
-	Replies: "How many members were added. Those that are there get the expiration time as well, or lose theirs where none is given; with KEEPTTL they keep what they " +
-		"have. NX leaves members that are there alone, XX adds none. " + itemTimeReplies + " MAXLEN adds nothing where the set would have more than so many living " +
-		"members. The short form is Dragonfly's; KEEPTTL is for members that are there.",
-	Errors: []string{"FULL: with MAXLEN, there is no room for so many new members",
+	Replies: "The number of added members. Existing members get the expiration time as well, or lose theirs if none is given; with KEEPTTL they keep what they " +
+		"have. NX leaves existing members alone, XX adds none. " + itemTimeReplies + " With MAXLEN the command adds nothing if the set would have more than so many unexpired " +
+		"members. The short form is Dragonfly's; KEEPTTL is for existing members.",
+	Errors: []string{"FULL: the set would have more members than MAXLEN allows",
 		"ERR invalid number of members: nummembers is not a positive integer",
-		"ERR unknown argument: X: an option that SADDEX does not have"},
+		"ERR unknown argument: X: SADDEX has no such option"},
 	Examples: `
 > SADDEX orders:ada NX EX 1800 MAXLEN 2 MEMBERS 2 o1 o2
 (integer) 2

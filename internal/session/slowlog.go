@@ -7,7 +7,7 @@ import (
 
 var specSlowlog = command.Spec{
 	Name: "slowlog", Group: command.GroupServer, Since: "2.2.12", Complexity: "Depends on subcommand.",
-	Summary: "A container for commands about calls that took long.",
+	Summary: "A container for commands about slow calls.",
 	Sub:     []*command.Spec{&specSlowlogGet, &specSlowlogHelp, &specSlowlogLen, &specSlowlogReset},
 }
 
@@ -79,7 +79,7 @@ func runSlowlogGet(c *command.Ctx) error {
 
 var specSlowlogLen = command.Spec{
 	Name: "slowlog|len", Group: command.GroupServer, Since: "2.2.12", Complexity: "O(1)",
-	Summary: "Returns how many calls the slow log holds.",
+	Summary: "Returns the number of calls in the slow log.",
 	Flags:   command.Admin | command.Loading | command.Stale,
 	FanOut:  command.FanOutOne,
 	Tips:    []string{"request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"},

@@ -40,8 +40,8 @@ var specSort = command.Spec{
 	KeyOptions: &sortKeys,
 	KeySpecs:   sortKeySpecs,
 	Wide:       sortsByKeys,
-	Replies: "The elements; with GET, for each of them what each pattern finds, nil where it finds nothing; with STORE their number. " +
-		"In a pattern the first * stands for the element, and ->field behind it for a field of a hash; # is the element itself. " +
+	Replies: "The elements; with GET, for each of them the values that the patterns find, nil where a pattern finds nothing; with STORE their number. " +
+		"In a pattern the first * is the element, and ->field after it is a field of a hash; # is the element itself. " +
 		"Elements are numbers unless ALPHA is given.",
 	Examples: `
 > RPUSH l 3 1 2

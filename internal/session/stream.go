@@ -337,7 +337,7 @@ var specXDel = command.Spec{
 	Summary:    "Returns the number of messages after removing them from a stream.",
 	Flags:      command.Write | command.Fast,
 	Args:       []command.Arg{command.Key("key", command.Delete), command.Many("id")},
-	Replies:    "How many of the entries there were. The key stays when the last one goes.",
+	Replies:    "The number of entries that existed. The key stays when the last one goes.",
 	Examples: `
 > XADD s 1-1 f v
 "1-1"
@@ -389,7 +389,7 @@ var specXTrim = command.Spec{
 	Args:       []command.Arg{command.Key("key", command.Delete), streamTrimArgs()},
 	Tips:       []string{"nondeterministic_output"},
 	History:    []command.Change{{Since: "6.2.0", Text: "Added the `MINID` trimming strategy and the `LIMIT` option."}},
-	Replies:    "The number of entries removed. With `~` only whole nodes of stream-node-max-entries are removed, fewer than asked for.",
+	Replies:    "The number of entries removed. With `~` only whole nodes of stream-node-max-entries are removed, fewer than requested.",
 	Examples: `
 > XADD s 1-1 f a
 "1-1"

@@ -89,7 +89,7 @@ var specXGroupCreate = command.Spec{
 	Flags:   command.Write | command.DenyOOM,
 	Args:    []command.Arg{command.Key("key", command.Insert), command.Str("groupname"), groupID(), command.Opt(command.Token("MKSTREAM")), entriesRead()},
 	History: []command.Change{{Since: "7.0.0", Text: "Added the `entries_read` named argument."}},
-	Replies: "OK. The group's consumers get what is added after the id; `$` is the stream's last id.",
+	Replies: "OK. The group's consumers get the entries after the id; `$` is the stream's last id.",
 	Examples: `
 > XADD s 1-1 f v
 "1-1"
@@ -232,7 +232,7 @@ var specXGroupDelConsumer = command.Spec{
 	Summary: "Deletes a consumer from a consumer group.",
 	Flags:   command.Write,
 	Args:    []command.Arg{command.Key("key", command.Delete), command.Str("groupname"), command.Str("consumername")},
-	Replies: "How many entries were pending for it: nobody gets them any more.",
+	Replies: "The number of entries that were pending for it: no consumer gets them any more.",
 	Examples: `
 > XGROUP CREATE s g $ MKSTREAM
 OK
@@ -361,7 +361,7 @@ func parseDel(args [][]byte) (mode engine.XDelMode, ids []engine.StreamID, err e
 var specXDelEx = command.Spec{
 	Name: "xdelex", Group: command.GroupStream, Since: "8.2.0",
 	Complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
-	Summary:    "Deletes entries of a stream, with a choice of what becomes of the pending lists that refer to them.",
+	Summary:    "Deletes entries of a stream, and optionally the references to them in pending lists.",
 	Flags:      command.Write | command.Fast,
 	Args:       append([]command.Arg{command.Key("key", command.Delete)}, delArgs()...),
 	Replies: "For each id: 1 deleted, -1 no such entry, 2 not deleted because a group has not acknowledged it (ACKED). " +

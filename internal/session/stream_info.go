@@ -27,7 +27,7 @@ var specXInfoConsumers = command.Spec{
 	Args:    []command.Arg{command.Key("key", command.Read), command.Str("groupname")},
 	Tips:    []string{"nondeterministic_output"},
 	History: []command.Change{{Since: "7.2.0", Text: "Added the `inactive` field, and changed the meaning of `idle`."}},
-	Replies: "For each consumer: its name, how many entries are pending for it, and the milliseconds since it last tried (`idle`) and since it last got something (`inactive`, -1: never).",
+	Replies: "For each consumer: its name, the number of its pending entries, and the milliseconds since its last attempt (`idle`) and since its last success (`inactive`, -1: never).",
 	Examples: `
 > XGROUP CREATE s g $ MKSTREAM
 OK
@@ -83,7 +83,7 @@ var specXInfoGroups = command.Spec{
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Read)},
 	History: []command.Change{{Since: "7.0.0", Text: "Added the `entries-read` and `lag` fields"}},
-	Replies: "For each group: its name, how many consumers and pending entries it has, the last id delivered, how many entries it has read, and how many it has still to read; the last two are nil where deletions hide them.",
+	Replies: "For each group: its name, the numbers of its consumers and pending entries, the last id delivered, the number of entries read, and the number still to read; the last two are nil where deletions hide them.",
 	Examples: `
 > XGROUP CREATE s g $ MKSTREAM
 OK

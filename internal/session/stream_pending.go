@@ -18,7 +18,7 @@ var specXPending = command.Spec{
 			command.Str("start"), command.Str("end"), command.Int("count"), command.Opt(command.Str("consumer"))))},
 	Tips:    []string{"nondeterministic_output"},
 	History: []command.Change{{Since: "6.2.0", Text: "Added the `IDLE` option and exclusive range intervals."}},
-	Replies: "Without a range: how many are pending, the smallest and the largest id, and how many each consumer has. With one: id, consumer, milliseconds since the last delivery, and deliveries of each.",
+	Replies: "Without a range: the number of pending entries, the smallest and the largest id, and the number of each consumer. With a range: id, consumer, milliseconds since the last delivery, and deliveries of each.",
 	Examples: `
 > XADD s 1-1 f v
 "1-1"
@@ -154,7 +154,7 @@ var specXClaim = command.Spec{
 		command.Opt(command.Token("FORCE")),
 		command.Opt(command.Token("JUSTID")), command.Opt(command.TokenArg("LASTID", command.Str("id")))},
 	Tips:    []string{"nondeterministic_output"},
-	Replies: "The entries that changed hands; with JUSTID their ids. Those that were deleted are not pending any more.",
+	Replies: "The claimed entries; with JUSTID their ids. Deleted entries are not pending any more.",
 	Examples: `
 > XADD s 1-1 f v
 "1-1"
@@ -287,7 +287,7 @@ var specXAutoClaim = command.Spec{
 		command.Opt(command.Token("JUSTID"))},
 	Tips:    []string{"nondeterministic_output"},
 	History: []command.Change{{Since: "7.0.0", Text: "Added an element to the reply array, containing deleted entries the command cleared from the PEL"}},
-	Replies: "Where to go on (0-0: at the end), the entries that changed hands or with JUSTID their ids, and the ids that are not pending any more because they were deleted.",
+	Replies: "The start of the next call (0-0: at the end), the claimed entries or with JUSTID their ids, and the ids that are not pending any more because they were deleted.",
 	Examples: `
 > XADD s 1-1 f v
 "1-1"

@@ -242,7 +242,7 @@ var specXRead = command.Spec{
 	Flags:      command.ReadOnly | command.Blocking,
 	Args: []command.Arg{command.Opt(command.TokenArg("COUNT", command.Int("count"))), command.Opt(command.TokenArg("BLOCK", command.Int("milliseconds"))),
 		command.Block("STREAMS", command.ManyKeys("key", command.Read), command.Many("id"))},
-	Replies: "A map of the streams that have entries above the id; nil if none has, or the time is up. The id `$` is the stream's last one, `+` asks for its last entry.",
+	Replies: "A map of the streams that have entries above the id; nil if none has, or the time is up. The id `$` is the stream's last id, and `+` returns its last entry.",
 	Examples: `
 > XADD s 1-1 f a
 "1-1"
@@ -419,7 +419,7 @@ var specXReadGroup = command.Spec{
 	Args: []command.Arg{command.Block("GROUP", command.Str("group"), command.Str("consumer")).As("group_consumer"),
 		command.Opt(command.TokenArg("COUNT", command.Int("count"))), command.Opt(command.TokenArg("BLOCK", command.Int("milliseconds"))),
 		command.Opt(command.Token("NOACK")), command.Block("STREAMS", command.ManyKeys("key", command.Read), command.Many("id"))},
-	Replies: "A map of the streams that have something; nil if none has, or the time is up. The id `>` asks for what no consumer of the group has got, any other for what is pending for this one.",
+	Replies: "A map of the streams that have entries; nil if none has, or the time is up. The id `>` returns entries that no consumer of the group has got, any other id those that are pending for this consumer.",
 	Examples: `
 > XADD s 1-1 f a
 "1-1"

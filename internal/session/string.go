@@ -219,7 +219,7 @@ var specSetNX = command.Spec{
 	Summary: "Sets the string value of a key only when the key doesn't exist.",
 	Flags:   command.Write | command.DenyOOM | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.KeyOW|command.Insert), command.Str("value")},
-	Replies: "1 if the key was set, 0 if it was there.",
+	Replies: "1 if the key was set, 0 if it existed.",
 	Examples: `
 > SETNX k v
 (integer) 1

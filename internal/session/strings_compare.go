@@ -41,7 +41,7 @@ func checkDigest(c engine.Comparison, x []byte) error {
 
 var specDelEx = command.Spec{
 	Name: "delex", Group: command.GroupString, Since: "8.4.0", Complexity: "O(1) for IFEQ and IFNE, O(N) for IFDEQ and IFDNE where N is the length of the value.",
-	Summary: "Deletes a key, if its string value or the digest of it compares as asked.",
+	Summary: "Deletes a key if its string value, or the digest of it, meets a condition.",
 	Flags:   command.Write | command.Fast,
 	Args: []command.Arg{command.Key("key", command.Delete|command.VariableFlags).Note("ACCESS due to the optional conditions"),
 		command.Opt(command.OneOf("condition", command.TokenArg("IFEQ", command.Str("ifeq-value")), command.TokenArg("IFNE", command.Str("ifne-value")),
@@ -95,7 +95,7 @@ func runDelEx(c *command.Ctx) error {
 
 var specDelIfEq = command.Spec{
 	Name: "delifeq", Group: command.GroupString, Since: "9.0.0", Complexity: "O(1)",
-	Summary: "Deletes a key if its string value is the one given.",
+	Summary: "Deletes a key if its string value equals the given one.",
 	Flags:   command.Write | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Delete), command.Str("value")},
 	Replies: "1 if the key was deleted, 0 if not.",

@@ -103,7 +103,7 @@ func runMSetNX(c *command.Ctx) error {
 
 var specMSetEx = command.Spec{
 	Name: "msetex", Group: command.GroupString, Since: "8.4.0", Complexity: "O(N) where N is the number of keys to set.",
-	Summary: "Atomically sets several string keys with a shared expiration time, on condition that none or all of them exist.",
+	Summary: "Atomically sets several string keys with a shared expiration time, optionally only if none or all of them exist.",
 	Flags:   command.Write | command.DenyOOM,
 	Args: append([]command.Arg{command.Count("numkeys"), pairArgs("data", command.Overwrite),
 		command.Opt(command.OneOf("condition", command.Token("NX"), command.Token("XX"))), expiryArgs(command.Token("KEEPTTL"))}, modifiers()...),

@@ -14,16 +14,16 @@ import (
 
 var specClientTracking = command.Spec{
 	Name: "client|tracking", Group: command.GroupConnection, Since: "6.0.0", Complexity: "O(1). Some options may introduce additional complexity.",
-	Summary: "Has the server tell the connection when keys change that it has read, so that it may cache them.",
+	Summary: "Makes the server send an invalidation message when a key changes that the connection has read, so that the client may cache values.",
 	Flags:   ownFlags,
 	Client:  command.Stateful,
 	Args: []command.Arg{command.OneOf("status", command.Token("ON"), command.Token("OFF")), command.Opt(command.TokenArg("REDIRECT", command.Int("client-id"))),
 		command.Opt(command.RepeatToken(command.TokenArg("PREFIX", command.Str("prefix")))), command.Opt(command.Token("BCAST")), command.Opt(command.Token("OPTIN")),
 		command.Opt(command.Token("OPTOUT")), command.Opt(command.Token("NOLOOP"))},
-	Replies: "OK. From then on every key that a read command names is remembered, and its next change, expiry or eviction sends `invalidate` with the key, once; " +
+	Replies: "OK. From then on the server remembers every key that a read command names, and sends `invalidate` with the key, once, at its next change, expiration or eviction; " +
 		"a flush sends it with null. REDIRECT: to another connection, which in RESP2 must have subscribed to `" + tracking.InvalidateChannel +
 		"`. BCAST: for all keys, or those with a PREFIX, read or not. " +
-		"OPTIN, OPTOUT: reads count only, or do not count, behind CLIENT CACHING. NOLOOP: not for the connection's own changes.",
+		"OPTIN, OPTOUT: reads count only, or do not count, after CLIENT CACHING. NOLOOP: not for the connection's own changes.",
 	Examples: `
 > HELLO 3
 $_
@@ -112,11 +112,11 @@ func parseTracking(c *command.Ctx, m *tracking.Mode) error {
 
 var specClientCaching = command.Spec{
 	Name: "client|caching", Group: command.GroupConnection, Since: "6.0.0", Complexity: "O(1)",
-	Summary: "Says whether the keys of the next command are to be tracked.",
+	Summary: "Sets whether the server tracks the keys of the next command.",
 	Flags:   ownFlags,
 	Client:  command.Stateful,
 	Args:    []command.Arg{command.OneOf("mode", command.Token("YES"), command.Token("NO"))},
-	Replies: "OK. YES needs CLIENT TRACKING with OPTIN, NO with OPTOUT. Behind it may come one command, or a whole transaction.",
+	Replies: "OK. YES needs CLIENT TRACKING with OPTIN, NO with OPTOUT. It applies to one command, or to a whole transaction.",
 	Examples: `
 > CLIENT TRACKING ON OPTIN
 OK

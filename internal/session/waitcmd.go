@@ -20,13 +20,13 @@ const (
 
 var specWait = command.Spec{
 	Name: "wait", Group: command.GroupGeneric, Since: "3.0.0", Complexity: "O(1)",
-	Summary:    "Waits until replicas have acknowledged what was written, or for so many milliseconds; 0 for ever.",
+	Summary:    "Waits until replicas have acknowledged the connection's writes, or for so many milliseconds; 0 for ever.",
 	Flags:      command.Blocking,
 	FanOut:     command.FanOutOne,
 	Categories: command.CatConnection, Without: command.CatKeyspace,
 	Args:    []command.Arg{command.Int("numreplicas"), command.Int("timeout")},
 	Tips:    []string{"request_policy:all_shards", "response_policy:agg_min"},
-	Replies: "The number of replicas that have acknowledged everything the server had written when it was asked. Inside MULTI, and in a script, it does not wait.",
+	Replies: "The number of replicas that have acknowledged everything that the server had written when the command arrived. Inside MULTI, and in a script, it does not wait.",
 	Examples: `
 > SET k v
 OK
@@ -70,13 +70,13 @@ func awaitAcks(c *command.Ctx, timeout int64, reply func(*command.Ctx), met func
 
 var specWaitAOF = command.Spec{
 	Name: "waitaof", Group: command.GroupGeneric, Since: "7.2.0", Complexity: "O(1)",
-	Summary:    "Waits until what was written is synced to the append-only file here (1) and on replicas, or for so many milliseconds; 0 for ever.",
+	Summary:    "Waits until the connection's writes are synced to the append-only file here (1) and on replicas, or for so many milliseconds; 0 for ever.",
 	Flags:      command.Blocking,
 	FanOut:     command.FanOutOne,
 	Categories: command.CatConnection, Without: command.CatKeyspace,
 	Args:     []command.Arg{command.Int("numlocal"), command.Int("numreplicas"), command.Int("timeout")},
 	Tips:     []string{"request_policy:all_shards", "response_policy:agg_min"},
-	Replies:  "Whether it is synced here, 0 or 1, and the number of replicas that say that they have synced it. Inside MULTI, and in a script, it does not wait.",
+	Replies:  "Whether they are synced here, 0 or 1, and the number of replicas that report that they have synced them. Inside MULTI, and in a script, it does not wait.",
 	Errors:   []string{string(errWaitAOFOff) + ": numlocal is 1 and there is no append-only file"},
 	Examples: "> SET k v\nOK\n> WAITAOF 0 0 1000\n1) (integer) 0\n2) (integer) 0\n> WAITAOF 1 0 0\n(error) " + string(errWaitAOFOff) + "\n",
 	Run:      runWaitAOF,

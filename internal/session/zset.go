@@ -55,7 +55,7 @@ var specZAdd = command.Spec{
 	History: []command.Change{{Since: "2.4.0", Text: "Accepts multiple elements."}, {Since: "3.0.2", Text: "Added the `XX`, `NX`, `CH` and `INCR` options."},
 		{Since: "6.2.0", Text: "Added the `GT` and `LT` options."}},
 	Replies: "The number of members added, with CH of those added or changed. With INCR the new score, or nil if the options did not allow it. " +
-		"A member that is there keeps its expiration time.",
+		"An existing member keeps its expiration time.",
 	Examples: `
 > ZADD z 1 one 2 two
 (integer) 2
@@ -236,7 +236,7 @@ var specZRem = command.Spec{
 	Flags:      command.Write | command.Fast,
 	Args:       []command.Arg{command.Key("key", command.Delete), command.Many("member")},
 	History:    []command.Change{{Since: "2.4.0", Text: "Accepts multiple elements."}},
-	Replies:    "How many of the members were there.",
+	Replies:    "The number of members that existed.",
 	Examples: `
 > ZADD z 1 a 2 b
 (integer) 2
@@ -435,8 +435,8 @@ var specZRandMember = command.Spec{
 	Args: []command.Arg{command.Key("key", command.Read),
 		command.Opt(command.Block("options", command.Int("count"), command.Opt(command.Token("WITHSCORES"))))},
 	Tips: []string{"nondeterministic_output"},
-	Replies: "A member, or nil if there is no such key. With a count an array: of so many different members, or of all if there are not more; " +
-		"of exactly so many, which may be the same, for a negative count.",
+	Replies: "A member, or nil if there is no such key. With a count an array: of that many different members, or of all if there are fewer; " +
+		"of exactly that many, with repetitions, for a negative count.",
 	Errors: command.DrawErrors,
 	Examples: `
 > ZADD z 1 a

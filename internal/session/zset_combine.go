@@ -33,7 +33,7 @@ var specZUnion = command.Spec{
 	Summary:    "Returns the union of multiple sorted sets.",
 	Flags:      command.ReadOnly,
 	Args:       combined(weighing()...),
-	Replies:    "An array of members, each with its score where asked: the sum of its scores, each times the set's weight. The members of sets count with the score 1.",
+	Replies:    "An array of members, each with its score if requested: the sum of its scores, each times the set's weight. The members of sets count with the score 1.",
 	Examples: `
 > ZADD a 1 x 2 y
 (integer) 2
@@ -54,7 +54,7 @@ var specZInter = command.Spec{
 	Summary:    "Returns the intersect of multiple sorted sets.",
 	Flags:      command.ReadOnly,
 	Args:       combined(weighing()...),
-	Replies:    "An array of members, each with its score where asked, as ZUNION's.",
+	Replies:    "An array of members, each with its score if requested, as in ZUNION.",
 	Examples: `
 > ZADD a 1 x 2 y
 (integer) 2
@@ -73,7 +73,7 @@ var specZDiff = command.Spec{
 	Summary:    "Returns the difference between multiple sorted sets.",
 	Flags:      command.ReadOnly,
 	Args:       combined(),
-	Replies:    "An array of the first set's members that are in no other, each with its score where asked.",
+	Replies:    "An array of the first set's members that are in no other, each with its score if requested.",
 	Examples: `
 > ZADD a 1 x 2 y
 (integer) 2

@@ -36,8 +36,8 @@ var specZRange = command.Spec{
 		command.Opt(command.Token("REV")).Since("6.2.0"),
 		limitArg().Since("6.2.0"), command.Opt(command.Token("WITHSCORES")), command.Opt(command.Token("WITHTTL")).Since("0.4.0")},
 	History: []command.Change{{Since: "6.2.0", Text: "Added the `REV`, `BYSCORE`, `BYLEX` and `LIMIT` options."}},
-	Replies: "An array of members, each with its score where asked. With REV the first bound is the higher one. " +
-		"WITHTTL makes each member an array of it, its score where asked, and how many ms it lives on, -1 for as long as the key.",
+	Replies: "An array of members, each with its score if requested. With REV the first bound is the higher one. " +
+		"WITHTTL makes each member an array of it, its score if requested, and its time to live in ms, -1 for that of the key.",
 	Examples: `
 > ZADD z 1 a 2 b 3 c
 (integer) 3
