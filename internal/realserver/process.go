@@ -160,6 +160,12 @@ var binary = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv(binaryEnv); path != "" {
 		return path, nil
 	}
+	// The package that is tested may be in another module, such as internal/test, whose
+	// go.sum does not have what the program needs.
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/ebbdb/ebb").Output()
+	if err != nil {
+		return "", fmt.Errorf("go list -m: %w", err)
+	}
 	var said []byte
 	for _, instead := range []string{"true", "echo"} {
 		args := []string{"run", "-exec", instead}
@@ -167,6 +173,7 @@ var binary = sync.OnceValues(func() (string, error) {
 			args = append(args, "-race")
 		}
 		cmd := exec.Command("go", append(args, "github.com/ebbdb/ebb/cmd/ebb")...)
+		cmd.Dir = strings.TrimSpace(string(root))
 		var complaints bytes.Buffer
 		cmd.Stderr = &complaints
 		var err error
