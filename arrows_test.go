@@ -64,21 +64,23 @@ var arrows = []struct {
 		"internal/script", "internal/tracking"}}, // asks the sessions by admin.Host
 	{"internal/tracking", []string{"engine", "internal/prefixes", "resp"}}, // knows clients as Clients
 	{"internal/script", []string{"internal/lua", "internal/rdb", "resp"}},
-	{"internal/replication", []string{"engine", "resp", "internal/config", "internal/durable", "internal/oplog", "internal/rdb", "internal/reactor"}}, // behind its Host, as durable
-	{"internal/durable", []string{"engine", "resp", "internal/"}},                                                                                     // keeps an engine's data in files
-	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}},                                                                            // the toolkit's tests
-	{"internal/expiries", []string{"conn", "internal/kit"}},                                                                                           // what the toolkit's listeners share
-	{"internal/limittest", []string{".", "limit"}},                                                                                                    // what contrib's tests of frameworks share
-	{"internal/remote", []string{"conn", "internal/routing"}},                                                                                         // what goredis and contrib/rueidis share
-	{"internal/routing", []string{"resp"}},                                                                                                            // what a client knows of commands: generated data
-	{"internal/doccode", []string{"internal/realserver"}},                                                                                             // compiles what documentation shows
-	{"internal/drivertest", []string{".", "internal/backends"}},                                                                                       // what tests of the root and contrib/rueidis share
-	{"internal/expirytest", []string{".", "ebbtest", "internal/draw"}},                                                                                // the model that expmap and expset are compared with
-	{"internal/hangtest", []string{"", "."}},                                                                                                          // plays the toolkit's objects through a silence
-	{"internal/test", []string{"", "."}},                                                                                                              // a module of its own: tests that drive programs and clients
-	{"internal/objects", []string{"", "."}},                                                                                                           // all objects of the toolkit, and the rules that they keep
+	// behind its Host, as durable
+	{"internal/replication", []string{"engine", "resp", "internal/config", "internal/durable", "internal/oplog", "internal/rdb",
+		"internal/reactor"}},
+	{"internal/durable", []string{"engine", "resp", "internal/"}},          // keeps an engine's data in files
+	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}}, // the toolkit's tests
+	{"internal/expiries", []string{"conn", "internal/kit"}},                // what the toolkit's listeners share
+	{"internal/limittest", []string{".", "limit"}},                         // what contrib's tests of frameworks share
+	{"internal/remote", []string{"conn", "internal/routing"}},              // what goredis and contrib/rueidis share
+	{"internal/routing", []string{"resp"}},                                 // what a client knows of commands: generated data
+	{"internal/doccode", []string{"internal/realserver"}},                  // compiles what documentation shows
+	{"internal/drivertest", []string{".", "internal/backends"}},            // what tests of the root and contrib/rueidis share
+	{"internal/expirytest", []string{".", "ebbtest", "internal/draw"}},     // the model that expmap and expset are compared with
+	{"internal/hangtest", []string{"", "."}},                               // plays the toolkit's objects through a silence
+	{"internal/test", []string{"", "."}},                                   // a module of its own: tests that drive programs and clients
+	{"internal/objects", []string{"", "."}},                                // all objects of the toolkit, and the rules that they keep
 	{"internal/kit", []string{"conn"}},
-	// Rooms of the engine know rooms only.
+	// Structures of the engine import structures only.
 	{"internal/", []string{"internal/", "resp"}},
 
 	{"examples/internal/exampletest", []string{".", "internal/backends"}},
