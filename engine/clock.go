@@ -7,33 +7,34 @@ import (
 	"time"
 )
 
-// Clock is where an engine gets its time from: microseconds since 1970,
-// never running backwards. Implementations are safe for concurrent use.
+// Clock is the source of an engine's time, in microseconds since 1970. It never runs
+// backwards. Implementations are safe for concurrent use.
 type Clock interface {
 	Micros() int64
 }
 
-// stepSize is the difference between wall clock and engine time from which on
-// a change counts as a step: more than NTP slews away in a second.
+// stepSize is the difference between wall clock and engine time, in us, from which on a
+// change counts as a step: more than NTP slews in a second.
 const stepSize = 250 * 1000
 
-// maxSlew is how fast engine time is moved towards the wall clock: 1 %, so
-// that no deadline is off by more than that.
+// maxSlew is how fast engine time moves towards the wall clock at most: 1 %, so that no
+// deadline is off by more than that.
 const maxSlew = 10000 // parts per million
 
-// maxDrift is how much the wall clock may gain on the monotonic one between two
-// looks, in parts per million, to be followed at once: what NTP makes it gain.
+// maxDrift is how much the wall clock may gain on the monotonic one between two looks, in
+// parts per million, for engine time to follow at once: NTP makes it gain as much.
 const maxDrift = 500
 
-// checkEvery is how often, in microseconds, the wall clock is looked at: so often
-// that what NTP makes it gain in between, 2 to 10 us, is less than a round trip
-// takes: clients on the same machine see TIME between their own looks at the clock.
+// checkEvery is the interval, in microseconds, at which the clock looks at the wall
+// clock. NTP makes the wall clock gain 2 to 10 us in it. That is less than a round trip
+// takes, so that clients on the same machine see TIME between their own looks at the
+// clock.
 const checkEvery = 100 * 1000
 
-// SystemClock is engine time: the wall clock at the start plus the time that
-// has passed since, suspension included. A step of the wall clock does not
-// step it; it is slewed towards the wall by at most 1 %. Reading it costs one
-// monotonic clock read. Make one with NewSystemClock.
+// SystemClock is engine time: the wall clock at the start plus the time that has passed
+// since, suspension included. When the wall clock steps, engine time does not step; it
+// moves towards the wall clock by at most 1 %. Micros costs one monotonic clock read.
+// NewSystemClock returns one.
 type SystemClock struct {
 	start time.Time // carries the monotonic reading
 	line  atomic.Pointer[line]
@@ -42,17 +43,18 @@ type SystemClock struct {
 	steps   int64
 	offset  int64 // wall - engine time at the last look, us
 	suspend int64 // boot time - monotonic time at the last look, us
-	// read reads both clocks at one instant, us: where they are read one after
-	// the other, whatever comes between the two would look like a drift.
+	// read reads both clocks at one instant, us. If it read one after the other, a pause
+	// between the two would look like a drift.
 	read func() (mono, wall int64)
 }
 
-// line is engine time as a function of monotonic time, both in us. It is bent by
-// ppm for checkEvery, and goes on straight: nobody may look at the clock for hours.
+// line is engine time as a function of monotonic time, both in us. ppm bends it for
+// checkEvery; after that it is straight, because hours may pass until the next look at
+// the clock.
 type line struct {
 	mono, engine int64
 	ppm          int64
-	check        int64 // mono from which on the wall is looked at again
+	check        int64 // mono from which on the clock looks at the wall again
 }
 
 func (l *line) at(mono int64) int64 {
@@ -82,7 +84,7 @@ func (c *SystemClock) Micros() int64 {
 	return c.look()
 }
 
-// mono is a time as monotonic time since the start, us.
+// mono returns a time as monotonic time since the start, us.
 func (c *SystemClock) mono(t time.Time) int64 { return int64(t.Sub(c.start) / time.Microsecond) }
 
 // look compares engine time with the wall clock, bends the line, and returns
@@ -108,9 +110,9 @@ func (c *SystemClock) look() int64 {
 	return now
 }
 
-// NotBefore has engine time go on from us, if that is later than now: what was
-// written before the start is of the past. The wall clock, which is behind then, is
-// slewed towards as after a step.
+// NotBefore makes engine time continue from us, if that is later than now, because the
+// data that was written before the start lies in the past. The wall clock is behind then,
+// and engine time slews towards it as after a step.
 func (c *SystemClock) NotBefore(us int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,16 +124,16 @@ func (c *SystemClock) NotBefore(us int64) {
 	}
 }
 
-// Offset returns the wall clock's lead over engine time at the last look, and
-// how many steps of the wall clock were seen.
+// Offset returns the wall clock's lead over engine time at the last look, and the number
+// of steps of the wall clock that the clock has seen.
 func (c *SystemClock) Offset() (lead time.Duration, steps int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Duration(c.offset) * time.Microsecond, c.steps
 }
 
-// ManualClock is a clock that stands still until Advance is called. Engines on
-// it reclaim what expires within Advance, in the order of the deadlines.
+// ManualClock is a clock that stands still until Advance is called. Advance runs the
+// reclaimers of its engines, in the order of the deadlines.
 type ManualClock struct {
 	now atomic.Int64
 
@@ -139,7 +141,7 @@ type ManualClock struct {
 	sleeper []sleeper
 }
 
-// sleeper is woken by a manual clock at its next time, in ms.
+// A manual clock wakes a sleeper at the sleeper's next time, in ms.
 type sleeper interface {
 	nextWork() (ms int64, ok bool)
 	work()
@@ -155,8 +157,8 @@ func NewManualClock(start time.Time) *ManualClock {
 // Micros implements Clock.
 func (c *ManualClock) Micros() int64 { return c.now.Load() }
 
-// Advance moves the clock by d, stopping at each deadline on the way, and
-// returns when all that fell due has been reclaimed.
+// Advance moves the clock by d and stops at each deadline in between. It returns when the
+// reclaimers have removed everything that is due.
 func (c *ManualClock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,16 +181,16 @@ func (c *ManualClock) Advance(d time.Duration) {
 	c.now.Store(max(end, c.now.Load()))
 }
 
-// NotBefore has the clock show us, if that is later. Nothing is reclaimed.
+// NotBefore makes the clock show us, if that is later. It reclaims nothing.
 func (c *ManualClock) NotBefore(us int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now.Store(max(us, c.now.Load()))
 }
 
-// Attend has Advance stop at the times that next says, in ms since 1970, and
-// call run there, until stop is called. Afterwards next must say a later time,
-// or none. Both are called with the clock's lock held.
+// Attend makes Advance stop at the times that next returns, in ms since 1970, and call
+// run there, until the caller calls stop. After a run, next must return a later time, or
+// none. Advance calls both with the clock's lock held.
 func (c *ManualClock) Attend(next func() (ms int64, ok bool), run func()) (stop func()) {
 	s := &attendant{next, run}
 	c.register(s)

@@ -22,19 +22,19 @@ type Options struct {
 	Shards int
 	// Clock is engine time; a new SystemClock if nil.
 	Clock Clock
-	// Hooks are told what happens; may be nil.
+	// Hooks get the events of the engine; may be nil.
 	Hooks Hooks
-	// RecordEffects keeps effects for Drain, for tests; without it none are encoded
-	// before NeedLog.
+	// RecordEffects keeps effects for Drain, for tests; without it the engine encodes no
+	// effects before NeedLog.
 	RecordEffects bool
-	// Reclaimers is how many Reclaimers share the shards, for callers that run
-	// them between other work (see DB.Reclaimer). If 0 the DB runs one in a
+	// Reclaimers is the number of Reclaimers that share the shards, for callers that run
+	// them between other work (see DB.Reclaimer). If it is 0, the DB runs one in a
 	// goroutine of its own, or within ManualClock.Advance.
 	Reclaimers int
 }
 
-// DB is an engine. Its methods are safe for concurrent use. Close it to give
-// its memory back.
+// DB is an engine. Its methods are safe for concurrent use. Close returns its memory to
+// the system.
 type DB struct {
 	clock  Clock
 	hooks  Hooks
@@ -50,34 +50,34 @@ type DB struct {
 	txs        sync.Pool
 	log        *oplog.Log    // the effects, for files and replicas
 	drain      *oplog.Reader // for Drain; nil unless RecordEffects
-	drainDB    int           // the database that what Drain has read had selected
+	drainDB    int           // the database that is selected at the end of what Drain has read
 	drainSeq   uint64
 	fence      atomic.Int64             // the newest fencing token
-	book       atomic.Pointer[ruleBook] // on what expires; nil: there are no rules
+	book       atomic.Pointer[ruleBook] // the rules on expiry; nil: there are no rules
 	logging    atomic.Bool              // effects are encoded; it changes with all shards locked
-	logUsers   int                      // who needs them; guarded by all shards, like
-	logMuted   bool                     // nobody gets them
+	logUsers   int                      // the number of users of the log; all shards guard it, as they do
+	logMuted   bool                     // the log is off for all users
 	used       atomic.Int64             // bytes, as of each shard's last publish, and what was charged
 	charged    atomic.Int64             // of used: by Charge
 	limiters   atomic.Int64             // of used, those of limiters
 	limit      atomic.Int64             // 0: none; else shards publish with every write
 	eviction   atomic.Pointer[Eviction]
-	evicting   atomic.Bool              // the reclaimers are to evict
-	watches    atomic.Int64             // watched keys of all clients: none, and changes look for none
-	waits      atomic.Int64             // places in lines: none, and changes look for none
+	evicting   atomic.Bool              // the reclaimers have to evict
+	watches    atomic.Int64             // watched keys of all clients; at zero a change looks for none
+	waits      atomic.Int64             // places in lines; at zero a change looks for none
 	notify     atomic.Uint32            // classes of events that Hooks wants
 	noActive   atomic.Bool              // active expiry is off
 	still      atomic.Bool              // nothing expires or is evicted for now: SetStill
-	snap       atomic.Pointer[snapshot] // under way; nil: none
-	snapping   atomic.Bool              // one is under way, or about to be
+	snap       atomic.Pointer[snapshot] // the snapshot that is under way; nil: none
+	snapping   atomic.Bool              // a snapshot is under way, or is about to be
 	loadSpan   int64                    // of Load: the span of the next key's sliding deadline
 	replica    atomic.Bool              // a master decides what expires; it changes with all shards locked, as do
-	filling    atomic.Bool              // the engine is filled by a file or a log, and
-	passive    atomic.Bool              // one of the two: what is dead is hidden, and nothing removes it
+	filling    atomic.Bool              // a file or a log fills the engine, and
+	passive    atomic.Bool              // one of the two: reads hide what is dead, and nothing removes it
 	maxAhead   atomic.Int64             // us; see SetMaxAhead
 	seen       atomic.Int64             // us; see SawTime
 	loads      int                      // calls of BeginLoad without their EndLoad; guarded by all shards
-	ownEvict   atomic.Bool              // a replica evicts as well
+	ownEvict   atomic.Bool              // a replica evicts too
 	lfu        atomic.Bool              // access clocks count frequency
 	lfuLog     atomic.Int64
 	lfuDecay   atomic.Int64
@@ -86,7 +86,7 @@ type DB struct {
 	stop       func()
 }
 
-// ErrClosed is returned by what is called after Close.
+// ErrClosed is the error of calls after Close.
 var ErrClosed = errors.New("the engine is closed")
 
 // Open returns an empty engine.
@@ -127,8 +127,8 @@ func Open(o Options) *DB {
 	return db
 }
 
-// Close stops the engine's goroutine and gives all memory back. No transaction
-// may be open, and none may begin.
+// Close stops the engine's goroutine and frees all memory. No transaction may be open,
+// and none may begin.
 func (db *DB) Close() {
 	if db.closed.Swap(true) {
 		return
@@ -151,7 +151,7 @@ func (db *DB) Shards() int { return len(db.shards) }
 // Clock returns the engine's clock.
 func (db *DB) Clock() Clock { return db.clock }
 
-// UsedMemory returns the living bytes: records, values, tables, and what was charged.
+// UsedMemory returns the living bytes: records, values, tables, and the bytes of Charge.
 // It locks the shards in turn.
 func (db *DB) UsedMemory() int64 {
 	for _, sh := range db.shards {
@@ -162,10 +162,9 @@ func (db *DB) UsedMemory() int64 {
 	return db.used.Load()
 }
 
-// Charge adds n bytes, which may be negative, to the used memory for what is kept
-// beside the data and takes up as much: what clients watch and wait for, and what the
-// caller keeps for them. It counts against LimitMemory at once. Any goroutine may call
-// it, whatever it holds.
+// Charge adds n bytes, which may be negative, to the used memory: for what the caller
+// keeps beside the data, such as the watches and waits of clients. The bytes count
+// against LimitMemory at once. Any goroutine may call Charge, whatever locks it holds.
 func (db *DB) Charge(n int64) {
 	db.charged.Add(n)
 	db.used.Add(n)
@@ -174,27 +173,27 @@ func (db *DB) Charge(n int64) {
 // Charged returns the sum of what Charge has added.
 func (db *DB) Charged() int64 { return db.charged.Load() }
 
-// HeldMemory returns the bytes of slabs in use and of idle ones that keep
+// HeldMemory returns the bytes of the slabs in use, and those of the idle slabs that keep
 // their physical pages.
 func (db *DB) HeldMemory() (used, idle int) { return db.pool.Used(), db.pool.Idle() }
 
-// LimitMemory sets the bytes from which on OverLimit says yes; 0 for no limit.
+// LimitMemory sets the number of bytes above which OverLimit reports true; 0 is no limit.
 func (db *DB) LimitMemory(bytes int64) {
 	db.limit.Store(bytes)
 	db.UsedMemory()
 	db.evictSoon()
 }
 
-// OverLimit reports whether more is used than LimitMemory allows, and whether that
-// matters: not on a replica that leaves eviction to its master. It costs two
-// atomic reads: every transaction that writes keeps the sum up to date.
+// OverLimit reports whether the engine uses more memory than LimitMemory allows. It
+// reports false on a replica that leaves eviction to its master. It costs two atomic
+// reads: every transaction that writes keeps the sum up to date.
 func (db *DB) OverLimit() bool {
 	limit := db.limit.Load()
 	return limit > 0 && db.used.Load() > limit && !db.spared()
 }
 
-// SetActiveExpiry switches the reclaimers on (the default) or off. What is
-// expired stays invisible either way.
+// SetActiveExpiry switches the reclaimers on (the default) or off. Expired keys and items
+// stay invisible either way.
 func (db *DB) SetActiveExpiry(on bool) {
 	db.noActive.Store(!on)
 	if on {
@@ -206,9 +205,10 @@ func (db *DB) SetActiveExpiry(on bool) {
 	}
 }
 
-// SetStill has the data stand still, or move again: meanwhile nothing is reclaimed or
-// evicted, and reads hide what is dead without removing it. What writes come upon expires
-// as ever. It locks nothing, costs O(shards), and any goroutine may call it.
+// SetStill makes the data stand still, or move again. While it stands still, the engine
+// reclaims and evicts nothing, and reads hide what is dead without removing it. Writes
+// still remove the expired items that they meet. SetStill locks nothing, costs O(shards),
+// and any goroutine may call it.
 func (db *DB) SetStill(on bool) {
 	if db.still.Swap(on) == on || on {
 		return
@@ -219,8 +219,8 @@ func (db *DB) SetStill(on bool) {
 	db.evictSoon()
 }
 
-// hashTag returns the part of a key that decides its shard: what stands
-// between the first '{' and the next '}', if that is not empty, else the key.
+// hashTag returns the part of a key that decides its shard: the bytes between the first
+// '{' and the next '}', if there are any, else the key.
 func hashTag(key []byte) []byte {
 	i := bytes.IndexByte(key, '{')
 	if i < 0 {
@@ -245,10 +245,10 @@ func (db *DB) shardOfHash(h uint64) int { return int(h>>32) & (len(db.shards) - 
 
 func (db *DB) hashOf(key string) uint64 { return maphash.String(db.seed, key) }
 
-// maxString is the longest string unless SetMaxString says otherwise.
+// maxString is the length of the longest string, in bytes, without SetMaxString.
 const maxString = 512 << 20
 
-// MaxString returns how long a string may grow, in bytes.
+// MaxString returns the length that a string may have at most, in bytes.
 func (db *DB) MaxString() int {
 	if n := db.longest.Load(); n > 0 {
 		return int(n)
@@ -256,12 +256,13 @@ func (db *DB) MaxString() int {
 	return maxString
 }
 
-// SetMaxString sets how long a string may grow, in bytes: proto-max-bulk-len.
+// SetMaxString sets the length that a string may have at most, in bytes:
+// proto-max-bulk-len.
 func (db *DB) SetMaxString(n int) { db.longest.Store(int64(n)) }
 
-// Layout says up to which size containers are small: packed into one run of
-// bytes. It is the -max-listpack- and other such directives of Redis. A
-// container that has outgrown it becomes large with the next write.
+// Layout sets the sizes up to which containers are small, which means packed into one run
+// of bytes. The -max-listpack- directives of Redis and their like set it. A container
+// that exceeds it becomes large with the next write.
 type Layout struct {
 	HashEntries, HashValue int // fields; bytes of the longest field or value
 	SetIntegers            int // members of a set of integers
@@ -273,7 +274,7 @@ type Layout struct {
 	HyperLogLogSparse      int // bytes of a sparse HyperLogLog
 }
 
-// defaultLayout is Redis 7.2's.
+// defaultLayout returns the layout of Redis 7.2.
 func defaultLayout() Layout {
 	return Layout{
 		HashEntries: 512, HashValue: 64,
@@ -286,7 +287,7 @@ func defaultLayout() Layout {
 	}
 }
 
-// SetLayout changes the layout that writes aim at from now on.
+// SetLayout changes the layout. Later writes follow it.
 func (db *DB) SetLayout(l Layout) { db.layout.Store(&l) }
 
 // Layout returns the layout in force.

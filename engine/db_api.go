@@ -2,10 +2,10 @@ package engine
 
 import "time"
 
-// The methods of this file are single operations: a transaction each.
+// Each method of this file is a transaction of one operation.
 
-// Get appends a string's value to dst. ok is false, and dst is returned as it
-// is, if there is no such key. It allocates nothing if dst has room.
+// Get appends a string's value to dst. If there is no such key, ok is false and Get
+// returns dst unchanged. It allocates nothing if dst has room.
 func (db *DB) Get(dbi int, key, dst []byte) (val []byte, ok bool, err error) {
 	tx := db.txs.Get().(*Tx)
 	tx.LockKey(dbi, key)
@@ -15,8 +15,7 @@ func (db *DB) Get(dbi int, key, dst []byte) (val []byte, ok bool, err error) {
 	return dst, ok, err
 }
 
-// Set stores a string that lives for ttl, for ever if ttl is 0. It allocates
-// nothing.
+// Set stores a string that lives for ttl, or for ever if ttl is 0. It allocates nothing.
 func (db *DB) Set(dbi int, key, val []byte, ttl time.Duration) error {
 	tx := db.txs.Get().(*Tx)
 	tx.LockKey(dbi, key)
@@ -38,7 +37,7 @@ func (db *DB) Del(dbi int, key []byte) bool {
 	return ok
 }
 
-// Expire lets a key live for another ttl, and reports whether it is there.
+// Expire sets a key's time to live to ttl, and reports whether the key exists.
 func (db *DB) Expire(dbi int, key []byte, ttl time.Duration) bool {
 	tx := db.txs.Get().(*Tx)
 	tx.LockKey(dbi, key)
@@ -47,8 +46,8 @@ func (db *DB) Expire(dbi int, key []byte, ttl time.Duration) bool {
 	return ok
 }
 
-// TTL returns how long a key lives on: NoDeadline ms if for ever, NoKey ms if
-// it is not there.
+// TTL returns a key's remaining time to live: NoDeadline ms if it has no deadline, NoKey
+// ms if there is no such key.
 func (db *DB) TTL(dbi int, key []byte) time.Duration {
 	tx := db.txs.Get().(*Tx)
 	tx.LockKey(dbi, key)
@@ -57,8 +56,8 @@ func (db *DB) TTL(dbi int, key []byte) time.Duration {
 	return time.Duration(d) * time.Millisecond
 }
 
-// After returns the deadline, in ms since 1970, of what is to live for d from
-// the transaction's instant on; a part of a millisecond counts as a whole one.
+// After returns the deadline, in ms since 1970, that lies d after the transaction's
+// instant. It rounds d up to a whole millisecond.
 func (tx *Tx) After(d time.Duration) int64 {
 	return tx.ms + int64((d+time.Millisecond-1)/time.Millisecond)
 }

@@ -7,25 +7,25 @@ import (
 	"github.com/ebbdb/ebb/internal/wheel"
 )
 
-// Horizons are how far ahead, in ms, a Survey counts what falls due.
+// Horizons are the spans, in ms, within which a Survey counts future deadlines.
 var Horizons = [...]int64{1000, 60 * 1000, 3600 * 1000}
 
-// Survey is what an engine counts, all shards together, as monitoring wants it.
+// Survey is the state of an engine in numbers, all shards together, for monitoring.
 type Survey struct {
 	Counters   Counters
 	Databases  []DatabaseSurvey
 	Keys       DeadlineSurvey // keys with a deadline
-	Containers DeadlineSurvey // containers in which something falls due
+	Containers DeadlineSurvey // containers that have an item with a deadline
 	Queues     QueueSurvey    // delay queues
 	Used       int64          // living bytes
 	Protected  ProtectedMemory
-	Rules      []RuleSurvey // on what expires
-	Waiting    int64        // places in lines for keys: commands that wait, once for each key
-	Stale      int          // shards that were held; their part is of an earlier survey
+	Rules      []RuleSurvey // on expiry
+	Waiting    int64        // places in lines for keys: waiting commands, one for each of their keys
+	Stale      int          // shards that were locked; their part is from an earlier survey
 }
 
-// DatabaseSurvey describes one database. Due of KeyspaceStats is estimated like
-// DeadlineSurvey.Due.
+// DatabaseSurvey describes one database. Due of KeyspaceStats is an estimate, as
+// DeadlineSurvey.Due is.
 type DatabaseSurvey struct {
 	KeyspaceStats
 	Tables    int64 // bytes of its tables
@@ -36,12 +36,12 @@ type DatabaseSurvey struct {
 type QueueSurvey struct {
 	Queues int64
 	Jobs   int64 // in them, whatever their state
-	Leased int64 // of these, with a consumer, or late to be taken back
-	Ready  int64 // of these, due and with nobody; of 1,024 queues of each shard and database
+	Leased int64 // of these, jobs with a consumer, or whose lease is over and not yet taken back
+	Ready  int64 // of these, due and without a consumer; counted in 1,024 queues of each shard and database
 }
 
-// surveyQueues is of how many queues of a shard and database the ready jobs are
-// counted: a fraction of a microsecond each.
+// surveyQueues is the number of queues of a shard and database whose ready jobs a survey
+// counts; a queue costs a fraction of a microsecond.
 const surveyQueues = 1024
 
 func (q *QueueSurvey) add(sp *space, now int64) {
@@ -62,26 +62,26 @@ func (q *QueueSurvey) sum(o *QueueSurvey) {
 	q.Ready += o.Ready
 }
 
-// RuleSurvey says what a rule on what expires did since it was set.
+// RuleSurvey counts what a rule on expiry did since it was set.
 type RuleSurvey struct {
 	Database         int
 	Name             string
 	Fired, Suspended int64 // see RuleState
 }
 
-// DeadlineSurvey describes what wheels hold. The numbers are sums of slots: those
-// up to 256 ms ahead are exact, further ahead the entries of a slot that an
-// instant cuts count as spread evenly over it.
+// DeadlineSurvey describes the entries of wheels. The numbers are sums of slots: those up
+// to 256 ms ahead are exact. Where an instant further ahead cuts a slot, the entries of
+// the slot count as spread evenly over it.
 type DeadlineSurvey struct {
 	Entries int64
 	Due     int64                // of these, the deadlines that have passed
 	Ahead   [len(Horizons)]int64 // of these, the deadlines within each of Horizons, due or not
 }
 
-// Surveyor takes surveys of a DB. It locks one shard at a time, for a few
-// microseconds, and waits for none of them: of a shard that somebody holds for
-// longer than surveyPatience, as a script may, it gives what it last saw. It is
-// safe for concurrent use; surveys are taken one after the other.
+// Surveyor takes surveys of a DB. It locks one shard at a time, for a few microseconds,
+// and waits for none of them. A script may lock a shard for longer than all rounds take;
+// for such a shard the survey has the numbers of an earlier one. A Surveyor is safe for
+// concurrent use; it takes one survey after the other.
 type Surveyor struct {
 	db *DB
 
@@ -89,7 +89,7 @@ type Surveyor struct {
 	parts []surveyPart
 }
 
-// surveyPart is what one shard last had.
+// surveyPart holds the last numbers of one shard.
 type surveyPart struct {
 	seen             bool // in the survey that is being taken
 	counters         Counters
@@ -99,14 +99,14 @@ type surveyPart struct {
 	protected        ProtectedMemory
 }
 
-// spacePart is what one shard has of one database.
+// spacePart holds the numbers of one database in one shard.
 type spacePart struct {
 	DatabaseSurvey
 	ttls int64 // sum of the keys' remaining times, ms
 }
 
-// NewSurveyor returns a surveyor that has seen nothing yet. It takes some 20 KB
-// for each shard.
+// NewSurveyor returns a surveyor that has seen nothing yet. It takes some 20 KB for each
+// shard.
 func (db *DB) NewSurveyor() *Surveyor {
 	s := &Surveyor{db: db, parts: make([]surveyPart, len(db.shards))}
 	for i := range s.parts {
@@ -116,18 +116,18 @@ func (db *DB) NewSurveyor() *Surveyor {
 }
 
 const (
-	// surveyRounds is how often a survey tries to lock a shard, and surveyPause
-	// how long it pauses after the first round; each further pause is twice as
-	// long. Commands hold a shard for microseconds, so the second round is rarely
-	// needed; all of them together take 26 ms: long enough for all but the longest
-	// commands, and nothing to who scrapes.
+	// surveyRounds is how often a survey tries to lock a shard. surveyPause is the pause
+	// after the first round; each further pause is twice as long. Commands lock a shard
+	// for microseconds, so a survey rarely needs the second round. All pauses together
+	// take 26 ms: long enough for all but the longest commands, and short for a
+	// monitoring system.
 	surveyRounds = 10
 	surveyPause  = 50 * time.Microsecond
 )
 
-// Survey returns the present numbers. It costs some microseconds for each shard
-// and database in use, and up to 26 ms of pauses while shards are
-// held. The caller must hold none.
+// Survey returns the present numbers. It costs some microseconds for each shard and
+// database in use, and up to 26 ms of pauses while shards are locked. The caller must
+// hold none.
 func (s *Surveyor) Survey() *Survey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,8 +142,8 @@ func (s *Surveyor) Survey() *Survey {
 	return s.sum()
 }
 
-// round looks at the shards that were not seen yet and that nobody holds, and
-// reports whether all have been seen.
+// round looks at the shards that the survey has not seen yet and that are unlocked, and
+// reports whether it has seen all.
 func (s *Surveyor) round() (all bool) {
 	all = true
 	for i, sh := range s.db.shards {
@@ -159,7 +159,7 @@ func (s *Surveyor) round() (all bool) {
 	return all
 }
 
-// look notes what a shard, which is locked, has now.
+// look notes the present numbers of a shard, which is locked.
 func (p *surveyPart) look(sh *shard) {
 	p.seen = true
 	p.counters = sh.stats
@@ -190,8 +190,8 @@ func (p *surveyPart) look(sh *shard) {
 	}
 }
 
-// add adds a wheel as of now, in ms, and returns how many of its entries are due.
-// O(slots in use), and it moves nothing.
+// add adds the entries of a wheel as of now, in ms, and returns how many of them are due.
+// It moves nothing. O(slots in use).
 func (d *DeadlineSurvey) add(w *wheel.Wheel, now int64) (due int) {
 	now = max(now, w.Time())
 	var bounds [1 + len(Horizons)]int64
@@ -243,7 +243,7 @@ func (s *Surveyor) sum() *Survey {
 	return v
 }
 
-// surveyRules tells of the rules of all databases. It locks nothing.
+// surveyRules returns the numbers of the rules of all databases. It locks nothing.
 func (db *DB) surveyRules() (all []RuleSurvey) {
 	b := db.book.Load()
 	if b == nil {

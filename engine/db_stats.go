@@ -5,46 +5,46 @@ import (
 	"time"
 )
 
-// Counters are what a shard, or all of them, has counted since the start or the
-// last ResetStats.
+// Counters are the counts of a shard, or of all shards, since the start or the last
+// ResetStats.
 type Counters struct {
 	Hits, Misses  int64 // reads of keys that were, and were not, there
 	Expired       int64 // keys removed because their deadline had passed
-	ExpiredLazily int64 // of these, the ones that a command came upon
+	ExpiredLazily int64 // of these, keys that a command found and removed
 	Evicted       int64 // keys removed because memory was used up
 	Reclaiming    int64 // us spent on slices of reclaiming and compaction
 	TimeCaps      int64 // slices of reclaiming that ended before the work did
 	ExpiredItems  int64 // items of containers removed because their deadlines had passed
 
-	// What limiters allowed and refused. A question (PEEK, a cost of 0) is neither.
+	// Requests that limiters allowed and denied. A query (PEEK, a cost of 0) is neither.
 	LimiterAllowed, LimiterDenied int64
 
-	// Jobs of delay queues: added, taken, taken again, acknowledged; leases that
-	// were over; and those that left otherwise: to the dead letters, without any,
-	// not taken in time.
+	// Jobs of delay queues: added, taken, taken again, acknowledged. Then leases that
+	// expired, and jobs that left otherwise: to the dead letters, deleted because the
+	// queue has no dead letters, and expired before a consumer took them.
 	QueueAdded, QueueDelivered, QueueRedelivered, QueueAcked int64
 	QueueLapsed, QueueDead, QueueDropped, QueueExpired       int64
-	// QueueLate is how long after they were due jobs were taken, in us.
+	// QueueLate is the time between a job's due instant and its delivery, in us.
 	QueueLate Histogram
 
-	// Of locks and semaphores: what was granted, what was refused to those who do
-	// not wait, and holders whose leases were over.
+	// Of locks and semaphores: grants, refusals of clients that do not wait, and holders
+	// whose leases expired.
 	LocksGranted, LocksRefused     int64
 	PermitsGranted, PermitsRefused int64
 	LeasesExpired                  int64
-	// Waits is how long those waited, in us, who waited for a lock or for permits
-	// and got them.
+	// Waits is the time that waiting clients waited until they got a lock or permits, in
+	// us.
 	Waits Histogram
 
-	// Entries that rules on what expires wrote, and those that were lost because
-	// their stream could not take them.
+	// Entries that rules on expiry wrote, and entries that were lost because their stream
+	// could not take them.
 	RuleFired, RuleSuspended int64
 
-	// Lag is how late what had expired was removed, in us, by level.
+	// Lag is the time between a deadline and the removal, in us, by level.
 	Lag [Levels]Histogram
 }
 
-// LagOf returns how late keys and items of all levels were removed, in us.
+// LagOf returns the lag of keys and items of all levels, in us.
 func (c *Counters) LagOf() (all Histogram) {
 	for i := range c.Lag {
 		all.add(&c.Lag[i])
@@ -77,7 +77,7 @@ func (c *Counters) add(o *Counters) {
 	}
 }
 
-// addQueues is add for what delay queues count.
+// addQueues is add for the counts of delay queues.
 func (c *Counters) addQueues(o *Counters) {
 	c.QueueAdded += o.QueueAdded
 	c.QueueDelivered += o.QueueDelivered
@@ -90,7 +90,8 @@ func (c *Counters) addQueues(o *Counters) {
 	c.QueueLate.add(&o.QueueLate)
 }
 
-// waited counts a grant to one who has waited since an instant in us; 0: who has not.
+// waited counts a grant to a client that has waited since an instant in us; 0: it did not
+// wait.
 func (c *Counters) waited(now, since int64) {
 	if since > 0 {
 		c.Waits.record(now - since)
@@ -142,7 +143,7 @@ func (db *DB) Keyspace(dbi int) KeyspaceStats {
 	return s
 }
 
-// finish works out what follows from the numbers of all shards and the sum of
+// finish computes the numbers that follow from those of all shards and from the sum of
 // the keys' remaining times in ms.
 func (s *KeyspaceStats) finish(sum int64) {
 	if s.Expires > 0 && sum > 0 {
@@ -194,7 +195,7 @@ func (h *Histogram) add(o *Histogram) {
 	}
 }
 
-// Quantile returns a duration in us that the share q of all is not above, to
+// Quantile returns a duration in us that the share q of all durations does not exceed, to
 // the width of a bucket; 0 if there are none.
 func (h *Histogram) Quantile(q float64) int64 {
 	rank := int64(q * float64(h.Count))
@@ -216,8 +217,8 @@ func (h *Histogram) Each(f func(lo, hi, count int64)) {
 	}
 }
 
-// Dirty returns how many changes there have been, as Redis counts them, for save
-// points. It takes no lock: transactions that are under way are not in it.
+// Dirty returns the number of changes, as Redis counts them, for save points. It takes no
+// lock: it does not count transactions that are under way.
 func (db *DB) Dirty() int64 {
 	var n int64
 	for _, sh := range db.shards {

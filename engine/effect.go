@@ -16,7 +16,7 @@ type Effect struct {
 	Args [][]byte
 }
 
-// effects are what a transaction has done so far, as the stream has it.
+// effects are the effects of a transaction so far, in the format of the stream.
 type effects struct {
 	b           []byte
 	n           int // commands
@@ -24,13 +24,13 @@ type effects struct {
 
 	messages []byte // for replicas alone, behind the effects
 
-	verbatim   []byte        // stands for all this in the stream, where it is not nil
-	verbatimDB int           // the database that is selected behind it
-	idle       []oplog.Range // of it, what files leave out
+	verbatim   []byte        // replaces all this in the stream, if it is not nil
+	verbatimDB int           // the database that is selected after it
+	idle       []oplog.Range // the parts of it that files leave out
 }
 
-// emit adds a command to the transaction's effects. Nothing is encoded when
-// nobody wants effects.
+// emit adds a command to the transaction's effects. It encodes nothing while the log has
+// no user.
 func (tx *Tx) emit(name string, args ...[]byte) {
 	if tx.db.logging.Load() && !tx.replay {
 		tx.fx.begin(tx.dbi, name, len(args))
@@ -40,14 +40,14 @@ func (tx *Tx) emit(name string, args ...[]byte) {
 	}
 }
 
-// Effect logs what a transaction changed beside the keys: the command that makes
-// the same change again.
+// Effect logs a change that a transaction made beside the keys: the command makes the
+// same change again.
 func (tx *Tx) Effect(name string, args ...[]byte) {
 	tx.emit(name, args...)
 	tx.dirty++
 }
 
-// emitItems is emit for a key and what follows it in a slice.
+// emitItems is emit for a key and the items that follow it in a slice.
 func (tx *Tx) emitItems(name string, key []byte, items [][]byte) {
 	if tx.db.logging.Load() && !tx.replay {
 		tx.fx.begin(tx.dbi, name, 1+len(items))
@@ -90,7 +90,7 @@ func appendCount(b []byte, kind byte, n int) []byte {
 	return append(b, '\r', '\n')
 }
 
-// keepEffects is how much memory for effects a transaction keeps for the next.
+// keepEffects is the memory for effects, in bytes, that a transaction keeps for the next.
 const keepEffects = 64 << 10
 
 // clear forgets the effects.
@@ -116,8 +116,8 @@ func (db *DB) lockAll() {
 	}
 }
 
-// Barrier waits until all transactions that have begun before it have settled: the
-// stream holds their effects. It locks the shards in turn.
+// Barrier waits until all transactions that began before it have settled: the stream then
+// has their effects. It locks the shards in turn.
 func (db *DB) Barrier() {
 	for _, sh := range db.shards {
 		sh.lock.Lock()
@@ -125,18 +125,19 @@ func (db *DB) Barrier() {
 	}
 }
 
-// Verbatim has a replay's transaction leave these bytes in the stream, whatever it
-// does: they are a part of another's stream, in which db is selected afterwards.
-// They are copied when the transaction ends. Files are to leave out what idle names.
+// Verbatim makes a replay's transaction leave the bytes raw in the stream instead of its
+// own effects. They are a part of the master's stream, in which db is selected
+// afterwards. Commit copies them. Files leave out the ranges that idle names.
 func (tx *Tx) Verbatim(raw []byte, db int, idle ...oplog.Range) {
 	tx.fx.verbatim, tx.fx.verbatimDB, tx.fx.idle = raw, db, idle
 }
 
-// Message has a command that is for replicas alone follow the transaction's effects.
-// It is copied.
+// Message adds a command for replicas alone after the transaction's effects. It copies
+// the command.
 func (tx *Tx) Message(command []byte) { tx.fx.messages = append(tx.fx.messages, command...) }
 
-// tellReplicas appends the messages. The shards are locked, and the effects in the stream.
+// tellReplicas appends the messages. The shards are locked, and the stream has the
+// effects.
 func (tx *Tx) tellReplicas() {
 	tx.db.log.AppendMessage(tx.fx.messages)
 	if tx.fx.messages = tx.fx.messages[:0]; cap(tx.fx.messages) > keepEffects {
@@ -144,11 +145,11 @@ func (tx *Tx) tellReplicas() {
 	}
 }
 
-// AppendVerbatim appends a part of another's stream that no transaction stands for.
+// AppendVerbatim appends a part of the master's stream that belongs to no transaction.
 func (db *DB) AppendVerbatim(raw []byte, dbi int) { db.log.AppendVerbatim(raw, dbi) }
 
-// ResetLog begins the stream anew at an offset: what the shards know of the one
-// before counts no more. The transaction holds all shards.
+// ResetLog starts the stream again at an offset: it resets the offsets that the shards
+// have of the stream before. The transaction holds all shards.
 func (tx *Tx) ResetLog(offset int64) {
 	tx.db.log.Reset(offset)
 	for _, sh := range tx.db.shards {
@@ -157,24 +158,25 @@ func (tx *Tx) ResetLog(offset int64) {
 	tx.mark = 0
 }
 
-// TakeMark returns the offset in the stream that covers whatever the transactions
-// of tx since the last TakeMark have written, or have seen.
+// TakeMark returns the offset in the stream behind everything that the transactions of tx
+// since the last TakeMark have written, or have seen.
 func (tx *Tx) TakeMark() int64 {
 	m := tx.mark
 	tx.mark = 0
 	return m
 }
 
-// TakeWrote reports whether transactions of tx since the last TakeWrote have written,
-// but for the removal of what was dead by those that were only to read.
+// TakeWrote reports whether transactions of tx since the last TakeWrote have written. It
+// does not count the removal of expired items by transactions that only read.
 func (tx *Tx) TakeWrote() bool {
 	w := tx.acted
 	tx.acted = false
 	return w
 }
 
-// settle appends the effects to the stream. All shards of the transaction are
-// locked, so two transactions that share one stand in the order in which they ran.
+// settle appends the effects to the stream. All shards of the transaction are locked, so
+// the effects of two transactions that share a shard have the order in which the
+// transactions ran.
 func (tx *Tx) settle() {
 	fx, end, kept := &tx.fx, int64(0), false
 	if fx.verbatim != nil {
@@ -225,7 +227,7 @@ func (db *DB) Drain() []Effect {
 	return out
 }
 
-// cutCommand cuts the first command off what the engine has encoded.
+// cutCommand cuts the first command off bytes that the engine has encoded.
 func cutCommand(b []byte) (args [][]byte, rest []byte) {
 	count := func() int {
 		i := bytes.IndexByte(b, '\r')
@@ -241,13 +243,13 @@ func cutCommand(b []byte) (args [][]byte, rest []byte) {
 	return args, b
 }
 
-// effectItems is how many items one logged command names where many are stored
-// or removed: enough that its name and key cost little, few enough that it is
-// short of any limit on requests.
+// effectItems is the number of items that one logged command names at most. It is so
+// large that the command's name and key cost little, and so small that the command stays
+// below any limit on requests.
 const effectItems = 512
 
-// itemLog logs items of a key under one command, effectItems at a time. Once
-// all are added it is to be flushed.
+// itemLog logs items of a key under one command, effectItems at a time. The caller
+// flushes it after the last add.
 type itemLog struct {
 	tx      *Tx
 	command string
@@ -272,9 +274,9 @@ func (l *itemLog) flush() {
 	}
 }
 
-// NeedLog notes that one more user needs the stream of effects, delta 1, or one
-// less, -1: files, replicas. Effects are encoded while somebody needs them, unless
-// MuteLog forbids it. It locks all shards for a moment.
+// NeedLog adds a user of the stream of effects, delta 1, or removes one, -1. Files and
+// replicas are users. The engine encodes effects while the stream has a user, unless
+// MuteLog forbids it. NeedLog locks all shards for a moment.
 func (db *DB) NeedLog(delta int) {
 	db.lockAll()
 	db.needLog(delta)
@@ -284,9 +286,9 @@ func (db *DB) NeedLog(delta int) {
 // NeedLog is DB.NeedLog for a transaction that holds all shards.
 func (tx *Tx) NeedLog(delta int) { tx.db.needLog(delta) }
 
-// MuteLog has no effects encoded, whoever needs them, or ends that: a replica's
-// stream is its master's, and what is written to the replica itself is in none. The
-// transaction holds all shards.
+// MuteLog stops the encoding of effects, also while the stream has users, or ends that: a
+// replica's stream is its master's, and no stream has the writes to the replica itself.
+// The transaction holds all shards.
 func (tx *Tx) MuteLog(on bool) {
 	tx.db.logMuted = on
 	tx.db.switchLog()
@@ -299,5 +301,5 @@ func (db *DB) needLog(delta int) {
 
 func (db *DB) switchLog() { db.logging.Store(db.logUsers > 0 && !db.logMuted) }
 
-// LogNeeded reports whether anybody needs the stream. All shards are locked.
+// LogNeeded reports whether the stream has a user. All shards are locked.
 func (db *DB) LogNeeded() bool { return db.logUsers > 0 }

@@ -11,22 +11,22 @@ import (
 
 // What plain replicas see of the effects.
 //
-// A redis-server that follows an ebb server gets the same stream, in which
-// internal/oplog overwrites commands that it does not know. For that to leave it
-// with the plain data, an effect is either a command of Redis 7.0 about plain data,
-// or one of our own with no bearing on it. A command of Redis about a key of one of
-// our types, which is not there on a plain replica, goes under a name of our own,
-// OwnPrefix before it; what it replaces is deleted by a DEL.
+// A redis-server that follows an ebb server gets the same stream, in which internal/oplog
+// overwrites commands that redis-server does not know. For redis-server to end with the
+// plain data, an effect is one of two things: a command of Redis 7.0 about plain data, or
+// an ebb command that does not change plain data. The engine logs a command of Redis
+// about a key of an ebb type, which a plain replica does not have, under an ebb name,
+// with OwnPrefix before it. A DEL deletes the key that it replaces.
 
-// OwnPrefix stands before the name of a command of Redis in the log where the
-// command is about a value that redis-server does not have. A replay leaves it out.
+// OwnPrefix precedes the name of a command of Redis in the log if the command is about a
+// value that redis-server does not have. A replay leaves it out.
 const OwnPrefix = "EBB."
 
-// own reports whether values of a kind are of our own: redis-server has none.
+// own reports whether values of a kind are ebb's own: redis-server has none.
 func (k Kind) own() bool { return moduleOf(k).name != "" }
 
-// emitTransfer logs that a value of a kind, which now stands under key in database
-// to, came there by a command; there was something before.
+// emitTransfer logs that a command put a value of a kind under key in database to; there
+// says whether it replaced another.
 func (tx *Tx) emitTransfer(k Kind, there bool, to int, key []byte, name string, args ...[]byte) {
 	if !k.own() {
 		tx.emit(name, args...)
@@ -41,8 +41,8 @@ func (tx *Tx) emitTransfer(k Kind, there bool, to int, key []byte, name string, 
 	tx.emit(OwnPrefix+name, args...)
 }
 
-// emitRestore logs a restored value: payload as it came, which is of a version.
-// What redis-server 7.0 cannot read it gets in words that it can.
+// emitRestore logs a restored value: the payload as the client sent it, in its version.
+// It logs a value that redis-server 7.0 cannot read in a form that it can.
 func (tx *Tx) emitRestore(h *hit, there bool, key, payload []byte, version int, deadline int64, left bool) {
 	if !tx.db.logging.Load() || tx.replay {
 		return
@@ -50,9 +50,9 @@ func (tx *Tx) emitRestore(h *hit, there bool, key, payload []byte, version int, 
 	d := strconv.AppendInt(nil, deadline, 10)
 	replace, abs := []byte("REPLACE"), []byte("ABSTTL")
 	kind := h.r.Kind()
-	// In the log it is as it came, unless a part of it was left behind or it can be
-	// said to everybody; but Dump does not know all of a stream, whose layouts are those of
-	// Version in all versions above it.
+	// The log has the payload as the client sent it, unless the restore left a part of it
+	// behind or all readers can read a dump of it. But Dump does not know all of a
+	// stream, whose layouts are those of Version in all versions above it.
 	whole := rdb.Reseal(payload, rdb.Version)
 	if left || version > rdb.PlainVersion && kind != Stream {
 		whole = tx.dump(nil, h)
@@ -74,8 +74,8 @@ func (tx *Tx) emitRestore(h *hit, there bool, key, payload []byte, version int, 
 	}
 }
 
-// emitFieldDeadlines logs the deadlines of a hash that is restored, for replicas that take
-// commands about them and cannot take our own RESTORE: Redis 8 and Valkey 9.
+// emitFieldDeadlines logs the deadlines of a restored hash, for replicas that accept
+// commands about them but not ebb's own RESTORE: Redis 8 and Valkey 9.
 func (tx *Tx) emitFieldDeadlines(h *hit, key []byte) {
 	at := map[int64][][]byte{}
 	Key{tx, h.sp, h.r}.Items(func(it Item) {
@@ -88,7 +88,7 @@ func (tx *Tx) emitFieldDeadlines(h *hit, key []byte) {
 	}
 }
 
-// dumpPlain is dump for redis-server 7.0: without what it does not know.
+// dumpPlain is dump for redis-server 7.0: it leaves out what redis-server does not know.
 func (tx *Tx) dumpPlain(h *hit) []byte {
 	d := dumpers.Get().(*dumper)
 	defer dumpers.Put(d)

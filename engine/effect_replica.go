@@ -7,21 +7,21 @@ import (
 	"github.com/ebbdb/ebb/internal/wheel"
 )
 
-// A replica holds what another engine, the master, says that it holds: what has
-// expired there comes as DEL, HDEL, SREM, ZREM and so on. Until it comes the dead
-// stay, and nobody sees them.
+// A replica holds the keyspace that its master sends. The expirations of the master
+// arrive as DEL, HDEL, SREM, ZREM and so on. Until then expired items stay, and reads
+// hide them.
 //
 //	reads       hide what is dead and change nothing: Tx.find, Tx.dead, Tx.itemTime
 //	reclaimers  keep the wheels' time, so that the dead can be counted; they
 //	            remove nothing (Reclaimer.keepTime)
-//	replays     (Tx.Replaying) bring what the master says, and see everything
-//	writes      of clients, where a replica takes any: what is dead is not there,
-//	            and makes room without a word (Tx.makeWay, Tx.lapse)
+//	replays     (Tx.Replaying) apply the master's effects, and see everything
+//	writes      of clients, if the replica accepts any: they treat dead items as
+//	            missing, and remove them without an effect (Tx.makeWay, Tx.lapse)
 //
-// Nothing is logged, told or counted as expired on a replica, sliding deadlines do
-// not move by its reads, and it evicts nothing unless it was told to. The one who
-// is no replica any more removes everything that is due, soon and with effects.
-// What a client of a writable replica stores with a deadline goes when it is due (own.go).
+// A replica does not log, report or count any expiration. Its reads do not move sliding
+// deadlines, and it evicts nothing unless SetReplicaEviction allows it. An engine that
+// stops being a replica removes everything that is due, soon and with effects. A writable
+// replica removes a client's own key when its deadline passes (t_own.go).
 
 // SetReplica makes the engine a replica, or a master again. It locks all shards
 // for a moment. O(shards).
@@ -51,30 +51,30 @@ func (db *DB) setReplica(on bool) {
 // locked.
 func (db *DB) Replica() bool { return db.replica.Load() }
 
-// SetReplicaEviction says whether a replica evicts keys on its own when more memory
-// is used than allowed; by default it leaves that to the master.
+// SetReplicaEviction sets whether a replica evicts keys on its own when it uses more
+// memory than allowed; by default it leaves that to the master.
 func (db *DB) SetReplicaEviction(on bool) {
 	db.ownEvict.Store(on)
 	db.evictSoon()
 }
 
-// spared reports whether the engine may use more memory than allowed, because it
-// is the master's to evict, or because no log takes what would be evicted.
+// spared reports whether the engine may use more memory than allowed, because the master
+// evicts, or because no log takes the evictions.
 func (db *DB) spared() bool {
 	return db.passive.Load() && (db.filling.Load() || !db.ownEvict.Load())
 }
 
-// hiding reports whether what is dead is hidden and stays: it is left to the master or to
-// the log that is being loaded, or the data stands still for reads.
+// hiding reports whether reads hide dead items and leave them in place: the master or the
+// log that is being loaded removes them, or the data stands still for reads.
 func (tx *Tx) hiding() bool {
 	return !tx.replay && (tx.db.passive.Load() || tx.reads && tx.db.still.Load())
 }
 
-// unlogged reports whether what the transaction does is in no stream: it is a client's
+// unlogged reports whether no stream has the effects of the transaction: a client runs it
 // on a replica, or during a load.
 func (tx *Tx) unlogged() bool { return tx.db.passive.Load() && !tx.replay }
 
-// makeWay removes the record that is hidden under a key which is about to come.
+// makeWay removes the hidden record under a key that is about to be created.
 func (tx *Tx) makeWay(sp *space, hash uint64, key []byte) {
 	if !tx.hiding() {
 		return
@@ -84,8 +84,8 @@ func (tx *Tx) makeWay(sp *space, hash uint64, key []byte) {
 	}
 }
 
-// meetHidden is meetDue on a replica: a container in which nothing lives is not
-// there.
+// meetHidden is meetDue on a replica: it treats a container without living items as
+// missing.
 func (tx *Tx) meetHidden(h *hit) {
 	if tx.hollow(h) {
 		h.r = nil
@@ -94,8 +94,8 @@ func (tx *Tx) meetHidden(h *hit) {
 	tx.date(h) // the entry may be early
 }
 
-// leased is container for a write to what is held under leases: on a replica those
-// that are over are taken out first, as a master's find does.
+// leased is container for a write to a value with leases: on a replica it first removes
+// the expired leases, as find does on a master.
 func (tx *Tx) leased(key []byte, k Kind) (hit, error) {
 	h, err := tx.container(key, k)
 	for err == nil && h.r != nil && tx.hiding() && h.r.itemDue(tx.ms) && tx.lapse(&h, key, lapseWhole) {
@@ -103,15 +103,16 @@ func (tx *Tx) leased(key []byte, k Kind) (hit, error) {
 	return h, err
 }
 
-// stale is a container that a replay has come upon, whose entry may be early when
-// the replay is done: on a master the reclaimer sets it to the next item.
+// stale is a container that a replay has met. Its entry may be early when the replay is
+// done; on a master the reclaimer sets it to the next item.
 type stale struct {
 	db  int
 	key []byte
 }
 
-// noteStale has the container looked at again when the transaction ends. The
-// entry of one whose dead the master has removed would stay due for ever.
+// noteStale makes the end of the transaction look at the container again. Without that,
+// the entry of a container whose dead items the master has removed would stay due for
+// ever.
 func (tx *Tx) noteStale(key []byte) {
 	n := len(tx.stale)
 	if n > 0 && tx.stale[n-1].db == tx.dbi && string(tx.stale[n-1].key) == string(key) {
@@ -126,7 +127,7 @@ func (tx *Tx) noteStale(key []byte) {
 	s.db, s.key = tx.dbi, append(s.key[:0], key...)
 }
 
-// redate sets the entries of the containers that were noted. O(1) for each.
+// redate sets the entries of the noted containers. O(1) for each.
 func (tx *Tx) redate() {
 	for i := range tx.stale {
 		s := &tx.stale[i]
@@ -150,12 +151,12 @@ func (tx *Tx) redateAt(sp *space, hash uint64, pos table.Pos) {
 	}
 }
 
-// syncEntries is how many entries of a wheel are moved between two looks at the
-// clock and the shard's waiters: some 10 us of work.
+// syncEntries is the number of entries of a wheel that a reclaimer moves between two
+// looks at the clock and the shard's waiters: some 10 us of work.
 const syncEntries = 256
 
-// keepTime moves the wheels of a shard of a replica to the present, and fires
-// nothing. It reports whether there is more to do at once.
+// keepTime moves the wheels of a replica's shard to the present, and fires nothing. It
+// reports whether there is more to do at once.
 func (r *Reclaimer) keepTime(tx *Tx, sh *shard, end int64) (more bool) {
 	for _, sp := range sh.spaces {
 		if sp == nil {
@@ -172,8 +173,8 @@ func (r *Reclaimer) keepTime(tx *Tx, sh *shard, end int64) (more bool) {
 	return false
 }
 
-// nextWheel returns the time in ms from which on there is something to do for a
-// wheel: on a replica only to keep its time.
+// nextWheel returns the time in ms of the next work for a wheel: on a replica only to
+// keep its time.
 func (sh *shard) nextWheel(w *wheel.Wheel) (ms int64, ok bool) {
 	if sh.db.passive.Load() {
 		return w.NextCascade()
@@ -181,11 +182,11 @@ func (sh *shard) nextWheel(w *wheel.Wheel) (ms int64, ok bool) {
 	return w.Next()
 }
 
-// randomTries is how often a replica, where the dead may be many, picks a key at
-// random before it counts: Redis's number.
+// randomTries is how often a replica picks a key at random before it counts, because many
+// of its keys may be dead: Redis's number.
 const randomTries = 100
 
-// anyKey returns a living key, each with the same chance, or nil. O(keys).
+// anyKey returns a living key, each with the same probability, or nil. O(keys).
 func (tx *Tx) anyKey(rnd func() uint64) (key []byte) {
 	n := uint64(0)
 	tx.Each(func(k Key) {
@@ -196,7 +197,7 @@ func (tx *Tx) anyKey(rnd func() uint64) (key []byte) {
 	return key
 }
 
-// living returns those whose leases are not over at now, in memory of their own.
+// living returns the holders whose leases are not over at now, in memory of their own.
 func (b Holders) living(now int64) Holders {
 	if len(b) == 0 || b.earliest() >= now {
 		return b
@@ -214,7 +215,7 @@ func (b Holders) living(now int64) Holders {
 	return left
 }
 
-// seenHolders returns what a read sees of a lock or a semaphore.
+// seenHolders returns the holders of a lock or a semaphore that a read sees.
 func (tx *Tx) seenHolders(h *hit) Holders {
 	if tx.hiding() {
 		return h.holders().living(tx.ms)
@@ -222,7 +223,7 @@ func (tx *Tx) seenHolders(h *hit) Holders {
 	return h.holders()
 }
 
-// seenBloom returns what a read sees of a Bloom filter.
+// seenBloom returns the part of a Bloom filter that a read sees.
 func (tx *Tx) seenBloom(h *hit) *bloom.Filter {
 	f := h.box().(bloomBox).Filter
 	if tx.hiding() {
@@ -231,9 +232,9 @@ func (tx *Tx) seenBloom(h *hit) *bloom.Filter {
 	return f
 }
 
-// nextFrom returns when something in a container falls due that is not due at now,
-// and before its key, in ms since 1970; 0 for never. O(1), where something is dead
-// O(log n), in a list O(n).
+// nextFrom returns the next deadline of an item in a container that is not due at now and
+// that lies before the key's deadline, in ms since 1970; 0 for never. O(1); with dead
+// items O(log n), in a list O(n).
 func (tx *Tx) nextFrom(h *hit, now int64) int64 {
 	if at := h.r.nextAt(); at >= now {
 		return at
@@ -245,7 +246,7 @@ func (tx *Tx) nextFrom(h *hit, now int64) int64 {
 	return at
 }
 
-// nextLiving is nextFrom for a container in which something is dead.
+// nextLiving is nextFrom for a container with dead items.
 func (tx *Tx) nextLiving(h *hit, now int64) int64 {
 	if k := h.r.Kind(); k == Lock || k == Semaphore {
 		if b := h.holders().living(now); b != nil {
@@ -259,8 +260,8 @@ func (tx *Tx) nextLiving(h *hit, now int64) int64 {
 	return tx.earliestItem(h)
 }
 
-// nextHidden is nextItem for the containers in which something is dead: on a replica,
-// or before the reclaimer comes. O(those).
+// nextHidden is nextItem for the containers with dead items: on a replica, or before the
+// reclaimer comes. O(those).
 func (tx *Tx) nextHidden(sp *space, now int64, note func(int64, Level, []byte)) {
 	sp.next.EachDue(now, func(ref uint32) {
 		h := hit{sh: sp.sh, sp: sp, r: sp.rec(arena.Ref(ref))}
@@ -273,8 +274,8 @@ func (tx *Tx) nextHidden(sp *space, now int64, note func(int64, Level, []byte)) 
 	})
 }
 
-// redateDue sets the entries of a space's containers that are due by their entries,
-// and live: those that replays have left early. O(due containers).
+// redateDue sets the entries of a space's containers that are due by their entries, and
+// live: replays have left these entries early. O(due containers).
 func (tx *Tx) redateDue(sp *space, living []arena.Ref) {
 	for _, ref := range living {
 		hash := sp.Hash(ref)

@@ -7,63 +7,62 @@ import (
 	"github.com/ebbdb/ebb/internal/arena"
 )
 
-// Eviction removes keys when more memory is used than LimitMemory allows.
+// Eviction removes keys when the engine uses more memory than LimitMemory allows.
 //
-// Locks, semaphores, delay queues, limiters, and streams that rules write to are left
-// alone (Protected): what they lose by an eviction cannot be fetched again. Limiters
-// come by the request of strangers; where they take up more than Eviction.Limiters, the
-// fullest go before anything else, which loses the least.
+// It leaves locks, semaphores, delay queues, limiters, and streams that rules write to
+// alone (Protected), because their data cannot be fetched again. Any request of an
+// unknown client may create a limiter. While limiters take up more than
+// Eviction.Limiters, the fullest go before anything else, because that loses the least.
 //
-// Each shard walks its tables with a cursor, so that over time every key is
-// looked at, and keeps the best candidates it came upon (pool). A key goes only
-// if it is still as good a candidate as when it was noted: one that was read
-// since is not.
+// Each shard walks its tables with a cursor, so that over time it looks at every key, and
+// keeps the best candidates that it met (pool). It evicts a key only if the key is still
+// as good a candidate as when it was noted: a key that was read since is not.
 type Eviction struct {
-	// Keys says which keys may go; none by default.
+	// Keys selects the keys that may go; none by default.
 	Keys EvictionKeys
-	// By says which of them go first.
+	// By orders them: the first keys go first.
 	By EvictionOrder
-	// Samples is how many keys are looked at for each that goes; 5 if 0. More
-	// are closer to the true order, and slower.
+	// Samples is the number of keys that a shard looks at for each key that goes; 5 if 0.
+	// More are closer to the true order, and slower.
 	Samples int
-	// Unprotected is what may go of that which by itself never does. The zero value
-	// protects all of it.
+	// Unprotected lists the protected keys that may go all the same. The zero value
+	// protects all of them.
 	Unprotected Protected
-	// Limiters is how many bytes of limiters are protected; 0: any number. While there
-	// are more, the fullest limiters go first.
+	// Limiters is the number of bytes of limiters that are protected; 0: any number.
+	// While there are more, the fullest limiters go first.
 	Limiters int64
 }
 
-// Protected is a set of what eviction leaves alone, because its loss is more than that
-// of data which can be fetched again.
+// Protected is a set of kinds of keys that eviction leaves alone, because their loss is
+// worse than that of data which can be fetched again.
 type Protected uint8
 
-// What is protected.
+// The kinds of protected keys, with what their loss would do.
 const (
-	ProtectLocks      Protected = 1 << iota // a second holder would get the lock
-	ProtectSemaphores                       // more would hold permits than there are
+	ProtectLocks      Protected = 1 << iota // a second client would get the lock
+	ProtectSemaphores                       // clients would hold more permits than there are
 	ProtectQueues                           // delay queues: acknowledged jobs would be lost
-	ProtectLimiters                         // a limiter that is gone is full: a burst for nothing
-	ProtectRules                            // streams of expiry rules: what they promise to keep would be lost
+	ProtectLimiters                         // a missing limiter counts as full: it would allow a burst
+	ProtectRules                            // streams of expiry rules: the recorded expirations would be lost
 
 	ProtectAll Protected = 1<<iota - 1
 )
 
-// EvictionKeys says which keys may be evicted.
+// EvictionKeys selects the keys that eviction may remove.
 type EvictionKeys uint8
 
-// What may be evicted: nothing, keys with a deadline, or any key.
+// No keys, keys with a deadline, or all keys.
 const (
 	EvictNone EvictionKeys = iota
 	EvictVolatile
 	EvictAll
 )
 
-// EvictionOrder says which keys are evicted first.
+// EvictionOrder is the order in which eviction removes keys.
 type EvictionOrder uint8
 
-// The orders: longest without an access, least often accessed (UseLFU makes the
-// clocks count that), soonest to expire, any.
+// The orders: the longest time without an access, the fewest accesses (UseLFU makes the
+// access clocks count them), the earliest deadline, random.
 const (
 	ByRecency EvictionOrder = iota
 	ByFrequency
@@ -73,21 +72,21 @@ const (
 
 const (
 	defaultSamples = 5
-	// poolSize is how many candidates a shard remembers.
+	// poolSize is the number of candidates that a shard keeps.
 	poolSize = 16
-	// evictBatch is how many keys are evicted between two looks at the clock,
-	// and lookBuckets how many buckets are looked at for each at most: where
-	// few keys have deadlines, most buckets have nothing to offer.
+	// evictBatch is the number of keys that a shard evicts between two looks at the
+	// clock. lookBuckets is the number of buckets that it looks at for each at most: if
+	// few keys have deadlines, most buckets have no candidate.
 	evictBatch = 8
-	// evictPart is the part of a shard's keys that goes in one batch at most: one in so many.
+	// evictPart limits a batch to this part of a shard's keys: one in so many.
 	evictPart   = 32
 	lookBuckets = 64
 )
 
-// candidate is a key that may go. It is named by its place, which may have
-// another tenant by the time it is used: then it is passed over.
+// candidate is a key that may go. It names the place of the key's record. Another record
+// may have the place by the time of the eviction: then evict skips it.
 type candidate struct {
-	score uint64 // the higher, the sooner it goes
+	score uint64 // keys with higher scores go sooner
 	hash  uint64
 	ref   arena.Ref
 	db    int32
@@ -99,11 +98,11 @@ type evictor struct {
 	pool   []candidate // ascending by score
 	db     int         // where the walk stands
 	cursor uint64
-	held   int  // keys passed for one that are never evicted
-	over   bool // there are more limiters than are protected
+	held   int  // protected keys that the walk has met in its search for one key
+	over   bool // there are more bytes of limiters than are protected
 }
 
-// SetEviction says what is evicted at the memory limit.
+// SetEviction sets what the engine evicts at the memory limit.
 func (db *DB) SetEviction(e Eviction) {
 	if e.Samples <= 0 {
 		e.Samples = defaultSamples
@@ -112,7 +111,7 @@ func (db *DB) SetEviction(e Eviction) {
 	db.evictSoon()
 }
 
-// evictSoon has the reclaimers evict what is too much.
+// evictSoon makes the reclaimers evict down to the limit.
 func (db *DB) evictSoon() {
 	if !db.OverLimit() || db.eviction.Load().Keys == EvictNone {
 		return
@@ -123,10 +122,10 @@ func (db *DB) evictSoon() {
 	}
 }
 
-// MakeRoom evicts keys while more memory is used than allowed, for about budget
-// at most, and reports whether there is room, or will be: what is left to evict
-// then, the reclaimers evict. It locks one shard at a time; the caller holds
-// none. Two atomic reads when nothing is to be done.
+// MakeRoom evicts keys while the engine uses more memory than allowed, for about budget
+// at most. It reports whether there is room, or will be, because the reclaimers evict the
+// rest. It locks one shard at a time; the caller holds none. It costs two atomic reads if
+// there is nothing to do.
 func (db *DB) MakeRoom(budget time.Duration) bool {
 	if !db.OverLimit() {
 		return true
@@ -147,8 +146,9 @@ func (db *DB) MakeRoom(budget time.Duration) bool {
 func (db *DB) evictUntil(policy *Eviction, end int64) bool {
 	tx := db.txs.Get().(*Tx)
 	defer db.txs.Put(tx)
-	// A shard that a transaction holds is passed over: a script may hold it until it is killed, and
-	// the caller may be the loop that has to read the SCRIPT KILL. Later writes make the room.
+	// It skips a shard that a transaction holds. A script may hold it until it is killed,
+	// and the caller may be the event loop that has to read the SCRIPT KILL. Later writes
+	// make the room.
 	barren, held := uint64(0), uint64(0)
 	for db.OverLimit() {
 		sh := db.heaviest(barren | held)
@@ -170,8 +170,8 @@ func (db *DB) evictUntil(policy *Eviction, end int64) bool {
 	return true
 }
 
-// heaviest returns a shard, each with odds of the bytes it holds, but for those
-// in except; nil if there is none.
+// heaviest returns a random shard that is not in except, with probabilities in proportion
+// to the bytes that the shards hold; nil if there is none.
 func (db *DB) heaviest(except uint64) *shard {
 	var sum int64
 	var last *shard
@@ -195,14 +195,14 @@ func (db *DB) heaviest(except uint64) *shard {
 	return last
 }
 
-// evict removes up to n keys of the locked shard and returns how many. It makes
-// tx a transaction on the shard, for the caller to Unlock.
+// evict removes up to n keys of the locked shard and returns the number removed. It makes
+// tx a transaction on the shard, which the caller must Unlock.
 func (sh *shard) evict(tx *Tx, policy *Eviction, n int) (evicted int) {
 	tx.dbi, tx.held = 0, 1<<sh.id
 	tx.now = max(sh.db.clock.Micros(), sh.last)
 	tx.ms = tx.now / 1000
-	// Of a shard with few keys few go before another one is drawn: it has no more than its
-	// part of the best candidates.
+	// A shard with few keys evicts few before the next draw: it holds only its share of
+	// the best candidates.
 	n = min(n, 1+sh.keys()/evictPart)
 	e := &sh.evictor
 	if e.policy != *policy {
@@ -231,8 +231,8 @@ func (sh *shard) evictable(keys EvictionKeys) bool {
 	return false
 }
 
-// evictOne looks at some keys, and removes the best candidate. The walk goes on
-// until it finds one: some key of the shard may go.
+// evictOne looks at some keys, and removes the best candidate. The walk continues until
+// it finds one: some key of the shard may go.
 func (sh *shard) evictOne(tx *Tx) bool {
 	e := &sh.evictor
 	e.held = 0
@@ -241,7 +241,7 @@ func (sh *shard) evictOne(tx *Tx) bool {
 	}
 	for range maxLooks {
 		if e.held > 2*sh.keys() {
-			return false // all that may go by the policy is held by somebody
+			return false // the shard protects all keys that may go by the policy
 		}
 		sh.sample(tx)
 		for len(e.pool) > 0 {
@@ -255,8 +255,8 @@ func (sh *shard) evictOne(tx *Tx) bool {
 	return false
 }
 
-// protects is the part of Protected that a kind belongs to, where that follows from
-// the kind alone.
+// protects has the group of Protected that a kind belongs to, if that follows from the
+// kind alone.
 var protects = [maxKinds]Protected{Lock: ProtectLocks, Semaphore: ProtectSemaphores, DelayQueue: ProtectQueues, Limiter: ProtectLimiters}
 
 // protected reports whether eviction leaves a record alone.
@@ -275,7 +275,8 @@ func (sp *space) ruleStream(r *rec) bool {
 	return b != nil && b.sets[sp.db] != nil && b.sets[sp.db].streams[string(sp.key(r))]
 }
 
-// ProtectedMemory is what a DB protects from eviction, and its limiters, in bytes.
+// ProtectedMemory is the bytes that a DB protects from eviction, and those of its
+// limiters.
 type ProtectedMemory struct {
 	Protected int64 // of keys that eviction leaves alone, as SetEviction says
 	Limiters  int64 // of limiters, protected or not
@@ -286,7 +287,7 @@ func (p *ProtectedMemory) add(o ProtectedMemory) {
 	p.Limiters += o.Limiters
 }
 
-// ProtectedMemory returns what is protected now. O(shards, databases and rules).
+// ProtectedMemory returns the protected bytes now. O(shards, databases and rules).
 func (tx *Tx) ProtectedMemory() (p ProtectedMemory) {
 	tx.eachShard(func(sh *shard) { p.add(sh.protected()) })
 	return p
@@ -350,12 +351,12 @@ func (sh *shard) keys() (n int) {
 	return n
 }
 
-// maxLooks bounds the walk for one key: with lookBuckets each it passes 16 M
-// buckets. A shard whose few keys with deadlines were not found counts as one
-// that has none, this time.
+// maxLooks bounds the walk for one key: with lookBuckets each it passes 16 M buckets. If
+// the walk finds none of a shard's few keys with deadlines, the shard counts as one
+// without such keys, this time.
 const maxLooks = 1 << 18
 
-// sample walks on through the shard's tables and notes candidates.
+// sample continues the walk through the shard's tables and notes candidates.
 func (sh *shard) sample(tx *Tx) {
 	e := &sh.evictor
 	seen := 0
@@ -397,16 +398,16 @@ func (e *evictor) note(c candidate) {
 		e.pool = append(e.pool, candidate{})
 		copy(e.pool[i+1:], e.pool[i:])
 		e.pool[i] = c
-	case i > 0: // the worst, the first, makes place
+	case i > 0: // the worst, the first, makes room
 		copy(e.pool, e.pool[1:i])
 		e.pool[i-1] = c
 	}
 }
 
-// first is the score from which on limiters stand, while there are too many of them.
+// first is the lowest score of limiters, while there are too many of them.
 const first = 1 << 63
 
-// score says how soon a key is to go.
+// score returns the score of a key: keys with higher scores go sooner.
 func (e *evictor) score(tx *Tx, r *rec) uint64 {
 	if e.over && r.Kind() == Limiter {
 		return first | tx.fullness(r)
@@ -422,8 +423,8 @@ func (e *evictor) score(tx *Tx, r *rec) uint64 {
 	return rand.Uint64() &^ first
 }
 
-// fullness says how little a limiter would lose with its state: the share of its
-// capacity that is left, and of equal ones how soon it is full. It is below 1<<63.
+// fullness returns how little a limiter would lose with its state: the share of its
+// capacity that is left, and among equal ones how soon it is full. It is below 1<<63.
 func (tx *Tx) fullness(r *rec) uint64 {
 	b := r.inlineValue()
 	if r.has(flagExt) {
@@ -440,10 +441,10 @@ func (tx *Tx) fullness(r *rec) uint64 {
 	return left<<47 | (1<<57-1-min(wait, 1<<57-1))>>10
 }
 
-// fullest is the share of a limiter that is full.
+// fullest is the share of a full limiter.
 const fullest = 1<<16 - 1
 
-// remove evicts a candidate, if it is still there and still as good.
+// remove evicts a candidate, if it is still there and its score is not lower.
 func (sh *shard) remove(tx *Tx, c candidate) bool {
 	sp := sh.spaces[c.db]
 	if sp == nil {
@@ -455,7 +456,7 @@ func (sh *shard) remove(tx *Tx, c candidate) bool {
 	}
 	h := hit{sh: sh, sp: sp, h: c.hash, pos: pos, r: sp.rec(c.ref)}
 	if tx.db.book.Load() != nil && (h.r.expired(tx.ms) || h.r.itemDue(tx.ms)) {
-		return false // it is the reclaimer's, which holds the streams of the rules
+		return false // the reclaimer removes it: it holds the streams of the rules
 	}
 	e := &sh.evictor
 	if e.protected(sp, h.r) || e.policy.Keys == EvictVolatile && !h.r.has(flagDeadline) {
@@ -475,8 +476,8 @@ func (sh *shard) remove(tx *Tx, c candidate) bool {
 	return true
 }
 
-// evictSlice evicts until end (us) for a reclaimer; it reports whether there is
-// more to evict.
+// evictSlice evicts until end (us) for a reclaimer, and reports whether there is more to
+// evict.
 func (db *DB) evictSlice(end int64) (more bool) {
 	policy := db.eviction.Load()
 	if policy.Keys == EvictNone || !db.evictUntil(policy, end) || !db.OverLimit() {

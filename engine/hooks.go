@@ -1,25 +1,25 @@
 package engine
 
-// What Hooks keep with a transaction: who runs it, and what is left to do before
-// others see what it did.
+// A transaction keeps two things for the Hooks: its caller, and the work that is left to
+// do before other transactions see its changes.
 
-// Ending is called once, while the shards of a transaction are still locked and
-// everything in it is done. It must not block, and must not use the transaction
-// but for Caller.
+// The engine calls End once, at the end of a transaction: its work is done, and its
+// shards are still locked. End must not block. Of the transaction it may only call
+// Caller.
 type Ending interface{ End(tx *Tx) }
 
-// SetCaller notes on whose behalf the transaction runs. It stays until it is set
-// again.
+// SetCaller notes the client for which the transaction runs. The note stays until the
+// next SetCaller.
 func (tx *Tx) SetCaller(caller any) { tx.caller = caller }
 
-// Caller returns what SetCaller noted; nil for the engine's own work.
+// Caller returns the value of SetCaller; nil for the engine's own work.
 func (tx *Tx) Caller() any { return tx.caller }
 
-// OnEnd has e called when the transaction ends. There is one Ending; Ending
-// returns it, nil before OnEnd.
+// OnEnd registers the Ending that the engine calls when the transaction ends. A
+// transaction has one Ending.
 func (tx *Tx) OnEnd(e Ending) { tx.ending = e }
 
-// Ending returns what OnEnd has set in this transaction.
+// Ending returns the Ending that OnEnd has set in this transaction; nil before OnEnd.
 func (tx *Tx) Ending() Ending { return tx.ending }
 
 // end calls the Ending.
@@ -32,8 +32,8 @@ func (tx *Tx) end() {
 // Holds reports whether the transaction has locked the shard of key.
 func (tx *Tx) Holds(key []byte) bool { return tx.holds(tx.ShardOf(key)) }
 
-// ShardOf returns the number of the shard that holds key: what is kept by this
-// number is guarded by the shard's lock. It costs one hash of the key.
+// ShardOf returns the number of the shard that holds key. The shard's lock also guards
+// data that a caller keeps under this number. It costs one hash of the key.
 func (tx *Tx) ShardOf(key []byte) int {
 	s, _ := tx.db.shardOf(key)
 	return s
@@ -60,16 +60,16 @@ const (
 	EventAll = EventGeneric | EventString | EventList | EventSet | EventHash | EventZSet | EventExpired | EventEvicted | EventStream | EventModule
 )
 
-// Hooks are told what happens while the shards involved are locked, so what
-// they pass on keeps the order in which it happened. They must not block, and
-// must not call the transaction. Byte slices are valid during the call only.
+// The engine calls Hooks while the shards involved are locked, so that they pass events
+// on in the order in which they happened. Hooks must not block, and must not call the
+// transaction. Byte slices are valid only during the call.
 type Hooks interface {
-	// Event is a keyspace event of a class that SetEvents chose.
+	// Event reports a keyspace event of a class that SetEvents chose.
 	Event(tx *Tx, class uint32, event string, key []byte)
-	// Modified says that a key's value changed, or that it came or went.
+	// Modified reports that a key's value changed, or that the key came or went.
 	Modified(tx *Tx, key []byte)
-	// Flushed says that a database was emptied, or exchanged for another; -1 for
-	// all, or several.
+	// Flushed reports that a database was emptied, or exchanged for another; -1 for all
+	// databases, or several.
 	Flushed(tx *Tx, db int)
 }
 
@@ -79,8 +79,8 @@ func (noHooks) Event(*Tx, uint32, string, []byte) {}
 func (noHooks) Modified(*Tx, []byte)              {}
 func (noHooks) Flushed(*Tx, int)                  {}
 
-// SetEvents chooses the classes of events that Hooks hears of. EventKeyspace
-// and EventKeyevent do not matter here.
+// SetEvents chooses the classes of events that Hooks receive. It ignores EventKeyspace
+// and EventKeyevent.
 func (db *DB) SetEvents(classes uint32) { db.notify.Store(classes) }
 
 func (tx *Tx) event(class uint32, event string, key []byte) {

@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/table"
 )
 
-// Del deletes a key and reports whether it was there.
+// Del deletes a key and reports whether it existed.
 func (tx *Tx) Del(key []byte) bool {
 	h := tx.find(key)
 	if h.r == nil {
@@ -19,8 +19,8 @@ func (tx *Tx) Del(key []byte) bool {
 	return true
 }
 
-// peek is find for commands that ask about a key, not for its value: it counts
-// hits and misses, but is no access.
+// peek is find for commands that query a key, and not its value: it counts hits and
+// misses, but is no access.
 func (tx *Tx) peek(key []byte) hit {
 	h := tx.find(key)
 	if h.r != nil {
@@ -34,15 +34,15 @@ func (tx *Tx) peek(key []byte) hit {
 	return h
 }
 
-// Exists reports whether a key is there. It is no access: a sliding deadline
-// stays.
+// Exists reports whether a key exists. It is no access: it does not move a sliding
+// deadline.
 func (tx *Tx) Exists(key []byte) bool { return tx.peek(key).r != nil }
 
-// Touch notes an access, which extends a sliding deadline, and reports whether
-// the key is there.
+// Touch notes an access, which extends a sliding deadline, and reports whether the key
+// exists.
 func (tx *Tx) Touch(key []byte) bool { return tx.read(key).r != nil }
 
-// Type returns what a key holds, None if it is not there. It is no access.
+// Type returns the kind of a key's value, None if there is no such key. It is no access.
 func (tx *Tx) Type(key []byte) Kind {
 	h := tx.peek(key)
 	if h.r == nil {
@@ -51,9 +51,9 @@ func (tx *Tx) Type(key []byte) Kind {
 	return h.r.Kind()
 }
 
-// Rename gives a key another name, with its deadline, whatever was there
-// before; onlyNew leaves an existing one alone. It reports whether it was done.
-// Errors: ErrNoKey, ErrFull.
+// Rename gives a key another name and keeps its deadline. It replaces an existing key,
+// unless onlyNew is set. It reports whether it renamed the key. Errors: ErrNoKey,
+// ErrFull.
 func (tx *Tx) Rename(from, to []byte, onlyNew bool) (bool, error) {
 	h := tx.findWhole(from)
 	if h.r == nil {
@@ -78,8 +78,8 @@ func (tx *Tx) Rename(from, to []byte, onlyNew bool) (bool, error) {
 	return true, nil
 }
 
-// Move moves a key to another database, with its deadline, and reports whether
-// it did: not if there is no such key, or one in the other database.
+// Move moves a key to another database, with its deadline. It reports false, and does
+// nothing, if there is no such key, or if the other database has one of this name.
 // Errors: ErrFull.
 func (tx *Tx) Move(key []byte, to int) (bool, error) {
 	h := tx.findWhole(key)
@@ -101,10 +101,9 @@ func (tx *Tx) Move(key []byte, to int) (bool, error) {
 	return true, nil
 }
 
-// Copy copies a key, with its deadline, to a key of database to, and reports
-// whether it did: not if there is no such key, or if it would be copied onto
-// itself. An existing key is in the way unless replace is set. O(value).
-// Errors: ErrFull.
+// Copy copies a key, with its deadline, to a key of database to. It reports false, and
+// does nothing, if there is no such key, if source and target are the same, or if the
+// target exists and replace is not set. O(value). Errors: ErrFull.
 func (tx *Tx) Copy(from, key []byte, to int, replace bool) (bool, error) {
 	tx.findWhole(from)
 	h := tx.peek(from)
@@ -129,8 +128,8 @@ func (tx *Tx) Copy(from, key []byte, to int, replace bool) (bool, error) {
 	return true, nil
 }
 
-// findWhole is find for a key that gets another name. Where there are rules on what
-// expires, all that is due in it goes first, under the name that it had.
+// findWhole is find for a key that gets another name. If there are rules on expiry, it
+// first removes all items of the key that are due, so that the rules see the old name.
 func (tx *Tx) findWhole(key []byte) hit {
 	h := tx.find(key)
 	for tx.db.book.Load() != nil && h.r != nil && !tx.replay && h.r.itemDue(tx.ms) && tx.lapse(&h, key, lapseWhole) {
@@ -138,8 +137,8 @@ func (tx *Tx) findWhole(key []byte) hit {
 	return h
 }
 
-// reap removes the dead items of a container that a lookup has come upon, and in
-// which something lives: so that they are copied nowhere, and count once.
+// reap removes the dead items of a container that a lookup has found and that has living
+// items: so that no copy has them, and each counts once.
 func (tx *Tx) reap(h *hit, key []byte) {
 	switch h.r.Kind() {
 	case Hash, Set, ZSet, List:
@@ -148,23 +147,23 @@ func (tx *Tx) reap(h *hit, key []byte) {
 	}
 }
 
-// findIn is find in another database than the selected one.
+// findIn is find in a database other than the selected one.
 func (tx *Tx) findIn(dbi int, key []byte) hit {
 	defer tx.Select(tx.dbi)
 	tx.Select(dbi)
 	return tx.find(key)
 }
 
-// changedIn is changed in another database than the selected one.
+// changedIn is changed in a database other than the selected one.
 func (tx *Tx) changedIn(dbi int, key []byte, event string) {
 	defer tx.Select(tx.dbi)
 	tx.Select(dbi)
 	tx.changed(key, EventGeneric, event)
 }
 
-// transfer builds the record of from again as key in database to, in place of
-// what is there, and removes the old one unless it is kept. What lies outside
-// the record changes hands without being copied. Both keys have been looked up
+// transfer builds the record of from again as key in database to, in place of what is
+// there, and removes the old one unless keep is set. It does not copy the parts of a
+// value outside its record: they change their owner. The caller has looked up both keys
 // at this instant, so that neither lookup removes anything here.
 func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 	src := tx.find(from)
@@ -238,9 +237,9 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 	return nil
 }
 
-// RandomKey returns a key of the selected database, every living one with the
-// same probability, or nil if there is none. It removes the expired ones that it
-// comes upon, unless it is a replica's; expected O(1) where they are few. The transaction holds all shards.
+// RandomKey returns a living key of the selected database, each with the same
+// probability, or nil if there is none. It removes the expired keys that it meets, except
+// on a replica; expected O(1) if they are few. The transaction holds all shards.
 func (tx *Tx) RandomKey(rnd func() uint64) []byte {
 	if tx.Size() == 0 && !tx.replay {
 		return nil
@@ -276,7 +275,7 @@ func (tx *Tx) RandomKey(rnd func() uint64) []byte {
 			case r.expired(tx.ms):
 				tx.reapIn(sp, ref)
 			default:
-				tx.find(bytes.Clone(sp.key(r))) // which removes it
+				tx.find(bytes.Clone(sp.key(r))) // find removes it
 			}
 			break
 		}
@@ -302,13 +301,13 @@ func (tx *Tx) Size() int {
 	return n
 }
 
-// dead reports whether a key's deadline has passed, or that of all that it holds:
-// nobody is to see it, and find would remove it.
+// dead reports whether a key's deadline has passed, or the deadlines of all its items:
+// reads hide such a key, and find would remove it.
 func (tx *Tx) dead(sp *space, r *rec) bool {
 	return !tx.replay && (r.expired(tx.ms) || r.itemDue(tx.ms) && tx.hollow(&hit{sh: sp.sh, sp: sp, r: r}))
 }
 
-// hollow reports whether nothing lives in a container in which something is due.
+// hollow reports whether a container with due items has no living item.
 func (tx *Tx) hollow(h *hit) bool {
 	switch h.r.Kind() {
 	case Hash, Set, ZSet, List:
@@ -322,7 +321,7 @@ func (tx *Tx) hollow(h *hit) bool {
 }
 
 // hollows returns how many keys of a space are hollow and have not expired. O(due
-// containers), which the reclaimer keeps few.
+// containers); the reclaimer keeps their number small.
 func (tx *Tx) hollows(sp *space) (n int) {
 	if sp.next == nil || tx.replay {
 		return 0
@@ -341,17 +340,17 @@ func (tx *Tx) hollows(sp *space) (n int) {
 	return n
 }
 
-// shardBits is the room for a shard's number in a cursor.
+// shardBits is the number of bits of a cursor that hold a shard's number.
 const shardBits = 6
 
-// maxCursor is beyond all cursors: a table's stay below 2^32.
+// maxCursor is beyond all cursors: a table's cursors stay below 2^32.
 const maxCursor = 1 << (32 + shardBits)
 
-// Scan visits living keys, about count of them, and returns the cursor to go on
-// with; 0 begins and ends. A key that is there from the first call to the last
-// is visited at least once. It locks one shard at a time, by itself, and calls
-// visit under the lock; visit must not write. Cursors stay below 2^38; one that
-// no call has returned visits some keys or none.
+// Scan visits living keys, about count of them, and returns the cursor for the next call;
+// a walk begins with 0 and ends when Scan returns 0. It visits a key that exists from the
+// first call to the last at least once. It locks one shard at a time, by itself, and
+// calls visit under the lock; visit must not write. Cursors stay below 2^38; with a
+// cursor that no call has returned, Scan visits some keys or none.
 func (db *DB) Scan(dbi int, cursor uint64, count int, visit func(Key)) uint64 {
 	tx := db.txs.Get().(*Tx)
 	defer db.txs.Put(tx)
@@ -388,10 +387,10 @@ func (tx *Tx) Scan(cursor uint64, count int, visit func(Key)) uint64 {
 	return 0
 }
 
-// scanShard visits buckets of one shard until count is used up or the shard is
-// done. It returns the cursor of what comes next, and whether to go on there at
-// once: so that a walk's last keys come with the cursor 0, it goes on through
-// shards that have nothing when count is used up.
+// scanShard visits buckets of one shard until count is used up or the shard is done. It
+// returns the next cursor, and whether the caller continues there at once. The walk
+// continues through empty shards when count is used up, so that its last keys come with
+// the cursor 0.
 func (tx *Tx) scanShard(s int, cursor uint64, count *int, visit func(Key)) (next uint64, more bool) {
 	at := cursor >> shardBits
 	if sp := tx.db.shards[s].spaces[tx.dbi]; sp != nil && sp.tab.Len() > 0 {
@@ -410,7 +409,7 @@ func (tx *Tx) scanShard(s int, cursor uint64, count *int, visit func(Key)) (next
 				break
 			}
 			if *count == before {
-				*count-- // empty buckets cost as well
+				*count-- // empty buckets cost too
 			}
 		}
 	}
@@ -420,7 +419,7 @@ func (tx *Tx) scanShard(s int, cursor uint64, count *int, visit func(Key)) (next
 	return uint64(s), true
 }
 
-// Key is a key during a walk. It is valid during the call it is given to.
+// Key is a key during a walk. It is valid only during the call that receives it.
 type Key struct {
 	tx *Tx
 	sp *space
@@ -430,13 +429,14 @@ type Key struct {
 // Name returns the key, in the engine's memory.
 func (k Key) Name() []byte { return k.sp.key(k.r) }
 
-// Kind returns what it holds.
+// Kind returns the kind of its value.
 func (k Key) Kind() Kind { return k.r.Kind() }
 
 // Deadline returns its deadline in ms, 0 for none.
 func (k Key) Deadline() int64 { return k.r.deadline() }
 
-// Span returns by how many ms after a read its deadline is moved; 0: not at all.
+// Span returns the span, in ms, by which a read extends the deadline; 0: reads do not
+// extend it.
 func (k Key) Span() int64 {
 	if k.r.has(flagSlide) {
 		return k.r.slide().span
@@ -461,10 +461,10 @@ func (tx *Tx) Each(visit func(Key)) {
 	}
 }
 
-// Flush empties a database, or all of them if dbi is -1, and returns how many
-// keys they held. The transaction holds all shards. The memory is handed over
-// whole: O(slabs). Rules on what expires stay; what had expired and was still there
-// is told to none.
+// Flush empties a database, or all of them if dbi is -1, and returns how many keys they
+// held. The transaction holds all shards. Flush frees the memory in whole slabs:
+// O(slabs). Rules on expiry stay; they do not record what had expired and was not removed
+// yet.
 func (tx *Tx) Flush(dbi int) int {
 	tx.Tell()
 	tx.release()
@@ -541,10 +541,10 @@ func (tx *Tx) Swap(a, b int) {
 	tx.dirty++
 	tx.signalAll(a)
 	tx.signalAll(b)
-	tx.db.hooks.Flushed(tx, -1) // once: whoever keeps a key of either must ask again
+	tx.db.hooks.Flushed(tx, -1) // once: a client that caches keys of either database must read them again
 }
 
-// holds reports whether a key is in the space, living or not; nil holds none.
+// holds reports whether the space has a key, living or not; a nil space has none.
 func (sp *space) holds(key string) bool {
 	if sp == nil {
 		return false

@@ -10,19 +10,20 @@ import (
 	"strings"
 )
 
-// ErrNotSortable: an element, or what a pattern has found for it, is no number.
+// ErrNotSortable: an element, or the value that a pattern has found for it, is not a
+// number.
 var ErrNotSortable = errors.New("one or more scores can't be converted into double")
 
-// SortOptions say how Sort sorts. The zero value sorts by number, ascending.
+// SortOptions are the options of Sort. The zero value sorts by number, ascending.
 type SortOptions struct {
-	By     []byte   // a pattern for the keys to sort by; one without '*' keeps the order; nil: by the elements
-	Get    [][]byte // patterns for what to return of each element; none: the element itself
+	By     []byte   // a pattern for the keys to sort by; one without '*' keeps the order; nil: sort by the elements
+	Get    [][]byte // patterns for the values to return for each element; none: the element itself
 	Desc   bool
 	Alpha  bool  // by bytes, not by number
-	Offset int64 // how many to pass over
-	Count  int64 // how many to return at most; below 0: all
-	Store  bool  // the result will be stored: it must have an order
-	// Settled gives the elements of a set whose order By keeps the order of their bytes, as
+	Offset int64 // the number of elements to skip
+	Count  int64 // the number of elements to return at most; below 0: all
+	Store  bool  // the caller stores the result: it must have an order
+	// Settled sorts the elements of a set, whose order By would keep, by their bytes, as
 	// in a script, where equal data gives equal results.
 	Settled bool
 }
@@ -36,16 +37,17 @@ type Sorted struct {
 	tx    *Tx
 	get   [][]byte
 	elems texts
-	by    texts // what they are sorted by, where that is other keys' bytes
+	by    texts // the bytes of other keys, if the elements are sorted by them
 	order []sortPlace
 	key   []byte // scratch
 }
 
-// keepSorted is how many elements, and bytes of them, a transaction keeps room for.
+// keepSorted is the number of elements, and of their bytes, that a transaction keeps room
+// for.
 const keepSorted = 16 << 10
 
-// sortPlace is an element's place in the result. Without pointers it is moved,
-// and kept from one Sort to the next, at little cost.
+// sortPlace is an element's place in the result. It has no pointers, so that moving it,
+// and keeping it from one Sort to the next, costs little.
 type sortPlace struct {
 	score float64 // by bytes: 0, and -1 where there is no key
 	elem  int
@@ -70,7 +72,7 @@ func (t *texts) at(i int) []byte {
 	return t.bytes[start:t.ends[i]:t.ends[i]]
 }
 
-// reset empties the row, and keeps its room unless that is much.
+// reset empties the row, and keeps its buffers unless they are large.
 func (t *texts) reset() {
 	if cap(t.bytes) > keepSorted || cap(t.ends) > keepSorted {
 		*t = texts{}
@@ -94,10 +96,10 @@ func (tx *Tx) newSorted(get [][]byte) *Sorted {
 	return s
 }
 
-// Sort returns elements of a list, set or sorted set in an order, and none if
-// there is no such key. Patterns may lead to any key: the transaction holds all
-// shards where one of them is Patterned. The elements are copied: O(n log n).
-// Errors: ErrWrongType, ErrNotSortable.
+// Sort returns elements of a list, set or sorted set in an order, and none if there is no
+// such key. Patterns may lead to any key: the transaction holds all shards if one of them
+// is Patterned. Sort copies the elements: O(n log n). Errors: ErrWrongType,
+// ErrNotSortable.
 func (tx *Tx) Sort(key []byte, o SortOptions) (*Sorted, error) {
 	h := tx.read(key)
 	s := tx.newSorted(o.Get)
@@ -110,7 +112,7 @@ func (tx *Tx) Sort(key []byte, o SortOptions) (*Sorted, error) {
 	}
 	keep := o.By != nil && !Patterned(o.By)
 	if keep && kind == Set && (o.Store || o.Settled) {
-		keep, o.By, o.Alpha = false, nil, true // the order of a set is nobody's
+		keep, o.By, o.Alpha = false, nil, true // a set has no order
 	}
 	if keep && kind != Set {
 		s.loadPart(&h, &o)
@@ -128,8 +130,8 @@ func (tx *Tx) Sort(key []byte, o SortOptions) (*Sorted, error) {
 	return s, nil
 }
 
-// part returns which of n elements are wanted: from the first to before the
-// second.
+// part returns the range of n elements that the caller wants: from the first to before
+// the second.
 func (o *SortOptions) part(n int) (from, to int) {
 	offset := min(max(o.Offset, 0), int64(n))
 	count := o.Count
@@ -139,8 +141,8 @@ func (o *SortOptions) part(n int) (from, to int) {
 	return int(offset), int(offset + count)
 }
 
-// loadPart loads what is wanted of a list or a sorted set whose order is kept.
-// O(log n), and O(1) for each.
+// loadPart loads the wanted range of a list or a sorted set whose order Sort keeps. O(log
+// n), and O(1) for each.
 func (s *Sorted) loadPart(h *hit, o *SortOptions) {
 	if h.r.Kind() == ZSet {
 		v := s.tx.viewZSet(h)
@@ -179,8 +181,8 @@ func (s *Sorted) keepOrder() {
 	}
 }
 
-// sort sorts the elements by their own value or by that of other keys. Equal
-// numbers are ordered by the elements' bytes.
+// sort sorts the elements by their own value or by that of other keys. It orders equal
+// numbers by the elements' bytes.
 func (s *Sorted) sort(o *SortOptions) error {
 	var p pattern
 	if o.By != nil {
@@ -225,7 +227,7 @@ func (s *Sorted) compare(a, b sortPlace) int {
 	return bytes.Compare(s.elems.at(a.elem), s.elems.at(b.elem))
 }
 
-// compareKeys puts elements for which there is no key before the others.
+// compareKeys puts elements without a key before the others.
 func (s *Sorted) compareKeys(a, b sortPlace) int {
 	if a.score != b.score {
 		return cmp.Compare(a.score, b.score)
@@ -233,9 +235,9 @@ func (s *Sorted) compareKeys(a, b sortPlace) int {
 	return bytes.Compare(s.by.at(a.elem), s.by.at(b.elem))
 }
 
-// sortNumber reads a number as SORT does, with C's strtod: spaces before it are
-// allowed, hexadecimal digits are, and nothing at all is 0; what overflows or
-// vanishes is no number.
+// sortNumber parses a number as SORT does, with C's strtod: it allows leading spaces and
+// hexadecimal digits, and nothing at all is 0. A number that overflows or underflows is
+// invalid.
 func sortNumber(b []byte) (float64, bool) {
 	if n, err := parseInt(b); err == nil {
 		return float64(n), true
@@ -256,11 +258,11 @@ func sortNumber(b []byte) (float64, bool) {
 	return f, err == nil && !math.IsNaN(f) && !vanished && !strings.Contains(s, "_")
 }
 
-// Len returns how many values Each visits.
+// Len returns the number of values that Each visits.
 func (s *Sorted) Len() int { return len(s.order) * max(1, len(s.get)) }
 
-// Each visits the values: the elements, or for each of them what each GET
-// pattern finds; ok is false where that is nothing. val is valid during the call.
+// Each visits the values: the elements, or for each of them what each GET pattern finds;
+// ok is false if the pattern finds nothing. val is valid only during the call.
 func (s *Sorted) Each(visit func(val []byte, ok bool)) {
 	patterns := make([]pattern, len(s.get))
 	for i, g := range s.get {
@@ -277,12 +279,12 @@ func (s *Sorted) Each(visit func(val []byte, ok bool)) {
 	}
 }
 
-// Store makes a list of the values, an empty one for each that is not there, and
-// stores it under a key, whatever that held; no values at all remove it. It
-// returns the length. Errors: ErrFull.
+// Store stores a list of the values under a key, and replaces whatever the key held. A
+// missing value becomes an empty element; if there are no values, Store deletes the key.
+// It returns the length. Errors: ErrFull.
 func (s *Sorted) Store(dst []byte) (n int, err error) {
 	tx := s.tx
-	vals := &s.by // what the order was made by is not needed any more
+	vals := &s.by // the order is made, and its keys are free
 	vals.reset()
 	s.Each(func(val []byte, _ bool) { vals.add(val) })
 	if n = len(vals.ends); n == 0 {
@@ -341,8 +343,8 @@ func parsePattern(b []byte) pattern {
 	return p
 }
 
-// follow returns what a pattern finds for an element: a string, or a field of a
-// hash. ok is false if there is none, or the key holds something else.
+// follow returns the value that a pattern finds for an element: a string, or a field of a
+// hash. ok is false if there is none, or the key holds another kind.
 func (s *Sorted) follow(p *pattern, elem []byte) (val []byte, ok bool) {
 	switch {
 	case p.self:

@@ -5,31 +5,31 @@ import (
 	"sync/atomic"
 )
 
-// shard is a part of every database, under one lock. A key's shard follows
-// from its hash tag, or the whole key's hash where there is none.
+// shard is a part of every database, under one lock. A key's shard follows from the hash
+// of its hash tag, or of the whole key if it has no tag.
 type shard struct {
 	lock waitLock
 	db   *DB
 	id   int
 
 	last     int64    // the latest instant of a transaction here, us
-	spaces   []*space // by database, nil where nothing was ever stored
+	spaces   []*space // by database; nil for a database that has never stored anything here
 	staged   []*space // of a Staging, by database; nil: there is none
-	own      *own     // keys of a replica's own; nil: there are none
+	own      *own     // a replica's own keys; nil: there are none
 	watched  map[watchKey]*watchList
-	lines    lineSet      // who waits for keys
+	lines    lineSet      // the waiters for keys
 	lazyFree []box        // large containers that are gone, to be freed
 	freed    int          // bytes freed since compaction was last considered
-	bytes    atomic.Int64 // what the spaces held when used was last published
-	limiters int64        // of these, what limiters held
+	bytes    atomic.Int64 // the bytes of the spaces when used was last published
+	limiters int64        // of these, the bytes of limiters
 	evictor  evictor
 	stats    Counters
 	snap     *shardSnapshot // of a snapshot that has to save something here; nil: none
-	mark     int64          // in the stream: behind the newest effect here
+	mark     int64          // the position in the stream behind the newest effect here
 	dirty    atomic.Int64   // changes, as Redis counts them; written under the lock
 
-	// next is the time in ms from which on the reclaimer has work here; it is
-	// written under the lock, and read without.
+	// next is the time in ms from which on the reclaimer has work here. Writers hold the
+	// lock; readers need not.
 	next  atomic.Int64
 	owner *Reclaimer
 
@@ -39,8 +39,8 @@ type shard struct {
 // never is a time that does not come.
 const never = math.MaxInt64
 
-// workAt notes that there is work for the reclaimer from ms on, and wakes it
-// if it means to sleep longer.
+// workAt notes that the reclaimer has work from ms on, and wakes it if it means to sleep
+// longer.
 func (sh *shard) workAt(ms int64) {
 	if ms < sh.next.Load() {
 		sh.next.Store(ms)
@@ -67,7 +67,7 @@ func (sh *shard) spaceOf(spaces []*space, db int) *space {
 	return spaces[db]
 }
 
-// publish adds to the engine's used memory what changed since the last time.
+// publish adds the change since the last publish to the engine's used memory.
 func (sh *shard) publish() {
 	n, limiters := int64(0), int64(0)
 	for _, spaces := range [...][]*space{sh.spaces, sh.staged} {

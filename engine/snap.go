@@ -19,79 +19,79 @@ import (
 //	find    of a transaction that may write: the key's      ├─▶ the shard's buffer
 //	        bucket, if it is not saved yet, is encoded ─────┘      ─▶ queue ─▶ file
 //
-// So what a bucket held at the cut is in the file once, whoever comes first; what
-// has come since is not. A bucket has some seven keys, which is what a first
-// write costs. What is large is not encoded under the lock: a container is frozen,
-// a string is pinned (snapshot_large.go). FLUSHALL leaves the tables to the walk,
-// and SWAPDB does not matter: a space knows the database that it was at the cut.
+// So the file has the contents of each bucket at the cut exactly once, whether the walk
+// or a transaction saves it first; it has no later changes. A bucket has some seven keys:
+// a first write costs their encoding. The snapshot does not encode large values under the
+// lock: it freezes a container, and pins a string (snap_large.go). FLUSHALL leaves the
+// tables to the walk, and SWAPDB does not matter: a space knows the database that it was
+// at the cut.
 //
-// The queue is bounded. Beyond the bound transactions that may write wait before
-// they lock anything, and whoever may not sleep finds the shards held.
+// The queue is bounded. Beyond the bound, transactions that may write wait before they
+// lock anything; a transaction that may not sleep acts as if the shards were held.
 
 // ErrSnapshotting: another snapshot is under way.
 var ErrSnapshotting = errors.New("another snapshot is under way")
 
-// ErrSnapshotBehind: what was to be written has outgrown the buffer.
+// ErrSnapshotBehind: the bytes that wait for the writer have exceeded the buffer.
 var ErrSnapshotBehind = errors.New("the snapshot's reader is too slow: what it has not taken yet has outgrown the buffer")
 
-// SnapshotOptions say what a snapshot holds. The zero value takes all that lives.
+// SnapshotOptions select what a snapshot holds. The zero value takes all living keys.
 type SnapshotOptions struct {
-	// AtCut is called at the instant of the cut. tx holds all shards, and must not
-	// write. Everybody waits for it.
+	// AtCut is called at the instant of the cut. tx holds all shards, and must not write.
+	// All other transactions wait until it returns.
 	AtCut func(tx *Tx)
-	// Preamble writes what comes before the keys: the header, texts, functions.
-	// version is one of the format that holds all that was there at the cut: for
-	// writers that cannot correct the header. Without Preamble Snapshot writes the
-	// header alone.
+	// Preamble writes the part of the file before the keys: the header, texts, functions.
+	// version is a version of the format that can hold all keys of the cut: for writers
+	// that cannot correct the header. Without Preamble, Snapshot writes the header alone.
 	Preamble func(w *rdb.Writer, version int) error
-	// Plain leaves out what redis-server 7.0 does not know: keys of our own types,
-	// deadlines of items, rules and tokens. Fields says which of a plain file's hash
-	// fields keep their deadlines.
+	// Plain leaves out what redis-server 7.0 does not know: keys of ebb's own types,
+	// deadlines of items, rules and tokens. Fields selects the hash fields of a plain
+	// file that keep their deadlines.
 	Plain  bool
 	Fields rdb.FieldForm
-	// Hurry has the walk take no rests while others use the engine: up to three times
-	// as fast, and they notice it.
+	// Hurry makes the walk take no rests while others use the engine: up to three times
+	// as fast, with longer waits for the others.
 	Hurry bool
-	// KeepDead keeps keys whose deadline had passed at the cut. A replica always
-	// keeps them, and so does a snapshot between BeginLoad and EndLoad: no log says
-	// that they are gone.
+	// KeepDead keeps keys whose deadline had passed at the cut. A replica always keeps
+	// them, and so does a snapshot between BeginLoad and EndLoad: no log has their
+	// removal.
 	KeepDead bool
 	// NoCompress writes strings as they are.
 	NoCompress bool
-	// Buffer is how many bytes of encoded records may wait to be written; 32 MiB if
-	// 0. Beyond, writers wait, or with Abandon the snapshot ends with
-	// ErrSnapshotBehind.
+	// Buffer is the number of bytes of encoded records that may wait for the writer; 32
+	// MiB if 0. Beyond it transactions that write wait, or with Abandon the snapshot ends
+	// with ErrSnapshotBehind.
 	Buffer  int64
 	Abandon bool
-	// Progress is kept up to date; may be nil.
+	// The snapshot keeps Progress up to date; may be nil.
 	Progress *Progress
 }
 
-// Progress counts while a snapshot, or a load, is under way. It may be read at any
-// time.
+// Progress counts while a snapshot, or a load, is under way. Any goroutine may read it at
+// any time.
 type Progress struct {
 	Keys    atomic.Int64 // written, or loaded
-	Total   atomic.Int64 // to be written, about; of a load, what the file says, which may be a lie
-	Dropped atomic.Int64 // keys that a load has left out, because they are dead
-	Short   atomic.Int64 // keys that a load has kept without items that are dead
-	Offset  atomic.Int64 // bytes of the file that are used by a load
+	Total   atomic.Int64 // to be written, about; of a load, the number in the file, which may be wrong
+	Dropped atomic.Int64 // dead keys that a load has left out
+	Short   atomic.Int64 // keys that a load has kept without their dead items
+	Offset  atomic.Int64 // bytes of the file that a load has used
 }
 
 const (
 	// snapshotBuffer is the bound of the queue unless SnapshotOptions says otherwise.
 	snapshotBuffer = 32 << 20
-	// snapshotChunk is how many bytes a shard collects before they are queued.
+	// snapshotChunk is the number of bytes that a shard collects before it queues them.
 	snapshotChunk = 32 << 10
-	// snapshotSlice is for how long the walk holds a shard, in us, and
-	// snapshotBuckets after how many buckets at most it lets go of it.
+	// snapshotSlice is the time for which the walk holds a shard, in us. It unlocks the
+	// shard after snapshotBuckets buckets at most.
 	snapshotSlice   = 15
 	snapshotBuckets = 64
-	// patience is how often the walk lets others go first before it queues up for a
-	// shard as they do: it has to end even where somebody always waits.
+	// patience is how often the walk yields to transactions before it queues up for a
+	// shard as they do: it has to end even if transactions always wait.
 	patience = 100
 )
 
-// snapshot is one under way.
+// snapshot is a snapshot under way.
 type snapshot struct {
 	db    *DB
 	o     SnapshotOptions
@@ -103,13 +103,13 @@ type snapshot struct {
 	over  atomic.Bool
 
 	mu    sync.Mutex
-	room  sync.Cond // on mu: there is some, or nobody needs it any more
+	room  sync.Cond // on mu: there is room, or the snapshot is over
 	queue []piece
 	held  int64       // bytes in queue
-	full  atomic.Bool // held is beyond the bound: writers wait
+	full  atomic.Bool // held is above the bound: transactions that write wait
 	spare [][]byte
-	left  []*large // that will not be written
-	err   error    // why over is set, if the queue is the reason
+	left  []*large // values that the snapshot will not write
+	err   error    // the reason for over, if it is the queue
 
 	pace pace
 	enc  rdb.Encoder // of what is large
@@ -125,13 +125,13 @@ type piece struct {
 	large   *large
 }
 
-// Snapshot writes the keyspace at one instant to w: the head of the file and all
-// records, but not its end. One is under way at a time. It takes turns with
-// transactions: none waits for it for more than some 100 us, unless w is slow and
-// the buffer is full. It must have ended before Close.
+// Snapshot writes the keyspace at one instant to w: the head of the file and all records,
+// but not its end. A DB runs one snapshot at a time. It takes turns with transactions: no
+// transaction waits for it for more than some 100 us, unless w is slow and the buffer is
+// full. It must have ended before Close.
 //
-// Errors: ErrSnapshotting, ErrSnapshotBehind, those of ctx, of w and of Preamble;
-// then the file is worth nothing.
+// Errors: ErrSnapshotting, ErrSnapshotBehind, those of ctx, of w and of Preamble; after
+// an error the file is unusable.
 func (db *DB) Snapshot(ctx context.Context, w *rdb.Writer, o SnapshotOptions) error {
 	if !db.snapping.CompareAndSwap(false, true) {
 		return ErrSnapshotting
@@ -160,11 +160,11 @@ func newSnapshot(db *DB, o SnapshotOptions) *snapshot {
 	return s
 }
 
-// snapshotTx returns a transaction that holds nothing, to read values with: the
-// dead items are among them, because their removal is in the log.
+// snapshotTx returns a transaction that holds nothing, to read values with. It sees dead
+// items, because the log has their removal.
 func (db *DB) snapshotTx() *Tx { return &Tx{db: db, replay: true} }
 
-// cut makes everything unsaved. O(shards).
+// cut marks all buckets as unsaved. O(shards).
 func (s *snapshot) cut() {
 	db := s.db
 	parts := make([]*shardSnapshot, len(db.shards))
@@ -195,7 +195,7 @@ func (s *snapshot) cut() {
 	tx.Commit()
 }
 
-// head writes what comes before the keys.
+// head writes the part of the file before the keys.
 func (s *snapshot) head(w *rdb.Writer) error {
 	version := rdb.PlainVersion
 	switch {
@@ -216,7 +216,7 @@ func (s *snapshot) head(w *rdb.Writer) error {
 	return w.Err()
 }
 
-// walk saves what is not saved yet, shard by shard, and writes all that is queued.
+// walk saves the unsaved buckets, shard by shard, and writes all queued pieces.
 func (s *snapshot) walk(ctx context.Context, w *rdb.Writer) error {
 	s.pace.from = s.db.clock.Micros()
 	for _, sh := range s.db.shards {
@@ -234,15 +234,15 @@ func (s *snapshot) walk(ctx context.Context, w *rdb.Writer) error {
 	return nil
 }
 
-// rest lets others have the processor.
+// rest yields the processor to others.
 func (s *snapshot) rest() {
 	if !s.o.Hurry {
 		s.pace.rest(s.db.clock)
 	}
 }
 
-// saveSlice does a part of the walk through the shard, and reports whether that is
-// all.
+// saveSlice does a part of the walk through the shard, and reports whether the walk is
+// done.
 func (sh *shard) saveSlice() (done bool) {
 	for range patience {
 		if !sh.lock.Contended() {
@@ -263,7 +263,7 @@ func (sh *shard) saveSlice() (done bool) {
 	return done
 }
 
-// write writes what is queued, until nothing is.
+// write writes the queued pieces until the queue is empty.
 func (s *snapshot) write(ctx context.Context, w *rdb.Writer) error {
 	for {
 		p, ok, err := s.take()
@@ -290,8 +290,8 @@ func (s *snapshot) write(ctx context.Context, w *rdb.Writer) error {
 	}
 }
 
-// take takes the next piece off the queue; ok is false if there is none. It makes
-// room, and wakes who waits for it.
+// take takes the next piece off the queue; ok is false if there is none. It makes room,
+// and wakes the transactions that wait for it.
 func (s *snapshot) take() (p piece, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -341,11 +341,11 @@ func (s *snapshot) push(p piece) {
 	s.full.Store(true)
 }
 
-// spares is how many buffers are kept for the next chunk: what the walk and a few
-// writers fill while one is written.
+// spares is the number of buffers that are kept for the next chunk: the walk and a few
+// transactions fill as many while the snapshot writes one.
 const spares = 16
 
-// drop gives a piece's memory back when it is written, or never will be.
+// drop frees a piece's memory when it is written, or never will be.
 func (s *snapshot) drop(p piece) {
 	if p.large != nil {
 		p.large.free()
@@ -358,8 +358,8 @@ func (s *snapshot) drop(p piece) {
 	}
 }
 
-// release is drop for a piece that never will be written. A shard may be locked,
-// as s.mu is.
+// release is drop for a piece that will never be written. The caller may hold a shard,
+// and holds s.mu.
 func (s *snapshot) release(p piece) {
 	if p.large != nil {
 		s.left = append(s.left, p.large)
@@ -389,8 +389,8 @@ func (s *snapshot) buffer() []byte {
 	return make([]byte, 0, snapshotChunk+snapshotChunk/4)
 }
 
-// end leaves every table as if it were saved: after an error what is left of the
-// walk is done without writing anything.
+// end leaves every table as if it were saved: after an error it finishes the walk without
+// writing anything.
 func (s *snapshot) end(err error) {
 	if err != nil {
 		s.mu.Lock()
@@ -403,13 +403,13 @@ func (s *snapshot) end(err error) {
 		}
 	}
 	s.db.snap.Store(nil)
-	for _, l := range s.left { // nobody pushes any more
+	for _, l := range s.left { // the list is final: no shard pushes any more
 		l.free()
 	}
 }
 
-// awaitRoom waits until a transaction that may write may begin. The caller has
-// locked nothing.
+// awaitRoom waits until a transaction that may write can begin. The caller has locked
+// nothing.
 func (s *snapshot) awaitRoom() {
 	s.mu.Lock()
 	for s.full.Load() {

@@ -1,15 +1,15 @@
 package engine
 
-// A frozen copy of a large container is what a snapshot writes out while the
-// container goes on. It shares the container's chunks (internal/chunk: Loan): the
-// live one copies a chunk of up to 64 KiB before its first write to it, so that
-// the two never touch the same bytes, and the copy is read without the shard's
-// lock. It is a box of the same kind as the live one, to be read only, by one
-// goroutine; Size tells what the live one held.
+// A snapshot writes a frozen copy of a large container while the container goes on. The
+// copy shares the container's chunks (internal/chunk: Loan): the live container copies a
+// chunk of up to 64 KiB before its first write to it. So the two never touch the same
+// bytes, and the snapshot reads the copy without the shard's lock. The copy is a box of
+// the same kind as the live one, read-only, for one goroutine; Size returns the size that
+// the live one had.
 //
-// It need not be given back in the same shard, or while the container still
-// exists: what the two account for has a lock of its own. There is one frozen copy
-// of a container at a time; who asks for another gets a copy on its own chunks.
+// The snapshot may free it outside the shard, and after the container is gone: the
+// accounting of the two has a lock of its own. A container has one frozen copy at a time;
+// Freeze returns a copy on its own chunks while there is one.
 
 // Freeze implements box.
 func (t hashTable) Freeze(tx *Tx) (box, error) {

@@ -12,29 +12,29 @@ import (
 
 // Values that are too large to be encoded under a shard's lock.
 //
-//	container   is frozen: the snapshot has a copy that shares its chunks until
-//	            they are written to
-//	string      is pinned: who edits it in place copies the pages that it is about
-//	            to change, unless they are written already; who replaces it leaves
-//	            the old bytes alone
-//	image       of a small container, or of a type that is plain bytes: is copied,
-//	            as every write to it may copy it
+//	container   the snapshot freezes it: it has a copy that shares the chunks until
+//	            a transaction writes to them
+//	string      the snapshot pins it: an edit in place first copies the pages that
+//	            it is about to change, unless they are written already; a write
+//	            that replaces the string leaves the old bytes alone
+//	image       of a small container, or of a type that is plain bytes: the
+//	            snapshot copies it, as every write to it may copy it
 //
-// They are queued, and encoded by the snapshot's goroutine.
+// The snapshot queues them, and its goroutine encodes them.
 
 const (
-	// largeValue is from how many bytes on a value is large: encoding that much
+	// largeValue is the size, in bytes, from which a value is large: encoding that much
 	// takes some 50 us.
 	largeValue = 16 << 10
-	// pinnedPage is what an edit of a pinned string copies, and what is written at
-	// a time.
+	// pinnedPage is the number of bytes that an edit of a pinned string copies, and that
+	// the snapshot writes at a time.
 	pinnedPage = 64 << 10
-	// packedString is up to which length a pinned string is compressed: it has to be
+	// packedString is the length up to which a pinned string is compressed: it has to be
 	// in one piece for that.
 	packedString = 1 << 20
 )
 
-// large is a value as it was at the cut, and what belongs to its record.
+// large is a value at the cut, with the data of its record.
 type large struct {
 	sh         *shard
 	kind       Kind
@@ -50,7 +50,7 @@ type large struct {
 	space      space
 }
 
-// large returns the value of a record that lies outside of it, if it is large.
+// large returns the value of a record that lies outside of it, if the value is large.
 func (c *shardSnapshot) large(sp *space, r *rec) *large {
 	x := &sp.exts[handleOf(r.inlineValue())]
 	if x.size < largeValue {
@@ -61,7 +61,7 @@ func (c *shardSnapshot) large(sp *space, r *rec) *large {
 	case x.box != nil:
 		b, err := x.box.Freeze(c.tx)
 		if err != nil {
-			return nil // no memory: it is encoded at once
+			return nil // no memory: the caller encodes it at once
 		}
 		l.box = b
 	case l.kind == String:
@@ -77,8 +77,8 @@ func (c *shardSnapshot) large(sp *space, r *rec) *large {
 	return l
 }
 
-// free lets go of what was kept. No shard is locked. The next snapshot may freeze
-// the same container, so that a frozen copy is not left to the reclaimer.
+// free frees the copies. No shard is locked. The next snapshot may freeze the same
+// container, so free does not leave a frozen copy to the reclaimer.
 func (l *large) free() {
 	if l.pin != nil {
 		l.pin.end()
@@ -90,7 +90,7 @@ func (l *large) free() {
 	}
 }
 
-// hit returns a place where the value is found: a record that is in no table.
+// hit returns a place that refers to the value: a record that is in no table.
 func (l *large) hit() *hit {
 	l.space.sh, l.space.exts = l.sh, []ext{{}, {bytes: l.image, box: l.box}}
 	r := (*rec)(unsafe.Pointer(&l.words))
@@ -131,7 +131,7 @@ func (s *snapshot) writeLarge(ctx context.Context, w *rdb.Writer, p piece) error
 	return err
 }
 
-// writePinned writes a string behind what head has, page by page.
+// writePinned writes a string after the bytes of head, page by page.
 func (s *snapshot) writePinned(ctx context.Context, w *rdb.Writer, dbi int, p *pinned, head []byte) error {
 	b := appendLength(head, uint64(len(p.bytes)))
 	for n := 0; n < len(p.bytes); {
@@ -150,19 +150,19 @@ func (s *snapshot) writePinned(ctx context.Context, w *rdb.Writer, dbi int, p *p
 	return nil
 }
 
-// pinned is a long string as it was at the cut. Its bytes may be those of the
-// living value, which are edited in place.
+// pinned is a long string at the cut. Its bytes may be those of the living value, which
+// transactions edit in place.
 type pinned struct {
 	bytes []byte
 
 	mu    sync.Mutex
-	pages map[int][]byte // as they were, of those that have been edited since
-	next  int            // pages before it are written
+	pages map[int][]byte // the original contents of pages that a transaction has edited since
+	next  int            // the snapshot has written the pages before it
 	over  bool
 }
 
-// edit is called before bytes from lo to hi are changed in place. It costs a page's
-// copy for each page that is changed for the first time.
+// Transactions call edit before they change bytes from lo to hi in place. It costs a
+// page's copy for each page that is changed for the first time.
 func (p *pinned) edit(lo, hi int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,7 +184,7 @@ func (p *pinned) page(i int) []byte {
 	return p.bytes[i*pinnedPage : min((i+1)*pinnedPage, len(p.bytes))]
 }
 
-// take appends the next page to dst; it appends nothing behind the last.
+// take appends the next page to dst; it appends nothing after the last.
 func (p *pinned) take(dst []byte) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,14 +210,15 @@ func (p *pinned) all() []byte {
 	return b
 }
 
-// end says that nobody needs the string any more.
+// end notes that the snapshot is done with the string.
 func (p *pinned) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.over, p.bytes, p.pages = true, nil, nil // the value may go on referring to p
+	p.over, p.bytes, p.pages = true, nil, nil // the value may keep its reference to p
 }
 
-// edits notes that bytes from lo to hi of a string are about to be changed in place.
+// edits notes that a transaction is about to change bytes from lo to hi of a string in
+// place.
 func (h *hit) edits(lo, hi int) {
 	if h.r == nil || !h.r.has(flagExt) {
 		return
@@ -227,7 +228,7 @@ func (h *hit) edits(lo, hi int) {
 	}
 }
 
-// appendLength appends a length as files have it.
+// appendLength appends a length in the format of files.
 func appendLength(b []byte, n uint64) []byte {
 	switch {
 	case n < 1<<6:
@@ -240,5 +241,5 @@ func appendLength(b []byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(b, 0x81), n)
 }
 
-// appendString appends a string as files have it.
+// appendString appends a string in the format of files.
 func appendString(b, s []byte) []byte { return append(appendLength(b, uint64(len(s))), s...) }

@@ -17,30 +17,30 @@ import (
 //	Load: Reader.Next ─▶ a batch for each shard ─▶ the shard's worker: decodes,
 //	                                               locks the shard, installs
 //
-// A key's entries all go to the same worker in the file's order, so that a second
-// one is found. Nothing is logged or told, and no memory is reserved for what a file
-// only promises.
+// A key's entries all go to the same worker in the file's order, so that it detects a
+// second one. The load logs and reports nothing, and reserves no memory for sizes that a
+// file only claims.
 
-// LoadOptions say how a file is loaded. The zero value leaves out what is dead.
+// LoadOptions are the options of a load. The zero value leaves out dead keys and items.
 type LoadOptions struct {
-	// KeepExpired keeps keys and items whose deadlines have passed: where a log
-	// follows that names them, and on replicas.
+	// KeepExpired keeps keys and items whose deadlines have passed: for files before a
+	// log that has their removal, and on replicas.
 	KeepExpired bool
-	// Workers is how many goroutines decode and install; GOMAXPROCS if 0.
+	// Workers is the number of goroutines that decode and install; GOMAXPROCS if 0.
 	Workers int
-	// Progress is kept up to date; may be nil.
+	// The load keeps Progress up to date; may be nil.
 	Progress *Progress
 
 	into loadTarget
 }
 
-// loadTarget is where a load puts what it reads.
+// loadTarget is the place where a load puts its keys.
 type loadTarget uint8
 
 const (
 	loadHere    loadTarget = iota // into the engine's own spaces
-	loadBeside                    // into those of a Staging
-	loadNowhere                   // values are built, and thrown away
+	loadBeside                    // into the spaces of a Staging
+	loadNowhere                   // the load builds values, and throws them away
 )
 
 var (
@@ -51,20 +51,21 @@ var (
 )
 
 const (
-	// loadBatch is how many keys of a shard, and loadBytes how many bytes of values,
-	// are installed under one lock: some 30 us of work where values are small.
+	// loadBatch is the number of keys of a shard, and loadBytes the number of bytes of
+	// values, that a worker installs under one lock: some 30 us of work if values are
+	// small.
 	loadBatch = 64
 	loadBytes = 64 << 10
-	// loadAhead is how many batches wait for a worker.
+	// loadAhead is the number of batches that wait for a worker.
 	loadAhead = 64
 )
 
-// Load installs the keys of a file that r reads. Whoever made r gives its texts to
-// LoadAux. The engine is empty, or holds other keys. It locks a shard for a batch of
+// Load installs the keys of a file that r reads. The caller that made r passes its texts
+// to LoadAux. The engine is empty, or holds other keys. Load locks a shard for a batch of
 // keys at a time, and takes O(file) of time and a few MiB beside what it installs.
 //
-// Errors: those of r, *rdb.FileError of a key that is wrong, or is there already
-// (ErrTwice), ErrFull, that of ctx. Keys that were installed before stay.
+// Errors: those of r, *rdb.FileError of a key that is wrong, or that exists already
+// (ErrTwice), ErrFull, that of ctx. Keys that were installed before the error stay.
 func (db *DB) Load(ctx context.Context, r *rdb.Reader, o LoadOptions) error {
 	if o.Progress == nil {
 		o.Progress = new(Progress)
@@ -96,27 +97,27 @@ func (db *DB) Load(ctx context.Context, r *rdb.Reader, o LoadOptions) error {
 type loading struct {
 	db      *DB
 	o       LoadOptions
-	batches []*batch // by shard, those being filled
+	batches []*batch // by shard, the batches that the reader fills
 	workers []chan *batch
 	idle    sync.Pool // of batches
 	failed  atomic.Pointer[error]
 }
 
-// batch is some keys of a shard.
+// batch holds some keys of a shard.
 type batch struct {
 	sh      *shard
 	entries []loadEntry
 	bytes   int
 }
 
-// loadEntry is a key, and what the reader's side knows of it.
+// loadEntry is a key, and what the reader knows of it.
 type loadEntry struct {
 	rdb.Entry
 	hash uint64
 	span int64 // ms, of a sliding deadline
 }
 
-// split gives what r reads to the workers.
+// split passes the keys that r reads to the workers.
 func (l *loading) split(ctx context.Context, r *rdb.Reader) error {
 	db := l.db
 	for n := 0; ; n++ {
@@ -150,7 +151,7 @@ func (l *loading) split(ctx context.Context, r *rdb.Reader) error {
 	}
 }
 
-// flush gives away all batches.
+// flush passes all batches to the workers.
 func (l *loading) flush(ctx context.Context) error {
 	for _, b := range l.batches {
 		if b != nil {
@@ -162,7 +163,7 @@ func (l *loading) flush(ctx context.Context) error {
 	return nil
 }
 
-// give hands a batch to its shard's worker.
+// give passes a batch to its shard's worker.
 func (l *loading) give(ctx context.Context, b *batch) error {
 	if failed := l.failed.Load(); failed != nil {
 		return *failed
@@ -184,17 +185,17 @@ func (l *loading) newBatch(sh *shard) *batch {
 	return b
 }
 
-// loader installs keys. It is an rdb.Builder: a string it installs as it comes, all
-// others its restorer builds first.
+// loader installs keys. It is an rdb.Builder: it installs a string at once; its restorer
+// first builds all other values.
 type loader struct {
 	restorer
 	l     *loading
 	dec   rdb.Decoder
 	entry *loadEntry
-	h     hit    // where the entry goes
-	at    int64  // the instant at which what is due is dead, ms; 0: nothing is
+	h     hit    // the place of the entry
+	at    int64  // the instant at which due items are dead, ms; 0: none is
 	buf   []byte // for images
-	sum   uint64 // of what touch has read, so that it is
+	sum   uint64 // of the bytes that touch has read; it keeps the compiler from dropping the reads
 }
 
 func newLoader(l *loading) *loader {
@@ -204,8 +205,8 @@ func newLoader(l *loading) *loader {
 	return x
 }
 
-// run installs batches until there are no more. After an error it takes them and
-// does nothing.
+// run installs batches until there are no more. After an error it receives batches and
+// does nothing with them.
 func (x *loader) run(batches chan *batch) {
 	for b := range batches {
 		if x.l.failed.Load() == nil {
@@ -248,7 +249,7 @@ func (x *loader) install(b *batch) error {
 	return nil
 }
 
-// spaces returns where a shard's keys go.
+// spaces returns the spaces for a shard's keys.
 func (x *loader) spaces(sh *shard) []*space {
 	if x.l.o.into != loadBeside {
 		return sh.spaces
@@ -259,7 +260,7 @@ func (x *loader) spaces(sh *shard) []*space {
 	return sh.staged
 }
 
-// touch has the buckets of a batch read.
+// touch reads the buckets of a batch.
 func (x *loader) touch(b *batch) {
 	for i := range b.entries {
 		e := &b.entries[i]
@@ -269,7 +270,7 @@ func (x *loader) touch(b *batch) {
 	}
 }
 
-// key installs one key, and reports whether it did: not if it is dead.
+// key installs one key, and reports whether it did; it does not install a dead key.
 func (x *loader) key(sh *shard, e *loadEntry) (kept bool, err error) {
 	if x.at != 0 && e.Deadline != 0 && x.at > e.Deadline {
 		return false, nil
@@ -358,7 +359,7 @@ func (x *loader) place(val []byte, b box) error {
 	return nil
 }
 
-// wrong adds to an error where it is.
+// wrong adds the position to an error.
 func (e *loadEntry) wrong(err error) error {
 	var known *rdb.FileError
 	if err == nil || errors.As(err, &known) {
@@ -367,21 +368,21 @@ func (e *loadEntry) wrong(err error) error {
 	return e.Wrong(err)
 }
 
-// While an engine is filled, by a file or by a log, what expires is not decided here:
-// the log that is being read says so further on, or nothing does, because the log that
-// is to hold the removal is not open yet. So nothing is removed meanwhile:
+// While a file or a log fills an engine, the engine does not decide about expirations.
+// Either the log that it reads has them further on, or nothing does, because the log that
+// will hold the removals is not open yet. So the engine removes nothing meanwhile:
 //
-//	replays     (Tx.Replaying, Load) see everything and bring what the file says
-//	others      a client's WATCH, DEBUG OBJECT, EXEC: what is dead is hidden from them,
-//	            nothing is removed or logged, no rule is told, nothing is evicted
-//	waiters     are not served: what they would take is not logged
+//	replays     (Tx.Replaying, Load) see everything and apply what the file has
+//	others      a client's WATCH, DEBUG OBJECT, EXEC: the engine hides dead items from
+//	            them, removes and logs nothing, fires no rule, and evicts nothing
+//	waiters     are not served: the log would lack what they take
 //	reclaimers  keep the wheels' time, and remove nothing
 //
-// This is what a replica does with what its master decides (effect_replica.go); DB.passive is
-// the word for both.
+// A replica treats what its master decides in the same way (effect_replica.go);
+// DB.passive stands for both.
 
-// BeginLoad says that the engine is being filled, until EndLoad: nothing expires, is
-// evicted, or given to a client that waits. The two nest. It locks all shards for a moment:
+// BeginLoad marks the engine as being filled, until EndLoad: nothing expires, is evicted,
+// or goes to a client that waits. Calls nest. BeginLoad locks all shards for a moment:
 // transactions that began before have settled when it returns. O(shards).
 func (db *DB) BeginLoad() {
 	db.lockAll()
@@ -390,10 +391,10 @@ func (db *DB) BeginLoad() {
 	db.unlock(db.all())
 }
 
-// EndLoad ends what BeginLoad began. The caller has the stream of effects taken by then
-// by all that are to have it (NeedLog, an appender at its place): from here on what is
-// due is removed, with effects. All watches are broken, because the data behind them may
-// be another, and the clients that wait for keys are served. O(watches + waiting lines).
+// EndLoad ends the load of a BeginLoad. By then the caller has connected all users of the
+// stream of effects (NeedLog, an appender at its place): from now on the engine removes
+// due items, with effects. EndLoad breaks all watches, because the data behind them may
+// be different, and serves the clients that wait for keys. O(watches + waiting lines).
 func (db *DB) EndLoad() {
 	tx := db.BeginAll(0)
 	if db.loads--; db.loads == 0 {
@@ -412,8 +413,8 @@ func (db *DB) EndLoad() {
 // Filling reports whether the engine is between BeginLoad and EndLoad.
 func (db *DB) Filling() bool { return db.filling.Load() }
 
-// settlePassive works out whether the engine leaves what is dead to others. All shards
-// are locked.
+// settlePassive computes whether the engine leaves dead items to others. All shards are
+// locked.
 func (db *DB) settlePassive() {
 	db.filling.Store(db.loads > 0)
 	on := db.loads > 0 || db.replica.Load()

@@ -10,28 +10,27 @@ import (
 	"github.com/ebbdb/ebb/internal/wheel"
 )
 
-// Tx is a transaction: some shards, locked, at one instant. It is used by one
-// goroutine. Byte slices that its methods return lie in the engine's memory:
-// they are valid until the next call that writes, at most until Commit.
+// Tx is a transaction: a set of locked shards, at one instant. One goroutine uses it.
+// Byte slices that its methods return lie in the engine's memory: they are valid until
+// the next call that writes, at most until Commit.
 type Tx struct {
 	db     *DB
 	dbi    int    // selected database
 	held   uint64 // locked shards, a bit each
 	now    int64  // us
 	ms     int64  // now in ms: deadlines before it have passed
-	replay bool   // nothing expires: effects are being run again
+	replay bool   // nothing expires: the transaction replays effects
 	client bool   // the caller's reads do not count as accesses
-	reads  bool   // the caller's word that it writes nothing
-	forget bool   // its effects are not logged
+	reads  bool   // the caller promises that it writes nothing
+	forget bool   // the engine does not log its effects
 	fx     effects
-	mark   int64 // in the stream: what the transactions so far have written or seen
-	acted  bool  // one of them was to write, and has
+	mark   int64 // in the stream: the end of all effects that its transactions so far have written or seen
+	acted  bool  // one of its transactions was allowed to write, and has
 	dirty  int   // changes, as Redis counts them
 	caller any
 	ending Ending
 
-	// The key hashed by LockKey, until the command's own lookup has asked for
-	// it.
+	// The key that LockKey has hashed, until the command's own lookup needs it.
 	hashed *byte
 	hlen   int
 	hshard int
@@ -43,13 +42,13 @@ type Tx struct {
 
 	rng     *rand.Rand
 	num     [4][24]byte   // scratch for numbers in effects
-	ready   []*waitLine   // to be served when the transaction ends
-	pending []pendingLine // and by transactions of their own
+	ready   []*waitLine   // lines to serve when the transaction ends
+	pending []pendingLine // lines to serve in transactions of their own
 
 	stale []stale     // containers to look at again when a replay ends
-	fired []firing    // what the rules on expiry are to tell when it ends
+	fired []firing    // rules on expiry that have fired; their entries are written when it ends
 	fbuf  []byte      // the bytes of fired
-	late  []lateEntry // what transactions of their own are to tell
+	late  []lateEntry // entries for transactions of their own
 
 	z      zscratch
 	sorted *Sorted     // of the last Sort
@@ -60,8 +59,8 @@ type Tx struct {
 	some   [2][][]byte // scratch for lists of items
 }
 
-// Begin locks the shards of keys and returns a transaction on database dbi.
-// Waits for whoever holds them. Commit it, always.
+// Begin locks the shards of keys and returns a transaction on database dbi. It waits
+// until other transactions unlock these shards. The caller must Commit it.
 func (db *DB) Begin(dbi int, keys ...[]byte) *Tx {
 	tx := db.txs.Get().(*Tx)
 	tx.beginKeys(dbi, keys, true)
@@ -88,9 +87,9 @@ func (tx *Tx) LockAll(dbi int) { tx.begin(dbi, tx.db.all(), true) }
 // TryLockAll is LockAll, but returns false at once if a shard is locked by others.
 func (tx *Tx) TryLockAll(dbi int) bool { return tx.begin(dbi, tx.db.all(), false) }
 
-// Await says that the caller looks again and again, by TryLock, whether the shards of
-// keys are free, or all of them; the function that it returns, that it does no more.
-// Whoever holds a shard in slices lets go of it meanwhile.
+// Await announces that the caller polls with TryLock for the shards of keys, or for all
+// shards; the returned function ends the announcement. In between, a holder that works on
+// a shard in slices unlocks it after each slice.
 func (tx *Tx) Await(all bool, keys [][]byte) (over func()) {
 	mask := tx.db.all()
 	if !all {
@@ -106,11 +105,12 @@ func (tx *Tx) await(mask uint64, n int32) {
 	}
 }
 
-// Turn returns a channel that is closed when somebody who held a shard has let go of it,
-// or by WakeWaiting. It is for who has said Await: take it, then TryLock, then wait for it.
+// Turn returns a channel that the engine closes when a holder unlocks a shard, or by
+// WakeWaiting. A caller that has called Await takes the channel, then calls TryLock, then
+// waits for the channel.
 func (tx *Tx) Turn() <-chan struct{} { return tx.db.turns.wait() }
 
-// WakeWaiting wakes all who wait for a Turn.
+// WakeWaiting wakes all callers that wait for a Turn.
 func (db *DB) WakeWaiting() { db.turns.turn() }
 
 // LockNone begins a transaction that may touch no keys.
@@ -130,8 +130,8 @@ func (tx *Tx) shardsOf(keys [][]byte) uint64 {
 	return mask
 }
 
-// shardOf is DB.shardOf for the key that LockKey has hashed just now: the first
-// to ask for it gets what is remembered. A key's bytes may change afterwards.
+// shardOf is DB.shardOf for the key that LockKey has just hashed: the first call for this
+// key gets the remembered hash. A key's bytes may change afterwards.
 func (tx *Tx) shardOf(key []byte) (int, uint64) {
 	if tx.hashed != nil && len(key) == tx.hlen && unsafe.SliceData(key) == tx.hashed {
 		tx.hashed = nil
@@ -147,11 +147,11 @@ func (tx *Tx) hashKey(key []byte) int {
 	return tx.hshard
 }
 
-// begin locks the shards of mask in ascending order, and only then takes the
-// instant: the later of the clock and the latest instant of any of them.
+// begin locks the shards of mask in ascending order, and only then takes the instant: the
+// later of the clock and the latest instant of any of them.
 //
-// While a snapshot has no room for what this one might have to save, it waits before
-// it locks anything, or does as if the shards were held.
+// While a snapshot has no room for the records that this transaction might make it save,
+// begin waits before it locks anything; without wait it acts as if the shards were held.
 func (tx *Tx) begin(dbi int, mask uint64, wait bool) bool {
 	db := tx.db
 	if s := db.snap.Load(); s != nil {
@@ -200,8 +200,8 @@ func (tx *Tx) Commit() {
 	tx.db.txs.Put(tx)
 }
 
-// Unlock serves those who wait for keys that have changed, settles the effects
-// and ends a transaction that Lock began.
+// Unlock serves the clients that wait for keys that have changed, settles the effects and
+// ends a transaction that Lock began.
 func (tx *Tx) Unlock() {
 	tx.finish()
 	if len(tx.pending)+len(tx.late) > 0 {
@@ -209,12 +209,12 @@ func (tx *Tx) Unlock() {
 	}
 }
 
-// finish is Unlock without what comes after it.
+// finish does the work of Unlock up to the unlocking of the shards.
 func (tx *Tx) finish() {
 	writes := !tx.reads
-	tx.reads = false // who waits is served, which writes
+	tx.reads = false // serving waiters writes
 	for len(tx.fired)+len(tx.ready) > 0 {
-		tx.Tell() // what is served may expire, and entries may be waited for
+		tx.Tell() // items that are served may expire, and clients may wait for the entries
 		tx.serveReady()
 	}
 	if tx.ending != nil {
@@ -255,9 +255,9 @@ func (tx *Tx) finish() {
 	tx.unlock(mask)
 }
 
-// Forget keeps the transaction's effects out of the log, because it ends in the
-// middle: what it has done would be there in part. The engine and its log differ
-// from then on, so this is for one that is about to close.
+// Forget keeps the transaction's effects out of the log, because the transaction ends in
+// the middle and its log entry would be partial. From then on the engine and its log
+// differ, so Forget is for an engine that is about to close.
 func (tx *Tx) Forget() { tx.forget = true }
 
 // Begun reports whether the transaction holds a shard.
@@ -272,25 +272,25 @@ func (tx *Tx) Millis() int64 { return tx.ms }
 // DB returns the engine.
 func (tx *Tx) DB() *DB { return tx.db }
 
-// Selected returns the database that keys are looked up in.
+// Selected returns the database of the keys.
 func (tx *Tx) Selected() int { return tx.dbi }
 
-// Select changes the database that keys are looked up in.
+// Select changes the database of the keys.
 func (tx *Tx) Select(dbi int) { tx.dbi = dbi }
 
-// Replaying marks the transaction as one that runs effects again: nothing
-// expires in it, because the expiries are among the effects.
+// Replaying marks the transaction as one that replays effects: nothing expires in it,
+// because the effects contain the expirations.
 func (tx *Tx) Replaying() { tx.replay = true }
 
-// ReadOnly is a word of the caller, before Lock and until Unlock, that the
-// transaction's commands only read: a snapshot that is under way need not save
-// what they look at. What reads change by themselves is saved all the same.
+// ReadOnly is the caller's promise, before Lock and until Unlock, that the transaction's
+// commands only read. A snapshot that is under way then need not save the records that
+// they look at. The snapshot still saves records that reads themselves change.
 func (tx *Tx) ReadOnly(on bool) { tx.reads = on }
 
 // NoTouch makes the transaction's reads leave access clocks alone.
 func (tx *Tx) NoTouch(on bool) { tx.client = on }
 
-// holds reports whether the shard of key is locked by the transaction.
+// holds reports whether the transaction has locked a shard.
 func (tx *Tx) holds(shard int) bool { return tx.held&(1<<shard) != 0 }
 
 // hit is where a key was found.
@@ -304,9 +304,9 @@ type hit struct {
 
 func (h *hit) ref() arena.Ref { return h.pos.Ref() }
 
-// find looks a key up. A key whose deadline has passed is removed, on a replica
-// hidden, and not found. h.sp is nil where the database has nothing in the key's shard; h.r is
-// nil if there is no such key.
+// find looks a key up. It does not find a key whose deadline has passed: it removes the
+// key, or on a replica hides it. h.sp is nil if the database has nothing in the key's
+// shard; h.r is nil if there is no such key.
 func (tx *Tx) find(key []byte) (h hit) {
 	s, hash := tx.shardOf(key)
 	if !tx.holds(s) {
@@ -373,7 +373,7 @@ func (tx *Tx) makeSpace(h *hit) *space {
 	return h.sp
 }
 
-// spec says what put stores beside key and value.
+// spec is what put stores beside key and value.
 type spec struct {
 	flags    uint8 // kind, flagRaw
 	deadline int64 // ms, 0: none
@@ -399,9 +399,9 @@ func (s *spec) layout() uint8 {
 	return f
 }
 
-// put stores a value under a key that find has looked up, in place where the
-// record's slot is of the right size. It returns ErrFull if the shard's memory
-// is used up. val may lie in the engine's memory.
+// put stores a value under a key that find has looked up. It writes in place if the
+// record's slot has the right size. It returns ErrFull if the shard's memory is used up.
+// val may lie in the engine's memory.
 func (tx *Tx) put(h *hit, key, val []byte, s spec) error {
 	sp := tx.makeSpace(h)
 	flags := s.layout()
@@ -451,7 +451,7 @@ func (tx *Tx) rewrite(h *hit, key, val []byte, flags uint8, s spec) {
 	tx.stamp(r)
 }
 
-// place puts a new record where the key was, or into the table.
+// place puts a new record in place of the key's old one, or into the table.
 func (tx *Tx) place(h *hit, ref arena.Ref, r *rec, s spec) {
 	if h.r != nil {
 		r.clock = h.r.clock
@@ -475,7 +475,7 @@ func (tx *Tx) place(h *hit, ref arena.Ref, r *rec, s spec) {
 	tx.stamp(r)
 }
 
-// created sends the event that a key has come, before the command's own.
+// created sends the event of a new key, before the command's own event.
 func (tx *Tx) created(sp *space, r *rec) {
 	if tx.db.notify.Load()&EventNew != 0 {
 		defer tx.Select(tx.dbi)
@@ -503,7 +503,7 @@ func (tx *Tx) drop(h *hit) {
 	h.r = nil
 }
 
-// changed settles a change of key: watchers, waiters, tracking and the event.
+// changed reports a change of key to watchers, waiters and tracking, and sends the event.
 func (tx *Tx) changed(key []byte, class uint32, event string) {
 	tx.dirty++
 	if tx.db.waits.Load() > 0 && wakes(class, event) {
@@ -523,12 +523,13 @@ func (tx *Tx) shardID(key []byte) int {
 	return s
 }
 
-// Abandon ends a transaction in which the caller panicked: its shards are let go of. What
-// it had logged so far is in the stream, because it was done; what it did after its last
-// effect is not, and clients that wait are not served. It reports whether the data may
-// differ from the stream: whether the transaction was to write. A transaction that holds
-// nothing is made ready for the next use. It serves no waiting client, fires no rule and
-// takes nothing apart, so that it works on whatever the panic has left.
+// Abandon ends a transaction in which the caller panicked, and unlocks its shards. The
+// stream keeps the effects that the transaction had logged so far, because they took
+// place; it lacks changes after the last effect. Abandon reports whether the data may
+// differ from the stream: whether the transaction was allowed to write. It makes a
+// transaction that holds nothing ready for the next use. It serves no waiting client,
+// fires no rule and takes nothing apart, so that it works on any state that the panic has
+// left.
 func (tx *Tx) Abandon() (differs bool) {
 	for _, l := range tx.ready {
 		l.signalled = false

@@ -45,7 +45,7 @@ var ceilings = map[string]count{
 	"contrib":  {md: 0, comments: 10, strings: 1},
 	"docs":     {md: 3, comments: 0, strings: 0},
 	"ebbtest":  {md: 0, comments: 1, strings: 1},
-	"engine":   {md: 0, comments: 98, strings: 6},
+	"engine":   {md: 0, comments: 59, strings: 6},
 	"examples": {md: 3, comments: 14, strings: 13},
 	"expmap":   {md: 0, comments: 5, strings: 3},
 	"expset":   {md: 0, comments: 1, strings: 0},
