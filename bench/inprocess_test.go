@@ -23,8 +23,8 @@ var clientNames = sync.OnceValue(func() []string {
 })
 
 // Limiters in this process, one for all and 100,000 asked at random, by one and by 64
-// goroutines. A map of rate.Limiter under a mutex is what is commonly written; unlike
-// the others it forgets nobody.
+// goroutines. A map of rate.Limiter under a mutex is what programs commonly use; unlike
+// the others it never removes a key.
 func BenchmarkLimiterInProcess(b *testing.B) {
 	contenders := append(oursInProcess(),
 		inProcess{"x-time-rate", func(b *testing.B) func(string) bool {

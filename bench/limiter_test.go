@@ -42,7 +42,7 @@ func take(b *testing.B, tx *engine.Tx, key []byte, o engine.TakeOptions) {
 	}
 }
 
-// One limiter that everybody asks.
+// All goroutines ask one limiter.
 func BenchmarkHotKeyTake(b *testing.B) {
 	for algo := range engine.Algos {
 		if algo == engine.Log {

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/rueidis/rueidiscompat"
 )
 
-// lockTTL is long enough that nobody renews within a benchmark's turn.
+// lockTTL is long enough that no holder renews within a benchmark's turn.
 const lockTTL = 30 * time.Second
 
 // oneLock is the name that all goroutines want where they contend.

@@ -73,9 +73,9 @@ func spread(b *testing.B, n int, work func(ctx context.Context, worker int) erro
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "op/s")
 }
 
-// goRedis is the client that contenders over go-redis are given: one each, with a
-// connection for each of 64 goroutines, so that no pool is in anybody's way, and without
-// retries of what may have run.
+// goRedis returns the client of a contender over go-redis. Each contender has its own,
+// with a connection for each of 64 goroutines, so that no goroutine waits for the pool.
+// The client does not retry commands that may have run.
 func goRedis(b *testing.B, s *server) *redis.Client {
 	c := redis.NewClient(&redis.Options{Addr: s.start(b), PoolSize: 64, MaxRetries: -1})
 	b.Cleanup(func() { _ = c.Close() })

@@ -70,8 +70,8 @@ func ExampleBackend_SetLatency() {
 	// true
 }
 
-// A server is restarted: what it stored is there, the scripts that it had cached are
-// not, and whoever calls meanwhile hears that it is away.
+// The test restarts a server: its data is there afterwards, its cached scripts are not,
+// and a call meanwhile fails with ErrUnavailable.
 func ExampleBackend_Restart() {
 	t := exampleT()
 	defer t.end()

@@ -96,7 +96,7 @@ func TestStopEndsThoseWhoWait(t *testing.T) {
 		}
 		must(t, c.LPush(ctx, "jobs", "a").Err())
 		if got := b.Data.List("jobs"); len(got) != 1 {
-			t.Errorf("jobs: %q, want the one that nobody took", got)
+			t.Errorf("jobs: %q, want the one that no worker took", got)
 		}
 	})
 }

@@ -6,9 +6,10 @@
 //
 // It is limit/httplimit for echo: the same header fields (RateLimit, RateLimit-Policy,
 // Retry-After), the same statuses, and the same key, the address of the connection.
-// echo's RealIP is not used: unless the program sets an IPExtractor it believes
-// X-Forwarded-For from anybody. See Options.Proxies and Options.Key.
+// The package does not use echo's RealIP: unless the program sets an IPExtractor, RealIP
+// believes X-Forwarded-For from any client. See Options.Proxies and Options.Key.
 //
-// What is refused is an error, echo.ErrTooManyRequests, for the HTTPErrorHandler; what
-// could not be decided is a 503 with the cause as its Internal error.
+// The middleware refuses a request with the error echo.ErrTooManyRequests, for the
+// HTTPErrorHandler. When the limiter cannot decide, the error is a 503 with the cause as
+// its Internal error.
 package echoebb

@@ -6,6 +6,7 @@
 //
 // It is limit/httplimit for gin: the same header fields (RateLimit, RateLimit-Policy,
 // Retry-After), the same statuses, and the same key, the address of the connection.
-// gin's ClientIP is not used: it believes X-Forwarded-For from anybody unless the
-// engine's trusted proxies are set. See Options.Proxies and Options.Key.
+// The package does not use gin's ClientIP: unless the program sets the engine's trusted
+// proxies, ClientIP believes X-Forwarded-For from any client. See Options.Proxies and
+// Options.Key.
 package ginebb

@@ -32,8 +32,9 @@ type Options struct {
 	Messages bool
 }
 
-// ByPeer is the address of the caller's connection, of an IPv6 address the /64, which
-// is what one subscriber has. Metadata is not looked at: anybody can write it.
+// ByPeer returns the address of the caller's connection; of an IPv6 address the /64,
+// which is what one subscriber has. It does not look at metadata: any client can write
+// it.
 func ByPeer(ctx context.Context, _ string) string {
 	p, ok := peer.FromContext(ctx)
 	if !ok || p.Addr == nil {

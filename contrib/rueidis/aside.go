@@ -9,15 +9,15 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// aside has do run in a goroutine of its own, and returns what it came to, or an error:
-// ctx has ended, or there was no reply within the driver's limit. What was given up goes
-// on; Close waits for it once the client is closed.
+// aside runs do in a goroutine of its own and returns its result, or an error: ctx has
+// ended, or no reply came within the driver's limit. A call that aside gave up goes on;
+// Close waits for it once the client is closed.
 //
 // rueidis by itself waits
 //
 //	for a connection   that another call makes, until it is greeted: for Dialer.Timeout,
 //	                   whatever the context says
-//	for a reply        on a connection that nobody else uses until ConnWriteTimeout or
+//	for a reply        on a connection of its own until ConnWriteTimeout or
 //	                   the context's deadline, and not its cancellation; on one that
 //	                   others use until a PING was not answered either, which is later
 //	                   than ConnWriteTimeout by up to twice Dialer.KeepAlive

@@ -176,7 +176,7 @@ func (x *watching) here(cmds ...[]string) error {
 	return err
 }
 
-// done is the end of an answer that nobody tries to better.
+// done ends an answer that the driver does not try to improve.
 func (x *watching) done(doing string, a remote.Answer) (conn.Value, error) {
 	if a.Err == nil && routing.Untouched(a.V) {
 		return a.V, x.d.policy.Refusal(doing, a.V)

@@ -124,7 +124,7 @@ func (e *ends) come(n *end) {
 	delete(e.all, n.step)
 }
 
-// close stops the timers. Nobody calls any more.
+// close stops the timers. The caller must have ended all other calls.
 func (e *ends) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

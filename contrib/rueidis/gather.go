@@ -14,19 +14,20 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// gather gives rueidis together what many goroutines ask one server for at the same
-// time: it writes what it finds as soon as it finds something, so commands that come one
-// by one go one by one, and each way through the kernel costs far more than a command.
+// gather is the automatic pipelining of concurrent calls to one server. rueidis writes
+// commands as soon as it finds some, so commands that come one by one go one by one, and
+// each way through the kernel costs far more than a command. gather hands the commands of
+// many goroutines to rueidis together.
 //
-//	a call ─┬─ nobody else is under way ── at once, in its goroutine
-//	        ├─ the first of several ────── lets those run who are ready to, and sends
-//	        │                              what they have asked for meanwhile with its own
+//	a call ─┬─ no other is under way ───── at once, in its goroutine
+//	        ├─ the first of several ────── lets the ready goroutines run, and sends
+//	        │                              their commands together with its own
 //	        └─ the others ──────────────── wait for that
 //
-// Goroutines that were answered together ask again together, so this is enough, and
-// nothing is held back for longer than it takes to let the others run. Any number of
-// batches may be on their way. Each call ends with its own context, while its batch
-// goes on, has its own answer, and is sent again, or not, as if it had been alone.
+// Goroutines that get their replies together call again together, so this is enough.
+// gather holds a command back only until the other goroutines have run. Any number of
+// batches may be under way. Each call ends with its own context, while its batch goes on,
+// has its own answer, and is sent again, or not, as if it had been alone.
 type gather struct {
 	client rueidis.Client
 	in     atomic.Int64 // calls under way, also of aside: one of them may be connecting

@@ -55,8 +55,8 @@ func TestEachOfManyHasItsOwnReply(t *testing.T) {
 	})
 }
 
-// Who is in a batch ends with his own context, the others with theirs; and the time that
-// a limiter gives its questions ends them too.
+// A call in a batch ends with its own context, and the other calls with theirs. The
+// timeout of a limiter's requests ends them too.
 func TestEachOfManyEndsWithItsContext(t *testing.T) {
 	for _, pipelining := range []bool{false, true} {
 		t.Run(fmt.Sprintf("pipelining=%v", pipelining), func(t *testing.T) { endWithTheirContexts(t, pipelining) })

@@ -43,7 +43,7 @@ func TestEveryConnectionSpeaksTLS(t *testing.T) {
 	_, err = rueidisebb.Open(ctx, option)
 	var unknown x509.UnknownAuthorityError
 	if !errors.Is(err, ebb.ErrUnavailable) || !errors.As(err, &unknown) {
-		t.Errorf("a certificate that nobody vouches for: %v", err)
+		t.Errorf("a certificate of an unknown authority: %v", err)
 	}
 	option.TLSConfig.RootCAs = vouches
 	c, err := rueidisebb.Open(ctx, option)

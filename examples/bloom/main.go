@@ -124,7 +124,8 @@ func full(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return err
 }
 
-// forget is a filter by time: who had the newsletter lately does not get it again.
+// forget is a filter by time: a reader who had the newsletter lately does not get it
+// again.
 func forget(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	f, err := filter(ctx, c, "forget", bloom.Options[string]{Capacity: 100, Error: 0.0001, Window: 800 * time.Millisecond, Generations: 4})
 	if err != nil {

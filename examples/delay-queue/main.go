@@ -79,7 +79,7 @@ func (s *shop) push(ctx context.Context) error {
 		{Value: mail{"bob", "your order waits"}, PushOptions: after("reminder-bob", 500)},
 		{Value: mail{"cy", "rate us"}, PushOptions: after("survey-cy", 400)},
 		{Value: mail{"dee", "busy server"}, PushOptions: after("retry-dee", 200)},
-		{Value: mail{"nobody", "no such address"}, PushOptions: after("bounce", 300)},
+		{Value: mail{"unknown", "no such address"}, PushOptions: after("bounce", 300)},
 		{Value: mail{"eve", "welcome"}, PushOptions: after("welcome-eve", 0)},
 	})
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *shop) send(worker int, j *queue.Job[mail]) error {
 	}
 	s.mu.Unlock()
 	switch {
-	case j.Value.To == "nobody":
+	case j.Value.To == "unknown":
 		return fmt.Errorf("no mailbox: %w", queue.ErrPermanent)
 	case j.Value.To == "dee" && j.Deliveries < 3:
 		return errors.New("try later")

@@ -78,7 +78,7 @@ func grow(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 			return err
 		}
 	}
-	// Shrinking does not turn it back: who has been large may be so again.
+	// A container that shrinks keeps the large form: it may grow again.
 	if _, err := c.Do(ctx, "ZREMRANGEBYRANK", board, 0, -11); err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		{"", "PEXPIRE loan:atlas {14d} LT"},
 		{"A date only for loans that have none, and only for those that have one.", "PEXPIRE loan:atlas {99d} NX"},
 		{"", "PEXPIRE loan:atlas {10d} XX"},
-		{"Who looks at it keeps it for 14 days from now.", "GETEX loan:atlas PX {14d}"},
+		{"A reader who looks at it keeps it for 14 days from now.", "GETEX loan:atlas PX {14d}"},
 		{"It is given to the reading room for good.", "PERSIST loan:atlas"},
 		{"", "PTTL loan:atlas"},
 		{"Nothing is longer than for ever, so GT refuses; LT does not.", "PEXPIRE loan:atlas {28d} GT"},

@@ -214,14 +214,14 @@ func (s *story) logged() (err error) {
 	if err := s.until("DEL session is appended", func() bool { return strings.Contains(files(s.master), del("session")) }); err != nil {
 		return err
 	}
-	s.say("  300 ms later             DEL session is appended; nobody had to ask for it")
+	s.say("  300 ms later             DEL session is appended, without an access")
 	return nil
 }
 
 // rewritten: a rewrite, or a snapshot, leaves out what has expired.
 func (s *story) rewritten() error {
 	s.say("rewrite")
-	s.ask(s.master, "DEBUG SET-ACTIVE-EXPIRE 0") // what expires stays until somebody comes upon it
+	s.ask(s.master, "DEBUG SET-ACTIVE-EXPIRE 0") // an expired key stays until an access finds it
 	s.ask(s.master, "SET stays for-ever")
 	s.ask(s.master, "SET brief nothing PX 50")
 	if err := s.until("the key has expired", func() bool { return s.ask(s.master, "DBSIZE") == "1" }); err != nil {

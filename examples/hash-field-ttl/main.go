@@ -60,8 +60,8 @@ func native(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return beforeAndAfter(ctx, w, func() ([]string, error) { return fields(ctx, c, key) })
 }
 
-// companion keeps the deadlines in a sorted set. Who reads must look there too, for
-// the sweeper comes when it comes; and what one step does to both keys is a script.
+// companion keeps the deadlines in a sorted set. A reader must look there too, because
+// the sweeper may be late. A step that changes both keys is a script.
 func companion(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintln(w, "2. A companion sorted set of deadlines, and a sweeper")
 	const key, due = "{codes}", "{codes}:due"

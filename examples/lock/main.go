@@ -32,7 +32,7 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 }
 
 // unlock deletes a lock if it is still the caller's. Between a GET and a DEL of two
-// requests the lease could end, and the DEL would take away somebody else's lock.
+// requests the lease could end, and the DEL would remove the lock of another holder.
 var unlock = ebb.NewScript(`
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0
@@ -89,7 +89,7 @@ func renewed(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return lease.Release(ctx)
 }
 
-// taken shows three answers to a lock that somebody else holds.
+// taken shows three ways to deal with a lock that another holder has.
 func taken(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintln(w, "\nWhen it is taken")
 	report, err := lock.New(c, "report", lock.Options{TTL: 10 * ttl, Later: ttl / 5})

@@ -63,8 +63,8 @@ func show(v ebb.Value) string {
 	return "[" + strings.Join(all, " ") + "]"
 }
 
-// A driver is forgotten when nothing was heard of him for so long. In earnest it is a
-// minute; here nobody wants to wait.
+// The map forgets a driver who has not reported for so long. In production it would be a
+// minute; this example keeps the wait short.
 const seen = 1500 * time.Millisecond
 
 // drivers report where they are, until one's telephone is empty.

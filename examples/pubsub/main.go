@@ -40,7 +40,7 @@ func commands(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		fmt.Fprintf(w, "  PUBLISH news %q reaches %d\n", text, n)
 		return err
 	}
-	if err := say("is anybody there?"); err != nil {
+	if err := say("is a reader there?"); err != nil {
 		return err
 	}
 	s, err := c.Subscribe(ctx, "news")
@@ -61,7 +61,7 @@ func commands(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 			return err
 		}
 		if n == 0 {
-			fmt.Fprintln(w, "  after UNSUBSCRIBE it reaches nobody")
+			fmt.Fprintln(w, "  after UNSUBSCRIBE it reaches no client")
 			return nil
 		}
 	}

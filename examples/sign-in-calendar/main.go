@@ -19,7 +19,7 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	if err := month(ctx, c, w); err != nil {
 		return err
 	}
-	if err := everybody(ctx, c, w); err != nil {
+	if err := activeUsers(ctx, c, w); err != nil {
 		return err
 	}
 	return badge(ctx, c, w)
@@ -76,8 +76,8 @@ func month(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return nil
 }
 
-// everybody is a bitmap for each day, with a bit for each user.
-func everybody(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+// activeUsers shows a bitmap for each day, with a bit for each user.
+func activeUsers(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	days := make([]*bits.Bitmap, 3)
 	for i := range days {
 		var err error

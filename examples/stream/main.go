@@ -159,7 +159,7 @@ func aftermath(ctx context.Context, c *ebb.Conn, w io.Writer, orders *stream.Str
 	}
 	fmt.Fprintf(w, "the group has %d pending and a lag of %d\n\n", i.Groups[0].Pending, i.Groups[0].Lag)
 	sum := 0
-	for e, err := range orders.Read(ctx, "") { // whoever reads alone begins where they like
+	for e, err := range orders.Read(ctx, "") { // a reader outside of a group begins at any entry
 		if err != nil {
 			return err
 		}

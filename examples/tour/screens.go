@@ -22,7 +22,7 @@ func screens() []screen {
 		{"queue", "A queue on lists that loses nothing",
 			"BLMOVE takes a job, and keeps it in the worker's own list until it is done.\nWhen worker-2 has died with a job, that job is still there, and goes back.", playList},
 		{"pubsub", "Publish and subscribe",
-			"Who listens at that moment hears it, and nobody else: PUBLISH says how many.\nOne of them listens to a pattern, and one comes late.", playPubSub},
+			"A message reaches the listeners of that moment: PUBLISH says how many.\nOne of them listens to a pattern, and one comes late.", playPubSub},
 		{"delay-queue", "Jobs for later, to the millisecond",
 			"Each job has its time, and goes to one worker when it comes. \"report\" fails at\nfirst, and is due again a second later.", playDelay},
 		{"stream", "A stream and a group of workers",
@@ -38,6 +38,6 @@ func screens() []screen {
 		{"funnel", "A leaky bucket",
 			"Eleven at once, and then five a second: that is how fast it leaks.\nCL.THROTTLE gives five answers.", playFunnel},
 		{"nearby", "Drivers near me, seen a moment ago",
-			"What a driver reports is good for a second and a half. Green are those within\n800 m. Two stop reporting: they are gone, and nobody has to remove them.", playNearby},
+			"What a driver reports is good for a second and a half. Green are those within\n800 m. Two stop reporting: they are gone, and no client has to remove them.", playNearby},
 	}
 }

@@ -302,7 +302,7 @@ func playFiles(s *stage) (err error) {
 	return s.show(6500*time.Millisecond, func(cv *canvas, t time.Duration) error {
 		state, st := "open", green
 		if c == nil {
-			state, st = "closed: nobody looks at the time", yellow
+			state, st = "closed: no sweep looks at the time", yellow
 		}
 		cv.put(1, top, bold, "the engine is")
 		cv.put(15, top, st, state)

@@ -154,7 +154,7 @@ func playLock(s *stage) error {
 						die()
 						return err
 					}
-					s.note("kill -9", "worker-2 is gone, and nobody has told the others", red)
+					s.note("kill -9", "worker-2 is gone, and the others do not know", red)
 					die()
 					set('×', 0)
 					return nil

@@ -159,7 +159,7 @@ func playPubSub(s *stage) error {
 	})
 }
 
-// orders are a stream, and who has done what of it.
+// orders is a stream, and which worker has done what of it.
 type orders struct {
 	*stage
 	ids   []string          // in their order; stage.mu guards it

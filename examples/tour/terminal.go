@@ -81,7 +81,7 @@ func (t *Terminal) read(ctx context.Context) {
 		for _, k := range keysOf(buf[:n]) {
 			select {
 			case t.keys <- k:
-			default: // nobody presses that many on purpose
+			default: // more keys than a user presses on purpose
 			}
 		}
 	}

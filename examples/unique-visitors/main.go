@@ -144,7 +144,7 @@ func inside(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return nil
 }
 
-// together unites two counters: who is in both counts once.
+// together unites two counters: a visitor in both counts once.
 func together(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	shop, err := unique.New(c, "example:shop", unique.Options{TTL: time.Hour})
 	if err != nil {
@@ -175,7 +175,7 @@ func lately(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(w, "who was there in the last half second, while 100 come and the next 100 after them")
+	fmt.Fprintln(w, "the visitors of the last half second, while 100 come and the next 100 after them")
 	for round := range 4 {
 		if round < 2 {
 			if err := live.Add(ctx, people(100*round, 100)...); err != nil {

@@ -1,6 +1,6 @@
-// Command unpaid-orders holds orders that are paid within a time or lapse: at most
-// three for each user, and who must release the goods hears of each that lapses, also
-// if he was away, and if he crashed while he dealt with it.
+// Command unpaid-orders holds orders that lapse unless the user pays in time, at most
+// three for each user. The warehouse, which must release the goods, gets each lapsed
+// order: also after it was away, and after it crashed while it dealt with one.
 package main
 
 import (
@@ -92,8 +92,8 @@ func (s *shop) orders(ctx context.Context) error {
 	return s.lapse(ctx, ann, bob)
 }
 
-// lapse has a warehouse that crashes with the first lapse in its hands. The next one,
-// of the same name, gets it again, and all that lapsed while nobody was there.
+// lapse runs a warehouse that crashes with the first lapsed order in work. The next
+// warehouse, of the same name, gets it again, and all orders that lapsed meanwhile.
 func (s *shop) lapse(ctx context.Context, ann, bob *expset.Set[string]) error {
 	first, crash := context.WithCancel(ctx)
 	defer crash()

@@ -107,7 +107,7 @@ func kinds() []kind {
 func chosen(t testing.TB) []kind {
 	all := kinds()
 	env := os.Getenv("EBB_BACKENDS")
-	if env == "all" { // who must not skip has named the addresses that he means
+	if env == "all" { // a caller that must not skip has named its addresses
 		return slices.DeleteFunc(all, func(k kind) bool {
 			return k.env != "" && os.Getenv(k.env) == "" && realserver.Required()
 		})
@@ -318,7 +318,7 @@ func scripts(t testing.TB) site {
 	return s
 }
 
-// running is a server that somebody else has started, and that others use.
+// running is a server that another process has started, and that others use.
 func running(env string) func(t testing.TB) site {
 	return func(t testing.TB) site {
 		addr := os.Getenv(env)

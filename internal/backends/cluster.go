@@ -39,8 +39,8 @@ const (
 	clusterMasters = 3
 	clusterSlots   = 16384
 	// nodeTimeout is how long a node is silent before the others take it for dead,
-	// in milliseconds. A failover takes about a second longer. Less, and a busy
-	// machine has failovers that nobody asked for.
+	// in milliseconds. A failover takes about a second longer. With less, a busy machine
+	// has failovers that no test asked for.
 	nodeTimeout = "1500"
 	// settled bounds the wait for a cluster, or a group of sentinels, to agree.
 	settled = 90 * time.Second
@@ -338,7 +338,7 @@ func (c *Cluster) KillMaster(key string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var i int
-	c.until("somebody serves "+key, func() bool { i = c.master(c.slot(key)); return i >= 0 })
+	c.until("a master serves "+key, func() bool { i = c.master(c.slot(key)); return i >= 0 })
 	replicated(c.t, c.nodes[i].admin, "{"+tag(key)+"}:fault")
 	c.nodes[i].Process.Kill()
 	c.nodes[i].dead = true

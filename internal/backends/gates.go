@@ -13,10 +13,10 @@ import (
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
-// network is what the nodes of a cluster, and its clients, reach each other through:
-// before each node's port, and that of its bus, stands a gate, and the node announces
-// the gates. Gates know who calls by the address he calls from, 127.0.0.(firstHost+i)
-// for node i; anybody else is a client.
+// network connects the nodes of a cluster and its clients: before each node's port, and
+// before that of its bus, stands a gate, and the node announces the gates. A gate knows a
+// caller by its source address, 127.0.0.(firstHost+i) for node i; every other caller is a
+// client.
 type network struct {
 	ctx   context.Context
 	conns sync.WaitGroup

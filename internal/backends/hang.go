@@ -21,7 +21,7 @@ import (
 //	          what is sent is kept, and is done when it goes on
 //	cut       the network says nothing: what is sent vanishes, either way, for good;
 //	          connections of before are never heard of again, not even that they
-//	          ended; who connects waits, and gets one afterwards
+//	          ended; a new connection waits, and succeeds afterwards
 //
 // Begin and End take turns; the end of the test is an End.
 type Hang struct {
@@ -43,8 +43,8 @@ func (h *Hang) End() { h.end() }
 // deadline.
 const Patience = 500 * time.Millisecond
 
-// hanging is the part of a URL that says so. The pool is so large that nobody waits for a
-// connection: the timers with which go-redis does it go from one bubble to the next.
+// hanging is the part of a URL that says so. The pool is so large that no call waits for
+// a connection: the timers with which go-redis does it go from one bubble to the next.
 var hanging = fmt.Sprintf("read_timeout=%v&dial_timeout=%v&pool_size=1000", Patience, Patience)
 
 // Hangs runs a test on each kind of backend that can hang, in both ways: real servers,

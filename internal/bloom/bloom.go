@@ -52,8 +52,8 @@ var (
 	ErrFormat = errors.New("bloom: bytes that are no filter")
 )
 
-// Hash is what a filter knows of an item. Its value is the same in every process,
-// so whoever chooses items can make them collide.
+// Hash is what a filter knows of an item. Its value is the same in every process, so a
+// client that chooses items can make them collide.
 type Hash struct{ hi, lo uint64 }
 
 // HashOf returns an item's hash: XXH3 of 128 bits without a seed.

@@ -23,8 +23,8 @@ import (
 // version is the first byte of every dump and chunk.
 const version = 1
 
-// chunkBytes is about how long a chunk is: much longer than what a request costs,
-// short enough that nobody waits for it.
+// chunkBytes is about the length of a chunk: much longer than the overhead of a request,
+// and short enough that no client notices the wait.
 const chunkBytes = 1 << 20
 
 // AppendDump appends the filter as bytes. Equal filters give equal bytes. O(bytes).
@@ -114,8 +114,8 @@ func (f *Filter) appendPieces(b []byte, from uint64, budget int) (out []byte, la
 }
 
 // Restore builds a filter from what AppendDump wrote, or from a chunk that is a
-// head. The bytes may be anybody's: all is verified but that the bits belong to
-// the counts. Errors: ErrFormat, ErrNoMemory. O(bytes).
+// head. The bytes need not be trusted: Restore verifies everything except that the bits
+// belong to the counts. Errors: ErrFormat, ErrNoMemory. O(bytes).
 func Restore(mem chunk.Memory, b []byte) (*Filter, error) {
 	r := reader{b: b}
 	f := &Filter{mem: mem}

@@ -60,7 +60,7 @@ func (l *Loan) Copied() int {
 
 // Settle ends the loan, gives back up to budget of the chunks that were left to
 // the frozen copy, and returns how many; fewer than budget means that none is
-// left. Nobody may read the frozen copy any more. O(budget).
+// left. The caller must have ended all reads of the frozen copy. O(budget).
 func (l *Loan) Settle(m Giver, budget int) (freed int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

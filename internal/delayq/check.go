@@ -53,7 +53,7 @@ func (q *Queue) checkJobs() error {
 		if at := j.event(); at != 0 {
 			events++
 			if c := q.events.From((*byEvent)(q).Probe(it.Ref)); !c.OK() || c.Ref() != it.Ref {
-				return fmt.Errorf("delayq: something happens to job %.100q at %d, and nobody knows", j.ID, at)
+				return fmt.Errorf("delayq: job %.100q has an event at %d that the tree of events lacks", j.ID, at)
 			}
 			if first == 0 || at < first {
 				first = at

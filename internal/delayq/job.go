@@ -33,8 +33,8 @@ func (j *Job) Expires() int64 {
 	return min(j.Due+j.Expire, MaxTime)
 }
 
-// event returns the instant after which something happens to the job without
-// anybody's doing: its lease is over, or it expires; 0 for never.
+// event returns the instant after which the job changes without a call: its lease ends,
+// or it expires; 0 for never.
 func (j *Job) event() int64 {
 	if j.Leased {
 		return j.Until

@@ -11,10 +11,9 @@
 //
 // A job costs its id and payload and about 50 bytes.
 //
-// Delayed jobs do not become ready by anybody's doing: they are ready when their
-// time has come, so a million that fall due together cost nothing, and Next is
-// right at once. What falls due is watched only for the sake of those who wait
-// (NextDue, Awake).
+// No call makes a delayed job ready: a job is ready when its time has come. So a million
+// jobs that fall due together cost nothing, and Next is right at once. The owner watches
+// for due jobs only to wake the clients that wait (NextDue, Awake).
 //
 // Invariants: a job waits, and is in due, or is leased; leased jobs and those that
 // wait and expire are in events; no two in a tree have the same place.
@@ -88,12 +87,12 @@ func New(m chunk.Memory, seed maphash.Seed) *Queue {
 // Len returns the number of jobs, whatever their state. O(1).
 func (q *Queue) Len() int { return q.jobs.Count() }
 
-// Leased returns the number of jobs that are leased, those included whose lease is
-// over and of which nobody has taken notice. O(1).
+// Leased returns the number of leased jobs. It counts jobs whose lease is over until a
+// call settles them. O(1).
 func (q *Queue) Leased() int { return q.jobs.Count() - q.due.Len() }
 
-// Ready returns the number of jobs that can be taken, those included that have
-// expired and of which nobody has taken notice. O(log n).
+// Ready returns the number of jobs that can be taken. It counts expired jobs until a call
+// removes them. O(log n).
 func (q *Queue) Ready(now int64) (n int) {
 	for p := range uint8(Priorities) {
 		if q.waiting[p] > 0 {

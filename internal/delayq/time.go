@@ -8,8 +8,8 @@ import (
 // retryAfter is for how many ms nothing is tried where memory is used up.
 const retryAfter = 100
 
-// NextDue returns the instant, in ms since 1970, after which somebody should look
-// (LapseNext, Awake, Forget), or an earlier one; 0 for never. O(1).
+// NextDue returns the instant, in ms since 1970, after which the owner should call
+// LapseNext, Awake and Forget, or an earlier one; 0 for never. O(1).
 func (q *Queue) NextDue() int64 {
 	at := q.wake
 	if first, _, ok := q.events.First(); ok && (at == 0 || int64(first) < at) {
@@ -33,7 +33,7 @@ func (q *Queue) LapseNext(now int64) (ref uint32, ok bool) {
 	return ref, ok && now > int64(first)
 }
 
-// Stuck notes that memory is used up, so that nobody tries again at once.
+// Stuck notes that memory is used up. NextDue then delays the next attempt by retryAfter.
 func (q *Queue) Stuck(now int64) { q.retry = now + retryAfter }
 
 // Awake notes that those who wait know of what is due at now: NextDue no longer
@@ -148,9 +148,9 @@ func (q *Queue) walkDelayed(now int64, visit func(ref uint32) bool) {
 	}
 }
 
-// Hollow reports whether nothing would be left if all that is due were looked after:
-// nobody took any of the jobs in time, and nothing else keeps the queue. O(1) where
-// a job lives that it comes upon first, else O(jobs).
+// Hollow reports whether the queue would be empty after all due jobs are settled: no
+// worker took any of the jobs in time, and nothing else keeps the queue. O(1) where a job
+// lives that it comes upon first, else O(jobs).
 func (q *Queue) Hollow(now int64) bool {
 	hollow := q.IsZero() && q.Marks(now) == 0
 	if hollow {

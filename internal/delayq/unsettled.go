@@ -13,8 +13,8 @@ import (
 // Fate is what becomes of a job at an instant.
 type Fate uint8
 
-// The fates: nothing, it is due again because its lease is over, it was delivered
-// too often, nobody took it in time.
+// The fates of a job: nothing happens; it is due again because its lease is over; the
+// queue has delivered it too often; no worker took it in time.
 const (
 	Stays Fate = iota
 	Again

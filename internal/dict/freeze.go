@@ -4,9 +4,9 @@ import "github.com/ebbdb/ebb/internal/chunk"
 
 // Freeze returns a copy for reading only, which stays what it is whatever becomes
 // of the dict. It shares the chunks, which the dict copies one by one as it
-// writes to them. The copy may be read by one goroutine while the dict is used by
-// another, and is given back by Free, with nobody reading it any more; until then
-// the dict must not be frozen again. O(chunks + items larger than 8 KiB).
+// writes to them. One goroutine may read the copy while another uses the dict. Free gives
+// the copy back after its last read; until then the caller must not freeze the dict
+// again. O(chunks + items larger than 8 KiB).
 func (d *Dict) Freeze() *Dict { return d.FreezeOn(new(chunk.Loan)) }
 
 // FreezeOn is Freeze for a part of something larger, which settles the loan when

@@ -2,9 +2,8 @@ package dict
 
 import "encoding/binary"
 
-// deadlineSize is the bytes of a deadline in an item: 48 bits. Seven or eight
-// would push one item in four or eight into the next granule for years nobody
-// will see.
+// deadlineSize is the bytes of a deadline in an item: 48 bits. Seven or eight would push
+// one item in four or eight into the next granule, for years beyond any use.
 const deadlineSize = 6
 
 // expired is the rule of the whole program: dead once the deadline has passed.

@@ -97,8 +97,8 @@ func (d *Dict) Iter(now int64) iter.Seq[Item] {
 }
 
 // unpin ends an iteration and makes up for the merges it put off. One that has
-// deleted nothing changes nothing: it may be a read, after which nobody asks
-// for the size.
+// deleted nothing changes nothing: it may be a read, after which the caller does not
+// account for the size.
 func (d *Dict) unpin() {
 	d.pins--
 	if !d.late || d.pins > 0 {

@@ -78,14 +78,14 @@ type Options struct {
 	Failed func(err error)
 }
 
-// Keep is how long servers without rules keep expiries, and what nobody sweeps that
-// still has some to tell: a week after the last one.
+// Keep is how long servers without rules keep expirations, and how long a key without a
+// sweeper keeps those that it has still to report: a week after the last one.
 const Keep = 7 * 24 * time.Hour
 
 const (
-	// nap is the longest wait for the next deadline where nobody but the sweeper
-	// says that it has come: how late an expiry may be told that was added meanwhile
-	// with a deadline nearer than all others. Five looks a second cost nothing.
+	// nap is the longest wait for the next deadline where only the sweeper reports that
+	// it has come. So it bounds the delay of an expiration that was added meanwhile with
+	// a deadline nearer than all others. Five looks a second cost nothing.
 	nap = 200 * time.Millisecond
 	// rest is the longest wait for an entry on ebb, which wakes who waits.
 	rest = 30 * time.Second
@@ -150,8 +150,8 @@ func (f *Feed) Listen(ctx context.Context, o Options, fn func(ctx context.Contex
 	return f.repeat(ctx, o.Failed, l.round)
 }
 
-// Watch buries the dead in time until the context ends, whose error it returns. On
-// ebb nobody needs to.
+// Watch removes expired items in time until the context ends, whose error it returns. On
+// ebb the server does so itself.
 func (f *Feed) Watch(ctx context.Context) error {
 	return f.repeat(ctx, nil, func(ctx context.Context) error {
 		wait := rest

@@ -46,7 +46,7 @@ func (l *listener) look(ctx context.Context) error {
 	}
 	wait := min(rest, max(l.o.Redeliver/2, time.Millisecond))
 	switch {
-	case l.behind: // what nobody has time for may as well stay where it is
+	case l.behind: // entries that no consumer has time for may stay where they are
 		wait = time.Millisecond
 	case !l.f.Native():
 		next, err := l.f.sweep(ctx)
@@ -114,9 +114,9 @@ func (l *listener) resume(ctx context.Context) error {
 	return l.deliver(ctx, entries)
 }
 
-// adopt delivers what was taken, and not acknowledged for too long, by whomever. It
-// goes through all that is pending, a part at a time: what fails again and again at the
-// beginning keeps nothing behind it from its turn.
+// adopt delivers the entries that any consumer took and did not acknowledge for too long.
+// It goes through all pending entries, a part at a time: an entry at the beginning that
+// fails again and again does not delay the entries behind it.
 func (l *listener) adopt(ctx context.Context) error {
 	from := l.from
 	if from == "" {
@@ -215,8 +215,8 @@ redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])
 return 1
 `)
 
-// leave removes a consumer whose name nobody will use again. What it owes is claimed
-// by others.
+// leave removes a consumer whose name no process will use again. Other consumers claim
+// its pending entries.
 func (l *listener) leave(ctx context.Context) {
 	if !l.passing || !l.grouped {
 		return

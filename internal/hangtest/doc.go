@@ -1,13 +1,13 @@
-// Package hangtest has the backend of every object of the toolkit fall silent: the
-// server is stopped with its connections open, or the network between swallows what is
-// sent, see backends.Hang. For each object a row says what reads, what writes and what
-// waits, and for all of them the same is promised:
+// Package hangtest tests every object of the toolkit with a backend that falls silent:
+// the test stops the server with its connections open, or the network between drops the
+// bytes, see backends.Hang. For each object a row gives the calls that read, that write
+// and that wait. The package checks the same promises for all of them:
 //
 //   - a call with a deadline returns when that has passed, with the context's error in
 //     the chain, and says which object it was about
 //   - a call without one returns when the read timeout has passed, ebb.ErrUnavailable in
 //     the chain; what waits for others goes on waiting, or says the same
-//   - afterwards the same object works, and who waited gets what he waited for
+//   - afterwards the same object works, and a waiting call gets what it waited for
 //   - what was held under a lease that ran out meanwhile is told to be lost, and a job
 //     comes again
 //   - no goroutine is left over

@@ -219,8 +219,8 @@ func first[V any](s *site, call func(ctx context.Context) (V, error)) (v V) {
 	return v
 }
 
-// tries is how often something is tried with such pauses: what a request that nobody
-// waited for has taken comes back when its lease ends.
+// tries returns how often a test repeats an attempt with such pauses: what an abandoned
+// request has taken comes back when its lease ends.
 func (s *site) tries(pause time.Duration) int { return int((3*s.lease + 10*time.Second) / pause) }
 
 // woken wakes who has waited through the silence.
@@ -242,7 +242,7 @@ func (s *site) woken(ctx context.Context, o *object, done chan error) {
 		case <-timer.C:
 		}
 	}
-	s.Errorf("%s: %s: who waited through the silence still waits", o.name, o.key)
+	s.Errorf("%s: %s: a call that waited through the silence still waits", o.name, o.key)
 }
 
 // name is a key of this run.

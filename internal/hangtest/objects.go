@@ -140,7 +140,7 @@ func (s *site) lock() *object {
 		case <-time.After(10 * time.Second):
 		}
 		if err := context.Cause(lease.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("a lease that nobody could renew: %v", err)
+			t.Errorf("a lease that its holder could not renew: %v", err)
 		}
 	}
 	o.after = func(t *testing.T, _ *object) {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Bound is a context that ends a while after it was made, or with its parent. A timer
-// and a place among the parent's children cost more than many a question takes, so it
-// has neither until somebody asks for Done. Who can wait for an instant by himself asks
-// for Parent and Deadline instead.
+// Bound is a context that ends a while after it was made, or with its parent. A timer and
+// a place among the parent's children cost more than many a request takes, so a Bound has
+// neither until the first call of Done. A caller that can wait for an instant itself uses
+// Parent and Deadline instead.
 //
 // Its methods are safe for concurrent use; Stop ends its use.
 type Bound struct {

@@ -92,7 +92,7 @@ type run struct {
 	cfg     Config
 	start   time.Time
 	end     time.Time    // zero: none
-	left    atomic.Int64 // requests nobody has taken; with Duration: many
+	left    atomic.Int64 // requests no worker has taken; with Duration: many
 	workers []*worker
 }
 

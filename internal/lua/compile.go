@@ -402,7 +402,7 @@ type jumps struct{ first, last int }
 // noJump ends a list of jumps: no jump goes to itself as long as it is in a list.
 const noJump = -1
 
-// noRegister is what the A of a TESTSET is as long as nobody wants its value.
+// noRegister is the A of a TESTSET as long as no expression uses its value.
 const noRegister = 255
 
 // add appends a list.

@@ -2,10 +2,10 @@ package lua
 
 import "unsafe"
 
-// concatBuffer is where the last concatenation has put its string, and the room
-// behind it. A string that is built piece by piece, as s = s .. x does, has its
-// pieces appended there: nobody refers to the bytes behind the end of the last
-// string, and the earlier strings are its prefixes.
+// concatBuffer holds the string of the last concatenation, and the spare capacity behind
+// it. A string that is built piece by piece, as s = s .. x does, has its pieces appended
+// there: no value refers to the bytes behind the end of the last string, and the earlier
+// strings are its prefixes.
 type concatBuffer struct{ b []byte }
 
 func (c *concatBuffer) size() int { return cap(c.b) }

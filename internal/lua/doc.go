@@ -1,5 +1,5 @@
-// Package lua is Lua 5.1.5 as the scripts of Redis see it: a compiler, a machine
-// and the libraries base, coroutine, table, math and string. It knows nothing of
+// Package lua implements Lua 5.1.5 as the scripts of Redis see it: a compiler, a virtual
+// machine and the libraries base, coroutine, table, math and string. It knows nothing of
 // the server and imports the standard library alone.
 //
 //	text --Compile--> Prototype --Bind--> Closure --Call--> results
@@ -21,9 +21,9 @@
 //
 // Invariants:
 //   - An error is returned up the Go stack at once and leaves frames and stack as
-//     they are; who catches it (pcall, resume, the outermost Call) removes what is
+//     they are. The catcher (pcall, resume, the outermost Call) removes what is
 //     above its own place. So a State can be used again after every error.
-//   - What an interrupt function returns is caught by nobody.
+//   - No program can catch the error of an interrupt function.
 //   - An upvalue is open, and in its thread's list, as long as its register lives.
 //   - Everything a program makes grow is charged to the heap before or when it is
 //     made, and every loop of a builtin spends steps.

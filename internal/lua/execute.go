@@ -18,8 +18,8 @@ import (
 //
 // An instruction does its common case at once. For the others it stores pc in the
 // frame, calls a method that takes the instruction apart again, and starts over at
-// reload, since the stack may have moved. Every error is returned at once, with
-// the frames as they are: who catches it removes them.
+// reload, since the stack may have moved. execute returns every error at once, with the
+// frames as they are: the catcher removes them.
 //
 // The function is as long as the language: in functions of their own, instructions
 // would cost a call each, and find what is in these variables, mostly registers of the

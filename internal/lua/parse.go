@@ -344,7 +344,7 @@ func (c *parser) constructor() expr {
 	case item.isOpen():
 		f.setResults(&item, all)
 		f.setList(table.info, items, all)
-		items-- // nobody knows how many it has
+		items-- // the compiler does not know how many it has
 	default:
 		if item.kind != exprVoid {
 			f.toNext(&item)

@@ -13,7 +13,7 @@ type stringLib struct {
 	scratch []byte
 	// chunk is what is left of a block of which short strings are cut.
 	chunk []byte
-	// spare is a matcher that nobody uses; nil while somebody does.
+	// spare is a matcher that is free; nil while a call uses it.
 	spare *matcher
 	// patterns are those that were used last, each in the slot that slotOf says.
 	patterns [64]*pattern

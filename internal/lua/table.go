@@ -75,7 +75,7 @@ const (
 var noNode node
 
 // What a write to a table may return, beside "not enough memory". The messages
-// have no position: who runs a program's own instruction puts it before them.
+// have no position: the code that runs a program's own instruction puts it before them.
 var (
 	ErrReadonly error = &Error{Value: String("Attempt to modify a readonly table")}
 	errNilIndex error = &Error{Value: String("table index is nil")}
@@ -417,7 +417,7 @@ func (t *Table) assign(k, v *Value) error {
 func (t *Table) slot(k Value) (*Value, error) {
 	p, err := t.entry(k)
 	if uint(arrayIndex(k)-1) < uint(len(t.array)) {
-		t.filled = -1 // who knows what will be written
+		t.filled = -1 // the next write may change it
 	}
 	return p, err
 }
@@ -663,7 +663,7 @@ func (t *Table) unboundLen(i int) int {
 		i = j
 		j *= 2
 		if j > math.MaxInt32 {
-			// Somebody entered powers of two on purpose: search one by one.
+			// A program entered powers of two on purpose: search one by one.
 			for i = 1; !t.getInt(i).IsNil(); i++ {
 			}
 			t.heap.state.work(i / scanCost)

@@ -97,8 +97,8 @@ func Bool(b bool) Value {
 }
 
 // String returns the string s, whose bytes it shares: they must not change as
-// long as a Value refers to them. A string longer than MaxString is cut; who can
-// make one bounds it before.
+// long as a Value refers to them. String cuts a string longer than MaxString; a caller
+// that can make one bounds it before.
 func String(s string) Value {
 	if len(s) > MaxString {
 		s = s[:MaxString]

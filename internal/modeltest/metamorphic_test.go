@@ -74,8 +74,8 @@ func TestTheSameRequestsGiveTheSameData(t *testing.T) {
 	t.Logf("%d sequences, %d runs beside the first", sequences, runs)
 }
 
-// drawVariants returns the variants for a sequence. What waits is not sent over the
-// wire, where nobody knows when somebody waits.
+// drawVariants returns the variants for a sequence. A variant over the wire has no
+// blocking commands: there the test cannot know when a client waits.
 func drawVariants(seed uint64, small bool) (all []variant) {
 	for _, shards := range []int{16, 64} {
 		for _, wire := range []bool{false, true} {

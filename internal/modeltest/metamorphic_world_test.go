@@ -258,8 +258,8 @@ func (w *metaWorld) awaitJobs() error {
 	}
 }
 
-// check looks whether the engine is sound. A snapshot under way may hold what is
-// nobody else's any more.
+// check verifies the engine's invariants. A snapshot under way may hold what nothing else
+// refers to any more.
 func (w *metaWorld) check() error {
 	err := w.db.Check()
 	if err != nil {

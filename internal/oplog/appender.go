@@ -14,14 +14,14 @@ type Policy uint8
 
 // The policies.
 const (
-	EverySec Policy = iota // once a second, beside the writing
-	Always                 // before anybody hears of it: Log.SetAlways
-	No                     // when the system likes to; where files change, still
+	EverySec Policy = iota // once a second, in parallel with the writes
+	Always                 // before the reply is sent: Log.SetAlways
+	No                     // when the kernel does; at a change of files, still by the appender
 )
 
-// pause is between two writes where nobody waits for them: they become one. A
-// crash of the process loses no more than that; a longer one would save little, as
-// 1,000 writes of a hundred commands each cost some 3 % of a core.
+// pause lies between two writes that no client waits for, so that they become one. A
+// crash of the process loses no more than that; a longer one would save little, as 1,000
+// writes of a hundred commands each cost some 3 % of a core.
 const pause = time.Millisecond
 
 // syncInterval is between two syncs of EverySec.
@@ -42,15 +42,16 @@ type AppenderOptions struct {
 	Changed func()
 }
 
-// Appender writes a Log to Files. A goroutine takes what the log has, writes it in
-// one go, and goes on with what came meanwhile; under Always with one sync between,
-// which covers all that wait for it. It sleeps where there is nothing to do.
+// Appender writes a Log to Files. A goroutine takes the pending bytes of the log, writes
+// them at once, and continues with the bytes that arrived meanwhile. Under Always it
+// syncs once between, for all clients that wait. It sleeps when the log has no pending
+// bytes.
 //
 // Where syncs are fast (quickSync), a loop whose clients wait for one writes and syncs
 // itself at the end of its batch, by Log.EndBatch, and the goroutine sleeps on: waking
-// it, and it the loop, costs as much as such a sync. Whoever has the lock writing does
-// it; it waits for nobody, and leaves everything out of the ordinary to the goroutine:
-// a change of the file, a disk that fails, another at work.
+// it, and it the loop, costs as much as such a sync. The loop does so if it gets the lock
+// writing at once. It never waits, and leaves every other case to the goroutine: a change
+// of the file, a disk that fails, another writer at work.
 //
 // Where a write fails, it is taken back, the log fails, and it is tried again until
 // it succeeds: then the log is well. A sync is never tried again: after one has
@@ -175,7 +176,7 @@ func (a *Appender) start(x *Rotation) (*Rotation, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.r, a.rotation, a.fresh, a.started = r, x, x.kind == openFresh, true
-	a.round.pos, a.round.whole = x.offset, true // nobody else is there yet
+	a.round.pos, a.round.whole = x.offset, true // no other goroutine uses it yet
 	a.written, a.synced = x.offset, x.offset
 	if !a.fresh {
 		r.SetWritten(x.offset)
@@ -236,7 +237,7 @@ func (a *Appender) SetPolicy(p Policy) {
 }
 
 // SuspendSync switches syncing off while a snapshot is written, for
-// no-appendfsync-on-rewrite; until it is on again nobody waits for a sync.
+// no-appendfsync-on-rewrite. Until it is on again, no client waits for a sync.
 func (a *Appender) SuspendSync(on bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -60,7 +60,7 @@ func (b *bench) open() *Files {
 	return files
 }
 
-// set appends SET key n, and waits until everybody sleeps.
+// set appends SET key n, and waits until all goroutines sleep.
 func (b *bench) set() (end int64) {
 	end, _ = b.log.Append(Unit{Commands: 1, Bytes: resp(fmt.Sprint("SET key ", b.n))})
 	b.n++
@@ -349,7 +349,7 @@ func TestARewriteReplacesWhatItCovers(t *testing.T) {
 	appending(t, AppenderOptions{}, func(b *bench, fs *crashfs.FS) {
 		b.set()
 		x := b.a.BeginRewrite(b.log.Cut())
-		b.set() // behind the cut, whoever writes it when
+		b.set() // behind the cut, whichever goroutine writes it, and when
 		b.must(x.Wait(b.Context()))
 		b.wantLoaded("SELECT 0; SET key 0; SELECT 0; SET key 1")
 		b.must(b.base("SET key base"))
@@ -391,7 +391,7 @@ func TestFreshFilesCountWithTheirBase(t *testing.T) {
 		before := b.log.Synced()
 		end := b.set()
 		if b.log.Always() || b.log.Synced() != before {
-			t.Error("somebody would wait for a base")
+			t.Error("a client would wait for a base")
 		}
 		b.wantLoaded("SELECT 0; SET key 0")
 		b.must(b.base("SET key fresh"))
@@ -409,7 +409,7 @@ func TestNobodyWaitsWhileSyncsAreSuspended(t *testing.T) {
 		before := fs.Count(crashfs.OpSync)
 		end := b.set()
 		if b.log.Always() || fs.Count(crashfs.OpSync) != before || b.log.Written() != end {
-			t.Error("it syncs, or somebody waits")
+			t.Error("it syncs, or a client waits")
 		}
 		b.a.SuspendSync(false)
 		synctest.Wait()

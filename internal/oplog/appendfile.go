@@ -7,8 +7,8 @@ import (
 	"github.com/ebbdb/ebb/internal/disk"
 )
 
-// appendFile is an increment that is appended to. Its writer holds the appender's
-// writing, whoever syncs its syncing.
+// appendFile is an increment that is open for appending. Its writer holds the appender's
+// lock writing; the goroutine that syncs it holds the lock syncing.
 type appendFile struct {
 	disk.File
 	part   Part

@@ -32,7 +32,8 @@ const quickSync = 500 * time.Microsecond
 // awaitShare is the part of a sync's time that a round waits at most for clients
 // that the sync before has just let go on: the first of them would have a sync of
 // its own, and the others wait for two. With 50 clients a sync covers 45 instead of
-// 25. minAwait is less than what a timer takes, so fast disks wait for nobody.
+// only 25. minAwait is less than what a timer takes, so a round on a fast disk waits
+// for no client.
 const (
 	awaitShare = 8
 	minAwait   = 50 * time.Microsecond
@@ -66,8 +67,8 @@ func (a *Appender) take(sync bool) error {
 	return err
 }
 
-// settleBatch is take at the end of a loop's batch, if syncs are fast, nothing is out
-// of the ordinary, and nobody else is at the files. It reports whether all that the
+// settleBatch is take at the end of a loop's batch, if syncs are fast, nothing is out of
+// the ordinary, and no other goroutine is at the files. It reports whether all that the
 // log had is written and synced; what is not is for the goroutine.
 func (a *Appender) settleBatch() bool {
 	if !a.quick.Load() || !a.writing.TryLock() {
@@ -116,9 +117,8 @@ func (a *Appender) timedSync() {
 	a.quick.Store(o.usual <= quickSync)
 }
 
-// gather takes what the log has up to the cut. That is looked at after the bytes
-// were taken: whoever makes a cut makes it before there are bytes behind it. The lock
-// writing is held.
+// gather takes what the log has up to the cut. It reads the cut after it has taken the
+// bytes: a cut is made before there are bytes behind it. The lock writing is held.
 func (a *Appender) gather() {
 	o := &a.round
 	a.annotate()
@@ -186,7 +186,7 @@ func (a *Appender) write() error {
 	return err
 }
 
-// sleep waits in the goroutine, or less where somebody nudges.
+// sleep waits for d in the goroutine, or less if nudge wakes it.
 func (a *Appender) sleep(ctx context.Context, d time.Duration) {
 	a.timer.Reset(d)
 	select {

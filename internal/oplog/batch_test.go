@@ -67,7 +67,7 @@ func TestWhoIsInNoBatchDoesNotWaitForItsEnd(t *testing.T) {
 		var w woken
 		last := b.begin()
 		if b.log.OnSynced(last, &w) {
-			t.Error("synced before anybody asked")
+			t.Error("synced before the first question")
 		}
 		if synctest.Wait(); b.log.Synced() != last || w.n.Load() != 1 {
 			t.Errorf("synced %d of %d in a batch that goes on, %d woken", b.log.Synced(), last, w.n.Load())
@@ -79,7 +79,7 @@ func TestWhoIsInNoBatchDoesNotWaitForItsEnd(t *testing.T) {
 func TestSlowSyncsAreNotForBatches(t *testing.T) {
 	appending(t, AppenderOptions{Policy: Always}, func(b *bench, fs *crashfs.FS) {
 		if b.log.BeginBatch() {
-			t.Error("nobody knows yet that syncs are fast")
+			t.Error("a batch began before a sync was measured as fast")
 		}
 		for _, x := range []struct {
 			took  time.Duration
@@ -106,7 +106,7 @@ func TestSlowSyncsAreNotForBatches(t *testing.T) {
 		b.log.EndBatch()
 		b.a.SetPolicy(EverySec)
 		if b.log.BeginBatch() {
-			t.Error("a batch where nobody waits for syncs")
+			t.Error("a batch began although no client waits for syncs")
 		}
 	})
 }
@@ -158,7 +158,7 @@ func TestAFailedWriteAtTheEndOfABatchIsTriedAgain(t *testing.T) {
 			if !errors.Is(b.log.Failure(), syscall.ENOSPC) || b.log.Synced() >= last || w.n.Load() != 1 {
 				t.Errorf("%v; synced %d of %d; %d woken", b.log.Failure(), b.log.Synced(), last, w.n.Load())
 			}
-			time.Sleep(retryAfter - time.Millisecond) // nobody is at the files before
+			time.Sleep(retryAfter - time.Millisecond) // no goroutine is at the files before
 		}
 		synctest.Wait()
 		if b.log.Failure() != nil || b.log.Synced() != last {

@@ -249,7 +249,7 @@ func (w *world) do(s step) error {
 	case "crash":
 		return w.end(w.fs.Crash)
 	case "kill":
-		if w.log.Failure() != nil { // nobody knows of a failed sync any more
+		if w.log.Failure() != nil { // the new process does not know of a failed sync
 			return w.end(w.fs.Crash)
 		}
 		return w.end(w.fs.Kill)
@@ -265,7 +265,7 @@ func (w *world) do(s step) error {
 		if w.ack(); err != nil { // as at kill
 			return w.end(w.fs.Crash)
 		}
-		w.txs += s.N // nobody logs these
+		w.txs += s.N // no log has these
 		return w.startFresh()
 	case "policy":
 		w.policy = Policy(s.N % 3)

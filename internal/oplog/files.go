@@ -32,7 +32,7 @@ type Files struct {
 	mu       sync.Mutex // guards what follows, and is held while the manifest is written
 	manifest *Manifest
 	listed   bool             // there is a manifest
-	sizes    map[string]int64 // of the parts that nobody appends to, by name
+	sizes    map[string]int64 // of the parts that are closed for appending, by name
 	begun    *begun           // a rewrite under way
 
 	total atomic.Int64 // what Size returns
@@ -98,8 +98,8 @@ func (f *Files) Parts() []Part {
 // Empty reports whether there are no files.
 func (f *Files) Empty() bool { return len(f.Parts()) == 0 }
 
-// Size returns the bytes of all parts that nobody appends to. It takes no lock: the
-// one of Files is held while the disk is waited for.
+// Size returns the bytes of all parts that are closed for appending. It takes no lock:
+// Files holds its own lock while it waits for the disk.
 func (f *Files) Size() int64 { return f.total.Load() }
 
 // count adds the sizes up. The lock is held.

@@ -44,6 +44,6 @@ func TestAFormerStreamsOffsetsDoNotCount(t *testing.T) {
 	}
 	l.AppendVerbatim([]byte("abc"), 0)
 	if !l.Settled(10) || l.Settled(6) {
-		t.Fatal("who waits for an offset of the former stream waits for nothing; one of this stream is waited for")
+		t.Fatal("want an offset of the former stream settled, and one of this stream pending")
 	}
 }

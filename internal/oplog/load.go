@@ -43,7 +43,7 @@ type Loaded struct {
 	Modified int64 // ms since 1970: when the newest file changed
 }
 
-// Load reads the parts in their order. Nobody appends meanwhile.
+// Load reads the parts in their order. The caller must not append meanwhile.
 //
 // Errors name the file and, with an *AOFError, the offset; those of the Loader's
 // functions are wrapped. Where a tail could have been cut the error says how.
@@ -109,7 +109,7 @@ func (f *Files) advice(path string, e *AOFError, last bool) string {
 	case e.Truncated:
 		return "other files follow it, so to cut it would lose what is between: put it back whole"
 	}
-	return fmt.Sprintf("copy it, then look at it with `ebb check %s`; who can do without what stands behind the good part cuts the file there", path)
+	return fmt.Sprintf("copy the file, then examine it with `ebb check %s`; if you can do without the data behind the good part, cut the file there", path)
 }
 
 // cut takes the torn end off a file, for good.

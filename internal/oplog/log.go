@@ -67,7 +67,7 @@ type Log struct {
 	failure atomic.Pointer[error]
 	faults  atomic.Int64             // calls of Fail with an error
 	batches atomic.Int32             // that have begun and not ended
-	files   atomic.Pointer[Appender] // under Always: who syncs; nil: nobody does
+	files   atomic.Pointer[Appender] // under Always: the appender that syncs; nil: none does
 
 	mu       sync.Mutex // guards what follows
 	cur      *block     // the newest
@@ -114,7 +114,7 @@ func (l *Log) reset(start int64) {
 }
 
 // Reset begins the stream anew at an offset, as a replica does with a full
-// synchronisation. Readers get ErrReset. Nobody may append meanwhile.
+// synchronisation. Readers get ErrReset. The caller must not append meanwhile.
 func (l *Log) Reset(offset int64) {
 	l.mu.Lock()
 	l.epoch++
@@ -334,8 +334,8 @@ func (l *Log) cutFor(a *Appender) (offset int64) {
 	return offset
 }
 
-// Unselect has the next transaction begin with a SELECT: somebody who does not
-// know the stream so far reads from here on. Not for a stream that is another's.
+// Unselect makes the next transaction begin with a SELECT: a reader that does not know
+// the stream so far reads from here on. Do not call it for the stream of a master.
 func (l *Log) Unselect() {
 	l.mu.Lock()
 	l.db = -1
@@ -373,11 +373,11 @@ func (l *Log) SetAlways(on bool) {
 	}
 }
 
-// BeginBatch has what is appended wait for EndBatch before the files take it, for a
-// loop whose clients wait for their syncs together. It reports whether that is so:
-// where nobody waits for syncs, or they are slow, the files take it at once, and
-// EndBatch is not to be called. Batches of several loops may overlap. Nobody waits
-// for the end of a batch but by OnBatchSynced.
+// BeginBatch keeps appended bytes from the files until EndBatch, for a loop whose clients
+// wait for their syncs together. It reports whether it does so: if no client waits for
+// syncs, or syncs are slow, the files take the bytes at once, and the caller must not
+// call EndBatch. Batches of several loops may overlap. Only OnBatchSynced waits for the
+// end of a batch.
 func (l *Log) BeginBatch() bool {
 	if a := l.files.Load(); a == nil || !a.quick.Load() {
 		return false
@@ -439,8 +439,8 @@ func (l *Log) wroteMore() {
 	l.mu.Unlock()
 }
 
-// Bound sets how many bytes may wait to be written before Behind says so; 0 for any
-// number, where there are no files: then nobody has to wait for them.
+// Bound sets how many bytes may wait to be written before Behind reports true; 0 for any
+// number, when there are no files to wait for.
 func (l *Log) Bound(bytes int64) {
 	l.bound.Store(bytes)
 	if bytes == 0 {
@@ -451,9 +451,9 @@ func (l *Log) Bound(bytes int64) {
 	}
 }
 
-// Behind reports whether the files are so far behind that nobody should write before
-// they have caught up. If so, w is woken once when they have, or when they fail:
-// then nobody has to wait for them. It costs three atomic reads.
+// Behind reports whether the files are so far behind that clients should not write before
+// they have caught up. If so, the log wakes w once when they have, or when they fail:
+// then no client has to wait for them. It costs three atomic reads.
 func (l *Log) Behind(w Waker) bool {
 	bound := l.bound.Load()
 	if bound == 0 || l.end.Load()-l.written.Load() <= bound || l.failure.Load() != nil {
@@ -477,14 +477,14 @@ func (l *Log) syncedMore() {
 	}
 }
 
-// Settled reports whether nobody has to wait for an offset to be synced: it is, or
-// it lies beyond the end, so that it is one of a stream before Reset.
+// Settled reports whether clients need not wait for an offset to be synced: it is synced,
+// or it lies beyond the end, so that it is one of a stream before Reset.
 func (l *Log) Settled(offset int64) bool {
 	return l.synced.Load() >= offset || offset > l.end.Load()
 }
 
-// OnSynced is Settled. If the answer is no, w is woken once when it is yes, when the
-// files fail or do so already, or when nobody has to wait any more.
+// OnSynced is Settled. If the answer is no, the log wakes w once when it is yes, when the
+// files fail or do so already, or when clients need not wait any more.
 func (l *Log) OnSynced(offset int64, w Waker) bool {
 	if l.OnBatchSynced(offset, w) {
 		return true
@@ -530,7 +530,7 @@ func (l *Log) over(x waiting) bool {
 	return l.Settled(x.offset)
 }
 
-// wakeSynced wakes those whose wait is over, or everybody.
+// wakeSynced wakes the waiters whose wait is over, or all waiters.
 func (l *Log) wakeSynced(all bool) {
 	l.smu.Lock()
 	defer l.smu.Unlock()
@@ -569,6 +569,6 @@ func (l *Log) Failure() error {
 	return nil
 }
 
-// Failures returns how often Fail was called with an error. Each time everybody who
-// waited was woken.
+// Failures returns how often Fail was called with an error. Each such call woke all
+// waiters.
 func (l *Log) Failures() int64 { return l.faults.Load() }

@@ -136,7 +136,7 @@ func (f *Files) commitRewrite(base string) (counts bool, err error) {
 	m := f.manifest.successor(p, *f.begun)
 	err = f.save(m)
 	if f.manifest != m {
-		_ = f.fs.Remove(f.path(p.Name)) // nobody lists it
+		_ = f.fs.Remove(f.path(p.Name)) // no manifest lists it
 		return false, err
 	}
 	f.sizes[p.Name], f.begun = info.Size, nil

@@ -2,13 +2,13 @@ package rdb
 
 import "encoding/binary"
 
-// A large value need not be in memory as a whole: with Drain set an Encoder gives
-// away what is complete between two elements.
+// A large value need not be in memory as a whole: with Drain set, an Encoder hands over
+// its complete bytes between two elements.
 //
-// The number of nodes of a list and of a stream stands before them. It is filled in
-// where the value is written as a whole, and has to be known where it is not: from a
-// run before, whose bytes nobody wants. The bytes are the same either way, but for
-// modules' values, which are in parts.
+// The number of nodes of a list and of a stream stands before them. The Encoder fills it
+// in when it writes the value as a whole. When it writes in parts, it must know the
+// number first: from a run before, whose bytes it discards. The bytes are the same either
+// way, but for modules' values, which are in parts.
 
 // drainAt is how many bytes make Drain worth a call: a file takes them in one write,
 // and a buffer for them stays in the processor's cache.

@@ -27,9 +27,9 @@ type ReaderOptions struct {
 }
 
 // A Reader splits a file into its entries. It finds where a value ends and leaves
-// decoding to whoever gets it, on any goroutine. What it holds is bounded by twice
-// the largest entry that is really there, whatever lengths the file gives. It is
-// used by one goroutine.
+// decoding to the receiver of the entry, on any goroutine. It holds at most twice the
+// bytes of the largest entry that is really there, whatever lengths the file gives. One
+// goroutine at a time may use it.
 type Reader struct {
 	window
 	o       ReaderOptions
@@ -266,7 +266,7 @@ func (r *Reader) part(op byte) error {
 	return r.where(r.silent(op))
 }
 
-// silent reads a part that nobody is told of.
+// silent reads a part that the Reader does not report.
 func (r *Reader) silent(op byte) error {
 	switch {
 	case op == opSelect:

@@ -158,7 +158,7 @@ func (l *loop) sleep() int {
 	if len(l.paused) > 0 {
 		timeout = sooner(timeout, l.resumeAt.Sub(now))
 	}
-	// Announce the sleep, then look once more: whoever queues something after
+	// Announce the sleep, then look once more: a goroutine that queues something after
 	// that look sees the announcement.
 	l.asleep.Store(true)
 	if l.queued.Load() || l.nudged.Load() || l.stopping.Load() {

@@ -135,9 +135,8 @@ func (r *Reactor) SetKeepAlive(d time.Duration) {
 // when it returns an error.
 //
 // Loop 0 accepts and deals to the loop with the fewest connections, in turn
-// among equals. SO_REUSEPORT spreads by hash and EPOLLEXCLUSIVE prefers
-// whoever waited last: with tens of connections both leave one core with most
-// of the work.
+// among equals. SO_REUSEPORT spreads by hash and EPOLLEXCLUSIVE prefers the loop that
+// waited last: with tens of connections both leave one core with most of the work.
 func (r *Reactor) AddListener(fd int, network string) (*Listener, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		_ = unix.Close(fd)

@@ -392,7 +392,7 @@ func TestBuffersComeBackWithinTheBudget(t *testing.T) {
 type parker struct {
 	line
 	waits bool
-	round *[]*parker // who waits, of its loop
+	round *[]*parker // those of its loop that wait
 }
 
 func (s *parker) Serve(in, out []byte) (int, []byte, Verdict) {

@@ -173,7 +173,7 @@ var (
 )
 
 // Gate counts connections and refuses those beyond a maximum. One gate may
-// stand before several transports. The zero value lets everyone in.
+// stand before several transports. The zero value admits every connection.
 type Gate struct {
 	max     atomic.Int64
 	count   atomic.Int64

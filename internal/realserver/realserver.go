@@ -168,7 +168,7 @@ func has(args []string, option string) bool {
 	return false
 }
 
-// FreePort returns a port of 127.0.0.1 on which nobody listens at the moment.
+// FreePort returns a port of 127.0.0.1 on which no process listens at the moment.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	port, err := freePort()
@@ -181,13 +181,14 @@ func FreePort(t testing.TB) int {
 // lastPort counts the ports that this process has looked at.
 var lastPort atomic.Uint32
 
-// Ports from lowPort to highPort are given to nobody who asks for any: systems take those
-// for outgoing connections, and for listeners at port 0, from further up. So a server that
-// was killed finds its port free when it is started again, whoever connects meanwhile.
+// The system gives ports from lowPort to highPort only to callers that name them: it
+// takes the ports of outgoing connections, and of listeners at port 0, from further up.
+// So a server that was killed finds its port free when it starts again, whatever
+// connections other programs make meanwhile.
 const lowPort, highPort = 10_000, 30_000
 
-// freePort returns a port at which nobody listens. Processes that run at the same time
-// begin to look far from each other.
+// freePort returns a port on which no process listens. Processes that run at the same
+// time begin to look far from each other.
 func freePort() (int, error) {
 	var err error
 	for range 1000 {

@@ -136,7 +136,7 @@ func (e *Engine) script(body []byte, load bool, tick func() error) (*Script, err
 	defer e.mu.Unlock()
 	defer e.settle()
 	s = e.cache.byText[fresh.Body]
-	if s == nil { // nobody was faster
+	if s == nil { // no other caller was faster
 		s = fresh
 		e.cache.add(s)
 	}

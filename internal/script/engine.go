@@ -43,9 +43,9 @@ func (o *Options) cpu() float64 {
 	return o.CPU()
 }
 
-// Engine runs scripts and functions. Its methods may be called at any time by
-// anyone, but those that run code (Run, CallFunction, LoadLibrary,
-// RestoreLibraries) by one goroutine at a time.
+// Engine runs scripts and functions. Its methods are safe for concurrent use, except
+// those that run code (Run, CallFunction, LoadLibrary, RestoreLibraries): only one
+// goroutine at a time may call these.
 type Engine struct {
 	scripts   *machine // EVAL's
 	functions *machine // FCALL's

@@ -11,7 +11,7 @@ import (
 
 // tickSteps is how many steps lie between two calls of Host.Tick. A step takes 2
 // to 10 ns, so that a tick comes about every 20 us: often enough that a killed
-// script ends at once, and seldom enough that nobody notices the calls.
+// script ends at once, and seldom enough that the calls cost next to nothing.
 const tickSteps = 4096
 
 // machine is a State of Lua with what Redis adds, and the run that is going on

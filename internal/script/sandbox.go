@@ -208,7 +208,7 @@ func (m *machine) pcall(c lua.Call) error {
 	if !e.Value.IsTable() {
 		return c.Return(lua.False, e.Value)
 	}
-	text, err := c.Thread().Index(e.Value, lua.String("err")) // with its metamethod, whose errors nobody catches here
+	text, err := c.Thread().Index(e.Value, lua.String("err")) // with its metamethod, whose errors are not caught here
 	if err != nil {
 		return err
 	}

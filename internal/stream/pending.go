@@ -15,8 +15,8 @@ type Pending struct {
 	Consumer *Consumer
 }
 
-// nack is a pending entry as it is stored. A free one has the owner nobody and
-// its links in the count and the id.
+// nack is a pending entry as it is stored. The owner of a free one is the constant
+// noOwner, and its count and id hold its links.
 type nack struct {
 	id    ID
 	time  int64
@@ -26,7 +26,7 @@ type nack struct {
 
 const (
 	nackShift = 5
-	nobody    = ^uint32(0)
+	noOwner   = ^uint32(0)
 	none      = ^uint32(0)
 
 	// maxConsumers is how many consumers a key of a pending list can tell
@@ -186,7 +186,7 @@ func (l *pel) tidy() {
 			return
 		}
 		last := uint32(l.cells.Len() - 1)
-		if l.cell(last).owner == nobody {
+		if l.cell(last).owner == noOwner {
 			l.unlink(last)
 		} else {
 			l.move(last)
@@ -207,7 +207,7 @@ func (l *pel) move(last uint32) {
 
 // link puts a cell into the list of the free ones, unlink takes it out.
 func (l *pel) link(ref uint32) {
-	*l.edit(ref) = nack{id: ID{uint64(none), uint64(l.unused)}, owner: nobody}
+	*l.edit(ref) = nack{id: ID{uint64(none), uint64(l.unused)}, owner: noOwner}
 	if l.unused != none {
 		l.edit(l.unused).id.Ms = uint64(ref)
 	}

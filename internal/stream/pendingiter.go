@@ -7,7 +7,7 @@ import "github.com/ebbdb/ebb/internal/ordered/btree"
 // allowed.
 type PendingIter struct {
 	g     *Group
-	owner uint32 // nobody: all consumers
+	owner uint32 // noOwner: all consumers
 	cur   btree.Cursor
 	begun bool
 	ref   uint32
@@ -17,7 +17,7 @@ type PendingIter struct {
 // whose id is at least from. O(log n).
 func (g *Group) PendingFrom(from ID) PendingIter {
 	l := &g.pel
-	return PendingIter{g: g, owner: nobody, cur: l.byID.Seek(l.byID.Rank(l.idProbe(from)))}
+	return PendingIter{g: g, owner: noOwner, cur: l.byID.Seek(l.byID.Rank(l.idProbe(from)))}
 }
 
 // PendingOf is PendingFrom for one consumer. O(log n).
@@ -36,7 +36,7 @@ func (it *PendingIter) Next() bool {
 		return false
 	}
 	it.ref = it.cur.Ref()
-	if it.owner != nobody && it.g.pel.cell(it.ref).owner != it.owner {
+	if it.owner != noOwner && it.g.pel.cell(it.ref).owner != it.owner {
 		it.cur = btree.Cursor{}
 		return false
 	}

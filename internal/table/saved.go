@@ -8,7 +8,7 @@ import "github.com/ebbdb/ebb/internal/arena"
 // rest all buckets are saved, and a cut makes all of them unsaved.
 //
 //	Cut ─▶ a walk from bucket 0 to the last, which saves what is not saved,
-//	       and whoever is about to change a bucket, who saves it before
+//	       and each change of a bucket, which saves the bucket before
 //
 // A bucket that is split gives its mark to both halves. Before two are joined of
 // which one is saved, the table has the Saver save the other. So what a walk has

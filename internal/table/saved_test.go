@@ -23,8 +23,8 @@ func (s *saver) Save(bucket uint32) {
 	s.t.SetSaved(bucket)
 }
 
-// Whoever changes a key saves its bucket first, and a walk saves the others: then
-// each key of the cut is saved once, and no other.
+// A change of a key saves its bucket first, and a walk saves the others: then each key of
+// the cut is saved once, and no other.
 func TestEachKeyOfTheCutIsSavedOnce(t *testing.T) {
 	draw.Check(t, func(t *rapid.T) {
 		s, tab := newStore()

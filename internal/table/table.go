@@ -162,9 +162,9 @@ func (t *Table) Find(h uint64, key []byte) (Pos, bool) {
 	}
 }
 
-// Touch reads the bucket of hash h. Who is about to look up several keys touches
-// their buckets first: the cache misses overlap then. What it returns is of no use
-// but to have it read.
+// Touch reads the bucket of hash h. A caller that is about to look up several keys
+// touches their buckets first: the cache misses overlap then. The result only keeps the
+// compiler from removing the read.
 func (t *Table) Touch(h uint64) uint64 {
 	return *(*uint64)(unsafe.Pointer(&t.main.at(t.bucketOf(h)).tags[0]))
 }

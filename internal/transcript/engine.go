@@ -161,8 +161,8 @@ func (e *Engine) Advance(d time.Duration) error {
 	return e.settle()
 }
 
-// settle delivers messages and resumes what waits until nobody is woken, and
-// decodes what was written.
+// settle delivers messages and resumes waiting commands until none is woken, and decodes
+// the written bytes.
 func (e *Engine) settle() error {
 	for again := true; again; {
 		again = false

@@ -112,8 +112,8 @@ func (w *Wheel) Add(ref uint32, deadline int64) {
 	w.size++
 }
 
-// Remove takes the entry of ref out of the wheel in O(1). It panics if the entry
-// is not linked: its neighbours would be anybody's.
+// Remove takes the entry of ref out of the wheel in O(1). It panics if the entry is not
+// linked: its links would lead to unrelated entries.
 func (w *Wheel) Remove(ref uint32) {
 	e := w.resolver.Entry(ref)
 	if e.slot == unlinked {

@@ -1,5 +1,6 @@
-// Package wires are the connections of one program, which a test cuts as a network does
-// that parts: what is sent vanishes, either way, and nobody is told.
+// Package wires holds the connections of one program, which a test can cut as a
+// partitioned network does: sent bytes vanish in both directions, and neither side gets
+// an error.
 //
 // Start reading at Wires.Connect.
 package wires

@@ -41,15 +41,11 @@ var (
 // reworded a text; never raise one. An area without a line has none.
 var ceilings = map[string]count{
 	".":        {md: 0, comments: 6, strings: 3},
-	"bench":    {md: 0, comments: 4, strings: 0},
-	"contrib":  {md: 0, comments: 10, strings: 1},
 	"docs":     {md: 3, comments: 0, strings: 0},
-	"ebbtest":  {md: 0, comments: 1, strings: 1},
 	"engine":   {md: 0, comments: 59, strings: 6},
-	"examples": {md: 3, comments: 14, strings: 13},
 	"expmap":   {md: 0, comments: 5, strings: 3},
 	"expset":   {md: 0, comments: 1, strings: 0},
-	"internal": {md: 0, comments: 206, strings: 77},
+	"internal": {md: 0, comments: 95, strings: 66},
 	"limit":    {md: 0, comments: 2, strings: 1},
 	"lock":     {md: 0, comments: 4, strings: 0},
 	"queue":    {md: 0, comments: 3, strings: 3},

@@ -45,7 +45,7 @@ answers() {
 
 if [ -n "$program" ]; then
 	if answers; then
-		echo "somebody serves $addr already" >&2
+		echo "another server listens on $addr already" >&2
 		exit 1
 	fi
 	"$program" --port "${addr##*:}" --bind "${addr%:*}" --dir "$work" --save '' >"$work/server.log" 2>&1 &
