@@ -8,9 +8,9 @@ package resp
 // So a length can be patched and a reply rolled back as in a byte buffer. Value
 // folds them into a tree at the end.
 
-// Collect makes w build a Value from now on, and forgets one half built. The
-// kinds follow Proto as the bytes would: in RESP2 a Map is collected as a flat
-// Array, a Double as a Bulk.
+// Collect makes w build a Value from now on, and drops an unfinished one. The kinds
+// follow Proto as the bytes would: in RESP2 w collects a Map as a flat Array, and a
+// Double as a Bulk.
 func (w *Writer) Collect() {
 	w.collecting = true
 	w.dropNodes()
@@ -19,10 +19,9 @@ func (w *Writer) Collect() {
 // Collecting reports whether w builds a Value.
 func (w *Writer) Collecting() bool { return w.collecting }
 
-// Value returns the reply that was collected and makes room for the next. All
-// its bytes are its own. A reply that lacks announced elements has nulls in
-// their place; with no reply at all it is the zero Value. Of several replies it
-// is the first (see Values).
+// Value returns the collected reply and resets w for the next one. The Value shares no
+// memory with w. A reply that lacks announced elements has nulls in their place; with no
+// reply at all it is the zero Value. Of several replies it is the first (see Values).
 func (w *Writer) Value() Value {
 	var v Value
 	if len(w.nodes) > 0 {

@@ -1,5 +1,5 @@
-// Package resp speaks the Redis serialisation protocol, versions 2 and 3, on
-// both sides of the wire. It knows no command and imports nothing of ours.
+// Package resp implements the Redis serialization protocol (RESP), versions 2 and 3, for
+// clients and servers. It knows no command and imports no other package of this module.
 //
 //	bytes of a client ── Parser.Next ──> args          (parser.go, inline.go)
 //	handler ── Writer.Array, Bulk... ──> bytes         (writer.go)

@@ -25,8 +25,8 @@ const (
 	keepArgs = 1024
 )
 
-// A ProtocolError says that the stream cannot be understood from here on. The
-// server answers "-ERR " and the text, then closes the connection.
+// A ProtocolError says that the stream cannot be understood from here on. The server
+// replies "-ERR " and the text, then closes the connection.
 type ProtocolError string
 
 // Error returns the text Redis sends after "ERR ".
@@ -51,9 +51,9 @@ const (
 // which may be changed between calls. A Parser belongs to one connection and
 // is not safe for concurrent use.
 //
-// It forgives what Redis forgives: the byte after a header's CR and the two
-// bytes after an argument are skipped unread, and a negative array length is an
-// empty request.
+// It tolerates what Redis tolerates: it skips the byte after a header's CR and the two
+// bytes after an argument without a check, and a negative array length is an empty
+// request.
 type Parser struct {
 	Limits
 

@@ -123,8 +123,8 @@ func (c *Chunks) Bytes(ref uint32, n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(p, (ref&(slabChunks-1))<<chunkShift)), n)
 }
 
-// Outside is told of memory that a container takes from the Go heap; the
-// container counts it in its own size.
+// Outside does nothing: a container reports the memory that it takes from the Go heap,
+// and counts it in its own size.
 func (c *Chunks) Outside(int) {}
 
 // base returns where the beginning of slab n is kept.

@@ -25,9 +25,9 @@ func (a *Arena) wasteful(c int) bool {
 
 // Compact empties sparse slabs: it moves at most budget records into fuller
 // slabs of their class and calls moved for each, after its bytes were copied.
-// The owner then mends what refers to the record. It returns how many records
-// it moved; 0 means there is nothing to gain. The old slot is free when moved
-// returns, and its contents must not be read by then.
+// The owner then updates the references to the record. Compact returns how many records
+// it moved; 0 means there is nothing to gain. The old slot is free when moved returns,
+// and its contents must not be read by then.
 //
 // O(budget) plus a look at up to 64 slabs of a class to find the sparsest.
 func (a *Arena) Compact(budget int, moved func(old, new Ref)) int {

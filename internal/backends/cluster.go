@@ -16,7 +16,7 @@ import (
 )
 
 // Cluster is three masters and three replicas of redis-server on this machine.
-// Which node is what changes with failovers: ask Master. Its methods are safe for
+// The roles of the nodes change with failovers: call Master. Its methods are safe for
 // concurrent use.
 type Cluster struct {
 	t   testing.TB
@@ -126,13 +126,13 @@ func (c *Cluster) text(ctx context.Context, i int, args ...any) string {
 	return v.Str
 }
 
-// ask runs a command on a node; "" if that fails.
+// ask returns the reply of a command on a node; "" if the command fails.
 func (c *Cluster) ask(ctx context.Context, i int, args ...any) string {
 	v, _ := c.nodes[i].admin.Do(ctx, args...)
 	return v.Str
 }
 
-// until asks until ok.
+// until waits until ok returns true, and fails the test if it does not in time.
 func (c *Cluster) until(what string, ok func() bool) {
 	c.t.Helper()
 	waitUntil(c.t, what, ok)
@@ -321,12 +321,12 @@ func (c *Cluster) restart(i int) {
 // answered until Resume. Its replica takes its slots over if that takes long enough.
 func (c *Cluster) Pause(i int) { c.nodes[i].Pause(c.t) }
 
-// Resume has a node go on after Pause: what was sent to it meanwhile it serves first,
-// and then it hears that others have its slots.
+// Resume lets a node continue after Pause: it first serves what was sent to it meanwhile,
+// and then it learns that other nodes have its slots.
 func (c *Cluster) Resume(i int) { c.nodes[i].Resume(c.t) }
 
-// Part has nothing go between these nodes and the others, until Join; clients reach
-// all of them. The cluster is one of NewPartableCluster.
+// Part stops all bytes between these nodes and the others, until Join; clients reach all
+// of them. The cluster is one of NewPartableCluster.
 func (c *Cluster) Part(nodes ...int) { c.net.part(nodes...) }
 
 // Join ends a partition. What was sent meanwhile arrives.

@@ -10,8 +10,8 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Faults are what goes wrong on a connection that Faulty returned. Its zero value is that
-// nothing does. Its methods may be called from any goroutine.
+// Faults is the set of faults of a connection that Faulty returned. The zero value has
+// none. Its methods are safe for concurrent use.
 type Faults struct {
 	mu     sync.Mutex // guards what follows
 	before func()
@@ -23,14 +23,14 @@ type Faults struct {
 // Before calls fn once, before the next command is sent.
 func (f *Faults) Before(fn func()) { f.set(func() { f.before = fn }) }
 
-// LoseRequests loses the next n requests: the server does not hear of them.
+// LoseRequests loses the next n requests: the server does not receive them.
 func (f *Faults) LoseRequests(n int) { f.set(func() { f.lost = n }) }
 
 // LoseReplies loses the replies of the next n requests, which the server has run.
 func (f *Faults) LoseReplies(n int) { f.set(func() { f.unread = n }) }
 
-// Early has no request answered whose context has a deadline within 50 d: it ends d before
-// that, as where a client goes by a clock of its own.
+// Early gives no reply to a request whose context has a deadline within 50 d: the request
+// ends d before that, as with a client that uses a clock of its own.
 func (f *Faults) Early(d time.Duration) { f.set(func() { f.early = d }) }
 
 func (f *Faults) set(change func()) {

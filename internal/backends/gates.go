@@ -28,7 +28,7 @@ type network struct {
 
 const firstHost = 11
 
-// aClient is who is no node; partitions do not concern him.
+// aClient stands for a caller that is no node; partitions do not affect it.
 const aClient = -1
 
 func newNetwork(t testing.TB) *network {
@@ -135,8 +135,8 @@ func (n *network) pass(a, b int) bool {
 	}
 }
 
-// part has nothing go between these nodes and the others; without nodes everything
-// goes everywhere again.
+// part stops all bytes between these nodes and the others; without nodes it ends the
+// partition.
 func (n *network) part(nodes ...int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

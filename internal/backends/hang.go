@@ -33,10 +33,10 @@ type Hang struct {
 	begin, end func()
 }
 
-// Begin has it fall silent.
+// Begin makes the backend fall silent.
 func (h *Hang) Begin() { h.begin() }
 
-// End lets it speak.
+// End ends the silence.
 func (h *Hang) End() { h.end() }
 
 // Patience is the read timeout of a Hangs test's connections: it bounds calls without a
@@ -93,7 +93,7 @@ func hangThere(t *testing.T, b *Backend, way string, test func(t *testing.T, b *
 // Dial makes a connection, as ebb.Options.Dial does.
 type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// HangsOver is Hangs for another door than the root's, to a server of the test's own, in
+// HangsOver is Hangs for another driver than goredis, to a server of the test's own, in
 // one way. open opens it, with Patience for timeouts.
 func HangsOver(t *testing.T, p *realserver.Process, way string, open func(ctx context.Context, dial Dial) (*ebb.Conn, error), test func(t *testing.T, b *Backend, h *Hang)) {
 	t.Run(way, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb"
 )
 
-// hidden is an ebb server that does not say so: what runs on it are scripts.
+// hidden is an ebb server that hides its own commands: objects run as scripts on it.
 type hidden struct{ c *ebb.Conn }
 
 func hide(c *ebb.Conn) *ebb.Conn { return ebb.Use(hidden{c}) }

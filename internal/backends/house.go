@@ -12,8 +12,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// house owns the servers that the tests of a process share. To what starts them it
-// is a test that lasts as long as the process.
+// house owns the servers that the tests of a process share. The code that starts them
+// sees it as a test that lasts as long as the process.
 type house struct {
 	testing.TB // nil: what is called is below
 

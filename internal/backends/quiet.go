@@ -8,8 +8,8 @@ import (
 	"github.com/ebbdb/ebb"
 )
 
-// Quiet returns a connection of a user who may do all, but on channels nothing: what
-// "ACL SETUSER app on >secret ~* +@all" makes on Redis 7. It is nil on kinds without
+// Quiet returns a connection of a user with all commands and keys and without channels:
+// what "ACL SETUSER app on >secret ~* +@all" makes on Redis 7. It is nil on kinds without
 // users, and of several servers.
 func (b *Backend) Quiet() *ebb.Conn {
 	b.t.Helper()

@@ -5,7 +5,7 @@ import "github.com/ebbdb/ebb/internal/ordered/btree"
 // dueBits is the width of an instant in a key of due.
 const dueBits = 48
 
-// dueKey is the place of a priority and an instant among those who wait.
+// dueKey is the place of a priority and an instant among the jobs that wait.
 func dueKey(priority uint8, due int64) uint64 {
 	return uint64(Priorities-1-priority)<<dueBits | uint64(due)
 }
@@ -22,7 +22,7 @@ func after(priority uint8, due int64) btree.Probe {
 	return btree.Probe{Key: dueKey(priority, due), Side: 1}
 }
 
-// byDue is the order of those who wait: by priority, instant, stamp.
+// byDue is the order of the jobs that wait: by priority, instant, stamp.
 type byDue Queue
 
 func (o *byDue) Key(ref uint32) uint64 {

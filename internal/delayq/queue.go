@@ -42,7 +42,7 @@ type Config struct {
 	MaxLen        int64  // jobs that the queue holds at most; 0: any number
 }
 
-// IsZero reports whether nothing was chosen.
+// IsZero reports whether no option is set.
 func (c *Config) IsZero() bool {
 	return c.MaxDeliveries == 0 && len(c.DeadLetter) == 0 && c.MaxLen == 0
 }
@@ -102,8 +102,8 @@ func (q *Queue) Ready(now int64) (n int) {
 	return n
 }
 
-// Empty reports whether there is nothing to keep: no job, no choice of the
-// owner's, and no mark.
+// Empty reports whether the queue has nothing to keep: no job, no configuration, and no
+// mark.
 func (q *Queue) Empty(now int64) bool {
 	return q.Len() == 0 && q.Config.IsZero() && q.Marks(now) == 0
 }
@@ -194,8 +194,8 @@ func (q *Queue) Release(ref uint32, due, now int64) error {
 // CanRelease makes sure that the next Release succeeds.
 func (q *Queue) CanRelease() bool { return q.due.Reserve() && q.events.Reserve() }
 
-// GiveBack is Release for a job that did not reach who took it: the delivery does
-// not count, and it is due when it was. O(log n). Errors: ErrNoMemory.
+// GiveBack is Release for a job that did not reach its worker: the delivery does not
+// count, and the job is due at the same instant as before. O(log n). Errors: ErrNoMemory.
 func (q *Queue) GiveBack(ref uint32, now int64) error {
 	if err := q.Release(ref, q.Job(ref).Due, now); err != nil {
 		return err
@@ -227,7 +227,7 @@ func (q *Queue) nextStamp() int64 {
 	return q.stamp
 }
 
-// enter puts a job where its state wants it. There is room.
+// enter adds a job to the trees of its state. The caller has reserved the memory.
 func (q *Queue) enter(ref uint32, now int64) {
 	j := q.Job(ref)
 	if !j.Leased {
@@ -248,7 +248,7 @@ func mustInsert(t *btree.Tree, p btree.Probe, ref uint32) {
 	}
 }
 
-// leave takes a job out of where its state had put it.
+// leave removes a job from the trees of its state.
 func (q *Queue) leave(ref uint32) {
 	j := q.Job(ref)
 	if !j.Leased {
@@ -260,7 +260,7 @@ func (q *Queue) leave(ref uint32) {
 	}
 }
 
-// moved mends the entries of a job that has got another reference.
+// moved updates the entries of a job that has got another reference.
 func (q *Queue) moved(old, new uint32) bool {
 	j := q.Job(old)
 	if !j.Leased {

@@ -5,7 +5,8 @@ import (
 	"github.com/ebbdb/ebb/internal/ordered/btree"
 )
 
-// retryAfter is for how many ms nothing is tried where memory is used up.
+// retryAfter is how many ms the queue waits before its next attempt when memory is used
+// up.
 const retryAfter = 100
 
 // NextDue returns the instant, in ms since 1970, after which the owner should call
@@ -36,8 +37,8 @@ func (q *Queue) LapseNext(now int64) (ref uint32, ok bool) {
 // Stuck notes that memory is used up. NextDue then delays the next attempt by retryAfter.
 func (q *Queue) Stuck(now int64) { q.retry = now + retryAfter }
 
-// Awake notes that those who wait know of what is due at now: NextDue no longer
-// speaks of it. O(log n).
+// Awake notes that the waiting clients know of the jobs that are due at now: NextDue no
+// longer returns their instants. O(log n).
 func (q *Queue) Awake(now int64) {
 	if q.retry <= now {
 		q.retry = 0

@@ -53,7 +53,8 @@ func (q *Queue) Unsettled(now int64, visit func(j Job, was Job, f Fate)) {
 	}
 }
 
-// inTurn is the order of those who wait, but for what is due in the same ms.
+// inTurn is the order of the jobs that wait, except among jobs that are due in the same
+// ms.
 func inTurn(a, b Job) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Due, b.Due))
 }

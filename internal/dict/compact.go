@@ -13,9 +13,8 @@ func (d *Dict) Wasteful() bool { return d.heap.Wasteful() }
 // those with deadlines.
 func (d *Dict) Compact(budget int) (looked int) { return d.heap.Compact(budget, d.move) }
 
-// move mends what refers to an item whose bytes have been copied from old to
-// new. The order of due ends in the reference, so an item changes its place
-// there.
+// move updates the references to an item whose bytes have been copied from old to new.
+// The order of due ends in the reference, so an item changes its place there.
 func (d *Dict) move(old, new uint32) bool {
 	deadline, key, _ := d.parts(new)
 	if deadline != 0 && !d.due.Reserve() {

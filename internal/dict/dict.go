@@ -62,9 +62,9 @@ type Config struct {
 	// Variable for a hash.
 	ValueSize int
 
-	// Moved, if set, is told whenever an item gets another reference. During
-	// the call both can be read. If it returns false the item stays; it may do
-	// so only under Compact.
+	// Moved, if set, is called whenever an item gets another reference. It can read the
+	// item under both. If it returns false the item stays; it may do so only under
+	// Compact.
 	Moved func(old, new uint32) bool
 }
 
@@ -217,8 +217,8 @@ func (d *Dict) Free(budget int) (done bool) {
 	return true
 }
 
-// The methods below speak of items by reference, living or dead. They are for
-// structures built on a dict, which keep references and mend them in Moved.
+// The methods below speak of items by reference, living or dead. They are for structures
+// built on a dict, which keep references and update them in Moved.
 
 // Find returns the item under key, living or dead. O(1).
 func (d *Dict) Find(key []byte) (ref uint32, ok bool) {

@@ -10,9 +10,11 @@ import (
 )
 
 const (
-	// OnTheWay is how many of the dead a script removes beside its work: some 100 us.
+	// OnTheWay is how many expired items a script removes in addition to its work: some
+	// 100 us.
 	OnTheWay = 100
-	// AtOnce is how many it removes when that is its work: some 500 us.
+	// AtOnce is how many expired items a script removes when that is its work: some 500
+	// us.
 	AtOnce = 500
 	// Longest is a hundred years: deadlines of hash fields end in the year 4199.
 	Longest = 100 * 365 * 24 * time.Hour

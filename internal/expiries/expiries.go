@@ -1,5 +1,4 @@
-// Package expiries brings what has expired to those who wait for it: it is what
-// the listeners of expmap and expset have in common.
+// Package expiries delivers expired items to the listeners of expmap and expset.
 //
 //	ebb              an EXPIRY RULE of the object      \
 //	                                                    > stream -> group -> Listen
@@ -31,14 +30,14 @@ type Feed struct {
 	Conn *conn.Conn
 	// Stream is the key that keeps them.
 	Stream string
-	// Rule says how ebb itself is told; Native whether it is asked to.
+	// Rule is the rule that ebb itself gets; Native reports whether to use it.
 	Rule   Rule
 	Native func() bool
-	// Index is a sorted set of the objects by their next deadline, and Sweep buries
-	// some of one object's dead, and brings the index up to date. Both are for
-	// servers without rules. An Index of "" is an object without one, which Sweep
-	// knows as "" and of which it says how many ms there are until the next deadline:
-	// 0 if there is more to bury, -1 if there is none.
+	// Index is a sorted set of the objects by their next deadline. Sweep removes some of
+	// one object's expired items, and updates the index. Both are for servers without
+	// rules. An Index of "" is an object without one, which Sweep knows as "". For it,
+	// Sweep returns how many ms there are until the next deadline: 0 if there is more to
+	// remove, -1 if there is none.
 	Index string
 	Sweep func(ctx context.Context, name string) (next int64, err error)
 
@@ -66,15 +65,16 @@ type Entry struct {
 
 // Options of Listen.
 type Options struct {
-	// Group shares the expiries among those who name it. Required.
+	// Group shares the expirations among the listeners that name it. Required.
 	Group string
-	// Consumer is who listens; a name that stays the same gets what it had not
-	// acknowledged as soon as it is back. Random if empty.
+	// Consumer is the name of the listener. A listener that comes back under the same
+	// name gets its unacknowledged entries at once. Random if empty.
 	Consumer string
 	// Redeliver is after how long an entry that was not acknowledged is delivered
 	// again; 30 s if 0.
 	Redeliver time.Duration
-	// Failed hears of a function's error, and of what is tried again.
+	// Failed is called with each error of a function, and with each error that Listen
+	// retries.
 	Failed func(err error)
 }
 
@@ -87,7 +87,7 @@ const (
 	// it has come. So it bounds the delay of an expiration that was added meanwhile with
 	// a deadline nearer than all others. Five looks a second cost nothing.
 	nap = 200 * time.Millisecond
-	// rest is the longest wait for an entry on ebb, which wakes who waits.
+	// rest is the longest wait for an entry on ebb, which wakes the listener.
 	rest = 30 * time.Second
 	// handful is how many entries are taken at once; they wait for each other.
 	handful = 16
@@ -112,8 +112,8 @@ func (f *Feed) Ensure(ctx context.Context) error {
 	return nil
 }
 
-// Delete removes the rule, and the keys of the feed and of what feeds it. What listens
-// makes the rule and its group again.
+// Delete removes the rule, and the keys of the feed and of its sources. A running
+// listener creates the rule and its group again.
 func (f *Feed) Delete(ctx context.Context, keys ...string) error {
 	if f.Native() {
 		if _, err := f.Conn.Do(ctx, "EXPIRY", "RULE", "DEL", f.Stream); err != nil {
@@ -125,7 +125,7 @@ func (f *Feed) Delete(ctx context.Context, keys ...string) error {
 	return err
 }
 
-// Forget has Ensure ask again: after a lost connection the rule may be gone.
+// Forget makes Ensure ask the server again: after a lost connection the rule may be gone.
 func (f *Feed) Forget() { f.ruled.Store(false) }
 
 // Listen calls fn with each expiry until the context ends, whose error it returns
@@ -190,8 +190,8 @@ func (f *Feed) repeat(ctx context.Context, failed func(error), round func(ctx co
 	}
 }
 
-// passing reports whether it makes sense to try again after an error: a group that is
-// gone is made again.
+// passing reports whether a retry makes sense after an error: Listen creates a group that
+// is gone again.
 func passing(err error) bool {
 	var r conn.ReplyError
 	return conn.Temporary(err) || errors.As(err, &r) && r.Code() == "NOGROUP"
@@ -209,8 +209,8 @@ if not first[1] then return {-1} end
 return {tonumber(first[2]) - now + 1}
 `)
 
-// sweep buries what is dead, and returns how long there is nothing to do: 0 if there
-// is more.
+// sweep removes expired items, and returns the time until the next work: 0 if there is
+// more now.
 func (f *Feed) sweep(ctx context.Context) (time.Duration, error) {
 	for range passes {
 		next, names, err := f.due(ctx)

@@ -15,7 +15,7 @@ type listener struct {
 	f       *Feed
 	o       Options
 	fn      func(ctx context.Context, e Entry) error
-	claim   <-chan time.Time // it is time to look for what others left
+	claim   <-chan time.Time // it is time to look for entries that others left
 	passing bool             // the consumer's name ends with the call
 	grouped bool             // there is a group
 	claimed bool             // what others left was looked for to the end
@@ -25,9 +25,9 @@ type listener struct {
 	after   string           // up to where
 }
 
-// round delivers what is there, or waits for something. After trouble it looks first
-// for what this consumer has in its hands: a reply may have been lost, or the server
-// may not have heard that the work is done.
+// round delivers the entries that are there, or waits for one. After an error it first
+// looks for the pending entries of this consumer: a reply may be lost, or the server may
+// not have received an acknowledgement.
 func (l *listener) round(ctx context.Context) error {
 	err := l.look(ctx)
 	var r conn.ReplyError
@@ -175,8 +175,8 @@ func (l *listener) deliver(ctx context.Context, entries []conn.Value) error {
 	return nil
 }
 
-// ack is sent also when the context has ended meanwhile: the work is done. A server that
-// does not answer in time is no end of the listener.
+// ack acknowledges an entry, also when the context has ended meanwhile: the work is done.
+// A server that does not reply in time does not end the listener.
 func (l *listener) ack(ctx context.Context, id string) error {
 	return kit.Release(ctx, conn.Temporary, func(ctx context.Context) error {
 		_, err := l.f.Conn.Do(ctx, "XACK", l.f.Stream, l.o.Group, id)
@@ -207,7 +207,8 @@ func entry(v conn.Value) Entry {
 	return e
 }
 
-// leaveScript removes a consumer ARGV[2] of the group ARGV[1] that owes nothing.
+// leaveScript removes a consumer ARGV[2] of the group ARGV[1] that has no pending
+// entries.
 var leaveScript = conn.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) > 0 then return 0 end

@@ -12,7 +12,7 @@
 //     comes again
 //   - no goroutine is left over
 //
-// It is played over the root's door here, and over that of contrib/rueidis there.
+// The tests run over the driver goredis here, and over that of contrib/rueidis there.
 //
 // Start reading at Objects.
 package hangtest

@@ -27,9 +27,9 @@ type object struct {
 	// wait returns when wake was called, by the other program; nil: nothing waits.
 	wait func(ctx context.Context) error
 	wake func(ctx context.Context) error
-	// endless says that wait outlives a silent backend; else it tells of it.
+	// endless says that wait outlives a silent backend; else it returns an error.
 	endless bool
-	// cleanup is how long after its deadline a call may still say goodbye.
+	// cleanup is how long after its deadline a call may still release its lease.
 	cleanup time.Duration
 	// during and after look at what was special about it, when the silence has lasted
 	// longer than any lease, and when it is over.
@@ -223,7 +223,7 @@ func first[V any](s *site, call func(ctx context.Context) (V, error)) (v V) {
 // request has taken comes back when its lease ends.
 func (s *site) tries(pause time.Duration) int { return int((3*s.lease + 10*time.Second) / pause) }
 
-// woken wakes who has waited through the silence.
+// woken wakes the calls that have waited through the silence.
 func (s *site) woken(ctx context.Context, o *object, done chan error) {
 	for range s.tries(50 * time.Millisecond) {
 		err := o.wake(ctx)

@@ -1,6 +1,6 @@
-// Package kit holds what the packages of the toolkit share: how helper keys are
-// named, who an owner is, how a client waits and tries again, and the rules that every
-// object keeps: which names there are, when a loop ends, how something is given back.
+// Package kit holds the code that the packages of the toolkit share: names of helper
+// keys, ids of owners, waits and retries, and the rules that every object follows: which
+// names are valid, when a loop ends, how an object releases a lease.
 //
 // Start reading at Key, then rules.go.
 package kit
@@ -53,8 +53,8 @@ func UUID() string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// Millis converts a duration to whole milliseconds; a part of one counts as one,
-// so that nothing lives shorter than asked for.
+// Millis converts a duration to whole milliseconds. It rounds up, so that no item lives
+// shorter than requested.
 func Millis(d time.Duration) int64 {
 	if d <= 0 {
 		return int64(d / time.Millisecond)

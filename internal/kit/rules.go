@@ -31,7 +31,8 @@ func Check(c *conn.Conn, what, name string) error {
 	return fmt.Errorf("%s %q: %w: %s", what, name, conn.ErrArgument, wrong)
 }
 
-// Callable is the error of an operation that was given a nil function, nil for another.
+// Callable returns an error if the caller of an operation gave it a nil function, else
+// nil.
 func Callable(given bool, what string) error {
 	if given {
 		return nil
@@ -63,7 +64,7 @@ func Ended(ctx context.Context, err error) bool {
 const early = time.Second
 
 const (
-	// ReleaseFor is how long a release is tried.
+	// ReleaseFor is how long Release tries.
 	ReleaseFor = 3 * time.Second
 	// ReleaseOnce is how long one attempt may take: one that hangs leaves time for another.
 	ReleaseOnce = ReleaseFor / 2
@@ -75,12 +76,12 @@ const (
 	releaseFirst, releaseMost = 5 * time.Millisecond, 250 * time.Millisecond
 )
 
-// Release calls fn until the backend has answered. fn gives back what others wait for:
-// a lease, a slot, a place in a line, the marker of a load, a job that is done. The end
-// of ctx does not end it, since the work has ended and not the need of others: fn gets a
-// context of its own, with the values of ctx. It is called again after each error for
-// which again returns true, for at most ReleaseFor, and for at most Farewell beyond the
-// end of ctx. The error is that of the last call.
+// Release calls fn until the backend has answered. fn releases something that other
+// clients wait for: a lease, a slot, a place in a line, the marker of a load, a finished
+// job. The end of ctx does not end Release, because the other clients still need the
+// release: fn gets a context of its own, with the values of ctx. Release calls fn again
+// after each error for which again returns true, for at most ReleaseFor, and for at most
+// Farewell beyond the end of ctx. The error is that of the last call.
 func Release(ctx context.Context, again func(error) bool, fn func(ctx context.Context) error) error {
 	return release(ctx, ReleaseFor, again, fn)
 }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handOver takes c, whose output is written, out of the loop and gives it to
-// who has hijacked it. It reports whether it could; if not, c is to be closed.
+// handOver takes c, whose output is written, out of the loop and gives it to its
+// hijacker. It reports whether it could; if not, the caller closes c.
 func (l *loop) handOver(c *conn) bool {
 	_ = l.poller.ctl(unix.EPOLL_CTL_DEL, c.fd, 0, 0) // the duplicate would keep it registered
 	nc, err := connOf(c.fd)

@@ -116,8 +116,8 @@ func (l *loop) run() {
 	l.release()
 }
 
-// batch serves n events, the woken, and those that wait for another turn; then what
-// these wait for together is done, and they are served to the end.
+// batch serves n events, the woken sessions, and those that wait for another turn. Then
+// it does what these wait for together, and serves them to the end.
 func (l *loop) batch(n int) {
 	for i := range n {
 		l.event(&l.poller.events[i])
@@ -128,7 +128,7 @@ func (l *loop) batch(n int) {
 	if settle := l.r.cfg.Settle; settle != nil && settle(l.id) {
 		l.takeWoken()
 		l.flush()
-		settle(l.id) // whom that wakes is in the next batch, which does not wait
+		settle(l.id) // the sessions that it wakes are in the next batch, which does not wait
 	}
 }
 
@@ -290,7 +290,7 @@ func (l *loop) takeTurn(c *conn) {
 	}
 }
 
-// takeTurns serves once those who were in line.
+// takeTurns serves once the connections that were in line.
 func (l *loop) takeTurns() {
 	if len(l.turn) == 0 {
 		return
@@ -358,7 +358,8 @@ func (l *loop) open() (n int) {
 	return n
 }
 
-// release closes the loop's descriptors and turns away who is still queued.
+// release closes the loop's descriptors and turns away the connections that are still
+// queued.
 func (l *loop) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -34,9 +34,9 @@ type Config struct {
 	Idle func(loop int) (next time.Duration)
 
 	// Settle is called on each loop at the end of a batch, once its output is
-	// written. It does what the sessions of the batch wait for together, and
-	// reports whether it did anything: then those that it has woken are served
-	// at once, and it is called once more.
+	// written. It does what the sessions of the batch wait for together, and reports
+	// whether it did anything: then the loop serves the woken sessions at once, and calls
+	// Settle once more.
 	Settle func(loop int) (did bool)
 
 	// Now is the time IdleCheck gets, in Unix milliseconds. Default: the system's.
@@ -115,8 +115,8 @@ func New(cfg Config) (*Reactor, error) {
 // Loops is the number of event loops.
 func (r *Reactor) Loops() int { return len(r.loops) }
 
-// Nudge has the loop call its Idle hook soon, for a deadline set elsewhere
-// that comes before the one the hook returned. It is cheap on a busy loop.
+// Nudge makes the loop call its Idle hook soon, for a deadline set elsewhere that comes
+// before the one the hook returned. It is cheap on a busy loop.
 func (r *Reactor) Nudge(loop int) { r.loops[loop].interrupt() }
 
 // SetKeepAlive changes the TCP keep-alive time of connections accepted from
@@ -204,7 +204,7 @@ func (ln *Listener) setKeepAlive(d time.Duration) {
 // Shutdown stops accepting, writes out the replies of all requests that were
 // served, closes every connection with ErrShutdown and waits for the loops.
 // When ctx ends first, what is still unsent is dropped and ctx's error
-// returned. Requests that are parked are not waited for.
+// returned. It does not wait for parked requests.
 func (r *Reactor) Shutdown(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
@@ -237,7 +237,7 @@ func (r *Reactor) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// Close is Shutdown without patience: unsent output is dropped.
+// Close is Shutdown without the wait: it drops unsent output.
 func (r *Reactor) Close() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

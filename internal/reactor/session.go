@@ -19,8 +19,8 @@
 // never sleeps while its queue of woken connections holds one; a connection
 // whose socket may hold unread bytes (edge-triggered) has readable set.
 //
-// This file holds the vocabulary and builds everywhere; the loops are Linux.
-// Start reading at loop.run.
+// This file holds the interfaces and builds on every system; the loops need Linux. Start
+// reading at loop.run.
 package reactor
 
 import (
@@ -101,7 +101,7 @@ type Sharer interface {
 type Piece struct {
 	At    int // where it belongs: before out2[At]
 	Bytes []byte
-	Uses  *atomic.Int32 // counts who reads Bytes; nil: they have no other owner
+	Uses  *atomic.Int32 // counts the readers of Bytes; nil: they have no other owner
 }
 
 // Done says that the transport needs the bytes no more.
@@ -113,23 +113,21 @@ func (p *Piece) Done() {
 	p.Bytes = nil
 }
 
-// OutputLimiter is implemented by sessions with an output limit. It is asked
-// whenever output is left that the socket did not take; true closes the
-// connection at once with ErrOutputLimit.
+// OutputLimiter is implemented by sessions with an output limit. The loop asks it
+// whenever the socket did not take all output; true closes the connection at once with
+// ErrOutputLimit.
 type OutputLimiter interface{ OutputExceeded(pending int) bool }
 
-// IdleChecker is implemented by sessions that time out. It is asked about once
-// a second, with the time in Unix milliseconds; true closes the connection
-// with ErrIdle.
+// IdleChecker is implemented by sessions that time out. The loop asks it about once a
+// second, with the time in Unix milliseconds; true closes the connection with ErrIdle.
 type IdleChecker interface{ IdleCheck(now int64) bool }
 
 // Conn is the session's handle on its connection. Its methods may be called
 // from any goroutine, also after the connection is gone.
 type Conn interface {
-	// Wake has TakePushes called and a parked session resumed, soon and on the
-	// loop. Wakes that come before that are one. It costs one atomic operation
-	// when the connection is already woken, and a system call only when the
-	// loop sleeps.
+	// Wake makes the loop call TakePushes and resume a parked session, soon. Several
+	// Wakes before that count as one. It costs one atomic operation when the connection
+	// is already woken, and a system call only when the loop sleeps.
 	Wake()
 	// Kill closes the connection: with an error at once, with nil after
 	// TakePushes was called once more and all output was written.
@@ -180,13 +178,13 @@ type Gate struct {
 	refused atomic.Int64
 }
 
-// SetMax sets the maximum; 0 means no limit. Connections that are in stay in.
+// SetMax sets the maximum; 0 means no limit. Admitted connections stay.
 func (g *Gate) SetMax(n int) { g.max.Store(int64(n)) }
 
-// Count is the number of connections that are in.
+// Count returns the number of admitted connections.
 func (g *Gate) Count() int { return int(g.count.Load()) }
 
-// Enter lets one connection in and reports whether there was room.
+// Enter admits one connection and reports whether the gate had room for it.
 func (g *Gate) Enter() bool {
 	n := g.count.Add(1)
 	if m := g.max.Load(); m > 0 && n > m {
@@ -197,7 +195,7 @@ func (g *Gate) Enter() bool {
 	return true
 }
 
-// Refused is the number of connections that there was no room for.
+// Refused returns the number of connections that the gate refused.
 func (g *Gate) Refused() int64 { return g.refused.Load() }
 
 // Leave undoes one successful Enter.

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// Process is a server program that a test kills and starts again, on the same port
-// and in the same directory. It is used by one goroutine.
+// Process is a server program that a test kills and starts again, on the same port and in
+// the same directory. One goroutine at a time may use it.
 type Process struct {
 	Port int
 	Dir  string
@@ -50,10 +50,10 @@ func NewProcess(t testing.TB, path string, args ...string) *Process {
 // Args adds arguments for all starts to come.
 func (p *Process) Args(more ...string) { p.args = append(p.args[:len(p.args):len(p.args)], more...) }
 
-// Addr is where it listens.
+// Addr returns the address on which it listens.
 func (p *Process) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port)) }
 
-// Log is the file that holds what it has said since it was made.
+// Log returns the path of the file with its output since NewProcess.
 func (p *Process) Log() string { return filepath.Join(p.Dir, "server.log") }
 
 // Start runs it and waits until it answers PING, LOADING excepted: it has loaded.
@@ -134,7 +134,7 @@ func (p *Process) signal(s syscall.Signal) {
 	p.cmd = nil
 }
 
-// Said is the end of what it has said.
+// Said returns the end of its output.
 func (p *Process) Said() string {
 	f, err := os.Open(p.Log())
 	if err != nil {

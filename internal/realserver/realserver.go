@@ -1,5 +1,5 @@
-// Package realserver runs a real redis-server beside a test, as the oracle that
-// our replies are compared with.
+// Package realserver runs a real redis-server for a test, as the oracle for ebb's
+// replies.
 //
 //	addr := realserver.Start(t, realserver.Redis7, "--save", "")
 //

@@ -14,8 +14,8 @@ import "github.com/ebbdb/ebb/internal/arena"
 // which one is saved, the table has the Saver save the other. So what a walk has
 // passed stays saved, and a walk up to the last bucket misses none.
 
-// mark is the bit in bucket.over. No table has 2^31 overflow buckets: that were
-// 128 GiB.
+// mark is the bit in bucket.over. No table has 2^31 overflow buckets, which would be 128
+// GiB.
 const mark = 1 << 31
 
 // Saver saves the entries of a bucket, and calls SetSaved for it. It must not

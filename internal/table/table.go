@@ -53,7 +53,7 @@ type bucket struct {
 // next returns the number of the overflow bucket + 1, 0 if there is none.
 func (b *bucket) next() uint32 { return b.over &^ mark }
 
-// Records tells the table about the records that it refers to.
+// Records gives the table access to the keys of the records that it refers to.
 type Records interface {
 	// Equal reports whether the record's key is key.
 	Equal(r arena.Ref, key []byte) bool

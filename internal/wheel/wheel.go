@@ -61,16 +61,16 @@ const (
 	ringMask = ringSize - 1
 
 	// movesPerFire is how many entries Advance may move for each that it may
-	// fire: relinking touches three records, firing deletes one and tells the
-	// world about it.
+	// fire: relinking touches three records; firing deletes one and propagates the
+	// deletion.
 	movesPerFire = 8
 )
 
 // MaxDeadline is the latest deadline an Entry can hold, in the year 10889.
 const MaxDeadline = 1<<48 - 1
 
-// Resolver finds the entry that a reference stands for. The pointer is used at
-// once and never kept. Reference 0 is never asked for.
+// Resolver finds the entry that a reference stands for. The wheel uses the pointer at
+// once and never keeps it. It never resolves reference 0.
 type Resolver interface {
 	Entry(ref uint32) *Entry
 }
@@ -133,10 +133,10 @@ func (w *Wheel) Remove(ref uint32) {
 	w.size--
 }
 
-// Move tells the wheel that the record of an entry has moved: its bytes, the
-// Entry included, are now where new points, and what old points to is not read
-// any more. It costs O(1). Of several records, each must be copied and moved
-// before the next is.
+// Move tells the wheel that the record of an entry has moved: its bytes, the Entry
+// included, are now where new points, and the wheel does not read what old points to any
+// more. It costs O(1). A caller that moves several records must copy and move each before
+// the next.
 func (w *Wheel) Move(old, new uint32) {
 	e := w.resolver.Entry(new)
 	if e.slot == unlinked {

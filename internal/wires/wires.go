@@ -96,7 +96,7 @@ func (w *Wires) Join() {
 	}
 }
 
-// Close lets the server hear of all ends.
+// Close closes the lost wires, so that the server sees their end.
 func (w *Wires) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +106,7 @@ func (w *Wires) Close() {
 	w.dead = nil
 }
 
-// wire is a connection of which nothing is heard once it is lost.
+// wire is a connection from which no byte and no error arrives once it is lost.
 type wire struct {
 	net.Conn
 	of   *Wires
@@ -133,7 +133,7 @@ func (c *wire) Read(p []byte) (int, error) {
 	}
 }
 
-// Write has what is sent on a lost wire vanish.
+// Write drops the bytes of a lost wire.
 func (c *wire) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	lost, closed := c.lost, c.closed
