@@ -201,7 +201,7 @@ func TestEveryHelpIsMadeFromItsSubcommands(t *testing.T) {
 	}
 	text := strings.Join(lines, "\n")
 	for _, want := range []string{"COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "(no subcommand)\n    Lists all",
-		"\nGETKEYS command [arg [arg ...]]\n    Tells which", "\nHELP\n    Explains the subcommands."} {
+		"\nGETKEYS command [arg [arg ...]]\n    Returns the keys among", "\nHELP\n    Explains the subcommands."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)
 		}
