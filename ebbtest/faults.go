@@ -20,7 +20,7 @@ var (
 	ErrLost = errors.New("ebbtest: the connection was cut before the reply")
 )
 
-// faults are what a Backend was told to do wrong.
+// faults are the faults that a test has set on a Backend.
 type faults struct {
 	mu        sync.Mutex // guards what follows
 	reply     string
@@ -29,7 +29,7 @@ type faults struct {
 	down      bool
 	hung      chan struct{}                   // closed by GoOn; nil unless hung
 	started   chan struct{}                   // closed by Start; nil unless down
-	calls     map[int]context.CancelCauseFunc // of those who wait in the engine
+	calls     map[int]context.CancelCauseFunc // of the calls that wait in the engine
 	next      int
 	conns     map[*connection]struct{}
 	sessions  map[*session]struct{}

@@ -140,7 +140,7 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// host lets clients in whose requests pass the faults.
+// host admits clients, whose requests go through the faults.
 type host struct{ b *Backend }
 
 func (h host) NewSession(c reactor.Conn) reactor.Session {

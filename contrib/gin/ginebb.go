@@ -26,7 +26,7 @@ type Options struct {
 	Refused gin.HandlerFunc
 	// Failed answers when nothing could be decided. nil: 503 with a short text.
 	Failed func(c *gin.Context, err error)
-	// Logger hears of what could not be decided. nil: silent.
+	// Logger gets the requests that the limiter could not decide. nil: no log.
 	Logger *slog.Logger
 }
 

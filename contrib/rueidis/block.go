@@ -29,8 +29,8 @@ type timeouts struct{ dial, reply time.Duration }
 // defaultReadTimeout is that of go-redis, and so of ebb.Open.
 const defaultReadTimeout = 3 * time.Second
 
-// setTimeouts takes them from the options of a client and of the door. It is called
-// before anything else is.
+// setTimeouts takes the timeouts from the options of a client and of the driver. The
+// caller calls it before any other method.
 func (d *driver) setTimeouts(o rueidis.ClientOption, opts []Options) {
 	d.timeouts = timeouts{dial: o.Dialer.Timeout, reply: o.ConnWriteTimeout}
 	if d.timeouts.dial <= 0 {

@@ -56,8 +56,8 @@ func lend(node rueidis.Client, use func(c rueidis.DedicatedClient) (remote.Answe
 	return a
 }
 
-// sendOn runs commands on a dedicated client, once, after ASKING if a node has told
-// us to. Where some may write it waits for replicas, if w says so.
+// sendOn runs commands on a dedicated client, once, after ASKING if a node has replied
+// ASK. Where some may write it waits for replicas, if w says so.
 func (d *driver) sendOn(ctx context.Context, c rueidis.DedicatedClient, ask bool, w *wait, cmds ...[]string) []remote.Answer {
 	w = w.of(cmds...)
 	batch := make([]rueidis.Completed, 0, 2*len(cmds)+1)

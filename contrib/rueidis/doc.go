@@ -1,5 +1,5 @@
-// Package rueidisebb opens ebb's door over [rueidis]: every object of the toolkit
-// runs on a rueidis.Client.
+// Package rueidisebb is a driver over [rueidis]: every object of the toolkit runs on a
+// rueidis.Client.
 //
 //	conn, err := rueidisebb.Open(ctx, rueidis.ClientOption{InitAddress: []string{"127.0.0.1:6379"}})
 //	limiter, err := limit.New(conn, "api", limit.PerSecond(100), limit.FailOpen)

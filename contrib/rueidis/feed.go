@@ -17,7 +17,7 @@ import (
 
 // feedBuffer is how many messages wait for Next. When it is full the connection is read
 // no further; rueidis gives up on such a one after its ConnWriteTimeout (10 s), and the
-// subscriber is told that he was interrupted.
+// subscriber gets an interruption.
 const feedBuffer = 1024
 
 // feed is a subscription: a dedicated client, or one for each master of a cluster where

@@ -14,7 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// Options say how the door uses its client. The zero value works.
+// Options say how the driver uses its client. The zero value works.
 type Options struct {
 	// Cache is how long a reply to one of Cached may be kept in this process; 0:
 	// nothing is. The server says when a key changes, and the copy is dropped then:
@@ -101,7 +101,7 @@ func newDriver(client rueidis.Client, owned bool, opts []Options) (*driver, erro
 
 		ends: &ends{since: time.Now()},
 	}
-	// What a client that was there has is not told.
+	// The driver cannot read the timeouts of an existing client.
 	d.setTimeouts(rueidis.ClientOption{ConnWriteTimeout: 10 * rueidis.DefaultTCPKeepAlive}, opts)
 	if !d.cluster {
 		d.gather = newGather(client, d.ends)

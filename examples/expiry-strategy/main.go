@@ -1,6 +1,6 @@
 // Command expiry-strategy shows what expires when, how late, and at what cost: keys
 // that fall due one by one, a storm that falls due in one instant, and many that do
-// not, while a client goes on asking and a listener hears of what has expired.
+// not, while a client continues to read and a listener gets the expirations.
 package main
 
 import (

@@ -30,8 +30,8 @@ type shop struct {
 	payable time.Duration // how long an order may be paid for
 }
 
-// run tells the story in a hurry: in earnest an order may be paid for thirty minutes,
-// and the test of the same story in virtual time has them.
+// run tells the story in a hurry: in production a user may pay an order for thirty
+// minutes, and the test of the same story in virtual time has them.
 func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return story(ctx, c, w, 2*time.Second)
 }

@@ -19,7 +19,7 @@ import (
 // mostNames is how many different commands the table lists by name.
 const mostNames = 12
 
-// commandCheck is what one append-only file told so far.
+// commandCheck is what the check of one append-only file has found so far.
 type commandCheck struct {
 	db           int
 	dbs          map[int]int64

@@ -30,8 +30,8 @@ type Options struct {
 	Out io.Writer
 	// Now is the time in ms since 1970 that tells which keys have expired.
 	Now int64
-	// Progress is told what share of a file is done, from 0 to 1, as often as each
-	// some hundred KiB; may be nil.
+	// Progress gets the checked share of a file, from 0 to 1, every few hundred KiB; may
+	// be nil.
 	Progress func(path string, share float64)
 	// Value examines a value of ebb's own types more closely; may be nil.
 	Value func(e *rdb.Entry) error

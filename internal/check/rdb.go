@@ -24,7 +24,7 @@ const maxErrors = 20
 // twice: 16 bytes and the map's share, some 400 MiB in all.
 const maxUnique = 8 << 20
 
-// snapshotCheck is what one RDB file told so far.
+// snapshotCheck is what the check of one RDB file has found so far.
 type snapshotCheck struct {
 	c         *checker
 	aux       map[string]string
@@ -164,7 +164,7 @@ func (s *snapshotCheck) count(e *rdb.Entry, kind string) {
 	}
 }
 
-// server is the version of who wrote the file, if it tells.
+// server returns the version of the server that wrote the file, if the file names it.
 func (s *snapshotCheck) server() string {
 	for _, name := range []string{"ebb-ver", "valkey-ver", "redis-ver"} {
 		if v := s.aux[name]; v != "" {

@@ -115,8 +115,8 @@ func (l *List) Timed() int { return l.timed }
 
 // Earliest returns a time no later than the earliest deadline of a stored
 // element, and exactly that unless an element with the earliest deadline of its
-// block was removed or changed; 0 if no element has a deadline. A Reap then finds
-// nothing to fire and mends it. O(1).
+// block was removed or changed; 0 if no element has a deadline. A Reap then finds nothing
+// to fire and corrects it. O(1).
 func (l *List) Earliest() int64 {
 	if l.timed == 0 {
 		return 0

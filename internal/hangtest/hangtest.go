@@ -29,7 +29,7 @@ type object struct {
 	wake func(ctx context.Context) error
 	// endless says that wait outlives a silent backend; else it returns an error.
 	endless bool
-	// cleanup is how long after its deadline a call may still release its lease.
+	// cleanup is how long after its deadline a call may still clean up.
 	cleanup time.Duration
 	// during and after look at what was special about it, when the silence has lasted
 	// longer than any lease, and when it is over.

@@ -28,8 +28,8 @@ type WaitersConfig struct {
 
 const (
 	waitersKey = "line"
-	// waitersLease is for how long who is cut with the lock in hand keeps the line
-	// waiting, in ms.
+	// waitersLease is how long a client that is cut off while it holds the lock blocks
+	// the line, in ms.
 	waitersLease = "1000"
 )
 

@@ -4,7 +4,7 @@ import "fmt"
 
 // Builtin is a function that is written in Go.
 type Builtin struct {
-	// Name is for those who look at a State; messages take names from the call.
+	// Name is for code that looks at a State; messages take names from the call.
 	Name string
 	// Run does the work. It ends with a call of Return or Results of its Call,
 	// or returns an error: from the Call's methods, or an *Error of its own. It

@@ -579,8 +579,8 @@ func (t *Thread) ValuesEqual(a, b Value) (bool, error) {
 	return ok, t.back(here, err)
 }
 
-// back ends what enter has begun: with an error the frames stay for who catches
-// it, which is the caller itself if nothing runs.
+// back ends what enter has begun: with an error the frames stay for the catcher, which is
+// the caller itself if nothing runs.
 func (t *Thread) back(p place, err error) error {
 	if err == nil {
 		t.ci, t.top = p.ci, p.top

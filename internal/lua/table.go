@@ -81,7 +81,7 @@ var (
 	errNilIndex error = &Error{Value: String("table index is nil")}
 	errNaNIndex error = &Error{Value: String("table index is NaN")}
 	errOverflow error = &Error{Value: String("table overflow")}
-	// errInvalidKey is for who has asked Next in vain.
+	// errInvalidKey is the error of a Next whose key is not in the table.
 	errInvalidKey error = &Error{Value: String("invalid key to 'next'")}
 )
 
@@ -412,8 +412,8 @@ func (t *Table) assign(k, v *Value) error {
 
 // slot returns where the value of the key k stands, until the next write of a new
 // key; it makes the entry if there is none, with the value nil. It does not look
-// at readonly. Lua 5.1 makes the entry before it looks for __newindex, and so
-// must who calls this, for the order of pairs.
+// at readonly. Lua 5.1 makes the entry before it looks for __newindex, and so must the
+// caller of slot, for the order of pairs.
 func (t *Table) slot(k Value) (*Value, error) {
 	p, err := t.entry(k)
 	if uint(arrayIndex(k)-1) < uint(len(t.array)) {

@@ -242,5 +242,6 @@ func (v Value) hashOf(mask uint32) uint32 {
 	return hash32(v.str())
 }
 
-// Key is String with the hash in it, for who enters the same key in many tables.
+// Key is String with the hash in it, for a caller that enters the same key in many
+// tables.
 func Key(s string) Value { return String(s).hashed() }

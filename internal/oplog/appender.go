@@ -105,7 +105,7 @@ type Appender struct {
 	baseSize  int64
 }
 
-// flush is who waits for an offset, whatever the policy.
+// flush is a caller that waits for an offset, whatever the policy.
 type flush struct {
 	offset int64
 	done   chan error
@@ -429,7 +429,7 @@ func (a *Appender) drain() {
 	}
 }
 
-// answerFlushes syncs for those who wait for it, and tells them.
+// answerFlushes syncs for the waiting flushes, and sends them the result.
 func (a *Appender) answerFlushes() {
 	a.writing.Lock()
 	pos := a.round.pos
@@ -458,8 +458,7 @@ func (a *Appender) answerFlushes() {
 	}
 }
 
-// failFlushes tells those who wait that it is not to be, unless a file is about to
-// be opened.
+// failFlushes sends err to the waiting flushes, unless a file is about to be opened.
 func (a *Appender) failFlushes(x *Rotation, err error) {
 	if x != nil {
 		return

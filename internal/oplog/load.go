@@ -20,7 +20,7 @@ type Loader struct {
 	// CutTail has a file that ends within a command, and has no data behind it, cut
 	// to the last whole one: aof-load-truncated. Without it that is an error.
 	CutTail bool
-	// Progress is told of the bytes read so far, every 256 KiB or so. It may be nil.
+	// Progress gets the bytes read so far, every 256 KiB or so. It may be nil.
 	Progress func(read int64)
 }
 

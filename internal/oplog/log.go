@@ -91,7 +91,7 @@ type block struct {
 	next atomic.Pointer[block] // set when the block is full
 }
 
-// waiting is who waits for an offset to be synced, or written.
+// waiting is a waiter for an offset to be synced, or written.
 type waiting struct {
 	offset  int64
 	written bool
@@ -214,8 +214,8 @@ func (l *Log) TakeMessages(on bool) {
 // TakesMessages returns what TakeMessages has set. It costs an atomic read.
 func (l *Log) TakesMessages() bool { return l.says.Load() }
 
-// AppendMessage is AppendControl for who holds no shard: nothing happens where the
-// stream takes no messages (any more).
+// AppendMessage is AppendControl for a caller that holds no shard: nothing happens where
+// the stream takes no messages (any more).
 func (l *Log) AppendMessage(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -423,7 +423,7 @@ func (l *Log) Followed() bool {
 	return slices.ContainsFunc(l.readers, func(r *Reader) bool { return r.kind == ForReplica })
 }
 
-// SetWritten notes what the files hold, and wakes who waits for it.
+// SetWritten notes what the files hold, and wakes its waiters.
 func (l *Log) SetWritten(offset int64) {
 	l.written.Store(offset)
 	l.wroteMore()
@@ -462,7 +462,7 @@ func (l *Log) Behind(w Waker) bool {
 	return !l.await(waiting{l.end.Load() - bound/2, true, w})
 }
 
-// SetSynced notes what the files keep, and wakes who waits for it.
+// SetSynced notes what the files keep, and wakes its waiters.
 func (l *Log) SetSynced(offset int64) {
 	l.synced.Store(offset)
 	l.syncedMore()
@@ -503,12 +503,12 @@ func (l *Log) OnSettled(offset int64, w Waker) bool {
 	return !l.Always() || l.OnSynced(offset, w) || !l.Always()
 }
 
-// OnBatchSynced is OnSynced for who calls EndBatch soon.
+// OnBatchSynced is OnSynced for a caller that calls EndBatch soon.
 func (l *Log) OnBatchSynced(offset int64, w Waker) bool {
 	return l.Settled(offset) || l.await(waiting{offset, false, w})
 }
 
-// await notes who waits, unless that is over.
+// await notes a waiter, unless its wait is over.
 func (l *Log) await(x waiting) (over bool) {
 	l.smu.Lock()
 	defer l.smu.Unlock()
@@ -546,8 +546,8 @@ func (l *Log) wakeSynced(all bool) {
 	l.waiting = left
 }
 
-// Fail notes that the files cannot take the stream, and wakes who waits; nil that
-// they can again.
+// Fail notes that the files cannot take the stream, and wakes all waiters; nil that they
+// can again.
 func (l *Log) Fail(err error) {
 	if err == nil {
 		l.failure.Store(nil)

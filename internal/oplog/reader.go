@@ -185,8 +185,8 @@ func (r *Reader) rise() bool {
 	return true
 }
 
-// SetWritten is Log.SetWritten for who writes what this reader yields: nothing if
-// the stream has begun anew since, whose offsets are others.
+// SetWritten is Log.SetWritten for the caller that writes what this reader yields:
+// nothing if the stream has begun anew since, whose offsets are others.
 func (r *Reader) SetWritten(offset int64) {
 	if r.note(&r.l.written, offset) {
 		r.l.wroteMore()

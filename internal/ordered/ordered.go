@@ -198,7 +198,7 @@ func (s *Set) mustInsert(ref uint32) {
 	}
 }
 
-// moved mends the entry of an item that has got another reference.
+// moved updates the entry of an item that has got another reference.
 func (s *Set) moved(old, new uint32) bool {
 	s.tree.Replace(s.probe(old), new)
 	return true

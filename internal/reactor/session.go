@@ -113,13 +113,13 @@ func (p *Piece) Done() {
 	p.Bytes = nil
 }
 
-// OutputLimiter is implemented by sessions with an output limit. The loop asks it
+// OutputLimiter is implemented by sessions with an output limit. The transport asks it
 // whenever the socket did not take all output; true closes the connection at once with
 // ErrOutputLimit.
 type OutputLimiter interface{ OutputExceeded(pending int) bool }
 
-// IdleChecker is implemented by sessions that time out. The loop asks it about once a
-// second, with the time in Unix milliseconds; true closes the connection with ErrIdle.
+// IdleChecker is implemented by sessions that time out. The transport asks it about once
+// a second, with the time in Unix milliseconds; true closes the connection with ErrIdle.
 type IdleChecker interface{ IdleCheck(now int64) bool }
 
 // Conn is the session's handle on its connection. Its methods may be called

@@ -16,7 +16,7 @@ type Script struct {
 	Flags Flags
 
 	proto *lua.Prototype
-	main  *lua.Closure // made at the first run, by the one who runs
+	main  *lua.Closure // made at the first run, by the goroutine that runs it
 
 	loaded       bool    // by SCRIPT LOAD: it is not in the list of those that may go
 	newer, older *Script // its place in that list

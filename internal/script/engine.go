@@ -143,7 +143,7 @@ func (e *Engine) done(m *machine, live *atomic.Int64) {
 const forgetAtOnce = 1024
 
 // finish is done for the functions' machine, which then lets go of libraries that
-// were removed, some behind each run: only the one who runs code may touch it.
+// were removed, some behind each run: only the goroutine that runs code may touch it.
 func (e *Engine) finish(m *machine) {
 	e.mu.Lock()
 	gone := e.gone[:min(len(e.gone), forgetAtOnce)]

@@ -1,7 +1,7 @@
 package script
 
-// Host is who runs a script: what redis.call and its kin reach. The Engine calls
-// it from the goroutine that called Run, CallFunction, LoadLibrary or
+// Host is the server that runs a script: the target of redis.call and its kin. The Engine
+// calls it from the goroutine that called Run, CallFunction, LoadLibrary or
 // RestoreLibraries, and not after those returned.
 type Host interface {
 	// Call runs a command and returns its reply in RESP, valid until the next

@@ -113,9 +113,8 @@ func (c *catalogue) remove(l *Library) {
 }
 
 // LoadLibrary is FUNCTION LOAD: it runs the code and returns the library's name.
-// h hears Log and Tick only; a Tick that finds the load too slow returns
-// ErrLoadTimeout. Errors: Error, and what Tick returned; nothing has changed
-// then.
+// h gets Log and Tick only; a Tick that finds the load too slow returns ErrLoadTimeout.
+// Errors: Error, and what Tick returned; nothing has changed then.
 func (e *Engine) LoadLibrary(code []byte, replace bool, h Host) (name string, err error) {
 	m := e.functions
 	m.begin(h)

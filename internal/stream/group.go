@@ -9,7 +9,7 @@ import (
 // ErrConsumers says that a group has all the consumers it can have.
 var ErrConsumers = errors.New("stream: a group holds at most 16 million consumers")
 
-// Unknown is a Group.Read that cannot be told.
+// Unknown is a Group.Read whose value is not known.
 const Unknown = -1
 
 // Group is a consumer group. It lives as long as it is in its stream.

@@ -37,8 +37,8 @@ type Rules struct {
 	// Loose says that the reply to a request may differ. One value is taken as the reply,
 	// and the case goes on whatever it is.
 	Loose func(s *Step) bool
-	// Compared, if not nil, hears of each reply that was compared, and whether it is as
-	// the transcript says.
+	// Compared, if not nil, gets each reply that was compared, and whether it is as the
+	// transcript says.
 	Compared func(s *Step, same bool)
 	// Reword, if not nil, changes a line that differs, the transcript's or the target's,
 	// to the words that both are compared in.

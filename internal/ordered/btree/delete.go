@@ -50,8 +50,8 @@ func (f *freed) add(at uint32) {
 	f.n++
 }
 
-// rebalance mends child k of an inner node, which holds too little: it joins a
-// sibling if both fit one node with some room left, and shares with it if not.
+// rebalance refills child k of an inner node, which holds too little: it joins a sibling
+// if both fit one node with some room left, and shares with it if not.
 func (t *Tree) rebalance(at uint32, k int, gone *freed) {
 	in := t.inner(at)
 	if in.n == 1 { // the last node of its level may have no sibling here
@@ -163,7 +163,7 @@ func (t *Tree) release(gone *freed) {
 	}
 }
 
-// relocate moves a node to another number and mends the one link to it.
+// relocate moves a node to another number and updates the one link to it.
 func (t *Tree) relocate(from, to uint32) {
 	*(*[1 << nodeShift]byte)(t.nodes.Edit(to)) = *(*[1 << nodeShift]byte)(t.nodes.At(from))
 	if t.root == from {
