@@ -12,9 +12,9 @@ func clockAt(mono, wall *int64) *SystemClock {
 	return c
 }
 
-// However long nobody has looked at the clock, engine time is the wall's: within
-// a look's noise where the wall drifts as under NTP, and after a while of looks
-// where it was off by more.
+// However long the clock has not been looked at, engine time is the wall's: within a
+// look's noise where the wall drifts as under NTP, and after a while of looks where it
+// was off by more.
 func TestEngineTimeFollowsADriftingWall(t *testing.T) {
 	for _, ppm := range []int64{-400, -30, -1, 0, 1, 24, 300, 499} {
 		wall, mono, before := int64(1e15), int64(0), int64(0)
@@ -55,7 +55,7 @@ func TestAStepOfTheWallIsSlewed(t *testing.T) {
 		if lead.Microseconds() != want || steps != b2i(step > stepSize || step < -stepSize) {
 			t.Errorf("step %d: after 10 s the wall leads by %v, want %d us; %d steps", step, lead, want, steps)
 		}
-		// Nobody looks for an hour: what is left of the step does not grow.
+		// No look for an hour: what is left of the step does not grow.
 		mono += 3600e6
 		wall += 3600e6
 		if now := c.look(); max(wall-now, now-wall) > max(want, -want) {

@@ -67,8 +67,8 @@ func (tx *Tx) dumpTimed(e *rdb.Encoder, h *hit, first int64) []byte {
 	return out
 }
 
-// timedReader reads what dumpTimed has written, or somebody else. Once something
-// is wrong bad is set, and everything reads as zero.
+// timedReader reads the output of dumpTimed, or foreign bytes. After an error bad is set,
+// and everything reads as zero.
 type timedReader struct {
 	b   []byte
 	bad bool

@@ -203,7 +203,7 @@ func TestAPromotedReplicaRemovesWhatItHasHidden(t *testing.T) {
 		t.Errorf("%d keys and %d fields are logged", dels, hdels)
 	}
 	if len(j.take()) == 0 {
-		t.Error("nobody was told")
+		t.Error("Hooks got no events")
 	}
 }
 

@@ -51,8 +51,7 @@ var hollowMakers = map[string]func(tx *Tx, key []byte) error{
 	},
 }
 
-// A key of which nothing lives is not to be seen, whatever looks, even if nobody has
-// reclaimed it yet.
+// No read sees a key without living items, even before the reclaimer comes.
 func TestAKeyInWhichNothingLivesIsNotSeen(t *testing.T) {
 	for name, fill := range hollowMakers {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// waiting is a writer that lets nobody through until it is told to.
+// waiting is a writer that blocks until the test frees it.
 type waiting struct{ reached, free chan struct{} }
 
 func (w waiting) Write(b []byte) (int, error) {

@@ -40,20 +40,20 @@ func TestAWalkRestsForTwiceItsWorkWhileOthersWork(t *testing.T) {
 func TestAWalkThatDisturbsNobodyDoesNotRest(t *testing.T) {
 	w := &walked{pace: pace{from: 5_000_000}, now: 5_000_000}
 	for range 1000 {
-		wantRest(t, "nobody has come", w.works(pacePiece), 0)
+		wantRest(t, "no transaction has come", w.works(pacePiece), 0)
 	}
 	w.seen()
-	wantRest(t, "somebody has come", w.works(pacePiece), 200)
+	wantRest(t, "a transaction has come", w.works(pacePiece), 200)
 	for at := w.now; w.now < at+paceQuiet-2*pacePiece; {
 		if w.works(pacePiece) == 0 && w.now < w.quiet {
 			t.Fatalf("no rest %d us after the last transaction: it may only be kept from its processor", w.now-at)
 		}
 	}
 	w.works(3 * pacePiece)
-	wantRest(t, "nobody has come for long", w.works(pacePiece), 0)
+	wantRest(t, "no transaction has come for long", w.works(pacePiece), 0)
 }
 
-// A transaction of any kind counts: who reads waits for the processor as well.
+// A transaction of any kind counts: a reader waits for the processor too.
 func TestTransactionsAreSeenByAWalk(t *testing.T) {
 	db := Open(Options{Databases: 1, Reclaimers: 1})
 	defer db.Close()

@@ -7,12 +7,12 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// The record of a large container is written while it is encoded, so that it takes
-// a few buffers of 256 KiB, or some copies of its largest item, whatever its size.
-// Lists and streams, whose number of nodes comes first, are encoded twice: the first
-// time without compression, for the number.
+// The snapshot writes the record of a large container while it encodes it. So it needs a
+// few buffers of 256 KiB, or some copies of the container's largest item, whatever its
+// size. Lists and streams, whose number of nodes comes first, are encoded twice: the
+// first time without compression, for the number.
 //
-// What is collected even so are the marks of a delay queue, which are sorted.
+// The snapshot still collects the marks of a delay queue, which are sorted.
 
 // partRoom is what buffers for parts begin with: two parts, of 256 KiB each.
 const partRoom = 640 << 10
@@ -40,7 +40,7 @@ func (s *snapshot) writeInParts(ctx context.Context, w *rdb.Writer, p piece) (er
 			err = ctx.Err()
 		}
 		if err != nil {
-			e.Compress = false // nobody gets it
+			e.Compress = false // the result is thrown away
 			return
 		}
 		if e.Version() > rdb.PlainVersion {

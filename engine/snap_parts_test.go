@@ -179,7 +179,7 @@ func TestRecordsInPartsAreWhole(t *testing.T) {
 	}
 	var want map[string]string
 	n, cut := 0, false
-	// Everybody writes while a record is written: to the containers, and to keys
+	// Clients write while the snapshot writes a record: to the containers, and to keys
 	// whose records then wait.
 	file := &cutting{at: func() {
 		if !cut {

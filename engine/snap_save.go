@@ -172,7 +172,8 @@ func (db *DB) accessKept() accessIs {
 	return accessUnused
 }
 
-// idle returns the seconds since a key was last accessed, -1 if nobody needs them.
+// idle returns the seconds since the last access of a key, -1 if the file does not need
+// them.
 func (s *snapshot) idle(r *rec) int64 {
 	if s.clock != accessRecency {
 		return -1
@@ -180,7 +181,7 @@ func (s *snapshot) idle(r *rec) int64 {
 	return int64((uint32(s.ms/1000) - r.access()) & lruMask)
 }
 
-// freq returns a key's access counter, -1 if nobody needs it.
+// freq returns a key's access counter, -1 if the file does not need it.
 func (s *snapshot) freq(r *rec) int64 {
 	if s.clock != accessFrequency {
 		return -1

@@ -353,12 +353,12 @@ func TestWritersWaitForASlowDisk(t *testing.T) {
 	}
 	select {
 	case <-through:
-		t.Fatal("nobody waited")
+		t.Fatal("no transaction waited")
 	default:
 	}
 	tx := db.NewTx()
 	tx.ReadOnly(true)
-	tx.Lock(0, [][]byte{[]byte("key:1")}) // who reads does not wait
+	tx.Lock(0, [][]byte{[]byte("key:1")}) // a reader does not wait
 	tx.Unlock()
 	same(t, loaded(t, r.finish()), want)
 	<-through

@@ -23,34 +23,34 @@ import (
 //	dst, err := tx.room(&h, key, Hash, e.Size())
 //	e.Apply(dst)
 //
-// Every read of items passes itemTime, so that nobody sees a dead one.
+// Every read of items passes itemTime, so that no read returns a dead item.
 
 // box is the large form of a container.
 type box interface {
-	// Size returns the bytes held. O(1), or little more: it is asked after
-	// every write.
+	// Size returns the bytes held. O(1), or little more: the engine calls it after every
+	// write.
 	Size() int
-	// Free gives back up to about budget chunks and reports whether none is
-	// left. The box holds nothing from the first call on.
+	// Free frees up to about budget chunks and reports whether none is left. The box
+	// holds nothing from the first call on.
 	Free(budget int) (done bool)
-	// Wasteful reports whether Compact has work that pays. O(1).
+	// Wasteful reports whether Compact would gain enough. O(1).
 	Wasteful() bool
-	// Compact moves items together, looking at up to budget of them, and returns
-	// how many it looked at; fewer than budget means that it is done.
+	// Compact moves items together and looks at up to budget of them. It returns how many
+	// it looked at; fewer than budget means that it is done.
 	Compact(budget int) (looked int)
 	// Clone returns a copy with the living items, on its own chunks. O(n).
 	Clone(tx *Tx) (box, error)
-	// Freeze returns a copy for reading only, with the dead, which shares the
-	// chunks; see freeze.go. Free gives it back. O(chunks).
+	// Freeze returns a read-only copy, with the dead items, that shares the chunks; see
+	// snap_freeze.go. Free frees it. O(chunks).
 	Freeze(tx *Tx) (box, error)
 }
 
-// maxSmall is the longest image, in bytes, whatever Layout says: edits move
-// all of it.
+// maxSmall is the length of the longest image, in bytes, whatever Layout says: an edit
+// moves all of the image.
 const maxSmall = 1 << 26
 
-// itemTime returns the instant that decides which items are dead: now, or 0 in
-// a replay, where deaths are among the effects and everything stored shows.
+// itemTime returns the instant that decides which items are dead: now, or 0 in a replay,
+// where the effects contain the removals and every stored item is visible.
 func (tx *Tx) itemTime() int64 {
 	if tx.replay {
 		return 0
@@ -58,8 +58,8 @@ func (tx *Tx) itemTime() int64 {
 	return tx.ms
 }
 
-// container looks up a key that must hold a kind of container, or nothing. It is
-// no access. Errors: ErrWrongType.
+// container looks up a key that must have a kind of container, or be missing. It is no
+// access. Errors: ErrWrongType.
 func (tx *Tx) container(key []byte, k Kind) (hit, error) {
 	h := tx.find(key)
 	if h.r != nil && h.r.Kind() != k {
@@ -68,8 +68,8 @@ func (tx *Tx) container(key []byte, k Kind) (hit, error) {
 	return h, nil
 }
 
-// open is container for commands that read: it counts hits and misses, and
-// notes the access.
+// open is container for commands that read: it counts hits and misses, and notes the
+// access.
 func (tx *Tx) open(key []byte, k Kind) (hit, error) {
 	h := tx.read(key)
 	if h.r != nil && h.r.Kind() != k {
@@ -90,19 +90,19 @@ func (h *hit) box() box {
 // packed.IntSet. It is valid until the next write.
 func (h *hit) image() packed.Packed { return h.sp.value(h.r) }
 
-// maxImage is how many bytes of an image a record with this key can hold;
-// beyond, the image is a handle of bytes.
+// maxImage returns the number of bytes of an image that a record with this key can hold;
+// beyond it, the image is a handle of bytes.
 func maxImage(flags uint8, klen int) int {
 	return arena.MaxRecord - 1 - keyOffset(flags) - min(klen, maxKey)
 }
 
-// room makes the record of key hold an image of n bytes and returns where to
-// write it. If h has found nothing, the key is created, with nothing written. The old image
-// can be read until the next call of room, and lies at the start of what is
-// returned if it has not moved: which is what packed's Apply wants. Deadline
-// and access clock stay. Errors: ErrFull, and nothing has changed.
+// room makes the record of key hold an image of n bytes and returns the memory to write
+// it to. If h has found nothing, room creates the key, with nothing written. The caller
+// can read the old image until the next call of room. If the image has not moved, it lies
+// at the start of the returned memory, as packed's Apply requires. room keeps the
+// deadline and the access clock. Errors: ErrFull, and nothing has changed.
 //
-// It may move the record: what h.image returned before is void but for Apply.
+// It may move the record: after it, only Apply may use the earlier result of h.image.
 func (tx *Tx) room(h *hit, key []byte, k Kind, n int) ([]byte, error) {
 	sp := tx.makeSpace(h)
 	tx.release()
@@ -163,8 +163,8 @@ func (tx *Tx) roomOutside(h *hit, n int) ([]byte, error) {
 	return b, nil
 }
 
-// remakeInline gives the container's record another size, for an image of n
-// bytes inside of it.
+// remakeInline gives the container's record another size, for an image of n bytes inside
+// it.
 func (tx *Tx) remakeInline(h *hit, n int) ([]byte, error) {
 	sp, old := h.sp, h.r
 	off := keyOffset(old.kind) + int(old.klen&^bigKey)
@@ -181,7 +181,7 @@ func (tx *Tx) remakeInline(h *hit, n int) ([]byte, error) {
 	return r.inlineValue(), nil
 }
 
-// remake gives the container's record a handle for its value: of bytes or of a
+// remake gives the container's record a handle for its value: a handle of bytes or of a
 // box.
 func (tx *Tx) remake(h *hit, bytes []byte, b box) error {
 	sp, old := h.sp, h.r
@@ -200,9 +200,9 @@ func (tx *Tx) remake(h *hit, bytes []byte, b box) error {
 	return nil
 }
 
-// succeed puts a record in the place of its predecessor, which had the same
-// key and header, and keeps that until the next call of room: a plan that is
-// about to be applied reads from it.
+// succeed puts a record in the place of its predecessor, which had the same key and
+// header. It keeps the predecessor until the next call of room: a plan that is about to
+// be applied reads from it.
 func (tx *Tx) succeed(h *hit, ref arena.Ref, r *rec) {
 	old := h.ref()
 	h.sp.relinked(old, ref, r)
@@ -222,8 +222,8 @@ func (tx *Tx) release() {
 	}
 }
 
-// shrunk notes that the small container's image has become shorter, in place:
-// img is what is left. If it is much shorter, the record moves.
+// shrunk notes that the small container's image has become shorter, in place: img is the
+// rest. If it is much shorter, the record moves.
 func (tx *Tx) shrunk(h *hit, img []byte) {
 	r := h.r
 	tx.stamp(r)
@@ -248,8 +248,8 @@ func (tx *Tx) shrunk(h *hit, img []byte) {
 	}
 }
 
-// enlarge stores a box under the key: in place of the small form, or as a new
-// key. Errors: ErrFull, and the box is still the caller's.
+// enlarge stores a box under the key: in place of the small form, or as a new key.
+// Errors: ErrFull, and the caller keeps the box.
 func (tx *Tx) enlarge(h *hit, key []byte, k Kind, b box) error {
 	sp := tx.makeSpace(h)
 	tx.release()
@@ -273,8 +273,8 @@ func (tx *Tx) enlarge(h *hit, key []byte, k Kind, b box) error {
 	return nil
 }
 
-// wrote settles a write to a large container: what it holds is counted, and if
-// compacting it pays, the reclaimer will.
+// wrote settles a write to a large container: it counts the container's bytes, and if
+// compaction pays, it schedules the reclaimer.
 func (tx *Tx) wrote(h *hit) {
 	handle := handleOf(h.r.inlineValue())
 	x := &h.sp.exts[handle]
@@ -289,8 +289,8 @@ func (tx *Tx) wrote(h *hit) {
 	}
 }
 
-// imageOr returns the image of a small container that container has looked up,
-// or an empty one to plan against where there is no key.
+// imageOr returns the image of a small container that container has looked up, or an
+// empty image to plan against if there is no key.
 func (tx *Tx) imageOr(h *hit, k packed.Kind) packed.Packed {
 	if h.r != nil {
 		return h.image()
@@ -299,8 +299,8 @@ func (tx *Tx) imageOr(h *hit, k packed.Kind) packed.Packed {
 	return tx.vbuf
 }
 
-// text returns the bytes of a string in an image; those of an integer are
-// written into the transaction's scratch buffer i.
+// text returns the bytes of a string in an image; it formats an integer into the
+// transaction's scratch buffer i.
 func (tx *Tx) text(i int, s packed.Str) []byte {
 	if s.IsInt() {
 		return tx.itoa(i, s.N)
@@ -314,16 +314,16 @@ func discard(b box) {
 	}
 }
 
-// gone sends the event that a container has become empty, after the event of
-// the command that emptied it. The key has been dropped.
+// gone sends the event that a container has become empty, after the event of the command
+// that emptied it. The caller has dropped the key.
 func (tx *Tx) gone(key []byte) {
 	if tx.db.notify.Load()&EventGeneric != 0 {
 		tx.event(EventGeneric, "del", key)
 	}
 }
 
-// random returns the transaction's random numbers. They are good for picking,
-// not for secrets.
+// random returns the transaction's random numbers. They are good for sampling, not for
+// secrets.
 func (tx *Tx) random() *rand.Rand {
 	if tx.rng == nil {
 		tx.rng = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))

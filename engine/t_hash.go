@@ -5,10 +5,10 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// A hash is small as a packed image, up to Layout.HashEntries fields none of
-// which, and no value, is longer than Layout.HashValue; then it is a table, and
-// stays one. Each field can have a deadline: writing a value clears it, the
-// increments keep it.
+// A hash is small, which means a packed image, up to Layout.HashEntries fields, while no
+// field and no value is longer than Layout.HashValue. After that it is a table, and stays
+// one. Each field can have a deadline: writing a value clears it, and the increments keep
+// it.
 
 // hashTable is a large hash.
 type hashTable struct{ *dict.Dict }
@@ -17,7 +17,7 @@ func (tx *Tx) newHashTable() hashTable {
 	return hashTable{dict.New(dict.Config{Memory: tx.db.chunks, Seed: tx.db.seed, ValueSize: dict.Variable})}
 }
 
-// Clone implements box. It clones the dead too, as whoever replays COPY does.
+// Clone implements box. It clones dead items too, as a replay of COPY does.
 func (t hashTable) Clone(tx *Tx) (box, error) {
 	c := tx.newHashTable()
 	for it := range t.Iter(0) {
@@ -29,10 +29,10 @@ func (t hashTable) Clone(tx *Tx) (box, error) {
 	return c, nil
 }
 
-// HSet sets fields of a hash, given as field, value, field, value ..., and
-// returns how many of them are new. They have no deadline then. Expected O(1)
-// for each pair; it allocates nothing. Errors: ErrWrongType; ErrFull, and the
-// pairs before the one that did not fit are set.
+// HSet sets fields of a hash, given as field, value, field, value ..., and returns how
+// many of them are new. It clears their deadlines. Expected O(1) for each pair; it
+// allocates nothing. Errors: ErrWrongType; ErrFull, and the pairs before the one that did
+// not fit are set.
 func (tx *Tx) HSet(key []byte, pairs [][]byte) (added int, err error) {
 	h, err := tx.container(key, Hash)
 	if err != nil {
@@ -56,7 +56,7 @@ func (tx *Tx) HSet(key []byte, pairs [][]byte) (added int, err error) {
 	return added, err
 }
 
-// HSetNX sets a field that is not there, and reports whether it did.
+// HSetNX sets a field that does not exist, and reports whether it did.
 func (tx *Tx) HSetNX(key, field, value []byte) (bool, error) {
 	h, err := tx.container(key, Hash)
 	if err != nil {
@@ -74,8 +74,7 @@ func (tx *Tx) HSetNX(key, field, value []byte) (bool, error) {
 	return true, nil
 }
 
-// HDel removes fields and returns how many were there. A hash that becomes empty
-// is removed.
+// HDel removes fields and returns how many existed. It removes a hash that becomes empty.
 func (tx *Tx) HDel(key []byte, fields [][]byte) (n int, err error) {
 	h, err := tx.container(key, Hash)
 	if err != nil || h.r == nil {
@@ -138,9 +137,9 @@ func (tx *Tx) HIncrBy(key, field []byte, by int64) (int64, error) {
 	return n, nil
 }
 
-// HIncrByFloat adds to the number in a field and returns the result as it is
-// stored: as IncrByFloat does. Errors: ErrNotFloat and ErrInfinite for by,
-// ErrWrongType, ErrFieldNotFloat, ErrNaN, ErrFull.
+// HIncrByFloat adds to the number in a field and returns the stored result, as
+// IncrByFloat does. Errors: ErrNotFloat and ErrInfinite for by, ErrWrongType,
+// ErrFieldNotFloat, ErrNaN, ErrFull.
 func (tx *Tx) HIncrByFloat(key, field, by []byte) ([]byte, error) {
 	d, err := parseFloat(by)
 	switch {
@@ -174,9 +173,9 @@ func (tx *Tx) HIncrByFloat(key, field, by []byte) ([]byte, error) {
 	return out, nil
 }
 
-// emitIncrement logs a field's new number: as HSET, so that a replay need not
-// calculate; but HSET clears a deadline, so a field that has one is logged as it
-// was asked for.
+// emitIncrement logs a field's new number as HSET, so that a replay need not calculate.
+// But HSET clears a deadline, so emitIncrement logs the client's command for a field that
+// has one.
 func (tx *Tx) emitIncrement(h *hit, key, field, by, val []byte) {
 	if !tx.db.logging.Load() {
 		return
@@ -189,10 +188,9 @@ func (tx *Tx) emitIncrement(h *hit, key, field, by, val []byte) {
 	tx.emit("HSET", key, field, val)
 }
 
-// putField sets a field of the hash that container has looked up, or begins a
-// new one, and tells what was under the field before: what was dead counts as
-// expired. deadline may be packed.Keep. If large is set the hash becomes large in
-// any case.
+// putField sets a field of the hash that container has looked up, or creates the hash. It
+// returns the state of the field before: a dead field counts as expired. deadline may be
+// packed.Keep. If large is set, the hash becomes large in any case.
 func (tx *Tx) putField(h *hit, key, field, value []byte, deadline int64, large bool) (packed.State, error) {
 	dead := tx.deadUnder(h, field)
 	was, err := tx.storeField(h, key, field, value, deadline, large)
@@ -232,7 +230,7 @@ func (tx *Tx) storeField(h *hit, key, field, value []byte, deadline int64, large
 	return tx.putEnlarged(h, key, field, value, deadline)
 }
 
-// putEnlarged makes a small hash, or none, a large one, and sets a field in it.
+// putEnlarged makes a small or missing hash large, and sets a field in it.
 func (tx *Tx) putEnlarged(h *hit, key, field, value []byte, deadline int64) (packed.State, error) {
 	t := tx.newHashTable()
 	was, err := packed.Absent, tx.fillTable(t, h)
@@ -250,8 +248,8 @@ func (tx *Tx) putEnlarged(h *hit, key, field, value []byte, deadline int64) (pac
 	return was, nil
 }
 
-// fillTable copies the fields of a small hash, the dead as well: the reclaimer
-// has not met them yet.
+// fillTable copies the fields of a small hash, also the dead ones: the reclaimer has not
+// removed them yet.
 func (tx *Tx) fillTable(t hashTable, h *hit) error {
 	if h.r == nil {
 		return nil

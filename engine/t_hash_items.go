@@ -2,21 +2,21 @@ package engine
 
 import "github.com/ebbdb/ebb/internal/packed"
 
-// Deadlines of the fields of hashes; mapped.go does what sets do alike.
+// Deadlines of the fields of hashes; t_keyed.go has the code that hashes share with sets.
 
-// HExpire gives fields of a hash a deadline in ms since 1970, as far as the
-// condition allows it, and calls visit for each with ItemMissing, ItemRefused,
-// ItemDone or ItemOutlived. A deadline that is not in the future removes the
-// field; one beyond MaxItemDeadline is kept, and compared, as that. A hash that
-// becomes empty is removed. O(log n) for each field of a large hash. Errors:
-// ErrWrongType; ErrFull, and the fields before have been visited.
+// HExpire gives fields of a hash a deadline in ms since 1970, if the condition allows it,
+// and calls visit for each with ItemMissing, ItemRefused, ItemDone or ItemOutlived. A
+// deadline that is not in the future removes the field; HExpire stores and compares a
+// deadline beyond MaxItemDeadline as MaxItemDeadline. It removes a hash that becomes
+// empty. O(log n) for each field of a large hash. Errors: ErrWrongType; ErrFull, and
+// visit has been called for the fields before.
 func (tx *Tx) HExpire(key []byte, fields [][]byte, deadline int64, c Condition, visit func(code int)) error {
 	return tx.expireKeyed(&fieldsOf, key, fields, deadline, c, visit)
 }
 
-// HDeadlines calls visit for each of some fields with its deadline in ms since
-// 1970, NoDeadline, or NoKey if there is no such field. It is a read. O(1) for each
-// field of a large hash. Errors: ErrWrongType.
+// HDeadlines calls visit for each of the fields with its deadline in ms since 1970,
+// NoDeadline, or NoKey if there is no such field. It is a read. O(1) for each field of a
+// large hash. Errors: ErrWrongType.
 func (tx *Tx) HDeadlines(key []byte, fields [][]byte, visit func(deadline int64)) error {
 	v, err := tx.Hash(key)
 	if err != nil {
@@ -28,19 +28,18 @@ func (tx *Tx) HDeadlines(key []byte, fields [][]byte, visit func(deadline int64)
 	return nil
 }
 
-// HPersist takes the deadlines of fields away and calls visit for each with
-// ItemMissing, ItemUntimed or ItemDone. It needs no memory. Errors: ErrWrongType.
+// HPersist removes the deadlines of fields and calls visit for each with ItemMissing,
+// ItemUntimed or ItemDone. It needs no memory. Errors: ErrWrongType.
 func (tx *Tx) HPersist(key []byte, fields [][]byte, visit func(code int)) error {
 	return tx.persistKeyed(&fieldsOf, key, fields, visit)
 }
 
-// HSetEx sets fields of a hash, given as field, value, field, value ..., all of
-// them or none, with a deadline: the options' or, with Keep, the one that each has.
-// OnlyNew wants none of the fields to be there before, OnlyOld all of them. A
-// deadline that is not in the future leaves none of them. It reports whether it has
-// set them. Expected O(1) for each pair. Errors: ErrWrongType; BoundError, and
-// nothing has changed; ErrFull, and the pairs before the one that did not fit are
-// set.
+// HSetEx sets fields of a hash, given as field, value, field, value ..., all of them or
+// none, with a deadline: the options' or, with Keep, the present one of each field.
+// OnlyNew requires that none of the fields exists before, OnlyOld that all do. With a
+// deadline that is not in the future, none of them remains. It reports whether it has set
+// them. Expected O(1) for each pair. Errors: ErrWrongType; BoundError, and nothing has
+// changed; ErrFull, and the pairs before the one that did not fit are set.
 func (tx *Tx) HSetEx(key []byte, pairs [][]byte, o ItemOptions) (bool, error) {
 	h, err := tx.container(key, Hash)
 	if err != nil {
@@ -75,8 +74,7 @@ func (tx *Tx) HSetEx(key []byte, pairs [][]byte, o ItemOptions) (bool, error) {
 	return err == nil, err
 }
 
-// meet reports whether the fields are there, or not, as OnlyOld and OnlyNew want
-// it.
+// meet reports whether the fields exist, or not, as OnlyOld and OnlyNew require.
 func (v *HashView) meet(pairs [][]byte, o ItemOptions) bool {
 	if !o.OnlyNew && !o.OnlyOld {
 		return true
@@ -112,7 +110,7 @@ func (tx *Tx) fieldsSet(h *hit, key []byte, pairs [][]byte, deadline int64) {
 }
 
 // emitKept logs the deadlines that fields have kept: HSET, which logs their values,
-// takes them away.
+// removes them.
 func (tx *Tx) emitKept(h *hit, key []byte, pairs [][]byte) {
 	if !tx.db.logging.Load() {
 		return
@@ -125,8 +123,8 @@ func (tx *Tx) emitKept(h *hit, key []byte, pairs [][]byte) {
 	}
 }
 
-// setAndGone sets fields with a deadline that has passed: those that are there go,
-// and whoever listens hears of both.
+// setAndGone sets fields with a deadline that has passed: it removes those that exist,
+// and sends both events.
 func (tx *Tx) setAndGone(h *hit, key []byte, pairs [][]byte) {
 	if h.r == nil {
 		tx.passed(key)
@@ -149,10 +147,10 @@ func (tx *Tx) setAndGone(h *hit, key []byte, pairs [][]byte) {
 	}
 }
 
-// HGetEx calls visit with the value of each field, ok being false where there is
-// none, and gives them a deadline or, with Persist, takes it away. A deadline that
-// is not in the future removes the fields that were read. It is a read, also to a
-// sliding key. Errors: ErrWrongType, ErrFull, and nothing has been visited.
+// HGetEx calls visit with the value of each field, with ok false for a missing one. It
+// gives the fields a deadline or, with Persist, removes it. A deadline that is not in the
+// future removes the fields after the read. It is a read, also for a sliding key. Errors:
+// ErrWrongType, ErrFull, and visit has not been called.
 func (tx *Tx) HGetEx(key []byte, fields [][]byte, o ItemOptions, visit func(value []byte, ok bool)) error {
 	h, err := tx.open(key, Hash)
 	if err != nil {
@@ -196,9 +194,9 @@ func (tx *Tx) HGetEx(key []byte, fields [][]byte, o ItemOptions, visit func(valu
 	return nil
 }
 
-// HGetDel calls visit with the value of each field, ok being false where there is
-// none, and removes it. A hash that becomes empty is removed. Expected O(1) for
-// each field. Errors: ErrWrongType.
+// HGetDel calls visit with the value of each field, with ok false for a missing one, and
+// removes the field. It removes a hash that becomes empty. Expected O(1) for each field.
+// Errors: ErrWrongType.
 func (tx *Tx) HGetDel(key []byte, fields [][]byte, visit func(value []byte, ok bool)) error {
 	h, err := tx.open(key, Hash)
 	if err == nil {
@@ -207,8 +205,8 @@ func (tx *Tx) HGetDel(key []byte, fields [][]byte, visit func(value []byte, ok b
 	return err
 }
 
-// takeFields visits the values of fields and removes them, one after the other:
-// the same field again is not there any more.
+// takeFields visits the values of fields and removes them, one after the other: a field
+// that is named twice is missing the second time.
 func (tx *Tx) takeFields(h *hit, key []byte, fields [][]byte, visit func(value []byte, ok bool)) {
 	var few [8][]byte
 	done := few[:0]

@@ -8,16 +8,16 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// Holders is what a lock or a semaphore keeps: who holds it, first come first. It
-// lies in the engine's memory and is valid until the next write.
+// Holders is the value of a lock or a semaphore: its holders, in the order of their
+// grants. It lies in the engine's memory and is valid until the next write.
 //
 //	version 1 │ mode 1 │ earliest lease 8 │ holder, holder, ...
 //	holder:  token 8 │ lease 8 │ count 4 │ turn 2 │ length 4 │ owner
 //
-// Everything but the owner has a fixed size, so that a renewed lease is written in
-// place. The same bytes are DUMP's. Invariants: there is at least one holder, no
-// owner and no token stands there twice, the earliest lease is the least of all,
-// and what is held exclusively has one holder.
+// Everything but the owner has a fixed size, so that RenewLock and RenewPermits write the
+// lease in place. DUMP uses the same bytes. Invariants: there is at least one holder, no
+// owner and no token occurs twice, the earliest lease is the least of all, and an
+// exclusive lock has one holder.
 type Holders []byte
 
 const (
@@ -26,11 +26,11 @@ const (
 	holderHead     = 26
 )
 
-// modeShared is the mode of a lock that any number may hold who say so. A
-// semaphore's mode, and that of a lock which one holds, is 0.
+// modeShared is the mode of a lock that several owners hold as shared. The mode of a
+// semaphore, and that of an exclusive lock, is 0.
 const modeShared = 1
 
-// Holder is one of those who hold a lock or a semaphore.
+// Holder is a holder of a lock or a semaphore.
 type Holder struct {
 	Owner    []byte
 	Token    int64 // the fencing token
@@ -38,7 +38,7 @@ type Holder struct {
 	Count    int64 // permits of a semaphore; 1 for a lock
 }
 
-// Shared reports whether others may hold the lock as well.
+// Shared reports whether other owners may hold the lock too.
 func (b Holders) Shared() bool { return len(b) > 0 && b[1] == modeShared }
 
 // Len returns the number of holders. O(holders).
@@ -49,7 +49,7 @@ func (b Holders) Len() (n int) {
 	return n
 }
 
-// Taken returns how many permits are held. O(holders).
+// Taken returns the number of permits in use. O(holders).
 func (b Holders) Taken() (n int64) {
 	for at := b.first(); at < len(b); at = b.next(at) {
 		n += b.count(at)
@@ -57,7 +57,7 @@ func (b Holders) Taken() (n int64) {
 	return n
 }
 
-// All visits the holders, first come first.
+// All visits the holders in the order of their grants.
 func (b Holders) All() iter.Seq[Holder] {
 	return func(yield func(Holder) bool) {
 		for at := b.first(); at < len(b); at = b.next(at) {
@@ -76,8 +76,8 @@ func (b Holders) token(at int) int64 { return int64(binary.LittleEndian.Uint64(b
 func (b Holders) lease(at int) int64 { return int64(binary.LittleEndian.Uint64(b[at+8:])) }
 func (b Holders) count(at int) int64 { return int64(binary.LittleEndian.Uint32(b[at+16:])) }
 
-// turn says how often the holder has asked for something, so that a grant whose
-// reply nobody got is told from one that was asked for again.
+// turn counts the requests of the holder: it distinguishes a grant whose reply was lost
+// from one that the owner has requested again.
 func (b Holders) turn(at int) uint16   { return binary.LittleEndian.Uint16(b[at+20:]) }
 func (b Holders) owner(at int) []byte  { return b[at+holderHead : at+b.size(at)] }
 func (b Holders) earliest() int64      { return int64(binary.LittleEndian.Uint64(b[2:])) }
@@ -86,15 +86,14 @@ func (b Holders) setEarliest(ms int64) { binary.LittleEndian.PutUint64(b[2:], ui
 func (b Holders) setToken(at int, t int64) { binary.LittleEndian.PutUint64(b[at:], uint64(t)) }
 func (b Holders) setCount(at int, n int64) { binary.LittleEndian.PutUint32(b[at+16:], uint32(n)) }
 
-// took notes that the holder has asked for something again.
+// took counts another request of the holder.
 func (b Holders) took(at int) uint16 {
 	n := b.turn(at) + 1
 	binary.LittleEndian.PutUint16(b[at+20:], n)
 	return n
 }
 
-// find returns where a holder stands, -1 if there is none of this name.
-// O(holders).
+// find returns the position of a holder, -1 if there is none of this name. O(holders).
 func (b Holders) find(owner []byte) int {
 	for at := b.first(); at < len(b); at = b.next(at) {
 		if string(b.owner(at)) == string(owner) {
@@ -112,7 +111,7 @@ func (b Holders) latest() (ms int64) {
 	return ms
 }
 
-// settle works out the earliest lease. O(holders).
+// settle computes the earliest lease. O(holders).
 func (b Holders) settle() {
 	first := int64(math.MaxInt64)
 	for at := b.first(); at < len(b); at = b.next(at) {
@@ -133,8 +132,7 @@ func (b Holders) renew(at int, deadline int64) {
 	}
 }
 
-// append adds a holder at the end, for which there is room in b's array, or b
-// grows.
+// append adds a holder at the end: in b's array if it has room, else b grows.
 func (b Holders) append(h *Holder) Holders {
 	at := len(b)
 	b = append(b, make([]byte, holderHead)...)
@@ -146,7 +144,7 @@ func (b Holders) append(h *Holder) Holders {
 	return append(b, h.Owner...)
 }
 
-// remove takes a holder out, in place, and returns what is left.
+// remove removes a holder, in place, and returns the rest.
 func (b Holders) remove(at int) Holders {
 	n := copy(b[at:], b[b.next(at):])
 	b = b[:at+n]
@@ -154,23 +152,23 @@ func (b Holders) remove(at int) Holders {
 	return b
 }
 
-// newHolders returns what nobody holds yet, in the memory of dst.
+// newHolders returns a value without holders, in the memory of dst.
 func newHolders(dst []byte, mode byte) Holders {
 	b := Holders(append(dst[:0], holdersVersion, mode, 0, 0, 0, 0, 0, 0, 0, 0))
 	b.setEarliest(math.MaxInt64)
 	return b
 }
 
-// maxToken bounds the tokens of foreign bytes: those of engine time until 2255.
+// maxToken bounds the tokens in foreign bytes: it is a token of engine time in 2255.
 const maxToken = 1<<53 - 1
 
-// maxAhead is how far, in us, a foreign token may be ahead of engine time, which
-// follows it: 30 days. Clocks are not that wrong, and the tokens of an engine that
-// somebody has given a greater one would not fit 2^53 much longer.
+// maxAhead is how far, in us, a foreign token may be ahead of engine time, which follows
+// it: 30 days. No clock is that wrong, and after a greater token the tokens of this
+// engine would soon exceed 2^53.
 const maxAhead = 30 * 24 * 3600 * 1e6
 
-// holdersModule is how a lock or a semaphore leaves and enters. Those whose leases
-// are over when it enters are in it, and go at once.
+// holdersModule is the module that dumps and restores a lock or a semaphore. A restored
+// value has the holders whose leases are over; the engine removes them at once.
 func holdersModule(name string, k Kind) module {
 	return module{
 		name: name,
@@ -211,7 +209,7 @@ func (b Holders) valid(k Kind) (last int64, ok bool) {
 	return last, b.earliest() == first && (k == Semaphore || b[1] == modeShared || len(owners) == 1)
 }
 
-// holders returns what a lock or a semaphore keeps.
+// holders returns the value of a lock or a semaphore.
 func (h *hit) holders() Holders {
 	if h.r == nil {
 		return nil
@@ -219,8 +217,8 @@ func (h *hit) holders() Holders {
 	return Holders(h.image())
 }
 
-// Holders returns who holds a lock or a semaphore, as k says; none where there is
-// no such key. It is a read. Errors: ErrWrongType.
+// Holders returns the holders of a lock or a semaphore, as k selects; none if there is no
+// such key. It is a read. Errors: ErrWrongType.
 func (tx *Tx) Holders(key []byte, k Kind) (Holders, error) {
 	h, err := tx.open(key, k)
 	if err != nil {
@@ -229,29 +227,29 @@ func (tx *Tx) Holders(key []byte, k Kind) (Holders, error) {
 	return tx.seenHolders(&h), nil
 }
 
-// AcquireOptions say how a lock or permits are asked for. Lease is required.
+// AcquireOptions are the options of a request for a lock or permits. Lease is required.
 type AcquireOptions struct {
 	Lease  int64 // ms, above 0; a lease ends at MaxDeadline at the latest
-	Shared bool  // of a lock: others may hold it too who say so
-	Behind bool  // others wait already: nothing that they may be waiting for is taken
-	Since  int64 // us since 1970 from which on the caller has waited; 0: it has not
+	Shared bool  // of a lock: other owners may hold it too if they set Shared
+	Behind bool  // other clients wait already: the request gets nothing that they may wait for
+	Since  int64 // the instant from which on the caller has waited, us since 1970; 0: it has not
 	Waits  bool  // the caller waits if it gets nothing: that does not count as refused
 	Token  int64 // in a replay, the token; 0: a new one
 }
 
-// Lease is what an owner got. Give it to ReturnLock, or ReturnPermits, if nobody
-// is there any more to take it.
+// Lease is a grant to an owner. Give it to ReturnLock, or ReturnPermits, if the client is
+// gone.
 type Lease struct {
 	Token int64 // the fencing token
-	// Held says of what was not granted that waiting is of no use: the owner
-	// itself holds what it waits for.
+	// Held reports, after a refusal, that waiting does not help: the owner itself holds
+	// what it requests.
 	Held bool
 
-	taken int64  // permits that were not the owner's before
+	taken int64  // permits that this grant added to the owner's
 	turn  uint16 // of the holder, then
 }
 
-// leaseEnd returns when a lease of some ms that is granted now ends.
+// leaseEnd returns the end of a lease of some ms that is granted now.
 func (tx *Tx) leaseEnd(lease int64) int64 { return min(tx.ms+min(lease, MaxDeadline), MaxDeadline) }
 
 func (tx *Tx) newToken(o *AcquireOptions) int64 {
@@ -262,7 +260,7 @@ func (tx *Tx) newToken(o *AcquireOptions) int64 {
 	return o.Token
 }
 
-// hold adds a holder to what a key holds, or creates the key. Errors: ErrFull.
+// hold adds a holder to a key, or creates the key. Errors: ErrFull.
 func (tx *Tx) hold(h *hit, key []byte, k Kind, mode byte, who *Holder) error {
 	n := holderHead + len(who.Owner)
 	if h.r == nil {
@@ -283,7 +281,7 @@ func (tx *Tx) hold(h *hit, key []byte, k Kind, mode byte, who *Holder) error {
 	return nil
 }
 
-// letGo takes a holder out, and the key with the last one.
+// letGo removes a holder, and the key with the last one.
 func (tx *Tx) letGo(h *hit, key []byte, at int, event string) {
 	b := h.holders()
 	if b.size(at) == len(b)-holdersHead {
@@ -297,7 +295,7 @@ func (tx *Tx) letGo(h *hit, key []byte, at int, event string) {
 	tx.changed(key, EventModule, event)
 }
 
-// lapseHolders takes out everybody whose lease is over; effect logs each.
+// lapseHolders removes all holders whose lease is over; effect logs each.
 func (tx *Tx) lapseHolders(h *hit, key []byte, event string, effect func(b Holders, at int)) {
 	b := h.holders()
 	kept, n := b.first(), 0
@@ -323,8 +321,8 @@ func (tx *Tx) lapseHolders(h *hit, key []byte, event string, effect func(b Holde
 	tx.lapsedItems(h, key, n, left, EventModule, event)
 }
 
-// latestLease returns when the last lease of a lock or a semaphore ends, or its
-// key, if that is earlier, in ms since 1970.
+// latestLease returns the end of the last lease of a lock or a semaphore, or the deadline
+// of its key, if that is earlier, in ms since 1970.
 func (h *hit) latestLease() int64 {
 	d := h.holders().latest()
 	if h.r.has(flagDeadline) {
@@ -333,9 +331,9 @@ func (h *hit) latestLease() int64 {
 	return d
 }
 
-// NextToken returns a new fencing token: greater than all before it in this
-// engine, the transaction's instant in us if that is greater still. Tokens stay
-// below 2^53 until the year 2255. O(1).
+// NextToken returns a new fencing token: greater than all before it in this engine, and
+// at least the transaction's instant in us. Tokens stay below 2^53 until the year 2255.
+// O(1).
 func (tx *Tx) NextToken() int64 {
 	for {
 		last := tx.db.fence.Load()
@@ -346,8 +344,7 @@ func (tx *Tx) NextToken() int64 {
 	}
 }
 
-// SawToken notes a token that a replay, or a snapshot, brings: later ones are
-// greater.
+// SawToken notes a token of a replay, or of a snapshot: later ones are greater.
 func (tx *Tx) SawToken(token int64) {
 	for {
 		last := tx.db.fence.Load()

@@ -22,11 +22,12 @@ import (
 //	Take: find the key ─▶ limiter.load ─▶ adopt the call's parameters ─▶ ask
 //	                      ─▶ allowed: take, store in place, the key's deadline
 //
-// Everything is integers and pure in (state, now, parameters). The key's deadline
-// is the instant at which the limiter is full again: a full limiter and none give
-// the same answers, so it goes by itself. What is not allowed changes nothing.
+// All state is integers, and each answer is a pure function of (state, now, parameters).
+// The key's deadline is the instant at which the limiter is full again: a full limiter
+// and a missing one give the same answers, so expiration removes it. A denied request
+// changes nothing.
 
-// Algo is how a limiter counts. The zero Algo is GCRA.
+// Algo is the algorithm of a limiter. The zero Algo is GCRA.
 type Algo uint8
 
 // The algorithms. In any span of time t the grants cost at most:
@@ -38,23 +39,23 @@ const (
 	Algos
 )
 
-// String returns the name that ALGO takes.
+// String returns the name of the algorithm in commands (ALGO).
 func (a Algo) String() string { return [...]string{"gcra", "window", "log", "fixed"}[a] }
 
-// TakeOptions say what is asked of a limiter, and what it allows: the latter is no
-// property of the key, so that a service may change its limits at any time.
+// TakeOptions are a request to a limiter, and the limits that it applies. The limits are
+// no property of the key, so that a service may change them at any time.
 //
-// After a change gcra keeps its debt as time. log counts what it still knows: a
-// longer period does not bring back what had left the shorter one. window and
-// fixed count what was taken in a window that overlaps with the new one.
+// After a change, gcra keeps its debt as time. log counts the grants that it still has: a
+// longer period does not bring back those that had left the shorter one. window and fixed
+// count the grants of a window that overlaps with the new one.
 type TakeOptions struct {
-	Algo   Algo  // a key's algorithm stays as it is: another one is ErrWrongType
+	Algo   Algo  // a key keeps its algorithm: another one is ErrWrongType
 	Limit  int64 // grants in a period, from 1; at most MaxTokens, and MaxLogged for Log
 	Period int64 // us, from 1000; at most MaxPeriod
-	Burst  int64 // GCRA: grants at once; 0: Limit
-	Cost   int64 // how many grants this one counts as; 0 only asks whether it is within its bound
+	Burst  int64 // GCRA: grants at one instant; 0: Limit
+	Cost   int64 // the number of grants that this request counts as; 0 only asks whether the limiter is within its bound
 	Peek   bool  // only asks
-	Behind bool  // others wait: it is refused, because it would overtake them
+	Behind bool  // other clients wait: the request is denied, because it would overtake them
 }
 
 // Limits of TakeOptions. They keep every instant below 2^57 us, and products
@@ -64,7 +65,7 @@ const (
 	MaxPeriod = 1 << 50 // us: 35 years
 	MaxLogged = 1_000_000
 
-	maxFill = 1 << 55 // us: how long a limiter may take to fill, 1,100 years
+	maxFill = 1 << 55 // us: the time that a limiter takes to fill, at most: 1,100 years
 )
 
 // The errors of TakeOptions.
@@ -108,27 +109,27 @@ func (o *TakeOptions) check() error {
 	return nil
 }
 
-// Taken is a limiter's answer.
+// Taken is the answer of a limiter.
 type Taken struct {
 	Allowed   bool
-	Limit     int64 // what can be taken at once from a full limiter: the burst
-	Remaining int64 // what can be taken now, after this
-	Retry     int64 // us until the same would be allowed if nobody else takes; -1: it is allowed, or never will be
+	Limit     int64 // the capacity of a full limiter: the burst
+	Remaining int64 // the capacity that is left, after this request
+	Retry     int64 // us until the limiter would allow the request, without other requests; -1: it is allowed, or never will be
 	Reset     int64 // us until the limiter is full
-	Grant     Grant // for Tx.GiveBack, if it was taken
+	Grant     Grant // for Tx.GiveBack, if the request was allowed
 }
 
-// Grant is what a limiter has given, as Tx.GiveBack wants to know it.
+// Grant is what a limiter has granted, for Tx.GiveBack.
 type Grant struct {
 	Cost, At int64 // how much, and when, us
-	took     fine  // GCRA: by how much it moved the theoretical arrival time
+	took     fine  // GCRA: the distance by which it moved the theoretical arrival time
 	tat      fine  // GCRA: that time after it
 	epoch    int64
 }
 
-// Take takes from a limiter, which begins full when there is no such key. If it
-// is not allowed nothing changes. One lookup; O(1), but for Log: O(what has left
-// the period since the last grant), and where it is refused O(what must leave).
+// Take takes from a limiter; without such a key it takes from a full one. A denied
+// request changes nothing. One lookup; O(1), but for Log: O(entries that have left the
+// period since the last grant), and if denied O(entries that must leave).
 //
 // The generic cell rate algorithm is that of ITU-T I.371 and the ATM Forum's
 // Traffic Management 4.1, in its virtual scheduling form; the burst tolerance is
@@ -163,8 +164,8 @@ func (tx *Tx) Take(key []byte, o TakeOptions) (Taken, error) {
 	return t, err
 }
 
-// askLimiter reads the limiter that h has found into l and asks it whether it
-// allows something, without changing anything.
+// askLimiter reads the limiter that h has found into l and checks whether it allows a
+// request, without changing anything.
 func (tx *Tx) askLimiter(h *hit, l *limiter, o *TakeOptions) (Taken, error) {
 	if h.r == nil {
 		l.algo, l.epoch = o.Algo, tx.now
@@ -185,7 +186,7 @@ func (tx *Tx) askLimiter(h *hit, l *limiter, o *TakeOptions) (Taken, error) {
 	return t, nil
 }
 
-// takeFrom takes what is allowed.
+// takeFrom takes an allowed cost.
 func (tx *Tx) takeFrom(h *hit, key []byte, l *limiter, o *TakeOptions, t *Taken) error {
 	l.take(tx.now, o.Cost)
 	if err := tx.storeLimiter(h, key, l); err != nil {
@@ -219,10 +220,11 @@ func (tx *Tx) emitTake(key []byte, o *TakeOptions) {
 	tx.emit("RL.TAKE", args[:n+2]...)
 }
 
-// TakeAll takes from each of several limiters, whose keys differ, or from none.
-// visit is called for each in order: with what is left if all allow it, else with
-// what each would answer alone. O(keys) of Take. Errors: as Take's; with ErrFull,
-// which a full shard alone makes, the keys before that one are taken from.
+// TakeAll takes from each of several limiters, whose keys differ, or from none. It calls
+// visit for each in order: with the remaining capacity if all allow the request, else
+// with the answer that each would give alone. O(keys) of Take. Errors: as Take's; with
+// ErrFull, which only a full shard causes, TakeAll has taken from the keys before that
+// one.
 func (tx *Tx) TakeAll(keys [][]byte, all []TakeOptions, visit func(Taken)) (allowed bool, err error) {
 	answers := make([]Taken, len(keys))
 	allowed = true
@@ -247,8 +249,8 @@ func (tx *Tx) TakeAll(keys [][]byte, all []TakeOptions, visit func(Taken)) (allo
 	return allowed, nil
 }
 
-// ResetLimiters removes limiters, so that they are full, and returns how many
-// there were. O(keys). Errors: ErrWrongType, and nothing was removed.
+// ResetLimiters removes limiters, so that they are full, and returns how many existed.
+// O(keys). Errors: ErrWrongType, and nothing was removed.
 func (tx *Tx) ResetLimiters(keys [][]byte) (n int, err error) {
 	for _, key := range keys {
 		if _, err := tx.container(key, Limiter); err != nil {
@@ -263,9 +265,8 @@ func (tx *Tx) ResetLimiters(keys [][]byte) (n int, err error) {
 	return n, nil
 }
 
-// WakeAt has those who wait for a limiter looked after at an instant, in us, or
-// in the millisecond after it: the first of them knows when. It is no change.
-// O(1).
+// WakeAt schedules a wake-up of the clients that wait for a limiter, at an instant in us,
+// or in the millisecond after it: the first of them knows when. It is no change. O(1).
 func (tx *Tx) WakeAt(key []byte, us int64) {
 	h, err := tx.container(key, Limiter)
 	if err == nil && h.r != nil {
@@ -273,8 +274,8 @@ func (tx *Tx) WakeAt(key []byte, us int64) {
 	}
 }
 
-// wakeIn returns in how many us those who wait for a limiter are looked after
-// next, 0 if that is not known.
+// wakeIn returns the time in us until the next wake-up of the clients that wait for a
+// limiter, 0 if it is unknown.
 func (tx *Tx) wakeIn(h *hit) int64 {
 	if h.r == nil || h.r.nextAt() == 0 {
 		return 0
@@ -290,7 +291,7 @@ func (tx *Tx) instant() []byte {
 	return tx.vbuf
 }
 
-// limiter is a limiter's state, taken out of its record.
+// limiter is a limiter's state, decoded from its record.
 type limiter struct {
 	algo   Algo
 	limit  int64
@@ -317,7 +318,7 @@ const (
 	limiterForm = 0x10 // version 1, and the algorithm in the low four bits
 )
 
-// load takes a state out of an image that is known to be good.
+// load decodes a state from a valid image.
 func (l *limiter) load(b []byte) {
 	_ = b[limiterHead-1]
 	l.algo = Algo(b[0] & 0x07)
@@ -334,8 +335,8 @@ func (l *limiter) load(b []byte) {
 	l.tail = b[limiterHead:]
 }
 
-// save writes the state into an image of the right size, in which its tail may lie
-// already.
+// save encodes the state into an image of the right size, which may already have its
+// tail.
 func (l *limiter) save(b []byte) {
 	if len(l.tail) > 0 && &b[limiterHead] != &l.tail[0] {
 		copy(b[limiterHead:], l.tail)
@@ -363,9 +364,9 @@ func (l *limiter) save(b []byte) {
 func limiterInt(b []byte) int64       { return int64(binary.LittleEndian.Uint64(b)) }
 func putLimiterInt(b []byte, n int64) { binary.LittleEndian.PutUint64(b, uint64(n)) }
 
-// storeLimiter writes a state that something has been taken from, and sets the
-// key's deadline. Nothing moves where the tail has the length that it had.
-// Errors: ErrFull, and nothing has changed.
+// storeLimiter writes a state after a grant, and sets the key's deadline. It moves
+// nothing if the tail has the length that it had. Errors: ErrFull, and nothing has
+// changed.
 func (tx *Tx) storeLimiter(h *hit, key []byte, l *limiter) error {
 	deadline := min(ceilMillis(l.full(tx.now)), MaxDeadline)
 	n := limiterHead + len(l.tail)
@@ -394,7 +395,7 @@ func (tx *Tx) storeLimiter(h *hit, key []byte, l *limiter) error {
 	return nil
 }
 
-// stored has the state look at its tail where the record is now.
+// stored makes the state refer to its tail in the record's present place.
 func (l *limiter) stored(h *hit) {
 	if len(l.tail) > 0 && h.r != nil {
 		l.tail = []byte(h.image())[limiterHead:]
@@ -417,7 +418,7 @@ func (l *limiter) adopt(now int64, o *TakeOptions) {
 	}
 }
 
-// capacity is what can be taken at once from a full limiter.
+// capacity returns the capacity of a full limiter.
 func (l *limiter) capacity() int64 {
 	if l.algo == GCRA {
 		return l.burst
@@ -425,7 +426,7 @@ func (l *limiter) capacity() int64 {
 	return l.limit
 }
 
-// remaining is what can be taken now.
+// remaining returns the capacity that is left now.
 func (l *limiter) remaining(now int64) int64 {
 	switch l.algo {
 	case GCRA:
@@ -436,8 +437,8 @@ func (l *limiter) remaining(now int64) int64 {
 	return max(0, l.limit-l.weight(now))
 }
 
-// earliest returns the first instant at which a cost that is not above the
-// capacity is allowed, now or later, if nobody else takes.
+// earliest returns the first instant at which the limiter allows a cost that is not above
+// the capacity, now or later, without other requests.
 func (l *limiter) earliest(now, cost int64) int64 {
 	switch l.algo {
 	case GCRA:
@@ -448,7 +449,7 @@ func (l *limiter) earliest(now, cost int64) int64 {
 	return l.earliestWindow(now, cost)
 }
 
-// take takes what is allowed.
+// take takes an allowed cost.
 func (l *limiter) take(now, cost int64) {
 	switch l.algo {
 	case GCRA:

@@ -2,29 +2,28 @@ package engine
 
 import "github.com/ebbdb/ebb/internal/arena"
 
-// A limiter's deadline moves with every grant, mostly to later. The wheel then keeps
-// the earlier one and the state says, by a bit in its form, that its own deadline
-// counts: relinking an entry touches its neighbours' records, which among a million
-// limiters are cache misses. When the wheel lets go of such a record the reclaimer
-// puts it back at its true deadline. So that what counts by the wheel is not far
-// off, an entry is moved once it is early by an eighth of the time that is left.
+// A limiter's deadline moves with every grant, mostly to later. The wheel then keeps the
+// earlier entry, and a bit in the form of the state says that the state's own deadline
+// counts. The reason is cost: relinking an entry touches its neighbours' records, which
+// among a million limiters are cache misses. When the wheel releases such a record, the
+// reclaimer puts it back at its true deadline. An entry moves once it is early by an
+// eighth of the time that is left, so that counts by the wheel stay close.
 
 const (
 	// limiterLate is the bit of the form.
 	limiterLate = 0x08
-	// lateSlack is how early an entry may always be, in ms: longer than most
-	// limiters that are asked now and then are in debt, and shorter than anybody
-	// plans ahead.
+	// lateSlack is how early an entry may always be, in ms: longer than the debt of most
+	// limiters with occasional requests, and shorter than the horizon of any plan.
 	lateSlack = 1000
 )
 
-// late reports whether the record is a limiter whose deadline is not the one that
-// its entry says.
+// late reports whether the record is a limiter whose deadline differs from that of its
+// entry.
 func (r *rec) late() bool {
 	return r.Kind() == Limiter && !r.has(flagExt) && r.inlineValue()[0]&limiterLate != 0
 }
 
-// lateDeadline is the deadline of a limiter that is late, in ms.
+// lateDeadline returns the deadline of a limiter that is late, in ms.
 func (r *rec) lateDeadline() int64 {
 	var l limiter
 	l.load(r.inlineValue())
@@ -56,7 +55,7 @@ func (tx *Tx) postpone(h *hit, key []byte, l *limiter, deadline int64) {
 	}
 }
 
-// reschedule puts a record that the wheel has let go of back at its true deadline.
+// reschedule puts a record that the wheel has released back at its true deadline.
 func (sp *space) reschedule(ref arena.Ref, r *rec) {
 	deadline := r.lateDeadline()
 	sp.ttls -= r.entry().Deadline()
@@ -64,9 +63,8 @@ func (sp *space) reschedule(ref arena.Ref, r *rec) {
 	sp.schedule(ref, deadline)
 }
 
-// settleLate puts every limiter that is due by its entry alone at its true
-// deadline, so that the due can be counted. O(due), O(1) where there are no such
-// limiters.
+// settleLate puts every limiter that is due only by its entry at its true deadline, so
+// that the due keys can be counted. O(due), O(1) if there are no such limiters.
 func (sp *space) settleLate(now int64) {
 	if !sp.lates || sp.due == nil {
 		return

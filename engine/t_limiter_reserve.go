@@ -6,8 +6,9 @@ import (
 	"strconv"
 )
 
-// Reservations: grants in the future, in the tail of a GCRA limiter, in the order
-// of their instants. One that is due is a grant like any other, and forgotten.
+// Reservations: grants in the future, in the tail of a GCRA limiter, in the order of
+// their instants. Once a reservation is due it is a grant like any other, and the limiter
+// forgets it.
 
 // Reservation is a grant in the future.
 type Reservation struct {
@@ -18,8 +19,9 @@ type Reservation struct {
 
 const (
 	reservationSize = 24
-	// MaxReservations is how many may be outstanding for a key: each grant walks
-	// over them, and finding a place among them may take the square of their number.
+	// MaxReservations is how many reservations may be outstanding for a key: each grant
+	// walks over them, and finding a place among them may take the square of their
+	// number.
 	MaxReservations = 1000
 )
 
@@ -45,17 +47,18 @@ func appendReservation(b []byte, r Reservation) []byte {
 	return b
 }
 
-// ReserveOptions say what is reserved.
+// ReserveOptions are the options of a reservation.
 type ReserveOptions struct {
 	TakeOptions
-	MaxWait int64 // us: no later than this from now; -1: however late
+	MaxWait int64 // us: the latest instant, from now; -1: no bound
 	ID      int64 // of a replay; 0: a new one
 }
 
-// Reserve takes from the future what cannot be had now, and says when it may be
-// used: now, or at the earliest instant at which those before allow it. ok is
-// false if that is too late, or others wait, and nothing has changed. Only for
-// GCRA. O(outstanding reservations), seldom their square.
+// Reserve takes a cost now, or in the future if the limiter does not allow it now. It
+// returns the instant from which on the client may use the grant: now, or the earliest
+// instant that the reservations before it allow. ok is false if that is too late, or
+// others wait, and nothing has changed. Only for GCRA. O(outstanding reservations),
+// seldom their square.
 //
 // Errors: ErrWrongType, ErrNeverServed, ErrReserved, those of TakeOptions, ErrFull.
 func (tx *Tx) Reserve(key []byte, o ReserveOptions) (r Reservation, ok bool, err error) {
@@ -118,9 +121,9 @@ func (tx *Tx) reserve(h *hit, key []byte, l *limiter, r Reservation, o *ReserveO
 	return nil
 }
 
-// CancelReservation gives a reservation back that is not yet due, and reports
-// whether it did. The others' turns stay as they are. O(outstanding
-// reservations). Errors: ErrWrongType.
+// CancelReservation returns a reservation that is not yet due, and reports whether it
+// did. The instants of the others do not change. O(outstanding reservations). Errors:
+// ErrWrongType.
 func (tx *Tx) CancelReservation(key []byte, id int64) (ok bool, err error) {
 	h, err := tx.container(key, Limiter)
 	if err != nil || h.r == nil {
@@ -143,8 +146,8 @@ func (tx *Tx) CancelReservation(key []byte, id int64) (ok bool, err error) {
 	return err == nil, err
 }
 
-// settleLimiter stores a limiter that something was given back to. If it is full
-// now it is removed, which is logged; the rest is for the caller to log.
+// settleLimiter stores a limiter after a returned grant. It removes and logs a limiter
+// that is full now; the caller logs the rest.
 func (tx *Tx) settleLimiter(h *hit, key []byte, l *limiter, event string) error {
 	if l.full(tx.now) > tx.now || tx.replay {
 		if err := tx.storeLimiter(h, key, l); err != nil {
@@ -160,7 +163,7 @@ func (tx *Tx) settleLimiter(h *hit, key []byte, l *limiter, event string) error 
 	return nil
 }
 
-// reserved returns the place of a reservation, -1 if it is not outstanding.
+// reserved returns the position of a reservation, -1 if it is not outstanding.
 func (l *limiter) reserved(id int64) int {
 	for i := range len(l.tail) / reservationSize {
 		if reservationAt(l.tail, i).ID == id {
@@ -170,14 +173,15 @@ func (l *limiter) reserved(id int64) int {
 	return -1
 }
 
-// options are the parameters that a state was last used with.
+// options returns the parameters of the last request.
 func (l *limiter) options() *TakeOptions {
 	return &TakeOptions{Algo: l.algo, Limit: l.limit, Period: l.period, Burst: l.burst}
 }
 
-// GiveBack returns a grant that nobody has got, and reports whether it counts no
-// more. It stays taken where it has been built upon: gcra knows the sum of the
-// grants only, and must not give more than it took. Errors: ErrWrongType.
+// GiveBack returns a grant that did not reach its client, and reports whether the limiter
+// no longer counts it. The grant stays counted if later grants build upon it: gcra knows
+// the sum of the grants only, and must not return more than it took. Errors:
+// ErrWrongType.
 func (tx *Tx) GiveBack(key []byte, g Grant) (ok bool, err error) {
 	h, err := tx.container(key, Limiter)
 	if err != nil || h.r == nil {
@@ -187,7 +191,7 @@ func (tx *Tx) GiveBack(key []byte, g Grant) (ok bool, err error) {
 	l.load(h.image())
 	l.adopt(tx.now, l.options())
 	tx.ebuf = append(tx.ebuf[:0], l.tail...)
-	l.tail = tx.ebuf // entries are changed in place
+	l.tail = tx.ebuf // undo changes entries in place
 	if !l.undo(tx.now, g) {
 		return false, nil
 	}
@@ -201,7 +205,7 @@ func (tx *Tx) GiveBack(key []byte, g Grant) (ok bool, err error) {
 	return true, nil
 }
 
-// undo takes a grant out of a state.
+// undo removes a grant from a state.
 func (l *limiter) undo(now int64, g Grant) bool {
 	if g.epoch != l.epoch {
 		return false
@@ -227,9 +231,9 @@ func (l *limiter) undo(now int64, g Grant) bool {
 	return true
 }
 
-// undoGCRA is exact where no other grant came since, and where without this one
-// the limiter would have been in debt all the time: then each later grant only
-// added to the debt. What one undo leaves says nothing about other grants.
+// undoGCRA is exact if no other grant came since, and if without this grant the limiter
+// would have been in debt all the time: then each later grant only added to the debt. The
+// remainder of one undo says nothing about other grants.
 func (l *limiter) undoGCRA(now int64, g Grant) bool {
 	if l.tat != g.tat && l.minus(g.tat, g.took).less(fine{us: now}) {
 		return false
@@ -264,13 +268,12 @@ type LimiterInfo struct {
 	Limit, Burst     int64
 	Period           int64 // us
 	Remaining, Reset int64 // as Taken has them
-	Retry            int64 // us until one can be taken, 0: now
+	Retry            int64 // us until a cost of 1 is allowed, 0: now
 	Reservations     []Reservation
 }
 
-// LimiterInfo describes a limiter with the parameters that it was last used with;
-// ok is false if there is no such key. It is a read. O(reservations).
-// Errors: ErrWrongType.
+// LimiterInfo describes a limiter with the parameters of the last request; ok is false if
+// there is no such key. It is a read. O(reservations). Errors: ErrWrongType.
 func (tx *Tx) LimiterInfo(key []byte) (i LimiterInfo, ok bool, err error) {
 	h, err := tx.open(key, Limiter)
 	if err != nil || h.r == nil {

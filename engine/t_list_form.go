@@ -17,7 +17,7 @@ func (tx *Tx) newListBox() listBox {
 // Size implements box.
 func (b listBox) Size() int { return b.Bytes() }
 
-// Wasteful implements box: blocks are merged as they empty.
+// Wasteful implements box: the list itself merges blocks as they empty.
 func (b listBox) Wasteful() bool { return false }
 
 // Compact implements box.
@@ -26,7 +26,7 @@ func (b listBox) Compact(int) int { return 0 }
 // NextDue implements dated.
 func (b listBox) NextDue() int64 { return b.Earliest() }
 
-// Clone implements box. It clones the dead too, as whoever replays COPY does.
+// Clone implements box. It clones dead items too, as a replay of COPY does.
 func (b listBox) Clone(*Tx) (box, error) {
 	l, ok := b.List.Clone()
 	if !ok {
@@ -47,7 +47,7 @@ func (b listBox) walk(now int64, visit func(Item)) {
 	}
 }
 
-// writeList looks up a list that is to be written, and removes its dead.
+// writeList looks up a list for a write, and removes its dead elements.
 func (tx *Tx) writeList(key []byte) (hit, error) {
 	h, err := tx.container(key, List)
 	for err == nil && h.r != nil && !tx.replay && tx.dueIn(&h) && tx.lapse(&h, key, math.MaxInt) {
@@ -87,8 +87,8 @@ func (tx *Tx) lapseList(h *hit, key []byte, budget int) {
 	tx.lapsedItems(h, key, dead, left, EventList, "lexpired")
 }
 
-// push puts elements at an end of a list that writeList has looked up, or begins
-// one, and returns how many are in.
+// push adds elements at an end of a list that writeList has looked up, or creates one,
+// and returns how many it added.
 func (tx *Tx) push(h *hit, key []byte, end End, elems [][]byte, deadline int64) (done int, err error) {
 	if h.r == nil || h.box() == nil {
 		n := 0
@@ -147,7 +147,7 @@ func (tx *Tx) pushSmall(h *hit, key []byte, end End, elems [][]byte, deadline in
 	return done, nil
 }
 
-// applyList carries out the plan of a write to a small list.
+// applyList applies the plan of a write to a small list.
 func (tx *Tx) applyList(h *hit, key []byte, e packed.Edit) error {
 	dst, err := tx.room(h, key, List, e.Size())
 	if err == nil {
@@ -156,7 +156,7 @@ func (tx *Tx) applyList(h *hit, key []byte, e packed.Edit) error {
 	return err
 }
 
-// enlargeList makes a small list, or none, a large one, which may be empty yet.
+// enlargeList makes a small or missing list large; the list may still be empty.
 func (tx *Tx) enlargeList(h *hit, key []byte) (*chunklist.List, error) {
 	b := tx.newListBox()
 	if h.r != nil {
@@ -174,8 +174,8 @@ func (tx *Tx) enlargeList(h *hit, key []byte) (*chunklist.List, error) {
 	return b.List, nil
 }
 
-// cut removes n of a list's length elements at an end, which may be none.
-// Emptied, its key is dropped.
+// cut removes n of a list's length elements at an end; n may be 0. It drops the key of an
+// empty list.
 func (tx *Tx) cut(h *hit, key []byte, end End, n, length int) {
 	switch b := h.box(); {
 	case n == 0:
@@ -222,7 +222,7 @@ func (tx *Tx) shortened(h *hit, key []byte, n int, event string) {
 	}
 }
 
-// settleShort settles a write to a large list that may have made it shorter: it
+// settleShort settles a write to a large list that may have made it shorter: the list
 // becomes small where Redis 7.2 would make it a listpack, at half the limit.
 func (tx *Tx) settleShort(h *hit, key []byte) {
 	if h.r == nil || h.box() == nil {
@@ -282,14 +282,14 @@ func (tx *Tx) outgrown(p packed.Packed, bytes, n int) bool {
 	return total > most
 }
 
-// outgrownAt is outgrown for one more element where the length of the listpack is
-// known. O(1).
+// outgrownAt is outgrown for one more element if the length of the listpack is known.
+// O(1).
 func (tx *Tx) outgrownAt(p packed.Packed, have, bytes int) bool {
 	most, count := listLimit(tx.db.layout.Load().ListSize)
 	return p.Count() >= min(count, packed.MaxItems) || len(p)+bytes > maxSmall || have+bytes > most
 }
 
-// textOf returns a string as an image would hold it.
+// textOf returns a string in the form in which an image would hold it.
 func textOf(s []byte) packed.Str {
 	if n, ok := packed.ParseInt(s); ok {
 		return packed.Str{N: n}
@@ -297,8 +297,7 @@ func textOf(s []byte) packed.Str {
 	return packed.Str{B: s}
 }
 
-// listpackBytes returns the length of the listpack that Redis would keep a list
-// in.
+// listpackBytes returns the length of the listpack that Redis would use for a list.
 func (tx *Tx) listpackBytes(l *chunklist.List) int {
 	n := listpackHead
 	for it := l.Iter(0); it.Next(); {
@@ -311,7 +310,7 @@ func (tx *Tx) listpackBytes(l *chunklist.List) int {
 const listpackHead = 7
 
 // listpackEntry returns the length of an element in a listpack: its encoding and
-// contents, and the length of these again for who comes from behind.
+// contents, and after them their length, for a walk from the end.
 func listpackEntry(s packed.Str) (n int) {
 	switch v := s.N; {
 	case s.IsInt() && v >= 0 && v <= 127:

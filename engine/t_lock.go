@@ -1,36 +1,35 @@
 package engine
 
-// A lock is held by one owner, or by several who share it, each under a lease.
+// One owner holds a lock, or several who share it, each under a lease.
 //
 //	AcquireLock ─▶ a fencing token, greater than all before it in this engine;
-//	               whoever guards a resource with it turns smaller ones away
+//	               the protected resource refuses smaller ones
 //	RenewLock   ─▶ another lease for the same token
 //	ReleaseLock, or the lease is over ─▶ the key goes with its last holder
 //
-// Nothing is kept of a lock that nobody holds. Who waits for one is kept by the
-// commands, in the key's line (wait.go).
+// The engine keeps nothing of a lock without holders. The commands keep the clients that
+// wait for a lock in the key's line (wait.go).
 
 func lockModule() module { return holdersModule("ebb-lock-", Lock) }
 
-// nextLease returns when the next lease ends. O(1).
+// nextLease returns the end of the lease that ends next. O(1).
 func (tx *Tx) nextLease(h *hit) int64 { return h.holders().earliest() }
 
-// lapseLock takes out everybody whose lease is over.
+// lapseLock removes all holders whose lease is over.
 func (tx *Tx) lapseLock(h *hit, key []byte) {
 	tx.lapseHolders(h, key, "lock.expired", func(b Holders, at int) {
 		tx.emit("LOCK.RELEASE", key, b.owner(at), tx.itoa(0, b.token(at)))
 	})
 }
 
-// AcquireLock asks for a lock in an owner's name; ok says whether the owner holds
-// it now.
+// AcquireLock requests a lock for an owner; ok reports whether the owner holds it now.
 //
-// An owner that holds it gets the same token and a new lease, whoever waits. If it
-// holds it alone and asks otherwise than before, the lock changes: from shared to
-// exclusive with a new token, because other holders may have had later ones; from
-// exclusive to shared with the same. One of several who share it does not get it
-// exclusively, and is not to wait for it either (Lease.Held). O(holders); allocates
-// nothing. Errors: ErrWrongType, ErrFull.
+// An owner that holds the lock gets the same token and a new lease, also while others
+// wait. If it is the only holder and requests the other mode, the lock changes: from
+// shared to exclusive with a new token, because other holders may have had later ones;
+// from exclusive to shared with the same. One of several holders who share the lock does
+// not get it exclusively, and must not wait for it either (Lease.Held). O(holders);
+// allocates nothing. Errors: ErrWrongType, ErrFull.
 func (tx *Tx) AcquireLock(key, owner []byte, o AcquireOptions) (g Lease, ok bool, err error) {
 	h, err := tx.leased(key, Lock)
 	if err != nil {
@@ -54,7 +53,7 @@ func (tx *Tx) AcquireLock(key, owner []byte, o AcquireOptions) (g Lease, ok bool
 	return g, ok, err
 }
 
-// lockFirst gives a lock to one who did not hold it.
+// lockFirst gives a lock to an owner that did not hold it.
 func (tx *Tx) lockFirst(h *hit, key, owner []byte, o *AcquireOptions) (Lease, error) {
 	who := Holder{owner, tx.newToken(o), tx.leaseEnd(o.Lease), 1}
 	mode := byte(0)
@@ -68,7 +67,7 @@ func (tx *Tx) lockFirst(h *hit, key, owner []byte, o *AcquireOptions) (Lease, er
 	return Lease{Token: who.Token, taken: 1}, nil
 }
 
-// lockAgain gives a lock to one who holds it.
+// lockAgain gives a lock to an owner that holds it.
 func (tx *Tx) lockAgain(h *hit, key []byte, at int, o *AcquireOptions) (g Lease, ok bool) {
 	b := h.holders()
 	if b.Shared() && !o.Shared {
@@ -89,7 +88,7 @@ func (tx *Tx) lockAgain(h *hit, key []byte, at int, o *AcquireOptions) (g Lease,
 	return g, true
 }
 
-// lockGranted logs and tells that a lock was granted.
+// lockGranted logs the grant of a lock and notifies its watchers.
 func (tx *Tx) lockGranted(key, owner []byte, token int64, o *AcquireOptions) {
 	if tx.db.logging.Load() {
 		lease, t, now := tx.itoa(0, o.Lease), tx.itoa(1, token), tx.itoa(2, tx.now)
@@ -121,8 +120,8 @@ func (tx *Tx) RenewLock(key, owner []byte, token, lease int64) (bool, error) {
 	return true, nil
 }
 
-// ReleaseLock gives a lock back and reports whether owner held it under this
-// token. Errors: ErrWrongType.
+// ReleaseLock releases a lock and reports whether owner held it under this token. Errors:
+// ErrWrongType.
 func (tx *Tx) ReleaseLock(key, owner []byte, token int64) (bool, error) {
 	h, at, err := tx.lockOf(key, owner, token)
 	if at < 0 {
@@ -140,8 +139,8 @@ func (tx *Tx) unlockedBy(h *hit, key []byte, at int) {
 	tx.letGo(h, key, at, "lock.release")
 }
 
-// ReturnLock gives back what AcquireLock granted to one who never heard of it, and
-// reports whether it did: not if the owner held the lock before, or has asked for
+// ReturnLock undoes a grant of AcquireLock whose reply did not reach its client, and
+// reports whether it did: not if the owner held the lock before, or has requested
 // something since.
 func (tx *Tx) ReturnLock(key, owner []byte, g Lease) bool {
 	h, at, _ := tx.lockOf(key, owner, g.Token)
@@ -152,7 +151,7 @@ func (tx *Tx) ReturnLock(key, owner []byte, g Lease) bool {
 	return true
 }
 
-// lockOf finds who holds a lock under a token; at is -1 if nobody does.
+// lockOf finds the holder of a lock under a token; at is -1 if there is none.
 func (tx *Tx) lockOf(key, owner []byte, token int64) (h hit, at int, err error) {
 	if h, err = tx.leased(key, Lock); err != nil {
 		return h, -1, err

@@ -107,7 +107,7 @@ func TestReturnedPermitsAreThoseThatWereTaken(t *testing.T) {
 			t.Error("what was asked for again went")
 		}
 		if !tx.ReturnPermits(key, owner, more) {
-			t.Error("what nobody heard of stays")
+			t.Error("a grant whose reply was lost stays")
 		}
 		if again := ask(1); tx.ReturnPermits(key, owner, again) {
 			t.Error("what was there before went")

@@ -53,7 +53,7 @@ type queueBox struct{ *delayq.Queue }
 
 func (tx *Tx) newQueue() *delayq.Queue { return delayq.New(tx.db.chunks, tx.db.seed) }
 
-// Clone implements box. It clones what is over too, as whoever replays COPY does.
+// Clone implements box. It clones expired jobs too, as a replay of COPY does.
 func (b queueBox) Clone(tx *Tx) (box, error) {
 	c := tx.newQueue()
 	c.Config, c.Totals = b.Config, b.Totals
@@ -135,7 +135,7 @@ type QueueAdd struct {
 	ID       []byte // nil: one is made of a new token
 	Payload  []byte
 	Due      int64 // ms since 1970; also in the past
-	Expire   int64 // ms after Due at which the job is dropped if nobody took it; 0: never
+	Expire   int64 // ms after Due at which the queue drops the job if no worker took it; 0: never
 	Priority uint8 // up to MaxPriority: of the jobs that are due the highest goes first
 	MaxLen   int64 // the job is refused if the queue holds so many; 0: what the queue says
 	// Unique is for how many ms after this nothing with the same id, or, if one is
@@ -155,9 +155,9 @@ func (a *QueueAdd) mark() []byte {
 	return append([]byte{'p'}, sum[:16]...)
 }
 
-// QueueAdd adds a job to a delay queue, which it creates if need be, and returns
-// its id, valid until the next call; added is false if there is a job with the id, or
-// if one like it was added less than Unique ago. O(log n). Errors: ErrWrongType,
+// QueueAdd adds a job to a delay queue, which it creates if need be, and returns its id,
+// valid until the next call. added is false if there is a job with the id, or if a
+// similar one was added less than Unique ago. O(log n). Errors: ErrWrongType,
 // ErrQueueFull, ErrFull.
 func (tx *Tx) QueueAdd(key []byte, a *QueueAdd) (id []byte, added bool, err error) {
 	h, q, err := tx.queue(key)
@@ -274,9 +274,9 @@ func (tx *Tx) logQueueAdd(key []byte, a *QueueAdd, token int64) {
 	tx.emitQueue("DQ.ADD", args...)
 }
 
-// QueueConfigure gives a queue a configuration, and creates the queue if there is
-// none. One that has no jobs, and is given the zero configuration, is removed.
-// O(1). Errors: ErrWrongType, ErrDeadLetter, ErrFull.
+// QueueConfigure sets the configuration of a queue, and creates the queue if there is
+// none. It removes a queue that has no jobs and gets the zero configuration. O(1).
+// Errors: ErrWrongType, ErrDeadLetter, ErrFull.
 func (tx *Tx) QueueConfigure(key []byte, c QueueConfig) error {
 	h, q, err := tx.queue(key)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 // The instant says when it was noticed. A job whose lease is over is due from the
 // ms after it on, whenever that was.
 
-// lapseQueue looks after a queue in which something is due: jobs whose leases are
-// over, jobs that have expired, marks; up to about budget of each. Those who wait
-// for jobs that have become due look again.
+// lapseQueue handles the due items of a queue: jobs whose leases are over, jobs that have
+// expired, marks; up to about budget of each. It wakes the clients that wait for jobs
+// that have become due.
 func (tx *Tx) lapseQueue(h *hit, key []byte, budget int) {
 	q := h.box().(queueBox).Queue
 	var seen [lapsedKinds]int
@@ -58,14 +58,14 @@ func (tx *Tx) lapseQueue(h *hit, key []byte, budget int) {
 // What lapseJob has done.
 const (
 	lapsedLease = iota // the job is due again
-	lapsedJob          // it is dropped, because nobody took it in time
+	lapsedJob          // the queue drops it, because no worker took it in time
 	lapsedDead         // it was delivered too often
 	lapseStuck         // nothing, for want of memory
 	lapsedKinds
 )
 
-// lapseJob settles one job whose time is over, and logs it. The table may have
-// changed: h is mended.
+// lapseJob settles one job whose time is over, and logs it. The table may have changed:
+// lapseJob updates h.
 func (tx *Tx) lapseJob(h *hit, key []byte, q *delayq.Queue, ref uint32) (what int) {
 	j := q.Job(ref)
 	if !j.Leased {
@@ -150,8 +150,8 @@ func (tx *Tx) findDeadLetters(key []byte, q *delayq.Queue, ref uint32) (dl *hit,
 // boundFull reports whether a queue's configuration keeps another job out.
 func (tx *Tx) boundFull(q *delayq.Queue) bool { return q.MaxLen > 0 && int64(q.Len()) >= q.MaxLen }
 
-// findPlainly is find that leaves alone what is due in the container: it is
-// called while another one is looked after.
+// findPlainly is find without the removal of due items in the container: callers are in
+// the middle of another container.
 func (tx *Tx) findPlainly(key []byte) (h hit) {
 	s, hash := tx.shardOf(key)
 	h.sh, h.h = tx.db.shards[s], hash

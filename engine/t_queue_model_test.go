@@ -175,7 +175,7 @@ func (m *queueModel) add(t *rapid.T) {
 			}
 		}
 	})
-	m.lapse() // what had expired when it was added, as soon as somebody looks
+	m.lapse() // the next look at the queue removes what had expired when it was added
 }
 
 func (m *queueModel) pop(t *rapid.T) {

@@ -2,15 +2,15 @@ package engine
 
 import "github.com/ebbdb/ebb/internal/delayq"
 
-// popDead is how many expired jobs a command drops, beyond what was due when it
-// came, before it gives up looking for one that is not: the reclaimer goes on.
+// popDead is the number of expired jobs that a command drops, beyond those that were due
+// at its start, before it gives up its search for a live one: the reclaimer continues.
 const popDead = 4096
 
-// QueuePop leases up to count jobs that are due, for so many ms, and calls visit
-// for each: the highest priority first, of one priority what is due first, of one
-// ms what was added first. It returns how many. Each has a token of its own, greater
-// than all before it. O(log n) for each. Errors: ErrWrongType; ErrFull, and then
-// fewer were leased than could have been.
+// QueuePop leases up to count due jobs, for so many ms, and calls visit for each: in the
+// order of priority, highest first, then of the due instant, then of the addition. It
+// returns their number. Each job has a token of its own, greater than all before it.
+// O(log n) for each. Errors: ErrWrongType; ErrFull, and then it has leased fewer than it
+// could have.
 func (tx *Tx) QueuePop(key []byte, count int, lease int64, visit func(Job)) (n int, err error) {
 	h, q, err := tx.queue(key)
 	if err != nil || q == nil {
@@ -60,8 +60,8 @@ func (c *Counters) delivered(j *Job, now int64) {
 	c.QueueLate.record(now - j.Due*1000)
 }
 
-// lentJob looks up a job that the caller has a lease on; q is nil if that is over,
-// or was never theirs.
+// lentJob looks up a job that the caller has a lease on; q is nil if the lease is over,
+// or was never the caller's.
 func (tx *Tx) lentJob(key, id []byte, token int64) (h hit, q *delayq.Queue, ref uint32, err error) {
 	h, q, err = tx.queue(key)
 	if q == nil || err != nil {
@@ -109,8 +109,8 @@ func (tx *Tx) QueueNack(key, id []byte, token, delay int64) (ok bool, err error)
 	return true, nil
 }
 
-// QueueExtend has a lease end so many ms from now, and reports whether it was the
-// caller's. O(log n). Errors: ErrWrongType, ErrFull.
+// QueueExtend sets the end of a lease to so many ms from now, and reports whether the
+// lease was the caller's. O(log n). Errors: ErrWrongType, ErrFull.
 func (tx *Tx) QueueExtend(key, id []byte, token, lease int64) (ok bool, err error) {
 	h, q, ref, err := tx.lentJob(key, id, token)
 	if q == nil {
@@ -124,9 +124,9 @@ func (tx *Tx) QueueExtend(key, id []byte, token, lease int64) (ok bool, err erro
 	return true, nil
 }
 
-// QueueReturn gives a job back that did not reach who took it: the delivery does
-// not count, and it is due as it was. It reports whether the lease was still that
-// one. O(log n). Errors: ErrWrongType, ErrFull.
+// QueueReturn returns a job whose reply did not reach the worker: the delivery does not
+// count, and the job is due as it was. It reports whether the lease was still that one.
+// O(log n). Errors: ErrWrongType, ErrFull.
 func (tx *Tx) QueueReturn(key, id []byte, token int64) (ok bool, err error) {
 	h, q, ref, err := tx.lentJob(key, id, token)
 	if q == nil {
@@ -140,8 +140,8 @@ func (tx *Tx) QueueReturn(key, id []byte, token int64) (ok bool, err error) {
 	return true, nil
 }
 
-// QueueCancel removes jobs, whatever their state: who has a lease on one loses it.
-// It returns how many there were. O(log n) for each. Errors: ErrWrongType.
+// QueueCancel removes jobs, whatever their state: a worker with a lease on one loses it.
+// It returns how many existed. O(log n) for each. Errors: ErrWrongType.
 func (tx *Tx) QueueCancel(key []byte, ids [][]byte) (n int, err error) {
 	h, q, err := tx.queue(key)
 	if err != nil || q == nil {

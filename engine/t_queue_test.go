@@ -37,7 +37,7 @@ func popJobs(t testing.TB, db *DB, n int, lease int64, visit func(Job)) int {
 	return n
 }
 
-// Jobs become ready without anybody's doing, so it does not matter how many do.
+// Jobs become ready without any work of the engine, so it does not matter how many do.
 func TestJobsThatFallDueTogetherNeedNoWork(t *testing.T) {
 	db, clock := openQueues(t)
 	addJobs(t, db, 50_000, 10)

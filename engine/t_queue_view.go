@@ -2,9 +2,9 @@ package engine
 
 import "github.com/ebbdb/ebb/internal/delayq"
 
-// QueuePeek visits up to count jobs that wait as they would be taken: those that
-// are due by priority and instant, then the others by instant. Nothing changes.
-// O(log n + count). Errors: ErrWrongType.
+// QueuePeek visits up to count waiting jobs in the order of their delivery: the due ones
+// by priority and instant, then the others by instant. It changes nothing. O(log n +
+// count). Errors: ErrWrongType.
 func (tx *Tx) QueuePeek(key []byte, count int, visit func(Job)) error {
 	q, err := tx.readQueue(key)
 	if err != nil || q == nil {
@@ -64,9 +64,8 @@ func (tx *Tx) seenQueue(q *delayq.Queue) (i QueueInfo) {
 	return i
 }
 
-// settledInfo corrects what is told of a queue on a replica, where nobody looks
-// after what is due. Where its dead letters go is not looked into: those of a
-// replica's come with the master's word.
+// settledInfo corrects the figures of a queue on a replica, which does not settle due
+// jobs. It does not follow dead letters: on a replica they come from the master.
 func (tx *Tx) settledInfo(q *delayq.Queue, i *QueueInfo) {
 	i.Oldest = q.OldestSettled(tx.ms)
 	q.Unsettled(tx.ms, func(_, was Job, f delayq.Fate) {

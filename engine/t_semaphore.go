@@ -5,32 +5,32 @@ import (
 	"strconv"
 )
 
-// A semaphore is permits, of which each owner holds some, under one lease and one
-// fencing token. How many there are in all is said by whoever asks for some, and
-// compared with what is held then; only that is kept.
+// A semaphore is a number of permits, of which each owner holds some, under one lease and
+// one fencing token. Each request names the limit of all permits, and the engine compares
+// it with the permits in use then; it keeps only these.
 
-// MaxPermits is the most permits that an owner may hold.
+// MaxPermits is the number of permits that an owner may hold at most.
 const MaxPermits = math.MaxInt32
 
 func semaphoreModule() module { return holdersModule("ebb-semph", Semaphore) }
 
-// nextPermit returns when the next lease ends. O(1).
+// nextPermit returns the end of the lease that ends next. O(1).
 func (tx *Tx) nextPermit(h *hit) int64 { return h.holders().earliest() }
 
-// lapseSemaphore takes out everybody whose lease is over.
+// lapseSemaphore removes all holders whose lease is over.
 func (tx *Tx) lapseSemaphore(h *hit, key []byte) {
 	tx.lapseHolders(h, key, "sem.expired", func(b Holders, at int) {
 		tx.emit("SEM.RELEASE", key, b.owner(at), []byte("COUNT"), tx.itoa(0, b.count(at)))
 	})
 }
 
-// AcquirePermits asks for an owner to hold n permits of a semaphore, above 0 and at
-// most MaxPermits, of which there are limit in all; ok says whether it does now.
+// AcquirePermits requests that an owner hold n permits of a semaphore, above 0 and at
+// most MaxPermits, of limit in all; ok reports whether it does now.
 //
-// An owner that holds as many gets the same token and a new lease, whoever waits,
-// and keeps what it holds beyond n. One that holds fewer gets the difference if
-// that is free, with the same token. O(holders); allocates nothing.
-// Errors: ErrWrongType, ErrFull.
+// An owner that holds as many gets the same token and a new lease, also while others
+// wait, and keeps what it holds beyond n. An owner that holds fewer gets the difference
+// if that is free, with the same token. O(holders); allocates nothing. Errors:
+// ErrWrongType, ErrFull.
 func (tx *Tx) AcquirePermits(key, owner []byte, n, limit int64, o AcquireOptions) (g Lease, ok bool, err error) {
 	h, err := tx.leased(key, Semaphore)
 	if err != nil {
@@ -72,7 +72,7 @@ func (tx *Tx) takeMore(h *hit, key []byte, at int, more int64, o *AcquireOptions
 	return g
 }
 
-// permitsGranted logs and tells that permits were granted.
+// permitsGranted logs the grant of permits and notifies the key's watchers.
 func (tx *Tx) permitsGranted(key, owner []byte, n, limit, token int64, o *AcquireOptions) {
 	if tx.db.logging.Load() {
 		var now [24]byte
@@ -105,8 +105,8 @@ func (tx *Tx) RenewPermits(key, owner []byte, lease int64) (bool, error) {
 	return true, nil
 }
 
-// ReleasePermits gives back up to n permits of an owner's and reports whether it
-// held any. Errors: ErrWrongType.
+// ReleasePermits releases up to n permits of an owner and reports whether it held any.
+// Errors: ErrWrongType.
 func (tx *Tx) ReleasePermits(key, owner []byte, n int64) (bool, error) {
 	h, err := tx.leased(key, Semaphore)
 	if err != nil {
@@ -135,9 +135,9 @@ func (tx *Tx) giveBack(h *hit, key, owner []byte, at int, n int64) {
 	tx.changed(key, EventModule, "sem.release")
 }
 
-// ReturnPermits gives back what AcquirePermits granted to one who never heard of
-// it, and reports whether it did: not if nothing was taken, or the owner has asked
-// for something since.
+// ReturnPermits undoes a grant of AcquirePermits whose reply did not reach its client,
+// and reports whether it did: not if the grant took nothing, or the owner has requested
+// something since.
 func (tx *Tx) ReturnPermits(key, owner []byte, g Lease) bool {
 	h, err := tx.leased(key, Semaphore)
 	if err != nil {

@@ -24,7 +24,7 @@ func (tx *Tx) newSetTable() setTable {
 	return setTable{dict.New(dict.Config{Memory: tx.db.chunks, Seed: tx.db.seed})}
 }
 
-// Clone implements box. It clones the dead too, as whoever replays COPY does.
+// Clone implements box. It clones dead items too, as a replay of COPY does.
 func (t setTable) Clone(tx *Tx) (box, error) {
 	c := tx.newSetTable()
 	for it := range t.Iter(0) {
@@ -36,9 +36,9 @@ func (t setTable) Clone(tx *Tx) (box, error) {
 	return c, nil
 }
 
-// SAdd adds members to a set and returns how many of them are new. O(1) for each
-// in a large set; it allocates nothing. Errors: ErrWrongType; ErrFull, and the
-// members before the one that did not fit are added.
+// SAdd adds members to a set and returns how many of them are new. O(1) for each in a
+// large set; it allocates nothing. Errors: ErrWrongType; ErrFull, and the members before
+// the one that did not fit are added.
 func (tx *Tx) SAdd(key []byte, members [][]byte) (added int, err error) {
 	h, err := tx.container(key, Set)
 	if err != nil {
@@ -77,8 +77,7 @@ func (tx *Tx) emitRevived(key []byte, members [][]byte) {
 	}
 }
 
-// SRem removes members and returns how many were there. A set that becomes empty
-// is removed.
+// SRem removes members and returns how many existed. It removes a set that becomes empty.
 func (tx *Tx) SRem(key []byte, members [][]byte) (n int, err error) {
 	h, err := tx.container(key, Set)
 	if err != nil || h.r == nil {
@@ -128,9 +127,9 @@ func (tx *Tx) remove(h *hit, members [][]byte) (n int) {
 	return n
 }
 
-// SMove moves a member from one set to another and reports whether it was there.
-// It has no deadline then. O(1). Errors: ErrWrongType, for the destination only
-// if there is a source; ErrFull.
+// SMove moves a member from one set to another and reports whether it existed. It clears
+// the member's deadline. O(1). Errors: ErrWrongType, for the destination only if there is
+// a source; ErrFull.
 func (tx *Tx) SMove(from, to, member []byte) (bool, error) {
 	src, err := tx.container(from, Set)
 	if err != nil || src.r == nil {
@@ -178,8 +177,8 @@ func (tx *Tx) SMove(from, to, member []byte) (bool, error) {
 	return true, nil
 }
 
-// SPop removes a member, each with the same chance, and returns it, appended to
-// dst; ok is false if there is none. It allocates nothing but for dst.
+// SPop removes a member, each with the same probability, and returns it, appended to dst;
+// ok is false if there is none. It allocates nothing but for dst.
 func (tx *Tx) SPop(key, dst []byte) (member []byte, ok bool, err error) {
 	h, err := tx.container(key, Set)
 	if err != nil || h.r == nil {

@@ -2,7 +2,7 @@ package engine
 
 import "github.com/ebbdb/ebb/internal/packed"
 
-// Deadlines of the members of sets; mapped.go does what hashes do alike.
+// Deadlines of the members of sets; t_keyed.go has the code that sets share with hashes.
 
 // SExpire gives members of a set a deadline in ms since 1970, as far as the
 // condition allows it, and calls visit for each with ItemMissing, ItemRefused,
@@ -123,7 +123,7 @@ func (a *adding) add(member []byte) error {
 	return nil
 }
 
-// settle logs what has been done, and tells whoever listens.
+// settle logs the changes and sends their events.
 func (a *adding) settle() {
 	tx := a.tx
 	if len(a.added) > 0 {
@@ -138,8 +138,8 @@ func (a *adding) settle() {
 	tx.persisted(&membersOf, a.h, a.key, a.untimed)
 }
 
-// addAndGone adds members with a deadline that has passed, and returns how many
-// were not there: those that are there go, and whoever listens hears of both.
+// addAndGone adds members with a deadline that has passed, and returns how many did not
+// exist. It removes those that existed, and sends both events.
 func (tx *Tx) addAndGone(h *hit, key []byte, members [][]byte, o ItemOptions) (added int) {
 	var gone [][]byte
 	fresh := map[string]bool{}

@@ -8,7 +8,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// str looks up a key that must hold a string, or nothing.
+// str looks up a key that must have a string, or be missing.
 func (tx *Tx) str(key []byte) (hit, error) {
 	h := tx.find(key)
 	if h.r != nil && h.r.Kind() != String {
@@ -286,7 +286,7 @@ func (tx *Tx) rekeep(h *hit, key, val []byte, flags uint8) error {
 	return nil
 }
 
-// putOwned is put for a value that nobody else uses: a long one is taken over
+// putOwned is put for a value that has no other user: the engine takes a long one over
 // without a copy.
 func (tx *Tx) putOwned(h *hit, key, val []byte, s spec) error {
 	if len(val) <= arena.MaxRecord {

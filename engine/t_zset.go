@@ -14,8 +14,8 @@ import (
 // Members are ordered by score, and by their bytes where scores are equal. Each
 // can have a deadline: another score keeps it, removing the member ends it.
 //
-// Commands that write, or that address by rank, first remove the members that
-// are due, so that ranks mean the same to who replays the effects.
+// Commands that write, or that address by rank, first remove the due members, so that
+// ranks mean the same in a replay of the effects.
 
 // zsetTree is a large sorted set.
 type zsetTree struct{ *ordered.Set }
@@ -32,7 +32,7 @@ func (t zsetTree) Reap(now int64, budget int, fire func(dict.Item)) int {
 	return t.Set.Reap(now, budget, func(e ordered.Entry) { fire(dict.Item{Key: e.Member, Deadline: e.Deadline}) })
 }
 
-// Clone implements box. It clones the dead too, as whoever replays COPY does.
+// Clone implements box. It clones dead items too, as a replay of COPY does.
 func (t zsetTree) Clone(tx *Tx) (box, error) {
 	c := tx.newZSetTree()
 	for w := t.WalkFrom(ordered.Start, 0); w.Next(); {

@@ -2,8 +2,8 @@ package engine
 
 import "strconv"
 
-// ZRemRange removes the members of a range, whose Rev and Limited do not matter,
-// and returns how many they were. O(log n) for each. Errors: ErrWrongType.
+// ZRemRange removes the members of a range, and returns their number. It ignores Rev and
+// Limited. O(log n) for each. Errors: ErrWrongType.
 func (tx *Tx) ZRemRange(key []byte, r *ZRange) (n int, err error) {
 	h, err := tx.writeZSet(key)
 	if err != nil || h.r == nil {
@@ -37,9 +37,9 @@ func (tx *Tx) zcut(h *hit, v ZSetView, first, n int) (left int) {
 	return left
 }
 
-// emitRemRange logs the removal of n members from a rank on. A range by members
-// means something where all scores are equal; elsewhere everybody's answer is
-// another, and the ranks say it.
+// emitRemRange logs the removal of n members from a rank on. A range by members is
+// defined only if all scores are equal; otherwise the result depends on the
+// implementation, so the effect names ranks.
 func (tx *Tx) emitRemRange(key []byte, r *ZRange, v *ZSetView, first, n int) {
 	if !tx.db.logging.Load() {
 		return

@@ -7,17 +7,18 @@ import (
 	"github.com/ebbdb/ebb/internal/wheel"
 )
 
-// What falls due inside containers.
+// Items of containers that fall due.
 //
 //	a command sets an item's deadline ─▶ Tx.date: the record gets an entry in the
 //	                                      space's second wheel (rec.next), at the
 //	                                      container's next deadline
-//	time passes ─▶ the reclaimer, or whoever looks the key up ─▶ Tx.lapse: what is
-//	               due goes, in slices, with its effects, events and statistics
+//	time passes ─▶ the reclaimer, or a command that finds the key ─▶ Tx.lapse:
+//	               it removes due items, in slices, with their effects, events
+//	               and statistics
 //
-// The entry may be early, because nobody moves it when the item that it stood for
-// goes first; it is never late. A container has one from the first deadline in it
-// on, unless the key's own deadline comes before.
+// The entry may be early, because it stays where it is when the item that it stood for
+// goes first; it is never late. A container has an entry from its first deadline on,
+// unless the key's own deadline comes before.
 
 // Level is what a deadline belongs to.
 type Level uint8
@@ -224,10 +225,10 @@ const (
 	lapseWhole = 4096
 )
 
-// lapse removes up to about budget items of a container that are due, sets the
-// time for the next, and reports whether there are more that are due now. If
-// nothing is left the key is gone, and h.r is nil. It logs, counts, and tells
-// whoever listens. key is the key's name, not in the engine's memory.
+// lapse removes up to about budget due items of a container, sets the time for the next,
+// and reports whether there are more that are due now. If nothing is left, lapse removes
+// the key, and h.r is nil. It logs, counts, and sends events. key is the key's name, not
+// in the engine's memory.
 func (tx *Tx) lapse(h *hit, key []byte, budget int) (more bool) {
 	if tx.lapseWholly(h, key) {
 		return false

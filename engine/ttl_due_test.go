@@ -33,7 +33,8 @@ func (c *readClock) Micros() int64 {
 	return c.look()
 }
 
-// pass lets time go by on both clocks, in the steps in which somebody looks.
+// pass lets time go by on both clocks, in the steps in which an engine looks at its
+// clock.
 func (s *steppedDB) pass(d time.Duration) {
 	for left := d.Microseconds(); left > 0; {
 		n := min(left, checkEvery)

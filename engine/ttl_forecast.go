@@ -136,7 +136,7 @@ func (f *Forecast) record(tx *Tx, sp *space, ref arena.Ref, match func([]byte) b
 	}
 	h := hit{sh: sp.sh, sp: sp, r: r}
 	switch k := r.Kind(); {
-	case r.nextAt() == 0, k == Limiter: // nothing, or somebody is to be woken
+	case r.nextAt() == 0, k == Limiter: // nothing, or only a wake-up of waiting clients
 	case k == Lock, k == Semaphore, k == DelayQueue:
 		f.add(tx.nextFrom(&h, f.From))
 	default:

@@ -24,8 +24,8 @@ const (
 	considerIn    = 50
 	// compactItems is how many records one slice of compaction moves.
 	compactItems = 64
-	// heldPause is how long a reclaimer stays away from a shard that others
-	// hold: much longer than a command takes, much shorter than anybody notices.
+	// heldPause is how long a reclaimer stays away from a locked shard: much longer than
+	// a command takes, much shorter than a noticeable delay.
 	heldPause = 200 * time.Microsecond
 	// freeChunks is how many chunks of a container are freed between two looks
 	// at the clock: a few us.
@@ -34,8 +34,8 @@ const (
 	trimSlabs = 8
 )
 
-// Reclaimer removes what has expired in its shards, compacts them, and gives
-// idle memory back, in slices. Run is called by one goroutine at a time.
+// Reclaimer removes the expired keys and items of its shards, compacts the shards, and
+// gives idle memory back, in slices. One goroutine at a time calls Run.
 type Reclaimer struct {
 	db     *DB
 	shards []*shard
@@ -53,8 +53,8 @@ type Reclaimer struct {
 	name  []byte // of the container that is looked after
 }
 
-// Reclaimer returns the i-th of Options.Reclaimers. wake is called, from any
-// goroutine, when work has come up that is earlier than what Run last said.
+// Reclaimer returns the i-th of Options.Reclaimers. The engine calls wake, from any
+// goroutine, when work has come up that is earlier than the result of the last Run.
 func (db *DB) Reclaimer(i int, wake func()) *Reclaimer {
 	r := db.reclaimers[i]
 	r.wakeFn.Store(&wake)
@@ -69,10 +69,10 @@ func (r *Reclaimer) wake() {
 	}
 }
 
-// Run does a slice of what is due and returns how long, in time, the caller may
-// sleep before it calls Run again: 0 if there is more to do now, less than 0 if
-// there is nothing to wait for. It takes some 150 us at most, and lets go of a
-// shard at once when somebody else wants it.
+// Run does a slice of the due work and returns how long, in time, the caller may sleep
+// before it calls Run again: 0 if there is more to do now, less than 0 if there is
+// nothing to wait for. It takes some 150 us at most, and unlocks a shard at once when a
+// transaction wants it.
 func (r *Reclaimer) Run() time.Duration {
 	r.plan.Store(0)
 	now := r.db.clock.Micros()
@@ -271,9 +271,8 @@ func (sh *shard) compact() bool {
 	return false
 }
 
-// clean frees large containers that are gone, and compacts wasteful ones, until
-// end (us) or until somebody waits for the shard. It reports whether there is
-// more.
+// clean frees large containers that are gone, and compacts wasteful ones, until end (us)
+// or until a transaction waits for the shard. It reports whether there is more.
 func (sh *shard) clean(tx *Tx, end int64) (more bool) {
 	stop := func() bool { return tx.wanted() || sh.db.clock.Micros() >= end }
 	for n := len(sh.lazyFree); n > 0; n = len(sh.lazyFree) {

@@ -17,13 +17,13 @@ import (
 //	the transaction ends ─▶ Tx.Tell ◀──┘ an XADD to the rule's stream for each,
 //	                                     before those who wait are served
 //
-// So an entry is written in the transaction that removes what has expired, and
-// there is exactly one for each rule and expiry, whoever comes first. For that the
-// streams' shards have to be held: the reclaimer locks them from the start, and
-// who finds under its locks that something is due begins again with them
-// (lock_escalation.go). The rules of all databases are one immutable book, which is
-// exchanged while all shards are locked: without rules they cost one atomic read
-// where something is dead, and one where a transaction begins.
+// So the transaction that removes an expired item also writes its entry, and there is
+// exactly one entry for each rule and expiration, whether a command or the reclaimer
+// removes the item. For that the transaction must hold the streams' shards. The reclaimer
+// locks them from the start; a command that finds a due item under its own locks begins
+// again with the streams' shards (lock_escalation.go). The rules of all databases are one
+// immutable book, which the engine exchanges with all shards locked: without rules they
+// cost one atomic read for each dead item, and one at the start of a transaction.
 
 // LevelSet is a set of levels.
 type LevelSet uint8
@@ -189,10 +189,10 @@ func (tx *Tx) pairs(dst [][]byte, f *firing) [][]byte {
 // maxFired is how many bytes of copies a transaction keeps for the next one.
 const maxFired = 1 << 20
 
-// Tell writes the entries of what has expired in the transaction so far, in the
-// order in which it went. The end of the transaction does it; who runs several
-// commands in one calls it between them, so that each finds what those before it
-// would have left. Nothing of the engine's memory may be in use.
+// Tell writes the entries of the expirations in the transaction so far, in their order.
+// The end of the transaction calls it. A caller that runs several commands in one
+// transaction calls it between them, so that each command finds what those before it
+// would have left. No bytes of the engine's memory may be in use.
 func (tx *Tx) Tell() {
 	if len(tx.fired) == 0 {
 		return

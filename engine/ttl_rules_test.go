@@ -293,7 +293,7 @@ func TestEntryWhoseStreamIsNotHeldComesInATransactionOfItsOwn(t *testing.T) {
 	clock.Advance(11 * time.Millisecond)
 	tx := db.txs.Get().(*Tx)
 	s, _ := db.shardOf([]byte("k"))
-	tx.begin(0, 1<<s, true) // as nobody does
+	tx.begin(0, 1<<s, true) // as no caller does
 	tx.Exists([]byte("k"))
 	tx.Commit()
 	do(db, func(tx *Tx) {

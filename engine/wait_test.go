@@ -33,7 +33,7 @@ type delayed struct {
 
 func (d delayed) Afterwards(run func()) { *d.runs = append(*d.runs, run) }
 
-// lines is an engine with who waits in it.
+// lines is an engine with the clients that wait in it.
 type lines struct {
 	db   *DB
 	got  []string
