@@ -14,10 +14,10 @@ import (
 //
 //	form 1 │ epoch 7 │ limit 8 │ period, us 8 │ three numbers of the algorithm's │ tail
 //
-//	gcra    burst, theoretical arrival time (us, and a fraction of one)   limiter_gcra.go
-//	window  start of the window, taken in the one before, taken in it     limiter_window.go
-//	fixed   the same without the one before                               limiter_window.go
-//	log     taken within the period, and each grant in the tail           limiter_log.go
+//	gcra    burst, theoretical arrival time (us, and a fraction of one)   t_limiter_gcra.go
+//	window  start of the window, taken in the one before, taken in it     t_limiter_window.go
+//	fixed   the same without the one before                               t_limiter_window.go
+//	log     taken within the period, and each grant in the tail           t_limiter_log.go
 //
 //	Take: find the key ─▶ limiter.load ─▶ adopt the call's parameters ─▶ ask
 //	                      ─▶ allowed: take, store in place, the key's deadline
