@@ -10,7 +10,6 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/drivertest"
-	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/server"
 )
 
@@ -51,16 +50,6 @@ func ebbServer(t testing.TB) (addr string) {
 		}
 	})
 	return ln.Addr().String()
-}
-
-// servers are what a client of the Redis protocol must not be able to tell
-// apart.
-var servers = []struct {
-	name  string
-	start func(t testing.TB) string
-}{
-	{"ebb", ebbServer},
-	{"redis-server", func(t testing.TB) string { return realserver.Start(t, "redis-server") }},
 }
 
 // check fails the test unless got is want and err nil.
