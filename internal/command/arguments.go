@@ -24,7 +24,7 @@ const (
 	errTimeoutBefore = ReplyError("ERR timeout is negative")
 )
 
-// parseTwo reads two integers: the bounds of a range, an offset and a count.
+// ParseTwo reads two integers: the bounds of a range, an offset and a count.
 func ParseTwo(a, b []byte) (first, second int64, err error) {
 	first, ok := resp.ParseInt(a)
 	second, also := resp.ParseInt(b)
@@ -34,7 +34,7 @@ func ParseTwo(a, b []byte) (first, second int64, err error) {
 	return first, second, nil
 }
 
-// parseLimit reads the options of commands that count an intersection: LIMIT,
+// ParseLimit reads the options of commands that count an intersection: LIMIT,
 // which may be given again; 0 is none.
 func ParseLimit(args [][]byte) (limit int64, err error) {
 	for ; len(args) > 0; args = args[2:] {
@@ -50,9 +50,9 @@ func ParseLimit(args [][]byte) (limit int64, err error) {
 }
 
 const (
-	// maxDraw is the most items that a command picks with repetitions.
+	// MaxDraw is the most items that a command picks with repetitions.
 	MaxDraw = 1 << 27
-	// maxDrawBytes is how large their reply may be in memory, or as large as the whole
+	// MaxDrawBytes is how large their reply may be in memory, or as large as the whole
 	// value: a count is nine bytes, and its product with a member has no limit.
 	MaxDrawBytes = 64 << 20
 	// drawnBytes is what an item takes up in a reply beside its bytes, at least: "$1", and
@@ -64,17 +64,17 @@ const (
 
 const ErrDrawSize = ReplyError("ERR the reply of the count given would be larger than 64 MB and than the value: give a count nearer to 0")
 
-// drawErrors documents errDrawSize, for the commands that pick items with repetitions.
+// DrawErrors documents errDrawSize, for the commands that pick items with repetitions.
 var DrawErrors = []string{string(ErrDrawSize) + ": the count is negative, and asks for so many items"}
 
-// drawing measures the reply of a command that picks items with repetitions.
+// Drawing measures the reply of a command that picks items with repetitions.
 type Drawing struct {
 	c    *Ctx
 	n    int // so far
 	most int
 }
 
-// draw picks n items of the first key in parts: pick picks as many as it is told, and
+// Draw picks n items of the first key in parts: pick picks as many as it is told, and
 // asks room before it replies one. The error takes the place of the reply where that
 // is too large; where it is beyond the client's output limit the connection is closed
 // as well.
@@ -98,7 +98,7 @@ func (c *Ctx) Draw(n int, pick func(d *Drawing, n int)) error {
 // drawMeasured is from which size on the output limit is asked about, as for other replies.
 const drawMeasured = 16 << 10
 
-// room reports whether an item of n bytes, of one part or two, is to be replied. The first
+// Room reports whether an item of n bytes, of one part or two, is to be replied. The first
 // one is.
 func (d *Drawing) Room(n int) bool {
 	if d.n > d.most {
@@ -108,7 +108,7 @@ func (d *Drawing) Room(n int) bool {
 	return d.n <= d.most || d.n == n+drawnBytes
 }
 
-// parseDraw reads "count [option]", behind the key, of a command that picks
+// ParseDraw reads "count [option]", behind the key, of a command that picks
 // items at random; a negative count allows repetitions. values says whether the
 // option was there.
 func ParseDraw(args [][]byte, option string) (n int64, values bool, err error) {
@@ -127,19 +127,19 @@ func ParseDraw(args [][]byte, option string) (n int64, values bool, err error) {
 	return n, values, nil
 }
 
-// manyPop is what LMPOP and ZMPOP ask for.
+// ManyPop is what LMPOP and ZMPOP ask for.
 type ManyPop struct {
 	Keys  [][]byte
 	Last  bool // from the tail, or the highest
 	Count int64
 }
 
-// manyPopArgs is the grammar of manyPop; where is that of the end to pop from.
+// ManyPopArgs is the grammar of manyPop; where is that of the end to pop from.
 func ManyPopArgs(where Arg) []Arg {
 	return []Arg{Count("numkeys"), ManyKeys("key", Access|Delete), where, Opt(TokenArg("COUNT", Int("count")))}
 }
 
-// parseManyPop reads "numkeys key ... end [COUNT n]", where end is first or last.
+// ParseManyPop reads "numkeys key ... end [COUNT n]", where end is first or last.
 func ParseManyPop(args [][]byte, first, last string) (m ManyPop, err error) {
 	n, ok := resp.ParseInt(args[0])
 	switch {
@@ -165,13 +165,13 @@ func ParseManyPop(args [][]byte, first, last string) (m ManyPop, err error) {
 	return m, nil
 }
 
-// countTo returns n as an int within MaxInt32 of 0: as far as items are counted.
+// CountTo returns n as an int within MaxInt32 of 0: as far as items are counted.
 func CountTo(n int64) int { return int(max(min(n, math.MaxInt32), -math.MaxInt32)) }
 
 // maxWait is the longest time to wait in ms: some 290,000 years.
 const maxWait = math.MaxInt64 / 1000
 
-// parseTimeout reads a timeout in seconds, which may have a fraction, and returns
+// ParseTimeout reads a timeout in seconds, which may have a fraction, and returns
 // milliseconds, rounded up; 0 is for ever.
 func ParseTimeout(b []byte) (ms int64, err error) {
 	f, ok := resp.ParseDouble(b)
@@ -186,7 +186,7 @@ func ParseTimeout(b []byte) (ms int64, err error) {
 	return int64(math.Ceil(f * 1000)), nil
 }
 
-// parseMillis reads a time in whole milliseconds that is not negative.
+// ParseMillis reads a time in whole milliseconds that is not negative.
 func ParseMillis(b []byte) (ms int64, err error) {
 	ms, ok := resp.ParseInt(b)
 	switch {
@@ -198,7 +198,7 @@ func ParseMillis(b []byte) (ms int64, err error) {
 	return ms, nil
 }
 
-// parseBlock reads a timeout in milliseconds, as BLOCK takes it; 0 is for ever.
+// ParseBlock reads a timeout in milliseconds, as BLOCK takes it; 0 is for ever.
 func ParseBlock(b []byte) (ms int64, err error) {
 	if ms, err = ParseMillis(b); ms >= maxWait {
 		return 0, ErrTimeoutRange

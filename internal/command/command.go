@@ -287,7 +287,7 @@ func writeInfos(w *resp.Writer, specs []*Spec) {
 	}
 }
 
-// writeInfo writes the ten elements of COMMAND INFO.
+// WriteInfo writes the ten elements of COMMAND INFO.
 func WriteInfo(s *Spec, w *resp.Writer) {
 	w.Array(10)
 	w.BulkString(s.Name)
@@ -382,7 +382,7 @@ func writeIntPair(w *resp.Writer, key string, value int) {
 	w.Int(int64(value))
 }
 
-// writeDocs writes a name and the map that COMMAND DOCS gives for it.
+// WriteDocs writes a name and the map that COMMAND DOCS gives for it.
 func WriteDocs(s *Spec, w *resp.Writer) {
 	w.BulkString(s.Name)
 	at := w.MapLater()

@@ -191,7 +191,7 @@ func WrongArity(s *Spec) error {
 	return ReplyError("ERR wrong number of arguments for '" + s.Name + "' command")
 }
 
-// clip is what C's "%.128s" prints of a buffer: it ends at a zero byte.
+// Clip is what C's "%.128s" prints of a buffer: it ends at a zero byte.
 func Clip(b []byte, n int) []byte {
 	if len(b) > n {
 		b = b[:n]
@@ -204,7 +204,7 @@ func Clip(b []byte, n int) []byte {
 	return b
 }
 
-// oneLine keeps a client's bytes from ending the reply early.
+// OneLine keeps a client's bytes from ending the reply early.
 func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\r' || r == '\n' {

@@ -58,7 +58,7 @@ var wireErrors = []struct {
 // to know: a type or a version that ebb does not read.
 func telling(err error) bool { return err == engine.ErrPayload || err == engine.ErrBadFormat }
 
-// wireText returns the text of an error reply.
+// WireText returns the text of an error reply.
 func WireText(err error) string {
 	var r ReplyError
 	if errors.As(err, &r) {

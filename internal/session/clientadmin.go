@@ -114,7 +114,7 @@ func runClientPause(c *command.Ctx) error {
 	}
 	ms, err := command.ParseMillis(c.Args[2])
 	switch {
-	case err == command.ErrTimeoutRange: // longer than anybody lives
+	case err == command.ErrTimeoutRange: // longer than a human life
 		ms = math.MaxInt64
 	case err != nil:
 		return err

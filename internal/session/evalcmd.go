@@ -116,7 +116,7 @@ func runEval(c *command.Ctx) error {
 // running script does, and can be killed like one.
 const longScript = 16 << 10
 
-// script is the script that EVAL is given.
+// scriptOf is the script that EVAL is given.
 func scriptOf(c *command.Ctx) (*script.Script, error) {
 	text := c.Args[1]
 	if len(text) < longScript {

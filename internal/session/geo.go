@@ -20,7 +20,7 @@ func unitArg() command.Arg {
 	return command.OneOf("unit", command.Token("M"), command.Token("KM"), command.Token("FT"), command.Token("MI"))
 }
 
-// place reads a longitude and a latitude.
+// placeArgs reads a longitude and a latitude.
 func placeArgs(args [][]byte) (lon, lat float64, err error) {
 	lon, ok := resp.ParseDouble(args[0])
 	lat, also := resp.ParseDouble(args[1])

@@ -405,7 +405,7 @@ func runGeoSearchStore(c *command.Ctx) error {
 	return geoSearch(c, &g, "geosearchstore")
 }
 
-// geoRadius runs GEORADIUS and its kin, whose radius is the argument at.
+// runGeoRadiusAs runs GEORADIUS and its kin, whose radius is the argument at.
 func runGeoRadiusAs(c *command.Ctx, store bool, at int) error {
 	var g geoArgs
 	err := g.look(c, c.Args[1])

@@ -34,7 +34,7 @@ const (
 	errNumIDsMatch     = command.ReplyError("ERR The `numids` parameter must match the number of arguments")
 )
 
-// streamErrors says what the engine's errors read in stream commands.
+// streamError returns the wire error that a stream command replies for an error of the engine.
 func streamError(err error) error {
 	switch err {
 	case engine.ErrStreamOrder:

@@ -295,7 +295,7 @@ func runXRead(c *command.Ctx) error {
 	return c.Block(command.Wait{Keys: r.keys, Kinds: engine.KindsOf(engine.Stream), Millis: r.block, Passable: true})
 }
 
-// after returns the id behind which to read.
+// afterID returns the id behind which to read.
 func afterID(c *command.Ctx, key, id []byte) (after engine.StreamID, err error) {
 	if c.Waited() {
 		after, _ = parseStreamID(id, 0)

@@ -265,7 +265,7 @@ func (x *increx) runFloat(c *command.Ctx, life engine.Life) error {
 	return nil
 }
 
-// number replies a decimal number: a double in RESP3, else a string.
+// replyNumber replies a decimal number: a double in RESP3, else a string.
 func replyNumber(c *command.Ctx, text []byte) {
 	f, ok := resp.ParseDouble(text)
 	if c.Out.Proto == 3 && ok {
