@@ -234,7 +234,7 @@ func TestACorruptByteInTheMiddleIsFound(t *testing.T) {
 	middle := func(b []byte) int { return len(b) / 2 }
 	damage("*.base.rdb", middle, "offset", "ebb check")
 	length := func(b []byte) int { return len(b)/2 + bytes.Index(b[len(b)/2:], []byte("\r\n$100")) + 3 }
-	damage("*.incr.aof", length, "good up to", "ebb check", "copy it")
+	damage("*.incr.aof", length, "good up to", "ebb check", "copy the file")
 	f.again()
 }
 
