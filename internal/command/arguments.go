@@ -24,6 +24,14 @@ const (
 	errTimeoutBefore = ReplyError("ERR timeout is negative")
 )
 
+// BoolToInt returns 1 for true and 0 for false, as most commands reply them.
+func BoolToInt(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // ParseTwo reads two integers: the bounds of a range, an offset and a count.
 func ParseTwo(a, b []byte) (first, second int64, err error) {
 	first, ok := resp.ParseInt(a)

@@ -122,6 +122,13 @@ func (c *Ctx) Long(n int) error {
 	return nil
 }
 
+// WalkBytes is what one byte of a large container costs a walk over its items, in bytes of
+// memory: the walk goes through a table, and each item is written by itself.
+const WalkBytes = 8
+
+// LongWalk is Long for a command that walks over all items of a container.
+func (c *Ctx) LongWalk(key []byte) error { return c.Long(c.Tx.ValueSize(key) * WalkBytes) }
+
 // Now is the command's instant in microseconds since 1970.
 func (c *Ctx) Now() int64 {
 	if c.Tx != nil && c.Tx.Begun() {

@@ -28,6 +28,11 @@ const (
 	ErrBadFormat  = ReplyError("ERR Bad data format")
 )
 
+// ErrNoDatabases is the error of a command on several databases, in cluster mode.
+func ErrNoDatabases(what string) error {
+	return ReplyError("ERR " + what + " is not allowed in cluster mode")
+}
+
 // wireErrors says what the engine's errors read on the wire.
 var wireErrors = []struct {
 	err  error

@@ -421,7 +421,7 @@ func fieldType(a []byte) (signed bool, width uint8, err error) {
 	}
 	signed = a[0] == 'i'
 	n, ok := resp.ParseInt(a[1:])
-	if !ok || n < 1 || n > 63+b2i(signed) {
+	if !ok || n < 1 || n > 63+command.BoolToInt(signed) {
 		return false, 0, errFieldType
 	}
 	return signed, uint8(n), nil

@@ -427,7 +427,7 @@ func describe(c *command.Ctx, b []byte, s *Session) []byte {
 	f.num("rbs", 0)
 	f.num("rbp", 0)
 	f.num("obl", 0)
-	f.num("oll", b2i(mem.out > 0))
+	f.num("oll", command.BoolToInt(mem.out > 0))
 	f.num("omem", mem.out)
 	f.num("tot-mem", mem.total())
 	f.text("events", "r")

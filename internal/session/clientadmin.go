@@ -189,6 +189,6 @@ func runClientUnblock(c *command.Ctx) error {
 		}
 	}
 
-	c.Out.Int(b2i(done))
+	c.Out.Int(command.BoolToInt(done))
 	return nil
 }

@@ -63,11 +63,6 @@ func (s *Service) clustered() bool { return s.cluster }
 // and there is one database.
 const errCrossSlot = command.ReplyError("CROSSSLOT Keys in request don't hash to the same slot")
 
-// errNoDatabases refuses what is about several databases.
-func errNoDatabases(what string) error {
-	return command.ReplyError("ERR " + what + " is not allowed in cluster mode")
-}
-
 // oneSlot returns errCrossSlot if the keys of a request, or its shard channels,
 // have several slots. What is wrong with arguments the handler says.
 func (c *Session) oneSlot(spec *command.Spec, args [][]byte) error {

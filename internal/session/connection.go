@@ -251,7 +251,7 @@ func runSelect(c *command.Ctx) error {
 	case int64(int32(n)) != n:
 		return command.ErrInt32
 	case n != 0 && serviceOf(c).clustered():
-		return errNoDatabases("SELECT")
+		return command.ErrNoDatabases("SELECT")
 	case n < 0 || n >= int64(serviceOf(c).DB.Databases()):
 		return command.ErrDBIndex
 	}

@@ -127,7 +127,7 @@ Value at:0x0 refcount:1 encoding:embstr serializedlength:2 $_
 
 func runDebugObject(c *command.Ctx) error {
 	key := c.Args[2]
-	if err := longWalk(c, key); err != nil {
+	if err := c.LongWalk(key); err != nil {
 		return err
 	}
 	idle, ok := c.Tx.IdleTime(key)
@@ -202,7 +202,7 @@ OK
 func runDebugDigestValue(c *command.Ctx) error {
 	size := 0
 	for _, key := range c.Args[2:] {
-		size += c.Tx.ValueSize(key) * walkBytes
+		size += c.Tx.ValueSize(key) * command.WalkBytes
 	}
 	if err := c.Long(size); err != nil {
 		return err

@@ -32,7 +32,7 @@ OK
 
 func runDebugListpack(c *command.Ctx) error {
 	key := c.Args[2]
-	if err := longWalk(c, key); err != nil {
+	if err := c.LongWalk(key); err != nil {
 		return err
 	}
 	k, ok := c.Tx.Lookup(key)

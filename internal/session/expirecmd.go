@@ -146,7 +146,7 @@ func runExpire(c *command.Ctx, unit timeUnit) error {
 
 	ok := c.Tx.Expire(c.Args[1], life.deadline, life.span, cond)
 
-	c.Out.Int(b2i(ok))
+	c.Out.Int(command.BoolToInt(ok))
 	return nil
 }
 
@@ -164,13 +164,6 @@ func expireOption(cond *engine.Condition, a []byte) (int, error) {
 		return 0, nil
 	}
 	return 1, nil
-}
-
-func b2i(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 const ttlReplies = "The time, -1 if the key has none, -2 if there is no such key. Asking is no access: a sliding deadline stays."
@@ -332,6 +325,6 @@ func runPersist(c *command.Ctx) error {
 	} else if done, err = persistItem(c, c.Args[1], item); err != nil {
 		return err
 	}
-	c.Out.Int(b2i(done))
+	c.Out.Int(command.BoolToInt(done))
 	return nil
 }

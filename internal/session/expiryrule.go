@@ -109,7 +109,7 @@ func runExpiryRule(c *command.Ctx) error {
 		}
 		c.Out.OK()
 	case command.EqualFold(verb, "DEL") && len(args) == 1:
-		c.Out.Int(b2i(c.Tx.DelRule(string(args[0]))))
+		c.Out.Int(command.BoolToInt(c.Tx.DelRule(string(args[0]))))
 	case command.EqualFold(verb, "LIST") && len(args) == 0:
 		listRules(c, c.Tx.Rules())
 	default:
@@ -211,7 +211,7 @@ func listRules(c *command.Ctx, rules []engine.RuleState) {
 		c.Out.Patch(l, n)
 		putText(c, "stream", r.Stream)
 		putInt(c, "maxlen", r.MaxLen)
-		putInt(c, "approximate", b2i(!r.Exact))
+		putInt(c, "approximate", command.BoolToInt(!r.Exact))
 		putInt(c, "maxbytes", int64(r.MaxValue))
 		putInt(c, "fired", r.Fired)
 		putInt(c, "missed", r.Missed)

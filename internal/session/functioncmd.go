@@ -296,7 +296,7 @@ func runFunctionList(c *command.Ctx) error {
 }
 
 func listLibrary(c *command.Ctx, l *script.Library, code bool) {
-	c.Out.Map(3 + int(b2i(code)))
+	c.Out.Map(3 + int(command.BoolToInt(code)))
 	c.Out.BulkString("library_name")
 	c.Out.BulkString(l.Name)
 	c.Out.BulkString("engine")

@@ -7,7 +7,7 @@ import (
 
 var genericSpecs = []*command.Spec{&specDel, &specUnlink, &specExists, &specTouch, &specType, &specRename, &specRenameNX,
 	&specCopy, &specMove, &specKeys, &specScan, &specRandomKey, &specObject, &specDBSize, &specFlushDB, &specFlushAll,
-	&specSwapDB, &specWait, &specWaitAOF}
+	&specSwapDB}
 
 var errSameObject = command.ReplyError("ERR source and destination objects are the same")
 
@@ -33,7 +33,7 @@ OK
 func runDel(c *command.Ctx) error {
 	n := int64(0)
 	for _, key := range c.Args[1:] {
-		n += b2i(c.Tx.Del(key))
+		n += command.BoolToInt(c.Tx.Del(key))
 	}
 	c.Out.Int(n)
 	return nil
@@ -78,7 +78,7 @@ OK
 func runExists(c *command.Ctx) error {
 	n := int64(0)
 	for _, key := range c.Args[1:] {
-		n += b2i(c.Tx.Exists(key))
+		n += command.BoolToInt(c.Tx.Exists(key))
 	}
 	c.Out.Int(n)
 	return nil
@@ -113,7 +113,7 @@ func runTouch(c *command.Ctx) error {
 	defer c.Tx.NoTouch(c.Host.NoTouch())
 	n := int64(0)
 	for _, key := range c.Args[1:] {
-		n += b2i(c.Tx.Touch(key))
+		n += command.BoolToInt(c.Tx.Touch(key))
 	}
 	c.Out.Int(n)
 	return nil
@@ -205,7 +205,7 @@ func runRenameNX(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Int(b2i(done))
+	c.Out.Int(command.BoolToInt(done))
 	return nil
 }
 
@@ -248,7 +248,7 @@ func runCopy(c *command.Ctx) error {
 				return err
 			}
 			if dbi != 0 && c.Host.Clustered() {
-				return errNoDatabases("Copying to another database")
+				return command.ErrNoDatabases("Copying to another database")
 			}
 		default:
 			return command.ErrSyntax
@@ -266,7 +266,7 @@ func runCopy(c *command.Ctx) error {
 		return err
 	}
 
-	c.Out.Int(b2i(done))
+	c.Out.Int(command.BoolToInt(done))
 	return nil
 }
 
@@ -309,7 +309,7 @@ OK
 
 func runMove(c *command.Ctx) error {
 	if c.Host.Clustered() {
-		return errNoDatabases("MOVE")
+		return command.ErrNoDatabases("MOVE")
 	}
 	dbi, err := database(c, c.Args[2])
 	if err != nil {
@@ -327,7 +327,7 @@ func runMove(c *command.Ctx) error {
 		return err
 	}
 
-	c.Out.Int(b2i(done))
+	c.Out.Int(command.BoolToInt(done))
 	return nil
 }
 
@@ -457,7 +457,7 @@ const watchedBytes = 256
 
 func runSwapDB(c *command.Ctx) error {
 	if c.Host.Clustered() {
-		return errNoDatabases("SWAPDB")
+		return command.ErrNoDatabases("SWAPDB")
 	}
 	if err := c.Long(int(c.DB.Watches()) * watchedBytes); err != nil {
 		return err

@@ -9,20 +9,12 @@ import (
 var hashSpecs = []*command.Spec{&specHSet, &specHSetNX, &specHMSet, &specHGet, &specHMGet, &specHGetAll, &specHKeys, &specHVals,
 	&specHLen, &specHStrLen, &specHExists, &specHDel, &specHIncrBy, &specHIncrByFloat, &specHRandField, &specHScan}
 
-const (
-	// fieldBytes is what looking one field up costs, in bytes of a walk over
-	// memory: a cache miss or two.
-	fieldBytes = 512
-	// walkBytes is what a byte of a large container costs a walk over its items,
-	// which go through a table and are written out one by one.
-	walkBytes = 8
-)
+// fieldBytes is what looking one field up costs, in bytes of a walk over memory: a cache
+// miss or two.
+const fieldBytes = 512
 
 // longFields is Long for a command that looks up n fields.
 func longFields(c *command.Ctx, n int) error { return c.Long(n * fieldBytes) }
-
-// longWalk is Long for a command that walks over all items of a container.
-func longWalk(c *command.Ctx, key []byte) error { return c.Long(c.Tx.ValueSize(key) * walkBytes) }
 
 func fieldValues() command.Arg {
 	return command.Repeat(command.Block("field_value", command.Str("field"), command.Str("value")))
@@ -116,7 +108,7 @@ func runHSetNX(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Int(b2i(set))
+	c.Out.Int(command.BoolToInt(set))
 	return nil
 }
 
@@ -234,7 +226,7 @@ func runHGetAll(c *command.Ctx) error {
 
 // wholeHash looks up a hash that the command walks over.
 func wholeHash(c *command.Ctx) (engine.HashView, error) {
-	if err := longWalk(c, c.Args[1]); err != nil {
+	if err := c.LongWalk(c.Args[1]); err != nil {
 		return engine.HashView{}, err
 	}
 	return c.Tx.Hash(c.Args[1])
@@ -371,7 +363,7 @@ func runHExists(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Int(b2i(ok))
+	c.Out.Int(command.BoolToInt(ok))
 	return nil
 }
 

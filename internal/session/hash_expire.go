@@ -63,7 +63,7 @@ func runHSetEx(c *command.Ctx) error {
 		return err
 	}
 
-	c.Out.Int(b2i(set))
+	c.Out.Int(command.BoolToInt(set))
 	return nil
 }
 

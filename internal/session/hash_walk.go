@@ -49,7 +49,7 @@ func runHRandField(c *command.Ctx) error {
 
 // randomFields replies n different fields, or -n of which some may be the same.
 func randomFields(c *command.Ctx, n int64, values bool) error {
-	work := c.Tx.ValueSize(c.Args[1]) * walkBytes
+	work := c.Tx.ValueSize(c.Args[1]) * command.WalkBytes
 	if n < 0 {
 		work = int(-n) * fieldBytes
 	} else if n < int64(work)/fieldBytes {

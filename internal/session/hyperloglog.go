@@ -34,7 +34,7 @@ func runPFAdd(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Int(b2i(changed))
+	c.Out.Int(command.BoolToInt(changed))
 	return nil
 }
 
@@ -194,7 +194,7 @@ func runPFDebug(c *command.Ctx) error {
 		if err != nil {
 			return err
 		}
-		c.Out.Int(b2i(made))
+		c.Out.Int(command.BoolToInt(made))
 	default:
 		return command.ReplyError(command.OneLine("ERR Unknown PFDEBUG subcommand '" + string(a) + "'"))
 	}

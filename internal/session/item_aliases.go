@@ -122,7 +122,7 @@ func runExpireMember(c *command.Ctx, unit timeUnit) error {
 		return err
 	}
 
-	c.Out.Int(b2i(set))
+	c.Out.Int(command.BoolToInt(set))
 	return nil
 }
 

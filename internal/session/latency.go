@@ -178,7 +178,7 @@ func runLatencyReset(c *command.Ctx) error {
 	}
 	n := int64(0)
 	for _, name := range names {
-		n += b2i(m.Reset(name))
+		n += command.BoolToInt(m.Reset(name))
 	}
 	c.Out.Int(n)
 	return nil

@@ -83,6 +83,14 @@ func parseToken(b []byte) (token int64, err error) {
 	return token, nil
 }
 
+// parseReplayed reads the fencing token of an effect.
+func parseReplayed(c *command.Ctx, b []byte) (token int64, err error) {
+	if token, err = parseToken(b); err == nil {
+		err = c.Tx.CheckToken(token)
+	}
+	return token, err
+}
+
 // granted replies to an ACQUIRE, or has it wait for a key of that kind; undo gives
 // back what has not reached who waited.
 func granted(c *command.Ctx, a *acquire, g engine.Lease, ok bool, err error, k engine.Kind, undo func(c *command.Ctx)) error {
@@ -227,7 +235,7 @@ func runLockRelease(c *command.Ctx) error {
 		return err
 	}
 
-	c.Out.Int(b2i(ok))
+	c.Out.Int(command.BoolToInt(ok))
 	return nil
 }
 
@@ -319,7 +327,7 @@ func replyHolders(c *command.Ctx, holders engine.Holders, count bool) {
 	c.Out.BulkString("holders")
 	c.Out.Array(holders.Len())
 	for h := range holders.All() {
-		c.Out.Array(3 + int(b2i(count)))
+		c.Out.Array(3 + int(command.BoolToInt(count)))
 		c.Out.Bulk(h.Owner)
 		if count {
 			c.Out.Int(h.Count)

@@ -44,7 +44,7 @@ func runDQAck(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Int(b2i(done))
+	c.Out.Int(command.BoolToInt(done))
 	return nil
 }
 
@@ -99,7 +99,7 @@ func runDQNack(c *command.Ctx) (err error) {
 	if err != nil {
 		return err
 	}
-	c.Out.Int(b2i(done))
+	c.Out.Int(command.BoolToInt(done))
 	return nil
 }
 
@@ -142,7 +142,7 @@ func runDQExtend(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Int(b2i(done))
+	c.Out.Int(command.BoolToInt(done))
 	return nil
 }
 

@@ -23,14 +23,6 @@ func (c *Session) takeInstant(args [][]byte) ([][]byte, error) {
 	return args[:n], c.tx.At(us)
 }
 
-// parseReplayed reads the fencing token of an effect.
-func parseReplayed(c *command.Ctx, b []byte) (token int64, err error) {
-	if token, err = parseToken(b); err == nil {
-		err = c.Tx.CheckToken(token)
-	}
-	return token, err
-}
-
 // resolveEffect finds the command of an effect, which says its own name whatever
 // rename-command has made of it.
 func (c *Session) resolveEffect(args [][]byte) (*command.Spec, error) {

@@ -202,7 +202,7 @@ func runScan(c *command.Ctx) error {
 
 // longScan is Long for a command that looks at count items of a container.
 func longScan(c *command.Ctx, key []byte, count int64) error {
-	return c.Long(min(c.Tx.ValueSize(key)*walkBytes, int(min(count, 1<<30))*scanKeyBytes))
+	return c.Long(min(c.Tx.ValueSize(key)*command.WalkBytes, int(min(count, 1<<30))*scanKeyBytes))
 }
 
 // scanned replies what a scan has found, and the cursor to go on with.

@@ -48,7 +48,7 @@ var specScriptExists = command.Spec{
 func runScriptExists(c *command.Ctx) error {
 	c.Out.Array(len(c.Args) - 2)
 	for _, sha := range c.Args[2:] {
-		c.Out.Int(b2i(serviceOf(c).scripts.BySHA(sha) != nil))
+		c.Out.Int(command.BoolToInt(serviceOf(c).scripts.BySHA(sha) != nil))
 	}
 	return nil
 }

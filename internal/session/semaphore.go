@@ -140,7 +140,7 @@ func runSemRelease(c *command.Ctx) error {
 		return err
 	}
 
-	c.Out.Int(b2i(ok))
+	c.Out.Int(command.BoolToInt(ok))
 	return nil
 }
 

@@ -123,7 +123,7 @@ func runSIsMember(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Int(b2i(s.Has(c.Args[2])))
+	c.Out.Int(command.BoolToInt(s.Has(c.Args[2])))
 	return nil
 }
 
@@ -154,7 +154,7 @@ func runSMIsMember(c *command.Ctx) error {
 	s.Expect(len(c.Args) - 2)
 	c.Out.Array(len(c.Args) - 2)
 	for _, m := range c.Args[2:] {
-		c.Out.Int(b2i(s.Has(m)))
+		c.Out.Int(command.BoolToInt(s.Has(m)))
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ var specSMembers = command.Spec{
 
 func runSMembers(c *command.Ctx) error {
 	ttls := len(c.Args) == 3
-	if err := longWalk(c, c.Args[1]); err != nil {
+	if err := c.LongWalk(c.Args[1]); err != nil {
 		return err
 	}
 	s, err := c.Tx.Members(c.Args[1])
@@ -225,7 +225,7 @@ func runSMove(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Int(b2i(moved))
+	c.Out.Int(command.BoolToInt(moved))
 	return nil
 }
 
@@ -289,7 +289,7 @@ func popMany(c *command.Ctx) error {
 // pickWork is what Ctx.Long wants to know of picking n items of the first key,
 // or as many as there are.
 func pickWork(c *command.Ctx, n int64) int {
-	return int(min(n*fieldBytes, int64(c.Tx.ValueSize(c.Args[1]))*walkBytes))
+	return int(min(n*fieldBytes, int64(c.Tx.ValueSize(c.Args[1]))*command.WalkBytes))
 }
 
 var specSRandMember = command.Spec{

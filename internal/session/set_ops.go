@@ -94,7 +94,7 @@ func combineWork(c *command.Ctx, keys [][]byte) int {
 	for _, key := range keys {
 		n += c.Tx.ValueSize(key)
 	}
-	return n * walkBytes
+	return n * command.WalkBytes
 }
 
 // storedSets is the grammar of a combination that is stored.

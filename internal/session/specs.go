@@ -1,18 +1,14 @@
 package session
 
-import "github.com/ebbdb/ebb/internal/command"
+import (
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/command"
+)
 
 // Specs lists all commands, group by group.
 func Specs() []*command.Spec {
-	var all []*command.Spec
-	for _, group := range [][]*command.Spec{
-		stringSpecs, bitmapSpecs, hyperLogLogSpecs, hashSpecs, setSpecs, streamSpecs, listSpecs, sortedSetSpecs, geoSpecs, genericSpecs, dumpSpecs, sortSpecs,
-		expirySpecs, itemExpirySpecs, listItemSpecs, expiryCmdSpecs, limiterSpecs, lockSpecs, semaphoreSpecs, queueSpecs, bloomSpecs, connectionSpecs,
-		transactionSpecs, serverSpecs, persistSpecs, replSpecs, pubsubSpecs, clusterSpecs, scriptingSpecs,
-	} {
-		all = append(all, group...)
-	}
-	return all
+	return slices.Concat(dataSpecs(), waitSpecs, connectionSpecs, transactionSpecs, serverSpecs, persistSpecs, replSpecs, pubsubSpecs, clusterSpecs, scriptingSpecs)
 }
 
 // DefaultTable builds the table of all commands. Its error is a mistake in a

@@ -245,7 +245,7 @@ OK
 }
 
 func runXGroupDelConsumer(c *command.Ctx) error {
-	if err := longWalk(c, c.Args[2]); err != nil {
+	if err := c.LongWalk(c.Args[2]); err != nil {
 		return err
 	}
 	n, err := c.Tx.XGroupDelConsumer(c.Args[2], c.Args[3], c.Args[4])

@@ -188,7 +188,7 @@ func runXInfoStream(c *command.Ctx) error {
 		return err
 	}
 	if full && count == 0 {
-		if err := longWalk(c, c.Args[2]); err != nil {
+		if err := c.LongWalk(c.Args[2]); err != nil {
 			return err
 		}
 	}

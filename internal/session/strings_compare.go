@@ -89,7 +89,7 @@ func runDelEx(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Int(b2i(ok))
+	c.Out.Int(command.BoolToInt(ok))
 	return nil
 }
 
@@ -117,7 +117,7 @@ func runDelIfEq(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Int(b2i(ok))
+	c.Out.Int(command.BoolToInt(ok))
 	return nil
 }
 
@@ -265,7 +265,7 @@ func writeMatches(w *resp.Writer, runs []engine.Match, length int, o lcsOptions)
 			continue
 		}
 		n++
-		w.Array(2 + int(b2i(o.withLen)))
+		w.Array(2 + int(command.BoolToInt(o.withLen)))
 		w.Array(2)
 		w.Int(int64(m.FirstA))
 		w.Int(int64(m.LastA))

@@ -97,7 +97,7 @@ func runMSetNX(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Int(b2i(done))
+	c.Out.Int(command.BoolToInt(done))
 	return nil
 }
 
@@ -165,7 +165,7 @@ func runMSetEx(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Int(b2i(done))
+	c.Out.Int(command.BoolToInt(done))
 	return nil
 }
 

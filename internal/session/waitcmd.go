@@ -10,6 +10,8 @@ import (
 // WAIT and WAITAOF. A client waits as for a key (block.go). replication.Node ends the wait
 // when enough replicas have acknowledged, or its time does.
 
+var waitSpecs = []*command.Spec{&specWait, &specWaitAOF}
+
 const (
 	errWaitOnReplica = command.ReplyError("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica " +
 		"is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
