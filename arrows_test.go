@@ -22,8 +22,8 @@ const module = "github.com/ebbdb/ebb"
 // prefix; "." is the root package alone. The first line that fits a package
 // holds. Nothing points up:
 //
-//	cmd/ebb -> server -> command -> engine -> internal/...
-//	toolkit -> conn <- embed -> command -> engine
+//	cmd/ebb -> server -> session -> commands -> command -> engine -> internal/...
+//	toolkit -> conn <- embed -> session -> engine
 //	           conn <- goredis -> go-redis
 //	ebb -> conn, embed, goredis
 var arrows = []struct {
@@ -34,7 +34,9 @@ var arrows = []struct {
 	{"engine", []string{"internal/arena", "internal/table", "internal/wheel", "internal/ordered", "internal/packed", "internal/chunk", "internal/chunklist",
 		"internal/delayq", "internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog", "internal/rdb", "internal/glob"}},
 	{"internal/command", []string{"engine", "resp", "internal/glob"}},
-	{"internal/session", []string{"internal/command", "engine", "resp", "internal/"}},
+	// the commands on data, which see the server through command.Host
+	{"internal/commands", []string{"internal/command", "engine", "resp", "internal/bloom", "internal/geohash", "internal/glob", "internal/hll"}},
+	{"internal/session", []string{"internal/command", "internal/commands", "engine", "resp", "internal/"}},
 	{"server", []string{"internal/adminhttp", "internal/session", "internal/config", "internal/disk", "internal/durable", "internal/instance", "internal/reactor",
 		"internal/transport"}},
 	{"internal/instance", []string{"engine", "internal/"}}, // a whole server
@@ -289,7 +291,7 @@ var clockReaders = map[string]string{
 	"internal/reactor/":               "default of Config.Now, and timeouts of sockets, which the system counts",
 	"internal/transport/server.go":    "default of Options.Now",
 	"internal/transport/portable.go":  "deadlines of sockets, which the system counts",
-	"internal/session/migrate.go":     "deadlines of sockets, to another server",
+	"internal/commands/migrate.go":    "deadlines of sockets, to another server",
 	"internal/memnet/":                "deadlines, as a net.Conn has them",
 	"internal/realserver/":            "patience with another process",
 	"internal/wires/clock_":           "the machine's time, of which deadlines in a bubble are freed",

@@ -16,7 +16,7 @@
 //
 // Start reading at Session.Serve, then Session.dispatch. Around them are
 //
-//	host.go                   what the commands on data see of a session (command.Host)
+//	host.go                   what the commands on data (package commands) see of a session (command.Host)
 //	block.go, timeouts.go     commands that wait (Ctx.Block)
 //	acl*.go                   users, and what dispatch asks of them
 //	observe.go                MONITOR, slow calls; tracking.go: client-side caching

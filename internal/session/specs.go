@@ -4,11 +4,12 @@ import (
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/commands"
 )
 
 // Specs lists all commands, group by group.
 func Specs() []*command.Spec {
-	return slices.Concat(dataSpecs(), waitSpecs, connectionSpecs, transactionSpecs, serverSpecs, persistSpecs, replSpecs, pubsubSpecs, clusterSpecs, scriptingSpecs)
+	return slices.Concat(commands.Specs(), waitSpecs, connectionSpecs, transactionSpecs, serverSpecs, persistSpecs, replSpecs, pubsubSpecs, clusterSpecs, scriptingSpecs)
 }
 
 // DefaultTable builds the table of all commands. Its error is a mistake in a

@@ -1,0 +1,252 @@
+package commands
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/glob"
+	"github.com/ebbdb/ebb/resp"
+)
+
+const (
+	errCursor   = command.ReplyError("ERR invalid cursor")
+	errNoValues = command.ReplyError("ERR NOVALUES option can only be used in HSCAN")
+)
+
+var specKeys = command.Spec{
+	Name: "keys", Group: command.GroupGeneric, Since: "1.0.0", Complexity: "O(N) with N being the number of keys in the database",
+	Summary:    "Returns all key names that match a pattern. All other clients wait for it; SCAN does not block them.",
+	Flags:      command.ReadOnly | command.AllKeys | command.Slow,
+	FanOut:     command.FanOutJoin,
+	Categories: command.CatDangerous,
+	Args:       []command.Arg{command.Pattern("pattern")},
+	Tips:       []string{"request_policy:all_shards", "nondeterministic_output_order"},
+	Examples: `
+> SET user:1 a
+OK
+> SET other b
+OK
+> KEYS user:*
+1) "user:1"
+> KEYS x?
+(empty array)
+`,
+	Run: runKeys,
+}
+
+func runKeys(c *command.Ctx) error {
+	all, pattern := string(c.Args[1]) == "*", glob.New(c.Args[1])
+
+	var found [][]byte // in the engine's memory: all shards are locked
+	c.Tx.Each(func(k engine.Key) {
+		if name := k.Name(); all || pattern.Match(name) {
+			found = append(found, name)
+		}
+	})
+
+	c.Out.Array(len(found))
+	for _, name := range found {
+		c.Out.Bulk(name)
+	}
+	return nil
+}
+
+var specRandomKey = command.Spec{
+	Name: "randomkey", Group: command.GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
+	Summary: "Returns a random key name from the selected database, each with the same probability.",
+	Flags:   command.ReadOnly | command.AllKeys,
+	FanOut:  command.FanOutAny,
+	Tips:    []string{"request_policy:all_shards", "response_policy:special", "nondeterministic_output"},
+	Replies: "The name, or nil if there are no keys.",
+	Examples: `
+> RANDOMKEY
+(nil)
+> SET k v
+OK
+> RANDOMKEY
+"k"
+`,
+	Run: runRandomKey,
+}
+
+func runRandomKey(c *command.Ctx) error {
+	key := c.Tx.RandomKey(rand.Uint64)
+	bulkOrNull(c, key, key != nil)
+	return nil
+}
+
+var specScan = command.Spec{
+	Name: "scan", Group: command.GroupGeneric, Since: "2.8.0",
+	Complexity: "O(1) for every call. O(N) for a complete iteration, where N is the number of keys in the database.",
+	Summary:    "Iterates over the key names of the selected database.",
+	Flags:      command.ReadOnly | command.SelfLock,
+	FanOut:     command.FanOutScan,
+	Args: []command.Arg{command.Int("cursor"), command.Opt(command.TokenArg("MATCH", command.Pattern("pattern"))),
+		command.Opt(command.TokenArg("COUNT", command.Int("count"))),
+		command.Opt(command.TokenArg("TYPE", command.Str("type"))).Since("6.0.0")},
+	Tips:    []string{"nondeterministic_output", "request_policy:special", "response_policy:special"},
+	History: []command.Change{{Since: "6.0.0", Text: "Added the `TYPE` subcommand."}},
+	Replies: "The cursor for the next call, 0 at the end, and an array of names. A key that is there from the first call to the last is " +
+		"returned at least once.",
+	Examples: `
+> SET user:1 a
+OK
+> SET other b
+OK
+> SCAN 0 MATCH user:* COUNT 100
+1) "0"
+2) 1) "user:1"
+> SCAN 0 TYPE list
+1) "0"
+2) (empty array)
+`,
+	Run: runScan,
+}
+
+// scanOptions are the options of SCAN, and of its kin on containers.
+type scanOptions struct {
+	match glob.Pattern
+	all   bool // whatever match is
+	count int64
+	kind  string // the type's name; empty: any
+
+	fields   bool // of HSCAN: NOVALUES is known
+	noValues bool
+}
+
+// parse reads MATCH and COUNT, and TYPE where keyspace is set.
+func (o *scanOptions) parse(args [][]byte, keyspace bool) error {
+	o.count, o.all = 10, true
+	for i := 0; i < len(args); i += 2 {
+		if command.EqualFold(args[i], "NOVALUES") {
+			if o.noValues = true; !o.fields {
+				return errNoValues
+			}
+			i--
+			continue
+		}
+		if i+1 >= len(args) {
+			return command.ErrSyntax
+		}
+		switch a := args[i]; {
+		case command.EqualFold(a, "COUNT"):
+			n, ok := resp.ParseInt(args[i+1])
+			if !ok {
+				return command.ErrNotInteger
+			}
+			if n < 1 {
+				return command.ErrSyntax
+			}
+			o.count = n
+		case command.EqualFold(a, "MATCH"):
+			if o.all = string(args[i+1]) == "*"; !o.all {
+				o.match = glob.New(args[i+1])
+			}
+		case keyspace && command.EqualFold(a, "TYPE"):
+			o.kind = string(args[i+1])
+		default:
+			return command.ErrSyntax
+		}
+	}
+	return nil
+}
+
+// matches reports whether a name is one that MATCH asks for.
+func (o *scanOptions) matches(name []byte) bool { return o.all || o.match.Match(name) }
+
+// limit is count as a number of items that can be counted with.
+func (o *scanOptions) limit() int { return int(min(o.count, 1<<30)) }
+
+// scanKeyBytes is what looking at one key costs a scan, in bytes of a walk over
+// memory: two or three cache misses.
+const scanKeyBytes = 1 << 10
+
+func runScan(c *command.Ctx) error {
+	cursor, err := parseCursor(c.Args[1])
+	if err != nil {
+		return err
+	}
+	var o scanOptions
+	if err := o.parse(c.Args[2:], true); err != nil {
+		return err
+	}
+	count := o.limit()
+	if err := c.Long(count * scanKeyBytes); err != nil {
+		return err
+	}
+	if c.Host.OthersRun() {
+		return command.ErrBeside // another command may hold a shard for long
+	}
+
+	found := newNames()
+	visit := func(k engine.Key) {
+		if o.kind != "" && !strings.EqualFold(o.kind, k.Kind().String()) {
+			return
+		}
+		if name := k.Name(); o.matches(name) {
+			found.add(name)
+		}
+	}
+	if c.Tx.Begun() {
+		cursor = c.Tx.Scan(cursor, count, visit)
+	} else {
+		cursor = c.DB.Scan(c.Tx.Selected(), cursor, count, visit)
+	}
+
+	scanned(c, cursor, &found)
+	return nil
+}
+
+// longScan is Long for a command that looks at count items of a container.
+func longScan(c *command.Ctx, key []byte, count int64) error {
+	return c.Long(min(c.Tx.ValueSize(key)*command.WalkBytes, int(min(count, 1<<30))*scanKeyBytes))
+}
+
+// scanned replies what a scan has found, and the cursor to go on with.
+func scanned(c *command.Ctx, cursor uint64, found *names) {
+	c.Out.Array(2)
+	c.Out.BulkString(strconv.FormatUint(cursor, 10))
+	found.reply(c.Out)
+}
+
+// parseCursor parses a cursor as C's strtoul does, but refuses an empty and a negative
+// one.
+func parseCursor(arg []byte) (uint64, error) {
+	s, _, _ := strings.Cut(string(arg), "\x00") // a C string ends there
+	s = strings.TrimLeft(s, " \t\n\v\f\r")
+	digits := strings.TrimPrefix(s, "+")
+	if s == "-0" {
+		digits = "0"
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil {
+		return 0, errCursor
+	}
+	return n, nil
+}
+
+// names is a list of copied strings.
+type names struct {
+	flat []byte
+	ends []int
+}
+
+// newNames has room for what a scan finds, as a rule.
+func newNames() names { return names{flat: make([]byte, 0, 512), ends: make([]int, 0, 32)} }
+
+func (n *names) add(name []byte) {
+	n.flat = append(n.flat, name...)
+	n.ends = append(n.ends, len(n.flat))
+}
+
+func (n *names) reply(w *resp.Writer) {
+	w.Array(len(n.ends))
+	start := 0
+	for _, end := range n.ends {
+		w.Bulk(n.flat[start:end])
+		start = end
+	}
+}
