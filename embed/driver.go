@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// keepSessions is how many idle sessions a Conn keeps: more than goroutines
-	// that are at work at the same moment, at some 2 KiB each.
+	// keepSessions is the number of idle sessions that a Conn keeps, about 2 KiB each. It is
+	// more than the number of goroutines that usually run a command at the same moment.
 	keepSessions = 64
 	// keepArgs is the most memory, in bytes, that a session keeps for the
 	// arguments of the next call.
@@ -28,10 +28,10 @@ type driver struct {
 
 	mu     sync.Mutex // guards what follows
 	idle   []*slot
-	busy   int // sessions lent, feeds included
+	busy   int // sessions in use, those of feeds included
 	closed bool
 	quit   chan struct{} // closed with the driver: ends the calls that wait
-	quiet  sync.Cond     // signalled when a closed backend has none lent
+	quiet  sync.Cond     // signalled when the driver is closed and no session is lent
 
 	kills sync.WaitGroup // goroutines that close inboxes
 }
@@ -43,7 +43,7 @@ type slot struct {
 	args [][]byte
 }
 
-// enter counts a call, and returns an idle session for it if there is one.
+// enter counts a call as under way, and returns an idle session for it if there is one.
 func (b *driver) enter() (*slot, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,7 +59,7 @@ func (b *driver) enter() (*slot, error) {
 	return nil, nil
 }
 
-// leave uncounts a call.
+// leave ends a call that enter has counted, and keeps its session if there is space.
 func (b *driver) leave(keep *slot) {
 	b.mu.Lock()
 	if keep != nil && len(b.idle) < keepSessions {
@@ -76,7 +76,7 @@ func (b *driver) leave(keep *slot) {
 	}
 }
 
-// borrow returns a session of the caller's own until leave.
+// borrow returns a session that belongs to the caller until it calls leave.
 func (b *driver) borrow() (*slot, error) {
 	s, err := b.enter()
 	if s != nil || err != nil {
@@ -102,12 +102,11 @@ func (b *driver) handshake(s *slot) error {
 	return errors.Join(err, v.Err())
 }
 
-// do runs one command. One that waits does so until ctx ends: it has done
-// nothing then.
+// do runs one command. A command that waits ends when ctx ends, and has then done nothing.
 func (s *slot) do(ctx context.Context, args []any) (conn.Value, error) {
 	flat, list := s.flat[:0], s.args[:0]
 	for _, a := range args {
-		if b, ok := a.([]byte); ok { // handlers copy what they keep
+		if b, ok := a.([]byte); ok { // handlers copy the arguments that they keep
 			list = append(list, b)
 			continue
 		}
@@ -121,7 +120,7 @@ func (s *slot) do(ctx context.Context, args []any) (conn.Value, error) {
 	return s.run(ctx, flat, list)
 }
 
-// doTexts is do for texts.
+// doTexts runs one command whose arguments are strings.
 func (s *slot) doTexts(ctx context.Context, words []string) (conn.Value, error) {
 	flat, list := s.flat[:0], s.args[:0]
 	for _, w := range words {
@@ -132,7 +131,7 @@ func (s *slot) doTexts(ctx context.Context, words []string) (conn.Value, error) 
 	return s.run(ctx, flat, list)
 }
 
-// run runs a command, whose arguments are in flat mostly.
+// run runs a command. flat holds the bytes of most of the arguments in list.
 func (s *slot) run(ctx context.Context, flat []byte, list [][]byte) (conn.Value, error) {
 	v, err := s.s.DoContext(ctx, list...)
 	if errors.Is(err, engine.ErrClosed) {
@@ -166,7 +165,8 @@ func (b *driver) Ints(ctx context.Context, words []string) (conn.Ints, error) {
 	return conn.IntsOf(s.doTexts(ctx, words))
 }
 
-// Block implements Driver. It is Do: a session that waits is the caller's own anyway.
+// Block implements Driver. It is the same as Do, because each call has a session of its
+// own.
 func (b *driver) Block(ctx context.Context, args []any) (conn.Value, error) { return b.Do(ctx, args) }
 
 // Pipeline implements Driver.
@@ -215,13 +215,13 @@ func (s *slot) tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 		}
 	}
 	v, err := s.do(ctx, []any{"EXEC"})
-	if err != nil { // it has run, but is not known to be on disk
+	if err != nil { // the commands ran, but may not be on disk
 		return nil, err
 	}
 	return execReply(v, refused)
 }
 
-// execReply tells what came of a transaction.
+// execReply converts the reply of EXEC to the result of Tx.
 func execReply(v conn.Value, refused error) ([]conn.Value, error) {
 	switch err := v.Err(); {
 	case err != nil && refused != nil:
@@ -234,7 +234,8 @@ func execReply(v conn.Value, refused error) ([]conn.Value, error) {
 	return v.Elems, nil
 }
 
-// checkArgs makes sure that a batch does not stop half-way for an argument.
+// checkArgs returns an error for an argument of an unknown type, before any command of a
+// batch runs.
 func checkArgs(cmds [][]any) error {
 	for _, args := range cmds {
 		for _, a := range args {
@@ -286,7 +287,7 @@ func (b *driver) Capabilities() conn.Capabilities {
 // redisVersion is the version that an engine says it behaves as.
 const redisVersion = "7.4.0"
 
-// Engine is how Of finds it.
+// Engine returns the engine; Of calls it.
 func (b *driver) Engine() *Engine { return b.eng }
 
 // String implements Driver.
@@ -301,7 +302,7 @@ func (b *driver) String() string {
 	return fmt.Sprintf("%s (an engine in this process, %s)", b.url(), what)
 }
 
-// url is the URL that leads here.
+// url returns the URL of the engine and the database.
 func (b *driver) url() string {
 	u := b.eng.place.String()
 	switch {

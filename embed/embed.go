@@ -22,21 +22,22 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-// databases is how many an embedded engine has, as many as a server.
+// databases is the number of databases of an embedded engine; a server has the same
+// number.
 const databases = 16
 
-// Options are what a URL cannot say. The zero value works.
+// Options holds the settings that a URL cannot have. The zero value works.
 type Options struct {
 	// Clock is the engine's time; the system's if nil. An engine that is shared by
 	// name has the clock of the call of Open that made it.
 	Clock engine.Clock
-	// Logger gets what the engine reports: loading, files that cannot be written.
-	// Nothing is logged if it is nil.
+	// Logger receives the engine's log: loading, files that cannot be written. If it is nil,
+	// the engine logs nothing.
 	Logger *slog.Logger
 }
 
-// Open opens the engine that a mem:// or file:// URL names, as ebb.Open does. Of opts the
-// first counts.
+// Open opens the engine that a mem:// or file:// URL names, as ebb.Open does. Open uses
+// the first of opts only.
 func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, error) {
 	var o Options
 	if len(opts) > 0 {
@@ -76,8 +77,8 @@ func Database(c *conn.Conn) int {
 	return 0
 }
 
-// Engine is an embedded engine with its commands. One Conn or several lead to
-// it; it ends with the last of them.
+// Engine is an embedded engine with its commands. One or more Conns use it, and the close
+// of the last one closes it.
 type Engine struct {
 	place place
 	db    *engine.DB
@@ -98,7 +99,7 @@ var shared struct {
 	engines map[string]*Engine
 }
 
-// openEngine returns the engine that is at a place, or a new one.
+// openEngine returns the open engine of a place, or opens one.
 func openEngine(ctx context.Context, p place, o Options) (*Engine, error) {
 	if p.name == "" {
 		return newEngine(ctx, p, o)
@@ -135,7 +136,7 @@ func newEngine(ctx context.Context, p place, o Options) (*Engine, error) {
 	}
 	hooks := &session.Hooks{}
 	db := engine.Open(engine.Options{Databases: databases, Clock: o.Clock, Hooks: hooks})
-	// One network loop is provided for, in case the engine is served.
+	// The service gets one network loop, for the case that a server serves the engine.
 	svc, err := session.NewService(session.Options{DB: db, Config: cfg, Logger: o.Logger, Loops: 1}, hooks)
 	if err != nil {
 		db.Close()
@@ -154,7 +155,7 @@ func newEngine(ctx context.Context, p place, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// end closes the engine. What was written is on disk when it returns nil.
+// end closes the engine. If it returns nil, all writes are on disk.
 func (e *Engine) end() error {
 	e.svc.Close()
 	err := e.svc.Keeper().Close()
@@ -162,10 +163,10 @@ func (e *Engine) end() error {
 	return err
 }
 
-// release gives up one Conn's hold; the last one closes the engine.
+// release drops one Conn's reference; the last one closes the engine.
 func (e *Engine) release() error {
 	shared.mu.Lock()
-	defer shared.mu.Unlock() // an Open of the same directory waits until it is free
+	defer shared.mu.Unlock() // an Open of the same directory waits until the engine has released it
 	e.refs--
 	if e.refs > 0 {
 		return nil
@@ -183,10 +184,10 @@ func (e *Engine) release() error {
 	return e.end()
 }
 
-// Backup writes a snapshot, an RDB file of one instant, to w, while the engine is in
-// use. ebb check reads it; a server loads it as its dump.rdb. On the nil Engine of a
-// remote connection it fails with ErrRemote: there ebb backup does it. Closing the
-// last Conn ends it early, with an error.
+// Backup writes a snapshot, an RDB file of one instant, to w, while the engine is in use.
+// ebb check reads it; a server loads it as its dump.rdb. On the nil Engine of a remote
+// connection it fails with ErrRemote; use the program ebb backup there. Closing the last
+// Conn ends Backup early, with an error.
 func (e *Engine) Backup(ctx context.Context, w io.Writer) error {
 	if e == nil {
 		return conn.ErrRemote
@@ -194,8 +195,8 @@ func (e *Engine) Backup(ctx context.Context, w io.Writer) error {
 	return e.svc.Keeper().Backup(ctx, w)
 }
 
-// Sync returns when everything that was written before is on disk, whatever fsync
-// says. An engine without files has nothing to do.
+// Sync returns when everything that was written before is on disk, with every value of
+// fsync. For an engine without files, Sync returns nil at once.
 func (e *Engine) Sync(ctx context.Context) error {
 	if e == nil {
 		return conn.ErrRemote
@@ -203,20 +204,20 @@ func (e *Engine) Sync(ctx context.Context) error {
 	return e.svc.Keeper().Sync(ctx)
 }
 
-// DB returns the data, for programs that want its typed methods, which
-// allocate nothing. It is valid until the engine's last Conn is closed.
+// DB returns the engine's data, for programs that call its typed methods, which allocate
+// nothing. It is valid until the engine's last Conn is closed.
 func (e *Engine) DB() *engine.DB { return e.db }
 
 // Service returns the commands.
 func (e *Engine) Service() *session.Service { return e.svc }
 
-// NewSession returns what a network connection runs: see server.Serve.
+// NewSession returns the session of a network connection: see server.Serve.
 func (e *Engine) NewSession(nc reactor.Conn) reactor.Session { return e.svc.NewSession(nc) }
 
-// Attach notes that a server begins to serve the engine: see server.Serve.
-// Closing the engine calls stop and then waits for detach, which the server
-// calls after its last session was closed. It fails on a closed engine, and on
-// the nil Engine of a remote connection.
+// Attach registers a server that begins to serve the engine: see server.Serve. Closing the
+// engine calls stop and then waits for detach, which the server calls after its last
+// session was closed. It fails on a closed engine, and on the nil Engine of a remote
+// connection.
 func (e *Engine) Attach(stop func()) (detach func(), err error) {
 	if e == nil {
 		return nil, conn.ErrRemote

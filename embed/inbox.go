@@ -12,9 +12,9 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// inbox is the feed of an embedded engine: the connection of a session that
-// sends nothing but messages. A publisher queues them in the session and
-// wakes the inbox; Next takes them out.
+// inbox is the feed of an embedded engine. It is the connection of a session that sends
+// nothing but messages. A publisher queues them in the session and wakes the inbox; Next
+// takes them out.
 type inbox struct {
 	b    *driver
 	slot *slot
@@ -106,7 +106,8 @@ func (in *inbox) take() (m conn.Message, ok bool, err error) {
 	}
 }
 
-// messageOf reads message, pmessage and smessage; other pushes are none.
+// messageOf decodes the pushes message, pmessage and smessage. For other pushes it returns
+// false.
 func messageOf(v conn.Value) (conn.Message, bool) {
 	e := v.Elems
 	switch {
@@ -118,9 +119,9 @@ func messageOf(v conn.Value) (conn.Message, bool) {
 	return conn.Message{}, false
 }
 
-// end says why the inbox is closed: by its owner, or by the engine, because
-// the messages were not taken in time (client-output-buffer-limit), or by
-// CLIENT KILL.
+// end returns the reason for which the inbox is closed. Its owner closed it, or CLIENT
+// KILL did, or the engine did, because the owner did not read the messages in time
+// (client-output-buffer-limit).
 func (in *inbox) end() error {
 	in.killMu.Lock()
 	defer in.killMu.Unlock()
@@ -155,8 +156,8 @@ func (in *inbox) Wake() {
 	}
 }
 
-// Kill implements reactor.Conn. Its caller may hold locks that closing a
-// session needs, so a goroutine does that, for which the backend waits.
+// Kill implements reactor.Conn. Its caller may hold locks that closing a session needs, so
+// a goroutine closes the session. The driver's Close waits for the goroutine.
 func (in *inbox) Kill(err error) {
 	in.killMu.Lock()
 	defer in.killMu.Unlock()
@@ -167,7 +168,7 @@ func (in *inbox) Kill(err error) {
 	in.b.kills.Go(func() { _ = in.Close() })
 }
 
-// The rest of reactor.Conn: what CLIENT LIST shows of a subscription.
+// The other methods of reactor.Conn: CLIENT LIST shows their results for a subscription.
 func (in *inbox) RemoteAddr() string            { return "embedded:0" }
 func (in *inbox) LocalAddr() string             { return "embedded:0" }
 func (in *inbox) Network() string               { return "mem" }

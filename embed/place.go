@@ -12,9 +12,9 @@ import (
 	"github.com/ebbdb/ebb/internal/serverurl"
 )
 
-// place is where an engine is: nowhere else than in memory, if dir is empty.
+// place says where an engine keeps its data. If dir is empty, the data is in memory only.
 type place struct {
-	name  string // by which it is shared in the process; "": private
+	name  string // Conns of this name share the engine; "": private
 	dir   string // of its files
 	fsync string
 	db    int
@@ -37,7 +37,7 @@ func parsePlace(rawURL string) (p place, err error) {
 	if err := disk.OS().MkdirAll(f.dir); err != nil {
 		return p, fmt.Errorf("%w: %w", conn.ErrUnavailable, err)
 	}
-	// One directory is one engine, by whatever path it is reached.
+	// One directory is one engine, by whatever path the URL names it.
 	if f.dir, err = filepath.EvalSymlinks(f.dir); err != nil {
 		return p, fmt.Errorf("%w: %w", conn.ErrUnavailable, err)
 	}
@@ -61,7 +61,7 @@ func parseMem(rawURL string) (name string, db int, err error) {
 	return u.Host, db, nil
 }
 
-// fileURL is what a file:// URL says.
+// fileURL holds the parts of a file:// URL.
 type fileURL struct {
 	dir   string // absolute
 	fsync string
@@ -105,7 +105,7 @@ func parseFile(rawURL string) (f fileURL, err error) {
 	return f, nil
 }
 
-// String is the place's URL.
+// String returns the place's URL.
 func (p place) String() string {
 	if p.dir != "" {
 		return "file://" + filepath.ToSlash(p.dir)

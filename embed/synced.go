@@ -12,8 +12,8 @@ import (
 // synced is a view of the driver whose writes return when they are on disk.
 type synced struct{ *driver }
 
-// Replicated implements ReplicatedDriver: the copy that a write waits for is the one in
-// the engine's files.
+// Replicated implements ReplicatedDriver: a write waits for the copy in the engine's
+// files.
 func (b *driver) Replicated(int, time.Duration) conn.Driver { return synced{b} }
 
 // sync waits for the engine's files after a write.

@@ -5,8 +5,8 @@ package resp
 //
 //	*2  $1 a  *1  :7     nodes: {Array 2} {Bulk a} {Array 1} {Int 7}
 //
-// So a length can be patched and a reply rolled back as in a byte buffer. Value
-// folds them into a tree at the end.
+// Patch and Rollback then work as they do on a byte buffer. Value folds the nodes into a
+// tree at the end.
 
 // Collect makes w build a Value from now on, and drops an unfinished one. The kinds
 // follow Proto as the bytes would: in RESP2 w collects a Map as a flat Array, and a
@@ -21,7 +21,8 @@ func (w *Writer) Collecting() bool { return w.collecting }
 
 // Value returns the collected reply and resets w for the next one. The Value shares no
 // memory with w. A reply that lacks announced elements has nulls in their place; with no
-// reply at all it is the zero Value. Of several replies it is the first (see Values).
+// reply at all it is the zero Value. If several replies were written, Value returns the
+// first of them (see Values).
 func (w *Writer) Value() Value {
 	var v Value
 	if len(w.nodes) > 0 {
@@ -31,7 +32,8 @@ func (w *Writer) Value() Value {
 	return v
 }
 
-// Values is Value for several replies, as a pipeline or SUBSCRIBE has them.
+// Values returns all collected replies, for a pipeline or SUBSCRIBE, and resets w as Value
+// does.
 func (w *Writer) Values() []Value {
 	var all []Value
 	for rest := w.nodes; len(rest) > 0; {
@@ -43,7 +45,7 @@ func (w *Writer) Values() []Value {
 	return all
 }
 
-// keepNodes is how many nodes stay allocated between replies: 48 KiB or so.
+// keepNodes is the number of nodes that stay allocated between replies: about 48 KiB.
 const keepNodes = 512
 
 func (w *Writer) dropNodes() {
@@ -57,7 +59,7 @@ func (w *Writer) dropNodes() {
 
 func (w *Writer) add(v Value) { w.nodes = append(w.nodes, v) }
 
-// addTree takes a finished Value apart again.
+// addTree appends the nodes of a finished Value.
 func (w *Writer) addTree(v Value) {
 	if len(v.Attrs) > 0 {
 		w.add(Value{Kind: kindAttribute, Int: int64(len(v.Attrs) / 2)})
@@ -76,7 +78,7 @@ func (w *Writer) addTree(v Value) {
 	}
 }
 
-// fold builds the first reply of nodes and returns what is behind it.
+// fold builds the first reply of nodes and returns the nodes after it.
 func fold(nodes []Value) (v Value, rest []Value) {
 	if len(nodes) == 0 {
 		return Value{Kind: KindNull}, nil

@@ -1,5 +1,5 @@
 // Package resp implements the Redis serialization protocol (RESP), versions 2 and 3, for
-// clients and servers. It knows no command and imports no other package of this module.
+// clients and servers. It contains no command and imports no other package of this module.
 //
 //	bytes of a client ── Parser.Next ──> args          (parser.go, inline.go)
 //	handler ── Writer.Array, Bulk... ──> bytes         (writer.go)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The Append methods of this file print a reply byte for byte as redis-cli 7
-// does, the line end behind it included.
+// The Append methods of this file print a reply byte for byte as redis-cli 7 does, with
+// the line end after it.
 
 // AppendTTY prints a reply for a person, as redis-cli does on a terminal or
 // with --no-raw:
@@ -61,8 +61,8 @@ var emptyTTY = [...]string{
 	KindPush:  "(empty push)",
 }
 
-// appendList prints the elements of an aggregate, numbered. The first one goes
-// where dst ends, the others behind prefix.
+// appendList prints the elements of an aggregate, numbered. appendList writes the first
+// one at the end of dst, and prefix before each of the others.
 func (v Value) appendList(dst, prefix []byte) []byte {
 	width := v.Kind.width()
 	digits := len(AppendInt(nil, int64(len(v.Elems)/width)))
@@ -110,7 +110,7 @@ func appendPadded(dst []byte, n, width int) []byte {
 	return append(dst, digits...)
 }
 
-// appendDouble prefers the server's spelling.
+// appendDouble appends the number as the server spelled it, if the Value has that text.
 func (v Value) appendDouble(dst []byte) []byte {
 	if v.Str != "" {
 		return append(dst, v.Str...)
@@ -118,9 +118,9 @@ func (v Value) appendDouble(dst []byte) []byte {
 	return AppendDouble(dst, v.Float)
 }
 
-// AppendQuoted appends s in double quotes, as redis-cli shows strings: \\ \" \n
-// \r \t \a \b, and \xHH for every other byte outside printable ASCII. SplitArgs
-// reads it back.
+// AppendQuoted appends s in double quotes, as redis-cli shows strings. It writes \\ \" \n
+// \r \t \a \b, and \xHH for every other byte outside printable ASCII. SplitArgs reads it
+// back.
 func AppendQuoted(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for i := range len(s) {
@@ -148,9 +148,9 @@ func AppendQuoted(dst []byte, s string) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// AppendRaw prints a reply for a pipe, as redis-cli does into one or with
-// --raw: strings as they are, elements on lines of their own, key and value of
-// a map on one line, nulls as nothing.
+// AppendRaw prints a reply as redis-cli does with --raw, or when its output is a pipe. It
+// writes strings as they are, each element on a line of its own, and key and value of a
+// map on one line. A null is an empty text.
 func (v Value) AppendRaw(dst []byte) []byte { return append(v.appendRaw(dst), '\n') }
 
 func (v Value) appendRaw(dst []byte) []byte {
@@ -178,8 +178,8 @@ func (v Value) appendRaw(dst []byte) []byte {
 	return dst
 }
 
-// AppendCSV prints a reply as redis-cli --csv does: all elements, of nested
-// aggregates too, on one line; strings and statuses quoted as by AppendQuoted.
+// AppendCSV prints a reply as redis-cli --csv does. It writes all elements on one line,
+// also those of nested aggregates, and quotes strings and statuses as AppendQuoted does.
 func (v Value) AppendCSV(dst []byte) []byte { return append(v.appendCSV(dst), '\n') }
 
 func (v Value) appendCSV(dst []byte) []byte {
@@ -203,14 +203,14 @@ func (v Value) appendCSV(dst []byte) []byte {
 	return dst
 }
 
-// AppendJSON prints a reply as redis-cli --json does. What JSON lacks is as
-// redis-cli has it, and not JSON: an error is error:"ERR ...", infinities are
-// inf and -inf, bytes that are not UTF-8 stay as they are. Keys of maps that
-// are not strings are their JSON in quotes.
+// AppendJSON prints a reply as redis-cli --json does. Like redis-cli it writes some values
+// that JSON does not have, and the output is then not JSON: an error is error:"ERR ...",
+// infinities are inf and -inf, and bytes that are not UTF-8 stay as they are. A map key
+// that is not a string becomes its JSON in quotes.
 func (v Value) AppendJSON(dst []byte) []byte { return append(v.appendJSON(dst), '\n') }
 
-// AppendQuotedJSON prints a reply as redis-cli --quoted-json does: as AppendJSON, but
-// a string's text is what AppendQuoted makes of it, with each backslash doubled. The
+// AppendQuotedJSON prints a reply as redis-cli --quoted-json does: as AppendJSON, but with
+// the text of each string as AppendQuoted writes it and with each backslash doubled. The
 // output is ASCII. As with redis-cli, a string that has a double quote in it is not JSON.
 func (v Value) AppendQuotedJSON(dst []byte) []byte {
 	return append(v.appendJSONWith(dst, appendDoublyQuoted), '\n')
@@ -218,7 +218,7 @@ func (v Value) AppendQuotedJSON(dst []byte) []byte {
 
 func (v Value) appendJSON(dst []byte) []byte { return v.appendJSONWith(dst, appendJSONString) }
 
-// appendJSONWith appends strings by text.
+// appendJSONWith appends a reply as JSON; text appends its strings.
 func (v Value) appendJSONWith(dst []byte, text func([]byte, string) []byte) []byte {
 	switch v.Kind {
 	case KindError:
@@ -302,7 +302,7 @@ func appendDoublyQuoted(dst []byte, s string) []byte {
 	return dst
 }
 
-// appendScalar appends the bare text of what is not an aggregate.
+// appendScalar appends the text of a Value that is not an aggregate, without quotes.
 func (v Value) appendScalar(dst []byte) []byte {
 	switch v.Kind {
 	case KindInt:

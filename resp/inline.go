@@ -1,8 +1,7 @@
 package resp
 
-// inline parses a request typed by hand: words on a line that ends in LF or
-// CRLF, quoted where they need it. The words alias buf unless the line has
-// quotes, in which case they live in p.text.
+// inline parses a request that a person typed: words on a line that ends in LF or CRLF. A
+// word can be quoted. The words alias buf; on a line with quotes they alias p.text.
 func (p *Parser) inline(buf []byte) (n int, err error) {
 	line, err := p.line(buf, '\n', ErrInlineTooLong)
 	if err != nil {
@@ -26,8 +25,8 @@ func (p *Parser) inline(buf []byte) (n int, err error) {
 //	"a\n\x00\"b"   \n \r \t \b \a and \xHH decoded, any other \c is c
 //	'a\'b'         only \' is special
 //
-// White space or the end of the line must follow a closing quote. ok is false
-// if a quote is not closed so. The words do not alias line.
+// White space or the end of the line must follow a closing quote. ok is false if a quote
+// is not closed in this way. The words do not alias line.
 func SplitArgs(line string) (args []string, ok bool) {
 	words, _, ok := splitInline(nil, nil, []byte(line))
 	if !ok {
@@ -40,9 +39,9 @@ func SplitArgs(line string) (args []string, ok bool) {
 	return args, true
 }
 
-// splitInline appends the words of line to args. Words with quotes are decoded
-// into text, which never needs more than len(line) bytes: it is sized first so
-// that words already decoded stay where they are.
+// splitInline appends the words of line to args. It decodes words with quotes into text.
+// text gets a capacity of len(line) bytes before the first word, which is always enough,
+// so words that are decoded already never move.
 func splitInline(args [][]byte, text, line []byte) (_ [][]byte, _ []byte, ok bool) {
 	i := 0
 	for {
@@ -73,8 +72,8 @@ func splitInline(args [][]byte, text, line []byte) (_ [][]byte, _ []byte, ok boo
 	}
 }
 
-// unquote appends the rest of the word that has its first quote at i, and
-// returns the position behind the word.
+// unquote appends the rest of the word whose first quote is at i, and returns the position
+// after the word.
 func unquote(text, line []byte, i int) (_ []byte, next int, ok bool) {
 	for i < len(line) && !endsWord(line[i]) {
 		c := line[i]
@@ -96,8 +95,8 @@ func unquote(text, line []byte, i int) (_ []byte, next int, ok bool) {
 	return text, i, true
 }
 
-// doubleQuoted appends what stands between double quotes, from i on, and
-// returns the position behind the closing one.
+// doubleQuoted appends the text between double quotes, which begins at i, and returns the
+// position after the closing quote.
 func doubleQuoted(text, line []byte, i int) (_ []byte, next int, ok bool) {
 	for ; i < len(line); i++ {
 		c := line[i]
@@ -157,8 +156,8 @@ func hexValue(c byte) byte {
 // isSpace is C's isspace in the POSIX locale.
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-// endsWord is what ends a word outside quotes. It differs from isSpace:
-// vertical tab and form feed separate words but do not end one.
+// endsWord reports whether c ends a word outside quotes. It differs from isSpace: vertical
+// tab and form feed separate words but do not end one.
 func endsWord(c byte) bool {
 	return c == ' ' || c == '\n' || c == '\r' || c == '\t'
 }

@@ -6,16 +6,16 @@ import (
 	"strconv"
 )
 
-// Later is the place of a length that is not known yet.
+// Later is the position of a length that the caller does not know yet.
 type Later struct {
 	at   int // of the header in Buf, or of the node when collecting
 	kind Kind
 }
 
-// ArrayLater, MapLater, SetLater and PushLater announce an aggregate whose
-// length Patch sets once its elements are written. A header of one digit is
-// reserved; Patch moves what follows it only if the length has more digits, so
-// a short reply costs nothing and a long one a single copy.
+// ArrayLater, MapLater, SetLater and PushLater announce an aggregate whose length Patch
+// sets once its elements are written. They reserve a header of one digit. Patch moves the
+// bytes after it only if the length has more digits, so a short reply costs nothing and a
+// long one costs a single copy.
 func (w *Writer) ArrayLater() Later { return w.later(KindArray) }
 
 // MapLater is ArrayLater for Map.
@@ -36,8 +36,8 @@ func (w *Writer) later(kind Kind) Later {
 	return l
 }
 
-// Patch sets the length that was left open: elements, or pairs of a map. Of
-// nested ones the inner is patched first.
+// Patch sets the length that l stands for: n elements, or n pairs of a map. The caller
+// patches an inner aggregate before the outer one.
 func (w *Writer) Patch(l Later, n int) {
 	if w.Proto != 3 {
 		n *= l.kind.width()
@@ -53,16 +53,16 @@ func (w *Writer) Patch(l Later, n int) {
 	var text [20]byte
 	digits := strconv.AppendInt(text[:0], int64(n), 10)
 	end := len(w.Buf)
-	w.Buf = append(w.Buf, digits[1:]...) // room; the content comes next
+	w.Buf = append(w.Buf, digits[1:]...) // makes space; the next line writes the content
 	body := l.at + len("*0")
 	copy(w.Buf[body+len(digits)-1:], w.Buf[body:end])
 	copy(w.Buf[l.at+1:], digits)
 }
 
-// Mark is a point in the replies to go back to.
+// Mark is a position in the replies to which Rollback can return.
 type Mark struct{ at int }
 
-// Mark notes the current end of the replies.
+// Mark returns the current end of the replies.
 func (w *Writer) Mark() Mark {
 	if w.collecting {
 		return Mark{len(w.nodes)}
@@ -70,13 +70,12 @@ func (w *Writer) Mark() Mark {
 	return Mark{len(w.Buf)}
 }
 
-// Rollback drops everything written since m, for a command that fails after
-// part of its reply is out. Lengths announced before m still count what is
-// dropped: the caller writes a reply in its place. Marks and Laters made after
-// m are void.
+// Rollback drops everything written since m, for a command that fails after it has written
+// a part of its reply. Lengths that were announced before m still count the dropped
+// replies: the caller writes a reply in its place. Marks and Laters made after m are void.
 func (w *Writer) Rollback(m Mark) {
 	if w.collecting {
-		clear(w.nodes[m.at:]) // lets go of their strings
+		clear(w.nodes[m.at:]) // releases their strings
 		w.nodes = w.nodes[:m.at]
 		return
 	}
@@ -86,8 +85,8 @@ func (w *Writer) Rollback(m Mark) {
 // Wrote reports whether anything was written since m.
 func (w *Writer) Wrote(m Mark) bool { return w.Mark() != m }
 
-// Raw appends replies that are encoded already, in the Writer's protocol. When
-// collecting they are decoded; bytes that are no reply become an error reply.
+// Raw appends replies that are already encoded in the Writer's protocol. A Writer that
+// collects decodes them; bytes that are not a reply become an error reply.
 func (w *Writer) Raw(encoded []byte) {
 	if !w.collecting {
 		w.Buf = append(w.Buf, encoded...)
@@ -105,8 +104,8 @@ func (w *Writer) Raw(encoded []byte) {
 	}
 }
 
-// Append replies v: what a client decoded, or what a Writer collected. Kinds
-// that RESP2 does not have become what the method of their name writes there.
+// Append replies v, which a client decoded or a Writer collected. In RESP2, a kind that
+// RESP2 does not have is written as the method of its name writes it.
 func (w *Writer) Append(v Value) {
 	if len(v.Attrs) > 0 && w.Attribute(len(v.Attrs)/2) {
 		for _, a := range v.Attrs {

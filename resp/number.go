@@ -5,10 +5,9 @@ import (
 	"strconv"
 )
 
-// ParseInt reads a decimal integer the one way Redis spells it: an optional
-// minus sign, no plus sign, no leading zeros, no spaces, within 64 bits.
-// ParseInt and AppendInt are inverses; "-0" is not a number. It allocates
-// nothing.
+// ParseInt reads a decimal integer in the one spelling that Redis accepts: an optional
+// minus sign, no plus sign, no leading zeros, no spaces, within 64 bits. ParseInt and
+// AppendInt are inverses; "-0" is not a number. It allocates nothing.
 func ParseInt[T []byte | string](s T) (n int64, ok bool) {
 	i, neg := 0, false
 	if len(s) > 0 && s[0] == '-' {
@@ -40,13 +39,12 @@ func AppendInt(dst []byte, n int64) []byte {
 	return strconv.AppendInt(dst, n, 10)
 }
 
-// ParseDouble reads a floating-point number as Redis does for scores and
-// increments: what C's strtod takes, whole, with nothing before or after it.
-// That includes "inf", "infinity" and hexadecimal numbers in any case and with
-// either sign. Not a number: the empty string, spaces at either end, "nan", and
-// what overflows or vanishes (1e400, 1e-400). Callers answer
-// "ERR value is not a valid float". It allocates nothing for numbers below 64
-// bytes.
+// ParseDouble reads a floating-point number as Redis does for scores and increments. It
+// accepts what C's strtod accepts, if strtod would read the whole text. That includes
+// "inf", "infinity" and hexadecimal numbers in any case and with either sign. It refuses
+// the empty string, spaces at either end, "nan", and numbers that overflow or underflow
+// (1e400, 1e-400). Callers then reply "ERR value is not a valid float". It allocates
+// nothing for numbers below 64 bytes.
 func ParseDouble[T []byte | string](s T) (f float64, ok bool) {
 	kind, nonzero := scanDouble(s)
 	if kind == notDouble {
@@ -75,8 +73,8 @@ const (
 	hexWithoutExponent
 )
 
-// scanDouble checks the grammar and reports whether a digit other than zero
-// stands before the exponent, by which an underflow is told from a zero.
+// scanDouble checks the grammar. nonzero reports a digit other than zero before the
+// exponent: it distinguishes an underflow from a zero.
 func scanDouble[T []byte | string](s T) (kind doubleKind, nonzero bool) {
 	i := 0
 	if i < len(s) && (s[i] == '+' || s[i] == '-') {
@@ -175,7 +173,7 @@ func AppendDouble(dst []byte, f float64) []byte {
 	return appendDigits(dst, digits.b[:digits.n], point-digits.n)
 }
 
-// decimal is the digits of a number: at most 17 make a float64 unambiguous.
+// decimal holds the digits of a number. 17 digits identify any float64.
 type decimal struct {
 	b [17]byte
 	n int

@@ -2,13 +2,13 @@ package resp
 
 import "bytes"
 
-// Limits bound what a client may ask the parser to hold. The zero value is
-// Redis's.
+// Limits bound the memory that a client can make the parser hold. The zero value has
+// Redis's limits.
 type Limits struct {
 	MaxBulk         int  // bytes in one argument; default 512 MiB (proto-max-bulk-len)
 	MaxArgs         int  // arguments in one request; default 1024*1024
 	MaxInline       int  // bytes in an inline request or a header line; default 64 KiB
-	Unauthenticated bool // the client has yet to log in: at most 10 arguments of at most 16 KiB
+	Unauthenticated bool // the client is not logged in yet: at most 10 arguments of at most 16 KiB
 }
 
 const (
@@ -19,9 +19,9 @@ const (
 	unauthMaxArgs = 10
 	unauthMaxBulk = 16384
 
-	// keepArgs is how many argument slots a parser holds on to between
-	// requests: 24 KiB serves any ordinary command, and an idle connection does
-	// not keep what one giant MSET needed.
+	// keepArgs is the number of argument slots that a parser keeps between requests. Their
+	// 24 KiB are enough for any ordinary command, and an idle connection does not keep the
+	// memory that one giant MSET needed.
 	keepArgs = 1024
 )
 
@@ -60,28 +60,27 @@ type Parser struct {
 	args [][]byte
 	text []byte // unquoted inline arguments
 
-	// The request that has arrived in part. All positions count from the start
-	// of buf, so the caller may move the bytes between calls.
+	// The fields below describe the request that has arrived in part. All positions count
+	// from the start of buf, so the caller may move the bytes between calls.
 	pending bool
 	left    int    // arguments still to come; -1 before the header is read
 	bulk    int    // length of the argument at pos; -1 before its header is read
-	pos     int    // what is before it has been understood
-	scanned int    // up to here there is no line end behind pos
+	pos     int    // bytes before it are parsed
+	scanned int    // there is no line end between pos and here
 	spans   []span // the arguments that are complete
 }
 
 type span struct{ start, end int }
 
-// Next returns the arguments of the request at the start of buf, and its
-// length n. With n == 0 and no error the request is incomplete: call again with
-// the same bytes, which may have moved, and more behind them. A request without
-// arguments (a blank inline line, *0, *-1) has n > 0 and no args. An error is a
-// ProtocolError, and the stream is of no further use.
+// Next returns the arguments of the request at the start of buf, and its length n. With n
+// == 0 and no error the request is incomplete: call again with the same bytes, at the same
+// or another address, and more bytes after them. A request without arguments (a blank
+// inline line, *0, *-1) has n > 0 and no args. An error is a ProtocolError, and the stream
+// is of no further use.
 //
-// The args alias buf or the parser's own memory and are valid until the next
-// call, or until buf changes. Next reads every byte once, whatever the pieces
-// it arrives in, and allocates nothing once its slices have grown to the
-// client's habits.
+// The args alias buf or the parser's own memory and are valid until the next call, or
+// until buf changes. Next reads every byte once, in whatever pieces they arrive, and
+// allocates nothing once its slices have the size that the client's requests need.
 func (p *Parser) Next(buf []byte) (args [][]byte, n int, err error) {
 	if !p.pending {
 		if n := p.whole(buf); n > 0 {
@@ -105,10 +104,10 @@ func (p *Parser) Next(buf []byte) (args [][]byte, n int, err error) {
 	return p.args, n, nil
 }
 
-// Want returns how many bytes from the start of buf the request that Next
-// found incomplete needs at least, as far as its headers tell, or 0 if they
-// tell nothing yet. It can be as large as MaxBulk on the word of the client
-// alone: grow a buffer towards it as bytes arrive, not at once.
+// Want returns the least length, in bytes from the start of buf, of the request that Next
+// found incomplete, or 0 if its headers do not say it yet. Only the client's word stands
+// behind the number, and it can be as large as MaxBulk: grow a buffer towards it as bytes
+// arrive, not at once.
 func (p *Parser) Want() int {
 	if !p.pending || p.left < 0 {
 		return 0
@@ -123,9 +122,9 @@ func (p *Parser) Want() int {
 // Reset forgets a partial request, for a parser that goes to another stream.
 func (p *Parser) Reset() { p.pending = false }
 
-// whole parses a complete, well-formed array request straight into p.args and
-// returns its length. Everything else is 0 and left to resume, which decides
-// afresh: this path must only ever accept what resume would accept.
+// whole parses a complete, well-formed array request straight into p.args and returns its
+// length. It returns 0 for everything else, and resume parses that from the start. whole
+// must accept only what resume would accept.
 func (p *Parser) whole(buf []byte) int {
 	if cap(p.args) > keepArgs {
 		p.args = nil
@@ -165,9 +164,9 @@ func (p *Parser) whole(buf []byte) int {
 	return i
 }
 
-// shortHeader reads an unsigned number of one to nine digits and the two bytes
-// that end its line. It returns the position behind them, or 0 if anything is
-// missing or out of the ordinary.
+// shortHeader reads an unsigned number of one to nine digits and the two bytes that end
+// its line. It returns the position after them, or 0 if a byte is missing or the header
+// has another form.
 func shortHeader(buf []byte, i int) (n, next int) {
 	start := i
 	for ; i < len(buf); i++ {
@@ -187,7 +186,8 @@ func shortHeader(buf []byte, i int) (n, next int) {
 	return n, i + 2
 }
 
-// maxArgs and maxBulk are the limits in force, the login's included.
+// maxArgs and maxBulk return the limits in force; a client that is not logged in has
+// smaller ones.
 func (p *Parser) maxArgs() int {
 	n := orDefault(p.MaxArgs, defaultMaxArgs)
 	if p.Unauthenticated {
@@ -220,7 +220,7 @@ func (p *Parser) begin() {
 	}
 }
 
-// resume goes on with the pending request from p.pos.
+// resume continues the pending request at p.pos.
 func (p *Parser) resume(buf []byte) (n int, err error) {
 	if p.left < 0 {
 		if len(buf) == 0 {
@@ -293,7 +293,7 @@ func (p *Parser) bulkHeader(buf []byte) error {
 	return nil
 }
 
-// line returns the line at p.pos without its end and moves p.pos behind it. A
+// line returns the line at p.pos without its end and moves p.pos to the byte after it. A
 // line ends at the byte end; after a CR one more byte belongs to it.
 func (p *Parser) line(buf []byte, end byte, tooLong ProtocolError) ([]byte, error) {
 	from := max(p.scanned, p.pos)

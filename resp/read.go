@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// ErrBadReply is in the chain of errors for bytes that are no RESP reply, or
-// one beyond the limits. The connection is of no further use.
+// ErrBadReply is in the chain of errors about bytes that are not a RESP reply, and about a
+// reply beyond the limits. The caller cannot use the connection any more.
 var ErrBadReply = errors.New("malformed reply")
 
-// ReadLimits bound what a server can make a client hold. The zero value is
-// generous enough for every reply Redis has.
+// ReadLimits bound the memory that a server can make a client hold. The zero value allows
+// every reply that Redis sends.
 type ReadLimits struct {
 	MaxBulk   int   // bytes in one string or line; default 512 MiB
 	MaxBytes  int64 // bytes in all strings of one reply; default 4 GiB
@@ -27,11 +27,10 @@ func ReadValue(r *bufio.Reader) (Value, error) {
 	return ReadLimits{}.Read(r)
 }
 
-// Read reads one reply. Attributes end up in the Attrs of the value they
-// precede. An error reply is a Value, not an error; errors are those of r
-// (io.EOF only before the first byte) or wrap ErrBadReply. Memory grows with
-// the bytes that arrive, by at most about 100 bytes for each, and never with
-// the lengths a server declares.
+// Read reads one reply. Attributes become the Attrs of the value after them. An error
+// reply is a Value, not an error. An error that Read returns comes from r (io.EOF only
+// before the first byte) or wraps ErrBadReply. Memory grows with the bytes that arrive, by
+// at most about 100 bytes for each, and never with the lengths a server declares.
 func (l ReadLimits) Read(r *bufio.Reader) (Value, error) {
 	d := decoder{
 		r:        r,
@@ -58,7 +57,7 @@ func (l ReadLimits) Read(r *bufio.Reader) (Value, error) {
 
 type decoder struct {
 	r        *bufio.Reader
-	long     []byte // a line beyond r's buffer
+	long     []byte // a line that is longer than r's buffer
 	maxBulk  int
 	maxDepth int
 	left     int   // values the reply may still have
@@ -91,7 +90,7 @@ func (d *decoder) value(depth int) (Value, error) {
 	}
 }
 
-// body decodes a value from its first line, which is valid until the next read.
+// body decodes the value that begins with line. line is valid until the next read.
 func (d *decoder) body(sigil byte, line []byte, depth int) (Value, error) {
 	switch sigil {
 	case '+':
@@ -138,8 +137,8 @@ func integer(line []byte) (Value, error) {
 	return Value{Kind: KindInt, Int: n}, nil
 }
 
-// double keeps a spelling other than our own: Redis before 7.2 sends
-// 3.1000000000000001, and redis-cli shows it.
+// double decodes a floating-point number. Str gets its text if AppendDouble would write
+// another: Redis before 7.2 sends 3.1000000000000001, and redis-cli shows it.
 func double(line []byte) (Value, error) {
 	v := Value{Kind: KindDouble}
 	f, ok := ParseDouble(line)
@@ -192,7 +191,7 @@ func (d *decoder) verbatim(line []byte) (Value, error) {
 	return v, nil
 }
 
-// elements decodes what an aggregate's header announces.
+// elements decodes the values that an aggregate's header announces.
 func (d *decoder) elements(kind Kind, line []byte, depth int) (Value, error) {
 	n, err := length(line, d.left/kind.width())
 	switch {
@@ -229,7 +228,7 @@ func length(line []byte, most int) (int, error) {
 	return int(n), nil
 }
 
-// text reads n bytes and the line end behind them, growing as they arrive.
+// text reads n bytes and the line end after them. Its memory grows as the bytes arrive.
 func (d *decoder) text(n int) (string, error) {
 	if d.bytes -= int64(n); d.bytes < 0 {
 		return "", bad("too many bytes")
@@ -242,7 +241,7 @@ func (d *decoder) text(n int) (string, error) {
 			return "", err
 		}
 		b.Write(chunk)
-		_, _ = d.r.Discard(len(chunk)) // cannot fail: they are buffered
+		_, _ = d.r.Discard(len(chunk)) // cannot fail: the bytes are buffered
 	}
 	end, err := d.r.Peek(2)
 	if err != nil {

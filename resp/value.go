@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Kind says what a Value is.
+// Kind is the RESP type of a Value.
 type Kind uint8
 
 // The kinds of Value. A command's reply is never KindNone.
@@ -30,8 +30,8 @@ const (
 	kindAttribute // in a Writer's nodes; a Value has Attrs
 )
 
-// kinds has what the code must know of each kind: its first byte on the wire,
-// its name in messages, and the replies per counted element (0: no aggregate).
+// kinds holds the properties of each kind: its first byte on the wire, its name in
+// messages, and the number of replies per counted element (0: not an aggregate).
 var kinds = [...]struct {
 	sigil byte
 	name  string
@@ -67,14 +67,14 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Value is a reply: a client's view of it. Which fields count depends on Kind.
-// A Value owns its memory and may be shared by readers.
+// Value is a reply as a client sees it. Kind decides which fields have a meaning. A Value
+// owns its memory and may be shared by readers.
 type Value struct {
 	Kind   Kind
 	Format [3]byte // of a verbatim string
 	Str    string  // status, error, bulk, big number, verbatim text
 	Int    int64   // integer, boolean
-	Float  float64 // double; Str has its text only where AppendDouble would not write it so
+	Float  float64 // double; Str has its text if AppendDouble would write another
 	Elems  []Value // elements; of a map, keys and values in turn
 	Attrs  []Value // attributes, keys and values in turn; usually none
 }
@@ -99,8 +99,8 @@ func (e ReplyError) Code() string {
 // another kind.
 var ErrType = errors.New("unexpected reply type")
 
-// Err returns a ReplyError if the reply is an error, otherwise nil. An error
-// inside an aggregate is not the aggregate's.
+// Err returns a ReplyError if the reply is an error, otherwise nil. Err does not look at
+// errors inside an aggregate.
 func (v Value) Err() error {
 	if v.Kind == KindError {
 		return ReplyError(v.Str)
@@ -108,13 +108,13 @@ func (v Value) Err() error {
 	return nil
 }
 
-// IsNull reports whether the reply is a null of either form, or none at all.
+// IsNull reports whether the reply is a null of either form, or the zero Value.
 func (v Value) IsNull() bool {
 	return v.Kind == KindNull || v.Kind == KindNullArray || v.Kind == KindNone
 }
 
-// String returns the text of a scalar: of a string its bytes, of a number its
-// digits, of a null nothing. An aggregate is shown on one line, for messages.
+// String returns the text of a scalar: the bytes of a string, the digits of a number, an
+// empty string for a null. An aggregate becomes one line of text, for messages.
 func (v Value) String() string {
 	switch v.Kind {
 	case KindStatus, KindError, KindBulk, KindBigNumber, KindVerbatim:

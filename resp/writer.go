@@ -2,12 +2,12 @@ package resp
 
 import "strconv"
 
-// Writer appends replies to Buf, as RESP2 or RESP3 by Proto. The zero value
-// writes RESP2. It checks nothing: an Array(3) is followed by three replies
-// because the caller writes them. No method allocates beyond Buf's growth, and
-// nothing passed in is kept. A Writer is not safe for concurrent use.
+// Writer appends replies to Buf, as RESP2 or RESP3 by Proto. The zero value writes RESP2.
+// It checks nothing: the caller of Array(3) must write three replies after it. No method
+// allocates except to grow Buf, and no method keeps its arguments. A Writer is not safe
+// for concurrent use.
 //
-// After Collect it builds a Value instead and leaves Buf alone.
+// After Collect it builds a Value instead and does not change Buf.
 type Writer struct {
 	Buf   []byte
 	Proto int // 3, or RESP2 for anything else
@@ -68,9 +68,9 @@ func (w *Writer) Bulk(b []byte) {
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
-// BulkAround writes what stands around a string of n bytes, and returns where in Buf the
-// string belongs, for a caller that sends it without a copy. It must not be used after
-// Collect.
+// BulkAround writes the header and the line end of a bulk string of n bytes, and returns
+// the position in Buf where the string belongs. The caller sends the string without
+// copying it into Buf. BulkAround must not be called after Collect.
 func (w *Writer) BulkAround(n int) (at int) {
 	w.number('$', int64(n))
 	at = len(w.Buf)
@@ -78,7 +78,7 @@ func (w *Writer) BulkAround(n int) (at int) {
 	return at
 }
 
-// BulkString is Bulk for a string.
+// BulkString replies a string of any bytes.
 func (w *Writer) BulkString(s string) {
 	if w.collecting {
 		w.add(Value{Kind: KindBulk, Str: s})
@@ -234,13 +234,13 @@ func (w *Writer) aggregate(kind Kind, n int) {
 	w.number(kind.sigil(), int64(n))
 }
 
-// number writes a header. Most have one digit.
+// number writes a header. It is fast for one digit, which most headers have.
 func (w *Writer) number(sigil byte, n int64) {
 	if n >= 0 && n <= 9 {
 		w.Buf = append(w.Buf, sigil, '0'+byte(n), '\r', '\n')
 		return
 	}
-	if n >= 10 && n <= 99 { // how long most members and values are
+	if n >= 10 && n <= 99 { // the length of most members and values
 		w.Buf = append(w.Buf, sigil, '0'+byte(n/10), '0'+byte(n%10), '\r', '\n')
 		return
 	}

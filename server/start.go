@@ -25,21 +25,22 @@ import (
 // Config says what server Start runs. The zero value is what `ebb serve` runs without
 // arguments: 127.0.0.1:6379, data in memory.
 type Config struct {
-	// Addr is the TCP address, host:port. With port 0 the system chooses a free port: see
-	// Server.Addr. Default: what File and Directives say (bind, port, unixsocket), or else
-	// 127.0.0.1:6379.
+	// Addr is the TCP address, host:port. With port 0 the system chooses a free port, which
+	// Server.Addr returns. Default: the directives bind, port and unixsocket of File and
+	// Directives, or else 127.0.0.1:6379.
 	Addr string
 
 	// Dir is the directory of the data. Start creates it if it is missing, and locks it: one
-	// directory has one server. Default: the data is in memory and ends with the server.
+	// directory has one server. Default: the data is in memory only, and is lost when the
+	// server ends.
 	Dir string
 
 	// Fsync says when changes in Dir are safe: "always" before the reply is sent, "everysec"
 	// within a second, "no" when the system writes them. Default: everysec.
 	Fsync string
 
-	// MaxMemory is the most memory for data, in bytes; the directive maxmemory-policy says
-	// what happens there. Default: no limit.
+	// MaxMemory is the limit of memory for data, in bytes. The directive maxmemory-policy
+	// says what the server does at the limit. Default: no limit.
 	MaxMemory int64
 
 	// RequirePass is the password of the default user. Default: none, and only clients of
@@ -47,37 +48,38 @@ type Config struct {
 	RequirePass string
 
 	// File is the path of a configuration file in the syntax of redis.conf. CONFIG REWRITE
-	// writes it. With a file all defaults are those of Redis, also save and dir.
+	// writes it. With a file, all defaults are Redis's, also those of save and dir.
 	File string
 
 	// Directives are lines in the syntax of redis.conf, such as "maxmemory-policy allkeys-lru"
-	// or "user ann on >secret ~* +@all". They win over File; the fields above win over them.
-	// daemonize, logfile, pidfile, supervised and shutdown-on-sigint and -sigterm are for the
-	// program ebb, and have no effect here.
+	// or "user ann on >secret ~* +@all". They override File, and the fields above override
+	// them. daemonize, logfile, pidfile, supervised, shutdown-on-sigint and
+	// shutdown-on-sigterm are for the program ebb and have no effect here.
 	Directives []string
 
-	// Logger gets what the server logs. Default: nothing is logged.
+	// Logger receives the server's log. Default: the server logs nothing.
 	Logger *slog.Logger
 
-	// Level is the level of Logger, where there is one to set: it follows the directive
-	// loglevel. May be nil.
+	// Level is the level of Logger. The server sets it to the directive loglevel, at start
+	// and after CONFIG SET. May be nil.
 	Level *slog.LevelVar
 
-	// Pages are further pages, by path, beside /metrics and /healthz where the directive http
-	// says. A path that ends in a slash stands for all below it. The directive http-pprof
-	// needs a page "/debug/pprof/": package net/http/pprof has it.
+	// Pages are further pages, by path, next to /metrics and /healthz at the address of the
+	// directive http. A path that ends in a slash stands for all below it. The directive
+	// http-pprof needs a page "/debug/pprof/": package net/http/pprof has it.
 	Pages map[string]http.Handler
 
 	// AcceptClock starts the server although the system's clock is an hour or more behind the
 	// time in the files of Dir.
 	AcceptClock bool
 
-	// Listening is called when the server accepts connections, before it loads its data: until
-	// Start returns, clients get LOADING. Start waits for it. May be nil.
+	// Start calls Listening when the server accepts connections, before it loads its data.
+	// Until the data is loaded, clients get the error LOADING. Start waits for it. May be
+	// nil.
 	Listening func(addrs []net.Addr)
 }
 
-// closeGrace is how long Close, and a SHUTDOWN that a client sends, wait for replies to be
+// closeGrace is the time that Close, and a client's SHUTDOWN, wait until replies are
 // written.
 const closeGrace = 5 * time.Second
 
@@ -85,7 +87,7 @@ const closeGrace = 5 * time.Second
 type Server struct {
 	in *instance.Instance
 
-	hurry context.Context // ends when Close is called: Shutdown waits no longer
+	hurry context.Context // ends when Close is called; Shutdown then stops waiting
 	now   context.CancelFunc
 	end   sync.Mutex    // held by the method that ends the server
 	quit  chan struct{} // closed when the server has ended
@@ -107,7 +109,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	in, err := c.start(ctx, ln)
 	if err != nil {
 		if ln != nil {
-			_ = ln.Close() // again, if the server had it
+			_ = ln.Close() // a second Close if the server has closed it already
 		}
 		return nil, err
 	}
@@ -117,8 +119,8 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	return s, nil
 }
 
-// listen binds Addr where its port is 0: the directive port cannot say that, because 0 means
-// none there.
+// listen binds Addr if its port is 0. The directive port cannot say this, because its 0
+// means no TCP port.
 func (c *Config) listen() (net.Listener, error) {
 	if c.Addr == "" {
 		return nil, nil
@@ -133,7 +135,8 @@ func (c *Config) listen() (net.Listener, error) {
 	return transport.ListenTCP(c.Addr, "Config.Addr")
 }
 
-// start runs an instance; ln has its TCP address, if it is not nil.
+// start runs an instance. ln is its TCP listener, or nil if the directives say the
+// address.
 func (c *Config) start(ctx context.Context, ln net.Listener) (*instance.Instance, error) {
 	addr := c.Addr
 	o := instance.Options{Log: c.Logger, Level: c.Level, AcceptClock: c.AcceptClock}
@@ -166,14 +169,14 @@ func (c *Config) start(ctx context.Context, ln net.Listener) (*instance.Instance
 	return instance.Start(ctx, o)
 }
 
-// lines returns the directives, and the fields behind them.
+// lines returns the directives, with those of the fields after them.
 func (c *Config) lines(addr string) ([]string, error) {
 	lines := slices.Clone(c.Directives)
 	add := func(name, value string) { lines = append(lines, name+" "+config.Quote(value)) }
 	if addr != "" {
 		host, port, err := net.SplitHostPort(addr)
 		if err != nil {
-			return nil, err // listen has split it
+			return nil, err // listen has split the address already
 		}
 		if host == "" {
 			host = "*"
@@ -196,7 +199,7 @@ func (c *Config) lines(addr string) ([]string, error) {
 	return lines, nil
 }
 
-// obey ends the server when a client sends SHUTDOWN, which has saved what is to be saved.
+// obey ends the server after a client's SHUTDOWN, which has saved the data.
 func (s *Server) obey() {
 	select {
 	case <-s.quit:
@@ -253,12 +256,13 @@ func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
 	return s.finish(ctx, func() error {
-		_ = s.in.Prepare(ctx, session.ShutdownOptions{Mode: durable.ShutdownNoSave, Now: true, Force: true}) // logged; a client's SHUTDOWN may be under way
+		// it logs the error; a client's SHUTDOWN may be under way
+		_ = s.in.Prepare(ctx, session.ShutdownOptions{Mode: durable.ShutdownNoSave, Now: true, Force: true})
 		return nil
 	})
 }
 
-// finish ends the server once; prepare may refuse.
+// finish ends the server once. If prepare returns an error, the server continues.
 func (s *Server) finish(ctx context.Context, prepare func() error) error {
 	s.end.Lock()
 	defer s.end.Unlock()

@@ -41,7 +41,7 @@ Tests: ` + strings.Join(loadgen.Names(), ", "),
 		Args: cobra.ArbitraryArgs,
 	}
 	f := cmd.Flags()
-	f.SetInterspersed(false) // flags behind the command are the command's
+	f.SetInterspersed(false) // flags after the command belong to the command
 	server := serverFlags(f)
 	f.StringVarP(&tests, "tests", "t", loadgen.DefaultTests, "tests to run")
 	f.IntVarP(&cfg.Clients, "clients", "c", 50, "connections")
@@ -50,7 +50,7 @@ Tests: ` + strings.Join(loadgen.Names(), ", "),
 	f.DurationVarP(&cfg.Duration, "duration", "d", 0, "length of each test without -n (default 3s)")
 	f.IntVar(&cfg.Size, "size", 3, "bytes of __data__")
 	f.IntVarP(&cfg.Keyspace, "keyspace", "r", 100_000, "how many different numbers __rand_int__ and __key__ have")
-	f.Float64Var(&cfg.Rate, "rate", 0, "requests a second, sent on time whatever the server does; latency counts from the time due")
+	f.Float64Var(&cfg.Rate, "rate", 0, "requests per second, sent on schedule even if the server is slow; latency counts from the scheduled time")
 	f.Uint64Var(&cfg.Seed, "seed", 1, "of the random numbers")
 	f.IntVar(&cfg.PID, "pid", 0, "process id of the server, to measure its CPU")
 	f.BoolVar(&csv, "csv", false, "print CSV")
@@ -91,7 +91,7 @@ Tests: ` + strings.Join(loadgen.Names(), ", "),
 	return cmd
 }
 
-// serverFlags adds the flags that name a server; the result reads them.
+// serverFlags adds the flags that name a server, and returns a function that reads them.
 func serverFlags(f *pflag.FlagSet) func() (loadgen.Target, error) {
 	host := f.StringP("host", "h", "127.0.0.1", "host")
 	port := f.IntP("port", "p", 6379, "port")
@@ -151,8 +151,8 @@ func tlsConfig(host, cacert string, insecure bool) (*tls.Config, error) {
 	return cfg, nil
 }
 
-// progress returns where progress lines go: standard error, if it is a
-// terminal.
+// progress returns the writer of progress lines: standard error if it is a terminal, else
+// nil.
 func progress(quiet bool) io.Writer {
 	if quiet || !cli.IsTerminal(os.Stderr) {
 		return nil
@@ -160,13 +160,13 @@ func progress(quiet bool) io.Writer {
 	return os.Stderr
 }
 
-// interruptible runs a measurement that Ctrl-C ends, which needs no message.
+// interruptible runs a measurement that Ctrl-C can end without an error message.
 func interruptible(cmd *cobra.Command, run func(context.Context) error) error {
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 	defer stop()
 	err := run(ctx)
 	if errors.Is(err, context.Canceled) {
-		return exitStatus(130) // what a shell makes of an interrupt
+		return exitStatus(130) // the status that a shell gives an interrupted program
 	}
 	return err
 }

@@ -71,14 +71,14 @@ func asker(in io.Reader, out io.Writer, yes bool) func(string) bool {
 	}
 }
 
-// How often progress shows: on a terminal on one line, elsewhere on one each.
+// The intervals between progress lines. On a terminal each line replaces the one before.
 const (
 	progressPause = time.Second
 	progressLines = 10 * time.Second
 )
 
-// checkProgress returns a function that shows progress of what takes longer than
-// a second.
+// checkProgress returns a function that shows the progress of a check that takes longer
+// than a second.
 func checkProgress(out io.Writer) func(path string, share float64) {
 	pause, end := progressLines, "\n"
 	if f, ok := out.(*os.File); ok && cli.IsTerminal(f) {

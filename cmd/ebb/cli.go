@@ -5,8 +5,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// cliCommand leaves its flags to the package: they are redis-cli's, which mean
-// other things before and behind the command.
+// cliCommand lets package cli parse the flags. They are redis-cli's, and their meaning
+// depends on whether they stand before or after the command.
 func cliCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                "cli [OPTIONS] [cmd [arg ...]]",

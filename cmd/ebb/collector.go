@@ -7,16 +7,15 @@ import (
 	"runtime/metrics"
 )
 
-// slack is how many bytes of garbage may lie in Go's heap before it is collected,
-// however small the live heap is. Data is outside that heap, so the live heap has a few
-// megabytes, and with Go's own rule, to collect when the heap has doubled, scripts
-// that make many values would spend a third of their time in collections. The
-// price is so much resident memory and half as much again, once scripts have made
-// garbage.
+// slack is the number of bytes of garbage that Go's heap may hold before a collection,
+// also when the live heap is small. ebb's data is outside that heap, so the live heap has
+// a few megabytes. Go's own rule collects when the heap has doubled; under it, scripts
+// that make many values would spend a third of their time in collections. Once scripts
+// have made garbage, the resident memory is greater by about one and a half times slack.
 const slack = 24 << 20
 
-// paceCollector has Go's collector leave slack from now on. A value of
-// GOGC in the environment wins over it.
+// paceCollector makes Go's collector keep to slack from now on. A value of GOGC in the
+// environment overrides it.
 func paceCollector() {
 	if os.Getenv("GOGC") == "" {
 		paceAfter(0)
@@ -27,8 +26,8 @@ func paceCollector() {
 // collection.
 type sentinel struct{ _ [16]byte }
 
-// paceAfter sets the pace for what lives now, if that is another than before, in
-// percent; and again after the next collection.
+// paceAfter sets the collector's percentage for the present live heap, unless before is
+// close to it, and does the same after the next collection.
 func paceAfter(before int) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
@@ -40,9 +39,10 @@ func paceAfter(before int) {
 	runtime.AddCleanup(new(sentinel), paceAfter, before)
 }
 
-// collectorPercent is what the heap may grow by from one collection to the next:
-// by slack, or as Go's default has it, by as much as lives.
+// collectorPercent returns the percentage by which the heap may grow between two
+// collections: by slack, or by the size of the live heap, as Go's default says, if that is
+// more.
 func collectorPercent(live uint64) int {
-	const least = 4 << 20 // Go takes no heap to be smaller
+	const least = 4 << 20 // Go's least heap size
 	return int(max(100, 100*slack/max(live, least)))
 }

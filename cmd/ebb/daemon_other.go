@@ -13,7 +13,7 @@ const daemonReady = "ready"
 // parentOf returns nil: no program is a child of daemonize here.
 func parentOf() *os.File { return nil }
 
-// daemonize says that this system has no sessions to start a server in.
+// daemonize returns an error: this system has no sessions in which a server could start.
 func daemonize([]byte) error {
-	return fmt.Errorf("daemonize yes does not work on %s: say daemonize no, and run the server as a service", runtime.GOOS)
+	return fmt.Errorf("daemonize yes does not work on %s: set daemonize no, and run the server as a service", runtime.GOOS)
 }

@@ -16,11 +16,12 @@ import (
 // daemonVariable is set in the environment of the child that daemonize starts.
 const daemonVariable = "EBB_DAEMON_CHILD"
 
-// daemonReady is what the child says when it listens; anything else is its error.
+// daemonReady is the text that the child sends when it listens. Any other text is its
+// error.
 const daemonReady = "ready"
 
-// parentOf returns where a child of daemonize tells its parent how the start went, and
-// nil in a program that is none.
+// parentOf returns the pipe on which a child of daemonize reports the result of its start
+// to its parent. It returns nil in a program that is not such a child.
 func parentOf() *os.File {
 	if os.Getenv(daemonVariable) == "" {
 		return nil
@@ -30,13 +31,14 @@ func parentOf() *os.File {
 	return os.NewFile(3, "the parent")
 }
 
-// daemonize runs this program again in a session of its own, without a terminal, with the
-// same arguments and what was read of the standard input, and returns when that child
-// listens, or with the error that it ended with. The child goes on when this program ends.
+// daemonize runs this program again in a session of its own, without a terminal. The child
+// gets the same arguments, and stdin as its standard input. daemonize returns when the
+// child listens, or with the error that ended it. The child continues when this program
+// ends.
 func daemonize(stdin []byte) error {
 	self, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("daemonize yes: the program's own file is not known: %w", err)
+		return fmt.Errorf("daemonize yes: cannot find the executable file of this program: %w", err)
 	}
 	said, say, err := os.Pipe()
 	if err != nil {

@@ -43,7 +43,8 @@ func commands() []*cobra.Command {
 	return []*cobra.Command{serveCommand(), cliCommand(), backupCommand(), checkCommand(), benchCommand(), tourCommand(), versionCommand()}
 }
 
-// exitStatus is an error whose message is already printed.
+// exitStatus is the status with which the program ends, as an error whose message is
+// already printed.
 type exitStatus int
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// measurement is a subcommand of `ebb bench` that prepares a server, does
-// something to it, and prints what its clients felt. All of them delete the
-// server's keys.
+// measurement is a subcommand of `ebb bench` that prepares a server, puts a load on it,
+// and prints the latency that its clients had. Every measurement deletes the server's
+// keys.
 type measurement struct {
 	use, short, long string
 	flags            func(*pflag.FlagSet)
@@ -86,7 +86,7 @@ duplicates, and the time from deadline to delivery. Deletes all keys of the serv
 			f.IntVarP(&cfg.Items, "items", "n", 1_000_000, "keys that expire")
 			f.DurationVar(&cfg.Spread, "spread", 10*time.Second, "their deadlines are spread over so long")
 			f.IntVarP(&cfg.Consumers, "consumers", "c", 4, "consumers of the group")
-			f.IntVar(&cfg.Rate, "rate", 5000, "GETs a second meanwhile, open loop")
+			f.IntVar(&cfg.Rate, "rate", 5000, "GETs per second meanwhile, open loop")
 			f.DurationVar(&cfg.Lead, "lead", 0, "from the start of loading to the first deadline (default: a guess)")
 			pidFlag(f, &cfg.PID, "CPU")
 			flushFlag(f, &cfg.Flush)
@@ -178,7 +178,7 @@ rounds. Deletes all keys of both servers.`, loadgen.TypesConfig{Scripts: true})
 
 func timed() measurement {
 	return comparison("timed", "Compare limiters, locks and delay queues with scripts for the same job",
-		`Repeat ebb's own commands on this server, and on the one of --against the scripts
+		`Repeat ebb's own commands on this server, and on the server of --against the scripts
 that do the same, in turn, and print throughput and CPU per operation with their
 ratios: medians of the rounds. LOCK.* is an acquire and a release, DQ.POP+ACK a
 delivery and its acknowledgement. Deletes all keys of both servers.`, loadgen.TypesConfig{Timed: true})
@@ -212,12 +212,12 @@ func bombs() measurement {
 	var cfg loadgen.BombsConfig
 	return measurement{
 		use: "bombs", short: "Latency and memory while scripts run wild",
-		long: `Run scripts that loop for ever or take all the memory there is, kill those that do
-not end by themselves, and print what other clients felt meanwhile, how much memory
+		long: `Run scripts that loop for ever or allocate without limit, kill those that do
+not end by themselves, and print the latency of other clients meanwhile, how much memory
 the server took, and how each script ended.`,
 		flags: func(f *pflag.FlagSet) {
 			f.IntVar(&cfg.Rate, "rate", 2000, "GETs a second, open loop")
-			f.DurationVar(&cfg.Patience, "patience", 2*time.Second, "after which a script is killed")
+			f.DurationVar(&cfg.Patience, "patience", 2*time.Second, "time after which a script is killed")
 			f.DurationVar(&cfg.Threshold, "threshold", 500*time.Millisecond, "busy-reply-threshold")
 			f.StringVarP(&cfg.Only, "tests", "t", "", "scripts to run, by name (default: all)")
 			pidFlag(f, &cfg.PID, "memory")

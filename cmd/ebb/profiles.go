@@ -9,7 +9,8 @@ import (
 )
 
 // profiles are the pages that the directive http-pprof adds to those of `ebb serve --http`.
-// They are here because net/http/pprof registers them with whatever else a program serves.
+// They are in this package because importing net/http/pprof registers them in the default
+// mux of the whole program.
 func profiles(cfg *config.Set) []adminhttp.Page {
 	if !cfg.Bool("http-pprof") {
 		return nil

@@ -22,8 +22,8 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-// grace is how long a server that ends waits for replies to be
-// written: well below the ten seconds after which supervisors kill.
+// grace is the time for which a server that ends waits until replies are written. It is
+// well below the ten seconds after which supervisors kill a program.
 const grace = 5 * time.Second
 
 func serveCommand() *cobra.Command {
@@ -62,8 +62,8 @@ time in the files.`,
 	}
 }
 
-// serve runs a server until a signal or SHUTDOWN ends it; with daemonize yes a child does, and serve
-// returns when the child listens.
+// serve runs a server until a signal or SHUTDOWN ends it. With daemonize yes a child
+// process runs the server, and serve returns when the child listens.
 func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) error {
 	parent := parentOf()
 	listens := func(error) {}
@@ -83,8 +83,8 @@ func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) e
 	return err
 }
 
-// serveHere is serve of a program that is a daemon already, or that may make one. It calls
-// listens once it listens.
+// serveHere is serve for a program that is a daemon already or that may start one. It
+// calls listens when the server listens.
 func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Writer, daemon bool, listens func()) error {
 	accept, args := acceptClock(args)
 	if err := makeDirectory(args); err != nil {
@@ -112,13 +112,13 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 		logs, out = f, f
 	}
 	if l := cfg.String("loglevel"); l == "warning" || l == "nothing" {
-		out = io.Discard // the greeting is of level notice, as in Redis
+		out = io.Discard // the start-up lines have level notice, as in Redis
 	}
 	log := slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: &level}))
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	signal.Ignore(syscall.SIGHUP) // a terminal that is closed ends no server, as in Redis
+	signal.Ignore(syscall.SIGHUP) // closing the terminal does not end the server, as in Redis
 	paceCollector()
 	manager := managed(cfg, log)
 	removePID := func() {}
@@ -157,7 +157,8 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 }
 
 // writePID writes the process id to the file that the directive pidfile names, "" for
-// none, and returns what removes it. That it cannot is no reason to end, as in Redis.
+// none, and returns a function that removes it. If the file cannot be written, the server
+// logs that and starts all the same, as Redis does.
 func writePID(name string, log *slog.Logger) (remove func()) {
 	if name == "" {
 		return func() {}
@@ -169,9 +170,9 @@ func writePID(name string, log *slog.Logger) (remove func()) {
 	return func() { _ = os.Remove(name) } // another program may have removed it
 }
 
-// await returns when the server is to end: a client has sent SHUTDOWN, or a signal
-// came and what is to be kept is written. A signal that finds that it cannot be
-// written leaves the server running; a SIGINT that follows ends it all the same.
+// await returns when the server must end: a client has sent SHUTDOWN, or a signal came and
+// the data is saved. If the data cannot be saved after a signal, the server continues; a
+// SIGINT after that ends it without saving.
 func await(ctx context.Context, signals <-chan os.Signal, in *instance.Instance, cfg *config.Set, out io.Writer, log *slog.Logger) {
 	o := shutdownOptions(cfg, os.Interrupt)
 	for tries := 0; ; tries++ {
@@ -194,15 +195,16 @@ func await(ctx context.Context, signals <-chan os.Signal, in *instance.Instance,
 	}
 }
 
-// untilInterrupt runs prepare, which may take as long as a snapshot does, or as a disk
-// that does not answer. SIGINT calls it off: then the server ends without. SIGTERM does
-// not, because timeout(1) and other programs send it twice at once.
+// untilInterrupt runs prepare, which may take as long as a snapshot, or block on a disk
+// that does not answer. A SIGINT cancels prepare, and the server ends without it. A second
+// SIGTERM does not cancel it, because timeout(1) and other programs send SIGTERM twice at
+// once.
 func untilInterrupt(signals <-chan os.Signal, prepare func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var err error
 	done := make(chan struct{})
-	go func() { // both ways wait for it
+	go func() { // both returns below wait for it
 		defer close(done)
 		err = prepare(ctx)
 	}()
@@ -220,7 +222,8 @@ func untilInterrupt(signals <-chan os.Signal, prepare func(context.Context) erro
 	}
 }
 
-// shutdownOptions are what shutdown-on-sigint or -sigterm asks for.
+// shutdownOptions returns the options that shutdown-on-sigint or shutdown-on-sigterm sets
+// for a signal.
 func shutdownOptions(cfg *config.Set, sig os.Signal) (o session.ShutdownOptions) {
 	name := "shutdown-on-sigterm"
 	if sig == os.Interrupt {
@@ -241,7 +244,7 @@ func shutdownOptions(cfg *config.Set, sig os.Signal) (o session.ShutdownOptions)
 	return o
 }
 
-// greet says what is served, and how to talk to it.
+// greet prints the addresses and the settings of the server.
 func greet(out io.Writer, cfg *config.Set, in *instance.Instance) {
 	var addrs []string
 	for _, a := range in.Addrs() {
@@ -269,7 +272,7 @@ func greet(out io.Writer, cfg *config.Set, in *instance.Instance) {
 	}
 }
 
-// ready says that the data is there, and what to try.
+// ready prints that the data is loaded, and a command to try.
 func ready(out io.Writer, cfg *config.Set, in *instance.Instance) {
 	if k := in.Service().Keeper().Info(); k.LoadedKeys > 0 || k.LoadMillis > 1000 {
 		fmt.Fprintf(out, "loaded in %.1f s\n", float64(k.LoadMillis)/1000)
@@ -287,7 +290,7 @@ func ready(out io.Writer, cfg *config.Set, in *instance.Instance) {
 	}
 }
 
-// keeping says how the data is kept.
+// keeping describes how the data is saved.
 func keeping(cfg *config.Set) string {
 	var how []string
 	if cfg.Bool("appendonly") {
@@ -302,8 +305,8 @@ func keeping(cfg *config.Set) string {
 	return strings.Join(how, "; ")
 }
 
-// makeDirectory makes the directory that --dir names, where there is no
-// configuration file: with one all is as in Redis, which takes one that exists.
+// makeDirectory creates the directory that --dir names, unless there is a configuration
+// file: then the directory must exist, as for Redis.
 func makeDirectory(args []string) error {
 	if len(args) == 0 || !strings.HasPrefix(args[0], "--") || slices.Contains(args, "-") {
 		return nil
@@ -316,7 +319,7 @@ func makeDirectory(args []string) error {
 	return nil
 }
 
-// acceptClock takes --accept-clock, which is no directive, off the arguments.
+// acceptClock removes --accept-clock, which is not a directive, from the arguments.
 func acceptClock(args []string) (accept bool, rest []string) {
 	for i := 0; i+1 < len(args); i++ {
 		if args[i] == "--accept-clock" {
@@ -326,7 +329,7 @@ func acceptClock(args []string) (accept bool, rest []string) {
 	return false, args
 }
 
-// portFlag is what a client needs to reach a server that is not on 6379.
+// portFlag returns the flag -p that a client needs if the server's port is not 6379.
 func portFlag(cfg *config.Set) string {
 	if p := cfg.Int("port"); p != 6379 {
 		return fmt.Sprintf(" -p %d", p)

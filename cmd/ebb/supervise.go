@@ -20,7 +20,8 @@ func supervised(cfg *config.Set) bool {
 	return (by == "systemd" || by == "auto") && os.Getenv("NOTIFY_SOCKET") != ""
 }
 
-// managed returns the service manager to notify. Upstart no longer exists, and is not notified.
+// managed returns the service manager to notify. ebb does not notify Upstart, which no
+// longer exists.
 func managed(cfg *config.Set, log *slog.Logger) *manager {
 	if supervised(cfg) {
 		return &manager{log}
@@ -31,16 +32,16 @@ func managed(cfg *config.Set, log *slog.Logger) *manager {
 	return nil
 }
 
-// loads says that the server listens, and loads.
+// loads reports that the server listens and loads its data.
 func (m *manager) loads() { m.tell("STATUS=Loading the dataset\n") }
 
-// ready says that the data is there. A unit that waits for it has started.
+// ready reports that the data is loaded. A unit with Type=notify has then started.
 func (m *manager) ready() { m.tell("STATUS=Ready to accept connections\n" + daemon.SdNotifyReady) }
 
-// stops says that the end has begun.
+// stops reports that the server is ending.
 func (m *manager) stops() { m.tell("STATUS=Writing out the last replies\n" + daemon.SdNotifyStopping) }
 
-// tell sends a state. That it does not arrive is no reason to end.
+// tell sends a state. If it cannot be sent, the server logs that and continues.
 func (m *manager) tell(state string) {
 	if m == nil {
 		return

@@ -6,12 +6,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// tourCommand says where the tour is. It was a command of this program once; it runs the
-// toolkit, and with it a client library, which a server has no use for.
+// tourCommand prints where the tour is. The tour was a command of this program once. It
+// needs the toolkit and a client library, which a server does not need, so it is now a
+// program of its own.
 func tourCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                "tour",
-		Short:              "Print where the tour is",
+		Short:              "Print where the guided tour is",
 		Hidden:             true,
 		DisableFlagParsing: true,
 		Run: func(cmd *cobra.Command, _ []string) {

@@ -25,7 +25,7 @@ func versionCommand() *cobra.Command {
 
 // serverVersion is what ebb serve --version prints, in the form of redis-server. Programs
 // that start servers for tests read the version from the first "v=", as a version of Redis:
-// so that one comes first, and ebb's own is in "ebb=".
+// so the version of Redis comes first, and "ebb=" has ebb's own.
 func serverVersion() string {
 	commit, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(version(), admin.Version), ", commit "), ",")
 	if commit == "" {
