@@ -14,21 +14,22 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// autoPipeline sends the commands that many goroutines have for one server together:
-// the way to a server costs far more than most commands.
+// autoPipeline sends the commands of many goroutines to one server together, because the
+// round trip to a server costs far more than most commands.
 //
 //	a call ──┬─ an in-flight slot is free ── alone, at once, in the caller's goroutine
 //	         └─ none is ──────────────────── it waits, and the next slot that gets free
 //	                                         takes all waiting calls, as one pipeline
 //
-// No call is held back for company, so a call that is alone is as fast as without. Each
-// call ends with its own context, while its pipeline goes on; each has its own
-// answer, and is sent again, or not, as if it had been alone. What may keep others
-// waiting behind it has a connection to itself: see mayJoin.
+// No call is delayed so that others can join it: a call that is alone is as fast as
+// without autoPipeline. Each call ends with its own context, while its pipeline continues.
+// Each call has its own answer, and the decision to send it again is the same as if it had
+// been alone. A command that could delay the commands after it has a connection to itself:
+// see mayJoin.
 type autoPipeline struct {
 	client *redis.Client
 	width  int       // in-flight slots; 0: each command goes alone
-	calls  sync.Pool // of *call; not one for all, whose channels would leave a synctest bubble
+	calls  sync.Pool // of *call; one for each autoPipeline: the channels of a shared one would leave a synctest bubble
 
 	mu    sync.Mutex // guards what follows
 	taken int        // in-flight slots
@@ -37,23 +38,26 @@ type autoPipeline struct {
 }
 
 const (
-	// mostTogether is how many commands go at once: their replies come at once too.
+	// mostTogether is the limit of commands in one pipeline, because their replies arrive at
+	// once too.
 	mostTogether = 64
-	// maxKeyword is more than the bytes of an option's name.
+	// maxKeyword is greater than the length of any option's name, in bytes.
 	maxKeyword = 16
-	// smallArgs is how many bytes a command may have to go with others.
+	// smallArgs is the limit, in bytes, of the arguments of a command that shares a
+	// pipeline.
 	smallArgs = 4 << 10
 )
 
-// mostInFlight is how many in-flight slots a server has: more would only make the pipelines
-// smaller.
+// mostInFlight is the number of in-flight slots of a server. More slots would only make
+// the pipelines smaller.
 const mostInFlight = 8
 
-// newAutoPipeline has no slots for a client that sends by itself what was lost: of a pipeline
-// it would send again what has been answered.
+// newAutoPipeline returns the autoPipeline of a client. It has no slots for a client that
+// sends lost commands again by itself: such a client would send a whole pipeline again,
+// with the commands that have replies already.
 func newAutoPipeline(client *redis.Client) *autoPipeline {
 	g := &autoPipeline{client: client}
-	if o := client.Options(); o.MaxRetries == 0 { // which is -1 when it is made
+	if o := client.Options(); o.MaxRetries == 0 { // go-redis turns -1 into 0 when it makes the client
 		g.width = max(1, min(mostInFlight, 2*runtime.GOMAXPROCS(0), o.PoolSize))
 	}
 	return g
@@ -96,7 +100,7 @@ func mayJoin(ctx context.Context, plain []any) bool {
 	return size <= smallArgs
 }
 
-// send runs one command, once.
+// send runs one command, once, alone or in a pipeline.
 func (g *autoPipeline) send(ctx context.Context, plain []any, ints bool) remote.Answer {
 	if g.width == 0 || !mayJoin(ctx, plain) {
 		return sendFor(ctx, g.client, plain, ints)
@@ -126,8 +130,8 @@ func (g *autoPipeline) send(ctx context.Context, plain []any, ints bool) remote.
 	}
 }
 
-// owned copies the byte slices. They are the caller's, which may change them once the call
-// has ended; with a context that ends, this is before its pipeline is written.
+// owned copies the byte slices. The caller may change them after the call has ended, and a
+// call whose context ends does so before its pipeline is written.
 func owned(plain []any) []any {
 	for i, a := range plain {
 		if b, ok := a.([]byte); ok {
@@ -157,7 +161,8 @@ func (g *autoPipeline) free() {
 	}
 }
 
-// next takes the calls that wait, or gives the slot back. The caller holds mu.
+// next returns the calls that wait, or releases the slot if there are none. The caller
+// holds mu.
 func (g *autoPipeline) next(room []*call) []*call {
 	n := min(len(g.queue), mostTogether)
 	if n == 0 {
@@ -179,7 +184,7 @@ func (g *autoPipeline) run(together []*call) {
 	}
 }
 
-// pipe sends calls at once, and hands out their answers.
+// pipe sends calls as one pipeline, and gives each its answer.
 func (g *autoPipeline) pipe(together []*call) {
 	ctx, cancel := joint(together)
 	defer cancel()
@@ -198,7 +203,8 @@ func (g *autoPipeline) pipe(together []*call) {
 	clear(together)
 }
 
-// joint is the context of several calls: it ends when the last of them does.
+// joint returns the context of several calls, which ends when the last of their contexts
+// ends.
 func joint(together []*call) (context.Context, context.CancelFunc) {
 	ctx := context.WithoutCancel(together[0].ctx)
 	last, ok := remote.LastDeadline(func(yield func(context.Context) bool) {

@@ -12,7 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// job is a command of a batch that is on its way through a cluster.
+// job is one command of a batch for a cluster.
 type job struct {
 	i     int // in the batch
 	plain []any
@@ -23,8 +23,8 @@ type job struct {
 	last  remote.Answer
 }
 
-// pipeline sends the commands to their nodes at once. A command for all nodes
-// runs between those before and after it.
+// pipeline sends the commands to their nodes, to all nodes at the same time. A command for
+// all nodes runs after the commands before it and before those after it.
 func (k *cluster) pipeline(ctx context.Context, plain [][]any) ([]conn.Value, error) {
 	answers := make([]remote.Answer, 0, len(plain))
 	for len(plain) > 0 {
@@ -48,9 +48,9 @@ func (k *cluster) pipeline(ctx context.Context, plain [][]any) ([]conn.Value, er
 	return values(answers)
 }
 
-// batch runs commands of which each has one node. What did not run is sent again,
-// unless a later command on one of its keys has run: then the error stays in its
-// reply, since the order of the commands on a key holds.
+// batch runs commands that have one node each. It sends a command again that did not run,
+// unless a later command on one of its keys has run. Then the error stays in its reply,
+// because the order of the commands on a key must hold.
 func (k *cluster) batch(ctx context.Context, plain [][]any) []remote.Answer {
 	jobs := newJobs(plain)
 	pending := jobs
@@ -77,7 +77,8 @@ func (k *cluster) batch(ctx context.Context, plain [][]any) []remote.Answer {
 	return answers
 }
 
-// newJobs finds out where commands go. Those without a key go with the others.
+// newJobs finds the node of each command. Commands without a key go to a node that has
+// others.
 func newJobs(plain [][]any) []*job {
 	jobs := make([]*job, len(plain))
 	some := ""

@@ -14,8 +14,8 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// keepBlockers is how many idle connections of Block are kept: a program has
-// few goroutines that wait for work, and they wait all the time.
+// keepBlockers is the number of idle connections that Block keeps. A program has few
+// goroutines that wait for work, and they wait all the time.
 const keepBlockers = 8
 
 // blocker is a connection that waits for one command at a time. It has a client
@@ -30,15 +30,15 @@ type blocker struct {
 	aborted bool
 }
 
-// newBlocker returns one that has not connected yet, to where of leads. Of a
-// client that follows Sentinel, the dialer finds the master.
+// newBlocker returns a blocker for the server of a client. It connects later. For a client
+// that follows Sentinel, the dialer finds the master.
 func newBlocker(of *redis.Client) *blocker {
 	o := *of.Options()
 	k := &blocker{addr: o.Addr}
 	o.PoolSize, o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns, o.MaxConcurrentDials = 1, 0, 1, 1, 1
-	o.ReadTimeout = -1 // as long as the command says: see bound
+	o.ReadTimeout = -1 // no limit: the command says how long it waits; see bound
 	if o.WriteTimeout == 0 {
-		o.WriteTimeout = -1 // what 0 means there, once it was completed
+		o.WriteTimeout = -1 // the client has completed its options: its 0 means no limit, which is -1 here
 	}
 	o.MaxRetries = -1
 	o.ContextTimeoutEnabled = true
@@ -107,13 +107,13 @@ func (b *driver) blockOn(ctx context.Context, of *redis.Client, ask bool, plain 
 		a = remote.Answer{Err: conn.ErrClosed, Ran: true}
 	}
 	if a.Err != nil && ctx.Err() == nil {
-		b.dropIdle(k.addr) // they may be as dead, and a call that takes one waits as long to know
+		b.dropIdle(k.addr) // they may be lost too, and a call that uses one would wait as long to find out
 	}
 	b.giveBlocker(k, sound)
 	return a
 }
 
-// cutByClose reports whether close has aborted what waits.
+// cutByClose reports whether close has aborted the commands that wait.
 func (b *driver) cutByClose() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -158,9 +158,9 @@ func (b *driver) dropIdle(addr string) {
 	}
 }
 
-// giveBlocker keeps a connection for the next call if it is sound, which means
-// that no call has aborted it, or is about to, and that its last command got a
-// reply. Of too many idle ones the oldest goes.
+// giveBlocker keeps a connection for the next call if it is sound: no call has aborted it
+// or is about to, and its last command got a reply. If too many are idle, giveBlocker
+// closes the oldest.
 func (b *driver) giveBlocker(k *blocker, sound bool) {
 	var drop *blocker
 	b.mu.Lock()

@@ -7,11 +7,11 @@ import (
 	"github.com/ebbdb/ebb/internal/remote"
 )
 
-// Capabilities implements Driver: it returns what is known, and asks first if that is
-// nothing.
+// Capabilities implements Driver: it returns the known capabilities, after a capability
+// probe if there are none yet.
 func (b *driver) Capabilities() conn.Capabilities { return b.probe.Guess(context.Background()) }
 
-// raw runs a command without a key, on a backend that is not known yet.
+// raw runs a command without a key, on a server whose capabilities are not known yet.
 func (b *driver) raw(ctx context.Context, words ...string) (conn.Value, error) {
 	args := make([]any, len(words))
 	for i, w := range words {

@@ -20,9 +20,9 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// cluster sends commands to the nodes of a cluster. go-redis's client knows which
-// node has which slot; what to do about an answer is decided here, because that
-// client sends again what may have run.
+// cluster sends commands to the nodes of a cluster. go-redis's client knows which node has
+// which slot. This type decides what to do after an answer, because go-redis's client
+// would send a command again that may have run.
 //
 //	node := master of the key's slot
 //	send once ── reply ──────────────────────────────── done
@@ -36,9 +36,9 @@ type cluster struct {
 
 	mu     sync.Mutex // guards what follows
 	closed bool
-	seen   int // looks at the map so far
+	seen   int // reads of the map so far
 	byAddr map[string]*redis.Client
-	extra  map[string]*redis.Client // nodes that the map does not have yet; ours to close
+	extra  map[string]*redis.Client // nodes that the map does not have yet; close closes them
 	auto   map[*redis.Client]*autoPipeline
 }
 
@@ -49,7 +49,7 @@ func newCluster(c *redis.ClusterClient) *cluster {
 	}
 }
 
-// to returns the automatic pipelining of a node.
+// to returns the autoPipeline of a node.
 func (k *cluster) to(node *redis.Client) *autoPipeline {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -61,7 +61,7 @@ func (k *cluster) to(node *redis.Client) *autoPipeline {
 	return g
 }
 
-// landed waits for what was sent together.
+// landed waits until all pipelines have ended.
 func (k *cluster) landed() {
 	k.mu.Lock()
 	all := slices.Collect(maps.Values(k.auto))
@@ -71,7 +71,7 @@ func (k *cluster) landed() {
 	}
 }
 
-// close closes what is ours: the client is not.
+// close closes the clients in extra. The cluster's client belongs to the driver.
 func (k *cluster) close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -84,15 +84,15 @@ func (k *cluster) close() error {
 	return errors.Join(errs...)
 }
 
-// looks counts the looks at the map.
+// looks returns the number of reads of the map.
 func (k *cluster) looks() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.seen
 }
 
-// refresh reads the map of slots again, unless another call has since the look that
-// the caller has seen.
+// refresh reads the map of slots again, unless another call has read it after the read
+// that the caller knows, whose number is seen.
 func (k *cluster) refresh(ctx context.Context, seen int) error {
 	select {
 	case k.look <- struct{}{}:
@@ -152,7 +152,7 @@ func (k *cluster) named(ctx context.Context, from *redis.Client, addr string) (*
 	if k.closed {
 		return nil, conn.ErrClosed
 	}
-	o := *from.Options() // complete, so that 0 would mean the default again
+	o := *from.Options() // a copy of complete options, where a 0 would become the default again
 	o.Addr = addr
 	o.MaxRetries = -1
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -185,7 +185,7 @@ func (k *cluster) masters(ctx context.Context) ([]*redis.Client, error) {
 	return all, nil
 }
 
-// sendTo runs one command on a node, once.
+// sendTo runs one command on a node, once, after ASKING if ask is true.
 func sendTo(ctx context.Context, node *redis.Client, ask bool, plain []any) remote.Answer {
 	if !ask {
 		return send(ctx, node, plain)
@@ -210,13 +210,12 @@ func (k *cluster) run(ctx context.Context, plain []any, try func(ctx context.Con
 	return k.at(ctx, named(plain), route(plain), try)
 }
 
-// hops is how many redirections are followed at once, without a pause: a slot
-// moves once in a while, and two nodes that point at each other are about to
-// agree.
+// hops is the number of redirections that a call follows without a pause. A slot moves
+// rarely, and two nodes that redirect to each other will soon agree.
 const hops = 3
 
-// at tries something on the node of a key ("": any), until there is an answer
-// that counts or it was tried enough.
+// at calls try with the node of a key ("": any node), until an answer is final or the
+// policy allows no further try.
 func (k *cluster) at(ctx context.Context, doing, key string, try func(ctx context.Context, node *redis.Client, ask bool) remote.Answer) (conn.Value, error) {
 	var a remote.Answer
 	var r routing.Retry
@@ -240,8 +239,8 @@ func (k *cluster) at(ctx context.Context, doing, key string, try func(ctx contex
 	return policy.Result(ctx, doing, a)
 }
 
-// again reports whether another try does no harm, and may help: in a cluster also where a
-// node's client is closed, whose node has gone.
+// again reports whether another try is safe and may succeed. In a cluster this includes
+// the error of a closed client, because its node has left the cluster.
 func again(ctx context.Context, a remote.Answer) bool {
 	switch {
 	case a.Ran || ctx.Err() != nil:
@@ -252,7 +251,7 @@ func again(ctx context.Context, a remote.Answer) bool {
 	return errors.Is(a.Err, conn.ErrUnavailable) || errors.Is(a.Err, conn.ErrClosed)
 }
 
-// hop tries on a node, and on those it points at.
+// hop calls try on a node, and on the nodes to which it redirects.
 func (k *cluster) hop(ctx context.Context, node *redis.Client, try func(ctx context.Context, node *redis.Client, ask bool) remote.Answer) remote.Answer {
 	ask := false
 	for range hops {
@@ -297,7 +296,7 @@ func (k *cluster) watch(ctx context.Context, fn func(*conn.Watched) error, keys 
 	var result error
 	inside := false
 	v, err := k.at(ctx, "WATCH", keys[0], func(ctx context.Context, node *redis.Client, ask bool) remote.Answer {
-		if ask { // the keys are on their way: wait until they are there
+		if ask { // the keys are moving to that node: wait until they are there
 			return remote.Answer{V: conn.Value{Kind: resp.KindError, Str: "TRYAGAIN the keys are being moved"}}
 		}
 		var a remote.Answer

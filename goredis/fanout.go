@@ -10,7 +10,8 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// fanOut returns how a command runs that concerns all masters of a cluster, or nil.
+// fanOut returns the function that runs a command on all masters of a cluster, or nil if
+// the command has one node.
 func fanOut(plain []any) func(ctx context.Context, k *cluster, plain []any) (conn.Value, error) {
 	run := routing.FanOutOf(nameOf(plain))
 	if run == nil {
@@ -30,7 +31,7 @@ func fanOut(plain []any) func(ctx context.Context, k *cluster, plain []any) (con
 	}
 }
 
-// onNode runs a command on this node and no other.
+// onNode runs a command on this node only.
 func onNode(ctx context.Context, node *redis.Client, plain []any) (conn.Value, error) {
 	var a remote.Answer
 	var r routing.Retry

@@ -17,26 +17,27 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// feedQuiet is how long a subscription gets nothing before it sends PING. A connection that is lost without a word is noticed within
-// three times that.
+// feedQuiet is the time for which a subscription receives nothing before it sends PING.
+// The feed notices a connection that is lost without an error within three times
+// feedQuiet.
 const feedQuiet = 15 * time.Second
 
-// feed is the feed of servers: of one, or of all masters of a cluster where
-// each has events of its own. A goroutine for each reads the connection, and reads
-// no further while the caller takes no message: the server's own limit on slow
-// subscribers holds. When one connection is lost, all are made again.
+// feed is the feed of one server, or of all masters of a cluster if each master has events
+// of its own. A goroutine reads each connection. It stops reading while the caller takes
+// no message, so the server's own limit for slow subscribers applies. When one connection
+// is lost, the feed connects to all servers again.
 //
-// A message is either given to Next or stands behind an interruption that is. go-redis
-// makes a lost connection again by itself, and says nothing: the feed ends its own
+// Next returns each message, or returns an error for the interruption in which messages
+// were lost. go-redis reconnects by itself and does not report it. So the feed closes its
 // sources at every error, and at a confirmation that it has not requested. A read has no
-// deadline, since one in the middle of a message would leave its rest to be read as
-// the next one: the feed's listener closes a connection that is silent.
+// deadline, because a deadline in the middle of a message would make the next read begin
+// there. The liveness check of the feed (listen) closes a connection that is silent.
 type feed struct {
 	b     *driver
 	kind  conn.SubscribeKind
 	names []string
-	// masters are those that were subscribed to, for events of nodes; else nil. The
-	// runner's, once that runs.
+	// masters are the nodes of the present subscription, for events of nodes; else nil. Once
+	// run has started, only run uses it.
 	masters []*redis.Client
 	out     chan feedItem
 	ctx     context.Context // ends with close
@@ -53,9 +54,10 @@ type feedItem struct {
 var (
 	// errMoved ends a sharded subscription whose slot has moved.
 	errMoved = errors.New("the channel's slot has moved to another node")
-	// errMasters ends one to the events of all nodes when these are others.
+	// errMasters ends a subscription to the events of all nodes when the masters have
+	// changed.
 	errMasters = errors.New("the cluster has other masters")
-	// errAgain ends one whose connection go-redis has made again.
+	// errAgain ends a subscription for which go-redis has made a new connection.
 	errAgain = errors.New("the connection was made again")
 )
 
@@ -66,10 +68,10 @@ type source struct {
 	state atomic.Int32     // of silent, heard and holding
 }
 
-// What a source has done since its listener looked.
+// The state of a source since its liveness check last looked.
 const (
-	silent  = iota // nothing has come
-	heard          // something has
+	silent  = iota // it received nothing
+	heard          // it received something
 	holding        // it waits until Next takes a message, and reads nothing meanwhile
 )
 
@@ -134,9 +136,9 @@ func (f *feed) open(ctx context.Context) (sources []*source, err error) {
 	return sources, err
 }
 
-// subscribeTimeout is how long it may take until a server has confirmed a subscription: to
-// connect, and for one reply. A client that waits for replies without end learns by
-// then that there is none, as the feed itself would find out.
+// subscribeTimeout is the limit for a server to confirm a subscription: the time to
+// connect and the time for one reply. For a client without a read timeout it is the time
+// after which the feed's liveness check would close the connection.
 func (b *driver) subscribeTimeout() time.Duration {
 	dial, reply := time.Duration(0), time.Duration(0)
 	switch {
@@ -151,8 +153,8 @@ func (b *driver) subscribeTimeout() time.Duration {
 	return max(dial, 0) + reply
 }
 
-// eventsOfNodes reports whether a name is that of events that a node has for its
-// own keys alone: those of the keyspace.
+// eventsOfNodes reports whether a name is a channel of keyspace events, which a node
+// publishes for its own keys only.
 func eventsOfNodes(names []string) bool {
 	for _, n := range names {
 		if strings.HasPrefix(n, "__key") {
@@ -169,8 +171,8 @@ type subscriber interface {
 	SSubscribe(ctx context.Context, channels ...string) *redis.PubSub
 }
 
-// subscribeOn subscribes on each of some servers, or on none. A server that says nothing
-// within a time is given up.
+// subscribeOn subscribes on every given server, or on none. It fails if a server does not
+// confirm within the timeout.
 func subscribeOn(ctx context.Context, of []subscriber, kind conn.SubscribeKind, names []string, within time.Duration) (sources []*source, a remote.Answer) {
 	for _, s := range of {
 		if ctx.Err() != nil {
@@ -203,7 +205,7 @@ func subscribeOn(ctx context.Context, of []subscriber, kind conn.SubscribeKind, 
 
 // subscribeTo requests a subscription from a server.
 func subscribeTo(ctx context.Context, of subscriber, kind conn.SubscribeKind, names []string) (*redis.PubSub, error) {
-	if _, ok := of.(*redis.Client); !ok { // a Ring must know a name to find the server
+	if _, ok := of.(*redis.Client); !ok { // a Ring needs a name to find the server
 		switch kind {
 		case conn.Patterns:
 			return of.PSubscribe(ctx, names...), nil
@@ -212,7 +214,7 @@ func subscribeTo(ctx context.Context, of subscriber, kind conn.SubscribeKind, na
 		}
 		return of.Subscribe(ctx, names...), nil
 	}
-	ps := of.Subscribe(ctx) // which drops the error of the names that it is given
+	ps := of.Subscribe(ctx) // without names, because Subscribe drops their error
 	switch kind {
 	case conn.Patterns:
 		return ps, ps.PSubscribe(ctx, names...)
@@ -229,7 +231,7 @@ func (s *source) confirmed(ctx context.Context, kind conn.SubscribeKind, names i
 	for names > 0 {
 		x, err := s.ReceiveTimeout(ctx, within)
 		if err != nil {
-			if !stop() { // what it found was closed by us
+			if !stop() { // the error comes from the close below
 				return ctx.Err()
 			}
 			return err
@@ -280,8 +282,8 @@ func (f *feed) run(sources []*source) {
 	}
 }
 
-// readAll reads all connections until the first is lost, or the feed is closed,
-// and closes them.
+// readAll reads all connections until the first one is lost or the feed is closed, and
+// then closes all.
 func (f *feed) readAll(sources []*source) error {
 	ctx, cancel := context.WithCancelCause(f.ctx)
 	defer cancel(nil)
@@ -300,7 +302,8 @@ func (f *feed) readAll(sources []*source) error {
 	return context.Cause(ctx)
 }
 
-// watchMasters returns when others have the slots than those that are given.
+// watchMasters returns an error when the masters of the cluster are no longer the given
+// ones.
 func (f *feed) watchMasters(ctx context.Context, are []*redis.Client) error {
 	tick := time.NewTicker(routing.FeedRefresh)
 	defer tick.Stop()
@@ -352,8 +355,8 @@ func (f *feed) message(s *source, m *redis.Message) {
 	s.state.Store(heard)
 }
 
-// listen sends PING on a source that was silent for feedQuiet,
-// and returns when that cannot be sent or has no answer.
+// listen sends PING on a source that was silent for feedQuiet. It returns an error when
+// the PING cannot be sent or gets no answer.
 func listen(ctx context.Context, sources []*source) error {
 	tick := time.NewTicker(feedQuiet)
 	defer tick.Stop()

@@ -29,7 +29,8 @@ func allKeys(cmds [][]any) iter.Seq[string] {
 	}
 }
 
-// route returns the word that decides about the node of a command, "" if any will do.
+// route returns the argument that decides the node of a command, "" if every node can run
+// it.
 func route(plain []any) string {
 	word := func(i int) string { return text0(plain[i]) }
 	if at := routing.Of(len(plain), word).Route(len(plain), word); at > 0 {
@@ -40,7 +41,7 @@ func route(plain []any) string {
 
 // text0 is the text of a plain argument.
 func text0(a any) string {
-	s, _ := conn.ArgText(a) // plain arguments have one
+	s, _ := conn.ArgText(a) // plain arguments always have a text
 	return s
 }
 
@@ -52,7 +53,7 @@ func nameOf(plain []any) (name, second string) {
 	return text0(plain[0]), second
 }
 
-// named is the name of a command of plain arguments, for messages.
+// named returns the name of a command, for messages.
 func named(plain []any) string {
 	name, ok := plain[0].(string)
 	if !ok || len(name) > 32 {

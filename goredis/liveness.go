@@ -12,8 +12,9 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// bound returns a context that ends when the server that k waits at, one of a client's,
-// is silent for longer than a command says. end waits until the liveness check has stopped.
+// bound returns a context for a command that waits on k. The context ends when the server
+// is silent for longer than the command says that it waits. end waits until the liveness
+// check has stopped.
 func (k *blocker) bound(ctx context.Context, of *redis.Client, plain []any) (_ context.Context, end func()) {
 	p := routing.Liveness{Own: ownWait(plain), ReadTimeout: of.Options().ReadTimeout}
 	if p.Own > 0 {
@@ -25,7 +26,7 @@ func (k *blocker) bound(ctx context.Context, of *redis.Client, plain []any) (_ c
 	return p.Bound(ctx)
 }
 
-// ping finds out where the client leads to by now.
+// ping checks that the client still leads to the server to which k is connected.
 func (k *blocker) ping(ctx context.Context, of *redis.Client) error {
 	probe := newBlocker(of)
 	stop := context.AfterFunc(ctx, probe.abort)
@@ -36,13 +37,13 @@ func (k *blocker) ping(ctx context.Context, of *redis.Client) error {
 		return err
 	}
 	if here, there := k.peer(), probe.peer(); here != there && here != "" {
-		return fmt.Errorf("%w: it was %s, and now %s is in its place", routing.ErrUnresponsive, here, there)
+		return fmt.Errorf("%w: the master was %s and is now %s", routing.ErrUnresponsive, here, there)
 	}
 	return nil
 }
 
-// blamed returns the error of a call in a context of bound's: the context's own end is
-// not the caller's.
+// blamed returns the error of a call that ran in a context of bound. If the liveness check
+// ended that context, the error says so, and not that the caller's context ended.
 func blamed(ctx, bounded context.Context, doing string, a remote.Answer) remote.Answer {
 	if cause := routing.LivenessError(ctx, bounded, a.Err); cause != nil {
 		a.Err = fmt.Errorf("ebb: %s: %w: %w", doing, conn.ErrUnavailable, cause)
@@ -50,7 +51,7 @@ func blamed(ctx, bounded context.Context, doing string, a remote.Answer) remote.
 	return a
 }
 
-// peer is where the connection leads; "" while there is none.
+// peer returns the remote address of the connection; "" while there is none.
 func (k *blocker) peer() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -60,8 +61,8 @@ func (k *blocker) peer() string {
 	return k.nc.RemoteAddr().String()
 }
 
-// ownWait is how long a command says that it waits; 0: it waits without end, or does
-// not say.
+// ownWait returns how long a command waits by its own arguments; 0: it waits without end,
+// or its arguments do not say it.
 func ownWait(plain []any) time.Duration {
 	return routing.OwnWait(len(plain), func(i int) string { return text0(plain[i]) })
 }

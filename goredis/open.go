@@ -18,7 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/serverurl"
 )
 
-// address is what a URL of servers says.
+// address holds the parts of a URL of servers.
 type address struct {
 	hosts  []string // one, or several of redis+sentinel and redis+cluster
 	master string   // of redis+sentinel
@@ -47,10 +47,11 @@ func parseServers(rawURL string) (a address, scheme string, err error) {
 		a.opt, err = parseOptions(s.URL(), a.name)
 		return a, "", err
 	}
-	if strings.Contains(rest, "#") { // what stands behind it would not be looked at
+	if strings.Contains(rest, "#") { // url.Parse would drop the text after it
 		return a, kind, fmt.Errorf("%w: %s: write # as %%23", conn.ErrURL, serverurl.Shown(rawURL))
 	}
-	// net/url takes one host: we take the others out, and have it parse the rest.
+	// net/url accepts one host: parseServers removes the hosts and lets net/url parse the
+	// rest.
 	authority, path := rest, ""
 	if i := strings.IndexAny(rest, "/?"); i >= 0 {
 		authority, path = rest[:i], rest[i:]
@@ -113,7 +114,7 @@ func parseServers(rawURL string) (a address, scheme string, err error) {
 	return a, kind, nil
 }
 
-// parseOptions is go-redis's ParseURL.
+// parseOptions calls go-redis's ParseURL, with name for the URL in errors.
 func parseOptions(u *url.URL, name string) (*redis.Options, error) {
 	o, err := redis.ParseURL(u.String())
 	if err != nil {
@@ -133,7 +134,7 @@ func withPort(host, port string) string {
 	return net.JoinHostPort(strings.Trim(host, "[]"), port)
 }
 
-// Options are what a URL cannot say. The zero value works.
+// Options holds the settings that a URL cannot have. The zero value works.
 type Options struct {
 	// TLS configures rediss:// connections; the system's roots and the URL's
 	// host name if nil.
@@ -142,8 +143,8 @@ type Options struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Open opens the server, the master or the cluster that a URL names, as ebb.Open does. Of
-// opts the first counts.
+// Open opens the server, the master or the cluster that a URL names, as ebb.Open does.
+// Open uses the first of opts only.
 func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, error) {
 	var o Options
 	if len(opts) > 0 {
@@ -165,7 +166,7 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, erro
 		}
 		a.opt.TLSConfig = c
 	} else if a.opt.TLSConfig != nil && kind != "" {
-		// Each server is checked for the host it is reached by.
+		// TLS checks the certificate of each server against the host of its own address.
 		a.opt.TLSConfig.ServerName = ""
 	}
 	dial := o.Dial
@@ -191,7 +192,7 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, erro
 	return conn.New(b), nil
 }
 
-// newDriver returns the backend of a client.
+// newDriver returns the driver over a client.
 func newDriver(client redis.UniversalClient, name string) *driver {
 	b := &driver{client: client, name: name, waiting: map[*blocker]struct{}{}, calls: remote.NewGate(), policy: policy}
 	switch c := client.(type) {
@@ -204,17 +205,18 @@ func newDriver(client redis.UniversalClient, name string) *driver {
 	return b
 }
 
-// keepAlive notices within half a minute that the machine at the other end is
-// gone: a call of Block reads for as long as its command waits.
+// keepAlive detects within half a minute that the other machine is gone. A call of Block
+// needs it, because it reads for as long as its command waits.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 
-// replyTimeout is how long a server may take for a reply, where the URL says nothing.
+// replyTimeout is the read timeout of a reply, if the URL has none.
 const replyTimeout = 3 * time.Second
 
 // stateReload is the age at which the map of a cluster's slots is read again.
 const stateReload = 10 * time.Second
 
-// dialTimeout is go-redis's own default where the URL says nothing.
+// dialTimeout returns the timeout of a connect: go-redis's own default if the URL has
+// none.
 func dialTimeout(o *redis.Options) time.Duration {
 	if o.DialTimeout > 0 {
 		return o.DialTimeout
@@ -222,8 +224,8 @@ func dialTimeout(o *redis.Options) time.Duration {
 	return 5 * time.Second
 }
 
-// settle makes a client send nothing twice, and gives it the timeouts that the
-// documents name: go-redis's own became 5 s.
+// settle sets the options of a client: it sends no command twice, and has the timeouts
+// that the documentation names. go-redis's own default became 5 s.
 func settle(o *redis.Options) {
 	if o.ReadTimeout == 0 {
 		o.ReadTimeout = replyTimeout
@@ -233,19 +235,19 @@ func settle(o *redis.Options) {
 	}
 	o.ContextTimeoutEnabled = true
 	if o.MaxRetries == 0 {
-		o.MaxRetries = -1 // a command that was sent may have run: never twice
+		o.MaxRetries = -1 // a command that was sent may have run, so go-redis must not send it twice
 	}
 }
 
-// tune turns off what we do ourselves.
+// tune turns off the functions of go-redis that the driver has itself.
 func tune(o *redis.Options) {
-	o.DialerRetries = 1 // the caller knows best what to do without a server
+	o.DialerRetries = 1 // the driver decides what to do without a server
 	o.DialerRetryTimeout = time.Millisecond
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.PipelinePoolSize = -1 // pool_size is the most connections, for pipelines too
 }
 
-// failover are the options of a client that follows Sentinel.
+// failover returns the options of a client that follows Sentinel.
 func (a address) failover() *redis.FailoverOptions {
 	o := a.opt
 	return &redis.FailoverOptions{
@@ -259,8 +261,8 @@ func (a address) failover() *redis.FailoverOptions {
 	}
 }
 
-// cluster are the options of a cluster's client, which we use as a map: it sends
-// to one node, once, and we see where a redirection leads.
+// cluster returns the options of a cluster's client. The driver uses that client as a map
+// of slots: it sends to one node, once, and returns a redirection to the driver.
 func (a address) cluster() *redis.ClusterOptions {
 	o := a.opt
 	return &redis.ClusterOptions{
@@ -306,15 +308,15 @@ func dialer(dial func(context.Context, string, string) (net.Conn, error), c *tls
 // client open. The first use asks the server what it can do, and so does
 // each later use until it answers; until then Capabilities is empty, and calls fail.
 //
-// The client's own options hold. Those under which it sends a command twice that
-// may have run already are MaxRetries, unless it is -1, and for what is not a
-// ClusterClient there is no other; a ClusterClient's MaxRedirects and ReadOnly
-// are not used, since the Conn follows redirections itself, to masters only, and
-// never sends twice what may have run. Hooks of the client, and of a
-// ClusterClient's nodes, see the commands, but for those of Block, which has
-// connections of its own with the same options. If MaxRetries is -1, commands that
-// goroutines send at the same time go as one pipeline, as with Open: far more of
-// them in a second; hooks see it with the context of one of them.
+// The client's own options stay in force. With one of them the client can send a command
+// twice that may have run already: MaxRetries, unless it is -1. On a ClusterClient that
+// option has no such effect, and the Conn uses neither MaxRedirects nor ReadOnly: it
+// follows redirections itself, to masters only, and never sends a command twice that may
+// have run. Hooks of the client, and of a ClusterClient's nodes, see the commands, except
+// those of Block, which has connections of its own with the same options. If MaxRetries is
+// -1, commands that goroutines send at the same time go as one pipeline, as with Open, and
+// many more of them run per second. Hooks see the pipeline with the context of one of the
+// commands.
 func Wrap(client redis.UniversalClient) *conn.Conn {
 	name := "a wrapped client"
 	switch c := client.(type) {
@@ -328,6 +330,6 @@ func Wrap(client redis.UniversalClient) *conn.Conn {
 	return conn.New(b)
 }
 
-// failoverAddr is what go-redis puts for the address of a client that follows
+// failoverAddr is the text that go-redis uses as the address of a client that follows
 // Sentinel.
 const failoverAddr = "FailoverClient"

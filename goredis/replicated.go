@@ -11,13 +11,13 @@ import (
 
 type waitKey struct{}
 
-// waitOf returns what the writes of a call wait for.
+// waitOf returns the replicas that the writes of a call wait for.
 func waitOf(ctx context.Context) (w remote.Replicas, ok bool) {
 	w, ok = ctx.Value(waitKey{}).(remote.Replicas)
 	return w, ok
 }
 
-// waitArgs is the command that waits.
+// waitArgs returns the command WAIT.
 func waitArgs(w remote.Replicas) []any { return []any{"WAIT", w.N, w.Millis()} }
 
 func anyWrites(cmds [][]any) bool { return slices.ContainsFunc(cmds, conn.MayWrite) }
@@ -33,7 +33,7 @@ func (b *driver) Replicated(n int, within time.Duration) conn.Driver {
 	return &replicated{b, remote.Replicas{N: n, Within: within}}
 }
 
-// in returns the context with which writes run.
+// in returns the context of the writes of this view.
 func (b *replicated) in(ctx context.Context) context.Context {
 	w := b.wait
 	if t := b.readTimeout(); t > 0 {
@@ -95,7 +95,7 @@ func (b *replicated) Watch(ctx context.Context, fn func(*conn.Watched) error, ke
 	}, keys)
 }
 
-// readTimeout is how long a reply may take.
+// readTimeout returns the limit for a reply.
 func (b *driver) readTimeout() time.Duration {
 	switch {
 	case b.one != nil:
@@ -106,7 +106,7 @@ func (b *driver) readTimeout() time.Duration {
 	return 0
 }
 
-// waits returns what commands wait for, if they may write.
+// waits returns the replicas that commands wait for; false if none of them may write.
 func waits(ctx context.Context, cmds ...[]any) (remote.Replicas, bool) {
 	w, ok := waitOf(ctx)
 	return w, ok && anyWrites(cmds)

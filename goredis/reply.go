@@ -14,8 +14,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// plainArgs returns the arguments as go-redis writes them without a thought of
-// its own; the name is a string.
+// plainArgs converts the arguments to types that go-redis writes as they are. The name
+// becomes a string.
 func plainArgs(args []any) ([]any, error) {
 	plain := make([]any, len(args))
 	for i, a := range args {
@@ -38,14 +38,13 @@ func plainArgs(args []any) ([]any, error) {
 	return plain, nil
 }
 
-// tracked is a command that knows whether it was written to a connection, as a
-// whole or in part: go-redis asks for its arguments when it writes them. A hook
-// of the program's may ask earlier, and then it counts as written: that is on
-// the safe side.
+// tracked is a command that knows whether it was written to a connection, as a whole or in
+// part. go-redis calls Args when it writes the command. If a hook of the program calls
+// Args earlier, the command counts as written, and the driver does not send it again.
 type tracked struct {
 	redis.Cmd
 	sent bool
-	ints bool // the caller is after integers
+	ints bool // the caller wants integers
 }
 
 // Args implements redis.Cmder.
@@ -59,10 +58,9 @@ func newTracked(ctx context.Context, plain []any) *tracked {
 	return &tracked{Cmd: *redis.NewCmd(ctx, plain...)}
 }
 
-// answer returns what a command got. An error reply is a Value; an error means
-// that there was no reply. whole is the error of the batch it was in: go-redis
-// does not always pass that on to the commands, which then have neither an error
-// nor a value.
+// answer returns the result of a command. An error reply is a Value; an error means that
+// there was no reply. whole is the error of its batch: go-redis does not always pass that
+// on to the commands, which then have neither an error nor a value.
 func (c *tracked) answer(ctx context.Context, whole error) remote.Answer {
 	if c.Err() == nil && c.Val() == nil && whole != nil {
 		c.SetErr(whole)
@@ -76,7 +74,7 @@ func (c *tracked) answer(ctx context.Context, whole error) remote.Answer {
 	return remote.Answer{V: v, Err: err, Ran: c.sent && (err != nil || !routing.Untouched(v))}
 }
 
-// reply returns what a command got.
+// reply returns the reply of a command, or the error if there was none.
 func reply(ctx context.Context, cmd *redis.Cmd) (conn.Value, error) {
 	x, err := cmd.Result()
 	if err == nil {
@@ -88,10 +86,10 @@ func reply(ctx context.Context, cmd *redis.Cmd) (conn.Value, error) {
 	return conn.Value{}, lost(ctx, cmd.Name(), err)
 }
 
-// policy is that of a single server, for what does not know its driver.
+// policy is the policy of a single server, for functions that do not have the driver.
 var policy = remote.Policy{Name: "ebb"}
 
-// lost is the error of what go-redis could not do.
+// lost returns the error of a call for which go-redis got no reply.
 func lost(ctx context.Context, doing string, err error) error {
 	if errors.Is(err, redis.ErrClosed) {
 		return conn.ErrClosed
@@ -99,7 +97,8 @@ func lost(ctx context.Context, doing string, err error) error {
 	return conn.Unavailable(ctx, doing, err)
 }
 
-// errorValue turns what go-redis makes of null and error replies back.
+// errorValue converts the errors that go-redis returns for null and error replies back to
+// Values.
 func errorValue(err error) (conn.Value, bool) {
 	if errors.Is(err, redis.Nil) {
 		return conn.Value{Kind: resp.KindNull}, true
@@ -111,7 +110,7 @@ func errorValue(err error) (conn.Value, bool) {
 	return conn.Value{}, false
 }
 
-// valueOf turns what go-redis decoded into a Value. Map keys come sorted.
+// valueOf converts a reply that go-redis decoded to a Value. The keys of a map are sorted.
 func valueOf(x any) conn.Value {
 	switch x := x.(type) {
 	case nil:
@@ -144,7 +143,7 @@ func valueOf(x any) conn.Value {
 	case interface{ String() string }: // big numbers
 		return conn.Value{Kind: resp.KindBigNumber, Str: x.String()}
 	}
-	return conn.Value{Kind: resp.KindError, Str: fmt.Sprintf("ERR a reply of an unknown type, %T", x)}
+	return conn.Value{Kind: resp.KindError, Str: fmt.Sprintf("ERR the reply has the unknown Go type %T", x)}
 }
 
 func mapValue(m map[any]any) conn.Value {
@@ -161,8 +160,8 @@ func mapValue(m map[any]any) conn.Value {
 	return v
 }
 
-// intsIn returns what go-redis decoded as integers, nil if it is anything else: a Value
-// for each of them would cost ten times the memory.
+// intsIn returns a reply of integers that go-redis decoded, and nil for any other reply. A
+// Value for each integer would need ten times the memory.
 func intsIn(x any) *conn.Ints {
 	switch x := x.(type) {
 	case int64:

@@ -6,7 +6,7 @@
 //	cluster.go       the same in a cluster: the node of the key, redirections
 //	batch.go         pipelines in a cluster
 //	fanout.go        commands that concern all masters of a cluster
-//	autopipeline.go  what many goroutines send at the same time goes together
+//	autopipeline.go  commands of many goroutines go in one pipeline
 //	block.go         commands that wait, each on a connection of its own
 //	feed.go          subscriptions
 //	capability.go    the handshake, and what the server can do
@@ -48,7 +48,7 @@ type driver struct {
 	nodes  *cluster      // of a cluster's client
 	auto   *autoPipeline // of one
 	policy remote.Policy // what is sent again
-	owned  bool          // close closes client
+	owned  bool          // Close closes client
 	name   string        // the URL, without its password
 
 	probe *remote.Probe
@@ -111,7 +111,7 @@ func (b *driver) run(ctx context.Context, plain []any) (conn.Value, error) {
 	return b.policy.Persist(ctx, named(plain), func() remote.Answer { return b.send(ctx, plain, false) })
 }
 
-// send runs one command, once, of a single server. ints: see tracked.
+// send runs one command, once, on a single server. ints: see tracked.
 func (b *driver) send(ctx context.Context, plain []any, ints bool) remote.Answer {
 	if b.auto != nil {
 		return b.auto.send(ctx, plain, ints)
@@ -119,7 +119,8 @@ func (b *driver) send(ctx context.Context, plain []any, ints bool) remote.Answer
 	return sendFor(ctx, b.client, plain, ints)
 }
 
-// prepare returns the arguments as they are sent, after the backend is known.
+// prepare returns the arguments in the form in which they are sent. It first waits for the
+// capability probe.
 func (b *driver) prepare(ctx context.Context, args []any) ([]any, error) {
 	plain, err := plainArgs(args)
 	if err != nil {
@@ -133,7 +134,7 @@ func send(ctx context.Context, p processor, plain []any) remote.Answer {
 	return sendFor(ctx, p, plain, false)
 }
 
-// sendFor is send, perhaps for integers: see tracked.
+// sendFor runs one command, once. ints: see tracked.
 func sendFor(ctx context.Context, p processor, plain []any, ints bool) remote.Answer {
 	if _, ok := waits(ctx, plain); ok {
 		return sendAll(ctx, p.Pipeline(), [][]any{plain})[0]
@@ -143,7 +144,7 @@ func sendFor(ctx context.Context, p processor, plain []any, ints bool) remote.An
 	return cmd.answer(ctx, p.Process(ctx, cmd))
 }
 
-// process runs one command, once, on a connection of the caller's.
+// process runs one command, once, on the caller's connection.
 func process(ctx context.Context, p processor, args []any) (conn.Value, error) {
 	plain, err := plainArgs(args)
 	if err != nil {
@@ -156,7 +157,7 @@ func process(ctx context.Context, p processor, args []any) (conn.Value, error) {
 	return a.V, a.Err
 }
 
-// plainCommands is plainArgs for a batch.
+// plainCommands converts the arguments of a batch as plainArgs does.
 func (b *driver) plainCommands(ctx context.Context, cmds [][]any) ([][]any, error) {
 	plain := make([][]any, len(cmds))
 	for i, args := range cmds {
@@ -187,7 +188,7 @@ func (b *driver) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, erro
 		return remote.Together(answers)
 	})
 	if err != nil {
-		return nil, err // nothing ran, or what did is unknown
+		return nil, err // nothing ran, or it is unknown what ran
 	}
 	return values(answers)
 }
@@ -204,8 +205,8 @@ func values(answers []remote.Answer) ([]conn.Value, error) {
 	return replies, nil
 }
 
-// sendAll sends commands at once, over one connection, and collects what came of
-// each; the replicas are waited for at the end.
+// sendAll sends commands as one pipeline, over one connection, and collects their answers.
+// It waits for the replicas at the end.
 func sendAll(ctx context.Context, p redis.Pipeliner, plain [][]any) []remote.Answer {
 	w, waiting := waits(ctx, plain...)
 	if waiting {
@@ -266,9 +267,9 @@ func txOn(ctx context.Context, node *redis.Client, ask bool, plain [][]any) ([]c
 	if !ask && !waiting {
 		return execTx(ctx, node.TxPipeline(), plain)
 	}
-	own := node.Conn() // ASKING and WAIT go by the connection
+	own := node.Conn() // ASKING and WAIT concern one connection
 	defer func() { _ = own.Close() }()
-	if ask { // it holds for the transaction that follows
+	if ask { // ASKING holds for the transaction after it
 		if a := send(ctx, own, []any{"ASKING"}); a.Err != nil {
 			return nil, remote.Answer{Err: a.Err}
 		}
@@ -280,9 +281,9 @@ func txOn(ctx context.Context, node *redis.Client, ask bool, plain [][]any) ([]c
 	return replies, a
 }
 
-// execTx runs commands between MULTI and EXEC, once. The answer is that of the
-// whole: its Value is an error if a reply refused it, or one of its commands,
-// for a reason that passes.
+// execTx runs commands between MULTI and EXEC, once. The answer is that of the whole
+// transaction. Its Value is an error if the server refused the transaction or one of its
+// commands for a temporary reason.
 func execTx(ctx context.Context, p redis.Pipeliner, plain [][]any) ([]conn.Value, remote.Answer) {
 	sent := make([]*tracked, len(plain))
 	for i, args := range plain {
@@ -331,8 +332,8 @@ func execTx(ctx context.Context, p redis.Pipeliner, plain [][]any) ([]conn.Value
 	return nil, remote.Answer{Err: abort, Ran: true}
 }
 
-// allSame reports whether every reply is the same error, as go-redis has it when
-// EXEC itself got that error.
+// allSame reports whether every reply is the same error. go-redis returns such replies
+// when EXEC itself got that error.
 func allSame(replies []conn.Value, v conn.Value) bool {
 	for _, r := range replies {
 		if r.Kind != resp.KindError || r.Str != v.Str {
@@ -375,9 +376,9 @@ type watcher interface {
 	Watch(ctx context.Context, fn func(*redis.Tx) error, keys ...string) error
 }
 
-// watchOn is Conn.Watch on one server. inside says that fn was called, and
-// result is what it returned; if not, a says why not. WATCH changes nothing, and
-// leaves nothing: another try does no harm.
+// watchOn runs Conn.Watch on one server. inside reports that fn was called, and result is
+// its error; if fn was not called, a has the reason. WATCH changes no data, so another try
+// is safe.
 func watchOn(ctx context.Context, c watcher, fn func(*conn.Watched) error, keys []string) (a remote.Answer, inside bool, result error) {
 	err := c.Watch(ctx, func(tx *redis.Tx) error {
 		if inside {
@@ -404,7 +405,7 @@ func watchOn(ctx context.Context, c watcher, fn func(*conn.Watched) error, keys 
 // errTwice ends a Watch of a client that calls its function again.
 var errTwice = errors.New("ebb: watch: the function has been called already")
 
-// watchedTx is execTx on the connection that watches.
+// watchedTx runs execTx on the connection that watches.
 func watchedTx(ctx context.Context, tx *redis.Tx, cmds [][]any) ([]conn.Value, error) {
 	plain := make([][]any, len(cmds))
 	for i, args := range cmds {

@@ -9,12 +9,13 @@ import (
 	"github.com/ebbdb/ebb/limit/httplimit"
 )
 
-// Options say how requests are limited, as those of httplimit do. Refused is by default
-// the error echo.ErrTooManyRequests, and Failed the error 503.
+// Options say how the middleware limits requests; the fields are those of
+// httplimit.OptionsFor. Refused is by default the error echo.ErrTooManyRequests, and
+// Failed the error 503.
 type Options = httplimit.OptionsFor[echo.Context]
 
-// New returns middleware that takes from l for each request. Of opts the first
-// counts. Several may be nested: each adds its policy to the fields.
+// New returns middleware that takes from l for each request. It uses the first of opts
+// only. Several may be nested: each adds its policy to the header fields.
 func New(l *limit.Limiter, opts ...Options) echo.MiddlewareFunc {
 	ask := httplimit.For(l, framework, opts...)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {

@@ -4,11 +4,11 @@
 //	...
 //	app.Use(fiberebb.New(l))
 //
-// It decides as limit/httplimit does: the same header fields (RateLimit,
-// RateLimit-Policy, Retry-After), the same statuses, and the same key, the address of
-// the connection. X-Forwarded-For is looked at only with Options.Proxies.
+// It decides as limit/httplimit does: the same header fields (RateLimit, RateLimit-Policy,
+// Retry-After), the same statuses, and the same key, the address of the connection. It
+// reads X-Forwarded-For only with Options.Proxies.
 //
-// What is refused is an error, fiber.ErrTooManyRequests, for the app's ErrorHandler;
-// what could not be decided is fiber.ErrServiceUnavailable, unless Options.Failed
-// answers.
+// A refused request ends with the error fiber.ErrTooManyRequests, for the app's
+// ErrorHandler. If the limiter cannot decide, the error is fiber.ErrServiceUnavailable,
+// unless Options.Failed replies.
 package fiberebb

@@ -9,13 +9,14 @@ import (
 	"github.com/ebbdb/ebb/limit/httplimit"
 )
 
-// Options say how requests are limited, as those of httplimit do. Refused is by default
-// the error fiber.ErrTooManyRequests, and Failed the error fiber.ErrServiceUnavailable.
-// Key may return what fiber returns without a copy: the key is not kept.
+// Options say how the middleware limits requests; the fields are those of
+// httplimit.OptionsFor. Refused is by default the error fiber.ErrTooManyRequests, and
+// Failed the error fiber.ErrServiceUnavailable. Key may return a string of fiber without a
+// copy, because the middleware does not keep the key.
 type Options = httplimit.OptionsFor[fiber.Ctx]
 
-// New returns a handler that takes from l for each request. Of opts the first
-// counts. Several may follow each other: each adds its policy to the fields.
+// New returns a handler that takes from l for each request. It uses the first of opts
+// only. Several may follow each other: each adds its policy to the header fields.
 func New(l *limit.Limiter, opts ...Options) fiber.Handler {
 	ask := httplimit.For(l, framework, opts...)
 	return func(c fiber.Ctx) error {
@@ -33,7 +34,7 @@ var framework = httplimit.Framework[fiber.Ctx]{
 	Failed:  func(fiber.Ctx, error) error { return fiber.ErrServiceUnavailable },
 }
 
-// request is what httplimit needs to know of one.
+// request returns the parts of a request that httplimit needs.
 func request(c fiber.Ctx) *http.Request {
 	r := &http.Request{RemoteAddr: c.RequestCtx().RemoteAddr().String(), Header: http.Header{}}
 	for _, field := range c.Request().Header.PeekAll(fiber.HeaderXForwardedFor) {

@@ -10,29 +10,31 @@ import (
 	"github.com/ebbdb/ebb/limit/httplimit"
 )
 
-// Options say how requests are limited. The zero value works.
+// Options say how the handler limits requests. The zero value works.
 type Options struct {
-	// Key tells requests apart; nil: httplimit.ByAddress(Proxies).
+	// Key returns the key under which a request is counted; nil:
+	// httplimit.ByAddress(Proxies).
 	Key func(c *gin.Context) string
-	// Proxies is how many trusted proxies a request passes; 0: none, and
-	// X-Forwarded-For is ignored.
+	// Proxies is the number of trusted proxies that a request passes; 0: none, and the
+	// handler ignores X-Forwarded-For.
 	Proxies int
-	// Cost is how much a request counts; nil: 1. 0 or less is not limited.
+	// Cost returns the number of units that a request takes; nil: 1. A request with a cost
+	// of 0 or less is not limited.
 	Cost func(c *gin.Context) int64
 	// Policy is the name in the RateLimit fields; "": the limiter's.
 	Policy string
-	// Refused answers what is refused, as httplimit.Options.Refused does. nil: 429
-	// with a short text.
+	// Refused replies to a refused request, as httplimit.Options.Refused does. nil: 429 with
+	// a short text.
 	Refused gin.HandlerFunc
-	// Failed answers when nothing could be decided. nil: 503 with a short text.
+	// Failed replies when the limiter could not decide. nil: 503 with a short text.
 	Failed func(c *gin.Context, err error)
 	// Logger gets the requests that the limiter could not decide. nil: no log.
 	Logger *slog.Logger
 }
 
-// New returns a handler that takes from l for each request, and ends the chain of
-// those that are refused. Of opts the first counts. Several may follow each other:
-// each adds its policy to the fields.
+// New returns a handler that takes from l for each request, and ends the chain of a
+// refused request. It uses the first of opts only. Several may follow each other: each
+// adds its policy to the header fields.
 func New(l *limit.Limiter, opts ...Options) gin.HandlerFunc {
 	var o Options
 	if len(opts) > 0 {
@@ -59,7 +61,8 @@ var framework = httplimit.Framework[*gin.Context]{
 	},
 }
 
-// common are the options of httplimit: gin's handlers answer, and return nothing.
+// common returns the options for httplimit. gin's handlers write the reply and return
+// nothing.
 func (o *Options) common() httplimit.OptionsFor[*gin.Context] {
 	p := httplimit.OptionsFor[*gin.Context]{Key: o.Key, Proxies: o.Proxies, Cost: o.Cost, Policy: o.Policy, Logger: o.Logger}
 	if o.Refused != nil {

@@ -7,10 +7,11 @@
 //		grpc.StreamInterceptor(grpcebb.Stream(l)),
 //	)
 //
-// What is refused is a ResourceExhausted status with a RetryInfo, and a trailer
-// grpc-retry-pushback-ms, which gRPC's own retries obey. What could not be decided is
-// Unavailable. Calls are told apart by the address of the peer: see Options.Key.
+// A refused call ends with the status ResourceExhausted, a RetryInfo, and the trailer
+// grpc-retry-pushback-ms, which gRPC's own retries obey. If the limiter cannot decide, the
+// status is Unavailable. The limiter counts calls by the address of the peer: see
+// Options.Key.
 //
-// Limiter is what go-grpc-middleware's ratelimit interceptors take, on servers and
-// clients; those say nothing of when to come back.
+// Limiter implements the interface of go-grpc-middleware's ratelimit interceptors, for
+// servers and clients. Those interceptors do not report the retry-after.
 package grpcebb

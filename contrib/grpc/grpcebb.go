@@ -20,21 +20,22 @@ import (
 	"github.com/ebbdb/ebb/limit/httplimit"
 )
 
-// Options say how calls are limited. The zero value works.
+// Options say how the interceptors limit calls. The zero value works.
 type Options struct {
-	// Key tells calls apart; nil: ByPeer. method is "/package.Service/Method", and ""
-	// for a Limiter, which is not told.
+	// Key returns the key under which a call is counted; nil: ByPeer. method is
+	// "/package.Service/Method"; a Limiter does not know it and passes "".
 	Key func(ctx context.Context, method string) string
-	// Cost is how much a call counts; nil: 1. 0 or less is not limited.
+	// Cost returns the number of units that a call takes; nil: 1. A call with a cost of 0 or
+	// less is not limited.
 	Cost func(ctx context.Context, method string) int64
-	// Messages counts each message that a stream receives as well, at the same cost:
-	// one that is refused ends the stream.
+	// Messages makes each message that a stream receives count too, at the same cost. A
+	// refused message ends the stream.
 	Messages bool
 }
 
-// ByPeer returns the address of the caller's connection; of an IPv6 address the /64,
-// which is what one subscriber has. It does not look at metadata: any client can write
-// it.
+// ByPeer returns the address of the caller's connection; of an IPv6 address it returns the
+// /64, because one subscriber usually has a whole /64. It does not read metadata, because
+// any client can write it.
 func ByPeer(ctx context.Context, _ string) string {
 	p, ok := peer.FromContext(ctx)
 	if !ok || p.Addr == nil {
@@ -62,7 +63,7 @@ func newTaker(l *limit.Limiter, opts []Options) *taker {
 	return t
 }
 
-// take asks the limiter: nil if the call may pass.
+// take takes from the limiter. It returns nil if the call is allowed.
 func (t *taker) take(ctx context.Context, method string) error {
 	cost := int64(1)
 	if t.o.Cost != nil {
@@ -85,18 +86,18 @@ func (t *taker) take(ctx context.Context, method string) error {
 // Refused is the error of a call that a limiter does not allow.
 type Refused struct {
 	Limiter    string
-	RetryAfter time.Duration // until it would be; 0: never, it costs too much
+	RetryAfter time.Duration // until the call can be allowed; 0: never, because its cost is above the limit
 }
 
 // Error implements error.
 func (r *Refused) Error() string {
 	if r.RetryAfter <= 0 {
-		return fmt.Sprintf("limiter %q never allows that much", r.Limiter)
+		return fmt.Sprintf("limiter %q never allows a call with this cost", r.Limiter)
 	}
 	return fmt.Sprintf("limiter %q: too many calls, try again in %v", r.Limiter, r.RetryAfter)
 }
 
-// GRPCStatus is the status that a server answers with.
+// GRPCStatus returns the status with which a server ends the call.
 func (r *Refused) GRPCStatus() *status.Status {
 	s := status.New(codes.ResourceExhausted, r.Error())
 	if r.RetryAfter <= 0 {
@@ -108,10 +109,11 @@ func (r *Refused) GRPCStatus() *status.Status {
 	return s
 }
 
-// pushback tells gRPC's retries when to come, or not to (a negative number).
+// pushback is the trailer with the milliseconds after which gRPC retries the call; a
+// negative number forbids retries.
 const pushback = "grpc-retry-pushback-ms"
 
-// trailer is the metadata of a refusal.
+// trailer returns the metadata of a refusal.
 func (r *Refused) trailer() metadata.MD {
 	if r.RetryAfter <= 0 {
 		return metadata.Pairs(pushback, "-1")
@@ -120,8 +122,8 @@ func (r *Refused) trailer() metadata.MD {
 	return metadata.Pairs(pushback, strconv.FormatInt(int64(ms), 10))
 }
 
-// answer makes what a call returns of take's error, and hands a refusal's trailer to
-// tell.
+// answer converts take's error to the error that a call returns, and passes the trailer of
+// a refusal to tell.
 func answer(ctx context.Context, err error, tell func(metadata.MD)) error {
 	var refused *Refused
 	switch {
@@ -134,8 +136,8 @@ func answer(ctx context.Context, err error, tell func(metadata.MD)) error {
 	return status.Error(codes.Unavailable, "the rate limiter is not available: "+err.Error())
 }
 
-// Unary returns an interceptor that takes from l for each call. Of opts the first
-// counts.
+// Unary returns an interceptor that takes from l for each call. It uses the first of opts
+// only.
 func Unary(l *limit.Limiter, opts ...Options) grpc.UnaryServerInterceptor {
 	t := newTaker(l, opts)
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
@@ -147,7 +149,7 @@ func Unary(l *limit.Limiter, opts ...Options) grpc.UnaryServerInterceptor {
 }
 
 // Stream returns an interceptor that takes from l for each stream, and with
-// Options.Messages for each message that it receives. Of opts the first counts.
+// Options.Messages for each message that it receives. It uses the first of opts only.
 func Stream(l *limit.Limiter, opts ...Options) grpc.StreamServerInterceptor {
 	t := newTaker(l, opts)
 	return func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
@@ -161,7 +163,7 @@ func Stream(l *limit.Limiter, opts ...Options) grpc.StreamServerInterceptor {
 	}
 }
 
-// stream takes for each message.
+// stream takes from the limiter for each message.
 type stream struct {
 	grpc.ServerStream
 	t      *taker
@@ -180,11 +182,11 @@ func (s *stream) RecvMsg(m any) error {
 	return nil
 }
 
-// Limiter is a limit.Limiter as go-grpc-middleware's package ratelimit wants it.
+// Limiter is a limit.Limiter with the interface of go-grpc-middleware's package ratelimit.
 type Limiter struct{ t *taker }
 
-// NewLimiter returns one. Of opts the first counts.
+// NewLimiter returns a Limiter over l. It uses the first of opts only.
 func NewLimiter(l *limit.Limiter, opts ...Options) *Limiter { return &Limiter{newTaker(l, opts)} }
 
-// Limit returns nil if a call may pass, and else a *Refused or the limiter's error.
+// Limit returns nil if the call is allowed, and else a *Refused or the limiter's error.
 func (l *Limiter) Limit(ctx context.Context) error { return l.t.take(ctx, "") }

@@ -16,10 +16,10 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// scope is the name under which spans and metrics are made.
+// scope is the instrumentation scope of the spans and metrics.
 const scope = "github.com/ebbdb/ebb/contrib/otel"
 
-// Options say what is made, and where. The zero value works.
+// Options say what Instrument records, and where. The zero value works.
 type Options struct {
 	// TracerProvider makes the spans; nil: the global one.
 	TracerProvider trace.TracerProvider
@@ -33,8 +33,8 @@ type Options struct {
 	ChildrenOnly bool
 }
 
-// Instrument returns a Conn that does what c does, and tells. Close closes c. Of opts
-// the first counts. It fails if the provider refuses a metric.
+// Instrument returns a Conn that calls c and records each call. Its Close closes c.
+// Instrument uses the first of opts only. It fails if the provider refuses a metric.
 func Instrument(c *conn.Conn, opts ...Options) (*conn.Conn, error) {
 	d := &driver{c: c}
 	if len(opts) > 0 {
@@ -78,7 +78,8 @@ type operation struct {
 	begin time.Time
 }
 
-// start begins an operation; its context is for what it calls.
+// start begins an operation. The caller passes the operation's context to the calls inside
+// it.
 func (d *driver) start(ctx context.Context, call, name string, batch int, args []any) *operation {
 	attrs := make([]attribute.KeyValue, 0, 8)
 	attrs = append(attrs,
@@ -101,7 +102,7 @@ func (d *driver) start(ctx context.Context, call, name string, batch int, args [
 	return op
 }
 
-// system is the backend's name; Redis's for one that is not known yet.
+// system returns the backend's name; "redis" before the capability probe.
 func (d *driver) system() string {
 	if s := d.c.Capabilities().Server; s != "" {
 		return s
@@ -109,7 +110,7 @@ func (d *driver) system() string {
 	return "redis"
 }
 
-// end tells what came of it.
+// end records the result of the operation.
 func (op *operation) end(err error) {
 	if err != nil {
 		kind, code := kindOf(err)
@@ -129,7 +130,8 @@ func (op *operation) end(err error) {
 	op.span.End()
 }
 
-// kindOf names an error in few words, and says whether that is a reply's code.
+// kindOf returns a short name of an error, and reports whether the name is the code of an
+// error reply.
 func kindOf(err error) (kind string, code bool) {
 	var refused conn.ReplyError
 	switch {
@@ -164,8 +166,9 @@ func nameOf(args []any) string {
 	return "COMMAND"
 }
 
-// value turns what a Conn returns into what a Driver does: an error reply is a Value,
-// unless the Conn says more of it, as of one that stands for a server that is not ready.
+// value converts the results of a Conn to those of a Driver, where an error reply is a
+// Value. It keeps an error in which the Conn has added more to the reply, such as
+// ErrUnavailable for a server that is not ready.
 func value(v conn.Value, err error) (conn.Value, error) {
 	if reply := v.Err(); reply != nil && errors.Is(reply, err) {
 		return v, nil
@@ -181,8 +184,8 @@ func (d *driver) Do(ctx context.Context, args []any) (conn.Value, error) {
 	return value(v, err)
 }
 
-// miss is nil for what is no fault: a script that the server does not know yet, whose
-// text follows.
+// miss returns nil for an error that is not a failure: the server does not have a script
+// yet, and the Conn sends its text next.
 func miss(err error) error {
 	var refused conn.ReplyError
 	if errors.As(err, &refused) && refused.Code() == "NOSCRIPT" {
@@ -223,7 +226,7 @@ func batch(cmds [][]any) *conn.Batch {
 	return b
 }
 
-// Watch implements conn.Driver. What its function does is in spans below its own.
+// Watch implements conn.Driver. The calls of its function are child spans of its own.
 func (d *driver) Watch(ctx context.Context, fn func(*conn.Watched) error, keys []string) error {
 	op := d.start(ctx, "watch", "WATCH", 0, nil)
 	err := d.c.Watch(op.ctx, func(w *conn.Watched) error {
@@ -292,7 +295,7 @@ func (f feed) Close() error { return f.s.Close() }
 // Capabilities implements conn.Driver.
 func (d *driver) Capabilities() conn.Capabilities { return d.c.Capabilities() }
 
-// Replicated is the driver of conn.Conn.Replicated: the same, over c's view.
+// Replicated implements conn.ReplicatedDriver: it records the calls of c's view.
 func (d *driver) Replicated(n int, within time.Duration) conn.Driver {
 	view := *d
 	view.c = d.c.Replicated(n, within)

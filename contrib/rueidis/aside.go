@@ -10,19 +10,19 @@ import (
 )
 
 // aside runs do in a goroutine of its own and returns its result, or an error: ctx has
-// ended, or no reply came within the driver's limit. A call that aside gave up goes on;
-// Close waits for it once the client is closed.
+// ended, or no reply came within the driver's limit. A call that aside has given up
+// continues in the background; Close waits for it after it has closed the client.
 //
-// rueidis by itself waits
+// rueidis itself waits
 //
-//	for a connection   that another call makes, until it is greeted: for Dialer.Timeout,
-//	                   whatever the context says
+//	for a connection   that another call opens, until its handshake: for Dialer.Timeout,
+//	                   also if the context ends before
 //	for a reply        on a connection of its own until ConnWriteTimeout or
-//	                   the context's deadline, and not its cancellation; on one that
-//	                   others use until a PING was not answered either, which is later
+//	                   the context's deadline, but not for its cancellation; on one that
+//	                   other calls share, until a PING got no reply either, which is later
 //	                   than ConnWriteTimeout by up to twice Dialer.KeepAlive
 //
-// do must write nothing that the caller reads.
+// do must not write to memory that the caller reads.
 func aside[T any](ctx context.Context, d *driver, doing string, do func() T) (T, error) {
 	done := make(chan T, 1)
 	if d.gather != nil {
@@ -48,7 +48,7 @@ func aside[T any](ctx context.Context, d *driver, doing string, do func() T) (T,
 	return none, unavailable(ctx, doing, ctx.Err())
 }
 
-// shared is aside for one command on the connections that all calls share.
+// shared runs one command on the connections that all calls share, as aside does.
 func (d *driver) shared(ctx context.Context, doing string, do func() remote.Answer) remote.Answer {
 	a, err := aside(ctx, d, doing, do)
 	if err != nil {
@@ -57,7 +57,7 @@ func (d *driver) shared(ctx context.Context, doing string, do func() remote.Answ
 	return a
 }
 
-// silent is the error of a call that the driver's limit has ended.
+// silent returns the error of a call that the driver's read timeout has ended.
 func (d *driver) silent(doing string) error {
 	return fmt.Errorf("rueidisebb: %s: %w: %w: no reply within %v", doing, conn.ErrUnavailable, routing.ErrUnresponsive, d.timeouts.reply)
 }

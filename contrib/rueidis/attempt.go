@@ -16,7 +16,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// answer reads a result.
+// answer converts a result of rueidis.
 func (d *driver) answer(ctx context.Context, doing string, r rueidis.RedisResult) remote.Answer {
 	err := r.NonRedisError()
 	if err == nil {
@@ -30,36 +30,36 @@ func (d *driver) answer(ctx context.Context, doing string, r rueidis.RedisResult
 	}
 	a := remote.Answer{Ran: !unsent(err)}
 	if a.Stray = !a.Ran && ctx.Err() == nil && errors.Is(err, context.Canceled); a.Stray {
-		err = errors.New("the connection was given up by the call that opened it")
+		err = errors.New("the call that opened the connection has given it up")
 	}
 	a.Err = unavailable(ctx, doing, err)
 	return a
 }
 
-// unsent reports whether an error says that nothing was written: there was no
-// connection.
+// unsent reports whether an error says that there was no connection, so that nothing was
+// written.
 func unsent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial" || errors.Is(err, rueidis.ErrNoSlot)
 }
 
-// refusedGreeting is the error reply that a new connection got instead of a welcome,
-// and every command for it with it.
+// refusedGreeting returns the error reply of a server that refused the handshake of a new
+// connection. Every command for that connection gets it.
 func refusedGreeting(err error) (conn.Value, bool) {
 	var refused *rueidis.RedisError
 	if !errors.As(err, &refused) || refused.IsNil() {
 		return conn.Value{}, false
 	}
 	s := refused.Error()
-	if code, _, _ := strings.Cut(s, " "); code != strings.ToUpper(code) { // rueidis takes ERR away
+	if code, _, _ := strings.Cut(s, " "); code != strings.ToUpper(code) { // rueidis removes ERR
 		s = "ERR " + s
 	}
 	return conn.Value{Kind: resp.KindError, Str: s}, true
 }
 
-// unavailable is the error of a server that did not answer. Where the context has
-// ended that is the reason, and the server is not to blame. Where it has not, a context's
-// error is not in the chain: it is that of rueidis's own timeouts.
+// unavailable returns the error of a call that got no reply. If the context has ended,
+// that is the error's cause. If it has not, the chain has no context's error, because that
+// error would come from a timeout of rueidis.
 func unavailable(ctx context.Context, doing string, err error) error {
 	if c := ctx.Err(); c != nil {
 		return fmt.Errorf("rueidisebb: %s: %w", doing, c)
@@ -73,7 +73,7 @@ func unavailable(ctx context.Context, doing string, err error) error {
 	return fmt.Errorf("rueidisebb: %s: %w: %w", doing, conn.ErrUnavailable, err)
 }
 
-// rest waits, and reports whether it did to the end.
+// rest waits for pause, and reports whether the whole time has passed.
 func (d *driver) rest(ctx context.Context, pause time.Duration, over <-chan time.Time) bool {
 	t := time.NewTimer(pause)
 	defer t.Stop()

@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// firstLook is when a call that waits without an end finds out where it waits: few
-	// last as long, and no failover is quicker.
+	// firstLook is the time after which a call that waits without a limit finds the node at
+	// which it waits. Few calls last that long, and no failover is quicker.
 	firstLook = 250 * time.Millisecond
-	// letGo is how long a call whose context has ended waits for rueidis to let its
-	// connection go, so that the server forgets it. Nothing ends a greeting before
-	// ClientOption.Dialer.Timeout; it goes on in the background.
+	// letGo is the time that a call whose context has ended waits until rueidis has closed
+	// its connection, so that the server ends the command. A handshake ends at
+	// ClientOption.Dialer.Timeout only; it continues in the background.
 	letGo = 200 * time.Millisecond
 )
 
-// timeouts are how long a client waits for servers.
+// timeouts holds the timeouts of a client: to connect, and for a reply.
 type timeouts struct{ dial, reply time.Duration }
 
-// defaultReadTimeout is that of go-redis, and so of ebb.Open.
+// defaultReadTimeout is the read timeout of ebb.Open over go-redis.
 const defaultReadTimeout = 3 * time.Second
 
 // setTimeouts takes the timeouts from the options of a client and of the driver. The
@@ -45,8 +45,8 @@ func (d *driver) setTimeouts(o rueidis.ClientOption, opts []Options) {
 	d.ends.reply = d.timeouts.reply
 }
 
-// Block implements ebb.Driver. rueidis closes the connection of a command that the
-// context has ended, so that the server forgets it.
+// Block implements ebb.Driver. When the context ends, rueidis closes the connection, so
+// that the server ends the command.
 func (d *driver) Block(ctx context.Context, args []any) (conn.Value, error) {
 	words, err := texts(args)
 	if err != nil {
@@ -61,8 +61,8 @@ func (d *driver) Block(ctx context.Context, args []any) (conn.Value, error) {
 	})
 }
 
-// blocked tries to run a command that waits, and then for as long as more says. The
-// context of a try ends with Close too, and when the server says nothing.
+// blocked runs a command that waits, and tries again while more says so. The context of a
+// try ends when the caller's does, at Close, and when the server is silent.
 func (d *driver) blocked(ctx context.Context, words []string, more time.Duration, try func(ctx context.Context) remote.Answer) (conn.Value, error) {
 	open, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -88,15 +88,16 @@ func (d *driver) blocked(ctx context.Context, words []string, more time.Duration
 	return v, err
 }
 
-// endless is a context that keeps its deadline to itself: rueidis waits for a reply until
-// a deadline that it knows, whatever else ends the context before.
+// endless is a context that hides its deadline. rueidis waits for a reply until the
+// context's deadline if it has one, also if the context is cancelled before; without one
+// it observes the cancellation.
 type endless struct{ context.Context }
 
 // Deadline implements context.Context.
 func (endless) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
 
-// apart does something that may outlive its context by the greeting of a connection. Close
-// waits for it.
+// apart runs do, which may continue after its context has ended, until the handshake of a
+// connection is over. Close waits for it.
 func (d *driver) apart(ctx context.Context, doing string, do func() remote.Answer) remote.Answer {
 	done := make(chan remote.Answer, 1)
 	d.calls.Go(func() { done <- do() })
@@ -115,7 +116,7 @@ func (d *driver) apart(ctx context.Context, doing string, do func() remote.Answe
 	}
 }
 
-// place is where a call waits: the node of its key. One goroutine uses it.
+// place is the node at which a call waits: the node of its key. One goroutine uses it.
 type place struct {
 	d    *driver
 	key  string
@@ -123,15 +124,15 @@ type place struct {
 	node rueidis.Client
 }
 
-// ask asks whether the node is there, over the connection that others share.
+// ask checks that the node answers, over the connection that all calls share.
 func (p *place) ask(ctx context.Context) error {
 	if p.node == nil {
 		if err := p.find(endless{ctx}); err != nil {
 			return err
 		}
 	}
-	if p.addr != "" && !p.d.cluster && p.d.client.Nodes()[p.addr] == nil { // of a cluster it answers, or not
-		return fmt.Errorf("%w: %s was where it waits, and others are in its place", routing.ErrUnresponsive, p.addr)
+	if p.addr != "" && !p.d.cluster && p.d.client.Nodes()[p.addr] == nil { // in a cluster the node answers, or it does not
+		return fmt.Errorf("%w: the call waited at %s, which is no longer a node of the client", routing.ErrUnresponsive, p.addr)
 	}
 	ping := func() remote.Answer {
 		return p.d.answer(ctx, "PING", p.node.Do(endless{ctx}, p.node.B().Ping().Build()))
@@ -139,8 +140,8 @@ func (p *place) ask(ctx context.Context) error {
 	return p.d.apart(ctx, "PING", ping).Err
 }
 
-// find finds the node: that of a single server, or of the key by what the first node
-// says that answers.
+// find finds the node: the single server, or the master of the key by the map of the first
+// node that answers.
 func (p *place) find(ctx context.Context) error {
 	nodes := p.d.client.Nodes()
 	if !p.d.cluster || p.key == "" {
@@ -172,5 +173,5 @@ func (p *place) find(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	return errors.New("no node says where the key is")
+	return errors.New("no node knows the master of the key's slot")
 }

@@ -7,12 +7,13 @@ import (
 	"github.com/ebbdb/ebb/internal/remote"
 )
 
-// Capabilities implements conn.Driver. It asks the server if it is not known yet.
+// Capabilities implements conn.Driver. It runs the capability probe if that has had no
+// answer yet.
 func (d *driver) Capabilities() conn.Capabilities { return d.probe.Guess(d.ctx) }
 
-// raw runs a command without a key, on a server that is not known yet.
+// raw runs a command without a key, before the capabilities of the server are known.
 func (d *driver) raw(ctx context.Context, words ...string) (conn.Value, error) {
-	if !d.calls.Enter() { // Capabilities may ask after Close
+	if !d.calls.Enter() { // the caller may call Capabilities after Close
 		return conn.Value{}, conn.ErrClosed
 	}
 	defer d.calls.Leave()

@@ -14,7 +14,7 @@ import (
 // noSlot is the slot of a cluster's command without a key.
 const noSlot = routing.Slots
 
-// command makes a command; in a cluster it goes to the node of its first key.
+// command builds a command. In a cluster it goes to the node of its first key.
 func (d *driver) command(words []string) rueidis.Completed {
 	at := d.keyAt(words)
 	if at == 0 {
@@ -23,7 +23,7 @@ func (d *driver) command(words []string) rueidis.Completed {
 	return d.client.B().Arbitrary(words[:at]...).Keys(words[at]).Args(words[at+1:]...).Build()
 }
 
-// blocking is command for one that waits, and so needs a connection to itself.
+// blocking builds a command that waits, which needs a connection of its own.
 func (d *driver) blocking(words []string) rueidis.Completed {
 	at := d.keyAt(words)
 	if at == 0 {
@@ -32,7 +32,8 @@ func (d *driver) blocking(words []string) rueidis.Completed {
 	return d.client.B().Arbitrary(words[:at]...).Keys(words[at]).Args(words[at+1:]...).Blocking()
 }
 
-// routed is command for the shared connections: PUBLISH goes by its channel.
+// routed builds a command for the shared connections. PUBLISH goes to the node of its
+// channel.
 func (d *driver) routed(words []string) rueidis.Completed {
 	word := func(i int) string { return words[i] }
 	if at := routing.Of(len(words), word).Route(len(words), word); d.cluster && at > 0 {
@@ -41,7 +42,7 @@ func (d *driver) routed(words []string) rueidis.Completed {
 	return d.client.B().Arbitrary(words...).Build()
 }
 
-// keyAt is the place of the key by which a command finds its node, 0 for none.
+// keyAt returns the position of the key that decides the node of a command, 0 for none.
 func (d *driver) keyAt(words []string) int {
 	if !d.cluster {
 		return 0
@@ -49,7 +50,7 @@ func (d *driver) keyAt(words []string) int {
 	return firstKey(words)
 }
 
-// texts returns the arguments as they are sent.
+// texts returns the arguments in the form in which they are sent.
 func texts(args []any) ([]string, error) {
 	words := make([]string, len(args))
 	for i, a := range args {
@@ -62,7 +63,7 @@ func texts(args []any) ([]string, error) {
 	return words, nil
 }
 
-// allTexts is texts for a batch.
+// allTexts converts the arguments of a batch as texts does.
 func allTexts(cmds [][]any) ([][]string, error) {
 	all := make([][]string, len(cmds))
 	for i, args := range cmds {
@@ -86,12 +87,12 @@ func (d *driver) keeps(words []string) bool {
 	return ok
 }
 
-// keyPlaces returns the places of a command's keys.
+// keyPlaces returns the positions of a command's keys.
 func keyPlaces(words []string) []int {
 	return routing.Keys(len(words), func(i int) string { return words[i] })
 }
 
-// firstKey returns the place of a command's first key, 0 if it has none.
+// firstKey returns the position of a command's first key, 0 if it has none.
 func firstKey(words []string) int {
 	word := func(i int) string { return words[i] }
 	return routing.Of(len(words), word).FirstKey(len(words), word)
@@ -118,7 +119,8 @@ func keysOf(cmds ...[]string) iter.Seq[string] {
 	}
 }
 
-// oneSlot returns the first of some keys, all of which in a cluster are in its slot.
+// oneSlot returns the first of the keys. In a cluster it fails unless all keys are in one
+// slot.
 func (d *driver) oneSlot(what string, keys iter.Seq[string]) (first string, err error) {
 	if !d.cluster {
 		return "", nil

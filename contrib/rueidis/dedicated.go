@@ -13,12 +13,12 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// hops is how many redirections are followed at once, without a pause.
+// hops is the number of redirections that a call follows without a pause.
 const hops = 3
 
-// dedicated does something once on a connection to the node of a key ("": any), and
-// on those nodes that it points at: rueidis does not follow for dedicated clients. try
-// also says whether the connection is sound.
+// dedicated calls try once with a connection to the node of a key ("": any), and with the
+// nodes to which it redirects, because rueidis does not follow redirections for dedicated
+// clients. try also reports whether the connection is sound.
 func (d *driver) dedicated(ctx context.Context, key string, try func(c rueidis.DedicatedClient, ask bool) (remote.Answer, bool)) remote.Answer {
 	node, ask := d.client, false
 	for hop := 0; ; hop++ {
@@ -31,7 +31,7 @@ func (d *driver) dedicated(ctx context.Context, key string, try func(c rueidis.D
 			return a
 		}
 		next := d.client.Nodes()[addr]
-		if next == nil { // a command of the shared connections goes there, and so makes it known
+		if next == nil { // a command on the shared connections goes to that node, and rueidis then knows it
 			d.answer(ctx, "EXISTS", d.client.Do(ctx, d.client.B().Exists().Key(key).Build()))
 			if next = d.client.Nodes()[addr]; next == nil {
 				return a
@@ -41,7 +41,8 @@ func (d *driver) dedicated(ctx context.Context, key string, try func(c rueidis.D
 	}
 }
 
-// lend lets use a dedicated client, which is closed if it is not sound afterwards.
+// lend calls use with a dedicated client. If the client is not sound afterwards, lend
+// closes it.
 func lend(node rueidis.Client, use func(c rueidis.DedicatedClient) (remote.Answer, bool)) remote.Answer {
 	c, release := node.Dedicate()
 	sound := false
@@ -57,7 +58,7 @@ func lend(node rueidis.Client, use func(c rueidis.DedicatedClient) (remote.Answe
 }
 
 // sendOn runs commands on a dedicated client, once, after ASKING if a node has replied
-// ASK. Where some may write it waits for replicas, if w says so.
+// ASK. If w is not nil and a command may write, sendOn waits for replicas.
 func (d *driver) sendOn(ctx context.Context, c rueidis.DedicatedClient, ask bool, w *wait, cmds ...[]string) []remote.Answer {
 	w = w.of(cmds...)
 	batch := make([]rueidis.Completed, 0, 2*len(cmds)+1)
@@ -105,7 +106,7 @@ func (d *driver) watch(ctx context.Context, fn func(*conn.Watched) error, keys [
 	inside := false
 	v, err := d.policy.Persist(ctx, "WATCH", func() remote.Answer {
 		return d.dedicated(ctx, keys[0], func(c rueidis.DedicatedClient, ask bool) (remote.Answer, bool) {
-			if ask { // the keys are on their way: wait until they are there
+			if ask { // the keys are moving to that node: wait until they are there
 				return remote.Answer{V: conn.Value{Kind: resp.KindError, Str: "TRYAGAIN the keys are being moved"}}, true
 			}
 			watch := c.B().Arbitrary("WATCH").Keys(keys[0]).Args(keys[1:]...).Build()
@@ -137,7 +138,7 @@ type watching struct {
 	sound bool
 }
 
-// do runs one command where the keys are.
+// do runs one command on the node of the keys.
 func (x *watching) do(ctx context.Context, args []any) (conn.Value, error) {
 	words, err := texts(args)
 	if err != nil {
@@ -150,7 +151,7 @@ func (x *watching) do(ctx context.Context, args []any) (conn.Value, error) {
 	return x.done(words[0], a)
 }
 
-// tx runs commands as one, unless a watched key has changed.
+// tx runs commands as one transaction, unless a watched key has changed.
 func (x *watching) tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	all, err := allTexts(cmds)
 	if err != nil {
@@ -166,7 +167,7 @@ func (x *watching) tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	return replies, nil
 }
 
-// here refuses keys that are elsewhere in a cluster.
+// here returns an error for keys that are in another slot of a cluster.
 func (x *watching) here(cmds ...[]string) error {
 	_, err := x.d.oneSlot("Watch", func(yield func(string) bool) {
 		if yield(x.key) {
@@ -176,7 +177,7 @@ func (x *watching) here(cmds ...[]string) error {
 	return err
 }
 
-// done ends an answer that the driver does not try to improve.
+// done returns the final result of an answer that the driver does not try again.
 func (x *watching) done(doing string, a remote.Answer) (conn.Value, error) {
 	if a.Err == nil && routing.Untouched(a.V) {
 		return a.V, x.d.policy.Refusal(doing, a.V)

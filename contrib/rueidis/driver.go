@@ -20,7 +20,7 @@ type driver struct {
 	client   rueidis.Client
 	owned    bool // Close closes client
 	cluster  bool
-	policy   remote.Policy // what is sent again
+	policy   remote.Policy // the retries
 	cacheTTL time.Duration
 	cached   map[string]struct{} // nil: no cache
 	timeouts timeouts
@@ -32,11 +32,11 @@ type driver struct {
 	ctx   context.Context // ends with Close
 	end   context.CancelFunc
 	calls *remote.Gate
-	left  sync.WaitGroup // goroutines of aside, which calls may have given up
-	feeds sync.WaitGroup // goroutines of subscriptions; Add in a call alone
+	left  sync.WaitGroup // goroutines of aside, whose calls may have given up
+	feeds sync.WaitGroup // goroutines of subscriptions; Add only inside a call
 }
 
-// enter counts a call, for which Close waits.
+// enter counts a call; Close waits for it.
 func (d *driver) enter(ctx context.Context) error {
 	if !d.calls.Enter() {
 		return conn.ErrClosed
@@ -88,8 +88,8 @@ func (d *driver) Ints(ctx context.Context, words []string) (conn.Ints, error) {
 	return conn.IntsOf(d.policy.Insist(ctx, words[0], d.gathered(ctx, words[0], r, err), func() remote.Answer { return d.send(ctx, words) }))
 }
 
-// send runs one command on the shared connections, once. In a cluster rueidis goes
-// where MOVED and ASK say.
+// send runs one command on the shared connections, once. In a cluster rueidis follows
+// MOVED and ASK.
 func (d *driver) send(ctx context.Context, words []string) remote.Answer {
 	if d.keeps(words) {
 		return d.shared(ctx, words[0], func() remote.Answer {
@@ -200,7 +200,7 @@ func (d *driver) Close() error {
 	d.calls.Wait()
 	d.feeds.Wait()
 	if first && d.owned {
-		d.client.Close() // which ends what was given up
+		d.client.Close() // which ends the calls that were given up
 	}
 	if d.gather != nil {
 		d.gather.close()

@@ -9,34 +9,34 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// ends are the instants at which calls are given up that have a time limit of their own,
-// or none and so the driver's. A thousand calls that have a second each share some
-// timers, which are late by less than endStep, instead of making one each.
+// ends holds the instants at which calls reach their time limit: a limit of their own, or
+// the driver's. A thousand calls with a limit of a second share a few timers, which are
+// late by less than endStep, instead of a timer each.
 type ends struct {
 	since time.Time
 	reply time.Duration       // the driver's limit, from the call on; 0 or less: none
-	last  atomic.Pointer[end] // the one that was asked for last
+	last  atomic.Pointer[end] // the one that was requested last
 
 	mu  sync.Mutex // guards what follows
 	all map[int64]*end
 }
 
-// end is an instant.
+// end is an instant and its channel.
 type end struct {
 	step  int64
-	c     chan struct{} // closed when it has come
+	c     chan struct{} // closed at the instant
 	timer *time.Timer
 }
 
 const (
-	// endStep is how much later than its limit a call may be given up.
+	// endStep is the most by which a call may end after its limit.
 	endStep = 10 * time.Millisecond
-	// endLeast is the limit from which that is little.
+	// endLeast is the shortest limit for which a delay of endStep is acceptable.
 	endLeast = 100 * time.Millisecond
 )
 
-// of returns what ends a call: its context's channel, or that of the context's parent,
-// and one for the time. silent says that the time is the driver's limit.
+// of returns the channels that end a call: that of its context, or of the context's
+// parent, and one for the time limit. silent reports that the limit is the driver's.
 func (e *ends) of(ctx context.Context) (done, late <-chan struct{}, silent bool) {
 	b, bound := ctx.(*kit.Bound)
 	at, has := ctx.Deadline()
@@ -54,14 +54,14 @@ func (e *ends) of(ctx context.Context) (done, late <-chan struct{}, silent bool)
 		if !silent && (last == nil || last.step != step) && time.Until(at) < endLeast {
 			return ctx.Done(), nil, false
 		}
-		ctx = b.Parent() // whose channel is there, and needs no timer
+		ctx = b.Parent() // whose channel exists already and needs no timer
 	}
 	return ctx.Done(), e.at(step), silent
 }
 
-// here returns a context with which rueidis ends a call in time by itself: the call's,
-// where its deadline comes before the driver's limit, or else one with that limit, of
-// which a cancellation is noticed with the reply only.
+// here returns a context with which rueidis itself ends a call in time. It is the call's
+// context if its deadline is before the driver's limit. Else it is a context with that
+// limit, and a cancellation of the call's context has an effect only when the reply comes.
 func (e *ends) here(ctx context.Context) context.Context {
 	if e.reply <= 0 {
 		return ctx
@@ -73,7 +73,7 @@ func (e *ends) here(ctx context.Context) context.Context {
 	return &limited{ctx, limit, e.at(int64(limit.Sub(e.since)/endStep) + 1)}
 }
 
-// limited is a context with the driver's limit in the place of its own end.
+// limited is a context that ends at the driver's limit, and not when its parent ends.
 type limited struct {
 	context.Context
 	at   time.Time
@@ -116,7 +116,7 @@ func (e *ends) at(step int64) <-chan struct{} {
 	return n.c
 }
 
-// come is called when an instant has.
+// come closes the channel of an instant; its timer calls it.
 func (e *ends) come(n *end) {
 	close(n.c)
 	e.mu.Lock()

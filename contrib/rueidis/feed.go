@@ -15,19 +15,20 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// feedBuffer is how many messages wait for Next. When it is full the connection is read
-// no further; rueidis gives up on such a one after its ConnWriteTimeout (10 s), and the
-// subscriber gets an interruption.
+// feedBuffer is the number of messages that can wait for Next. When it is full, the driver
+// stops reading the connection. rueidis then closes the connection after its
+// ConnWriteTimeout (10 s), and the subscriber gets an interruption.
 const feedBuffer = 1024
 
-// feed is a subscription: a dedicated client, or one for each master of a cluster where
-// each has events of its own. A goroutine makes all of them again when one is lost.
+// feed is a subscription on a dedicated client, or on one for each master of a cluster if
+// each master has events of its own. When one of them is lost, a goroutine subscribes on
+// all of them again.
 type feed struct {
 	d     *driver
 	kind  conn.SubscribeKind
 	names []string
-	// masters are those that were subscribed to, for events of nodes; else nil. The
-	// runner's, once that runs.
+	// masters are the nodes of the present subscription, for events of nodes; else nil. Once
+	// run has started, only run uses it.
 	masters []master
 	out     chan item
 	ctx     context.Context // ends with Close
@@ -108,8 +109,8 @@ func (f *feed) open(ctx context.Context) (sources []*source, err error) {
 	return []*source{s}, nil
 }
 
-// subscribeAt subscribes once; in a cluster at the node of the first name, which
-// rueidis does not find by itself, and does not follow.
+// subscribeAt subscribes once. In a cluster it finds the node of the first name and
+// follows redirections, because rueidis does neither for a dedicated client.
 func (f *feed) subscribeAt(ctx context.Context) (*source, remote.Answer) {
 	if !f.d.cluster {
 		return f.subscribe(ctx, f.d.client, "")
@@ -127,8 +128,8 @@ func (f *feed) subscribeAt(ctx context.Context) (*source, remote.Answer) {
 	}
 }
 
-// eventsOfNodes reports whether a name is that of events that a node has for its own
-// keys alone: those of the keyspace.
+// eventsOfNodes reports whether a name is a channel of keyspace events, which a node
+// publishes for its own keys only.
 func eventsOfNodes(names []string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "__key") })
 }
@@ -152,9 +153,9 @@ func closeAll(sources []*source) {
 	}
 }
 
-// subscribe subscribes on a client, once, and returns when the server has confirmed
-// each name, or has said nothing for too long. With a key it first asks for that, which
-// leads to its node.
+// subscribe subscribes on a client, once. It returns when the server has confirmed each
+// name, or after the timeout. With a key it first sends a command about that key, so that
+// rueidis connects to its node.
 func (f *feed) subscribe(ctx context.Context, on rueidis.Client, key string) (*source, remote.Answer) {
 	c, release := on.Dedicate()
 	s := &source{client: c, release: release, moved: make(chan struct{}, 1)}
@@ -184,7 +185,7 @@ func (f *feed) confirm(ctx context.Context, s *source, key string) remote.Answer
 		},
 		OnSubscription: func(sub rueidis.PubSubSubscription) {
 			to := confirmed
-			if strings.Contains(sub.Kind, "unsubscribe") { // we never ask for that
+			if strings.Contains(sub.Kind, "unsubscribe") { // the driver never requests that
 				to = s.moved
 			}
 			select {
@@ -228,8 +229,8 @@ func (f *feed) command(b rueidis.Builder) rueidis.Completed {
 	return b.Subscribe().Channel(f.names...).Build()
 }
 
-// run keeps sources until the feed is closed, and tells Next of each loss and of each
-// new beginning.
+// run keeps the sources subscribed until the feed is closed. Next returns an error for
+// each loss and for each new subscription.
 func (f *feed) run(sources []*source) {
 	for sources != nil {
 		err := f.watch(sources)
@@ -274,8 +275,8 @@ func (f *feed) watch(sources []*source) error {
 	return context.Cause(ctx)
 }
 
-// otherMasters waits until others have the slots than those that were subscribed to;
-// it reports false if ctx ends before.
+// otherMasters waits until the masters of the cluster are no longer the subscribed ones.
+// It reports false if ctx ends before.
 func (f *feed) otherMasters(ctx context.Context) bool {
 	for f.d.rest(ctx, routing.FeedRefresh, nil) {
 		now, err := f.d.masters(ctx)
@@ -286,7 +287,8 @@ func (f *feed) otherMasters(ctx context.Context) bool {
 	return false
 }
 
-// again opens sources, however long that takes; nil once the feed is closed.
+// again opens the sources, and tries until it succeeds; it returns nil once the feed is
+// closed.
 func (f *feed) again() []*source {
 	for pause := routing.FeedRetry; f.d.rest(f.ctx, pause, nil); pause = min(2*pause, routing.FeedRetryMax) {
 		ctx, cancel := context.WithTimeout(f.ctx, routing.FeedTimeout)

@@ -14,9 +14,9 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// gather is the automatic pipelining of concurrent calls to one server. rueidis writes
-// commands as soon as it finds some, so commands that come one by one go one by one, and
-// each way through the kernel costs far more than a command. gather hands the commands of
+// gather is the automatic pipelining of concurrent calls to one server. rueidis writes a
+// command as soon as it finds one, so commands that come one by one are written one by
+// one, and each system call costs far more than a command. gather hands the commands of
 // many goroutines to rueidis together.
 //
 //	a call ─┬─ no other is under way ───── at once, in its goroutine
@@ -24,18 +24,19 @@ import (
 //	        │                              their commands together with its own
 //	        └─ the others ──────────────── wait for that
 //
-// Goroutines that get their replies together call again together, so this is enough.
-// gather holds a command back only until the other goroutines have run. Any number of
-// batches may be under way. Each call ends with its own context, while its batch goes on,
-// has its own answer, and is sent again, or not, as if it had been alone.
+// Goroutines that get their replies together call again together, so this is enough. It
+// delays a command only until the other ready goroutines have run. Any number of batches
+// may be under way. Each call ends with its own context, while its batch continues. Each
+// call has its own answer, and the decision to send it again is the same as if it had been
+// alone.
 type gather struct {
 	client rueidis.Client
 	in     atomic.Int64 // calls under way, also of aside: one of them may be connecting
 
 	mu      sync.Mutex // guards what follows
-	queue   []*call    // the first of them sends all
-	spare   [][]*call  // empty queues, for their memory
-	idle    []*call    // for theirs
+	queue   []*call    // the first call sends all
+	spare   [][]*call  // empty queues, kept for their memory
+	idle    []*call    // calls, kept for their memory
 	batches sync.WaitGroup
 
 	ends *ends // the driver's
@@ -45,9 +46,10 @@ type gather struct {
 }
 
 const (
-	// mostTogether is how many commands go at once: their replies come at once too.
+	// mostTogether is the limit of commands in one batch, because their replies arrive at
+	// once too.
 	mostTogether = 256
-	// mostIdle bounds what is kept for later, about 150 bytes each.
+	// mostIdle is the limit of idle calls that are kept, about 150 bytes each.
 	mostIdle = 1024
 )
 
@@ -65,7 +67,7 @@ type call struct {
 	result rueidis.RedisResult
 }
 
-// What became of a command whose context has ended.
+// The outcomes of a command whose context has ended.
 var (
 	errNotSent = errors.New("it was not sent")
 	errUnknown = errors.New("it may have been sent")
@@ -165,7 +167,7 @@ func (g *gather) start() {
 	g.batches.Go(func() { g.run(all) })
 }
 
-// run sends a batch, and hands out the results.
+// run sends a batch, and gives each call its result.
 func (g *gather) run(batch []*call) {
 	ctx, cancel := g.joint(batch)
 	defer cancel()
@@ -187,7 +189,8 @@ func (g *gather) run(batch []*call) {
 	g.mu.Unlock()
 }
 
-// joint is the context of a batch: it ends when the last of its calls' does.
+// joint returns the context of a batch, which ends when the last of its calls' contexts
+// ends.
 func (g *gather) joint(batch []*call) (context.Context, context.CancelFunc) {
 	last, ok := remote.LastDeadline(func(yield func(context.Context) bool) {
 		for _, c := range batch {
@@ -208,10 +211,10 @@ func (g *gather) close() {
 	g.batches.Wait()
 }
 
-// smallWords is how many bytes a command may have to go with others.
+// smallWords is the limit, in bytes, of the arguments of a command that joins a batch.
 const smallWords = 4 << 10
 
-// gathers reports whether a command may go with others.
+// gathers reports whether a command may join a batch.
 func (d *driver) gathers(words []string) bool {
 	c := routing.Find(words[0], "")
 	if d.gather == nil || !c.Has(routing.Pipelined) || d.keeps(words) {
@@ -227,7 +230,7 @@ func (d *driver) gathers(words []string) bool {
 	return size <= smallWords
 }
 
-// gathered is the answer of a command that may have gone with others.
+// gathered returns the answer of a command that may have been in a batch.
 func (d *driver) gathered(ctx context.Context, doing string, r rueidis.RedisResult, err error) remote.Answer {
 	switch err {
 	case nil:

@@ -16,26 +16,27 @@ import (
 
 // Options say how the driver uses its client. The zero value works.
 type Options struct {
-	// Cache is how long a reply to one of Cached may be kept in this process; 0:
-	// nothing is. The server says when a key changes, and the copy is dropped then:
-	// a read is at most older than the newest write by as long as that message
-	// takes, also if this process has written, and by Cache if the connection is
-	// lost without a word. Scripts, and so the objects of the toolkit, never read
-	// copies. The client must not have DisableCache.
+	// Cache is the time for which this process may keep a reply to one of Cached; 0: no
+	// cache. When a key changes, the server sends a message and rueidis drops the copy.
+	// Until that message arrives, a read may return the value before the write, also if this
+	// process has written. If the connection is lost without an error, a read may be older
+	// by up to Cache. Scripts, and so the objects of the toolkit, never read copies. The
+	// client must not have DisableCache.
 	Cache time.Duration
-	// Cached are the names of the commands whose replies may be kept, each with its
-	// key as the first argument; DefaultCached if nil.
+	// Cached are the names of the commands whose replies may be cached. Each takes its key
+	// as the first argument. nil: DefaultCached.
 	Cached []string
-	// ReadTimeout is how long a call without a deadline, or with a later one, waits for
-	// its reply: then it is ErrUnavailable, and may have run. So do Block and Subscribe,
-	// beyond what they wait for anyway. 0: ConnWriteTimeout, where Open is given one, and
-	// else 3 s, as over go-redis; over a client of Wrap 10 s, as rueidis itself.
-	// Negative: there is no limit but rueidis' own, which may be twice its
-	// Dialer.KeepAlive later than ConnWriteTimeout.
+	// ReadTimeout is the longest time that a call waits for its reply, if its context has no
+	// earlier deadline. After it the call fails with ErrUnavailable, and its command may
+	// have run. For Block and Subscribe it comes on top of the time that they wait anyway.
+	// 0: ConnWriteTimeout if Open gets one, else 3 s, as over go-redis; over a client of
+	// Wrap 10 s, as in rueidis itself. Negative: rueidis' own limit only, which may be later
+	// than ConnWriteTimeout by twice its Dialer.KeepAlive.
 	ReadTimeout time.Duration
 }
 
-// DefaultCached are the reads of one key whose replies are worth keeping.
+// DefaultCached are the commands that the driver caches if Options.Cached is nil: reads of
+// one key.
 var DefaultCached = []string{
 	"GET", "STRLEN", "GETRANGE", "GETBIT", "BITCOUNT", "BITPOS",
 	"HGET", "HMGET", "HGETALL", "HLEN", "HEXISTS", "HKEYS", "HVALS", "HSTRLEN",
@@ -45,9 +46,9 @@ var DefaultCached = []string{
 	"GEOPOS", "GEODIST", "GEOHASH", "TYPE",
 }
 
-// Open makes a client and a Conn over it; Close closes both. The server must answer
-// before the context ends: see ebb.Open for the errors. rueidis' retries of reads are
-// off, since they last as long as the server is away. Of opts the first counts.
+// Open makes a client and a Conn over it; Close closes both. The server must answer before
+// the context ends: see ebb.Open for the errors. Open turns rueidis' retries of reads off,
+// because they do not end while the server is unreachable. It uses the first of opts only.
 func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*conn.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("rueidisebb: open: %w", err)
@@ -73,11 +74,11 @@ func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*c
 	return conn.New(d), nil
 }
 
-// Wrap returns a Conn over a client that the program already has; Close leaves it
-// open. What the server can do is found out at the first use, and asked for again
-// until it answers; until then Capabilities is empty, and calls fail. With
-// Options.Cache the client should have DisableRetry, or reads wait for a server that
-// is away until their context ends.
+// Wrap returns a Conn over a client that the program already has; Close leaves it open.
+// The first use runs the capability probe, and so does each later use until the server
+// answers; until then Capabilities is empty, and calls fail. With Options.Cache the client
+// should have DisableRetry; without it, reads wait for an unreachable server until their
+// context ends.
 func Wrap(client rueidis.Client, opts ...Options) (*conn.Conn, error) {
 	d, err := newDriver(client, false, opts)
 	if err != nil {

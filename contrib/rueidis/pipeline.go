@@ -11,15 +11,15 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// job is a command of a batch that is on its way.
+// job is one command of a batch.
 type job struct {
 	words []string
 	slot  uint16 // of a cluster
 	last  remote.Answer
 }
 
-// pipeline runs a batch. In a cluster a command for all nodes runs between those
-// before and after it; the order of the others holds in each slot.
+// pipeline runs a batch. In a cluster, a command for all nodes runs after the commands
+// before it and before those after it. The order of the other commands holds in each slot.
 func (d *driver) pipeline(ctx context.Context, cmds [][]string, w *wait) ([]conn.Value, error) {
 	jobs := make([]*job, len(cmds))
 	for i, words := range cmds {
@@ -52,9 +52,9 @@ func (d *driver) pipeline(ctx context.Context, cmds [][]string, w *wait) ([]conn
 	return values, nil
 }
 
-// batch sends jobs until each has an answer that counts, or it was tried enough. One
-// that did not run is sent again unless a later one of its slot has run: then the
-// error stays in its reply. On one server all are of one slot.
+// batch sends jobs until each has a final answer, or the policy allows no further try. It
+// sends a job again that did not run, unless a later job of its slot has run: then the
+// error stays in its reply. On one server all jobs are in one slot.
 func (d *driver) batch(ctx context.Context, jobs []*job, w *wait) {
 	pending := jobs
 	_, _ = d.policy.Persist(ctx, "pipeline", func() remote.Answer {
@@ -63,7 +63,7 @@ func (d *driver) batch(ctx context.Context, jobs []*job, w *wait) {
 		} else {
 			d.round(ctx, pending)
 		}
-		ran := map[uint16]bool{} // slots of which a later one has run
+		ran := map[uint16]bool{} // slots in which a later job has run
 		var again []*job
 		for i := len(pending) - 1; i >= 0; i-- {
 			j := pending[i]
@@ -82,7 +82,7 @@ func (d *driver) batch(ctx context.Context, jobs []*job, w *wait) {
 	})
 }
 
-// build makes the command of a job.
+// build builds the command of a job.
 func (d *driver) build(j *job) rueidis.Completed {
 	c := d.routed(j.words)
 	if d.cluster {
@@ -101,7 +101,7 @@ func (d *driver) round(ctx context.Context, jobs []*job) {
 	}
 	answers, err := aside(ctx, d, "pipeline", func() []remote.Answer {
 		answers := make([]remote.Answer, len(batch))
-		if keyed && keyless { // rueidis sends such batches only in one slot
+		if keyed && keyless { // rueidis sends a batch with both kinds to one slot only
 			for i, cmd := range batch {
 				answers[i] = d.answer(ctx, names[i], d.client.Do(ctx, cmd))
 			}
@@ -119,11 +119,11 @@ func (d *driver) round(ctx context.Context, jobs []*job) {
 	}
 }
 
-// mostGroups is how many slots of a batch are on their way at the same time: each has
-// a connection to itself.
+// mostGroups is the number of slots of a batch that are sent at the same time; each has a
+// connection of its own.
 const mostGroups = 16
 
-// roundReplicated sends jobs once, those of a slot over one connection that then waits
+// roundReplicated sends jobs once. The jobs of a slot share a connection, which then waits
 // for the replicas.
 func (d *driver) roundReplicated(ctx context.Context, jobs []*job, w *wait) {
 	groups := map[uint16][]*job{}

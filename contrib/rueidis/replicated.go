@@ -17,11 +17,11 @@ func (d *driver) Replicated(n int, within time.Duration) conn.Driver {
 	return &replicated{driver: d, wait: wait{remote.Replicas{N: n, Within: within}}}
 }
 
-// wait is what a write waits for. WAIT is sent as a command that blocks, so that
-// rueidis's own timeout does not cut it short.
+// wait holds the replicas that a write waits for. The driver sends WAIT as a blocking
+// command, so that rueidis's own timeout does not end it early.
 type wait struct{ remote.Replicas }
 
-// of is the wait of some commands: none where none may write.
+// of returns w if one of the commands may write, else nil.
 func (w *wait) of(cmds ...[]string) *wait {
 	if w == nil {
 		return nil
@@ -34,7 +34,7 @@ func (w *wait) of(cmds ...[]string) *wait {
 	return nil
 }
 
-// command is WAIT.
+// command builds the command WAIT.
 func (w *wait) command(b rueidis.Builder) rueidis.Completed {
 	return b.Arbitrary("WAIT", strconv.Itoa(w.N), strconv.FormatInt(w.Millis(), 10)).Blocking()
 }
@@ -71,7 +71,8 @@ func (r *replicated) Do(ctx context.Context, args []any) (conn.Value, error) {
 	})
 }
 
-// Block implements ebb.Driver. What it took is waited for once it has it.
+// Block implements ebb.Driver. After the command has its result, Block waits for the
+// replicas.
 func (r *replicated) Block(ctx context.Context, args []any) (conn.Value, error) {
 	words, err := texts(args)
 	if err != nil {
@@ -147,10 +148,10 @@ func (r *replicated) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error)
 	return replies, nil
 }
 
-// execReplicated is exec on a dedicated client, which then waits for replicas if w
-// says so.
+// execReplicated runs exec on a dedicated client, and then waits for replicas if w is not
+// nil.
 func (d *driver) execReplicated(ctx context.Context, c rueidis.DedicatedClient, ask bool, w *wait, cmds [][]string) ([]conn.Value, remote.Answer) {
-	if ask { // it holds for the transaction that follows
+	if ask { // ASKING holds for the transaction after it
 		if a := d.answer(ctx, "ASKING", c.Do(ctx, c.B().Asking().Build())); a.Err != nil {
 			return nil, a
 		}

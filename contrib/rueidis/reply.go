@@ -10,14 +10,14 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// value is the reply of a result that has one. An error reply is a Value too.
+// value converts a result that has a reply. An error reply is a Value too.
 func value(r rueidis.RedisResult) conn.Value {
-	m, _ := r.ToMessage() // its error is that of an error reply, or of null
+	m, _ := r.ToMessage() // the error says that the reply is an error or null
 	return valueOf(&m)
 }
 
-// valueOf turns a message into a Value. Map keys come sorted; sets are arrays, and
-// status replies texts, which rueidis does not tell apart.
+// valueOf converts a message to a Value. The keys of a map are sorted. A set becomes an
+// array, and a status a bulk string, because rueidis does not distinguish them.
 func valueOf(m *rueidis.RedisMessage) conn.Value {
 	switch {
 	case m.IsString():
@@ -45,7 +45,7 @@ func valueOf(m *rueidis.RedisMessage) conn.Value {
 		}
 		return v
 	case m.Error() != nil:
-		s, _ := m.ToString() // Error takes the code ERR away
+		s, _ := m.ToString() // Error removes the code ERR
 		return conn.Value{Kind: resp.KindError, Str: s}
 	}
 	s, err := m.ToString()
@@ -55,7 +55,8 @@ func valueOf(m *rueidis.RedisMessage) conn.Value {
 	return restValue(s)
 }
 
-// ints reads a result of integers, as ebb.IntsOf does; ok is false for any other.
+// ints converts a result of integers, as ebb.IntsOf does; ok is false for any other
+// result.
 func ints(r *rueidis.RedisResult) (got conn.Ints, ok bool) {
 	m, err := r.ToMessage()
 	switch {
@@ -81,8 +82,8 @@ func ints(r *rueidis.RedisResult) (got conn.Ints, ok bool) {
 	return got, true
 }
 
-// restValue is a verbatim text, which begins with its format and a colon, or a big
-// number, which does not.
+// restValue returns the Value of a verbatim text, which begins with its format and a
+// colon, or of a big number, which does not.
 func restValue(s string) conn.Value {
 	if len(s) >= 4 && s[3] == ':' {
 		return conn.Value{Kind: resp.KindVerbatim, Format: [3]byte{s[0], s[1], s[2]}, Str: s[4:]}
@@ -120,5 +121,5 @@ func mapValue(m *rueidis.RedisMessage) conn.Value {
 	return v
 }
 
-// wrong is the value of a reply that rueidis does not understand.
+// wrong returns the Value for a reply that rueidis cannot decode.
 func wrong(err error) conn.Value { return conn.Value{Kind: resp.KindError, Str: "ERR " + err.Error()} }

@@ -13,10 +13,11 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// everywhere is how a command runs that concerns all masters of a cluster.
+// everywhere runs a command on all masters of a cluster.
 type everywhere func(ctx context.Context, d *driver, w *wait, words []string) (conn.Value, error)
 
-// wide returns how a command runs that concerns all masters, or nil.
+// wide returns the function that runs a command on all masters, or nil if the command has
+// one node.
 func wide(words []string) everywhere {
 	run := routing.FanOutOf(nameOf(words))
 	if run == nil {
@@ -42,8 +43,8 @@ type master struct {
 	rueidis.Client
 }
 
-// masters returns the nodes that have slots, by address: what the first node says that
-// answers. One that it does not know how to reach is an error.
+// masters returns the nodes that have slots, by address, from the map of the first node
+// that answers. It fails if rueidis has no client for one of them.
 func (d *driver) masters(ctx context.Context) ([]master, error) {
 	var found []master
 	_, err := d.policy.Persist(ctx, "CLUSTER", func() (a remote.Answer) {
@@ -65,17 +66,18 @@ func (d *driver) masters(ctx context.Context) ([]master, error) {
 			if found, err = named(mastersOf(a.V, addr), nodes); err == nil {
 				return a
 			}
-			a = remote.Answer{Err: err} // rueidis looks again after a while
+			a = remote.Answer{Err: err} // rueidis reads the map again after a while
 		}
 		if ctx.Err() == nil && a.Err != nil {
-			a.Ran = false // a question changes nothing
+			a.Ran = false // the command only reads
 		}
 		return a
 	})
 	return found, err
 }
 
-// mastersOf reads CLUSTER SLOTS, as it came from an address.
+// mastersOf returns the masters in a reply of CLUSTER SLOTS. from is the address of the
+// node that sent it.
 func mastersOf(slots conn.Value, from string) (addrs []string) {
 	for _, r := range slots.Elems {
 		if addr := masterIn(r, from); addr != "" {
@@ -102,7 +104,7 @@ func masterIn(r conn.Value, from string) string {
 		return ""
 	}
 	host := r.Elems[2].Elems[0].Str
-	if host == "" { // the node does not know its own
+	if host == "" { // the node does not know its own host
 		host, _, _ = net.SplitHostPort(from)
 	}
 	return net.JoinHostPort(host, r.Elems[2].Elems[1].String())
@@ -122,7 +124,7 @@ func named(addrs []string, nodes map[string]rueidis.Client) ([]master, error) {
 	return all, nil
 }
 
-// onMaster runs a command on this node and no other.
+// onMaster runs a command on this node only.
 func (d *driver) onMaster(ctx context.Context, m master, w *wait, words []string) (conn.Value, error) {
 	return d.policy.Persist(ctx, words[0], func() remote.Answer {
 		if w = w.of(words); w == nil {

@@ -1,5 +1,5 @@
-// Package code is what the blocks of the documentation are compiled with: what they
-// leave to who reads them.
+// Package code declares the names that the documentation's code blocks use and do not
+// declare. The test compiles the blocks together with it.
 package code
 
 import (
