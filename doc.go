@@ -10,12 +10,12 @@
 //	c, err := ebb.Open(ctx, "redis+sentinel://h1,h2,h3/mymaster")
 //	                                                           the master that Sentinel names
 //	c, err := ebb.Open(ctx, "redis+cluster://h1:6379,h2:6379") Redis or Valkey Cluster
-//	c := ebb.Wrap(universalClient)                             a go-redis client that is there already
+//	c := ebb.Wrap(universalClient)                             a go-redis client that the program has already
 //	c := ebb.Use(driver)                                       another client library, such as contrib/rueidis
 //
-// What is written against a Conn behaves the same on all of them. A program that needs
-// one kind of backend alone may open it by the package of its driver, and then links no
-// other; the Conn is the same type:
+// A program that uses a Conn behaves the same on all of them. A program that needs one
+// kind of backend only may open it with the package of its driver, and then links no
+// other; the Conn has the same type:
 //
 //	            ┌─ embed ──── command ─ engine ─ (files)   a function call, no RESP
 //	ebb ─ conn ─┤
@@ -28,7 +28,7 @@
 //	conn       Conn, Driver, Batch, Script, Codec, Subscription, errors
 //	embed      the engine in this process; its Engine: backups, sync, typed data
 //	goredis    servers, through go-redis
-//	limit      rate limiters, and limits on what runs at the same time
+//	limit      rate limiters, and limits on concurrent calls
 //	           (limit/httplimit: middleware of net/http)
 //	lock       leases with fencing tokens, semaphores, leaders, once across processes
 //	queue      jobs with delays, priorities, retries and dead letters
@@ -45,33 +45,32 @@
 //	server     serves an engine on any listener
 //	resp       the protocol, and Value
 //
-// A Conn has one method for every command there is, Do, typed methods for the
-// ones programs use most, and the four things that Do cannot do, because they
-// need a connection to themselves: Pipeline and Tx (a Batch of commands, the
-// latter atomic), Watch, Block, and Subscribe. Replicated is a view of it whose
-// writes no failover loses. Capabilities says what is behind it.
+// Conn.Do runs any command. The commands that programs use most have typed methods.
+// Pipeline and Tx run a Batch of commands; Tx runs it as one transaction. Watch, Block and
+// Subscribe need a connection of their own. Replicated returns a view of the Conn whose
+// writes survive a failover. Capabilities says what the backend can do.
 //
 // # Files
 //
-// A file:// URL names a directory. It is locked while it is open: in one process it
-// leads to one engine, and another process is told who has it. What is appended is
-// synced every second; with ?fsync=always a call returns when what it wrote, or read,
-// is on disk, and Engine.Sync (EngineOf) waits for that at any time. Close writes what is left,
-// syncs it, and says whether it could. Engine.Backup writes a snapshot. An ebb server
-// reads the same directory, and so does redis-server while it holds nothing but what
-// Redis knows.
+// A file:// URL names a directory. It is locked while it is open: in one process all Conns
+// of it share one engine, and another process gets an error that names the owner. The
+// engine syncs its file every second. With ?fsync=always a call returns when the data that
+// it wrote, or read, is on disk. Engine.Sync (EngineOf) waits for that at any time. Close
+// writes and syncs the rest, and returns an error if it could not. Engine.Backup writes a
+// snapshot. An ebb server reads the same directory. redis-server reads it too, if the data
+// has only types that Redis knows.
 //
 // # Errors
 //
-// A reply that is an error comes back as a ReplyError. What is not there is
-// ErrNil. A backend that cannot be reached, or is not ready, is ErrUnavailable. An
-// error after the context ended has the context's error in its chain, so that
-// errors.Is(err, context.DeadlineExceeded) says what it should. After either of
-// the last two a command may or may not have taken effect: it is sent once at
-// most. If ErrUnavailable comes with a ReplyError, it certainly has not.
+// An error reply is returned as a ReplyError. A read of a key that does not exist returns
+// ErrNil. ErrUnavailable says that the backend cannot be reached or is not ready. An error
+// after the context ended has the context's error in its chain, so that errors.Is(err,
+// context.DeadlineExceeded) is true after a deadline. After one of the last two errors the
+// command may or may not have taken effect; a Conn sends it at most once. If
+// ErrUnavailable comes with a ReplyError, the command has certainly not taken effect.
 //
 // # Reading the source
 //
-// Start at Conn.Do in conn/conn.go, then embed/embed.go, which is all there is between
-// a call and the engine, and goredis/server.go, with cluster.go for the nodes.
+// Start at Conn.Do in conn/conn.go, then embed/embed.go, which is the whole path between a
+// call and the engine, and goredis/server.go, with cluster.go for the nodes.
 package ebb

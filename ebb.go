@@ -19,7 +19,7 @@ type (
 	Watched = conn.Watched
 	// Capabilities is what a backend can do beyond Redis's commands.
 	Capabilities = conn.Capabilities
-	// SetOptions say how Conn.Set sets.
+	// SetOptions are the options of Conn.Set: expiration and conditions.
 	SetOptions = conn.SetOptions
 	// Scored is a member of a sorted set and its score.
 	Scored = conn.Scored
@@ -29,11 +29,11 @@ type (
 	Subscription = conn.Subscription
 	// Script is a Lua script that backends run as one command.
 	Script = conn.Script
-	// Ints is a reply that is integers.
+	// Ints is a reply that consists of integers.
 	Ints = conn.Ints
 	// Codec turns the values of an object into the bytes that the backend keeps, and back.
 	Codec[T any] = conn.Codec[T]
-	// ReplyError is an error reply, as errors.As finds it: its code is the first word.
+	// ReplyError is an error reply, for errors.As. Its first word is the code.
 	ReplyError = conn.ReplyError
 	// Engine is an embedded engine with its commands; see EngineOf.
 	Engine = embed.Engine
@@ -53,7 +53,8 @@ type (
 	Wrapper = conn.Wrapper
 	// Feed is a Driver's side of a subscription.
 	Feed = conn.Feed
-	// SubscribeKind is what the names of a subscription are.
+	// SubscribeKind says what the names of a subscription are: channels, patterns or sharded
+	// channels.
 	SubscribeKind = conn.SubscribeKind
 )
 
@@ -76,9 +77,9 @@ var (
 	ErrUnavailable   = conn.ErrUnavailable   // the backend cannot be reached, or is not ready
 	ErrNotReplicated = conn.ErrNotReplicated // the command has run, but is not on enough replicas
 	ErrInterrupted   = conn.ErrInterrupted   // the subscription's connection was lost; messages may be lost
-	ErrURL           = conn.ErrURL           // Open does not take this URL
+	ErrURL           = conn.ErrURL           // Open cannot use this URL
 	ErrStateful      = conn.ErrStateful      // the command changes its connection
-	ErrArgument      = conn.ErrArgument      // the caller has passed what the call does not take
+	ErrArgument      = conn.ErrArgument      // the caller has passed an argument that the call does not accept
 	ErrValue         = conn.ErrValue         // stored data cannot be read
 	ErrRemote        = conn.ErrRemote        // an embedded engine is needed
 )
@@ -87,21 +88,22 @@ var (
 // another try; see conn.Temporary.
 func Temporary(err error) bool { return conn.Temporary(err) }
 
-// NewScript returns the script of a text. The first run shows whether it compiles.
+// NewScript returns a script with the given text. A text that does not compile fails at
+// its first run.
 func NewScript(text string) *Script { return conn.NewScript(text) }
 
-// CodecOf returns the codec that objects use when none is given: strings and byte slices
-// as they are, types that marshal themselves to text or bytes by that, and everything
-// else as JSON.
+// CodecOf returns the codec that objects use when none is given: it stores strings and
+// byte slices as they are, types with their own text or binary marshalling in that form,
+// and all other types as JSON.
 func CodecOf[T any]() Codec[T] { return conn.CodecOf[T]() }
 
 // JSON is the codec of encoding/json.
 func JSON[T any]() Codec[T] { return conn.JSON[T]() }
 
-// IntsOf reads a reply as Conn.Ints returns it, for Drivers.
+// IntsOf converts a reply to the result of Conn.Ints, for Drivers.
 func IntsOf(v Value, err error) (Ints, error) { return conn.IntsOf(v, err) }
 
-// ArgText returns the text of an argument as every backend sends it, for Drivers.
+// ArgText returns the text that every backend sends for an argument, for Drivers.
 func ArgText(a any) (string, error) { return conn.ArgText(a) }
 
 // CapabilitiesOf reads what a server is from two replies, for Drivers; see

@@ -17,16 +17,16 @@ import (
 	"github.com/ebbdb/ebb/internal/serverurl"
 )
 
-// Options are what a URL cannot say. The zero value works.
+// Options holds the settings that a URL cannot have. The zero value works.
 type Options struct {
-	// Clock is the embedded engine's time; the system's if nil. An engine that
-	// is shared by name has the clock of whoever opened it first.
+	// Clock is the embedded engine's time; the system's if nil. An engine that is shared by
+	// name has the clock of the call of Open that made it.
 	Clock engine.Clock
 	// TLS configures rediss:// connections; the system's roots and the URL's
 	// host name if nil.
 	TLS *tls.Config
-	// Logger hears what an embedded engine has to say: loading, files that cannot
-	// be written. Nothing is logged if it is nil.
+	// Logger receives the log of an embedded engine: loading, files that cannot be written.
+	// If it is nil, the engine logs nothing.
 	Logger *slog.Logger
 	// Dial makes the connections to a server; the system's network if nil.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -36,11 +36,11 @@ type Options struct {
 //
 //	mem://                  an engine of its own in this process
 //	mem://name              the engine of that name in this process, shared; its
-//	                        data goes when the last Conn is closed
+//	                        data is lost when the last Conn is closed
 //	mem://name/3            its database 3
 //	file:///var/lib/app     an engine in this process whose data is kept in that
-//	                        directory, which is made if it is missing; file://data
-//	                        is one below the working directory. Parameters:
+//	                        directory; Open creates it if it is missing; file://data
+//	                        is a directory below the working directory. Parameters:
 //	                        fsync=always|everysec|no, db=3
 //	redis://user:pw@host:6379/0?read_timeout=3s&pool_size=20
 //	rediss://...            the same with TLS
@@ -50,30 +50,31 @@ type Options struct {
 //	                        may be ?db=0 or ?database=0, a login ?user=user&password=pw,
 //	                        and redis://pw@host has a password without a user
 //	redis+sentinel://user:pw@h1:26379,h2,h3/mymaster/0?sentinel_username=u&sentinel_password=p
-//	                        the master of that name, wherever Sentinel has put it; user
+//	                        the master of that name, which Sentinel knows; user
 //	                        and pw are for the servers
 //	redis+cluster://user:pw@h1:6379,h2,h3
-//	                        a cluster, of which some nodes are named
+//	                        a cluster; the URL names some of its nodes
 //	rediss+sentinel://..., rediss+cluster://...
 //	                        the same with TLS, to sentinels and servers
 //
-// A file:// that is opened again in the process leads to the same engine; in another
-// process it is an error that names the owner. With fsync=everysec, which is the
-// default, what was written in the last second may be lost when the machine fails;
-// with always a call returns when what it wrote, or read, is on disk. A server
-// reads the same directory: ebb serve --dir.
+// A second Open of a file:// directory in the same process returns a Conn of the same
+// engine. In another process it returns an error that names the owner. With
+// fsync=everysec, the default, a failure of the machine may lose the writes of the last
+// second. With always, a call returns when the data that it wrote, or read, is on disk. A
+// server reads the same directory: ebb serve --dir.
 //
 // The parameters of the servers' URLs are those of go-redis's ParseURL; without
-// max_retries no command is sent twice that may have run. What certainly has not run
-// is tried again, for half a second or so: a server that loads or has no master says so
-// (MOVED, ASK, TRYAGAIN, CLUSTERDOWN, LOADING, MASTERDOWN, and behind Sentinel or
-// in a cluster READONLY), and there nothing runs on a connection that is refused.
-// After that the error is ErrUnavailable, as it is at once where one server does
-// not answer. docs/toolkit/connections.md says more, and what differs in a cluster.
+// max_retries the driver never sends a command twice that may have run. It sends a command
+// again, for about half a second, that certainly has not run. That is so after certain
+// errors of a server (MOVED, ASK, TRYAGAIN, CLUSTERDOWN, LOADING, MASTERDOWN, and behind
+// Sentinel or in a cluster READONLY), and behind Sentinel or in a cluster after a refused
+// connection. After that time the error is ErrUnavailable. If a single server does not
+// answer, the error is ErrUnavailable at once. docs/toolkit/connections.md describes this
+// and the differences in a cluster.
 //
-// A server must answer PING before the context ends: the error is ErrUnavailable
-// where none does, a ReplyError where it refuses us, and ErrURL for a URL that makes
-// no sense. Of opts the first counts.
+// A server must answer PING before the context ends. Open returns ErrUnavailable if none
+// does, a ReplyError if the server refuses the client, and ErrURL for a URL that it cannot
+// use. Open uses the first of opts only.
 func Open(ctx context.Context, rawURL string, opts ...Options) (*Conn, error) {
 	var o Options
 	if len(opts) > 0 {

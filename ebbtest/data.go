@@ -13,10 +13,11 @@ import (
 	"github.com/ebbdb/ebb/embed"
 )
 
-// Data is what a Backend has stored, for a test to look at: no contexts, no errors,
-// and no faults. Where a key holds another type the test fails. What is not there is
-// empty. It reads with the commands that clients have, so a deadline that reads
-// extend is extended.
+// Data reads what a Backend has stored. Its methods take no context, return no errors, and
+// do not see the faults of the Backend. If a key holds another type, the test fails. A key
+// that does not exist reads as empty. Data sends the commands that clients send, so a read
+// extends a sliding deadline. Its methods may be called from the goroutine of the test
+// only.
 type Data struct {
 	t  testing.TB
 	c  *conn.Conn
@@ -53,7 +54,7 @@ func (d *Data) inDB(args []any) (conn.Value, error) {
 	s := embed.Of(d.c).Service().NewSession(nil)
 	defer s.Closed(nil)
 	var v conn.Value
-	for _, args := range [][]any{{"HELLO", 3}, {"SELECT", d.db}, args} { // as the Conn has it
+	for _, args := range [][]any{{"HELLO", 3}, {"SELECT", d.db}, args} { // as the Conn does
 		words := make([][]byte, len(args))
 		for i, a := range args {
 			w, err := conn.ArgText(a)
@@ -83,7 +84,7 @@ func (d *Data) Exists(key string) bool { d.t.Helper(); return d.Do("EXISTS", key
 // Type returns "string", "hash", ..., or "none".
 func (d *Data) Type(key string) string { d.t.Helper(); return d.Do("TYPE", key).Str }
 
-// TTL returns how long a key lives on: ebb.Forever if it has no deadline, 0 if there
+// TTL returns the time until a key expires: ebb.Forever if it has no deadline, 0 if there
 // is no such key.
 func (d *Data) TTL(key string) time.Duration {
 	d.t.Helper()
@@ -104,7 +105,7 @@ func (d *Data) Hash(key string) map[string]string {
 	return all
 }
 
-// FieldTTL is TTL of a field of a hash.
+// FieldTTL returns the time until a field of a hash expires, as TTL does.
 func (d *Data) FieldTTL(key, field string) time.Duration {
 	d.t.Helper()
 	return first(d.Do("HPTTL", key, "FIELDS", 1, field))
@@ -124,7 +125,7 @@ func (d *Data) Set(key string) []string {
 	return all
 }
 
-// MemberTTL is TTL of a member of a set or a sorted set.
+// MemberTTL returns the time until a member of a set or a sorted set expires, as TTL does.
 func (d *Data) MemberTTL(key, member string) time.Duration {
 	d.t.Helper()
 	name := "SPTTL"
@@ -160,8 +161,8 @@ func (d *Data) Stream(key string) []Entry {
 	return all
 }
 
-// Jobs returns the ids of the jobs of a delay queue, whatever their state, in the
-// order in which they fall due.
+// Jobs returns the ids of the jobs of a delay queue, in every state, in the order in which
+// they become due.
 func (d *Data) Jobs(key string) []string {
 	d.t.Helper()
 	var all []string
@@ -226,7 +227,7 @@ func lines(s *strings.Builder, all []string) {
 	}
 }
 
-// ttl reads what PTTL and its kin reply.
+// ttl converts a reply of PTTL or a similar command.
 func ttl(ms int64) time.Duration {
 	switch ms {
 	case -1:
@@ -253,7 +254,8 @@ func texts(v conn.Value) []string {
 	return all
 }
 
-// flatten takes pairs out of their arrays: RESP3 has them, RESP2 has not.
+// flatten returns the pairs of a reply as a flat list. In RESP3 each pair is an array, in
+// RESP2 it is not.
 func flatten(v conn.Value) []conn.Value {
 	var all []conn.Value
 	for _, e := range v.Elems {

@@ -10,14 +10,15 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// driver is a Backend's Conn: the embedded engine, behind the faults.
+// driver is the driver of a Backend's Conn. It applies the faults, then calls the embedded
+// engine.
 type driver struct {
 	c *conn.Conn
 	f *faults
 }
 
-// pass waits as long as SetLatency says, and asks what is to become of a command.
-// lost says that its reply is to be lost.
+// pass waits for the time of SetLatency, and applies the faults to a command. lost reports
+// that the caller must drop the reply.
 func (d *driver) pass(ctx context.Context, args []any) (refused *conn.Value, lost bool, err error) {
 	if wait := d.f.delay(); wait > 0 {
 		t := time.NewTimer(wait)
@@ -50,8 +51,8 @@ func (d *driver) pass(ctx context.Context, args []any) (refused *conn.Value, los
 	return nil, false, nil
 }
 
-// up runs fn in a context that Stop ends, too. Neither does it begin nor does it return
-// while the backend hangs: a reply that comes too late is lost.
+// up runs fn in a context that Stop ends too. While the backend hangs, up neither calls fn
+// nor returns. If ctx ends meanwhile, the reply is lost.
 func (d *driver) up(ctx context.Context, fn func(ctx context.Context) error) error {
 	up, end, err := d.f.whileUp(ctx)
 	if err != nil {
@@ -69,7 +70,8 @@ func (d *driver) up(ctx context.Context, fn func(ctx context.Context) error) err
 	return err
 }
 
-// plain takes an error reply out of an error: a Driver has it in the Value.
+// plain turns an error that holds an error reply into the Value of that reply, as a Driver
+// returns it.
 func plain(v conn.Value, err error) (conn.Value, error) {
 	var reply conn.ReplyError
 	if errors.As(err, &reply) {
@@ -103,7 +105,7 @@ func (d *driver) run(ctx context.Context, args []any, do func(context.Context, .
 	return v, err
 }
 
-// Pipeline runs the commands one by one, and each passes the faults.
+// Pipeline runs the commands one by one, and applies the faults to each.
 func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	for _, args := range cmds {
 		for _, a := range args {
@@ -122,12 +124,13 @@ func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, erro
 	return replies, nil
 }
 
-// Replicated is the same faults before a view of the engine; see ebb.Driver.
+// Replicated implements ebb.ReplicatedDriver: it applies the same faults before a view of
+// the engine.
 func (d *driver) Replicated(n int, within time.Duration) conn.Driver {
 	return &driver{d.c.Replicated(n, within), d.f}
 }
 
-// Tx passes the faults as one command, EXEC.
+// Tx applies the faults once, to the command EXEC.
 func (d *driver) Tx(ctx context.Context, cmds [][]any) (replies []conn.Value, err error) {
 	return d.exec(ctx, cmds, d.c.Tx)
 }
@@ -179,7 +182,7 @@ func (d *driver) Unwrap() *conn.Conn { return d.c }
 func (d *driver) String() string { return d.c.String() }
 func (d *driver) Close() error   { return d.c.Close() }
 
-// feed is a subscription that is made again after Stop and Start.
+// feed is a subscription that subscribes again after Stop and Start.
 type feed struct {
 	d     *driver
 	kind  conn.SubscribeKind
@@ -213,8 +216,8 @@ func (f *feed) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// Next implements ebb.Feed: through a stop it waits for the start, and then says
-// that messages may be lost.
+// Next implements ebb.Feed. After Stop it waits for Start, and then returns an error that
+// says that messages may be lost.
 func (f *feed) Next(ctx context.Context) (m conn.Message, err error) {
 	f.mu.Lock()
 	sub := f.sub
@@ -244,7 +247,7 @@ func (f *feed) Next(ctx context.Context) (m conn.Message, err error) {
 	return m, conn.ErrInterrupted
 }
 
-// heard returns the next message, when the backend does not hang.
+// heard returns the next message. While the backend hangs, it waits.
 func (f *feed) heard(ctx context.Context, sub *conn.Subscription) (m conn.Message, err error) {
 	if len(f.kept) > 0 { // Next is for one goroutine at a time
 		m = f.kept[0]

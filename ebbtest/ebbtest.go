@@ -10,24 +10,24 @@
 // The engine is embedded, private and empty, and ends with the test. Its time
 // depends on where Run is called:
 //
-//	in a test as such              a clock that stands still until Clock.Advance
+//	in an ordinary test            a clock that stands still until Clock.Advance
 //	in a testing/synctest bubble   the bubble's time: time.Sleep in the test, its
-//	                               timers and our deadlines go by one clock, and
+//	                               timers and the engine's deadlines share one clock, and
 //	                               Clock.Advance sleeps
 //
 // Clients of the Redis protocol reach the same engine by Addr, over a real
 // port, or by Dial, which works in bubbles too.
 //
-// What is stored is looked at through Backend.Data, without contexts and errors:
+// A test reads the stored data through Backend.Data, without contexts and errors:
 //
 //	if got := b.Data.Get("session:1"); got != "ann" { ... }
 //
-// And the backend fails when it is told to:
+// A test can make the backend fail:
 //
-//	b.SetError("LOADING not yet")      every command is answered so
+//	b.SetError("LOADING not yet")      every command gets this error
 //	b.SetLatency(100*time.Millisecond) every command takes that much longer
-//	b.Stop(), b.Start(), b.Restart()   it is away; it comes back without its scripts
-//	b.Hang(), b.GoOn()                 it is there and says nothing; it goes on
+//	b.Stop(), b.Start(), b.Restart()   it refuses connections; it returns without its scripts
+//	b.Hang(), b.GoOn()                 it accepts requests and does not reply; it continues
 //	b.Intercept(func(cmd []string) error { ... })
 //
 // Start reading at Run.
@@ -45,13 +45,13 @@ import (
 	"github.com/ebbdb/ebb/engine"
 )
 
-// Backend is an embedded engine for one test. What takes an *ebb.Conn takes
-// its Conn.
+// Backend is an embedded engine for one test. Pass its Conn to a function that takes an
+// *ebb.Conn.
 type Backend struct {
 	*conn.Conn
 	// Clock is the engine's time.
 	Clock *Clock
-	// Data is what is stored.
+	// Data reads what the engine has stored.
 	Data *Data
 
 	t      testing.TB
@@ -62,13 +62,13 @@ type Backend struct {
 	faults faults
 }
 
-// lastBreath is how long a bubble lives on after its backend, in its own time,
-// which costs none: go-redis has a goroutine that notices up to 50 ms after the
-// last client was closed, and a bubble must not end before its goroutines.
+// lastBreath is the time, on the bubble's clock, that a bubble continues after its backend
+// has ended; it costs no real time. go-redis has a goroutine that ends up to 50 ms after
+// the last client was closed, and a bubble must not end before its goroutines.
 const lastBreath = 200 * time.Millisecond
 
-// Run returns a backend that ends with the test. Whatever the test itself
-// started on it, such as subscriptions, is closed then.
+// Run returns a backend that ends with the test. The end also closes what the test has
+// opened on it, such as subscriptions.
 func Run(t testing.TB) *Backend {
 	t.Helper()
 	b := &Backend{t: t, Clock: newClock()}
@@ -100,12 +100,13 @@ type Clock struct {
 	system *engine.SystemClock
 }
 
-// bubbleEnds is the end of the years in which a clock that shows them is taken
-// for a bubble's. Bubbles begin in 2000; a machine's clock is later.
+// bubbleEnds distinguishes a bubble's clock from a machine's: a clock before bubbleEnds
+// belongs to a bubble. The clock of a bubble begins in 2000; a machine's clock is later.
 var bubbleEnds = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// newClock returns the bubble's clock if we are in one. A manual clock starts
-// at the machine's time, so that absolute deadlines from time.Now make sense.
+// newClock returns the bubble's clock if the test runs in one, else a manual clock. A
+// manual clock starts at the machine's time, so that absolute deadlines from time.Now make
+// sense.
 func newClock() *Clock {
 	system := engine.NewSystemClock()
 	now := time.UnixMicro(system.Micros())
@@ -125,9 +126,10 @@ func (c *Clock) of() engine.Clock {
 // Now returns the engine's time.
 func (c *Clock) Now() time.Time { return time.UnixMicro(c.of().Micros()) }
 
-// Advance lets d pass, stopping at each deadline on the way. When it returns,
-// what has expired is gone and its events are sent. What lives for d is still
-// there at its last millisecond: a deadline has passed when it is in the past.
+// Advance moves the clock by d, and stops at each deadline before that. When it returns,
+// expired data is removed and its events are sent. A key with a TTL of d still exists
+// after Advance(d): it expires when the clock is later than its deadline, at Advance(d +
+// time.Millisecond).
 func (c *Clock) Advance(d time.Duration) {
 	if c.manual != nil {
 		c.manual.Advance(d)

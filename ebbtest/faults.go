@@ -15,8 +15,8 @@ var (
 	// ErrCut, returned by an interceptor, loses the connection before the command
 	// is run.
 	ErrCut = errors.New("ebbtest: the connection was cut before the command")
-	// ErrLost, returned by an interceptor, runs the command and loses the
-	// connection before its reply: the worst that a network does.
+	// ErrLost, returned by an interceptor, runs the command and loses the connection before
+	// its reply: this is the worst fault that a network has.
 	ErrLost = errors.New("ebbtest: the connection was cut before the reply")
 )
 
@@ -36,39 +36,41 @@ type faults struct {
 	quiet     sync.Cond // on mu: a session has ended
 }
 
-// SetError has every command answered with an error, such as "LOADING come back
-// later", until it is called with "". Nothing is run meanwhile. Data sees no faults.
+// SetError makes the backend reply to every command with an error, such as "LOADING come
+// back later", until SetError is called with "". The backend runs no command meanwhile.
+// Data does not see the fault.
 func (b *Backend) SetError(text string) {
 	b.faults.mu.Lock()
 	defer b.faults.mu.Unlock()
 	b.faults.reply = text
 }
 
-// SetLatency has every command wait for d before it is run; 0 for no longer. It is
-// the time of the test's timers: in a bubble it costs none, outside of one it is
-// real, whatever Clock shows.
+// SetLatency makes every command wait for d before it runs; 0 ends that. The wait uses the
+// timers of the test: in a bubble it costs no real time; outside of a bubble it is real
+// time, and does not depend on Clock.
 func (b *Backend) SetLatency(d time.Duration) {
 	b.faults.mu.Lock()
 	defer b.faults.mu.Unlock()
 	b.faults.latency = d
 }
 
-// Intercept has fn asked before each command, with its words as they were sent.
-// nil runs the command; an ebb.ReplyError is its answer; ErrLost runs it and cuts
-// the connection; with any other error, as ErrCut, the connection is cut at once. fn
-// is called from several goroutines, and sees the commands with which client
-// libraries begin a connection, too. A nil fn ends it.
+// Intercept makes the backend call fn before each command, with the words that the client
+// sent. If fn returns nil, the command runs. An ebb.ReplyError becomes its reply. ErrLost
+// runs the command and cuts the connection. Any other error, such as ErrCut, cuts the
+// connection at once. The backend calls fn from several goroutines, also for the first
+// commands of a client library on a new connection. A nil fn ends the interception.
 func (b *Backend) Intercept(fn func(cmd []string) error) {
 	b.faults.mu.Lock()
 	defer b.faults.mu.Unlock()
 	b.faults.intercept = fn
 }
 
-// Stop takes the backend away, as a server that is killed: connections are cut,
+// Stop makes the backend behave as a server that is killed. It cuts the connections,
 // waiting calls get an error, and until Start it refuses connections; commands of the Conn
-// fail with ebb.ErrUnavailable. Data are kept, as by a server that syncs all it
-// writes, and what has a deadline expires. When it returns no call waits in the engine
-// any more. It must not be called from an interceptor, which has ErrCut.
+// fail with ebb.ErrUnavailable. The backend keeps its data, as a server does that syncs
+// every write, and keys and items expire meanwhile. When Stop returns, no call waits in
+// the engine. Stop must not be called from an interceptor, which can return ErrCut
+// instead.
 func (b *Backend) Stop() {
 	f := &b.faults
 	f.mu.Lock()
@@ -95,8 +97,8 @@ func (b *Backend) Stop() {
 	}
 }
 
-// Start brings a stopped backend back, at the same address, without the scripts
-// that it had cached.
+// Start starts a stopped backend again, at the same address, without the scripts that it
+// had cached.
 func (b *Backend) Start() {
 	b.t.Helper()
 	f := &b.faults
@@ -112,18 +114,18 @@ func (b *Backend) Start() {
 	close(f.started)
 }
 
-// Restart is Stop and Start.
+// Restart calls Stop and then Start.
 func (b *Backend) Restart() {
 	b.t.Helper()
 	b.Stop()
 	b.Start()
 }
 
-// Hang has the backend say nothing, as a process that is stopped and a machine that
-// swaps: connections stay open, and new ones are made; what is sent is kept, and run
-// after GoOn, also if its caller has given up. A command of the Conn waits for GoOn
-// or the end of its context, and is not run then. Time goes on, and what has a deadline
-// expires. Data sees no faults.
+// Hang makes the backend stop replying, as a process does that is suspended or a machine
+// that swaps. Connections stay open, and the backend accepts new ones. It keeps the
+// requests and runs them after GoOn, also those whose caller has given up. A command of
+// the Conn waits until GoOn or until its context ends; in the second case it does not run.
+// Time continues, and keys and items expire. Data does not see the fault.
 func (b *Backend) Hang() {
 	b.faults.mu.Lock()
 	defer b.faults.mu.Unlock()
@@ -142,8 +144,7 @@ func (b *Backend) GoOn() {
 	}
 }
 
-// goesOn returns a channel that is closed once the backend does not hang; nil if it does
-// not.
+// goesOn returns a channel that GoOn closes; nil if the backend does not hang.
 func (f *faults) goesOn() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,16 +165,17 @@ func (f *faults) wait(ctx context.Context) error {
 	}
 }
 
-// ended is the error of a command whose context, or the backend, ended meanwhile.
+// ended returns the error of a command whose context has ended, or whose backend has
+// stopped.
 func ended(ctx context.Context) error { return fmt.Errorf("ebbtest: %w", ctx.Err()) }
 
-// has reports whether a session is there. The caller holds mu.
+// has reports whether a session is open. The caller holds mu.
 func (f *faults) has(s *session) bool {
 	_, ok := f.sessions[s]
 	return ok
 }
 
-// begin notes a session, and end forgets it.
+// begin registers a session, and end removes it.
 func (f *faults) begin(s *session) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -187,7 +189,7 @@ func (f *faults) end(s *session) {
 	f.quiet.Broadcast()
 }
 
-// decide says what becomes of a command that came over the network.
+// decide applies the faults to a command that came over the network.
 func (f *faults) decide(cmd []string) error {
 	f.mu.Lock()
 	reply, fn := f.reply, f.intercept
@@ -207,14 +209,14 @@ func (f *faults) delay() time.Duration {
 	return f.latency
 }
 
-// any reports whether commands must be asked about.
+// any reports whether a fault is set that concerns commands.
 func (f *faults) any() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.reply != "" || f.intercept != nil
 }
 
-// up returns a channel that is closed once the backend is there.
+// up returns a channel that is closed when the backend is started.
 func (f *faults) up() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -232,7 +234,7 @@ func (f *faults) isDown() bool {
 	return f.down
 }
 
-// enter notes a connection, and reports whether it may come in.
+// enter registers a connection, and reports whether the backend accepts it.
 func (f *faults) enter(c *connection) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -252,8 +254,8 @@ func (f *faults) leave(c *connection) {
 	delete(f.conns, c)
 }
 
-// whileUp returns a context that Stop ends, too, until end is called; an error if the
-// backend is not there.
+// whileUp returns a context that Stop ends too, until the caller calls end. It returns an
+// error if the backend is stopped.
 func (f *faults) whileUp(ctx context.Context) (up context.Context, end func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -277,5 +279,5 @@ func (f *faults) whileUp(ctx context.Context) (up context.Context, end func(), e
 
 var errStopped = errors.New("ebbtest: stopped")
 
-// away is the error of a backend that is not there.
+// away returns the error of a backend that is stopped.
 func away(why string) error { return fmt.Errorf("ebbtest: %w: %s", conn.ErrUnavailable, why) }

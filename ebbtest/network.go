@@ -13,17 +13,16 @@ import (
 	"github.com/ebbdb/ebb/server"
 )
 
-// network is where clients of the protocol come in.
+// network holds the listeners and connections of clients of the protocol.
 type network struct {
 	mu   sync.Mutex // guards what follows
 	addr string
 	mem  *memnet.Listener
 }
 
-// Addr serves the engine on a port of 127.0.0.1, and returns "127.0.0.1:port"
-// for clients of the Redis protocol. In a bubble it fails the test: sockets are
-// outside of it, so its time would stand still while one is waited for. Use
-// Dial there.
+// Addr serves the engine on a port of 127.0.0.1, and returns "127.0.0.1:port" for clients
+// of the Redis protocol. In a bubble it fails the test: a bubble's time does not advance
+// while a goroutine waits for a socket. Use Dial there.
 func (b *Backend) Addr() string {
 	b.t.Helper()
 	b.net.mu.Lock()
@@ -48,8 +47,8 @@ func (b *Backend) Addr() string {
 //	redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: b.Dial})
 //
 // Within a synctest bubble the client needs an address without a host name, as here:
-// go-redis looks its default, localhost, up, and a process whose first lookup is in one
-// bubble ends with its second in another.
+// go-redis resolves its default, localhost, and a process that resolves names in two
+// bubbles crashes.
 func (b *Backend) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	b.net.mu.Lock()
 	if b.net.mem == nil {

@@ -8,16 +8,16 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// session gives requests one by one to the engine's session, those that no
-// fault has stopped.
+// session passes requests one by one to the engine's session, except those that a fault
+// has stopped.
 type session struct {
 	reactor.Session
 	f *faults
 	p resp.Parser
 
-	begun bool // a request is with the engine that asked for another call,
-	held  int  // and has not consumed so many bytes yet
-	lose  bool // what it replies is lost
+	begun bool // the engine has a request and wants another call for it,
+	held  int  // and has not consumed this many of its bytes yet
+	lose  bool // its reply is lost
 }
 
 // Serve implements reactor.Session.
@@ -27,7 +27,7 @@ func (s *session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 		if !s.begun {
 			args, length, err := s.p.Next(in[consumed:])
 			switch {
-			case err != nil: // the engine knows what to say
+			case err != nil: // the engine replies with the error
 				n, out, v = s.Session.Serve(in[consumed:], out)
 				return consumed + n, out, v
 			case length == 0:
@@ -73,7 +73,7 @@ func (s *session) Closed(err error) {
 // Want implements reactor.Session.
 func (s *session) Want() int { return s.p.Want() }
 
-// What follows are the optional parts of a session.
+// The methods below are the optional parts of a session.
 
 func (s *session) PeerClosed() {
 	if w, ok := s.Session.(reactor.PeerWatcher); ok {

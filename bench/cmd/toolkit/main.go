@@ -3,9 +3,9 @@
 //
 //	cd bench && go run ./cmd/toolkit -rounds 5 -time 2s
 //
-// Each round runs every benchmark once, so that whatever else happens on the machine
-// falls on all of them; a cell is the median of the rounds. The raw lines, fit for
-// benchstat, go to the file that -raw names.
+// Each round runs every benchmark once, so that other load on the machine affects all of
+// them alike. A cell is the median of the rounds. The file that -raw names gets the raw
+// lines, for benchstat.
 package main
 
 import (
@@ -22,10 +22,10 @@ import (
 
 func main() {
 	var o options
-	flag.IntVar(&o.rounds, "rounds", 5, "how often everything is run")
+	flag.IntVar(&o.rounds, "rounds", 5, "number of rounds; each runs every benchmark once")
 	flag.DurationVar(&o.time, "time", time.Second, "how long a benchmark of throughput runs in a round")
-	flag.IntVar(&o.pickups, "pickups", 300, "jobs of which the way from push to worker is timed, in a round")
-	flag.IntVar(&o.delayed, "delayed", 1000, "delayed jobs whose lateness is measured, in a round")
+	flag.IntVar(&o.pickups, "pickups", 300, "jobs per round whose time from push to worker is measured")
+	flag.IntVar(&o.delayed, "delayed", 1000, "delayed jobs per round whose lateness is measured")
 	flag.StringVar(&o.subjects, "subjects", ".", "a regular expression: run the matching subjects alone (LimiterRueidis, Lock ...)")
 	flag.StringVar(&o.dir, "dir", ".", "the directory of the benchmarks")
 	flag.StringVar(&o.raw, "raw", "", "a file for the raw lines")

@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 )
 
-// subject is a benchmark and the table it becomes.
+// subject is a benchmark and the form of its table.
 type subject struct {
 	name, title string
 	kind        int
@@ -27,7 +27,7 @@ const (
 var subjects = []subject{
 	{"Limiter", "limiter through go-redis, grants a second", throughput},
 	{"LimiterRueidis", "limiter through rueidis, grants a second", throughput},
-	{"Ceiling", "the most that clients can do: GETs a second", throughput},
+	{"Ceiling", "upper bound of the client library: GETs a second", throughput},
 	{"Lock", "lock through go-redis, each goroutine its own, taken and released, a second", throughput},
 	{"LockRueidis", "lock through rueidis, each goroutine its own, taken and released, a second", throughput},
 	{"LockContended", "one lock that 64 goroutines take in turns, a second", throughput},
@@ -37,7 +37,7 @@ var subjects = []subject{
 	{"LimiterInProcess", "limiter in process, grants a second", inProcess},
 }
 
-// choose returns the subjects whose names match.
+// choose returns the subjects whose names match a regular expression.
 func choose(expression string) ([]subject, error) {
 	re, err := regexp.Compile(expression)
 	if err != nil {
@@ -112,10 +112,10 @@ func parse(r io.Reader) (results, error) {
 	return all, lines.Err()
 }
 
-// ours reports whether a contender is ours.
+// ours reports whether a contender is ebb's toolkit.
 func ours(contender string) bool { return contender == "ebb" || strings.HasPrefix(contender, "ebb-") }
 
-// median of the rounds; not ok if there is none.
+// median returns the median of the rounds; ok is false if there is none.
 func (r *result) median(c cell) (v float64, ok bool) {
 	all := slices.Sorted(slices.Values(r.cells[c]))
 	if len(all) == 0 {
@@ -147,8 +147,8 @@ func (s subject) print(w io.Writer, all results) error {
 	return err
 }
 
-// printRates has a row for each contender. The number behind a rate is its ratio to the
-// fastest library of others, at the same concurrency, on redis-server where there are
+// printRates prints a row for each contender. The number after a rate is its ratio to the
+// fastest other library at the same concurrency, on redis-server if the benchmark has
 // servers.
 func (r *result) printRates(w io.Writer) {
 	fmt.Fprintf(w, "  \t%s\t\n", strings.Join(r.columns, "\t"))
@@ -170,7 +170,7 @@ func (r *result) printRates(w io.Writer) {
 	}
 }
 
-// fastest is the best of others in a column, 0 if there is none.
+// fastest returns the best rate of other libraries in a column, 0 if there is none.
 func (r *result) fastest(column string) (best float64) {
 	for _, name := range r.contenders {
 		if v, ok := r.median(cell{column, name, "op/s"}); ok && !ours(name) {
