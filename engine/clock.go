@@ -13,16 +13,16 @@ type Clock interface {
 	Micros() int64
 }
 
-// stepSize is the difference between wall clock and engine time, in us, from which on a
-// change counts as a step: more than NTP slews in a second.
+// stepSize is the smallest difference between wall clock and engine time, in us, that counts as a
+// step. It is more than NTP slews in a second.
 const stepSize = 250 * 1000
 
-// maxSlew is how fast engine time moves towards the wall clock at most: 1 %, so that no
-// deadline is off by more than that.
+// maxSlew limits how fast engine time moves towards the wall clock. At 1 %, no deadline is off by
+// more than 1 %.
 const maxSlew = 10000 // parts per million
 
-// maxDrift is how much the wall clock may gain on the monotonic one between two looks, in
-// parts per million, for engine time to follow at once: NTP makes it gain as much.
+// maxDrift is the largest gain of the wall clock over the monotonic clock between two looks, in
+// parts per million, that engine time follows at once. NTP makes the wall clock gain as much.
 const maxDrift = 500
 
 // checkEvery is the interval, in microseconds, at which the clock looks at the wall
@@ -31,15 +31,15 @@ const maxDrift = 500
 // clock.
 const checkEvery = 100 * 1000
 
-// SystemClock is engine time: the wall clock at the start plus the time that has passed
-// since, suspension included. When the wall clock steps, engine time does not step; it
-// moves towards the wall clock by at most 1 %. Micros costs one monotonic clock read.
-// NewSystemClock returns one.
+// SystemClock is engine time: the wall clock at the start plus the time that has passed since,
+// suspension included. When the wall clock steps, engine time does not step; it moves towards the
+// wall clock by at most 1 %. Micros costs one monotonic clock read. NewSystemClock returns a
+// SystemClock. Its methods are safe for concurrent use.
 type SystemClock struct {
 	start time.Time // carries the monotonic reading
 	line  atomic.Pointer[line]
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	steps   int64
 	offset  int64 // wall - engine time at the last look, us
 	suspend int64 // boot time - monotonic time at the last look, us
@@ -54,7 +54,7 @@ type SystemClock struct {
 type line struct {
 	mono, engine int64
 	ppm          int64
-	check        int64 // mono from which on the clock looks at the wall again
+	check        int64 // the monotonic time of the next look at the wall clock
 }
 
 func (l *line) at(mono int64) int64 {
@@ -69,7 +69,7 @@ func NewSystemClock() *SystemClock {
 		t := time.Now()
 		return c.mono(t), t.UnixMicro()
 	}
-	c.suspend = max(suspended(), suspended(), suspended()) // the reading least disturbed
+	c.suspend = max(suspended(), suspended(), suspended()) // the largest of three readings is the least disturbed one
 	c.line.Store(&line{engine: c.start.UnixMicro(), check: checkEvery})
 	return c
 }
@@ -110,9 +110,10 @@ func (c *SystemClock) look() int64 {
 	return now
 }
 
-// NotBefore makes engine time continue from us, if that is later than now, because the
-// data that was written before the start lies in the past. The wall clock is behind then,
-// and engine time slews towards it as after a step.
+// NotBefore makes engine time continue from us, in microseconds since 1970, if that is later than
+// now. A caller that loads data passes the time at which the data was written, so that the data
+// lies in the past. The wall clock is then behind engine time, and engine time slews towards it as
+// after a step.
 func (c *SystemClock) NotBefore(us int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,8 +133,8 @@ func (c *SystemClock) Offset() (lead time.Duration, steps int64) {
 	return time.Duration(c.offset) * time.Microsecond, c.steps
 }
 
-// ManualClock is a clock that stands still until Advance is called. Advance runs the
-// reclaimers of its engines, in the order of the deadlines.
+// ManualClock is a clock that stands still until Advance is called. Advance runs the reclaimers of
+// its engines, in the order of the deadlines. Its methods are safe for concurrent use.
 type ManualClock struct {
 	now atomic.Int64
 
@@ -141,7 +142,7 @@ type ManualClock struct {
 	sleeper []sleeper
 }
 
-// A manual clock wakes a sleeper at the sleeper's next time, in ms.
+// sleeper is woken by a manual clock at its next time, in ms.
 type sleeper interface {
 	nextWork() (ms int64, ok bool)
 	work()
@@ -181,7 +182,8 @@ func (c *ManualClock) Advance(d time.Duration) {
 	c.now.Store(max(end, c.now.Load()))
 }
 
-// NotBefore makes the clock show us, if that is later. It reclaims nothing.
+// NotBefore moves the clock to us, in microseconds since 1970, if that is later. It reclaims
+// nothing.
 func (c *ManualClock) NotBefore(us int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,7 +199,7 @@ func (c *ManualClock) Attend(next func() (ms int64, ok bool), run func()) (stop 
 	return func() { c.unregister(s) }
 }
 
-// attendant is a sleeper made of functions.
+// attendant implements sleeper with two functions.
 type attendant struct {
 	next func() (ms int64, ok bool)
 	run  func()

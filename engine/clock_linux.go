@@ -9,6 +9,6 @@ func suspended() int64 {
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) != nil || unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono) != nil {
 		return 0
 	}
-	// Two readings are never of the same instant: count whole tenths.
+	// The two readings are never of the same instant, so suspended rounds to tenths of a second.
 	return (boot.Nano() - mono.Nano()) / 1e8 * 1e5
 }

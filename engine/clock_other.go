@@ -2,5 +2,6 @@
 
 package engine
 
-// suspended returns 0: other systems' monotonic clocks go on, or do not tell.
+// suspended returns 0. On other systems the monotonic clock counts the suspension, or the system
+// does not report it.
 func suspended() int64 { return 0 }

@@ -17,12 +17,12 @@ import (
 type Options struct {
 	// Databases is the number of databases; 16 if 0.
 	Databases int
-	// Shards is the number of shards, a power of two up to 64; by default four
-	// for each processor, at least 16. Nothing outside a process depends on it.
+	// Shards is the number of shards, a power of two up to 64. The default is four for each
+	// processor, and at least 16. Files and replicas do not depend on it.
 	Shards int
-	// Clock is engine time; a new SystemClock if nil.
+	// Clock is the source of engine time; a new SystemClock if nil.
 	Clock Clock
-	// Hooks get the events of the engine; may be nil.
+	// Hooks receives the events of the engine; may be nil.
 	Hooks Hooks
 	// RecordEffects keeps effects for Drain, for tests; without it the engine encodes no
 	// effects before NeedLog.
@@ -40,53 +40,53 @@ type DB struct {
 	hooks  Hooks
 	seed   maphash.Seed
 	pool   *arena.Pool
-	chunks *arena.Chunks // of large containers, wherever their keys are
+	chunks *arena.Chunks // chunks of the large containers of all shards
 	layout atomic.Pointer[Layout]
 	shards []*shard
-	turns  turnstile // of the shards' locks
+	turns  turnstile // orders the waiters of the shards' locks
 	ndb    int
 
 	reclaimers []*Reclaimer
 	txs        sync.Pool
-	log        *oplog.Log    // the effects, for files and replicas
-	drain      *oplog.Reader // for Drain; nil unless RecordEffects
+	log        *oplog.Log    // the stream of effects, for files and replicas
+	drain      *oplog.Reader // reads the log for Drain; nil unless RecordEffects
 	drainDB    int           // the database that is selected at the end of what Drain has read
 	drainSeq   uint64
 	fence      atomic.Int64             // the newest fencing token
-	book       atomic.Pointer[ruleBook] // the rules on expiry; nil: there are no rules
+	book       atomic.Pointer[ruleBook] // the expiry rules; nil: there are no rules
 	logging    atomic.Bool              // effects are encoded; it changes with all shards locked
-	logUsers   int                      // the number of users of the log; all shards guard it, as they do
-	logMuted   bool                     // the log is off for all users
-	used       atomic.Int64             // bytes, as of each shard's last publish, and what was charged
-	charged    atomic.Int64             // of used: by Charge
-	limiters   atomic.Int64             // of used, those of limiters
-	limit      atomic.Int64             // 0: none; else shards publish with every write
+	logUsers   int                      // the number of users of the log; the locks of all shards guard it, and
+	logMuted   bool                     // this: the log is off for all users
+	used       atomic.Int64             // used bytes: each shard's as of its last publish, and the bytes of Charge
+	charged    atomic.Int64             // the part of used that Charge added
+	limiters   atomic.Int64             // the part of used that limiters take up
+	limit      atomic.Int64             // the memory limit in bytes; 0: none. With a limit, shards publish with every write
 	eviction   atomic.Pointer[Eviction]
 	evicting   atomic.Bool              // the reclaimers have to evict
-	watches    atomic.Int64             // watched keys of all clients; at zero a change looks for none
-	waits      atomic.Int64             // places in lines; at zero a change looks for none
-	notify     atomic.Uint32            // classes of events that Hooks wants
+	watches    atomic.Int64             // watched keys of all clients; at zero a change looks up no watches
+	waits      atomic.Int64             // places in lines; at zero a change looks up no lines
+	notify     atomic.Uint32            // classes of events that Hooks receives
 	noActive   atomic.Bool              // active expiry is off
-	still      atomic.Bool              // nothing expires or is evicted for now: SetStill
-	snap       atomic.Pointer[snapshot] // the snapshot that is under way; nil: none
+	still      atomic.Bool              // expiration and eviction are suspended; see SetStill
+	snap       atomic.Pointer[snapshot] // the current snapshot; nil: none
 	snapping   atomic.Bool              // a snapshot is under way, or is about to be
-	loadSpan   int64                    // of Load: the span of the next key's sliding deadline
-	replica    atomic.Bool              // a master decides what expires; it changes with all shards locked, as do
-	filling    atomic.Bool              // a file or a log fills the engine, and
-	passive    atomic.Bool              // one of the two: reads hide what is dead, and nothing removes it
+	loadSpan   int64                    // the span of the sliding deadline of the next key that Load stores
+	replica    atomic.Bool              // the master decides what expires; this changes with all shards locked, as do
+	filling    atomic.Bool              // filling (a file or a log is being loaded) and
+	passive    atomic.Bool              // passive (replica or filling): reads hide dead items and do not remove them
 	maxAhead   atomic.Int64             // us; see SetMaxAhead
 	seen       atomic.Int64             // us; see SawTime
-	loads      int                      // calls of BeginLoad without their EndLoad; guarded by all shards
+	loads      int                      // calls of BeginLoad without their EndLoad; the locks of all shards guard it
 	ownEvict   atomic.Bool              // a replica evicts too
 	lfu        atomic.Bool              // access clocks count frequency
 	lfuLog     atomic.Int64
 	lfuDecay   atomic.Int64
-	longest    atomic.Int64 // bytes of a string; 0: maxString
+	longest    atomic.Int64 // the longest string, in bytes; 0: maxString
 	closed     atomic.Bool
 	stop       func()
 }
 
-// ErrClosed is the error of calls after Close.
+// ErrClosed is returned by calls after Close.
 var ErrClosed = errors.New("the engine is closed")
 
 // Open returns an empty engine.
@@ -151,8 +151,8 @@ func (db *DB) Shards() int { return len(db.shards) }
 // Clock returns the engine's clock.
 func (db *DB) Clock() Clock { return db.clock }
 
-// UsedMemory returns the living bytes: records, values, tables, and the bytes of Charge.
-// It locks the shards in turn.
+// UsedMemory returns the bytes in use by records, values and tables, plus the bytes of Charge. It
+// locks the shards one after the other.
 func (db *DB) UsedMemory() int64 {
 	for _, sh := range db.shards {
 		sh.lock.Lock()
@@ -162,9 +162,9 @@ func (db *DB) UsedMemory() int64 {
 	return db.used.Load()
 }
 
-// Charge adds n bytes, which may be negative, to the used memory: for what the caller
-// keeps beside the data, such as the watches and waits of clients. The bytes count
-// against LimitMemory at once. Any goroutine may call Charge, whatever locks it holds.
+// Charge adds n bytes, which may be negative, to the used memory. The caller charges memory that it
+// keeps beside the data, such as the watches and waits of clients. The bytes count against
+// LimitMemory at once. Charge is safe for concurrent use and takes no lock.
 func (db *DB) Charge(n int64) {
 	db.charged.Add(n)
 	db.used.Add(n)
@@ -184,9 +184,9 @@ func (db *DB) LimitMemory(bytes int64) {
 	db.evictSoon()
 }
 
-// OverLimit reports whether the engine uses more memory than LimitMemory allows. It
-// reports false on a replica that leaves eviction to its master. It costs two atomic
-// reads: every transaction that writes keeps the sum up to date.
+// OverLimit reports whether the engine uses more memory than LimitMemory allows. On a replica that
+// leaves eviction to its master, it reports false. It costs two atomic reads: every transaction
+// that writes keeps the sum up to date.
 func (db *DB) OverLimit() bool {
 	limit := db.limit.Load()
 	return limit > 0 && db.used.Load() > limit && !db.spared()
@@ -205,10 +205,10 @@ func (db *DB) SetActiveExpiry(on bool) {
 	}
 }
 
-// SetStill makes the data stand still, or move again. While it stands still, the engine
-// reclaims and evicts nothing, and reads hide what is dead without removing it. Writes
-// still remove the expired items that they meet. SetStill locks nothing, costs O(shards),
-// and any goroutine may call it.
+// SetStill suspends expiration and eviction, or resumes them. While they are suspended, the engine
+// reclaims and evicts nothing, and reads hide dead items without removing them. Writes still remove
+// the expired items that they meet. SetStill locks nothing, costs O(shards), and any goroutine may
+// call it.
 func (db *DB) SetStill(on bool) {
 	if db.still.Swap(on) == on || on {
 		return
@@ -248,7 +248,7 @@ func (db *DB) hashOf(key string) uint64 { return maphash.String(db.seed, key) }
 // maxString is the length of the longest string, in bytes, without SetMaxString.
 const maxString = 512 << 20
 
-// MaxString returns the length that a string may have at most, in bytes.
+// MaxString returns the greatest length of a string, in bytes.
 func (db *DB) MaxString() int {
 	if n := db.longest.Load(); n > 0 {
 		return int(n)
@@ -256,13 +256,13 @@ func (db *DB) MaxString() int {
 	return maxString
 }
 
-// SetMaxString sets the length that a string may have at most, in bytes:
-// proto-max-bulk-len.
+// SetMaxString sets the greatest length of a string, in bytes. The directive proto-max-bulk-len
+// sets it.
 func (db *DB) SetMaxString(n int) { db.longest.Store(int64(n)) }
 
-// Layout sets the sizes up to which containers are small, which means packed into one run
-// of bytes. The -max-listpack- directives of Redis and their like set it. A container
-// that exceeds it becomes large with the next write.
+// Layout sets the sizes up to which containers are small, which means packed into one run of bytes.
+// Directives such as hash-max-listpack-entries set it. A container that exceeds it becomes large
+// with the next write.
 type Layout struct {
 	HashEntries, HashValue int // fields; bytes of the longest field or value
 	SetIntegers            int // members of a set of integers

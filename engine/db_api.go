@@ -46,8 +46,8 @@ func (db *DB) Expire(dbi int, key []byte, ttl time.Duration) bool {
 	return ok
 }
 
-// TTL returns a key's remaining time to live: NoDeadline ms if it has no deadline, NoKey
-// ms if there is no such key.
+// TTL returns a key's remaining time to live: NoDeadline ms if it has no deadline, and NoKey ms if
+// there is no such key. It does not count as an access.
 func (db *DB) TTL(dbi int, key []byte) time.Duration {
 	tx := db.txs.Get().(*Tx)
 	tx.LockKey(dbi, key)

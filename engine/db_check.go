@@ -8,10 +8,9 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// Check verifies the invariants of everything the engine keeps: tables, wheels,
-// containers, what is counted against what is there, and the lines of those who
-// wait. It locks all shards, and costs O(everything): it is for tests. The error
-// names the first place where something is wrong.
+// Check verifies the invariants of the whole engine: tables, wheels, containers, counters, and the
+// lines of waiting clients. It is for tests, because it locks all shards and costs O(keys and
+// items). The error names the first place where an invariant is broken.
 func (db *DB) Check() error {
 	tx := db.BeginAll(0)
 	defer tx.Commit()
@@ -60,7 +59,7 @@ func (sp *space) check(db int) (boxes int, err error) {
 	return c.boxes, c.finish()
 }
 
-// spaceCheck counts what the records of a space need.
+// spaceCheck recounts what the records of a space use: bytes, handles and wheel entries.
 type spaceCheck struct {
 	sp    *space
 	used  []bool // handles
@@ -72,7 +71,8 @@ type spaceCheck struct {
 	kept  [maxKinds]int
 }
 
-// dated verifies that a container is looked after in time.
+// dated verifies that the wheel has an entry for a container that is not later than the container's
+// next item.
 func (c *spaceCheck) dated(h *hit) error {
 	at, have, d := (&Tx{db: c.sp.sh.db}).nextIn(h), h.r.nextAt(), h.r.deadline()
 	if at != 0 && (d == 0 || at < d) && (have == 0 || have > at) {
@@ -144,7 +144,7 @@ func (c *spaceCheck) handle(h uint32, k Kind) error {
 	return nil
 }
 
-// finish compares the sums.
+// finish compares the sums with the counters of the space.
 func (c *spaceCheck) finish() error {
 	sp := c.sp
 	if c.kept != sp.kept {

@@ -2,11 +2,11 @@ package engine
 
 import "github.com/ebbdb/ebb/internal/wheel"
 
-// The methods of this file give a transaction the numbers that DB's methods of
-// the same names give those who hold nothing. The transaction holds all shards,
-// or none: then each is locked in turn.
+// The methods of this file are DB's methods of the same names, for a transaction. If the
+// transaction holds all shards, they take no lock. If it holds none, they lock one shard after the
+// other.
 
-// eachShard calls f for every shard, locked.
+// eachShard calls f for every shard, with the shard locked.
 func (tx *Tx) eachShard(f func(sh *shard)) {
 	for i, sh := range tx.db.shards {
 		if tx.holds(i) {
@@ -52,7 +52,7 @@ func (tx *Tx) SetActiveExpiry(on bool) {
 	}
 }
 
-// Keyspaces is DB.Keyspace of every database, in one pass over the shards.
+// Keyspaces returns the result of DB.Keyspace for every database, in one pass over the shards.
 func (tx *Tx) Keyspaces() []KeyspaceStats {
 	all := make([]KeyspaceStats, tx.db.ndb)
 	sums := make([]int64, tx.db.ndb)
@@ -70,8 +70,8 @@ func (tx *Tx) Keyspaces() []KeyspaceStats {
 	return all
 }
 
-// count adds a space to a database's numbers and returns the sum of its keys'
-// remaining times in ms; what is due counts among Expires.
+// count adds a space to a database's numbers and returns the sum of its keys' remaining times in
+// ms. Keys that are due count among Expires.
 func (sp *space) count(s *KeyspaceStats, now int64) int64 {
 	s.Keys += sp.tab.Len()
 	if sp.next != nil {
@@ -88,10 +88,9 @@ func (sp *space) count(s *KeyspaceStats, now int64) int64 {
 	return sp.ttls - int64(sp.due.Len())*now
 }
 
-// Backlog returns how many keys, and containers of items, have expired and wait to
-// be removed, and how many have a deadline. It does not look for keys that fell due
-// within the last moment, as Keyspaces does: O(shards), also in the middle of a
-// storm.
+// Backlog returns how many keys, and containers of items, have expired and wait to be removed, and
+// how many have a deadline. Unlike Keyspaces, it does not search for keys that fell due since the
+// last slice of reclaiming. It costs O(shards), also when many keys expire at once.
 func (tx *Tx) Backlog() (due, all int64) {
 	tx.eachShard(func(sh *shard) {
 		for _, sp := range sh.spaces {

@@ -19,9 +19,9 @@ type Survey struct {
 	Queues     QueueSurvey    // delay queues
 	Used       int64          // living bytes
 	Protected  ProtectedMemory
-	Rules      []RuleSurvey // on expiry
-	Waiting    int64        // places in lines for keys: waiting commands, one for each of their keys
-	Stale      int          // shards that were locked; their part is from an earlier survey
+	Rules      []RuleSurvey // the expiry rules
+	Waiting    int64        // places in the lines of keys; a waiting command has one for each of its keys
+	Stale      int          // shards that stayed locked; their numbers are from an earlier survey
 }
 
 // DatabaseSurvey describes one database. Due of KeyspaceStats is an estimate, as
@@ -36,7 +36,7 @@ type DatabaseSurvey struct {
 type QueueSurvey struct {
 	Queues int64
 	Jobs   int64 // in them, whatever their state
-	Leased int64 // of these, jobs with a consumer, or whose lease is over and not yet taken back
+	Leased int64 // of these, jobs with a consumer, and jobs whose expired lease is not yet reclaimed
 	Ready  int64 // of these, due and without a consumer; counted in 1,024 queues of each shard and database
 }
 
@@ -62,16 +62,16 @@ func (q *QueueSurvey) sum(o *QueueSurvey) {
 	q.Ready += o.Ready
 }
 
-// RuleSurvey counts what a rule on expiry did since it was set.
+// RuleSurvey counts what an expiry rule did since it was set.
 type RuleSurvey struct {
 	Database         int
 	Name             string
 	Fired, Suspended int64 // see RuleState
 }
 
-// DeadlineSurvey describes the entries of wheels. The numbers are sums of slots: those up
-// to 256 ms ahead are exact. Where an instant further ahead cuts a slot, the entries of
-// the slot count as spread evenly over it.
+// DeadlineSurvey describes the entries of wheels. The numbers are sums over the wheels' slots. They
+// are exact up to 256 ms ahead. Where a horizon further ahead lies within a slot, the survey counts
+// the slot's entries as spread evenly over the slot.
 type DeadlineSurvey struct {
 	Entries int64
 	Due     int64                // of these, the deadlines that have passed
@@ -85,7 +85,7 @@ type DeadlineSurvey struct {
 type Surveyor struct {
 	db *DB
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	parts []surveyPart
 }
 
@@ -105,7 +105,7 @@ type spacePart struct {
 	ttls int64 // sum of the keys' remaining times, ms
 }
 
-// NewSurveyor returns a surveyor that has seen nothing yet. It takes some 20 KB for each
+// NewSurveyor returns a surveyor without numbers of earlier surveys. It takes some 20 KB for each
 // shard.
 func (db *DB) NewSurveyor() *Surveyor {
 	s := &Surveyor{db: db, parts: make([]surveyPart, len(db.shards))}
@@ -125,9 +125,9 @@ const (
 	surveyPause  = 50 * time.Microsecond
 )
 
-// Survey returns the present numbers. It costs some microseconds for each shard and
-// database in use, and up to 26 ms of pauses while shards are locked. The caller must
-// hold none.
+// Survey returns the present numbers. It costs some microseconds for each shard and database in
+// use, and up to 26 ms of pauses while shards are locked. The caller must not hold any shard. Safe
+// for concurrent use.
 func (s *Surveyor) Survey() *Survey {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,31 +16,32 @@ type Counters struct {
 	TimeCaps      int64 // slices of reclaiming that ended before the work did
 	ExpiredItems  int64 // items of containers removed because their deadlines had passed
 
-	// Requests that limiters allowed and denied. A query (PEEK, a cost of 0) is neither.
+	// LimiterAllowed and LimiterDenied count the requests that limiters allowed and denied. A query
+	// (PEEK, a cost of 0) counts as neither.
 	LimiterAllowed, LimiterDenied int64
 
-	// Jobs of delay queues: added, taken, taken again, acknowledged. Then leases that
-	// expired, and jobs that left otherwise: to the dead letters, deleted because the
-	// queue has no dead letters, and expired before a consumer took them.
+	// These fields count the jobs of delay queues: added, taken, taken again, acknowledged. Then
+	// they count the leases that expired, and the jobs that left otherwise: moved to the dead
+	// letters, deleted because the queue has no dead letters, and expired before a consumer took
+	// them.
 	QueueAdded, QueueDelivered, QueueRedelivered, QueueAcked int64
 	QueueLapsed, QueueDead, QueueDropped, QueueExpired       int64
 	// QueueLate is the time between a job's due instant and its delivery, in us.
 	QueueLate Histogram
 
-	// Of locks and semaphores: grants, refusals of clients that do not wait, and holders
-	// whose leases expired.
+	// These fields count, for locks and semaphores, the grants, the refusals of clients that do not
+	// wait, and the holders whose leases expired.
 	LocksGranted, LocksRefused     int64
 	PermitsGranted, PermitsRefused int64
 	LeasesExpired                  int64
-	// Waits is the time that waiting clients waited until they got a lock or permits, in
-	// us.
+	// Waits is the time that clients waited until they got a lock or permits, in us.
 	Waits Histogram
 
-	// Entries that rules on expiry wrote, and entries that were lost because their stream
-	// could not take them.
+	// RuleFired counts the entries that expiry rules wrote. RuleSuspended counts the entries that
+	// were lost because their stream could not take them.
 	RuleFired, RuleSuspended int64
 
-	// Lag is the time between a deadline and the removal, in us, by level.
+	// Lag is the time between a deadline and the removal of the key or item, in us, by level.
 	Lag [Levels]Histogram
 }
 
@@ -77,7 +78,7 @@ func (c *Counters) add(o *Counters) {
 	}
 }
 
-// addQueues is add for the counts of delay queues.
+// addQueues adds the counts of delay queues.
 func (c *Counters) addQueues(o *Counters) {
 	c.QueueAdded += o.QueueAdded
 	c.QueueDelivered += o.QueueDelivered
@@ -98,7 +99,7 @@ func (c *Counters) waited(now, since int64) {
 	}
 }
 
-// Stats returns the counters of all shards together. It locks them in turn.
+// Stats returns the sums of all shards' counters. It locks the shards one after the other.
 func (db *DB) Stats() Counters {
 	var c Counters
 	for _, sh := range db.shards {
@@ -109,7 +110,7 @@ func (db *DB) Stats() Counters {
 	return c
 }
 
-// ResetStats sets all counters to zero.
+// ResetStats sets all counters to zero. It locks the shards one after the other.
 func (db *DB) ResetStats() {
 	for _, sh := range db.shards {
 		sh.lock.Lock()
@@ -122,13 +123,12 @@ func (db *DB) ResetStats() {
 type KeyspaceStats struct {
 	Keys    int
 	Expires int           // keys with a deadline
-	AvgTTL  time.Duration // of these
-	Due     int           // of these, expired and not yet removed
+	AvgTTL  time.Duration // their mean remaining time to live
+	Due     int           // those of them that have expired and are not yet removed
 	Inner   int           // keys whose fields, members or elements have deadlines
 }
 
-// Keyspace returns the numbers of one database, as of now. It locks the shards
-// in turn.
+// Keyspace returns the numbers of one database, as of now. It locks the shards one after the other.
 func (db *DB) Keyspace(dbi int) KeyspaceStats {
 	var s KeyspaceStats
 	var sum int64
@@ -167,7 +167,7 @@ func histBin(us int64) int {
 	if us < 8 {
 		return int(max(us, 0))
 	}
-	e := bits.Len64(uint64(us)) - 1 // >= 3
+	e := bits.Len64(uint64(us)) - 1 // at least 3
 	return min(8*(e-2)+int(us>>(e-3))-8, histBins-1)
 }
 
@@ -195,8 +195,8 @@ func (h *Histogram) add(o *Histogram) {
 	}
 }
 
-// Quantile returns a duration in us that the share q of all durations does not exceed, to
-// the width of a bucket; 0 if there are none.
+// Quantile returns the duration, in us, that the share q of all durations does not exceed; it is
+// exact to the width of a bucket. It returns 0 if the histogram is empty.
 func (h *Histogram) Quantile(q float64) int64 {
 	rank := int64(q * float64(h.Count))
 	for i, n := range h.bins {
@@ -217,8 +217,8 @@ func (h *Histogram) Each(f func(lo, hi, count int64)) {
 	}
 }
 
-// Dirty returns the number of changes, as Redis counts them, for save points. It takes no
-// lock: it does not count transactions that are under way.
+// Dirty returns the number of changes, as Redis counts them, for save points. It takes no lock, and
+// does not count transactions that have not ended.
 func (db *DB) Dirty() int64 {
 	var n int64
 	for _, sh := range db.shards {

@@ -10,26 +10,25 @@ import (
 	"github.com/ebbdb/ebb/internal/stream"
 )
 
-// A value leaves and enters the engine as the bytes of DUMP (internal/rdb).
+// Dump and Restore convert values to and from the bytes of DUMP (internal/rdb).
 //
-// Dump walks over what is living and calls an Encoder. Restore lets a Decoder
-// call a restorer, which builds the value beside the keyspace; only when all of
-// it is there and proved to be good does it take the key's place, whatever the
-// key held. So a payload that is wrong changes nothing.
+// Dump walks over the living items and calls an Encoder. Restore runs a Decoder, which calls a
+// restorer. The restorer builds the value outside of the keyspace. Only a complete and valid value
+// replaces what the key held, so an invalid payload changes nothing.
 
 // The errors of Restore.
 var (
-	// ErrPayload: the payload's version or checksum is wrong. Where it is the version, the
-	// error that wraps it names that.
+	// ErrPayload: the payload's version or checksum is wrong. If it is the version, the error that
+	// wraps ErrPayload names it.
 	ErrPayload = errors.New("DUMP payload version or checksum are wrong")
-	// ErrBadFormat: the payload's value is not what it says it is, or of a type that ebb
-	// does not have, which the error that wraps it names.
+	// ErrBadFormat: the payload's value is malformed, or of a type that ebb does not have. If it is
+	// the type, the error that wraps ErrBadFormat names it.
 	ErrBadFormat = errors.New("Bad data format")
-	// ErrBusyKey: the key exists, and is not to be replaced.
+	// ErrBusyKey: the key exists, and RestoreOptions.Replace is false.
 	ErrBusyKey = errors.New("the target key exists already")
 )
 
-// dumper is what Dump and Restore need for a moment: some 40 KiB of buffers.
+// dumper holds the buffers of Dump and Restore, some 40 KiB.
 type dumper struct {
 	enc rdb.Encoder
 	dec rdb.Decoder
@@ -37,9 +36,9 @@ type dumper struct {
 
 var dumpers = sync.Pool{New: func() any { return &dumper{enc: rdb.Encoder{Compress: true}} }}
 
-// Dump appends a key's value, as RESTORE takes it, to dst; ok is false if there
-// is no such key. redis-server 7.0 reads it, unless items have deadlines. It is a
-// read. O(value).
+// Dump appends a key's value, as RESTORE takes it, to dst; ok is false if there is no such key.
+// redis-server 7.0 reads the payload, unless items have deadlines. Dump counts as an access.
+// O(value).
 func (tx *Tx) Dump(dst, key []byte) (payload []byte, ok bool) {
 	h := tx.read(key)
 	if h.r == nil {
@@ -61,11 +60,11 @@ func (tx *Tx) dump(dst []byte, h *hit) []byte {
 	return dst
 }
 
-// keepDump is the largest buffer that is kept for the next Dump.
+// keepDump is the size of the largest buffer, in bytes, that Dump keeps for its next call.
 const keepDump = 1 << 20
 
-// DumpSize returns about how many bytes Dump walks over, 0 if there is no such
-// key. It is no access. O(1).
+// DumpSize estimates how many bytes Dump walks over; it returns 0 if there is no such key. It does
+// not count as an access. O(1).
 func (tx *Tx) DumpSize(key []byte) int {
 	h := tx.find(key)
 	switch {
@@ -77,7 +76,7 @@ func (tx *Tx) DumpSize(key []byte) int {
 	return h.box().Size()
 }
 
-// encodeValue writes what a key holds.
+// encodeValue writes the value of a key.
 func (tx *Tx) encodeValue(e *rdb.Encoder, h *hit) {
 	k := Key{tx, h.sp, h.r}
 	if name := timedName(h.r.Kind()); name != "" && !e.Plain {
@@ -115,19 +114,19 @@ func (tx *Tx) encodeValue(e *rdb.Encoder, h *hit) {
 	}
 }
 
-// module is how values of a kind that Redis does not have leave and enter: as
-// bytes of their own, their version first, under a name of nine letters.
+// module dumps and restores the values of a kind that Redis does not have. The payload has a name
+// of nine letters, and bytes of ebb's own format that begin with a version.
 type module struct {
 	name string
-	// dump writes the value down: what it returns, which is valid until the next
-	// write, is all of it, or what comes behind the parts that e took (Encoder.Spill).
+	// dump encodes the value. It returns all of the value's bytes, or the bytes that follow the
+	// parts that e took (Encoder.Spill). They are valid until the next write.
 	dump func(tx *Tx, e *rdb.Encoder, h *hit) []byte
-	// restore builds a value from foreign bytes: plain bytes, or a box. Errors:
+	// restore builds a value, plain bytes or a box, from bytes that it does not trust. Errors:
 	// rdb.ErrFormat, ErrFull.
 	restore func(tx *Tx, data []byte) ([]byte, box, error)
 }
 
-// moduleOf returns the module of a kind that has one.
+// moduleOf returns the module of a kind, and the zero module if the kind has none.
 func moduleOf(k Kind) module {
 	switch k {
 	case Limiter:
@@ -184,26 +183,25 @@ func (tx *Tx) earliestItem(h *hit) (first int64) {
 	return first
 }
 
-// RestoreOptions say how Restore stores. The zero value stores a new key
-// without a deadline.
+// RestoreOptions configure Restore. The zero value stores a new key without a deadline.
 type RestoreOptions struct {
 	Deadline int64 // ms since 1970; 0: none
-	Replace  bool  // whatever the key holds
+	Replace  bool  // replace the value that the key holds
 	Idle     int64 // seconds since the last access, where recency decides what is evicted
 	Freq     int64 // the access counter, 0 to 255, where frequency decides
 	SetFreq  bool  // Freq counts
-	// Names is called with the key that the value names (Tx.Named), if it names one,
-	// before anything is stored; Restore returns its error. The key is valid during the
-	// call. May be nil.
+	// Restore calls Names, before it stores anything, with the key that the value names (Tx.Named),
+	// if it names one. Restore returns the error of Names. The key is valid during the call. Names
+	// may be nil.
 	Names func(key []byte) error
 }
 
-// Restore stores the value of a DUMP payload under a key, or nothing at all.
-// With a deadline that has passed the value is not stored, but what was to be
-// replaced is gone. It reads what Redis up to 8.0 and Valkey up to 9.2 write, and newer
-// versions of Redis if the type is known. O(value).
+// Restore stores the value of a DUMP payload under a key. When it fails, it changes nothing. If the
+// deadline has passed, Restore does not store the value, but still deletes the value that it would
+// have replaced. Restore reads the payloads of Redis up to 8.0 and Valkey up to 9.2, and those of
+// newer versions of Redis if ebb has the type. O(value).
 //
-// Errors: ErrBusyKey, ErrPayload, ErrBadFormat, ErrFull, and that of o.Names.
+// Errors: ErrBusyKey, ErrPayload, ErrBadFormat, ErrFull, and the errors of o.Names.
 func (tx *Tx) Restore(key, payload []byte, o RestoreOptions) error {
 	h := tx.find(key)
 	if h.r != nil && !o.Replace {
@@ -244,12 +242,12 @@ func (tx *Tx) Restore(key, payload []byte, o RestoreOptions) error {
 	return nil
 }
 
-// named is Tx.Named for a value that was built.
+// named is Tx.Named for the value that the restorer has built.
 func (r *restorer) named() []byte { return namedBy(r.box) }
 
-// Named returns the key that the value of a key names, and into which the engine will
-// write on its behalf: that of a delay queue's dead letters. It returns nil if there is
-// none. The bytes are valid until the next write. It is no access. O(1).
+// Named returns the key of the dead letters of a delay queue: the key that the value names and that
+// the engine writes to on its behalf. It returns nil if there is none. The bytes are valid until
+// the next write. Named does not count as an access. O(1).
 func (tx *Tx) Named(key []byte) []byte {
 	h := tx.find(key)
 	if h.r == nil || h.r.Kind().plain() {
@@ -265,7 +263,7 @@ func namedBy(b box) []byte {
 	return nil
 }
 
-// install puts a restored value under a key, in place of what is there.
+// install stores a restored value under a key, and replaces the key's old value.
 func (tx *Tx) install(h *hit, key []byte, r *restorer, deadline int64) error {
 	s := spec{flags: uint8(r.kind), deadline: deadline}
 	if r.box != nil {
@@ -287,8 +285,7 @@ func (tx *Tx) putBox(h *hit, key []byte, b box, s spec) error {
 	return nil
 }
 
-// setAccess sets the access clock of a restored key, in the way that the clock
-// is kept.
+// setAccess sets the access clock of a restored key, as LRU seconds or as an LFU counter.
 func (tx *Tx) setAccess(r *rec, o RestoreOptions) {
 	switch {
 	case !tx.db.lfu.Load():
@@ -300,26 +297,26 @@ func (tx *Tx) setAccess(r *rec, o RestoreOptions) {
 	}
 }
 
-// restorer is an rdb.Builder that builds a value beside the keyspace: a string
-// or a packed image, or a box.
+// restorer implements rdb.Builder. It builds a value outside of the keyspace: a string, a packed
+// image, or a box.
 type restorer struct {
 	tx    *Tx
 	kind  Kind
 	image []byte
 	box   box
 	items int
-	left  bool  // dead items were left out
-	now   int64 // the time at which items are dead: those are left out
+	left  bool  // the restorer left out dead items
+	now   int64 // the time, in ms, that decides which items are dead
 
 	room  []byte // for image; may be nil
 	seen  seen   // the items of image
-	bytes int    // of a list's elements in the listpack that Redis would keep them in
+	bytes int    // the size of the listpack in which Redis would keep the list's elements
 
 	group    *stream.Group // the last one of a stream
 	consumer *stream.Consumer
 }
 
-// decode builds the value that bytes hold. Errors: ErrBadFormat, ErrFull.
+// decode builds the value that a payload's bytes encode. Errors: ErrBadFormat, ErrFull.
 func (tx *Tx) decode(value []byte, version int) (*restorer, error) {
 	d := dumpers.Get().(*dumper)
 	defer dumpers.Put(d)
@@ -337,7 +334,8 @@ func (tx *Tx) decode(value []byte, version int) (*restorer, error) {
 	return nil, err
 }
 
-// explained returns err, with the name of the type or version if why is that ebb does not know it.
+// explained returns err. If why says that ebb does not know a type or a version, the result names
+// it.
 func explained(err, why error) error {
 	var known interface{ Name() string }
 	if errors.As(why, &known) {
@@ -346,13 +344,13 @@ func explained(err, why error) error {
 	return err
 }
 
-// errTwice refuses an item that the container has already.
+// errTwice is the error for an item that the container already has.
 var errTwice = rdb.ErrFormat
 
-// empty reports whether nothing is left of a container: all its items are dead.
+// empty reports whether a container has no living items.
 func (r *restorer) empty() bool { return r.kind != String && r.kind != Stream && r.items == 0 }
 
-// discard frees what was built.
+// discard frees the value that the restorer has built.
 func (r *restorer) discard() {
 	if r.box != nil {
 		discard(r.box)

@@ -7,8 +7,8 @@ import (
 	"github.com/ebbdb/ebb/internal/stream"
 )
 
-// A stream as DUMP writes it: its entries, what it keeps beside them, and its
-// groups with what is pending. The order is that of package rdb.
+// dumpStream writes a stream as DUMP does: its entries, its metadata, and its groups with their
+// pending entries. Package rdb defines the order.
 
 func (tx *Tx) dumpStream(e *rdb.Encoder, s *stream.Stream) {
 	e.BeginStream()

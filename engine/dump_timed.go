@@ -8,21 +8,21 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// Sets, sorted sets and lists some of whose items have deadlines leave and enter
-// as values of modules of their own, which no other server reads; the others have
-// Redis's types. (Redis has a type for such hashes.)
+// Dump and Restore use modules of ebb's own for sets, sorted sets and lists that have items with
+// deadlines. Only ebb reads these modules. Other containers, and hashes whose fields have
+// deadlines, have Redis's types.
 //
 //	version 1 │ items │ earliest deadline │ item ...
 //	item:  deadline - earliest + 1, or 0 for none │ [score 8] │ length │ bytes
 //
-// Numbers are varints, a score is the bits of a float64, little endian. Lists and
+// Numbers are varints. A score is the bits of a float64, little endian. The items of lists and
 // sorted sets are in their order.
 
-// timedVersion is the first byte.
+// timedVersion is the version of the format, the first byte.
 const timedVersion = 1
 
-// timedName is the module's name for a kind's values that have deadlines, "" if it
-// has none.
+// timedName returns the name of the module for values of a kind whose items have deadlines; "" if
+// the kind has no such module.
 func timedName(k Kind) string {
 	switch k {
 	case Set:
@@ -35,7 +35,7 @@ func timedName(k Kind) string {
 	return ""
 }
 
-// timedKind is the kind of a module's name; ok is false for other modules.
+// timedKind returns the kind that a module's name stands for; ok is false for other modules.
 func timedKind(name string) (k Kind, ok bool) {
 	for _, k := range [...]Kind{Set, ZSet, List} {
 		if timedName(k) == name {
@@ -45,8 +45,7 @@ func timedKind(name string) (k Kind, ok bool) {
 	return None, false
 }
 
-// dumpTimed writes down a container whose earliest deadline is first, as a module's
-// dump does. O(items).
+// dumpTimed encodes a container whose earliest deadline is first, as module.dump does. O(items).
 func (tx *Tx) dumpTimed(e *rdb.Encoder, h *hit, first int64) []byte {
 	k := Key{tx, h.sp, h.r}
 	out := []byte{timedVersion}
@@ -67,8 +66,8 @@ func (tx *Tx) dumpTimed(e *rdb.Encoder, h *hit, first int64) []byte {
 	return out
 }
 
-// timedReader reads the output of dumpTimed, or foreign bytes. After an error bad is set,
-// and everything reads as zero.
+// timedReader reads the output of dumpTimed, and bytes that it does not trust. After an error, bad
+// is set and every read returns zero.
 type timedReader struct {
 	b   []byte
 	bad bool
@@ -104,7 +103,7 @@ func (r *timedReader) score() float64 {
 	return score
 }
 
-// timed builds a container from foreign bytes. Errors: rdb.ErrFormat, ErrFull.
+// timed builds a container from bytes that it does not trust. Errors: rdb.ErrFormat, ErrFull.
 func (r *restorer) timed(k Kind, data []byte) error {
 	in := timedReader{b: data}
 	if v := in.take(1); v == nil || v[0] != timedVersion {
@@ -145,7 +144,7 @@ func (r *restorer) timed(k Kind, data []byte) error {
 func (r *restorer) beginTimed(k Kind, n int) (err error) {
 	switch k {
 	case Set:
-		if err = r.BeginSet(n); r.box == nil { // integers have no room for deadlines
+		if err = r.BeginSet(n); r.box == nil { // a set of integers cannot store deadlines
 			r.image = packed.New(r.roomFor(n), packed.KindSet)
 		}
 	case ZSet:

@@ -5,10 +5,10 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// itemRoom is more than an item takes up in an image beside its strings.
+// itemRoom is an upper bound, in bytes, of what an item takes up in an image beside its strings.
 const itemRoom = 64
 
-// roomFor returns memory for an image of n items, a guess.
+// roomFor returns memory for an image of n items. The size is an estimate.
 func (r *restorer) roomFor(n int) []byte {
 	if r.room != nil {
 		return r.room[:0]
@@ -64,7 +64,8 @@ func (r *restorer) Field(field, value []byte, deadline int64) error {
 	return r.added(outcome, err)
 }
 
-// added judges what a table did with an item.
+// added returns the error for the result of adding an item to a table: errTwice if the table had
+// the item.
 func (r *restorer) added(outcome dict.Outcome, err error) error {
 	switch {
 	case err != nil:
@@ -155,7 +156,7 @@ func (r *restorer) scored(member []byte, score float64, deadline int64) error {
 	return nil
 }
 
-// addScore adds a member to an image: behind all others, where payloads have it.
+// addScore adds a member to an image. It tries the end first, because payloads are in order.
 func (r *restorer) addScore(p packed.Packed, member []byte, score float64, deadline int64) error {
 	if !r.seen.note(r.tx, member) && deadline == 0 {
 		it := p.IterBack(0)
@@ -185,8 +186,8 @@ func (r *restorer) BeginSet(n int) error {
 // Member implements rdb.Builder.
 func (r *restorer) Member(member []byte) error { return r.member(member, 0) }
 
-// member adds a member with a deadline, 0 for none; not the first of a set that
-// has begun as integers.
+// member adds a member with a deadline, 0 for none. The first member of a set that begins as
+// integers must not have a deadline.
 func (r *restorer) member(member []byte, deadline int64) error {
 	r.items++
 	if r.box == nil {

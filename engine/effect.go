@@ -8,25 +8,25 @@ import (
 	"github.com/ebbdb/ebb/internal/oplog"
 )
 
-// Effect is one canonical command: a plain write with absolute times. Running
-// the effects of an engine, in order, on an empty one gives the same keyspace.
+// Effect is one canonical command: a plain write with absolute times. An empty engine that runs the
+// effects of another engine in order gets the same keyspace.
 type Effect struct {
 	Seq  uint64 // the transaction's number; effects with the same number belong together
 	DB   int    // the database that the command runs in
 	Args [][]byte
 }
 
-// effects are the effects of a transaction so far, in the format of the stream.
+// effects holds the effects of a transaction so far, in the format of the stream.
 type effects struct {
 	b           []byte
-	n           int // commands
-	first, last int // the databases of the first and the last of them
+	n           int // the number of commands
+	first, last int // the databases of the first and the last command
 
-	messages []byte // for replicas alone, behind the effects
+	messages []byte // commands for replicas only, which follow the effects
 
-	verbatim   []byte        // replaces all this in the stream, if it is not nil
+	verbatim   []byte        // if not nil, the stream gets these bytes instead of the effects
 	verbatimDB int           // the database that is selected after it
-	idle       []oplog.Range // the parts of it that files leave out
+	idle       []oplog.Range // the parts of verbatim that files leave out
 }
 
 // emit adds a command to the transaction's effects. It encodes nothing while the log has
@@ -90,7 +90,8 @@ func appendCount(b []byte, kind byte, n int) []byte {
 	return append(b, '\r', '\n')
 }
 
-// keepEffects is the memory for effects, in bytes, that a transaction keeps for the next.
+// keepEffects is the largest buffer for effects, in bytes, that a transaction keeps for the next
+// one.
 const keepEffects = 64 << 10
 
 // clear forgets the effects.
@@ -116,12 +117,12 @@ func (db *DB) lockAll() {
 	}
 }
 
-// Barrier waits until all transactions that began before it have settled: the stream then
-// has their effects. It locks the shards in turn.
+// Barrier waits until the stream has the effects of all transactions that began before it. It locks
+// the shards one after the other.
 func (db *DB) Barrier() {
 	for _, sh := range db.shards {
 		sh.lock.Lock()
-		sh.lock.Unlock() //nolint:staticcheck // whoever held it is done
+		sh.lock.Unlock() // nolint:staticcheck // the transaction that held the lock has ended
 	}
 }
 
@@ -132,11 +133,11 @@ func (tx *Tx) Verbatim(raw []byte, db int, idle ...oplog.Range) {
 	tx.fx.verbatim, tx.fx.verbatimDB, tx.fx.idle = raw, db, idle
 }
 
-// Message adds a command for replicas alone after the transaction's effects. It copies
+// Message adds a command, which only replicas receive, after the transaction's effects. It copies
 // the command.
 func (tx *Tx) Message(command []byte) { tx.fx.messages = append(tx.fx.messages, command...) }
 
-// tellReplicas appends the messages. The shards are locked, and the stream has the
+// tellReplicas appends the messages to the stream. The shards are locked, and the stream has the
 // effects.
 func (tx *Tx) tellReplicas() {
 	tx.db.log.AppendMessage(tx.fx.messages)
@@ -158,8 +159,8 @@ func (tx *Tx) ResetLog(offset int64) {
 	tx.mark = 0
 }
 
-// TakeMark returns the offset in the stream behind everything that the transactions of tx
-// since the last TakeMark have written, or have seen.
+// TakeMark returns the offset in the stream after all effects that the transactions of tx since the
+// last TakeMark have written or could have read.
 func (tx *Tx) TakeMark() int64 {
 	m := tx.mark
 	tx.mark = 0
@@ -243,9 +244,9 @@ func cutCommand(b []byte) (args [][]byte, rest []byte) {
 	return args, b
 }
 
-// effectItems is the number of items that one logged command names at most. It is so
-// large that the command's name and key cost little, and so small that the command stays
-// below any limit on requests.
+// effectItems is the greatest number of items that one logged command names. It is so large that
+// the command's name and key cost little, and so small that the command stays below any limit on
+// requests.
 const effectItems = 512
 
 // itemLog logs items of a key under one command, effectItems at a time. The caller
@@ -286,9 +287,9 @@ func (db *DB) NeedLog(delta int) {
 // NeedLog is DB.NeedLog for a transaction that holds all shards.
 func (tx *Tx) NeedLog(delta int) { tx.db.needLog(delta) }
 
-// MuteLog stops the encoding of effects, also while the stream has users, or ends that: a
-// replica's stream is its master's, and no stream has the writes to the replica itself.
-// The transaction holds all shards.
+// MuteLog stops the encoding of effects, also while the stream has users, or ends that: a replica's
+// stream is its master's, and does not contain the client's writes to the replica. The transaction
+// holds all shards.
 func (tx *Tx) MuteLog(on bool) {
 	tx.db.logMuted = on
 	tx.db.switchLog()

@@ -9,20 +9,20 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// What plain replicas see of the effects.
+// This file decides in which form plain replicas receive effects.
 //
 // A redis-server that follows an ebb server gets the same stream, in which internal/oplog
-// overwrites commands that redis-server does not know. For redis-server to end with the
-// plain data, an effect is one of two things: a command of Redis 7.0 about plain data, or
-// an ebb command that does not change plain data. The engine logs a command of Redis
-// about a key of an ebb type, which a plain replica does not have, under an ebb name,
-// with OwnPrefix before it. A DEL deletes the key that it replaces.
+// overwrites commands that redis-server does not know. For redis-server to end with the plain data,
+// an effect is one of two things: a command of Redis 7.0 about plain data, or an ebb command that
+// does not change plain data. The engine logs a command of Redis about a key of an ebb type, which
+// a plain replica does not have, under an ebb name, with OwnPrefix before it. A DEL deletes the key
+// that it replaces.
 
 // OwnPrefix precedes the name of a command of Redis in the log if the command is about a
 // value that redis-server does not have. A replay leaves it out.
 const OwnPrefix = "EBB."
 
-// own reports whether values of a kind are ebb's own: redis-server has none.
+// own reports whether a kind is ebb's own: redis-server has no such values.
 func (k Kind) own() bool { return moduleOf(k).name != "" }
 
 // emitTransfer logs that a command put a value of a kind under key in database to; there
@@ -50,9 +50,9 @@ func (tx *Tx) emitRestore(h *hit, there bool, key, payload []byte, version int, 
 	d := strconv.AppendInt(nil, deadline, 10)
 	replace, abs := []byte("REPLACE"), []byte("ABSTTL")
 	kind := h.r.Kind()
-	// The log has the payload as the client sent it, unless the restore left a part of it
-	// behind or all readers can read a dump of it. But Dump does not know all of a
-	// stream, whose layouts are those of Version in all versions above it.
+	// The log gets the payload as the client sent it, unless the restore left out a part of it, or
+	// all readers can read a dump of it. A stream's payload is kept, because Dump does not know all
+	// of a stream; the layouts of newer versions are those of Version.
 	whole := rdb.Reseal(payload, rdb.Version)
 	if left || version > rdb.PlainVersion && kind != Stream {
 		whole = tx.dump(nil, h)
@@ -88,7 +88,8 @@ func (tx *Tx) emitFieldDeadlines(h *hit, key []byte) {
 	}
 }
 
-// dumpPlain is dump for redis-server 7.0: it leaves out what redis-server does not know.
+// dumpPlain is dump for redis-server 7.0. It leaves out the deadlines of items, which redis-server
+// does not know.
 func (tx *Tx) dumpPlain(h *hit) []byte {
 	d := dumpers.Get().(*dumper)
 	defer dumpers.Put(d)

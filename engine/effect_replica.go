@@ -7,9 +7,8 @@ import (
 	"github.com/ebbdb/ebb/internal/wheel"
 )
 
-// A replica holds the keyspace that its master sends. The expirations of the master
-// arrive as DEL, HDEL, SREM, ZREM and so on. Until then expired items stay, and reads
-// hide them.
+// A replica holds the keyspace that its master sends. The expirations of the master arrive as DEL,
+// HDEL, SREM, ZREM and so on. Until then expired items stay, and reads hide them.
 //
 //	reads       hide what is dead and change nothing: Tx.find, Tx.dead, Tx.itemTime
 //	reclaimers  keep the wheels' time, so that the dead can be counted; they
@@ -18,10 +17,10 @@ import (
 //	writes      of clients, if the replica accepts any: they treat dead items as
 //	            missing, and remove them without an effect (Tx.makeWay, Tx.lapse)
 //
-// A replica does not log, report or count any expiration. Its reads do not move sliding
-// deadlines, and it evicts nothing unless SetReplicaEviction allows it. An engine that
-// stops being a replica removes everything that is due, soon and with effects. A writable
-// replica removes a client's own key when its deadline passes (t_own.go).
+// A replica does not log, report or count any expiration. Its reads do not move sliding deadlines,
+// and it evicts nothing unless SetReplicaEviction allows it. An engine that stops being a replica
+// removes everything that is due, soon and with effects. A writable replica removes a client's own
+// key when its deadline passes (t_own.go).
 
 // SetReplica makes the engine a replica, or a master again. It locks all shards
 // for a moment. O(shards).

@@ -1,20 +1,20 @@
 package engine
 
-// An Undo takes back what a transaction has done to some keys, as long as their shards
-// are locked: that of a replica which meets a command that it cannot do in the middle of
-// its master's MULTI. It remembers what is cheap to copy, because each MULTI of a stream
-// pays for it. It is used by one transaction at a time, and keeps its memory for the next.
+// An Undo restores keys to what they held before a transaction changed them, while their shards are
+// still locked. A replica needs it when it cannot execute a command in the middle of its master's
+// MULTI. Undo remembers only values that are cheap to copy, because each MULTI of a stream pays for
+// the copies. One transaction uses an Undo at a time; the Undo keeps its memory for the next.
 type Undo struct {
 	keys  []undoKey
 	bytes []byte
-	last  map[uint64]int // by the hash of a key: the last of keys that has it; nil for few keys
+	last  map[uint64]int // from the hash of a key to the last index in keys with this hash; nil for few keys
 }
 
 type undoKey struct {
 	db       int
 	hash     uint64
-	before   int    // the key before it in keys that has this hash, -1: none
-	key, val [2]int // in bytes: from, to
+	before   int    // the index of the previous key with this hash; -1: none
+	key, val [2]int // the range in bytes: from, to
 	there    bool
 	spec     spec
 	clock    [3]uint8
@@ -22,8 +22,8 @@ type undoKey struct {
 
 const (
 	undoMost = 16 << 10 // the largest value, in bytes, that Remember copies
-	undoAll  = 64 << 20 // how many bytes of keys and values it copies in all
-	undoFew  = 16       // as many keys are found by looking at each
+	undoAll  = 64 << 20 // the total bytes of keys and values that an Undo copies
+	undoFew  = 16       // up to this many keys, a lookup compares each of them
 	undoKeep = 1 << 20  // the largest memory for copies, in bytes, that Reset keeps
 )
 
@@ -35,9 +35,9 @@ func (u *Undo) Reset() {
 	u.keys, u.bytes = u.keys[:0], u.bytes[:0]
 }
 
-// Remember notes what key holds in the selected database, unless that is known already. It
-// reports whether TakeBack can restore it: values above 16 KiB, large containers, streams and
-// values of our own types are not copied, and 64 MiB in all are. O(value).
+// Remember copies the value of key in the selected database, unless it did so before. It reports
+// whether TakeBack can restore the key. It does not copy values above 16 KiB, large containers,
+// streams, and values of ebb's own types. It copies at most 64 MiB in all. O(value).
 func (u *Undo) Remember(tx *Tx, key []byte) bool {
 	h := tx.find(key)
 	if u.knows(tx.dbi, h.h, key) {
@@ -122,8 +122,8 @@ func (u *Undo) copy(b []byte) [2]int {
 
 func (u *Undo) part(at [2]int) []byte { return u.bytes[at[0]:at[1]] }
 
-// TakeBack has the keys that were remembered hold what they held then, and the transaction
-// log nothing. Errors: ErrFull; keys behind the one that failed are as they were.
+// TakeBack restores the remembered values, and clears the effects of the transaction. Errors:
+// ErrFull; the keys after the one that failed are then not restored.
 func (u *Undo) TakeBack(tx *Tx) error {
 	tx.Replaying()
 	tx.Forget()

@@ -7,37 +7,38 @@ import (
 	"github.com/ebbdb/ebb/internal/arena"
 )
 
-// Eviction removes keys when the engine uses more memory than LimitMemory allows.
+// Eviction configures which keys the engine evicts when it uses more memory than LimitMemory
+// allows.
 //
-// It leaves locks, semaphores, delay queues, limiters, and streams that rules write to
-// alone (Protected), because their data cannot be fetched again. Any request of an
-// unknown client may create a limiter. While limiters take up more than
-// Eviction.Limiters, the fullest go before anything else, because that loses the least.
+// Eviction does not touch locks, semaphores, delay queues, limiters, and the streams that expiry
+// rules write to (Protected), because their data cannot be fetched again. Any request of an unknown
+// client may create a limiter. While limiters take up more than Eviction.Limiters, the fullest
+// limiters are evicted first, because that loses the least.
 //
-// Each shard walks its tables with a cursor, so that over time it looks at every key, and
-// keeps the best candidates that it met (pool). It evicts a key only if the key is still
-// as good a candidate as when it was noted: a key that was read since is not.
+// Each shard walks its tables with a cursor, so that over time it looks at every key. It keeps the
+// best candidates that it met (pool). It evicts a candidate only if its score is still as high as
+// when it was noted; a key that was read since has a lower score.
 type Eviction struct {
-	// Keys selects the keys that may go; none by default.
+	// Keys selects the keys that the engine may evict; none by default.
 	Keys EvictionKeys
-	// By orders them: the first keys go first.
+	// By is the order in which the engine evicts them.
 	By EvictionOrder
-	// Samples is the number of keys that a shard looks at for each key that goes; 5 if 0.
-	// More are closer to the true order, and slower.
+	// Samples is the number of keys that a shard looks at for each key that it evicts; 5 if 0. More
+	// samples come closer to the true order, and cost more.
 	Samples int
-	// Unprotected lists the protected keys that may go all the same. The zero value
+	// Unprotected lists the protected kinds that the engine may evict all the same. The zero value
 	// protects all of them.
 	Unprotected Protected
-	// Limiters is the number of bytes of limiters that are protected; 0: any number.
-	// While there are more, the fullest limiters go first.
+	// Limiters is the number of bytes of limiters that are protected; 0: any number. Above it, the
+	// engine evicts the fullest limiters first.
 	Limiters int64
 }
 
-// Protected is a set of kinds of keys that eviction leaves alone, because their loss is
-// worse than that of data which can be fetched again.
+// Protected is a set of kinds of keys that the engine does not evict, because a client cannot fetch
+// their data again.
 type Protected uint8
 
-// The kinds of protected keys, with what their loss would do.
+// The kinds of protected keys, and the consequence of their loss.
 const (
 	ProtectLocks      Protected = 1 << iota // a second client would get the lock
 	ProtectSemaphores                       // clients would hold more permits than there are
@@ -51,7 +52,7 @@ const (
 // EvictionKeys selects the keys that eviction may remove.
 type EvictionKeys uint8
 
-// No keys, keys with a deadline, or all keys.
+// The values select no keys, the keys with a deadline, or all keys.
 const (
 	EvictNone EvictionKeys = iota
 	EvictVolatile
@@ -61,8 +62,8 @@ const (
 // EvictionOrder is the order in which eviction removes keys.
 type EvictionOrder uint8
 
-// The orders: the longest time without an access, the fewest accesses (UseLFU makes the
-// access clocks count them), the earliest deadline, random.
+// The orders are: the longest time without an access first, the fewest accesses first (UseLFU makes
+// the access clocks count them), the earliest deadline first, and random.
 const (
 	ByRecency EvictionOrder = iota
 	ByFrequency
@@ -74,32 +75,32 @@ const (
 	defaultSamples = 5
 	// poolSize is the number of candidates that a shard keeps.
 	poolSize = 16
-	// evictBatch is the number of keys that a shard evicts between two looks at the
-	// clock. lookBuckets is the number of buckets that it looks at for each at most: if
-	// few keys have deadlines, most buckets have no candidate.
+	// evictBatch is the number of keys that a shard evicts between two looks at the clock.
+	// lookBuckets is the greatest number of buckets that it looks at for each key: if few keys have
+	// deadlines, most buckets have no candidate.
 	evictBatch = 8
-	// evictPart limits a batch to this part of a shard's keys: one in so many.
+	// evictPart limits a batch to one in evictPart of a shard's keys.
 	evictPart   = 32
 	lookBuckets = 64
 )
 
-// candidate is a key that may go. It names the place of the key's record. Another record
-// may have the place by the time of the eviction: then evict skips it.
+// candidate is a key that the shard may evict. It holds the position of the key's record. If
+// another record is at this position by the time of the eviction, evict skips the candidate.
 type candidate struct {
-	score uint64 // keys with higher scores go sooner
+	score uint64 // the shard evicts higher scores first
 	hash  uint64
 	ref   arena.Ref
 	db    int32
 }
 
-// evictor is a shard's part of eviction.
+// evictor holds a shard's state of eviction.
 type evictor struct {
 	policy Eviction
 	pool   []candidate // ascending by score
-	db     int         // where the walk stands
+	db     int         // the position of the walk: database and cursor
 	cursor uint64
 	held   int  // protected keys that the walk has met in its search for one key
-	over   bool // there are more bytes of limiters than are protected
+	over   bool // limiters take up more bytes than are protected
 }
 
 // SetEviction sets what the engine evicts at the memory limit.
@@ -111,7 +112,7 @@ func (db *DB) SetEviction(e Eviction) {
 	db.evictSoon()
 }
 
-// evictSoon makes the reclaimers evict down to the limit.
+// evictSoon requests that the reclaimers evict down to the limit.
 func (db *DB) evictSoon() {
 	if !db.OverLimit() || db.eviction.Load().Keys == EvictNone {
 		return
@@ -146,9 +147,9 @@ func (db *DB) MakeRoom(budget time.Duration) bool {
 func (db *DB) evictUntil(policy *Eviction, end int64) bool {
 	tx := db.txs.Get().(*Tx)
 	defer db.txs.Put(tx)
-	// It skips a shard that a transaction holds. A script may hold it until it is killed,
-	// and the caller may be the event loop that has to read the SCRIPT KILL. Later writes
-	// make the room.
+	// The loop skips a shard that a transaction holds. A script may hold the shard until it is
+	// killed, and the caller may be the event loop that has to read the SCRIPT KILL. Later writes
+	// evict from that shard.
 	barren, held := uint64(0), uint64(0)
 	for db.OverLimit() {
 		sh := db.heaviest(barren | held)
@@ -201,8 +202,8 @@ func (sh *shard) evict(tx *Tx, policy *Eviction, n int) (evicted int) {
 	tx.dbi, tx.held = 0, 1<<sh.id
 	tx.now = max(sh.db.clock.Micros(), sh.last)
 	tx.ms = tx.now / 1000
-	// A shard with few keys evicts few before the next draw: it holds only its share of
-	// the best candidates.
+	// A shard with few keys evicts few of them before the next random choice of a shard, because it
+	// holds only its share of the best candidates.
 	n = min(n, 1+sh.keys()/evictPart)
 	e := &sh.evictor
 	if e.policy != *policy {
@@ -221,7 +222,7 @@ func (sh *shard) evict(tx *Tx, policy *Eviction, n int) (evicted int) {
 	return evicted
 }
 
-// evictable reports whether any key of the shard may go.
+// evictable reports whether the shard has a key that it may evict.
 func (sh *shard) evictable(keys EvictionKeys) bool {
 	for _, sp := range sh.spaces {
 		if sp != nil && (keys == EvictAll && sp.tab.Len() > 0 || sp.due != nil && sp.due.Len() > 0) {
@@ -231,8 +232,8 @@ func (sh *shard) evictable(keys EvictionKeys) bool {
 	return false
 }
 
-// evictOne looks at some keys, and removes the best candidate. The walk continues until
-// it finds one: some key of the shard may go.
+// evictOne looks at some keys, and removes the best candidate. The walk continues until it finds a
+// candidate; the caller knows that the shard has one.
 func (sh *shard) evictOne(tx *Tx) bool {
 	e := &sh.evictor
 	e.held = 0
@@ -241,7 +242,7 @@ func (sh *shard) evictOne(tx *Tx) bool {
 	}
 	for range maxLooks {
 		if e.held > 2*sh.keys() {
-			return false // the shard protects all keys that may go by the policy
+			return false // the shard protects all keys that the policy selects
 		}
 		sh.sample(tx)
 		for len(e.pool) > 0 {
@@ -255,11 +256,10 @@ func (sh *shard) evictOne(tx *Tx) bool {
 	return false
 }
 
-// protects has the group of Protected that a kind belongs to, if that follows from the
-// kind alone.
+// protects maps a kind to its group of Protected, if the group follows from the kind alone.
 var protects = [maxKinds]Protected{Lock: ProtectLocks, Semaphore: ProtectSemaphores, DelayQueue: ProtectQueues, Limiter: ProtectLimiters}
 
-// protected reports whether eviction leaves a record alone.
+// protected reports whether a record is protected from eviction.
 func (e *evictor) protected(sp *space, r *rec) bool {
 	k := r.Kind()
 	if k == Stream {
@@ -275,11 +275,10 @@ func (sp *space) ruleStream(r *rec) bool {
 	return b != nil && b.sets[sp.db] != nil && b.sets[sp.db].streams[string(sp.key(r))]
 }
 
-// ProtectedMemory is the bytes that a DB protects from eviction, and those of its
-// limiters.
+// ProtectedMemory holds the bytes that a DB protects from eviction, and the bytes of its limiters.
 type ProtectedMemory struct {
-	Protected int64 // of keys that eviction leaves alone, as SetEviction says
-	Limiters  int64 // of limiters, protected or not
+	Protected int64 // bytes of keys that SetEviction protects
+	Limiters  int64 // bytes of limiters, protected or not
 }
 
 func (p *ProtectedMemory) add(o ProtectedMemory) {
@@ -287,13 +286,14 @@ func (p *ProtectedMemory) add(o ProtectedMemory) {
 	p.Limiters += o.Limiters
 }
 
-// ProtectedMemory returns the protected bytes now. O(shards, databases and rules).
+// ProtectedMemory returns the bytes that are protected now. The transaction holds all shards, or
+// none. O(shards, databases and rules).
 func (tx *Tx) ProtectedMemory() (p ProtectedMemory) {
 	tx.eachShard(func(sh *shard) { p.add(sh.protected()) })
 	return p
 }
 
-// protected is the shard's part of ProtectedMemory.
+// protected returns the shard's part of ProtectedMemory.
 func (sh *shard) protected() (p ProtectedMemory) {
 	un := sh.db.eviction.Load().Unprotected
 	for _, sp := range sh.spaces {
@@ -320,7 +320,7 @@ func (sp *space) ruleStreams() (bytes int64) {
 		return 0
 	}
 	for name := range b.sets[sp.db].streams {
-		pos, ok := sp.tab.Find(sp.sh.db.hashOf(name), []byte(name)) // in another shard's table there is none
+		pos, ok := sp.tab.Find(sp.sh.db.hashOf(name), []byte(name)) // a rule's stream of another shard is not in this table
 		if !ok {
 			continue
 		}
@@ -336,7 +336,7 @@ func (sp *space) ruleStreams() (bytes int64) {
 	return bytes
 }
 
-// manyLimiters reports whether there are more bytes of limiters than are protected.
+// manyLimiters reports whether limiters take up more bytes than are protected.
 func (db *DB) manyLimiters(e *Eviction) bool {
 	return e.Limiters > 0 && e.Unprotected&ProtectLimiters == 0 && db.limiters.Load() > e.Limiters
 }
@@ -351,9 +351,9 @@ func (sh *shard) keys() (n int) {
 	return n
 }
 
-// maxLooks bounds the walk for one key: with lookBuckets each it passes 16 M buckets. If
-// the walk finds none of a shard's few keys with deadlines, the shard counts as one
-// without such keys, this time.
+// maxLooks bounds the walk for one key. With lookBuckets each, the walk passes 16 M buckets. If it
+// finds none of a shard's few keys with deadlines, this eviction treats the shard as one without
+// such keys.
 const maxLooks = 1 << 18
 
 // sample continues the walk through the shard's tables and notes candidates.
@@ -387,7 +387,7 @@ func (sh *shard) sample(tx *Tx) {
 	}
 }
 
-// note keeps a candidate if it is better than the worst of the pool.
+// note adds a candidate to the pool if its score is higher than the lowest one of the pool.
 func (e *evictor) note(c candidate) {
 	i := len(e.pool)
 	for i > 0 && e.pool[i-1].score > c.score {
@@ -398,7 +398,7 @@ func (e *evictor) note(c candidate) {
 		e.pool = append(e.pool, candidate{})
 		copy(e.pool[i+1:], e.pool[i:])
 		e.pool[i] = c
-	case i > 0: // the worst, the first, makes room
+	case i > 0: // replace the first candidate, which has the lowest score
 		copy(e.pool, e.pool[1:i])
 		e.pool[i-1] = c
 	}
@@ -407,7 +407,7 @@ func (e *evictor) note(c candidate) {
 // first is the lowest score of limiters, while there are too many of them.
 const first = 1 << 63
 
-// score returns the score of a key: keys with higher scores go sooner.
+// score returns the score of a key: the shard evicts higher scores first.
 func (e *evictor) score(tx *Tx, r *rec) uint64 {
 	if e.over && r.Kind() == Limiter {
 		return first | tx.fullness(r)
@@ -423,8 +423,8 @@ func (e *evictor) score(tx *Tx, r *rec) uint64 {
 	return rand.Uint64() &^ first
 }
 
-// fullness returns how little a limiter would lose with its state: the share of its
-// capacity that is left, and among equal ones how soon it is full. It is below 1<<63.
+// fullness is higher for a limiter whose state is worth less: it is the share of the capacity that
+// is left, and among equal shares how soon the limiter is full. It is below 1<<63.
 func (tx *Tx) fullness(r *rec) uint64 {
 	b := r.inlineValue()
 	if r.has(flagExt) {
@@ -441,7 +441,7 @@ func (tx *Tx) fullness(r *rec) uint64 {
 	return left<<47 | (1<<57-1-min(wait, 1<<57-1))>>10
 }
 
-// fullest is the share of a full limiter.
+// fullest is the share of capacity that a full limiter has left.
 const fullest = 1<<16 - 1
 
 // remove evicts a candidate, if it is still there and its score is not lower.
@@ -456,7 +456,7 @@ func (sh *shard) remove(tx *Tx, c candidate) bool {
 	}
 	h := hit{sh: sh, sp: sp, h: c.hash, pos: pos, r: sp.rec(c.ref)}
 	if tx.db.book.Load() != nil && (h.r.expired(tx.ms) || h.r.itemDue(tx.ms)) {
-		return false // the reclaimer removes it: it holds the streams of the rules
+		return false // leave it to the reclaimer, which holds the shards of the rules' streams
 	}
 	e := &sh.evictor
 	if e.protected(sp, h.r) || e.policy.Keys == EvictVolatile && !h.r.has(flagDeadline) {

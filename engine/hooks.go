@@ -1,11 +1,11 @@
 package engine
 
-// A transaction keeps two things for the Hooks: its caller, and the work that is left to
-// do before other transactions see its changes.
+// A transaction keeps two values for the Hooks: its caller, and the Ending to call before other
+// transactions see its changes.
 
-// The engine calls End once, at the end of a transaction: its work is done, and its
-// shards are still locked. End must not block. Of the transaction it may only call
-// Caller.
+// Ending is called back at the end of a transaction. The engine calls End once, after the
+// transaction's work, while its shards are still locked. End must not block. It may call no method
+// of the transaction but Caller.
 type Ending interface{ End(tx *Tx) }
 
 // SetCaller notes the client for which the transaction runs. The note stays until the
@@ -60,16 +60,16 @@ const (
 	EventAll = EventGeneric | EventString | EventList | EventSet | EventHash | EventZSet | EventExpired | EventEvicted | EventStream | EventModule
 )
 
-// The engine calls Hooks while the shards involved are locked, so that they pass events
-// on in the order in which they happened. Hooks must not block, and must not call the
-// transaction. Byte slices are valid only during the call.
+// Hooks receives the events of the engine. The engine calls it while the shards involved are
+// locked, so that Hooks can pass events on in the order in which they happened. The methods must
+// not block, and must not call the transaction. Byte slices are valid only during the call.
 type Hooks interface {
 	// Event reports a keyspace event of a class that SetEvents chose.
 	Event(tx *Tx, class uint32, event string, key []byte)
-	// Modified reports that a key's value changed, or that the key came or went.
+	// Modified reports that a key was created, changed or deleted.
 	Modified(tx *Tx, key []byte)
-	// Flushed reports that a database was emptied, or exchanged for another; -1 for all
-	// databases, or several.
+	// Flushed reports that a database was emptied, or swapped with another; db is -1 for several or
+	// all databases.
 	Flushed(tx *Tx, db int)
 }
 

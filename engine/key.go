@@ -19,8 +19,8 @@ func (tx *Tx) Del(key []byte) bool {
 	return true
 }
 
-// peek is find for commands that query a key, and not its value: it counts hits and
-// misses, but is no access.
+// peek is find for commands that query a key and not its value. It counts a hit or a miss, but does
+// not count as an access.
 func (tx *Tx) peek(key []byte) hit {
 	h := tx.find(key)
 	if h.r != nil {
@@ -34,7 +34,7 @@ func (tx *Tx) peek(key []byte) hit {
 	return h
 }
 
-// Exists reports whether a key exists. It is no access: it does not move a sliding
+// Exists reports whether a key exists. It does not count as an access: it does not extend a sliding
 // deadline.
 func (tx *Tx) Exists(key []byte) bool { return tx.peek(key).r != nil }
 
@@ -42,7 +42,8 @@ func (tx *Tx) Exists(key []byte) bool { return tx.peek(key).r != nil }
 // exists.
 func (tx *Tx) Touch(key []byte) bool { return tx.read(key).r != nil }
 
-// Type returns the kind of a key's value, None if there is no such key. It is no access.
+// Type returns the kind of a key's value, or None if there is no such key. It does not count as an
+// access.
 func (tx *Tx) Type(key []byte) Kind {
 	h := tx.peek(key)
 	if h.r == nil {
@@ -137,8 +138,8 @@ func (tx *Tx) findWhole(key []byte) hit {
 	return h
 }
 
-// reap removes the dead items of a container that a lookup has found and that has living
-// items: so that no copy has them, and each counts once.
+// reap removes the dead items of a container that has living items too. The caller looked the
+// container up. After that, no copy contains dead items, and each dead item is counted once.
 func (tx *Tx) reap(h *hit, key []byte) {
 	switch h.r.Kind() {
 	case Hash, Set, ZSet, List:
@@ -161,10 +162,10 @@ func (tx *Tx) changedIn(dbi int, key []byte, event string) {
 	tx.changed(key, EventGeneric, event)
 }
 
-// transfer builds the record of from again as key in database to, in place of what is
-// there, and removes the old one unless keep is set. It does not copy the parts of a
-// value outside its record: they change their owner. The caller has looked up both keys
-// at this instant, so that neither lookup removes anything here.
+// transfer builds the record of from again as key in database to, and replaces the value that is
+// there. It removes the old record unless keep is set. It does not copy the parts of a value
+// outside its record; the new record takes them over. The caller has looked up both keys at this
+// instant, so the lookups here remove nothing.
 func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 	src := tx.find(from)
 	dst := tx.findIn(to, key)
@@ -205,7 +206,7 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 		}
 		return ErrFull
 	}
-	if handle != 0 && !keep { // what lies outside has a new owner
+	if handle != 0 && !keep { // the new record owns the external value
 		src.sp.yield(handleOf(r.inlineValue()))
 		r.kind &^= flagExt
 	}
@@ -222,9 +223,9 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 	}
 	if dst.r == nil {
 		tx.makeWay(dst.sp, dst.h, key)
-		dst.sp.tab.Insert(dst.h, ref) // not before: src's position would be void
+		dst.sp.tab.Insert(dst.h, ref) // insert only now: an earlier Insert would make src's position invalid
 	}
-	tx.created(dst.sp, n) // also in place of another: Redis deletes that one and adds one
+	tx.created(dst.sp, n) // also when it replaces a key: Redis deletes the old one and adds one
 	if s.span != 0 {
 		*n.slide() = slide{s.span, logged}
 	}
@@ -301,8 +302,8 @@ func (tx *Tx) Size() int {
 	return n
 }
 
-// dead reports whether a key's deadline has passed, or the deadlines of all its items:
-// reads hide such a key, and find would remove it.
+// dead reports whether a key's deadline has passed, or the deadlines of all its items. Reads hide
+// such a key, and find removes it.
 func (tx *Tx) dead(sp *space, r *rec) bool {
 	return !tx.replay && (r.expired(tx.ms) || r.itemDue(tx.ms) && tx.hollow(&hit{sh: sp.sh, sp: sp, r: r}))
 }
@@ -343,14 +344,14 @@ func (tx *Tx) hollows(sp *space) (n int) {
 // shardBits is the number of bits of a cursor that hold a shard's number.
 const shardBits = 6
 
-// maxCursor is beyond all cursors: a table's cursors stay below 2^32.
+// maxCursor is greater than all cursors, because a table's cursors are below 2^32.
 const maxCursor = 1 << (32 + shardBits)
 
-// Scan visits living keys, about count of them, and returns the cursor for the next call;
-// a walk begins with 0 and ends when Scan returns 0. It visits a key that exists from the
-// first call to the last at least once. It locks one shard at a time, by itself, and
-// calls visit under the lock; visit must not write. Cursors stay below 2^38; with a
-// cursor that no call has returned, Scan visits some keys or none.
+// Scan visits living keys, about count of them, and returns the cursor for the next call; a walk
+// begins with 0 and ends when Scan returns 0. It visits a key that exists from the first call to
+// the last at least once. Scan locks one shard at a time and calls visit under the lock; visit must
+// not write. Cursors stay below 2^38; with a cursor that no call has returned, Scan visits some
+// keys or none.
 func (db *DB) Scan(dbi int, cursor uint64, count int, visit func(Key)) uint64 {
 	tx := db.txs.Get().(*Tx)
 	defer db.txs.Put(tx)
@@ -409,7 +410,7 @@ func (tx *Tx) scanShard(s int, cursor uint64, count *int, visit func(Key)) (next
 				break
 			}
 			if *count == before {
-				*count-- // empty buckets cost too
+				*count-- // empty buckets count too, because they cost time
 			}
 		}
 	}
@@ -429,10 +430,10 @@ type Key struct {
 // Name returns the key, in the engine's memory.
 func (k Key) Name() []byte { return k.sp.key(k.r) }
 
-// Kind returns the kind of its value.
+// Kind returns the kind of the key's value.
 func (k Key) Kind() Kind { return k.r.Kind() }
 
-// Deadline returns its deadline in ms, 0 for none.
+// Deadline returns the key's deadline in ms since 1970, 0 for none.
 func (k Key) Deadline() int64 { return k.r.deadline() }
 
 // Span returns the span, in ms, by which a read extends the deadline; 0: reads do not
@@ -461,10 +462,9 @@ func (tx *Tx) Each(visit func(Key)) {
 	}
 }
 
-// Flush empties a database, or all of them if dbi is -1, and returns how many keys they
-// held. The transaction holds all shards. Flush frees the memory in whole slabs:
-// O(slabs). Rules on expiry stay; they do not record what had expired and was not removed
-// yet.
+// Flush empties a database, or all of them if dbi is -1, and returns how many keys they held. The
+// transaction holds all shards. Flush frees the memory in whole slabs: O(slabs). It keeps the
+// expiry rules. They do not record keys and items that had expired and were not removed yet.
 func (tx *Tx) Flush(dbi int) int {
 	tx.Tell()
 	tx.release()
@@ -541,7 +541,7 @@ func (tx *Tx) Swap(a, b int) {
 	tx.dirty++
 	tx.signalAll(a)
 	tx.signalAll(b)
-	tx.db.hooks.Flushed(tx, -1) // once: a client that caches keys of either database must read them again
+	tx.db.hooks.Flushed(tx, -1) // one call for both: clients that cache keys of either database must read them again
 }
 
 // holds reports whether the space has a key, living or not; a nil space has none.

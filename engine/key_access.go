@@ -7,12 +7,11 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// The access clock of a record is 24 bits: seconds since 1970 of the last
-// access (LRU), or 16 bits of minutes and 8 bits of a logarithmic counter
-// (LFU), as Redis keeps them.
+// The access clock of a record has 24 bits, as in Redis: the seconds since 1970 of the last access
+// (LRU), or 16 bits of minutes and 8 bits of a logarithmic counter (LFU).
 const (
 	lruMask  = 1<<24 - 1
-	lfuInit  = 5  // a new key's counter, so that it is not evicted at once
+	lfuInit  = 5  // a new key's counter; it is above 0, so that the key is not evicted at once
 	lfuLog   = 10 // the growth factor unless SetLFU says otherwise
 	lfuDecay = 1  // and the minutes after which a counter falls by one
 )
@@ -52,13 +51,13 @@ func (tx *Tx) touch(h *hit) {
 		h.r.setAccess(uint32(tx.ms/60000)&0xffff<<8 | n)
 		return
 	}
-	// The clock ticks in seconds: most reads find it right and write nothing.
+	// The clock has a resolution of a second, so most reads find it up to date and write nothing.
 	if c := uint32(tx.ms/1000) & lruMask; c != h.r.access() {
 		h.r.setAccess(c)
 	}
 }
 
-// lfuCount returns a clock's counter, less what it has lost since the last access.
+// lfuCount returns a clock's counter, reduced by its decay since the last access.
 func (tx *Tx) lfuCount(clock uint32) uint32 {
 	minutes := (uint32(tx.ms/60000) - clock>>8) & 0xffff
 	n := clock & 0xff
@@ -84,8 +83,8 @@ func (db *DB) UseLFU(on bool) { db.lfu.Store(on) }
 // LFU reports whether access clocks count frequency.
 func (db *DB) LFU() bool { return db.lfu.Load() }
 
-// IdleTime returns the seconds since a key was last accessed; ok is false if
-// there is no such key. It is no access.
+// IdleTime returns the seconds since a key was last accessed; ok is false if there is no such key.
+// It does not count as an access.
 func (tx *Tx) IdleTime(key []byte) (seconds int64, ok bool) {
 	h := tx.find(key)
 	if h.r == nil {
@@ -106,7 +105,7 @@ func (tx *Tx) Frequency(key []byte) (n int64, ok bool) {
 // embeddedMax is the longest string that Redis stores together with its object.
 const embeddedMax = 44
 
-// largeForms are the names of the layouts that Redis uses for large containers.
+// largeForms has the names of the layouts that Redis uses for large containers.
 var largeForms = [...]string{List: "quicklist", Set: "hashtable", ZSet: "skiplist", Hash: "hashtable", Stream: "stream",
 	DelayQueue: "dict", Bloom: "blocks"}
 
@@ -143,16 +142,15 @@ func (h *hit) stringForm() string {
 	return "raw"
 }
 
-// Redis keeps one object of each integer below sharedInts, and says that it has
-// sharedRefs references.
+// Redis keeps one object for each integer below sharedInts, and reports sharedRefs references to
+// it.
 const (
 	sharedInts = 10000
 	sharedRefs = 1<<31 - 1
 )
 
-// RefCount returns the number of references that Redis would report: 1, or
-// 2^31 - 1 for the small integers, of which it has one object each. ok is false
-// if there is no such key.
+// RefCount returns the number of references that Redis would report: 1, or 2^31 - 1 for a small
+// integer, whose object Redis shares. ok is false if there is no such key.
 func (tx *Tx) RefCount(key []byte) (n int64, ok bool) {
 	h := tx.find(key)
 	if h.r == nil {
@@ -166,7 +164,7 @@ func (tx *Tx) RefCount(key []byte) (n int64, ok bool) {
 	return 1, true
 }
 
-// recordOverhead is what a key costs beside its record: its share of a bucket.
+// recordOverhead is the memory of a key beside its record, in bytes: its share of a bucket.
 const recordOverhead = 64 / 6.5
 
 // MemoryUsage returns the bytes that a key and its value take up, their share

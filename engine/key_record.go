@@ -12,7 +12,7 @@ import (
 // Kind is a key's data type. The zero Kind is none.
 type Kind uint8
 
-// The kinds, in no particular order; they are not stored anywhere.
+// The kinds. Their numbers have no meaning, and no file contains them.
 const (
 	None Kind = iota
 	String
@@ -28,13 +28,13 @@ const (
 	Bloom
 )
 
-// String returns the name that TYPE answers; Bloom's is that of Redis's module.
+// String returns the name that TYPE replies. For Bloom it is the name of Redis's module.
 func (k Kind) String() string {
 	return [...]string{"none", "string", "list", "set", "zset", "hash", "stream",
 		"limiter", "lock", "semaphore", "delayqueue", "MBbloom--"}[k]
 }
 
-// Kinds lists every kind but None.
+// AllKinds returns every kind but None.
 func AllKinds() []Kind {
 	return []Kind{String, List, Set, ZSet, Hash, Stream, Limiter, Lock, Semaphore, DelayQueue, Bloom}
 }
@@ -48,12 +48,11 @@ func (k Kind) plain() bool { return k == String || k == Limiter || k == Lock || 
 //	kind and flags 1 │ access clock 3 │ key length 2 │ value length 2
 //	[deadline and wheel links 16] [slide 16] [next item 16] key, value
 //
-// The next item's entry says when something in a container falls due; see
-// due.go.
+// The next item's entry says when something in a container falls due; see due.go.
 //
-// A value too long for a slab, and a key likewise, is a 4-byte handle of an
-// external value (flagExt, bigKey), and large containers always are. Only a
-// bucket and the wheel refer to a record, so it can be moved.
+// The record holds a 4-byte handle in place of a value or a key that is too long for a slab, and of
+// every large container (flagExt, bigKey). Only a bucket and the wheels refer to a record, so
+// compaction can move it.
 type rec struct {
 	kind  uint8 // Kind in the low 4 bits, and flags
 	clock [3]uint8
@@ -65,8 +64,8 @@ const (
 	flagDeadline = 0x10
 	flagSlide    = 0x20 // only together with flagDeadline
 	flagExt      = 0x40 // the value is a handle
-	flagRaw      = 0x80 // strings: OBJECT ENCODING raw, whatever the value is
-	flagItems    = 0x80 // all others: the record has an entry for its next item
+	flagRaw      = 0x80 // strings only: OBJECT ENCODING replies raw, whatever the value is
+	flagItems    = 0x80 // all other kinds: the record has an entry for its next item
 
 	bigKey = 0x8000 // in klen: the key is a handle
 
@@ -77,13 +76,13 @@ const (
 	maxKey    = arena.MaxRecord / 2
 )
 
-// slide is what a record holds that extends its own deadline when it is read.
+// slide is the part of a record with a sliding deadline, which a read extends.
 type slide struct {
 	span   int64 // ms from a read to the new deadline
 	logged int64 // the deadline that the log knows
 }
 
-// kindMask is the part of a header's first byte that says what the key holds.
+// kindMask selects the kind in a header's first byte.
 const kindMask = 0x0f
 
 func (r *rec) Kind() Kind          { return Kind(r.kind & kindMask) }
@@ -107,8 +106,8 @@ func (r *rec) next() *wheel.Entry {
 	return (*wheel.Entry)(unsafe.Add(unsafe.Pointer(r), keyOffset(r.kind)-entrySize))
 }
 
-// itemDue reports whether something in the container has fallen due, or had when
-// the entry was last set.
+// itemDue reports whether the container's entry is due. The entry may be early: it is then due, and
+// no item is.
 func (r *rec) itemDue(now int64) bool {
 	if !r.timed() {
 		return false
@@ -128,7 +127,7 @@ func (r *rec) deadline() int64 {
 	return r.entry().Deadline()
 }
 
-// expired reports whether the deadline has passed: now is later than it.
+// expired reports whether the deadline has passed: now > deadline.
 func (r *rec) expired(now int64) bool {
 	return r.kind&flagDeadline != 0 && now > r.entry().Deadline() && !(r.late() && now <= r.lateDeadline())
 }
@@ -147,7 +146,7 @@ func keyOffset(flags uint8) int {
 	return off
 }
 
-// shape is those of a record's flags that say where its key begins.
+// shape returns the flags of a record that decide where its key begins.
 func shape(flags uint8) uint8 {
 	s := flags & (flagDeadline | flagSlide)
 	if timed(flags) {
@@ -156,7 +155,8 @@ func shape(flags uint8) uint8 {
 	return s
 }
 
-// inline returns the key's bytes as they stand in the record.
+// inlineKey returns the bytes that the record holds as its key: the key, or the handle of a long
+// one.
 func (r *rec) inlineKey() []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(r), keyOffset(r.kind))), int(r.klen&^bigKey))
 }
@@ -186,11 +186,11 @@ func putHandle(b []byte, h uint32) { binary.LittleEndian.PutUint32(b, h) }
 // ext is a value or a key that lives outside the slabs.
 type ext struct {
 	bytes  []byte
-	box    box           // a large container
-	size   int           // bytes counted for it
-	kind   Kind          // of the record that it belongs to, if that is in space.kept
-	next   uint32        // of a free handle: the next one
-	queued bool          // the box is among those to compact
-	pin    *pinned       // a snapshot's interest in bytes; may be nil
-	lent   *atomic.Int32 // how many read bytes without the shard's lock; nil: none did
+	box    box           // a large container; nil: none
+	size   int           // the bytes that are counted for it
+	kind   Kind          // the kind of its record, if space.kept counts this kind
+	next   uint32        // in a free handle: the next free one
+	queued bool          // the box is in space.wasteful
+	pin    *pinned       // a snapshot's reference to bytes; may be nil
+	lent   *atomic.Int32 // the number of readers of bytes without the shard's lock; nil: there was none
 }

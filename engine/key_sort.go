@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// ErrNotSortable: an element, or the value that a pattern has found for it, is not a
-// number.
+// ErrNotSortable: an element, or the value that a pattern finds for it, is not a number.
 var ErrNotSortable = errors.New("one or more scores can't be converted into double")
 
 // SortOptions are the options of Sort. The zero value sorts by number, ascending.
@@ -21,39 +20,39 @@ type SortOptions struct {
 	Desc   bool
 	Alpha  bool  // by bytes, not by number
 	Offset int64 // the number of elements to skip
-	Count  int64 // the number of elements to return at most; below 0: all
-	Store  bool  // the caller stores the result: it must have an order
-	// Settled sorts the elements of a set, whose order By would keep, by their bytes, as
-	// in a script, where equal data gives equal results.
+	Count  int64 // the greatest number of elements to return; below 0: all
+	Store  bool  // the caller stores the result, so it must have an order
+	// Settled sorts the elements of a set by their bytes where By would keep their order. Scripts
+	// set it, so that equal data gives equal results.
 	Settled bool
 }
 
-// Patterned reports whether a pattern of SORT leads to other keys.
+// Patterned reports whether a pattern of SORT refers to other keys.
 func Patterned(pattern []byte) bool { return bytes.IndexByte(pattern, '*') >= 0 }
 
-// Sorted is the result of a Sort: some of the elements, in their order. It is
-// valid until the transaction's next Sort.
+// Sorted is the result of a Sort: the wanted elements, in order. It is valid until the
+// transaction's next Sort.
 type Sorted struct {
 	tx    *Tx
 	get   [][]byte
 	elems texts
 	by    texts // the bytes of other keys, if the elements are sorted by them
 	order []sortPlace
-	key   []byte // scratch
+	key   []byte // scratch memory for the keys of patterns
 }
 
-// keepSorted is the number of elements, and of their bytes, that a transaction keeps room
-// for.
+// keepSorted is the largest buffer that a transaction keeps for its next Sort, in elements and in
+// bytes.
 const keepSorted = 16 << 10
 
 // sortPlace is an element's place in the result. It has no pointers, so that moving it,
 // and keeping it from one Sort to the next, costs little.
 type sortPlace struct {
-	score float64 // by bytes: 0, and -1 where there is no key
+	score float64 // when sorting by bytes: 0, or -1 if the element has no key
 	elem  int
 }
 
-// texts is a row of strings in one buffer.
+// texts is a list of strings in one buffer.
 type texts struct {
 	bytes []byte
 	ends  []int
@@ -72,7 +71,7 @@ func (t *texts) at(i int) []byte {
 	return t.bytes[start:t.ends[i]:t.ends[i]]
 }
 
-// reset empties the row, and keeps its buffers unless they are large.
+// reset empties the list, and keeps its buffers unless they are large.
 func (t *texts) reset() {
 	if cap(t.bytes) > keepSorted || cap(t.ends) > keepSorted {
 		*t = texts{}
@@ -96,10 +95,9 @@ func (tx *Tx) newSorted(get [][]byte) *Sorted {
 	return s
 }
 
-// Sort returns elements of a list, set or sorted set in an order, and none if there is no
-// such key. Patterns may lead to any key: the transaction holds all shards if one of them
-// is Patterned. Sort copies the elements: O(n log n). Errors: ErrWrongType,
-// ErrNotSortable.
+// Sort returns elements of a list, set or sorted set in the requested order, and none if there is
+// no such key. Patterns may refer to any key, so the transaction holds all shards if one of them is
+// Patterned. Sort copies the elements: O(n log n). Errors: ErrWrongType, ErrNotSortable.
 func (tx *Tx) Sort(key []byte, o SortOptions) (*Sorted, error) {
 	h := tx.read(key)
 	s := tx.newSorted(o.Get)
@@ -130,8 +128,7 @@ func (tx *Tx) Sort(key []byte, o SortOptions) (*Sorted, error) {
 	return s, nil
 }
 
-// part returns the range of n elements that the caller wants: from the first to before
-// the second.
+// part returns the range [from, to) of n elements that the caller wants.
 func (o *SortOptions) part(n int) (from, to int) {
 	offset := min(max(o.Offset, 0), int64(n))
 	count := o.Count
@@ -181,7 +178,7 @@ func (s *Sorted) keepOrder() {
 	}
 }
 
-// sort sorts the elements by their own value or by that of other keys. It orders equal
+// sort sorts the elements by their own values or by the values of other keys. It orders equal
 // numbers by the elements' bytes.
 func (s *Sorted) sort(o *SortOptions) error {
 	var p pattern
@@ -195,7 +192,7 @@ func (s *Sorted) sort(o *SortOptions) error {
 		}
 		switch {
 		case o.Alpha && o.By != nil:
-			s.by.add(by) // the next lookup may move it
+			s.by.add(by) // copy: the next lookup may move the value
 			if !ok {
 				s.order[i].score = -1
 			}
@@ -236,8 +233,7 @@ func (s *Sorted) compareKeys(a, b sortPlace) int {
 }
 
 // sortNumber parses a number as SORT does, with C's strtod: it allows leading spaces and
-// hexadecimal digits, and nothing at all is 0. A number that overflows or underflows is
-// invalid.
+// hexadecimal digits, and an empty string is 0. A number that overflows or underflows is invalid.
 func sortNumber(b []byte) (float64, bool) {
 	if n, err := parseInt(b); err == nil {
 		return float64(n), true
@@ -250,7 +246,7 @@ func sortNumber(b []byte) (float64, bool) {
 	if hex := strings.TrimLeft(s, "+-"); strings.HasPrefix(hex, "0x") {
 		var exponent bool
 		if digits, _, exponent = strings.Cut(hex[2:], "p"); !exponent {
-			s += "p0" // Go wants an exponent, C does not
+			s += "p0" // Go requires an exponent after hexadecimal digits, C does not
 		}
 	}
 	f, err := strconv.ParseFloat(s, 64)
@@ -284,7 +280,7 @@ func (s *Sorted) Each(visit func(val []byte, ok bool)) {
 // It returns the length. Errors: ErrFull.
 func (s *Sorted) Store(dst []byte) (n int, err error) {
 	tx := s.tx
-	vals := &s.by // the order is made, and its keys are free
+	vals := &s.by // the order is final, so the buffer of the sort keys is free
 	vals.reset()
 	s.Each(func(val []byte, _ bool) { vals.add(val) })
 	if n = len(vals.ends); n == 0 {
@@ -328,7 +324,7 @@ type pattern struct {
 	self           bool
 	prefix, suffix []byte
 	field          []byte // nil: the key is a string
-	keys           bool   // there is a '*'
+	keys           bool   // the pattern contains a '*'
 }
 
 func parsePattern(b []byte) pattern {

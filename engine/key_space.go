@@ -9,33 +9,33 @@ import (
 	"github.com/ebbdb/ebb/internal/wheel"
 )
 
-// space is one database's part of one shard: the keys, where they are stored,
-// and when they expire. It owns its memory, so that FLUSHDB and SWAPDB hand it
-// over as a whole. The shard's lock guards it.
+// space is one database's part of one shard: the keys, where they are stored, and when they expire.
+// It owns its memory, so that FLUSHDB frees it and SWAPDB moves it as a whole. The shard's lock
+// guards it.
 type space struct {
 	sh   *shard
 	db   int
 	tab  *table.Table
 	mem  *arena.Arena
 	due  *wheel.Wheel // deadlines of keys; nil before the first
-	next *wheel.Wheel // what falls due next in each container; nil before the first
-	ttls int64        // sum of all deadlines as the wheel has them, ms: for avg_ttl
+	next *wheel.Wheel // deadlines of the next item of each container; nil before the first
+	ttls int64        // sum of all deadlines in the wheel, ms; for avg_ttl
 
-	lates bool // some limiter's deadline may be later than the wheel has it
+	lates bool // a limiter's deadline may be later than its entry in the wheel
 
 	exts     []ext // exts[0] is not used
 	freeExt  uint32
 	extBytes int
-	kept     [maxKinds]int // bytes of records and handles, of the kinds that keeps has
-	wasteful []uint32      // handles of boxes that want compaction
+	kept     [maxKinds]int // bytes of records and handles, for the kinds that keeps selects
+	wasteful []uint32      // handles of boxes to compact
 
 	queues map[uint32]struct{} // handles of delay queues
 
 	timedFields bool // hash fields have, or had, deadlines
 
-	// For the snapshot that is under way: the database that the space was at the
-	// cut, whether there may be something to save, and whether a flush has left
-	// the space to it since.
+	// These fields belong to the current snapshot: the database that the space was at the cut,
+	// whether the space may have unsaved keys, and whether a flush has handed the space over to the
+	// snapshot.
 	cut             int
 	unsaved, orphan bool
 }
@@ -104,7 +104,7 @@ func (sp *space) value(r *rec) []byte {
 
 func (sp *space) addExt(b []byte) uint32 { return sp.addBox(b, nil) }
 
-// addBox keeps bytes or a box and returns its handle.
+// addBox stores bytes or a box and returns the handle.
 func (sp *space) addBox(bytes []byte, b box) uint32 {
 	h := sp.freeExt
 	if h != 0 {
@@ -118,7 +118,7 @@ func (sp *space) addBox(bytes []byte, b box) uint32 {
 	return h
 }
 
-// fill makes an empty handle hold bytes or a box.
+// fill stores bytes or a box in an empty handle.
 func (sp *space) fill(h uint32, bytes []byte, b box) {
 	x := &sp.exts[h]
 	x.bytes, x.box, x.size = bytes, b, cap(bytes)
@@ -130,15 +130,15 @@ func (sp *space) fill(h uint32, bytes []byte, b box) {
 	sp.kept[x.kind] += x.size
 }
 
-// grow counts n bytes for a handle from now on.
+// grow sets the bytes that are counted for a handle to n.
 func (sp *space) grow(x *ext, n int) {
 	sp.extBytes += n - x.size
 	sp.kept[x.kind] += n - x.size
 	x.size = n
 }
 
-// keeps reports whether the bytes of a kind are counted apart from others: what
-// eviction leaves alone. Handles of other kinds are counted under None.
+// keeps reports whether the bytes of a kind are counted separately, because eviction protects the
+// kind. The handles of other kinds are counted under None.
 func keeps(k Kind) bool { return k >= Limiter && k <= DelayQueue }
 
 // charge counts a new record under its kind, with the handles that it has.
@@ -167,7 +167,7 @@ func (sp *space) claim(r *rec, k Kind) {
 	}
 }
 
-// recast counts a record, which has no handles, under another kind than before.
+// recast moves the count of a record without handles from one kind to another.
 func (sp *space) recast(ref arena.Ref, from, to Kind) {
 	n := sp.mem.SlotOf(ref)
 	if keeps(from) {
@@ -188,13 +188,13 @@ func (sp *space) enrol(h uint32, b box) {
 	}
 }
 
-// setExt changes what a handle holds. What it held is freed.
+// setExt frees the value of a handle and stores another one.
 func (sp *space) setExt(h uint32, bytes []byte, b box) {
 	sp.empty(h)
 	sp.fill(h, bytes, b)
 }
 
-// empty lets go of what a handle holds. A box is freed by the reclaimer.
+// empty frees the value of a handle. The reclaimer frees a box later, in slices.
 func (sp *space) empty(h uint32) {
 	x := &sp.exts[h]
 	sp.extBytes -= x.size
@@ -212,7 +212,7 @@ func (sp *space) dropExt(h uint32) {
 	sp.freeExt = h
 }
 
-// yield lets go of a handle whose box has another owner.
+// yield frees a handle whose box has another owner, and keeps the box.
 func (sp *space) yield(h uint32) {
 	sp.extBytes -= sp.exts[h].size
 	sp.kept[sp.exts[h].kind] -= sp.exts[h].size
@@ -221,8 +221,8 @@ func (sp *space) yield(h uint32) {
 	sp.freeExt = h
 }
 
-// reserve allocates a record for a value of n bytes, which the caller fills in.
-// It fits a slab.
+// reserve allocates a record for a value of n bytes, which the caller fills in. The value fits a
+// slab.
 func (sp *space) reserve(flags uint8, key []byte, n int) (arena.Ref, *rec) {
 	if len(key) > maxKey {
 		ref, r := sp.build(flags, key, make([]byte, n), 0)
@@ -239,8 +239,8 @@ func (sp *space) reserve(flags uint8, key []byte, n int) (arena.Ref, *rec) {
 	return ref, r
 }
 
-// build allocates a record and fills in all but the wheel's links. An external
-// value is taken over if val is nil: handle then names it.
+// build allocates a record and fills in all but the wheel's links. If val is nil, the record takes
+// over the external value of handle.
 func (sp *space) build(flags uint8, key, val []byte, handle uint32) (arena.Ref, *rec) {
 	klen, vlen := len(key), len(val)
 	kl := uint16(0)
@@ -317,8 +317,7 @@ func (sp *space) detach(ref arena.Ref, r *rec) {
 	sp.unscheduleNext(ref, r)
 }
 
-// relinked mends the wheels after a record's bytes have been copied to another
-// place.
+// relinked updates the links of the wheels after a record's bytes were copied to another place.
 func (sp *space) relinked(old, new arena.Ref, r *rec) {
 	if r.has(flagDeadline) {
 		sp.due.Move(uint32(old), uint32(new))
@@ -338,7 +337,7 @@ func (sp *space) living(now int64) int {
 	return n
 }
 
-// moved mends what refers to a record that compaction has moved.
+// moved updates the references to a record that compaction has moved.
 func (sp *space) moved(old, new arena.Ref) {
 	r := sp.rec(new)
 	if pos, ok := sp.tab.FindRef(maphash.Bytes(sp.sh.db.seed, sp.key(r)), old); ok {

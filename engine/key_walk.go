@@ -9,8 +9,8 @@ import (
 	"github.com/ebbdb/ebb/internal/stream"
 )
 
-// What a walk over the keyspace, or a look at one key, sees of containers: the
-// living items with their deadlines, whatever the layout.
+// This file shows the living items of containers and their deadlines, whatever the layout, to a
+// walk over the keyspace and to a lookup of one key.
 
 // Item is an item of a container during a walk: a hash's field and value, a
 // list's element, a set's member, a sorted set's member and score.
@@ -21,21 +21,20 @@ type Item struct {
 	Deadline int64 // ms since 1970; 0: none
 }
 
-// walker is a box that shows its living items: a list's and a sorted set's in
-// their order.
+// walker is a box that visits its living items. Lists and sorted sets visit them in order.
 type walker interface {
 	walk(now int64, visit func(Item))
 }
 
-// Lookup returns a key for a walk over its value; ok is false if there is none.
-// It is no access. The result is valid until the next write.
+// Lookup returns a key for a walk over its value; ok is false if there is no such key. It does not
+// count as an access. The result is valid until the next write.
 func (tx *Tx) Lookup(key []byte) (k Key, ok bool) {
 	h := tx.find(key)
 	return Key{tx, h.sp, h.r}, h.r != nil
 }
 
-// Items visits the living items of a hash, list, set or sorted set; what visit
-// gets is valid during the call. O(items). A stream's entries are not items.
+// Items visits the living items of a hash, list, set or sorted set; the item is valid during the
+// call. O(items). A stream's entries are not items.
 func (k Key) Items(visit func(Item)) {
 	now := k.tx.itemTime()
 	h := hit{sp: k.sp, r: k.r}
@@ -104,8 +103,8 @@ func (t zsetTree) walk(now int64, visit func(Item)) {
 	}
 }
 
-// Stream returns a stream's value, for a look at its entries and groups; nil if
-// the key holds something else. It must not be changed.
+// Stream returns a stream's value, for reading its entries and groups; nil if the key holds another
+// kind. The caller must not change it.
 func (k Key) Stream() *stream.Stream {
 	h := hit{sp: k.sp, r: k.r}
 	if k.Kind() != Stream {
@@ -114,12 +113,11 @@ func (k Key) Stream() *stream.Stream {
 	return h.box().(streamBox).Stream
 }
 
-// sealSize is what a DUMP payload has beside the value: its type, the version
-// and the checksum.
+// sealSize is the size in bytes of the type, the version and the checksum of a DUMP payload.
 const sealSize = 11
 
-// SerializedSize returns how many bytes a value takes up in a snapshot; ok is
-// false if there is no such key. It is no access. O(value).
+// SerializedSize returns how many bytes a value takes up in a snapshot; ok is false if there is no
+// such key. It does not count as an access. O(value).
 func (tx *Tx) SerializedSize(key []byte) (n int, ok bool) {
 	h := tx.find(key)
 	if h.r == nil {
@@ -128,9 +126,8 @@ func (tx *Tx) SerializedSize(key []byte) (n int, ok bool) {
 	return len(tx.dump(nil, &h)) - sealSize, true
 }
 
-// ValueSize returns about how many bytes a key's value takes up, 0 if there is
-// no such key: what a walk over all of it will go through. It is no access.
-// O(1).
+// ValueSize estimates the bytes of a key's value, and so the cost of a walk over all of it; 0 if
+// there is no such key. It does not count as an access. O(1).
 func (tx *Tx) ValueSize(key []byte) int {
 	h := tx.find(key)
 	switch {

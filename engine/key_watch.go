@@ -2,15 +2,14 @@ package engine
 
 import "sync/atomic"
 
-// Watched keys.
+// This file implements watched keys.
 //
 //	shard ── watched ── (db, key) ─▶ watchList: mark ─▶ mark ─▶ mark     any order
 //	                                              │        │
 //	                                            Watch    Watch ─▶ marks in other lists
 //
-// A change of a key breaks the watches in its list, with its shard locked. To enter a
-// list and to leave it costs O(1), whatever else is watched; the shard's lock guards
-// its lists.
+// A change of a key breaks the watches in its list, with its shard locked. A watch enters and
+// leaves a list in O(1), whatever else is watched. The shard's lock guards its lists.
 
 // watchKey names a watched key.
 type watchKey struct {
@@ -18,7 +17,7 @@ type watchKey struct {
 	key string
 }
 
-// watchList is who watches a key.
+// watchList is the list of the watches of a key.
 type watchList struct {
 	sh    *shard
 	key   watchKey
@@ -32,27 +31,28 @@ type mark struct {
 	prev, next *mark
 }
 
-// markBytes is about what a watched key takes up beside its name: the mark, the list
-// and its place in the shard's table, the watch's own two notes.
+// markBytes estimates the bytes that a watched key takes up beside its name: the mark, the list and
+// its place in the shard's table, and the watch's two references to the mark.
 const markBytes = 240
 
 func (m *mark) bytes() int64 { return markBytes + int64(len(m.l.key.key)) }
 
-// Watch is a client's set of watched keys. It is used by one goroutine, but
-// for Broken, which is safe for all. What it takes up counts as used memory.
+// Watch is a client's set of watched keys. One goroutine uses a Watch, except for Broken, which is
+// safe for concurrent use. The memory of a Watch counts as used memory.
 type Watch struct {
 	db    *DB
 	marks []*mark
-	// known are the lists of marks, once there are more than fewMarks.
+	// known is the set of the lists that the watch is in, once there are more than fewMarks.
 	known map[*watchList]struct{}
-	// mortal are the keys that may go without a change: they were there, with a
-	// deadline or items that may have one. Others only get one by a change.
+	// mortal has the marks of keys that may expire without a change: keys that existed and had a
+	// deadline, or items that may have one. Another key only gets a deadline by a change.
 	mortal []*mark
 	bytes  int64
 	fail   atomic.Bool // a watched key changed
 }
 
-// fewMarks is how many marks are looked through for a key that is watched twice.
+// fewMarks is the number of marks up to which Add compares each of them to find a key that is
+// watched twice.
 const fewMarks = 8
 
 // NewWatch returns an empty set.
@@ -83,7 +83,7 @@ func (w *Watch) Add(tx *Tx, key []byte) {
 	w.db.watches.Add(1)
 }
 
-// has reports whether the watch is in a list.
+// has reports whether the watch already has a mark in list l.
 func (w *Watch) has(l *watchList) bool {
 	if len(w.marks) <= fewMarks {
 		for _, m := range w.marks {
@@ -109,7 +109,7 @@ func (tx *Tx) WatchedKeys() (n int) {
 	return n
 }
 
-// makeWatchList returns the list of a key of the locked shard.
+// makeWatchList returns the list of a key, and creates it if there is none. The shard is locked.
 func (sh *shard) makeWatchList(db int, key []byte) *watchList {
 	if l := sh.watched[watchKey{db, string(key)}]; l != nil {
 		return l
@@ -134,7 +134,7 @@ func (w *Watch) Keys() [][]byte {
 // Len returns how many keys are watched.
 func (w *Watch) Len() int { return len(w.marks) }
 
-// Bytes returns about what the set takes up.
+// Bytes returns about how many bytes the set takes up.
 func (w *Watch) Bytes() int64 { return w.bytes }
 
 // Broken reports whether a watched key has changed, or has expired, since it
@@ -155,11 +155,11 @@ func (w *Watch) Broken(tx *Tx) bool {
 	return w.fail.Load()
 }
 
-// Clear forgets all keys. It locks their shards, one for each key and not for longer,
-// but for those that tx, which may be nil, already holds. O(keys).
+// Clear removes all keys. It locks the shard of each key in turn, except for the shards that tx
+// already holds; tx may be nil. O(keys).
 func (w *Watch) Clear(tx *Tx) { w.Forget(tx, 0) }
 
-// Forget is Clear for the keys that were added when n were watched.
+// Forget is Clear for all keys but the first n.
 func (w *Watch) Forget(tx *Tx, n int) {
 	for _, m := range w.marks[n:] {
 		sh := m.l.sh

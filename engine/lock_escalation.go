@@ -2,11 +2,11 @@ package engine
 
 import "math/bits"
 
-// Lock escalation. A transaction that may meet an expired item also holds the shards
-// of the streams that expiry rules write to. The transaction finds out under its
-// locks, at its instant; if so, it unlocks, and begins again with the streams' shards,
-// at a later instant. It does not check which rules match: a command may rename, copy
-// or move an expired item before the engine removes it.
+// This file implements lock escalation. A transaction that may meet an expired item also holds the
+// shards of the streams that expiry rules write to. The transaction finds out under its locks, at
+// its instant, whether it needs these shards. If so, it unlocks, and begins again with the streams'
+// shards, at a later instant. It does not check which rules match: a command may rename, copy or
+// move an expired item before the engine removes it.
 
 // LockKey and TryLockKey are Lock and TryLock for one key.
 func (tx *Tx) LockKey(dbi int, key []byte) {
@@ -24,7 +24,7 @@ func (tx *Tx) TryLockKey(dbi int, key []byte) bool {
 	return tx.db.book.Load() == nil || tx.escalate(false, func() bool { return tx.dueAt(tx.hshard, tx.hash, key) })
 }
 
-// beginKeys begins a transaction on keys, and on the rules' streams if need be.
+// beginKeys begins a transaction on keys, and on the rules' streams if it needs them.
 func (tx *Tx) beginKeys(dbi int, keys [][]byte, wait bool) bool {
 	if !tx.begin(dbi, tx.shardsOf(keys), wait) {
 		return false
@@ -57,8 +57,7 @@ func (tx *Tx) uncovered() uint64 {
 	return 0
 }
 
-// anyDue reports whether one of keys, in any database, is dead or holds something
-// that is due.
+// anyDue reports whether one of keys, in any database, is expired or holds an item that is due.
 func (tx *Tx) anyDue(keys [][]byte) bool {
 	for _, k := range keys {
 		if s, hash := tx.db.shardOf(k); tx.dueAt(s, hash, k) {
@@ -90,14 +89,14 @@ func (tx *Tx) dueAt(s int, hash uint64, key []byte) bool {
 	return false
 }
 
-// reaches reports whether the transaction holds the shards of keys, and with them
-// all that it takes to meet what is due in them.
+// reaches reports whether the transaction holds the shards of keys, and, if a key or item in them
+// may be due, the shards of the rules' streams.
 func (tx *Tx) reaches(keys [][]byte) bool {
 	return tx.holdsAll(keys) && (tx.uncovered() == 0 || !tx.anyDue(keys))
 }
 
-// tryShard locks a shard for the reclaimer, and with it the streams of all rules. It
-// returns what it has locked: 0 if another goroutine holds, or wants, one of them.
+// tryShard locks a shard for the reclaimer, and the shards of the streams of all rules. It returns
+// the set of the locked shards, or 0 if another goroutine holds, or waits for, one of them.
 func (db *DB) tryShard(sh *shard) (held uint64) {
 	if !sh.tryLock() {
 		return 0
@@ -118,7 +117,8 @@ func (db *DB) tryShard(sh *shard) (held uint64) {
 	return held
 }
 
-// tryLock locks a shard that no goroutine holds or wants.
+// tryLock locks a shard unless another goroutine holds it or waits for it, and reports whether it
+// did.
 func (sh *shard) tryLock() bool { return !sh.lock.Contended() && sh.lock.TryLock() }
 
 // wanted reports whether another goroutine waits for a shard of the transaction.

@@ -13,33 +13,33 @@ type shard struct {
 	id   int
 
 	last     int64    // the latest instant of a transaction here, us
-	spaces   []*space // by database; nil for a database that has never stored anything here
-	staged   []*space // of a Staging, by database; nil: there is none
+	spaces   []*space // by database; nil until the database stores a key in this shard
+	staged   []*space // the spaces of a Staging, by database; nil: there is no Staging
 	own      *own     // a replica's own keys; nil: there are none
 	watched  map[watchKey]*watchList
 	lines    lineSet      // the waiters for keys
-	lazyFree []box        // large containers that are gone, to be freed
+	lazyFree []box        // deleted large containers that the reclaimer has to free
 	freed    int          // bytes freed since compaction was last considered
 	bytes    atomic.Int64 // the bytes of the spaces when used was last published
-	limiters int64        // of these, the bytes of limiters
+	limiters int64        // the part of bytes that limiters take up
 	evictor  evictor
 	stats    Counters
-	snap     *shardSnapshot // of a snapshot that has to save something here; nil: none
-	mark     int64          // the position in the stream behind the newest effect here
+	snap     *shardSnapshot // the state of a snapshot that has not saved all of this shard; nil: none
+	mark     int64          // the offset in the stream after the newest effect of this shard
 	dirty    atomic.Int64   // changes, as Redis counts them; written under the lock
 
-	// next is the time in ms from which on the reclaimer has work here. Writers hold the
-	// lock; readers need not.
+	// next is the time in ms of the reclaimer's next work in this shard. Writers hold the lock;
+	// readers need not.
 	next  atomic.Int64
 	owner *Reclaimer
 
-	_ [64]byte // shards do not share cache lines
+	_ [64]byte // keeps shards in separate cache lines
 }
 
-// never is a time that does not come.
+// never is the time in ms of work that is not scheduled.
 const never = math.MaxInt64
 
-// workAt notes that the reclaimer has work from ms on, and wakes it if it means to sleep
+// workAt notes that the reclaimer has work from ms on, and wakes the reclaimer if it would sleep
 // longer.
 func (sh *shard) workAt(ms int64) {
 	if ms < sh.next.Load() {
@@ -56,10 +56,11 @@ func (sh *shard) freeLazily(b box) {
 	sh.workAt(0)
 }
 
-// makeSpace returns the shard's part of a database.
+// makeSpace returns the shard's part of a database, and creates it if there is none.
 func (sh *shard) makeSpace(db int) *space { return sh.spaceOf(sh.spaces, db) }
 
-// spaceOf returns the space of a database among spaces, which are the shard's.
+// spaceOf returns the space of a database in spaces, and creates it if there is none. The spaces
+// belong to the shard.
 func (sh *shard) spaceOf(spaces []*space, db int) *space {
 	if spaces[db] == nil {
 		spaces[db] = newSpace(sh, db)

@@ -10,8 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// A snapshot writes the keyspace as it was at one instant, the cut, while it is in
-// use.
+// A snapshot writes the keyspace as it was at one instant, the cut, while it is in use.
 //
 //	cut     all shards are locked for a moment: no bucket of any table is saved
 //	walk    bucket by bucket, a shard for 15 us at a time: the records of those
@@ -19,66 +18,64 @@ import (
 //	find    of a transaction that may write: the key's      ├─▶ the shard's buffer
 //	        bucket, if it is not saved yet, is encoded ─────┘      ─▶ queue ─▶ file
 //
-// So the file has the contents of each bucket at the cut exactly once, whether the walk
-// or a transaction saves it first; it has no later changes. A bucket has some seven keys:
-// a first write costs their encoding. The snapshot does not encode large values under the
-// lock: it freezes a container, and pins a string (snap_large.go). FLUSHALL leaves the
-// tables to the walk, and SWAPDB does not matter: a space knows the database that it was
-// at the cut.
+// So the file has the contents of each bucket at the cut exactly once, whether the walk or a
+// transaction saves it first; it has no later changes. A bucket has some seven keys: a first write
+// costs their encoding. The snapshot does not encode large values under the lock: it freezes a
+// container, and pins a string (snap_large.go). FLUSHALL leaves the tables to the walk. SWAPDB
+// needs no special care, because a space remembers its database at the cut.
 //
-// The queue is bounded. Beyond the bound, transactions that may write wait before they
-// lock anything; a transaction that may not sleep acts as if the shards were held.
+// The queue is bounded. Beyond the bound, transactions that may write wait before they lock
+// anything; a transaction that may not sleep acts as if the shards were held.
 
 // ErrSnapshotting: another snapshot is under way.
 var ErrSnapshotting = errors.New("another snapshot is under way")
 
-// ErrSnapshotBehind: the bytes that wait for the writer have exceeded the buffer.
+// ErrSnapshotBehind: the bytes that wait for the writer exceed SnapshotOptions.Buffer, and Abandon
+// is set.
 var ErrSnapshotBehind = errors.New("the snapshot's reader is too slow: what it has not taken yet has outgrown the buffer")
 
-// SnapshotOptions select what a snapshot holds. The zero value takes all living keys.
+// SnapshotOptions configure a snapshot. The zero value takes all living keys.
 type SnapshotOptions struct {
-	// AtCut is called at the instant of the cut. tx holds all shards, and must not write.
-	// All other transactions wait until it returns.
+	// The snapshot calls AtCut at the instant of the cut. tx holds all shards, and AtCut must not
+	// write. All other transactions wait until it returns.
 	AtCut func(tx *Tx)
-	// Preamble writes the part of the file before the keys: the header, texts, functions.
-	// version is a version of the format that can hold all keys of the cut: for writers
-	// that cannot correct the header. Without Preamble, Snapshot writes the header alone.
+	// Preamble writes the part of the file before the keys: the header, texts, functions. version
+	// is the version of a format that can hold all keys of the cut; a writer that cannot correct
+	// the header later needs it. Without Preamble, Snapshot writes the header alone.
 	Preamble func(w *rdb.Writer, version int) error
-	// Plain leaves out what redis-server 7.0 does not know: keys of ebb's own types,
-	// deadlines of items, rules and tokens. Fields selects the hash fields of a plain
-	// file that keep their deadlines.
+	// Plain leaves out the data that redis-server 7.0 does not know: keys of ebb's own types,
+	// deadlines of items, rules and tokens. Fields selects the hash fields of a plain file that
+	// keep their deadlines.
 	Plain  bool
 	Fields rdb.FieldForm
-	// Hurry makes the walk take no rests while others use the engine: up to three times
-	// as fast, with longer waits for the others.
+	// Hurry makes the walk take no rests while transactions use the engine. The snapshot is then up
+	// to three times as fast, and transactions wait longer.
 	Hurry bool
-	// KeepDead keeps keys whose deadline had passed at the cut. A replica always keeps
-	// them, and so does a snapshot between BeginLoad and EndLoad: no log has their
-	// removal.
+	// KeepDead keeps keys whose deadline had passed at the cut. A replica always keeps them, and so
+	// does a snapshot between BeginLoad and EndLoad: no log contains their removal.
 	KeepDead bool
-	// NoCompress writes strings as they are.
+	// NoCompress writes strings without compression.
 	NoCompress bool
-	// Buffer is the number of bytes of encoded records that may wait for the writer; 32
-	// MiB if 0. Beyond it transactions that write wait, or with Abandon the snapshot ends
-	// with ErrSnapshotBehind.
+	// Buffer is the number of bytes of encoded records that may wait for the writer; 32 MiB if 0.
+	// Above it, transactions that write wait; with Abandon, the snapshot ends with
+	// ErrSnapshotBehind instead.
 	Buffer  int64
 	Abandon bool
 	// The snapshot keeps Progress up to date; may be nil.
 	Progress *Progress
 }
 
-// Progress counts while a snapshot, or a load, is under way. Any goroutine may read it at
-// any time.
+// Progress counts the keys of a running snapshot or load. It is safe for concurrent use.
 type Progress struct {
-	Keys    atomic.Int64 // written, or loaded
-	Total   atomic.Int64 // to be written, about; of a load, the number in the file, which may be wrong
+	Keys    atomic.Int64 // keys written, or loaded
+	Total   atomic.Int64 // keys to write, an estimate; in a load, the number that the file says, which may be wrong
 	Dropped atomic.Int64 // dead keys that a load has left out
 	Short   atomic.Int64 // keys that a load has kept without their dead items
 	Offset  atomic.Int64 // bytes of the file that a load has used
 }
 
 const (
-	// snapshotBuffer is the bound of the queue unless SnapshotOptions says otherwise.
+	// snapshotBuffer is the default bound of the queue, in bytes.
 	snapshotBuffer = 32 << 20
 	// snapshotChunk is the number of bytes that a shard collects before it queues them.
 	snapshotChunk = 32 << 10
@@ -86,12 +83,12 @@ const (
 	// shard after snapshotBuckets buckets at most.
 	snapshotSlice   = 15
 	snapshotBuckets = 64
-	// patience is how often the walk yields to transactions before it queues up for a
-	// shard as they do: it has to end even if transactions always wait.
+	// patience is how often the walk yields to transactions before it waits in a shard's line as
+	// they do. Without a bound, the walk would not end while transactions always wait.
 	patience = 100
 )
 
-// snapshot is a snapshot under way.
+// snapshot is a running snapshot.
 type snapshot struct {
 	db    *DB
 	o     SnapshotOptions
@@ -103,7 +100,7 @@ type snapshot struct {
 	over  atomic.Bool
 
 	mu    sync.Mutex
-	room  sync.Cond // on mu: there is room, or the snapshot is over
+	room  sync.Cond // with mu: signals that the queue has room, or that the snapshot is over
 	queue []piece
 	held  int64       // bytes in queue
 	full  atomic.Bool // held is above the bound: transactions that write wait
@@ -112,26 +109,26 @@ type snapshot struct {
 	err   error    // the reason for over, if it is the queue
 
 	pace pace
-	enc  rdb.Encoder // of what is large
+	enc  rdb.Encoder // encodes large values
 	tx   *Tx
 }
 
-// piece is a part of the file: records, or one large one.
+// piece is a part of the file: several records, or one large record.
 type piece struct {
 	db      int
 	b       []byte
-	version int // of the format
+	version int // the version of the format
 	keys    int
 	large   *large
 }
 
-// Snapshot writes the keyspace at one instant to w: the head of the file and all records,
-// but not its end. A DB runs one snapshot at a time. It takes turns with transactions: no
-// transaction waits for it for more than some 100 us, unless w is slow and the buffer is
-// full. It must have ended before Close.
+// Snapshot writes the keyspace at one instant to w: the head of the file and all records, but not
+// its end. A DB runs one snapshot at a time. It alternates with transactions: a transaction waits
+// for it for at most some 100 us, unless w is slow and the buffer is full. The caller must not
+// close the DB before Snapshot returns.
 //
-// Errors: ErrSnapshotting, ErrSnapshotBehind, those of ctx, of w and of Preamble; after
-// an error the file is unusable.
+// Errors: ErrSnapshotting, ErrSnapshotBehind, and the errors of ctx, of w and of Preamble. After an
+// error the file is unusable.
 func (db *DB) Snapshot(ctx context.Context, w *rdb.Writer, o SnapshotOptions) error {
 	if !db.snapping.CompareAndSwap(false, true) {
 		return ErrSnapshotting
@@ -160,8 +157,8 @@ func newSnapshot(db *DB, o SnapshotOptions) *snapshot {
 	return s
 }
 
-// snapshotTx returns a transaction that holds nothing, to read values with. It sees dead
-// items, because the log has their removal.
+// snapshotTx returns a transaction that holds no shard, for reading values. It sees dead items,
+// because the log contains their removal.
 func (db *DB) snapshotTx() *Tx { return &Tx{db: db, replay: true} }
 
 // cut marks all buckets as unsaved. O(shards).
@@ -234,7 +231,7 @@ func (s *snapshot) walk(ctx context.Context, w *rdb.Writer) error {
 	return nil
 }
 
-// rest yields the processor to others.
+// rest yields the processor to other goroutines.
 func (s *snapshot) rest() {
 	if !s.o.Hurry {
 		s.pace.rest(s.db.clock)
@@ -290,8 +287,8 @@ func (s *snapshot) write(ctx context.Context, w *rdb.Writer) error {
 	}
 }
 
-// take takes the next piece off the queue; ok is false if there is none. It makes room,
-// and wakes the transactions that wait for it.
+// take takes the next piece off the queue; ok is false if there is none. It wakes the transactions
+// that wait for room in the queue.
 func (s *snapshot) take() (p piece, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -312,7 +309,7 @@ func (s *snapshot) take() (p piece, ok bool, err error) {
 	return p, true, nil
 }
 
-// size returns the bytes that a piece holds for the snapshot alone.
+// size returns the bytes of a piece that only the snapshot keeps in memory.
 func (p *piece) size() int {
 	if p.large != nil {
 		return cap(p.large.image)
@@ -341,11 +338,11 @@ func (s *snapshot) push(p piece) {
 	s.full.Store(true)
 }
 
-// spares is the number of buffers that are kept for the next chunk: the walk and a few
+// spares is the number of buffers that the snapshot keeps for reuse. The walk and a few
 // transactions fill as many while the snapshot writes one.
 const spares = 16
 
-// drop frees a piece's memory when it is written, or never will be.
+// drop frees the memory of a piece that is written, or will not be.
 func (s *snapshot) drop(p piece) {
 	if p.large != nil {
 		p.large.free()
@@ -358,8 +355,8 @@ func (s *snapshot) drop(p piece) {
 	}
 }
 
-// release is drop for a piece that will never be written. The caller may hold a shard,
-// and holds s.mu.
+// release is drop for a piece that will not be written. The caller may hold a shard, and holds
+// s.mu.
 func (s *snapshot) release(p piece) {
 	if p.large != nil {
 		s.left = append(s.left, p.large)
@@ -389,7 +386,7 @@ func (s *snapshot) buffer() []byte {
 	return make([]byte, 0, snapshotChunk+snapshotChunk/4)
 }
 
-// end leaves every table as if it were saved: after an error it finishes the walk without
+// end marks every bucket of every table as saved. After an error it finishes the walk without
 // writing anything.
 func (s *snapshot) end(err error) {
 	if err != nil {

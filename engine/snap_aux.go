@@ -9,16 +9,16 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// What a file tells of an engine beside its keys, as texts: the last fencing token,
-// the rules on what expires, a text for each database that has some, and before a
-// key whose deadline slides, by how much.
+// A file contains data of an engine beside its keys, as auxiliary texts: the last fencing token,
+// the expiry rules of each database that has rules, and, before a key with a sliding deadline, its
+// span.
 //
 //	ebb-token  decimal
 //	ebb-slide  decimal: the span in ms of the deadline of the key that comes next
-//	ebb-rules  version 1 │ database │ rules, how many, and each:
+//	ebb-rules  version 1 │ database │ number of rules, and each:
 //	           name │ match │ levels │ stream │ most entries │ exact │ longest value + 1
 //
-// Numbers are uvarints, and stand before the bytes that they are the length of.
+// Numbers are uvarints. A length stands before the bytes that it counts.
 
 const (
 	auxToken = "ebb-token"
@@ -28,10 +28,10 @@ const (
 	rulesVersion = 1
 )
 
-// errAux: a text of ours makes no sense.
+// errAux: the value of one of ebb's auxiliary texts is invalid.
 var errAux = errors.New("the text makes no sense")
 
-// writeAux writes what the engine has beside its keys.
+// writeAux writes the engine's auxiliary texts.
 func (s *snapshot) writeAux(w *rdb.Writer) {
 	if s.token != 0 {
 		w.Aux(auxToken, strconv.FormatInt(s.token, 10))
@@ -62,7 +62,7 @@ func (tx *Tx) encodeRules() (all [][]byte) {
 	return all
 }
 
-// append appends a rule as files have it.
+// append appends a rule in the format of files.
 func (r *Rule) append(b []byte) []byte {
 	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
 	text(r.Name)
@@ -77,10 +77,9 @@ func (r *Rule) append(b []byte) []byte {
 	return binary.AppendUvarint(append(b, exact), uint64(r.MaxValue+1))
 }
 
-// LoadAux takes a text that a file has beside its keys, and reports whether it is
-// one of the engine's. It is to be called by the Reader that Load reads, for every
-// text. It locks all shards for rules. Errors: a text of the engine's that makes no
-// sense.
+// LoadAux applies an auxiliary text of a file, and reports whether the text is one of the engine's.
+// The Reader that Load reads calls it for every text. For rules it locks all shards. It returns an
+// error if a text of the engine's is invalid.
 func (db *DB) LoadAux(name, text []byte) (ours bool, err error) {
 	switch string(name) {
 	case auxToken:
@@ -95,7 +94,7 @@ func (db *DB) LoadAux(name, text []byte) (ours bool, err error) {
 	return true, auxError(name, err)
 }
 
-// auxError adds to an error which text it is about.
+// auxError adds the name of the text to an error.
 func auxError(name []byte, err error) error {
 	if err == nil {
 		return nil
@@ -129,7 +128,7 @@ func (r *rec) appendSlide(b []byte) []byte {
 	return appendString(b, strconv.AppendInt(num[:0], r.slide().span, 10))
 }
 
-// loadRules sets the rules of a database, which is in no log.
+// loadRules sets the rules of a database. It logs nothing.
 func (db *DB) loadRules(text []byte) error {
 	dbi, rules, err := db.parseRules(text)
 	if err != nil {

@@ -1,15 +1,14 @@
 package engine
 
-// A snapshot writes a frozen copy of a large container while the container goes on. The
-// copy shares the container's chunks (internal/chunk: Loan): the live container copies a
-// chunk of up to 64 KiB before its first write to it. So the two never touch the same
-// bytes, and the snapshot reads the copy without the shard's lock. The copy is a box of
-// the same kind as the live one, read-only, for one goroutine; Size returns the size that
-// the live one had.
+// A snapshot writes a frozen copy of a large container while transactions change the container. The
+// copy shares the container's chunks (internal/chunk: Loan): the live container copies a chunk of
+// up to 64 KiB before its first write to it. So the two never touch the same bytes, and the
+// snapshot reads the copy without the shard's lock. The copy is a box of the same kind as the live
+// one, read-only, for one goroutine. Its Size is the size of the live box at the time of Freeze.
 //
-// The snapshot may free it outside the shard, and after the container is gone: the
-// accounting of the two has a lock of its own. A container has one frozen copy at a time;
-// Freeze returns a copy on its own chunks while there is one.
+// The snapshot may free the copy without the shard's lock, and after the container is deleted; a
+// separate lock guards the accounting of the two. A container has at most one frozen copy that
+// shares its chunks. A further Freeze returns a copy with chunks of its own.
 
 // Freeze implements box.
 func (t hashTable) Freeze(tx *Tx) (box, error) {

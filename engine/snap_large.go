@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// Values that are too large to be encoded under a shard's lock.
+// This file handles values that are too large to be encoded under a shard's lock.
 //
 //	container   the snapshot freezes it: it has a copy that shares the chunks until
 //	            a transaction writes to them
@@ -20,7 +20,7 @@ import (
 //	image       of a small container, or of a type that is plain bytes: the
 //	            snapshot copies it, as every write to it may copy it
 //
-// The snapshot queues them, and its goroutine encodes them.
+// The snapshot queues these values, and its goroutine encodes them.
 
 const (
 	// largeValue is the size, in bytes, from which a value is large: encoding that much
@@ -29,8 +29,8 @@ const (
 	// pinnedPage is the number of bytes that an edit of a pinned string copies, and that
 	// the snapshot writes at a time.
 	pinnedPage = 64 << 10
-	// packedString is the length up to which a pinned string is compressed: it has to be
-	// in one piece for that.
+	// packedString is the greatest length, in bytes, of a pinned string that the snapshot
+	// compresses. Compression needs the string in one piece.
 	packedString = 1 << 20
 )
 
@@ -40,17 +40,17 @@ type large struct {
 	kind       Kind
 	key        []byte
 	before     []byte // the record
-	size       int    // of the value, about
+	size       int    // about the size of the value in bytes
 	deadline   int64
 	idle, freq int64
-	box        box    // frozen, or
-	image      []byte // a copy, or
+	box        box    // one of: a frozen container,
+	image      []byte // a copy of an image, or
 	pin        *pinned
-	words      [2]uint64 // a record that refers to it
+	words      [2]uint64 // the bytes of a record that refers to the value
 	space      space
 }
 
-// large returns the value of a record that lies outside of it, if the value is large.
+// large returns the value of a record if it lies outside of the record and is large; else nil.
 func (c *shardSnapshot) large(sp *space, r *rec) *large {
 	x := &sp.exts[handleOf(r.inlineValue())]
 	if x.size < largeValue {
@@ -90,7 +90,7 @@ func (l *large) free() {
 	}
 }
 
-// hit returns a place that refers to the value: a record that is in no table.
+// hit returns a hit for the value. Its record is in no table.
 func (l *large) hit() *hit {
 	l.space.sh, l.space.exts = l.sh, []ext{{}, {bytes: l.image, box: l.box}}
 	r := (*rec)(unsafe.Pointer(&l.words))
@@ -99,7 +99,7 @@ func (l *large) hit() *hit {
 	return &hit{sh: l.sh, sp: &l.space, r: r}
 }
 
-// begin begins the record: the value follows.
+// begin encodes the record up to its value.
 func (l *large) begin(e *rdb.Encoder) {
 	e.Reset(append(e.Buf[:0], l.before...))
 	e.Key = l.key
@@ -150,7 +150,7 @@ func (s *snapshot) writePinned(ctx context.Context, w *rdb.Writer, dbi int, p *p
 	return nil
 }
 
-// pinned is a long string at the cut. Its bytes may be those of the living value, which
+// pinned is a long string as of the cut. It may share its bytes with the living value, which
 // transactions edit in place.
 type pinned struct {
 	bytes []byte
@@ -161,8 +161,8 @@ type pinned struct {
 	over  bool
 }
 
-// Transactions call edit before they change bytes from lo to hi in place. It costs a
-// page's copy for each page that is changed for the first time.
+// edit saves the pages that contain the bytes from lo to hi. Transactions call it before they
+// change these bytes in place. It copies each page that is changed for the first time.
 func (p *pinned) edit(lo, hi int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,7 +210,7 @@ func (p *pinned) all() []byte {
 	return b
 }
 
-// end notes that the snapshot is done with the string.
+// end notes that the snapshot no longer needs the string.
 func (p *pinned) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

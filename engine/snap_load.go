@@ -17,14 +17,14 @@ import (
 //	Load: Reader.Next ─▶ a batch for each shard ─▶ the shard's worker: decodes,
 //	                                               locks the shard, installs
 //
-// A key's entries all go to the same worker in the file's order, so that it detects a
-// second one. The load logs and reports nothing, and reserves no memory for sizes that a
-// file only claims.
+// All entries of a key go to the same worker in the file's order, so the worker detects a second
+// entry. The load logs and reports nothing, and reserves no memory for sizes that a file only
+// claims.
 
-// LoadOptions are the options of a load. The zero value leaves out dead keys and items.
+// LoadOptions configure a load. The zero value leaves out keys and items that have expired.
 type LoadOptions struct {
-	// KeepExpired keeps keys and items whose deadlines have passed: for files before a
-	// log that has their removal, and on replicas.
+	// KeepExpired keeps keys and items whose deadlines have passed. It is for a file that is
+	// followed by a log, which contains their removal, and for replicas.
 	KeepExpired bool
 	// Workers is the number of goroutines that decode and install; GOMAXPROCS if 0.
 	Workers int
@@ -34,7 +34,7 @@ type LoadOptions struct {
 	into loadTarget
 }
 
-// loadTarget is the place where a load puts its keys.
+// loadTarget selects where a load stores its keys.
 type loadTarget uint8
 
 const (
@@ -44,9 +44,9 @@ const (
 )
 
 var (
-	// ErrTwice: a file has a key twice.
+	// ErrTwice: the file contains a key twice, or the engine already has it.
 	ErrTwice = errors.New("the key is in the file already")
-	// errDatabase: a file has more databases.
+	// errDatabase: the file has a database that the engine does not have.
 	errDatabase = errors.New("no such database")
 )
 
@@ -60,12 +60,13 @@ const (
 	loadAhead = 64
 )
 
-// Load installs the keys of a file that r reads. The caller that made r passes its texts
-// to LoadAux. The engine is empty, or holds other keys. Load locks a shard for a batch of
-// keys at a time, and takes O(file) of time and a few MiB beside what it installs.
+// Load installs the keys of a file that r reads. The caller that made r passes its texts to
+// LoadAux. The engine may hold other keys, but none of the file's. Load locks a shard for a batch
+// of keys at a time. It takes O(file) of time, and a few MiB of memory beside the keys that it
+// installs.
 //
-// Errors: those of r, *rdb.FileError of a key that is wrong, or that exists already
-// (ErrTwice), ErrFull, that of ctx. Keys that were installed before the error stay.
+// Errors: the errors of r; *rdb.FileError for a key that is invalid or exists already (ErrTwice);
+// ErrFull; the error of ctx. Keys that were installed before the error stay.
 func (db *DB) Load(ctx context.Context, r *rdb.Reader, o LoadOptions) error {
 	if o.Progress == nil {
 		o.Progress = new(Progress)
@@ -93,7 +94,7 @@ func (db *DB) Load(ctx context.Context, r *rdb.Reader, o LoadOptions) error {
 	return err
 }
 
-// loading is a load under way.
+// loading is a running load.
 type loading struct {
 	db      *DB
 	o       LoadOptions
@@ -110,11 +111,11 @@ type batch struct {
 	bytes   int
 }
 
-// loadEntry is a key, and what the reader knows of it.
+// loadEntry is a key, and its data as the reader returned them.
 type loadEntry struct {
 	rdb.Entry
 	hash uint64
-	span int64 // ms, of a sliding deadline
+	span int64 // ms: the span of a sliding deadline
 }
 
 // split passes the keys that r reads to the workers.
@@ -163,7 +164,7 @@ func (l *loading) flush(ctx context.Context) error {
 	return nil
 }
 
-// give passes a batch to its shard's worker.
+// give passes a batch to the worker of its shard.
 func (l *loading) give(ctx context.Context, b *batch) error {
 	if failed := l.failed.Load(); failed != nil {
 		return *failed
@@ -192,10 +193,10 @@ type loader struct {
 	l     *loading
 	dec   rdb.Decoder
 	entry *loadEntry
-	h     hit    // the place of the entry
-	at    int64  // the instant at which due items are dead, ms; 0: none is
+	h     hit    // the position of the entry in its table
+	at    int64  // the instant, in ms, that decides which items are dead; 0: none is
 	buf   []byte // for images
-	sum   uint64 // of the bytes that touch has read; it keeps the compiler from dropping the reads
+	sum   uint64 // the sum of the bytes that touch has read; it keeps the compiler from removing the reads
 }
 
 func newLoader(l *loading) *loader {
@@ -260,7 +261,7 @@ func (x *loader) spaces(sh *shard) []*space {
 	return sh.staged
 }
 
-// touch reads the buckets of a batch.
+// touch reads the buckets of a batch, so that they are in the cache when install needs them.
 func (x *loader) touch(b *batch) {
 	for i := range b.entries {
 		e := &b.entries[i]
@@ -359,7 +360,7 @@ func (x *loader) place(val []byte, b box) error {
 	return nil
 }
 
-// wrong adds the position to an error.
+// wrong adds the entry's position in the file to an error.
 func (e *loadEntry) wrong(err error) error {
 	var known *rdb.FileError
 	if err == nil || errors.As(err, &known) {
@@ -368,9 +369,9 @@ func (e *loadEntry) wrong(err error) error {
 	return e.Wrong(err)
 }
 
-// While a file or a log fills an engine, the engine does not decide about expirations.
-// Either the log that it reads has them further on, or nothing does, because the log that
-// will hold the removals is not open yet. So the engine removes nothing meanwhile:
+// While a file or a log fills an engine, the engine does not decide about expirations. Either the
+// log that it reads contains them later, or the log that will contain them is not open yet. So the
+// engine removes nothing during the load:
 //
 //	replays     (Tx.Replaying, Load) see everything and apply what the file has
 //	others      a client's WATCH, DEBUG OBJECT, EXEC: the engine hides dead items from
@@ -378,12 +379,12 @@ func (e *loadEntry) wrong(err error) error {
 //	waiters     are not served: the log would lack what they take
 //	reclaimers  keep the wheels' time, and remove nothing
 //
-// A replica treats what its master decides in the same way (effect_replica.go);
-// DB.passive stands for both.
+// A replica treats what its master decides in the same way (effect_replica.go); DB.passive stands
+// for both.
 
-// BeginLoad marks the engine as being filled, until EndLoad: nothing expires, is evicted,
-// or goes to a client that waits. Calls nest. BeginLoad locks all shards for a moment:
-// transactions that began before have settled when it returns. O(shards).
+// BeginLoad marks the engine as being filled, until EndLoad: the engine does not expire or evict
+// anything, and does not serve waiting clients. Calls nest. BeginLoad locks all shards for a
+// moment: transactions that began before have settled when it returns. O(shards).
 func (db *DB) BeginLoad() {
 	db.lockAll()
 	db.loads++
@@ -391,10 +392,10 @@ func (db *DB) BeginLoad() {
 	db.unlock(db.all())
 }
 
-// EndLoad ends the load of a BeginLoad. By then the caller has connected all users of the
-// stream of effects (NeedLog, an appender at its place): from now on the engine removes
-// due items, with effects. EndLoad breaks all watches, because the data behind them may
-// be different, and serves the clients that wait for keys. O(watches + waiting lines).
+// EndLoad ends the load of a BeginLoad. Before the call, the caller connects all users of the
+// stream of effects (NeedLog, an appender at its offset), because from then on the engine removes
+// due items, with effects. EndLoad breaks all watches, because the data behind them may be
+// different, and serves the clients that wait for keys. O(watches + waiting lines).
 func (db *DB) EndLoad() {
 	tx := db.BeginAll(0)
 	if db.loads--; db.loads == 0 {
@@ -413,8 +414,8 @@ func (db *DB) EndLoad() {
 // Filling reports whether the engine is between BeginLoad and EndLoad.
 func (db *DB) Filling() bool { return db.filling.Load() }
 
-// settlePassive computes whether the engine leaves dead items to others. All shards are
-// locked.
+// settlePassive computes DB.passive: whether the engine leaves the removal of dead items to a
+// master or a log. All shards are locked.
 func (db *DB) settlePassive() {
 	db.filling.Store(db.loads > 0)
 	on := db.loads > 0 || db.replica.Load()

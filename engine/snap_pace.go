@@ -5,51 +5,50 @@ import (
 	"time"
 )
 
-// pace limits the effect of a snapshot's walk on other work. While others use the engine,
-// the walk rests after each piece of work, for twice as long as the piece took; on an
-// idle engine it never rests.
+// pace limits the effect of a snapshot's walk on other work. While transactions use the engine, the
+// walk rests after each piece of work, for twice as long as the piece took. On an idle engine it
+// never rests.
 //
 //	busy   work 100 us ─▶ rest 200 us ─▶ work ...
 //	idle   work ──────────────────────────────▶
 //
-// A thread that has to wait for a processor because of the walk waits for a piece of it.
-// If the walk never rested, the system would take its thread off the processor after some
-// milliseconds instead, and others would wait that long; if the walk held a shard then,
-// they would wait for its next turn too. So its thread has no lower priority either,
-// which makes the longest waits several times as long. Figures are in
-// docs/design/snapshots.md.
+// A thread that waits for a processor because of the walk waits for one piece. If the walk never
+// rested, the system would preempt its thread after some milliseconds, and other threads would wait
+// that long. If the walk held a shard at that moment, they would also wait until the system runs
+// the walk's thread again. For the same reason the walk's thread does not have a lower priority:
+// that makes the longest waits several times as long. Figures are in docs/design/snapshots.md.
 //
-// Time is the clock's: on a busy machine pieces take longer, and so do rests. Except for
+// pace measures elapsed time: on a busy machine pieces take longer, and so do rests. Except for
 // seen, pace belongs to the walk.
 type pace struct {
 	busy  atomic.Bool // a transaction has begun since the walk last looked
-	from  int64       // us: the piece began
-	quiet int64       // us: from then on the engine is idle
+	from  int64       // us: the start of the piece
+	quiet int64       // us: from this instant on, the engine counts as idle
 }
 
 const (
-	// pacePiece is the least time of a piece of work, in us: longer pieces have a
-	// noticeable effect, and half as long ones have no smaller one.
+	// pacePiece is the shortest time of a piece of work, in us. Longer pieces have a noticeable
+	// effect on clients; pieces of half the length have no smaller effect.
 	pacePiece = 100
 	// paceRest is the time that the walk rests for each us of work. A third of a
 	// processor is enough to finish before a forked redis-server would.
 	paceRest = 2
 	// paceLongest bounds a rest, in us: a piece may have waited for the disk.
 	paceLongest = 1000
-	// paceQuiet is the time without transactions, in us, after which the engine counts as
-	// idle. It is longer than the time for which the system may keep a client from its
-	// processor, or else the walk would take that pause for an idle engine.
+	// paceQuiet is the time without transactions, in us, after which the engine counts as idle. It
+	// is longer than the time for which the system may keep a client off the processor. Otherwise
+	// the walk would mistake such a pause for an idle engine.
 	paceQuiet = 20_000
 )
 
 // seen notes that a transaction begins. Any goroutine may call it.
 func (p *pace) seen() {
-	if !p.busy.Load() { // most calls find it set, and write to no memory that others read
+	if !p.busy.Load() { // most calls find busy set, and so do not write to a shared cache line
 		p.busy.Store(true)
 	}
 }
 
-// due returns the time that the walk has to rest at an instant, in us; 0: none.
+// due returns how long the walk has to rest at the instant now, in us; 0: not at all.
 func (p *pace) due(now int64) (rest int64) {
 	worked := now - p.from
 	if worked < pacePiece {

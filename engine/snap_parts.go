@@ -7,20 +7,22 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// The snapshot writes the record of a large container while it encodes it. So it needs a
-// few buffers of 256 KiB, or some copies of the container's largest item, whatever its
-// size. Lists and streams, whose number of nodes comes first, are encoded twice: the
-// first time without compression, for the number.
+// The snapshot writes the record of a large container while it encodes it. So it needs a few
+// buffers of 256 KiB, or some copies of the container's largest item, whatever its size. The format
+// of lists and streams begins with the number of nodes, so the snapshot encodes them twice: the
+// first time without compression, to count the nodes.
 //
-// The snapshot still collects the marks of a delay queue, which are sorted.
+// The marks of a delay queue are the exception: the snapshot collects all of them, to sort them.
 
-// partRoom is what buffers for parts begin with: two parts, of 256 KiB each.
+// partRoom is the first size of the buffers for parts, in bytes: two parts of 256 KiB each, and
+// some more.
 const partRoom = 640 << 10
 
-// wholeRecord is up to which size a container is encoded in memory, once.
+// wholeRecord is the greatest size, in bytes, of a container that the snapshot encodes in memory,
+// in one pass.
 const wholeRecord = 1 << 20
 
-// errNodes: a frozen container was not the same twice.
+// errNodes: the two passes over a frozen container found different numbers of nodes.
 var errNodes = errors.New("a value has changed while it was written: this is a bug")
 
 // writeInParts is writeLarge for a container. After an error the walk over the container goes on and writes nothing.
@@ -61,14 +63,14 @@ func (s *snapshot) writeInParts(ctx context.Context, w *rdb.Writer, p piece) (er
 	return err
 }
 
-// inNodes reports whether a value is written in nodes.
+// inNodes reports whether the file has a value in nodes: a list or a stream.
 func (s *snapshot) inNodes(h *hit) bool {
 	k := h.r.Kind()
 	return k == Stream || k == List && (s.o.Plain || s.tx.nextIn(h) == 0)
 }
 
-// countNodes returns how many nodes a value is written in. It takes the time of a
-// walk over the value, and uses s.enc.
+// countNodes returns how many nodes the file needs for a value. It takes the time of a walk over
+// the value, and uses s.enc.
 func (s *snapshot) countNodes(h *hit) int {
 	e := &s.enc
 	e.Reset(e.Buf[:0])

@@ -5,25 +5,24 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// shardSnapshot is a snapshot's part in one shard, from the cut until the walk is
-// through with the shard. The shard's lock guards it.
+// shardSnapshot is the state of a snapshot in one shard, from the cut until the walk has saved the
+// shard. The shard's lock guards it.
 type shardSnapshot struct {
 	s      *snapshot
 	sh     *shard
-	tx     *Tx      // to read values with
-	spaces []*space // of the cut, those that the walk is not through with
-	at     uint32   // the bucket of the first at which the walk stands
+	tx     *Tx      // reads values
+	spaces []*space // the spaces at the cut that the walk has not finished
+	at     uint32   // the walk's next bucket in the first of spaces
 
-	dbi     int // the database of what is in buf
+	dbi     int // the database of the records in buf
 	buf     []byte
 	version int
 	keys    int
-	paused  bool // something large is queued: it is to be written before the walk goes on
+	paused  bool // a large value is queued, and the snapshot writes it before the walk continues
 }
 
-// preserve saves what a key's bucket held at the cut, if a snapshot is under way
-// and it is not saved yet: the key is about to change. Without a snapshot it is one
-// comparison.
+// preserve saves the bucket of a key that is about to change, if a snapshot is running and has not
+// saved the bucket yet. Without a snapshot it costs one comparison.
 func (sh *shard) preserve(sp *space, hash uint64) {
 	if c := sh.snap; c != nil {
 		if b := sp.tab.BucketOf(hash); !sp.tab.Saved(b) {
@@ -32,8 +31,8 @@ func (sh *shard) preserve(sp *space, hash uint64) {
 	}
 }
 
-// preserve is shard.preserve for a key that a transaction which only reads has
-// found, and is about to change all the same.
+// preserve is shard.preserve for a key that a read-only transaction has found and is about to
+// change, for instance to remove it.
 func (h *hit) preserve() { h.sp.sh.preserve(h.sp, h.h) }
 
 // Save implements table.Saver.
@@ -62,8 +61,8 @@ func (c *shardSnapshot) walk() (done bool) {
 	return true
 }
 
-// most is how many buckets are passed before the shard is let go of: many more
-// where nothing is encoded.
+// most returns how many buckets the walk passes before it unlocks the shard: many more if it
+// encodes nothing.
 func (c *shardSnapshot) most() int {
 	if c.s.over.Load() {
 		return 16 * snapshotBuckets
@@ -71,8 +70,8 @@ func (c *shardSnapshot) most() int {
 	return snapshotBuckets
 }
 
-// leave ends the snapshot's interest in a space. One that a flush has left to the
-// snapshot is freed.
+// leave detaches a space from the snapshot. It frees a space that a flush has handed over to the
+// snapshot.
 func (c *shardSnapshot) leave(sp *space) {
 	if sp.unsaved = false; sp.orphan {
 		sp.release()
@@ -81,8 +80,8 @@ func (c *shardSnapshot) leave(sp *space) {
 	}
 }
 
-// flushed tells the space that a flush has emptied the database that it was: its
-// memory is given back, by the snapshot if that has not saved all of it yet.
+// flushed frees the memory of a space whose database a flush has emptied. If a snapshot has not
+// saved all of the space yet, the snapshot frees it later.
 func (sp *space) flushed() {
 	if sp.unsaved {
 		sp.orphan = true
@@ -143,7 +142,7 @@ func (c *shardSnapshot) record(e *rdb.Encoder, sp *space, ref arena.Ref) {
 	c.keys++
 }
 
-// flush queues what is encoded.
+// flush queues the encoded records.
 func (c *shardSnapshot) flush() {
 	if len(c.buf) > 0 {
 		c.s.push(piece{db: c.dbi, b: c.buf, version: c.version, keys: c.keys})
@@ -151,7 +150,7 @@ func (c *shardSnapshot) flush() {
 	c.buf, c.version, c.keys = nil, 0, 0
 }
 
-// accessIs says what access clocks are good for, and so what the file tells of them.
+// accessIs says what eviction uses the access clocks for, and so what the file contains of them.
 type accessIs uint8
 
 const (
@@ -160,7 +159,7 @@ const (
 	accessFrequency
 )
 
-// accessKept returns what eviction needs of access clocks.
+// accessKept returns what eviction uses the access clocks for.
 func (db *DB) accessKept() accessIs {
 	switch e := db.eviction.Load(); {
 	case e.Keys == EvictNone:

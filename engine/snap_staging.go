@@ -7,20 +7,20 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// A Staging takes the data of a file beside an engine's own: a full synchronisation,
-// which is to replace all data only if all of it is good.
+// A Staging holds the data of a file beside the engine's own data. A full synchronisation uses it,
+// which must replace all data only if all of the file is valid.
 //
 //	Check ─▶ reads and decodes every value, and keeps none
 //	Load  ─▶ loads into spaces of its own ─┬─▶ Tx.Install: they take the place of the engine's
 //	                                       └─▶ Discard: their memory is given back
 //
-// Clients are served from the engine's own data meanwhile. An engine has one Staging
-// at a time. Its methods are called by one goroutine.
+// Meanwhile, clients use the engine's own data. An engine has one Staging at a time. One goroutine
+// calls its methods.
 type Staging struct {
 	db    *DB
 	rules []stagedRules
 	token int64
-	holds bool // spaces of it are in the shards
+	holds bool // the shards have spaces of the Staging
 }
 
 type stagedRules struct {
@@ -31,8 +31,7 @@ type stagedRules struct {
 // Stage returns an empty Staging.
 func (db *DB) Stage() *Staging { return &Staging{db: db} }
 
-// LoadAux is DB.LoadAux for the file of Check or Load: what it says takes effect with
-// Install.
+// LoadAux is DB.LoadAux for the file of Check or Load: the text takes effect with Install.
 func (s *Staging) LoadAux(name, text []byte) (ours bool, err error) {
 	switch string(name) {
 	case auxToken:
@@ -43,30 +42,30 @@ func (s *Staging) LoadAux(name, text []byte) (ours bool, err error) {
 			s.rules = append(s.rules, r)
 		}
 	default:
-		return s.db.LoadAux(name, text) // of the next key alone
+		return s.db.LoadAux(name, text) // it belongs to the next key only
 	}
 	return true, auxError(name, err)
 }
 
-// Check reads the file as Load does, to its end, and builds every value, on all cores,
-// without keeping one: what it accepts Load accepts, unless the file has a key twice
-// or memory runs out. It takes O(file) of time, and of memory a few MiB beside the
-// largest values. Errors: those of DB.Load.
+// Check reads the whole file as Load does, and builds every value, on all cores, without keeping
+// any. Load accepts a file that Check has accepted, unless the file has a key twice or memory runs
+// out. Check takes O(file) of time, and a few MiB of memory beside the largest values. Errors: the
+// errors of DB.Load.
 func (s *Staging) Check(ctx context.Context, r *rdb.Reader, o LoadOptions) error {
 	o.into = loadNowhere
 	return s.db.Load(ctx, r, o)
 }
 
-// Load is DB.Load into the Staging. After an error call Discard. UsedMemory counts
-// what it takes.
+// Load is DB.Load into the Staging. After an error, the caller calls Discard. UsedMemory counts the
+// memory of the Staging.
 func (s *Staging) Load(ctx context.Context, r *rdb.Reader, o LoadOptions) error {
 	o.into = loadBeside
 	s.holds = true
 	return s.db.Load(ctx, r, o)
 }
 
-// Discard gives back what Load has loaded and Install has not taken. It locks the
-// shards in turn. O(slabs), and the reclaimers free large containers.
+// Discard frees the keys that Load has loaded, unless Install has taken them. It locks the shards
+// one after the other. O(slabs); the reclaimers free large containers later.
 func (s *Staging) Discard() {
 	if !s.holds {
 		return
@@ -86,9 +85,9 @@ func (s *Staging) Discard() {
 	}
 }
 
-// Install replaces all data, all rules and the fencing token by what the Staging
-// holds. The transaction holds all shards, so clients see all of the old data or all
-// of the new. Nothing is logged. O(shards x databases), and O(1) for each watched key.
+// Install replaces all data, all rules and the fencing token with those of the Staging. The
+// transaction holds all shards, so clients see all of the old data or all of the new. Install logs
+// nothing. O(shards x databases), and O(1) for each watched key.
 func (tx *Tx) Install(s *Staging) {
 	tx.Tell()
 	tx.release()
@@ -129,7 +128,8 @@ func (tx *Tx) Install(s *Staging) {
 	tx.db.hooks.Flushed(tx, -1)
 }
 
-// giveBackSoon has the reclaimer give back the memory that the shard has let go of.
+// giveBackSoon schedules the reclaimer, which returns the memory that the shard has freed to the
+// system.
 func (sh *shard) giveBackSoon(ms int64) {
 	sh.freed += considerAfter + 1
 	sh.workAt(ms)

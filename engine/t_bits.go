@@ -8,12 +8,12 @@ import (
 	"github.com/ebbdb/ebb/internal/arena"
 )
 
-// Strings as arrays of bits. Bit 0 is the highest bit of byte 0, as in Redis;
-// what lies behind the end of a string, or in no string at all, reads as 0.
+// The methods of this file use strings as arrays of bits. Bit 0 is the highest bit of byte 0, as in
+// Redis. Bits after the end of a string, and all bits of a missing key, read as 0.
 
-// SetBit sets the bit at offset and returns the old one. The string grows with
-// zeros as needed: O(1) but for that. The caller keeps offset below 8 times
-// MaxString.
+// SetBit sets the bit at offset and returns the old one. The string grows with zeros as needed.
+// O(1) if it does not grow. The caller keeps offset below 8 times MaxString. Errors: ErrWrongType,
+// ErrFull.
 func (tx *Tx) SetBit(key []byte, offset int64, bit int) (old int, err error) {
 	h, err := tx.str(key)
 	if err != nil {
@@ -55,8 +55,8 @@ func (tx *Tx) GetBit(key []byte, offset int64) (int, error) {
 	return int(v[offset>>3]>>(7-offset&7)) & 1, nil
 }
 
-// BitRange is a part of a string: from First to Last, both included; negative
-// ones count from the end. Bits says that they count bits, not bytes.
+// BitRange is a part of a string: from First to Last, both included; negative positions count from
+// the end. They count bits if Bits is set, else bytes.
 type BitRange struct {
 	First, Last int64
 	Bits        bool
@@ -90,8 +90,8 @@ func (r BitRange) clip(v []byte) (part []byte, first, last byte, start int64, ok
 	return v[a : b+1], first, last, a, true
 }
 
-// BitCount returns how many bits of a range are set. It runs at the speed of
-// memory.
+// BitCount returns how many bits of a range are set. O(bytes), at the speed of memory. Errors:
+// ErrWrongType.
 func (tx *Tx) BitCount(key []byte, r BitRange) (int64, error) {
 	v, _, err := tx.Get(key)
 	if err != nil {
@@ -127,9 +127,9 @@ func countBits(b []byte) int {
 	return n0 + n1 + n2 + n3
 }
 
-// BitPos returns the place of the first bit of a range that is as asked, -1 if
-// there is none. Looking for 0 with an open end (toEnd) it finds the one behind
-// the string. A missing key is an endless run of zeros.
+// BitPos returns the position of the first bit of a range that equals bit, or -1 if there is none.
+// A search for 0 with an open end (toEnd) finds the position after the string. A missing key reads
+// as an endless run of zeros. O(bytes). Errors: ErrWrongType.
 func (tx *Tx) BitPos(key []byte, bit int, r BitRange, toEnd bool) (int64, error) {
 	v, ok, err := tx.Get(key)
 	if err != nil {
@@ -151,7 +151,7 @@ func (tx *Tx) BitPos(key []byte, bit int, r BitRange, toEnd bool) (int64, error)
 	return -1, nil
 }
 
-// findBit returns the place of the first bit, leaving out those in the masks of
+// findBit returns the position of the first bit that equals bit. It skips the bits in the masks of
 // the first and the last byte.
 func findBit(b []byte, bit int, first, last byte) int64 {
 	flip := byte(0)
@@ -159,7 +159,7 @@ func findBit(b []byte, bit int, first, last byte) int64 {
 		flip = 0xff
 	}
 	end := len(b) - 1
-	edge := func(i int) byte { // looked for bits are 1
+	edge := func(i int) byte { // in the result, the wanted bits are 1
 		c := b[i] ^ flip
 		if i == 0 {
 			c &^= first
@@ -201,11 +201,11 @@ const (
 // String is the operation's name in BITOP.
 func (o BitOperation) String() string { return [...]string{"AND", "OR", "XOR", "NOT"}[o] }
 
-// BitOp stores the combination of strings under dst, as long as the longest of
-// them, and returns that length; shorter ones count as filled up with zeros. An
-// empty result leaves no key. O(bytes), word by word.
+// BitOp combines strings and stores the result under dst. It returns the result's length in bytes,
+// which is that of the longest string; shorter strings count as padded with zeros. If the result is
+// empty, BitOp deletes dst. O(bytes), word by word. Errors: ErrWrongType, ErrFull.
 func (tx *Tx) BitOp(o BitOperation, dst []byte, keys [][]byte) (int, error) {
-	var few [8][]byte // as many as fit on the stack
+	var few [8][]byte // a few strings, on the stack
 	srcs, n := few[:0], 0
 	for _, k := range keys {
 		v, _, err := tx.Get(k)
@@ -221,7 +221,7 @@ func (tx *Tx) BitOp(o BitOperation, dst []byte, keys [][]byte) (int, error) {
 	}
 	out := tx.vbuf
 	if n > arena.MaxRecord || n > cap(out) {
-		out = make([]byte, n) // a long one becomes the key's value
+		out = make([]byte, n) // a long result becomes the key's value without a copy
 	}
 	if out = out[:n]; n <= arena.MaxRecord {
 		tx.vbuf = out
@@ -238,8 +238,8 @@ func (tx *Tx) BitOp(o BitOperation, dst []byte, keys [][]byte) (int, error) {
 	return n, nil
 }
 
-// combineBlock is how many bytes combine works on before it turns to the next
-// string: they stay in the innermost cache.
+// combineBlock is the number of bytes that combine processes before it continues with the next
+// string. A block stays in the innermost cache.
 const combineBlock = 16 << 10
 
 // combine computes an operation over strings into dst, which is as long as the
@@ -306,10 +306,10 @@ func invert(d []byte) {
 type FieldOp struct {
 	Kind     FieldKind
 	Signed   bool
-	Width    uint8 // 1 to 64, unsigned to 63
+	Width    uint8 // bits: 1 to 64, or to 63 for unsigned fields
 	Overflow Overflow
-	Offset   int64 // of the field's first bit
-	Value    int64 // to store, or to add
+	Offset   int64 // the position of the field's first bit
+	Value    int64 // the value to store, or to add
 }
 
 // FieldKind says what a FieldOp does.
@@ -317,24 +317,24 @@ type FieldKind uint8
 
 // The kinds of operations.
 const (
-	FieldGet    FieldKind = iota // gives the field
-	FieldSet                     // gives the old field
-	FieldIncrBy                  // gives the new field
+	FieldGet    FieldKind = iota // replies the field
+	FieldSet                     // replies the old field
+	FieldIncrBy                  // replies the new field
 )
 
-// Overflow says what becomes of a value that does not fit its field.
+// Overflow is the policy for a value that does not fit its field.
 type Overflow uint8
 
 // The policies.
 const (
 	Wrap     Overflow = iota // modulo 2^width
-	Saturate                 // the nearest that fits
-	Fail                     // the operation is not done
+	Saturate                 // the nearest value that fits
+	Fail                     // the operation fails and changes nothing
 )
 
-// BitField runs operations on integers inside a string, in order, and calls
-// reply with each one's result; ok is false where it failed. Writes grow the
-// string first, whether they then succeed or not.
+// BitField runs operations on integers inside a string, in order, and calls reply with the result
+// of each; ok is false for one that failed. If an operation writes, BitField first grows the
+// string, even if the operation then fails. Errors: ErrWrongType, ErrFull.
 func (tx *Tx) BitField(key []byte, ops []FieldOp, reply func(n int64, ok bool)) error {
 	need := int64(0) // bytes
 	for i := range ops {
@@ -389,7 +389,7 @@ func (tx *Tx) BitField(key []byte, ops []FieldOp, reply func(n int64, ok bool)) 
 	return nil
 }
 
-// run does one operation on a string that is long enough.
+// run executes one operation on a string that is long enough.
 func (o *FieldOp) run(v []byte) (result int64, ok bool) {
 	old := o.field(v)
 	base, by := old, o.Value
@@ -420,7 +420,7 @@ func (o *FieldOp) field(v []byte) int64 {
 	return int64(n)
 }
 
-// limit returns n + by as the field can hold it, and whether the sum did not
+// limit returns n + by, adjusted to the field by the overflow policy, and whether the sum did not
 // fit. n itself may not fit either; the comparisons wrap as Redis's do.
 func (o *FieldOp) limit(n, by int64) (int64, bool) {
 	shift := 64 - uint(o.Width)

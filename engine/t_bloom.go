@@ -9,17 +9,18 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// Bloom filters are boxes: package bloom says what is in them. One with a window
-// forgets by itself, a generation at a time; its key stays, with how it was made,
-// when nothing lives in it any more.
+// Bloom filters are boxes; package bloom describes their contents. A filter with a window forgets
+// old items by itself, one generation at a time. When all items are forgotten, the key and the
+// filter's configuration stay.
 
-// BloomConfig says what a Bloom filter is made for.
+// BloomConfig is the configuration of a Bloom filter.
 type BloomConfig = bloom.Config
 
-// DefaultBloom is the filter that BFAdd and BFInsert make where there is none.
+// DefaultBloom is the configuration of the filter that BFAdd creates if there is none.
 var DefaultBloom = BloomConfig{Error: 0.01, Capacity: 100, Expansion: 2}
 
-// The errors of Bloom filters. Nothing was changed where one is returned.
+// The errors of Bloom filters. A method that returns one of them has changed nothing, except that
+// BFInsert continues with the items after one that was refused.
 var (
 	// ErrBloomExists: there is a filter of this name.
 	ErrBloomExists = errors.New("item exists")
@@ -27,16 +28,15 @@ var (
 	ErrNoBloom = errors.New("not found")
 	// ErrBloomConfig: the configuration is out of bounds.
 	ErrBloomConfig = bloom.ErrConfig
-	// ErrBloomFull: the filter does not grow, and has as many items as it was made
-	// for.
+	// ErrBloomFull: the filter does not grow, and is at its capacity.
 	ErrBloomFull = errors.New("non scaling filter is full")
 	// ErrBloomTooLarge: the filter would become larger than bloom.MaxBytes.
 	ErrBloomTooLarge = errors.New("the filter would be larger than 4 GiB, or have more than 64 sub-filters")
-	// ErrBloomChunk: the bytes are no chunk of this filter.
+	// ErrBloomChunk: the bytes are not a chunk of this filter.
 	ErrBloomChunk = errors.New("received bad data")
 )
 
-// bloomError is what the engine says of an error of package bloom.
+// bloomError converts an error of package bloom to the engine's error.
 func bloomError(err error) error {
 	switch err {
 	case bloom.ErrFull:
@@ -51,13 +51,13 @@ func bloomError(err error) error {
 	return err
 }
 
-// bloomBox is a Bloom filter as a container: it has no small form.
+// bloomBox is a Bloom filter as a container. It has no small form.
 type bloomBox struct{ *bloom.Filter }
 
 // Free implements box.
 func (b bloomBox) Free(budget int) (done bool) { return b.FreeAll(budget) < budget }
 
-// Wasteful implements box: there is nothing to move together.
+// Wasteful implements box. A filter has nothing to compact.
 func (b bloomBox) Wasteful() bool { return false }
 
 // Compact implements box.
@@ -72,8 +72,7 @@ func (b bloomBox) Clone(*Tx) (box, error) {
 	return bloomBox{c}, nil
 }
 
-// bloom looks a filter up for a write; it is nil if there is none. Errors:
-// ErrWrongType.
+// bloom looks a filter up for a write; f is nil if there is no such key. Errors: ErrWrongType.
 func (tx *Tx) bloom(key []byte) (h hit, f *bloom.Filter, err error) {
 	h, err = tx.container(key, Bloom)
 	if err == nil && h.r != nil {
@@ -91,9 +90,8 @@ func (tx *Tx) readBloom(key []byte) (f *bloom.Filter, err error) {
 	return f, err
 }
 
-// BFReserve makes an empty filter. It allocates no bits, however many there will
-// be. Errors: ErrWrongType, ErrBloomExists, ErrBloomConfig, ErrBloomTooLarge,
-// ErrFull.
+// BFReserve creates an empty filter. It does not allocate the bits yet. Errors: ErrWrongType,
+// ErrBloomExists, ErrBloomConfig, ErrBloomTooLarge, ErrFull.
 func (tx *Tx) BFReserve(key []byte, c BloomConfig) error {
 	h, f, err := tx.bloom(key)
 	if err != nil {
@@ -106,7 +104,7 @@ func (tx *Tx) BFReserve(key []byte, c BloomConfig) error {
 	return err
 }
 
-// makeBloom makes an empty filter where there is no key.
+// makeBloom creates an empty filter under a missing key.
 func (tx *Tx) makeBloom(h *hit, key []byte, c BloomConfig) (*bloom.Filter, error) {
 	f, err := bloom.New(tx.db.chunks, c)
 	if err != nil {
@@ -122,10 +120,10 @@ func (tx *Tx) makeBloom(h *hit, key []byte, c BloomConfig) (*bloom.Filter, error
 	return f, nil
 }
 
-// BFAdd adds an item to a filter, which it makes as DefaultBloom if there is none,
-// and reports whether it is new. Where a window makes items age, one that is there
-// becomes young again. O(generations · layers); it allocates nothing unless the
-// filter grows. Errors: ErrWrongType, ErrBloomFull, ErrBloomTooLarge, ErrFull.
+// BFAdd adds an item to a filter and reports whether the item is new. If there is no filter, BFAdd
+// creates one as DefaultBloom. In a filter with a window, adding an existing item renews it.
+// O(generations · layers); it allocates nothing unless the filter grows. Errors: ErrWrongType,
+// ErrBloomFull, ErrBloomTooLarge, ErrFull.
 func (tx *Tx) BFAdd(key, item []byte) (added bool, err error) {
 	h, f, err := tx.bloom(key)
 	if err == nil && f == nil {
@@ -155,7 +153,7 @@ func (tx *Tx) addBloom(h *hit, f *bloom.Filter, item []byte) (bloom.Result, erro
 	return what, bloomError(err)
 }
 
-// addedBloom settles a change of a filter.
+// addedBloom logs, counts and reports a change of a filter.
 func (tx *Tx) addedBloom(h *hit, f *bloom.Filter, key []byte) {
 	tx.wrote(h)
 	if f.NextDue() != 0 {
@@ -177,11 +175,10 @@ func (tx *Tx) emitBloom(f *bloom.Filter, key []byte, items [][]byte) {
 	}
 }
 
-// BFInsert is BFAdd for some items, with the configuration of the filter that is
-// made where there is none; nil if none is to be made. It shows what became of
-// each item; where one was refused those after it are tried all the same. With no
-// items at all it only lets go of what is too old. Errors: those of BFAdd,
-// ErrNoBloom, ErrBloomConfig.
+// BFInsert is BFAdd for several items. If there is no filter, it creates one with configuration c;
+// if c is nil, it returns ErrNoBloom. It calls visit with the result of each item, and continues
+// after an item that was refused. Without items, it only removes the generations that are too old.
+// Errors: those of BFAdd, ErrNoBloom, ErrBloomConfig.
 func (tx *Tx) BFInsert(key []byte, c *BloomConfig, items [][]byte, visit func(added bool, err error)) error {
 	h, f, err := tx.bloom(key)
 	switch {
@@ -216,9 +213,9 @@ func (tx *Tx) BFInsert(key []byte, c *BloomConfig, items [][]byte, visit func(ad
 	return nil
 }
 
-// BFExists shows for each item whether it was added: never false for one that was
-// and is not too old. Where there is no filter nothing was. O(generations · layers)
-// for each; it allocates nothing. Errors: ErrWrongType.
+// BFExists calls visit for each item with whether it was added. It may report true for an item that
+// was not added, but never false for one that was added and is not too old. A missing filter has no
+// items. O(generations · layers) for each item; it allocates nothing. Errors: ErrWrongType.
 func (tx *Tx) BFExists(key []byte, items [][]byte, visit func(found bool)) error {
 	f, err := tx.readBloom(key)
 	if err != nil {
@@ -239,10 +236,10 @@ func (tx *Tx) BFHas(key, item []byte) (bool, error) {
 // BloomInfo describes a filter.
 type BloomInfo struct {
 	Config   BloomConfig
-	Capacity int64 // items that fit before the filter grows, or is full
+	Capacity int64 // the number of items that fit before the filter grows, or is full
 	Size     int64 // bytes held
 	Filters  int64 // layers
-	Items    int64 // that live
+	Items    int64 // the living items
 }
 
 // BFInfo describes a filter. Errors: ErrWrongType, ErrNoBloom. O(layers).
@@ -258,8 +255,8 @@ func (tx *Tx) BFInfo(key []byte) (i BloomInfo, err error) {
 		Filters: int64(f.Layers(tx.ms)), Items: f.Len(tx.ms)}, nil
 }
 
-// BFCard returns the number of items that were added and found to be new, and
-// live; 0 if there is no filter. Errors: ErrWrongType. O(generations).
+// BFCard returns the number of living items that were new when they were added; 0 if there is no
+// filter. Errors: ErrWrongType. O(generations).
 func (tx *Tx) BFCard(key []byte) (int64, error) {
 	f, err := tx.readBloom(key)
 	if f == nil {
@@ -268,9 +265,9 @@ func (tx *Tx) BFCard(key []byte) (int64, error) {
 	return f.Len(tx.ms), nil
 }
 
-// BFScanDump returns the part of a filter that follows an iterator, 0 for the
-// first, and the iterator that BFLoadChunk wants with it: 0 and nothing at the
-// end. A part is some MiB at most. Errors: ErrWrongType, ErrNoBloom.
+// BFScanDump returns the chunk of a filter that follows an iterator, and the iterator to pass to
+// BFLoadChunk with it. Iterator 0 asks for the first chunk; at the end, BFScanDump returns 0 and no
+// chunk. A chunk has some MiB at most. Errors: ErrWrongType, ErrNoBloom.
 func (tx *Tx) BFScanDump(key []byte, iterator int64) (next int64, chunk []byte, err error) {
 	f, err := tx.readBloom(key)
 	switch {
@@ -283,9 +280,9 @@ func (tx *Tx) BFScanDump(key []byte, iterator int64) (next int64, chunk []byte, 
 	return next, chunk, nil
 }
 
-// BFLoadChunk takes a part that BFScanDump gave out. The first, whose iterator is
-// 1, makes the filter, in place of one that is there; the others fill it. Errors:
-// ErrWrongType, ErrNoBloom, ErrBloomChunk, ErrFull.
+// BFLoadChunk loads a chunk of BFScanDump. The first chunk, with iterator 1, creates the filter,
+// and replaces one that exists. The other chunks fill it. Errors: ErrWrongType, ErrNoBloom,
+// ErrBloomChunk, ErrFull.
 func (tx *Tx) BFLoadChunk(key []byte, iterator int64, chunk []byte) error {
 	h, f, err := tx.bloom(key)
 	switch {
@@ -307,7 +304,7 @@ func (tx *Tx) BFLoadChunk(key []byte, iterator int64, chunk []byte) error {
 	return nil
 }
 
-// beginBloom stores the filter that a first chunk describes.
+// beginBloom creates the filter that a first chunk describes.
 func (tx *Tx) beginBloom(h *hit, key, chunk []byte) error {
 	f, err := bloom.Restore(tx.db.chunks, chunk)
 	if err != nil {
@@ -321,8 +318,8 @@ func (tx *Tx) beginBloom(h *hit, key, chunk []byte) error {
 	return nil
 }
 
-// forgetBloom lets go of the generations that are dead. What they hold is given back
-// by the reclaimer.
+// forgetBloom removes the dead generations, and reports whether there were any. The reclaimer frees
+// their memory.
 func (tx *Tx) forgetBloom(h *hit, f *bloom.Filter) (some bool) {
 	if due := f.NextDue(); due == 0 || tx.ms <= due {
 		return false
@@ -336,8 +333,8 @@ func (tx *Tx) forgetBloom(h *hit, f *bloom.Filter) (some bool) {
 	return true
 }
 
-// lapseBloom is lapse for Bloom filters: a generation goes at a time, which has
-// no names of what was in it.
+// lapseBloom is lapse for Bloom filters. It removes a whole generation at a time, because a
+// generation does not contain the names of its items.
 func (tx *Tx) lapseBloom(h *hit, key []byte) {
 	f := h.box().(bloomBox).Filter
 	if !tx.forgetBloom(h, f) {
@@ -350,7 +347,7 @@ func (tx *Tx) lapseBloom(h *hit, key []byte) {
 	tx.changed(key, EventModule, "bf.expired")
 }
 
-// bloomModule is how filters leave and enter.
+// bloomModule returns the module that dumps and restores filters.
 func bloomModule() module {
 	return module{name: "ebb-bloom", dump: dumpBloom, restore: restoreBloom}
 }
@@ -378,7 +375,7 @@ func restoreBloom(tx *Tx, data []byte) ([]byte, box, error) {
 	return nil, nil, rdb.ErrFormat
 }
 
-// bloomArgs writes a configuration down as BF.RESERVE takes it.
+// bloomArgs returns a configuration as arguments of BF.RESERVE.
 func bloomArgs(c *BloomConfig) [][]byte {
 	number := func(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
 	args := [][]byte{strconv.AppendFloat(nil, c.Error, 'g', -1, 64), number(c.Capacity)}

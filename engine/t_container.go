@@ -25,18 +25,18 @@ import (
 //
 // Every read of items passes itemTime, so that no read returns a dead item.
 
-// box is the large form of a container.
+// box is the large form of a container. The shard's lock guards it.
 type box interface {
-	// Size returns the bytes held. O(1), or little more: the engine calls it after every
-	// write.
+	// Size returns the bytes that the box holds. O(1), or little more: the engine calls it after
+	// every write.
 	Size() int
-	// Free frees up to about budget chunks and reports whether none is left. The box
-	// holds nothing from the first call on.
+	// Free frees up to about budget chunks and reports whether it has freed all. The box is empty
+	// from the first call on.
 	Free(budget int) (done bool)
-	// Wasteful reports whether Compact would gain enough. O(1).
+	// Wasteful reports whether Compact would free enough memory to pay. O(1).
 	Wasteful() bool
-	// Compact moves items together and looks at up to budget of them. It returns how many
-	// it looked at; fewer than budget means that it is done.
+	// Compact moves items together. It looks at up to budget items and returns their number; a
+	// number below budget means that Compact has finished.
 	Compact(budget int) (looked int)
 	// Clone returns a copy with the living items, on its own chunks. O(n).
 	Clone(tx *Tx) (box, error)
@@ -58,8 +58,8 @@ func (tx *Tx) itemTime() int64 {
 	return tx.ms
 }
 
-// container looks up a key that must have a kind of container, or be missing. It is no
-// access. Errors: ErrWrongType.
+// container looks up a key that must be missing or hold a container of kind k. It does not count as
+// an access. Errors: ErrWrongType.
 func (tx *Tx) container(key []byte, k Kind) (hit, error) {
 	h := tx.find(key)
 	if h.r != nil && h.r.Kind() != k {
@@ -96,13 +96,13 @@ func maxImage(flags uint8, klen int) int {
 	return arena.MaxRecord - 1 - keyOffset(flags) - min(klen, maxKey)
 }
 
-// room makes the record of key hold an image of n bytes and returns the memory to write
-// it to. If h has found nothing, room creates the key, with nothing written. The caller
-// can read the old image until the next call of room. If the image has not moved, it lies
-// at the start of the returned memory, as packed's Apply requires. room keeps the
-// deadline and the access clock. Errors: ErrFull, and nothing has changed.
+// room makes the record of key hold an image of n bytes and returns the memory to write it to. If h
+// is a missing key, room creates the key, and its value is undefined. The caller can read the old
+// image until the next call of room. If the image has not moved, it lies at the start of the
+// returned memory, as packed's Apply requires. room keeps the deadline and the access clock.
+// Errors: ErrFull, and nothing has changed.
 //
-// It may move the record: after it, only Apply may use the earlier result of h.image.
+// It may move the record. After that, only Apply may use an earlier result of h.image.
 func (tx *Tx) room(h *hit, key []byte, k Kind, n int) ([]byte, error) {
 	sp := tx.makeSpace(h)
 	tx.release()
@@ -163,8 +163,7 @@ func (tx *Tx) roomOutside(h *hit, n int) ([]byte, error) {
 	return b, nil
 }
 
-// remakeInline gives the container's record another size, for an image of n bytes inside
-// it.
+// remakeInline resizes the container's record for an image of n bytes inside it.
 func (tx *Tx) remakeInline(h *hit, n int) ([]byte, error) {
 	sp, old := h.sp, h.r
 	off := keyOffset(old.kind) + int(old.klen&^bigKey)
@@ -207,7 +206,7 @@ func (tx *Tx) succeed(h *hit, ref arena.Ref, r *rec) {
 	old := h.ref()
 	h.sp.relinked(old, ref, r)
 	h.pos.Set(ref)
-	h.rec(old).klen &^= bigKey // its key has a new owner
+	h.rec(old).klen &^= bigKey // the new record owns the external key
 	h.r = r
 	tx.old, tx.oldIn = old, h.sp
 }
@@ -222,8 +221,8 @@ func (tx *Tx) release() {
 	}
 }
 
-// shrunk notes that the small container's image has become shorter, in place: img is the
-// rest. If it is much shorter, the record moves.
+// shrunk notes that the image of a small container has become shorter, in place; img is the new
+// image. If it is much shorter, the record moves.
 func (tx *Tx) shrunk(h *hit, img []byte) {
 	r := h.r
 	tx.stamp(r)
@@ -248,8 +247,8 @@ func (tx *Tx) shrunk(h *hit, img []byte) {
 	}
 }
 
-// enlarge stores a box under the key: in place of the small form, or as a new key.
-// Errors: ErrFull, and the caller keeps the box.
+// enlarge stores a box under the key. It replaces the small form, or creates the key. Errors:
+// ErrFull; the caller then still owns the box.
 func (tx *Tx) enlarge(h *hit, key []byte, k Kind, b box) error {
 	sp := tx.makeSpace(h)
 	tx.release()
@@ -273,8 +272,8 @@ func (tx *Tx) enlarge(h *hit, key []byte, k Kind, b box) error {
 	return nil
 }
 
-// wrote settles a write to a large container: it counts the container's bytes, and if
-// compaction pays, it schedules the reclaimer.
+// wrote finishes a write to a large container: it counts the container's bytes, and schedules the
+// reclaimer if compaction pays.
 func (tx *Tx) wrote(h *hit) {
 	handle := handleOf(h.r.inlineValue())
 	x := &h.sp.exts[handle]
@@ -308,7 +307,7 @@ func (tx *Tx) text(i int, s packed.Str) []byte {
 	return s.B
 }
 
-// discard frees a box that no key has.
+// discard frees a box that belongs to no key.
 func discard(b box) {
 	for !b.Free(1 << 16) {
 	}
@@ -322,7 +321,7 @@ func (tx *Tx) gone(key []byte) {
 	}
 }
 
-// random returns the transaction's random numbers. They are good for sampling, not for
+// random returns the transaction's random number generator. It is fit for sampling, not for
 // secrets.
 func (tx *Tx) random() *rand.Rand {
 	if tx.rng == nil {

@@ -8,40 +8,40 @@ import (
 	"github.com/ebbdb/ebb/internal/ordered"
 )
 
-// A geo set is a sorted set whose scores are places: internal/geohash says how.
-// A search walks the few spans of scores that cover its shape.
+// A geo set is a sorted set whose scores encode coordinates; internal/geohash describes how. A
+// search walks the few spans of scores that cover its shape.
 
-// GeoOrder is the order of what a search finds.
+// GeoOrder is the order of the members that a search finds.
 type GeoOrder uint8
 
 // The orders.
 const (
-	AnyOrder GeoOrder = iota // that of the search
+	AnyOrder GeoOrder = iota // the order in which the search finds them
 	Nearest                  // first
 	Farthest                 // first
 )
 
-// GeoQuery is a search in a geo set.
+// GeoQuery describes a search in a geo set.
 type GeoQuery struct {
 	Shape geohash.Shape
 	Order GeoOrder
-	Count int  // give at most so many; 0: all
-	Any   bool // with Count: the first that are found, not the first in order
-	Most  int  // give up after so many candidates; 0: never
+	Count int  // the greatest number of members to return; 0: all
+	Any   bool // with Count: return the first members that the search finds, not the first in order
+	Most  int  // the number of candidates after which the search gives up; 0: never
 }
 
 // GeoHit is a member that a search has found.
 type GeoHit struct {
 	Member   []byte
 	Score    float64
-	Distance float64 // m, from the middle of the shape
-	seq      int     // the order of the search
+	Distance float64 // metres from the centre of the shape
+	seq      int     // the position in the order of the search
 }
 
-// GeoSearch returns the members inside a shape; ok is false if it had to look at
-// more than q.Most. The result is valid until the next write or search. O(log n)
-// for each of the 9 spans, and O(1) for each candidate; it allocates nothing
-// when it finds few. A set that is not there has no members.
+// GeoSearch returns the members inside a shape; ok is false if the search gave up after q.Most
+// candidates. The result is valid until the next write or search. O(log n) for each of the 9 spans,
+// and O(1) for each candidate; it allocates nothing when it finds few. A missing set has no
+// members.
 func (v *ZSetView) GeoSearch(q *GeoQuery) (hits []GeoHit, ok bool) {
 	s := geoSearch{v: *v, q: *q, hits: v.tx.z.hits[:0]}
 	v.tx.z.reset()
@@ -58,22 +58,21 @@ func (v *ZSetView) GeoSearch(q *GeoQuery) (hits []GeoHit, ok bool) {
 	return s.hits, ok
 }
 
-// geoSearch is a search under way. It holds copies, so that what they are copied
-// from can stay on a stack.
+// geoSearch is a running search. It holds copies of the caller's arguments, so that those can stay
+// on the stack.
 type geoSearch struct {
 	v    ZSetView
 	q    GeoQuery
-	hits []GeoHit // where only the best Count are wanted: a heap, the worst on top
+	hits []GeoHit // if best: a heap with the worst hit on top
 	seen int      // candidates
 	seq  int
-	full bool // enough are found
+	full bool // the search has found enough
 }
 
 // best reports whether only the first Count hits in order are wanted.
 func (s *geoSearch) best() bool { return s.q.Count > 0 && !s.q.Any && s.q.Order != AnyOrder }
 
-// search looks at the candidates of a span, and reports false if they are too
-// many.
+// search looks at the candidates of a span. It returns false if the search gives up.
 func (s *geoSearch) search(span geohash.Span) bool {
 	if s.v.large == nil {
 		return s.searchSmall(span)
@@ -115,7 +114,7 @@ func (s *geoSearch) searchSmall(span geohash.Span) bool {
 	return true
 }
 
-// wanted reports whether a hit at a distance is among the best so far.
+// wanted reports whether a hit at this distance is among the best so far.
 func (s *geoSearch) wanted(distance float64) bool {
 	if !s.best() || len(s.hits) < s.q.Count {
 		return true
@@ -126,7 +125,7 @@ func (s *geoSearch) wanted(distance float64) bool {
 	return distance < s.hits[0].Distance
 }
 
-// add notes a hit that is wanted.
+// add adds a hit to the result.
 func (s *geoSearch) add(member []byte, score, distance float64) {
 	s.seq++
 	h := GeoHit{member, score, distance, s.seq}
@@ -143,7 +142,8 @@ func (s *geoSearch) add(member []byte, score, distance float64) {
 	}
 }
 
-// nearest and farthest order hits; those at the same distance as they were found.
+// nearest and farthest compare hits by distance, and hits at the same distance by the order of the
+// search.
 func nearest(a, b GeoHit) int {
 	if a.Distance == b.Distance {
 		return a.seq - b.seq
@@ -158,7 +158,7 @@ func farthest(a, b GeoHit) int {
 	return cmp.Compare(b.Distance, a.Distance)
 }
 
-// after reports whether a is wanted less than b.
+// after reports whether a comes after b in the order of the query.
 func (s *geoSearch) after(a, b *GeoHit) bool {
 	if s.q.Order == Farthest {
 		return farthest(*a, *b) > 0
@@ -189,7 +189,7 @@ func (s *geoSearch) down(i int) {
 	}
 }
 
-// finish puts the hits in order.
+// finish sorts the hits.
 func (s *geoSearch) finish() {
 	switch s.q.Order {
 	case Nearest:
@@ -202,9 +202,9 @@ func (s *geoSearch) finish() {
 	}
 }
 
-// GeoStore stores hits under a key, whatever that held, as a geo set, or with
-// unit above 0 as a sorted set by distance in units of so many metres. None at
-// all removes the key. Errors: ErrFull.
+// GeoStore stores hits under a key, and replaces whatever the key held. The value is a geo set; if
+// unit is above 0, it is a sorted set whose scores are distances in units of unit metres. Without
+// hits, GeoStore deletes the key. Errors: ErrFull.
 func (tx *Tx) GeoStore(dst []byte, hits []GeoHit, unit float64, event string) error {
 	items := tx.z.items[:0]
 	for _, h := range hits {

@@ -5,10 +5,9 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// A hash is small, which means a packed image, up to Layout.HashEntries fields, while no
-// field and no value is longer than Layout.HashValue. After that it is a table, and stays
-// one. Each field can have a deadline: writing a value clears it, and the increments keep
-// it.
+// A hash has the small form, a packed image, up to Layout.HashEntries fields and while no field and
+// no value is longer than Layout.HashValue. After that it is a table, and stays one. Each field can
+// have a deadline: writing a value clears it, and the increments keep it.
 
 // hashTable is a large hash.
 type hashTable struct{ *dict.Dict }
@@ -29,10 +28,9 @@ func (t hashTable) Clone(tx *Tx) (box, error) {
 	return c, nil
 }
 
-// HSet sets fields of a hash, given as field, value, field, value ..., and returns how
-// many of them are new. It clears their deadlines. Expected O(1) for each pair; it
-// allocates nothing. Errors: ErrWrongType; ErrFull, and the pairs before the one that did
-// not fit are set.
+// HSet sets fields of a hash, given as field, value, field, value ..., and returns how many of them
+// are new. It clears their deadlines. Expected O(1) for each pair; it allocates nothing. Errors:
+// ErrWrongType; ErrFull, and HSet has set the pairs before the one that did not fit.
 func (tx *Tx) HSet(key []byte, pairs [][]byte) (added int, err error) {
 	h, err := tx.container(key, Hash)
 	if err != nil {
@@ -56,7 +54,8 @@ func (tx *Tx) HSet(key []byte, pairs [][]byte) (added int, err error) {
 	return added, err
 }
 
-// HSetNX sets a field that does not exist, and reports whether it did.
+// HSetNX sets a field that does not exist, and reports whether it did. Errors: ErrWrongType,
+// ErrFull.
 func (tx *Tx) HSetNX(key, field, value []byte) (bool, error) {
 	h, err := tx.container(key, Hash)
 	if err != nil {
@@ -74,7 +73,8 @@ func (tx *Tx) HSetNX(key, field, value []byte) (bool, error) {
 	return true, nil
 }
 
-// HDel removes fields and returns how many existed. It removes a hash that becomes empty.
+// HDel removes fields and returns how many existed. It deletes the key if the hash becomes empty.
+// Errors: ErrWrongType.
 func (tx *Tx) HDel(key []byte, fields [][]byte) (n int, err error) {
 	h, err := tx.container(key, Hash)
 	if err != nil || h.r == nil {
@@ -131,7 +131,7 @@ func (tx *Tx) HIncrBy(key, field []byte, by int64) (int64, error) {
 	if there {
 		tx.emit("HINCRBY", key, field, tx.itoa(1, by))
 	} else {
-		tx.emit("HSET", key, field, val) // a replay may see a dead one
+		tx.emit("HSET", key, field, val) // clears the deadline of a dead field that a replay may see
 	}
 	tx.changed(key, EventHash, "hincrby")
 	return n, nil
@@ -173,9 +173,8 @@ func (tx *Tx) HIncrByFloat(key, field, by []byte) ([]byte, error) {
 	return out, nil
 }
 
-// emitIncrement logs a field's new number as HSET, so that a replay need not calculate.
-// But HSET clears a deadline, so emitIncrement logs the client's command for a field that
-// has one.
+// emitIncrement logs a field's new number as HSET, so that a replay does not calculate. But HSET
+// clears a deadline. For a field with a deadline, emitIncrement logs the client's command instead.
 func (tx *Tx) emitIncrement(h *hit, key, field, by, val []byte) {
 	if !tx.db.logging.Load() {
 		return

@@ -2,7 +2,8 @@ package engine
 
 import "github.com/ebbdb/ebb/internal/packed"
 
-// Deadlines of the fields of hashes; t_keyed.go has the code that hashes share with sets.
+// This file implements the deadlines of hash fields. t_keyed.go has the code that hashes share with
+// sets.
 
 // HExpire gives fields of a hash a deadline in ms since 1970, if the condition allows it,
 // and calls visit for each with ItemMissing, ItemRefused, ItemDone or ItemOutlived. A
@@ -14,9 +15,9 @@ func (tx *Tx) HExpire(key []byte, fields [][]byte, deadline int64, c Condition, 
 	return tx.expireKeyed(&fieldsOf, key, fields, deadline, c, visit)
 }
 
-// HDeadlines calls visit for each of the fields with its deadline in ms since 1970,
-// NoDeadline, or NoKey if there is no such field. It is a read. O(1) for each field of a
-// large hash. Errors: ErrWrongType.
+// HDeadlines calls visit for each of the fields with its deadline in ms since 1970, NoDeadline, or
+// NoKey if there is no such field. It counts as an access. O(1) for each field of a large hash.
+// Errors: ErrWrongType.
 func (tx *Tx) HDeadlines(key []byte, fields [][]byte, visit func(deadline int64)) error {
 	v, err := tx.Hash(key)
 	if err != nil {
@@ -74,7 +75,7 @@ func (tx *Tx) HSetEx(key []byte, pairs [][]byte, o ItemOptions) (bool, error) {
 	return err == nil, err
 }
 
-// meet reports whether the fields exist, or not, as OnlyOld and OnlyNew require.
+// meet reports whether the fields satisfy OnlyNew and OnlyOld.
 func (v *HashView) meet(pairs [][]byte, o ItemOptions) bool {
 	if !o.OnlyNew && !o.OnlyOld {
 		return true
@@ -89,7 +90,7 @@ func (v *HashView) meet(pairs [][]byte, o ItemOptions) bool {
 
 func (v *HashView) has(field []byte) bool { return v.Deadline(field) != NoKey }
 
-// fieldsSet settles HSetEx. The deadline may be packed.Keep.
+// fieldsSet logs, counts and reports the change of HSetEx. The deadline may be packed.Keep.
 func (tx *Tx) fieldsSet(h *hit, key []byte, pairs [][]byte, deadline int64) {
 	tx.emitItems("HSET", key, pairs)
 	tx.dirty += len(pairs)/2 - 1
@@ -109,8 +110,8 @@ func (tx *Tx) fieldsSet(h *hit, key []byte, pairs [][]byte, deadline int64) {
 	}
 }
 
-// emitKept logs the deadlines that fields have kept: HSET, which logs their values,
-// removes them.
+// emitKept logs the deadlines that fields have kept, because the HSET that logs their values clears
+// them.
 func (tx *Tx) emitKept(h *hit, key []byte, pairs [][]byte) {
 	if !tx.db.logging.Load() {
 		return
@@ -123,8 +124,8 @@ func (tx *Tx) emitKept(h *hit, key []byte, pairs [][]byte) {
 	}
 }
 
-// setAndGone sets fields with a deadline that has passed: it removes those that exist,
-// and sends both events.
+// setAndGone sets fields with a deadline that has passed. It removes those that exist, and sends
+// the events of the set and of the removal.
 func (tx *Tx) setAndGone(h *hit, key []byte, pairs [][]byte) {
 	if h.r == nil {
 		tx.passed(key)
@@ -147,10 +148,10 @@ func (tx *Tx) setAndGone(h *hit, key []byte, pairs [][]byte) {
 	}
 }
 
-// HGetEx calls visit with the value of each field, with ok false for a missing one. It
-// gives the fields a deadline or, with Persist, removes it. A deadline that is not in the
-// future removes the fields after the read. It is a read, also for a sliding key. Errors:
-// ErrWrongType, ErrFull, and visit has not been called.
+// HGetEx calls visit with the value of each field, with ok false for a missing one. It gives the
+// fields a deadline or, with Persist, removes it. A deadline that is not in the future removes the
+// fields after the read. It counts as an access, which also extends the sliding deadline of the
+// key. Errors: ErrWrongType; ErrFull, and visit has not been called.
 func (tx *Tx) HGetEx(key []byte, fields [][]byte, o ItemOptions, visit func(value []byte, ok bool)) error {
 	h, err := tx.open(key, Hash)
 	if err != nil {

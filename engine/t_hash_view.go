@@ -5,18 +5,17 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// HashView reads a hash at the transaction's instant: living fields only. It is
-// valid until the next write; fields and values that it returns are valid until
-// the next of its methods is called, or the next write.
+// HashView reads the living fields of a hash at the transaction's instant. It is valid until the
+// next write. Fields and values that it returns are valid until the next call of one of its
+// methods, or the next write.
 type HashView struct {
 	tx    *Tx
 	now   int64
 	small packed.Packed
-	large *dict.Dict // small and large both nil: there is no hash
+	large *dict.Dict // small and large are both nil if there is no hash
 }
 
-// Hash looks a hash up to read it. One that is not there has no fields.
-// Errors: ErrWrongType.
+// Hash looks a hash up for reading. A missing hash has no fields. Errors: ErrWrongType.
 func (tx *Tx) Hash(key []byte) (HashView, error) {
 	h, err := tx.open(key, Hash)
 	if err != nil {
@@ -25,7 +24,8 @@ func (tx *Tx) Hash(key []byte) (HashView, error) {
 	return tx.viewHash(&h), nil
 }
 
-// HGet returns the value of a field; ok is false if there is none.
+// HGet returns the value of a field; ok is false if there is no such field. The value is valid
+// until the next write. Expected O(1). Errors: ErrWrongType.
 func (tx *Tx) HGet(key, field []byte) (value []byte, ok bool, err error) {
 	v, err := tx.Hash(key)
 	if err != nil {
@@ -89,7 +89,7 @@ func (v *HashView) Deadline(field []byte) int64 {
 	return deadlineOf(d, ok)
 }
 
-// integer returns the integer in a field, 0 if there is no such field.
+// integer returns the integer in a field; there is false, and n is 0, if there is no such field.
 func (v *HashView) integer(field []byte) (n int64, there bool, err error) {
 	val, ok := v.Get(field)
 	if !ok {
@@ -122,9 +122,9 @@ func (v *HashView) EachTimed(visit func(field, value []byte, deadline int64)) {
 	}
 }
 
-// Scan visits some fields, about count, and returns the cursor to go on with; 0
-// begins and ends. A field that is there from the first call to the last is
-// visited at least once. A small hash is visited as a whole.
+// Scan visits about count fields and returns the cursor for the next call. A walk begins with 0 and
+// ends when Scan returns 0. It visits a field that exists from the first call to the last at least
+// once. It visits a small hash as a whole.
 func (v *HashView) Scan(cursor uint64, count int, visit func(field, value []byte)) uint64 {
 	if v.large == nil {
 		v.Each(visit)
@@ -133,8 +133,7 @@ func (v *HashView) Scan(cursor uint64, count int, visit func(field, value []byte
 	return scanTable(v.large, cursor, count, v.now, func(it dict.Item) { visit(it.Key, it.Value) })
 }
 
-// Random returns a field, each with the same chance; ok is false if there is
-// none.
+// Random returns a random field, each with the same probability; ok is false if there is none.
 func (v *HashView) Random() (field, value []byte, ok bool) {
 	if v.large != nil {
 		it, ok := v.large.Random(v.now, v.tx.random())
@@ -148,8 +147,8 @@ func (v *HashView) Random() (field, value []byte, ok bool) {
 	return v.tx.text(2, v.small.Key(at)), v.tx.text(3, v.small.Value(at)), true
 }
 
-// Draw visits n fields, each picked from all of them. O(n), and O(fields) of a
-// small hash.
+// Draw visits n random fields. It draws each from all fields, so that a field may repeat. O(n); in
+// a small hash O(n + fields).
 func (v *HashView) Draw(n int, visit func(field, value []byte)) {
 	if v.small != nil {
 		drawPacked(v.small, n, v.now, v.tx.random(), func(at packed.At) {
@@ -166,8 +165,8 @@ func (v *HashView) Draw(n int, visit func(field, value []byte)) {
 	}
 }
 
-// Sample visits n different fields, or all if there are no more; every choice
-// of n has the same chance. O(n) where n is much less than the fields, else
+// Sample visits n different random fields, or all fields if there are fewer. Every subset of n
+// fields has the same probability. O(n) if n is much less than the number of fields, else
 // O(fields).
 func (v *HashView) Sample(n int, visit func(field, value []byte)) {
 	all := v.Len()

@@ -35,7 +35,7 @@ type Holder struct {
 	Owner    []byte
 	Token    int64 // the fencing token
 	Deadline int64 // the lease lasts up to and including this ms since 1970
-	Count    int64 // permits of a semaphore; 1 for a lock
+	Count    int64 // the number of permits of a semaphore; 1 for a lock
 }
 
 // Shared reports whether other owners may hold the lock too.
@@ -93,7 +93,7 @@ func (b Holders) took(at int) uint16 {
 	return n
 }
 
-// find returns the position of a holder, -1 if there is none of this name. O(holders).
+// find returns the position of the holder with this owner, or -1 if there is none. O(holders).
 func (b Holders) find(owner []byte) int {
 	for at := b.first(); at < len(b); at = b.next(at) {
 		if string(b.owner(at)) == string(owner) {
@@ -111,7 +111,7 @@ func (b Holders) latest() (ms int64) {
 	return ms
 }
 
-// settle computes the earliest lease. O(holders).
+// settle recomputes the earliest lease. O(holders).
 func (b Holders) settle() {
 	first := int64(math.MaxInt64)
 	for at := b.first(); at < len(b); at = b.next(at) {
@@ -120,7 +120,7 @@ func (b Holders) settle() {
 	b.setEarliest(first)
 }
 
-// renew gives a holder another lease.
+// renew sets the lease of a holder.
 func (b Holders) renew(at int, deadline int64) {
 	old := b.lease(at)
 	binary.LittleEndian.PutUint64(b[at+8:], uint64(deadline))
@@ -159,16 +159,16 @@ func newHolders(dst []byte, mode byte) Holders {
 	return b
 }
 
-// maxToken bounds the tokens in foreign bytes: it is a token of engine time in 2255.
+// maxToken bounds the tokens in restored bytes. Engine time reaches it in 2255.
 const maxToken = 1<<53 - 1
 
-// maxAhead is how far, in us, a foreign token may be ahead of engine time, which follows
-// it: 30 days. No clock is that wrong, and after a greater token the tokens of this
-// engine would soon exceed 2^53.
+// maxAhead is how far, in us, a restored token may be ahead of engine time: 30 days. No clock is
+// that wrong. New tokens continue from the restored one, so after a greater token they could exceed
+// 2^53.
 const maxAhead = 30 * 24 * 3600 * 1e6
 
-// holdersModule is the module that dumps and restores a lock or a semaphore. A restored
-// value has the holders whose leases are over; the engine removes them at once.
+// holdersModule is the module that dumps and restores a lock or a semaphore. A restored value may
+// have holders whose leases are over; the engine removes them at once.
 func holdersModule(name string, k Kind) module {
 	return module{
 		name: name,
@@ -184,7 +184,8 @@ func holdersModule(name string, k Kind) module {
 	}
 }
 
-// valid verifies the invariants of foreign bytes, and returns the greatest token.
+// valid verifies the invariants of bytes that the engine does not trust, and returns the greatest
+// token.
 func (b Holders) valid(k Kind) (last int64, ok bool) {
 	if len(b) <= holdersHead || b[0] != holdersVersion || b[1] > modeShared || k == Semaphore && b[1] != 0 {
 		return 0, false
@@ -217,8 +218,8 @@ func (h *hit) holders() Holders {
 	return Holders(h.image())
 }
 
-// Holders returns the holders of a lock or a semaphore, as k selects; none if there is no
-// such key. It is a read. Errors: ErrWrongType.
+// Holders returns the holders of a lock or a semaphore, as k selects; none if there is no such key.
+// It counts as an access. Errors: ErrWrongType.
 func (tx *Tx) Holders(key []byte, k Kind) (Holders, error) {
 	h, err := tx.open(key, k)
 	if err != nil {
@@ -230,15 +231,15 @@ func (tx *Tx) Holders(key []byte, k Kind) (Holders, error) {
 // AcquireOptions are the options of a request for a lock or permits. Lease is required.
 type AcquireOptions struct {
 	Lease  int64 // ms, above 0; a lease ends at MaxDeadline at the latest
-	Shared bool  // of a lock: other owners may hold it too if they set Shared
-	Behind bool  // other clients wait already: the request gets nothing that they may wait for
-	Since  int64 // the instant from which on the caller has waited, us since 1970; 0: it has not
-	Waits  bool  // the caller waits if it gets nothing: that does not count as refused
+	Shared bool  // for a lock: other owners that set Shared may hold it too
+	Behind bool  // other clients wait already, and the request must not overtake them
+	Since  int64 // the start of the caller's wait, us since 1970; 0: it has not waited
+	Waits  bool  // the caller waits if the request fails, so that this does not count as refused
 	Token  int64 // in a replay, the token; 0: a new one
 }
 
-// Lease is a grant to an owner. Give it to ReturnLock, or ReturnPermits, if the client is
-// gone.
+// Lease is a grant to an owner. If the client has disconnected, the caller returns it with
+// ReturnLock or ReturnPermits.
 type Lease struct {
 	Token int64 // the fencing token
 	// Held reports, after a refusal, that waiting does not help: the owner itself holds
@@ -246,10 +247,10 @@ type Lease struct {
 	Held bool
 
 	taken int64  // permits that this grant added to the owner's
-	turn  uint16 // of the holder, then
+	turn  uint16 // the holder's turn at the grant
 }
 
-// leaseEnd returns the end of a lease of some ms that is granted now.
+// leaseEnd returns the deadline of a lease of the given length in ms that is granted now.
 func (tx *Tx) leaseEnd(lease int64) int64 { return min(tx.ms+min(lease, MaxDeadline), MaxDeadline) }
 
 func (tx *Tx) newToken(o *AcquireOptions) int64 {
@@ -321,8 +322,8 @@ func (tx *Tx) lapseHolders(h *hit, key []byte, event string, effect func(b Holde
 	tx.lapsedItems(h, key, n, left, EventModule, event)
 }
 
-// latestLease returns the end of the last lease of a lock or a semaphore, or the deadline
-// of its key, if that is earlier, in ms since 1970.
+// latestLease returns when the last lease of a lock or a semaphore ends, or the deadline of its
+// key, if that is earlier. It is in ms since 1970.
 func (h *hit) latestLease() int64 {
 	d := h.holders().latest()
 	if h.r.has(flagDeadline) {

@@ -5,11 +5,11 @@ import (
 	"github.com/ebbdb/ebb/internal/hll"
 )
 
-// HyperLogLogs are strings, those of Redis byte for byte: package hll says what
-// is in them. A string that is none gives ErrNotHLL, one that is none behind its
-// header ErrCorruptHLL where that is found out.
+// HyperLogLogs are strings, byte for byte the same as those of Redis; package hll describes the
+// format. For a string that is not a HyperLogLog, the methods return ErrNotHLL. For one with a
+// valid header and invalid contents, they return ErrCorruptHLL when they find the fault.
 
-// hll looks up a key that must hold a sketch, or nothing: img is nil then.
+// hll looks up a key that must hold a sketch or be missing. If it is missing, img is nil.
 func (tx *Tx) hll(key []byte) (h hit, img []byte, err error) {
 	if h, err = tx.str(key); err != nil || h.r == nil {
 		return h, nil, err
@@ -35,15 +35,15 @@ func (tx *Tx) readHLL(key []byte) (h hit, img []byte, err error) {
 	return h, img, nil
 }
 
-// PFAdd adds elements to a sketch, which comes into being even with none, and
-// reports whether the sketch changed. O(1) for each element where the sketch is
-// dense, else O(bytes); it allocates nothing.
+// PFAdd adds elements to a sketch and reports whether the sketch changed. It creates a missing
+// sketch, even without elements. O(1) for each element if the sketch is dense, else O(bytes); it
+// allocates nothing. Errors: ErrWrongType, ErrNotHLL, ErrCorruptHLL, ErrFull.
 func (tx *Tx) PFAdd(key []byte, elems [][]byte) (changed bool, err error) {
 	h, img, err := tx.hll(key)
 	if err != nil {
 		return false, err
 	}
-	n := 0 // changes
+	n := 0 // the number of changes
 	if img != nil && hll.EncodingOf(img) == hll.Dense {
 		n, err = tx.addDense(&h, key, img, elems)
 	} else {
@@ -79,7 +79,7 @@ func (tx *Tx) addDense(h *hit, key, img []byte, elems [][]byte) (n int, err erro
 	return n, nil
 }
 
-// addSparse adds to a sparse sketch, or to none, in a copy.
+// addSparse adds to a sparse or missing sketch, in a copy.
 func (tx *Tx) addSparse(h *hit, key, img []byte, elems [][]byte) (n int, err error) {
 	buf, limit := tx.hllBuffer(), tx.db.layout.Load().HyperLogLogSparse
 	if img == nil {
@@ -110,7 +110,7 @@ func (tx *Tx) addSparse(h *hit, key, img []byte, elems [][]byte) (n int, err err
 	return n, tx.putHLL(h, key, buf)
 }
 
-// hllBuffer returns empty scratch for a sketch.
+// hllBuffer returns an empty scratch buffer for a sketch.
 func (tx *Tx) hllBuffer() []byte {
 	if cap(tx.vbuf) < hll.DenseSize {
 		tx.vbuf = make([]byte, hll.DenseSize)
@@ -118,18 +118,18 @@ func (tx *Tx) hllBuffer() []byte {
 	return tx.vbuf[:0]
 }
 
-// putHLL stores a sketch that was made in scratch.
+// putHLL stores a sketch from the scratch buffer.
 func (tx *Tx) putHLL(h *hit, key, img []byte) error {
 	if tx.vbuf = img; len(img) > arena.MaxRecord {
-		tx.vbuf = nil // it becomes the key's value
+		tx.vbuf = nil // the buffer becomes the key's value
 	}
 	return tx.replace(h, key, img, flagRaw)
 }
 
-// PFCount estimates how many different elements were added to the sketches of
-// keys, all together. O(1) for one key that keeps its estimate; otherwise O(1)
-// for each sparse byte, and 16384 for each dense sketch. The estimate of one
-// key's sketch is kept in it, which is a change of the value.
+// PFCount estimates how many different elements were added to the sketches of keys, all together.
+// For one key, it stores the estimate in the sketch, which changes the value. O(1) for one key with
+// a stored estimate; otherwise O(1) for each sparse byte, and 16384 steps for each dense sketch.
+// Errors: ErrWrongType, ErrNotHLL, ErrCorruptHLL.
 func (tx *Tx) PFCount(keys [][]byte) (int64, error) {
 	if len(keys) == 1 {
 		return tx.pfCount(keys[0])
@@ -183,8 +183,8 @@ func (tx *Tx) unite(set *hll.Set, keys [][]byte) (dense bool, err error) {
 	return dense, nil
 }
 
-// PFMerge unites the sketches of srcs and dst in dst, which comes into being
-// even with none. O(registers) for each.
+// PFMerge stores the union of the sketches of srcs and dst in dst. It creates dst, even without
+// sources. O(registers) for each sketch. Errors: ErrWrongType, ErrNotHLL, ErrCorruptHLL, ErrFull.
 func (tx *Tx) PFMerge(dst []byte, srcs [][]byte) error {
 	var set hll.Set
 	dense, err := tx.unite(&set, [][]byte{dst})
@@ -226,8 +226,8 @@ func (tx *Tx) PFMerge(dst []byte, srcs [][]byte) error {
 	return nil
 }
 
-// HLL returns a sketch as it is stored, nil if there is no such key. It is no
-// access.
+// HLL returns the stored bytes of a sketch, nil if there is no such key. They are valid until the
+// next write. It does not count as an access.
 func (tx *Tx) HLL(key []byte) ([]byte, error) {
 	_, img, err := tx.hll(key)
 	return img, err

@@ -6,17 +6,17 @@ import (
 	"hash/maphash"
 )
 
-// Deadlines of the items of hashes and sets, which are tables of the same making,
-// or packed images. Their dead stay until the reclaimer comes, so a write can
-// meet one under its name.
+// This file implements the deadlines of the items of hashes and sets. Both are packed images, or
+// tables of package dict. Dead items stay until the reclaimer removes them, so a write can meet a
+// dead item with the same name.
 
-// keyedItems says how deadlines of hashes, or of sets, are logged and told.
+// keyedItems names the commands and events of deadlines in hashes, or in sets.
 type keyedItems struct {
 	kind                             Kind
 	level                            Level
 	class                            uint32
-	word                             string // before the items
-	setsDeadline, takesIt, removes   string // commands of the log
+	word                             string // the word before the items in a command: FIELDS or MEMBERS
+	setsDeadline, takesIt, removes   string // the commands in the log
 	expireEvent, persistEvent, event string
 }
 
@@ -62,8 +62,8 @@ func (tx *Tx) expireKeyed(m *keyedItems, key []byte, items [][]byte, deadline in
 	return err
 }
 
-// expireItem gives one item a deadline, or removes it where that is past. The key
-// stays.
+// expireItem gives one item a deadline, or removes the item if past is set. It keeps the key even
+// if the container becomes empty.
 func (tx *Tx) expireItem(m *keyedItems, h *hit, key, item []byte, deadline int64, c Condition, past bool) (code int, err error) {
 	old := tx.deadlineIn(h, item)
 	switch {
@@ -78,7 +78,7 @@ func (tx *Tx) expireItem(m *keyedItems, h *hit, key, item []byte, deadline int64
 	return ItemDone, tx.stamp1(m, h, key, item, deadline)
 }
 
-// datedItems settles that items have a new deadline.
+// datedItems logs, schedules and reports that items have a new deadline.
 func (tx *Tx) datedItems(m *keyedItems, h *hit, key []byte, items [][]byte, deadline int64) {
 	if h.box() != nil {
 		tx.wrote(h)
@@ -114,7 +114,7 @@ func (tx *Tx) persistKeyed(m *keyedItems, key []byte, items [][]byte, visit func
 	return nil
 }
 
-// persisted settles that items have lost their deadlines.
+// persisted logs and reports that items have lost their deadlines.
 func (tx *Tx) persisted(m *keyedItems, h *hit, key []byte, items [][]byte) {
 	if len(items) == 0 {
 		return
@@ -127,8 +127,8 @@ func (tx *Tx) persisted(m *keyedItems, h *hit, key []byte, items [][]byte) {
 	tx.changed(key, m.class, m.persistEvent)
 }
 
-// deadlineIn returns the deadline of a living item in ms since 1970, NoDeadline,
-// or NoKey if there is none. There may be no key at all.
+// deadlineIn returns the deadline of a living item in ms since 1970, NoDeadline, or NoKey if there
+// is no such item. The key may be missing.
 func (tx *Tx) deadlineIn(h *hit, item []byte) int64 {
 	if h.r == nil {
 		return NoKey
@@ -149,8 +149,8 @@ func (tx *Tx) deadlineIn(h *hit, item []byte) int64 {
 	return deadlineOf(img.Deadline(at), true)
 }
 
-// stamp1 gives a living item a deadline, in place; the members of a set of
-// integers get cells for it first. The caller calls wrote and date.
+// stamp1 gives a living item a deadline, in place. A set of integers is first converted to a form
+// that can store deadlines. The caller calls wrote and date.
 func (tx *Tx) stamp1(m *keyedItems, h *hit, key, item []byte, deadline int64) error {
 	if h.box() == nil && h.image().Kind() == packed.KindIntSet {
 		if err := tx.spellInts(h, key); err != nil {
@@ -172,7 +172,7 @@ func (tx *Tx) stamp1(m *keyedItems, h *hit, key, item []byte, deadline int64) er
 	return tx.stampItem(h, key, m.kind, e)
 }
 
-// clearDeadline takes a living item's deadline away, which needs no memory.
+// clearDeadline removes the deadline of a living item. It needs no memory.
 func (tx *Tx) clearDeadline(h *hit, item []byte) {
 	if b := h.box(); b != nil {
 		dictOf(b).ClearDeadline(item, tx.itemTime())
@@ -184,7 +184,7 @@ func (tx *Tx) clearDeadline(h *hit, item []byte) {
 	tx.shrunk(h, e.Apply(img))
 }
 
-// removeItem removes a living item. The key stays, and the caller calls wrote.
+// removeItem removes a living item. It keeps the key. The caller calls wrote.
 func (tx *Tx) removeItem(h *hit, item []byte) {
 	if b := h.box(); b != nil {
 		dictOf(b).Delete(item, 0)
@@ -201,8 +201,8 @@ func (tx *Tx) removeItem(h *hit, item []byte) {
 	tx.shrunk(h, img.Delete(at))
 }
 
-// removedItems settles the removal of n items, among those named, which event
-// tells of: an empty container's key goes.
+// removedItems logs, counts and reports, as event, the removal of n of the named items. It drops
+// the key if the container is empty.
 func (tx *Tx) removedItems(m *keyedItems, h *hit, key []byte, items [][]byte, n int, event string) {
 	left := tx.living(h)
 	tx.logRemoval(m, h, key, items)
@@ -213,8 +213,7 @@ func (tx *Tx) removedItems(m *keyedItems, h *hit, key []byte, items [][]byte, n 
 	}
 }
 
-// logRemoval logs the removal of items, and drops the key where no living one is
-// left.
+// logRemoval logs the removal of items, and drops the key if no living item is left.
 func (tx *Tx) logRemoval(m *keyedItems, h *hit, key []byte, items [][]byte) {
 	if tx.living(h) > 0 {
 		if h.box() != nil {
@@ -224,15 +223,15 @@ func (tx *Tx) logRemoval(m *keyedItems, h *hit, key []byte, items [][]byte) {
 		return
 	}
 	if tx.lapsedRest(m.level, h, key) {
-		tx.emit("DEL", key) // a replay shows the dead: to it the key would not be empty
+		tx.emit("DEL", key) // a replay sees dead items, so for it the key would not be empty
 	} else {
 		tx.emitItems(m.removes, key, items)
 	}
 	tx.drop(h)
 }
 
-// lapsedRest counts the dead of a container that goes as expired, and reports
-// whether there are any.
+// lapsedRest counts the dead items of a container that is about to be deleted as expired, and
+// reports whether there are any.
 func (tx *Tx) lapsedRest(l Level, h *hit, key []byte) (any bool) {
 	tx.eachDead(h, func(item []byte, deadline int64) {
 		any = true
@@ -241,7 +240,7 @@ func (tx *Tx) lapsedRest(l Level, h *hit, key []byte) (any bool) {
 	return any
 }
 
-// eachDead visits the dead of a hash or a set. O(1) where there is none.
+// eachDead visits the dead items of a hash or a set. O(1) if there are none.
 func (tx *Tx) eachDead(h *hit, visit func(item []byte, deadline int64)) {
 	now := tx.itemTime()
 	if b := h.box(); b != nil {
@@ -264,8 +263,8 @@ func (tx *Tx) eachDead(h *hit, visit func(item []byte, deadline int64)) {
 	}
 }
 
-// deadUnder returns the deadline of the dead item that a write is going to take
-// the place of; 0 if there is none. O(1) while nothing is due.
+// deadUnder returns the deadline of the dead item that a write is about to replace; 0 if there is
+// none. O(1) while no item is due.
 func (tx *Tx) deadUnder(h *hit, item []byte) int64 {
 	if h.r == nil || tx.replay || !h.r.itemDue(tx.ms) {
 		return 0
@@ -284,11 +283,11 @@ func (tx *Tx) deadUnder(h *hit, item []byte) int64 {
 	return old
 }
 
-// A packed image has no index: finding a member is a walk over half of it. What
-// asks an image more than a few times makes one of these first.
+// A packed image has no index, so finding a member is a walk over half of the image. Code that
+// looks up more than a few members of an image first builds one of the following types.
 
-// seen tells of most members that they are new, as an image is built: a Bloom
-// filter with one hash. With n members in it, it errs for n in 4096 of the new.
+// seen recognises most new members while an image is built. It is a Bloom filter with one hash.
+// With n members in it, it misses n in 4096 of the new ones.
 type seen [64]uint64
 
 // note adds a member and reports whether it may have been there.
@@ -304,14 +303,14 @@ func (s *seen) note(tx *Tx, member []byte) (maybe bool) {
 type memberIndex struct {
 	seed  maphash.Seed
 	img   packed.Packed
-	slots [indexSlots]uint16 // by hash, or the next free one: a place in items, plus 1
+	slots [indexSlots]uint16 // by hash, with linear probing: a position in items, plus 1
 	items []packed.At
 }
 
-// indexSlots is twice what an index holds at most, and a power of two.
+// indexSlots is twice the greatest number of members of an index, and a power of two.
 const indexSlots = 1 << 9
 
-// indexable reports whether an index of this image holds its members.
+// indexable reports whether an index can hold the members of this image.
 func indexable(img packed.Packed) bool { return img.Count() <= indexSlots/2 }
 
 // indexOf returns an index of the living members of a packed set. O(n).
@@ -331,7 +330,7 @@ func (x *memberIndex) slot(member []byte) uint64 {
 	return maphash.Bytes(x.seed, member) % indexSlots
 }
 
-// has reports whether a member is there. Expected O(1).
+// has reports whether the index has a member. Expected O(1).
 func (x *memberIndex) has(member []byte) bool {
 	for i := x.slot(member); x.slots[i] != 0; i = (i + 1) % indexSlots {
 		if x.img.Key(x.items[x.slots[i]-1]).Compare(member) == 0 {

@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// Rate limiters.
+// This file implements rate limiters.
 //
-// A limiter is 48 bytes in its key's record, whatever the rate, and behind them
-// the log of ALGO log or the reservations of ALGO gcra:
+// A limiter takes 48 bytes in its key's record, whatever the rate. The log of ALGO log or the
+// reservations of ALGO gcra follow them:
 //
 //	form 1 │ epoch 7 │ limit 8 │ period, us 8 │ three numbers of the algorithm's │ tail
 //
@@ -22,10 +22,9 @@ import (
 //	Take: find the key ─▶ limiter.load ─▶ adopt the call's parameters ─▶ ask
 //	                      ─▶ allowed: take, store in place, the key's deadline
 //
-// All state is integers, and each answer is a pure function of (state, now, parameters).
-// The key's deadline is the instant at which the limiter is full again: a full limiter
-// and a missing one give the same answers, so expiration removes it. A denied request
-// changes nothing.
+// All state is integers, and each result is a pure function of (state, now, parameters). The key's
+// deadline is the instant at which the limiter is full again: a full limiter and a missing one give
+// the same results, so expiration removes the key. A denied request changes nothing.
 
 // Algo is the algorithm of a limiter. The zero Algo is GCRA.
 type Algo uint8
@@ -34,7 +33,7 @@ type Algo uint8
 const (
 	GCRA   Algo = iota // burst + t x limit / period
 	Window             // limit in a window of a period, aligned to 1970; less than 2 x limit in any period
-	Log                // limit in any period, exactly; the limiter holds each grant
+	Log                // limit in any period, exactly; the limiter stores each grant
 	Fixed              // limit in a window of a period, aligned to 1970; 2 x limit in any period
 	Algos
 )
@@ -42,20 +41,20 @@ const (
 // String returns the name of the algorithm in commands (ALGO).
 func (a Algo) String() string { return [...]string{"gcra", "window", "log", "fixed"}[a] }
 
-// TakeOptions are a request to a limiter, and the limits that it applies. The limits are
-// no property of the key, so that a service may change them at any time.
+// TakeOptions are a request to a limiter, and the limits that it applies. The key does not store
+// the limits as a property, so a service may change them with any request.
 //
-// After a change, gcra keeps its debt as time. log counts the grants that it still has: a
-// longer period does not bring back those that had left the shorter one. window and fixed
-// count the grants of a window that overlaps with the new one.
+// After a change, gcra keeps its debt as time. log counts the grants that it still stores; a longer
+// period does not restore those that had left the shorter one. window and fixed count the grants of
+// a window that overlaps with the new one.
 type TakeOptions struct {
 	Algo   Algo  // a key keeps its algorithm: another one is ErrWrongType
 	Limit  int64 // grants in a period, from 1; at most MaxTokens, and MaxLogged for Log
 	Period int64 // us, from 1000; at most MaxPeriod
 	Burst  int64 // GCRA: grants at one instant; 0: Limit
-	Cost   int64 // the number of grants that this request counts as; 0 only asks whether the limiter is within its bound
-	Peek   bool  // only asks
-	Behind bool  // other clients wait: the request is denied, because it would overtake them
+	Cost   int64 // the number of grants that this request counts as; 0 only queries whether the limiter is within its bound
+	Peek   bool  // query only: take nothing
+	Behind bool  // other clients wait; the limiter denies the request, which would overtake them
 }
 
 // Limits of TakeOptions. They keep every instant below 2^57 us, and products
@@ -65,7 +64,7 @@ const (
 	MaxPeriod = 1 << 50 // us: 35 years
 	MaxLogged = 1_000_000
 
-	maxFill = 1 << 55 // us: the time that a limiter takes to fill, at most: 1,100 years
+	maxFill = 1 << 55 // us: the longest time that a limiter takes to fill: 1,100 years
 )
 
 // The errors of TakeOptions.
@@ -99,7 +98,7 @@ func (o *TakeOptions) check() error {
 	if o.Burst == 0 {
 		o.Burst = o.Limit
 	}
-	if o.Burst != o.Limit { // without a division
+	if o.Burst != o.Limit { // avoids a division
 		hi, lo := bits.Mul64(uint64(o.Burst), uint64(o.Period))
 		over, most := bits.Mul64(maxFill+1, uint64(o.Limit))
 		if hi > over || hi == over && lo >= most {
@@ -109,34 +108,33 @@ func (o *TakeOptions) check() error {
 	return nil
 }
 
-// Taken is the answer of a limiter.
+// Taken is the result of a request to a limiter.
 type Taken struct {
 	Allowed   bool
 	Limit     int64 // the capacity of a full limiter: the burst
 	Remaining int64 // the capacity that is left, after this request
-	Retry     int64 // us until the limiter would allow the request, without other requests; -1: it is allowed, or never will be
-	Reset     int64 // us until the limiter is full
+	Retry     int64 // retry-after: us until the limiter would allow the request, without other requests; -1: it is allowed, or never will be
+	Reset     int64 // reset-after: us until the limiter is full
 	Grant     Grant // for Tx.GiveBack, if the request was allowed
 }
 
 // Grant is what a limiter has granted, for Tx.GiveBack.
 type Grant struct {
-	Cost, At int64 // how much, and when, us
+	Cost, At int64 // the cost, and the instant in us
 	took     fine  // GCRA: the distance by which it moved the theoretical arrival time
-	tat      fine  // GCRA: that time after it
+	tat      fine  // GCRA: the theoretical arrival time after the grant
 	epoch    int64
 }
 
-// Take takes from a limiter; without such a key it takes from a full one. A denied
-// request changes nothing. One lookup; O(1), but for Log: O(entries that have left the
+// Take requests o.Cost from a limiter. A missing key counts as a full limiter. A denied request
+// changes nothing. It costs one lookup and O(1). For Log it costs O(entries that have left the
 // period since the last grant), and if denied O(entries that must leave).
 //
-// The generic cell rate algorithm is that of ITU-T I.371 and the ATM Forum's
-// Traffic Management 4.1, in its virtual scheduling form; the burst tolerance is
-// burst - 1 cells. The weighted window counter is the one commonly called sliding
-// window counter.
+// The generic cell rate algorithm is that of ITU-T I.371 and the ATM Forum's Traffic Management
+// 4.1, in its virtual scheduling form; the burst tolerance is burst - 1 cells. The weighted window
+// counter is the one commonly called sliding window counter.
 //
-// Errors: ErrWrongType, those of TakeOptions, ErrFull.
+// Errors: ErrWrongType, the errors of TakeOptions, ErrFull.
 func (tx *Tx) Take(key []byte, o TakeOptions) (Taken, error) {
 	if err := o.check(); err != nil {
 		return Taken{}, err
@@ -220,11 +218,10 @@ func (tx *Tx) emitTake(key []byte, o *TakeOptions) {
 	tx.emit("RL.TAKE", args[:n+2]...)
 }
 
-// TakeAll takes from each of several limiters, whose keys differ, or from none. It calls
-// visit for each in order: with the remaining capacity if all allow the request, else
-// with the answer that each would give alone. O(keys) of Take. Errors: as Take's; with
-// ErrFull, which only a full shard causes, TakeAll has taken from the keys before that
-// one.
+// TakeAll takes from each of several limiters, whose keys differ, or from none. It calls visit for
+// each in order: with the remaining capacity if all allow the request, else with the result that
+// each limiter would return alone. O(keys) of Take. Errors: as Take's; with ErrFull, which only a
+// full shard causes, TakeAll has taken from the keys before that one.
 func (tx *Tx) TakeAll(keys [][]byte, all []TakeOptions, visit func(Taken)) (allowed bool, err error) {
 	answers := make([]Taken, len(keys))
 	allowed = true
@@ -265,8 +262,9 @@ func (tx *Tx) ResetLimiters(keys [][]byte) (n int, err error) {
 	return n, nil
 }
 
-// WakeAt schedules a wake-up of the clients that wait for a limiter, at an instant in us,
-// or in the millisecond after it: the first of them knows when. It is no change. O(1).
+// WakeAt schedules a wake-up of the clients that wait for a limiter, at an instant in us or up to a
+// millisecond after it. The first of these clients knows the instant. WakeAt does not change the
+// value. O(1).
 func (tx *Tx) WakeAt(key []byte, us int64) {
 	h, err := tx.container(key, Limiter)
 	if err == nil && h.r != nil {
@@ -296,21 +294,21 @@ type limiter struct {
 	algo   Algo
 	limit  int64
 	period int64 // us
-	epoch  int64 // grants of an earlier one cannot be given back
+	epoch  int64 // a grant of an earlier epoch cannot be given back
 
 	burst int64 // GCRA
 	tat   fine  // GCRA: the theoretical arrival time
 	wide  fine  // GCRA: the time that the burst is worth; not stored
 	one   fine  // GCRA: the time that a cost of 1 is worth; not stored
 
-	start int64 // Window, Fixed: of the window that was last taken from, us
-	prev  int64 // Window: taken in the one before
-	used  int64 // Window, Fixed: taken in it; Log: in the tail from dead on
+	start int64 // Window, Fixed: the start of the window that a request last took from, us
+	prev  int64 // Window: the cost taken in the window before
+	used  int64 // Window, Fixed: the cost taken in the window; Log: the cost in the tail from dead on
 
-	dead int    // Log: entries at the tail's start that count no more
+	dead int    // Log: the number of entries at the tail's start that no longer count
 	tail []byte // GCRA: reservations; Log: entries. In the engine's memory
 
-	nextAt, nextCost int64 // Log: an entry to be added to the tail, if it costs anything
+	nextAt, nextCost int64 // Log: an entry to add to the tail, if nextCost is above 0
 }
 
 const (
@@ -364,9 +362,8 @@ func (l *limiter) save(b []byte) {
 func limiterInt(b []byte) int64       { return int64(binary.LittleEndian.Uint64(b)) }
 func putLimiterInt(b []byte, n int64) { binary.LittleEndian.PutUint64(b, uint64(n)) }
 
-// storeLimiter writes a state after a grant, and sets the key's deadline. It moves
-// nothing if the tail has the length that it had. Errors: ErrFull, and nothing has
-// changed.
+// storeLimiter writes a state after a grant, and sets the key's deadline. It moves nothing if the
+// length of the tail is unchanged. Errors: ErrFull, and nothing has changed.
 func (tx *Tx) storeLimiter(h *hit, key []byte, l *limiter) error {
 	deadline := min(ceilMillis(l.full(tx.now)), MaxDeadline)
 	n := limiterHead + len(l.tail)
@@ -461,7 +458,7 @@ func (l *limiter) take(now, cost int64) {
 	}
 }
 
-// full returns the instant from which on the limiter answers as a new one.
+// full returns the instant from which on the limiter behaves as a new one.
 func (l *limiter) full(now int64) int64 {
 	switch l.algo {
 	case GCRA:

@@ -2,8 +2,8 @@ package engine
 
 import "github.com/ebbdb/ebb/internal/rdb"
 
-// A limiter leaves the engine as it lies in its record, the form first; a log
-// without its dead entries.
+// limiterModule dumps a limiter as the bytes of its record, the form first, and a log without its
+// dead entries.
 func limiterModule() module {
 	return module{
 		name:    "ebb-limit",
@@ -40,12 +40,11 @@ func restoreLimiter(_ *Tx, data []byte) ([]byte, box, error) {
 	if o.check() != nil || l.algo == GCRA && l.burst == 0 || !l.good() {
 		return nil, nil, rdb.ErrFormat
 	}
-	l.save(img) // what is not used is 0
+	l.save(img) // unused fields are 0
 	return img, nil, nil
 }
 
-// good reports whether a state that came from elsewhere is one that a limiter can
-// have, whose parameters are good.
+// good reports whether a restored state is one that a limiter can have, with valid parameters.
 func (l *limiter) good() bool {
 	switch l.algo {
 	case GCRA:

@@ -2,23 +2,23 @@ package engine
 
 import "math/bits"
 
-// The generic cell rate algorithm, with reservations.
+// This file implements the generic cell rate algorithm, with reservations.
 //
 //	T = period / limit: a grant of cost c at the instant t moves the theoretical
 //	arrival time (tat) to max(tat, t) + c x T, which may be at most t + burst x T
 //
-// A reservation is a grant in the future. All of them, in the order of their
-// instants, are a schedule in which each must conform; a new grant goes where it
-// conforms and lets those behind it conform. So what a cancelled reservation
-// leaves is taken again, by who comes in time for it, and never twice.
+// A reservation is a grant in the future. The reservations, in the order of their instants, are a
+// schedule in which each must conform. A new grant goes to the first position where it conforms and
+// the later reservations still conform. So the capacity of a cancelled reservation goes to a later
+// request that comes in time, and only once.
 //
-// T is seldom a whole number of us. The tat is whole us and a fraction whose
-// denominator is the limit, so nothing is ever rounded.
+// T is seldom a whole number of us. The tat is a number of whole us and a fraction whose
+// denominator is the limit, so the algorithm never rounds.
 
 // fine is an instant or a span: us + num / limit, 0 <= num < limit.
 type fine struct{ us, num int64 }
 
-// endless is what longer spans are kept as: sums of a few do not overflow.
+// endless replaces all longer spans, in us. Sums of a few of them do not overflow.
 const endless = 1 << 60
 
 // fineOf returns n x period / limit, at most endless.
@@ -69,7 +69,7 @@ func (a fine) ceil() int64 {
 func (l *limiter) plus(a, b fine) fine  { return a.plus(b, l.limit) }
 func (l *limiter) minus(a, b fine) fine { return a.minus(b, l.limit) }
 
-// cost is c x T.
+// cost returns c x T.
 func (l *limiter) cost(c int64) fine {
 	if c == 1 && l.one != (fine{}) {
 		return l.one
@@ -87,7 +87,7 @@ func (l *limiter) after(tat fine, at, cost int64) fine {
 
 func (l *limiter) adoptGCRA(now int64, o *TakeOptions) {
 	if l.limit != o.Limit && l.limit != 0 && l.tat.num > 0 {
-		// Another denominator; rounded up, so that nothing is won by it.
+		// The limit changes, and with it the denominator. Rounding up gives the client no capacity.
 		num := mulDivUp(l.tat.num, o.Limit, l.limit)
 		if l.tat.num = num; num == o.Limit {
 			l.tat = fine{us: l.tat.us + 1}
@@ -113,7 +113,8 @@ func (l *limiter) settleDue(now int64) {
 	}
 }
 
-// earliestGCRA looks for a place in the schedule. O(1) where nothing is reserved.
+// earliestGCRA returns the first instant at which the schedule has room for a cost. O(1) without
+// reservations.
 func (l *limiter) earliestGCRA(now, cost int64) int64 {
 	back := l.minus(l.wide, l.cost(cost))
 	tat, from := l.tat, now
@@ -131,7 +132,7 @@ func (l *limiter) earliestGCRA(now, cost int64) int64 {
 	}
 }
 
-// conform reports whether reservations conform behind a tat. O(those).
+// conform reports whether the reservations in rest conform after a tat. O(reservations in rest).
 func (l *limiter) conform(tat fine, rest []byte) bool {
 	for ; len(rest) > 0; rest = rest[reservationSize:] {
 		r := reservationAt(rest, 0)
@@ -143,7 +144,7 @@ func (l *limiter) conform(tat fine, rest []byte) bool {
 	return true
 }
 
-// remainingGCRA is what neither the burst nor a reservation forbids.
+// remainingGCRA returns the greatest cost that conforms now, given the burst and the reservations.
 func (l *limiter) remainingGCRA(now int64) int64 {
 	tat := l.tat
 	if t := (fine{us: now}); tat.less(t) {
@@ -169,7 +170,7 @@ func (l *limiter) remainingGCRA(now int64) int64 {
 	return int64(n)
 }
 
-// fullGCRA is the tat behind everything that is reserved.
+// fullGCRA returns the tat after all reservations, in us.
 func (l *limiter) fullGCRA() int64 {
 	tat := l.tat
 	for rest := l.tail; len(rest) > 0; rest = rest[reservationSize:] {

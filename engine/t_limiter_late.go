@@ -2,18 +2,18 @@ package engine
 
 import "github.com/ebbdb/ebb/internal/arena"
 
-// A limiter's deadline moves with every grant, mostly to later. The wheel then keeps the
-// earlier entry, and a bit in the form of the state says that the state's own deadline
-// counts. The reason is cost: relinking an entry touches its neighbours' records, which
-// among a million limiters are cache misses. When the wheel releases such a record, the
-// reclaimer puts it back at its true deadline. An entry moves once it is early by an
-// eighth of the time that is left, so that counts by the wheel stay close.
+// A limiter's deadline moves with every grant, mostly to a later time. The wheel then keeps the
+// earlier entry, and a bit in the form of the state says that the deadline in the state is valid.
+// The reason is cost: relinking an entry touches its neighbours' records, which among a million
+// limiters are cache misses. When the wheel releases such a record, the reclaimer puts it back at
+// its true deadline. The engine moves an entry when it is early by an eighth of the remaining time,
+// so that counts by the wheel stay close to the truth.
 
 const (
-	// limiterLate is the bit of the form.
+	// limiterLate is the bit of the form that marks a late limiter.
 	limiterLate = 0x08
-	// lateSlack is how early an entry may always be, in ms: longer than the debt of most
-	// limiters with occasional requests, and shorter than the horizon of any plan.
+	// lateSlack is how early an entry may be in any case, in ms. It is longer than the debt of most
+	// limiters with occasional requests, and shorter than the horizon of a forecast.
 	lateSlack = 1000
 )
 
@@ -30,7 +30,7 @@ func (r *rec) lateDeadline() int64 {
 	return min(ceilMillis(l.full(0)), MaxDeadline)
 }
 
-// onTime makes the entry's deadline count again.
+// onTime makes the entry's deadline valid again.
 func (r *rec) onTime() {
 	if r.late() {
 		r.inlineValue()[0] &^= limiterLate

@@ -2,15 +2,14 @@ package engine
 
 import "encoding/binary"
 
-// ALGO log: every grant is kept until it leaves the period.
+// This file implements ALGO log, which stores every grant until it leaves the period.
 //
 //	tail:  dead ... │ when, us 8, how much 4 │ ...      oldest first
 //
-// A grant at t counts while now < t + period, so any period, its first us in and
-// its last us out, holds at most limit. Entries that have left are passed over
-// when something is taken; when they are half of the tail it is moved together.
-// So a grant costs O(1) amortized, and the memory is at most 24 bytes for each
-// grant of a period.
+// A grant at t counts while now < t + period. So the grants of any half-open period [t, t + period)
+// cost at most limit. A request skips the entries that have left the period. When they are half of
+// the tail, the request removes them. So a grant costs O(1) amortized, and the memory is at most 24
+// bytes for each grant of a period.
 
 const logEntry = 12
 
@@ -24,7 +23,7 @@ func putEntry(b []byte, at, cost int64) {
 	binary.LittleEndian.PutUint32(b[8:], uint32(cost))
 }
 
-// forget passes over the entries that have left the period.
+// forget skips the entries that have left the period.
 func (l *limiter) forget(now int64) {
 	for n := len(l.tail) / logEntry; l.dead < n; l.dead++ {
 		at, cost := entryAt(l.tail, l.dead)
@@ -35,7 +34,8 @@ func (l *limiter) forget(now int64) {
 	}
 }
 
-// earliestLog is when enough has left. O(what must leave).
+// earliestLog returns the instant at which enough entries have left for a cost. O(entries that must
+// leave).
 func (l *limiter) earliestLog(now, cost int64) int64 {
 	over := l.used + cost - l.limit
 	at := now
@@ -53,7 +53,7 @@ func (l *limiter) takeLog(now, cost int64) {
 	}
 	at, all := now, cost
 	if n := len(l.tail) / logEntry; n > l.dead {
-		if t, c := entryAt(l.tail, n-1); t >= now { // the same us, or a clock of another server
+		if t, c := entryAt(l.tail, n-1); t >= now { // a grant in the same us, or by the clock of another server
 			at, all = t, c+cost
 			l.tail = l.tail[:(n-1)*logEntry]
 		}
@@ -62,7 +62,7 @@ func (l *limiter) takeLog(now, cost int64) {
 	l.nextAt, l.nextCost = at, all
 }
 
-// fullLog is when the last entry leaves.
+// fullLog returns the instant at which the last entry leaves.
 func (l *limiter) fullLog(now int64) int64 {
 	if l.nextCost > 0 {
 		return l.nextAt + l.period

@@ -6,22 +6,21 @@ import (
 	"strconv"
 )
 
-// Reservations: grants in the future, in the tail of a GCRA limiter, in the order of
-// their instants. Once a reservation is due it is a grant like any other, and the limiter
+// This file implements reservations: grants in the future, in the tail of a GCRA limiter, in the
+// order of their instants. Once a reservation is due, it is a grant like any other, and the limiter
 // forgets it.
 
 // Reservation is a grant in the future.
 type Reservation struct {
-	ID   int64 // for Tx.CancelReservation: a token, unique in the engine
+	ID   int64 // a token, unique in the engine, for Tx.CancelReservation
 	Cost int64
 	Due  int64 // us since 1970
 }
 
 const (
 	reservationSize = 24
-	// MaxReservations is how many reservations may be outstanding for a key: each grant
-	// walks over them, and finding a place among them may take the square of their
-	// number.
+	// MaxReservations is the greatest number of outstanding reservations of a key. Each grant walks
+	// over them, and finding a position for a new one may cost the square of their number.
 	MaxReservations = 1000
 )
 
@@ -50,17 +49,17 @@ func appendReservation(b []byte, r Reservation) []byte {
 // ReserveOptions are the options of a reservation.
 type ReserveOptions struct {
 	TakeOptions
-	MaxWait int64 // us: the latest instant, from now; -1: no bound
-	ID      int64 // of a replay; 0: a new one
+	MaxWait int64 // the longest wait from now, in us; -1: no bound
+	ID      int64 // in a replay, the reservation's token; 0: a new one
 }
 
-// Reserve takes a cost now, or in the future if the limiter does not allow it now. It
-// returns the instant from which on the client may use the grant: now, or the earliest
-// instant that the reservations before it allow. ok is false if that is too late, or
-// others wait, and nothing has changed. Only for GCRA. O(outstanding reservations),
-// seldom their square.
+// Reserve takes a cost now, or in the future if the limiter does not allow it now. It returns the
+// instant from which on the client may use the grant: now, or the earliest instant that the
+// reservations before it allow. ok is false, and nothing has changed, if that is later than
+// MaxWait, or other clients wait. Reserve is only for GCRA. O(outstanding reservations), seldom
+// their square.
 //
-// Errors: ErrWrongType, ErrNeverServed, ErrReserved, those of TakeOptions, ErrFull.
+// Errors: ErrWrongType, ErrNeverServed, ErrReserved, the errors of TakeOptions, ErrFull.
 func (tx *Tx) Reserve(key []byte, o ReserveOptions) (r Reservation, ok bool, err error) {
 	if err = o.check(); err != nil {
 		return r, false, err
@@ -121,9 +120,8 @@ func (tx *Tx) reserve(h *hit, key []byte, l *limiter, r Reservation, o *ReserveO
 	return nil
 }
 
-// CancelReservation returns a reservation that is not yet due, and reports whether it
-// did. The instants of the others do not change. O(outstanding reservations). Errors:
-// ErrWrongType.
+// CancelReservation cancels a reservation that is not yet due, and reports whether it did. The
+// instants of the others do not change. O(outstanding reservations). Errors: ErrWrongType.
 func (tx *Tx) CancelReservation(key []byte, id int64) (ok bool, err error) {
 	h, err := tx.container(key, Limiter)
 	if err != nil || h.r == nil {
@@ -178,10 +176,9 @@ func (l *limiter) options() *TakeOptions {
 	return &TakeOptions{Algo: l.algo, Limit: l.limit, Period: l.period, Burst: l.burst}
 }
 
-// GiveBack returns a grant that did not reach its client, and reports whether the limiter
-// no longer counts it. The grant stays counted if later grants build upon it: gcra knows
-// the sum of the grants only, and must not return more than it took. Errors:
-// ErrWrongType.
+// GiveBack returns a grant that did not reach its client, and reports whether the limiter no longer
+// counts it. The limiter still counts the grant if later grants depend on it: gcra only knows the
+// sum of the grants, and must not return more than the grant took. Errors: ErrWrongType.
 func (tx *Tx) GiveBack(key []byte, g Grant) (ok bool, err error) {
 	h, err := tx.container(key, Limiter)
 	if err != nil || h.r == nil {
@@ -198,7 +195,7 @@ func (tx *Tx) GiveBack(key []byte, g Grant) (ok bool, err error) {
 	if err := tx.settleLimiter(&h, key, &l, "rl.giveback"); err != nil {
 		return false, err
 	}
-	// What this is worth later follows from nothing that a log holds.
+	// A replay cannot compute the value of this later from the other effects, so GiveBack logs it.
 	if h.r != nil && tx.db.logging.Load() && !tx.replay {
 		tx.emit(OwnPrefix+"RESTORE", key, tx.itoa(0, h.r.deadline()), tx.dump(nil, &h), []byte("REPLACE"), []byte("ABSTTL"))
 	}
@@ -231,9 +228,9 @@ func (l *limiter) undo(now int64, g Grant) bool {
 	return true
 }
 
-// undoGCRA is exact if no other grant came since, and if without this grant the limiter
-// would have been in debt all the time: then each later grant only added to the debt. The
-// remainder of one undo says nothing about other grants.
+// undoGCRA removes a grant from the tat. It is exact if no other grant came since, and also if,
+// without this grant, the limiter would have been in debt all the time: then each later grant only
+// added to the debt. After one undo, the limiter cannot undo other grants.
 func (l *limiter) undoGCRA(now int64, g Grant) bool {
 	if l.tat != g.tat && l.minus(g.tat, g.took).less(fine{us: now}) {
 		return false
@@ -268,12 +265,12 @@ type LimiterInfo struct {
 	Limit, Burst     int64
 	Period           int64 // us
 	Remaining, Reset int64 // as Taken has them
-	Retry            int64 // us until a cost of 1 is allowed, 0: now
+	Retry            int64 // us until the limiter allows a cost of 1; 0: now
 	Reservations     []Reservation
 }
 
-// LimiterInfo describes a limiter with the parameters of the last request; ok is false if
-// there is no such key. It is a read. O(reservations). Errors: ErrWrongType.
+// LimiterInfo describes a limiter with the parameters of the last request; ok is false if there is
+// no such key. It counts as an access. O(reservations). Errors: ErrWrongType.
 func (tx *Tx) LimiterInfo(key []byte) (i LimiterInfo, ok bool, err error) {
 	h, err := tx.open(key, Limiter)
 	if err != nil || h.r == nil {

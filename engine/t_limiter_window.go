@@ -1,20 +1,18 @@
 package engine
 
-// Counters of aligned windows: ALGO window and ALGO fixed.
+// This file implements the counters of aligned windows: ALGO window and ALGO fixed.
 //
 //	fixed    taken in this window <= limit
 //	window   taken in this window + taken in the one before x the share of it that
 //	         a window ending now would still cover <= limit
 //
-// Windows begin at whole multiples of the period since 1970. ALGO window bets that
-// the grants of the window before were spread evenly. Where they came at its end,
-// a span of one period sees what it held, at most limit, and what came after by
-// the offset e into this one, at most limit x e / period: less than 2 x limit
-// together, and never more than limit in an aligned window.
+// Windows begin at whole multiples of the period since 1970. ALGO window assumes that the grants of
+// the window before were spread evenly. If they came at its end, a span of one period contains all
+// of them, at most limit, and the grants of this window up to the offset e, at most limit x e /
+// period. Together that is less than 2 x limit, and an aligned window never has more than limit.
 
-// adoptWindow gives the state a call's parameters, and rolls it on to the window
-// of now. If the state is ahead of now, which only a clock of another server
-// makes, it stays in its window.
+// adoptWindow gives the state a call's parameters, and advances it to the window of now. If the
+// state is ahead of now, because of another server's clock, it stays in its window.
 func (l *limiter) adoptWindow(now int64, o *TakeOptions) {
 	if l.period != o.Period && l.period != 0 {
 		l.resize(now, o.Period)
@@ -36,8 +34,8 @@ func (l *limiter) roll(now int64) {
 	l.start, l.used = start, 0
 }
 
-// resize takes over what was taken under another period: all that still counted
-// counts in the window of the new one, if the two overlap.
+// resize converts the counts to another period. The grants that still counted are counted in the
+// window of the new period, if the two windows overlap.
 func (l *limiter) resize(now, period int64) {
 	l.roll(now)
 	now = max(now, l.start)
@@ -45,7 +43,7 @@ func (l *limiter) resize(now, period int64) {
 	l.start = now - now%period
 }
 
-// weight is what counts as taken now, rounded up.
+// weight returns the cost that counts as taken now, rounded up.
 func (l *limiter) weight(now int64) int64 {
 	if l.prev == 0 {
 		return l.used
@@ -54,15 +52,16 @@ func (l *limiter) weight(now int64) int64 {
 	return l.used + mulDivUp(l.prev, left, l.period)
 }
 
-// earliestWindow: in this window, as the share of the one before shrinks; else in
-// the next one, where this one's count does.
+// earliestWindow returns the first instant at which the windows have room for a cost. It is in this
+// window, while the share of the window before shrinks, or else in the next window, while the share
+// of this one shrinks.
 func (l *limiter) earliestWindow(now, cost int64) int64 {
 	if l.weight(now) <= l.limit-cost {
 		return now
 	}
 	next := l.start + l.period
 	if room := l.limit - l.used - cost; room >= 0 {
-		return next - mulDiv(room, l.period, l.prev) // room < prev, or it would fit now
+		return next - mulDiv(room, l.period, l.prev) // here room < prev, because otherwise the cost would fit now
 	}
 	if l.algo == Fixed || l.used <= l.limit-cost {
 		return next
@@ -70,7 +69,7 @@ func (l *limiter) earliestWindow(now, cost int64) int64 {
 	return next + l.period - mulDiv(l.limit-cost, l.period, l.used)
 }
 
-// fullWindow is the instant at which nothing counts any more.
+// fullWindow returns the instant from which on no grant counts.
 func (l *limiter) fullWindow(now int64) int64 {
 	switch {
 	case l.used > 0 && l.algo == Window:
