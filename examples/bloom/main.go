@@ -1,5 +1,5 @@
-// Command bloom is the memory of a crawler: which addresses it has seen, in a byte or
-// two for each.
+// Command bloom shows how a crawler remembers the addresses that it has seen, with one or
+// two bytes for each.
 package main
 
 import (
@@ -63,8 +63,8 @@ func count(all []bool) (n int) {
 	return n
 }
 
-// measure adds pages and says how many are missed, and how many are found that were
-// never added.
+// measure adds pages, and prints how many of them the filter misses and how many others it
+// finds by mistake.
 func measure(ctx context.Context, w io.Writer, f *bloom.Filter[string], n int) error {
 	if _, err := f.AddMany(ctx, pages(0, n)...); err != nil {
 		return err
@@ -99,7 +99,7 @@ func crawl(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return measure(ctx, w, f, 1950)
 }
 
-// grow begins much too small.
+// grow shows a filter that begins much too small.
 func grow(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	f, err := filter(ctx, c, "grow", bloom.Options[string]{Capacity: 100, Error: 0.01})
 	if err != nil {
@@ -109,7 +109,7 @@ func grow(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return measure(ctx, w, f, 2000)
 }
 
-// full does not grow.
+// full shows a filter that does not grow.
 func full(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	f, err := filter(ctx, c, "full", bloom.Options[string]{Capacity: 100, Error: 0.0001, Fixed: true})
 	if err != nil {
@@ -124,7 +124,7 @@ func full(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return err
 }
 
-// forget is a filter by time: a reader who had the newsletter lately does not get it
+// forget shows a filter by time: a reader that got the newsletter lately does not get it
 // again.
 func forget(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	f, err := filter(ctx, c, "forget", bloom.Options[string]{Capacity: 100, Error: 0.0001, Window: 800 * time.Millisecond, Generations: 4})
@@ -153,7 +153,7 @@ func forget(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return nil
 }
 
-// shared is a filter that Java programs with Redisson can open as well.
+// shared shows a filter that Java programs with Redisson can open too.
 func shared(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	f, err := bloom.Redisson[string](c, "example:bloom:shared", nil)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command delay-queue sends the mails of a shop at their time: a welcome now, a
-// reminder of an unpaid order a little later, unless it was paid. Two workers share
-// the work, one mail fails twice, one for ever, and one worker is cut off.
+// Command delay-queue sends the mails of a shop at their time: a welcome now, and a little
+// later a reminder of an order, unless the user has paid. Two workers share the work. One
+// mail fails twice, one fails for ever, and one worker loses its connection.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 
 func main() { example.Main(run) }
 
-// mail is a job.
+// mail is the content of a job.
 type mail struct {
 	To   string `json:"to"`
 	Text string `json:"text"`
@@ -70,7 +70,7 @@ func (s *shop) push(ctx context.Context) error {
 	after := func(id string, ms int) queue.PushOptions {
 		return queue.PushOptions{ID: id, Delay: time.Duration(ms) * time.Millisecond}
 	}
-	// What a run that was interrupted has left behind.
+	// An interrupted run may have left these jobs.
 	if _, err := s.q.Cancel(ctx, "reminder-ann", "reminder-bob", "survey-cy", "retry-dee", "bounce", "welcome-eve"); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (s *shop) push(ctx context.Context) error {
 	return err
 }
 
-// cutOff takes the first mail and is never heard of again.
+// cutOff takes the first mail and never acknowledges it.
 func (s *shop) cutOff(ctx context.Context) error {
 	job, err := s.q.Pop(ctx)
 	if err == nil {
@@ -126,8 +126,7 @@ func (s *shop) work(ctx context.Context) error {
 	}
 }
 
-// send is what a worker does with a mail. How late it began counts for jobs that
-// come for the first time.
+// send handles a mail in a worker. It measures the lateness of first deliveries only.
 func (s *shop) send(worker int, j *queue.Job[mail]) error {
 	late := time.Since(j.Due)
 	s.mu.Lock()
@@ -164,7 +163,7 @@ func (s *shop) report(ctx context.Context) error {
 	return nil
 }
 
-// about rounds up to what a reader can compare.
+// about rounds a duration up, so that a reader can compare it.
 func about(d time.Duration) string {
 	for _, most := range []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond} {
 		if d <= most {

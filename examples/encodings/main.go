@@ -35,11 +35,12 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return err
 }
 
-// directives bound the compact form; the last two are what Redis called them
-// before version 7.
+// directives limit the compact form. The last two are their names in Redis before version
+// 7.
 var directives = []string{"zset-max-listpack-entries", "zset-max-listpack-value", "zset-max-ziplist-entries", "zset-max-ziplist-value"}
 
-// configured sets what the example expects, and returns what puts it back.
+// configured sets the directives that the example expects, and returns a function that
+// restores them.
 func configured(ctx context.Context, c *ebb.Conn, w io.Writer) (restore func(), err error) {
 	before := map[string]string{}
 	for _, d := range directives {
@@ -58,7 +59,7 @@ func configured(ctx context.Context, c *ebb.Conn, w io.Writer) (restore func(), 
 	return restore, err
 }
 
-// grow lets players join until the board is large, and looks at it on the way.
+// grow adds players until the board is large, and prints its form on the way.
 func grow(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintf(w, "\n%-8s  %-9s  %9s  %9s  %s\n", "players", "encoding", "bytes", "a player", "third best")
 	if _, err := c.Del(ctx, board); err != nil {
@@ -107,7 +108,8 @@ func look(ctx context.Context, c *ebb.Conn, w io.Writer, size int) error {
 	return nil
 }
 
-// scores writes members and scores, which come as pairs or one after the other.
+// scores returns members and scores as text. A reply has them as pairs or one after the
+// other.
 func scores(v ebb.Value) (string, error) {
 	if err := v.Err(); err != nil {
 		return "", err
@@ -123,7 +125,7 @@ func scores(v ebb.Value) (string, error) {
 	return strings.Join(all, " "), nil
 }
 
-// longName shows the other bound: one long member is enough.
+// longName shows the other limit: one long member is enough for the large form.
 func longName(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintln(w)
 	for _, n := range []int{64, 65} {
@@ -140,7 +142,7 @@ func longName(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return nil
 }
 
-// oldNames sets the bound by the name that it has in old configuration files.
+// oldNames sets the limit by its name in old configuration files.
 func oldNames(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	var b ebb.Batch
 	b.Do("CONFIG", "SET", "zset-max-ziplist-entries", 4)

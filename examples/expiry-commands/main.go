@@ -18,7 +18,7 @@ func main() { example.Main(run) }
 
 const day = 24 * time.Hour
 
-// desk runs commands and writes them down, with what is left of the loan.
+// desk runs commands and prints them, with the time that is left of the loan.
 type desk struct {
 	c *ebb.Conn
 	w io.Writer
@@ -34,7 +34,7 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	year := now.Add(365 * day).Truncate(time.Second)
 	for _, step := range []struct {
 		why string
-		cmd string // what is in braces is replaced: durations by days, and instants
+		cmd string // fill replaces the braces: {28d,s} is a duration of 28 days in seconds, {year} an instant
 	}{
 		{"A book goes out for 28 days.", "SET loan:atlas ann EX {28d,s}"},
 		{"The same in two steps, and the second in milliseconds.", "SET loan:atlas ann"},
@@ -115,7 +115,7 @@ func (d desk) time(ctx context.Context) (time.Time, error) {
 	return time.Unix(part[0], part[1]*1000), nil
 }
 
-// do runs a command, and shows its reply and what is left then.
+// do runs a command, and prints its reply and the time that is left.
 func (d desk) do(ctx context.Context, args []any) error {
 	v, err := d.c.Do(ctx, args...)
 	if err != nil {
@@ -143,7 +143,7 @@ func (d desk) do(ctx context.Context, args []any) error {
 	return nil
 }
 
-// aside puts a book aside, and looks at it before and after its time.
+// aside puts a book aside, and reads it before and after its deadline.
 func (d desk) aside(ctx context.Context) error {
 	fmt.Fprintln(d.w, "A book is put aside for 300 ms. 100 ms pass, and another 250:")
 	if err := d.do(ctx, []any{"SET", "aside:poems", "carol", "PX", 300}); err != nil {

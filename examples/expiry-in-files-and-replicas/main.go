@@ -1,6 +1,5 @@
-// Command expiry-in-files-and-replicas shows what becomes of expired keys in
-// append-only files, in snapshots and on replicas. It runs servers of its own, in a
-// temporary directory; see README.md.
+// Command expiry-in-files-and-replicas shows how append-only files, snapshots and replicas
+// treat expired keys. It runs servers of its own, in a temporary directory; see README.md.
 package main
 
 import (
@@ -30,7 +29,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "-url %s: this example starts servers of its own, because it restarts them and reads their files; leave -url out\n", *url)
 		os.Exit(2)
 	}
-	example.Quiet() // it asks for servers that are not up yet
+	example.Quiet() // the program connects to servers that are not started yet
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	dir, err := os.MkdirTemp("", "expiry-")
@@ -66,7 +65,8 @@ func find(ctx context.Context, dir string) (string, error) {
 	return path, nil
 }
 
-// run tells the story on out. Every step that does not go as told is an error.
+// run prints the story to out. If a step has another result than the story, run returns an
+// error.
 func run(ctx context.Context, out io.Writer, program, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -136,7 +136,7 @@ func (s *story) stop() {
 	}
 }
 
-// until asks every 5 ms whether something holds.
+// until checks a condition every 5 ms until it holds.
 func (s *story) until(what string, holds func() bool) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -144,7 +144,7 @@ func (s *story) until(what string, holds func() bool) error {
 		select {
 		case <-tick.C:
 		case <-s.ctx.Done():
-			return fmt.Errorf("never came about: %s", what)
+			return fmt.Errorf("never happened: %s", what)
 		}
 	}
 	return nil
@@ -195,10 +195,10 @@ func files(x *server) string {
 	return all.String()
 }
 
-// del is how append-only files say that a key is gone.
+// del returns the DEL of a key in the form of append-only files.
 func del(key string) string { return fmt.Sprintf("DEL\r\n$%d\r\n%s\r\n", len(key), key) }
 
-// logged: the log has the deadline, and then a DEL.
+// logged shows that the log has the deadline, and then a DEL.
 func (s *story) logged() (err error) {
 	s.say("append-only file")
 	if s.master, err = s.start("master", "--appendonly", "yes", "--appendfsync", "always"); err != nil {
@@ -218,7 +218,7 @@ func (s *story) logged() (err error) {
 	return nil
 }
 
-// rewritten: a rewrite, or a snapshot, leaves out what has expired.
+// rewritten shows that a rewrite or a snapshot leaves out expired keys.
 func (s *story) rewritten() error {
 	s.say("rewrite")
 	s.ask(s.master, "DEBUG SET-ACTIVE-EXPIRE 0") // an expired key stays until an access finds it
@@ -241,8 +241,8 @@ func (s *story) rewritten() error {
 	return nil
 }
 
-// replicated: a replica hides what has expired, and deletes it when its master says
-// so.
+// replicated shows that a replica hides expired keys, and deletes them when its master
+// does.
 func (s *story) replicated() error {
 	s.say("replica")
 	replica, err := s.start("replica", "--replicaof", "127.0.0.1 "+s.master.port)
@@ -269,7 +269,7 @@ func (s *story) replicated() error {
 	if got := s.field(replica, "expired_keys"); got != "0" {
 		return fmt.Errorf("the replica counts %s keys as expired", got)
 	}
-	s.ask(s.master, "GET lease") // which comes upon it
+	s.ask(s.master, "GET lease") // the read finds the expired key and deletes it
 	if err := s.until("the master's DEL is in the replica's file", func() bool { return strings.Contains(files(replica), del("lease")) }); err != nil {
 		return err
 	}
@@ -277,7 +277,8 @@ func (s *story) replicated() error {
 	return nil
 }
 
-// loaded: a master leaves out what has expired in a snapshot, a replica does not.
+// loaded shows that a master does not load the expired keys of a snapshot, and that a
+// replica loads them.
 func (s *story) loaded() error {
 	s.say("snapshot")
 	var dump []byte
@@ -296,7 +297,7 @@ func (s *story) loaded() error {
 		name string
 		args []string
 		tell string
-		keys string // that the file gave
+		keys string // the number of keys that it loads from the file
 	}{
 		{"alone", nil, "a master does not load soon, which has expired since", "1"},
 		{"follower", []string{"--replicaof", "127.0.0.1 1"}, "a replica loads it, hides it, and waits for its master's word", "2"},

@@ -1,6 +1,7 @@
-// Command expiry-strategy shows what expires when, how late, and at what cost: keys
-// that fall due one by one, a storm that falls due in one instant, and many that do
-// not, while a client continues to read and a listener gets the expirations.
+// Command expiry-strategy measures expirations: when keys expire, how late their events
+// come, and at what cost. Some keys expire one by one, a storm of keys expires in one
+// instant, and many do not expire. Meanwhile a client reads and a listener receives the
+// events.
 package main
 
 import (
@@ -21,15 +22,15 @@ import (
 func main() { example.Main(run) }
 
 const (
-	others = 30_000 // keys that live for an hour
-	drip   = 2_000  // keys that fall due one by one, from lead on
-	storm  = 20_000 // keys that fall due together
-	fields = 500    // fields of a hash, where they may have deadlines of their own
+	others = 30_000 // keys with a TTL of an hour
+	drip   = 2_000  // keys that expire one by one, from lead on
+	storm  = 20_000 // keys that expire in one instant
+	fields = 500    // fields of a hash with deadlines, if the server has those
 
-	lead  = 700 * time.Millisecond  // at least, between the first key and the first deadline
-	span  = 1600 * time.Millisecond // over which the drip is spread
-	grace = 1200 * time.Millisecond // after the last deadline the program stops waiting
-	tick  = 250 * time.Millisecond  // between two lines
+	lead  = 700 * time.Millisecond  // the least time between the first key and the first deadline
+	span  = 1600 * time.Millisecond // the time over which the drip is spread
+	grace = 1200 * time.Millisecond // the program waits for so long after the last deadline
+	tick  = 250 * time.Millisecond  // the time between two lines
 )
 
 func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
@@ -48,7 +49,8 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return errors.Join(err, p.clean(context.WithoutCancel(ctx)))
 }
 
-// tell subscribes first, so that no event is missed, however long the load takes.
+// tell subscribes before it loads the keys, so that it misses no event even if the load
+// takes long.
 func (p *program) tell(ctx context.Context, before map[string]string) error {
 	sub, err := p.c.Subscribe(ctx, "__keyevent@0__:expired")
 	if err != nil {
@@ -64,10 +66,11 @@ func (p *program) tell(ctx context.Context, before map[string]string) error {
 	return p.summary(ctx, before)
 }
 
-// settings are what the example changes; some exist for redis.conf's sake alone.
+// settings are the directives that the example changes. Some of them have no effect in ebb
+// and exist so that a redis.conf can have them.
 var settings = []string{"notify-keyspace-events", "lazyfree-lazy-expire", "hz", "active-expire-effort"}
 
-// configured asks for events, and returns what puts the settings back.
+// configured turns the events on, and returns a function that restores the settings.
 func configured(ctx context.Context, c *ebb.Conn, w io.Writer) (restore func(), err error) {
 	var was []any
 	for _, name := range settings {
@@ -84,27 +87,27 @@ func configured(ctx context.Context, c *ebb.Conn, w io.Writer) (restore func(), 
 	return func() { _, _ = c.Do(context.WithoutCancel(ctx), append([]any{"CONFIG", "SET"}, was...)...) }, err
 }
 
-// program is the example at work.
+// program is the state of a run.
 type program struct {
 	c     *ebb.Conn
 	w     io.Writer
 	began time.Time     // local time at which the server's clock showed base
 	base  int64         // ms
-	dues  []int64       // when what was loaded falls due, in ms after base, sorted
+	dues  []int64       // the deadlines of the loaded keys, in ms after base, sorted
 	lead  time.Duration // between base and the first deadline
 
 	mu     sync.Mutex // guards what follows
 	late   []time.Duration
-	slow   time.Duration // the longest answer since the last line
+	slow   time.Duration // the slowest reply since the last line
 	answer []time.Duration
-	failed error // of the subscription, or of the client that asks
+	failed error // of the subscription or of the client
 }
 
-// stormAt is when the storm falls due.
+// stormAt returns the time of the storm's deadline.
 func (p *program) stormAt() time.Duration { return p.lead + span/2 }
 
-// load writes the keys: first those that live for an hour, which shows how fast this backend
-// takes keys, and then those that are to expire, which are named by when they fall due.
+// load writes the keys. It begins with those that have a TTL of an hour, and measures how
+// fast the backend takes keys. The names of the others contain their deadlines.
 func (p *program) load(ctx context.Context) error {
 	began := time.Now()
 	if err := p.setAll(ctx, "other", others, func(int) time.Duration { return time.Hour }); err != nil {
@@ -137,10 +140,10 @@ func (p *program) load(ctx context.Context) error {
 	return nil
 }
 
-// dripAt is when the i-th key of the drip falls due.
+// dripAt returns the deadline of the i-th key of the drip.
 func (p *program) dripAt(i int) time.Duration { return p.lead + span*time.Duration(i)/drip }
 
-// start notes the server's time, from which deadlines count.
+// start sets base to the server's time, from which deadlines count.
 func (p *program) start(ctx context.Context) error {
 	p.began = time.Now()
 	v, err := p.c.Do(ctx, "TIME")
@@ -159,8 +162,8 @@ func (p *program) start(ctx context.Context) error {
 	return nil
 }
 
-// setAll writes n keys of a kind, a thousand in a pipeline. Those of an hour are named the
-// same in every run.
+// setAll writes n keys of a kind, a thousand in a pipeline. The keys with a TTL of an hour
+// have the same names in every run.
 func (p *program) setAll(ctx context.Context, kind string, n int, due func(i int) time.Duration) error {
 	var b ebb.Batch
 	for i := range n {
@@ -181,7 +184,7 @@ func (p *program) setAll(ctx context.Context, kind string, n int, due func(i int
 	return nil
 }
 
-// now is the time since base.
+// now returns the time since base.
 func (p *program) now() time.Duration { return time.Since(p.began) }
 
 // watch prints a line for each tick until all events have come, or grace is over.
@@ -198,7 +201,7 @@ func (p *program) watch(ctx context.Context, sub *ebb.Subscription) error {
 	defer every.Stop()
 	end := p.lead + span + grace
 	if p.c.Capabilities().Native {
-		end += 10 * time.Second // ebb sends every event; a machine that is busy may be late
+		end += 10 * time.Second // ebb sends every event; on a busy machine it may be late
 	}
 	for p.now() < end {
 		select {
@@ -235,7 +238,7 @@ func (p *program) line(ctx context.Context) (events int, err error) {
 	return len(p.late), p.failed
 }
 
-// listen notes how late each event is.
+// listen records how late each event is.
 func (p *program) listen(ctx context.Context, sub *ebb.Subscription) {
 	for m, err := range sub.All(ctx) {
 		if err != nil {
@@ -257,7 +260,7 @@ func (p *program) listen(ctx context.Context, sub *ebb.Subscription) {
 	}
 }
 
-// fail notes the first error of a helper, unless the program is about to end.
+// fail records the first error of a goroutine, unless the program is about to end.
 func (p *program) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -269,7 +272,7 @@ func (p *program) fail(ctx context.Context, err error) {
 	}
 }
 
-// ask is a client that has other things to do.
+// ask is a client that reads keys all the time, and measures the replies.
 func (p *program) ask(ctx context.Context) {
 	every := time.NewTicker(2 * time.Millisecond)
 	defer every.Stop()
@@ -278,7 +281,7 @@ func (p *program) ask(ctx context.Context) {
 		_, err := p.c.Exists(ctx, fmt.Sprintf("other:%d", i%others))
 		took := time.Since(began)
 		if err != nil {
-			p.fail(ctx, fmt.Errorf("a request beside the load: %w", err))
+			p.fail(ctx, fmt.Errorf("a request during the load: %w", err))
 			return
 		}
 		p.mu.Lock()

@@ -30,11 +30,11 @@ type strategy interface {
 	tick(now int64) // once in each ms
 }
 
-// simulation is what one strategy did.
+// simulation holds the results of one strategy.
 type simulation struct {
 	deadline []int64 // by key; 0: removed
 	stale    int     // due, and still in memory
-	peak     int     // the most that were
+	peak     int     // the greatest stale so far
 	late     []int64 // ms from the deadline to the removal
 	took     time.Duration
 }
@@ -49,7 +49,7 @@ func (s *simulation) gone(key int, now int64) {
 func simulate(make func(s *simulation) strategy) *simulation {
 	rng := rand.New(rand.NewPCG(1, 2))
 	s := &simulation{deadline: make64(simKeys)}
-	due := make64(int(simEnd) + 1) // how many fall due in each ms
+	due := make64(int(simEnd) + 1) // the number of deadlines in each ms
 	for key := range simKeys {
 		s.deadline[key] = simHour
 		if key%2 == 0 {
@@ -110,8 +110,9 @@ func (x *lazy) read(key int, now int64) {
 	}
 }
 
-// sampling is lazy, and looks at 20 random keys ten times a second, and at 20 more as long as over a
-// quarter of them was due: the strategy of Redis, without its bound of time.
+// sampling is the strategy of Redis, without its limit of time. It is lazy, and ten times
+// a second it checks 20 random keys, and 20 more while more than a quarter of them were
+// due.
 type sampling struct {
 	lazy
 	keys []int // in memory
@@ -133,7 +134,7 @@ func (x *sampling) tick(now int64) {
 		for range 20 {
 			i := x.rng.IntN(len(x.keys))
 			key := x.keys[i]
-			if x.s.deadline[key] < now { // or it was removed by a read
+			if x.s.deadline[key] < now { // 0 if a read has removed it
 				if x.s.deadline[key] != 0 {
 					x.s.gone(key, now)
 					due++
@@ -179,7 +180,8 @@ func (h *deadlines) Pop() any {
 	return x
 }
 
-// theWheel is the index of deadlines that ebb uses: each insertion costs O(1).
+// theWheel is the strategy of ebb: a hierarchical timing wheel, where each insertion costs
+// O(1).
 type theWheel struct {
 	s *simulation
 	w *wheel.Wheel

@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb"
 )
 
-// summary says how late it was, and what the server says of itself.
+// summary prints how late the events were, and the server's own counters.
 func (p *program) summary(ctx context.Context, before map[string]string) error {
 	p.mu.Lock()
 	late, answer := p.late, p.answer
@@ -61,7 +61,8 @@ func (p *program) summary(ctx context.Context, before map[string]string) error {
 	return nil
 }
 
-// look asks for all that is past, and returns how much of it was still stored.
+// look reads all keys whose deadline has passed, and returns how many of them the server
+// still stored.
 func (p *program) look(ctx context.Context) (int64, error) {
 	before, err := info(ctx, p.c)
 	if err != nil {
@@ -90,7 +91,7 @@ func (p *program) look(ctx context.Context) (int64, error) {
 	return number(after["expired_keys"]) - number(before["expired_keys"]), err
 }
 
-// clean deletes what has not expired.
+// clean deletes the keys that have not expired.
 func (p *program) clean(ctx context.Context) error {
 	var b ebb.Batch
 	for i := range others {
@@ -107,7 +108,7 @@ func (p *program) clean(ctx context.Context) error {
 	return err
 }
 
-// spread says how a set of durations is distributed.
+// spread describes the distribution of some durations.
 func spread(d []time.Duration) string {
 	if len(d) == 0 {
 		return "nothing"

@@ -1,4 +1,5 @@
-// Command funnel is a leaky bucket: redis-cell's CL.THROTTLE, and the same as an object.
+// Command funnel shows a leaky bucket, first with redis-cell's command CL.THROTTLE and
+// then with an object of package limit.
 package main
 
 import (
@@ -15,8 +16,8 @@ import (
 
 func main() { example.Main(run) }
 
-// patience is how long a decision may take. This program shows what the backend says,
-// and takes none that is slow for one that is down.
+// patience is the time limit of a decision. It is long, because this program must not
+// treat a slow backend as one that is down.
 const patience = 10 * time.Second
 
 func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
@@ -29,8 +30,8 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return drips(ctx, c, w)
 }
 
-// throttle asks as a program for redis-cell does: a funnel that holds 15 + 1, and leaks
-// 30 in 60 seconds.
+// throttle calls CL.THROTTLE as a program for redis-cell does: a funnel that holds 15 + 1,
+// and leaks 30 in 60 seconds.
 func throttle(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintln(w, "CL.THROTTLE reply:ann 15 30 60 1")
 	if !c.Capabilities().Native {
@@ -50,7 +51,7 @@ func throttle(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 			continue
 		}
 		if n := v.Elems[2].Int; n != 15 && n > 0 {
-			continue // the first, the last that is allowed, and the first that is limited are shown
+			continue // the program prints the first request, the last allowed one and the first refused one
 		}
 		shown = v.Elems[0].Int != 0
 		fmt.Fprintf(w, "  %-8s capacity %d, %2d left, again in %2d s, empty in %2d s\n", map[int64]string{0: "allowed", 1: "limited"}[v.Elems[0].Int],
@@ -60,7 +61,7 @@ func throttle(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return nil
 }
 
-// object is the same funnel on any backend.
+// object shows the same funnel on any backend.
 func object(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	funnel, err := limit.New(c, "funnel", limit.PerMinute(30), limit.FailOpen, limit.Options{Burst: 16, Timeout: patience})
 	if err != nil {
@@ -82,15 +83,15 @@ func object(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return funnel.Reset(ctx, "ann")
 }
 
-// drips: what comes out of a funnel comes evenly, however it was poured in. Five
-// letters are written at once to a mail server that takes one every 100 ms.
+// drips shows that requests leave a funnel at an even rate, even if they all arrive at
+// once. A mail server takes one letter every 100 ms, and five letters are ready at once.
 func drips(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	smtp, err := limit.New(c, "smtp", limit.PerSecond(10), limit.FailOpen, limit.Options{Burst: 1, Timeout: patience})
 	if err != nil {
 		return err
 	}
 	var turns []string
-	start := time.Now() // before the first turn, wherever this program is held up
+	start := time.Now() // taken before the first turn, so that a delay of this program does not matter
 	for range 5 {
 		r, err := smtp.Reserve(ctx, "")
 		if err != nil {

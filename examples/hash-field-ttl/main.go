@@ -1,4 +1,4 @@
-// Command hash-field-ttl gives the fields of a hash lives of their own, in four ways:
+// Command hash-field-ttl gives each field of a hash a deadline of its own, in four ways:
 // with the commands that servers have today, with a companion sorted set and a sweeper,
 // with a delay queue that deletes the field, and with expmap, which chooses.
 package main
@@ -19,7 +19,7 @@ import (
 
 func main() { example.Main(run) }
 
-// The story: codes that were sent to sign in with. Two live for a moment, one longer.
+// The story has three codes to sign in with. Two expire soon, one later.
 const (
 	moment = 300 * time.Millisecond
 	longer = time.Hour
@@ -104,7 +104,8 @@ var (
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 return redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[1])`)
 	livingScript = ebb.NewScript(now + `return redis.call('ZRANGEBYSCORE', KEYS[2], now, '+inf')`)
-	// sweepScript removes some of the dead, not all: a script keeps all others waiting.
+	// sweepScript removes a limited number of expired fields, because all other clients wait
+	// while a script runs.
 	sweepScript = ebb.NewScript(now + `
 local dead = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', '(' .. now, 'LIMIT', 0, ARGV[1])
 if #dead == 0 then return 0 end
@@ -112,9 +113,10 @@ redis.call('HDEL', KEYS[1], unpack(dead))
 return redis.call('ZREM', KEYS[2], unpack(dead))`)
 )
 
-// delayQueue puts a job in a queue for each field, due when the field must die, and a
-// worker deletes what is due. A field that was written again has a later job: so the
-// job says which writing it is about, and the worker deletes nothing else.
+// delayQueue puts a job in a queue for each field. The job is due at the field's deadline,
+// and a worker then deletes the field. A field that is written again gets a second, later
+// job. So a job has the number of its write, and the worker deletes the field only if that
+// write was the last.
 func delayQueue(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintln(w, "3. A delay queue that deletes the field")
 	const key, queue = "{codes2}", "{codes2}:jobs"
@@ -155,7 +157,7 @@ end
 return 0`)
 )
 
-// worker looks every few milliseconds what is due, until the context ends.
+// worker runs the due jobs every few milliseconds, until the context ends.
 func worker(ctx context.Context, c *ebb.Conn, key, queue string) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -171,7 +173,8 @@ func worker(ctx context.Context, c *ebb.Conn, key, queue string) error {
 	}
 }
 
-// toolkit lets expmap choose: the first way where the server can, else the second.
+// toolkit uses expmap, which chooses the first way if the server supports it, else the
+// second.
 func toolkit(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	m, err := expmap.New[string, string](c, "codes:toolkit")
 	if err != nil {
@@ -199,8 +202,8 @@ func toolkit(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return m.Clear(ctx)
 }
 
-// memory measures what a code costs in each layout, by the server's own used_memory: in hashes
-// of 20, as the codes of one shop might be, and in one hash.
+// memory measures the bytes of a code in each layout, by the server's own used_memory: in
+// hashes of 20 codes, and in one hash for all codes.
 func memory(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintf(w, "5. Memory for a code, of %d          in hashes of 20   in one hash\n", codeCount)
 	all := []layout{aString, aPair, aField}
@@ -223,12 +226,12 @@ func memory(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 
 const codeCount = 20_000
 
-// layout is a way to keep codes that expire.
+// layout is a way to store codes that expire.
 type layout struct {
 	name string
 	// set writes the code of a user into the hash of that number.
 	set func(b *ebb.Batch, hash int, user string)
-	// keys are what set has written to.
+	// keys returns the keys to which set writes.
 	keys func(hash int, user string) []string
 }
 
@@ -252,7 +255,8 @@ var (
 		func(h int, _ string) []string { return []string{fmt.Sprintf("{cost:%d}", h)} }}
 )
 
-// cost writes all codes, with so many in a hash, returns the bytes for each, and deletes them.
+// cost writes all codes, each of them in one hash, returns the bytes per code, and deletes
+// them.
 func (l layout) cost(ctx context.Context, c *ebb.Conn, each int) (int64, error) {
 	before, err := used(ctx, c)
 	if err != nil {
@@ -276,7 +280,8 @@ func (l layout) cost(ctx context.Context, c *ebb.Conn, each int) (int64, error) 
 
 func user(i int) string { return fmt.Sprintf("user:%06d", i) }
 
-// batches runs what add says of each code, a thousand codes in a pipeline.
+// batches runs the commands that add returns for each code, a thousand codes in a
+// pipeline.
 func (l layout) batches(ctx context.Context, c *ebb.Conn, add func(b *ebb.Batch, i int)) error {
 	for i := 0; i < codeCount; {
 		var b ebb.Batch
@@ -290,7 +295,7 @@ func (l layout) batches(ctx context.Context, c *ebb.Conn, add func(b *ebb.Batch,
 	return nil
 }
 
-// used is the memory of the server's data, in bytes.
+// used returns the memory of the server's data, in bytes.
 func used(ctx context.Context, c *ebb.Conn) (int64, error) {
 	v, err := c.Do(ctx, "INFO", "memory")
 	if err != nil {
@@ -301,7 +306,7 @@ func used(ctx context.Context, c *ebb.Conn) (int64, error) {
 	return strconv.ParseInt(n, 10, 64)
 }
 
-// beforeAndAfter shows what lives before and after the moment is over.
+// beforeAndAfter prints the codes that exist before and after the first deadline.
 func beforeAndAfter(ctx context.Context, w io.Writer, living func() ([]string, error)) error {
 	for _, when := range []string{"at once", "later"} {
 		if when == "later" {

@@ -1,6 +1,6 @@
-// Lock shows how one of many workers writes the nightly report: with SET NX EX and a
-// tag, by hand, and with package lock: leases that renew, what to do when the lock is
-// taken, and fencing.
+// Command lock shows how exactly one of many workers writes the nightly report. It does so
+// by hand, with SET NX EX and a tag, and then with package lock: renewed leases, a lock
+// that is taken, and fencing.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 
 func main() { example.Main(run) }
 
-// ttl is short, so that the program is: a report's is rather 30 s.
+// ttl is short, so that the program ends soon. A real report would use 30 s.
 const ttl = 1500 * time.Millisecond
 
 func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
@@ -38,7 +38,7 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) 
 return 0
 `)
 
-// byHand is the way that every Redis knows.
+// byHand uses commands that every Redis has.
 func byHand(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintln(w, "By hand: SET NX EX with a random tag")
 	mine, theirs := rand.Text(), rand.Text()
@@ -80,7 +80,7 @@ func renewed(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	for page := 1; page <= 3; page++ { // 1.5 leases
 		select {
 		case <-time.After(ttl / 2):
-		case <-lease.Context().Done(): // a real program gives this context to what it calls
+		case <-lease.Context().Done(): // a real program passes this context to its calls
 			return context.Cause(lease.Context())
 		}
 	}
@@ -128,8 +128,8 @@ func taken(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return errors.Join(lease.Release(ctx), job.Ack(ctx))
 }
 
-// archive is what the lock protects. It knows the greatest token that it has seen, and
-// refuses smaller ones: in SQL, UPDATE ... WHERE fence <= $token.
+// archive is the resource that the lock protects. It stores the greatest token that it has
+// seen, and refuses smaller ones: in SQL, UPDATE ... WHERE fence <= $token.
 type archive struct{ fence int64 }
 
 func (a *archive) write(token int64) string {
@@ -140,7 +140,7 @@ func (a *archive) write(token int64) string {
 	return "accepted"
 }
 
-// fenced shows what no lease can prevent, and what does.
+// fenced shows a write that no lease can prevent, and how a fencing token prevents it.
 func fenced(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintln(w, "\nFencing")
 	report, err := lock.New(c, "report", lock.Options{TTL: ttl})
@@ -156,7 +156,7 @@ func fenced(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(w, "  ann writes: %s\n", a.write(ann.Token()))
-	stop() // ann's process stands still, and renews nothing
+	stop() // ann's process is suspended and does not renew its lease
 	bob, err := report.Acquire(ctx, 0)
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Command nearby finds drivers: first with Redis's geo commands, then those who were
-// seen in the last minute, with package near.
+// Command nearby finds drivers on a map, first with Redis's geo commands, then with
+// package near, which forgets drivers that have not reported for a while.
 package main
 
 import (
@@ -48,7 +48,7 @@ func commands(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return nil
 }
 
-// show writes a reply on one line, with rounded numbers.
+// show returns a reply as one line, with rounded numbers.
 func show(v ebb.Value) string {
 	if len(v.Elems) == 0 {
 		if f, err := v.AsFloat(); err == nil && strings.Contains(v.String(), ".") {
@@ -63,11 +63,11 @@ func show(v ebb.Value) string {
 	return "[" + strings.Join(all, " ") + "]"
 }
 
-// The map forgets a driver who has not reported for so long. In production it would be a
-// minute; this example keeps the wait short.
+// The map forgets a driver that has not reported for this time. In production it would be
+// a minute; this example keeps it short.
 const seen = 1500 * time.Millisecond
 
-// drivers report where they are, until one's telephone is empty.
+// drivers shows three drivers that report their positions, until one of them stops.
 func drivers(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	index, err := near.New(c, "drivers")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command pubsub is a row of screens that show prices: some of all cities, some of
-// one, and one that is too slow.
+// Command pubsub shows screens with prices: some show the prices of all cities, some those
+// of one city, and one is too slow.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 
 func main() { example.Main(run) }
 
-// price is what travels, as JSON.
+// price is the content of a message, as JSON.
 type price struct {
 	Ticket string
 	Cents  int
@@ -32,7 +32,7 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return nil
 }
 
-// commands is the bare connection: SUBSCRIBE, PUBLISH, UNSUBSCRIBE.
+// commands uses the commands SUBSCRIBE, PUBLISH and UNSUBSCRIBE.
 func commands(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintln(w, "SUBSCRIBE, PUBLISH, UNSUBSCRIBE")
 	say := func(text string) error {
@@ -55,7 +55,7 @@ func commands(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	if err := errors.Join(err, s.Close()); err != nil { // UNSUBSCRIBE
 		return err
 	}
-	for { // a server notices a moment later
+	for { // the server may notice a moment later
 		n, err := c.Publish(ctx, "news", "good night")
 		if err != nil {
 			return err
@@ -110,7 +110,7 @@ func screens(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return errors.Join(err1, err2, rome.Close(), all.Close())
 }
 
-// slow does not take its messages.
+// slow shows a subscriber that does not take its messages.
 func slow(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintln(w, "a slow subscriber is cut off at its backlog, and told")
 	t, err := topic.New(c, "ticker", topic.Options[int]{Backlog: 100})
@@ -141,7 +141,7 @@ func slow(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return nil
 }
 
-// shards are topics that live on one node of a cluster.
+// shards shows topics that belong to one node of a cluster.
 func shards(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintln(w, "shards")
 	t, err := topic.New(c, "carts", topic.Options[string]{Sharded: true})

@@ -1,5 +1,5 @@
-// Command queue resizes pictures by way of a queue, in the four ways in which people
-// have built queues on lists, each without the fault of the one before.
+// Command queue resizes pictures with a queue. It shows three queues on lists and then
+// package queue; each one removes a fault of the one before.
 package main
 
 import (
@@ -33,7 +33,7 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 // The names share a hash tag, so that a step can involve both in a cluster too.
 const todo = "{pictures}:todo"
 
-// put adds pictures, as a web server does that has received them.
+// put adds pictures to the queue, as a web server does after an upload.
 func put(ctx context.Context, c *ebb.Conn, pictures ...string) error {
 	for _, p := range pictures {
 		if _, err := c.Do(ctx, "LPUSH", todo, p); err != nil {
@@ -46,7 +46,7 @@ func put(ctx context.Context, c *ebb.Conn, pictures ...string) error {
 // errCrash stands for a worker that dies in the middle of a picture.
 var errCrash = errors.New("the worker crashed")
 
-// list is a queue of two commands. RPOP takes a job away before it is done.
+// list is a queue of two commands. Its fault: RPOP removes a job before it is done.
 func list(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintln(w, "1. LPUSH and RPOP")
 	if err := put(ctx, c, "ann.png", "bob.png", "cy.png"); err != nil {
@@ -71,9 +71,9 @@ func list(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return err
 }
 
-// blocking waits at the server with BRPOP. Whatever is between, a NAT or a proxy,
-// forgets a connection on which nothing happens: so it waits for a while only, and
-// makes a new connection when the old one is dead.
+// blocking waits at the server with BRPOP. A NAT or a proxy on the way may drop a
+// connection that is idle for long. So blocking waits for a limited time, and makes a new
+// connection when the old one is dead.
 func blocking(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintln(w, "2. BRPOP, and a connection that dies while it is idle")
 	began, others := make(chan struct{}), waiting(ctx, c)
@@ -115,7 +115,7 @@ func blocking(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	}
 }
 
-// waiting lists the connections that wait in BRPOP; none where there are none.
+// waiting returns the connections that wait in BRPOP.
 func waiting(ctx context.Context, c *ebb.Conn) map[string]bool {
 	ids := map[string]bool{}
 	v, err := c.Do(ctx, "CLIENT", "LIST", "TYPE", "NORMAL")
@@ -130,8 +130,8 @@ func waiting(ctx context.Context, c *ebb.Conn) map[string]bool {
 	return ids
 }
 
-// kill ends a connection that waits now and did not before: ours. It looks for it
-// for a while.
+// kill ends the program's own connection: one that waits now and did not wait before. It
+// tries for a while to find it.
 func kill(ctx context.Context, c *ebb.Conn, others map[string]bool) error {
 	for range 100 {
 		for id := range waiting(ctx, c) {
@@ -151,8 +151,9 @@ func kill(ctx context.Context, c *ebb.Conn, others map[string]bool) error {
 
 const pending = "{pictures}:pending:worker-1"
 
-// acknowledged moves a job to a list of the worker's own, in one step, and removes it
-// there when it is done. What a worker has left there when it starts again is to do.
+// acknowledged moves a job to the worker's own list, in one step, and removes it there
+// when it is done. A worker that starts again first does the jobs that are left in its
+// list.
 func acknowledged(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintln(w, "3. LMOVE to a pending list, and LREM as the acknowledgement")
 	if err := put(ctx, c, "eve.png", "fay.png"); err != nil {
@@ -173,7 +174,7 @@ func acknowledged(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 
 // worker works until there is nothing to do, or until it crashes.
 func worker(ctx context.Context, c *ebb.Conn, w io.Writer, crashAt string) error {
-	for { // what was begun and not acknowledged goes first
+	for { // jobs that were begun and not acknowledged come first
 		v, err := c.Do(ctx, "LMOVE", pending, todo, "LEFT", "RIGHT")
 		if err != nil {
 			return err
@@ -197,14 +198,14 @@ func worker(ctx context.Context, c *ebb.Conn, w io.Writer, crashAt string) error
 	}
 }
 
-// picture is what the queue object carries.
+// picture is the content of a job of package queue.
 type picture struct {
 	Name  string `json:"name"`
 	Width int    `json:"width"`
 }
 
-// object is the same with leases instead of pending lists: the worker that crashed
-// need not come back, another one gets the job when the lease is over.
+// object does the same with package queue, which has leases instead of pending lists. If a
+// worker crashes, another worker gets its job when the lease is over.
 func object(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	q, err := queue.New(c, "pictures:queue", queue.Options[picture]{Lease: time.Second})
 	if err != nil {
@@ -238,7 +239,7 @@ func object(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		}
 		fmt.Fprintf(w, "   worker 2 has %s, delivery %d: resized to %d\n", job.ID, job.Deliveries, job.Value.Width)
 		if err := job.Ack(ctx); errors.Is(err, queue.ErrLost) {
-			continue // it comes again
+			continue // the queue delivers it again
 		} else if err != nil {
 			return err
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb"
 )
 
-// lines yields the lines of CLIENT LIST as their fields.
+// lines yields the fields of each line of CLIENT LIST.
 func lines(text string) iter.Seq[map[string]string] {
 	return func(yield func(map[string]string) bool) {
 		for line := range strings.Lines(text) {

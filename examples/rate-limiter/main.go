@@ -17,7 +17,7 @@ import (
 
 func main() { example.Main(run) }
 
-// interval is short, so that the program is.
+// interval is short, so that the program ends soon.
 const interval = 400 * time.Millisecond
 
 func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
@@ -29,8 +29,8 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return nil
 }
 
-// overall: a parcel service takes three label requests in an interval from all of the
-// shop's programs together.
+// overall shows a limit that all programs share: a parcel service accepts three requests
+// in an interval from all of a shop's programs together.
 func overall(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	labels, err := limit.Redisson(c, "labels")
 	if err != nil {
@@ -85,7 +85,7 @@ func overall(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return err
 }
 
-// perClient: each of two programs has a rate of its own.
+// perClient shows a rate per program: each of two programs has a rate of its own.
 func perClient(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	for _, client := range []string{"billing", "shipping"} {
 		l, err := limit.Redisson(c, "mail", limit.RedissonOptions{Client: client})
@@ -114,7 +114,7 @@ func perClient(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return nil
 }
 
-// lifetime: a limiter for a sale that ends, and then does not.
+// lifetime shows a limiter that expires, and then one that does not.
 func lifetime(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	sale, err := limit.Redisson(c, "sale")
 	if err != nil {
@@ -216,8 +216,8 @@ func traps(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return nil
 }
 
-// line: a large request and small ones wait. With a line they are served in their
-// order; without one the large one would starve.
+// line shows a large request and small ones that wait. With a line they are served in
+// their order; without one the large request would starve.
 func line(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	l, err := limit.Redisson(c, "uploads", limit.RedissonOptions{Fair: true})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command sign-in-calendar keeps on which days users signed in, four bytes for a
-// month, and which of them were active on a day, a bit for each.
+// Command sign-in-calendar stores the days on which users signed in, four bytes per user
+// and month, and the users that were active on a day, one bit per user.
 package main
 
 import (
@@ -31,11 +31,11 @@ func month(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	today, err := k.Today(ctx) // the backend's, so that all programs agree
+	today, err := k.Today(ctx) // the backend's day, so that all programs agree
 	if err != nil {
 		return err
 	}
-	if err := k.Delete(ctx, "visitor", today, today); err != nil { // where the program ran before
+	if err := k.Delete(ctx, "visitor", today, today); err != nil { // in case the program ran before
 		return err
 	}
 	defer func() { _ = k.Delete(context.WithoutCancel(ctx), "visitor", today, today) }()
@@ -89,7 +89,7 @@ func activeUsers(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		}
 		defer func() { _ = days[i].Delete(context.WithoutCancel(ctx)) }()
 		var users []int64
-		for u := int64(0); u < 3000; u += int64(i) + 1 { // every one, every second, every third
+		for u := int64(0); u < 3000; u += int64(i) + 1 { // every user, every second one, every third one
 			users = append(users, u)
 		}
 		if _, err := days[i].SetMany(ctx, users...); err != nil {

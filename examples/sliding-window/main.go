@@ -1,5 +1,5 @@
-// Command sliding-window allows at most so many log-ins in any window of time: on a
-// sorted set as one finds it in many programs, and with package limit.
+// Command sliding-window allows a limited number of log-ins in any window of time. It does
+// so with a sorted set, as many programs do, and with package limit.
 package main
 
 import (
@@ -21,8 +21,8 @@ func main() { example.Main(run) }
 const (
 	most   = 3
 	window = 250 * time.Millisecond
-	// patience is how long a decision may take: no backend that is slow is taken for
-	// one that is down.
+	// patience is the time limit of a decision. It is long, because this program must not
+	// treat a slow backend as one that is down.
 	patience = 10 * time.Second
 )
 
@@ -62,7 +62,7 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	start := time.Now() // before the window begins, wherever this program is held up
+	start := time.Now() // taken before the window begins, so that a delay of this program does not matter
 	r, err := exact.AllowAtMost(ctx, "ann", 5)
 	if err != nil {
 		return err
@@ -76,9 +76,10 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return exact.Reset(ctx, "ann")
 }
 
-// onASortedSet keeps each log-in under its time: what has left the window is removed,
-// and what remains is counted. In a transaction, so that two do not count the same; the
-// one that was too many takes itself out again.
+// onASortedSet stores each log-in with its time as the score. It removes the log-ins that
+// have left the window, and counts the rest. A transaction does both, so that two programs
+// do not get the same count. A program that exceeds the limit removes its own log-in
+// again.
 func onASortedSet(ctx context.Context, c *ebb.Conn, key string) (bool, error) {
 	now := time.Now().UnixMicro() // every program's clock must be right
 	member := fmt.Sprint(now)
@@ -98,10 +99,10 @@ func onASortedSet(ctx context.Context, c *ebb.Conn, key string) (bool, error) {
 	return false, err
 }
 
-// listing measures the sliding window as many articles print it: ZADD of the millisecond under
-// the millisecond, and then ZCARD. Two calls of one millisecond are one member, so that a burst
-// passes; and refused calls stay in the set, so that a caller who goes on asking stays refused.
-// It is compared with SlidingLog under the same calls.
+// listing measures a sliding window that many articles print: ZADD with the millisecond as
+// member and score, and then ZCARD. Two calls in one millisecond are one member, so a
+// burst is allowed. Refused calls stay in the set, so a caller that continues to call
+// stays refused. listing compares it with SlidingLog under the same calls.
 func listing(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	const most, window, key = 5, 200 * time.Millisecond, "logins:listing"
 	defer func() { _, _ = c.Do(context.WithoutCancel(ctx), "DEL", key) }()
@@ -157,7 +158,7 @@ func listing(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return exact.Reset(ctx, "ann")
 }
 
-// together makes n calls at a time, and returns how many were allowed.
+// together makes n calls at the same time, and returns how many were allowed.
 func together(n int, call func() (bool, error)) (int, error) {
 	var wg sync.WaitGroup
 	allowed, errs := make([]bool, n), make([]error, n)
@@ -193,7 +194,7 @@ func toTheWindow(ctx context.Context, c *ebb.Conn) error {
 	return nil
 }
 
-// attempts tries for two windows, and draws what came of it.
+// attempts tries to log in for two windows, and returns a picture of the results.
 func attempts(ctx context.Context, login func() (bool, error)) (string, error) {
 	var row strings.Builder
 	for i := range 20 {

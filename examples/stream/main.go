@@ -24,7 +24,7 @@ type order struct {
 }
 
 const (
-	claimAfter = time.Second // a worker that is silent for so long is dead
+	claimAfter = time.Second // a worker that is silent for longer counts as dead
 	retryAfter = 100 * time.Millisecond
 )
 
@@ -38,7 +38,7 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// A fresh start, where the program ran before.
+	// Delete the data of an earlier run.
 	if _, err := c.Del(ctx, "example:orders", "{example:orders}:retry:desk", "{example:orders}:dead:desk"); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return aftermath(ctx, c, w, orders, desk)
 }
 
-// workerThatDies takes two orders, ships one, and is never heard of again.
+// workerThatDies takes two orders, ships one, and never acknowledges the other.
 func workerThatDies(ctx context.Context, w io.Writer, orders *stream.Stream[order], desk *stream.Group[order]) error {
 	taken := 0
 	for d, err := range desk.Consume(ctx, "worker-1") {
@@ -87,22 +87,22 @@ func workerThatDies(ctx context.Context, w io.Writer, orders *stream.Stream[orde
 	return nil
 }
 
-// work has two workers ship what can be shipped.
+// work runs two workers that ship the orders.
 func work(ctx context.Context, w io.Writer, desk *stream.Group[order], n int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var mu sync.Mutex
 	var shipped []int
 	var failed error
-	again, left := "", n-1 // one was shipped
+	again, left := "", n-1 // worker-1 has shipped one
 	handle := func(d *stream.Delivery[order]) error {
 		tooBig := d.Value.Item == "elephant"
 		settle := func() error { return d.Ack(ctx) }
 		if tooBig {
-			settle = func() error { return d.Nack(ctx, retryAfter) } // the third time it becomes a dead letter
+			settle = func() error { return d.Nack(ctx, retryAfter) } // after the third delivery it becomes a dead letter
 		}
 		err := settle()
-		lost := errors.Is(err, stream.ErrLost) // we were too slow, and another has it
+		lost := errors.Is(err, stream.ErrLost) // this worker was too slow, and another has the order
 		if err != nil && !lost {
 			return err
 		}
@@ -144,7 +144,7 @@ func work(ctx context.Context, w io.Writer, desk *stream.Group[order], n int) er
 	return failed
 }
 
-// aftermath looks at the dead letter, reads the stream again, and trims it.
+// aftermath prints the dead letter, reads the stream again, and trims it.
 func aftermath(ctx context.Context, c *ebb.Conn, w io.Writer, orders *stream.Stream[order], desk *stream.Group[order]) error {
 	dead, err := desk.DeadLetters(ctx, "", 10)
 	if err != nil {

@@ -50,7 +50,7 @@ func (c *canvas) clear() {
 	}
 }
 
-// put writes a text from column x on and returns the column behind it.
+// put writes a text from column x on and returns the column after it.
 func (c *canvas) put(x, y int, st style, text string) int {
 	for _, r := range text {
 		if x >= 0 && x < width && y >= 0 && y < height {
@@ -73,7 +73,8 @@ func (c *canvas) right(x, y int, st style, text string) {
 // eighths are parts of a full block.
 var eighths = []rune(" ▏▎▍▌▋▊▉")
 
-// bar draws a share of w columns, to an eighth of one, on a dotted ground.
+// bar draws a bar over a share of w columns, exact to an eighth of a column, on a dotted
+// ground.
 func (c *canvas) bar(x, y, w int, st style, share float64) {
 	share = min(max(share, 0), 1)
 	n := int(share*float64(w)*8 + 0.5)
@@ -89,7 +90,7 @@ func (c *canvas) bar(x, y, w int, st style, share float64) {
 	}
 }
 
-// aging is the colour of what has a share of its time left.
+// aging returns the colour for an item that has this share of its time left.
 func aging(share float64) style {
 	switch {
 	case share > 0.5:

@@ -15,7 +15,7 @@ import (
 )
 
 // usage is what -h prints above the options.
-const usage = `Play what ebb does in the terminal, on an engine in this process: one screen
+const usage = `Show ebb's functions in the terminal, on an engine in this process: one screen
 each for expiration, limits, locks, queues, streams and counters.
 
 On a terminal: space or n shows the next screen, p the one before, q ends the tour.

@@ -1,6 +1,6 @@
 package main
 
-// screens are all there are, in the order of the list.
+// screens returns all screens, in the order in which the tour plays them.
 func screens() []screen {
 	return []screen{
 		{"hash-field-ttl", "Fields that expire, one by one",

@@ -216,7 +216,7 @@ func playStorm(s *stage) error {
 			if seen[x] >= 0 && x != min(int(t*columns/length), columns-1) {
 				break
 			}
-			seen[x] = n // and where a high speed has drawn nothing
+			seen[x] = n // and the columns that a high speed has skipped
 		}
 		cv.putf(1, top, bold, "DBSIZE %6d", n)
 		s.mu.Lock()
@@ -331,7 +331,7 @@ func playFiles(s *stage) (err error) {
 		y := top + 10
 		return filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 			if err != nil || e.IsDir() || y > bottom {
-				return nil // it was there a moment ago
+				return nil // the file was there a moment ago
 			}
 			name, _ := filepath.Rel(dir, path)
 			if info, err := e.Info(); err == nil {

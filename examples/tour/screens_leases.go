@@ -18,7 +18,7 @@ type timeline struct {
 	columns int
 	runes   []rune
 	styles  []style
-	drawn   int // columns that extend has come by
+	drawn   int // columns that extend has drawn
 }
 
 func newTimeline(length time.Duration, columns int) *timeline {
@@ -33,8 +33,7 @@ func (l *timeline) mark(t time.Duration, st style, r rune) {
 	l.runes[l.column(t)], l.styles[l.column(t)] = r, st
 }
 
-// extend marks what has passed since the last call: at a high speed that is more than
-// a column.
+// extend marks the columns since the last call. At a high speed they can be more than one.
 func (l *timeline) extend(t time.Duration, st style, r rune) {
 	to := l.column(t)
 	for x := min(l.drawn, to); x <= to; x++ {
@@ -176,7 +175,8 @@ func playLock(s *stage) error {
 	}
 	colours := map[rune]style{'█': green, '░': yellow, '×': red}
 	return s.show(length, func(cv *canvas, t time.Duration) error {
-		// Never with mu held: in a bubble time stands still while an actor wants it.
+		// The call must not hold mu: in a bubble, time stands still while an actor waits for
+		// mu.
 		v, err := s.do("LOCK.INFO", "report")
 		if err != nil {
 			return err
@@ -318,7 +318,7 @@ func playWindow(s *stage) error {
 		}
 		sides[i].lim, sides[i].line = lim, newTimeline(length, 76)
 	}
-	// A burst before and one behind each boundary of the fixed windows.
+	// A burst comes before and another after each boundary of the fixed windows.
 	began := time.Now()
 	period := s.d(window)
 	first := s.told(period - time.Duration(began.UnixNano())%period)
@@ -330,7 +330,7 @@ func playWindow(s *stage) error {
 			}
 			s.at(at, func() error {
 				for _, sd := range sides {
-					asked := s.now() // not later than the grant: what is counted as near is near
+					asked := s.now() // not later than the grant, so that a request that counts as near is near
 					r, err := sd.lim.Allow(s.ctx, "ann")
 					if err != nil {
 						return err

@@ -159,7 +159,7 @@ func playPubSub(s *stage) error {
 	})
 }
 
-// orders is a stream, and which worker has done what of it.
+// orders is a stream, and the state of its workers.
 type orders struct {
 	*stage
 	ids   []string          // in their order; stage.mu guards it
@@ -214,7 +214,7 @@ func (o *orders) add(i int) error {
 	return err
 }
 
-// read takes new orders and works them off.
+// read takes new orders and handles them.
 func (o *orders) read(ctx context.Context, who string, takes time.Duration) error {
 	v, err := o.c.Block(ctx, "XREADGROUP", "GROUP", "billing", who, "COUNT", 2, "BLOCK", o.ms(300*time.Millisecond), "STREAMS", "orders", ">")
 	if err != nil || v.IsNull() {
@@ -227,7 +227,7 @@ func (o *orders) read(ctx context.Context, who string, takes time.Duration) erro
 	return o.work(ctx, entries.Elems, who, takes)
 }
 
-// claim takes what others have left, and works it off.
+// claim takes orders that other workers have left, and handles them.
 func (o *orders) claim(ctx context.Context, who string) error {
 	v, err := o.c.Do(ctx, "XAUTOCLAIM", "orders", "billing", who, o.ms(2*second), "0")
 	if err != nil || len(v.Elems) < 2 || len(v.Elems[1].Elems) == 0 {

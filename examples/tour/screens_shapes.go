@@ -263,15 +263,15 @@ const (
 	driverSeen       = 1500 * time.Millisecond
 )
 
-// Metres to degrees, there.
+// mapEast and mapNorth convert metres to degrees at the customer's position.
 var mapEast, mapNorth = 1 / (111320 * math.Cos(mapLat*math.Pi/180)), 1 / 110574.0
 
-// mapAt is where a place is drawn, metres from the customer.
+// mapAt returns the cell of a place, given in metres from the customer.
 func mapAt(x, y float64) (col, row int) {
 	return 1 + mapWide/2 + int(math.Round(x/perCol)), top + 1 + mapHigh/2 - int(math.Round(y/perRow))
 }
 
-// driver drives until he falls silent.
+// driver is a driver that moves and reports until it stops.
 type driver struct {
 	name         string
 	x, y, dx, dy float64 // metres from the customer, and per second
@@ -306,7 +306,8 @@ func playNearby(s *stage) error {
 	return s.show(length, func(cv *canvas, _ time.Duration) error { return showDrivers(s, cv) })
 }
 
-// drive goes on for dt seconds, turns back at the edge of the map, and reports.
+// drive moves the driver for dt seconds, turns it at the edge of the map, and reports its
+// position.
 func (d *driver) drive(s *stage, dt float64) error {
 	d.x, d.y = d.x+d.dx*dt, d.y+d.dy*dt
 	if math.Abs(d.x) > 1550 {
@@ -322,7 +323,7 @@ func (d *driver) drive(s *stage, dt float64) error {
 	return err
 }
 
-// showDrivers draws who is on the road, and lists who is near.
+// showDrivers draws all drivers, and lists those that are near.
 func showDrivers(s *stage, cv *canvas) error {
 	cv.box(0, top, mapWide+2, mapHigh+1, dim)
 	for a := 0.0; a < 2*math.Pi; a += 0.05 {
@@ -367,7 +368,7 @@ func showDrivers(s *stage, cv *canvas) error {
 	return nil
 }
 
-// findDrivers returns the drivers by distance, and how long each is still known.
+// findDrivers returns the drivers by distance, and the time until each expires.
 func findDrivers(s *stage) (all, left []ebb.Value, err error) {
 	found, err := s.do("GEOSEARCH", "drivers", "FROMLONLAT", mapLon, mapLat, "BYRADIUS", 5000, "m", "ASC", "WITHDIST", "WITHCOORD")
 	if err != nil || len(found.Elems) == 0 {

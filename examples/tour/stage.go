@@ -19,7 +19,7 @@ const (
 	bottom = 20
 )
 
-// stage is where a screen plays.
+// stage holds the engine, the canvas and the actors of a screen.
 type stage struct {
 	o     *Options
 	sc    screen
@@ -36,7 +36,7 @@ type stage struct {
 
 	mu    sync.Mutex // guards what follows, and what a screen's actors share
 	err   error      // what an actor failed with
-	said  string     // the last command, and what came of it
+	said  string     // the last command and its reply
 	reply string
 	fine  style
 }
@@ -59,7 +59,8 @@ func newStage(ctx context.Context, o *Options, sc screen, index, count int) (*st
 	return s, nil
 }
 
-// run plays, and turns a panic into an error, so that the terminal is restored.
+// run plays a screen. It turns a panic into an error, so that the caller restores the
+// terminal.
 func (s *stage) run(play func(*stage) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -77,8 +78,8 @@ func (s *stage) close() error {
 	return s.c.Close()
 }
 
-// d is how long something lasts at the tour's speed, in whole milliseconds as the
-// engine has them; told is the way back, for what the engine says.
+// d converts a time of the screen to real time at the tour's speed, in whole milliseconds,
+// the engine's unit. told converts a time of the engine back.
 func (s *stage) d(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / s.o.Speed).Round(time.Millisecond)
 }
@@ -87,24 +88,24 @@ func (s *stage) told(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * s.o.Speed)
 }
 
-// ms is d in whole milliseconds, for commands.
+// ms returns d in milliseconds, for commands.
 func (s *stage) ms(d time.Duration) int64 { return max(s.d(d).Milliseconds(), 1) }
 
-// now is how far the screen has got.
+// now returns the time since the screen began, in the screen's time.
 func (s *stage) now() time.Duration { return s.told(time.Since(s.began)) }
 
-// at has something happen at a time.
+// at calls do at a time of the screen.
 func (s *stage) at(t time.Duration, do func() error) { s.cues = append(s.cues, cue{t, do}) }
 
-// every has something happen again and again, from the first time on.
+// every calls do again and again, from first until until.
 func (s *stage) every(first, pause, until time.Duration, do func(i int) error) {
 	for i := 0; first+time.Duration(i)*pause < until; i++ {
 		s.at(first+time.Duration(i)*pause, func() error { return do(i) })
 	}
 }
 
-// act starts an actor: something that waits. It ends with the screen; what it
-// returns after that is of no interest.
+// act starts an actor: a goroutine that may wait. It ends with the screen, which then
+// ignores its error.
 func (s *stage) act(do func(ctx context.Context) error) {
 	s.actors.Go(func() {
 		defer func() {
@@ -139,8 +140,8 @@ func (s *stage) sleep(ctx context.Context, d time.Duration) error {
 // do runs a command without showing it.
 func (s *stage) do(args ...any) (ebb.Value, error) { return s.c.Do(s.ctx, args...) }
 
-// say runs a command and shows it with its reply. An error reply is one of the
-// things that are shown, and no failure.
+// say runs a command and shows it with its reply. It shows an error reply too, and returns
+// no error for it.
 func (s *stage) say(args ...any) (ebb.Value, error) {
 	v, err := s.c.Do(s.ctx, args...)
 	var refused ebb.ReplyError
@@ -155,14 +156,14 @@ func (s *stage) say(args ...any) (ebb.Value, error) {
 	return v, nil
 }
 
-// note shows a line of code, or a command, and what came of it.
+// note shows a line of code or a command, and its result.
 func (s *stage) note(said, reply string, fine style) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.said, s.reply, s.fine = said, reply, fine
 }
 
-// oneLine is a reply on one line.
+// oneLine returns a reply as one line of text.
 func oneLine(v ebb.Value) string {
 	if v.IsNull() {
 		return "(nil)"
@@ -177,8 +178,8 @@ func oneLine(v ebb.Value) string {
 	return "[" + strings.Join(parts, " ") + "]"
 }
 
-// show plays the cues, and draws, until the screen's time is over or a key is
-// pressed. draw is called with the time of the screen.
+// show plays the cues and draws the screen until its time is over or the user presses a
+// key. It calls draw with the time of the screen.
 func (s *stage) show(length time.Duration, draw func(cv *canvas, t time.Duration) error) error {
 	slices.SortStableFunc(s.cues, func(a, b cue) int { return int(a.at - b.at) })
 	for {

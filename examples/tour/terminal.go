@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// key is one that the tour knows.
+// key is a key that the tour knows.
 type key uint8
 
 const (
@@ -19,11 +19,11 @@ const (
 	keyQuit
 )
 
-// Terminal is a terminal that shows the tour: its other screen, without a cursor,
-// and with keys that come as they are pressed. Close it.
+// Terminal is a terminal that shows the tour, on its alternate screen and without a
+// cursor. It delivers each key at once. The caller closes it.
 type Terminal struct {
 	in, out *os.File
-	mode    *rawMode // nil: the input is no terminal, and there are no keys
+	mode    *rawMode // nil: the input is not a terminal, and there are no keys
 	keys    chan key
 	stop    context.CancelFunc
 	reads   sync.WaitGroup
@@ -35,8 +35,8 @@ type Terminal struct {
 // than a screen.
 var ErrSmall = fmt.Errorf("the tour needs %d columns and %d rows", width, height)
 
-// OpenTerminal takes over a terminal: out shows, and in, if it is one too, has the
-// keys.
+// OpenTerminal takes over a terminal. It draws on out, and reads keys from in if that is a
+// terminal too.
 func OpenTerminal(in, out *os.File) (*Terminal, error) {
 	if w, h, ok := size(out); ok && (w < width || h < height) {
 		return nil, fmt.Errorf("%w, and this terminal has %d and %d", ErrSmall, w, h)
@@ -56,7 +56,7 @@ func OpenTerminal(in, out *os.File) (*Terminal, error) {
 	return t, nil
 }
 
-// Close gives the terminal back as it was.
+// Close restores the terminal.
 func (t *Terminal) Close() error {
 	t.stop()
 	if readsEnd {

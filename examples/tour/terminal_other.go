@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// readsEnd says whether the reader can be waited for: there is none.
+// readsEnd reports whether Close can wait for the reader. There is no reader here.
 const readsEnd = true
 
-// rawMode is that of systems whose terminals we do not know.
+// rawMode is empty on systems without support for raw terminals.
 type rawMode struct{}
 
 func enterRaw(_, _ *os.File) (*rawMode, error) { return &rawMode{}, nil }

@@ -9,17 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readsEnd says whether the reader can be waited for: a read ends after a tenth of a second.
+// readsEnd reports whether Close can wait for the reader. A read ends after a tenth of a
+// second.
 const readsEnd = true
 
-// rawMode remembers how a terminal was.
+// rawMode holds the former settings of a terminal.
 type rawMode struct {
 	fd  int
 	was *unix.Termios // nil: the input is no terminal
 }
 
-// enterRaw has keys come as they are pressed, and not be shown. Ctrl-C stays a
-// signal; Ctrl-Z does not, since it would leave the terminal as it is.
+// enterRaw makes the terminal deliver each key at once and not show it. Ctrl-C stays a
+// signal. Ctrl-Z does not, because it would leave the terminal in raw mode.
 func enterRaw(in, _ *os.File) (*rawMode, error) {
 	m := &rawMode{fd: int(in.Fd())}
 	was, err := unix.IoctlGetTermios(m.fd, getTermios)
@@ -46,7 +47,7 @@ func (m *rawMode) restore() error {
 	return unix.IoctlSetTermios(m.fd, setTermios, m.was)
 }
 
-// read returns what was pressed, nothing after a tenth of a second.
+// read returns the bytes of pressed keys, or nothing after a tenth of a second.
 func (m *rawMode) read(buf []byte) (int, error) {
 	n, err := unix.Read(m.fd, buf)
 	if errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN) {

@@ -6,10 +6,11 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// readsEnd says whether the reader can be waited for: a read may wait for a key, for as long as the program lives.
+// readsEnd reports whether Close can wait for the reader. A read may wait for a key until
+// the program ends.
 const readsEnd = false
 
-// rawMode remembers how a console was.
+// rawMode holds the former settings of a console.
 type rawMode struct {
 	in, out     windows.Handle
 	wasIn       uint32
@@ -20,8 +21,8 @@ type rawMode struct {
 
 const utf8Codepage = 65001
 
-// enterRaw has the console understand escape sequences and UTF-8, and give keys as
-// they are pressed.
+// enterRaw makes the console interpret escape sequences and UTF-8, and deliver each key at
+// once.
 func enterRaw(in, out *os.File) (*rawMode, error) {
 	m := &rawMode{in: windows.Handle(in.Fd()), out: windows.Handle(out.Fd())}
 	if err := windows.GetConsoleMode(m.out, &m.wasOut); err != nil {
@@ -32,7 +33,7 @@ func enterRaw(in, out *os.File) (*rawMode, error) {
 	}
 	if cp, err := windows.GetConsoleOutputCP(); err == nil {
 		m.wasCodepage = cp
-		_ = windows.SetConsoleOutputCP(utf8Codepage) // without it lines are drawn with other letters
+		_ = windows.SetConsoleOutputCP(utf8Codepage) // without it the console shows other characters for lines
 	}
 	if windows.GetConsoleMode(m.in, &m.wasIn) == nil {
 		raw := m.wasIn&^(windows.ENABLE_LINE_INPUT|windows.ENABLE_ECHO_INPUT) | windows.ENABLE_VIRTUAL_TERMINAL_INPUT
@@ -53,7 +54,7 @@ func (m *rawMode) restore() error {
 	return windows.SetConsoleMode(m.out, m.wasOut)
 }
 
-// read returns what was pressed, nothing after a tenth of a second.
+// read returns the bytes of pressed keys, or nothing after a tenth of a second.
 func (m *rawMode) read(buf []byte) (int, error) {
 	if event, err := windows.WaitForSingleObject(m.in, 100); err != nil || event != windows.WAIT_OBJECT_0 {
 		return 0, err

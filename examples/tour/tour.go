@@ -1,11 +1,11 @@
-// Command tour plays what ebb does in a terminal, one screen for each row of the
-// list of what it was asked for, on an engine in this process: orders that age and
-// expire, a limiter that grants and refuses, a lock that changes hands.
+// Command tour shows ebb's functions in a terminal, one screen for each example, on an
+// engine in this process: orders that expire, a limiter that grants and refuses, a lock
+// that several workers acquire in turn.
 //
 //	Run ── screen ── stage ── engine      a screen's play tells the stage what happens
-//	  │                │                  when, and how to draw what is there; it asks
-//	  │              canvas               the engine for that, frame by frame
-//	  └─ Terminal ◀────┘                  shows the canvas, and hears keys
+//	  │                │                  when, and how to draw the state; it reads the
+//	  │              canvas               state from the engine for each frame
+//	  └─ Terminal ◀────┘                  shows the canvas, and reads keys
 //
 // Each screen has a fresh engine. On a terminal a screen is drawn twenty times a
 // second; elsewhere its last picture is printed, without escape codes.
@@ -26,16 +26,17 @@ import (
 	"time"
 )
 
-// Options say how to play. The zero value plays everything at its own pace, as text.
+// Options say how Run plays. The zero value plays all screens at normal speed, as text.
 type Options struct {
-	Out   io.Writer // where to; nothing is shown if it is nil
-	Term  *Terminal // what Out is, if it is a terminal; nil: text
+	Out   io.Writer // the output; nil: no output
+	Term  *Terminal // the terminal of Out; nil: Out gets text
 	Once  string    // the name of the one screen to play; "": all
-	Speed float64   // how many times faster; 0: 1
+	Speed float64   // factor of the speed; 0: 1
 	Dir   string    // for the screen that shows files; "": the system's for temporary ones
 }
 
-// Names are the screens, in their order: those of the examples.
+// Names returns the names of the screens, in their order. They are the names of the
+// examples.
 func Names() []string {
 	var names []string
 	for _, s := range screens() {
@@ -44,7 +45,7 @@ func Names() []string {
 	return names
 }
 
-// screen is one of the tour's.
+// screen is a screen of the tour.
 type screen struct {
 	name  string // of the example
 	title string
@@ -58,7 +59,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Speed == 0 {
 		o.Speed = 1
 	}
-	if !(o.Speed >= 0.1 && o.Speed <= 50) { // nor what is no number
+	if !(o.Speed >= 0.1 && o.Speed <= 50) { // this form also refuses NaN
 		return fmt.Errorf("the speed is 0.1 to 50, not %g", o.Speed)
 	}
 	if o.Out == nil {
@@ -96,7 +97,7 @@ var (
 	errBack = errors.New("back")
 )
 
-// screen plays one, and says where to go from there.
+// screen plays a screen, and returns the step to the next one.
 func (o *Options) screen(ctx context.Context, sc screen, i, n int) (step int, err error) {
 	s, err := newStage(ctx, o, sc, i, n)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command unique-visitors counts the visitors of a site, since ever and over the last
+// Command unique-visitors counts the visitors of a site, over all time and over the last
 // seconds, in a few KiB.
 package main
 
@@ -29,7 +29,7 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		}
 		return errors.Join(all...)
 	}
-	if err := clean(); err != nil { // where the program ran before
+	if err := clean(); err != nil { // in case the program ran before
 		return err
 	}
 	defer func() { _ = clean() }()
@@ -45,7 +45,7 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return lately(ctx, c, w)
 }
 
-// window is how the counter of a name is made.
+// window returns the options of a counter over the last moments.
 func window(name string) unique.Options {
 	if name == "example:live" {
 		return unique.Options{Window: 2 * time.Second, Bucket: 100 * time.Millisecond, TTL: time.Minute}
@@ -61,7 +61,7 @@ func people(from, n int) []string {
 	return all
 }
 
-// howExact compares the count with the truth.
+// howExact compares the estimate with the exact count.
 func howExact(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	site, err := unique.New(c, "example:site", unique.Options{TTL: time.Hour})
 	if err != nil {
@@ -90,8 +90,9 @@ func howExact(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return nil
 }
 
-// inside shows why: a counter has 16384 registers. An item's hash chooses one, which keeps the
-// longest run of zeros that it has seen; so its size does not grow with the number of items.
+// inside shows the registers of a counter, of which there are 16384. An item's hash
+// chooses one, which keeps the longest run of zeros that it has seen; so its size does not
+// grow with the number of items.
 func inside(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	const name = "example:registers"
 	defer func() { _, _ = c.Del(context.WithoutCancel(ctx), name) }()
@@ -169,7 +170,7 @@ func together(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return err
 }
 
-// lately counts over the last moments.
+// lately counts the visitors of the last moments.
 func lately(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	live, err := unique.New(c, "example:live", window("example:live"))
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/ebbdb/ebb/expset"
 )
 
-// The two ways in which unpaid orders are usually kept without this package, beside it:
+// This file compares package expset with the two ways in which programs usually store
+// unpaid orders:
 //
 //   - a set for each minute, with a TTL: the orders of a user are in thirty sets, which every
 //     new order counts;
@@ -23,27 +24,28 @@ import (
 // All three run the same two trials, and the table shows what was measured.
 
 const (
-	minutes = 30 // an order may be paid for so many
+	minutes = 30 // minutes for which an order may be paid
 	crowd   = 50 // orders of one user that arrive together
-	// think is what a program does between counting and adding: it reads a price, say.
+	// think is the time that a program needs between counting and adding, for instance to
+	// read a price.
 	think = 5 * time.Millisecond
 )
 
-// method is one way to keep the unpaid orders of a user.
+// method is one way to store the unpaid orders of a user.
 type method struct {
 	name string
-	// place adds an order if there is room, and says whether it did.
+	// place adds an order if the limit allows it, and reports whether it did.
 	place func(ctx context.Context, user, order string) (bool, error)
-	// unpaid counts the orders that can still be paid, and are counted as such.
+	// unpaid returns the number of orders that count as unpaid.
 	unpaid func(ctx context.Context, user string) (int, error)
 	// clear removes what a trial has left.
 	clear func(ctx context.Context, users ...string) error
 }
 
-// row is what was measured of a method.
+// row holds the results of a method.
 type row struct {
 	accepted, commands int64
-	first, second      float64 // when two orders ended, in minutes after their deadlines
+	first, second      float64 // when two orders stopped to count, in minutes after their deadlines
 }
 
 // compare runs the trials of each method, and prints a row for each.
@@ -81,7 +83,7 @@ func (s *shop) compare(ctx context.Context) error {
 	return nil
 }
 
-// atOnce lets a crowd order together, and returns how many orders were accepted.
+// atOnce places many orders at the same time, and returns how many were accepted.
 func (s *shop) atOnce(ctx context.Context, m method) (int64, error) {
 	var accepted atomic.Int64
 	var wg sync.WaitGroup
@@ -184,8 +186,8 @@ func serverTime(ctx context.Context, c *ebb.Conn) (time.Time, error) {
 	return time.Unix(sec, us*1000), nil
 }
 
-// buckets has a set for each minute, which expires as a whole when its orders may no longer be
-// paid for. All sets of the last minutes are counted before an order is added.
+// buckets stores orders in a set for each minute, which expires as a whole when its orders
+// may no longer be paid. It counts all sets of the last minutes before it adds an order.
 func (s *shop) buckets() method {
 	minute := s.payable / minutes
 	key := func(user string, nr int64) string { return fmt.Sprintf("orders:{%s}:%d", user, nr) }
@@ -195,7 +197,7 @@ func (s *shop) buckets() method {
 			return nil, err
 		}
 		nr := now.UnixNano() / int64(minute)
-		all := make([]string, minutes+1) // one more: a set lives on for up to a minute
+		all := make([]string, minutes+1) // one more, because a set exists for up to a minute longer
 		for i := range all {
 			all[i] = key(user, nr-int64(i))
 		}
@@ -252,7 +254,8 @@ func (s *shop) buckets() method {
 	}
 }
 
-// sorted keeps each order in a sorted set by its deadline. ZCARD and ZADD are two steps.
+// sorted stores each order in a sorted set with its deadline as the score. ZCARD and ZADD
+// are two steps.
 func (s *shop) sorted() method {
 	key := func(user string) string { return "orders:{" + user + "}" }
 	count := func(ctx context.Context, user string) (int, time.Time, error) {
@@ -298,7 +301,7 @@ func (s *shop) sorted() method {
 	}
 }
 
-// toolkit is the family of above. Add counts, adds and dates in one step.
+// toolkit uses the family of main.go. Add counts, adds and sets the deadline in one step.
 func (s *shop) toolkit(orders *expset.Family[string]) method {
 	return method{
 		name: "expset.Add",

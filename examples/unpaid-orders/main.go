@@ -1,6 +1,6 @@
 // Command unpaid-orders holds orders that lapse unless the user pays in time, at most
 // three for each user. The warehouse, which must release the goods, gets each lapsed
-// order: also after it was away, and after it crashed while it dealt with one.
+// order, also after it was down and after it crashed while it handled one.
 package main
 
 import (
@@ -27,11 +27,11 @@ const most = 3
 type shop struct {
 	c       *ebb.Conn
 	w       io.Writer
-	payable time.Duration // how long an order may be paid for
+	payable time.Duration // the time for which an order may be paid
 }
 
-// run tells the story in a hurry: in production a user may pay an order for thirty
-// minutes, and the test of the same story in virtual time has them.
+// run tells the story with short times. In production a user may pay an order for thirty
+// minutes; the test of the same story, in virtual time, uses thirty minutes.
 func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return story(ctx, c, w, 2*time.Second)
 }
@@ -51,7 +51,7 @@ func story(ctx context.Context, c *ebb.Conn, w io.Writer, payable time.Duration)
 
 func (s *shop) say(format string, args ...any) { fmt.Fprintf(s.w, format+"\n", args...) }
 
-// family is how every program opens the orders: the same options everywhere.
+// family opens the orders, with the options that all programs must share.
 func (s *shop) family() (*expset.Family[string], error) {
 	return expset.NewFamily(s.c, "unpaid", expset.Options[string]{MaxLen: most, Events: true})
 }
@@ -78,7 +78,7 @@ func (s *shop) orders(ctx context.Context) error {
 	}
 	s.say("  bob orders o-5")
 
-	// Paying removes: of the payment and the lapse exactly one wins.
+	// A payment removes the order, so exactly one of payment and lapse happens.
 	if n, err := ann.Remove(ctx, "o-2"); err != nil || n != 1 {
 		return fmt.Errorf("o-2 was paid %d times: %w", n, err)
 	}
@@ -92,7 +92,7 @@ func (s *shop) orders(ctx context.Context) error {
 	return s.lapse(ctx, ann, bob)
 }
 
-// lapse runs a warehouse that crashes with the first lapsed order in work. The next
+// lapse runs a warehouse that crashes while it handles the first lapsed order. The next
 // warehouse, of the same name, gets it again, and all orders that lapsed meanwhile.
 func (s *shop) lapse(ctx context.Context, ann, bob *expset.Set[string]) error {
 	first, crash := context.WithCancel(ctx)
@@ -122,7 +122,7 @@ func (s *shop) lapse(ctx context.Context, ann, bob *expset.Set[string]) error {
 		if e.Err != nil {
 			return e.Err
 		}
-		released[e.Set+" "+e.Member] = true // at least once: releasing twice must do no harm
+		released[e.Set+" "+e.Member] = true // delivery is at least once: releasing twice must be safe
 		worst = max(worst, e.FiredAt.Sub(e.Deadline))
 		if len(released) == 4 {
 			stop()

@@ -9,15 +9,15 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Announced is what a client has said of itself with REPLCONF before it asks for the
-// stream. The zero value has said nothing.
+// Announced holds the options that a client has sent with REPLCONF before it requests the
+// stream. The zero value is a client that has sent none.
 type Announced struct {
 	port    int
 	ip      string
 	eof     bool          // capa eof: it takes snapshots without a length
 	psync2  bool          // capa psync2: it takes a new name of the stream with +CONTINUE
-	ebb     bool          // capa ebb: it understands ebb's own commands
-	knows   oplog.Dialect // what it understands besides Redis 7.0; without capa ebb
+	ebb     bool          // capa ebb: it has ebb's own commands
+	knows   oplog.Dialect // the commands that it has besides those of Redis 7.0; for clients without capa ebb
 	rdbOnly bool          // it wants a snapshot, and no stream
 	data    bool          // rdb-filter-only leaves the data out, and keeps the functions
 }
@@ -34,8 +34,8 @@ func validHost(s string) bool {
 	return true
 }
 
-// Take takes one option of REPLCONF, in lower case, and its value. An error is the text
-// of the reply behind "ERR ".
+// Take takes one option of REPLCONF, in lower case, and its value. The text of an error is
+// the error reply without "ERR ".
 func (a *Announced) Take(option, value string) error {
 	switch option {
 	case "listening-port":
@@ -63,7 +63,7 @@ func (a *Announced) Take(option, value string) error {
 			a.psync2 = true
 		case "ebb":
 			a.ebb = true
-		case "rdb-channel-repl": // Redis from 8.0 on says this with any configuration
+		case "rdb-channel-repl": // Redis from 8.0 on sends this with any configuration
 			a.knows = max(a.knows, oplog.Redis8)
 		}
 	case "rdb-only":
@@ -75,7 +75,7 @@ func (a *Announced) Take(option, value string) error {
 			}
 		}
 		a.data = true
-	case "version": // Valkey from 8.1 on says this
+	case "version": // Valkey from 8.1 on sends this
 		if major, err := strconv.Atoi(strings.SplitN(value, ".", 2)[0]); err == nil && major >= 9 {
 			a.knows = oplog.Valkey9
 		}

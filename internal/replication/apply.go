@@ -42,7 +42,7 @@ type follower struct {
 	doing [][]byte // the command that runs
 }
 
-// errReplaced ends a link that is not the Node's any more.
+// errReplaced ends a link that the Node no longer uses.
 var errReplaced = errors.New("the server now follows another master, or none")
 
 func newFollower(l *link, m *masterConn) *follower {
@@ -61,7 +61,7 @@ func (f *follower) choose(db int) {
 
 func (f *follower) close() { f.a.Close() }
 
-// runSafely is run, but a panic in a command ends the link and not the process.
+// runSafely calls run. A panic in a command ends the link and not the process.
 func (f *follower) runSafely() (err error) {
 	defer func() {
 		if what := recover(); what != nil {
@@ -180,7 +180,8 @@ func (f *follower) begin() error {
 	return f.mine()
 }
 
-// mine checks, with shards locked, that the link is the Node's. If not, it unlocks them.
+// mine checks, with shards locked, that the Node still uses the link. If not, it unlocks
+// them.
 func (f *follower) mine() error {
 	if f.l.current() {
 		return nil
@@ -189,7 +190,7 @@ func (f *follower) mine() error {
 	return errReplaced
 }
 
-// control appends a part of the stream that is for replicas alone.
+// control appends a part of the stream that only replicas need.
 func (f *follower) control(raw []byte) error {
 	if err := f.begin(); err != nil {
 		return err
@@ -319,7 +320,7 @@ func (f *follower) transaction(raw []byte) error {
 	return nil
 }
 
-// remember copies what the keys of a command hold before it runs, for takeBack.
+// remember copies the values of a command's keys before it runs, for takeBack.
 func (f *follower) remember(c Command) {
 	if f.half != "" {
 		return
@@ -343,9 +344,9 @@ func (f *follower) remember(c Command) {
 const maxUndo = 64
 
 // takeBack ends a transaction in which the command args was refused. It restores the keys
-// that the commands before it have changed. Where it cannot, the server writes its files
-// anew, so that they hold what memory holds, and the log names the key that differs until
-// the next full synchronisation.
+// that the commands before it have changed. If it cannot restore one, the server rewrites
+// its files, so that they are equal to memory, and the log names the key that differs from
+// the master's until the next full synchronisation.
 func (f *follower) takeBack(args [][]byte, why error) error {
 	if f.half == "" {
 		if err := f.undo.TakeBack(f.tx); err != nil {
@@ -431,9 +432,9 @@ func (e *refusedError) Error() string {
 	return fmt.Sprintf("a command of the master was refused at offset %d: %s: %s", e.offset, e.command, e.why)
 }
 
-// giveUpStream gives the stream a new name, because this server lacks a part of it: the
-// next link and the replicas of this server ask for all data. It reports whether the link
-// is still the Node's.
+// giveUpStream gives the stream a new name, because this server lacks a part of it. The
+// next link and the replicas of this server then request all data. It reports whether the
+// Node still uses the link.
 func (l *link) giveUpStream() bool {
 	tx := l.r.db.BeginAll(0)
 	defer tx.Commit()
@@ -445,7 +446,8 @@ func (l *link) giveUpStream() bool {
 	return true
 }
 
-// shown returns a command for a log: its first eight words, 64 bytes of each.
+// shown returns the text of a command for the log: its first eight words, 64 bytes of
+// each.
 func shown(args [][]byte) string {
 	text := ""
 	for i, word := range args {

@@ -13,14 +13,14 @@ import (
 
 // FAILOVER: a master hands over to one of its replicas.
 //
-//	waiting-for-sync      clients' writes wait, and nothing expires by itself, because
+//	waiting-for-sync      clients' writes wait, and active expiration stops, because
 //	                      that writes too; a replica acknowledges the whole stream
 //	failover-in-progress  this server follows the replica, and asks it to become the master
 //	no-failover           the replica is the master; this server refuses the writes that
 //	                      waited
 //
 // Every shard is locked when the server compares the offset and changes its role, so the
-// new master has every write that a client was told of.
+// new master has every write whose reply a client has received.
 
 // failoverState is the step of a FAILOVER.
 type failoverState int32
@@ -46,11 +46,11 @@ type failover struct {
 	dying bool               // active expiry was on before the FAILOVER
 }
 
-// Order is a FAILOVER.
+// Order holds the options of a FAILOVER command.
 type Order struct {
 	Host    string // "": any replica
 	Port    int
-	Force   bool          // after Timeout the replica takes over with what it has
+	Force   bool          // after Timeout the replica takes over with the data that it has
 	Timeout time.Duration // 0: none
 }
 
@@ -66,7 +66,8 @@ func (f *failover) active() bool {
 	return f.is != failoverNone
 }
 
-// acked makes a FAILOVER look again: a replica has acknowledged something, or has gone.
+// acked makes a FAILOVER check the replicas again, after one has acknowledged something or
+// has disconnected.
 func (r *Node) acked() {
 	select {
 	case r.failover.acks <- struct{}{}:
@@ -77,8 +78,8 @@ func (r *Node) acked() {
 // FailingOver reports whether a FAILOVER is under way.
 func (r *Node) FailingOver() bool { return r.failover.active() }
 
-// CanFailOver returns why a FAILOVER cannot begin; nil: it can. The texts are Redis's,
-// behind "ERR ".
+// CanFailOver returns nil if a FAILOVER can begin, else the reason. The texts are Redis's,
+// without "ERR ".
 func (r *Node) CanFailOver(o Order) error {
 	all := r.Replicas()
 	switch {
@@ -120,10 +121,10 @@ func (r *Node) FailOver(o Order) {
 		defer stop()
 		r.awaitReplica(ctx, o)
 	})
-	r.acked() // look at once
+	r.acked() // check at once
 }
 
-// awaitReplica waits for a replica that has everything, and hands over to it.
+// awaitReplica waits for a replica that has the whole stream, and hands over to it.
 func (r *Node) awaitReplica(ctx context.Context, o Order) {
 	var late <-chan time.Time
 	if o.Timeout > 0 {

@@ -33,17 +33,17 @@ type Host interface {
 	// AwaitPause waits while CLIENT PAUSE holds back writes: a master's stream is held
 	// back too. Its error is that of ctx.
 	AwaitPause(ctx context.Context) error
-	// Demoted ends the commands that wait for what only a master gives. tx holds all
-	// shards.
+	// Demoted ends the commands that wait for an event that only a master has, such as a
+	// pushed element. tx holds all shards.
 	Demoted(tx *engine.Tx)
 	// NewApplier returns a session that runs the stream which arrives on conn.
 	NewApplier(conn reactor.Conn) Applier
-	// Keeper returns what keeps the data in files; nil before there is one.
+	// Keeper returns the durable.Keeper of the data's files; nil before there is one.
 	Keeper() *durable.Keeper
 	// Port returns the TCP port of the server.
 	Port() int
-	// Shutdown makes the server end and does not wait for that. It reports false where
-	// the server's owner has not said how.
+	// Shutdown makes the server end and does not wait for that. It reports false if the
+	// server's owner has given no function for that.
 	Shutdown() bool
 
 	// Functions returns the code of all libraries of functions.
@@ -57,7 +57,7 @@ type Host interface {
 	StageFunctions(ctx context.Context) StagedFunctions
 }
 
-// StagedFunctions are libraries that arrive while clients call those that are there.
+// StagedFunctions are libraries that arrive while clients still call the old ones.
 type StagedFunctions interface {
 	// Load adds a library.
 	Load(code []byte) error
@@ -78,7 +78,7 @@ const (
 )
 
 // Applier runs commands of a master's stream: a session without the limits, gates and
-// permissions of a client. Nothing expires by itself and nothing is logged while a
+// permissions of a client. Active expiration is off and no command is logged while a
 // command runs. One goroutine uses it.
 //
 // The errors of Resolve, Lock, LockAll and Run are error replies: their text begins with
@@ -100,10 +100,11 @@ type Applier interface {
 	LockAll(queue []Command) error
 	// Run runs a command in the transaction that has begun. queued: it stands in a MULTI.
 	Run(c Command, queued bool) error
-	// Settle counts the commands since the last call, and the bytes that were read.
+	// Settle adds the commands since the last call, and the bytes that were read, to the
+	// server's statistics.
 	Settle(read int)
-	// Panicked logs a panic of a command and gives up its transaction. The deferred
-	// function that has recovered it makes the call, so that the log has the stack.
+	// Panicked logs a panic of a command and gives up its transaction. The deferred function
+	// that has recovered the panic must call it, so that the log has the stack.
 	Panicked(what any)
 	// Close ends the session.
 	Close()
@@ -115,11 +116,11 @@ type Command struct {
 	Kind CommandKind
 	// Scripts reports that the command may fail although it has written.
 	Scripts bool
-	// Own is the Applier's own, for Lock and Run.
+	// Own is the Applier's own data about the command, for Lock and Run.
 	Own any
 }
 
-// CommandKind says what the Node does with a command.
+// CommandKind decides what the Node does with a command.
 type CommandKind uint8
 
 // The kinds of commands.

@@ -60,8 +60,8 @@ func (r *Node) Replicas() (all []ReplicaState) {
 	return all
 }
 
-// Info calls put for each line of INFO replication. Values are strings, numbers and
-// bools.
+// Info calls put for each line of INFO replication. A value is a string, a number or a
+// bool.
 func (r *Node) Info(put func(name string, value any)) {
 	if l := r.follows.Load(); l != nil {
 		put("role", "slave")
@@ -142,7 +142,7 @@ func (m *master) info(put func(name string, value any)) {
 	}
 }
 
-// infoBacklog calls put for what is kept of the stream.
+// infoBacklog calls put for the lines about the backlog.
 func (m *master) infoBacklog(put func(name string, value any)) {
 	log, on, size := m.r.db.Log(), m.keeps(), m.r.config.Int("repl-backlog-size")
 	put("repl_backlog_active", on)

@@ -20,7 +20,7 @@ import (
 //	 ▲                                            └─ +CONTINUE ────────────┴▶ stream
 //	 └───── a second later ◀──── any error ◀────────────────────────────────────┘
 //
-// One goroutine does all that. For each connection there is a second one (tend): it
+// One goroutine runs all of this. For each connection there is a second one (tend): it
 // acknowledges each second, and closes a connection that is silent for repl-timeout.
 
 // linkStep is what a link does now.
@@ -43,21 +43,21 @@ type link struct {
 	host     string
 	port     int
 	handOver bool // PSYNC FAILOVER asks the other server to become the master
-	started  bool // guarded by all shards
+	started  bool // written with all shards held
 	ctx      context.Context
 	stop     context.CancelFunc
 	gone     chan struct{} // closed when its goroutine has ended
 
 	at       atomic.Int32 // linkStep
 	heard    atomic.Int64 // us: when the master last sent something
-	deaf     atomic.Bool  // the link reads nothing for now, for instance while it loads: silence is no fault
+	deaf     atomic.Bool  // the link does not read now, for instance while it loads, so the liveness check must not count the silence
 	down     atomic.Int64 // us since when there is no stream
 	expected atomic.Int64 // bytes of a full synchronisation, -1: the master does not say
 	received atomic.Int64
 	async    atomic.Bool // a full synchronisation is loaded while clients are served from the old data
 	conn     atomic.Pointer[masterConn]
 
-	// The goroutine's own.
+	// Only the link's goroutine uses the fields below.
 	said     string // the error that was logged last
 	retried  int64  // us: when it last dialled at once, after it had lost the stream
 	failures int    // full synchronisations in a row that have failed
@@ -65,7 +65,7 @@ type link struct {
 
 	wait        time.Duration // before the next attempt
 	refusedWait time.Duration // wait after the last command that was refused
-	refusedAt   int64         // us; 0: none was
+	refusedAt   int64         // us; 0: no command was refused
 }
 
 // retryAfter is how long a link waits before it dials again, as in Redis. A full
@@ -85,7 +85,7 @@ func newLink(r *Node, host string, port int) *link {
 
 func (l *link) step() linkStep { return linkStep(l.at.Load()) }
 
-// set notes what the link does now. The gates depend on whether it is connected.
+// set stores the step of the link, and sets the gates, which depend on it.
 func (l *link) set(s linkStep) {
 	was := linkStep(l.at.Swap(int32(s)))
 	if was == linkConnected && s != linkConnected {
@@ -96,8 +96,8 @@ func (l *link) set(s linkStep) {
 	}
 }
 
-// current reports whether the link is still the Node's. While the caller holds a shard
-// the answer stays true.
+// current reports whether the Node still uses the link. A true result stays true while the
+// caller holds a shard.
 func (l *link) current() bool { return l.r.follows.Load() == l }
 
 // run connects again and again until the link is stopped.
@@ -107,7 +107,7 @@ func (l *link) run() {
 	log.Info("this server replicates a master", "host", l.host, "port", l.port)
 	for l.ctx.Err() == nil {
 		err := l.attempt()
-		lost := l.step() == linkConnected // then the link dials at once
+		lost := l.step() == linkConnected // if true, the link dials at once
 		l.set(linkConnect)
 		if l.ctx.Err() != nil {
 			break
@@ -235,7 +235,7 @@ func (l *link) converse(m *masterConn) error {
 	return f.runSafely()
 }
 
-// failed notes for INFO why the last full synchronisation failed; nil: it succeeded.
+// failed stores the error of the last full synchronisation for INFO; nil: it succeeded.
 func (l *link) failed(err error) {
 	text := ""
 	if err != nil {
@@ -258,7 +258,7 @@ func (l *link) tend(m *masterConn, over <-chan struct{}) {
 		case linkConnected:
 			l.acknowledge(m)
 		case linkSync:
-			_ = m.send([]byte("\n")) // says that this replica is alive and loads
+			_ = m.send([]byte("\n")) // tells the master that this replica is alive and loads
 		}
 		if l.deaf.Load() {
 			m.noteHeard()
@@ -307,7 +307,7 @@ func newMasterConn(l *link, conn net.Conn) *masterConn {
 
 func (m *masterConn) noteHeard() { m.l.heard.Store(m.l.r.db.Clock().Micros()) }
 
-// heardReader notes when the master sent something.
+// heardReader records the time at which the master last sent something.
 type heardReader struct{ m *masterConn }
 
 func (h heardReader) Read(b []byte) (int, error) {
@@ -327,7 +327,7 @@ func (m *masterConn) send(b []byte) error {
 	return err
 }
 
-// errLinkKilled is the reason of a Kill without a reason.
+// errLinkKilled is the error of a link that Kill(nil) has ended.
 var errLinkKilled = errors.New("killed by another client")
 
 // Kill implements reactor.Conn. The link connects again.
@@ -339,7 +339,7 @@ func (m *masterConn) Kill(err error) {
 	_ = m.Conn.Close()
 }
 
-// The rest of reactor.Conn.
+// The other methods of reactor.Conn.
 
 // Wake does nothing: send writes at once.
 func (m *masterConn) Wake() {}

@@ -51,7 +51,7 @@ func (l *link) dial() (net.Conn, error) {
 
 // replicationTLS returns how a replica talks to its master: with this server's own
 // certificate, and to a master whose certificate one of the authorities of
-// tls-ca-cert-file has signed. The name in it is not compared, as in Redis.
+// tls-ca-cert-file has signed. The certificate may have any host name, as in Redis.
 func replicationTLS(directive func(string) string) (*tls.Config, error) {
 	roots, err := authorities(directive("tls-ca-cert-file"), directive("tls-ca-cert-dir"))
 	if err != nil {
@@ -202,8 +202,8 @@ func (r *Node) announcedPort() int {
 	return r.host.Port()
 }
 
-// maxOffset is the highest offset at which a stream may begin: it leaves room for more
-// bytes than a link carries in a century.
+// maxOffset is the highest offset at which a stream may begin. The offsets above it are
+// enough for more bytes than a link carries in a century.
 const maxOffset = 1 << 62
 
 // validReplID reports whether s can be the name of a stream: 40 letters and digits.
@@ -216,7 +216,7 @@ func validReplID(s string) bool {
 	return len(s) == len(noReplID)
 }
 
-// maxPeerText is how many bytes of a peer's text a log line or INFO shows.
+// maxPeerText is the number of bytes of a peer's text that a log line or INFO shows.
 const maxPeerText = 200
 
 // plainText returns a peer's text for a log or for INFO: one line of at most so many bytes
@@ -231,7 +231,8 @@ func plainText(s string, most int) string {
 	}, s)
 }
 
-// fullSync is a reply +FULLRESYNC: where the stream continues behind the data.
+// fullSync holds the reply +FULLRESYNC: the stream and the offset at which it continues
+// after the data.
 type fullSync struct {
 	id     string
 	offset int64

@@ -20,18 +20,18 @@ import (
 //	$<length>\r\n<file>                        where the master has a file
 //	$EOF:<40 bytes>\r\n<file><those 40 bytes>  where the master writes to the socket
 //
-// A replica keeps its old data until the new data has proved to be good.
-// repl-diskless-load says how:
+// A replica keeps its old data until it has checked the new data. repl-diskless-load says
+// how:
 //
 //	disabled     the file is received and checked as it arrives: header, types, values,
 //	             checksum. Then the replica drops the old data and loads the file
-//	on-empty-db  the same where there is data; an empty server loads from the socket
+//	on-empty-db  the same if the server has data; an empty server loads from the socket
 //	swapdb       the replica loads from the socket into a second keyspace, which then
 //	             replaces the old data at one instant: there is memory for both
 //
-// While the engine is filled, clients get LOADING and the offset does not move. With swapdb
-// the server goes on serving the old data if it has the same history as the master's;
-// otherwise clients get LOADING, as in Redis.
+// While the replica loads the data, clients get LOADING and the offset does not move. With
+// swapdb the server continues to serve the old data if it has the same history as the
+// master's; otherwise clients get LOADING, as in Redis.
 
 // load receives and loads the data that sync announces.
 func (l *link) load(m *masterConn, sync *fullSync) error {
@@ -223,7 +223,7 @@ func (l *link) check(data io.Reader, sync *fullSync) error {
 func ended(r *rdb.Reader, data io.Reader) error {
 	rest, err := io.Copy(io.Discard, data)
 	if rest += int64(len(r.Rest())); err == nil && rest > 0 {
-		err = fmt.Errorf("behind the end of the data came %d bytes; want none", rest)
+		err = fmt.Errorf("got %d bytes after the end of the data; want none", rest)
 	}
 	return err
 }
@@ -263,7 +263,7 @@ func (m *masterConn) payload() (data io.Reader, size int64, err error) {
 	return nil, 0, fmt.Errorf("the master announced its data with %q; want $ and a length, or $EOF: and 40 bytes", head([]byte(line), maxPeerText))
 }
 
-// exactReader reads a number of bytes; less is an error.
+// exactReader reads a fixed number of bytes. An earlier end is an error.
 type exactReader struct {
 	r    io.Reader
 	left int64
@@ -283,7 +283,7 @@ func (x *exactReader) Read(b []byte) (int, error) {
 
 const markSize = 40
 
-// markReader reads up to a mark, which it reads too but does not return.
+// markReader reads up to a mark. It consumes the mark and does not return it.
 type markReader struct {
 	r    *bufio.Reader
 	mark []byte
@@ -351,7 +351,7 @@ func (l *link) emptyAgain() {
 	l.replaced()
 }
 
-// forget drops all keys, rules and libraries. The stream has nothing of that.
+// forget drops all keys, rules and libraries, without an effect in the stream.
 func (l *link) forget(tx *engine.Tx) {
 	tx.Replaying()
 	tx.Flush(-1)
@@ -374,7 +374,7 @@ func (l *link) adopt(sync *fullSync) error {
 	return nil
 }
 
-// replaced makes replicas and files start again from the new data.
+// replaced makes the replicas and the files begin again with the new data.
 func (l *link) replaced() {
 	l.r.dropReplicas("a full synchronisation has replaced all data")
 	l.r.rewriteFiles()
@@ -397,7 +397,8 @@ func (l *link) adoptIn(tx *engine.Tx, sync *fullSync) {
 	l.r.become(sync.id)
 }
 
-// fill loads all of the data. Nothing expires meanwhile, and the stream gets nothing.
+// fill loads all of the data. Meanwhile active expiration is off, and the stream gets no
+// effects.
 func (l *link) fill(data io.Reader, sync *fullSync) error {
 	r := l.reader(data, sync, l.r.db.LoadAux, l.r.host.LoadFunction)
 	if err := l.r.db.Load(l.ctx, r, engine.LoadOptions{KeepExpired: true}); err != nil {

@@ -23,8 +23,8 @@ import (
 //
 // Locks: shards, master.mu, Replica.wmu.
 
-// master serves the replicas of this server. A replica has one as well: its replicas
-// follow the same stream.
+// master serves the replicas of this server. A server that is a replica has one too, and
+// serves the same stream to replicas of its own.
 type master struct {
 	r    *Node
 	n    atomic.Int32  // followers
@@ -43,9 +43,9 @@ type master struct {
 	waits     []*AckWait
 	attended  bool // the goroutine of attend runs
 	closed    bool
-	backlog   bool  // the stream is kept for replicas that come back
+	backlog   bool  // the stream is kept for replicas that reconnect
 	alone     int64 // us: since when there are no followers
-	seconds   int64 // that attend has seen
+	seconds   int64 // seconds for which attend has run
 }
 
 func (m *master) init(r *Node) {
@@ -53,8 +53,8 @@ func (m *master) init(r *Node) {
 	m.require()
 }
 
-// require follows min-replicas-to-write. A server without replicas and without that
-// directive has no goroutine that wakes every second.
+// require starts attend if min-replicas-to-write needs it. A server without replicas and
+// without that directive has no goroutine that wakes every second.
 func (m *master) require() {
 	if m.r.config.Int("min-replicas-to-write") > 0 {
 		m.begin()
@@ -103,10 +103,10 @@ func (m *master) attend() {
 	}
 }
 
-// ping is what a master adds to an idle stream.
+// ping is the command that a master appends to an idle stream.
 const ping = "*1\r\n$4\r\nPING\r\n"
 
-// second is the work of one second.
+// second does the work of one second.
 func (m *master) second() {
 	c := m.r.config
 	now := m.r.db.Clock().Micros()
@@ -128,8 +128,9 @@ func (m *master) second() {
 	}
 }
 
-// control appends a command to the stream that is for replicas alone. It does nothing on
-// a replica, whose stream is a copy of its master's. The locked shard keeps the role.
+// control appends a command to the stream that only replicas need. It does nothing on a
+// replica, whose stream is a copy of its master's. While it holds a shard, the role cannot
+// change.
 func (m *master) control(command string) {
 	if m.n.Load() == 0 {
 		return
@@ -194,11 +195,10 @@ func (m *master) good(lag int64) (n int) {
 	return n
 }
 
-// The backlog.
+// The functions below manage the backlog.
 
-// keepBacklog keeps the stream from here on, for replicas that are there or
-// come back. A stream that had no use before begins under a new name. tx holds all
-// shards.
+// keepBacklog keeps the stream from here on, for replicas that are connected or reconnect.
+// If nothing used the stream before, it begins under a new name. tx holds all shards.
 func (m *master) keepBacklog(tx *engine.Tx) {
 	m.mu.Lock()
 	was := m.backlog
@@ -207,7 +207,7 @@ func (m *master) keepBacklog(tx *engine.Tx) {
 	if was {
 		return
 	}
-	m.begin() // attend lets it go later
+	m.begin() // attend releases it later
 	r := m.r
 	if !r.db.LogNeeded() && r.uses&logFollows == 0 {
 		r.become(NewID())
@@ -216,7 +216,7 @@ func (m *master) keepBacklog(tx *engine.Tx) {
 	r.db.Log().Keep(backlogSize(r.config))
 }
 
-// keeps reports whether the stream is kept. If not, it may lack what was written.
+// keeps reports whether the stream is kept. If it is not, it may lack effects.
 func (m *master) keeps() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -225,7 +225,7 @@ func (m *master) keeps() bool {
 
 func backlogSize(c *config.Set) int64 { return max(c.Int("repl-backlog-size"), 1) }
 
-// ResizeBacklog follows the directive repl-backlog-size.
+// ResizeBacklog applies the directive repl-backlog-size.
 func (r *Node) ResizeBacklog(c *config.Set) {
 	m := &r.master
 	m.mu.Lock()
@@ -235,11 +235,12 @@ func (r *Node) ResizeBacklog(c *config.Set) {
 	}
 }
 
-// SetRequired follows the directives min-replicas-to-write and min-replicas-max-lag.
+// SetRequired applies the directives min-replicas-to-write and min-replicas-max-lag.
 func (r *Node) SetRequired() { r.master.require() }
 
-// expireBacklog lets the backlog go when there were no replicas for repl-backlog-ttl. A
-// replica keeps its backlog: if it is promoted, replicas of its master come to it.
+// expireBacklog releases the backlog after repl-backlog-ttl without replicas. A server
+// that is a replica keeps its backlog, because the replicas of its master connect to it
+// after its promotion.
 func (m *master) expireBacklog(now int64) {
 	ttl := m.r.config.Int("repl-backlog-ttl")
 	m.mu.Lock()
@@ -264,21 +265,22 @@ func (m *master) expireBacklog(now int64) {
 	m.r.db.Log().Keep(0)
 	m.r.useLog(tx, logBacklog, false)
 	if !m.r.db.LogNeeded() {
-		m.r.become(NewID()) // what is written from here on is in no stream
+		m.r.become(NewID()) // the stream does not get the effects from here on
 	}
 	m.r.log.Info("the replication backlog is released: no replica was connected for repl-backlog-ttl", "seconds", ttl)
 }
 
-// dropReplicas closes the connections of all replicas. They connect again and ask for
-// what they lack. why is for the log.
+// dropReplicas closes the connections of all replicas. They connect again and request the
+// bytes that they lack. why is for the log.
 func (r *Node) dropReplicas(why string) {
 	for _, f := range r.master.all() {
 		f.drop(why)
 	}
 }
 
-// AwaitReplicas waits until all replicas have what was written, but not longer than
-// patience. Its error is that of ctx; the log says if a replica lacks something.
+// AwaitReplicas waits until all replicas have acknowledged all effects, but not longer
+// than patience. Its error is that of ctx. If a replica lacks effects at the end, the log
+// says so.
 func (r *Node) AwaitReplicas(ctx context.Context, patience time.Duration) error {
 	m, log := &r.master, r.db.Log()
 	if m.n.Load() == 0 || patience <= 0 || r.IsReplica() {

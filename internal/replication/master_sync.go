@@ -23,8 +23,8 @@ import (
 // replicas that wait and take the same form share one snapshot. It goes straight to the
 // sockets ($EOF:mark, and the mark again at the end), or to a file first ($length): with
 // repl-diskless-sync no, and for replicas that do not understand the mark. A replica that
-// comes while the file is being written gets the file too, if the stream from the
-// snapshot's cut on is still in memory.
+// arrives while the server writes the file gets the file too, if the stream after the
+// snapshot's cut is still in memory.
 
 // enqueue puts the replica among those that wait for a snapshot.
 func (m *master) enqueue(f *Replica) {
@@ -41,8 +41,8 @@ func (m *master) enqueue(f *Replica) {
 	}
 }
 
-// join gives the replica the file that is being written, if there is one of its form and
-// the stream behind it is in memory.
+// join gives the replica the file that is being written, if that has the replica's form
+// and the stream after it is in memory.
 func (m *master) join(f *Replica) bool {
 	m.mu.Lock()
 	x, log := m.file, m.r.db.Log()
@@ -61,7 +61,7 @@ func (m *master) join(f *Replica) bool {
 	}
 	f.sent.Store(x.offset)
 	f.set(followFile)
-	f.wmu.Lock() // the file comes behind the announcement
+	f.wmu.Lock() // the file must come after the announcement
 	defer f.wmu.Unlock()
 	x.group = append(x.group, f)
 	m.mu.Unlock()
@@ -127,7 +127,8 @@ func (m *master) awaitMore() {
 	}
 }
 
-// syncForm is what replicas that share a snapshot have in common.
+// syncForm is the form of a snapshot. Replicas can share a snapshot if their forms are
+// equal.
 type syncForm struct {
 	ebb, direct, nothing bool
 	fields               rdb.FieldForm // how deadlines of hash fields are written; not for ebb
@@ -198,8 +199,8 @@ type fullSyncJob struct {
 	functions [][]byte
 }
 
-// cut notes what belongs to the instant of the snapshot: the offset at which the stream
-// continues, its name, the functions. All shards are locked.
+// cut records the state at the instant of the snapshot: the offset at which the stream
+// continues, its name, and the functions. All shards are locked.
 func (x *fullSyncJob) cut(tx *engine.Tx) {
 	r := x.m.r
 	log := r.db.Log()
@@ -215,7 +216,7 @@ func (x *fullSyncJob) cut(tx *engine.Tx) {
 	}
 }
 
-// preamble writes what comes before the keys.
+// preamble writes the part of the file before the keys.
 func (x *fullSyncJob) preamble(w *rdb.Writer, version int) error {
 	used, _ := x.m.r.db.HeldMemory()
 	w.Header(version)
@@ -266,8 +267,8 @@ func (x *fullSyncJob) snapshot(ctx context.Context, out io.Writer, patch io.Writ
 	return w.End()
 }
 
-// awaitSync waits, under appendfsync always, until this server's files hold what the
-// snapshot holds: a replica never has what its master could lose.
+// awaitSync waits, under appendfsync always, until this server's files hold the effects in
+// the snapshot: a replica must not have data that its master could lose.
 func (x *fullSyncJob) awaitSync(ctx context.Context) error {
 	log, w := x.m.r.db.Log(), make(oplog.Signal, 1)
 	for !log.OnSettled(x.offset, w) {
@@ -283,7 +284,7 @@ func (x *fullSyncJob) awaitSync(ctx context.Context) error {
 	return nil
 }
 
-// announce tells a replica at which offset the stream continues behind the snapshot.
+// announce tells a replica the offset at which the stream continues after the snapshot.
 func (x *fullSyncJob) announce(f *Replica) error {
 	return f.write(x.announcement(f))
 }
@@ -330,7 +331,7 @@ func (x *fullSyncJob) direct(ctx context.Context) error {
 	return nil
 }
 
-// sent makes the replica's own goroutine go on: it has the snapshot.
+// sent lets the replica's own goroutine continue, because the replica has the snapshot.
 func (x *fullSyncJob) sent(f *Replica, next followStep) {
 	f.took()
 	f.set(next)

@@ -105,7 +105,7 @@ func (r *Node) knows(id string, next int64) bool {
 	return strings.EqualFold(id, r.id) || strings.EqualFold(id, r.id2) && next <= r.second
 }
 
-// rename gives the stream a new name for the bytes behind end, and keeps the old name for
+// rename gives the stream a new name for the bytes after end, and keeps the old name for
 // replicas that followed it.
 func (r *Node) rename(id string, end int64) {
 	r.mu.Lock()
@@ -113,18 +113,19 @@ func (r *Node) rename(id string, end int64) {
 	r.id2, r.second, r.id = r.id, end+1, id
 }
 
-// become gives the stream the name of one that it has nothing in common with.
+// become gives the stream a new name, without a name before: it has no bytes in common
+// with another stream.
 func (r *Node) become(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.id, r.id2, r.second = id, noReplID, -1
 }
 
-// Restore says where the loaded data came from: the stream's name, the offset, at which
-// the log stands, and the database that the stream has selected, -1 for none. RDB files
-// have them as repl-id, repl-offset and repl-stream-db. A replica continues from there if
-// its master has what follows. A master keeps its stream from there on, because its
-// replicas may continue too. Call it before Start.
+// Restore sets the stream to which the loaded data belongs: the stream's name, the offset,
+// at which the log stands, and the database that the stream has selected, -1 for none. RDB
+// files have them as repl-id, repl-offset and repl-stream-db. A replica continues from
+// there if its master has the bytes after it. A master keeps its stream from there on,
+// because its replicas may continue too. Call it before Start.
 func (r *Node) Restore(id string, offset int64, db int) {
 	tx := r.db.BeginAll(0)
 	defer tx.Commit()
@@ -183,8 +184,8 @@ func (r *Node) Start() {
 // It does not wait for the link.
 func (r *Node) Follow(tx *engine.Tx, host string, port int) { r.follow(tx, host, port, false) }
 
-// follow is Follow. With handOver the link asks the other server to become a master,
-// which is the second half of a FAILOVER.
+// follow makes the server a replica, as Follow says. With handOver the link requests that
+// the other server become a master, which is the second half of a FAILOVER.
 func (r *Node) follow(tx *engine.Tx, host string, port int, handOver bool) {
 	old := r.follows.Load()
 	if old == nil {
@@ -215,8 +216,9 @@ func (r *Node) start(l, before *link) {
 	})
 }
 
-// demote makes a master a replica: nothing expires by itself any more, what clients
-// write is in no stream, and commands that wait for what only a master gives end.
+// demote makes a master a replica. It turns active expiration off, takes the writes of
+// clients out of the stream, and ends the commands that wait for an event that only a
+// master has.
 func (r *Node) demote(tx *engine.Tx) {
 	tx.SetReplica(true)
 	r.useLog(tx, logFollows, true)
@@ -224,12 +226,12 @@ func (r *Node) demote(tx *engine.Tx) {
 	r.host.Demoted(tx)
 }
 
-// tokenGap is by how much a promotion raises fencing tokens, in us: the master may have
-// made grants that did not reach this replica, and a replica never lacks as many.
+// tokenGap is the number, in us, by which a promotion raises fencing tokens. The old
+// master may have made grants that did not reach this replica, but never so many.
 const tokenGap = 60e6
 
-// Promote makes a replica a master, whose stream goes on at the same offset under
-// a new name. It does nothing on a master. tx holds all shards.
+// Promote makes a replica a master. Its stream continues at the same offset under a new
+// name. It does nothing on a master. tx holds all shards.
 func (r *Node) Promote(tx *engine.Tx) {
 	l := r.follows.Swap(nil)
 	if l == nil {
@@ -239,7 +241,7 @@ func (r *Node) Promote(tx *engine.Tx) {
 	r.rename(NewID(), r.db.Log().End())
 	r.db.Log().Unselect() // the stream begins with a SELECT
 	tx.SetReplica(false)
-	r.master.keepBacklog(tx) // replicas that followed it may come back
+	r.master.keepBacklog(tx) // its former replicas may connect again
 	r.useLog(tx, logFollows, false)
 	tx.SawToken(tx.NextToken() + tokenGap)
 	r.SetGates()
@@ -261,16 +263,16 @@ func (r *Node) SetGates() {
 	r.host.SetGate(GateStale, l != nil && l.step() != linkConnected && !c.Bool("replica-serve-stale-data"))
 }
 
-// logUse says what the stream of effects is used for, besides the files.
+// logUse is a use of the stream of effects, besides the files.
 type logUse uint8
 
 const (
-	logBacklog logUse = 1 << iota // replicas read it, or may come back for it
+	logBacklog logUse = 1 << iota // replicas read it, or may reconnect and read it
 	logFollows                    // it is a copy of the master's: transactions add nothing
 )
 
-// useLog notes a use of the stream, or its end: the engine encodes effects only where
-// there is a use. tx holds all shards, which guard r.uses.
+// useLog begins or ends a use of the stream. The engine encodes effects only if the stream
+// has a use. tx holds all shards, which guard r.uses.
 func (r *Node) useLog(tx *engine.Tx, which logUse, on bool) {
 	if on == (r.uses&which != 0) {
 		return
@@ -287,12 +289,12 @@ func (r *Node) useLog(tx *engine.Tx, which logUse, on bool) {
 	r.takeMessages()
 }
 
-// takeMessages decides whether PUBLISH is in the stream: only where this server is a
+// takeMessages decides whether the stream contains PUBLISH: only if this server is a
 // master and keeps the stream for replicas. All shards are locked.
 func (r *Node) takeMessages() { r.db.Log().TakeMessages(r.uses == logBacklog) }
 
 // Distrust gives the stream a new name, because memory and the stream may differ, and
-// makes all replicas ask for all data. why is for the log.
+// makes all replicas request all data. why is for the log.
 func (r *Node) Distrust(why string) {
 	r.ChangeID()
 	r.dropReplicas(why)
@@ -317,7 +319,7 @@ func notify(ch chan struct{}) {
 	}
 }
 
-// is reports whether b is a word, in any case.
+// is reports whether b is a word, in upper or lower case.
 func is(b []byte, word string) bool {
 	return len(b) == len(word) && strings.EqualFold(string(b), word)
 }

@@ -13,16 +13,16 @@ import (
 // master's stream. The text is Redis's.
 var ErrNoMasterLink = errors.New("Can't SYNC while not connected with my master")
 
-// PsyncRequest is a PSYNC.
+// PsyncRequest holds the arguments of PSYNC and the client that sends it.
 type PsyncRequest struct {
 	Conn     reactor.Conn // the client's connection
-	Said     Announced    // what the client has said with REPLCONF before
+	Said     Announced    // the options that the client has sent with REPLCONF before
 	ID       string       // the name of the stream that the client has
 	Next     int64        // the first byte that it lacks; the first byte of a stream has the offset 1
 	FailOver bool         // PSYNC FAILOVER: this server becomes the master
 }
 
-// Psync makes a client a replica. tx holds all shards. The replica gets nothing before
+// Psync makes a client a replica. tx holds all shards. The replica receives no data before
 // Replica.Join and Replica.Run. Errors: ErrNoMasterLink; the client has no connection that
 // can leave its transport; PSYNC FAILOVER does not fit this server.
 func (r *Node) Psync(tx *engine.Tx, q PsyncRequest) (*Replica, error) {
@@ -44,8 +44,8 @@ func (r *Node) Psync(tx *engine.Tx, q PsyncRequest) (*Replica, error) {
 	return f, nil
 }
 
-// Sync is Psync for SYNC: the replica gets a snapshot without +FULLRESYNC before it, and
-// acknowledges nothing.
+// Sync makes a client a replica that has sent SYNC. It receives a snapshot without
+// +FULLRESYNC before it, and sends no acknowledgements.
 func (r *Node) Sync(conn reactor.Conn, said Announced) (*Replica, error) {
 	f, err := r.newReplica(conn, said)
 	if err == nil {
@@ -57,7 +57,7 @@ func (r *Node) Sync(conn reactor.Conn, said Announced) (*Replica, error) {
 // newReplica returns a replica on a connection.
 func (r *Node) newReplica(conn reactor.Conn, said Announced) (*Replica, error) {
 	if _, ok := conn.(reactor.Hijacker); !ok {
-		return nil, errors.New("the client has no connection that a replica could use")
+		return nil, errors.New("the client's connection cannot leave its transport, so it cannot become a replica's")
 	}
 	if !r.linked() {
 		return nil, ErrNoMasterLink
@@ -69,7 +69,7 @@ func (r *Node) newReplica(conn reactor.Conn, said Announced) (*Replica, error) {
 	return f, nil
 }
 
-// Join adds the replica to those of its master. The session then hands the connection
+// Join adds the replica to the server's replicas. The session then hands the connection
 // over to Run.
 func (f *Replica) Join() {
 	host, port := f.place()
@@ -77,8 +77,8 @@ func (f *Replica) Join() {
 	f.m.add(f)
 }
 
-// goOn arranges that the replica continues at the byte that PSYNC calls next, if the
-// stream has that name and the bytes are still in memory. All shards are locked.
+// goOn lets the replica continue at the byte that PSYNC calls next, if the stream has that
+// name and the bytes are still in memory. All shards are locked.
 func (f *Replica) goOn(id string, next int64) bool {
 	r, log := f.m.r, f.m.r.db.Log()
 	if !r.knows(id, next) || !f.m.keeps() {
@@ -102,8 +102,8 @@ func (f *Replica) goOn(id string, next int64) bool {
 	return true
 }
 
-// beginsCommand reports whether a command begins at an offset, as far as one byte
-// shows: oplog.Plain needs the beginning of a command.
+// beginsCommand reports whether the byte at an offset can begin a command. oplog.Plain
+// must start at the beginning of a command.
 func beginsCommand(log *oplog.Log, offset int64) bool {
 	r, err := log.ReaderAt(offset, oplog.ForReplica)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// followStep is what a replica does now.
+// followStep is the step of a replica's synchronisation.
 type followStep int32
 
 const (
@@ -23,7 +23,7 @@ const (
 	followReceive                   // receives a snapshot
 	followLoads                     // loads the snapshot; its acknowledgement ends that
 	followOnline                    // receives the stream
-	followDone                      // has received a snapshot, and asked for no stream
+	followDone                      // has received a snapshot, and wants no stream
 )
 
 // stateNames are the words of INFO for a followStep.
@@ -37,7 +37,7 @@ type Replica struct {
 	said Announced
 	ctx  context.Context
 	stop context.CancelFunc
-	old  bool // it said SYNC, and acknowledges nothing
+	old  bool // it has sent SYNC, and sends no acknowledgements
 
 	continues string        // the reply +CONTINUE; "": the replica needs a snapshot
 	ready     chan struct{} // closed when the snapshot is sent
@@ -45,9 +45,9 @@ type Replica struct {
 	step      atomic.Int32  // followStep
 	acked     atomic.Int64  // offset up to which it has the stream in memory
 	synced    atomic.Int64  // offset up to which its files hold the stream
-	ackAt     atomic.Int64  // us: when it acknowledged last; before its first acknowledgement, when it last took data
+	ackAt     atomic.Int64  // us: time of the last acknowledgement; before the first one, the time when it last took data
 	sent      atomic.Int64  // offset up to which the stream was written to it
-	writing   atomic.Int64  // us since when a piece of its snapshot is being written; 0: none is
+	writing   atomic.Int64  // us: since when a write of a piece of its snapshot is under way; 0: none is
 	softSince atomic.Int64  // us since when it lags beyond the soft limit; 0: it does not
 	why       atomic.Pointer[string]
 
@@ -71,7 +71,7 @@ func (f *Replica) place() (host string, port int) {
 	return host, f.said.port
 }
 
-// drop ends the replica's connection. The replica connects again by itself.
+// drop closes the replica's connection. The replica then connects again.
 func (f *Replica) drop(why string) {
 	f.why.CompareAndSwap(nil, &why)
 	f.stop()
@@ -80,8 +80,8 @@ func (f *Replica) drop(why string) {
 
 var errReplica = errors.New("the master has closed the replica's connection")
 
-// Run sends the replica what it lacks and then the stream, until the connection ends. The
-// session gives it to reactor.Hijacker. It closes nc.
+// Run sends the replica the data that it lacks and then the stream, until the connection
+// ends. The session gives it to reactor.Hijacker. It closes nc.
 func (f *Replica) Run(nc net.Conn, buffered []byte) {
 	defer context.AfterFunc(f.ctx, func() { _ = nc.Close() })()
 	f.wmu.Lock()
@@ -126,8 +126,8 @@ func (f *Replica) Leave(err error) {
 }
 
 // attach gives the replica a reader of the stream from the offset on at which its snapshot
-// was cut. A replica that has gone, or wants no stream, gets none, because a reader keeps
-// the stream in memory.
+// was cut. A replica that has disconnected, or wants no stream, gets no reader, because a
+// reader keeps the stream in memory.
 func (f *Replica) attach(log *oplog.Log, offset int64) {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
@@ -137,7 +137,7 @@ func (f *Replica) attach(log *oplog.Log, offset int64) {
 	f.sent.Store(offset)
 }
 
-// serve sends the replica what it lacks, and then the stream.
+// serve sends the replica the data that it lacks, and then the stream.
 func (f *Replica) serve() error {
 	if f.continues != "" {
 		if err := f.write([]byte(f.continues)); err != nil {
@@ -160,8 +160,9 @@ func (f *Replica) serve() error {
 		<-f.ctx.Done() // it closes the connection
 		return nil
 	case f.at() == followLoads && !f.old:
-		// Behind a snapshot of unknown length nothing may come before the replica has
-		// found its end, which it looks for at the end of what it has read.
+		// After a snapshot of unknown length, the server must send nothing before the replica
+		// has found the mark. The replica looks for the mark at the end of the bytes that it
+		// has read.
 		select {
 		case <-f.heard:
 		case <-f.ctx.Done():
@@ -201,7 +202,7 @@ func (f *Replica) stream() error {
 	}
 }
 
-// took notes that the replica has taken or sent something just now.
+// took records that the replica has just taken or sent data.
 func (f *Replica) took() { f.ackAt.Store(f.m.r.db.Clock().Micros()) }
 
 // write writes all of b. One goroutine writes at a time.
@@ -211,7 +212,7 @@ func (f *Replica) write(b []byte) error {
 	return f.put(b)
 }
 
-// put is write with wmu held.
+// put writes all of b. The caller holds wmu.
 func (f *Replica) put(b []byte) error {
 	n, err := f.nc.Write(b)
 	f.m.r.sent.Add(int64(n))
@@ -241,7 +242,7 @@ func (f *Replica) listen(nc net.Conn, buffered []byte) {
 		for len(buf) > 0 {
 			args, n, err := p.Next(buf)
 			if err != nil || n == 0 && len(buf) > 1<<16 {
-				f.drop("the replica sent bytes that are no request")
+				f.drop("the replica sent bytes that are not a request")
 				return
 			}
 			if n == 0 {
@@ -265,8 +266,8 @@ func (f *Replica) listen(nc net.Conn, buffered []byte) {
 	}
 }
 
-// hear takes REPLCONF ACK offset [FACK offset], the only request of a replica, and the
-// empty lines of one that loads a snapshot.
+// hear handles REPLCONF ACK offset [FACK offset], the only request of a replica, and the
+// empty lines of a replica that loads a snapshot.
 func (f *Replica) hear(args [][]byte) {
 	if len(args) == 0 {
 		f.took()
@@ -304,7 +305,7 @@ func (f *Replica) bound(now int64) {
 		return
 	case followFile:
 		silent = false
-	case followReceive: // it takes nothing while the snapshot is not being written
+	case followReceive: // a pause of the snapshot's writer is not the replica's fault
 		since := f.writing.Load()
 		silent = since > 0 && now-since > limit
 	case followOnline:
@@ -324,7 +325,7 @@ func (f *Replica) boundLag(now int64) {
 	c := f.m.r.config
 	l := c.OutputLimit(config.Replica)
 	lag := f.m.r.db.Log().End() - f.sent.Load()
-	keep := backlogSize(c) // the backlog keeps so much in any case
+	keep := backlogSize(c) // the backlog keeps that much in any case
 	switch {
 	case l.Hard > 0 && lag > max(l.Hard, keep):
 		f.drop("the replica lags further behind than the hard limit of client-output-buffer-limit replica")

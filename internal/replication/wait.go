@@ -12,9 +12,9 @@ type AckWait struct {
 	End  func()      // is called once, when Met has reported true
 }
 
-// Await looks after a wait until it ends, and returns at once. It asks the replicas to
-// acknowledge. A goroutine of the Node, or a replica's, calls Met after each
-// acknowledgement and once a second.
+// Await registers a wait and returns at once. The Node then checks the wait until it ends.
+// Await requests acknowledgements from the replicas. A goroutine of the Node, or a
+// replica's, calls Met after each acknowledgement and once a second.
 func (r *Node) Await(w *AckWait) { r.master.wait(w) }
 
 // Acked returns how many replicas have acknowledged the stream up to an offset.
@@ -25,11 +25,11 @@ func (r *Node) SyncedBy(offset int64) int {
 	return r.master.count(offset, func(f *Replica) int64 { return f.synced.Load() })
 }
 
-// OnSynced makes the Node look at the waits again when this server's files hold the
-// stream up to an offset.
+// OnSynced makes the Node check the waits again when this server's files hold the stream
+// up to an offset.
 func (r *Node) OnSynced(offset int64) { r.db.Log().OnSynced(offset, &r.master) }
 
-// wait is Node.Await.
+// wait implements Node.Await.
 func (m *master) wait(w *AckWait) {
 	m.mu.Lock()
 	m.waits = append(m.waits, w)
@@ -79,7 +79,8 @@ func (m *master) online() (n int) {
 }
 
 // count returns the number of replicas that have acknowledged the stream up to an offset.
-// of returns the acknowledgement that counts; nil: that they have it in memory.
+// of returns the acknowledgement that counts; nil: the offset that the replica has in
+// memory.
 func (m *master) count(offset int64, of func(*Replica) int64) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

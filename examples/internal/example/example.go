@@ -1,4 +1,4 @@
-// Package example is what the programs under examples have in common.
+// Package example holds the functions that the programs under examples share.
 package example
 
 import (
@@ -15,9 +15,9 @@ import (
 	"github.com/ebbdb/ebb"
 )
 
-// Quiet keeps go-redis, by which ebb speaks to servers, from printing on standard error
-// what it also returns as errors, such as every connection that failed. It is the whole
-// process's, and so a program's to decide: a main calls it before it opens anything.
+// Quiet keeps go-redis from printing to standard error the errors that it also returns,
+// such as every connection that failed. The setting holds for the whole process, so only a
+// main function calls Quiet, before it opens a backend.
 func Quiet() { logging.Disable() }
 
 // Main runs an example on the backend that the flag -url names, the embedded engine

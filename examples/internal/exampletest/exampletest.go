@@ -12,10 +12,11 @@ import (
 	"github.com/ebbdb/ebb/internal/backends"
 )
 
-// Run runs an example on the backends of package backends, and looks for lines, or
-// parts of them, in what it printed. One that begins with a kind and a colon, as in
-// "mem:taken", is looked for on that kind alone. An example must leave nothing behind:
-// Run fails if the backend holds keys or expiry rules that it did not hold before.
+// Run runs an example on the backends of package backends, and checks that its output
+// contains the given lines or parts of lines. A line that begins with a kind and a colon,
+// as in "mem:taken", is checked on that kind of backend only. An example must leave
+// nothing behind: Run fails if the backend holds keys or expiry rules that it did not hold
+// before.
 func Run(t *testing.T, run func(ctx context.Context, c *ebb.Conn, w io.Writer) error, want ...string) {
 	t.Helper()
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
@@ -43,7 +44,7 @@ func Run(t *testing.T, run func(ctx context.Context, c *ebb.Conn, w io.Writer) e
 	})
 }
 
-// contents names the keys and the expiry rules that a backend holds.
+// contents returns the names of the keys and the expiry rules of a backend.
 func contents(t *testing.T, b *backends.Backend) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
