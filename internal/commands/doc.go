@@ -13,5 +13,5 @@
 // client and the server through command.Host alone; it replies once, or returns an error.
 //
 // Start reading at Specs, then at specSet and runSet in string.go. limiter_wait.go and
-// lockcmd.go have commands that wait.
+// lock.go have commands that wait.
 package commands

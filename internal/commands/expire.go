@@ -1,159 +1,330 @@
 package commands
 
 import (
-	"math"
-
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/resp"
 )
 
-// lifetime is what the expiry options of a command say: EX, PX, EXAT, PXAT,
-// KEEPTTL, PERSIST, and our own JITTER, SLIDE and SPAN (which is how the log
-// writes SLIDE). Every command that takes them reads them here.
-type lifetime struct {
-	deadline int64 // ms since 1970; 0: none was given
-	span     int64 // ms; above 0: the deadline slides
-	keep     bool  // KEEPTTL
-	persist  bool  // PERSIST
+var expirySpecs = []*command.Spec{&specExpire, &specPExpire, &specExpireAt, &specPExpireAt,
+	&specTTL, &specPTTL, &specExpireTime, &specPExpireTime, &specPersist}
 
-	unit    timeUnit
-	arg     []byte
-	jitter  int64 // percent
-	slide   bool
-	spanArg []byte
+// expireArgs is the grammar of EXPIRE and its kin.
+func expireArgs(time command.Arg) []command.Arg {
+	return []command.Arg{command.Key("key", command.Update), time,
+		command.Opt(command.OneOf("condition", command.Token("NX"), command.Token("XX"), command.Token("GT"), command.Token("LT"))).Since("7.0.0"),
+		command.Opt(command.TokenArg("JITTER", command.Int("percent"))),
+		command.Opt(command.Token("SLIDE"))}
 }
 
-// timeUnit is how a time argument is meant.
-type timeUnit uint8
+var expireHistory = []command.Change{{Since: "7.0.0", Text: "Added options: `NX`, `XX`, `GT` and `LT`."}}
 
-const (
-	noTime timeUnit = iota
-	seconds
-	millis
-	unixSeconds
-	unixMillis
-)
+const expireReplies = "1 if the time was set, or the key deleted because the time is not in the future; 0 if there is no such key or the " +
+	"condition is not met. NX: only if the key has no deadline, XX: only if it has one, GT and LT: only if the new one is later, earlier; " +
+	"no deadline counts as infinite. JITTER adds a random share of up to so many percent; SLIDE lets reads of the value extend the deadline " +
+	"by the same span."
 
-func (u timeUnit) absolute() bool { return u >= unixSeconds }
-
-// option tries to read the option at args[i] and returns how many arguments it
-// took: 0 if it is none of these. keepTTL and persist say which of the two the
-// command knows.
-func (l *lifetime) option(args [][]byte, i int, keepTTL, persist bool) (int, error) {
-	var unit timeUnit
-	switch a := args[i]; {
-	case command.EqualFold(a, "EX"):
-		unit = seconds
-	case command.EqualFold(a, "PX"):
-		unit = millis
-	case command.EqualFold(a, "EXAT"):
-		unit = unixSeconds
-	case command.EqualFold(a, "PXAT"):
-		unit = unixMillis
-	case keepTTL && command.EqualFold(a, "KEEPTTL"):
-		if l.unit != noTime || l.persist {
-			return 0, command.ErrSyntax
-		}
-		l.keep = true
-		return 1, nil
-	case persist && command.EqualFold(a, "PERSIST"):
-		if l.unit != noTime || l.keep {
-			return 0, command.ErrSyntax
-		}
-		l.persist = true
-		return 1, nil
-	default:
-		return l.modifier(args, i)
-	}
-	// The same option again is fine, and the last one counts, as in Redis.
-	if l.unit != noTime && l.unit != unit || l.keep || l.persist || i+1 >= len(args) {
-		return 0, command.ErrSyntax
-	}
-	l.unit, l.arg = unit, args[i+1]
-	return 2, nil
+var specExpire = command.Spec{
+	Name: "expire", Group: command.GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
+	Summary: "Sets the expiration time of a key in seconds.",
+	Flags:   command.Write | command.Fast,
+	Args:    expireArgs(command.Int("seconds")),
+	History: expireHistory,
+	Replies: expireReplies,
+	Examples: `
+> SET k v
+OK
+> EXPIRE k 10
+(integer) 1
+> TTL k
+(integer) 10
+> EXPIRE k 5 GT
+(integer) 0
+> EXPIRE k 5 LT
+(integer) 1
+~ 5001ms
+> EXISTS k
+(integer) 0
+> EXPIRE k 5
+(integer) 0
+`,
+	Run: func(c *command.Ctx) error { return runExpire(c, seconds) },
 }
 
-// modifier reads JITTER, SLIDE or SPAN.
-func (l *lifetime) modifier(args [][]byte, i int) (int, error) {
-	switch a := args[i]; {
-	case command.EqualFold(a, "SLIDE"):
-		l.slide = true
-		return 1, nil
-	case command.EqualFold(a, "JITTER"):
-		if i+1 >= len(args) {
-			return 0, command.ErrSyntax
-		}
-		n, ok := resp.ParseInt(args[i+1])
-		if !ok || n < 0 || n > 100 {
-			return 0, command.ReplyError("ERR JITTER must be a percentage from 0 to 100")
-		}
-		l.jitter = n
-		return 2, nil
-	case command.EqualFold(a, "SPAN"):
-		if i+1 >= len(args) {
-			return 0, command.ErrSyntax
-		}
-		l.spanArg = args[i+1]
-		return 2, nil
-	}
-	return 0, nil
+var specPExpire = command.Spec{
+	Name: "pexpire", Group: command.GroupGeneric, Since: "2.6.0", Complexity: "O(1)",
+	Summary: "Sets the expiration time of a key in milliseconds.",
+	Flags:   command.Write | command.Fast,
+	Args:    expireArgs(command.Int("milliseconds")),
+	History: expireHistory,
+	Replies: expireReplies,
+	Examples: `
+> SET session s
+OK
+> PEXPIRE session 1500 SLIDE
+(integer) 1
+~ 1000ms
+> GET session
+"s"
+~ 1500ms
+> PTTL session
+(integer) 0
+~ 1ms
+> GET session
+(nil)
+`,
+	Run: func(c *command.Ctx) error { return runExpire(c, millis) },
 }
 
-// resolve turns the options into an absolute deadline, once, at the command's
-// instant. positive refuses a time that is not above zero, as SET does; EXPIRE
-// takes it for the past.
-func (l *lifetime) resolve(c *command.Ctx, positive bool) error {
-	if l.unit == noTime {
-		if l.slide || l.jitter > 0 || l.spanArg != nil {
-			return command.ReplyError("ERR JITTER and SLIDE need an expire time: EX, PX, EXAT or PXAT")
+var specExpireAt = command.Spec{
+	Name: "expireat", Group: command.GroupGeneric, Since: "1.2.0", Complexity: "O(1)",
+	Summary: "Sets the expiration time of a key to a Unix timestamp.",
+	Flags:   command.Write | command.Fast,
+	Args:    expireArgs(command.UnixTime("unix-time-seconds")),
+	History: expireHistory,
+	Replies: expireReplies,
+	Examples: `
+> SET k v
+OK
+> EXPIREAT k 33177117420
+(integer) 1
+> EXPIRETIME k
+(integer) 33177117420
+> EXPIREAT k 1
+(integer) 1
+> EXISTS k
+(integer) 0
+`,
+	Run: func(c *command.Ctx) error { return runExpire(c, unixSeconds) },
+}
+
+var specPExpireAt = command.Spec{
+	Name: "pexpireat", Group: command.GroupGeneric, Since: "2.6.0", Complexity: "O(1)",
+	Summary: "Sets the expiration time of a key to a Unix timestamp in milliseconds.",
+	Flags:   command.Write | command.Fast,
+	Args:    expireArgs(command.UnixTime("unix-time-milliseconds")),
+	History: expireHistory,
+	Replies: expireReplies,
+	Examples: `
+> SET k v
+OK
+> PEXPIREAT k 33177117420000 NX
+(integer) 1
+> PEXPIREAT k 33177117420001 NX
+(integer) 0
+> PEXPIRETIME k
+(integer) 33177117420000
+`,
+	Run: func(c *command.Ctx) error { return runExpire(c, unixMillis) },
+}
+
+// runExpire is EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
+func runExpire(c *command.Ctx, unit timeUnit) error {
+	life := lifetime{unit: unit, arg: c.Args[2]}
+	var cond engine.Condition
+	for i := 3; i < len(c.Args); {
+		n, err := expireOption(&cond, c.Args[i])
+		if err == nil && n == 0 {
+			n, err = life.modifier(c.Args, i)
 		}
-		return nil
-	}
-	t, ok := resp.ParseInt(l.arg)
-	if !ok {
-		return command.ErrNotInteger
-	}
-	now := c.Now() / 1000
-	ms, ok := toDeadline(t, l.unit, now)
-	if !ok || positive && t <= 0 {
-		return errExpireTime(c.Spec)
-	}
-	if l.jitter > 0 && ms > now {
-		ms = now + min(engine.Jitter(ms-now, l.jitter), math.MaxInt64-now)
-	}
-	switch {
-	case l.spanArg != nil:
-		if l.span, ok = resp.ParseInt(l.spanArg); !ok || l.span <= 0 {
-			return command.ErrNotInteger
+		if err != nil {
+			return err
 		}
-	case l.slide && ms > now:
-		l.span = min(ms-now, engine.MaxDeadline)
+		if n == 0 {
+			return command.ReplyError(command.OneLine("ERR Unsupported option " + string(command.Clip(c.Args[i], 128))))
+		}
+		i += n
 	}
-	l.deadline = ms
-	if ms == 0 {
-		l.deadline = -1 // 0 says none
+	if cond&engine.IfNone != 0 && cond != engine.IfNone {
+		return command.ReplyError("ERR NX and XX, GT or LT options at the same time are not compatible")
 	}
+	if cond&engine.IfLater != 0 && cond&engine.IfEarlier != 0 {
+		return command.ReplyError("ERR GT and LT options at the same time are not compatible")
+	}
+	if err := life.resolve(c, false); err != nil {
+		return err
+	}
+
+	ok := c.Tx.Expire(c.Args[1], life.deadline, life.span, cond)
+
+	c.Out.Int(command.BoolToInt(ok))
 	return nil
 }
 
-func errExpireTime(s *command.Spec) error {
-	return command.ReplyError("ERR invalid expire time in '" + s.Name + "' command")
+func expireOption(cond *engine.Condition, a []byte) (int, error) {
+	switch {
+	case command.EqualFold(a, "NX"):
+		*cond |= engine.IfNone
+	case command.EqualFold(a, "XX"):
+		*cond |= engine.IfSome
+	case command.EqualFold(a, "GT"):
+		*cond |= engine.IfLater
+	case command.EqualFold(a, "LT"):
+		*cond |= engine.IfEarlier
+	default:
+		return 0, nil
+	}
+	return 1, nil
 }
 
-// toDeadline returns t as ms since 1970; ok is false if that does not fit.
-func toDeadline(t int64, unit timeUnit, now int64) (ms int64, ok bool) {
-	if unit == seconds || unit == unixSeconds {
-		if t > math.MaxInt64/1000 || t < math.MinInt64/1000 {
-			return 0, false
-		}
-		t *= 1000
+const ttlReplies = "The time, -1 if the key has none, -2 if there is no such key. Asking is no access: a sliding deadline stays."
+
+var specTTL = command.Spec{
+	Name: "ttl", Group: command.GroupGeneric, Since: "1.0.0", Complexity: "O(1)",
+	Summary: "Returns the expiration time in seconds of a key.",
+	Flags:   command.ReadOnly | command.Fast,
+	Args:    []command.Arg{command.Key("key", command.Read), command.Opt(command.Str("member"))},
+	Tips:    []string{"nondeterministic_output"},
+	History: []command.Change{{Since: "2.8.0", Text: "Added the -2 reply."}},
+	Replies: ttlReplies + itemTTLReplies + " Seconds are rounded up for a member, to the nearest for a key.",
+	Examples: `
+> TTL k
+(integer) -2
+> SET k v
+OK
+> TTL k
+(integer) -1
+> EXPIRE k 10
+(integer) 1
+~ 400ms
+> TTL k
+(integer) 10
+~ 200ms
+> TTL k
+(integer) 9
+`,
+	Run:   runTTL,
+	Takes: takesItem,
+}
+
+const itemTTLReplies = " With a member, as KeyDB has it, of that field of a hash or member of a set or sorted set."
+
+func runTTL(c *command.Ctx) error {
+	if item := c.Args[2:]; len(item) > 0 {
+		return replyItemTTL(c, item, roundUp)
 	}
-	if !unit.absolute() {
-		if t > math.MaxInt64-now {
-			return 0, false
-		}
-		t += now
+	c.Out.Int(toSeconds(c.Tx.TTL(c.Args[1])))
+	return nil
+}
+
+// toSeconds rounds milliseconds to the nearest second; NoDeadline and NoKey stay.
+func toSeconds(ms int64) int64 {
+	if ms < 0 {
+		return ms
 	}
-	return t, true
+	return (ms + 500) / 1000
+}
+
+var specPTTL = command.Spec{
+	Name: "pttl", Group: command.GroupGeneric, Since: "2.6.0", Complexity: "O(1)",
+	Summary: "Returns the expiration time in milliseconds of a key.",
+	Flags:   command.ReadOnly | command.Fast,
+	Args:    []command.Arg{command.Key("key", command.Read), command.Opt(command.Str("member"))},
+	Tips:    []string{"nondeterministic_output"},
+	History: []command.Change{{Since: "2.8.0", Text: "Added the -2 reply."}},
+	Replies: ttlReplies + itemTTLReplies,
+	Examples: `
+> PTTL k
+(integer) -2
+> SET k v PX 1500
+OK
+~ 400ms
+> PTTL k
+(integer) 1100
+> PERSIST k
+(integer) 1
+> PTTL k
+(integer) -1
+`,
+	Run:   runPTTL,
+	Takes: takesItem,
+}
+
+func runPTTL(c *command.Ctx) error {
+	if item := c.Args[2:]; len(item) > 0 {
+		return replyItemTTL(c, item, nil)
+	}
+	c.Out.Int(c.Tx.TTL(c.Args[1]))
+	return nil
+}
+
+var specExpireTime = command.Spec{
+	Name: "expiretime", Group: command.GroupGeneric, Since: "7.0.0", Complexity: "O(1)",
+	Summary: "Returns the expiration time of a key as a Unix timestamp.",
+	Flags:   command.ReadOnly | command.Fast,
+	Args:    []command.Arg{command.Key("key", command.Read)},
+	Replies: ttlReplies,
+	Examples: `
+> EXPIRETIME k
+(integer) -2
+> SET k v
+OK
+> EXPIRETIME k
+(integer) -1
+> EXPIREAT k 33177117420
+(integer) 1
+> EXPIRETIME k
+(integer) 33177117420
+`,
+	Run: runExpireTime,
+}
+
+func runExpireTime(c *command.Ctx) error {
+	c.Out.Int(toSeconds(c.Tx.Deadline(c.Args[1])))
+	return nil
+}
+
+var specPExpireTime = command.Spec{
+	Name: "pexpiretime", Group: command.GroupGeneric, Since: "7.0.0", Complexity: "O(1)",
+	Summary: "Returns the expiration time of a key as a Unix timestamp in milliseconds.",
+	Flags:   command.ReadOnly | command.Fast,
+	Args:    []command.Arg{command.Key("key", command.Read)},
+	Replies: ttlReplies,
+	Examples: `
+> SET k v
+OK
+> PEXPIRETIME k
+(integer) -1
+> EXPIREAT k 33177117420
+(integer) 1
+> PEXPIRETIME k
+(integer) 33177117420000
+`,
+	Run: runPExpireTime,
+}
+
+func runPExpireTime(c *command.Ctx) error {
+	c.Out.Int(c.Tx.Deadline(c.Args[1]))
+	return nil
+}
+
+var specPersist = command.Spec{
+	Name: "persist", Group: command.GroupGeneric, Since: "2.2.0", Complexity: "O(1)",
+	Summary: "Removes the expiration time of a key.",
+	Flags:   command.Write | command.Fast,
+	Args:    []command.Arg{command.Key("key", command.Update), command.Opt(command.Str("member"))},
+	Replies: "1 if it was removed, 0 if there is no such key, or the key has none." + itemTTLReplies,
+	Examples: `
+> SET k v EX 10
+OK
+> PERSIST k
+(integer) 1
+> TTL k
+(integer) -1
+> PERSIST k
+(integer) 0
+`,
+	Run:   runPersist,
+	Takes: takesItem,
+}
+
+func runPersist(c *command.Ctx) error {
+	var done bool
+	var err error
+	if item := c.Args[2:]; len(item) == 0 {
+		done = c.Tx.Persist(c.Args[1])
+	} else if done, err = persistItem(c, c.Args[1], item); err != nil {
+		return err
+	}
+	c.Out.Int(command.BoolToInt(done))
+	return nil
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// The commands of one string: strings_number.go has those of numbers,
-// strings_many.go those of several keys, strings_compare.go the comparisons.
+// The commands of one string: string_number.go has those of numbers,
+// string_many.go those of several keys, string_compare.go the comparisons.
 
 var stringSpecs = []*command.Spec{
 	&specGet, &specSet, &specSetNX, &specSetEX, &specPSetEX, &specGetSet, &specGetEx, &specGetDel,

@@ -44,40 +44,6 @@ type hold struct {
 	faults  int64    // Log.Failures when the session began to wait: each wakes it
 }
 
-// Serve implements reactor.Session.
-func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdict) {
-	log := c.svc.DB.Log()
-	if len(in) > 0 && !c.hold.on && c.parked == nil && log.Behind(c.conn) {
-		return 0, out, reactor.Park // the disk is slower than the clients
-	}
-	if !log.Always() && !c.hold.on {
-		return c.serve(in, out)
-	}
-	if c.hold.on {
-		if out = c.release(out); c.hold.on {
-			return 0, out, reactor.Park
-		}
-		if c.queued.Load() {
-			c.conn.Wake() // the messages behind it
-		}
-	}
-	if c.hold.closing {
-		return 0, out, reactor.Close
-	}
-	if c.stats.settles && !c.stats.batch {
-		c.stats.batch = log.BeginBatch()
-	}
-	before, served := len(out), c.parked != nil && c.parked.wait != nil
-	c.holding = true
-	consumed, out, v = c.serve(in, out)
-	c.holding = false
-	if len(out) == before || !c.keepBack(out[before:], served, served) {
-		return consumed, out, v
-	}
-	c.hold.closing = v == reactor.Close
-	return consumed, out[:before], reactor.Park
-}
-
 // Settle ends the batch of a network loop, on which it is called: what the batch wrote
 // is synced, if that is a matter of microseconds, and whoever waited for it is woken.
 // Else that goes on beside the loop. It reports whether there was anything.

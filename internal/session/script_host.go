@@ -1,0 +1,431 @@
+package session
+
+import (
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/script"
+)
+
+// Scripts. A script runs in one transaction over all shards, since it may touch
+// keys that it does not name; so one runs at a time, and everything about it is
+// in the service's one scriptHost. What it calls goes through resolve, permit
+// and Run of the command as if a client had sent it inside MULTI:
+//
+//	EVAL ─▶ dispatch ─▶ strand ─▶ execute: LockAll ─▶ runEval ─▶ script.Engine.Run
+//	                                                                │ redis.call
+//	        scriptHost.Call ◀───────────────────────────────────────┘
+//	          └─▶ spec.Run in the same transaction, the reply in RESP
+//
+// Why, and what happens when one does not end: docs/design/scripts.md.
+
+// scriptHost runs the calls of the script that is running. It belongs to whoever
+// holds all shards.
+type scriptHost struct {
+	svc *Service
+	s   *Session    // stands for the script where a handler asks for its session
+	x   command.Ctx // of the calls
+
+	c      *Session // who runs the script
+	run    *running // nil while it is young
+	name   string   // of the function; "" for a script
+	args   [][]byte // of EVAL or FCALL
+	flags  script.Flags
+	began  int64 // us
+	limit  int64 // us after which others hear that it is overdue; of a load, after which it is too slow
+	loads  bool  // it is FUNCTION LOAD
+	oom    bool  // memory was used up when it began
+	begun  bool  // the last call was not refused
+	wrote  bool
+	failed bool // its result is an error, or has one in it
+	slot   int  // in a cluster: that of its first key; -1: none yet
+	calls  int  // how many, modulo timedCalls
+	specs  [specCache]*command.Spec
+}
+
+// timedCalls is how many calls of scripts there are to one that is timed, for
+// the statistics of its command: two looks at the clock take as long as a GET.
+const timedCalls = 16
+
+// specCache is how many commands a host remembers: few scripts use more.
+const specCache = 16
+
+func (s *Service) initScripts() {
+	o := s.scriptOptions()
+	o.Charge = func(n int) { s.DB.Charge(int64(n)) }
+	s.scripts = script.New(o)
+	h := &s.host
+	h.svc = s
+	h.s = &Session{svc: s, stats: s.stats[len(s.stats)-1], script: true, authed: true}
+	h.s.created = s.DB.Clock().Micros()
+	h.s.view.multi.Store(-1)
+	h.x = command.Ctx{Out: &h.s.out, DB: s.DB, Table: s.table, Host: h.s, NoWait: true}
+}
+
+// scriptOptions are those of the machines that run scripts and functions.
+func (s *Service) scriptOptions() script.Options {
+	return script.Options{MemoryLimit: int(s.Config.Int("script-memory-limit")), Version: admin.RedisVersion, VersionNum: redisVersionNum,
+		Own: admin.Version, CPU: cpuSeconds}
+}
+
+// cpuSeconds is the CPU time that the process has used: os.clock of scripts.
+func cpuSeconds() float64 {
+	sys, user := admin.CPUTime()
+	return (sys + user).Seconds()
+}
+
+// startScript makes the service's host the one of a script, function or load that
+// c is about to run, in a transaction that holds all shards.
+func startScript(c *command.Ctx, name string, flags script.Flags) *scriptHost {
+	h := &serviceOf(c).host
+	s := sessionOf(c)
+	h.c, h.name, h.args, h.flags = s, name, c.Args, flags
+	h.run, h.wrote, h.failed, h.slot, h.loads = nil, false, false, -1, false
+	h.began = serviceOf(c).DB.Clock().Micros()
+	h.limit = serviceOf(c).busyAfter.Load()
+	h.oom = s.oom
+	h.s.dbi, h.s.user, h.s.noTouch, h.s.out.Proto = c.Tx.Selected(), s.user, s.noTouch, 2
+	h.s.tx, h.x.Tx, h.s.ctx.Tx = c.Tx, c.Tx, c.Tx
+	return h
+}
+
+// endScript ends what startScript began.
+func (h *scriptHost) endScript() {
+	if r := h.run; r != nil {
+		h.svc.running.Store(nil)
+		close(r.finished)
+		if h.svc.scripts.TakeHeavy() {
+			h.svc.giveBack()
+		}
+	}
+	h.x.Tx.Select(h.c.dbi)
+	h.c, h.args, h.run, h.x.Tx, h.x.Args, h.s.tx, h.s.user = nil, nil, nil, nil, nil, nil, nil
+	if cap(h.s.out.Buf) > 1<<16 {
+		h.s.out.Buf = nil
+	}
+}
+
+// giveBackAfter is when memory that a script has left behind is given back: so
+// that the next one may use it first, and again when a long reply has been read.
+var giveBackAfter = [...]time.Duration{time.Second, 5 * time.Second}
+
+// giveBack has the garbage of scripts collected and its memory given back to the
+// system, after a while. Left alone, the collector would do so when as much again
+// has been allocated, which may be never.
+func (s *Service) giveBack() {
+	if s.ctx.Err() != nil || s.givesBack.Swap(true) {
+		return
+	}
+	s.beside.Go(func() {
+		defer s.givesBack.Store(false)
+		for _, after := range giveBackAfter {
+			select {
+			case <-time.After(after):
+				debug.FreeOSMemory()
+			case <-s.ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+// Refusals that scripts see.
+const (
+	errScriptUnknown  = command.ReplyError("ERR Unknown Redis command called from script")
+	errScriptArity    = command.ReplyError("ERR Wrong number of args calling Redis command from script")
+	errScriptNot      = command.ReplyError("ERR This Redis command is not allowed from script")
+	errScriptReadOnly = command.ReplyError("ERR Write commands are not allowed from read-only scripts.")
+	errScriptSlot     = command.ReplyError("ERR Script attempted to access keys that do not hash to the same slot")
+)
+
+// scriptDenied is the refusal of a command that a script calls by the rules of the user.
+func scriptDenied(why acl.Denial, spec *command.Spec, user string) error {
+	text, _ := strings.CutPrefix(string(noPermission(why, spec, user).(command.ReplyError)), "NOPERM ")
+	return command.ReplyError("ERR ACL failure in script: " + text)
+}
+
+// Call implements script.Host.
+func (h *scriptHost) Call(args [][]byte) []byte {
+	out := &h.s.out
+	out.Buf = out.Buf[:0]
+	if err := h.call(args); err != nil {
+		out.Buf = out.Buf[:0]
+		text := command.WireText(err)
+		h.svc.admin.Totals.CountError(text)
+		out.Error(text)
+	}
+	return out.Buf
+}
+
+func (h *scriptHost) call(args [][]byte) error {
+	if h.run != nil && h.run.killed.Load() {
+		return errScriptKilled // soon it cannot be caught any more
+	}
+	h.begun = false
+	spec, err := h.resolve(args)
+	if err != nil {
+		return err
+	}
+	if err := h.admit(spec, args); err != nil {
+		h.c.stats.of(spec).Rejected.Add(1)
+		return err
+	}
+	h.begun = true
+	if spec.Has(command.Slow) {
+		h.c.leaveLoop()
+	}
+	x := &h.x
+	x.Spec, x.Args = spec, args
+	x.Tx.Select(h.s.dbi)
+	x.Tx.NoTouch(h.s.noTouch)
+	if seen := h.svc.observed.Load(); seen|h.c.observing != 0 {
+		err = h.observed(seen, spec, args)
+	} else {
+		err = h.time(spec)
+	}
+	x.Tx.Tell()
+	if !(spec.Has(command.Fast) || spec.Group == command.GroupString) {
+		_ = h.Tick() // it may have taken long; if it is to end, the machine will ask
+	}
+	return err
+}
+
+// time runs a call, and counts it.
+func (h *scriptHost) time(spec *command.Spec) error {
+	x, c := &h.x, h.c
+	stats := c.stats.of(spec)
+	stats.Calls.Add(1)
+	c.batch.total++
+	if h.calls = (h.calls + 1) % timedCalls; h.calls == 0 {
+		since := h.svc.DB.Clock().Micros()
+		defer func() { stats.Micros.Add(timedCalls * (h.svc.DB.Clock().Micros() - since)) }()
+	}
+	if err := spec.Run(x); err != nil {
+		stats.Failed.Add(1)
+		return err
+	}
+	return nil
+}
+
+// observed runs a call that somebody looks at: see observe.go.
+func (h *scriptHost) observed(seen uint32, spec *command.Spec, args [][]byte) error {
+	c := h.c
+	var since int64
+	if seen&obsAll != 0 || seen&obsSlow != 0 && !(spec.Has(command.Fast) || spec.Group == command.GroupString) {
+		since = h.svc.DB.Clock().Micros()
+	}
+	err := h.time(spec)
+	if seen&obsMonitors != 0 && spec.Flags&(command.Admin|command.SkipMonitor) == 0 {
+		h.svc.monitors.feed(h.s, h.svc.redacted(spec, args))
+	}
+	c.ran(seen&^obsMonitors, spec, args, since)
+	return err
+}
+
+// resolve finds the command of a call.
+func (h *scriptHost) resolve(args [][]byte) (*command.Spec, error) {
+	var slot **command.Spec
+	if n := len(args[0]); n > 0 {
+		slot = &h.specs[(int(args[0][0]|0x20)+n*5)%specCache]
+		if s := *slot; s != nil && command.EqualFold(args[0], s.Called()) && s.ArityOK(args) {
+			return s, nil
+		}
+	}
+	s, err := h.svc.table.Find(args)
+	switch {
+	case err != nil:
+		return nil, errScriptUnknown
+	case !s.ArityOK(args):
+		h.c.stats.of(s).Rejected.Add(1)
+		return nil, errScriptArity
+	}
+	if slot != nil && s.Plain() {
+		*slot = s
+	}
+	return s, nil
+}
+
+// admit decides whether the script may run a command.
+func (h *scriptHost) admit(spec *command.Spec, args [][]byte) error {
+	if spec.Has(command.NoScript) {
+		return errScriptNot
+	}
+	h.x.ForgetKeys()
+	if u := h.s.user.User(); !u.Unlimited {
+		if why, at := h.svc.acl.Check(&h.x, u, spec, args); why != acl.Allowed {
+			refused(&h.c.ctx, acl.Refusal{Why: why, Object: refusedObject(why, spec, args, at), User: h.s.user.Name}, acl.InScript)
+			return scriptDenied(why, spec, h.s.user.Name)
+		}
+	}
+	if !spec.Has(command.Stale) && h.svc.gates.has(gateStale) && !h.c.replay {
+		return errScriptStale
+	}
+	if spec.Flags&(command.Write|command.MayReplicate) != 0 {
+		if h.flags&script.NoWrites != 0 {
+			return errScriptReadOnly
+		}
+		if h.oom && !h.wrote && spec.Has(command.DenyOOM) && h.flags&script.AllowOOM == 0 {
+			return command.ErrOOM
+		}
+		if closed := h.svc.gates.closed.Load(); closed != 0 && !h.wrote && !h.c.replay {
+			if err := h.svc.gates.writing(gate(closed), spec.Has(command.Write), false); err != nil {
+				return err
+			}
+		}
+		if spec.Has(command.Write) && !h.wrote {
+			h.wrote = true
+			if h.run != nil {
+				h.run.wrote.Store(true)
+			}
+		}
+	}
+	if h.svc.cluster && spec.HasKeys() && h.flags&script.AllowCrossSlot == 0 {
+		return h.oneSlot(spec, args)
+	}
+	return nil
+}
+
+// oneSlot keeps a script, in a cluster, to one slot.
+func (h *scriptHost) oneSlot(spec *command.Spec, args [][]byte) error {
+	keys, err := h.x.KeysOf(spec, args)
+	if err != nil {
+		return nil // the command will say what is wrong
+	}
+	for _, k := range keys {
+		slot := keySlot(args[k.Pos])
+		if h.slot >= 0 && slot != h.slot {
+			return errScriptSlot
+		}
+		h.slot = slot
+	}
+	return nil
+}
+
+// SetProto implements script.Host.
+func (h *scriptHost) SetProto(proto int) { h.s.out.Proto = proto }
+
+// SetReplication implements script.Host. What a script has changed is always
+// logged: a log that leaves something out could not be replayed.
+func (h *scriptHost) SetReplication(aof, replicas bool) {}
+
+// Allowed implements script.Host.
+func (h *scriptHost) Allowed(args [][]byte) (bool, error) {
+	spec, err := h.svc.table.Find(args)
+	if err != nil {
+		return false, err
+	}
+	u := h.s.user.User()
+	if u.Unlimited || !spec.ArityOK(args) {
+		return u.Unlimited, nil
+	}
+	h.x.ForgetKeys()
+	why, _ := h.svc.acl.Check(&h.x, u, spec, args)
+	return why == acl.Allowed, nil
+}
+
+// maxLogged is how many bytes of a message are logged: Redis's LOG_MAX_LEN.
+const maxLogged = 1024
+
+// Log implements script.Host.
+func (h *scriptHost) Log(level int, text string) {
+	text = strings.ToValidUTF8(text[:min(len(text), maxLogged)], "?")
+	switch level {
+	case 0:
+		h.svc.Log.Debug(text, "from", "script")
+	case 1, 2:
+		h.svc.Log.Info(text, "from", "script")
+	default:
+		h.svc.Log.Warn(text, "from", "script")
+	}
+}
+
+// CountError implements script.Host.
+func (h *scriptHost) CountError(text string, counted bool) {
+	if !counted {
+		h.svc.admin.Totals.CountError(text)
+	}
+	h.failed = true
+}
+
+// Tick implements script.Host: it has a script that takes long leave its loop,
+// and ends it where it was killed.
+func (h *scriptHost) Tick() error {
+	took := h.svc.DB.Clock().Micros() - h.began
+	if took < scriptSlice {
+		return nil
+	}
+	switch {
+	case h.svc.ctx.Err() != nil:
+		if h.wrote {
+			h.x.Tx.Forget()
+		}
+		return errScriptEnded
+	case !h.wrote && h.c.leave():
+		return errScriptLeft
+	}
+	r := h.show()
+	switch {
+	case h.loads:
+		if took > script.LoadTimeout*1000 {
+			return script.ErrLoadTimeout
+		}
+	case r.killed.Load():
+		return errScriptKilled
+	case took >= h.limit && !r.over.Load():
+		r.beOverdue()
+		h.svc.Log.Warn("a script takes long; SCRIPT KILL or FUNCTION KILL ends it", "name", h.name, "ms", took/1000)
+	}
+	return nil
+}
+
+// show has the script show as the one that is running.
+func (h *scriptHost) show() *running {
+	if h.run != nil {
+		return h.run
+	}
+	r := &running{name: h.name, args: h.args, began: h.began,
+		overdue: make(chan struct{}), finished: make(chan struct{}), killing: make(chan struct{})}
+	r.wrote.Store(h.wrote)
+	h.run = r
+	h.svc.running.Store(r)
+	h.svc.DB.WakeWaiting()
+	h.c.leaveLoop()
+	return r
+}
+
+// runScript runs a script or function, whose name is "" or the function's.
+func runScript(c *command.Ctx, flags script.Flags, name string, run func(h *scriptHost) error) error {
+	s, readOnly := sessionOf(c), c.Spec.Has(command.ReadOnly)
+	closed := gate(serviceOf(c).gates.closed.Load())
+	if flags&script.Compat == 0 {
+		if closed != 0 { // inside EXEC nothing has looked yet
+			if err := s.pass(closed, c.Spec, scriptFlagsOf(c.Spec.Flags, flags)); err != nil {
+				return err
+			}
+		}
+		switch {
+		case readOnly && flags&script.NoWrites == 0:
+			return command.ReplyError("ERR Can not execute a script with write flag using *_ro command.")
+		case s.oom && flags&(script.AllowOOM|script.NoWrites) == 0:
+			return command.ErrOOM
+		case serviceOf(c).cluster && flags&script.NoCluster != 0:
+			return command.ReplyError("ERR Can not run script on cluster, 'no-cluster' flag is set.")
+		}
+	} else if closed&gateStale != 0 && !s.replay {
+		return ErrMasterDown
+	}
+	if readOnly {
+		flags |= script.NoWrites
+	}
+	h := startScript(c, name, flags)
+	defer h.endScript()
+	err := run(h)
+	if err == nil && h.failed {
+		s.stats.of(c.Spec).Failed.Add(1)
+	}
+	return err
+}
