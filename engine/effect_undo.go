@@ -122,8 +122,8 @@ func (u *Undo) copy(b []byte) [2]int {
 
 func (u *Undo) part(at [2]int) []byte { return u.bytes[at[0]:at[1]] }
 
-// TakeBack restores the remembered values, and clears the effects of the transaction. Errors:
-// ErrFull; the keys after the one that failed are then not restored.
+// TakeBack restores the remembered values, and keeps all effects of the transaction out of the log
+// (Tx.Forget). Errors: ErrFull; the keys after the one that failed are then not restored.
 func (u *Undo) TakeBack(tx *Tx) error {
 	tx.Replaying()
 	tx.Forget()

@@ -82,7 +82,10 @@ func TestWhatCannotBeFetchedAgainIsNotEvicted(t *testing.T) {
 
 // Each part of the protection can be taken away by itself.
 func TestWhatIsNotProtectedIsEvicted(t *testing.T) {
-	names := map[Protected]string{ProtectLocks: "lock-0", ProtectSemaphores: "semaphore-0", ProtectQueues: "queue-0", ProtectLimiters: "limiter-0", ProtectRules: "stream-one"}
+	names := map[Protected]string{
+		ProtectLocks: "lock-0", ProtectSemaphores: "semaphore-0", ProtectQueues: "queue-0",
+		ProtectLimiters: "limiter-0", ProtectRules: "stream-one",
+	}
 	for un, name := range names {
 		db, clock := openLimited(t, Eviction{Keys: EvictAll, By: ByRecency, Unprotected: un})
 		valuables(t, db, 1)

@@ -7,11 +7,11 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// A list is small as a packed image, up to Layout.ListSize, and large as chunks.
-// Unlike other containers it becomes small again when it has shrunk to half of
-// that. Each element can have a deadline: LSet clears it, LMove keeps it. Writes
-// begin with removing the dead, so that the positions they log mean the same in
-// a replay, which sees everything that is stored.
+// A list has the small form, a packed image, up to Layout.ListSize, and is large, as chunks, beyond
+// it. Unlike other containers it becomes small again when it has shrunk to half of ListSize. Each
+// element can have a deadline: LSet clears it, LMove keeps it. A write first removes the dead
+// elements. So the positions that it logs mean the same in a replay, which sees all stored
+// elements.
 
 // End is an end of a list.
 type End uint8
@@ -22,7 +22,7 @@ const (
 	Tail            // right
 )
 
-// pushed and popped are the events of an end.
+// pushed and popped have the events of each end.
 var (
 	pushed = [...]string{Head: "lpush", Tail: "rpush"}
 	popped = [...]string{Head: "lpop", Tail: "rpop"}
@@ -35,10 +35,10 @@ var (
 	endNames    = [...][]byte{Head: []byte("LEFT"), Tail: []byte("RIGHT")}
 )
 
-// LPush puts elements, one after the other, at an end of a list and returns its
-// length. onlyThere leaves a key alone that does not exist: the length is 0
-// then. Expected O(1) for each element; it allocates nothing. Errors:
-// ErrWrongType; ErrFull, and the elements before the one that did not fit are in.
+// LPush adds elements, one after the other, at an end of a list and returns the list's length. With
+// onlyThere, it does not create a missing key, and returns 0. Expected O(1) for each element; it
+// allocates nothing. Errors: ErrWrongType; ErrFull, and LPush has added the elements before the one
+// that did not fit.
 func (tx *Tx) LPush(key []byte, end End, elems [][]byte, onlyThere bool) (n int, err error) {
 	h, err := tx.writeList(key)
 	if err != nil || h.r == nil && onlyThere {
@@ -57,9 +57,9 @@ func (tx *Tx) LPush(key []byte, end End, elems [][]byte, onlyThere bool) (n int,
 	return v.Len(), nil
 }
 
-// LPop removes up to count elements from an end, the outermost first, and calls
-// visit, before any is gone, with how many they are and then with each. It
-// reports whether there is such a list. O(count). Errors: ErrWrongType.
+// LPop removes up to count elements from an end, the outermost first. Before it removes them, it
+// calls begin with their number, and then visit with each. It reports whether there is such a list.
+// O(count). Errors: ErrWrongType.
 func (tx *Tx) LPop(key []byte, end End, count int, begin func(n int), visit func(elem []byte)) (found bool, err error) {
 	h, err := tx.writeList(key)
 	if err != nil || h.r == nil {
@@ -94,9 +94,9 @@ func (tx *Tx) LPop(key []byte, end End, count int, begin func(n int), visit func
 	return true, nil
 }
 
-// LMove moves an element from an end of a list to an end of another one, or of
-// the same, with its deadline, and calls visit with it. It reports whether there
-// was one. O(1). Errors: ErrWrongType, ErrFull.
+// LMove moves an element from an end of a list to an end of another one, or of the same, with its
+// deadline, and calls visit with it. It reports whether there was an element. O(1). Errors:
+// ErrWrongType, ErrFull.
 func (tx *Tx) LMove(from, to []byte, out, in End, visit func(elem []byte)) (found bool, err error) {
 	src, err := tx.writeList(from)
 	if err != nil || src.r == nil {
@@ -122,8 +122,8 @@ func (tx *Tx) LMove(from, to []byte, out, in End, visit func(elem []byte)) (foun
 	return true, nil
 }
 
-// carry moves the element in ebuf to another list: in before out, so that nothing
-// has changed should there be no memory.
+// carry moves the element in ebuf to another list. It adds before it removes, so that nothing has
+// changed if memory runs out.
 func (tx *Tx) carry(src *hit, from, to []byte, out, in End, deadline int64, length int) error {
 	dst, err := tx.writeList(to)
 	if err == nil {
@@ -133,7 +133,7 @@ func (tx *Tx) carry(src *hit, from, to []byte, out, in End, deadline int64, leng
 		return err
 	}
 	tx.date(&dst)
-	*src = tx.find(from) // the other's coming may have moved its place
+	*src = tx.find(from) // the push may have moved the position of the source
 	tx.cut(src, from, out, 1, length)
 	return nil
 }
@@ -143,7 +143,7 @@ func (tx *Tx) rotate(h *hit, key []byte, out, in End, deadline int64, length int
 	if length == 1 || out == in {
 		return nil
 	}
-	if h.box() == nil { // the same bytes fit once more
+	if h.box() == nil { // cannot fail: the same bytes fit once more
 		tx.cut(h, key, out, 1, length)
 		return tx.pushOne(h, key, in, tx.ebuf, deadline)
 	}
@@ -193,9 +193,9 @@ func (tx *Tx) LSet(key []byte, index int64, elem []byte) error {
 	return nil
 }
 
-// enlargeFor makes a small list large if one more element would be too much for
-// it. As in Redis that comes first, whether the element will be added, replace
-// another, or find no place.
+// enlargeFor makes a small list large if one more element would exceed its limit. As in Redis, this
+// happens before the command knows whether it adds the element, replaces another one, or does
+// neither.
 func (tx *Tx) enlargeFor(h *hit, key, elem []byte) error {
 	if h.box() != nil || !tx.outgrown(h.image(), len(elem), 1) {
 		return nil
@@ -207,9 +207,9 @@ func (tx *Tx) enlargeFor(h *hit, key, elem []byte) error {
 	return nil
 }
 
-// LInsert puts an element before, or behind, the first that equals pivot, and
-// returns the list's length: 0 if there is no such list, -1 if there is no
-// pivot. O(n). Errors: ErrWrongType, ErrFull.
+// LInsert inserts an element before or after the first element that equals pivot. It returns the
+// list's length, 0 if there is no such list, or -1 if there is no pivot. O(n). Errors:
+// ErrWrongType, ErrFull.
 func (tx *Tx) LInsert(key []byte, before bool, pivot, elem []byte) (n int, err error) {
 	h, err := tx.writeList(key)
 	if err != nil || h.r == nil {
@@ -278,9 +278,8 @@ func (tx *Tx) insertSmall(h *hit, key []byte, before bool, pivot, elem []byte) (
 	return h.image().Len(tx.itemTime()), nil
 }
 
-// LRem removes the first count elements that equal elem, the last -count if
-// count is negative, all if it is 0, and returns how many they were. O(n).
-// Errors: ErrWrongType.
+// LRem removes the first count elements that equal elem, the last -count if count is negative, or
+// all if it is 0. It returns the number of removed elements. O(n). Errors: ErrWrongType.
 func (tx *Tx) LRem(key []byte, count int64, elem []byte) (n int, err error) {
 	h, err := tx.writeList(key)
 	if err != nil || h.r == nil {
@@ -338,8 +337,8 @@ func removeEqual(p packed.Packed, elem []byte, count int, now int64) (packed.Pac
 	return p, n
 }
 
-// LTrim removes all elements but those from position start to stop, both
-// inclusive and negative from the tail. O(removed). Errors: ErrWrongType.
+// LTrim removes all elements but those from position start to stop, both included. Negative
+// positions count from the tail. O(removed). Errors: ErrWrongType.
 func (tx *Tx) LTrim(key []byte, start, stop int64) error {
 	h, err := tx.writeList(key)
 	if err != nil || h.r == nil {
@@ -363,8 +362,8 @@ func (tx *Tx) LTrim(key []byte, start, stop int64) error {
 	return nil
 }
 
-// span turns positions that may be negative into the range from..to of a list;
-// to < from if it is empty.
+// span converts positions, which may be negative, to the range from..to of a list; to < from if the
+// range is empty.
 func span(start, stop int64, length int) (from, to int) {
 	n := int64(length)
 	if start < 0 {
@@ -380,7 +379,7 @@ func span(start, stop int64, length int) (from, to int) {
 	return int(start), int(stop)
 }
 
-// position is an index as an int; ok is false if it is beyond all lists.
+// position returns an index as an int; ok is false if it is outside of every possible list.
 func position(index int64) (i int, ok bool) {
 	return int(index), index >= math.MinInt32 && index <= math.MaxInt32
 }

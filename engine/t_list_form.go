@@ -17,7 +17,7 @@ func (tx *Tx) newListBox() listBox {
 // Size implements box.
 func (b listBox) Size() int { return b.Bytes() }
 
-// Wasteful implements box: the list itself merges blocks as they empty.
+// Wasteful implements box. It is false because the list itself merges sparse blocks.
 func (b listBox) Wasteful() bool { return false }
 
 // Compact implements box.
@@ -213,7 +213,7 @@ func (tx *Tx) cut(h *hit, key []byte, end End, n, length int) {
 	}
 }
 
-// shortened settles the removal of n elements.
+// shortened counts and reports the removal of n elements.
 func (tx *Tx) shortened(h *hit, key []byte, n int, event string) {
 	tx.dirty += n - 1
 	tx.changed(key, EventList, event)
@@ -222,8 +222,8 @@ func (tx *Tx) shortened(h *hit, key []byte, n int, event string) {
 	}
 }
 
-// settleShort settles a write to a large list that may have made it shorter: the list
-// becomes small where Redis 7.2 would make it a listpack, at half the limit.
+// settleShort finishes a write that may have made a large list shorter. The list becomes small
+// where Redis 7.2 would make it a listpack, at half the limit.
 func (tx *Tx) settleShort(h *hit, key []byte) {
 	if h.r == nil || h.box() == nil {
 		return
@@ -249,7 +249,7 @@ func (tx *Tx) settleShort(h *hit, key []byte) {
 	}
 }
 
-// The rules of Redis for the size of a listpack in a list.
+// The functions below are the rules of Redis for the size of a listpack in a list.
 
 // listLimit returns the bytes and elements that list-max-listpack-size allows.
 func listLimit(size int) (bytes, count int) {
@@ -270,7 +270,7 @@ func (tx *Tx) outgrown(p packed.Packed, bytes, n int) bool {
 	switch {
 	case have+n > min(count, packed.MaxItems), len(p)+bytes > maxSmall:
 		return true
-	case len(p)+4*have+bytes+8 <= most: // an image is at least so large
+	case len(p)+4*have+bytes+8 <= most: // a lower bound of the size is within the limit
 		return false
 	case len(p)-have+bytes-16 > most && p.Timed() == 0:
 		return true
@@ -282,8 +282,7 @@ func (tx *Tx) outgrown(p packed.Packed, bytes, n int) bool {
 	return total > most
 }
 
-// outgrownAt is outgrown for one more element if the length of the listpack is known.
-// O(1).
+// outgrownAt is outgrown for one more element, for a listpack of the given length. O(1).
 func (tx *Tx) outgrownAt(p packed.Packed, have, bytes int) bool {
 	most, count := listLimit(tx.db.layout.Load().ListSize)
 	return p.Count() >= min(count, packed.MaxItems) || len(p)+bytes > maxSmall || have+bytes > most
@@ -309,8 +308,8 @@ func (tx *Tx) listpackBytes(l *chunklist.List) int {
 // listpackHead is the length of an empty listpack.
 const listpackHead = 7
 
-// listpackEntry returns the length of an element in a listpack: its encoding and
-// contents, and after them their length, for a walk from the end.
+// listpackEntry returns the number of bytes of an element in a listpack: its encoding, its
+// contents, and after them their length, which a walk from the end needs.
 func listpackEntry(s packed.Str) (n int) {
 	switch v := s.N; {
 	case s.IsInt() && v >= 0 && v <= 127:

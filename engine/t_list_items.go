@@ -2,21 +2,19 @@ package engine
 
 import "slices"
 
-// Deadlines of the elements of lists, which go by position. All positions are
-// resolved before anything changes, so they mean the list as the command found
-// it; and since the dead have been removed before, they mean the same in a
+// This file implements the deadlines of list elements. The commands address elements by position. A
+// command resolves all positions before it changes anything, so they refer to the list as the
+// command found it. It also removes the dead elements first, so the positions mean the same in a
 // replay.
 //
-// The removal of elements is logged in words that every server knows; see
-// emitRemoved.
+// The log names the removal of elements with commands that every server knows; see emitRemoved.
 
-// LExpire gives the elements at some positions, negative from the tail, a
-// deadline in ms since 1970, as far as the condition allows it, and calls visit
-// for each with ItemMissing, ItemRefused, ItemDone or ItemOutlived. A deadline
-// that is not in the future removes the element; one beyond MaxItemDeadline is
-// kept, and compared, as that. A list that becomes empty is removed. O(sqrt n)
-// for each position in a large list. Errors: ErrWrongType; ErrFull, and the
-// positions before have been visited.
+// LExpire gives the elements at some positions, negative from the tail, a deadline in ms since
+// 1970, if the condition allows it. It calls visit for each with ItemMissing, ItemRefused, ItemDone
+// or ItemOutlived. A deadline that is not in the future removes the element. LExpire stores and
+// compares a deadline beyond MaxItemDeadline as MaxItemDeadline. It deletes the key if the list
+// becomes empty. O(sqrt n) for each position in a large list. Errors: ErrWrongType; ErrFull, and
+// the positions before have been visited.
 func (tx *Tx) LExpire(key []byte, indexes []int64, deadline int64, c Condition, visit func(code int)) error {
 	h, err := tx.writeList(key)
 	if err != nil {
@@ -58,8 +56,8 @@ func (tx *Tx) expireElement(h *hit, key []byte, i int, deadline int64, c Conditi
 	return ItemDone, tx.stampElement(h, key, i, deadline)
 }
 
-// outliveElements removes the elements at some positions, as far as the
-// condition allows their deadline, which is past.
+// outliveElements removes the elements at some positions, if the condition allows the deadline,
+// which has passed.
 func (tx *Tx) outliveElements(h *hit, key []byte, places []int, deadline int64, c Condition, visit func(code int)) {
 	gone := make(map[int]bool, len(places))
 	for _, i := range places {
@@ -84,8 +82,8 @@ func (tx *Tx) outliveElements(h *hit, key []byte, places []int, deadline int64, 
 	tx.shortened(h, key, len(done), "lrem")
 }
 
-// removePlaces removes the elements at some positions, which are in order. An
-// empty list is dropped.
+// removePlaces removes the elements at some positions, which are in ascending order. It drops the
+// key of an empty list.
 func (tx *Tx) removePlaces(h *hit, key []byte, places []int) {
 	v := tx.viewList(h)
 	if len(places) == v.Len() {
@@ -109,9 +107,9 @@ func (tx *Tx) removePlaces(h *hit, key []byte, places []int) {
 	tx.shrunk(h, p)
 }
 
-// LDeadlines calls visit for each of some positions, negative from the tail, with
-// its element's deadline in ms since 1970, NoDeadline, or NoKey if there is no
-// such element. It is a read. Errors: ErrWrongType.
+// LDeadlines calls visit for each of some positions, negative from the tail, with its element's
+// deadline in ms since 1970, NoDeadline, or NoKey if there is no such element. It counts as an
+// access. O(sqrt n) for each position in a large list. Errors: ErrWrongType.
 func (tx *Tx) LDeadlines(key []byte, indexes []int64, visit func(deadline int64)) error {
 	v, err := tx.List(key)
 	if err != nil {
@@ -138,9 +136,9 @@ func (v *ListView) Deadline(index int64) int64 {
 	return deadlineOf(it.deadline(), true)
 }
 
-// LPersist takes the deadlines of the elements at some positions away and calls
-// visit for each with ItemMissing, ItemUntimed or ItemDone. Errors: ErrWrongType;
-// ErrFull, and the positions before have been visited.
+// LPersist removes the deadlines of the elements at some positions and calls visit for each with
+// ItemMissing, ItemUntimed or ItemDone. Errors: ErrWrongType; ErrFull, and the positions before
+// have been visited.
 func (tx *Tx) LPersist(key []byte, indexes []int64, visit func(code int)) error {
 	h, err := tx.writeList(key)
 	if err != nil {
@@ -168,7 +166,7 @@ func (tx *Tx) LPersist(key []byte, indexes []int64, visit func(code int)) error 
 	return err
 }
 
-// persistElement takes the deadline of the element at a position away.
+// persistElement removes the deadline of the element at a position.
 func (tx *Tx) persistElement(h *hit, key []byte, i int) (code int, err error) {
 	if tx.elementDeadline(h, i) == 0 {
 		return ItemUntimed, nil
@@ -176,10 +174,9 @@ func (tx *Tx) persistElement(h *hit, key []byte, i int) (code int, err error) {
 	return ItemDone, tx.stampElement(h, key, i, 0)
 }
 
-// LPushEx is LPush of elements that have a deadline, in ms since 1970, or none
-// (0). A deadline that is not in the future ends them at once: nothing is pushed.
-// most is how many living elements there may be then, 0 for any number. Errors:
-// those of LPush; a BoundError, and nothing is pushed.
+// LPushEx is LPush for elements with a deadline, in ms since 1970; 0 for none. With a deadline that
+// is not in the future, it pushes nothing. most is the greatest number of living elements after the
+// push, 0 for any number. Errors: the errors of LPush; BoundError, and nothing was pushed.
 func (tx *Tx) LPushEx(key []byte, end End, elems [][]byte, deadline int64, most int) (n int, err error) {
 	h, err := tx.writeList(key)
 	if err != nil {
@@ -229,8 +226,8 @@ func (tx *Tx) emitPushEx(key []byte, end End, elems [][]byte, deadline int64) {
 	tx.emitPlaces("LPEXPIREAT", key, deadline, places)
 }
 
-// places resolves positions, negative from the tail, against a list as it is; -1
-// where there is no element.
+// places converts positions, negative from the tail, to positions from the head of the present
+// list; -1 where there is no element.
 func (tx *Tx) places(h *hit, indexes []int64) []int {
 	v := tx.viewList(h)
 	n := int64(v.Len())
@@ -246,8 +243,7 @@ func (tx *Tx) places(h *hit, indexes []int64) []int {
 	return out
 }
 
-// elementDeadline returns the deadline of the element at a position that there
-// is, 0 for none.
+// elementDeadline returns the deadline of the element at a valid position, 0 for none.
 func (tx *Tx) elementDeadline(h *hit, i int) int64 {
 	v := tx.viewList(h)
 	it, _ := v.seek(i)
@@ -255,8 +251,7 @@ func (tx *Tx) elementDeadline(h *hit, i int) int64 {
 	return it.deadline()
 }
 
-// stampElement gives the element at a position that there is a deadline, or none
-// (0).
+// stampElement sets the deadline of the element at a valid position; 0 for none.
 func (tx *Tx) stampElement(h *hit, key []byte, i int, deadline int64) error {
 	v := tx.viewList(h)
 	it, _ := v.seek(i)
@@ -295,8 +290,8 @@ type placeLog struct {
 	places []int
 }
 
-// add notes the removal of the element that stands at a position when those added
-// before it are gone.
+// add notes the removal of an element. index is its position after the removal of those added
+// before it.
 func (l *placeLog) add(index int) {
 	if !l.tx.db.logging.Load() || l.tx.replay {
 		return
@@ -306,7 +301,7 @@ func (l *placeLog) add(index int) {
 	}
 }
 
-// flush logs what was added.
+// flush logs the removals that were added.
 func (l *placeLog) flush() {
 	if len(l.places) > 0 {
 		l.tx.emitRemoved(l.key, l.places)
@@ -314,9 +309,9 @@ func (l *placeLog) flush() {
 	l.places = l.places[:0]
 }
 
-// emitRemoved logs the removal of the elements at some positions, lowest first, in
-// words that every server knows: LPOP if they are the list's beginning; else the
-// values at them are made one that no other has, and that is removed.
+// emitRemoved logs the removal of the elements at some positions, lowest first, with commands that
+// every server knows. If the elements are the beginning of the list, the command is LPOP. Otherwise
+// LSET sets them to a value that no other element has, and LREM removes this value.
 func (tx *Tx) emitRemoved(key []byte, places []int) {
 	if !tx.db.logging.Load() || tx.replay {
 		return

@@ -5,18 +5,17 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// ListView reads a list at the transaction's instant: living elements only. It
-// is valid until the next write; elements that it hands out are valid until the
-// next of its methods is called, or the next write.
+// ListView reads the living elements of a list at the transaction's instant. It is valid until the
+// next write. Elements that it returns are valid until the next call of one of its methods, or the
+// next write.
 type ListView struct {
 	tx    *Tx
 	now   int64
 	small packed.Packed
-	large *chunklist.List // small and large both nil: there is no list
+	large *chunklist.List // small and large are both nil if there is no list
 }
 
-// List looks a list up to read it. One that is not there has no elements.
-// Errors: ErrWrongType.
+// List looks a list up for reading. A missing list has no elements. Errors: ErrWrongType.
 func (tx *Tx) List(key []byte) (ListView, error) {
 	h, err := tx.open(key, List)
 	if err != nil {
@@ -25,8 +24,8 @@ func (tx *Tx) List(key []byte) (ListView, error) {
 	return tx.viewList(&h), nil
 }
 
-// ListBytes returns about how many bytes a list takes up, 0 if there is none: to
-// tell whether walking over it will take long. It is no access.
+// ListBytes estimates the bytes of a list, and so the cost of a walk over it; 0 if there is none.
+// It does not count as an access. O(1).
 func (tx *Tx) ListBytes(key []byte) int {
 	h, err := tx.container(key, List)
 	if err != nil || h.r == nil {
@@ -60,7 +59,7 @@ func (v *ListView) Bytes() int {
 	return len(v.small)
 }
 
-// Len returns the number of elements: O(1), but where some are dead.
+// Len returns the number of elements. O(1) if none is dead.
 func (v *ListView) Len() int {
 	switch {
 	case v.large != nil:
@@ -85,8 +84,8 @@ func (v *ListView) Index(index int64) (elem []byte, ok bool) {
 	return v.tx.text(2, it.value()), true
 }
 
-// Span returns the positions from..to that start and stop, negative from the
-// tail, choose; to < from if they choose nothing.
+// Span converts start and stop, negative from the tail, to the range of positions from..to; to <
+// from if the range is empty.
 func (v *ListView) Span(start, stop int64) (from, to int) { return span(start, stop, v.Len()) }
 
 // Range visits the elements at the positions from..to that Span has returned.
@@ -99,7 +98,7 @@ func (v *ListView) Range(from, to int, visit func(elem []byte)) {
 	if !ok {
 		return
 	}
-	if it.large { // the usual case has a loop of its own
+	if it.large { // a separate loop for the usual case
 		for n := to - from; n >= 0 && it.c.Next(); n-- {
 			visit(v.tx.text(2, it.c.Value()))
 		}
@@ -110,9 +109,9 @@ func (v *ListView) Range(from, to int, visit func(elem []byte)) {
 	}
 }
 
-// Positions visits the positions of elements that equal elem: from the rank-th
-// match on, negative ranks from the tail; at most count matches, all if count is
-// 0; looking at no more than limit elements, all if limit is 0. O(n).
+// Positions visits the positions of elements that equal elem, from the rank-th match on; negative
+// ranks count from the tail. It visits at most count matches, or all if count is 0. It looks at no
+// more than limit elements, or at all if limit is 0. O(n).
 func (v *ListView) Positions(elem []byte, rank, count, limit int64, visit func(pos int)) {
 	if !v.Exists() {
 		return
@@ -138,14 +137,15 @@ func (v *ListView) Positions(elem []byte, rank, count, limit int64, visit func(p
 	}
 }
 
-// listIter walks either form.
+// listIter walks a small or a large list.
 type listIter struct {
 	large bool
 	p     packed.Iter
 	c     chunklist.Iter
 }
 
-// from returns an iterator outside of an end: walk it with step.
+// from returns an iterator that stands before the first element at an end. The caller walks it with
+// step.
 func (v *ListView) from(end End) (it listIter) {
 	switch {
 	case v.large != nil && end == Head:
@@ -160,7 +160,8 @@ func (v *ListView) from(end End) (it listIter) {
 	return it
 }
 
-// seek returns an iterator whose next shows the element at position i.
+// seek returns an iterator whose next call of Next returns the element at position i; ok is false
+// if there is none.
 func (v *ListView) seek(i int) (it listIter, ok bool) {
 	if v.large != nil {
 		it.large = true
@@ -178,7 +179,7 @@ func (it *listIter) next() bool {
 	return it.p.Next()
 }
 
-// step passes an element on the way from an end to the other one.
+// step moves to the next element, seen from an end, and reports whether there is one.
 func (it *listIter) step(from End) bool {
 	switch {
 	case from == Head:

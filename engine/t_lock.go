@@ -1,14 +1,14 @@
 package engine
 
-// One owner holds a lock, or several who share it, each under a lease.
+// A lock has one owner, or several owners who share it, each with a lease.
 //
 //	AcquireLock ─▶ a fencing token, greater than all before it in this engine;
 //	               the protected resource refuses smaller ones
-//	RenewLock   ─▶ another lease for the same token
-//	ReleaseLock, or the lease is over ─▶ the key goes with its last holder
+//	RenewLock   ─▶ a new lease for the same token
+//	ReleaseLock, or the end of the lease ─▶ the last holder's removal deletes the key
 //
-// The engine keeps nothing of a lock without holders. The commands keep the clients that
-// wait for a lock in the key's line (wait.go).
+// The engine stores nothing for a lock without holders. The commands keep the clients that wait for
+// a lock in the key's line (wait.go).
 
 func lockModule() module { return holdersModule("ebb-lock-", Lock) }
 
@@ -24,12 +24,11 @@ func (tx *Tx) lapseLock(h *hit, key []byte) {
 
 // AcquireLock requests a lock for an owner; ok reports whether the owner holds it now.
 //
-// An owner that holds the lock gets the same token and a new lease, also while others
-// wait. If it is the only holder and requests the other mode, the lock changes: from
-// shared to exclusive with a new token, because other holders may have had later ones;
-// from exclusive to shared with the same. One of several holders who share the lock does
-// not get it exclusively, and must not wait for it either (Lease.Held). O(holders);
-// allocates nothing. Errors: ErrWrongType, ErrFull.
+// An owner that holds the lock gets the same token and a new lease, also while other clients wait.
+// If it is the only holder and requests the other mode, the lock changes its mode. From shared to
+// exclusive it gets a new token, because other holders may have had later ones. From exclusive to
+// shared it keeps the token. One of several shared holders does not get the exclusive lock, and
+// must not wait for it (Lease.Held). O(holders); allocates nothing. Errors: ErrWrongType, ErrFull.
 func (tx *Tx) AcquireLock(key, owner []byte, o AcquireOptions) (g Lease, ok bool, err error) {
 	h, err := tx.leased(key, Lock)
 	if err != nil {
@@ -101,8 +100,8 @@ func (tx *Tx) lockGranted(key, owner []byte, token int64, o *AcquireOptions) {
 	tx.changed(key, EventModule, "lock.acquire")
 }
 
-// RenewLock gives the holder of a lock another lease, in ms from now, and reports
-// whether owner holds it under this token. Errors: ErrWrongType.
+// RenewLock sets the lease of a holder, in ms from now, and reports whether owner holds the lock
+// with this token. O(holders). Errors: ErrWrongType.
 func (tx *Tx) RenewLock(key, owner []byte, token, lease int64) (bool, error) {
 	h, at, err := tx.lockOf(key, owner, token)
 	if at < 0 {
@@ -120,8 +119,8 @@ func (tx *Tx) RenewLock(key, owner []byte, token, lease int64) (bool, error) {
 	return true, nil
 }
 
-// ReleaseLock releases a lock and reports whether owner held it under this token. Errors:
-// ErrWrongType.
+// ReleaseLock releases a lock and reports whether owner held it with this token. O(holders).
+// Errors: ErrWrongType.
 func (tx *Tx) ReleaseLock(key, owner []byte, token int64) (bool, error) {
 	h, at, err := tx.lockOf(key, owner, token)
 	if at < 0 {
@@ -139,9 +138,9 @@ func (tx *Tx) unlockedBy(h *hit, key []byte, at int) {
 	tx.letGo(h, key, at, "lock.release")
 }
 
-// ReturnLock undoes a grant of AcquireLock whose reply did not reach its client, and
-// reports whether it did: not if the owner held the lock before, or has requested
-// something since.
+// ReturnLock undoes a grant of AcquireLock whose reply did not reach its client, and reports
+// whether it did. It returns false if the owner held the lock before, or has requested it again
+// since.
 func (tx *Tx) ReturnLock(key, owner []byte, g Lease) bool {
 	h, at, _ := tx.lockOf(key, owner, g.Token)
 	if at < 0 || g.taken == 0 || h.holders().turn(at) != g.turn {
@@ -151,7 +150,7 @@ func (tx *Tx) ReturnLock(key, owner []byte, g Lease) bool {
 	return true
 }
 
-// lockOf finds the holder of a lock under a token; at is -1 if there is none.
+// lockOf finds the holder of a lock with a token; at is -1 if there is none.
 func (tx *Tx) lockOf(key, owner []byte, token int64) (h hit, at int, err error) {
 	if h, err = tx.leased(key, Lock); err != nil {
 		return h, -1, err

@@ -2,36 +2,37 @@ package engine
 
 import "container/heap"
 
-// A replica leaves what is dead to its master, and the master knows nothing of what
-// clients of a writable replica have stored. So what these give a deadline the replica
-// removes itself when it is due:
+// A replica leaves dead keys and items to its master. But the master does not know the keys that
+// clients of a writable replica have stored. When a client gives a key or an item of its own a
+// deadline, the replica itself removes the key or item when it is due:
 //
-//	a client sets a deadline   Tx.dated: the shard remembers the key, by its deadline
-//	the deadline passes        Reclaimer.keepTime: the key goes, or what is dead in it
-//	the master speaks of it    Tx.find in a replay: the key is the master's from then on
-//	no replica any more        all is forgotten: the reclaimers take what is due
+//	a client sets a deadline     Tx.dated: the shard remembers the key, by its deadline
+//	the deadline passes          Reclaimer.keepTime: removes the key, or its dead items
+//	the master sends the key     Tx.find in a replay: from then on it is the master's
+//	it stops being a replica     the shard forgets all: the reclaimers remove what is due
 //
-// That holds for keys, and for items of hashes, sets, sorted sets and lists; leases and jobs
-// wait for who uses them next. A container is the replica's own as long as all that falls due in it is: the deadlines
-// of items in one that came from the master with others are left to the master.
+// This holds for keys, and for items of hashes, sets, sorted sets and lists. The next command that
+// uses a lock, a semaphore or a queue removes its expired leases and jobs. A container is the
+// replica's own only if clients have set the deadlines of all its items; otherwise the replica
+// leaves its items to the master.
 
-// own is the keys of a shard of a replica on which clients have set deadlines.
+// own holds the keys of a replica's shard on which clients have set deadlines.
 type own struct {
 	keys  map[watchKey]*ownKey
 	queue ownQueue
 }
 
-// ownKey is a key that is looked at when something of it is due.
+// ownKey is a key that the reclaimer visits when the key or one of its items is due.
 type ownKey struct {
 	watchKey
-	at    int64 // ms
-	index int   // in the queue
-	whole bool  // the key's own deadline is a client's
-	items bool  // those of its items are
+	at    int64 // the next deadline, ms
+	index int   // the index in the queue
+	whole bool  // a client has set the key's deadline
+	items bool  // clients have set the deadlines of all its items
 }
 
-// dated notes that the transaction has given a key, or items of it, a deadline in ms; 0:
-// none. It does nothing but on a replica, for a client.
+// dated notes that the transaction has given a key, or items of it, a deadline in ms; 0: none. It
+// has an effect only on a replica, for a client's transaction.
 func (tx *Tx) dated(sp *space, key []byte, at int64, items bool) {
 	if at != 0 && tx.db.replica.Load() && !tx.replay {
 		tx.owns(sp.sh, sp.db, key, at, items)
@@ -58,14 +59,14 @@ func (tx *Tx) owns(sh *shard, db int, key []byte, at int64, items bool) {
 	sh.workAt(at + 1)
 }
 
-// disown notes that a key is the master's, or gone.
+// disown notes that a key is the master's, or is deleted.
 func (o *own) disown(db int, key []byte) {
 	if k := o.keys[watchKey{db, string(key)}]; k != nil {
 		o.remove(k)
 	}
 }
 
-// holdsItems reports whether the items of a key that have deadlines are all clients'.
+// holdsItems reports whether clients have set the deadlines of all items of a key.
 func (o *own) holdsItems(db int, key []byte) bool {
 	if o == nil {
 		return false
@@ -103,7 +104,7 @@ func (o *own) remove(k *ownKey) {
 	heap.Remove(&o.queue, k.index)
 }
 
-// next returns the time in ms from which on something of the shard's own is due.
+// next returns the time in ms at which the next own key of the shard is due.
 func (o *own) next() (ms int64, ok bool) {
 	if o == nil || len(o.queue) == 0 {
 		return 0, false
@@ -111,8 +112,8 @@ func (o *own) next() (ms int64, ok bool) {
 	return o.queue[0].at + 1, true
 }
 
-// reclaimOwn removes what is due of a replica's own keys, and reports whether there is
-// more to do at once.
+// reclaimOwn removes the due keys and items among a replica's own keys, and reports whether there
+// is more to do at once.
 func (r *Reclaimer) reclaimOwn(tx *Tx, sh *shard, end int64) (more bool) {
 	for n := 1; ; n++ {
 		if at, ok := sh.own.next(); !ok || at > tx.ms {
@@ -125,7 +126,7 @@ func (r *Reclaimer) reclaimOwn(tx *Tx, sh *shard, end int64) (more bool) {
 	}
 }
 
-// reapOwn looks after a key that is due: it goes, or waits for what is next in it.
+// reapOwn removes a key that is due, or its due items; then the key waits for its next deadline.
 func (r *Reclaimer) reapOwn(tx *Tx, sh *shard, k *ownKey) {
 	h := hit{sh: sh, sp: sh.spaces[k.db]}
 	r.name = append(r.name[:0], k.key...)
@@ -168,11 +169,11 @@ func (r *Reclaimer) reapOwn(tx *Tx, sh *shard, k *ownKey) {
 	heap.Fix(&sh.own.queue, k.index)
 }
 
-// lapses reports whether what is dead in a container of a kind is removed one by one, and
-// nothing else falls due in it.
+// lapses reports whether the due items of a kind of container are items with deadlines, which are
+// removed one by one.
 func lapses(k Kind) bool { return k == Hash || k == Set || k == ZSet || k == List }
 
-// ownQueue is a heap.Interface: the key that is due first comes first.
+// ownQueue implements heap.Interface. The key that is due first is at the top.
 type ownQueue []*ownKey
 
 func (q ownQueue) Len() int           { return len(q) }

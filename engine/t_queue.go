@@ -8,8 +8,8 @@ import (
 	"github.com/ebbdb/ebb/internal/delayq"
 )
 
-// A delay queue is a box (internal/delayq): jobs that can be taken from a certain
-// millisecond on, under a lease.
+// A delay queue is a box (internal/delayq). It holds jobs that a worker can take, with a lease,
+// from a certain millisecond on.
 //
 //	           DQ.ADD              DQ.POP              DQ.ACK
 //	             │    ┌─ delayed ──▶ ready ──▶ leased ──▶ done
@@ -18,37 +18,35 @@ import (
 //	                       └───────────┼─────────┘  due again, or a dead letter
 //	                                   └─ not taken in time: dropped
 //
-// A job is ready when now >= due; nothing has to happen for that. A lease is over,
-// and a job has expired, when now is later than its last ms, as everywhere; that
-// is settled by lapseQueue and logged as it happens (DQ.STEP), because what
-// becomes of the job depends on the queue's configuration.
+// A job is ready when now >= due; the engine does no work for that. A lease is over, and a job has
+// expired, when now is later than its last ms, as everywhere. lapseQueue handles these jobs and
+// logs each step (DQ.STEP), because the result depends on the queue's configuration.
 //
-// Everything that changes a queue is Timed: in the log it carries its instant, ids
-// and tokens, so that a replay gives the same queue after each effect.
+// Every command that changes a queue is Timed: its effect carries the instant, the ids and the
+// tokens, so that a replay has the same queue after each effect.
 
-// Job is a job of a delay queue as it is stored: ID and Payload are valid during
-// the call that shows them.
+// Job is a job of a delay queue. ID and Payload lie in the engine's memory and are valid during the
+// call that receives them.
 type Job = delayq.Job
 
-// QueueConfig is what a queue's owner has chosen; the zero QueueConfig sets no
-// limits.
+// QueueConfig is the configuration of a delay queue. The zero QueueConfig sets no limits.
 type QueueConfig = delayq.Config
 
-// What a job can have at most.
+// The limits of a job.
 const (
 	MaxPriority   = delayq.Priorities - 1
 	MaxDeliveries = delayq.MaxDeliveries
 )
 
-// The errors of delay queues. Nothing was changed where one is returned.
+// The errors of delay queues. A method that returns one of them has changed nothing.
 var (
-	// ErrQueueFull: the queue holds as many jobs as it may.
+	// ErrQueueFull: the queue holds the greatest number of jobs that its configuration allows.
 	ErrQueueFull = errors.New("the queue holds as many jobs as it may")
 	// ErrDeadLetter: the dead-letter queue would not be in the queue's hash slot.
 	ErrDeadLetter = errors.New("the dead-letter queue needs the hash tag of the queue, and another name")
 )
 
-// queueBox is a delay queue as a container: it has no small form.
+// queueBox is a delay queue as a container. It has no small form.
 type queueBox struct{ *delayq.Queue }
 
 func (tx *Tx) newQueue() *delayq.Queue { return delayq.New(tx.db.chunks, tx.db.seed) }
@@ -75,8 +73,7 @@ func (b queueBox) Clone(tx *Tx) (box, error) {
 	return queueBox{c}, nil
 }
 
-// queue looks a delay queue up for a write; it is nil if there is none. Errors:
-// ErrWrongType.
+// queue looks a delay queue up for a write; q is nil if there is no such key. Errors: ErrWrongType.
 func (tx *Tx) queue(key []byte) (h hit, q *delayq.Queue, err error) {
 	h, err = tx.leased(key, DelayQueue)
 	if err == nil && h.r != nil {
@@ -103,8 +100,8 @@ func (tx *Tx) storeQueue(h *hit, key []byte, q *delayq.Queue) error {
 	return nil
 }
 
-// settleQueue settles a change: what the queue holds is counted, and when it is to
-// be looked after. One that holds nothing is removed.
+// settleQueue finishes a change of a queue: it counts the queue's bytes, schedules its next
+// deadline and sends the event. It deletes the key of a queue that holds nothing.
 func (tx *Tx) settleQueue(h *hit, key []byte, q *delayq.Queue, event string) {
 	if q.Empty(tx.ms) {
 		tx.drop(h)
@@ -117,7 +114,7 @@ func (tx *Tx) settleQueue(h *hit, key []byte, q *delayq.Queue, event string) {
 	tx.date(h)
 }
 
-// emitQueue logs a command that ends in the transaction's instant.
+// emitQueue logs a command and appends the transaction's instant to it.
 func (tx *Tx) emitQueue(name string, args ...[]byte) {
 	if !tx.db.logging.Load() || tx.replay {
 		return
@@ -130,23 +127,24 @@ func (tx *Tx) emitQueue(name string, args ...[]byte) {
 	tx.fx.b = appendBulk(tx.fx.b, tx.itoa(3, tx.now))
 }
 
-// QueueAdd says what to add to a delay queue.
+// QueueAdd describes a job to add to a delay queue.
 type QueueAdd struct {
-	ID       []byte // nil: one is made of a new token
+	ID       []byte // nil: QueueAdd makes an id from a new token
 	Payload  []byte
-	Due      int64 // ms since 1970; also in the past
+	Due      int64 // ms since 1970; may be in the past
 	Expire   int64 // ms after Due at which the queue drops the job if no worker took it; 0: never
-	Priority uint8 // up to MaxPriority: of the jobs that are due the highest goes first
-	MaxLen   int64 // the job is refused if the queue holds so many; 0: what the queue says
-	// Unique is for how many ms after this nothing with the same id, or, if one is
-	// made, with the same payload is to be added; 0: not at all.
+	Priority uint8 // up to MaxPriority; of the due jobs, a worker gets the highest first
+	MaxLen   int64 // the queue refuses the job if it holds this many jobs; 0: the limit of the queue
+	// Unique is the time in ms during which the queue ignores further jobs with the same id, or,
+	// without an id, with the same payload; 0: none.
 	Unique int64
-	// Token is what an id is made of: in a replay. Otherwise one is drawn.
+	// Token is set in a replay: QueueAdd makes the id from it. If it is 0, QueueAdd takes a new
+	// token.
 	Token int64
 }
 
-// mark returns what a job is known by that is not to be added again: its id, or
-// a digest of its payload.
+// mark returns the key by which the queue recognises a job that it must not add again: its id, or a
+// digest of its payload.
 func (a *QueueAdd) mark() []byte {
 	if a.ID != nil {
 		return append([]byte{'i'}, a.ID...)
@@ -155,10 +153,9 @@ func (a *QueueAdd) mark() []byte {
 	return append([]byte{'p'}, sum[:16]...)
 }
 
-// QueueAdd adds a job to a delay queue, which it creates if need be, and returns its id,
-// valid until the next call. added is false if there is a job with the id, or if a
-// similar one was added less than Unique ago. O(log n). Errors: ErrWrongType,
-// ErrQueueFull, ErrFull.
+// QueueAdd adds a job to a delay queue and returns its id, valid until the next call. It creates a
+// missing queue. added is false if there is a job with the id, or if one with the same mark was
+// added less than Unique ago. O(log n). Errors: ErrWrongType, ErrQueueFull, ErrFull.
 func (tx *Tx) QueueAdd(key []byte, a *QueueAdd) (id []byte, added bool, err error) {
 	h, q, err := tx.queue(key)
 	if err != nil {
@@ -195,8 +192,8 @@ func (tx *Tx) QueueAdd(key []byte, a *QueueAdd) (id []byte, added bool, err erro
 	return j.ID, true, nil
 }
 
-// suppressed reports whether a job is not to be added because it, or one like it,
-// was. In a replay it was not.
+// suppressed reports whether the queue must not add a job, because it has the id or an unexpired
+// mark of it. In a replay it returns false.
 func (tx *Tx) suppressed(q *delayq.Queue, a *QueueAdd, mark []byte) bool {
 	if a.ID != nil {
 		if _, there := q.Find(a.ID); there {
@@ -206,8 +203,8 @@ func (tx *Tx) suppressed(q *delayq.Queue, a *QueueAdd, mark []byte) bool {
 	return mark != nil && !tx.replay && q.Marked(mark, tx.ms)
 }
 
-// queueFull reports whether the queue holds as many jobs as it may: limit, or if
-// that is 0 what its configuration says.
+// queueFull reports whether the queue holds limit jobs, or, if limit is 0, as many as its
+// configuration allows.
 func (tx *Tx) queueFull(q *delayq.Queue, limit int64) bool {
 	if limit == 0 {
 		limit = q.MaxLen
@@ -215,7 +212,7 @@ func (tx *Tx) queueFull(q *delayq.Queue, limit int64) bool {
 	return limit > 0 && !tx.replay && int64(q.Len()) >= limit
 }
 
-// madeID makes an id of a token: of a new one if it is 0. It is valid until the
+// madeID makes an id from a token, or from a new token if token is 0. The id is valid until the
 // next call.
 func (tx *Tx) madeID(q *delayq.Queue, token int64) ([]byte, int64) {
 	for {
@@ -232,7 +229,7 @@ func (tx *Tx) madeID(q *delayq.Queue, token int64) ([]byte, int64) {
 	}
 }
 
-// putJob adds a job and its mark, or neither.
+// putJob adds a job and its mark, or fails and adds neither.
 func (tx *Tx) putJob(q *delayq.Queue, j *Job, mark []byte, unique int64) error {
 	if err := q.Add(j, tx.ms); err != nil {
 		return err
@@ -305,8 +302,8 @@ func (tx *Tx) QueueConfigure(key []byte, c QueueConfig) error {
 	return nil
 }
 
-// sameTag reports whether a key can have another for its dead letters: they are in
-// one hash slot, and two.
+// sameTag reports whether another key can hold the dead letters of a key: the two differ, and are
+// in the same hash slot.
 func sameTag(key, other []byte) bool {
 	return string(hashTag(key)) == string(hashTag(other)) && string(key) != string(other)
 }

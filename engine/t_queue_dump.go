@@ -9,8 +9,8 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// A delay queue in a payload, all numbers as uvarints, all texts behind their
-// lengths:
+// A DUMP payload has a delay queue in the following format. All numbers are uvarints, and a length
+// stands before each text:
 //
 //	version 1
 //	configuration: most deliveries, dead letters' key, most jobs
@@ -20,7 +20,7 @@ import (
 //	    those that are leased, by the ends of their leases
 //	marks, how many, and each: deadline, key; in that order
 //
-// The same queue gives the same bytes.
+// Equal queues give equal bytes.
 const queueVersion = 1
 
 const (
@@ -100,7 +100,7 @@ func sortedMarks(q *delayq.Queue) (marks []queueMark) {
 	return marks
 }
 
-// queueReader reads foreign bytes; bad is set once they make no sense.
+// queueReader reads bytes that it does not trust; bad is set when they are invalid.
 type queueReader struct {
 	b   []byte
 	bad bool

@@ -6,19 +6,20 @@ import (
 	"github.com/ebbdb/ebb/internal/delayq"
 )
 
-// What time does to a delay queue, and how the log says it:
+// This file handles the due jobs and marks of a delay queue. The log has the following effects for
+// them:
 //
 //	DQ.STEP key TAKE id token until NOW us    a job was leased
 //	DQ.STEP key BACK id token NOW us          and did not reach who took it
 //	DQ.STEP key LAPSE id NOW us               its lease was over, or it had expired
 //	DQ.STEP key FORGET deadline NOW us        marks were over, up to that deadline
 //
-// The instant says when it was noticed. A job whose lease is over is due from the
-// ms after it on, whenever that was.
+// The instant is when the engine noticed it. A job whose lease is over is due from the ms after the
+// lease on, regardless of that instant.
 
-// lapseQueue handles the due items of a queue: jobs whose leases are over, jobs that have
-// expired, marks; up to about budget of each. It wakes the clients that wait for jobs
-// that have become due.
+// lapseQueue handles the due items of a queue: jobs whose leases are over, jobs that have expired,
+// and marks. It handles up to about budget of each. It wakes the clients that wait for jobs that
+// have become due.
 func (tx *Tx) lapseQueue(h *hit, key []byte, budget int) {
 	q := h.box().(queueBox).Queue
 	var seen [lapsedKinds]int
@@ -55,17 +56,17 @@ func (tx *Tx) lapseQueue(h *hit, key []byte, budget int) {
 	}
 }
 
-// What lapseJob has done.
+// The outcomes of lapseJob.
 const (
 	lapsedLease = iota // the job is due again
 	lapsedJob          // the queue drops it, because no worker took it in time
-	lapsedDead         // it was delivered too often
-	lapseStuck         // nothing, for want of memory
+	lapsedDead         // the job was delivered too often, and was moved to the dead letters or dropped
+	lapseStuck         // lapseJob changed nothing, because memory is used up
 	lapsedKinds
 )
 
-// lapseJob settles one job whose time is over, and logs it. The table may have changed:
-// lapseJob updates h.
+// lapseJob handles one job whose lease or time is over, and logs it. It updates h, because the
+// table may have changed.
 func (tx *Tx) lapseJob(h *hit, key []byte, q *delayq.Queue, ref uint32) (what int) {
 	j := q.Job(ref)
 	if !j.Leased {
@@ -92,10 +93,10 @@ func (tx *Tx) lapseJob(h *hit, key []byte, q *delayq.Queue, ref uint32) (what in
 	return lapsedLease
 }
 
-// giveUp ends the lease of a job that was not acknowledged. One that is spent
-// becomes a dead letter, or is dropped where there is no place for those; if that
-// place does not take it, or otherwise, the job is due again. noted is called once
-// it is certain that it can be done, before it is. Errors: ErrFull.
+// giveUp ends the lease of a job that was not acknowledged. A spent job becomes a dead letter, or
+// is dropped if the queue has no dead letters. Another job is due again, and so is a spent one that
+// the dead letters cannot take. giveUp calls noted when it can no longer fail, before the change.
+// Errors: ErrFull.
 func (tx *Tx) giveUp(h *hit, key []byte, q *delayq.Queue, ref uint32, dl *hit, spent bool, due int64, noted func()) error {
 	if !spent {
 		if !q.CanRelease() {
@@ -112,7 +113,7 @@ func (tx *Tx) giveUp(h *hit, key []byte, q *delayq.Queue, ref uint32, dl *hit, s
 		return nil
 	}
 	err := tx.addDeadLetter(dl, q, ref)
-	// The dead letters may have got a place in the table, or lost one.
+	// The key of the dead letters may have been added to the table, or removed from it.
 	h.pos, _ = h.sp.tab.Find(h.h, key)
 	h.r = h.sp.rec(h.pos.Ref())
 	if err != nil {
@@ -124,9 +125,9 @@ func (tx *Tx) giveUp(h *hit, key []byte, q *delayq.Queue, ref uint32, dl *hit, s
 	return nil
 }
 
-// findDeadLetters reports whether a leased job has been delivered as often as it
-// may be, and where it goes then; nil: nowhere. A dead-letter queue that cannot
-// take it saves it: it is not spent.
+// findDeadLetters reports whether a leased job is spent, which means that it was delivered as often
+// as the queue allows, and returns the dead-letter queue for it; nil: none. If the dead-letter
+// queue cannot take the job, the job does not count as spent.
 func (tx *Tx) findDeadLetters(key []byte, q *delayq.Queue, ref uint32) (dl *hit, spent bool) {
 	if q.MaxDeliveries == 0 || q.Job(ref).Deliveries < q.MaxDeliveries {
 		return nil, false
@@ -134,7 +135,7 @@ func (tx *Tx) findDeadLetters(key []byte, q *delayq.Queue, ref uint32) (dl *hit,
 	if len(q.DeadLetter) == 0 {
 		return nil, true
 	}
-	if !sameTag(key, q.DeadLetter) { // the queue was renamed
+	if !sameTag(key, q.DeadLetter) { // the queue was renamed to another hash slot
 		return nil, false
 	}
 	h := tx.findPlainly(q.DeadLetter)
@@ -147,11 +148,11 @@ func (tx *Tx) findDeadLetters(key []byte, q *delayq.Queue, ref uint32) (dl *hit,
 	return &h, true
 }
 
-// boundFull reports whether a queue's configuration keeps another job out.
+// boundFull reports whether a queue's configuration refuses a further job.
 func (tx *Tx) boundFull(q *delayq.Queue) bool { return q.MaxLen > 0 && int64(q.Len()) >= q.MaxLen }
 
-// findPlainly is find without the removal of due items in the container: callers are in
-// the middle of another container.
+// findPlainly is find without the removal of due items in the container. Its callers are in the
+// middle of a change of another container.
 func (tx *Tx) findPlainly(key []byte) (h hit) {
 	s, hash := tx.shardOf(key)
 	h.sh, h.h = tx.db.shards[s], hash
@@ -171,9 +172,9 @@ func (tx *Tx) findPlainly(key []byte) (h hit) {
 	return h
 }
 
-// addDeadLetter adds a job of q to the dead letters, which are created if need be:
-// due at once, with its deliveries and its priority. Where its id is taken it gets
-// the instant behind it. Errors: ErrNoMemory, ErrFull.
+// addDeadLetter adds a job of q to the dead letters, and creates their queue if it is missing. The
+// job is due at once and keeps its deliveries and its priority. If its id is taken, the instant is
+// appended to the id. Errors: ErrNoMemory, ErrFull.
 func (tx *Tx) addDeadLetter(h *hit, q *delayq.Queue, ref uint32) error {
 	j := q.Job(ref)
 	j.Leased, j.Due, j.Expire = false, tx.ms, 0
@@ -207,10 +208,11 @@ func (tx *Tx) addDeadLetter(h *hit, q *delayq.Queue, ref uint32) error {
 	return nil
 }
 
-// The steps of a replay: what the log says happened to a queue. Each reports
-// whether it could have.
+// The methods below execute the steps of the log in a replay. Each reports whether the step was
+// possible.
 
-// QueueTook leases a job.
+// QueueTook leases a job with a token, until an instant in ms since 1970. Errors: ErrWrongType,
+// ErrFull.
 func (tx *Tx) QueueTook(key, id []byte, token, until int64) (ok bool, err error) {
 	h, q, err := tx.queue(key)
 	if err != nil || q == nil {
@@ -228,7 +230,8 @@ func (tx *Tx) QueueTook(key, id []byte, token, until int64) (ok bool, err error)
 	return true, nil
 }
 
-// QueueLapsed settles a job whose time was over.
+// QueueLapsed handles a job whose lease was over, or that had expired. Errors: ErrWrongType,
+// ErrFull.
 func (tx *Tx) QueueLapsed(key, id []byte) (ok bool, err error) {
 	h, q, err := tx.queue(key)
 	if err != nil || q == nil {
@@ -243,7 +246,7 @@ func (tx *Tx) QueueLapsed(key, id []byte) (ok bool, err error) {
 	return true, nil
 }
 
-// QueueForgot removes marks up to a deadline.
+// QueueForgot removes marks up to a deadline in ms since 1970. Errors: ErrWrongType.
 func (tx *Tx) QueueForgot(key []byte, through int64) (ok bool, err error) {
 	h, q, err := tx.queue(key)
 	if err != nil || q == nil {

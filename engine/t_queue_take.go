@@ -6,11 +6,10 @@ import "github.com/ebbdb/ebb/internal/delayq"
 // at its start, before it gives up its search for a live one: the reclaimer continues.
 const popDead = 4096
 
-// QueuePop leases up to count due jobs, for so many ms, and calls visit for each: in the
-// order of priority, highest first, then of the due instant, then of the addition. It
-// returns their number. Each job has a token of its own, greater than all before it.
-// O(log n) for each. Errors: ErrWrongType; ErrFull, and then it has leased fewer than it
-// could have.
+// QueuePop leases up to count due jobs for lease ms, and calls visit for each: in the order of
+// priority, highest first, then of the due instant, then of the addition. It returns their number.
+// Each job has a token of its own, greater than all before it. O(log n) for each. Errors:
+// ErrWrongType; ErrFull, and then it has leased fewer than it could have.
 func (tx *Tx) QueuePop(key []byte, count int, lease int64, visit func(Job)) (n int, err error) {
 	h, q, err := tx.queue(key)
 	if err != nil || q == nil {
@@ -60,8 +59,8 @@ func (c *Counters) delivered(j *Job, now int64) {
 	c.QueueLate.record(now - j.Due*1000)
 }
 
-// lentJob looks up a job that the caller has a lease on; q is nil if the lease is over,
-// or was never the caller's.
+// lentJob looks up a job on which the caller has a lease; q is nil if the lease is over, or the
+// token is not that of the lease.
 func (tx *Tx) lentJob(key, id []byte, token int64) (h hit, q *delayq.Queue, ref uint32, err error) {
 	h, q, err = tx.queue(key)
 	if q == nil || err != nil {
@@ -77,8 +76,8 @@ func (tx *Tx) lentJob(key, id []byte, token int64) (h hit, q *delayq.Queue, ref 
 	return h, q, ref, nil
 }
 
-// QueueAck removes a job that is done, and reports whether the lease was the
-// caller's. O(log n). Errors: ErrWrongType.
+// QueueAck removes a job that is done, and reports whether the caller held its lease. O(log n).
+// Errors: ErrWrongType.
 func (tx *Tx) QueueAck(key, id []byte, token int64) (ok bool, err error) {
 	h, q, ref, err := tx.lentJob(key, id, token)
 	if q == nil {
@@ -91,9 +90,9 @@ func (tx *Tx) QueueAck(key, id []byte, token int64) (ok bool, err error) {
 	return true, nil
 }
 
-// QueueNack ends a lease before its time: the job is due again after delay ms,
-// unless it was delivered as often as the queue allows. It reports whether the
-// lease was the caller's. O(log n). Errors: ErrWrongType, ErrFull.
+// QueueNack ends a lease early. The job is due again after delay ms, unless it was delivered as
+// often as the queue allows. QueueNack reports whether the caller held the lease. O(log n). Errors:
+// ErrWrongType, ErrFull.
 func (tx *Tx) QueueNack(key, id []byte, token, delay int64) (ok bool, err error) {
 	h, q, ref, err := tx.lentJob(key, id, token)
 	if q == nil {
@@ -109,8 +108,8 @@ func (tx *Tx) QueueNack(key, id []byte, token, delay int64) (ok bool, err error)
 	return true, nil
 }
 
-// QueueExtend sets the end of a lease to so many ms from now, and reports whether the
-// lease was the caller's. O(log n). Errors: ErrWrongType, ErrFull.
+// QueueExtend sets a lease to lease ms from now, and reports whether the caller held it. O(log n).
+// Errors: ErrWrongType, ErrFull.
 func (tx *Tx) QueueExtend(key, id []byte, token, lease int64) (ok bool, err error) {
 	h, q, ref, err := tx.lentJob(key, id, token)
 	if q == nil {
@@ -124,9 +123,9 @@ func (tx *Tx) QueueExtend(key, id []byte, token, lease int64) (ok bool, err erro
 	return true, nil
 }
 
-// QueueReturn returns a job whose reply did not reach the worker: the delivery does not
-// count, and the job is due as it was. It reports whether the lease was still that one.
-// O(log n). Errors: ErrWrongType, ErrFull.
+// QueueReturn returns a job whose reply did not reach the worker. The delivery does not count, and
+// the job has its old due instant. QueueReturn reports whether the job still had this lease. O(log
+// n). Errors: ErrWrongType, ErrFull.
 func (tx *Tx) QueueReturn(key, id []byte, token int64) (ok bool, err error) {
 	h, q, ref, err := tx.lentJob(key, id, token)
 	if q == nil {
@@ -140,8 +139,8 @@ func (tx *Tx) QueueReturn(key, id []byte, token int64) (ok bool, err error) {
 	return true, nil
 }
 
-// QueueCancel removes jobs, whatever their state: a worker with a lease on one loses it.
-// It returns how many existed. O(log n) for each. Errors: ErrWrongType.
+// QueueCancel removes jobs, whatever their state: a worker with a lease on one loses the lease. It
+// returns how many existed. O(log n) for each. Errors: ErrWrongType.
 func (tx *Tx) QueueCancel(key []byte, ids [][]byte) (n int, err error) {
 	h, q, err := tx.queue(key)
 	if err != nil || q == nil {

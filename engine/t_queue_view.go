@@ -2,9 +2,9 @@ package engine
 
 import "github.com/ebbdb/ebb/internal/delayq"
 
-// QueuePeek visits up to count waiting jobs in the order of their delivery: the due ones
-// by priority and instant, then the others by instant. It changes nothing. O(log n +
-// count). Errors: ErrWrongType.
+// QueuePeek visits up to count jobs that are not leased, in the order of their delivery: the due
+// ones by priority and instant, then the others by instant. It leases nothing. O(log n + count).
+// Errors: ErrWrongType.
 func (tx *Tx) QueuePeek(key []byte, count int, visit func(Job)) error {
 	q, err := tx.readQueue(key)
 	if err != nil || q == nil {
@@ -34,11 +34,11 @@ func (tx *Tx) QueuePeek(key []byte, count int, visit func(Job)) error {
 // QueueInfo describes a delay queue.
 type QueueInfo struct {
 	QueueConfig
-	Delayed, Ready, Leased int   // jobs
-	Unique                 int   // ids and payloads that are not to be added again for now
-	Oldest                 int64 // when the job became due that has been ready for longest; 0: none is
-	Next                   int64 // when the next one falls due; 0: none does
-	Dead, Dropped, Expired int64 // jobs that left: to the dead letters, without any, not taken in time
+	Delayed, Ready, Leased int   // jobs by state
+	Unique                 int   // marks: ids and payloads that the queue does not add again for now
+	Oldest                 int64 // the earliest due instant of the ready jobs, ms since 1970; 0: no job is ready
+	Next                   int64 // the next due instant of the delayed jobs, ms since 1970; 0: there are none
+	Dead, Dropped, Expired int64 // jobs that were moved to the dead letters, dropped without them, or not taken in time
 }
 
 // QueueInfo describes a delay queue; ok is false if there is none. O(log n).
@@ -51,7 +51,7 @@ func (tx *Tx) QueueInfo(key []byte) (i QueueInfo, ok bool, err error) {
 	return tx.seenQueue(q), true, nil
 }
 
-// seenQueue is QueueInfo for a queue.
+// seenQueue returns the QueueInfo of a queue as a read sees it.
 func (tx *Tx) seenQueue(q *delayq.Queue) (i QueueInfo) {
 	i.QueueConfig = q.Config
 	i.Ready, i.Leased, i.Unique = q.Ready(tx.ms), q.Leased(), q.Marks(tx.ms)
@@ -64,8 +64,8 @@ func (tx *Tx) seenQueue(q *delayq.Queue) (i QueueInfo) {
 	return i
 }
 
-// settledInfo corrects the figures of a queue on a replica, which does not settle due
-// jobs. It does not follow dead letters: on a replica they come from the master.
+// settledInfo corrects the figures of a queue on a replica, which leaves due jobs to the master. It
+// does not count new dead letters, because on a replica they come from the master.
 func (tx *Tx) settledInfo(q *delayq.Queue, i *QueueInfo) {
 	i.Oldest = q.OldestSettled(tx.ms)
 	q.Unsettled(tx.ms, func(_, was Job, f delayq.Fate) {
@@ -87,8 +87,8 @@ func (tx *Tx) settledInfo(q *delayq.Queue, i *QueueInfo) {
 	})
 }
 
-// QueueLen returns the number of jobs in a delay queue, whatever their state: 0 if
-// there is none. It is no access. O(1). Errors: ErrWrongType.
+// QueueLen returns the number of jobs in a delay queue, whatever their state; 0 if there is no
+// queue. It does not count as an access. O(1). Errors: ErrWrongType.
 func (tx *Tx) QueueLen(key []byte) (int, error) {
 	h, err := tx.container(key, DelayQueue)
 	if err != nil || h.r == nil {

@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// A semaphore is a number of permits, of which each owner holds some, under one lease and
-// one fencing token. Each request names the limit of all permits, and the engine compares
-// it with the permits in use then; it keeps only these.
+// A semaphore has a number of permits. Each owner holds some of them, with one lease and one
+// fencing token. Each request names the limit of all permits, and the engine compares it with the
+// permits in use. It stores only the permits in use.
 
-// MaxPermits is the number of permits that an owner may hold at most.
+// MaxPermits is the greatest number of permits that an owner may hold.
 const MaxPermits = math.MaxInt32
 
 func semaphoreModule() module { return holdersModule("ebb-semph", Semaphore) }
@@ -24,13 +24,12 @@ func (tx *Tx) lapseSemaphore(h *hit, key []byte) {
 	})
 }
 
-// AcquirePermits requests that an owner hold n permits of a semaphore, above 0 and at
-// most MaxPermits, of limit in all; ok reports whether it does now.
+// AcquirePermits requests n permits of a semaphore with limit permits for an owner; n is from 1 to
+// MaxPermits. ok reports whether the owner holds n permits now.
 //
-// An owner that holds as many gets the same token and a new lease, also while others
-// wait, and keeps what it holds beyond n. An owner that holds fewer gets the difference
-// if that is free, with the same token. O(holders); allocates nothing. Errors:
-// ErrWrongType, ErrFull.
+// An owner that holds n permits or more keeps them and its token, and gets a new lease, also while
+// other clients wait. An owner that holds fewer gets the difference if that is free, with the same
+// token. O(holders); allocates nothing. Errors: ErrWrongType, ErrFull.
 func (tx *Tx) AcquirePermits(key, owner []byte, n, limit int64, o AcquireOptions) (g Lease, ok bool, err error) {
 	h, err := tx.leased(key, Semaphore)
 	if err != nil {
@@ -61,7 +60,7 @@ func (tx *Tx) AcquirePermits(key, owner []byte, n, limit int64, o AcquireOptions
 	return g, ok, err
 }
 
-// takeMore gives a holder more permits, or none, and a new lease.
+// takeMore gives a holder more permits, which may be 0, and a new lease.
 func (tx *Tx) takeMore(h *hit, key []byte, at int, more int64, o *AcquireOptions) Lease {
 	b := h.holders()
 	b.setCount(at, b.count(at)+more)
@@ -82,8 +81,8 @@ func (tx *Tx) permitsGranted(key, owner []byte, n, limit, token int64, o *Acquir
 	tx.changed(key, EventModule, "sem.acquire")
 }
 
-// RenewPermits gives a holder of permits another lease, in ms from now, and reports
-// whether owner is one. Errors: ErrWrongType.
+// RenewPermits sets the lease of a holder, in ms from now, and reports whether owner holds permits.
+// O(holders). Errors: ErrWrongType.
 func (tx *Tx) RenewPermits(key, owner []byte, lease int64) (bool, error) {
 	h, err := tx.leased(key, Semaphore)
 	if err != nil {
@@ -105,7 +104,7 @@ func (tx *Tx) RenewPermits(key, owner []byte, lease int64) (bool, error) {
 	return true, nil
 }
 
-// ReleasePermits releases up to n permits of an owner and reports whether it held any.
+// ReleasePermits releases up to n permits of an owner and reports whether it held any. O(holders).
 // Errors: ErrWrongType.
 func (tx *Tx) ReleasePermits(key, owner []byte, n int64) (bool, error) {
 	h, err := tx.leased(key, Semaphore)
@@ -135,9 +134,9 @@ func (tx *Tx) giveBack(h *hit, key, owner []byte, at int, n int64) {
 	tx.changed(key, EventModule, "sem.release")
 }
 
-// ReturnPermits undoes a grant of AcquirePermits whose reply did not reach its client,
-// and reports whether it did: not if the grant took nothing, or the owner has requested
-// something since.
+// ReturnPermits undoes a grant of AcquirePermits whose reply did not reach its client, and reports
+// whether it did. It returns false if the grant took nothing, or the owner has requested permits
+// again since.
 func (tx *Tx) ReturnPermits(key, owner []byte, g Lease) bool {
 	h, err := tx.leased(key, Semaphore)
 	if err != nil {

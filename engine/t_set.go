@@ -11,11 +11,11 @@ import (
 //
 //	intset     sorted integers, up to Layout.SetIntegers
 //	listpack   a packed image, up to Layout.SetEntries members of SetValue bytes
-//	hashtable  a table; it stays one, unless SPOP leaves little of it
+//	hashtable  a table; it stays one, unless SPOP leaves few members
 //
-// set_form.go turns one into another, set_view.go reads all three. Each member
-// can have a deadline, but not in an intset. Adding a member that is there
-// changes nothing of it; one that has died comes back without a deadline.
+// t_set_form.go converts between the forms, t_set_view.go reads all three. Each member can have a
+// deadline, but not in an intset. Adding an existing member does not change it. Adding a dead
+// member creates it again, without a deadline.
 
 // setTable is a large set.
 type setTable struct{ *dict.Dict }
@@ -36,15 +36,15 @@ func (t setTable) Clone(tx *Tx) (box, error) {
 	return c, nil
 }
 
-// SAdd adds members to a set and returns how many of them are new. O(1) for each in a
-// large set; it allocates nothing. Errors: ErrWrongType; ErrFull, and the members before
-// the one that did not fit are added.
+// SAdd adds members to a set and returns how many of them are new. O(1) for each in a large set; it
+// allocates nothing. Errors: ErrWrongType; ErrFull, and SAdd has added the members before the one
+// that did not fit.
 func (tx *Tx) SAdd(key []byte, members [][]byte) (added int, err error) {
 	h, err := tx.container(key, Set)
 	if err != nil {
 		return 0, err
 	}
-	var back [][]byte // that had died
+	var back [][]byte // members that were dead
 	done, least := 0, tx.formFor(&h, members)
 	for ; done < len(members); done++ {
 		var was packed.State
@@ -68,8 +68,8 @@ func (tx *Tx) SAdd(key []byte, members [][]byte) (added int, err error) {
 	return added, err
 }
 
-// emitRevived logs that members which had died are back, without a deadline: to
-// a replay, which shows the dead, adding them is no change.
+// emitRevived logs, as SPERSIST, that members which were dead exist again, without a deadline. A
+// replay sees dead members, so the SADD in the log would not change them.
 func (tx *Tx) emitRevived(key []byte, members [][]byte) {
 	if len(members) > 0 {
 		n := tx.itoa(0, int64(len(members)))
@@ -77,7 +77,8 @@ func (tx *Tx) emitRevived(key []byte, members [][]byte) {
 	}
 }
 
-// SRem removes members and returns how many existed. It removes a set that becomes empty.
+// SRem removes members and returns how many existed. It deletes the key if the set becomes empty.
+// Expected O(1) for each member of a large set. Errors: ErrWrongType.
 func (tx *Tx) SRem(key []byte, members [][]byte) (n int, err error) {
 	h, err := tx.container(key, Set)
 	if err != nil || h.r == nil {
@@ -89,8 +90,8 @@ func (tx *Tx) SRem(key []byte, members [][]byte) (n int, err error) {
 	return n, nil
 }
 
-// remove takes members out of a set, and returns how many there were; the key
-// stays, and the caller calls wrote.
+// remove removes members from a set and returns how many existed. It keeps the key. The caller
+// calls wrote.
 func (tx *Tx) remove(h *hit, members [][]byte) (n int) {
 	now := tx.itemTime()
 	if b := h.box(); b != nil {
@@ -148,7 +149,7 @@ func (tx *Tx) SMove(from, to, member []byte) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if src, err = tx.container(from, Set); err != nil { // the table may have moved it
+	if src, err = tx.container(from, Set); err != nil { // the table may have moved the source
 		return false, err
 	}
 	tx.remove(&src, one[:])
@@ -177,8 +178,8 @@ func (tx *Tx) SMove(from, to, member []byte) (bool, error) {
 	return true, nil
 }
 
-// SPop removes a member, each with the same probability, and returns it, appended to dst;
-// ok is false if there is none. It allocates nothing but for dst.
+// SPop removes a random member, each with the same probability, and returns it, appended to dst; ok
+// is false if there is none. It allocates nothing if dst has room. Errors: ErrWrongType.
 func (tx *Tx) SPop(key, dst []byte) (member []byte, ok bool, err error) {
 	h, err := tx.container(key, Set)
 	if err != nil || h.r == nil {
@@ -208,9 +209,9 @@ func (tx *Tx) SPop(key, dst []byte) (member []byte, ok bool, err error) {
 	return dst, true, nil
 }
 
-// SPopMany removes up to n members, every choice of them with the same chance,
-// calls visit for each, and returns how many. O(n), or O(members) where few are
-// left, and for a small set. Errors: ErrWrongType, ErrFull.
+// SPopMany removes up to n random members, calls visit for each, and returns their number. Every
+// subset of n members has the same probability. O(n); O(members) for a small set, or if few members
+// are left. Errors: ErrWrongType, ErrFull.
 func (tx *Tx) SPopMany(key []byte, n int, visit func(member []byte)) (int, error) {
 	h, err := tx.container(key, Set)
 	if err != nil || h.r == nil {
@@ -241,12 +242,12 @@ func (tx *Tx) SPopMany(key []byte, n int, visit func(member []byte)) (int, error
 	return n, nil
 }
 
-// rebuildShare is how many times as many members as stay must be popped of a
-// table for a new set of those that stay to be cheaper: Redis's number, so that
-// the forms are the same.
+// rebuildShare is the ratio of popped to remaining members from which on SPopMany builds a new set
+// of the remaining ones, because that is cheaper. It is Redis's number, so that the forms are the
+// same.
 const rebuildShare = 5
 
-// pop removes n members, fewer than there are.
+// pop removes n random members; the set has more than n.
 func (tx *Tx) pop(h *hit, key []byte, v *SetView, n int, log *itemLog, see func(member []byte)) error {
 	left := v.Len() - n
 	visit := func(m []byte) { see(m); log.add(m) }
@@ -278,7 +279,7 @@ func (tx *Tx) pop(h *hit, key []byte, v *SetView, n int, log *itemLog, see func(
 				visit(tx.text(2, it.Key()))
 			}
 		}
-		for i := len(places) - 1; i >= 0; i-- { // from the end, so that places stay
+		for i := len(places) - 1; i >= 0; i-- { // from the end, so that the other positions do not change
 			p = p.Delete(places[i])
 		}
 		tx.shrunk(h, p)
@@ -286,7 +287,7 @@ func (tx *Tx) pop(h *hit, key []byte, v *SetView, n int, log *itemLog, see func(
 	return nil
 }
 
-// sampleInts returns n of the first all integers, ascending.
+// sampleInts returns n random integers below all, ascending.
 func (tx *Tx) sampleInts(all, n int) []int {
 	pick := sampler{left: all, want: n, rng: tx.random()}
 	places := make([]int, 0, n)
@@ -298,8 +299,8 @@ func (tx *Tx) sampleInts(all, n int) []int {
 	return places
 }
 
-// popAllBut removes all members of a large set but left of them, which become a
-// new set with their deadlines. The dead do not come along.
+// popAllBut removes all members of a large set but left random ones. These become a new set and
+// keep their deadlines. It does not copy dead members.
 func (tx *Tx) popAllBut(h *hit, key []byte, v *SetView, left int, log *itemLog, visit func(member []byte)) error {
 	stays := sampler{left: v.Len(), want: left, rng: tx.random()}
 	b := setBuilder{tx: tx, hint: left}

@@ -17,7 +17,7 @@ func findInt(s packed.IntSet, member []byte) (int, bool) {
 	return s.Find(n)
 }
 
-// setForm is a form of sets; the later ones hold more.
+// setForm is a form of sets. A greater form can hold more.
 type setForm uint8
 
 const (
@@ -26,8 +26,8 @@ const (
 	tableForm
 )
 
-// formFor returns the least form that a set must have before members are added:
-// as Redis does, it counts them before it looks at them.
+// formFor returns the least form that a set must have before members are added. As in Redis, it
+// depends on their number, not on the members themselves.
 func (tx *Tx) formFor(h *hit, members [][]byte) setForm {
 	l := tx.db.layout.Load()
 	ints := false
@@ -46,10 +46,9 @@ func (tx *Tx) formFor(h *hit, members [][]byte) setForm {
 	return packedForm
 }
 
-// addMember adds a member, without a deadline, to the set that container has
-// looked up, or begins a new one, and tells what was there before; if that is
-// living nothing changes, and if it is dead it counts as expired. The set has least
-// form afterwards, or a later one.
+// addMember adds a member without a deadline to the set that container has looked up, or creates
+// the set. It returns the state of the member before. A living member does not change; a dead one
+// counts as expired. Afterwards the set has form least or a greater one.
 func (tx *Tx) addMember(h *hit, key, member []byte, least setForm) (packed.State, error) {
 	dead := tx.deadUnder(h, member)
 	was, err := tx.putMember(h, key, member, least)
@@ -63,7 +62,7 @@ func (tx *Tx) putMember(h *hit, key, member []byte, least setForm) (packed.State
 	if h.r != nil {
 		if b := h.box(); b != nil {
 			was, err := tx.putInTable(b.(setTable).Dict, member, nil, dict.Keep)
-			if err == nil { // also if it is there: a place may have been made for it
+			if err == nil { // also if the member exists: the form may have changed for it
 				tx.wrote(h)
 			}
 			return was, err
@@ -104,8 +103,8 @@ func (tx *Tx) putMember(h *hit, key, member []byte, least setForm) (packed.State
 	return was, nil
 }
 
-// addInt adds an integer to a set of integers, which is in the record or, where
-// there is none, empty.
+// addInt adds an integer to a set of integers, which is the record's image, or empty for a missing
+// key.
 func (tx *Tx) addInt(h *hit, key []byte, s packed.IntSet, n int64, member []byte) (packed.State, error) {
 	e, ok := s.Add(n)
 	if !ok {
@@ -122,8 +121,8 @@ func (tx *Tx) addInt(h *hit, key []byte, s packed.IntSet, n int64, member []byte
 	return packed.Absent, nil
 }
 
-// addToInts adds a member that is no integer to a set of integers, which becomes
-// a packed set or a large one.
+// addToInts adds a member that is not an integer to a set of integers, and converts the set to a
+// packed set or a large one.
 func (tx *Tx) addToInts(h *hit, key, member []byte) (packed.State, error) {
 	s := packed.IntSet(h.image())
 	if !fitsPacked(tx.db.layout.Load(), s, len(member)) {
@@ -142,8 +141,8 @@ func (tx *Tx) addToInts(h *hit, key, member []byte) (packed.State, error) {
 // packed set.
 func fitsPacked(l *Layout, s packed.IntSet, n int) bool { return packable(l, s, 1, n) }
 
-// packable reports whether a set of integers and so many more members, of up to n
-// bytes, make a packed set.
+// packable reports whether a set of integers and more members, of up to n bytes each, make a packed
+// set.
 func packable(l *Layout, s packed.IntSet, more, n int) bool {
 	if k := s.Len(); k > 0 {
 		var b [20]byte
@@ -162,14 +161,13 @@ func packInts(dst []byte, s packed.IntSet) packed.Packed {
 	return p
 }
 
-// appendMember adds a member that is not there to a packed set in Go memory.
+// appendMember adds a new member to a packed set in Go memory.
 func appendMember(p packed.Packed, member []byte) packed.Packed {
 	e := p.PushBack(member, 0)
 	return e.Apply(grown(p, e.Size()))
 }
 
-// grown returns where to write an image of n bytes that follows p: in its place
-// if there is room.
+// grown returns memory for an image of n bytes that replaces p: that of p if it has room.
 func grown(p []byte, n int) []byte {
 	if n <= cap(p) {
 		return p[:n]
@@ -177,7 +175,7 @@ func grown(p []byte, n int) []byte {
 	return make([]byte, n, 2*n)
 }
 
-// addEnlarged makes a small set, or none, a large one, and adds a member.
+// addEnlarged makes a small or missing set large, and adds a member.
 func (tx *Tx) addEnlarged(h *hit, key, member []byte) (packed.State, error) {
 	t := tx.newSetTable()
 	was, err := packed.Absent, error(nil)
@@ -198,8 +196,8 @@ func (tx *Tx) addEnlarged(h *hit, key, member []byte) (packed.State, error) {
 	return was, nil
 }
 
-// fillSet copies the members of a small set, the dead as well: the reclaimer has
-// not met them yet.
+// fillSet copies the members of a small set, also the dead ones, which the reclaimer has not
+// removed yet.
 func fillSet(d *dict.Dict, img packed.Packed) error {
 	var b [20]byte
 	if img.Kind() == packed.KindIntSet {
@@ -224,21 +222,20 @@ func fillSet(d *dict.Dict, img packed.Packed) error {
 	return nil
 }
 
-// setBuilder makes a set that has no key yet, in the form that its members and
-// their order ask for, as in Redis.
+// setBuilder builds a set without a key. As in Redis, the members and their order decide its form.
 type setBuilder struct {
 	tx    *Tx
 	start setForm       // begins with this form; the zero value is a set of integers
-	hint  int           // not 0: how many members will come, which chooses start
+	hint  int           // if not 0: the number of members to come, which selects start
 	img   packed.Packed // small, in Go memory; nil: empty
 	table *dict.Dict    // large
-	n     int           // members
-	texts int           // members that are no integers
+	n     int           // the number of members
+	texts int           // the number of members that are not integers
 	seen  seen          // the members of a packed img
 }
 
-// add adds a member without a deadline, unless it is there. The member is no
-// part of the set.
+// add adds a member without a deadline, unless the set has it. The member must not lie in the set's
+// own memory.
 func (b *setBuilder) add(member []byte) error { return b.put(member, 0) }
 
 // put is add with a deadline.
@@ -259,7 +256,7 @@ func (b *setBuilder) put(member []byte, deadline int64) error {
 	return nil
 }
 
-// startForm is the form in which Redis begins a set of n members.
+// startForm returns the form in which Redis begins a set of n members.
 func (tx *Tx) startForm(isInt bool, n int) setForm {
 	l := tx.db.layout.Load()
 	switch {
@@ -271,7 +268,7 @@ func (tx *Tx) startForm(isInt bool, n int) setForm {
 	return tableForm
 }
 
-// putLarge is put where the set is large, or has to be.
+// putLarge is put for a set that is large, or has to become large.
 func (b *setBuilder) putLarge(member []byte, deadline int64) error {
 	if b.table == nil {
 		b.table = b.tx.newSetTable().Dict
@@ -292,8 +289,8 @@ func (b *setBuilder) putLarge(member []byte, deadline int64) error {
 	return nil
 }
 
-// putSmall is put where the set is small and stays so; it returns false, and
-// nothing has changed, where it does not.
+// putSmall is put for a small set. It returns false, and changes nothing, if the set would have to
+// become large.
 func (b *setBuilder) putSmall(l *Layout, member []byte, deadline int64) bool {
 	if b.start == tableForm {
 		return false
@@ -349,7 +346,7 @@ func (b *setBuilder) putInt(l *Layout, s packed.IntSet, n int64) bool {
 	return true
 }
 
-// toInts makes a set of integers what can be one.
+// toInts converts a packed set to a set of integers, if it can.
 func (b *setBuilder) toInts() {
 	if b.texts > 0 || b.n > min(b.tx.db.layout.Load().SetIntegers, packed.MaxItems) || b.img != nil && b.img.Kind() == packed.KindIntSet {
 		return
@@ -362,7 +359,7 @@ func (b *setBuilder) toInts() {
 	})
 	slices.Sort(all)
 	s := packed.NewIntSet(nil)
-	for _, n := range all { // each behind the others: nothing moves
+	for _, n := range all { // ascending order: each insertion is at the end and moves nothing
 		if e, ok := s.Add(n); ok {
 			s = e.Apply(grown(s, e.Size()))
 		}
@@ -371,15 +368,15 @@ func (b *setBuilder) toInts() {
 	b.table, b.img = nil, packed.Packed(s)
 }
 
-// discard frees a set that no key gets.
+// discard frees a set that was not stored under a key.
 func (b *setBuilder) discard() {
 	if b.table != nil {
 		discard(setTable{b.table})
 	}
 }
 
-// storeIn makes the set the value of a key that holds a set, and keeps its
-// deadline, or of a new one. The builder is used up. Errors: ErrFull.
+// storeIn makes the set the value of a key that holds a set, whose deadline stays, or of a new key.
+// The builder must not be used after it. Errors: ErrFull.
 func (b *setBuilder) storeIn(h *hit, key []byte) error {
 	if b.table != nil {
 		if err := b.tx.enlarge(h, key, Set, setTable{b.table}); err != nil {
@@ -396,8 +393,8 @@ func (b *setBuilder) storeIn(h *hit, key []byte) error {
 	return err
 }
 
-// store makes the set the value of a key, whatever that holds, without a
-// deadline. The builder is used up. Errors: ErrFull.
+// store makes the set the value of a key, without a deadline, and replaces whatever the key held.
+// The builder must not be used after it. Errors: ErrFull.
 func (b *setBuilder) store(key []byte) error {
 	h := b.tx.find(key)
 	if b.table == nil {

@@ -2,22 +2,22 @@ package engine
 
 import "github.com/ebbdb/ebb/internal/packed"
 
-// Deadlines of the members of sets; t_keyed.go has the code that sets share with hashes.
+// This file implements the deadlines of set members. t_keyed.go has the code that sets share with
+// hashes.
 
-// SExpire gives members of a set a deadline in ms since 1970, as far as the
-// condition allows it, and calls visit for each with ItemMissing, ItemRefused,
-// ItemDone or ItemOutlived. A deadline that is not in the future removes the
-// member; one beyond MaxItemDeadline is kept, and compared, as that. A set that
-// becomes empty is removed; one of integers takes another form with its first
-// deadline, and keeps that. O(log n) for each member of a large set. Errors:
-// ErrWrongType; ErrFull, and the members before have been visited.
+// SExpire gives members of a set a deadline in ms since 1970, if the condition allows it, and calls
+// visit for each with ItemMissing, ItemRefused, ItemDone or ItemOutlived. A deadline that is not in
+// the future removes the member. SExpire stores and compares a deadline beyond MaxItemDeadline as
+// MaxItemDeadline. It deletes the key if the set becomes empty. The first deadline converts a set
+// of integers to another form, which the set then keeps. O(log n) for each member of a large set.
+// Errors: ErrWrongType; ErrFull, and the members before have been visited.
 func (tx *Tx) SExpire(key []byte, members [][]byte, deadline int64, c Condition, visit func(code int)) error {
 	return tx.expireKeyed(&membersOf, key, members, deadline, c, visit)
 }
 
-// SDeadlines calls visit for each of some members with its deadline in ms since
-// 1970, NoDeadline, or NoKey if there is no such member. It is a read. O(1) for
-// each member of a large set. Errors: ErrWrongType.
+// SDeadlines calls visit for each of some members with its deadline in ms since 1970, NoDeadline,
+// or NoKey if there is no such member. It counts as an access. O(1) for each member of a large set.
+// Errors: ErrWrongType.
 func (tx *Tx) SDeadlines(key []byte, members [][]byte, visit func(deadline int64)) error {
 	v, err := tx.Members(key)
 	if err != nil {
@@ -29,18 +29,17 @@ func (tx *Tx) SDeadlines(key []byte, members [][]byte, visit func(deadline int64
 	return nil
 }
 
-// SPersist takes the deadlines of members away and calls visit for each with
-// ItemMissing, ItemUntimed or ItemDone. It needs no memory. Errors: ErrWrongType.
+// SPersist removes the deadlines of members and calls visit for each with ItemMissing, ItemUntimed
+// or ItemDone. It needs no memory. Errors: ErrWrongType.
 func (tx *Tx) SPersist(key []byte, members [][]byte, visit func(code int)) error {
 	return tx.persistKeyed(&membersOf, key, members, visit)
 }
 
-// SAddEx adds members to a set with a deadline, 0 for none, and gives it to those
-// that are there as well, unless Keep leaves them theirs. OnlyNew leaves those that
-// are there alone, OnlyOld adds none. A deadline that is not in the future leaves
-// none of the members. It returns how many were added. Expected O(1) for each in a
-// large set. Errors: ErrWrongType; BoundError, and nothing has changed; ErrFull,
-// and the members before the one that did not fit are done.
+// SAddEx adds members to a set with a deadline, 0 for none, and returns how many were added. It
+// also gives existing members the deadline, unless Keep is set. OnlyNew does not change existing
+// members; OnlyOld adds no new ones. With a deadline that is not in the future, none of the members
+// remains. Expected O(1) for each member of a large set. Errors: ErrWrongType; BoundError, and
+// nothing has changed; ErrFull, and SAddEx has handled the members before the one that did not fit.
 func (tx *Tx) SAddEx(key []byte, members [][]byte, o ItemOptions) (added int, err error) {
 	h, err := tx.container(key, Set)
 	if err != nil {
@@ -72,7 +71,7 @@ func (tx *Tx) SAddEx(key []byte, members [][]byte, o ItemOptions) (added int, er
 	return len(a.added), err
 }
 
-// keepItems returns a list as scratch memory, unless it is long.
+// keepItems returns a list, emptied, for reuse as scratch memory; nil if it is long.
 func keepItems(list [][]byte) [][]byte {
 	if cap(list) > keepScratch {
 		return nil
@@ -80,7 +79,7 @@ func keepItems(list [][]byte) [][]byte {
 	return list[:0]
 }
 
-// adding is an SAddEx under way.
+// adding is a running SAddEx.
 type adding struct {
 	ItemOptions
 	tx       *Tx
@@ -89,11 +88,11 @@ type adding struct {
 	deadline int64
 	least    setForm
 
-	added, back    [][]byte // members that are new, and those of them that had died
-	timed, untimed [][]byte // members with the deadline, and those that have lost theirs
+	added, back    [][]byte // the new members, and those of them that were dead
+	timed, untimed [][]byte // the members that got the deadline, and those that lost theirs
 }
 
-// add adds one member, or changes the deadline of the one there.
+// add adds one member, or changes the deadline of an existing one.
 func (a *adding) add(member []byte) error {
 	tx := a.tx
 	old := tx.deadlineIn(a.h, member)
@@ -138,8 +137,8 @@ func (a *adding) settle() {
 	tx.persisted(&membersOf, a.h, a.key, a.untimed)
 }
 
-// addAndGone adds members with a deadline that has passed, and returns how many did not
-// exist. It removes those that existed, and sends both events.
+// addAndGone adds members with a deadline that has passed, and returns how many did not exist. It
+// removes those that existed, and sends the events of the addition and of the removal.
 func (tx *Tx) addAndGone(h *hit, key []byte, members [][]byte, o ItemOptions) (added int) {
 	var gone [][]byte
 	fresh := map[string]bool{}
@@ -167,8 +166,8 @@ func (tx *Tx) addAndGone(h *hit, key []byte, members [][]byte, o ItemOptions) (a
 	return added
 }
 
-// spellInts turns a set of integers into one of another form, whose members can
-// have deadlines: a packed set, or a large one.
+// spellInts converts a set of integers to a form whose members can have deadlines: a packed set, or
+// a large one.
 func (tx *Tx) spellInts(h *hit, key []byte) error {
 	s := packed.IntSet(h.image())
 	if packable(tx.db.layout.Load(), s, 0, 0) {

@@ -14,10 +14,10 @@ type SetOperation uint8
 const (
 	Intersection SetOperation = iota
 	Union
-	Difference // the first without the others
+	Difference // the members of the first set that are in no other set
 )
 
-// command and event are the operation's *STORE command.
+// command and event return the name of the operation's *STORE command and of its event.
 func (o SetOperation) command() string {
 	return [...]string{"SINTERSTORE", "SUNIONSTORE", "SDIFFSTORE"}[o]
 }
@@ -26,11 +26,11 @@ func (o SetOperation) event() string {
 	return [...]string{"sinterstore", "sunionstore", "sdiffstore"}[o]
 }
 
-// Combine visits the members of a combination of the sets of keys until visit
-// returns false. An intersection costs O(members of the smallest x sets), a
-// union O(all members), a difference the cheaper of O(members of the first x
-// sets) and O(all members). visit must not write. Errors: ErrWrongType, of any
-// key, and nothing is visited; ErrFull, where there is no room to work in.
+// Combine visits the members of a combination of the sets of keys until visit returns false. An
+// intersection costs O(members of the smallest x sets), a union O(all members), a difference the
+// cheaper of O(members of the first x sets) and O(all members). visit must not write. Errors:
+// ErrWrongType for any key, and nothing was visited; ErrFull if there is no memory for intermediate
+// results.
 func (tx *Tx) Combine(o SetOperation, keys [][]byte, visit func(member []byte) bool) error {
 	views, err := tx.setViews(keys)
 	if err != nil {
@@ -41,7 +41,7 @@ func (tx *Tx) Combine(o SetOperation, keys [][]byte, visit func(member []byte) b
 
 // setViews looks up all sets.
 func (tx *Tx) setViews(keys [][]byte) ([]SetView, error) {
-	for _, key := range keys { // finding the dead may move what is found before
+	for _, key := range keys { // a lookup may remove dead members, which may move the sets found before
 		if _, err := tx.container(key, Set); err != nil {
 			return nil, err
 		}
@@ -123,8 +123,8 @@ func (b *setBuilder) view() SetView {
 	return h
 }
 
-// subtract chooses between looking each member of the first set up in the
-// others, and taking the others' members out of a copy of it.
+// subtract chooses the cheaper of two ways: it looks each member of the first set up in the others,
+// or it removes the others' members from a copy of the first.
 func (tx *Tx) subtract(keys [][]byte, views []SetView, visit func(member []byte) bool) error {
 	first, rest := views[0], views[1:]
 	for _, key := range keys[1:] {
@@ -132,7 +132,7 @@ func (tx *Tx) subtract(keys [][]byte, views []SetView, visit func(member []byte)
 			return nil
 		}
 	}
-	look, take := first.Len()*len(views)/2, first.Len() // a lookup that succeeds is the last
+	look, take := first.Len()*len(views)/2, first.Len() // the first successful lookup of a member is the last
 	for i := range rest {
 		take += rest[i].Len()
 	}
@@ -177,10 +177,10 @@ func copySet(d *dict.Dict, v *SetView) (err error) {
 	return err
 }
 
-// CombineStore stores a combination of the sets of keys under dst, whatever
-// is there, and returns how many members it has; an empty one leaves no key.
-// Nothing of it has a deadline. Its cost is that of Combine.
-// Errors: ErrWrongType, of any of keys; ErrFull.
+// CombineStore stores a combination of the sets of keys under dst, replaces whatever dst held, and
+// returns the number of members. If the combination is empty, it deletes dst. Neither the key nor
+// its members have deadlines. It costs what Combine costs. Errors: ErrWrongType for any of keys;
+// ErrFull.
 func (tx *Tx) CombineStore(o SetOperation, dst []byte, keys [][]byte) (int, error) {
 	views, err := tx.setViews(keys)
 	if err != nil {
@@ -224,8 +224,8 @@ func (tx *Tx) CombineStore(o SetOperation, dst []byte, keys [][]byte) (int, erro
 	return b.n, nil
 }
 
-// emitCombination logs a *STORE command, or what it stores where a source has
-// dead members, which a replay shows.
+// emitCombination logs a *STORE command. If a source has dead members, which a replay would combine
+// too, it logs the result instead.
 func (tx *Tx) emitCombination(o SetOperation, dst []byte, keys [][]byte, b *setBuilder, due bool) {
 	if !due {
 		tx.emitItems(o.command(), dst, keys)

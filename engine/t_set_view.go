@@ -5,20 +5,19 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// SetView reads a set at the transaction's instant: living members only. It is
-// valid until the next write; members that it returns are valid until the next
-// of its methods is called, or the next write.
+// SetView reads the living members of a set at the transaction's instant. It is valid until the
+// next write. Members that it returns are valid until the next call of one of its methods, or the
+// next write.
 type SetView struct {
 	tx    *Tx
 	now   int64
 	ints  packed.IntSet
 	small packed.Packed
-	large *dict.Dict   // all three nil: there is no set
-	index *memberIndex // of small, if there will be many questions
+	large *dict.Dict   // all three forms are nil if there is no set
+	index *memberIndex // an index of small, if Expect built one
 }
 
-// Members looks a set up to read it. One that is not there has no members.
-// Errors: ErrWrongType.
+// Members looks a set up for reading. A missing set has no members. Errors: ErrWrongType.
 func (tx *Tx) Members(key []byte) (SetView, error) {
 	h, err := tx.open(key, Set)
 	if err != nil {
@@ -40,7 +39,7 @@ func (tx *Tx) viewSet(h *hit) SetView {
 	return v
 }
 
-// of makes the view one of a small set.
+// of makes v a view of a small set.
 func (v *SetView) of(img packed.Packed) {
 	if img.Kind() == packed.KindIntSet {
 		v.ints = packed.IntSet(img)
@@ -62,7 +61,7 @@ func (v *SetView) Len() int {
 	return 0
 }
 
-// due reports whether some member is dead and not yet reclaimed.
+// due reports whether the set has a dead member that is not yet reclaimed.
 func (v *SetView) due() bool {
 	if v.large != nil {
 		return v.large.Due(v.now) > 0
@@ -70,8 +69,8 @@ func (v *SetView) due() bool {
 	return v.small != nil && v.small.Due(v.now)
 }
 
-// Has reports whether a member is there. O(1) in a large set, O(log n) among
-// integers, else O(n).
+// Has reports whether the set has a member. O(1) in a large set, O(log n) among integers, else
+// O(n).
 func (v *SetView) Has(member []byte) bool {
 	switch {
 	case v.large != nil:
@@ -88,8 +87,8 @@ func (v *SetView) Has(member []byte) bool {
 	return false
 }
 
-// Deadline returns a member's deadline in ms since 1970, NoDeadline, or NoKey if
-// there is no such member. It costs what Has does.
+// Deadline returns a member's deadline in ms since 1970, NoDeadline, or NoKey if there is no such
+// member. It costs what Has costs.
 func (v *SetView) Deadline(member []byte) int64 {
 	switch {
 	case v.large != nil:
@@ -103,10 +102,10 @@ func (v *SetView) Deadline(member []byte) int64 {
 	return deadlineOf(0, v.Has(member))
 }
 
-// Expect prepares for n calls of Has: where that pays, they cost O(1) each then.
-// O(members) in a packed set.
+// Expect prepares the view for n calls of Has. If it pays, Expect builds an index in O(members),
+// and each Has on a packed set then costs O(1).
 func (v *SetView) Expect(n int) {
-	const few = 12 // an index costs as much as so many walks
+	const few = 12 // the number of walks that cost as much as building an index
 	if v.small != nil && n > few && v.small.Count() > 16 && indexable(v.small) {
 		v.index = v.tx.indexOf(v.small)
 	}
@@ -157,9 +156,9 @@ func (v *SetView) until(visit func(member []byte) bool) {
 	}
 }
 
-// Scan visits some members, about count, and returns the cursor to go on with; 0
-// begins and ends. A member that is there from the first call to the last is
-// visited at least once. A small set is visited as a whole.
+// Scan visits about count members and returns the cursor for the next call. A walk begins with 0
+// and ends when Scan returns 0. It visits a member that exists from the first call to the last at
+// least once. It visits a small set as a whole.
 func (v *SetView) Scan(cursor uint64, count int, visit func(member []byte)) uint64 {
 	if v.large == nil {
 		v.Each(visit)
@@ -168,8 +167,8 @@ func (v *SetView) Scan(cursor uint64, count int, visit func(member []byte)) uint
 	return scanTable(v.large, cursor, count, v.now, func(it dict.Item) { visit(it.Key) })
 }
 
-// Random returns a member, each with the same chance; ok is false if there is
-// none. Expected O(1), but O(n) for a packed set.
+// Random returns a random member, each with the same probability; ok is false if there is none.
+// Expected O(1), but O(n) for a packed set.
 func (v *SetView) Random() (member []byte, ok bool) {
 	if v.large != nil {
 		it, ok := v.large.Random(v.now, v.tx.random())
@@ -187,8 +186,8 @@ func (v *SetView) Random() (member []byte, ok bool) {
 	return v.tx.text(2, v.small.Key(at)), true
 }
 
-// Draw visits n members, each picked from all of them. O(n), and O(members) of a
-// packed set.
+// Draw visits n random members. It draws each from all members, so that a member may repeat. O(n);
+// in a packed set O(n + members).
 func (v *SetView) Draw(n int, visit func(member []byte)) {
 	if v.small != nil {
 		drawPacked(v.small, n, v.now, v.tx.random(), func(at packed.At) { visit(v.tx.text(2, v.small.Key(at))) })
@@ -203,8 +202,8 @@ func (v *SetView) Draw(n int, visit func(member []byte)) {
 	}
 }
 
-// Sample visits n different members, or all if there are no more; every choice
-// of n has the same chance. O(n) where n is much less than the members, else
+// Sample visits n different random members, or all members if there are fewer. Every subset of n
+// members has the same probability. O(n) if n is much less than the number of members, else
 // O(members).
 func (v *SetView) Sample(n int, visit func(member []byte)) {
 	all := v.Len()

@@ -15,15 +15,15 @@ var MaxStreamID = stream.MaxID
 // AppendStreamID appends the usual form of an id: ms-seq.
 func AppendStreamID(dst []byte, id StreamID) []byte { return stream.AppendID(dst, id) }
 
-// StreamEntry is an entry as it is stored: valid during the call that shows it.
+// StreamEntry is an entry in the engine's memory. It is valid during the call that receives it.
 type StreamEntry = stream.Entry
 
-// StreamTrim says what to remove from the start of a stream.
+// StreamTrim selects the entries to remove from the start of a stream.
 type StreamTrim = stream.Trim
 
-// The errors of streams. Nothing was changed where one is returned.
+// The errors of streams. A method that returns one of them has changed nothing.
 var (
-	// ErrStreamOrder: the id is not above the last one.
+	// ErrStreamOrder: the id is not greater than the stream's last id.
 	ErrStreamOrder = errors.New("the id is equal or smaller than the stream's last one")
 	// ErrStreamExhausted: the last possible id has been used.
 	ErrStreamExhausted = errors.New("the stream has exhausted the last possible id")
@@ -31,21 +31,21 @@ var (
 	ErrNoGroup = errors.New("no such consumer group")
 	// ErrGroupExists: there is a consumer group of this name.
 	ErrGroupExists = errors.New("the consumer group exists already")
-	// ErrStreamBehind: the id is below the last entry.
+	// ErrStreamBehind: the id is smaller than that of the last entry.
 	ErrStreamBehind = errors.New("the id is smaller than the stream's last entry")
-	// ErrStreamDeleted: the id is below one that was deleted.
+	// ErrStreamDeleted: the id is smaller than that of a deleted entry.
 	ErrStreamDeleted = errors.New("the id is smaller than the largest one deleted")
-	// ErrStreamAdded: there are more entries than are said to have been added.
+	// ErrStreamAdded: the stream has more entries than XSetID.Added.
 	ErrStreamAdded = errors.New("the stream has more entries than that")
 )
 
-// streamBox is a stream as a container: it has no small form.
+// streamBox is a stream as a container. It has no small form.
 type streamBox struct{ *stream.Stream }
 
 // Free implements box.
 func (s streamBox) Free(budget int) (done bool) { return s.FreeAll(budget) < budget }
 
-// Wasteful implements box: a stream moves what it has left by itself.
+// Wasteful implements box. It is false because a stream compacts itself.
 func (s streamBox) Wasteful() bool { return false }
 
 // Compact implements box.
@@ -62,8 +62,7 @@ func (s streamBox) Clone(*Tx) (box, error) {
 
 func (tx *Tx) newStream() streamBox { return streamBox{stream.New(tx.db.chunks)} }
 
-// stream looks a stream up for a write; it is nil if there is none. Errors:
-// ErrWrongType.
+// stream looks a stream up for a write; s is nil if there is no such key. Errors: ErrWrongType.
 func (tx *Tx) stream(key []byte) (h hit, s *stream.Stream, err error) {
 	h, err = tx.container(key, Stream)
 	if err == nil && h.r != nil {
@@ -91,20 +90,20 @@ func (tx *Tx) streamEvent(key []byte, event string) {
 // idBytes formats an id for effects.
 func idBytes(id StreamID) []byte { return stream.AppendID(make([]byte, 0, 24), id) }
 
-// XAdd says what to add to a stream.
+// XAdd describes an entry to add to a stream.
 type XAdd struct {
 	ID     StreamID
-	Auto   bool     // the id is the time, or the next one after the last
-	Seq    bool     // ID.Ms is given, the sequence number is the next one
-	NoNew  bool     // not if there is no such key
-	Pairs  [][]byte // field names and values in turn, not none
-	Trim   bool     // and then:
+	Auto   bool     // the id is the time, or the first one after the last id if that is later
+	Seq    bool     // the caller gives ID.Ms, and the stream takes the next sequence number
+	NoNew  bool     // do not create a missing key
+	Pairs  [][]byte // field names and values in turn; at least one pair
+	Trim   bool     // trim the stream after the addition, as follows:
 	Bounds StreamTrim
 }
 
-// XAdd adds an entry to a stream, which it creates if need be, and returns its
-// id; ok is false if NoNew kept it from that. Errors: ErrWrongType,
-// ErrStreamOrder, ErrStreamExhausted, ErrFull. O(entry), and what is trimmed.
+// XAdd adds an entry to a stream and returns its id. It creates a missing stream, unless NoNew is
+// set; then ok is false. O(entry), and O(removed / 100) for the trimming. Errors: ErrWrongType,
+// ErrStreamOrder, ErrStreamExhausted, ErrFull.
 func (tx *Tx) XAdd(key []byte, a *XAdd) (id StreamID, ok bool, err error) {
 	h, s, err := tx.stream(key)
 	if err != nil || s == nil && a.NoNew {
@@ -144,7 +143,7 @@ func (tx *Tx) XAdd(key []byte, a *XAdd) (id StreamID, ok bool, err error) {
 	return id, true, nil
 }
 
-// streamError is what the engine says of an error of package stream.
+// streamError converts an error of package stream to the engine's error.
 func streamError(err error) error {
 	switch err {
 	case stream.ErrNoMemory, stream.ErrConsumers:
@@ -182,15 +181,15 @@ func (tx *Tx) nextStreamID(s *stream.Stream, a *XAdd) (id StreamID, err error) {
 	return id, nil
 }
 
-// emitTrim emits a trimming as what it came to.
+// emitTrim logs the result of a trimming: an XTRIM to the present length.
 func (tx *Tx) emitTrim(key []byte, s *stream.Stream) {
 	if tx.db.logging.Load() {
 		tx.emit("XTRIM", key, []byte("MAXLEN"), []byte("="), tx.itoa(0, int64(s.Len())))
 	}
 }
 
-// XTrim removes entries from the start of a stream and returns how many. Errors:
-// ErrWrongType. O(removed / 100).
+// XTrim removes entries from the start of a stream and returns their number. Errors: ErrWrongType.
+// O(removed / 100).
 func (tx *Tx) XTrim(key []byte, t StreamTrim) (removed int, err error) {
 	h, s, err := tx.stream(key)
 	if s == nil {
@@ -206,8 +205,8 @@ func (tx *Tx) XTrim(key []byte, t StreamTrim) (removed int, err error) {
 	return removed, nil
 }
 
-// XDel removes entries and returns how many there were. The stream stays, even
-// if it is empty. Errors: ErrWrongType. O(log n) for each.
+// XDel removes entries and returns how many of them existed. It keeps a stream that becomes empty.
+// Errors: ErrWrongType. O(log n) for each.
 func (tx *Tx) XDel(key []byte, ids []StreamID) (removed int, err error) {
 	h, s, err := tx.stream(key)
 	if s == nil {
@@ -241,9 +240,8 @@ func (tx *Tx) XLen(key []byte) (int, error) {
 	return s.Len(), nil
 }
 
-// XSpan returns about how many entries a range of ids has, for those who ask
-// about the work ahead: it is no access, and counts neither hits nor misses.
-// O(length / 25,000).
+// XSpan estimates the number of entries in a range of ids, and so the cost of a walk over it. It
+// does not count as an access, nor as a hit or a miss. O(length / 25,000).
 func (tx *Tx) XSpan(key []byte, first, last StreamID) int {
 	_, s, err := tx.stream(key)
 	if s == nil || err != nil {
@@ -256,7 +254,8 @@ func (tx *Tx) XSpan(key []byte, first, last StreamID) int {
 	return max(n, 0)
 }
 
-// XAhead is XSpan for what a group has not read yet, or for what is pending in it.
+// XAhead is XSpan for the entries that a group has not read yet, if isNew is set, or for those that
+// are pending in it.
 func (tx *Tx) XAhead(key, group []byte, isNew bool) int {
 	_, s, g, err := tx.group(key, group)
 	switch {
@@ -268,15 +267,15 @@ func (tx *Tx) XAhead(key, group []byte, isNew bool) int {
 	return g.Pending()
 }
 
-// XSetID says what to change of what a stream remembers.
+// XSetID describes a change of the metadata of a stream.
 type XSetID struct {
 	Last       StreamID
-	Added      int64    // entries ever added; -1: as it is
-	MaxDeleted StreamID // 0-0: as it is
+	Added      int64    // the number of entries ever added; -1: unchanged
+	MaxDeleted StreamID // 0-0: unchanged
 }
 
-// XSetID sets a stream's last id. Errors: ErrWrongType, ErrNoKey,
-// ErrStreamDeleted, ErrStreamBehind, ErrStreamAdded.
+// XSetID sets a stream's last id and metadata. Errors: ErrWrongType, ErrNoKey, ErrStreamDeleted,
+// ErrStreamBehind, ErrStreamAdded.
 func (tx *Tx) XSetID(key []byte, x XSetID) error {
 	h, s, err := tx.stream(key)
 	switch {

@@ -2,21 +2,21 @@ package engine
 
 import "github.com/ebbdb/ebb/internal/stream"
 
-// XClaim says which pending entries change hands, and how.
+// XClaim selects pending entries to assign to another consumer.
 type XClaim struct {
 	Group, Consumer []byte
 	IDs             []StreamID
 	MinIdle         int64 // ms since the last delivery at least
-	Time            int64 // of the delivery, ms; -1: now
-	Count           int64 // deliveries; -1: one more, or as it was if JustID
+	Time            int64 // the instant of the delivery to note, ms; -1: now
+	Count           int64 // the number of deliveries to note; -1: one more, or unchanged if JustID
 	Force           bool  // entries that are not pending become so
 	JustID          bool
-	Last            StreamID // at least this becomes the group's last id
+	Last            StreamID // raise the group's last id to this id
 }
 
-// XClaim gives pending entries to a consumer, which it creates if need be, and
-// shows them. What was deleted is not pending any more. Errors: ErrWrongType,
-// ErrNoGroup, ErrFull. O(log n) for each.
+// XClaim assigns pending entries to a consumer, which it creates if it is missing, and calls visit
+// with each. Deleted entries are no longer pending after it. O(log n) for each entry. Errors:
+// ErrWrongType, ErrNoGroup, ErrFull.
 func (tx *Tx) XClaim(key []byte, x *XClaim, visit func(*StreamEntry)) error {
 	h, s, g, err := tx.group(key, x.Group)
 	if err != nil {
@@ -72,8 +72,7 @@ func (tx *Tx) XClaim(key []byte, x *XClaim, visit func(*StreamEntry)) error {
 	return nil
 }
 
-// take reports whether an entry that exists is to change hands, and counts the
-// delivery.
+// take reports whether XClaim assigns an existing entry to the consumer, and counts the delivery.
 func (x *XClaim) take(p *stream.Pending, pending bool, now int64) bool {
 	switch {
 	case !pending && !x.Force, pending && x.MinIdle > 0 && now-p.Time < x.MinIdle:
@@ -89,19 +88,19 @@ func (x *XClaim) take(p *stream.Pending, pending bool, now int64) bool {
 	return true
 }
 
-// XAutoClaim says which pending entries a consumer takes over.
+// XAutoClaim selects the pending entries that a consumer takes over.
 type XAutoClaim struct {
 	Group, Consumer []byte
 	MinIdle         int64 // ms since the last delivery at least
 	From            StreamID
-	Count           int // entries to show or to drop at most; ten times as many are looked at
+	Count           int // the greatest number of entries to visit or to drop; XAutoClaim looks at up to ten times as many
 	JustID          bool
 }
 
-// XAutoClaim gives pending entries from an id on to a consumer, which it creates
-// if need be, and shows them. It returns where to go on, 0-0 at the end, and the
-// entries that are not pending any more because they were deleted. Errors:
-// ErrWrongType, ErrNoGroup, ErrFull. O(entries looked at, log n for each).
+// XAutoClaim assigns pending entries, from an id on, to a consumer, which it creates if it is
+// missing, and calls visit with each. It returns the id from which to continue, 0-0 at the end, and
+// the entries that are no longer pending because they were deleted. Errors: ErrWrongType,
+// ErrNoGroup, ErrFull. O(entries looked at, log n for each).
 func (tx *Tx) XAutoClaim(key []byte, x *XAutoClaim, visit func(*StreamEntry)) (next StreamID, gone []StreamID, err error) {
 	h, s, g, err := tx.group(key, x.Group)
 	if err != nil {
@@ -137,7 +136,7 @@ func (tx *Tx) XAutoClaim(key []byte, x *XAutoClaim, visit func(*StreamEntry)) (n
 			c.Active = tx.ms
 			d.add(p)
 		}
-		if !exists || idle { // the trees have changed
+		if !exists || idle { // the trees have changed, so the iterator is invalid
 			count--
 			tx.dirty++
 			from, _ := p.ID.Next()
@@ -165,26 +164,25 @@ func (tx *Tx) emitGone(key, group []byte, gone []StreamID) {
 	tx.emitAck(key, group, ids)
 }
 
-// XDelMode says what XDelEx does about the pending lists that refer to an entry.
+// XDelMode says how XDelEx treats the pending lists that refer to an entry.
 type XDelMode uint8
 
-// The modes, with the words of XDELEX.
+// The modes, named after the options of XDELEX.
 const (
-	KeepRef XDelMode = iota // nothing: they keep it
-	DelRef                  // it goes from all of them
-	Acked                   // the entry stays unless all groups have read and acknowledged it
+	KeepRef XDelMode = iota // the pending lists keep their references
+	DelRef                  // XDelEx removes the entry from all pending lists
+	Acked                   // XDelEx keeps the entry unless all groups have read and acknowledged it
 )
 
-// What became of an entry, as XDELEX replies it.
+// The outcomes for an entry, as XDELEX replies them.
 const (
 	XNotFound   = -1
 	XDeleted    = 1
 	XReferenced = 2
 )
 
-// XDelEx removes entries as mode says and calls visit for each id with what
-// became of it. ok is false if there is no such key. Errors: ErrWrongType.
-// O(log n + groups) for each.
+// XDelEx removes entries as mode says and calls visit for each id with the outcome. ok is false if
+// there is no such key. Errors: ErrWrongType. O(log n + groups) for each.
 func (tx *Tx) XDelEx(key []byte, mode XDelMode, ids []StreamID, visit func(outcome int)) (ok bool, err error) {
 	h, s, err := tx.stream(key)
 	if s == nil {
@@ -198,8 +196,8 @@ func (tx *Tx) XDelEx(key []byte, mode XDelMode, ids []StreamID, visit func(outco
 	return true, nil
 }
 
-// XAckDel acknowledges entries of a group and removes them as mode says. What was
-// not pending is not found. Errors: ErrWrongType. O(log n + groups) for each.
+// XAckDel acknowledges entries of a group and removes them as mode says. An entry that was not
+// pending counts as not found. Errors: ErrWrongType. O(log n + groups) for each.
 func (tx *Tx) XAckDel(key, group []byte, mode XDelMode, ids []StreamID, visit func(outcome int)) (ok bool, err error) {
 	h, s, g, err := tx.group(key, group)
 	if err == ErrNoGroup {
@@ -221,7 +219,7 @@ func (tx *Tx) XAckDel(key, group []byte, mode XDelMode, ids []StreamID, visit fu
 	return true, nil
 }
 
-// deletion is what XDELEX or XACKDEL have done so far.
+// deletion is a running XDelEx or XAckDel.
 type deletion struct {
 	tx      *Tx
 	key     []byte
@@ -238,7 +236,7 @@ func (d *deletion) acked(g *stream.Group, id StreamID) {
 	}
 }
 
-// delete removes one entry, which g, if any, has just acknowledged.
+// delete removes one entry. If g is not nil, it has just acknowledged the entry.
 func (d *deletion) delete(id StreamID, mode XDelMode, g *stream.Group) int {
 	if mode == Acked && d.referenced(id) && d.s.Has(id) {
 		return XReferenced

@@ -33,12 +33,12 @@ func (tx *Tx) XCheck(key []byte) error {
 	return err
 }
 
-// XGroup says where a consumer group begins to read.
+// XGroup says from where a consumer group reads.
 type XGroup struct {
 	ID     StreamID
-	Last   bool  // at the stream's last id instead of ID
-	Read   int64 // entries read so far; -1: not known
-	Create bool  // XGroupCreate creates the stream if need be
+	Last   bool  // read from the stream's last id instead of ID
+	Read   int64 // the number of entries read so far; -1: unknown
+	Create bool  // XGroupCreate creates a missing stream
 }
 
 // XGroupCreate creates a consumer group. Errors: ErrWrongType, ErrNoKey,
@@ -76,8 +76,8 @@ func (tx *Tx) XGroupCreate(key, group []byte, x XGroup) error {
 	return nil
 }
 
-// groupChanged settles a change of a group, which is none of its key for those
-// who watch that: as in Redis.
+// groupChanged counts and reports a change of a group. As in Redis, it does not break the watches
+// of the key.
 func (tx *Tx) groupChanged(key []byte, event string) {
 	tx.dirty++
 	tx.streamEvent(key, event)
@@ -95,7 +95,7 @@ func (tx *Tx) emitGroup(sub string, key, group []byte, id StreamID, read int64, 
 	tx.emit("XGROUP", append(args, []byte("ENTRIESREAD"), tx.itoa(0, read))...)
 }
 
-// XGroupSetID sets what a group has read. Errors: ErrWrongType, ErrNoGroup.
+// XGroupSetID sets the last id that a group has read. Errors: ErrWrongType, ErrNoGroup.
 func (tx *Tx) XGroupSetID(key, group []byte, x XGroup) error {
 	h, s, g, err := tx.group(key, group)
 	if err != nil {
@@ -111,8 +111,8 @@ func (tx *Tx) XGroupSetID(key, group []byte, x XGroup) error {
 	return nil
 }
 
-// XGroupDestroy removes a group with all its consumers and what is pending for
-// them, and reports whether there was one. Errors: ErrWrongType, ErrNoKey.
+// XGroupDestroy removes a group with all its consumers and their pending entries, and reports
+// whether the group existed. Errors: ErrWrongType, ErrNoKey.
 func (tx *Tx) XGroupDestroy(key, group []byte) (bool, error) {
 	h, s, err := tx.stream(key)
 	if err == nil && s == nil {
@@ -124,7 +124,7 @@ func (tx *Tx) XGroupDestroy(key, group []byte) (bool, error) {
 	tx.wrote(&h)
 	tx.emit("XGROUP", []byte("DESTROY"), key, group)
 	tx.groupChanged(key, "xgroup-destroy")
-	tx.Signal(key) // consumers wait in vain
+	tx.Signal(key) // wakes the consumers that wait for this group: they get an error
 	return true, nil
 }
 
@@ -142,7 +142,8 @@ func (tx *Tx) XGroupCreateConsumer(key, group, name []byte) (bool, error) {
 	return err == nil, err
 }
 
-// consumer returns a group's consumer, which it adds if need be, seen now.
+// consumer returns a group's consumer, which it adds if it is missing, and notes that it was seen
+// now.
 func (tx *Tx) consumer(h *hit, key []byte, g *stream.Group, name []byte) (*stream.Consumer, error) {
 	if c := g.Consumer(name); c != nil {
 		c.Seen = tx.ms
@@ -160,8 +161,8 @@ func (tx *Tx) consumer(h *hit, key []byte, g *stream.Group, name []byte) (*strea
 	return c, nil
 }
 
-// XGroupDelConsumer removes a consumer and returns how many entries were pending
-// for it. Errors: ErrWrongType, ErrNoGroup. O(pending).
+// XGroupDelConsumer removes a consumer and returns the number of its pending entries. Errors:
+// ErrWrongType, ErrNoGroup. O(pending).
 func (tx *Tx) XGroupDelConsumer(key, group, name []byte) (pending int, err error) {
 	h, _, g, err := tx.group(key, group)
 	if err != nil {
@@ -207,14 +208,14 @@ func (tx *Tx) XAck(key, group []byte, ids []StreamID) (acked int, err error) {
 	return acked, nil
 }
 
-// emitAck emits that entries of a group are not pending any more.
+// emitAck logs that entries of a group are no longer pending.
 func (tx *Tx) emitAck(key, group []byte, ids [][]byte) {
 	if tx.db.logging.Load() && len(ids) > 0 {
 		tx.emitItems("XACK", key, append([][]byte{group}, ids...))
 	}
 }
 
-// delivered collects what a command has delivered, to be emitted as XCLAIM: one
+// delivered collects the entries that a command has delivered. It logs them as XCLAIM commands, one
 // for each run of entries with the same consumer, time and count.
 type delivered struct {
 	tx         *Tx
@@ -236,7 +237,7 @@ func (d *delivered) add(p stream.Pending) {
 	d.ids = append(d.ids, idBytes(p.ID))
 }
 
-// flush emits what was noted.
+// flush logs the noted entries.
 func (d *delivered) flush() {
 	if len(d.ids) == 0 {
 		return

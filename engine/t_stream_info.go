@@ -6,8 +6,8 @@ import "github.com/ebbdb/ebb/internal/stream"
 type XPending struct {
 	ID       StreamID
 	Consumer string
-	Time     int64 // of the last delivery, ms
-	Count    int64 // deliveries
+	Time     int64 // the instant of the last delivery, ms since 1970
+	Count    int64 // the number of deliveries
 }
 
 func pendingOf(p stream.Pending) XPending {
@@ -18,14 +18,14 @@ func pendingOf(p stream.Pending) XPending {
 type XConsumer struct {
 	Name         string
 	Pending      int
-	Seen, Active int64 // ms; Active is -1 if it never got anything
+	Seen, Active int64 // ms since 1970; Active is -1 if the consumer never received an entry
 }
 
 // XPendingSum sums up what is pending in a group.
 type XPendingSum struct {
 	Count       int
 	First, Last StreamID
-	Consumers   []XConsumer // those with pending entries, by name
+	Consumers   []XConsumer // the consumers with pending entries, by name
 }
 
 // XPendingSum sums up what is pending in a group. Errors: ErrWrongType,
@@ -65,17 +65,17 @@ func (tx *Tx) readGroup(key, name []byte) (*stream.Group, error) {
 	return nil, ErrNoGroup
 }
 
-// XPendingRange says which pending entries to show.
+// XPendingRange selects pending entries.
 type XPendingRange struct {
 	First, Last StreamID
-	Count       int   // entries at most
+	Count       int   // the greatest number of entries
 	MinIdle     int64 // ms since the last delivery at least
-	Of          bool  // of one consumer
+	Of          bool  // only the entries of Consumer
 	Consumer    []byte
 }
 
-// XPending shows pending entries. Errors: ErrWrongType, ErrNoGroup. O(log n +
-// entries looked at).
+// XPending calls visit with the selected pending entries of a group. Errors: ErrWrongType,
+// ErrNoGroup. O(log n + entries looked at).
 func (tx *Tx) XPending(key, group []byte, r *XPendingRange, visit func(XPending)) error {
 	g, err := tx.readGroup(key, group)
 	if err != nil {
@@ -102,10 +102,10 @@ func (tx *Tx) XPending(key, group []byte, r *XPendingRange, visit func(XPending)
 	return nil
 }
 
-// StreamInfo is a stream looked at: valid until the next write.
+// StreamInfo describes a stream. It is valid until the next write.
 type StreamInfo struct {
 	Length             int
-	Nodes, RadixNodes  int // that Redis would have
+	Nodes, RadixNodes  int // the numbers that Redis would have
 	Last, MaxDeleted   StreamID
 	First, LastEntryID StreamID // 0-0 if there is no entry
 	Added              uint64
@@ -113,7 +113,7 @@ type StreamInfo struct {
 	s *stream.Stream
 }
 
-// XInfo looks at a stream. Errors: ErrWrongType, ErrNoKey. O(1).
+// XInfo describes a stream. Errors: ErrWrongType, ErrNoKey. O(1).
 func (tx *Tx) XInfo(key []byte) (x StreamInfo, err error) {
 	s, err := tx.readStream(key)
 	if err != nil {
@@ -130,15 +130,15 @@ func infoOf(s *stream.Stream) StreamInfo {
 		First: s.First(), LastEntryID: s.LastEntry(), Added: s.Added, s: s}
 }
 
-// Entries shows the entries of a range.
+// Entries visits the entries of a range.
 func (x *StreamInfo) Entries(r XRange, visit func(*StreamEntry)) { showRange(x.s, r, visit) }
 
-// GroupInfo is a consumer group looked at.
+// GroupInfo describes a consumer group. It is valid until the next write.
 type GroupInfo struct {
 	Name      string
 	Last      StreamID
-	Read      int64 // entries read; -1: not known
-	Lag       int64 // entries to read
+	Read      int64 // the number of entries that the group has read; -1: unknown
+	Lag       int64 // the number of entries that the group has not read
 	Known     bool  // whether Lag is known
 	Consumers int
 	Pending   int
@@ -175,12 +175,12 @@ func (x *GroupInfo) Members() []XConsumer {
 	return out
 }
 
-// All shows what is pending in the group, n entries at most if that is not 0.
+// All visits the pending entries of the group, at most n if n is not 0.
 func (x *GroupInfo) All(n int, visit func(XPending)) {
 	showPending(x.g.PendingFrom(StreamID{}), n, visit)
 }
 
-// Of shows what is pending for one consumer, n entries at most if that is not 0.
+// Of visits the pending entries of one consumer, at most n if n is not 0.
 func (x *GroupInfo) Of(consumer string, n int, visit func(XPending)) {
 	if c := x.g.Consumer([]byte(consumer)); c != nil {
 		showPending(x.g.PendingOf(c, StreamID{}), n, visit)

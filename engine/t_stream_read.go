@@ -6,8 +6,8 @@ import (
 	"github.com/ebbdb/ebb/internal/stream"
 )
 
-// streamWalk holds the iterators that show entries to a caller. They come from a
-// pool because what a function value gets must be on the heap.
+// streamWalk holds the iterators of a walk over entries. They come from a pool, because the
+// compiler places the arguments of a function value on the heap.
 type streamWalk struct {
 	up   stream.Iter
 	down stream.Back
@@ -17,7 +17,7 @@ var streamWalks = sync.Pool{New: func() any { return new(streamWalk) }}
 
 func newStreamWalk() *streamWalk { return streamWalks.Get().(*streamWalk) }
 
-// done gives the iterators back. They let go of the stream.
+// done returns the iterators to the pool, without their references to the stream.
 func (w *streamWalk) done() {
 	w.up = stream.Iter{}
 	w.down.Close()
@@ -27,12 +27,12 @@ func (w *streamWalk) done() {
 // XRange is a range of ids, both ends included.
 type XRange struct {
 	First, Last StreamID
-	Count       int // entries at most; 0: no bound
+	Count       int // the greatest number of entries; 0: no bound
 	Reverse     bool
 }
 
-// XRange shows the entries of a range. ok is false if there is no such key.
-// Errors: ErrWrongType. O(log n + shown).
+// XRange visits the entries of a range. ok is false if there is no such key. O(log n + visited).
+// Errors: ErrWrongType.
 func (tx *Tx) XRange(key []byte, r XRange, visit func(*StreamEntry)) (ok bool, err error) {
 	s, err := tx.readStream(key)
 	if s == nil {
@@ -75,9 +75,8 @@ func (tx *Tx) XLast(key []byte) (last, entry StreamID, err error) {
 	return s.Last, s.LastEntry(), nil
 }
 
-// XRead shows the entries after an id, count at most if that is not 0. It calls
-// begin before the first one, and reports whether there were any. Errors:
-// ErrWrongType. O(log n + shown).
+// XRead visits the entries after an id, at most count if count is not 0. It calls begin before the
+// first one, and reports whether there were any. O(log n + visited). Errors: ErrWrongType.
 func (tx *Tx) XRead(key []byte, after StreamID, count int, begin func(), visit func(*StreamEntry)) (bool, error) {
 	s, err := tx.readStream(key)
 	if s == nil {
@@ -103,24 +102,23 @@ func (tx *Tx) XRead(key []byte, after StreamID, count int, begin func(), visit f
 	}
 }
 
-// XReadGroup says what a consumer reads.
+// XReadGroup selects the entries that a consumer reads.
 type XReadGroup struct {
 	Group, Consumer []byte
-	New             bool     // what was not delivered to the group yet
-	After           StreamID // else what is pending for the consumer after this
-	Count           int      // entries at most; 0: no bound
-	NoAck           bool     // what is delivered does not become pending
+	New             bool     // entries that were not yet delivered to the group
+	After           StreamID // without New: the consumer's pending entries after this id
+	Count           int      // the greatest number of entries; 0: no bound
+	NoAck           bool     // delivered entries do not become pending
 
-	// Begin is called before the first entry, and for pending ones in any case.
+	// Begin is called before the first entry, and, without New, also if there is none.
 	Begin func()
 	Visit func(*StreamEntry)
-	// Gone is told of pending entries that were deleted.
+	// Gone is called with each pending entry that was deleted.
 	Gone func(StreamID)
 }
 
-// XReadGroup delivers entries to a consumer, which it creates if need be, and
-// reports whether Begin was called. Errors: ErrWrongType, ErrNoGroup, ErrFull.
-// O(log n) for each entry.
+// XReadGroup delivers entries to a consumer, which it creates if it is missing, and reports whether
+// it called Begin. Errors: ErrWrongType, ErrNoGroup, ErrFull. O(log n) for each entry.
 func (tx *Tx) XReadGroup(key []byte, r *XReadGroup) (bool, error) {
 	h, s, g, err := tx.group(key, r.Group)
 	if err != nil {
@@ -174,7 +172,7 @@ func (tx *Tx) XReadGroup(key []byte, r *XReadGroup) (bool, error) {
 	return true, nil
 }
 
-// deliverAgain shows a consumer what is pending for it.
+// deliverAgain delivers a consumer's pending entries again.
 func (tx *Tx) deliverAgain(key []byte, s *stream.Stream, g *stream.Group, c *stream.Consumer, r *XReadGroup) {
 	from, ok := r.After.Next()
 	if !ok {
@@ -203,7 +201,7 @@ func (tx *Tx) deliverAgain(key []byte, s *stream.Stream, g *stream.Group, c *str
 	d.flush()
 }
 
-// next counts a delivery.
+// next returns a count of deliveries plus one; it saturates.
 func next(count uint32) uint32 {
 	if count++; count == 0 {
 		count--
@@ -215,7 +213,7 @@ func next(count uint32) uint32 {
 func passed(s *stream.Stream, g *stream.Group, id StreamID) {
 	if g.Read != stream.Unknown && !g.Last.Less(s.First()) && !s.Tombstones(g.Last) {
 		g.Read++
-	} else if s.Added > 0 { // what was trimmed or deleted in between was passed as well
+	} else if s.Added > 0 { // the group has also passed the entries between that were trimmed or deleted
 		g.Read = s.ReadBefore(id)
 	}
 	g.Last = id

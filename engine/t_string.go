@@ -8,7 +8,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// str looks up a key that must have a string, or be missing.
+// str looks up a key that must hold a string or be missing. Errors: ErrWrongType.
 func (tx *Tx) str(key []byte) (hit, error) {
 	h := tx.find(key)
 	if h.r != nil && h.r.Kind() != String {
@@ -17,8 +17,8 @@ func (tx *Tx) str(key []byte) (hit, error) {
 	return h, nil
 }
 
-// Get returns a string's value; ok is false if there is no such key. The value
-// lies in the engine's memory.
+// Get returns a string's value; ok is false if there is no such key. The value lies in the engine's
+// memory and is valid until the next write. Expected O(1). Errors: ErrWrongType.
 func (tx *Tx) Get(key []byte) (val []byte, ok bool, err error) {
 	h := tx.read(key)
 	if h.r == nil {
@@ -30,11 +30,11 @@ func (tx *Tx) Get(key []byte) (val []byte, ok bool, err error) {
 	return h.sp.value(h.r), true, nil
 }
 
-// Lend lets the caller read a long string that Get returned, or a part of it, after the
-// shard is unlocked. It returns a count that the caller has to decrement once, when it is
-// done; nil if the string is not a long one, which must be copied. While the count is above
-// zero, a command that edits the string in place copies it first: O(length), once.
-// Commands that replace or delete the key are not slower. It is no access.
+// Lend lets the caller read a long string that Get returned, or a part of it, after the shard is
+// unlocked. It returns a count, which the caller has to decrement once when it is done. If the
+// string is not a long one, Lend returns nil, and the caller must copy the string. While the count
+// is above zero, a command that edits the string in place copies it first: O(length), once.
+// Commands that replace or delete the key are not slower. It does not count as an access.
 func (tx *Tx) Lend(key []byte) *atomic.Int32 {
 	h := tx.find(key)
 	if h.r == nil || h.r.Kind() != String || !h.r.has(flagExt) {
@@ -48,8 +48,8 @@ func (tx *Tx) Lend(key []byte) *atomic.Int32 {
 	return x.lent
 }
 
-// StrSize returns the length of a string in bytes, 0 if the key holds something
-// else or nothing. It is no access.
+// StrSize returns the length of a string in bytes, 0 if the key holds something else or nothing. It
+// does not count as an access.
 func (tx *Tx) StrSize(key []byte) int {
 	h := tx.find(key)
 	if h.r == nil || h.r.Kind() != String {
@@ -58,19 +58,19 @@ func (tx *Tx) StrSize(key []byte) int {
 	return len(h.sp.value(h.r))
 }
 
-// SetOptions say how Set sets. The zero value sets, and removes a deadline.
+// SetOptions configure Set. The zero value sets the value and removes the deadline.
 type SetOptions struct {
 	Deadline int64 // ms since 1970; 0: none
 	Span     int64 // ms; above 0 the deadline slides by it with every read
 	KeepTTL  bool  // keep the deadline that the key has
 	IfAbsent bool  // NX
 	IfExists bool  // XX
-	// Compare, if not 0, sets only where the old value compares so with Value.
+	// Compare, if not 0, sets only if the old value satisfies this comparison with Value.
 	Compare Comparison
 	Value   []byte
-	Get     bool // the old value is wanted: other kinds are errors; it is a read
-	// Jitter makes each deadline of SetMany later by a random share, up to that
-	// percentage, of the time until then.
+	Get     bool // return the old value: another kind is an error, and Set counts as an access
+	// Jitter makes each deadline of SetMany later by a random share, up to Jitter percent, of the
+	// time to live.
 	Jitter int64
 }
 
@@ -80,8 +80,8 @@ type Comparison uint8
 // The comparisons. A digest is the XXH3-64 of a value in 16 hex digits.
 const (
 	Always          Comparison = iota
-	IfEqual                    // IFEQ: the key is there and its value is this
-	IfNotEqual                 // IFNE: it is not: also if there is no key
+	IfEqual                    // IFEQ: the key exists and has this value
+	IfNotEqual                 // IFNE: the key has another value, or does not exist
 	IfDigestEqual              // IFDEQ
 	IfDigestDiffers            // IFDNE
 )
@@ -105,7 +105,8 @@ func hasDigest(val, want []byte) bool {
 	return bytes.EqualFold(d[:], want)
 }
 
-// Digest returns the digest of a string; ok is false if there is no such key.
+// Digest returns the digest of a string; ok is false if there is no such key. O(length). Errors:
+// ErrWrongType.
 func (tx *Tx) Digest(key []byte) (d string, ok bool, err error) {
 	v, ok, err := tx.Get(key)
 	if !ok || err != nil {
@@ -114,8 +115,7 @@ func (tx *Tx) Digest(key []byte) (d string, ok bool, err error) {
 	return Digest(v), true, nil
 }
 
-// allows reports whether a value (there: whether there is one) compares as
-// asked.
+// allows reports whether a value satisfies the comparison; there says whether there is a value.
 func (c Comparison) allows(there bool, val, want []byte) bool {
 	switch c {
 	case IfEqual:
@@ -130,11 +130,11 @@ func (c Comparison) allows(there bool, val, want []byte) bool {
 	return true
 }
 
-// Set stores a string, whatever the key held. It returns whether it did, and
-// with o.Get the old value, copied into dst (nil if there was none). With a
-// deadline that has passed the key expires at once.
+// Set stores a string and replaces whatever the key held. It reports whether it did. With o.Get it
+// also returns the old value, copied into dst (nil if there was none). With a deadline that has
+// passed, the key expires at once.
 //
-// Errors: ErrWrongType with Get or Compare on another kind, ErrFull.
+// Errors: ErrWrongType with Get or Compare if the key holds another kind; ErrFull.
 func (tx *Tx) Set(key, val []byte, o SetOptions, dst []byte) (done bool, old []byte, err error) {
 	var h hit
 	if o.Get {
@@ -187,8 +187,7 @@ func (tx *Tx) Set(key, val []byte, o SetOptions, dst []byte) (done bool, old []b
 	return true, old, nil
 }
 
-// setToPast does what a SET with a deadline that has passed does: the key is
-// set and expires.
+// setToPast executes a SET with a deadline that has passed: the key is set and expires at once.
 func (tx *Tx) setToPast(h *hit, key []byte) {
 	if h.r != nil {
 		tx.drop(h)
@@ -207,11 +206,11 @@ func (tx *Tx) setToPast(h *hit, key []byte) {
 	}
 }
 
-// SetMany sets strings, pairs being a key and its value in turn, all of them or
-// none: with IfAbsent only if no key is there, with IfExists only if all are. It
-// reports whether it did. O(pairs); it allocates nothing.
+// SetMany sets several strings, all of them or none; pairs has keys and values in turn. With
+// IfAbsent it sets only if none of the keys exists, with IfExists only if all do. It reports
+// whether it did. O(pairs); it allocates nothing.
 //
-// Of the other options it knows Deadline, Span, KeepTTL and Jitter.
+// Of the other options it uses Deadline, Span, KeepTTL and Jitter.
 func (tx *Tx) SetMany(pairs [][]byte, o SetOptions) (bool, error) {
 	if o.IfAbsent || o.IfExists {
 		for i := 0; i < len(pairs); i += 2 {
@@ -244,8 +243,8 @@ func (tx *Tx) emitSet(key, val []byte, s spec) {
 	}
 }
 
-// kept says how to store another value under a key that str has looked up: the
-// deadline stays.
+// kept returns the spec for storing another value under a key that str has looked up, with the
+// key's deadline.
 func kept(h *hit, flags uint8) spec {
 	s := spec{flags: uint8(String) | flags}
 	if h.r != nil && h.r.has(flagDeadline) {
@@ -269,9 +268,9 @@ func (tx *Tx) replace(h *hit, key, val []byte, flags uint8) error {
 	return tx.rekeep(h, key, val, flags)
 }
 
-// rekeep stores a value, which if it is long the engine takes over, under a key that keeps its
-// deadline. The effect will not carry the deadline, so a sliding one stays known
-// to the log as it was.
+// rekeep stores a value under a key that keeps its deadline. The engine takes over the memory of a
+// long value. The effect does not carry the deadline, so the log keeps its last version of a
+// sliding one.
 func (tx *Tx) rekeep(h *hit, key, val []byte, flags uint8) error {
 	logged := int64(0)
 	if h.r != nil && h.r.has(flagSlide) {
@@ -286,8 +285,8 @@ func (tx *Tx) rekeep(h *hit, key, val []byte, flags uint8) error {
 	return nil
 }
 
-// putOwned is put for a value that has no other user: the engine takes a long one over
-// without a copy.
+// putOwned is put for a value that has no other user: the engine takes over a long one without a
+// copy.
 func (tx *Tx) putOwned(h *hit, key, val []byte, s spec) error {
 	if len(val) <= arena.MaxRecord {
 		return tx.put(h, key, val, s)
@@ -303,7 +302,8 @@ func (tx *Tx) putOwned(h *hit, key, val []byte, s spec) error {
 	return nil
 }
 
-// GetDel returns a string's value, appended to dst, and deletes the key.
+// GetDel returns a string's value, appended to dst, and deletes the key; ok is false if there is no
+// such key. Errors: ErrWrongType.
 func (tx *Tx) GetDel(key, dst []byte) (val []byte, ok bool, err error) {
 	h := tx.read(key)
 	if h.r == nil {
@@ -319,8 +319,8 @@ func (tx *Tx) GetDel(key, dst []byte) (val []byte, ok bool, err error) {
 	return dst, true, nil
 }
 
-// DelIf deletes a string whose value compares as asked, and reports whether it
-// did. Always deletes keys of every kind.
+// DelIf deletes a string whose value satisfies a comparison with want, and reports whether it did.
+// The comparison Always also deletes keys of other kinds. Errors: ErrWrongType.
 func (tx *Tx) DelIf(key []byte, c Comparison, want []byte) (bool, error) {
 	h := tx.find(key)
 	if h.r == nil {
@@ -340,14 +340,15 @@ func (tx *Tx) DelIf(key []byte, c Comparison, want []byte) (bool, error) {
 	return true, nil
 }
 
-// StrLen returns the length of a string in bytes, 0 if there is no such key.
+// StrLen returns the length of a string in bytes, 0 if there is no such key. O(1). Errors:
+// ErrWrongType.
 func (tx *Tx) StrLen(key []byte) (int, error) {
 	v, _, err := tx.Get(key)
 	return len(v), err
 }
 
-// Append appends to a string, or sets it, and returns the new length. Amortised
-// O(len(tail)) in place where the slot has room, else O(length).
+// Append appends to a string, or sets a missing one, and returns the new length in bytes. Amortised
+// O(len(tail)) if the slot has room, else O(length). Errors: ErrWrongType, ErrTooLarge, ErrFull.
 func (tx *Tx) Append(key, tail []byte) (int, error) {
 	h, err := tx.str(key)
 	if err != nil {
@@ -375,13 +376,13 @@ func (tx *Tx) Append(key, tail []byte) (int, error) {
 	return n, nil
 }
 
-// resize gives a string that str has looked up a length of n bytes, of which
-// the old ones keep their contents and new ones are zero, and returns it for
-// writing in place. The deadline stays; the encoding becomes raw.
+// resize sets the length of a string that str has looked up to n bytes and returns the bytes for
+// writing in place. The old bytes keep their contents, and new ones are zero. The deadline stays;
+// the encoding becomes raw.
 func (tx *Tx) resize(h *hit, key []byte, n int) ([]byte, error) {
 	if h.r != nil && h.r.has(flagExt) {
 		e := &h.sp.exts[handleOf(h.r.inlineValue())]
-		if e.lent != nil && e.lent.Load() > 0 { // a reply is being written from it
+		if e.lent != nil && e.lent.Load() > 0 { // a client's reply still reads the bytes
 			e.bytes, e.lent = append(make([]byte, 0, max(n, len(e.bytes))), e.bytes...), nil
 		}
 		if old := len(e.bytes); n > old {
@@ -409,7 +410,7 @@ func (tx *Tx) resize(h *hit, key []byte, n int) ([]byte, error) {
 	}
 	v := tx.vbuf
 	if n > arena.MaxRecord || n > cap(v) {
-		v = make([]byte, n) // a long one becomes the key's value
+		v = make([]byte, n) // a long string becomes the key's value
 	}
 	if v = v[:n]; n <= arena.MaxRecord {
 		tx.vbuf = v
@@ -421,8 +422,8 @@ func (tx *Tx) resize(h *hit, key []byte, n int) ([]byte, error) {
 	return h.sp.value(h.r), nil
 }
 
-// GetRange returns the bytes from start to end, both included; negative
-// offsets count from the end. The result lies in the engine's memory.
+// GetRange returns the bytes from start to end, both included; negative offsets count from the end.
+// The result lies in the engine's memory and is valid until the next write. Errors: ErrWrongType.
 func (tx *Tx) GetRange(key []byte, start, end int64) ([]byte, error) {
 	v, _, err := tx.Get(key)
 	if err != nil {
@@ -445,8 +446,9 @@ func (tx *Tx) GetRange(key []byte, start, end int64) ([]byte, error) {
 	return v[start : end+1], nil
 }
 
-// SetRange overwrites part of a string from offset on, filling up with zeros,
-// and returns the new length. An empty part changes nothing.
+// SetRange overwrites a string from offset on, pads it with zeros where it is too short, and
+// returns the new length in bytes. An empty part changes nothing. Errors: ErrWrongType,
+// ErrTooLarge, ErrFull.
 func (tx *Tx) SetRange(key []byte, offset int64, part []byte) (int, error) {
 	h, err := tx.str(key)
 	if err != nil {

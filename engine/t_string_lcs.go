@@ -4,7 +4,7 @@ package engine
 // first and the last byte in each.
 type Match struct{ FirstA, LastA, FirstB, LastB int }
 
-// Len is the number of bytes.
+// Len returns the number of bytes of the run.
 func (m Match) Len() int { return m.LastA - m.FirstA + 1 }
 
 // CommonLen returns the length of the longest common subsequence of a and b in
@@ -26,13 +26,12 @@ func CommonLen(a, b []byte) int {
 	return int(row[len(b)])
 }
 
-// Common returns the longest common subsequence of a and b and its runs, from
-// the last to the first. Of several it finds the one that Redis does: from the
-// end it goes on in a only where that loses less. It takes
-// O(len(a) x len(b)) time and as many bits of memory.
+// Common returns the longest common subsequence of a and b and its runs, from the last to the
+// first. Of several it finds the one that Redis finds: walking from the end, it skips a byte of a
+// only if that loses less. It takes O(len(a) x len(b)) time and as many bits of memory.
 func Common(a, b []byte) (seq []byte, runs []Match) {
 	w := (len(b) + 63) / 64
-	up := make([]uint64, len(a)*w) // a bit per cell: whether less is lost in a
+	up := make([]uint64, len(a)*w) // a bit per cell: whether skipping a byte of a loses less
 	row := make([]uint32, len(b)+1)
 	for i, c := range a {
 		line := up[i*w : (i+1)*w]
@@ -69,8 +68,7 @@ func Common(a, b []byte) (seq []byte, runs []Match) {
 	return seq, runs
 }
 
-// extend adds a pair of equal bytes to the run that begins right behind it, or
-// starts a new run.
+// extend adds a pair of equal bytes to the run that begins directly after it, or starts a new run.
 func extend(runs []Match, i, j int) []Match {
 	if n := len(runs); n > 0 && runs[n-1].FirstA == i+1 && runs[n-1].FirstB == j+1 {
 		runs[n-1].FirstA, runs[n-1].FirstB = i, j
@@ -79,8 +77,8 @@ func extend(runs []Match, i, j int) []Match {
 	return append(runs, Match{i, i, j, j})
 }
 
-// LCSFits reports whether strings of these lengths may be compared: four bytes
-// for each pair of bytes must not be more than MaxString, which bounds the time.
+// LCSFits reports whether LCS may compare strings of these lengths. Four bytes for each pair of
+// bytes must not exceed MaxString, which bounds the time.
 func (db *DB) LCSFits(a, b int) bool {
 	return (a + 1) <= db.MaxString()/4/(b+1)
 }

@@ -6,12 +6,13 @@ import (
 	"math/big"
 )
 
-// Strings that are numbers. Integers have 64 bits. Floats are added as x86's
-// long double adds them, because that is what Redis does: a mantissa of 64 bits,
-// so that 0.1 + 0.2 is 0.3, and exponents up to 2^16383.
+// This file implements strings that are numbers. Integers have 64 bits. Floats are added as Redis
+// adds them, with x86's long double: a mantissa of 64 bits, so that 0.1 + 0.2 is 0.3, and exponents
+// up to 2^16383.
 
-// IncrBy adds to an integer and returns the result. A missing key counts as 0.
-// In place, without allocating, where the length stays.
+// IncrBy adds to an integer and returns the result. A missing key counts as 0. It writes in place
+// and allocates nothing if the length does not change. Errors: ErrWrongType, ErrNotInteger,
+// ErrOverflow, ErrFull.
 func (tx *Tx) IncrBy(key []byte, by int64) (int64, error) {
 	h, err := tx.str(key)
 	if err != nil {
@@ -35,7 +36,7 @@ func (tx *Tx) IncrBy(key []byte, by int64) (int64, error) {
 	return n, nil
 }
 
-// integer returns the integer that a found string is, 0 if there is none.
+// integer returns the integer in the string of h, 0 for a missing key.
 func (h *hit) integer() (int64, error) {
 	if h.r == nil {
 		return 0, nil
@@ -49,23 +50,22 @@ func overflows(n, by int64) bool {
 
 // Life is a change of a key's deadline.
 type Life struct {
-	Deadline int64 // ms since 1970; 0: as it was
+	Deadline int64 // ms since 1970; 0: unchanged
 	Span     int64 // ms; above 0 the deadline slides by it with every read
-	Persist  bool  // there is to be no deadline
-	OnlyNew  bool  // a deadline that the key has stays (ENX)
+	Persist  bool  // remove the deadline
+	OnlyNew  bool  // keep a deadline that the key already has (ENX)
 }
 
-// IncrOptions bound an IncrBounded.
+// IncrOptions configure IncrBounded.
 type IncrOptions struct {
-	Low, High int64 // what the result may be; both included
-	Saturate  bool  // a result out of bounds becomes the nearest that is not
+	Low, High int64 // the bounds of the result, both included
+	Saturate  bool  // a result out of bounds becomes the nearest bound
 	Life      Life
 }
 
-// IncrBounded is IncrBy within bounds, with a deadline. It returns the new value
-// and what was added. A result out of bounds, or of 64 bits, leaves everything as
-// it was, and 0 was added. Errors: as IncrBy; ErrOverflow only where what was
-// added does not fit 64 bits.
+// IncrBounded is IncrBy with bounds and a deadline. It returns the new value and the number that it
+// added. Without Saturate, a result out of the bounds or of 64 bits changes nothing, and added is
+// 0. Errors: as IncrBy; ErrOverflow only if added does not fit 64 bits.
 func (tx *Tx) IncrBounded(key []byte, by int64, o IncrOptions) (n, added int64, err error) {
 	h, err := tx.str(key)
 	if err != nil {
@@ -98,13 +98,12 @@ func (tx *Tx) IncrBounded(key []byte, by int64, o IncrOptions) (n, added int64, 
 	return n, added, nil
 }
 
-// settleIncr changes the deadline of a number that was set, and logs and tells
-// both changes.
+// settleIncr changes the deadline of a number that was set, and logs and reports both changes.
 func (tx *Tx) settleIncr(h *hit, key, val []byte, event string, l Life) {
 	had := h.r.has(flagDeadline)
 	expires := l.Deadline != 0 && !(l.OnlyNew && had)
 	if expires {
-		*h = tx.find(key) // a key that is new has no position yet
+		*h = tx.find(key) // h has no position yet if the key is new
 	}
 	switch {
 	case expires && l.Deadline <= tx.ms && !tx.replay:
@@ -132,9 +131,9 @@ func (tx *Tx) settleIncr(h *hit, key, val []byte, event string, l Life) {
 	}
 }
 
-// IncrByFloat adds to a number and returns the result as it is stored:
-// decimal, without an exponent, at most 17 digits behind the point. Numbers are
-// what C's strtold reads, without spaces and NaN.
+// IncrByFloat adds to a number and returns the stored result: decimal, without an exponent, at most
+// 17 digits after the point. It reads numbers as C's strtold does, but no spaces and no NaN.
+// Errors: ErrWrongType, ErrNotFloat, ErrNaN, ErrFull.
 func (tx *Tx) IncrByFloat(key, by []byte) ([]byte, error) {
 	h, err := tx.str(key)
 	if err != nil {
@@ -162,7 +161,7 @@ func (tx *Tx) IncrByFloat(key, by []byte) ([]byte, error) {
 	return out, nil
 }
 
-// float returns the number that a found string is, 0 if there is none.
+// float returns the number in the string of h, 0 for a missing key.
 func (h *hit) float() (*big.Float, error) {
 	if h.r == nil {
 		return new(big.Float).SetPrec(floatPrec), nil
@@ -170,10 +169,10 @@ func (h *hit) float() (*big.Float, error) {
 	return parseFloat(h.sp.value(h.r))
 }
 
-// FloatOptions bound an IncrBoundedFloat.
+// FloatOptions configure IncrBoundedFloat.
 type FloatOptions struct {
-	Low, High []byte // what the result may be, both included; nil: all that is finite
-	Saturate  bool   // a result out of bounds becomes the nearest that is not
+	Low, High []byte // the bounds of the result, both included; nil: any finite number
+	Saturate  bool   // a result out of bounds becomes the nearest bound
 	Life      Life
 }
 
@@ -184,7 +183,8 @@ type boundsError string
 
 func (e boundsError) Error() string { return string(e) }
 
-// IncrBoundedFloat is IncrBounded for numbers as IncrByFloat adds them.
+// IncrBoundedFloat is IncrBounded for the numbers of IncrByFloat. Errors: those of IncrByFloat,
+// ErrBounds.
 func (tx *Tx) IncrBoundedFloat(key, by []byte, o FloatOptions) (n, added []byte, err error) {
 	low, high, err := o.bounds()
 	if err != nil {
@@ -274,13 +274,13 @@ func parseInt(b []byte) (int64, error) {
 	return 0, ErrNotInteger
 }
 
-// What a long double is made of: the mantissa's bits, and the binary exponents
-// from which on a number is infinite, and up to which it is zero.
+// The format of a long double: the bits of the mantissa, the binary exponent from which on a number
+// is infinite, and the one up to which it is zero.
 const (
 	floatPrec   = 64
 	floatMaxExp = 16384
 	floatMinExp = -16446
-	floatChars  = 5 << 10 // Redis reads no longer ones
+	floatChars  = 5 << 10 // the longest number that Redis reads, in bytes
 )
 
 // addFloat returns a + b, rounded; ErrNaN if that is not finite.
@@ -295,7 +295,7 @@ func addFloat(a, b *big.Float) (*big.Float, error) {
 	return sum, nil
 }
 
-// formatFloat prints with 17 digits behind the point, and none that are 0.
+// formatFloat prints a number with up to 17 digits after the point, without trailing zeros.
 func formatFloat(f *big.Float) []byte {
 	b := f.Append(nil, 'f', 17)
 	b = bytes.TrimRight(b, "0")
@@ -306,9 +306,8 @@ func formatFloat(f *big.Float) []byte {
 	return b
 }
 
-// parseFloat parses a number as C's strtold does, but no NaN and no spaces. What
-// is too large, or so small that it is 0, is an error; "inf" is not. Rounding is
-// exact.
+// parseFloat parses a number as C's strtold does, but no NaN and no spaces. A number that is too
+// large, or so small that it rounds to 0, is an error; "inf" is not. Rounding is exact.
 func parseFloat(b []byte) (*big.Float, error) {
 	s, neg := b, false
 	if len(s) > 0 && (s[0] == '-' || s[0] == '+') {
@@ -347,8 +346,8 @@ func parseFloat(b []byte) (*big.Float, error) {
 	return f, nil
 }
 
-// scanDigits takes the digits, without a point, from the start of a number, and
-// counts those behind the point.
+// scanDigits returns the digits at the start of a number, without the point, and the number of
+// digits after the point.
 func scanDigits(s []byte, base int) (digits []byte, behind int, rest []byte) {
 	point := false
 	i := 0
@@ -370,12 +369,11 @@ func scanDigits(s []byte, base int) (digits []byte, behind int, rest []byte) {
 	return digits, behind, s[i:]
 }
 
-// farExponent is beyond every number of floatChars digits that is neither
+// farExponent is greater than the exponent of every number of floatChars digits that is neither
 // infinite nor 0.
 const farExponent = 100_000
 
-// scanExponent reads the exponent, if there is one; ok is false if something
-// else is there.
+// scanExponent reads the exponent, if there is one; ok is false if s is something else.
 func scanExponent(s []byte, mark byte) (exp int, ok bool) {
 	if len(s) == 0 {
 		return 0, true
@@ -400,8 +398,8 @@ func scanExponent(s []byte, mark byte) (exp int, ok bool) {
 	return exp, len(s) > 0
 }
 
-// scaled returns digits, the last behind of them behind the point, times 10 (or
-// for base 16, 2) to the power of exp. ok is false where that is infinite or 0.
+// scaled returns the number with these digits, of which behind are after the point, times 10 (for
+// base 16: 2) to the power of exp. ok is false if the result is infinite or 0.
 func scaled(digits []byte, base, behind, exp int) (f *big.Float, ok bool) {
 	n, _ := new(big.Int).SetString(string(digits), base)
 	f = new(big.Float).SetPrec(floatPrec)

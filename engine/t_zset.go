@@ -9,13 +9,13 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// A sorted set is small as a packed image, up to Layout.ZSetEntries members none
-// of which is longer than Layout.ZSetValue; then it is a tree, and stays one.
-// Members are ordered by score, and by their bytes where scores are equal. Each
-// can have a deadline: another score keeps it, removing the member ends it.
+// A sorted set has the small form, a packed image, up to Layout.ZSetEntries members and while no
+// member is longer than Layout.ZSetValue. After that it is a tree, and stays one. Members are
+// ordered by score, and members with equal scores by their bytes. Each member can have a deadline,
+// which a change of the score keeps.
 //
-// Commands that write, or that address by rank, first remove the due members, so that
-// ranks mean the same in a replay of the effects.
+// Commands that write, or that address members by rank, first remove the due members, so that ranks
+// mean the same in a replay of the effects.
 
 // zsetTree is a large sorted set.
 type zsetTree struct{ *ordered.Set }
@@ -27,7 +27,7 @@ func (tx *Tx) newZSetTree() zsetTree {
 // NextDue implements dated.
 func (t zsetTree) NextDue() int64 { d, _ := t.Earliest(); return d }
 
-// Reap is that of the tree, for lapseItems.
+// Reap calls the tree's Reap, for lapseItems.
 func (t zsetTree) Reap(now int64, budget int, fire func(dict.Item)) int {
 	return t.Set.Reap(now, budget, func(e ordered.Entry) { fire(dict.Item{Key: e.Member, Deadline: e.Deadline}) })
 }
@@ -51,19 +51,19 @@ type Scored struct {
 	Member []byte
 }
 
-// zscratch is memory that commands on sorted sets use again and again.
+// zscratch is scratch memory that commands on sorted sets reuse.
 type zscratch struct {
-	args  [][]byte // of an effect
+	args  [][]byte // the arguments of an effect
 	flat  []byte   // bytes that slices point to
 	items []Scored
 	hits  []GeoHit
 }
 
-// keepScratch is up to how many items scratch memory stays with a transaction.
+// keepScratch is the greatest number of items for which a transaction keeps its scratch memory.
 const keepScratch = 1 << 12
 
-// keep returns bytes that stay valid until the scratch memory is used again:
-// those of an integer are written out.
+// keep returns the bytes of a string; they are valid until the scratch memory is used again. It
+// formats an integer.
 func (z *zscratch) keep(s packed.Str) []byte {
 	if !s.IsInt() {
 		return s.B
@@ -80,7 +80,7 @@ func (z *zscratch) copied(b []byte) []byte {
 	return z.since(at)
 }
 
-// since returns what has been written from a place on.
+// since returns the bytes that were written from a position on.
 func (z *zscratch) since(at int) []byte { return z.flat[at:len(z.flat):len(z.flat)] }
 
 // number adds a score to the arguments of an effect.
@@ -106,16 +106,16 @@ func (z *zscratch) reset() {
 
 // ZAddOptions restrict what ZAdd does. The zero value adds and changes.
 type ZAddOptions struct {
-	IfAbsent  bool // NX: only members that are not there
-	IfExists  bool // XX: only members that are
-	IfGreater bool // GT: a member that is there gets greater scores only
-	IfLess    bool // LT: a member that is there gets lesser scores only
+	IfAbsent  bool // NX: only add new members
+	IfExists  bool // XX: only update existing members
+	IfGreater bool // GT: only raise the score of an existing member
+	IfLess    bool // LT: only lower the score of an existing member
 
-	timed    bool  // members get this deadline, not that which they have
+	timed    bool  // members get the deadline below instead of keeping theirs
 	deadline int64 // ms since 1970; 0: none
 }
 
-// when is the deadline of a member that is written, as a plan wants it.
+// when returns the deadline of a written member, as a plan (packed.Edit) needs it.
 func (o *ZAddOptions) when() int64 {
 	if o.timed {
 		return o.deadline
@@ -123,13 +123,12 @@ func (o *ZAddOptions) when() int64 {
 	return packed.Keep
 }
 
-// redates reports whether a member with this deadline gets another.
+// redates reports whether a member with this deadline gets another deadline.
 func (o *ZAddOptions) redates(old int64) bool { return o.timed && old != o.deadline }
 
-// ZAdd gives members scores and returns how many were added, and how many more
-// have another score than before. A member's deadline stays. O(log n) for each
-// item; it allocates nothing. Errors: ErrWrongType; ErrFull, and the items before
-// the one that did not fit are in.
+// ZAdd sets the scores of members. It returns how many members were added, and how many existing
+// ones have a new score. A member keeps its deadline. O(log n) for each item; it allocates nothing.
+// Errors: ErrWrongType; ErrFull, and ZAdd has handled the items before the one that did not fit.
 func (tx *Tx) ZAdd(key []byte, items []Scored, o ZAddOptions) (added, updated int, err error) {
 	h, err := tx.writeZSet(key)
 	if err != nil || h.r == nil && o.IfExists {
@@ -141,12 +140,12 @@ func (tx *Tx) ZAdd(key []byte, items []Scored, o ZAddOptions) (added, updated in
 	return n.added, n.updated, err
 }
 
-// zcounts is what putAll did: how many members are new, have another score, and
-// have but another deadline.
+// zcounts are the results of putAll: the number of members that are new, that have a new score, and
+// that only have a new deadline.
 type zcounts struct{ added, updated, redated int }
 
-// putAll puts members into a set that writeZSet has looked up, or a new one, and
-// notes those that it wrote as the scratch arguments.
+// putAll adds members to a set that writeZSet has looked up, or to a new one, and stores those that
+// it wrote in the scratch arguments.
 func (tx *Tx) putAll(h *hit, key []byte, items []Scored, o ZAddOptions) (n zcounts, err error) {
 	large := len(items) > tx.db.layout.Load().ZSetEntries
 	if large && h.r != nil && h.box() == nil {
@@ -177,8 +176,8 @@ func (tx *Tx) putAll(h *hit, key []byte, items []Scored, o ZAddOptions) (n zcoun
 	return n, nil
 }
 
-// ZIncrBy adds to a member's score, which is 0 if it is not there, and returns
-// the result; done is false if the options did not allow it. A deadline stays.
+// ZIncrBy adds to a member's score and returns the result. A missing member counts as one with the
+// score 0. done is false if the options did not allow the change. The member keeps its deadline.
 // O(log n). Errors: ErrWrongType, ErrScoreNaN, ErrFull.
 func (tx *Tx) ZIncrBy(key, member []byte, by float64, o ZAddOptions) (score float64, done bool, err error) {
 	h, err := tx.writeZSet(key)
@@ -211,7 +210,7 @@ func (tx *Tx) ZIncrBy(key, member []byte, by float64, o ZAddOptions) (score floa
 	return by, true, nil
 }
 
-// zadded settles n changes, which the scratch arguments tell.
+// zadded logs, counts and reports n changes; the scratch arguments name them.
 func (tx *Tx) zadded(key []byte, n int, event string) {
 	if n > 0 {
 		tx.emitItems("ZADD", key, tx.z.args)
@@ -220,7 +219,7 @@ func (tx *Tx) zadded(key []byte, n int, event string) {
 	}
 }
 
-// zoutcome is what putScored did.
+// zoutcome is the result of putScored.
 type zoutcome uint8
 
 const (
@@ -228,10 +227,10 @@ const (
 	zSame                    // the member has that score already
 	zAdded
 	zUpdated
-	zRedated // it has that score already, but another deadline now
+	zRedated // the member has that score already, but got another deadline
 )
 
-// decide says what is to be done about a living member of a score.
+// decide returns the outcome for a living member whose score is old.
 func (o *ZAddOptions) decide(old, score float64) zoutcome {
 	switch {
 	case o.IfAbsent, o.IfGreater && score <= old, o.IfLess && score >= old:
@@ -242,8 +241,8 @@ func (o *ZAddOptions) decide(old, score float64) zoutcome {
 	return zUpdated
 }
 
-// putScored gives a member of the set that writeZSet has looked up, or of a new
-// one, a score. If large is set a new one is large.
+// putScored sets the score of a member in a set that writeZSet has looked up, or in a new set. If
+// large is set, a new set has the large form.
 func (tx *Tx) putScored(h *hit, key []byte, m Scored, o ZAddOptions, large bool) (zoutcome, error) {
 	if h.r == nil {
 		if o.IfExists {
@@ -279,8 +278,8 @@ func (tx *Tx) putScored(h *hit, key []byte, m Scored, o ZAddOptions, large bool)
 	return done, nil
 }
 
-// smallScore is a score as small sets keep it: like Redis's they know one zero
-// only.
+// smallScore returns a score as small sets store it. As in Redis, they do not store a negative
+// zero.
 func smallScore(score float64) float64 {
 	if score == 0 {
 		return 0
@@ -313,8 +312,8 @@ func (tx *Tx) putInTree(h *hit, t zsetTree, m Scored, o ZAddOptions) (done zoutc
 	return done, nil
 }
 
-// rewriteScored gives a living member of a large set a score, and a deadline
-// where the options have one.
+// rewriteScored sets the score of a living member of a large set, and its deadline if the options
+// have one.
 func (tx *Tx) rewriteScored(t zsetTree, p ordered.Spot, m Scored, o ZAddOptions) (done zoutcome, err error) {
 	done = o.decide(p.Score, m.Score)
 	switch {
@@ -334,8 +333,8 @@ func (tx *Tx) rewriteScored(t zsetTree, p ordered.Spot, m Scored, o ZAddOptions)
 	return done, err
 }
 
-// addScored adds a member with a deadline, 0 for none, to a small set, or to none;
-// the set may become large.
+// addScored adds a member with a deadline, 0 for none, to a small or missing set. The set may
+// become large.
 func (tx *Tx) addScored(h *hit, key []byte, m Scored, deadline int64, large bool) error {
 	l := tx.db.layout.Load()
 	if !large && len(m.Member) <= l.ZSetValue {
@@ -354,8 +353,7 @@ func (tx *Tx) addScored(h *hit, key []byte, m Scored, deadline int64, large bool
 	return tx.enlargeZSet(h, key, &m, deadline)
 }
 
-// enlargeZSet makes a small set, or none, a large one, and adds a member with a
-// deadline to it if that is not nil.
+// enlargeZSet makes a small or missing set large. If m is not nil, it adds m with a deadline.
 func (tx *Tx) enlargeZSet(h *hit, key []byte, m *Scored, deadline int64) error {
 	t := tx.newZSetTree()
 	err := tx.fillTree(t, h)
@@ -386,8 +384,8 @@ func (tx *Tx) fillTree(t zsetTree, h *hit) error {
 	return nil
 }
 
-// ZRem removes members and returns how many were there. A set that becomes empty
-// is removed. O(log n) for each. Errors: ErrWrongType.
+// ZRem removes members and returns how many existed. It deletes the key if the set becomes empty.
+// O(log n) for each. Errors: ErrWrongType.
 func (tx *Tx) ZRem(key []byte, members [][]byte) (n int, err error) {
 	h, err := tx.writeZSet(key)
 	if err != nil || h.r == nil {
@@ -422,7 +420,8 @@ func (tx *Tx) ZRem(key []byte, members [][]byte) (n int, err error) {
 	return n, nil
 }
 
-// zremoved settles the removal of n members, after which so many are left.
+// zremoved logs, counts and reports the removal of n members; left is the number of those that
+// remain.
 func (tx *Tx) zremoved(h *hit, key []byte, n, left int, event string) {
 	switch {
 	case left == 0:
@@ -437,8 +436,8 @@ func (tx *Tx) zremoved(h *hit, key []byte, n, left int, event string) {
 	}
 }
 
-// writeZSet looks up a key that must hold a sorted set, or nothing, for a
-// command that writes. What is due in it has been removed.
+// writeZSet looks up a key that must hold a sorted set or be missing, for a command that writes,
+// and removes the due members.
 func (tx *Tx) writeZSet(key []byte) (hit, error) {
 	h, err := tx.container(key, ZSet)
 	if err == nil && h.r != nil {
@@ -447,8 +446,8 @@ func (tx *Tx) writeZSet(key []byte) (hit, error) {
 	return h, err
 }
 
-// reapZSet removes the members of a set that are due. If none is left the set is
-// gone. Not in a replay. O(1) if nothing is due.
+// reapZSet removes the due members of a set, and drops the key if none is left. It does nothing in
+// a replay. O(1) if no member is due.
 func (tx *Tx) reapZSet(h *hit, key []byte) {
 	for !tx.replay && h.r != nil && tx.dueIn(h) && tx.lapse(h, key, math.MaxInt) {
 	}

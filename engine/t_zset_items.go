@@ -1,14 +1,14 @@
 package engine
 
-// Deadlines of the members of sorted sets. The dead are removed before any of
-// these looks, so a member is there or it is not.
+// This file implements the deadlines of members of sorted sets. Each method first removes the dead
+// members, so the code below it only sees living ones.
 
-// ZExpire gives members of a sorted set a deadline in ms since 1970, as far as
-// the condition allows it, and calls visit for each with ItemMissing,
-// ItemRefused, ItemDone or ItemOutlived. A deadline that is not in the future
-// removes the member; one beyond MaxItemDeadline is kept, and compared, as that.
-// A set that becomes empty is removed. O(log n) for each member of a large set.
-// Errors: ErrWrongType; ErrFull, and the members before have been visited.
+// ZExpire gives members of a sorted set a deadline in ms since 1970, if the condition allows it,
+// and calls visit for each with ItemMissing, ItemRefused, ItemDone or ItemOutlived. A deadline that
+// is not in the future removes the member. ZExpire stores and compares a deadline beyond
+// MaxItemDeadline as MaxItemDeadline. It deletes the key if the set becomes empty. O(log n) for
+// each member of a large set. Errors: ErrWrongType; ErrFull, and the members before have been
+// visited.
 func (tx *Tx) ZExpire(key []byte, members [][]byte, deadline int64, c Condition, visit func(code int)) error {
 	h, err := tx.writeZSet(key)
 	if err != nil {
@@ -46,8 +46,8 @@ func (tx *Tx) ZExpire(key []byte, members [][]byte, deadline int64, c Condition,
 	return err
 }
 
-// expireScored gives one member a deadline, or removes it where that is past,
-// and tells how many are left. The key stays.
+// expireScored gives one member a deadline, or removes the member if past is set, and returns the
+// number of members left. It keeps the key.
 func (tx *Tx) expireScored(h *hit, key, member []byte, deadline int64, c Condition, past bool) (code, left int, err error) {
 	if h.r == nil {
 		return ItemMissing, 0, nil
@@ -91,9 +91,8 @@ func (tx *Tx) expireInTree(t zsetTree, member []byte, deadline int64, c Conditio
 	return ItemDone, nil
 }
 
-// ZDeadlines calls visit for each of some members with its deadline in ms since
-// 1970, NoDeadline, or NoKey if there is no such member. It is a read. Errors:
-// ErrWrongType.
+// ZDeadlines calls visit for each of some members with its deadline in ms since 1970, NoDeadline,
+// or NoKey if there is no such member. It counts as an access. Errors: ErrWrongType.
 func (tx *Tx) ZDeadlines(key []byte, members [][]byte, visit func(deadline int64)) error {
 	v, err := tx.ZSet(key, false)
 	if err != nil {
@@ -105,9 +104,8 @@ func (tx *Tx) ZDeadlines(key []byte, members [][]byte, visit func(deadline int64
 	return nil
 }
 
-// ZPersist takes the deadlines of members away and calls visit for each with
-// ItemMissing, ItemUntimed or ItemDone. Errors: ErrWrongType; ErrFull, and the
-// members before have been visited.
+// ZPersist removes the deadlines of members and calls visit for each with ItemMissing, ItemUntimed
+// or ItemDone. Errors: ErrWrongType; ErrFull, and the members before have been visited.
 func (tx *Tx) ZPersist(key []byte, members [][]byte, visit func(code int)) error {
 	h, err := tx.writeZSet(key)
 	if err != nil {
@@ -151,10 +149,9 @@ func (tx *Tx) persistScored(h *hit, key, member []byte) (code int, err error) {
 	return ItemDone, tx.stampItem(h, key, ZSet, v.small.SetDeadline(at, 0))
 }
 
-// ZAddEx is ZAdd of members that get a deadline, or lose theirs; those that the
-// options leave alone keep what they have. A deadline that is not in the future
-// ends the members at once: those that are there are removed. Of t, Deadline, Keep
-// and Max count. Errors: those of ZAdd; a BoundError, and nothing has changed.
+// ZAddEx is ZAdd with a deadline: the written members get it, or lose theirs if it is 0. With a
+// deadline that is not in the future, it removes the existing members and adds none. Of t it uses
+// Deadline, Keep and Max. Errors: the errors of ZAdd; BoundError, and nothing has changed.
 func (tx *Tx) ZAddEx(key []byte, items []Scored, o ZAddOptions, t ItemOptions) (added, updated int, err error) {
 	if t.Deadline != 0 {
 		if t.Deadline = itemDeadline(t.Deadline); tx.itemPast(t.Deadline) {
@@ -187,8 +184,7 @@ func (tx *Tx) ZAddEx(key []byte, items []Scored, o ZAddOptions, t ItemOptions) (
 	return n.added, n.updated, err
 }
 
-// zbounded returns a BoundError if there is no room for those of some members
-// that are new.
+// zbounded returns a BoundError if the new ones among items would exceed the bound.
 func (tx *Tx) zbounded(h *hit, key []byte, items []Scored, o ZAddOptions, most int) error {
 	v := tx.viewZSet(h)
 	if most == 0 || o.IfExists {
@@ -200,8 +196,8 @@ func (tx *Tx) zbounded(h *hit, key []byte, items []Scored, o ZAddOptions, most i
 	})
 }
 
-// emitAddEx logs the members of the scratch arguments: as ZADD, and then the
-// deadline that they have or have lost.
+// emitAddEx logs the members of the scratch arguments: a ZADD, and then the command that sets or
+// removes their deadlines.
 func (tx *Tx) emitAddEx(key []byte, o ZAddOptions) {
 	if !tx.db.logging.Load() || tx.replay {
 		return
@@ -221,8 +217,8 @@ func (tx *Tx) emitAddEx(key []byte, o ZAddOptions) {
 	}
 }
 
-// addOutlived is ZAddEx with a deadline that is past: what the options allow to
-// write is removed.
+// addOutlived is ZAddEx with a deadline that has passed: it removes the members that the options
+// allow to write.
 func (tx *Tx) addOutlived(key []byte, items []Scored, o ZAddOptions) (added, updated int, err error) {
 	v, err := tx.ZSet(key, false)
 	if err != nil {

@@ -7,29 +7,29 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// ZOrder is what a range of a sorted set goes by.
+// ZOrder says what the bounds of a range of a sorted set refer to.
 type ZOrder uint8
 
 // The orders.
 const (
 	ByRank ZOrder = iota
 	ByScore
-	ByLex // by member, in sets whose scores are all the same
+	ByLex // by member, in sets whose scores are all equal
 )
 
 // ScoreBound is an end of a range of scores.
 type ScoreBound struct {
 	Score float64
-	Open  bool // without members of that score
+	Open  bool // exclude members with that score
 }
 
-// LexBound is an end of a range of members. The zero value is before them all.
+// LexBound is an end of a range of members. The zero value is before all members.
 type LexBound struct {
 	Member []byte
 	Kind   LexKind
 }
 
-// LexKind tells lexical bounds apart.
+// LexKind is the kind of a lexical bound.
 type LexKind uint8
 
 // The kinds of lexical bounds.
@@ -40,15 +40,15 @@ const (
 	LexOpen                   // (member
 )
 
-// ZRange says which members, and in which order. {Stop: -1} is all of them.
+// ZRange selects members and their order. {Stop: -1} selects all members.
 type ZRange struct {
 	By             ZOrder
 	Start, Stop    int64      // ByRank: both included, negative from the end; with Rev rank 0 is the last
 	Min, Max       ScoreBound // ByScore
 	MinLex, MaxLex LexBound   // ByLex
-	Rev            bool       // the last first
-	Limited        bool       // ByScore, ByLex: Offset and Count hold
-	Offset, Count  int64      // skip, then give at most so many; a negative Count: all, a negative Offset: none
+	Rev            bool       // reverse order: the last member first
+	Limited        bool       // ByScore, ByLex: Offset and Count apply
+	Offset, Count  int64      // members to skip, and the greatest number to return; a negative Count: all; a negative Offset: none
 }
 
 // Count returns how many members are in a range. O(log n).
@@ -57,8 +57,8 @@ func (v *ZSetView) Count(r *ZRange) int {
 	return n
 }
 
-// Range returns a walk over a range. It costs O(log n) to start, also where
-// members are skipped, and allocates nothing.
+// Range returns a walk over a range. Its start costs O(log n), also with an Offset, and it
+// allocates nothing.
 func (v *ZSetView) Range(r *ZRange) (w ZWalk) {
 	first, n := v.resolve(r)
 	if n == 0 {
@@ -75,12 +75,12 @@ func (v *ZSetView) Range(r *ZRange) (w ZWalk) {
 	w.small = true
 	w.it, _ = v.small.Seek(first, v.now)
 	if r.Rev {
-		w.it.Next() // Prev shows it again
+		w.it.Next() // the next Prev returns this member again
 	}
 	return w
 }
 
-// ZWalk goes through members of a sorted set. It is void after a write.
+// ZWalk iterates over members of a sorted set. It is valid until the next write.
 type ZWalk struct {
 	tx    *Tx
 	n     int
@@ -94,7 +94,7 @@ type ZWalk struct {
 // Len returns the number of members of the whole walk.
 func (w *ZWalk) Len() int { return w.n }
 
-// Next goes to the next member and reports whether there is one.
+// Next moves to the next member and reports whether there is one.
 func (w *ZWalk) Next() bool {
 	switch {
 	case w.left == 0:
@@ -112,7 +112,7 @@ func (w *ZWalk) Next() bool {
 	return true
 }
 
-// Member returns the member; it is valid until the next call, or a write.
+// Member returns the member; it is valid until the next call of Next or Member, or a write.
 func (w *ZWalk) Member() []byte {
 	if !w.small {
 		return w.large.Member()
@@ -136,8 +136,7 @@ func (w *ZWalk) Deadline() int64 {
 	return w.it.Deadline()
 }
 
-// resolve turns a range into ranks: n members from the first on, counted from
-// the lowest.
+// resolve converts a range to ranks: n members from rank first on, counted from the lowest.
 func (v *ZSetView) resolve(r *ZRange) (first, n int) {
 	if v.large == nil && v.small == nil {
 		return 0, 0
@@ -192,8 +191,7 @@ func (v *ZSetView) resolveRanks(r *ZRange) (first, n int) {
 	return int(start), n
 }
 
-// resolveScores returns the ranks between which the scores lie; to may come
-// before from.
+// resolveScores returns the ranks between which the scores lie; to may be less than from.
 func (v *ZSetView) resolveScores(lo, hi ScoreBound) (from, to int) {
 	if lo.Score > hi.Score || lo.Score == hi.Score && (lo.Open || hi.Open) {
 		return 0, 0
@@ -228,7 +226,7 @@ func (v *ZSetView) resolveLex(lo, hi *LexBound) (from, to int) {
 	if v.large != nil {
 		return v.large.Position(lo.cut(false), v.now), v.large.Position(hi.cut(true), v.now)
 	}
-	before := true // no member of the range has come yet
+	before := true // the loop has not yet met a member of the range
 	for it := v.small.Iter(v.now); it.Next(); to++ {
 		if before && lo.outside(it.Key(), -1) {
 			from++
@@ -241,7 +239,7 @@ func (v *ZSetView) resolveLex(lo, hi *LexBound) (from, to int) {
 	return from, to
 }
 
-// compare orders two bounds by what they name.
+// compare compares the positions of two bounds.
 func (b *LexBound) compare(c *LexBound) int {
 	low := func(k LexKind) int {
 		switch k {
@@ -258,8 +256,7 @@ func (b *LexBound) compare(c *LexBound) int {
 	return bytes.Compare(b.Member, c.Member)
 }
 
-// outside reports whether a member lies before the bound, side being -1, or
-// behind it, side being 1.
+// outside reports whether a member lies before the bound (side -1) or after it (side 1).
 func (b *LexBound) outside(member packed.Str, side int) bool {
 	switch b.Kind {
 	case LexLowest:
@@ -271,7 +268,7 @@ func (b *LexBound) outside(member packed.Str, side int) bool {
 	return c > 0 || c == 0 && b.Kind == LexOpen
 }
 
-// cut returns the place of the bound, as the end of a range or its beginning.
+// cut returns the position of the bound, as the end of a range or as its beginning.
 func (b *LexBound) cut(end bool) ordered.Cut {
 	switch {
 	case b.Kind == LexLowest:

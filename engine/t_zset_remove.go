@@ -21,7 +21,7 @@ func (tx *Tx) ZRemRange(key []byte, r *ZRange) (n int, err error) {
 	return n, nil
 }
 
-// zcut removes n members from a rank on and returns how many are left.
+// zcut removes n members from rank first on and returns how many are left.
 func (tx *Tx) zcut(h *hit, v ZSetView, first, n int) (left int) {
 	if v.large != nil {
 		v.large.CutRanks(first, n, v.now)
@@ -59,7 +59,7 @@ func (tx *Tx) emitRemRange(key []byte, r *ZRange, v *ZSetView, first, n int) {
 	}
 }
 
-// text returns the bound as commands write it.
+// text returns the bound as it stands in commands.
 func (b ScoreBound) text() []byte {
 	var t []byte
 	if b.Open {
@@ -73,10 +73,9 @@ func (b *LexBound) text() []byte {
 	return append([]byte{sign}, b.Member...)
 }
 
-// ZPop removes up to count members with the lowest scores, or the highest ones,
-// and returns how many they were. If there are any, begin is told so, and then
-// visit is called for each, before they go. O(log n) for each. Errors:
-// ErrWrongType.
+// ZPop removes up to count members with the lowest scores, or the highest, and returns their
+// number. If there are any, it first calls begin with their number, and then visit with each,
+// before it removes them. O(log n) for each. Errors: ErrWrongType.
 func (tx *Tx) ZPop(key []byte, count int, highest bool, begin func(n int), visit func(member []byte, score float64)) (n int, err error) {
 	h, err := tx.writeZSet(key)
 	if err != nil || h.r == nil {
@@ -100,8 +99,8 @@ func (tx *Tx) ZPop(key []byte, count int, highest bool, begin func(n int), visit
 	return n, nil
 }
 
-// Random returns a member, each with the same chance; ok is false if there is
-// none. O(log n).
+// Random returns a random member, each with the same probability; ok is false if there is none.
+// O(log n).
 func (v *ZSetView) Random() (member []byte, score float64, ok bool) {
 	n := v.Len()
 	if n == 0 {
@@ -111,7 +110,7 @@ func (v *ZSetView) Random() (member []byte, score float64, ok bool) {
 	return member, score, true
 }
 
-// at returns the member of a rank, which there is.
+// at returns the member of a rank, which must exist.
 func (v *ZSetView) at(rank int) (member []byte, score float64) {
 	if v.large != nil {
 		e, _ := v.large.ByRank(rank, v.now)
@@ -121,12 +120,12 @@ func (v *ZSetView) at(rank int) (member []byte, score float64) {
 	return v.tx.text(2, v.small.Key(at)), v.small.Score(at)
 }
 
-// fewOf is how many times more members there must be than are picked for
-// picking by chance to be cheaper than shuffling them all.
+// fewOf is the ratio of all members to picked members from which on random picks are cheaper than
+// shuffling all members.
 const fewOf = 4
 
-// Sample visits n different members, or all if there are not more, in no order,
-// each set of n with the same chance. O(n log n).
+// Sample visits n different random members, or all members if there are fewer, in no order. Every
+// subset of n members has the same probability. O(n log n).
 func (v *ZSetView) Sample(n int, visit func(member []byte, score float64)) {
 	card, rng := v.Len(), v.tx.random()
 	switch {

@@ -10,17 +10,17 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// ZOperation is what ZCombine does.
+// ZOperation is the operation of ZCombine.
 type ZOperation uint8
 
 // The operations.
 const (
 	ZUnion ZOperation = iota // the members of any set
 	ZInter                   // the members of all sets
-	ZDiff                    // the members of the first set and no other
+	ZDiff                    // the members of the first set that are in no other set
 )
 
-// Aggregate says what the scores of a member in several sets become.
+// Aggregate says how the scores of a member in several sets are combined.
 type Aggregate uint8
 
 // The aggregates.
@@ -30,19 +30,17 @@ const (
 	Max
 )
 
-// ZCombination is an operation on sorted sets, and sets, whose members count
-// with the score 1.
+// ZCombination is an operation on sorted sets and sets. The members of sets have the score 1.
 type ZCombination struct {
 	Operation ZOperation
 	Keys      [][]byte
-	Weights   []float64 // what scores are multiplied by; nil: 1
+	Weights   []float64 // the factor of each key's scores; nil: 1
 	Aggregate Aggregate
 }
 
-// ZCombine returns the result of a combination in order. The slice and its
-// members are valid until the next write. Expected O(n log n) for n members of
-// all sets; ZInter and ZDiff O(n k) for n members of the smallest, or the first,
-// of k sets, beside the sorting. Errors: ErrWrongType.
+// ZCombine returns the result of a combination in order. The slice and its members are valid until
+// the next write. Expected O(n log n) for n members of all sets; ZInter and ZDiff cost O(n k), plus
+// the sorting, for n members of the smallest, or the first, of k sets. Errors: ErrWrongType.
 func (tx *Tx) ZCombine(c *ZCombination) ([]Scored, error) {
 	sources, err := tx.zsources(c)
 	if err != nil {
@@ -64,8 +62,8 @@ func (tx *Tx) ZCombine(c *ZCombination) ([]Scored, error) {
 	return items, nil
 }
 
-// ZCombineSize returns the number of members of all sets of a combination: what
-// it costs. Errors: ErrWrongType.
+// ZCombineSize returns the number of members of all sets of a combination, which is its cost.
+// Errors: ErrWrongType.
 func (tx *Tx) ZCombineSize(keys [][]byte) (n int, err error) {
 	for _, key := range keys {
 		h := tx.find(key)
@@ -81,9 +79,8 @@ func (tx *Tx) ZCombineSize(keys [][]byte) (n int, err error) {
 	return n, nil
 }
 
-// ZInterCard returns the number of members of an intersection, but no more than
-// limit if that is not 0. O(n k) for n members of the smallest of k sets. Errors:
-// ErrWrongType.
+// ZInterCard returns the number of members of an intersection, at most limit if limit is not 0. O(n
+// k) for n members of the smallest of k sets. Errors: ErrWrongType.
 func (tx *Tx) ZInterCard(keys [][]byte, limit int) (n int, err error) {
 	sources, err := tx.zsources(&ZCombination{Operation: ZInter, Keys: keys})
 	if err != nil {
@@ -98,9 +95,9 @@ func (tx *Tx) ZInterCard(keys [][]byte, limit int) (n int, err error) {
 	return n, nil
 }
 
-// ZCombineStore stores the result of a combination under a key, whatever that
-// held, and returns the number of its members. An empty result removes the key.
-// Errors: ErrWrongType, ErrFull.
+// ZCombineStore stores the result of a combination under a key, replaces whatever the key held, and
+// returns the number of members. If the result is empty, it deletes the key. Errors: ErrWrongType,
+// ErrFull.
 func (tx *Tx) ZCombineStore(dst []byte, c *ZCombination) (int, error) {
 	items, err := tx.ZCombine(c)
 	if err != nil {
@@ -110,9 +107,9 @@ func (tx *Tx) ZCombineStore(dst []byte, c *ZCombination) (int, error) {
 	return len(items), tx.storeZSet(dst, items, event)
 }
 
-// ZRangeStore stores a range of a sorted set under a key, whatever that held, and
-// returns the number of its members. An empty one removes the key. Errors:
-// ErrWrongType, ErrFull.
+// ZRangeStore stores a range of a sorted set under a key, replaces whatever the key held, and
+// returns the number of members. If the range is empty, it deletes the key. Errors: ErrWrongType,
+// ErrFull.
 func (tx *Tx) ZRangeStore(dst, src []byte, r *ZRange) (int, error) {
 	v, err := tx.ZSet(src, true)
 	if err != nil {
@@ -132,7 +129,7 @@ func (tx *Tx) ZRangeStore(dst, src []byte, r *ZRange) (int, error) {
 	return len(items), tx.storeZSet(dst, items, "zrangestore")
 }
 
-// stable is Member, valid until the next write or zscratch.reset.
+// stable is Member, but its result is valid until the next write or zscratch.reset.
 func (w *ZWalk) stable() []byte {
 	if !w.small {
 		return w.large.Member()
@@ -141,13 +138,13 @@ func (w *ZWalk) stable() []byte {
 }
 
 func compareScored(a, b Scored) int {
-	if c := cmp.Compare(a.Score, b.Score); c != 0 && a.Score != b.Score { // the zeros are one
+	if c := cmp.Compare(a.Score, b.Score); c != 0 && a.Score != b.Score { // 0 and -0 are equal
 		return c
 	}
 	return bytes.Compare(a.Member, b.Member)
 }
 
-// zsource is a sorted set, or a set, that is combined.
+// zsource is a source of a combination: a sorted set or a set.
 type zsource struct {
 	z      ZSetView
 	set    SetView
@@ -155,8 +152,8 @@ type zsource struct {
 	weight float64
 }
 
-// zsources looks the sets of a combination up. For unions and intersections the
-// small ones come first; sums of scores depend on it, in their last digits.
+// zsources looks the sets of a combination up. For unions and intersections it sorts the sets by
+// size, the smallest first. The order decides the last digits of sums of scores.
 func (tx *Tx) zsources(c *ZCombination) ([]zsource, error) {
 	tx.z.reset()
 	sources := make([]zsource, len(c.Keys))
@@ -207,7 +204,7 @@ func (s *zsource) each(visit func(Scored) bool) {
 		}
 		return
 	}
-	z, stays := &s.set.tx.z, s.set.large != nil // what small sets show may be scratch
+	z, stays := &s.set.tx.z, s.set.large != nil // the members of small sets may lie in scratch memory
 	s.set.until(func(m []byte) bool {
 		if !stays {
 			m = z.copied(m)
@@ -216,7 +213,7 @@ func (s *zsource) each(visit func(Scored) bool) {
 	})
 }
 
-// times weighs a score: infinity times nothing is nothing.
+// times multiplies a score by the weight; infinity times 0 is 0.
 func (s *zsource) times(score float64) float64 {
 	if score *= s.weight; math.IsNaN(score) {
 		return 0
@@ -233,7 +230,7 @@ func inAll(sources []zsource, member []byte) bool {
 	return true
 }
 
-// with aggregates two scores; infinities of both signs cancel each other out.
+// with combines two scores; the sum of infinities of both signs is 0.
 func (a Aggregate) with(x, y float64) float64 {
 	switch {
 	case a == Min && y < x, a == Max && y > x:
@@ -248,7 +245,7 @@ func (a Aggregate) with(x, y float64) float64 {
 }
 
 func zunion(items []Scored, sources []zsource, a Aggregate) []Scored {
-	total, last := 0, 0 // the sets, by size, from the last on are not empty
+	total, last := 0, 0 // last is the index of the first set, by size, that is not empty
 	for i := range sources {
 		if n := sources[i].len(); n > 0 {
 			total += n
@@ -312,8 +309,8 @@ func zdiff(items []Scored, sources []zsource) []Scored {
 	return items
 }
 
-// storeZSet stores members, in order, under a key, whatever that held; none at
-// all removes it. The members may lie in the old value.
+// storeZSet stores members, which are in order, under a key, and replaces whatever the key held.
+// Without members it deletes the key. The members may lie in the old value.
 func (tx *Tx) storeZSet(dst []byte, items []Scored, event string) error {
 	if len(items) == 0 {
 		tx.Del(dst)
@@ -375,7 +372,7 @@ func (tx *Tx) storeTree(h *hit, dst []byte, items []Scored) error {
 	return nil
 }
 
-// emitScored logs members as they were added.
+// emitScored logs the addition of members.
 func (tx *Tx) emitScored(key []byte, items []Scored) {
 	if !tx.db.logging.Load() {
 		return

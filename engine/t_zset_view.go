@@ -5,20 +5,19 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// ZSetView reads a sorted set at the transaction's instant: living members only.
-// It is valid until the next write; members that it returns are valid until the
-// next of its methods is called, or the next write.
+// ZSetView reads the living members of a sorted set at the transaction's instant. It is valid until
+// the next write. Members that it returns are valid until the next call of one of its methods, or
+// the next write.
 type ZSetView struct {
 	tx    *Tx
 	now   int64
 	small packed.Packed
-	large *ordered.Set // small and large both nil: there is no set
+	large *ordered.Set // small and large are both nil if there is no set
 }
 
-// ZSet looks a sorted set up to read it. One that is not there has no members.
-// ranks says that members will be addressed by rank: the due are removed first, but
-// on a replica, where the ranks are counted without them in O(due).
-// Errors: ErrWrongType.
+// ZSet looks a sorted set up for reading. A missing set has no members. With ranks, the caller may
+// address members by rank: ZSet first removes the due members. A replica does not remove them; it
+// counts the ranks without them, in O(due). Errors: ErrWrongType.
 func (tx *Tx) ZSet(key []byte, ranks bool) (ZSetView, error) {
 	h, err := tx.open(key, ZSet)
 	if err != nil {
@@ -103,9 +102,9 @@ func (v *ZSetView) Deadline(member []byte) int64 {
 	return deadlineOf(d, ok)
 }
 
-// Scan visits some members, about count, and returns the cursor to go on with; 0
-// begins and ends. A member that is there from the first call to the last is
-// visited at least once. A small set is visited as a whole.
+// Scan visits about count members and returns the cursor for the next call. A walk begins with 0
+// and ends when Scan returns 0. It visits a member that exists from the first call to the last at
+// least once. It visits a small set as a whole.
 func (v *ZSetView) Scan(cursor uint64, count int, visit func(member []byte, score float64)) uint64 {
 	if v.large == nil {
 		for w := v.Range(&ZRange{Stop: -1}); w.Next(); {

@@ -7,22 +7,22 @@ import (
 	"github.com/ebbdb/ebb/internal/wheel"
 )
 
-// NoDeadline is what PTTL, TTL and Deadline answer for a key that has none;
-// NoKey where there is no such key.
+// PTTL, TTL and Deadline return NoDeadline for a key without a deadline, and NoKey if there is no
+// such key.
 const (
 	NoDeadline = -1
 	NoKey      = -2
 )
 
-// MaxDeadline is the latest deadline, in ms since 1970: later ones are kept as
-// this one.
+// MaxDeadline is the latest deadline, in ms since 1970. The engine stores later ones as
+// MaxDeadline.
 const MaxDeadline = wheel.MaxDeadline
 
 // Condition restricts when a deadline is set. Conditions are a set of bits; a
 // key without a deadline counts as one with an infinite deadline.
 type Condition uint8
 
-// The conditions of EXPIRE and its kin.
+// The conditions of EXPIRE and similar commands.
 const (
 	IfNone    Condition = 1 << iota // NX: only if there is no deadline
 	IfSome                          // XX: only if there is one
@@ -41,9 +41,9 @@ func (c Condition) allows(old, new int64) bool {
 	return true
 }
 
-// Deadline returns a key's deadline in ms since 1970, NoDeadline or NoKey. It is
-// no access. A lock or a semaphore lives as long as its last lease does, unless
-// Expire has set an earlier end.
+// Deadline returns a key's deadline in ms since 1970, NoDeadline or NoKey. It does not count as an
+// access. The deadline of a lock or a semaphore is the end of its last lease, unless Expire has set
+// an earlier one.
 func (tx *Tx) Deadline(key []byte) int64 {
 	h := tx.peek(key)
 	switch {
@@ -57,7 +57,8 @@ func (tx *Tx) Deadline(key []byte) int64 {
 	return h.r.deadline()
 }
 
-// TTL returns how long a key lives on, in ms, NoDeadline or NoKey.
+// TTL returns the remaining time to live of a key in ms, NoDeadline or NoKey. It does not count as
+// an access.
 func (tx *Tx) TTL(key []byte) int64 {
 	d := tx.Deadline(key)
 	if d >= 0 {
@@ -66,11 +67,10 @@ func (tx *Tx) TTL(key []byte) int64 {
 	return d
 }
 
-// Expire sets a key's deadline in ms since 1970, if the condition allows it,
-// and reports whether it did. A deadline that is not in the future deletes the
-// key; one beyond MaxDeadline is kept, and compared, as MaxDeadline. A span above
-// 0 makes the deadline slide: every read of the value moves it to span ms after
-// the read.
+// Expire sets a key's deadline in ms since 1970, if the condition allows it, and reports whether it
+// did. A deadline that is not in the future deletes the key. Expire stores and compares a deadline
+// beyond MaxDeadline as MaxDeadline. A span above 0 makes the deadline slide: every read of the
+// value moves it to span ms after the read.
 func (tx *Tx) Expire(key []byte, deadline, span int64, c Condition) bool {
 	deadline = min(deadline, MaxDeadline)
 	h := tx.find(key)
@@ -111,9 +111,9 @@ func (tx *Tx) Persist(key []byte) bool {
 	return true
 }
 
-// emitDeadline logs a key's deadline. SPAN is how the log writes SLIDE, whose
-// span would otherwise follow from the instant of the replay; redis-server knows
-// the deadline alone.
+// emitDeadline logs a key's deadline. For a sliding deadline the log has SPAN instead of SLIDE,
+// because the span of SLIDE would depend on the instant of the replay. redis-server gets the
+// deadline only.
 func (tx *Tx) emitDeadline(key []byte, h *hit) {
 	if !tx.db.logging.Load() {
 		return
@@ -143,7 +143,8 @@ func (tx *Tx) setDeadline(h *hit, key []byte, deadline, span int64) {
 		}
 		return
 	}
-	// Another layout: build a new record that takes over what is outside.
+	// The record needs another layout: build a new record, which takes over the external key and
+	// value.
 	var handle uint32
 	val := r.inlineValue()
 	if r.has(flagExt) {
@@ -156,7 +157,7 @@ func (tx *Tx) setDeadline(h *hit, key []byte, deadline, span int64) {
 	}
 	n.clock = r.clock
 	if handle != 0 {
-		old.r.kind &^= flagExt // its handle has a new owner
+		old.r.kind &^= flagExt // the new record owns the handle
 	}
 	at := old.r.nextAt()
 	h.sp.detach(ref, old.r)
@@ -173,9 +174,8 @@ func (tx *Tx) setDeadline(h *hit, key []byte, deadline, span int64) {
 	}
 }
 
-// slideOn moves the deadline of a key that was read. The log hears of it when
-// the deadline has moved by a tenth of the span: after a crash it may be that
-// much early.
+// slideOn moves the sliding deadline of a key that was read. It logs the deadline when it has moved
+// by a tenth of the span, so after a crash the deadline may be that much early.
 func (tx *Tx) slideOn(h *hit, key []byte) {
 	if tx.client || tx.replay || tx.db.passive.Load() {
 		return
@@ -190,7 +190,7 @@ func (tx *Tx) slideOn(h *hit, key []byte) {
 	h.sp.unschedule(ref, h.r)
 	h.sp.schedule(ref, deadline)
 	if h.r.Kind() != String && tx.nextIn(h) != h.r.nextAt() {
-		defer tx.date(h) // what falls due in it came after the key's deadline
+		defer tx.date(h) // items whose deadlines came after the key's old deadline need an entry now
 	}
 	if deadline-s.logged >= (s.span+9)/10 {
 		s.logged = deadline
@@ -198,8 +198,8 @@ func (tx *Tx) slideOn(h *hit, key []byte) {
 	}
 }
 
-// Jitter adds a random share of up to percent to a time span in ms. A span that
-// is not above 0 stays; the result may be as large as MaxInt64.
+// Jitter adds a random share of up to percent to a time span in ms. It returns a span of 0 or less
+// unchanged. The result is at most MaxInt64.
 func Jitter(span, percent int64) int64 {
 	if span <= 0 || percent <= 0 {
 		return span
@@ -211,9 +211,9 @@ func Jitter(span, percent int64) int64 {
 	return span + int64(extra)
 }
 
-// expire removes a key whose deadline has passed: in passing (lazy), or as the
-// reclaimer's work. The reclaimer logs the keys of a slice together; what is
-// removed in passing is logged here.
+// expire removes a key whose deadline has passed. With lazy, a command has found the key, and
+// expire logs the removal. Otherwise the reclaimer calls it, which logs the keys of a slice
+// together.
 func (tx *Tx) expire(h *hit, lazy bool) {
 	key := h.sp.key(h.r)
 	sh := h.sp.sh
@@ -231,8 +231,7 @@ func (tx *Tx) expire(h *hit, lazy bool) {
 	if db.waits.Load() > 0 {
 		tx.signalIn(h.sp.db, key)
 	}
-	// The key's bytes are gone once the record is freed, and hooks are told
-	// when it is done.
+	// Copy the key: the hooks get it after the record is freed.
 	if db.notify.Load()&EventExpired != 0 || db.hooks != (noHooks{}) {
 		tx.kbuf = append(tx.kbuf[:0], key...)
 		key = tx.kbuf
@@ -246,8 +245,8 @@ func (tx *Tx) expire(h *hit, lazy bool) {
 	tx.discard(h, lazy)
 }
 
-// discard removes an expired key's record, from the wheel as well if it is linked
-// there: the wheel lets go of what it hands to the reclaimer.
+// discard removes the record of an expired key. If linked is set, it also removes the record from
+// the wheel; records that the wheel has fired are no longer linked.
 func (tx *Tx) discard(h *hit, linked bool) {
 	if linked {
 		tx.drop(h)

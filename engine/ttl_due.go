@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/wheel"
 )
 
-// Items of containers that fall due.
+// This file handles the items of containers that fall due.
 //
 //	a command sets an item's deadline ─▶ Tx.date: the record gets an entry in the
 //	                                      space's second wheel (rec.next), at the
@@ -16,29 +16,29 @@ import (
 //	               it removes due items, in slices, with their effects, events
 //	               and statistics
 //
-// The entry may be early, because it stays where it is when the item that it stood for
-// goes first; it is never late. A container has an entry from its first deadline on,
-// unless the key's own deadline comes before.
+// The entry may be early, because it does not move when its item is removed by a command. It is
+// never late. A container has an entry from its first deadline on, unless the key's own deadline
+// comes before.
 
-// Level is what a deadline belongs to.
+// Level is the level of data that a deadline belongs to: a key, or a kind of item.
 type Level uint8
 
 // The levels.
 const (
 	LevelKey     Level = iota
-	LevelField         // of a hash
-	LevelMember        // of a set or a sorted set
-	LevelElement       // of a list
-	LevelLease         // of a lock, a semaphore, a job
+	LevelField         // a field of a hash
+	LevelMember        // a member of a set or a sorted set
+	LevelElement       // an element of a list
+	LevelLease         // a lease of a lock, a semaphore or a job
 	Levels
 )
 
-// String returns the name that EXPIRY RULE knows the level by.
+// String returns the name of the level in EXPIRY RULE.
 func (l Level) String() string {
 	return [...]string{"key", "field", "member", "element", "lease"}[l]
 }
 
-// levelOf is the level of the items of a kind.
+// levelOf returns the level of the items of a kind.
 func levelOf(k Kind) Level {
 	switch k {
 	case Hash:
@@ -51,8 +51,8 @@ func levelOf(k Kind) Level {
 	return LevelLease
 }
 
-// nextAt returns when something in the container falls due, as its entry says; 0
-// for never.
+// nextAt returns the instant of the container's entry in ms, when an item may fall due; 0 for
+// never.
 func (r *rec) nextAt() int64 {
 	if !r.timed() || !r.next().Linked() {
 		return 0
@@ -66,8 +66,8 @@ type byNext space
 // Entry implements wheel.Resolver.
 func (s *byNext) Entry(ref uint32) *wheel.Entry { return (*space)(s).rec(arena.Ref(ref)).next() }
 
-// scheduleNext puts a record that has an entry for it, which is in no wheel, into
-// the second wheel; not if at is 0.
+// scheduleNext adds a record to the second wheel at an instant in ms; it does nothing if at is 0.
+// The record has an entry, which is in no wheel.
 func (sp *space) scheduleNext(ref arena.Ref, at int64) {
 	if at == 0 {
 		return
@@ -79,16 +79,16 @@ func (sp *space) scheduleNext(ref arena.Ref, at int64) {
 	sp.sh.workAt(at + 1)
 }
 
-// unscheduleNext takes a record out of the second wheel.
+// unscheduleNext removes a record from the second wheel.
 func (sp *space) unscheduleNext(ref arena.Ref, r *rec) {
 	if r.timed() && r.next().Linked() {
 		sp.next.Remove(uint32(ref))
 	}
 }
 
-// date has the container looked after when something in it falls due next. It is
-// called after whatever may have brought that forward. The record may move: what
-// h.image returned is void. O(1).
+// date schedules a container for the instant at which its next item falls due. Commands call it
+// after a change that may have made this instant earlier. The record may move, so an earlier result
+// of h.image is no longer valid. O(1).
 func (tx *Tx) date(h *hit) {
 	if h.r == nil || h.r.Kind() == String {
 		return
@@ -103,7 +103,7 @@ func (tx *Tx) date(h *hit) {
 	tx.dateAt(h, at)
 }
 
-// dateAt is date where the instant, in ms, is known; 0 for never.
+// dateAt is date for a known instant in ms; 0 for never.
 func (tx *Tx) dateAt(h *hit, at int64) {
 	if old := h.r.nextAt(); at != 0 && at != old && tx.db.replica.Load() && (old == 0 || h.sp.sh.own.holdsItems(h.sp.db, h.sp.key(h.r))) {
 		tx.dated(h.sp, h.sp.key(h.r), at, true)
@@ -115,20 +115,20 @@ func (tx *Tx) dateAt(h *hit, at int64) {
 		h.sp.unscheduleNext(h.ref(), h.r)
 	default:
 		if !tx.makeTimed(h) {
-			return // 32 GiB in one shard: what is due is still invisible
+			return // the shard's 32 GiB are used up: reads still hide due items
 		}
 	}
 	h.sp.scheduleNext(h.ref(), at)
 }
 
-// makeTimed gives the record the room for an entry.
+// makeTimed gives the record space for an entry, and reports whether it could.
 func (tx *Tx) makeTimed(h *hit) bool {
 	tx.release()
 	sp, old := h.sp, h.r
 	flags := old.kind | flagItems
 	head, rest := keyOffset(old.kind), int(old.klen&^bigKey)+int(old.vlen)
 	if keyOffset(flags)+rest >= arena.MaxRecord {
-		img := append([]byte(nil), old.inlineValue()...) // the image goes outside
+		img := append([]byte(nil), old.inlineValue()...) // move the image out of the record
 		if tx.remake(h, img, nil) != nil {
 			return false
 		}
@@ -151,20 +151,20 @@ func (tx *Tx) makeTimed(h *hit) bool {
 		sp.due.Move(uint32(from), uint32(ref))
 	}
 	h.pos.Set(ref)
-	sp.rec(from).klen &^= bigKey // what lies outside has a new owner
+	sp.rec(from).klen &^= bigKey // the new record owns the external key
 	sp.rec(from).kind &^= flagExt
 	sp.free(from)
 	h.r = r
 	return true
 }
 
-// nextIn returns when something in a container falls due next, in ms since 1970;
-// 0 for never. It may be early. O(1).
+// nextIn returns when the next item of a container falls due, in ms since 1970, or an earlier
+// instant; 0 for never. O(1).
 func (tx *Tx) nextIn(h *hit) int64 {
 	b := h.box()
 	switch k := h.r.Kind(); {
 	case k == Limiter:
-		return h.r.nextAt() // waiters set it
+		return h.r.nextAt() // the waiters of a limiter set it
 	case k == Lock:
 		return tx.nextLease(h)
 	case k == Semaphore:
@@ -181,23 +181,23 @@ func (tx *Tx) nextIn(h *hit) int64 {
 	return 0
 }
 
-// dueIn reports whether something in a container is due. O(1).
+// dueIn reports whether an item of a container may be due. O(1).
 func (tx *Tx) dueIn(h *hit) bool {
 	at := tx.nextIn(h)
 	return at != 0 && tx.ms > at
 }
 
-// dated is a box whose items fall due.
+// dated is a box whose items have deadlines.
 type dated interface {
 	// NextDue returns when the next item falls due, in ms since 1970, or an
 	// earlier instant; 0 for never. O(1).
 	NextDue() int64
 }
 
-// meetDue looks after a container that a lookup has come upon, in which something
-// is due. If nothing lives in it the key is removed, and h.r is nil. Under a rule
-// all that is due goes now, so that it has its entries before anything else
-// happens to the key; otherwise the rest is invisible and left to the reclaimer.
+// meetDue handles a container with due items that a lookup has found. If the container has no
+// living item, meetDue removes the key, and h.r is nil. If an expiry rule matches, it removes all
+// due items now, so that the rule's entries come before any other change of the key. Otherwise it
+// leaves due items to the reclaimer, and reads hide them.
 func (tx *Tx) meetDue(h *hit, key []byte) {
 	if tx.hiding() {
 		tx.meetHidden(h)
@@ -219,9 +219,9 @@ func (tx *Tx) meetDue(h *hit, key []byte) {
 }
 
 const (
-	// lapseMet is how many items a command removes that comes upon them.
+	// lapseMet is the number of due items that a command removes when it finds some.
 	lapseMet = 256
-	// lapseWhole is how many at a time where all must go.
+	// lapseWhole is the number of items that a call of lapse removes when all due items must go.
 	lapseWhole = 4096
 )
 
@@ -234,7 +234,7 @@ func (tx *Tx) lapse(h *hit, key []byte, budget int) (more bool) {
 		return false
 	}
 	switch h.r.Kind() {
-	case Hash, Set, ZSet: // whose dead the log names: a snapshot may do without them
+	case Hash, Set, ZSet: // the log names the dead items of these kinds, so a snapshot may lack them
 	default:
 		h.preserve()
 	}
@@ -263,9 +263,9 @@ func (tx *Tx) lapse(h *hit, key []byte, budget int) (more bool) {
 	return h.r.itemDue(tx.ms)
 }
 
-// lapseWholly removes a large container in which nothing lives any more, unless a
-// rule wants to hear of each item: a look at each deadline instead of as many
-// removals. It reports whether it did.
+// lapseWholly removes a large container without living items in one step, unless an expiry rule
+// records each item. It looks at each deadline once, which is cheaper than as many removals. It
+// reports whether it removed the container.
 func (tx *Tx) lapseWholly(h *hit, key []byte) bool {
 	kind := h.r.Kind()
 	b, ok := h.box().(interface {
@@ -291,18 +291,18 @@ func (tx *Tx) lapseWholly(h *hit, key []byte) bool {
 	return true
 }
 
-// expiredEvents are the events of items that expire, and the command that the log
-// has for it, by kind.
+// expiredEvents has, by kind, the event of items that expire, and the command that logs their
+// removal.
 var expiredEvents = [...]struct {
 	class uint32
 	name  string
 	log   string
 }{Hash: {EventHash, "hexpired", "HDEL"}, Set: {EventSet, "sexpired", "SREM"}, ZSet: {EventZSet, "zexpired", "ZREM"}, Bloom: {}}
 
-// lapseItems removes up to budget dead items of a hash, a set or a sorted set; all
-// that are due of a small one.
+// lapseItems removes up to budget dead items of a large hash, set or sorted set, or all dead items
+// of a small one.
 func (tx *Tx) lapseItems(h *hit, key []byte, budget int) {
-	sh, kind := h.sh, h.r.Kind() // h itself must not escape: every lookup has one
+	sh, kind := h.sh, h.r.Kind() // h must not escape to the heap: every lookup has one
 	e := expiredEvents[kind]
 	log := itemLog{tx: tx, command: e.log, key: key}
 	fire := func(item, value []byte, deadline int64) {
@@ -334,8 +334,8 @@ func (tx *Tx) lapseItems(h *hit, key []byte, budget int) {
 	tx.lapsedItems(h, key, n, left, e.class, e.name)
 }
 
-// reapLarge removes up to budget items of a large container that are dead at now,
-// and returns how many, and how many are left. fire is called before each goes.
+// reapLarge removes up to budget items of a large container that are dead at now. It returns how
+// many it removed, and how many are left. It calls fire before each removal.
 func reapLarge(b box, now int64, budget int, fire func(item, value []byte, deadline int64)) (n, left int) {
 	t := b.(interface {
 		Count() int
@@ -351,11 +351,11 @@ func reapLarge(b box, now int64, budget int, fire func(item, value []byte, deadl
 	return n, t.Count()
 }
 
-// lapsed notes that an item's, or a key's, deadline has passed and that it goes
-// in this transaction: for the statistics, and for the rules that match. value is
-// what the item held, nil where it holds nothing. The key's shard is held, and
-// where a rule matches, its stream's; see Tx.ruled. The bytes may be the engine's.
-// Not in a replay, nor where what is dead is left to others: it was noted where it was decided.
+// lapsed notes, for the statistics and for the matching expiry rules, that this transaction removes
+// a key or an item whose deadline has passed. value is the item's value, nil if it has none. The
+// transaction holds the key's shard, and, if a rule matches, that of its stream; see Tx.ruled. The
+// arguments may lie in the engine's memory. In a replay and on a replica it does nothing, because
+// the master has noted the expiration.
 func (tx *Tx) lapsed(sh *shard, l Level, key, item, value []byte, deadline int64) {
 	if tx.replay || tx.db.passive.Load() {
 		return
@@ -369,8 +369,8 @@ func (tx *Tx) lapsed(sh *shard, l Level, key, item, value []byte, deadline int64
 	}
 }
 
-// lapsedKey is lapsed for a key. A limiter that is full again is gone, but nothing
-// that a rule would want to hear of.
+// lapsedKey is lapsed for a key. It ignores limiters: one that is full again expires, but no rule
+// records that.
 func (tx *Tx) lapsedKey(h *hit) {
 	if h.r.Kind() == Limiter {
 		h.sp.sh.stats.Lag[LevelKey].record(tx.now - h.r.deadline()*1000)
@@ -386,17 +386,17 @@ func (tx *Tx) lapsedKey(h *hit) {
 	tx.dbi = dbi
 }
 
-// lapsedItems settles the removal of n dead items of a container, after which so
-// many are stored. An empty one is removed.
+// lapsedItems counts and reports the removal of n dead items of a container, and drops the key of
+// an empty one. left is the number of items that remain.
 func (tx *Tx) lapsedItems(h *hit, key []byte, n, left int, class uint32, event string) {
 	if n == 0 {
-		return // what the entry stood for had gone before
+		return // the entry was early: a command had removed its item
 	}
 	if left == 0 {
 		tx.drop(h)
 	}
 	if tx.hiding() {
-		return // without a word
+		return // no event
 	}
 	tx.dirty--
 	tx.changed(key, class, event)

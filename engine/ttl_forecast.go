@@ -6,40 +6,38 @@ import (
 	"github.com/ebbdb/ebb/internal/arena"
 )
 
-// What falls due in the time to come. The methods of this file lock one shard after
-// the other, and let go of each after a slice of work, unless the transaction holds
-// all shards.
+// This file counts the keys and items that will fall due. Its methods lock one shard after the
+// other, and unlock it after each slice of work, unless the transaction holds all shards.
 
 const (
-	// forecastSlice is how many records are looked at between two unlockings: some
-	// 50 us.
+	// forecastSlice is the number of records in a slice of work, after which the forecast unlocks
+	// the shard: some 50 us.
 	forecastSlice = 1024
-	// forecastExact is how many keys of a shard with deadlines are looked at one
-	// by one. Of more, the wheel estimates how many fall due.
+	// forecastExact is the number of keys with deadlines in a shard up to which the forecast looks
+	// at each of them. For more keys, the wheel estimates how many fall due.
 	forecastExact = 4096
-	// forecastEarly is how many containers of a shard are looked at whose entry
-	// turns out to be early.
+	// forecastEarly is the greatest number of containers with an early entry that a forecast looks
+	// at in a shard.
 	forecastEarly = 256
 )
 
-// Forecast is how many keys and items fall due in intervals from an instant on.
+// Forecast holds how many keys and items fall due in intervals from an instant on.
 type Forecast struct {
 	From   int64 // ms since 1970
 	Bounds []int64
-	Counts []int // with a deadline before the bound, and not before the one before
+	Counts []int // how many fall due in each interval: before its end, and not before its start
 }
 
-// Forecast counts what falls due within horizon ms, in n intervals of the same
-// length, of the selected database. What is dead already, and what goes with its
-// key before, is not counted; neither are waiters. match, which may be nil, chooses
-// keys.
+// Forecast counts the keys and items of the selected database that fall due within horizon ms, in n
+// intervals of the same length. It does not count those that are dead already, items whose key
+// expires before them, or waiters. match, which may be nil, selects keys.
 //
-// Keys come from the wheels where match is nil: O(shards + intervals), and exact to
-// a slot of the wheel where a shard has more than 4,096 of them; a limiter then
-// counts up to an eighth of its time early. Items of
-// containers, and keys that match, are found by a walk over all keys of shards that
-// have such deadlines: O(keys), and O(log n) for each large container, O(n) for
-// lists. Under writes that is about what there was during the walk.
+// If match is nil, the keys come from the wheels in O(shards + intervals). In a shard with more
+// than 4,096 keys with deadlines, the counts are then exact to a slot of the wheel, and a limiter
+// may count early by an eighth of its time. Items of containers, and keys that match, come from a
+// walk over all keys of the shards that have such deadlines: O(keys), plus O(log n) for each large
+// container and O(n) for lists. While other transactions write, the result describes the data that
+// the walk met.
 func (tx *Tx) Forecast(horizon int64, n int, match func(key []byte) bool) *Forecast {
 	f := &Forecast{Counts: make([]int, n)}
 	if f.From = tx.ms; !tx.Begun() {
@@ -75,8 +73,8 @@ func (tx *Tx) Forecast(horizon int64, n int, match func(key []byte) bool) *Forec
 	return f
 }
 
-// inShard calls f with a shard's part of the selected database, if there is one,
-// until it is done, and lets go of the shard in between.
+// inShard calls f with a shard's part of the selected database, if there is one, until f returns
+// true. It unlocks the shard between the calls.
 func (tx *Tx) inShard(i int, f func(tx *Tx, sp *space) (done bool)) {
 	for done := false; !done; {
 		t := tx
@@ -92,7 +90,7 @@ func (tx *Tx) inShard(i int, f func(tx *Tx, sp *space) (done bool)) {
 	}
 }
 
-// add counts something with a deadline.
+// add counts a key or an item with a deadline.
 func (f *Forecast) add(deadline int64) {
 	if deadline < f.From {
 		return
@@ -102,8 +100,8 @@ func (f *Forecast) add(deadline int64) {
 	}
 }
 
-// keys counts the keys of a space; where they are few, without those that are dead
-// already, because nothing in them lives.
+// keys counts the keys of a space. If they are few, it leaves out containers whose items are all
+// dead.
 func (f *Forecast) keys(tx *Tx, sp *space) {
 	if sp.due.Len() <= forecastExact {
 		sp.due.Each(func(ref uint32) {
@@ -120,11 +118,10 @@ func (f *Forecast) keys(tx *Tx, sp *space) {
 	}
 }
 
-// dueCounter is a box that knows how many of its items have deadlines before an
-// instant, in O(log n).
+// dueCounter is a box that can count its items with deadlines before an instant in O(log n).
 type dueCounter interface{ Due(now int64) int }
 
-// record counts a record that matches, if it is to be counted, and its items.
+// record counts a record and its items, if it matches and has deadlines.
 func (f *Forecast) record(tx *Tx, sp *space, ref arena.Ref, match func([]byte) bool) {
 	r := sp.rec(ref)
 	if match != nil {
@@ -136,7 +133,7 @@ func (f *Forecast) record(tx *Tx, sp *space, ref arena.Ref, match func([]byte) b
 	}
 	h := hit{sh: sp.sh, sp: sp, r: r}
 	switch k := r.Kind(); {
-	case r.nextAt() == 0, k == Limiter: // nothing, or only a wake-up of waiting clients
+	case r.nextAt() == 0, k == Limiter: // no item has a deadline; a limiter's entry is a wake-up of waiting clients
 	case k == Lock, k == Semaphore, k == DelayQueue:
 		f.add(tx.nextFrom(&h, f.From))
 	default:
@@ -146,7 +143,7 @@ func (f *Forecast) record(tx *Tx, sp *space, ref arena.Ref, match func([]byte) b
 
 // items counts the items of a hash, set, sorted set or list.
 func (f *Forecast) items(tx *Tx, h *hit) {
-	last := h.r.deadline() // what falls due with its key, or later, does not by itself
+	last := h.r.deadline() // an item that is not due before its key goes with the key
 	if last == 0 {
 		last = MaxDeadline + 1
 	}
@@ -166,17 +163,17 @@ func (f *Forecast) items(tx *Tx, h *hit) {
 	})
 }
 
-// NextDue is what falls due next.
+// NextDue describes the key or item that falls due next.
 type NextDue struct {
 	Deadline int64 // ms since 1970
 	Level    Level
 	Key      []byte
 }
 
-// NextDue returns what falls due next in the selected database; ok is false if
-// nothing does. What is dead already is passed over. It costs O(keys with deadlines
-// in one slot of each shard's wheel): few if they are near, many if thousands share
-// some hours.
+// NextDue returns the key or item of the selected database that falls due next; ok is false if
+// there is none. It skips keys and items that are dead already. It costs O(keys with deadlines in
+// one slot of each shard's wheel): these are few if the deadlines are near, and many if thousands
+// of keys fall due in the same hours.
 func (tx *Tx) NextDue() (x NextDue, ok bool) {
 	now := tx.ms
 	if !tx.Begun() {
@@ -202,8 +199,8 @@ func (tx *Tx) NextDue() (x NextDue, ok bool) {
 	return x, ok
 }
 
-// nextKey notes the key of a space that expires next. Limiters that are late are
-// given their true deadline.
+// nextKey notes the key of a space that expires next. It reschedules late limiters at their true
+// deadline.
 func (tx *Tx) nextKey(sp *space, now int64, note func(int64, Level, []byte)) {
 	for range forecastEarly {
 		ref, d, ok := sp.due.Nearest(now, func(ref uint32) bool { return !tx.dead(sp, sp.rec(arena.Ref(ref))) })
@@ -220,8 +217,8 @@ func (tx *Tx) nextKey(sp *space, now int64, note func(int64, Level, []byte)) {
 	}
 }
 
-// nextItem notes the container of a space in which something falls due next. Those
-// whose entry is early are given their true one.
+// nextItem notes the container of a space whose item falls due next. It corrects early entries that
+// it meets.
 func (tx *Tx) nextItem(sp *space, now int64, note func(int64, Level, []byte)) {
 	for range forecastEarly {
 		ref, d, ok := sp.next.Nearest(now, func(ref uint32) bool { return sp.rec(arena.Ref(ref)).Kind() != Limiter })

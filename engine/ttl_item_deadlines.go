@@ -2,32 +2,31 @@ package engine
 
 import "github.com/ebbdb/ebb/internal/packed"
 
-// What the families of HEXPIRE, SEXPIRE, ZEXPIRE and LEXPIRE share.
+// This file has the code that HEXPIRE, SEXPIRE, ZEXPIRE, LEXPIRE and similar commands share.
 
-// MaxItemDeadline is the latest deadline of an item, in ms since 1970: later ones
-// are kept as this one.
+// MaxItemDeadline is the latest deadline of an item, in ms since 1970. The engine stores later ones
+// as MaxItemDeadline.
 const MaxItemDeadline = packed.MaxDeadline
 
-// The answers about an item whose deadline was to be changed.
+// The outcomes of a change of an item's deadline.
 const (
 	ItemMissing  = -2 // there is no such item, or no such key
-	ItemUntimed  = -1 // it has no deadline to take
+	ItemUntimed  = -1 // the item has no deadline to remove
 	ItemRefused  = 0  // the condition does not allow it
-	ItemDone     = 1  // it has the deadline, or none any more
-	ItemOutlived = 2  // the deadline is not in the future: the item is gone
+	ItemDone     = 1  // the deadline is set, or removed
+	ItemOutlived = 2  // the deadline is not in the future, so the item was removed
 )
 
-// itemPast reports whether a deadline that is asked for, clamped to what items can
-// have, ends the item at once. Nothing is past in a replay but the deadline 0,
-// which no item can have.
+// itemPast reports whether a requested deadline, after itemDeadline, removes the item at once. In a
+// replay only the deadline 0 does, which no item can have.
 func (tx *Tx) itemPast(deadline int64) bool {
 	return deadline == 0 || deadline <= tx.ms && !tx.replay
 }
 
-// itemDeadline clamps a deadline that is asked for.
+// itemDeadline clamps a requested deadline to the range of items.
 func itemDeadline(deadline int64) int64 { return max(min(deadline, MaxItemDeadline), 0) }
 
-// stampItem carries out the plan of a new deadline in a small container.
+// stampItem applies the plan of a new deadline in a small container.
 func (tx *Tx) stampItem(h *hit, key []byte, k Kind, e packed.Edit) error {
 	dst, err := tx.room(h, key, k, e.Size())
 	if err == nil {
@@ -55,8 +54,8 @@ func (tx *Tx) counted(args [][]byte, word string, items [][]byte) [][]byte {
 	return append(append(args, []byte(word), tx.itoa(1, int64(len(items)))), items...)
 }
 
-// changedTime sends the event of a deadline that came with a change which has
-// been settled.
+// changedTime sends the event of a new deadline after a change that was already counted and
+// reported.
 func (tx *Tx) changedTime(key []byte, class uint32, event string) {
 	if tx.db.notify.Load()&class != 0 {
 		tx.event(class, event, key)

@@ -8,11 +8,11 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// What hashes, sets and sorted sets share: writing to their tables,
-// random items, steps of a scan, deadlines as commands tell them.
+// This file has the code that hashes, sets and sorted sets share: writes to their tables, random
+// items, steps of a scan, and deadlines as views return them.
 
-// putInTable sets a field of a large hash, or adds a member to a large set, and
-// tells what was under that name before. Errors: ErrFull.
+// putInTable sets a field of a large hash, or adds a member to a large set, and returns the item's
+// state before. Errors: ErrFull.
 func (tx *Tx) putInTable(t *dict.Dict, field, value []byte, deadline int64) (packed.State, error) {
 	switch outcome, err := t.Put(field, value, deadline, tx.itemTime()); {
 	case err != nil:
@@ -25,12 +25,12 @@ func (tx *Tx) putInTable(t *dict.Dict, field, value []byte, deadline int64) (pac
 	return packed.Absent, nil
 }
 
-// sampleShare is the share of a table's items from which on a sample is cheaper
-// by one walk over all of them than by trying places at random.
+// sampleShare decides how to sample a table: for more than one in sampleShare of its items, one
+// walk over all items is cheaper than random picks.
 const sampleShare = 4
 
-// sampler decides, item by item of a walk, which are in a sample: one of the
-// items left is with the chance of those still wanted.
+// sampler decides for each item of a walk whether it is in the sample. It takes an item with the
+// probability (items still wanted) / (items left).
 type sampler struct {
 	left, want int
 	rng        *rand.Rand
@@ -60,12 +60,11 @@ func sampleTable(d *dict.Dict, n int, now int64, rng *rand.Rand, visit func(dict
 	}
 }
 
-// scanBuckets is how many buckets of a table a scan looks at for each item that
-// is wanted, so that a sparse one does not keep it long.
+// scanBuckets is the greatest number of buckets that a scan looks at for each requested item. It
+// bounds the time of a scan over a sparse table.
 const scanBuckets = 10
 
-// scanTable visits living items of a table, about count, and returns the cursor
-// to go on with.
+// scanTable visits about count living items of a table, and returns the cursor for the next call.
 func scanTable(d *dict.Dict, cursor uint64, count int, now int64, visit func(dict.Item)) uint64 {
 	found := 0
 	counted := func(it dict.Item) { found++; visit(it) }
@@ -77,8 +76,8 @@ func scanTable(d *dict.Dict, cursor uint64, count int, now int64, visit func(dic
 	return cursor
 }
 
-// drawPacked visits n living items of an image, each picked from all of them.
-// O(items + n).
+// drawPacked visits n random living items of an image. It draws each from all items, so that an
+// item may repeat. O(items + n).
 func drawPacked(p packed.Packed, n int, now int64, rng *rand.Rand, visit func(packed.At)) {
 	places := make([]packed.At, 0, p.Count())
 	for it := p.Iter(now); it.Next(); {
@@ -92,8 +91,8 @@ func drawPacked(p packed.Packed, n int, now int64, rng *rand.Rand, visit func(pa
 	}
 }
 
-// deadlineOf returns an item's deadline as views tell it: in ms since 1970,
-// NoDeadline where it is 0, NoKey where there is no item.
+// deadlineOf returns an item's deadline as views do: in ms since 1970, NoDeadline if it is 0, NoKey
+// if there is no item.
 func deadlineOf(deadline int64, there bool) int64 {
 	switch {
 	case !there:
@@ -104,19 +103,19 @@ func deadlineOf(deadline int64, there bool) int64 {
 	return deadline
 }
 
-// ItemOptions say how HSetEx, HGetEx and SAddEx treat items and their deadlines.
-// The zero value writes whatever is there, and the items have no deadline then.
+// ItemOptions configure HSetEx, HGetEx, SAddEx and ZAddEx. The zero value writes all items and
+// removes their deadlines.
 type ItemOptions struct {
-	Deadline int64 // ms since 1970; 0: none; one that is not in the future: the items go at once
-	Keep     bool  // items that are there keep what deadline they have
-	Persist  bool  // HGetEx takes the deadlines away
-	OnlyNew  bool  // only what is not there is written
-	OnlyOld  bool  // only what is there is written
-	Max      int   // not 0: so many living items at most
+	Deadline int64 // ms since 1970; 0: none; a deadline that is not in the future removes the items at once
+	Keep     bool  // existing items keep their deadlines
+	Persist  bool  // HGetEx removes the deadlines
+	OnlyNew  bool  // write only new items
+	OnlyOld  bool  // write only existing items
+	Max      int   // the greatest number of living items after the write; 0: no bound
 }
 
-// BoundError says that items were not added because the container would hold more
-// than it may.
+// BoundError is the error for items that were not added because the container would exceed its
+// bound.
 type BoundError struct {
 	Key              []byte
 	Living, New, Max int
@@ -127,9 +126,8 @@ func (e *BoundError) Error() string {
 	return fmt.Sprintf("'%.128s' holds %d items, %d more would exceed MAXLEN %d", e.Key, e.Living, e.New, e.Max)
 }
 
-// bounded returns a BoundError if those of n items that are not there would make
-// a container of so many living ones hold more than max; 0 is no bound. O(1) where
-// there is room for n, else O(n).
+// bounded returns a BoundError if a container of living items would exceed max with the new ones
+// among n items; 0 is no bound. O(1) if the container has space for n more, else O(n).
 func bounded(key []byte, living, max, n int, item func(i int) []byte, has func(item []byte) bool) error {
 	if max == 0 || living+n <= max {
 		return nil

@@ -11,46 +11,46 @@ import (
 )
 
 const (
-	// sliceItems is how many items are removed between two looks at the clock
-	// and the shard's waiters: some 10 us of work.
+	// sliceItems is the number of items that a slice removes between two looks at the clock and the
+	// shard's waiters: some 10 us of work.
 	sliceItems = 32
-	// sliceTime bounds the work of one Run, in us: what a client's request can
-	// be delayed by. Shorter slices cost more polling during a storm, longer
-	// ones show in the p99 of other clients.
+	// sliceTime bounds the work of one Run, in us, and so the delay of a client's request. Shorter
+	// slices cost more polling while many keys expire. Longer slices raise the p99 latency of other
+	// clients.
 	sliceTime = 150
-	// considerAfter is how many bytes are freed in a shard before compaction
-	// is considered, and considerIn how many ms later that happens.
+	// considerAfter is the number of bytes freed in a shard after which the reclaimer considers
+	// compaction. considerIn is the delay, in ms, until it does.
 	considerAfter = 1 << 20
 	considerIn    = 50
-	// compactItems is how many records one slice of compaction moves.
+	// compactItems is the number of records that one slice of compaction moves.
 	compactItems = 64
-	// heldPause is how long a reclaimer stays away from a locked shard: much longer than
-	// a command takes, much shorter than a noticeable delay.
+	// heldPause is how long a reclaimer waits before it tries a locked shard again: much longer
+	// than a command takes, and much shorter than a noticeable delay.
 	heldPause = 200 * time.Microsecond
-	// freeChunks is how many chunks of a container are freed between two looks
-	// at the clock: a few us.
+	// freeChunks is the number of a container's chunks that the reclaimer frees between two looks
+	// at the clock: a few us of work.
 	freeChunks = 16
-	// trimSlabs is how many idle slabs one Run gives back to the system.
+	// trimSlabs is the number of idle slabs that one Run returns to the system.
 	trimSlabs = 8
 )
 
-// Reclaimer removes the expired keys and items of its shards, compacts the shards, and
-// gives idle memory back, in slices. One goroutine at a time calls Run.
+// Reclaimer removes the expired keys and items of its shards, compacts the shards, and returns idle
+// memory to the system, in slices. One goroutine at a time calls Run.
 type Reclaimer struct {
 	db     *DB
 	shards []*shard
-	turn   int         // shard to begin with
-	trim   atomic.Bool // idle memory is left to give back
+	turn   int         // the shard to begin with
+	trim   atomic.Bool // there is idle memory to return to the system
 
-	// plan is until when, in ms, the goroutine that calls Run sleeps; 0 while
-	// it does not. Work that falls due earlier wakes it.
+	// plan is the time, in ms, until which the goroutine that calls Run sleeps; 0 while it does not
+	// sleep. Earlier work wakes it.
 	plan   atomic.Int64
 	wakeFn atomic.Pointer[func()]
 
-	// The keys that the slice has removed so far, for the log.
+	// dead has the keys that the slice has removed so far, for the log.
 	dead  [][]byte
 	bytes []byte
-	name  []byte // of the container that is looked after
+	name  []byte // a copy of the key of the present container
 }
 
 // Reclaimer returns the i-th of Options.Reclaimers. The engine calls wake, from any
@@ -69,10 +69,9 @@ func (r *Reclaimer) wake() {
 	}
 }
 
-// Run does a slice of the due work and returns how long, in time, the caller may sleep
-// before it calls Run again: 0 if there is more to do now, less than 0 if there is
-// nothing to wait for. It takes some 150 us at most, and unlocks a shard at once when a
-// transaction wants it.
+// Run executes a slice of the due work and returns how long the caller may sleep before the next
+// call: 0 if there is more to do now, negative if no work is scheduled. It takes some 150 us at
+// most. It unlocks a shard at once when a transaction waits for it.
 func (r *Reclaimer) Run() time.Duration {
 	r.plan.Store(0)
 	now := r.db.clock.Micros()
@@ -112,8 +111,8 @@ func (r *Reclaimer) Run() time.Duration {
 	return r.sleep()
 }
 
-// sleep works out for how long there is nothing to do, and announces it: from
-// here on workAt wakes the caller for anything earlier.
+// sleep computes how long there is no work, and stores it in plan: from then on workAt wakes the
+// caller for earlier work.
 func (r *Reclaimer) sleep() time.Duration {
 	next := int64(never)
 	for _, sh := range r.shards {
@@ -125,7 +124,7 @@ func (r *Reclaimer) sleep() time.Duration {
 		return 0
 	}
 	for _, sh := range r.shards {
-		if sh.next.Load() < next { // came up between the two
+		if sh.next.Load() < next { // new work was scheduled between the two reads
 			r.plan.Store(0)
 			return 0
 		}
@@ -136,8 +135,8 @@ func (r *Reclaimer) sleep() time.Duration {
 	return time.Duration(max(0, next*1000-r.db.clock.Micros())) * time.Microsecond
 }
 
-// slice works on a shard until end (us), unlocks what is locked, and reports
-// whether there is more to do at once.
+// slice works on a shard until end (us), unlocks the locked shards, and reports whether there is
+// more to do at once.
 func (r *Reclaimer) slice(sh *shard, locked uint64, end int64) (more bool) {
 	db := r.db
 	tx := db.txs.Get().(*Tx)
@@ -161,7 +160,7 @@ func (r *Reclaimer) slice(sh *shard, locked uint64, end int64) (more bool) {
 		}
 	}
 	sh.next.Store(sh.nextWork(tx.ms, active && (!still || db.passive.Load())))
-	if more || still && !db.still.Load() { // SetStill does not wait for the lock
+	if more || still && !db.still.Load() { // check again: SetStill does not wait for the lock
 		sh.next.Store(0)
 	}
 	sh.stats.Reclaiming += max(0, db.clock.Micros()-tx.now)
@@ -170,8 +169,7 @@ func (r *Reclaimer) slice(sh *shard, locked uint64, end int64) (more bool) {
 	return more
 }
 
-// reclaim removes expired keys of one shard. What it removes of a database is
-// logged as one DEL.
+// reclaim removes expired keys of one shard. It logs the removed keys of a database as one DEL.
 func (r *Reclaimer) reclaim(tx *Tx, sh *shard, end int64) (more bool) {
 	for _, sp := range sh.spaces {
 		if sp == nil {
@@ -194,14 +192,14 @@ func (r *Reclaimer) reclaim(tx *Tx, sh *shard, end int64) (more bool) {
 }
 
 const (
-	// lapseKeys containers, of each of which lapseItems items go, are between two
-	// looks at the clock and the shard's waiters.
+	// Between two looks at the clock and the shard's waiters, the reclaimer handles lapseKeys
+	// containers and removes up to lapseItems items of each.
 	lapseKeys  = 2
 	lapseItems = 32
 )
 
-// reclaimItems removes what is due in the containers of a space. One that has
-// more than a slice comes up again at once.
+// reclaimItems removes the due items of the containers of a space. It reschedules at once a
+// container with more than a slice of them.
 func (r *Reclaimer) reclaimItems(tx *Tx, sp *space, end int64) (more bool) {
 	for {
 		n := sp.next.Advance(tx.ms, lapseKeys, func(ref uint32) { r.lapse(tx, sp, arena.Ref(ref)) })
@@ -214,7 +212,7 @@ func (r *Reclaimer) reclaimItems(tx *Tx, sp *space, end int64) (more bool) {
 	}
 }
 
-// lapse looks after a container that the second wheel has let go of.
+// lapse removes due items of a container that the second wheel has fired.
 func (r *Reclaimer) lapse(tx *Tx, sp *space, ref arena.Ref) {
 	x := sp.rec(ref)
 	r.name = append(r.name[:0], sp.key(x)...)
@@ -235,7 +233,7 @@ func (r *Reclaimer) reclaimSpace(tx *Tx, sp *space, end int64) (more bool) {
 	}
 }
 
-// reap removes a record that the wheel has let go of.
+// reap removes a record that the wheel has fired.
 func (r *Reclaimer) reap(tx *Tx, sp *space, ref arena.Ref) {
 	x := sp.rec(ref)
 	if x.late() && !x.expired(tx.ms) {
@@ -261,7 +259,7 @@ func (r *Reclaimer) emitDead(tx *Tx) {
 	}
 }
 
-// compact moves some records together; it reports whether more is to be gained.
+// compact moves some records together, and reports whether more compaction pays.
 func (sh *shard) compact() bool {
 	for _, sp := range sh.spaces {
 		if sp != nil && sp.mem.Compact(compactItems, sp.moved) > 0 {
@@ -271,15 +269,15 @@ func (sh *shard) compact() bool {
 	return false
 }
 
-// clean frees large containers that are gone, and compacts wasteful ones, until end (us)
-// or until a transaction waits for the shard. It reports whether there is more.
+// clean frees deleted large containers and compacts wasteful ones, until end (us) or until a
+// transaction waits for the shard. It reports whether there is more to do.
 func (sh *shard) clean(tx *Tx, end int64) (more bool) {
 	stop := func() bool { return tx.wanted() || sh.db.clock.Micros() >= end }
 	for n := len(sh.lazyFree); n > 0; n = len(sh.lazyFree) {
 		if sh.lazyFree[n-1].Free(freeChunks) {
 			sh.lazyFree[n-1] = nil
 			sh.lazyFree = sh.lazyFree[:n-1]
-			sh.freed += considerAfter + 1 // idle slabs are given back
+			sh.freed += considerAfter + 1 // schedules the return of idle slabs
 		}
 		if stop() {
 			return true
@@ -338,8 +336,8 @@ func (sh *shard) nextWork(now int64, active bool) int64 {
 	return next
 }
 
-// startReclaimers deals the shards out. Without callers who run them, one
-// goroutine does, or the manual clock.
+// startReclaimers distributes the shards over n reclaimers, which callers run. If n is 0, it
+// creates one reclaimer, which a goroutine of the DB or the manual clock runs.
 func (db *DB) startReclaimers(n int) {
 	for range max(n, 1) {
 		db.reclaimers = append(db.reclaimers, &Reclaimer{db: db})
@@ -397,7 +395,7 @@ func (r *Reclaimer) loop(kick, quit chan struct{}) {
 	}
 }
 
-// manual runs a DB's reclaimers when a manual clock says so.
+// manual is the sleeper of a manual clock that runs a DB's reclaimers.
 type manual struct{ db *DB }
 
 func (m manual) nextWork() (ms int64, ok bool) {

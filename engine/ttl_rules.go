@@ -10,31 +10,31 @@ import (
 	"github.com/ebbdb/ebb/internal/glob"
 )
 
-// Rules on what expires.
+// This file implements expiry rules.
 //
 //	Tx.expire, Tx.lapse ─▶ lapsed ─▶ fire: copies, for each rule that matches
 //	                                   │
 //	the transaction ends ─▶ Tx.Tell ◀──┘ an XADD to the rule's stream for each,
-//	                                     before those who wait are served
+//	                                     before waiting clients are served
 //
-// So the transaction that removes an expired item also writes its entry, and there is
-// exactly one entry for each rule and expiration, whether a command or the reclaimer
-// removes the item. For that the transaction must hold the streams' shards. The reclaimer
-// locks them from the start; a command that finds a due item under its own locks begins
-// again with the streams' shards (lock_escalation.go). The rules of all databases are one
-// immutable book, which the engine exchanges with all shards locked: without rules they
-// cost one atomic read for each dead item, and one at the start of a transaction.
+// So the transaction that removes an expired item also writes its entry, and there is exactly one
+// entry for each rule and expiration, whether a command or the reclaimer removes the item. For
+// that, the transaction must hold the streams' shards. The reclaimer locks them from the start. A
+// command that finds a due item under its own locks begins again with the streams' shards
+// (lock_escalation.go). The rules of all databases are one immutable book, which the engine
+// replaces with all shards locked. Without rules, they cost one atomic read for each dead item, and
+// one at the start of a transaction.
 
 // LevelSet is a set of levels.
 type LevelSet uint8
 
-// AllLevels are all of them.
+// AllLevels is the set of all levels.
 const AllLevels LevelSet = 1<<Levels - 1
 
 // Has reports whether a level is in the set.
 func (s LevelSet) Has(l Level) bool { return s&(1<<l) != 0 }
 
-// LevelNamed returns the level of a name.
+// LevelNamed returns the level with a name; ok is false if there is none.
 func LevelNamed(name string) (Level, bool) {
 	for l := range Levels {
 		if l.String() == name {
@@ -44,62 +44,62 @@ func LevelNamed(name string) (Level, bool) {
 	return 0, false
 }
 
-// Rule says what is told of what expires, and to which stream.
+// Rule selects expirations and says to which stream, and with which data, the engine records them.
 type Rule struct {
 	Name     string
 	Match    string // a pattern of keys
 	Levels   LevelSet
-	Stream   string // the key; it is in the rule's database
-	MaxLen   int64  // the stream's entries, at most
-	Exact    bool   // at most so many, not a few more
-	MaxValue int    // the longest value in bytes that goes along, of a string, a field or a job; -1: none does
+	Stream   string // the stream's key, in the rule's database
+	MaxLen   int64  // the greatest number of entries in the stream
+	Exact    bool   // keep MaxLen exactly; otherwise the stream may have a few more
+	MaxValue int    // the longest value of a string, a field or a job, in bytes, that an entry includes; -1: entries have no values
 }
 
-// RuleState is a rule and what has become of it since it was set.
+// RuleState is a rule, and its counters since it was set.
 type RuleState struct {
 	Rule
 	Fired     int64  // entries written
-	Missed    int64  // entries that a transaction of their own wrote, or could not write, right after the expiry's
+	Missed    int64  // entries that a separate transaction had to write, directly after that of the expiration
 	Suspended int64  // entries not written, because the stream's key could not take them
-	Since     int64  // ms since 1970 from which on that is so; 0: it is not
-	Why       string // of Since
+	Since     int64  // the start of the present suspension, ms since 1970; 0: the rule is not suspended
+	Why       string // the reason of the suspension
 }
 
-// RuleWatcher is implemented by Hooks that want to know when a rule is suspended,
-// with the reason, and when it resumes (why is ""). The shards are locked.
+// RuleWatcher is an optional interface of Hooks. The engine calls it when a rule is suspended, with
+// the reason, and when it resumes, with why == "". The shards are locked.
 type RuleWatcher interface {
 	RuleSuspended(db int, rule, why string)
 }
 
-// MaxRules is how many rules a database has at most: every expiry is matched with
+// MaxRules is the greatest number of rules of a database. The engine matches every expiration with
 // all of them.
 const MaxRules = 128
 
 // ErrRules: the database has MaxRules rules.
 var ErrRules = errors.New("a database has 128 expiry rules at most")
 
-// rule is a Rule at work. Since and Why are guarded by the stream's shard. Its
-// counters are read without any, by monitoring; what RuleState has for them is not
+// rule is an active Rule. The shard of its stream guards Since and Why. Its counters are atomic,
+// because monitoring reads them without a lock; the counters of the embedded RuleState are not
 // used.
 type rule struct {
 	RuleState
-	match glob.Pattern // Match
+	match glob.Pattern // Match, compiled
 	key   []byte       // Stream
 	shard int
 
 	fired, missed, suspended atomic.Int64
 }
 
-// ruleSet is the rules of one database. It is never changed.
+// ruleSet holds the rules of one database. It is immutable.
 type ruleSet struct {
 	rules   []*rule
-	streams map[string]bool // their streams, of which none matches
-	shards  uint64          // of the streams
+	streams map[string]bool // the rules' streams, whose own expiration no rule records
+	shards  uint64          // the shards of the streams
 }
 
-// ruleBook is the rules of all databases. It is never changed.
+// ruleBook holds the rules of all databases. It is immutable.
 type ruleBook struct {
-	sets   []*ruleSet // by database, nil where there are none
+	sets   []*ruleSet // by database; nil without rules
 	shards uint64
 }
 
@@ -124,17 +124,17 @@ func (r *rule) matches(key []byte, l Level) bool {
 	return r.Levels.Has(l) && r.match.Match(key)
 }
 
-// firing is an entry that is to be written when the transaction ends.
+// firing is an entry to write when the transaction ends.
 type firing struct {
 	r                          *rule
 	db                         int
 	level                      Level
-	item                       bool // there is one; the bytes follow the key's
-	klen, ilen, vlen, at, dlen int  // vlen is -1 for no value; at is the place in Tx.fbuf
+	item                       bool // the expiration is that of an item, whose bytes follow the key's
+	klen, ilen, vlen, at, dlen int  // vlen is -1 for no value; at is the position in Tx.fbuf
 }
 
-// fire notes entries for the rules that match. It copies: nothing in the engine's
-// memory moves here.
+// fire notes entries for the rules that match. It copies the data and moves nothing in the engine's
+// memory.
 func (tx *Tx) fire(rs *ruleSet, l Level, key, item, value []byte, deadline int64) {
 	if tx.replay || rs.streams[string(key)] {
 		return
@@ -186,13 +186,13 @@ func (tx *Tx) pairs(dst [][]byte, f *firing) [][]byte {
 	return append(dst, entryDeadline, take(f.dlen), entryFiredAt, strconv.AppendInt(nil, tx.ms, 10), entryRule, []byte(f.r.Name))
 }
 
-// maxFired is how many bytes of copies a transaction keeps for the next one.
+// maxFired is the largest buffer for copies, in bytes, that a transaction keeps for the next one.
 const maxFired = 1 << 20
 
-// Tell writes the entries of the expirations in the transaction so far, in their order.
-// The end of the transaction calls it. A caller that runs several commands in one
-// transaction calls it between them, so that each command finds what those before it
-// would have left. No bytes of the engine's memory may be in use.
+// Tell writes the entries of the expirations in the transaction so far, in their order. The end of
+// the transaction calls it. A caller that runs several commands in one transaction calls it between
+// them, so that each command finds the keyspace as if the commands before it had run alone. The
+// caller must not hold bytes in the engine's memory.
 func (tx *Tx) Tell() {
 	if len(tx.fired) == 0 {
 		return
@@ -217,8 +217,8 @@ func (tx *Tx) Tell() {
 	}
 }
 
-// write appends an entry to a rule's stream, in the selected database. Where the
-// key cannot take it the rule is suspended: it tries again with the next one.
+// write appends an entry to a rule's stream, in the selected database. If the key cannot take the
+// entry, write suspends the rule, which tries again with its next entry.
 func (tx *Tx) write(r *rule, pairs [][]byte) {
 	tx.reads = false
 	_, _, err := tx.XAdd(r.key, &XAdd{Auto: true, Pairs: pairs, Trim: true, Bounds: StreamTrim{Len: uint64(r.MaxLen), Approx: !r.Exact}})
@@ -240,7 +240,7 @@ func (tx *Tx) write(r *rule, pairs [][]byte) {
 	}
 }
 
-// suspension says why an entry cannot be written.
+// suspension returns the reason for which an entry cannot be written.
 func suspension(err error) string {
 	if err == ErrWrongType {
 		return "the stream's key holds another type"
@@ -248,9 +248,9 @@ func suspension(err error) string {
 	return err.Error()
 }
 
-// lateEntry is an entry whose stream was not held when it was due: a transaction of
-// its own writes it. Nothing but a transaction that restores what is dead, and then
-// looks at it, leaves one.
+// lateEntry is an entry for a stream whose shard the transaction did not hold. A separate
+// transaction writes it. Only a transaction that restores a dead item and then reads it leaves such
+// an entry.
 type lateEntry struct {
 	r     *rule
 	pairs [][]byte
@@ -264,8 +264,8 @@ func ownPairs(pairs [][]byte) [][]byte {
 	return own
 }
 
-// writeLate writes entries that their transaction could not write. A rule that is
-// gone meanwhile has no use for them.
+// writeLate writes an entry that its transaction could not write, unless the rule was deleted in
+// the meantime.
 func (tx *Tx) writeLate(e lateEntry) {
 	tx.begin(0, 1<<e.r.shard, true)
 	if b := tx.db.book.Load(); b != nil {
@@ -279,8 +279,8 @@ func (tx *Tx) writeLate(e lateEntry) {
 	tx.finish()
 }
 
-// SetRule sets a rule of the selected database, in place of one of the same name,
-// whose counters are forgotten. The transaction holds all shards. Errors: ErrRules.
+// SetRule sets a rule of the selected database. It replaces a rule with the same name and resets
+// its counters. The transaction holds all shards. Errors: ErrRules.
 func (tx *Tx) SetRule(r Rule) error {
 	tx.Tell()
 	old := tx.rules()
@@ -319,9 +319,8 @@ func (tx *Tx) DelRule(name string) bool {
 	return true
 }
 
-// Rules returns the rules of the selected database in the order in which they were
-// set. It takes the shards of their streams in turn, but for those that the
-// transaction holds.
+// Rules returns the rules of the selected database in the order in which they were set. It locks
+// the shards of their streams one after the other, except for those that the transaction holds.
 func (tx *Tx) Rules() (all []RuleState) {
 	rs := tx.rules()
 	if rs == nil {
@@ -342,7 +341,7 @@ func (tx *Tx) Rules() (all []RuleState) {
 	return all
 }
 
-// index returns where a rule is, -1 if it is not there.
+// index returns the index of a rule, -1 if there is no such rule.
 func (rs *ruleSet) index(name string) int {
 	if rs == nil {
 		return -1
@@ -350,7 +349,7 @@ func (rs *ruleSet) index(name string) int {
 	return slices.IndexFunc(rs.rules, func(r *rule) bool { return r.Name == name })
 }
 
-// setRules makes these the rules of the selected database.
+// setRules replaces the rules of the selected database.
 func (tx *Tx) setRules(rules []*rule) {
 	var rs *ruleSet
 	if len(rules) > 0 {
@@ -377,7 +376,7 @@ func (tx *Tx) swapRules(a, b int) {
 	}
 }
 
-// setBook makes these the rules of all databases.
+// setBook replaces the rules of all databases.
 func (tx *Tx) setBook(sets []*ruleSet) {
 	b := &ruleBook{sets: sets}
 	for _, rs := range sets {
@@ -391,7 +390,7 @@ func (tx *Tx) setBook(sets []*ruleSet) {
 	tx.db.book.Store(b)
 }
 
-// effect is the command, behind its first word, that sets the rule.
+// effect returns the arguments of the EXPIRY command that sets the rule.
 func (r *Rule) effect() [][]byte {
 	words := []string{"RULE", "SET", r.Name, "MATCH", r.Match}
 	if r.Levels != AllLevels {

@@ -10,51 +10,51 @@ import (
 	"github.com/ebbdb/ebb/internal/wheel"
 )
 
-// Tx is a transaction: a set of locked shards, at one instant. One goroutine uses it.
-// Byte slices that its methods return lie in the engine's memory: they are valid until
-// the next call that writes, at most until Commit.
+// Tx is a transaction: a set of locked shards, and one instant. One goroutine uses it at a time.
+// Byte slices that its methods return lie in the engine's memory. They are valid until the next
+// call that writes, and at most until Commit.
 type Tx struct {
 	db     *DB
-	dbi    int    // selected database
-	held   uint64 // locked shards, a bit each
-	now    int64  // us
+	dbi    int    // the selected database
+	held   uint64 // a bit for each locked shard
+	now    int64  // the instant, us since 1970
 	ms     int64  // now in ms: deadlines before it have passed
 	replay bool   // nothing expires: the transaction replays effects
 	client bool   // the caller's reads do not count as accesses
 	reads  bool   // the caller promises that it writes nothing
 	forget bool   // the engine does not log its effects
 	fx     effects
-	mark   int64 // in the stream: the end of all effects that its transactions so far have written or seen
-	acted  bool  // one of its transactions was allowed to write, and has
-	dirty  int   // changes, as Redis counts them
+	mark   int64 // the offset in the stream after all effects that its transactions so far have written or seen
+	acted  bool  // one of its transactions was allowed to write, and did
+	dirty  int   // the number of changes, as Redis counts them
 	caller any
 	ending Ending
 
-	// The key that LockKey has hashed, until the command's own lookup needs it.
+	// hashed is the key that LockKey has hashed, until the command's own lookup uses the hash.
 	hashed *byte
 	hlen   int
 	hshard int
 	hash   uint64
 
-	// The record that room has replaced, until the plan is applied.
+	// old is the record that room has replaced, until the plan is applied.
 	old   arena.Ref
 	oldIn *space
 
 	rng     *rand.Rand
 	num     [4][24]byte   // scratch for numbers in effects
 	ready   []*waitLine   // lines to serve when the transaction ends
-	pending []pendingLine // lines to serve in transactions of their own
+	pending []pendingLine // lines to serve in separate transactions
 
 	stale []stale     // containers to look at again when a replay ends
-	fired []firing    // rules on expiry that have fired; their entries are written when it ends
+	fired []firing    // entries of expiry rules to write when the transaction ends
 	fbuf  []byte      // the bytes of fired
-	late  []lateEntry // entries for transactions of their own
+	late  []lateEntry // entries to write in separate transactions
 
 	z      zscratch
-	sorted *Sorted     // of the last Sort
+	sorted *Sorted     // the result of the last Sort
 	kbuf   []byte      // scratch for the key of a removed record
 	vbuf   []byte      // scratch for values
-	ebuf   []byte      // scratch for an element on its way
+	ebuf   []byte      // scratch for an element that moves between lists
 	one    [1][]byte   // scratch for a list of one
 	some   [2][][]byte // scratch for lists of items
 }
@@ -84,12 +84,12 @@ func (tx *Tx) Lock(dbi int, keys [][]byte) { tx.beginKeys(dbi, keys, true) }
 // LockAll begins a transaction on all shards.
 func (tx *Tx) LockAll(dbi int) { tx.begin(dbi, tx.db.all(), true) }
 
-// TryLockAll is LockAll, but returns false at once if a shard is locked by others.
+// TryLockAll is LockAll, but returns false at once if another transaction holds a shard.
 func (tx *Tx) TryLockAll(dbi int) bool { return tx.begin(dbi, tx.db.all(), false) }
 
-// Await announces that the caller polls with TryLock for the shards of keys, or for all
-// shards; the returned function ends the announcement. In between, a holder that works on
-// a shard in slices unlocks it after each slice.
+// Await announces that the caller polls with TryLock for the shards of keys, or for all shards; the
+// returned function ends the announcement. In between, a goroutine that works on a shard in slices
+// unlocks it after each slice.
 func (tx *Tx) Await(all bool, keys [][]byte) (over func()) {
 	mask := tx.db.all()
 	if !all {
@@ -116,7 +116,7 @@ func (db *DB) WakeWaiting() { db.turns.turn() }
 // LockNone begins a transaction that may touch no keys.
 func (tx *Tx) LockNone(dbi int) { tx.begin(dbi, 0, true) }
 
-// TryLock is Lock, but returns false at once if a shard is locked by others.
+// TryLock is Lock, but returns false at once if another transaction holds one of the shards.
 func (tx *Tx) TryLock(dbi int, keys [][]byte) bool { return tx.beginKeys(dbi, keys, false) }
 
 func (db *DB) all() uint64 { return 1<<len(db.shards) - 1 }
@@ -130,8 +130,9 @@ func (tx *Tx) shardsOf(keys [][]byte) uint64 {
 	return mask
 }
 
-// shardOf is DB.shardOf for the key that LockKey has just hashed: the first call for this
-// key gets the remembered hash. A key's bytes may change afterwards.
+// shardOf is DB.shardOf for the key that LockKey has just hashed: the first call for this key gets
+// the remembered hash. It forgets the hash then, because the caller may change the key's bytes
+// afterwards.
 func (tx *Tx) shardOf(key []byte) (int, uint64) {
 	if tx.hashed != nil && len(key) == tx.hlen && unsafe.SliceData(key) == tx.hashed {
 		tx.hashed = nil
@@ -147,11 +148,12 @@ func (tx *Tx) hashKey(key []byte) int {
 	return tx.hshard
 }
 
-// begin locks the shards of mask in ascending order, and only then takes the instant: the
-// later of the clock and the latest instant of any of them.
+// begin locks the shards of mask in ascending order, and only then takes the instant: the later of
+// the clock and the latest instant of any of them.
 //
-// While a snapshot has no room for the records that this transaction might make it save,
-// begin waits before it locks anything; without wait it acts as if the shards were held.
+// While the queue of a snapshot is full, begin waits before it locks anything, because the
+// transaction might make the snapshot save records. Without wait it returns false, as if another
+// transaction held the shards.
 func (tx *Tx) begin(dbi int, mask uint64, wait bool) bool {
 	db := tx.db
 	if s := db.snap.Load(); s != nil {
@@ -176,7 +178,7 @@ func (tx *Tx) begin(dbi int, mask uint64, wait bool) bool {
 	return true
 }
 
-// at makes tx a transaction on shards that are locked.
+// at makes tx a transaction on shards that are already locked.
 func (tx *Tx) at(dbi int, mask uint64) {
 	tx.dbi, tx.held = dbi, mask
 	tx.now = tx.db.clock.Micros()
@@ -194,14 +196,14 @@ func (db *DB) unlock(mask uint64) {
 	}
 }
 
-// Commit settles the effects and ends a transaction that Begin began.
+// Commit ends a transaction that Begin began: it does what Unlock does.
 func (tx *Tx) Commit() {
 	tx.Unlock()
 	tx.db.txs.Put(tx)
 }
 
-// Unlock serves the clients that wait for keys that have changed, settles the effects and
-// ends a transaction that Lock began.
+// Unlock ends a transaction that Lock began. It serves the clients that wait for changed keys,
+// appends the effects to the stream, and unlocks the shards.
 func (tx *Tx) Unlock() {
 	tx.finish()
 	if len(tx.pending)+len(tx.late) > 0 {
@@ -214,7 +216,7 @@ func (tx *Tx) finish() {
 	writes := !tx.reads
 	tx.reads = false // serving waiters writes
 	for len(tx.fired)+len(tx.ready) > 0 {
-		tx.Tell() // items that are served may expire, and clients may wait for the entries
+		tx.Tell() // before serveReady: clients may wait for these entries
 		tx.serveReady()
 	}
 	if tx.ending != nil {
@@ -241,7 +243,7 @@ func (tx *Tx) finish() {
 	limited := tx.db.limit.Load() != 0
 	for m := tx.held; m != 0; m &= m - 1 {
 		sh := tx.db.shards[bits.TrailingZeros64(m)]
-		sh.last = max(sh.last, tx.now) // a replay may be behind
+		sh.last = max(sh.last, tx.now) // a replay's instant may be earlier
 		tx.mark = max(tx.mark, sh.mark)
 		if limited && tx.dirty > 0 {
 			sh.publish()
@@ -255,9 +257,9 @@ func (tx *Tx) finish() {
 	tx.unlock(mask)
 }
 
-// Forget keeps the transaction's effects out of the log, because the transaction ends in
-// the middle and its log entry would be partial. From then on the engine and its log
-// differ, so Forget is for an engine that is about to close.
+// Forget keeps the transaction's effects out of the log, because the transaction ends in the middle
+// and its log entry would be partial. From then on the engine and its log differ, so only an engine
+// that is about to close may use Forget.
 func (tx *Tx) Forget() { tx.forget = true }
 
 // Begun reports whether the transaction holds a shard.
@@ -272,28 +274,28 @@ func (tx *Tx) Millis() int64 { return tx.ms }
 // DB returns the engine.
 func (tx *Tx) DB() *DB { return tx.db }
 
-// Selected returns the database of the keys.
+// Selected returns the number of the selected database.
 func (tx *Tx) Selected() int { return tx.dbi }
 
-// Select changes the database of the keys.
+// Select selects a database for the keys of the following calls.
 func (tx *Tx) Select(dbi int) { tx.dbi = dbi }
 
 // Replaying marks the transaction as one that replays effects: nothing expires in it,
 // because the effects contain the expirations.
 func (tx *Tx) Replaying() { tx.replay = true }
 
-// ReadOnly is the caller's promise, before Lock and until Unlock, that the transaction's
-// commands only read. A snapshot that is under way then need not save the records that
-// they look at. The snapshot still saves records that reads themselves change.
+// ReadOnly is the caller's promise, before Lock and until Unlock, that the transaction's commands
+// only read. A running snapshot then does not save the records that the commands read. It still
+// saves records that the reads themselves change.
 func (tx *Tx) ReadOnly(on bool) { tx.reads = on }
 
-// NoTouch makes the transaction's reads leave access clocks alone.
+// NoTouch sets whether the transaction's reads leave access clocks unchanged.
 func (tx *Tx) NoTouch(on bool) { tx.client = on }
 
 // holds reports whether the transaction has locked a shard.
 func (tx *Tx) holds(shard int) bool { return tx.held&(1<<shard) != 0 }
 
-// hit is where a key was found.
+// hit is the result of a lookup: the position of a key's record.
 type hit struct {
 	sh  *shard
 	sp  *space
@@ -304,9 +306,9 @@ type hit struct {
 
 func (h *hit) ref() arena.Ref { return h.pos.Ref() }
 
-// find looks a key up. It does not find a key whose deadline has passed: it removes the
-// key, or on a replica hides it. h.sp is nil if the database has nothing in the key's
-// shard; h.r is nil if there is no such key.
+// find looks a key up. It treats a key whose deadline has passed as missing: it removes the key, or
+// on a replica hides it. h.sp is nil if the database has nothing in the key's shard; h.r is nil if
+// there is no such key.
 func (tx *Tx) find(key []byte) (h hit) {
 	s, hash := tx.shardOf(key)
 	if !tx.holds(s) {
@@ -365,7 +367,7 @@ func (tx *Tx) read(key []byte) hit {
 	return h
 }
 
-// makeSpace returns the space that key belongs to.
+// makeSpace returns the space that a key belongs to, and creates it if there is none.
 func (tx *Tx) makeSpace(h *hit) *space {
 	if h.sp == nil {
 		h.sp = h.sh.makeSpace(tx.dbi)
@@ -373,12 +375,12 @@ func (tx *Tx) makeSpace(h *hit) *space {
 	return h.sp
 }
 
-// spec is what put stores beside key and value.
+// spec holds what put stores beside key and value.
 type spec struct {
 	flags    uint8 // kind, flagRaw
 	deadline int64 // ms, 0: none
 	span     int64 // sliding deadline's span, ms; 0: none
-	logged   int64 // the deadline that the log knows, if it is not this one
+	logged   int64 // the deadline that the log has, if it differs
 }
 
 func (s *spec) slide() slide {
@@ -420,7 +422,7 @@ func (tx *Tx) put(h *hit, key, val []byte, s spec) error {
 	return nil
 }
 
-// rewrite puts new contents into the record's own slot.
+// rewrite writes new contents into the record's own slot.
 func (tx *Tx) rewrite(h *hit, key, val []byte, flags uint8, s spec) {
 	r, ref := h.r, h.ref()
 	h.sp.unscheduleNext(ref, r)
@@ -431,7 +433,7 @@ func (tx *Tx) rewrite(h *hit, key, val []byte, flags uint8, s spec) {
 	}
 	off := keyOffset(flags)
 	dst := unsafe.Slice((*byte)(unsafe.Pointer(r)), off+len(key)+len(val))
-	copy(dst[off+len(key):], val) // val may overlap: it is moved first
+	copy(dst[off+len(key):], val) // val may overlap with the slot, so it is moved first
 	if !same {
 		copy(dst[off:], key)
 	}
@@ -475,7 +477,7 @@ func (tx *Tx) place(h *hit, ref arena.Ref, r *rec, s spec) {
 	tx.stamp(r)
 }
 
-// created sends the event of a new key, before the command's own event.
+// created sends the event "new" of a new key, before the command's own event.
 func (tx *Tx) created(sp *space, r *rec) {
 	if tx.db.notify.Load()&EventNew != 0 {
 		defer tx.Select(tx.dbi)
@@ -484,7 +486,7 @@ func (tx *Tx) created(sp *space, r *rec) {
 	}
 }
 
-// passed sends the event of created for a key that comes and goes in one command.
+// passed sends the event of created for a key that one command creates and deletes.
 func (tx *Tx) passed(key []byte) {
 	if tx.db.notify.Load()&EventNew != 0 {
 		tx.event(EventNew, "new", key)
@@ -503,7 +505,7 @@ func (tx *Tx) drop(h *hit) {
 	h.r = nil
 }
 
-// changed reports a change of key to watchers, waiters and tracking, and sends the event.
+// changed reports a change of key to the watches, the waiters and the Hooks, and sends the event.
 func (tx *Tx) changed(key []byte, class uint32, event string) {
 	tx.dirty++
 	if tx.db.waits.Load() > 0 && wakes(class, event) {
@@ -523,13 +525,12 @@ func (tx *Tx) shardID(key []byte) int {
 	return s
 }
 
-// Abandon ends a transaction in which the caller panicked, and unlocks its shards. The
-// stream keeps the effects that the transaction had logged so far, because they took
-// place; it lacks changes after the last effect. Abandon reports whether the data may
-// differ from the stream: whether the transaction was allowed to write. It makes a
-// transaction that holds nothing ready for the next use. It serves no waiting client,
-// fires no rule and takes nothing apart, so that it works on any state that the panic has
-// left.
+// Abandon ends a transaction in which the caller panicked, and unlocks its shards. The stream keeps
+// the effects that the transaction had logged so far, because they took place; it lacks changes
+// after the last effect. Abandon reports whether the data may differ from the stream: whether the
+// transaction was allowed to write. It resets a transaction that holds nothing. It serves no
+// waiting client, fires no rule and frees no record, so that it works on any state that the panic
+// has left.
 func (tx *Tx) Abandon() (differs bool) {
 	for _, l := range tx.ready {
 		l.signalled = false
@@ -539,7 +540,7 @@ func (tx *Tx) Abandon() (differs bool) {
 	}
 	clear(tx.ready)
 	tx.ready, tx.pending, tx.late, tx.fired, tx.stale, tx.ending = tx.ready[:0], nil, nil, tx.fired[:0], tx.stale[:0], nil
-	tx.old, tx.oldIn = 0, nil // its memory is lost
+	tx.old, tx.oldIn = 0, nil // the memory of the record is lost
 	differs = tx.held != 0 && !tx.reads
 	if tx.fx.verbatim = nil; tx.fx.n > 0 && !tx.forget && !tx.hiding() {
 		tx.settle()

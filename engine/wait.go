@@ -6,22 +6,20 @@ import (
 	"sync/atomic"
 )
 
-// Waiting for keys.
+// This file implements waiting for keys.
 //
 //	shard ── lines ── (db, key) ─▶ line:  place ─▶ place ─▶ place     first come,
 //	                                        │        │        │       first served
 //	                                      Ticket   Ticket   Ticket ─▶ places in other lines
 //
-// A Ticket has a place in the line of each key that it waits for. A change of a
-// key signals the key's line. When the transaction ends, and its shards are still
-// locked, it serves the signalled lines: no other client sees what a waiter gets.
-// Serving may change other keys, and so signal other lines. A waiter that needs
-// keys of shards that the transaction does not hold keeps its place; the engine
-// serves it in a transaction of its own right after this one.
+// A Ticket has a place in the line of each key that it waits for. A change of a key signals the
+// key's line. When the transaction ends, it serves the signalled lines while its shards are still
+// locked, so no other client can take a waiter's item first. Serving may change other keys, and so
+// signal other lines. A waiter that needs keys of shards that the transaction does not hold keeps
+// its place; the engine serves it in a separate transaction directly after this one.
 //
-// A ticket enters a line with the line's shard locked. It leaves under the lines'
-// own lock alone, from any goroutine and at any time. While no client waits, a
-// change costs one atomic read.
+// A ticket enters a line with the line's shard locked. To leave, it needs only the lines' own lock,
+// from any goroutine and at any time. While no client waits, a change costs one atomic read.
 
 // Kinds is a set of kinds of values; None is a missing key.
 type Kinds uint16
@@ -37,47 +35,47 @@ func KindsOf(kinds ...Kind) (s Kinds) {
 // AnyKind is the set of all kinds, the missing key included.
 const AnyKind Kinds = math.MaxUint16
 
-// maxKinds is how many kinds a record's header can tell apart.
+// maxKinds is the number of kinds that a record's header can distinguish.
 const maxKinds = 16
 
 // Waiter is a client that waits for a key.
 type Waiter interface {
-	// Serve gives the waiter what it waits for, if key has it now, and reports
-	// whether it is done waiting. The transaction holds the shards of key and
-	// of Ticket.Also, and key's database is selected. It must not block.
+	// Serve gives the waiter what it waits for, if key has it now, and reports whether the wait is
+	// over. The transaction holds the shards of key and of Ticket.Also, and key's database is
+	// selected. It must not block.
 	Serve(tx *Tx, key []byte) (done bool)
 }
 
-// Ticket is a waiter's place in the lines of its keys. Fill in the exported
-// fields, then give it to Tx.Enqueue.
+// Ticket is a waiter's place in the lines of its keys. The caller fills in the exported fields and
+// passes the ticket to Tx.Enqueue.
 type Ticket struct {
 	Waiter Waiter
-	// Kinds is what the value must be for Serve to be called.
+	// Kinds are the kinds of values for which the engine calls Serve.
 	Kinds Kinds
 	// Also are further keys that Serve needs.
 	Also [][]byte
-	// Passable lets the engine serve later tickets when it could not serve this
-	// one: for readers, which take nothing away from each other.
+	// Passable lets the engine serve later tickets when it could not serve this one. It is for
+	// readers, which do not take items from each other.
 	Passable bool
 
 	places []place
 	one    [1]place
-	bytes  int64       // about what its places take up
-	gone   atomic.Bool // it leaves, or has left: no line may serve it
+	bytes  int64       // about how many bytes its places take up
+	gone   atomic.Bool // the ticket leaves, or has left, and no line may serve it
 }
 
-// placeBytes is about what a place takes up beside the key's name, of which a line has
-// two: the place, the line, and its own place in the shard's table.
+// placeBytes estimates the bytes that a place takes up beside the key's name: the place, the line,
+// and the line's entry in the shard's table. A line has two copies of the name.
 const placeBytes = 320
 
 // leaveAtOnce is the number of lines that a ticket leaves in the goroutine that serves
 // it, at some 200 ns each. A Sweeper leaves a longer list.
 const leaveAtOnce = 256
 
-// Sweeper is implemented by Hooks that run long work in another goroutine: work that may
-// be done later, and in any order.
+// Sweeper is an optional interface of Hooks that run long work in another goroutine: work that may
+// run later, and in any order.
 type Sweeper interface {
-	// Sweep has run called soon, in another goroutine.
+	// Sweep calls run soon, in another goroutine.
 	Sweep(run func())
 }
 
@@ -95,40 +93,40 @@ type waitLine struct {
 	key  watchKey
 	name []byte // key.key
 
-	// The lines' lock guards these.
+	// The lines' lock guards the next three fields.
 	head, tail *place
-	counts     [maxKinds]int32 // places that a value of the kind would interest
+	counts     [maxKinds]int32 // the number of places that wait for each kind
 
-	// The shard's lock guards these.
+	// The shard's lock guards the next two fields.
 	signalled bool // in Tx.ready of the transaction that holds the shard
-	pending   bool // a transaction of its own is about to serve a ticket of the line
+	pending   bool // a separate transaction is about to serve a ticket of the line
 }
 
-// lineSet is a shard's lines.
+// lineSet holds a shard's lines.
 type lineSet struct {
-	mu  sync.Mutex // guards what follows, and the lines
+	mu  sync.Mutex // guards the fields below, and the lines
 	all map[watchKey]*waitLine
 }
 
-// pendingLine is a line that a transaction of its own is to serve, and the keys
-// that it needs beside the line's.
+// pendingLine is a line to serve in a separate transaction, and the keys that this needs beside the
+// line's.
 type pendingLine struct {
 	l    *waitLine
 	also [][]byte
 }
 
-// Enqueue puts a ticket at the end of the lines of keys, in the selected
-// database. The transaction holds their shards. O(1) for each key.
+// Enqueue adds a ticket at the end of the lines of keys, in the selected database. The transaction
+// holds their shards. O(1) for each key.
 func (tx *Tx) Enqueue(t *Ticket, keys ...[]byte) {
 	t.places = t.one[:0]
 	if len(keys) > 1 {
-		t.places = make([]place, 0, len(keys)) // places do not move
+		t.places = make([]place, 0, len(keys)) // pointers to the places must stay valid
 	}
 	for _, key := range keys {
 		sh := tx.db.shards[tx.shardID(key)]
 		sh.lines.mu.Lock()
 		l := sh.makeLine(tx.dbi, key)
-		if l.tail == nil || l.tail.t != t { // a key named twice counts once
+		if l.tail == nil || l.tail.t != t { // a key that is named twice counts once
 			t.places = append(t.places, place{t: t, l: l})
 			l.push(&t.places[len(t.places)-1])
 			tx.db.waits.Add(1)
@@ -139,9 +137,9 @@ func (tx *Tx) Enqueue(t *Ticket, keys ...[]byte) {
 	tx.db.Charge(t.bytes)
 }
 
-// Leave takes a ticket out of all its lines: from then on no line serves it. Any
-// goroutine may call it, also again, but not before Enqueue has returned. O(1) for each
-// key, of which many are left to a Sweeper.
+// Leave removes a ticket from all its lines. From then on no line serves it. Any goroutine may call
+// it, also repeatedly, but not before Enqueue has returned. O(1) for each key; a Sweeper does the
+// work for many keys.
 func (t *Ticket) Leave() {
 	if t.gone.Swap(true) || len(t.places) == 0 {
 		return
@@ -169,15 +167,15 @@ func (t *Ticket) leave(db *DB) {
 	db.Charge(-t.bytes)
 }
 
-// Bytes returns about what the ticket's places take up.
+// Bytes returns about how many bytes the ticket's places take up.
 func (t *Ticket) Bytes() int64 { return t.bytes }
 
-// Waiters returns how many places in lines are taken.
+// Waiters returns the number of places in all lines. It takes no lock.
 func (db *DB) Waiters() int64 { return db.waits.Load() }
 
-// AwaitedKeys returns the number of keys that have a line, and the number of lines with a
-// ticket for AnyKind, which is also served when the key goes. It locks no shard. O(keys
-// with a line).
+// AwaitedKeys returns the number of keys that have a line, and the number of lines with a ticket
+// for AnyKind, which the engine also serves when the key is deleted. It locks no shard. O(keys with
+// a line).
 func (db *DB) AwaitedKeys() (keys, whatever int) {
 	if db.waits.Load() == 0 {
 		return 0, 0
@@ -186,7 +184,7 @@ func (db *DB) AwaitedKeys() (keys, whatever int) {
 		sh.lines.mu.Lock()
 		keys += len(sh.lines.all)
 		for _, l := range sh.lines.all {
-			if l.counts[String] > 0 { // none but AnyKind has it
+			if l.counts[String] > 0 { // only AnyKind includes String
 				whatever++
 			}
 		}
@@ -215,8 +213,7 @@ func (tx *Tx) Line(key []byte) (line []Waiter) {
 	return line
 }
 
-// Awaited reports whether a waiter would take something from a value of the kind at
-// key. O(1).
+// Awaited reports whether a waiter of key waits for a value of this kind. O(1).
 func (tx *Tx) Awaited(key []byte, kind Kind) bool {
 	if tx.db.waits.Load() == 0 {
 		return false
@@ -230,7 +227,7 @@ func (tx *Tx) Awaited(key []byte, kind Kind) bool {
 	if l.counts[kind] == 0 {
 		return false
 	}
-	for p := l.head; p != nil; p = p.next { // mostly the first
+	for p := l.head; p != nil; p = p.next { // mostly the first place decides
 		if p.t.Kinds&(1<<kind) != 0 && !p.t.gone.Load() {
 			return true
 		}
@@ -238,8 +235,8 @@ func (tx *Tx) Awaited(key []byte, kind Kind) bool {
 	return false
 }
 
-// Pending reports whether the engine is about to give the value of a key to a waiter:
-// a client that comes now has to queue behind it.
+// Pending reports whether the engine is about to give the value of a key to a waiter. A client that
+// comes now has to wait behind it.
 func (tx *Tx) Pending(key []byte) bool {
 	if tx.db.waits.Load() == 0 {
 		return false
@@ -255,7 +252,7 @@ func (tx *Tx) lineOf(key []byte) *waitLine {
 	return sh.lines.all[watchKey{tx.dbi, string(key)}]
 }
 
-// makeLine returns the line of a key, with the lines' lock held.
+// makeLine returns the line of a key, and creates it if there is none. The lines' lock is held.
 func (sh *shard) makeLine(db int, key []byte) *waitLine {
 	if l := sh.lines.all[watchKey{db, string(key)}]; l != nil {
 		return l
@@ -280,8 +277,8 @@ func (l *waitLine) push(p *place) {
 	l.count(p, 1)
 }
 
-// drop unlinks a place. The place keeps its own links, so that a walk that is at it
-// can go on.
+// drop unlinks a place. The place keeps its own links, so that a walk that stands at it can
+// continue.
 func (l *waitLine) drop(p *place) {
 	if p.prev != nil {
 		p.prev.next = p.next
@@ -305,8 +302,8 @@ func (l *waitLine) count(p *place, n int32) {
 	}
 }
 
-// next returns the first place behind p, or from the head on if p is nil, that
-// a value of the kind would interest.
+// next returns the first place after p, or from the head on if p is nil, that waits for a value of
+// this kind.
 func (l *waitLine) next(p *place, kind Kind) *place {
 	l.sh.lines.mu.Lock()
 	defer l.sh.lines.mu.Unlock()
@@ -324,8 +321,8 @@ func (l *waitLine) next(p *place, kind Kind) *place {
 	return p
 }
 
-// Signal has the engine serve the waiters of a key when the transaction ends.
-// Every change of a key signals it anyway.
+// Signal requests that the engine serve the waiters of a key when the transaction ends. Every
+// change of a key signals it anyway.
 func (tx *Tx) Signal(key []byte) {
 	if tx.db.waits.Load() == 0 {
 		return
@@ -366,14 +363,13 @@ func (tx *Tx) signalAll(dbi int) {
 	}
 }
 
-// wakes reports whether a change may serve a waiter. Of the changes of a stream only
-// new entries and destroyed groups do; a stream may have many readers.
+// wakes reports whether a change may serve a waiter. Of the changes of a stream, only new entries
+// and destroyed groups do. The check matters because a stream may have many readers.
 func wakes(class uint32, event string) bool {
 	return class != EventStream || event == "xadd" || event == "xgroup-destroy"
 }
 
-// serveReady serves the signalled lines in the order of the signals; none while the
-// engine is filled.
+// serveReady serves the signalled lines in the order of the signals. It serves none during a load.
 func (tx *Tx) serveReady() {
 	if len(tx.ready) == 0 {
 		return
@@ -397,10 +393,10 @@ func (tx *Tx) serveReady() {
 	clear(tx.ready)
 	tx.ready = tx.ready[:0]
 	tx.dbi, tx.client = dbi, client
-	tx.dirty = max(dirty, 1) // as in Redis, what waiters take is not counted
+	tx.dirty = max(dirty, 1) // as in Redis, changes by waiters do not count
 }
 
-// serveLine serves the waiters of a key until there is nothing left for the next one.
+// serveLine serves the waiters of a key until the value has nothing left for the next one.
 func (tx *Tx) serveLine(l *waitLine) {
 	if tx.uncovered() != 0 && tx.anyDue([][]byte{l.name}) {
 		l.pending = true
@@ -442,16 +438,15 @@ func (tx *Tx) kindOf(key []byte) Kind {
 	return None
 }
 
-// Delayer is implemented by Hooks that choose the goroutine which serves waiters whose
-// keys lie in several shards: the caller's, which may have to wait for shards, or
-// another.
+// Delayer is an optional interface of Hooks that choose which goroutine serves waiters whose keys
+// lie in several shards: the caller's, which may then have to wait for shards, or another one.
 type Delayer interface {
-	// Afterwards has run called now, in this goroutine or in another.
+	// Afterwards calls run now, in this goroutine or in another.
 	Afterwards(run func())
 }
 
-// servePending serves the lines, and writes the entries, that a transaction which is
-// over has left.
+// servePending serves the lines and writes the entries that the transaction has left when it is
+// over.
 func (tx *Tx) servePending() {
 	pending, late := tx.pending, tx.late
 	tx.pending, tx.late = nil, nil
@@ -463,7 +458,8 @@ func (tx *Tx) servePending() {
 	}
 }
 
-// servePending serves lines by transactions of their own, and what comes of it.
+// servePending serves each line in a separate transaction, then the lines that these transactions
+// leave.
 func (db *DB) servePending(pending []pendingLine, late []lateEntry) {
 	tx := db.txs.Get().(*Tx)
 	for len(pending)+len(late) > 0 {

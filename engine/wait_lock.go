@@ -6,14 +6,14 @@ import (
 	"sync/atomic"
 )
 
-// waitLock is a mutex that counts its waiters, so that a holder with a long
-// job (reclaiming, compaction, a snapshot) can release it at once when another
-// goroutine wants it. A bare sync.Mutex does not hand over: a goroutine that loops
-// lock, work, unlock makes others wait for a millisecond.
+// waitLock is a mutex that counts its waiters, so that a holder with a long job (reclaiming,
+// compaction, a snapshot) can release it at once when another goroutine waits for it. A bare
+// sync.Mutex does not hand over: a goroutine that loops over lock, work, unlock makes others wait
+// for a millisecond.
 type waitLock struct {
 	mu      sync.Mutex
 	waiters atomic.Int32
-	turns   *turnstile // of all locks of an engine
+	turns   *turnstile // shared by all locks of an engine
 }
 
 func (l *waitLock) Lock() {
@@ -41,7 +41,7 @@ func (l *waitLock) Await(n int32) { l.waiters.Add(n) }
 // Contended reports whether another goroutine waits for the lock.
 func (l *waitLock) Contended() bool { return l.waiters.Load() != 0 }
 
-// LockLater locks when no other goroutine wants the lock: for work that can wait.
+// LockLater locks when no other goroutine waits for the lock. It is for work that can wait.
 func (l *waitLock) LockLater() {
 	for l.Contended() {
 		runtime.Gosched()
@@ -52,8 +52,8 @@ func (l *waitLock) LockLater() {
 // turnstile wakes goroutines that poll locks.
 type turnstile struct{ next atomic.Pointer[chan struct{}] }
 
-// wait returns a channel that the next turn closes. Take it first, then check whether
-// the lock is free, then wait.
+// wait returns a channel that the next turn closes. The caller first takes the channel, then checks
+// whether the lock is free, and then waits.
 func (t *turnstile) wait() <-chan struct{} {
 	for {
 		if ch := t.next.Load(); ch != nil {
