@@ -41,13 +41,14 @@ var arrows = []struct {
 		"internal/transport"}},
 	{"internal/instance", []string{"engine", "internal/"}}, // a whole server
 	{"internal/transport", []string{"internal/reactor"}},
-	{"internal/adminhttp", []string{"internal/transport"}},                       // HTTP, without metrics
-	{"conn", []string{"internal/routing", "resp"}},                               // what the toolkit runs on: neither an engine nor a client library
-	{"embed/embedredis", []string{"conn", "embed", "server", "internal/memnet"}}, // a go-redis client of an engine
-	{"embed", []string{"conn", "internal/session", "engine", "resp", "internal/config", "internal/disk", "internal/reactor", "internal/serverurl"}},
+	{"internal/adminhttp", []string{"internal/transport"}},             // HTTP, without metrics
+	{"conn", []string{"internal/routing", "resp"}},                     // what the toolkit runs on: neither an engine nor a client library
+	{"embed/embedredis", []string{"conn", "embed", "internal/memnet"}}, // a go-redis client of an engine
+	{"embed", []string{"conn", "internal/session", "engine", "resp", "internal/config", "internal/disk", "internal/reactor", "internal/serverurl",
+		"internal/transport"}},
 	{"goredis", []string{"conn", "resp", "internal/kit", "internal/remote", "internal/routing", "internal/serverurl"}},
 	{".", []string{"conn", "embed", "goredis", "engine", "internal/serverurl"}}, // the facade
-	{"ebbtest", []string{"conn", "embed", "server", "engine", "resp", "internal/memnet", "internal/reactor"}},
+	{"ebbtest", []string{"conn", "embed", "engine", "resp", "internal/memnet", "internal/reactor", "internal/transport"}},
 	{"cmd/ebb", []string{"server", "internal/command", "internal/session", "engine", "resp", "internal/", "console"}},
 
 	// Tools around the engine: what they drive they may import.

@@ -2,6 +2,7 @@ package ebbtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
-	"github.com/ebbdb/ebb/embed"
 )
 
 // Data reads what a Backend has stored. Its methods take no context, return no errors, and
@@ -49,25 +49,15 @@ func (d *Data) Do(args ...any) conn.Value {
 	return v
 }
 
-// inDB runs a command in another database, with a session of its own.
-func (d *Data) inDB(args []any) (conn.Value, error) {
-	s := embed.Of(d.c).Service().NewSession(nil)
-	defer s.Closed(nil)
-	var v conn.Value
-	for _, args := range [][]any{{"HELLO", 3}, {"SELECT", d.db}, args} { // as the Conn does
-		words := make([][]byte, len(args))
-		for i, a := range args {
-			w, err := conn.ArgText(a)
-			if err != nil {
-				return v, err
-			}
-			words[i] = []byte(w)
-		}
-		if v = s.Do(words...); v.Err() != nil {
-			return v, v.Err()
-		}
+// inDB runs a command in another database.
+func (d *Data) inDB(args []any) (v conn.Value, err error) {
+	own, ok := conn.Find[interface{ Select(dbi int) conn.Driver }](d.c)
+	if !ok {
+		return v, conn.ErrRemote
 	}
-	return v, nil
+	c := conn.New(own.Select(d.db))
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return c.Do(context.Background(), args...)
 }
 
 // Keys returns the names of the keys, sorted.

@@ -7,10 +7,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ebbdb/ebb/embed"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/memnet"
 	"github.com/ebbdb/ebb/internal/reactor"
-	"github.com/ebbdb/ebb/server"
+	"github.com/ebbdb/ebb/internal/transport"
 )
 
 // network holds the listeners and connections of clients of the protocol.
@@ -66,7 +66,7 @@ func (b *Backend) Dial(ctx context.Context, network, addr string) (net.Conn, err
 // serve serves until the test ends.
 func (b *Backend) serve(ln net.Listener) {
 	b.serves.Go(func() {
-		if err := server.Serve(b.ctx, &listener{ln, &b.faults}, host{b}); err != nil {
+		if err := transport.ServeHost(b.ctx, &listener{ln, &b.faults}, host{b}); err != nil {
 			b.t.Errorf("ebbtest: serve: %v", err)
 		}
 	})
@@ -142,8 +142,14 @@ func (c *connection) Close() error {
 // host admits clients, whose requests go through the faults.
 type host struct{ b *Backend }
 
+// engine is the embedded engine behind the faults, which each Backend has.
+func (h host) engine() transport.Host {
+	d, _ := conn.Find[interface{ Host() transport.Host }](h.b.Data.c)
+	return d.Host()
+}
+
 func (h host) NewSession(c reactor.Conn) reactor.Session {
-	inner := embed.Of(h.b.Data.c).NewSession(c)
+	inner := h.engine().NewSession(c)
 	if inner == nil {
 		return nil
 	}
@@ -153,5 +159,5 @@ func (h host) NewSession(c reactor.Conn) reactor.Session {
 }
 
 func (h host) Attach(stop func()) (detach func(), err error) {
-	return embed.Of(h.b.Data.c).Attach(stop)
+	return h.engine().Attach(stop)
 }

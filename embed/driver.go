@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/transport"
 )
 
 const (
@@ -289,6 +290,18 @@ const redisVersion = "7.4.0"
 
 // Engine returns the engine; Of calls it.
 func (b *driver) Engine() *Engine { return b.eng }
+
+// Host is how package ebbtest serves the engine with faults of its own.
+func (b *driver) Host() transport.Host { return host{b.eng} }
+
+// Select returns a driver of another database, which the caller closes. Package ebbtest
+// looks into other databases with it.
+func (b *driver) Select(dbi int) conn.Driver {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	b.eng.refs++
+	return newDriver(b.eng, dbi)
+}
 
 // String implements Driver.
 func (b *driver) String() string {

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"sync"
 
 	"github.com/ebbdb/ebb/conn"
@@ -20,6 +21,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/transport"
 )
 
 // databases is the number of databases of an embedded engine; a server has the same
@@ -54,9 +56,13 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	b := &driver{eng: eng, dbi: p.db, quit: make(chan struct{})}
+	return conn.New(newDriver(eng, p.db)), nil
+}
+
+func newDriver(eng *Engine, dbi int) *driver {
+	b := &driver{eng: eng, dbi: dbi, quit: make(chan struct{})}
 	b.quiet.L = &b.mu
-	return conn.New(b), nil
+	return b
 }
 
 // Of returns the embedded engine behind a connection, nil for a remote one. It is valid
@@ -208,17 +214,24 @@ func (e *Engine) Sync(ctx context.Context) error {
 // nothing. It is valid until the engine's last Conn is closed.
 func (e *Engine) DB() *engine.DB { return e.db }
 
-// Service returns the commands.
-func (e *Engine) Service() *session.Service { return e.svc }
+// Serve lets clients of the Redis protocol into the engine; server.Serve says how. It
+// serves ln, which it closes, until ctx ends, ln fails or the engine is closed, and returns
+// nil unless ln failed. It returns ErrClosed for a closed engine, and ErrRemote for the nil
+// Engine of a remote connection.
+func (e *Engine) Serve(ctx context.Context, ln net.Listener) error {
+	return transport.ServeHost(ctx, ln, host{e})
+}
 
-// NewSession returns the session of a network connection: see server.Serve.
-func (e *Engine) NewSession(nc reactor.Conn) reactor.Session { return e.svc.NewSession(nc) }
+// host is an Engine for internal/transport.
+type host struct{ e *Engine }
 
-// Attach registers a server that begins to serve the engine: see server.Serve. Closing the
-// engine calls stop and then waits for detach, which the server calls after its last
-// session was closed. It fails on a closed engine, and on the nil Engine of a remote
-// connection.
-func (e *Engine) Attach(stop func()) (detach func(), err error) {
+// NewSession implements transport.Host.
+func (h host) NewSession(nc reactor.Conn) reactor.Session { return h.e.svc.NewSession(nc) }
+
+// Attach implements transport.Host. Closing the engine calls stop and then waits for
+// detach. Attach fails on a closed engine, and on the nil Engine of a remote connection.
+func (h host) Attach(stop func()) (detach func(), err error) {
+	e := h.e
 	if e == nil {
 		return nil, conn.ErrRemote
 	}

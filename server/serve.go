@@ -3,27 +3,19 @@
 //	Start   a server of its own, as `ebb serve` runs it: files, users, replicas, metrics
 //	Serve   serves an engine that the program has embedded
 //
-// Both use internal/transport, and Start is internal/instance behind a configuration whose
-// fields are Go values. Start reading at Start.
+// Both use internal/transport, Serve by way of the engine, and Start is internal/instance
+// behind a configuration whose fields are Go values. Start reading at Start.
 package server
 
 import (
 	"context"
 	"net"
-
-	"github.com/ebbdb/ebb/internal/reactor"
-	"github.com/ebbdb/ebb/internal/transport"
 )
 
-// Host is an embedded engine that a server can serve: the result of ebb.EngineOf. Its
-// methods are for this package; other packages do not implement it.
+// Host is an embedded engine that a server can serve: the result of ebb.EngineOf.
 type Host interface {
-	// NewSession returns the session that runs the commands of a connection.
-	NewSession(reactor.Conn) reactor.Session
-	// Attach registers a server with the engine. The host calls stop, from any goroutine,
-	// when it is about to close, and then waits for detach, which is called once no session
-	// is left.
-	Attach(stop func()) (detach func(), err error)
+	// Serve serves a listener, which it closes, until ctx ends: see embed.Engine.Serve.
+	Serve(ctx context.Context, ln net.Listener) error
 }
 
 // Serve serves an embedded engine to redis-cli or any other client:
@@ -37,13 +29,5 @@ type Host interface {
 // that reaches ln may read and write everything, so choose an address of this machine
 // alone.
 func Serve(ctx context.Context, ln net.Listener, h Host) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	detach, err := h.Attach(stop)
-	if err != nil {
-		_ = ln.Close()
-		return err
-	}
-	defer detach()
-	return transport.ServeSessions(ctx, ln, transport.Options{NewSession: h.NewSession, Loops: 1})
+	return h.Serve(ctx, ln)
 }

@@ -10,7 +10,7 @@
 // GET costs about ten times that of the Conn, 14 us in place of 1.4 us on a busy machine with
 // 2 cores.
 //
-//	go-redis ── connection in memory ── server.Serve ── session ── engine
+//	go-redis ── connection in memory ── Engine.Serve ── session ── engine
 //
 // Start reading at Client.
 package embedredis
@@ -27,7 +27,6 @@ import (
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/embed"
 	"github.com/ebbdb/ebb/internal/memnet"
-	"github.com/ebbdb/ebb/server"
 )
 
 // Client returns a client of the engine behind a Conn, in the Conn's database. It fails with
@@ -81,7 +80,7 @@ func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	defer n.mu.Unlock()
 	if n.ln == nil {
 		ln := memnet.Listen("embedded")
-		go func() { _ = server.Serve(context.Background(), ln, n.engine) }() // the engine's Close ends it, or the last connection's
+		go func() { _ = n.engine.Serve(context.Background(), ln) }() // the engine's Close ends it, or the last connection's
 		n.ln = ln
 	}
 	nc, err := n.ln.DialContext(ctx, "", "")
