@@ -13,9 +13,9 @@ import (
 // DefaultUser is the name of the user that a connection has from the start.
 const DefaultUser = "default"
 
-// Account is a user as connections hold it. The name stays; what the user may do is
-// replaced as a whole when it changes. A check loads the User once and sees either the old
-// or the new rules. Any goroutine may use an Account.
+// Account is a user as connections hold it. The name never changes. A change replaces the
+// user's permissions as a whole. A check loads the User once and sees either the old or
+// the new rules. Any goroutine may use an Account.
 type Account struct {
 	Name string
 	user atomic.Pointer[User] // sealed
@@ -27,30 +27,30 @@ func newAccount(u *User) *Account {
 	return a
 }
 
-// User returns what the user may do now. It costs one atomic load.
+// User returns the user's present permissions. It costs one atomic load.
 func (a *Account) User() *User { return a.user.Load() }
 
 // Memory counts the bytes that users take up as used memory. engine.DB implements it.
 type Memory interface{ Charge(n int64) }
 
-// Change is what a change of users means for connections: the caller closes those that may
-// not stay.
+// Change is the effect of a change of users on connections. The caller closes the
+// connections that lost their rights.
 type Change struct {
-	Gone   []*Account // they were deleted, and may do nothing any more
+	Gone   []*Account // they were deleted, and have no rights any more
 	Narrow []*Account // they may not use some channels that they could use before
 }
 
 // Accounts are the users of a server. Init prepares them. The methods are safe for
 // concurrent use.
 type Accounts struct {
-	// Log has what was refused.
+	// Log has the refused requests.
 	Log Log
 
 	config  *config.Set
 	logger  *slog.Logger
 	mem     Memory
 	catalog *Catalog
-	first   *Account // the default user: there always is one
+	first   *Account // the default user; it always exists
 	super   *Account // may do everything, and is in no list
 	nothing *User    // what deleted users may do
 
@@ -75,7 +75,7 @@ func (a *Accounts) settle(n int64) {
 	a.mem.Charge(n)
 }
 
-// Rules is what new users are made with.
+// Rules returns the rules for new users.
 func (a *Accounts) Rules() Rules {
 	return Rules{Catalog: a.catalog, AllChannels: a.config.String("acl-pubsub-default") == "allchannels"}
 }
@@ -119,9 +119,8 @@ func (a *Accounts) Login(name, password []byte, login func(*Account)) bool {
 	return true
 }
 
-// Edit gives a user other rules, and creates the user if there is none of that name. It
-// calls edit with a copy of the rules. If edit fails, Edit changes nothing and returns the
-// error.
+// Edit changes the rules of a user, or creates the user. It calls edit with a copy of the
+// rules. If edit fails, Edit changes nothing and returns the error.
 func (a *Accounts) Edit(name string, edit func(*User) error) (c Change, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -143,8 +142,7 @@ func (a *Accounts) Edit(name string, edit func(*User) error) (c Change, err erro
 	return c, nil
 }
 
-// put gives an account other rules, and notes in c what that means. The caller holds the
-// lock.
+// put gives an account other rules, and adds the effect to c. The caller holds the lock.
 func (a *Accounts) put(acc *Account, u *User, c *Change) {
 	old := acc.User()
 	acc.user.Store(u.Seal())
@@ -159,8 +157,7 @@ func (a *Accounts) drop(acc *Account, c *Change) {
 	c.Gone = append(c.Gone, acc)
 }
 
-// Remove deletes users, except the default one. Gone of the result has those that there
-// were.
+// Remove deletes users, except the default one. Gone of the result has those that existed.
 func (a *Accounts) Remove(names []string) (c Change) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -174,8 +171,8 @@ func (a *Accounts) Remove(names []string) (c Change) {
 	return c
 }
 
-// Replace makes users the only ones. A default user that is not among them is as at the
-// start.
+// Replace replaces all users. If the default user is not among the new ones, it gets its
+// initial rules.
 func (a *Accounts) Replace(users []*User) (c Change) {
 	next := map[string]*Account{}
 	a.mu.Lock()

@@ -1,7 +1,7 @@
-// Package acl holds the users of a server and what they may do: the rules of ACL SETUSER, the
-// patterns and bit sets they become, the text they are written back as, the accounts by which
-// connections hold users, the check of a request, and the log of what was refused. It knows
-// commands by their Specs, and no connection.
+// Package acl holds the users of a server and their permissions. It parses the rules of
+// ACL SETUSER into patterns and bit sets, and writes them back as text. It has the
+// accounts by which connections hold users, the check of a request, and the log of refused
+// requests. It uses the Specs of commands, and does not know connections.
 //
 //	Accounts ── name ─▶ Account ── atomic pointer ─▶ User
 //	   ▲                                              │
@@ -9,7 +9,7 @@
 //	a request ─▶ Accounts.Check(User, Spec, args) ─▶ Allowed, or a Denial ─▶ Log
 //
 //	User ── on, passwords
-//	 └── selectors: the root one, then those in parentheses; one that allows suffices
+//	 └── selectors: the root one, then those in parentheses; one that allows the request is enough
 //	      ├── commands   a bit each, plus "first arguments" of commands that are not allowed
 //	      ├── keys       all, or patterns that allow reads, writes or both
 //	      └── channels   all, or patterns
@@ -39,7 +39,7 @@ var (
 	ErrFirstArg = errors.New("Allowing first-arg of a subcommand is not supported")
 )
 
-// Command is what rules need to know of a command.
+// Command holds the properties of a command that rules need.
 type Command struct {
 	Name       string // in lower case; a subcommand's is the full one, "config|get"
 	Categories uint64 // bit i: it is in Catalog's category i
@@ -53,7 +53,7 @@ type Catalog struct {
 	commands   []Command // by ID
 	byName     map[string]int
 	subs       [][]int      // IDs of a container's subcommands, by name
-	order      []int        // all IDs: by name, subcommands behind their container
+	order      []int        // all IDs: by name, subcommands after their container
 	channels   []channelUse // by ID
 }
 
@@ -81,13 +81,13 @@ func NewCatalog(categories []string, commands []Command) *Catalog {
 	return c
 }
 
-// lookup finds a command by its full name in any case.
+// lookup finds a command by its full name, in upper or lower case.
 func (c *Catalog) lookup(name string) (id int, ok bool) {
 	id, ok = c.byName[lower(name)]
 	return id, ok
 }
 
-// category finds a category's bit by its name in any case.
+// category finds a category's bit by its name, in upper or lower case.
 func (c *Catalog) category(name string) (bit uint64, ok bool) {
 	i := slices.Index(c.categories, lower(name))
 	if i < 0 {
@@ -116,7 +116,7 @@ func lower(s string) string {
 // no line of a file could hold.
 func HasSpaces(s string) bool { return strings.ContainsAny(s, " \t\n\v\f\r\x00") }
 
-// foldedIs reports whether b is word, which is in lower case, in any case.
+// foldedIs reports whether b is word, without regard to case. word is in lower case.
 func foldedIs(b []byte, word string) bool {
 	if len(b) != len(word) {
 		return false

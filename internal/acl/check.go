@@ -18,7 +18,7 @@ func CatalogOf(t *command.Table) *Catalog {
 // channelUse says which arguments of a command are channels.
 type channelUse struct {
 	first   int  // 0: none
-	all     bool // the first one and all behind it
+	all     bool // the first one and all after it
 	literal bool // they are patterns: the user needs the same pattern, not one that matches it
 }
 
@@ -32,7 +32,7 @@ var channelUses = map[string]channelUse{
 	"spublish":   {first: 1},
 }
 
-// Need is the access that the flags of a key need.
+// Need returns the access that the flags of a key need.
 func Need(f command.KeyFlags) (need Access) {
 	if f&command.Access != 0 {
 		need = Read
@@ -44,9 +44,9 @@ func Need(f command.KeyFlags) (need Access) {
 }
 
 // Check decides whether a user may run a request, whose arity is right. at is the position of
-// the argument for which the request is refused. It takes the request's keys from c, which
-// looks for them once (Ctx.KeysOf), and allocates nothing. It lets a request pass whose keys
-// it cannot find: the command will refuse it.
+// the argument for which the request is refused. It gets the request's keys from c, which
+// finds them once (Ctx.KeysOf), and allocates nothing. It allows a request whose keys it
+// cannot find, because the command will refuse it.
 func (a *Accounts) Check(c *command.Ctx, u *User, spec *command.Spec, args [][]byte) (why Denial, at int) {
 	if u.Unlimited {
 		return Allowed, 0
@@ -75,8 +75,8 @@ func (a *Accounts) Check(c *command.Ctx, u *User, spec *command.Spec, args [][]b
 	return why, at
 }
 
-// AllowsToo reports whether one selector of a user allows the request of c and its keys, and
-// has what else the command needs.
+// AllowsToo reports whether one selector of a user allows the request of c and its keys,
+// and also has the right that has checks.
 func AllowsToo(c *command.Ctx, u *User, has func(*Selector) bool) bool {
 	if u.Unlimited {
 		return true

@@ -1,7 +1,7 @@
 package acl
 
-// Denial is why a request is refused. If several reasons hold, the reply names the
-// greatest one.
+// Denial is the reason for which a request is refused. If there are several, the reply
+// names the greatest one.
 type Denial uint8
 
 const (
@@ -11,7 +11,7 @@ const (
 	DeniedAuth
 	DeniedChannel
 
-	Denials // how many there are
+	Denials // the number of reasons
 )
 
 // denials are the words about a reason: in ACL LOG, in the reply to a request, and in the
@@ -23,11 +23,11 @@ var denials = [Denials]struct{ word, reply, exec string }{
 	DeniedChannel: {"channel", "NOPERM No permissions to access a channel", "no permission to access one of the channels used as arguments"},
 }
 
-// String is the reason's word in ACL LOG.
+// String returns the reason's word in ACL LOG.
 func (d Denial) String() string { return denials[d].word }
 
-// Reply is the error reply to a request that is refused for a key or a channel.
+// Reply returns the error reply to a request that is refused for a key or a channel.
 func (d Denial) Reply() string { return denials[d].reply }
 
-// Exec is the reason in the error reply of EXEC.
+// Exec returns the reason in the error reply of EXEC.
 func (d Denial) Exec() string { return denials[d].exec }

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// Flags lists "on" or "off" and their kin, as ACL GETUSER shows them.
+// Flags returns "on" or "off" and the other flags, as ACL GETUSER shows them.
 func (u *User) Flags() []string {
 	flags := []string{"off"}
 	if u.On {
@@ -22,10 +22,10 @@ func (u *User) Flags() []string {
 	return flags
 }
 
-// Passwords lists the hashes of the passwords. The slice is the user's.
+// Passwords returns the hashes of the passwords. The caller must not change the slice.
 func (u *User) Passwords() []string { return u.passwords }
 
-// String is the user's line in ACL LIST and in files, without its newline.
+// String returns the user's line in ACL LIST and in files, without its newline.
 func (u *User) String() string {
 	words := append([]string{"user", u.Name}, u.Flags()...)
 	for _, p := range u.passwords {
@@ -41,7 +41,7 @@ func (u *User) String() string {
 	return strings.Join(words, " ")
 }
 
-// String is the selector as rules that give it again.
+// String returns the rules that produce the selector.
 func (s *Selector) String() string {
 	var words []string
 	if keys := s.Keys(); keys != "" {
@@ -56,7 +56,7 @@ func (s *Selector) String() string {
 	return strings.Join(append(words, s.Commands()), " ")
 }
 
-// Keys are the rules about keys.
+// Keys returns the rules about keys.
 func (s *Selector) Keys() string {
 	if s.allKeys {
 		return "~*"
@@ -68,7 +68,7 @@ func (s *Selector) Keys() string {
 	return strings.Join(words, " ")
 }
 
-// Channels are the rules about channels.
+// Channels returns the rules about channels.
 func (s *Selector) Channels() string {
 	if s.allChannels {
 		return "&*"
@@ -80,8 +80,8 @@ func (s *Selector) Channels() string {
 	return strings.Join(words, " ")
 }
 
-// Commands are the rules about commands: +@all or -@all, and what was said since, in that
-// order.
+// Commands returns the rules about commands: +@all or -@all, and the rules after it, in
+// their order.
 func (s *Selector) Commands() string {
 	base := "-@all"
 	if s.future {

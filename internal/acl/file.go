@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Merge joins words that are one selector, from "(" to ")". unmatched is the
-// index of one that is not closed, -1 if all are.
+// Merge joins the words of each selector, from "(" to ")". unmatched is the index of a
+// parenthesis that is not closed, -1 if all are.
 func Merge(words []string) (merged []string, unmatched int) {
 	open := -1
 	var selector string
@@ -31,9 +31,8 @@ func Merge(words []string) (merged []string, unmatched int) {
 	return merged, -1
 }
 
-// ParseFile reads the lines of an aclfile, "user name rule ...". name stands for
-// the file in messages. All mistakes are reported at once, as one text that is
-// empty if there are none.
+// ParseFile reads the lines of an aclfile, "user name rule ...". name stands for the file
+// in messages. It reports all mistakes in one text, which is empty if there are none.
 func ParseFile(name, text string, r Rules) (users []*User, mistakes string) {
 	var b strings.Builder
 	number := 0
@@ -59,7 +58,8 @@ func ParseFile(name, text string, r Rules) (users []*User, mistakes string) {
 	return users, ""
 }
 
-// parseLine reads one user. One with mistakes in its rules comes with them.
+// parseLine reads one user. If its rules have mistakes, it returns the user and the
+// mistakes.
 func parseLine(at string, words []string, r Rules) (u *User, mistakes string) {
 	switch {
 	case words[0] != "user" || len(words) < 2:
@@ -72,8 +72,8 @@ func parseLine(at string, words []string, r Rules) (u *User, mistakes string) {
 	if unmatched >= 0 {
 		return u, at + ": Unmatched parenthesis in selector definition."
 	}
-	// A name that is not known is no secret and is shown, each of them; what
-	// else is wrong may be half a password, and only the first is told.
+	// The message shows every unknown name, because a name is not a secret. Another wrong
+	// rule may be a part of a password, so only the first one is reported.
 	told := false
 	for _, op := range ops {
 		op = strings.Trim(op, "\t\r\n")

@@ -10,8 +10,8 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 )
 
-// Load makes the users those that the configuration names, in lines of its own or in the
-// aclfile. The server calls it when it starts. It also has CONFIG REWRITE write the users.
+// Load creates the users that the configuration names, in its own lines or in the aclfile.
+// The server calls it when it starts. Load also makes CONFIG REWRITE write the users.
 func (a *Accounts) Load() error {
 	cfg := a.config
 	file, lines := cfg.File("aclfile"), cfg.Users()
@@ -88,7 +88,8 @@ func (a *Accounts) Lines(all []*Account) []string {
 	return lines
 }
 
-// givePassword makes a password the only one of a user. With an empty one the user needs none.
+// givePassword makes a password the only one of a user. With an empty password the user
+// needs none.
 func (a *Accounts) givePassword(u *User, password string) error {
 	ops := []string{"resetpass", ">" + password}
 	if password == "" {
@@ -103,8 +104,8 @@ func (a *Accounts) SetPassword(password string) (Change, error) {
 	return a.Edit(DefaultUser, func(u *User) error { return a.givePassword(u, password) })
 }
 
-// LoadFile makes the users those of an aclfile. If the file has mistakes, nothing changes
-// and the error names all of them.
+// LoadFile replaces all users by those of an aclfile. If the file has mistakes, nothing
+// changes and the error names all of them.
 func (a *Accounts) LoadFile(path string) (Change, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -127,7 +128,8 @@ func systemError(err error) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// SaveFile writes the users to an aclfile. It replaces the file as a whole or leaves it.
+// SaveFile writes the users to an aclfile. It replaces the whole file, or does not change
+// it after an error.
 func (a *Accounts) SaveFile(path string) error {
 	return config.ReplaceFile(path, strings.Join(a.Lines(a.List()), "\n")+"\n")
 }

@@ -2,7 +2,7 @@ package acl
 
 import "sync"
 
-// Context is where a request was refused.
+// Context is the place where a request was refused.
 type Context string
 
 const (
@@ -11,15 +11,15 @@ const (
 	InScript Context = "lua"
 )
 
-// Refusal is what was refused, and to which user.
+// Refusal is a refused request and its user.
 type Refusal struct {
 	Why    Denial
-	Object string // the command, key, channel or AUTH's name, as far as the log keeps it
+	Object string // the command, key, channel or name of AUTH, shortened for the log
 	User   string
 }
 
-// Log is what ACL LOG shows: refusals, with those of the same thing within a minute
-// together. Its methods are safe for concurrent use. The zero value is empty.
+// Log holds the refusals that ACL LOG shows. Refusals of the same object within a minute
+// share an entry. Its methods are safe for concurrent use. The zero value is empty.
 type Log struct {
 	mu      sync.Mutex // guards what follows
 	next    int64
@@ -36,10 +36,10 @@ type LogEntry struct {
 }
 
 const (
-	// togetherMicros is how far apart refusals of the same thing may be, in us, for the log
-	// to count them in one entry.
+	// togetherMicros is the longest time, in us, between two refusals of the same object
+	// that the log counts in one entry.
 	togetherMicros = 60e6
-	// lookBack is among how many entries Add looks for the same refusal.
+	// lookBack is the number of entries in which Add looks for the same refusal.
 	lookBack = 10
 )
 

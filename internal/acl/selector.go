@@ -7,7 +7,8 @@ import (
 	"github.com/ebbdb/ebb/internal/glob"
 )
 
-// Access is what a command does with a key, and what a pattern allows.
+// Access is a set of reads and writes: the use of a key by a command, or the uses that a
+// pattern allows.
 type Access uint8
 
 const (
@@ -15,10 +16,10 @@ const (
 	Write
 )
 
-// Selector is one set of permissions: what is in it must allow the command, all
-// of its keys and all of its channels.
+// Selector is one set of permissions. It allows a request if it allows the command, all of
+// its keys and all of its channels.
 type Selector struct {
-	allCommands bool     // also those to come: the rules began with +@all
+	allCommands bool     // also future ones: the rules began with +@all
 	bits        []uint64 // by command ID
 	future      bool     // a command that the catalog does not have would be allowed
 	firstArgs   map[int][]firstArg
@@ -26,17 +27,17 @@ type Selector struct {
 	keys        []pattern
 	allChannels bool
 	channels    []glob.Pattern
-	rules       []string // about commands, since the last that was about all of them
+	rules       []string // rules about commands since the last +@all or -@all
 }
 
-// pattern is a key pattern and what it allows.
+// pattern is a key pattern and the access that it allows.
 type pattern struct {
 	glob  glob.Pattern
 	allow Access
 }
 
-// firstArg is an argument with which a command is allowed that is not allowed
-// otherwise; it is kept as given, and compared in lower case.
+// firstArg is a first argument with which a command is allowed that is not allowed
+// otherwise. It is stored as given, and compared in lower case.
 type firstArg struct{ given, folded string }
 
 // MayRun reports whether the command with this ID is allowed; args is the whole
@@ -62,8 +63,8 @@ func (s *Selector) AllKeys() bool { return s.allKeys }
 // AllChannels reports whether every channel is allowed.
 func (s *Selector) AllChannels() bool { return s.allChannels }
 
-// MayTouch reports whether a key may be used so. A use that is neither Read nor
-// Write, such as EXISTS, is allowed by any pattern that matches. It costs
+// MayTouch reports whether the selector allows this use of a key. A use that is neither
+// Read nor Write, such as EXISTS, is allowed by any pattern that matches. It costs
 // O(patterns).
 func (s *Selector) MayTouch(key []byte, use Access) bool {
 	if s.allKeys {
@@ -77,7 +78,7 @@ func (s *Selector) MayTouch(key []byte, use Access) bool {
 	return false
 }
 
-// TouchesAll reports whether every key may be used so: keys that are not
+// TouchesAll reports whether the selector allows this use of every key. Keys that are not
 // arguments, such as those of SORT BY, cannot be checked one by one.
 func (s *Selector) TouchesAll(use Access) bool {
 	return s.allKeys || slices.ContainsFunc(s.keys, func(p pattern) bool {
@@ -85,8 +86,8 @@ func (s *Selector) TouchesAll(use Access) bool {
 	})
 }
 
-// MayUse reports whether a channel may be published or listened to. A pattern
-// that is listened to must be one of the user's, letter by letter. It costs
+// MayUse reports whether the selector allows a channel. literal says that the channel is a
+// pattern of PSUBSCRIBE, which must be equal to one of the user's patterns. It costs
 // O(patterns).
 func (s *Selector) MayUse(channel []byte, literal bool) bool {
 	if s.allChannels {
@@ -100,7 +101,7 @@ func (s *Selector) MayUse(channel []byte, literal bool) bool {
 	return false
 }
 
-// newSelector returns one that allows nothing, unless channels are open by
+// newSelector returns a selector that allows nothing, except channels if they are open by
 // default.
 func newSelector(c *Catalog, allChannels bool) Selector {
 	return Selector{bits: make([]uint64, len(c.commands)/64+1), allChannels: allChannels}
@@ -154,8 +155,8 @@ func (s *Selector) apply(c *Catalog, op string) error {
 	return nil
 }
 
-// addKeys adds "~pattern" or "%RW~pattern". What comes twice allows what either
-// allows.
+// addKeys adds "~pattern" or "%RW~pattern". A pattern that is added twice allows the union
+// of both.
 func (s *Selector) addKeys(op string) error {
 	if s.allKeys {
 		return ErrKeys
@@ -180,8 +181,8 @@ func (s *Selector) addKeys(op string) error {
 	return nil
 }
 
-// parseKeys reads the letters of "%RW~pattern". One that ends with them is the
-// empty pattern, as in Redis.
+// parseKeys reads the letters of "%RW~pattern". If nothing follows the letters, the
+// pattern is empty, as in Redis.
 func parseKeys(op string) (p pattern, err error) {
 	for i := 1; i < len(op); i++ {
 		switch x := op[i] &^ 0x20; {
@@ -255,8 +256,8 @@ func (s *Selector) addCommands(c *Catalog, name string, allow bool) error {
 	return nil
 }
 
-// note keeps a rule about commands, in lower case. It takes the place of an earlier one
-// about the same command or category, and of those about the command's subcommands.
+// note stores a rule about commands, in lower case. It replaces an earlier rule about the
+// same command or category, and rules about the command's subcommands.
 func (s *Selector) note(rule string) {
 	s.rules = slices.DeleteFunc(s.rules, func(r string) bool {
 		rest, ok := strings.CutPrefix(r[1:], rule[1:])
@@ -277,7 +278,7 @@ func (s *Selector) addFirstArgs(id int, list ...firstArg) {
 	}
 }
 
-// everyCommand allows or forbids all commands, those to come included.
+// everyCommand allows or forbids all commands, also future ones.
 func (s *Selector) everyCommand(allow bool) {
 	s.allCommands, s.future, s.firstArgs, s.rules = allow, allow, nil, nil
 	for i := range s.bits {
@@ -288,8 +289,8 @@ func (s *Selector) everyCommand(allow bool) {
 	}
 }
 
-// setCategory allows or forbids every command of a category. A container brings
-// its subcommands along, as when it is named.
+// setCategory allows or forbids every command of a category. A container includes its
+// subcommands, as in a rule that names it.
 func (s *Selector) setCategory(c *Catalog, bit uint64, allow bool) {
 	for _, id := range c.order {
 		if c.commands[id].Categories&bit != 0 {

@@ -10,33 +10,34 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 )
 
-// Rules are what New and Apply need beside the rule itself.
+// Rules are the settings that New and Apply need besides a rule.
 type Rules struct {
 	Catalog *Catalog
-	// AllChannels opens all channels to new users, new selectors, and what is
-	// reset: acl-pubsub-default.
+	// AllChannels allows all channels to new users, to new selectors and after a reset: the
+	// directive acl-pubsub-default.
 	AllChannels bool
 }
 
-// User is who a connection can be, and what that allows.
+// User is a user of the server: its passwords and its permissions.
 type User struct {
 	Name string
-	// On allows to log in. Who is in when it is taken away stays in.
+	// On allows clients to log in as this user. Connections that are logged in stay so when
+	// it becomes false.
 	On bool
-	// NoPass makes every password right.
+	// NoPass makes every password valid.
 	NoPass bool
 
 	sanitize  sanitize
 	passwords []string // SHA-256, in hex
 	selectors []Selector
 
-	// Unlimited is set by Seal if everything is allowed: the one look that
-	// most users cost.
+	// Unlimited says that everything is allowed. Seal sets it, and for most users it is the
+	// only check.
 	Unlimited bool
 }
 
-// sanitize is one of three: RESTORE's payloads are checked in any case, the
-// rules are kept because ACL LIST shows them.
+// sanitize is one of the three rules about RESTORE's payloads. ebb checks payloads in any
+// case, and stores the rule because ACL LIST shows it.
 type sanitize uint8
 
 const (
@@ -50,8 +51,8 @@ func New(name string, r Rules) *User {
 	return &User{Name: name, selectors: []Selector{newSelector(r.Catalog, r.AllChannels)}}
 }
 
-// NewDefault returns the user that connections are from the start: it may do
-// everything, and needs no password.
+// NewDefault returns the initial user of every connection. It may do everything, and needs
+// no password.
 func NewDefault(name string, r Rules) *User {
 	u := New(name, r)
 	s := &u.selectors[0]
@@ -72,7 +73,8 @@ func (u *User) Clone() *User {
 	return &n
 }
 
-// Seal works out what checks rely on. The user must not be changed any more.
+// Seal computes the fields that the checks use. The caller must not change the user
+// afterwards.
 func (u *User) Seal() *User {
 	u.Unlimited = slices.ContainsFunc(u.selectors, func(s Selector) bool {
 		return s.allCommands && s.allKeys && s.allChannels
@@ -80,14 +82,14 @@ func (u *User) Seal() *User {
 	return u
 }
 
-// About what a user, a selector and an entry of a list take up.
+// The approximate bytes of a user, a selector and an entry of a list.
 const (
 	userBytes     = 256
 	selectorBytes = 256
 	entryBytes    = 40
 )
 
-// Bytes is about what the user takes up. O(rules).
+// Bytes estimates the memory of the user. It costs O(rules).
 func (u *User) Bytes() int64 {
 	n := userBytes + len(u.Name) + len(u.passwords)*(entryBytes+2*sha256.Size)
 	for i := range u.selectors {
@@ -111,12 +113,12 @@ func (u *User) Bytes() int64 {
 	return int64(n)
 }
 
-// Selectors are the user's sets of permissions, the root one first. The slice is
-// the user's.
+// Selectors returns the user's sets of permissions, the root one first. The caller must
+// not change the slice.
 func (u *User) Selectors() []Selector { return u.selectors }
 
-// Apply changes the user by one rule. It returns one of the errors of this
-// package, and then the user may be half changed: clone it before.
+// Apply changes the user by one rule. It returns one of the errors of this package. After
+// an error the user may be partly changed, so the caller clones it before.
 func (u *User) Apply(r Rules, op string) error {
 	switch lower(op) {
 	case "":
@@ -146,8 +148,8 @@ func (u *User) Apply(r Rules, op string) error {
 	return nil
 }
 
-// ApplyAll applies rules to the user, whose selectors may be spread over several
-// words. The error comes with the rule that was refused.
+// ApplyAll applies rules to the user, whose selectors may be spread over several words.
+// With an error it returns the rule that was refused.
 func (u *User) ApplyAll(r Rules, ops []string) (op string, err error) {
 	for _, op := range ops {
 		if err := u.Apply(r, op); err != nil {
@@ -183,7 +185,7 @@ func (u *User) applyPassword(op string) error {
 	return nil
 }
 
-// addSelector adds what stands between parentheses.
+// addSelector adds a selector, given as the text between parentheses.
 func (u *User) addSelector(r Rules, text string) error {
 	s := newSelector(r.Catalog, r.AllChannels)
 	words, _ := config.Words(text) // none where quotes are not balanced, as in Redis
@@ -196,7 +198,7 @@ func (u *User) addSelector(r Rules, text string) error {
 	return nil
 }
 
-// Hash is a password as it is kept: SHA-256 in hex.
+// Hash returns the stored form of a password: SHA-256 in hex.
 func Hash(password []byte) string {
 	sum := sha256.Sum256(password)
 	return hex.EncodeToString(sum[:])
@@ -206,8 +208,8 @@ func isHash(s string) bool {
 	return len(s) == 2*sha256.Size && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// Accepts reports whether a user that gives a password of this hash may log in,
-// in a time that does not depend on how much of it is right.
+// Accepts reports whether a client with a password of this hash may log in as this user.
+// Its time does not depend on how many bytes of the hash match.
 func (u *User) Accepts(hash string) bool {
 	if !u.On || u.NoPass {
 		return u.On
@@ -224,8 +226,8 @@ func (u *User) AllChannels() bool {
 	return slices.ContainsFunc(u.selectors, func(s Selector) bool { return s.allChannels })
 }
 
-// MayTouch reports whether some of the user's rules allow a key to be used so,
-// whatever the command. O(patterns).
+// MayTouch reports whether one of the selectors allows this use of a key, for any command.
+// It costs O(patterns).
 func (u *User) MayTouch(key []byte, use Access) bool {
 	if u.Unlimited {
 		return true
@@ -238,8 +240,8 @@ func (u *User) MayTouch(key []byte, use Access) bool {
 	return false
 }
 
-// MayUse reports whether one of the selectors allows a channel, whatever else it
-// allows: what a subscription needs to stay.
+// MayUse reports whether one of the selectors allows a channel, for any command. A
+// subscription stays only while this is true.
 func (u *User) MayUse(channel []byte, literal bool) bool {
 	for i := range u.selectors {
 		if u.selectors[i].MayUse(channel, literal) {
@@ -249,8 +251,8 @@ func (u *User) MayUse(channel []byte, literal bool) bool {
 	return false
 }
 
-// KeepsChannels reports whether the user allows all channel patterns that old
-// allowed, pattern by pattern: then no subscription of old's has to end.
+// KeepsChannels reports whether the user has all channel patterns of old. Then no
+// subscription of old has to end.
 func (u *User) KeepsChannels(old *User) bool {
 	if u.AllChannels() {
 		return true

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// acceptBatch is how many connections are accepted before those that are
-	// already here get their turn.
+	// acceptBatch is the number of connections that a loop accepts before it serves the open
+	// ones again.
 	acceptBatch = 64
-	// acceptPause is how long a listener rests when accept fails for want of
-	// descriptors or memory. Clients wait in the backlog meanwhile.
+	// acceptPause is the pause of a listener after accept failed because descriptors or
+	// memory ran out. Clients wait in the backlog meanwhile.
 	acceptPause = 100 * time.Millisecond
 )
 
-// accept takes waiting connections from the listener with that tag and deals
+// accept accepts the waiting connections of the listener with that tag and distributes
 // them to the loops.
 func (l *loop) accept(fd int, tag int32) {
 	l.r.mu.Lock()
@@ -37,8 +37,8 @@ func (l *loop) accept(fd int, tag int32) {
 	}
 }
 
-// acceptOne accepts one connection. Any error but an interruption ends the
-// batch; one that would come again at once also pauses the listener.
+// acceptOne accepts one connection. An error other than an interruption ends the batch. An
+// error that would repeat at once also pauses the listener.
 func (l *loop) acceptOne(ln *Listener) (*conn, error) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
@@ -64,7 +64,7 @@ func (l *loop) acceptOne(ln *Listener) (*conn, error) {
 	return c, nil
 }
 
-// pause stops polling ln for a while. With ln.mu held.
+// pause stops polling ln for acceptPause. The caller holds ln.mu.
 func (l *loop) pause(ln *Listener, err error) {
 	if outOfDescriptors(err) {
 		l.r.cfg.Logger.Warn("cannot accept a connection; raise the limit of open files", "error", err)
@@ -90,7 +90,7 @@ func (l *loop) resumeListeners() {
 	l.paused = l.paused[:0]
 }
 
-// deal gives c to a loop, or turns it away.
+// deal gives c to a loop, or refuses it.
 func (l *loop) deal(c *conn) {
 	if !l.r.cfg.Gate.Enter() {
 		if len(l.r.cfg.Refusal) > 0 {
@@ -119,7 +119,7 @@ func (l *loop) admit(c *conn) {
 		return
 	}
 	if l.lastTag++; l.lastTag <= wakeTag {
-		l.lastTag = wakeTag + 1 // wrapped around
+		l.lastTag = wakeTag + 1 // the tags have wrapped around
 	}
 	c.tag = l.lastTag
 	if err := l.poller.ctl(unix.EPOLL_CTL_ADD, c.fd, interest, c.tag); err != nil {
@@ -145,7 +145,7 @@ func (l *loop) admit(c *conn) {
 	l.conns[c.fd] = c
 }
 
-// turnAway closes a connection that has no session.
+// turnAway closes a refused connection, which has no session.
 func (l *loop) turnAway(c *conn) {
 	c.closed = true
 	_ = unix.Close(c.fd)

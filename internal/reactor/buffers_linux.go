@@ -2,9 +2,9 @@ package reactor
 
 import "math/bits"
 
-// Buffers come in powers of two from 512 bytes (a typical partial request, and
-// ten thousand of them are 5 MB) to 1 MiB; larger ones are left to the
-// collector, since keeping them would hold memory for a rare guest.
+// Buffers come in powers of two from 512 bytes (a typical partial request, and ten
+// thousand of them are 5 MB) to 1 MiB; the pool does not keep larger ones, because they
+// are rare and would hold memory.
 const (
 	minClass   = 9
 	maxClass   = 20
@@ -17,7 +17,7 @@ type pool struct {
 	kept int
 }
 
-// get returns a buffer with room for n bytes and length equal to its capacity.
+// get returns a buffer of at least n bytes; its length is its capacity.
 func (p *pool) get(n int) []byte {
 	class := max(bits.Len(uint(max(n, 1)-1)), minClass)
 	if class > maxClass {
@@ -34,7 +34,7 @@ func (p *pool) get(n int) []byte {
 	return make([]byte, 1<<class)
 }
 
-// put takes back a buffer that get returned, or any other, which it drops.
+// put takes back a buffer that get returned. It drops buffers of other sizes.
 func (p *pool) put(b []byte) {
 	b = b[:cap(b)]
 	class := bits.Len(uint(len(b))) - 1
@@ -45,5 +45,5 @@ func (p *pool) put(b []byte) {
 	p.kept += len(b)
 }
 
-// trim forgets what is kept.
+// trim drops the kept buffers.
 func (p *pool) trim() { *p = pool{} }

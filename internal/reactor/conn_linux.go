@@ -6,29 +6,28 @@ import (
 	"sync/atomic"
 )
 
-// conn is one connection. Everything that is not marked otherwise belongs to
-// its loop.
+// conn is one connection. Only its loop uses the fields that have no other note.
 type conn struct {
 	loop    *loop
 	session Session
-	watcher PeerWatcher // the session, if it is one; so are these
+	watcher PeerWatcher // the session, if it implements this interface; the same holds for the next fields
 	limiter OutputLimiter
 	checker IdleChecker
 	sharer  Sharer
 	fd      int
-	tag     int32 // tells this connection's events from those of the fd's former owner
+	tag     int32 // distinguishes this connection's events from those of the fd's former owner
 
-	// What the loop knows about it.
+	// The fields below are the state of the connection in its loop.
 	readable bool // the socket may hold unread bytes or the end of the stream
 	parked   bool // the session waits for Wake
 	yielded  bool // the session left complete requests in the input
 	closing  bool // close with cause once the output is written
-	hungUp   bool // the peer sends no more
+	hungUp   bool // the peer has ended its side
 	told     bool // PeerClosed was called
 	again    bool // in loop.turn
-	dirty    bool // has output in the loop's shared buffer, at [outStart, outEnd)
+	dirty    bool // has output in the loop's shared buffer at [outStart, outEnd)
 	closed   bool
-	awaits   bool                               // the poller reports room in the socket
+	awaits   bool                               // the poller reports when the socket accepts more bytes
 	broken   bool                               // its output could not be written
 	stalled  uint8                              // sweeps without progress while closing
 	cause    error                              // why closing
@@ -36,9 +35,8 @@ type conn struct {
 
 	outStart, outEnd int
 
-	// in[r:w] is unconsumed input; in is nil when there is none. Unsent output is
-	// what queue holds, and then out, but for the first sent bytes of it; out is nil
-	// when there is none.
+	// in[r:w] is unconsumed input; in is nil when there is none. Unsent output is in queue
+	// and then in out, without its first sent bytes; out is nil when it is empty.
 	in     []byte
 	r, w   int
 	queue  []Piece
@@ -49,7 +47,7 @@ type conn struct {
 	network       string
 	remote, local endpoint
 
-	// For any goroutine.
+	// Any goroutine may use the fields below.
 	woken   atomic.Bool // in the loop's queue
 	held    atomic.Int64
 	pending atomic.Int64
@@ -57,7 +55,7 @@ type conn struct {
 	mu     sync.Mutex // guards what follows
 	killed bool
 	reason error
-	taken  net.Conn // what it has become outside the loop; nil: it is in
+	taken  net.Conn // the hijacked connection; nil: the loop still has it
 }
 
 func (c *conn) RemoteAddr() string { return c.remote.String() }
@@ -82,7 +80,7 @@ func (c *conn) Wake() {
 func (c *conn) Kill(err error) {
 	c.mu.Lock()
 	if !c.killed || c.reason == nil {
-		c.killed, c.reason = true, err // an error outranks a polite end
+		c.killed, c.reason = true, err // an error has priority over a graceful end
 	}
 	taken := c.taken
 	c.mu.Unlock()
@@ -99,15 +97,15 @@ func (c *conn) killedBy() (killed bool, reason error) {
 	return c.killed, c.reason
 }
 
-// unsent is the number of bytes that wait for the socket.
+// unsent returns the number of bytes that the socket has not accepted yet.
 func (c *conn) unsent() int { return c.queued + len(c.out) - c.sent }
 
-// mayRead reports whether the connection's socket should be read now.
+// mayRead reports whether the loop should read the connection's socket now.
 func (c *conn) mayRead() bool {
 	return c.readable && !c.yielded && !c.closed && c.mayServe()
 }
 
-// mayServe reports whether the session may be given input now.
+// mayServe reports whether the loop may call Serve now.
 func (c *conn) mayServe() bool {
 	return !c.parked && !c.closing && c.unsent() < c.loop.highWater
 }
@@ -117,11 +115,11 @@ func (c *conn) mayServe() bool {
 // directRead bytes is read into the connection's own buffer.
 const (
 	directRead = readSize / 4
-	maxRead    = 256 << 10 // one turn's read; a larger one would keep the others waiting for the copy
+	maxRead    = 256 << 10 // the most that one read takes; other connections would wait for the copy of a larger one
 )
 
-// readSpace returns a buffer whose first kept bytes are the unconsumed input,
-// with room behind them.
+// readSpace returns a buffer whose first kept bytes are the unconsumed input; the bytes
+// after them are free.
 func (c *conn) readSpace() (buf []byte, kept int) {
 	kept = c.w - c.r
 	if kept < directRead {
@@ -133,8 +131,8 @@ func (c *conn) readSpace() (buf []byte, kept int) {
 		c.r = 0
 	}
 	if c.w == len(c.in) {
-		// Twice what has arrived, and no more than announced: an announcement
-		// alone costs nothing.
+		// The buffer is twice as large as the input that has arrived, and not larger than the
+		// announced length: an announcement alone costs no memory.
 		size := 2 * kept
 		if want := c.session.Want(); want > kept {
 			size = min(size, want)
@@ -144,7 +142,7 @@ func (c *conn) readSpace() (buf []byte, kept int) {
 	return c.in[c.r:min(len(c.in), c.w+maxRead)], kept
 }
 
-// moveInput makes to the input buffer.
+// moveInput makes to the input buffer and copies the input to it.
 func (c *conn) moveInput(to []byte) {
 	c.w = copy(to, c.in[c.r:c.w])
 	c.r = 0

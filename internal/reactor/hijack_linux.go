@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handOver takes c, whose output is written, out of the loop and gives it to its
-// hijacker. It reports whether it could; if not, the caller closes c.
+// handOver removes c, whose output is written, from the loop and gives it to its hijacker.
+// If it reports false, the caller closes c.
 func (l *loop) handOver(c *conn) bool {
-	_ = l.poller.ctl(unix.EPOLL_CTL_DEL, c.fd, 0, 0) // the duplicate would keep it registered
+	_ = l.poller.ctl(unix.EPOLL_CTL_DEL, c.fd, 0, 0) // otherwise the duplicate of the descriptor would keep it registered
 	nc, err := connOf(c.fd)
 	if err != nil {
 		l.r.cfg.Logger.Warn("cannot hand a connection over", "client", c.RemoteAddr(), "error", err)
@@ -38,7 +38,7 @@ func connOf(fd int) (net.Conn, error) {
 	return net.FileConn(f)
 }
 
-// take notes that c lives on as nc, unless it is to end.
+// take registers c as hijacked, with nc. It reports false if c must end.
 func (r *Reactor) take(c *conn, nc net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +55,7 @@ func (r *Reactor) take(c *conn, nc net.Conn) bool {
 	return true
 }
 
-// runTaken runs what c was hijacked for, and then ends c.
+// runTaken runs c's hijacker, and then ends c.
 func (r *Reactor) runTaken(c *conn, nc net.Conn, buffered []byte) {
 	c.hijack(nc, buffered)
 	_ = nc.Close()
@@ -67,7 +67,7 @@ func (r *Reactor) runTaken(c *conn, nc net.Conn, buffered []byte) {
 	c.session.Closed(reason)
 }
 
-// endTaken closes the connections that were hijacked; with r.mu held.
+// endTaken closes the hijacked connections. The caller holds r.mu.
 func (r *Reactor) endTaken() {
 	for c := range r.taken {
 		c.mu.Lock()

@@ -9,21 +9,22 @@ import (
 )
 
 const (
-	// readSize holds a pipeline of some thousand small requests, and with the
-	// output buffer still fits a second-level cache.
+	// readSize is the size of the read buffer, in bytes. It holds a pipeline of about a
+	// thousand small requests, and fits a second-level cache together with the output
+	// buffer.
 	readSize = 64 << 10
-	// flushSize is when output is written before the batch is over, so that
-	// the buffer stays in the cache too.
+	// flushSize is the number of bytes of output that the loop writes before the batch is
+	// over, so that the buffer stays in the cache too.
 	flushSize = 64 << 10
 	// keepOutput is the largest output buffer kept from one batch to the next.
 	keepOutput = 1 << 20
-	// sealSize is from where on a connection's own output goes on in another buffer:
-	// a larger one would be copied as it grows, and be held until its end is sent.
+	// sealSize is the size at which a connection's own output continues in another buffer. A
+	// larger buffer would be copied as it grows, and stay allocated until its last byte is
+	// sent.
 	sealSize = 1 << 20
 
-	// clockEvery is how many batches a loop that never sleeps runs before it
-	// looks at the clock again: the sweep is due once a second, a batch takes
-	// microseconds.
+	// clockEvery is the number of batches after which a loop that never sleeps reads the
+	// clock again. The sweep is due once a second, and a batch takes microseconds.
 	clockEvery = 64
 	sweepEvery = time.Second
 	maxStalled = 30 // sweeps: half a minute without progress ends a closing connection
@@ -31,7 +32,7 @@ const (
 	wakeTag = 0 // the eventfd's tag; listeners count down from it, connections up
 )
 
-// loop is one event loop. What is not marked otherwise belongs to run.
+// loop is one event loop. Only run uses the fields that have no other note.
 type loop struct {
 	id        int
 	r         *Reactor
@@ -41,23 +42,23 @@ type loop struct {
 
 	conns   []*conn // by descriptor
 	lastTag int32
-	turn    []*conn // have more to do without a new event
-	spare   []*conn // turn's other half
-	dirty   []*conn // have output in out, or are to be closed
+	turn    []*conn // connections that have more to do without a new event
+	spare   []*conn // the second buffer of turn
+	dirty   []*conn // connections that have output in out, or must be closed
 	rbuf    []byte
 	out     []byte
 	pool    pool
 
 	batches  uint32
-	next     time.Duration // what Idle said
+	next     time.Duration // the result of Idle
 	sweepAt  time.Time
 	paused   []*Listener // out of descriptors until resumeAt
 	resumeAt time.Time
 	dealt    int  // accepted so far
 	dropped  bool // unsent output was dropped at the end
 
-	// For any goroutine.
-	count    atomic.Int64 // connections, those on their way here included
+	// Any goroutine may use the fields below.
+	count    atomic.Int64 // connections, also those that are queued for this loop
 	asleep   atomic.Bool
 	nudged   atomic.Bool
 	queued   atomic.Bool
@@ -68,7 +69,7 @@ type loop struct {
 	queue []*conn    // woken, or new: session is nil
 	dead  bool       // the descriptors are closed
 
-	taken []*conn // queue's other half; belongs to run
+	taken []*conn // the second buffer of queue; only run uses it
 }
 
 func newLoop(r *Reactor, id int) (*loop, error) {
@@ -91,8 +92,8 @@ func newLoop(r *Reactor, id int) (*loop, error) {
 	return l, nil
 }
 
-// run is the loop: serve what is ready, flush, let the engine reclaim, sleep
-// when there is nothing.
+// run is the event loop. It serves the connections that are ready, writes their output,
+// lets the engine reclaim, and sleeps when there is no work.
 func (l *loop) run() {
 	l.sweepAt = time.Now().Add(sweepEvery)
 	for !l.stopping.Load() {
@@ -106,9 +107,9 @@ func (l *loop) run() {
 		}
 		l.idle()
 		if l.next == 0 {
-			// The hook is busy. Clients on this machine may have been woken
-			// onto this processor by our writes: let them have it, or they
-			// wait for the end of our time slice, some 3 ms.
+			// The hook has more work. The writes may have woken clients of this machine on this
+			// processor. Without the yield they would wait for the end of this thread's time
+			// slice, about 3 ms.
 			sysYield()
 		}
 	}
@@ -116,8 +117,9 @@ func (l *loop) run() {
 	l.release()
 }
 
-// batch serves n events, the woken sessions, and those that wait for another turn. Then
-// it does what these wait for together, and serves them to the end.
+// batch serves n events, the woken sessions, and those that wait for another turn. Then it
+// calls the Settle hook, which does the common work that sessions wait for, and serves the
+// sessions that the hook has woken.
 func (l *loop) batch(n int) {
 	for i := range n {
 		l.event(&l.poller.events[i])
@@ -128,7 +130,7 @@ func (l *loop) batch(n int) {
 	if settle := l.r.cfg.Settle; settle != nil && settle(l.id) {
 		l.takeWoken()
 		l.flush()
-		settle(l.id) // the sessions that it wakes are in the next batch, which does not wait
+		settle(l.id) // it wakes sessions for the next batch, which starts at once
 	}
 }
 
@@ -138,13 +140,13 @@ func (l *loop) idle() {
 		return
 	}
 	if l.nudged.Load() {
-		l.nudged.Store(false) // before the hook looks
+		l.nudged.Store(false) // must be before the hook runs
 	}
 	l.next = l.r.cfg.Idle(l.id)
 }
 
-// sleep waits for an event, a wake, a nudge, or the next thing that is due. It
-// returns at once when there already is one.
+// sleep waits for an event, a wake, a nudge, or the next thing that is due. It returns at
+// once if one of these has happened already.
 func (l *loop) sleep() int {
 	if l.next == 0 {
 		return 0
@@ -158,8 +160,8 @@ func (l *loop) sleep() int {
 	if len(l.paused) > 0 {
 		timeout = sooner(timeout, l.resumeAt.Sub(now))
 	}
-	// Announce the sleep, then look once more: a goroutine that queues something after
-	// that look sees the announcement.
+	// The loop announces the sleep and then checks the queue once more. A goroutine that
+	// queues something after this check sees the announcement.
 	l.asleep.Store(true)
 	if l.queued.Load() || l.nudged.Load() || l.stopping.Load() {
 		l.asleep.Store(false)
@@ -170,7 +172,7 @@ func (l *loop) sleep() int {
 	return n
 }
 
-// sooner is the smaller of two timeouts, of which a may be forever (negative).
+// sooner returns the smaller of two timeouts; a may be negative, which means for ever.
 func sooner(a, b time.Duration) time.Duration {
 	b = max(b, 0)
 	if a < 0 {
@@ -190,8 +192,8 @@ func (l *loop) housekeep(now time.Time) {
 	}
 }
 
-// sweep asks the sessions that time out, ends closing connections whose peer
-// does not read, and gives up spare buffers.
+// sweep calls IdleCheck of the sessions, ends closing connections whose peer does not
+// read, and drops spare buffers.
 func (l *loop) sweep() {
 	l.pool.trim()
 	now := l.r.cfg.Now()
@@ -208,8 +210,7 @@ func (l *loop) sweep() {
 	}
 }
 
-// enqueue hands c to the loop, from any goroutine, and reports whether there
-// still is a loop.
+// enqueue gives c to the loop, from any goroutine. It reports false if the loop has ended.
 func (l *loop) enqueue(c *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -230,8 +231,8 @@ func (l *loop) interrupt() {
 	l.ring()
 }
 
-// ring writes to the eventfd if the loop sleeps. With mu held, so that the
-// descriptor is still ours.
+// ring writes to the eventfd if the loop sleeps. The caller holds mu, so that the
+// descriptor is still open.
 func (l *loop) ring() {
 	if l.asleep.Load() && l.asleep.CompareAndSwap(true, false) && !l.dead {
 		sysNotify(l.wakeFD)
@@ -250,7 +251,7 @@ func (l *loop) takeWoken() {
 	l.mu.Unlock()
 	for i, c := range l.taken {
 		l.taken[i] = nil
-		c.woken.Store(false) // before looking at what the waker left
+		c.woken.Store(false) // must be before the loop reads the waker's data
 		switch {
 		case c.closed:
 		case c.session == nil:
@@ -282,7 +283,7 @@ func (l *loop) wake(c *conn) {
 	}
 }
 
-// takeTurn puts c in line if it has something to do that no event announces.
+// takeTurn puts c in line if it has work that no event announces.
 func (l *loop) takeTurn(c *conn) {
 	if !c.again && !c.closed && c.mayServe() && (c.yielded || c.readable) {
 		c.again = true
@@ -310,8 +311,8 @@ func (l *loop) takeTurns() {
 	}
 }
 
-// drain ends the loop: unsent output is awaited until Shutdown's context ends,
-// everything else is closed.
+// drain ends the loop. It writes the unsent output until Shutdown's context ends, and
+// closes all connections.
 func (l *loop) drain() {
 	for _, c := range l.conns {
 		if c == nil {
@@ -336,7 +337,7 @@ func (l *loop) drain() {
 	}
 }
 
-// sleepDraining is sleep for a loop that is stopping.
+// sleepDraining waits for an event while the loop is stopping.
 func (l *loop) sleepDraining() int {
 	now := time.Now()
 	l.housekeep(now)

@@ -15,37 +15,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Config says how a reactor works. Only NewSession is required.
+// Config configures a reactor. Only NewSession is required.
 type Config struct {
 	NewSession func(Conn) Session // called on the connection's loop; nil refuses the connection
 
-	Loops     int           // event loops; default GOMAXPROCS. One alone spends the least CPU per request: its batches are larger
+	Loops     int           // event loops; default GOMAXPROCS. A single loop uses the least CPU per request, because its batches are larger
 	Gate      *Gate         // limits connections; default: a gate without a limit
-	Refusal   []byte        // sent, if the socket takes it, to a connection the gate refuses
+	Refusal   []byte        // sent to a connection that the gate refuses, if the socket accepts it at once
 	KeepAlive time.Duration // idle time before TCP keep-alive probes; 0: none
 	HighWater int           // unsent bytes at which a connection is no longer read or served; default 64 MiB
 	Logger    *slog.Logger  // default: nothing is logged
 
-	// Idle is called on each loop between batches. It may work for a bounded
-	// slice (every client of the loop waits for it), and returns when it wants
-	// to be called again at the latest: 0 at once after the ready connections
-	// had their turn, negative only after the next batch. A loop that sleeps
-	// wakes up in time, within the resolution of the kernel's timers.
+	// Each loop calls Idle between batches. Idle may work for a short slice, for which every
+	// client of the loop waits. It returns the time after which the loop must call it again
+	// at the latest: 0 calls it again after the ready connections had their turn, a negative
+	// value only after the next batch. A loop that sleeps wakes up in time, within the
+	// resolution of the kernel's timers.
 	Idle func(loop int) (next time.Duration)
 
-	// Settle is called on each loop at the end of a batch, once its output is
-	// written. It does what the sessions of the batch wait for together, and reports
-	// whether it did anything: then the loop serves the woken sessions at once, and calls
-	// Settle once more.
+	// Each loop calls Settle at the end of a batch, after it has written the output. Settle
+	// does the common work that the sessions of the batch wait for, such as one fsync for
+	// all. If it reports true, it has woken sessions: the loop serves them at once, and
+	// calls Settle once more.
 	Settle func(loop int) (did bool)
 
-	// Now is the time IdleCheck gets, in Unix milliseconds. Default: the system's.
+	// Now returns the time that IdleCheck gets, in Unix milliseconds. Default: the system's.
 	Now func() int64
 }
 
-// defaultHighWater lets a client write a large pipeline before it reads (a
-// smaller mark would leave both sides waiting for each other), and bounds what
-// one that never reads can take.
+// defaultHighWater is the default of Config.HighWater, in bytes. It lets a client write a
+// large pipeline before it reads: with a smaller mark both sides could wait for each
+// other. It also limits the memory that a client can use that never reads.
 const defaultHighWater = 64 << 20
 
 // Reactor runs event loops. All methods may be called from any goroutine;
@@ -112,11 +112,11 @@ func New(cfg Config) (*Reactor, error) {
 	return r, nil
 }
 
-// Loops is the number of event loops.
+// Loops returns the number of event loops.
 func (r *Reactor) Loops() int { return len(r.loops) }
 
-// Nudge makes the loop call its Idle hook soon, for a deadline set elsewhere that comes
-// before the one the hook returned. It is cheap on a busy loop.
+// Nudge makes the loop call its Idle hook soon, for a new deadline that is earlier than
+// the one that the hook returned. On a busy loop it costs one atomic operation.
 func (r *Reactor) Nudge(loop int) { r.loops[loop].interrupt() }
 
 // SetKeepAlive changes the TCP keep-alive time of connections accepted from
@@ -130,9 +130,8 @@ func (r *Reactor) SetKeepAlive(d time.Duration) {
 	}
 }
 
-// AddListener accepts connections from fd, a listening stream socket of the
-// given network ("tcp" or "unix"), which the reactor owns from now on, even
-// when it returns an error.
+// AddListener accepts connections from fd, a listening stream socket of the given network
+// ("tcp" or "unix"), which the reactor owns from now on, also after an error.
 //
 // Loop 0 accepts and deals to the loop with the fewest connections, in turn
 // among equals. SO_REUSEPORT spreads by hash and EPOLLEXCLUSIVE prefers the loop that
@@ -144,7 +143,7 @@ func (r *Reactor) AddListener(fd int, network string) (*Listener, error) {
 	}
 	ln := &Listener{r: r, fd: fd, network: network}
 	if network != "unix" {
-		// Accepted sockets inherit these, which saves calls per connection.
+		// Accepted sockets inherit these options, which saves system calls per connection.
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 		ln.setKeepAlive(time.Duration(r.keepAlive.Load()))
 	}
@@ -171,7 +170,8 @@ func (ln *Listener) Close() {
 	ln.close()
 }
 
-// close is Close with r.mu held. Lock order: Reactor.mu, Listener.mu.
+// close does the work of Close. The caller holds r.mu. Lock order: Reactor.mu,
+// Listener.mu.
 func (ln *Listener) close() {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
@@ -184,8 +184,8 @@ func (ln *Listener) close() {
 	_ = unix.Close(ln.fd)
 }
 
-// setKeepAlive probes an idle peer after d, then at thirds of d, three times:
-// a vanished peer is noticed after twice d.
+// setKeepAlive makes the kernel probe an idle peer after d and then three times at
+// intervals of d/3. It detects a vanished peer after 2d.
 func (ln *Listener) setKeepAlive(d time.Duration) {
 	if ln.network == "unix" {
 		return
@@ -201,10 +201,10 @@ func (ln *Listener) setKeepAlive(d time.Duration) {
 	_ = unix.SetsockoptInt(ln.fd, unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 3)
 }
 
-// Shutdown stops accepting, writes out the replies of all requests that were
-// served, closes every connection with ErrShutdown and waits for the loops.
-// When ctx ends first, what is still unsent is dropped and ctx's error
-// returned. It does not wait for parked requests.
+// Shutdown stops accepting, writes out the replies of all requests that were served,
+// closes every connection with ErrShutdown and waits for the loops. When ctx ends first,
+// Shutdown drops the unsent output and returns ctx's error. It does not wait for parked
+// requests.
 func (r *Reactor) Shutdown(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
@@ -237,7 +237,7 @@ func (r *Reactor) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// Close is Shutdown without the wait: it drops unsent output.
+// Close ends the reactor as Shutdown does, but drops unsent output at once.
 func (r *Reactor) Close() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -12,19 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The hot calls never block (every descriptor is non-blocking), so they are
-// made raw: telling the scheduler about a call costs more than some of them.
+// The frequent system calls never block, because every descriptor is non-blocking. So this
+// file makes them raw: to tell the scheduler about a call costs more than some of the
+// calls.
 
-// sysRecv reads once from a socket; p is not empty. This and sysSend pass by
-// the file layer that read and write go through.
+// sysRecv reads once from a socket; p is not empty. sysRecv and sysSend avoid the kernel's
+// file layer, which read and write use.
 func sysRecv(fd int, p []byte) (int, syscall.Errno) {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd),
 		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0, 0, 0)
 	return int(n), errno
 }
 
-// sysSend writes once to a socket; p is not empty. A vanished peer is EPIPE
-// and no signal.
+// sysSend writes once to a socket; p is not empty. For a vanished peer it returns EPIPE
+// and raises no signal.
 func sysSend(fd int, p []byte) (int, syscall.Errno) {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd),
 		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0)
@@ -40,7 +41,7 @@ func sysNotify(fd int) {
 // poller is one epoll descriptor.
 type poller struct {
 	fd     int
-	nanos  bool // epoll_pwait2 is there (Linux 5.11)
+	nanos  bool // the kernel has epoll_pwait2 (Linux 5.11)
 	events []unix.EpollEvent
 }
 
@@ -78,9 +79,9 @@ func (p *poller) poll() int {
 	return int(n)
 }
 
-// wait waits until an event is ready or the timeout is over, never shorter
-// than the timeout; a negative one is forever. It is a call the scheduler
-// knows about: a raw one would hold a processor from timers and the collector.
+// wait waits until an event is ready or the timeout is over, never shorter than the
+// timeout; a negative timeout means for ever. It is a system call that the scheduler
+// knows: a raw one would keep a processor from timers and the collector.
 func (p *poller) wait(timeout time.Duration) int {
 	var n int
 	var errno syscall.Errno
@@ -118,8 +119,8 @@ func (p *poller) waitMillis(timeout time.Duration) (int, syscall.Errno) {
 	return int(n), errno
 }
 
-// endpoint is one side of a connection, kept unformatted because most are
-// never shown.
+// endpoint is the address of one side of a connection. It is not formatted, because most
+// are never shown.
 type endpoint struct {
 	addr netip.AddrPort
 	path string // unix sockets
@@ -148,13 +149,13 @@ func endpointOf(sa unix.Sockaddr) endpoint {
 	return endpoint{}
 }
 
-// outOfDescriptors reports whether accept failed for want of a resource that
-// will come back, so that trying again at once would only spin.
+// outOfDescriptors reports whether accept failed because a resource ran out. Trying again
+// at once would fail again, so the listener pauses.
 func outOfDescriptors(err error) bool {
 	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) ||
 		errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.ENOMEM)
 }
 
-// sysYield lets other threads of this processor run, if there are any. Not by
-// raw system call: the Go scheduler may need our processor meanwhile.
+// sysYield lets other threads run on this processor. It is not a raw system call, because
+// the Go scheduler may need the processor meanwhile.
 func sysYield() { _, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

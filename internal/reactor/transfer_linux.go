@@ -6,9 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// interest is what connections are registered for. Edge-triggered, the kernel
-// does not ask every socket again at the next poll, and an unread connection
-// (parked, or with too much unsent) stays registered without being reported.
+// interest are the events for which a connection is registered. With edge-triggered events
+// the kernel does not check every socket again at the next poll. A connection that the
+// loop does not read now (parked, or with too much unsent) stays registered and is not
+// reported again.
 const interest = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 
 // event handles one event of the poller.
@@ -45,7 +46,7 @@ func (l *loop) event(ev *unix.EpollEvent) {
 	}
 }
 
-// tell lets a parked session know that its peer sends no more.
+// tell calls PeerClosed of a parked session whose peer has ended its side.
 func (l *loop) tell(c *conn) {
 	if c.hungUp && c.parked && !c.told && c.watcher != nil {
 		c.told = true
@@ -53,7 +54,7 @@ func (l *loop) tell(c *conn) {
 	}
 }
 
-// socketError is why the kernel reported a broken connection.
+// socketError returns the error of a connection that the kernel reported as broken.
 func (l *loop) socketError(c *conn) error {
 	if code, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR); err == nil && code != 0 {
 		return unix.Errno(code)
@@ -61,7 +62,7 @@ func (l *loop) socketError(c *conn) error {
 	return io.EOF
 }
 
-// read reads once and serves what came.
+// read reads the socket once and serves the bytes.
 func (l *loop) read(c *conn) {
 	buf, kept := c.readSpace()
 	n, errno := sysRecv(c.fd, buf[kept:])
@@ -75,19 +76,19 @@ func (l *loop) read(c *conn) {
 	case errno != 0:
 		l.close(c, errno)
 		return
-	case n == 0: // it may have stopped sending only: write out what it asked for
+	case n == 0: // the peer may still read: write the replies to its requests
 		l.finish(c, io.EOF)
 		return
 	}
-	// A short read emptied the socket: what comes later is a new edge. Only
-	// the end of the stream may already be there, announced.
+	// A short read emptied the socket, and later bytes cause a new event. Only the end of
+	// the stream may be there already, and hungUp says so.
 	c.readable = c.hungUp || n == len(buf)-kept
 	l.serve(c, buf[:kept+n])
 	l.takeTurn(c)
 }
 
-// serve gives the session in, which is the loop's read buffer or starts at
-// c.in[c.r], and does what it asks for.
+// serve calls Serve with in, which is the loop's read buffer or starts at c.in[c.r], and
+// acts on the verdict.
 func (l *loop) serve(c *conn, in []byte) {
 	out := l.outputOf(c)
 	if c.closed {
@@ -121,8 +122,8 @@ func (l *loop) push(c *conn) {
 	l.took(c)
 }
 
-// took takes note of what the session appended to outputOf's buffer, and of what
-// belongs in between.
+// took accounts for the bytes that the session appended to outputOf's buffer, and for the
+// pieces between them.
 func (l *loop) took(c *conn) {
 	if c.sharer != nil {
 		if pieces := c.sharer.TakeShared(); len(pieces) > 0 {
@@ -133,7 +134,8 @@ func (l *loop) took(c *conn) {
 	l.wrote(c)
 }
 
-// gather makes c's output its own, with pieces in it, and writes what the socket takes.
+// gather moves c's output from the loop's buffer to its own, inserts the pieces, and
+// writes what the socket accepts.
 func (l *loop) gather(c *conn, pieces []Piece) {
 	base, fresh := 0, c.out == nil
 	if fresh {
@@ -168,10 +170,10 @@ func (l *loop) seal(c *conn, n int) {
 	c.out = append(l.pool.get(len(rest))[:0], rest...)
 }
 
-// pooled marks pieces whose memory is the pool's.
+// pooled marks pieces whose memory belongs to the pool.
 const pooled = -1
 
-// unqueue lets go of the first piece, which is sent.
+// unqueue releases the first piece, which is sent.
 func (l *loop) unqueue(c *conn) {
 	p := &c.queue[0]
 	c.queued -= len(p.Bytes)
@@ -194,7 +196,7 @@ func (l *loop) outputOf(c *conn) *[]byte {
 	}
 	if c.out != nil {
 		switch {
-		case len(c.out) >= sealSize: // it grows no more, and leaves piece by piece
+		case len(c.out) >= sealSize: // the buffer grows no more, and is sent piece by piece
 			l.seal(c, len(c.out))
 		case len(c.queue) == 0 && c.sent > len(c.out)/2:
 			c.out = c.out[:copy(c.out, c.out[c.sent:])]
@@ -208,7 +210,7 @@ func (l *loop) outputOf(c *conn) *[]byte {
 	return &l.out
 }
 
-// wrote takes note of what was appended to outputOf's buffer.
+// wrote accounts for the bytes that were appended to outputOf's buffer.
 func (l *loop) wrote(c *conn) {
 	if c.out != nil {
 		l.check(c)
@@ -260,12 +262,12 @@ func (l *loop) flush() {
 	l.out = l.out[:0]
 }
 
-// write writes c's range of the loop's output; what the socket does not take
-// becomes c's own.
+// write writes c's range of the loop's output. The bytes that the socket does not accept
+// become c's own output.
 func (l *loop) write(c *conn) {
 	c.dirty = false
 	if c.out != nil {
-		return // it was gathered meanwhile
+		return // the output became c's own meanwhile
 	}
 	b := l.out[c.outStart:c.outEnd]
 	if len(b) > 0 {
@@ -294,7 +296,7 @@ func (l *loop) write(c *conn) {
 	}
 }
 
-// writeRest writes from c's own output, when the socket has room again.
+// writeRest writes c's own output when the socket accepts bytes again.
 func (l *loop) writeRest(c *conn) {
 	if c.out == nil || !l.writeOwn(c) {
 		return
@@ -303,7 +305,7 @@ func (l *loop) writeRest(c *conn) {
 	l.takeTurn(c)
 }
 
-// writeOwn writes from c's own output and reports whether c is still there.
+// writeOwn writes c's own output and reports whether c is still open.
 func (l *loop) writeOwn(c *conn) bool {
 	for c.unsent() > 0 {
 		b := c.out
@@ -346,8 +348,8 @@ func (l *loop) writeOwn(c *conn) bool {
 	return true
 }
 
-// await registers c for room in its socket, or no longer. Changing the
-// registration reports again what is ready, so no edge is lost.
+// await registers c for the event that its socket accepts bytes, or ends that. The kernel
+// reports all ready events again after the change, so no event is lost.
 func (l *loop) await(c *conn, room bool) {
 	events := uint32(interest)
 	if c.awaits = room; room {
@@ -356,7 +358,7 @@ func (l *loop) await(c *conn, room bool) {
 	_ = l.poller.ctl(unix.EPOLL_CTL_MOD, c.fd, events, c.tag)
 }
 
-// check asks the session whether c has too much unsent.
+// check asks the session whether c has too much unsent output.
 func (l *loop) check(c *conn) {
 	c.pending.Store(int64(c.unsent()))
 	if c.limiter != nil && c.limiter.OutputExceeded(c.unsent()) {
@@ -383,7 +385,7 @@ func (l *loop) close(c *conn, err error) {
 	c.session.Closed(err)
 }
 
-// forget closes c's descriptor and takes back what the loop lent it.
+// forget closes c's descriptor and takes back the loop's buffers.
 func (l *loop) forget(c *conn) {
 	c.closed, c.dirty = true, false
 	l.conns[c.fd] = nil

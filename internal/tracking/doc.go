@@ -1,5 +1,6 @@
-// Package tracking is client-side caching (CLIENT TRACKING): the server tells a client when
-// a key that the client has read changes, so that the client may cache the value.
+// Package tracking implements client-side caching (CLIENT TRACKING): the server tells a
+// client when a key that the client has read changes, so that the client may cache the
+// value.
 //
 //	GET k ─▶ Tracker.Read      shards[shard of k][k] gets the client's id
 //	SET k ─▶ Tracker.Modified  the entry goes, and each id in it gets "invalidate k"

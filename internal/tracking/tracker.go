@@ -14,9 +14,9 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Tracker remembers which client has read which key and which prefixes a client has asked
-// for, and sends invalidations. Init prepares one. Its methods are safe for concurrent use,
-// each client's Start and Stop by one goroutine at a time.
+// Tracker records which client has read which key and which prefixes a client tracks, and
+// sends invalidations. Init prepares one. Its methods are safe for concurrent use, each
+// client's Start and Stop by one goroutine at a time.
 //
 // Invariant: table is nil unless a client tracks. A change of a key then costs one load.
 type Tracker struct {
@@ -48,16 +48,16 @@ type Client interface {
 
 // Host finds clients.
 type Host interface {
-	// Client returns the client with an id, nil if it is gone.
+	// Client returns the client with an id, nil if it has disconnected.
 	Client(id int64) Client
 	// Clients returns all clients, in no order.
 	Clients() []Client
 }
 
-// State is a client's part of tracking. The zero value means that tracking is off.
+// State is the tracking state of a client. The zero value means that tracking is off.
 type State struct {
 	mode   atomic.Pointer[Mode] // nil: off
-	broken atomic.Bool          // the client to which messages are redirected is gone
+	broken atomic.Bool          // the client to which messages are redirected has disconnected
 }
 
 // Mode returns how the client tracks, nil if it does not.
@@ -85,7 +85,7 @@ func (t *Tracker) Hold(f func()) {
 	f()
 }
 
-// table is what clients have read, while a client tracks.
+// table holds the keys that clients have read. It exists while a client tracks.
 type table struct {
 	shards   []map[string]ids // by shard; the engine's shard locks guard them
 	keys     atomic.Int64
@@ -139,7 +139,7 @@ type prefixTracker struct {
 	at int
 }
 
-// prefixSlice is for how many prefixes a method holds the lock at once.
+// prefixSlice is the number of prefixes for which a method holds the lock at once.
 const prefixSlice = 256
 
 // prefixBytes estimates the memory of a client's prefix without its text.
@@ -215,7 +215,7 @@ func (s ids) has(id int64) bool {
 }
 
 // Start turns tracking on for a client, or changes how the client tracks. The caller has
-// asked Check. It costs O(1) for each prefix of m.
+// called Check. It costs O(1) for each prefix of m.
 func (t *Tracker) Start(c Client, m *Mode) {
 	old := c.Tracking().Mode()
 	if old == nil {
@@ -330,9 +330,9 @@ func (t *Tracker) Sizes() (clients, keys, items, prefixes int64) {
 	return int64(t.clients), keys, items, prefixes
 }
 
-// Read notes that a client has read a key in a transaction. If the transaction does not
-// hold the key's shard any more, the client gets the invalidation at once: one message too
-// many does no harm. The caller has asked Mode.Tracks.
+// Read records that a client has read a key in a transaction. If the transaction does not
+// hold the key's shard any more, the client gets the invalidation at once; an extra
+// message is harmless. The caller has checked Mode.Tracks.
 func (t *Tracker) Read(tx *engine.Tx, c Client, key []byte) {
 	tab := t.table.Load()
 	switch {
@@ -344,7 +344,7 @@ func (t *Tracker) Read(tx *engine.Tx, c Client, key []byte) {
 	}
 }
 
-// add notes one key, and makes room for it if the table is full.
+// add records one key. If the table is full, it removes other keys first.
 func (t *Tracker) add(tab *table, tx *engine.Tx, key []byte, id int64) {
 	i := tx.ShardOf(key)
 	m := tab.shards[i]
@@ -377,9 +377,9 @@ func (t *Tracker) add(tab *table, tx *engine.Tx, key []byte, id int64) {
 	tab.items.Add(1)
 }
 
-// manyIDs is from how many ids on add looks for clients that are gone before the list of a
-// key grows. Without that, clients that connect, read a key that does not change and leave
-// would make the list ever longer.
+// manyIDs is the length of a key's list from which on add removes disconnected clients
+// before the list grows. Without that, clients that connect, read a key that does not
+// change and leave would make the list ever longer.
 const manyIDs = 64
 
 // prune removes the clients that are gone from a list.
@@ -391,7 +391,7 @@ func (t *Tracker) prune(tab *table, list *[]int64) {
 	t.charge(tab, -gone*trackedIDBytes)
 }
 
-// shrinkKeys is how many keys one read removes at most from a table that is too large. It is
+// shrinkKeys is the most keys that one read removes from a table that is too large. It is
 // more than the one that a read adds, so that the table reaches a lowered limit.
 const shrinkKeys = 100
 
@@ -599,14 +599,14 @@ func (p *prefixTable) clientsOf(x *prefixTrackers) []Client {
 	return all
 }
 
-// Tracks reports whether the tracker is to remember the reads of a command. caching is true
+// Tracks reports whether the tracker must record the reads of a command. caching is true
 // if CLIENT CACHING preceded the command. The mode may be nil.
 func (m *Mode) Tracks(caching bool) bool {
 	return m != nil && !m.BCast && !(m.OptIn && !caching) && !(m.OptOut && caching)
 }
 
-// Check returns an error if options of the mode exclude each other, or if the mode does not
-// go with old, how the client tracks already; nil for not at all.
+// Check returns an error if options of the mode exclude each other, or if the mode does
+// not fit old, the client's present mode; nil: the client does not track.
 func (m *Mode) Check(old *Mode) error {
 	switch {
 	case !m.BCast && len(m.Prefixes) > 0:

@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// CertFiles serves a certificate from two PEM files and notices when they
-// change: Get, for tls.Config.GetCertificate, compares their times and sizes
-// at each handshake and reads them again when they differ. While the new files
-// are unreadable or do not fit together the old certificate stays in use, with
-// a warning once per change.
+// CertFiles serves a certificate from two PEM files and notices when they change: Get, for
+// tls.Config.GetCertificate, compares their times and sizes at each handshake and reads
+// them again when they differ. While the new files cannot be read or do not match, the old
+// certificate stays in use; CertFiles logs one warning per change.
 type CertFiles struct {
 	certPath, keyPath string
 	log               *slog.Logger
@@ -42,7 +41,7 @@ func NewCertFiles(certPath, keyPath string, log *slog.Logger) (*CertFiles, error
 	return f, nil
 }
 
-// Get returns the certificate of the files as they are now.
+// Get returns the certificate in the files, which it reads again if they have changed.
 func (f *CertFiles) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

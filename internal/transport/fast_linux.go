@@ -12,7 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// fastPath is the event loops.
+// fastPath serves listeners with the event loops.
 type fastPath struct {
 	r       *reactor.Reactor
 	backlog int
@@ -54,7 +54,7 @@ func (f *fastPath) add(ln net.Listener, network string) (stop func(), err error)
 		return nil, fmt.Errorf("cannot listen on %s: %w", ln.Addr(), dupErr)
 	}
 	if f.backlog > 0 {
-		_ = unix.Listen(fd, f.backlog) // on a listening socket this changes the backlog
+		_ = unix.Listen(fd, f.backlog) // listen on a listening socket changes the backlog
 	}
 	l, err := f.r.AddListener(fd, network)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// fastPath has no values here: the portable transport serves everything.
+// fastPath has no values on this system: the portable transport serves everything.
 type fastPath struct{}
 
 func newFastPath(*Options, *reactor.Gate) (*fastPath, error) { return nil, nil }

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// ListenTCP binds addr, host:port. An error says what to do about it, and names option, the
-// directive that chooses the port.
+// ListenTCP binds addr, host:port. An error says how to correct it, and names option, the
+// directive that sets the port.
 func ListenTCP(addr, option string) (net.Listener, error) {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		return nil, fmt.Errorf("cannot listen on %q: not host:port; for example 127.0.0.1:6379", addr)
@@ -39,8 +39,8 @@ func ListenTCP(addr, option string) (net.Listener, error) {
 	return nil, fmt.Errorf("cannot listen on %s: %w", addr, reason(err))
 }
 
-// listenUnix binds a unix socket at path, in place of what stands there, and gives it
-// permissions and a group; 0 and "" leave them.
+// listenUnix binds a unix socket at path, replaces a stale file there, and sets the
+// socket's permissions and group; 0 and "" do not set them.
 func listenUnix(path string, perm os.FileMode, group string) (net.Listener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func listenUnix(path string, perm os.FileMode, group string) (net.Listener, erro
 	return ln, nil
 }
 
-// giveToGroup gives a file to a group, which is a name or a number; "" leaves it.
+// giveToGroup gives a file to a group, which is a name or a number; "" changes nothing.
 func giveToGroup(path, group string) error {
 	if group == "" {
 		return nil
@@ -82,7 +82,7 @@ func giveToGroup(path, group string) error {
 			return fmt.Errorf("unixsocketgroup: the system has no group %q: give the name or the number of one: %w", group, err)
 		}
 		if id, err = strconv.Atoi(g.Gid); err != nil {
-			return fmt.Errorf("unixsocketgroup: groups of this system have no numbers, %q is %q", group, g.Gid)
+			return fmt.Errorf("unixsocketgroup: groups of this system have no numbers; got %q, whose id is %q", group, g.Gid)
 		}
 	}
 	if err := os.Chown(path, -1, id); err != nil {
@@ -91,13 +91,13 @@ func giveToGroup(path, group string) error {
 	return nil
 }
 
-// removeStale removes what stands in the way of a unix socket, as Redis does: the socket
-// that a server that died left behind, a file, a symbolic link. A directory stays, and so
-// does the socket of a server that runs, which Redis would take away.
+// removeStale removes a file at the path of a unix socket, as Redis does: the socket of a
+// server that has crashed, a file, or a symbolic link. It does not remove a directory, nor
+// the socket of a running server, which Redis would remove.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
-		return nil // not there, or bind says precisely what is wrong
+		return nil // the file does not exist, or bind reports the exact error
 	}
 	if info.IsDir() {
 		return fmt.Errorf("cannot listen on unix socket %s: a directory has that name: choose another path with --unixsocket", path)
@@ -116,7 +116,8 @@ func removeStale(path string) error {
 	return os.Remove(path)
 }
 
-// reason drops the operation and address that net's errors repeat.
+// reason returns an error of package net without the operation and the address, which the
+// caller's message has already.
 func reason(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -129,7 +130,7 @@ func reason(err error) error {
 	return err
 }
 
-// inUse and notLocal also know the numbers of Windows, which differ.
+// inUse and notLocal also know the error numbers of Windows, which differ.
 func inUse(err error) bool    { return isErrno(err, syscall.EADDRINUSE, 10048) }
 func notLocal(err error) bool { return isErrno(err, syscall.EADDRNOTAVAIL, 10049) }
 
@@ -137,8 +138,7 @@ func isErrno(err error, posix, windows syscall.Errno) bool {
 	return errors.Is(err, posix) || errors.Is(err, windows)
 }
 
-// temporary reports whether accept may succeed later: the process or the
-// machine is out of something.
+// temporary reports whether accept may succeed later: descriptors or memory have run out.
 func temporary(err error) bool {
 	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
 		if errors.Is(err, e) {

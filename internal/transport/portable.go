@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// A first read buffer for a request or two; a pipeline that fills it gets
-	// twice as much, up to largeInput, without a request that needs it.
+	// smallInput is the size of the first read buffer, enough for one or two requests. A
+	// pipeline that fills it gets a buffer of twice the size, up to largeInput, also if no
+	// request needs that.
 	smallInput = 4 << 10
 	largeInput = 64 << 10
 	// keepOutput is the largest output buffer kept for the next write.
@@ -26,18 +27,18 @@ const (
 	maxStalled    = 30                     // sweeps: half a minute without progress ends a closing connection
 )
 
-// portableConn is a connection without an event loop. One goroutine reads and
-// serves, one writes, and a short-lived one answers each burst of Wakes; mu
-// makes them take turns with the session. Reading never waits for writing, so
-// a client may send a long pipeline before it reads the first reply.
+// portableConn is a connection without an event loop. One goroutine reads and serves, one
+// writes, and a short-lived one handles each burst of Wakes; they take mu to use the
+// session. Reading never waits for writing, so a client may send a long pipeline before it
+// reads the first reply.
 type portableConn struct {
 	s       *Server
 	nc      net.Conn // what is read and written
-	raw     net.Conn // what is closed to end it at once: under nc's TLS
+	raw     net.Conn // the connection under nc's TLS, which is closed to end it at once
 	network string
 
-	kick   chan struct{} // cap 1: the writer has something to look at
-	resume chan struct{} // cap 1: so has the reader
+	kick   chan struct{} // cap 1: the writer has work
+	resume chan struct{} // cap 1: the reader has work
 
 	woken  atomic.Bool
 	wakers sync.WaitGroup
@@ -56,15 +57,15 @@ type portableConn struct {
 	sharer  reactor.Sharer
 	in      []byte // in[r:w] is unconsumed; only the reader moves it
 	r, w    int
-	queue   []reactor.Piece // output that stands before out
+	queue   []reactor.Piece // output before out
 	queued  int             // bytes in queue
-	out     []byte          // not yet given to Write
-	spare   []byte          // out's other half
+	out     []byte          // not yet passed to Write
+	spare   []byte          // the second buffer of out
 	writing int             // bytes in Write
 	parked  bool
 	yielded bool
 	closing bool // end when the output is written
-	ended   bool // nothing is read, served or written any more
+	ended   bool // the connection no longer reads, serves or writes
 	broken  bool // the output could not be written
 	cause   error
 	stalled int
@@ -81,9 +82,9 @@ func (s *Server) Start(ln net.Listener) {
 	})
 }
 
-// Serve serves connections of ln, which it closes, until ctx ends, the server
-// is shut down or ln fails, and returns an error in the last case only. The
-// connections stay until the server ends.
+// Serve accepts connections from ln until ctx ends, the server is shut down or ln fails,
+// and then closes ln. It returns an error in the last case only. The connections stay open
+// until the server ends.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if tcp, ok := ln.(*net.TCPListener); ok && s.fast != nil {
 		stop, err := s.fast.add(tcp, "tcp")
@@ -173,8 +174,8 @@ func (s *Server) accept(nc net.Conn) {
 	s.wg.Go(c.run)
 }
 
-// snapshot returns the connections. What locks a connection must not hold
-// s.mu: sessions may call the server.
+// snapshot returns the connections. A goroutine that locks a connection must not hold
+// s.mu, because sessions may call the server.
 func (s *Server) snapshot() []*portableConn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +186,8 @@ func (s *Server) snapshot() []*portableConn {
 	return all
 }
 
-// run owns the connection: it reads, and waits for the others at the end.
+// run is the connection's main goroutine. It reads and serves, and at the end waits for
+// the other goroutines.
 func (c *portableConn) run() {
 	if c.open() {
 		var writer sync.WaitGroup
@@ -219,7 +221,7 @@ func (c *portableConn) run() {
 	}
 }
 
-// open shakes hands, if it is TLS, and creates the session.
+// open does the TLS handshake, if the listener has TLS, and creates the session.
 func (c *portableConn) open() bool {
 	if t, ok := c.nc.(*tls.Conn); ok {
 		ctx, cancel := context.WithTimeout(c.s.ctx, handshakeTime)
@@ -271,8 +273,8 @@ func (c *portableConn) read() {
 	}
 }
 
-// handOver runs what the connection was hijacked for, if it was and its output is
-// written. The writer has ended, and so has the reader.
+// handOver runs the hijacker, if there is one and the output is written. The writer and
+// the reader have ended.
 func (c *portableConn) handOver() {
 	c.mu.Lock()
 	run, buffered := c.hijack, c.in[c.r:c.w]
@@ -286,13 +288,14 @@ func (c *portableConn) handOver() {
 	if run == nil {
 		return
 	}
-	_ = c.nc.SetReadDeadline(time.Time{}) // it ended the reader
+	_ = c.nc.SetReadDeadline(time.Time{}) // removes the deadline that ended the reader
 	run(c.nc, buffered)
 	_ = c.nc.Close()
 }
 
-// nextSpace waits until the connection may be read, and returns where to; nil
-// at the end. A parked connection is read ahead a little, to see the peer go.
+// nextSpace waits until the reader may read, and returns the buffer to read into; nil at
+// the end. The reader reads a little ahead on a parked connection, so that it notices when
+// the peer closes.
 func (c *portableConn) nextSpace() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -303,7 +306,7 @@ func (c *portableConn) nextSpace() []byte {
 	if c.ended || c.hijack != nil {
 		return nil
 	}
-	if c.closing { // read on only to notice the end
+	if c.closing { // the reader continues only to notice the end
 		c.r, c.w = 0, 0
 	}
 	kept := c.w - c.r
@@ -312,14 +315,14 @@ func (c *portableConn) nextSpace() []byte {
 		c.in = make([]byte, max(smallInput, 2*len(c.in)))
 		c.r, c.w = 0, 0
 	case kept == 0 && len(c.in) > largeInput:
-		c.in = make([]byte, smallInput) // a large request has passed
+		c.in = make([]byte, smallInput) // replaces the buffer of a large request
 		c.r, c.w = 0, 0
 	case kept <= len(c.in)/2 && c.w > len(c.in)/2:
 		c.w = copy(c.in, c.in[c.r:c.w])
 		c.r = 0
 	case c.w == len(c.in):
-		// Twice what has arrived, and no more than announced: an announcement
-		// alone costs nothing.
+		// The buffer is twice as large as the input that has arrived, and not larger than the
+		// announced length: an announcement alone costs no memory.
 		size := max(2*kept, smallInput)
 		if want := c.session.Want(); want > kept {
 			size = min(size, want)
@@ -331,20 +334,20 @@ func (c *portableConn) nextSpace() []byte {
 	return c.in[c.w:]
 }
 
-// waitResume lets mu go until something changed.
+// waitResume releases mu until the state has changed.
 func (c *portableConn) waitResume() {
 	c.mu.Unlock()
 	<-c.resume
 	c.mu.Lock()
 }
 
-// endOfInput ends the reader. Requests from before the end are still answered:
-// the peer may have stopped sending only.
+// endOfInput ends the reader. The connection still replies to the requests before the end,
+// because the peer may still read.
 func (c *portableConn) endOfInput(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.hijack != nil {
-		return // it will see for itself
+		return // the reader will notice the end itself
 	}
 	if !errors.Is(err, io.EOF) && !c.closing {
 		c.fail(err)
@@ -362,8 +365,8 @@ func (c *portableConn) mayServe() bool { return !c.parked && !c.closing && !c.en
 
 func (c *portableConn) unsent() int { return c.queued + len(c.out) + c.writing }
 
-// serve gives the session its input until it is satisfied or there is too much
-// output; with mu held, which it lets go when the session yields.
+// serve calls the session until it needs more input or there is too much output. The
+// caller holds mu; serve releases it while the session yields.
 func (c *portableConn) serve() {
 	for {
 		c.serveOnce()
@@ -391,7 +394,7 @@ func (c *portableConn) serveOnce() {
 	}
 }
 
-// gather puts what the session has not copied where it belongs in the output.
+// gather inserts the session's pieces at their positions in the output.
 func (c *portableConn) gather() {
 	if c.sharer == nil {
 		return
@@ -410,7 +413,8 @@ func (c *portableConn) gather() {
 	}
 }
 
-// wrote hands new output to the writer, with mu held, unless it is too much.
+// wrote passes new output to the writer, or ends the connection if it is too much. The
+// caller holds mu.
 func (c *portableConn) wrote() {
 	n := c.unsent()
 	c.pending.Store(int64(n))
@@ -441,19 +445,20 @@ func (c *portableConn) write() {
 		signal(c.resume)
 		switch {
 		case ended && leaves:
-			_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // the reader's turn to end
+			_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // ends the reader
 			return
 		case ended:
-			_ = c.nc.Close() // after fail it is closed already; else say goodbye
+			_ = c.nc.Close() // after fail it is closed already; else a graceful close
 			return
 		}
 	}
 }
 
-// writeSize is how much one Write is given: what is written counts as unsent until then.
+// writeSize is the most bytes that one Write gets. Bytes count as unsent until their Write
+// has ended.
 const writeSize = 256 << 10
 
-// writeOnce writes the present output, or the piece before it, with mu let go.
+// writeOnce writes the present output, or the piece before it. It releases mu meanwhile.
 func (c *portableConn) writeOnce() {
 	var p reactor.Piece
 	b := c.out
@@ -487,7 +492,7 @@ func (c *portableConn) writeOnce() {
 	signal(c.resume)
 }
 
-// finish ends the connection with cause once the output is written, with mu held.
+// finish ends the connection with cause after the output is written. The caller holds mu.
 func (c *portableConn) finish(cause error) {
 	if c.ended || c.closing {
 		return
@@ -497,7 +502,7 @@ func (c *portableConn) finish(cause error) {
 	signal(c.resume)
 }
 
-// fail ends the connection now, with mu held.
+// fail ends the connection now. The caller holds mu.
 func (c *portableConn) fail(cause error) {
 	if c.ended {
 		if c.hijack != nil { // the hijacker reads and writes
@@ -522,12 +527,12 @@ func signal(ch chan struct{}) {
 	}
 }
 
-// onWake answers a burst of Wakes.
+// onWake handles a burst of Wakes.
 func (c *portableConn) onWake() {
 	defer c.wakers.Done()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.woken.Store(false) // before looking at what the waker left
+	c.woken.Store(false) // must be before it reads the waker's data
 	c.wakeMu.Lock()
 	killed, reason := c.killed, c.reason
 	c.wakeMu.Unlock()
@@ -556,7 +561,8 @@ func (c *portableConn) onWake() {
 	signal(c.resume)
 }
 
-// idleCheck is the sweep's visit. A session that is busy is not idle.
+// idleCheck calls the session's IdleCheck; the sweep calls it. A session that is busy is
+// not idle.
 func (c *portableConn) idleCheck(now int64) {
 	if !c.mu.TryLock() {
 		return
@@ -573,7 +579,7 @@ func (c *portableConn) idleCheck(now int64) {
 	}
 }
 
-// shutdown ends the connection; what is unsent is still written.
+// shutdown ends the connection after it has written the unsent output.
 func (c *portableConn) shutdown() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -611,7 +617,7 @@ func (c *portableConn) Wake() {
 func (c *portableConn) Kill(err error) {
 	c.wakeMu.Lock()
 	if !c.killed || c.reason == nil {
-		c.killed, c.reason = true, err // an error outranks a polite end
+		c.killed, c.reason = true, err // an error has priority over a graceful end
 	}
 	c.wakeMu.Unlock()
 	c.Wake()
@@ -627,7 +633,7 @@ func (c *portableConn) Buffered() (input, output int) {
 	return int(c.held.Load()), int(c.pending.Load())
 }
 
-// show writes an address as the event loops do.
+// show returns the text of an address, in the form of the event loops.
 func (c *portableConn) show(a net.Addr) string {
 	if c.network == "unix" {
 		return c.nc.LocalAddr().String() + ":0"

@@ -1,14 +1,13 @@
-// Package transport carries bytes between connections and sessions. It knows no
-// command: what a connection does is up to the Session that Options.NewSession
-// returns.
+// Package transport carries bytes between connections and sessions. It contains no
+// command: the Session that Options.NewSession returns handles the requests.
 //
 //	addresses, unix socket ──▶ internal/reactor   epoll loops (Linux, plain)
 //	TLS addresses, other   ──▶ portable.go        two goroutines per connection:
 //	systems, any listener                         one reads and serves, one writes
 //
-// Both transports keep the same promises to a session (reactor.Session), share
-// one gate that counts connections, and end with the server: Shutdown and
-// Close leave no goroutine and no descriptor behind.
+// Both transports follow the same contract with a session (reactor.Session) and share one
+// gate that counts connections. Both end with the server: Shutdown and Close leave no
+// goroutine and no descriptor behind.
 //
 // Start reading at Listen and portableConn.read.
 package transport
@@ -29,7 +28,7 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// The vocabulary of the transports; see package reactor for the contracts.
+// The types of the transports; package reactor has their contracts.
 type (
 	Conn          = reactor.Conn
 	Session       = reactor.Session
@@ -41,7 +40,7 @@ type (
 	Hijacker      = reactor.Hijacker
 )
 
-// What Session.Serve may ask for.
+// The verdicts of Session.Serve.
 const (
 	Continue = reactor.Continue
 	Park     = reactor.Park
@@ -58,24 +57,25 @@ var (
 	ErrStalled     = reactor.ErrStalled
 )
 
-// Options say what a server serves and how. Only NewSession is required.
+// Options configure a server. Only NewSession is required.
 type Options struct {
-	// NewSession creates what a new connection runs, or returns nil to refuse
-	// it. It is called on the connection's loop and must not block.
+	// NewSession creates the session of a new connection, or returns nil to refuse it. The
+	// connection's loop calls it, and it must not block.
 	NewSession func(Conn) Session
 
 	Addrs     []string    // TCP addresses, host:port; port 0 picks one
 	Unix      string      // path of a unix socket; "" for none
-	UnixPerm  os.FileMode // its permissions; 0 leaves what the umask gives
-	UnixGroup string      // name or number of its group; "" leaves it
+	UnixPerm  os.FileMode // its permissions; 0: those of the umask
+	UnixGroup string      // name or number of its group; "": the process's group
 	TLSAddrs  []string    // TCP addresses served with TLS
 	TLS       *tls.Config // for TLSAddrs; see CertFiles
 
-	// Bound are listeners that Add takes in place of binding their addresses.
+	// Bound are open listeners. Add uses one of them if it has the address, instead of
+	// binding the address.
 	Bound []net.Listener
 
 	Loops      int           // event loops; default GOMAXPROCS
-	Portable   bool          // use the portable transport where event loops would serve
+	Portable   bool          // use the portable transport instead of event loops
 	Backlog    int           // connections the kernel holds before they are accepted; default: the system's
 	MaxClients int           // connections at a time; 0 means no limit
 	Refusal    []byte        // sent to a connection beyond MaxClients before it is closed
@@ -83,19 +83,19 @@ type Options struct {
 	HighWater  int           // unsent bytes at which a connection is no longer read; default 64 MiB
 	Logger     *slog.Logger  // default: nothing is logged
 
-	// Idle reclaims for a bounded slice and returns when it wants to be called
-	// again: 0 soon, negative not before the next batch or Nudge. It is called
-	// on each event loop between batches; where there is none, on a goroutine of
-	// its own as loop 0, which sees no batches: a deadline set earlier than the
-	// last answer needs a Nudge there.
+	// Idle reclaims for a short slice and returns the time after which it must be called
+	// again: 0 soon, negative not before the next batch or Nudge. Each event loop calls it
+	// between batches. Without event loops, a goroutine of its own calls it as loop 0. That
+	// goroutine sees no batches, so a deadline that is earlier than the last result needs a
+	// Nudge.
 	Idle func(loop int) (next time.Duration)
 
-	// Settle is called on each event loop at the end of a batch, once its output is
-	// written. It reports whether it did anything: then the sessions that it has
-	// woken are served at once, and it is called once more. Default: none.
+	// Each event loop calls Settle at the end of a batch, after it has written the output.
+	// If Settle reports true, the loop serves the sessions that it has woken at once, and
+	// calls it once more. Default: none.
 	Settle func(loop int) (did bool)
 
-	// Now is the time IdleCheck gets, in Unix milliseconds. Default: the system's.
+	// Now returns the time that IdleCheck gets, in Unix milliseconds. Default: the system's.
 	Now func() int64
 }
 
@@ -135,7 +135,7 @@ type Server struct {
 
 	mu        sync.Mutex // guards what follows
 	closed    bool
-	holding   bool            // listeners are bound, and not served before LetIn
+	holding   bool            // listeners are bound, but not served before LetIn
 	held      []*heldListener // these
 	addrs     []net.Addr
 	listeners map[net.Listener]struct{} // served by the portable transport
@@ -144,8 +144,9 @@ type Server struct {
 	keepAlive time.Duration
 }
 
-// Listen binds every address of o and serves until Shutdown or Close. When one
-// cannot be bound, none is, and the error says which, why and what to do.
+// Listen binds every address of o and serves until Shutdown or Close. If it cannot bind
+// one address, it binds none, and the error says which address, why, and how to correct
+// it.
 func Listen(o Options) (*Server, error) {
 	s, err := New(o)
 	if err != nil {
@@ -158,9 +159,9 @@ func Listen(o Options) (*Server, error) {
 	return s, nil
 }
 
-// ServeSessions serves connections of ln, which it closes, until ctx ends or ln fails;
-// then it closes them gracefully within five seconds. The addresses of o are
-// ignored. It returns nil when ctx ended, as asked.
+// ServeSessions accepts connections from ln until ctx ends or ln fails. Then it closes ln
+// and the connections, which get up to five seconds for their replies. It ignores the
+// addresses of o. It returns nil when ctx ended.
 func ServeSessions(ctx context.Context, ln net.Listener, o Options) error {
 	o.Addrs, o.TLSAddrs, o.Unix = nil, nil, ""
 	if _, tcp := ln.(*net.TCPListener); !tcp {
@@ -235,7 +236,7 @@ func (s *Server) ListenAll() error {
 }
 
 // Add binds one more TCP address, unless Options.Bound has a listener for it, and returns
-// what ends it.
+// a function that closes it.
 func (s *Server) Add(addr string) (stop func(), err error) {
 	ln := s.takeBound(addr)
 	if ln == nil {
@@ -261,8 +262,7 @@ func (s *Server) takeBound(addr string) net.Listener {
 	return nil
 }
 
-// serveFast gives ln to the event loops, or to the portable transport where
-// there are none.
+// serveFast gives ln to the event loops, or to the portable transport if there are none.
 func (s *Server) serveFast(ln net.Listener, network string) (stop func(), err error) {
 	return s.serve(ln, func() (func(), error) {
 		if s.fast != nil {
@@ -273,8 +273,8 @@ func (s *Server) serveFast(ln net.Listener, network string) (stop func(), err er
 	})
 }
 
-// heldListener is one that is bound and not served yet: the system completes the
-// connections of clients, and keeps what they send.
+// heldListener is a listener that is bound but not served yet. The system completes the
+// connections of clients, and keeps the bytes that they send.
 type heldListener struct {
 	ln    net.Listener
 	begin func() (stop func(), err error)
@@ -303,7 +303,7 @@ func (h *heldListener) serve() (err error) {
 	return err
 }
 
-// serve begins to serve a listener, or has LetIn do that.
+// serve begins to serve a listener, or leaves that to LetIn.
 func (s *Server) serve(ln net.Listener, begin func() (stop func(), err error)) (stop func(), err error) {
 	s.mu.Lock()
 	if !s.holding {
@@ -316,14 +316,14 @@ func (s *Server) serve(ln net.Listener, begin func() (stop func(), err error)) (
 	return h.end, nil
 }
 
-// Hold has the server bind listeners and not serve them until LetIn is called.
+// Hold makes the server bind its listeners, but not serve them until LetIn is called.
 func (s *Server) Hold() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.holding = true
 }
 
-// LetIn serves the listeners that were held back.
+// LetIn serves the listeners that Hold has delayed.
 func (s *Server) LetIn() error {
 	s.mu.Lock()
 	held := s.held
@@ -342,14 +342,14 @@ func (s *Server) noteAddr(ln net.Listener) {
 	s.addrs = append(s.addrs, ln.Addr())
 }
 
-// Addrs are the bound addresses: TCP, TLS, unix, in the order of Options.
+// Addrs returns the bound addresses: TCP, TLS, unix, in the order of Options.
 func (s *Server) Addrs() []net.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]net.Addr(nil), s.addrs...)
 }
 
-// Loops is the number of event loops, 0 if there are none.
+// Loops returns the number of event loops, 0 if there are none.
 func (s *Server) Loops() int {
 	if s.fast == nil {
 		return 0
@@ -357,7 +357,7 @@ func (s *Server) Loops() int {
 	return s.fast.loops()
 }
 
-// Clients is the number of connections.
+// Clients returns the number of connections.
 func (s *Server) Clients() int { return s.gate.Count() }
 
 // Refused is the number of connections beyond MaxClients that were turned away.
