@@ -59,13 +59,13 @@ func infoTitle(section string) string {
 // info writes the sections of one INFO. What several of them need is counted
 // once.
 type info struct {
-	tx  *engine.Tx // nil where the numbers of the engine are those of survey
+	tx  *engine.Tx // nil if the numbers of the engine come from survey
 	svc *Server
 	now int64 // us
 	b   strings.Builder
 
 	survey *engine.Survey
-	visit  func(name string, value any) // called with what would be a line, if not nil
+	visit  func(name string, value any) // if not nil, called for each line instead of writing it
 
 	counters *engine.Counters
 	spaces   []engine.KeyspaceStats
@@ -95,7 +95,7 @@ func (i *info) put(name string, value any) {
 	i.b.WriteString("\r\n")
 }
 
-// zeros writes lines of what never is anything but 0 here.
+// zeros writes lines of fields that are always 0 in ebb.
 func (i *info) zeros(names ...string) {
 	for _, n := range names {
 		i.put(n, 0)
@@ -108,7 +108,7 @@ func (i *info) bytes(name string, n int64) {
 	i.put(name+"_human", HumanBytes(n))
 }
 
-// HumanBytes is a size with a unit, as INFO writes it.
+// HumanBytes returns a size with a unit, as INFO writes it.
 func HumanBytes(n int64) string {
 	if n < 1024 {
 		return strconv.FormatInt(n, 10) + "B"
@@ -181,7 +181,7 @@ func (i *info) server() {
 	i.put("shards", i.svc.DB.Shards())
 }
 
-// listeners are lines of where clients are listened for, as the configuration has it.
+// listeners writes the lines of the listeners, from the configuration.
 func (i *info) listeners() {
 	c, n := i.svc.Config, 0
 	line := func(kind, where string) {
@@ -343,8 +343,8 @@ func (i *info) stats() {
 	i.put("acl_access_denied_channel", t.Denied[acl.DeniedChannel].Load())
 }
 
-// stale is how many percent of the keys with a deadline are expired and not yet
-// removed: counted, where Redis estimates.
+// stale returns the percentage of keys with a deadline that are expired and not yet
+// removed. ebb counts it; Redis estimates it.
 func (i *info) stale() float64 {
 	due, all := i.backlog()
 	return 100 * Ratio(due, all)
@@ -359,7 +359,7 @@ func (i *info) backlog() (due, all int64) {
 	return i.tx.Backlog()
 }
 
-// expiry is a section of our own: how late what expires is removed.
+// expiry writes a section that only ebb has: how late the reclaimers remove expired data.
 func (i *info) expiry() {
 	e := i.engine()
 	due, all := i.backlog()
@@ -386,8 +386,8 @@ func (i *info) expiry() {
 	i.put("clock_steps", steps)
 }
 
-// time is a section of our own: what limiters, locks, semaphores, delay queues and
-// rules on what expires did.
+// time writes a section that only ebb has: counters of limiters, locks, semaphores, delay
+// queues and expiry rules.
 func (i *info) time() {
 	e := i.engine()
 	i.put("limiter_allowed", e.LimiterAllowed)
@@ -436,7 +436,7 @@ func (i *info) cpu() {
 	i.put("used_cpu_user", fmt.Sprintf("%.6f", user.Seconds()))
 	i.put("used_cpu_sys_children", "0.000000")
 	i.put("used_cpu_user_children", "0.000000")
-	// There is no main thread: what computes is all of them.
+	// ebb has no main thread: the field has the time of all threads.
 	i.put("used_cpu_sys_main_thread", fmt.Sprintf("%.6f", sys.Seconds()))
 	i.put("used_cpu_user_main_thread", fmt.Sprintf("%.6f", user.Seconds()))
 }

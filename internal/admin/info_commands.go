@@ -37,7 +37,7 @@ func (i *info) errorstats() {
 }
 
 func (i *info) latencystats() {
-	if !i.svc.Host.Timing() { // what was counted before would look as if it were of now
+	if !i.svc.Host.Timing() { // old counts would look like present ones
 		return
 	}
 	for id := range i.svc.Commands {

@@ -1,6 +1,6 @@
 package admin
 
-// What INFO tells of files.
+// The section of INFO about files.
 
 func (i *info) persistence() {
 	f := i.svc.Host.Files()

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// LatencyMonitor keeps for each kind of event when it took longer than
+// LatencyMonitor stores, for each kind of event, samples of those that took longer than
 // latency-monitor-threshold. Its methods are safe for concurrent use. The zero value is
 // empty.
 //
@@ -25,7 +25,7 @@ type LatencySeries struct {
 	Max     int64           // ms, since the event was last reset
 }
 
-// LatencySample is one of them.
+// LatencySample is one sample of an event.
 type LatencySample struct {
 	At int64 // seconds since 1970
 	Ms int64
@@ -34,7 +34,7 @@ type LatencySample struct {
 // latencySamples is how many samples an event keeps, as in Redis.
 const latencySamples = 160
 
-// Add notes that an event took so many ms at a time in seconds since 1970.
+// Add records that an event took ms milliseconds; at is in seconds since 1970.
 func (m *LatencyMonitor) Add(event string, at, ms int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,7 +122,7 @@ func (s *LatencySeries) Graph(now int64) string {
 	part := LatencySeries{Samples: shown}
 	lo, hi := part.Span()
 	ages := make([]string, len(shown))
-	rows := graphRows + 1 // one stays empty
+	rows := graphRows + 1 // one row stays empty
 	for i, x := range shown {
 		ages[i] = age(now - x.At)
 		rows = max(rows, graphRows+1+len(ages[i]))

@@ -6,15 +6,15 @@ import (
 	"github.com/ebbdb/ebb/engine"
 )
 
-// Memory is where the memory is, in bytes.
+// Memory holds the uses of the memory, in bytes.
 type Memory struct {
-	Used      int64                  // living: records, values, tables, and what clients have the server keep
+	Used      int64                  // live data: records, values, tables, and data that the server stores for clients
 	Peak      int64                  // the greatest Used that the server has seen
 	Held      int64                  // slabs in use
 	Idle      int64                  // slabs kept for later
-	Overhead  int64                  // of Used: tables, deadlines, all that is not data
-	Protected engine.ProtectedMemory // of Used: what is never evicted, and limiters
-	RSS       int64                  // of the process; what Go took from the system where that is not known
+	Overhead  int64                  // of Used: tables, deadlines, everything except data
+	Protected engine.ProtectedMemory // of Used: data that is never evicted, and limiters
+	RSS       int64                  // of the process; if that is not known, the memory that Go took from the system
 	Heap      int64                  // Go's own
 	Clients   int64
 	Keys      int64
@@ -24,11 +24,11 @@ type Memory struct {
 // TableMemory is the overhead of one database.
 type TableMemory struct{ DB, Tables, Deadlines int64 }
 
-// Gaps is what the process would do without if slabs held living bytes alone.
+// Gaps returns the bytes that the process would save if slabs held only live bytes.
 func (m *Memory) Gaps() int64 { return max(0, min(m.Held+m.Idle-m.Used, m.RSS-1)) }
 
-// Memory reads where the memory is. tx locks the shards that it reads by itself. It costs
-// O(clients).
+// Memory reads the uses of the memory. tx locks the shards that it reads by itself. It
+// costs O(clients).
 func (s *Server) Memory(tx *engine.Tx) Memory {
 	m := Memory{Used: tx.UsedMemory(), Protected: tx.ProtectedMemory()}
 	for db, k := range tx.Keyspaces() {
@@ -48,7 +48,7 @@ func (m *Memory) count(db, tables, deadlines, keys int64) {
 	m.Keys += keys
 }
 
-// settle fills in what is known without a look at the shards.
+// settle fills in the numbers that do not need the shards.
 func (s *Server) settle(m *Memory) {
 	for {
 		m.Peak = s.peak.Load()
@@ -68,8 +68,8 @@ func (s *Server) settle(m *Memory) {
 	}
 }
 
-// goMemory returns the bytes of Go's objects, and of all that Go took from the
-// system. Unlike runtime.ReadMemStats it stops nobody.
+// goMemory returns the bytes of Go's objects, and of all that Go took from the system.
+// Unlike runtime.ReadMemStats it does not stop the goroutines.
 func goMemory() (objects, total int64) {
 	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/total:bytes"}}
 	metrics.Read(s)

@@ -2,8 +2,8 @@ package admin
 
 import "github.com/ebbdb/ebb/engine"
 
-// What monitoring reads. A Meter gives the numbers of a server and its engine
-// under names, without a word of how they are shown:
+// A Meter returns the metrics of a server and its engine, with names, for monitoring. It
+// does not format them:
 //
 //	redis_...   what redis_exporter makes of INFO, under its names, so that its
 //	            dashboards work as they are: metrics_redis.go
@@ -11,13 +11,13 @@ import "github.com/ebbdb/ebb/engine"
 //
 // Start reading at Meter.Read.
 
-// MetricKind says what may be done with a metric's value.
+// MetricKind is the kind of a metric.
 type MetricKind uint8
 
 // The kinds.
 const (
 	Gauge        MetricKind = iota // goes up and down
-	Counter                        // only grows, but for CONFIG RESETSTAT
+	Counter                        // only grows, except for CONFIG RESETSTAT
 	Distribution                   // Count, Sum and Buckets instead of Value
 )
 
@@ -29,10 +29,10 @@ type Metric struct {
 	Labels []string // names and values in turn; the same names for all metrics of a name
 	Value  float64
 
-	// Of a Distribution:
+	// The fields of a Distribution:
 	Count   uint64
 	Sum     float64
-	Buckets map[float64]uint64 // how many were not above a bound
+	Buckets map[float64]uint64 // number of values that were not above a bound
 }
 
 // Meter reads the metrics of a server. It is safe for concurrent use. It holds
@@ -71,9 +71,9 @@ func (r *scrape) counter(name, help string, value float64, labels ...string) {
 	r.emit(Metric{Name: name, Help: help, Kind: Counter, Value: value, Labels: labels})
 }
 
-// lagBounds are the upper bounds of the buckets of durations, in us. They are
-// bounds of the engine's own buckets, so that nothing is estimated: 128 us, with
-// which anything on a network begins, to two minutes.
+// lagBounds are the upper bounds of the buckets of durations, in us. They are bounds of
+// the engine's own buckets, so the counts are exact. They go from 128 us, the least time
+// of anything on a network, to two minutes.
 var lagBounds = [...]int64{1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16,
 	1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 22, 1 << 24, 1 << 27}
 

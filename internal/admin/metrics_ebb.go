@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 )
 
-// ebb reads what redis_exporter has no name for.
+// ebb reads the metrics for which redis_exporter has no name.
 func (r *scrape) ebb() {
 	r.gauge("ebb_build_info", "1, with the version as labels.", 1, "version", Version, "go_version", runtime.Version(), "redis_version", RedisVersion)
 	r.gauge("ebb_shards", "Parts of the keyspace with a lock each.", float64(r.svc.DB.Shards()))
@@ -26,7 +26,7 @@ func (r *scrape) ebb() {
 	r.rules()
 }
 
-// expiry reads what falls due, and how exactly it went.
+// expiry reads the numbers of deadlines, and how late removals were.
 func (r *scrape) expiry() {
 	c := &r.v.Counters
 	for l := range engine.Levels {
@@ -54,7 +54,7 @@ func (r *scrape) expiry() {
 	}
 }
 
-// queues tells of delay queues.
+// queues reads the numbers of delay queues.
 func (r *scrape) queues() {
 	q := &r.v.Queues
 	r.gauge("ebb_queues", "Delay queues.", float64(q.Queues))
@@ -64,7 +64,7 @@ func (r *scrape) queues() {
 	r.gauge("ebb_queue_jobs", help, float64(q.Leased), "state", "leased")
 }
 
-// shortTime is a time as 1s, 1m or 1h.
+// shortTime returns a time as 1s, 1m or 1h.
 func shortTime(d time.Duration) string {
 	switch {
 	case d >= time.Hour:
@@ -83,8 +83,8 @@ const (
 		"dead, dropped and expired are the ways out other than acked."
 )
 
-// engineCounters are the engine's counters that need no more than a name, those
-// of one name together.
+// engineCounters are the engine's counters that need a name only. Those of one name stand
+// together.
 var engineCounters = []struct {
 	name, help string
 	labels     []string
@@ -116,14 +116,14 @@ var engineCounters = []struct {
 	{"ebb_queue_jobs_total", helpJobs, []string{"event", "expired"}, func(c *engine.Counters) float64 { return float64(c.QueueExpired) }},
 }
 
-// waits reads how long others were waited for, and how late jobs were taken.
+// waits reads how long clients waited for locks and permits, and how late jobs were taken.
 func (r *scrape) waits() {
 	c := &r.v.Counters
 	r.durations("ebb_lock_wait_seconds", "How long those waited who waited for a lock or for permits, and got them.", &c.Waits)
 	r.durations("ebb_queue_lateness_seconds", "How long after they were due jobs of delay queues were taken.", &c.QueueLate)
 }
 
-// rules reads what the rules on what expires did.
+// rules reads the counters of expiry rules.
 func (r *scrape) rules() {
 	const help = "Entries of rules on what expires: fired were written to the rule's stream, suspended are lost because it could not take them."
 	for i := range r.v.Rules {
@@ -134,7 +134,7 @@ func (r *scrape) rules() {
 	}
 }
 
-// clock reads how engine time and the wall clock agree.
+// clock reads the difference between engine time and the wall clock.
 func (r *scrape) clock() {
 	if c, ok := r.svc.DB.Clock().(interface {
 		Offset() (time.Duration, int64)
@@ -145,7 +145,7 @@ func (r *scrape) clock() {
 	}
 }
 
-// scripts reads what scripts there are, and whether one runs for long.
+// scripts reads the numbers of scripts, and whether one runs for long.
 func (r *scrape) scripts() {
 	s := r.svc.Scripts.Stats()
 	r.gauge("ebb_scripts_cached", "Scripts that EVALSHA finds.", float64(s.Scripts))

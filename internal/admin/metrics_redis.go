@@ -81,7 +81,7 @@ var infoCounters = map[string]string{
 	"used_cpu_sys_main_thread": "cpu_sys_main_thread_seconds_total", "used_cpu_user_main_thread": "cpu_user_main_thread_seconds_total",
 }
 
-// redis reads what redis_exporter shows.
+// redis reads the metrics that redis_exporter has.
 func (r *scrape) redis() {
 	r.gauge("redis_up", "Whether the server answers: it does, or there were no answer here.", 1)
 	r.info()
@@ -151,7 +151,7 @@ func (r *scrape) replication() {
 	}
 }
 
-// number is the value of a field of INFO: states are 1 when all is well.
+// number returns the value of a field of INFO: states are 1 when all is well.
 func number(value any) float64 {
 	switch v := value.(type) {
 	case int:

@@ -12,8 +12,9 @@ import (
 	"github.com/ebbdb/ebb/internal/tracking"
 )
 
-// Server is what INFO, MEMORY and /metrics read. Its owner sets the fields before the first
-// use, and does not change them then. Its methods are safe for concurrent use.
+// Server holds the sources that INFO, MEMORY and /metrics read. Its owner sets the fields
+// before the first use, and does not change them then. Its methods are safe for concurrent
+// use.
 type Server struct {
 	DB          *engine.DB
 	Config      *config.Set
@@ -35,7 +36,8 @@ type Server struct {
 	peak atomic.Int64 // of the used memory, as far as a reader has seen it
 }
 
-// Host answers what the sessions know. Any goroutine may call its methods.
+// Host returns the numbers that only the sessions have. Any goroutine may call its
+// methods.
 type Host interface {
 	// Clients returns how many clients have connections, how many of these have
 	// subscriptions, and how many watch keys.
@@ -67,7 +69,7 @@ type Host interface {
 	RunningScript() (began int64, overdue, running bool)
 }
 
-// traffic is what all loops have counted: commands, bytes in, bytes out.
+// traffic returns what all loops have counted: commands, bytes in, bytes out.
 func (s *Server) traffic() (t [3]int64) {
 	for _, l := range s.Loops {
 		t[0] += l.Total.Load()
@@ -77,7 +79,7 @@ func (s *Server) traffic() (t [3]int64) {
 	return t
 }
 
-// batches is how many batches of input and of output all loops have counted.
+// batches returns how many batches of input and of output all loops have counted.
 func (s *Server) batches() (reads, writes int64) {
 	for _, l := range s.Loops {
 		reads += l.Reads.Load()

@@ -19,15 +19,15 @@ type SlowCall struct {
 	ID     int64
 	At     int64 // its end, in seconds since 1970
 	Micros int64
-	Args   []string // as far as the log keeps them
+	Args   []string // shortened for the log
 	Addr   string   // of the client
 	Name   string   // of the client
 }
 
-// ClipBytes is how many bytes of an argument, and of a client's name, logs keep.
+// ClipBytes is the number of bytes that logs store of an argument or a client's name.
 const ClipBytes = 128
 
-// slowArgs is how many arguments of a call the log keeps.
+// slowArgs is the number of arguments of a call that the log stores.
 const slowArgs = 32
 
 // Clip returns a copy of the first limit bytes of a text, with the number of the others.
@@ -38,8 +38,8 @@ func Clip[T string | []byte](text T, limit int) string {
 	return fmt.Sprintf("%s... (%d more bytes)", text[:limit], len(text)-limit)
 }
 
-// Add keeps a call that ended at end (us since 1970) and took us, and removes the oldest
-// calls beyond limit. It copies what it keeps.
+// Add stores a call that ended at end (us since 1970) and took us microseconds, and
+// removes the oldest calls beyond limit. It copies the arguments.
 func (l *Slowlog) Add(addr, name string, args [][]byte, end, us int64, limit int) {
 	e := SlowCall{At: end / 1e6, Micros: us, Args: clipArgs(args), Addr: addr, Name: Clip(name, ClipBytes)}
 	l.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"github.com/ebbdb/ebb/internal/acl"
 )
 
-// LoopStats counts what one network loop did: each loop has its own, so that loops do not
-// share cache lines. INFO shows the sums over all loops.
+// LoopStats holds the counters of one network loop. Each loop has its own, so that loops
+// do not share cache lines. INFO shows the sums over all loops.
 type LoopStats struct {
 	commands []CommandStats // by the command's ID
 	Total    atomic.Int64   // commands
@@ -88,13 +88,13 @@ func (s *CommandStats) reset() {
 	s.latency.Store(nil)
 }
 
-// Tally is what all loops have counted of one command.
+// Tally is the sum of all loops' counters of one command.
 type Tally struct {
 	Calls, Micros, Rejected, Failed int64
 	Latency                         [LatencyBins]int64 // calls by how long they took: see LatencyTop
 }
 
-// Add adds what one loop has counted.
+// Add adds the counters of one loop.
 func (t *Tally) Add(c *CommandStats) {
 	t.Calls += c.Calls.Load()
 	t.Micros += c.Micros.Load()
@@ -136,12 +136,12 @@ func (t *Tally) Percentile(p float64, count int64) int64 {
 // use.
 type Totals struct {
 	Connections    atomic.Int64
-	Rejected       atomic.Int64 // connections that protected mode kept out
+	Rejected       atomic.Int64 // connections that protected mode refused
 	ProtocolErrors atomic.Int64
 	Errors         atomic.Int64
 	InputLimit     atomic.Int64 // clients closed at client-query-buffer-limit
-	OutputLimit    atomic.Int64 // and at client-output-buffer-limit
-	Evicted        atomic.Int64 // and at maxmemory-clients
+	OutputLimit    atomic.Int64 // clients closed at client-output-buffer-limit
+	Evicted        atomic.Int64 // clients closed at maxmemory-clients
 	Denied         [acl.Denials]atomic.Int64
 
 	mu     sync.Mutex // guards what follows
@@ -192,7 +192,7 @@ func (t *Totals) Reset() {
 	t.byCode = nil
 }
 
-// Rates are INFO's instantaneous_ ones: commands, bytes in and bytes out per
+// Rates are the instantaneous_ fields of INFO: commands, bytes in and bytes out per
 // second, over the last second or so in which a client was connected.
 type Rates struct {
 	next atomic.Int64 // us from which on the next sample is taken

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Multiplexing is how connections are waited for.
+// Multiplexing is the way in which the server waits for connections, as INFO names it.
 var Multiplexing = map[bool]string{true: "epoll", false: "go"}[runtime.GOOS == "linux"]
 
-// ResidentMemory is how many bytes of the process are in physical memory, 0
-// where that is not known.
+// ResidentMemory returns how many bytes of the process are in physical memory, 0 where
+// that is not known.
 func ResidentMemory() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -27,8 +27,8 @@ func ResidentMemory() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// SystemMemory is how many bytes of memory the process may have: those of the machine,
-// or what its control groups allow, if that is less; 0 where that is not known.
+// SystemMemory returns how many bytes of memory the process may have: those of the
+// machine, or what its control groups allow, if that is less; 0 where that is not known.
 func SystemMemory() int64 { return memoryBelow("/") }
 
 // memoryBelow is SystemMemory with a root of its own.
@@ -40,8 +40,8 @@ func memoryBelow(root string) int64 {
 	return n
 }
 
-// groupMemory is the least limit of the control groups (cgroups, versions 1 and 2) that
-// the process is in, bytes; 0 for none.
+// groupMemory returns the least limit of the control groups (cgroups, versions 1 and 2)
+// that the process is in, bytes; 0 for none.
 func groupMemory(root string) (least int64) {
 	text, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
@@ -61,8 +61,8 @@ func groupMemory(root string) (least int64) {
 		default:
 			continue
 		}
-		// A container sees its own group at the mount; the limits of the groups above
-		// hold as well.
+		// A container sees its own group at the mount point. The limits of the groups above it
+		// apply too.
 		for group := filepath.Clean("/" + f[2]); ; group = filepath.Dir(group) {
 			if n := groupLimit(filepath.Join(root, mount, group, file)); n > 0 && (least == 0 || n < least) {
 				least = n
@@ -89,7 +89,7 @@ func groupLimit(path string) int64 {
 	return n
 }
 
-// machineMemory is how many bytes the machine has, 0 where that is not known.
+// machineMemory returns how many bytes the machine has, 0 where that is not known.
 func machineMemory(root string) int64 {
 	text, err := os.ReadFile(filepath.Join(root, "proc/meminfo"))
 	if err != nil {

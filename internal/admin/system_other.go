@@ -11,5 +11,5 @@ import (
 // Here it is not known.
 func CPUTime() (sys, user time.Duration) { return 0, 0 }
 
-// OSName is the system's name and architecture.
+// OSName returns the system's name and architecture.
 func OSName() string { return runtime.GOOS + " " + runtime.GOARCH }

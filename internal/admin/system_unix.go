@@ -17,7 +17,7 @@ func CPUTime() (sys, user time.Duration) {
 	return time.Duration(r.Stime.Nano()), time.Duration(r.Utime.Nano())
 }
 
-// OSName is the system's name, version and architecture.
+// OSName returns the system's name, version and architecture.
 func OSName() string {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {

@@ -1,6 +1,6 @@
-// Package adminhttp serves the pages of a server for its operators over HTTP: /healthz, what
-// it is given, such as /metrics, and an index. It knows neither commands nor metrics. guard.go
-// refuses requests that a page of another site makes a browser send.
+// Package adminhttp serves the pages of a server for its operators over HTTP: /healthz,
+// the pages that it is given, such as /metrics, and an index. It imports neither commands
+// nor metrics. guard.go refuses requests that a page of another site makes a browser send.
 //
 // Start reading at ListenAdmin.
 package adminhttp
@@ -30,13 +30,12 @@ type Page struct {
 	Handler http.Handler
 }
 
-// Admin is a small HTTP server for operators: /healthz, the
-// pages that it is given, and an index of them all. It knows nothing of what it
-// shows. Its methods may be called from any goroutine.
+// Admin is a small HTTP server for operators: /healthz, the pages that it is given, and an
+// index of them all. Its methods may be called from any goroutine.
 //
-// It listens before there is anything to show, so that programs that wait for the
-// server see that it is loading, and until the very end. There is no password. It answers only GET
-// and HEAD, and only requests by a name of this server (see guard).
+// It listens before the server has loaded, so that programs that wait for the server see
+// that it is loading, and until the server has ended. There is no password. It answers
+// only GET and HEAD, and only requests by a name of this server (see guard).
 type Admin struct {
 	ln    net.Listener
 	srv   *http.Server
@@ -44,7 +43,7 @@ type Admin struct {
 	state atomic.Pointer[adminState]
 }
 
-// adminState is what is shown at one time.
+// adminState is the state that the pages show at one time.
 type adminState struct {
 	health int    // status of /healthz
 	line   string // and its text
@@ -52,10 +51,10 @@ type adminState struct {
 	index  string
 }
 
-// Bounds of what an HTTP client may take.
+// The limits of an HTTP client.
 const (
 	adminHeader = 16 << 10               // bytes of a request's headers
-	adminRead   = 5 * time.Second        // for them to arrive
+	adminRead   = 5 * time.Second        // time for them to arrive
 	adminIdle   = 2 * time.Minute        // between two requests; scrapes come every 15 s or minute
 	adminWrite  = 2 * time.Minute        // for an answer; a CPU profile takes 30 s
 	adminGrace  = 500 * time.Millisecond // for the last answers, in Close
@@ -106,7 +105,7 @@ func AdminAddr(directive string) string {
 // Addr returns the bound address.
 func (a *Admin) Addr() net.Addr { return a.ln.Addr() }
 
-// Ready has /healthz answer "ok", and shows pages from now on.
+// Ready makes /healthz answer "ok", and serves pages from now on.
 func (a *Admin) Ready(pages ...Page) {
 	s := &adminState{health: http.StatusOK, line: "ok", pages: http.NewServeMux()}
 	var index strings.Builder
@@ -124,17 +123,17 @@ func (a *Admin) Ready(pages ...Page) {
 	a.state.Store(s)
 }
 
-// Leave has /healthz answer "shutting down" from now on, so that load balancers send
-// no more clients. The pages are still shown.
+// Leave makes /healthz answer "shutting down" from now on, so that load balancers send no
+// more clients. The pages are still shown.
 func (a *Admin) Leave() {
 	s := *a.state.Load()
 	s.health, s.line = http.StatusServiceUnavailable, "shutting down"
 	a.state.Store(&s)
 }
 
-// Close stops listening, lets answers under way end for half a second, and closes
-// all connections. Afterwards no handler is running, but for one that does not
-// heed its request's context.
+// Close stops listening, lets answers under way end for half a second, and closes all
+// connections. Afterwards no handler is running, except one that ignores its request's
+// context.
 func (a *Admin) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), adminGrace)
 	defer cancel()

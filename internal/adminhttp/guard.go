@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// guard lets in requests whose Host is a name of this server, and refuses the others
-// with 421: a page of another site cannot read ours by having its own name resolve to
-// our address (DNS rebinding). It stands before every page.
+// guard accepts requests whose Host is a name of this server, and refuses others with 421.
+// So a page of another site cannot read this server's pages by making its own name resolve
+// to this server's address (DNS rebinding). It runs before every page.
 //
-// A connection that arrived at a loopback address may ask for localhost, a loopback
-// address, or the host that the server was told to listen on; another one for that host,
-// or for an address of its own interface: the one that it arrived at. Any port
-// will do. /healthz and /metrics answer programs by any name, because Prometheus and
-// load balancers use names of services: a browser sends Origin or Sec-Fetch-Site, which
-// a page cannot leave out.
+// On a connection to a loopback address, Host may be localhost, a loopback address, or the
+// configured host. On another connection it may be the configured host or the address of
+// the connection. Any port is allowed. /healthz and /metrics answer programs with any
+// Host, because Prometheus and load balancers use names of services. A browser is not such
+// a program: it sends Origin or Sec-Fetch-Site, which a page cannot remove.
 type guard struct {
 	host string // that the server was told to listen on
 	next http.Handler
@@ -65,8 +64,8 @@ func fromBrowser(r *http.Request) bool {
 	return false
 }
 
-// hostname is what a Host header names, without the port and the brackets; "" where it is
-// not a host, or a host and a port.
+// hostname returns the host in a Host header, without the port and the brackets; "" if the
+// header is neither a host nor a host and a port.
 func hostname(host string) string {
 	name, port, err := net.SplitHostPort(host)
 	if err == nil {
@@ -88,7 +87,7 @@ func hostname(host string) string {
 	return host
 }
 
-// address is that of a TCP address, the zero Addr for others.
+// address returns the IP address of a TCP address, the zero Addr for others.
 func address(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {

@@ -79,7 +79,7 @@ type site struct {
 	group   *Group
 }
 
-// Kinds are the names that EBB_BACKENDS knows, in the order of the table.
+// Kinds returns the names that EBB_BACKENDS knows, in the order of the table.
 func Kinds() []string {
 	var names []string
 	for _, k := range kinds() {
@@ -103,7 +103,7 @@ func kinds() []kind {
 	}
 }
 
-// chosen are the kinds to run on.
+// chosen returns the kinds to run on.
 func chosen(t testing.TB) []kind {
 	all := kinds()
 	env := os.Getenv("EBB_BACKENDS")
@@ -211,7 +211,7 @@ func (b *Backend) Open() *ebb.Conn {
 	return c
 }
 
-// Cluster is the cluster of kind cluster, for tests that move its slots; nil for
+// Cluster returns the cluster of kind cluster, for tests that move its slots; nil for
 // other kinds.
 func (b *Backend) Cluster() *Cluster {
 	if b.site.cluster != nil {
@@ -220,7 +220,7 @@ func (b *Backend) Cluster() *Cluster {
 	return b.site.cluster
 }
 
-// URL is what Open opens; empty for mem, which is private.
+// URL returns what Open opens; empty for mem, which is private.
 func (b *Backend) URL() string { return b.site.url }
 
 // Native reports whether ebb's own commands are there.
@@ -296,7 +296,7 @@ func (b *Backend) FaultAt(key string) bool {
 	return true
 }
 
-// ebbServer is the real program, with files.
+// ebbServer returns the real program, with files.
 func ebbServer(parameters string) func(t testing.TB) site {
 	return func(t testing.TB) site {
 		p := realserver.NewProcess(t, realserver.Ebb(t), "--appendonly", "yes", "--appendfsync", "always")
@@ -311,14 +311,14 @@ func redisServer(t testing.TB) site {
 	return site{url: "redis://" + p.Addr() + "/0", process: p, fault: func() { p.Kill(); p.Start() }}
 }
 
-// scripts is an ebb server, as far as objects know another one.
+// scripts returns an ebb server, as far as objects know another one.
 func scripts(t testing.TB) site {
 	s := ebbServer("")(t)
 	s.wrap = hide
 	return s
 }
 
-// running is a server that another process has started, and that others use.
+// running returns a server that another process has started, and that others use.
 func running(env string) func(t testing.TB) site {
 	return func(t testing.TB) site {
 		addr := os.Getenv(env)

@@ -186,14 +186,14 @@ func (c *Cluster) whole() bool {
 	return true
 }
 
-// URL is what ebb.Open opens.
+// URL returns what ebb.Open opens.
 func (c *Cluster) URL() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return "redis+cluster://" + strings.Join(c.addrs(), ",")
 }
 
-// Addrs are where clients find the nodes.
+// Addrs returns where clients find the nodes.
 func (c *Cluster) Addrs() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,7 +207,7 @@ func (c *Cluster) addrs() (all []string) {
 	return all
 }
 
-// Slot is the hash slot of a key.
+// Slot returns the hash slot of a key.
 func (c *Cluster) Slot(key string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -345,7 +345,7 @@ func (c *Cluster) KillMaster(key string) int {
 	return i
 }
 
-// tag is what of a key decides about its slot.
+// tag returns what of a key decides about its slot.
 func tag(key string) string {
 	if _, rest, ok := strings.Cut(key, "{"); ok {
 		if t, _, ok := strings.Cut(rest, "}"); ok && t != "" {
@@ -454,8 +454,8 @@ func (c *Cluster) MoveSlot(slot, to int) error {
 	return m.End()
 }
 
-// clusterSite is the cluster that tests share. Its fault kills a master, another
-// one each time, and waits for nothing.
+// clusterSite returns the cluster that tests share. Its fault kills a master, another one
+// each time, and waits for nothing.
 func clusterSite(t testing.TB) site {
 	c := NewCluster(t)
 	next := 0

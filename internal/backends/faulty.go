@@ -41,7 +41,8 @@ func (f *Faults) set(change func()) {
 
 var errCut = fmt.Errorf("%w: the connection was cut by the test", ebb.ErrUnavailable)
 
-// send is what becomes of a request: err if it is not sent, and whether its reply is read.
+// send returns what becomes of a request: err if it is not sent, and whether its reply is
+// read.
 func (f *Faults) send(ctx context.Context) (read bool, err error) {
 	f.mu.Lock()
 	before, early := f.before, f.early

@@ -86,8 +86,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// theirs are goroutines of go-redis that outlive its clients: its clock, for good; after
-// faults a pause between two attempts to connect, and what listens to sentinels.
+// theirs returns goroutines of go-redis that outlive its clients: its clock, for good;
+// after faults a pause between two attempts to connect, and what listens to sentinels.
 func theirs() (o []goleak.Option) {
 	const lib = "github.com/redis/go-redis/v9"
 	for _, f := range []string{"/internal/pool.startGlobalTimeCache.func1", "/internal/pool.(*ConnPool).tryDial", ".(*sentinelFailover).listen",

@@ -68,7 +68,7 @@ func openAdmin(t testing.TB, addr string) *ebb.Conn {
 	return c
 }
 
-// URL is what ebb.Open opens.
+// URL returns what ebb.Open opens.
 func (g *Group) URL() string {
 	var addrs []string
 	for _, p := range g.sentinels {
@@ -95,7 +95,7 @@ func (g *Group) whole() bool {
 	return true
 }
 
-// field is one of a map, or of an array of pairs.
+// field returns one of a map, or of an array of pairs.
 func field(v ebb.Value, name string) string {
 	for i := 0; i+1 < len(v.Elems); i += 2 {
 		if v.Elems[i].Str == name {

@@ -14,13 +14,12 @@ import (
 	"github.com/ebbdb/ebb/internal/disk"
 )
 
-// eofMark is how long the mark is that ends a snapshot whose length is not known
-// beforehand.
+// eofMark is the length, in bytes, of the mark that ends a snapshot of unknown length.
 const eofMark = 40
 
-// backup writes a snapshot of the server into a file, "-" for standard output: the
-// server takes it at one instant and goes on. It asks as a replica does, so it
-// works with every server that has replicas.
+// backup writes a snapshot of the server into a file, "-" for standard output. The
+// snapshot has the data of one instant, and the server continues to serve. backup requests
+// it as a replica does, so it works with every server that supports replicas.
 func (c *client) backup() int {
 	name := c.opt.RDB
 	if c.opt.FunctionsRDB != "" {
@@ -37,8 +36,8 @@ func (c *client) backup() int {
 	return 0
 }
 
-// snapshot fetches the snapshot. A file is complete, synced and under its name, or
-// not there.
+// snapshot fetches the snapshot. At the end the file is complete, synced and under its
+// name, or it does not exist.
 func (c *client) snapshot(name string) error {
 	// An ebb server sends its own types to clients that can read them; other servers refuse
 	// the unknown option, which does no harm.
@@ -75,8 +74,9 @@ func (c *client) saveSnapshot(name string, in io.Reader, size int64, sized bool)
 	return nil
 }
 
-// saveStream has fill write a new file, which takes the place of the file of that name once it is complete and on the
-// disk. A link stays, and its target is replaced. What is no file, such as /dev/null or a pipe, is written to as it is.
+// saveStream lets fill write a new file, and renames it over the file of that name when it
+// is complete and synced. If the name is a link, it replaces the link's target. It writes
+// directly to something that is not a file, such as /dev/null or a pipe.
 func saveStream(name string, fill func(*os.File) (int64, error)) (n int64, err error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
@@ -93,7 +93,7 @@ func saveStream(name string, fill func(*os.File) (int64, error)) (n int64, err e
 	if err != nil {
 		return 0, err
 	}
-	defer os.Remove(f.Name()) // nothing, once it is renamed
+	defer os.Remove(f.Name()) // no effect after the rename
 	n, err = fill(f)
 	if err == nil {
 		err = f.Sync()
@@ -128,11 +128,11 @@ func (c *conn) snapshotHead() (size int64, mark []byte, err error) {
 			}
 			return size, nil, nil
 		}
-		return 0, nil, fmt.Errorf("the server answered %q where a snapshot was to begin", line)
+		return 0, nil, fmt.Errorf("the server sent %q where a snapshot must begin", line)
 	}
 }
 
-// copySnapshot copies a snapshot, and tells once a second how far it is.
+// copySnapshot copies a snapshot, and prints its progress once a second.
 func copySnapshot(out io.Writer, in io.Reader, size int64, sized bool, tell io.Writer) (n int64, err error) {
 	buf := make([]byte, 256<<10)
 	told := time.Now()
@@ -161,11 +161,12 @@ func copySnapshot(out io.Writer, in io.Reader, size int64, sized bool, tell io.W
 	}
 }
 
-// markedReader reads up to a mark. Without one the end is an unexpected one.
+// markedReader reads up to a mark. If the input ends without the mark, it returns
+// io.ErrUnexpectedEOF.
 type markedReader struct {
 	r    io.Reader
 	mark []byte
-	held []byte // what may be the mark's beginning
+	held []byte // bytes that may be the beginning of the mark
 	over bool
 }
 

@@ -8,10 +8,10 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// keyType is what a survey knows of the keys of one type.
+// keyType holds the numbers of a survey about the keys of one type.
 type keyType struct {
-	name    string // as TYPE says it
-	command string // that tells the length; "" for a type we do not know
+	name    string // as TYPE returns it
+	command string // that returns the length; "" for an unknown type
 	unit    string // of the length
 	always  bool   // in the summary even without a key
 
@@ -59,7 +59,7 @@ func newCensus(s *survey) *census {
 	return n
 }
 
-// typesOf returns the type of each key, nil for one that is gone.
+// typesOf returns the type of each key, nil for a key that no longer exists.
 func (n *census) typesOf(keys []string) ([]*keyType, error) {
 	replies, err := n.ask(len(keys), func(i int) []string { return []string{"TYPE", keys[i]} })
 	if err != nil {
@@ -80,7 +80,7 @@ func (n *census) typesOf(keys []string) ([]*keyType, error) {
 	return types, nil
 }
 
-// lengths asks each key for its length.
+// lengths requests the length of each key.
 func (n *census) lengths(keys []string, types []*keyType) ([]resp.Value, error) {
 	return n.ask(len(keys), func(i int) []string {
 		if types[i] == nil || types[i].command == "" {
@@ -90,7 +90,7 @@ func (n *census) lengths(keys []string, types []*keyType) ([]resp.Value, error) 
 	})
 }
 
-// memory asks each key for its size in memory.
+// memory requests the size of each key in memory.
 func (n *census) memory(keys []string, types []*keyType, samples int) ([]resp.Value, error) {
 	return n.ask(len(keys), func(i int) []string {
 		switch {
@@ -142,7 +142,7 @@ func (c *client) bigkeys() int {
 	return n.end(err)
 }
 
-// unit is what a type's size is counted in.
+// unit returns the unit of a type's size.
 func (n *census) unit(t *keyType) string {
 	if n.c.opt.Memkeys {
 		return "bytes"
@@ -150,11 +150,11 @@ func (n *census) unit(t *keyType) string {
 	return t.unit
 }
 
-// add takes a batch in, and prints each key that is the largest so far.
+// add counts a batch of keys, and prints each key that is the largest so far.
 func (n *census) add(keys []string, types []*keyType, sizes []resp.Value) {
 	percent := n.percent()
 	for i, t := range types {
-		if t == nil || sizes[i].IsNull() && (t.command != "" || n.c.opt.Memkeys) { // gone, or of another type by now
+		if t == nil || sizes[i].IsNull() && (t.command != "" || n.c.opt.Memkeys) { // deleted, or of another type meanwhile
 			continue
 		}
 		size := sizes[i].Int

@@ -1,24 +1,23 @@
-// Package cli is the program `ebb cli`: redis-cli's usage, flags and output
-// for any server that speaks the Redis protocol.
+// Package cli implements the program `ebb cli`: redis-cli's usage, flags and output for
+// any server that speaks the Redis protocol.
 //
 //	Main ─ ParseOptions ─┬─ command ──── client.run ── printer     one command, -r times
 //	                     ├─ repl ─────── client.run ── printer     lines of a terminal or file
 //	                     │    └ lookup ── COMMAND DOCS             completion, hints, help
 //	                     ├─ pipe                                   raw protocol from stdin
 //	                     ├─ scan                                   all keys, one a line
-//	                     ├─ bigkeys, hotkeys ── survey             all keys, asked about
+//	                     ├─ bigkeys, hotkeys ── survey             all keys, with their sizes
 //	                     ├─ eval ─────── command                   a script of a file
 //	                     ├─ debug                                  the same, line by line
 //	                     └─ latency, latencyDist, intrinsic, stat  sampling
 //
-// A client is one connection and what must be said again after a reconnect:
-// password, database, protocol. Its run sends a command, shows every reply the
-// command has (one, or a stream for SUBSCRIBE and MONITOR), and follows the
-// state the prompt shows.
+// A client is one connection and the settings that it sends again after a reconnect:
+// password, database, protocol. Its run sends a command, shows every reply the command has
+// (one, or a stream for SUBSCRIBE and MONITOR), and follows the state the prompt shows.
 //
-// What goes to standard output is redis-cli 7.0's, byte for byte, so scripts
-// that read it keep working; the messages on standard error and the looks of
-// the interactive mode are our own. Start reading at Main and client.run.
+// What goes to standard output is redis-cli 7.0's, byte for byte, so scripts that read it
+// keep working; the messages on standard error and the interactive mode are ebb's own.
+// Start reading at Main and client.run.
 package cli
 
 import (
@@ -32,13 +31,13 @@ import (
 	"strings"
 )
 
-// Env is the world the program runs in. Main touches nothing else but the
-// network, files named by flags, and the history file.
+// Env is the environment of the program. Besides it, Main uses only the network, files
+// named by flags, and the history file.
 type Env struct {
 	In       io.Reader
 	Out, Err io.Writer
-	InTTY    bool                // In is a terminal: offer the line editor
-	OutTTY   bool                // Out is a terminal: print replies for people
+	InTTY    bool                // In is a terminal: Main offers the line editor
+	OutTTY   bool                // Out is a terminal: Main prints replies for people
 	Getenv   func(string) string // nil: no environment
 	Version  string              // what --version prints after "ebb cli"
 }
@@ -52,9 +51,8 @@ func System(version string) Env {
 	}
 }
 
-// Main runs the program with the arguments behind its name and returns the
-// exit status. It returns when its work is done, when In ends, or soon after
-// ctx is done.
+// Main runs the program with the arguments after its name and returns the exit status. It
+// returns when its work is done, when In ends, or soon after ctx has ended.
 func Main(ctx context.Context, args []string, env Env) int {
 	if env.Getenv == nil {
 		env.Getenv = func(string) string { return "" }
@@ -87,7 +85,7 @@ func Main(ctx context.Context, args []string, env Env) int {
 	return c.main()
 }
 
-// main picks what to do, connects for it, and returns the exit status.
+// main chooses the mode, connects, runs it, and returns the exit status.
 func (c *client) main() int {
 	if err := c.takeStdin(); err != nil {
 		fmt.Fprintln(c.env.Err, err)
@@ -100,21 +98,21 @@ func (c *client) main() int {
 	switch {
 	case job != nil:
 		if !c.connect() || c.refused {
-			return 1 // what a mode reads or writes is in this database, by this user, or not at all
+			return 1 // a mode must not read or write as another user or in another database
 		}
 		return job()
 	case len(c.opt.Command) > 0:
 		if !c.connect() {
 			return 1
 		}
-		return c.command() // even without its user or its database, as redis-cli does
+		return c.command() // also if AUTH or SELECT has failed, as redis-cli does
 	}
-	c.connect() // the prompt says when this failed
+	c.connect() // the prompt shows a failure
 	return c.repl()
 }
 
-// job returns the mode that the flags ask for, nil for a command and for the
-// interactive mode.
+// job returns the mode that the flags choose, nil for a command and for the interactive
+// mode.
 func (c *client) job() func() int {
 	switch {
 	case c.opt.Latency || c.opt.LatencyHistory:
@@ -160,7 +158,7 @@ func (c *client) command() int {
 	return 0
 }
 
-// takeStdin puts standard input where -x or -X wants it in the command.
+// takeStdin puts standard input into the command, at the position that -x or -X gives.
 func (c *client) takeStdin() error {
 	if len(c.opt.Command) == 0 || !c.opt.LastFromStdin && c.opt.TagFromStdin == "" {
 		return nil
@@ -195,7 +193,7 @@ func askPassword(env Env) (string, error) {
 	return strings.TrimRight(line, "\r\n"), err
 }
 
-// historyFile returns where the lines typed are kept, "" for nowhere.
+// historyFile returns the path of the history of typed lines, "" for none.
 func historyFile(getenv func(string) string) string {
 	for _, name := range []string{"EBBCLI_HISTFILE", "REDISCLI_HISTFILE", "VALKEYCLI_HISTFILE"} {
 		switch path := getenv(name); path {

@@ -73,7 +73,7 @@ func TestNothingListeningSaysHowToStartAServer(t *testing.T) {
 	l.Close()
 	got := ours(t, addr, "", "ping")
 	_, port, _ := net.SplitHostPort(addr)
-	want := "Could not connect to Redis at " + addr + ": Connection refused\nNothing listens there. To start a server: ebb serve --port " + port + "\n"
+	want := "Could not connect to Redis at " + addr + ": Connection refused\nNo server listens there. To start a server: ebb serve --port " + port + "\n"
 	if got != (outcome{err: want, status: 1}) {
 		t.Fatalf("%v", got)
 	}

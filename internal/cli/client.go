@@ -16,8 +16,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// client is the server as the program sees it: a connection that may be gone,
-// and the commands that a new connection begins with. It is used by one goroutine.
+// client is a connection, which may be closed, and the settings with which a new
+// connection begins. One goroutine uses it.
 type client struct {
 	ctx context.Context
 	opt Options
@@ -27,13 +27,13 @@ type client struct {
 	conn    *conn
 	db      int  // selected; the prompt shows it
 	tx      bool // between MULTI and EXEC
-	hints   bool // the line editor shows them
-	talk    bool // reads lines: survives what ends a single command
+	hints   bool // the line editor shows hints
+	talk    bool // reads lines, and continues after errors that end a single command
 	refused bool // the server did not take the password, the database or the protocol
-	told    bool // how to start a server: once is enough
+	told    bool // the message about starting a server was printed
 	docs    *lookup
 
-	debugging bool // a script is under the debugger: lines are for that
+	debugging bool // a script runs under the debugger, which gets the lines
 }
 
 func newClient(ctx context.Context, opt Options, env Env) *client {
@@ -61,9 +61,9 @@ func (c *client) close() {
 	c.docs.stop()
 }
 
-// connect replaces the connection by a new one that has authenticated,
-// selected the database and agreed on the protocol. It says on standard error
-// what went wrong; only a failure to connect makes it return false.
+// connect replaces the connection by a new one that has authenticated, selected the
+// database and agreed on the protocol. It prints errors to standard error, and returns
+// false only if it cannot connect.
 func (c *client) connect() bool {
 	c.drop()
 	c.refused = false
@@ -72,7 +72,7 @@ func (c *client) connect() bool {
 		fmt.Fprintf(c.env.Err, "Could not connect to Redis at %s: %s\n", c.opt.addr(), describe(err))
 		if errors.Is(err, syscall.ECONNREFUSED) && c.opt.Socket == "" && isLoopback(c.opt.Host) && !c.told {
 			c.told = true
-			fmt.Fprintf(c.env.Err, "Nothing listens there. To start a server: ebb serve%s\n", portFlag(c.opt.Port))
+			fmt.Fprintf(c.env.Err, "No server listens there. To start a server: ebb serve%s\n", portFlag(c.opt.Port))
 		}
 		return false
 	}
@@ -101,13 +101,13 @@ func (c *client) drop() {
 	c.conn, c.tx = nil, false
 }
 
-// step is something to say on a new connection, and its name in messages.
+// step is a command for a new connection, and its name in messages.
 type step struct {
 	name string
 	args []string
 }
 
-// greeting returns what to say on a new connection.
+// greeting returns the handshake: the first commands of a new connection.
 func greeting(o *Options, db int) (steps []step) {
 	if o.HavePassword {
 		args := []string{"AUTH", o.Password}
@@ -126,9 +126,9 @@ func greeting(o *Options, db int) (steps []step) {
 	return steps
 }
 
-// run sends a command and prints what comes back: one reply, or for SUBSCRIBE,
-// MONITOR and their like all that follow, until the user interrupts or the
-// connection ends. It returns false if the program should exit with an error.
+// run sends a command and prints its reply. For SUBSCRIBE, MONITOR and similar commands it
+// prints all messages, until the user interrupts or the connection ends. It returns false
+// if the program should exit with an error.
 func (c *client) run(args []string) (ok bool) {
 	if !c.ready() {
 		return false
@@ -175,7 +175,7 @@ func (c *client) exchange(args []string) (resp.Value, error) {
 	return c.reply()
 }
 
-// show prints a reply and, if more follow it, those.
+// show prints a reply, and the messages after it if the command is a stream.
 func (c *client) show(ctx context.Context, args []string, v resp.Value) (ok bool) {
 	kind := streams(args)
 	if c.tx {
@@ -191,8 +191,8 @@ func (c *client) show(ctx context.Context, args []string, v resp.Value) (ok bool
 	return true
 }
 
-// stream prints v and everything behind it. It ends with the connection, which
-// is of no use for commands any more.
+// stream prints v and everything after it, until the connection ends. The connection
+// cannot be used for commands any more.
 func (c *client) stream(ctx context.Context, v resp.Value) (ok bool) {
 	for {
 		c.out.reply(v, false)
@@ -215,7 +215,7 @@ func (c *client) reply() (resp.Value, error) {
 	}
 }
 
-// isConfirmation reports whether a push answers SUBSCRIBE or its like.
+// isConfirmation reports whether a push is the reply to SUBSCRIBE or a similar command.
 func isConfirmation(v resp.Value) bool {
 	if len(v.Elems) != 3 {
 		return false
@@ -227,8 +227,8 @@ func isConfirmation(v resp.Value) bool {
 	return false
 }
 
-// ready makes sure of a connection that is alive. One that has died in the
-// meantime is replaced without a word, unless a transaction died with it.
+// ready makes sure that the connection is open. It replaces a closed one without a
+// message, unless a transaction was lost with it.
 func (c *client) ready() bool {
 	if c.conn != nil && c.talk && c.env.InTTY && c.conn.gone() {
 		lost := c.tx
@@ -257,8 +257,8 @@ func (c *client) failed(ctx context.Context, args []string, err error) (ok bool)
 	return false
 }
 
-// interruptible returns a context that Ctrl-C ends too, where that should lead
-// back to the prompt; elsewhere the signal ends the process as usual.
+// interruptible returns a context that Ctrl-C ends too, if that must lead back to the
+// prompt. In other modes the signal ends the process as usual.
 func (c *client) interruptible() (context.Context, func()) {
 	if !c.talk || !c.env.InTTY {
 		return c.ctx, func() {}
@@ -266,7 +266,7 @@ func (c *client) interruptible() (context.Context, func()) {
 	return signal.NotifyContext(c.ctx, os.Interrupt)
 }
 
-// follow keeps what the prompt shows, and what a new connection begins with.
+// follow updates the state that the prompt shows, and the settings for a new connection.
 func (c *client) follow(args []string, v resp.Value) {
 	if v.Kind == resp.KindError {
 		if strings.EqualFold(args[0], "exec") && strings.HasPrefix(v.Str, "EXECABORT") {
@@ -297,7 +297,7 @@ func (c *client) follow(args []string, v resp.Value) {
 	}
 }
 
-// pause waits between repetitions and returns false if the program is to stop.
+// pause waits between repetitions and returns false if the program must stop.
 func (c *client) pause(d time.Duration) bool { return pause(c.ctx, d) }
 
 // pause waits, and returns false if ctx has ended.

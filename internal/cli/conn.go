@@ -18,8 +18,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// conn is a connection that has said nothing yet. One goroutine sends and one
-// receives; close may be called by any, and again.
+// conn is a connection without a handshake. One goroutine sends and one receives. Any
+// goroutine may call close, also several times.
 type conn struct {
 	nc  net.Conn
 	r   *bufio.Reader
@@ -138,8 +138,8 @@ func (c *conn) reply() (resp.Value, error) {
 	}
 }
 
-// gone reports whether the peer has closed an idle connection. It waits a
-// millisecond for that, which only people's typing speed can afford.
+// gone reports whether the peer has closed an idle connection. It waits a millisecond for
+// that; this is acceptable only because a person types the commands.
 func (c *conn) gone() bool {
 	_ = c.nc.SetReadDeadline(time.Now().Add(time.Millisecond))
 	_, err := c.r.Peek(1)
@@ -148,7 +148,7 @@ func (c *conn) gone() bool {
 	return err != nil && !(errors.As(err, &ne) && ne.Timeout())
 }
 
-// describe words a connection's error as redis-cli does.
+// describe returns the text of a connection's error as redis-cli prints it.
 func describe(err error) string {
 	var errno syscall.Errno
 	var dns *net.DNSError

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// legendEvery is after how many rows --latency-dist repeats its legend.
+// legendEvery is the number of rows after which --latency-dist repeats its legend.
 const legendEvery = 30
 
 // palette returns xterm's colours for shares from 0 to 100 %: black, greys, then

@@ -8,8 +8,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// command is what the server says about a command in COMMAND DOCS. A
-// subcommand is a command of its own: "CONFIG GET".
+// command is the entry of a command in COMMAND DOCS. A subcommand is a command of its own:
+// "CONFIG GET".
 type command struct {
 	name                              string // in capitals
 	summary, since, group, complexity string
@@ -23,9 +23,9 @@ type argument struct {
 	args                      []argument
 }
 
-// lookup fetches the command table on a connection of its own, in the
-// background, so that the prompt never waits for it. A server without COMMAND
-// DOCS gives the names alone; none at all gives nothing.
+// lookup fetches the command table on a connection of its own, in the background, so that
+// the prompt never waits for it. For a server without COMMAND DOCS it has the names only;
+// without a server it has nothing.
 type lookup struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -42,7 +42,7 @@ func startLookup(ctx context.Context, opt Options) *lookup {
 	return l
 }
 
-// stop ends the lookup and waits for its goroutine. A nil lookup is stopped.
+// stop ends the lookup and waits for its goroutine. It does nothing for a nil lookup.
 func (l *lookup) stop() {
 	if l != nil {
 		l.cancel()

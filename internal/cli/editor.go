@@ -9,9 +9,8 @@ import (
 	"github.com/ergochat/readline"
 )
 
-// editor is the line editor's helper: it completes words and shows behind the
-// line, dimmed, the arguments still to come. The editor calls it from the
-// goroutine that reads lines.
+// editor is the line editor's helper: it completes words and shows the remaining arguments
+// after the line, dimmed. The editor calls it from the goroutine that reads lines.
 type editor struct {
 	commands func() []command
 	hints    func() bool
@@ -23,8 +22,8 @@ type editor struct {
 	redraw    bool // the next paint is of the whole line and may show the hint
 }
 
-// newLineEditor opens the terminal. The history file is made for its owner
-// alone: it may hold what is secret.
+// newLineEditor opens the terminal. Only the owner can read the history file, because it
+// may contain secrets.
 func newLineEditor(e *editor, path string) (*readline.Instance, error) {
 	if path != "" {
 		if f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
@@ -52,8 +51,8 @@ func readPassword() (string, error) {
 	return string(pass), err
 }
 
-// key is called after each key. Handing the line back unchanged makes the
-// editor paint all of it, and so the hint.
+// The editor calls key after each key. When key returns the line unchanged, the editor
+// paints all of it, and so the hint.
 func (e *editor) key(line []rune, pos int, key rune) ([]rune, int, bool) {
 	e.length = len(line)
 	switch key {
@@ -70,8 +69,8 @@ func (e *editor) key(line []rune, pos int, key rune) ([]rune, int, bool) {
 	return line, pos, true
 }
 
-// paint returns what the terminal is to show of a line, or of a part appended
-// to one.
+// paint returns the text that the terminal shows for a line, or for a part appended to
+// one.
 func (e *editor) paint(line []rune, pos int) []rune {
 	const clearToEnd, dim, plain = "\x1b[K", "\x1b[90m", "\x1b[39m"
 	if len(line) == 1 && line[0] == '\n' { // Enter: the hint has done its work
@@ -115,8 +114,8 @@ func (e *editor) hint(line string) string {
 	return s
 }
 
-// Do completes the word before the cursor: the editor's interface wants the
-// missing ends of the candidates, and how much of them is there already.
+// Do completes the word before the cursor. As the editor's interface requires, it returns
+// the missing ends of the candidates, and the length of the part that is there already.
 func (e *editor) Do(line []rune, pos int) (ends [][]rune, shared int) {
 	words := strings.Fields(string(line[:pos]))
 	last := ""
@@ -136,7 +135,7 @@ func (e *editor) Do(line []rune, pos int) (ends [][]rune, shared int) {
 	return ends, len([]rune(last))
 }
 
-// candidates returns the words that can stand behind words.
+// candidates returns the words that can follow words.
 func (e *editor) candidates(words []string) (all []string) {
 	commands := e.commands()
 	prefix := ""

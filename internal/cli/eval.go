@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// evalArgs turns the script's file, its keys and, behind a comma that stands alone,
-// its arguments into EVAL.
+// evalArgs converts the script's file, its keys and, after a single comma, its arguments
+// to EVAL.
 func (c *client) evalArgs() ([]string, error) {
 	script, err := os.ReadFile(c.opt.Eval)
 	if err != nil {

@@ -19,8 +19,8 @@ In this program:
       ":set hints" and ":set nohints" show and hide hints
 `
 
-// help prints what the server says about a group, a command and its
-// subcommands, or how to ask for that.
+// help prints the server's documentation of a group, or of a command and its subcommands.
+// Without a topic it prints how to use help.
 func (c *client) help(topic []string) {
 	if len(topic) == 0 {
 		fmt.Fprintf(c.env.Out, "ebb cli %s\n%s", c.env.Version, helpText)
@@ -31,11 +31,11 @@ func (c *client) help(topic []string) {
 	}
 	all := c.docs.all(true)
 	if all == nil {
-		c.lookUp() // the server may have been down, or another one
+		c.lookUp() // the server may have been down, or may be another one
 		all = c.docs.all(true)
 	}
 	if all == nil {
-		fmt.Fprintln(c.env.Out, "No help: the server does not answer COMMAND DOCS.")
+		fmt.Fprintln(c.env.Out, "No help: the server does not support COMMAND DOCS.")
 		return
 	}
 	name := strings.ToUpper(strings.Join(topic, " "))
@@ -71,7 +71,7 @@ func (c *client) describe(cmd command, group bool) {
 	}
 }
 
-// groups returns the groups there are.
+// groups returns the names of all groups.
 func groups(all []command) (names []string) {
 	for _, c := range all {
 		names = append(names, "@"+c.group)

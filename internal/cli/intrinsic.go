@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// intrinsic measures how long this machine keeps a busy program from running: it works
-// in a loop and notes the longest turn. It speaks to no server. What it finds is below
-// every latency that a server on this machine can have.
+// intrinsic measures how long this machine stops a busy program: it runs a loop and
+// records the longest turn. It needs no server. A server on this machine cannot have a
+// lower maximum latency.
 func (c *client) intrinsic() int {
 	ctx, stop := signal.NotifyContext(c.ctx, os.Interrupt)
 	defer stop()
@@ -27,8 +27,8 @@ func (c *client) intrinsic() int {
 	return 0
 }
 
-// busy works for d, or until ctx ends, and tells of each turn that was longer by a
-// microsecond than all before it. One turn is at least made.
+// busy runs the loop for d, or until ctx ends, and at least one turn. It calls tell for
+// each turn that was longer than all before it by a microsecond.
 func busy(ctx context.Context, d time.Duration, tell func(worst time.Duration)) (runs int64, worst, took time.Duration) {
 	began := time.Now() // Since reads the monotonic clock
 	word := uint64(began.UnixNano()) | 1

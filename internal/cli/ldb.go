@@ -13,12 +13,11 @@ import (
 // reply of EVAL follows.
 const endOfSession = "<endsession>"
 
-// debug runs the script of --eval under the server's debugger, as --ldb asks: SCRIPT
-// DEBUG turns it on for the EVAL that follows, whose reply is put off. The server
-// answers each line that we send by an array of lines, which end, when the script does,
-// with endOfSession. It then works on a copy of the data (--ldb), or on the data while
-// all other clients wait (--ldb-sync-mode). Behind the session the lines are commands
-// as usual.
+// debug runs the script of --eval under the server's debugger, as --ldb asks: SCRIPT DEBUG
+// turns it on for the next EVAL, whose reply comes at the end. The server replies to each
+// line of the user with an array of lines. When the script ends, the last line is
+// endOfSession. The script runs on a copy of the data (--ldb), or on the data while all
+// other clients wait (--ldb-sync-mode). After the session the lines are commands as usual.
 func (c *client) debug() int {
 	c.talk = true
 	read, stop, err := c.lines()
@@ -59,7 +58,7 @@ func (c *client) debug() int {
 	return 1
 }
 
-// beginSession starts the script; where that fails it returns the exit status.
+// beginSession starts the script. If that fails, it returns the exit status.
 func (c *client) beginSession() (status int, ok bool) {
 	_, _ = io.WriteString(c.env.Out, "Lua debugging session started, please use:\n"+
 		"quit    -- End the session.\n"+
@@ -100,8 +99,8 @@ func (c *client) beginSession() (status int, ok bool) {
 	return 0, false
 }
 
-// debugLine sends a line to the debugger, and prints the reply of EVAL where that was
-// the end of the script. It returns false if the connection is lost.
+// debugLine sends a line to the debugger, and prints the reply of EVAL if the script has
+// ended. It returns false if the connection is lost.
 func (c *client) debugLine(line string) bool {
 	words, ok := splitDebug(strings.TrimRight(line, "\r\n"))
 	if !ok {
@@ -130,7 +129,8 @@ func (c *client) debugLine(line string) bool {
 	return true
 }
 
-// splitDebug is SplitArgs, but for the code that eval takes as it is.
+// splitDebug splits a line as SplitArgs does, except the code after eval, which stays as
+// it is.
 func splitDebug(line string) (words []string, ok bool) {
 	for _, name := range []string{"eval", "e"} {
 		if code, found := strings.CutPrefix(line, name+" "); found {

@@ -22,7 +22,7 @@ const (
 	FormatRaw         // bytes as they are
 	FormatCSV
 	FormatJSON
-	FormatQuotedJSON // JSON of text that is quoted as for FormatTTY: ASCII alone
+	FormatQuotedJSON // JSON of text that is quoted as for FormatTTY: only ASCII
 )
 
 // Options are the flags and arguments of one run. The zero value, with Repeat
@@ -35,7 +35,7 @@ type Options struct {
 
 	User, Password string
 	HavePassword   bool // Password is to be sent, even if empty
-	PasswordInArgs bool // it was in the argument list, where others can see it
+	PasswordInArgs bool // the password was in the argument list, where other users can see it
 	AskPassword    bool // read it from standard input
 	NoAuthWarning  bool
 
@@ -83,7 +83,7 @@ type Options struct {
 	Help, Version                              bool
 }
 
-// TLSOptions say how to speak TLS, if Enabled.
+// TLSOptions configure TLS, if Enabled.
 type TLSOptions struct {
 	Enabled    bool
 	Insecure   bool   // accept any certificate
@@ -144,7 +144,7 @@ func seconds(name string, field func(*parser) *time.Duration) flag {
 	}}
 }
 
-// positive refuses a number of seconds that is 0.
+// positive returns a flag that refuses 0 seconds.
 func positive(f flag) flag {
 	return flag{1, func(p *parser, v string) error {
 		if n, err := strconv.ParseFloat(v, 64); err == nil && n < 1e-3 {
@@ -183,7 +183,7 @@ func password() flag {
 	}}
 }
 
-// flags returns the table of everything we understand.
+// flags returns the table of all flags.
 func flags() map[string]flag {
 	return map[string]flag{
 		"-h":                  text(func(p *parser) *string { return &p.Host }),
@@ -253,13 +253,13 @@ func flags() map[string]flag {
 	}
 }
 
-// elsewhere are redis-cli's flags that we know and do not offer.
+// elsewhere are redis-cli's flags that ebb cli does not have.
 const elsewhere = " --cluster --keystats --keystats-samples --top --cursor " +
 	"--replica --slave --lru-test --tls-ciphers --tls-ciphersuites "
 
-// ParseOptions reads redis-cli's command line: flags up to the first argument
-// that is none, then the command. REDISCLI_AUTH, or VALKEYCLI_AUTH, gives a
-// password that no flag gave. Errors are complete sentences for the user.
+// ParseOptions reads redis-cli's command line: flags up to the first argument that is not
+// a flag, then the command. REDISCLI_AUTH, or VALKEYCLI_AUTH, gives a password that no
+// flag gave. Errors are complete sentences for the user.
 func ParseOptions(args []string, getenv func(string) string) (Options, error) {
 	p := parser{Options: Options{
 		Host: "127.0.0.1", Port: 6379, Repeat: 1, PipeTimeout: 30 * time.Second,
@@ -297,7 +297,7 @@ func ParseOptions(args []string, getenv func(string) string) (Options, error) {
 	return p.finish()
 }
 
-// finish undoes quoting and checks what only shows when all flags are known.
+// finish removes quoting, and does the checks that need all flags.
 func (p *parser) finish() (Options, error) {
 	bad := errors.New("Invalid quoted string")
 	if p.quotedPattern {
@@ -343,7 +343,7 @@ func (p *parser) pushes(v string) error {
 	return nil
 }
 
-// uri takes the URL of a server, in any spelling.
+// uri parses the URL of a server, in all its forms.
 func (p *parser) uri(v string) error {
 	s, err := serverurl.Parse(v)
 	if err != nil {

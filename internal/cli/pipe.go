@@ -12,10 +12,10 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// pipe sends raw protocol from standard input as fast as the server takes it,
-// counts the replies, and ends with an ECHO of random text, whose return says
-// that the server has seen everything before it. The exit status is 1 if a
-// reply was an error or replies are missing.
+// pipe sends raw protocol from standard input as fast as the server reads it, and counts
+// the replies. It ends with an ECHO of a random text; its reply shows that the server has
+// handled everything before it. The exit status is 1 if a reply was an error or replies
+// are missing.
 func (c *client) pipe() int {
 	p := piping{c: c, mark: fmt.Sprintf("%020d", rand.Uint64())}
 	done := make(chan error, 1)
@@ -59,9 +59,9 @@ type piping struct {
 	errors  int
 }
 
-// feed copies standard input to the server and closes it with the mark. The
-// line end before the mark completes an inline command that lacks its own; it
-// is an empty command otherwise, which has no reply.
+// feed copies standard input to the server and then sends the mark. The line end before
+// the mark completes an inline command that lacks its own; it is an empty command
+// otherwise, which has no reply.
 func (p *piping) feed() error {
 	if _, err := io.Copy(p.c.conn.nc, p.c.env.In); err != nil {
 		return err

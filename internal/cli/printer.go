@@ -13,12 +13,12 @@ type printer struct {
 	w         io.Writer
 	format    Format
 	bulk, end string // delimiters of FormatRaw
-	pushes    bool   // show messages that are no reply
+	pushes    bool   // show messages that are not replies
 	buf       []byte
 }
 
-// reply prints a reply. One that is text for people is written as it came,
-// whatever the format.
+// reply prints a reply. A reply that is text for people is written unchanged, in every
+// format.
 func (p *printer) reply(v resp.Value, plain bool) {
 	p.buf = p.buf[:0]
 	switch {
@@ -38,7 +38,7 @@ func (p *printer) reply(v resp.Value, plain bool) {
 	_, _ = p.w.Write(p.buf)
 }
 
-// push prints a message that is no reply, if the user wants those.
+// push prints a message that is not a reply, if the user wants such messages.
 func (p *printer) push(v resp.Value) {
 	if !p.pushes {
 		return
@@ -54,7 +54,7 @@ func (p *printer) push(v resp.Value) {
 	p.reply(v, false)
 }
 
-// raw appends a reply as it is, elements apart by the delimiter.
+// raw appends a reply as it is, with the delimiter between elements.
 func (p *printer) raw(dst []byte, v resp.Value) []byte {
 	if p.bulk == "\n" || len(v.Elems) == 0 {
 		dst = v.AppendRaw(dst)

@@ -9,20 +9,21 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// maxRedirects bounds how often one command is sent elsewhere: nodes that disagree
-// could pass it on for ever.
+// maxRedirects is the limit of redirections of one command: nodes that disagree could
+// redirect it for ever.
 const maxRedirects = 16
 
-// redirection is what MOVED and ASK say.
+// redirection holds the contents of MOVED or ASK.
 type redirection struct {
 	slot string
-	host string // "" for the host that we speak to
+	host string // "" for the present host
 	port int
-	ask  bool // for this command alone
+	ask  bool // for this command only
 }
 
-// redirection returns where -c sends a command whose reply was v. A command between
-// MULTI and EXEC is not sent elsewhere: it would run there at once, by itself.
+// redirection returns where -c sends a command whose reply was v. It does not redirect a
+// command between MULTI and EXEC, because the other node would run it at once, outside of
+// the transaction.
 func (c *client) redirection(v resp.Value) (r redirection, ok bool) {
 	if !c.opt.Cluster || c.tx || v.Kind != resp.KindError {
 		return r, false
@@ -46,7 +47,7 @@ func (c *client) redirection(v resp.Value) (r redirection, ok bool) {
 	return r, true
 }
 
-// redirect goes to another node, and stays there.
+// redirect connects to another node, also for later commands.
 func (c *client) redirect(r redirection) bool {
 	if r.host != "" {
 		c.opt.Host = r.host

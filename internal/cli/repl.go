@@ -14,8 +14,8 @@ import (
 	"github.com/ergochat/readline"
 )
 
-// repl reads commands line by line until the end, or until the user has
-// enough. From a terminal it offers the line editor.
+// repl reads commands line by line until the input ends or the user quits. From a terminal
+// it offers the line editor.
 func (c *client) repl() int {
 	c.talk = true
 	read, stop, err := c.lines()
@@ -48,10 +48,10 @@ func (c *client) linesEnded(err error) int {
 	return 1
 }
 
-// errGivenUp says that Ctrl-C ended a line that was not empty.
+// errGivenUp says that the user discarded a line with Ctrl-C.
 var errGivenUp = errors.New("line given up")
 
-// lines returns a function that reads the next line, and one to end with.
+// lines returns a function that reads the next line, and one that closes the input.
 func (c *client) lines() (read func() (string, error), stop func(), err error) {
 	if !c.env.InTTY {
 		r := bufio.NewReader(c.env.In)
@@ -83,13 +83,14 @@ func (c *client) lines() (read func() (string, error), stop func(), err error) {
 	}, func() { rl.Close() }, nil
 }
 
-// lookUp starts fetching the command table of the server we are connected to.
+// lookUp begins to fetch the command table of the present server.
 func (c *client) lookUp() {
 	c.docs.stop()
 	c.docs = startLookup(c.ctx, c.opt)
 }
 
-// prompt is 127.0.0.1:6379[2](TX)> , without what is not so.
+// prompt returns the prompt, such as 127.0.0.1:6379[2](TX)> . It leaves out database 0 and
+// (TX) outside of a transaction.
 func (c *client) prompt() string {
 	switch {
 	case c.conn == nil:
@@ -110,7 +111,7 @@ func (c *client) prompt() string {
 	return s + "> "
 }
 
-// line does what a line says and returns true if that was to quit.
+// line runs a line, and returns true if it was quit.
 func (c *client) line(line string) (quit bool) {
 	words, ok := resp.SplitArgs(line)
 	if !ok {
@@ -144,7 +145,7 @@ func (c *client) line(line string) (quit bool) {
 	return false
 }
 
-// repeat runs a command; one with a number before it, that often.
+// repeat runs a command. A number before the command is the number of runs.
 func (c *client) repeat(words []string) {
 	times := 1
 	if n, err := strconv.Atoi(words[0]); err == nil && len(words) > 1 {
@@ -192,7 +193,7 @@ func (c *client) preference(words []string) {
 	}
 }
 
-// secret reports whether a line holds a password, and is not for the history.
+// secret reports whether a line contains a password and must not go into the history.
 func secret(line string) bool {
 	words := strings.Fields(strings.ToLower(line))
 	if len(words) == 0 {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// pingEvery is the pause between two samples of latency: short enough for a
-// thousand in ten seconds, long enough to be no load.
+// pingEvery is the pause between two samples of latency: short enough for a thousand
+// samples in ten seconds, long enough not to load the server.
 const pingEvery = 10 * time.Millisecond
 
-// latencies sums up samples.
+// latencies accumulates samples.
 type latencies struct {
 	n             int
 	min, max, sum time.Duration
@@ -60,8 +60,7 @@ func (c *client) latency() int {
 	}
 }
 
-// sampleRow samples for an interval, for ever if it is live and has no
-// history.
+// sampleRow samples for an interval, or for ever if live and without history.
 func (c *client) sampleRow(live bool, interval time.Duration) (l latencies, start time.Time, ok bool) {
 	start = time.Now()
 	for {
@@ -151,7 +150,7 @@ func keysOf(info map[string]string) (n int64) {
 	return n
 }
 
-// human words a number of bytes: 1.19M.
+// human returns a number of bytes as text: 1.19M.
 func human(n int64) string {
 	units := "BKMGTP"
 	f, i := float64(n), 0

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	surveyBatch = 1000        // commands on their way at once: replies are small, and fit into the sockets' buffers
+	surveyBatch = 1000        // commands in one pipeline: replies are small, and fit into the sockets' buffers
 	surveyTells = time.Second // between two lines of progress
 	surveyRest  = 100         // SCANs between two pauses of -i
 	longestName = 1024        // bytes of a key's name in a line
 )
 
 // survey visits all keys of the database: SCAN names them, and one pipeline for each
-// question asks about a batch of them. What the answers say about a key that has
-// expired or has changed its type meanwhile is passed over.
+// question asks about a batch of them. It ignores replies about a key that has expired or
+// has changed its type meanwhile.
 //
 //	--bigkeys    TYPE, and STRLEN, LLEN, SCARD, HLEN, ZCARD or XLEN
 //	--memkeys    TYPE, and MEMORY USAGE
@@ -33,21 +33,21 @@ type survey struct {
 	needs  string // the permissions it takes, as ACL SETUSER has them
 	cursor string // where SCAN goes on
 	total  int64  // keys in the database when the survey began
-	count  int64  // keys looked at
+	count  int64  // keys visited
 	ctx    context.Context
 	said   time.Time // when a line was printed last
 
 	denied int64  // keys that the user may not read
-	denial string // what the server said about the last of them
+	denial string // the server's reply about the last of them
 }
 
-// newSurvey asks the server how many keys there are.
+// newSurvey returns a survey. It requests the number of keys from the server.
 func (c *client) newSurvey(option, needs string) (*survey, error) {
 	s := &survey{c: c, option: option, needs: needs, cursor: "0", ctx: c.ctx, said: time.Now()}
 	if c.opt.Cursor != "" {
 		s.cursor = c.opt.Cursor
 	}
-	_, _ = c.conn.do("READONLY") // a replica in a cluster answers for its keys then; other servers refuse
+	_, _ = c.conn.do("READONLY") // lets a replica in a cluster serve its keys; other servers refuse it
 	v, err := c.conn.do("DBSIZE")
 	if err != nil {
 		return nil, s.trouble("DBSIZE", err)
@@ -56,10 +56,10 @@ func (c *client) newSurvey(option, needs string) (*survey, error) {
 	return s, nil
 }
 
-// run has visit look at all keys, a batch at a time. It returns nil at the end, and
-// also when Ctrl-C or the end of the context has interrupted it: over tells which.
-// Ctrl-C gives up the batch that is on its way, so that a server that does not answer
-// cannot hold it.
+// run calls visit with all keys, a batch at a time. It returns nil at the end, and also
+// when Ctrl-C or the end of the context has interrupted it; over distinguishes the two.
+// Ctrl-C also ends a batch that waits for replies, so it works when the server does not
+// reply.
 func (s *survey) run(visit func(keys []string) error) error {
 	ctx, stop := signal.NotifyContext(s.c.ctx, os.Interrupt)
 	defer stop()
@@ -110,8 +110,8 @@ func (s *survey) scan() ([]string, error) {
 	return keys, nil
 }
 
-// ask sends one command for each key and returns the replies. It sends nothing for
-// a question of nil, whose reply is empty.
+// ask sends one command for each key and returns the replies. If question returns nil, ask
+// sends no command, and the reply is empty.
 func (s *survey) ask(n int, question func(i int) []string) ([]resp.Value, error) {
 	all := make([]resp.Value, n)
 	for from := 0; from < n; from += surveyBatch {
@@ -143,8 +143,8 @@ func (s *survey) ask(n int, question func(i int) []string) ([]resp.Value, error)
 	return all, nil
 }
 
-// check ignores errors about one key: its type has changed, the key has moved to another
-// node, or this user may not read it. Other errors end the survey.
+// check ignores errors about a single key: the key has another type now, has moved to
+// another node, or this user may not read it. Other errors end the survey.
 func (s *survey) check(question []string, v resp.Value) (resp.Value, error) {
 	err := v.Err()
 	if err == nil {
@@ -165,7 +165,8 @@ func (s *survey) check(question []string, v resp.Value) (resp.Value, error) {
 	return resp.Value{}, s.trouble(commandName(question), err)
 }
 
-// commandName is what a permission is for: MEMORY USAGE, but TYPE.
+// commandName returns the command that a permission names: two words such as MEMORY USAGE,
+// or one such as TYPE.
 func commandName(args []string) string {
 	switch args[0] {
 	case "MEMORY", "OBJECT":
@@ -174,7 +175,7 @@ func commandName(args []string) string {
 	return args[0]
 }
 
-// trouble words an error of the connection or of a command.
+// trouble returns the message for an error of the connection or of a command.
 func (s *survey) trouble(command string, err error) error {
 	var reply resp.ReplyError
 	switch {
@@ -188,12 +189,12 @@ func (s *survey) trouble(command string, err error) error {
 	return fmt.Errorf("%s ends: the server answered %s with '%s'.", s.option, command, reply)
 }
 
-// percent is how much of the database was seen before this batch.
+// percent returns how much of the database was seen before this batch.
 func (s *survey) percent() float64 {
 	return 100 * float64(s.count) / float64(max(s.total, 1))
 }
 
-// progress prints how far the survey is, if nothing was printed for a second.
+// progress prints the progress of the survey, if the last line is older than a second.
 func (s *survey) progress() {
 	if time.Since(s.said) >= surveyTells {
 		s.say("[%05.2f%%] Sampled %d keys so far\n", s.percent(), s.count)
@@ -205,7 +206,7 @@ func (s *survey) say(format string, args ...any) {
 	fmt.Fprintf(s.c.env.Out, format, args...)
 }
 
-// end reports what the summary does not say, and returns the exit status.
+// end prints the errors that the summary does not show, and returns the exit status.
 func (s *survey) end(err error) int {
 	if s.denied > 0 {
 		fmt.Fprintf(s.c.env.Err, "%d answers are missing, since the user may not read all keys: the server said '%s'. "+

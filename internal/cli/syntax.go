@@ -48,15 +48,15 @@ func (a argument) body() string {
 	return a.name
 }
 
-// remaining returns what may still follow the words already typed. It is a
-// guess that helps, not a parser: a word it cannot place ends it.
+// remaining returns what may still follow the words already typed. It is a guess that
+// helps, not a parser: it ends at a word that fits no argument.
 func remaining(args []argument, words []string) []argument {
 	left, _ := consume(args, words)
 	return left
 }
 
-// consume matches words with arguments in order and returns both rests.
-// Optional arguments next to each other come in any order.
+// consume matches words with arguments in order and returns both rests. Adjacent optional
+// arguments can come in any order.
 func consume(args []argument, words []string) ([]argument, []string) {
 	args = append([]argument(nil), args...)
 	for len(args) > 0 && len(words) > 0 {
@@ -72,7 +72,7 @@ func consume(args []argument, words []string) ([]argument, []string) {
 		case i < run: // an optional one
 		case run == len(args) || !args[run].starts(words[0]):
 			return args[run:], words
-		default: // the required one behind the optional ones, which are over
+		default: // the required argument after the optional ones
 			args, i = args[run:], 0
 		}
 		var unfinished []argument
@@ -112,9 +112,9 @@ func (a argument) starts(word string) bool {
 	return true
 }
 
-// take consumes the words of one argument, which words[0] starts, and returns
-// what of it is still missing. A repeated argument goes on until a word that
-// introduces one of those behind it.
+// take consumes the words of one argument, which begins with words[0], and returns its
+// missing part. A repeated argument continues until a word that introduces one of the
+// arguments in behind.
 func (a argument) take(words []string, behind []argument) (unfinished []argument, rest []string) {
 	for first := true; ; first = false {
 		if a.token != "" && (first || a.again) {

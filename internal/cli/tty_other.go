@@ -4,5 +4,5 @@ package cli
 
 import "os"
 
-// IsTerminal reports whether f is a terminal; here it cannot tell.
+// IsTerminal reports whether f is a terminal; on this system it is always false.
 func IsTerminal(*os.File) bool { return false }

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// ParseArgs applies the options of a command line as redis-server does: each
-// "--name" takes the words up to the next one; words before the first name are a
-// directive of their own, as in loglevel verbose --port 7000. The word right behind a name is
-// its value even if it starts with "--", except behind --save, which may stand
-// alone for --save "". A name may carry words of its own, as in '--save 60 1'.
-// Options win over a file; save points add up. Errors are *ParseError.
+// ParseArgs applies the options of a command line as redis-server does: each "--name"
+// takes the words up to the next one; words before the first name are a directive of their
+// own, as in loglevel verbose --port 7000. The word directly after a name is its value
+// even if it starts with "--", except after --save, which may stand alone for --save "". A
+// name may contain its values, as in '--save 60 1'. Options override a file; save points
+// add up. Errors are *ParseError.
 func (s *Set) ParseArgs(args []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,7 +25,7 @@ func (s *Set) ParseArgs(args []string) error {
 	return nil
 }
 
-// optionLength is how many arguments the first option has, its name included.
+// optionLength returns how many arguments the first option has, its name included.
 func optionLength(args []string) int {
 	n := 1
 	words, _ := splitLine(args[0])
@@ -45,10 +45,10 @@ func (p *parser) option(name string, values []string) error {
 	option, ok := strings.CutPrefix(name, "--")
 	words, balanced := splitLine(option)
 	if !ok && !strings.HasPrefix(name, "-") && name != "" {
-		words, balanced, ok = []string{name}, true, true // a word: it is not cut
+		words, balanced, ok = []string{name}, true, true // a single word: it is not split
 	}
 	if ok && balanced && len(words) == 0 && len(values) == 0 {
-		return nil // "--" alone says nothing
+		return nil // "--" alone has no effect
 	}
 	if !ok || !balanced || len(words) == 0 {
 		return &ParseError{Where: where, Text: text, Err: fmt.Errorf("not an option"), Hint: "options look like --port 7000"}

@@ -7,10 +7,9 @@
 //	                           ▼ hooks  │ rollback
 //	                        OnChange ───┘
 //
-// The table (table.go) describes every directive: name, alias, kind, default,
-// bounds, and either its meaning or why nothing reads it. Directives that ebb
-// has no use for are accepted, so that a file written for Redis starts it, and
-// reported by Ignored.
+// The table (table.go) describes every directive: name, alias, kind, default, bounds, and
+// either its meaning or why nothing reads it. ebb accepts directives that it does not use,
+// so that it starts with a file written for Redis, and Ignored returns them.
 //
 // Invariants: a Set always holds a valid value for every directive; Change
 // applies all of its pairs or none; readers take no lock and see each value
@@ -41,7 +40,7 @@ type Set struct {
 	renames   []RenameLine
 	modules   []Given
 	users     []UserLine
-	userLines func() []string // what Rewrite makes of them; nil: nothing
+	userLines func() []string // the lines about users for Rewrite; nil: none
 	path      string          // the configuration file, "" if there is none
 	fromFile  bool            // FileDefaults are in force
 	saveGiven bool            // a save line was read: further ones add to it
@@ -64,7 +63,7 @@ type Given struct {
 	Value string // as CONFIG GET prints it; "" for secrets
 	Where string // "redis.conf:12" or "command line"
 	Why   string // why it is unused, "" if it is not
-	// AtDefault says that the value asks for nothing but the default.
+	// AtDefault says that the value is equal to the default.
 	AtDefault bool
 }
 
@@ -88,9 +87,9 @@ func (s *Set) store(d *Directive, v Value) {
 
 func (s *Set) load(d *Directive) Value { return *s.cells[d.index].val.Load() }
 
-// Get answers CONFIG GET: names and values in turn, for the names that match
-// one of the patterns, each once, sorted. A name without wildcards is
-// answered in the caller's spelling, and also when the directive is hidden.
+// Get returns the reply of CONFIG GET: names and values in turn, for the names that match
+// one of the patterns, each once, sorted. A name without wildcards is returned in the
+// caller's spelling, also if the directive is hidden.
 func (s *Set) Get(patterns ...string) []string {
 	found := make(map[string]string)
 	seen := make(map[string]bool) // names in lower case
@@ -120,8 +119,8 @@ func (s *Set) Get(patterns ...string) []string {
 	return out
 }
 
-// text is the value for CONFIG GET. The directory is the process's own until
-// one is given.
+// text returns the value for CONFIG GET. The directory is the process's own until one is
+// given.
 func (s *Set) text(d *Directive) string {
 	v := s.load(d).Text
 	if d.Kind == Directory && v == "" {
@@ -130,12 +129,11 @@ func (s *Set) text(d *Directive) string {
 	return v
 }
 
-// OnChange has apply called when Change has given new values to one or more of
-// the directives, once per Change. apply reads them from the set, and may
-// refuse with an error that CONFIG SET shows; then all directives return to
-// their old values and the hooks that had run are called again. apply may call
-// Get and the getters and nothing else of the set, whose lock is held. A name
-// that does not exist panics.
+// OnChange makes Change call apply, once per Change, when it has given new values to one
+// or more of the directives. apply reads them from the set, and may return an error, which
+// CONFIG SET shows. Then all directives get their old values back, and Change calls the
+// hooks that had run again. apply may call only Get and the getters of the set, because
+// the set's lock is held. OnChange panics for an unknown name.
 func (s *Set) OnChange(apply func(*Set) error, names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +143,7 @@ func (s *Set) OnChange(apply func(*Set) error, names ...string) {
 	}
 }
 
-// ErrSyntax is Change's answer to an odd number of arguments.
+// ErrSyntax is Change's error for an odd number of arguments.
 var ErrSyntax = errors.New("ERR syntax error")
 
 // ChangeError says which directive CONFIG SET could not set, and why. Its text
@@ -179,11 +177,11 @@ type change struct {
 	old, new Value
 }
 
-// Change answers CONFIG SET: names and values in turn. All are checked before
-// any is applied; if a hook refuses, all get their old values back. local says
-// that the client came over a loopback connection or a unix socket, which
-// enable-protected-configs may trust. Errors are ErrSyntax or a *ChangeError,
-// and their text is the reply.
+// Change runs CONFIG SET with names and values in turn. It checks all pairs before it
+// applies one. If a hook returns an error, all directives get their old values back. local
+// says that the client came over a loopback connection or a unix socket, which
+// enable-protected-configs may trust. Errors are ErrSyntax or a *ChangeError, and their
+// text is the reply.
 func (s *Set) Change(local bool, pairs ...string) error {
 	if len(pairs)%2 != 0 {
 		return ErrSyntax
@@ -261,9 +259,9 @@ func (s *Set) runHooks(changes []change) error {
 	return nil
 }
 
-// Note gives a directive a value that a command has brought about: CONFIG GET and
-// CONFIG REWRITE show it. The value is not checked, immutable ones change as well,
-// and no hook is called. A name that does not exist panics.
+// Note sets a directive to a value that a command has caused; CONFIG GET and CONFIG
+// REWRITE show it. Note does not check the value, also changes immutable directives, and
+// calls no hook. It panics for an unknown name.
 func (s *Set) Note(name, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,9 +292,10 @@ func (s *Set) WasGiven(name string) bool {
 	return ok
 }
 
-// Durable reports whether there are files: a directory was given, or something that
-// is to be kept in files, which are then in the working directory; or a configuration
-// file, with which all is as Redis has it. Otherwise data is in memory alone.
+// Durable reports whether the server keeps its data in files. It does so if dir is given,
+// if a directive asks for files, which are then in the working directory, or if there is a
+// configuration file, with which all defaults are Redis's. Otherwise data is in memory
+// only.
 func (s *Set) Durable() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -304,8 +303,8 @@ func (s *Set) Durable() bool {
 }
 
 // Shares reports whether the directory of the files is shared with other servers: a
-// configuration file was read, and it says nothing about files. Harnesses of tests
-// start many servers so, in one working directory.
+// configuration file was read, and it says nothing about files. Test programs start many
+// servers like this, in one working directory.
 func (s *Set) Shares() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -324,17 +323,17 @@ func (s *Set) asksForFiles() bool {
 	return s.num(hAppendOnly) != 0
 }
 
-// FromFile reports whether a configuration file was read: all is as Redis has it.
+// FromFile reports whether a configuration file was read. Then all defaults are Redis's.
 func (s *Set) FromFile() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.fromFile
 }
 
-// RenameLine is a line "rename-command from to" of a file or the command line.
-// Whether there is such a command is not looked at here.
+// RenameLine is a line "rename-command from to" of a file or the command line. The package
+// does not check that the command exists.
 type RenameLine struct {
-	From, To string // To is "" to take the command away
+	From, To string // "" in To removes the command
 	Where    string // "redis.conf:12"
 }
 
@@ -345,7 +344,7 @@ func (s *Set) Renames() []RenameLine {
 	return slices.Clone(s.renames)
 }
 
-// Path is the absolute path of the configuration file, "" if there is none.
+// Path returns the absolute path of the configuration file, "" if there is none.
 func (s *Set) Path() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,16 +28,15 @@ const (
 	Directory                // an existing directory
 )
 
-// Directive describes one name of the configuration. The table of all is in
-// table.go; it is never written to after the package's variables are set up.
+// Directive describes one name of the configuration. The table of all is in table.go; it
+// never changes after the package's variables are initialised.
 type Directive struct {
 	Name  string
 	Alias string // a second name, "" for none; CONFIG GET * lists both
 	Kind  Kind
 
-	// Default is the value as CONFIG GET prints it. FileDefault, where it is
-	// not "", takes its place as soon as a configuration file is read: with a
-	// redis.conf ebb behaves as Redis does with it.
+	// Default is the value as CONFIG GET prints it. FileDefault, if it is not "", replaces
+	// it when a configuration file is read: with a redis.conf ebb behaves as Redis does.
 	Default, FileDefault string
 
 	Min     int64
@@ -49,7 +48,7 @@ type Directive struct {
 	Hidden    bool // CONFIG GET shows it by its full name only
 	Sensitive bool // a secret: messages do not repeat its value
 
-	// Unused is why nothing reads the directive, "" if something does.
+	// Unused is the reason for which ebb does not use the directive, "" if it does.
 	Unused string
 	// Doc is its meaning and unit in one line, "" if unused.
 	Doc string
@@ -62,7 +61,7 @@ type Directive struct {
 	initial, fileInitial Value // Default and FileDefault, or Default twice
 }
 
-// Lookup returns the directive of a name or an alias, in any case, or nil.
+// Lookup returns the directive of a name or an alias, without regard to case, or nil.
 func Lookup(name string) *Directive {
 	if d := byName[name]; d != nil {
 		return d
@@ -82,7 +81,7 @@ func (d *Directive) multi() bool {
 	return false
 }
 
-// usage says what would be a right value, for messages about a wrong one.
+// usage describes the valid values, for messages about an invalid one.
 func (d *Directive) usage() string {
 	switch d.Kind {
 	case Bool:
@@ -125,8 +124,8 @@ func (d *Directive) usage() string {
 	return "one string; quote it if it holds spaces"
 }
 
-// line is the text of a file that sets the directive to v, several lines where
-// one cannot say it. It is what CONFIG REWRITE writes.
+// lines returns the lines of a file that set the directive to v. CONFIG REWRITE writes
+// them.
 func (d *Directive) lines(v Value) []string {
 	switch d.Kind {
 	case Memory:

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// maxFile bounds a configuration file. Real ones are below 200 KB; a
-	// device or a data file given by mistake should not fill the memory.
+	// maxFile bounds a configuration file. Real ones are below 200 KB; a device or a data
+	// file that was given by mistake must not fill the memory.
 	maxFile = 16 << 20
 	// maxInclude bounds files that include each other.
 	maxInclude = 16
 )
 
-// ParseError says where a file or the command line is wrong. Its text names the
-// place, the words, what is wrong with them and what would be right.
+// ParseError is an error in a file or on the command line. Its text names the place, the
+// words, the mistake and a valid form.
 type ParseError struct {
 	Where string // file name or "command line"
 	Line  int    // from 1; 0 on the command line
-	Text  string // the line; without its value where that is a secret
+	Text  string // the line; without its value if that is a secret
 	Err   error  // what is wrong, worded as Redis words it
-	Hint  string // what would be right, "" if that is plain
+	Hint  string // a valid form, "" if the error says it already
 }
 
 func (e *ParseError) Error() string {
@@ -43,12 +43,12 @@ func (e *ParseError) Error() string {
 
 func (e *ParseError) Unwrap() error { return e.Err }
 
-// ErrUnknown is inside the ParseError about a name that is no directive.
+// ErrUnknown is in the ParseError about a name that is not a directive.
 var ErrUnknown = errors.New("unknown directive")
 
-// Load builds a configuration as redis-server does: an optional file, "-" for
-// standard input as the first or the last argument, then options as ParseArgs
-// has them, which win over the file.
+// Load builds a configuration as redis-server does: an optional file, "-" for standard
+// input as the first or the last argument, then options for ParseArgs, which override the
+// file.
 func Load(args []string, stdin io.Reader) (*Set, error) {
 	s := New()
 	fromStdin := false
@@ -76,8 +76,7 @@ func Load(args []string, stdin io.Reader) (*Set, error) {
 	return s, nil
 }
 
-// finish gives the default of appendonly: yes, if a directory is named and no configuration
-// file says how redis-server would keep the data.
+// finish sets the default of appendonly: yes if dir is given without a configuration file.
 func (s *Set) finish() {
 	if !s.fromFile && s.WasGiven("dir") && !s.WasGiven("appendonly") {
 		s.store(must("appendonly"), Value{Text: "yes", Num: 1})
@@ -85,8 +84,8 @@ func (s *Set) finish() {
 }
 
 // LoadLines builds a configuration for a program: an optional file, then lines in the syntax
-// of redis.conf, which win over the file as options of a command line do. where stands for
-// the lines in messages. Errors are *ParseError, or those of reading the file.
+// of redis.conf, which override the file as options of a command line do. where is the name
+// of the lines in messages. Errors are *ParseError, or those of reading the file.
 func LoadLines(path string, lines []string, where string) (*Set, error) {
 	s := New()
 	if path != "" {
@@ -136,18 +135,18 @@ func (s *Set) ParseFile(path string) error {
 	return nil
 }
 
-// Parse reads directives in the syntax of redis.conf; name stands for the
-// reader in messages. From then on what is not given has the defaults of Redis
-// where ebb's own differ. Errors are *ParseError, or the reader's; after one
-// the set holds part of the file and should be thrown away. Parse is meant for
-// the start: it calls no hooks.
+// Parse reads directives in the syntax of redis.conf; name stands for the reader in
+// messages. From then on, directives that are not given have Redis's defaults, also if
+// ebb's own differ. Errors are *ParseError, or the reader's; after an error the set holds
+// a part of the file, and the caller must discard it. Parse is for the start of a program:
+// it calls no hooks.
 func (s *Set) Parse(r io.Reader, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.parser(diskFiles{}).file(r, name)
 }
 
-// files is where include lines are resolved.
+// files opens the files of include lines.
 type files interface {
 	Open(path string) (io.ReadCloser, error)
 	Glob(pattern string) ([]string, error) // sorted
@@ -207,7 +206,7 @@ func (s *Set) useFileDefaults() {
 func (p *parser) line(line, where string, number int) error {
 	words, ok := splitLine(line)
 	if !ok {
-		// The value may be a secret with a quote in it: show the name alone.
+		// The value may be a secret with a quote in it, so the message shows the name only.
 		name, _, _ := strings.Cut(line, " ")
 		return &ParseError{where, number, name, errors.New("Unbalanced quotes in configuration line"), `a quoted value ends with its quote, and inside it \" stands for one`}
 	}
@@ -262,8 +261,8 @@ func (p *parser) words(name string, args []string, at string) error {
 	return &ParseError{Err: ErrUnknown, Hint: hint}
 }
 
-// secret reports whether what follows a name should not be repeated: it is that
-// of a directive with a secret value, or nearly.
+// secret reports whether a message must not show the words after a name: the name is that
+// of a directive with a secret value, or similar to it.
 func secret(name string) bool {
 	if strings.EqualFold(name, "user") {
 		return true
@@ -305,7 +304,7 @@ func (s *Set) addSave(words []string, v, old Value) Value {
 	return v
 }
 
-// defaultOf is the default that is in force for a directive.
+// defaultOf returns the default that is in force for a directive.
 func (s *Set) defaultOf(d *Directive) Value {
 	if s.fromFile {
 		return d.fileInitial

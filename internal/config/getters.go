@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// The handles of the directives that are read on every command or so. They are
-// resolved once; a getter is then one atomic load.
+// The handles of the directives that the server reads for almost every command. They are
+// resolved once; a getter then costs one atomic load.
 var (
 	hMaxMemory         = must("maxmemory").index
 	hMaxMemoryPolicy   = must("maxmemory-policy").index
@@ -59,25 +59,27 @@ const (
 	NoEviction
 )
 
-// LFU reports whether the policy counts accesses instead of dating them.
+// LFU reports whether the policy counts accesses. Other policies use the time of the last
+// access.
 func (p Policy) LFU() bool { return p == VolatileLFU || p == AllKeysLFU }
 
-// MaxMemory is the bound of the data in bytes, 0 for none.
+// MaxMemory returns the bound of the data in bytes, 0 for none.
 func (s *Set) MaxMemory() int64 {
 	if n := s.num(hMaxMemory); n >= 0 {
 		return n
 	}
-	return math.MaxInt64 // beyond 2^63 a bound is as good as this one
+	return math.MaxInt64 // a limit above 2^63 has the same effect as this one
 }
 
-// MaxMemoryPolicy says what gives way at MaxMemory.
+// MaxMemoryPolicy returns the eviction policy at MaxMemory.
 func (s *Set) MaxMemoryPolicy() Policy { return Policy(s.num(hMaxMemoryPolicy)) }
 
-// MaxMemoryProtect is what is never evicted: a bit for each choice of the directive,
-// 1 << 1 for locks, and on in their order; 1 << 0 stands for nothing.
+// MaxMemoryProtect returns the data that is never evicted: a bit for each choice of the
+// directive, 1 << 1 for locks, and the next bits in their order; 1 << 0 stands for
+// nothing.
 func (s *Set) MaxMemoryProtect() int64 { return s.num(hMaxMemoryProtect) }
 
-// MaxMemoryProtectLimiters is how many bytes of limiters are protected, 0 for any
+// MaxMemoryProtectLimiters returns how many bytes of limiters are protected, 0 for any
 // number. A percentage is taken of MaxMemory.
 func (s *Set) MaxMemoryProtectLimiters() int64 {
 	n := s.num(hProtectLimiters)
@@ -87,8 +89,8 @@ func (s *Set) MaxMemoryProtectLimiters() int64 {
 	return int64(float64(s.MaxMemory()) / 100 * float64(-n))
 }
 
-// MaxMemoryClients is the bound of all clients' buffers in bytes, 0 for none. A
-// percentage is taken of MaxMemory, and of nothing if that has no bound.
+// MaxMemoryClients returns the bound of all clients' buffers in bytes, 0 for none. A
+// percentage refers to MaxMemory; without a limit there, it is 0.
 func (s *Set) MaxMemoryClients() int64 {
 	n := s.num(hMaxMemoryClients)
 	if n >= 0 {
@@ -97,7 +99,7 @@ func (s *Set) MaxMemoryClients() int64 {
 	return int64(float64(s.MaxMemory()) / 100 * float64(-n))
 }
 
-// ProtoMaxBulkLen is the length of the longest argument, in bytes.
+// ProtoMaxBulkLen returns the length of the longest argument, in bytes.
 func (s *Set) ProtoMaxBulkLen() int64 { return s.num(hProtoMaxBulkLen) }
 
 // ClientQueryBufferLimit bounds a client's unfinished request, in bytes.
@@ -108,56 +110,58 @@ func (s *Set) OutputLimit(c Class) OutputLimit {
 	return s.cells[hOutputLimits].val.Load().Data.([3]OutputLimit)[c]
 }
 
-// Timeout is after how many seconds an idle client is closed, 0 for never.
+// Timeout returns the seconds after which the server closes an idle client, 0 for never.
 func (s *Set) Timeout() int64 { return s.num(hTimeout) }
 
-// TCPKeepalive is the time between probes in seconds, 0 for none.
+// TCPKeepalive returns the time between probes in seconds, 0 for none.
 func (s *Set) TCPKeepalive() int64 { return s.num(hTCPKeepalive) }
 
-// MaxClients is how many connections are served at once.
+// MaxClients returns how many connections are served at once.
 func (s *Set) MaxClients() int64 { return s.num(hMaxClients) }
 
-// ProtectedMode asks to serve loopback alone while there is no password.
+// ProtectedMode reports whether the server serves loopback connections only, while there
+// is no password.
 func (s *Set) ProtectedMode() bool { return s.num(hProtectedMode) != 0 }
 
-// RequirePass is the default user's password, "" for none.
+// RequirePass returns the default user's password, "" for none.
 func (s *Set) RequirePass() string { return s.cells[hRequirePass].val.Load().Text }
 
-// Databases is how many SELECT can choose from.
+// Databases returns the number of databases.
 func (s *Set) Databases() int { return int(s.num(hDatabases)) }
 
-// LFULogFactor says how slowly access counters grow.
+// LFULogFactor returns the factor of lfu-log-factor; with a greater one, access counters
+// grow more slowly.
 func (s *Set) LFULogFactor() int64 { return s.num(hLFULogFactor) }
 
-// LFUDecayTime is after how many minutes an access counter loses one.
+// LFUDecayTime returns the minutes after which an access counter decreases by one.
 func (s *Set) LFUDecayTime() int64 { return s.num(hLFUDecayTime) }
 
-// Events are the classes of keyspace notifications that are wanted.
+// Events returns the classes of keyspace notifications that are wanted.
 func (s *Set) Events() EventClasses { return EventClasses(s.num(hEvents)) }
 
-// HashMaxListpackEntries is up to how many fields a hash is packed.
+// HashMaxListpackEntries returns up to how many fields a hash is packed.
 func (s *Set) HashMaxListpackEntries() int64 { return s.num(hHashEntries) }
 
-// HashMaxListpackValue is the longest field or value of a packed hash, in bytes.
+// HashMaxListpackValue returns the longest field or value of a packed hash, in bytes.
 func (s *Set) HashMaxListpackValue() int64 { return s.num(hHashValue) }
 
 // ListMaxListpackSize bounds a list's node: elements, or if negative -1 to -5
 // for 4 to 64 KiB.
 func (s *Set) ListMaxListpackSize() int64 { return s.num(hListSize) }
 
-// SetMaxIntsetEntries is up to how many members a set of integers is an intset.
+// SetMaxIntsetEntries returns up to how many members a set of integers is an intset.
 func (s *Set) SetMaxIntsetEntries() int64 { return s.num(hSetIntset) }
 
-// SetMaxListpackEntries is up to how many members a set is packed.
+// SetMaxListpackEntries returns up to how many members a set is packed.
 func (s *Set) SetMaxListpackEntries() int64 { return s.num(hSetEntries) }
 
-// SetMaxListpackValue is the longest member of a packed set, in bytes.
+// SetMaxListpackValue returns the longest member of a packed set, in bytes.
 func (s *Set) SetMaxListpackValue() int64 { return s.num(hSetValue) }
 
-// ZsetMaxListpackEntries is up to how many members a sorted set is packed.
+// ZsetMaxListpackEntries returns up to how many members a sorted set is packed.
 func (s *Set) ZsetMaxListpackEntries() int64 { return s.num(hZsetEntries) }
 
-// ZsetMaxListpackValue is the longest member of a packed sorted set, in bytes.
+// ZsetMaxListpackValue returns the longest member of a packed sorted set, in bytes.
 func (s *Set) ZsetMaxListpackValue() int64 { return s.num(hZsetValue) }
 
 // StreamNodeMaxBytes bounds a stream's node in bytes, 0 for no bound.
@@ -166,32 +170,32 @@ func (s *Set) StreamNodeMaxBytes() int64 { return s.num(hStreamBytes) }
 // StreamNodeMaxEntries bounds a stream's node in entries, 0 for no bound.
 func (s *Set) StreamNodeMaxEntries() int64 { return s.num(hStreamEntries) }
 
-// SlowlogLogSlowerThan is from how many microseconds a command is slow, -1 for
+// SlowlogLogSlowerThan returns the microseconds from which a command is slow, -1 for
 // never.
 func (s *Set) SlowlogLogSlowerThan() int64 { return s.num(hSlowlogSlowerThan) }
 
-// SlowlogMaxLen is how many slow commands are kept.
+// SlowlogMaxLen returns how many slow commands are kept.
 func (s *Set) SlowlogMaxLen() int64 { return s.num(hSlowlogMaxLen) }
 
-// LatencyMonitorThreshold is from how many milliseconds an event is kept, 0 for
+// LatencyMonitorThreshold returns the milliseconds from which an event is stored, 0 for
 // never.
 func (s *Set) LatencyMonitorThreshold() int64 { return s.num(hLatencyThreshold) }
 
-// LatencyTracking asks for a histogram of latencies per command.
+// LatencyTracking reports whether the server keeps a histogram of latencies per command.
 func (s *Set) LatencyTracking() bool { return s.num(hLatencyTracking) != 0 }
 
-// Bool, Int, String and Value read any directive by its name or alias; an
-// unknown name is a mistake of the program and panics. They cost a map lookup.
+// Bool, Int, String and Value read any directive by its name or alias; they panic for an
+// unknown name, which is a mistake of the program. They cost a map lookup.
 func (s *Set) Bool(name string) bool { return s.num(must(name).index) != 0 }
 
-// Int is the number behind a directive; see Value.Num.
+// Int returns the number of a directive; see Value.Num.
 func (s *Set) Int(name string) int64 { return s.num(must(name).index) }
 
-// String is the value as CONFIG GET prints it.
+// String returns the value as CONFIG GET prints it.
 func (s *Set) String(name string) string { return s.text(must(name)) }
 
-// File is the path that a directive names, "" for none: a relative one is in dir, as in
-// Redis, which changes to that directory.
+// File returns the path that a directive names, "" for none: a relative one is in dir, as
+// in Redis, which changes to that directory.
 func (s *Set) File(name string) string {
 	path := s.String(name)
 	if path == "" || filepath.IsAbs(path) {
@@ -200,18 +204,18 @@ func (s *Set) File(name string) string {
 	return filepath.Join(s.String("dir"), path)
 }
 
-// Value is the whole value.
+// Value returns the value of a directive.
 func (s *Set) Value(name string) Value { return s.load(must(name)) }
 
-// Bind is the addresses to listen on; a "-" before one makes it dispensable.
+// Bind returns the addresses to listen on; an address with a "-" before it is optional.
 // The slice is shared: do not change it.
 func (s *Set) Bind() []string { list, _ := s.Value("bind").Data.([]string); return list }
 
-// Save is the snapshot schedule. The slice is shared: do not change it.
+// Save returns the snapshot schedule. The slice is shared: do not change it.
 func (s *Set) Save() []SavePoint { list, _ := s.Value("save").Data.([]SavePoint); return list }
 
-// LatencyPercentiles are those INFO shows. The slice is shared: do not change
-// it.
+// LatencyPercentiles returns the percentiles that INFO shows. The slice is shared: do not
+// change it.
 func (s *Set) LatencyPercentiles() []float64 {
 	list, _ := s.Value("latency-tracking-info-percentiles").Data.([]float64)
 	return list

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Words cuts a line into words as redis.conf has it. ok is false if the quotes
+// Words splits a line into words by the syntax of redis.conf. ok is false if the quotes
 // are not balanced.
 func Words(line string) (words []string, ok bool) { return splitLine(line) }
 
-// splitLine cuts a line into words as redis.conf has it: blanks separate,
-// "double quotes" know \n \r \t \b \a \xHH and \ before any other byte,
-// 'single quotes' know \' alone; behind a closing quote the word must end. ok
-// is false if the quotes are not balanced. A zero byte ends the line.
+// splitLine splits a line into words by the syntax of redis.conf. Blanks separate words.
+// In "double quotes", \n \r \t \b \a \xHH and \ before any other byte are escapes; in
+// 'single quotes', only \' is. The word must end after a closing quote. ok is false if the
+// quotes are not balanced. A zero byte ends the line.
 func splitLine(line string) (words []string, ok bool) {
 	if zero := strings.IndexByte(line, 0); zero >= 0 {
 		line = line[:zero]
@@ -53,7 +53,7 @@ func nextWord(line string, i int) (word string, next int, ok bool) {
 	return b.String(), i, true
 }
 
-// quoted copies up to the closing quote and returns the index behind it.
+// quoted copies up to the closing quote and returns the index after it.
 func quoted(b *strings.Builder, line string, i int, quote byte) (next int, ok bool) {
 	for ; i < len(line); i++ {
 		c := line[i]

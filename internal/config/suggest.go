@@ -1,8 +1,8 @@
 package config
 
-// nearest is the directive whose name differs from name in the fewest letters,
-// "" if all differ in more than a third of them and in more than two, which is
-// what two swapped letters make. It runs once, on the way to an error.
+// nearest returns the directive whose name differs from name in the fewest letters, "" if
+// all differ in more than a third of them and in more than two: two swapped letters are
+// two differences. It runs once, before an error.
 func nearest(name string) string {
 	if len(name) < 3 || len(name) > 64 {
 		return ""
@@ -21,8 +21,8 @@ func nearest(name string) string {
 	return best
 }
 
-// edits is the Levenshtein distance: insertions, deletions and replacements
-// that turn a into b.
+// edits returns the Levenshtein distance: insertions, deletions and replacements that turn
+// a into b.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -21,8 +21,8 @@ const (
 // directives is the table sorted by name; byName holds names and aliases.
 var directives, byName = index(networkTable, dataTable, durabilityTable, machineTable)
 
-// index sorts and numbers the rows of the tables and checks them: a bad row is
-// a mistake in this package and panics with one sentence.
+// index sorts, numbers and checks the rows of the tables. It panics with one sentence for
+// an invalid row, which is a mistake in this package.
 func index(tables ...[]Directive) ([]*Directive, map[string]*Directive) {
 	var all []*Directive
 	names := make(map[string]*Directive)
@@ -55,8 +55,8 @@ func index(tables ...[]Directive) ([]*Directive, map[string]*Directive) {
 	return all, names
 }
 
-// mustParse is the value of a default. An empty one is not parsed: several kinds
-// have an unset state that no line of a file can ask for.
+// mustParse returns the value of a default. It does not parse an empty one: several kinds
+// have an unset state that no line of a file can set.
 func (d *Directive) mustParse(def string) Value {
 	switch {
 	case def == "" && d.Kind == SavePoints:
@@ -71,8 +71,8 @@ func (d *Directive) mustParse(def string) Value {
 	return v
 }
 
-// Why a directive is accepted and unused. Files written for Redis start ebb all
-// the same; the reasons are listed once at start.
+// The reasons for which ebb accepts a directive and does not use it. So ebb starts with a
+// file written for Redis. The server logs the reasons once at its start.
 const (
 	noClientTLS  = "encrypted key files are not read: decrypt the key first"
 	noCluster    = "there are no other nodes"
@@ -98,7 +98,8 @@ const (
 	plainLog     = "the log has one format: key=value with times as in RFC 3339"
 )
 
-// networkTable: which clients may connect, where, and how much they may send.
+// networkTable has the directives about connections: addresses, limits of clients, TLS and
+// users.
 var networkTable = []Directive{
 	integer("port", 6379, 0, 65535).does("TCP port; 0 listens on none"),
 	special("bind", Addresses, "127.0.0.1 -::1").withFile("* -::*").does("addresses to listen on; '-' before one: not an error if it is not available"),
@@ -168,7 +169,7 @@ var networkTable = []Directive{
 	integer("acllog-max-len", 128, 0, maxLong).does("entries of ACL LOG"),
 }
 
-// dataTable: the keyspace, its limits, events and statistics.
+// dataTable has the directives about the keyspace, its limits, events and statistics.
 var dataTable = []Directive{
 	integer("databases", 16, 1, maxInt).immutable().does("databases SELECT can choose from"),
 	integer("shards", 0, 0, 64).immutable().only(powerOfTwo).does("parts of the keyspace with a lock each, a power of two; 0 chooses by the processors"),
@@ -239,7 +240,7 @@ var dataTable = []Directive{
 	yesno("lua-replicate-commands", "yes").hidden().unused("scripts are replicated by their effects, always"),
 }
 
-// durabilityTable: disks, replicas, clusters.
+// durabilityTable has the directives about files, replicas and clusters.
 var durabilityTable = []Directive{
 	special("save", SavePoints, "").withFile("3600 1 300 100 60 10000").does("when to save by itself: pairs of seconds and changes; empty: never"),
 	special("dir", Directory, "").protected().does("directory of the files; default: the working directory. Without it, without a configuration file and without appendonly yes, save or a name of such a file, data is in memory alone"),
@@ -332,7 +333,7 @@ var durabilityTable = []Directive{
 	integer("cluster-slot-migration-write-pause-timeout", 10000, 0, maxLong).hidden().unused(noCluster),
 }
 
-// machineTable: the process and its surroundings.
+// machineTable has the directives about the process and the system.
 var machineTable = []Directive{
 	enum("loglevel", "notice", "debug", "verbose", "notice", "warning", "nothing").does("how much is logged"),
 	text("logfile", "").immutable().does("file to log to; empty for standard error"),
@@ -368,7 +369,8 @@ var machineTable = []Directive{
 	text("ignore-warnings", "").unused(noTuning),
 }
 
-// tlsProtocols are versions of TLS next to each other, such as "TLSv1.2 TLSv1.3".
+// tlsProtocols accepts versions of TLS that are next to each other, such as "TLSv1.2
+// TLSv1.3".
 func tlsProtocols(s string) error {
 	_, _, err := TLSVersions(s)
 	return err
@@ -409,8 +411,8 @@ func powerOfTwo(s string) error {
 	return errors.New("argument must be 0 or a power of two up to 64")
 }
 
-// httpAddress is where the admin pages are: a port, or host:port. They have no
-// password, so a host that stands for all addresses must be spelled out.
+// httpAddress accepts an address of the admin pages: a port, or host:port. The pages have
+// no password, so a host that stands for all addresses must be written out.
 func httpAddress(s string) error {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
@@ -451,7 +453,7 @@ func hostName(s string) error {
 	return nil
 }
 
-// nodeName takes names for people, with the characters that Redis 8 takes in one.
+// nodeName accepts names with the characters that Redis 8 allows.
 func nodeName(s string) error {
 	if strings.ContainsAny(s, "!#$%&()*+:;<>?@[]^{|}~") {
 		return errors.New("Announced human node name contained invalid character")
@@ -459,7 +461,8 @@ func nodeName(s string) error {
 	return nil
 }
 
-// addressOf takes addresses of a family, IPv4 or IPv6, and nothing.
+// addressOf returns a check that accepts addresses of a family, IPv4 or IPv6, and the
+// empty text.
 func addressOf(family string) func(string) error {
 	return func(s string) error {
 		a, err := netip.ParseAddr(s)
@@ -496,7 +499,7 @@ func shutdownFlags(s string) error {
 	return nil
 }
 
-// watchdog keeps the period at two turns of Redis's slowest timer or more.
+// watchdog raises a period to at least two turns of Redis's slowest timer.
 func watchdog(n int64) int64 {
 	if n == 0 {
 		return 0

@@ -15,8 +15,8 @@ var units = []struct {
 	mul  uint64
 }{{"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30}, {"b", 1}, {"k", 1e3}, {"m", 1e6}, {"g", 1e9}}
 
-// ParseMemory reads a size such as 100mb, in any case. An empty string is 0, and
-// what is beyond 2^64-1 bytes is that; a unit without a number is refused.
+// ParseMemory reads a size such as 100mb, without regard to case. An empty string is 0,
+// and a size above 2^64-1 bytes becomes 2^64-1. It refuses a unit without a number.
 func ParseMemory(s string) (n uint64, ok bool) {
 	if s == "" {
 		return 0, true
@@ -39,7 +39,7 @@ func ParseMemory(s string) (n uint64, ok bool) {
 	return low, true
 }
 
-// formatMemory is the shortest exact size for a file: 1gb, not 1073741824.
+// formatMemory returns the shortest exact size for a file: 1gb, not 1073741824.
 func formatMemory(n uint64) string {
 	for _, u := range []int{2, 1, 0} {
 		if n > 0 && n%units[u].mul == 0 {
@@ -68,7 +68,7 @@ const (
 	EventNew                               // n: a key came into being
 	EventKeyMiss                           // m: a read found nothing
 
-	// EventAll is A. It leaves out n and m, which announce more than changes.
+	// EventAll is A. It does not contain n and m.
 	EventAll = EventGeneric | EventString | EventList | EventSet | EventHash | EventZset | EventExpired | EventEvicted | EventStream | EventModule
 )
 
@@ -90,8 +90,8 @@ func ParseEventClasses(s string) (e EventClasses, ok bool) {
 	return e, true
 }
 
-// String is the canonical spelling, as CONFIG GET prints it: the classes (A for
-// all), n, then K, E and m.
+// String returns the canonical spelling, as CONFIG GET prints it: the classes (A for all),
+// n, then K, E and m.
 func (e EventClasses) String() string {
 	order := "g$lshzxetdnKEm"
 	var b strings.Builder

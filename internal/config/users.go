@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// UserLine is a line "user name rule ..." of a file or the command line. What
-// the rules mean is not looked at here.
+// UserLine is a line "user name rule ..." of a file or the command line. The package does
+// not check the rules.
 type UserLine struct {
 	Name  string
 	Rules []string
 	Where string // "redis.conf:12"
 }
 
-// addUser keeps a user line. Each user has one.
+// addUser stores a user line. Each user has one.
 func (s *Set) addUser(args []string, at string) error {
 	if len(args) == 0 {
 		return &ParseError{Err: errWords, Hint: "write user, a name and its rules"}
@@ -35,17 +35,18 @@ func (s *Set) Users() []UserLine {
 	return append([]UserLine(nil), s.users...)
 }
 
-// OnRewrite has Rewrite ask for the lines about users, each with its "user" and
-// without its newline; one space stands between two words. Rewrite quotes the words. lines is called under the set's lock and may call Get and
-// the getters and nothing else of it. Without it user lines stay as they are.
+// OnRewrite makes Rewrite call lines for the lines about users. Each begins with "user",
+// has one space between two words and no newline. Rewrite quotes the words. It calls lines
+// with the set's lock held, so lines may call only Get and the getters of the set. Without
+// OnRewrite, user lines in the file stay as they are.
 func (s *Set) OnRewrite(lines func() []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.userLines = lines
 }
 
-// rewriteUsers brings the lines about users in the text of a file up to date:
-// all of them stand where the first one stood, or at the end.
+// rewriteUsers updates the lines about users in the text of a file. It puts all of them at
+// the place of the first one, or at the end.
 func (s *Set) rewriteUsers(text string, f files) (string, error) {
 	if s.userLines == nil {
 		return text, nil
@@ -79,13 +80,13 @@ func (s *Set) rewriteUsers(text string, f files) (string, error) {
 	write()
 	check, err := parseText(b.String(), f)
 	if err == nil && !sameUsers(check.users, now) {
-		err = errors.New("an included file has lines about users, and may not be changed")
+		err = errors.New("an included file has lines about users, and CONFIG REWRITE does not change included files")
 	}
 	return b.String(), err
 }
 
-// quoteWords has splitLine read the words of a line back: it quotes an empty word, and one that has a quotation mark,
-// a blank or a zero byte.
+// quoteWords quotes the words of a line so that splitLine reads them back: an empty word,
+// and a word with a quotation mark, a blank or a zero byte.
 func quoteWords(line string) string {
 	words := strings.Split(line, " ")
 	for i, w := range words {
@@ -96,7 +97,7 @@ func quoteWords(line string) string {
 	return strings.Join(words, " ")
 }
 
-// sameUsers reports whether lines that were read say the same, word by word.
+// sameUsers reports whether the lines that were read are equal to now, word by word.
 func sameUsers(read []UserLine, now []string) bool {
 	if len(read) != len(now) {
 		return false

@@ -17,14 +17,15 @@ type Value struct {
 	Data any    // []SavePoint, [3]OutputLimit, []string of Addresses, []float64 of Percentiles
 }
 
-// SavePoint asks for a snapshot after Seconds if there were Changes writes.
+// SavePoint is a save point: the server writes a snapshot after Seconds if there were at
+// least Changes writes.
 type SavePoint struct {
 	Seconds int64
 	Changes int
 }
 
-// OutputLimit bounds the replies queued for a client, in bytes: at Hard it is
-// closed at once, above Soft for Seconds it is closed then. 0 is no bound.
+// OutputLimit limits the replies that are queued for a client, in bytes. The server closes
+// the client at once at Hard, and after Seconds above Soft. 0 is no limit.
 type OutputLimit struct {
 	Hard, Soft int64
 	Seconds    int
@@ -43,12 +44,12 @@ const (
 // them, as files have them, as CONFIG SET accepts them besides.
 var outputClasses = [3]struct{ get, file string }{{"normal", "normal"}, {"slave", "replica"}, {"pubsub", "pubsub"}}
 
-// errWords is the answer to a wrong number of words.
+// errWords is the error for a wrong number of words.
 var errWords = errors.New("wrong number of arguments")
 
-// parse turns the words behind a directive's name into a value; old is the
-// present one, which some kinds change only in part. Errors are worded as
-// Redis 7.0 words them, for CONFIG SET.
+// parse converts the words after a directive's name to a value. old is the present value,
+// which some kinds change only in part. Errors are worded as Redis 7.0 words them, for
+// CONFIG SET.
 func (d *Directive) parse(words []string, old Value) (Value, error) {
 	if d.multi() {
 		if len(words) == 1 {
@@ -93,7 +94,7 @@ func (d *Directive) parse(words []string, old Value) (Value, error) {
 	return Value{Text: words[0]}, nil
 }
 
-// split cuts at single spaces, as CONFIG SET does with lists; no words in "".
+// split splits a text at single spaces, as CONFIG SET does with lists. "" has no words.
 func split(s string) []string {
 	if s == "" {
 		return nil
@@ -111,8 +112,8 @@ func (d *Directive) parseBool(s string) (Value, error) {
 	return Value{}, errors.New("argument must be 'yes' or 'no'")
 }
 
-// parseInteger takes the one canonical spelling of a number: no sign before a
-// positive one, no leading zeros, no blanks.
+// parseInteger accepts the canonical spelling of a number only: no sign before a positive
+// one, no leading zeros, no blanks.
 func (d *Directive) parseInteger(s string) (Value, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || strconv.FormatInt(n, 10) != s {
@@ -263,7 +264,7 @@ func saveValue(points []SavePoint) Value {
 	return Value{Text: b.String(), Data: points}
 }
 
-// parseOutputLimits changes the classes that are named and keeps the others.
+// parseOutputLimits changes the classes that the words name and keeps the others.
 func parseOutputLimits(words []string, old Value) (Value, error) {
 	limits, _ := old.Data.([3]OutputLimit)
 	if len(words)%4 != 0 {

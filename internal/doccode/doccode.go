@@ -45,7 +45,7 @@ type Code struct {
 // Toolkit are the packages of the toolkit, from the root of the tree.
 var Toolkit = []string{"limit", "limit/httplimit", "lock", "queue", "expmap", "expset", "topic", "stream", "bloom", "unique", "bits", "near", "ebbtest"}
 
-// known are the packages that a block may use anywhere.
+// known returns the packages that a block may use anywhere.
 func known() map[string]string {
 	all := map[string]string{
 		"context": "context", "errors": "errors", "fmt": "fmt", "strings": "strings", "testing": "testing", "time": "time",

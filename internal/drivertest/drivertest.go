@@ -49,7 +49,7 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// batches are the ways to run a batch.
+// batches returns the ways to run a batch.
 func batches(c *ebb.Conn) map[string]func(context.Context, *ebb.Batch) ([]ebb.Value, error) {
 	return map[string]func(context.Context, *ebb.Batch) ([]ebb.Value, error){"pipeline": c.Pipeline, "tx": c.Tx}
 }

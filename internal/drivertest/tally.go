@@ -90,7 +90,7 @@ func (n *Tally) More(k int64) {
 	Until(n.t, "calls go on", func() bool { return n.done.Load() >= before+k })
 }
 
-// Unsure is how many calls may have run and may not.
+// Unsure returns how many calls may have run and may not.
 func (n *Tally) Unsure() int64 { return n.unsure.Load() }
 
 // Stop ends the counting.

@@ -100,7 +100,7 @@ func (m *Model[V]) Get(key string) (v V, there bool) {
 	return e.value, there
 }
 
-// Len is how many entries there are.
+// Len returns how many entries there are.
 func (m *Model[V]) Len() int { return len(m.entries) }
 
 // Full reports whether so many new entries are too many.
@@ -122,7 +122,7 @@ func (m *Model[V]) Touch(key string) {
 	}
 }
 
-// after is the deadline that a time to live makes.
+// after returns the deadline that a time to live makes.
 func (m *Model[V]) after(ttl time.Duration) int64 {
 	if ttl == 0 {
 		return 0

@@ -130,8 +130,7 @@ func MissingTranscripts(root string, t *command.Table) (missing []string) {
 	return missing
 }
 
-// TranscriptName is the path of a command's transcript below the repository's
-// root.
+// TranscriptName returns the path of a command's transcript below the repository's root.
 func TranscriptName(s *command.Spec) string {
 	return Transcripts + "/" + string(s.Group) + "/" + fileName(s) + ".txt"
 }

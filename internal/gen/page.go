@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 )
 
-// index is the table of contents: a section for each group.
+// index returns the table of contents: a section for each group.
 func index(root string, t *command.Table) []byte {
 	var b bytes.Buffer
 	b.WriteString(Marker)
@@ -59,10 +59,10 @@ func title(g command.Group) string {
 	return strings.ToUpper(string(g[:1])) + string(g[1:])
 }
 
-// display is a command's name as users type it.
+// display returns a command's name as users type it.
 func display(s *command.Spec) string { return strings.ToUpper(strings.ReplaceAll(s.Name, "|", " ")) }
 
-// page is one command's page.
+// page returns one command's page.
 func page(s *command.Spec) []byte {
 	var b bytes.Buffer
 	b.WriteString(Marker)

@@ -190,7 +190,7 @@ func flagNames(f routing.Flags) string {
 	return strings.Join(names, " | ")
 }
 
-// streamSource is what a plain replica is sent: see oplog.Plain.
+// streamSource returns what a plain replica is sent: see oplog.Plain.
 func streamSource(t *command.Table) ([]byte, error) {
 	redis, newer := map[string]bool{}, map[string]string{}
 	for id := range t.Len() {
@@ -217,7 +217,7 @@ func streamSource(t *command.Table) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// lowest is the name of the first of oplog's dialects whose server knows a command.
+// lowest returns the name of the first of oplog's dialects whose server knows a command.
 func lowest(name string) string {
 	switch {
 	case has(redis80, name):

@@ -56,8 +56,8 @@ const theirs = 10 * time.Minute
 // deadline is that of calls while the backend is silent.
 const deadline = 100 * time.Millisecond
 
-// slack is what a busy machine takes, and far less than for ever; in virtual time nothing
-// does.
+// slack returns what a busy machine takes, and far less than for ever; in virtual time
+// nothing does.
 func (s *site) slack() time.Duration {
 	if s.b.Virtual() {
 		return 55 * time.Millisecond // go-redis looks at its clock every 50 ms
@@ -245,7 +245,7 @@ func (s *site) woken(ctx context.Context, o *object, done chan error) {
 	s.Errorf("%s: %s: a call that waited through the silence still waits", o.name, o.key)
 }
 
-// name is a key of this run.
+// name returns a key of this run.
 func (s *site) name(what string) string {
 	return s.b.Name(fmt.Sprint(s.prefix, what))
 }

@@ -77,9 +77,9 @@ func Start(ctx context.Context, o Options) (*Instance, error) {
 	return in, nil
 }
 
-// Open is the first half of Start: the directory is locked, and clients are
-// served, but get LOADING until Load has returned; where there is little to load, Open
-// has loaded it before it serves the first client.
+// Open returns the first half of Start: the directory is locked, and clients are served,
+// but get LOADING until Load has returned; where there is little to load, Open has loaded
+// it before it serves the first client.
 func Open(o Options) (in *Instance, err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -131,8 +131,8 @@ func (in *Instance) open(o Options) error {
 	return nil
 }
 
-// Load is the second half of Start, after which the pages for operators are shown. ctx ends
-// it early; the caller must call Shutdown after an error.
+// Load returns the second half of Start, after which the pages for operators are shown.
+// ctx ends it early; the caller must call Shutdown after an error.
 func (in *Instance) Load(ctx context.Context) error {
 	if !in.loaded {
 		if err := in.svc.Load(ctx); err != nil {

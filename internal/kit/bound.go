@@ -33,7 +33,7 @@ func NewBound(parent context.Context, within time.Duration, cause error) *Bound 
 	return &Bound{parent: parent, at: time.Now().Add(within), cause: cause}
 }
 
-// Parent is the context that it was made of.
+// Parent returns the context that it was made of.
 func (b *Bound) Parent() context.Context { return b.parent }
 
 // Stop frees what the context has taken.

@@ -12,10 +12,10 @@ import (
 
 // The rules that all objects keep; docs/design/toolkit.md explains them.
 
-// Check is the one check of an object's connection and name. Its error has
+// Check returns the one check of an object's connection and name. Its error has
 // ebb.ErrArgument in its chain. A name is one or more bytes. Helper keys share its hash
-// slot: so it has either no braces, or a hash tag in the sense of Redis Cluster, which
-// is what stands between the first "{" and the next "}" and is not empty.
+// slot: so it has either no braces, or a hash tag in the sense of Redis Cluster, which is
+// what stands between the first "{" and the next "}" and is not empty.
 func Check(c *conn.Conn, what, name string) error {
 	wrong := ""
 	switch {

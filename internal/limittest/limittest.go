@@ -37,7 +37,7 @@ type Answer struct {
 	Header http.Header
 }
 
-// Handler is the Get of an app that is an http.Handler.
+// Handler returns the Get of an app that is an http.Handler.
 func Handler(h http.Handler) Get {
 	return func(_ testing.TB, from string, header ...string) Answer {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)

@@ -183,7 +183,7 @@ func (e *events) consume(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// read is one consumer.
+// read returns one consumer.
 func (e *events) read(ctx context.Context, stop <-chan struct{}, name string) error {
 	c, err := e.cfg.Target.client(ctx)
 	if err != nil {

@@ -20,7 +20,7 @@ var timedTests = []typeTest{
 	popTest(),
 }
 
-// native is a command of ours, and a script, over 100,000 keys.
+// native returns a command of ours, and a script, over 100,000 keys.
 func native(name, script string, ours, theirs []string) typeTest {
 	t := evalTest(script, theirs)
 	t.keyspace = 100_000

@@ -92,7 +92,7 @@ func (w *waiters) close() {
 	w.ctl.conn.Close()
 }
 
-// ask is what client n sends.
+// ask returns what client n sends.
 func (w *waiters) ask(n int, wait string) []string {
 	if w.cfg.Limiter {
 		return []string{"RL.WAIT", waitersKey, "200", "1000", wait, "BURST", "1"}

@@ -215,7 +215,7 @@ func baseLoad(c Call) error {
 	}
 }
 
-// asText is a string, or a number as one.
+// asText returns a string, or a number as one.
 func asText(v Value) string {
 	if v.IsNumber() {
 		return FormatNumber(v.number())
@@ -254,7 +254,7 @@ func baseIpairs(c Call) error {
 	return c.Return(BuiltinValue(c.State().inext), TableValue(t), Int(0))
 }
 
-// baseInext is what ipairs returns.
+// baseInext returns what ipairs returns.
 func baseInext(c Call) error {
 	i, err := c.CheckInt(2)
 	if err != nil {
@@ -491,7 +491,7 @@ func parseInteger(s string, base int) (float64, bool) {
 	return float64(n), true
 }
 
-// digit is the value of a digit of a base up to 36; 36 if it is none.
+// digit returns the value of a digit of a base up to 36; 36 if it is none.
 func digit(b byte) int {
 	switch {
 	case b >= '0' && b <= '9':
@@ -514,8 +514,8 @@ func baseTostring(c Call) error {
 	return c.Return(v)
 }
 
-// tostring is what the function tostring returns: what __tostring does, whatever
-// that is.
+// tostring returns what the function tostring returns: what __tostring does, whatever that
+// is.
 func (t *Thread) tostring(v Value) (Value, error) {
 	s := t.state
 	if how := s.meta(v).event(eventToString); !how.IsNil() {
@@ -542,7 +542,7 @@ func (t *Thread) tostring(v Value) (Value, error) {
 	return String(text), s.heap.charge(len(text))
 }
 
-// ToString is what the function tostring returns, with __tostring.
+// ToString returns what the function tostring returns, with __tostring.
 func (t *Thread) ToString(v Value) (string, error) {
 	v, err := t.tostring(v)
 	if err != nil {

@@ -21,13 +21,13 @@ type Call struct {
 	base, n int
 }
 
-// Thread is the thread that calls.
+// Thread returns the thread that calls.
 func (c Call) Thread() *Thread { return c.t }
 
-// State is the machine in which it calls.
+// State returns the machine in which it calls.
 func (c Call) State() *State { return c.t.state }
 
-// N is the number of arguments.
+// N returns the number of arguments.
 func (c Call) N() int { return c.n }
 
 // Arg is argument i, nil if there are fewer.
@@ -183,7 +183,7 @@ func (c Call) Errorf(format string, args ...any) error {
 	return &Error{Value: String(text)}
 }
 
-// calledAs is the name that the running instruction has for what it calls.
+// calledAs returns the name that the running instruction has for what it calls.
 func (t *Thread) calledAs() (what, name string) {
 	f := t.ci.closure
 	if f == nil {

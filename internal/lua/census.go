@@ -79,11 +79,11 @@ func (h *heap) settle(n int) error {
 	return h.state.Spend(min(before, h.live) / 256)
 }
 
-// Live is how many bytes the State's values take, those included that the program
-// has given up lately.
+// Live returns how many bytes the State's values take, those included that the program has
+// given up lately.
 func (s *State) Live() int { return s.heap.live + s.heap.since }
 
-// Charged is how many bytes were charged since the State was made.
+// Charged returns how many bytes were charged since the State was made.
 func (s *State) Charged() int { return s.heap.total + s.heap.since }
 
 // objectBytes is what the process's objects take, with those that are garbage.

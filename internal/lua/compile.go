@@ -55,8 +55,8 @@ func CompileTicking(chunk, name string, tick func() error) (p *Prototype, err er
 // keptNames is how much of a chunk's name is kept: more than any message shows.
 const keptNames = 128
 
-// keptName is what is kept of a chunk's name, which may be the chunk itself: the
-// end of a file's, and the beginning of others.
+// keptName returns what is kept of a chunk's name, which may be the chunk itself: the end
+// of a file's, and the beginning of others.
 func keptName(name string) string {
 	name, _, _ = strings.Cut(name, "\x00")
 	if len(name) <= keptNames {
@@ -68,8 +68,8 @@ func keptName(name string) string {
 	return strings.Clone(name[:keptNames])
 }
 
-// ChunkID is a chunk's name as messages of running programs show it: at most 59
-// bytes of `=name` and `@file`, or [string "..."] with the first line of the chunk.
+// ChunkID returns a chunk's name as messages of running programs show it: at most 59 bytes
+// of `=name` and `@file`, or [string "..."] with the first line of the chunk.
 func ChunkID(name string) string { return chunkID(name, 60) }
 
 // chunkID is ChunkID for a buffer of C of this size: luaO_chunkid.
@@ -231,7 +231,7 @@ func (f *function) removeLocals(n int) {
 	c.active = c.active[:f.first+n]
 }
 
-// lookup is what a name stands for.
+// lookup returns what a name stands for.
 func (f *function) lookup(name *text) expr {
 	if name.bound == 0 {
 		return expr{kind: exprGlobal, info: f.constant(name.value)}
@@ -247,9 +247,9 @@ func (f *function) lookup(name *text) expr {
 	return expr{kind: exprUpvalue, info: f.upvalue(index)}
 }
 
-// upvalue is the index of the upvalue that holds a variable of a function
-// around this one. It asks that function only the first time, so that a name
-// costs the same at any depth.
+// upvalue returns the index of the upvalue that holds a variable of a function around this
+// one. It asks that function only the first time, so that a name costs the same at any
+// depth.
 func (f *function) upvalue(index int) int {
 	if i := slices.Index(f.captured, index); i >= 0 {
 		return i
@@ -317,8 +317,8 @@ func (f *function) release(r int) {
 	}
 }
 
-// constant is the index of a constant. 0 and -0 are the same one, as in Lua 5.1:
-// a function has the one that comes first.
+// constant returns the index of a constant. 0 and -0 are the same one, as in Lua 5.1: a
+// function has the one that comes first.
 func (f *function) constant(v Value) int {
 	key := v
 	if n, ok := v.AsNumber(); ok && n == 0 {
@@ -428,7 +428,7 @@ func (f *function) aim(pc, target int) {
 	f.code[pc] = f.code[pc]&(1<<40-1) | Instruction(d)<<40
 }
 
-// after is the next jump in a list, -1 if there is none.
+// after returns the next jump in a list, -1 if there is none.
 func (f *function) after(pc int) int {
 	if d := f.code[pc].d(); d != noJump {
 		return pc + 1 + d
@@ -445,7 +445,7 @@ func (f *function) jump() jumps {
 	return l
 }
 
-// label is the position of the next instruction, as something will jump to it.
+// label returns the position of the next instruction, as something will jump to it.
 func (f *function) label() int {
 	f.target = len(f.code)
 	return len(f.code)

@@ -33,7 +33,7 @@ func (p *Prototype) variable(pc, r int) (what, name string) {
 	}
 }
 
-// local is the name of the local that is in register r at pc, "" if there is none.
+// local returns the name of the local that is in register r at pc, "" if there is none.
 func (p *Prototype) local(pc, r int) string {
 	for _, l := range p.locals {
 		if l.begin > pc {
@@ -46,7 +46,7 @@ func (p *Prototype) local(pc, r int) string {
 	return ""
 }
 
-// keyName is the name that a key gives to a field.
+// keyName returns the name that a key gives to a field.
 func (p *Prototype) keyName(key int) string {
 	if key >= constantBit {
 		if s, ok := p.constants[key-constantBit].AsString(); ok {
@@ -56,10 +56,10 @@ func (p *Prototype) keyName(key int) string {
 	return "?"
 }
 
-// setter is the position of the last instruction before pc that changes register
-// r, -1 if there is none. Like Lua's symbexec it takes all jumps that lead
-// forward, but not beyond pc, so that it may miss the instruction that did it in
-// an expression with "and" or "or"; it sees an operation there that has no name.
+// setter returns the position of the last instruction before pc that changes register r,
+// -1 if there is none. Like Lua's symbexec it takes all jumps that lead forward, but not
+// beyond pc, so that it may miss the instruction that did it in an expression with "and"
+// or "or"; it sees an operation there that has no name.
 func (p *Prototype) setter(pc, r int) int {
 	last := -1
 	for at := 0; at < pc; at++ {

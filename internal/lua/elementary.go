@@ -33,8 +33,8 @@ var (
 	}()
 )
 
-// sum is a + b, for |a| >= |b| or a = 0. twoSum is that for any, product is a b;
-// none of them rounds.
+// sum returns a + b, for |a| >= |b| or a = 0. twoSum is that for any, product is a b; none
+// of them rounds.
 func sum(a, b float64) pair {
 	s := a + b
 	return pair{s, b - (s - a)}
@@ -76,7 +76,7 @@ func (a pair) sqrt() pair {
 	return sum(q, r.hi/(2*q))
 }
 
-// scale is a 2^n without rounding.
+// scale returns a 2^n without rounding.
 func (a pair) scale(n int) pair {
 	f := math.Ldexp(1, n)
 	return pair{a.hi * f, a.lo * f}
@@ -102,7 +102,7 @@ func expPair(x pair) (m pair, k int) {
 	return pair{hi: 1}.add(p), int(n)
 }
 
-// logPair is the logarithm of x, positive and finite.
+// logPair returns the logarithm of x, positive and finite.
 func logPair(x float64) pair {
 	m, e := math.Frexp(x)
 	if m < math.Sqrt2/2 {
@@ -178,7 +178,7 @@ var logSteps = func() (steps [2 * quickSteps]struct {
 	return steps
 }()
 
-// logQuick is the logarithm of x, positive and finite, with an error of less than
+// logQuick returns the logarithm of x, positive and finite, with an error of less than
 // 2^-69; ok is false for x so near 1 that this is not enough.
 func logQuick(x float64) (l pair, ok bool) {
 	m, e := math.Frexp(x)
@@ -213,7 +213,7 @@ func exp(x float64) float64 {
 	return math.Ldexp(m.hi, k)
 }
 
-// log is the natural logarithm of x.
+// log returns the natural logarithm of x.
 func log(x float64) float64 {
 	if !(x > 0) || x > math.MaxFloat64 {
 		return math.Log(x)
@@ -369,7 +369,7 @@ func reduceBig(x float64) (pair, int) {
 	return pair{hi, lo}, int(new(big.Int).And(n, big.NewInt(3)).Int64())
 }
 
-// sinCos is the sine and cosine of x, finite.
+// sinCos returns the sine and cosine of x, finite.
 func sinCos(x float64) (sin, cos pair) {
 	r, n := reduce(x)
 	sin, cos = sinCosPair(r)
@@ -447,7 +447,7 @@ func tan(x float64) float64 {
 	return s.div(c).hi
 }
 
-// atanPair is the arc tangent of x >= 0: a step of Newton's method from math.Atan.
+// atanPair returns the arc tangent of x >= 0: a step of Newton's method from math.Atan.
 func atanPair(x pair) pair {
 	if x.hi > 1 {
 		a := atanPair(pair{hi: 1}.div(x))
@@ -460,7 +460,7 @@ func atanPair(x pair) pair {
 	return pair{hi: y}.add(z)
 }
 
-// asinPair is the arc sine of x, 0 <= x <= 0.75, likewise.
+// asinPair returns the arc sine of x, 0 <= x <= 0.75, likewise.
 func asinPair(x pair) pair {
 	y := math.Asin(x.hi)
 	s, c := sinCosPair(pair{hi: y})
@@ -506,7 +506,7 @@ func acos(x float64) float64 {
 	return y.hi
 }
 
-// atan2 is the angle of the point (x, y).
+// atan2 returns the angle of the point (x, y).
 func atan2(y, x float64) float64 {
 	switch {
 	case x != x:

@@ -14,7 +14,7 @@ type Error struct {
 	lua   bool // an instruction has raised it, not a builtin
 }
 
-// Error is the message, or the type of a value that is no message.
+// Error returns the message, or the type of a value that is no message.
 func (e *Error) Error() string {
 	if s, ok := e.Value.AsString(); ok {
 		return s
@@ -30,7 +30,7 @@ var (
 	errInHandler error = &Error{Value: String("error in error handling")}
 )
 
-// prefix is what a message begins with.
+// prefix returns what a message begins with.
 func prefix(source string, line int) string {
 	return ChunkID(source) + ":" + strconv.Itoa(line) + ": "
 }
@@ -58,7 +58,7 @@ func (t *Thread) raised(err error) error {
 // unnamed is the register of a value that is in none.
 const unnamed = -1
 
-// describe is what a message calls the value in a register: "local 'x' (a nil
+// describe returns what a message calls the value in a register: "local 'x' (a nil
 // value)", or "a nil value".
 func (t *Thread) describe(v Value, register int) string {
 	kind := "a " + v.Kind().String() + " value"
@@ -72,7 +72,7 @@ func (t *Thread) describe(v Value, register int) string {
 	return what + " '" + cut(name) + "' (" + kind + ")"
 }
 
-// cut is a string as C's printf prints it: up to its first zero.
+// cut returns a string as C's printf prints it: up to its first zero.
 func cut(s string) string {
 	s, _, _ = strings.Cut(s, "\x00")
 	return s

@@ -148,7 +148,7 @@ func (l *lexer) next() {
 	l.current = l.scan()
 }
 
-// peek is the kind of the token after the current one.
+// peek returns the kind of the token after the current one.
 func (l *lexer) peek() tokenKind {
 	if !l.hasAhead {
 		l.ahead, l.hasAhead = l.scan(), true
@@ -156,7 +156,7 @@ func (l *lexer) peek() tokenKind {
 	return l.ahead.kind
 }
 
-// at is the byte at pos+i, 0 behind the end.
+// at returns the byte at pos+i, 0 behind the end.
 func (l *lexer) at(i int) byte {
 	if l.pos+i < len(l.chunk) {
 		return l.chunk[l.pos+i]
@@ -329,7 +329,7 @@ func (l *lexer) long(level int, unfinished string) string {
 	return ""
 }
 
-// contents is the buffer and what the chunk has from plain to end.
+// contents returns the buffer and what the chunk has from plain to end.
 func (l *lexer) contents(plain, end int) string {
 	if len(l.buffer) == 0 {
 		return l.chunk[plain:end]
@@ -449,7 +449,7 @@ func (l *lexer) word() token {
 	return token{kind: tokenName, begin: begin, end: l.pos, text: l.intern(s)}
 }
 
-// reserved is the kind of a word.
+// reserved returns the kind of a word.
 func reserved(s string) tokenKind {
 	switch s {
 	case "and":

@@ -197,7 +197,7 @@ func (r *random) seed(n int32) {
 	r.state = uint64(uint32(n))<<16 | 0x330e
 }
 
-// next is the next number of 31 bits, as lrand48.
+// next returns the next number of 31 bits, as lrand48.
 func (r *random) next() int {
 	r.state = (r.state*randomFactor + randomAdd) & randomMask
 	return int(r.state >> 17)

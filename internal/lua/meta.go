@@ -38,7 +38,7 @@ var eventNames = func() (names [numEvents]Value) {
 // MAXTAGLOOP.
 const maxChain = 100
 
-// event is what the metatable t, which may be nil, defines for e; nil: nothing.
+// event returns what the metatable t, which may be nil, defines for e; nil: nothing.
 func (t *Table) event(e event) Value {
 	if t == nil || e < 8 && t.absent&(1<<e) != 0 {
 		return Nil
@@ -50,7 +50,7 @@ func (t *Table) event(e event) Value {
 	return v
 }
 
-// meta is the metatable of a value, nil if it has none.
+// meta returns the metatable of a value, nil if it has none.
 func (s *State) meta(v Value) *Table {
 	switch v.w >> tagShift {
 	case tagTable:
@@ -78,7 +78,7 @@ func (t *Table) get(k *Value) Value {
 	return t.getStr(*k)
 }
 
-// freeTop is the first slot that nothing uses.
+// freeTop returns the first slot that nothing uses.
 func (t *Thread) freeTop() int {
 	if t.ci.closure == nil {
 		return t.top
@@ -177,8 +177,8 @@ func (t *Thread) callMeta3(f, a, b, c Value) error {
 	return nil
 }
 
-// method is what v[key] is if tables alone say so, nil otherwise: the fast path
-// of method calls, which mostly find the method in the table of a class.
+// method returns what v[key] is if tables alone say so, nil otherwise: the fast path of
+// method calls, which mostly find the method in the table of a class.
 func (t *Thread) method(v Value, key *Value) Value {
 	for range maxChain {
 		var meta *Table
@@ -279,7 +279,7 @@ func (t *Thread) arithmetic(i Instruction) error {
 	return err
 }
 
-// calculate is an arithmetic operation with numbers.
+// calculate returns an arithmetic operation with numbers.
 func calculate(op Op, x, y float64) float64 {
 	switch op {
 	case OpAdd:
@@ -301,7 +301,7 @@ func calculate(op Op, x, y float64) float64 {
 	return -x
 }
 
-// toNumber is a number, or what a string says.
+// toNumber returns a number, or what a string says.
 func (s *State) toNumber(v Value) (float64, bool) {
 	if v.IsNumber() {
 		return v.number(), true
@@ -344,7 +344,7 @@ func (t *Thread) equalTables(a, b *Table) (bool, error) {
 	return v.Truth(), err
 }
 
-// compare is a < b or a <= b by the metamethod, which must be that of both.
+// compare returns a < b or a <= b by the metamethod, which must be that of both.
 func (t *Thread) compare(a, b Value, e event) (result, ok bool, err error) {
 	how := t.state.meta(a).event(e)
 	if how.IsNil() || !Equal(how, t.state.meta(b).event(e)) {
@@ -548,7 +548,7 @@ func (t *Thread) SetIndex(v, k, x Value) error {
 	return t.back(here, t.setIndex(v, k, x, unnamed))
 }
 
-// Less is a < b and ValuesEqual is a == b, with metamethods.
+// Less returns a < b and ValuesEqual is a == b, with metamethods.
 func (t *Thread) Less(a, b Value) (bool, error) {
 	if a.IsNumber() && b.IsNumber() {
 		return a.number() < b.number(), nil

@@ -28,8 +28,8 @@ func AppendNumber(b []byte, f float64) []byte {
 	return strconv.AppendFloat(b, f, 'g', 14, 64)
 }
 
-// notFinite is what glibc prints for a number that is not finite, without its
-// sign, which it prints before a NaN as well.
+// notFinite returns what glibc prints for a number that is not finite, without its sign,
+// which it prints before a NaN as well.
 func notFinite(f float64) string {
 	if math.IsNaN(f) {
 		return "nan"
@@ -37,8 +37,8 @@ func notFinite(f float64) string {
 	return "inf"
 }
 
-// ParseNumber is what Lua makes of a string where it wants a number: what
-// ParseDouble takes, with space around. A zero byte ends the string, as in C.
+// ParseNumber returns what Lua makes of a string where it wants a number: what ParseDouble
+// takes, with space around. A zero byte ends the string, as in C.
 func ParseNumber(s string) (float64, bool) {
 	if f, ok := parseShort(s); ok {
 		return f, true
@@ -126,8 +126,8 @@ func hasWord(s, word string) bool {
 	return len(s) >= len(word) && strings.EqualFold(s[:len(word)], word)
 }
 
-// nanLength is how much of s, which begins with "nan", belongs to the number: it
-// may end with "(...)" around letters, digits and underscores.
+// nanLength returns how much of s, which begins with "nan", belongs to the number: it may
+// end with "(...)" around letters, digits and underscores.
 func nanLength(s string) int {
 	if len(s) > 3 && s[3] == '(' {
 		i := 4
@@ -172,7 +172,7 @@ func parseHex(s string) (f float64, n int) {
 	return f, n
 }
 
-// mantissa is the length of the digits, with at most one point among them, that s
+// mantissa returns the length of the digits, with at most one point among them, that s
 // begins with, and how many digits there are.
 func mantissa(s string, digit func(byte) bool) (n, digits int) {
 	point := false
@@ -188,8 +188,8 @@ func mantissa(s string, digit func(byte) bool) (n, digits int) {
 	return n, digits
 }
 
-// exponent is the length of the exponent that s begins with: the letter, a sign
-// and digits; 0 if there is none.
+// exponent returns the length of the exponent that s begins with: the letter, a sign and
+// digits; 0 if there is none.
 func exponent(s string, letter byte) int {
 	if s == "" || s[0]|0x20 != letter {
 		return 0

@@ -11,7 +11,7 @@ type parser struct {
 	level  int        // of nesting of blocks and expressions
 }
 
-// main is a chunk: a function that takes "...".
+// main parses a chunk: a function that takes "...".
 func (c *parser) main() *Prototype {
 	f := c.openFunction(0)
 	f.Vararg = true
@@ -69,7 +69,7 @@ func (c *parser) leaveLevel() { c.level-- }
 
 // Expressions.
 
-// expressions is a list: how many there are, and the last one; the others are in
+// expressions parses a list: how many there are, and the last one; the others are in
 // registers.
 func (c *parser) expressions() (n int, last expr) {
 	last = c.expression()
@@ -97,7 +97,7 @@ var priorities = [...]struct{ left, right int }{
 
 const unaryPriority = 8
 
-// operator is the binary operator that a token is, or opNone.
+// operator returns the binary operator that a token is, or opNone.
 func (k tokenKind) operator() operator {
 	switch k {
 	case '+':
@@ -134,8 +134,8 @@ func (k tokenKind) operator() operator {
 	return opNone
 }
 
-// operation is an expression of operators that bind stronger than limit. It
-// returns the operator behind it.
+// operation parses an expression of operators that bind stronger than limit. It returns
+// the operator behind it.
 func (c *parser) operation(e *expr, limit int) operator {
 	c.enterLevel()
 	switch c.current.kind {
@@ -205,7 +205,7 @@ func (f *function) stringConstant(t *text) expr {
 	return expr{kind: exprConstant, info: f.constant(t.value)}
 }
 
-// primary is a variable, a call, or an expression in parentheses.
+// primary parses a variable, a call, or an expression in parentheses.
 func (c *parser) primary() expr {
 	f := c.fn
 	var e expr
@@ -304,8 +304,8 @@ func (f *function) setAll(e *expr) {
 	}
 }
 
-// constructor is a table. Its items wait in registers until there are enough of
-// them for a SETLIST.
+// constructor parses a table. Its items wait in registers until there are enough of them
+// for a SETLIST.
 func (c *parser) constructor() expr {
 	f := c.fn
 	line := c.line
@@ -372,7 +372,7 @@ func (c *parser) constructorField(table int) {
 	f.free = free
 }
 
-// body is a function from its parameters on.
+// body parses a function from its parameters on.
 func (c *parser) body(method bool, line int) expr {
 	f := c.openFunction(line)
 	c.expect('(')

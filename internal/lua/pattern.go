@@ -329,7 +329,7 @@ func classEnd(text string) (n int, message string) {
 	return 1, ""
 }
 
-// bracketSet is the set that text is: "[...]".
+// bracketSet returns the set that text is: "[...]".
 func bracketSet(text string) *charset {
 	set := new(charset)
 	in := text[1 : len(text)-1]

@@ -114,7 +114,7 @@ func (s *State) sketchRecord(kvs []Value) (*Table, error) {
 	return t, nil
 }
 
-// home is the main position of a key.
+// home returns the main position of a key.
 func (k *sketch) home(number uint8) int { return int(k.hashes[number-1]) & (k.size - 1) }
 
 // find returns the number of a key that is there, 0 if it is not.

@@ -51,16 +51,16 @@ func New() *State {
 	return s
 }
 
-// Globals is the table of globals.
+// Globals returns the table of globals.
 func (s *State) Globals() *Table { return s.globals }
 
 // SetGlobals changes it, for what is loaded from now on.
 func (s *State) SetGlobals(t *Table) { s.globals = t }
 
-// Registry is a table that programs do not see, for Go code to keep values in.
+// Registry returns a table that programs do not see, for Go code to keep values in.
 func (s *State) Registry() *Table { return s.registry }
 
-// Main is the thread in which programs run unless they make coroutines.
+// Main returns the thread in which programs run unless they make coroutines.
 func (s *State) Main() *Thread { return s.main }
 
 // SetStringMeta gives all strings a metatable.
@@ -156,7 +156,7 @@ func (s *State) tickAt() error {
 	return err
 }
 
-// Position is where the function at a level is, as Thread.Position says, on the
+// Position returns where the function at a level is, as Thread.Position says, on the
 // thread that runs: for the interrupt function.
 func (s *State) Position(level int) (source string, line int, ok bool) {
 	return s.current.Position(level)

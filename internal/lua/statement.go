@@ -97,8 +97,8 @@ func (c *parser) ifStatement(line int) {
 	c.expectClosing(tokenEnd, tokenIf, line)
 }
 
-// thenBlock is from "if" or "elseif" to the block's end. It returns the jumps
-// that are taken if the condition is false.
+// thenBlock parses from "if" or "elseif" to the block's end. It returns the jumps that are
+// taken if the condition is false.
 func (c *parser) thenBlock() jumps {
 	c.next()
 	l := c.condition()

@@ -74,8 +74,8 @@ func openString(s *State) {
 	s.SetStringMeta(meta)
 }
 
-// position is where an index of a program points to in a string of n bytes:
-// negative ones count from the end.
+// position returns where an index of a program points to in a string of n bytes: negative
+// ones count from the end.
 func position(i, n int) int {
 	if i < 0 {
 		i += n + 1
@@ -308,7 +308,7 @@ func (l *stringLib) part(s string, from, to int) (Value, error) {
 	return l.copyOf(s[from:to])
 }
 
-// copyOf is a copy of s as a value.
+// copyOf returns a copy of s as a value.
 func (l *stringLib) copyOf(s string) (Value, error) {
 	switch len(s) {
 	case 0:

@@ -134,9 +134,8 @@ func tableOf(h *heap, nodes int) *Table {
 	return t
 }
 
-// constructorSize is the room that a table constructor makes for n items or n
-// fields: n rounded up to four significant bits, as Lua 5.1's "floating point
-// byte" does.
+// constructorSize returns the room that a table constructor makes for n items or n fields:
+// n rounded up to four significant bits, as Lua 5.1's "floating point byte" does.
 func constructorSize(n int) int {
 	e := 0
 	for n >= 16 {
@@ -146,7 +145,7 @@ func constructorSize(n int) int {
 	return n << e
 }
 
-// nodeCount is how many nodes the hash part has for n > 0 keys.
+// nodeCount returns how many nodes the hash part has for n > 0 keys.
 func nodeCount(n int) int { return 1 << bits.Len(uint(n-1)) }
 
 // makeNodes replaces the hash part by n free nodes, n a power of two or 0.
@@ -176,7 +175,7 @@ func (t *Table) node(i uint32) *node {
 	return (*node)(unsafe.Add(unsafe.Pointer(t.nodes), uintptr(i)*unsafe.Sizeof(node{})))
 }
 
-// hash is the hash part.
+// hash returns the hash part.
 func (t *Table) hash() []node {
 	if t.nodes == &noNode {
 		return nil
@@ -184,7 +183,7 @@ func (t *Table) hash() []node {
 	return unsafe.Slice(t.nodes, int(t.mask)+1)
 }
 
-// mainPosition is the node where the key k, not nil, belongs.
+// mainPosition returns the node where the key k, not nil, belongs.
 func (t *Table) mainPosition(k Value) *node {
 	switch {
 	case k.w >= minNumber:
@@ -198,7 +197,7 @@ func (t *Table) mainPosition(k Value) *node {
 	return t.node(uint32(uintptr(k.p)) % (t.mask | 1))
 }
 
-// numberPosition is the main position of the number f: the sum of its two words,
+// numberPosition returns the main position of the number f: the sum of its two words,
 // modulo an odd number.
 func (t *Table) numberPosition(f float64) *node {
 	if f == 0 { // -0 too
@@ -217,7 +216,7 @@ func keyed(k Value) Value {
 	return k
 }
 
-// keyed is the function keyed, and counts what it costs with a long string.
+// keyed returns the function keyed, and counts what it costs with a long string.
 func (t *Table) keyed(k Value) Value {
 	if k.IsString() && k.length() > longString {
 		t.heap.state.read(4 * k.length())
@@ -250,7 +249,7 @@ func (t *Table) getInt(i int) Value {
 	return Nil
 }
 
-// getStr is the value of the string k, which must be hashed.
+// getStr returns the value of the string k, which must be hashed.
 func (t *Table) getStr(k Value) Value {
 	for n := t.node(k.hashOf(t.mask) & t.mask); n != nil; n = n.next {
 		if n.key.w == k.w && (n.key.p == k.p || n.key.str() == k.str()) {
@@ -278,8 +277,8 @@ func (t *Table) setStr(k, v Value) bool {
 	return false
 }
 
-// place is where the value of the key k stands, nil if the table has no entry for
-// it. A string must be hashed.
+// place returns where the value of the key k stands, nil if the table has no entry for it.
+// A string must be hashed.
 func (t *Table) place(k Value) *Value {
 	if k.w >= minNumber {
 		f := k.number()
@@ -307,8 +306,8 @@ func (t *Table) numberPlace(f float64) *Value {
 	return nil
 }
 
-// find is the node of the key k, nil if there is none. The words of equal keys
-// are equal but for the two zeros.
+// find returns the node of the key k, nil if there is none. The words of equal keys are
+// equal but for the two zeros.
 func (t *Table) find(k Value) *node {
 	for n := t.mainPosition(k); n != nil; n = n.next {
 		if n.key.w == k.w {
@@ -471,7 +470,7 @@ func (t *Table) insert(k Value) *Value {
 	return &free.value
 }
 
-// freeNode is the last node that is free, nil if there is none.
+// freeNode returns the last node that is free, nil if there is none.
 func (t *Table) freeNode() *node {
 	for t.lastFree > 0 {
 		t.lastFree--
@@ -482,7 +481,7 @@ func (t *Table) freeNode() *node {
 	return nil
 }
 
-// put is the place of the key k in a table that has room for it.
+// put returns the place of the key k in a table that has room for it.
 func (t *Table) put(k Value) *Value {
 	if i := arrayIndex(k); uint(i-1) < uint(len(t.array)) {
 		return &t.array[i-1]
@@ -490,7 +489,7 @@ func (t *Table) put(k Value) *Value {
 	return t.insert(k)
 }
 
-// arrayIndex is the key k as an index of the array part; 0 if it cannot be one.
+// arrayIndex returns the key k as an index of the array part; 0 if it cannot be one.
 func arrayIndex(k Value) int {
 	if k.w < minNumber {
 		return 0
@@ -631,7 +630,7 @@ func (t *Table) setList(last int, vs []Value) error {
 	return nil
 }
 
-// Len is the border that Lua 5.1's # finds: n such that t[n] is not nil and t[n+1]
+// Len returns the border that Lua 5.1's # finds: n such that t[n] is not nil and t[n+1]
 // is. It costs O(log n), or nothing if the array part has only one.
 func (t *Table) Len() int {
 	j := len(t.array)
@@ -681,7 +680,7 @@ func (t *Table) unboundLen(i int) int {
 	return i
 }
 
-// Meta is the metatable, nil if there is none.
+// Meta returns the metatable, nil if there is none.
 func (t *Table) Meta() *Table { return t.meta }
 
 // SetMeta changes it. It fails with ErrReadonly.
@@ -699,7 +698,7 @@ func (t *Table) Readonly() bool { return t.readonly }
 // SetReadonly makes writes fail, or succeed again.
 func (t *Table) SetReadonly(on bool) { t.readonly = on }
 
-// size is what the table takes, in bytes, without what it refers to.
+// size returns what the table takes, in bytes, without what it refers to.
 func (t *Table) size() int {
 	return tableSize + cap(t.array)*valueSize + max(len(t.hash()), int(t.room))*nodeSize
 }

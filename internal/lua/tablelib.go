@@ -320,7 +320,7 @@ func tableSort(c Call) error {
 	return c.Return()
 }
 
-// plainKind is the kind of the values, KindNil if they are not all numbers or all
+// plainKind returns the kind of the values, KindNil if they are not all numbers or all
 // strings, which compare without a metamethod.
 func plainKind(vs []Value) Kind {
 	if len(vs) == 0 {

@@ -110,7 +110,7 @@ func newThread(s *State, size int) *Thread {
 	return t
 }
 
-// State is the machine that the thread belongs to.
+// State returns the machine that the thread belongs to.
 func (t *Thread) State() *State { return t.state }
 
 // grow makes room for a frame at base, or for values up to it.
@@ -462,12 +462,11 @@ func (t *Thread) Position(level int) (source string, line int, ok bool) {
 	return "", 0, false
 }
 
-// line is the line of the instruction that a frame has begun.
+// line returns the line of the instruction that a frame has begun.
 func (ci *frame) line() int { return int(ci.closure.proto.lines[max(ci.pc-1, 0)]) }
 
-// Where is the position for messages: "name:line: " of the function at a level,
-// 1 being the one that called the running builtin; "" if that is not a function
-// of Lua.
+// Where returns the position for messages: "name:line: " of the function at a level, 1
+// being the one that called the running builtin; "" if that is not a function of Lua.
 func (t *Thread) Where(level int) string {
 	source, line, ok := t.Position(level)
 	if !ok || line < 0 {

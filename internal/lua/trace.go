@@ -115,13 +115,13 @@ func (a Activation) orOuter() (Activation, bool) {
 	return a, a.ci != nil && a.ci != &a.t.root
 }
 
-// Source is the name of the function's chunk, as Load was given it.
+// Source returns the name of the function's chunk, as Load was given it.
 func (a Activation) Source() string { return a.ci.closure.proto.Source }
 
-// Line is the line that the call has reached.
+// Line returns the line that the call has reached.
 func (a Activation) Line() int { return a.ci.line() }
 
-// Name is what the caller calls the function; "" if it has no name there, or the
+// Name returns what the caller calls the function; "" if it has no name there, or the
 // caller is none of Lua.
 func (a Activation) Name() string {
 	from := a.ci.prev

@@ -47,7 +47,7 @@ func (t *Table) skipped(n int) {
 	}
 }
 
-// position is the position after the key k in the order of pairs, 0 for nil; ok is
+// position returns the position after the key k in the order of pairs, 0 for nil; ok is
 // false if k is not in the table.
 func (t *Table) position(k Value) (i int, ok bool) {
 	if k.IsNil() {
@@ -67,7 +67,7 @@ func (t *Table) position(k Value) (i int, ok bool) {
 	return len(t.array) + int(at) + 1, true
 }
 
-// findDead is the node of which k was the key before bury.
+// findDead returns the node of which k was the key before bury.
 func (t *Table) findDead(k Value) *node {
 	if k.p == nil {
 		return nil
@@ -80,7 +80,7 @@ func (t *Table) findDead(k Value) *node {
 	return nil
 }
 
-// deadKey is what remains of the key k, a string or an object.
+// deadKey returns what remains of the key k, a string or an object.
 func deadKey(k Value) Value {
 	return Value{w: tagDead<<tagShift | uint64(uintptr(k.p))&(1<<tagShift-1)}
 }
@@ -96,8 +96,8 @@ func (t *Table) Entry(i int) (key, value Value, next int) {
 	return key, value, next
 }
 
-// Items is the array part, the values of the keys from 1 on, nil where there is
-// none. It may only be read, until the table is written.
+// Items returns the array part, the values of the keys from 1 on, nil where there is none.
+// It may only be read, until the table is written.
 func (t *Table) Items() []Value { return t.array }
 
 // references calls visit for every value that refers to something, in keys and

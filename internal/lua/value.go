@@ -218,8 +218,8 @@ func Equal(a, b Value) bool {
 	return a.w == b.w && a.p == b.p
 }
 
-// hash32 is the hash of strings, on which the order of pairs depends: that of
-// Redis's Lua, which looks at every byte, where Lua 5.1 skips some of long ones.
+// hash32 returns the hash of strings, on which the order of pairs depends: that of Redis's
+// Lua, which looks at every byte, where Lua 5.1 skips some of long ones.
 func hash32(s string) uint32 {
 	h := uint32(len(s))
 	for i := len(s) - 1; i >= 0; i-- {

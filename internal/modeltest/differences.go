@@ -23,8 +23,8 @@ type allowance struct {
 	only string // the commands that it is about, if not all of the difference
 }
 
-// allowances are all that sequences may meet in replies. Whatever is not among them must
-// be equal.
+// allowances returns all that sequences may meet in replies. Whatever is not among them
+// must be equal.
 func allowances() []allowance {
 	return []allowance{
 		{"request-instants", within(200), "pttl pexpiretime hpttl hpexpiretime"},
@@ -86,13 +86,13 @@ const (
 	multiGoesOn        = "multi-goes-on"
 )
 
-// elsewhere are the differences that show elsewhere than in one command's replies.
+// elsewhere returns the differences that show elsewhere than in one command's replies.
 func elsewhere() []string {
 	return []string{nulEndsText, scriptsWithoutSHA, wordsOfValkey, textsOfValkey, pastDeadlineEvent, overwrittenWakes, blockedWrongType, blockedOrder, smoveNewOrder, expiredOverwritten, keymissLookups, xsetidWatched, streamLag, multiGoesOn}
 }
 
-// avoided are differences that sequences do not meet, because the generator leaves out what
-// leads to them.
+// avoided returns differences that sequences do not meet, because the generator leaves out
+// what leads to them.
 func avoided() []string { return []string{"expired-fields-counted", "push-in-transaction"} }
 
 // allowed returns the allowances that hold for a server.
@@ -266,7 +266,7 @@ func sameItems(a, b resp.Value) bool {
 	return slices.Equal(x, y)
 }
 
-// canonical is a text that is the same for replies that sameItems holds equal.
+// canonical returns a text that is the same for replies that sameItems holds equal.
 func canonical(v resp.Value) string {
 	if v.Elems == nil {
 		if v.Kind == resp.KindDouble || v.Kind == resp.KindBulk {

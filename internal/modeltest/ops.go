@@ -118,7 +118,7 @@ func (g *Generator) one(of ...string) string { return of[g.rng.IntN(len(of))] }
 
 func (g *Generator) words(of ...[]string) []string { return of[g.rng.IntN(len(of))] }
 
-// soon is a time in ms that passes during the sequence, or one that does not.
+// soon returns a time in ms that passes during the sequence, or one that does not.
 func (g *Generator) soon() string {
 	if g.rng.IntN(3) == 0 {
 		return strconv.Itoa(1 + g.rng.IntN(30))

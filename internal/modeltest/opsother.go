@@ -15,7 +15,7 @@ var channels = []string{"ch1", "ch2", "ch*"}
 // at times of their own (see the difference expired-fields-counted).
 var later = []string{"100000", "105000", "5000000"}
 
-// fieldPools are for what the grammar makes of commands on deadlines of fields.
+// fieldPools returns for what the grammar makes of commands on deadlines of fields.
 func fieldPools() *command.Pools {
 	p := pools
 	p.Named = maps.Clone(p.Named)

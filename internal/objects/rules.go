@@ -23,7 +23,7 @@ type Site struct {
 	Pass func(d time.Duration)
 }
 
-// On is a backend of the conformance suite.
+// On returns a backend of the conformance suite.
 func On(b *backends.Backend) Site { return Site{b.Conn, b.Name, b.Pass} }
 
 // forEach makes each object that has what is looked at, on a connection that may be faulty
@@ -269,7 +269,8 @@ func ends() []end {
 // BadNames are names that no object has.
 var BadNames = []string{"", "{", "}", "a}b", "jobs{eu", "{}", "{}jobs", "a{}b{c}", "}{"}
 
-// names are some that every object has: on a cluster their helper keys must share a slot.
+// names returns some that every object has: on a cluster their helper keys must share a
+// slot.
 func names(base string) []string {
 	return []string{base, "{" + base + "}", "a{" + base + "}b", "{" + base + "}:}{", "{x}" + base, base + " *?[x]\\-é\x00"}
 }
@@ -349,7 +350,7 @@ func Deletes(t testing.TB, s Site) {
 	}
 }
 
-// left are the keys and rules that have a name in theirs.
+// left returns the keys and rules that have a name in theirs.
 func left(t testing.TB, s Site, name string) (all []string) {
 	t.Helper()
 	ctx := context.Background()

@@ -27,7 +27,7 @@ const (
 	soon = 15 * time.Second
 )
 
-// All are the objects of the toolkit.
+// All returns the objects of the toolkit.
 func All() []Object {
 	all := []Object{
 		{"bits.New", newBitmap}, {"bits.NewCalendar", newCalendar},
@@ -472,7 +472,7 @@ func newCounter(c *ebb.Conn, name string) (*Instance, error) {
 	return &Instance{Use: func(ctx context.Context) error { return u.Add(ctx, "x") }, Delete: u.Delete}, nil
 }
 
-// locks are those of package lock.
+// locks returns those of package lock.
 func locks() []Object {
 	return []Object{
 		{"lock.New", func(c *ebb.Conn, name string) (*Instance, error) { return newLock(lock.New, c, name) }},
@@ -494,7 +494,7 @@ func locks() []Object {
 
 var options = lock.Options{TTL: lease, UntilRelease: true}
 
-// held is what gives a lease back.
+// held returns what gives a lease back.
 func held(l *lock.Lease, err error) (func(ctx context.Context) error, error) {
 	if err != nil {
 		return nil, err
@@ -510,7 +510,7 @@ func leave(ctx context.Context, l *lock.Lease, err error) error {
 	return err
 }
 
-// waits is a loop that waits for what is held.
+// waits returns a loop that waits for what is held.
 func waits(name string, acquire func(ctx context.Context) (*lock.Lease, error)) Loop {
 	return Loop{name, Function, func(ctx context.Context) error {
 		l, err := acquire(ctx)

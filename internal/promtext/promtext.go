@@ -54,8 +54,8 @@ func Handler(read func(emit func(admin.Metric))) http.Handler {
 	})
 }
 
-// page is what one scrape gets. It is made before any of it is sent, because the reader
-// may be slow.
+// page returns what one scrape gets. It is made before any of it is sent, because the
+// reader may be slow.
 func page(read func(emit func(admin.Metric))) []byte {
 	var out []byte
 	last := ""

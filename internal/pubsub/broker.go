@@ -43,7 +43,7 @@ type topic struct {
 	at   int // in topics.list
 	subs []*subscription
 
-	// A pattern has these as well.
+	// Only patterns use the fields below.
 	seq   uint64 // patterns are numbered in the order of their creation
 	match *glob.Pattern
 	index *prefixes.Entry[*topic]
@@ -79,7 +79,7 @@ const subscriptionBytes = 320
 // patternBytes estimates the additional memory of a subscription to a pattern.
 const patternBytes = 160
 
-// sliceSize is for how many subscriptions a method holds the lock at once.
+// sliceSize is the number of subscriptions for which a method holds the lock at once.
 const sliceSize = 256
 
 // Kind is one of the three kinds of subscription.

@@ -11,23 +11,24 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// Answer is what came of a command that was sent once. A command that has certainly not
-// run may be sent again: it was never written, or its reply says so.
+// Answer is the result of a command that was sent once. The driver may send a command
+// again if it has certainly not run: it was never written, or its reply says so.
 type Answer struct {
 	V   conn.Value
 	Err error // there was no reply: wraps ErrUnavailable, ErrClosed or the context's error
-	Ran bool  // the command may have run, or has
-	// Stray: the command was to use a connection that another call opened and gave up, so
-	// that another try may help although the server's address does not change.
+	Ran bool  // the command has run or may have run
+	// Stray: the command waited for a connection that another call opened and gave up.
+	// Another try may succeed, also if the server's address does not change.
 	Stray bool
-	// Ints is in place of V, where the caller wants integers and they came; nil: V has the reply.
+	// Ints replaces V if the caller wants integers and the reply has them; nil: V has the
+	// reply.
 	Ints *conn.Ints
 }
 
-// Of is the answer of a reply.
+// Of returns the Answer for a reply.
 func Of(v conn.Value) Answer { return Answer{V: v, Ran: !routing.Untouched(v)} }
 
-// Together is what came of a batch: it ran if any of it may have.
+// Together returns the Answer of a batch. Ran is true if one of its commands may have run.
 func Together(answers []Answer) Answer {
 	for _, a := range answers {
 		if a.Ran {
@@ -37,39 +38,38 @@ func Together(answers []Answer) Answer {
 	return answers[0]
 }
 
-// Policy decides which commands a driver sends again. The zero value of Follows is that of
-// a single server.
+// Policy decides which commands a driver sends again.
 type Policy struct {
 	// Name begins the errors.
 	Name string
-	// Follows: the address changes, by Sentinel or in a cluster. A server that does not
-	// answer, or is a replica, is worth another try.
+	// Follows: the server's address can change, by Sentinel or in a cluster. So the driver
+	// tries again if a server does not answer or is a replica. false: a single server.
 	Follows bool
 	// Closed ends the pauses when the driver closes; nil: nothing does.
 	Closed <-chan struct{}
 }
 
-// Persist sends a command until there is an answer that counts, or it was tried enough:
-// see routing.Retry. The error says why there is no reply; doing names the command in it.
+// Persist calls try until its answer is final, or until routing.Retry allows no further
+// try. The error says why there is no reply; doing names the command in it.
 func (p *Policy) Persist(ctx context.Context, doing string, try func() Answer) (conn.Value, error) {
 	return p.Insist(ctx, doing, try(), try)
 }
 
-// Insist is Persist after the first try.
+// Insist continues as Persist does after the first try, whose answer is a.
 func (p *Policy) Insist(ctx context.Context, doing string, a Answer, try func() Answer) (conn.Value, error) {
 	if a.Ran && a.Err == nil {
 		return a.V, nil
 	}
 	r := routing.Retry{Closed: p.Closed}
 	defer r.Stop()
-	r.Next(ctx) // that was a
+	r.Next(ctx) // a was the first try
 	for p.Again(ctx, a) && r.Next(ctx) {
 		a = try()
 	}
 	return p.Result(ctx, doing, a)
 }
 
-// Again reports whether another try does no harm, and may help.
+// Again reports whether another try is safe and may succeed.
 func (p *Policy) Again(ctx context.Context, a Answer) bool {
 	select {
 	case <-p.Closed: // a nil channel never comes
@@ -85,8 +85,8 @@ func (p *Policy) Again(ctx context.Context, a Answer) bool {
 	return a.Stray || p.Follows && errors.Is(a.Err, conn.ErrUnavailable)
 }
 
-// Result is what a call returns of its last answer. A reply which says that the command
-// was not run is an error. If the context ended while the command was to be sent again,
+// Result returns the reply or the error of a call, from its last answer. A reply that says
+// that the command did not run becomes an error. If the context ended before another try,
 // the error says that first.
 func (p *Policy) Result(ctx context.Context, doing string, a Answer) (conn.Value, error) {
 	err := a.Err
@@ -99,13 +99,14 @@ func (p *Policy) Result(ctx context.Context, doing string, a Answer) (conn.Value
 	return a.V, err
 }
 
-// Refusal is the error of a command that a server has not run for a reason that passes,
-// and did not for as long as the driver tried.
+// Refusal returns the error of a command that the server refused for a temporary reason at
+// every try.
 func (p *Policy) Refusal(doing string, v conn.Value) error {
 	return fmt.Errorf("%s: %s: %w: %w", p.Name, doing, conn.ErrUnavailable, v.Err())
 }
 
-// OneSlot returns the first of some keys, all of which must be in its slot; what has them.
+// OneSlot returns the first of the keys, and an error if they are not all in one slot.
+// what names the operation in the error.
 func OneSlot(what string, keys func(yield func(string) bool)) (first string, err error) {
 	if first, err = routing.OneSlot(what, keys); err != nil {
 		return "", fmt.Errorf("%w: %w", conn.ErrArgument, err)

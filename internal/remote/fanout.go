@@ -5,9 +5,9 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// FanOut runs a command that concerns all masters of a cluster, whose addresses are
-// sorted. on runs it on the master at a place; word makes an argument, the cursor of that
-// master's SCAN. T is how the driver has arguments.
+// FanOut runs a command that concerns all masters of a cluster; addrs is sorted. on runs
+// it on the master at an index of addrs. word converts the cursor of that master's SCAN to
+// an argument. T is the driver's type of arguments.
 func FanOut[T any](run routing.FanOutFunc, args []T, word func(string) T, addrs []string, on func(at int, args []T) (conn.Value, error)) (conn.Value, error) {
 	return run(addrs, func(at int, cursor string) (conn.Value, error) {
 		if cursor == "" {

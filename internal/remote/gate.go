@@ -5,22 +5,23 @@ import (
 	"sync/atomic"
 )
 
-// Gate lets calls in until it is shut, and Wait waits until the last has left. Enter and
-// Leave cost an addition each. NewGate makes one.
+// Gate counts the calls of a driver until it is shut, and Wait waits until the last call
+// has ended. Enter and Leave cost one atomic addition each. NewGate makes one.
 type Gate struct {
-	in   atomic.Int64 // calls, and shutOff once it is shut
+	in   atomic.Int64 // calls under way, plus shutOff after Shut
 	once sync.Once
-	last chan struct{} // closed when the last has left
+	last chan struct{} // closed when the last call has ended
 }
 
-// shutOff is more than there ever are calls.
+// shutOff is greater than any number of calls.
 const shutOff = 1 << 40
 
 // NewGate returns an open gate.
 func NewGate() *Gate { return &Gate{last: make(chan struct{})} }
 
-// Enter reports whether a call may come in, which then leaves. A call within another, of
-// Watch's function, is refused rather than waited for.
+// Enter counts a call and reports true, or reports false after Shut. After true the caller
+// must call Leave. After Shut it also refuses a call inside another one, such as a call of
+// Watch's function.
 func (g *Gate) Enter() bool {
 	if g.in.Add(1) > shutOff {
 		g.Leave()
@@ -36,7 +37,7 @@ func (g *Gate) Leave() {
 	}
 }
 
-// Shut refuses the calls that come later, and reports whether it is the first to do so.
+// Shut makes Enter refuse calls from now on, and reports whether it was the first Shut.
 func (g *Gate) Shut() (first bool) {
 	for {
 		n := g.in.Load()
@@ -52,10 +53,10 @@ func (g *Gate) Shut() (first bool) {
 	}
 }
 
-// Wait waits, after Shut, until the last call has left.
+// Wait waits, after Shut, until the last call has ended.
 func (g *Gate) Wait() { <-g.last }
 
-// Go runs f in a goroutine that counts as a call. A call calls it.
+// Go runs f in a goroutine that counts as a call. Only a call that has entered may use it.
 func (g *Gate) Go(f func()) {
 	g.in.Add(1)
 	go func() {

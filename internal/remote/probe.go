@@ -9,13 +9,13 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// Probe finds out once what a server can do.
+// Probe is the capability probe of a driver.
 type Probe struct {
 	routing.Probe[conn.Capabilities]
 }
 
 // NewProbe returns the probe of a driver, whose name begins the errors. run runs a command
-// without a key on a server that is not known yet; its errors, and those of the server,
+// without a key before the capabilities are known. Its errors, and those of the server,
 // begin with doing unless that is "". cluster says that the driver's client is one of a
 // cluster.
 func NewProbe(name, doing string, cluster bool, run func(ctx context.Context, words ...string) (conn.Value, error)) *Probe {
@@ -37,7 +37,8 @@ func NewProbe(name, doing string, cluster bool, run func(ctx context.Context, wo
 	}}
 }
 
-// Known makes sure, before a command is sent, that the server is known.
+// Known makes sure, before a command is sent, that the probe has succeeded; see
+// routing.Probe.Known.
 func (p *Probe) Known(ctx context.Context) error {
 	err := p.Probe.Known(ctx)
 	if errors.Is(err, routing.ErrGuessed) {

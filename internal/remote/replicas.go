@@ -7,18 +7,20 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// Replicas is what a write waits for: N replicas, for up to Within.
+// Replicas says what a write waits for: acknowledgements of N replicas, for at most
+// Within.
 type Replicas struct {
 	N      int
 	Within time.Duration
 }
 
-// Millis is the argument of WAIT: 0 would wait without end.
+// Millis returns Within for WAIT, in milliseconds and at least 1, because 0 would wait
+// without end.
 func (w Replicas) Millis() int64 {
 	return int64(max((w.Within+time.Millisecond-1)/time.Millisecond, 1))
 }
 
-// Check adds to the answer of a write what came of WAIT.
+// Check combines the answer of a write with the answer of its WAIT.
 func (w Replicas) Check(a, waited Answer) Answer {
 	switch {
 	case !a.Ran || a.Err != nil || a.V.Err() != nil:

@@ -344,7 +344,7 @@ func (m *masterConn) Kill(err error) {
 // Wake does nothing: send writes at once.
 func (m *masterConn) Wake() {}
 
-// RemoteAddr is the master's address.
+// RemoteAddr returns the master's address.
 func (m *masterConn) RemoteAddr() string { return m.Conn.RemoteAddr().String() }
 
 // LocalAddr is this side's.

@@ -7,10 +7,10 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// FanOutFunc runs a command that concerns all masters of a cluster. There is at least one;
-// their addresses are sorted. ask runs it on the one at a place, with another cursor for
-// the command's own unless that is "". They are asked one after the other, until one
-// fails; the error names it.
+// FanOutFunc runs a command that concerns all masters of a cluster. There is at least one
+// master; the addresses are sorted. ask runs the command on the master at an index of
+// addrs; a cursor that is not "" replaces the command's own. The function calls ask for
+// one master after the other, until one fails; the error names that master.
 type FanOutFunc func(addrs []string, ask RunOn) (resp.Value, error)
 
 // RunOn runs a command of a FanOutFunc on one master.
@@ -21,7 +21,7 @@ type RunOn func(at int, cursor string) (resp.Value, error)
 type FanOut uint8
 
 const (
-	FanOutNone FanOut = iota // it does not concern all masters
+	FanOutNone FanOut = iota // the command does not concern all masters
 	FanOutLast               // the last reply
 	FanOutSum                // the sum of the integers
 	FanOutJoin               // the elements of all arrays
@@ -29,8 +29,8 @@ const (
 	FanOutScan               // one master after the other, by the cursor
 )
 
-// FanOutOf returns how a command runs, by its name and its second word (""), that concerns
-// all masters; nil for all other commands.
+// FanOutOf returns the function that runs a command which concerns all masters, by its
+// name and its second word ("" if there is none); nil for all other commands.
 func FanOutOf(name, second string) FanOutFunc {
 	c := Find(name, second)
 	if c == nil {
@@ -51,7 +51,8 @@ func FanOutOf(name, second string) FanOutFunc {
 	return nil
 }
 
-// each asks until one fails or enough returns true. The error is that of a reply too.
+// each calls ask for each master until one fails or enough returns true. An error reply
+// counts as a failure too.
 func each(addrs []string, ask RunOn, enough func(v resp.Value) bool) error {
 	for at, addr := range addrs {
 		v, err := ask(at, "")
@@ -90,9 +91,9 @@ func join(addrs []string, ask RunOn) (resp.Value, error) {
 	return all, err
 }
 
-// scan is SCAN over one master after the other, by address. Its cursor is
-// "node/cursor", and "0" at both ends. Keys of a slot that moves meanwhile may be missed
-// or come twice.
+// scan runs SCAN on one master after the other, by address. Its cursor is "node/cursor",
+// and "0" at both ends. It may miss keys of a slot that moves meanwhile, or return them
+// twice.
 func scan(cursor string, addrs []string, ask RunOn) (resp.Value, error) {
 	at := 0
 	if addr, inner, ok := strings.Cut(cursor, "/"); ok {
@@ -106,7 +107,7 @@ func scan(cursor string, addrs []string, ask RunOn) (resp.Value, error) {
 		if addrs[at] != addr {
 			cursor = "0" // that one is no longer a master
 		}
-	} else if cursor != "0" && cursor != "" { // without one, a server says what is wrong
+	} else if cursor != "0" && cursor != "" { // without a cursor, a server replies with the error
 		return resp.Value{Kind: resp.KindError, Str: "ERR invalid cursor"}, nil
 	}
 	v, err := ask(at, cursor)

@@ -2,13 +2,14 @@ package routing
 
 import "time"
 
-// How a subscription is kept.
+// The times of a subscription.
 const (
 	// FeedRetry is the pause before another attempt to connect; it doubles up to
 	// FeedRetryMax.
 	FeedRetry    = 50 * time.Millisecond
 	FeedRetryMax = 2 * time.Second
-	// FeedTimeout bounds an attempt to subscribe, so that a server that hangs does not hold it up.
+	// FeedTimeout limits one attempt to subscribe, so that a server that hangs does not
+	// block it.
 	FeedTimeout = 15 * time.Second
 	// FeedRefresh is how often a subscription to the events of all nodes reads which nodes
 	// are masters: a node that takes over, or gets its first slots, cuts no connection. It costs a reading of the map of slots.

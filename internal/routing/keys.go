@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Keys returns the places of the keys among n words of a command. See AppendKeys.
+// Keys returns the positions of the keys among n words of a command. See AppendKeys.
 func Keys(n int, word func(i int) string) []int {
 	if n < 2 {
 		return nil
@@ -16,16 +16,16 @@ func Keys(n int, word func(i int) string) []int {
 	return Of(n, word).AppendKeys(nil, n, word)
 }
 
-// AppendKeys appends the places of the keys among n words of the command to dst. A
-// command that the table does not have is taken to have one key, its first argument; the
+// AppendKeys appends the positions of the keys among the n words of a request to dst. For
+// a command that the table does not have, it assumes one key, the first argument. The
 // channel of a sharded publish counts as a key, because it belongs to a node. A request
-// that does not fit the command's grammar has none. It costs O(words), and allocates only
-// to grow dst.
+// that does not fit the command's grammar has no keys. It costs O(words), and allocates
+// only to grow dst.
 func (c *Command) AppendKeys(dst []int, n int, word func(i int) string) []int {
 	return c.appendKeys(dst, 1<<30, n, word)
 }
 
-// FirstKey returns the place of the first key, 0 if there is none.
+// FirstKey returns the position of the first key, 0 if there is none.
 func (c *Command) FirstKey(n int, word func(i int) string) int {
 	var room [4]int
 	if at := c.appendKeys(room[:0], 1, n, word); len(at) > 0 {
@@ -34,8 +34,8 @@ func (c *Command) FirstKey(n int, word func(i int) string) int {
 	return 0
 }
 
-// Route returns the place of the word that decides about the node of a command, 0 if any
-// will do: its first key, or the channel of PUBLISH, so that its reply counts the
+// Route returns the position of the word that decides the node of a command, 0 if every
+// node can run it: its first key, or the channel of PUBLISH, so that its reply counts the
 // subscribers that the client has sent to the same node.
 func (c *Command) Route(n int, word func(i int) string) int {
 	if at := c.FirstKey(n, word); at > 0 || c == nil || c.Name != "publish" || n < 2 {
@@ -44,7 +44,7 @@ func (c *Command) Route(n int, word func(i int) string) int {
 	return 1
 }
 
-// appendKeys is AppendKeys, and may stop when it has found most keys.
+// appendKeys appends keys as AppendKeys does, and may stop when it has found most keys.
 func (c *Command) appendKeys(dst []int, most, n int, word func(i int) string) []int {
 	switch {
 	case n < 2:
@@ -102,7 +102,7 @@ func (k *KeyRule) append(dst []int, most, least, n int, word func(i int) string)
 	return dst, true
 }
 
-// behindKeyword returns the place behind the keyword, 0 if it is not there.
+// behindKeyword returns the position after the keyword, 0 if the request does not have it.
 func (k *KeyRule) behindKeyword(n int, word func(i int) string) int {
 	from, to, step := k.Index, n-1, 1
 	if from < 0 {
@@ -169,14 +169,14 @@ func (o *KeyOptions) option(word string) (opt *KeyOption, takes int) {
 }
 
 // MayWrite reports whether a command, by its name and its second word (""), may change
-// data. A command that the table does not have may, and so may a script.
+// data. It reports true for a script, and for a command that the table does not have.
 func MayWrite(name, second string) bool { return Find(name, second).Has(Write) }
 
-// Slots is how many a cluster has.
+// Slots is the number of hash slots of a cluster.
 const Slots = 16384
 
-// Slot is the hash slot of a key: CRC16 (XMODEM) of it, or of what stands between the
-// first { and the next }, if that is not empty.
+// Slot returns the hash slot of a key: CRC16 (XMODEM) of the key, or of the text between
+// the first { and the next }, if that is not empty.
 func Slot(key string) int {
 	if i := strings.IndexByte(key, '{'); i >= 0 {
 		if n := strings.IndexByte(key[i+1:], '}'); n > 0 {
@@ -197,8 +197,8 @@ func Slot(key string) int {
 	return int(crc) % Slots
 }
 
-// OneSlot returns the first of some keys, "" if there is none, and an error if another
-// is not in its slot; what is what has them.
+// OneSlot returns the first of some keys, "" if there is none, and an error if another key
+// is not in its slot. what names the operation in the error.
 func OneSlot(what string, keys iter.Seq[string]) (first string, err error) {
 	slot := -1
 	for key := range keys {

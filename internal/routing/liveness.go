@@ -9,34 +9,34 @@ import (
 	"time"
 )
 
-// A server that hangs keeps its connections open and says nothing; the system that it
-// runs on answers for it, so TCP notices nothing. A command that waits is silent too.
-// What tells them apart:
+// A server that hangs keeps its connections open and sends nothing. Its operating system
+// still acknowledges packets, so TCP does not detect it. A server on which a command waits
+// is silent too. The liveness check distinguishes the two:
 //
-//	it says how long it waits       then comes the reply, or within the read timeout
-//	it waits until something comes  another connection asks meanwhile, now and then
+//	the command has a timeout       the reply must come then, or within the read timeout after it
+//	the command has no timeout      another connection sends PING meanwhile
 //
-// A client without a read timeout waits.
+// For a client without a read timeout there is no check.
 
-// CheckInterval is how often, while a command waits without end, the server is asked
-// whether it is there. Two answers in a row that do not come, within the read timeout
-// each, end the wait: a shorter pause is not an outage.
+// CheckInterval is the time between two PINGs while a command waits without a timeout. If
+// two PINGs in a row get no reply within the read timeout each, the wait ends: a shorter
+// pause is not an outage.
 const CheckInterval = 5 * time.Second
 
-// ErrUnresponsive ends the context of a call that waits for a server that says nothing.
+// ErrUnresponsive ends the context of a call whose server does not reply.
 var ErrUnresponsive = errors.New("the server says nothing")
 
-// Liveness is how long one call waits for a server.
+// Liveness holds the limits of the liveness check of one call.
 type Liveness struct {
-	// Own is how long the command says that it waits; 0: it waits without end.
+	// Own is the command's own timeout; 0: it waits without end.
 	Own time.Duration
 	// ReadTimeout is the client's read timeout; 0: it has none.
 	ReadTimeout time.Duration
-	// First is when Ping is called for the first time; 0: after CheckInterval.
+	// First is the time before the first Ping; 0: CheckInterval.
 	First time.Duration
-	// Ping asks, over another connection, whether the server is there: nil, an error of
-	// one that has not answered before ctx ended, or one that wraps ErrUnresponsive if the
-	// client leads to another server by now, which ends the wait at once.
+	// Ping sends PING over another connection. It returns nil after a reply, an error if
+	// there was none before ctx ended, or an error that wraps ErrUnresponsive if the client
+	// now leads to another server. The last one ends the wait at once.
 	Ping func(ctx context.Context) error
 }
 
@@ -59,8 +59,8 @@ func (p Liveness) Bound(ctx context.Context) (_ context.Context, end func()) {
 	return ctx, func() { cancel(nil); looking.Wait() }
 }
 
-// check asks until there is no answer twice in a row, or another server's, which is the
-// error, or the context ends.
+// check calls Ping until it fails twice in a row or reports another server, and then
+// returns that error. It returns nil when the context ends.
 func (p Liveness) check(ctx context.Context) error {
 	first := p.First
 	if first <= 0 {
@@ -93,9 +93,9 @@ func (p Liveness) check(ctx context.Context) error {
 	}
 }
 
-// LivenessError returns why Bound's context has ended, nil if that was not the server's
-// silence but the caller's context, ctx, or if it has not. err is what the call that
-// used bounded came to.
+// LivenessError returns the error of the liveness check that has ended Bound's context. It
+// returns nil if the caller's context, ctx, has ended, or neither. err is the error of the
+// call that used bounded.
 func LivenessError(ctx, bounded context.Context, err error) error {
 	if d, ok := ctx.Deadline(); err == nil || ctx.Err() != nil || ok && time.Until(d) <= 0 {
 		return nil
@@ -109,12 +109,12 @@ func LivenessError(ctx, bounded context.Context, err error) error {
 	return nil
 }
 
-// late is by how much a client library's clock may be ahead: go-redis looks at the time
+// late is the time by which a client library's clock may be ahead: go-redis reads the time
 // every 50 ms.
 const late = 100 * time.Millisecond
 
-// OwnWait is how long a command of n words says that it waits; 0: it waits without end,
-// or does not say.
+// OwnWait returns the timeout in a request of n words; 0: it waits without end, or has no
+// timeout.
 func OwnWait(n int, word func(i int) string) time.Duration {
 	if c := Of(n, word); c != nil {
 		return c.OwnWait(n, word)
@@ -122,8 +122,8 @@ func OwnWait(n int, word func(i int) string) time.Duration {
 	return 0
 }
 
-// OwnWait is how long a request of n words says that it waits; 0: it waits without end,
-// or not at all, or does not say.
+// OwnWait returns the timeout in a request of n words; 0: it waits without end, does not
+// wait, or has no timeout.
 func (c *Command) OwnWait(n int, word func(i int) string) time.Duration {
 	at := c.Wait.At
 	switch {
@@ -144,9 +144,9 @@ func (c *Command) OwnWait(n int, word func(i int) string) time.Duration {
 	return time.Duration(min(x*float64(c.Wait.Unit), float64(1<<60)))
 }
 
-// after is where the value of an option stands; -1 if it is not given. What precedes
-// options may look like one: a key, a name. The last that fits is meant, but for keys at
-// the end, behind STREAMS.
+// after returns the position of an option's value; -1 if the option is not given. A key or
+// a name before the options may look like the option, so after returns the last one that
+// fits. It does not look at the keys after STREAMS.
 func after(n int, word func(i int) string, option string) (at int) {
 	at = -1
 	for i := 1; i < n-1; i++ {

@@ -11,24 +11,24 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Probe finds out once what a server can do, as a C. A driver that opens its own client
-// runs the probe at once. A driver over a client of the program runs it at the first use,
-// and again until the server answers. The fields are set before the first use; the methods
-// are safe for concurrent use.
+// Probe runs the capability probe of a server once; its result is a C. A driver that opens
+// its own client runs the probe at once. A driver over a client of the program runs it at
+// the first use, and again until the server answers. The fields are set before the first
+// use; the methods are safe for concurrent use.
 type Probe[C any] struct {
 	// Name begins the errors.
 	Name string
-	// Ask asks the server.
+	// Ask runs the commands of the probe.
 	Ask func(ctx context.Context) (C, error)
-	// Better reports whether a server that was guessed to be the zero C must not be
-	// used as one.
+	// Better reports whether a server with these capabilities must not be used as one with
+	// the zero C, which callers may have assumed.
 	Better func(c C) bool
 
 	known atomic.Pointer[C] // nil: not known yet
-	sure  atomic.Bool       // no caller acts on a guess any more
+	sure  atomic.Bool       // no caller acts on an assumption any more
 
 	mu      sync.Mutex    // guards what follows
-	guessed bool          // a caller was told that nothing is known
+	guessed bool          // a caller got the zero C before the server answered
 	refused int           // calls, since the server has answered
 	settle  *time.Timer   // since the first of them
 	asking  chan struct{} // closed when the attempt that runs has ended; nil: none runs
@@ -36,24 +36,24 @@ type Probe[C any] struct {
 	quiet   *time.Timer   // since it failed
 }
 
-// ErrGuessed is what Known refuses calls with that may be made on a guess.
+// ErrGuessed is the error of Known for a call that may be based on the zero C.
 var ErrGuessed = errors.New("it has answered for the first time just now: try again")
 
-// probeTimeout bounds the attempt of a caller that has no context, and is how long such
-// callers are told, without another, what the last attempt came to: an object asks
-// several times for each of its calls.
+// probeTimeout limits the attempt of a caller that has no context. For the same time after
+// a failed attempt, such callers get its error without another attempt, because an object
+// calls several times for each of its operations.
 const probeTimeout = time.Second
 
-// How long after the first answer, and how many calls at most, are refused where there
-// were guesses: a caller that has one acts on it within microseconds, and on a busy
-// machine within milliseconds.
+// The time after the first answer in which Known refuses calls, if callers have got the
+// zero C before, and the most calls that it refuses. A caller acts on such a result within
+// microseconds, and on a busy machine within milliseconds.
 const (
 	probeSettle = 50 * time.Millisecond
 	probeRefuse = 64
 )
 
-// Guess returns what is known, and asks first, for up to a second, if that is nothing;
-// the zero C if it stays so.
+// Guess returns the known capabilities. If there are none yet, it runs the probe for up to
+// a second, and returns the zero C if the server does not answer.
 func (p *Probe[C]) Guess(ctx context.Context) (c C) {
 	if known := p.known.Load(); known != nil {
 		return *known
@@ -88,10 +88,10 @@ func (p *Probe[C]) failedJustNow() bool {
 	}
 }
 
-// Known makes sure, before a command is sent, that the server is known. A caller that was
-// told that nothing is known may have chosen scripts, another layout, or another kind of
-// channel, and must not use them on a server that turns out to have better: Known refuses
-// those calls with ErrGuessed.
+// Known makes sure, before a command is sent, that the probe has succeeded. A caller that
+// got the zero C may have chosen scripts, another layout, or another kind of channel. It
+// must not use them on a server that supports the better form, so Known refuses such calls
+// with ErrGuessed.
 func (p *Probe[C]) Known(ctx context.Context) error {
 	if p.sure.Load() {
 		return nil
@@ -111,7 +111,7 @@ func (p *Probe[C]) Known(ctx context.Context) error {
 	return ErrGuessed
 }
 
-// settled reports whether enough calls were refused. The caller holds mu.
+// settled reports whether Known has refused enough calls. The caller holds mu.
 func (p *Probe[C]) settled() bool {
 	if p.settle == nil {
 		p.settle = time.NewTimer(probeSettle)
@@ -127,8 +127,8 @@ func (p *Probe[C]) settled() bool {
 	}
 }
 
-// Run asks the server, or waits for the caller that does. If that caller's context ends
-// first, the next one asks.
+// Run runs the probe, or waits for the caller that runs it. If that caller's context ends
+// first, the next caller runs it.
 func (p *Probe[C]) Run(ctx context.Context) error {
 	for {
 		p.mu.Lock()
@@ -154,7 +154,7 @@ func (p *Probe[C]) Run(ctx context.Context) error {
 	}
 }
 
-// attempt asks once; it ends with done closed.
+// attempt runs the probe once, and closes done at the end.
 func (p *Probe[C]) attempt(ctx context.Context, done chan struct{}) error {
 	c, err := p.Ask(ctx)
 	p.mu.Lock()
@@ -172,11 +172,11 @@ func (p *Probe[C]) attempt(ctx context.Context, done chan struct{}) error {
 	return err
 }
 
-// ProbeCommands are the commands whose presence tells what a server can do, in the order
-// of COMMAND INFO's reply.
+// ProbeCommands are the commands whose presence shows the capabilities of a server, in the
+// order of COMMAND INFO's reply.
 var ProbeCommands = [...]string{ProbeHashFieldTTL: "HPEXPIRE", ProbeFunctions: "FCALL", ProbeShardedPubSub: "SSUBSCRIBE", ProbeNative: "LOCK.ACQUIRE"}
 
-// The places in ProbeCommands.
+// The positions in ProbeCommands.
 const (
 	ProbeHashFieldTTL = iota
 	ProbeFunctions
@@ -184,8 +184,8 @@ const (
 	ProbeNative
 )
 
-// Handshake makes sure that a server is there, and asks it what ebb.CapabilitiesOf reads:
-// INFO server, "" where that is not allowed, and COMMAND INFO.
+// Handshake checks that a server answers, and requests the replies that ebb.CapabilitiesOf
+// reads: INFO server, which is "" if the user may not run it, and COMMAND INFO.
 func Handshake(run func(words ...string) (resp.Value, error)) (info string, commands resp.Value, err error) {
 	v, err := run("PING")
 	if err == nil {

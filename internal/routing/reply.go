@@ -6,9 +6,9 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Untouched reports whether an error reply says that nothing was run, for a reason that
-// passes: another node has the key, or the server is not ready. A script that writes
-// where it must not is stopped at its first write.
+// Untouched reports whether an error reply says that the command did not run, for a
+// temporary reason: another node has the key, or the server is not ready. A script that
+// must not write is stopped before its first write.
 func Untouched(v resp.Value) bool {
 	if v.Kind != resp.KindError {
 		return false
@@ -25,7 +25,8 @@ func Untouched(v resp.Value) bool {
 	return false
 }
 
-// Redirect reads MOVED and ASK.
+// Redirect returns the address in a reply MOVED or ASK. ask reports that it is ASK; ok is
+// false for other replies.
 func Redirect(v resp.Value) (addr string, ask, ok bool) {
 	if v.Kind != resp.KindError {
 		return "", false, false

@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// How often, and with which pauses, what did not run is tried again: in all for
-// about 0.4 s, or for 1 s where the attempts themselves take time. A slot that
-// moves takes less; a failover takes more, and a caller that has the time tries again
-// with what it knows.
+// The number of tries of a command that did not run, and the pauses between them: about
+// 0.4 s in all, or 1 s if the tries themselves take time. The move of a slot takes less. A
+// failover takes more, and a caller with enough time must try again itself.
 const (
 	tries    = 8
 	tryFirst = 4 * time.Millisecond
@@ -16,8 +15,8 @@ const (
 	tryFor   = time.Second
 )
 
-// Retry counts tries of one call, which alone uses it. The zero value is before the
-// first. Defer Stop.
+// Retry counts the tries of one call. Only that call uses it. The zero value is the state
+// before the first try. The caller defers Stop.
 type Retry struct {
 	// Closed ends the pauses when the driver closes; nil: nothing does.
 	Closed <-chan struct{}
@@ -26,8 +25,8 @@ type Retry struct {
 	over *time.Timer // since the second
 }
 
-// Next waits until it is time for another try, and reports whether it is: not when it
-// was tried enough, or ctx ends meanwhile. The first is due at once.
+// Next waits until the next try is due, and reports true. It reports false after the last
+// try, or when ctx ends meanwhile. The first try is due at once.
 func (r *Retry) Next(ctx context.Context) bool {
 	r.n++
 	switch {
@@ -50,7 +49,7 @@ func (r *Retry) Next(ctx context.Context) bool {
 	return false
 }
 
-// Stop ends it.
+// Stop releases the timer.
 func (r *Retry) Stop() {
 	if r.over != nil {
 		r.over.Stop()

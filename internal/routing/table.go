@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// Command is what a client knows of a command. The table has one for each command and
-// subcommand of ebb and of Redis 7.0; internal/gen writes it from the commands' Specs.
-// The methods of a nil *Command answer for a command that the table does not have.
+// Command holds the properties of a command that a client needs. The table has one for
+// each command and subcommand of ebb and of Redis 7.0; internal/gen writes it from the
+// commands' Specs. The methods of a nil *Command return the results for a command that the
+// table does not have.
 type Command struct {
 	// Name is in lower case; a subcommand's is "config|get".
 	Name  string
 	Flags Flags
 	// FanOut says how the command runs if it concerns all masters of a cluster.
 	FanOut FanOut
-	// Wait says where a request names the time that it waits at most.
+	// Wait says where a request has its timeout.
 	Wait Timeout
-	// Keys are the rules that find the keys; Options takes their place if it is not nil.
+	// Keys are the rules that find the keys; Options replaces them if it is not nil.
 	Keys    []KeyRule
 	Options *KeyOptions
 }
@@ -27,10 +28,10 @@ type Flags uint8
 const (
 	// Write: the command may change data, by a script if it runs one.
 	Write Flags = 1 << iota
-	// Stateful: the command changes the connection for the commands behind it.
+	// Stateful: the command changes the connection for the commands after it.
 	Stateful
-	// Pipelined: the command takes next to no time and does not wait, or only with the
-	// keyword of its Wait. Its reply may come together with those of other commands.
+	// Pipelined: the command is fast and does not wait, or waits only with the keyword of
+	// its Wait. So it may share a pipeline with commands of other goroutines.
 	Pipelined
 	// Container: the second word of a request names a subcommand.
 	Container
@@ -38,47 +39,49 @@ const (
 	NoKeys
 )
 
-// Timeout is where a request says how long it waits. The zero value: it does not wait.
+// Timeout is the position of the timeout in a request. The zero value: the command does
+// not wait.
 type Timeout struct {
-	// At is the place of the argument, negative from the end, -1 being the last.
+	// At is the position of the argument; a negative one counts from the end, -1 is the
+	// last.
 	At int
 	// Keyword, if it is not "", is the option before the argument, in place of At.
 	Keyword string
-	// Unit is that of the argument.
+	// Unit is the unit of the argument.
 	Unit time.Duration
 }
 
-// KeyRule finds keys: one at Index or, with a Keyword, behind that word. The places of
-// Last and Count are relative to it.
+// KeyRule finds keys: the first at Index or, with a Keyword, after that word. Last and
+// Count are relative to that position.
 type KeyRule struct {
-	// Index is the first place, or the one from which on the keyword is looked for;
-	// negative: from the end, and backwards.
+	// Index is the position of the first key, or the position at which the search for the
+	// keyword begins. A negative one counts from the end, and the search goes backwards.
 	Index   int
 	Keyword string
-	// Last is the place of the last key; negative: from the end of the request, -1 being
-	// the last word.
+	// Last is the position of the last key; a negative one counts from the end of the
+	// request, -1 is the last word.
 	Last int
 	// Step is the distance from one key to the next; 0 means 1.
 	Step int
 	// Half: only the first half of what follows are keys.
 	Half bool
-	// First is the place of the first key if the request says how many there are, at
-	// Count; 0: it does not.
+	// First is the position of the first key if the request has the number of keys at Count;
+	// 0: it does not have the number.
 	First, Count int
 }
 
 // KeyOptions finds keys among options whose arguments may look like other options.
 type KeyOptions struct {
-	// First is the place of a key before the options; 0: there is none.
+	// First is the position of a key before the options; 0: there is none.
 	First int
-	// Instead: the options are read only if the first key is empty, and a key that they
-	// name takes its place.
+	// Instead: the options have a key only if the first key is empty; their key then
+	// replaces it.
 	Instead bool
-	// Only is what the word at place 2 must be for the request to have keys; "": any.
+	// Only is the word that must be at position 2 if the request has keys; "": any word.
 	Only string
-	// From is the place of the first option.
+	// From is the position of the first option.
 	From int
-	// Options are those that take arguments; others take none, or one with Pairs.
+	// Options are the options with arguments. Other options have none, or one with Pairs.
 	Options []KeyOption
 	// Take says which keys count if several options name one.
 	Take Take
@@ -102,8 +105,8 @@ const (
 	TakeFirst // a request without one has no keys
 )
 
-// slots is how many places the index has: four for each command, so that a search
-// usually ends at the first.
+// slots is the size of the index: four slots for each command, so that a search usually
+// ends at the first one.
 const slots = 2048
 
 // index is a hash table of the commands' names: 1 + the place in commands, 0 for none.
@@ -127,9 +130,9 @@ func hashOf(h uint32, word string) uint32 {
 	return h
 }
 
-// Find returns what is known of a command, by its name and its second word ("" if it has
-// none), in any case of letters: the subcommand if there is one of that name. It returns
-// nil for a command that the table does not have. It allocates nothing.
+// Find returns the entry of a command, by its name and its second word ("" if it has
+// none), without regard to case. It returns the subcommand if there is one of that name.
+// It returns nil for a command that the table does not have. It allocates nothing.
 func Find(name, second string) *Command {
 	h := hashOf(0, name)
 	c := search(h, name, "")
@@ -179,7 +182,7 @@ func lowerIs(word, small string) bool {
 	return true
 }
 
-// Of is Find for a request of n words, at least one.
+// Of returns the entry of the command in a request of n words, at least one.
 func Of(n int, word func(i int) string) *Command {
 	second := ""
 	if n > 1 {

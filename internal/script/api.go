@@ -13,7 +13,7 @@ import (
 // The functions of the table redis come in groups, in the order in which Redis
 // makes them.
 
-// callAPI is what runs commands.
+// callAPI returns what runs commands.
 func (m *machine) callAPI() []field {
 	return []field{
 		function("call", m.redisCall),
@@ -71,7 +71,7 @@ const (
 	replReplicas = 2
 )
 
-// replyAPI is the rest of what scripts and functions have.
+// replyAPI returns the rest of what scripts and functions have.
 func (m *machine) replyAPI() []field {
 	return []field{
 		function("setresp", m.redisSetresp),
@@ -88,8 +88,8 @@ func (m *machine) replyAPI() []field {
 	}
 }
 
-// debugAPI is what only EVAL's scripts have. Without a debugger breakpoint and debug do
-// nothing.
+// debugAPI returns what only EVAL's scripts have. Without a debugger breakpoint and debug
+// do nothing.
 func (m *machine) debugAPI() []field {
 	return []field{
 		function("debug", func(c lua.Call) error {
@@ -249,8 +249,8 @@ func (m *machine) redisStatusReply(c lua.Call) error {
 	return c.Return(lua.TableValue(t))
 }
 
-// wrongReply is what error_reply and status_reply return, not raise, when they
-// are misused.
+// wrongReply returns what error_reply and status_reply return, not raise, when they are
+// misused.
 func (m *machine) wrongReply(c lua.Call) error {
 	if m.debug != nil {
 		m.debug.raised("ERR wrong number or type of arguments")

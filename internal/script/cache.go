@@ -34,8 +34,8 @@ const (
 // a short one, and its entries in the maps.
 const scriptCost = 1024
 
-// size is what the cache counts for a script. The compiled form is about three
-// times as long as the text.
+// size returns what the cache counts for a script. The compiled form is about three times
+// as long as the text.
 func (s *Script) size() int { return 4*len(s.Body) + scriptCost }
 
 // cache holds the compiled scripts, by text and by SHA1. Those that came by EVAL

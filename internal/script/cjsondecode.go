@@ -413,7 +413,7 @@ func jsonInvalidNumber(s string) bool {
 	return len(s) >= 3 && (strings.EqualFold(s[:3], "inf") || strings.EqualFold(s[:3], "nan"))
 }
 
-// expected is the error for a token that is not what should be here.
+// expected returns the error for a token that is not what should be here.
 func (d *jsonDecoder) expected(what string) error {
 	c := d.next()
 	d.found, d.where = "invalid token", d.i

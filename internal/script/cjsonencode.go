@@ -86,7 +86,7 @@ func (e *jsonEncoder) value(v lua.Value, depth int32, top int) error {
 	return e.refuse(v, "type not supported")
 }
 
-// refuse is the error for a value that has no JSON.
+// refuse returns the error for a value that has no JSON.
 func (e *jsonEncoder) refuse(v lua.Value, why string) error {
 	return e.c.Errorf("Cannot serialise %s: %s", v.Kind().String(), why)
 }
@@ -165,7 +165,7 @@ func (e *jsonEncoder) table(t *lua.Table, depth int32, top int) error {
 	return e.object(t, depth, top)
 }
 
-// length is the length of the array that t is, no more than 0 for an object. Like
+// length returns the length of the array that t is, no more than 0 for an object. Like
 // lua-cjson's it is an int of 32 bits, which the keys from 2^31 on make negative.
 func (e *jsonEncoder) length(t *lua.Table) (int32, error) {
 	var longest, items int32

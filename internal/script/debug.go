@@ -238,7 +238,7 @@ redis.debug(v, ...)  Show values here.
 redis.breakpoint()   Stop before the next line.
 `), "\n")
 
-// sourceLine is a line of the script.
+// sourceLine returns a line of the script.
 func (d *Debugger) sourceLine(line int) string {
 	if line < 1 || line > len(d.source) {
 		return "<out of range source code line>"

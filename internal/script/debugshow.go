@@ -11,7 +11,7 @@ import (
 // maxShown bounds the text of one value, in bytes: tables may hold each other many times.
 const maxShown = 1 << 20
 
-// show is a value as the debugger shows it.
+// show returns a value as the debugger shows it.
 func (d *Debugger) show(v lua.Value) string { return string(d.appendValue(nil, v, 0)) }
 
 func (d *Debugger) appendValue(b []byte, v lua.Value, depth int) []byte {

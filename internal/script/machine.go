@@ -124,7 +124,7 @@ func (m *machine) runFunction(f *Function, keys, args [][]byte, out *resp.Writer
 	return m.run(f.callback, out, keyList, argList)
 }
 
-// tick is the machine's interrupt function.
+// tick returns the machine's interrupt function.
 func (m *machine) tick() error {
 	err := m.host.Tick()
 	if err == nil && m.debug != nil {
@@ -143,8 +143,8 @@ func (m *machine) locate(_ *lua.Thread, e *lua.Error) *lua.Error {
 	return e
 }
 
-// position is the line that runs: that of the innermost function, or of its
-// caller if it is one of Go.
+// position returns the line that runs: that of the innermost function, or of its caller if
+// it is one of Go.
 func (m *machine) position() position {
 	return m.positionFrom(0)
 }
@@ -191,8 +191,8 @@ func (m *machine) failure(err error, name string) error {
 	return Error(text)
 }
 
-// message is an error's text with its code. That of an error table is in its
-// field err; other values are what tostring makes of them, without a code.
+// message returns an error's text with its code. That of an error table is in its field
+// err; other values are what tostring makes of them, without a code.
 func (m *machine) message(e *lua.Error) string {
 	t, ok := e.Value.AsTable()
 	if !ok {

@@ -97,7 +97,7 @@ func (m *machine) sandboxFunctions(o Options) {
 	m.state.SetGlobals(environment)
 }
 
-// runAPI is the table redis of what runs, scripts and functions.
+// runAPI returns the table redis of what runs, scripts and functions.
 func (m *machine) runAPI(o Options) *lua.Table {
 	api := m.state.NewTable(0, 0)
 	set(api, m.callAPI()...)
@@ -165,7 +165,7 @@ func seal(t *lua.Table) {
 	}
 }
 
-// missingGlobal is the __index of global tables.
+// missingGlobal returns the __index of global tables.
 func missingGlobal(c lua.Call) error {
 	if c.N() != 2 {
 		return c.Errorf("Wrong number of arguments to luaProtectedTableError")

@@ -84,7 +84,7 @@ func (f *structFormat) count(d int) (int, error) {
 	return n, nil
 }
 
-// padding is how many bytes stand at position at before a letter of this size. The
+// padding returns how many bytes stand at position at before a letter of this size. The
 // formula is meant for sizes that are powers of two; others get what it yields.
 func (f *structFormat) padding(at uint64, letter byte, size int) uint64 {
 	if size == 0 || letter == 'c' {

@@ -46,7 +46,7 @@ type Server struct {
 // defaultPort is what URL writes for a server whose URL has no port.
 const defaultPort = "6379"
 
-// kinds are the schemes of one server and what Canonical makes of them.
+// kinds returns the schemes of one server and what Canonical makes of them.
 func kinds() map[string]string {
 	return map[string]string{
 		"redis": "redis", "valkey": "redis",
@@ -59,7 +59,7 @@ func kinds() map[string]string {
 // Schemes are the schemes of one server, for messages.
 const Schemes = "redis, rediss, valkey, valkeys, unix, redis+unix or redis-socket"
 
-// aliases are the names that clients have for one parameter.
+// aliases returns the names that clients have for one parameter.
 func aliases() map[string]string {
 	return map[string]string{
 		"db": "db", "database": "db", "virtual_host": "db",
@@ -110,7 +110,7 @@ func Parse(raw string) (s Server, err error) {
 	return s, nil
 }
 
-// schemeOf is the scheme for a message: a URL without one may begin with a password.
+// schemeOf returns the scheme for a message: a URL without one may begin with a password.
 func schemeOf(raw string) string {
 	if scheme, _, found := strings.Cut(raw, "://"); found {
 		return scheme
@@ -233,7 +233,7 @@ func StrayLogin(path, query string) bool {
 	return strings.Contains(path, "@")
 }
 
-// Shown is a URL without its passwords, for messages.
+// Shown returns a URL without its passwords, for messages.
 func Shown(raw string) string {
 	raw = regexp.MustCompile(`([?&](?:\w+_)?pass(?:word)?=)[^&]*`).ReplaceAllString(raw, "${1}xxxxx")
 	u, err := url.Parse(raw)
@@ -249,7 +249,7 @@ func Shown(raw string) string {
 	return u.Redacted()
 }
 
-// Unreadable is the error of a URL that cannot be parsed. The parser's error shows a
+// Unreadable returns the error of a URL that cannot be parsed. The parser's error shows a
 // part of it, which may be one of a password.
 func Unreadable(raw string, err error) error {
 	if err == nil || strings.Contains(raw, "@") {

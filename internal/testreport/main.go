@@ -117,7 +117,7 @@ func (r *report) endTest(e event) {
 // logged is what t.Log and t.Skip print.
 var logged = regexp.MustCompile(`^ +[^ :]+\.go:\d+: (.*)`)
 
-// reason is the last that a test logged.
+// reason returns the last that a test logged.
 func reason(output []string) string {
 	for _, line := range slices.Backward(output) {
 		if m := logged.FindStringSubmatch(line); m != nil {

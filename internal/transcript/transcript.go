@@ -117,7 +117,7 @@ type parser struct {
 	cases []Case
 }
 
-// current is the case that is being read; without a title there is one as well.
+// current returns the case that is being read; without a title there is one as well.
 func (p *parser) current(line int) *Case {
 	if len(p.cases) == 0 {
 		p.cases = append(p.cases, Case{File: p.file, Line: line, Title: p.file})
@@ -263,7 +263,7 @@ func (s *Step) format(b *strings.Builder) {
 	}
 }
 
-// text is the request's line; made from Args where there is none.
+// text returns the request's line; made from Args where there is none.
 func (s *Step) text() string {
 	if s.Text != "" {
 		return s.Text

@@ -360,10 +360,10 @@ func (s *Server) Loops() int {
 // Clients returns the number of connections.
 func (s *Server) Clients() int { return s.gate.Count() }
 
-// Refused is the number of connections beyond MaxClients that were turned away.
+// Refused returns the number of connections that were refused because of MaxClients.
 func (s *Server) Refused() int64 { return s.gate.Refused() }
 
-// SetMaxClients changes Options.MaxClients; connections that are in stay in.
+// SetMaxClients changes Options.MaxClients; open connections stay open.
 func (s *Server) SetMaxClients(n int) { s.gate.SetMax(n) }
 
 // SetKeepAlive changes Options.KeepAlive for new connections.
@@ -376,8 +376,8 @@ func (s *Server) SetKeepAlive(d time.Duration) {
 	}
 }
 
-// Nudge has Idle called soon on the given loop, for a deadline that was set
-// elsewhere and comes before the one Idle returned.
+// Nudge makes the given loop call Idle soon, for a new deadline that is earlier than the
+// one that Idle returned.
 func (s *Server) Nudge(loop int) {
 	if s.fast != nil {
 		s.fast.nudge(loop)
@@ -389,9 +389,9 @@ func (s *Server) Nudge(loop int) {
 	}
 }
 
-// Shutdown stops listening, has the replies that were made written out, closes
-// every connection with ErrShutdown, and waits. When ctx ends first, unsent
-// output is dropped and ctx's error returned.
+// Shutdown stops listening, writes out the replies, closes every connection with
+// ErrShutdown, and waits. When ctx ends first, Shutdown drops unsent output and returns
+// ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
@@ -428,7 +428,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Close is Shutdown without patience.
+// Close ends the server as Shutdown does, but drops unsent output at once.
 func (s *Server) Close() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -444,8 +444,8 @@ func (s *Server) abandon() {
 	}
 }
 
-// housekeep asks portable sessions once a second whether they are idle, and
-// runs Idle where there are no event loops.
+// housekeep calls the portable sessions' IdleCheck once a second, and runs Idle if there
+// are no event loops.
 func (s *Server) housekeep() {
 	idle := s.opt.Idle
 	if s.fast != nil {

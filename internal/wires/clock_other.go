@@ -4,5 +4,5 @@ package wires
 
 import "time"
 
-// machineTime is the machine's time, but for a bubble, where it is not to be had.
+// machineTime returns the machine's time, but for a bubble, where it is not to be had.
 func machineTime() time.Time { return time.Now() }

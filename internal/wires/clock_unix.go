@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// machineTime is the machine's time, also in a bubble.
+// machineTime returns the machine's time, also in a bubble.
 func machineTime() time.Time {
 	var tv syscall.Timeval
 	if err := syscall.Gettimeofday(&tv); err != nil {

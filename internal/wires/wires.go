@@ -187,8 +187,8 @@ func (c *wire) deadline(set func(time.Time) error, t time.Time) error {
 	return set(here(t))
 }
 
-// here is the bubble's time for a time of the machine's. What is more than a year ahead
-// is taken for one.
+// here returns the bubble's time for a time of the machine's. What is more than a year
+// ahead is taken for one.
 func here(t time.Time) time.Time {
 	if t.IsZero() || time.Until(t) < 365*24*time.Hour {
 		return t

@@ -54,7 +54,7 @@ const (
 	longestTurn = 40
 )
 
-// beforeTurns is an output up to where the same lines come again and again: from
+// beforeTurns returns an output up to where the same lines come again and again: from
 // there on it matters how much C stack is left.
 func beforeTurns(s string) string {
 	lines := strings.Split(s, "\n")

@@ -61,7 +61,7 @@ func (g *generator) expr(w what, depth int) *node {
 	return g.any(depth)
 }
 
-// choice is an expression with "and" and "or".
+// choice returns an expression with "and" and "or".
 func (g *generator) choice(w what, depth int) *node {
 	switch g.IntN(4) {
 	case 0:
@@ -74,7 +74,7 @@ func (g *generator) choice(w what, depth int) *node {
 	return tree(expression, "(not $ or $)", g.expr(boolean, depth-1), g.expr(w, depth-1))
 }
 
-// atom is a literal or a variable.
+// atom returns a literal or a variable.
 func (g *generator) atom(w what) *node {
 	if name := g.variable(w, false); name != "" && !g.one(3) {
 		return leaf(expression, name)
@@ -163,8 +163,8 @@ func (g *generator) condition(depth int) *node {
 	return g.call(boolean, depth)
 }
 
-// key is an expression that is never a table, function or thread: pairs would
-// meet those in the order of addresses.
+// key returns an expression that is never a table, function or thread: pairs would meet
+// those in the order of addresses.
 func (g *generator) key() *node {
 	for _, i := range g.Perm(len(g.vars)) {
 		if v := g.vars[i]; v.fixed && (v.what == num || v.what == str) && g.one(2) {
@@ -216,7 +216,7 @@ func (g *generator) table(w what, depth int) *node {
 	return tree(expression, "{$}", fields)
 }
 
-// function is a function that does not do much; statements define larger ones.
+// function returns a function that does not do much; statements define larger ones.
 func (g *generator) function(depth int) *node {
 	if g.one(5) {
 		return g.closure(depth)
@@ -243,7 +243,7 @@ func (g *generator) function(depth int) *node {
 	return tree(expression, "function("+p+") return $ end", g.expr(str, depth-1))
 }
 
-// list is one to three expressions.
+// list returns one to three expressions.
 func (g *generator) list(w what, depth int) *node {
 	l := sequence(list, g.expr(w, depth))
 	for range g.IntN(3) {
@@ -272,7 +272,7 @@ func (g *generator) any(depth int) *node {
 	return g.expr(what(g.IntN(kinds-1)), depth-1)
 }
 
-// base is an expression that may be indexed and called.
+// base returns an expression that may be indexed and called.
 func (g *generator) base(w what, depth int) *node {
 	if name := g.variable(w, false); name != "" && !g.one(3) {
 		return leaf(expression, name)
@@ -330,7 +330,7 @@ func (g *generator) object(depth int) *node {
 	return tree(expression, "setmetatable($, {$})", g.expr(tab, min(depth-1, 1)), meta)
 }
 
-// format is a call of string.format with some conversions.
+// format returns a call of string.format with some conversions.
 func (g *generator) format(depth int) *node {
 	var spec strings.Builder
 	args := sequence(list, nil)

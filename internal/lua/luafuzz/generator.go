@@ -17,7 +17,7 @@ type Program struct {
 	text string // of a damaged program, which has no parts
 }
 
-// Text is the program.
+// Text returns the program.
 func (p *Program) Text() string {
 	if p.root == nil {
 		return p.text
@@ -25,7 +25,7 @@ func (p *Program) Text() string {
 	return p.root.String()
 }
 
-// Request is the program as a Machine takes it: m, unless it is only compiled.
+// Request returns the program as a Machine takes it: m, unless it is only compiled.
 func (p *Program) Request(m Mode) string { return p.request(m, p.Text()) }
 
 func (p *Program) request(m Mode, text string) string {

@@ -30,7 +30,7 @@ var builtins = []builtin{
 	{"coroutine.yield", "?aa", anything}, {"loadstring", "s?s", function},
 }
 
-// call is a call of one of the libraries' functions that yields w. Arguments are
+// call returns a call of one of the libraries' functions that yields w. Arguments are
 // wrong once in a while, but for those that decide how long the call takes.
 func (g *generator) call(w what, depth int) *node {
 	var fit []builtin
@@ -61,7 +61,7 @@ func (g *generator) call(w what, depth int) *node {
 	return n
 }
 
-// arguments are what the letters say.
+// arguments returns what the letters say.
 func (g *generator) arguments(takes string, depth int) *node {
 	args, optional := sequence(list), false
 	for _, c := range takes {
@@ -129,7 +129,7 @@ func (g *generator) argument(letter rune, depth int) *node {
 	return g.expr(anything, depth)
 }
 
-// pattern is a pattern, as it stands in quotes; sometimes a wrong one.
+// pattern returns a pattern, as it stands in quotes; sometimes a wrong one.
 func (g *generator) pattern() string {
 	var b strings.Builder
 	if g.one(6) {

@@ -50,7 +50,7 @@ const (
 	Compile Mode = 'C' // compiled, not run
 )
 
-// Request is a program's text for a Machine.
+// Request returns a program's text for a Machine.
 func Request(m Mode, text string) string { return string(rune(m)) + text }
 
 // Ours is the machine of package lua. Each program has a State of its own.

@@ -35,7 +35,7 @@ func NewScript(seed uint64) *Program {
 	return &Program{root: tree(block, "local emit, tostr, round, pcall = ... return $\n", l), Only: "redis-server"}
 }
 
-// json is a JSON text, mostly a right one.
+// json returns a JSON text, mostly a right one.
 func (g *generator) json(depth int) string {
 	text := g.jsonValue(depth)
 	if g.one(6) {
@@ -65,7 +65,7 @@ func (g *generator) jsonValue(depth int) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// layout is a format of the library struct.
+// layout returns a format of the library struct.
 func (g *generator) layout() string {
 	var b strings.Builder
 	for range 1 + g.IntN(4) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// block is about n statements in a scope of their own.
+// block returns about n statements in a scope of their own.
 func (g *generator) block(n int) *node {
 	return g.within(func() *node { return g.statements(n) })
 }
@@ -32,7 +32,7 @@ func (g *generator) statements(n int) *node {
 	return b
 }
 
-// results is a return statement.
+// results returns a return statement.
 func (g *generator) results() *node {
 	if g.one(6) {
 		return leaf(statement, "return\n")
@@ -40,7 +40,7 @@ func (g *generator) results() *node {
 	return tree(statement, "return $\n", g.list(anything, 2))
 }
 
-// statement is one statement; those that may well fail stand in a pcall.
+// statement returns one statement; those that may well fail stand in a pcall.
 func (g *generator) statement() *node {
 	g.left--
 	if g.one(3) {
@@ -113,7 +113,7 @@ func (g *generator) plain() *node {
 	return tree(statement, "emit($)\n", g.list(what(g.IntN(kinds)), 4))
 }
 
-// declaration is a local statement, or a local function.
+// declaration returns a local statement, or a local function.
 func (g *generator) declaration() *node {
 	w := what(g.IntN(kinds))
 	if w == function && g.nested < 5 && !g.one(3) {
@@ -156,7 +156,7 @@ func (g *generator) declaration() *node {
 	return n
 }
 
-// closure is a function with statements.
+// closure returns a function with statements.
 func (g *generator) closure(statements int) *node {
 	if g.nested >= 5 {
 		return g.atom(function)
@@ -182,7 +182,7 @@ func (g *generator) closure(statements int) *node {
 	return tree(expression, "function("+strings.Join(params, ", ")+")\n$end", body)
 }
 
-// recursive is a function that calls itself a few times.
+// recursive returns a function that calls itself a few times.
 func (g *generator) recursive(f string) *node {
 	vararg, loops, known := g.vararg, g.loops, len(g.vars)
 	g.vararg, g.loops = false, 0
@@ -410,7 +410,7 @@ func (g *generator) methods() *node {
 	return n
 }
 
-// special is one of the rarer things.
+// special returns one of the rarer things.
 func (g *generator) special() *node {
 	switch g.IntN(14) {
 	case 0:

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// stress is a statement that leans on one part of a compiler or a machine.
+// stress returns a statement that leans on one part of a compiler or a machine.
 func (g *generator) stress() *node {
 	switch g.IntN(12) {
 	case 0, 1, 2:
@@ -28,7 +28,7 @@ func (g *generator) stress() *node {
 	return g.iteration()
 }
 
-// logic is a tree of and, or, not and comparisons, which compile to jumps.
+// logic returns a tree of and, or, not and comparisons, which compile to jumps.
 func (g *generator) logic(depth int) *node {
 	if depth == 0 || g.one(7) {
 		return leaf(expression, pick(g, "A", "B", "C", "D", "nil", "false", "true", "1", "'s'", "A", "B", "N()", "F(A, B)", "T.x", "T[A]"))
@@ -66,8 +66,7 @@ func (g *generator) decisions() *node {
 		"\nlocal values = {n = 4, 1, false, 's'}\nfor i = 1, 4 do for j = 1, 4 do\nlocal A, B = values[i], values[j]\nemit(pcall(function()\n$end))\nend end\nend\n", body)
 }
 
-// conflicts are assignments to variables that other targets of the same
-// statement use.
+// conflicts returns assignments to variables that other targets of the same statement use.
 func (g *generator) conflicts() *node {
 	targets := []string{"t", "i", "t[i]", "t.x", "t[i + 1]", "t[t[1]]", "u", "u[i]", "u.t", "t.x", "i", "x"}
 	values := []string{"{i, 2}", "i + 1", "t", "u", "t[i]", "u[1]", "5", "'s'", "f()", "nil", "x", "{x = i}", "t.x"}
@@ -105,7 +104,7 @@ func (g *generator) appends() *node {
 	return tree(statement, "do\nlocal s, keep = '', {'k'}\nfor i = 1, "+fmt.Sprint(3+g.IntN(30))+" do\n$end\nlocal total = 0\nfor k, v in pairs(keep) do total = total + #tostr(v) + #tostr(k) end\nfor i = 1, #keep do keep[i] = tostr(keep[i]):sub(1, 90) end\nemit(#s, s:sub(1, 60), s:sub(-60), total, keep)\nend\n", steps)
 }
 
-// constants are more of them than fit into the short forms of instructions.
+// constants returns more of them than fit into the short forms of instructions.
 func (g *generator) constants() *node {
 	var b strings.Builder
 	n := 240 + g.IntN(40)
@@ -120,7 +119,7 @@ func (g *generator) constants() *node {
 	return tree(statement, "emit(pcall(function()\nlocal a, t = 250.5, {key"+fmt.Sprint(n)+" = 1}\nlocal c = {"+b.String()+"}\nt.key"+fmt.Sprint(n+1)+" = c[#c]\nemit($)\nt.key"+fmt.Sprint(n+2)+", t["+fmt.Sprint(n)+".5] = 'new"+fmt.Sprint(n)+"', "+fmt.Sprint(n+3)+".5\nemit(#c, t)\nreturn t:nokey"+fmt.Sprint(n)+"()\nend))\n", uses)
 }
 
-// crowd is a function with many locals, near and above what there is room for.
+// crowd returns a function with many locals, near and above what there is room for.
 func (g *generator) crowd() *node {
 	n := pick(g, 50, 120, 190, 198, 199, 200, 201, 205)
 	var names, sum []string

@@ -19,10 +19,10 @@ type node struct {
 	kids  []*node
 }
 
-// leaf is a node that is text alone.
+// leaf returns a node that is text alone.
 func leaf(k kind, text string) *node { return &node{kind: k, parts: []string{text}} }
 
-// tree is a node whose text has its kids in the places of "$".
+// tree returns a node whose text has its kids in the places of "$".
 func tree(k kind, template string, kids ...*node) *node {
 	parts := strings.Split(template, "$")
 	if len(parts) != len(kids)+1 {
@@ -31,10 +31,10 @@ func tree(k kind, template string, kids ...*node) *node {
 	return &node{k, parts, kids}
 }
 
-// sequence is a list or a block.
+// sequence returns a list or a block.
 func sequence(k kind, kids ...*node) *node { return &node{kind: k, kids: kids} }
 
-// String is the text of the program.
+// String returns the text of the program.
 func (n *node) String() string {
 	var b strings.Builder
 	n.write(&b)
