@@ -4,20 +4,18 @@
 //	                               │
 //	slab 64 KiB    [slot][slot][free][slot][ never used ... ]   one size class
 //
-// A Pool maps memory and hands it out in slabs. An Arena belongs to one part
-// of one shard; it cuts slabs into slots of one size class each and names a
-// slot by a 4-byte Ref in granules of 8 bytes, so one arena spans 32 GiB.
-// There are 8 classes in each doubling (16 below 128 bytes), so a slot is at
-// most 12.5 % larger than what was asked for.
+// A Pool maps memory and hands it out in slabs. An Arena belongs to one part of one shard; it cuts
+// slabs into slots of one size class each and names a slot by a 4-byte Ref in granules of 8 bytes,
+// so one arena spans 32 GiB. There are 8 classes in each doubling (16 below 128 bytes), so a slot
+// is at most 12.5 % larger than the requested size.
 //
-// Invariants: the first byte of a living record is not zero, of a free slot
-// it is; a slab's free list lives in its free slots; a slab with no living
-// slot goes back to the pool; Compact alone moves records. Start reading at
-// Arena.Alloc. The chunks of large containers come from Chunks, which all shards
-// share.
+// Invariants: the first byte of a living record is not zero, of a free slot it is; a slab's free
+// list lives in its free slots; the arena returns a slab without living slots to the pool; only
+// Compact moves records. Start reading at Arena.Alloc. The chunks of large containers come from
+// Chunks, which all shards share.
 //
-// An Arena is not safe for concurrent use: its shard's lock guards it. A Pool
-// and Chunks are.
+// An Arena is not safe for concurrent use: its shard's lock guards it. A Pool and Chunks are safe
+// for concurrent use.
 package arena
 
 import (
@@ -74,22 +72,22 @@ type slab struct {
 	base  unsafe.Pointer
 	size  uint32 // slot size
 	free  uint32 // granule+1 of the first free slot, 0: none
-	bump  uint32 // offset in bytes of the first slot never handed out
+	bump  uint32 // offset in bytes of the first slot that was never allocated
 	live  uint32 // living slots
 	class uint16
-	part  int32 // index in class.partial, -1: not there
+	part  int32 // index in class.partial; -1: the slab is not in it
 }
 
 func (s *slab) full() bool { return s.free == 0 && s.bump+s.size > SlabSize }
 
-// class lists the slabs of one size class that have room.
+// class lists the slabs of one size class that have free slots.
 type class struct {
 	partial []uint32 // slab numbers; the last one is filled first
 	slabs   int
 	slots   int // living slots in all slabs of the class
 }
 
-// Arena is a set of slabs. Make one with New.
+// Arena is a set of slabs. New returns one. It is not safe for concurrent use.
 type Arena struct {
 	pool    *Pool
 	bases   []unsafe.Pointer // by slab number: the hot path reads only this
@@ -97,7 +95,7 @@ type Arena struct {
 	spare   []uint32 // slab numbers to use again
 	classes [numClasses]class
 	live    int // bytes in living slots
-	next    int // class that Compact looks at next
+	next    int // the class that Compact looks at next
 }
 
 // New returns an empty arena that takes its slabs from pool.
@@ -115,10 +113,9 @@ func (a *Arena) Held() int { return (len(a.slabs) - 1 - len(a.spare)) * SlabSize
 // SlotSize returns the bytes that Alloc(n) sets aside, 1 <= n <= MaxRecord.
 func SlotSize(n int) int { return classSize(classOf(n)) }
 
-// Alloc returns a slot for a record of n bytes, 1 <= n <= MaxRecord. Its
-// contents are undefined; the caller writes a first byte other than zero
-// before the next call. It returns 0 if the arena's 32 GiB are used up.
-// O(1), one system call per 64 slabs.
+// Alloc returns a slot for a record of n bytes, 1 <= n <= MaxRecord. Its contents are undefined;
+// the caller writes a first byte other than zero before the next call. It returns 0 if the arena's
+// 32 GiB are used up. O(1), and one system call per 64 slabs.
 func (a *Arena) Alloc(n int) Ref { return a.alloc(classOf(n)) }
 
 func (a *Arena) alloc(c int) Ref {
@@ -146,7 +143,7 @@ func (a *Arena) alloc(c int) Ref {
 	return Ref(n<<offBits | off/granule)
 }
 
-// Free gives the slot back. The memory may not be used again.
+// Free frees the slot of a record. The caller must not use its memory again. O(1).
 func (a *Arena) Free(r Ref) {
 	n := uint32(r) >> offBits
 	s := &a.slabs[n]
@@ -185,8 +182,8 @@ func (a *Arena) Bytes(r Ref, n int) []byte {
 // SlotOf returns the size of the slot that holds the record.
 func (a *Arena) SlotOf(r Ref) int { return int(a.slabs[r>>offBits].size) }
 
-// Fits reports whether a record of n bytes belongs into the slot at r: it
-// fits, and a fresh slot would be of the same class.
+// Fits reports whether a record of n bytes belongs in the slot at r: it fits, and a new slot for it
+// would be of the same class.
 func (a *Arena) Fits(r Ref, n int) bool {
 	return n <= MaxRecord && classOf(n) == int(a.slabs[r>>offBits].class)
 }
@@ -236,8 +233,8 @@ func (a *Arena) unlist(cl *class, s *slab) {
 	s.part = -1
 }
 
-// Release gives every slab back to the pool. The arena is empty afterwards,
-// and all Refs are void. O(slabs).
+// Release returns every slab to the pool. The arena is empty afterwards, and all Refs are invalid.
+// O(slabs).
 func (a *Arena) Release() {
 	for n := range a.slabs {
 		if a.slabs[n].base != nil {

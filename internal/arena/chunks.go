@@ -14,23 +14,22 @@ const (
 
 	chunkShift = 10                     // a chunk reference counts KiB
 	slabChunks = SlabSize / MinChunk    // smallest chunks in a slab: 64
-	slabBits   = slabShift - chunkShift // of a reference, within a slab
+	slabBits   = slabShift - chunkShift // the bits of a reference that count within a slab
 	numSizes   = slabBits + 1
 	leafBits   = 12
 	leafSize   = 1 << leafBits
-	chunkSlabs = 1 << 24 // slabs in all: 1 TiB
+	chunkSlabs = 1 << 24 // the number of slabs: 1 TiB in all
 	noSlab     = 0       // slab 0 is never used: reference 0 means none
 )
 
-// Chunks lends the memory of large containers. A container keeps its chunks
-// when its key is renamed or moved to another shard, so all shards share one
-// Chunks, and a chunk never moves.
+// Chunks allocates the memory of large containers. A container keeps its chunks when its key is
+// renamed or moved to another shard, so all shards share one Chunks, and a chunk never moves.
 //
 //	reference (4 bytes) = slab number << 6 | KiB in the slab
 //	slab 64 KiB    cut into chunks of one size, 1 to 64 KiB; a bit each: free
 //
-// It is safe for concurrent use: AllocChunk and FreeChunk take a lock, for
-// every few hundred elements that a container gains or loses; Bytes takes none.
+// It is safe for concurrent use: AllocChunk and FreeChunk take a lock, but a container calls them
+// only once for every few hundred elements that it gains or loses. Bytes takes no lock.
 type Chunks struct {
 	pool *Pool
 	dir  [chunkSlabs / leafSize]atomic.Pointer[chunkLeaf]
@@ -39,17 +38,17 @@ type Chunks struct {
 	slabs []chunkSlab
 	spare []uint32         // slab numbers to use again
 	open  [numSizes]uint32 // first slab of each size that has a free chunk
-	live  int              // bytes lent
+	live  int              // bytes of allocated chunks
 }
 
-// chunkLeaf is where slabs begin. An entry is written before the first
-// reference into its slab is handed out.
+// chunkLeaf holds the addresses of slabs. AllocChunk writes an entry before it returns the first
+// reference into the slab.
 type chunkLeaf [leafSize]unsafe.Pointer
 
 // chunkSlab is the bookkeeping of one slab.
 type chunkSlab struct {
 	free       uint64 // a bit for each free chunk
-	next, prev uint32 // in the list of slabs of its size that have one
+	next, prev uint32 // links of the list of slabs of its size that have a free chunk
 }
 
 // NewChunks returns a Chunks that takes slabs from pool.
@@ -60,15 +59,15 @@ func NewChunks(pool *Pool) *Chunks {
 // MaxChunk returns the largest size that AllocChunk accepts.
 func (c *Chunks) MaxChunk() int { return MaxChunk }
 
-// Live returns the bytes lent.
+// Live returns the bytes of allocated chunks.
 func (c *Chunks) Live() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.live
 }
 
-// AllocChunk returns zeroed memory of size bytes, a power of two from MinChunk
-// to MaxChunk; 0 if the 1 TiB that references reach is used up. O(size).
+// AllocChunk returns zeroed memory of size bytes, a power of two from MinChunk to MaxChunk; 0 if
+// the 1 TiB that references can address is used up. O(size).
 func (c *Chunks) AllocChunk(size int) uint32 {
 	k := bits.TrailingZeros(uint(size / MinChunk))
 	c.mu.Lock()
@@ -92,7 +91,7 @@ func (c *Chunks) AllocChunk(size int) uint32 {
 	return ref
 }
 
-// FreeChunk takes back what AllocChunk(size) returned. O(1).
+// FreeChunk frees a chunk that AllocChunk(size) returned. O(1).
 func (c *Chunks) FreeChunk(ref uint32, size int) {
 	k := bits.TrailingZeros(uint(size / MinChunk))
 	if poison {
@@ -107,8 +106,7 @@ func (c *Chunks) FreeChunk(ref uint32, size int) {
 		c.link(k, n)
 	}
 	s.free |= 1 << (ref & (slabChunks - 1) >> k)
-	// The last slab of its size stays, for a container that grows and shrinks
-	// around a chunk's edge.
+	// Keep the last slab of its size, for a container that grows and shrinks around a chunk's edge.
 	if s.free == allFree(k) && (s.next != noSlab || s.prev != noSlab || k == numSizes-1) {
 		c.unlink(k, n)
 		c.pool.Put(*c.base(n))
@@ -117,17 +115,17 @@ func (c *Chunks) FreeChunk(ref uint32, size int) {
 	}
 }
 
-// Bytes returns the first n bytes of a chunk: the memory itself.
+// Bytes returns the first n bytes of a chunk: the memory itself, not a copy. It takes no lock.
 func (c *Chunks) Bytes(ref uint32, n int) []byte {
 	p := *c.base(ref >> slabBits)
 	return unsafe.Slice((*byte)(unsafe.Add(p, (ref&(slabChunks-1))<<chunkShift)), n)
 }
 
-// Outside does nothing: a container reports the memory that it takes from the Go heap,
-// and counts it in its own size.
+// Outside implements chunk.Memory and does nothing, because a container counts its memory on the Go
+// heap in its own size.
 func (c *Chunks) Outside(int) {}
 
-// base returns where the beginning of slab n is kept.
+// base returns a pointer to the address of slab n.
 func (c *Chunks) base(n uint32) *unsafe.Pointer {
 	return &c.dir[n>>leafBits].Load()[n&(leafSize-1)]
 }

@@ -2,8 +2,8 @@ package arena
 
 import "unsafe"
 
-// Wasteful reports whether Compact has something to gain: some class holds
-// free slots worth more than one slab and one slot in sixteen. O(classes).
+// Wasteful reports whether Compact pays: the free slots of some class are worth more than one slab
+// and more than one slot in sixteen. O(classes).
 func (a *Arena) Wasteful() bool {
 	for c := 1; c < numClasses; c++ {
 		if a.wasteful(c) {
@@ -23,13 +23,12 @@ func (a *Arena) wasteful(c int) bool {
 	return free > slab+cl.slots/16
 }
 
-// Compact empties sparse slabs: it moves at most budget records into fuller
-// slabs of their class and calls moved for each, after its bytes were copied.
-// The owner then updates the references to the record. Compact returns how many records
-// it moved; 0 means there is nothing to gain. The old slot is free when moved returns,
-// and its contents must not be read by then.
+// Compact empties sparse slabs: it moves at most budget records into fuller slabs of their class
+// and calls moved for each, after its bytes were copied. The owner then updates the references to
+// the record. Compact returns the number of records that it moved; 0 means that compaction does not
+// pay. The old slot is free when moved returns, and must not be read after that.
 //
-// O(budget) plus a look at up to 64 slabs of a class to find the sparsest.
+// It costs O(budget), plus a look at up to 64 slabs of a class to find the sparsest.
 func (a *Arena) Compact(budget int, moved func(old, new Ref)) int {
 	done := 0
 	for tried := 0; tried < numClasses && done < budget; tried++ {
@@ -57,7 +56,7 @@ func (a *Arena) evacuate(c, budget int, moved func(old, new Ref)) int {
 	}
 	n := cl.partial[best]
 	s := &a.slabs[n]
-	// Take the slab off the list, so that the slots come from others.
+	// Remove the slab from the list, so that new slots come from other slabs.
 	a.unlist(cl, s)
 	done := 0
 	for off := uint32(0); off < s.bump && s.live > 0 && done < budget; off += s.size {
@@ -78,7 +77,7 @@ func (a *Arena) evacuate(c, budget int, moved func(old, new Ref)) int {
 	if s.live == 0 {
 		a.dropSlab(n)
 	} else {
-		// First in line to be emptied further, last in line to be filled.
+		// Append it: Compact empties this slab next, and Alloc fills it last.
 		s.part = int32(len(cl.partial))
 		cl.partial = append(cl.partial, n)
 		a.swapPartial(cl, 0, int(s.part))

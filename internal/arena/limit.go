@@ -11,10 +11,9 @@ import (
 // limitMu serialises changes of the process's memory limit.
 var limitMu sync.Mutex
 
-// chargeLimit takes memory that the Go runtime does not see, bytes of it, off
-// the limit that GOMEMLIMIT or debug.SetMemoryLimit have set, if they have: the
-// collector then keeps the rest of the process below what remains. A negative
-// number gives back.
+// chargeLimit subtracts bytes of memory that the Go runtime does not see from the limit of
+// GOMEMLIMIT or debug.SetMemoryLimit, if there is one. The collector then keeps the rest of the
+// process below the remaining limit. A negative number raises the limit again.
 func chargeLimit(bytes int64) {
 	limitMu.Lock()
 	defer limitMu.Unlock()

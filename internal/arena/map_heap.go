@@ -2,8 +2,8 @@
 
 package arena
 
-// Where there is no mmap, and under the race detector, which does not see
-// mapped memory, slabs are Go memory without pointers.
+// On systems without mmap, and under the race detector, which does not see mapped memory, slabs are
+// Go memory without pointers.
 const (
 	slabShift = 16
 	hugeFrom  = 0

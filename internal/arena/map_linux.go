@@ -6,5 +6,5 @@ import "golang.org/x/sys/unix"
 
 func adviseHuge(b []byte) { _ = unix.Madvise(b, unix.MADV_HUGEPAGE) }
 
-// unmapPages gives the physical pages back; the memory reads as zero again.
+// unmapPages returns the physical pages to the system; the memory then reads as zero.
 func unmapPages(b []byte) { _ = unix.Madvise(b, unix.MADV_DONTNEED) }

@@ -10,9 +10,8 @@ import (
 
 const (
 	slabShift = 16
-	// hugeFrom is the size of a pool in bytes from which on it asks for huge
-	// pages: a small store should touch little, a large one should miss the
-	// translation buffer seldom.
+	// hugeFrom is the size of a pool, in bytes, from which on it requests huge pages. A small store
+	// should touch little memory; a large one should rarely miss in the translation buffer (TLB).
 	hugeFrom = 64 << 20
 )
 

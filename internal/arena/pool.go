@@ -5,29 +5,28 @@ import (
 	"unsafe"
 )
 
-// hunkSlabs is how many slabs the pool maps at once: 4 MiB, two huge pages.
+// hunkSlabs is the number of slabs that the pool maps at once: 4 MiB, two huge pages.
 const hunkSlabs = 64
 
-// keepIdle is how many bytes of idle slabs keep their physical pages, beside
-// an eighth of what is in use: a store that breathes does not fault its pages
-// in again with every breath.
+// keepIdle is the number of bytes of idle slabs that keep their physical pages, in addition to an
+// eighth of the bytes in use. So a store whose size goes up and down does not fault its pages in
+// again each time.
 const keepIdle = 16 << 20
 
-// Pool maps memory and lends it in slabs of SlabSize bytes. It is safe for
-// concurrent use. Make one with NewPool, Close it when all arenas and tables
-// that use it are gone.
+// Pool maps memory and hands it out in slabs of SlabSize bytes. It is safe for concurrent use.
+// NewPool returns one. The caller closes it after all arenas and tables that use it are released.
 type Pool struct {
 	mu    sync.Mutex
-	warm  []unsafe.Pointer // idle, physical pages still there
-	cold  []unsafe.Pointer // idle, physical pages given back
+	warm  []unsafe.Pointer // idle slabs that keep their physical pages
+	cold  []unsafe.Pointer // idle slabs whose physical pages were returned to the system
 	hunks [][]byte
-	used  int // slabs lent
+	used  int // slabs in use
 }
 
 // NewPool returns an empty pool.
 func NewPool() *Pool { return &Pool{} }
 
-// Get lends a slab. Its contents are undefined.
+// Get returns a slab. Its contents are undefined.
 func (p *Pool) Get() unsafe.Pointer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +49,7 @@ func (p *Pool) Get() unsafe.Pointer {
 	return b
 }
 
-// Put takes a slab back.
+// Put returns a slab to the pool.
 func (p *Pool) Put(b unsafe.Pointer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,23 +57,23 @@ func (p *Pool) Put(b unsafe.Pointer) {
 	p.warm = append(p.warm, b)
 }
 
-// Used returns the bytes that are lent.
+// Used returns the bytes of the slabs in use.
 func (p *Pool) Used() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.used * SlabSize
 }
 
-// Idle returns the bytes of idle slabs whose physical pages are still there.
+// Idle returns the bytes of idle slabs that keep their physical pages.
 func (p *Pool) Idle() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.warm) * SlabSize
 }
 
-// Trim gives the physical pages of at most n idle slabs back to the system and
-// reports whether more could be given back. It costs one system call of some
-// 20 us per slab, made without the pool's lock.
+// Trim returns the physical pages of at most n idle slabs to the system and reports whether there
+// are more to return. It costs one system call of some 20 us per slab, made without the pool's
+// lock.
 func (p *Pool) Trim(n int) (more bool) {
 	for ; n > 0; n-- {
 		p.mu.Lock()
@@ -97,12 +96,12 @@ func (p *Pool) Trim(n int) (more bool) {
 	return p.surplus()
 }
 
-// surplus reports whether more idle slabs are warm than should be kept.
+// surplus reports whether more idle slabs than necessary keep their physical pages.
 func (p *Pool) surplus() bool {
 	return len(p.warm)*SlabSize > keepIdle+p.used*SlabSize/8
 }
 
-// Close unmaps everything. No slab may be used afterwards.
+// Close unmaps all memory. No slab may be used afterwards.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

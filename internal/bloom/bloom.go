@@ -1,32 +1,29 @@
-// Package bloom is a Bloom filter that grows, and that can forget.
+// Package bloom implements Bloom filters that grow, and that can forget items after a time.
 //
 //	Filter      one generation, or with a Window up to Generations+1 of them
 //	generation  layers, each larger and stricter than the one before
-//	layer       pieces of 64 KiB of bits, made when first written to
+//	layer       pieces of 64 KiB of bits, allocated at the first write
 //
 //	item ─▶ 128 bits ─┬─ high half: the piece of each layer
 //	                  └─ low half:  k bits in it
 //
-// A layer for n items at rate p has k = ceil(log2(1/p)) bits set for each item
-// and about m = -kn / ln(1 - p^(1/k)) bits, from p = (1 - e^(-kn/m))^k (Bloom,
-// 1970); layer.shape has the exact formula.
-// The layers of a filter that grows have the rates p/2, p/4, p/8 and so on,
-// whose sum stays below p (Almeida, Baquero, Preguiça, Hutchison: Scalable Bloom
-// Filters, 2007, with the tightening ratio 0.5). The living generations share p
-// evenly.
+// A layer for n items at rate p has k = ceil(log2(1/p)) bits set for each item and about m = -kn /
+// ln(1 - p^(1/k)) bits, from p = (1 - e^(-kn/m))^k (Bloom, 1970); layer.shape has the exact
+// formula. The layers of a filter that grows have the rates p/2, p/4, p/8 and so on, whose sum
+// stays below p (Almeida, Baquero, Preguiça, Hutchison: Scalable Bloom Filters, 2007, with the
+// tightening ratio 0.5). The living generations share p evenly.
 //
-// A generation is an interval of time that begins at floor(j·Window/Generations)
-// ms since 1970, for some j. Items are written into the present one; those of the
-// present one and of the Generations before it are found. So an item is found
-// when its age is Window ms or less, and no longer when it is more than
-// Window + ceil(Window/Generations).
+// A generation is an interval of time that begins at floor(j·Window/Generations) ms since 1970, for
+// some j. Add writes an item into the present generation. Has finds the items of the present
+// generation and of the Generations before it. So Has finds an item whose age is Window ms or less,
+// and does not find one older than Window + ceil(Window/Generations).
 //
-// Invariants: a piece is there if and only if a bit of it is set; the numbers of
-// generations ascend; the layers of a generation but for the last are full.
-// Nothing depends on the process or on the machine: the same items at the same
-// instants give the same bytes.
+// Invariants: a piece exists if and only if one of its bits is set; the numbers of generations
+// ascend; the layers of a generation but for the last are full. Nothing depends on the process or
+// on the machine: the same items at the same instants give the same bytes.
 //
-// Nothing here locks, and nothing reads a clock. Start reading at Filter.Add.
+// The package has no locks and reads no clock: the owner holds the shard's lock and passes the
+// time. Start reading at Filter.Add.
 package bloom
 
 import (
@@ -38,22 +35,22 @@ import (
 	"github.com/ebbdb/ebb/internal/chunk"
 )
 
-// The errors. Nothing was changed where one is returned.
+// The errors. A method that returns one of them has changed nothing, except for Load.
 var (
-	// ErrConfig: there is no such filter; see Config.
+	// ErrConfig: a value of the configuration is out of bounds; see Config.
 	ErrConfig = errors.New("bloom: configuration out of bounds")
-	// ErrFull: a filter that does not grow has as many items as it was made for.
+	// ErrFull: the filter does not grow, and is at its capacity.
 	ErrFull = errors.New("bloom: the filter is full")
 	// ErrTooLarge: the next layer would make the filter larger than MaxBytes.
 	ErrTooLarge = errors.New("bloom: the filter cannot become larger")
 	// ErrNoMemory: the Memory has no chunk left.
 	ErrNoMemory = errors.New("bloom: no memory left")
-	// ErrFormat: the bytes are no filter.
+	// ErrFormat: the bytes are not a valid filter or chunk.
 	ErrFormat = errors.New("bloom: bytes that are no filter")
 )
 
-// Hash is what a filter knows of an item. Its value is the same in every process, so a
-// client that chooses items can make them collide.
+// Hash is the hash of an item, which is all that a filter uses of it. Its value is the same in
+// every process, so a client that chooses items can make them collide.
 type Hash struct{ hi, lo uint64 }
 
 // HashOf returns an item's hash: XXH3 of 128 bits without a seed.
@@ -62,18 +59,18 @@ func HashOf(item []byte) Hash {
 	return Hash{h.Hi, h.Lo}
 }
 
-// Result says what Add found.
+// Result is the result of Add.
 type Result uint8
 
 // The results.
 const (
 	Added   Result = iota // the item is new
-	Renewed               // it was there, in an earlier generation
-	Present               // it was there: nothing has changed
+	Renewed               // the item was in an earlier generation
+	Present               // the item was present, and nothing has changed
 )
 
-// Filter is a Bloom filter. Its bits lie on chunks of a Memory, but for those of
-// layers below one chunk, which are on the Go heap.
+// Filter is a Bloom filter. Its bits lie in chunks of a Memory, except for layers smaller than one
+// chunk, which lie on the Go heap. It is not safe for concurrent use.
 type Filter struct {
 	cfg  Config
 	mem  chunk.Memory
@@ -81,13 +78,13 @@ type Filter struct {
 	held int          // bytes of pieces and tables
 
 	loan   *chunk.Loan // nil: no piece is lent to a frozen copy
-	frozen *chunk.Loan // of a frozen copy: what it is given back through
+	frozen *chunk.Loan // in a frozen copy: the loan that FreeAll settles
 }
 
-// generation is what was added in one interval of time.
+// generation holds the items that were added in one interval of time.
 type generation struct {
 	number int64
-	latest int64 // items that were added last in it
+	latest int64 // the number of items whose last Add was in it
 	layers []layer
 }
 
@@ -106,13 +103,13 @@ func New(mem chunk.Memory, cfg Config) (*Filter, error) {
 	return f, nil
 }
 
-// Config returns what the filter was made with.
+// Config returns the filter's configuration.
 func (f *Filter) Config() Config { return f.cfg }
 
-// Has reports whether an item was added, at now, in ms since 1970. If it was and
-// is not too old the answer is true; if it was not, false but for the filter's
-// rate. O(generations · layers), one access to memory for each and k for the
-// last; it allocates nothing.
+// Has reports whether an item was added, as of now, in ms since 1970. For an item that was added
+// and is not too old, it returns true. For another item it returns false, except with the filter's
+// error rate. O(generations · layers), with one memory access for each and k for the last; it
+// allocates nothing.
 func (f *Filter) Has(h Hash, now int64) bool {
 	return f.find(h, f.oldest(now)) >= 0
 }
@@ -134,9 +131,9 @@ func (f *Filter) find(h Hash, oldest int64) int {
 	return -1
 }
 
-// Add adds an item at now, in ms since 1970, to which the caller has rotated the
-// filter. Time that goes backwards does not count. It costs what Has costs, and allocates nothing but the first piece of a
-// layer, or a layer. Errors: ErrFull, ErrTooLarge, ErrNoMemory.
+// Add adds an item at now, in ms since 1970. The caller has called Rotate with the same now. A now
+// before the newest generation counts as that generation. Add costs what Has costs, and allocates
+// only the first piece of a layer, or a layer. Errors: ErrFull, ErrTooLarge, ErrNoMemory.
 func (f *Filter) Add(h Hash, now int64) (Result, error) {
 	in := f.find(h, f.oldest(now))
 	if in >= 0 && f.cfg.Window == 0 {
@@ -155,12 +152,12 @@ func (f *Filter) Add(h Hash, now int64) (Result, error) {
 	if in < 0 {
 		return Added, nil
 	}
-	f.gens[in].latest = max(f.gens[in].latest-1, 0) // 0: it was there by mistake
+	f.gens[in].latest = max(f.gens[in].latest-1, 0) // at least 0: the item may have been a false positive
 	return Renewed, nil
 }
 
-// put writes an item into the newest generation, which has this number, or is
-// begun.
+// put writes an item into the newest generation, which has this number; it begins the generation if
+// necessary.
 func (f *Filter) put(h Hash, number int64) error {
 	if n := len(f.gens); n == 0 || f.gens[n-1].number < number {
 		if err := f.begin(number); err != nil {
@@ -211,7 +208,7 @@ func (f *Filter) grow(g *generation) error {
 	return nil
 }
 
-// newLayer makes a layer, without pieces.
+// newLayer returns a layer without pieces.
 func (f *Filter) newLayer(capacity int64, rate float64) (l layer, err error) {
 	l.shape(capacity, rate)
 	if l.bytes() > MaxBytes-f.reach() {
@@ -222,8 +219,7 @@ func (f *Filter) newLayer(capacity int64, rate float64) (l layer, err error) {
 	return l, nil
 }
 
-// reach returns the bytes of bits that the filter can come to hold with the
-// layers that it has. O(layers).
+// reach returns the bytes of bits that the filter's present layers can hold. O(layers).
 func (f *Filter) reach() (n int64) {
 	for i := range f.gens {
 		for j := range f.gens[i].layers {
@@ -233,8 +229,8 @@ func (f *Filter) reach() (n int64) {
 	return n
 }
 
-// Len returns the number of items that live at now: how many were added and
-// found to be new, so with the filter's rate fewer than there are. O(generations).
+// Len returns the number of living items that were new when they were added. Because of false
+// positives it is lower than the real number, by the filter's error rate. O(generations).
 func (f *Filter) Len(now int64) (n int64) {
 	oldest := f.oldest(now)
 	for i := range f.gens {
@@ -245,8 +241,8 @@ func (f *Filter) Len(now int64) (n int64) {
 	return n
 }
 
-// Capacity returns how many items fit the layers that there are; with a Window,
-// how many the filter was made for. O(layers).
+// Capacity returns how many items fit the present layers; with a Window, the configured capacity.
+// O(layers).
 func (f *Filter) Capacity() (n int64) {
 	if f.cfg.Window != 0 {
 		return f.cfg.Capacity
@@ -268,14 +264,14 @@ func (f *Filter) Layers(now int64) (n int) {
 	return n
 }
 
-// filterBytes is about what a filter takes up without its pieces, and
-// generationBytes a generation with one layer.
+// filterBytes estimates the bytes of a filter without its pieces, and generationBytes those of a
+// generation with one layer.
 const (
 	filterBytes     = 128
 	generationBytes = 48
 )
 
-// Size returns the bytes held. O(1).
+// Size returns the bytes that the filter holds. O(1).
 func (f *Filter) Size() int { return filterBytes + f.held }
 
 // current returns the number of the generation that items are added to at now:
@@ -299,8 +295,8 @@ func (f *Filter) oldest(now int64) int64 {
 	return f.cfg.number(now) - f.cfg.Generations
 }
 
-// NextDue returns when the oldest generation is found for the last time, in ms
-// since 1970; 0 if there is none that ends. O(1).
+// NextDue returns the last instant, in ms since 1970, at which Has finds the items of the oldest
+// generation; 0 if no generation ends. O(1).
 func (f *Filter) NextDue() int64 {
 	if f.cfg.Window == 0 || len(f.gens) == 0 {
 		return 0
@@ -308,8 +304,8 @@ func (f *Filter) NextDue() int64 {
 	return f.cfg.begins(f.gens[0].number+f.cfg.Generations+1) - 1
 }
 
-// Rotate takes the generations that are dead at now out of the filter and returns
-// them as one that is to be freed; nil if there are none. O(their pieces).
+// Rotate removes the generations that are dead at now from the filter and returns them as a filter,
+// which the caller frees; nil if there are none. O(pieces of these generations).
 func (f *Filter) Rotate(now int64) *Filter {
 	oldest, n := f.oldest(now), 0
 	for n < len(f.gens) && f.gens[n].number < oldest {
@@ -325,8 +321,8 @@ func (f *Filter) Rotate(now int64) *Filter {
 	return dead
 }
 
-// Living returns the filter without the generations that are dead at now, to be read
-// until the filter is written to. O(1) where none is dead, else O(pieces).
+// Living returns the filter without the generations that are dead at now, for reading until the
+// next write to the filter. O(1) if none is dead, else O(pieces).
 func (f *Filter) Living(now int64) *Filter {
 	oldest, n := f.oldest(now), 0
 	for n < len(f.gens) && f.gens[n].number < oldest {
@@ -340,11 +336,11 @@ func (f *Filter) Living(now int64) *Filter {
 	return v
 }
 
-// NextFrom returns when the first generation that is found at now is found for the
-// last time, in ms since 1970; 0 if there is none that ends.
+// NextFrom is NextDue for the generations that live at now, in ms since 1970; 0 if no generation
+// ends.
 func (f *Filter) NextFrom(now int64) int64 { return f.Living(now).NextDue() }
 
-// weigh counts what Size counts. O(pieces).
+// weigh recounts the bytes of Size. O(pieces).
 func (f *Filter) weigh() (n int) {
 	for i := range f.gens {
 		n += generationBytes
@@ -359,8 +355,8 @@ func (f *Filter) weigh() (n int) {
 	return n
 }
 
-// FreeAll gives back up to budget pieces and returns how many; fewer than budget
-// means that none is left. The filter finds nothing once it has been called.
+// FreeAll frees up to budget pieces and returns their number. A result below budget means that none
+// is left. The filter is empty after the first call.
 func (f *Filter) FreeAll(budget int) (freed int) {
 	if f.frozen != nil {
 		return f.frozen.Settle(f.mem, budget)

@@ -2,35 +2,35 @@ package bloom
 
 import "math"
 
-// Config says what a filter is made for.
+// Config configures a filter.
 type Config struct {
-	// Error is the largest share of items that were never added and are found all
-	// the same: from MinError to below 1.
+	// Error is the greatest rate of false positives: items that were never added and are found all
+	// the same. It is from MinError to below 1.
 	Error float64
-	// Capacity is how many items the filter is made for, with a Window how many
-	// that live at a time: 1 to MaxCapacity.
+	// Capacity is the number of items, with a Window the number of items that live at a time: 1 to
+	// MaxCapacity.
 	Capacity int64
-	// Expansion is how many times as large as the last the next layer is, 1 to
-	// MaxExpansion. 0: the filter does not grow, but is full with Capacity items.
+	// Expansion is the ratio of the sizes of the next layer and the last one, 1 to MaxExpansion. 0:
+	// the filter does not grow, and is full with Capacity items.
 	Expansion int64
-	// Window is how long items are found after they were added, in ms, up to
-	// MaxWindow; 0 is for ever.
+	// Window is the time, in ms, for which items are found after they were added, up to MaxWindow;
+	// 0: for ever.
 	Window int64
-	// Generations is in how many steps items of a Window go: 1 to MaxGenerations,
-	// and not more than Window. 0 without a Window.
+	// Generations is the number of steps in which items of a Window are forgotten: 1 to
+	// MaxGenerations, and at most Window. It is 0 without a Window.
 	Generations int64
 }
 
 // The bounds.
 const (
-	// MinError leaves what 64 bits of hash for each item add to it far below.
+	// MinError is far above the error that 64 bits of hash for each item add.
 	MinError       = 1e-12
-	MaxCapacity    = 1 << 30 // as RedisBloom
-	MaxExpansion   = 1 << 15 // as RedisBloom
+	MaxCapacity    = 1 << 30 // as in RedisBloom
+	MaxExpansion   = 1 << 15 // as in RedisBloom
 	MaxWindow      = 1 << 45 // ms, a thousand years
-	MaxGenerations = 64      // a lookup asks each of them
-	// MaxBytes bounds the bits of all layers: beyond, one key is too much of a
-	// burden for one shard.
+	MaxGenerations = 64      // a lookup reads each of them
+	// MaxBytes bounds the bits of all layers, in bytes. A larger key would be too much load for one
+	// shard.
 	MaxBytes = 4 << 30
 
 	maxLayers = 64
@@ -55,12 +55,12 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// layer returns what the n-th layer of a generation is made for, where the last
-// one was made for so many items.
+// layer returns the capacity and the error rate of the n-th layer of a generation; last is the
+// capacity of the layer before.
 //
-// A filter that may not grow has one layer, with all of the rate. With a Window
-// each generation has its share of rate and items; and because items may come in
-// bursts its layers grow also where the filter does not.
+// A filter that may not grow has one layer, with all of the rate. With a Window each generation has
+// its share of rate and items; and because items may come in bursts, its layers grow even if the
+// filter does not.
 func (c *Config) layer(n int, last int64) (capacity int64, rate float64) {
 	grows := max(c.Expansion, 2)
 	rate = c.Error
@@ -84,8 +84,8 @@ func (c *Config) begins(number int64) int64 {
 	return q*c.Window + r*c.Window/c.Generations // floor(number·Window/Generations)
 }
 
-// number returns the generation of an instant: the largest that begins no later,
-// so the largest j with j < (ms+1)·Generations/Window.
+// number returns the generation of an instant: the largest one that does not begin later, which is
+// the largest j with j < (ms+1)·Generations/Window.
 func (c *Config) number(ms int64) int64 {
 	q, r := floorDiv(ms, c.Window)
 	return q*c.Generations + ((r+1)*c.Generations-1)/c.Window

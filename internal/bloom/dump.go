@@ -8,17 +8,16 @@ import (
 	"github.com/ebbdb/ebb/internal/chunk"
 )
 
-// A filter as bytes: a head, and the pieces that are there, in order.
+// This file encodes a filter as bytes: a head, and the existing pieces in order.
 //
 //	head    version │ rate (8, IEEE 754) │ capacity, expansion, window, generations │
 //	        number of generations │ each: number, latest, number of layers │
 //	        each layer: capacity, count, bits of a piece, pieces, k
 //	piece   1 + its number, counted through all layers │ its bits
 //
-// Numbers are varints. Shapes are written down, and not worked out again, because
-// logarithms may differ in the last bit from machine to machine. A chunk of
-// ScanDump is a head, or the version and some pieces. RedisBloom's are other
-// formats.
+// Numbers are varints. The head contains the shapes of the layers, so that a reader does not
+// compute them: logarithms may differ in the last bit from machine to machine. A chunk of ScanDump
+// is a head, or the version and some pieces. RedisBloom has other formats.
 
 // version is the first byte of every dump and chunk.
 const version = 1
@@ -36,12 +35,12 @@ func (f *Filter) AppendDump(dst []byte) []byte {
 // DumpSize returns the length of AppendDump, or a little more. O(layers).
 func (f *Filter) DumpSize() int { return 128 + f.held }
 
-// partBytes is about how long a part is: a few pieces.
+// partBytes is about the length of a part: a few pieces.
 const partBytes = 256 << 10
 
-// DumpPart appends the part of AppendDump's bytes that follows an iterator, 0 for
-// the first, and returns the iterator that belongs to it; 0 if there is no more, and
-// nothing is appended. O(layers + bytes).
+// DumpPart appends the part of AppendDump's bytes that follows an iterator, 0 for the first, and
+// returns the iterator that belongs to it. At the end it appends nothing and returns 0. O(layers +
+// bytes).
 func (f *Filter) DumpPart(dst []byte, iterator int64) (part []byte, next int64) {
 	if iterator <= 0 {
 		return f.appendHead(dst), 1
@@ -54,8 +53,8 @@ func (f *Filter) DumpPart(dst []byte, iterator int64) (part []byte, next int64) 
 	return dst, int64(last) + 2
 }
 
-// Chunk appends the chunk that follows an iterator, 0 for the first, and returns
-// the iterator that belongs to it; 0 if there is no more, and nothing is appended.
+// Chunk appends the chunk that follows an iterator, 0 for the first, and returns the iterator that
+// belongs to it. At the end it appends nothing and returns 0.
 func (f *Filter) Chunk(dst []byte, iterator int64) (chunk []byte, next int64) {
 	if iterator <= 0 {
 		return f.appendHead(dst), 1
@@ -130,8 +129,8 @@ func Restore(mem chunk.Memory, b []byte) (*Filter, error) {
 	return f, nil
 }
 
-// Load adds the pieces of a chunk to a filter that Restore has made from its
-// head. Errors: ErrFormat, ErrNoMemory, where some of the pieces may be there.
+// Load adds the pieces of a chunk to a filter that Restore has made from its head. Errors:
+// ErrFormat, ErrNoMemory; then some of the pieces may be loaded.
 func (f *Filter) Load(b []byte) error {
 	if len(b) == 0 || b[0] != version {
 		return ErrFormat
@@ -175,7 +174,8 @@ func (f *Filter) readPieces(b []byte, visit func(l *layer, p uint64, bits []byte
 	return nil
 }
 
-// pieceAt returns where a piece belongs, by its number; nil if there is none.
+// pieceAt returns the layer of the piece with a number, and its number in the layer; l is nil if
+// there is none.
 func (f *Filter) pieceAt(n uint64) (l *layer, p uint64) {
 	for i := range f.gens {
 		for j := range f.gens[i].layers {
@@ -198,7 +198,7 @@ func empty(b []byte) bool {
 	return true
 }
 
-// reader reads numbers; the first that is wrong sets bad.
+// reader reads numbers; the first invalid one sets bad.
 type reader struct {
 	b   []byte
 	bad bool

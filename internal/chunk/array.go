@@ -16,14 +16,14 @@ type Array struct {
 	n      uint32
 	pages  []page
 	loan   *Loan // nil: no page is lent
-	lent   int   // pages that are
+	lent   int   // the number of lent pages
 }
 
 type page struct {
 	base unsafe.Pointer
 	mem  uint32 // 0: on the Go heap
 	exp  uint8  // log2 of the bytes
-	lent bool   // shared with a frozen copy, if the array has a loan
+	lent bool   // a frozen copy shares the page, if the array has a loan
 }
 
 func (p *page) bytes() int { return 1 << p.exp }
@@ -59,7 +59,7 @@ func (a *Array) Push() (i uint32, ok bool) {
 	return i, true
 }
 
-// Pop removes the last cell. It gives no memory back: that is Trim.
+// Pop removes the last cell. It frees no memory; Trim does.
 func (a *Array) Pop() { a.n-- }
 
 // Reserve makes sure that k Pushes succeed.
@@ -80,9 +80,9 @@ func (a *Array) Reserve(k int) bool {
 	return true
 }
 
-// Trim gives back the chunks that keep more cells would not reach, but for one
-// unless the array is empty: an array that grows and shrinks around a chunk's
-// edge does not allocate.
+// Trim frees the chunks that the array would not need with keep more cells. Unless the array is
+// empty, it keeps one of them, so that an array that grows and shrinks around a chunk's edge does
+// not allocate.
 func (a *Array) Trim(keep int) {
 	need := 0
 	if reach := a.n + uint32(keep); reach > 0 {
@@ -97,7 +97,7 @@ func (a *Array) Trim(keep int) {
 	}
 }
 
-// Size returns the bytes held: chunks and bookkeeping.
+// Size returns the bytes that the array holds: chunks and bookkeeping.
 func (a *Array) Size() int {
 	n := cap(a.pages) * 16
 	if k := len(a.pages); k > 0 {
@@ -109,9 +109,9 @@ func (a *Array) Size() int {
 // Used returns the bytes of the cells.
 func (a *Array) Used() int { return int(a.n) << a.shift }
 
-// FreeAll gives back up to budget chunks and returns how many; fewer than budget
-// means that none is left, and that the array is empty and usable again. The
-// cells are gone once it has been called. O(budget).
+// FreeAll frees up to budget chunks and returns their number. A result below budget means that none
+// is left, and that the array is empty and usable again. All cells are invalid after the first
+// call. O(budget).
 func (a *Array) FreeAll(budget int) (freed int) {
 	a.n = 0
 	for len(a.pages) > 0 && freed < budget {

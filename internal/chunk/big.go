@@ -16,7 +16,7 @@ func (h *Heap) attach(ref uint32, b []byte) {
 	h.countBig(cap(b))
 }
 
-// detach drops the contents of the big record whose stub is ref.
+// detach frees the contents of the big record whose stub is ref.
 func (h *Heap) detach(ref uint32) {
 	n := binary.LittleEndian.Uint32(h.stub(ref))
 	h.countBig(-cap(h.big[n]))
@@ -25,8 +25,8 @@ func (h *Heap) detach(ref uint32) {
 	h.bigFree = append(h.bigFree, n)
 }
 
-// resizeBig gives a big record n bytes. It keeps the allocation unless that is
-// too small or more than twice what is needed.
+// resizeBig sets the length of a big record to n bytes. It keeps the allocation unless that is too
+// small or more than twice the needed size.
 func (h *Heap) resizeBig(ref uint32, n int) {
 	k := binary.LittleEndian.Uint32(h.stub(ref))
 	old := h.big[k]

@@ -6,11 +6,10 @@ import (
 	"unsafe"
 )
 
-// Freeze returns a copy of the heap for reading only: Bytes, Look, Marked,
-// Records and Each. It shares the chunks, and stays what it is whatever becomes
-// of h, which copies a chunk before it first writes to it. The copy may be read
-// by another goroutine meanwhile, until l is settled; it is not to be freed. h
-// must have no other frozen copy. O(chunks + big records).
+// Freeze returns a copy of the heap for reading only: Bytes, Look, Marked, Records and Each. It
+// shares the chunks, and does not change when h changes, because h copies a chunk before its first
+// write to it. Another goroutine may read the copy until l is settled. The caller must not free the
+// copy. h must have no other frozen copy. O(chunks + big records).
 func (h *Heap) Freeze(l *Loan) Heap {
 	if h.Frozen() {
 		panic("chunk: a heap frozen twice")
@@ -39,7 +38,7 @@ func (h *Heap) Freeze(l *Loan) Heap {
 	return f
 }
 
-// own makes sure that piece i is the heap's alone. Only with a loan.
+// own ensures that no frozen copy shares piece i. The heap has a loan.
 func (h *Heap) own(i uint32) {
 	p := &h.pieces[i]
 	if h.loan == nil || !p.lent {
@@ -56,7 +55,7 @@ func (h *Heap) own(i uint32) {
 	h.returned()
 }
 
-// ownRecord makes sure that the record can be written to.
+// ownRecord ensures that no frozen copy shares the record's memory, so that it can be written to.
 func (h *Heap) ownRecord(ref uint32) {
 	if h.header(ref)&bigBit == 0 {
 		h.own(ref >> offsetBits)
@@ -75,14 +74,14 @@ func (h *Heap) ownRecord(ref uint32) {
 	}
 }
 
-// returned notes that a lent piece or big record is lent no more.
+// returned notes that a piece or a big record is no longer lent.
 func (h *Heap) returned() {
 	if h.lent--; h.lent == 0 {
 		h.loan, h.bigLent = nil, nil
 	}
 }
 
-// bigReturned notes that the bytes of big record k are the heap's alone.
+// bigReturned notes that no frozen copy shares the bytes of big record k.
 func (h *Heap) bigReturned(k uint32) {
 	if int(k) < len(h.bigLent) && h.bigLent[k] {
 		h.bigLent[k] = false
@@ -110,16 +109,16 @@ func (a *Array) Freeze(l *Loan) Array {
 // chunks with the array.
 func (a *Array) Lent() bool { return a.loan != nil }
 
-// Own makes sure that cell i can be written to through what At returns from now
-// on: what it has returned before may be the frozen copy's. Push and Edit do it
-// themselves. O(1), or a chunk's copy once.
+// Own ensures that cell i can be written to through the next result of At. Earlier results of At
+// may point to memory of the frozen copy. Push and Edit call Own themselves. O(1), or one copy of
+// the chunk.
 func (a *Array) Own(i uint32) {
 	if a.loan != nil {
 		a.own(i)
 	}
 }
 
-// Edit is At for writing. O(1), or a chunk's copy once.
+// Edit is At for writing. O(1), or one copy of the chunk.
 func (a *Array) Edit(i uint32) unsafe.Pointer {
 	if a.loan != nil {
 		a.own(i)
@@ -144,7 +143,7 @@ func (a *Array) own(i uint32) {
 	a.returned(p)
 }
 
-// returned notes that a lent page is lent no more.
+// returned notes that a page is no longer lent.
 func (a *Array) returned(p *page) {
 	p.lent = false
 	if a.lent--; a.lent == 0 {

@@ -20,9 +20,9 @@ const (
 	stubPayload = 4 // a big record's stub holds its number in the side table
 )
 
-// levels is the number of classes by dead share that pieces are filed under.
-// Eighths: finer ones would refile a piece on every other Free, coarser ones
-// would not tell a piece worth evacuating from one that is not.
+// levels is the number of classes of pieces by their share of dead bytes, in eighths. With more
+// classes, every other Free would move a piece to another class. With fewer, a class would mix
+// pieces that are worth evacuating with others.
 const levels = 8
 
 // Heap stores records of 0 bytes to whatever the Go heap holds. The zero Heap
@@ -48,9 +48,9 @@ type Heap struct {
 	bigFree  []uint32
 	bigBytes int
 
-	loan    *Loan  // nil: nothing is lent
-	lent    int    // pieces that are
-	bigLent []bool // big records that are
+	loan    *Loan  // nil: no chunk is lent
+	lent    int    // the number of lent pieces
+	bigLent []bool // which big records are lent
 }
 
 // piece is one chunk of a Heap.
@@ -61,10 +61,10 @@ type piece struct {
 	dead       uint32 // of these, dead
 	next, prev uint32 // in filed[level], or in the list of unused numbers
 	level      int8   // -1: not filed
-	lent       bool   // shared with a frozen copy, if the heap has a loan
+	lent       bool   // a frozen copy shares the piece, if the heap has a loan
 }
 
-// cursor is a place in a piece: always the start of a record, or used.
+// cursor is a position in a piece: always the start of a record, or used.
 type cursor struct {
 	piece uint32
 	off   uint32
@@ -89,7 +89,7 @@ func (h *Heap) Alloc(n int) (ref uint32, ok bool) {
 	return ref, true
 }
 
-// Free gives a record back. Its bytes may be reused at once. It costs O(1).
+// Free frees a record. Its bytes may be reused at once. O(1).
 func (h *Heap) Free(ref uint32) {
 	if h.header(ref)&bigBit != 0 {
 		h.detach(ref)
@@ -116,9 +116,8 @@ func (h *Heap) Look(ref uint32) (b []byte, marked bool) {
 	return body, hdr&markBit != 0
 }
 
-// Edit returns a record to write to, under the rules of Bytes. What Bytes has
-// returned before may be a frozen copy's from then on. O(1), or a chunk's copy
-// once after Freeze.
+// Edit returns a record to write to, under the rules of Bytes. Earlier results of Bytes may then
+// point to memory of a frozen copy. O(1), or one copy of the chunk after Freeze.
 func (h *Heap) Edit(ref uint32) []byte {
 	if h.loan != nil {
 		h.ownRecord(ref)
@@ -126,7 +125,7 @@ func (h *Heap) Edit(ref uint32) []byte {
 	return h.Bytes(ref)
 }
 
-// Marked reports the record's one bit that belongs to the owner.
+// Marked returns the one bit of the record that the owner may use.
 func (h *Heap) Marked(ref uint32) bool { return h.header(ref)&markBit != 0 }
 
 // SetMark sets the owner's bit. It moves with the record.
@@ -141,10 +140,10 @@ func (h *Heap) SetMark(ref uint32, on bool) {
 	h.setHeader(ref, hdr)
 }
 
-// Stretch makes the record n bytes long where it is and keeps its first bytes
-// up to the shorter length, or reports false and changes nothing: it grows only
-// into free room behind it, and stays on its side of what fits a chunk. It
-// costs O(1), O(n) for records too large for a chunk.
+// Stretch resizes the record to n bytes in place and keeps its first bytes up to the shorter
+// length, or returns false and changes nothing. A record grows only into the free space after it,
+// and cannot change between a record in a chunk and one on the Go heap. It costs O(1), O(n) for
+// records too large for a chunk.
 func (h *Heap) Stretch(ref uint32, n int) bool {
 	inline := n <= h.maxInline()
 	if h.header(ref)&bigBit != 0 {
@@ -157,8 +156,8 @@ func (h *Heap) Stretch(ref uint32, n int) bool {
 	return inline && h.stretch(ref, n)
 }
 
-// Cut makes the record n bytes long, no longer than it is, where it is. It
-// always succeeds: a record outside the chunks stays outside.
+// Cut shortens the record to n bytes in place. It always succeeds: a record on the Go heap stays
+// there.
 func (h *Heap) Cut(ref uint32, n int) {
 	if h.header(ref)&bigBit != 0 {
 		k := binary.LittleEndian.Uint32(h.stub(ref))
@@ -168,9 +167,8 @@ func (h *Heap) Cut(ref uint32, n int) {
 	h.stretch(ref, n)
 }
 
-// Resize does what Stretch does and moves the record if it must. It returns the
-// record's reference, a new one if it moved; false, and nothing changed, when
-// the Memory has no chunk left.
+// Resize is Stretch, but moves the record if necessary. It returns the record's reference, which is
+// new if the record moved. It returns false, and changes nothing, if the Memory has no chunk left.
 func (h *Heap) Resize(ref uint32, n int) (uint32, bool) {
 	if h.Stretch(ref, n) {
 		return ref, true
@@ -185,10 +183,10 @@ func (h *Heap) Resize(ref uint32, n int) (uint32, bool) {
 	return to, true
 }
 
-// Reserve makes sure that the next Allocs and Resizes succeed as long as they
-// ask for no more than n bytes in all (rounded up to granules, with a header
-// each; a record too large for a chunk counts as one granule). n is at most
-// half the largest chunk. False when the Memory has no chunk left.
+// Reserve ensures that the next calls of Alloc and Resize succeed while they request at most n
+// bytes in all (rounded up to granules, with a header each; a record too large for a chunk counts
+// as one granule). n is at most half the largest chunk. Reserve returns false if the Memory has no
+// chunk left.
 func (h *Heap) Reserve(n int) bool {
 	if h.bump != 0 {
 		p := &h.pieces[h.bump]
@@ -199,13 +197,13 @@ func (h *Heap) Reserve(n int) bool {
 	return h.addPiece(n)
 }
 
-// Memory returns where the heap's chunks come from.
+// Memory returns the Memory of the heap's chunks.
 func (h *Heap) Memory() Memory { return h.mem }
 
 // Records returns the number of living records.
 func (h *Heap) Records() int { return h.records }
 
-// Size returns the bytes held: chunks, big records and bookkeeping.
+// Size returns the bytes that the heap holds: chunks, big records and bookkeeping.
 func (h *Heap) Size() int {
 	return h.total + h.bigBytes + cap(h.pieces)*48 + cap(h.big)*24 + cap(h.bigFree)*4
 }
@@ -213,10 +211,9 @@ func (h *Heap) Size() int {
 // Used returns the bytes of living records, headers and padding included.
 func (h *Heap) Used() int { return h.live + h.bigBytes }
 
-// FreeAll gives back up to budget chunks and returns how many; fewer than budget
-// means that none is left, and that the heap is empty and usable again. Big
-// records are dropped with the first call. The heap's records are gone once
-// FreeAll has been called. O(budget).
+// FreeAll frees up to budget chunks and returns their number. A result below budget means that none
+// is left, and that the heap is empty and usable again. The first call frees the big records, and
+// all records are invalid after it. O(budget).
 func (h *Heap) FreeAll(budget int) (freed int) {
 	if h.bigBytes > 0 {
 		h.countBig(-h.bigBytes)
@@ -238,8 +235,8 @@ func (h *Heap) FreeAll(budget int) (freed int) {
 	return freed
 }
 
-// maxInline is the largest payload stored in a chunk: an eighth of the largest
-// chunk bounds what the end of a chunk wastes, and 10 bits bound the header.
+// maxInline returns the largest payload that is stored in a chunk. An eighth of the largest chunk
+// bounds the waste at the end of a chunk, and the header has 10 bits for the size.
 func (h *Heap) maxInline() int {
 	return min(largest(h.mem)/8, sizeMask*granule) - headerSize
 }
@@ -272,8 +269,7 @@ func (h *Heap) place(n int, flags uint16) (uint32, bool) {
 	return ref, true
 }
 
-// kill marks a record dead and gives its piece back when nothing else lives
-// in it.
+// kill marks a record dead and frees its piece if no other record lives in it.
 func (h *Heap) kill(ref uint32) {
 	if h.loan != nil {
 		h.own(ref >> offsetBits)
@@ -328,8 +324,8 @@ func (h *Heap) stretch(ref uint32, n int) bool {
 	return true
 }
 
-// absorb takes the bytes from off to end of piece i if they are dead, and
-// leaves the rest of the last dead record dead.
+// absorb takes over the bytes from off to end of piece i if they are dead, and reports whether it
+// did. The rest of the last dead record stays dead.
 func (h *Heap) absorb(i, off, end uint32) bool {
 	p := &h.pieces[i]
 	at := off
@@ -359,9 +355,9 @@ func (h *Heap) absorb(i, off, end uint32) bool {
 	return true
 }
 
-// addPiece starts a new bump piece with room for a record of size bytes. Its
-// size is about an eighth of what lives already, so that the container's slack
-// stays near an eighth while the number of chunks grows with its logarithm.
+// addPiece starts a new bump piece with room for a record of size bytes. Its size is about an
+// eighth of the living bytes, so that the container's slack stays near an eighth while the number
+// of chunks grows logarithmically.
 func (h *Heap) addPiece(size int) bool {
 	n := h.pieceSize()
 	for n < size {
@@ -400,7 +396,7 @@ func (h *Heap) pieceSize() int {
 	return min(n, largest(h.mem))
 }
 
-// retire files the bump piece; what is left at its end becomes a hole.
+// retire adds the bump piece to the list of its level; the free bytes at its end become a hole.
 func (h *Heap) retire() {
 	i := h.bump
 	if i == 0 {
@@ -423,7 +419,7 @@ func (h *Heap) retire() {
 	h.file(i)
 }
 
-// release gives piece i back to the Memory.
+// release frees piece i.
 func (h *Heap) release(i uint32) {
 	p := &h.pieces[i]
 	if p.level >= 0 {
@@ -444,7 +440,7 @@ func (h *Heap) release(i uint32) {
 	h.unused = i
 }
 
-// file puts piece i into the list of its level.
+// file adds piece i to the list of its level.
 func (h *Heap) file(i uint32) {
 	p := &h.pieces[i]
 	p.level = p.deadLevel()
@@ -455,7 +451,7 @@ func (h *Heap) file(i uint32) {
 	h.filed[p.level] = i
 }
 
-// unfile takes piece i out of its list.
+// unfile removes piece i from its list.
 func (h *Heap) unfile(i uint32) {
 	p := &h.pieces[i]
 	if p.prev != 0 {
@@ -469,13 +465,13 @@ func (h *Heap) unfile(i uint32) {
 	p.next, p.prev, p.level = 0, 0, -1
 }
 
-// deadLevel returns the eighth the piece's dead share falls in.
+// deadLevel returns the class of the piece by its share of dead bytes, in eighths.
 func (p *piece) deadLevel() int8 {
 	return int8(min(int(p.dead)*levels/len(p.data), levels-1))
 }
 
-// worst takes the piece with about the most dead bytes off the lists, or
-// returns 0 when no piece is an eighth dead.
+// worst removes the piece with about the most dead bytes from the lists and returns it, or returns
+// 0 if no piece is an eighth dead.
 func (h *Heap) worst() uint32 {
 	for l := levels - 1; l > 0; l-- {
 		if i := h.filed[l]; i != 0 {

@@ -2,23 +2,23 @@ package chunk
 
 import "sync"
 
-// Loan keeps account of the chunks that a live container and its frozen copy
-// share. Freezing marks all chunks of the live one as lent; before its first
-// write to such a chunk it makes a copy for itself, and the old one is left to
-// the frozen copy, as is a lent chunk that the live one no longer needs.
+// Loan keeps account of the chunks that a live container and its frozen copy share. Freezing marks
+// all chunks of the live container as lent. Before its first write to a lent chunk, the live
+// container makes a copy for itself and leaves the old chunk to the frozen copy. It also leaves a
+// lent chunk that it no longer needs.
 //
-//	live     [a'] [b ] [ c ]        wrote to a, let go of d
+//	live     [a'] [b ] [ c ]        wrote to a, freed d
 //	frozen   [a ] [b ] [ c ] [d]    left to it: a, d
 //
-// So neither of the two ever writes to memory that the other reads. The frozen
-// copy is given back by Settle: from then on what is still lent is the live
-// one's alone. It is safe for concurrent use, and locked only when a chunk is
-// copied or let go. The zero Loan is ready.
+// So neither of the two ever writes to memory that the other reads. Settle ends the loan: from then
+// on the chunks that are still lent belong to the live container alone. A Loan is safe for
+// concurrent use, and takes its lock only when a chunk is copied or left. The zero Loan is ready
+// for use.
 type Loan struct {
 	mu   sync.Mutex
 	over bool
-	left []lent // to the frozen copy
-	sum  int    // bytes of what was ever left
+	left []lent // the chunks left to the frozen copy
+	sum  int    // the sum of the bytes that were ever left
 }
 
 type lent struct {
@@ -26,9 +26,8 @@ type lent struct {
 	size uint32
 }
 
-// Leave leaves a chunk to the frozen copy; false if there is no such copy any
-// more, and then the chunk is the caller's. A ref of 0 is memory on the Go
-// heap. O(1).
+// Leave leaves a chunk to the frozen copy. It returns false if the loan is over; then the chunk
+// belongs to the caller. A ref of 0 is memory on the Go heap. O(1).
 func (l *Loan) Leave(ref uint32, size int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,7 +39,7 @@ func (l *Loan) Leave(ref uint32, size int) bool {
 	return true
 }
 
-// Over reports whether the frozen copy has been given back.
+// Over reports whether Settle has ended the loan.
 func (l *Loan) Over() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,17 +49,17 @@ func (l *Loan) Over() bool {
 // open reports whether l is a loan that is not over.
 func (l *Loan) open() bool { return l != nil && !l.Over() }
 
-// Copied returns the bytes that were left to the frozen copy so far: what it
-// costs beyond the live container.
+// Copied returns the bytes that were left to the frozen copy so far, which is the memory that it
+// needs beyond the live container.
 func (l *Loan) Copied() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.sum
 }
 
-// Settle ends the loan, gives back up to budget of the chunks that were left to
-// the frozen copy, and returns how many; fewer than budget means that none is
-// left. The caller must have ended all reads of the frozen copy. O(budget).
+// Settle ends the loan, frees up to budget of the chunks that were left to the frozen copy, and
+// returns their number. A result below budget means that none is left. The caller must have ended
+// all reads of the frozen copy. O(budget).
 func (l *Loan) Settle(m Giver, budget int) (freed int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,12 +75,11 @@ func (l *Loan) Settle(m Giver, budget int) (freed int) {
 	return freed
 }
 
-// Giver is the part of a Memory that takes chunks back.
+// Giver is the part of a Memory that frees chunks.
 type Giver interface{ FreeChunk(ref uint32, size int) }
 
-// copyChunk returns memory for a lent chunk's copy. It always succeeds, so that
-// no write fails, or half of one, because there is a frozen copy: when the
-// Memory has no chunk left the copy lies on the Go heap, and ref is 0.
+// copyChunk returns memory for a lent chunk's copy. It always succeeds, so that a frozen copy never
+// makes a write fail. If the Memory has no chunk left, the copy lies on the Go heap, and ref is 0.
 func copyChunk(m Memory, from []byte) (to []byte, ref uint32) {
 	if ref = m.AllocChunk(len(from)); ref != 0 {
 		to = m.Bytes(ref, len(from))
@@ -93,7 +91,7 @@ func copyChunk(m Memory, from []byte) (to []byte, ref uint32) {
 	return to, ref
 }
 
-// giveBack returns what AllocChunk or copyChunk gave.
+// giveBack frees memory of AllocChunk or copyChunk.
 func giveBack(m Memory, ref uint32, size int) {
 	if ref == 0 {
 		m.Outside(-size)
@@ -102,7 +100,7 @@ func giveBack(m Memory, ref uint32, size int) {
 	m.FreeChunk(ref, size)
 }
 
-// letGo gives back memory of a container: to the frozen copy, if it shares it.
+// letGo frees memory of a container, or leaves it to the frozen copy that shares it.
 func letGo(m Memory, l *Loan, isLent bool, ref uint32, size int) {
 	if l == nil || !isLent || !l.Leave(ref, size) {
 		giveBack(m, ref, size)

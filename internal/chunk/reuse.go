@@ -2,25 +2,22 @@ package chunk
 
 import "encoding/binary"
 
-// window is the number of records one request looks at for a hole, and the
-// number of requests in a row that may find none before the nearest hole is
-// given up until its piece's next turn. Small, because a request that fits no
-// hole has the end of the bump piece to go to; not smaller, because a piece
-// just an eighth dead has a hole every eight records.
+// window is the number of records that one request looks at for a hole. It is also the number of
+// requests in a row that may find none before the heap skips the nearest hole until the piece's
+// next turn. It is small, because a request that fits no hole can use the end of the bump piece. It
+// is not smaller, because a piece that is an eighth dead has a hole every eight records.
 const (
 	window    = 16
 	maxMisses = 8
 )
 
-// pause is the number of requests that do not look for holes after a whole
-// piece offered none: its holes are too small for what is being stored, and
-// only Compact can join them.
+// pause is the number of requests that do not look for holes after a whole piece had none that
+// fits: its holes are too small for the stored records, and only Compact can join them.
 const pause = 256
 
-// fromHole returns room for g granules among the dead records of the piece
-// being refilled, or 0. Refilling comes before growing: a container that
-// deletes as much as it inserts then needs no compaction. The header is left
-// to the caller.
+// fromHole returns space for g granules among the dead records of the piece being refilled, or 0.
+// The heap refills before it grows, so a container that deletes as much as it inserts needs no
+// compaction. The caller writes the header.
 func (h *Heap) fromHole(g int) uint32 {
 	if h.resting > 0 {
 		h.resting--
@@ -36,10 +33,10 @@ func (h *Heap) fromHole(g int) uint32 {
 	}
 	i := h.refill.piece
 	if h.loan != nil {
-		h.own(i) // span joins holes
+		h.own(i) // span joins holes, which writes to the piece
 	}
 	p := &h.pieces[i]
-	off, skip := h.refill.off, uint32(0) // skip: end of the first hole seen
+	off, skip := h.refill.off, uint32(0) // skip is the end of the first hole seen
 	for steps := 0; steps < window && off < p.used; steps++ {
 		size, live := p.span(off)
 		switch {
@@ -67,8 +64,8 @@ func (h *Heap) fromHole(g int) uint32 {
 	return 0
 }
 
-// miss notes that a request found no hole. It gives the first hole up after
-// maxMisses, and the piece once its end is reached.
+// miss notes that a request found no hole. After maxMisses it skips the first hole, and at the end
+// of the piece it ends the refilling.
 func (h *Heap) miss(skip uint32) {
 	if h.misses++; h.misses >= maxMisses && skip != 0 {
 		h.refill.off = skip
@@ -83,8 +80,8 @@ func (h *Heap) miss(skip uint32) {
 	}
 }
 
-// span returns the size of the record at off and whether it lives. Dead
-// records end to end are joined into one, as far as a header can say.
+// span returns the size of the record at off and whether it lives. It joins adjacent dead records
+// into one, up to the greatest size of a header.
 func (p *piece) span(off uint32) (size uint32, live bool) {
 	hdr := binary.LittleEndian.Uint16(p.data[off:])
 	size = uint32(hdr&sizeMask) * granule
@@ -105,11 +102,10 @@ func (p *piece) span(off uint32) (size uint32, live bool) {
 	return joined, false
 }
 
-// Wasteful reports whether Compact has work that pays: more than a fifth of
-// the chunks' bytes are dead, or the piece being filled is far too large for
-// what is left. At a fifth, evacuating the worst piece copies at most four
-// bytes for each one it frees, and the heap stays within 1.25 times its living
-// records.
+// Wasteful reports whether Compact pays: more than a fifth of the chunks' bytes are dead, or the
+// piece being filled is far too large for the remaining records. At a fifth, evacuating the worst
+// piece copies at most four bytes for each one it frees, and the heap stays within 1.25 times its
+// living records.
 func (h *Heap) Wasteful() bool {
 	if h.victim.piece != 0 || h.oversized() {
 		return true
@@ -121,12 +117,11 @@ func (h *Heap) Wasteful() bool {
 	return h.total > 4*MinSize && (h.total-h.live-tail)*5 > h.total && h.hasWorst()
 }
 
-// Compact moves living records out of the pieces with the most dead bytes
-// until the heap is no longer Wasteful or budget records have been looked at;
-// it returns how many it looked at. After a record's bytes have been copied it
-// calls moved(old, new): both are readable during the call, old is freed after
-// it. If moved returns false, or the Memory has no chunk left, that move is
-// undone and Compact returns. moved must not touch the heap otherwise.
+// Compact moves living records out of the pieces with the most dead bytes until the heap is no
+// longer Wasteful or it has looked at budget records. It returns how many it looked at. After it
+// has copied a record's bytes, it calls moved(old, new): both are readable during the call, and
+// Compact frees old after it. If moved returns false, or the Memory has no chunk left, Compact
+// undoes that move and returns. moved must not touch the heap otherwise.
 func (h *Heap) Compact(budget int, moved func(old, new uint32) bool) (looked int) {
 	for looked < budget && h.Wasteful() {
 		if h.victim.piece == 0 && !h.pickVictim() {
@@ -145,12 +140,12 @@ func (h *Heap) Compact(budget int, moved func(old, new uint32) bool) (looked int
 func (h *Heap) evacuate(budget int, moved func(old, new uint32) bool) (looked int, ok bool) {
 	i := h.victim.piece
 	if h.loan != nil {
-		h.own(i) // span joins holes
+		h.own(i) // span joins holes, which writes to the piece
 	}
 	for looked < budget && h.victim.piece == i {
 		p := &h.pieces[i]
 		if h.victim.off >= p.used {
-			h.file(i) // something was resized into the part already passed
+			h.file(i) // a record was resized into the part that was already passed
 			h.victim = cursor{}
 			return looked + 1, true
 		}

@@ -18,18 +18,18 @@ func (l *List) run(ent *entry) packed.Run {
 	return packed.Run(l.buf(ent)[ent.off:ent.end:ent.end])
 }
 
-// slack says how a block makes room when the side that should grow has none:
-// slide the run within the chunk if spare bytes are left then, with this many
-// quarters of what is free behind it.
+// slack says how a block makes space when the side that should grow has none: it slides the run
+// within the chunk, if spare bytes are left then, and leaves this many quarters of the free bytes
+// after the run.
 type slack struct {
 	spare int
 	share int
 	front bool // the left side grows
 }
 
-// apply carries out a change of a block's bytes: in place, by sliding, or in a
-// larger chunk. False, and no change, if the block is full or there is no
-// memory. Sums are the caller's. O(1) at an end of the run, else O(block).
+// apply applies a change to a block's bytes: in place, by sliding, or in a larger chunk. It returns
+// false, and changes nothing, if the block is full or there is no memory. The caller updates the
+// sums. O(1) at an end of the run, else O(block).
 func (l *List) apply(ent *entry, ch *packed.Change, s slack) bool {
 	size, off, grow := ent.size(), int(ent.off), ch.Grow()
 	n := ent.used() + grow
@@ -59,11 +59,11 @@ func (l *List) apply(ent *entry, ch *packed.Change, s slack) bool {
 	return true
 }
 
-// regrow is apply into a larger chunk, where the package comment allows one.
+// regrow is apply into a larger chunk, if the rules of the package comment allow one.
 func (l *List) regrow(ent *entry, ch *packed.Change, n int, s slack) bool {
 	size, was := max(fitting(n), ent.size()), ent.size()
 	switch {
-	case size == was && was < l.limit: // there is room, but sliding would buy little
+	case size == was && was < l.limit: // there is space, but sliding would gain little
 		size *= 2
 	case size == was:
 		return false
@@ -85,7 +85,7 @@ func (l *List) regrow(ent *entry, ch *packed.Change, n int, s slack) bool {
 	return true
 }
 
-// moved puts a block's entry on another chunk and frees the old one.
+// moved makes a block's entry refer to another chunk and frees the old one.
 func (l *List) moved(ent *entry, ref uint32, size, off, n int) {
 	l.letGo(ent)
 	l.chunkBytes += size - ent.size()
@@ -109,7 +109,7 @@ func (l *List) resize(ent *entry, room int) {
 	l.moved(ent, ref, size, 0, n)
 }
 
-// free gives a block's memory back.
+// free frees a block's memory.
 func (l *List) free(ent *entry) {
 	if !ent.big() {
 		l.letGo(ent)
@@ -120,7 +120,7 @@ func (l *List) free(ent *entry) {
 	l.dropBig(ent.ref)
 }
 
-// addBig puts bytes into bigs and returns where.
+// addBig adds bytes to bigs and returns their index.
 func (l *List) addBig(b []byte) (i uint32) {
 	if n := len(l.freeBigs); n > 0 {
 		i = l.freeBigs[n-1]
@@ -140,7 +140,7 @@ func (l *List) dropBig(i uint32) {
 	}
 }
 
-// insertBlock puts a new block with one element at place e of group g.
+// insertBlock inserts a new block with one element at index e of group g.
 func (l *List) insertBlock(g, e, size int, front bool, c packed.Cell, deadline int64) bool {
 	ref := l.mem.AllocChunk(size)
 	if ref == 0 {
@@ -158,10 +158,10 @@ func (l *List) insertBlock(g, e, size int, front bool, c packed.Cell, deadline i
 	return true
 }
 
-// emptyRun is never written.
+// emptyRun is an empty run, which is never written to.
 var emptyRun = []byte{0}
 
-// single is the entry of a block with one element; a big one if size is 1.
+// single returns the entry of a block with one element. If size is 1, the element is big.
 func single(ref uint32, off, n, size int, deadline int64) entry {
 	ent := entry{ref: ref, off: uint32(off), end: uint32(off + n), count: 1, earliest: none,
 		class: uint8(bits.TrailingZeros(uint(size)))}
@@ -171,7 +171,7 @@ func single(ref uint32, off, n, size int, deadline int64) entry {
 	return ent
 }
 
-// insertBig puts an element too large for a block at place e of group g.
+// insertBig inserts an element that is too large for a block at index e of group g.
 func (l *List) insertBig(g, e int, elem []byte, deadline int64) bool {
 	b := append([]byte{}, elem...)
 	l.bigBytes += cap(b)
@@ -188,7 +188,7 @@ func (l *List) insertStored(i int, elem []byte, deadline int64) bool {
 	return l.insert(g, e, k, elem, deadline)
 }
 
-// insert inserts before the stored element k of a block, or behind its last.
+// insert inserts before the stored element k of a block, or after its last.
 func (l *List) insert(g, e, k int, elem []byte, deadline int64) bool {
 	c := packed.Encode(elem)
 	ent := l.at(g, e)
@@ -215,7 +215,7 @@ func (l *List) insert(g, e, k int, elem []byte, deadline int64) bool {
 	return l.splitInsert(g, e, k, k, elem, deadline)
 }
 
-// insertInto inserts before the stored element k of a block that has room.
+// insertInto inserts before the stored element k of a block that has space.
 func (l *List) insertInto(g, e, k int, c packed.Cell, deadline int64) bool {
 	ent := l.at(g, e)
 	if ent.big() || int(ent.count) >= l.items {
@@ -253,14 +253,14 @@ func (l *List) splitInsert(g, e, k, m int, elem []byte, deadline int64) bool {
 	if !l.split(g, e, m) {
 		return false
 	}
-	if k == m { // between the two: the left one is asked first
+	if k == m { // between the two blocks: try the left one first
 		g, e, _, _ = l.locate(i-1, 0)
 		return l.insert(g, e, int(l.at(g, e).count), elem, deadline)
 	}
 	return l.insertStored(i, elem, deadline)
 }
 
-// split cuts a block in two before its stored element m, 0 < m < count.
+// split divides a block in two before its stored element m, 0 < m < count.
 func (l *List) split(g, e, m int) bool {
 	ent := l.at(g, e)
 	l.own(ent)
@@ -287,8 +287,8 @@ func (l *List) split(g, e, m int) bool {
 	return true
 }
 
-// remove removes the element that it passed last and, if tidy, sees to it that
-// the block does not waste what it has left.
+// remove removes the element that it passed last. If tidy is set, it then merges or shrinks a
+// sparse block.
 func (l *List) remove(it *Iter, tidy bool) {
 	g, e := it.g, it.e
 	ent := l.at(g, e)
@@ -306,9 +306,9 @@ func (l *List) remove(it *Iter, tidy bool) {
 	}
 }
 
-// tidy merges a block with a neighbour if they fill less than three quarters
-// of one together, and gives it a smaller chunk when it uses a quarter of its
-// own: not sooner, lest the next push undo it.
+// tidy merges a block with a neighbour if they fill less than three quarters of one together, and
+// moves it to a smaller chunk when it uses a quarter of its own. It does not do so earlier, because
+// the next push could undo it.
 func (l *List) tidy(g, e int) {
 	if l.merge(g, e-1) || l.merge(g, e) {
 		return
@@ -318,7 +318,8 @@ func (l *List) tidy(g, e int) {
 	}
 }
 
-// merge joins block e of a group with the one behind it, if that is sensible.
+// merge joins block e of a group with the next one, if both fit one block, and reports whether it
+// did.
 func (l *List) merge(g, e int) bool {
 	ents := l.groups[g].ents
 	if e < 0 || e+1 >= len(ents) {

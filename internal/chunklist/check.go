@@ -2,8 +2,7 @@ package chunklist
 
 import "fmt"
 
-// Check verifies every invariant of the package comment. O(n); for tests and
-// debugging.
+// Check verifies every invariant of the package comment. O(n). It is for tests and debugging.
 func (l *List) Check() error {
 	sum, blocks, chunks, bigs := totals{earliest: none}, 0, 0, 0
 	for g := range l.groups {

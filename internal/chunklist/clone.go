@@ -1,8 +1,7 @@
 package chunklist
 
-// Clone returns a copy of all that is stored, the dead included, on chunks of
-// its own; ok is false if there is no memory, and nothing is left of the copy.
-// O(bytes), as fast as they are copied.
+// Clone returns a copy of all stored elements, including dead ones, on chunks of its own. If there
+// is no memory, ok is false, and Clone has freed the copy. O(bytes).
 func (l *List) Clone() (c *List, ok bool) {
 	c = &List{mem: l.mem, limit: l.limit, items: l.items, maxChunk: l.maxChunk, totals: totals{earliest: none}}
 	for g := range l.groups {
@@ -17,7 +16,7 @@ func (l *List) Clone() (c *List, ok bool) {
 	return c, true
 }
 
-// appendCopy puts a copy of a block of l at the tail.
+// appendCopy adds a copy of a block of from at the tail.
 func (l *List) appendCopy(from *List, ent *entry) bool {
 	n := *ent
 	n.lent, n.outside = false, false

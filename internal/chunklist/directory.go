@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// groupMax is the most blocks of a group. A look-up walks one group, and an
-// insert moves half of one: 4 KiB, 0.1 us. Smaller groups would only make the
-// list of groups, which both walk too, longer.
+// groupMax is the greatest number of blocks in a group. A lookup walks one group, and an insert
+// moves half of one: 4 KiB, 0.1 us. Smaller groups would only make the list of groups, which both
+// walk too, longer.
 const groupMax = 256
 
 const (
@@ -20,12 +20,12 @@ const (
 type entry struct {
 	earliest int64  // at most the earliest deadline; none if timed is 0
 	ref      uint32 // the chunk, or the index in bigs
-	off, end uint32 // the run in the chunk
+	off, end uint32 // the position of the run in the chunk
 	count    uint32
 	timed    uint32
 	class    uint8 // log2 of the chunk's size; 0: a big element
 	lent     bool  // a frozen copy shares the chunk, if the list has a loan
-	outside  bool  // the block is in bigs, for want of a chunk
+	outside  bool  // the block is in bigs, because there was no chunk
 }
 
 func (ent *entry) big() bool { return ent.class == 0 }
@@ -38,7 +38,7 @@ type totals struct {
 	earliest     int64 // as in entry
 }
 
-// change accounts for elements come or gone, and a new deadline.
+// change adds to the counts of elements and of deadlines, and notes a new deadline.
 func (t *totals) change(count, timed int, deadline int64) {
 	t.count += count
 	t.timed += timed
@@ -66,7 +66,7 @@ func (l *List) end(front bool) (g, e int) {
 	return g, len(l.groups[g].ents) - 1
 }
 
-// edge returns the place before the first block, or behind the last one.
+// edge returns the position before the first block, or after the last one.
 func (l *List) edge(front bool) (g, e int) {
 	if front || l.blocks == 0 {
 		return 0, 0
@@ -110,7 +110,7 @@ func (l *List) restamp(g, e int, old, deadline int64) {
 	l.account(g, e, 0, timed, deadline)
 }
 
-// insertEntry puts a block at place e of group g, with the sums it has in it.
+// insertEntry inserts a block at index e of group g, and adds its sums.
 func (l *List) insertEntry(g, e int, ent entry) {
 	switch {
 	case len(l.groups) == 0:
@@ -158,8 +158,8 @@ func (gr *group) resum() {
 	}
 }
 
-// removeEntry frees a block and removes it, and what it has, from the sums. It
-// reports whether its group went with it.
+// removeEntry frees a block, removes it, and subtracts its sums. It reports whether it removed the
+// group too.
 func (l *List) removeEntry(g, e int) (groupGone bool) {
 	ent := *l.at(g, e)
 	l.account(g, e, -int(ent.count), -int(ent.timed), 0)
@@ -175,8 +175,8 @@ func (l *List) removeEntry(g, e int) (groupGone bool) {
 	return true
 }
 
-// repack rebuilds a directory whose groups have become small: under 16 blocks
-// of 256 on average, so that the work is paid by the removals before it.
+// repack rebuilds a directory whose groups have become small: under 16 blocks of 256 on average, so
+// that the removals before it pay for the work.
 func (l *List) repack() {
 	if len(l.groups) < 8 || l.blocks > len(l.groups)*16 {
 		return

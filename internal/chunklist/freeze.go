@@ -6,10 +6,9 @@ import (
 	"github.com/ebbdb/ebb/internal/chunk"
 )
 
-// Freeze returns a copy for reading only, which stays what it is whatever becomes
-// of the list: it shares the chunks, and the list copies a block before it first
-// writes to it. The copy may be read by another goroutine meanwhile, and is given
-// back by Free; until then the list must not be frozen again. O(blocks): it copies
+// Freeze returns a read-only copy that does not change when the list changes. It shares the chunks,
+// and the list copies a block before its first write to it. Another goroutine may read the copy.
+// Free frees it; until then the caller must not freeze the list again. O(blocks), because it copies
 // the directory.
 func (l *List) Freeze() *List {
 	if l.Frozen() {
@@ -36,10 +35,9 @@ func (l *List) Freeze() *List {
 // Frozen reports whether there is a frozen copy that shares chunks with the list.
 func (l *List) Frozen() bool { return l.loan != nil && !l.loan.Over() }
 
-// own makes sure that a block, which is not big, can be written to: runs of it
-// from before may be the frozen copy's. It always succeeds, so that no removal
-// fails because there is a frozen copy: without a chunk the block goes to the Go
-// heap. O(1), or the block's copy once.
+// own ensures that a block, which is not big, can be written to. Runs of it that were read before
+// may then be the frozen copy's. It always succeeds, so that a frozen copy never makes a removal
+// fail: if there is no chunk, the block moves to the Go heap. O(1), or one copy of the block.
 func (l *List) own(ent *entry) {
 	if l.loan != nil && ent.lent {
 		l.copyBlock(ent)
@@ -63,8 +61,8 @@ func (l *List) copyBlock(ent *entry) {
 	ent.ref, ent.outside = at.ref, at.outside
 }
 
-// letGo gives back the memory of a block that is not big: to the frozen copy, if
-// it shares it.
+// letGo frees the memory of a block that is not big, or leaves it to the frozen copy that shares
+// it.
 func (l *List) letGo(ent *entry) {
 	isLent := l.loan != nil && ent.lent
 	switch {

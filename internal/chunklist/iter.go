@@ -2,17 +2,16 @@ package chunklist
 
 import "github.com/ebbdb/ebb/internal/packed"
 
-// Iter walks the living elements in both directions. It stands between two
-// elements; Next passes the one behind it, Prev the one before, so Prev
-// straight after Next shows the same element again. It is invalid once the list
-// has changed. All reads of elements go through it.
+// Iter walks the living elements in both directions. It stands between two elements; Next passes
+// the one after it, Prev the one before, so Prev directly after Next returns the same element
+// again. It is invalid once the list has changed. All reads of elements go through it.
 type Iter struct {
 	l    *List
 	now  int64
 	g, e int
 	in   packed.Iter
 	big  *entry // the block, if it is a big element
-	past bool   // the iterator stands behind the big element
+	past bool   // the iterator stands after the big element
 }
 
 // Iter returns an iterator before the first element.
@@ -22,7 +21,7 @@ func (l *List) Iter(now int64) Iter {
 	return it
 }
 
-// IterBack returns an iterator behind the last element: walk it with Prev.
+// IterBack returns an iterator after the last element. The caller walks it with Prev.
 func (l *List) IterBack(now int64) Iter {
 	it := Iter{l: l, now: now}
 	if l.blocks > 0 {
@@ -32,10 +31,9 @@ func (l *List) IterBack(now int64) Iter {
 	return it
 }
 
-// Seek returns an iterator whose Next shows living element i; a negative i
-// counts from the end, -1 being the last. False if there is no such element. To
-// walk down from i, call Next once and then Prev, which shows i again.
-// O(sqrt n) plus the due blocks.
+// Seek returns an iterator whose Next returns living element i; a negative i counts from the end,
+// and -1 is the last element. It returns false if there is no such element. To walk down from i,
+// the caller calls Next once and then Prev, which returns i again. O(sqrt n) plus the due blocks.
 func (l *List) Seek(i int, now int64) (Iter, bool) {
 	if i < 0 {
 		if i += l.Len(now); i < 0 {

@@ -5,36 +5,33 @@
 //	             |                                            |
 //	blocks      [..cell cell cell]  [cell cell cell]  ...    [cell cell....]
 //
-// A block is a packed.Run of one-cell items in a chunk of 1 to 64 KiB, with
-// room on either side of the run: the first block grows to the left, the last
-// one to the right, and what is pushed or popped there moves no byte. An
-// element that does not fit a block lives alone in a "big" block, a Go []byte.
+// A block is a packed.Run of one-cell items in a chunk of 1 to 64 KiB, with free bytes on either
+// side of the run: the first block grows to the left, the last one to the right, and a push or pop
+// there moves no byte. An element that does not fit a block lives alone in a "big" block, a Go
+// []byte.
 //
-// The directory has 32 bytes per block, without pointers: where the run lies,
-// how many elements it has, how many of them have a deadline, and a bound below
-// their earliest one. Groups and the list sum these up, so that finding element
-// i costs O(groups + 256 + elements of a block), which is O(sqrt n) and in
-// practice a microsecond, and what is not due is never looked at.
+// The directory has 32 bytes per block, without pointers: the position of the run, its number of
+// elements, how many of them have a deadline, and a lower bound of their deadlines. Groups and the
+// list have the sums. So finding element i costs O(groups + 256 + elements of a block), which is
+// O(sqrt n) and in practice a microsecond, and the list never looks at blocks that are not due.
 //
-// Chunks are powers of two, so blocks are filled to fit them: a block at an end
-// begins small (a sixteenth of the list, 1 KiB at least) and doubles until it is
-// as large as the configuration says; there it is closed, cut to the power of
-// two that holds it, when an element does not fit. Elements that are large for
-// the block would leave more than a twentieth of it empty: then the chunk
-// doubles on, up to 64 KiB. So what is pushed wastes under 5 % per closed block
-// (more only where a positive list-max-listpack-size closes blocks by count, or
-// where elements are over 5 % of 64 KiB), and an 11-byte element costs 12.1
-// bytes. Inserts in the middle split blocks in halves, removals merge
-// neighbours that together fill less than three quarters of one.
+// Chunks are powers of two, so blocks are filled to fit them: a block at an end begins small (a
+// sixteenth of the list, 1 KiB at least) and doubles until it is as large as the configuration
+// says; when an element does not fit then, the list closes the block and moves it to the smallest
+// power of two that holds it. If large elements would leave more than a twentieth of the block
+// empty, the chunk doubles further, up to 64 KiB. So pushed elements waste under 5 % per closed
+// block (more only where a positive list-max-listpack-size closes blocks by count, or where
+// elements are over 5 % of 64 KiB), and an 11-byte element costs 12.1 bytes. Inserts in the middle
+// split blocks in halves, removals merge neighbours that together fill less than three quarters of
+// one.
 //
-// An element is dead when it has a deadline and now > deadline. Reads show the
-// living; with now = 0 everything stored is shown. The dead stay until Reap.
+// An element is dead when it has a deadline and now > deadline. Reads return the living elements;
+// with now = 0 they return all stored elements. Dead elements stay until Reap.
 //
-// Invariants (Check): no block or group is empty; counts and the numbers of
-// deadlines are exact at each level; each earliest is at most the true one.
-// The caller holds the shard's lock. A frozen copy shares the chunks (Freeze);
-// what writes to a block owns it first. Start reading at List.push, then
-// List.apply.
+// Invariants (Check): no block or group is empty; counts and the numbers of deadlines are exact at
+// each level; each earliest is at most the true one. The caller holds the shard's lock. A frozen
+// copy shares the chunks (Freeze); code that writes to a block calls own first. Start reading at
+// List.push, then List.apply.
 package chunklist
 
 import (
@@ -45,8 +42,8 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// Memory is where chunks come from. Sizes are powers of two from MinChunk to
-// Config.MaxChunk. A reference is never 0 and a chunk never moves.
+// Memory allocates chunks. Sizes are powers of two from MinChunk to Config.MaxChunk. A reference is
+// never 0 and a chunk never moves.
 type Memory interface {
 	AllocChunk(size int) uint32 // 0: the limit is reached
 	FreeChunk(ref uint32, size int)
@@ -54,18 +51,18 @@ type Memory interface {
 }
 
 const (
-	// MinChunk is the smallest chunk the arena gives.
+	// MinChunk is the smallest chunk of a Memory, in bytes.
 	MinChunk = 1 << 10
-	// MaxChunk is the largest one it gives.
+	// MaxChunk is the largest chunk of a Memory, in bytes.
 	MaxChunk = 1 << 16
 )
 
-// Config shapes new blocks. The zero value is list-max-listpack-size -2.
+// Config sets the sizes of new blocks. The zero value is list-max-listpack-size -2.
 type Config struct {
 	// Size is list-max-listpack-size: -1 to -5 are blocks of 4, 8, 16, 32 or
 	// 64 KiB; n > 0 is n elements, in at most 8 KiB. Default -2.
 	Size int
-	// MaxChunk is the largest chunk to ask for, in bytes. Default 64 KiB.
+	// MaxChunk is the largest chunk to request, in bytes. Default 64 KiB.
 	MaxChunk int
 }
 
@@ -79,16 +76,16 @@ type List struct {
 	blocks     int
 	chunkBytes int
 	bigBytes   int
-	limit      int // bytes of a block
-	items      int // elements of a block
+	limit      int // the greatest number of bytes of a block
+	items      int // the greatest number of elements of a block
 	maxChunk   int
 
 	loan   *chunk.Loan // nil: no chunk is lent to a frozen copy
-	lent   int         // blocks that are
-	frozen *chunk.Loan // of a frozen copy: what it is given back through
+	lent   int         // the number of lent blocks
+	frozen *chunk.Loan // in a frozen copy: the loan that Free settles
 }
 
-// none is an earliest deadline that never comes.
+// none is the earliest deadline of a block without deadlines.
 const none = math.MaxInt64
 
 // New returns an empty list. It allocates chunks as it grows.
@@ -107,16 +104,15 @@ func New(mem Memory, cfg Config) *List {
 	return l
 }
 
-// Stored returns the number of elements, the dead included. O(1).
+// Stored returns the number of elements, including dead ones. O(1).
 func (l *List) Stored() int { return l.count }
 
 // Timed returns the number of stored elements that have a deadline. O(1).
 func (l *List) Timed() int { return l.timed }
 
-// Earliest returns a time no later than the earliest deadline of a stored
-// element, and exactly that unless an element with the earliest deadline of its
-// block was removed or changed; 0 if no element has a deadline. A Reap then finds nothing
-// to fire and corrects it. O(1).
+// Earliest returns a lower bound of the deadlines of the stored elements; 0 if no element has a
+// deadline. It is exact unless an element with the earliest deadline of its block was removed or
+// changed; a Reap at that time then fires nothing and corrects the bound. O(1).
 func (l *List) Earliest() int64 {
 	if l.timed == 0 {
 		return 0
@@ -134,8 +130,7 @@ func (l *List) OneBlock() (bytes int, ok bool) {
 	return int(ent.end - ent.off), l.blocks == 1 && !ent.big()
 }
 
-// Len returns the number of living elements: O(1) when none is due, else O(due
-// blocks).
+// Len returns the number of living elements. O(1) if none is due, else O(due blocks).
 func (l *List) Len(now int64) int {
 	n := l.count
 	if l.earliest < now {
@@ -146,8 +141,7 @@ func (l *List) Len(now int64) int {
 	return n
 }
 
-// Bytes returns the memory the list takes: chunks, big elements, directory.
-// O(groups).
+// Bytes returns the memory of the list in bytes: chunks, big elements and directory. O(groups).
 func (l *List) Bytes() int {
 	n := l.chunkBytes + l.bigBytes + 24*cap(l.bigs) + 4*cap(l.freeBigs) + cap(l.groups)*groupSize + 192
 	for g := range l.groups {
@@ -156,11 +150,11 @@ func (l *List) Bytes() int {
 	return n
 }
 
-// PushFront puts an element, with a deadline or 0, at the head. False, and no
-// change, if there is no memory. O(1) amortised.
+// PushFront adds an element, with a deadline or 0, at the head. It returns false, and changes
+// nothing, if there is no memory. O(1) amortised.
 func (l *List) PushFront(elem []byte, deadline int64) bool { return l.push(true, elem, deadline) }
 
-// PushBack puts an element at the tail, as PushFront.
+// PushBack adds an element at the tail, as PushFront does.
 func (l *List) PushBack(elem []byte, deadline int64) bool { return l.push(false, elem, deadline) }
 
 func (l *List) push(front bool, elem []byte, deadline int64) bool {
@@ -189,17 +183,17 @@ func (l *List) push(front bool, elem []byte, deadline int64) bool {
 	return l.insertBlock(g, e, l.firstSize(c.Size(deadline)), front, c, deadline)
 }
 
-// firstSize returns the size of a new block at an end: small while the list is,
-// so that the open block is no large part of it.
+// firstSize returns the size of a new block at an end. It is small while the list is small, so that
+// the open block is a small part of the list.
 func (l *List) firstSize(cell int) int {
 	size := 1 << max(bits.Len(uint(l.chunkBytes/16))-1, 10)
 	return max(min(size, l.limit), fitting(cell+1))
 }
 
-// endSlack says how to make room at an end of the list that has none.
+// endSlack returns how to make space at an end of the list that has none.
 func (l *List) endSlack(ent *entry, front bool) slack {
 	s := slack{spare: ent.size() / 16, share: 4}
-	if l.blocks == 1 { // both ends are this block's: leave some to the other one
+	if l.blocks == 1 { // this block is both ends: leave some space to the other end
 		s.spare, s.share = ent.size()/8, 3
 	}
 	if front {
@@ -209,8 +203,8 @@ func (l *List) endSlack(ent *entry, front bool) slack {
 	return s
 }
 
-// PopFront removes the first living element, appends it to dst and returns it
-// with its deadline. False if there is none. O(1) plus the dead it passes.
+// PopFront removes the first living element, appends it to dst and returns it with its deadline; ok
+// is false if there is none. O(1) plus the dead elements that it passes.
 func (l *List) PopFront(dst []byte, now int64) (elem []byte, deadline int64, ok bool) {
 	it := l.Iter(now)
 	return l.pop(dst, &it, it.Next())
@@ -227,18 +221,17 @@ func (l *List) pop(dst []byte, it *Iter, ok bool) ([]byte, int64, bool) {
 		return dst, 0, false
 	}
 	dst, deadline := it.Value().Append(dst), it.Deadline()
-	l.remove(it, l.blocks <= 4) // a block among many is soon gone: let it be
+	l.remove(it, l.blocks <= 4) // do not tidy a block among many: it will soon be empty
 	return dst, deadline, true
 }
 
-// InsertBefore puts an element before the one that it passed last. False, and
-// no change, if there is no memory. All iterators are invalid then. O(block).
+// InsertBefore inserts an element before the one that it passed last. It returns false, and changes
+// nothing, if there is no memory. All iterators are invalid afterwards. O(block).
 func (l *List) InsertBefore(it *Iter, elem []byte, deadline int64) bool {
 	return l.insertBeside(it, 0, elem, deadline)
 }
 
-// InsertAfter puts an element behind the one that it passed last, as
-// InsertBefore.
+// InsertAfter inserts an element after the one that it passed last, as InsertBefore does.
 func (l *List) InsertAfter(it *Iter, elem []byte, deadline int64) bool {
 	return l.insertBeside(it, 1, elem, deadline)
 }
@@ -256,12 +249,11 @@ func (l *List) insertBeside(it *Iter, after int, elem []byte, deadline int64) bo
 	return l.insert(it.g, it.e, it.index()+after, elem, deadline)
 }
 
-// Remove removes the element that it passed last. All iterators are invalid
-// then. O(block).
+// Remove removes the element that it passed last. All iterators are invalid afterwards. O(block).
 func (l *List) Remove(it *Iter) { l.remove(it, true) }
 
-// Replace puts elem, with a deadline or 0, in the place of the element that it
-// passed last, as InsertBefore.
+// Replace replaces the element that it passed last with elem, with a deadline or 0. The rules are
+// those of InsertBefore.
 func (l *List) Replace(it *Iter, elem []byte, deadline int64) bool {
 	c, old := packed.Encode(elem), it.Deadline()
 	if ent := l.at(it.g, it.e); !ent.big() && 1+c.Size(deadline) <= l.limit {
@@ -274,8 +266,8 @@ func (l *List) Replace(it *Iter, elem []byte, deadline int64) bool {
 	return l.exchange(it, elem, deadline)
 }
 
-// SetDeadline gives the element that it passed last another deadline, or none
-// (0), as InsertBefore.
+// SetDeadline sets the deadline, or 0 for none, of the element that it passed last. The rules are
+// those of InsertBefore.
 func (l *List) SetDeadline(it *Iter, deadline int64) bool {
 	ent, old := l.at(it.g, it.e), it.Deadline()
 	if ent.big() {
@@ -291,7 +283,7 @@ func (l *List) SetDeadline(it *Iter, deadline int64) bool {
 	return l.exchange(it, it.Value().Append(nil), deadline)
 }
 
-// exchange is Replace where the block has no room: insert, then remove.
+// exchange is Replace for a block without space: it inserts, and then removes.
 func (l *List) exchange(it *Iter, elem []byte, deadline int64) bool {
 	i := l.before(it.g, it.e) + it.index()
 	if !l.insertStored(i, elem, deadline) {

@@ -2,13 +2,11 @@ package chunklist
 
 import "github.com/ebbdb/ebb/internal/packed"
 
-// Reap removes dead elements, first to last, calls fire (if not nil) for each,
-// and returns how many they were. It ends when about budget of them are gone; a
-// block that is looked at counts for one too. Earliest() < now then says that
-// there is more to do. index is where the element stands among the stored
-// ones when those fired before are gone; elem and the list must not be used
-// otherwise, nor changed, by fire. O(groups + blocks + elements of due blocks),
-// O(1) when nothing is due.
+// Reap removes dead elements, first to last, calls fire (if not nil) for each, and returns their
+// number. It ends after about budget of them; each block that it looks at also counts as one. If
+// Earliest() < now then, there is more to do. index is the element's index among the stored ones
+// after the removal of those fired before. fire must not use the list or change elem. O(groups +
+// blocks + elements of due blocks), O(1) if no element is due.
 func (l *List) Reap(now int64, budget int, fire func(index int, elem packed.Str, deadline int64)) int {
 	total, index := 0, 0
 	for g := 0; g < len(l.groups) && l.earliest < now && budget > 0; {
@@ -30,8 +28,8 @@ func (l *List) Reap(now int64, budget int, fire func(index int, elem packed.Str,
 	return total
 }
 
-// reapGroup returns how many elements it removed and left, and whether the
-// group is gone.
+// reapGroup is Reap for a group. It returns how many elements it removed and kept, and whether it
+// removed the group.
 func (l *List) reapGroup(g int, now int64, budget *int, index int, fire func(int, packed.Str, int64)) (n, kept int, gone bool) {
 	for e := 0; e < len(l.groups[g].ents) && *budget > 0; {
 		ent := l.at(g, e)
@@ -75,8 +73,8 @@ func (l *List) resum() {
 	}
 }
 
-// filter removes the elements of a block for which drop is true and returns
-// how many they were. The sums are exact then; the block may be empty.
+// filter removes the elements of a block for which drop is true and returns their number. The sums
+// are exact afterwards; the block may be empty.
 func (l *List) filter(g, e int, drop func(v packed.Str, deadline int64) bool) int {
 	ent := l.at(g, e)
 	was, n := int(ent.timed), 0
@@ -110,9 +108,8 @@ func (l *List) filter(g, e int, drop func(v packed.Str, deadline int64) bool) in
 	return n
 }
 
-// RemoveEqual removes living elements equal to elem: the first count of them,
-// the last -count if count is negative, all if it is 0. It returns how many
-// they were. O(n), in one pass per block.
+// RemoveEqual removes living elements equal to elem: the first count of them, the last -count if
+// count is negative, or all if it is 0. It returns their number. O(n), in one pass per block.
 func (l *List) RemoveEqual(elem []byte, count int, now int64) int {
 	c := packed.Encode(elem)
 	back, left, total := count < 0, max(count, -count), 0
@@ -143,8 +140,8 @@ func (l *List) RemoveEqual(elem []byte, count int, now int64) int {
 	return total
 }
 
-// following returns the block after e, or before it, when e itself may be gone
-// with its group.
+// following returns the block after e, or the one before it. gone says that e was removed with its
+// group.
 func (l *List) following(g, e int, back, gone bool) (int, int) {
 	switch {
 	case back && !gone && e > 0:
@@ -198,9 +195,9 @@ func (it *Iter) nextHere() bool {
 	return !was && it.big.earliest >= it.now
 }
 
-// Trim keeps the living elements from index from to index to, and removes all
-// others; 0 <= from, and to < from empties the list. The dead beside removed
-// ones go too, without notice: Reap first. O(blocks removed + block).
+// Trim keeps the living elements from index from to index to, and removes all others; 0 <= from,
+// and to < from empties the list. It also removes dead elements next to removed ones, without
+// calling a function for them, so the caller calls Reap first. O(blocks removed + block).
 func (l *List) Trim(from, to int, now int64) {
 	n := l.Len(now)
 	if from >= n || to < from {
@@ -216,7 +213,7 @@ func (l *List) Trim(from, to int, now int64) {
 	l.repack()
 }
 
-// cutFront removes the first n living elements, of more or exactly as many.
+// cutFront removes the first n living elements; the list has at least n.
 func (l *List) cutFront(n int, now int64) {
 	for n > 0 && l.blocks > 0 {
 		ent := l.at(0, 0)
@@ -265,15 +262,15 @@ func (l *List) cutBack(n int, now int64) {
 	}
 }
 
-// uncount takes the elements from it to the offset end out of the sums.
+// uncount subtracts the elements from it to the offset end from the sums.
 func (l *List) uncount(g, e int, it packed.Iter, end int) {
 	for it.Off() < end && it.Next() {
 		l.add(g, e, -1, it.Deadline())
 	}
 }
 
-// Free gives up to budget blocks back, last to first, and reports whether all
-// are gone. The list is of no use once it has been called, but to Free.
+// Free frees up to budget blocks, last to first, and reports whether it has freed all. After the
+// first call, the list must only be used to call Free again.
 func (l *List) Free(budget int) (done bool) {
 	if l.frozen != nil {
 		return l.frozen.Settle(l.mem, budget) < budget

@@ -2,15 +2,13 @@ package dict
 
 import "fmt"
 
-// Wasteful reports whether Compact has work that pays: more than a fifth of the
-// items' chunks are dead bytes. Table and tree need no compaction; they are
-// always dense.
+// Wasteful reports whether Compact pays: more than a fifth of the items' chunks are dead bytes.
+// Table and tree need no compaction; they are always dense.
 func (d *Dict) Wasteful() bool { return d.heap.Wasteful() }
 
-// Compact moves items together, looking at up to budget of them, and returns
-// how many it looked at; fewer than budget means that it is done, or that there
-// is no memory to go on. No Iter may be under way. O(1) per item, O(log n) for
-// those with deadlines.
+// Compact moves items together. It looks at up to budget items and returns their number. A result
+// below budget means that it has finished, or that there is no memory to continue. It must not be
+// called during an Iter. O(1) per item, O(log n) for those with deadlines.
 func (d *Dict) Compact(budget int) (looked int) { return d.heap.Compact(budget, d.move) }
 
 // move updates the references to an item whose bytes have been copied from old to new.

@@ -31,9 +31,8 @@ func (d *Dict) SetDeadline(key []byte, deadline, now int64) (ok bool, err error)
 	return true, d.redate(s, key, old, clampDeadline(deadline))
 }
 
-// ClearDeadline takes the deadline from the living item under key and reports
-// whether there is such an item and whether it had one. It needs no memory.
-// O(log n).
+// ClearDeadline removes the deadline of the living item under key and reports whether there is such
+// an item and whether it had one. It needs no memory. O(log n).
 func (d *Dict) ClearDeadline(key []byte, now int64) (ok, had bool) {
 	s, ok := d.find(key, d.hash(key))
 	if !ok {
@@ -50,8 +49,8 @@ func (d *Dict) ClearDeadline(key []byte, now int64) (ok, had bool) {
 	return true, old != 0
 }
 
-// Due returns the number of dead items that Reap has not removed. O(1) when
-// there are none, O(log n) otherwise.
+// Due returns the number of dead items that Reap has not removed. O(1) if there are none, else
+// O(log n).
 func (d *Dict) Due(now int64) int {
 	if d.earliest == 0 || now <= d.earliest {
 		return 0
@@ -83,9 +82,8 @@ func (d *Dict) Deadlines() int {
 	return d.due.Len()
 }
 
-// Reap removes up to budget dead items, earliest deadline first, and returns
-// how many. fire is called for each before it is removed; it must not change the
-// dict. O(log n) per item.
+// Reap removes up to budget dead items, earliest deadline first, and returns their number. It calls
+// fire for each item before it removes the item; fire must not change the dict. O(log n) per item.
 func (d *Dict) Reap(now int64, budget int, fire func(Item)) (reaped int) {
 	for reaped < budget && d.earliest != 0 && now > d.earliest {
 		_, ref, _ := d.due.First()
@@ -124,7 +122,7 @@ func (d *Dict) redate(s slot, key []byte, old, deadline int64) error {
 		d.unschedule(ref, old)
 		d.dropDeadline(ref)
 		return nil
-	case old == 0: // the value may stand where the deadline goes
+	case old == 0: // the value may lie where the deadline has to be
 		value := append([]byte(nil), d.Value(ref)...)
 		return d.rewrite(s, key, value, old, deadline)
 	}
@@ -137,7 +135,7 @@ func (d *Dict) redate(s slot, key []byte, old, deadline int64) error {
 	return nil
 }
 
-// dropDeadline takes the deadline out of an unscheduled item, in place.
+// dropDeadline removes the deadline from an unscheduled item, in place.
 func (d *Dict) dropDeadline(ref uint32) {
 	b := d.heap.Edit(ref)
 	n := copy(b, b[deadlineSize:])
@@ -145,8 +143,7 @@ func (d *Dict) dropDeadline(ref uint32) {
 	d.heap.Cut(ref, n)
 }
 
-// reserveDue makes sure that a schedule, with an unschedule before it or not,
-// succeeds.
+// reserveDue ensures that the next schedule succeeds, also after an unschedule.
 func (d *Dict) reserveDue() bool {
 	if d.due == nil {
 		d.due = btree.New(d.heap.Memory(), (*byDeadline)(d), false)
@@ -154,7 +151,7 @@ func (d *Dict) reserveDue() bool {
 	return d.due.Reserve()
 }
 
-// schedule enters an item into due.
+// schedule adds an item to due.
 func (d *Dict) schedule(ref uint32, deadline int64) {
 	if err := d.due.Insert(deadlineProbe(ref, deadline), ref); err != nil {
 		panic("dict: no memory for a deadline in spite of its reservation")
@@ -164,7 +161,7 @@ func (d *Dict) schedule(ref uint32, deadline int64) {
 	}
 }
 
-// unschedule takes an item out of due.
+// unschedule removes an item from due.
 func (d *Dict) unschedule(ref uint32, deadline int64) {
 	if !d.due.Delete(deadlineProbe(ref, deadline)) {
 		panic("dict: an item's deadline is not in the index")

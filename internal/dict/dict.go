@@ -1,5 +1,5 @@
-// Package dict is the large hash and the large set: items found by key, each
-// with an optional deadline of its own.
+// Package dict implements the large hash and the large set: items with a key, each with an optional
+// deadline.
 //
 //	table    linear hashing: bucket = low bits of the key's hash
 //	         [12 tags][12 refs][next] -> [12 tags][12 refs][next]   64 bytes each
@@ -8,26 +8,23 @@
 //	              |
 //	due      counted tree of the refs that have a deadline          btree.Tree
 //
-// An item costs a 2-byte header and about 8 bytes of table; one with a deadline
-// 6 more, and about 6 in the tree. One without pays nothing for the others'
-// deadlines.
+// An item costs a 2-byte header and about 8 bytes of table. A deadline costs 6 more bytes, and
+// about 6 in the tree. An item without a deadline costs nothing for the deadlines of others.
 //
-// A table grows by splitting one bucket, or shrinks by merging one, with each
-// insert or delete, so no operation ever costs O(items), and Scan keeps its
-// guarantee all the while.
+// A table grows by splitting one bucket, or shrinks by merging one, with each insert or delete, so
+// no operation costs O(items), and Scan keeps its guarantee.
 //
-// Time is an argument. An item is dead when now > deadline, and every read that
-// takes now leaves dead items out at once, whether or not Reap has removed them.
-// Scan, Random and Iter go through one test, alive.
+// Time is an argument. An item is dead when now > deadline, and every read that takes now leaves
+// dead items out at once, whether or not Reap has removed them. Scan, Random and Iter go through
+// one test, alive.
 //
-// Invariants: a chain's buckets are full but for the last; every overflow bucket
-// holds an item; an item is in the chain of its hash; the marked items of the
-// heap are the entries of due.
+// Invariants: a chain's buckets are full but for the last; every overflow bucket holds an item; an
+// item is in the chain of its hash; the marked items of the heap are the entries of due.
 //
-// Freeze gives a copy for reading that shares the chunks: see package chunk.
+// Freeze returns a read-only copy that shares the chunks; see package chunk.
 //
-// Keys and values given in must not be memory of the dict itself. Nothing here
-// locks: the owner holds the shard's lock. Start reading at Dict.Put.
+// Keys and values passed in must not lie in the dict's own memory. The package has no locks: the
+// owner holds the shard's lock. Start reading at Dict.Put.
 package dict
 
 import (
@@ -42,41 +39,40 @@ import (
 // Variable is the ValueSize of a dict whose values have any length.
 const Variable = -1
 
-// Keep is the deadline given to Put to leave a living item's deadline alone.
+// Keep is the deadline for Put that keeps a living item's deadline.
 const Keep = -1
 
-// MaxDeadline is the latest deadline an item can have, in milliseconds: 48
-// bits, the year 10889. Later ones are taken for this one.
+// MaxDeadline is the latest deadline an item can have, in milliseconds: 48 bits, the year 10889.
+// The dict stores later ones as MaxDeadline.
 const MaxDeadline = 1<<48 - 1
 
-// ErrNoMemory says that there was no chunk left. The operation that returns it
-// has changed nothing.
+// ErrNoMemory: the Memory has no chunk left. The operation that returns it has changed nothing.
 var ErrNoMemory = chunk.ErrNoMemory
 
-// Config says what a dict is made of.
+// Config configures a dict.
 type Config struct {
-	Memory chunk.Memory // where chunks come from; required
-	Seed   maphash.Seed // of the hash of keys; required
+	Memory chunk.Memory // the allocator of chunks; required
+	Seed   maphash.Seed // the seed of the hash of keys; required
 
-	// ValueSize is the bytes of every value: 0 for a set (the default),
-	// Variable for a hash.
+	// ValueSize is the size of every value in bytes: 0 for a set (the default), Variable for a
+	// hash.
 	ValueSize int
 
-	// Moved, if set, is called whenever an item gets another reference. It can read the
-	// item under both. If it returns false the item stays; it may do so only under
-	// Compact.
+	// The dict calls Moved, if set, whenever an item gets another reference. Moved can read the
+	// item under both references. If it returns false, the item keeps its old reference; it may
+	// return false only during Compact.
 	Moved func(old, new uint32) bool
 }
 
-// Dict is a hash table of items with deadlines. See New.
+// Dict is a hash table of items with deadlines. New returns one. It is not safe for concurrent use.
 type Dict struct {
 	heap  chunk.Heap
 	prim  chunk.Array // buckets
 	over  chunk.Array // overflow buckets
 	low   uint32      // the power of two up to prim.Len(): 2^L
-	pins  int32       // iterations under way: buckets must not merge
-	late  bool        // an item was deleted meanwhile
-	chain int         // no chain has been longer, in buckets, since the dict was empty
+	pins  int32       // running iterations, during which buckets must not merge
+	late  bool        // an item was deleted during an iteration
+	chain int         // the length of the longest chain, in buckets, since the dict was empty
 
 	due      *btree.Tree // refs by deadline; nil until there is one
 	earliest int64       // the first deadline in due, 0 if none
@@ -84,11 +80,11 @@ type Dict struct {
 	seed  maphash.Seed
 	fixed int
 	moved func(old, new uint32) bool
-	loan  *chunk.Loan // of a frozen dict: what it is given back through
+	loan  *chunk.Loan // in a frozen dict: the loan that Free settles
 }
 
-// Item is one item as it is stored. Key and Value are the memory itself: valid
-// until the dict changes, and not to be written to.
+// Item is one stored item. Key and Value lie in the dict's memory. They are valid until the dict
+// changes, and the caller must not write to them.
 type Item struct {
 	Key, Value []byte
 	Deadline   int64 // 0: none
@@ -99,9 +95,9 @@ type Item struct {
 type Outcome uint8
 
 const (
-	Added    Outcome = iota + 1 // there was no item of that key
-	Replaced                    // there was a living one
-	Revived                     // there was one that had passed its deadline
+	Added    Outcome = iota + 1 // there was no item with this key
+	Replaced                    // there was a living item
+	Revived                     // there was a dead item
 )
 
 // New returns an empty dict. It allocates no chunk.
@@ -113,17 +109,15 @@ func New(c Config) *Dict {
 	return d
 }
 
-// Set stores value under key; the item has no deadline then, whatever it had.
-// It is Put with deadline 0.
+// Set stores value under key and removes the item's deadline. It is Put with deadline 0.
 func (d *Dict) Set(key, value []byte, now int64) (Outcome, error) {
 	return d.Put(key, value, 0, now)
 }
 
-// Put stores value under key with a deadline, 0 for none, Keep for the one a
-// living item has. The value replaces the old one in place where that fits. A
-// dead item under key is forgotten: the outcome is Revived and nothing of it
-// remains. O(1) expected, O(log n) with a deadline. ErrNoMemory leaves the dict
-// as it was.
+// Put stores value under key with a deadline, 0 for none, Keep for the one a living item has. The
+// value replaces the old one in place if it fits. Put replaces a dead item under key completely,
+// and the outcome is Revived. O(1) expected, O(log n) with a deadline. Errors: ErrNoMemory, and
+// nothing has changed.
 func (d *Dict) Put(key, value []byte, deadline, now int64) (Outcome, error) {
 	h := d.hash(key)
 	s, ok := d.find(key, h)
@@ -168,14 +162,13 @@ func (d *Dict) Delete(key []byte, now int64) (found, living bool) {
 	return true, living
 }
 
-// Len returns the exact number of living items. O(1) while nothing is due,
-// O(log n) otherwise.
+// Len returns the exact number of living items. O(1) while no item is due, else O(log n).
 func (d *Dict) Len(now int64) int { return d.Count() - d.Due(now) }
 
 // Count returns the number of items, dead ones included. O(1).
 func (d *Dict) Count() int { return d.heap.Records() }
 
-// Size returns the bytes held: chunks, records outside of them and bookkeeping.
+// Size returns the bytes that the dict holds: chunks, records outside of them, and bookkeeping.
 func (d *Dict) Size() int {
 	n := d.heap.Size() + d.prim.Size() + d.over.Size() + int(unsafe.Sizeof(*d))
 	if d.due != nil {
@@ -184,7 +177,7 @@ func (d *Dict) Size() int {
 	return n
 }
 
-// Memory returns where the dict's chunks come from.
+// Memory returns the Memory of the dict's chunks.
 func (d *Dict) Memory() chunk.Memory { return d.heap.Memory() }
 
 // Used returns the bytes in use: items, buckets and tree nodes.
@@ -196,9 +189,8 @@ func (d *Dict) Used() int {
 	return n
 }
 
-// Free gives back up to budget chunks and reports whether none is left. The
-// items are gone with the first call; after true the dict is empty and usable
-// again. O(budget).
+// Free frees up to budget chunks and reports whether it has freed all. All items are invalid after
+// the first call. After true, the dict is empty and usable again. O(budget).
 func (d *Dict) Free(budget int) (done bool) {
 	if d.loan != nil {
 		return d.loan.Settle(d.heap.Memory(), budget) < budget
@@ -217,8 +209,8 @@ func (d *Dict) Free(budget int) (done bool) {
 	return true
 }
 
-// The methods below speak of items by reference, living or dead. They are for structures
-// built on a dict, which keep references and update them in Moved.
+// The methods below take and return references to items, living or dead. They are for structures
+// that are built on a dict, which keep references and update them in Moved.
 
 // Find returns the item under key, living or dead. O(1).
 func (d *Dict) Find(key []byte) (ref uint32, ok bool) {
@@ -229,7 +221,8 @@ func (d *Dict) Find(key []byte) (ref uint32, ok bool) {
 	return s.ref(), true
 }
 
-// Add stores an item under a key that Find does not find and returns it.
+// Add stores an item under a key that the dict does not have, and returns the item's reference.
+// Errors: ErrNoMemory.
 func (d *Dict) Add(key, value []byte, deadline int64) (ref uint32, err error) {
 	return d.add(d.hash(key), key, value, clampDeadline(deadline))
 }
@@ -281,7 +274,7 @@ func (d *Dict) add(h uint64, key, value []byte, deadline int64) (uint32, error) 
 	return ref, nil
 }
 
-// rewrite gives the item in s another value and deadline, in place if it can.
+// rewrite sets the value and the deadline of the item in s, in place if possible.
 func (d *Dict) rewrite(s slot, key, value []byte, old, deadline int64) error {
 	if (old != 0 || deadline != 0) && !d.reserveDue() {
 		return ErrNoMemory
@@ -321,7 +314,7 @@ func (d *Dict) rewrite(s slot, key, value []byte, old, deadline int64) error {
 	return nil
 }
 
-// remove takes the item in s out of everything.
+// remove removes the item in s from the table, the heap and due.
 func (d *Dict) remove(h uint64, s slot) {
 	ref := s.ref()
 	if deadline := d.deadlineOf(ref); deadline != 0 {

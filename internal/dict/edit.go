@@ -2,9 +2,9 @@ package dict
 
 import "encoding/binary"
 
-// AddRoom stores an item without a deadline, with a value of n bytes that are
-// unspecified, under a key that Find does not find; the caller fills them through
-// Edit. For dicts with values of any length. Expected O(1). Errors: ErrNoMemory.
+// AddRoom stores an item without a deadline under a key that the dict does not have. The value has
+// n unspecified bytes, which the caller fills through Edit. It is for dicts with values of any
+// length. Expected O(1). Errors: ErrNoMemory.
 func (d *Dict) AddRoom(key []byte, n int) (ref uint32, err error) {
 	h := d.hash(key)
 	if !d.reserveSlot(h) {
@@ -21,8 +21,8 @@ func (d *Dict) AddRoom(key []byte, n int) (ref uint32, err error) {
 	return ref, nil
 }
 
-// Edit returns an item's value, to be written to, under the rules of Item. Its
-// length stays what it is. O(1).
+// Edit returns an item's value for writing, under the rules of Item. The caller cannot change its
+// length. O(1).
 func (d *Dict) Edit(ref uint32) []byte {
 	d.heap.Edit(ref)
 	return d.Value(ref)

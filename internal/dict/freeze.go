@@ -2,15 +2,14 @@ package dict
 
 import "github.com/ebbdb/ebb/internal/chunk"
 
-// Freeze returns a copy for reading only, which stays what it is whatever becomes
-// of the dict. It shares the chunks, which the dict copies one by one as it
-// writes to them. One goroutine may read the copy while another uses the dict. Free gives
-// the copy back after its last read; until then the caller must not freeze the dict
-// again. O(chunks + items larger than 8 KiB).
+// Freeze returns a read-only copy that does not change when the dict changes. It shares the chunks,
+// which the dict copies one by one before it writes to them. One goroutine may read the copy while
+// another uses the dict. Free frees the copy after its last read; until then the caller must not
+// freeze the dict again. O(chunks + items larger than 8 KiB).
 func (d *Dict) Freeze() *Dict { return d.FreezeOn(new(chunk.Loan)) }
 
-// FreezeOn is Freeze for a part of something larger, which settles the loan when
-// it is given back.
+// FreezeOn is Freeze for a dict that is part of a larger structure, which settles the loan when it
+// frees its frozen copy.
 func (d *Dict) FreezeOn(l *chunk.Loan) *Dict {
 	f := &Dict{
 		heap: d.heap.Freeze(l), prim: d.prim.Freeze(l), over: d.over.Freeze(l),
@@ -25,8 +24,8 @@ func (d *Dict) FreezeOn(l *chunk.Loan) *Dict {
 // lent reports whether buckets may be shared with a frozen copy.
 func (d *Dict) lent() bool { return d.prim.Lent() || d.over.Lent() }
 
-// ownChain makes sure that all buckets of a chain can be written to. Pointers to
-// buckets and slots from before are void then.
+// ownChain ensures that all buckets of a chain can be written to. Earlier pointers to buckets and
+// slots are invalid afterwards.
 func (d *Dict) ownChain(i uint32) {
 	d.prim.Own(i)
 	for b := d.primary(i); b.next != 0; b = d.after(b) {

@@ -6,16 +6,16 @@ import "encoding/binary"
 // one item in four or eight into the next granule, for years beyond any use.
 const deadlineSize = 6
 
-// expired is the rule of the whole program: dead once the deadline has passed.
+// expired is the rule of the whole program: an item is dead when its deadline has passed.
 func expired(deadline, now int64) bool { return deadline != 0 && now > deadline }
 
-// clampDeadline brings a deadline into what an item can store; Keep is none.
+// clampDeadline clamps a deadline to the range that an item can store; Keep becomes 0.
 func clampDeadline(deadline int64) int64 { return min(max(deadline, 0), MaxDeadline) }
 
-// alive is the one test that all reads use.
+// alive reports whether an item lives at now. All reads use this test.
 func (d *Dict) alive(ref uint32, now int64) bool { return !expired(d.deadlineOf(ref), now) }
 
-// payload returns the bytes of an item behind the heap's header.
+// payload returns the number of bytes of an item after the heap's header.
 func (d *Dict) payload(key, value []byte, deadline int64) int {
 	n := len(key) + len(value)
 	if deadline != 0 {
@@ -27,7 +27,7 @@ func (d *Dict) payload(key, value []byte, deadline int64) int {
 	return n
 }
 
-// write lays an item out in a record of payload bytes.
+// write writes an item into a record of payload bytes.
 func (d *Dict) write(ref uint32, key, value []byte, deadline int64) {
 	b := d.heap.Edit(ref)
 	d.heap.SetMark(ref, deadline != 0)
@@ -43,7 +43,7 @@ func (d *Dict) write(ref uint32, key, value []byte, deadline int64) {
 	copy(b[copy(b, value):], key)
 }
 
-// parts takes an item apart.
+// parts decodes an item.
 func (d *Dict) parts(ref uint32) (deadline int64, key, value []byte) {
 	b, marked := d.heap.Look(ref)
 	if marked {

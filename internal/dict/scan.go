@@ -6,16 +6,14 @@ import (
 	"math/rand/v2"
 )
 
-// Scan visits the living items of one bucket and returns the cursor for the
-// next; it begins with cursor 0 and is over when 0 comes back. Whatever is
-// there from begin to end is visited at least once, however the dict grows and
-// shrinks in between; an item may be visited more than once. visit must not
-// change the dict. O(1) expected.
+// Scan visits the living items of one bucket and returns the cursor for the next; a walk begins
+// with cursor 0 and ends when Scan returns 0. A walk visits an item that exists from its beginning
+// to its end at least once, however the dict grows and shrinks in between; it may visit an item
+// more than once. visit must not change the dict. O(1) expected.
 //
-// A bucket holds the hashes that end in its L or L+1 bits, so the buckets are
-// the leaves of a trie read from the lowest bit. A cursor is the least hash, in
-// that reversed order, that has not been visited: a place in the trie that
-// splits and merges do not shift.
+// A bucket holds the hashes that end in its L or L+1 bits, so the buckets are the leaves of a trie
+// read from the lowest bit. A cursor is the least hash, in that reversed order, that has not been
+// visited: a place in the trie that splits and merges do not shift.
 func (d *Dict) Scan(cursor uint64, now int64, visit func(Item)) (next uint64) {
 	n := uint32(d.prim.Len())
 	if n == 0 {
@@ -36,13 +34,13 @@ func (d *Dict) Scan(cursor uint64, now int64, visit func(Item)) (next uint64) {
 	return bits.Reverse64(bits.Reverse64(cursor|^mask) + 1)
 }
 
-// sparse is the share of living items among the slots under which Random counts
-// its way to one instead of trying slots.
+// sparse is the share of living items among the slots below which Random counts living items
+// instead of trying slots.
 const sparse = 1.0 / 256
 
-// Random returns a living item, all with the same chance; false if there is
-// none. It tries slots until one has a living item: a few in a table with few
-// dead, 256 at most on average; O(n) when nearly all are dead.
+// Random returns a random living item, each with the same probability; ok is false if there is
+// none. It tries slots until one has a living item: a few if few items are dead, and at most 256 on
+// average. If nearly all items are dead, it costs O(n).
 func (d *Dict) Random(now int64, rng *rand.Rand) (Item, bool) {
 	living := d.Len(now)
 	if living == 0 {
@@ -66,7 +64,7 @@ func (d *Dict) Random(now int64, rng *rand.Rand) (Item, bool) {
 	}
 }
 
-// nth returns the living item that Iter would come to after n others.
+// nth returns the living item that Iter visits after n others.
 func (d *Dict) nth(n int, now int64) (found Item) {
 	for it := range d.Iter(now) {
 		if n == 0 {
@@ -77,8 +75,8 @@ func (d *Dict) nth(n int, now int64) (found Item) {
 	panic("dict: fewer living items than counted")
 }
 
-// Iter ranges over the living items, in no order. In the loop the dict may be
-// read, and the current item may be deleted; nothing else may change.
+// Iter ranges over the living items, in no order. In the loop, the caller may read the dict and
+// delete the current item, but must not change anything else.
 func (d *Dict) Iter(now int64) iter.Seq[Item] {
 	return func(yield func(Item) bool) {
 		d.pins++
@@ -96,9 +94,8 @@ func (d *Dict) Iter(now int64) iter.Seq[Item] {
 	}
 }
 
-// unpin ends an iteration and makes up for the merges it put off. One that has
-// deleted nothing changes nothing: it may be a read, after which the caller does not
-// account for the size.
+// unpin ends an iteration and executes the merges that it delayed. If the iteration has deleted no
+// item, unpin changes nothing, because the caller does not account for the size after a read.
 func (d *Dict) unpin() {
 	d.pins--
 	if !d.late || d.pins > 0 {

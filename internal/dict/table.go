@@ -10,11 +10,10 @@ const (
 	bucketShift = 6 // 64 bytes: one cache line
 	slots       = 12
 
-	// maxLoad and minLoad are the items per bucket at which the table splits
-	// and merges one. More items leave fewer slots empty but make chains
-	// longer: 8 cost 8.9 bytes an item, 10 cost 8.1, 11 cost 7.8, 12 cost 7.6,
-	// 14 cost 7.4. The gap between the two keeps a table that hovers from
-	// doing both in turn.
+	// maxLoad and minLoad are the items per bucket at which the table splits and merges one. More
+	// items leave fewer slots empty but make chains longer: 8 cost 8.9 bytes an item, 10 cost 8.1,
+	// 11 cost 7.8, 12 cost 7.6, 14 cost 7.4. The gap between the two prevents a table of nearly
+	// constant size from doing both in turn.
 	maxLoad = 11
 	minLoad = 8
 )
@@ -24,13 +23,13 @@ const (
 type bucket struct {
 	tag  [slots]uint8
 	ref  [slots]uint32
-	next uint32 // number of the overflow bucket behind it + 1, or 0
+	next uint32 // number of the next overflow bucket + 1, or 0
 }
 
-// A bucket that outgrows its cell must not compile.
+// This line does not compile if a bucket is larger than its cell.
 var _ [1<<bucketShift - unsafe.Sizeof(bucket{})]struct{}
 
-// slot is a place in a chain. It is valid until the table changes.
+// slot is a position in a chain. It is valid until the table changes.
 type slot struct {
 	b *bucket
 	i int
@@ -38,19 +37,19 @@ type slot struct {
 
 func (s slot) ref() uint32 { return s.b.ref[s.i] }
 
-// entry is the contents of a slot.
+// entry holds the contents of a slot.
 type entry struct {
 	ref uint32
 	tag uint8
 }
 
-// tagOf returns the byte of the hash that a slot remembers: the high one, since
-// the low ones are the same throughout a bucket.
+// tagOf returns the byte of the hash that a slot stores. It is the high byte, because the low bits
+// are the same for a whole bucket.
 func tagOf(h uint64) uint8 { return uint8(max(h>>56, 1)) }
 
 func (d *Dict) primary(i uint32) *bucket { return (*bucket)(d.prim.At(i)) }
 
-// after returns the bucket behind b, or nil.
+// after returns the bucket after b, or nil.
 func (d *Dict) after(b *bucket) *bucket {
 	if b.next == 0 {
 		return nil
@@ -58,8 +57,8 @@ func (d *Dict) after(b *bucket) *bucket {
 	return (*bucket)(d.over.At(b.next - 1))
 }
 
-// bucketOf returns the number of the bucket for a hash: its low L+1 bits where
-// that bucket exists, its low L bits where the split has not come to it yet.
+// bucketOf returns the number of the bucket for a hash: its low L+1 bits if that bucket exists, or
+// its low L bits if the bucket is not split yet.
 func (d *Dict) bucketOf(h uint64) uint32 {
 	i := uint32(h) & (2*d.low - 1)
 	if i >= uint32(d.prim.Len()) {
@@ -97,8 +96,8 @@ func (d *Dict) slotOf(h uint64, ref uint32) slot {
 	panic("dict: an item is not in the chain of its hash")
 }
 
-// match returns a bit for every slot that has the tag, and now and then for one
-// behind it that has not.
+// match returns a bit for every slot that has the tag, and rarely for a slot after it that does
+// not.
 func (b *bucket) match(tag uint8) (m uint32) {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	x := binary.LittleEndian.Uint64(b.tag[:8]) ^ ones*uint64(tag)
@@ -120,7 +119,7 @@ func (b *bucket) used() int {
 	return n
 }
 
-// reserveSlot makes sure that insertSlot succeeds for the hash.
+// reserveSlot ensures that insertSlot succeeds for the hash.
 func (d *Dict) reserveSlot(h uint64) bool {
 	if d.prim.Len() == 0 {
 		_, ok := d.prim.Push()
@@ -133,7 +132,7 @@ func (d *Dict) reserveSlot(h uint64) bool {
 	return b.ref[slots-1] == 0 || d.over.Reserve(1)
 }
 
-// insertSlot puts an item at the end of its chain.
+// insertSlot adds an item at the end of its chain.
 func (d *Dict) insertSlot(h uint64, ref uint32) {
 	if d.lent() {
 		d.ownChain(d.bucketOf(h))
@@ -153,7 +152,7 @@ func (d *Dict) insertSlot(h uint64, ref uint32) {
 	b.tag[i], b.ref[i] = tagOf(h), ref
 }
 
-// removeSlot empties a slot: the chain's last item takes its place.
+// removeSlot removes the item of a slot and moves the chain's last item into the slot.
 func (d *Dict) removeSlot(h uint64, s slot) {
 	s = d.ownSlot(s)
 	tail := d.primary(d.bucketOf(h))
@@ -171,9 +170,9 @@ func (d *Dict) removeSlot(h uint64, s slot) {
 	}
 }
 
-// freeOverflow gives an unlinked overflow bucket back. The last one takes its
-// place, so that they stay dense, and the link to that one is found through the
-// hash of any item in it.
+// freeOverflow frees an unlinked overflow bucket. It moves the last overflow bucket to its
+// position, so that they stay dense. It finds the link to the moved bucket through the hash of any
+// item in it.
 func (d *Dict) freeOverflow(no uint32) {
 	last := uint32(d.over.Len() - 1)
 	if no != last {
@@ -220,7 +219,7 @@ func (d *Dict) grow() {
 	}
 	chain = d.rechain(src, as, chain)
 	chain = d.rechain(n, bs, chain)
-	for _, no := range chain { // splitting leaves one at most
+	for _, no := range chain { // a split leaves at most one bucket unused
 		d.freeOverflow(no)
 	}
 }
@@ -249,7 +248,7 @@ func (d *Dict) shrink() bool {
 		chain = append(chain, no)
 	}
 	d.low = low
-	d.rechain(dst, items, chain) // merging leaves none
+	d.rechain(dst, items, chain) // a merge leaves no bucket unused
 	d.prim.Pop()
 	d.prim.Trim(0)
 	return true

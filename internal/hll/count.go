@@ -5,12 +5,11 @@ import (
 	"math"
 )
 
-// Set is the registers of a sketch, one in a byte: what several sketches are
-// united in.
+// Set holds the registers of a sketch, one per byte. It is used to unite several sketches.
 type Set [Registers]uint8
 
-// Unite raises the registers to those of a valid image. ErrCorrupt leaves them
-// in part united. O(registers).
+// Unite raises the registers to those of a valid image. After ErrCorrupt, some of the registers are
+// raised. O(registers).
 func (s *Set) Unite(img []byte) error {
 	if EncodingOf(img) == Dense {
 		eachGroup(img[HeaderSize:], func(i int, w uint64) {
@@ -60,12 +59,12 @@ func (s *Set) Count() uint64 {
 	return h.estimate()
 }
 
-// Count estimates how many different elements were added to a valid image,
-// whatever estimate it keeps. O(registers) if it is dense, else O(opcodes).
+// Count estimates how many different elements were added to a valid image. It ignores the cached
+// estimate. O(registers) if it is dense, else O(opcodes).
 func Count(img []byte) (uint64, error) {
 	var h histogram
 	if EncodingOf(img) == Dense {
-		var odd histogram // two, so that equal neighbours do not wait for each other
+		var odd histogram // a second histogram, so that equal neighbours do not wait for each other
 		eachGroup(img[HeaderSize:], func(_ int, w uint64) {
 			for range 4 {
 				h[w&registerMax]++
@@ -96,7 +95,7 @@ func eachGroup(regs []byte, visit func(i int, w uint64)) {
 	visit(last, binary.LittleEndian.Uint64(regs[len(regs)-8:])>>16)
 }
 
-// histogram is how many registers have each value.
+// histogram counts the registers with each value.
 type histogram [registerMax + 1]int32
 
 // estimate is the estimator of Otmar Ertl, "New cardinality estimation
@@ -114,10 +113,10 @@ func (h *histogram) estimate() uint64 {
 	if n := math.Round(alpha * m * m / z); n < 1<<63 {
 		return uint64(n)
 	}
-	return 1 << 63 // registers that no elements make
+	return 1 << 63 // no elements give these registers
 }
 
-// sigma is x + the sum of x^(2^k) 2^(k-1) over k from 1 on.
+// sigma returns x + the sum of x^(2^k) 2^(k-1) over k from 1 on.
 func sigma(x float64) float64 {
 	if x == 1 {
 		return math.Inf(1)
@@ -134,7 +133,7 @@ func sigma(x float64) float64 {
 	}
 }
 
-// tau is (1 - x - the sum of (1 - x^(2^-k))^2 2^-k over k from 1 on) / 3.
+// tau returns (1 - x - the sum of (1 - x^(2^-k))^2 2^-k over k from 1 on) / 3.
 func tau(x float64) float64 {
 	if x == 0 || x == 1 {
 		return 0

@@ -1,6 +1,6 @@
-// Package hll reads and writes HyperLogLogs: sketches that estimate how many
-// different elements were added to them, in at most 12 KiB and with a standard
-// error of 0.81 %. A sketch is the string that Redis keeps, byte for byte.
+// Package hll reads and writes HyperLogLogs: sketches that estimate how many different elements
+// were added to them, in at most 12 KiB and with a standard error of 0.81 %. A sketch is byte for
+// byte the string that Redis stores.
 //
 //	image    "HYLL" [encoding 1][unused 3][cached estimate 8] registers
 //	dense    16384 registers of 6 bits, the lowest bits of a byte first: 12288 bytes
@@ -9,15 +9,15 @@
 //	           01nnnnnn nnnnnnnn   XZERO   n+1 registers are 0
 //	           1vvvvvnn            VAL     n+1 registers are v+1
 //
-// An element's hash names a register by its low 14 bits; the register keeps the
-// highest place of the lowest set bit that the other 50 have shown.
+// The low 14 bits of an element's hash select a register. The register stores the highest position
+// of the lowest set bit among the other 50 bits of all elements.
 //
-// The cached estimate is little-endian; its highest bit says that it is out of
-// date. Every Add that changes a register sets it.
+// The cached estimate is little-endian; its highest bit says that it is out of date. Every Add that
+// changes a register sets it.
 //
-// Sketches come from clients, so nothing in them is believed: Valid checks the
-// header, and whatever walks the opcodes reports ErrCorrupt where they do not
-// make up 16384 registers. Nothing here allocates but by append.
+// Sketches come from clients, so the package does not trust them: Valid checks the header, and
+// functions that walk the opcodes return ErrCorrupt if these do not make up 16384 registers. The
+// package allocates only with append.
 //
 // Start reading at Add, then Count.
 package hll
@@ -38,18 +38,18 @@ const (
 	DenseSize  = HeaderSize + Registers*registerBits/8
 
 	indexBits    = 14
-	hashBits     = 64 - indexBits // that are left for the place of the lowest set one
+	hashBits     = 64 - indexBits // the bits in which the position of the lowest set bit is counted
 	registerBits = 6
 	registerMax  = 1<<registerBits - 1
 
 	magic       = "HYLL"
 	encodingOff = 4
 	cacheOff    = 8
-	staleOff    = cacheOff + 7 // the byte with the bit that says so
+	staleOff    = cacheOff + 7 // the byte with the bit that marks the estimate as out of date
 	stale       = 0x80
 )
 
-// Encoding is how a sketch keeps its registers.
+// Encoding is the encoding of a sketch's registers.
 type Encoding uint8
 
 // The encodings, as they stand in an image.
@@ -58,11 +58,10 @@ const (
 	Sparse
 )
 
-// String is the encoding's name in PFDEBUG ENCODING.
+// String returns the encoding's name in PFDEBUG ENCODING.
 func (e Encoding) String() string { return [...]string{"dense", "sparse"}[e] }
 
-// ErrCorrupt says that the opcodes of a sparse sketch are not those of 16384
-// registers.
+// ErrCorrupt: the opcodes of a sparse sketch do not make up 16384 registers.
 var ErrCorrupt = errors.New("corrupted HLL object")
 
 // New appends an empty sketch, which is sparse, to dst[:0].
@@ -73,8 +72,8 @@ func New(dst []byte) []byte {
 	return appendZeros(append(dst[:0], head[:]...), Registers)
 }
 
-// Valid reports whether an image begins as a sketch does and, if it is dense,
-// is as long as one. O(1).
+// Valid reports whether an image begins with the header of a sketch and, if it is dense, has the
+// right length. O(1).
 func Valid(img []byte) bool {
 	if len(img) < HeaderSize || string(img[:len(magic)]) != magic {
 		return false
@@ -91,16 +90,15 @@ func Valid(img []byte) bool {
 // EncodingOf returns the encoding of a valid image.
 func EncodingOf(img []byte) Encoding { return Encoding(img[encodingOff]) }
 
-// Cached returns the estimate that a valid image keeps; ok is false if it is out
-// of date.
+// Cached returns the cached estimate of a valid image; ok is false if it is out of date.
 func Cached(img []byte) (n uint64, ok bool) {
 	return binary.LittleEndian.Uint64(img[cacheOff:]), img[staleOff]&stale == 0
 }
 
-// Cache makes an image keep an estimate.
+// Cache stores an estimate in an image.
 func Cache(img []byte, n uint64) { binary.LittleEndian.PutUint64(img[cacheOff:], n) }
 
-// Invalidate marks the estimate that an image keeps as out of date.
+// Invalidate marks the cached estimate of an image as out of date.
 func Invalidate(img []byte) { img[staleOff] |= stale }
 
 // Locate returns the register of an element and the value that the element
@@ -110,12 +108,10 @@ func Locate(elem []byte) (register int, value uint8) {
 	return int(h & (Registers - 1)), uint8(bits.TrailingZeros64(h>>indexBits|1<<hashBits) + 1)
 }
 
-// Raise raises a register of a valid image to value, if it is lower, and
-// reports whether it was. The image may move, as by append: give it room for
-// three more bytes, or for DenseSize. It becomes dense where value is above 32,
-// or where it would grow beyond limit bytes. O(1) if it is dense, O(opcodes) if
-// not. After ErrCorrupt nothing has changed but, perhaps, a sparse image's
-// capacity.
+// Raise raises a register of a valid image to value, if it is lower, and reports whether it was. As
+// with append, the image may move unless its capacity allows three more bytes, or DenseSize. It
+// becomes dense if value is above 32, or if it would grow beyond limit bytes. O(1) if it is dense,
+// else O(opcodes). Errors: ErrCorrupt, and only the capacity of a sparse image may have changed.
 func Raise(img []byte, register int, value uint8, limit int) (_ []byte, raised bool, err error) {
 	if EncodingOf(img) == Dense {
 		raised = raise(img[HeaderSize:], register, value)
@@ -141,8 +137,8 @@ func Raises(img []byte, register int, value uint8) (bool, error) {
 	return op.value < value, nil
 }
 
-// ToDense appends a valid image in dense form to dst[:0], which is other memory,
-// and returns it. The estimate it keeps stays.
+// ToDense appends a valid image in dense form to dst[:0], which is other memory, and returns it. It
+// keeps the cached estimate.
 func ToDense(dst, img []byte) ([]byte, error) {
 	if EncodingOf(img) == Dense {
 		return append(dst[:0], img...), nil

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// selfTestElements is how many elements SelfTest adds: enough to go through both
-// encodings and every regime of the estimator but the saturated one.
+// selfTestElements is the number of elements that SelfTest adds: enough for both encodings and for
+// every regime of the estimator except the saturated one.
 const selfTestElements = 100_000
 
 // SelfTest adds elements to a sketch that starts sparse and to one that is dense

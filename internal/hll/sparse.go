@@ -5,7 +5,7 @@ const (
 	opXZero = 0x40
 	opVal   = 0x80
 
-	zeroMax   = 64        // registers of a ZERO
+	zeroMax   = 64        // the greatest number of registers of a ZERO
 	xzeroMax  = Registers // of an XZERO
 	valMax    = 4         // of a VAL
 	sparseMax = 32        // the highest value of a VAL
@@ -43,9 +43,8 @@ func appendZeros(b []byte, n int) []byte {
 
 func valOp(value uint8, n int) byte { return opVal | (value-1)<<2 | byte(n-1) }
 
-// Walk calls visit for the opcodes of a valid sparse image, in order. It returns
-// ErrCorrupt where they do not make up 16384 registers; visit is never called
-// for registers beyond. O(opcodes).
+// Walk calls visit for the opcodes of a valid sparse image, in order. It returns ErrCorrupt if they
+// do not make up 16384 registers, and never calls visit for registers beyond these. O(opcodes).
 func Walk(img []byte, visit func(Op)) error {
 	at := 0
 	for ops := img[HeaderSize:]; len(ops) > 0; {
@@ -62,8 +61,8 @@ func Walk(img []byte, visit func(Op)) error {
 	return nil
 }
 
-// lengths gives the registers of opcodes of one byte, and more than there are for
-// XZERO: a table has no branch that the mixture of opcodes would mislead.
+// lengths has the number of registers of each one-byte opcode, and more than there are for XZERO. A
+// table lookup has no branch that the processor could mispredict.
 var lengths = func() (t [256]uint16) {
 	for b := range t {
 		if _, n, size := decode([]byte{byte(b)}); size == 1 {
@@ -75,15 +74,15 @@ var lengths = func() (t [256]uint16) {
 	return t
 }()
 
-// cursor is a place among the opcodes: those before off make up first registers.
-// The zero cursor is the beginning.
+// cursor is a position among the opcodes: those before off make up first registers. The zero cursor
+// is the beginning.
 type cursor struct{ off, first int }
 
-// run is the opcode that a register is in.
+// run describes the opcode that contains a register.
 type run struct {
 	at    cursor
-	prev  int    // offset of the opcode before, -1 if it was not passed
-	back  cursor // the opcode before that one; the beginning if it was not passed
+	prev  int    // offset of the opcode before; -1: seek did not pass it
+	back  cursor // the opcode before that one; the beginning if seek did not pass it
 	value uint8
 	n     int // registers
 	size  int // bytes
@@ -178,11 +177,11 @@ func (r *run) appendPart(b []byte, n int) []byte {
 	return append(b, valOp(r.value, n))
 }
 
-// splitGrow is by how many bytes a split makes a sketch longer at most: an XZERO
-// becomes XZERO VAL XZERO.
+// splitGrow is the greatest number of bytes by which a split lengthens a sketch: an XZERO becomes
+// XZERO VAL XZERO.
 const splitGrow = 3
 
-// splice puts with, which is at most splitGrow longer, in the place of n bytes.
+// splice replaces n bytes with the bytes of with, which is at most splitGrow longer.
 func splice(b []byte, off, n int, with []byte) []byte {
 	if grow := len(with) - n; grow > 0 {
 		var room [splitGrow]byte
@@ -196,12 +195,12 @@ func splice(b []byte, off, n int, with []byte) []byte {
 	return b
 }
 
-// joinSpan is how many steps join takes: from the opcode before a split one over
-// the five that it became at most.
+// joinSpan is the number of steps of join: from the opcode before a split one over at most five new
+// ones.
 const joinSpan = 5
 
-// join makes one VAL of neighbours of the same value, where that fits, among the
-// opcodes from off on.
+// join merges neighbouring VALs of the same value into one, where that fits, among the opcodes from
+// off on.
 func join(img []byte, off int) []byte {
 	for step := 0; step < joinSpan && off < len(img); step++ {
 		b := img[off]
@@ -217,7 +216,7 @@ func join(img []byte, off int) []byte {
 				img[off+1] = b&^(valMax-1) | byte(n-1)
 				copy(img[off:], img[off+1:])
 				img = img[:len(img)-1]
-				continue // the joined one may be joined again
+				continue // the merged opcode may merge again
 			}
 		}
 		off++

@@ -19,8 +19,8 @@ func (s *Set) SetDeadline(member []byte, deadline, now int64) (ok bool, err erro
 	return s.dict.SetDeadline(member, deadline, now)
 }
 
-// ClearDeadline takes the deadline from a living member and reports whether
-// there is such a member and whether it had one. O(log n).
+// ClearDeadline removes the deadline of a living member and reports whether there is such a member
+// and whether it had one. O(log n).
 func (s *Set) ClearDeadline(member []byte, now int64) (ok, had bool) {
 	return s.dict.ClearDeadline(member, now)
 }
@@ -43,9 +43,9 @@ func (s *Set) NextFrom(now int64) int64 { return s.dict.NextFrom(now) }
 // Deadlines returns the number of members that have a deadline. O(1).
 func (s *Set) Deadlines() int { return s.dict.Deadlines() }
 
-// Reap removes up to budget dead members, earliest deadline first, and returns
-// how many. fire is called for each before it is removed; it must not change the
-// set. O(log n) per member.
+// Reap removes up to budget dead members, earliest deadline first, and returns their number. It
+// calls fire for each member before it removes the member; fire must not change the set. O(log n)
+// per member.
 func (s *Set) Reap(now int64, budget int, fire func(Entry)) (reaped int) {
 	return s.dict.Reap(now, budget, func(it dict.Item) {
 		fire(entryOf(it))

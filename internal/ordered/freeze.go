@@ -2,8 +2,7 @@ package ordered
 
 import "github.com/ebbdb/ebb/internal/chunk"
 
-// Freeze returns a copy for reading only, under the rules of dict.Dict.Freeze.
-// O(chunks).
+// Freeze returns a read-only copy, under the rules of dict.Dict.Freeze. O(chunks).
 func (s *Set) Freeze() *Set {
 	f := &Set{loan: new(chunk.Loan)}
 	f.dict = s.dict.FreezeOn(f.loan)

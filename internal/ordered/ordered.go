@@ -1,5 +1,5 @@
-// Package ordered is the large sorted set: members by score, found by member,
-// by rank and by score, each with an optional deadline of its own.
+// Package ordered implements the large sorted set: members in the order of their scores, with
+// lookups by member, rank and score, and an optional deadline for each.
 //
 //	dict.Dict    member -> item   [deadline 6]? [score 8] [member]
 //	                        ^
@@ -8,17 +8,16 @@
 //
 // A member of 11 bytes costs about 50 bytes all in.
 //
-// Ranks and counts are exact over the living. The tree counts dead members too
-// until Reap removes them, so a rank is corrected by the due ones: nothing when
-// none is due, O(due) otherwise. A primary calls Reap before it addresses by
-// rank and never pays that; a replica, which may not remove, does.
+// Ranks and counts are exact for the living members. The tree counts dead members too until Reap
+// removes them, so the set corrects a rank by the due members: O(1) if none is due, else O(due). A
+// master calls Reap before it addresses members by rank, so it never pays this cost. A replica,
+// which must not remove members, pays it.
 //
-// Invariants: the tree has one entry for each item of the dict, under the
-// item's score and reference.
+// Invariants: the tree has one entry for each item of the dict, under the item's score and
+// reference.
 //
-// Members given in must not be memory of the set itself. Scores are never NaN.
-// Nothing here locks: the owner holds the shard's lock. Start reading at
-// Set.Put.
+// Members passed in must not lie in the set's own memory. Scores are never NaN. The package has no
+// locks: the owner holds the shard's lock. Start reading at Set.Put.
 package ordered
 
 import (
@@ -34,24 +33,23 @@ import (
 	"github.com/ebbdb/ebb/internal/ordered/btree"
 )
 
-// Keep is the deadline given to Put to leave a living member's deadline alone.
+// Keep is the deadline for Put that keeps a living member's deadline.
 const Keep = dict.Keep
 
-// ErrNoMemory says that there was no chunk left. The operation that returns it
-// has changed nothing.
+// ErrNoMemory: the Memory has no chunk left. The operation that returns it has changed nothing.
 var ErrNoMemory = chunk.ErrNoMemory
 
 const scoreSize = 8
 
-// Set is a sorted set. See New.
+// Set is a sorted set. New returns one. It is not safe for concurrent use.
 type Set struct {
 	dict *dict.Dict
 	tree *btree.Tree
-	loan *chunk.Loan // of a frozen set: what it is given back through
+	loan *chunk.Loan // in a frozen set: the loan that Free settles
 }
 
-// Entry is one member as it is stored. Member is the memory itself: valid until
-// the set changes, and not to be written to.
+// Entry is one stored member. Member lies in the set's memory. It is valid until the set changes,
+// and the caller must not write to it.
 type Entry struct {
 	Member   []byte
 	Score    float64
@@ -67,15 +65,14 @@ func New(m chunk.Memory, seed maphash.Seed) *Set {
 	return s
 }
 
-// Insert gives member a score; it has no deadline then, whatever it had. It is
-// Put with deadline 0.
+// Insert sets the score of a member and removes its deadline. It is Put with deadline 0.
 func (s *Set) Insert(member []byte, score float64, now int64) (dict.Outcome, error) {
 	return s.Put(member, score, 0, now)
 }
 
-// Put gives member a score and a deadline: 0 for none, Keep for the one a living
-// member has. A dead member is forgotten: the outcome is Revived. O(log n).
-// ErrNoMemory leaves the set as it was.
+// Put sets the score and the deadline of a member: 0 for none, Keep to keep a living member's
+// deadline. It replaces a dead member completely, and the outcome is Revived. O(log n). Errors:
+// ErrNoMemory, and nothing has changed.
 func (s *Set) Put(member []byte, score float64, deadline, now int64) (dict.Outcome, error) {
 	ref, ok := s.dict.Find(member)
 	if !ok {
@@ -128,8 +125,7 @@ func (s *Set) Delete(member []byte, now int64) (found, living bool) {
 	return true, living
 }
 
-// Len returns the exact number of living members. O(1) while nothing is due,
-// O(log n) otherwise.
+// Len returns the exact number of living members. O(1) while no member is due, else O(log n).
 func (s *Set) Len(now int64) int { return s.dict.Len(now) }
 
 // Count returns the number of members, dead ones included. O(1).
@@ -149,22 +145,21 @@ func (s *Set) Random(now int64, rng *rand.Rand) (Entry, bool) {
 	return entryOf(it), true
 }
 
-// Size returns the bytes held: chunks, members outside of them and bookkeeping.
+// Size returns the bytes that the set holds: chunks, members outside of them, and bookkeeping.
 func (s *Set) Size() int { return s.dict.Size() + s.tree.Size() + int(unsafe.Sizeof(*s)) }
 
 // Used returns the bytes in use: items, buckets and tree nodes.
 func (s *Set) Used() int { return s.dict.Used() + s.tree.Used() }
 
-// Wasteful reports whether Compact has work that pays; see dict.Dict.Wasteful.
+// Wasteful reports whether Compact pays; see dict.Dict.Wasteful.
 func (s *Set) Wasteful() bool { return s.dict.Wasteful() }
 
-// Compact moves members together, looking at up to budget of them; see
-// dict.Dict.Compact. O(log n) per member.
+// Compact moves members together. It looks at up to budget members; see dict.Dict.Compact. O(log n)
+// per member.
 func (s *Set) Compact(budget int) (looked int) { return s.dict.Compact(budget) }
 
-// Free gives back up to budget chunks and reports whether none is left. The
-// members are gone with the first call; after true the set is empty and usable
-// again. O(budget).
+// Free frees up to budget chunks and reports whether it has freed all. All members are invalid
+// after the first call. After true, the set is empty and usable again. O(budget).
 func (s *Set) Free(budget int) (done bool) {
 	if s.loan != nil {
 		return s.loan.Settle(s.dict.Memory(), budget) < budget
@@ -191,7 +186,7 @@ func (s *Set) remove(ref uint32) {
 	s.dict.Remove(ref)
 }
 
-// mustInsert enters an item for which Reserve was called.
+// mustInsert adds the entry of an item after a successful Reserve.
 func (s *Set) mustInsert(ref uint32) {
 	if err := s.tree.Insert(s.probe(ref), ref); err != nil {
 		panic("ordered: no memory for an entry in spite of its reservation")
@@ -222,11 +217,10 @@ func (o *byScore) Tie(ref uint32, p btree.Probe) int {
 
 func (o *byScore) Probe(ref uint32) btree.Probe { return (*Set)(o).probe(ref) }
 
-// sortable maps a score to a key that sorts as the score does. The two zeros
-// are one score.
+// sortable maps a score to a key that sorts as the score does. 0 and -0 are the same score.
 func sortable(score float64) uint64 {
 	if score == 0 {
-		score = 0 // not minus zero
+		score = 0 // replaces -0
 	}
 	b := math.Float64bits(score)
 	if b>>63 != 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/ebbdb/ebb/internal/ordered/btree"
 )
 
-// Cut is a place between two entries of the order, where a range begins or
-// ends. The zero Cut is Start.
+// Cut is a position between two entries of the order, where a range begins or ends. The zero Cut is
+// Start.
 type Cut struct {
 	kind   cutKind
 	score  float64
@@ -38,9 +38,8 @@ func BeforeScore(score float64) Cut { return Cut{kind: atScore, score: score} }
 // AfterScore is the cut after all members of a score.
 func AfterScore(score float64) Cut { return Cut{kind: atScore, score: score, after: true} }
 
-// BeforeMember is the cut before a member, which need not be there, in a set
-// whose scores are all the same. In any other set it is a cut among the members
-// of the lowest score.
+// BeforeMember is the cut before a member, which need not exist, in a set whose scores are all
+// equal. In any other set it is a cut among the members with the lowest score.
 func BeforeMember(member []byte) Cut { return Cut{kind: atMember, member: member} }
 
 // AfterMember is the cut after a member, under the terms of BeforeMember.
@@ -79,10 +78,10 @@ func (s *Set) CountBetween(from, to Cut, now int64) int {
 	return max(s.Position(to, now)-s.Position(from, now), 0)
 }
 
-// place is a cut in the terms of the tree.
+// place is a cut as a position in the tree.
 type place struct {
 	btree.Probe
-	after bool // behind the entry at the probe, not before it
+	after bool // after the entry at the probe, not before it
 }
 
 func (s *Set) place(c Cut) place {
@@ -139,8 +138,7 @@ func (s *Set) before(ref uint32, p place) bool {
 	return order < 0 || order == 0 && p.after
 }
 
-// raw turns a rank among the living, 0 to Len, into one among all entries.
-// O(due log n).
+// raw converts a rank among the living members, 0 to Len, to one among all entries. O(due log n).
 func (s *Set) raw(rank int, now int64) int {
 	due := s.dict.Due(now)
 	if due == 0 {

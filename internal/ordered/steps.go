@@ -6,16 +6,15 @@ import (
 	"github.com/ebbdb/ebb/internal/ordered/btree"
 )
 
-// Spot is what Look has found under a member. It is valid until the set changes.
+// Spot is the result of Look. It is valid until the set changes.
 type Spot struct {
 	ref    uint32
-	Found  bool // there is such a member, living or dead
+	Found  bool // whether there is such a member, living or dead
 	Living bool
 	Score  float64 // if found
 }
 
-// Look looks a member up once, for a write that depends on what is there.
-// O(1).
+// Look looks a member up, for a write that depends on the member's state. O(1).
 func (s *Set) Look(member []byte, now int64) (p Spot) {
 	if p.ref, p.Found = s.dict.Find(member); p.Found {
 		p.Living = s.dict.Alive(p.ref, now)
@@ -29,8 +28,8 @@ func (s *Set) Add(member []byte, score float64, deadline int64) error {
 	return s.add(member, score, deadline)
 }
 
-// Rescore gives a member that Look has found another score; its deadline stays.
-// O(log n).
+// Rescore changes the score of a member that Look has found, and keeps its deadline. O(log n).
+// Errors: ErrNoMemory.
 func (s *Set) Rescore(p Spot, score float64) error {
 	move := sortable(p.Score) != sortable(score)
 	if move {
@@ -50,8 +49,8 @@ func (s *Set) Rescore(p Spot, score float64) error {
 // Remove removes a member that Look has found. O(log n).
 func (s *Set) Remove(p Spot) { s.remove(p.ref) }
 
-// CutRanks removes n living members, which there are, from a rank on. O(log n)
-// for each, and O(due log n).
+// CutRanks removes n living members, which must exist, from a rank on. O(log n) for each, and O(due
+// log n).
 func (s *Set) CutRanks(rank, n int, now int64) {
 	for range n {
 		_, ref := s.tree.At(s.raw(rank, now))
@@ -59,16 +58,16 @@ func (s *Set) CutRanks(rank, n int, now int64) {
 	}
 }
 
-// Walk goes through living members in order, one step at a time. It allocates
-// nothing, and is void once the set has changed.
+// Walk iterates over living members in order. It allocates nothing, and is valid until the set
+// changes.
 type Walk struct {
 	s    *Set
-	c    btree.Cursor // at some entry of the leaf that keys and refs are of
+	c    btree.Cursor // at an entry of the leaf that keys and refs belong to
 	keys []uint64
 	refs []uint32
-	i    int   // the current entry's place in them
-	left int   // members yet to come, at most
-	now  int64 // 0: nothing is dead
+	i    int   // the current entry's index in them
+	left int   // the greatest number of members to come
+	now  int64 // 0: no member is dead
 	back bool
 }
 
@@ -84,7 +83,7 @@ func (s *Set) WalkRanks(rank, n int, back bool, now int64) (w Walk) {
 	return w
 }
 
-// WalkFrom returns a walk upwards over all living members behind a cut. O(log n).
+// WalkFrom returns a walk upwards over all living members after a cut. O(log n).
 func (s *Set) WalkFrom(c Cut, now int64) (w Walk) {
 	p := s.place(c)
 	w.c = s.tree.From(p.Probe)
@@ -95,7 +94,7 @@ func (s *Set) WalkFrom(c Cut, now int64) (w Walk) {
 	return w
 }
 
-// begin makes the first Next come to the entry that the cursor is at.
+// begin prepares the walk so that the first Next returns the entry at the cursor.
 func (w *Walk) begin(s *Set, n int, now int64) {
 	if !w.c.OK() {
 		return
@@ -112,8 +111,8 @@ func (w *Walk) begin(s *Set, n int, now int64) {
 	}
 }
 
-// Next goes to the next member and reports whether there is one. Amortized O(1),
-// dead members included.
+// Next moves to the next member and reports whether there is one. Amortized O(1), including dead
+// members.
 func (w *Walk) Next() bool {
 	for w.left > 0 {
 		if w.back {
@@ -133,7 +132,7 @@ func (w *Walk) Next() bool {
 	return false
 }
 
-// turn goes on to the next leaf.
+// turn moves to the next leaf and reports whether there is one.
 func (w *Walk) turn() bool {
 	if w.back {
 		w.c.PrevLeaf()
@@ -147,8 +146,8 @@ func (w *Walk) turn() bool {
 	return true
 }
 
-// Score returns the member's score. It looks at the member only if that is 0, of
-// which there are two.
+// Score returns the member's score. It reads the member only if the score is 0, because the tree
+// does not distinguish 0 and -0.
 func (w *Walk) Score() float64 {
 	key := w.keys[w.i]
 	if key == zeroKey {
@@ -160,7 +159,7 @@ func (w *Walk) Score() float64 {
 // Member returns the member, under the rules of Entry.Member.
 func (w *Walk) Member() []byte { return w.s.dict.Key(w.refs[w.i]) }
 
-// Entry returns the member with all that belongs to it.
+// Entry returns the member with its score and deadline.
 func (w *Walk) Entry() Entry { return entryOf(w.s.dict.Item(w.refs[w.i])) }
 
 // zeroKey is sortable(0).

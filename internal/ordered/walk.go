@@ -2,10 +2,10 @@ package ordered
 
 import "iter"
 
-// The iterators below give living members only. In the loop the set may be
-// read, and the current member may be deleted, at O(log n) for finding the way
-// on; nothing else may change. They cost O(log n) to start and O(1) amortized
-// per entry, dead ones included; those by rank O(due log n) more to start.
+// The iterators below visit living members only. In the loop, the caller may read the set and
+// delete the current member, which costs O(log n) to continue; it must not change anything else.
+// They cost O(log n) to start and O(1) amortized per entry, dead ones included; those by rank O(due
+// log n) more to start.
 
 // Iter ranges over all living members in order.
 func (s *Set) Iter(now int64) iter.Seq[Entry] { return s.Ascend(Start, End, now) }
@@ -50,9 +50,9 @@ func (s *Set) DescendRanks(rank, n int, now int64) iter.Seq[Entry] {
 	}
 }
 
-// DeleteBetween removes the living members between two cuts, calls fire for each
-// before it goes, lowest first, and returns how many they were. fire must not
-// change the set. O(log n) per member.
+// DeleteBetween removes the living members between two cuts, calls fire for each before its
+// removal, lowest first, and returns their number. fire must not change the set. O(log n) per
+// member.
 func (s *Set) DeleteBetween(from, to Cut, now int64, fire func(Entry)) int {
 	return s.deleteAll(s.Ascend(from, to, now), fire)
 }

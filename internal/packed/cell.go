@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// The codes: the low seven bits of a tag. 0 to 64 are strings of that length;
-// 64 because hash-max-listpack-value and its kin default to it. Longer strings
-// have their length at both ends of the payload, so that they can be walked
-// from both. Codes 76 and 77 are free.
+// The codes: the low seven bits of a tag. 0 to 64 are strings of that length; 64 because it is the
+// default of hash-max-listpack-value and similar directives. Longer strings have their length at
+// both ends of the payload, so that an iterator can pass them in both directions. Codes 76 and 77
+// are free.
 const (
 	maxShort  = 64
 	codeStr8  = 65
@@ -32,7 +32,7 @@ const (
 	sizeLong     = 0xff // in sizes: look at the payload
 )
 
-// sizes is the payload's length for each tag, deadline included.
+// sizes has the payload's length for each tag, including the deadline.
 var sizes = func() (t [256]uint8) {
 	for tag := range t {
 		code, n := tag&^tagTimed, 0
@@ -53,11 +53,11 @@ var sizes = func() (t [256]uint8) {
 	return t
 }()
 
-// fixed is the payload's length for codeInt8 and the codes after it.
+// fixed has the payload's length for codeInt8 and the codes after it.
 var fixed = [codeImm - codeInt8]uint8{1, 2, 3, 4, 6, 8, 4, 8}
 
-// Cell is a string, integer or score ready to be stored or looked for. It
-// aliases the bytes it was made from.
+// Cell is an encoded string, integer or score, to be stored or searched for. It aliases the bytes
+// from which it was made.
 type Cell struct {
 	s    []byte // strings
 	v    int64  // integers; the bits of scores
@@ -85,8 +85,8 @@ func Encode(s []byte) Cell {
 	}
 }
 
-// EncodeScore returns the canonical cell of a score: an integer where it is one
-// (but not -0), else four bytes where they hold it exactly, else eight.
+// EncodeScore returns the canonical cell of a score: an integer if the score is one (but not -0),
+// else four bytes if they represent it exactly, else eight.
 func EncodeScore(f float64) Cell {
 	const exact = 1 << 53
 	if f >= -exact && f <= exact && f == math.Trunc(f) && !(f == 0 && math.Signbit(f)) {
@@ -118,7 +118,7 @@ func encodeInt(v int64) Cell {
 	return Cell{code: code, n: n, v: v, end: uint8(v >> (8*n - 8))}
 }
 
-// Size returns the bytes the cell adds to a run, its separator included.
+// Size returns the bytes that the cell adds to a run, including its separator.
 func (c *Cell) Size(deadline int64) int {
 	if deadline != 0 {
 		return 1 + deadlineSize + c.n
@@ -251,9 +251,9 @@ func loadScore(b []byte, code uint8) float64 {
 	return float64(loadInt(b, code))
 }
 
-// ParseInt returns the value of s if s is exactly the decimal form of an
-// int64, as strconv.FormatInt writes it: these strings are stored as integers,
-// and a set of them alone can be an IntSet.
+// ParseInt returns the value of s if s is exactly the decimal form of an int64, as
+// strconv.FormatInt writes it. The package stores these strings as integers, and a set that has
+// only such members can be an IntSet.
 func ParseInt(s []byte) (int64, bool) {
 	if len(s) == 0 || len(s) > 20 {
 		return 0, false

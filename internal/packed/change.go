@@ -1,14 +1,14 @@
 package packed
 
-// Change is one replacement in a run: the items between two separators give
-// way to at most one new item. Everything that writes is made of it.
+// Change is one replacement in a run: at most one new item replaces the items between two
+// separators. Every write consists of Changes.
 type Change struct {
-	off, end   int   // the separators around what is replaced
-	prev, next uint8 // the tags of the cells around it
+	off, end   int   // the separators around the replaced items
+	prev, next uint8 // the tags of the cells around them
 	n          int   // cells of the new item: 0, 1 or 2
 	cells      [2]Cell
 	deadline   int64
-	stamp      int // not 0: change the deadline only, of the cell that ends here and has the tag next
+	stamp      int // not 0: change only the deadline of the cell that ends here and has the tag next
 }
 
 // Insert returns the change that inserts c before the item the iterator's Next
@@ -32,8 +32,8 @@ func (r Run) Remove(at At) (ch Change) {
 	return ch
 }
 
-// Stamp returns the change that gives the item at another deadline; 0 takes it
-// away. The item's strings stay as they are.
+// Stamp returns the change that sets the deadline of the item at; 0 removes it. The item's strings
+// do not change.
 func (r Run) Stamp(at At, deadline int64) (ch Change) {
 	ch.stampAt(r, at, deadline)
 	return ch
@@ -70,7 +70,8 @@ func (ch *Change) setPair(k, v *Cell, deadline int64) {
 	ch.cells[0], ch.cells[1], ch.n, ch.deadline = *k, *v, 2, deadline
 }
 
-// span returns the bytes between the separators, and both of them, afterwards.
+// span returns the number of bytes from the first to the second separator, both included, after the
+// change.
 func (ch *Change) span() int {
 	n := 1
 	if ch.stamp != 0 && ch.deadline != 0 {
@@ -88,9 +89,9 @@ func (ch *Change) span() int {
 // Grow returns the bytes by which the run grows; negative if it shrinks.
 func (ch *Change) Grow() int { return ch.span() - (ch.end - ch.off + 1) }
 
-// Apply writes the changed run to dst, which has its exact length. dst is other
-// memory than src, or overlaps it: then right tells whether it begins at or
-// behind the start of src. The new item's bytes lie in neither.
+// Apply writes the changed run to dst, which has its exact length. dst is other memory than src, or
+// overlaps it; then right says whether dst begins at or after the start of src. The new item's
+// bytes must lie outside of both.
 func (ch *Change) Apply(dst, src Run, right bool) {
 	tail := dst[ch.off+ch.span():]
 	if right {

@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// Keep, given as a deadline, keeps that of the living item that is written
-// over; a new item, or one in the place of a dead one, has none.
+// Keep, as a deadline, means that a living item keeps its deadline when it is overwritten. A new
+// item, or one that replaces a dead item, gets no deadline.
 const Keep = -1
 
 // State is what a write found under its field or member.
 type State uint8
 
-// The states. A Dead item is one that Reap had not taken yet: the write takes
-// its place, and to the caller's users it was absent.
+// The states. A Dead item is one that Reap has not removed yet: the write replaces it, and for the
+// caller's clients it was absent.
 const (
 	Absent State = iota
 	Dead
 	Living
 )
 
-// Edit is a planned write. The caller provides room for Size bytes and calls
-// Apply, once, before anything else changes the container.
+// Edit is a planned write. The caller provides memory for Size bytes and calls Apply, once, before
+// any other change of the container.
 type Edit struct {
 	src      Packed
 	cut      At // removed from src before the change, if cuts
@@ -36,10 +36,10 @@ type Edit struct {
 // Size returns the length of the image after the edit.
 func (e *Edit) Size() int { return e.size }
 
-// Apply writes the new image to dst[:Size()] and returns it. dst either begins
-// where the old image does (a record with room to spare) or is other memory;
-// the old image is used up in both cases. The strings given to the plan lie
-// outside of both. O(n) bytes moved; no allocation.
+// Apply writes the new image to dst[:Size()] and returns it. dst either begins where the old image
+// does (in a record with spare space) or is other memory. In both cases the old image must not be
+// used afterwards. The strings passed to the plan must lie outside of both. O(n) bytes moved; no
+// allocation.
 func (e *Edit) Apply(dst []byte) Packed {
 	kind, run := e.src.Kind(), e.src.run()
 	if e.cuts {
@@ -55,8 +55,8 @@ func (e *Edit) Apply(dst []byte) Packed {
 	return p
 }
 
-// PutField plans to set a hash's field to value, with a deadline, none (0) or
-// Keep, and tells what was there. It fits MaxItems by the caller's care.
+// PutField plans to set a hash's field to value, with a deadline, none (0) or Keep, and returns the
+// state of the field before. The caller ensures that the hash does not exceed MaxItems.
 func (p Packed) PutField(field, value []byte, deadline, now int64) (e Edit, state State) {
 	k, v := Encode(field), Encode(value)
 	at, state := p.lookup(&k, now)
@@ -72,8 +72,8 @@ func (p Packed) PutField(field, value []byte, deadline, now int64) (e Edit, stat
 	return e, state
 }
 
-// PutMember plans to add a member to a set, or to change the deadline of the
-// one there, and tells what was there.
+// PutMember plans to add a member to a set, or to change the deadline of an existing one, and
+// returns the state of the member before.
 func (p Packed) PutMember(member []byte, deadline, now int64) (e Edit, state State) {
 	c := Encode(member)
 	at, state := p.lookup(&c, now)
@@ -89,8 +89,8 @@ func (p Packed) PutMember(member []byte, deadline, now int64) (e Edit, state Sta
 	return e, state
 }
 
-// PutScore plans to add a member to a sorted set, or to change the score and
-// the deadline of the one there, and tells what was there. score is not NaN.
+// PutScore plans to add a member to a sorted set, or to change the score and the deadline of an
+// existing one, and returns the state of the member before. score is not NaN.
 func (p Packed) PutScore(member []byte, score float64, deadline, now int64) (e Edit, state State) {
 	c, v := Encode(member), EncodeScore(score)
 	at, state := p.lookup(&c, now)
@@ -108,28 +108,27 @@ func (p Packed) PutScore(member []byte, score float64, deadline, now int64) (e E
 	return e, state
 }
 
-// AppendField adds a field that is not there, without a deadline. Like append it
-// moves p only where its capacity is too small. O(1).
+// AppendField adds a new field without a deadline. Like append, it moves p only if its capacity is
+// too small. O(1).
 func (p Packed) AppendField(field, value []byte) Packed {
 	k, v := Encode(field), Encode(value)
 	return p.extend(&k, &v)
 }
 
-// AppendScore adds a member to a sorted set that is not there, and belongs behind
-// all others, as AppendField does. score is not NaN. O(1).
+// AppendScore adds a new member, which belongs after all others, to a sorted set, as AppendField
+// does. score is not NaN. O(1).
 func (p Packed) AppendScore(member []byte, score float64) Packed {
 	k, v := Encode(member), EncodeScore(score)
 	return p.extend(&k, &v)
 }
 
-// Append adds an element to a list, or a member that is not there to a set, as
-// AppendField does. O(1).
+// Append adds an element to a list, or a new member to a set, as AppendField does. O(1).
 func (p Packed) Append(elem []byte) Packed {
 	c := Encode(elem)
 	return p.extend(&c, nil)
 }
 
-// extend writes the cells of an item, of which v may be nil, behind the others.
+// extend appends the cells of an item; v may be nil.
 func (p Packed) extend(k, v *Cell) Packed {
 	off, n := len(p)-1, k.Size(0)
 	if v != nil {
@@ -150,8 +149,8 @@ func (p Packed) extend(k, v *Cell) Packed {
 	return p
 }
 
-// place makes ch insert before the first item greater than
-// (score, member), in the run as it is once the item at skip (if any) is cut.
+// place makes ch insert before the first item greater than (score, member), in the run as it is
+// after the item at skip (if any) is removed.
 func (p Packed) place(ch *Change, member []byte, score float64, skip At) {
 	r, prev := p.run(), uint8(0)
 	for it := p.Iter(0); it.Next(); {
@@ -197,7 +196,7 @@ func (p Packed) InsertAfter(at At, elem []byte, deadline int64) Edit {
 	return p.insert(&it, elem, deadline)
 }
 
-// Replace plans to put elem in the place of the list's element at at.
+// Replace plans to replace the list's element at at with elem.
 func (p Packed) Replace(at At, elem []byte, deadline int64) (e Edit) {
 	deadline = p.resolve(at, Living, deadline)
 	p.edit(&e, at, Living, deadline)
@@ -224,7 +223,7 @@ func (p Packed) DeleteRange(first, last At) Packed {
 	e := Edit{src: p}
 	e.ch.cover(r, first, last)
 	e.count, e.timed, e.earliest = p.Count(), p.Timed(), p.Earliest()
-	lost := false // the earliest deadline goes
+	lost := false // whether an item with the earliest deadline is removed
 	it := Iter{run: r, pair: p.pair(), off: first.off, prev: r[first.off] ^ first.tag}
 	for it.off < last.end && it.Next() {
 		e.count--
@@ -242,9 +241,9 @@ func (p Packed) DeleteRange(first, last At) Packed {
 	return p
 }
 
-// Reap removes the dead, in place, and returns what is left. fire, if not nil,
-// is called for each before anything moves under it; it may read p at at and
-// must not change it. O(n) if something is dead, else O(1).
+// Reap removes the dead items, in place, and returns the new image. It calls fire, if not nil, for
+// each item before it moves any bytes; fire may read p at at and must not change it. O(n) if an
+// item is dead, else O(1).
 func (p Packed) Reap(now int64, fire func(at At)) Packed {
 	if !p.Due(now) {
 		return p
@@ -281,7 +280,7 @@ func (p Packed) lookup(c *Cell, now int64) (At, State) {
 	return at, Living
 }
 
-// resolve turns Keep into the deadline it stands for.
+// resolve converts Keep to the deadline that it stands for.
 func (p Packed) resolve(at At, state State, deadline int64) int64 {
 	if deadline != Keep {
 		return deadline
@@ -292,8 +291,8 @@ func (p Packed) resolve(at At, state State, deadline int64) int64 {
 	return 0
 }
 
-// edit begins a plan that writes one item with this deadline, in the place of
-// the one at at unless state is Absent.
+// edit begins a plan that writes one item with this deadline. The item replaces the one at at,
+// unless state is Absent.
 func (p Packed) edit(e *Edit, at At, state State, deadline int64) {
 	e.src, e.count, e.timed, e.earliest = p, p.Count(), p.Timed(), p.Earliest()
 	if state == Absent {

@@ -2,14 +2,13 @@ package packed
 
 import "encoding/binary"
 
-// IntSet is the image of a set whose members are all integers and have no
-// deadlines: sorted, each in as many bytes as the widest needs.
+// IntSet is the image of a set whose members are all integers and have no deadlines: sorted, each
+// in as many bytes as the widest needs.
 //
 //	[kind|width 1][count 3] member member ...     width 2, 4 or 8, in bits 4 to 7
 //
-// It must come from NewIntSet, an IntEdit, or bytes that passed Validate. A set
-// that gets another member, or a deadline, is rewritten as a Packed by the
-// caller (SET members through PutMember).
+// It must come from NewIntSet, an IntEdit, or bytes that passed Validate. If the set gets a member
+// that is not an integer, or a deadline, the caller rewrites it as a Packed (through PutMember).
 type IntSet []byte
 
 // NewIntSet appends an empty set (four bytes) to dst[:0] and returns it.
@@ -35,7 +34,8 @@ func (s IntSet) At(i int) int64 {
 	}
 }
 
-// Find returns the index of v, or that at which it would stand. O(log n).
+// Find returns the index of v and true, or the index at which it would be inserted and false. O(log
+// n).
 func (s IntSet) Find(v int64) (int, bool) {
 	lo, hi := 0, s.Len()
 	for lo < hi {
@@ -48,7 +48,7 @@ func (s IntSet) Find(v int64) (int, bool) {
 	return lo, lo < s.Len() && s.At(lo) == v
 }
 
-// IntEdit is a planned Add: make room for Size bytes, then Apply.
+// IntEdit is a planned Add. The caller provides memory for Size bytes and calls Apply.
 type IntEdit struct {
 	src   IntSet
 	v     int64
@@ -60,7 +60,7 @@ type IntEdit struct {
 // Size returns the length of the image after the edit.
 func (e *IntEdit) Size() int { return e.size }
 
-// Add plans to add v. False, and no plan, if it is there already.
+// Add plans to add v. It returns false, and no plan, if the set has v already.
 func (s IntSet) Add(v int64) (IntEdit, bool) {
 	at, found := s.Find(v)
 	if found {
@@ -95,7 +95,7 @@ func (e *IntEdit) Apply(dst []byte) IntSet {
 	return d
 }
 
-// Delete removes member i, in place, and returns what is left. The width stays.
+// Delete removes member i, in place, and returns the new image. The width does not change.
 func (s IntSet) Delete(i int) IntSet {
 	w, n := s.Width(), s.Len()
 	copy(s[headPlain+w*i:], s[headPlain+w*(i+1):])

@@ -1,9 +1,9 @@
 package packed
 
-// Iter walks the living items of a container in both directions. It stands
-// between two items; Next passes the one after, Prev the one before, so Prev
-// straight after Next shows the same item again. It holds no resources and is
-// invalid once the container has changed. All reads of items go through it.
+// Iter walks the living items of a container in both directions. It stands between two items; Next
+// passes the one after, Prev the one before, so Prev directly after Next returns the same item
+// again. It holds no resources and is invalid once the container has changed. All reads of items go
+// through it.
 type Iter struct {
 	run  Run
 	now  int64
@@ -80,7 +80,7 @@ func (it *Iter) Prev() bool {
 	return false
 }
 
-// At returns the place of the item passed last.
+// At returns the position of the item passed last.
 func (it *Iter) At() At { return it.cur }
 
 // Key returns the field, member or element passed last. It aliases the
@@ -109,8 +109,8 @@ func (it *Iter) Equal(c *Cell) bool { return it.run.equal(it.cur, c) }
 // Off returns the offset of the separator the iterator stands on.
 func (it *Iter) Off() int { return it.off }
 
-// Beside returns an iterator, hiding nothing, before or after the one-cell item
-// at.
+// Beside returns an iterator before or after the one-cell item at. The iterator also shows dead
+// items.
 func (r Run) Beside(at At, after bool) Iter {
 	if after {
 		return Iter{run: r, off: at.end, prev: at.last()}

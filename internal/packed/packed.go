@@ -1,5 +1,5 @@
-// Package packed keeps a small list, set, hash or sorted set as one run of
-// bytes, so that it fits into a single keyspace record.
+// Package packed keeps a small list, set, hash or sorted set as one run of bytes, so that it fits
+// into a single keyspace record.
 //
 //	image   [kind|flags 1][count 3]  ([earliest 6][timed 4])  run
 //	run     sep cell sep cell sep ... cell sep
@@ -7,33 +7,31 @@
 //	cell    ([deadline 6]) payload; its kind and length are its tag, one byte
 //	sep     tag of the cell before XOR tag of the cell after (0 beyond the ends)
 //
-// A tag is one byte: bit 7 says that the item has a deadline, the rest is a
-// length up to 64, a longer string, an integer or a score (cell.go). Tags are
-// not stored: the separators are. Walking right, separator XOR the tag just
-// left gives the tag ahead; walking left it is the same from the other end.
-// So one byte per cell buys both directions, and pushing or popping at either
-// end touches one neighbour's separator only.
+// A tag is one byte: bit 7 says that the item has a deadline, the rest is a length up to 64, a
+// longer string, an integer or a score (cell.go). Tags are not stored: the separators are. Walking
+// right, separator XOR the tag just left gives the tag ahead; walking left it is the same from the
+// other end. So one byte per cell allows walks in both directions, and a push or pop at either end
+// changes only one neighbour's separator.
 //
-// An item costs one byte per string, six more if it has a deadline; the
-// container four plus one, ten more while any item has a deadline. Canonical
-// integers ("-12", "1700000000") are stored in 0 to 8 bytes.
+// An item costs one byte per string, six more if it has a deadline; the container four plus one,
+// ten more while any item has a deadline. Canonical integers ("-12", "1700000000") are stored in 0
+// to 8 bytes.
 //
-// Invariants (Validate proves them on foreign bytes): every string is in its
-// canonical cell, so equal strings have equal cells; a hash's fields and a set's
-// and sorted set's members are unique; a sorted set is ordered by (score,
-// member); count, timed and earliest are exact.
+// Invariants (Validate verifies them on untrusted bytes): every string is in its canonical cell, so
+// equal strings have equal cells; a hash's fields and a set's and sorted set's members are unique;
+// a sorted set is ordered by (score, member); count, timed and earliest are exact.
 //
-// Reads show living items only: an item is dead when it has a deadline and
-// now > deadline. With now = 0 everything stored is shown. Dead items stay
-// until Reap takes them or a write replaces them.
+// Reads return living items only: an item is dead when it has a deadline and now > deadline. With
+// now = 0 they return all stored items. Dead items stay until Reap removes them or a write replaces
+// them.
 //
-// Writes that change the size are an Edit: plan, make room for Size bytes,
-// Apply. Nothing here allocates. Start reading at Iter.Next, then Edit.
+// A write that changes the size is an Edit: the caller plans it, provides memory for Size bytes,
+// and calls Apply. The package allocates nothing. Start reading at Iter.Next, then Edit.
 package packed
 
 import "encoding/binary"
 
-// Kind says what a container is.
+// Kind is the type of a container.
 type Kind uint8
 
 // The kinds. KindIntSet images are read by IntSet, all others by Packed.
@@ -54,8 +52,8 @@ const (
 	timedOff    = headPlain + deadlineSize
 )
 
-// MaxItems is the most items an image can count; three bytes, because a
-// container with more is long since a large one.
+// MaxItems is the most items an image can count; three bytes, because a container becomes large
+// long before it has more items.
 const MaxItems = 1<<24 - 1
 
 // MaxDeadline is the latest deadline, in Unix milliseconds, an item can have.
@@ -100,7 +98,7 @@ func (p Packed) Due(now int64) bool {
 	return p[0]&flagTimed != 0 && now > getDeadline(p[earliestOff:])
 }
 
-// Len returns the number of living items: O(1) when none is dead, else O(n).
+// Len returns the number of living items. O(1) if none is dead, else O(n).
 func (p Packed) Len(now int64) int {
 	n := p.Count()
 	if p.Due(now) {
@@ -109,8 +107,8 @@ func (p Packed) Len(now int64) int {
 	return n
 }
 
-// Find returns the place of the living item with this field or member (in a
-// list: the first such element). O(n), about 1 ns per cell passed.
+// Find returns the position of the living item with this field or member (in a list: the first such
+// element). O(n), about 1 ns per cell passed.
 func (p Packed) Find(key []byte, now int64) (At, bool) {
 	c := Encode(key)
 	at, ok := p.run().find(&c, p.pair())
@@ -150,17 +148,17 @@ func (p Packed) Iter(now int64) Iter {
 	return Iter{run: p.run(), now: p.effective(now), pair: p.pair()}
 }
 
-// IterBack returns an iterator after the last item: walk it with Prev.
+// IterBack returns an iterator after the last item. The caller walks it with Prev.
 func (p Packed) IterBack(now int64) Iter {
 	it := p.Iter(now)
 	it.end()
 	return it
 }
 
-// Seek returns an iterator whose Next shows living item i; a negative i counts
-// from the end, -1 being the last. False, and no iterator, if there is no such
-// item. To walk down from i, call Next once and then Prev, which shows i again.
-// O(min(i, n-i)) when nothing is dead, else O(n).
+// Seek returns an iterator whose Next returns living item i; a negative i counts from the end, and
+// -1 is the last item. It returns false, and no iterator, if there is no such item. To walk down
+// from i, the caller calls Next once and then Prev, which returns i again. O(min(i, n-i)) when
+// nothing is dead, else O(n).
 func (p Packed) Seek(i int, now int64) (Iter, bool) {
 	now = p.effective(now)
 	if now == 0 { // every stored item is alive: take the nearer end
@@ -194,7 +192,7 @@ func (p Packed) Seek(i int, now int64) (Iter, bool) {
 	return it, true
 }
 
-// Index returns the place of living item i, negative from the end, as Seek.
+// Index returns the position of living item i; as in Seek, a negative i counts from the end.
 func (p Packed) Index(i int, now int64) (At, bool) {
 	it, ok := p.Seek(i, now)
 	if !ok || !it.Next() {
@@ -203,8 +201,8 @@ func (p Packed) Index(i int, now int64) (At, bool) {
 	return it.At(), true
 }
 
-// Rank returns the number of living items before the living item with this
-// member, and its place. O(n).
+// Rank returns the number of living items before the living item with this member, and its
+// position. O(n).
 func (p Packed) Rank(member []byte, now int64) (int, At, bool) {
 	c := Encode(member)
 	rank := 0
@@ -216,9 +214,8 @@ func (p Packed) Rank(member []byte, now int64) (int, At, bool) {
 	return 0, At{}, false
 }
 
-// SeekScore returns an iterator over a sorted set whose Next shows the first
-// living item with score >= min (> min if open) and whose Prev shows the last
-// one below. O(n).
+// SeekScore returns an iterator over a sorted set. Its Next returns the first living item with
+// score >= min (> min if open), and its Prev the last one below that. O(n).
 func (p Packed) SeekScore(min float64, open bool, now int64) Iter {
 	it := p.Iter(now)
 	for it.Next() {
@@ -240,11 +237,11 @@ func (p Packed) head() int {
 	return headPlain
 }
 
-// pair reports whether an item is two cells.
+// pair reports whether an item has two cells.
 func (p Packed) pair() bool { return p.Kind() >= KindHash }
 
-// effective is now, or 0 (hide nothing) when nothing is dead at now, which
-// spares reads the look at each deadline.
+// effective returns now, or 0 (show all items) if no item is dead at now. With 0, reads need not
+// look at each deadline.
 func (p Packed) effective(now int64) int64 {
 	if p.Due(now) {
 		return now

@@ -5,12 +5,11 @@ import (
 	"encoding/binary"
 )
 
-// Run is a sequence of cells between separators: n cells, n+1 separators. An
-// empty run is one zero byte. Packed has one behind its header; the blocks of a
-// large list are bare runs.
+// Run is a sequence of cells between separators: n cells, n+1 separators. An empty run is one zero
+// byte. Packed has one after its header; the blocks of a large list are bare runs.
 type Run []byte
 
-// At is the place of an item in a run. It is valid until the run changes.
+// At is the position of an item in a run. It is valid until the run changes.
 type At struct {
 	off  int // the separator before the item
 	val  int // the separator before its second cell, 0 if it has one
@@ -39,9 +38,9 @@ func (at At) last() uint8 {
 	return at.tag
 }
 
-// size returns the payload's length of the cell with this tag behind the
-// separator at off. Hot loops look at short strings themselves: a predicted
-// branch is not on the way from one separator to the next, a table is.
+// size returns the payload's length of the cell with this tag after the separator at off. Hot loops
+// handle short strings themselves, because the processor predicts a branch, but must wait for a
+// table lookup before it can read the next separator.
 func (r Run) size(off int, tag uint8) int {
 	if n := sizes[tag]; n != sizeLong {
 		return int(n)
@@ -140,7 +139,7 @@ func (r Run) find(c *Cell, pair bool) (At, bool) {
 		if tag > maxShort {
 			end = off + 1 + r.size(off, tag)
 		}
-		if tag&^tagTimed == c.code && (c.n == 0 || r[end-1] == c.end) { // the last byte tells most keys apart
+		if tag&^tagTimed == c.code && (c.n == 0 || r[end-1] == c.end) { // comparing the last byte first distinguishes most keys
 			at := At{off: off, end: end, tag: tag}
 			if r.equal(at, c) {
 				if pair {
@@ -194,11 +193,11 @@ func (r Run) timedExcept(pair bool, skip int) (timed int, earliest int64) {
 	return timed, earliest
 }
 
-// Filter removes, in place and in one pass, the items for which drop is true,
-// and returns the run that is left, at the same start. drop sees each item,
-// dead or alive, in order, once, and may read it; it must not change the run.
+// Filter removes, in place and in one pass, the items for which drop is true, and returns the
+// remaining run, at the same start. It calls drop once for each item, dead or alive, in order; drop
+// may read the item and must not change the run.
 func (r Run) Filter(pair bool, drop func(at At) bool) Run {
-	to, prev := 0, uint8(0) // the separator to be written next, the tag kept before it
+	to, prev := 0, uint8(0) // the position of the next separator to write, and the tag before it
 	for it := (Iter{run: r, pair: pair}); it.Next(); {
 		at := it.cur
 		if drop(at) {
@@ -215,9 +214,9 @@ func (r Run) Filter(pair bool, drop func(at At) bool) Run {
 	return r[:to+1]
 }
 
-// Split cuts the run, of one-cell items, in two: r[:n] is the left one, and
-// right is the rest with a separator of its own, appended to dst. at is the
-// item that begins the right one. r itself is changed to be the left one.
+// Split divides a run of one-cell items in two: left is the beginning of r, and right is the rest
+// with a separator of its own, appended to dst. at is the first item of right. Split changes r
+// itself.
 func (r Run) Split(dst []byte, at At) (left, right Run) {
 	right = append(dst, r[at.off:]...)
 	right[len(dst)] = at.tag
@@ -237,14 +236,13 @@ func (r Run) Join(s Run) Run {
 	return r
 }
 
-// CutFront and CutBack shorten a run at its ends without moving a byte: CutFront
-// returns the run from the item at on, CutBack the run before it.
+// CutFront returns the run from the item at on. It moves no bytes, but changes a separator of r.
 func (r Run) CutFront(at At) Run {
 	r[at.off] = at.tag
 	return r[at.off:]
 }
 
-// CutBack returns the run before the item at at.
+// CutBack returns the run before the item at. It moves no bytes, but changes a separator of r.
 func (r Run) CutBack(at At) Run {
 	r[at.off] ^= at.tag
 	return r[:at.off+1]

@@ -7,18 +7,17 @@ import (
 	"math"
 )
 
-// ErrCorrupt is wrapped by what Validate returns.
+// ErrCorrupt is wrapped by the errors of Validate.
 var ErrCorrupt = errors.New("corrupt packed container")
 
 func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
 }
 
-// Validate proves that b is an image this package could have written: every
-// method of Packed (or of IntSet, if its kind is KindIntSet) is then safe on it,
-// and every promise of the package comment holds. It reads each byte a constant
-// number of times and allocates a set of the members. Errors wrap ErrCorrupt
-// and say where.
+// Validate verifies that b is an image that this package could have written. Every method of Packed
+// (or of IntSet, if its kind is KindIntSet) is then safe on it, and the invariants of the package
+// comment hold. It reads each byte a constant number of times and allocates a set of the members.
+// Errors wrap ErrCorrupt and name the position.
 func Validate(b []byte) error {
 	if len(b) < headPlain {
 		return corrupt("%d bytes are less than a header", len(b))
@@ -53,7 +52,7 @@ func (p Packed) validate() error {
 	return nil
 }
 
-// Validate proves a bare run of one-cell list items, as Validate does an image.
+// Validate verifies a bare run of one-cell list items, as the function Validate does for an image.
 // It returns the number of items, of deadlines, and the earliest one.
 func (r Run) Validate() (count, timed int, earliest int64, err error) {
 	v := validator{r: r, kind: KindList}
@@ -147,7 +146,7 @@ func (v *validator) cell() (tag uint8, payload []byte, err error) {
 	if sizes[tag] == sizeLong {
 		ends = 1 << (code - codeStr8)
 	}
-	rest := len(r) - 1 - (at + 1) // what is left for the payload
+	rest := len(r) - 1 - (at + 1) // the bytes left for the payload
 	if rest < skip+2*ends {
 		return 0, nil, corrupt("cell at %d leaves the run", at)
 	}
@@ -200,8 +199,7 @@ func (v *validator) score() error {
 	return nil
 }
 
-// canonical returns the string of a payload, having made sure that Encode would
-// write it so.
+// canonical returns the string of a payload, and an error if Encode would write it in another way.
 func canonical(payload []byte, code uint8, at int) (Str, error) {
 	s := loadStr(payload, code)
 	var c Cell
@@ -231,7 +229,7 @@ func (s IntSet) validate() error {
 	return nil
 }
 
-// Check is Validate for an image that should be sound: for tests.
+// Check is Validate for an image that should be valid. It is for tests.
 func (p Packed) Check() error {
 	if binary.LittleEndian.Uint32(p) == 0 {
 		return corrupt("a zero header")

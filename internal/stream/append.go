@@ -2,8 +2,8 @@ package stream
 
 import "encoding/binary"
 
-// Append adds an entry: field names and values in turn, an even number of them
-// and not none. Errors: ErrOrder, ErrNoMemory. O(size of the entry).
+// Append adds an entry: field names and values in turn, at least one pair. Errors: ErrOrder,
+// ErrNoMemory. O(size of the entry).
 func (s *Stream) Append(id ID, pairs [][]byte, node Node) error {
 	if !s.Last.Less(id) {
 		return ErrOrder
@@ -38,8 +38,8 @@ func (s *Stream) appendEntry(id ID, pairs [][]byte) error {
 	return s.appendPiece(id, pairs, 0)
 }
 
-// entryBound is the most bytes an entry can take, and exactly that if none of
-// its values is an integer.
+// entryBound returns an upper bound of the bytes of an entry. It is exact if none of the values is
+// an integer.
 func (s *Stream) entryBound(id ID, pairs [][]byte, same bool) int {
 	code, seq := step(s.tail, id)
 	n := varintLen(code)
@@ -55,17 +55,17 @@ func (s *Stream) entryBound(id ID, pairs [][]byte, same bool) int {
 	return n + varintLen(uint64(n)<<flagBits)
 }
 
-// put writes an entry of at most n bytes behind the last piece and returns its length.
+// put writes an entry of at most n bytes after the last piece and returns its length.
 func (s *Stream) put(n int, m names, id ID, pairs [][]byte, same bool) int {
 	sg := &s.segs[len(s.segs)-1]
 	b := s.chunk(sg)[s.segUsed : int(s.segUsed)+n]
 	return putEntry(b, s.tail, m, id, pairs, same)
 }
 
-// putEntry writes an entry to the start of b, which has room for its bound.
+// putEntry writes an entry to the start of b, which has space for its bound.
 func putEntry(b []byte, prev ID, m names, id ID, pairs [][]byte, same bool) int {
 	head := varintLen(uint64(len(b)) << flagBits)
-	head = varintLen(uint64(len(b)-head) << flagBits) // as entryBound counted
+	head = varintLen(uint64(len(b)-head) << flagBits) // as long as entryBound has counted
 	q := head
 	code, seq := step(prev, id)
 	q += binary.PutUvarint(b[q:], code)
@@ -89,7 +89,7 @@ func putEntry(b []byte, prev ID, m names, id ID, pairs [][]byte, same bool) int 
 	return q
 }
 
-// extend counts an entry of n bytes more in the last piece.
+// extend counts a further entry of n bytes in the last piece.
 func (s *Stream) extend(p *piece, n int) {
 	p.size += uint16(n)
 	p.stored++

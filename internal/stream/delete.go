@@ -1,7 +1,7 @@
 package stream
 
-// Delete removes an entry, remembers its id if it is the largest so far, and
-// reports whether there was one. O(log n + entries of a piece).
+// Delete removes an entry, notes its id if it is the largest deleted one so far, and reports
+// whether the entry existed. O(log n + entries of a piece).
 func (s *Stream) Delete(id ID) bool {
 	if s.pieces == 0 {
 		return false
@@ -37,8 +37,8 @@ func (s *Stream) Delete(id ID) bool {
 	return false
 }
 
-// mark marks the entry at pos of a piece's data as deleted; a large one goes with
-// its piece. The data from before may be a frozen copy's then.
+// mark marks the entry at pos of a piece's data as deleted; for a large entry it removes the piece.
+// Earlier data of the piece may belong to a frozen copy afterwards.
 func (s *Stream) mark(at place, p *piece, pos int) {
 	if p.flags&pieceBig == 0 {
 		s.own(s.segment(p.seg))
@@ -49,8 +49,8 @@ func (s *Stream) mark(at place, p *piece, pos int) {
 	s.length--
 }
 
-// advance moves the head over what is deleted at the start of the first piece,
-// which has a living entry.
+// advance moves the head over the deleted entries at the start of the first piece, which has a
+// living entry.
 func (s *Stream) advance() {
 	p := s.at(place{})
 	data := s.bytes(p)
@@ -63,22 +63,22 @@ func (s *Stream) advance() {
 	}
 }
 
-// Trim says what XTRIM and XADD remove from the start.
+// Trim selects the entries that XTRIM and XADD remove from the start.
 type Trim struct {
-	ByID   bool   // MINID, else MAXLEN
-	Len    uint64 // entries to keep at most
+	ByID   bool   // trim by MINID, else by MAXLEN
+	Len    uint64 // the greatest number of entries to keep
 	MinID  ID     // the smallest id to keep
-	Approx bool   // whole nodes of Redis's only
-	Limit  int    // entries to remove at most, 0 for no bound
+	Approx bool   // remove only whole nodes of Redis
+	Limit  int    // the greatest number of entries to remove; 0: no bound
 }
 
-// done reports whether nothing is left to trim but for what Limit allows.
+// done reports whether the stream satisfies the trim, without regard to Limit.
 func (t *Trim) done(s *Stream) bool {
 	return s.length == 0 || !t.ByID && uint64(s.length) <= t.Len
 }
 
-// Trim removes entries from the start and returns how many. O(pieces removed +
-// entries of a node).
+// Trim removes entries from the start and returns their number. O(pieces removed + entries of a
+// node).
 func (s *Stream) Trim(t Trim) (removed int) {
 	for !t.done(s) {
 		count, last := s.firstNode()
@@ -123,7 +123,7 @@ func (s *Stream) nodeBelow(pieces int, id ID) bool {
 		at, ok = s.after(at)
 	}
 	if ok && !id.Less(s.at(at).first) {
-		return true // what follows begins at or below id
+		return true // the next piece begins at or below id
 	}
 	if !last.first.Less(id) {
 		return false
@@ -132,7 +132,7 @@ func (s *Stream) nodeBelow(pieces int, id ID) bool {
 		return s.tail.Less(id)
 	}
 	if last.flags&pieceCut != 0 {
-		return false // what is gone may have been above id
+		return false // the removed piece may have had ids above id
 	}
 	data := s.bytes(last)
 	var c cursor
@@ -171,7 +171,7 @@ func (s *Stream) trimWithin(t *Trim) (removed int) {
 	return removed
 }
 
-// trims reports whether the entry at the head is to go.
+// trims reports whether the trim removes the entry at the head.
 func (s *Stream) trims(t *Trim, data []byte) bool {
 	if !t.ByID {
 		return uint64(s.length) > t.Len

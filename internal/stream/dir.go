@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// groupMax is the most pieces of a group of the directory: removing one
-	// from the middle moves 4 KiB on average.
+	// groupMax is the greatest number of pieces in a group of the directory: removing one from the
+	// middle moves 4 KiB on average.
 	groupMax = 256
 	// pieceEntries and pieceBytes bound a piece, because finding an entry reads
 	// the lengths of those before it: 128 of them take 0.2 us.
@@ -20,19 +20,19 @@ const (
 
 // piece is an entry of the directory.
 type piece struct {
-	first  ID     // of its first stored entry
-	seg    uint32 // number of its segment; its place in bigs if it is big
+	first  ID     // the id of its first stored entry
+	seg    uint32 // number of its segment; its index in bigs if it is big
 	off    uint16 // in the segment
 	size   uint16 // bytes; unused if it is big
 	stored uint8  // entries
-	live   uint8  // of them not deleted
+	live   uint8  // entries that are not deleted
 	flags  uint8
 }
 
 const (
-	pieceNode = 1 // begins a node of Redis's
-	pieceBig  = 2 // one entry, on the Go heap
-	pieceCut  = 4 // a piece of its node, before it or right behind it, is gone
+	pieceNode = 1 // the piece begins a node of Redis
+	pieceBig  = 2 // the piece is one entry, on the Go heap
+	pieceCut  = 4 // a piece of its node, before it or directly after it, was removed
 )
 
 // dirGroup is a part of the directory.
@@ -41,15 +41,15 @@ type dirGroup struct {
 	live int
 }
 
-// segment is a chunk that pieces lie in. A segment that lost its chunk stays
-// in the list until all before it have.
+// segment is a chunk that contains pieces. A segment whose chunk was freed stays in the list until
+// all segments before it were freed.
 type segment struct {
-	ref  uint32 // 0: given back
+	ref  uint32 // 0: freed
 	size uint32
 	live uint32 // bytes of pieces
 
 	lent    bool // a frozen copy shares the chunk, if the stream has a loan
-	outside bool // the bytes are at ref-1 of bigs, for want of a chunk
+	outside bool // the bytes are at index ref-1 of bigs, because there was no chunk
 }
 
 func (s *Stream) segment(n uint32) *segment { return &s.segs[n-s.segBase] }
@@ -69,8 +69,8 @@ func (s *Stream) lastPiece() *piece {
 	return &g.ents[len(g.ents)-1]
 }
 
-// find returns the place of the last piece whose first id is not above id, or of
-// the first piece. The stream has a piece. O(log n).
+// find returns the position of the last piece whose first id is not above id, or of the first
+// piece. The stream has a piece. O(log n).
 func (s *Stream) find(id ID) (g, e int) {
 	g = max(sort.Search(len(s.groups), func(i int) bool { return id.Less(s.groups[i].ents[0].first) })-1, 0)
 	ents := s.groups[g].ents
@@ -107,11 +107,11 @@ const chunkMin = 1 << 10
 // largest is the size of the segments of a large stream.
 func (s *Stream) largest() int { return min(segmentMax, s.mem.MaxChunk()) }
 
-// bigFrom is how large an entry must be to live on the Go heap: three of them
-// fill the largest chunk. 16-bit offsets reach into chunks of 64 KiB.
+// bigFrom returns the size in bytes from which on an entry lies on the Go heap: a third of the
+// largest chunk. 16-bit offsets reach into chunks of 64 KiB.
 func (s *Stream) bigFrom() int { return min(s.mem.MaxChunk(), 1<<16) / 3 }
 
-// addPiece puts a piece at the end of the directory.
+// addPiece adds a piece at the end of the directory.
 func (s *Stream) addPiece(p piece) {
 	k := len(s.groups) - 1
 	if k < 0 || len(s.groups[k].ents) == groupMax {
@@ -128,7 +128,7 @@ func (s *Stream) addPiece(p piece) {
 	}
 }
 
-// removePiece takes a piece out of the directory, and gives back its memory.
+// removePiece removes a piece from the directory and frees its memory.
 func (s *Stream) removePiece(g, e int) {
 	gr := &s.groups[g]
 	p := gr.ents[e]
@@ -154,7 +154,7 @@ func (s *Stream) removePiece(g, e int) {
 	}
 }
 
-// cut removes entry e of group g, and the group if that was all of it.
+// cut removes entry e of group g, and the group if it is empty then.
 func (s *Stream) cut(g, e int) {
 	gr := &s.groups[g]
 	if e == 0 {
@@ -176,8 +176,8 @@ func (s *Stream) cut(g, e int) {
 	}
 }
 
-// passMark gives the mark of a piece that goes to the piece that continues it;
-// if there is none, its node is gone.
+// passMark passes the mark of a piece that is about to be removed to the piece that continues its
+// node. If there is none, the node is removed.
 func (s *Stream) passMark(g, e int) {
 	if next, ok := s.after(place{g, e}); ok && s.at(next).flags&pieceNode == 0 {
 		s.at(next).flags |= pieceNode | pieceCut
@@ -186,7 +186,7 @@ func (s *Stream) passMark(g, e int) {
 	s.nodes--
 }
 
-// drop gives a piece's memory back, while it is still in the directory.
+// drop frees a piece's memory while the piece is still in the directory.
 func (s *Stream) drop(g, e int, p *piece) {
 	if p.flags&pieceBig != 0 {
 		s.dropBig(p.seg)
@@ -210,8 +210,8 @@ func (s *Stream) drop(g, e int, p *piece) {
 	}
 }
 
-// shrinkSegment moves what lives in the segment of piece e, which is about to
-// go, to a smaller chunk.
+// shrinkSegment moves the living pieces in the segment of piece e, which is about to be removed, to
+// a smaller chunk.
 func (s *Stream) shrinkSegment(g, e int, sg *segment) {
 	size := max(chunkMin, 1<<bits.Len32(sg.live-1))
 	ref := s.mem.AllocChunk(size)
@@ -241,12 +241,12 @@ func (s *Stream) shrinkSegment(g, e int, sg *segment) {
 // such pieces.
 func (p *piece) in(seg uint32) bool { return p.flags&pieceBig != 0 || p.seg == seg }
 
-// place is where a piece is in the directory.
+// place is the position of a piece in the directory.
 type place struct{ g, e int }
 
 func (s *Stream) at(p place) *piece { return &s.groups[p.g].ents[p.e] }
 
-// after returns the place of the piece behind p, if there is one.
+// after returns the position of the piece after p, if there is one.
 func (s *Stream) after(p place) (place, bool) {
 	if p.e++; p.e == len(s.groups[p.g].ents) {
 		p = place{p.g + 1, 0}
@@ -254,7 +254,7 @@ func (s *Stream) after(p place) (place, bool) {
 	return p, p.g < len(s.groups)
 }
 
-// before returns the place of the piece before p, if there is one.
+// before returns the position of the piece before p, if there is one.
 func (s *Stream) before(p place) (place, bool) {
 	if p.e--; p.e < 0 {
 		if p.g--; p.g < 0 {
@@ -265,7 +265,7 @@ func (s *Stream) before(p place) (place, bool) {
 	return p, true
 }
 
-// freeSegment gives the chunk of segs[i] back.
+// freeSegment frees the chunk of segs[i].
 func (s *Stream) freeSegment(i int) {
 	sg := &s.segs[i]
 	if sg.ref != 0 {
@@ -280,7 +280,7 @@ func (s *Stream) countBig(delta int) {
 	s.mem.Outside(delta)
 }
 
-// addBig keeps bytes on the Go heap and returns their place in bigs.
+// addBig stores bytes on the Go heap and returns their index in bigs.
 func (s *Stream) addBig(b []byte) uint32 {
 	s.countBig(cap(b))
 	if k := len(s.noBigs); k > 0 {
@@ -302,8 +302,8 @@ func (s *Stream) dropBig(i uint32) {
 	}
 }
 
-// Behind returns how many entries have at least this id, or up to a piece's
-// more. O(groups of the directory).
+// Behind returns the number of entries from this id on, or up to a piece's entries more. O(groups
+// of the directory).
 func (s *Stream) Behind(id ID) (n int) {
 	if s.pieces == 0 {
 		return 0

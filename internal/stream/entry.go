@@ -7,18 +7,17 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// An entry begins with length<<2 | flags, where the length counts the bytes
-// behind it. Its id is ms<<1 | explicit, against the entry before it: the
-// sequence number is the next one, or 0 where ms moved on, unless it follows.
+// An entry begins with length<<2 | flags, where the length counts the bytes after it. Its id is
+// ms<<1 | explicit, relative to the entry before it. If explicit is 1, the sequence number follows;
+// otherwise it is the next one, or 0 if ms is not 0.
 const (
 	flagDeleted = 1
-	flagOther   = 2 // the field names are the entry's own, and stand before the values
+	flagOther   = 2 // the entry has field names of its own, before the values
 	flagBits    = 2
 )
 
-// The first byte of a value: below tagLong a string of that length, then
-// tagLong with the length behind it, integers of 1 to 8 bytes, and the integers
-// 0 to 54 themselves.
+// The first byte of a value: below tagLong a string of that length, then tagLong with the length
+// after it, integers of 1 to 8 bytes, and the integers 0 to 54 themselves.
 const (
 	tagLong = 0xC0
 	tagInt  = tagLong // + 1 to 8
@@ -26,7 +25,7 @@ const (
 	maxImm  = 0xFF - tagImm
 )
 
-// maxStep is the most milliseconds from one id of a piece to the next.
+// maxStep is the greatest distance, in milliseconds, from one id of a piece to the next.
 const maxStep = 1 << 62
 
 func varintLen(v uint64) int {
@@ -46,7 +45,7 @@ func uvarint(b []byte, p int) (uint64, int) {
 	return v, p + n
 }
 
-// valueBound is the most bytes a value can take.
+// valueBound returns an upper bound of the bytes of a value.
 func valueBound(v []byte) int {
 	if len(v) < tagLong {
 		return 1 + len(v)
@@ -54,7 +53,7 @@ func valueBound(v []byte) int {
 	return 1 + varintLen(uint64(len(v))) + len(v)
 }
 
-// putValue writes a value at p of b and returns the place behind it.
+// putValue writes a value at p of b and returns the position after it.
 func putValue(b []byte, p int, v []byte) int {
 	if n, ok := packed.ParseInt(v); ok {
 		return putInt(b, p, n)
@@ -84,7 +83,7 @@ func putInt(b []byte, p int, n int64) int {
 	return p + 1 + k
 }
 
-// getValue reads a value at p of b and returns the place behind it.
+// getValue reads a value at p of b and returns the position after it.
 func getValue(b []byte, p int) (packed.Str, int) {
 	t := b[p]
 	p++
@@ -107,8 +106,8 @@ func getValue(b []byte, p int) (packed.Str, int) {
 	return packed.Str{N: int64(v<<(64-8*k)) >> (64 - 8*k)}, p + k
 }
 
-// names is a list of field names as a piece begins with: how many, then each
-// with its length.
+// names is the list of field names at the beginning of a piece: their number, then each with its
+// length.
 type names []byte
 
 // namesSize returns the bytes of the names of an entry.
@@ -156,7 +155,7 @@ func (m names) size() int {
 	return p
 }
 
-// find returns the place of a name among the first 32, or -1.
+// find returns the index of a name among the first 32, or -1.
 func (m names) find(name []byte) int {
 	n, p := uvarint(m, 0)
 	for i := range min(int(n), 32) {
@@ -182,8 +181,8 @@ func (m names) at(i int) []byte {
 	}
 }
 
-// An entry's own names are each place<<1 | 1 in the piece's list, or
-// length<<1 and the name.
+// Each of an entry's own names is index<<1 | 1, for a name in the piece's list, or length<<1 and
+// the name.
 func otherSize(pairs [][]byte) int {
 	n := varintLen(uint64(len(pairs) / 2))
 	for i := 0; i < len(pairs); i += 2 {
@@ -206,7 +205,7 @@ func putOther(b []byte, p int, m names, pairs [][]byte) int {
 	return p
 }
 
-// step encodes id against the one before it; seq is meant if explicit.
+// step encodes id relative to the one before it; seq is valid if the code is explicit.
 func step(prev, id ID) (code, seq uint64) {
 	ms := id.Ms - prev.Ms
 	switch {

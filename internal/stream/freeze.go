@@ -6,12 +6,10 @@ import (
 	"github.com/ebbdb/ebb/internal/chunk"
 )
 
-// Freeze returns a copy for reading only, with groups, consumers and what is
-// pending, which stays what it is whatever becomes of the stream: it shares the
-// chunks, and the stream copies a segment before it first writes to it. The copy
-// may be read by another goroutine meanwhile, and is given back by FreeAll; until
-// then the stream must not be frozen again. O(pieces + consumers): it copies the
-// directory.
+// Freeze returns a read-only copy, with groups, consumers and pending entries, that does not change
+// when the stream changes. It shares the chunks, and the stream copies a segment before its first
+// write to it. Another goroutine may read the copy. FreeAll frees it; until then the caller must
+// not freeze the stream again. O(pieces + consumers), because it copies the directory.
 func (s *Stream) Freeze() *Stream {
 	if s.Frozen() {
 		panic("stream: a stream frozen twice")
@@ -49,7 +47,7 @@ func (s *Stream) Frozen() bool {
 	})
 }
 
-// freeze returns the copy of a group that a frozen copy of its stream has.
+// freeze returns the copy of a group for a frozen copy of its stream.
 func (g *Group) freeze(s *Stream, l *chunk.Loan) *Group {
 	f := *g
 	f.s, f.spare = s, nil
@@ -62,7 +60,7 @@ func (g *Group) freeze(s *Stream, l *chunk.Loan) *Group {
 	return &f
 }
 
-// freeze makes l, a plain copy of from, a frozen one.
+// freeze makes l, a plain copy of from, a frozen copy.
 func (l *pel) freeze(from *pel, loan *chunk.Loan) {
 	l.cells = from.cells.Freeze(loan)
 	l.byID = from.byID.Freeze(loan, (*idOrder)(l))
@@ -77,10 +75,9 @@ func (s *Stream) chunk(sg *segment) []byte {
 	return s.mem.Bytes(sg.ref, int(sg.size))
 }
 
-// own makes sure that a segment can be written to: its bytes from before may be
-// the frozen copy's. It always succeeds, so that no removal fails because there
-// is a frozen copy: without a chunk the segment goes to the Go heap. O(1), or the
-// segment's copy once.
+// own ensures that a segment can be written to. Earlier slices of its bytes may then belong to the
+// frozen copy. It always succeeds, so that a frozen copy never makes a removal fail: if there is no
+// chunk, the segment moves to the Go heap. O(1), or one copy of the segment.
 func (s *Stream) own(sg *segment) {
 	if s.loan != nil && sg.lent {
 		s.copySegment(sg)
@@ -103,7 +100,7 @@ func (s *Stream) copySegment(sg *segment) {
 	*sg = to
 }
 
-// letGo gives back the memory of a segment: to the frozen copy, if it shares it.
+// letGo frees the memory of a segment, or leaves it to the frozen copy that shares it.
 func (s *Stream) letGo(sg *segment) {
 	isLent := s.loan != nil && sg.lent
 	switch {

@@ -6,13 +6,13 @@ import (
 	"unsafe"
 )
 
-// ErrConsumers says that a group has all the consumers it can have.
+// ErrConsumers: the group has the greatest number of consumers.
 var ErrConsumers = errors.New("stream: a group holds at most 16 million consumers")
 
-// Unknown is a Group.Read whose value is not known.
+// Unknown is the value of Group.Read if the number is unknown.
 const Unknown = -1
 
-// Group is a consumer group. It lives as long as it is in its stream.
+// Group is a consumer group. It is valid until it is removed from its stream.
 type Group struct {
 	Last ID    // the last id delivered
 	Read int64 // entries read, or Unknown
@@ -29,8 +29,8 @@ type Group struct {
 
 // Consumer is a member of a group.
 type Consumer struct {
-	Seen   int64 // ms: when it last tried
-	Active int64 // ms: when it last got something; -1: never
+	Seen   int64 // ms: the instant of its last read or claim
+	Active int64 // ms: the instant at which it last received an entry; -1: never
 
 	name    string
 	number  uint32
@@ -40,7 +40,7 @@ type Consumer struct {
 // Name returns the consumer's name.
 func (c *Consumer) Name() string { return c.name }
 
-// Pending returns how many entries are pending for the consumer.
+// Pending returns the number of the consumer's pending entries.
 func (c *Consumer) Pending() int { return c.pending }
 
 // Groups returns the groups by name. The slice is the stream's own.
@@ -59,7 +59,7 @@ func (s *Stream) groupAt(name []byte) (int, bool) {
 	return i, i < len(s.cons) && s.cons[i].name == string(name)
 }
 
-// AddGroup adds a group; nil if there is one of that name.
+// AddGroup adds a group and returns it; nil if there is one with this name.
 func (s *Stream) AddGroup(name []byte, last ID, read int64) *Group {
 	i, ok := s.groupAt(name)
 	if ok {
@@ -74,8 +74,8 @@ func (s *Stream) AddGroup(name []byte, last ID, read int64) *Group {
 	return g
 }
 
-// RemoveGroup removes a group with what is pending in it and reports whether
-// there was one. O(pending / 500).
+// RemoveGroup removes a group with its pending entries and reports whether there was one. O(pending
+// / 500).
 func (s *Stream) RemoveGroup(name []byte) bool {
 	i, ok := s.groupAt(name)
 	if !ok {
@@ -93,7 +93,7 @@ func (s *Stream) RemoveGroup(name []byte) bool {
 // Name returns the group's name.
 func (g *Group) Name() string { return g.name }
 
-// count tells the stream what the group holds now. O(1).
+// count updates the stream's count of the group's bytes. O(1).
 func (g *Group) count() {
 	n := int(unsafe.Sizeof(*g)) + len(g.name) + 8*(1+cap(g.cons)+cap(g.number)) + 4*cap(g.spare) +
 		len(g.cons)*int(unsafe.Sizeof(Consumer{})) + g.named + g.pel.size()
@@ -119,8 +119,8 @@ func (g *Group) consumerAt(name []byte) (int, bool) {
 	return i, i < len(g.cons) && g.cons[i].name == string(name)
 }
 
-// AddConsumer adds a consumer that has never been active; nil if there is one of
-// that name. Errors: ErrConsumers. O(consumers), at memory speed.
+// AddConsumer adds a consumer that has never been active; it returns nil if there is one with this
+// name. Errors: ErrConsumers. O(consumers), at memory speed.
 func (g *Group) AddConsumer(name []byte, now int64) (*Consumer, error) {
 	i, ok := g.consumerAt(name)
 	if ok {
@@ -146,8 +146,8 @@ func (g *Group) AddConsumer(name []byte, now int64) (*Consumer, error) {
 	return c, nil
 }
 
-// RemoveConsumer removes a consumer with what is pending for it. O(pending log
-// n), and O(pending / 500) where nothing is pending for others.
+// RemoveConsumer removes a consumer with its pending entries. O(pending log n), and O(pending /
+// 500) if no other consumer has pending entries.
 func (g *Group) RemoveConsumer(c *Consumer) {
 	if c.pending == g.Pending() {
 		g.freeAll(1 << 30)
@@ -224,7 +224,7 @@ func (g *Group) drop(ref uint32) {
 	g.count()
 }
 
-// PendingEdges returns the first and the last pending id. There is one. O(log n).
+// PendingEdges returns the first and the last pending id. The group has a pending entry. O(log n).
 func (g *Group) PendingEdges() (first, last ID) {
 	t := g.pel.byID
 	_, a := t.At(0)

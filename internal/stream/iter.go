@@ -2,10 +2,9 @@ package stream
 
 import "github.com/ebbdb/ebb/internal/packed"
 
-// cursor is a place between the entries of a piece. The zero cursor is before
-// the first one.
+// cursor is a position between the entries of a piece. The zero cursor is before the first one.
 type cursor struct {
-	pos  int // of the next entry in the piece's data; 0: not known yet
+	pos  int // the position of the next entry in the piece's data; 0: not known yet
 	n    int // entries before it
 	prev ID  // the id of the one before it
 }
@@ -22,8 +21,7 @@ func (c *cursor) start(p *piece, data []byte) {
 	}
 }
 
-// next reads the entry at the cursor and moves behind it. The entry's own bytes
-// are data[body:c.pos].
+// next reads the entry at the cursor and moves past it. The entry's own bytes are data[body:c.pos].
 func (c *cursor) next(data []byte) (flags uint64, body int) {
 	v, q := uvarint(data, c.pos)
 	c.pos = q + int(v>>flagBits)
@@ -32,16 +30,16 @@ func (c *cursor) next(data []byte) (flags uint64, body int) {
 	return v, body
 }
 
-// Entry is an entry as it is stored: valid until the stream changes.
+// Entry is a stored entry. It is valid until the stream changes.
 type Entry struct {
 	id    ID
-	data  []byte // of the piece
-	body  []byte // behind the id
+	data  []byte // the data of the piece
+	body  []byte // the data after the id
 	other bool
 
-	left    int // fields not read yet
-	nameAt  int // in data, or in body if other
-	valueAt int // in body
+	left    int // the number of fields not read yet
+	nameAt  int // the position in data, or in body if other
+	valueAt int // the position in body
 }
 
 // ID returns the entry's id.
@@ -67,8 +65,8 @@ func (e *Entry) Fields() int {
 	return int(n)
 }
 
-// Field returns the next field; call it as often as Fields said. The memory is
-// the stream's own.
+// Field returns the next field. The caller calls it as often as Fields has returned. The bytes lie
+// in the stream's memory.
 func (e *Entry) Field() (name []byte, value packed.Str) {
 	if !e.other {
 		l, p := uvarint(e.data, e.nameAt)
@@ -91,7 +89,7 @@ type Iter struct {
 	s    *Stream
 	from ID
 	at   place
-	p    *piece // nil before the first piece and behind the last one
+	p    *piece // nil before the first piece and after the last one
 	c    cursor
 }
 
@@ -146,8 +144,8 @@ type Back struct {
 	s      *Stream
 	at     place
 	from   ID
-	more   bool // at is a piece yet to be entered
-	n      int  // living entries of the current piece not yet shown
+	more   bool // at is a piece that enter has not read yet
+	n      int  // living entries of the current piece to come
 	ids    [pieceEntries]ID
 	bodies [pieceEntries]struct {
 		start, end uint32
@@ -155,7 +153,7 @@ type Back struct {
 	}
 }
 
-// Back puts b behind the last entry whose id is at most from. O(log n).
+// Back moves b after the last entry whose id is at most from. O(log n).
 func (s *Stream) Back(b *Back, from ID) {
 	b.s, b.from, b.n = s, from, 0
 	if b.more = s.pieces > 0; b.more {
@@ -163,13 +161,13 @@ func (s *Stream) Back(b *Back, from ID) {
 	}
 }
 
-// Close makes b let go of its stream.
+// Close removes b's references to its stream.
 func (b *Back) Close() {
 	b.Entry, b.s = Entry{}, nil
 	b.n, b.more = 0, false
 }
 
-// Next moves to the entry before; false if there is none. Amortised O(1).
+// Next moves to the previous entry; false if there is none. Amortised O(1).
 func (b *Back) Next() bool {
 	for b.n == 0 {
 		if !b.more {

@@ -9,8 +9,8 @@ func (s *Stream) Tombstones(id ID) bool {
 	return !s.MaxDeleted.Less(s.First())
 }
 
-// ReadBefore returns how many entries a reader whose last id is id has read of
-// all that were ever added, or Unknown where what was deleted hides that.
+// ReadBefore returns how many of all entries ever added a reader with the last id id has read, or
+// Unknown if deleted entries make that unknowable.
 func (s *Stream) ReadBefore(id ID) int64 {
 	switch {
 	case s.Added == 0:
@@ -34,8 +34,8 @@ func (s *Stream) ReadBefore(id ID) int64 {
 	return Unknown
 }
 
-// Lag returns how many entries a group has still to read, or false where what
-// was deleted hides that.
+// Lag returns how many entries a group has not read yet, or false if deleted entries make that
+// unknowable.
 func (s *Stream) Lag(g *Group) (int64, bool) {
 	switch {
 	case s.length == 0:

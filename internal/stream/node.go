@@ -6,16 +6,16 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// What Redis's last node would hold. It decides where the next node begins.
+// This file counts what Redis's last node would hold, which decides where the next node begins.
 
-// nodeCount is what Redis's last node would hold.
+// nodeCount describes the last node that Redis would have.
 type nodeCount struct {
 	first          ID
-	names          []byte // of its first entry's fields
+	names          []byte // the names of its first entry's fields
 	entries, bytes int
 }
 
-// inNode reports whether Redis would put another entry into its last node.
+// inNode reports whether Redis would add a further entry to its last node.
 func (s *Stream) inNode(pairs [][]byte, node Node) bool {
 	const redisMax = 1 << 30
 	limit := node.Bytes
@@ -29,8 +29,8 @@ func (s *Stream) inNode(pairs [][]byte, node Node) bool {
 	return s.node.bytes < limit-n && (node.Entries <= 0 || s.node.entries < node.Entries)
 }
 
-// beginNode begins to count another node, whose first entry has these names.
-// What the one before it holds is remembered.
+// beginNode begins to count a new node, whose first entry has these names, and keeps the count of
+// the node before it.
 func (s *Stream) beginNode(id ID, m names) {
 	s.node, s.former = s.former, s.node
 	n := m.size()
@@ -55,7 +55,7 @@ func (s *Stream) countInNode(id ID, pairs [][]byte) {
 
 // countBytes counts an entry of k fields whose strings take n bytes in Redis.
 func (s *Stream) countBytes(id ID, k int, same bool, n int) {
-	if s.node.entries == 127 { // the node's own count gets longer
+	if s.node.entries == 127 { // the node's own count takes another byte
 		s.node.bytes++
 	}
 	s.node.entries++
@@ -68,10 +68,9 @@ func (s *Stream) countBytes(id ID, k int, same bool, n int) {
 	s.node.bytes += n
 }
 
-// recount counts the last node again, when the one behind it is gone: it may
-// have room for an entry that is smaller than the one that did not fit. Where
-// more nodes than one are gone, one that has lost a piece counts as full.
-// O(node).
+// recount counts the last node again after the one behind it was removed. The node may have space
+// for an entry that is smaller than the one that did not fit. If several nodes were removed, a node
+// that has lost a piece counts as full. O(node).
 func (s *Stream) recount() {
 	if s.pieces == 0 {
 		return
@@ -124,7 +123,7 @@ func (s *Stream) recountEntry(e *Entry) {
 	s.countBytes(e.id, k, same, values)
 }
 
-// listpackMaster is the bytes of an empty node: header, counts, names and end.
+// listpackMaster returns the bytes of an empty node: header, counts, names and end.
 func listpackMaster(m names) int {
 	k, p := uvarint(m, 0)
 	n := 7 + 2 + 2 + listpackInt(int64(k)) + 2
@@ -170,7 +169,7 @@ func listpackString(s []byte) int {
 	case len(s) < 4096:
 		n = 2 + len(s)
 	}
-	switch { // and the length again, for the way back
+	switch { // and the length again, for walks from the end
 	case n <= 127:
 		return n + 1
 	case n < 16383:

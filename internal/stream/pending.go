@@ -10,13 +10,12 @@ import (
 // Pending is an entry that was delivered to a consumer and not acknowledged.
 type Pending struct {
 	ID       ID
-	Time     int64  // of the last delivery, ms
+	Time     int64  // the instant of the last delivery, ms
 	Count    uint32 // deliveries
 	Consumer *Consumer
 }
 
-// nack is a pending entry as it is stored. The owner of a free one is the constant
-// noOwner, and its count and id hold its links.
+// nack is a stored pending entry. A free one has the owner noOwner, and its links in count and id.
 type nack struct {
 	id    ID
 	time  int64
@@ -29,8 +28,7 @@ const (
 	noOwner   = ^uint32(0)
 	none      = ^uint32(0)
 
-	// maxConsumers is how many consumers a key of a pending list can tell
-	// apart.
+	// maxConsumers is the number of consumers that the keys of a pending list can distinguish.
 	maxConsumers = 1 << 24
 )
 
@@ -41,14 +39,14 @@ var _ [1<<nackShift - unsafe.Sizeof(nack{})]struct{}
 //	byID     key: ms of the id                           the whole group
 //	byOwner  key: consumer<<40 | ms/4, at most 2^40-1    one consumer after another
 //
-// What has equal keys is ordered by the cells. 32 bytes a cell and 12 a tree.
+// The cells decide the order of equal keys. An entry costs 32 bytes for the cell and 12 per tree.
 type pel struct {
 	cells   chunk.Array
 	byID    *btree.Tree
 	byOwner *btree.Tree
 	free    int    // cells that are free
-	unused  uint32 // the first of them
-	probe   nack   // what is looked for
+	unused  uint32 // the first free cell
+	probe   nack   // the entry to look for
 }
 
 func (l *pel) init(m chunk.Memory) {
@@ -63,10 +61,10 @@ func (l *pel) cell(ref uint32) *nack { return (*nack)(l.cells.At(ref)) }
 // edit is cell for writing.
 func (l *pel) edit(ref uint32) *nack { return (*nack)(l.cells.Edit(ref)) }
 
-// size is the bytes held.
+// size returns the bytes that the list holds.
 func (l *pel) size() int { return l.cells.Size() + l.byID.Size() + l.byOwner.Size() }
 
-// idOrder orders by id. The probe's reference is none when pel.probe is meant.
+// idOrder orders by id. The reference none stands for pel.probe.
 type idOrder pel
 
 func (o *idOrder) Key(ref uint32) uint64 { return (*pel)(o).cell(ref).id.Ms }
@@ -80,7 +78,7 @@ func (o *idOrder) Probe(ref uint32) btree.Probe {
 	return btree.Probe{Key: (*pel)(o).cell(ref).id.Ms, Ref: ref}
 }
 
-// meant is the nack that a probe means.
+// meant returns the nack that a reference stands for.
 func (l *pel) meant(ref uint32) *nack {
 	if ref == none {
 		return &l.probe
@@ -108,7 +106,7 @@ func (o *ownerOrder) Probe(ref uint32) btree.Probe {
 
 func (n *nack) ownerKey() uint64 { return uint64(n.owner)<<40 | min(n.id.Ms>>2, 1<<40-1) }
 
-// idProbe and ownerProbe mean an entry that may not be in the trees.
+// idProbe and ownerProbe return a probe for an entry that need not be in the trees.
 func (l *pel) idProbe(id ID) btree.Probe {
 	l.probe.id = id
 	return btree.Probe{Key: id.Ms, Ref: none}
@@ -131,7 +129,7 @@ func (l *pel) find(id ID) uint32 {
 	return none
 }
 
-// add adds an id that is not there. O(log n).
+// add adds an id that the list does not have. O(log n).
 func (l *pel) add(n nack) error {
 	if !l.byID.Reserve() || !l.byOwner.Reserve() {
 		return ErrNoMemory
@@ -146,7 +144,7 @@ func (l *pel) add(n nack) error {
 		}
 	}
 	*l.edit(ref) = n
-	// Room was reserved.
+	// This cannot fail: the memory was reserved.
 	_ = l.byID.Insert((*idOrder)(l).Probe(ref), ref)
 	_ = l.byOwner.Insert((*ownerOrder)(l).Probe(ref), ref)
 	return nil
@@ -170,8 +168,7 @@ func (l *pel) remove(ref uint32) {
 	l.tidy()
 }
 
-// tidy sees to it that at most about half of the cells are free, a few steps at
-// a time.
+// tidy keeps at most about half of the cells free, a few steps at a time.
 func (l *pel) tidy() {
 	if l.byID.Len() == 0 {
 		for l.cells.Len() > 0 {
@@ -196,7 +193,7 @@ func (l *pel) tidy() {
 	}
 }
 
-// move moves the last cell, which is taken, to a free one.
+// move moves the last cell, which is in use, to a free one.
 func (l *pel) move(last uint32) {
 	to := l.unused
 	l.unlink(to)
@@ -205,7 +202,7 @@ func (l *pel) move(last uint32) {
 	l.byOwner.Replace((*ownerOrder)(l).Probe(last), to)
 }
 
-// link puts a cell into the list of the free ones, unlink takes it out.
+// link adds a cell to the list of free cells; unlink removes it.
 func (l *pel) link(ref uint32) {
 	*l.edit(ref) = nack{id: ID{uint64(none), uint64(l.unused)}, owner: noOwner}
 	if l.unused != none {
@@ -228,7 +225,7 @@ func (l *pel) unlink(ref uint32) {
 	l.free--
 }
 
-// freeAll gives back up to budget chunks.
+// freeAll frees up to budget chunks and returns their number.
 func (l *pel) freeAll(budget int) (freed int) {
 	freed = l.byID.FreeAll(budget)
 	if freed < budget {

@@ -2,9 +2,8 @@ package stream
 
 import "github.com/ebbdb/ebb/internal/ordered/btree"
 
-// PendingIter walks pending entries upwards by id. It is valid until an entry
-// becomes pending, or is not any more, or changes its consumer; Update is
-// allowed.
+// PendingIter walks pending entries upwards by id. It is valid until an entry becomes pending,
+// stops being pending, or changes its consumer. Update does not invalidate it.
 type PendingIter struct {
 	g     *Group
 	owner uint32 // noOwner: all consumers

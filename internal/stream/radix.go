@@ -2,12 +2,12 @@ package stream
 
 import "encoding/binary"
 
-// sampleKeys is how many nodes RadixNodes looks at: 30 us.
+// sampleKeys is the greatest number of nodes that RadixNodes looks at: 30 us of work.
 const sampleKeys = 1000
 
-// RadixNodes returns the number of nodes of the radix tree that Redis would have
-// over its nodes' first ids: exactly that of small streams, an estimate from the
-// first ones of large ones. O(1).
+// RadixNodes returns the number of nodes of the radix tree that Redis would have over its nodes'
+// first ids: the exact number for small streams, and an estimate from the first nodes for large
+// ones. O(1).
 func (s *Stream) RadixNodes() int {
 	keys := make([][16]byte, 0, min(s.nodes, sampleKeys))
 	for at, ok := (place{}), s.pieces > 0; ok && len(keys) < sampleKeys; at, ok = s.after(at) {
@@ -24,8 +24,8 @@ func (s *Stream) RadixNodes() int {
 	return radixNodes(keys, 0) * s.nodes / len(keys)
 }
 
-// radixNodes counts the nodes below a place that sorted keys share up to byte d:
-// one for the bytes that all have in common, one for each branch and leaf.
+// radixNodes counts the nodes of the subtree of sorted keys that agree up to byte d: one for the
+// bytes that all keys have in common, and one for each branch and leaf.
 func radixNodes(keys [][16]byte, d int) int {
 	n := 1
 	first, last := &keys[0], &keys[len(keys)-1]

@@ -1,5 +1,4 @@
-// Package stream keeps a stream, its consumer groups and their pending lists
-// outside the Go heap.
+// Package stream keeps a stream, its consumer groups and their pending lists outside the Go heap.
 //
 //	directory   group 0            group 1           256 pieces at most
 //	            [p p p ... p]      [p p p]           32 bytes each: first id, place, counts
@@ -9,29 +8,28 @@
 //	piece       field names of its first entry │ entry entry entry ...
 //	entry       [length and flags][id, against the entry before][values]
 //
-// A piece holds up to 128 entries or about 4 KiB. An entry whose field names are
-// the piece's costs a byte for length and flags, one for the id when it follows
-// the one before as ids do, and one for each value above the value itself;
-// integers are stored as such. Segments are filled to the last byte: a piece
-// that reaches the end of one is continued in the next. An entry too large for a
+// A piece holds up to 128 entries or about 4 KiB. An entry whose field names are the piece's costs
+// a byte for length and flags, one for the id when it follows the one before as ids do, and one for
+// each value above the value itself; integers are stored as such. Segments are filled to the last
+// byte: a piece that reaches the end of one is continued in the next. An entry too large for a
 // segment is a piece of its own on the Go heap.
 //
-// Redis trims with `~` by whole nodes, which stream-node-max-entries and
-// stream-node-max-bytes delimit. A piece that begins such a node has a mark, and
-// Append counts what Redis would have put into the node (node.go); so trimming
-// removes the same number of entries. It is only near that in a stream of which
-// several of the last nodes, or parts of long ones, were deleted entry by entry.
+// Redis trims with `~` by whole nodes, whose sizes stream-node-max-entries and
+// stream-node-max-bytes limit. A piece that begins such a node has a mark, and Append counts what
+// Redis would have added to the node (node.go). So trimming removes the same number of entries as
+// Redis. The number is approximate only in a stream of which several of the last nodes, or parts of
+// long ones, were deleted entry by entry.
 //
-// Deleted entries are marked; a piece goes with its last living entry, and a
-// segment that is mostly dead is moved to a smaller chunk.
+// The stream marks deleted entries. It removes a piece with its last living entry, and moves a
+// segment that is mostly dead to a smaller chunk.
 //
-// Invariants (Check): first ids ascend through the directory; no piece or group
-// is empty; counts are exact at each level; the first piece begins a node.
+// Invariants (Check): first ids ascend through the directory; no piece or group is empty; counts
+// are exact at each level; the first piece begins a node.
 //
-// A frozen copy shares the chunks (Freeze); what writes to a segment owns it first.
+// A frozen copy shares the chunks (Freeze); code that writes to a segment calls own first.
 //
-// Nothing here locks: the owner holds the shard's lock. Start reading at
-// Stream.Append, then Iter.Next.
+// The package has no locks: the owner holds the shard's lock. Start reading at Stream.Append, then
+// Iter.Next.
 package stream
 
 import (
@@ -41,11 +39,10 @@ import (
 	"github.com/ebbdb/ebb/internal/chunk"
 )
 
-// ErrNoMemory says that there was no chunk left. The operation that returns it
-// has changed nothing.
+// ErrNoMemory: the Memory has no chunk left. The operation that returns it has changed nothing.
 var ErrNoMemory = chunk.ErrNoMemory
 
-// ErrOrder says that an entry's id is not above all ids before it.
+// ErrOrder: the entry's id is not greater than all ids before it.
 var ErrOrder = errors.New("stream: id is not above the last one")
 
 // ID is an entry's id: milliseconds, and a sequence number within them.
@@ -90,7 +87,7 @@ func (a ID) Prev() (ID, bool) {
 	return a, true
 }
 
-// Node bounds Redis's nodes. A zero means no bound but Redis's own of 1 GiB.
+// Node has the limits of Redis's nodes. Zero means no limit but Redis's own of 1 GiB.
 type Node struct {
 	Bytes   int // stream-node-max-bytes
 	Entries int // stream-node-max-entries
@@ -98,7 +95,7 @@ type Node struct {
 
 // Stream is a stream. It has one owner and is not safe for concurrent use.
 type Stream struct {
-	// What XSETID changes.
+	// XSETID changes the following fields.
 	Last       ID     // the last id ever added
 	MaxDeleted ID     // the largest id that was deleted
 	Added      uint64 // entries ever added
@@ -107,27 +104,27 @@ type Stream struct {
 	groups []dirGroup
 	segs   []segment // segs[0] has the number segBase
 	bigs   [][]byte
-	noBigs []uint32 // free places in bigs
+	noBigs []uint32 // free indexes in bigs
 
 	length   int
 	pieces   int
 	nodes    int // pieces that begin a node
 	segBase  uint32
-	segUsed  uint32 // bytes of the last segment that are taken
+	segUsed  uint32 // bytes of the last segment that are in use
 	segBytes int
 	bigBytes int
 
 	tail         ID        // the last id stored in the last piece, deleted or not
 	open         bool      // the last piece can take entries
-	node, former nodeCount // of the last node, and of the one before it
-	head         cursor    // everything before it in the first piece is deleted
+	node, former nodeCount // the counts of the last node, and of the one before it
+	head         cursor    // all entries before it in the first piece are deleted
 
 	cons     []*Group // consumer groups, by name
-	conBytes int      // what they hold
+	conBytes int      // the bytes that they hold
 
 	loan   *chunk.Loan // nil: no segment is lent to a frozen copy
-	lent   int         // segments that are
-	frozen *chunk.Loan // of a frozen copy: what it is given back through
+	lent   int         // the number of lent segments
+	frozen *chunk.Loan // in a frozen copy: the loan that FreeAll settles
 }
 
 // New returns an empty stream on m. It allocates no chunk.
@@ -139,7 +136,7 @@ func (s *Stream) Len() int { return s.length }
 // Nodes returns the number of nodes that Redis would have. O(1).
 func (s *Stream) Nodes() int { return s.nodes }
 
-// Size returns the bytes held: chunks, large entries, directory and groups. O(1).
+// Size returns the bytes that the stream holds: chunks, large entries, directory and groups. O(1).
 func (s *Stream) Size() int {
 	return int(unsafe.Sizeof(*s)) + s.segBytes + s.bigBytes + 24*cap(s.bigs) + 4*cap(s.noBigs) + s.conBytes + cap(s.node.names) + cap(s.former.names) +
 		cap(s.segs)*int(unsafe.Sizeof(segment{})) + cap(s.groups)*int(unsafe.Sizeof(dirGroup{})) +
@@ -173,16 +170,15 @@ func (s *Stream) LastEntry() ID {
 	return b.ID()
 }
 
-// Has reports whether there is an entry of this id. O(log n + entries of a
-// piece).
+// Has reports whether there is an entry with this id. O(log n + entries of a piece).
 func (s *Stream) Has(id ID) bool {
 	it := s.Iter(id)
 	return it.Next() && it.ID() == id
 }
 
-// FreeAll gives back up to budget chunks and large entries and returns how many;
-// fewer than budget means that none is left. The stream is not usable once it
-// has been called. O(budget).
+// FreeAll frees up to budget chunks and large entries and returns their number. A result below
+// budget means that none is left. After the first call, the stream must only be used to call
+// FreeAll again. O(budget).
 func (s *Stream) FreeAll(budget int) (freed int) {
 	if s.frozen != nil {
 		return s.frozen.Settle(s.mem, budget)

@@ -2,28 +2,28 @@ package table
 
 import "github.com/ebbdb/ebb/internal/arena"
 
-// A snapshot saves the entries that a table had at its cut, bucket by bucket,
-// while the table is in use. Each bucket has a mark that says whether it is
-// saved. What the mark means flips with every cut, so that a cut costs O(1): at
-// rest all buckets are saved, and a cut makes all of them unsaved.
+// A snapshot saves the entries that a table had at its cut, bucket by bucket, while the table is in
+// use. Each bucket has a mark that says whether it is saved. The meaning of the mark flips with
+// every cut, so that a cut costs O(1). Without a snapshot all buckets are saved, and a cut makes
+// all of them unsaved.
 //
 //	Cut ─▶ a walk from bucket 0 to the last, which saves what is not saved,
 //	       and each change of a bucket, which saves the bucket before
 //
-// A bucket that is split gives its mark to both halves. Before two are joined of
-// which one is saved, the table has the Saver save the other. So what a walk has
-// passed stays saved, and a walk up to the last bucket misses none.
+// When the table splits a bucket, both halves get its mark. Before it joins two buckets of which
+// one is saved, it calls the Saver for the other. So every bucket that the walk has passed stays
+// saved, and a walk up to the last bucket misses none.
 
 // mark is the bit in bucket.over. No table has 2^31 overflow buckets, which would be 128
 // GiB.
 const mark = 1 << 31
 
-// Saver saves the entries of a bucket, and calls SetSaved for it. It must not
-// change the table otherwise.
+// Saver saves the entries of a bucket. Save calls Table.SetSaved for the bucket and must not change
+// the table otherwise.
 type Saver interface{ Save(bucket uint32) }
 
-// Cut makes all buckets unsaved; they are saved. Buckets that have to be saved
-// for the table's own sake are given to s. O(1).
+// Cut begins a snapshot: it marks all buckets, which are saved, as unsaved. The table calls s for a
+// bucket that has to be saved before the table joins it with another. O(1).
 func (t *Table) Cut(s Saver) {
 	t.saved ^= mark
 	t.saver = s
@@ -45,7 +45,7 @@ func (t *Table) SetSaved(bucket uint32) {
 // EachIn visits the entries of a bucket. visit must not change the table.
 func (t *Table) EachIn(bucket uint32, visit func(arena.Ref)) { t.each(bucket, visit) }
 
-// saveOne has one of two buckets saved if the other is.
+// saveOne saves one of two buckets if only the other is saved.
 func (t *Table) saveOne(a, b uint32) {
 	switch x, y := t.Saved(a), t.Saved(b); {
 	case x == y:

@@ -7,10 +7,10 @@ import (
 	"github.com/ebbdb/ebb/internal/arena"
 )
 
-// Scan visits the entries of one bucket and returns the cursor of the next; 0
-// begins and ends a walk. An entry that is in the table from the beginning of
-// a walk to its end is visited at least once, whatever is inserted and deleted
-// meanwhile. visit must not change the table. Cursors are below 2^32.
+// Scan visits the entries of one bucket and returns the cursor of the next; a walk begins with 0
+// and ends when Scan returns 0. A walk visits an entry that is in the table from its beginning to
+// its end at least once, whatever the caller inserts and deletes meanwhile. visit must not change
+// the table. Cursors are below 2^32.
 func (t *Table) Scan(cursor uint64, visit func(arena.Ref)) uint64 {
 	mask := uint64(1)<<t.level - 1
 	n := cursor & mask
@@ -22,15 +22,15 @@ func (t *Table) Scan(cursor uint64, visit func(arena.Ref)) uint64 {
 	return next(cursor, mask)
 }
 
-// next counts the bits of cursor under mask upwards in reversed order: the
-// bucket after (cursor & mask) in the order of suffixes.
+// next increments the bits of cursor under mask in reversed bit order. The result is the bucket
+// after (cursor & mask) in the order of suffixes.
 func next(cursor, mask uint64) uint64 {
 	cursor |= ^mask
 	return bits.Reverse64(bits.Reverse64(cursor) + 1)
 }
 
-// Before reports whether a walk that stands at cursor has passed the bucket of
-// hash h: whether an entry with this hash was visited already.
+// Before reports whether a walk that stands at cursor has passed the bucket of hash h, which means
+// that it has visited the entries with this hash.
 func Before(h, cursor uint64) bool {
 	return bits.Reverse32(uint32(h)) < bits.Reverse32(uint32(cursor))
 }
@@ -61,8 +61,8 @@ func (t *Table) Random(rnd func() uint64) arena.Ref {
 	if t.count == 0 {
 		return 0
 	}
-	// A random slot of a random bucket, both out of the largest possible
-	// number, again until it is taken: chains longer than this are cut off.
+	// Random tries a random slot of a random bucket, both from a fixed range, until it meets an
+	// entry. It ignores the part of a chain beyond this length.
 	const longest = 4 * slots
 	var chain [longest]arena.Ref
 	for {
@@ -78,8 +78,9 @@ func (t *Table) Random(rnd func() uint64) arena.Ref {
 				got++
 			}
 		})
-		// One chain's odds are its length: scale longest down to what chains
-		// really are, or an almost empty table would try for ever.
+		// The probability of a chain is proportional to its length. Use the real length of the
+		// longest chain, because in an almost empty table the loop would take too long with
+		// longest.
 		if got > 2*slots {
 			return chain[hi%got]
 		}

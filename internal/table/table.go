@@ -1,25 +1,24 @@
-// Package table is the keyspace's hash table: it finds records by key, grows
-// and shrinks one bucket at a time, and can be scanned meanwhile.
+// Package table is the keyspace's hash table: it finds records by key, grows and shrinks one bucket
+// at a time, and can be scanned meanwhile.
 //
 //	hash ─ low bits ─► bucket (64 bytes)
 //	                   12 tags of 1 byte │ overflow │ 12 Refs of 4 bytes
 //
-// Growth is linear hashing: with 2^level + split buckets, bucket numbers take
-// level bits of the hash, and one more where the bucket was split already. An
-// insertion beyond the load limit splits the bucket at split in two; a deletion
-// below the lower limit joins the last two. So no operation costs more than a
-// few buckets, there is never a second table, and the memory follows the
-// count smoothly.
+// Growth is linear hashing: with 2^level + split buckets, bucket numbers take level bits of the
+// hash, and one more where the bucket was split already. An insertion beyond the load limit splits
+// the bucket at split in two; a deletion below the lower limit joins the last two. So no operation
+// costs more than a few buckets, there is never a second table, and the memory follows the count
+// smoothly.
 //
-// A bucket is the set of all hashes that end in its number's bits. Scan walks
-// these suffixes in the order of their reversed bits, in which a split bucket
-// is followed by its halves at once: an element that stays is never missed.
+// A bucket holds all hashes that end in the bits of its number. Scan walks these suffixes in the
+// order of their reversed bits. In this order the two halves of a split bucket follow each other,
+// so the walk never misses an entry that stays.
 //
-// A snapshot knows by a mark in each bucket what it has saved; see saved.go.
+// Each bucket has a mark that says whether a snapshot has saved it; see saved.go.
 //
-// Invariants: a Ref is in the chain of the bucket its hash belongs to, once; a
-// tag is zero exactly where there is no Ref; an overflow bucket is never empty,
-// and has no mark. Start reading at Table.Find.
+// Invariants: a Ref is in the chain of the bucket its hash belongs to, once; a tag is zero exactly
+// where there is no Ref; an overflow bucket is never empty, and has no mark. Start reading at
+// Table.Find.
 package table
 
 import (
@@ -37,7 +36,7 @@ const (
 	// average of the others: 6.5 keeps overflow chains below one in ten and
 	// costs about ten bytes an entry.
 	growNum, growDen = 13, 2
-	// Below shrinkAt entries a bucket, buckets are joined.
+	// With fewer than shrinkAt entries per bucket, the table joins buckets.
 	shrinkAt = 2
 )
 
@@ -61,12 +60,12 @@ type Records interface {
 	Hash(r arena.Ref) uint64
 }
 
-// Table maps keys to records. Make one with New. It is not safe for concurrent
-// use: the shard's lock guards it.
+// Table maps keys to records. New returns one. It is not safe for concurrent use: the shard's lock
+// guards it.
 type Table struct {
 	recs  Records
 	level uint   // 2^level buckets, and
-	split uint32 // so many of them are split
+	split uint32 // of these, the number that are split
 	count int
 	main  pages
 	over  pages
@@ -76,8 +75,7 @@ type Table struct {
 	saver Saver
 }
 
-// Pos is the place of a Ref in the table. It is valid until the next Insert or
-// Delete.
+// Pos is the position of a Ref in the table. It is valid until the next Insert or Delete.
 type Pos struct {
 	b *bucket
 	i int
@@ -86,7 +84,7 @@ type Pos struct {
 // Ref returns the record at the position.
 func (p Pos) Ref() arena.Ref { return p.b.refs[p.i] }
 
-// Set lets the position refer to another record with the same key.
+// Set replaces the record at the position with another record with the same key.
 func (p Pos) Set(r arena.Ref) { p.b.refs[p.i] = r }
 
 // New returns an empty table whose memory comes from pool.
@@ -105,7 +103,7 @@ func (t *Table) Bytes() int { return (t.main.n + t.over.n) * int(unsafe.Sizeof(b
 // Buckets returns the number of buckets, without overflow buckets.
 func (t *Table) Buckets() int { return t.main.n }
 
-// Release gives the memory back. The table is void afterwards.
+// Release returns the memory to the pool. The table must not be used afterwards.
 func (t *Table) Release() {
 	t.main.release()
 	t.over.release()
@@ -129,15 +127,15 @@ func (t *Table) bucketOf(h uint64) uint32 {
 
 const lows, highs = 0x0101010101010101, 0x8080808080808080
 
-// matches returns a word whose high bits mark the bytes of w that equal tag;
-// a byte behind a marked one may be marked wrongly.
+// matches returns a word whose high bits mark the bytes of w that equal tag; a byte after a marked
+// one may be marked wrongly.
 func matches(w uint64, tag uint8) uint64 {
 	x := w ^ lows*uint64(tag)
 	return (x - lows) &^ x & highs
 }
 
-// Find returns the position of key, whose hash is h. One cache miss for the
-// bucket and one for each record with the same tag.
+// Find returns the position of key, whose hash is h. It costs one cache miss for the bucket and one
+// for each record with the same tag.
 func (t *Table) Find(h uint64, key []byte) (Pos, bool) {
 	tag := tagOf(h)
 	b := t.main.at(t.bucketOf(h))
@@ -186,9 +184,8 @@ func (t *Table) FindRef(h uint64, r arena.Ref) (Pos, bool) {
 	}
 }
 
-// Insert adds a record whose key, with hash h, is not in the table, and returns
-// its position. It costs a bucket, and one or two more where it makes the table
-// grow.
+// Insert adds a record whose key, with hash h, is not in the table, and returns its position. It
+// touches one bucket, and one or two more if the table grows.
 func (t *Table) Insert(h uint64, r arena.Ref) Pos {
 	t.count++
 	for i := 0; i < 2 && t.count*growDen > t.main.n*growNum; i++ {
@@ -272,7 +269,7 @@ func (t *Table) freeOver(n uint32) {
 
 // grow splits the bucket at split.
 func (t *Table) grow() {
-	to := t.main.grow() // = 2^level + split
+	to := t.main.grow() // to == 2^level + split
 	bit := uint64(1) << t.level
 	from := t.split
 	t.split++

@@ -2,9 +2,8 @@ package wheel
 
 import "fmt"
 
-// Check verifies the invariants at the top of the package and returns the first
-// that does not hold. It costs O(entries + slots) and is for tests and for
-// ebb check.
+// Check verifies the invariants at the top of the package and returns the first that does not hold.
+// It costs O(entries + slots) and is for tests.
 func (w *Wheel) Check() error {
 	size := 0
 	n, err := w.checkList(&w.due, func(ref uint32, e *Entry) error {
@@ -56,7 +55,7 @@ func (w *Wheel) checkLevel(l int) (size int, err error) {
 	return size, nil
 }
 
-// checkPlace verifies that an entry found in slot i of level l belongs there.
+// checkPlace verifies that an entry in slot i of level l belongs there.
 func (w *Wheel) checkPlace(ref uint32, e *Entry, l, i int) error {
 	d, shift := e.Deadline(), l*levelBits
 	if d < w.time {

@@ -10,7 +10,7 @@ type Entry struct {
 	prev uint32 // the last entry of the list, in its first
 	low  uint32 // deadline, bits 0 to 31
 	high uint16 // deadline, bits 32 to 47
-	slot uint16 // unlinked, late, or where place has filed the entry; stale in the due list
+	slot uint16 // unlinked, late, or the slot in which place has put the entry; stale in the due list
 }
 
 const (
@@ -21,25 +21,25 @@ const (
 // Deadline returns the deadline that the entry was last added with.
 func (e *Entry) Deadline() int64 { return int64(e.high)<<32 | int64(e.low) }
 
-// Linked reports whether the entry is in a wheel. It is right for entries that
-// were zero before they were first added.
+// Linked reports whether the entry is in a wheel. The result is valid for entries that were zero
+// before their first Add.
 func (e *Entry) Linked() bool { return e.slot != unlinked }
 
 func (e *Entry) setDeadline(d int64) { e.low, e.high = uint32(d), uint16(d>>32) }
 
-// home and setHome pack a level and a place in its ring.
+// home and setHome read and write a level and an index in its ring.
 func (e *Entry) home() (l, i int) { s := int(e.slot) - 1; return s / ringSize, s & ringMask }
 func (e *Entry) setHome(l, i int) { e.slot = uint16(1 + l*ringSize + i) }
 
-// list is a doubly linked list of entries. Its first entry's prev leads to the
-// last, so that appending, and hanging one list behind another, cost O(1) with
-// no second reference in each of 3,072 slots.
+// list is a doubly linked list of entries. Its first entry's prev leads to the last, so that
+// appending an entry, and appending one list to another, cost O(1) without a second reference in
+// each of 3,072 slots.
 type list struct {
 	head  uint32
 	count uint32
 }
 
-// append links an entry behind the last.
+// append links an entry after the last one.
 func (w *Wheel) append(s *list, ref uint32, e *Entry) {
 	e.next = 0
 	if s.count == 0 {
@@ -53,7 +53,7 @@ func (w *Wheel) append(s *list, ref uint32, e *Entry) {
 	s.count++
 }
 
-// unlink takes an entry out of the list that it is in.
+// unlink removes an entry from its list.
 func (w *Wheel) unlink(s *list, ref uint32, e *Entry) {
 	switch {
 	case s.head == ref:
@@ -71,7 +71,7 @@ func (w *Wheel) unlink(s *list, ref uint32, e *Entry) {
 	s.count--
 }
 
-// rename replaces old by new in what refers to the entry e, formerly at old.
+// rename replaces old with new in the references to the entry e, which was at old.
 func (w *Wheel) rename(s *list, old, new uint32, e *Entry) {
 	if s.head == old {
 		s.head = new
@@ -79,13 +79,13 @@ func (w *Wheel) rename(s *list, old, new uint32, e *Entry) {
 		w.resolver.Entry(e.prev).next = new
 	}
 	if e.next == 0 {
-		w.resolver.Entry(s.head).prev = new // itself, if alone
+		w.resolver.Entry(s.head).prev = new // the entry itself, if it is alone
 	} else {
 		w.resolver.Entry(e.next).prev = new
 	}
 }
 
-// concat hangs all of t behind s and leaves t empty.
+// concat appends all of t to s and leaves t empty.
 func (w *Wheel) concat(s, t *list) {
 	if s.count == 0 {
 		*s = *t
@@ -127,8 +127,8 @@ func (v *level) next(n int64) (int64, bool) {
 	if b := v.bits[word] >> (n & 63); b != 0 {
 		return n + int64(bits.TrailingZeros64(b)), true
 	}
-	// The words after it in the order of the ring; last its own, where only bits
-	// before n are left.
+	// Look at the words after it in the order of the ring, and last at its own word, of which only
+	// the bits before n are left.
 	k := 1 + bits.TrailingZeros8(bits.RotateLeft8(v.words, -(word+1)))
 	b := v.bits[(word+k)&(len(v.bits)-1)]
 	return n&^63 + int64(k)*64 + int64(bits.TrailingZeros64(b)), true

@@ -31,8 +31,8 @@ func (w *Wheel) Due(now int64) int {
 	})
 }
 
-// Ripe returns how many entries the wheel's time has passed and that were not
-// fired yet: what Advance would fire at once. O(1); Due is exact for now.
+// Ripe returns the number of entries in the due list, which Advance would fire at once. O(1). It
+// does not count entries that fell due after the wheel's time; Due does.
 func (w *Wheel) Ripe() int { return int(w.due.count) }
 
 // EachDue calls f for every entry whose deadline is before now, in no order; f must
@@ -43,17 +43,17 @@ func (w *Wheel) EachDue(now int64, f func(ref uint32)) {
 	w.walk(&w.due, f)
 }
 
-// Next returns the earliest time at which Advance has something to do, and false
-// if the wheel is empty. It costs O(levels). It is the earliest of
+// Next returns the earliest time at which Advance has something to do, and false if the wheel is
+// empty. It costs O(levels). It is the earliest of
 //
 //   - the wheel's time, if entries are due, or are in a slot that is to be lowered
 //     now;
 //   - the nearest deadline in level 0, plus one: to the millisecond;
 //   - the time at which a coarser slot can be lowered, one slot before its first
-//     millisecond. An entry of a far deadline is met so at most once per level.
+//     millisecond. So a caller meets an entry with a far deadline at most once per level.
 //
-// No entry becomes due after the wheel's time and before Next. Advance at Next,
-// with a budget, fires or moves at least one entry.
+// No entry becomes due after the wheel's time and before Next. Advance at Next, with a budget,
+// fires or moves at least one entry.
 func (w *Wheel) Next() (int64, bool) {
 	if w.due.count > 0 {
 		return w.time, true
@@ -65,9 +65,9 @@ func (w *Wheel) Next() (int64, bool) {
 	return next, ok
 }
 
-// NextCascade returns the earliest time at which Sync has entries to move, and
-// false if all are in level 0 or due. A replica, which fires nothing itself, keeps
-// its wheel ready with it. It costs O(levels).
+// NextCascade returns the earliest time at which Sync has entries to move, and false if all are in
+// level 0 or due. A replica, which fires nothing, uses it to know when to call Sync. It costs
+// O(levels).
 func (w *Wheel) NextCascade() (next int64, ok bool) {
 	for l := 1; l < levels; l++ {
 		i, found := w.levels[l].next(w.time >> (l * levelBits))
@@ -96,15 +96,15 @@ func (w *Wheel) NextDeadlineExact() (nearest int64, ok bool) {
 	return nearest, ok
 }
 
-// Nearest returns, of the entries that accept says yes to, one with the nearest
-// deadline that is not before now, and false if there is none. It walks lists: of
-// each level the slots from now on up to the first that has one, unless finer
-// levels have an earlier one. It costs O(entries in them).
+// Nearest returns the entry with the nearest deadline that is not before now, among the entries for
+// which accept returns true; ok is false if there is none. It walks lists: in each level the slots
+// from now on, up to the first with such an entry, unless finer levels have an earlier one. It
+// costs O(entries in them).
 func (w *Wheel) Nearest(now int64, accept func(ref uint32) bool) (ref uint32, deadline int64, ok bool) {
 	deadline = MaxDeadline + 1
 	for l := range levels {
 		v, shift := &w.levels[l], l*levelBits
-		end := w.time>>shift&^(levelSize-1) + ringSize // there the ring begins anew
+		end := w.time>>shift&^(levelSize-1) + ringSize // the ring wraps there
 		i, found := v.next(w.time >> shift)
 		for had := false; found && !had && i < end && i<<shift < deadline; i, found = v.next(i + 1) {
 			for at, e := v.slots[i&ringMask].head, (*Entry)(nil); at != 0 && (l > 0 || !had); at = e.next {
@@ -132,15 +132,14 @@ func (w *Wheel) nearest(s *list, bound int64) int64 {
 	return bound
 }
 
-// Forecast fills counts[i] with the number of entries that become due after
-// bounds[i-1], or after now for the first, and not after bounds[i]. The bounds must
-// ascend, and counts be as long as bounds. What is due at now already is in none.
+// Forecast fills counts[i] with the number of entries that become due after bounds[i-1], or after
+// now for the first, and not after bounds[i]. The bounds must ascend, and counts be as long as
+// bounds. Entries that are due at now are in none.
 //
-// It adds up slots and walks no entries: O(len(bounds) * slots that hold
-// entries), at most 3,072 of them. A bound inside a coarse slot takes the slot's
-// entries to be spread evenly over it, so it is off by at most the counts of the
-// slots, one a level, that it cuts. Once Sync has nothing left to move, bounds up to
-// 256 ms ahead are exact.
+// It adds up slots and walks no entries: O(len(bounds) * slots that hold entries), at most 3,072 of
+// them. For a bound inside a coarse slot, it assumes that the slot's entries are spread evenly. So
+// the error is at most the counts of the slots, one per level, that the bound cuts. Once Sync has
+// nothing left to move, bounds up to 256 ms ahead are exact.
 func (w *Wheel) Forecast(now int64, bounds []int64, counts []int) {
 	before := w.spread(now)
 	for i, bound := range bounds {
@@ -157,9 +156,9 @@ func (w *Wheel) spread(t int64) int {
 	})
 }
 
-// passed adds up the due list, the slots that end by t, and what part makes of
-// the slots that t cuts: at most one a level, into milliseconds of whose span are
-// before t.
+// passed returns the sum of the due list, of the slots that end by t, and of the results of part
+// for the slots that t cuts. There is at most one such slot per level; into is the number of
+// milliseconds of its span before t.
 func (w *Wheel) passed(t int64, part func(s *list, into, span int64) int) int {
 	n := int(w.due.count)
 	if t <= w.time {
@@ -168,7 +167,7 @@ func (w *Wheel) passed(t int64, part func(s *list, into, span int64) int) int {
 	for l := range levels {
 		v, shift := &w.levels[l], l*levelBits
 		from, last := w.time>>shift, t>>shift
-		end := from&^(levelSize-1) + ringSize // there the ring begins anew
+		end := from&^(levelSize-1) + ringSize // the ring wraps there
 		i, ok := v.next(from)
 		for ; ok && i < min(last, end); i, ok = v.next(i + 1) {
 			n += int(v.slots[i&ringMask].count)

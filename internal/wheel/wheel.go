@@ -1,8 +1,8 @@
 // Package wheel schedules deadlines.
 //
-// A Wheel is a hierarchical timing wheel whose links live inside the records it
-// schedules. It owns no memory but its slots, reads no clock, and knows entries
-// by 4-byte references that a Resolver turns into pointers.
+// A Wheel is a hierarchical timing wheel whose links live inside the records it schedules. It owns
+// only its slots, reads no clock, and refers to entries by 4-byte references, which a Resolver
+// converts to pointers.
 //
 //	             slot        span (256 slots)
 //	level 0      1 ms        256 ms      one deadline per slot
@@ -17,23 +17,21 @@
 //	due <- [ | : : : : : : : : | : : : : : : : : ]   level 0: this span and the next
 //	                           [       +1        |       +2        | ...   level 1
 //
-// Each level holds two spans, the one that the wheel's time is in and the next,
-// so a coarse slot can be emptied into the level below while time is still in
-// the slot before it. That is cascading one span ahead: a slot of 65 s has 65 s
-// to be moved, a slice at a time, and by then the due are counted by adding up
-// millisecond slots.
+// Each level holds two spans, the one that the wheel's time is in and the next, so the wheel can
+// empty a coarse slot into the level below while time is still in the slot before it. This is
+// cascading one span ahead: there are 65 s to move a slot of 65 s, a slice at a time. After that,
+// the due entries can be counted by adding up millisecond slots.
 //
-// Time passes over a whole slot in O(1), however many entries it holds: the
-// slot's list is hung behind the due list as it is. So three million entries
-// that share a millisecond fall due at no cost, and a jump over years costs a
-// step per slot that holds something.
+// Time passes over a whole slot in O(1), however many entries it holds: the wheel appends the
+// slot's list to the due list. So three million entries that share a millisecond fall due in one
+// step, and a jump over years costs one step per slot that holds entries.
 //
 // Invariants, with t the wheel's time:
 //
 //   - An entry is in exactly one list. Its deadline is before t if and only if
 //     that list is the due list.
 //   - A slot's entries agree in deadline >> 8*level, and lie in the span of t or
-//     in the next one. Nothing is filed behind t.
+//     in the next one. No slot holds an entry before t.
 //   - An entry is filed in the lowest level where that holds. Only the slot that
 //     t is in, and the one after it, may hold entries that could lie lower. The
 //     slot that t is in holds some only while t is its very beginning: time
@@ -69,19 +67,19 @@ const (
 // MaxDeadline is the latest deadline an Entry can hold, in the year 10889.
 const MaxDeadline = 1<<48 - 1
 
-// Resolver finds the entry that a reference stands for. The wheel uses the pointer at
-// once and never keeps it. It never resolves reference 0.
+// Resolver converts a reference to a pointer to its entry. The wheel uses the pointer at once and
+// never keeps it. It never resolves reference 0.
 type Resolver interface {
 	Entry(ref uint32) *Entry
 }
 
-// Wheel schedules entries by deadline, in absolute milliseconds. An entry is
-// due when its deadline is before now, that is from deadline+1 on. A Wheel is
-// one allocation and never makes another. The caller holds the lock that guards
-// the wheel and its records for every method.
+// Wheel schedules entries by deadline, in absolute milliseconds. An entry is due when its deadline
+// is before now, that is from deadline+1 on. A Wheel is one allocation, and its methods allocate
+// nothing. It is not safe for concurrent use: the caller holds the lock that guards the wheel and
+// its records.
 type Wheel struct {
 	resolver Resolver
-	time     int64 // all that is due before it is in the due list
+	time     int64 // all entries with a deadline before it are in the due list
 	size     int
 	due      list
 	levels   [levels]level
@@ -92,19 +90,17 @@ func New(now int64, r Resolver) *Wheel {
 	return &Wheel{resolver: r, time: max(now, 0)}
 }
 
-// Len returns the number of entries in the wheel, the due included. O(1).
+// Len returns the number of entries in the wheel, including the due ones. O(1).
 func (w *Wheel) Len() int { return w.size }
 
-// Time returns the wheel's time: the latest now that Sync or Advance has
-// reached. It stays behind their now while a slot that time enters has not been
-// emptied.
+// Time returns the wheel's time: the latest now that Sync or Advance has reached. It is behind that
+// now while Sync has not yet emptied a slot that time enters.
 func (w *Wheel) Time() int64 { return w.time }
 
-// Add schedules the entry of ref, which must not be in the wheel, in O(1).
-// Whatever its Entry held is overwritten. A deadline before the wheel's time is
-// due at once; one below zero counts as zero, one beyond MaxDeadline as
-// MaxDeadline. Entries are filed relative to the wheel's time, so a caller that
-// has been idle does well to Sync first; it saves a cascade, nothing else.
+// Add schedules the entry of ref, which must not be in the wheel, in O(1). Add overwrites the
+// contents of the Entry. A deadline before the wheel's time is due at once; one below zero counts
+// as zero, one beyond MaxDeadline as MaxDeadline. The wheel chooses the slot relative to its time,
+// so a caller that was idle saves a cascade if it calls Sync first.
 func (w *Wheel) Add(ref uint32, deadline int64) {
 	e := w.resolver.Entry(ref)
 	e.setDeadline(min(max(deadline, 0), MaxDeadline))
@@ -112,8 +108,8 @@ func (w *Wheel) Add(ref uint32, deadline int64) {
 	w.size++
 }
 
-// Remove takes the entry of ref out of the wheel in O(1). It panics if the entry is not
-// linked: its links would lead to unrelated entries.
+// Remove removes the entry of ref from the wheel in O(1). It panics if the entry is not linked: its
+// links would lead to unrelated entries.
 func (w *Wheel) Remove(ref uint32) {
 	e := w.resolver.Entry(ref)
 	if e.slot == unlinked {
@@ -133,10 +129,9 @@ func (w *Wheel) Remove(ref uint32) {
 	w.size--
 }
 
-// Move tells the wheel that the record of an entry has moved: its bytes, the Entry
-// included, are now where new points, and the wheel does not read what old points to any
-// more. It costs O(1). A caller that moves several records must copy and move each before
-// the next.
+// Move updates the wheel after the record of an entry has moved: its bytes, including the Entry,
+// are now at new. The wheel no longer reads the bytes at old. It costs O(1). A caller that moves
+// several records must copy and move each before the next.
 func (w *Wheel) Move(old, new uint32) {
 	e := w.resolver.Entry(new)
 	if e.slot == unlinked {
@@ -150,21 +145,18 @@ func (w *Wheel) Move(old, new uint32) {
 	w.rename(s, old, new, e)
 }
 
-// Advance moves the wheel to now, as Sync does, and calls fire for entries whose
-// deadline is before now, at most budget of them. It returns how many it fired.
-// It costs O(budget + slots passed) and allocates nothing; when it returns
-// budget, or Next is not after now, there is more to do.
+// Advance moves the wheel to now, as Sync does, and calls fire for entries whose deadline is before
+// now, at most budget of them. It returns how many it fired. It costs O(budget + slots passed) and
+// allocates nothing; when it returns budget, or Next is not after now, there is more to do.
 //
-// Entries come in the order of their slots, and within a slot in the order in
-// which they were added or came down. A slot of level 0 is one millisecond; a
-// coarser slot counts as its beginning, if time passed over all of it before it
-// was cascaded. An entry added with a deadline that had already passed comes
-// after those that are due.
+// Entries come in the order of their slots, and within a slot in the order in which they were added
+// or came down. A slot of level 0 is one millisecond; a coarser slot counts as its beginning, if
+// time passed over all of it before it was cascaded. An entry added with a deadline that had
+// already passed comes after those that are due.
 //
-// An entry has left the wheel when fire is called with it. fire may call any
-// method but Advance, on any entry; one that it adds with a deadline in the past
-// is fired by the same call if the budget lasts. A now before the wheel's time
-// counts as the wheel's time.
+// Advance removes an entry from the wheel before it calls fire. fire may call any method but
+// Advance, on any entry; the same call fires an entry that fire adds with a deadline in the past,
+// if the budget lasts. A now before the wheel's time counts as the wheel's time.
 func (w *Wheel) Advance(now int64, budget int, fire func(ref uint32)) (fired int) {
 	w.Sync(now, min(budget, math.MaxInt/movesPerFire)*movesPerFire)
 	for ; fired < budget && w.due.count > 0; fired++ {
@@ -194,9 +186,9 @@ func (w *Wheel) Sync(now int64, budget int) (moved int) {
 		}
 		w.time = start
 		if start+span(l) <= now {
-			// Until time has left this slot its entries are ahead of time and
-			// yet in the due list. The loop does not return in between: all
-			// slots that begin inside it have been passed as well.
+			// Until time has left this slot, its entries are ahead of time and already in the due
+			// list. The loop does not return in this state: it first passes all slots that begin
+			// inside this one.
 			w.pass(l, i)
 			continue
 		}
@@ -205,7 +197,8 @@ func (w *Wheel) Sync(now int64, budget int) (moved int) {
 			return moved
 		}
 	}
-	// First what holds time up, then what will, the most urgent level first.
+	// Lower first the slots that stop time now, then those that will stop it next, the most urgent
+	// level first.
 	for ahead := range int64(2) {
 		for l := 1; l < levels && moved < budget; l++ {
 			moved += w.lower(l, w.time>>(l*levelBits)+ahead, budget-moved)
@@ -214,8 +207,8 @@ func (w *Wheel) Sync(now int64, budget int) (moved int) {
 	return moved
 }
 
-// earliest finds the slot that begins first, and of those that begin together
-// the coarsest: what it holds may belong before the finer ones.
+// earliest finds the slot that begins first, and of those that begin together the coarsest, because
+// its entries may belong before those of the finer ones.
 func (w *Wheel) earliest() (l int, i int64, ok bool) {
 	var first int64
 	for k := levels - 1; k >= 0; k-- {
@@ -227,15 +220,16 @@ func (w *Wheel) earliest() (l int, i int64, ok bool) {
 	return l, i, ok
 }
 
-// pass hangs a slot behind the due list, in O(1).
+// pass appends a slot to the due list, in O(1).
 func (w *Wheel) pass(l int, i int64) {
 	s := &w.levels[l].slots[i&ringMask]
 	w.concat(&w.due, s)
 	w.levels[l].clear(int(i & ringMask))
 }
 
-// lower files up to budget entries of a slot anew and returns how many. The slot
-// must be the one that time is in, or the one after it, so that they land below.
+// lower moves up to budget entries of a slot to a lower level and returns their number. The slot
+// must be the one that time is in, or the one after it, because only their entries fit a lower
+// level.
 func (w *Wheel) lower(l int, i int64, budget int) (moved int) {
 	s := &w.levels[l].slots[i&ringMask]
 	if s.count == 0 || budget <= 0 {
@@ -274,5 +268,5 @@ func (w *Wheel) place(ref uint32, e *Entry) {
 	w.levels[l].set(i)
 }
 
-// span is the length of one slot of level l.
+// span returns the length of one slot of level l, in ms.
 func span(l int) int64 { return 1 << (l * levelBits) }
