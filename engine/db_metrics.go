@@ -8,7 +8,7 @@ import (
 )
 
 // Horizons are the spans, in ms, within which a Survey counts future deadlines.
-var Horizons = [...]int64{1000, 60 * 1000, 3600 * 1000}
+var Horizons = [...]int64{second, minute, hour, day, 7 * day, 30 * day}
 
 // Survey is the state of an engine in numbers, all shards together, for monitoring.
 type Survey struct {

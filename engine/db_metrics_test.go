@@ -45,7 +45,7 @@ func TestASurveyAddsUpAllShards(t *testing.T) {
 	if d := v.Databases[3].AvgTTL; d != 30*time.Second {
 		t.Errorf("an average of %v", d)
 	}
-	if v.Keys.Entries != 200 || v.Keys.Due != 0 || v.Keys.Ahead != [3]int64{100, 200, 200} {
+	if v.Keys.Entries != 200 || v.Keys.Due != 0 || v.Keys.Ahead != [6]int64{100, 200, 200, 200, 200, 200} {
 		t.Errorf("keys: %+v", v.Keys)
 	}
 	if v.Used != db.UsedMemory() || v.Used == 0 {

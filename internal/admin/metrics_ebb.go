@@ -64,9 +64,11 @@ func (r *scrape) queues() {
 	r.gauge("ebb_queue_jobs", help, float64(q.Leased), "state", "leased")
 }
 
-// shortTime returns a time as 1s, 1m or 1h.
+// shortTime returns a time as 1s, 1m, 1h or 1d.
 func shortTime(d time.Duration) string {
 	switch {
+	case d >= 24*time.Hour:
+		return strconv.Itoa(int(d/(24*time.Hour))) + "d"
 	case d >= time.Hour:
 		return strconv.Itoa(int(d/time.Hour)) + "h"
 	case d >= time.Minute:

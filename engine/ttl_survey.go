@@ -1,0 +1,114 @@
+package engine
+
+// When the deadlines of a whole engine fall due, from the slots of the wheels alone.
+
+// DueSurvey counts deadlines by when they fall due. All databases are in it.
+type DueSurvey struct {
+	At int64 // the instant from which on it counts, ms since 1970
+
+	Keys       DueCounts // keys with a deadline
+	Containers DueCounts // containers, by when the next of their items falls due
+}
+
+// DueCounts has one count for each interval. Each series begins at the survey's instant:
+// Minutes[0] is the sum of Seconds, Hours[0] that of Minutes, Days[0] that of the first 24
+// of Hours. A deadline on a boundary belongs to the later interval.
+type DueCounts struct {
+	Due     int64     // deadlines that have passed; the keys and items are not removed yet
+	Seconds [60]int64 // of the next minute
+	Minutes [60]int64 // of the next hour
+	Hours   [48]int64 // of the next two days
+	Days    [31]int64 // of the next 31 days, 24 hours each
+	Later   int64     // after these
+}
+
+const (
+	second = int64(1000) // ms
+	minute = 60 * second
+	hour   = 60 * minute
+	day    = 24 * hour
+
+	// dueParts is the number of intervals into which a survey sorts what is not due: the
+	// seconds, the minutes and hours and days after them, and what is later.
+	dueParts = 60 + 59 + 47 + 29 + 1
+	// surveyFew is the number of entries of a wheel that a survey looks at one by one. It
+	// makes a survey of some hundred keys exact, and costs a microsecond for each wheel.
+	surveyFew = 64
+)
+
+// dueBounds returns the end of each interval but the last.
+func dueBounds(at int64) []int64 {
+	b := make([]int64, 1, dueParts)
+	b[0] = at
+	for _, s := range [...]struct{ from, to, unit int64 }{{1, 60, second}, {2, 60, minute}, {2, 48, hour}, {3, 31, day}} {
+		for i := s.from; i <= s.to; i++ {
+			b = append(b, at+i*s.unit)
+		}
+	}
+	return b
+}
+
+// fold adds up the counts of the intervals that dueBounds ends.
+func (c *DueCounts) fold(counts []int64) {
+	c.Due = counts[0]
+	counts = counts[1:]
+	take := func(dst []int64) {
+		n := copy(dst, counts)
+		counts = counts[n:]
+	}
+	total := func(counts []int64) (n int64) {
+		for _, x := range counts {
+			n += x
+		}
+		return n
+	}
+	take(c.Seconds[:])
+	c.Minutes[0] = total(c.Seconds[:])
+	take(c.Minutes[1:])
+	c.Hours[0] = total(c.Minutes[:])
+	take(c.Hours[1:])
+	c.Days[0], c.Days[1] = total(c.Hours[:24]), total(c.Hours[24:])
+	take(c.Days[2:])
+	c.Later = counts[0]
+}
+
+// DueSurvey counts the deadlines of all databases by when they fall due. It adds up slots
+// of the wheels and walks over no entries but 64 of a wheel: O(slots that hold entries),
+// some 10 us for each shard with 100,000 deadlines. It locks one shard at a time, unless
+// the transaction holds them.
+//
+// An interval may be off by the content of the slots, one a level, that its ends cut: 256
+// ms of deadlines within a minute, 65 s within hours, 4.7 hours within weeks. The sum of
+// all intervals is exact. A limiter counts up to an eighth of its time early, and clients
+// in a limiter's line make it a container.
+func (tx *Tx) DueSurvey() *DueSurvey {
+	v := &DueSurvey{At: tx.ms}
+	if !tx.Begun() {
+		v.At = tx.db.clock.Micros() / 1000
+	}
+	bounds := dueBounds(v.At)
+	var keys, containers [1 + dueParts]int64
+	tx.eachShard(func(sh *shard) {
+		for _, sp := range sh.spaces {
+			if sp == nil {
+				continue
+			}
+			if sp.due != nil {
+				sp.due.Histogram(bounds, keys[:], surveyFew)
+			}
+			if sp.next != nil {
+				sp.next.Histogram(bounds, containers[:], surveyFew)
+			}
+		}
+	})
+	v.Keys.fold(keys[:])
+	v.Containers.fold(containers[:])
+	return v
+}
+
+// SurveyDue is Tx.DueSurvey for a caller that has no transaction.
+func (db *DB) SurveyDue() *DueSurvey {
+	tx := db.txs.Get().(*Tx)
+	defer db.txs.Put(tx)
+	return tx.DueSurvey()
+}
