@@ -1,5 +1,5 @@
-// Package backends runs a test on every kind of backend that a program may have:
-// the conformance suite of the toolkit is the tests that go through Each.
+// Package backends runs a test on every kind of backend that a program may have. The tests
+// that call Each are the conformance suite of the toolkit.
 //
 //	func TestMain(m *testing.M) { backends.Main(m) }
 //
@@ -11,18 +11,18 @@
 //		})
 //	}
 //
-// The environment variable EBB_BACKENDS names the kinds to run on, "all" or some of
-// Kinds separated by commas; without it those are chosen that start at once: mem,
-// file, ebb3 and redis, and mem alone with -short. redis8 and valkey8 are servers that run already, at the
-// addresses that EBB_REDIS8 and EBB_VALKEY8 hold. ebb-scripts is an ebb server
-// whose own commands an object does not see, so that its scripts run there.
-// sentinel is a master, a replica and three sentinels; cluster is six nodes:
-// Backend.Cluster moves their slots.
+// The environment variable EBB_BACKENDS names the kinds to run on, "all" or some of Kinds
+// separated by commas; without it, tests run on the kinds that start quickly: mem, file,
+// ebb3 and redis, and with -short on mem only. redis8 and valkey8 are servers that run
+// already, at the addresses in EBB_REDIS8 and EBB_VALKEY8. ebb-scripts is an ebb server
+// that hides its own commands from the objects, so that their scripts run there. sentinel
+// is a master, a replica and three sentinels; cluster is six nodes: Backend.Cluster moves
+// their slots.
 //
-// mem runs the test in a testing/synctest bubble, in virtual time: there a test must
-// not call t.Run, t.Parallel or t.Deadline, and may wait as long as it likes. On all
-// others Pass takes its time: keep spans to tens of milliseconds. Servers are shared
-// by the tests of a process: take names of keys from Backend.Name.
+// mem runs the test in a testing/synctest bubble, in virtual time: there a test must not
+// call t.Run, t.Parallel or t.Deadline, and may wait as long as it likes. On all other
+// kinds Pass takes real time: keep times to tens of milliseconds. The tests of a process
+// share the servers: take names of keys from Backend.Name.
 //
 // Start reading at Each.
 package backends
@@ -55,23 +55,24 @@ type Backend struct {
 	site site
 }
 
-// kind is a kind of backend, and how to have one.
+// kind is a kind of backend, with the function that starts one.
 type kind struct {
 	name  string
 	quick bool // it starts in less than a second
-	// start makes what all tests of the process use; nil if each opens its own.
+	// start starts the site that all tests of the process share; nil if each test opens its
+	// own.
 	start func(t testing.TB) site
-	env   string // where the address of a server stands that runs already
+	env   string // the variable with the address of a running server
 }
 
-// site is what tests of a kind share.
+// site holds the servers that the tests of a kind share.
 type site struct {
 	url string
-	// fault ends and restarts what serves the data, where the kind can.
+	// fault kills and restarts a server of the data, if the kind can.
 	fault func()
-	// repair undoes what is left of a fault; nil if nothing is.
+	// repair undoes the rest of a fault; nil if there is none.
 	repair func()
-	// wrap is put around each connection, if not nil.
+	// wrap wraps each connection, if it is not nil.
 	wrap    func(c *ebb.Conn) *ebb.Conn
 	prefix  string              // of names, on a server that outlives the process
 	process *realserver.Process // a single server; nil if there is none
@@ -107,7 +108,7 @@ func kinds() []kind {
 func chosen(t testing.TB) []kind {
 	all := kinds()
 	env := os.Getenv("EBB_BACKENDS")
-	if env == "all" { // a caller that must not skip has named its addresses
+	if env == "all" { // with "all", the caller must have set the addresses
 		return slices.DeleteFunc(all, func(k kind) bool {
 			return k.env != "" && os.Getenv(k.env) == "" && realserver.Required()
 		})
@@ -129,8 +130,8 @@ func chosen(t testing.TB) []kind {
 	return some
 }
 
-// On runs a test on some of the kinds that were chosen, each as a subtest of that
-// name. On the others the test does not exist: nothing is skipped.
+// On runs a test on some of the chosen kinds, each as a subtest of that name. It does not
+// create a subtest for the others, so none is skipped.
 type On func(t *testing.T, test func(t *testing.T, b *Backend))
 
 // Each runs a test on each kind of backend.
@@ -139,21 +140,21 @@ func Each(t *testing.T, test func(t *testing.T, b *Backend)) {
 	Except(t, nil, test)
 }
 
-// Virtual runs a test on kind mem alone: one that asserts exact times, or lets hours
-// pass.
+// Virtual runs a test on kind mem only. It is for tests that assert exact times or let
+// hours pass.
 func Virtual(t *testing.T, test func(t *testing.T, b *Backend)) {
 	t.Helper()
 	only(t, func(k kind) bool { return k.name == virtual }, test)
 }
 
-// Except runs a test on all kinds but some, for which it means nothing.
+// Except runs a test on all kinds except some, on which it would prove nothing.
 func Except(t *testing.T, kinds []string, test func(t *testing.T, b *Backend)) {
 	t.Helper()
 	only(t, func(k kind) bool { return !slices.Contains(kinds, k.name) }, test)
 }
 
-// Asked runs a test on those of some kinds that EBB_BACKENDS asks for: it takes too
-// long to be run unasked.
+// Asked runs a test on those of the given kinds that EBB_BACKENDS names. It is for tests
+// that take too long to run by default.
 func Asked(t *testing.T, kinds []string, test func(t *testing.T, b *Backend)) {
 	t.Helper()
 	only(t, func(k kind) bool { return os.Getenv("EBB_BACKENDS") != "" && slices.Contains(kinds, k.name) }, test)
@@ -191,8 +192,8 @@ func (k kind) run(t *testing.T, test func(t *testing.T, b *Backend)) {
 	test(t, b)
 }
 
-// Open returns another connection to the same data, as another program has it. It
-// is closed when the test ends.
+// Open returns another connection to the same data, as another program would have. The end
+// of the test closes it.
 func (b *Backend) Open() *ebb.Conn {
 	b.t.Helper()
 	if b.mem != nil {
@@ -223,10 +224,10 @@ func (b *Backend) Cluster() *Cluster {
 // URL returns what Open opens; empty for mem, which is private.
 func (b *Backend) URL() string { return b.site.url }
 
-// Native reports whether ebb's own commands are there.
+// Native reports whether the backend has ebb's own commands.
 func (b *Backend) Native() bool { return b.Capabilities().Native }
 
-// Virtual reports whether time passes by Pass alone.
+// Virtual reports whether the time is virtual, so that only Pass advances it.
 func (b *Backend) Virtual() bool { return b.mem != nil }
 
 // Name returns a name that no other test uses, nor another run of this one.
@@ -234,11 +235,12 @@ func (b *Backend) Name(name string) string {
 	return fmt.Sprintf("%s%s:%d:%s", b.site.prefix, b.t.Name(), b.nr, name)
 }
 
-// patience bounds the wait for what comes in milliseconds, on a busy machine in seconds.
+// patience is the limit of a wait for an event that comes in milliseconds, or on a busy
+// machine in seconds.
 const patience = time.Minute
 
-// Context returns a context that ends when the test has taken far too long; in
-// virtual time nothing does.
+// Context returns a context that ends when the test takes far too long; in virtual time it
+// does not end.
 func (b *Backend) Context() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	if b.mem == nil {
@@ -259,8 +261,8 @@ func (b *Backend) Pass(d time.Duration) {
 	<-t.C
 }
 
-// Until waits until ok, which it asks every few milliseconds, and fails the test
-// with what if that takes too long.
+// Until calls ok every few milliseconds until it returns true, and fails the test with
+// what if that takes too long.
 func (b *Backend) Until(what string, ok func() bool) {
 	b.t.Helper()
 	for waited := time.Duration(0); !ok(); waited += 2 * time.Millisecond {
@@ -271,10 +273,10 @@ func (b *Backend) Until(what string, ok func() bool) {
 	}
 }
 
-// Fault kills what serves the data, after what was written before it can be found
-// again: a single server is started again, as after a crash; of kinds sentinel and
-// cluster a master stays dead until the test ends, calls fail for some seconds, and
-// a replica takes over: use Until. It reports false where there is nothing to kill.
+// Fault kills a server of the data, after the earlier writes are safe. A single server
+// starts again, as after a crash. For the kinds sentinel and cluster, a master stays dead
+// until the test ends; calls fail for some seconds, and a replica takes over: use Until.
+// It reports false if the kind has no server to kill.
 func (b *Backend) Fault() bool {
 	if b.site.fault == nil {
 		return false
@@ -286,7 +288,7 @@ func (b *Backend) Fault() bool {
 	return true
 }
 
-// FaultAt is Fault for the master of a key, of kind cluster.
+// FaultAt kills the master of a key, as Fault does, on kind cluster.
 func (b *Backend) FaultAt(key string) bool {
 	if b.site.cluster == nil {
 		return b.Fault()
@@ -296,7 +298,7 @@ func (b *Backend) FaultAt(key string) bool {
 	return true
 }
 
-// ebbServer returns the real program, with files.
+// ebbServer returns a function that starts the real program, with files.
 func ebbServer(parameters string) func(t testing.TB) site {
 	return func(t testing.TB) site {
 		p := realserver.NewProcess(t, realserver.Ebb(t), "--appendonly", "yes", "--appendfsync", "always")
@@ -311,14 +313,15 @@ func redisServer(t testing.TB) site {
 	return site{url: "redis://" + p.Addr() + "/0", process: p, fault: func() { p.Kill(); p.Start() }}
 }
 
-// scripts returns an ebb server, as far as objects know another one.
+// scripts starts an ebb server that looks to objects like another server.
 func scripts(t testing.TB) site {
 	s := ebbServer("")(t)
 	s.wrap = hide
 	return s
 }
 
-// running returns a server that another process has started, and that others use.
+// running returns a function for a server that runs already, and that other programs use
+// too.
 func running(env string) func(t testing.TB) site {
 	return func(t testing.TB) site {
 		addr := os.Getenv(env)

@@ -15,9 +15,9 @@ import (
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
-// Cluster is three masters and three replicas of redis-server on this machine.
-// The roles of the nodes change with failovers: call Master. Its methods are safe for
-// concurrent use.
+// Cluster is a cluster of redis-server on this machine, with three masters and three
+// replicas. The roles of the nodes change with failovers: call Master. Its methods are
+// safe for concurrent use.
 type Cluster struct {
 	t   testing.TB
 	net *network // nil: the nodes reach each other directly
@@ -32,17 +32,17 @@ type node struct {
 	admin     *ebb.Conn
 	id        string
 	dead      bool
-	port, bus int // where the others and clients find it
+	port, bus int // the ports at which the nodes and clients find it
 }
 
 const (
 	clusterMasters = 3
 	clusterSlots   = 16384
-	// nodeTimeout is how long a node is silent before the others take it for dead,
-	// in milliseconds. A failover takes about a second longer. With less, a busy machine
-	// has failovers that no test asked for.
+	// nodeTimeout is how long a node is silent before the others take it for dead, in
+	// milliseconds. A failover takes about a second longer. With less, a busy machine has
+	// failovers that no test caused.
 	nodeTimeout = "1500"
-	// settled bounds the wait for a cluster, or a group of sentinels, to agree.
+	// settled is the limit of a wait until a cluster, or a group of sentinels, agrees.
 	settled = 90 * time.Second
 )
 
@@ -53,7 +53,8 @@ func NewCluster(t testing.TB) *Cluster {
 	return newCluster(t, nil)
 }
 
-// NewPartableCluster is NewCluster on a network that Part parts.
+// NewPartableCluster starts a cluster as NewCluster does, on a network that Part can
+// partition.
 func NewPartableCluster(t testing.TB) *Cluster {
 	t.Helper()
 	return newCluster(t, newNetwork(t))
@@ -151,8 +152,8 @@ func waitUntil(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// whole reports whether all nodes live, every node sees all slots served by a
-// master with a replica, and all replicas are in sync.
+// whole reports whether all nodes run, every node sees all slots served by a master with a
+// replica, and all replicas are in sync.
 func (c *Cluster) whole() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -193,7 +194,7 @@ func (c *Cluster) URL() string {
 	return "redis+cluster://" + strings.Join(c.addrs(), ",")
 }
 
-// Addrs returns where clients find the nodes.
+// Addrs returns the addresses of the nodes for clients.
 func (c *Cluster) Addrs() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,7 +224,7 @@ func (c *Cluster) slot(key string) int {
 	return int(v.Int)
 }
 
-// alive returns a node that lives.
+// alive returns a node that runs.
 func (c *Cluster) alive() int {
 	i := slices.IndexFunc(c.nodes, func(n *node) bool { return !n.dead })
 	if i < 0 {
@@ -232,15 +233,15 @@ func (c *Cluster) alive() int {
 	return i
 }
 
-// Master returns the number of the node that has a slot, by what the nodes say of
-// themselves; -1 if none that lives does.
+// Master returns the number of the node that has a slot, from the nodes' own entries; -1
+// if no running node has it.
 func (c *Cluster) Master(slot int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.master(slot)
 }
 
-// Masters returns the numbers of the nodes that live and have slots.
+// Masters returns the numbers of the running nodes that have slots.
 func (c *Cluster) Masters() (all []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -259,7 +260,7 @@ func (c *Cluster) master(slot int) int {
 		if len(f) < 9 || !strings.Contains(f[2], "master") || !slices.ContainsFunc(f[8:], func(r string) bool { return inRange(r, slot) }) {
 			continue
 		}
-		// One that has come back may not know yet that it was replaced.
+		// A restarted node may not know yet that another one has replaced it.
 		if epoch, err := strconv.Atoi(f[6]); err == nil && epoch > newest {
 			found, newest = i, epoch
 		}
@@ -267,8 +268,8 @@ func (c *Cluster) master(slot int) int {
 	return found
 }
 
-// myself returns the fields of the line about a node that it has itself in
-// CLUSTER NODES; none of a dead one.
+// myself returns the fields of a node's own line in its CLUSTER NODES; none for a dead
+// node.
 func (c *Cluster) myself(i int) []string {
 	if c.nodes[i].dead {
 		return nil
@@ -294,7 +295,7 @@ func inRange(r string, slot int) bool {
 	return err == nil && err2 == nil && a <= slot && slot <= b
 }
 
-// Kill ends a node as kill -9 does; its replica takes its slots over.
+// Kill ends a node as kill -9 does. Its replica takes over its slots.
 func (c *Cluster) Kill(i int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -317,23 +318,23 @@ func (c *Cluster) restart(i int) {
 	}
 }
 
-// Pause stops a node where it stands: its connections stay open, and nothing is
-// answered until Resume. Its replica takes its slots over if that takes long enough.
+// Pause suspends the process of a node. Its connections stay open, and it does not reply
+// until Resume. If the pause is long enough, its replica takes over its slots.
 func (c *Cluster) Pause(i int) { c.nodes[i].Pause(c.t) }
 
-// Resume lets a node continue after Pause: it first serves what was sent to it meanwhile,
-// and then it learns that other nodes have its slots.
+// Resume lets a node continue after Pause. It first serves the requests that were sent
+// meanwhile, and then learns that other nodes have its slots.
 func (c *Cluster) Resume(i int) { c.nodes[i].Resume(c.t) }
 
 // Part stops all bytes between these nodes and the others, until Join; clients reach all
-// of them. The cluster is one of NewPartableCluster.
+// of them. The cluster must come from NewPartableCluster.
 func (c *Cluster) Part(nodes ...int) { c.net.part(nodes...) }
 
-// Join ends a partition. What was sent meanwhile arrives.
+// Join ends a partition. The bytes that were sent meanwhile arrive.
 func (c *Cluster) Join() { c.net.part() }
 
-// KillMaster kills the master of a key, after what was written to it until now is
-// on its replica, and returns its number.
+// KillMaster kills the master of a key, after its replica has all earlier writes, and
+// returns its number.
 func (c *Cluster) KillMaster(key string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -345,7 +346,7 @@ func (c *Cluster) KillMaster(key string) int {
 	return i
 }
 
-// tag returns what of a key decides about its slot.
+// tag returns the part of a key that decides its slot.
 func tag(key string) string {
 	if _, rest, ok := strings.Cut(key, "{"); ok {
 		if t, _, ok := strings.Cut(rest, "}"); ok && t != "" {
@@ -355,7 +356,7 @@ func tag(key string) string {
 	return key
 }
 
-// replicated returns when a replica has what was written before.
+// replicated returns when a replica has all earlier writes.
 func replicated(t testing.TB, c *ebb.Conn, key string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -368,7 +369,7 @@ func replicated(t testing.TB, c *ebb.Conn, key string) {
 	}
 }
 
-// Repair restarts what is dead and waits until the cluster is whole.
+// Repair restarts the dead nodes and waits until the cluster is whole.
 func (c *Cluster) Repair() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -378,15 +379,15 @@ func (c *Cluster) Repair() {
 	c.until("the cluster is whole again", c.whole)
 }
 
-// Move is a slot on its way from one node to another.
+// Move is the move of a slot from one node to another.
 type Move struct {
 	c        *Cluster
 	slot     int
 	from, to int
 }
 
-// BeginMove opens a slot for its move to a node: from then on keys that are not
-// there are asked for, and made, at the new node.
+// BeginMove begins the move of a slot to a node. From then on, clients request and create
+// keys that are not on the old node at the new node.
 func (c *Cluster) BeginMove(slot, to int) (*Move, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -403,7 +404,7 @@ func (c *Cluster) BeginMove(slot, to int) (*Move, error) {
 	return m, err
 }
 
-// Keys moves the keys of the slot that are there.
+// Keys moves the present keys of the slot.
 func (m *Move) Keys() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Faults is the set of faults of a connection that Faulty returned. The zero value has
+// Faults controls the faults of a connection that Faulty returned. The zero value has
 // none. Its methods are safe for concurrent use.
 type Faults struct {
 	mu     sync.Mutex // guards what follows
@@ -41,7 +41,7 @@ func (f *Faults) set(change func()) {
 
 var errCut = fmt.Errorf("%w: the connection was cut by the test", ebb.ErrUnavailable)
 
-// send returns what becomes of a request: err if it is not sent, and whether its reply is
+// send decides the fate of a request: err if it is not sent, and whether its reply is
 // read.
 func (f *Faults) send(ctx context.Context) (read bool, err error) {
 	f.mu.Lock()
@@ -72,14 +72,14 @@ func (f *Faults) send(ctx context.Context) (read bool, err error) {
 	return true, nil
 }
 
-// faulty is a connection on which things go wrong.
+// faulty is a connection with faults.
 type faulty struct {
 	hidden
 	f *Faults
 }
 
-// Faulty returns a connection to the same data, and what goes wrong on it. It is closed
-// with the one it is made of.
+// Faulty returns a connection to the same data, and the control of its faults. Closing c
+// closes it too.
 func Faulty(c *ebb.Conn) (*ebb.Conn, *Faults) {
 	f := &Faults{}
 	return ebb.Use(faulty{hidden{c}, f}), f

@@ -13,10 +13,9 @@ import (
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
-// network connects the nodes of a cluster and its clients: before each node's port, and
-// before that of its bus, stands a gate, and the node announces the gates. A gate knows a
-// caller by its source address, 127.0.0.(firstHost+i) for node i; every other caller is a
-// client.
+// network connects the nodes of a cluster and its clients. Each node announces two proxies
+// (gates): one for its port and one for its bus port. A gate identifies a caller by its
+// source address, 127.0.0.(firstHost+i) for node i; every other caller is a client.
 type network struct {
 	ctx   context.Context
 	conns sync.WaitGroup
@@ -32,7 +31,7 @@ const firstHost = 11
 const aClient = -1
 
 func newNetwork(t testing.TB) *network {
-	// Where the loopback network has one address only, there are no partitions.
+	// If the loopback network has one address only, partitions are not possible.
 	l, err := net.Listen("tcp", host(0)+":0")
 	if err != nil {
 		realserver.Require(t, host(0)+" is no address of this machine: "+err.Error())
@@ -49,7 +48,7 @@ func newNetwork(t testing.TB) *network {
 
 func host(node int) string { return fmt.Sprint("127.0.0.", firstHost+node) }
 
-// gate makes a gate before a port of a node, and returns its port.
+// gate starts a gate for a port of a node, and returns the gate's port.
 func (n *network) gate(t testing.TB, node, port int) int {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -68,7 +67,7 @@ func (n *network) gate(t testing.TB, node, port int) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// serve carries a connection to a node.
+// serve forwards a connection to a node.
 func (n *network) serve(caller net.Conn, node int, addr string) {
 	defer caller.Close()
 	from := aClient
@@ -98,7 +97,8 @@ func (n *network) serve(caller net.Conn, node int, addr string) {
 	back.Wait()
 }
 
-// carry copies until an end; what is sent during a partition arrives after it.
+// carry copies bytes until one side ends. Bytes that are sent during a partition arrive
+// after it.
 func (n *network) carry(to io.Writer, from io.Reader, a, b int) {
 	buf := make([]byte, 16<<10)
 	for {
@@ -117,7 +117,8 @@ func (n *network) carry(to io.Writer, from io.Reader, a, b int) {
 	}
 }
 
-// pass waits while two nodes are parted; false is the end of all.
+// pass waits while a partition separates two nodes. It returns false when the network has
+// ended.
 func (n *network) pass(a, b int) bool {
 	for {
 		n.mu.Lock()

@@ -15,42 +15,43 @@ import (
 	"github.com/ebbdb/ebb/internal/wires"
 )
 
-// Hang makes the backend of a test fall silent, in one of two ways:
+// Hang makes the backend of a test hang, in one of two ways:
 //
-//	stopped   the server says nothing: its connections stay open, new ones are made,
-//	          what is sent is kept, and is done when it goes on
-//	cut       the network says nothing: what is sent vanishes, either way, for good;
-//	          connections of before are never heard of again, not even that they
-//	          ended; a new connection waits, and succeeds afterwards
+//	stopped   the server does not reply: its connections stay open, it accepts new ones,
+//	          and it runs the requests when it continues
+//	cut       the network drops all bytes in both directions; the old
+//	          connections deliver nothing any more, not even their
+//	          end; a new connection waits, and succeeds afterwards
 //
-// Begin and End take turns; the end of the test is an End.
+// The caller calls Begin and End in turn; the end of the test calls End.
 type Hang struct {
 	Way string
-	// Other is another program's connection: it hangs with a server that is stopped,
-	// and not where the network of this one is cut.
+	// Other is the connection of another program. It hangs if the server is stopped, and
+	// does not hang if the network is cut.
 	Other *ebb.Conn
 
 	begin, end func()
 }
 
-// Begin makes the backend fall silent.
+// Begin makes the backend hang.
 func (h *Hang) Begin() { h.begin() }
 
-// End ends the silence.
+// End lets the backend continue.
 func (h *Hang) End() { h.end() }
 
-// Patience is the read timeout of a Hangs test's connections: it bounds calls without a
-// deadline.
+// Patience is the read timeout of the connections in a Hangs test. It limits calls without
+// a deadline.
 const Patience = 500 * time.Millisecond
 
-// hanging is the part of a URL that says so. The pool is so large that no call waits for
-// a connection: the timers with which go-redis does it go from one bubble to the next.
+// hanging is the part of a URL with these timeouts. The pool is so large that no call
+// waits for a connection: the timers with which go-redis does it go from one bubble to the
+// next.
 var hanging = fmt.Sprintf("read_timeout=%v&dial_timeout=%v&pool_size=1000", Patience, Patience)
 
-// Hangs runs a test on each kind of backend that can hang, in both ways: real servers,
-// and on kind mem a server in the test's bubble, over connections in memory, where it
-// may hang for hours. Of kinds sentinel and cluster the network is cut, and no server
-// stops. The Conn is a client of that server on each.
+// Hangs runs a test on each kind of backend that can hang, in both ways: real servers, and
+// on kind mem a server in the test's bubble, over connections in memory, where it may hang
+// for hours. For the kinds sentinel and cluster it cuts the network, and stops no server.
+// The Conn is a client of that server on each.
 func Hangs(t *testing.T, test func(t *testing.T, b *Backend, h *Hang)) {
 	for _, way := range []string{"stopped", "cut"} {
 		t.Run(way, func(t *testing.T) {
@@ -62,8 +63,9 @@ func Hangs(t *testing.T, test func(t *testing.T, b *Backend, h *Hang)) {
 	}
 }
 
-// hangs reports whether a kind can: servers that are ours to stop, and of several servers,
-// where one that stops is soon replaced, the network of a program.
+// hangs reports whether a kind can hang in this way. Servers that the test has started can
+// be stopped. For several servers, where another one soon replaces a stopped one, only the
+// network of a program can be cut.
 func (k kind) hangs(way string) bool {
 	switch k.name {
 	case "sentinel", "cluster":
@@ -93,8 +95,8 @@ func hangThere(t *testing.T, b *Backend, way string, test func(t *testing.T, b *
 // Dial makes a connection, as ebb.Options.Dial does.
 type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// HangsOver is Hangs for another driver than goredis, to a server of the test's own, in
-// one way. open opens it, with Patience for timeouts.
+// HangsOver runs a Hangs test over another driver than goredis, with a server of the
+// test's own, in one way. open opens a connection with Patience for its timeouts.
 func HangsOver(t *testing.T, p *realserver.Process, way string, open func(ctx context.Context, dial Dial) (*ebb.Conn, error), test func(t *testing.T, b *Backend, h *Hang)) {
 	t.Run(way, func(t *testing.T) {
 		b := &Backend{Kind: "another door", t: t, nr: theHouse.next(), site: site{url: "redis://" + p.Addr()}}
@@ -112,7 +114,7 @@ func (b *Backend) hangProcess(t *testing.T, p *realserver.Process, way string, o
 	b.hang(t, h, w, open, test)
 }
 
-// through opens a URL.
+// through returns a function that opens a URL through a dial function.
 func through(url string) func(ctx context.Context, dial Dial) (*ebb.Conn, error) {
 	return func(ctx context.Context, dial Dial) (*ebb.Conn, error) {
 		return ebb.Open(ctx, url, ebb.Options{Dial: dial})

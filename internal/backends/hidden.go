@@ -12,9 +12,9 @@ type hidden struct{ c *ebb.Conn }
 
 func hide(c *ebb.Conn) *ebb.Conn { return ebb.Use(hidden{c}) }
 
-// Hidden returns a connection to the same data on which ebb's own commands are not
-// seen, so that an object runs as scripts beside one that does not. It is closed with
-// the Backend.
+// Hidden returns a connection to the same data that hides ebb's own commands, so that a
+// test can compare an object that runs as scripts with one that does not. The end of the
+// Backend closes it.
 func (b *Backend) Hidden() *ebb.Conn { return hide(b.Conn) }
 
 // reply turns Conn's errors back into a Driver's.

@@ -15,10 +15,10 @@ import (
 // house owns the servers that the tests of a process share. The code that starts them
 // sees it as a test that lasts as long as the process.
 type house struct {
-	testing.TB // nil: what is called is below
+	testing.TB // nil: the methods below replace those that are called
 
 	nr   atomic.Int64 // of the last backend
-	main atomic.Bool  // Main runs the tests, and will end the servers
+	main atomic.Bool  // Main runs the tests, and ends the servers later
 
 	mu    sync.Mutex // guards what follows
 	sites map[string]site
@@ -26,19 +26,19 @@ type house struct {
 	dirs  []string
 }
 
-// theHouse is there from the first test on, and emptied by Main.
+// theHouse holds the servers from the first test on. Main ends them.
 var theHouse = &house{sites: map[string]site{}}
 
 func (h *house) next() int64 { return h.nr.Add(1) }
 
-// missing is the panic that ends a start whose program is not there.
+// missing is the panic that ends a start because a program is missing.
 type missing struct {
 	reason string
 	skip   bool
 }
 
-// site returns what tests of a kind share, started by the first. Without Main each test has
-// its own.
+// site returns the servers that the tests of a kind share; the first test starts them.
+// Without Main each test starts its own.
 func (h *house) site(t testing.TB, k kind) (s site) {
 	t.Helper()
 	if !h.main.Load() {
@@ -75,7 +75,7 @@ func Main(m *testing.M) {
 	theHouse.close()
 	if code == 0 {
 		err := goleak.Find(theirs()...)
-		for n := 0; err != nil && n < 20; n++ { // each look takes half a second: a busy machine may need more
+		for n := 0; err != nil && n < 20; n++ { // each check takes half a second, and a busy machine may need more
 			err = goleak.Find(theirs()...)
 		}
 		if err != nil {
@@ -86,8 +86,9 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// theirs returns goroutines of go-redis that outlive its clients: its clock, for good;
-// after faults a pause between two attempts to connect, and what listens to sentinels.
+// theirs returns the goroutines of go-redis that continue after its clients were closed:
+// its clock, which never ends, and after faults a pause between two attempts to connect
+// and the listener to sentinels.
 func theirs() (o []goleak.Option) {
 	const lib = "github.com/redis/go-redis/v9"
 	for _, f := range []string{"/internal/pool.startGlobalTimeCache.func1", "/internal/pool.(*ConnPool).tryDial", ".(*sentinelFailover).listen",
@@ -97,7 +98,7 @@ func theirs() (o []goleak.Option) {
 	return o
 }
 
-// silence is go-redis's log of what tests do to servers.
+// silence is a logger for go-redis that drops its messages about the faults of tests.
 type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
@@ -113,7 +114,7 @@ func (h *house) close() {
 	}
 }
 
-// What follows is the part of testing.TB that internal/realserver calls.
+// The methods below are the part of testing.TB that internal/realserver calls.
 
 func (h *house) Helper()          {}
 func (h *house) Name() string     { return "the backends of this process" }

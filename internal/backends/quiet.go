@@ -9,8 +9,8 @@ import (
 )
 
 // Quiet returns a connection of a user with all commands and keys and without channels:
-// what "ACL SETUSER app on >secret ~* +@all" makes on Redis 7. It is nil on kinds without
-// users, and of several servers.
+// the user that "ACL SETUSER app on >secret ~* +@all" makes on Redis 7. It is nil on kinds
+// without users, and on kinds with several servers.
 func (b *Backend) Quiet() *ebb.Conn {
 	b.t.Helper()
 	u, err := url.Parse(b.site.url)

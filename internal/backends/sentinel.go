@@ -10,8 +10,8 @@ import (
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
-// Group is a master and a replica of redis-server, and three sentinels that watch
-// them. It is used by one goroutine.
+// Group is a master and a replica of redis-server, and three sentinels that watch them.
+// One goroutine uses it.
 type Group struct {
 	t         testing.TB
 	nodes     []*realserver.Process
@@ -32,7 +32,7 @@ sentinel failover-timeout ` + masterName + ` 4000
 sentinel parallel-syncs ` + masterName + ` 1
 `
 
-// NewGroup starts one, waits until the sentinels agree, and ends it with the test.
+// NewGroup starts a group, waits until the sentinels agree, and ends it with the test.
 func NewGroup(t testing.TB) *Group {
 	t.Helper()
 	g := &Group{t: t, dead: -1}
@@ -95,7 +95,7 @@ func (g *Group) whole() bool {
 	return true
 }
 
-// field returns one of a map, or of an array of pairs.
+// field returns a field of a map, or of an array of pairs.
 func field(v ebb.Value, name string) string {
 	for i := 0; i+1 < len(v.Elems); i += 2 {
 		if v.Elems[i].Str == name {
@@ -120,8 +120,8 @@ func (g *Group) Master() int {
 	return -1
 }
 
-// KillMaster kills the master, after what was written until now is on its
-// replica, and waits for nothing.
+// KillMaster kills the master, after its replica has all earlier writes. It does not wait
+// for the failover.
 func (g *Group) KillMaster() {
 	i := g.Master()
 	if i < 0 || g.dead >= 0 {
@@ -132,8 +132,8 @@ func (g *Group) KillMaster() {
 	g.dead = i
 }
 
-// Repair brings back what was killed, as the replica of the new master, and waits
-// until the sentinels agree.
+// Repair restarts the killed server as a replica of the new master, and waits until the
+// sentinels agree.
 func (g *Group) Repair() {
 	if g.dead >= 0 {
 		var master int

@@ -1,5 +1,5 @@
-// Package drivertest has what the tests of both doors to servers share: that of the root,
-// over go-redis, and that of contrib/rueidis.
+// Package drivertest holds the checks that the tests of both drivers of servers share:
+// goredis and contrib/rueidis.
 //
 // Start reading at Tally.
 package drivertest
@@ -14,11 +14,12 @@ import (
 	"github.com/ebbdb/ebb"
 )
 
-// patience bounds the wait for what comes in milliseconds, and for a failover: seconds, or
-// on a busy machine, where sentinels and nodes elect anew, far more.
+// patience is the limit of a wait for an event that comes in milliseconds, and for a
+// failover, which takes seconds, or far more on a busy machine, where sentinels and nodes
+// repeat elections.
 const patience = 90 * time.Second
 
-// Until waits until ok, which it asks every few milliseconds, and fails the test with
+// Until calls ok every few milliseconds until it returns true, and fails the test with
 // what if that takes too long.
 func Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
@@ -41,7 +42,7 @@ func Within(t testing.TB) context.Context {
 	return ctx
 }
 
-// Must ends a test with an error.
+// Must ends the test if err is not nil.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -54,7 +55,7 @@ func batches(c *ebb.Conn) map[string]func(context.Context, *ebb.Batch) ([]ebb.Va
 	return map[string]func(context.Context, *ebb.Batch) ([]ebb.Value, error){"pipeline": c.Pipeline, "tx": c.Tx}
 }
 
-// View uses every way through a Replicated view, and closes it.
+// View calls every method of a Replicated view, and closes it.
 func View(t testing.TB, view *ebb.Conn) {
 	ctx := Within(t)
 	Must(t, view.Set(ctx, "{v}k", "v"))
@@ -101,7 +102,7 @@ func NotReplicated(t testing.TB, c *ebb.Conn) {
 		t.Errorf("%v, %v", v, err)
 	}
 	if s, err := view.Get(ctx, "n"); s != "1" || err != nil {
-		t.Errorf("it has run, and a read waits for nobody: %q, %v", s, err)
+		t.Errorf("the command has run, and a read does not wait: %q, %v", s, err)
 	}
 	var b ebb.Batch
 	b.Do("INCR", "n")
@@ -120,7 +121,7 @@ func NotReplicated(t testing.TB, c *ebb.Conn) {
 	if !errors.Is(err, ebb.ErrNotReplicated) {
 		t.Errorf("watch: %v", err)
 	}
-	_, err = view.Do(ctx, "INCR") // refused: there is nothing to wait for, or to lose
+	_, err = view.Do(ctx, "INCR") // refused: there is no write to wait for, or to lose
 	var refused ebb.ReplyError
 	if !errors.As(err, &refused) || errors.Is(err, ebb.ErrNotReplicated) {
 		t.Errorf("%v", err)
@@ -180,8 +181,8 @@ func Wide(t testing.TB, c *ebb.Conn) {
 	}
 }
 
-// Events hears from all masters of a cluster what happens to their keys, and publishes
-// where subscribers are.
+// Events checks that a subscription receives the key events of all masters of a cluster,
+// and that PUBLISH goes to the node of the subscribers.
 func Events(t testing.TB, c *ebb.Conn) {
 	ctx := Within(t)
 	_, err := c.Do(ctx, "CONFIG", "SET", "notify-keyspace-events", "K$")
@@ -202,7 +203,7 @@ func Events(t testing.TB, c *ebb.Conn) {
 		t.Errorf("%d events, want %d", len(seen), n)
 	}
 	Must(t, s.Close())
-	// PUBLISH goes where Subscribe listens, and counts it.
+	// PUBLISH goes to the node at which Subscribe listens, and counts that subscriber.
 	for i := range 5 {
 		name := fmt.Sprint("channel", i)
 		s, err := c.Subscribe(ctx, name)

@@ -13,8 +13,9 @@ import (
 	"github.com/ebbdb/ebb/internal/backends"
 )
 
-// EventsOfMasters hears of expired keys that begin with key from its master, and from
-// the replica that takes over while nobody dies and no connection is lost.
+// EventsOfMasters checks that a subscription receives the events of expired keys that
+// begin with key: first from the key's master, and then from the replica that takes over,
+// while no node ends and no connection is lost.
 func EventsOfMasters(t testing.TB, c *ebb.Conn, k *backends.Cluster, key string) {
 	t.Helper()
 	ctx := Within(t)
@@ -39,7 +40,7 @@ func EventsOfMasters(t testing.TB, c *ebb.Conn, k *backends.Cluster, key string)
 	n := 0
 	Until(t, "an event of the new master is heard", func() bool {
 		n++
-		_ = c.SetTTL(ctx, fmt.Sprint(key, n), "v", time.Millisecond) // which may still be on its way
+		_ = c.SetTTL(ctx, fmt.Sprint(key, n), "v", time.Millisecond) // the event may still be on its way
 		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		defer cancel()
 		m, err := s.Next(short)

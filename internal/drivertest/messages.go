@@ -16,8 +16,8 @@ import (
 	"github.com/ebbdb/ebb"
 )
 
-// Many returns how many messages a test sends: given, a flag's value, if that is not 0;
-// else 20,000, or 5,000 with -short.
+// Many returns the number of messages that a test sends: given, the value of a flag, if
+// that is not 0; else 20,000, or 5,000 with -short.
 func Many(given int) int {
 	switch {
 	case given != 0:
@@ -28,26 +28,26 @@ func Many(given int) int {
 	return 20_000
 }
 
-// Messages is a stream of numbered messages, of which a subscriber gets each, or is told
-// that some may be missing.
+// Messages is a test with a stream of numbered messages. The subscriber must get each one,
+// or an error that says that some may be missing.
 type Messages struct {
 	N    int // numbers from 0
 	Cuts int // how often the subscriber's connections are cut on the way
-	// Publish adds to a batch what publishes a text.
+	// Publish adds to a batch the command that publishes a text.
 	Publish func(b *ebb.Batch, text string)
-	// Next is the subscriber's: it returns a text that was published, or an error, which
-	// is ebb.ErrInterrupted where some may be missing.
+	// Next is the subscriber's method: it returns a published text, or an error, which is
+	// ebb.ErrInterrupted if messages may be missing.
 	Next func(ctx context.Context) (text string, err error)
 	// Shears cut the connections.
 	Shears *Shears
 }
 
-// Told is what came of Messages.
+// Told is the result of Messages.
 type Told struct {
 	Received      int
 	Interruptions int
-	Reported      int // missing, with an interruption in their place
-	Silent        int // missing without
+	Reported      int // missing messages with an interruption at their place
+	Silent        int // missing messages without one
 }
 
 func (r Told) String() string {
@@ -63,7 +63,7 @@ const (
 // test if a message comes twice, or before another.
 func (m Messages) Run(t testing.TB, c *ebb.Conn) (r Told) {
 	t.Helper()
-	ctx := context.Background() // a campaign takes as long as it does
+	ctx := context.Background() // a campaign has no time limit
 	var sent, seen, gaps atomic.Int64
 	over := make(chan struct{})
 	var publisher sync.WaitGroup
@@ -85,7 +85,7 @@ func (m Messages) Run(t testing.TB, c *ebb.Conn) (r Told) {
 			}
 			Until(t, "the subscriber follows", func() bool { return sent.Load()-seen.Load() < lead })
 		}
-		Until(t, "the subscriber hears the end", func() bool { // which may be lost with a connection
+		Until(t, "the subscriber hears the end", func() bool { // the message may be lost with a connection
 			var b ebb.Batch
 			m.Publish(&b, strconv.Itoa(m.N))
 			_, err := c.Pipeline(ctx, &b)
@@ -106,7 +106,7 @@ func (m Messages) Run(t testing.TB, c *ebb.Conn) (r Told) {
 		if errors.Is(err, ebb.ErrInterrupted) {
 			r.Interruptions++
 			told = true
-			seen.Store(sent.Load()) // what is on its way may be lost
+			seen.Store(sent.Load()) // messages on their way may be lost
 			gaps.Add(1)
 			continue
 		}
@@ -136,7 +136,8 @@ func (m Messages) Run(t testing.TB, c *ebb.Conn) (r Told) {
 	return r
 }
 
-// Check fails the test unless each of n messages came, or stands behind an interruption.
+// Check fails the test unless each of the n messages arrived or was reported by an
+// interruption.
 func (r Told) Check(t testing.TB, n, cuts int) {
 	t.Helper()
 	t.Log(r)
@@ -145,12 +146,12 @@ func (r Told) Check(t testing.TB, n, cuts int) {
 	}
 }
 
-// Shears hand out what connections read in pieces of a few bytes, so that frames are cut
-// everywhere, and cut connections.
+// Shears makes connections whose reads return pieces of a few bytes, so that frames are
+// cut at every place. It can also cut the connections.
 type Shears struct {
 	// Dial makes connections; the system's network if nil.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Most is the largest piece, in bytes; 0: pieces are as they come.
+	// Most is the largest piece, in bytes; 0: no limit.
 	Most int
 
 	mu    sync.Mutex // guards conns
@@ -177,7 +178,7 @@ func (s *Shears) Connect(ctx context.Context, network, addr string) (net.Conn, e
 	return c, nil
 }
 
-// Cut closes all connections that there are.
+// Cut closes all open connections.
 func (s *Shears) Cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

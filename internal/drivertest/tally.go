@@ -11,8 +11,8 @@ import (
 	"github.com/ebbdb/ebb"
 )
 
-// Tally counts on a key, and keeps count: of what it was told, and of what may have
-// happened besides. Its methods are called by the test's goroutine.
+// Tally increments a key, and counts the acknowledged calls and the calls that may have
+// run. Only the test's goroutine calls its methods.
 type Tally struct {
 	t            testing.TB
 	c            *ebb.Conn
@@ -23,15 +23,16 @@ type Tally struct {
 	end          func()
 }
 
-// NewTally returns one that has not begun, for a key that is not there. Defer Stop.
+// NewTally returns a Tally that has not begun, for a key that does not exist. The caller
+// defers Stop.
 func NewTally(t testing.TB, c *ebb.Conn, key string) *Tally {
 	n := &Tally{t: t, c: c, key: key, stop: make(chan struct{})}
 	n.end = sync.OnceFunc(func() { close(n.stop); n.all.Wait() })
 	return n
 }
 
-// Start has some workers add one to the key, again and again. Errors must be of the
-// kinds that a caller is promised.
+// Start runs workers that increment the key again and again. Their errors must be of the
+// documented kinds.
 func (n *Tally) Start(workers int) {
 	for range workers {
 		n.all.Go(func() {
@@ -42,7 +43,7 @@ func (n *Tally) Start(workers int) {
 	}
 }
 
-// Add adds k to the key, which nothing disturbs yet.
+// Add adds k to the key, before there are faults.
 func (n *Tally) Add(k int) {
 	n.t.Helper()
 	for range k {
@@ -53,7 +54,7 @@ func (n *Tally) Add(k int) {
 	}
 }
 
-// Go runs beside the workers what returns when the tally is Over.
+// Go runs a function next to the workers. It must return when Over reports true.
 func (n *Tally) Go(run func()) { n.all.Go(run) }
 
 // Over reports whether Stop was called.
@@ -75,7 +76,7 @@ func (n *Tally) add() {
 	case err == nil:
 		n.done.Add(1)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, ebb.ErrUnavailable):
-		if !errors.As(err, &refused) { // one that was refused has not run
+		if !errors.As(err, &refused) { // a refused call has not run
 			n.unsure.Add(1)
 		}
 	default:
@@ -83,14 +84,14 @@ func (n *Tally) add() {
 	}
 }
 
-// More waits until calls go on: until k more are acknowledged.
+// More waits until k more calls are acknowledged.
 func (n *Tally) More(k int64) {
 	n.t.Helper()
 	before := n.done.Load()
 	Until(n.t, "calls go on", func() bool { return n.done.Load() >= before+k })
 }
 
-// Unsure returns how many calls may have run and may not.
+// Unsure returns the number of calls that may or may not have run.
 func (n *Tally) Unsure() int64 { return n.unsure.Load() }
 
 // Stop ends the counting.

@@ -10,27 +10,28 @@ import (
 )
 
 const (
-	// OnTheWay is how many expired items a script removes in addition to its work: some
-	// 100 us.
+	// OnTheWay is the number of expired items that a script removes in addition to its own
+	// work, in about 100 us.
 	OnTheWay = 100
-	// AtOnce is how many expired items a script removes when that is its work: some 500
-	// us.
+	// AtOnce is the number of expired items that a script removes when that is its only
+	// work, in about 500 us.
 	AtOnce = 500
-	// Longest is a hundred years: deadlines of hash fields end in the year 4199.
+	// Longest is the longest time to live: a hundred years. The greatest deadline of a hash
+	// field is in the year 4199.
 	Longest = 100 * 365 * 24 * time.Hour
-	// defaultEvents is some 20 MB.
+	// defaultEvents is the default of MaxEvents; so many entries take about 20 MB.
 	defaultEvents = 100_000
 )
 
-// Bounds are the options that objects with expiries have in common.
+// Bounds holds the options that objects with expiries share.
 type Bounds struct {
 	MaxLen    int64 // 0: no limit
 	Jitter    int   // percent
 	MaxEvents int64 // 0: defaultEvents
 }
 
-// Check fills in what was left out, and says what is wrong with the options, "" if
-// nothing is.
+// Check fills in the defaults, and returns a text about the first invalid option, "" if
+// all are valid.
 func (b *Bounds) Check() (wrong string) {
 	switch {
 	case b.MaxLen < 0:

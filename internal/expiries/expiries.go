@@ -2,9 +2,9 @@
 //
 //	ebb              an EXPIRY RULE of the object      \
 //	                                                    > stream -> group -> Listen
-//	other servers    the object's scripts, which bury   /
-//	                 the dead in the same step; Watch
-//	                 calls them when something is due
+//	other servers    the object's scripts, which remove /
+//	                 expired items in that step; Watch
+//	                 calls them when an item is due
 //
 // Invariants: an expiry is an entry of the stream from the step on in which the item
 // is removed; an entry is acknowledged after its function has returned nil, never
@@ -24,18 +24,18 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Feed is the expiries of one object, or of a family of them. Its fields are set
+// Feed delivers the expiries of one object, or of a family of objects. Its fields are set
 // before its first use.
 type Feed struct {
 	Conn *conn.Conn
-	// Stream is the key that keeps them.
+	// Stream is the key of the stream that stores them.
 	Stream string
-	// Rule is the rule that ebb itself gets; Native reports whether to use it.
+	// Rule is the expiry rule for an ebb server; Native reports whether to use it.
 	Rule   Rule
 	Native func() bool
-	// Index is a sorted set of the objects by their next deadline. Sweep removes some of
-	// one object's expired items, and updates the index. Both are for servers without
-	// rules. An Index of "" is an object without one, which Sweep knows as "". For it,
+	// Index is a sorted set of the objects by their next deadline. Sweep removes some of one
+	// object's expired items, and updates the index. Both are for servers without rules. An
+	// object without an index has the Index "", and Sweep gets the name "" for it. For it,
 	// Sweep returns how many ms there are until the next deadline: 0 if there is more to
 	// remove, -1 if there is none.
 	Index string
@@ -48,8 +48,8 @@ type Feed struct {
 type Rule struct {
 	Match      string // a pattern of keys
 	Level      string // FIELD, MEMBER
-	MaxLen     int64  // about how many entries are kept
-	ValueBytes int64  // how long a value may be that is taken along; 0: none is
+	MaxLen     int64  // approximate limit of entries
+	ValueBytes int64  // longest value that an entry contains, in bytes; 0: entries contain no values
 }
 
 // Entry is an item that has expired.
@@ -58,45 +58,48 @@ type Entry struct {
 	Key      string // the object's
 	Item     string
 	Value    string
-	HasValue bool  // Value was kept
+	HasValue bool  // the entry has a Value
 	Deadline int64 // ms since 1970
 	FiredAt  int64 // ms since 1970
 }
 
-// Options of Listen.
+// Options are the options of Listen.
 type Options struct {
-	// Group shares the expirations among the listeners that name it. Required.
+	// Group is the name of the group; each expiration goes to one listener of a group.
+	// Required.
 	Group string
 	// Consumer is the name of the listener. A listener that comes back under the same
 	// name gets its unacknowledged entries at once. Random if empty.
 	Consumer string
-	// Redeliver is after how long an entry that was not acknowledged is delivered
+	// Redeliver is the time after which an entry that was not acknowledged is delivered
 	// again; 30 s if 0.
 	Redeliver time.Duration
-	// Failed is called with each error of a function, and with each error that Listen
-	// retries.
+	// Listen calls Failed with each error of its function, and with each error after which
+	// it tries again.
 	Failed func(err error)
 }
 
-// Keep is how long servers without rules keep expirations, and how long a key without a
-// sweeper keeps those that it has still to report: a week after the last one.
+// Keep is the time for which servers without rules store expirations after the last one: a
+// week. It is also the time for which a key without a sweeper stores items that it has
+// still to report.
 const Keep = 7 * 24 * time.Hour
 
 const (
-	// nap is the longest wait for the next deadline where only the sweeper reports that
-	// it has come. So it bounds the delay of an expiration that was added meanwhile with
-	// a deadline nearer than all others. Five looks a second cost nothing.
+	// nap is the longest wait of the sweeper for the next deadline, if only the sweeper
+	// notices it. So it limits the delay of an item that was added meanwhile with an earlier
+	// deadline. Five checks per second cost very little.
 	nap = 200 * time.Millisecond
 	// rest is the longest wait for an entry on ebb, which wakes the listener.
 	rest = 30 * time.Second
-	// handful is how many entries are taken at once; they wait for each other.
+	// handful is the number of entries that the listener takes at once. It handles them one
+	// after the other.
 	handful = 16
-	// passes is how often the sweeper is called before what it found is delivered.
+	// passes is the number of calls of the sweeper before the listener delivers the entries.
 	passes = 4
 )
 
-// Ensure makes sure that ebb has the rule; elsewhere it does nothing. It asks once,
-// and again after Forget.
+// Ensure makes sure that an ebb server has the rule; on other servers it does nothing. It
+// checks once, and again after Forget.
 func (f *Feed) Ensure(ctx context.Context) error {
 	if f.ruled.Load() || !f.Native() {
 		return nil
@@ -125,12 +128,13 @@ func (f *Feed) Delete(ctx context.Context, keys ...string) error {
 	return err
 }
 
-// Forget makes Ensure ask the server again: after a lost connection the rule may be gone.
+// Forget makes Ensure check again: after a lost connection the server may not have the
+// rule any more.
 func (f *Feed) Forget() { f.ruled.Store(false) }
 
-// Listen calls fn with each expiry until the context ends, whose error it returns
-// then. It outlives lost connections. An entry is delivered to one member of the
-// group at a time, and again after Redeliver until a call of fn has returned nil.
+// Listen calls fn with each expiry until the context ends, whose error it returns then. It
+// continues after lost connections. An entry is delivered to one member of the group at a
+// time, and again after Redeliver until a call of fn has returned nil.
 func (f *Feed) Listen(ctx context.Context, o Options, fn func(ctx context.Context, e Entry) error) error {
 	if o.Group == "" {
 		return fmt.Errorf("%w: the name of the listener is empty; it must have at least one character", conn.ErrArgument)
@@ -151,7 +155,7 @@ func (f *Feed) Listen(ctx context.Context, o Options, fn func(ctx context.Contex
 }
 
 // Watch removes expired items in time until the context ends, whose error it returns. On
-// ebb the server does so itself.
+// ebb the server does this itself.
 func (f *Feed) Watch(ctx context.Context) error {
 	return f.repeat(ctx, nil, func(ctx context.Context) error {
 		wait := rest
@@ -165,7 +169,7 @@ func (f *Feed) Watch(ctx context.Context) error {
 	})
 }
 
-// repeat calls round until the context ends, or it fails for good.
+// repeat calls round until the context ends, or until an error that a retry cannot solve.
 func (f *Feed) repeat(ctx context.Context, failed func(error), round func(ctx context.Context) error) error {
 	for attempt := 0; ; attempt++ {
 		err := round(ctx)
@@ -190,15 +194,15 @@ func (f *Feed) repeat(ctx context.Context, failed func(error), round func(ctx co
 	}
 }
 
-// passing reports whether a retry makes sense after an error: Listen creates a group that
-// is gone again.
+// passing reports whether a retry can succeed after an error. Listen creates a deleted
+// group again.
 func passing(err error) bool {
 	var r conn.ReplyError
 	return conn.Temporary(err) || errors.As(err, &r) && r.Code() == "NOGROUP"
 }
 
-// dueScript returns the names in the index KEYS[1] whose deadline has passed, after a
-// 0; or how many ms from now the next one is over, -1 if there is none.
+// dueScript returns 0 and the names in the index KEYS[1] whose deadline has passed. If
+// there are none, it returns the ms until the next deadline, -1 without one.
 var dueScript = conn.NewScript(`
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

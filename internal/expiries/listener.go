@@ -15,14 +15,14 @@ type listener struct {
 	f       *Feed
 	o       Options
 	fn      func(ctx context.Context, e Entry) error
-	claim   <-chan time.Time // it is time to look for entries that others left
-	passing bool             // the consumer's name ends with the call
-	grouped bool             // there is a group
-	claimed bool             // what others left was looked for to the end
-	from    string           // else from where on
-	back    bool             // what this consumer left was delivered
-	behind  bool             // there may be more in the stream
-	after   string           // up to where
+	claim   <-chan time.Time // ticks when it is time to claim entries of other consumers
+	passing bool             // no later call uses the consumer's name
+	grouped bool             // the group exists
+	claimed bool             // the claim has reached the end of the pending entries
+	from    string           // if not claimed: the position of the claim
+	back    bool             // the entries that this consumer had not acknowledged were delivered
+	behind  bool             // the stream may have more entries
+	after   string           // the position up to which entries were delivered
 }
 
 // round delivers the entries that are there, or waits for one. After an error it first
@@ -32,7 +32,7 @@ func (l *listener) round(ctx context.Context) error {
 	err := l.look(ctx)
 	var r conn.ReplyError
 	if errors.As(err, &r) && r.Code() == "NOGROUP" {
-		l.grouped = false // flushed: a new group takes over
+		l.grouped = false // the data was flushed: join creates the group again
 	}
 	if err != nil {
 		l.back, l.after = false, ""
@@ -46,7 +46,7 @@ func (l *listener) look(ctx context.Context) error {
 	}
 	wait := min(rest, max(l.o.Redeliver/2, time.Millisecond))
 	switch {
-	case l.behind: // entries that no consumer has time for may stay where they are
+	case l.behind: // other consumers can take the rest of the entries
 		wait = time.Millisecond
 	case !l.f.Native():
 		next, err := l.f.sweep(ctx)
@@ -75,8 +75,8 @@ func (l *listener) look(ctx context.Context) error {
 	return l.deliver(ctx, entries)
 }
 
-// join makes the rule and the group. The stream of a server without rules has an end
-// from the beginning.
+// join creates the rule and the group. On a server without rules it also gives the stream
+// a deadline.
 func (l *listener) join(ctx context.Context) error {
 	if err := l.f.Ensure(ctx); err != nil || l.grouped {
 		return err
@@ -95,7 +95,8 @@ func (l *listener) join(ctx context.Context) error {
 	return nil
 }
 
-// resume delivers what this consumer took when it ran before.
+// resume delivers the entries that this consumer took in an earlier run and did not
+// acknowledge.
 func (l *listener) resume(ctx context.Context) error {
 	after := l.after
 	if after == "" {
@@ -114,9 +115,9 @@ func (l *listener) resume(ctx context.Context) error {
 	return l.deliver(ctx, entries)
 }
 
-// adopt delivers the entries that any consumer took and did not acknowledge for too long.
-// It goes through all pending entries, a part at a time: an entry at the beginning that
-// fails again and again does not delay the entries behind it.
+// adopt delivers the entries that a consumer took and did not acknowledge in time. It goes
+// through all pending entries, a part at a time, so an entry that fails again and again
+// does not delay the entries after it.
 func (l *listener) adopt(ctx context.Context) error {
 	from := l.from
 	if from == "" {
@@ -160,10 +161,10 @@ func (l *listener) deliver(ctx context.Context, entries []conn.Value) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if len(v.Elems) > 1 && !v.Elems[1].IsNull() { // else it was trimmed
+		if len(v.Elems) > 1 && !v.Elems[1].IsNull() { // otherwise the entry was trimmed
 			if err := l.fn(ctx, e); err != nil {
 				if l.o.Failed != nil {
-					l.o.Failed(fmt.Errorf("the listener of %q, to be called again with %q in %v: %w", l.f.Stream, e.Item, l.o.Redeliver, err))
+					l.o.Failed(fmt.Errorf("the listener of %q failed; %q will be delivered again in %v: %w", l.f.Stream, e.Item, l.o.Redeliver, err))
 				}
 				continue
 			}
@@ -184,7 +185,7 @@ func (l *listener) ack(ctx context.Context, id string) error {
 	})
 }
 
-// entry reads an element of a stream.
+// entry decodes an entry of a stream.
 func entry(v conn.Value) Entry {
 	e := Entry{ID: v.Elems[0].String()}
 	if len(v.Elems) < 2 {

@@ -1,11 +1,11 @@
-// Package expirytest has the model that the toolkit's containers are compared with
-// whose entries expire one by one: a Go map and a clock, in virtual time.
+// Package expirytest holds the model for the toolkit's containers whose entries expire one
+// by one: a Go map and a clock, in virtual time.
 //
 //	rapid ── a step ──▶ Container, on ebbtest's clock
 //	             └────▶ Model, on its own          and after each: the same?
 //
-// The steps that every container has are Model.Steps; what puts an entry in, and what
-// reads one, is the container's own test, as are the layouts to be played.
+// Model.Steps has the steps of every container. The container's own test has the steps
+// that add and read entries, and the layouts.
 //
 // Start reading at Play.
 package expirytest
@@ -23,8 +23,8 @@ import (
 	"github.com/ebbdb/ebb/internal/draw"
 )
 
-// Play has steps, by name, taken at random with each layout, and anew with containers of
-// other names; the step "" follows each. begin makes a container and says what they are.
+// Play runs random steps with each layout, again and again with new containers. After each
+// step it runs the step "". begin creates a container and returns its steps, by name.
 func Play[Layout any](t *testing.T, layouts []Layout, begin func(t *rapid.T, b *ebbtest.Backend, name string, l Layout) (steps map[string]func(*rapid.T))) {
 	for _, l := range layouts {
 		t.Run(fmt.Sprint(l), func(t *testing.T) {
@@ -38,7 +38,7 @@ func Play[Layout any](t *testing.T, layouts []Layout, begin func(t *rapid.T, b *
 	}
 }
 
-// Container is what expmap.Map and expset.Set have in common.
+// Container holds the methods that expmap.Map and expset.Set share.
 type Container interface {
 	Len(ctx context.Context) (int64, error)
 	TTL(ctx context.Context, key string) (time.Duration, bool, error)
@@ -46,7 +46,7 @@ type Container interface {
 	Persist(ctx context.Context, key string) (bool, error)
 }
 
-// Names are the keys that entries have.
+// Names are the keys of the entries.
 var Names = []string{"a", "b", "c", "d", "e"}
 
 var (
@@ -56,21 +56,21 @@ var (
 	TTLs = rapid.SampledFrom([]time.Duration{0, 10 * time.Millisecond, 40 * time.Millisecond, 200 * time.Millisecond})
 )
 
-// Model is a container's model: what it holds, and until when. Its fields are set before
+// Model is a container's model: its entries and their deadlines. Its fields are set before
 // the first step.
 type Model[V any] struct {
 	Backend *ebbtest.Backend
 	Of      Container
 	Delete  func(ctx context.Context, keys ...string) (int64, error) // Of's
 	MaxLen  int64                                                    // 0: any
-	Idle    time.Duration                                            // 0: entries live on unread
-	Sharp   bool                                                     // an entry is dead at its deadline already, as Redisson has it
+	Idle    time.Duration                                            // 0: no idle time
+	Sharp   bool                                                     // an entry is expired at its deadline already, as in Redisson
 
 	entries map[string]entry[V]
 	now     int64 // ms
 }
 
-// entry is an entry as the model has it; times in ms of the model, 0: none.
+// entry is an entry of the model. Times are in ms of the model; 0: none.
 type entry[V any] struct {
 	value V
 	hard  int64
@@ -87,23 +87,23 @@ func (e entry[V]) deadline() int64 {
 	return min(e.hard, e.idle)
 }
 
-// Steps returns the steps that are every container's, and those that are given.
+// Steps returns the steps of every container, and the given ones.
 func (m *Model[V]) Steps(own map[string]func(*rapid.T)) map[string]func(*rapid.T) {
 	m.entries = map[string]entry[V]{}
 	own["pass"], own["delete"], own["expire"] = m.pass, m.remove, m.expire
 	return own
 }
 
-// Get returns an entry's value, and whether it is there.
+// Get returns an entry's value, and whether it exists.
 func (m *Model[V]) Get(key string) (v V, there bool) {
 	e, there := m.entries[key]
 	return e.value, there
 }
 
-// Len returns how many entries there are.
+// Len returns the number of entries.
 func (m *Model[V]) Len() int { return len(m.entries) }
 
-// Full reports whether so many new entries are too many.
+// Full reports whether fresh new entries would exceed MaxLen.
 func (m *Model[V]) Full(fresh int) bool {
 	return m.MaxLen > 0 && fresh > 0 && int64(len(m.entries)+fresh) > m.MaxLen
 }
@@ -114,7 +114,7 @@ func (m *Model[V]) Put(key string, v V, ttl time.Duration) {
 	m.Touch(key)
 }
 
-// Touch begins an entry's idle time anew.
+// Touch restarts an entry's idle time.
 func (m *Model[V]) Touch(key string) {
 	if e, ok := m.entries[key]; ok && m.Idle > 0 {
 		e.idle = m.after(m.Idle)
@@ -122,7 +122,7 @@ func (m *Model[V]) Touch(key string) {
 	}
 }
 
-// after returns the deadline that a time to live makes.
+// after returns the deadline for a time to live.
 func (m *Model[V]) after(ttl time.Duration) int64 {
 	if ttl == 0 {
 		return 0
@@ -166,8 +166,8 @@ func (m *Model[V]) expire(t *rapid.T) {
 	}
 }
 
-// Compare compares how many entries there are and how long each has, which touches none,
-// and what they are: all is what the container says it holds.
+// Compare compares the number of entries, their remaining times and their values with the
+// model; all has the container's entries. It does not touch an entry.
 func (m *Model[V]) Compare(t *rapid.T, all map[string]V) {
 	n, err := m.Of.Len(t.Context())
 	Check(t, "len", n, int64(len(m.entries)), err)
@@ -184,7 +184,7 @@ func (m *Model[V]) Compare(t *rapid.T, all map[string]V) {
 	}
 }
 
-// Check fails a test in which an answer is another, or an error.
+// Check fails the test if err is not nil or got is not equal to want.
 func Check(t *rapid.T, what string, got, want any, err error) {
 	t.Helper()
 	if got != want || err != nil {

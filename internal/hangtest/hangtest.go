@@ -18,46 +18,48 @@ import (
 
 var some = flag.String("hang.objects", "", "only the objects with this in their names")
 
-// object is a row of the table: one object, and what is done with it.
+// object is a row of the table: one object, and the calls of the test.
 type object struct {
 	name string // of the object, which its errors mention
 	key  string
 
 	write, read func(ctx context.Context) error
-	// wait returns when wake was called, by the other program; nil: nothing waits.
+	// wait is a call that waits until the other program has called wake; nil: the object has
+	// no such call.
 	wait func(ctx context.Context) error
 	wake func(ctx context.Context) error
-	// endless says that wait outlives a silent backend; else it returns an error.
+	// endless says that wait continues while the backend hangs; otherwise it returns an
+	// error.
 	endless bool
 	// cleanup is how long after its deadline a call may still clean up.
 	cleanup time.Duration
-	// during and after look at what was special about it, when the silence has lasted
-	// longer than any lease, and when it is over.
+	// during and after check the properties of this object: during runs when the hang has
+	// lasted longer than any lease, after when it is over.
 	during, after func(t *testing.T, o *object)
 }
 
-// site is where the objects of one run live.
+// site holds the connections and times of one run.
 type site struct {
 	*testing.T
 	b *backends.Backend
 	h *backends.Hang
-	// c is the connection whose backend hangs, other another program's.
+	// c is the connection whose backend hangs; other is the connection of another program.
 	c, other *ebb.Conn
 	prefix   string
-	// lease is how long things are held; silence is longer than that, and where time is
-	// virtual so long that all timeouts have passed.
+	// lease is the duration of leases. silence is the duration of the hang: longer than
+	// lease, and in virtual time long enough for all timeouts.
 	lease, silence time.Duration
 }
 
-// theirs is how long the other program holds what is waited for: longer than any silence,
-// which lasts until all calls have returned.
+// theirs is the time for which the other program holds the object for which calls wait. It
+// is longer than any hang, which lasts until all calls have returned.
 const theirs = 10 * time.Minute
 
-// deadline is that of calls while the backend is silent.
+// deadline is the time limit of calls while the backend hangs.
 const deadline = 100 * time.Millisecond
 
-// slack returns what a busy machine takes, and far less than for ever; in virtual time
-// nothing does.
+// slack returns the delay that a busy machine may add, which is much less than a call that
+// never returns; in virtual time it is short.
 func (s *site) slack() time.Duration {
 	if s.b.Virtual() {
 		return 55 * time.Millisecond // go-redis looks at its clock every 50 ms
@@ -65,7 +67,7 @@ func (s *site) slack() time.Duration {
 	return 20 * time.Second
 }
 
-// Objects has all objects outlive a silence of their backend, which b is a connection to.
+// Objects runs all objects through a hang of their backend, to which b is a connection.
 func Objects(t *testing.T, b *backends.Backend, h *backends.Hang) {
 	s := &site{T: t, b: b, h: h, lease: 400 * time.Millisecond, silence: 600 * time.Millisecond}
 	if b.Virtual() {
@@ -86,7 +88,7 @@ func Objects(t *testing.T, b *backends.Backend, h *backends.Hang) {
 	s.run(all)
 }
 
-// run plays all objects through one silence.
+// run runs all objects through one hang.
 func (s *site) run(all []*object) {
 	all = slices.DeleteFunc(all, func(o *object) bool { return !strings.Contains(o.name, *some) })
 	each(all, func(o *object) {
@@ -99,14 +101,15 @@ func (s *site) run(all []*object) {
 	defer cancel()
 	waits := map[*object]chan error{}
 	for _, o := range all {
-		// That a connection is cut is noticed within half a minute: in virtual time.
+		// A client notices a cut connection within half a minute, so this check needs virtual
+		// time.
 		if o.wait != nil && (s.b.Virtual() || s.h.Way != "cut") {
 			done := make(chan error, 1)
 			waits[o] = done
 			waiting.Go(func() { done <- o.wait(stop) })
 		}
 	}
-	s.b.Pass(20 * time.Millisecond) // they wait, mostly
+	s.b.Pass(20 * time.Millisecond) // most of the calls wait now
 
 	s.h.Begin()
 	silence := time.Now()
@@ -135,7 +138,7 @@ func (s *site) run(all []*object) {
 	woken.Wait()
 }
 
-// each does something with all objects at once.
+// each calls do with all objects at the same time.
 func each(all []*object, do func(o *object)) {
 	var wg sync.WaitGroup
 	for _, o := range all {
@@ -144,7 +147,7 @@ func each(all []*object, do func(o *object)) {
 	wg.Wait()
 }
 
-// speaks looks at what the calls of an object say while its backend does not.
+// speaks checks the errors of an object's calls while its backend hangs.
 func (s *site) speaks(o *object) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -159,7 +162,7 @@ func (s *site) speaks(o *object) {
 	}
 }
 
-// inTime looks at a call with a deadline.
+// inTime checks a call with a deadline.
 func (s *site) inTime(o *object, what string, call func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
@@ -170,13 +173,13 @@ func (s *site) inTime(o *object, what string, call func(context.Context) error) 
 	case !errors.Is(err, context.DeadlineExceeded):
 		s.Errorf("%s: %s with a deadline, after %v: %v", o.name, what, took, err)
 	case !strings.Contains(err.Error(), o.key):
-		s.Errorf("%s: %s: the error does not say what it is about: %v", o.name, what, err)
+		s.Errorf("%s: %s: the error does not name the object: %v", o.name, what, err)
 	case took > deadline+o.cleanup+s.slack():
 		s.Errorf("%s: %s took %v, with a deadline of %v: %v", o.name, what, took, deadline, err)
 	}
 }
 
-// byItself looks at a call without one.
+// byItself checks a call without a deadline.
 func (s *site) byItself(o *object, what string, call func(context.Context) error) {
 	began := time.Now()
 	err := call(context.Background())
@@ -184,7 +187,7 @@ func (s *site) byItself(o *object, what string, call func(context.Context) error
 	if !errors.Is(err, ebb.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
 		s.Errorf("%s: %s without a deadline, after %v: %v", o.name, what, took, err)
 	}
-	// A lock asks three times, and each may stand behind another that is not answered.
+	// A lock sends three requests, and each may wait behind another one without a reply.
 	if most := 8*backends.Patience + s.slack(); took > most {
 		s.Errorf("%s: %s without a deadline took %v", o.name, what, took)
 	}
@@ -204,8 +207,8 @@ func (s *site) again(o *object, what string, call func(context.Context) error) {
 	s.Errorf("%s: %s: does not work: %v", o.name, what, err)
 }
 
-// first returns what a call does when its backend answers in time, which that of a busy
-// machine may not.
+// first returns the result of a call. It repeats the call, because the backend of a busy
+// machine may be late.
 func first[V any](s *site, call func(ctx context.Context) (V, error)) (v V) {
 	s.Helper()
 	var err error
@@ -219,11 +222,11 @@ func first[V any](s *site, call func(ctx context.Context) (V, error)) (v V) {
 	return v
 }
 
-// tries returns how often a test repeats an attempt with such pauses: what an abandoned
-// request has taken comes back when its lease ends.
+// tries returns how often a test repeats an attempt with these pauses. An abandoned
+// request may hold the object until its lease ends.
 func (s *site) tries(pause time.Duration) int { return int((3*s.lease + 10*time.Second) / pause) }
 
-// woken wakes the calls that have waited through the silence.
+// woken wakes the calls that have waited during the hang.
 func (s *site) woken(ctx context.Context, o *object, done chan error) {
 	for range s.tries(50 * time.Millisecond) {
 		err := o.wake(ctx)
@@ -236,13 +239,13 @@ func (s *site) woken(ctx context.Context, o *object, done chan error) {
 		case err := <-done:
 			timer.Stop()
 			if err != nil && (o.endless || !errors.Is(err, ebb.ErrUnavailable)) {
-				s.Errorf("%s: a wait through the silence: %v", o.name, err)
+				s.Errorf("%s: a call that waited during the hang: %v", o.name, err)
 			}
 			return
 		case <-timer.C:
 		}
 	}
-	s.Errorf("%s: %s: a call that waited through the silence still waits", o.name, o.key)
+	s.Errorf("%s: %s: a call that waited during the hang still waits", o.name, o.key)
 }
 
 // name returns a key of this run.

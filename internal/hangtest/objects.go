@@ -22,7 +22,7 @@ import (
 	"github.com/ebbdb/ebb/unique"
 )
 
-// made returns what a constructor made.
+// made returns the result of a constructor, and fails the test after an error.
 func made[T any](v T, err error) func(t *testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
@@ -35,12 +35,12 @@ func made[T any](v T, err error) func(t *testing.T) T {
 
 func drop[T any](_ T, err error) error { return err }
 
-// held is what is taken for a time.
+// held is an object that a program holds for a time.
 type held interface {
 	Release(ctx context.Context) error
 }
 
-// briefly takes something and gives it back.
+// briefly returns a call that acquires something and releases it.
 func briefly[H held](try func(ctx context.Context) (H, error)) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		h, err := try(ctx)
@@ -51,7 +51,8 @@ func briefly[H held](try func(ctx context.Context) (H, error)) func(ctx context.
 	}
 }
 
-// line waits for something, and gives it back if it can: else the lease runs out.
+// line returns a call that waits for something and releases it. If the release fails, the
+// lease expires.
 func line[H held](acquire func(ctx context.Context) (H, error)) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		h, err := acquire(ctx)
@@ -152,21 +153,21 @@ func (s *site) lock() *object {
 	return o
 }
 
-// acquirer is a lock, or something like one.
+// acquirer is a lock or a similar object.
 type acquirer interface {
 	TryAcquire(ctx context.Context) (*lock.Lease, error)
 	Acquire(ctx context.Context, wait time.Duration) (*lock.Lease, error)
 }
 
-// inLine has the other program take something, and returns how to wait for it and how
-// to give it back.
+// inLine lets the other program acquire something. It returns a call that waits for it,
+// and one that releases it.
 func (s *site) inLine(key string, of func(c *ebb.Conn, key string, o lock.Options) (acquirer, error)) (wait, wake func(ctx context.Context) error) {
 	lease := made(made(of(s.other, key, lock.Options{TTL: theirs}))(s.T).TryAcquire(s.b.Context()))(s.T)
 	ours := made(of(s.c, key, lock.Options{TTL: s.lease}))(s.T)
 	return line(func(ctx context.Context) (*lock.Lease, error) { return ours.Acquire(ctx, 0) }), lease.Release
 }
 
-// one makes a lock of a semaphore.
+// one lets a test use a semaphore as a lock.
 type one struct{ *lock.Semaphore }
 
 func (o one) TryAcquire(ctx context.Context) (*lock.Lease, error) {
@@ -204,7 +205,7 @@ func (s *site) latch() *object {
 	}
 }
 
-// jobs are what a queue took for certain, and what came out of it.
+// jobs holds the jobs that a queue has certainly accepted, and those that it delivered.
 type jobs struct {
 	mu      sync.Mutex // guards what follows
 	n       int
@@ -240,7 +241,7 @@ func (s *site) queue() *object {
 		wait: func(ctx context.Context) error {
 			job, err := line.Pop(ctx)
 			if err == nil {
-				_ = job.Ack(context.WithoutCancel(ctx)) // else it comes again
+				_ = job.Ack(context.WithoutCancel(ctx)) // otherwise the queue delivers it again
 			}
 			return err
 		},
@@ -258,7 +259,7 @@ func (s *site) queue() *object {
 				job, err := q.Pop(ctx)
 				if err == nil {
 					j.out[job.Value] = true
-					_ = job.Ack(ctx) // else it comes again
+					_ = job.Ack(ctx) // otherwise the queue delivers it again
 				}
 				if cancel(); err != nil {
 					t.Errorf("a job is lost: in %v, out %v: %v", j.in, j.out, err)
@@ -287,7 +288,7 @@ func (s *site) topic() *object {
 	other := made(topic.New[string](s.other, key))(s.T)
 	sub := first(s, p.Subscribe)
 	s.Cleanup(func() { _ = sub.Close() })
-	// Reading is to subscribe.
+	// The reading call is a subscription.
 	read := func(ctx context.Context) error {
 		sub, err := p.Subscribe(ctx)
 		if err != nil {
@@ -372,7 +373,7 @@ func (s *site) expmap() *object {
 
 var errHeard = errors.New("the expiry was heard")
 
-// hear listens until it is told of an entry that expired.
+// hear listens until it receives an expired entry.
 func hear[E, Listen any](on func(ctx context.Context, listener string, fn func(context.Context, E) error, opts ...Listen) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, heard := context.WithCancelCause(ctx)

@@ -1,6 +1,5 @@
-// Package instance runs a whole server: an engine, its commands, its files, and the sockets
-// that they are served on, as a configuration says. cmd/ebb and package server start their
-// servers by Start.
+// Package instance runs a whole server from a configuration: an engine, its commands, its
+// files and its sockets. cmd/ebb and package server start their servers by Start.
 //
 // Start reading at Start.
 package instance
@@ -29,7 +28,7 @@ import (
 	"github.com/ebbdb/ebb/internal/transport"
 )
 
-// Options say what to run. Only Config is required.
+// Options configure an instance. Only Config is required.
 type Options struct {
 	Config *config.Set
 	Log    *slog.Logger   // default: nothing is logged
@@ -37,17 +36,18 @@ type Options struct {
 
 	// AcceptClock starts the server although the system's clock is far behind the files.
 	AcceptClock bool
-	// Listeners are bound already. The server takes each in place of binding its address,
-	// and closes it.
+	// Listeners are open listeners. The server uses each instead of binding its address, and
+	// closes it.
 	Listeners []net.Listener
-	// Pages are shown where the directive http says, beside /metrics.
+	// Pages are further pages at the address of the directive http, next to /metrics.
 	Pages []adminhttp.Page
-	// Listening is called once the addresses are bound and before data is loaded; may be nil.
+	// Start calls Listening after it has bound the addresses and before it loads the data;
+	// may be nil.
 	Listening func(*Instance)
 }
 
-// Instance is a whole server in one piece: an engine, its commands, the sockets that they
-// are served on, and the pages for operators.
+// Instance is a whole server: an engine, its commands, its sockets, and the pages for
+// operators.
 type Instance struct {
 	db    *engine.DB
 	svc   *session.Service
@@ -77,9 +77,9 @@ func Start(ctx context.Context, o Options) (*Instance, error) {
 	return in, nil
 }
 
-// Open returns the first half of Start: the directory is locked, and clients are served,
-// but get LOADING until Load has returned; where there is little to load, Open has loaded
-// it before it serves the first client.
+// Open does the first half of Start. It locks the directory and serves clients, which get
+// LOADING until Load has returned. If there is little data, Open loads it before it serves
+// the first client.
 func Open(o Options) (in *Instance, err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -97,7 +97,7 @@ func Open(o Options) (in *Instance, err error) {
 	return in, nil
 }
 
-// open opens what is behind the admin pages.
+// open opens the engine, the commands and the files.
 func (in *Instance) open(o Options) error {
 	cfg := o.Config
 	loops := Loops(cfg)
@@ -131,8 +131,8 @@ func (in *Instance) open(o Options) error {
 	return nil
 }
 
-// Load returns the second half of Start, after which the pages for operators are shown.
-// ctx ends it early; the caller must call Shutdown after an error.
+// Load does the second half of Start, and then serves the pages for operators. ctx ends it
+// early; the caller must call Shutdown after an error.
 func (in *Instance) Load(ctx context.Context) error {
 	if !in.loaded {
 		if err := in.svc.Load(ctx); err != nil {
@@ -145,10 +145,9 @@ func (in *Instance) Load(ctx context.Context) error {
 	return nil
 }
 
-// Loops returns how many network loops a configuration asks for. By default
-// one for every two processors: a loop that has more connections to itself
-// reads and writes more at once, and the other processors are left to
-// reclaiming, long commands and the collector.
+// Loops returns the number of network loops for a configuration. The default is one for
+// every two processors. A loop with more connections reads and writes more at once, and
+// the other processors are free for reclaiming, long commands and the garbage collector.
 func Loops(cfg *config.Set) int {
 	if n := int(cfg.Int("io-loops")); n > 0 {
 		return n
@@ -156,7 +155,7 @@ func Loops(cfg *config.Set) int {
 	return max(1, runtime.GOMAXPROCS(0)/2)
 }
 
-// listen binds what the configuration names.
+// listen binds the addresses of the configuration.
 func (in *Instance) listen(cfg *config.Set, opt Options, loops int) (*transport.Server, error) {
 	reclaimers := make([]*engine.Reclaimer, loops)
 	runs := make([]func() time.Duration, loops)
@@ -207,12 +206,13 @@ func (in *Instance) listen(cfg *config.Set, opt Options, loops int) (*transport.
 	return srv, nil
 }
 
-// quickLoad is up to how many bytes files are loaded before the first client is served,
-// which takes some ms. Redis serves clients during a load after as many.
+// quickLoad is the size of files, in bytes, up to which the server loads them before it
+// serves the first client. It takes a few ms. Redis serves clients during a load after the
+// same number of bytes.
 const quickLoad = 2 << 20
 
-// bind binds all addresses, and then serves them. Where there is little or nothing to load
-// that is done in between: clients that have connected meanwhile wait, and hear no LOADING.
+// bind binds all addresses, and then serves them. If there is little or no data, it loads
+// it in between: clients that have connected meanwhile wait, and get no LOADING.
 func (in *Instance) bind(srv *transport.Server) error {
 	srv.Hold()
 	err := in.svc.Open(srv)
@@ -229,7 +229,7 @@ func (in *Instance) bind(srv *transport.Server) error {
 	return err
 }
 
-// addresses joins hosts, of which those behind a '-' are left out, and a port.
+// addresses joins hosts and a port. It leaves out hosts with a '-' before them.
 func addresses(hosts []string, port int64) []string {
 	var out []string
 	for _, h := range hosts {
@@ -240,7 +240,7 @@ func addresses(hosts []string, port int64) []string {
 	return out
 }
 
-// hostOf turns redis.conf's words for all addresses into Go's.
+// hostOf converts redis.conf's words for all addresses to Go's.
 func hostOf(h string) string {
 	switch h {
 	case "*":
@@ -293,7 +293,7 @@ func tlsConfig(cfg *config.Set, log *slog.Logger) (*tls.Config, error) {
 	return c, nil
 }
 
-// Service returns what the instance serves.
+// Service returns the commands of the instance.
 func (in *Instance) Service() *session.Service { return in.svc }
 
 // DB returns the engine.
@@ -313,18 +313,19 @@ func (in *Instance) AdminAddr() net.Addr {
 	return in.admin.Addr()
 }
 
-// Asked yields a value when a client has sent SHUTDOWN and the data is where it is to be.
+// Asked returns a channel that yields a value when a client has sent SHUTDOWN and the data
+// is saved.
 func (in *Instance) Asked() <-chan struct{} { return in.stop }
 
-// Prepare writes out what is to be kept, as the command SHUTDOWN does. After an error the
-// server goes on. The context ends the wait for replicas.
+// Prepare saves the data as the command SHUTDOWN does. After an error the server
+// continues. The context ends the wait for replicas.
 func (in *Instance) Prepare(ctx context.Context, o session.ShutdownOptions) error {
 	return in.svc.PrepareShutdown(ctx, o)
 }
 
 // Shutdown stops listening, lets replies be written until ctx ends, closes all
-// connections, writes and syncs what was appended, and gives the engine's memory
-// back. It saves no snapshot: see Prepare.
+// connections, writes and syncs the append-only file, and releases the engine's memory. It
+// saves no snapshot: see Prepare.
 func (in *Instance) Shutdown(ctx context.Context) error {
 	if in.admin != nil {
 		in.admin.Leave()
@@ -341,7 +342,7 @@ func (in *Instance) closeAdmin() error {
 	return in.admin.Close()
 }
 
-// close ends what is behind the sockets.
+// close closes the files, the commands and the engine.
 func (in *Instance) close() error {
 	in.svc.Close()
 	err := in.svc.Keeper().Close()

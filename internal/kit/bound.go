@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Bound is a context that ends a while after it was made, or with its parent. A timer and
-// a place among the parent's children cost more than many a request takes, so a Bound has
-// neither until the first call of Done. A caller that can wait for an instant itself uses
-// Parent and Deadline instead.
+// Bound is a context with a timeout, which also ends with its parent. A timer and an entry
+// among the parent's children cost more than some requests, so a Bound has neither until
+// the first call of Done. A caller that can wait for an instant itself uses Parent and
+// Deadline instead.
 //
 // Its methods are safe for concurrent use; Stop ends its use.
 type Bound struct {
@@ -18,7 +18,7 @@ type Bound struct {
 	at     time.Time
 	cause  error
 
-	mu   sync.Mutex // held to make real
+	mu   sync.Mutex // held while Done makes the real context
 	real atomic.Pointer[timed]
 }
 
@@ -33,10 +33,10 @@ func NewBound(parent context.Context, within time.Duration, cause error) *Bound 
 	return &Bound{parent: parent, at: time.Now().Add(within), cause: cause}
 }
 
-// Parent returns the context that it was made of.
+// Parent returns the context from which NewBound made it.
 func (b *Bound) Parent() context.Context { return b.parent }
 
-// Stop frees what the context has taken.
+// Stop releases the timer of the context.
 func (b *Bound) Stop() {
 	if t := b.real.Load(); t != nil {
 		t.stop()
@@ -83,8 +83,8 @@ func (b *Bound) Err() error {
 	return nil
 }
 
-// Value implements context.Context. The causes of contexts, and their children, are
-// found by it: those are the timer's.
+// Value implements context.Context. Package context uses it to find causes and parents, so
+// Value asks the context with the timer.
 func (b *Bound) Value(key any) any {
 	t := b.real.Load()
 	if t == nil && b.Err() != nil {

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Key names a helper key of the object name, in the same hash slot:
-// "{orders}:due", or "shop:{orders}:due" where the name chose its tag itself.
+// Key names a helper key of the object name, in the same hash slot: "{orders}:due", or
+// "shop:{orders}:due" if the name has a tag of its own.
 func Key(name, suffix string) string {
 	if strings.Contains(name, "{") {
 		return name + ":" + suffix
@@ -25,7 +25,7 @@ func Key(name, suffix string) string {
 	return "{" + name + "}:" + suffix
 }
 
-// Prefixed names a helper key the other way round, as Redisson does for some:
+// Prefixed names a helper key with a prefix, as Redisson does for some keys:
 // "prefix:{orders}".
 func Prefixed(prefix, name string) string {
 	if strings.Contains(name, "{") {
@@ -38,7 +38,7 @@ func Prefixed(prefix, name string) string {
 func ID() string {
 	var b [16]byte
 	var text [2 * len(b)]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // Read never fails
 	hex.Encode(text[:], b[:])
 	return string(text[:])
 }
@@ -77,9 +77,9 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Overdue reports whether err, of a call in bounded, comes from the deadline that bounded
-// has beyond ctx, the caller's context. Client libraries notice a deadline some ms
-// before its context ends, or after; that is not the end of ctx, and must not look like it.
+// Overdue reports whether err, of a call with bounded, comes from bounded's own deadline
+// and not from ctx, the caller's context. Client libraries notice a deadline some ms
+// before or after its context ends.
 func Overdue(ctx, bounded context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil || bounded.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
 		return false

@@ -10,12 +10,12 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// The rules that all objects keep; docs/design/toolkit.md explains them.
+// The rules that all objects follow; docs/design/toolkit.md explains them.
 
-// Check returns the one check of an object's connection and name. Its error has
-// ebb.ErrArgument in its chain. A name is one or more bytes. Helper keys share its hash
-// slot: so it has either no braces, or a hash tag in the sense of Redis Cluster, which is
-// what stands between the first "{" and the next "}" and is not empty.
+// Check checks the connection and the name of an object. Its error has ebb.ErrArgument in
+// its chain. A name is one or more bytes. Helper keys share its hash slot: so it has
+// either no braces, or a hash tag in the sense of Redis Cluster, which is what stands
+// between the first "{" and the next "}" and is not empty.
 func Check(c *conn.Conn, what, name string) error {
 	wrong := ""
 	switch {
@@ -46,8 +46,9 @@ func Tagged(key string) bool {
 	return ok && strings.Index(rest, "}") > 0
 }
 
-// Ended reports whether err, of a call with ctx, is the end of ctx, which has ended then.
-// Client libraries notice a deadline some ms before ctx does: Ended waits for ctx.
+// Ended reports whether err, of a call with ctx, comes from the end of ctx. If it reports
+// true, ctx has ended. Client libraries notice a deadline some ms before ctx does: Ended
+// waits for ctx.
 func Ended(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return true
@@ -60,16 +61,19 @@ func Ended(ctx context.Context, err error) bool {
 	return true
 }
 
-// early is how long before its context a client library may notice a deadline, by far.
+// early is much more than the time by which a client library may notice a deadline before
+// its context.
 const early = time.Second
 
 const (
-	// ReleaseFor is how long Release tries.
+	// ReleaseFor is the time for which Release tries.
 	ReleaseFor = 3 * time.Second
-	// ReleaseOnce is how long one attempt may take: one that hangs leaves time for another.
+	// ReleaseOnce is the time limit of one attempt: after one that hangs, there is time for
+	// another.
 	ReleaseOnce = ReleaseFor / 2
-	// Farewell is how much longer than its context a release is tried. It is also how
-	// long a courtesy takes at most: what the backend or another program cleans up a little later.
+	// Farewell is the time for which Release tries after the end of its context. It is also
+	// the limit of Courtesy, for state that the backend or another program cleans up a
+	// little later anyway.
 	Farewell = time.Second
 
 	// The pauses between the attempts of a release.
@@ -86,7 +90,7 @@ func Release(ctx context.Context, again func(error) bool, fn func(ctx context.Co
 	return release(ctx, ReleaseFor, again, fn)
 }
 
-// Courtesy is Release within Farewell.
+// Courtesy runs Release with Farewell as the time limit.
 func Courtesy(ctx context.Context, again func(error) bool, fn func(ctx context.Context) error) error {
 	return release(ctx, Farewell, again, fn)
 }
@@ -116,6 +120,6 @@ func release(ctx context.Context, most time.Duration, again func(error) bool, fn
 		if pause >= left() {
 			return err
 		}
-		_ = Sleep(whole, pause) // whole does not end
+		_ = Sleep(whole, pause) // whole has no end
 	}
 }

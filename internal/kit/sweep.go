@@ -8,12 +8,12 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// sweepMost is how many keys Sweep looks at, and removes, in a round trip.
+// sweepMost is the number of keys that Sweep checks, and removes, in a round trip.
 const sweepMost = 200
 
 // Sweep removes the keys that begin with one of some prefixes and hold one of some types,
-// "hash" or "zset", any type if there are none. It is for what an object cannot list: it
-// looks at all keys of the backend, O(keys).
+// "hash" or "zset", any type if there are none. It is for keys that an object cannot list.
+// It checks all keys of the backend: O(keys).
 func Sweep(ctx context.Context, c *conn.Conn, prefixes []string, types ...string) error {
 	if len(prefixes) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func unlink(ctx context.Context, c *conn.Conn, keys, types []string) error {
 	return err
 }
 
-// Escape returns a pattern that matches a name alone.
+// Escape returns a pattern that matches only the name.
 func Escape(name string) string {
 	var b strings.Builder
 	for i := range len(name) {

@@ -1,5 +1,5 @@
-// Package limittest is the test of what limits requests in one HTTP framework or
-// another: a module of contrib says how to use its framework, and Run does the rest.
+// Package limittest tests the middleware that limits requests in an HTTP framework. A
+// module of contrib describes how to use its framework, and Run does the rest.
 //
 // Start reading at Framework.
 package limittest
@@ -15,22 +15,22 @@ import (
 	"github.com/ebbdb/ebb/limit/httplimit"
 )
 
-// Framework is one of which a handler gets a context C. The functions on a C are called
-// in a handler.
+// Framework is an HTTP framework whose handlers get a context C. Run calls the functions
+// with a C inside a handler.
 type Framework[C any] struct {
 	// Serve makes an app with one page, "/", behind middleware with some options. The
 	// page calls visit and says "hello".
 	Serve func(l *limit.Limiter, o httplimit.OptionsFor[C], visit func()) Get
 	// Header returns a field of the request.
 	Header func(c C, name string) string
-	// Answer is how a handler answers with a text.
+	// Answer replies with a text, from a handler.
 	Answer func(c C, status int, text string) error
 }
 
-// Get asks an app for its page from an address, with header fields: names and values.
+// Get requests the page of an app from an address, with header fields: names and values.
 type Get func(t testing.TB, from string, header ...string) Answer
 
-// Answer is what an app has said.
+// Answer is the reply of an app.
 type Answer struct {
 	Code   int
 	Body   string
@@ -91,7 +91,7 @@ func (f Framework[C]) refuses(t *testing.T) {
 	if a := get(t, "192.0.2.2:1234", "X-Forwarded-For", "192.0.2.1"); a.Code != http.StatusOK {
 		t.Errorf("another client: %+v", a)
 	}
-	// What anybody can write is not believed.
+	// The middleware does not trust a header that any client can write.
 	if a := get(t, "192.0.2.1:1234", "X-Forwarded-For", "192.0.2.99"); a.Code != http.StatusTooManyRequests {
 		t.Errorf("a client with an invented address: %+v", a)
 	}

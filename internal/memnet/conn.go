@@ -1,15 +1,15 @@
-// Package memnet is a network inside the process: buffered connections and a
-// listener for tests and for embedded clients, that behave as TCP on a loopback interface does where
-// tests look (half-close, deadlines, back-pressure, data after a close).
+// Package memnet is a network inside the process: buffered connections and a listener for
+// tests and for embedded clients, that behave as TCP on a loopback interface does, as far
+// as tests check it (half-close, deadlines, back-pressure, data after a close).
 //
 //	a.Write ──> [ half: up to 64 KiB ] ──> b.Read
 //	a.Read  <── [ half: up to 64 KiB ] <── b.Write
 //
-// Everything blocks on channels and timers alone, so a testing/synctest bubble
-// sees a waiting reader as idle and moves its clock. No goroutine is started.
+// Calls block on channels and timers only, so a testing/synctest bubble sees a waiting
+// reader as idle and advances its clock. The package starts no goroutine.
 //
-// Invariants: a half's bytes are read in the order they were written, each
-// once; whoever waits on a half is woken by every change of it.
+// Invariants: a reader gets a half's bytes in the order in which they were written, each
+// once; every change of a half wakes all goroutines that wait on it.
 //
 // Start reading at half.
 package memnet
@@ -23,14 +23,14 @@ import (
 	"time"
 )
 
-// DefaultBuffer is what one direction of a Pipe holds, in bytes: as much as a
-// pipe of Linux, less than a socket, so that a slow reader shows early.
+// DefaultBuffer is the capacity of one direction of a Pipe, in bytes: as much as a pipe of
+// Linux, less than a socket, so that a slow reader shows early.
 const DefaultBuffer = 64 << 10
 
-// Conn is one end of a connection. All methods may be called from several
-// goroutines at once. Errors are *net.OpError; inside are net.ErrClosed after
-// Close, os.ErrDeadlineExceeded after a deadline, and syscall.EPIPE for a write
-// that nobody will read.
+// Conn is one end of a connection. All methods may be called from several goroutines at
+// once. Errors are *net.OpError. They wrap net.ErrClosed after Close,
+// os.ErrDeadlineExceeded after a deadline, and syscall.EPIPE for a write after the peer's
+// Close.
 type Conn struct {
 	in, out       *half
 	local, remote Addr
@@ -60,8 +60,8 @@ func pipe(size int, a, b Addr) (*Conn, *Conn) {
 		&Conn{in: ab, out: ba, local: b, remote: a}
 }
 
-// Read reads what there is, at least one byte, or waits for it. After the
-// peer's Close or CloseWrite it returns what is left, then io.EOF.
+// Read reads the available bytes, at least one, and waits if there are none. After the
+// peer's Close or CloseWrite it returns the remaining bytes, then io.EOF.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.in.read(p)
 	if err != nil && err != io.EOF {
@@ -70,7 +70,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write writes all of p, waiting for room, unless an error stops it.
+// Write writes all of p, and waits while the buffer is full, unless an error stops it.
 func (c *Conn) Write(p []byte) (int, error) {
 	n, err := c.out.write(p)
 	if err != nil {
@@ -79,14 +79,14 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite ends this direction: the peer reads what is left, then io.EOF.
+// CloseWrite ends this direction: the peer reads the remaining bytes, then io.EOF.
 func (c *Conn) CloseWrite() error {
 	c.out.closeWrite(syscall.EPIPE)
 	return nil
 }
 
-// Close ends both directions and wakes whoever waits on them. What was written
-// can still be read by the peer. A second Close is an error, as on a socket.
+// Close ends both directions and wakes the calls that wait on them. The peer can still
+// read the bytes that were written. A second Close is an error, as on a socket.
 func (c *Conn) Close() error {
 	first := c.in.closeRead()
 	c.out.closeWrite(net.ErrClosed)
@@ -110,7 +110,7 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return c.SetWriteDeadline(t)
 }
 
-// SetReadDeadline bounds Reads, waiting ones included.
+// SetReadDeadline limits Reads, also those that wait already.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	if !c.in.setDeadline(&c.in.reader, t) {
 		return c.opError("set", net.ErrClosed)
@@ -118,7 +118,7 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// SetWriteDeadline bounds Writes, waiting ones included.
+// SetWriteDeadline limits Writes, also those that wait already.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	if !c.out.setDeadline(&c.out.writer, t) {
 		return c.opError("set", net.ErrClosed)
@@ -130,26 +130,26 @@ func (c *Conn) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: "mem", Source: c.local, Addr: c.remote, Err: err}
 }
 
-// half is one direction.
+// half is one direction of a connection.
 type half struct {
 	limit int
 
 	mu      sync.Mutex
-	changed chan struct{} // closed at the next change; nil while nobody waits
+	changed chan struct{} // closed at the next change; nil while no call waits
 	buf     []byte        // written and not read: buf[off:]
 	off     int
 	reader  side
 	writer  side
 }
 
-// side is what the reading or the writing end has said.
+// side is the state of the reading or the writing end of a half.
 type side struct {
-	closed   error // what its calls return from now on; nil while open
+	closed   error // the error of its calls; nil while open
 	deadline time.Time
 	timer    *time.Timer // wakes the half at the deadline
 }
 
-// stop returns why a call of this side must not wait any longer.
+// stop returns the reason for which a call of this side must not wait any longer.
 func (s *side) stop() error {
 	if s.closed != nil {
 		return s.closed
@@ -212,7 +212,7 @@ func (h *half) write(p []byte) (n int, err error) {
 	}
 }
 
-// put appends b, moving what is unread to the front when the slice is full.
+// put appends b. When the slice is full, it moves the unread bytes to the front.
 func (h *half) put(b []byte) {
 	if h.off > 0 && len(h.buf)+len(b) > cap(h.buf) {
 		h.buf, h.off = h.buf[:copy(h.buf, h.buf[h.off:])], 0
@@ -221,7 +221,7 @@ func (h *half) put(b []byte) {
 	h.wake()
 }
 
-// wait gives up the lock until the half changes.
+// wait releases the lock until the half changes.
 func (h *half) wait() {
 	if h.changed == nil {
 		h.changed = make(chan struct{})
@@ -232,7 +232,7 @@ func (h *half) wait() {
 	h.mu.Lock()
 }
 
-// wake wakes everyone in wait. The caller holds the lock.
+// wake wakes all goroutines in wait. The caller holds the lock.
 func (h *half) wake() {
 	if h.changed != nil {
 		close(h.changed)
@@ -247,7 +247,7 @@ func (h *half) closeWrite(reason error) {
 	h.wake()
 }
 
-// closeRead drops what is unread, and reports whether it was open.
+// closeRead drops the unread bytes, and reports whether the side was open.
 func (h *half) closeRead() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -260,7 +260,8 @@ func (h *half) closeRead() bool {
 	return true
 }
 
-// close keeps net.ErrClosed over EPIPE: Close may follow CloseWrite.
+// close stores the reason. net.ErrClosed replaces EPIPE, because Close may follow
+// CloseWrite.
 func (s *side) close(reason error) {
 	if s.closed != net.ErrClosed {
 		s.closed = reason
@@ -270,8 +271,8 @@ func (s *side) close(reason error) {
 	}
 }
 
-// setDeadline reports whether s is still open. A timer of an earlier deadline
-// that has fired already only wakes waiters who then look at the new one.
+// setDeadline reports whether s is still open. A timer of an earlier deadline that has
+// fired already only wakes waiting calls, which then check the new deadline.
 func (h *half) setDeadline(s *side, t time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

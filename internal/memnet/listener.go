@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// backlog is how many connections wait for Accept before Dial waits too.
+// backlog is the number of connections that wait for Accept before Dial waits too.
 const backlog = 128
 
-// Listener accepts the connections its own Dial makes: who may connect is who
-// holds the Listener, there is no table of names.
+// Listener accepts the connections that its own Dial makes. Only code that has the
+// Listener can connect to it; there is no table of names.
 type Listener struct {
 	addr    Addr
 	queue   chan *Conn
@@ -24,7 +24,7 @@ type Listener struct {
 
 var _ net.Listener = (*Listener)(nil)
 
-// Listen returns a listener. The name is what Addr and the connections show.
+// Listen returns a listener. Addr and the connections show the name.
 func Listen(name string) *Listener {
 	return &Listener{addr: Addr(name), queue: make(chan *Conn, backlog), done: make(chan struct{})}
 }
@@ -45,8 +45,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close stops accepting and closes the connections nobody accepted. The ones
-// accepted live on.
+// Close stops accepting and closes the connections that were not accepted. Accepted
+// connections stay open.
 func (l *Listener) Close() error {
 	err := l.opError("close", net.ErrClosed)
 	l.close.Do(func() {
@@ -64,8 +64,8 @@ func (l *Listener) Addr() net.Addr { return l.addr }
 // Close it returns syscall.ECONNREFUSED in a *net.OpError.
 func (l *Listener) Dial() (net.Conn, error) { return l.DialContext(context.Background(), "", "") }
 
-// DialContext is Dial with a context, in the form of a net.Dialer's method and
-// of a client library's option; network and address are ignored.
+// DialContext connects as Dial does, with a context. It has the form of a net.Dialer's
+// method and of a client library's option, and ignores network and address.
 func (l *Listener) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, l.opError("dial", err)
@@ -86,13 +86,13 @@ func (l *Listener) DialContext(ctx context.Context, network, address string) (ne
 	}
 	select {
 	case <-l.done:
-		l.drain() // Close may have looked before we queued
+		l.drain() // Close may have checked before the connection was queued
 	default:
 	}
 	return client, nil
 }
 
-// drain closes what is queued, after done.
+// drain closes the queued connections, after done.
 func (l *Listener) drain() {
 	for {
 		select {

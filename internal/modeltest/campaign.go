@@ -17,7 +17,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Campaign plays sequences on two servers, in step, and compares.
+// Campaign runs sequences of requests on two servers, one request at a time on both, and
+// compares them.
 type Campaign struct {
 	Ours, Theirs string         // addresses
 	Server       compat.Servers // the one at Theirs
@@ -34,17 +35,17 @@ type Campaign struct {
 	tally      *Tally      // nil: nothing is counted
 }
 
-// Fault is what differed first.
+// Fault is the first difference.
 type Fault struct {
 	At           int // index of the operation; len(ops) for the state at the end
 	What         string
 	Ours, Theirs string
 }
 
-// patience is how long a reply may take before it is missing.
+// patience is the time limit of a reply.
 const patience = time.Minute
 
-// end is one server during a sequence.
+// end is one of the two servers during a sequence.
 type end struct {
 	conns []*peer // by number; 0 is for looking at the state
 	ids   []int64 // of the connections, as CLIENT ID gives them
@@ -54,7 +55,7 @@ type end struct {
 type peer struct {
 	net.Conn
 	r      *bufio.Reader
-	pushed []string // messages that came beside replies
+	pushed []string // messages that came between replies
 }
 
 func dial(addr string) (*peer, error) {
@@ -83,7 +84,7 @@ func (p *peer) receive() (resp.Value, error) {
 	}
 }
 
-// messages are the pushes that answer nothing.
+// messages are the pushes that are not replies.
 var messages = []string{"message", "pmessage", "smessage", "invalidate"}
 
 func (p *peer) do(args ...string) (resp.Value, error) {
@@ -146,8 +147,8 @@ func open(addr string, small, resp3 bool) (*end, error) {
 	return e, e.setLimits(small)
 }
 
-// setLimits sets from which size on containers are large; one of the two
-// servers may not know each directive.
+// setLimits sets the size from which containers are large. One of the two servers may not
+// know each directive.
 func (e *end) setLimits(small bool) error {
 	limits := []string{"hash-max-listpack-entries", "512", "set-max-intset-entries", "512", "set-max-listpack-entries", "128", "zset-max-listpack-entries", "128", "list-max-listpack-size", "-2", "stream-node-max-entries", "100"}
 	if small {
@@ -276,8 +277,8 @@ func (c *Campaign) parted(args []string, ours, theirs resp.Value) bool {
 	return err == nil && spec.Has(command.Write)
 }
 
-// settled returns when a request that may block has been answered, or is
-// waiting: when the server no longer counts bytes of it as unread.
+// settled returns when a request that may block has its reply or waits, which means that
+// the server has read all of its bytes.
 func settled(e *end, conn int) error {
 	for range 1000 {
 		v, err := e.conns[0].do("CLIENT", "LIST", "ID", strconv.FormatInt(e.ids[conn], 10))
@@ -308,8 +309,9 @@ func swaps(ops []Op) bool {
 	return slices.ContainsFunc(ops, func(o Op) bool { return len(o.Args) > 0 && strings.EqualFold(request(o.Args)[0], "SWAPDB") })
 }
 
-// compareWaiters ends all waiting, and compares what the waiters were told. If they were
-// served in ways that may differ, and the keyspaces with them, it returns the difference.
+// compareWaiters ends all waiting, and compares the replies of the waiting requests. If
+// they were served in ways that may differ, and the keyspaces with them, it returns the
+// difference.
 func (c *Campaign) compareWaiters(ops []Op, waits map[int]int, ours, theirs *end) (id string, f *Fault, err error) {
 	for conn, i := range waits {
 		for _, e := range []*end{ours, theirs} {
@@ -366,7 +368,7 @@ func sleep(d time.Duration) {
 	<-t.C
 }
 
-// tty shows a reply; errors may hold any bytes.
+// tty returns a reply as redis-cli prints it; errors may contain any bytes.
 func tty(v resp.Value) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r >= ' ' && r != unicode.ReplacementChar {
@@ -376,5 +378,5 @@ func tty(v resp.Value) string {
 	}, strings.TrimRight(string(v.AppendTTY(nil)), "\n"))
 }
 
-// typedReply is tty with the type of the reply, where its text does not tell that.
+// typedReply returns a reply as tty does, with its type.
 func typedReply(v resp.Value) string { return fmt.Sprintf("%s (%s)", tty(v), v.Kind) }

@@ -23,7 +23,7 @@ type allowance struct {
 	only string // the commands that it is about, if not all of the difference
 }
 
-// allowances returns all that sequences may meet in replies. Whatever is not among them
+// allowances returns all differences that replies in sequences may have. All other replies
 // must be equal.
 func allowances() []allowance {
 	return []allowance{
@@ -68,7 +68,7 @@ func allowances() []allowance {
 	}
 }
 
-// IDs of differences that show elsewhere than in one command's replies.
+// The IDs of differences that appear elsewhere than in one command's replies.
 const (
 	nulEndsText        = "nul-ends-text"
 	scriptsWithoutSHA  = "scripts-error-without-sha"
@@ -86,13 +86,14 @@ const (
 	multiGoesOn        = "multi-goes-on"
 )
 
-// elsewhere returns the differences that show elsewhere than in one command's replies.
+// elsewhere returns the IDs of differences that appear elsewhere than in one command's
+// replies.
 func elsewhere() []string {
 	return []string{nulEndsText, scriptsWithoutSHA, wordsOfValkey, textsOfValkey, pastDeadlineEvent, overwrittenWakes, blockedWrongType, blockedOrder, smoveNewOrder, expiredOverwritten, keymissLookups, xsetidWatched, streamLag, multiGoesOn}
 }
 
-// avoided returns differences that sequences do not meet, because the generator leaves out
-// what leads to them.
+// avoided returns the IDs of differences that sequences cannot have, because the generator
+// leaves out their causes.
 func avoided() []string { return []string{"expired-fields-counted", "push-in-transaction"} }
 
 // allowed returns the allowances that hold for a server.
@@ -125,7 +126,7 @@ var notSent = map[string]string{
 	"object|freq": "an error that depends on the policy", "object|help": "texts are our own", "lolwut": "a picture of its own",
 }
 
-// wordsOf are the words of options that some servers do not have, with those that do.
+// wordsOf maps words of options to the servers that have them.
 var wordsOf = map[string]compat.Servers{
 	"JITTER": 0, "SLIDE": 0, "SPAN": 0, "IFNE": 0, "IFDEQ": 0, "IFDNE": 0, "WITHTTL": 0,
 	"IFEQ": compat.Valkey9, "NOSCORES": compat.Valkey9, "WITHSCORE": compat.Newer, "NOVALUES": compat.Newer,
@@ -179,7 +180,7 @@ func (c *Campaign) sameReply(args []string, ours, theirs resp.Value) bool {
 	return false
 }
 
-// wholeScan reports whether a walk came back with everything at once.
+// wholeScan reports whether one call of SCAN returned all elements.
 func wholeScan(args []string, v resp.Value) bool {
 	return len(args) > 2 && args[2] == "0" && len(v.Elems) == 2 && v.Elems[0].Str == "0"
 }
@@ -233,8 +234,8 @@ func sameSet(a, b resp.Value) bool {
 	return err1 == nil && err2 == nil && slices.Equal(x, y)
 }
 
-// nothingRead allows a wait that went on where redis-server ended it without an
-// entry.
+// nothingRead allows a wait that continues in ebb and ends without an entry in
+// redis-server.
 func nothingRead(a, b resp.Value) bool {
 	if b.Kind == resp.KindMap { // of RESP3: keys and values
 		return a.IsNull() && len(b.Elems) == 2 && len(b.Elems[1].Elems) == 0
@@ -336,13 +337,13 @@ func oneRefuses(a, b resp.Value) bool {
 	return (a.Kind == resp.KindError) != (b.Kind == resp.KindError)
 }
 
-// denser allows an encoding that is denser than redis-server's.
+// denser allows an encoding that is more compact than redis-server's.
 func denser(a, b resp.Value) bool {
 	return b.Str == "listpackex" || a.Str == "raw" && b.Str == "embstr" || a.Str == "listpack" && (b.Str == "hashtable" || b.Str == "quicklist" || b.Str == "skiplist") || a.Str == "hashtable" && (b.Str == "intset" || b.Str == "listpack") || a.Str == "skiplist" && b.Str == "listpack" ||
 		a.Str == "int" && b.Str == "embstr" || (a.Str == "int" || a.Str == "embstr") && b.Str == "raw"
 }
 
-// stricter allows an error where redis-server finds nothing to do.
+// stricter allows an error of ebb where redis-server replies that there is nothing to do.
 func stricter(a, b resp.Value) bool {
 	return a.Kind == resp.KindError && (b.Kind == resp.KindInt && b.Int <= 0 || b.Kind == resp.KindError)
 }
@@ -375,7 +376,7 @@ func (c *Campaign) allowedEvents(args []string, ours, theirs []event) bool {
 	return false
 }
 
-// byName sorts events by their names.
+// byName returns events sorted by their names.
 func byName(events []event) []event {
 	out := slices.Clone(events)
 	slices.SortStableFunc(out, func(x, y event) int { return strings.Compare(x.name, y.name) })

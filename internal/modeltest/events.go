@@ -12,7 +12,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// event is what was published about a key.
+// event is a published event of a key.
 type event struct {
 	op   int // the operation that it came with or after
 	name string
@@ -21,14 +21,14 @@ type event struct {
 
 func (e event) String() string { return e.name + " " + e.key }
 
-// mark has the connection of the events know that an operation has been answered.
+// mark tells the connection of the events that an operation has its reply.
 func (c *Campaign) mark(i int, ours, theirs *end) error {
 	_, _, err := c.both(ours.conns[0], theirs.conns[0], []string{"PUBLISH", "done", strconv.Itoa(i)})
 	return err
 }
 
-// readEvents returns what was published about keys so far. at is the operation at which
-// the last reading ended.
+// readEvents returns the events of keys that were published so far. at is the operation at
+// which the last reading ended.
 func (e *end) readEvents(at int) ([]event, error) {
 	if _, err := e.conns[0].do("PUBLISH", "done", "x"); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (c *Campaign) compareAllEvents(ops []Op, ours, theirs *end) (f *Fault, err 
 	return f, nil
 }
 
-// expiryEvents come when a server removes what has expired, which is at a time of its own.
+// expiryEvents are the events of removals of expired data. Each server chooses their time.
 var expiryEvents = []string{"expired", "hexpired"}
 
 // compareEvents compares the events of each operation in order, but for expiries, which
@@ -162,9 +162,9 @@ func sameEvents(a, b []event) bool {
 	return slices.EqualFunc(a, b, func(x, y event) bool { return x.name == y.name && x.key == y.key })
 }
 
-// withoutPast leaves out the expiries of keys that a command on ebb has set with a deadline
-// that had passed. Valkey tells of those that were there before at once, of others later or
-// never.
+// withoutPast leaves out the expiries of keys that a command on ebb has set with a
+// deadline in the past. Valkey publishes the event at once for a key that existed before,
+// and later or never for another.
 func withoutPast(events, ours []event) []event {
 	set, past := map[event]bool{}, map[string]bool{}
 	for _, e := range ours {
@@ -198,8 +198,7 @@ func (c *Campaign) compareExpiries(at int, a, b []event) *Fault {
 	}
 	x, y := names(a), names(b)
 	if !slices.Equal(x, y) {
-		// The other server may write in the place of what has expired, without a word about
-		// that.
+		// The other server may overwrite an expired key without an event.
 		written := map[string]bool{}
 		for _, e := range b {
 			written["expired "+e.key] = written["expired "+e.key] || e.name != "expired"
@@ -253,7 +252,7 @@ func comparePushes(ops []Op, ours, theirs *end) (*Fault, error) {
 	return nil, nil
 }
 
-// settle sorts runs of messages by patterns, which come in no order.
+// settle sorts runs of messages for patterns, because their order is not defined.
 func settle(pushed []string) []string {
 	out := slices.Clone(pushed)
 	byPattern := func(i int) bool { return strings.Contains(out[i], "\"pmessage\"") }
@@ -270,7 +269,7 @@ func settle(pushed []string) []string {
 	return out
 }
 
-// drain reads what has been pushed to a connection.
+// drain reads the pushes on a connection.
 func (p *peer) drain() error {
 	_, err := p.do("PING")
 	return err

@@ -23,7 +23,7 @@ type Op struct {
 	// Damaged: the request may be wrong in several ways, and either may be
 	// complained of.
 	Damaged bool
-	// Hangup: the connection goes, whatever it waits for.
+	// Hangup: the connection closes, also if a request waits on it.
 	Hangup bool
 }
 
@@ -52,11 +52,11 @@ func Steps(ops []Op) []transcript.Step {
 type Generator struct {
 	// Own allows the options that redis-server does not have.
 	Own bool
-	// Server is the one that is sent the same, for its options; 0 is Redis 7.0 as well.
+	// Server is the server that gets the same requests; 0 is Redis 7.0.
 	Server compat.Servers
-	// Payloads are what RESTORE is given.
+	// Payloads are the payloads for RESTORE.
 	Payloads []string
-	// Library is what FUNCTION RESTORE is given.
+	// Library is the payload for FUNCTION RESTORE.
 	Library string
 
 	damaged bool // the last request was
@@ -85,7 +85,7 @@ func NewGenerator(seed uint64, table *command.Table, both func(name string) bool
 
 var (
 	keys = []string{"a", "b", "c", "{t}1", "{t}2", "bits", "h1", "l1", "l2", "s1", "s2", "z1", "z2", "x1", "{t}h", "{t}l", "{t}s", "{t}z", "{t}x", "p1", "p2", "g1"}
-	// strings are the keys that commands for strings mostly use.
+	// stringKeys are the keys that most requests for strings use.
 	stringKeys = keys[:6]
 	vals       = []string{"", "0", "1", "-7", "41", "9223372036854775807", "3.25", "-0", "1e3", "007", "x", "hello", "hello world",
 		strings.Repeat("m", 44), strings.Repeat("n", 45), strings.Repeat("long ", 50), "\x00\xff\r\n"}

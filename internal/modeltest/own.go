@@ -16,10 +16,11 @@ import (
 // request needs what an earlier reply said, or the time, it holds a placeholder,
 // which a Memory replaces: so a sequence can be run again, and shortened.
 type OwnGenerator struct {
-	// Told has no rules set, so that what those of toldRule are told can be counted.
+	// Told leaves out requests that set expiry rules, so that a test can count the entries
+	// of toldRule.
 	Told bool
-	// NoLimiters leaves limiters out: when one is full again it expires, and no rule
-	// is told.
+	// NoLimiters leaves limiters out: a limiter that is full again expires without an entry
+	// in a rule's stream.
 	NoLimiters bool
 
 	rng     *rand.Rand
@@ -82,8 +83,8 @@ var (
 	steps = []time.Duration{0, time.Millisecond, 17 * time.Millisecond, 999 * time.Millisecond, time.Second, time.Minute, time.Hour}
 )
 
-// Sequence makes about n operations. An Op without arguments and Wait is a place
-// where everything is to be looked at.
+// Sequence makes about n operations. An Op without arguments and Wait is a point at which
+// the test compares the whole state.
 func (g *OwnGenerator) Sequence(n int) (ops []Op) {
 	if g.rng.IntN(5) == 0 {
 		ops = append(ops, Op{Conn: 1, Args: []string{"DEBUG", "SET-ACTIVE-EXPIRE", "0"}})
@@ -105,7 +106,7 @@ func (g *OwnGenerator) Sequence(n int) (ops []Op) {
 	return append(ops, Op{})
 }
 
-// toldRule is a rule that is told of everything that expires in a database.
+// toldRule is the expiry rule that records all expirations of a database.
 var toldRule = []string{"EXPIRY", "RULE", "SET", "told", "MATCH", "*", "TO", "told", "MAXLEN", "10000000", "WITHVALUE"}
 
 func (g *OwnGenerator) conn() int { return 1 + g.rng.IntN(connections) }
@@ -246,7 +247,7 @@ func (g *OwnGenerator) fromGrammar(specs []*command.Spec) []string {
 	return args
 }
 
-// Memory is what a client remembers of earlier replies, by placeholder.
+// Memory holds values from earlier replies, by placeholder.
 type Memory map[string]string
 
 // Resolve replaces the placeholders of a request at an instant in ms.
@@ -272,7 +273,7 @@ func (m Memory) Resolve(args []string, now int64) []string {
 	return out
 }
 
-// Learn takes from a reply what later requests may need.
+// Learn stores the values of a reply that later requests may need.
 func (m Memory) Learn(args []string, v resp.Value) {
 	switch r := request(args); strings.ToUpper(r[0]) {
 	case "DUMP":

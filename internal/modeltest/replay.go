@@ -31,10 +31,10 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Replica is a second engine that is built from the effects of a first, as a server is
-// from its log: it is being filled all the time, its clock is years ahead, so that each
-// deadline has passed when it comes, its reclaimers run, and clients send it what a
-// server takes while it loads. Nothing of that may show. Close it.
+// Replica is a second engine that is built from the effects of a first, as a server loads
+// its log. It is loading all the time. Its clock is years ahead, so that each deadline has
+// passed already, its reclaimers run, and clients send requests that a loading server
+// accepts. None of this may change its data. The caller closes it.
 type Replica struct {
 	db      *engine.DB
 	svc     *session.Service
@@ -43,11 +43,11 @@ type Replica struct {
 	n       int // requests of clients so far
 }
 
-// late is by how much a replica's clock is ahead: more than any time to live that the
-// tests use.
+// late is the time by which a replica's clock is ahead: more than any time to live in the
+// tests.
 const late = 20 * 365 * 24 * time.Hour
 
-// blockedFor are what clients of a replica wait for, all the time.
+// blockedFor are the requests with which clients of a replica wait all the time.
 var blockedFor = []string{"BLPOP a l1 {t}l 0", "BLMOVE l1 a LEFT RIGHT 0", "BZPOPMIN z1 {t}z a 0", "XREAD BLOCK 0 STREAMS x1 a 0 0", "DQ.POP {q}1 LEASE 1000 BLOCK 0"}
 
 // NewReplica returns an empty replica.
@@ -86,7 +86,7 @@ func (r *Replica) Close() {
 	r.db.Close()
 }
 
-// disturbEvery is how many transactions come between two turns of clients.
+// disturbEvery is the number of transactions between two turns of the clients.
 const disturbEvery = 8
 
 // replay runs effects again, and lets clients and reclaimers have their turn between
@@ -112,7 +112,7 @@ func (r *Replica) replay(effects []engine.Effect) error {
 	return nil
 }
 
-// disturb sends what a server takes while it loads, about a key of an effect.
+// disturb sends requests about a key of an effect that a loading server accepts.
 func (r *Replica) disturb(e engine.Effect) error {
 	key := "a"
 	if len(e.Args) > 1 {

@@ -14,10 +14,11 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// databases are looked at in the end: those that SELECT, MOVE and COPY go to.
+// databases is the number of databases that the test compares at the end: those that
+// SELECT, MOVE and COPY use.
 const databases = 3
 
-// held is a key that a server holds in the end.
+// held is a key that a server has at the end.
 type held struct {
 	where          string // database and key
 	typ            string
@@ -27,12 +28,12 @@ type held struct {
 	fieldDeadlines map[string]int64 // of a hash's fields, those that have one
 }
 
-// sameDeadlines is by how many ms deadlines may differ: two servers are asked to count
-// from the moment that a request comes, some time apart.
+// sameDeadlines is the greatest difference of deadlines, in ms: the two servers get a
+// request at different times, and count from there.
 const sameDeadlines = 2000
 
-// compareState compares what is left: keys, values, deadlines, the events on the way, and
-// between servers of one version the digest.
+// compareState compares the final state: keys, values, deadlines, the events on the way,
+// and between servers of one version the digest.
 func (c *Campaign) compareState(ops []Op, ours, theirs *end) (*Fault, error) {
 	var states [2][]held
 	for try := range 3 {
@@ -87,7 +88,7 @@ func (c *Campaign) compareHeld(at int, a, b []held) *Fault {
 	return nil
 }
 
-// lagOf is what XINFO STREAM says of how far a group has come.
+// lagOf matches the progress of a group in a reply of XINFO STREAM.
 var lagOf = regexp.MustCompile(` "(lag|entries-read)"( -?[0-9]+| "")`)
 
 // sameValue compares two values as text. Redis 7.0 and Valkey count the

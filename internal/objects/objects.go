@@ -1,6 +1,6 @@
-// Package objects is a table of all objects of the toolkit, and the rules that each of
-// them keeps on every backend: docs/design/toolkit.md. A constructor of the toolkit that
-// is not in the table fails TestEveryObjectIsInTheTable.
+// Package objects holds a table of all objects of the toolkit, and checks the rules that
+// each of them follows on every backend: docs/design/toolkit.md. A constructor of the
+// toolkit that is not in the table fails TestEveryObjectIsInTheTable.
 //
 // Start reading at Object, then at rules.go; table.go has the rows.
 package objects
@@ -14,7 +14,7 @@ import (
 
 // Object is a row of the table.
 type Object struct {
-	// Constructor is how a program makes it: "queue.New", "lock.RedissonClient.Lock".
+	// Constructor names its constructor: "queue.New", "lock.RedissonClient.Lock".
 	Constructor string
 	// New makes one. It does not touch the network.
 	New func(c *ebb.Conn, name string) (*Instance, error)
@@ -22,26 +22,29 @@ type Object struct {
 
 // Instance is an object of some name.
 type Instance struct {
-	// Use leaves behind at the backend what the object ever keeps there. It may be called
-	// again after Delete. What it holds ends with the context.
+	// Use makes the object write all kinds of keys that it ever stores at the backend. A
+	// test may call it again after Delete. The end of the context releases its leases.
 	Use func(ctx context.Context) error
-	// Delete removes it.
+	// Delete removes its keys.
 	Delete func(ctx context.Context) error
-	// KeepsNothing is an object without keys, which has no Delete.
+	// KeepsNothing says that the object has no keys, and no Delete.
 	KeepsNothing bool
-	// Loops are what runs until its context ends.
+	// Loops are the calls that run until their context ends.
 	Loops []Loop
-	// Hold takes what others wait for, within some seconds, and returns what gives it back.
+	// Hold acquires something for which others wait, within some seconds, and returns a
+	// function that releases it.
 	Hold func(ctx context.Context) (release func(ctx context.Context) error, err error)
-	// Counts says that a release counts: one that may have been heard is not sent again.
+	// Counts says that a release changes a count, so a release that may have run is not sent
+	// again.
 	Counts bool
 	// Within calls a function of the caller, and holds something while that runs.
 	Within func(ctx context.Context, inside func()) error
-	// Stays says that a function that panics leaves what it held to the end of its time.
+	// Stays says that a function that panics does not release what it holds: the lease must
+	// expire.
 	Stays bool
 }
 
-// Kind is how a loop ends.
+// Kind is the way in which a loop ends.
 type Kind int
 
 const (
@@ -49,7 +52,8 @@ const (
 	Function Kind = iota
 	// Endless is an iterator without an end of its own: it yields no error of its context.
 	Endless
-	// Finite is an iterator that has one: cut short by its context it yields its error.
+	// Finite is an iterator with an end of its own: when its context ends before, it yields
+	// the context's error.
 	Finite
 )
 

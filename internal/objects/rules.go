@@ -14,10 +14,10 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Site is where the rules are checked.
+// Site is the backend of a check of the rules.
 type Site struct {
 	*ebb.Conn
-	// Name returns a name that nothing else uses.
+	// Name returns a name that no other test uses.
 	Name func(name string) string
 	// Pass lets time pass.
 	Pass func(d time.Duration)
@@ -26,8 +26,8 @@ type Site struct {
 // On returns a backend of the conformance suite.
 func On(b *backends.Backend) Site { return Site{b.Conn, b.Name, b.Pass} }
 
-// forEach makes each object that has what is looked at, on a connection that may be faulty
-// and on one that is not.
+// forEach calls check for each object for which has is true, with a connection that may
+// have faults and one that has none.
 func (s Site) forEach(t testing.TB, has func(i *Instance) bool, check func(o Object, faulty, plain *Instance, f *backends.Faults)) {
 	t.Helper()
 	n := 0
@@ -54,12 +54,12 @@ func (s Site) forEach(t testing.TB, has func(i *Instance) bool, check func(o Obj
 	}
 }
 
-// trouble is what happens while something is given back.
+// trouble is a fault during a release.
 type trouble struct {
 	name string
-	// again says that the request is to be sent again.
+	// again says that the object must send the request again.
 	again bool
-	// begin makes the context of the release, and lets go wrong what is to.
+	// begin makes the context of the release, and sets the fault.
 	begin func(f *backends.Faults) (context.Context, context.CancelFunc)
 }
 
@@ -102,8 +102,8 @@ func troubles() []trouble {
 	return all
 }
 
-// Releases checks that what is given back is free at once, whatever becomes of the context
-// and of single requests.
+// Releases checks that a released object is free at once, also if the context ends or
+// single requests are lost.
 func Releases(t testing.TB, s Site) {
 	t.Helper()
 	ctx := context.Background()
@@ -134,8 +134,9 @@ func Releases(t testing.TB, s Site) {
 	})
 }
 
-// Callbacks checks that what is held while a function of the caller runs is given back when
-// that has ended: also if it panics, if the context ends in it, or if requests are lost.
+// Callbacks checks that an object that is held while a function of the caller runs is
+// released when the function has ended, also if it panics, if the context ends meanwhile,
+// or if requests are lost.
 func Callbacks(t testing.TB, s Site) {
 	t.Helper()
 	s.forEach(t, func(i *Instance) bool { return i.Within != nil }, func(o Object, i, plain *Instance, f *backends.Faults) {
@@ -172,7 +173,7 @@ func Callbacks(t testing.TB, s Site) {
 
 var errPanic = errors.New("the test panics")
 
-// within calls Within, and recovers above it, as a server of requests does.
+// within calls Within and recovers a panic, as an HTTP server does.
 func within(i *Instance, ctx context.Context, inside func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil && p != errPanic { //nolint:errorlint // it is this very one
@@ -234,10 +235,10 @@ func must(t testing.TB, o Object, s Site) *Instance {
 	return i
 }
 
-// end is how a context ends.
+// end is a way in which a context ends.
 type end struct {
 	name          string
-	before, later bool // the loop begins; some ms later
+	before, later bool // before: before the loop begins; later: some ms later
 	err           error
 	begin         func(f *backends.Faults) (context.Context, context.CancelFunc)
 }
@@ -266,11 +267,10 @@ func ends() []end {
 	}
 }
 
-// BadNames are names that no object has.
+// BadNames are invalid names of objects.
 var BadNames = []string{"", "{", "}", "a}b", "jobs{eu", "{}", "{}jobs", "a{}b{c}", "}{"}
 
-// names returns some that every object has: on a cluster their helper keys must share a
-// slot.
+// names returns valid names: on a cluster, an object's helper keys must share its slot.
 func names(base string) []string {
 	return []string{base, "{" + base + "}", "a{" + base + "}b", "{" + base + "}:}{", "{x}" + base, base + " *?[x]\\-é\x00"}
 }
@@ -295,7 +295,7 @@ func Names(t testing.TB, s Site) {
 	}
 }
 
-// used makes an object, uses it, and deletes it.
+// used creates an object, uses it, and deletes it.
 func used(t testing.TB, s Site, o Object, name string) {
 	t.Helper()
 	i, err := o.New(s.Conn, name)
@@ -350,7 +350,7 @@ func Deletes(t testing.TB, s Site) {
 	}
 }
 
-// left returns the keys and rules that have a name in theirs.
+// left returns the keys and rules whose names contain a name.
 func left(t testing.TB, s Site, name string) (all []string) {
 	t.Helper()
 	ctx := context.Background()

@@ -21,9 +21,11 @@ import (
 )
 
 const (
-	// lease is far longer than a test waits for what is to be free at once.
+	// lease is much longer than soon, so that a test notices an object that only its expiry
+	// frees.
 	lease = time.Minute
-	// soon is how long a test waits for that on a busy machine.
+	// soon is the time for which a test waits, on a busy machine, for an object that must be
+	// free at once.
 	soon = 15 * time.Second
 )
 
@@ -472,7 +474,7 @@ func newCounter(c *ebb.Conn, name string) (*Instance, error) {
 	return &Instance{Use: func(ctx context.Context) error { return u.Add(ctx, "x") }, Delete: u.Delete}, nil
 }
 
-// locks returns those of package lock.
+// locks returns the rows of package lock.
 func locks() []Object {
 	return []Object{
 		{"lock.New", func(c *ebb.Conn, name string) (*Instance, error) { return newLock(lock.New, c, name) }},
@@ -494,7 +496,7 @@ func locks() []Object {
 
 var options = lock.Options{TTL: lease, UntilRelease: true}
 
-// held returns what gives a lease back.
+// held returns the function that releases a lease.
 func held(l *lock.Lease, err error) (func(ctx context.Context) error, error) {
 	if err != nil {
 		return nil, err
@@ -510,7 +512,7 @@ func leave(ctx context.Context, l *lock.Lease, err error) error {
 	return err
 }
 
-// waits returns a loop that waits for what is held.
+// waits returns a loop that waits for a lock that is held.
 func waits(name string, acquire func(ctx context.Context) (*lock.Lease, error)) Loop {
 	return Loop{name, Function, func(ctx context.Context) error {
 		l, err := acquire(ctx)

@@ -15,8 +15,8 @@ type Set struct{ chunks [][]string }
 // textsInChunk is the greatest number of texts in one chunk.
 const textsInChunk = 512
 
-// find returns the position of the first text that is not less than s. The position may
-// be behind the end of the last chunk.
+// find returns the position of the first text that is not less than s. The position may be
+// after the end of the last chunk.
 func (t *Set) find(s string) (chunk, at int) {
 	chunk = sort.Search(len(t.chunks), func(i int) bool { c := t.chunks[i]; return c[len(c)-1] >= s })
 	if chunk == len(t.chunks) {

@@ -22,8 +22,8 @@ import (
 // ContentType is the media type of the format.
 const ContentType = "text/plain; version=0.0.4; charset=utf-8"
 
-// maxScrapes is how many scrapes are served at a time: one for Prometheus, and some for
-// people. The handler answers further ones with 503.
+// maxScrapes is the limit of scrapes at a time: one for Prometheus, and some for people.
+// The handler answers further ones with 503.
 const maxScrapes = 4
 
 // Handler serves the metrics that read emits, and those of Go's runtime (go_...) and of the
@@ -44,7 +44,7 @@ func Handler(read func(emit func(admin.Metric))) http.Handler {
 		w.Header().Set("Content-Type", ContentType)
 		w.Header().Add("Vary", "Accept-Encoding")
 		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-			_, _ = w.Write(page) // a client that has gone needs no reply
+			_, _ = w.Write(page) // a client that has disconnected needs no reply
 			return
 		}
 		w.Header().Set("Content-Encoding", "gzip")
@@ -54,8 +54,8 @@ func Handler(read func(emit func(admin.Metric))) http.Handler {
 	})
 }
 
-// page returns what one scrape gets. It is made before any of it is sent, because the
-// reader may be slow.
+// page returns the text for one scrape. The handler makes all of it before it sends a
+// byte, because the client may be slow.
 func page(read func(emit func(admin.Metric))) []byte {
 	var out []byte
 	last := ""

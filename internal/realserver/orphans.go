@@ -4,5 +4,5 @@ package realserver
 
 import "syscall"
 
-// orphans: elsewhere they outlive a test process that was killed.
+// orphans returns nil: on this system, servers continue after a test process was killed.
 func orphans() *syscall.SysProcAttr { return nil }

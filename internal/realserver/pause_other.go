@@ -4,11 +4,11 @@ package realserver
 
 import "testing"
 
-// Pause is not to be had on this system.
+// Pause ends the test, because this system cannot suspend a process.
 func (p *Process) Pause(t testing.TB) {
 	t.Helper()
 	Require(t, "this system cannot pause a process")
 }
 
-// Resume is nothing without Pause.
+// Resume does nothing.
 func (p *Process) Resume(testing.TB) {}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Pause stops it where it stands, as kill -STOP does: its connections stay open, the
-// system still takes what is sent to it, and nothing is answered until Resume.
+// Pause suspends the program, as kill -STOP does. Its connections stay open, the system
+// still accepts bytes for it, and it does not reply until Resume.
 func (p *Process) Pause(t testing.TB) {
 	t.Helper()
 	p.send(t, syscall.SIGSTOP)
@@ -28,8 +28,8 @@ func (p *Process) Pause(t testing.TB) {
 	}
 }
 
-// stands reports whether all threads of a process have stopped: the signal is under way
-// for a moment, in which some still answer. Where there is no /proc it is believed.
+// stands reports whether all threads of a process have stopped. The signal takes a moment,
+// in which some threads still run. Without /proc it reports true.
 func stands(pid int) bool {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, name := range tasks {
@@ -44,7 +44,7 @@ func stands(pid int) bool {
 	return true
 }
 
-// Resume has it go on after Pause.
+// Resume lets the program continue after Pause.
 func (p *Process) Resume(t testing.TB) {
 	t.Helper()
 	p.send(t, syscall.SIGCONT)

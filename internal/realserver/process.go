@@ -20,8 +20,9 @@ import (
 type Process struct {
 	Port int
 	Dir  string
-	// Config, if not empty, is written to a file before the first start, and the
-	// program is given that file alone: redis-sentinel, which rewrites it.
+	// Config, if not empty, is written to a file before the first start, and the program
+	// gets only that file as its argument. redis-sentinel needs this, because it rewrites
+	// the file.
 	Config string
 
 	t    testing.TB
@@ -31,10 +32,9 @@ type Process struct {
 	gone chan struct{}
 }
 
-// NewProcess returns a program that is to listen on a free port of 127.0.0.1 and
-// keep its files in a temporary directory; it does not run yet. path is a name
-// that is looked up, or what Ebb has returned. args follow "--port", "--bind" and
-// "--dir".
+// NewProcess returns a program that will listen on a free port of 127.0.0.1 and keep its
+// files in a temporary directory; it does not run yet. path is a program name, or a path
+// that Ebb has returned. args follow "--port", "--bind" and "--dir".
 func NewProcess(t testing.TB, path string, args ...string) *Process {
 	t.Helper()
 	found := find(t, path)
@@ -47,7 +47,7 @@ func NewProcess(t testing.TB, path string, args ...string) *Process {
 	return p
 }
 
-// Args adds arguments for all starts to come.
+// Args adds arguments for all later starts.
 func (p *Process) Args(more ...string) { p.args = append(p.args[:len(p.args):len(p.args)], more...) }
 
 // Addr returns the address on which it listens.
@@ -56,7 +56,8 @@ func (p *Process) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.I
 // Log returns the path of the file with its output since NewProcess.
 func (p *Process) Log() string { return filepath.Join(p.Dir, "server.log") }
 
-// Start runs it and waits until it answers PING, LOADING excepted: it has loaded.
+// Start runs the program and waits until it replies PONG to PING, which means that it has
+// loaded its data.
 func (p *Process) Start(more ...string) {
 	p.t.Helper()
 	if err := p.Begin(more...); err != nil {
@@ -67,7 +68,7 @@ func (p *Process) Start(more ...string) {
 	}
 }
 
-// Begin runs it and waits for nothing.
+// Begin runs the program and does not wait.
 func (p *Process) Begin(more ...string) error {
 	log, err := os.OpenFile(p.Log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -107,22 +108,22 @@ func (p *Process) arguments(more []string) ([]string, error) {
 	return []string{name}, os.WriteFile(name, []byte(p.Config), 0o644)
 }
 
-// Ended is closed when it has ended.
+// Ended returns a channel that is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.gone }
 
-// Wait waits until it has ended by itself, and returns its exit status.
+// Wait waits until the program has ended by itself, and returns its exit status.
 func (p *Process) Wait() int {
 	<-p.gone
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// Kill ends it as kill -9 does. Nothing happens if it does not run.
+// Kill ends the program as kill -9 does. It does nothing if the program does not run.
 func (p *Process) Kill() { p.signal(syscall.SIGKILL) }
 
-// Stop ends it politely and waits for it.
+// Stop sends SIGTERM to the program and waits until it has ended.
 func (p *Process) Stop() { p.signal(syscall.SIGTERM) }
 
-// Pid is its process id.
+// Pid returns the process id of the program.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 func (p *Process) signal(s syscall.Signal) {
@@ -134,7 +135,7 @@ func (p *Process) signal(s syscall.Signal) {
 	p.cmd = nil
 }
 
-// Said returns the end of its output.
+// Said returns the end of the program's output.
 func (p *Process) Said() string {
 	f, err := os.Open(p.Log())
 	if err != nil {
@@ -150,7 +151,8 @@ func (p *Process) Said() string {
 
 const ebbName = "ebb"
 
-// binaryEnv names a program that is to be used instead of building one.
+// binaryEnv is the environment variable with the path of a program to use instead of
+// building one.
 const binaryEnv = "EBB_BINARY"
 
 // binary builds the program once for a test process. `go run` keeps the executable in

@@ -31,9 +31,9 @@ const (
 	Valkey9 = "valkey-server-9"
 )
 
-// Environment variables: the first turns skips into failures; the second names
-// programs, separated by spaces, for which it does not; the third has tests start other
-// programs with -short as well.
+// Environment variables: the first one turns skips into failures; the second one names
+// programs, separated by spaces, for which it does not; the third one lets tests start
+// other programs also with -short.
 const (
 	requireEnv  = "EBB_REQUIRE"
 	withoutEnv  = "EBB_WITHOUT"
@@ -44,8 +44,8 @@ const (
 // milliseconds; a loaded machine has been seen to need two seconds.
 const startTimeout = time.Minute
 
-// Require ends the test because it lacks something from outside: it fails it if
-// EBB_REQUIRE is 1, and skips it with the reason if not.
+// Require ends a test that lacks a program or another part of the system. It fails the
+// test if EBB_REQUIRE is 1, and otherwise skips it with the reason.
 func Require(t testing.TB, reason string) {
 	t.Helper()
 	if os.Getenv(requireEnv) == "1" {
@@ -54,12 +54,12 @@ func Require(t testing.TB, reason string) {
 	t.Skip(reason)
 }
 
-// Required reports whether EBB_REQUIRE asks for everything.
+// Required reports whether EBB_REQUIRE forbids skips.
 func Required() bool { return os.Getenv(requireEnv) == "1" }
 
-// Alone reports whether tests start no program but ebb: so with -short, which is what
-// `make test` runs, unless EBB_PROGRAMS is 1. Such a skip is no failure with EBB_REQUIRE=1
-// either, because the same tests run in full elsewhere.
+// Alone reports whether tests must start no program except ebb. This is so with -short,
+// which `make test` uses, unless EBB_PROGRAMS is 1. Such a skip is not a failure with
+// EBB_REQUIRE=1 either, because other runs run the same tests in full.
 func Alone() bool { return testing.Short() && os.Getenv(programsEnv) != "1" }
 
 // Has reports whether Program would return a path.
@@ -68,9 +68,9 @@ func Has(program string) bool {
 	return err == nil && !Alone()
 }
 
-// Program returns the path of a program that is not ebb. A test whose program is missing
-// ends here, as Require says; it is skipped if EBB_WITHOUT names the program, and if the
-// tests run alone.
+// Program returns the path of a program other than ebb. If the program is missing, it ends
+// the test as Require does. It skips the test if EBB_WITHOUT names the program, or if
+// Alone reports true.
 func Program(t testing.TB, program string) string {
 	t.Helper()
 	if Alone() {
@@ -107,8 +107,8 @@ func find(t testing.TB, program string) string {
 func Start(t testing.TB, program string, args ...string) (addr string) {
 	t.Helper()
 	path := find(t, program)
-	// Another process may take the port between our look and the server's bind;
-	// then the server exits at once, and the next port is tried.
+	// Another process may take the port between the check and the server's bind. The server
+	// then exits at once, and Start tries the next port.
 	var err error
 	for range 5 {
 		if addr, err = start(t, path, args); err == nil {
@@ -178,17 +178,17 @@ func FreePort(t testing.TB) int {
 	return port
 }
 
-// lastPort counts the ports that this process has looked at.
+// lastPort counts the ports that this process has checked.
 var lastPort atomic.Uint32
 
-// The system gives ports from lowPort to highPort only to callers that name them: it
-// takes the ports of outgoing connections, and of listeners at port 0, from further up.
-// So a server that was killed finds its port free when it starts again, whatever
-// connections other programs make meanwhile.
+// The system gives ports from lowPort to highPort only to callers that name them. It takes
+// the ports of outgoing connections, and of listeners at port 0, from above. So the port
+// of a killed server stays free until it starts again, also if other programs connect
+// meanwhile.
 const lowPort, highPort = 10_000, 30_000
 
-// freePort returns a port on which no process listens. Processes that run at the same
-// time begin to look far from each other.
+// freePort returns a port on which no process listens. Processes that run at the same time
+// begin their search at distant ports.
 func freePort() (int, error) {
 	var err error
 	for range 1000 {

@@ -1,5 +1,5 @@
-// Package serverurl reads the URLs of servers, in the spellings that clients have
-// for them. Everything of ebb that takes such a URL reads it here.
+// Package serverurl parses the URLs of servers, in the spellings of all common clients.
+// All parts of ebb that accept such a URL use it.
 //
 //	scheme                            server           read by
 //	redis, valkey                     TCP              all clients
@@ -14,9 +14,10 @@
 //	redis://user:password@host:port/db?db=1
 //	unix://user:password@/path/to/socket?db=1
 //
-// A text before the @ that has no colon is the password, as redis-cli and Lettuce read
-// it, and the user if a parameter has the password, as redis-py has it. The database is
-// the path's or a parameter's, which counts where both are given. Start reading at Parse.
+// A text before the @ without a colon is the password, as for redis-cli and Lettuce. If a
+// parameter has the password, the text is the user, as for redis-py. The database is in
+// the path or in a parameter; if both have one, the parameter counts. Start reading at
+// Parse.
 package serverurl
 
 import (
@@ -30,23 +31,23 @@ import (
 	"strings"
 )
 
-// Server is one server as a URL names it.
+// Server holds the parts of a URL of one server.
 type Server struct {
 	Socket         string // path of a Unix socket; "" for TCP
-	Host, Port     string // of TCP; "" where the URL says nothing
+	Host, Port     string // of TCP; "" if the URL has none
 	TLS            bool
 	User, Password string
 	HavePassword   bool
 	DB             int
 	HaveDB         bool
-	Protocol       int        // 2, 3, or 0 where the URL says nothing
+	Protocol       int        // 2, 3, or 0 if the URL has none
 	Params         url.Values // the other parameters, under the names of go-redis
 }
 
-// defaultPort is what URL writes for a server whose URL has no port.
+// defaultPort is the port that URL writes for a server without one.
 const defaultPort = "6379"
 
-// kinds returns the schemes of one server and what Canonical makes of them.
+// kinds returns the schemes of one server, with their canonical forms.
 func kinds() map[string]string {
 	return map[string]string{
 		"redis": "redis", "valkey": "redis",
@@ -68,9 +69,8 @@ func aliases() map[string]string {
 	}
 }
 
-// Canonical returns the scheme that Server.URL writes: redis, rediss or unix, or one of
-// those behind which several servers are, redis+sentinel for instance. ok is false for
-// a scheme that names no servers.
+// Canonical returns the scheme that Server.URL writes: redis, rediss or unix, or a scheme
+// of several servers, such as redis+sentinel. ok is false for other schemes.
 func Canonical(scheme string) (_ string, ok bool) {
 	scheme = strings.ToLower(scheme)
 	if one, ok := kinds()[scheme]; ok {
@@ -83,15 +83,15 @@ func Canonical(scheme string) (_ string, ok bool) {
 	return "", false
 }
 
-// Parse reads the URL of one server. An error says what is wrong, with what, and what
-// would be right; it shows no password.
+// Parse reads the URL of one server. An error names the wrong part, its value and a valid
+// form. It shows no password.
 func Parse(raw string) (s Server, err error) {
 	scheme, rest, found := strings.Cut(raw, "://")
 	one, ok := kinds()[strings.ToLower(scheme)]
 	if !found || !ok {
 		return s, fmt.Errorf("%q has the scheme %q, which is none of %s: write redis://127.0.0.1:6379 or unix:///path/to/socket", Shown(raw), schemeOf(raw), Schemes)
 	}
-	if strings.Contains(rest, "#") { // what stands behind it would not be looked at
+	if strings.Contains(rest, "#") { // url.Parse would drop the text after it
 		return s, fmt.Errorf("%s: write # as %%23", Shown(raw))
 	}
 	u, err := url.Parse(one + "://" + rest)
@@ -118,7 +118,7 @@ func schemeOf(raw string) string {
 	return ""
 }
 
-// where takes the address and the login of a URL.
+// where reads the address and the login of a URL.
 func (s *Server) where(scheme string, u *url.URL) error {
 	if u.User != nil {
 		s.User = u.User.Username()
@@ -152,7 +152,7 @@ func (s *Server) database(text string) (err error) {
 	return nil
 }
 
-// parameters takes what stands behind the question mark.
+// parameters reads the parameters after the question mark.
 func (s *Server) parameters(u *url.URL) error {
 	all, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *Server) parameters(u *url.URL) error {
 	return nil
 }
 
-// URL returns the server in the one spelling that go-redis reads.
+// URL returns the server as a URL that go-redis can parse.
 func (s Server) URL() *url.URL {
 	u := &url.URL{Scheme: "redis", Host: net.JoinHostPort(s.Host, defaultPort)}
 	switch {
@@ -216,14 +216,14 @@ func (s Server) URL() *url.URL {
 	return u
 }
 
-// Insecure reports whether any certificate is to be accepted: go-redis's skip_verify.
+// Insecure reports whether the client must accept any certificate: go-redis's skip_verify.
 func (s Server) Insecure() bool {
 	v := s.Params.Get("skip_verify")
 	return v == "true" || v == "1"
 }
 
-// StrayLogin reports whether an @ stands behind the hosts: before it is a part of a
-// password that has a / or a ? in it.
+// StrayLogin reports whether an @ comes after the hosts. The text before it is then a part
+// of a password that contains a / or a ?.
 func StrayLogin(path, query string) bool {
 	for _, p := range strings.Split(query, "&") {
 		if name, _, _ := strings.Cut(p, "="); strings.Contains(name, "@") {
@@ -238,19 +238,19 @@ func Shown(raw string) string {
 	raw = regexp.MustCompile(`([?&](?:\w+_)?pass(?:word)?=)[^&]*`).ReplaceAllString(raw, "${1}xxxxx")
 	u, err := url.Parse(raw)
 	if at := strings.LastIndex(raw, "@"); at >= 0 && (err != nil || u.User == nil) {
-		return "xxxxx" + raw[at:] // what stands before it may be a login
+		return "xxxxx" + raw[at:] // the text before it may be a login
 	}
 	if err != nil {
 		return raw
 	}
 	if u.User != nil && !strings.Contains(u.User.String(), ":") {
-		u.User = url.User("xxxxx") // a password alone
+		u.User = url.User("xxxxx") // only a password
 	}
 	return u.Redacted()
 }
 
-// Unreadable returns the error of a URL that cannot be parsed. The parser's error shows a
-// part of it, which may be one of a password.
+// Unreadable returns the error of a URL that cannot be parsed. It does not contain the
+// parser's error, which shows a part of the URL that may belong to a password.
 func Unreadable(raw string, err error) error {
 	if err == nil || strings.Contains(raw, "@") {
 		return fmt.Errorf("%s cannot be parsed: in a user's name and password write / as %%2F, ? as %%3F, : as %%3A, %% as %%25", Shown(raw))

@@ -3,8 +3,8 @@
 //
 //	EBB_BACKENDS=all go test -json ./... | go run ./internal/backends/table
 //
-// It ends with status 1 if anything failed or nothing was run, and with -out FILE writes the failed
-// tests' output there.
+// It ends with status 1 if a test failed or none was run. With -out FILE it writes the
+// output of failed tests to the file.
 package main
 
 import (

@@ -21,7 +21,7 @@ type event struct {
 	FailedBuild string
 }
 
-// outcome of a test on a backend.
+// outcome is the outcome of a test on a backend.
 type outcome uint8
 
 const (
@@ -29,7 +29,7 @@ const (
 	passed
 	skipped
 	failed
-	running // it never ended
+	running // the test did not end
 )
 
 var marks = [...]string{absent: "-", passed: "ok", skipped: "skip", failed: "FAIL", running: "lost"}
@@ -46,7 +46,7 @@ type row struct {
 	cells     map[string]cell
 }
 
-// results collect events.
+// results collects events.
 type results struct {
 	kinds  []string
 	module string
@@ -62,7 +62,7 @@ func newResults(kinds []string, module string) *results {
 	return &results{kinds: kinds, module: module, rows: map[string]*row{}, output: map[string][]string{}, other: map[string]outcome{}}
 }
 
-// read takes events until r ends. Lines that are none are a program's own output.
+// read reads events until its input ends. Other lines are a program's own output.
 func (r *results) read(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {
@@ -118,7 +118,7 @@ func (r *results) add(e event) {
 	}
 }
 
-// note files an outcome under its test and backend.
+// note stores the outcome of a test on a backend.
 func (r *results) note(e event, o outcome) {
 	pkg := strings.TrimPrefix(e.Package, r.module)
 	if e.Test == "" {
@@ -149,8 +149,8 @@ func (r *results) note(e event, o outcome) {
 	w.cells[kind] = c
 }
 
-// split finds the backend in a test's name, which ends with it: what is below
-// counts with it.
+// split finds the backend in a test's name. The part of the name up to it is the test;
+// subtests below it count with it.
 func (r *results) split(name string) (test, kind string) {
 	parts := strings.Split(name, "/")
 	for i, p := range parts[1:] {
