@@ -106,9 +106,9 @@ func (c *Ctx) Draw(n int, pick func(d *Drawing, n int)) error {
 // drawMeasured is from which size on the output limit is asked about, as for other replies.
 const drawMeasured = 16 << 10
 
-// Room reports whether an item of n bytes, of one part or two, is to be replied. The first
+// More reports whether an item of n bytes, of one part or two, is to be replied. The first
 // one is.
-func (d *Drawing) Room(n int) bool {
+func (d *Drawing) More(n int) bool {
 	if d.n > d.most {
 		return false
 	}

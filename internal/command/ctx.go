@@ -105,19 +105,19 @@ type Host interface {
 	MayName(c *Ctx, key []byte) error
 }
 
-// ErrBeside is what a handler returns, before it wrote or changed anything, to
-// be run again beside the network loops because it will take long.
-var ErrBeside = errors.New("runs beside the loops")
+// ErrBackground is what a handler returns, before it wrote or changed anything, to
+// be run again in the background because it will take long.
+var ErrBackground = errors.New("runs in the background")
 
 // LongBytes is how many bytes a command may walk over on a network loop: at
 // memory speed that is about 100 us, the longest that others should wait.
 const LongBytes = 1 << 20
 
-// Long returns ErrBeside where the command is about to walk over n bytes on a
+// Long returns ErrBackground where the command is about to walk over n bytes on a
 // network loop, and that is more than others should wait for.
 func (c *Ctx) Long(n int) error {
 	if n > LongBytes && c.Waiting == nil && c.Host.OnLoop() {
-		return ErrBeside
+		return ErrBackground
 	}
 	return nil
 }

@@ -181,11 +181,11 @@ const (
 	AllowBusy                         // allowed while a script overruns
 
 	AllKeys   // locks every shard
-	Slow      // may run long: runs beside the network loops
+	Slow      // may run long: runs in the background
 	NoQueue   // inside MULTI it runs at once: EXEC, DISCARD, WATCH, RESET
 	Protected // refused unless enabled in the configuration
 	SelfLock  // locks by itself; inside MULTI it needs every shard
-	Scripts   // runs a script: on a network loop, on its strand
+	Scripts   // runs a script: on a network loop, on its coroutine
 	Keeps     // may keep its arguments
 	Timed     // what it does depends on the instant: effects end in NOW and us
 	Sliced    // locks its keys' shards by itself, some at a time, where it has more than manyArgs

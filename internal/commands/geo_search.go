@@ -451,7 +451,7 @@ func geoSearch(c *command.Ctx, g *geoArgs, event string) error {
 	}
 	hits, ok := g.z.GeoSearch(&q)
 	if !ok {
-		return command.ErrBeside
+		return command.ErrBackground
 	}
 	if g.store != nil {
 		unit := 0.0

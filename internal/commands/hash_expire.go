@@ -78,7 +78,7 @@ type itemParser struct {
 }
 
 // read reads the options from argument i on, and the items, each of which takes so
-// many arguments. As in Redis they are judged in the order in which they stand.
+// many arguments. As in Redis they are checked in the order in which they stand.
 func (p *itemParser) read(i, width int) ([][]byte, error) {
 	args := p.c.Args
 	for i < len(args) && !command.EqualFold(args[i], p.f.word) {

@@ -93,7 +93,7 @@ func randomFields(c *command.Ctx, n int64, values bool) error {
 			if values {
 				size += len(value)
 			}
-			if d.Room(size) {
+			if d.More(size) {
 				reply(field, value)
 			}
 		})

@@ -226,7 +226,7 @@ func runFieldTTL(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ttl := toldAs(d, c.Tx.Millis(), roundUp, true)
+	ttl := shownAs(d, c.Tx.Millis(), roundUp, true)
 	if there && d == engine.NoKey {
 		ttl = -3
 	}
@@ -240,7 +240,7 @@ func replyItemTTL(c *command.Ctx, item [][]byte, unit func(int64) int64) error {
 	if err != nil {
 		return err
 	}
-	c.Out.Int(toldAs(d, c.Tx.Millis(), unit, true))
+	c.Out.Int(shownAs(d, c.Tx.Millis(), unit, true))
 	return nil
 }
 
@@ -254,4 +254,4 @@ func takesWithTTL(args [][]byte) bool {
 }
 
 // ttlOf is a deadline as WITHTTL tells it: ms that are left, or -1.
-func ttlOf(c *command.Ctx, deadline int64) int64 { return toldAs(deadline, c.Tx.Millis(), nil, true) }
+func ttlOf(c *command.Ctx, deadline int64) int64 { return shownAs(deadline, c.Tx.Millis(), nil, true) }

@@ -307,12 +307,12 @@ func (f *itemFamily) runRead(c *command.Ctx, unit func(int64) int64, left bool) 
 		return wrongTypeFirst(c, f.kind, err)
 	}
 	return eachItem(c, items, func(visit func(int64)) error {
-		return f.deadlines(c.Tx, c.Args[1], items, func(d int64) { visit(toldAs(d, c.Tx.Millis(), unit, left)) })
+		return f.deadlines(c.Tx, c.Args[1], items, func(d int64) { visit(shownAs(d, c.Tx.Millis(), unit, left)) })
 	})
 }
 
-// toldAs turns a deadline into an answer; NoDeadline and NoKey stay.
-func toldAs(deadline, now int64, unit func(int64) int64, left bool) int64 {
+// shownAs turns a deadline into an answer; NoDeadline and NoKey stay.
+func shownAs(deadline, now int64, unit func(int64) int64, left bool) int64 {
 	if deadline < 0 {
 		return deadline
 	}

@@ -61,7 +61,7 @@ func runRLWait(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if !t.Allowed && t.Retry > 0 && !c.NoWait && (o.Behind || ms == 0 || t.Retry <= patience(c, ms)) {
+	if !t.Allowed && t.Retry > 0 && !c.NoWait && (o.Behind || ms == 0 || t.Retry <= waitMicros(c, ms)) {
 		if !o.Behind {
 			c.Tx.WakeAt(key, c.Now()+t.Retry)
 		}
@@ -75,8 +75,8 @@ func runRLWait(c *command.Ctx) error {
 	return nil
 }
 
-// patience is for how many us the command still waits, whose timeout is ms.
-func patience(c *command.Ctx, ms int64) int64 {
+// waitMicros returns for how many us a command with a timeout of ms still waits.
+func waitMicros(c *command.Ctx, ms int64) int64 {
 	if c.Waiting != nil {
 		return c.Waiting.Until*1000 - c.Now()
 	}

@@ -168,14 +168,14 @@ func popOne(c *command.Ctx, end engine.End) error {
 
 // longPart is Long for count of a list's elements.
 func longPart(c *command.Ctx, key []byte, count int64) error {
-	if count <= besideElements || !c.Host.OnLoop() {
+	if count <= backgroundElements || !c.Host.OnLoop() {
 		return nil
 	}
 	return c.Long(c.Tx.ListBytes(key))
 }
 
-// besideElements is how many short elements may be replied on a network loop.
-const besideElements = 4096
+// backgroundElements is how many short elements may be replied on a network loop.
+const backgroundElements = 4096
 
 var specLLen = command.Spec{
 	Name: "llen", Group: command.GroupList, Since: "1.0.0", Complexity: "O(1)",
@@ -232,7 +232,7 @@ func runLRange(c *command.Ctx) error {
 	}
 	from, to := l.Span(start, stop)
 	n := to - from + 1
-	if n > besideElements {
+	if n > backgroundElements {
 		if err := c.Long(int(float64(l.Bytes()) * float64(n) / float64(l.Len()))); err != nil {
 			return err
 		}
@@ -491,7 +491,7 @@ func runLPos(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if limit == 0 || limit > besideElements {
+	if limit == 0 || limit > backgroundElements {
 		if err := c.Long(l.Bytes()); err != nil {
 			return err
 		}

@@ -178,7 +178,7 @@ func runScan(c *command.Ctx) error {
 		return err
 	}
 	if c.Host.OthersRun() {
-		return command.ErrBeside // another command may hold a shard for long
+		return command.ErrBackground // another command may hold a shard for long
 	}
 
 	found := newNames()

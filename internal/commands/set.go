@@ -356,7 +356,7 @@ func randomMembers(c *command.Ctx) error {
 		c.Out.Array(int(-n))
 		return c.Draw(int(-n), func(d *command.Drawing, n int) {
 			s.Draw(n, func(m []byte) {
-				if d.Room(len(m)) {
+				if d.More(len(m)) {
 					c.Out.Bulk(m)
 				}
 			})

@@ -491,7 +491,7 @@ func runZRandMember(c *command.Ctx) error {
 	return c.Draw(int(n), func(d *command.Drawing, n int) {
 		for ; n > 0; n-- {
 			member, score, _ := z.Random()
-			if d.Room(len(member)) {
+			if d.More(len(member)) {
 				reply(member, score)
 			}
 		}

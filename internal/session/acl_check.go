@@ -123,7 +123,7 @@ func (c *Session) stayAllowed(k pubsub.Kind, names [][]byte) {
 	for _, name := range names {
 		if !u.MayUse(name, k == pubsub.Pattern) {
 			c.svc.pubsub.Leave(c)
-			c.expelled(c)
+			c.closeRemoved(c)
 			return
 		}
 	}
@@ -137,7 +137,7 @@ func (s *Service) revoked(acc *acl.Account, u *acl.User) (lost []*Session) {
 		return nil
 	}
 	other := func(k pubsub.Kind, name string) bool { return !u.MayUse([]byte(name), k == pubsub.Pattern) }
-	for _, c := range s.clients.everybody() {
+	for _, c := range s.clients.snapshot() {
 		if c.view.user.Load() == acc && p.Any(c, other) {
 			lost = append(lost, c)
 			p.Leave(c)
@@ -164,23 +164,23 @@ func (s *Service) setPassword(c *config.Set) error {
 // session that made the change, or nil. An embedded session stays, and may do nothing.
 func (s *Service) usersChanged(c acl.Change, by *Session) {
 	if len(c.Gone) > 0 { // sessions log in under the lock of the accounts, so none of them can be new
-		for _, x := range s.clients.everybody() {
+		for _, x := range s.clients.snapshot() {
 			if slices.Contains(c.Gone, x.view.user.Load()) {
 				s.pubsub.Leave(x)
-				x.expelled(by)
+				x.closeRemoved(by)
 			}
 		}
 	}
 	for _, acc := range c.Narrow {
 		for _, x := range s.revoked(acc, acc.User()) {
-			x.expelled(by)
+			x.closeRemoved(by)
 		}
 	}
 }
 
-// expelled closes a connection on behalf of the session by, which may be the
+// closeRemoved closes a connection on behalf of the session by, which may be the
 // same: then it gets its reply first.
-func (c *Session) expelled(by *Session) {
+func (c *Session) closeRemoved(by *Session) {
 	switch {
 	case c.conn == nil:
 	case c == by:
@@ -189,22 +189,22 @@ func (c *Session) expelled(by *Session) {
 		if w := c.view.waiting.Load(); w != nil {
 			w.abandon(by.transaction()) // it gets nothing more
 		}
-		c.conn.Kill(errExpelled)
+		c.conn.Kill(errRemoved)
 	}
 }
 
-var errExpelled = errors.New("its user was deleted, or may not use its channels any more")
+var errRemoved = errors.New("its user was deleted, or may not use its channels any more")
 
-// become makes the session another user's.
-func (c *Session) become(acc *acl.Account) {
+// setUser makes the session another user's.
+func (c *Session) setUser(acc *acl.Account) {
 	c.user = acc
 	c.view.user.Store(acc)
 }
 
-// beDefault makes the session the default user's, as it is from the start:
+// setDefaultUser makes the session the default user's, as it is from the start:
 // logged in if that takes no password, or if the session is embedded.
-func (c *Session) beDefault() {
-	c.become(c.svc.acl.Default())
+func (c *Session) setDefaultUser() {
+	c.setUser(c.svc.acl.Default())
 	c.authed = c.conn == nil || !c.svc.authRequired()
 	c.setLimits()
 }
@@ -214,7 +214,7 @@ const errWrongPass = command.ReplyError("WRONGPASS invalid username-password pai
 // authenticate logs the session in with a name and a password, for the command that cmd
 // names.
 func (c *Session) authenticate(cmd, name, password []byte) error {
-	if !c.svc.acl.Login(name, password, c.become) {
+	if !c.svc.acl.Login(name, password, c.setUser) {
 		refused(&c.ctx, acl.Refusal{Why: acl.DeniedAuth, Object: string(cmd), User: string(name)}, c.context())
 		return errWrongPass
 	}

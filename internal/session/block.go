@@ -96,7 +96,7 @@ func (w *waiter) Serve(tx *engine.Tx, key []byte) (done bool) {
 	if w.over.Load() {
 		return true
 	}
-	if w.c.doomed.Load() {
+	if w.c.closingUnsent.Load() {
 		w.lost = true
 		w.finish(0)
 		return true
@@ -179,7 +179,7 @@ func (w *waiter) end(tx *engine.Tx, reply func(*command.Ctx)) bool {
 	switch {
 	case !w.relook:
 	case tx != nil && tx.Begun():
-		w.c.svc.beside.Go(w.again) // its shards are free when the transaction ends
+		w.c.svc.background.Go(w.again) // its shards are free when the transaction ends
 	default:
 		w.c.svc.afterwards(w.again)
 	}

@@ -50,7 +50,7 @@ func loopService(t *testing.T, options ...string) *Service {
 	return svc
 }
 
-// beside sends a request and reports whether it ran beside the loop; it returns the reply.
+// beside sends a request and reports whether it ran in the background; it returns the reply.
 func (c *loopConn) beside(s *Session, args ...string) (reply string, beside bool) {
 	in := resp.AppendCommand(nil, args...)
 	n, out, v := s.Serve(in, nil)
@@ -103,11 +103,11 @@ func TestLongListsAreWalkedBesideTheLoops(t *testing.T) {
 		}
 		got, beside := c.beside(s, x.ask...)
 		if !beside || !strings.HasPrefix(got, x.want) {
-			t.Errorf("%s: beside the loop: %v, %.60q", x.name, beside, got)
+			t.Errorf("%s: in the background: %v, %.60q", x.name, beside, got)
 		}
 		s.Closed(nil)
 	}
-	svc.beside.Wait()
+	svc.background.Wait()
 	if n := svc.pubsub.Sizes(); n != [3]int{} || svc.pubsub.Active() || svc.DB.Watches() != 0 || svc.tracking.Active() {
 		t.Errorf("left over: %v topics, subscriptions: %v, %d watches", n, svc.pubsub.Active(), svc.DB.Watches())
 	}
@@ -130,7 +130,7 @@ func TestLongRequestsAreJudged(t *testing.T) {
 	c.beside(s, "AUTH", "u", "x")
 	words := numbered([]string{"MSET"}, "k", 2*manyArgs)
 	if got, beside := c.beside(s, words...); got != "+OK\r\n" || !beside {
-		t.Errorf("%.60q, beside the loop: %v", got, beside)
+		t.Errorf("%.60q, in the background: %v", got, beside)
 	}
 	words[manyArgs+1] = "secret"
 	if got, _ := c.beside(s, words...); !strings.HasPrefix(got, "-NOPERM") {
@@ -144,7 +144,7 @@ func TestLongRequestsAreJudged(t *testing.T) {
 	}
 }
 
-// A client that goes leaves what it subscribed to, watched and waited for beside the loop.
+// A client that goes leaves what it subscribed to, watched and waited for in the background.
 func TestAClientThatGoesLeavesItsListsBesideTheLoop(t *testing.T) {
 	svc := loopService(t)
 	for name, words := range map[string][]string{
@@ -177,7 +177,7 @@ func TestAClientThatGoesLeavesItsListsBesideTheLoop(t *testing.T) {
 				tx.Commit()
 			}
 		})
-		svc.beside.Wait()
+		svc.background.Wait()
 		if svc.DB.Charged() != 0 || svc.DB.Waiters() != 0 || svc.DB.Watches() != 0 || svc.pubsub.Active() {
 			t.Errorf("%s: %d bytes, %d places, %d watches are left; subscriptions: %v", name, svc.DB.Charged(), svc.DB.Waiters(), svc.DB.Watches(), svc.pubsub.Active())
 		}

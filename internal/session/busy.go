@@ -9,7 +9,7 @@ import (
 )
 
 // scriptSlice is how long a script may keep its network loop, in us: about as
-// long as any command may. After it the script runs beside the loops, and shows
+// long as any command may. After it the script runs in the background, and shows
 // in Service.running.
 const scriptSlice = 500
 
@@ -103,10 +103,10 @@ func (c *Session) sleepFor(all bool, keys [][]byte) error {
 		case <-overdue:
 			return r.busy()
 		case <-done:
-			c.left = c.doing.Err()
+			c.doneEarly = c.doing.Err()
 			return errScriptLeft
 		case <-c.quit:
-			c.left = engine.ErrClosed
+			c.doneEarly = engine.ErrClosed
 			return errScriptLeft
 		}
 	}

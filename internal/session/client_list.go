@@ -91,8 +91,8 @@ func (r *clients) find(id int64) *Session {
 	return r.all[id]
 }
 
-// everybody returns all sessions, in no order.
-func (r *clients) everybody() []*Session {
+// snapshot returns all sessions, in no order.
+func (r *clients) snapshot() []*Session {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := make([]*Session, 0, len(r.all))
@@ -150,10 +150,10 @@ func (c *Session) kill(target *Session) {
 	}
 }
 
-// doom closes the connection without its replies. Until its loop has done so, nothing is
+// closeUnsent closes the connection without its replies. Until its loop has done so, nothing is
 // handed to a command that waits on it. Any goroutine may call it, with any locks.
-func (c *Session) doom(err error) {
-	c.doomed.Store(true)
+func (c *Session) closeUnsent(err error) {
+	c.closingUnsent.Store(true)
 	c.conn.Kill(err)
 }
 
@@ -200,9 +200,9 @@ func argsBytes(args [][]byte) (n int64) {
 	return n
 }
 
-// tooMuch notes what the client takes up, with in bytes of a request that is not complete
+// overMemory notes what the client takes up, with in bytes of a request that is not complete
 // and out bytes of replies that its connection does not know of yet, and reports whether it has to go because all together take up too much.
-func (c *Session) tooMuch(in, out int) bool {
+func (c *Session) overMemory(in, out int) bool {
 	s := c.svc
 	c.showTransaction()
 	m := c.memory()
@@ -214,12 +214,12 @@ func (c *Session) tooMuch(in, out int) bool {
 	return c.evicted.Load()
 }
 
-// grew notes that messages of n bytes wait for a client.
-func (c *Session) grew(n int) {
+// noteGrowth notes that messages of n bytes wait for a client.
+func (c *Session) noteGrowth(n int) {
 	s := c.svc
 	c.counted.Add(int64(n))
 	if s.clientBytes.Add(int64(n)) > s.clientLimit.Load() && s.ctx.Err() == nil && !s.bounding.Swap(true) {
-		s.beside.Go(func() {
+		s.background.Go(func() {
 			s.bounding.Store(false)
 			s.boundClients(nil)
 		})
@@ -259,7 +259,7 @@ func (s *Service) boundClients(by *Session) {
 		}
 		total -= l.bytes
 		if !l.c.evicted.Swap(true) {
-			l.c.doom(errClientMemory)
+			l.c.closeUnsent(errClientMemory)
 		}
 	}
 }
@@ -295,7 +295,8 @@ func (p *pause) holds(c *Session, spec *command.Spec, args [][]byte) bool {
 	if !timed && !p.held || c.conn == nil || p.over {
 		return false
 	}
-	if !(timed && p.all) && c.judged(spec, args)&(command.Write|command.MayReplicate) == 0 || spec.Name == "client|unpause" || spec.Name == "client|pause" {
+	if !(timed && p.all) && c.effectiveFlags(spec, args)&(command.Write|command.MayReplicate) == 0 ||
+		spec.Name == "client|unpause" || spec.Name == "client|pause" {
 		return false
 	}
 	if p.waiting == nil {

@@ -305,7 +305,7 @@ func runReset(c *command.Ctx) error {
 	s.reply = replyOn
 	s.noTouch = false
 	s.view.show(viewNoEvict|viewNoTouch, false)
-	s.beDefault()
+	s.setDefaultUser()
 	c.Out.Simple("RESET")
 	return nil
 }

@@ -5,18 +5,18 @@ import (
 	"iter"
 )
 
-// strand is a goroutine of a network loop's own, to which the loop switches for
+// coroutine is a goroutine of a network loop's own, to which the loop switches for
 // commands of which nobody can tell how long they will take: scripts. Nearly all
 // end at once, and the loop goes on; a switch there and back takes 0.1 us. One
 // that does not end in time is suspended wherever it is, the loop parks the
-// session, and a goroutine beside the loops carries the strand on:
+// session, and a goroutine in the background resumes the coroutine:
 //
-//	loop ──▶ strand.run ─ ─ ─ ▶ execute ──▶ script ──▶ ...
+//	loop ──▶ coroutine.run ─ ▶ execute ──▶ script ──▶ ...
 //	  ▲                            │            │ too long: suspend
 //	  ├──── it has ended ◀─────────┘            │
 //	  └──── it has not: park ◀──────────────────┘
-//	        startParked: a goroutine ──▶ strand.resume ──▶ ... ──▶ it has ended
-type strand struct {
+//	        startParked: a goroutine ──▶ coroutine.resume ──▶ ... ──▶ it has ended
+type coroutine struct {
 	next    func() (struct{}, bool)
 	stop    func()
 	suspend func(struct{}) bool
@@ -30,12 +30,12 @@ type strand struct {
 	memory argMemory // for the arguments of scripts, which keep nothing of them
 }
 
-// keepMemory is how much of its memory a strand keeps for the next command, in
+// keepMemory is how much of its memory a coroutine keeps for the next command, in
 // bytes.
 const keepMemory = 64 << 10
 
-func newStrand() *strand {
-	st := new(strand)
+func newCoroutine() *coroutine {
+	st := new(coroutine)
 	st.next, st.stop = iter.Pull(func(yield func(struct{}) bool) {
 		st.suspend = yield
 		for {
@@ -51,36 +51,36 @@ func newStrand() *strand {
 
 // run runs a command until it ends or suspends itself, and reports whether it has
 // ended.
-func (st *strand) run(c *Session, spec *command.Spec, args [][]byte) (over bool) {
+func (st *coroutine) run(c *Session, spec *command.Spec, args [][]byte) (over bool) {
 	st.c, st.spec, st.args, st.over = c, spec, args, false
 	st.next()
 	return st.over
 }
 
 // resume carries the command on to its end; it does not suspend itself again.
-func (st *strand) resume() outcome {
+func (st *coroutine) resume() outcome {
 	st.next()
 	return st.what
 }
 
-// runOnStrand runs a command on the loop's strand. What it replies is kept apart
+// runOnCoroutine runs a command on the loop's coroutine. What it replies is kept apart
 // from the replies before it, which the loop may send while it still runs.
-func (c *Session) runOnStrand(spec *command.Spec, args [][]byte) outcome {
+func (c *Session) runOnCoroutine(spec *command.Spec, args [][]byte) outcome {
 	l := c.stats
-	if l.strand == nil {
-		l.strand = newStrand()
+	if l.coroutine == nil {
+		l.coroutine = newCoroutine()
 	}
-	st := l.strand
+	st := l.coroutine
 	replies := c.out.Buf
 	c.out.Buf = l.scratch[:0]
-	c.strand = st
+	c.coroutine = st
 	if spec.Has(command.Keeps) {
 		args = ownArgs(args)
 	} else {
 		args = st.memory.copy(args)
 	}
 	if st.run(c, spec, args) {
-		c.strand = nil
+		c.coroutine = nil
 		l.scratch = c.out.Buf
 		c.out.Buf = append(replies, c.out.Buf...)
 		if cap(l.scratch) > keepMemory {
@@ -91,19 +91,19 @@ func (c *Session) runOnStrand(spec *command.Spec, args [][]byte) outcome {
 		}
 		return st.what
 	}
-	l.strand, l.scratch = nil, nil
-	c.parked = &parked{spec: spec, args: args, strand: st, out: c.out.Buf}
+	l.coroutine, l.scratch = nil, nil
+	c.parked = &parked{spec: spec, args: args, coroutine: st, out: c.out.Buf}
 	c.out.Buf = replies
 	c.batch.calls-- // it is counted when it ends
-	return elsewhere
+	return inBackground
 }
 
-// leaveLoop suspends the session's command, which runs on a strand, so that the
+// leaveLoop suspends the session's command, which runs on a coroutine, so that the
 // loop goes on without it; for others it does nothing. When it returns, the
-// command runs beside the loops and may take its time.
+// command runs in the background and may take its time.
 func (c *Session) leaveLoop() {
-	if st := c.strand; st != nil {
-		c.strand, c.loop = nil, false
+	if st := c.coroutine; st != nil {
+		c.coroutine, c.loop = nil, false
 		st.suspend(struct{}{})
 	}
 }

@@ -11,7 +11,7 @@ import (
 // A panic in a command's handler is a mistake of this program. It ends what asked for
 // the command, and not the process:
 //
-//	a connection, on a loop or beside it, a script, EXEC   the connection is closed
+//	a connection, on a loop or in the background, a script, EXEC   the connection is closed
 //	a command that waits and is being served               its connection is closed; the
 //	                                                       transaction that served it goes on
 //	the link to the master                                 the link ends
@@ -20,7 +20,7 @@ import (
 //
 // The stack is in the log. The shards are let go of in each case (engine.Tx.Abandon).
 // Where the command was to write, memory may differ from the stream by a part of it.
-// Memory is what clients have seen, so it is the truth from then on: the append-only
+// Memory is what clients have seen, so it is right from then on: the append-only
 // files are rewritten from it, and the stream gets a new name, so that replicas, or this
 // one if it is a replica, ask for all data.
 
@@ -35,9 +35,9 @@ func (s *Service) Panics() (n int64, last string) {
 	return s.crashes.n.Load(), last
 }
 
-// notePanic logs a panic of a command's handler. It is called by the deferred function
+// logPanic logs a panic of a command's handler. It is called by the deferred function
 // that has recovered it, so that the stack is the handler's.
-func (s *Service) notePanic(what any, spec *command.Spec, id int64) {
+func (s *Service) logPanic(what any, spec *command.Spec, id int64) {
 	name := ""
 	if spec != nil {
 		name = spec.Name
@@ -48,8 +48,8 @@ func (s *Service) notePanic(what any, spec *command.Spec, id int64) {
 	s.Log.Error("a command has panicked: this is a mistake in ebb, please report it", "command", name, "client", id, "panic", text)
 }
 
-// distrust has everything that was made of the stream made anew of what is in memory.
-func (s *Service) distrust() {
+// resyncAll has the append-only files rewritten, and the replicas synchronised again, from memory.
+func (s *Service) resyncAll() {
 	s.repl.Distrust("a command has panicked: all data is to be synchronised again")
 	if s.keeper != nil {
 		s.keeper.Replaced()
@@ -58,14 +58,14 @@ func (s *Service) distrust() {
 
 // crashed ends what the session's command has left, after a panic in it.
 func (c *Session) crashed(what any) {
-	c.svc.notePanic(what, c.ctx.Spec, c.id)
+	c.svc.logPanic(what, c.ctx.Spec, c.id)
 	if c.tx.Abandon() {
-		c.svc.distrust()
+		c.svc.resyncAll()
 	}
-	if st := c.strand; st != nil && c.stats.strand == st {
-		c.stats.strand, c.stats.scratch = nil, nil // its coroutine has ended
+	if st := c.coroutine; st != nil && c.stats.coroutine == st {
+		c.stats.coroutine, c.stats.scratch = nil, nil // its coroutine has ended
 	}
-	c.strand, c.multi, c.last = nil, multi{}, nil
+	c.coroutine, c.multi, c.last = nil, multi{}, nil
 	c.closing = true
 }
 
@@ -83,7 +83,7 @@ func (c *Session) serveSafely(in, out []byte) (consumed int, rest []byte, v reac
 	return c.serveBatch(in, out)
 }
 
-// executeParked runs a parked command beside the loop.
+// executeParked runs a parked command in the background.
 func (c *Session) executeParked(p *parked) (what outcome) {
 	defer func() {
 		if x := recover(); x != nil {
@@ -91,12 +91,12 @@ func (c *Session) executeParked(p *parked) (what outcome) {
 			c.out.Buf, what = nil, done
 		}
 	}()
-	if st := p.strand; st != nil {
+	if st := p.coroutine; st != nil {
 		what = st.resume()
 		st.stop()
 		return what
 	}
-	return c.executeBeside(p)
+	return c.executeInBackground(p)
 }
 
 // run runs the command of a waiter in the transaction of another session. A panic in it
@@ -104,8 +104,8 @@ func (c *Session) executeParked(p *parked) (what outcome) {
 func (w *waiter) run(x *command.Ctx) (err error) {
 	defer func() {
 		if what := recover(); what != nil {
-			w.c.svc.notePanic(what, x.Spec, w.c.id)
-			w.c.svc.distrust()
+			w.c.svc.logPanic(what, x.Spec, w.c.id)
+			w.c.svc.resyncAll()
 			w.lost = true
 			err = errPanicked
 		}
@@ -117,7 +117,7 @@ func (w *waiter) run(x *command.Ctx) (err error) {
 func (a *rerun) applySafely(args [][]byte) (what outcome, err error) {
 	defer func() {
 		if x := recover(); x != nil {
-			a.c.svc.notePanic(x, a.c.ctx.Spec, a.c.id)
+			a.c.svc.logPanic(x, a.c.ctx.Spec, a.c.id)
 			a.c.tx.Abandon()
 			err = fmt.Errorf("panic: %v", x)
 		}
@@ -130,9 +130,9 @@ func (c *Session) dispatchSafely(args [][]byte) outcome {
 	ok := false
 	defer func() {
 		if !ok {
-			c.svc.notePanic("of an embedded caller's command", c.ctx.Spec, c.id)
+			c.svc.logPanic("of an embedded caller's command", c.ctx.Spec, c.id)
 			if c.tx.Abandon() {
-				c.svc.distrust()
+				c.svc.resyncAll()
 			}
 		}
 	}()

@@ -84,11 +84,11 @@ func TestAPanicEndsOneConnection(t *testing.T) {
 		first func(*Service) func(*Session)
 		lines []string
 	}{
-		"on the loop":     {spec: "append", when: boom, lines: []string{"SET|a|1", "APPEND|boom|x"}},
-		"beside the loop": {spec: "sort", when: boom, lines: []string{"SORT|boom"}},
-		"in EXEC":         {spec: "append", when: boom, lines: []string{"MULTI", "SET|boom|1", "APPEND|boom|x", "EXEC"}},
-		"in a script":     {spec: "append", when: boom, lines: []string{"EVAL|redis.call('set',KEYS[1],'1') return redis.call('append',KEYS[1],'x')|1|boom"}},
-		"in pcall":        {spec: "append", when: boom, lines: []string{"EVAL|return redis.pcall('append',KEYS[1],'x')|1|boom"}},
+		"on the loop":       {spec: "append", when: boom, lines: []string{"SET|a|1", "APPEND|boom|x"}},
+		"in the background": {spec: "sort", when: boom, lines: []string{"SORT|boom"}},
+		"in EXEC":           {spec: "append", when: boom, lines: []string{"MULTI", "SET|boom|1", "APPEND|boom|x", "EXEC"}},
+		"in a script":       {spec: "append", when: boom, lines: []string{"EVAL|redis.call('set',KEYS[1],'1') return redis.call('append',KEYS[1],'x')|1|boom"}},
+		"in pcall":          {spec: "append", when: boom, lines: []string{"EVAL|return redis.pcall('append',KEYS[1],'x')|1|boom"}},
 		"that is served": {spec: "blpop", when: func(c *command.Ctx) bool { return c.Waited() }, lines: []string{"BLPOP|boom|0"},
 			first: func(s *Service) func(*Session) {
 				return func(*Session) {
@@ -120,7 +120,7 @@ func TestAPanicEndsOneConnection(t *testing.T) {
 			}
 			x := s.NewSession(nil)
 			defer x.Closed(nil)
-			for range 3 { // whatever a strand, or a loop, has kept
+			for range 3 { // whatever a coroutine, or a loop, has kept
 				if v := x.Do(words("SET boom whole")...); v.Str != "OK" {
 					t.Fatalf("the shard: %v", v)
 				}

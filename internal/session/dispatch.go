@@ -12,15 +12,15 @@ import (
 type outcome uint8
 
 const (
-	done      outcome = iota // replied
-	again                    // not begun: to be dispatched again after a wake
-	elsewhere                // runs beside the loop
-	waiting                  // waits, as Session.waiting says
+	done         outcome = iota // replied
+	again                       // not begun: to be dispatched again after a wake
+	inBackground                // runs in the background
+	waiting                     // waits, as Session.waiting says
 )
 
 // manyArgs is how many arguments a request may have on a network loop, and how long a
 // list of the session's may be that a command walks there: at 50 to 250 ns each others
-// wait for up to a millisecond. More run beside the loops.
+// wait for up to a millisecond. More run in the background.
 const manyArgs = 4096
 
 // dispatch is the only gate between a request and its handler: it finds the
@@ -37,7 +37,7 @@ func (c *Session) dispatch(args [][]byte) outcome {
 			return again
 		}
 		if spec == nil && c.conn != nil && isHTTPWord(args[0]) {
-			c.expelForeign()
+			c.closeForeign()
 			return done
 		}
 		if s := c.svc.table.Lookup(args[0]); s != nil && s.Name == "exec" {
@@ -60,12 +60,12 @@ func (c *Session) dispatch(args [][]byte) outcome {
 		if spec.Has(command.Scripts) {
 			c.oom = !c.replay && c.svc.outOfMemory()
 		}
-		return c.runBeside(spec, args)
+		return c.runInBackground(spec, args)
 	}
 	if spec.Has(command.Scripts) || c.multi.scripts && spec.Name == "exec" {
 		c.oom = !c.replay && c.svc.outOfMemory()
 		if c.loop {
-			return c.runOnStrand(spec, args)
+			return c.runOnCoroutine(spec, args)
 		}
 	}
 	what := c.execute(spec, args)
@@ -114,11 +114,11 @@ func (c *Session) admit(spec *command.Spec, args [][]byte) error {
 			return err
 		}
 	}
-	if spec.Flags&(command.DenyOOM|command.Scripts) != 0 && !c.replay && c.svc.outOfMemory() && c.judged(spec, args)&command.DenyOOM != 0 {
+	if spec.Flags&(command.DenyOOM|command.Scripts) != 0 && !c.replay && c.svc.outOfMemory() && c.effectiveFlags(spec, args)&command.DenyOOM != 0 {
 		return command.ErrOOM
 	}
 	if closed := c.svc.gates.closed.Load(); closed != 0 {
-		if err := c.pass(gate(closed), spec, c.judged(spec, args)); err != nil {
+		if err := c.pass(gate(closed), spec, c.effectiveFlags(spec, args)); err != nil {
 			return err
 		}
 	}
@@ -129,7 +129,7 @@ func (c *Session) admit(spec *command.Spec, args [][]byte) error {
 }
 
 // defers reports whether a request is too long for its arguments to be judged on a
-// network loop: it will run beside, and admitDeferred judges them there.
+// network loop: it will run in the background, and admitDeferred checks them there.
 func (c *Session) defers(args [][]byte) bool { return len(args) > manyArgs && c.loop && !c.multi.on }
 
 // admitDeferred is the part of admit that looks at every argument.
@@ -175,14 +175,14 @@ func (c *Session) execute(spec *command.Spec, args [][]byte) outcome {
 	x.Spec, x.Args = spec, args
 	began, err := c.lock(spec, args)
 	if err != nil {
-		if err == command.ErrBeside {
-			return c.runBeside(spec, args)
+		if err == command.ErrBackground {
+			return c.runInBackground(spec, args)
 		}
 		c.fail(err)
 		return done
 	}
 	if began {
-		if err := c.still(spec, args); err != nil {
+		if err := c.recheck(spec, args); err != nil {
 			c.tx.Unlock()
 			c.reject(spec, err)
 			return done
@@ -208,7 +208,7 @@ func (c *Session) execute(spec *command.Spec, args [][]byte) outcome {
 		since = c.began(seen, spec, args)
 	}
 	err = spec.Run(x)
-	if seen|c.observing != 0 && err != command.ErrBeside {
+	if seen|c.observing != 0 && err != command.ErrBackground {
 		if err == command.ErrBlocked {
 			since = 0
 		}
@@ -226,8 +226,8 @@ func (c *Session) execute(spec *command.Spec, args [][]byte) outcome {
 		switch {
 		case err == command.ErrBlocked:
 			return waiting
-		case err == command.ErrBeside && c.loop:
-			return c.runBeside(spec, args)
+		case err == command.ErrBackground && c.loop:
+			return c.runInBackground(spec, args)
 		}
 		c.stats.of(spec).Failed.Add(1)
 		c.fail(err)
@@ -254,7 +254,7 @@ func (c *Session) skipReply() {
 const spins = 200
 
 // lock begins the command's transaction, if it has keys. On a network loop it
-// returns ErrBeside where a shard is held by something long.
+// returns ErrBackground where a shard is held by something long.
 func (c *Session) lock(spec *command.Spec, args [][]byte) (began bool, err error) {
 	tx := c.tx
 	if tx.Begun() {
@@ -273,7 +273,7 @@ func (c *Session) lock(spec *command.Spec, args [][]byte) (began bool, err error
 	case spec.Has(command.SelfLock) && c.loop:
 		// It would sleep for a shard, and the loop with it.
 		if !tx.TryLockAll(c.dbi) {
-			return true, command.ErrBeside
+			return true, command.ErrBackground
 		}
 	case spec.Has(command.Sliced) && len(args) > manyArgs:
 		tx.Select(c.dbi)
@@ -294,16 +294,16 @@ func (c *Session) lock(spec *command.Spec, args [][]byte) (began bool, err error
 }
 
 // busy reports whether a loop that waits for a shard may wait for long: other
-// commands run beside the loops.
+// commands run in the background.
 func (c *Session) busy() bool { return c.loop && c.svc.slow.Load() > 0 }
 
 // wait locks the shards of keys, or all, which are held by others. A loop does
-// not sleep for them: ErrBeside.
+// not sleep for them: ErrBackground.
 func (c *Session) wait(all bool, keys [][]byte) error {
 	defer c.tx.Await(all, keys)()
 	for range spins {
 		if c.busy() {
-			return command.ErrBeside
+			return command.ErrBackground
 		}
 		runtime.Gosched()
 		if c.tryLock(all, keys) {
@@ -311,7 +311,7 @@ func (c *Session) wait(all bool, keys [][]byte) error {
 		}
 	}
 	if c.loop {
-		return command.ErrBeside
+		return command.ErrBackground
 	}
 	return c.sleepFor(all, keys)
 }
@@ -324,7 +324,7 @@ func (c *Session) keysOf(spec *command.Spec, args [][]byte) ([][]byte, error) {
 		// The handler will say what is wrong with the arguments, better than
 		// the search for keys can; it must not find a key unlocked.
 		if c.busy() {
-			return nil, command.ErrBeside
+			return nil, command.ErrBackground
 		}
 		return nil, c.badArguments(spec, args)
 	}
@@ -352,7 +352,7 @@ func (c *Session) badArguments(spec *command.Spec, args [][]byte) error {
 	return err
 }
 
-// parked is a command that runs beside its session's loop.
+// parked is a command that runs in the background.
 type parked struct {
 	spec  *command.Spec
 	args  [][]byte
@@ -360,54 +360,54 @@ type parked struct {
 	out   []byte        // the reply, once finished
 	wait  *waiter       // what it waits for, then
 
-	strand *strand // has begun to run it; nil: it is to begin
-	judge  bool    // its arguments are to be judged first
+	coroutine *coroutine // has begun to run it; nil: it is to begin
+	check     bool       // its arguments are to be checked first
 }
 
 const (
-	besideRuns uint32 = iota
-	besideFinished
-	besideAbandoned // the connection went first: the goroutine cleans up
-	besideWaits     // no goroutine: the command waits
+	parkedRuns uint32 = iota
+	parkedFinished
+	parkedAbandoned // the connection went first: the goroutine cleans up
+	parkedWaits     // no goroutine: the command waits
 )
 
-// runBeside prepares a command to run in a goroutine of its own: its arguments
+// runInBackground prepares a command to run in a goroutine of its own: its arguments
 // are copied. The session belongs to that goroutine until it has finished.
-func (c *Session) runBeside(spec *command.Spec, args [][]byte) outcome {
-	c.parked = &parked{spec: spec, args: ownArgs(args), judge: c.defers(args)}
+func (c *Session) runInBackground(spec *command.Spec, args [][]byte) outcome {
+	c.parked = &parked{spec: spec, args: ownArgs(args), check: c.defers(args)}
 	c.batch.calls-- // it is counted when it ends
-	return elsewhere
+	return inBackground
 }
 
-// besideOut is the room for a reply to begin with: what runs beside a loop mostly
+// backgroundOut is the first capacity of a reply, in bytes: what runs beside a loop mostly
 // replies at length.
-const besideOut = 32 << 10
+const backgroundOut = 32 << 10
 
-// startParked starts what runBeside prepared.
+// startParked starts what runInBackground prepared.
 func (c *Session) startParked() {
 	p := c.parked
 	c.loop = false
 	c.out.Buf = p.out
-	if p.strand == nil {
-		c.out.Buf = make([]byte, 0, besideOut)
+	if p.coroutine == nil {
+		c.out.Buf = make([]byte, 0, backgroundOut)
 	}
 	c.svc.slow.Add(1)
-	c.svc.beside.Go(func() {
+	c.svc.background.Go(func() {
 		began := c.svc.DB.Clock().Micros()
 		what := c.executeParked(p)
 		if what != waiting {
 			c.showTransaction()
-			c.countBeside(p.spec, c.svc.DB.Clock().Micros()-began)
+			c.countInBackground(p.spec, c.svc.DB.Clock().Micros()-began)
 		}
 		c.loop = true
 		c.svc.slow.Add(-1)
-		next := besideFinished
+		next := parkedFinished
 		if p.out = c.out.Buf; what == waiting {
-			p.wait, next = c.waiting, besideWaits
+			p.wait, next = c.waiting, parkedWaits
 			c.waiting = nil
-			c.leaveIfAlone(p.wait)
+			c.abandonIfPeerGone(p.wait)
 		}
-		if p.state.CompareAndSwap(besideRuns, next) {
+		if p.state.CompareAndSwap(parkedRuns, next) {
 			c.conn.Wake()
 			return
 		}
@@ -418,9 +418,9 @@ func (c *Session) startParked() {
 	})
 }
 
-// executeBeside is execute for a request that its loop has parked.
-func (c *Session) executeBeside(p *parked) outcome {
-	if p.judge {
+// executeInBackground is execute for a request that its loop has parked.
+func (c *Session) executeInBackground(p *parked) outcome {
+	if p.check {
 		if err := c.admitDeferred(p.spec, p.args); err != nil {
 			c.reject(p.spec, err)
 			return done
@@ -432,14 +432,14 @@ func (c *Session) executeBeside(p *parked) outcome {
 // park notes that the session's command waits.
 func (c *Session) park() {
 	c.parked = &parked{wait: c.waiting}
-	c.parked.state.Store(besideWaits)
+	c.parked.state.Store(parkedWaits)
 	c.waiting = nil
-	c.leaveIfAlone(c.parked.wait)
+	c.abandonIfPeerGone(c.parked.wait)
 }
 
-// leaveIfAlone ends a wait that began after the client had stopped sending: the
+// abandonIfPeerGone ends a wait that began after the client had stopped sending: the
 // loop says that once, which may have been during an earlier command.
-func (c *Session) leaveIfAlone(w *waiter) {
+func (c *Session) abandonIfPeerGone(w *waiter) {
 	if c.peerGone.Load() {
 		w.abandon(nil)
 	}
@@ -450,7 +450,7 @@ func (c *Session) leaveIfAlone(w *waiter) {
 func (c *Session) unpark(out []byte) (_ []byte, ok bool) {
 	p := c.parked
 	switch p.state.Load() {
-	case besideFinished:
+	case parkedFinished:
 		switch {
 		case c.replyTooLong(len(p.out)):
 		case len(p.out) >= command.ShareFrom && c.mayShare():
@@ -459,7 +459,7 @@ func (c *Session) unpark(out []byte) (_ []byte, ok bool) {
 		default:
 			out = append(out, p.out...)
 		}
-	case besideWaits:
+	case parkedWaits:
 		if !p.wait.over.Load() {
 			return out, false
 		}

@@ -40,7 +40,7 @@ func TestAReplyOfRandomItemsHasABound(t *testing.T) {
 	}
 }
 
-// It is made beside the loop, and the output limit ends it before it is complete.
+// It is made in the background, and the output limit ends it before it is complete.
 func TestTheOutputLimitEndsAReplyOfRandomItemsWhileItIsMade(t *testing.T) {
 	svc := loopService(t, "client-output-buffer-limit", "normal 4mb 0 0")
 	do(svc.NewSession(nil), "SADD", "s", strings.Repeat("m", 1<<10))
@@ -51,7 +51,7 @@ func TestTheOutputLimitEndsAReplyOfRandomItemsWhileItIsMade(t *testing.T) {
 		s := svc.NewSession(c)
 		reply, beside := c.beside(s, strings.Fields(ask)...)
 		if !beside || len(reply) > 4<<20 {
-			t.Errorf("%s: beside the loop: %v; a reply of %d bytes", ask, beside, len(reply))
+			t.Errorf("%s: in the background: %v; a reply of %d bytes", ask, beside, len(reply))
 		}
 		select {
 		case err := <-c.kill:

@@ -103,7 +103,7 @@ type rerun struct{ c *Session }
 func (s *Service) newApplier() durable.Applier {
 	c := s.NewSession(nil)
 	c.replay = true
-	c.become(s.acl.Super())
+	c.setUser(s.acl.Super())
 	return &rerun{c: c}
 }
 

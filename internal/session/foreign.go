@@ -34,8 +34,8 @@ func isHTTPWord(name []byte) bool {
 	return command.EqualFold(name, "POST") || len(name) >= 5 && command.EqualFold(name[:5], "Host:")
 }
 
-// expelForeign ends a connection that speaks HTTP.
-func (c *Session) expelForeign() {
+// closeForeign ends a connection that speaks HTTP.
+func (c *Session) closeForeign() {
 	c.cut(errForeign)
 	c.svc.admin.Totals.ProtocolErrors.Add(1)
 	now := c.svc.DB.Clock().Micros()

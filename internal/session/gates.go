@@ -16,7 +16,7 @@ type gate uint32
 const (
 	gateLoading    gate = 1 << iota // data is being loaded: LOADING
 	gateReadOnly                    // a replica that is not to be written to: READONLY
-	gateStale                       // a replica without its master, which is to say so: MASTERDOWN
+	gateStale                       // a replica without its master, which replies MASTERDOWN
 	gateDisk                        // files cannot be written: MISCONF
 	gateNoReplicas                  // too few good replicas: NOREPLICAS
 )
@@ -59,7 +59,7 @@ func (g *gates) refuseWrites(why command.ReplyError) {
 
 func (g *gates) has(which gate) bool { return gate(g.closed.Load())&which != 0 }
 
-// pass decides whether a command whose flags are f, as judged by Session.judged, may
+// pass decides whether a command whose flags are f, as Session.effectiveFlags returns them, may
 // pass the closed gates.
 func (c *Session) pass(closed gate, spec *command.Spec, f command.Flags) error {
 	if c.replay {
@@ -77,20 +77,20 @@ func (c *Session) pass(closed gate, spec *command.Spec, f command.Flags) error {
 	return nil
 }
 
-// still decides again, with shards locked, whether a command may pass: since it was
+// recheck decides again, with shards locked, whether a command may pass: since it was
 // admitted the server may have become a replica, or have begun to load.
-func (c *Session) still(spec *command.Spec, args [][]byte) error {
+func (c *Session) recheck(spec *command.Spec, args [][]byte) error {
 	if closed := c.svc.gates.closed.Load(); closed != 0 {
-		return c.pass(gate(closed), spec, c.judged(spec, args))
+		return c.pass(gate(closed), spec, c.effectiveFlags(spec, args))
 	}
 	return nil
 }
 
-// judged returns the flags by which gates, pauses and memory limits judge a command.
+// effectiveFlags returns the flags that gates, pauses and memory limits check.
 // They are the Spec's, with two exceptions: EXEC has those of what it runs, and a
 // script or function that declares its flags has those. It costs O(1) for EXEC, and
 // for EVAL one read of the script's first line.
-func (c *Session) judged(spec *command.Spec, args [][]byte) command.Flags {
+func (c *Session) effectiveFlags(spec *command.Spec, args [][]byte) command.Flags {
 	switch {
 	case spec.Has(command.Scripts):
 		if f, ok := c.svc.declared(spec, args); ok {

@@ -33,8 +33,8 @@ import (
 // that nobody knows what will come of it. Reads go on: they see what is in memory, of
 // which the newest, that nobody was told is done, may not outlast a crash.
 
-// hold is output that waits for the sync of what it tells of.
-type hold struct {
+// heldReplies is output that waits for the sync of the writes that it replies to.
+type heldReplies struct {
 	on      bool
 	closing bool // the connection ends behind it
 	wrote   bool // it tells of a write
@@ -46,7 +46,7 @@ type hold struct {
 
 // Settle ends the batch of a network loop, on which it is called: what the batch wrote
 // is synced, if that is a matter of microseconds, and whoever waited for it is woken.
-// Else that goes on beside the loop. It reports whether there was anything.
+// Else that goes on in the background. It reports whether there was anything.
 func (s *Service) Settle(loop int) (did bool) {
 	l := s.stats[loop]
 	if l.settles = true; !l.batch {
@@ -57,11 +57,11 @@ func (s *Service) Settle(loop int) (did bool) {
 	return true
 }
 
-// keepBack holds output that may not leave yet, and reports whether it does.
+// holdReplies holds output that may not leave yet, and reports whether it does.
 // foreign says that others' transactions have made a part of it, served that a
 // command that waited was served.
-func (c *Session) keepBack(out []byte, foreign, served bool) bool {
-	h, log := &c.hold, c.svc.DB.Log()
+func (c *Session) holdReplies(out []byte, foreign, served bool) bool {
+	h, log := &c.held, c.svc.DB.Log()
 	h.mark, h.barrier, h.wrote, h.faults = c.mark, nil, c.wrote || served, log.Failures()
 	c.mark, c.wrote = 0, false
 	if !h.wrote && log.Failure() != nil {
@@ -71,7 +71,7 @@ func (c *Session) keepBack(out []byte, foreign, served bool) bool {
 		b := &barrier{conn: c.conn, svc: c.svc}
 		b.mark.Store(-1)
 		h.barrier = b
-		c.svc.beside.Go(b.pass)
+		c.svc.background.Go(b.pass)
 	} else if c.settled(h.mark) {
 		return false
 	}
@@ -91,7 +91,7 @@ func (c *Session) settled(mark int64) bool {
 
 // upTo is how much of the stream is to be synced before what is held may leave; -1:
 // that is not known yet.
-func (h *hold) upTo() int64 {
+func (h *heldReplies) upTo() int64 {
 	if h.barrier != nil {
 		return h.barrier.mark.Load()
 	}
@@ -100,7 +100,7 @@ func (h *hold) upTo() int64 {
 
 // ready reports whether what is held may leave.
 func (c *Session) ready() bool {
-	h, log := &c.hold, c.svc.DB.Log()
+	h, log := &c.held, c.svc.DB.Log()
 	mark := h.upTo()
 	if mark < 0 || log.Settled(mark) {
 		return mark >= 0
@@ -115,7 +115,7 @@ func (c *Session) ready() bool {
 // release appends what is held, if it may leave. If the files fail, what tells of a
 // write never may: the client hears that, and is closed.
 func (c *Session) release(out []byte) []byte {
-	h := &c.hold
+	h := &c.held
 	log := c.svc.DB.Log()
 	switch {
 	case c.ready() || !log.Always() || !h.wrote && log.Failure() != nil:
@@ -137,19 +137,19 @@ func (c *Session) release(out []byte) []byte {
 
 // TakePushes implements reactor.Session.
 func (c *Session) TakePushes(out []byte) []byte {
-	if !c.hold.on && !c.svc.DB.Log().Always() {
+	if !c.held.on && !c.svc.DB.Log().Always() {
 		return c.takePushes(out)
 	}
-	if c.hold.on {
-		if out = c.release(out); c.hold.on {
+	if c.held.on {
+		if out = c.release(out); c.held.on {
 			return out
 		}
 	}
 	before, waits := len(out), c.parked != nil
-	c.holding = true
+	c.mayHold = true
 	out = c.takePushes(out)
-	c.holding = false
-	if len(out) > before && c.keepBack(out[before:], true, waits) {
+	c.mayHold = false
+	if len(out) > before && c.holdReplies(out[before:], true, waits) {
 		return out[:before]
 	}
 	return out

@@ -39,7 +39,7 @@ func (c *Session) Outgrown(n int) bool {
 	if c.conn == nil || !c.overLimit(n, false) {
 		return false
 	}
-	c.doom(errSlowReader)
+	c.closeUnsent(errSlowReader)
 	return true
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// Door is the listening side, as the configuration steers it. *transport.Server
+// Listener accepts connections; the configuration says where. *transport.Server
 // is one.
-type Door interface {
+type Listener interface {
 	// Add binds one more TCP address and returns what ends it.
 	Add(addr string) (stop func(), err error)
 	SetMaxClients(n int)
@@ -27,70 +27,70 @@ type Door interface {
 // Refusal is what a server sends to a connection beyond maxclients.
 const Refusal = "-ERR max number of clients reached\r\n"
 
-// door holds the listeners that port and bind ask for.
-type door struct {
+// listeners are the addresses that the directives port and bind name.
+type listeners struct {
 	mu   sync.Mutex // guards what follows
-	d    Door
+	l    Listener
 	open map[string]func() // what ends a listener, by address
 	base int64             // what Refused said at the last reset of statistics
 }
 
 // refused is how many connections were turned away since the last reset.
-func (o *door) refused() int64 {
+func (o *listeners) refused() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.d == nil {
+	if o.l == nil {
 		return 0
 	}
-	return o.d.Refused() - o.base
+	return o.l.Refused() - o.base
 }
 
 // listens reports whether there is a listening side.
-func (o *door) listens() bool {
+func (o *listeners) listens() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.d != nil
+	return o.l != nil
 }
 
 // resetRefused has refused begin anew.
-func (o *door) resetRefused() {
+func (o *listeners) resetRefused() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.d != nil {
-		o.base = o.d.Refused()
+	if o.l != nil {
+		o.base = o.l.Refused()
 	}
 }
 
 // Open has d listen where the directives bind and port say, keep maxclients and
 // tcp-keepalive, and follow them when they change. It fails if an address that
 // is not marked as dispensable cannot be bound, or none at all.
-func (s *Service) Open(d Door) error {
-	s.door.mu.Lock()
-	s.door.d = d
-	s.door.mu.Unlock()
-	if err := s.door.adjust(s.Config); err != nil {
+func (s *Service) Open(d Listener) error {
+	s.listeners.mu.Lock()
+	s.listeners.l = d
+	s.listeners.mu.Unlock()
+	if err := s.listeners.adjust(s.Config); err != nil {
 		return err
 	}
-	return s.door.rebind(s.Config)
+	return s.listeners.rebind(s.Config)
 }
 
 // adjust passes the limits of connections on.
-func (o *door) adjust(c *config.Set) error {
+func (o *listeners) adjust(c *config.Set) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.d != nil {
-		o.d.SetMaxClients(int(c.MaxClients()))
-		o.d.SetKeepAlive(time.Duration(c.TCPKeepalive()) * time.Second)
+	if o.l != nil {
+		o.l.SetMaxClients(int(c.MaxClients()))
+		o.l.SetKeepAlive(time.Duration(c.TCPKeepalive()) * time.Second)
 	}
 	return nil
 }
 
 // rebind opens the listeners that are asked for and closes those that are not
 // any more. If one cannot be opened, all stays as it was.
-func (o *door) rebind(c *config.Set) error {
+func (o *listeners) rebind(c *config.Set) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.d == nil {
+	if o.l == nil {
 		return nil
 	}
 	next, added := map[string]func(){}, []func(){}
@@ -98,7 +98,7 @@ func (o *door) rebind(c *config.Set) error {
 		stop := o.open[b.addr]
 		if stop == nil {
 			var err error
-			if stop, err = o.d.Add(b.addr); err != nil {
+			if stop, err = o.l.Add(b.addr); err != nil {
 				if b.dispensable {
 					continue
 				}

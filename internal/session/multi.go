@@ -14,7 +14,7 @@ type multi struct {
 	// scripts: one of them runs a script.
 	scripts bool
 	// any has the flags that one of them has, lacks those that one of them lacks: see
-	// Session.judged.
+	// Session.effectiveFlags.
 	any, lacks command.Flags
 	flags      command.Flags // of the commands, whatever their arguments: one of them has each
 	args       int           // of all of them
@@ -42,7 +42,7 @@ func (c *Session) enqueue(spec *command.Spec, args [][]byte) {
 	case !c.multi.failed: // what will not run need not be kept
 		c.multi.queue = append(c.multi.queue, queued{spec, ownArgs(args)})
 		c.multi.scripts = c.multi.scripts || spec.Has(command.Scripts)
-		f := c.judged(spec, args)
+		f := c.effectiveFlags(spec, args)
 		c.multi.flags |= spec.Flags
 		c.multi.args += len(args)
 		c.multi.any |= f
@@ -199,7 +199,7 @@ func runExec(c *command.Ctx) error {
 		s.endMulti()
 		return command.ErrExecAbort
 	case s.loop && (m.slow() || s.watch != nil && s.watch.Len() > manyArgs):
-		return command.ErrBeside
+		return command.ErrBackground
 	case s.crossesSlots(m.queue):
 		s.endMulti()
 		return errCrossSlot
@@ -207,12 +207,12 @@ func runExec(c *command.Ctx) error {
 
 	s.tx.ReadOnly(m.lacks&command.ReadOnly == 0) // all of them only read
 	switch err := s.lockAll(m.queue); {
-	case err == command.ErrBeside:
+	case err == command.ErrBackground:
 		return err
 	case err != nil: // a script is overdue
 		return s.abort(err)
 	}
-	if err := s.still(c.Spec, c.Args); err != nil {
+	if err := s.recheck(c.Spec, c.Args); err != nil {
 		s.tx.Unlock()
 		return s.abort(err)
 	}
@@ -243,7 +243,7 @@ func (c *Session) abort(why error) error {
 }
 
 // runQueue runs the commands of a transaction, whose shards are locked. It
-// returns ErrBeside, for EXEC to begin anew beside the loop, where a command
+// returns ErrBackground, for EXEC to begin anew in the background, where a command
 // will take long and those before it have only read. Once something has been
 // done there is no way back, and the loop has to wait.
 func (c *Session) runQueue(queue []queued) error {
@@ -260,7 +260,7 @@ func (c *Session) runQueue(queue []queued) error {
 }
 
 // runQueued runs one command of a transaction. Its error is one of the replies;
-// only ErrBeside is returned.
+// only ErrBackground is returned.
 func (c *Session) runQueued(q queued) error {
 	if err := c.permitQueued(q.spec, q.args); err != nil {
 		text := command.WireText(err)
@@ -280,7 +280,7 @@ func (c *Session) runQueued(q queued) error {
 	}
 	err := q.spec.Run(&x)
 	c.tx.Tell()
-	if err == command.ErrBeside && c.loop {
+	if err == command.ErrBackground && c.loop {
 		return err
 	}
 	if seen|c.observing != 0 {
@@ -439,7 +439,7 @@ func (c *Session) unwatch() {
 	case w == nil || w.Len() == 0:
 	case w.Len() > manyArgs: // key by key, while others run
 		c.watch = nil
-		c.svc.beside.Go(func() { w.Clear(nil) })
+		c.svc.background.Go(func() { w.Clear(nil) })
 	case c.tx.Begun():
 		w.Clear(c.tx)
 	case c.tryLock(false, w.Keys()):
@@ -447,6 +447,6 @@ func (c *Session) unwatch() {
 		c.tx.Unlock()
 	default:
 		c.watch = nil
-		c.svc.beside.Go(func() { w.Clear(nil) })
+		c.svc.background.Go(func() { w.Clear(nil) })
 	}
 }

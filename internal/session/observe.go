@@ -25,13 +25,13 @@ const (
 	obsMonitor                          // it watches with MONITOR
 )
 
-// sureMicros is a time that a fast command with few arguments does not take but
+// fastMicros is a time that a fast command with few arguments does not take but
 // by accident of scheduling, nor does one on strings that stays on its loop: while
 // nothing below it counts as slow, those are not timed, which saves a look at the
 // clock for each: 10 % of a SET.
 const (
-	sureMicros = 1000
-	sureArgs   = 16
+	fastMicros = 1000
+	fastArgs   = 16
 )
 
 // setObserved works out from the configuration what is looked at.
@@ -44,7 +44,7 @@ func (s *Service) setObserved() {
 	if slower >= 0 || threshold > 0 {
 		on |= obsSlow
 	}
-	if slower >= 0 && slower < sureMicros || threshold > 0 {
+	if slower >= 0 && slower < fastMicros || threshold > 0 {
 		on |= obsAll
 	}
 	for {
@@ -58,14 +58,14 @@ func (s *Service) setObserved() {
 // began returns the instant at which a command begins to run, 0 if it is not
 // timed.
 func (c *Session) began(o uint32, spec *command.Spec, args [][]byte) int64 {
-	if o&obsAll == 0 && (o&obsSlow == 0 || len(args) <= sureArgs && c.sure(spec)) {
+	if o&obsAll == 0 && (o&obsSlow == 0 || len(args) <= fastArgs && c.alwaysFast(spec)) {
 		return 0
 	}
 	return c.svc.DB.Clock().Micros()
 }
 
-// sure reports whether a command with few arguments cannot take long.
-func (c *Session) sure(spec *command.Spec) bool {
+// alwaysFast reports whether a command with few arguments cannot take long.
+func (c *Session) alwaysFast(spec *command.Spec) bool {
 	return spec.Has(command.Fast) || c.loop && spec.Group == command.GroupString
 }
 

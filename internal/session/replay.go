@@ -80,7 +80,7 @@ func (s *Service) withoutInstant(args [][]byte) [][]byte {
 func (s *Service) Replay(effects []engine.Effect) error {
 	c := s.NewSession(nil)
 	c.replay = true
-	c.become(s.acl.Super())
+	c.setUser(s.acl.Super())
 	defer c.Closed(nil)
 	for i, e := range effects {
 		c.dbi = e.DB

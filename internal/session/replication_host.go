@@ -38,7 +38,7 @@ func (h *replHost) AwaitPause(ctx context.Context) error { return h.pause.await(
 const errDemoted = command.ReplyError("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)")
 
 func (h *replHost) Demoted(tx *engine.Tx) {
-	for _, c := range h.clients.everybody() {
+	for _, c := range h.clients.snapshot() {
 		if w := c.view.waiting.Load(); w != nil {
 			w.end(tx, func(*command.Ctx) { w.fail(errDemoted); w.last = true })
 		}
@@ -54,7 +54,7 @@ func (h *replHost) Shutdown() bool {
 	if end == nil {
 		return false
 	}
-	h.beside.Go(func() { end() })
+	h.background.Go(func() { end() })
 	return true
 }
 
@@ -66,29 +66,29 @@ func (h *replHost) DropFunctions() { h.scripts.FlushLibraries() }
 
 func (h *replHost) StageFunctions(ctx context.Context) replication.StagedFunctions {
 	s := (*Service)(h)
-	return &libraries{s: s, beside: script.New(s.scriptOptions()), host: loadHost{ctx: ctx, s: s}}
+	return &libraries{s: s, staged: script.New(s.scriptOptions()), host: loadHost{ctx: ctx, s: s}}
 }
 
 // libraries are those of a full synchronisation, loaded where no client can call them.
 type libraries struct {
 	s      *Service
-	beside *script.Engine
+	staged *script.Engine
 	host   loadHost
 }
 
 // Load implements StagedFunctions.
 func (x *libraries) Load(code []byte) error {
-	_, err := x.beside.LoadLibrary(code, true, &x.host)
+	_, err := x.staged.LoadLibrary(code, true, &x.host)
 	return err
 }
 
 // Install implements StagedFunctions.
 func (x *libraries) Install() error {
-	if len(x.beside.Libraries()) == 0 {
+	if len(x.staged.Libraries()) == 0 {
 		x.s.scripts.FlushLibraries()
 		return nil
 	}
-	return x.s.scripts.RestoreLibraries(x.beside.DumpLibraries(), script.Flush, &x.host)
+	return x.s.scripts.RestoreLibraries(x.staged.DumpLibraries(), script.Flush, &x.host)
 }
 
 // loadHost is the script.Host of libraries that are loaded for no client: a load may log,
@@ -117,7 +117,7 @@ type streamApplier struct {
 func (h *replHost) NewApplier(conn reactor.Conn) replication.Applier {
 	c := (*Service)(h).NewSession(conn)
 	c.replay = true
-	c.become(h.acl.Super())
+	c.setUser(h.acl.Super())
 	c.view.show(viewMaster, true)
 	return &streamApplier{c: c}
 }
@@ -136,7 +136,7 @@ func (a *streamApplier) Settle(read int) { a.c.endBatch(read, 0) }
 
 // Panicked implements Applier.
 func (a *streamApplier) Panicked(what any) {
-	a.c.svc.notePanic(what, a.c.ctx.Spec, a.c.id)
+	a.c.svc.logPanic(what, a.c.ctx.Spec, a.c.id)
 	a.c.tx.Abandon()
 }
 

@@ -136,7 +136,7 @@ func (d *scriptDebug) run(nc net.Conn, buffered []byte) {
 
 	s := svc.NewSession(nil)
 	defer s.Closed(nil)
-	s.become(d.c.user)
+	s.setUser(d.c.user)
 	s.dbi, s.debugger, s.quit = d.c.dbi, d, d.svc.ctx.Done()
 	s.out.Proto = d.c.out.Proto
 	s.dispatchSafely(d.args)

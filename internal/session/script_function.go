@@ -43,11 +43,11 @@ OK
 	Run: monitored(runFCall),
 }
 
-// lasting returns the request in memory that stays as it is: what a function is
-// given becomes its strings, and it may keep them. On a strand, in a transaction
-// and beside the loops it is that already.
-func lasting(c *command.Ctx) [][]byte {
-	if s := sessionOf(c); s.strand == nil && s.parked == nil && !c.NoWait {
+// ownedArgs returns the request in memory of its own: what a function is
+// given becomes its strings, and it may keep them. On a coroutine, in a transaction
+// and in the background it is that already.
+func ownedArgs(c *command.Ctx) [][]byte {
+	if s := sessionOf(c); s.coroutine == nil && s.parked == nil && !c.NoWait {
 		c.Args = ownArgs(c.Args)
 	}
 	return c.Args
@@ -58,7 +58,7 @@ func runFCall(c *command.Ctx) error {
 	if f == nil {
 		return command.ReplyError("ERR Function not found")
 	}
-	keys, args, err := scriptArgs(lasting(c), command.ReplyError("ERR Bad number of keys provided"))
+	keys, args, err := scriptArgs(ownedArgs(c), command.ReplyError("ERR Bad number of keys provided"))
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ var specFunctionLoad = command.Spec{
 }
 
 func runFunctionLoad(c *command.Ctx) error {
-	replace, code := false, lasting(c)[2:]
+	replace, code := false, ownedArgs(c)[2:]
 	for ; len(code) > 1; code = code[1:] {
 		if !command.EqualFold(code[0], "REPLACE") {
 			return command.ReplyError("ERR Unknown option given: " + string(code[0]))

@@ -16,7 +16,7 @@ import (
 // in the service's one scriptHost. What it calls goes through resolve, permit
 // and Run of the command as if a client had sent it inside MULTI:
 //
-//	EVAL ─▶ dispatch ─▶ strand ─▶ execute: LockAll ─▶ runEval ─▶ script.Engine.Run
+//	EVAL ─▶ dispatch ─▶ coroutine ─▶ execute: LockAll ─▶ runEval ─▶ script.Engine.Run
 //	                                                                │ redis.call
 //	        scriptHost.Call ◀───────────────────────────────────────┘
 //	          └─▶ spec.Run in the same transaction, the reply in RESP
@@ -99,7 +99,7 @@ func (h *scriptHost) endScript() {
 		h.svc.running.Store(nil)
 		close(r.finished)
 		if h.svc.scripts.TakeHeavy() {
-			h.svc.giveBack()
+			h.svc.scheduleRelease()
 		}
 	}
 	h.x.Tx.Select(h.c.dbi)
@@ -111,18 +111,18 @@ func (h *scriptHost) endScript() {
 
 // giveBackAfter is when memory that a script has left behind is given back: so
 // that the next one may use it first, and again when a long reply has been read.
-var giveBackAfter = [...]time.Duration{time.Second, 5 * time.Second}
+var releaseAfter = [...]time.Duration{time.Second, 5 * time.Second}
 
-// giveBack has the garbage of scripts collected and its memory given back to the
+// scheduleRelease has the garbage of scripts collected and its memory given back to the
 // system, after a while. Left alone, the collector would do so when as much again
 // has been allocated, which may be never.
-func (s *Service) giveBack() {
+func (s *Service) scheduleRelease() {
 	if s.ctx.Err() != nil || s.givesBack.Swap(true) {
 		return
 	}
-	s.beside.Go(func() {
+	s.background.Go(func() {
 		defer s.givesBack.Store(false)
-		for _, after := range giveBackAfter {
+		for _, after := range releaseAfter {
 			select {
 			case <-time.After(after):
 				debug.FreeOSMemory()
@@ -364,7 +364,7 @@ func (h *scriptHost) Tick() error {
 			h.x.Tx.Forget()
 		}
 		return errScriptEnded
-	case !h.wrote && h.c.leave():
+	case !h.wrote && h.c.abandonWait():
 		return errScriptLeft
 	}
 	r := h.show()

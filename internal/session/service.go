@@ -52,7 +52,7 @@ type Service struct {
 	ending  ending
 	// timeouts are of commands that wait.
 	timeouts  timeouts
-	door      door
+	listeners listeners
 	configs   configs
 	tracking  tracking.Tracker
 	monitors  monitors
@@ -64,7 +64,7 @@ type Service struct {
 	running   atomic.Pointer[running] // the script, once it takes long
 	copied    atomic.Int64            // bytes of data that debugging sessions have copies of
 	givesBack atomic.Bool             // memory that scripts have left goes back soon
-	stats     []*loopStats            // one for each loop, and one for everybody else
+	stats     []*loopStats            // one for each loop, and one for the others
 	crashes   crashes
 	foreignAt atomic.Int64 // us: when an attempt to send HTTP was logged last; 0: never
 	runID     string
@@ -75,11 +75,11 @@ type Service struct {
 	// clientLimit is maxmemory-clients in bytes, 0 for none; clientBytes is what the
 	// clients took up when each was last counted, while there is a limit.
 	clientLimit, clientBytes atomic.Int64
-	bounding                 atomic.Bool // boundClients is about to run beside the loops
+	bounding                 atomic.Bool // boundClients is about to run in the background
 
-	ctx    context.Context // ends with Close
-	stop   context.CancelFunc
-	beside sync.WaitGroup // goroutines that run commands beside the loops
+	ctx        context.Context // ends with Close
+	stop       context.CancelFunc
+	background sync.WaitGroup // goroutines that run commands in the background
 }
 
 // NewService returns a service on an engine that was opened with a *Hooks of
@@ -149,17 +149,17 @@ func tableOf(c *config.Set) (*command.Table, error) {
 	return t, nil
 }
 
-// Close waits for the commands that run beside the loops. All sessions must be
+// Close waits for the commands that run in the background. All sessions must be
 // closed, or about to be.
 func (s *Service) Close() {
 	s.stop()
 	s.pause.close()
 	s.timeouts.close()
 	s.repl.Close()
-	s.beside.Wait()
+	s.background.Wait()
 	for _, l := range s.stats {
-		if l.strand != nil {
-			l.strand.stop()
+		if l.coroutine != nil {
+			l.coroutine.stop()
 		}
 	}
 }
@@ -189,11 +189,11 @@ func (h *Hooks) Afterwards(run func()) {
 	run()
 }
 
-// afterwards runs what may have to wait for shards: beside the loops where others
+// afterwards runs what may have to wait for shards: in the background where others
 // may hold one for long.
 func (s *Service) afterwards(run func()) {
 	if s.slow.Load() > 0 {
-		s.beside.Go(run)
+		s.background.Go(run)
 		return
 	}
 	run()
@@ -202,7 +202,7 @@ func (s *Service) afterwards(run func()) {
 // Sweep implements engine.Sweeper.
 func (h *Hooks) Sweep(run func()) {
 	if s := h.svc.Load(); s != nil {
-		s.beside.Go(run)
+		s.background.Go(run)
 		return
 	}
 	run()

@@ -33,7 +33,7 @@ type Session struct {
 	ctx    command.Ctx
 	tx     *engine.Tx
 	last   *command.Spec // the command of the request before: often it comes again
-	stats  *loopStats    // of its loop, or everybody else's; never changes
+	stats  *loopStats    // of its loop, or the others'; never changes
 	batch  batchStats
 
 	dbi     int
@@ -42,13 +42,13 @@ type Session struct {
 	closing bool         // close after the replies so far are written
 	// shares says that the transport takes pieces; holding, that the output may be held
 	// until it is synced, and so must be in one piece.
-	shares, holding bool
+	shares, mayHold bool
 	pieces          []reactor.Piece // of the output since TakeShared
 	lent            int             // bytes in them that settle has not counted
 	bulky           int             // bytes of large buffers that were made for it since memory was given back
-	// doomed says that the connection is to be closed without its replies: a command that
+	// closingUnsent says that the connection is to be closed without its replies: a command that
 	// waits is given nothing any more.
-	doomed atomic.Bool
+	closingUnsent atomic.Bool
 	// cutOff says that the connection is killed, and what was replied last is dropped.
 	cutOff bool
 	turn   int   // about how many bytes of output one call of Serve makes
@@ -62,7 +62,7 @@ type Session struct {
 	replay     bool
 	script     bool           // it stands for a script
 	oom        bool           // memory was used up when a script was about to begin
-	strand     *strand        // the command runs on it, on the loop
+	coroutine  *coroutine     // the command runs on it, on the loop
 	observing  uint32         // what dispatch looks at, see observe.go
 	track      tracking.State // CLIENT TRACKING
 	keys       [][]byte       // scratch
@@ -70,15 +70,15 @@ type Session struct {
 	announced replication.Announced               // by REPLCONF
 	follows   atomic.Pointer[replication.Replica] // it is a replica's; nil: it is not
 
-	mark  int64 // in the stream: what the batch has written or seen
-	wrote bool  // the batch has written
-	hold  hold  // output that waits for it to be synced
+	mark  int64       // in the stream: what the batch has written or seen
+	wrote bool        // the batch has written
+	held  heldReplies // output that waits for it to be synced
 
-	parked  *parked         // a command that runs beside the loop, or waits
-	waiting *waiter         // what a command has just begun to wait for
-	doing   context.Context // of DoContext; nil: none
-	left    error           // why DoContext's command ended before its time
-	quit    <-chan struct{}
+	parked    *parked         // a command that runs in the background, or waits
+	waiting   *waiter         // what a command has just begun to wait for
+	doing     context.Context // of DoContext; nil: none
+	doneEarly error           // why DoContext's command ended before its time
+	quit      <-chan struct{}
 
 	debugs   debugMode    // SCRIPT DEBUG
 	debugged *scriptDebug // the session becomes that of a debugger
@@ -91,7 +91,7 @@ type Session struct {
 	proto     atomic.Int32 // as out.Proto, for others
 	softSince atomic.Int64 // us since when the soft output limit is exceeded
 	peerGone  atomic.Bool  // the client sends no more
-	counted   atomic.Int64 // what it took up when it was last counted: see tooMuch
+	counted   atomic.Int64 // what it took up when it was last counted: see overMemory
 	evicted   atomic.Bool  // it is to go, because clients take up too much
 
 	mu     sync.Mutex // guards what follows
@@ -121,7 +121,7 @@ func (s *Service) NewSession(conn reactor.Conn) *Session {
 	}
 	c.ctx = command.Ctx{Out: &c.out, Tx: c.tx, DB: s.DB, Table: s.table, Host: c}
 	c.tx.SetCaller(c)
-	c.beDefault()
+	c.setDefaultUser()
 	c.created = s.DB.Clock().Micros()
 	c.view.multi.Store(-1)
 	s.clients.add(c)
@@ -138,34 +138,34 @@ func (s *Service) NewSession(conn reactor.Conn) *Session {
 // Serve implements reactor.Session.
 func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdict) {
 	log := c.svc.DB.Log()
-	if len(in) > 0 && !c.hold.on && c.parked == nil && log.Behind(c.conn) {
+	if len(in) > 0 && !c.held.on && c.parked == nil && log.Behind(c.conn) {
 		return 0, out, reactor.Park // the disk is slower than the clients
 	}
-	if !log.Always() && !c.hold.on {
+	if !log.Always() && !c.held.on {
 		return c.serve(in, out)
 	}
-	if c.hold.on {
-		if out = c.release(out); c.hold.on {
+	if c.held.on {
+		if out = c.release(out); c.held.on {
 			return 0, out, reactor.Park
 		}
 		if c.queued.Load() {
 			c.conn.Wake() // the messages behind it
 		}
 	}
-	if c.hold.closing {
+	if c.held.closing {
 		return 0, out, reactor.Close
 	}
 	if c.stats.settles && !c.stats.batch {
 		c.stats.batch = log.BeginBatch()
 	}
 	before, served := len(out), c.parked != nil && c.parked.wait != nil
-	c.holding = true
+	c.mayHold = true
 	consumed, out, v = c.serve(in, out)
-	c.holding = false
-	if len(out) == before || !c.keepBack(out[before:], served, served) {
+	c.mayHold = false
+	if len(out) == before || !c.holdReplies(out[before:], served, served) {
 		return consumed, out, v
 	}
-	c.hold.closing = v == reactor.Close
+	c.held.closing = v == reactor.Close
 	return consumed, out[:before], reactor.Park
 }
 
@@ -187,7 +187,7 @@ func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.
 		}
 	}
 	bounded := c.svc.clientLimit.Load() > 0
-	if bounded && (c.evicted.Load() || c.tooMuch(len(in), len(out)-before)) {
+	if bounded && (c.evicted.Load() || c.overMemory(len(in), len(out)-before)) {
 		return 0, out, reactor.Park // until its loop closes it
 	}
 	c.out.Buf = out
@@ -201,14 +201,14 @@ func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.
 		}
 		if n == 0 {
 			c.boundInput(len(in) - consumed)
-			if bounded && len(in) > consumed && c.tooMuch(len(in)-consumed, len(c.out.Buf)-before) {
+			if bounded && len(in) > consumed && c.overMemory(len(in)-consumed, len(c.out.Buf)-before) {
 				return consumed, c.settle(consumed, before), reactor.Park
 			}
 			break
 		}
 		if len(args) > 0 {
 			if c.last == nil && in[consumed] != '*' && isHTTPRequestLine(args) {
-				c.expelForeign()
+				c.closeForeign()
 				break
 			}
 			if c.answered != nil {
@@ -219,7 +219,7 @@ func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.
 			case again: // the request stays in the input
 				c.parser.Reset()
 				return consumed, c.settle(consumed, before), reactor.Park
-			case elsewhere:
+			case inBackground:
 				consumed += n
 				out = c.settle(consumed, before)
 				c.startParked()
@@ -229,7 +229,7 @@ func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.
 				out = c.settle(consumed, before)
 				c.park()
 				if bounded {
-					c.tooMuch(len(in)-consumed, 0)
+					c.overMemory(len(in)-consumed, 0)
 				}
 				return consumed, out, reactor.Park
 			}
@@ -238,7 +238,7 @@ func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.
 			}
 		}
 		consumed += n
-		if bounded && c.tooMuch(len(in)-consumed, len(c.out.Buf)-before) {
+		if bounded && c.overMemory(len(in)-consumed, len(c.out.Buf)-before) {
 			return consumed, c.settle(consumed, before), reactor.Park
 		}
 		if len(c.out.Buf)-before > c.turn {
@@ -335,11 +335,11 @@ func (c *Session) Push(msg []byte) {
 		c.conn.Wake()
 	}
 	if c.conn != nil && c.svc.clientLimit.Load() > 0 {
-		c.grew(len(msg))
+		c.noteGrowth(len(msg))
 	}
 	if c.conn != nil {
 		if _, unsent := c.conn.Buffered(); c.overLimit(n+unsent, false) {
-			c.doom(errSlowReader)
+			c.closeUnsent(errSlowReader)
 		}
 	}
 }
@@ -353,7 +353,7 @@ func (c *Session) takePushes(out []byte) []byte {
 	}
 	if p := c.parked; p != nil {
 		// What a command has read comes before the message that it is stale.
-		if p.state.Load() == besideRuns {
+		if p.state.Load() == parkedRuns {
 			return out
 		}
 		out, _ = c.unpark(out)
@@ -362,7 +362,7 @@ func (c *Session) takePushes(out []byte) []byte {
 }
 
 // takeQueue appends the messages that are queued. Who owns the session calls it: a
-// command that runs beside the loop, to have them before its reply.
+// command that runs in the background, to have them before its reply.
 func (c *Session) takeQueue(out []byte) []byte {
 	c.mu.Lock()
 	c.queued.Store(false)
@@ -385,10 +385,10 @@ func (c *Session) Closed(err error) {
 	c.gone = true
 	c.queue = nil
 	c.mu.Unlock()
-	if c.hold.on {
+	if c.held.on {
 		c.Unsent()
 	}
-	c.giveBack()
+	c.releaseMemory()
 	if f := c.follows.Load(); f != nil {
 		f.Leave(err) // where it was never handed over
 	}
@@ -403,7 +403,7 @@ func (c *Session) Closed(err error) {
 		c.svc.Log.Debug("client closed", "id", c.id, "why", err)
 	}
 	if p := c.parked; p != nil {
-		if p.state.CompareAndSwap(besideRuns, besideAbandoned) {
+		if p.state.CompareAndSwap(parkedRuns, parkedAbandoned) {
 			return // the goroutine has the session, and cleans up
 		}
 		if p.wait != nil && !p.wait.abandon(nil) {
@@ -414,10 +414,10 @@ func (c *Session) Closed(err error) {
 }
 
 // cleanUp takes the session out of everything it is part of. Where that is much, a
-// goroutine beside the loops does it, some at a time.
+// goroutine in the background does it, some at a time.
 func (c *Session) cleanUp() {
 	if c.lists() > manyArgs {
-		c.svc.beside.Go(c.leaveAll)
+		c.svc.background.Go(c.leaveAll)
 		return
 	}
 	c.leaveAll()
@@ -450,7 +450,7 @@ func (c *Session) Do(args ...[]byte) resp.Value {
 // context's, or engine.ErrClosed; see LeaveOn.
 func (c *Session) DoContext(ctx context.Context, args ...[]byte) (resp.Value, error) {
 	c.out.Collect()
-	c.doing, c.left = ctx, nil
+	c.doing, c.doneEarly = ctx, nil
 	what := c.dispatchSafely(args)
 	c.doing = nil
 	c.endBatch(0, 0)
@@ -467,24 +467,24 @@ func (c *Session) DoContext(ctx context.Context, args ...[]byte) (resp.Value, er
 		}
 	}
 	v := c.out.Value()
-	if c.left != nil {
-		return resp.Value{}, c.left
+	if c.doneEarly != nil {
+		return resp.Value{}, c.doneEarly
 	}
 	return v, nil
 }
 
-// leave decides whether a script that has done nothing ends because nobody waits
+// abandonWait decides whether a script that has done nothing ends because nobody waits
 // for it any more: its caller's context has ended, or LeaveOn's channel is closed.
-func (c *Session) leave() bool {
+func (c *Session) abandonWait() bool {
 	if c.doing == nil || c.multi.on {
 		return false
 	}
-	if c.left = c.doing.Err(); c.left != nil {
+	if c.doneEarly = c.doing.Err(); c.doneEarly != nil {
 		return true
 	}
 	select {
 	case <-c.quit:
-		c.left = engine.ErrClosed
+		c.doneEarly = engine.ErrClosed
 		return true
 	default:
 		return false

@@ -18,7 +18,7 @@ import (
 // settings are the parts of the configuration that hot paths read.
 type settings struct {
 	events    atomic.Uint32  // notify-keyspace-events
-	slow      atomic.Int32   // commands that run beside the loops
+	slow      atomic.Int32   // commands that run in the background
 	maxBulk   atomic.Int64   // proto-max-bulk-len
 	timeout   atomic.Int64   // seconds a client may be idle; 0: for ever
 	maxInput  atomic.Int64   // client-query-buffer-limit
@@ -73,8 +73,8 @@ func (s *Service) bindings() []binding {
 		{[]string{"appendfsync"}, s.toKeeper(func(k *durable.Keeper, _ *config.Set) error { k.SetFsync(); return nil })},
 		{[]string{"dir", "dbfilename"}, s.toKeeper(func(k *durable.Keeper, _ *config.Set) error { return k.SetDir() })},
 		{[]string{"save", "stop-writes-on-bgsave-error"}, s.toKeeper(func(k *durable.Keeper, _ *config.Set) error { return k.SetSavePoints() })},
-		{[]string{"port", "bind"}, s.door.rebind},
-		{[]string{"maxclients", "tcp-keepalive"}, s.door.adjust},
+		{[]string{"port", "bind"}, s.listeners.rebind},
+		{[]string{"maxclients", "tcp-keepalive"}, s.listeners.adjust},
 		{[]string{"repl-backlog-size"}, func(c *config.Set) error { s.repl.ResizeBacklog(c); return nil }},
 		{[]string{"min-replicas-to-write", "min-replicas-max-lag"}, func(*config.Set) error { s.repl.SetRequired(); return nil }},
 		{[]string{"replica-read-only", "replica-serve-stale-data"}, func(*config.Set) error { s.repl.SetGates(); return nil }},
@@ -84,7 +84,7 @@ func (s *Service) bindings() []binding {
 func (s *Service) setTrackMax(c *config.Set) error {
 	s.tracking.SetLimit(c.Int("tracking-table-max-keys"))
 	if s.tracking.Active() {
-		s.beside.Go(s.tracking.Lower)
+		s.background.Go(s.tracking.Lower)
 	}
 	return nil
 }
@@ -385,10 +385,10 @@ func (c *Session) IdleCheck(int64) bool {
 	c.svc.sample(c.svc.DB.Clock().Micros())
 	in, out := c.conn.Buffered()
 	if c.OutputExceeded(out) {
-		c.doom(errSlowReader)
+		c.closeUnsent(errSlowReader)
 	}
 	if c.bulky > 0 && in+out == 0 {
-		c.giveBack()
+		c.releaseMemory()
 	}
 	limit := c.svc.timeout.Load()
 	if limit == 0 || c.subs.Len() > 0 || c.parked != nil {

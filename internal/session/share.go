@@ -9,7 +9,7 @@ import (
 
 // Long values leave without being copied: the transport writes from the engine's memory,
 // which stays as it is meanwhile (engine.Tx.Lend), or takes over the buffer of a command
-// that ran beside the loops. So a client that does not read costs what it was sent once,
+// that ran in the background. So a client that does not read costs what it was sent once,
 // and clients that were sent the same value share it.
 
 const (
@@ -46,17 +46,17 @@ func pieceBytes(pieces []reactor.Piece) (n int) {
 	return n
 }
 
-// giveBack has the collector give back the memory of large buffers that the connection
+// releaseMemory has the collector give back the memory of large buffers that the connection
 // needs no more.
-func (c *Session) giveBack() {
+func (c *Session) releaseMemory() {
 	if c.bulky >= bulkyFrom {
-		c.svc.giveBack()
+		c.svc.scheduleRelease()
 	}
 	c.bulky = 0
 }
 
 // mayShare reports whether output may have pieces that are not in its buffer.
-func (c *Session) mayShare() bool { return c.shares && !c.holding && !c.hold.on && c.strand == nil }
+func (c *Session) mayShare() bool { return c.shares && !c.mayHold && !c.held.on && c.coroutine == nil }
 
 // share replies a long value that the engine lends, or that has no other owner, and
 // reports whether it did.

@@ -14,11 +14,11 @@ type loopStats struct {
 	admin.LoopStats
 
 	// The loop's own; everybody else has none of it:
-	strand  *strand // for scripts; nil before the first, and while the last runs on
-	scratch []byte  // for its replies
-	settles bool    // it calls Settle
-	batch   bool    // and the log knows that it will
-	_       [64]byte
+	coroutine *coroutine // for scripts; nil before the first, and while the last runs on
+	scratch   []byte     // for its replies
+	settles   bool       // it calls Settle
+	batch     bool       // and the log knows that it will
+	_         [64]byte
 }
 
 func newLoopStats(n int) *loopStats { return &loopStats{LoopStats: admin.NewLoopStats(n)} }
@@ -45,8 +45,8 @@ func (c *Session) count(spec *command.Spec, _ int) {
 	b.total++
 }
 
-// countBeside counts a call that ran beside the loops and took us.
-func (c *Session) countBeside(spec *command.Spec, us int64) {
+// countInBackground counts a call that ran in the background and took us.
+func (c *Session) countInBackground(spec *command.Spec, us int64) {
 	s := c.stats.of(spec)
 	s.Calls.Add(1)
 	s.Micros.Add(us)
@@ -128,7 +128,7 @@ type crashes struct {
 func (s *Service) resetStats(tx *engine.Tx) {
 	tx.ResetStats()
 	s.admin.Reset()
-	s.door.resetRefused()
+	s.listeners.resetRefused()
 }
 
 // sample takes a sample of the traffic if it is time. Idle checks call it once a second,

@@ -274,7 +274,7 @@ func (r *clients) Client(id int64) tracking.Client {
 
 // Clients implements tracking.Host.
 func (r *clients) Clients() []tracking.Client {
-	all := r.everybody()
+	all := r.snapshot()
 	list := make([]tracking.Client, len(all))
 	for i, c := range all {
 		list[i] = c

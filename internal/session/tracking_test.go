@@ -230,7 +230,7 @@ func TestALoweredBoundOfTrackedKeysHolds(t *testing.T) {
 	if err := svc.Config.Change(true, "tracking-table-max-keys", "10"); err != nil {
 		t.Fatal(err)
 	}
-	svc.beside.Wait()
+	svc.background.Wait()
 	c.drain()
 	if _, keys, _, _ := svc.tracking.Sizes(); keys != 10 || len(c.cache) != 10 {
 		t.Errorf("%d keys are remembered, and the client holds %d, with a bound of 10", keys, len(c.cache))
@@ -259,7 +259,7 @@ func TestACachedReadInATransactionIsRemembered(t *testing.T) {
 	}
 }
 
-// A message does not overtake the reply of a command that runs beside the loop.
+// A message does not overtake the reply of a command that runs in the background.
 func TestMessagesWaitForAReplyThatIsOnItsWay(t *testing.T) {
 	svc := trackingService(t)
 	c := newCachingClient(t, svc)
@@ -269,7 +269,7 @@ func TestMessagesWaitForAReplyThatIsOnItsWay(t *testing.T) {
 	if out := c.s.TakePushes(nil); len(out) > 0 {
 		t.Errorf("%q came while the command ran", out)
 	}
-	p.state.Store(besideFinished)
+	p.state.Store(parkedFinished)
 	if out := c.s.TakePushes(nil); string(out) != "$1\r\nv\r\n>1\r\n+late\r\n" {
 		t.Errorf("then came %q", out)
 	}
