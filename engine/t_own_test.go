@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// stored counts the records of an engine, dead ones included, and the keys that its
+// storedAndOwn counts the records of an engine, dead ones included, and the keys that its
 // shards remember as a replica's own.
 func storedAndOwn(db *DB) (records, own int) {
 	for _, sh := range db.shards {

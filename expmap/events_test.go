@@ -16,7 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/expiries"
 )
 
-// layouts are those that keep events.
+// eachWithEvents runs test with each backend and each layout that keeps events.
 func eachWithEvents(t *testing.T, test func(t *testing.T, b *backends.Backend, lay mode)) {
 	t.Helper()
 	withEvents(t, each, test)

@@ -50,7 +50,7 @@ return value
 `)
 )
 
-// TrySetPermits makes the permits, and reports whether it did: not if they were made before.
+// trySetPermits makes the permits, and reports whether it did: not if they were made before.
 func (o *object) trySetPermits(ctx context.Context, n int) (bool, error) {
 	ok, err := truth(number(o.c.Script(ctx, rsemSet, []string{o.name}, n, o.hub.name)))
 	if err != nil {

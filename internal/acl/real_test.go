@@ -70,7 +70,7 @@ func (s *server) catalog() *Catalog {
 	return NewCatalog(categories, commands)
 }
 
-// rules draws a run of rules, few enough of each kind to meet again.
+// ruler draws a run of rules, few enough of each kind to meet again.
 type ruler struct {
 	rng *rand.Rand
 	c   *Catalog

@@ -7,7 +7,7 @@ import (
 
 func noRun(*Ctx) error { return nil }
 
-// fixture completes a spec with what every spec needs.
+// Fixture completes a spec with what every spec needs.
 func Fixture(s Spec) *Spec {
 	if s.Group == "" {
 		s.Group = GroupGeneric
@@ -20,7 +20,7 @@ func Fixture(s Spec) *Spec {
 	return &s
 }
 
-// fixtures are grammars of every shape that Redis has, under their own names, so
+// Fixtures are grammars of every shape that Redis has, under their own names, so
 // that a real server can confirm what is derived from them.
 func Fixtures() []*Spec {
 	expiration := OneOf("expiration", TokenArg("EX", Int("seconds")).Since("2.6.12"), TokenArg("PX", Int("milliseconds")).Since("2.6.12"),

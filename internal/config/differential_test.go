@@ -221,7 +221,7 @@ func allows(t *testing.T, seen map[string]bool, program, name, value string) boo
 var probes = []string{"", "zzz", "yes", "NO", "0", "1", "-1", "05", "+5", " 5", "1e1", "5kb", "1mb", "2GB", "100", "101", "99999", "2147483648", "-2147483649", "9223372036854775807",
 	"9223372036854775808", "99999999999999999999", "5%", "1 2", "a b"}
 
-// special values for directives with a syntax of their own.
+// particular lists special values for directives with a syntax of their own.
 var particular = map[string][]string{
 	"maxmemory":                         {"k", "b", "1k ", "1t", "001k", "1kbb", "0x10", "18446744073709551615", "18446744073709551616", "99999999999999999gb", "10%"},
 	"maxmemory-clients":                 {"%", "5%%", "5b%", " 5%", "05%", "101%", "-0%", "0%", "100%", "18446744073709551615"},

@@ -57,7 +57,7 @@ func known() map[string]string {
 	return all
 }
 
-// a block is some lines of Go in a file.
+// block is some lines of Go in a file.
 type block struct {
 	file  string
 	line  int // of the first

@@ -229,7 +229,7 @@ func (a *applier) Apply(args [][]byte) error {
 	return nil
 }
 
-// holds fails unless the Keeper's log has a line with the text.
+// logged fails unless the Keeper's log has a line with the text.
 func (w *world) logged(t *testing.T, text string) {
 	t.Helper()
 	if !w.logs.has(text) {

@@ -36,7 +36,7 @@ var absent = map[string]string{
 	"expired_keys_with_volatile_items_stale_perc": "deadlines of keys and of items are counted together, in expired_stale_perc",
 }
 
-// sections that a server has and ebb has not.
+// absentSections lists the sections that a server has and ebb does not.
 var absentSections = map[string]string{
 	"Threads":           "network loops are no threads for input and output alone",
 	"Keysizes":          "no histogram of sizes is kept; ebb cli --bigkeys and --memkeys find them",

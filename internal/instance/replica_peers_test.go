@@ -35,7 +35,7 @@ var peers = []otherServer{
 	{"Valkey 9.1", realserver.Valkey9, nil},
 }
 
-// masters are the peers, with each way in which they send their data.
+// otherMasters are the peers, with each way in which they send their data.
 func otherMasters() (all []otherServer) {
 	for _, p := range peers {
 		all = append(all, otherServer{p.name + ", diskless", p.program, []string{"--repl-diskless-sync", "yes", "--rdbcompression", "yes"}},

@@ -209,7 +209,7 @@ func TestNamesClashAsOracle(t *testing.T) {
 	}
 }
 
-// seal makes a payload of libraries, each an opcode and a string.
+// payload makes a payload of libraries, each an opcode and a string.
 func payload(version int, parts ...string) string {
 	return string(rdb.Seal([]byte(strings.Join(parts, "")), version))
 }

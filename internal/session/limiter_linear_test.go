@@ -21,7 +21,7 @@ const (
 // taken is the model's state: what was taken from each of linearKeys.
 type taken [3]int
 
-// take answers for one limiter, as the first three numbers of RL.TAKE do.
+// answer answers for one limiter, as the first three numbers of RL.TAKE do.
 func (k *taken) answer(key string, cost int, take bool) (allowed bool, reply string) {
 	n := &k[strings.IndexByte("abc", key[0])]
 	allowed = *n+cost <= slowLimit

@@ -17,7 +17,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// newService returns commands on an engine of the system's clock.
+// newLockService returns commands on an engine of the system's clock.
 func newLockService(t *testing.T) *session.Service {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Hooks: &hooks})

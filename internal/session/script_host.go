@@ -109,7 +109,7 @@ func (h *scriptHost) endScript() {
 	}
 }
 
-// giveBackAfter is when memory that a script has left behind is given back: so
+// releaseAfter is when memory that a script has left behind is given back: so
 // that the next one may use it first, and again when a long reply has been read.
 var releaseAfter = [...]time.Duration{time.Second, 5 * time.Second}
 
