@@ -6,10 +6,9 @@ import (
 	"github.com/ebbdb/ebb/internal/chunk"
 )
 
-// Freeze returns a copy for reading only, which stays what it is whatever becomes
-// of the filter: it shares the pieces, and the filter copies a piece before it
-// first sets a bit of it. The copy may be read by another goroutine meanwhile, and
-// is given back by FreeAll; until then the filter must not be frozen again.
+// Freeze returns a read-only copy that does not change when the filter changes. It shares the
+// pieces, and the filter copies a piece before it first sets a bit of it. Another goroutine may
+// read the copy. FreeAll frees it; until then the caller must not freeze the filter again.
 // O(pieces).
 func (f *Filter) Freeze() *Filter {
 	if f.Frozen() {
@@ -34,8 +33,8 @@ func (f *Filter) Freeze() *Filter {
 // Frozen reports whether there is a frozen copy that shares pieces with the filter.
 func (f *Filter) Frozen() bool { return f.loan != nil && !f.loan.Over() }
 
-// own makes sure that bits of a piece can be set. It always succeeds: without a
-// chunk the copy lies on the Go heap. O(1), or the piece's copy once.
+// own ensures that bits of a piece can be set. It always succeeds: if there is no chunk, the copy
+// lies on the Go heap. O(1), or one copy of the piece.
 func (f *Filter) own(x *piece) {
 	if f.loan == nil || !x.lent {
 		return
@@ -59,7 +58,7 @@ func (f *Filter) own(x *piece) {
 	f.letGo(&was)
 }
 
-// letGo gives back a piece's bits: to the frozen copy, if it shares them.
+// letGo frees a piece's bits, or leaves them to the frozen copy that shares them.
 func (f *Filter) letGo(x *piece) {
 	switch {
 	case x.ref == 0: // a frozen copy has a reference of its own

@@ -6,10 +6,10 @@ import (
 	"github.com/ebbdb/ebb/internal/chunk"
 )
 
-// pieceBytes is the size of a piece of a layer that has several: a chunk. All bits
-// of an item lie in one, so that a lookup needs one translation of addresses.
-// Pieces much smaller would fill unevenly, which costs rate; with 64 KiB it is
-// within a percent, which shape adds.
+// pieceBytes is the size of a piece of a layer that has several: a chunk. All bits of an item lie
+// in one, so that a lookup needs one translation of addresses. Much smaller pieces would fill
+// unevenly, which raises the error rate. With 64 KiB the effect is within a percent, which shape
+// adds.
 const (
 	pieceBytes = 1 << 16
 	pieceBits  = 8 * pieceBytes
@@ -19,7 +19,7 @@ const (
 type layer struct {
 	capacity int64
 	count    int64
-	nbits    uint32 // of each piece
+	nbits    uint32 // the number of bits of each piece
 	npieces  uint32
 	k        uint8 // bits set for an item
 	pieces   []piece
@@ -32,8 +32,7 @@ type piece struct {
 	lent bool   // a frozen copy shares the bits, if the filter has a loan
 }
 
-// layerBytes and tableEntry are about what a layer and the place of a piece take
-// up.
+// layerBytes and tableEntry estimate the bytes of a layer and of the table entry of a piece.
 const (
 	layerBytes = 64
 	tableEntry = 32
@@ -42,16 +41,16 @@ const (
 func (l *layer) bytes() int64    { return int64(l.npieces) * int64(l.nbits/8) }
 func (l *layer) tableBytes() int { return layerBytes + len(l.pieces)*tableEntry }
 
-// shape works out the size for so many items at a rate.
+// shape computes the size for capacity items at an error rate.
 //
-// Only items that are not found are counted. They set more bits than any: where
-// the share q is set, k(1-q)/(1-q^k). With dq/dn of this, q = p^(1/k) is reached
-// with n items where m = kn / (q + q^2/2 + ... + q^k/k); the textbook's sum goes
-// on for ever, and is -ln(1-q). For large k there is no difference.
+// The filter counts only items that it did not find. Such an item sets more bits than an average
+// one: k(1-q)/(1-q^k) if the share q of the bits is set. Integrating dq/dn, the filter reaches q =
+// p^(1/k) with n items if m = kn / (q + q^2/2 + ... + q^k/k). The sum of the textbook is infinite,
+// and equals -ln(1-q). For large k there is no difference.
 //
-// A little is added for what the formula neglects: in small layers the spread of
-// the number of bits that are set (64 bits), in large ones that of the items over
-// the pieces (1/128).
+// shape adds a little for effects that the formula neglects: 64 bits in small layers, for the
+// variance of the number of set bits, and 1/128 in large ones, for the variance of the number of
+// items per piece.
 func (l *layer) shape(capacity int64, rate float64) {
 	k := min(max(math.Ceil(-math.Log2(rate)), 1), 62)
 	q, power, sum := math.Pow(rate, 1/k), 1.0, 0.0
@@ -69,10 +68,10 @@ func (l *layer) shape(capacity int64, rate float64) {
 	l.npieces = uint32(min(math.Ceil((m+m/128)/pieceBits), 1<<31))
 }
 
-// Steps through a sequence of Steele, Lea and Flood's SplitMix64 (2014): each of
-// its numbers is two places. Double hashing would be two multiplications cheaper
-// for each, and not good enough for small layers: in one of m bits every m-th
-// item or so sets all its bits close together.
+// golden is the step of a sequence of Steele, Lea and Flood's SplitMix64 (2014). Each number of the
+// sequence gives two positions. Double hashing would need two multiplications less for each, but is
+// not good enough for small layers: in a layer of m bits, about every m-th item would set all its
+// bits close together.
 const golden = 0x9e3779b97f4a7c15
 
 func mix(z uint64) uint64 {
@@ -115,8 +114,8 @@ func (l *layer) has(h Hash) bool {
 	}
 }
 
-// set sets the bits of an item. It returns the bytes it has allocated; ok is
-// false if there were none to be had.
+// set sets the bits of an item. It returns the number of bytes that it has allocated; ok is false
+// if there was no memory.
 func (l *layer) set(h Hash, f *Filter) (took int, ok bool) {
 	p := l.place(h)
 	if took, ok = l.touch(p, f.mem); !ok {
@@ -137,7 +136,7 @@ func (l *layer) set(h Hash, f *Filter) (took int, ok bool) {
 	return took, true
 }
 
-// touch makes sure that a piece is there.
+// touch allocates a piece if it does not exist.
 func (l *layer) touch(p uint64, mem chunk.Memory) (took int, ok bool) {
 	x := &l.pieces[p]
 	switch {
@@ -155,7 +154,7 @@ func (l *layer) touch(p uint64, mem chunk.Memory) (took int, ok bool) {
 	return len(x.bits), true
 }
 
-// free gives back up to budget pieces from the end.
+// free frees up to budget pieces from the end.
 func (l *layer) free(f *Filter, budget int) (freed int) {
 	for len(l.pieces) > 0 && freed < budget {
 		if x := &l.pieces[len(l.pieces)-1]; x.bits != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/ebbdb/ebb/internal/oplog"
 )
 
-// mostNames is how many different commands the table lists by name.
+// mostNames is the greatest number of commands that the table lists by name.
 const mostNames = 12
 
-// commandCheck is what the check of one append-only file has found so far.
+// commandCheck has the results so far of the check of one append-only file.
 type commandCheck struct {
 	db           int
 	dbs          map[int]int64
@@ -59,7 +59,7 @@ func (s *commandCheck) visit(args [][]byte, _ int64) error {
 		return nil
 	}
 	s.dbs[s.db]++
-	if _, ok := s.names[name]; !ok && len(s.names) == 1000 { // these are no commands
+	if _, ok := s.names[name]; !ok && len(s.names) == 1000 { // these are not commands
 		name = "others"
 	}
 	s.names[name]++
@@ -102,8 +102,8 @@ func printable(name string) string {
 	return name
 }
 
-// tail says what is wrong with a file of commands that begin at from, and repairs
-// what may be.
+// tail prints what is wrong with a file whose commands begin at from, and repairs the file if that
+// is safe.
 func (c *checker) tail(in *input, wrong *oplog.AOFError, from int64) {
 	good := from + wrong.Good
 	lost := in.size - good
@@ -123,7 +123,7 @@ func (c *checker) tail(in *input, wrong *oplog.AOFError, from int64) {
 	}
 }
 
-// cut cuts a file to size, unless a server has its directory.
+// cut truncates a file to size, unless a server uses its directory.
 func (c *checker) cut(path string, size, lost int64) {
 	unlock, err := c.lock(path)
 	if err != nil {
@@ -139,8 +139,8 @@ func (c *checker) cut(path string, size, lost int64) {
 	c.printf("  fixed: %d bytes are cut off, %d are left", lost, size)
 }
 
-// lock takes the directories that a server with this file would have locked: the
-// file's own, and the one above for that of append-only files.
+// lock locks the directories that a server with this file would have locked: the file's own, and
+// the parent of a directory of append-only files.
 func (c *checker) lock(path string) (unlock func(), err error) {
 	var held []io.Closer
 	unlock = func() {
@@ -151,7 +151,7 @@ func (c *checker) lock(path string) (unlock func(), err error) {
 	dir := filepath.Dir(path)
 	for _, d := range []string{dir, filepath.Join(dir, "..")} {
 		if _, err := c.FS.Stat(filepath.Join(d, disk.LockFile)); err != nil {
-			continue // it was never locked
+			continue // no server has locked it
 		}
 		h, err := c.FS.Lock(d)
 		if err != nil {
@@ -163,8 +163,8 @@ func (c *checker) lock(path string) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// commandAt describes the command that begins at an offset, as far as it is there:
-// its name and its first argument.
+// commandAt describes the command that begins at an offset, by its name and its first argument, as
+// far as the file contains them.
 func commandAt(r io.ReaderAt, offset int64) string {
 	const enough = 200
 	b := make([]byte, enough)

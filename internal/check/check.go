@@ -1,16 +1,15 @@
-// Package check examines files of data and says what is in them, and what is
-// wrong where: RDB files, append-only files, manifests, and directories of them.
+// Package check examines data files: RDB files, append-only files, manifests, and directories of
+// them. It prints what they contain, and what is wrong at which offset.
 //
-//	Run ── path ── what its first bytes say
+//	Run ── path ── kind by its first bytes
 //	                 "REDIS", "VALKEY", or "VCS" where Valkey has compressed it:
-//	                                    RDB (rdb.go), with commands behind: an old AOF
+//	                                    RDB (rdb.go); followed by commands: an old AOF
 //	                 "*", "#TS:"        append-only file (aof.go)
 //	                 "file "            manifest, and the files it names (dir.go)
-//	                 a directory        all of these in it
+//	                 a directory        all of these files in it
 //
-// A file is read once, from start to end; each value of an RDB file is decoded. It
-// repairs one thing only: the tail of an append-only file that was cut off in a
-// command. Start reading at Run.
+// A file is read once, from start to end; each value of an RDB file is decoded. It repairs only one
+// fault: the tail of an append-only file that ends within a command. Start reading at Run.
 package check
 
 import (
@@ -24,24 +23,24 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// Options say how to check. Out, FS and Now are needed.
+// Options configure Run. Out, FS and Now are required.
 type Options struct {
 	FS  disk.FS
 	Out io.Writer
-	// Now is the time in ms since 1970 that tells which keys have expired.
+	// Now is the time, in ms since 1970, that decides which keys have expired.
 	Now int64
-	// Progress gets the checked share of a file, from 0 to 1, every few hundred KiB; may
+	// Run calls Progress with the checked share of a file, from 0 to 1, every few hundred KiB; may
 	// be nil.
 	Progress func(path string, share float64)
 	// Value examines a value of ebb's own types more closely; may be nil.
 	Value func(e *rdb.Entry) error
-	// Fix cuts tails off, after Ask said yes to a question.
+	// Fix truncates files with a bad tail, after Ask has returned true.
 	Fix bool
 	Ask func(question string) bool
 }
 
-// Run checks paths, of files and directories, and reports whether all is well, or
-// was made well.
+// Run checks the files and directories at paths, and reports whether all of them are valid or were
+// repaired.
 func Run(o Options, paths []string) (ok bool) {
 	c := &checker{Options: o}
 	for _, p := range paths {
@@ -61,13 +60,13 @@ func (c *checker) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.Out, c.indent+format+"\n", args...)
 }
 
-// bad says what is wrong.
+// bad prints what is wrong.
 func (c *checker) bad(format string, args ...any) {
 	c.wrong++
 	c.printf("  WRONG: "+format, args...)
 }
 
-// verdict says that nothing was wrong since there were before mistakes.
+// verdict prints "ok" if the number of mistakes is still before.
 func (c *checker) verdict(before int) {
 	if c.wrong == before {
 		c.printf("  ok")
@@ -87,7 +86,7 @@ func (c *checker) path(p string) {
 	}
 }
 
-// kind is what a file's first bytes say it is.
+// kind is the kind of a file, by its first bytes.
 type kind int
 
 const (
@@ -97,7 +96,7 @@ const (
 	manifest
 )
 
-// headSize is as many bytes as tell what a file is.
+// headSize is the number of bytes that decide the kind of a file.
 const headSize = 16
 
 func kindOf(name string, head []byte) kind {
@@ -111,13 +110,13 @@ func kindOf(name string, head []byte) kind {
 	case starts("*") || starts("#TS:") || len(head) == 0 && ext == ".aof":
 		return commands
 	case ext == ".rdb":
-		return snapshot // and the header is what is wrong
+		return snapshot // the header is invalid, and the check reports that
 	}
 	return unknown
 }
 
-// file checks a file of any kind. last says that its tail may be cut off: no data
-// follows in another file.
+// file checks a file of any kind. With last, no data follows in another file, so its tail may be
+// cut off.
 func (c *checker) file(path string, size int64, last bool) {
 	before := c.wrong
 	f, err := c.FS.Open(path)

@@ -19,7 +19,7 @@ func (c *checker) directory(dir string) {
 	}
 }
 
-// contents checks what is in a directory, and returns how many files it found.
+// contents checks the files in a directory, and returns the number of files that it found.
 func (c *checker) contents(dir string, deeper bool) (found int, err error) {
 	names, err := c.FS.ReadDir(dir)
 	if err != nil {
@@ -55,8 +55,7 @@ func (c *checker) contents(dir string, deeper bool) (found int, err error) {
 	return found, nil
 }
 
-// temporary tells files that are still being written, or were when the server
-// ended.
+// temporary reports whether a file is still being written, or was when the server ended.
 func temporary(name string) bool { return strings.HasPrefix(name, "temp-") }
 
 // manifest checks a manifest and the files it names.
@@ -64,7 +63,8 @@ func (c *checker) manifest(path string) {
 	c.manifestIn(filepath.Dir(path), filepath.Base(path), map[string]bool{})
 }
 
-// manifestIn is manifest for one in a directory; it adds what it names to listed.
+// manifestIn is manifest for a manifest in a directory; it adds the files that the manifest names
+// to listed.
 func (c *checker) manifestIn(dir, name string, listed map[string]bool) {
 	path := filepath.Join(dir, name)
 	text, err := c.FS.ReadFile(path)
@@ -97,7 +97,7 @@ func (c *checker) manifestIn(dir, name string, listed map[string]bool) {
 	}
 }
 
-// sizes returns the parts' sizes, -1 for those that are missing, which it says.
+// sizes returns the sizes of the parts. It prints which parts are missing, and returns -1 for them.
 func (c *checker) sizes(dir string, parts []oplog.Part, listed map[string]bool) []int64 {
 	all := make([]int64, len(parts))
 	for i, p := range parts {
@@ -117,7 +117,7 @@ func (c *checker) sizes(dir string, parts []oplog.Part, listed map[string]bool) 
 	return all
 }
 
-// anyData reports whether there is a byte in files of these sizes.
+// anyData reports whether one of the files with these sizes is not empty.
 func anyData(sizes []int64) bool {
 	for _, n := range sizes {
 		if n > 0 {

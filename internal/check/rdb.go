@@ -16,15 +16,15 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// maxErrors is how many values of a file may be wrong before the rest is left out: more
-// lines help no reader.
+// maxErrors is the number of invalid values of a file that the check prints. More lines would not
+// help the reader.
 const maxErrors = 20
 
-// maxUnique is how many keys of a file are remembered to find one that comes
-// twice: 16 bytes and the map's share, some 400 MiB in all.
+// maxUnique is the number of keys of a file that the check remembers, to find a key that comes
+// twice. Each takes 16 bytes and its share of the map, some 400 MiB in all.
 const maxUnique = 8 << 20
 
-// snapshotCheck is what the check of one RDB file has found so far.
+// snapshotCheck has the results so far of the check of one RDB file.
 type snapshotCheck struct {
 	c         *checker
 	aux       map[string]string
@@ -84,7 +84,7 @@ func (c *checker) snapshot(in *input) {
 	}
 }
 
-// compressed tells how a file is compressed, if it is.
+// compressed returns a text about the compression of a file, "" if it is not compressed.
 func compressed(rd *rdb.Reader) string {
 	if with := rd.Compression(); with != rdb.Uncompressed {
 		return " compressed with " + with.String()
@@ -99,12 +99,12 @@ func appendError(all []error, err error) []error {
 	return all
 }
 
-// behind checks what stands behind an RDB file's end: commands, or nothing.
+// behind checks the bytes after the end of an RDB file: commands, or none.
 func (c *checker) behind(in *input, rd *rdb.Reader) {
 	rest := slices.Clone(rd.Rest())
 	if len(rest) < headSize {
 		more := make([]byte, headSize)
-		n, _ := io.ReadFull(in, more) // an error comes again where it matters
+		n, _ := io.ReadFull(in, more) // a later read returns the error again
 		rest = append(rest, more[:n]...)
 	}
 	if len(rest) == 0 {
@@ -174,7 +174,7 @@ func (s *snapshotCheck) server() string {
 	return ""
 }
 
-// written is when it was written, if it tells.
+// written returns a text with the time at which the file was written, if the file contains it.
 func (s *snapshotCheck) written() string {
 	t, err := strconv.ParseInt(s.aux["ctime"], 10, 64)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *snapshotCheck) written() string {
 	return ", written " + utc(t)
 }
 
-// utc is a time in seconds since 1970 as one reads it.
+// utc formats a time in seconds since 1970.
 func utc(seconds int64) string {
 	return time.Unix(seconds, 0).UTC().Format("2006-01-02 15:04:05 UTC")
 }
@@ -208,7 +208,7 @@ func (s *snapshotCheck) table() {
 	c.printf("  %8s  %-12s %10d %14d %10d %14d", "all", "", sum.keys, sum.deadlines, sum.expired, sum.bytes)
 }
 
-// notes say what is no row of the table.
+// notes prints the results that are not rows of the table.
 func (s *snapshotCheck) notes() {
 	c := s.c
 	if s.functions > 0 {
@@ -229,25 +229,25 @@ func compareRows(a, b row) int {
 	return 1
 }
 
-// verifier is an rdb.Builder that keeps nothing but what must not come twice.
+// verifier is an rdb.Builder that stores only the items that must be unique.
 type verifier struct {
 	decoder rdb.Decoder
-	kind    string // what the table calls it
-	own     bool   // a type of ebb's
-	group   int    // of a stream, from 1
+	kind    string // the name of the kind in the table
+	own     bool   // the type is ebb's own
+	group   int    // the number of the stream's group, from 1
 	seen    map[xxh3.Uint128]bool
 }
 
 func (v *verifier) reset() {
 	v.kind, v.own, v.group = "", false, 0
-	if len(v.seen) > 4096 || v.seen == nil { // clearing costs what it once held
+	if len(v.seen) > 4096 || v.seen == nil { // clearing a map costs as much as its greatest size
 		v.seen = map[xxh3.Uint128]bool{}
 		return
 	}
 	clear(v.seen)
 }
 
-// once refuses what came before.
+// once returns an error if an item came before.
 func (v *verifier) once(what string, b []byte) error {
 	id := xxh3.Hash128(b)
 	if v.seen[id] {
@@ -274,7 +274,8 @@ func (v *verifier) Entry(rdb.StreamID, [][]byte) error { return nil }
 func (v *verifier) EndEntries(rdb.StreamInfo) error    { return nil }
 func (v *verifier) Pending(rdb.Pending) error          { return nil }
 
-// Group and Consumer have names of their own each, the latter in their group.
+// Group implements rdb.Builder. The names of groups are unique in a stream, and those of consumers
+// in a group.
 func (v *verifier) Group(g rdb.Group) error {
 	v.group++
 	return v.once("group", append([]byte("0 "), g.Name...))

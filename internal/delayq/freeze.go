@@ -6,8 +6,8 @@ import (
 	"github.com/ebbdb/ebb/internal/chunk"
 )
 
-// Freeze returns a copy for reading only, with jobs, leases, marks and counts,
-// under the rules of dict.Dict.Freeze. O(chunks + jobs larger than 8 KiB).
+// Freeze returns a read-only copy, with jobs, leases, marks and counts, under the rules of
+// dict.Dict.Freeze. O(chunks + jobs larger than 8 KiB).
 func (q *Queue) Freeze() *Queue {
 	l, f := new(chunk.Loan), new(Queue)
 	*f = *q

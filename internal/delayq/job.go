@@ -2,30 +2,29 @@ package delayq
 
 import "encoding/binary"
 
-// Priorities is how many priorities there are; the highest goes first.
+// Priorities is the number of priorities; a worker gets the highest first.
 const Priorities = 10
 
-// MaxDeliveries is the most deliveries that a job counts: it stays there.
+// MaxDeliveries is the greatest number of deliveries that a job counts; the count saturates.
 const MaxDeliveries = 1<<16 - 1
 
 // MaxTime is the latest instant that a job can have, in ms since 1970.
 const MaxTime = 1<<48 - 1
 
-// Job is a job as it is stored. ID and Payload are the memory itself: valid until
-// the queue changes, and not to be written to. Instants are ms since 1970.
+// Job is a stored job. ID and Payload lie in the queue's memory. They are valid until the queue
+// changes, and the caller must not write to them. Instants are in ms since 1970.
 type Job struct {
 	ID, Payload []byte
-	Due         int64 // from this ms on it can be taken
-	Expire      int64 // it is dropped when it was due for more than so many ms; 0: never
-	Deliveries  int64 // how often it was taken
+	Due         int64 // from this ms on a worker can take the job
+	Expire      int64 // ms after Due at which the job expires; 0: never
+	Deliveries  int64 // the number of times that a worker took the job
 	Priority    uint8 // 0 to 9
 	Leased      bool
 	Token       int64 // of the lease
 	Until       int64 // the last ms of the lease
 }
 
-// Expires returns the last ms at which a job that waits can be taken, 0 if there
-// is none.
+// Expires returns the last ms at which a worker can take a waiting job, 0 if it never expires.
 func (j *Job) Expires() int64 {
 	if j.Expire == 0 {
 		return 0
@@ -46,8 +45,8 @@ func (j *Job) event() int64 {
 //
 //	flags 1 │ deliveries 2 │ due 6 │ stamp 7 │ until 6 │ [expire 6] payload
 //
-// The stamp is the token of the lease, or, while the job waits, the number that
-// those due in the same ms are ordered by.
+// The stamp is the token of the lease. While the job waits, it is the number that orders the jobs
+// that are due in the same ms.
 const (
 	offDeliveries = 1
 	offDue        = 3
@@ -82,7 +81,7 @@ func sizeOf(j *Job) int {
 	return n
 }
 
-// write lays a job out.
+// write encodes a job.
 func write(b []byte, j *Job, stamp int64) {
 	b[0] = j.Priority
 	if j.Leased {
@@ -101,7 +100,7 @@ func write(b []byte, j *Job, stamp int64) {
 	copy(rest, j.Payload)
 }
 
-// read takes a job apart.
+// read decodes a job.
 func read(id, b []byte) Job {
 	j := Job{
 		ID: id, Priority: b[0] & priorityMask, Leased: b[0]&flagLeased != 0,

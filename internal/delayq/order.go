@@ -5,15 +5,15 @@ import "github.com/ebbdb/ebb/internal/ordered/btree"
 // dueBits is the width of an instant in a key of due.
 const dueBits = 48
 
-// dueKey is the place of a priority and an instant among the jobs that wait.
+// dueKey returns the key of a priority and an instant in the order of the waiting jobs.
 func dueKey(priority uint8, due int64) uint64 {
 	return uint64(Priorities-1-priority)<<dueBits | uint64(due)
 }
 
 func dueOf(key uint64) int64 { return int64(key & (1<<dueBits - 1)) }
 
-// before is the place in front of what is due at an instant, after the one behind
-// it.
+// before and after return the positions before and after the jobs of a priority that are due at an
+// instant.
 func before(priority uint8, due int64) btree.Probe {
 	return btree.Probe{Key: dueKey(priority, due), Side: -1}
 }
@@ -22,7 +22,7 @@ func after(priority uint8, due int64) btree.Probe {
 	return btree.Probe{Key: dueKey(priority, due), Side: 1}
 }
 
-// byDue is the order of the jobs that wait: by priority, instant, stamp.
+// byDue is the order of the waiting jobs: by priority, instant, stamp.
 type byDue Queue
 
 func (o *byDue) Key(ref uint32) uint64 {
@@ -34,7 +34,7 @@ func (o *byDue) Tie(ref uint32, p btree.Probe) int { return (*Queue)(o).tie(ref,
 
 func (o *byDue) Probe(ref uint32) btree.Probe { return btree.Probe{Key: o.Key(ref), Ref: ref} }
 
-// byEvent is the order of what happens by itself: by instant, stamp.
+// byEvent is the order of the timed events: by instant, stamp.
 type byEvent Queue
 
 func (o *byEvent) Key(ref uint32) uint64 {
@@ -46,8 +46,8 @@ func (o *byEvent) Tie(ref uint32, p btree.Probe) int { return (*Queue)(o).tie(re
 
 func (o *byEvent) Probe(ref uint32) btree.Probe { return btree.Probe{Key: o.Key(ref), Ref: ref} }
 
-// tie orders two jobs that share a key: those that wait first, then by stamp. The
-// stamps of those that wait are all different, and so are tokens.
+// tie orders two jobs with the same key: waiting jobs first, then by stamp. The stamps of waiting
+// jobs are unique, and so are tokens.
 func (q *Queue) tie(a, b uint32) int {
 	if a == b {
 		return 0

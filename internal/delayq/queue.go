@@ -1,25 +1,25 @@
-// Package delayq is a delay queue: jobs that can be taken from a certain
-// millisecond on, once each, under a lease.
+// Package delayq implements a delay queue: jobs that a worker can take from a certain millisecond
+// on, each with a lease.
 //
 //	jobs    dict.Dict    id -> [state, due, stamp, deliveries][payload]
 //	                      ^
-//	due     btree.Tree   the jobs that wait, by (priority, due, stamp): 12 bytes
+//	due     btree.Tree   the waiting jobs, by (priority, due, stamp): 12 bytes
 //	                      |  due <= now: ready, else delayed
-//	events  btree.Tree   what happens by itself, by instant: the ends of leases,
-//	                        and of what expires before it was taken
-//	marks   dict.Dict    what is not to be added again until a deadline
+//	events  btree.Tree   timed events, by instant: the ends of leases,
+//	                        and the expirations of waiting jobs
+//	marks   dict.Dict    ids and payloads not to be added again until a deadline
 //
 // A job costs its id and payload and about 50 bytes.
 //
-// No call makes a delayed job ready: a job is ready when its time has come. So a million
-// jobs that fall due together cost nothing, and Next is right at once. The owner watches
-// for due jobs only to wake the clients that wait (NextDue, Awake).
+// A delayed job becomes ready without a call, when its due instant comes. So a million jobs that
+// fall due together cost nothing, and Next finds them at once. The owner watches for due jobs only
+// to wake the clients that wait (NextDue, Awake).
 //
-// Invariants: a job waits, and is in due, or is leased; leased jobs and those that
-// wait and expire are in events; no two in a tree have the same place.
+// Invariants: a job either waits, and is in due, or is leased; leased jobs and waiting jobs that
+// expire are in events; no two entries of a tree are equal.
 //
-// Time is an argument. Nothing here locks: the owner holds the shard's lock.
-// Start reading at Queue.Add.
+// Time is an argument. The package has no locks: the owner holds the shard's lock. Start reading at
+// Queue.Add.
 package delayq
 
 import (
@@ -31,15 +31,14 @@ import (
 	"github.com/ebbdb/ebb/internal/ordered/btree"
 )
 
-// ErrNoMemory says that there was no chunk left. The operation that returns it
-// has changed nothing.
+// ErrNoMemory: the Memory has no chunk left. The operation that returns it has changed nothing.
 var ErrNoMemory = chunk.ErrNoMemory
 
-// Config is what a queue's owner has chosen. The zero Config sets no limits.
+// Config is the configuration of a queue. The zero Config sets no limits.
 type Config struct {
-	MaxDeliveries int64  // a job delivered so often is not made due again; 0: any number
-	DeadLetter    []byte // where such jobs go; empty: nowhere
-	MaxLen        int64  // jobs that the queue holds at most; 0: any number
+	MaxDeliveries int64  // the greatest number of deliveries of a job; 0: no limit
+	DeadLetter    []byte // the queue for jobs that were delivered so often; empty: the queue drops them
+	MaxLen        int64  // the greatest number of jobs in the queue; 0: no limit
 }
 
 // IsZero reports whether no option is set.
@@ -47,15 +46,14 @@ func (c *Config) IsZero() bool {
 	return c.MaxDeliveries == 0 && len(c.DeadLetter) == 0 && c.MaxLen == 0
 }
 
-// Totals count what became of jobs that left without having been acknowledged or
-// cancelled.
+// Totals count the jobs that left the queue without being acknowledged or cancelled.
 type Totals struct {
 	Dead    int64 // moved to the dead-letter queue
 	Dropped int64 // delivered too often, without a dead-letter queue
 	Expired int64 // not taken in time
 }
 
-// Queue is a delay queue. See New.
+// Queue is a delay queue. New returns one. It is not safe for concurrent use.
 type Queue struct {
 	Config
 	Totals
@@ -63,15 +61,15 @@ type Queue struct {
 	jobs   *dict.Dict
 	due    *btree.Tree
 	events *btree.Tree
-	marks  *dict.Dict // nil until there is one
+	marks  *dict.Dict // nil until there is a mark
 
 	memory  chunk.Memory
 	seed    maphash.Seed
 	waiting [Priorities]uint32 // jobs in due
-	stamp   int64              // the last one given to a job that waits
-	wake    int64              // a job is due when now is greater, or nothing is; 0: never
-	retry   int64              // until then nothing can be done, for want of memory
-	frozen  *chunk.Loan        // of a frozen copy: what it is given back through
+	stamp   int64              // the last stamp of a waiting job
+	wake    int64              // when now is greater, a job may have become due; 0: never
+	retry   int64              // memory is used up: do not try again before this instant
+	frozen  *chunk.Loan        // in a frozen copy: the loan that Free settles
 }
 
 // New returns an empty queue on m whose ids are hashed with seed. It allocates no
@@ -87,11 +85,11 @@ func New(m chunk.Memory, seed maphash.Seed) *Queue {
 // Len returns the number of jobs, whatever their state. O(1).
 func (q *Queue) Len() int { return q.jobs.Count() }
 
-// Leased returns the number of leased jobs. It counts jobs whose lease is over until a
-// call settles them. O(1).
+// Leased returns the number of leased jobs. It includes jobs whose lease is over until the owner
+// handles them. O(1).
 func (q *Queue) Leased() int { return q.jobs.Count() - q.due.Len() }
 
-// Ready returns the number of jobs that can be taken. It counts expired jobs until a call
+// Ready returns the number of jobs that a worker can take. It includes expired jobs until the owner
 // removes them. O(log n).
 func (q *Queue) Ready(now int64) (n int) {
 	for p := range uint8(Priorities) {
@@ -102,8 +100,7 @@ func (q *Queue) Ready(now int64) (n int) {
 	return n
 }
 
-// Empty reports whether the queue has nothing to keep: no job, no configuration, and no
-// mark.
+// Empty reports whether the queue has no job, no configuration and no mark.
 func (q *Queue) Empty(now int64) bool {
 	return q.Len() == 0 && q.Config.IsZero() && q.Marks(now) == 0
 }
@@ -117,9 +114,9 @@ func (q *Queue) Job(ref uint32) Job {
 	return read(it.Key, it.Value)
 }
 
-// Add stores a job under an id that Find does not find: it waits, behind those of
-// its priority that are due in the same ms, or it is leased. Id and payload must
-// not be memory of the queue itself. Expected O(log n). Errors: ErrNoMemory.
+// Add stores a job under an id that the queue does not have. The job is leased, or it waits after
+// the jobs of its priority that are due in the same ms. Id and payload must not lie in the queue's
+// own memory. Expected O(log n). Errors: ErrNoMemory.
 func (q *Queue) Add(j *Job, now int64) error {
 	if !q.due.Reserve() || !q.events.Reserve() {
 		return ErrNoMemory
@@ -143,9 +140,8 @@ func (q *Queue) Remove(ref uint32) {
 	q.jobs.Remove(ref)
 }
 
-// Next returns the job to be taken next: of those that are due the one of the
-// highest priority, of these the one that is due first. It may have expired.
-// O(log n).
+// Next returns the job that a worker gets next: of the due jobs those with the highest priority,
+// and of these the one that was due first. It may have expired. O(log n).
 func (q *Queue) Next(now int64) (ref uint32, ok bool) {
 	for p := Priorities - 1; p >= 0; p-- {
 		if q.waiting[p] == 0 {
@@ -160,8 +156,7 @@ func (q *Queue) Next(now int64) (ref uint32, ok bool) {
 	return 0, false
 }
 
-// Take leases a job that waits and counts the delivery. O(log n). Errors:
-// ErrNoMemory.
+// Take leases a waiting job and counts the delivery. O(log n). Errors: ErrNoMemory.
 func (q *Queue) Take(ref uint32, token, until int64) error {
 	if !q.events.Reserve() {
 		return ErrNoMemory
@@ -176,7 +171,7 @@ func (q *Queue) Take(ref uint32, token, until int64) error {
 	return nil
 }
 
-// Release ends a job's lease: it waits again, and is due at an instant. O(log n).
+// Release ends a job's lease. The job waits again, and is due at an instant in ms. O(log n).
 // Errors: ErrNoMemory.
 func (q *Queue) Release(ref uint32, due, now int64) error {
 	if !q.CanRelease() {
@@ -191,7 +186,7 @@ func (q *Queue) Release(ref uint32, due, now int64) error {
 	return nil
 }
 
-// CanRelease makes sure that the next Release succeeds.
+// CanRelease reserves memory so that the next Release succeeds, and reports whether it could.
 func (q *Queue) CanRelease() bool { return q.due.Reserve() && q.events.Reserve() }
 
 // GiveBack is Release for a job that did not reach its worker: the delivery does not
@@ -204,7 +199,7 @@ func (q *Queue) GiveBack(ref uint32, now int64) error {
 	return nil
 }
 
-// Extend changes the end of a job's lease. O(log n). Errors: ErrNoMemory.
+// Extend changes the end of a job's lease, in ms since 1970. O(log n). Errors: ErrNoMemory.
 func (q *Queue) Extend(ref uint32, until int64) error {
 	if !q.events.Reserve() {
 		return ErrNoMemory
@@ -215,7 +210,7 @@ func (q *Queue) Extend(ref uint32, until int64) error {
 	return nil
 }
 
-// deliveries adds to a job's count, within what it can hold.
+// deliveries adds to a job's count of deliveries, which saturates.
 func (q *Queue) deliveries(b []byte, n int64) {
 	j := read(nil, b)
 	j.Deliveries = min(max(j.Deliveries+n, 0), MaxDeliveries)
@@ -272,7 +267,7 @@ func (q *Queue) moved(old, new uint32) bool {
 	return true
 }
 
-// Size returns the bytes held: chunks, jobs outside of them and bookkeeping.
+// Size returns the bytes that the queue holds: chunks, jobs outside of them, and bookkeeping.
 func (q *Queue) Size() int {
 	n := q.jobs.Size() + q.due.Size() + q.events.Size() + int(unsafe.Sizeof(*q)) + len(q.DeadLetter)
 	if q.marks != nil {
@@ -281,8 +276,8 @@ func (q *Queue) Size() int {
 	return n
 }
 
-// Free gives back up to budget chunks and reports whether none is left. The jobs
-// are gone with the first call. O(budget).
+// Free frees up to budget chunks and reports whether it has freed all. All jobs are invalid after
+// the first call. O(budget).
 func (q *Queue) Free(budget int) (done bool) {
 	if q.frozen != nil {
 		return q.frozen.Settle(q.memory, budget) < budget
@@ -295,9 +290,9 @@ func (q *Queue) Free(budget int) (done bool) {
 	return q.jobs.Free(budget - n)
 }
 
-// Wasteful reports whether Compact has work that pays; see dict.Dict.Wasteful.
+// Wasteful reports whether Compact pays; see dict.Dict.Wasteful.
 func (q *Queue) Wasteful() bool { return q.jobs.Wasteful() }
 
-// Compact moves jobs together, looking at up to budget of them; see
-// dict.Dict.Compact. O(log n) per job.
+// Compact moves jobs together. It looks at up to budget jobs; see dict.Dict.Compact. O(log n) per
+// job.
 func (q *Queue) Compact(budget int) (looked int) { return q.jobs.Compact(budget) }

@@ -27,8 +27,8 @@ func (q *Queue) NextDue() int64 {
 	return at
 }
 
-// LapseNext returns the job whose lease is over, or that has expired, longest;
-// false if there is none. O(1).
+// LapseNext returns the job whose lease ended, or that expired, first; ok is false if there is none
+// at now. O(1).
 func (q *Queue) LapseNext(now int64) (ref uint32, ok bool) {
 	first, ref, ok := q.events.First()
 	return ref, ok && now > int64(first)
@@ -54,8 +54,8 @@ func (q *Queue) Awake(now int64) {
 	}
 }
 
-// firstAfter returns when the first job of a priority falls due that is not due
-// at now, 0 if there is none.
+// firstAfter returns the next instant at which a job of a priority falls due after now; 0 if there
+// is none.
 func (q *Queue) firstAfter(p uint8, now int64) int64 {
 	if q.waiting[p] == 0 {
 		return 0
@@ -71,8 +71,7 @@ func (q *Queue) firstAfter(p uint8, now int64) int64 {
 	return dueOf(key)
 }
 
-// Oldest returns when the job became due that can be taken for the longest time,
-// 0 if none can; Coming when the next one falls due, 0 if none does. O(log n).
+// Oldest returns the earliest due instant of the ready jobs, in ms; 0 if no job is ready. O(log n).
 func (q *Queue) Oldest(now int64) (due int64) {
 	for p := range uint8(Priorities) {
 		if q.waiting[p] == 0 {
@@ -87,7 +86,7 @@ func (q *Queue) Oldest(now int64) (due int64) {
 	return due
 }
 
-// Coming: see Oldest.
+// Coming returns the next due instant of the delayed jobs, in ms; 0 if there are none. O(log n).
 func (q *Queue) Coming(now int64) (due int64) {
 	for p := range uint8(Priorities) {
 		if d := q.firstAfter(p, now); d != 0 && (due == 0 || d < due) {
@@ -97,10 +96,9 @@ func (q *Queue) Coming(now int64) (due int64) {
 	return due
 }
 
-// Walk visits the jobs that wait as they would be taken, until visit returns
-// false: those that are due as Next gives them, then the others by instant, the
-// highest priority first within a ms. visit must not change the queue. O(log n),
-// and O(1) for each.
+// Walk visits the waiting jobs in the order of their delivery, until visit returns false: the due
+// jobs in the order of Next, then the others by instant, with the highest priority first within a
+// ms. visit must not change the queue. O(log n), and O(1) for each.
 func (q *Queue) Walk(now int64, visit func(ref uint32) bool) {
 	for p := Priorities - 1; p >= 0; p-- {
 		if q.waiting[p] == 0 {
@@ -119,7 +117,7 @@ func (q *Queue) Walk(now int64, visit func(ref uint32) bool) {
 	q.walkDelayed(now, visit)
 }
 
-// walkDelayed merges the priorities' jobs that are not due.
+// walkDelayed visits the jobs that are not due: it merges those of all priorities.
 func (q *Queue) walkDelayed(now int64, visit func(ref uint32) bool) {
 	var cs [Priorities]btree.Cursor
 	for p := range uint8(Priorities) {
@@ -149,9 +147,9 @@ func (q *Queue) walkDelayed(now int64, visit func(ref uint32) bool) {
 	}
 }
 
-// Hollow reports whether the queue would be empty after all due jobs are settled: no
-// worker took any of the jobs in time, and nothing else keeps the queue. O(1) where a job
-// lives that it comes upon first, else O(jobs).
+// Hollow reports whether the queue would be empty after the owner has handled all due jobs: all
+// jobs have expired, and the queue has no configuration and no mark. O(1) if the first job that it
+// looks at lives, else O(jobs).
 func (q *Queue) Hollow(now int64) bool {
 	hollow := q.IsZero() && q.Marks(now) == 0
 	if hollow {
@@ -163,8 +161,8 @@ func (q *Queue) Hollow(now int64) bool {
 	return hollow
 }
 
-// Each visits all jobs: those that wait, as the tree has them, then those that are
-// leased, by the ends of their leases. visit must not change the queue. O(n).
+// Each visits all jobs: the waiting jobs in the order of the tree, then the leased jobs by the ends
+// of their leases. visit must not change the queue. O(n).
 func (q *Queue) Each(visit func(j Job) bool) {
 	for c := q.due.Seek(0); c.OK(); c.Next() {
 		if !visit(q.Job(c.Ref())) {
@@ -178,8 +176,8 @@ func (q *Queue) Each(visit func(j Job) bool) {
 	}
 }
 
-// Mark notes that what a key stands for is not to be added until a deadline has
-// passed. O(log n). Errors: ErrNoMemory.
+// Mark notes that jobs with this key must not be added until a deadline, in ms, has passed. O(log
+// n). Errors: ErrNoMemory.
 func (q *Queue) Mark(key []byte, deadline, now int64) error {
 	if q.marks == nil {
 		q.marks = dict.New(dict.Config{Memory: q.memory, Seed: q.seed})
@@ -199,7 +197,7 @@ func (q *Queue) Marks(now int64) int {
 	return q.marks.Len(now)
 }
 
-// EachMark visits all marks, those included that are over, in no order.
+// EachMark visits all marks, including those that are over, in no order.
 func (q *Queue) EachMark(visit func(key []byte, deadline int64)) {
 	if q.marks != nil {
 		for it := range q.marks.Iter(0) {
@@ -208,9 +206,9 @@ func (q *Queue) EachMark(visit func(key []byte, deadline int64)) {
 	}
 }
 
-// Forget removes about budget marks whose deadlines have passed, but all of one
-// ms, and returns the last of these deadlines, 0 if there was none: what
-// ForgetThrough removes.
+// Forget removes about budget marks whose deadlines have passed. It removes all marks of a ms or
+// none. It returns the last of these deadlines, 0 if there was none; ForgetThrough with this
+// deadline removes the same marks.
 func (q *Queue) Forget(now int64, budget int) (through int64) {
 	if q.marks == nil {
 		return 0
@@ -220,7 +218,7 @@ func (q *Queue) Forget(now int64, budget int) (through int64) {
 	return through
 }
 
-// ForgetThrough removes the marks with deadlines up to one.
+// ForgetThrough removes the marks with deadlines up to the given one.
 func (q *Queue) ForgetThrough(deadline int64) {
 	if q.marks != nil {
 		for q.marks.Reap(deadline+1, 1<<16, func(dict.Item) {}) > 0 {

@@ -7,10 +7,10 @@ import (
 	"github.com/ebbdb/ebb/internal/ordered/btree"
 )
 
-// What a queue would be if all that is due were looked after, for one that must not
-// be changed: a replica's, where the master does that.
+// This file computes the state that a queue would have after all due jobs were handled. It is for a
+// queue that must not be changed: on a replica, the master handles due jobs.
 
-// Fate is what becomes of a job at an instant.
+// Fate is what happens to a job at an instant.
 type Fate uint8
 
 // The fates of a job: nothing happens; it is due again because its lease is over; the
@@ -22,8 +22,8 @@ const (
 	Expired
 )
 
-// Fate returns what becomes of a job at now. One that waits again has another
-// instant from which on it is due, and is not leased.
+// Fate returns what happens to a job at now. It updates a job that waits again: the job is not
+// leased, and has a new due instant.
 func (q *Queue) Fate(j *Job, now int64) Fate {
 	fate := Stays
 	if j.Leased && now > j.Until {
@@ -39,8 +39,8 @@ func (q *Queue) Fate(j *Job, now int64) Fate {
 	return fate
 }
 
-// Unsettled visits the jobs to which something happens at now, the earliest first:
-// as they will be. visit must not change the queue. O(log n), and O(1) for each.
+// Unsettled visits the jobs whose lease is over or that have expired at now, the earliest first,
+// each in its new and its old state. visit must not change the queue. O(log n), and O(1) for each.
 func (q *Queue) Unsettled(now int64, visit func(j Job, was Job, f Fate)) {
 	for c := q.events.Seek(0); c.OK(); c.Next() {
 		if key, _ := c.Entry(); now <= int64(key) {
@@ -53,14 +53,14 @@ func (q *Queue) Unsettled(now int64, visit func(j Job, was Job, f Fate)) {
 	}
 }
 
-// inTurn is the order of the jobs that wait, except among jobs that are due in the same
+// inTurn compares two waiting jobs in the order of delivery, but not jobs that are due in the same
 // ms.
 func inTurn(a, b Job) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Due, b.Due))
 }
 
-// WalkSettled is Walk for a queue that is looked after at now. O(log n + what is
-// due), and O(1) for each.
+// WalkSettled is Walk as if all jobs due at now were handled. O(log n + due jobs), and O(1) for
+// each.
 func (q *Queue) WalkSettled(now int64, visit func(j Job) bool) {
 	var again []Job
 	q.Unsettled(now, func(j, _ Job, f Fate) {
@@ -89,7 +89,7 @@ func (q *Queue) WalkSettled(now int64, visit func(j Job) bool) {
 	flush(func(*Job) bool { return true })
 }
 
-// EachSettled is Each for a queue that is looked after at now. O(n).
+// EachSettled is Each as if all jobs due at now were handled. O(n).
 func (q *Queue) EachSettled(now int64, visit func(j Job)) {
 	var again []Job
 	q.Unsettled(now, func(j, _ Job, f Fate) {
@@ -114,7 +114,7 @@ func (q *Queue) EachSettled(now int64, visit func(j Job)) {
 	}
 }
 
-// OldestSettled is Oldest for a queue that is looked after at now. O(what is due).
+// OldestSettled is Oldest as if all jobs due at now were handled. O(due jobs).
 func (q *Queue) OldestSettled(now int64) (oldest int64) {
 	note := func(due int64) {
 		if oldest == 0 || due < oldest {
@@ -144,7 +144,7 @@ func (q *Queue) OldestSettled(now int64) (oldest int64) {
 	return oldest
 }
 
-// NextFrom is NextDue for a queue that is looked after at now. O(what is due).
+// NextFrom is NextDue as if all jobs due at now were handled. O(due jobs).
 func (q *Queue) NextFrom(now int64) (at int64) {
 	note := func(ms int64) {
 		if ms != 0 && (at == 0 || ms < at) {

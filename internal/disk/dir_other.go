@@ -2,6 +2,5 @@
 
 package disk
 
-// syncDir does nothing: these systems do not open directories, and keep names
-// themselves.
+// syncDir does nothing: these systems cannot open directories, and make names durable themselves.
 func syncDir(string) error { return nil }

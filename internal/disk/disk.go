@@ -1,15 +1,15 @@
-// Package disk is the file system as files of data need it: an interface with
-// what they do to it, and the real one.
+// Package disk is the file system that data files use: an interface with the operations that they
+// need, and its implementation by the operating system.
 //
 //	FS    names: Create, Append, Open, Rename, Remove, ReadDir, Lock, ...
 //	File  bytes: Write at the end, Sync, Truncate
 //
-// Two promises that a file system does not give by itself have calls of their
-// own, because what is written without them is gone after a power cut: File.Sync
-// for the bytes of a file, and FS.SyncDir for the names in a directory. WriteFile
-// and Replace do both, in the order that leaves the old file or the new one.
+// A file system does not make writes durable by itself. Two calls do: File.Sync for the bytes of a
+// file, and FS.SyncDir for the names in a directory. Without them a power cut loses writes.
+// WriteFile and Replace make both calls, in the order that leaves either the old file or the new
+// one.
 //
-// The package crashfs has the FS for tests: it loses what was not synced.
+// Package crashfs has the FS for tests, which loses writes that were not synced.
 //
 // Start reading at FS.
 package disk
@@ -25,51 +25,49 @@ import (
 // of the os package: errors.Is with fs.ErrNotExist and system errors (ENOSPC)
 // works. Methods are safe for concurrent use.
 type FS interface {
-	// Create makes an empty file, or empties the one that is there.
+	// Create creates an empty file, or truncates an existing one.
 	Create(name string) (File, error)
-	// Append opens a file to write at its end, and makes it if it is missing.
+	// Append opens a file to write at its end, and creates it if it is missing.
 	Append(name string) (File, error)
 	// Open opens a file for reading.
 	Open(name string) (Reader, error)
 	// ReadFile returns a file's bytes.
 	ReadFile(name string) ([]byte, error)
-	// Rename moves a file, over another one if that exists. SyncDir makes it last.
+	// Rename moves a file, and replaces an existing one. SyncDir makes the change durable.
 	Rename(from, to string) error
 	// Remove deletes a file or an empty directory.
 	Remove(name string) error
-	// Truncate cuts a file to a size. It is durable when it returns.
+	// Truncate cuts a file to a size in bytes. The change is durable when it returns.
 	Truncate(name string, size int64) error
 	// ReadDir returns the names in a directory, sorted.
 	ReadDir(dir string) ([]string, error)
-	// MkdirAll makes a directory and its parents, where they are missing, so that
-	// they outlast a power cut.
+	// MkdirAll creates a directory and its missing parents. They are durable when it returns.
 	MkdirAll(dir string) error
-	// SyncDir makes the names in a directory outlast a power cut.
+	// SyncDir makes the names in a directory durable.
 	SyncDir(dir string) error
 	// Stat describes a file.
 	Stat(name string) (Info, error)
-	// Lock takes a directory for this process, until the lock is closed or the
-	// process ends. Errors: a *LockedError if another one has it.
+	// Lock locks a directory for this process, until the caller closes the lock or the process
+	// ends. Errors: *LockedError if another process has locked it.
 	Lock(dir string) (io.Closer, error)
-	// Free returns the bytes that may still be written below a directory, -1 where
-	// the system does not say.
+	// Free returns the free bytes of the file system of a directory, -1 if the system does not
+	// report them.
 	Free(dir string) (int64, error)
 }
 
-// File is a file that is written at its end. It is used by one goroutine at a
-// time, but Sync may run during Write: it covers what was written before it
-// began.
+// File is a file that is written at its end. One goroutine at a time uses it, but Sync may run
+// during Write: it covers the bytes that were written before it began.
 type File interface {
 	io.Writer
-	// Sync makes the bytes outlast a power cut. After an error it is unknown which
-	// of them do, and a second Sync that succeeds does not say so either.
+	// Sync makes the bytes durable. After an error it is unknown which bytes are durable, even if a
+	// second Sync succeeds.
 	Sync() error
-	// Truncate cuts the file; writing goes on at its new end.
+	// Truncate cuts the file to a size in bytes; Write then continues at the new end.
 	Truncate(size int64) error
 	io.Closer
 }
 
-// Reader is a file that is read.
+// Reader is a file that is open for reading.
 type Reader interface {
 	io.Reader
 	io.ReaderAt
@@ -86,7 +84,7 @@ type Info struct {
 // LockFile is the file in a locked directory that holds the owner's pid.
 const LockFile = "ebb.lock"
 
-// LockedError says that another one has the directory.
+// LockedError: another process has locked the directory.
 type LockedError struct {
 	Dir string
 	PID int // 0 if unknown
@@ -101,9 +99,8 @@ func (e *LockedError) Error() string {
 		e.Dir, who, filepath.Join(e.Dir, LockFile))
 }
 
-// WriteFile writes a file as a whole: after a power cut there is the old one, or
-// the new one with all its bytes. It costs three syncs and leaves nothing behind
-// if it fails.
+// WriteFile writes a file atomically: after a power cut there is the old file, or the complete new
+// one. It costs three syncs, and leaves no temporary file if it fails.
 func WriteFile(fs FS, name string, data []byte) error {
 	temp := filepath.Join(filepath.Dir(name), "temp-"+filepath.Base(name))
 	f, err := fs.Create(temp)
@@ -118,12 +115,12 @@ func WriteFile(fs FS, name string, data []byte) error {
 		err = Replace(fs, temp, name)
 	}
 	if err != nil {
-		_ = fs.Remove(temp) // it may be gone
+		_ = fs.Remove(temp) // the file may not exist
 	}
 	return err
 }
 
-// Replace moves a synced file to its name, and syncs the directories of both.
+// Replace renames a synced file, and syncs the directories of both names.
 func Replace(fs FS, from, to string) error {
 	if err := fs.Rename(from, to); err != nil {
 		return err

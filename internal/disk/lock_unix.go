@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock reports whether we have the file's lock now. It belongs to the open
-// file: a second one in the same process does not get it either.
+// tryLock tries to lock a file and reports whether it did. The lock belongs to the open file, so a
+// second open file of the same process does not get it either.
 func tryLock(f *os.File) (bool, error) {
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock reports whether we have the file's lock now. What is locked is a byte
-// far behind the pid: others cannot read what is locked.
+// tryLock tries to lock a file and reports whether it did. It locks a byte far after the pid,
+// because other processes cannot read locked bytes.
 func tryLock(f *os.File) (bool, error) {
 	at := windows.Overlapped{OffsetHigh: 1}
 	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)

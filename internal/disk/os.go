@@ -33,12 +33,12 @@ func open(name string, flags int) (File, error) {
 	return file{f}, nil
 }
 
-// file is a File. Truncate and Write agree on the end, because the system
-// appends.
+// file implements File. Write continues at the end that Truncate has set, because the file is open
+// for appending.
 type file struct{ *os.File }
 
-// Truncate implements File. Windows does not let a file that was opened for
-// appending be cut, so there it is opened once more.
+// Truncate implements File. Windows does not truncate a file that is open for appending, so
+// Truncate opens it again there.
 func (f file) Truncate(size int64) error {
 	if runtime.GOOS == "windows" {
 		return os.Truncate(f.Name(), size)
@@ -115,9 +115,8 @@ func (system) Stat(name string) (Info, error) {
 
 func (system) Free(dir string) (int64, error) { return free(dir) }
 
-// Lock keeps the lock file open: the system releases it when the process ends,
-// however it ends. The file stays, empty: a process that removed it would race with another that has
-// it open.
+// Lock keeps the lock file open: the system releases it when the process ends, however it ends. The
+// file stays, empty: a process that removed it would race with another process that has it open.
 func (system) Lock(dir string) (io.Closer, error) {
 	name := filepath.Join(dir, LockFile)
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
@@ -139,12 +138,12 @@ func (system) Lock(dir string) (io.Closer, error) {
 
 type lock struct{ f *os.File }
 
-// Close empties the file, so that it names no process, and releases the lock.
+// Close truncates the file, so that it names no process, and releases the lock.
 func (l lock) Close() error {
 	return errors.Join(l.f.Truncate(0), l.f.Close())
 }
 
-// sign writes our pid into the lock file. A full disk is no reason to refuse.
+// sign writes the pid of this process to the lock file. It ignores a full disk.
 func sign(f *os.File) error {
 	if err := f.Truncate(0); err != nil {
 		return err

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncData is fdatasync: the bytes and the size, without the times, which spares
-// the journal a write where the file did not grow.
+// syncData calls fdatasync, which syncs the bytes and the size, but not the times. That saves a
+// write to the journal if the file did not grow.
 func syncData(f *os.File) error {
 	c, err := f.SyscallConn()
 	if err != nil {

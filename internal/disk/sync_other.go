@@ -4,5 +4,5 @@ package disk
 
 import "os"
 
-// syncData is fsync; on Darwin the drive's cache is flushed too.
+// syncData calls fsync; on Darwin that also flushes the drive's cache.
 func syncData(f *os.File) error { return f.Sync() }

@@ -1,19 +1,18 @@
 package geohash
 
-// Span is the scores from Min to below Max.
+// Span is the range of scores from Min to below Max.
 type Span struct{ Min, Max uint64 }
 
-// MaxSpans is the most spans that Cover gives.
+// MaxSpans is the greatest number of spans that Cover returns.
 const MaxSpans = 9
 
-// around is the order of a cell and its neighbours: north, south, east, west,
-// and the corners.
+// around lists a cell and its neighbours in the order of the search: north, south, east, west, and
+// the corners.
 var around = [MaxSpans]struct{ dx, dy int }{{0, 0}, {0, 1}, {0, -1}, {1, 0}, {-1, 0}, {1, 1}, {-1, 1}, {1, -1}, {-1, -1}}
 
-// Cover appends to dst up to MaxSpans spans that hold all scores in the shape:
-// the cell of its middle and those of its neighbours that it may reach into, in
-// a grid as fine as can be, in the order in which Redis searches them. They do
-// not overlap.
+// Cover appends to dst up to MaxSpans spans that contain all scores in the shape: the cell of its
+// centre, and the neighbours into which the shape may reach. The grid is as fine as possible. The
+// spans are in the order in which Redis searches them, and do not overlap.
 func (s *Shape) Cover(dst []Span) []Span {
 	west, south, east, north := s.bounds()
 	step := steps(s.reach(), s.degLat)
@@ -33,7 +32,7 @@ func (s *Shape) Cover(dst []Span) []Span {
 		if i > 0 {
 			c = mid.move(d.dx, d.dy)
 		}
-		// In a grid of two columns both neighbours are one.
+		// In a grid of two columns, both neighbours are the same cell.
 		if c == last {
 			continue
 		}
@@ -45,13 +44,13 @@ func (s *Shape) Cover(dst []Span) []Span {
 	return dst
 }
 
-// span returns the scores of a cell.
+// span returns the range of scores of a cell.
 func (c cell) span() Span {
 	shift := 2 * (MaxStep - c.step)
 	return Span{c.bits << shift, (c.bits + 1) << shift}
 }
 
-// reaches reports whether the cell and its neighbours hold the bounds.
+// reaches reports whether the cell and its neighbours contain the bounds.
 func (c cell) reaches(west, south, east, north float64) bool {
 	_, _, _, n := c.move(0, 1).edges()
 	_, s, _, _ := c.move(0, -1).edges()
@@ -60,10 +59,10 @@ func (c cell) reaches(west, south, east, north float64) bool {
 	return n >= north && s <= south && e >= east && w <= west
 }
 
-// steps returns how fine a grid may be for a cell and its neighbours to hold a
-// circle at a latitude. Where meridians come close, cells must be larger.
+// steps returns the finest grid, in bits per coordinate, in which a cell and its neighbours contain
+// a circle at a latitude. Near the poles, where meridians are close together, cells must be larger.
 func steps(radius, lat float64) int {
-	const halfEquator = 20037726.37 // m, in the projection
+	const halfEquator = 20037726.37 // metres, in the projection
 	if radius == 0 {
 		return MaxStep
 	}

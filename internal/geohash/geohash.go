@@ -1,5 +1,5 @@
-// Package geohash turns places on the earth into numbers that sort by
-// closeness, and searches circles and boxes by ranges of such numbers.
+// Package geohash encodes coordinates as numbers, so that close places mostly have close numbers.
+// It searches circles and boxes as ranges of such numbers.
 //
 //	longitude ──> 26 bits ─┐                52 bits, an exact float64:
 //	                       ├─ interleaved ─> the score of a geo set's member
@@ -8,14 +8,14 @@
 //	Shape ─ Cover ──> up to 9 Spans of scores (a cell and its neighbours)
 //	                     └─ each score in them ─ Shape.Contains ─> distance
 //
-// The numbers are those of Redis, so that scores and the order of results are
-// the same: latitudes are cut off at the limits of the web Mercator projection,
-// and the earth is a sphere. A place comes back from its number within 0.3 m.
+// The numbers are those of Redis, so that scores and the order of results are the same: latitudes
+// end at the limits of the web Mercator projection, and the earth is a sphere. Decode returns a
+// place within 0.3 m of the encoded one.
 //
-// Everything here is pure arithmetic. Start reading at Encode, then Shape.Cover.
+// All functions are pure arithmetic. Start reading at Encode, then Shape.Cover.
 package geohash
 
-// The places that can be encoded, in degrees: EPSG:900913.
+// The limits of the coordinates, in degrees: EPSG:900913.
 const (
 	MinLon = -180.0
 	MaxLon = 180.0
@@ -23,11 +23,11 @@ const (
 	MaxLat = 85.05112878
 )
 
-// MaxStep is the number of bits of each coordinate in a score: twice 26 is what
-// a float64 holds exactly.
+// MaxStep is the number of bits of each coordinate in a score: a float64 represents twice 26 bits
+// exactly.
 const MaxStep = 26
 
-// Valid reports whether a place can be encoded. NaN cannot.
+// Valid reports whether Encode accepts the coordinates. It does not accept NaN.
 func Valid(lon, lat float64) bool {
 	return lon >= MinLon && lon <= MaxLon && lat >= MinLat && lat <= MaxLat
 }
@@ -37,13 +37,12 @@ func Encode(lon, lat float64) uint64 {
 	return cellOf(lon, lat, MaxStep).bits
 }
 
-// Decode returns the middle of the cell that a score stands for, moved onto the
-// map where it is beyond.
+// Decode returns the centre of the cell of a score, clamped to the limits of the map.
 func Decode(score uint64) (lon, lat float64) {
 	return middle(score, MinLat, MaxLat)
 }
 
-// middle is Decode for a range of latitudes.
+// middle is Decode for a given range of latitudes.
 func middle(score uint64, minLat, maxLat float64) (lon, lat float64) {
 	y, x := squash(score), squash(score>>1)
 	const cells = 1 << MaxStep
@@ -55,7 +54,7 @@ func middle(score uint64, minLat, maxLat float64) (lon, lat float64) {
 	return min(max(lon, MinLon), MaxLon), min(max(lat, minLat), maxLat)
 }
 
-// alphabet is the base 32 of geohash.org.
+// alphabet has the base-32 digits of geohash.org.
 const alphabet = "0123456789bcdefghjkmnpqrstuvwxyz"
 
 // AppendString appends the 11 characters of a score's standard geohash, which
@@ -69,8 +68,8 @@ func AppendString(dst []byte, score uint64) []byte {
 	return append(dst, alphabet[0])
 }
 
-// cell is a rectangle of the grid that has 2^step columns and rows: the lower
-// 2*step bits say which, the row's in the even places.
+// cell is a rectangle of the grid that has 2^step columns and rows: the lower 2*step bits select
+// the cell, with the row's bits at the even positions.
 type cell struct {
 	bits uint64
 	step int // 0: no cell
@@ -81,9 +80,8 @@ func cellOf(lon, lat float64, step int) cell {
 	return cell{spread(x)<<1 | spread(y), step}
 }
 
-// offset says in which of 2^step parts of a range v lies. The upper limit itself
-// is in a part behind the last one, whose number has a bit more: so it is in
-// Redis's scores.
+// offset returns in which of the 2^step parts of a range v lies. The upper limit itself is in a
+// part after the last one, whose number has one bit more. Redis's scores are the same.
 func offset(v, lo, hi float64, step int) uint32 {
 	return uint32((v - lo) / (hi - lo) * float64(uint64(1)<<step))
 }
@@ -103,12 +101,12 @@ const (
 	columns = rows << 1
 )
 
-// move returns the cell dx columns and dy rows away, each -1, 0 or 1. Over an
-// edge of the map it comes in at the opposite one.
+// move returns the cell dx columns and dy rows away, each -1, 0 or 1. At an edge of the map it
+// continues at the opposite edge.
 func (c cell) move(dx, dy int) cell {
 	mask := uint64(1)<<(2*c.step) - 1
 	x, y := c.bits&columns, c.bits&rows
-	switch { // carries run over the other coordinate's places: all 1 upwards, all 0 downwards
+	switch { // so that carries pass the other coordinate's bits: all 1 for +1, all 0 for -1
 	case dx > 0:
 		x = (x | rows&mask) + 1
 	case dx < 0:
@@ -129,7 +127,7 @@ func (c cell) move(dx, dy int) cell {
 	return cell{x | y, c.step}
 }
 
-// spread puts the bits of v into the even places.
+// spread moves the bits of v to the even positions.
 func spread(v uint32) uint64 {
 	x := uint64(v)
 	x = (x | x<<16) & 0x0000ffff0000ffff
@@ -139,7 +137,7 @@ func spread(v uint32) uint64 {
 	return (x | x<<1) & rows
 }
 
-// squash takes the bits of the even places together.
+// squash collects the bits of the even positions.
 func squash(x uint64) uint32 {
 	x &= rows
 	x = (x | x>>1) & 0x3333333333333333

@@ -2,22 +2,21 @@ package geohash
 
 import "math"
 
-// EarthRadius is the radius, in metres, of the sphere that distances are
-// measured on.
+// EarthRadius is the radius, in metres, of the sphere on which distances are measured.
 const EarthRadius = 6372797.560856
 
 // degree is one degree in radians: pi is rounded before it is divided, as in
 // Redis.
 const degree = float64(math.Pi) / 180
 
-// Distance returns the way along the sphere between two places, in metres, by
-// the haversine formula.
+// Distance returns the great-circle distance between two places, in metres, by the haversine
+// formula.
 func Distance(lon1, lat1, lon2, lat2 float64) float64 {
 	p := newPoint(lon1, lat1)
 	return p.distance(lon2, lat2)
 }
 
-// point is a place that others' distances are measured from.
+// point is a place from which distances are measured.
 type point struct{ lon, lat, cos float64 } // in radians, and the latitude's cosine
 
 func newPoint(lon, lat float64) point {
@@ -32,30 +31,29 @@ func (p *point) distance(lon, lat float64) float64 {
 	return 2 * EarthRadius * asin(math.Sqrt(p.haversine(v, lat*degree)))
 }
 
-// haversine returns the square of the sine of half the angle between p and the
-// latitude lat (radians), v being the sine of half the difference in longitude.
-// The conversions keep compilers from fusing operations, which would round
-// otherwise than Redis does.
+// haversine returns the square of the sine of half the angle between p and the latitude lat
+// (radians), v being the sine of half the difference in longitude. The conversions keep compilers
+// from fusing operations, which would round differently from Redis.
 func (p *point) haversine(v, lat float64) float64 {
 	u := sin((lat - p.lat) / 2)
 	return float64(u*u) + float64(float64(float64(p.cos*cos(lat))*v)*v)
 }
 
-// Shape is a circle or a box around a place. Make it with Circle or Box.
+// Shape is a circle or a box around a place. Circle and Box return one.
 type Shape struct {
 	point
 	degLon, degLat float64
 	box            bool
-	radius         float64 // of a circle, m
-	height, width  float64 // half of a box's, m; of a circle the radius
+	radius         float64 // of a circle, in metres
+	height, width  float64 // half of a box's, in metres; the radius of a circle
 	most           float64 // the haversine of a circle's rim, a little more than exact
 }
 
-// slack is by how much the rounding of a distance could at most be off,
-// relatively, generously: what is farther out needs no exact look.
+// slack is a generous upper bound of the relative rounding error of a distance. Places that are
+// farther out need no exact check.
 const slack = 1e-9
 
-// Circle is what is within radius metres of a valid place.
+// Circle returns the shape of all places within radius metres of a valid place.
 func Circle(lon, lat, radius float64) Shape {
 	s := Shape{point: newPoint(lon, lat), degLon: lon, degLat: lat, radius: radius, height: radius, width: radius}
 	s.most = 1
@@ -66,14 +64,14 @@ func Circle(lon, lat, radius float64) Shape {
 	return s
 }
 
-// Box is what is at most width/2 metres east or west, along its own parallel,
-// and height/2 metres north or south of a valid place.
+// Box returns the shape of all places at most width/2 metres east or west, along their own
+// parallel, and height/2 metres north or south of a valid place.
 func Box(lon, lat, width, height float64) Shape {
 	return Shape{point: newPoint(lon, lat), degLon: lon, degLat: lat, box: true, width: width / 2, height: height / 2}
 }
 
-// Contains returns the distance in metres of a place from the middle of the
-// shape, and whether it is inside; the distance is valid only then.
+// Contains reports whether a place is inside the shape. If it is, Contains returns its distance
+// from the centre in metres.
 func (s *Shape) Contains(lon, lat float64) (distance float64, ok bool) {
 	north := EarthRadius * math.Abs(lat*degree-s.lat)
 	if s.box {

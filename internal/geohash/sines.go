@@ -1,7 +1,7 @@
 package geohash
 
-// sines holds sin(k/64) and cos(k/64), each as a sum of two float64: 102 of
-// them reach pi/2. Derived from the series with 55 digits.
+// sines holds sin(k/64) and cos(k/64), each as a sum of two float64: 102 of them reach pi/2. They
+// were computed from the series with 55 digits.
 var sines = [102]struct{ sin, sinLow, cos, cosLow float64 }{
 	{0, 0, 0x1.0000000000000p+0, 0},
 	{0x1.fffaaaaeeeed5p-7, -0x1.2ab639a9f0776p-63, 0x1.fff000155549fp-1, 0x1.28a28a03a5ef3p-55},

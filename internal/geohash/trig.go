@@ -2,12 +2,12 @@ package geohash
 
 import "math"
 
-// Distances are shown with four digits behind the point, and stored with all of
-// theirs. So that they are the same as from a C library, whose functions are
-// wrong in the last place of one result in twenty at most, these are wrong in
-// one of a hundred; those of package math are in one of five.
+// Replies show distances with four digits after the point, and GEOSEARCHSTORE stores them with all
+// digits. They should equal those of a C library, whose functions are wrong in the last digit of at
+// most one result in twenty. The functions below are wrong in one of a hundred, and those of
+// package math in one of five.
 
-// pi as a sum of two float64.
+// piHigh and piLow are pi as a sum of two float64.
 const (
 	pi    = float64(math.Pi)
 	piLow = 1.2246467991473532e-16
@@ -31,9 +31,9 @@ func cos(x float64) float64 {
 	return hi + low
 }
 
-// sinPair returns sin(x+e), x from 0 to pi/2 and e below its last place, as a
-// sum good to about 66 bits: by the sine and cosine of the nearest 64th of x,
-// and the series of what is left, which is at most 1/128.
+// sinPair returns sin(x+e), x from 0 to pi/2 and e below its last place, as a sum that is exact to
+// about 66 bits. It uses the sine and cosine of the nearest 64th of x, and the series of the
+// remainder, which is at most 1/128.
 func sinPair(x, e float64) (hi, low float64) {
 	k := int(x*64 + 0.5)
 	t := &sines[k]
@@ -47,8 +47,7 @@ func sinPair(x, e float64) (hi, low float64) {
 	return hi, h - (hi - t.sin) + low
 }
 
-// asin returns the arcsine of y, 0 to 1; of what rounding has put above it, that
-// of 1.
+// asin returns the arcsine of y, 0 to 1. It treats a y above 1, which rounding may give, as 1.
 func asin(y float64) float64 {
 	if y <= 0.75 {
 		hi, low := asinPair(y)
@@ -65,7 +64,7 @@ func asin(y float64) float64 {
 	return hi + ((pi/2 - hi) - 2*a + (piLow/2 - 2*b))
 }
 
-// asinPair is package math's arcsine with a step of Newton's behind it.
+// asinPair returns the arcsine of package math, improved by one step of Newton's method.
 func asinPair(y float64) (hi, low float64) {
 	hi = math.Asin(y)
 	s, t := sinPair(hi, 0)

@@ -25,15 +25,14 @@ func Unit(name []byte) (metres float64, ok bool) {
 	return 0, false
 }
 
-// AppendDistance appends a distance with four digits behind the point. Like
-// Redis it rounds the ten thousandths, halves to even, not the distance's exact
-// decimal form.
+// AppendDistance appends a distance with four digits after the point. Like Redis it rounds the ten
+// thousandths, halves to even, not the distance's exact decimal form.
 func AppendDistance(dst []byte, distance float64) []byte {
 	n := int64(math.RoundToEven(distance * 10000))
 	dst = strconv.AppendInt(dst, n/10000, 10)
 	n = n%10000 + 10000
 	at := len(dst)
 	dst = strconv.AppendInt(dst, n, 10)
-	dst[at] = '.' // the 1 that kept the zeros
+	dst[at] = '.' // overwrites the 1 that kept the leading zeros
 	return dst
 }

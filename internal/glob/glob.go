@@ -4,8 +4,7 @@
 //     ?        one byte                      [a-z]  one byte of a range
 //     \x       the byte x itself             [^a]   one byte not of these
 //
-// Patterns and strings are bytes; there is no notion of runes. Start reading at
-// match.
+// Patterns and strings are bytes, not runes. Start reading at match.
 package glob
 
 // Match reports whether s matches the pattern. It costs O(len(pattern)) for a
@@ -15,15 +14,14 @@ func Match[P, S string | []byte](pattern P, s S) bool { return match(pattern, s,
 // MatchFold is Match without regard to the case of ASCII letters.
 func MatchFold[P, S string | []byte](pattern P, s S) bool { return match(pattern, s, folded) }
 
-// How a pattern is matched.
+// The flags of match.
 const (
-	folded   = 0x20 // ASCII letters without regard to case; the bit that the cases differ in
+	folded   = 0x20 // ignore the case of ASCII letters; the value is the bit in which the cases differ
 	prepared = 0x01 // the pattern is Pattern.code, in which sets stand for long classes
 )
 
-// match keeps the last "*" it saw and, on a mismatch, lets that one swallow one
-// byte more. Going back to earlier stars cannot help: whatever they could reach,
-// the last one reaches too.
+// match remembers the last "*". On a mismatch, it lets this star match one byte more. A return to
+// earlier stars cannot help, because the last star reaches every position that they could reach.
 func match[P, S string | []byte](p P, s S, how byte) bool {
 	i, j := 0, 0
 	starI, starJ := -1, 0
@@ -103,7 +101,7 @@ func class[P string | []byte](p P, i int, c, how byte) int {
 	return min(i+1, len(p)) - start
 }
 
-// fold is c in lower case if how says folded, else c itself.
+// fold returns c in lower case if how has folded, else c.
 func fold(c, how byte) byte {
 	if 'A' <= c && c <= 'Z' {
 		return c | how&folded

@@ -2,23 +2,22 @@ package glob
 
 import "encoding/binary"
 
-// setBytes is the size of a set of bytes. A class that is longer is kept as a set.
+// setBytes is the size of a set of bytes. A Pattern stores a longer class as a set.
 const setBytes = 256 / 8
 
-// setMark stands in front of a set in Pattern.code; the byte itself is escaped there.
+// setMark stands before a set in Pattern.code, where the same byte in a pattern is escaped.
 const setMark = '\x01'
 
-// Pattern is a pattern that is prepared for many strings: matching a byte costs O(1)
-// however long a class is, and a run of "*" is one. It matches what Match does. A
-// Pattern is never changed; any goroutine may use it. The zero value matches the empty
-// string only.
+// Pattern is a pattern that is prepared for many strings: matching a byte costs O(1) for a class of
+// any length, and a run of "*" counts as one. It matches the same strings as the function Match. A
+// Pattern is immutable and safe for concurrent use. The zero value matches the empty string only.
 type Pattern struct {
 	text string
 	code string // text with sets for long classes and one "*" for each run; empty: match text
 }
 
-// New prepares a pattern, which is copied. It costs O(len(pattern)), and up to twice that
-// in memory again where the pattern has long classes or runs of "*".
+// New prepares a copy of a pattern. It costs O(len(pattern)), and up to twice the pattern's memory
+// in addition if the pattern has long classes or runs of "*".
 func New[P string | []byte](pattern P) Pattern {
 	p := Pattern{text: string(pattern)}
 	if len(p.text) <= setBytes {
@@ -92,12 +91,12 @@ func classSet(p string, i int) (s [4]uint64, n int) {
 	return s, min(i+1, len(p)) - start
 }
 
-// String returns the pattern as it was given.
+// String returns the original pattern.
 func (p *Pattern) String() string { return p.text }
 
-// Match reports whether s matches. The length of classes does not matter, nor that of
-// runs of "*": without "*" it costs O(len(s)), at worst O(len(s) x len(s)), times what a
-// class of 32 bytes costs. It allocates nothing.
+// Match reports whether s matches. The lengths of classes and of runs of "*" do not matter. Without
+// "*" it costs O(len(s)), at worst O(len(s) x len(s)), times the cost of a class of 32 bytes. It
+// allocates nothing.
 func (p *Pattern) Match(s []byte) bool {
 	if p.code == "" {
 		return match(p.text, s, 0)
