@@ -20,7 +20,7 @@ type Job struct {
 	Deliveries  int64 // the number of times that a worker took the job
 	Priority    uint8 // 0 to 9
 	Leased      bool
-	Token       int64 // of the lease
+	Token       int64 // the fencing token of the lease
 	Until       int64 // the last ms of the lease
 }
 

@@ -10,12 +10,12 @@ import (
 	"github.com/ebbdb/ebb/internal/oplog"
 )
 
-// aofState is what the Keeper does for append-only files.
+// aofState is the state of the append-only files.
 type aofState uint8
 
 const (
 	aofOff      aofState = iota
-	aofStarting          // the stream is kept; the files wait for a rewrite
+	aofStarting          // the engine logs effects; the files wait for a rewrite
 	aofOn
 )
 
@@ -23,16 +23,16 @@ const (
 // change the appender and the state; a rewrite that ends aofStarting does as well.
 type appendOnly struct {
 	files    *oplog.Files
-	filesErr error // why there are none
-	want     bool  // what appendonly says
-	replaced bool  // the files hold another history
+	filesErr error // the error that prevents append-only files
+	want     bool  // the value of appendonly
+	replaced bool  // the files contain other data than the engine
 	state    aofState
 	appender *oplog.Appender // in aofOn
-	needs    bool            // DB.NeedLog was told
+	needs    bool            // DB.NeedLog was called
 }
 
-// startAppending begins to append at the start of the Keeper. New files begin with
-// a base of what the engine holds: nothing, unless Options.TakeRDB.
+// startAppending begins to append at the start of the Keeper. New files begin with a base of the
+// engine's data, which is empty unless Options.TakeRDB is set.
 func (k *Keeper) startAppending() error {
 	k.mu.Lock()
 	k.aof.want = true
@@ -58,7 +58,7 @@ func (k *Keeper) startAppending() error {
 	return nil
 }
 
-// startFresh makes the first files, and waits for them.
+// startFresh creates the first files, and waits for them.
 func (k *Keeper) startFresh() error {
 	k.mu.Lock()
 	k.aof.state = aofStarting
@@ -77,7 +77,7 @@ func (k *Keeper) newAppender(files *oplog.Files) *oplog.Appender {
 	return oplog.NewAppender(k.oplg, files, oplog.AppenderOptions{Policy: k.policy(), Now: k.annotation, Changed: k.nudge})
 }
 
-// annotation is the time for files, ms, 0 for none: aof-timestamp-enabled.
+// annotation returns the time for annotations, in ms, 0 for none: aof-timestamp-enabled.
 func (k *Keeper) annotation() int64 {
 	if !k.o.Config.Bool("aof-timestamp-enabled") {
 		return 0
@@ -85,7 +85,7 @@ func (k *Keeper) annotation() int64 {
 	return k.now() / 1000
 }
 
-// policy is what appendfsync says.
+// policy returns the value of appendfsync.
 func (k *Keeper) policy() oplog.Policy {
 	switch k.o.Config.String("appendfsync") {
 	case "always":
@@ -96,7 +96,7 @@ func (k *Keeper) policy() oplog.Policy {
 	return oplog.EverySec
 }
 
-// needLog has the engine make the stream, or not.
+// needLog switches the engine's log on or off.
 func (k *Keeper) needLog(on bool) {
 	k.mu.Lock()
 	change := k.aof.needs != on
@@ -111,7 +111,7 @@ func (k *Keeper) needLog(on bool) {
 	}
 }
 
-// stepAppending brings the state to what is wanted.
+// stepAppending changes the state to the one that appendonly requires.
 func (k *Keeper) stepAppending() {
 	k.mu.Lock()
 	want, replaced, state := k.aof.want, k.aof.replaced, k.aof.state
@@ -131,14 +131,13 @@ func (k *Keeper) stepAppending() {
 	case want && replaced:
 		k.closeAppender(aofStarting)
 		k.mu.Lock()
-		k.aof.replaced = false // whatever has replaced the data so far, the rewrite to come holds it
+		k.aof.replaced = false // the next rewrite contains the replaced data
 		k.mu.Unlock()
 		k.oplg.Fail(nil)
 	}
 }
 
-// closeAppender ends appending and the rewrite under way. What is wrong with the
-// files is of no consequence any more.
+// closeAppender ends appending and a running rewrite. Errors of the files no longer matter.
 func (k *Keeper) closeAppender(next aofState) {
 	k.mu.Lock()
 	a := k.aof.appender
@@ -155,7 +154,7 @@ func (k *Keeper) closeAppender(next aofState) {
 	k.cancelJob(jobRewrite)
 }
 
-// endAppending is the end of the Keeper.
+// endAppending ends appending when the Keeper closes.
 func (k *Keeper) endAppending() error {
 	k.mu.Lock()
 	a, state := k.aof.appender, k.aof.state
@@ -175,7 +174,7 @@ func (k *Keeper) endAppending() error {
 // errIncomplete: appendonly is yes, and the first rewrite has not succeeded.
 var errIncomplete = errors.New("the append-only files are not complete: their first base is not written")
 
-// flushAppended waits until all that is in the stream is durable.
+// flushAppended waits until all bytes of the stream are durable.
 func (k *Keeper) flushAppended(ctx context.Context) error {
 	k.mu.Lock()
 	a, state, j := k.aof.appender, k.aof.state, k.job
@@ -198,8 +197,8 @@ func (k *Keeper) flushAppended(ctx context.Context) error {
 	return k.flush(ctx, a)
 }
 
-// flush is Appender.Flush, which waits for a full disk to have room again, until
-// ctx ends or the files fail.
+// flush is Appender.Flush, but it waits for a full disk to have space again, until ctx ends or the
+// files fail.
 func (k *Keeper) flush(ctx context.Context, a *oplog.Appender) error {
 	upTo := k.oplg.End()
 	done := make(chan error, 1)
@@ -209,7 +208,7 @@ func (k *Keeper) flush(ctx context.Context, a *oplog.Appender) error {
 			return err
 		}
 		if k.oplg.OnSynced(upTo, wake) {
-			wake = nil // only Flush is missing, which has nothing more to do
+			wake = nil // only Flush has not returned, and it has no more work
 		}
 		select {
 		case err := <-done:
@@ -221,11 +220,12 @@ func (k *Keeper) flush(ctx context.Context, a *oplog.Appender) error {
 	}
 }
 
-// Sync returns when all that is in the stream now is written and synced, whatever
-// the policy; at once where nothing is appended. Errors: why it is not.
+// Sync waits until all bytes that are in the stream now are written and synced, whatever the
+// policy. It returns at once if there are no append-only files. It returns the error that prevents
+// the sync.
 func (k *Keeper) Sync(ctx context.Context) error { return k.flushAppended(ctx) }
 
-// rewriteNeeded reports whether only a rewrite makes the files good. k.mu is held.
+// rewriteNeeded reports whether the files need a rewrite to be complete. k.mu is held.
 func (k *Keeper) rewriteNeeded() bool {
 	switch k.aof.state {
 	case aofStarting:
@@ -261,14 +261,14 @@ func (k *Keeper) rewrite(ctx context.Context, j *job) error {
 	return nil
 }
 
-// suspendSync is no-appendfsync-on-rewrite.
+// suspendSync implements no-appendfsync-on-rewrite.
 func (k *Keeper) suspendSync(a *oplog.Appender, on bool) {
 	if a != nil && (!on || k.o.Config.Bool("no-appendfsync-on-rewrite")) {
 		a.SuspendSync(on)
 	}
 }
 
-// rewriting is a rewrite under way.
+// rewriting is a running rewrite.
 type rewriting struct {
 	k     *Keeper
 	files *oplog.Files
@@ -288,13 +288,13 @@ func (x *rewriting) cut(*engine.Tx) {
 	case aofStarting:
 		x.a = x.k.newAppender(x.files)
 		x.begun, x.err = x.a.StartFresh(offset, db)
-	default: // files for a later start: the base, and nothing behind it
+	default: // files for a later start: the base, without an increment
 		x.a = oplog.NewAppender(x.k.oplg, x.files, oplog.AppenderOptions{Policy: oplog.No})
 		x.begun, x.err = x.a.StartFresh(offset, db)
 	}
 }
 
-// commit makes the base, and what came since the cut, the data.
+// commit makes the base and the increment after it the valid files.
 func (x *rewriting) commit(ctx context.Context) error {
 	if x.err != nil {
 		return x.err
@@ -318,8 +318,7 @@ func (x *rewriting) commit(ctx context.Context) error {
 	return nil
 }
 
-// adopt makes the appender of a first rewrite the Keeper's, unless the rewrite is of
-// no use any more.
+// adopt makes the appender of a first rewrite the Keeper's, unless the rewrite is no longer needed.
 func (k *Keeper) adopt(ctx context.Context, a *oplog.Appender) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -338,17 +337,16 @@ func (x *rewriting) abort() {
 	case x.state == aofOn:
 		x.a.AbortRewrite()
 	default:
-		_ = x.a.Close() // nothing counts on it
+		_ = x.a.Close() // no valid file depends on it
 		x.k.oplg.Fail(nil)
 	}
-	_ = x.k.fs.Remove(x.base) // it may not be there
+	_ = x.k.fs.Remove(x.base) // the file may not exist
 }
 
-// SetAppendOnly is CONFIG SET appendonly. yes returns when it is clear that files
-// can be made, and a rewrite begins (when the job under way has ended): what is
-// written is durable once that has succeeded, and not before, whatever appendfsync
-// says. no stops the appender after its last sync. It takes no shard itself: a
-// goroutine of the Keeper's does the rest.
+// SetAppendOnly implements CONFIG SET appendonly. With on, it returns when it has checked that
+// files can be created, and a rewrite begins after the present job. Writes are durable only after
+// this rewrite has succeeded, whatever appendfsync says. Without on, the appender stops after its
+// last sync. SetAppendOnly locks no shard; a goroutine of the Keeper does the rest.
 func (k *Keeper) SetAppendOnly(on bool) error {
 	if k.o.Memory {
 		if on {
@@ -376,8 +374,8 @@ func (k *Keeper) SetAppendOnly(on bool) error {
 	return nil
 }
 
-// own makes the directory ours, and looks at its append-only files again if it was
-// not: another server may have written them. k.mu is held.
+// own locks the directory. If it was not locked before, own reads its append-only files again,
+// because another server may have written them. k.mu is held.
 func (k *Keeper) own() error {
 	if k.lock != nil {
 		return nil
@@ -389,7 +387,7 @@ func (k *Keeper) own() error {
 	return err
 }
 
-// tryFiles checks that append-only files can be made. k.mu is held.
+// tryFiles checks that append-only files can be created. k.mu is held.
 func (k *Keeper) tryFiles() error {
 	if k.aof.filesErr != nil {
 		k.openFilesAgain()
@@ -400,14 +398,14 @@ func (k *Keeper) tryFiles() error {
 	return k.fs.MkdirAll(k.aof.files.Dir())
 }
 
-// openFilesAgain looks whether what was wrong has been mended. k.mu is held.
+// openFilesAgain opens the append-only files again if they had an error, which may be fixed. k.mu
+// is held.
 func (k *Keeper) openFilesAgain() {
 	c := k.o.Config
 	k.aof.files, k.aof.filesErr = oplog.OpenFiles(k.fs, filepath.Join(k.dir, c.String("appenddirname")), c.String("appendfilename"))
 }
 
-// SetFsync is CONFIG SET appendfsync: it takes the policy over from Config. It takes
-// no shard.
+// SetFsync implements CONFIG SET appendfsync: it applies the policy of Config. It locks no shard.
 func (k *Keeper) SetFsync() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -416,9 +414,9 @@ func (k *Keeper) SetFsync() {
 	}
 }
 
-// Replaced has all data written into new files: what is in the engine is no longer
-// what the stream has made of the old ones (a replica after a full
-// synchronisation). It takes no shard, and does not wait.
+// Replaced requests a rewrite of all data into new files, because the engine's data no longer
+// follows from the old files and the stream: for a replica after a full synchronisation. It locks
+// no shard, and does not wait.
 func (k *Keeper) Replaced() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -12,13 +12,13 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// maxBehind is by how much the clock may be behind the files at a start, us. A greater
-// difference is no drift and no missing leap second: the operator must decide.
+// maxBehind is how far, in us, the clock may be behind the files at a start. A greater difference
+// cannot be drift or a leap second, so the operator must decide.
 const maxBehind = 3600e6
 
-// headBytes is how much of a file is looked at for its time: the texts of Redis's
-// and ours stand in the first hundred bytes or so. Of a compressed file it takes a
-// whole block: LZ4's has 64 KiB as Valkey writes it, Zstandard's 128.
+// headBytes is the number of bytes of a file that are searched for its time. The texts of Redis and
+// ebb are within the first few hundred bytes. In a compressed file they need a whole block: 64 KiB
+// for LZ4 as Valkey writes it, 128 KiB for Zstandard.
 const headBytes = 256 << 10
 
 // ErrClockBehind: the clock is far behind the files.
@@ -27,9 +27,9 @@ var ErrClockBehind = errors.New("the clock is behind the data")
 // forward is a clock that can be moved forward.
 type forward interface{ NotBefore(us int64) }
 
-// setClock makes engine time go on from the newest time in the files, us, if the
-// clock is behind it: deadlines, tokens and stream ids count on time that does not
-// run back. Errors: ErrClockBehind.
+// setClock makes engine time continue from the newest time in the files, in us, if the clock is
+// behind it. Deadlines, tokens and stream ids require that time does not run backwards. Errors:
+// ErrClockBehind.
 func (k *Keeper) setClock(newest int64, where string) error {
 	behind := newest - k.now()
 	switch {
@@ -37,7 +37,8 @@ func (k *Keeper) setClock(newest int64, where string) error {
 		return nil
 	case behind > maxBehind && k.o.AcceptClock:
 		k.o.DB.SawTime(newest)
-		k.log.Warn("the clock is far behind the files, and accepted: deadlines and leases count from it", "behind", time.Duration(behind)*time.Microsecond, "files", where)
+		k.log.Warn("the clock is far behind the files, and accepted: deadlines and leases count from it",
+			"behind", time.Duration(behind)*time.Microsecond, "files", where)
 		return nil
 	case behind > maxBehind:
 		return fmt.Errorf("%w: it shows %s, and the newest in %s is of %s, %s later: set the clock, or start with --accept-clock yes if it is right",
@@ -52,7 +53,7 @@ func (k *Keeper) setClock(newest int64, where string) error {
 	return nil
 }
 
-// leapt keeps a jump of the clock, us, out of what the load under way has taken.
+// leapt subtracts a step of the clock, in us, from the duration of the running load.
 func (k *Keeper) leapt(us int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -63,8 +64,8 @@ func (k *Keeper) leapt(us int64) {
 
 func at(us int64) string { return time.UnixMicro(us).UTC().Format(time.DateTime) + " UTC" }
 
-// newestOf returns the newest time in append-only files, us: when they were changed
-// last, and when the base was made.
+// newestOf returns the newest time of append-only files, in us: the time of their last change, or
+// of the base's creation.
 func (k *Keeper) newestOf(files *oplog.Files) int64 {
 	var newest int64
 	for _, p := range files.Parts() {
@@ -74,14 +75,14 @@ func (k *Keeper) newestOf(files *oplog.Files) int64 {
 		}
 		if f, err := k.fs.Open(path); err == nil && p.Type == oplog.Base {
 			newest = max(newest, rdbTime(io.NewSectionReader(f, 0, headBytes)))
-			_ = f.Close() // it was read only
+			_ = f.Close() // the file was only read
 		}
 	}
 	return newest
 }
 
-// rdbTime returns when an RDB file was made, us, 0 if it does not say. What is
-// wrong with it the load will find.
+// rdbTime returns the time, in us, at which an RDB file was written; 0 if the file does not contain
+// it. It ignores errors, because the load finds them.
 func rdbTime(r io.Reader) int64 {
 	var made int64
 	found := errors.New("found")

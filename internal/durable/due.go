@@ -1,21 +1,21 @@
 package durable
 
-// saveRetry is how long after a save that failed the next one may begin by itself,
-// us: as long as Redis waits.
+// saveRetry is the pause, in us, after a failed save before the next automatic one. It is Redis's
+// value.
 const saveRetry = 5e6
 
-// Rewrites that fail are tried again after a pause that doubles. What is urgent,
-// because writes are refused until it has succeeded, begins with a short one.
+// The Keeper repeats a failed rewrite after a pause that doubles each time. It begins with a short
+// pause if the rewrite is urgent because the server refuses writes until it succeeds.
 const (
 	urgentPause = 1e6       // us
 	urgentMost  = 60e6      // us
 	easyPause   = 60e6      // us
 	easyMost    = 60 * 60e6 // us
-	easyTries   = 3         // that come without a pause, as in Redis
+	easyTries   = 3         // tries without a pause, as in Redis
 )
 
-// beginDue begins the job that is due at an instant, if none is under way: what was
-// scheduled, what a save point asks for, what the growth of the files does.
+// beginDue begins the job that is due at now, unless a job is running: a scheduled one, one for a
+// save point, or a rewrite because the files have grown.
 func (k *Keeper) beginDue(now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -48,8 +48,7 @@ func (k *Keeper) savePoint(now int64) bool {
 	return false
 }
 
-// grown reports whether the append-only files have grown by so much that they are
-// to be rewritten. k.mu is held.
+// grown reports whether the append-only files have grown enough for a rewrite. k.mu is held.
 func (k *Keeper) grown() bool {
 	percent := k.o.Config.Int("auto-aof-rewrite-percentage")
 	if k.aof.state != aofOn || percent == 0 {
@@ -63,7 +62,7 @@ func (k *Keeper) grown() bool {
 	return (s.CurrentSize-base)*100/base >= percent
 }
 
-// rewriteDue reports whether a rewrite may begin by itself.
+// rewriteDue reports whether an automatic rewrite may begin now.
 func (j *jobs) rewriteDue(now int64, urgent bool) bool {
 	first, most, tries := int64(easyPause), int64(easyMost), int64(easyTries)
 	if urgent {

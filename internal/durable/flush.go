@@ -11,20 +11,19 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// Emptied notes that tx, which holds all shards, has removed all data at once (FLUSHALL).
-// Where there are save points it replaces the RDB file by one without keys, as
-// Redis does, before it returns: otherwise a crash before the next save would bring the
-// old data back. A save under way is called off, because its data is older. An error is
-// logged, and counts as a save that failed.
+// Emptied notes that tx, which holds all shards, has removed all data at once (FLUSHALL). If there
+// are save points, it replaces the RDB file with one without keys before it returns, as Redis does.
+// Otherwise a crash before the next save would restore the old data. It cancels a running save,
+// because its data is older. It logs an error, and counts it as a failed save.
 //
-// It takes no shard, and syncs a file: other commands wait meanwhile.
+// It locks no further shard. Other commands wait while it syncs a file.
 func (k *Keeper) Emptied(tx *engine.Tx) {
 	points, _ := k.o.Config.Value("save").Data.([]savePoint)
 	if k.o.Memory || len(points) == 0 {
 		return
 	}
 	k.mu.Lock()
-	skip := k.closed || k.broken || !k.started || k.held > 0 // what the engine holds is not the data
+	skip := k.closed || k.broken || !k.started || k.held > 0 // the engine does not have the data of the files
 	k.mu.Unlock()
 	if skip {
 		return
@@ -45,7 +44,7 @@ func (k *Keeper) Emptied(tx *engine.Tx) {
 			err = disk.Replace(k.fs, temp, path)
 		}
 		if err != nil {
-			_ = k.fs.Remove(temp) // it may not be there
+			_ = k.fs.Remove(temp) // the file may not exist
 		}
 	}
 	if err != nil {
@@ -59,7 +58,7 @@ func (k *Keeper) Emptied(tx *engine.Tx) {
 	k.jobs.saved(&job{began: began, dirty: k.o.DB.Dirty()}, k.now(), err, k.leftOut(err))
 	k.settleLock()
 	k.mu.Unlock()
-	k.nudge() // writes may have to be refused now, or no longer
+	k.nudge() // the server may have to refuse writes now, or to allow them again
 }
 
 // writeEmpty writes and syncs a file without keys: the functions, and the name of the

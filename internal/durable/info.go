@@ -2,13 +2,16 @@ package durable
 
 import "fmt"
 
-// Writes are refused in Redis's words.
+// The error replies to refused writes have Redis's texts.
 const (
-	refuseSave = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that may modify the data set are disabled, because this instance is configured to report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error."
-	refuseAOF  = "MISCONF Errors writing to the AOF file: %v"
+	refuseSave = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
+		"Commands that may modify the data set are disabled, because this instance is configured to report errors " +
+		"during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). " +
+		"Please check the Redis logs for details about the RDB error."
+	refuseAOF = "MISCONF Errors writing to the AOF file: %v"
 )
 
-// look finds out whether writes are to be refused, and says so.
+// look checks whether the server has to refuse writes, and calls RefuseWrites.
 func (k *Keeper) look() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -34,8 +37,8 @@ func (k *Keeper) look() {
 	}
 }
 
-// SetSavePoints is CONFIG SET save and stop-writes-on-bgsave-error. When it returns, writes
-// are refused or taken as these say. It takes no shard.
+// SetSavePoints implements CONFIG SET save and stop-writes-on-bgsave-error. When it returns, the
+// server refuses or accepts writes accordingly. It locks no shard.
 //
 // Errors: ErrNoDirectory, *disk.LockedError.
 func (k *Keeper) SetSavePoints() error {
@@ -60,8 +63,7 @@ func (k *Keeper) SetSavePoints() error {
 	return nil
 }
 
-// Info returns what INFO persistence tells. It locks the Keeper for a moment, and
-// no shard.
+// Info returns the numbers of INFO persistence. It locks the Keeper for a moment, and no shard.
 func (k *Keeper) Info() Info {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -87,7 +89,8 @@ func (k *Keeper) Info() Info {
 		i.PendingSync, i.DelayedSyncs, i.LastWriteOK = int64(s.PendingSync), s.Delayed, s.WriteErr == nil
 	}
 	k.load.info(&i, now)
-	// From appendonly yes on, until the first files are there: clients that wait for them read it here.
+	// This is true from appendonly yes until the first files exist. Clients that wait for the files
+	// poll it.
 	if k.aof.want && k.aof.state != aofOn && j.failures == 0 && !i.Loading {
 		i.Rewriting = i.Rewriting || !i.Saving
 		i.RewriteScheduled = i.RewriteScheduled || i.Saving

@@ -11,7 +11,7 @@ import (
 
 type savePoint = config.SavePoint
 
-// jobKind is what a job is.
+// jobKind is the kind of a job.
 type jobKind uint8
 
 const (
@@ -19,44 +19,43 @@ const (
 	jobRewrite
 )
 
-// job writes a snapshot. At most one is under way.
+// job writes a snapshot. At most one job runs at a time.
 type job struct {
 	kind     jobKind
 	began    int64 // us
 	cancel   context.CancelFunc
 	done     chan struct{}
-	err      error // when done is closed
+	err      error // valid when done is closed
 	progress engine.Progress
-	dirty    int64 // of the engine at the cut
+	dirty    int64 // the engine's count of changes at the cut
 
-	told      bool // it has a caller, which gets its error
-	overtaken bool // its data is older than what Emptied has saved; guarded by Keeper.mu
+	told      bool // a caller waits for the job and gets its error
+	overtaken bool // its data is older than the file that Emptied has saved; guarded by Keeper.mu
 }
 
-// jobs are what has become of the jobs so far, and what is to come. Times are in
-// us; 0: never.
+// jobs has the results of the past jobs, and the scheduled ones. Times are in us; 0: never.
 type jobs struct {
 	saveScheduled, rewriteScheduled bool
 
-	lastSave   int64 // that succeeded
-	lastTry    int64 // of a save
-	saveErr    error // of the last
-	leftOut    bool  // the last was, because another server has the directory
-	saveTook   int64 // us, -1: none yet
+	lastSave   int64 // the last save that succeeded
+	lastTry    int64 // the last attempt of a save
+	saveErr    error // the error of the last save
+	leftOut    bool  // the last save was skipped, because another server has locked the directory
+	saveTook   int64 // the duration of the last save, us; -1: none yet
 	saves      int64
-	dirty      int64 // of the engine at the cut of the last save that succeeded
+	dirty      int64 // the engine's count of changes at the cut of the last successful save
 	rewriteErr error
 	rewriteTry int64
-	rewrote    int64 // us that the last took, -1: none yet
+	rewrote    int64 // the duration of the last rewrite, us; -1: none yet
 	rewrites   int64
-	failures   int64 // of rewrites, since one succeeded
+	failures   int64 // failed rewrites since the last success
 }
 
 func (j *jobs) init(now, dirty int64) {
 	j.lastSave, j.dirty, j.saveTook, j.rewrote = now, dirty, -1, -1
 }
 
-// begin begins a job. k.mu is held, and no job is under way.
+// begin begins a job. k.mu is held, and no job is running.
 func (k *Keeper) begin(kind jobKind, work func(context.Context, *job) error) *job {
 	ctx, cancel := context.WithCancel(k.ctx)
 	j := &job{kind: kind, began: k.now(), cancel: cancel, done: make(chan struct{})}
@@ -75,7 +74,7 @@ func (k *Keeper) begin(kind jobKind, work func(context.Context, *job) error) *jo
 	return j
 }
 
-// inTurn runs work, which makes a snapshot, when no other snapshot is being made.
+// inTurn runs work, which makes a snapshot, when no other snapshot is running.
 func (k *Keeper) inTurn(ctx context.Context, work func() error) error {
 	done, err := k.Turn(ctx)
 	if err != nil {
@@ -85,7 +84,7 @@ func (k *Keeper) inTurn(ctx context.Context, work func() error) error {
 	return work()
 }
 
-// finish notes how a job has ended. One that was called off has not failed.
+// finish notes the result of a job. A canceled job does not count as failed.
 func (k *Keeper) finish(j *job, err error) {
 	k.mu.Lock()
 	now := k.now()
@@ -105,9 +104,8 @@ func (k *Keeper) finish(j *job, err error) {
 	k.nudge()
 }
 
-// saved notes how a save has ended. One that a caller waits for, SAVE or that of a
-// shutdown, is no reason to refuse writes if it fails, as in Redis; nor is one that was
-// left out.
+// saved notes the result of a save. As in Redis, a failed save that a caller waits for (SAVE, or
+// that of a shutdown) is no reason to refuse writes; nor is a skipped save.
 func (j *jobs) saved(x *job, now int64, err error, leftOut bool) {
 	if err == nil || !x.told && !leftOut {
 		j.saveErr = err
@@ -128,7 +126,7 @@ func (j *jobs) rewritten(x *job, now int64, err error) {
 	}
 }
 
-// tell logs how a job has ended.
+// tell logs the result of a job.
 func (k *Keeper) tell(j *job, now int64, err error) {
 	what := "the RDB file is saved"
 	failed := "the RDB file could not be saved"
@@ -144,7 +142,7 @@ func (k *Keeper) tell(j *job, now int64, err error) {
 	}
 }
 
-// cancelJob ends a job of a kind, if one is under way, and waits for that.
+// cancelJob cancels a running job of a kind, and waits for its end.
 func (k *Keeper) cancelJob(kind jobKind) {
 	k.mu.Lock()
 	j := k.job
@@ -155,9 +153,9 @@ func (k *Keeper) cancelJob(kind jobKind) {
 	}
 }
 
-// BackgroundSave is BGSAVE. scheduled reports that it begins when the rewrite that
-// runs has ended, which it does only if schedule is set. It takes no shard, and
-// does not wait. Errors: ErrSaving, ErrBusy, ErrNoDirectory, ErrClosed, *disk.LockedError.
+// BackgroundSave implements BGSAVE. scheduled reports that the save begins after the running
+// rewrite, which needs schedule. It locks no shard, and does not wait. Errors: ErrSaving, ErrBusy,
+// ErrNoDirectory, ErrClosed, *disk.LockedError.
 func (k *Keeper) BackgroundSave(schedule bool) (scheduled bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -180,8 +178,8 @@ func (k *Keeper) BackgroundSave(schedule bool) (scheduled bool, err error) {
 	return false, ErrBusy
 }
 
-// Save is SAVE: it writes the RDB file and returns when it is durable. ErrSaving
-// while a BGSAVE runs; a rewrite is waited for.
+// Save implements SAVE: it writes the RDB file and returns when the file is durable. It waits for a
+// running rewrite. Errors: ErrSaving while a BGSAVE is running; the error of the save.
 func (k *Keeper) Save(ctx context.Context) error {
 	if k.o.Memory {
 		return ErrNoDirectory
@@ -217,7 +215,7 @@ func (k *Keeper) Save(ctx context.Context) error {
 	}
 }
 
-// wait waits for a job, which ends with ctx.
+// wait waits for a job, and cancels it when ctx ends.
 func (j *job) wait(ctx context.Context) error {
 	select {
 	case <-j.done:
@@ -228,11 +226,10 @@ func (j *job) wait(ctx context.Context) error {
 	return j.err
 }
 
-// RewriteAOF is BGREWRITEAOF. scheduled reports that it begins when the save that
-// runs has ended. With appendonly no it makes files all the same, for a later start
-// with yes. It takes no shard, and does not wait. Errors: ErrRewriting,
-// ErrNoDirectory, ErrClosed, *disk.LockedError; what is wrong with the files that are
-// there.
+// RewriteAOF implements BGREWRITEAOF. scheduled reports that the rewrite begins after the running
+// save. With appendonly no, it writes files all the same, for a later start with yes. It locks no
+// shard, and does not wait. Errors: ErrRewriting, ErrNoDirectory, ErrClosed, *disk.LockedError, and
+// the errors of the existing files.
 func (k *Keeper) RewriteAOF() (scheduled bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

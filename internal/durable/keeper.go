@@ -13,49 +13,49 @@ import (
 	"github.com/ebbdb/ebb/internal/oplog"
 )
 
-// Keeper keeps an engine's data in a directory. Make one with Open, call Load and
-// Start, and Close it before the engine. Its methods are safe for concurrent use,
-// and, unless they say so, must not be called with a shard locked.
+// Keeper keeps an engine's data in a directory. Open returns one; the caller calls Load and Start,
+// and closes it before the engine. Its methods are safe for concurrent use. Unless their comments
+// say so, a caller must not hold a shard.
 type Keeper struct {
 	o    Options
 	fs   disk.FS
 	log  *slog.Logger
 	oplg *oplog.Log
 
-	turn chan struct{} // holds one: the right to make a snapshot
-	kick chan struct{} // the loop is to look at what has changed
+	turn chan struct{} // holds one token: the right to make a snapshot
+	kick chan struct{} // wakes the loop to look for new work
 	ctx  context.Context
 	stop context.CancelFunc
 	wait sync.WaitGroup // the loop and the jobs
 
-	flushes sync.WaitGroup // that wait for the appender, at most until its end
+	flushes sync.WaitGroup // calls that wait for the appender, at most until its end
 
-	replacing sync.Mutex // held while the RDB file is replaced; before mu
+	replacing sync.Mutex // held while the RDB file is replaced; locked before mu
 
-	mu      sync.Mutex // guards what follows; no shard is locked while it is held
+	mu      sync.Mutex // guards the fields below; its holder must not lock a shard
 	dir     string
-	given   string    // what Config said when dir was taken
-	lock    io.Closer // of dir; nil while nothing is kept
+	given   string    // the value in Config when dir was locked
+	lock    io.Closer // the lock of dir; nil while the Keeper writes no files by itself
 	closed  bool
-	job     *job // under way
+	job     *job // the running job; nil: none
 	jobs    jobs
 	aof     appendOnly
 	load    loading
-	reply   string // with which writes are refused
-	started bool   // what is written goes into the files
-	filling bool   // DB.BeginLoad was called, and DB.EndLoad is to come
-	held    int    // calls of Hold whose done is to come: the engine holds a part
+	reply   string // the error reply to writes; "": writes are allowed
+	started bool   // the files contain the writes from now on
+	filling bool   // DB.BeginLoad was called, and DB.EndLoad was not
+	held    int    // calls of Hold that have not ended: the engine may have partial data
 	broken  bool   // a reload has failed: ErrPartial
 }
 
-// Open locks the directory, removes what an interrupted job has left behind, and
-// reads the manifest of the append-only files. It changes nothing else. Where nothing
-// is kept by itself, without appendonly and save points, or with Options.Shared, it does
-// neither of the first two: several servers may then share a directory. Each save that a client requests, and
-// each change by CONFIG SET, then locks it.
+// Open locks the directory, removes the files of an interrupted job, and reads the manifest of the
+// append-only files. It changes nothing else. Without appendonly and save points, or with
+// Options.Shared, it does not lock the directory and removes nothing, so that several servers can
+// share a directory. Then each save that a client requests, and each change by CONFIG SET, locks
+// it.
 //
-// Errors: *disk.LockedError, which names the owner's pid; oplog.ErrManifest; a file
-// that the manifest names is missing; those of the file system.
+// Errors: *disk.LockedError, which names the owner's pid; oplog.ErrManifest; an error if a file of
+// the manifest is missing; the errors of the file system.
 func Open(o Options) (*Keeper, error) {
 	k := &Keeper{o: o, fs: o.FS, log: o.Logger, oplg: o.DB.Log(), turn: make(chan struct{}, 1), kick: make(chan struct{}, 1)}
 	if k.fs == nil {
@@ -80,7 +80,7 @@ func Open(o Options) (*Keeper, error) {
 	return k, nil
 }
 
-// occupy takes the directory.
+// occupy locks the directory and cleans it up, if the Keeper needs it.
 func (k *Keeper) occupy() error {
 	dir := k.o.Dir
 	if dir == "" {
@@ -118,20 +118,20 @@ func (k *Keeper) LoadSize() int64 {
 	k.mu.Unlock()
 	info, err := k.fs.Stat(path)
 	if err != nil {
-		return 0 // Load will say what is wrong, if the file is there
+		return 0 // Load returns the error, if the file exists
 	}
 	return info.Size
 }
 
-// keeps reports whether something is kept by itself, so that the directory must be
-// ours. k.mu is held, or nothing runs yet.
+// keeps reports whether the Keeper writes files by itself, so that it must lock the directory. k.mu
+// is held, or nothing runs yet.
 func (k *Keeper) keeps() bool {
 	points, _ := k.o.Config.Value("save").Data.([]savePoint)
 	return len(points) > 0 && !k.o.Shared || k.aof.want || k.aof.state != aofOff || k.o.Config.Bool("appendonly")
 }
 
-// takeLock makes the directory ours, if it is not yet. k.mu is held, or nothing runs
-// yet. Errors: *disk.LockedError.
+// takeLock locks the directory, unless the Keeper has locked it already. k.mu is held, or nothing
+// runs yet. Errors: *disk.LockedError.
 func (k *Keeper) takeLock() error {
 	if k.lock != nil {
 		return nil
@@ -141,18 +141,18 @@ func (k *Keeper) takeLock() error {
 		return err
 	}
 	k.lock = lock
-	k.sweep(false) // a synchronisation may be under way here
+	k.sweep(false) // a synchronisation may be running here
 	return nil
 }
 
-// leftOut reports whether a save has failed because another server has the directory
-// that is shared: that save is left out.
+// leftOut reports whether err means that another server has locked the shared directory, so that
+// the Keeper skips the save.
 func (k *Keeper) leftOut(err error) bool {
 	var locked *disk.LockedError
 	return k.o.Shared && errors.As(err, &locked)
 }
 
-// settleLock lets go of a directory in which nothing is kept any more. k.mu is held.
+// settleLock unlocks the directory if the Keeper no longer writes files by itself. k.mu is held.
 func (k *Keeper) settleLock() {
 	if k.keeps() || k.job != nil || k.jobs.saveScheduled || k.jobs.rewriteScheduled {
 		return
@@ -162,7 +162,7 @@ func (k *Keeper) settleLock() {
 	}
 }
 
-// unlock lets go of the directory.
+// unlock unlocks the directory.
 func (k *Keeper) unlock() error {
 	if k.lock == nil {
 		return nil
@@ -172,8 +172,8 @@ func (k *Keeper) unlock() error {
 	return lock.Close()
 }
 
-// openFiles looks at the append-only files. They are needed where appendonly is
-// yes; otherwise what is wrong with them is said when it is switched on.
+// openFiles reads the append-only files. With appendonly yes, it returns their errors. Otherwise
+// SetAppendOnly returns them later.
 func (k *Keeper) openFiles() error {
 	c := k.o.Config
 	files, err := oplog.OpenFiles(k.fs, filepath.Join(k.dir, c.String("appenddirname")), c.String("appendfilename"))
@@ -184,7 +184,7 @@ func (k *Keeper) openFiles() error {
 	return nil
 }
 
-// now is engine time in us.
+// now returns engine time in us.
 func (k *Keeper) now() int64 { return k.o.DB.Clock().Micros() }
 
 // Dir returns the directory of the files, "" if there is none.
@@ -194,9 +194,8 @@ func (k *Keeper) Dir() string {
 	return k.dir
 }
 
-// Start begins to append, if appendonly is yes, and to save at the save points.
-// What is written from then on is in the files, and SetLoading(false) lets clients
-// in.
+// Start begins to append, if appendonly is yes, and to save at the save points. The files contain
+// all writes from then on, and SetLoading(false) lets the server accept clients.
 func (k *Keeper) Start() error {
 	if !k.o.Memory && k.o.Config.Bool("appendonly") {
 		if err := k.startAppending(); err != nil {
@@ -213,11 +212,11 @@ func (k *Keeper) Start() error {
 	return nil
 }
 
-// idleTick is how often the loop looks without being nudged: save points are
-// counted in seconds.
+// idleTick is the interval at which the loop looks for work without a nudge. A second is enough,
+// because save points are counted in seconds.
 const idleTick = time.Second
 
-// run is the goroutine that begins what is due.
+// run is the main function of the goroutine that begins due jobs.
 func (k *Keeper) run() {
 	t := time.NewTicker(idleTick)
 	defer t.Stop()
@@ -232,7 +231,7 @@ func (k *Keeper) run() {
 	}
 }
 
-// step does what is due now. One goroutine calls it at a time.
+// step begins the work that is due now. One goroutine calls it at a time.
 func (k *Keeper) step() {
 	k.stepAppending()
 	k.look()
@@ -242,7 +241,7 @@ func (k *Keeper) step() {
 	k.mu.Unlock()
 }
 
-// nudge has the loop look at what has changed. It does not block.
+// nudge wakes the loop to look for new work. It does not block.
 func (k *Keeper) nudge() {
 	select {
 	case k.kick <- struct{}{}:
@@ -250,8 +249,8 @@ func (k *Keeper) nudge() {
 	}
 }
 
-// Turn waits until no other snapshot is under way and reserves the next one: a caller that
-// calls DB.Snapshot, other than the Keeper, takes a turn first. done gives it back.
+// Turn waits until no other snapshot is running and reserves the next one. Every caller of
+// DB.Snapshot, except the Keeper, calls Turn first. done ends the reservation.
 func (k *Keeper) Turn(ctx context.Context) (done func(), err error) {
 	select {
 	case <-k.turn:
@@ -263,9 +262,9 @@ func (k *Keeper) Turn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// Hold is Turn for a caller that replaces all data: jobs under way are called off, none begins
-// by itself, and Shutdown saves nothing until done is called, because what the engine
-// holds meanwhile must not be saved.
+// Hold is Turn for a caller that replaces all data. It cancels running jobs. Until the caller calls
+// done, no job begins by itself and Shutdown saves nothing, because the engine's partial data must
+// not be saved.
 func (k *Keeper) Hold(ctx context.Context) (done func(), err error) {
 	k.hold(1)
 	k.cancelJob(jobSave)
@@ -288,18 +287,16 @@ func (k *Keeper) hold(n int) {
 	k.nudge()
 }
 
-// partial reports whether the engine holds a part of some data: it is being loaded,
-// or that has failed.
+// partial reports whether the engine has partial data, because a load is running or has failed.
 func (k *Keeper) partial() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return !k.started || k.held > 0
 }
 
-// Shutdown calls the job under way off, saves as mode says, unless data is being
-// loaded, and writes and syncs what was appended. After an error the Keeper goes on as
-// before, unless force is set: then the error tells what was not written. Close comes
-// next.
+// Shutdown cancels the running job, saves as mode says, unless a load is running, and writes and
+// syncs the append-only files. After an error the Keeper continues as before. With force, it ends
+// all the same, and the error says what was not written. The caller then calls Close.
 func (k *Keeper) Shutdown(ctx context.Context, mode ShutdownMode, force bool) error {
 	if k.o.Memory {
 		if mode == ShutdownSave {
@@ -332,19 +329,19 @@ func (k *Keeper) Shutdown(ctx context.Context, mode ShutdownMode, force bool) er
 	return err
 }
 
-// saveNow is Save which waits for no job: it calls them off.
+// saveNow is Save, but it cancels running jobs instead of waiting for them.
 func (k *Keeper) saveNow(ctx context.Context) error {
 	for {
 		k.cancelJob(jobRewrite)
 		k.cancelJob(jobSave)
-		if err := k.Save(ctx); !errors.Is(err, ErrSaving) { // another one may have begun
+		if err := k.Save(ctx); !errors.Is(err, ErrSaving) { // another job may have begun
 			return err
 		}
 	}
 }
 
-// Close stops everything, waits for the job that has the turn, writes and syncs what was
-// appended, and unlocks the directory. It returns an error if something that was appended is not synced.
+// Close stops all goroutines, waits for the running job, writes and syncs the append-only files,
+// and unlocks the directory. It returns an error if these files are not completely synced.
 func (k *Keeper) Close() error {
 	k.mu.Lock()
 	if k.closed {
@@ -355,7 +352,7 @@ func (k *Keeper) Close() error {
 	k.mu.Unlock()
 	k.stop()
 	k.wait.Wait()
-	<-k.turn // for good: the engine is about to end
+	<-k.turn // never released: the engine is about to end
 	err := k.endAppending()
 	return errors.Join(err, k.unlock())
 }

@@ -16,21 +16,21 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// tokenLeap is by how much fencing tokens are raised at a start, us: a token that
-// was given shortly before a crash may be in no file. It is more than everysec
-// loses, and more than two clocks should differ by.
+// tokenLeap is how far, in us, a start raises the fencing tokens, because a token that was granted
+// shortly before a crash may be in no file. It is more than everysec can lose, and more than the
+// difference of two clocks should be.
 const tokenLeap = 60e6
 
-// loading is what is known of loads: that under way, and the last one.
+// loading has the data of the running load and of the last one.
 type loading struct {
 	run     *loadRun // nil: none
-	origin  Origin   // of the RDB file that Load has loaded
-	keys    int64    // of the last
+	origin  Origin   // the origin of the RDB file that Load has loaded
+	keys    int64    // keys of the last load
 	expired int64
 	took    int64 // us
 }
 
-// loadRun is a load under way.
+// loadRun is a running load.
 type loadRun struct {
 	k        *Keeper
 	began    int64        // us
@@ -41,13 +41,13 @@ type loadRun struct {
 	origin   Origin
 }
 
-// Load loads the append-only files if appendonly is yes, else the RDB file; where
-// they do not exist nothing is loaded, whatever there is of the other kind, as in
-// Redis; but see Options.TakeRDB. Load calls SetLoading(true) when it begins, and
-// Start calls SetLoading(false): a write between the two would be in no file. Every second
-// the log has a line about the progress. The engine must be empty and unused.
+// Load loads the append-only files if appendonly is yes, else the RDB file. As in Redis, if these
+// do not exist, it loads nothing, even if files of the other kind exist; but see Options.TakeRDB.
+// Load calls SetLoading(true) when it begins, and Start calls SetLoading(false), because a write
+// between the two would be in no file. Load logs its progress every second. The engine must be
+// empty and unused.
 //
-// Errors name the file and the offset; the engine then holds a part.
+// Errors name the file and the offset. After an error the engine has partial data.
 func (k *Keeper) Load(ctx context.Context) error {
 	if k.o.Memory {
 		return nil
@@ -58,7 +58,7 @@ func (k *Keeper) Load(ctx context.Context) error {
 	}
 	k.raiseTokens()
 	if o := k.Origin(); o.ID != "" {
-		k.oplg.Reset(o.Offset) // the stream goes on where it was
+		k.oplg.Reset(o.Offset) // the stream continues at its old offset
 	}
 	return nil
 }
@@ -81,29 +81,30 @@ func (k *Keeper) loadStart(ctx context.Context) (found bool, err error) {
 	return true, k.loading(ctx, func(x *loadRun) error { return x.rdbFile(ctx, path, true) })
 }
 
-// warnOfRDB says that there is data that is not loaded.
+// warnOfRDB logs a warning if there is an RDB file that Load does not load.
 func (k *Keeper) warnOfRDB() {
 	path := k.rdbPath()
 	if _, err := k.fs.Stat(path); err == nil {
-		k.log.Warn("the RDB file is not loaded, because appendonly is yes and there are no append-only files: to take its data over, start with appendonly no, then CONFIG SET appendonly yes", "file", path)
+		k.log.Warn("the RDB file is not loaded, because appendonly is yes and there are no append-only files: "+
+			"to take its data over, start with appendonly no, then CONFIG SET appendonly yes", "file", path)
 	}
 }
 
-// Origin returns where the stream of the RDB file that was loaded came from.
+// Origin returns the stream and the offset that the loaded RDB file names.
 func (k *Keeper) Origin() Origin {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.load.origin
 }
 
-// loading runs a load: clients get LOADING, nothing expires (see tellLoading), and the log
-// has lines about the progress.
+// loading runs a load. Meanwhile the server replies LOADING to clients, nothing expires (see
+// tellLoading), and the Keeper logs the progress.
 func (k *Keeper) loading(ctx context.Context, work func(*loadRun) error) error {
 	x := &loadRun{k: k, began: k.now(), origin: Origin{DB: -1}}
 	k.setLoading(x)
 	ctx, cancel := context.WithCancel(ctx)
 	told := make(chan struct{})
-	go func() { // ends with ctx, and is waited for
+	go func() { // ends with ctx; loading waits for it
 		defer close(told)
 		x.tell(ctx)
 	}()
@@ -127,7 +128,7 @@ func (k *Keeper) endLoading(x *loadRun, err error) {
 	k.load = loading{origin: x.origin, keys: x.progress.Keys.Load(), expired: x.progress.Dropped.Load(), took: took}
 	k.jobs.dirty = k.o.DB.Dirty()
 	k.broken = k.broken || errors.Is(err, ErrPartial)
-	started := k.started || k.o.Memory // in memory there is no Start
+	started := k.started || k.o.Memory // a Keeper in memory has no Start
 	k.mu.Unlock()
 	if err == nil {
 		k.log.Info("loaded", "keys", x.progress.Keys.Load(), "expired", x.progress.Dropped.Load(), "commands", x.commands.Load(),
@@ -138,7 +139,7 @@ func (k *Keeper) endLoading(x *loadRun, err error) {
 	}
 }
 
-// tell logs each second how far the load is.
+// tell logs the progress of the load every second.
 func (x *loadRun) tell(ctx context.Context) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
@@ -157,7 +158,7 @@ func (x *loadRun) tell(ctx context.Context) {
 
 func percent(part, whole int64) float64 { return min(100*float64(part)/float64(max(whole, 1)), 100) }
 
-// raiseTokens makes sure that no token is given twice.
+// raiseTokens raises the fencing tokens, so that no token is granted twice.
 func (k *Keeper) raiseTokens() {
 	tx := k.o.DB.BeginAll(0)
 	tx.SawToken(tx.NextToken() + tokenLeap)
@@ -189,12 +190,12 @@ func (x *loadRun) rdbFile(ctx context.Context, path string, start bool) error {
 		return fmt.Errorf("the RDB file %s: %w; look at it with `ebb check`", path, err)
 	}
 	if x.progress.Dropped.Load() > 0 || x.progress.Short.Load() > 0 || x.origin.DB == k.o.DB.Databases() {
-		x.origin = Origin{DB: -1} // replicas still have what is left out here, or the stream goes on where nothing is
+		x.origin = Origin{DB: -1} // the data differs from the replicas', because the load left items out, or the stream has no origin
 	}
 	return nil
 }
 
-// rdb loads an RDB file, and returns what was read behind its end.
+// rdb loads an RDB file, and returns the bytes that were read after its end.
 func (x *loadRun) rdb(ctx context.Context, r io.Reader, keepExpired bool) (rest []byte, err error) {
 	o := rdb.ReaderOptions{Aux: x.text, NoChecksum: !x.k.o.Config.Bool("rdbchecksum")}
 	if load := x.k.o.LoadFunction; load != nil {
@@ -205,17 +206,17 @@ func (x *loadRun) rdb(ctx context.Context, r io.Reader, keepExpired bool) (rest 
 	return in.Rest(), err
 }
 
-// base loads the snapshot that append-only files begin with, and returns what was
-// read behind its end.
+// base loads the snapshot at the beginning of append-only files, and returns the bytes that were
+// read after its end.
 func (x *loadRun) base(ctx context.Context, r io.Reader) (rest []byte, err error) {
-	rest, err = x.rdb(ctx, r, true) // which reads large blocks, and gives back what it did not need
+	rest, err = x.rdb(ctx, r, true) // rdb reads large blocks, and returns the bytes that it did not need
 	if err != nil {
 		err = fmt.Errorf("the snapshot in it: %w; look at it with `ebb check`", err)
 	}
 	return rest, err
 }
 
-// text takes a text of the file.
+// text applies an auxiliary text of the file.
 func (x *loadRun) text(name, text []byte) error {
 	if ours, err := x.k.o.DB.LoadAux(name, text); ours || err != nil {
 		return err
@@ -236,7 +237,7 @@ func (x *loadRun) text(name, text []byte) error {
 	return nil
 }
 
-// counting counts what is read.
+// counting counts the bytes that are read.
 type counting struct {
 	r io.Reader
 	n *atomic.Int64
@@ -270,7 +271,7 @@ func (x *loadRun) aof(ctx context.Context, cutTail, start bool) error {
 	if err = errors.Join(err, play.close()); err != nil {
 		return err
 	}
-	x.origin = Origin{DB: -1} // the stream has gone on since the base
+	x.origin = Origin{DB: -1} // the stream has continued since the base
 	if found.Cut > 0 {
 		k.log.Warn("the end of the append-only file was cut off, because the last command is not whole", "file", found.CutFile, "bytes", found.Cut)
 	}
@@ -280,7 +281,7 @@ func (x *loadRun) aof(ctx context.Context, cutTail, start bool) error {
 	return nil
 }
 
-// empty drops all data; files and replicas do not get the change.
+// empty deletes all data; files and replicas do not get the change.
 func (k *Keeper) empty() {
 	tx := k.o.DB.BeginAll(0)
 	tx.Replaying()
@@ -291,7 +292,7 @@ func (k *Keeper) empty() {
 	}
 }
 
-// errReplica: while it loads, what the master says would be lost.
+// errReplica: a replica cannot reload, because it would lose the master's effects during the load.
 var errReplica = errors.New("this is a replica, whose data goes on changing: REPLICAOF NO ONE comes first")
 
 // replica reports whether the engine follows a master.
@@ -299,8 +300,8 @@ func (k *Keeper) replica() bool { return k.o.Replica != nil && k.o.Replica() }
 
 var errMerge = errors.New("DEBUG RELOAD MERGE is not supported: NOFLUSH loads keys that are not there yet")
 
-// Reload is DEBUG RELOAD. Without a directory it goes through memory. What is dead is
-// kept until it is removed as ever: replicas and files have it too.
+// Reload implements DEBUG RELOAD. Without a directory it saves to memory. The load keeps dead keys
+// and items, because replicas and files have them too; the engine removes them later as always.
 func (k *Keeper) Reload(ctx context.Context, o ReloadOptions) error {
 	switch {
 	case o.Merge:
@@ -334,7 +335,7 @@ func (k *Keeper) Reload(ctx context.Context, o ReloadOptions) error {
 	return err
 }
 
-// saveFor saves for a reload. Nothing is written from before the save on.
+// saveFor saves for a reload. From before the save on, the server refuses writes.
 func (k *Keeper) saveFor(ctx context.Context, o ReloadOptions) error {
 	k.tellLoading(true)
 	if o.NoSave {
@@ -347,12 +348,12 @@ func (k *Keeper) saveFor(ctx context.Context, o ReloadOptions) error {
 	return err
 }
 
-// tellLoading says that the engine is being filled, or no longer. The server refuses
-// clients before the engine knows (DB.BeginLoad), and lets them in after: what they have
-// done is in the stream when tellLoading returns, and what is due is removed only while
-// the stream is taken. So a start ends it in Start, after the appender's start, and not in
-// Load; and a reload begins it before its save, because the load would bring back what
-// the reclaimers remove in between. To say it twice changes nothing.
+// tellLoading notes that a load begins or ends. At the begin, it first makes the server refuse
+// clients and then calls DB.BeginLoad; at the end it does the reverse. So the stream has all
+// effects of clients when tellLoading returns, and the engine removes due items only while the
+// stream goes to the files. For this reason a start ends the load in Start, after the start of the
+// appender, and not in Load. A reload begins the load before its save, because the load would
+// restore items that the reclaimers remove in between. A repeated call changes nothing.
 func (k *Keeper) tellLoading(on bool) {
 	if on && k.o.SetLoading != nil {
 		k.o.SetLoading(true)
@@ -373,8 +374,8 @@ func (k *Keeper) tellLoading(on bool) {
 	}
 }
 
-// again empties the engine, unless it is to keep what it has, and loads. If that
-// fails, the rest is not the data, and is never saved.
+// again empties the engine, unless keep is set, and loads. If the load fails, the engine has
+// partial data, which the Keeper never saves.
 func (k *Keeper) again(keep bool, load func() error) error {
 	if !keep {
 		k.empty()
@@ -393,7 +394,7 @@ func (k *Keeper) reloadMemory(ctx context.Context, o ReloadOptions) error {
 	}
 	return k.inTurn(ctx, func() error {
 		var b bytes.Buffer
-		k.tellLoading(true) // what is written from here on would be lost
+		k.tellLoading(true) // writes from here on would be lost
 		if err := k.writeSnapshot(ctx, &b, new(engine.Progress), snapshotKind{hurry: true}, nil); err != nil {
 			k.tellLoading(false)
 			return err
@@ -408,8 +409,8 @@ func (k *Keeper) reloadMemory(ctx context.Context, o ReloadOptions) error {
 	})
 }
 
-// LoadAOF is DEBUG LOADAOF: it empties the engine and loads the append-only files,
-// after all that was appended is in them.
+// LoadAOF implements DEBUG LOADAOF: it waits until the append-only files have all effects, empties
+// the engine, and loads the files.
 func (k *Keeper) LoadAOF(ctx context.Context) error {
 	switch {
 	case k.o.Memory:
@@ -433,7 +434,7 @@ func (k *Keeper) LoadAOF(ctx context.Context) error {
 	})
 }
 
-// info tells of the load under way, and of the last one.
+// info fills in the numbers of the running load and of the last one.
 func (l *loading) info(i *Info, now int64) {
 	i.LoadedKeys, i.ExpiredOnLoad, i.LoadMillis, i.LoadingETA = l.keys, l.expired, l.took/1000, -1
 	x := l.run

@@ -14,40 +14,40 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// player runs the commands of append-only files again:
+// player replays the commands of append-only files:
 //
 //	command ─ one key ─▶ batch of the key's worker ─▶ worker: Applier
-//	        └ others ──▶ when all workers have done what they have, alone
+//	        └ others ──▶ alone, after all workers have finished their batches
 //
-// Commands of one key, and of keys with the same hash tag, run in the file's order;
-// those of others at the same time, in any order: the result is the same, because each
-// command touches its own key alone. The commands of a transaction run one by one: no client
-// reads in between.
+// Commands of one key, and of keys with the same hash tag, run in the file's order. Commands of
+// other keys run at the same time, in any order. The result is the same, because each command
+// touches only its own key. The commands of a transaction run one by one, because no client reads
+// in between.
 type player struct {
 	o        Options
 	ctx      context.Context
 	commands *atomic.Int64
-	db       int // selected in the file
+	db       int // the selected database in the file
 	alone    *worker
 	workers  []*worker
 	seed     maphash.Seed
 	failed   atomic.Pointer[error]
-	busy     bool // workers have something to do
+	busy     bool // workers have unfinished commands
 }
 
 // worker runs commands with its own session.
 type worker struct {
 	p     *player
 	apply Applier
-	db    int // selected in the session
+	db    int // the selected database of the session
 	batch []played
 	next  chan []played
-	idle  chan []played // batches to be filled again
+	idle  chan []played // empty batches for reuse
 	doing sync.WaitGroup
 	ended sync.WaitGroup
 }
 
-// played is a command, its database, and where it ends.
+// played is a command, its database, and the position of its end.
 type played struct {
 	db   int
 	args [][]byte
@@ -55,11 +55,11 @@ type played struct {
 }
 
 const (
-	playBatch = 128 // commands that are handed over together
+	playBatch = 128 // the number of commands in a batch
 	playAhead = 16  // batches that wait for a worker
 )
 
-// newPlayer returns a player with a worker for each processor. Close it.
+// newPlayer returns a player with a worker for each processor. The caller closes it.
 func newPlayer(ctx context.Context, o Options, commands *atomic.Int64) *player {
 	p := &player{o: o, ctx: ctx, commands: commands, seed: maphash.MakeSeed()}
 	p.alone = &worker{p: p, apply: o.NewApplier()}
@@ -73,8 +73,8 @@ func newPlayer(ctx context.Context, o Options, commands *atomic.Int64) *player {
 	return p
 }
 
-// command runs a command, now or soon. It keeps the arguments. Errors: the first
-// of any command so far.
+// command runs a command, now or later. It keeps the arguments. It returns the first error of any
+// command so far.
 func (p *player) command(args [][]byte, end oplog.Place) error {
 	if failed := p.failed.Load(); failed != nil {
 		return *failed
@@ -110,7 +110,7 @@ func is(name []byte, word string) bool {
 	return len(name) == len(word) && strings.EqualFold(string(name), word)
 }
 
-// worker returns the one for a key. Keys with the same hash tag have the same, as
+// worker returns the worker for a key. Keys with the same hash tag have the same worker, because
 // they have the same shard.
 func (p *player) worker(key []byte) *worker {
 	if i := bytes.IndexByte(key, '{'); i >= 0 {
@@ -121,7 +121,7 @@ func (p *player) worker(key []byte) *worker {
 	return p.workers[maphash.Bytes(p.seed, key)%uint64(len(p.workers))]
 }
 
-// take adds a command to the worker's batch, and hands that over when it is full.
+// take adds a command to the worker's batch, and passes the batch to the worker when it is full.
 func (w *worker) take(c played) error {
 	if w.batch == nil {
 		select {
@@ -145,7 +145,7 @@ func (w *worker) flush() {
 	}
 }
 
-// barrier waits until the workers have done all they have.
+// barrier waits until the workers have run all their commands.
 func (p *player) barrier() {
 	if !p.busy {
 		return
@@ -159,7 +159,8 @@ func (p *player) barrier() {
 	p.busy = false
 }
 
-// run runs batches until there are no more. After an error it only takes them.
+// run runs batches until there are no more. After an error it receives batches and does not run
+// them.
 func (w *worker) run() {
 	for batch := range w.next {
 		for _, c := range batch {
@@ -179,7 +180,7 @@ func (w *worker) run() {
 	}
 }
 
-// do runs one command.
+// do runs one command in the worker's session.
 func (w *worker) do(c played) error {
 	if w.db != c.db {
 		if err := w.apply.Apply([][]byte{[]byte("SELECT"), fmt.Append(nil, c.db)}); err != nil {
@@ -193,7 +194,7 @@ func (w *worker) do(c played) error {
 	return nil
 }
 
-// shown is a command for an error.
+// shown formats a command for an error.
 func shown(args [][]byte) string {
 	const most = 4
 	more := ""
@@ -208,7 +209,8 @@ func shown(args [][]byte) string {
 	return fmt.Sprintf("%q%s", args, more)
 }
 
-// close ends the workers when they have done all. Errors: the first of any command.
+// close ends the workers after they have run all commands. It returns the first error of any
+// command.
 func (p *player) close() error {
 	p.barrier()
 	for _, w := range p.workers {

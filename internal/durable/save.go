@@ -32,14 +32,13 @@ func (k *Keeper) save(ctx context.Context, j *job) error {
 		err = k.replaceFile(j, temp, path)
 	}
 	if err != nil {
-		_ = k.fs.Remove(temp) // it may not be there
+		_ = k.fs.Remove(temp) // the file may not exist
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
 }
 
-// replaceFile gives the RDB file the data of a job, unless Emptied has put newer data
-// there.
+// replaceFile renames a job's file to the RDB file, unless Emptied has written newer data there.
 func (k *Keeper) replaceFile(j *job, temp, path string) error {
 	k.replacing.Lock()
 	defer k.replacing.Unlock()
@@ -52,16 +51,16 @@ func (k *Keeper) replaceFile(j *job, temp, path string) error {
 	return disk.Replace(k.fs, temp, path)
 }
 
-// rdbPath is that of the RDB file. k.mu is held.
+// rdbPath returns the path of the RDB file. k.mu is held.
 func (k *Keeper) rdbPath() string { return filepath.Join(k.dir, k.o.Config.String("dbfilename")) }
 
-// temp is the path of a temporary file, which has Redis's name. k.mu is held.
+// temp returns the path of a temporary file, with Redis's name for it. k.mu is held.
 func (k *Keeper) temp(format string) string {
 	return filepath.Join(k.dir, fmt.Sprintf(format, os.Getpid()))
 }
 
-// sweep removes temporary files that an interrupted job has left behind, and, if syncs
-// is set, those of synchronisations. That it cannot is no reason to refuse the directory.
+// sweep removes temporary files of an interrupted job, and, if syncs is set, those of
+// synchronisations. It ignores errors.
 func (k *Keeper) sweep(syncs bool) {
 	names, err := k.fs.ReadDir(k.dir)
 	if err != nil {
@@ -77,8 +76,8 @@ func (k *Keeper) sweep(syncs bool) {
 	}
 }
 
-// TempSync is the pattern, for os.CreateTemp, of the names of full synchronisations
-// on their way to or from a replica.
+// TempSync is the pattern, for os.CreateTemp, of the file names of full synchronisations to or from
+// a replica.
 const TempSync = tempSync + "*.rdb"
 
 const tempSync = "temp-ebb-sync-"
@@ -106,10 +105,10 @@ func leftover(name string) bool {
 	return err == nil
 }
 
-// snapshotKind says what a snapshot is for.
+// snapshotKind is the purpose of a snapshot.
 type snapshotKind struct {
-	base   bool // of append-only files: what is dead is left out here as well
-	origin bool // it names the stream
+	base   bool // a base of append-only files, which leaves out dead keys and items too
+	origin bool // the file names the stream
 	hurry  bool // a caller waits for it
 	atCut  func(*engine.Tx)
 }
@@ -132,12 +131,12 @@ func (k *Keeper) writeFile(ctx context.Context, path string, j *job, kind snapsh
 	return errors.Join(err, f.Close())
 }
 
-// syncEvery is how many bytes of a snapshot are synced at a time, so that the
-// system has not all of them to write in the end, when others wait for the disk.
-// Redis has the same.
+// syncEvery is the number of bytes of a snapshot after which the Keeper syncs, so that the system
+// does not have to write all of them at the end, while other processes wait for the disk. Redis has
+// the same value.
 const syncEvery = 4 << 20
 
-// syncing syncs a file every so many bytes.
+// syncing is a writer that syncs its file after every so many bytes.
 type syncing struct {
 	f     disk.File
 	every int64 // 0: never
@@ -153,8 +152,8 @@ func (s *syncing) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// writeSnapshot writes an RDB file to w. The caller has the turn. dirty, if not
-// nil, gets the engine's count at the cut.
+// writeSnapshot writes an RDB file to w. The caller has the turn. If dirty is not nil,
+// writeSnapshot stores the engine's count of changes at the cut there.
 func (k *Keeper) writeSnapshot(ctx context.Context, w io.Writer, p *engine.Progress, kind snapshotKind, dirty *int64) error {
 	k.mu.Lock()
 	broken := k.broken
@@ -184,7 +183,7 @@ func (k *Keeper) writeSnapshot(ctx context.Context, w io.Writer, p *engine.Progr
 	return out.End()
 }
 
-// head is what a file says before its keys.
+// head is the data of a file before its keys.
 type head struct {
 	k         *Keeper
 	kind      snapshotKind
@@ -193,7 +192,7 @@ type head struct {
 	functions [][]byte
 }
 
-// cut takes what belongs to the instant. All shards are locked.
+// cut collects the data of the instant of the cut. All shards are locked.
 func (h *head) cut(tx *engine.Tx) {
 	o := &h.k.o
 	h.now, h.origin = tx.Now(), Origin{DB: -1}
@@ -237,8 +236,8 @@ func (h *head) texts() [][2]string {
 	return append(all, [2]string{"aof-base", base})
 }
 
-// Backup writes an RDB file of this moment to w. Close ends it early, with ErrClosed,
-// when w has taken what it is being given.
+// Backup writes an RDB file of the present data to w. Close ends it early, with ErrClosed, after
+// the current write to w.
 func (k *Keeper) Backup(ctx context.Context, w io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -252,9 +251,9 @@ func (k *Keeper) Backup(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// SetDir is CONFIG SET dir and dbfilename: it takes the directory and moves there.
-// It is refused while appendonly is yes, because its files stay where they are. It
-// takes no shard.
+// SetDir implements CONFIG SET dir and dbfilename: it locks the new directory and uses it from then
+// on. It returns an error while appendonly is yes, because the append-only files do not move. It
+// locks no shard.
 func (k *Keeper) SetDir() error {
 	if k.o.Memory {
 		return ErrNoDirectory

@@ -13,7 +13,7 @@ import (
 type AOFError struct {
 	Good      int64 // the bytes up to the end of the last whole command or transaction
 	Offset    int64 // where it is wrong
-	Truncated bool  // it ends too early, and is right up to there
+	Truncated bool  // the file ends too early, and is valid up to its end
 	Reason    string
 }
 
@@ -21,25 +21,23 @@ func (e *AOFError) Error() string {
 	return fmt.Sprintf("%s at offset %d; it is good up to %d", e.Reason, e.Offset, e.Good)
 }
 
-// Tail is what is known at the end of a file of commands.
+// Tail describes a file of commands after a complete read.
 type Tail struct {
 	Good     int64 // the bytes up to the end of the last whole command or transaction
-	Commands int64 // visited
+	Commands int64 // the number of visited commands
 	Time     int64 // seconds since 1970 of the newest annotation, 0: none
 }
 
-// aofBuffer is how much is read at a time. Arguments stay in the buffers, so this
-// is also what one of them that is kept keeps.
+// aofBuffer is the number of bytes that a read requests. Arguments lie in the buffers, so a caller
+// that keeps an argument keeps a buffer of this size.
 const aofBuffer = 256 << 10
 
-// ReadAOF calls visit for each command of a file of commands, with the offset
-// behind it. The commands of a transaction, from MULTI to EXEC, come when all of
-// it was read. Arguments belong to visit and do not change. An error of visit ends
-// the reading, and is returned.
+// ReadAOF calls visit for each command of a file of commands, with the offset after it. It visits
+// the commands of a transaction, from MULTI to EXEC, after it has read all of them. visit may keep
+// the arguments, which do not change. ReadAOF ends and returns the error if visit returns one.
 //
-// Errors: an *AOFError. It says Truncated where the file ends within a command or
-// a transaction, or in zeros, which some file systems leave where bytes should
-// have come.
+// Errors: an *AOFError. It has Truncated set if the file ends within a command or a transaction, or
+// in zeros, which some file systems leave in place of lost bytes.
 func ReadAOF(r io.Reader, visit func(args [][]byte, end int64) error) (Tail, error) {
 	s := aofScanner{r: r, visit: visit}
 	return s.tail, s.scan()
@@ -51,11 +49,11 @@ type aofScanner struct {
 	visit func([][]byte, int64) error
 	tail  Tail
 
-	buf  []byte // read, and not yet parsed
+	buf  []byte // bytes that are read and not yet parsed
 	base int64  // offset of buf[0]
-	free []byte // behind buf
+	free []byte // the free bytes after buf
 	eof  bool
-	args [][]byte // where arguments are put; used up to its length
+	args [][]byte // memory for arguments; used up to its length
 
 	multi bool // within a transaction
 	held  []heldCommand
@@ -66,7 +64,7 @@ type heldCommand struct {
 	end  int64
 }
 
-// errShort: the command is not all there.
+// errShort: the file ends before the end of the command.
 var errShort = errors.New("the file ends within a command")
 
 func (s *aofScanner) scan() error {
@@ -91,7 +89,7 @@ func (s *aofScanner) scan() error {
 	}
 }
 
-// wrong makes the error of a command that was not parsed up to n.
+// wrong returns the error for a command that is invalid at n.
 func (s *aofScanner) wrong(n int, err error) error {
 	e := &AOFError{Good: s.tail.Good, Offset: s.base + int64(n), Reason: err.Error()}
 	switch {
@@ -111,7 +109,7 @@ func (s *aofScanner) wrong(n int, err error) error {
 	return e
 }
 
-// zeros reports whether there are nothing but zeros from n to the end of the file.
+// zeros reports whether the file has only zeros from n to its end.
 func (s *aofScanner) zeros(n int) (bool, error) {
 	for {
 		if n == len(s.buf) || len(bytes.Trim(s.buf[n:], "\x00")) > 0 {
@@ -120,15 +118,15 @@ func (s *aofScanner) zeros(n int) (bool, error) {
 		if s.eof {
 			return true, nil
 		}
-		s.buf, n = s.buf[len(s.buf)-1:], 0 // one zero, so that it goes on
+		s.buf, n = s.buf[len(s.buf)-1:], 0 // keep one zero, so that the loop continues
 		if err := s.fill(); err != nil {
 			return false, err
 		}
 	}
 }
 
-// fill reads more behind buf. The buffer it replaces stays as it is: arguments
-// are in it. It grows with the bytes that are there, whatever a length says.
+// fill reads more bytes after buf. It does not change a buffer that it replaces, because arguments
+// lie in it. The size follows from the bytes in the file, not from the lengths that the file gives.
 func (s *aofScanner) fill() error {
 	if len(s.free) == 0 {
 		b := make([]byte, max(aofBuffer, 2*len(s.buf)))
@@ -143,7 +141,7 @@ func (s *aofScanner) fill() error {
 	return err
 }
 
-// command visits a command, or holds it until its transaction is whole.
+// command visits a command, or keeps it until its transaction is complete.
 func (s *aofScanner) command(args [][]byte) error {
 	switch {
 	case args == nil: // an annotation
@@ -178,8 +176,8 @@ func isCommand(args [][]byte, name string) bool {
 	return len(args) == 1 && len(args[0]) == len(name) && strings.EqualFold(string(args[0]), name)
 }
 
-// parse reads a command, or an annotation, which has no arguments, from buf. n is
-// its length, or where it is wrong. io.EOF: there is nothing.
+// parse reads a command, or an annotation, which has no arguments, from buf. n is its length, or
+// the position of an error. It returns io.EOF at the end of the file.
 func (s *aofScanner) parse() (n int, args [][]byte, err error) {
 	b := s.buf
 	switch {
@@ -219,7 +217,7 @@ func (s *aofScanner) parse() (n int, args [][]byte, err error) {
 		args = append(args, b[n:n+size:n+size])
 		n += size + 2
 	}
-	if k := len(s.args) + len(args); k <= cap(s.args) { // they stand in it
+	if k := len(s.args) + len(args); k <= cap(s.args) { // the arguments lie in s.args
 		s.args = s.args[:k]
 	}
 	return n, args[:len(args):len(args)], nil
@@ -241,12 +239,12 @@ func (s *aofScanner) annotation(b []byte) (n int, args [][]byte, err error) {
 	return n, nil, nil
 }
 
-// maxAOFNumber is above every count and length: Redis's limit of an argument is
-// 512 MB unless one raises it.
+// maxAOFNumber is greater than every count and length. Redis's default limit of an argument is 512
+// MB.
 const maxAOFNumber = 1 << 40
 
-// aofLine reads a mark, a number and a line end at n, and returns where it ends, or
-// is wrong.
+// aofLine reads a mark, a number and a line end at n, and returns the position of its end or of an
+// error.
 func aofLine(b []byte, n int, mark byte) (v, end int, err error) {
 	if n == len(b) {
 		return 0, n, errShort

@@ -9,58 +9,58 @@ import (
 	"time"
 )
 
-// Policy says when files are synced: appendfsync.
+// Policy is the value of appendfsync: when the appender syncs the files.
 type Policy uint8
 
 // The policies.
 const (
 	EverySec Policy = iota // once a second, in parallel with the writes
 	Always                 // before the reply is sent: Log.SetAlways
-	No                     // when the kernel does; at a change of files, still by the appender
+	No                     // when the kernel does; the appender still syncs when it changes the file
 )
 
-// pause lies between two writes that no client waits for, so that they become one. A
-// crash of the process loses no more than that; a longer one would save little, as 1,000
-// writes of a hundred commands each cost some 3 % of a core.
+// pause is the time between two writes that no client waits for. It collects several rounds in one
+// write. A crash of the process loses at most this time. A longer pause would save little, because
+// 1,000 writes per second of a hundred commands each cost some 3 % of a core.
 const pause = time.Millisecond
 
-// syncInterval is between two syncs of EverySec.
+// syncInterval is the time between two syncs of EverySec.
 const syncInterval = time.Second
 
-// retryAfter is between two attempts to write to a disk that refuses it.
+// retryAfter is the time between two attempts to write to a disk that fails.
 const retryAfter = 100 * time.Millisecond
 
-// AppenderOptions are options of an Appender. The zero value works.
+// AppenderOptions configure an Appender. The zero value works.
 type AppenderOptions struct {
 	Policy Policy
-	// Now, in ms since 1970, is set to have the time annotated in the files, once a
-	// second at most: aof-timestamp-enabled. Where it returns 0 nothing is annotated.
+	// Now returns the time in ms since 1970. If it is set, the appender annotates the files with
+	// the time, at most once a second: aof-timestamp-enabled. It writes no annotation if Now
+	// returns 0.
 	Now func() int64
-	// Changed is called when the files begin or cease to fail, and when they lack
-	// something: Stats knows more. It is called with a lock held, and may not block
-	// or call the Appender.
+	// The appender calls Changed when the files begin or stop to fail, and when they may lack data;
+	// Stats has the details. It calls Changed with a lock held, so Changed must not block or call
+	// the Appender.
 	Changed func()
 }
 
-// Appender writes a Log to Files. A goroutine takes the pending bytes of the log, writes
-// them at once, and continues with the bytes that arrived meanwhile. Under Always it
-// syncs once between, for all clients that wait. It sleeps when the log has no pending
-// bytes.
+// Appender writes a Log to Files. A goroutine takes the pending bytes of the log, writes them at
+// once, and continues with the bytes that arrived meanwhile. Under Always it then syncs once for
+// all clients that wait. It sleeps when the log has no pending bytes.
 //
-// Where syncs are fast (quickSync), a loop whose clients wait for one writes and syncs
-// itself at the end of its batch, by Log.EndBatch, and the goroutine sleeps on: waking
-// it, and it the loop, costs as much as such a sync. The loop does so if it gets the lock
-// writing at once. It never waits, and leaves every other case to the goroutine: a change
-// of the file, a disk that fails, another writer at work.
+// If syncs are fast (quickSync), an event loop whose clients wait for a sync writes and syncs
+// itself at the end of its batch, in Log.EndBatch. The goroutine stays asleep, because waking it,
+// and waking the loop again, would cost as much as such a sync. The loop does so only if it gets
+// the lock writing at once. It leaves every other case to the goroutine: a change of the file, a
+// disk that fails, another writer at work.
 //
-// Where a write fails, it is taken back, the log fails, and it is tried again until
-// it succeeds: then the log is well. A sync is never tried again: after one has
-// failed, what the disk holds is unknown, and the log fails until a rewrite whose
-// cut came later is committed. Until then its increment is not listed: it would
-// follow what may be missing.
+// If a write fails, the appender removes the partial write, marks the log as failed, and tries
+// again until the write succeeds; then it clears the failure. It never repeats a sync: after a
+// failed sync, the contents of the disk are unknown, and the log stays failed until the commit of a
+// rewrite whose cut came later. Until then the manifest does not list the new increment, because it
+// would follow data that may be missing.
 //
-// Make one with NewAppender, begin with Start or StartFresh, end with Close.
-// Methods are safe for concurrent use.
+// NewAppender returns an appender. The caller begins with Start or StartFresh and ends with Close.
+// Its methods are safe for concurrent use.
 type Appender struct {
 	log   *Log
 	files *Files
@@ -72,7 +72,7 @@ type Appender struct {
 	quit  chan struct{}
 	wait  sync.WaitGroup
 	timer *time.Timer  // of the goroutine
-	cut   atomic.Int64 // nothing behind it may go to the file; math.MaxInt64: no cut
+	cut   atomic.Int64 // the offset up to which the present file may be written; math.MaxInt64: no cut
 	quick atomic.Bool  // syncs are fast
 
 	// The order of locks: writing, syncing, mu.
@@ -80,32 +80,32 @@ type Appender struct {
 	round   round      // guarded by writing
 	syncing sync.Mutex // held during a sync; with writing, where the file changes
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	file      *appendFile
 	size      int64 // of the file
 	written   int64
 	synced    int64
 	policy    Policy
 	suspended bool
-	fresh     bool // the file is not listed: nothing counts as synced
+	fresh     bool // the manifest does not list the file, so no byte counts as synced
 	opened    int  // files
 	cutFile   int  // the number of the file that begins at the last cut
-	holes     int  // files up to this number may lack something, 0: none does
+	holes     int  // files up to this number may lack data; 0: none
 	rotation  *Rotation
 	flushes   []flush
 	closing   bool
 	started   bool
 	ctx       context.Context
 	cancel    context.CancelFunc
-	writeErr  error // of the last write
+	writeErr  error // the error of the last write
 	syncErr   error // why there are holes
-	told      error // what the log was told of both
+	told      error // the failure that the log has
 	flying    bool  // a sync is under way
 	delayed   int64
 	baseSize  int64
 }
 
-// flush is a caller that waits for an offset, whatever the policy.
+// flush is a caller that waits for a sync up to an offset, whatever the policy.
 type flush struct {
 	offset int64
 	done   chan error
@@ -123,12 +123,13 @@ type Rotation struct {
 type rotationKind uint8
 
 const (
-	openFirst   rotationKind = iota // go on in the last increment
-	openFresh                       // a new one for other data
-	openRewrite                     // a new one for the same data
+	openFirst   rotationKind = iota // continue in the last increment
+	openFresh                       // a new increment for other data
+	openRewrite                     // a new increment for the same data
 )
 
-// Wait waits until appending goes on in the new file, or cannot.
+// Wait waits until the appender writes to the new file, or has failed to open it. Errors: the error
+// of ctx, or of the change.
 func (x *Rotation) Wait(ctx context.Context) error {
 	select {
 	case <-x.done:
@@ -148,22 +149,20 @@ func NewAppender(l *Log, f *Files, o AppenderOptions) *Appender {
 	a := &Appender{log: l, files: f, policy: o.Policy, now: o.Now, hook: o.Changed, dirty: make(chan struct{}, 1), quit: make(chan struct{}),
 		timer: time.NewTimer(0)}
 	a.cut.Store(math.MaxInt64)
-	a.round.usual = 2 * quickSync // until some were faster
+	a.round.usual = 2 * quickSync // the initial estimate: syncs are not quick
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	return a
 }
 
-// Start begins to append what follows an offset, of which Log.Cut gave the
-// database, behind what is in the files. It does not wait for the disk: the
-// Rotation does. Errors: ErrGone.
+// Start begins to append the stream from an offset on to the files; db is the database that Log.Cut
+// has returned for it. It does not wait for the disk; Rotation.Wait does. Errors: ErrGone.
 func (a *Appender) Start(offset int64, db int) (*Rotation, error) {
 	return a.start(&Rotation{offset: offset, db: db, kind: openFirst, done: make(chan struct{})})
 }
 
-// StartFresh is Start where what the files hold is not the data at the offset, as
-// when appendonly is switched on: the files so far stay as they are until
-// CommitRewrite brings the base for this one. Nothing counts as synced before. It
-// is called at the cut of that base.
+// StartFresh is Start for files that do not contain the data at the offset, for instance when a
+// client sets appendonly to yes. The old files stay unchanged until CommitRewrite adds the base for
+// the new one. No byte counts as synced before that. The caller calls it at the cut of that base.
 func (a *Appender) StartFresh(offset int64, db int) (*Rotation, error) {
 	return a.start(&Rotation{offset: offset, db: db, kind: openFresh, done: make(chan struct{})})
 }
@@ -176,7 +175,7 @@ func (a *Appender) start(x *Rotation) (*Rotation, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.r, a.rotation, a.fresh, a.started = r, x, x.kind == openFresh, true
-	a.round.pos, a.round.whole = x.offset, true // no other goroutine uses it yet
+	a.round.pos, a.round.whole = x.offset, true // no other goroutine uses the round yet
 	a.written, a.synced = x.offset, x.offset
 	if !a.fresh {
 		r.SetWritten(x.offset)
@@ -189,10 +188,10 @@ func (a *Appender) start(x *Rotation) (*Rotation, error) {
 	return x, nil
 }
 
-// BeginRewrite has appending go on in a new increment from an offset on, with the
-// database as Log.Cut gave it: the moment of a new base. All shards are locked.
-// Messages, which lock none, may have come since: they are in no file, and the cut is
-// behind them. It does not wait for the disk: the Rotation does, and CommitRewrite.
+// BeginRewrite makes the appender continue in a new increment from an offset on, at the cut of a
+// new base; db is the database that Log.Cut has returned. All shards are locked. Messages, which
+// lock no shard, may follow the offset; they are in no file, and the cut lies after them.
+// BeginRewrite does not wait for the disk; Rotation.Wait and CommitRewrite do.
 func (a *Appender) BeginRewrite(offset int64, db int) *Rotation {
 	x := &Rotation{offset: offset, db: db, kind: openRewrite, done: make(chan struct{})}
 	a.mu.Lock()
@@ -223,10 +222,10 @@ func (a *Appender) rotating() bool {
 	}
 }
 
-// nudge has the goroutine look at what has changed. The lock is held.
+// nudge wakes the goroutine to look for new work. The lock is held.
 func (a *Appender) nudge() { a.cancel() }
 
-// SetPolicy changes the policy.
+// SetPolicy changes the policy. Waiting clients follow the new one.
 func (a *Appender) SetPolicy(p Policy) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -247,12 +246,13 @@ func (a *Appender) SuspendSync(on bool) {
 	a.kick()
 }
 
-// maxBehind is how many bytes may wait for a slow disk before clients wait for it.
+// maxBehind is the number of bytes that may wait for a slow disk before clients have to wait for
+// it.
 const maxBehind = 256 << 20
 
-// tellAlways tells the log whether it may speak before a sync. The lock is held.
+// tellAlways tells the log whether replies must wait for a sync. The lock is held.
 func (a *Appender) tellAlways() {
-	unbased := a.fresh && a.holes == 0 // the first base is to come
+	unbased := a.fresh && a.holes == 0 // the first base is not written yet
 	bound := int64(maxBehind)
 	if unbased || a.closing {
 		bound = 0
@@ -269,8 +269,8 @@ func (a *Appender) tellAlways() {
 	}
 }
 
-// Flush waits until all that is in the log now is written and synced. Errors: why
-// it is not.
+// Flush waits until all bytes that are in the log now are written and synced. It returns the error
+// of the write or sync that failed.
 func (a *Appender) Flush() error {
 	f := flush{a.log.End(), make(chan error, 1)}
 	a.mu.Lock()
@@ -284,8 +284,8 @@ func (a *Appender) Flush() error {
 	return <-f.done
 }
 
-// Close writes and syncs what is in the log, and closes the file. A rewrite that
-// was not committed is aborted. It returns an error if the files lack something.
+// Close writes and syncs the log, and closes the file. It aborts a rewrite that was not committed.
+// It returns an error if the files may lack data.
 func (a *Appender) Close() error {
 	a.mu.Lock()
 	if a.closing || !a.started {
@@ -305,7 +305,7 @@ func (a *Appender) Close() error {
 	return a.trouble()
 }
 
-// run is the goroutine.
+// run is the main function of the appender's goroutine.
 func (a *Appender) run() {
 	defer a.r.Close()
 	for {
@@ -315,7 +315,7 @@ func (a *Appender) run() {
 		case closing:
 			a.finish(x)
 			return
-		case failed: // in a batch
+		case failed: // the write at the end of a batch failed
 			a.sleep(ctx, retryAfter)
 			continue
 		case reached:
@@ -329,9 +329,9 @@ func (a *Appender) run() {
 		if !urgent && idle {
 			switch err := a.r.Wait(ctx); {
 			case errors.Is(err, ErrReset):
-				<-ctx.Done() // the stream is another; Close is to come
+				<-ctx.Done() // the stream was reset; Close follows
 				continue
-			case err != nil: // there are orders
+			case err != nil: // orders have changed
 				continue
 			}
 		}
@@ -339,11 +339,11 @@ func (a *Appender) run() {
 	}
 }
 
-// errNoFile: Start said so, but its caller went on.
+// errNoFile: no file is open, because Start has failed and its caller has continued.
 var errNoFile = errors.New("no append-only file is open")
 
-// orders returns what others want: a rotation, something urgent, the end. ctx ends
-// when they want something else.
+// orders returns the pending requests: a rotation, urgent work, the end. ctx ends when the requests
+// change.
 func (a *Appender) orders() (ctx context.Context, x *Rotation, urgent, closing bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -357,8 +357,8 @@ func (a *Appender) orders() (ctx context.Context, x *Rotation, urgent, closing b
 	return a.ctx, x, unsynced || len(a.flushes) > 0, a.closing
 }
 
-// standing says how far the round is: at the cut of a rotation, with nothing in it,
-// left by a batch that could not write it.
+// standing returns the state of the round: it has reached the cut of a rotation, it is empty, or a
+// batch could not write it.
 func (a *Appender) standing(x *Rotation) (reached, idle, failed bool) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
@@ -379,7 +379,7 @@ func (a *Appender) step(ctx context.Context, x *Rotation) {
 	}
 	if err := a.take(always); err != nil {
 		if x != nil {
-			a.settle(x, err) // what is not in the old file may not be skipped
+			a.settle(x, err) // bytes that are not in the old file must not be skipped
 		}
 		a.failFlushes(nil, err)
 		a.sleep(ctx, retryAfter)
@@ -391,12 +391,12 @@ func (a *Appender) step(ctx context.Context, x *Rotation) {
 		a.mu.Unlock()
 	}
 	a.answerFlushes()
-	if !always && x == nil && !a.log.Followed() { // replicas wait for what is written
+	if !always && x == nil && !a.log.Followed() { // do not pause with replicas, which get only written bytes
 		a.sleep(ctx, pause)
 	}
 }
 
-// finish writes what is left, and closes the file.
+// finish writes the remaining bytes, and closes the file.
 func (a *Appender) finish(x *Rotation) {
 	if x != nil {
 		a.settle(x, ErrClosed)
@@ -411,11 +411,11 @@ func (a *Appender) finish(x *Rotation) {
 	a.failFlushes(nil, ErrClosed)
 	a.writing.Lock()
 	defer a.writing.Unlock()
-	_ = a.file.Close() // it is synced, or its failure is noted
+	_ = a.file.Close() // the file is synced, or its failure is noted
 	a.files.closed(a.file, nil)
 }
 
-// drain writes all that the log has now.
+// drain writes all bytes that the log has now.
 func (a *Appender) drain() {
 	a.writing.Lock()
 	defer a.writing.Unlock()

@@ -14,12 +14,12 @@ type appendFile struct {
 	part   Part
 	number int   // counts the files that an appender opens
 	size   int64 // bytes of whole rounds
-	torn   bool  // behind size there is a piece of a round
-	failed error // why the file is given up: a sync failed. Never cleared
+	torn   bool  // a part of a round follows size
+	failed error // the error of a sync, after which the file is no longer written; never cleared
 }
 
-// append writes the pieces of a round, or nothing: what a failed write has left is
-// cut off, now or before the next round.
+// append writes the pieces of a round completely or not at all: it truncates a partial write, now
+// or before the next round.
 func (f *appendFile) append(pieces [][]byte) error {
 	if f.torn {
 		if err := f.Truncate(f.size); err != nil {
@@ -46,8 +46,8 @@ func (f *appendFile) append(pieces [][]byte) error {
 	return nil
 }
 
-// syncFound syncs what the file holds when it is opened: a process that was killed
-// may have written it and not synced it.
+// syncFound syncs the contents that the file has when it is opened, because a killed process may
+// have written them without a sync.
 func (f *appendFile) syncFound() error {
 	if f.size == 0 {
 		return nil

@@ -6,41 +6,39 @@ import (
 	"time"
 )
 
-// maxRound bounds the bytes that are gathered for one sync: at 500 MB/s they take
-// 16 ms.
+// maxRound bounds the bytes that the appender collects for one sync: at 500 MB/s they take 16 ms.
 const maxRound = 8 << 20
 
-// round is what was taken from the log and not yet written.
+// round holds bytes that were taken from the log and are not yet written.
 type round struct {
 	pieces [][]byte
 	size   int
-	pos    int64         // offset behind the pieces
-	rest   []byte        // taken, and behind a cut
+	pos    int64         // the offset after the pieces
+	rest   []byte        // taken bytes that follow a cut
 	whole  bool          // pos is between two transactions
 	failed bool          // it could not be written at the end of a batch
 	stamp  int64         // seconds of the last annotation
 	last   int64         // bytes of the log in the round before
-	took   time.Duration // its sync
-	usual  time.Duration // what a sync takes
+	took   time.Duration // the time of its sync
+	usual  time.Duration // the usual time of a sync
 }
 
-// quickSync is the longest sync that is made within a batch of a loop, whose other
-// clients wait meanwhile. Waking the goroutine and being woken by it costs some 50 to
-// 100 us, so that a longer one is well made beside the loop.
+// quickSync is the usual time of a sync up to which an event loop syncs at the end of its batch,
+// while its other clients wait. Waking the goroutine, and being woken by it, costs some 50 to 100
+// us, so a longer sync is better off-loop.
 const quickSync = 500 * time.Microsecond
 
-// awaitShare is the part of a sync's time that a round waits at most for clients
-// that the sync before has just let go on: the first of them would have a sync of
-// its own, and the others wait for two. With 50 clients a sync covers 45 instead of
-// only 25. minAwait is less than what a timer takes, so a round on a fast disk waits
-// for no client.
+// awaitShare is the greatest share of a sync's time that a round waits for clients whose replies
+// the sync before has just released. Without the wait, the first of them would get a sync of its
+// own, and the others would wait for two. With 50 clients a sync covers 45 of them instead of 25.
+// minAwait is below the resolution of a timer, so a round on a fast disk does not wait.
 const (
 	awaitShare = 8
 	minAwait   = 50 * time.Microsecond
 	maxAwait   = time.Millisecond
 )
 
-// await waits a little where the log has less than in the round before.
+// await waits a little if the log has fewer bytes than in the round before.
 func (a *Appender) await(ctx context.Context) {
 	a.writing.Lock()
 	o := &a.round
@@ -52,7 +50,7 @@ func (a *Appender) await(ctx context.Context) {
 	}
 }
 
-// take takes a round from the log and writes it, and syncs it where that is wanted.
+// take takes a round from the log and writes it. It syncs the round if sync is set.
 func (a *Appender) take(sync bool) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
@@ -67,9 +65,9 @@ func (a *Appender) take(sync bool) error {
 	return err
 }
 
-// settleBatch is take at the end of a loop's batch, if syncs are fast, nothing is out of
-// the ordinary, and no other goroutine is at the files. It reports whether all that the
-// log had is written and synced; what is not is for the goroutine.
+// settleBatch is take at the end of a loop's batch. It does nothing unless syncs are fast, the
+// appender works normally, and no other goroutine uses the files. It reports whether all bytes of
+// the log are written and synced; the goroutine handles the rest.
 func (a *Appender) settleBatch() bool {
 	if !a.quick.Load() || !a.writing.TryLock() {
 		return false
@@ -91,7 +89,7 @@ func (a *Appender) settleBatch() bool {
 	if a.write() != nil {
 		o.failed = true
 		a.mu.Lock()
-		a.nudge() // it tries again later
+		a.nudge() // the goroutine tries again later
 		a.mu.Unlock()
 		return false
 	}
@@ -99,9 +97,9 @@ func (a *Appender) settleBatch() bool {
 	return o.pos >= all
 }
 
-// timedSync is syncFile, and notes how long it takes. What is usual moves by an eighth
-// towards each sync, so it follows their median, and one that takes long for once, on
-// a busy machine say, does not count.
+// timedSync is syncFile, and notes how long it takes. The usual time moves by an eighth towards
+// each sync, so it follows their median. A single slow sync, for instance on a busy machine, has
+// little effect.
 func (a *Appender) timedSync() {
 	start := time.Now()
 	if !a.syncFile() {
@@ -117,8 +115,8 @@ func (a *Appender) timedSync() {
 	a.quick.Store(o.usual <= quickSync)
 }
 
-// gather takes what the log has up to the cut. It reads the cut after it has taken the
-// bytes: a cut is made before there are bytes behind it. The lock writing is held.
+// gather takes the bytes of the log up to the cut. It reads the cut after it has taken the bytes,
+// because a cut is set before bytes follow it. The lock writing is held.
 func (a *Appender) gather() {
 	o := &a.round
 	a.annotate()
@@ -145,7 +143,7 @@ func (a *Appender) gather() {
 	}
 }
 
-// annotate puts the time before a round, once a second.
+// annotate adds the time before a round, once a second.
 func (a *Appender) annotate() {
 	if a.now == nil || !a.round.whole || a.log.End() == a.round.pos {
 		return
@@ -156,9 +154,9 @@ func (a *Appender) annotate() {
 	}
 }
 
-// write writes the round. If it fails the round stays, and the log fails. For a
-// file that is given up it is dropped: it would come behind what may be missing. The
-// lock writing is held.
+// write writes the round. If that fails, it keeps the round and marks the log as failed. It drops
+// the round for a file with a failed sync, because the round would follow data that may be missing.
+// The lock writing is held.
 func (a *Appender) write() error {
 	a.mu.Lock()
 	given := a.file.failed != nil
@@ -171,7 +169,7 @@ func (a *Appender) write() error {
 	defer a.mu.Unlock()
 	if err == nil && !given {
 		if len(a.round.pieces) == 0 && a.synced == a.written {
-			a.synced = a.round.pos // only control bytes, which files do not hold
+			a.synced = a.round.pos // the round had only control bytes, which files do not contain
 			a.tellSynced()
 		}
 		a.written, a.size = a.round.pos, a.file.size

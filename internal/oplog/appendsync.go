@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// sync syncs the file, unless all of it is synced already or it is given up.
+// sync syncs the file, unless all of it is synced already or a sync of it has failed.
 func (a *Appender) sync() {
 	a.syncing.Lock()
 	defer a.syncing.Unlock()
 	a.syncFile()
 }
 
-// syncFile is sync with the lock syncing held, and reports whether it had to.
+// syncFile is sync with the lock syncing held, and reports whether it called the system.
 func (a *Appender) syncFile() bool {
 	a.mu.Lock()
 	f, upTo := a.file, a.written
@@ -40,16 +40,15 @@ func (a *Appender) noteSync(f *appendFile, upTo int64, err error) {
 	a.tellSynced()
 }
 
-// noteHoles notes that a file, and those before it, may lack something. The lock
-// is held.
+// noteHoles notes that a file, and those before it, may lack data. The lock is held.
 func (a *Appender) noteHoles(f *appendFile, err error) {
 	a.holes = max(a.holes, f.number)
 	a.syncErr = fmt.Errorf("%w (the append-only files may lack something: a rewrite makes new ones)", err)
 	a.tellFailure()
 }
 
-// giveUp has nothing written to the file any more, which may be closed or half under
-// its name: the next rewrite begins another.
+// giveUp stops writing to the file, which may be closed or only partly renamed. The next rewrite
+// begins another file.
 func (a *Appender) giveUp(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -57,14 +56,15 @@ func (a *Appender) giveUp(err error) {
 	a.noteHoles(a.file, err)
 }
 
-// tellSynced tells the log what is synced, if that is all of it. The lock is held.
+// tellSynced tells the log up to which offset it is synced, unless data may be missing. The lock is
+// held.
 func (a *Appender) tellSynced() {
 	if a.holes == 0 && !a.fresh {
 		a.r.SetSynced(a.synced)
 	}
 }
 
-// tellFailure tells the log whether the files take it. The lock is held.
+// tellFailure tells the log whether the files fail. The lock is held.
 func (a *Appender) tellFailure() {
 	if err := a.trouble(); !sameError(err, a.told) {
 		a.told = err
@@ -75,7 +75,7 @@ func (a *Appender) tellFailure() {
 	}
 }
 
-// sameError compares texts: each attempt to write makes an error of its own.
+// sameError compares the texts of errors, because each attempt to write returns a new error.
 func sameError(a, b error) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -83,7 +83,8 @@ func sameError(a, b error) bool {
 	return a.Error() == b.Error()
 }
 
-// trouble returns what keeps the files from holding the log. The lock is held.
+// trouble returns the error that keeps the files from having the whole log; nil: none. The lock is
+// held.
 func (a *Appender) trouble() error {
 	if a.holes > 0 {
 		return a.syncErr
@@ -102,8 +103,8 @@ func (a *Appender) kick() {
 	}
 }
 
-// syncEverySec is the goroutine that syncs under EverySec, a second after it last
-// began to, beside the writing, which a slow disk does not hold up so.
+// syncEverySec is the main function of the goroutine that syncs under EverySec, a second after the
+// begin of the last sync. It syncs in parallel with the writes, so a slow sync does not delay them.
 func (a *Appender) syncEverySec() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -144,8 +145,8 @@ func (a *Appender) late(timer *time.Timer) bool {
 	}
 }
 
-// rotate changes the file at the cut, which the round has reached. The old file is
-// synced first, whatever the policy: only the last file may end torn.
+// rotate changes the file at the cut, which the round has reached. It first syncs the old file,
+// whatever the policy, because only the last file may end within a command.
 func (a *Appender) rotate(x *Rotation) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
@@ -165,7 +166,7 @@ func (a *Appender) rotate(x *Rotation) {
 		return
 	}
 	if old != nil {
-		_ = old.Close() // synced, or given up
+		_ = old.Close() // the file is synced, or its failure is noted
 		a.files.closed(old, next)
 	}
 	if x.db >= 0 {
@@ -175,8 +176,8 @@ func (a *Appender) rotate(x *Rotation) {
 	a.settle(x, nil)
 }
 
-// open opens the file of a rotation and makes it the one that is written. With
-// holes before it, it is as little listed as a fresh one.
+// open opens the file of a rotation and makes it the present one. If files before it may lack data,
+// the manifest does not list it, as with a fresh file.
 func (a *Appender) open(x *Rotation) (next *appendFile, err error) {
 	a.mu.Lock()
 	fresh := x.kind == openFresh || x.kind == openRewrite && a.holes > 0
@@ -211,9 +212,9 @@ func (a *Appender) settle(x *Rotation, err error) {
 	x.finish(err)
 }
 
-// CommitRewrite ends a rewrite: the file base, synced and on the same file system,
-// is moved to its place and holds all up to the cut. What it replaces is removed.
-// After an error the files so far count, and AbortRewrite is to be called.
+// CommitRewrite ends a rewrite. The file base contains all data up to the cut, is synced, and lies
+// on the same file system. CommitRewrite renames it, adds it to the manifest, and removes the files
+// that it replaces. After an error the old files stay valid, and the caller calls AbortRewrite.
 func (a *Appender) CommitRewrite(base string) error {
 	a.mu.Lock()
 	x := a.rotation
@@ -257,15 +258,15 @@ func (a *Appender) commit(base string) error {
 	if a.cutFile > a.holes {
 		a.holes, a.syncErr = 0, nil
 	}
-	if err != nil { // it counts, unless the power fails
+	if err != nil { // the new base is valid, unless the power fails
 		a.noteHoles(a.file, err)
 	}
 	a.baseSize = a.files.Size() + a.file.size
 	return err
 }
 
-// AbortRewrite gives a rewrite up: appending goes on in the newest increment. After
-// StartFresh, Close is to follow.
+// AbortRewrite aborts a rewrite. The appender continues in the newest increment. After StartFresh,
+// the caller calls Close.
 func (a *Appender) AbortRewrite() {
 	a.mu.Lock()
 	x := a.rotation
@@ -278,17 +279,17 @@ func (a *Appender) AbortRewrite() {
 
 // AppenderStats are the numbers that INFO persistence shows.
 type AppenderStats struct {
-	CurrentSize int64 // bytes of all files that count
-	BaseSize    int64 // the same at the start, or after the last rewrite
+	CurrentSize int64 // bytes of all files in the manifest
+	BaseSize    int64 // CurrentSize at the start, or after the last rewrite
 	Buffered    int64 // bytes of the log that are not written
 	PendingSync int   // syncs under way: 0 or 1
 	Delayed     int64 // syncs of EverySec that took longer than a second
-	WriteErr    error // of the last write or sync, nil: ok
-	Fresh       bool  // the file is not listed: it waits for its base
-	Holes       bool  // the files may lack something: only a rewrite makes them whole
+	WriteErr    error // the error of the last write or sync; nil: success
+	Fresh       bool  // the manifest does not list the file, which waits for its base
+	Holes       bool  // the files may lack data, and only a rewrite completes them
 }
 
-// Stats returns the numbers of now. It costs no look at the disk.
+// Stats returns the present numbers. It does not access the disk.
 func (a *Appender) Stats() AppenderStats {
 	a.mu.Lock()
 	defer a.mu.Unlock()

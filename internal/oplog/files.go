@@ -15,13 +15,12 @@ import (
 // Files are the append-only files of a directory, as Redis 7 lays them out:
 //
 //	appendonlydir/appendonly.aof.2.base.rdb   a snapshot
-//	appendonlydir/appendonly.aof.2.incr.aof   what came after
-//	appendonlydir/appendonly.aof.manifest     which files count
+//	appendonlydir/appendonly.aof.2.incr.aof   the effects after it
+//	appendonlydir/appendonly.aof.manifest     the list of the valid files
 //
-// Only what the manifest lists is data, and it is replaced as a whole, so every
-// change is there or is not. A rewrite goes through it twice: the next increment
-// is listed behind the others before anything is written to it, and the new base
-// takes the place of all that it covers.
+// Only files that the manifest lists are data. The manifest is replaced atomically, and so is every
+// change. A rewrite changes it twice: it adds the next increment after the others before it writes
+// to it, and later it replaces all files that the new base covers with the base.
 //
 // An Appender writes them; Load reads them. Methods are safe for concurrent use.
 type Files struct {
@@ -29,13 +28,13 @@ type Files struct {
 	dir  string
 	name string
 
-	mu       sync.Mutex // guards what follows, and is held while the manifest is written
+	mu       sync.Mutex // guards the fields below, and is held while the manifest is written
 	manifest *Manifest
 	listed   bool             // there is a manifest
-	sizes    map[string]int64 // of the parts that are closed for appending, by name
+	sizes    map[string]int64 // the sizes of the parts that are closed for appending, by name
 	begun    *begun           // a rewrite under way
 
-	total atomic.Int64 // what Size returns
+	total atomic.Int64 // the result of Size
 }
 
 // begun is a rewrite between its cut and its end.
@@ -44,14 +43,13 @@ type begun struct {
 	fresh bool // the increment is not listed yet, and has a temporary name
 }
 
-// tempPrefix begins the names of files that are of no use after a crash.
+// tempPrefix is the prefix of the names of files that are useless after a crash.
 const tempPrefix = "temp-"
 
-// OpenFiles reads the manifest of a directory, the one called appenddirname, for
-// files named after name, appendfilename. A directory or a manifest that is not
-// there makes no files. A single append-only file of before Redis 7, beside the
-// directory, is moved into it as its base. What an interrupted rewrite left behind
-// is removed.
+// OpenFiles reads the manifest of dir (appenddirname), for files whose names begin with name
+// (appendfilename). If the directory or the manifest is missing, there are no files. OpenFiles
+// moves a single append-only file from before Redis 7, which lies beside the directory, into it as
+// the base. It removes the files of an interrupted rewrite.
 //
 // Errors: ErrManifest; fs.ErrNotExist, wrapped, if a file is listed and missing.
 func OpenFiles(fsys disk.FS, dir, name string) (*Files, error) {
@@ -111,8 +109,8 @@ func (f *Files) count() {
 	f.total.Store(sum)
 }
 
-// upgrade makes the single file of older versions the base. The manifest comes
-// first: if the power fails before the file is moved, this is done again.
+// upgrade makes the single file of older versions the base. It writes the manifest first. If the
+// power fails before it has moved the file, the next start repeats the upgrade.
 func (f *Files) upgrade() error {
 	old := filepath.Join(filepath.Dir(f.dir), f.name)
 	i, err := f.fs.Stat(old)
@@ -136,8 +134,7 @@ func (f *Files) upgrade() error {
 	return disk.Replace(f.fs, old, f.path(f.name))
 }
 
-// halfUpgraded reports whether the manifest is an upgrade's whose file was not
-// moved.
+// halfUpgraded reports whether the manifest is that of an upgrade that has not moved the file.
 func (f *Files) halfUpgraded() bool {
 	m := f.manifest
 	if m.Base == nil || m.Base.Name != f.name || len(m.Incrs) > 0 {
@@ -147,7 +144,7 @@ func (f *Files) halfUpgraded() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// measure notes the sizes of all parts, and that they are there.
+// measure notes the sizes of all parts, and returns an error if one is missing.
 func (f *Files) measure() error {
 	for _, p := range f.manifest.Parts() {
 		i, err := f.fs.Stat(f.path(p.Name))
@@ -164,8 +161,8 @@ func (f *Files) measure() error {
 	return nil
 }
 
-// refuseStrays reports an error if there are files with data but no manifest: to
-// begin anew would overwrite them.
+// refuseStrays returns an error if there are files with data but no manifest, because new files
+// would overwrite them.
 func (f *Files) refuseStrays() error {
 	names, err := f.fs.ReadDir(f.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -183,9 +180,8 @@ func (f *Files) refuseStrays() error {
 	return err
 }
 
-// sweep removes what an interrupted rewrite left: history, and temporary files of
-// ours. That it cannot is no reason to refuse: a disk that can only be read can be
-// loaded.
+// sweep removes the files of an interrupted rewrite: history files and ebb's temporary files. It
+// ignores errors, because files on a read-only disk can still be loaded.
 func (f *Files) sweep() error {
 	names, err := f.fs.ReadDir(f.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -218,9 +214,8 @@ func (f *Files) dropHistory() {
 	_ = f.save(m) // as above
 }
 
-// save writes a manifest, and makes it the one that counts. If it was written and
-// only the sync of its directory failed, it counts too, and the error is returned.
-// The lock is held.
+// save writes a manifest and makes it the current one. If only the sync of its directory fails, the
+// new manifest is current too, and save returns the error. The lock is held.
 func (f *Files) save(m *Manifest) error {
 	if err := f.fs.MkdirAll(f.dir); err != nil {
 		return err

@@ -10,43 +10,43 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// Loader is what Files.Load hands the data to.
+// Loader receives the data of Files.Load.
 type Loader struct {
-	// RDB reads a snapshot from r, and returns what it has read behind its end.
+	// RDB reads a snapshot from r, and returns the bytes that it has read after its end.
 	RDB func(r io.Reader) (rest []byte, err error)
-	// Command applies a command, which ends at a place; those of a transaction come in
-	// one go, with MULTI and EXEC. The arguments are its own.
+	// Command applies a command, which ends at a place in a file. Load passes the commands of a
+	// transaction without a pause, with MULTI and EXEC. Command may keep the arguments.
 	Command func(args [][]byte, end Place) error
-	// CutTail has a file that ends within a command, and has no data behind it, cut
-	// to the last whole one: aof-load-truncated. Without it that is an error.
+	// CutTail truncates a file that ends within a command, and that no data follows, to its last
+	// complete command: aof-load-truncated. Without CutTail this is an error.
 	CutTail bool
-	// Progress gets the bytes read so far, every 256 KiB or so. It may be nil.
+	// Load calls Progress with the bytes read so far, about every 256 KiB. It may be nil.
 	Progress func(read int64)
 }
 
-// Place is a place in a file.
+// Place is a position in a file.
 type Place struct {
 	File   string // path
 	Offset int64
 }
 
-// String is the place for an error.
+// String returns the place as it appears in errors.
 func (p Place) String() string { return fmt.Sprintf("%s, up to offset %d", p.File, p.Offset) }
 
-// Loaded is what Load found.
+// Loaded is the result of Load.
 type Loaded struct {
 	Commands int64
 	Bytes    int64 // read
 	Cut      int64 // bytes cut off, 0: none
 	CutFile  string
 	Time     int64 // seconds since 1970 of the newest annotation, 0: none
-	Modified int64 // ms since 1970: when the newest file changed
+	Modified int64 // the time of the last change of the newest file, ms since 1970
 }
 
 // Load reads the parts in their order. The caller must not append meanwhile.
 //
-// Errors name the file and, with an *AOFError, the offset; those of the Loader's
-// functions are wrapped. Where a tail could have been cut the error says how.
+// Errors name the file and, with an *AOFError, the offset; those of the Loader's functions are
+// wrapped. If the tail of a file could be cut off, the error says how.
 func (f *Files) Load(l Loader) (Loaded, error) {
 	var sum Loaded
 	parts := f.Parts()
@@ -59,7 +59,7 @@ func (f *Files) Load(l Loader) (Loaded, error) {
 	return sum, nil
 }
 
-// lastWithData reports whether the files behind the first are empty.
+// lastWithData reports whether all files after the first are empty.
 func (f *Files) lastWithData(parts []Part) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +101,7 @@ func (f *Files) loadPart(p Part, last bool, l *Loader, sum *Loaded) error {
 	return fmt.Errorf("the append-only file %s: %w: %s", path, bad, f.advice(path, bad, last))
 }
 
-// advice says what can be done about a bad file.
+// advice returns what the operator can do about a damaged file.
 func (f *Files) advice(path string, e *AOFError, last bool) string {
 	switch {
 	case e.Truncated && last:
@@ -112,7 +112,7 @@ func (f *Files) advice(path string, e *AOFError, last bool) string {
 	return fmt.Sprintf("copy the file, then examine it with `ebb check %s`; if you can do without the data behind the good part, cut the file there", path)
 }
 
-// cut takes the torn end off a file, for good.
+// cut truncates a file to its last complete command, and syncs it.
 func (f *Files) cut(p Part, size int64) error {
 	if err := f.fs.Truncate(f.path(p.Name), size); err != nil {
 		return err

@@ -1,18 +1,18 @@
-// Package oplog is the stream of effects: in memory, in append-only files, and on
-// its way to replicas.
+// Package oplog implements the stream of effects: in memory, in append-only files, and for
+// replicas.
 //
 //	transaction ──Append──▶ Log ── blocks of bytes, absolute offsets ──▶
 //	                         ├─ Reader of the Appender ──▶ append-only file
 //	                         ├─ Reader of a replica ──────▶ its connection
 //	                         └─ Keep: the replication backlog
 //
-// The stream is what Redis replicates: commands in RESP with absolute times,
-// SELECT where the database changes, MULTI and EXEC round what belongs together.
-// There is one stream and one space of offsets, those of replication.
+// The stream has the format of Redis's replication: commands in RESP with absolute times, SELECT
+// where the database changes, MULTI and EXEC around the commands of a transaction. There is one
+// stream, and its offsets are the replication offsets.
 //
-// A transaction appends while its shards are locked, so two that share a shard
-// stand in the order in which they ran. Bytes do not change once appended: readers
-// need no lock. A block that neither a reader nor the backlog refers to is garbage.
+// A transaction appends while its shards are locked, so two transactions that share a shard are in
+// the order in which they ran. Bytes do not change once appended: readers need no lock. A block
+// that neither a reader nor the backlog refers to is garbage.
 //
 // Start reading at Log.Append and Reader.Next.
 package oplog
@@ -25,8 +25,8 @@ import (
 	"sync/atomic"
 )
 
-// blockSize is the bytes of a block; an append of at least bigAppend becomes a
-// block of its own, without a copy.
+// blockSize is the size of a block in bytes; an append of at least bigAppend becomes a block of its
+// own, without a copy.
 const (
 	blockSize = 128 << 10
 	bigAppend = 32 << 10
@@ -34,18 +34,18 @@ const (
 
 // The errors of readers.
 var (
-	// ErrGone: the offset is no longer, or not yet, in memory.
+	// ErrGone: the offset is no longer in memory, or is after the end of the stream.
 	ErrGone = errors.New("oplog: the offset is not in memory")
-	// ErrReset: the stream has begun anew since the reader was made.
+	// ErrReset: Reset was called after the reader was created.
 	ErrReset = errors.New("oplog: the stream has begun anew")
 	// ErrClosed: the reader was closed.
 	ErrClosed = errors.New("oplog: the reader is closed")
 )
 
-// Waker is woken once; it must not block.
+// Waker is notified once for each wait. Wake must not block.
 type Waker interface{ Wake() }
 
-// Signal is a Waker for a goroutine that waits in a select. Make one with capacity 1.
+// Signal is a Waker for a goroutine that waits in a select. It needs a capacity of 1.
 type Signal chan struct{}
 
 // Wake implements Waker.
@@ -56,34 +56,34 @@ func (s Signal) Wake() {
 	}
 }
 
-// Log is the stream. Make one with New. Its methods are safe for concurrent use.
+// Log is the stream. New returns one. Its methods are safe for concurrent use.
 type Log struct {
-	end     atomic.Int64 // behind the newest byte
-	written atomic.Int64 // up to here the files hold it
-	synced  atomic.Int64 // and up to here they keep it if the power fails
+	end     atomic.Int64 // the offset after the newest byte
+	written atomic.Int64 // the files contain the stream up to here
+	synced  atomic.Int64 // the files are durable up to here
 	always  atomic.Bool
-	says    atomic.Bool  // messages are appended; written with mu held
+	says    atomic.Bool  // AppendMessage appends messages; written with mu held
 	bound   atomic.Int64 // bytes that may wait to be written; 0: any number
 	failure atomic.Pointer[error]
 	faults  atomic.Int64             // calls of Fail with an error
-	batches atomic.Int32             // that have begun and not ended
-	files   atomic.Pointer[Appender] // under Always: the appender that syncs; nil: none does
+	batches atomic.Int32             // batches that have begun and not ended
+	files   atomic.Pointer[Appender] // under Always: the appender that syncs; nil: there is none
 
-	mu       sync.Mutex // guards what follows
-	cur      *block     // the newest
-	tail     *block     // the oldest that ReaderAt finds
-	start    int64      // no offset before it can be read
+	mu       sync.Mutex // guards the fields below
+	cur      *block     // the newest block
+	tail     *block     // the oldest block that ReaderAt finds
+	start    int64      // the first offset that can be read
 	keep     int64
-	db       int // selected in the stream, -1: none
+	db       int // the selected database of the stream; -1: none
 	readers  []*Reader
 	sleepers int
 	epoch    int // counts Resets
 
-	smu     sync.Mutex // guards what follows; taken with nothing else
+	smu     sync.Mutex // guards the fields below; no other lock is taken with it
 	waiting []waiting
 }
 
-// block is a piece of the stream. What stands before size does not change.
+// block is a piece of the stream. The bytes before size do not change.
 type block struct {
 	base int64 // offset of buf[0]
 	buf  []byte
@@ -113,8 +113,8 @@ func (l *Log) reset(start int64) {
 	l.synced.Store(start)
 }
 
-// Reset begins the stream anew at an offset, as a replica does with a full
-// synchronisation. Readers get ErrReset. The caller must not append meanwhile.
+// Reset begins a new stream at an offset, as a replica does after a full synchronisation. Readers
+// of the old stream get ErrReset. The caller must not append during the call.
 func (l *Log) Reset(offset int64) {
 	l.mu.Lock()
 	l.epoch++
@@ -124,10 +124,10 @@ func (l *Log) Reset(offset int64) {
 	l.wakeSynced(true)
 }
 
-// A Unit is what one transaction appends.
+// A Unit holds the effects of one transaction.
 type Unit struct {
 	DB, Last int    // the databases that its first and its last command run in
-	Commands int    // with more than one they become a MULTI
+	Commands int    // more than one command becomes a MULTI
 	Bytes    []byte // the commands, with a SELECT where the database changes
 }
 
@@ -136,9 +136,9 @@ const (
 	exec  = "*1\r\n$4\r\nEXEC\r\n"
 )
 
-// Append appends a transaction, and returns the offset behind it. The shards of
-// the transaction are locked. It takes the bytes over where it returns kept: the
-// caller may not use them any more. It costs one copy.
+// Append appends a transaction, and returns the offset after it. The shards of the transaction are
+// locked. If kept is true, the log has taken over the bytes, and the caller must not use them
+// again; otherwise it has copied them.
 func (l *Log) Append(u Unit) (end int64, kept bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,9 +164,9 @@ func (l *Log) Append(u Unit) (end int64, kept bool) {
 // A Range is a part of some bytes.
 type Range struct{ From, To int }
 
-// AppendVerbatim appends bytes of another's stream, in which afterwards db is
-// selected: a replica's stream is its master's. The parts of b that idle names, in
-// their order, count in the offsets, and readers for files skip them.
+// AppendVerbatim appends bytes of another stream, for a replica, whose stream is its master's. db
+// is the selected database after them. The parts of b in idle, which are in order, count in the
+// offsets, but readers for files skip them.
 func (l *Log) AppendVerbatim(b []byte, db int, idle ...Range) (end int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,8 +179,8 @@ func (l *Log) AppendVerbatim(b []byte, db int, idle ...Range) (end int64) {
 	return l.publish()
 }
 
-// AppendControl appends a command that is for replicas alone: it counts in the
-// offsets, and readers for files skip it.
+// AppendControl appends a command that only replicas receive. It counts in the offsets, but readers
+// for files skip it. It returns the offset after it.
 func (l *Log) AppendControl(b []byte) (end int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,7 +194,7 @@ func (l *Log) control(b []byte) (end int64) {
 	return l.publish()
 }
 
-// passForFiles has readers for files skip what was just written.
+// passForFiles makes readers for files skip the bytes that were just written.
 func (l *Log) passForFiles(s span) {
 	for _, r := range l.readers {
 		if r.kind == ForFile {
@@ -203,8 +203,8 @@ func (l *Log) passForFiles(s span) {
 	}
 }
 
-// TakeMessages sets whether AppendMessage appends: where this is a master's stream
-// that replicas follow.
+// TakeMessages sets whether AppendMessage appends. It is on for the stream of a master with
+// replicas.
 func (l *Log) TakeMessages(on bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -214,8 +214,8 @@ func (l *Log) TakeMessages(on bool) {
 // TakesMessages returns what TakeMessages has set. It costs an atomic read.
 func (l *Log) TakesMessages() bool { return l.says.Load() }
 
-// AppendMessage is AppendControl for a caller that holds no shard: nothing happens where
-// the stream takes no messages (any more).
+// AppendMessage is AppendControl for a caller that holds no shard. It does nothing unless
+// TakeMessages is on.
 func (l *Log) AppendMessage(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,8 +235,8 @@ func AppendSelect(b []byte, db int) []byte {
 	return append(b, '\r', '\n')
 }
 
-// write copies b behind the newest byte, where readers do not see it before
-// publish, or see it if a block is full.
+// write copies b after the newest byte. Readers see it after publish, or earlier if it fills a
+// block.
 func (l *Log) write(b []byte) {
 	for len(b) > 0 {
 		c := l.cur
@@ -262,8 +262,8 @@ func (l *Log) writeString(s string) {
 // adopt makes b a block of its own.
 func (l *Log) adopt(b []byte) { l.extend(b, len(b)) }
 
-// extend adds a block, of which n bytes are there, and lets go of the oldest that
-// the backlog does not need.
+// extend adds a block with n valid bytes, and drops the oldest blocks that the backlog does not
+// need.
 func (l *Log) extend(buf []byte, n int) {
 	c := l.cur
 	x := &block{base: c.base + c.size.Load(), buf: buf}
@@ -281,7 +281,7 @@ func (l *Log) trim() {
 	}
 }
 
-// publish shows what was written, and wakes the readers that wait for it.
+// publish makes the written bytes visible, and wakes the readers that wait for them.
 func (l *Log) publish() (end int64) {
 	end = l.cur.base + l.cur.size.Load()
 	l.end.Store(end)
@@ -289,8 +289,8 @@ func (l *Log) publish() (end int64) {
 	return end
 }
 
-// wakeReady wakes the readers that have something to read; those for files only if
-// no batch ends soon, which sees to them. The lock is held.
+// wakeReady wakes the readers that have bytes to read. It wakes readers for files only if no batch
+// is about to end, because the end of the batch writes the files. The lock is held.
 func (l *Log) wakeReady(soon bool) {
 	for i := 0; l.sleepers > 0 && i < len(l.readers); i++ {
 		if r := l.readers[i]; r.asleep && !(soon && r.kind == ForFile) && r.offset < r.limit() {
@@ -305,7 +305,7 @@ func (l *Log) wakeReaders() {
 	}
 }
 
-// End returns the offset behind the newest byte.
+// End returns the offset after the newest byte.
 func (l *Log) End() int64 { return l.end.Load() }
 
 // DB returns the database that the stream has selected, -1 for none.
@@ -315,17 +315,16 @@ func (l *Log) DB() int {
 	return l.db
 }
 
-// Cut returns where the stream stands and which database it has selected there,
-// -1 for none: what follows is the difference to a snapshot of this moment. All
-// shards are locked.
+// Cut returns the offset of the end of the stream and the database that is selected there, -1 for
+// none. The bytes after this offset are the difference to a snapshot of this instant. All shards
+// are locked.
 func (l *Log) Cut() (offset int64, db int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cur.base + l.cur.size.Load(), l.db
 }
 
-// cutFor is Cut which the appender knows before there are bytes behind it, and
-// returns the offset.
+// cutFor is Cut, but sets the appender's cut before any bytes follow it, and returns the offset.
 func (l *Log) cutFor(a *Appender) (offset int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -334,35 +333,34 @@ func (l *Log) cutFor(a *Appender) (offset int64) {
 	return offset
 }
 
-// Unselect makes the next transaction begin with a SELECT: a reader that does not know
-// the stream so far reads from here on. Do not call it for the stream of a master.
+// Unselect makes the next transaction begin with a SELECT, for a reader that starts here without
+// the stream before. It must not be called for a stream that replicas follow.
 func (l *Log) Unselect() {
 	l.mu.Lock()
 	l.db = -1
 	l.mu.Unlock()
 }
 
-// Keep sets how many bytes behind End are to stay readable at least: the
-// replication backlog; 0 for none.
+// Keep sets the size of the replication backlog: the least number of bytes before End that stay
+// readable; 0 for none.
 func (l *Log) Keep(n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.keep == 0 && n > 0 { // what came before is not worth keeping
+	if l.keep == 0 && n > 0 { // the bytes before are not part of the backlog
 		l.start = l.cur.base + l.cur.size.Load()
 	}
 	l.keep = n
 	l.trim()
 }
 
-// Oldest returns the oldest offset that ReaderAt takes.
+// Oldest returns the oldest offset that ReaderAt accepts.
 func (l *Log) Oldest() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.start
 }
 
-// SetAlways sets whether nothing may be said before it is synced: appendfsync
-// always.
+// SetAlways sets whether replies wait until their effects are synced: appendfsync always.
 func (l *Log) SetAlways(on bool) {
 	l.always.Store(on)
 	l.mu.Lock()
@@ -373,11 +371,10 @@ func (l *Log) SetAlways(on bool) {
 	}
 }
 
-// BeginBatch keeps appended bytes from the files until EndBatch, for a loop whose clients
-// wait for their syncs together. It reports whether it does so: if no client waits for
-// syncs, or syncs are slow, the files take the bytes at once, and the caller must not
-// call EndBatch. Batches of several loops may overlap. Only OnBatchSynced waits for the
-// end of a batch.
+// BeginBatch delays the writing of appended bytes until EndBatch, for an event loop whose clients
+// wait for one sync together. It reports whether it does so. If no client waits for syncs, or syncs
+// are slow, it returns false: the appender writes the bytes at once, and the caller must not call
+// EndBatch. Batches of several loops may overlap. Only OnBatchSynced waits for the end of a batch.
 func (l *Log) BeginBatch() bool {
 	if a := l.files.Load(); a == nil || !a.quick.Load() {
 		return false
@@ -386,11 +383,11 @@ func (l *Log) BeginBatch() bool {
 	return true
 }
 
-// EndBatch ends a batch: what the log has is written and synced before it returns, or
-// the files take it soon, where another goroutine is at them or something is amiss.
-// It waits for the disk, and for nothing else.
+// EndBatch ends a batch. It writes and syncs the bytes of the log before it returns. If another
+// goroutine uses the files or the disk fails, it leaves the work to the appender's goroutine. It
+// waits only for the disk.
 func (l *Log) EndBatch() {
-	l.batches.Add(-1) // from here on Append wakes the files; what came before is there
+	l.batches.Add(-1) // from here on Append wakes the appender; the bytes before are in the log
 	if l.synced.Load() >= l.end.Load() {
 		return
 	}
@@ -399,7 +396,7 @@ func (l *Log) EndBatch() {
 	}
 }
 
-// hurry has the files take what the log has now.
+// hurry makes the appender write the bytes of the log now.
 func (l *Log) hurry() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -409,11 +406,10 @@ func (l *Log) hurry() {
 // Always returns what SetAlways has set.
 func (l *Log) Always() bool { return l.always.Load() }
 
-// Written returns up to where the files hold the stream; Synced, up to where they
-// keep it when the power fails.
+// Written returns the offset up to which the files contain the stream.
 func (l *Log) Written() int64 { return l.written.Load() }
 
-// Synced is described at Written.
+// Synced returns the offset up to which the files are durable.
 func (l *Log) Synced() int64 { return l.synced.Load() }
 
 // Followed reports whether a replica reads the stream.
@@ -423,7 +419,7 @@ func (l *Log) Followed() bool {
 	return slices.ContainsFunc(l.readers, func(r *Reader) bool { return r.kind == ForReplica })
 }
 
-// SetWritten notes what the files hold, and wakes its waiters.
+// SetWritten sets the offset of Written, and wakes its waiters.
 func (l *Log) SetWritten(offset int64) {
 	l.written.Store(offset)
 	l.wroteMore()
@@ -435,12 +431,12 @@ func (l *Log) wroteMore() {
 	}
 	l.wakeSynced(false)
 	l.mu.Lock()
-	l.wakeReady(true) // replicas may have it now
+	l.wakeReady(true) // replicas may read the bytes now
 	l.mu.Unlock()
 }
 
-// Bound sets how many bytes may wait to be written before Behind reports true; 0 for any
-// number, when there are no files to wait for.
+// Bound sets how many bytes may wait to be written before Behind reports true; 0 for any number, if
+// there are no files.
 func (l *Log) Bound(bytes int64) {
 	l.bound.Store(bytes)
 	if bytes == 0 {
@@ -451,9 +447,9 @@ func (l *Log) Bound(bytes int64) {
 	}
 }
 
-// Behind reports whether the files are so far behind that clients should not write before
-// they have caught up. If so, the log wakes w once when they have, or when they fail:
-// then no client has to wait for them. It costs three atomic reads.
+// Behind reports whether more bytes than Bound wait for the files, so that clients should wait
+// before they write. If so, the log wakes w once, when the files have caught up or fail; clients do
+// not wait for files that fail. It costs three atomic reads.
 func (l *Log) Behind(w Waker) bool {
 	bound := l.bound.Load()
 	if bound == 0 || l.end.Load()-l.written.Load() <= bound || l.failure.Load() != nil {
@@ -462,7 +458,7 @@ func (l *Log) Behind(w Waker) bool {
 	return !l.await(waiting{l.end.Load() - bound/2, true, w})
 }
 
-// SetSynced notes what the files keep, and wakes its waiters.
+// SetSynced sets the offset of Synced, and wakes its waiters.
 func (l *Log) SetSynced(offset int64) {
 	l.synced.Store(offset)
 	l.syncedMore()
@@ -472,19 +468,19 @@ func (l *Log) syncedMore() {
 	l.wakeSynced(false)
 	if l.always.Load() {
 		l.mu.Lock()
-		l.wakeReady(true) // replicas may have it now
+		l.wakeReady(true) // replicas may read the bytes now
 		l.mu.Unlock()
 	}
 }
 
-// Settled reports whether clients need not wait for an offset to be synced: it is synced,
-// or it lies beyond the end, so that it is one of a stream before Reset.
+// Settled reports whether clients need not wait for an offset to be synced: it is synced, or it
+// lies beyond the end and so belongs to a stream before Reset.
 func (l *Log) Settled(offset int64) bool {
 	return l.synced.Load() >= offset || offset > l.end.Load()
 }
 
-// OnSynced is Settled. If the answer is no, the log wakes w once when it is yes, when the
-// files fail or do so already, or when clients need not wait any more.
+// OnSynced is Settled. If it returns false, the log wakes w once: when the offset is synced, when
+// the files fail or have failed, or when clients need not wait any more.
 func (l *Log) OnSynced(offset int64, w Waker) bool {
 	if l.OnBatchSynced(offset, w) {
 		return true
@@ -495,10 +491,10 @@ func (l *Log) OnSynced(offset int64, w Waker) bool {
 	return false
 }
 
-// OnSettled reports whether a reply that tells of the stream up to offset may leave:
-// SetAlways is off, or the files hold so much. If the answer is no, w is woken as by
-// OnSynced. SetAlways(false) wakes those that wait by then, so OnSettled looks at it
-// again once w waits.
+// OnSettled reports whether the server may send a reply that depends on the stream up to offset:
+// SetAlways is off, or the offset is synced. If it returns false, the log wakes w as OnSynced does.
+// OnSettled checks SetAlways again after it has added w, because SetAlways(false) only wakes
+// waiters that are already added.
 func (l *Log) OnSettled(offset int64, w Waker) bool {
 	return !l.Always() || l.OnSynced(offset, w) || !l.Always()
 }
@@ -546,8 +542,8 @@ func (l *Log) wakeSynced(all bool) {
 	l.waiting = left
 }
 
-// Fail notes that the files cannot take the stream, and wakes all waiters; nil that they
-// can again.
+// Fail notes that the files fail with err, and wakes all waiters. With nil it notes that they work
+// again.
 func (l *Log) Fail(err error) {
 	if err == nil {
 		l.failure.Store(nil)
@@ -561,7 +557,7 @@ func (l *Log) Fail(err error) {
 	l.mu.Unlock()
 }
 
-// Failure returns why the files cannot take the stream, nil if they can.
+// Failure returns the error with which the files fail, nil if they work.
 func (l *Log) Failure() error {
 	if p := l.failure.Load(); p != nil {
 		return *p

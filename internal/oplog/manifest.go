@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// PartType says what a file of the append-only directory is for; it is the letter
-// in the manifest.
+// PartType is the type of a file of the append-only directory: its letter in the manifest.
 type PartType byte
 
 // The types of files.
@@ -20,13 +19,13 @@ const (
 
 // Part is a file of the append-only directory.
 type Part struct {
-	Name string // without a directory
+	Name string // the file's name without a directory
 	Seq  int64
 	Type PartType
 }
 
-// Manifest lists the files that make up the data: a base at most, then increments
-// in their order. Redis 7 reads and writes the same text:
+// Manifest lists the files that make up the data: at most one base, then increments in their order.
+// Redis 7 reads and writes the same text:
 //
 //	file appendonly.aof.2.base.rdb seq 2 type b
 //	file appendonly.aof.1.incr.aof seq 1 type h
@@ -37,7 +36,7 @@ type Manifest struct {
 	History []Part
 }
 
-// ErrManifest is what errors about the text of a manifest wrap.
+// ErrManifest is wrapped by all errors about the text of a manifest.
 var ErrManifest = errors.New("the manifest of the append-only files is invalid")
 
 // maxManifestLine is the longest line that Redis reads.
@@ -80,7 +79,7 @@ func (m *Manifest) lastSeqs() (base, incr int64) {
 // Format returns the manifest's text.
 func (m *Manifest) Format() []byte {
 	if m.Empty() && len(m.History) == 0 {
-		return []byte("# no file counts yet\n") // Redis takes a comment, and nothing at all it does not
+		return []byte("# no file counts yet\n") // Redis accepts a comment, but not an empty manifest
 	}
 	var b []byte
 	add := func(p Part, t PartType) {
@@ -98,7 +97,7 @@ func (m *Manifest) Format() []byte {
 	return b
 }
 
-// quoteName puts a name in quotes where it could not be read back without.
+// quoteName puts a name in quotes if it could not be parsed without them.
 func quoteName(name string) string {
 	plain := func(r rune) bool { return r > ' ' && r < 0x7f && r != '"' && r != '\'' && r != '\\' }
 	if name != "" && strings.IndexFunc(name, func(r rune) bool { return !plain(r) }) < 0 {
@@ -118,8 +117,8 @@ func quoteName(name string) string {
 	return string(append(b, '"'))
 }
 
-// ParseManifest reads a manifest's text. Keys that it does not know are skipped,
-// as are comments. Errors wrap ErrManifest and name the line.
+// ParseManifest reads a manifest's text. It skips comments and unknown keys. Errors wrap
+// ErrManifest and name the line.
 func ParseManifest(text []byte) (*Manifest, error) {
 	if len(text) == 0 {
 		return nil, fmt.Errorf("%w: it is empty", ErrManifest)
@@ -141,7 +140,7 @@ func ParseManifest(text []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// add takes a line's part in, unless it contradicts those before.
+// add adds the part of a line, or returns an error if it contradicts the lines before.
 func (m *Manifest) add(p Part) error {
 	switch p.Type {
 	case Base:
@@ -184,7 +183,7 @@ func parsePart(line string) (Part, error) {
 	return p, nil
 }
 
-// set takes a key and its value.
+// set sets the field of a part for a key and its value.
 func (p *Part) set(key, value string) (err error) {
 	switch strings.ToLower(key) {
 	case "file":
@@ -254,7 +253,7 @@ func unquoteWord(s string) (word, rest string, err error) {
 	return "", "", errors.New("a quote is not closed")
 }
 
-// unescape is what a letter means behind a backslash.
+// unescape returns the byte that a letter after a backslash stands for.
 func unescape(c byte) byte {
 	switch c {
 	case 'n':

@@ -6,25 +6,24 @@ import (
 	"strconv"
 )
 
-// Plain makes a stream readable for a redis-server 7.0, which has the same offsets:
-// commands that it does not know are overwritten, byte for byte, by ones that do
-// nothing. Give it the stream from the beginning of a command on, in pieces.
+// Plain translates a stream for redis-server 7.0 without changing its offsets: it overwrites
+// commands that redis-server does not know with commands of the same length that do nothing. The
+// caller passes the stream to Next in pieces, from the beginning of a command on.
 //
 //	*4 $9 LOCK.TAKE $3 key $2 me $4 5000   ──▶   *2 $4 PING $33 ____________
 //
-// A command that ends in a later piece is held until then, so what Next has
-// returned consists of whole commands.
+// Next keeps a command that ends in a later piece until then, so it returns complete commands only.
 type Plain struct {
-	// Knows is which commands stay beside those of Redis 7.0.
+	// Knows selects the commands that Plain keeps, in addition to those of Redis 7.0.
 	Knows Dialect
 
 	held []byte // the beginning of a command
-	at   int    // in held: up to here it has been understood
-	args int    // that are still to come behind at; -1: the head is
+	at   int    // the position in held up to which scan has parsed it
+	args int    // the number of arguments to come after at; -1: the head comes next
 	out  []byte
 }
 
-// A Dialect is what a plain replica understands beside Redis 7.0.
+// A Dialect selects the commands that a plain replica knows in addition to those of Redis 7.0.
 type Dialect uint8
 
 // The dialects. Redis8 and Valkey9 know deadlines of hash fields, Valkey9 also the commands
@@ -34,21 +33,21 @@ const (
 	Redis8
 	Valkey9
 
-	noDialect // of commands that only later servers know
+	noDialect // the dialect of commands that only later servers know
 )
 
-// ErrForeign: the stream, which is another master's, has a command about plain data that
-// the replica does not know. It cannot be overwritten: the replica would hold other data.
+// ErrForeign: the stream, which is another master's, has a command about plain data that the
+// replica does not know. Plain must not overwrite it, because the replica would then have different
+// data.
 var ErrForeign = errors.New("oplog: the stream has a command that this replica does not know, and that it needs")
 
-// ErrNotAStream: the bytes do not begin a command.
+// ErrNotAStream: the bytes do not begin with a command.
 var ErrNotAStream = errors.New("oplog: not at the beginning of a command")
 
-// Next translates the next piece of the stream. What it returns may be b itself, or
-// a buffer of its own that is valid until the next call. O(commands), and a copy of
-// the piece where there is something to overwrite.
+// Next translates the next piece of the stream. It returns b itself, or a buffer of its own, which
+// is valid until the next call. O(commands), plus a copy of the piece if it overwrites a command.
 //
-// Errors: ErrNotAStream, ErrForeign; nothing can be translated from then on.
+// Errors: ErrNotAStream, ErrForeign; after an error the caller must not call Next again.
 func (p *Plain) Next(b []byte) ([]byte, error) {
 	if len(p.held) > 0 {
 		p.held = append(p.held, b...)
@@ -80,7 +79,7 @@ func (p *Plain) Next(b []byte) ([]byte, error) {
 	return p.settle(b, from, done), nil
 }
 
-// settle keeps what is not whole, and returns the rest.
+// settle stores the incomplete command at the end, and returns the commands before it.
 func (p *Plain) settle(b []byte, from, done int) []byte {
 	out := b[from:done]
 	if len(p.out) > 0 {
@@ -94,7 +93,7 @@ func (p *Plain) settle(b []byte, from, done int) []byte {
 	p.at -= done
 	switch {
 	case len(rest) == 0 && cap(p.held) > blockSize:
-		p.held = nil // a large command has passed
+		p.held = nil // drop the buffer of a large command
 	case len(p.held) > 0:
 		p.held = p.held[:copy(p.held, rest)]
 	default:
@@ -103,8 +102,8 @@ func (p *Plain) settle(b []byte, from, done int) []byte {
 	return out
 }
 
-// scan looks for the end of the command that begins at b[start:], and goes on where
-// it left off. Empty lines between commands are commands of themselves.
+// scan looks for the end of the command that begins at b[start:], and continues where its last call
+// stopped. It treats an empty line between commands as a command.
 func (p *Plain) scan(b []byte, start int) (end int, whole bool, err error) {
 	if p.args < 0 {
 		if p.at = start; start == len(b) {
@@ -165,9 +164,9 @@ func nameOf(command []byte) []byte {
 	return command[i : i+l]
 }
 
-// appendIdle appends n bytes that make a redis-server do nothing. Almost always
-// that is one command: where the digits of its argument's length change PING cannot
-// reach some lengths, EXISTS can. Below the shortest PING with an argument there are
+// appendIdle appends n bytes that make redis-server do nothing. Almost always this is one PING with
+// an argument. PING cannot have some total lengths, where the number of digits of its argument's
+// length changes; EXISTS can. For fewer bytes than the shortest PING with an argument, it appends
 // empty lines, which a server skips.
 func appendIdle(b []byte, n int) []byte {
 	const ping = "*1\r\n$4\r\nPING\r\n"
@@ -187,8 +186,8 @@ func appendIdle(b []byte, n int) []byte {
 	return b
 }
 
-// appendFilled appends a command with one argument, n bytes altogether, and reports
-// whether it can.
+// appendFilled appends a command with one argument, in exactly n bytes, and reports whether that is
+// possible.
 func appendFilled(b []byte, name string, n int) (_ []byte, ok bool) {
 	head := len("*2\r\n$4\r\n") + len(name) + len("\r\n")
 	for digits := 1; digits < 12; digits++ {
@@ -214,8 +213,8 @@ func appendFilled(b []byte, name string, n int) (_ []byte, ok bool) {
 	return b, false
 }
 
-// stays reports whether the replica is given a command with that name. The names of the log
-// are in capitals; those of another master's stream are as clients wrote them.
+// stays reports whether the replica receives a command with that name. The names in ebb's log are
+// in capitals; those of another master's stream are as its clients wrote them.
 func (p *Plain) stays(name []byte) (bool, error) {
 	var b [20]byte
 	if len(name) > len(b) {
@@ -238,15 +237,15 @@ func (p *Plain) stays(name []byte) (bool, error) {
 	case p.Knows >= newer.lowest:
 		return true, nil
 	case newer.logged:
-		return false, nil // of fields that are ordinary ones there
+		return false, nil // for the replica these fields are ordinary ones
 	}
 	return false, fmt.Errorf("%w: %s", ErrForeign, capitals)
 }
 
 // newerName is a command about plain data that Redis 7.0 does not know.
 type newerName struct {
-	lowest Dialect // the first that knows it
-	// logged: ebb's own log has the command, in which a deadline is all that a replica
-	// without it misses. The others come from another master.
+	lowest Dialect // the first dialect that knows it
+	// logged says that ebb's own log has the command. A replica that does not know it then misses
+	// only a deadline. The other commands come from another master.
 	logged bool
 }

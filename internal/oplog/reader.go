@@ -6,20 +6,19 @@ import (
 	"sync/atomic"
 )
 
-// Kind says what a Reader reads for.
+// Kind is the purpose of a Reader.
 type Kind uint8
 
 const (
-	// ForFile readers see everything at once, but no control bytes.
+	// ForFile readers see all bytes at once, except control bytes.
 	ForFile Kind = iota
-	// ForReplica readers see control bytes, and where there are files only what is
-	// in them, or, where nothing may be said before it is synced, what is: a server
-	// that is killed comes back with all that a replica has of it.
+	// ForReplica readers see control bytes too. If there are files, they see only the bytes that
+	// the files contain, or, with SetAlways, the bytes that are synced. So a server that is killed
+	// restarts with all data that its replicas have.
 	ForReplica
 )
 
-// Reader reads the stream from an offset on. It is used by one goroutine; Close
-// may be called from any.
+// Reader reads the stream from an offset on. One goroutine uses it; any goroutine may call Close.
 type Reader struct {
 	l      *Log
 	kind   Kind
@@ -36,7 +35,7 @@ type Reader struct {
 // span is a part of the stream.
 type span struct{ from, to int64 }
 
-// ReaderAt returns a reader that begins at an offset. Close it. Errors: ErrGone.
+// ReaderAt returns a reader that begins at an offset. The caller closes it. Errors: ErrGone.
 func (l *Log) ReaderAt(offset int64, kind Kind) (*Reader, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,12 +52,11 @@ func (l *Log) ReaderAt(offset int64, kind Kind) (*Reader, error) {
 	return r, nil
 }
 
-// Offset returns the offset of what Next yields next.
+// Offset returns the offset of the bytes that Next returns next.
 func (r *Reader) Offset() int64 { return r.offset }
 
-// Next returns the next bytes of the stream, some 128 KiB at most unless one
-// transaction is longer; nil if there are none yet. They do not change and may be
-// kept.
+// Next returns the next bytes of the stream, some 128 KiB at most unless one transaction is longer;
+// nil if there are none yet. The bytes do not change, and the caller may keep them.
 func (r *Reader) Next() []byte {
 	if r.kind == ForFile {
 		r.l.mu.Lock()
@@ -96,7 +94,7 @@ func (r *Reader) Next() []byte {
 	}
 }
 
-// pass notes bytes to come that are not for files. The log's lock is held.
+// pass notes bytes to come that readers for files skip. The log's lock is held.
 func (r *Reader) pass(s span) {
 	if n := len(r.skip); n > 0 && r.skip[n-1].to == s.from {
 		r.skip[n-1].to = s.to
@@ -108,7 +106,7 @@ func (r *Reader) pass(s span) {
 // at returns the block that holds an offset, nil if it is not there yet.
 func (r *Reader) at(offset int64) *block {
 	for {
-		next := r.b.next.Load() // before size: then that is final
+		next := r.b.next.Load() // read next before size: if next is set, size is final
 		if offset < r.b.base+r.b.size.Load() {
 			return r.b
 		}
@@ -119,7 +117,7 @@ func (r *Reader) at(offset int64) *block {
 	}
 }
 
-// limit is up to where the reader may read.
+// limit returns the offset up to which the reader may read.
 func (r *Reader) limit() int64 {
 	end := r.l.end.Load()
 	switch {
@@ -133,8 +131,7 @@ func (r *Reader) limit() int64 {
 	return end
 }
 
-// Wait waits until Next would yield something. Errors: the context's, ErrReset,
-// ErrClosed.
+// Wait waits until Next would return bytes. Errors: the error of ctx, ErrReset, ErrClosed.
 func (r *Reader) Wait(ctx context.Context) error {
 	for {
 		r.l.mu.Lock()
@@ -175,7 +172,7 @@ func (r *Reader) rouse() {
 	}
 }
 
-// rise notes that the reader does not wait any more, and reports whether it did.
+// rise notes that the reader does not wait any more, and reports whether it waited.
 func (r *Reader) rise() bool {
 	if !r.asleep {
 		return false
@@ -185,15 +182,15 @@ func (r *Reader) rise() bool {
 	return true
 }
 
-// SetWritten is Log.SetWritten for the caller that writes what this reader yields:
-// nothing if the stream has begun anew since, whose offsets are others.
+// SetWritten is Log.SetWritten for the caller that writes the bytes of this reader. It does nothing
+// after Log.Reset, because the new stream has other offsets.
 func (r *Reader) SetWritten(offset int64) {
 	if r.note(&r.l.written, offset) {
 		r.l.wroteMore()
 	}
 }
 
-// SetSynced is Log.SetSynced in the same way.
+// SetSynced is Log.SetSynced, under the rules of SetWritten.
 func (r *Reader) SetSynced(offset int64) {
 	if r.note(&r.l.synced, offset) {
 		r.l.syncedMore()
@@ -210,8 +207,7 @@ func (r *Reader) note(what *atomic.Int64, offset int64) bool {
 	return true
 }
 
-// Close gives the reader up: what only it referred to is garbage, and Wait
-// returns.
+// Close ends the reader: it releases its blocks, and Wait returns.
 func (r *Reader) Close() {
 	r.l.mu.Lock()
 	defer r.l.mu.Unlock()

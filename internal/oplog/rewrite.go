@@ -14,7 +14,7 @@ var ErrRewriting = errors.New("a rewrite of the append-only files is under way")
 
 var errNoRewrite = errors.New("no rewrite of the append-only files is under way")
 
-// openLast opens the last increment to go on in it, or begins the first one.
+// openLast opens the last increment for appending, or creates the first one.
 func (f *Files) openLast() (*appendFile, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -33,7 +33,7 @@ func (f *Files) openLast() (*appendFile, error) {
 	return a, nil
 }
 
-// openNext makes the next increment and lists it. The lock is held.
+// openNext creates the next increment and adds it to the manifest. The lock is held.
 func (f *Files) openNext() (*appendFile, error) {
 	m := f.manifest.clone()
 	p := f.nextIncr()
@@ -55,8 +55,8 @@ func (f *Files) nextIncr() Part {
 	return Part{Name: fmt.Sprintf("%s.%d.incr.aof", f.name, seq+1), Seq: seq + 1, Type: Incr}
 }
 
-// create makes a file, whose name outlasts a power cut once the manifest that lists
-// it does. The lock is held.
+// create creates a file. Its name becomes durable together with the manifest that lists it. The
+// lock is held.
 func (f *Files) create(name string) (disk.File, error) {
 	delete(f.sizes, strings.TrimPrefix(name, tempPrefix))
 	if err := f.fs.MkdirAll(f.dir); err != nil {
@@ -65,9 +65,9 @@ func (f *Files) create(name string) (disk.File, error) {
 	return f.fs.Create(f.path(name))
 }
 
-// beginRewrite opens the increment in which appending goes on. It is listed at
-// once, behind the files so far; a fresh one only with its base: what the manifest
-// lists until then is the data of another time.
+// beginRewrite opens the increment in which the appender continues. It adds the increment to the
+// manifest at once, after the present files. A fresh increment is added only with its base, because
+// until then the manifest lists other data.
 func (f *Files) beginRewrite(fresh bool) (*appendFile, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,7 +81,7 @@ func (f *Files) beginRewrite(fresh bool) (*appendFile, error) {
 		}
 		return a, err
 	}
-	if !f.listed { // or what is there without one, after a crash, would be refused
+	if !f.listed { // otherwise, after a crash, OpenFiles would refuse files without a manifest
 		if err := f.save(f.manifest); err != nil {
 			return nil, err
 		}
@@ -114,10 +114,9 @@ func (f *Files) settleIncr(a *appendFile) error {
 	return err
 }
 
-// commitRewrite makes a synced file the base in place of all that was there before
-// the rewrite's cut, and removes that. The file is moved. counts says whether it is
-// the base now; with an error beside, it may not be after a power cut, and what it
-// replaces is still there.
+// commitRewrite renames a synced file and makes it the base, which replaces all files from before
+// the rewrite's cut; it removes those. counts says whether the file is the base now. With counts
+// and an error, a power cut may undo the change, and the replaced files still exist.
 func (f *Files) commitRewrite(base string) (counts bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,7 +135,7 @@ func (f *Files) commitRewrite(base string) (counts bool, err error) {
 	m := f.manifest.successor(p, *f.begun)
 	err = f.save(m)
 	if f.manifest != m {
-		_ = f.fs.Remove(f.path(p.Name)) // no manifest lists it
+		_ = f.fs.Remove(f.path(p.Name)) // no manifest lists the file
 		return false, err
 	}
 	f.sizes[p.Name], f.begun = info.Size, nil
@@ -147,7 +146,7 @@ func (f *Files) commitRewrite(base string) (counts bool, err error) {
 	return true, err
 }
 
-// extension is rdb if the file is one, aof if it holds commands.
+// extension returns "rdb" for an RDB file, and "aof" for a file of commands.
 func (f *Files) extension(name string) string {
 	if r, err := f.fs.Open(name); err == nil {
 		defer r.Close()
@@ -160,7 +159,7 @@ func (f *Files) extension(name string) string {
 	return "aof"
 }
 
-// successor is the manifest after a rewrite.
+// successor returns the manifest after a rewrite.
 func (m *Manifest) successor(base Part, b begun) *Manifest {
 	next := &Manifest{Base: &base, History: append([]Part(nil), m.History...)}
 	if m.Base != nil {
@@ -179,8 +178,8 @@ func (m *Manifest) successor(base Part, b begun) *Manifest {
 	return next
 }
 
-// abortRewrite forgets the rewrite. Its increment stays listed behind the files so
-// far, unless it was fresh.
+// abortRewrite ends the rewrite without a new base. Its increment stays in the manifest, unless it
+// was fresh.
 func (f *Files) abortRewrite() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -190,7 +189,7 @@ func (f *Files) abortRewrite() {
 	f.begun = nil
 }
 
-// closed notes the final size of an increment, in whose place another is written.
+// closed notes the final size of an increment that another one replaces for appending.
 func (f *Files) closed(old, next *appendFile) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
