@@ -5,12 +5,12 @@ import (
 	"hash/crc64"
 )
 
-// The CRC that Redis uses: polynomial 0xad93d23594c935a9, reflected, and neither
-// the start nor the result inverted.
+// jonesPoly is the polynomial of Redis's CRC: 0xad93d23594c935a9, reflected. Neither the start nor
+// the result is inverted.
 const jonesPoly = 0x95ac9329ac4bc9b5
 
-// jonesBy8 has, for each of eight bytes that are read at once, what it adds to the
-// CRC after those behind it. Package crc64 does this for its own polynomials only.
+// jonesBy8 has, for each of eight bytes that are read at once, its contribution to the CRC after
+// the bytes that follow it. Package crc64 does this for its own polynomials only.
 var jonesBy8 = slicingBy8(crc64.MakeTable(jonesPoly))
 
 func slicingBy8(t *crc64.Table) *[8]crc64.Table {
@@ -25,14 +25,14 @@ func slicingBy8(t *crc64.Table) *[8]crc64.Table {
 	return &by8
 }
 
-// lane is how many bytes a lane of Checksum takes before lanes are added up: the
-// addition costs about as much as 32 bytes.
+// lane is the number of bytes of a lane of Checksum before the lanes are added. The addition costs
+// about as much as 32 bytes.
 const lane = 1 << 10
 
-// afterLane has, for each byte of a CRC, what it is lane bytes of 0 later.
+// afterLane has, for each byte of a CRC, its value after lane bytes of 0.
 var afterLane = lanesTable()
 
-// lanesTable multiplies each bit, and adds bits up to bytes.
+// lanesTable computes afterLane: it multiplies each bit, and adds the bits of each byte.
 func lanesTable() *[8]crc64.Table {
 	var t [8]crc64.Table
 	p := crcZeros(1<<63, lane)
@@ -48,9 +48,8 @@ func lanesTable() *[8]crc64.Table {
 	return &t
 }
 
-// Checksum continues the CRC64 crc, 0 at the start, with b. Each step of a CRC
-// waits for the one before: so four lanes go side by side, of which three begin
-// at 0, and are added up.
+// Checksum continues the CRC64 crc, 0 at the start, with b. Each step of a CRC waits for the step
+// before it. So Checksum computes four lanes in parallel, three of which begin at 0, and adds them.
 func Checksum(crc uint64, b []byte) uint64 {
 	for ; len(b) >= 4*lane; b = b[4*lane:] {
 		c := [4]uint64{crc}
@@ -89,11 +88,10 @@ func skipLane(crc uint64) uint64 {
 		t[4][byte(crc>>32)] ^ t[5][byte(crc>>40)] ^ t[6][byte(crc>>48)] ^ t[7][crc>>56]
 }
 
-// crcZeros continues a CRC with n bytes of 0, or takes -n of them back, in
-// O(log n): each multiplies it by x^8 modulo the polynomial. Because neither start
-// nor result is inverted, the CRC is linear, and bytes that change under a CRC add
-// that of their difference followed by as many zeros as there are bytes behind
-// them.
+// crcZeros continues a CRC with n bytes of 0, or removes -n of them, in O(log n): each byte
+// multiplies it by x^8 modulo the polynomial. The CRC is linear, because neither start nor result
+// is inverted. So a change of bytes adds the CRC of their difference, followed by as many zeros as
+// there are bytes after them.
 func crcZeros(crc uint64, n int64) uint64 {
 	p := uint64(1) << (63 - 8) // bit 63 is x^0
 	if n < 0 {
@@ -111,7 +109,7 @@ func crcZeros(crc uint64, n int64) uint64 {
 	return crc
 }
 
-// crcBefore returns the CRC that b continued to crc.
+// crcBefore returns the CRC that gives crc when it is continued with b.
 func crcBefore(crc uint64, b []byte) uint64 {
 	return crcZeros(crc^Checksum(0, b), -int64(len(b)))
 }

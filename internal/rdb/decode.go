@@ -6,20 +6,21 @@ import (
 	"strconv"
 )
 
-// A Decoder reads values from bytes. It keeps buffers from one value to the
-// next; it is used by one goroutine.
+// A Decoder reads values from bytes. It reuses its buffers for the next value. It is not safe for
+// concurrent use.
 type Decoder struct {
 	in      []byte
 	pos     int
 	version int
-	// MaxString is the longest string that compressed bytes may give; 0: 512 MiB.
+	// MaxString is the greatest length, in bytes, of a string that was compressed; 0: 512 MiB.
 	MaxString int
 
-	// A layout, a field and its value are in use together: a buffer for each.
+	// bufs has a buffer for each of a layout, a field and its value, which are in use at the same
+	// time.
 	bufs [3][]byte
 	nums [3][20]byte
 
-	// A stream's entry: its fields and values, and the digits of those that are
+	// These fields hold a stream's entry: its fields and values, and the digits of those that are
 	// integers, each up to its end.
 	pairs  [][]byte
 	digits []byte
@@ -38,8 +39,8 @@ const defaultMaxString = 512 << 20
 // Reset makes the Decoder read b, which was written in a version of the format.
 func (d *Decoder) Reset(b []byte, version int) { d.in, d.pos, d.version = b, 0, version }
 
-// Restore decodes a DUMP payload's value, with its type, all of it. Errors:
-// ErrFormat, and what b returns.
+// Restore decodes the complete value of a DUMP payload, with its type. Errors: ErrFormat, and the
+// errors of b.
 func (d *Decoder) Restore(value []byte, version int, b Builder) error {
 	d.Reset(value, version)
 	t, err := d.byte()
@@ -55,9 +56,8 @@ func (d *Decoder) Restore(value []byte, version int, b Builder) error {
 	return nil
 }
 
-// Value decodes one value of type t, which costs O(its bytes), and gives its
-// parts to b. Errors: ErrFormat, also for a container that is empty; what b
-// returns.
+// Value decodes one value of type t and passes its parts to b. O(bytes of the value). Errors:
+// ErrFormat, also for an empty container; the errors of b.
 func (d *Decoder) Value(t Type, b Builder) error {
 	if t.since() > d.version {
 		return bad("type %d in version %d", t, d.version)
@@ -94,7 +94,7 @@ func (d *Decoder) Value(t Type, b Builder) error {
 	return d.unknown(t)
 }
 
-// unknown is the error about a type.
+// unknown returns the error for an unknown type.
 func (d *Decoder) unknown(t Type) error { return &UnknownType{t, dialectOf(d.version), d.version} }
 
 // take returns the next n bytes.
@@ -123,8 +123,7 @@ func (d *Decoder) uint64() (uint64, error) {
 	return binary.LittleEndian.Uint64(b), nil
 }
 
-// length reads a length; special is true for the forms of strings that are not
-// plain, and n then says which.
+// length reads a length; special is true for the special forms of strings, and n is then the form.
 func (d *Decoder) length() (n uint64, special bool, err error) {
 	c, err := d.byte()
 	if err != nil {
@@ -138,8 +137,8 @@ func (d *Decoder) length() (n uint64, special bool, err error) {
 	return lengthTail(n, b), false, err
 }
 
-// lengthHead reads a length's first byte: what it says of the number, and how many
-// bytes follow; special is for a string in a form of its own, which n is then.
+// lengthHead reads a length's first byte. It returns the first bits of the number, and how many
+// bytes follow; special is true for a special form of strings, which is n then.
 func lengthHead(c byte) (n uint64, rest int, special bool, err error) {
 	switch {
 	case c < 0x40:
@@ -164,7 +163,7 @@ func lengthTail(n uint64, b []byte) uint64 {
 	return n
 }
 
-// number reads a length that is no string's.
+// number reads a length that is not that of a string.
 func (d *Decoder) number() (uint64, error) {
 	n, special, err := d.length()
 	if err == nil && special {
@@ -173,7 +172,7 @@ func (d *Decoder) number() (uint64, error) {
 	return n, err
 }
 
-// count reads how many elements follow, of at least size bytes each.
+// count reads the number of elements that follow, each of at least size bytes.
 func (d *Decoder) count(size int) (int, error) {
 	n, err := d.number()
 	if err == nil && n > uint64(len(d.in)-d.pos)/uint64(size) {
@@ -182,7 +181,7 @@ func (d *Decoder) count(size int) (int, error) {
 	return int(n), err
 }
 
-// some is count where there must be an element.
+// some is count for a container that must not be empty.
 func (d *Decoder) some(size int) (int, error) {
 	n, err := d.count(size)
 	if err == nil && n == 0 {
@@ -193,7 +192,7 @@ func (d *Decoder) some(size int) (int, error) {
 
 var errEmpty = bad("an empty container")
 
-// The forms of strings that are not plain.
+// The special forms of strings.
 const (
 	formInt8 = iota
 	formInt16
@@ -201,7 +200,7 @@ const (
 	formLZF
 )
 
-// string reads a string: it lies in the input, or in the buffer named.
+// string reads a string. The result lies in the input, or in the buffer buf.
 func (d *Decoder) string(buf int) ([]byte, error) {
 	n, special, err := d.length()
 	if err != nil {
@@ -253,11 +252,11 @@ func (d *Decoder) compressed(buf int) ([]byte, error) {
 	return out, err
 }
 
-// keepBuffer is the largest buffer that a Decoder keeps: layouts and elements
-// are smaller, as a rule.
+// keepBuffer is the size of the largest buffer, in bytes, that a Decoder keeps. Most layouts and
+// elements are smaller.
 const keepBuffer = 1 << 20
 
-// layout reads a string that holds a packed layout, and proves it.
+// layout reads a string with a packed layout, and validates it.
 func (d *Decoder) layout(check func([]byte) (int, error)) (b []byte, n int, err error) {
 	if b, err = d.string(whole); err != nil {
 		return nil, 0, err
@@ -268,7 +267,7 @@ func (d *Decoder) layout(check func([]byte) (int, error)) (b []byte, n int, err 
 	return b, n, err
 }
 
-// cursorOf reads the packed layout that t names: a cursor over n elements.
+// cursorOf reads the packed layout of type t and returns a cursor over its n elements.
 func (d *Decoder) cursorOf(t Type) (c cursor, n int, err error) {
 	var b []byte
 	switch t {
@@ -289,7 +288,7 @@ func (d *Decoder) cursorOf(t Type) (c cursor, n int, err error) {
 	return c, n, err
 }
 
-// pairsOf is cursorOf for elements that come in pairs, n of them.
+// pairsOf is cursorOf for a layout of n pairs of elements.
 func (d *Decoder) pairsOf(t Type) (c cursor, n int, err error) {
 	c, n, err = d.cursorOf(t)
 	if err == nil && n%2 != 0 {
@@ -355,8 +354,8 @@ func (d *Decoder) zset(t Type, b Builder) error {
 
 var errNaN = bad("a score is not a number")
 
-// textScore reads a score of the oldest form: a length and decimal digits, or
-// one of three lengths that are scores themselves.
+// textScore reads a score of the oldest form: a length and decimal digits, or one of three special
+// lengths, which stand for NaN and the infinities.
 func (d *Decoder) textScore() (float64, error) {
 	n, err := d.byte()
 	if err != nil {

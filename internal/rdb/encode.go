@@ -7,57 +7,56 @@ import (
 	"strconv"
 )
 
-// What is small: such containers are written as one packed string, as Redis
-// holds them with its own defaults.
+// The limits of small containers, which the Encoder writes as one packed string, as Redis stores
+// them with its defaults.
 const (
-	smallItems  = 128 // of a hash, a sorted set
-	smallBytes  = 64  // of each field, value and member
+	smallItems  = 128 // items of a hash or a sorted set
+	smallBytes  = 64  // bytes of each field, value and member
 	smallInts   = 512 // members of a set of integers
 	nodeBytes   = 8192
-	streamBytes = 4096 // of a stream's node
+	streamBytes = 4096 // bytes of a stream's node
 	streamItems = 100
 )
 
-// An Encoder appends values, each with its type before it, to Buf. The calls for
-// a value follow each other as a Builder's do, and an End call concludes a
-// container. The counts given at the beginning are exact: Redis reads as many
-// elements as it was told. It keeps buffers from one value to the next, and is
-// used by one goroutine.
+// An Encoder appends values, each with its type before it, to Buf. The calls for a value have the
+// order of a Builder's, and an End call concludes a container. The counts at the beginning must be
+// exact, because Redis reads as many elements as the count says. An Encoder reuses its buffers for
+// the next value. It is not safe for concurrent use.
 type Encoder struct {
 	Buf []byte
-	// Compress packs strings of more than 20 bytes by LZF where that helps.
+	// Compress compresses strings of more than 20 bytes with LZF if that makes them shorter.
 	Compress bool
-	// Plain leaves out what redis-server 7.0 does not know, and of fields' deadlines
-	// what Fields says.
+	// Plain leaves out data that redis-server 7.0 does not know. Fields selects how it writes the
+	// deadlines of fields.
 	Plain  bool
 	Fields FieldForm
-	// Key, if not nil, is written behind each value's type, as in a file.
+	// The Encoder writes Key, if not nil, after each value's type, as in a file.
 	Key []byte
-	// Drain, if not nil, gets what Buf holds whenever that is some 256 KiB, or one
-	// element if that is longer; what is left in Buf at a value's end is the rest. It
-	// must not keep b. Nodes is then how many nodes a list or a stream has: the
-	// NodeCount of a run before.
+	// The Encoder calls Drain, if not nil, with the contents of Buf whenever these reach some 256
+	// KiB, or more with a longer element. At the end of a value, Buf has the rest. Drain must not
+	// keep b. With Drain, Nodes must be the number of nodes of a list or a stream: the NodeCount of
+	// an earlier run.
 	Drain func(b []byte)
 	Nodes int
 
-	at       int  // where the type stands
-	keyed    bool // the next value is of a record, and Key counts even if nil
+	at       int  // the position of the type
+	keyed    bool // the next value belongs to a record, and Key is written even if nil
 	timed    bool
 	earliest int64
 
-	small bool // the elements are collected in pack
-	wide  bool // one of them is too long for that
-	items int  // how many there will be
-	count int  // where the number of nodes goes
+	small bool // the Encoder collects the elements in pack
+	wide  bool // one of the elements is too long for a small container
+	items int  // the number of elements to come
+	count int  // the position of the number of nodes
 	nodes int
-	parts int // of a module's value
+	parts int // the number of parts of a module's value
 	pack  packer
 	node  streamNode
 	lzf   *lzfTable
 	nums  [3][20]byte
 }
 
-// FieldForm is how a plain Encoder writes a hash whose fields have deadlines.
+// FieldForm selects how a plain Encoder writes a hash whose fields have deadlines.
 type FieldForm uint8
 
 // The forms: without the deadlines, for redis-server 7.0; as Redis from 7.4 on; as Valkey
@@ -71,13 +70,12 @@ const (
 // Version returns the version of a file with such hashes, for Writer.Header.
 func (f FieldForm) Version() int { return [...]int{PlainVersion, Version, valkeyVersion}[f] }
 
-// Reset begins anew, behind what buf holds.
+// Reset begins new values, which the Encoder appends to buf.
 func (e *Encoder) Reset(buf []byte) { e.Buf, e.timed, e.keyed = buf, false, false }
 
-// Record begins a file's record, whose value follows and is written with Key:
-// deadline is in ms since 1970, 0: none; idle in seconds since the last access
-// and freq a counter of accesses up to 255, of which a file holds one at most;
-// -1: none.
+// Record begins a file's record, whose value follows and is written with Key: deadline is in ms
+// since 1970; 0: none. idle is in seconds since the last access, and freq is a counter of accesses
+// up to 255; -1: none. At most one of the two is given.
 func (e *Encoder) Record(deadline, idle, freq int64) {
 	e.keyed = true
 	if deadline != 0 {
@@ -93,8 +91,7 @@ func (e *Encoder) Record(deadline, idle, freq int64) {
 	}
 }
 
-// Version returns the lowest version of the format that holds what was written
-// since Reset.
+// Version returns the lowest version of the format that can contain the values written since Reset.
 func (e *Encoder) Version() int {
 	if e.timed {
 		return Version
@@ -126,10 +123,10 @@ func (e *Encoder) length(n uint64) {
 
 func (e *Encoder) uint64(n uint64) { e.Buf = binary.LittleEndian.AppendUint64(e.Buf, n) }
 
-// shortest is the longest string that compression is not tried on.
+// shortest is the greatest length of a string, in bytes, that the Encoder does not try to compress.
 const shortest = 20
 
-// string appends a string: as an integer where it is a small one.
+// string appends a string, or an integer if the string is a small one.
 func (e *Encoder) string(s []byte) {
 	if len(s) <= 11 {
 		if n, ok := canonicalInt(s); ok && n == int64(int32(n)) {
@@ -163,8 +160,8 @@ func (e *Encoder) compressed(s []byte) bool {
 	if e.lzf == nil {
 		e.lzf = new(lzfTable)
 	}
-	// The length stands before the bytes: leave room for the longest, and close
-	// the gap.
+	// The length stands before the bytes: reserve space for the longest length, and close the gap
+	// later.
 	start := len(e.Buf)
 	room := start + 1 + 5 + 5
 	e.Buf = slices.Grow(e.Buf, 1+5+5+len(s))[:room]
@@ -187,7 +184,7 @@ func (e *Encoder) String(val []byte) {
 	e.string(val)
 }
 
-// counted leaves room for the number of nodes that follow.
+// counted reserves space for the number of nodes that follow.
 func (e *Encoder) counted() {
 	e.count, e.nodes = len(e.Buf), 0
 	if e.Drain != nil {
@@ -197,7 +194,7 @@ func (e *Encoder) counted() {
 	e.Buf = append(e.Buf, 0x80, 0, 0, 0, 0)
 }
 
-// endCounted fills in their number, in one byte where moving them costs little.
+// endCounted fills in the number of nodes. It uses one byte if moving the nodes costs little.
 func (e *Encoder) endCounted() {
 	const little = 64 << 10
 	if e.Drain != nil {
@@ -265,8 +262,8 @@ func (e *Encoder) collect(s []byte) {
 	e.pack.add(s)
 }
 
-// collected ends what is collected of a container, of type t if it stays packed: if
-// not, it calls each for the items, of which there are n.
+// collected ends the collection of a container's items. If the container stays packed, it writes it
+// with type t. Otherwise it calls each for the n items.
 func (e *Encoder) collected(t Type, n int, each func(c cursor)) {
 	b := e.pack.finish()
 	if !e.wide {
@@ -302,7 +299,7 @@ func (e *Encoder) Member(member []byte) {
 	}
 }
 
-// EndSet ends a set: one of integers becomes an intset.
+// EndSet ends a set. It writes a set of integers as an intset.
 func (e *Encoder) EndSet() {
 	if !e.small {
 		return
@@ -378,7 +375,7 @@ func (e *Encoder) EndZSet() {
 	})
 }
 
-// appendScore writes a score as short as it reads back the same.
+// appendScore appends the shortest decimal form of a score that is parsed to the same score.
 func appendScore(b []byte, f float64) []byte {
 	switch {
 	case math.IsInf(f, 1):
@@ -441,7 +438,7 @@ func (e *Encoder) Field(field, value []byte, deadline int64) {
 	e.drain()
 }
 
-// valkey reports whether hashes whose fields have deadlines are written as Valkey's.
+// valkey reports whether the Encoder writes hashes whose fields have deadlines in Valkey's form.
 func (e *Encoder) valkey() bool { return e.Plain && e.Fields == ValkeyFields }
 
 // EndHash ends a hash.

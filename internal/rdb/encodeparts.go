@@ -2,20 +2,20 @@ package rdb
 
 import "encoding/binary"
 
-// A large value need not be in memory as a whole: with Drain set, an Encoder hands over
-// its complete bytes between two elements.
+// An Encoder can write a large value without having all of it in memory: with Drain set, it passes
+// on the complete bytes between two elements.
 //
-// The number of nodes of a list and of a stream stands before them. The Encoder fills it
-// in when it writes the value as a whole. When it writes in parts, it must know the
-// number first: from a run before, whose bytes it discards. The bytes are the same either
-// way, but for modules' values, which are in parts.
+// The number of nodes of a list and of a stream stands before them. The Encoder fills it in when it
+// writes the value as a whole. When it writes in parts, the caller must pass the number, from an
+// earlier run whose bytes it discards. The bytes are the same in both cases, except for the values
+// of modules, which are in parts.
 
-// drainAt is how many bytes make Drain worth a call: a file takes them in one write,
-// and a buffer for them stays in the processor's cache.
+// drainAt is the number of bytes from which on the Encoder calls Drain. A file takes them in one
+// write, and a buffer for them stays in the processor's cache.
 const drainAt = 256 << 10
 
-// drain gives away what is written. Nothing of it is looked at again: what is
-// small is collected, and patched, before it comes here.
+// drain passes the written bytes to Drain. The Encoder does not read or change them later, because
+// it collects and patches small containers before.
 func (e *Encoder) drain() {
 	if e.Drain != nil && len(e.Buf) >= drainAt {
 		e.Drain(e.Buf)
@@ -23,7 +23,7 @@ func (e *Encoder) drain() {
 	}
 }
 
-// NodeCount returns how many nodes the list or stream that was written last has.
+// NodeCount returns the number of nodes of the list or stream that was written last.
 func (e *Encoder) NodeCount() int { return e.nodes }
 
 // knownNodes writes the number of nodes that follow, as endCounted does for many.
@@ -31,6 +31,6 @@ func (e *Encoder) knownNodes() {
 	e.Buf = binary.BigEndian.AppendUint32(append(e.Buf, 0x80), uint32(e.Nodes))
 }
 
-// overflows reports whether a container that was begun as a small one is to be
-// written at once, because it cannot stay packed and has grown.
+// overflows reports whether a container that began as a small one must be written now, because it
+// cannot stay packed and is large.
 func (e *Encoder) overflows() bool { return e.Drain != nil && e.wide && len(e.pack.b) >= drainAt }

@@ -1,15 +1,15 @@
 package rdb
 
-// A stream is written by BeginStream, Entry for each, EndEntries, Groups, and
-// for each group Group, Pending for each of its pending entries, Consumers, and
-// for each consumer Consumer and Owned for each of its own. It is of type 19,
-// which redis-server 7.0 reads: the time that a consumer was active is lost.
+// The caller writes a stream with BeginStream, Entry for each entry, and EndEntries; then for each
+// group Group, Pending for each of its pending entries, and Consumers; then for each consumer
+// Consumer, and Owned for each of its pending entries. The stream has type 19, which redis-server
+// 7.0 reads. This type lacks the time at which a consumer was last active.
 
-// streamNode collects entries of which the first gives the fields.
+// streamNode collects the entries of a node. The first entry defines the node's fields.
 type streamNode struct {
 	base   StreamID
 	n      int
-	fields [][]byte // of the first entry; they lie in names
+	fields [][]byte // the fields of the first entry; they lie in names
 	names  []byte
 	first  StreamID
 	all    uint64
@@ -70,8 +70,8 @@ func (e *Encoder) sameFields(pairs [][]byte) bool {
 	return true
 }
 
-// beginNode begins a node with an entry's id and fields. How many entries it
-// holds is not known yet: the number has one place for all values.
+// beginNode begins a node with an entry's id and fields. The number of entries is not known yet, so
+// beginNode reserves one byte for it.
 func (e *Encoder) beginNode(id StreamID, pairs [][]byte) {
 	s := &e.node
 	s.base, s.fields, s.names = id, s.fields[:0], s.names[:0]
@@ -95,7 +95,7 @@ func (e *Encoder) beginNode(id StreamID, pairs [][]byte) {
 	e.pack.addInt(0)
 }
 
-// streamItems fits the one byte that beginNode has left for the number.
+// This line does not compile unless streamItems fits the one byte that beginNode reserves.
 var _ = [1]struct{}{}[streamItems>>7]
 
 func (e *Encoder) endNode() {
@@ -129,7 +129,7 @@ func (e *Encoder) EndEntries(s StreamInfo, groups int) {
 	e.length(uint64(groups))
 }
 
-// Group appends a consumer group: Owned says whose its pending entries are.
+// Group appends a consumer group. Owned later assigns its pending entries to consumers.
 func (e *Encoder) Group(g Group) {
 	e.string(g.Name)
 	e.id(g.Last)
@@ -145,7 +145,7 @@ func (e *Encoder) Pending(p Pending) {
 	e.drain()
 }
 
-// Consumers says how many consumers a group has.
+// Consumers appends the number of consumers of a group.
 func (e *Encoder) Consumers(n int) { e.length(uint64(n)) }
 
 // Consumer appends a consumer of the group.

@@ -11,15 +11,14 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// An envelope holds a whole RDB file that Valkey has compressed (from its version 9.2 on, with
-// rdbcompression lz4, and in a full synchronisation that both sides agreed to compress):
+// An envelope contains an RDB file that Valkey has compressed as a whole (from its version 9.2 on,
+// with rdbcompression lz4, and in a full synchronisation that both sides agreed to compress):
 //
 //	"VCS" │ 1 │ algorithm 1 │ 0 │ kind 1 │ one frame of that algorithm
 //	algorithm: 1 LZ4, 2 Zstandard      kind: 1 an RDB file, 2 a replication stream
 //
-// The file in it begins with its own magic and ends with its own checksum. What stands
-// behind the frame does not belong to the envelope: the mark of a diskless transfer, or
-// nothing.
+// The file in it begins with its own magic and ends with its own checksum. Bytes after the frame do
+// not belong to the envelope: the mark of a diskless transfer, or none.
 const (
 	magicEnvelope   = "VCS"
 	envelopeSize    = 7
@@ -29,7 +28,7 @@ const (
 	kindStream = 2
 )
 
-// Compression is how a file is compressed as a whole.
+// Compression is the algorithm that compresses a file as a whole.
 type Compression uint8
 
 // The compressions, by their numbers in an envelope.
@@ -58,23 +57,23 @@ func IsFile(head []byte) bool {
 	return bytes.HasPrefix(head, []byte(magicRedis)) || bytes.HasPrefix(head, []byte(magicValkey)) || bytes.HasPrefix(head, []byte(magicEnvelope))
 }
 
-// maxEntry is how many bytes of memory one key of a compressed file may take, beyond what
-// LZ4 could have made of the file's bytes: the longest string of a server. Without it some
-// bytes of Zstandard would stand for any number of zeros.
+// maxEntry is the number of bytes of memory that one key of a compressed file may take, if LZ4
+// could not have compressed it so well: the longest string of a server. Without this bound, a few
+// bytes of Zstandard could stand for any number of zeros.
 const (
 	maxEntry   = 512 << 20
 	maxDensity = 255
 )
 
-// envelope gives the file that is in one. It reads no byte behind its frame.
+// envelope reads the file in an envelope. It reads no byte after the frame.
 type envelope struct {
 	with  Compression
 	frame frame
-	from  io.Reader // decompresses
+	from  io.Reader // the decompressor
 }
 
-// openEnvelope opens the envelope of which head is the header; rest is behind it, and then
-// what r gives. at is the offset in the file of what was wrong.
+// openEnvelope opens the envelope with the header head; the bytes of rest and then of r follow it.
+// at is the offset of an error in the file.
 func openEnvelope(head, rest []byte, r io.Reader) (e *envelope, at int, err error) {
 	at, with := 3, Compression(head[4])
 	switch {
@@ -89,28 +88,29 @@ func openEnvelope(head, rest []byte, r io.Reader) (e *envelope, at int, err erro
 	case head[6] != kindFile:
 		return nil, 6, bad("an envelope holds something of kind %d, of which we know %d (an RDB file)", head[6], kindFile)
 	}
-	// The buffer takes all of rest at once, so that what is behind the frame is in it.
+	// The buffer is large enough for all of rest, so that the bytes after the frame are in it.
 	src := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(rest), r), max(64<<10, len(rest)))
 	e = &envelope{with: with, frame: frame{src: src, at: envelopeSize}}
 	if with == LZ4 {
 		e.frame.step = e.frame.beginLZ4
-		e.from = lz4.NewReader(&e.frame) // it has no goroutines
+		e.from = lz4.NewReader(&e.frame) // the reader has no goroutines
 		return e, 0, nil
 	}
 	e.frame.step = e.frame.beginZstd
-	// With concurrency 1 it has none either, and nothing to close.
+	// With concurrency 1 the decoder has no goroutines either, and needs no Close.
 	e.from, err = zstd.NewReader(&e.frame, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	return e, envelopeSize, err
 }
 
-// Read gives bytes of the file within. io.EOF comes once the frame has ended, and its
-// checksums were right. Errors: those of the reader below, io.ErrUnexpectedEOF, ErrFormat.
+// Read reads bytes of the file in the envelope. It returns io.EOF after the end of the frame, if
+// its checksums are right. Errors: the errors of the underlying reader, io.ErrUnexpectedEOF,
+// ErrFormat.
 func (e *envelope) Read(b []byte) (int, error) {
 	n, err := e.from.Read(b)
 	switch {
 	case err == nil:
 	case e.frame.err != nil && !errors.Is(e.frame.err, io.EOF):
-		err = e.frame.err // a decompressor says less of it
+		err = e.frame.err // the decompressor's error says less
 	case !errors.Is(err, io.EOF):
 		err = bad("the %s frame is damaged: %v", e.with, err)
 	case !e.frame.over:
@@ -119,11 +119,11 @@ func (e *envelope) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// rest is what was read behind the frame.
+// rest returns the bytes that were read after the frame.
 func (e *envelope) rest() []byte {
 	b, _ := e.frame.src.Peek(e.frame.src.Buffered())
 	return b
 }
 
-// most is how many bytes one key may take so far.
+// most returns how many bytes one key may take, given the compressed bytes read so far.
 func (e *envelope) most(base int64) int64 { return max(base, maxDensity*e.frame.at) }

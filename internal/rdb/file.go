@@ -8,22 +8,21 @@ import (
 // A file is
 //
 //	"REDIS" │ version, 4 digits │ part ... │ 255 │ CRC64 8 of all before, or 0 for none
-//	part:   250 │ name │ text              what the writer tells of itself
+//	part:   250 │ name │ text              data about the writer
 //	        254 │ database                 of the records that follow
-//	        251 │ keys │ with deadlines    how many there are of them, about
+//	        251 │ keys │ with deadlines    their approximate numbers
 //	        245 │ code                     a library of functions
 //	        record
 //	record: [252 │ deadline in ms 8] [248 │ seconds idle] [249 │ counter 1] type 1 │ key │ value
 //
-// in which type and value are what a DUMP payload holds. Valkey writes files as
-// Redis does up to version 11, and from its version 9 on its own: "VALKEY" and
-// three digits, 80 and above, with numbers of its own for some types and opcodes.
+// Type and value are those of a DUMP payload. Valkey writes files as Redis does up to version 11,
+// and from its version 9 on its own: "VALKEY" and three digits, 80 and above, with numbers of its
+// own for some types and opcodes.
 
-// The opcodes. The Reader knows them all, the Writer writes those without a
-// remark.
+// The opcodes. The Reader knows all of them; the Writer writes those without a comment.
 const (
-	opSlotImport  = 243 // Valkey: a slot that is on its way here
-	opSlotInfo    = 244 // how many keys a slot has; only reserves memory
+	opSlotImport  = 243 // Valkey: a slot that is being imported
+	opSlotInfo    = 244 // the number of keys of a slot, for reserving memory
 	opFunction    = 245
 	opOldFunction = 246 // of release candidates of Redis 7.0
 	opModuleAux   = 247
@@ -43,15 +42,15 @@ const (
 	headerSize  = 9
 	crcSize     = 8
 
-	// valkeyVersion is the version of the files of Valkey 9.0 and 9.1, and valkeyNewest
-	// of 9.2. Those below it are of Redis.
+	// valkeyVersion is the version of the files of Valkey 9.0 and 9.1, and valkeyNewest that of
+	// 9.2. Versions below valkeyVersion are those of Redis.
 	valkeyVersion = 80
 	valkeyNewest  = 81
 	// crcSince is the first version with a checksum.
 	crcSince = 5
 )
 
-// Dialect is whose files they are.
+// Dialect says which server defines the format of a file.
 type Dialect uint8
 
 // The dialects.
@@ -67,25 +66,24 @@ func (d Dialect) String() string {
 	return "Redis"
 }
 
-// An Entry is a key of a file and what belongs to it. Key and Value are never
-// written to again: they may be kept when the Reader goes on, which holds the block
-// they lie in.
+// An Entry is a key of a file with its value and properties. The Reader never writes to Key and
+// Value again, so the caller may keep them; they keep the block in which they lie in memory.
 type Entry struct {
 	DB  int
 	Key []byte
-	// Deadline is in ms since 1970, 0: none. Idle is in seconds since the last
-	// access, Freq a counter up to 255; -1: the file does not tell.
+	// Deadline is in ms since 1970, 0: none. Idle is in seconds since the last access, Freq a
+	// counter up to 255; -1: the file does not contain it.
 	Deadline, Idle, Freq int64
 	// Value begins with its type, as Decoder.Restore takes it.
 	Value   []byte
 	Version int
 	Dialect Dialect
-	Offset  int64 // of the value, behind the key
-	// With is how the file is compressed as a whole: Offset is within it.
+	Offset  int64 // the offset of the value, after the key
+	// With is the compression of the whole file. Offset counts decompressed bytes.
 	With Compression
 }
 
-// Wrong returns an error about the entry's value.
+// Wrong returns a FileError about the entry's value.
 func (e *Entry) Wrong(err error) *FileError {
 	return &FileError{Offset: e.Offset, DB: e.DB, Key: e.Key, HasKey: true, With: e.With, Err: err}
 }
@@ -93,9 +91,8 @@ func (e *Entry) Wrong(err error) *FileError {
 // Type returns the type of the entry's value.
 func (e *Entry) Type() Type { return Type(e.Value[0]) }
 
-// Entry decodes an entry's value, as Restore does. Errors are of type *FileError
-// and name the key and the place, where they are of the value itself: errors of b
-// come back as they are unless they are ErrFormat.
+// Entry decodes an entry's value, as Restore does. Errors about the value have type *FileError and
+// name the key and the offset. Entry returns other errors of b unchanged.
 func (d *Decoder) Entry(e *Entry, b Builder) error {
 	err := d.Restore(e.Value, e.Version, b)
 	if errors.Is(err, ErrFormat) {
@@ -106,21 +103,21 @@ func (d *Decoder) Entry(e *Entry, b Builder) error {
 	return err
 }
 
-// FileError says where a file is wrong. Err is an ErrFormat, io.ErrUnexpectedEOF
-// where the file ends too early, ErrSum, or what the reader below returned.
+// FileError says where a file is invalid. Err is ErrFormat, io.ErrUnexpectedEOF if the file ends
+// too early, ErrSum, or the error of the underlying reader.
 type FileError struct {
 	Offset int64
 	DB     int
-	Key    []byte // whose value it is, if HasKey
+	Key    []byte // the key of the invalid value, if HasKey
 	HasKey bool
-	// With is how the file is compressed as a whole. If it is, Offset is within it, and
-	// Compressed how many bytes of the file itself were read, 0 if that is not known.
+	// With is the compression of the whole file. If it is compressed, Offset counts decompressed
+	// bytes, and Compressed is the number of bytes read from the file itself, 0 if unknown.
 	With       Compression
 	Compressed int64
 	Err        error
 }
 
-// place is the offset in words.
+// place formats the offset.
 func (e *FileError) place() string {
 	switch {
 	case e.With == Uncompressed:
@@ -135,7 +132,7 @@ func (e *FileError) Error() string {
 	if !e.HasKey {
 		return fmt.Sprintf("%s: %v", e.place(), e.Err)
 	}
-	const most = 64 // bytes of a key tell which one it is
+	const most = 64 // the number of bytes of a key that the error prints
 	key, more := e.Key, ""
 	if len(key) > most {
 		key, more = key[:most], "..."
@@ -145,5 +142,5 @@ func (e *FileError) Error() string {
 
 func (e *FileError) Unwrap() error { return e.Err }
 
-// ErrSum: a file's checksum is another than that of its bytes.
+// ErrSum: the checksum in a file is not that of its bytes.
 var ErrSum = errors.New("rdb: the checksum is wrong")

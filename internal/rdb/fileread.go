@@ -10,26 +10,25 @@ import (
 	"strings"
 )
 
-// ReaderOptions say what a Reader tells of beside the keys. All calls come from
-// Next; what they are given is never written to again. An error ends the reading
-// and is what Next returns.
+// ReaderOptions receive the data of a file beside its keys. Next calls the functions, which may
+// keep their arguments. If a function returns an error, Next ends the reading and returns it.
 type ReaderOptions struct {
 	Aux      func(name, text []byte) error
 	Function func(code []byte) error
-	// Resize comes before a database's keys: about how many it has, and how many
-	// of them with a deadline. Both may be lies.
+	// Resize is called before a database's keys, with about how many keys it has, and how many of
+	// them have a deadline. The file may give wrong numbers.
 	Resize func(db int, keys, expires uint64) error
-	// Stranger decides on a value of a module that is not ebb's: nil leaves it out.
-	// Without it, that is an error which names the module.
+	// Stranger is called with each value of a module that is not ebb's. If it returns nil, Next
+	// skips the value. Without Stranger, Next returns an error that names the module.
 	Stranger func(module string, db int, key []byte) error
-	// NoChecksum leaves the checksum unread, which saves a tenth of the time.
+	// NoChecksum skips the verification of the checksum, which saves a tenth of the time.
 	NoChecksum bool
 }
 
-// A Reader splits a file into its entries. It finds where a value ends and leaves
-// decoding to the receiver of the entry, on any goroutine. It holds at most twice the
-// bytes of the largest entry that is really there, whatever lengths the file gives. One
-// goroutine at a time may use it.
+// A Reader splits a file into its entries. It finds the end of a value, and leaves the decoding to
+// the receiver of the entry, on any goroutine. Its memory is at most twice the bytes of the largest
+// entry that the file really contains, whatever lengths the file gives. One goroutine at a time may
+// use it.
 type Reader struct {
 	window
 	o       ReaderOptions
@@ -38,23 +37,23 @@ type Reader struct {
 	dialect Dialect
 	entry   Entry
 	begun   bool
-	inKey   bool // the entry's key is known
+	inKey   bool // Next has read the entry's key
 	last    error
 }
 
-// NewReader returns a Reader of the file that r gives. It reads ahead: Rest gives
-// what it has read and not used.
+// NewReader returns a Reader of the file in r. It reads ahead; Rest returns the bytes that it has
+// read and not used.
 func NewReader(r io.Reader, o ReaderOptions) *Reader {
 	return &Reader{window: window{r: r, mark: none, noSum: o.NoChecksum, most: maxEntry}, o: o}
 }
 
-// Version returns the version of the file, once Next was called.
+// Version returns the version of the file. It is valid after the first Next.
 func (r *Reader) Version() int { return r.version }
 
-// Dialect returns whose file it is, once Next was called.
+// Dialect returns the dialect of the file. It is valid after the first Next.
 func (r *Reader) Dialect() Dialect { return r.dialect }
 
-// Compression returns how the file is compressed as a whole, once Next was called.
+// Compression returns the compression of the whole file. It is valid after the first Next.
 func (r *Reader) Compression() Compression {
 	if r.packed == nil {
 		return Uncompressed
@@ -71,11 +70,11 @@ func (r *Reader) Offset() int64 {
 	return r.offset()
 }
 
-// offset is how many bytes have been used, of what is compressed those within.
+// offset returns how many bytes have been used; in a compressed file, how many decompressed bytes.
 func (r *Reader) offset() int64 { return r.base + int64(r.pos) }
 
-// Rest returns what was read behind the bytes that were used: behind the file's
-// end after io.EOF. It is valid as long as the Reader is not used.
+// Rest returns the bytes that were read and not used: after io.EOF, those after the file's end.
+// They are valid until the next use of the Reader.
 func (r *Reader) Rest() []byte {
 	if r.packed != nil {
 		return r.packed.rest()
@@ -83,10 +82,9 @@ func (r *Reader) Rest() []byte {
 	return r.buf[r.pos:r.end]
 }
 
-// Next returns the next key. The Entry is valid until the next call, Key and Value
-// for ever. io.EOF comes at the file's end, after its checksum was verified. The
-// other errors are of type *FileError, or what the options' functions returned;
-// after an error every call returns it again.
+// Next returns the next key. The Entry is valid until the next call; Key and Value stay valid. At
+// the file's end, Next verifies the checksum and returns io.EOF. Other errors have type *FileError,
+// or are those of the options' functions. After an error, every call returns it again.
 func (r *Reader) Next() (*Entry, error) {
 	if r.last != nil {
 		return nil, r.last
@@ -130,10 +128,10 @@ func (r *Reader) next() error {
 	}
 }
 
-// opFirst is below all opcodes and above all types.
+// opFirst is less than all opcodes and greater than all types.
 const opFirst = 200
 
-// where adds to an error of the file where that is.
+// where adds the position to an error of the file.
 func (r *Reader) where(err error) error {
 	if err == nil {
 		return nil
@@ -182,7 +180,7 @@ func (r *Reader) header() error {
 	return nil
 }
 
-// unpack reads what is in the envelope that the file turns out to be, from its header on.
+// unpack opens the envelope if the file is one, and reads the header of the file in it.
 func (r *Reader) unpack() error {
 	if r.packed != nil {
 		return bad("an envelope stands in an envelope")
@@ -197,8 +195,8 @@ func (r *Reader) unpack() error {
 	return r.header()
 }
 
-// readable says which versions are read. Above Version a file of Redis is read as far as
-// its types and opcodes are known: see UnknownType.
+// readable returns a text with the versions that a Reader accepts. It reads a file of Redis above
+// Version as far as it knows its types and opcodes; see UnknownType.
 func readable(valkey bool) string {
 	if valkey {
 		return fmt.Sprintf("%d and %d", valkeyVersion, valkeyNewest)
@@ -206,13 +204,12 @@ func readable(valkey bool) string {
 	return fmt.Sprintf("1 to %d, and up to %d what those have", Version, valkeyVersion-1)
 }
 
-// unknownType is the error about a type that no decoder knows.
+// unknownType returns the error for a type that the Decoder does not know.
 func (r *Reader) unknownType(t Type) error {
 	return &UnknownType{Type: t, Dialect: r.dialect, Version: r.version}
 }
 
-// properties reads what stands before a type, or another opcode, and returns
-// that.
+// properties reads the properties of a key, and returns the type or opcode that follows them.
 func (r *Reader) properties() (op byte, err error) {
 	for {
 		if op, err = r.byte(); err != nil {
@@ -248,8 +245,7 @@ func (r *Reader) properties() (op byte, err error) {
 	}
 }
 
-// part reads what is no record. Errors of the options' functions come back as
-// they are.
+// part reads a part that is not a record. It returns errors of the options' functions unchanged.
 func (r *Reader) part(op byte) error {
 	switch op {
 	case opAux:
@@ -321,7 +317,7 @@ func (r *Reader) resize() error {
 	return r.o.Resize(r.db, keys, expires)
 }
 
-// moduleAux skips what a module keeps beside keys: id, when, number, values.
+// moduleAux skips the auxiliary data of a module: id, when, number, values.
 func (r *Reader) moduleAux() error {
 	if err := r.numbers(3); err != nil {
 		return err
@@ -341,8 +337,7 @@ func (r *Reader) slotImport() error {
 	return err
 }
 
-// record reads a key and finds the end of its value; skip is true for one that
-// is left out.
+// record reads a key and finds the end of its value; skip is true for a key to leave out.
 func (r *Reader) record(t Type) (skip bool, err error) {
 	e := &r.entry
 	if t.since() > r.version {
@@ -351,8 +346,8 @@ func (r *Reader) record(t Type) (skip bool, err error) {
 	if e.Key, err = r.string(); err != nil {
 		return false, r.where(err)
 	}
-	// The type goes to where the key ends: the key moves over the last byte of its
-	// length.
+	// Write the type directly before the value: move the key back by one byte, over the last byte
+	// of its length.
 	if n := len(e.Key); n > 0 && n <= r.pos && &e.Key[0] == &r.buf[r.pos-n] {
 		copy(r.buf[r.pos-n-1:], e.Key)
 		e.Key = r.buf[r.pos-n-1 : r.pos-1 : r.pos-1]
@@ -373,7 +368,7 @@ func (r *Reader) record(t Type) (skip bool, err error) {
 	return true, r.o.Stranger(module, r.db, e.Key)
 }
 
-// finish verifies the checksum, and that an envelope holds nothing else.
+// finish verifies the checksum, and that an envelope has no further bytes.
 func (r *Reader) finish() error {
 	if err := r.verify(); err != nil || r.packed == nil {
 		return err

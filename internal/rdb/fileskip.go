@@ -1,8 +1,8 @@
 package rdb
 
-// How a Reader finds where a value ends: it reads counts and lengths, and looks
-// into nothing that is packed. Counts may lie: each element takes a byte at
-// least, so the file's end ends every loop.
+// This file finds the end of a value. The Reader reads counts and lengths, and does not parse
+// packed layouts. A count may be wrong, but each element takes at least a byte, so the file's end
+// ends every loop.
 
 // skipValue skips a value of type t. module is the name of a module whose value
 // it is, or empty.
@@ -44,7 +44,7 @@ func (r *Reader) skipElements(t Type) error {
 	return r.each(element)
 }
 
-// each reads a count and calls skip so often.
+// each reads a count and calls skip that many times.
 func (r *Reader) each(skip func() error) error {
 	n, err := r.number()
 	for ; err == nil && n > 0; n-- {
@@ -65,7 +65,7 @@ func (w *window) skipString() error {
 	return w.skip(n)
 }
 
-// skipForm skips the rest of a string that is not plain.
+// skipForm skips the rest of a string in a special form.
 func (w *window) skipForm(form uint64) error {
 	if form <= formInt32 {
 		return w.skip(1 << form)
@@ -112,7 +112,7 @@ func (r *Reader) skipTextScored() error {
 		return err
 	}
 	n, err := r.byte()
-	if err != nil || n >= 253 { // these are scores themselves
+	if err != nil || n >= 253 { // these lengths stand for NaN and the infinities
 		return err
 	}
 	return r.skip(uint64(n))
@@ -172,8 +172,8 @@ func (r *Reader) skipStream(t Type) error {
 	return r.each(func() error { return r.skipGroup(group, times) })
 }
 
-// skipGroup skips a group, of which there are some numbers, and whose consumers
-// have times of some bytes.
+// skipGroup skips a group, which begins with some numbers, and whose consumers have times bytes of
+// times.
 func (r *Reader) skipGroup(numbers int, times uint64) error {
 	if err := r.skipString(); err != nil {
 		return err
@@ -217,7 +217,7 @@ func (r *Reader) skipModule() (name string, err error) {
 	return moduleName(id), r.moduleParts()
 }
 
-// moduleParts skips what a module wrote: kinds and values, up to an end.
+// moduleParts skips the data of a module: kinds and values, up to an end mark.
 func (r *Reader) moduleParts() error {
 	for {
 		kind, err := r.number()

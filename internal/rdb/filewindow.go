@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// A window is the part of a file that its Reader looks at. Bytes that were given
-// away are not written to again: where there is no more room, a new block begins,
-// with a copy of what is not used yet.
+// A window is the part of a file that its Reader has in memory. It does not write again to bytes
+// that it has returned: when the block is full, it begins a new one, with a copy of the unused
+// bytes.
 //
 //	            mark: must stay in one piece
 //	             │        pos: used up to here
@@ -17,28 +17,29 @@ type window struct {
 	r        io.Reader
 	buf      []byte
 	pos, end int
-	mark     int // none, or up to pos: from there all stays in one piece
+	mark     int // none, or at most pos: the bytes from here on stay in one piece
 	base     int64
 
-	crc   uint64 // of all that was read, in large pieces: what is behind pos is too much
+	crc   uint64 // the checksum of all bytes read, in large pieces; it includes bytes after pos
 	noSum bool
-	fault error // of r, for when what it gave before is used
+	fault error // the error of r, for when the bytes before it are used
 
-	packed *envelope // r, if the file is in one
-	ended  bool      // packed has no more
-	most   int64     // how many bytes of memory a key may take if it is: see maxEntry
+	packed *envelope // the envelope that is r, if the file is in one
+	ended  bool      // packed has no more bytes
+	most   int64     // how many bytes of memory a key may take if the file is compressed; see maxEntry
 }
 
-// none is the mark where nothing must stay.
+// none is the mark if no bytes must stay in one piece.
 const none = -1
 
-// A block is as large as a read should be; the first is small, as some files are.
+// The sizes of blocks: a block is as large as a read should be. The first one is small, because
+// some files are.
 const (
 	firstBlock = 16 << 10
 	block      = 512 << 10
 )
 
-// used returns the checksum of what was used: up to pos.
+// used returns the checksum of the used bytes, up to pos.
 func (w *window) used() uint64 {
 	if w.noSum {
 		return 0
@@ -46,7 +47,7 @@ func (w *window) used() uint64 {
 	return crcBefore(w.crc, w.buf[w.pos:w.end])
 }
 
-// need makes n bytes available at pos. Errors: io.ErrUnexpectedEOF, those of r.
+// need makes n bytes available at pos. Errors: io.ErrUnexpectedEOF, the errors of r.
 func (w *window) need(n int) error {
 	for empty := 0; w.end-w.pos < n; {
 		if w.fault != nil {
@@ -79,9 +80,9 @@ func (w *window) need(n int) error {
 	return nil
 }
 
-// move begins a block: with room for n bytes behind pos, but no more than twice as
-// large as what is there. An entry of many elements doubles the block as it grows; it
-// gets no more than a long string needs.
+// move begins a new block with space for n bytes after pos, but at most twice as large as the bytes
+// that are there. So an entry of many elements doubles the block as it grows, and a wrong length
+// does not reserve memory.
 func (w *window) move(n int) {
 	from := w.pos
 	if w.mark != none {
@@ -107,7 +108,7 @@ func (w *window) move(n int) {
 	}
 }
 
-// dense refuses a key of which compressed bytes make more than it may take.
+// dense returns an error for a key whose decompressed bytes exceed the bound.
 func (w *window) dense() error {
 	if w.packed == nil {
 		return nil
@@ -122,7 +123,7 @@ func (w *window) dense() error {
 	return nil
 }
 
-// faulty gives an error that was met before, or what r gives.
+// faulty is a reader that returns an earlier error, or the bytes of r.
 type faulty struct {
 	r   io.Reader
 	err error
@@ -135,7 +136,7 @@ func (f *faulty) Read(b []byte) (int, error) {
 	return f.r.Read(b)
 }
 
-// endEnvelope reads the end of a frame behind the end of the file in it.
+// endEnvelope reads the end of a frame after the end of the file in it.
 func (w *window) endEnvelope() error {
 	var more [512]byte
 	n := w.end - w.pos
@@ -170,7 +171,7 @@ func (w *window) byte() (byte, error) {
 	return w.buf[w.pos-1], nil
 }
 
-// bytes reads n bytes, which are few.
+// bytes reads a small number of bytes.
 func (w *window) bytes(n int) ([]byte, error) {
 	if err := w.skip(uint64(n)); err != nil {
 		return nil, err
@@ -208,7 +209,7 @@ func (w *window) length() (n uint64, special bool, err error) {
 	return lengthTail(n, b), false, err
 }
 
-// number reads a length that is no string's.
+// number reads a length that is not that of a string.
 func (w *window) number() (uint64, error) {
 	n, special, err := w.length()
 	if err == nil && special {
@@ -217,7 +218,7 @@ func (w *window) number() (uint64, error) {
 	return n, err
 }
 
-// string reads a string. It lies in the block, or is new.
+// string reads a string. The result lies in the block, or in new memory.
 func (w *window) string() ([]byte, error) {
 	n, special, err := w.length()
 	if err != nil {
@@ -226,14 +227,14 @@ func (w *window) string() ([]byte, error) {
 	if special {
 		return w.specialString(n)
 	}
-	w.mark = w.pos - 1 // the length's last byte as well: see Reader.record
+	w.mark = w.pos - 1 // also keep the length's last byte; see Reader.record
 	err = w.skip(n)
 	s := w.buf[w.mark+1 : w.pos : w.pos]
 	w.mark = none
 	return s, err
 }
 
-// specialString reads an integer or compressed bytes by the Decoder.
+// specialString reads an integer or compressed bytes with the Decoder.
 func (w *window) specialString(form uint64) ([]byte, error) {
 	w.mark = w.pos - 1
 	err := w.skipForm(form)

@@ -6,33 +6,33 @@ import (
 	"io"
 )
 
-// WriterOptions say how a Writer writes.
+// WriterOptions configure a Writer.
 type WriterOptions struct {
-	Checksum bool // else the file says that it has none
-	Compress bool // functions and texts; records come as they are
-	// Patch is where the version in the file's header can be corrected at the end,
-	// at PatchAt; nil: nowhere. For what the Writer writes to a file, the file.
+	Checksum bool // write a checksum; otherwise the file says that it has none
+	Compress bool // compress functions and texts; the Writer does not change records
+	// Patch lets the Writer correct the version in the file's header at the end, at the offset
+	// PatchAt. If the Writer writes to a file, it is that file. nil: the Writer cannot correct the
+	// header.
 	Patch   io.WriterAt
 	PatchAt int64
 }
 
-// A Writer writes a file: Header, then Aux for each text, Function for each
-// library, Select and Records in any number and order, and End. The first error
-// stays: calls after it do nothing, and End and Err return it. It is used by one
-// goroutine.
+// A Writer writes a file: Header, then Aux for each text, Function for each library, Select and
+// Records in any number and order, and End. After the first error, calls do nothing, and End and
+// Err return it. A Writer is not safe for concurrent use.
 type Writer struct {
 	w       io.Writer
 	o       WriterOptions
-	e       Encoder // Buf collects what is small
+	e       Encoder // Buf collects small writes
 	flushed int64
 	crc     uint64
 	db      int
-	version int // that the header says
-	needed  int // that the data needs
+	version int // the version in the header
+	needed  int // the version that the data needs
 	err     error
 }
 
-// smallWrites is how much a Writer collects before it writes.
+// smallWrites is the number of bytes that a Writer collects before it writes.
 const smallWrites = 16 << 10
 
 // NewWriter returns a Writer to w.
@@ -40,9 +40,9 @@ func NewWriter(w io.Writer, o WriterOptions) *Writer {
 	return &Writer{w: w, o: o, db: -1, e: Encoder{Compress: o.Compress, Buf: make([]byte, 0, smallWrites)}}
 }
 
-// Header begins the file. version is what the header says, and data of a higher
-// one is refused. With 0 it is the lowest that holds the data, which End knows:
-// there must be a Patch for it, or the header says the newest.
+// Header begins the file. version is the version in the header; the Writer refuses data of a higher
+// version. If it is 0, the header gets the lowest version that can contain the data, which End
+// corrects through Patch; without Patch it gets the newest version.
 func (w *Writer) Header(version int) {
 	w.needed = PlainVersion
 	switch {
@@ -63,9 +63,9 @@ func appendHeader(b []byte, version int) []byte {
 	return fmt.Appendf(b, magicRedis+"%04d", version)
 }
 
-// Raise says that records are of a version: Encoder.Version of what wrote them. It
-// may come before or after them. Errors: the header says a lower one, and cannot
-// be corrected.
+// Raise notes the version of records: the Encoder.Version of the Encoder that wrote them. The
+// caller may call it before or after Records. It returns an error if the header has a lower version
+// and cannot be corrected.
 func (w *Writer) Raise(version int) error {
 	w.needed = max(w.needed, version)
 	if w.err == nil && w.needed > w.version && w.o.Patch == nil {
@@ -74,7 +74,7 @@ func (w *Writer) Raise(version int) error {
 	return w.err
 }
 
-// Aux writes a text that tells of the writer.
+// Aux writes an auxiliary text.
 func (w *Writer) Aux(name, text string) {
 	w.e.Buf = append(w.e.Buf, opAux)
 	w.e.string([]byte(name))
@@ -82,8 +82,8 @@ func (w *Writer) Aux(name, text string) {
 	w.small()
 }
 
-// Select says how many keys a database has and how many of them have deadlines:
-// a loader reserves memory for them. It may be left out.
+// Select writes how many keys a database has and how many of them have deadlines, so that a loader
+// can reserve memory. The call is optional.
 func (w *Writer) Select(db, keys, expires int) {
 	w.selects(db)
 	w.e.Buf = append(w.e.Buf, opResize)
@@ -100,16 +100,16 @@ func (w *Writer) selects(db int) {
 	}
 }
 
-// Function writes the code of a library, its first line included.
+// Function writes the code of a library, including its first line.
 func (w *Writer) Function(code []byte) {
 	w.e.Buf = append(w.e.Buf, opFunction)
 	w.e.string(code)
 	w.small()
 }
 
-// Records writes whole records, as an Encoder wrote them, that belong to a
-// database. Unless they are of version 10, Raise says so. b may be used again when
-// it returns. Errors: the first of any call.
+// Records writes complete records of an Encoder, which belong to a database. If they need a version
+// above 10, the caller calls Raise. The caller may reuse b afterwards. It returns the first error
+// of any call.
 func (w *Writer) Records(db int, b []byte) error {
 	if len(b) == 0 || w.err != nil {
 		return w.err
@@ -124,7 +124,7 @@ func (w *Writer) Records(db int, b []byte) error {
 	return w.err
 }
 
-// small writes what is collected if it is much, or too much to keep the buffer.
+// small writes the collected bytes if they are many, and drops a buffer that is too large to keep.
 func (w *Writer) small() {
 	if len(w.e.Buf) < smallWrites/2 {
 		return
@@ -135,7 +135,7 @@ func (w *Writer) small() {
 	}
 }
 
-// Flush writes what is collected. Errors: the first of any call.
+// Flush writes the collected bytes. It returns the first error of any call.
 func (w *Writer) Flush() error {
 	w.flush()
 	return w.err
@@ -161,14 +161,14 @@ func (w *Writer) write(b []byte) {
 	w.err = err
 }
 
-// Written returns the size of the file so far, what is not flushed included.
+// Written returns the size of the file so far, including bytes that are not flushed.
 func (w *Writer) Written() int64 { return w.flushed + int64(len(w.e.Buf)) }
 
 // Err returns the first error.
 func (w *Writer) Err() error { return w.err }
 
-// End completes the file and corrects its header. It neither syncs nor closes.
-// Errors: the first of any call.
+// End completes the file and corrects its header. It neither syncs nor closes the file. It returns
+// the first error of any call.
 func (w *Writer) End() error {
 	w.e.Buf = append(w.e.Buf, opEOF)
 	w.flush()
@@ -184,8 +184,8 @@ func (w *Writer) End() error {
 	return w.err
 }
 
-// headerChange returns what the CRC of size bytes changes by when the version in
-// their header changes.
+// headerChange returns the change of the CRC of size bytes when the version in their header
+// changes.
 func headerChange(from, to int, size int64) uint64 {
 	diff := appendHeader(nil, from)
 	for i, c := range appendHeader(nil, to) {

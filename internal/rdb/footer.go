@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// footerSize is the version and the checksum behind a DUMP payload's value.
+// footerSize is the size of the version and the checksum after a DUMP payload's value.
 const footerSize = 2 + 8
 
 // Seal appends the footer of a DUMP payload to a value.
@@ -14,10 +14,9 @@ func Seal(value []byte, version int) []byte {
 	return binary.LittleEndian.AppendUint64(b, Checksum(0, b))
 }
 
-// Open checks a DUMP payload's footer and returns its value, type included, and
-// the version it was written in. Up to 79 that is one of Redis, and any is taken: its
-// types tell whether the value can be read. Errors: ErrFooter, of which a *VersionError
-// tells that only the version is wrong.
+// Open checks a DUMP payload's footer and returns its value, type included, and its version. Open
+// accepts any version up to 79, which are those of Redis; the type decides later whether the value
+// can be read. Errors: ErrFooter; it is a *VersionError if only the version is wrong.
 func Open(payload []byte) (value []byte, version int, err error) {
 	n := len(payload) - footerSize
 	if n < 0 {
@@ -33,9 +32,9 @@ func Open(payload []byte) (value []byte, version int, err error) {
 	return payload[:n], version, nil
 }
 
-// Reseal returns a payload that Open has taken, with version in its footer where that is
-// lower than its own: for a value whose layout that version has. It is payload itself if
-// nothing is to be changed.
+// Reseal returns a payload that Open has accepted, with version in its footer if that is lower than
+// its own. The caller knows that the value's layout exists in that version. It returns payload
+// itself if nothing changes.
 func Reseal(payload []byte, version int) []byte {
 	n := len(payload) - footerSize
 	if int(binary.LittleEndian.Uint16(payload[n:])) <= version {

@@ -7,10 +7,10 @@ import (
 	"io"
 )
 
-// A frame passes the bytes of one compressed frame on to a decompressor, and ends where
-// that does, so that what follows stays with its owner. It reads the lengths of blocks,
-// which may lie as everything may, and refuses what would take much memory before a
-// decompressor sees it.
+// A frame passes the bytes of one compressed frame to a decompressor, and ends at the end of the
+// frame, so that the bytes after it stay unread. It reads the lengths of blocks, which it does not
+// trust, and returns an error for a frame that would take much memory before a decompressor sees
+// it.
 //
 //	LZ4        magic 4 │ flags 1 │ block size 1 │ [size 8] │ sum 1 │ block ... │ 0 4 │ [sum 4]
 //	           block: length 4, its top bit set if stored │ bytes │ [sum 4]
@@ -18,16 +18,16 @@ import (
 //	           block: last 1 bit, form 2 bits, length 21 bits │ bytes
 type frame struct {
 	src  *bufio.Reader
-	at   int64 // the offset in the file of what src gives next
+	at   int64 // the offset in the file of the next byte of src
 	head []byte
 	buf  [24]byte
-	body int          // bytes to pass on behind head
-	step func() error // reads what comes next into head, and how much follows it
-	over bool         // nothing does
+	body int          // bytes to pass on after head
+	step func() error // reads the next part into head, and sets body
+	over bool         // the frame has ended
 	err  error
 
 	block          int  // the largest block
-	sums, finalSum bool // behind each block; behind the last
+	sums, finalSum bool // there is a checksum after each block; after the last block
 }
 
 // Read implements io.Reader. io.EOF is the end of the frame.
@@ -55,7 +55,7 @@ func (f *frame) Read(b []byte) (int, error) {
 	return 0, nil
 }
 
-// fail keeps an error; the end of the file is none that a frame may have.
+// fail stores an error. The end of the file within a frame becomes io.ErrUnexpectedEOF.
 func (f *frame) fail(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
@@ -122,7 +122,7 @@ func (f *frame) blockLZ4() error {
 	return nil
 }
 
-// end passes the checksum of the whole on.
+// end passes on the checksum of the whole frame.
 func (f *frame) end() (err error) {
 	f.over = true
 	if f.finalSum {
@@ -131,8 +131,8 @@ func (f *frame) end() (err error) {
 	return err
 }
 
-// maxWindow is how far back Zstandard may refer, which is what the decompressor keeps: RFC
-// 8878 asks for as much, and levels up to 19 need no more.
+// maxWindow is the greatest window of Zstandard, which the decompressor keeps in memory. RFC 8878
+// recommends to support as much, and levels up to 19 need no more.
 const maxWindow = 8 << 20
 
 func (f *frame) beginZstd() error {
@@ -144,7 +144,7 @@ func (f *frame) beginZstd() error {
 		return bad("no Zstandard frame begins with 0x%08x", magic)
 	}
 	flags := b[4]
-	single := flags&32 != 0 // the window is the content
+	single := flags&32 != 0 // the window is as large as the content
 	window := uint64(0)
 	if !single {
 		if b, err = f.take(1); err != nil {
@@ -194,7 +194,7 @@ func (f *frame) blockZstd() error {
 		return bad("no Zstandard block has the form 3")
 	case n > f.block:
 		return bad("a Zstandard block of %d bytes, of which %d are allowed", n, f.block)
-	case form == 1: // a byte, so often
+	case form == 1: // one byte, repeated
 		n = 1
 	}
 	f.body = n

@@ -3,7 +3,7 @@ package rdb
 // The containers of a quicklist's nodes.
 const (
 	nodePlain  = 1 // the node is one element
-	nodePacked = 2 // it is a listpack
+	nodePacked = 2 // the node is a listpack
 )
 
 func (d *Decoder) list(t Type, b Builder) error {
@@ -85,7 +85,7 @@ func (d *Decoder) node(t Type) (plain []byte, c cursor, n int, err error) {
 	return nil, nil, 0, bad("no node of a list is of kind %d", kind)
 }
 
-// ignoreEmpty forgives a node that holds nothing: Redis skips it.
+// ignoreEmpty returns nil for the error of an empty node, because Redis skips such nodes.
 func ignoreEmpty(err error) error {
 	if err == errEmpty {
 		return nil

@@ -5,19 +5,19 @@ import (
 	"math/bits"
 )
 
-// LZF, as RDB strings use it. A compressed string is a row of
+// This file implements LZF as RDB strings use it. A compressed string is a sequence of
 //
-//	000LLLLL            L+1 bytes follow as they are
+//	000LLLLL            L+1 literal bytes follow
 //	LLLooooo oooooooo   copy L+2 bytes (L < 7) from o+1 bytes back
 //	111ooooo L oooooooo copy L+9 bytes from there
 const (
-	lzfLiteral = 1 << 5       // the longest row of plain bytes
+	lzfLiteral = 1 << 5       // the longest run of literal bytes
 	lzfMatch   = 2 + 7 + 255  // the longest copy
 	lzfBack    = 1 << 13      // how far back a copy may begin
-	lzfGain    = lzfMatch / 3 // the most bytes that one compressed byte may give
+	lzfGain    = lzfMatch / 3 // the greatest number of bytes that one compressed byte may give
 )
 
-// unpackLZF appends n bytes that src holds to dst.
+// unpackLZF decompresses src, which has n bytes, and appends them to dst.
 func unpackLZF(dst, src []byte, n int) ([]byte, error) {
 	if n < 0 || n/lzfGain > len(src) {
 		return dst, bad("a compressed string of %d bytes cannot hold %d", len(src), n)
@@ -51,7 +51,7 @@ func unpackLZF(dst, src []byte, n int) ([]byte, error) {
 			dst = append(dst, dst[from:from+size]...)
 			continue
 		}
-		for range size { // the copy runs into what it writes
+		for range size { // the copy overlaps with the bytes that it writes
 			dst = append(dst, dst[from])
 			from++
 		}
@@ -62,20 +62,20 @@ func unpackLZF(dst, src []byte, n int) ([]byte, error) {
 	return dst, nil
 }
 
-// lzfHashBits sizes the table of places where three bytes were last seen: 32 KiB,
+// lzfHashBits is the size of the table of positions at which three bytes were last seen: 32 KiB,
 // about as far back as a copy may begin.
 const lzfHashBits = 13
 
-type lzfTable [1 << lzfHashBits]int32 // place + 1
+type lzfTable [1 << lzfHashBits]int32 // position + 1
 
-// packLZF appends src, compressed, to dst; ok is false where that saves less
-// than four bytes, and dst comes back as it was.
+// packLZF appends src, compressed, to dst. If that saves less than four bytes, ok is false, and it
+// returns dst unchanged.
 func (t *lzfTable) packLZF(dst, src []byte) (out []byte, ok bool) {
-	shift := 32 - min(lzfHashBits, bits.Len(uint(len(src)))+1) // a small table for little
+	shift := 32 - min(lzfHashBits, bits.Len(uint(len(src)))+1) // a small table for a short string
 	clear(t[:1<<(32-shift)])
 	out = dst
 	limit := len(dst) + len(src) - 4
-	plain := 0 // where bytes begin that are not written yet
+	plain := 0 // the beginning of the bytes that are not written yet
 	for i := 0; i+3 < len(src) && len(out) < limit; {
 		three := binary.LittleEndian.Uint32(src[i:]) << 8
 		h := three * 2654435761 >> shift

@@ -6,11 +6,11 @@ import "strings"
 //
 //	type 7 │ id: name of nine letters, 6 bits each, and version 10 bits │ 5 │ string │ 0
 //
-// which is what Redis's RM_SaveStringBuffer writes: a loader that does not know
-// the name can read past it. A large value is several strings, each behind a 5, which
-// belong together: no string has to fit in memory, or into what a string may be.
+// This is the format of Redis's RM_SaveStringBuffer, so a loader that does not know the name can
+// skip the value. A large value has several strings, each after a 5. So no string has to fit in
+// memory, or to be longer than a string may be.
 
-// letters are those of a name, in the order of their numbers.
+// letters are the letters of a name, in the order of their numbers.
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 const (
@@ -20,7 +20,8 @@ const (
 	moduleFloat  = 3
 	moduleDouble = 4
 	moduleString = 5
-	// moduleVersion is the encoding version in the id; the bytes have their own.
+	// moduleVersion is the encoding version in the id. The bytes of a value have a version of their
+	// own.
 	moduleVersion = 1
 	nameLetters   = 9
 )
@@ -48,16 +49,16 @@ func (e *Encoder) Module(name string, data []byte) {
 	e.EndModule(data)
 }
 
-// BeginModule begins a value under a module's name of nine letters: Spill as often
-// as there may be much, then EndModule.
+// BeginModule begins a value under a module's name of nine letters: the caller calls Spill whenever
+// many bytes have accumulated, and then EndModule.
 func (e *Encoder) BeginModule(name string) {
 	e.begin(TypeModule)
 	e.length(moduleID(name))
 	e.parts = 0
 }
 
-// Spill appends b, which is what the value has behind the last Spill, and returns it
-// emptied, if it is much and there is a Drain; if not, it returns b.
+// Spill appends b, the bytes of the value after the last Spill, and returns it emptied, if b is
+// large and Drain is set. Otherwise it returns b unchanged.
 func (e *Encoder) Spill(b []byte) []byte {
 	if e.Drain == nil || len(b) < drainAt {
 		return b

@@ -16,7 +16,7 @@ const (
 	zipBig  = 0xfe // the length follows in 4 bytes
 )
 
-// checkZiplist proves that b is a ziplist and returns its number of elements.
+// checkZiplist verifies that b is a ziplist and returns its number of elements.
 func checkZiplist(b []byte) (n int, err error) {
 	if len(b) < zipHead+1 || int(binary.LittleEndian.Uint32(b)) != len(b) || b[len(b)-1] != packEnd {
 		return 0, bad("not a ziplist")
@@ -44,8 +44,8 @@ func checkZiplist(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// zipBefore reads the length of the element before: its own size, 0 if it is cut
-// off, and the length.
+// zipBefore reads the length of the element before. It returns the size of this number in bytes, 0
+// if it is cut off, and the length.
 func zipBefore(b []byte) (head, before int) {
 	if b[0] < zipBig {
 		return 1, int(b[0])
@@ -56,8 +56,8 @@ func zipBefore(b []byte) (head, before int) {
 	return 5, int(binary.LittleEndian.Uint32(b[1:]))
 }
 
-// zipSize returns the lengths of the encoding and the data at the start of b; ok
-// is false if b does not hold them, or they are none.
+// zipSize returns the lengths of the encoding and the data at the start of b; ok is false if b does
+// not hold them, or they are invalid.
 func zipSize(b []byte) (code, size int, ok bool) {
 	c := b[0]
 	switch {
@@ -118,7 +118,7 @@ type zipmap struct {
 	value bool // the next element is a value
 }
 
-// checkZipmap proves that b is a zipmap and returns its number of pairs.
+// checkZipmap verifies that b is a zipmap and returns its number of pairs.
 func checkZipmap(b []byte) (n int, err error) {
 	if len(b) < 2 || b[len(b)-1] != packEnd {
 		return 0, bad("not a zipmap")
@@ -143,8 +143,8 @@ func checkZipmap(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// size reads what stands before an element's data: its own size, 0 if it is cut
-// off, the data's, and that of the unused bytes behind it.
+// size reads the header of an element: its own size, 0 if it is cut off, the data's, and that of
+// the unused bytes after it.
 func (z *zipmap) size() (head, size, free int) {
 	b := z.b[z.pos:]
 	head, size = zipBefore(b)
@@ -177,7 +177,7 @@ type intset struct {
 
 const intsetHead = 8
 
-// checkIntset proves that b is an intset and returns its number of members.
+// checkIntset verifies that b is an intset and returns its number of members.
 func checkIntset(b []byte) (n int, err error) {
 	if len(b) < intsetHead {
 		return 0, bad("not an intset")

@@ -11,7 +11,7 @@ type item struct {
 	n int64
 }
 
-// bytes returns the element as Redis shows it; an integer is formatted into buf.
+// bytes returns the element as a string. It formats an integer into buf.
 func (it item) bytes(buf *[20]byte) []byte {
 	if it.b == nil {
 		return strconv.AppendInt(buf[:0], it.n, 10)
@@ -19,8 +19,8 @@ func (it item) bytes(buf *[20]byte) []byte {
 	return it.b
 }
 
-// A cursor walks a packed layout that was validated; next shows its elements in
-// turn, and must not be called more often than there are elements.
+// A cursor walks a packed layout that was validated. next returns its elements in turn, and must
+// not be called more often than there are elements.
 type cursor interface{ next() item }
 
 // listpack is the layout of Redis 7:
@@ -28,7 +28,7 @@ type cursor interface{ next() item }
 //	bytes 4 │ count 2, 65535: not known │ element ... │ 0xFF
 //	element: encoding and data │ their length again, 1 to 5 bytes, to be read backwards
 //
-// A listpack is read from pos, which is at an element or at the end.
+// The reading position pos is at an element or at the end.
 type listpack struct {
 	b   []byte
 	pos int
@@ -37,10 +37,10 @@ type listpack struct {
 const (
 	packHead    = 6
 	packEnd     = 0xff
-	packUnknown = 1<<16 - 1 // the count says that it does not know
+	packUnknown = 1<<16 - 1 // the count of a listpack whose number of elements is unknown
 )
 
-// checkListpack proves that b is a listpack and returns its number of elements.
+// checkListpack verifies that b is a listpack and returns its number of elements.
 func checkListpack(b []byte) (n int, err error) {
 	if len(b) < packHead+1 || int(binary.LittleEndian.Uint32(b)) != len(b) || b[len(b)-1] != packEnd {
 		return 0, bad("not a listpack")
@@ -63,8 +63,8 @@ func checkListpack(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// packSize returns the length of the encoding and data at the start of b, 0 if b
-// does not hold them, or they are none.
+// packSize returns the length of the encoding and data at the start of b, 0 if b does not contain
+// them, or they are invalid.
 func packSize(b []byte) int {
 	n, c := 0, b[0]
 	switch {
@@ -93,8 +93,8 @@ func packSize(b []byte) int {
 	return n
 }
 
-// backSize returns how many bytes the length of size takes behind an element.
-// 16383 and its kin take one more than they need: so Redis writes them.
+// backSize returns the number of bytes of an element's length after the element. As in Redis, 16383
+// and the greatest numbers of other widths take one byte more than they need.
 func backSize(size int) int {
 	switch {
 	case size <= 127:
@@ -109,8 +109,8 @@ func backSize(size int) int {
 	return 5
 }
 
-// appendBack appends the length of an element: seven bits a byte, the highest
-// first; all but the first byte have bit 7 set.
+// appendBack appends the length of an element: seven bits per byte, the highest first; all but the
+// first byte have bit 7 set.
 func appendBack(dst []byte, size int) []byte {
 	if size <= 127 {
 		return append(dst, byte(size))
@@ -173,10 +173,10 @@ type packer struct {
 	n int
 }
 
-// reset begins an empty one.
+// reset begins an empty listpack.
 func (p *packer) reset() { p.b, p.n = append(p.b[:0], 0, 0, 0, 0, 0, 0), 0 }
 
-// add appends an element: as an integer where it is one in canonical form.
+// add appends an element. It encodes an integer in canonical form as an integer.
 func (p *packer) add(s []byte) {
 	if n, ok := canonicalInt(s); ok {
 		p.addInt(n)

@@ -1,5 +1,5 @@
-// Package rdb reads and writes values in the format of Redis's RDB files, which
-// is also that of DUMP and RESTORE, and the files themselves.
+// Package rdb reads and writes values in the format of Redis's RDB files, which is also that of
+// DUMP and RESTORE, and the files themselves.
 //
 //	DUMP payload   type 1 │ value │ version 2, little endian │ CRC64 8 of all before
 //	file           "REDIS" version │ [deadline] type 1 │ key │ value ... │ 255 │ CRC64 8
@@ -7,20 +7,18 @@
 //	length         00xxxxxx │ 01xxxxxx 1 │ 0x80 4 │ 0x81 8, big endian
 //	string         length, bytes │ 0xC0 int8 │ 0xC1 int16 │ 0xC2 int32 │ 0xC3 LZF
 //
-// A container is a count and its elements, or one string that holds a small
-// container in a packed layout: listpack, ziplist, intset, zipmap. The Decoder
-// knows them all and calls a Builder for each element, in the order stored: an
-// element is never held twice. The Encoder is the way back: it writes the lowest
-// version of the format that holds the data. For files, a Reader finds the entries
-// that the Decoder decodes, and a Writer puts the Encoder's records in a row.
+// A container is a count and its elements, or one string that holds a small container in a packed
+// layout: listpack, ziplist, intset, zipmap. The Decoder knows all of them and calls a Builder for
+// each element, in the stored order, so no element is in memory twice. The Encoder does the
+// reverse: it writes the lowest version of the format that can contain the data. For files, a
+// Reader finds the entries, which the Decoder decodes, and a Writer writes the Encoder's records.
 //
-// Bytes are hostile until proved: a packed layout is validated as a whole before
-// its first element is given away, counts and lengths are compared with the
-// bytes that are left before anything is allocated, and what is built beside is
-// bounded by the payload. What is wrong is an ErrFormat; nothing panics.
+// The package does not trust its input. It validates a whole packed layout before it passes on the
+// first element, and compares counts and lengths with the remaining bytes before it allocates
+// memory. Its memory is bounded by the size of the payload. Every fault is an ErrFormat; no input
+// causes a panic.
 //
-// Start reading at Decoder.Value, then packedlist.go and stream.go; for files at
-// Reader.Next.
+// Start reading at Decoder.Value, then packedlist.go and stream.go; for files at Reader.Next.
 package rdb
 
 import (
@@ -28,18 +26,18 @@ import (
 	"fmt"
 )
 
-// Version is what the Encoder writes for hash fields with deadlines, and the newest of
-// Redis of which the Decoder knows all. PlainVersion is what the Encoder writes without
-// those, because redis-server 7.0 reads it.
+// Version is the version that the Encoder writes for hash fields with deadlines. It is the newest
+// version of Redis that the Decoder knows completely. PlainVersion is the version for all other
+// data, because redis-server 7.0 reads it.
 const (
 	Version      = 12
 	PlainVersion = 10
 )
 
-// Type is the first byte of a value: what it is, and how it is laid out.
+// Type is the first byte of a value: its kind and its layout.
 type Type uint8
 
-// The types. 6 and 8 do not occur, or no longer.
+// The types. Types 6 and 8 are not in use.
 const (
 	TypeString       Type = 0
 	TypeList         Type = 1
@@ -62,18 +60,18 @@ const (
 	TypeSetListpack  Type = 20 // version 11
 	TypeStream3      Type = 21 // version 11: consumers' active time
 
-	// Hashes with deadlines, version 12. The first two are of release
-	// candidates of Redis 7.4; their numbers mean something else elsewhere.
+	// These are the types of hashes with deadlines, version 12. The first two are those of release
+	// candidates of Redis 7.4; their numbers have another meaning in other versions.
 	TypeHashTimedOld     Type = 22
 	TypeHashTimedPackOld Type = 23
 	TypeHashTimed        Type = 24
 	TypeHashTimedPack    Type = 25
 
-	// TypeHashValkey is what Valkey 9 writes for one, in its own versions.
+	// TypeHashValkey is the type of such a hash in the versions of Valkey 9.
 	TypeHashValkey Type = 22
 )
 
-// since is the lowest version in which a type occurs.
+// since returns the lowest version in which a type occurs.
 func (t Type) since() int {
 	switch {
 	case t >= TypeHashTimedOld:
@@ -84,12 +82,11 @@ func (t Type) since() int {
 	return 0
 }
 
-// The errors. Everything that is wrong with a value is an ErrFormat.
+// The errors. Every fault of a value is an ErrFormat.
 var (
-	// ErrFooter: a payload is too short, of a version above Valkey 9's, or its checksum
-	// is another.
+	// ErrFooter: a payload is too short, has a version above Valkey 9's, or its checksum is wrong.
 	ErrFooter = errors.New("rdb: the payload's version or checksum is wrong")
-	// ErrFormat: the value is not what its type says.
+	// ErrFormat: the value does not have the format of its type.
 	ErrFormat = errors.New("rdb: bad data format")
 )
 
@@ -97,15 +94,15 @@ func bad(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrFormat}, args...)...)
 }
 
-// A Builder takes a value in pieces. One Begin call, or String, comes first; n
-// is the exact number of elements that follow. Byte slices are valid during the
-// call only. An error ends the decoding and is what Value returns: a Builder
-// refuses members, fields and ids that it has already, as ErrFormat.
+// A Builder receives a value in parts. The first call is a Begin method, or String; n is the exact
+// number of elements that follow. Byte slices are valid only during the call. An error ends the
+// decoding, and Value returns it. A Builder returns ErrFormat for members, fields and ids that it
+// already has.
 type Builder interface {
-	// String is the whole value of a string.
+	// String receives the complete value of a string.
 	String(val []byte) error
 
-	// BeginList begins a list; n is 0 where the format does not tell.
+	// BeginList begins a list; n is 0 if the format does not contain the number.
 	BeginList(n int) error
 	Element(elem []byte) error
 
@@ -124,17 +121,17 @@ type Builder interface {
 
 	StreamBuilder
 
-	// Module is the whole value of a type that Redis does not have, by its name
-	// of nine letters.
+	// Module receives the complete value of a type that Redis does not have, under its name of nine
+	// letters.
 	Module(name string, data []byte) error
 }
 
-// A StreamBuilder takes a stream: its entries in ascending order of their ids,
-// then what it knows of itself, then each group, followed by each of its
-// consumers, followed by what is pending for that one, ascending.
+// A StreamBuilder receives a stream: its entries in ascending order of their ids, then its
+// metadata, then each group. After a group come its consumers, each followed by its pending entries
+// in ascending order.
 type StreamBuilder interface {
 	BeginStream(n int) error
-	// Entry is one entry; pairs holds fields and values in turn.
+	// Entry receives one entry; pairs has fields and values in turn.
 	Entry(id StreamID, pairs [][]byte) error
 	EndEntries(s StreamInfo) error
 	Group(g Group) error
@@ -150,35 +147,35 @@ func (id StreamID) Less(other StreamID) bool {
 	return id.Ms < other.Ms || id.Ms == other.Ms && id.Seq < other.Seq
 }
 
-// StreamInfo is what a stream keeps beside its entries.
+// StreamInfo is the metadata of a stream.
 type StreamInfo struct {
-	Last       StreamID // of the last entry that was ever added
+	Last       StreamID // the id of the last entry that was ever added
 	MaxDeleted StreamID // the greatest id that was deleted
 	Added      uint64   // entries ever added
 }
 
-// Group is a consumer group; Pending counts what its consumers have not
+// Group is a consumer group; Pending is the number of entries that its consumers have not
 // acknowledged.
 type Group struct {
 	Name      []byte
-	Last      StreamID // delivered last
-	Read      int64    // entries read, -1: not known
+	Last      StreamID // the id that was delivered last
+	Read      int64    // the number of entries read; -1: unknown
 	Consumers int
 	Pending   int
 }
 
-// Consumer is a member of a group. Times are in ms; Active is -1 for never, and
-// Seen where the format does not tell.
+// Consumer is a member of a group. Times are in ms; Active is -1 for never, and equals Seen if the
+// format does not contain it.
 type Consumer struct {
 	Name    []byte
-	Seen    int64 // it last tried something
-	Active  int64 // it last got something
+	Seen    int64 // the time of its last command
+	Active  int64 // the time at which it last received an entry
 	Pending int
 }
 
 // Pending is an entry that was delivered and not acknowledged.
 type Pending struct {
 	ID        StreamID
-	Delivered int64 // ms, the last time
+	Delivered int64 // the time of the last delivery, ms
 	Count     uint64
 }

@@ -17,11 +17,10 @@ import (
 //	pending:  id 16 │ time 8 │ deliveries
 //	consumer: name │ seen 8 │ [active 8] │ id 16 ...
 //
-// in which the parts in brackets came with types 19 and 21; ids that are not 16
-// bytes are two lengths.
+// Types 19 and 21 have added the parts in brackets. Ids that are not 16 bytes are two lengths.
 const (
 	entryDeleted = 1 << iota // flags of an entry
-	entrySame                // its fields are the node's
+	entrySame                // the entry has the fields of the node
 )
 
 const idSize = 16
@@ -75,12 +74,12 @@ func (d *Decoder) stream(t Type, b StreamBuilder) error {
 	return nil
 }
 
-// streamReader is what the Decoder knows while it reads one stream.
+// streamReader is the state of the Decoder while it reads one stream.
 type streamReader struct {
 	d    *Decoder
 	b    StreamBuilder
 	n    uint64   // living entries so far
-	last StreamID // the last living one's id
+	last StreamID // the id of the last living entry
 	pel  []pending
 }
 
@@ -127,7 +126,7 @@ func (s *streamReader) node() error {
 	return nil
 }
 
-// nodeReader walks a node's listpack and knows where it ends.
+// nodeReader walks a node's listpack, up to its end.
 type nodeReader struct {
 	l    *listpack
 	left int
@@ -151,7 +150,7 @@ func (p *nodeReader) int() int64 {
 	return it.n
 }
 
-// entry reads one entry and gives it away unless it was deleted.
+// entry reads one entry and passes it to the Builder, unless it was deleted.
 func (s *streamReader) entry(p *nodeReader, base StreamID, master *listpack, fields int) (dead bool, err error) {
 	flags := p.int()
 	id := StreamID{base.Ms + uint64(p.int()), base.Seq + uint64(p.int())}
@@ -199,7 +198,7 @@ func (s *streamReader) fill(p *nodeReader, master *listpack, n int, same bool) {
 		}
 		d.pairs = append(d.pairs, it.b)
 	}
-	// The digits lie where they stay only now that there are no more of them.
+	// The digits no longer move, because the entry is complete: slice them now.
 	start, next := 0, 0
 	for i, b := range d.pairs {
 		if b == nil {
@@ -211,7 +210,7 @@ func (s *streamReader) fill(p *nodeReader, master *listpack, n int, same bool) {
 	d.ends = d.ends[:0]
 }
 
-// info reads what a stream knows beside its entries.
+// info reads the metadata of a stream.
 func (s *streamReader) info(t Type) (info StreamInfo, err error) {
 	n, err := s.d.number()
 	if err == nil && n != s.n {
@@ -227,7 +226,7 @@ func (s *streamReader) info(t Type) (info StreamInfo, err error) {
 	if t == TypeStream || err != nil {
 		return info, err
 	}
-	if _, err = s.d.plainID(); err == nil { // the first id: we have seen it
+	if _, err = s.d.plainID(); err == nil { // the first id, which is already known
 		info.MaxDeleted, err = s.d.plainID()
 	}
 	if err == nil {
@@ -239,14 +238,14 @@ func (s *streamReader) info(t Type) (info StreamInfo, err error) {
 	return info, err
 }
 
-// pending is an entry of a group's list; owned once a consumer has claimed it.
+// pending is an entry of a group's list; owned is true after a consumer has listed it.
 type pending struct {
 	Pending
 	owned bool
 }
 
-// group reads a consumer group. What is pending comes first for the whole group
-// and then, by id alone, for each consumer: so it is held until then.
+// group reads a consumer group. The pending entries come first for the whole group, and then, only
+// by id, for each consumer. So group keeps them until then.
 func (s *streamReader) group(t Type) error {
 	d := s.d
 	name, err := d.string(first)
@@ -314,7 +313,7 @@ func (s *streamReader) pending() error {
 	return nil
 }
 
-// consumer reads a consumer and gives away what is pending for it.
+// consumer reads a consumer and passes its pending entries to the Builder.
 func (s *streamReader) consumer(t Type) (n int, err error) {
 	d := s.d
 	c := Consumer{}
@@ -357,7 +356,7 @@ func (s *streamReader) consumer(t Type) (n int, err error) {
 	return c.Pending, nil
 }
 
-// find returns the group's pending entry of that id, or nil.
+// find returns the group's pending entry with this id, or nil.
 func (s *streamReader) find(id StreamID) *pending {
 	i := sort.Search(len(s.pel), func(i int) bool { return !s.pel[i].ID.Less(id) })
 	if i == len(s.pel) || s.pel[i].ID != id {

@@ -2,12 +2,12 @@ package rdb
 
 import "math"
 
-// Hashes whose fields have deadlines. As pairs:
+// This file decodes hashes whose fields have deadlines. As pairs:
 //
 //	earliest deadline 8 │ count │ deadline - earliest + 1, or 0 for none │ field │ value ...
 //
-// and as a listpack of field, value, deadline or 0. The types of the release
-// candidates lack the first number, and their deadlines are plain. Valkey's is
+// As a listpack they have field, value, deadline or 0. The types of the release candidates lack the
+// first number, and their deadlines are absolute. Valkey's form is
 //
 //	count │ field │ value │ deadline 8, -1 for none ...
 

@@ -2,10 +2,10 @@ package rdb
 
 import "fmt"
 
-// newTypes and newOpcodes are what newer versions write, and ebb does not read: the layout
-// of Redis's is not public, and ebb has no path hashes. A command in a file (242 of Valkey)
-// changes keys that were read before it: it comes in full synchronisations that are taken
-// without a fork, of which a replica that calls itself Valkey 9.0 gets none.
+// newTypes and newOpcodes have the types and opcodes that newer versions write and ebb does not
+// read: the layouts of Redis's are not public, and ebb has no path hashes. A command in a file (242
+// of Valkey) changes keys that were read before it. It occurs in full synchronisations without a
+// fork, which a replica that identifies itself as Valkey 9.0 does not receive.
 var (
 	newTypes = map[Dialect]map[Type]string{
 		Redis: {
@@ -21,14 +21,14 @@ var (
 	}
 )
 
-// UnknownType is the error about a type that no decoder knows. It is an ErrFormat.
+// UnknownType is the error for a type that the Decoder does not know. It wraps ErrFormat.
 type UnknownType struct {
 	Type    Type
-	Dialect Dialect // whose numbers the types are
+	Dialect Dialect // the dialect that defines the type's number
 	Version int
 }
 
-// Name returns the type's number and, if that is known, what it is, whose, and since when.
+// Name returns a text with the type's number and, if they are known, its name, server and version.
 func (e *UnknownType) Name() string {
 	if what := newTypes[e.Dialect][e.Type]; what != "" {
 		return fmt.Sprintf("type %d (%s) of %s in version %d is not known", e.Type, what, e.Dialect, e.Version)
@@ -38,11 +38,11 @@ func (e *UnknownType) Name() string {
 
 func (e *UnknownType) Error() string { return ErrFormat.Error() + ": " + e.Name() }
 
-// Unwrap makes it an ErrFormat.
+// Unwrap returns ErrFormat.
 func (e *UnknownType) Unwrap() error { return ErrFormat }
 
-// dialectOf returns whose version of the format a payload's is: Valkey has counted from 80
-// on since it went its own way, and leaves the numbers below to Redis.
+// dialectOf returns the dialect of a payload's version. Valkey uses versions from 80 on for its own
+// format, and those below belong to Redis.
 func dialectOf(version int) Dialect {
 	if version >= valkeyVersion {
 		return Valkey
@@ -50,16 +50,16 @@ func dialectOf(version int) Dialect {
 	return Redis
 }
 
-// VersionError is the error about a payload of a version that is not read. It is an
+// VersionError is the error for a payload with a version that ebb does not read. It wraps
 // ErrFooter.
 type VersionError struct{ Version int }
 
-// Name returns the version, and those that are read.
+// Name returns a text with the version, and with the versions that ebb reads.
 func (e *VersionError) Name() string {
 	return fmt.Sprintf("version %d, of which ebb reads up to %d of Redis, and %d to %d of Valkey", e.Version, valkeyVersion-1, valkeyVersion, valkeyNewest)
 }
 
 func (e *VersionError) Error() string { return ErrFooter.Error() + ": " + e.Name() }
 
-// Unwrap makes it an ErrFooter.
+// Unwrap returns ErrFooter.
 func (e *VersionError) Unwrap() error { return ErrFooter }
