@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Version is what the global _VERSION says.
+// Version is the value of the global _VERSION.
 const Version = "Lua 5.1"
 
-// openBase adds the functions of the base library that scripts have in Redis:
-// without print, dofile, setfenv and others that reach outside.
+// openBase adds the functions of the base library that scripts have in Redis: without
+// print, dofile, setfenv and others that have effects outside of the script.
 func openBase(s *State) {
 	g := s.globals
 	_ = g.SetString("_G", TableValue(g))
@@ -254,7 +254,7 @@ func baseIpairs(c Call) error {
 	return c.Return(BuiltinValue(c.State().inext), TableValue(t), Int(0))
 }
 
-// baseInext returns what ipairs returns.
+// baseInext is the iterator that ipairs returns.
 func baseInext(c Call) error {
 	i, err := c.CheckInt(2)
 	if err != nil {
@@ -270,8 +270,8 @@ func baseInext(c Call) error {
 	return c.Return()
 }
 
-// basePcall calls its first argument where it stands: its results follow the slot
-// in which pcall's begin.
+// basePcall calls its first argument at its place on the stack, so that its results are
+// where the results of pcall belong.
 func basePcall(c Call) error {
 	if _, err := c.CheckAny(1); err != nil {
 		return err
@@ -330,9 +330,9 @@ func baseXpcall(c Call) error {
 	return c.Return(False, v)
 }
 
-// handle calls xpcall's handler where an error arose: in an instruction, or in a
-// builtin, whose frame the handler then sees. An error in the handler is handled by
-// it, too, until there is no more room.
+// handle calls xpcall's handler where an error arose: in an instruction, or in a builtin,
+// whose frame the handler then sees. The handler also handles an error of its own, until
+// the stack is full.
 func (t *Thread) handle(handler Value, e *Error) (Value, error) {
 	if !handler.IsFunction() {
 		return errInHandler.(*Error).Value, nil
@@ -449,8 +449,8 @@ func baseTonumber(c Call) error {
 	return c.Return(Nil)
 }
 
-// parseInteger is C's strtoul with a base: the sign negates modulo 2^64, what is
-// too large is the largest, and base 16 may have a prefix.
+// parseInteger parses as C's strtoul does: a minus negates modulo 2^64, a number that is
+// too large becomes the largest one, and base 16 may have a prefix.
 func parseInteger(s string, base int) (float64, bool) {
 	const space = " \f\n\r\t\v"
 	s = strings.TrimRight(strings.TrimLeft(s, space), space)
@@ -514,8 +514,8 @@ func baseTostring(c Call) error {
 	return c.Return(v)
 }
 
-// tostring returns what the function tostring returns: what __tostring does, whatever that
-// is.
+// tostring returns the result of the function tostring: that of __tostring, of any type,
+// if there is one.
 func (t *Thread) tostring(v Value) (Value, error) {
 	s := t.state
 	if how := s.meta(v).event(eventToString); !how.IsNil() {
@@ -542,7 +542,7 @@ func (t *Thread) tostring(v Value) (Value, error) {
 	return String(text), s.heap.charge(len(text))
 }
 
-// ToString returns what the function tostring returns, with __tostring.
+// ToString returns the result of the function tostring, which calls __tostring.
 func (t *Thread) ToString(v Value) (string, error) {
 	v, err := t.tostring(v)
 	if err != nil {

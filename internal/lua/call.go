@@ -4,13 +4,13 @@ import "fmt"
 
 // Builtin is a function that is written in Go.
 type Builtin struct {
-	// Name is for code that looks at a State; messages take names from the call.
+	// Name is for code that inspects a State; messages take names from the call.
 	Name string
 	// Run does the work. It ends with a call of Return or Results of its Call,
 	// or returns an error: from the Call's methods, or an *Error of its own. It
 	// must not keep the Call.
 	Run func(c Call) error
-	// Held is a value that Run keeps alive, so that it is counted; nil: none.
+	// Held is a value that Run refers to, so that the heap counts it; nil: none.
 	Held Value
 	mark uint32
 }
@@ -30,7 +30,7 @@ func (c Call) State() *State { return c.t.state }
 // N returns the number of arguments.
 func (c Call) N() int { return c.n }
 
-// Arg is argument i, nil if there are fewer.
+// Arg returns argument i, nil if there are fewer.
 func (c Call) Arg(i int) Value {
 	if uint(i-1) >= uint(c.n) {
 		return Nil
@@ -58,8 +58,8 @@ func (c Call) Return(vs ...Value) error {
 	return err
 }
 
-// Results ends the call with n results, and returns the place for them. The
-// place may overlap the arguments. The error is "stack overflow".
+// Results ends the call with n results, and returns the slots for them. The slots may
+// overlap the arguments. The error is "stack overflow".
 func (c Call) Results(n int) ([]Value, error) {
 	if n > maxResults {
 		return nil, c.Errorf("stack overflow (too many results)")
@@ -148,8 +148,8 @@ func (c Call) OptInt(i int, d int) (int, error) {
 	return c.CheckInt(i)
 }
 
-// ArgError is luaL_argerror: "bad argument #i to 'name' (what)". The name is
-// what the calling instruction knows the function by.
+// ArgError returns the error of luaL_argerror: "bad argument #i to 'name' (what)". The
+// name is the one by which the calling instruction names the function.
 func (c Call) ArgError(i int, what string) error {
 	kind, name := c.t.calledAs()
 	if kind == "method" {
@@ -163,7 +163,7 @@ func (c Call) ArgError(i int, what string) error {
 	return c.Errorf("bad argument #%d to '%s' (%s)", i, name, what)
 }
 
-// TypeError is luaL_typerror: "want expected, got ...".
+// TypeError returns the error of luaL_typerror: "want expected, got ...".
 func (c Call) TypeError(i int, want string) error {
 	got := "no value"
 	if i <= c.n {
@@ -172,7 +172,7 @@ func (c Call) TypeError(i int, want string) error {
 	return c.ArgError(i, want+" expected, got "+got)
 }
 
-// Errorf is luaL_error: the message begins with the caller's position.
+// Errorf returns the error of luaL_error: the message begins with the caller's position.
 func (c Call) Errorf(format string, args ...any) error {
 	text := c.t.Where(1) + fmt.Sprintf(format, args...)
 	if len(text) > longString { // it contains a string of the program's

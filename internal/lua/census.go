@@ -7,15 +7,15 @@ import (
 	"unsafe"
 )
 
-// heap counts what values take. Everything that allocates for a program charges
-// it; what the garbage collector has freed since is found by a census: a walk over
-// all that the program can reach, once as many bytes have been charged as were
-// alive at the last census (or an eighth of the limit). So the walks cost a
-// constant for each byte allocated.
+// heap counts the memory of values. All code that allocates for a program charges it. A
+// census finds the memory that the garbage collector has freed since: it walks over all
+// values that the program can reach. It runs when as many bytes have been charged as were
+// reachable at the last census (or an eighth of the limit). So the walks cost a constant
+// for each allocated byte.
 type heap struct {
 	state *State
-	// since is what was charged since the last census, after which live bytes
-	// were reachable. When since reaches threshold it is time for the next one.
+	// since is the number of bytes charged since the last census, which found live bytes.
+	// When since reaches threshold it is time for the next one.
 	since, threshold, live int
 	limit                  int // 0: none
 	// refused is set when a charge fails, for callers that cannot return errors.
@@ -59,7 +59,7 @@ func (h *heap) charge(n int) error {
 	return h.settle(n)
 }
 
-// settle takes the census that is due because of n bytes more.
+// settle runs the census that is due because of n more bytes.
 func (h *heap) settle(n int) error {
 	before := h.since
 	if err := h.census(); err != nil {
@@ -75,23 +75,23 @@ func (h *heap) settle(n int) error {
 	}
 	h.since = n
 	h.schedule()
-	// The walk takes time, which a program must not get for nothing.
+	// The walk takes time, and the program must pay for it with steps.
 	return h.state.Spend(min(before, h.live) / 256)
 }
 
-// Live returns how many bytes the State's values take, those included that the program has
-// given up lately.
+// Live returns the bytes of the State's values, with those that the program has released
+// since the last census.
 func (s *State) Live() int { return s.heap.live + s.heap.since }
 
 // Charged returns how many bytes were charged since the State was made.
 func (s *State) Charged() int { return s.heap.total + s.heap.since }
 
-// objectBytes is what the process's objects take, with those that are garbage.
+// objectBytes names the metric of the bytes of the process's objects, with garbage.
 var objectBytes = "/memory/classes/heap/objects:bytes"
 
-// collect has the garbage collector run when the process has allocated half the
-// limit since it did last. Its own pace would let the garbage become as much as
-// all that the process has.
+// collect makes the garbage collector run when the process has allocated half the limit
+// since its last run. Its own pace would let the garbage become as much as all that the
+// process has.
 func (h *heap) collect() {
 	sample := []metrics.Sample{{Name: objectBytes}}
 	metrics.Read(sample)
@@ -127,13 +127,13 @@ func (h *heap) census() error {
 	return nil
 }
 
-// walk is a census under way.
+// walk is the state of a census.
 type walk struct {
 	state *State
 	epoch uint32
 	bytes int
 	steps int // since the last tick: values that were looked at
-	// What was counted but not looked into yet.
+	// The values that were counted, but whose contents were not.
 	tables   []*Table
 	closures []*Closure
 	threads  []*Thread
@@ -221,7 +221,7 @@ func (w *walk) thread(t *Thread) {
 	}
 }
 
-// drain looks into what was counted until nothing new is found.
+// drain counts the contents of counted values until it finds no new value.
 func (w *walk) drain() error {
 	for {
 		if w.steps++; w.steps >= walkTick {

@@ -26,15 +26,15 @@ const (
 // is bounded. Binary chunks are what Redis takes them for: a syntax error.
 func Compile(chunk, name string) (*Prototype, error) { return CompileTicking(chunk, name, nil) }
 
-// CompileMemory is about how many bytes the compilation of a byte of a chunk takes
-// at most.
+// CompileMemory is the greatest number of bytes, approximately, that compiling a byte of a
+// chunk takes.
 const CompileMemory = 16
 
-// interruption is how CompileTicking ends when its tick has returned an error.
+// interruption is the panic that ends CompileTicking when its tick has returned an error.
 type interruption struct{ err error }
 
-// CompileTicking is Compile that calls tick, if it is not nil, every few thousand
-// bytes, some 200 us, and returns the error if there is one.
+// CompileTicking compiles as Compile does. If tick is not nil, it calls tick every few
+// thousand bytes, about every 200 us, and ends with tick's error if there is one.
 func CompileTicking(chunk, name string, tick func() error) (p *Prototype, err error) {
 	c := &parser{lexer: lexer{chunk: chunk, tick: tick, nextTick: tickBytes, source: keptName(name), line: 1, lastLine: 1, texts: make(map[string]*text, min(len(chunk)/16, 100))}}
 	defer func() {
@@ -52,11 +52,12 @@ func CompileTicking(chunk, name string, tick func() error) (p *Prototype, err er
 	return c.main(), nil
 }
 
-// keptNames is how much of a chunk's name is kept: more than any message shows.
+// keptNames is the number of bytes that are stored of a chunk's name: more than any
+// message shows.
 const keptNames = 128
 
-// keptName returns what is kept of a chunk's name, which may be the chunk itself: the end
-// of a file's, and the beginning of others.
+// keptName returns the stored part of a chunk's name, which may be the chunk itself: the
+// end of a file name, and the beginning of another name.
 func keptName(name string) string {
 	name, _, _ = strings.Cut(name, "\x00")
 	if len(name) <= keptNames {
@@ -72,7 +73,7 @@ func keptName(name string) string {
 // of `=name` and `@file`, or [string "..."] with the first line of the chunk.
 func ChunkID(name string) string { return chunkID(name, 60) }
 
-// chunkID is ChunkID for a buffer of C of this size: luaO_chunkid.
+// chunkID returns the name as luaO_chunkid does for a C buffer of this size.
 func chunkID(name string, size int) string {
 	name, _, _ = strings.Cut(name, "\x00")
 	if file, ok := strings.CutPrefix(name, "@"); ok {
@@ -231,7 +232,7 @@ func (f *function) removeLocals(n int) {
 	c.active = c.active[:f.first+n]
 }
 
-// lookup returns what a name stands for.
+// lookup returns the expression for a name.
 func (f *function) lookup(name *text) expr {
 	if name.bound == 0 {
 		return expr{kind: exprGlobal, info: f.constant(name.value)}

@@ -7,8 +7,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// From a script's result to a reply. A table is what its fields say, looked for
-// in this order, without metamethods:
+// This file converts a script's result to a reply. The fields of a table decide its type.
+// They are checked in this order, without metamethods:
 //
 //	{err = text}, {ok = text}        error, status
 //	{double = number}                double
@@ -17,20 +17,21 @@ import (
 //	{map = {...}}, {set = {...}}     map; set of the keys
 //	else                             array up to the first nil
 //
-// A number is an integer, cut off behind the point. True is 1 and false is null,
-// but after redis.setresp(3) they are booleans. Functions and the like are null.
+// A number becomes an integer, without its fraction. True becomes 1 and false null; after
+// redis.setresp(3) they are booleans. Functions and other values become null.
 
-// stackLimit is how deep a result may be nested, in slots of Redis's stack of
-// 8000: an array takes one, a map or a set three, and three besides are in use.
+// stackLimit is the greatest nesting of a result, in slots of Redis's stack of 8000. An
+// array takes one slot, a map or a set three, and three others are in use.
 const stackLimit = 8000 - stackSpare - 2
 
-// stackSpare is what Redis wants to be free before it looks at a value.
+// stackSpare is the number of slots that Redis requires to be free before it converts a
+// value.
 const stackSpare = 4
 
 const errTooDeep = "ERR reached lua stack limit"
 
-// errTooLarge is how a result ends that would take more than the machine's
-// memory: tables that hold the same table many times can be of any size.
+// errTooLarge is the error for a result that would need more than the machine's memory:
+// tables that contain the same table many times can be of any size.
 const errTooLarge = Error("ERR the script's result is too large")
 
 // answer writes a script's result. The error is errTooLarge, or what Host.Tick
@@ -45,7 +46,8 @@ func (m *machine) answer(out *resp.Writer, v lua.Value) error {
 	return m.refusal
 }
 
-// valueCost is about what a value takes in a reply beside its bytes.
+// valueCost is the approximate number of bytes that a value takes in a reply besides its
+// text.
 const valueCost = 16
 
 // admit accounts for a value of n bytes, and reports whether to write it.
@@ -60,7 +62,7 @@ func (m *machine) admit(n int) bool {
 	return m.refusal == nil
 }
 
-// write writes v, for which depth slots of the stack are in use.
+// write writes v. depth slots of the stack are in use.
 func (m *machine) write(out *resp.Writer, v lua.Value, depth int) {
 	s, isString := v.AsString()
 	if !m.admit(len(s)) {
@@ -94,9 +96,9 @@ func (m *machine) write(out *resp.Writer, v lua.Value, depth int) {
 	}
 }
 
-// lasting returns a string for out to keep, as one that collects does: a script's
-// may lie in its arguments' memory, which belongs to the next command, or in a
-// part of a much larger one.
+// lasting returns a copy of a string if out keeps it, as a collecting Writer does. A
+// script's string may share the memory of its arguments, which the next command reuses, or
+// of a much larger string.
 func lasting(out *resp.Writer, s string) string {
 	if out.Collecting() {
 		return strings.Clone(s)

@@ -10,10 +10,10 @@ import (
 	"github.com/ebbdb/ebb/internal/lua"
 )
 
-// The functions of the table redis come in groups, in the order in which Redis
-// makes them.
+// The functions of the table redis are in groups, in the order in which Redis creates
+// them.
 
-// callAPI returns what runs commands.
+// callAPI returns the functions that run commands.
 func (m *machine) callAPI() []field {
 	return []field{
 		function("call", m.redisCall),
@@ -21,7 +21,7 @@ func (m *machine) callAPI() []field {
 	}
 }
 
-// logAPI is redis.log and its levels.
+// logAPI returns redis.log and its levels.
 func (m *machine) logAPI() []field {
 	return []field{
 		function("log", m.redisLog),
@@ -71,7 +71,7 @@ const (
 	replReplicas = 2
 )
 
-// replyAPI returns the rest of what scripts and functions have.
+// replyAPI returns the other functions that scripts and functions have.
 func (m *machine) replyAPI() []field {
 	return []field{
 		function("setresp", m.redisSetresp),
@@ -88,8 +88,8 @@ func (m *machine) replyAPI() []field {
 	}
 }
 
-// debugAPI returns what only EVAL's scripts have. Without a debugger breakpoint and debug
-// do nothing.
+// debugAPI returns the functions that only scripts of EVAL have. Without a debugger
+// breakpoint and debug do nothing.
 func (m *machine) debugAPI() []field {
 	return []field{
 		function("debug", func(c lua.Call) error {
@@ -156,7 +156,7 @@ func (m *machine) redisLog(c lua.Call) error {
 	return c.Return()
 }
 
-// number is lua_tonumber: 0 for what is no number.
+// number returns argument i as lua_tonumber does: 0 if it is not a number.
 func number(c lua.Call, i int) float64 {
 	f, err := c.CheckNumber(i)
 	if err != nil {
@@ -211,10 +211,10 @@ func (m *machine) redisSHA1(c lua.Call) error {
 	return c.Return(lua.String(hex.EncodeToString(sum.Sum(nil))))
 }
 
-// sha1Part is how many bytes sha1hex sums up in some 50 us.
+// sha1Part is the number of bytes that sha1hex processes in about 50 us.
 const sha1Part = 64 << 10
 
-// hexSHA1 names a script.
+// hexSHA1 returns the SHA1 digest that identifies a script, in hex.
 func hexSHA1(text string) string {
 	sum := sha1.Sum(bytesOf(text))
 	return hex.EncodeToString(sum[:])
@@ -249,8 +249,8 @@ func (m *machine) redisStatusReply(c lua.Call) error {
 	return c.Return(lua.TableValue(t))
 }
 
-// wrongReply returns what error_reply and status_reply return, not raise, when they are
-// misused.
+// wrongReply returns the error table that error_reply and status_reply return for wrong
+// arguments; they do not raise it.
 func (m *machine) wrongReply(c lua.Call) error {
 	if m.debug != nil {
 		m.debug.raised("ERR wrong number or type of arguments")
@@ -262,9 +262,9 @@ func (m *machine) wrongReply(c lua.Call) error {
 	return c.Return(t)
 }
 
-// withCode brings an error's text to the form of the wire: no "-" at its
-// beginning, a code, which is ERR for a text of one word, and no line ends around
-// what follows it.
+// withCode converts an error's text to the form of an error reply: no "-" at its
+// beginning, a code, which is ERR for a text of one word, and no line ends around what
+// follows it.
 func withCode(text string) string {
 	text = strings.TrimPrefix(text, "-")
 	code, rest, found := strings.Cut(text, " ")
@@ -308,7 +308,7 @@ func (m *machine) redisPcall(c lua.Call) error {
 	return m.reply(c, m.command(args), false)
 }
 
-// command runs a command, before the eyes of the debugger if there is one.
+// command runs a command. If there is a debugger, it shows the command and its reply.
 func (m *machine) command(args [][]byte) []byte {
 	if m.debug == nil {
 		return m.host.Call(args)
@@ -357,8 +357,8 @@ func appendNumber(b []byte, f float64) []byte {
 	return strconv.AppendFloat(b, f, 'g', 17, 64)
 }
 
-// appendSpecial appends what is no finite number as C's printf does, and reports whether
-// f is none.
+// appendSpecial appends an infinity or a NaN as C's printf does. It reports false for a
+// finite number.
 func appendSpecial(b []byte, f float64) ([]byte, bool) {
 	switch {
 	case math.IsInf(f, 1):

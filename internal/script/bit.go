@@ -33,7 +33,7 @@ func openBit(s *lua.State) {
 	set(s.Globals(), field{"bit", lua.TableValue(t)})
 }
 
-// bitArg is argument i as 32 bits.
+// bitArg returns argument i as 32 bits.
 func bitArg(c lua.Call, i int) (uint32, error) {
 	f, ok := c.Arg(i).AsNumber()
 	if !ok {
@@ -45,9 +45,9 @@ func bitArg(c lua.Call, i int) (uint32, error) {
 	return toBits(f), nil
 }
 
-// toBits is f modulo 2^32, rounded to the nearest, or even, integer. The sum
-// with 2^52+2^51 has that in the low bits of its mantissa, if f is within 2^51;
-// what it has there for other numbers is what BitOp gives as well.
+// toBits returns f modulo 2^32, rounded to the nearest integer, with ties to even. The sum
+// with 2^52+2^51 has these bits at the end of its mantissa if |f| <= 2^51. For other
+// numbers its result is that of BitOp too.
 func toBits(f float64) uint32 {
 	return uint32(math.Float64bits(f + (1<<52 + 1<<51)))
 }
@@ -63,8 +63,8 @@ func bitUnary(c lua.Call, f func(uint32) uint32) error {
 	return bitReturn(c, f(x))
 }
 
-// bitFold combines all arguments: the first, then the others from the last on,
-// which shows in which of two wrong arguments the error names.
+// bitFold combines all arguments: the first one, then the others beginning with the last.
+// The order decides which of two wrong arguments the error names.
 func bitFold(c lua.Call, f func(x, y uint32) uint32) error {
 	x, err := bitArg(c, 1)
 	if err != nil {

@@ -22,24 +22,23 @@ type Script struct {
 	newer, older *Script // its place in that list
 }
 
-// The bounds of the cache of scripts that EVAL brought. Redis 7.4 keeps 500, to
-// survive programs that put values into the texts of their scripts. The bytes
-// bound what 500 long ones take.
+// The limits of the cache of scripts of EVAL. Redis 7.4 keeps 500, because some programs
+// put values into the texts of their scripts. The limit of bytes is for 500 long scripts.
 const (
 	maxScripts     = 500
 	maxScriptBytes = 16 << 20
 )
 
-// scriptCost is about what a script takes beside its text: the compiled form of
-// a short one, and its entries in the maps.
+// scriptCost is the approximate number of bytes of a script besides its text: the compiled
+// form of a short one, and its entries in the maps.
 const scriptCost = 1024
 
 // size returns what the cache counts for a script. The compiled form is about three times
 // as long as the text.
 func (s *Script) size() int { return 4*len(s.Body) + scriptCost }
 
-// cache holds the compiled scripts, by text and by SHA1. Those that came by EVAL
-// form a list from the one used last to the one to go next:
+// cache holds the compiled scripts, by text and by SHA1. Scripts of EVAL form a list, from
+// the most recently used to the least recently used, which is evicted next:
 //
 //	ends.older -> used last ... used least -> ends.newer
 type cache struct {
@@ -49,7 +48,7 @@ type cache struct {
 
 	ends     Script // the list's beginning and end
 	evicting struct{ scripts, bytes int }
-	evicted  int // how many have gone for others
+	evicted  int // the number of evicted scripts
 }
 
 func (c *cache) reset() {
@@ -68,7 +67,7 @@ func (c *cache) first(s *Script) {
 	s.newer.older, s.older.newer = s, s
 }
 
-// use notes that a script is wanted: to be kept until a flush, or for now.
+// use marks a script as used. With load, the cache keeps it until a flush.
 func (c *cache) use(s *Script, load bool) {
 	switch {
 	case s.loaded:
@@ -83,7 +82,7 @@ func (c *cache) use(s *Script, load bool) {
 	}
 }
 
-// add enters a new script, and lets go of others if there are too many.
+// add adds a new script, and evicts others if there are too many.
 func (c *cache) add(s *Script) {
 	c.byText[s.Body], c.bySHA[s.SHA] = s, s
 	c.bytes += s.size()
@@ -102,18 +101,18 @@ func (c *cache) add(s *Script) {
 	}
 }
 
-// Script returns the compiled script of a text: the one that is cached, which
-// costs a look into a map, or a new one. Errors: Error, about the shebang line or
-// with the compiler's message.
+// Script returns the compiled script of a text: the one that is cached, which costs a map
+// lookup, or a new one. Errors: Error, about the shebang line or with the compiler's
+// message.
 func (e *Engine) Script(body []byte) (*Script, error) { return e.script(body, false, nil) }
 
-// ScriptTicking is Script that calls tick every 200 us or so while it compiles; an
-// error of tick's ends that.
+// ScriptTicking returns a script as Script does. It calls tick about every 200 us while it
+// compiles; an error of tick ends the compilation.
 func (e *Engine) ScriptTicking(body []byte, tick func() error) (*Script, error) {
 	return e.script(body, false, tick)
 }
 
-// Load is Script for SCRIPT LOAD: the script stays until Flush.
+// Load returns a script as Script does, for SCRIPT LOAD: the script stays until Flush.
 func (e *Engine) Load(body []byte) (*Script, error) { return e.script(body, true, nil) }
 
 func (e *Engine) script(body []byte, load bool, tick func() error) (*Script, error) {
@@ -175,7 +174,7 @@ func (e *Engine) Exists(sha []byte) bool {
 	return ok
 }
 
-// Flush forgets all scripts.
+// Flush removes all scripts from the cache.
 func (e *Engine) Flush() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -183,7 +182,7 @@ func (e *Engine) Flush() {
 	e.settle()
 }
 
-// scriptChunk is what messages call a script.
+// scriptChunk is the name of a script in messages.
 const scriptChunk = "@user_script"
 
 // compile makes a script of a text.

@@ -7,9 +7,9 @@ import (
 	"github.com/ebbdb/ebb/internal/lua"
 )
 
-// jsonModule is one instance of the library cjson, which is lua-cjson 2.1.0
-// (https://kyne.au/~mark/software/lua-cjson-manual.html): its settings, and the
-// encoder and the decoder that all instances of a machine share.
+// jsonModule is one instance of the library cjson, which behaves as lua-cjson 2.1.0
+// (https://kyne.au/~mark/software/lua-cjson-manual.html): its settings, and the encoder
+// and the decoder that all instances of a machine share.
 type jsonModule struct {
 	sparseConvert bool  // excessively sparse arrays become objects, not errors
 	sparseRatio   int32 // an array is that if its length is above ratio * items
@@ -70,7 +70,7 @@ func newJSONModule(s *lua.State, encoder *jsonEncoder, decoder *jsonDecoder) *lu
 	return t
 }
 
-// jsonModuleSize is about what an instance takes beside its table, in bytes.
+// jsonModuleSize is the approximate size of an instance besides its table, in bytes.
 const jsonModuleSize = 1024
 
 // instance is cjson.new: another instance, with settings of its own.

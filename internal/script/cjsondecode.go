@@ -8,9 +8,9 @@ import (
 	"github.com/ebbdb/ebb/internal/lua"
 )
 
-// decode is cjson.decode: the value of a JSON document. null is cjson.null.
-// Strings that no script keeps cost no memory but the copy that many share, and
-// keys that return within a document are copied once.
+// decode implements cjson.decode: it returns the value of a JSON document. null becomes
+// cjson.null. Short strings share copied blocks of memory, and repeated keys of a document
+// are copied once.
 func (m *jsonModule) decode(c lua.Call) error {
 	if c.N() != 1 {
 		return c.ArgError(1, "expected 1 argument")
@@ -61,15 +61,15 @@ type jsonDecoder struct {
 	where int
 }
 
-// What stops the fast scan of a string.
+// jsonStops are the bytes that stop the fast scan of a string.
 var jsonStops = [256]bool{'"': true, '\\': true, 0: true}
 
-// jsonUnescapes are what the letters behind a backslash stand for, but u.
+// jsonUnescapes maps the letters after a backslash, except u, to their bytes.
 var jsonUnescapes = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 't': '\t', 'n': '\n', 'f': '\f', 'r': '\r',
 }
 
-// at is byte i, 0 behind the end.
+// at returns byte i, 0 after the end.
 func (d *jsonDecoder) at(i int) byte {
 	if i < len(d.s) {
 		return d.s[i]
@@ -239,7 +239,7 @@ func (d *jsonDecoder) key(s string) lua.Value {
 	return *slot
 }
 
-// fail notes why the token here is none, for expected.
+// fail records what was found instead of a token, for expected.
 func (d *jsonDecoder) fail(found string, where int) bool {
 	d.found, d.where = found, where
 	return false

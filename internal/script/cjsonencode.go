@@ -7,8 +7,8 @@ import (
 	"github.com/ebbdb/ebb/internal/lua"
 )
 
-// encode is cjson.encode: the JSON of its one argument. A table is an array if
-// its keys are positive integers, not too sparse; otherwise an object, as is one
+// encode implements cjson.encode: it returns the JSON of its one argument. A table is an
+// array if its keys are positive integers, not too sparse; otherwise an object, as is one
 // without entries. Objects are written in the order of pairs.
 func (m *jsonModule) encode(c lua.Call) error {
 	if c.N() != 1 {
@@ -39,7 +39,7 @@ type jsonEncoder struct {
 	exact float64 // integers below it have no more digits than the precision
 }
 
-// jsonEscapes are what bytes become in a string: all others stand for themselves.
+// jsonEscapes maps bytes to their escapes in a string; other bytes stay as they are.
 var jsonEscapes = func() (escapes [256]string) {
 	const digits = "0123456789abcdef"
 	for i := range 0x20 {
@@ -54,7 +54,7 @@ var jsonEscapes = func() (escapes [256]string) {
 	return escapes
 }()
 
-// jsonPlain tells the bytes without an escape.
+// jsonPlain marks the bytes without an escape.
 var jsonPlain = func() (plain [256]bool) {
 	for i, e := range jsonEscapes {
 		plain[i] = e == ""

@@ -10,9 +10,9 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// The debugger of scripts, as SCRIPT DEBUG begins it. The traced form of the script
-// calls atLine before its lines; where the script is to stop, atLine sends what has been
-// noted since the last stop and obeys the user's commands until one has the script go on.
+// The debugger of scripts, as SCRIPT DEBUG begins it. The traced form of the script calls
+// atLine before its lines; if the script must stop there, atLine sends the lines since the
+// last stop and runs the user's commands until one lets the script continue.
 //
 //	script ──▶ atLine ── a step, a breakpoint, too long ──▶ stop ──▶ Console.Send
 //	  ▲                                                      │  ▲
@@ -23,11 +23,11 @@ import (
 type Console interface {
 	// Send sends lines to the user, as one reply. A failure shows in the next Read.
 	Send(lines []string)
-	// Read returns the next command, one word or more, which stay valid. It returns
-	// ErrLeft where no command will come and the script is to go on without a stop, an
-	// Misspoken for the script to fail with, and any other error to end the script.
+	// Read returns the next command, one word or more, which stay valid. It returns ErrLeft
+	// if no command will come and the script must continue without stops, a Misspoken with
+	// which the script fails, or another error that ends the script.
 	Read() ([]string, error)
-	// Rest takes the lines that were noted behind the last stop, when the script ends.
+	// Rest takes the lines since the last stop, when the script ends.
 	Rest(lines []string)
 	// Overdue reports whether the script has run for too long since it stopped last. Its
 	// error ends the script.
@@ -36,10 +36,10 @@ type Console interface {
 	Refused() bool
 }
 
-// ErrLeft is what Console.Read returns where the script is to go on by itself.
+// ErrLeft is the error of Console.Read when the script must continue by itself.
 var ErrLeft = errors.New("the debugger's user has left")
 
-// Misspoken says that the user's last request is none.
+// Misspoken says that the user's last request was not valid.
 type Misspoken string
 
 func (e Misspoken) Error() string { return string(e) }
@@ -69,8 +69,8 @@ type Debugger struct {
 	hinted  bool  // that values are cut was said
 }
 
-// Debug is Run under a debugger: the script stops before its first line. console gets
-// everything but the end of the session and the result.
+// Debug runs a script as Run does, under a debugger: the script stops before its first
+// line. console gets all output except the end of the session and the result.
 func (e *Engine) Debug(s *Script, h Host, keys, args [][]byte, out *resp.Writer, console Console) error {
 	m := e.scripts
 	d := &Debugger{m: m, console: console, source: strings.Split(strings.TrimRight(s.Body, "\r\n"), "\n"), step: true, length: debugLength}
@@ -89,10 +89,10 @@ func (e *Engine) Debug(s *Script, h Host, keys, args [][]byte, out *resp.Writer,
 	return err
 }
 
-// note notes a line for the user.
+// note adds a line for the user.
 func (d *Debugger) note(line string) { d.noted = append(d.noted, line) }
 
-// noteValue notes a line that may be long.
+// noteValue adds a line that may be long.
 func (d *Debugger) noteValue(line string) {
 	if d.length == 0 || len(line) <= d.length {
 		d.note(line)
@@ -154,7 +154,7 @@ func (d *Debugger) atLine(line int) error {
 	return nil
 }
 
-// obey runs the user's commands until the script is to go on.
+// obey runs the user's commands until the script must continue.
 func (d *Debugger) obey() error {
 	for {
 		words, err := d.console.Read()
@@ -246,7 +246,7 @@ func (d *Debugger) sourceLine(line int) string {
 	return d.source[line-1]
 }
 
-// noteLine notes a line of the script with its number and marks.
+// noteLine adds a line of the script with its number and marks.
 func (d *Debugger) noteLine(line int) {
 	mark := [...]string{"   ", "  #", "-> ", "->#"}
 	i := 0
@@ -260,7 +260,7 @@ func (d *Debugger) noteLine(line int) {
 	d.note(mark[i] + number + strings.Repeat(" ", max(3-len(number), 0)) + " " + d.sourceLine(line))
 }
 
-// list notes the lines around one.
+// list adds the lines around one.
 func (d *Debugger) list(around, context int) {
 	for line := max(around-context, 1); line <= min(around+context, len(d.source)); line++ {
 		d.noteLine(line)
@@ -280,7 +280,7 @@ func (d *Debugger) listCommand(args []string) {
 	d.list(around, context)
 }
 
-// leadingNumber is C's atoi, within what a script's lines need.
+// leadingNumber parses a number as C's atoi does, for the range of a script's lines.
 func leadingNumber(s string) int {
 	end := 0
 	for end < len(s) && end < 10 && (s[end] >= '0' && s[end] <= '9' || end == 0 && s[end] == '-') {
@@ -397,8 +397,8 @@ func (d *Debugger) maxLen(args []string) {
 	d.note("<value> replies are truncated at " + strconv.Itoa(d.length) + " bytes.")
 }
 
-// eval runs code of the user's, which is an expression or a chunk. The error is one that
-// ends the script.
+// eval runs the user's code, which is an expression or a chunk. The error is one that ends
+// the script.
 func (d *Debugger) eval(code string) error {
 	f, err := d.m.state.Load("return "+code, "@ldb_eval")
 	if err != nil {
@@ -425,7 +425,7 @@ func (d *Debugger) eval(code string) error {
 	return nil
 }
 
-// redis runs a command of the user's.
+// redis runs the user's command.
 func (d *Debugger) redis(words []string) {
 	args := make([][]byte, len(words))
 	for i, w := range words {
@@ -439,7 +439,7 @@ func (d *Debugger) redis(words []string) {
 // maxShownArgs is how many words of a command are shown.
 const maxShownArgs = 10
 
-// calls notes a command that the script runs.
+// calls adds a line about a command that the script runs.
 func (d *Debugger) calls(args [][]byte) {
 	if !d.step {
 		return
@@ -455,7 +455,7 @@ func (d *Debugger) calls(args [][]byte) {
 	d.note(line)
 }
 
-// replied notes what a command has replied.
+// replied adds a line about the reply of a command.
 func (d *Debugger) replied(reply []byte) {
 	if !d.step {
 		return
@@ -472,14 +472,14 @@ func (d *Debugger) replied(reply []byte) {
 	d.noteValue(string(line))
 }
 
-// raised notes an error of the table redis.
+// raised adds a line about an error of the table redis.
 func (d *Debugger) raised(text string) {
 	if d.step {
 		d.note("<error> " + strings.TrimPrefix(text, "ERR "))
 	}
 }
 
-// redisDebug is redis.debug.
+// redisDebug implements redis.debug.
 func (d *Debugger) redisDebug(c lua.Call) {
 	line := "<debug> line " + strconv.Itoa(d.line) + ":"
 	for i := 1; i <= c.N(); i++ {

@@ -8,11 +8,11 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Error is an error as the wire shows it: its code, a space, its text.
+// Error is an error in the form of an error reply: its code, a space, its text.
 type Error = resp.ReplyError
 
-// Counted is an Error with which a command has failed, and then the script: the
-// Host has counted it already.
+// Counted is the Error of a command with which the script failed too. The Host has counted
+// it already.
 type Counted struct{ err Error }
 
 func (e Counted) Error() string { return e.err.Error() }
@@ -30,12 +30,13 @@ type Options struct {
 	Own string
 	// CPU returns the CPU time that the process has used, in seconds: os.clock. nil: 0.
 	CPU func() float64
-	// Charge is told by how many bytes the cached scripts and the libraries grow and
-	// shrink, as ScriptBytes and FunctionBytes of Stats count them. It may be nil.
+	// The Engine calls Charge with the number of bytes by which the cached scripts and the
+	// libraries grow or shrink, as ScriptBytes and FunctionBytes of Stats count them. It may
+	// be nil.
 	Charge func(bytes int)
 }
 
-// cpu is os.clock.
+// cpu returns the result of os.clock.
 func (o *Options) cpu() float64 {
 	if o.CPU == nil {
 		return 0
@@ -55,19 +56,19 @@ type Engine struct {
 	mu      sync.Mutex
 	cache   cache
 	library catalogue
-	gone    []*Library // that the machine has not let go yet
-	charged int        // what charge was told of
+	gone    []*Library // removed libraries that the machine still holds
+	charged int        // the sum of the calls of charge
 	charge  func(int)
 
 	liveEval, liveFunc atomic.Int64 // bytes in the machines after their last run
 	heavy              atomic.Bool  // a run has allocated much: see TakeHeavy
 }
 
-// heavyRun is how many bytes a run allocates to be a heavy one.
+// heavyRun is the number of bytes from which a run's allocations count as heavy.
 const heavyRun = 64 << 20
 
-// TakeHeavy reports whether a run has allocated tens of megabytes since TakeHeavy
-// was called last: then there may be memory to give back to the system.
+// TakeHeavy reports whether a run has allocated tens of megabytes since TakeHeavy was
+// called last: if so, the process may be able to return memory to the system.
 func (e *Engine) TakeHeavy() bool { return e.heavy.Load() && e.heavy.Swap(false) }
 
 // New returns an Engine without scripts.
@@ -83,10 +84,9 @@ func New(o Options) *Engine {
 	return e
 }
 
-// Run runs a script and writes its result to out. keys and args must not change
-// any more: they become strings of the script without a copy. The error, an
-// Error or what Host.Tick returned, is for the caller to send; nothing is
-// written then.
+// Run runs a script and writes its result to out. keys and args must not change any more:
+// they become strings of the script without a copy. The error is an Error or an error of
+// Host.Tick. The caller sends it; Run writes nothing then.
 func (e *Engine) Run(s *Script, h Host, keys, args [][]byte, out *resp.Writer) error {
 	if s.main == nil {
 		s.main = e.scripts.state.Bind(s.proto, e.scripts.state.Globals())
@@ -114,7 +114,7 @@ func (e *Engine) runMain(s *Script, main *lua.Closure, h Host, keys, args [][]by
 	return err
 }
 
-// CallFunction is Run for a function.
+// CallFunction runs a function as Run runs a script.
 func (e *Engine) CallFunction(f *Function, h Host, keys, args [][]byte, out *resp.Writer) error {
 	m := e.functions
 	m.begin(h)
@@ -126,8 +126,8 @@ func (e *Engine) CallFunction(f *Function, h Host, keys, args [][]byte, out *res
 	return err
 }
 
-// done ends a run, and keeps the size of its machine for Stats, which may be
-// asked while it runs again.
+// done ends a run, and stores the size of its machine for Stats, which may be called while
+// the machine runs again.
 func (e *Engine) done(m *machine, live *atomic.Int64) {
 	charged := m.state.Charged()
 	if charged-m.charged+m.written > heavyRun {
@@ -138,12 +138,13 @@ func (e *Engine) done(m *machine, live *atomic.Int64) {
 	live.Store(int64(m.state.Live()))
 }
 
-// forgetAtOnce is how many libraries that were removed the machine lets go of
-// behind one run, at some 50 ns each.
+// forgetAtOnce is the number of removed libraries that the machine releases after one run,
+// at about 50 ns each.
 const forgetAtOnce = 1024
 
-// finish is done for the functions' machine, which then lets go of libraries that
-// were removed, some behind each run: only the goroutine that runs code may touch it.
+// finish does the work of done for the functions' machine, and then releases some of the
+// removed libraries. It does so after each run, because only the goroutine that runs code
+// may use the machine.
 func (e *Engine) finish(m *machine) {
 	e.mu.Lock()
 	gone := e.gone[:min(len(e.gone), forgetAtOnce)]
@@ -158,7 +159,7 @@ func (e *Engine) finish(m *machine) {
 	e.done(m, &e.liveFunc)
 }
 
-// settle tells charge what has changed. The caller holds the lock.
+// settle calls charge with the change since its last call. The caller holds the lock.
 func (e *Engine) settle() {
 	n := e.cache.bytes + e.library.bytes
 	if e.charge != nil && n != e.charged {
@@ -167,7 +168,7 @@ func (e *Engine) settle() {
 	e.charged = n
 }
 
-// Stats are the figures of INFO and FUNCTION STATS.
+// Stats holds the numbers of INFO and FUNCTION STATS.
 type Stats struct {
 	Scripts       int // cached scripts
 	Evicted       int // scripts that were forgotten for others, ever

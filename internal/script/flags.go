@@ -11,8 +11,8 @@ const (
 	NoCluster                        // "no-cluster": it does not run in a cluster
 	AllowCrossSlot                   // "allow-cross-slot-keys"
 
-	// Compat marks a script without a shebang line: what it may do is decided
-	// command by command.
+	// Compat marks a script without a shebang line: the checks happen for each of its
+	// commands.
 	Compat
 )
 

@@ -1,7 +1,7 @@
 package script
 
-// Host is the server that runs a script: the target of redis.call and its kin. The Engine
-// calls it from the goroutine that called Run, CallFunction, LoadLibrary or
+// Host is the server that runs a script; redis.call and similar functions call it. The
+// Engine calls it from the goroutine that called Run, CallFunction, LoadLibrary or
 // RestoreLibraries, and not after those returned.
 type Host interface {
 	// Call runs a command and returns its reply in RESP, valid until the next
@@ -9,21 +9,21 @@ type Host interface {
 	// Refusals are error replies as well, with Redis's words for scripts.
 	// args are valid during the call only, and must not be changed.
 	Call(args [][]byte) []byte
-	// SetProto is redis.setresp: 2 or 3. A run that changed it ends with
-	// SetProto(2), for the next.
+	// SetProto implements redis.setresp: 2 or 3. A run that changed it ends with
+	// SetProto(2), for the next run.
 	SetProto(proto int)
-	// SetReplication is redis.set_repl: whether what follows goes to the
+	// SetReplication implements redis.set_repl: whether the effects from now on go to the
 	// append-only file and to replicas.
 	SetReplication(aof, replicas bool)
-	// Allowed is redis.acl_check_cmd. The error is for a command that does not
+	// Allowed implements redis.acl_check_cmd. The error is for a command that does not
 	// exist; its text is not used.
 	Allowed(args [][]byte) (bool, error)
-	// Log is redis.log: level is 0 for debug, 1 verbose, 2 notice, 3 warning.
+	// Log implements redis.log: level is 0 for debug, 1 verbose, 2 notice, 3 warning.
 	Log(level int, text string)
-	// CountError counts an error that the script returns, for the statistics. One of
-	// a command, which the Host has made, is counted.
+	// CountError counts an error that the script returns, for the statistics. counted says
+	// that the error is one of a command, which the Host has counted already.
 	CountError(text string, counted bool)
-	// Tick is called every few thousand steps, 20 us or so. Its error ends the
-	// script, which cannot catch it, and is what Run returns.
+	// The Engine calls Tick every few thousand steps, about every 20 us. An error of Tick
+	// ends the script, which cannot catch it, and Run returns the error.
 	Tick() error
 }

@@ -17,7 +17,7 @@ type Library struct {
 	Functions []*Function // in the order of their names
 
 	values *lua.Table // the functions' closures
-	id     int        // where the machine's registry has them
+	id     int        // their index in the machine's registry
 }
 
 // Function is a function of a library. It does not change.
@@ -31,11 +31,10 @@ type Function struct {
 	callback lua.Value
 }
 
-// EngineName is the name of the one engine that there is, as FUNCTION LIST and
-// FUNCTION STATS have it.
+// EngineName is the name of the only engine, in FUNCTION LIST and FUNCTION STATS.
 const EngineName = "LUA"
 
-// ErrLoadTimeout is how FUNCTION LOAD fails after LoadTimeout ms.
+// ErrLoadTimeout is the error of FUNCTION LOAD after LoadTimeout ms.
 const (
 	ErrLoadTimeout = Error("ERR FUNCTION LOAD timeout")
 	LoadTimeout    = 500
@@ -56,8 +55,8 @@ const (
 	errOldFunctions = Error("ERR Failed loading engine name")
 )
 
-// libraryCost and functionCost are about what the catalogue takes for each beside
-// texts.
+// libraryCost and functionCost are the approximate bytes that the catalogue takes for
+// each, besides texts.
 const (
 	libraryCost  = 256
 	functionCost = 256
@@ -82,8 +81,8 @@ func newCatalogue() catalogue {
 	return catalogue{libraries: map[string]*Library{}, functions: map[string]*Function{}}
 }
 
-// clash returns the first of a library's functions whose name is another's already;
-// nil if there is none.
+// clash returns the first function of a library whose name is taken already; nil if there
+// is none.
 func (c *catalogue) clash(l *Library) *Function {
 	for _, f := range l.Functions {
 		if c.functions[strings.ToLower(f.Name)] != nil {
@@ -95,7 +94,7 @@ func (c *catalogue) clash(l *Library) *Function {
 
 func errExists(f *Function) error { return Error("ERR Function " + f.Name + " already exists") }
 
-// add adds a library, whose functions' names are free.
+// add adds a library. The names of its functions must be free.
 func (c *catalogue) add(l *Library) {
 	c.libraries[l.Name] = l
 	for _, f := range l.Functions {
@@ -112,9 +111,9 @@ func (c *catalogue) remove(l *Library) {
 	c.bytes -= l.size()
 }
 
-// LoadLibrary is FUNCTION LOAD: it runs the code and returns the library's name.
-// h gets Log and Tick only; a Tick that finds the load too slow returns ErrLoadTimeout.
-// Errors: Error, and what Tick returned; nothing has changed then.
+// LoadLibrary implements FUNCTION LOAD: it runs the code and returns the library's name.
+// It calls only Log and Tick of h; if the load takes too long, Tick returns
+// ErrLoadTimeout. The error is an Error, or one of Tick; nothing has changed then.
 func (e *Engine) LoadLibrary(code []byte, replace bool, h Host) (name string, err error) {
 	m := e.functions
 	m.begin(h)
@@ -136,9 +135,9 @@ func (e *Engine) hasLibrary(name string) bool {
 	return e.library.libraries[name] != nil
 }
 
-// adopt makes loaded libraries known, all of them or none: in place of those of
-// the same name, or of all. It costs what the libraries and those that they replace
-// have of functions, and nothing for the others that there are.
+// adopt adds loaded libraries, all of them or none. With replace they replace libraries of
+// the same name, with flush all libraries. It costs O(functions) of the added and the
+// replaced libraries.
 func (e *Engine) adopt(libraries []*Library, replace, flush bool) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -155,7 +154,7 @@ func (e *Engine) adopt(libraries []*Library, replace, flush bool) error {
 			}
 		}
 	}
-	fresh := newCatalogue() // those that come, by themselves
+	fresh := newCatalogue() // a catalogue of the new libraries only
 	for _, l := range libraries {
 		if f := fresh.clash(l); f != nil {
 			return errExists(f)
@@ -226,8 +225,8 @@ func (m *machine) register(l *Library, proto *lua.Prototype) error {
 	return nil
 }
 
-// loadFailure words an error of a library's code. It has no position but that of
-// the message itself.
+// loadFailure returns the error reply for an error of a library's code. It has no position
+// except the one in the message.
 func (m *machine) loadFailure(err error) error {
 	m.where = position{}
 	err = m.failure(err, "")
@@ -238,8 +237,8 @@ func (m *machine) loadFailure(err error) error {
 	return err
 }
 
-// remember keeps a library's closures in the machine's registry, so that they
-// count as in use; forget lets them go.
+// remember stores a library's closures in the machine's registry, so that they count as in
+// use; forget removes them.
 func (m *machine) remember(l *Library) error {
 	m.libraries++
 	l.id = m.libraries
@@ -296,7 +295,7 @@ func validName(name string) bool {
 	return name != ""
 }
 
-// DeleteLibrary is FUNCTION DELETE. Errors: Error.
+// DeleteLibrary implements FUNCTION DELETE. Its error is an Error.
 func (e *Engine) DeleteLibrary(name []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -310,7 +309,7 @@ func (e *Engine) DeleteLibrary(name []byte) error {
 	return nil
 }
 
-// FlushLibraries is FUNCTION FLUSH.
+// FlushLibraries implements FUNCTION FLUSH.
 func (e *Engine) FlushLibraries() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -338,7 +337,7 @@ func (c *catalogue) sorted() []*Library {
 	return all
 }
 
-// Function returns a function by its name, in any case; nil if there is none.
+// Function returns a function by its name, without regard to case; nil if there is none.
 func (e *Engine) Function(name []byte) *Function {
 	e.mu.Lock()
 	defer e.mu.Unlock()

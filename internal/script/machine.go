@@ -9,18 +9,17 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// tickSteps is how many steps lie between two calls of Host.Tick. A step takes 2
-// to 10 ns, so that a tick comes about every 20 us: often enough that a killed
-// script ends at once, and seldom enough that the calls cost next to nothing.
+// tickSteps is the number of steps between two calls of Host.Tick. A step takes 2 to 10
+// ns, so that a tick comes about every 20 us: often enough that a killed script ends at
+// once, and seldom enough that the calls cost next to nothing.
 const tickSteps = 4096
 
-// machine is a State of Lua with what Redis adds, and the run that is going on
-// in it.
+// machine is a Lua State with Redis's additions, and the present run in it.
 type machine struct {
 	state *lua.State
 	main  *lua.Thread
 	limit int // bytes of memory, 0: no limit
-	// charged is what its State had charged at the end of the last run.
+	// charged is the number of bytes that its State had charged at the end of the last run.
 	charged int
 
 	keys *lua.Table // of EVAL's machine: KEYS and ARGV
@@ -62,7 +61,7 @@ func newMachine() *machine {
 	return m
 }
 
-// bound sets the memory limit, when what Redis adds is in place.
+// bound sets the memory limit, after Redis's additions are made.
 func (m *machine) bound(limit int) {
 	m.limit = limit
 	m.state.SetMemoryLimit(limit)
@@ -80,7 +79,7 @@ const (
 	maxKeptDigits = 4096
 )
 
-// end lets go of what the run used.
+// end releases the values of the run.
 func (m *machine) end() {
 	if m.proto != 2 {
 		m.host.SetProto(2)
@@ -110,8 +109,8 @@ func (m *machine) run(f lua.Value, out *resp.Writer, args ...lua.Value) error {
 	return m.answer(out, result)
 }
 
-// runFunction is run with tables of keys and arguments. They are new ones each
-// time: a function may keep them, in an upvalue.
+// runFunction calls a function with tables of keys and arguments. It makes new tables each
+// time, because a function may keep them in an upvalue.
 func (m *machine) runFunction(f *Function, keys, args [][]byte, out *resp.Writer) error {
 	keyList, err := m.list(keys)
 	if err != nil {
@@ -136,8 +135,8 @@ func (m *machine) tick() error {
 	return err
 }
 
-// locate notes where an error arose that nothing in the script catches. It runs
-// before the calls are unwound.
+// locate records the position of an error that the script does not catch. It runs before
+// the calls are unwound.
 func (m *machine) locate(_ *lua.Thread, e *lua.Error) *lua.Error {
 	m.where = m.position()
 	return e
@@ -149,7 +148,7 @@ func (m *machine) position() position {
 	return m.positionFrom(0)
 }
 
-// handlerPosition is position for a builtin that is the handler of an error.
+// handlerPosition returns the position for a builtin that handles an error.
 func (m *machine) handlerPosition() position { return m.positionFrom(1) }
 
 func (m *machine) positionFrom(level int) position {
@@ -163,9 +162,9 @@ func (m *machine) positionFrom(level int) position {
 	return position{source, line}
 }
 
-// failure words the error that ended a script: "message script: name, on
-// @user_script:line.", where the message begins with a code. What Host.Tick
-// returned stays what it is unless it is an Error.
+// failure returns the error reply of a script that failed: "message script: name, on
+// @user_script:line.", where the message begins with a code. An error of Host.Tick stays
+// as it is unless it is an Error.
 func (m *machine) failure(err error, name string) error {
 	var text string
 	counted := false
@@ -205,7 +204,7 @@ func (m *machine) message(e *lua.Error) string {
 	return cString(m.text(v))
 }
 
-// text is tostring, for values that are no tables.
+// text returns a value as tostring does, for values that are not tables.
 func (m *machine) text(v lua.Value) string {
 	if s, ok := v.AsString(); ok {
 		return s
@@ -223,7 +222,7 @@ func cString(s string) string {
 	return s
 }
 
-// reset makes a table the list of items, and nothing else.
+// reset replaces the contents of a table by the list of items.
 func (m *machine) reset(t *lua.Table, items [][]byte) error {
 	err := t.Reset(m.strings(items))
 	clear(m.items)

@@ -7,9 +7,9 @@ import (
 	"github.com/ebbdb/ebb/internal/lua"
 )
 
-// msgpackLibrary is the library cmsgpack, which is lua-cmsgpack 0.4.0
-// (https://github.com/antirez/lua-cmsgpack): MessagePack without the types bin
-// and ext (https://github.com/msgpack/msgpack/blob/master/spec.md).
+// msgpackLibrary is the library cmsgpack, which behaves as lua-cmsgpack 0.4.0
+// (https://github.com/antirez/lua-cmsgpack): MessagePack without the types bin and ext
+// (https://github.com/msgpack/msgpack/blob/master/spec.md).
 type msgpackLibrary struct {
 	packer   msgpackPacker
 	unpacker msgpackUnpacker
@@ -31,11 +31,11 @@ func openMsgpack(s *lua.State) {
 	set(s.Globals(), field{"cmsgpack", lua.TableValue(t)})
 }
 
-// maxMsgpackDepth is how many tables pack writes one inside the other. Those
-// inside the last are written as nil.
+// maxMsgpackDepth is the greatest nesting of tables that pack writes. It writes tables
+// inside the last one as nil.
 const maxMsgpackDepth = 16
 
-// pack is cmsgpack.pack: its arguments, one behind the other.
+// pack implements cmsgpack.pack: it returns its arguments, one after the other.
 func (l *msgpackLibrary) pack(c lua.Call) error {
 	switch {
 	case c.N() == 0:
@@ -140,7 +140,7 @@ func (p *msgpackPacker) string(s string) error {
 	return nil
 }
 
-// length writes a length in two or four bytes, behind the type that has that many.
+// length writes a length in two or four bytes, after the matching type.
 func (p *msgpackPacker) length(n uint, short, long byte) {
 	if n <= math.MaxUint16 {
 		p.b = binary.BigEndian.AppendUint16(append(p.b, short), uint16(n))
@@ -245,13 +245,13 @@ func (p *msgpackPacker) shape(t *lua.Table) (n int, isArray bool, err error) {
 	}
 }
 
-// unpack is cmsgpack.unpack: all values of its argument.
+// unpack implements cmsgpack.unpack: it returns all values of its argument.
 func (l *msgpackLibrary) unpack(c lua.Call) error {
 	return l.unpackFrom(c, 0, 0, c.N())
 }
 
-// unpackOne is cmsgpack.unpack_one: one value, from an offset on, behind the
-// offset of the next, -1 if there is none.
+// unpackOne implements cmsgpack.unpack_one: it returns the offset of the next value, -1 if
+// there is none, and one value from an offset.
 func (l *msgpackLibrary) unpackOne(c lua.Call) error {
 	offset, err := c.OptInt(2, 0)
 	if err != nil {
@@ -260,7 +260,7 @@ func (l *msgpackLibrary) unpackOne(c lua.Call) error {
 	return l.unpackFrom(c, 1, offset, 1)
 }
 
-// unpackLimit is unpackOne for a number of values.
+// unpackLimit implements cmsgpack.unpack_limit: unpackOne for several values.
 func (l *msgpackLibrary) unpackLimit(c lua.Call) error {
 	limit, err := c.CheckInt(2)
 	if err != nil {

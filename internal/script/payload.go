@@ -6,7 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// What FUNCTION DUMP returns, and FUNCTION RESTORE takes, from Redis as well:
+// The format of FUNCTION DUMP and FUNCTION RESTORE, which is Redis's:
 //
 //	245 │ code of a library, an RDB string │ 245 │ code │ ... │ version 2 │ CRC64 8
 const (
@@ -14,7 +14,7 @@ const (
 	opFunctionOld = 246 // of release candidates of Redis 7.0: an engine's name, and more
 )
 
-// Policy says what RestoreLibraries does with the libraries that are there.
+// Policy decides what RestoreLibraries does with the existing libraries.
 type Policy uint8
 
 // The policies of FUNCTION RESTORE.
@@ -24,7 +24,8 @@ const (
 	Flush                 // all libraries are removed first
 )
 
-// DumpLibraries is FUNCTION DUMP: all libraries in the order of their names.
+// DumpLibraries implements FUNCTION DUMP: it returns all libraries in the order of their
+// names.
 func (e *Engine) DumpLibraries() []byte {
 	enc := rdb.Encoder{Compress: true}
 	for _, l := range e.Libraries() {
@@ -35,9 +36,8 @@ func (e *Engine) DumpLibraries() []byte {
 	return rdb.Seal(enc.Buf, rdb.PlainVersion)
 }
 
-// RestoreLibraries is FUNCTION RESTORE: it loads the libraries of a payload. h is
-// as in LoadLibrary. Errors: Error, and what h.Tick returned; nothing has changed
-// then.
+// RestoreLibraries implements FUNCTION RESTORE: it loads the libraries of a payload. h is
+// as in LoadLibrary. The error is an Error, or one of h.Tick; nothing has changed then.
 func (e *Engine) RestoreLibraries(payload []byte, policy Policy, h Host) error {
 	value, version, err := rdb.Open(payload)
 	if err != nil {
@@ -100,7 +100,7 @@ func readCode(b []byte, version int) (code string, rest []byte, err error) {
 	return text.code, b[n:], err
 }
 
-// codeBuilder takes a string from a Decoder. Nothing else can come.
+// codeBuilder takes a string from a Decoder, which calls no other method here.
 type codeBuilder struct {
 	rdb.Builder
 	code string

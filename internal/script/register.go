@@ -12,7 +12,7 @@ type loading struct {
 	names   map[string]bool
 }
 
-// registerFunction is redis.register_function, in its two forms:
+// registerFunction implements redis.register_function, in its two forms:
 //
 //	redis.register_function('name', callback)
 //	redis.register_function{function_name = 'name', callback = callback,
@@ -35,7 +35,7 @@ func (m *machine) registerFunction(c lua.Call) error {
 	return c.Return()
 }
 
-// add enters a function into the library, or says what is wrong with it.
+// add adds a function to the library, or returns the text of an error.
 func (l *loading) add(f *Function) (wrong string) {
 	switch {
 	case !validName(f.Name):
@@ -52,7 +52,7 @@ func (l *loading) add(f *Function) (wrong string) {
 	return ""
 }
 
-// positional reads the form with two arguments. What is wrong is a text.
+// positional reads the form with two arguments. wrong is the text of an error.
 func (m *machine) positional(c lua.Call) (f *Function, wrong string) {
 	if c.N() != 2 {
 		return nil, "wrong number of arguments to redis.register_function"
@@ -115,7 +115,7 @@ func (m *machine) named(c lua.Call) (f *Function, wrong string) {
 	return f, ""
 }
 
-// functionFlags reads a list of flags. ok is false if one of them is none.
+// functionFlags reads a list of flags. ok is false if one of them is unknown.
 func functionFlags(t *lua.Table) (flags Flags, ok bool) {
 	for i := 1; ; i++ {
 		v := t.GetInt(i)

@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// From a command's reply to values of Lua:
+// This file converts a command's reply to Lua values:
 //
 //	integer          number                    status      {ok = text}
 //	string           string                    error       {err = text, ignore_error_stats_update = true}
@@ -19,9 +19,9 @@ import (
 //	double           {double = number}         set         {set = {member = true, ...}}
 //	big number       {big_number = text}       verbatim    {verbatim_string = {format = , string = }}
 //
-// The bytes come from this server, so that they are taken to be well-formed.
+// The bytes come from this server, so the code assumes that they are well-formed.
 
-// callSteps is about how many steps a command is worth.
+// callSteps is the number of steps that a command counts as.
 const callSteps = 64
 
 // reader reads a reply.

@@ -6,10 +6,10 @@ import (
 	"github.com/ebbdb/ebb/internal/lua"
 )
 
-// globalNames are the globals that scripts see beside Redis's own, in the order
-// in which redis-server 7.0.15 makes them, because pairs(_G) depends on it. Those
-// with a minus are refused, but the attempt has left its trace in the table. os,
-// which has nothing but clock, comes behind them, as in Redis since 7.4.
+// globalNames are the globals that scripts see besides Redis's own, in the order in which
+// redis-server 7.0.15 creates them, because pairs(_G) depends on it. Redis refuses those
+// with a minus, but they leave an empty node in the table. os, which has only clock, comes
+// after them, as in Redis since 7.4.
 var globalNames = strings.Fields(`
 	_G assert collectgarbage -dofile error gcinfo -getfenv getmetatable -loadfile load loadstring next pcall -print
 	rawequal rawget rawset select -setfenv setmetatable tonumber tostring type unpack xpcall _VERSION ipairs pairs
@@ -33,10 +33,10 @@ func set(t *lua.Table, fields ...field) {
 	}
 }
 
-// sandboxScripts makes the environment of EVAL's scripts: read-only globals,
-// with KEYS and ARGV among them. Those two are the same tables in every run,
-// emptied between runs: what a script can write to does not outlive the run, so
-// no script can keep them.
+// sandboxScripts makes the environment of EVAL's scripts: read-only globals, with KEYS and
+// ARGV among them. Those two are the same tables in every run, and are emptied between
+// runs. No script can keep them, because nothing that a script can write to outlives its
+// run.
 func (m *machine) sandboxScripts(o Options) {
 	globals := m.globals(o)
 	api := m.runAPI(o)
@@ -97,7 +97,7 @@ func (m *machine) sandboxFunctions(o Options) {
 	m.state.SetGlobals(environment)
 }
 
-// runAPI returns the table redis of what runs, scripts and functions.
+// runAPI returns the table redis for running scripts and functions.
 func (m *machine) runAPI(o Options) *lua.Table {
 	api := m.state.NewTable(0, 0)
 	set(api, m.callAPI()...)
@@ -134,7 +134,7 @@ func (m *machine) globals(o Options) *lua.Table {
 		set(globals, field{"os", lua.TableValue(system)})
 	}
 
-	// The metatable of strings is one that can be sealed.
+	// The metatable of strings must be sealed too.
 	meta := m.state.NewTable(0, 0)
 	set(meta, field{"__index", all.GetString("string")})
 	seal(meta)
@@ -180,8 +180,8 @@ func missingGlobal(c lua.Call) error {
 	return c.Errorf("Script attempted to access nonexistent global variable '%s'", name)
 }
 
-// pcall is Lua's, but what it returns of an error table is its text: scripts
-// that were written when errors of commands were strings go on.
+// pcall behaves as Lua's, but for an error table it returns the table's text. So scripts
+// still work that were written when errors of commands were strings.
 func (m *machine) pcall(c lua.Call) error {
 	f, args := lua.True, []lua.Value(nil) // of no arguments it calls its own "true"
 	if c.N() > 0 {
@@ -218,8 +218,8 @@ func (m *machine) pcall(c lua.Call) error {
 	return c.Return(lua.False, e.Value, text) // the last is what Redis leaves on its stack
 }
 
-// errorHandler is __redis__err__handler, which scripts may give to xpcall: it
-// makes an error table of an error, with the place where it arose.
+// errorHandler implements __redis__err__handler, which scripts may pass to xpcall. It
+// converts an error to an error table with its position.
 func (m *machine) errorHandler(c lua.Call) error {
 	t, ok := c.Arg(1).AsTable()
 	if !ok {

@@ -94,7 +94,7 @@ func (f *structFormat) padding(at uint64, letter byte, size int) uint64 {
 	return (n - at&(n-1)) & (n - 1)
 }
 
-// control obeys a letter that is no item.
+// control handles a letter that is not an item.
 func (f *structFormat) control(letter byte) error {
 	switch letter {
 	case ' ':
@@ -117,7 +117,7 @@ func (f *structFormat) control(letter byte) error {
 	return nil
 }
 
-// structSize is struct.size: the bytes that a format packs.
+// structSize implements struct.size: it returns the number of bytes that a format packs.
 func structSize(c lua.Call) error {
 	f, err := newStructFormat(c)
 	if err != nil {
@@ -147,10 +147,10 @@ func structSize(c lua.Call) error {
 	return c.Return(lua.Number(float64(int64(at))))
 }
 
-// isAlphanumeric is C's isalnum: size takes every such letter as an item.
+// isAlphanumeric reports the same as C's isalnum: size takes every such letter as an item.
 func isAlphanumeric(c byte) bool { return c-'0' <= 9 || (c|0x20)-'a' <= 25 }
 
-// structPack is struct.pack: a record of its arguments.
+// structPack implements struct.pack: it returns a record of its arguments.
 func structPack(c lua.Call) error {
 	f, err := newStructFormat(c)
 	if err != nil {
@@ -211,7 +211,7 @@ func structPack(c lua.Call) error {
 	return c.Return(v)
 }
 
-// structNumber is CheckNumber. An argument that is missing is nil, not absent.
+// structNumber returns a number as CheckNumber does. A missing argument counts as nil.
 func structNumber(c lua.Call, i int) (float64, error) {
 	if i > c.N() {
 		return 0, c.ArgError(i, "number expected, got nil")
@@ -256,7 +256,8 @@ func (f *structFormat) appendInt(b []byte, n uint64, size int) []byte {
 	return b
 }
 
-// readInt is appendInt's inverse, for up to 64 bits; the lowest of more.
+// readInt is the inverse of appendInt, for up to 64 bits; it returns the lowest 64 bits of
+// more.
 func (f *structFormat) readInt(s string) uint64 {
 	n := uint64(0)
 	for i := range len(s) {
@@ -268,8 +269,8 @@ func (f *structFormat) readInt(s string) uint64 {
 	return n
 }
 
-// structUnpack is struct.unpack: the items of a record from a position on, and
-// the position behind them.
+// structUnpack implements struct.unpack: it returns the items of a record from a position
+// on, and the position after them.
 func structUnpack(c lua.Call) error {
 	f, err := newStructFormat(c)
 	if err != nil {
@@ -307,7 +308,7 @@ type structReader struct {
 	base  int // places that the arguments take on the stack of Redis's library
 }
 
-// has tells whether so many bytes are left.
+// has reports whether so many bytes are left.
 func (u *structReader) has(size uint64) bool {
 	return size <= uint64(len(u.data)) && u.at <= uint64(len(u.data))-size
 }
@@ -371,7 +372,7 @@ func (u *structReader) integer(s string, signed bool) lua.Value {
 	return lua.Number(float64(int64(n)))
 }
 
-// previous takes the last item off: it is the length that "c0" wants.
+// previous removes and returns the last item, which is the length for "c0".
 func (u *structReader) previous() (uint64, error) {
 	if len(u.items) > 0 {
 		last := u.items[len(u.items)-1]
