@@ -336,8 +336,8 @@ func TestNoTestSleepsOnTheWallClock(t *testing.T) {
 	})
 }
 
-// A skip that nobody counts looks like a test that passed: realserver.Require tells
-// make test of it, and fails where all must be there. Tests that mean nothing somewhere
+// A skip that is not counted looks like a test that passed. realserver.Require reports it
+// to make test, and fails if EBB_REQUIRE forbids skips. Tests that mean nothing somewhere
 // are not made there: backends.Virtual, backends.Except. rapid's own Skip draws anew.
 func TestEverySkipIsCounted(t *testing.T) {
 	fset, all := sources(t)

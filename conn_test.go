@@ -115,7 +115,7 @@ func TestBadURLsSayWhatWouldBeRight(t *testing.T) {
 	}
 	_, err := ebb.Open(testContext(t), "redis://me:secret@127.0.0.1:1")
 	if !errors.Is(err, ebb.ErrUnavailable) || strings.Contains(err.Error(), "secret") {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("no subscriber: %v", err)
 	}
 }
 

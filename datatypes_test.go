@@ -78,7 +78,8 @@ func TestEveryCommandCanBeCalledEmbedded(t *testing.T) {
 	}
 }
 
-// callForAWhile is Do, which is left once the command waits for what nobody does.
+// callForAWhile runs Do, and ends it when the command waits for an event that will not
+// come.
 func callForAWhile(c *ebb.Conn, spec *command.Spec, args []any) (ebb.Value, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -214,7 +215,7 @@ func TestAnEmbeddedWaitLosesNothing(t *testing.T) {
 	<-ctx.Done()
 	popping.Wait()
 	check(t, "elements that came", int64(elements))(got.Load(), nil)
-	check(t, "waits that nobody has left", int64(0))(ebb.EngineOf(c).DB().Waiters(), nil)
+	check(t, "waits that have no caller", int64(0))(ebb.EngineOf(c).DB().Waiters(), nil)
 	if left.Load() == 0 {
 		t.Error("no wait was left")
 	}

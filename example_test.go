@@ -121,7 +121,7 @@ func ExampleConn_Watch() {
 		}
 		var b ebb.Batch
 		b.Do("SET", "name", v.Str+" smith")
-		_, err = w.Tx(ctx, &b) // ErrConflict: somebody was faster, try again
+		_, err = w.Tx(ctx, &b) // ErrConflict: another client was faster, try again
 		return err
 	}, "name")
 	name, _ := c.Get(ctx, "name")

@@ -99,7 +99,7 @@ func TestOpenSpeaksTLSAndUnixSockets(t *testing.T) {
 	_, err = ebb.Open(testContext(t), "rediss://"+tcp.Addr().String())
 	var unknown x509.UnknownAuthorityError
 	if !errors.As(err, &unknown) {
-		t.Errorf("a certificate that nobody vouches for: %v", err)
+		t.Errorf("a certificate without a known authority: %v", err)
 	}
 	cancel()
 	must(t, <-overTLS)

@@ -150,7 +150,7 @@ func TestAnExpiryWaitsForItsListener(t *testing.T) {
 		m := open(t, b.Conn, name, lay, Options[string, int]{Events: true})
 		must(t, m.Set(ctx, "a", 1, 10*time.Millisecond))
 		b.Pass(30 * time.Millisecond)
-		must(t, m.Set(ctx, "b", 2, time.Hour)) // somebody passes by
+		must(t, m.Set(ctx, "b", 2, time.Hour)) // another caller reads it
 		if b.Fault() {
 			b.Until("the backend is there again", func() bool { return b.Ping(ctx) == nil })
 		}
@@ -198,7 +198,7 @@ func TestAnExpiryThatWasNotDealtWithComesAgain(t *testing.T) {
 		stop()
 		var other heard
 		stop = listen(t, m, "l", func(_ context.Context, e Expired[string, int]) error { other.add(e); return nil }, Listen{Redeliver: 50 * time.Millisecond})
-		b.Until("somebody else gets it", other.atLeast("b=2"))
+		b.Until("another listener gets it", other.atLeast("b=2"))
 		stop()
 	})
 }

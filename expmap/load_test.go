@@ -72,7 +72,7 @@ func TestADeadLoadersPlaceIsTaken(t *testing.T) {
 	each(t, func(t *testing.T, b *backends.Backend, lay mode) {
 		ctx, name := b.Context(), b.Name("m")
 		// Another program has the marker and dies.
-		must(t, b.SetTTL(ctx, "{"+name+"}:load:k", "somebody", 50*time.Millisecond))
+		must(t, b.SetTTL(ctx, "{"+name+"}:load:k", "other", 50*time.Millisecond))
 		m := open(t, b.Conn, name, lay, Options[string, int]{})
 		if v, err := m.GetOrLoad(ctx, "k", time.Hour, func(context.Context, string) (int, error) { return 1, nil }); v != 1 || err != nil {
 			t.Error(v, err)
@@ -125,7 +125,7 @@ func TestASlowLoaderKeepsItsPlace(t *testing.T) {
 func TestWhoWaitsForALoaderEndsWithItsContext(t *testing.T) {
 	each(t, func(t *testing.T, b *backends.Backend, lay mode) {
 		ctx, name := b.Context(), b.Name("m")
-		must(t, b.SetTTL(ctx, "{"+name+"}:load:k", "somebody", time.Hour))
+		must(t, b.SetTTL(ctx, "{"+name+"}:load:k", "other", time.Hour))
 		m := open(t, b.Conn, name, lay, Options[string, int]{})
 		loader := func(context.Context, string) (int, error) { return 1, nil }
 		short, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
@@ -138,7 +138,7 @@ func TestWhoWaitsForALoaderEndsWithItsContext(t *testing.T) {
 				}
 			})
 		}
-		wg.Go(func() { // who has time waits on, whoever led before
+		wg.Go(func() { // a caller with time waits on, also after another leader
 			if v, err := m.GetOrLoad(ctx, "k", time.Hour, loader); v != 1 || err != nil {
 				t.Error(v, err)
 			}

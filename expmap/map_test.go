@@ -124,7 +124,7 @@ func TestEntriesExpireOneByOne(t *testing.T) {
 			t.Error(many, err)
 		}
 		must(t, m.Set(ctx, "gone", 1, time.Millisecond))
-		b.Pass(5 * time.Millisecond) // nobody has seen that it is over
+		b.Pass(5 * time.Millisecond) // no read has found it expired
 		if n, err := m.Remove(ctx, "short", "ever", "nothing", "gone"); n != 1 || err != nil {
 			t.Error("deleted", n, err)
 		}

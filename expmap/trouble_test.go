@@ -286,7 +286,7 @@ func TestTheLayoutIsWhatTheServerCanDo(t *testing.T) {
 		{ebb.Capabilities{Native: true, HashFieldTTL: true}, 0, true, modeNative},
 		{ebb.Capabilities{Native: true, HashFieldTTL: true}, time.Minute, true, modeFields},
 		{ebb.Capabilities{HashFieldTTL: true}, 0, false, modeFields},
-		{ebb.Capabilities{HashFieldTTL: true}, 0, true, modeZset}, // nobody tells what expires there
+		{ebb.Capabilities{HashFieldTTL: true}, 0, true, modeZset}, // no server reports what expires there
 		{ebb.Capabilities{}, time.Minute, false, modeZset},
 	} {
 		m, err := New(ebb.Use(server{caps: c.caps}), "m", Options[string, int]{IdleTTL: c.idle, Events: c.events})

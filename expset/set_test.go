@@ -194,7 +194,7 @@ func TestAFullSetRefuses(t *testing.T) {
 		if _, err := s.Add(ctx, time.Hour, "b", "c", "d"); !errors.Is(err, ErrFull) {
 			t.Error(err)
 		}
-		did(t, 2)(s.Add(ctx, time.Hour, "a", "b", "c")) // who is there takes no room
+		did(t, 2)(s.Add(ctx, time.Hour, "a", "b", "c")) // an existing member takes no space
 		if _, err := s.Add(ctx, time.Hour, "d"); !errors.Is(err, ErrFull) {
 			t.Error(err)
 		}

@@ -425,7 +425,7 @@ func TestAWrappedClientStaysOpen(t *testing.T) {
 }
 
 func TestAWrappedClientIsFoundOutWhenItAnswers(t *testing.T) {
-	// Nobody listens yet.
+	// No subscriber listens yet.
 	p := realserver.NewProcess(t, "redis-server", "--save", "")
 	client := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1})
 	defer client.Close()
@@ -437,8 +437,8 @@ func TestAWrappedClientIsFoundOutWhenItAnswers(t *testing.T) {
 	}
 	wantErr(t, "ping", ebb.ErrUnavailable)(nil, c.Ping(ctx))
 	p.Start()
-	// Who acts on what he was told while nothing was known is refused: here that would be
-	// PUBLISH where the others have SPUBLISH. It does not matter whose call is the first.
+	// A caller that acts on the empty Capabilities is refused: here it would send PUBLISH,
+	// and the others SPUBLISH. It does not matter whose call is the first.
 	refused := 0
 	err := c.Ping(ctx)
 	for ; errors.Is(err, ebb.ErrUnavailable); err = c.Ping(ctx) {

@@ -213,8 +213,8 @@ func TestThoseWhoWaitForSlotsShareASubscription(t *testing.T) {
 			}
 			all.Wait()
 		})
-		// Each is called in turn, by name: nobody waits for a refresh, or asks in vain
-		// but for one.
+		// Each is called in turn, by name: no caller waits for a refresh, and only one request
+		// is in vain.
 		if took > 100*time.Millisecond || asked.Load() > 2*6+6 {
 			t.Errorf("%v, %d questions", took, asked.Load())
 		}

@@ -265,7 +265,7 @@ func TestReservationsAreGivenBackToThoseWhoWait(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			// Who comes now stands behind.
+			// A caller that comes now waits behind the others.
 			if r, err := l.Allow(t.Context(), "ann"); err != nil || r.Allowed {
 				t.Error(r, err)
 			}
@@ -299,7 +299,7 @@ func TestWhoLeavesBeforeTheFirstAnswerLeavesTheLine(t *testing.T) {
 		}
 		b.Intercept(nil)
 		if v, err := b.Conn.Do(t.Context(), "EXISTS", kit.Key("api:ann", "line")); err != nil || v.Int != 0 {
-			t.Error("the line has somebody in it:", v, err)
+			t.Error("the line is not empty:", v, err)
 		}
 	})
 }

@@ -167,7 +167,7 @@ func TestALeaseThatIsOverGoesToWhoWaits(t *testing.T) {
 			wg.Go(func() {
 				dying, cancel := context.WithCancel(ctx)
 				first, err := mine.TryAcquire(dying)
-				cancel() // nobody renews it any more
+				cancel() // the holder no longer renews it
 				if err != nil {
 					t.Error(kind, err)
 					return
@@ -270,7 +270,7 @@ func TestAWaitEndsWithItsTime(t *testing.T) {
 			t.Errorf("a wait of 40 ms took %v", d)
 		}
 		must(t, held.Release(ctx))
-		again, err := l.TryAcquire(ctx) // nobody is left in line
+		again, err := l.TryAcquire(ctx) // the line is empty
 		must(t, err)
 		must(t, again.Release(ctx))
 	})

@@ -141,7 +141,7 @@ type lockCall struct {
 	token   int64
 }
 
-// lockState is the holder's token, 0 for nobody, and the greatest so far.
+// lockState is the holder's token, 0 without a holder, and the greatest so far.
 type lockState struct{ held, last int64 }
 
 // lockModel is a lock with fencing tokens.

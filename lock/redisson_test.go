@@ -107,7 +107,7 @@ func (j *java) hears(channel string) func(want string) {
 	}
 }
 
-// taken fails unless somebody else has what was asked for.
+// taken fails unless another holder has the requested lock.
 func taken(t testing.TB, what string, err error) {
 	t.Helper()
 	if !errors.Is(err, lock.ErrTaken) {

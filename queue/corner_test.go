@@ -364,7 +364,7 @@ func TestWhatTheMasterAloneHasIsSaid(t *testing.T) {
 		away.Store(true)
 		_, err = q.Push(ctx, "v", PushOptions{ID: "v"})
 		failsWith(t, err, ebb.ErrNotReplicated)
-		_, err = q.TryPop(ctx) // it is leased to nobody
+		_, err = q.TryPop(ctx) // no consumer has a lease on it
 		failsWith(t, err, ebb.ErrNotReplicated)
 		away.Store(false)
 		_, err = q.Push(ctx, "v", PushOptions{ID: "v"})

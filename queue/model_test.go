@@ -17,8 +17,8 @@ import (
 	"github.com/ebbdb/ebb/internal/draw"
 )
 
-// pair is a queue kept by ebb's own commands beside one kept by scripts, on one clock:
-// whatever is done to both, nobody can tell them apart.
+// pair is a queue kept by ebb's own commands beside one kept by scripts, on one clock: the
+// same calls on both must give the same results.
 type pair struct {
 	t      *rapid.T
 	n, s   *Queue[string]

@@ -272,10 +272,10 @@ func TestAfterItsLastDeliveryAJobIsADeadLetter(t *testing.T) {
 		if i := must(q.Info(ctx))(t); i.Dead != 3 || i.Len() != 0 {
 			t.Errorf("%+v", i)
 		}
-		if n := must(q.Requeue(ctx, "f", "nobody"))(t); n != 1 {
+		if n := must(q.Requeue(ctx, "f", "absent"))(t); n != 1 {
 			t.Errorf("requeued %d", n)
 		}
-		if n := must(q.Discard(ctx, "c", "nobody"))(t); n != 1 {
+		if n := must(q.Discard(ctx, "c", "absent"))(t); n != 1 {
 			t.Errorf("discarded %d", n)
 		}
 		j = must(q.Pop(ctx))(t)
@@ -416,7 +416,7 @@ func TestACancelledJobIsGone(t *testing.T) {
 			must(q.Push(ctx, id, o))(t)
 		}
 		j := must(q.Pop(ctx))(t)
-		if n := must(q.Cancel(ctx, "leased", "ready", "delayed", "nobody"))(t); n != 3 {
+		if n := must(q.Cancel(ctx, "leased", "ready", "delayed", "absent"))(t); n != 3 {
 			t.Errorf("%d", n)
 		}
 		failsWith(t, j.Ack(ctx), ErrLost)

@@ -79,7 +79,7 @@ func TestJobsInAreJobsDoneAndDead(t *testing.T) {
 						switch rand.N(12) {
 						case 0:
 							return errors.New("no")
-						case 1: // as if the process died: nobody settles it
+						case 1: // as if the process died: the job is not settled
 							j.settled.Store(true)
 							return nil
 						case 2:

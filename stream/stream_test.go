@@ -97,7 +97,7 @@ func TestATailReaderMissesNothingFromItsStartOn(t *testing.T) {
 				}
 				select {
 				case got <- e.Value:
-				case <-ctx.Done(): // there may be more than anybody takes
+				case <-ctx.Done(): // there may be more than the consumer takes
 				}
 			}
 		}()

@@ -80,7 +80,7 @@ func TestPublishSaysHowManyListen(t *testing.T) {
 	backends.Except(t, []string{"cluster"}, func(t *testing.T, b *backends.Backend) {
 		ctx := b.Context()
 		p := newTopic(t, b.Conn, b.Name("n"), topic.Options[string]{})
-		if n, err := p.Publish(ctx, "nobody"); n != 0 || err != nil {
+		if n, err := p.Publish(ctx, "unheard"); n != 0 || err != nil {
 			t.Error(n, err)
 		}
 		s := subscribe(t, ctx, p)
@@ -90,7 +90,7 @@ func TestPublishSaysHowManyListen(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		b.Until("nobody listens any more", func() bool {
+		b.Until("no subscriber is left", func() bool {
 			n, err := p.Publish(ctx, "x")
 			return n == 0 && err == nil
 		})

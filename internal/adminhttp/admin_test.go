@@ -79,7 +79,7 @@ func TestTheIndexLinksThePages(t *testing.T) {
 		t.Error(got)
 	}
 	if status, _, _ := request(t, a, "GET", "/debug/pprof/"); status != 404 {
-		t.Errorf("a page that nobody gave: %d", status)
+		t.Errorf("a page that does not exist: %d", status)
 	}
 }
 

@@ -139,7 +139,7 @@ func TestFlagsWorkAsRedisCLIs(t *testing.T) {
 			same(t, addr, "", format, "-n", "3", "dbsize")
 			same(t, addr, "", format, "-n", "99", "dbsize")
 			same(t, addr, "", format, "-a", "wrong", "ping")
-			same(t, addr, "", format, "--user", "nobody", "-a", "wrong", "--no-auth-warning", "ping")
+			same(t, addr, "", format, "--user", "unknown", "-a", "wrong", "--no-auth-warning", "ping")
 			same(t, addr, "", format, "--quoted-input", "echo", `"a\x00b"`)
 			same(t, addr, "", format, "-u", "redis://"+addr+"/3", "dbsize")
 			same(t, addr, "", format, "-3", "client", "tracking", "on")

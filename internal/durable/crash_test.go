@@ -130,8 +130,8 @@ func (l *life) step(t *testing.T, i int, s byte) {
 	}
 }
 
-// reloaded checks that a reload has changed nothing. After one that has failed
-// the data is not what it was, and nobody gets at it.
+// reloaded checks that a reload has changed nothing. After a failed one the data differs,
+// and no client can read it.
 func (l *life) reloaded(err error) {
 	switch got := contents(l.w); {
 	case errors.Is(err, ErrPartial):

@@ -58,8 +58,8 @@ func TestWhatIsAcknowledgedUnderAlwaysSurvivesAPowerCut(t *testing.T) {
 	})
 }
 
-// After a kill the system's memory has what was not synced. Who reads it after the
-// restart has it for good.
+// After a kill the system's memory has what was not synced. A value that a client reads
+// after the restart stays.
 func TestWhatIsReadAfterAKillSurvivesAPowerCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for seed := range uint64(20) {
@@ -802,7 +802,7 @@ func TestAShutdownDoesNotSaveAPartOfTheData(t *testing.T) {
 	})
 }
 
-// Who is about to replace all data does not wait for the job under way.
+// A caller that is about to replace all data does not wait for the job under way.
 func TestWhoReplacesTheDataCallsJobsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := run(t, newFS(1), "appendonly", "yes")
@@ -830,7 +830,7 @@ func TestWhoReplacesTheDataCallsJobsOff(t *testing.T) {
 	})
 }
 
-// The engine may be closed when Close has returned: nobody reads it any more.
+// The engine may be closed when Close has returned: no goroutine reads it any more.
 func TestCloseWaitsForABackup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := run(t, newFS(1))

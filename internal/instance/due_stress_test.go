@@ -224,7 +224,7 @@ func (s *dueStress) inspect(ctx context.Context) {
 	}
 }
 
-// stop ends the server and the service, with whoever is still connected.
+// stop ends the server and the service, with the clients that are still connected.
 func (s *dueStress) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -237,7 +237,7 @@ func (s *dueStress) stop() {
 // verify looks at what is left.
 func (s *dueStress) verify() {
 	if n := s.db.Waiters(); n != 0 {
-		s.t.Errorf("%d places in lines are taken, and nobody waits", n)
+		s.t.Errorf("%d places in lines are taken, and no client waits", n)
 	}
 	if err := s.db.Check(); err != nil {
 		s.t.Error(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/ebbdb/ebb/engine"
 )
 
-// Whoever stands in a limiter's line dies, one way or another, the first among
-// them; those who live have their turns in their order, one in each period.
+// Clients that wait in a limiter's line end in several ways, the first one too; the others
+// are served in their order, one in each period.
 func TestALimiterPassesTheDeadBy(t *testing.T) {
 	for _, portable := range []bool{false, true} {
 		t.Run(fmt.Sprint("portable ", portable), func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestALimiterPassesTheDeadBy(t *testing.T) {
 	}
 }
 
-// Who is killed in line does not take from the limiter.
+// A client that is killed in line does not take from the limiter.
 func TestADeadClientTakesNothing(t *testing.T) {
 	clock := engine.NewManualClock(time.UnixMilli(1_700_000_000_000))
 	s := newLineServer(t, false, clock)

@@ -81,8 +81,8 @@ func (s *lineServer) waiters(n int64) {
 	}
 }
 
-// Whoever stands in line dies, one way or another, and those who live are served
-// in their order, each with a greater token.
+// Clients that wait in line end in several ways, and the others are served in their order,
+// each with a greater token.
 func TestALockPassesTheDeadBy(t *testing.T) {
 	for _, portable := range []bool{false, true} {
 		t.Run(fmt.Sprint("portable ", portable), func(t *testing.T) {

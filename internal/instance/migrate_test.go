@@ -117,7 +117,7 @@ func TestAKeyStaysWhenTheTargetDoesNotAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close() // it never accepts: the kernel does, and nobody reads
+	defer ln.Close() // it never accepts: the kernel does, and no process reads
 	host, port, _ := net.SplitHostPort(ln.Addr().String())
 	from := startPeer(t)
 	from.ask("SET", "k", "v")

@@ -122,8 +122,8 @@ func TestHalfOfASnapshotIsNotSaved(t *testing.T) {
 	}
 }
 
-// Who loads for longer than repl-timeout does not listen to its master meanwhile, and
-// takes it for alive: the stream behind the data is not lost.
+// A replica that loads for longer than repl-timeout does not read from its master
+// meanwhile, and assumes that the master is alive: the stream behind the data is not lost.
 func TestALongLoadKeepsItsMaster(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	stream := commands("SELECT 0", "SET behind v")
@@ -132,7 +132,7 @@ func TestALongLoadKeepsItsMaster(t *testing.T) {
 	defer func() { end() }()
 	c := dialTCP(t, in.Addrs()[0].String())
 	c.must("SET", "old", "v")
-	done, err := in.svc.Keeper().Turn(t.Context()) // somebody else's snapshot takes long
+	done, err := in.svc.Keeper().Turn(t.Context()) // another replica's snapshot takes long
 	if err != nil {
 		t.Fatal(err)
 	}

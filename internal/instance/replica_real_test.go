@@ -264,8 +264,8 @@ func increments(c client) (n int) {
 	return n
 }
 
-// A token that the new master hands out is greater than any that the old one did,
-// also where the last of those were in nobody's log.
+// A token that the new master hands out is greater than any that the old one did, also if
+// the last of those were in no log.
 func TestTokensGrowOverAPromotion(t *testing.T) {
 	firstAt := startNode(t)
 	first, second := dialTCP(t, firstAt), dialTCP(t, startNode(t))

@@ -61,8 +61,8 @@ func TestReplicasOfARestartedMasterMissNothing(t *testing.T) {
 	}
 }
 
-// A replica that takes no more of its snapshot is given up, and holds up nobody
-// meanwhile whose snapshot goes through a file.
+// The master closes the connection of a replica that stops reading its snapshot, which
+// meanwhile does not delay replicas whose snapshots go through files.
 func TestWhoDoesNotTakeItsSnapshotIsGivenUp(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	for _, diskless := range []string{"yes", "no"} {

@@ -14,8 +14,8 @@ import (
 )
 
 // scripted is a master that says what a test wants: each connection of a replica is
-// greeted, and at PSYNC the next of the answers is sent as it is. Who comes when there
-// is none waits for the next.
+// greeted, and at PSYNC the next of the answers is sent as it is. A replica that comes
+// when there is none waits for the next.
 type scripted struct {
 	net.Listener
 	acks chan int64 // offsets that the replica has acknowledged; the newest

@@ -104,7 +104,7 @@ func TestMessagesReachTheSubscribersOfReplicas(t *testing.T) {
 func TestAMessageComesBehindItsTransaction(t *testing.T) {
 	in := startMaster(t, append(noPings, "--repl-diskless-sync", "no")...)
 	c := connect(t, in.Addrs()[0].String())
-	if c.must("PUBLISH", "news", "nobody follows"); field(c, "replication", "master_repl_offset") != "0" {
+	if c.must("PUBLISH", "news", "no replica follows"); field(c, "replication", "master_repl_offset") != "0" {
 		t.Error("without a backlog a message is in the stream")
 	}
 	r := raw(t, in, "REPLCONF capa ebb")
@@ -238,7 +238,7 @@ func certFiles(t *testing.T, name string) (cert, key string) {
 
 func TestReplicationOverTLS(t *testing.T) {
 	cert, key := certFiles(t, "master.test")
-	other, _ := certFiles(t, "somebody.test")
+	other, _ := certFiles(t, "other.test")
 	files := []string{"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert}
 	for name, auth := range map[string]string{"the master is known": "no", "and the replica shows who it is": "yes"} {
 		t.Run(name, func(t *testing.T) {

@@ -208,7 +208,7 @@ func TestAReplicaThatWasAwayForTooLongStartsAnew(t *testing.T) {
 	c := connect(t, in.Addrs()[0].String())
 	_, r := redisReplica(t, in.Addrs()[0].String())
 	follows(t, c, 1)
-	r.ask("REPLICAOF", "127.0.0.1", "1") // nobody is there
+	r.ask("REPLICAOF", "127.0.0.1", "1") // no server is there
 	for range 20 {
 		c.ask("SET", "big", strings.Repeat("x", 100000))
 	}
@@ -342,7 +342,7 @@ func TestWaitCountsAcknowledgements(t *testing.T) {
 		t.Errorf("WAIT says %d", got)
 	}
 	if got := c.ask("WAITAOF", "0", "1", "20"); got.Elems[0].Int != 0 || got.Elems[1].Int != 0 {
-		t.Errorf("WAITAOF says %v: nobody has synced", got)
+		t.Errorf("WAITAOF replied %v, and no replica has synced", got)
 	}
 	c.send("WAITAOF", "0", "1", "0")
 	r.send("REPLCONF", "ACK", end, "FACK", strconv.FormatInt(offset+100000, 10))

@@ -106,7 +106,7 @@ func (b *bubbled) load(c client, n int) {
 	}
 }
 
-// passes lets time pass, and everybody come to rest.
+// passes lets time pass, and waits until all servers are idle.
 func passes(seconds int) {
 	time.Sleep(time.Duration(seconds) * time.Second)
 	synctest.Wait()
@@ -200,7 +200,7 @@ func TestAReplicaThatStopsReadingItsSnapshotIsGivenUp(t *testing.T) {
 				asks(t, stuck)
 				synctest.Wait() // the snapshot is under way, and has nowhere to go
 				next := b.replica("eof", "ebb")
-				if name == "through a file" { // which keeps nobody from the next one
+				if name == "through a file" { // which does not prevent the next one
 					asks(t, next)
 					takes(t, next)
 				} else {

@@ -69,7 +69,7 @@ func TestScriptsBesideEverythingElse(t *testing.T) {
 	s.svc.Close()
 	clients.Wait()
 	if n := s.db.Waiters(); n != 0 {
-		t.Errorf("%d places in lines are taken, and nobody waits", n)
+		t.Errorf("%d places in lines are taken, and no client waits", n)
 	}
 	s.db.LimitMemory(0)
 	if err := s.db.Check(); err != nil {
@@ -82,7 +82,7 @@ func TestScriptsBesideEverythingElse(t *testing.T) {
 	s.db.Close()
 	t.Logf("%d replies, %d scripts killed, %d BUSY, %d connections", s.replies.Load(), s.killed.Load(), s.busy.Load(), s.conns.Load())
 	if s.busy.Load() == 0 {
-		t.Error("nobody has met a script that takes long")
+		t.Error("no client has met a script that takes long")
 	}
 }
 

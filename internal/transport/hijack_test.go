@@ -16,7 +16,7 @@ import (
 // echoing is what a connection that was hijacked does in these tests: it sends
 // back what was left over, and then what comes.
 func echoing(_ *toy, nc net.Conn, buffered []byte) {
-	if len(buffered) > 0 { // a net.Pipe would wait for somebody to read nothing
+	if len(buffered) > 0 { // a net.Pipe would wait until a reader reads nothing
 		_, _ = nc.Write(buffered)
 	}
 	_, _ = io.Copy(nc, nc)

@@ -151,7 +151,7 @@ func (s *toy) push(b string) {
 	s.conn.Wake()
 }
 
-// unsent is the size of what nobody has taken yet.
+// unsent is the number of bytes that the reader has not taken yet.
 func (s *toy) unsent() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

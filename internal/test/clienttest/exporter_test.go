@@ -136,7 +136,7 @@ func startExporter(t *testing.T, program string) func(addr string) string {
 	return scrape
 }
 
-// fetch gets a page, as soon as somebody listens there.
+// fetch requests a page, and waits until a server listens there.
 func fetch(t *testing.T, page string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -156,8 +156,7 @@ func TestRedisCLISeesTheSameOnRedisAndOnEbb(t *testing.T) {
 	}
 }
 
-// The command that everybody uses to find hot keys works once a policy counts
-// accesses.
+// The usual command to find hot keys works once a policy counts accesses.
 func TestRedisCLIFindsTheHotKey(t *testing.T) {
 	for _, s := range []struct {
 		name string

@@ -177,7 +177,7 @@ func (p *scriptPlayer) busy(name string, run, ping, kill func() (any, error)) {
 	p.reply(name+" none", v, err)
 }
 
-// lock takes a lock as lock libraries do: who has it holds its token.
+// lock acquires a lock as lock libraries do: the holder has its token.
 func (p *scriptPlayer) lock(acquire func(token string) bool, extend, release func(token string) (done bool), left func() time.Duration) {
 	p.say("acquire", yes(acquire("mine")), nil)
 	p.say("acquire held", yes(acquire("theirs")), nil)

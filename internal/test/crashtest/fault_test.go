@@ -65,8 +65,8 @@ func (f *faulty) sets(n int) {
 	}
 }
 
-// holds looks whether all is there that was acknowledged, and returns how many keys
-// there are besides: what was in the files though nobody heard of it.
+// holds looks whether all is there that was acknowledged, and returns how many keys there
+// are besides: those that were in the files though no client got a reply.
 func (f *faulty) holds() (more int64) {
 	f.t.Helper()
 	ctx := f.t.Context()

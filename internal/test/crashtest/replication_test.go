@@ -21,9 +21,9 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// A chain is servers of which each replicates the one before, through proxies that
-// spoil the connections, while the first is written to and servers are killed and
-// stopped. When all is quiet, everybody is to hold the same.
+// A chain is servers of which each replicates the one before, through proxies that spoil
+// the connections, while the first is written to and servers are killed and stopped. When
+// all is quiet, all servers must hold the same data.
 type chain struct {
 	t       *testing.T
 	kinds   []string
@@ -161,7 +161,7 @@ func (c *chain) try(p *realserver.Process, args ...string) {
 	}
 }
 
-// quiet waits until everybody has everything, and compares.
+// quiet waits until all servers have the whole stream, and compares.
 func (c *chain) quiet(round int) {
 	t := c.t
 	for _, p := range c.proxies {

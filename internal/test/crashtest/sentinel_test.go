@@ -71,7 +71,7 @@ func (g *group) master(ctx context.Context) (*realserver.Process, error) {
 			return p, nil
 		}
 	}
-	return nil, fmt.Errorf("sentinel names %s, which is nobody's", addr)
+	return nil, fmt.Errorf("sentinel names %s, which is no server's", addr)
 }
 
 // eventually asks until the answer is yes, for two minutes.

@@ -34,7 +34,7 @@ func newJava(t testing.TB, url string) *java {
 	return j
 }
 
-// atomically runs fn on a connection that watches keys, until nobody interferes.
+// atomically runs fn on a connection that watches keys, until no other client interferes.
 func (j *java) atomically(ctx context.Context, fn func(tx *redis.Tx) error, keys ...string) error {
 	for {
 		err := j.c.Watch(ctx, fn, keys...)

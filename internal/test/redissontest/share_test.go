@@ -126,7 +126,7 @@ func TestTwoProcessesAndJavaShareALimiterAndALock(t *testing.T) {
 		more := j.play(ctx, name, lasts)
 		java.Grants, java.Held = append(java.Grants, more.Grants...), java.Held+more.Held
 		all := map[string]tally{"java": java, "go 1": one(), "go 2": two()}
-		began := java.Asked // a grant is seen after it was made: it counts from where somebody asked
+		began := java.Asked // a grant is seen after it was made: it counts from the request of a caller
 
 		var grants []int64
 		held := 0

@@ -55,7 +55,7 @@ func main() {
 // dialTime bounds an attempt to connect over a network that has parted.
 const dialTime = time.Second
 
-// obey parts the network and joins it as it is told, until nobody tells it any more.
+// obey partitions and joins the network as its input says, until the input ends.
 func obey(w *wires.Wires, from io.Reader) {
 	for s := bufio.NewScanner(from); s.Scan(); {
 		switch words := strings.Fields(s.Text()); {
@@ -158,9 +158,9 @@ func (p *client) take(ctx context.Context, l *limit.Limiter) {
 	}
 }
 
-// work is for how long a lock is held. Who wakes from it promptly would have been woken by
-// the end of his lease as well, before the server knows of it: a lease of 2 s ends 22 ms
-// earlier here.
+// work is for how long a lock is held. A worker that wakes from it promptly would also
+// have been woken by the end of its lease, before the server knows of it: a lease of 2 s
+// ends 22 ms earlier here.
 const (
 	work     = 30 * time.Millisecond
 	promptly = 10 * time.Millisecond
