@@ -32,7 +32,8 @@ var arrows = []struct {
 }{
 	{"resp", nil},
 	{"engine", []string{"internal/arena", "internal/table", "internal/wheel", "internal/ordered", "internal/packed", "internal/chunk", "internal/chunklist",
-		"internal/delayq", "internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog", "internal/rdb", "internal/glob"}},
+		"internal/delayq", "internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog",
+		"internal/rdb", "internal/glob"}},
 	{"internal/command", []string{"engine", "resp", "internal/glob"}},
 	// the commands on data, which see the server through command.Host
 	{"internal/commands", []string{"internal/command", "engine", "resp", "internal/bloom", "internal/geohash", "internal/glob", "internal/hll"}},
@@ -216,9 +217,11 @@ func mayImport(from, to string) bool {
 
 // notLinked lists what a package must not link, directly or through others, and why.
 var notLinked = map[string][]string{
-	"engine":  {module + "/internal/command", module + "/internal/session", "net/http", "github.com/redis/"},
-	"server":  {module, module + "/limit", "github.com/redis/", "github.com/prometheus/", "google.golang.org/protobuf", "github.com/spf13/cobra", "net/http/pprof"},
-	"ebbtest": {module, "github.com/redis/"},                                                                            // a program's tests link the engine, and its own client library
+	"engine": {module + "/internal/command", module + "/internal/session", "net/http", "github.com/redis/"},
+	"server": {module, module + "/limit", "github.com/redis/", "github.com/prometheus/", "google.golang.org/protobuf",
+		"github.com/spf13/cobra", "net/http/pprof"},
+	// a program's tests link the engine, and its own client library
+	"ebbtest": {module, "github.com/redis/"},
 	"cmd/ebb": {module, module + "/limit", "github.com/redis/", "github.com/prometheus/", "google.golang.org/protobuf"}, // 21 MB: .ci/test size
 }
 
@@ -238,7 +241,8 @@ func TestTheToolkitLinksTheDriverThatAProgramImports(t *testing.T) {
 		}
 	}
 	for _, dep := range linked(t, "limit", "goredis") {
-		if to, ok := ours(dep); ok && !slices.Contains(toolkit, to) && !slices.Contains([]string{"limit", "goredis", "internal/remote", "internal/routing", "internal/serverurl"}, to) {
+		if to, ok := ours(dep); ok && !slices.Contains(toolkit, to) &&
+			!slices.Contains([]string{"limit", "goredis", "internal/remote", "internal/routing", "internal/serverurl"}, to) {
 			t.Errorf("limit and goredis link %s: `go list -deps ./limit ./goredis` names what they need", to)
 		}
 	}

@@ -53,7 +53,8 @@ func TestArgumentsHaveOneText(t *testing.T) {
 func TestCommandsThatChangeTheConnectionAreRefused(t *testing.T) {
 	c := open(t, "mem://")
 	ctx := testContext(t)
-	for _, line := range []string{"MULTI", "exec", "Watch k", "SELECT 1", "HELLO 3", "SUBSCRIBE c", "MONITOR", "QUIT", "CLIENT REPLY OFF", "client no-touch on", "SCRIPT DEBUG YES", "replconf ack 1"} {
+	for _, line := range []string{"MULTI", "exec", "Watch k", "SELECT 1", "HELLO 3", "SUBSCRIBE c", "MONITOR", "QUIT", "CLIENT REPLY OFF",
+		"client no-touch on", "SCRIPT DEBUG YES", "replconf ack 1"} {
 		var args []any
 		for _, w := range strings.Fields(line) {
 			args = append(args, w)

@@ -29,10 +29,12 @@ func TestScriptsRunOnEveryBackend(t *testing.T) {
 				}
 			}
 		}
-		if _, err := c.ScriptRO(ctx, take, []string{"{stock}:pears"}, 10, 4); err == nil || !strings.Contains(err.Error(), "Write commands are not allowed from read-only scripts") {
+		if _, err := c.ScriptRO(ctx, take, []string{"{stock}:pears"}, 10, 4); err == nil ||
+			!strings.Contains(err.Error(), "Write commands are not allowed from read-only scripts") {
 			t.Errorf("a script that writes was not refused: %v", err)
 		}
-		if v, err := c.Script(ctx, ebb.NewScript("return {#ARGV, ARGV[1], ARGV[2]}"), nil, []byte("\x00\xff"), 1.5); err != nil || fmt.Sprintf("%d %q %s", v.Elems[0].Int, v.Elems[1].Str, v.Elems[2].Str) != `2 "\x00\xff" 1.5` {
+		if v, err := c.Script(ctx, ebb.NewScript("return {#ARGV, ARGV[1], ARGV[2]}"), nil, []byte("\x00\xff"), 1.5); err != nil ||
+			fmt.Sprintf("%d %q %s", v.Elems[0].Int, v.Elems[1].Str, v.Elems[2].Str) != `2 "\x00\xff" 1.5` {
 			t.Errorf("got %v, %v", v, err)
 		}
 		if _, err := c.Script(ctx, ebb.NewScript("return ("), nil); err == nil || !strings.Contains(err.Error(), "user_script:1: unexpected symbol near '<eof>'") {

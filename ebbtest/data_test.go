@@ -36,7 +36,8 @@ func TestDataShowsWhatIsStored(t *testing.T) {
 		want := []any{"text", 5 * time.Second, ebb.Forever, time.Duration(0), "",
 			map[string]string{"f": "1", "g": "x"}, 700 * time.Millisecond, ebb.Forever, time.Duration(0),
 			[]string{"b", "a", "b"}, []string{"x", "y"}, 800 * time.Millisecond, ebb.Forever,
-			map[string]float64{"one": 1.5, "two": 2}, []ebbtest.Entry{{ID: "1-1", Fields: []string{"k", "v"}}}, []string{"now", "later"}, "worker-1", true, "zset", true, false,
+			map[string]float64{"one": 1.5, "two": 2}, []ebbtest.Entry{{ID: "1-1", Fields: []string{"k", "v"}}}, []string{"now", "later"}, "worker-1",
+			true, "zset", true, false,
 			[]string{"h", "l", "lock", "q", "s", "set", "x", "z"}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("want -, got +:\n%s", diff)

@@ -47,7 +47,8 @@ func TestFilesKeepTheData(t *testing.T) {
 	if v := got[ebb.Value](t)(c.Do(t.Context(), "LRANGE", "list", 0, -1)); len(v.Elems) != 3 {
 		t.Errorf("list: %v", v)
 	}
-	if v := got[ebb.Value](t)(c.Do(t.Context(), "HPEXPIRETIME", "user:7", "FIELDS", 2, "name", "token")); len(v.Elems) != 2 || v.Elems[0].Int != -1 || v.Elems[1].Int != 4102444800000 {
+	if v := got[ebb.Value](t)(c.Do(t.Context(), "HPEXPIRETIME", "user:7", "FIELDS", 2, "name", "token")); len(v.Elems) != 2 ||
+		v.Elems[0].Int != -1 || v.Elems[1].Int != 4102444800000 {
 		t.Errorf("deadlines: %v", v)
 	}
 }
@@ -62,7 +63,8 @@ func TestOneDirectoryIsOneEngine(t *testing.T) {
 	if ebb.EngineOf(a) != ebb.EngineOf(b) {
 		t.Error("two engines on one directory")
 	}
-	if _, err := ebb.Open(t.Context(), "file://"+filepath.ToSlash(dir)+"?fsync=always"); !errors.Is(err, ebb.ErrURL) || !strings.Contains(err.Error(), "open already, with fsync=everysec") {
+	if _, err := ebb.Open(t.Context(), "file://"+filepath.ToSlash(dir)+"?fsync=always"); !errors.Is(err, ebb.ErrURL) ||
+		!strings.Contains(err.Error(), "open already, with fsync=everysec") {
 		t.Errorf("another fsync: %v", err)
 	}
 	got[ebb.Value](t)(b.Do(t.Context(), "SET", "k", "v"))

@@ -59,7 +59,8 @@ func TestASubscriptionGivesUpOnASilentServer(t *testing.T) {
 func TestASubscriptionDoesNotWaitForEverWithoutAReadTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ebbtest.Run(t)
-		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: b.Dial, ReadTimeout: -1, ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1})
+		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: b.Dial, ReadTimeout: -1, ContextTimeoutEnabled: true,
+			MaxRetries: -1, DialerRetries: 1})
 		c := ebb.Wrap(client)
 		_, err := c.Do(t.Context(), "PING")
 		must(t, err)

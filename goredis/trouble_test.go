@@ -458,14 +458,15 @@ func TestAHastyFirstCallerFailsAlone(t *testing.T) {
 	var dials atomic.Int64
 	dialing, over := make(chan struct{}), make(chan struct{})
 	defer close(over)
-	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DialerRetries: 1, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if dials.Add(1) == 1 {
-			close(dialing)
-			<-over // go-redis dials on when the caller has left
-			return nil, io.ErrUnexpectedEOF
-		}
-		return new(net.Dialer).DialContext(ctx, network, addr)
-	}})
+	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DialerRetries: 1,
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if dials.Add(1) == 1 {
+				close(dialing)
+				<-over // go-redis dials on when the caller has left
+				return nil, io.ErrUnexpectedEOF
+			}
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}})
 	defer client.Close()
 	c := ebb.Wrap(client)
 	defer c.Close()

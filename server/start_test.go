@@ -198,7 +198,8 @@ func TestErrorsOfAStartSayWhatToChange(t *testing.T) {
 		{server.Config{Addr: used.Addr().String()}, "address already in use"},
 		{server.Config{Addr: "127.0.0.1:0", Dir: dir}, "is in use by process"},
 		{server.Config{Addr: "127.0.0.1:0", Fsync: "never"}, `'appendfsync "never"': argument(s) must be one of the following`},
-		{server.Config{Addr: "127.0.0.1:0", Directives: []string{"hz 10", "maxmemry 1gb"}}, "server.Config line 2: 'maxmemry 1gb': unknown directive; did you mean maxmemory?"},
+		{server.Config{Addr: "127.0.0.1:0", Directives: []string{"hz 10", "maxmemry 1gb"}},
+			"server.Config line 2: 'maxmemry 1gb': unknown directive; did you mean maxmemory?"},
 		{server.Config{Addr: "127.0.0.1:0", File: filepath.Join(dir, "none.conf")}, "can't open config file"},
 		{server.Config{Addr: "127.0.0.1:0", Directives: []string{"http-pprof yes"}}, "pprof.Index"},
 	} {

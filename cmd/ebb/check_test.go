@@ -88,7 +88,8 @@ func TestCheckKnowsValuesOfOurOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, status := runCheck("", name)
-	if status != 1 || strings.Count(out, "WRONG") != 1 || !strings.Contains(out, `in the value of key "none" of database 0: the value cannot be loaded: Bad data format`) {
+	if status != 1 || strings.Count(out, "WRONG") != 1 ||
+		!strings.Contains(out, `in the value of key "none" of database 0: the value cannot be loaded: Bad data format`) {
 		t.Errorf("status %d: %s", status, out)
 	}
 }

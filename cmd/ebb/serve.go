@@ -252,7 +252,8 @@ func greet(out io.Writer, cfg *config.Set, in *instance.Instance) {
 	}
 	fmt.Fprintf(out, "ebb %s serves %s (pid %d)\n", version(), strings.Join(addrs, ", "), os.Getpid())
 	if dir := in.Service().Keeper().Dir(); dir == "" {
-		fmt.Fprintf(out, "data is kept in memory: %d shards, %d network loops; it is gone when the server stops (--dir DIRECTORY or --appendonly yes keeps it)\n", in.DB().Shards(), in.Loops())
+		fmt.Fprintf(out, "data is kept in memory: %d shards, %d network loops; it is gone when the server stops (--dir DIRECTORY or --appendonly "+
+			"yes keeps it)\n", in.DB().Shards(), in.Loops())
 	} else {
 		fmt.Fprintf(out, "data is kept in %s (%s): %d shards, %d network loops\n", dir, keeping(cfg), in.DB().Shards(), in.Loops())
 	}

@@ -30,7 +30,8 @@ func TestServeWritesItsPidfileAndSaysWhenItIsReady(t *testing.T) {
 	out := &cue{cancel: cancel}
 	pidfile := filepath.Join(dir, "ebb.pid")
 	var pid string
-	err := serve(ctx, []string{"--port", "0", "--unixsocket", filepath.Join(dir, "s"), "--dir", dir, "--appendonly", "no", "--pidfile", "ebb.pid"}, nil, writerFunc(func(b []byte) (int, error) {
+	err := serve(ctx, []string{"--port", "0", "--unixsocket", filepath.Join(dir, "s"), "--dir", dir, "--appendonly", "no", "--pidfile",
+		"ebb.pid"}, nil, writerFunc(func(b []byte) (int, error) {
 		if text, err := os.ReadFile(pidfile); err == nil {
 			pid = string(text)
 		}

@@ -86,7 +86,8 @@ func TestRepliesHaveTheirTypes(t *testing.T) {
 		"return redis.error_reply('ERR ODD')":                      {Kind: resp.KindError, Str: "ERR ODD"},
 	} {
 		v, err := c.Script(ctx, ebb.NewScript(lua), nil)
-		if v.Kind != want.Kind || v.Str != want.Str || v.Int != want.Int || v.Float != want.Float || v.Format != want.Format || (err != nil) != (want.Kind == resp.KindError) {
+		if v.Kind != want.Kind || v.Str != want.Str || v.Int != want.Int || v.Float != want.Float || v.Format != want.Format ||
+			(err != nil) != (want.Kind == resp.KindError) {
 			t.Errorf("%s: %+v, %v", lua, v, err)
 		}
 	}

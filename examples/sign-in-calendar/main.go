@@ -72,7 +72,8 @@ func month(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "ann signed in on %d days of November; %d in a row up to %s,\nand %d up to %s, which began in October\n\n", m.Count(), streak, day, over, day.Add(-20))
+	fmt.Fprintf(w, "ann signed in on %d days of November; %d in a row up to %s,\nand %d up to %s, which began in October\n\n", m.Count(),
+		streak, day, over, day.Add(-20))
 	return nil
 }
 

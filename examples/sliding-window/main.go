@@ -37,7 +37,8 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintf(w, "a sorted set by hand   %s\n", byHand)
 
 	for _, a := range []limit.Algorithm{limit.SlidingLog, limit.SlidingWindow, limit.FixedWindow} {
-		l, err := limit.New(c, "logins-"+strings.ReplaceAll(a.String(), " ", "-"), limit.Per(most, window), limit.FailClosed, limit.Options{Algorithm: a, Timeout: patience})
+		l, err := limit.New(c, "logins-"+strings.ReplaceAll(a.String(), " ", "-"), limit.Per(most, window), limit.FailClosed,
+			limit.Options{Algorithm: a, Timeout: patience})
 		if err != nil {
 			return err
 		}

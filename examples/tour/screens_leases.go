@@ -225,7 +225,8 @@ func playDelay(s *stage) error {
 		late  time.Duration
 		tries int
 	}
-	jobs := []*job{{name: "welcome", due: 5 * second}, {name: "report", due: 2 * second}, {name: "reminder", due: 3500 * time.Millisecond}, {name: "invoice", due: 1200 * time.Millisecond},
+	jobs := []*job{{name: "welcome", due: 5 * second}, {name: "report", due: 2 * second}, {name: "reminder", due: 3500 * time.Millisecond},
+		{name: "invoice", due: 1200 * time.Millisecond},
 		{name: "backup", due: 6 * second}, {name: "resize", due: 3500 * time.Millisecond}, {name: "survey", due: 4300 * time.Millisecond}}
 	byName := map[string]*job{}
 	for _, j := range jobs {

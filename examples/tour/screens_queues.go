@@ -99,7 +99,8 @@ func playPubSub(s *stage) error {
 		got         []string
 		on          bool
 	}
-	all := []*listener{{name: "ann", asked: "news:tea"}, {name: "bob", asked: "news:cake"}, {name: "carol", asked: "news:*"}, {name: "dave", asked: "news:tea", since: 3500 * time.Millisecond}}
+	all := []*listener{{name: "ann", asked: "news:tea"}, {name: "bob", asked: "news:cake"}, {name: "carol", asked: "news:*"},
+		{name: "dave", asked: "news:tea", since: 3500 * time.Millisecond}}
 	for _, l := range all {
 		s.at(l.since, func() error {
 			subscribe := s.c.Subscribe
@@ -318,7 +319,8 @@ func playOrders(s *stage) error {
 	for _, cue := range []struct {
 		ms   int
 		user string
-	}{{200, "ann"}, {600, "bob"}, {1000, "ann"}, {1400, "ann"}, {1900, "ann"}, {2300, "carol"}, {3700, "bob"}, {4000, "ann"}, {4300, "carol"}, {4600, "carol"}, {4900, "carol"}, {5900, "bob"}} {
+	}{{200, "ann"}, {600, "bob"}, {1000, "ann"}, {1400, "ann"}, {1900, "ann"}, {2300, "carol"}, {3700, "bob"}, {4000, "ann"}, {4300, "carol"},
+		{4600, "carol"}, {4900, "carol"}, {5900, "bob"}} {
 		s.at(time.Duration(cue.ms)*time.Millisecond, add(cue.user))
 	}
 	s.at(2700*time.Millisecond, func() error {

@@ -21,11 +21,12 @@ func TestMain(m *testing.M) {
 
 // last has what each screen's last picture must say: in virtual time it is exact.
 var last = map[string][]string{
-	"hash-field-ttl":               {"cart      tea, cake  ", "1.0 s", "csrf      gone", "notice    gone", "code      gone", "HLEN session:ann = 3"},
-	"rate-limiter":                 {"15 granted, 0 refused", "35 granted, 0 refused", "37 granted, 56 refused"},
-	"unpaid-orders":                {"o-01 unpaid, 1 ms late", "o-11 unpaid, 1 ms late", "orders:bob     1 of 3"},
-	"encodings":                    {"264 players: skiplist"},
-	"expiry-commands":              {"PEXPIRE loan 2000 GT                     0          5.35 s", "PERSIST loan                             1          for ever", "expired"},
+	"hash-field-ttl": {"cart      tea, cake  ", "1.0 s", "csrf      gone", "notice    gone", "code      gone", "HLEN session:ann = 3"},
+	"rate-limiter":   {"15 granted, 0 refused", "35 granted, 0 refused", "37 granted, 56 refused"},
+	"unpaid-orders":  {"o-01 unpaid, 1 ms late", "o-11 unpaid, 1 ms late", "orders:bob     1 of 3"},
+	"encodings":      {"264 players: skiplist"},
+	"expiry-commands": {"PEXPIRE loan 2000 GT                     0          5.35 s",
+		"PERSIST loan                             1          for ever", "expired"},
 	"expiry-strategy":              {"DBSIZE      0    events  20400    late in ms: p50 1.0  p99 1.0  max 1.0"},
 	"expiry-in-files-and-replicas": {"the engine is open", "seat:1   gone", "seat:2   gone", "seat:3   gone", "appendonly.aof.1.incr.aof"},
 	"lock":                         {"×××××××××××", "in line"},

@@ -141,7 +141,8 @@ func inside(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		off := float64(n)/each - 1
 		square, worst = square+off*off, max(worst, math.Abs(off))
 	}
-	fmt.Fprintf(w, "%d counters of %d visitors each: a standard error of %.2f %%, the worst is off by %.2f %%\n", counters, each, 100*math.Sqrt(square/counters), 100*worst)
+	fmt.Fprintf(w, "%d counters of %d visitors each: a standard error of %.2f %%, the worst is off by %.2f %%\n", counters, each,
+		100*math.Sqrt(square/counters), 100*worst)
 	return nil
 }
 

@@ -96,7 +96,8 @@ func (g *ruler) command() string {
 func (g *ruler) selected() string {
 	switch g.rng.IntN(5) {
 	case 0:
-		return g.pick("~a", "~b*", "%R~a", "%W~a", "%RW~a", "%r~c", "%w~c", "%WR~d", "%R", "%X~a", "%RR~a", "~", "~*", "allkeys", "resetkeys", "resetkeys", "resetkeys")
+		return g.pick("~a", "~b*", "%R~a", "%W~a", "%RW~a", "%r~c", "%w~c", "%WR~d", "%R", "%X~a", "%RR~a", "~", "~*", "allkeys", "resetkeys",
+			"resetkeys", "resetkeys")
 	case 1:
 		return g.pick("&a", "&b*", "&", "&*", "allchannels", "resetchannels", "resetchannels", "resetchannels")
 	}

@@ -97,7 +97,8 @@ type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // HangsOver runs a Hangs test over another driver than goredis, with a server of the
 // test's own, in one way. open opens a connection with Patience for its timeouts.
-func HangsOver(t *testing.T, p *realserver.Process, way string, open func(ctx context.Context, dial Dial) (*ebb.Conn, error), test func(t *testing.T, b *Backend, h *Hang)) {
+func HangsOver(t *testing.T, p *realserver.Process, way string, open func(ctx context.Context, dial Dial) (*ebb.Conn, error),
+	test func(t *testing.T, b *Backend, h *Hang)) {
 	t.Run(way, func(t *testing.T) {
 		b := &Backend{Kind: "another door", t: t, nr: theHouse.next(), site: site{url: "redis://" + p.Addr()}}
 		b.Conn = b.Open()
@@ -105,7 +106,8 @@ func HangsOver(t *testing.T, p *realserver.Process, way string, open func(ctx co
 	})
 }
 
-func (b *Backend) hangProcess(t *testing.T, p *realserver.Process, way string, open func(ctx context.Context, dial Dial) (*ebb.Conn, error), test func(t *testing.T, b *Backend, h *Hang)) {
+func (b *Backend) hangProcess(t *testing.T, p *realserver.Process, way string, open func(ctx context.Context, dial Dial) (*ebb.Conn, error),
+	test func(t *testing.T, b *Backend, h *Hang)) {
 	w := &wires.Wires{Dial: (&net.Dialer{}).DialContext, Within: Patience}
 	h := &Hang{Way: way, Other: b.Conn, begin: func() { w.Cut() }, end: w.Join}
 	if way == "stopped" {
@@ -121,7 +123,8 @@ func through(url string) func(ctx context.Context, dial Dial) (*ebb.Conn, error)
 	}
 }
 
-func (b *Backend) hang(t *testing.T, h *Hang, w *wires.Wires, open func(ctx context.Context, dial Dial) (*ebb.Conn, error), test func(t *testing.T, b *Backend, h *Hang)) {
+func (b *Backend) hang(t *testing.T, h *Hang, w *wires.Wires, open func(ctx context.Context, dial Dial) (*ebb.Conn, error),
+	test func(t *testing.T, b *Backend, h *Hang)) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c, err := open(ctx, w.Connect)

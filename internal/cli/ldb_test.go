@@ -38,7 +38,8 @@ func TestScriptsAreDebuggedAsWithRedisCLI(t *testing.T) {
 	for _, program := range []string{realserver.Redis7, realserver.Redis8, realserver.Valkey9} {
 		addr := realserver.Start(t, program)
 		for _, format := range []string{"--raw", "--csv"} {
-			debug(addr, "list\nstep\nprint a\nbreak 5\ne redis.call(\"get\", KEYS[1])\n\nget \"open\ncontinue\nprint t\nc\nc\nget k\nlrange l 0 1\n", format, "--ldb", "--eval", good, "k", ",", "v")
+			debug(addr, "list\nstep\nprint a\nbreak 5\ne redis.call(\"get\", KEYS[1])\n\nget \"open\ncontinue\nprint t\nc\nc\nget k\nlrange l 0 1\n",
+				format, "--ldb", "--eval", good, "k", ",", "v")
 		}
 		debug(addr, "n\nabort\nget k\nrestart\nn\nredis get k\nhelp\nquit\nget k\n", "--ldb", "--eval", good, "k", ",", "v")
 		debug(addr, "c\nc\nget k\n", "--ldb-sync-mode", "--eval", good, "k", ",", "v")
@@ -64,7 +65,8 @@ func TestADebuggerThatIsMissingOrLostIsNamed(t *testing.T) {
 	}
 	addr := serve(t, listen(t), func(_ int, args []string) string { return "-ERR unknown subcommand 'DEBUG'\r\n" })
 	got := ours(t, addr, "c\n", "--ldb", "--eval", file)
-	if got.status != 1 || !strings.Contains(got.err, "--ldb needs a server with a debugger of scripts; this one answered SCRIPT DEBUG YES with: ERR unknown subcommand") {
+	if got.status != 1 || !strings.Contains(got.err, "--ldb needs a server with a debugger of scripts; this one answered SCRIPT DEBUG YES "+
+		"with: ERR unknown subcommand") {
 		t.Errorf("%v", got)
 	}
 	addr = serve(t, listen(t), func(_ int, args []string) string {

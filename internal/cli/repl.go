@@ -206,7 +206,8 @@ func secret(line string) bool {
 	case "acl":
 		return strings.HasPrefix(rest, " setuser ")
 	case "config":
-		return strings.HasPrefix(rest, " set ") && (strings.Contains(rest, " requirepass ") || strings.Contains(rest, " masterauth ") || strings.Contains(rest, " masteruser "))
+		return strings.HasPrefix(rest, " set ") && (strings.Contains(rest, " requirepass ") || strings.Contains(rest, " masterauth ") ||
+			strings.Contains(rest, " masteruser "))
 	case "hello", "migrate":
 		return strings.Contains(rest, " auth ") || strings.Contains(rest, " auth2 ")
 	}

@@ -141,7 +141,8 @@ func TestASurveyNamesThePermissionThatIsMissing(t *testing.T) {
 		// A user may read some keys: those are counted, and the others are mentioned.
 		ours(t, addr, "", "acl", "setuser", "ann", "reset", "on", ">pw", "~k", "~l", "+@all")
 		got := ours(t, addr, "", "--no-auth-warning", "--user", "ann", "--pass", "pw", "--bigkeys")
-		if got.status != 0 || !strings.Contains(got.out, "Sampled 2 keys") || !strings.HasPrefix(got.err, "6 answers are missing, since the user may not read all keys: ") {
+		if got.status != 0 || !strings.Contains(got.out, "Sampled 2 keys") ||
+			!strings.HasPrefix(got.err, "6 answers are missing, since the user may not read all keys: ") {
 			t.Errorf("%v", got)
 		}
 	})
@@ -283,7 +284,8 @@ func TestFunctionsRDBHasTheFunctionsAndNotTheKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.HasPrefix(data, []byte("REDIS")) && !bytes.HasPrefix(data, []byte("VALKEY")) || !bytes.Contains(data, []byte("register_function")) || bytes.Contains(data, []byte("line one")) {
+		if !bytes.HasPrefix(data, []byte("REDIS")) && !bytes.HasPrefix(data, []byte("VALKEY")) ||
+			!bytes.Contains(data, []byte("register_function")) || bytes.Contains(data, []byte("line one")) {
 			t.Errorf("%q", data)
 		}
 	}, "--repl-diskless-sync-delay", "0")

@@ -12,7 +12,8 @@ var differences = []Difference{
 	{"command-list", Commands, All, "command|list command|count command|docs",
 		"COMMAND LIST and COMMAND COUNT report ebb's commands; COMMAND DOCS has ebb's own summaries.",
 		"The lists differ, and ebb does not copy texts of Redis."},
-	{"help-texts", Commands, All, "acl|help client|help cluster|help command|help config|help function|help memory|help object|help pubsub|help script|help xgroup|help xinfo|help",
+	{"help-texts", Commands, All, "acl|help client|help cluster|help command|help config|help function|help memory|help object|help " +
+		"pubsub|help script|help xgroup|help xinfo|help",
 		"The replies to HELP are ebb's own texts.",
 		"The subcommands differ in part, and ebb does not copy texts of Redis."},
 	{"getkeys-bare", Commands, Redis7, "command|getkeys command|getkeysandflags",
@@ -30,23 +31,31 @@ var differences = []Difference{
 	{"missing-commands", Commands, Newer, "",
 		"[The list of commands](commands/index.md) names the commands of the newer servers that ebb does not have.",
 		"The list has a reason for each."},
-	{"descriptions-of-7", Commands, Redis7, "acl|deluser acl|save acl|setuser client|setname config|resetstat config|rewrite latency|reset msetnx randomkey scan client|pause cluster|slots cluster|shards sinterstore",
-		"COMMAND INFO has the tips of Redis 8 for clients of a cluster; CLIENT PAUSE exists since 3.0.0; CLUSTER SLOTS and SHARDS answer while the server loads data; SINTERSTORE overwrites its destination (OW). Redis 7.0 reports other values.",
+	{"descriptions-of-7", Commands, Redis7, "acl|deluser acl|save acl|setuser client|setname config|resetstat config|rewrite latency|reset " +
+		"msetnx randomkey scan client|pause cluster|slots cluster|shards sinterstore",
+		"COMMAND INFO has the tips of Redis 8 for clients of a cluster; CLIENT PAUSE exists since 3.0.0; CLUSTER SLOTS and SHARDS answer while " +
+			"the server loads data; SINTERSTORE overwrites its destination (OW). Redis 7.0 reports other values.",
 		"ebb does as the newer servers, which agree. The same users may run these commands: ACL rules require the right to write, for RW and OW with update alike."},
 	{"argument-names", Commands, Newer, "command|docs",
 		"COMMAND DOCS has the names of arguments of Redis 7.0, without a display_text that equals the name; the newer servers have renamed many.",
 		"Programs that are generated from COMMAND DOCS keep the names of their parameters."},
-	{"grammar-of-7", Commands, Newer, "bitop pfmerge geopos geohash georadius georadiusbymember migrate psubscribe xinfo|stream config|get module|loadex client|list",
-		"COMMAND DOCS describes the arguments of these commands as Redis 7.0 does; the newer servers describe the same arguments in another shape, such as optional members of GEOPOS.",
+	{"grammar-of-7", Commands, Newer, "bitop pfmerge geopos geohash georadius georadiusbymember migrate psubscribe xinfo|stream config|get " +
+		"module|loadex client|list",
+		"COMMAND DOCS describes the arguments of these commands as Redis 7.0 does; the newer servers describe the same arguments in another " +
+			"shape, such as optional members of GEOPOS.",
 		"The commands take the same arguments. Programs that are generated from COMMAND DOCS stay as they are."},
 	{"filters-described", Commands, Newer, "client|list client|kill",
-		"COMMAND DOCS names the filters of CLIENT LIST and CLIENT KILL without those with NOT-, and has USER and SKIPME as in Redis 7.0; on the newer servers SKIPME is a choice.",
+		"COMMAND DOCS names the filters of CLIENT LIST and CLIENT KILL without those with NOT-, and has USER and SKIPME as in Redis 7.0; on the " +
+			"newer servers SKIPME is a choice.",
 		"ebb accepts the filters whatever the description says."},
-	{"deprecated-since", Commands, Newer, "brpoplpush cluster|slots georadius georadius_ro georadiusbymember georadiusbymember_ro getset hmset rpoplpush substr zrangebylex zrangebyscore zrevrange zrevrangebylex zrevrangebyscore psetex setex setnx quit",
+	{"deprecated-since", Commands, Newer, "brpoplpush cluster|slots georadius georadius_ro georadiusbymember georadiusbymember_ro getset hmset " +
+		"rpoplpush substr zrangebylex zrangebyscore zrevrange zrevrangebylex zrevrangebyscore psetex setex setnx quit",
 		"COMMAND DOCS marks the commands as deprecated that Redis 7.0 marks; Redis 8 adds SETEX, PSETEX, SETNX and QUIT, and Valkey marks few.",
 		"ebb keeps all of them, and the newer servers do not agree."},
-	{"flags-of-valkey", Commands, Valkey9, "client cluster|info cluster|myid cluster|nodes exec memory|malloc-stats memory|purge multi script|exists script|flush script|show select watch",
-		"These commands have the flags of Redis; Valkey lets more of them run while a script is busy, while data is loaded, or on a replica without its master, has no_multi, and calls skip_slowlog skip_commandlog.",
+	{"flags-of-valkey", Commands, Valkey9, "client cluster|info cluster|myid cluster|nodes exec memory|malloc-stats memory|purge multi " +
+		"script|exists script|flush script|show select watch",
+		"These commands have the flags of Redis; Valkey lets more of them run while a script is busy, while data is loaded, or on a replica " +
+			"without its master, has no_multi, and calls skip_slowlog skip_commandlog.",
 		"ebb does as Redis 7.0 and 8: clients of Redis know which commands run in these states."},
 	{"keyspecs-of-valkey", Commands, Valkey9, "delifeq georadius georadiusbymember hsetex",
 		"DELIFEQ accesses its key, HSETEX updates it, and the STORE of GEORADIUS has fixed flags; Valkey says RM, insert and variable_flags.",
@@ -58,7 +67,8 @@ var differences = []Difference{
 		"HTTL and HPTTL are nondeterministic_output, and MSETEX has no tips for clients of a cluster; Valkey says otherwise.",
 		"ebb does as Redis. MSETEX sets all keys or none, which several nodes cannot do together."},
 	{"options-of-valkey", Commands, Valkey9, "bgsave cluster|replicate cluster|setslot geosearch geosearchstore hsetex script|debug shutdown zscan",
-		"Valkey has options that ebb does not know: BGSAVE CANCEL, CLUSTER REPLICATE NO ONE, CLUSTER SETSLOT TIMEOUT, GEOSEARCH BYPOLYGON, HSETEX NX and XX, the engine of SCRIPT DEBUG, SHUTDOWN SAFE and FAILOVER, ZSCAN NOSCORES.",
+		"Valkey has options that ebb does not know: BGSAVE CANCEL, CLUSTER REPLICATE NO ONE, CLUSTER SETSLOT TIMEOUT, GEOSEARCH BYPOLYGON, HSETEX " +
+			"NX and XX, the engine of SCRIPT DEBUG, SHUTDOWN SAFE and FAILOVER, ZSCAN NOSCORES.",
 		"No other server has them."},
 	{"grammar-of-valkey", Commands, Valkey9, "hexpireat hpexpireat",
 		"COMMAND DOCS says that the time of HEXPIREAT is a unix-time; Valkey says integer.",
@@ -87,7 +97,8 @@ var differences = []Difference{
 		"ebb reads numbers as C's strtod does: \"\", \" 7\" and 0x10 where Redis 7.0 accepts them; the newer servers refuse some of these, and not the same ones.",
 		"ebb does as Redis 7.0: programs written for it may send them, and the newer servers do not agree."},
 	{"blocked-order", Replies, Newer, "blpop brpop blmpop bzpopmin bzpopmax bzmpop",
-		"A client that waits for several keys gets from the key that was written first when a transaction writes several of them; on the newer servers from the first key of its command.",
+		"A client that waits for several keys gets from the key that was written first when a transaction writes several of them; on the newer " +
+			"servers from the first key of its command.",
 		"ebb does as Redis 7.0. The transaction serves the client, and holds only the written keys."},
 	{"multi-oom", Replies, Redis7, "multi exec",
 		"Over the memory limit a transaction queues commands that take no memory; Redis 7.0 refuses all of them.",
@@ -122,7 +133,8 @@ var differences = []Difference{
 		"XREAD reads the id `+` as the last entry; Redis 7.0 refuses it, and Valkey reads it as the highest id, after which there is nothing.",
 		"ebb does as Redis since 7.4."},
 	{"stream-lag", Streams, Redis7 | Valkey9, "xinfo|groups xreadgroup",
-		"After XTRIM and XDEL the lag of a group that is before the first entry is the length of the stream; Redis 7.0 and Valkey count removed entries, or know no lag. Redis 7.0 also counts entries-read differently.",
+		"After XTRIM and XDEL the lag of a group that is before the first entry is the length of the stream; Redis 7.0 and Valkey count removed " +
+			"entries, or know no lag. Redis 7.0 also counts entries-read differently.",
 		"ebb does as Redis 8."},
 	{"group-gone-texts", Streams, Redis7, "xreadgroup",
 		"A waiting XREADGROUP whose key or group is deleted gets NOGROUP with the key and group, or WRONGTYPE; Redis 7.0 has other texts, and UNBLOCKED.",

@@ -81,10 +81,13 @@ func TestChangeAnswersAsRedisDoes(t *testing.T) {
 		{[]string{"daemonize", "yes", "nope", "1"}, failed + "'daemonize') - can't set immutable config"},
 		{[]string{"dir", "/"}, failed + "'dir') - can't set protected config"},
 		{[]string{"maxmemory", "1", "MaxMemory", "2"}, failed + "'MaxMemory') - duplicate parameter"},
-		{[]string{"maxmemory", "1", "maxmemory-policy", "zz"}, failed + "'maxmemory-policy') - argument(s) must be one of the following: volatile-lru, volatile-lfu, volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction"},
+		{[]string{"maxmemory", "1", "maxmemory-policy", "zz"},
+			failed + "'maxmemory-policy') - argument(s) must be one of the following: volatile-lru, volatile-lfu, volatile-random, volatile-ttl, " +
+				"allkeys-lru, allkeys-lfu, allkeys-random, noeviction"},
 		{[]string{"maxmemory", "1.5mb"}, failed + "'maxmemory') - argument must be a memory value"},
 		{[]string{"maxmemory", "99999999999999999gb"}, "maxmemory 18446744073709551615"},
-		{[]string{"proto-max-bulk-len", "99999999999999999gb"}, failed + "'proto-max-bulk-len') - argument must be between 1048576 and 9223372036854775807 inclusive"},
+		{[]string{"proto-max-bulk-len", "99999999999999999gb"},
+			failed + "'proto-max-bulk-len') - argument must be between 1048576 and 9223372036854775807 inclusive"},
 		{[]string{"maxmemory", "k"}, failed + "'maxmemory') - argument must be a memory value"},
 		{[]string{"slave-priority", "zz"}, failed + "'slave-priority') - argument couldn't be parsed into an integer"},
 		{[]string{"timeout", "05"}, failed + "'timeout') - argument couldn't be parsed into an integer"},
@@ -120,7 +123,8 @@ func TestGettersFollowAChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.MaxMemory() != 1000 || s.MaxMemoryClients() != 50 || !s.MaxMemoryPolicy().LFU() || s.Timeout() != 9 || s.Events() != EventKeyspace|EventGeneric|EventString ||
+	if s.MaxMemory() != 1000 || s.MaxMemoryClients() != 50 || !s.MaxMemoryPolicy().LFU() || s.Timeout() != 9 ||
+		s.Events() != EventKeyspace|EventGeneric|EventString ||
 		s.RequirePass() != "secret" || s.OutputLimit(PubSub) != (OutputLimit{3, 2, 1}) || s.HashMaxListpackEntries() != 77 || s.ProtectedMode() {
 		t.Error("a getter still has the old value")
 	}

@@ -114,7 +114,8 @@ func TestEachDirectiveOfRedisAndValkeyIsKnown(t *testing.T) {
 // A name of Valkey is the directive of Redis that does the same.
 func TestNamesOfValkeySetWhatRedisNames(t *testing.T) {
 	s := New()
-	text := "commandlog-execution-slower-than 77\ncommandlog-slow-execution-max-len 5\nprimaryuser u\nprimaryauth p\nrepl-diskless-load flush-before-load\nserver-cpulist 0-1\n"
+	text := "commandlog-execution-slower-than 77\ncommandlog-slow-execution-max-len 5\nprimaryuser u\nprimaryauth p\nrepl-diskless-load " +
+		"flush-before-load\nserver-cpulist 0-1\n"
 	if err := s.Parse(strings.NewReader(text), "valkey.conf"); err != nil {
 		t.Fatal(err)
 	}
@@ -218,17 +219,21 @@ func allows(t *testing.T, seen map[string]bool, program, name, value string) boo
 }
 
 // probes are given to every directive that can be changed without harm.
-var probes = []string{"", "zzz", "yes", "NO", "0", "1", "-1", "05", "+5", " 5", "1e1", "5kb", "1mb", "2GB", "100", "101", "99999", "2147483648", "-2147483649", "9223372036854775807",
+var probes = []string{"", "zzz", "yes", "NO", "0", "1", "-1", "05", "+5", " 5", "1e1", "5kb", "1mb", "2GB", "100", "101", "99999",
+	"2147483648", "-2147483649", "9223372036854775807",
 	"9223372036854775808", "99999999999999999999", "5%", "1 2", "a b"}
 
 // particular lists special values for directives with a syntax of their own.
 var particular = map[string][]string{
-	"maxmemory":                         {"k", "b", "1k ", "1t", "001k", "1kbb", "0x10", "18446744073709551615", "18446744073709551616", "99999999999999999gb", "10%"},
-	"maxmemory-clients":                 {"%", "5%%", "5b%", " 5%", "05%", "101%", "-0%", "0%", "100%", "18446744073709551615"},
-	"maxmemory-policy":                  {"ALLKEYS-LRU", "allkeys", "noeviction"},
-	"notify-keyspace-events":            {"KEA", "KEA ", "g$lshzxetd", "mnKl", "E", "dtexzhsl$gnmEK", "KEAn", "q"},
-	"save":                              {"60", " 60 1", "60 1 ", "60 1 60 1 5 5", "60 9999999999", "1 99999999999999999999999", "1 2x", "1 2147483648", "01 +2", "1 0", "0 1", "1 -1", "1 '2'", ""},
-	"client-output-buffer-limit":        {"normal  1 1 1", "NORMAL 1 1 1", "slave 1 1 1 replica 2 2 2", "master 1 1 1", "normal 1 1 1x", "normal 1 1 99999999999", "normal -1 1 1", "normal 1mb 1k 0 pubsub 1 2 3"},
+	"maxmemory": {"k", "b", "1k ", "1t", "001k", "1kbb", "0x10", "18446744073709551615", "18446744073709551616",
+		"99999999999999999gb", "10%"},
+	"maxmemory-clients":      {"%", "5%%", "5b%", " 5%", "05%", "101%", "-0%", "0%", "100%", "18446744073709551615"},
+	"maxmemory-policy":       {"ALLKEYS-LRU", "allkeys", "noeviction"},
+	"notify-keyspace-events": {"KEA", "KEA ", "g$lshzxetd", "mnKl", "E", "dtexzhsl$gnmEK", "KEAn", "q"},
+	"save": {"60", " 60 1", "60 1 ", "60 1 60 1 5 5", "60 9999999999", "1 99999999999999999999999", "1 2x",
+		"1 2147483648", "01 +2", "1 0", "0 1", "1 -1", "1 '2'", ""},
+	"client-output-buffer-limit": {"normal  1 1 1", "NORMAL 1 1 1", "slave 1 1 1 replica 2 2 2", "master 1 1 1", "normal 1 1 1x",
+		"normal 1 1 99999999999", "normal -1 1 1", "normal 1mb 1k 0 pubsub 1 2 3"},
 	"oom-score-adj-values":              {"1 2 3 4", "3 2 1", "'1' 2 3", "1  2 3", "1 2 3x", "1 2 5000", "-2000 0 2000"},
 	"latency-tracking-info-percentiles": {"1e1 100 0 -0 33.3333333333333333 1e-5 +5", "0x10", "inf", "nan", "5 ", "5  6", "50 99.99 50", "100.1"},
 	"shutdown-on-sigint":                {"save now", "nosave save", "default save", "now now force", "Default", "now x"},

@@ -208,7 +208,8 @@ func (p *parser) line(line, where string, number int) error {
 	if !ok {
 		// The value may be a secret with a quote in it, so the message shows the name only.
 		name, _, _ := strings.Cut(line, " ")
-		return &ParseError{where, number, name, errors.New("Unbalanced quotes in configuration line"), `a quoted value ends with its quote, and inside it \" stands for one`}
+		return &ParseError{where, number, name, errors.New("Unbalanced quotes in configuration line"),
+			`a quoted value ends with its quote, and inside it \" stands for one`}
 	}
 	if len(words) == 0 {
 		return nil

@@ -17,7 +17,8 @@ func TestWordsAreCutAsInRedisFiles(t *testing.T) {
 	}{
 		{"", []string{}}, {" \t ", []string{}}, {"port 7000", []string{"port", "7000"}}, {"a\tb  c ", []string{"a", "b", "c"}},
 		{`requirepass "a b\x41\n\q"`, []string{"requirepass", "a bA\nq"}}, {`a 'x\'y\n'`, []string{"a", `x'y\n`}}, {`a ""`, []string{"a", ""}},
-		{`ab"c d"`, []string{"abc d"}}, {`a "b`, nil}, {`a "b"c`, nil}, {`a 'b`, nil}, {`a "\x4"`, []string{"a", "x4"}}, {`a "\`, nil}, {"a b\x00c", []string{"a", "b"}},
+		{`ab"c d"`, []string{"abc d"}}, {`a "b`, nil}, {`a "b"c`, nil}, {`a 'b`, nil}, {`a "\x4"`, []string{"a", "x4"}}, {`a "\`, nil},
+		{"a b\x00c", []string{"a", "b"}},
 		{"hz 20 # x", []string{"hz", "20", "#", "x"}},
 	} {
 		got, ok := splitLine(x.line)
@@ -119,7 +120,8 @@ func TestAWrongLineIsNamedWithWhatWouldBeRight(t *testing.T) {
 		{"maxmemory 10x", "f line 2: 'maxmemory 10x': argument must be a memory value; maxmemory takes a size such as 104857600, 100mb or 1gb"},
 		{"slave-read-only maybe", "f line 2: 'slave-read-only maybe': argument must be 'yes' or 'no'; replica-read-only takes yes or no"},
 		{"unixsocketperm 888", "f line 2: 'unixsocketperm 888': argument couldn't be parsed as an octal number; unixsocketperm takes octal permissions such as 700"},
-		{"appendfilename a/b", "f line 2: 'appendfilename a/b': appendfilename can't be a path, just a filename; appendfilename takes one string; quote it if it holds spaces"},
+		{"appendfilename a/b", "f line 2: 'appendfilename a/b': appendfilename can't be a path, just a filename; appendfilename takes one string; " +
+			"quote it if it holds spaces"},
 		{"shards 3", "f line 2: 'shards 3': argument must be 0 or a power of two up to 64; shards takes a whole number from 0 to 64"},
 		{"replicaof a b", `f line 2: 'replicaof a b': Invalid master port; replicaof takes a host and a port, or "no one"`},
 		{"user", "f line 2: 'user': wrong number of arguments; write user, a name and its rules"},

@@ -51,7 +51,8 @@ client-output-buffer-limit replica 1mb 1mb 1
 rename-command FLUSHALL ""
 masterauth "a b\x01"
 # end`, "--hz", "20")
-	err := s.Change(false, "maxmemory", "200mb", "save", "60 5 30 2", "requirepass", "x \"y", "timeout", "0", "notify-keyspace-events", "KEA", "client-query-buffer-limit", "1234567890")
+	err := s.Change(false, "maxmemory", "200mb", "save", "60 5 30 2", "requirepass", "x \"y", "timeout", "0", "notify-keyspace-events", "KEA",
+		"client-query-buffer-limit", "1234567890")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,9 +120,13 @@ var networkTable = []Directive{
 	enum("enable-module-command", "no", "no", "yes", "local").immutable().unused(noModules),
 	memory("proto-max-bulk-len", 512<<20, 1<<20, maxLong).does("bytes of the longest argument and string"),
 	memory("client-query-buffer-limit", 1<<30, 1<<20, maxLong).does("bytes of a client's unfinished request"),
-	special("client-output-buffer-limit", OutputLimits, "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60").does("bounds of queued replies: class, hard and soft bytes, seconds above soft"),
+	special("client-output-buffer-limit", OutputLimits,
+		"normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60").does("bounds of queued replies: class, hard and soft bytes, seconds above soft"),
 	{Name: "maxmemory-clients", Kind: MemoryOrPart, Default: "0", Max: maxLong, Doc: "bytes of all clients' buffers, or a percentage of maxmemory; 0 is no bound"},
-	integer("io-loops", 0, 0, 256).stored(func(n int64) int64 { return min(n, 128) }).alias("io-threads").immutable().does("network loops, at most 128; 0 is one for every two processors"),
+	integer("io-loops", 0, 0, 256).stored(func(n int64) int64 {
+		return min(n,
+			128)
+	}).alias("io-threads").immutable().does("network loops, at most 128; 0 is one for every two processors"),
 	yesno("io-threads-do-reads", "no").immutable().unused("every network loop reads and writes"),
 	yesno("io-threads-always-active", "no").hidden().unused(noPrefetch),
 	integer("events-per-io-thread", 2, 0, maxInt).hidden().unused(noPrefetch),
@@ -135,7 +139,8 @@ var networkTable = []Directive{
 	integer("rdma-port", 0, 0, 65535).immutable().unused(noRDMA),
 	memory("rdma-rx-size", 1<<20, 64<<10, 16<<20).immutable().unused(noRDMA),
 	integer("rdma-completion-vector", -1, -1, 1024).immutable().unused(noRDMA),
-	text("http", "").immutable().only(httpAddress).does("address of the admin pages, /metrics and /healthz: a port alone is one of loopback, anything else is host:port; empty listens on none"),
+	text("http", "").immutable().only(httpAddress).does("address of the admin pages, /metrics and /healthz: a port alone is one of loopback, " +
+		"anything else is host:port; empty listens on none"),
 	yesno("http-pprof", "no").immutable().does("whether the admin pages have /debug/pprof/"),
 	integer("socket-mark-id", 0, 0, math.MaxUint32).immutable().unused(noTuning),
 	text("bind-source-addr", "").does("address that this server connects to its master from"),
@@ -174,11 +179,16 @@ var dataTable = []Directive{
 	integer("databases", 16, 1, maxInt).immutable().does("databases SELECT can choose from"),
 	integer("shards", 0, 0, 64).immutable().only(powerOfTwo).does("parts of the keyspace with a lock each, a power of two; 0 chooses by the processors"),
 	memory("maxmemory", 0, 0, unbounded).does("bytes of data at which keys are evicted or writes refused; 0 is no bound"),
-	enum("maxmemory-policy", "noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction").does("what gives way at maxmemory; lfu policies also change what OBJECT FREQ and IDLETIME answer"),
-	special("maxmemory-protect", Flags, "lock semaphore delayqueue limiter rules").choose("none", "lock", "semaphore", "delayqueue", "limiter", "rules").does("what is never evicted; rules: the streams of expiry rules"),
-	{Name: "maxmemory-protect-limiters", Kind: MemoryOrPart, Default: "25%", Max: maxLong, Doc: "bytes of limiters that maxmemory-protect protects, or a percentage of maxmemory; while there are more, the fullest limiters are evicted first; 0 is no bound"},
+	enum("maxmemory-policy", "noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu",
+		"allkeys-random", "noeviction").does("what gives way at maxmemory; lfu policies also change what OBJECT FREQ and IDLETIME answer"),
+	special("maxmemory-protect", Flags, "lock semaphore delayqueue limiter rules").choose("none", "lock", "semaphore", "delayqueue", "limiter",
+		"rules").does("what is never evicted; rules: the streams of expiry rules"),
+	{Name: "maxmemory-protect-limiters", Kind: MemoryOrPart, Default: "25%", Max: maxLong,
+		Doc: "bytes of limiters that maxmemory-protect protects, or a percentage of maxmemory; while there are more, the fullest limiters are " +
+			"evicted first; 0 is no bound"},
 	integer("maxmemory-samples", 5, 1, maxInt).does("keys looked at for each that is evicted"),
-	integer("max-clock-ahead", 3600, 0, maxInt).does("seconds by which an instant of the log, or of the master's stream, may be ahead of the clock; what is beyond is refused"),
+	integer("max-clock-ahead", 3600, 0, maxInt).does("seconds by which an instant of the log, or of the master's stream, may be ahead of the " +
+		"clock; what is beyond is refused"),
 	integer("maxmemory-eviction-tenacity", 10, 0, 100).does("how long one write may evict for: 0 is not at all, 10 is 500 us, 100 until there is room"),
 	integer("lfu-log-factor", 10, 0, maxInt).does("how slowly access counters grow; larger is slower"),
 	integer("lfu-decay-time", 1, 0, maxInt).does("minutes after which an access counter loses one"),
@@ -186,7 +196,8 @@ var dataTable = []Directive{
 
 	integer("hash-max-listpack-entries", 512, 0, maxLong).alias("hash-max-ziplist-entries").does("fields up to which a hash is packed"),
 	memory("hash-max-listpack-value", 64, 0, maxLong).alias("hash-max-ziplist-value").does("bytes of the longest field or value of a packed hash"),
-	integer("list-max-listpack-size", -2, math.MinInt32, maxInt).alias("list-max-ziplist-size").does("elements of a list's node; negative: -1 to -5 for 4, 8, 16, 32, 64 KiB"),
+	integer("list-max-listpack-size", -2, math.MinInt32,
+		maxInt).alias("list-max-ziplist-size").does("elements of a list's node; negative: -1 to -5 for 4, 8, 16, 32, 64 KiB"),
 	integer("list-compress-depth", 0, 0, maxInt).unused(noCompress),
 	integer("set-max-intset-entries", 512, 0, maxLong).does("members up to which a set of integers is packed as such"),
 	integer("set-max-listpack-entries", 128, 0, maxLong).does("members up to which a set is packed"),
@@ -204,7 +215,8 @@ var dataTable = []Directive{
 	integer("list-max-ziplist-entries", 512, math.MinInt32, maxInt).hidden().unused("list-max-listpack-size has taken its place"),
 	integer("list-max-ziplist-value", 64, 0, maxLong).hidden().unused("list-max-listpack-size has taken its place"),
 
-	integer("slowlog-log-slower-than", 10000, -1, maxLong).alias("commandlog-execution-slower-than").does("microseconds from which a command is logged as slow; -1 logs none"),
+	integer("slowlog-log-slower-than", 10000, -1, maxLong).alias("commandlog-execution-slower-than").does("microseconds from which a command " +
+		"is logged as slow; -1 logs none"),
 	integer("slowlog-max-len", 128, 0, maxLong).alias("commandlog-slow-execution-max-len").does("entries of the slow log"),
 	integer("commandlog-request-larger-than", 1<<20, -1, maxLong).unused(noLargeLog),
 	integer("commandlog-large-request-max-len", 128, 0, maxLong).unused(noLargeLog),
@@ -235,7 +247,8 @@ var dataTable = []Directive{
 	yesno("jemalloc-bg-thread", "yes").unused(noJemalloc),
 
 	integer("busy-reply-threshold", 5000, 0, maxLong).alias("lua-time-limit").does("ms after which others hear BUSY instead of waiting for a script; 0: never"),
-	memory("script-memory-limit", 256<<20, 1<<20, maxLong).immutable().does("bytes that the values of a running script may take; beyond, it gets the error 'not enough memory'"),
+	memory("script-memory-limit", 256<<20, 1<<20, maxLong).immutable().does("bytes that the values of a running script may take; beyond, it " +
+		"gets the error 'not enough memory'"),
 	yesno("lua-enable-deprecated-api", "no").alias("lua-enable-insecure-api").immutable().hidden().unused(noDeprecated),
 	yesno("lua-replicate-commands", "yes").hidden().unused("scripts are replicated by their effects, always"),
 }
@@ -243,7 +256,8 @@ var dataTable = []Directive{
 // durabilityTable has the directives about files, replicas and clusters.
 var durabilityTable = []Directive{
 	special("save", SavePoints, "").withFile("3600 1 300 100 60 10000").does("when to save by itself: pairs of seconds and changes; empty: never"),
-	special("dir", Directory, "").protected().does("directory of the files; default: the working directory. Without it, without a configuration file and without appendonly yes, save or a name of such a file, data is in memory alone"),
+	special("dir", Directory, "").protected().does("directory of the files; default: the working directory. Without it, without a " +
+		"configuration file and without appendonly yes, save or a name of such a file, data is in memory alone"),
 	text("dbfilename", "dump.rdb").protected().only(fileName("dbfilename")).does("name of the RDB file"),
 	yesno("rdbcompression", "yes").does("compress strings in RDB files"),
 	yesno("rdbchecksum", "yes").immutable().does("end RDB files with a checksum"),

@@ -103,7 +103,8 @@ func TestEffectsAreThoseOfTheServers(t *testing.T) {
 func arrange(t *testing.T, program string, known map[string]bool, all []*section) (jobs []*job) {
 	shared := map[string]*job{}
 	for _, s := range all {
-		if slices.Contains(s.without, program) || known != nil && s.kind == "directive" && slices.ContainsFunc(s.about, func(name string) bool { return !known[name] }) {
+		if slices.Contains(s.without, program) || known != nil && s.kind == "directive" &&
+			slices.ContainsFunc(s.about, func(name string) bool { return !known[name] }) {
 			continue
 		}
 		options := s.start

@@ -53,7 +53,8 @@ func TestAPageSaysEverythingAboutItsCommand(t *testing.T) {
 		t.Errorf("the container does not link its subcommand:\n%s", text)
 	}
 	if text := string(pages["index.md"]); !strings.Contains(text,
-		"## Hash\n\n| Command | Summary | Transcript | Cases | Requests |\n|---|---|---|---|---|\n| [HCTL](hctl.md) | Stands for a command. |  |  |  |\n| [HCTL GET](hctl-get.md) |") {
+		"## Hash\n\n| Command | Summary | Transcript | Cases | Requests |\n|---|---|---|---|---|\n| [HCTL](hctl.md) | Stands for a command. |  |  "+
+			"|  |\n| [HCTL GET](hctl-get.md) |") {
 		t.Errorf("the index:\n%s", text)
 	}
 }
@@ -191,11 +192,12 @@ func TestGeneratedSourcesAreFresh(t *testing.T) {
 func TestASpecThatClientsCannotFollowIsRefused(t *testing.T) {
 	run := func(*command.Ctx) error { return nil }
 	for want, s := range map[string]command.Spec{
-		"no argument says how long it waits": {Flags: command.Write | command.Blocking, Args: []command.Arg{command.Key("key", command.Update), command.Int("patience")}},
-		"say by FanOut what a client does":   {Tips: []string{"request_policy:all_shards"}},
-		"FanOut without the tip":             {FanOut: command.FanOutSum},
-		"without StreamControl":              {Flags: command.Write, Stream: command.StreamControl},
-		"StreamEffect without the flag":      {Stream: command.StreamEffect},
+		"no argument says how long it waits": {Flags: command.Write | command.Blocking,
+			Args: []command.Arg{command.Key("key", command.Update), command.Int("patience")}},
+		"say by FanOut what a client does": {Tips: []string{"request_policy:all_shards"}},
+		"FanOut without the tip":           {FanOut: command.FanOutSum},
+		"without StreamControl":            {Flags: command.Write, Stream: command.StreamControl},
+		"StreamEffect without the flag":    {Stream: command.StreamEffect},
 		"give the Spec KeyOptions": {Args: []command.Arg{command.Opt(command.TokenArg("BY", command.Pattern("pattern")))},
 			KeySpecs: []command.KeySpec{{Flags: command.Read}}, Keys: func(dst []command.KeyRef, _ [][]byte) ([]command.KeyRef, error) { return dst, nil }},
 	} {

@@ -99,7 +99,8 @@ func (s *site) objects() []*object {
 func (s *site) limiter() *object {
 	key := s.name("limit")
 	l := made(limit.New(s.c, key, limit.PerMinute(1e6), limit.FailClosed, limit.Options{Probe: 20 * time.Millisecond, Timeout: 300 * time.Millisecond}))(s.T)
-	full := made(limit.New(s.c, key+"-full", limit.PerHour(1), limit.FailClosed, limit.Options{Probe: 20 * time.Millisecond, Timeout: 300 * time.Millisecond}))(s.T)
+	full := made(limit.New(s.c, key+"-full", limit.PerHour(1), limit.FailClosed,
+		limit.Options{Probe: 20 * time.Millisecond, Timeout: 300 * time.Millisecond}))(s.T)
 	o := &object{name: "limit.Limiter", key: key, cleanup: time.Second,
 		write: func(ctx context.Context) error { return drop(l.Allow(ctx, "ann")) },
 		read:  func(ctx context.Context) error { return drop(l.Peek(ctx, "ann")) },
@@ -374,7 +375,8 @@ func (s *site) expmap() *object {
 var errHeard = errors.New("the expiry was heard")
 
 // hear listens until it receives an expired entry.
-func hear[E, Listen any](on func(ctx context.Context, listener string, fn func(context.Context, E) error, opts ...Listen) error) func(ctx context.Context) error {
+func hear[E, Listen any](on func(ctx context.Context, listener string, fn func(context.Context, E) error,
+	opts ...Listen) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, heard := context.WithCancelCause(ctx)
 		defer heard(nil)

@@ -80,7 +80,8 @@ func (s *dueStress) setRules() {
 	defer c.Closed(nil)
 	for i := range toldDatabases {
 		c.Do([]byte("SELECT"), []byte(strconv.Itoa(i)))
-		if v := c.Do([]byte("EXPIRY"), []byte("RULE"), []byte("SET"), []byte("told"), []byte("MATCH"), []byte("*"), []byte("TO"), []byte("told"), []byte("MAXLEN"), []byte("1000")); v.Str != "OK" {
+		if v := c.Do([]byte("EXPIRY"), []byte("RULE"), []byte("SET"), []byte("told"), []byte("MATCH"), []byte("*"), []byte("TO"), []byte("told"),
+			[]byte("MAXLEN"), []byte("1000")); v.Str != "OK" {
 			s.t.Fatal(v)
 		}
 	}
@@ -211,7 +212,8 @@ func (s *dueStress) inspect(ctx context.Context) {
 			s.t.Error(err)
 			return
 		}
-		for _, words := range []string{"INFO everything", "EXPIRY LAG", "EXPIRY NEXT", "EXPIRY FORECAST", "EXPIRY RULE LIST", "DBSIZE", "CLIENT LIST", "MEMORY STATS"} {
+		for _, words := range []string{"INFO everything", "EXPIRY LAG", "EXPIRY NEXT", "EXPIRY FORECAST", "EXPIRY RULE LIST", "DBSIZE",
+			"CLIENT LIST", "MEMORY STATS"} {
 			var args [][]byte
 			for w := range strings.FieldsSeq(words) {
 				args = append(args, []byte(w))

@@ -23,7 +23,8 @@ func everyForm(c client) {
 	}
 	var all [][]string
 	add := func(args ...string) { all = append(all, args) }
-	for _, n := range []string{"-129", "-128", "127", "128", "-32769", "-32768", "32767", "32768", "-2147483649", "-2147483648", "2147483647", "2147483648", "9223372036854775807"} {
+	for _, n := range []string{"-129", "-128", "127", "128", "-32769", "-32768", "32767", "32768", "-2147483649", "-2147483648", "2147483647",
+		"2147483648", "9223372036854775807"} {
 		add("SET", "int"+n, n)
 	}
 	for _, n := range []int{0, 1, 20, 44, 45, 63, 64, 16383, 16384, 70_000} {
@@ -50,7 +51,8 @@ func everyForm(c client) {
 	for i := range 300 {
 		add("XADD", "stream", fmt.Sprint(1+i/3, "-", i), "f", fmt.Sprint(i), fmt.Sprint("g", i%7), varied(30))
 	}
-	for _, line := range []string{"XDEL stream 1-1 100-298", "XGROUP CREATE stream g 0", "XGROUP CREATE stream empty $ MKSTREAM", "XREADGROUP GROUP g c COUNT 40 STREAMS stream >",
+	for _, line := range []string{"XDEL stream 1-1 100-298", "XGROUP CREATE stream g 0", "XGROUP CREATE stream empty $ MKSTREAM",
+		"XREADGROUP GROUP g c COUNT 40 STREAMS stream >",
 		"XREADGROUP GROUP g d COUNT 40 STREAMS stream >", "XACK stream g 1-0 2-3", "XGROUP CREATECONSUMER stream g idle", "XADD gone 1-1 f v", "XDEL gone 1-1",
 		"SET until v PXAT 4102444800000", "SADD untilset a", "PEXPIREAT untilset 4102444800001", "PFADD hll a b c d e f"} {
 		all = append(all, strings.Split(line, " "))

@@ -31,7 +31,8 @@ func newLineServer(t *testing.T, portable bool, clock engine.Clock) *lineServer 
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv, err := transport.Listen(transport.Options{NewSession: func(c transport.Conn) transport.Session { return svc.NewSession(c) }, Addrs: []string{"127.0.0.1:0"}, Loops: 2, Portable: portable})
+	srv, err := transport.Listen(transport.Options{NewSession: func(c transport.Conn) transport.Session { return svc.NewSession(c) },
+		Addrs: []string{"127.0.0.1:0"}, Loops: 2, Portable: portable})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,8 @@ import (
 // startIn serves what a directory holds. The caller ends it, by end.
 func startIn(t *testing.T, dir string, options ...string) (in *Instance, end func()) {
 	t.Helper()
-	options = append([]string{"--dir", dir, "--bind", "127.0.0.1", "--port", fmt.Sprint(unusedPort(t)), "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes"}, options...)
+	options = append([]string{"--dir", dir, "--bind", "127.0.0.1", "--port", fmt.Sprint(unusedPort(t)), "--repl-diskless-sync-delay", "0",
+		"--enable-debug-command", "yes"}, options...)
 	cfg, err := config.Load(options, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,8 @@ func valuesOf(c client) string {
 		keys := strings.Split(strings.Trim(sortedText(c.must("KEYS", "*")), `"`), `" "`)
 		for _, k := range keys {
 			kind := c.must("TYPE", k).Str
-			all += fmt.Sprintf("%s %s %s %s until %d\n", db, k, c.must("OBJECT", "ENCODING", k).Str, valueText(kind, c.must(valueRequest(kind, k)...)), c.must("PEXPIRETIME", k).Int)
+			all += fmt.Sprintf("%s %s %s %s until %d\n", db, k, c.must("OBJECT", "ENCODING", k).Str,
+				valueText(kind, c.must(valueRequest(kind, k)...)), c.must("PEXPIRETIME", k).Int)
 		}
 	}
 	c.must("SELECT", "0")
@@ -47,9 +48,11 @@ func valuesOf(c client) string {
 // A transaction of a master is done as a whole or not at all: what comes before a command
 // that the replica refuses is taken back, in memory and in files.
 func TestARefusedTransactionLeavesNothing(t *testing.T) {
-	before := []string{"SELECT 0", "SET s old", "SET n 7", "SET raw a", "APPEND raw b", "HSET h f v g w", "RPUSH l a b", "SADD set 1 2", "SADD words x y", "ZADD z 1 a",
+	before := []string{"SELECT 0", "SET s old", "SET n 7", "SET raw a", "APPEND raw b", "HSET h f v g w", "RPUSH l a b", "SADD set 1 2",
+		"SADD words x y", "ZADD z 1 a",
 		"SET t v PXAT 33177117420123", "SET gone v", "HSET timed f v g w", "HPEXPIREAT timed 33177117420123 FIELDS 1 f", "SELECT 1", "SET s one", "SELECT 0"}
-	transaction := []string{"SET s new", "INCR n", "APPEND raw c", "HSET h f changed x y", "PEXPIREAT h 33177117420000", "LPUSH l c", "SADD set word", "SREM words x", "ZADD z 2 a 3 b",
+	transaction := []string{"SET s new", "INCR n", "APPEND raw c", "HSET h f changed x y", "PEXPIREAT h 33177117420000", "LPUSH l c",
+		"SADD set word", "SREM words x", "ZADD z 2 a 3 b",
 		"PERSIST t", "DEL gone", "SET gone again", "RPUSH fresh a", "HDEL timed f", "RENAME words set", "DEL z",
 		"MOVE n 1", "COPY l s DB 1 REPLACE", "COPY l far REPLACE DB 1", "SELECT 1", "DEL s", "SET other v", "SELECT 0", "SET s newer"}
 	for _, refused := range []string{"INCR s", "SET s v NOSUCHOPTION", "LPUSH h a"} {
@@ -103,7 +106,8 @@ func TestWhatCannotBeTakenBackIsNamed(t *testing.T) {
 		pairs = append(pairs, fmt.Sprint("f", i), "v")
 	}
 	dir := t.TempDir()
-	in, c, end := refusedInside(t, dir, []string{"SELECT 0", "HSET large " + strings.Join(pairs, " "), "SET s old"}, []string{"SET s new", "HSET large f1 changed", "LPUSH s a"})
+	in, c, end := refusedInside(t, dir, []string{"SELECT 0", "HSET large " + strings.Join(pairs, " "), "SET s old"},
+		[]string{"SET s new", "HSET large f1 changed", "LPUSH s a"})
 	if last := c.field("replica_refused_last"); !strings.Contains(last, `may have changed "large", and could not be taken back`) {
 		t.Errorf("INFO says %q", last)
 	}
@@ -151,7 +155,8 @@ func TestAReplicasClockMayDiffer(t *testing.T) {
 	c := dialTCP(t, in.Addrs()[0].String())
 	now := in.svc.DB.Clock().Micros() / 1000
 	ahead, behind := now+400, now-400 // what the master's clock shows
-	stream := fmt.Sprintf("SELECT 0;SET ahead v PXAT %d;HSET h f v g w;HPEXPIREAT h %[1]d FIELDS 1 f;XADD x %[1]d-1 f v;XGROUP CREATE x g 0;XCLAIM x g c 0 %[1]d-1 TIME %[1]d RETRYCOUNT 3 FORCE JUSTID LASTID %[1]d-1;"+
+	stream := fmt.Sprintf("SELECT 0;SET ahead v PXAT %d;HSET h f v g w;HPEXPIREAT h %[1]d FIELDS 1 f;XADD x %[1]d-1 f v;XGROUP CREATE x g "+
+		"0;XCLAIM x g c 0 %[1]d-1 TIME %[1]d RETRYCOUNT 3 FORCE JUSTID LASTID %[1]d-1;"+
 		"XADD x %[1]d-2 f v;SET n 7 PXAT %[2]d;HSET k f 7 g w;HPEXPIREAT k %[2]d FIELDS 1 f;RPUSH l a;PEXPIREAT l %[2]d", ahead, behind)
 	dies := "DEL ahead;HDEL h f;INCR n;PERSIST n;HINCRBY k f 1;HPERSIST k FIELDS 1 f;RPUSH l b;PEXPIREAT l 33177117420123"
 	s.say(full(50, snapshot(t, "new"), commands(strings.Split(stream, ";")...)), "+CONTINUE\r\n"+commands(strings.Split(dies, ";")...))

@@ -19,7 +19,8 @@ import (
 // on for the replicas that knew it: they go on with nothing missing.
 func TestReplicasOfARestartedMasterMissNothing(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	options := []string{"--dir", t.TempDir(), "--appendonly", "no", "--save", "3600 1", "--bind", "127.0.0.1", "--port", fmt.Sprint(unusedPort(t)), "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes"}
+	options := []string{"--dir", t.TempDir(), "--appendonly", "no", "--save", "3600 1", "--bind", "127.0.0.1", "--port",
+		fmt.Sprint(unusedPort(t)), "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes"}
 	start := func() *Instance {
 		cfg, err := config.Load(options, nil)
 		if err != nil {

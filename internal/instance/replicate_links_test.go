@@ -147,7 +147,8 @@ func ownTypes(c client) {
 		{"SEM.ACQUIRE", "sem", "w1", "3", "1000000"}, {"DQ.ADD", "queue", "job", "payload"}, {"DQ.POP", "queue", "LEASE", "1000000"},
 		{"HSET", "h", "f", "v", "g", "w"}, {"HPEXPIRE", "h", "1000000", "FIELDS", "1", "f"}, {"SADD", "s", "a", "b"},
 		{"SPEXPIRE", "s", "1000000", "MEMBERS", "1", "a"}, {"ZADDEX", "z", "EX", "1000", "MEMBERS", "1", "1", "a"}, {"RPUSH", "l", "a", "b", "c"},
-		{"LPEXPIRE", "l", "1000000", "INDEXES", "1", "1"}, {"SET", "slide", "v", "PX", "1000000"}, {"EXPIRY", "RULE", "SET", "sessions", "MATCH", "session:*", "LEVEL", "KEY", "TO", "ended"},
+		{"LPEXPIRE", "l", "1000000", "INDEXES", "1", "1"}, {"SET", "slide", "v", "PX", "1000000"},
+		{"EXPIRY", "RULE", "SET", "sessions", "MATCH", "session:*", "LEVEL", "KEY", "TO", "ended"},
 		{"FUNCTION", "LOAD", "REPLACE", "#!lua name=lib\nredis.register_function('f', function() return 1 end)"},
 	} {
 		c.ask(args...)
@@ -243,7 +244,8 @@ func TestReplicationOverTLS(t *testing.T) {
 	for name, auth := range map[string]string{"the master is known": "no", "and the replica shows who it is": "yes"} {
 		t.Run(name, func(t *testing.T) {
 			port := unusedPort(t)
-			in := startMaster(t, append(files, "--port", "0", "--unixsocket", filepath.Join(t.TempDir(), "s"), "--tls-port", strconv.Itoa(port), "--tls-auth-clients", auth)...)
+			in := startMaster(t, append(files, "--port", "0", "--unixsocket", filepath.Join(t.TempDir(), "s"), "--tls-port", strconv.Itoa(port),
+				"--tls-auth-clients", auth)...)
 			c := dial(t, in.svc.Config.String("unixsocket"))
 			ownTypes(c)
 			everyType(c, 0)

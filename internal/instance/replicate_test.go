@@ -51,7 +51,8 @@ func deadline(t *testing.T) time.Time {
 func redisReplica(t *testing.T, addr string, options ...string) (*realserver.Process, client) {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(addr)
-	p := realserver.NewProcess(t, "redis-server", append([]string{"--save", "", "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0", "--replicaof", host + " " + port}, options...)...)
+	p := realserver.NewProcess(t, "redis-server", append([]string{"--save", "", "--enable-debug-command", "yes", "--repl-diskless-sync-delay",
+		"0", "--replicaof", host + " " + port}, options...)...)
 	p.Start()
 	return p, connect(t, p.Addr())
 }

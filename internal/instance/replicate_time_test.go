@@ -343,7 +343,8 @@ func TestTheBacklogIsKeptForItsTime(t *testing.T) {
 // Under appendfsync always a replica hears of nothing that its master could lose.
 func TestNothingIsSentBeforeItIsSynced(t *testing.T) {
 	fs := crashfs.New(1)
-	inBubble(t, fs, []string{"--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync", "no", "--repl-ping-replica-period", "1000"}, func(b *bubbled) {
+	inBubble(t, fs, []string{"--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync", "no", "--repl-ping-replica-period",
+		"1000"}, func(b *bubbled) {
 		c, other := b.connect(), b.connect()
 		r := b.replica("ebb")
 		_, _ = afterFullSync(t, r)
@@ -395,7 +396,8 @@ func TestNothingIsSentBeforeItIsSynced(t *testing.T) {
 
 func TestWhoComesDuringAFileGetsIt(t *testing.T) {
 	fs := crashfs.New(1)
-	inBubble(t, fs, []string{"--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync", "no", "--repl-ping-replica-period", "1000"}, func(b *bubbled) {
+	inBubble(t, fs, []string{"--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync", "no", "--repl-ping-replica-period",
+		"1000"}, func(b *bubbled) {
 		c := b.connect()
 		c.must("SET", "k", "v")
 		fs.SetSyncTime(10 * time.Second) // the snapshot waits for it

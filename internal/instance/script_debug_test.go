@@ -59,7 +59,8 @@ return fact(2)
 
 var debugSessions = map[string]debugged{
 	"lines": {script: traced, commands: append([]string{"b 8", "c", "t", "p", "l", "c", "p", "t", "c"}, repeated(70, "n")...)},
-	"commands": {script: "local a = redis.call('set', KEYS[1], ARGV[1])\nlocal t = {1, 2, {x='y'}}\n\nredis.breakpoint()\nredis.debug('hello', t, 3)\nreturn {a, t}\n",
+	"commands": {script: "local a = redis.call('set', KEYS[1], ARGV[1])\nlocal t = {1, 2, {x='y'}}\n\nredis.breakpoint()\nredis.debug('hello', " +
+		"t, 3)\nreturn {a, t}\n",
 		keys: []string{"k\r\n\x00y"}, args: []string{"v"}, commands: []string{
 			"print", "l", "l 3 1", "l x", "l 0", "l -1", "w", "whole 3", "b", "b 5 400 x 0 5 5 -3 -5 6", "b", "s", "p", "p a", "print a b", "p KEYS", "p ARGV", "p nix",
 			"t", "n", "c", "r set a b", "redis get a", "redis hgetall none", "redis foo", "r lpush a 3", "r get none", "r", "e 1+1", "e KEYS[1]", "eval local x=3",

@@ -356,7 +356,8 @@ func (s *scriptStress) administrator(stop <-chan struct{}, rng *rand.Rand) {
 
 // readOnlyLibrary has functions that loop now and then, and have not written then.
 const readOnlyLibrary = "#!lua name=lib%[1]d\nlocal n = 0\n" +
-	"redis.register_function('f%[1]d', function(keys) n = n + 1 if n %% 5 == 0 then while true do redis.call('EXISTS', keys[2]) end end redis.call('SET', keys[1], n) return n end)"
+	"redis.register_function('f%[1]d', function(keys) n = n + 1 if n %% 5 == 0 then while true do redis.call('EXISTS', keys[2]) end end " +
+	"redis.call('SET', keys[1], n) return n end)"
 
 // subscriber reads messages and keyspace events until the server goes.
 func (s *scriptStress) subscriber(stop <-chan struct{}) {

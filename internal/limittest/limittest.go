@@ -119,7 +119,8 @@ func (f Framework[C]) sees(t *testing.T) {
 	if a := get(t, "192.0.2.1:1", "User", "ann", "Cost", "nothing"); a.Code != http.StatusOK || a.Header.Get("RateLimit") != "" {
 		t.Errorf("what costs nothing: %+v", a)
 	}
-	if a := get(t, "192.0.2.1:1", "User", "bob", "Cost", "too much"); a.Code != http.StatusTooManyRequests || a.Body != "no, bob" || a.Header.Get("Retry-After") != "" {
+	if a := get(t, "192.0.2.1:1", "User", "bob", "Cost", "too much"); a.Code != http.StatusTooManyRequests || a.Body != "no, bob" ||
+		a.Header.Get("Retry-After") != "" {
 		t.Errorf("what costs too much: %+v", a)
 	}
 	if a := get(t, "192.0.2.1:1", "User", "bob"); a.Code != http.StatusOK {

@@ -146,7 +146,8 @@ func (cfg *BombsConfig) explode(ctx context.Context, killer *client, name, text 
 	}
 	l := p.between(from, to)
 	line.clear()
-	fmt.Fprintf(cfg.Out, "%-24s %7.2f %9s %9s %7d %7d  %s\n", name, to.Sub(from).Seconds(), ms(quantile(l, 0.99, 1)), ms(quantile(l, 1, 1)), p.busy, rss.Load(), how)
+	fmt.Fprintf(cfg.Out, "%-24s %7.2f %9s %9s %7d %7d  %s\n", name, to.Sub(from).Seconds(), ms(quantile(l, 0.99, 1)), ms(quantile(l, 1, 1)),
+		p.busy, rss.Load(), how)
 	return nil
 }
 

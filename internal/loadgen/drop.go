@@ -118,7 +118,8 @@ func (cfg *DropConfig) step(ctx context.Context, c *client, kind int, step strin
 		return err
 	}
 	before, after := p.between(began, at), p.between(at, at.Add(took+cfg.Around))
-	fmt.Fprintf(cfg.Out, "%-7s %-7s %12s %12s %12s %12s %12s %8d\n", containers[kind].kind, step, ms(took), ms(quantile(before, 0.99, 1)), ms(quantile(after, 0.99, 1)),
+	fmt.Fprintf(cfg.Out, "%-7s %-7s %12s %12s %12s %12s %12s %8d\n", containers[kind].kind, step, ms(took), ms(quantile(before, 0.99, 1)),
+		ms(quantile(after, 0.99, 1)),
 		ms(quantile(before, 1, 1)), ms(quantile(after, 1, 1)), residentMiB(cfg.PID))
 	return nil
 }

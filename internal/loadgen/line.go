@@ -53,7 +53,8 @@ func Line(ctx context.Context, cfg LineConfig) error {
 	fmt.Fprintf(cfg.Out, "%d clients, %d deliveries out of order of %d\n", cfg.Clients, wrong, len(single)+len(all))
 	show := func(name string, d []time.Duration) {
 		slices.Sort(d)
-		fmt.Fprintf(cfg.Out, "%-24s p50=%-9s p99=%-9s max=%s\n", name, quantile(d, 0.5, time.Microsecond), quantile(d, 0.99, time.Microsecond), quantile(d, 1, time.Microsecond))
+		fmt.Fprintf(cfg.Out, "%-24s p50=%-9s p99=%-9s max=%s\n", name, quantile(d, 0.5, time.Microsecond), quantile(d, 0.99, time.Microsecond),
+			quantile(d, 1, time.Microsecond))
 	}
 	show("one push, one delivery", single)
 	show("one push for all", all)

@@ -53,7 +53,8 @@ func TestLineSeesTheOrderOfService(t *testing.T) {
 
 func TestCachePrintsAHitRatioForEachPolicy(t *testing.T) {
 	var out bytes.Buffer
-	cfg := CacheConfig{Target: Target{Addr: realserver.Start(t, "redis-server")}, MaxMemory: "2mb", Policies: "allkeys-lru,noeviction", Keys: 20_000, Duration: 300 * time.Millisecond, Out: &out}
+	cfg := CacheConfig{Target: Target{Addr: realserver.Start(t, "redis-server")}, MaxMemory: "2mb", Policies: "allkeys-lru,noeviction",
+		Keys: 20_000, Duration: 300 * time.Millisecond, Out: &out}
 	if err := Cache(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}

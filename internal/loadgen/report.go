@@ -56,7 +56,8 @@ func (c *csv) Row(r Result) {
 		c.header = true
 	}
 	l := &r.Latency
-	fmt.Fprintf(c.w, "\"%s\",%d,%d,%.3f,%.2f,%s,%s,%s,%s,%s,%s,%s\n", strings.ReplaceAll(r.Name, `"`, `""`), r.Requests, r.Errors, r.Elapsed.Seconds(), r.PerSecond(),
+	fmt.Fprintf(c.w, "\"%s\",%d,%d,%.3f,%.2f,%s,%s,%s,%s,%s,%s,%s\n", strings.ReplaceAll(r.Name, `"`, `""`), r.Requests, r.Errors,
+		r.Elapsed.Seconds(), r.PerSecond(),
 		ms(l.Mean()), ms(l.Quantile(0.5)), ms(l.Quantile(0.9)), ms(l.Quantile(0.99)), ms(l.Quantile(0.999)), ms(l.Max), micros(r.CPUPerRequest(), ""))
 }
 

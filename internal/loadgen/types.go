@@ -84,7 +84,8 @@ var typeTests = []typeTest{
 	{name: "INCR", args: []string{"INCR", "counter:__rand_int__"}, keyspace: 100_000},
 	{name: "PFADD", args: []string{"PFADD", "sketch", "__rand_int__"}, keyspace: 1_000_000},
 	{name: "GEOSEARCH", load: 100_000, add: func(c *client, i int) {
-		c.add("GEOADD", "geo", strconv.FormatFloat(5+float64(i%1000)/50, 'f', 4, 64), strconv.FormatFloat(40+float64(i/1000)/10, 'f', 4, 64), fmt.Sprintf("place:%06d", i))
+		c.add("GEOADD", "geo", strconv.FormatFloat(5+float64(i%1000)/50, 'f', 4, 64), strconv.FormatFloat(40+float64(i/1000)/10, 'f', 4, 64),
+			fmt.Sprintf("place:%06d", i))
 	}, args: []string{"GEOSEARCH", "geo", "FROMLONLAT", "15", "45", "BYRADIUS", "30", "km", "ASC", "COUNT", "10"}},
 	{name: "BITCOUNT_1MiB", load: 1, add: func(c *client, _ int) { c.add("SET", "bits", strings.Repeat("\x5a", 1<<20)) },
 		args: []string{"BITCOUNT", "bits"}},

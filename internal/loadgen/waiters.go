@@ -302,7 +302,8 @@ func (w *waiters) account(ids []int64, before, meanwhile int) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w.cfg.Out, "%d clients, %d cut before the line moved, %d while it did; %d grants received in %s, out of the order shown %d, waiting clients without a grant %d; left in line %d\n",
+	fmt.Fprintf(w.cfg.Out, "%d clients, %d cut before the line moved, %d while it did; %d grants received in %s, out of the order shown %d, "+
+		"waiting clients without a grant %d; left in line %d\n",
 		w.cfg.Clients, before, meanwhile, len(w.grants), took.Round(time.Millisecond), wrong, lost, len(left))
 	return w.counters()
 }

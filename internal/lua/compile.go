@@ -36,7 +36,8 @@ type interruption struct{ err error }
 // CompileTicking compiles as Compile does. If tick is not nil, it calls tick every few
 // thousand bytes, about every 200 us, and ends with tick's error if there is one.
 func CompileTicking(chunk, name string, tick func() error) (p *Prototype, err error) {
-	c := &parser{lexer: lexer{chunk: chunk, tick: tick, nextTick: tickBytes, source: keptName(name), line: 1, lastLine: 1, texts: make(map[string]*text, min(len(chunk)/16, 100))}}
+	c := &parser{lexer: lexer{chunk: chunk, tick: tick, nextTick: tickBytes, source: keptName(name), line: 1, lastLine: 1,
+		texts: make(map[string]*text, min(len(chunk)/16, 100))}}
 	defer func() {
 		if r := recover(); r != nil {
 			switch e := r.(type) {

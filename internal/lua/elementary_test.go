@@ -57,7 +57,8 @@ func TestElementaryFunctionsAreC(t *testing.T) {
 		case 6:
 			return math.Float64frombits(rng.Uint64()) // any magnitude
 		}
-		return []float64{0, math.Copysign(0, -1), 1, -1, 0.5, 2, 3, math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64, math.SmallestNonzeroFloat64, math.Pi, math.Pi / 2}[rng.IntN(14)]
+		return []float64{0, math.Copysign(0, -1), 1, -1, 0.5, 2, 3, math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64,
+			math.SmallestNonzeroFloat64, math.Pi, math.Pi / 2}[rng.IntN(14)]
 	}
 	const n = 4000
 	var program strings.Builder

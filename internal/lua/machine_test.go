@@ -81,7 +81,8 @@ func TestCallsDoNotAllocate(t *testing.T) {
 		"recursion": "local function f(n) if n == 0 then return 0 end return 1 + f(n - 1) end return function() f(100) end",
 		"builtin":   "local floor, max = math.floor, math.max return function() for i = 1, 100 do floor(i / 3) max(i, 5) type(i) end end",
 		"method":    "local o = {n = 0} function o:inc(d) self.n = self.n + d end return function() for i = 1, 100 do o:inc(1) end end",
-		"class":     "local C = {} C.__index = C function C:inc() self.n = self.n + 1 end local o = setmetatable({n = 0}, C) return function() for i = 1, 100 do o:inc() end end",
+		"class": "local C = {} C.__index = C function C:inc() self.n = self.n + 1 end local o = setmetatable({n = 0}, C) return function() " +
+			"for i = 1, 100 do o:inc() end end",
 		"metamethod": "local o = setmetatable({}, {__add = function(a, b) return b end, __index = function(t, k) return k end}) " +
 			"return function() for i = 1, 100 do local x = o + i local y = o[i] end end",
 		"pcall":     "local function f(a) return a end return function() for i = 1, 100 do pcall(f, i) end end",
@@ -313,7 +314,8 @@ func FuzzExecute(f *testing.F) {
 			}
 		}
 		s.SetInterrupt(0, nil)
-		if got, want := describeRun(s, "local r = {} for i = 1, 3 do r[i] = coroutine.wrap(function() return i end)() end return unpack(r)"), "true 1 2 3"; got != want {
+		if got, want := describeRun(s, "local r = {} for i = 1, 3 do r[i] = coroutine.wrap(function() return i end)() end return unpack(r)"),
+			"true 1 2 3"; got != want {
 			t.Fatalf("got %s", got)
 		}
 	})

@@ -41,7 +41,8 @@ func TestRandomIsRedis(t *testing.T) {
 		call(Int(-5), Int(5))
 		call(Int(-1<<31), Int(1<<31-2)) // wider than an int
 		call(Int(1<<32 + 5))
-		program += fmt.Sprintf("math.randomseed(%d) add(math.random()) add(math.random(%d)) add(math.random(-5, 5)) add(math.random(-2147483648, 2147483646)) add(math.random(4294967301))\n", seed, seed&0xffff+1)
+		program += fmt.Sprintf("math.randomseed(%d) add(math.random()) add(math.random(%d)) add(math.random(-5, 5)) add(math.random(-2147483648, "+
+			"2147483646)) add(math.random(4294967301))\n", seed, seed&0xffff+1)
 	}
 	if want := eval(program + "return table.concat(out, ' ')"); strings.Join(got, " ") != want {
 		t.Errorf("ours  %s\nredis %s", strings.Join(got, " "), want)
@@ -54,7 +55,8 @@ func TestMathOfOddNumbersIsRedis(t *testing.T) {
 	eval := redisEval(t)
 	odd := map[string]Value{
 		"-(0/0)": Number(nan), "0/0": Number(minusNaN), "1/0": Number(math.Inf(1)), "-1/0": Number(math.Inf(-1)),
-		"-1": Int(-1), "2": Int(2), "-2": Int(-2), "0": Int(0), "-0": Number(math.Copysign(0, -1)), "0.5": Number(0.5), "-0.5": Number(-0.5), "1e300": Number(1e300), "-1e300": Number(-1e300),
+		"-1": Int(-1), "2": Int(2), "-2": Int(-2), "0": Int(0), "-0": Number(math.Copysign(0, -1)), "0.5": Number(0.5), "-0.5": Number(-0.5),
+		"1e300": Number(1e300), "-1e300": Number(-1e300),
 	}
 	text := func(f float64) string {
 		switch {
@@ -69,7 +71,8 @@ func TestMathOfOddNumbersIsRedis(t *testing.T) {
 	library := s.Globals().GetString("math").table()
 	names := strings.Fields("abs acos asin atan ceil cosh cos deg exp floor log10 log rad sinh sin sqrt tanh tan frexp modf")
 	names2 := strings.Fields("atan2 fmod pow max min ldexp")
-	program := "local nz = -tonumber('0')\nlocal out = {}\nlocal function add(...) for i = 1, select('#', ...) do local f = select(i, ...) out[#out+1] = f == 0 and tostring(f) or string.format('%.10e', f) end end\n"
+	program := "local nz = -tonumber('0')\nlocal out = {}\nlocal function add(...) for i = 1, select('#', ...) do local f = select(i, ...) " +
+		"out[#out+1] = f == 0 and tostring(f) or string.format('%.10e', f) end end\n"
 	var got, calls []string
 	for x, xv := range odd {
 		if x == "-0" {

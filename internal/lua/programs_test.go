@@ -317,7 +317,8 @@ func damage(program string, seed uint64) string {
 		case 3:
 			words = words[:i+1]
 		default:
-			s := []string{"end ", "=", "{", "(", ")", "]]", "[[", "[=", "'", "\"", "\\", "\n", "1e", "0x", "..", "...", "~", "$", "\x80", "\x7f", "\x00", "--[[", "break ", "return ", "local ", "function ", "until ", "'\\300'", "then ", "do ", ":"}
+			s := []string{"end ", "=", "{", "(", ")", "]]", "[[", "[=", "'", "\"", "\\", "\n", "1e", "0x", "..", "...", "~", "$", "\x80", "\x7f",
+				"\x00", "--[[", "break ", "return ", "local ", "function ", "until ", "'\\300'", "then ", "do ", ":"}
 			words[i] = s[r.IntN(len(s))] + words[i]
 		}
 	}

@@ -380,15 +380,17 @@ func TestStringsAreObjects(t *testing.T) {
 		`return (("hello world"):gsub("o", {o = 0}))`:                                                                     "str hell0 w0rld",
 		`return ("abc"):gsub("%w", function(c) if c ~= "b" then return c .. c end end)`:                                   "str aabcc|num 3",
 		`return ("abc"):gsub("%w", setmetatable({}, {__index = function(_, k) return k:upper() end}))`:                    "str ABC|num 3",
-		`return select(2, pcall(function() getmetatable("").__index = 1 end))`:                                            "str t:1: Attempt to modify a readonly table",
-		`return select(2, pcall(function() return ("x"):rep({}) end))`:                                                    "str t:1: bad argument #1 to 'rep' (number expected, got table)",
-		`return select(2, pcall(function() return string.rep("x") end))`:                                                  "str t:1: bad argument #2 to 'rep' (number expected, got no value)",
-		`return select(2, pcall(function() return ("x"):find("[a") end))`:                                                 "str t:1: malformed pattern (missing ']')",
-		`return select(2, pcall(function() for _ in ("x"):gmatch("%") do end end))`:                                       "str t:1: malformed pattern (ends with '%')",
-		`return select(2, pcall(function() return ("x"):gsub("x", function() error("e") end) end))`:                       "str t:1: e",
-		`return select(2, pcall(string.dump, string.dump))`:                                                               "str unable to dump given function",
-		`return (string.dump(function() end):sub(1, 5))`:                                                                  "str \x1bLuaQ",
-		`return string.gfind == string.gmatch`:                                                                            "boo boolean",
+		`return select(2, pcall(function() getmetatable("").__index = 1 end))`: "str t:1: Attempt to " +
+			"modify a readonly table",
+		`return select(2, pcall(function() return ("x"):rep({}) end))`: "str t:1: bad argument #1 to 'rep' (number expected, got table)",
+		`return select(2, pcall(function() return string.rep("x") end))`: "str t:1: bad argument #2 to 'rep' (number " +
+			"expected, got no value)",
+		`return select(2, pcall(function() return ("x"):find("[a") end))`:                           "str t:1: malformed pattern (missing ']')",
+		`return select(2, pcall(function() for _ in ("x"):gmatch("%") do end end))`:                 "str t:1: malformed pattern (ends with '%')",
+		`return select(2, pcall(function() return ("x"):gsub("x", function() error("e") end) end))`: "str t:1: e",
+		`return select(2, pcall(string.dump, string.dump))`:                                         "str unable to dump given function",
+		`return (string.dump(function() end):sub(1, 5))`:                                            "str \x1bLuaQ",
+		`return string.gfind == string.gmatch`:                                                      "boo boolean",
 	} {
 		f, err := s.Load(program, "=t")
 		if err != nil {

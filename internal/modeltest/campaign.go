@@ -150,9 +150,11 @@ func open(addr string, small, resp3 bool) (*end, error) {
 // setLimits sets the size from which containers are large. One of the two servers may not
 // know each directive.
 func (e *end) setLimits(small bool) error {
-	limits := []string{"hash-max-listpack-entries", "512", "set-max-intset-entries", "512", "set-max-listpack-entries", "128", "zset-max-listpack-entries", "128", "list-max-listpack-size", "-2", "stream-node-max-entries", "100"}
+	limits := []string{"hash-max-listpack-entries", "512", "set-max-intset-entries", "512", "set-max-listpack-entries", "128",
+		"zset-max-listpack-entries", "128", "list-max-listpack-size", "-2", "stream-node-max-entries", "100"}
 	if small {
-		limits = []string{"hash-max-listpack-entries", "4", "set-max-intset-entries", "5", "set-max-listpack-entries", "4", "zset-max-listpack-entries", "4", "list-max-listpack-size", "3", "stream-node-max-entries", "3"}
+		limits = []string{"hash-max-listpack-entries", "4", "set-max-intset-entries", "5", "set-max-listpack-entries", "4",
+			"zset-max-listpack-entries", "4", "list-max-listpack-size", "3", "stream-node-max-entries", "3"}
 	}
 	for i := 0; i < len(limits); i += 2 {
 		if _, err := e.conns[0].do("CONFIG", "SET", limits[i], limits[i+1]); err != nil {
@@ -234,7 +236,8 @@ func (c *Campaign) Run(ops []Op) (*Fault, error) {
 				c.tally.difference(id)
 				return nil, err
 			}
-			if strings.EqualFold(o.Args[0], "EXEC") && a.IsNull() && !b.IsNull() && slices.ContainsFunc(ops[:i], func(o Op) bool { return len(o.Args) > 0 && strings.EqualFold(request(o.Args)[0], "XSETID") }) {
+			if strings.EqualFold(o.Args[0], "EXEC") && a.IsNull() && !b.IsNull() &&
+				slices.ContainsFunc(ops[:i], func(o Op) bool { return len(o.Args) > 0 && strings.EqualFold(request(o.Args)[0], "XSETID") }) {
 				c.tally.difference(xsetidWatched)
 				return nil, nil
 			}

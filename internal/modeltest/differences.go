@@ -89,7 +89,8 @@ const (
 // elsewhere returns the IDs of differences that appear elsewhere than in one command's
 // replies.
 func elsewhere() []string {
-	return []string{nulEndsText, scriptsWithoutSHA, wordsOfValkey, textsOfValkey, pastDeadlineEvent, overwrittenWakes, blockedWrongType, blockedOrder, smoveNewOrder, expiredOverwritten, keymissLookups, xsetidWatched, streamLag, multiGoesOn}
+	return []string{nulEndsText, scriptsWithoutSHA, wordsOfValkey, textsOfValkey, pastDeadlineEvent, overwrittenWakes, blockedWrongType,
+		blockedOrder, smoveNewOrder, expiredOverwritten, keymissLookups, xsetidWatched, streamLag, multiGoesOn}
 }
 
 // avoided returns the IDs of differences that sequences cannot have, because the generator
@@ -122,7 +123,9 @@ var notSent = map[string]string{
 	"restore": "needs a dump", "shutdown": "ends the server", "discard": "comes from the generator of MULTI",
 	"exec": "comes from the generator of MULTI", "multi": "comes from the generator of MULTI",
 	"xadd": "ids by the clock; the generator gives them", "xinfo|help": "texts are our own", "xgroup|help": "texts are our own",
-	"xclaim": "the generator gives them", "xautoclaim": "likewise", "zrandmember": "random", "srandmember": "likewise", "hrandfield": "likewise", "spop": "likewise", "zlexcount": "unspecified unless all scores are the same", "zrangebylex": "likewise", "zrevrangebylex": "likewise", "zremrangebylex": "likewise", "pfdebug": "shows the inside", "pfselftest": "runs long",
+	"xclaim": "the generator gives them", "xautoclaim": "likewise", "zrandmember": "random", "srandmember": "likewise",
+	"hrandfield": "likewise", "spop": "likewise", "zlexcount": "unspecified unless all scores are the same", "zrangebylex": "likewise",
+	"zrevrangebylex": "likewise", "zremrangebylex": "likewise", "pfdebug": "shows the inside", "pfselftest": "runs long",
 	"object|freq": "an error that depends on the policy", "object|help": "texts are our own", "lolwut": "a picture of its own",
 }
 
@@ -160,7 +163,8 @@ func (c *Campaign) sameReply(args []string, ours, theirs resp.Value) bool {
 		c.tally.difference(nulEndsText)
 		return true
 	}
-	if slices.Contains([]string{"HSCAN", "SSCAN", "ZSCAN"}, strings.ToUpper(args[0])) && !(wholeScan(args, ours) && wholeScan(args, theirs)) && ours.Kind == theirs.Kind {
+	if slices.Contains([]string{"HSCAN", "SSCAN", "ZSCAN"}, strings.ToUpper(args[0])) && !(wholeScan(args, ours) && wholeScan(args, theirs)) &&
+		ours.Kind == theirs.Kind {
 		c.tally.difference("scan-cursors")
 		return true
 	}
@@ -246,7 +250,8 @@ func nothingRead(a, b resp.Value) bool {
 // sortedWithNUL allows another order where some element has a NUL byte; one that
 // begins with it counts as 0 there, and is no number here.
 func sortedWithNUL(a, b resp.Value) bool {
-	return strings.HasPrefix(a.Str, "ERR One or more scores") && b.Kind != resp.KindError || slices.ContainsFunc(a.Elems, func(v resp.Value) bool { return strings.Contains(v.Str, "\x00") }) && sameItems(a, b)
+	return strings.HasPrefix(a.Str, "ERR One or more scores") && b.Kind != resp.KindError ||
+		slices.ContainsFunc(a.Elems, func(v resp.Value) bool { return strings.Contains(v.Str, "\x00") }) && sameItems(a, b)
 }
 
 // sameItems compares replies whose elements may come in another order, within
@@ -339,7 +344,9 @@ func oneRefuses(a, b resp.Value) bool {
 
 // denser allows an encoding that is more compact than redis-server's.
 func denser(a, b resp.Value) bool {
-	return b.Str == "listpackex" || a.Str == "raw" && b.Str == "embstr" || a.Str == "listpack" && (b.Str == "hashtable" || b.Str == "quicklist" || b.Str == "skiplist") || a.Str == "hashtable" && (b.Str == "intset" || b.Str == "listpack") || a.Str == "skiplist" && b.Str == "listpack" ||
+	return b.Str == "listpackex" || a.Str == "raw" && b.Str == "embstr" || a.Str == "listpack" &&
+		(b.Str == "hashtable" || b.Str == "quicklist" || b.Str == "skiplist") || a.Str == "hashtable" &&
+		(b.Str == "intset" || b.Str == "listpack") || a.Str == "skiplist" && b.Str == "listpack" ||
 		a.Str == "int" && b.Str == "embstr" || (a.Str == "int" || a.Str == "embstr") && b.Str == "raw"
 }
 
@@ -409,7 +416,8 @@ func (c *Campaign) asValkey(ours, theirs string) string {
 	switch {
 	case without == theirs:
 		return scriptsWithoutSHA
-	case strings.Replace(without, "Redis command", "Valkey command", 1) == theirs, strings.Replace(without, "calling Redis command", "calling command", 1) == theirs:
+	case strings.Replace(without, "Redis command", "Valkey command", 1) == theirs,
+		strings.Replace(without, "calling Redis command", "calling command", 1) == theirs:
 		return wordsOfValkey
 	}
 	for _, t := range valkeyTexts {

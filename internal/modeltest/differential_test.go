@@ -187,7 +187,8 @@ func (c *Campaign) payloads() (out []string, err error) {
 	out = append(out, v.Str)
 	for _, args := range [][]string{
 		{"SET", "k", "text"}, {"SET", "k", "41"}, {"RPUSH", "k", "a", "b", "3"}, {"SADD", "k", "1", "2", "3"}, {"SADD", "k", "a", "b"},
-		{"HSET", "k", "a", "1", "b", "x"}, {"ZADD", "k", "1", "a", "2.5", "b"}, {"XADD", "k", "1-1", "a", "1"}, {"PFADD", "k", "a", "b"}, {"GEOADD", "k", "13.361389", "38.115556", "Palermo"},
+		{"HSET", "k", "a", "1", "b", "x"}, {"ZADD", "k", "1", "a", "2.5", "b"}, {"XADD", "k", "1-1", "a", "1"}, {"PFADD", "k", "a", "b"},
+		{"GEOADD", "k", "13.361389", "38.115556", "Palermo"},
 	} {
 		if _, err := e.conns[0].do("DEL", "k"); err != nil {
 			return nil, err

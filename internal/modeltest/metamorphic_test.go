@@ -125,13 +125,15 @@ func metaSequence(seed uint64, table *command.Table) []Op {
 	}
 	third := len(ops) / 3
 	mark := func(name string) []Op { return []Op{{Args: []string{name}}, {}} }
-	return slices.Concat(ops[:third], mark(markJob), ops[third:third+third/2], mark(markAgain), ops[third+third/2:2*third], mark(markJob), ops[2*third:], mark(markAgain))
+	return slices.Concat(ops[:third], mark(markJob), ops[third:third+third/2], mark(markAgain), ops[third+third/2:2*third], mark(markJob),
+		ops[2*third:], mark(markAgain))
 }
 
 // functionRequest makes a request about functions.
 func functionRequest(rng *rand.Rand) []string {
 	lib := []string{"one", "two"}[rng.IntN(2)]
-	code := fmt.Sprintf("#!lua name=%s\nredis.register_function('f%s', function(keys, args) return redis.call('HINCRBY', keys[1], args[1], %d) end)", lib, lib, rng.IntN(9))
+	code := fmt.Sprintf("#!lua name=%s\nredis.register_function('f%s', function(keys, args) return redis.call('HINCRBY', keys[1], "+
+		"args[1], %d) end)", lib, lib, rng.IntN(9))
 	switch rng.IntN(8) {
 	case 0:
 		return []string{"FUNCTION", "DELETE", lib}

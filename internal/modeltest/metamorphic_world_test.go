@@ -97,7 +97,8 @@ func (w *metaWorld) newDir() error {
 func (w *metaWorld) options() []string {
 	o := []string{"--enable-debug-command", "yes", "--save", ""}
 	if w.small {
-		o = append(o, "--hash-max-listpack-entries", "4", "--set-max-intset-entries", "5", "--set-max-listpack-entries", "4", "--zset-max-listpack-entries", "4", "--list-max-listpack-size", "3", "--stream-node-max-entries", "3")
+		o = append(o, "--hash-max-listpack-entries", "4", "--set-max-intset-entries", "5", "--set-max-listpack-entries", "4",
+			"--zset-max-listpack-entries", "4", "--list-max-listpack-size", "3", "--stream-node-max-entries", "3")
 	}
 	if w.files() && w.variant.again != saves {
 		o = append(o, "--appendonly", "yes")

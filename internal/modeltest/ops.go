@@ -84,7 +84,8 @@ func NewGenerator(seed uint64, table *command.Table, both func(name string) bool
 }
 
 var (
-	keys = []string{"a", "b", "c", "{t}1", "{t}2", "bits", "h1", "l1", "l2", "s1", "s2", "z1", "z2", "x1", "{t}h", "{t}l", "{t}s", "{t}z", "{t}x", "p1", "p2", "g1"}
+	keys = []string{"a", "b", "c", "{t}1", "{t}2", "bits", "h1", "l1", "l2", "s1", "s2", "z1", "z2", "x1", "{t}h", "{t}l", "{t}s", "{t}z",
+		"{t}x", "p1", "p2", "g1"}
 	// stringKeys are the keys that most requests for strings use.
 	stringKeys = keys[:6]
 	vals       = []string{"", "0", "1", "-7", "41", "9223372036854775807", "3.25", "-0", "1e3", "007", "x", "hello", "hello world",
@@ -135,7 +136,8 @@ func (g *Generator) Sequence(n int) []Op {
 			if g.Server == 0 {
 				ops = append(ops, g.op(g.conn()))
 			} else { // the connection that always speaks RESP3
-				ops = append(ops, Op{Conn: 2, Args: []string{g.one("SUBSCRIBE", "UNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE"), g.one(channels...)}})
+				ops = append(ops, Op{Conn: 2, Args: []string{g.one("SUBSCRIBE", "UNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE", "PSUBSCRIBE",
+					"PUNSUBSCRIBE"), g.one(channels...)}})
 			}
 		case 2:
 			ops = append(ops, Op{Conn: plain + 1 + g.rng.IntN(connections-plain), Args: g.blocking(), Blocks: true})
@@ -264,13 +266,15 @@ func (g *Generator) known(args []string) bool {
 	if strings.HasPrefix(strings.ToUpper(args[0]), "SORT") && slices.ContainsFunc(args, func(a string) bool { return strings.EqualFold(a, "BY") }) {
 		return false // what compares equal is in no order
 	}
-	if strings.EqualFold(args[0], "SORT") && compat.Newer.Has(g.server()) && slices.ContainsFunc(args, func(a string) bool { return strings.EqualFold(a, "STORE") }) {
+	if strings.EqualFold(args[0], "SORT") && compat.Newer.Has(g.server()) &&
+		slices.ContainsFunc(args, func(a string) bool { return strings.EqualFold(a, "STORE") }) {
 		return slices.ContainsFunc(args, func(a string) bool { return strings.EqualFold(a, "ALPHA") }) // see number-words
 	}
 	if head := strings.ToLower(args[0]); slices.Contains(withSub, head) && !g.has(head+"|"+strings.ToLower(args[1])) {
 		return false
 	}
-	if name := strings.ToUpper(args[0]); name == "HSETEX" && !g.Own && slices.ContainsFunc(args[2:], func(a string) bool { return strings.EqualFold(a, "MAXLEN") }) {
+	if name := strings.ToUpper(args[0]); name == "HSETEX" && !g.Own &&
+		slices.ContainsFunc(args[2:], func(a string) bool { return strings.EqualFold(a, "MAXLEN") }) {
 		return false // of a hash
 	}
 	return g.has(strings.ToLower(args[0])) && (g.Own || !slices.ContainsFunc(args[1:], func(a string) bool {
@@ -313,7 +317,8 @@ func (g *Generator) tuned() []string {
 	case 5:
 		return []string{"SET", k, g.val(), g.one("NX", "XX"), "GET", "EX", "100"}
 	case 6:
-		return append([]string{"SET", k, g.val()}, g.words([]string{"EXAT", "1"}, []string{"EXAT", "4102444800"}, []string{"PXAT", "1"}, []string{"PXAT", "4102444800000"})...)
+		return append([]string{"SET", k, g.val()}, g.words([]string{"EXAT", "1"}, []string{"EXAT", "4102444800"}, []string{"PXAT", "1"},
+			[]string{"PXAT", "4102444800000"})...)
 	case 7, 8:
 		return []string{"GET", k}
 	case 9:

@@ -35,7 +35,8 @@ func (g *Generator) fields(k string) []string {
 		return append([]string{"FIELDS", strconv.Itoa(n)}, many(n, func() []string { return []string{g.item(), g.val()} })...)
 	}
 	lasts := func() []string {
-		return g.words([]string{"EX", g.one("100", "5000")}, []string{"PX", g.one(later...)}, []string{"EXAT", g.one("4102444800", "1")}, []string{"PXAT", g.one("4102444800000", "1")})
+		return g.words([]string{"EX", g.one("100", "5000")}, []string{"PX", g.one(later...)}, []string{"EXAT", g.one("4102444800", "1")},
+			[]string{"PXAT", g.one("4102444800000", "1")})
 	}
 	when := g.maybe(g.one("NX", "XX", "GT", "LT"))
 	switch g.rng.IntN(12) {
@@ -97,24 +98,30 @@ func (g *Generator) beside() []string {
 		return []string{"MEMORY", "USAGE", g.key()}
 	case 32:
 		k := g.typed(command.GroupStream)
-		return g.words([]string{"XINFO", "STREAM", k}, []string{"XINFO", "STREAM", k, "FULL"}, []string{"XINFO", "GROUPS", k}, []string{"XINFO", "CONSUMERS", k, "g"}, []string{"XPENDING", k, "g", "-", "+", "10"},
+		return g.words([]string{"XINFO", "STREAM", k}, []string{"XINFO", "STREAM", k, "FULL"}, []string{"XINFO", "GROUPS", k},
+			[]string{"XINFO", "CONSUMERS", k, "g"}, []string{"XPENDING", k, "g", "-", "+", "10"},
 			[]string{"XPENDING", k, "g", "IDLE", "0", "-", "+", "10", "c1"}, []string{"XGROUP", "SETID", k, "g", "0"})
 	case 0:
 		return join([]string{"PING"}, g.maybe(g.val()))
 	case 1:
 		return []string{"ECHO", g.val()}
 	case 2:
-		return g.words([]string{"CLIENT", "SETNAME", g.one("one", "two", "", "a b")}, []string{"CLIENT", "GETNAME"}, []string{"CLIENT", "NO-TOUCH", g.one("ON", "OFF", "x")},
-			[]string{"CLIENT", "NO-EVICT", g.one("ON", "OFF", "x")}, []string{"CLIENT", "TRACKINGINFO"}, []string{"CLIENT", "GETREDIR"}, []string{"CLIENT", "SETINFO", g.one("LIB-NAME", "LIB-VER", "x"), g.one("a", "a b")},
+		return g.words([]string{"CLIENT", "SETNAME", g.one("one", "two", "", "a b")}, []string{"CLIENT", "GETNAME"},
+			[]string{"CLIENT", "NO-TOUCH", g.one("ON", "OFF", "x")},
+			[]string{"CLIENT", "NO-EVICT", g.one("ON", "OFF", "x")}, []string{"CLIENT", "TRACKINGINFO"}, []string{"CLIENT", "GETREDIR"},
+			[]string{"CLIENT", "SETINFO", g.one("LIB-NAME", "LIB-VER", "x"), g.one("a", "a b")},
 			[]string{"CLIENT", "CACHING", g.one("YES", "NO")}, []string{"CLIENT", "UNPAUSE"}, []string{"CLIENT", "UNBLOCK", "1000000"})
 	case 3, 4:
 		return []string{g.one("PUBLISH", "SPUBLISH"), g.one("ch1", "ch2"), g.val()}
 	case 5:
-		return g.words([]string{"PUBSUB", "NUMSUB", "ch1", "ch2"}, []string{"PUBSUB", "SHARDNUMSUB", "ch1"}, []string{"PUBSUB", "NUMPAT"}, []string{"PUBSUB", "CHANNELS", g.one("ch1", "x", "ch?")}, []string{"PUBSUB", "SHARDCHANNELS"})
+		return g.words([]string{"PUBSUB", "NUMSUB", "ch1", "ch2"}, []string{"PUBSUB", "SHARDNUMSUB", "ch1"}, []string{"PUBSUB", "NUMPAT"},
+			[]string{"PUBSUB", "CHANNELS", g.one("ch1", "x", "ch?")}, []string{"PUBSUB", "SHARDCHANNELS"})
 	case 6, 7:
 		return join([]string{"COMMAND", g.one("GETKEYS", "GETKEYSANDFLAGS")}, g.container())
 	case 8:
-		return g.words([]string{"SCRIPT", "LOAD", callOf}, []string{"SCRIPT", "EXISTS", callSHA, "x"}, []string{"SCRIPT", "SHOW", g.one(callSHA, "x")}, []string{"SCRIPT", "FLUSH"}, []string{"SCRIPT", "FLUSH", g.one("SYNC", "ASYNC", "x")}, []string{"SCRIPT", "KILL"})
+		return g.words([]string{"SCRIPT", "LOAD", callOf}, []string{"SCRIPT", "EXISTS", callSHA, "x"},
+			[]string{"SCRIPT", "SHOW", g.one(callSHA, "x")}, []string{"SCRIPT", "FLUSH"}, []string{"SCRIPT", "FLUSH", g.one("SYNC", "ASYNC", "x")},
+			[]string{"SCRIPT", "KILL"})
 	case 9, 10:
 		return join([]string{g.one("EVALSHA", "EVALSHA_RO"), callSHA, "0"}, inner)
 	case 11, 12:
@@ -124,20 +131,25 @@ func (g *Generator) beside() []string {
 	case 15, 16:
 		return join([]string{g.one("FCALL", "FCALL", "FCALL_RO"), g.one("call", "look", "none"), "0"}, inner)
 	case 17:
-		return g.words([]string{"FUNCTION", "DELETE", g.one("lib", "x")}, []string{"FUNCTION", "LIST"}, []string{"FUNCTION", "DUMP"}, []string{"FUNCTION", "LIST", "LIBRARYNAME", "l*"}, []string{"FUNCTION", "KILL"}, []string{"FUNCTION", "FLUSH"}, []string{"FUNCTION", "RESTORE", g.Library, g.one("FLUSH", "APPEND", "REPLACE")})
+		return g.words([]string{"FUNCTION", "DELETE", g.one("lib", "x")}, []string{"FUNCTION", "LIST"}, []string{"FUNCTION", "DUMP"},
+			[]string{"FUNCTION", "LIST", "LIBRARYNAME", "l*"}, []string{"FUNCTION", "KILL"}, []string{"FUNCTION", "FLUSH"},
+			[]string{"FUNCTION", "RESTORE", g.Library, g.one("FLUSH", "APPEND", "REPLACE")})
 	case 18:
 		return g.words([]string{"WAIT", "0", "0"}, []string{"WAIT", "0", "1"}, []string{"WAITAOF", "0", "0", "0"}, []string{"WAITAOF", "1", "0", "1"})
 	case 19:
-		return g.words([]string{"HELLO", g.one("4", "x", "1")}, []string{"AUTH", "x"}, []string{"AUTH", "default", "x"}, []string{"ACL", "WHOAMI"}, []string{"ACL", "USERS"}, []string{"ACL", "DRYRUN", "default", "GET", "a"})
+		return g.words([]string{"HELLO", g.one("4", "x", "1")}, []string{"AUTH", "x"}, []string{"AUTH", "default", "x"},
+			[]string{"ACL", "WHOAMI"}, []string{"ACL", "USERS"}, []string{"ACL", "DRYRUN", "default", "GET", "a"})
 	case 20, 21, 22, 23:
 		if len(g.Payloads) == 0 {
 			return nil
 		}
-		return join([]string{g.one("RESTORE", "RESTORE", "RESTORE", "RESTORE-ASKING"), g.key(), g.one("0", g.soon(), "-1"), g.one(g.Payloads...)}, g.maybe("REPLACE"), g.maybe("ABSTTL"), g.maybe(g.words([]string{"IDLETIME", "5"}, []string{"FREQ", "5"})...))
+		return join([]string{g.one("RESTORE", "RESTORE", "RESTORE", "RESTORE-ASKING"), g.key(), g.one("0", g.soon(), "-1"), g.one(g.Payloads...)},
+			g.maybe("REPLACE"), g.maybe("ABSTTL"), g.maybe(g.words([]string{"IDLETIME", "5"}, []string{"FREQ", "5"})...))
 	case 24:
 		return []string{"DUMP", g.key()}
 	case 25:
-		return g.words([]string{"CONFIG", "GET", g.one("maxmemory", "hz", "appendonly", "nothing", "proto-max-bulk-len")}, []string{"CONFIG", "SET", "nothing", "x"}, []string{"CONFIG", "SET", "maxmemory", "x"}, []string{"CONFIG", "RESETSTAT"},
+		return g.words([]string{"CONFIG", "GET", g.one("maxmemory", "hz", "appendonly", "nothing", "proto-max-bulk-len")},
+			[]string{"CONFIG", "SET", "nothing", "x"}, []string{"CONFIG", "SET", "maxmemory", "x"}, []string{"CONFIG", "RESETSTAT"},
 			[]string{"SLOWLOG", "RESET"}, []string{"LATENCY", "RESET"}, []string{"MEMORY", "PURGE"}, []string{"ASKING"}, []string{"READONLY"}, []string{"READWRITE"}, []string{"CLUSTER", "INFO"}, []string{"LATENCY", "LATEST"}, []string{"COMMAND", "INFO", "nothing"}, []string{"MODULE", "LIST"}, []string{"REPLICAOF", "NO", "ONE"})
 	case 26:
 		return join([]string{g.one("SORT", "SORT_RO"), g.one(g.typed(command.GroupList), g.typed(command.GroupSet), g.typed(command.GroupSortedSet))},

@@ -14,10 +14,12 @@ var (
 		command.GroupSortedSet: {"z1", "z2", "{t}z"}, command.GroupStream: {"x1", "{t}x"}, command.GroupHyperLogLog: {"p1", "p2"},
 		command.GroupGeo: {"g1", "z1"},
 	}
-	items  = []string{"a", "b", "c", "d", "e", "f", "1", "2", "3", "-5", "1000000", "70000", "x y", "", "a long member that is not packed, as it has more than 64 bytes of text"}
+	items = []string{"a", "b", "c", "d", "e", "f", "1", "2", "3", "-5", "1000000", "70000", "x y", "",
+		"a long member that is not packed, as it has more than 64 bytes of text"}
 	scores = []string{"0", "1", "1", "2", "-3", "2.5", "1e10", "inf", "-inf", "100", "0.1"}
-	places = [][]string{{"13.361389", "38.115556", "Palermo"}, {"15.087269", "37.502669", "Catania"}, {"-0.127", "51.507", "London"}, {"2.352", "48.856", "Paris"}, {"179.9", "-0.5", "east"}, {"-179.9", "0.5", "west"}}
-	ids    = []string{"1-1", "1-2", "2-0", "3-5", "5-1", "7", "9-9", "100-1", "0-1"}
+	places = [][]string{{"13.361389", "38.115556", "Palermo"}, {"15.087269", "37.502669", "Catania"}, {"-0.127", "51.507", "London"},
+		{"2.352", "48.856", "Paris"}, {"179.9", "-0.5", "east"}, {"-179.9", "0.5", "west"}}
+	ids = []string{"1-1", "1-2", "2-0", "3-5", "5-1", "7", "9-9", "100-1", "0-1"}
 )
 
 // typed returns a key for commands of a group.
@@ -128,7 +130,8 @@ func (g *Generator) list() []string {
 	case 9:
 		return []string{"LTRIM", k, g.index(), g.index()}
 	case 10:
-		return join([]string{"LPOS", k, g.item()}, g.maybe("RANK", g.one("1", "2", "-1", "-2", "0")), g.maybe("COUNT", g.one("0", "1", "2")), g.maybe("MAXLEN", g.one("0", "3", "1000")))
+		return join([]string{"LPOS", k, g.item()}, g.maybe("RANK", g.one("1", "2", "-1", "-2", "0")), g.maybe("COUNT", g.one("0", "1", "2")),
+			g.maybe("MAXLEN", g.one("0", "3", "1000")))
 	case 11:
 		return []string{"LMOVE", k, to, side(), side()}
 	case 12:
@@ -138,7 +141,8 @@ func (g *Generator) list() []string {
 	case 14:
 		return []string{"LLEN", k}
 	}
-	return join([]string{g.one("SORT", "SORT_RO"), g.one(k, g.typed(command.GroupSet), g.typed(command.GroupSortedSet)), "ALPHA"}, g.maybe("LIMIT", "1", "3"), g.maybe(g.one("DESC", "ASC")))
+	return join([]string{g.one("SORT", "SORT_RO"), g.one(k, g.typed(command.GroupSet), g.typed(command.GroupSortedSet)), "ALPHA"},
+		g.maybe("LIMIT", "1", "3"), g.maybe(g.one("DESC", "ASC")))
 }
 
 func (g *Generator) set() []string {
@@ -222,7 +226,8 @@ func (g *Generator) zset() []string {
 	case 23:
 		return []string{"ZDIFFSTORE", g.typed(command.GroupSortedSet), "2", k, b}
 	case 24:
-		return join([]string{"ZRANGESTORE", g.typed(command.GroupSortedSet), k}, g.words([]string{g.index(), g.index()}, []string{g.bound(), g.bound(), "BYSCORE"}), g.maybe("REV"))
+		return join([]string{"ZRANGESTORE", g.typed(command.GroupSortedSet), k},
+			g.words([]string{g.index(), g.index()}, []string{g.bound(), g.bound(), "BYSCORE"}), g.maybe("REV"))
 	}
 	return join([]string{g.one("ZCARD", "ZINTERCARD", "ZDIFF"), k}, g.maybe("2", b))
 }
@@ -256,7 +261,8 @@ func (g *Generator) stream() []string {
 	edge := func() string { return g.one("-", "+", "(1-1", "(3", g.streamID(), "1") }
 	switch g.rng.IntN(20) {
 	case 0, 1, 2, 3:
-		return join([]string{"XADD", k}, g.maybe("NOMKSTREAM"), g.maybe("MAXLEN", g.one("2", "5", "100")), []string{g.streamID()}, many(1+g.rng.IntN(3), func() []string { return []string{g.item(), g.val()} }))
+		return join([]string{"XADD", k}, g.maybe("NOMKSTREAM"), g.maybe("MAXLEN", g.one("2", "5", "100")), []string{g.streamID()},
+			many(1+g.rng.IntN(3), func() []string { return []string{g.item(), g.val()} }))
 	case 4:
 		return []string{"XADD", k, g.one("8-*", "100-*", strconv.Itoa(g.rng.IntN(1000))+"-"+strconv.Itoa(g.rng.IntN(5))), g.item(), g.val()}
 	case 5:
@@ -275,13 +281,15 @@ func (g *Generator) stream() []string {
 		return g.words([]string{"XGROUP", "SETID", k, group, g.one("0", "$", g.streamID())}, []string{"XGROUP", "DESTROY", k, group},
 			[]string{"XGROUP", "CREATECONSUMER", k, group, consumer}, []string{"XGROUP", "DELCONSUMER", k, group, consumer})
 	case 12, 13:
-		return join([]string{"XREADGROUP", "GROUP", group, consumer}, g.maybe("COUNT", g.one("1", "2")), g.maybe("NOACK"), []string{"STREAMS", k, g.one(">", ">", "0", g.streamID())})
+		return join([]string{"XREADGROUP", "GROUP", group, consumer}, g.maybe("COUNT", g.one("1", "2")), g.maybe("NOACK"),
+			[]string{"STREAMS", k, g.one(">", ">", "0", g.streamID())})
 	case 14:
 		return []string{"XACK", k, group, g.streamID(), g.streamID()}
 	case 15:
 		return []string{"XPENDING", k, group}
 	case 16:
-		return join([]string{"XCLAIM", k, group, consumer, g.one("0", "1000000"), g.streamID(), g.streamID()}, g.maybe("FORCE"), g.maybe("JUSTID"), g.maybe("RETRYCOUNT", "3"), g.maybe("TIME", "1000"))
+		return join([]string{"XCLAIM", k, group, consumer, g.one("0", "1000000"), g.streamID(), g.streamID()}, g.maybe("FORCE"),
+			g.maybe("JUSTID"), g.maybe("RETRYCOUNT", "3"), g.maybe("TIME", "1000"))
 	case 17:
 		return join([]string{"XAUTOCLAIM", k, group, consumer, g.one("0", "1000000"), g.one("0", g.streamID())}, g.maybe("COUNT", g.one("1", "2")), g.maybe("JUSTID"))
 	case 18:
@@ -301,7 +309,8 @@ func (g *Generator) geo() []string {
 	case 3:
 		return []string{g.one("GEOHASH", "GEOPOS"), k, place()[2], place()[2]}
 	case 4:
-		return join([]string{"GEOSEARCH", k, "FROMLONLAT"}, place()[:2], g.words([]string{"BYRADIUS", g.one("200", "2000", "20000"), "km"}, []string{"BYBOX", "400", g.one("400", "4000"), "km"}),
+		return join([]string{"GEOSEARCH", k, "FROMLONLAT"}, place()[:2],
+			g.words([]string{"BYRADIUS", g.one("200", "2000", "20000"), "km"}, []string{"BYBOX", "400", g.one("400", "4000"), "km"}),
 			[]string{g.one("ASC", "DESC")}, g.maybe("COUNT", "2"), g.maybe("WITHDIST"), g.maybe("WITHHASH"), g.maybe("WITHCOORD"))
 	}
 	return []string{"GEOSEARCHSTORE", g.typed(command.GroupGeo), k, "FROMMEMBER", place()[2], "BYRADIUS", "3000", "km"}

@@ -67,17 +67,24 @@ var (
 	shorts  = []string{"1", "1", "2", "60", "3600"}
 	letters = []string{"a", "b", "c", "1"}
 	ownArgs = map[string][]string{
-		"seconds": shorts, "milliseconds": spans, "unix-time-seconds": {"$s+1", "$s+60", "$s+0", "$s-1"}, "unix-time-milliseconds": {"$ms+17", "$ms+1", "$ms+0", "$ms+1000", "$ms-1", "$ms+60000"},
-		"lease": spans, "period-ms": {"1", "17", "1000", "60000"}, "period": {"1", "60"}, "timeout-ms": {"0", "1", "17", "1000", "60000"}, "timeout": {"0", "0.001", "1", "0.017"},
-		"limit": {"1", "2", "5"}, "burst": {"1", "2", "10"}, "cost": {"0", "1", "1", "2"}, "max_burst": {"0", "1", "5"}, "max-burst": {"0", "1", "5"}, "tokens-per-period": {"1", "5"}, "quantity": {"1", "2"},
-		"at": {"$ms+17", "$ms+1000", "$ms-1"}, "delay": {"0", "1", "17", "1000", "60000"}, "expire": {"1", "17", "999", "5000"}, "unique": {"1", "17", "1000", "60000"}, "ttl": {"0", "1", "17", "1000", "60000"},
+		"seconds": shorts, "milliseconds": spans, "unix-time-seconds": {"$s+1", "$s+60", "$s+0", "$s-1"},
+		"unix-time-milliseconds": {"$ms+17", "$ms+1", "$ms+0", "$ms+1000", "$ms-1", "$ms+60000"},
+		"lease":                  spans, "period-ms": {"1", "17", "1000", "60000"}, "period": {"1", "60"},
+		"timeout-ms": {"0", "1", "17", "1000", "60000"}, "timeout": {"0", "0.001", "1", "0.017"},
+		"limit": {"1", "2", "5"}, "burst": {"1", "2", "10"}, "cost": {"0", "1", "1", "2"}, "max_burst": {"0", "1", "5"},
+		"max-burst": {"0", "1", "5"}, "tokens-per-period": {"1", "5"}, "quantity": {"1", "2"},
+		"at": {"$ms+17", "$ms+1000", "$ms-1"}, "delay": {"0", "1", "17", "1000", "60000"}, "expire": {"1", "17", "999", "5000"},
+		"unique": {"1", "17", "1000", "60000"}, "ttl": {"0", "1", "17", "1000", "60000"},
 		"owner": letters, "id": {"a", "b", "c", "*", "$jobid", "$jobid", "$res"}, "token": {"$token", "$token", "$job", "$job", "1"}, "permits": {"1", "2"},
 		"payload": {"x", "y"}, "priority": {"0", "5", "9"}, "maxdeliveries": {"0", "1", "2"}, "maxlen": {"0", "1", "3", "100"}, "max-items": {"1", "3", "100"},
-		"field": letters, "member": letters, "element": letters, "item": letters, "index": {"0", "1", "-1", "2", "7"}, "value": {"1", "2.5", "x", "a longer value, with blanks"},
-		"error": {"0.01", "0.5"}, "error_rate": {"0.01", "0.5"}, "capacity": {"1", "10", "100"}, "expansion": {"1", "2"}, "generations": {"1", "2", "4"}, "iterator": {"$iter", "0", "1"}, "data": {"$chunk"},
+		"field": letters, "member": letters, "element": letters, "item": letters, "index": {"0", "1", "-1", "2", "7"},
+		"value": {"1", "2.5", "x", "a longer value, with blanks"},
+		"error": {"0.01", "0.5"}, "error_rate": {"0.01", "0.5"}, "capacity": {"1", "10", "100"}, "expansion": {"1", "2"},
+		"generations": {"1", "2", "4"}, "iterator": {"$iter", "0", "1"}, "data": {"$chunk"},
 		"serialized-value": {"$dump"}, "destination-db": {"0", "1", "2"}, "db": {"0", "1", "2"}, "index1": {"0", "1", "2"}, "index2": {"0", "1", "2"},
 		"name": {"one", "two"}, "pattern": {"*", "h*", "[a-m]*", "{*", "?1"}, "percent": {"0", "10", "100"}, "maxbytes": {"0", "3", "1000"},
-		"type": {"hash", "lock", "limiter", "delayqueue", "semaphore", "MBbloom--", "string"}, "group": {"g"}, "groupname": {"g"}, "consumer": {"c"}, "consumername": {"c"},
+		"type": {"hash", "lock", "limiter", "delayqueue", "semaphore", "MBbloom--", "string"}, "group": {"g"}, "groupname": {"g"},
+		"consumer": {"c"}, "consumername": {"c"},
 		"min-idle-time": {"0", "17", "1000"}, "offset": {"0", "1", "7"}, "cursor": {"0"}, "threshold": {"0", "2"},
 	}
 	steps = []time.Duration{0, time.Millisecond, 17 * time.Millisecond, 999 * time.Millisecond, time.Second, time.Minute, time.Hour}
@@ -185,7 +192,8 @@ func (g *OwnGenerator) whole() []string {
 		return []string{one("DEL", "UNLINK", "PERSIST", "TYPE"), g.key()}
 	}
 	if g.rng.IntN(2) == 0 {
-		return []string{"CONFIG", "SET", one("hash-max-listpack-entries", "set-max-intset-entries", "set-max-listpack-entries", "zset-max-listpack-entries", "list-max-listpack-size", "stream-node-max-entries"), one("1", "3", "128")}
+		return []string{"CONFIG", "SET", one("hash-max-listpack-entries", "set-max-intset-entries", "set-max-listpack-entries",
+			"zset-max-listpack-entries", "list-max-listpack-size", "stream-node-max-entries"), one("1", "3", "128")}
 	}
 	return []string{"DEBUG", "SET-ACTIVE-EXPIRE", one("0", "1", "1")}
 }
@@ -236,7 +244,8 @@ func (g *OwnGenerator) fromGrammar(specs []*command.Spec) []string {
 	if s.Name == "expiry|rule" && g.Told || s.Group == command.GroupLimiter && g.NoLimiters {
 		return nil
 	}
-	raw := command.Generate(g.rng, s, &command.Pools{Keys: keys, Strings: letters, Patterns: []string{"*", "?1"}, Ints: []int64{0, 1, 2, 5, -1}, Doubles: []float64{0, 1, 2.5}, Named: ownArgs})
+	raw := command.Generate(g.rng, s, &command.Pools{Keys: keys, Strings: letters, Patterns: []string{"*", "?1"},
+		Ints: []int64{0, 1, 2, 5, -1}, Doubles: []float64{0, 1, 2.5}, Named: ownArgs})
 	if g.rng.IntN(15) == 0 {
 		raw = command.Damage(g.rng, raw, 1+strings.Count(s.Name, "|"))
 	}

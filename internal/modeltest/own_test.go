@@ -112,7 +112,8 @@ type ownMode struct {
 func playOwn(ops []Op, mode ownMode) (n int, err error) {
 	var options []string
 	if mode.small {
-		options = []string{"--hash-max-listpack-entries", "4", "--set-max-intset-entries", "5", "--set-max-listpack-entries", "4", "--zset-max-listpack-entries", "4", "--list-max-listpack-size", "3", "--stream-node-max-entries", "3"}
+		options = []string{"--hash-max-listpack-entries", "4", "--set-max-intset-entries", "5", "--set-max-listpack-entries", "4",
+			"--zset-max-listpack-entries", "4", "--list-max-listpack-size", "3", "--stream-node-max-entries", "3"}
 	}
 	p := &ownPlay{memory: Memory{}, asked: map[int][][]string{}, words: map[string]bool{}, told: mode.told, evicts: mode.evicts}
 	if p.e, err = transcript.NewEngine(options...); err != nil {

@@ -48,7 +48,8 @@ type Replica struct {
 const late = 20 * 365 * 24 * time.Hour
 
 // blockedFor are the requests with which clients of a replica wait all the time.
-var blockedFor = []string{"BLPOP a l1 {t}l 0", "BLMOVE l1 a LEFT RIGHT 0", "BZPOPMIN z1 {t}z a 0", "XREAD BLOCK 0 STREAMS x1 a 0 0", "DQ.POP {q}1 LEASE 1000 BLOCK 0"}
+var blockedFor = []string{"BLPOP a l1 {t}l 0", "BLMOVE l1 a LEFT RIGHT 0", "BZPOPMIN z1 {t}z a 0", "XREAD BLOCK 0 STREAMS x1 a 0 0",
+	"DQ.POP {q}1 LEASE 1000 BLOCK 0"}
 
 // NewReplica returns an empty replica.
 func NewReplica() (*Replica, error) {

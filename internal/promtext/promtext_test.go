@@ -73,7 +73,8 @@ d NaN
 		if !ok {
 			t.Errorf("got\n%.900s\nwant\n%s", page, want)
 		}
-		for _, name := range []string{"# TYPE go_goroutines gauge\ngo_goroutines ", "\ngo_info{version=", "\ngo_memstats_heap_alloc_bytes ", "\nprocess_cpu_seconds_total "} {
+		for _, name := range []string{"# TYPE go_goroutines gauge\ngo_goroutines ", "\ngo_info{version=", "\ngo_memstats_heap_alloc_bytes ",
+			"\nprocess_cpu_seconds_total "} {
 			if !strings.Contains(rest, name) {
 				t.Errorf("no %q in\n%s", name, rest)
 			}

@@ -114,10 +114,11 @@ func TestAWriteThatTooFewReplicasHaveIsAnError(t *testing.T) {
 func TestEachMasterGetsItsOwnCursor(t *testing.T) {
 	var sent []string
 	word := func(s string) string { return s }
-	_, err := FanOut(routing.FanOutOf("scan", "b:1/17"), []string{"SCAN", "b:1/17", "COUNT", "5"}, word, []string{"a:1", "b:1"}, func(at int, args []string) (conn.Value, error) {
-		sent = append(sent, fmt.Sprint(at, args))
-		return conn.Value{}, errors.New("enough")
-	})
+	_, err := FanOut(routing.FanOutOf("scan", "b:1/17"), []string{"SCAN", "b:1/17", "COUNT", "5"}, word, []string{"a:1", "b:1"},
+		func(at int, args []string) (conn.Value, error) {
+			sent = append(sent, fmt.Sprint(at, args))
+			return conn.Value{}, errors.New("enough")
+		})
 	if err == nil || !slices.Equal(sent, []string{"1 [SCAN 17 COUNT 5]"}) {
 		t.Errorf("%v, %v", sent, err)
 	}

@@ -206,7 +206,8 @@ func OneSlot(what string, keys iter.Seq[string]) (first string, err error) {
 		case slot < 0:
 			first, slot = key, s
 		case s != slot:
-			return "", fmt.Errorf("%s in a cluster has its keys in one slot, and %q and %q are not: give them a common hash tag, as in {tag}:%s", what, first, key, first)
+			return "", fmt.Errorf("%s in a cluster has its keys in one slot, and %q and %q are not: give them a common hash tag, as in {tag}:%s",
+				what, first, key, first)
 		}
 	}
 	return first, nil

@@ -79,7 +79,8 @@ func TestWhatNobodyKnowsMayWrite(t *testing.T) {
 // A request that is too short for its command has the keys that it has: a client in a
 // cluster must survive what the server will refuse.
 func TestRequestsThatAreTooShortHaveNoKeysBeyondTheirEnd(t *testing.T) {
-	for _, line := range []string{"SET k", "XCLAIM k", "ZADD k", "BITFIELD k", "MIGRATE h p", "SORT", "DQ.CONFIG q DEADLETTER", "GEORADIUS", "EVAL text", "EVAL text 9 k", "XREAD STREAMS", "DELEX k", "EXPIRY RULE"} {
+	for _, line := range []string{"SET k", "XCLAIM k", "ZADD k", "BITFIELD k", "MIGRATE h p", "SORT", "DQ.CONFIG q DEADLETTER", "GEORADIUS",
+		"EVAL text", "EVAL text 9 k", "XREAD STREAMS", "DELEX k", "EXPIRY RULE"} {
 		words := strings.Fields(line)
 		for n := 1; n <= len(words); n++ {
 			for _, at := range Keys(n, func(i int) string { return words[:n][i] }) {

@@ -230,7 +230,8 @@ func (f *caseFile) write(t testing.TB) {
 	for i, c := range f.cases {
 		b.WriteString(f.heads[i])
 		script := c.script
-		if script == "" || strings.TrimSpace(script) != script || script[0] == '"' || strconv.Quote(script) != `"`+strings.ReplaceAll(strings.ReplaceAll(script, `\`, `\\`), `"`, `\"`)+`"` {
+		if script == "" || strings.TrimSpace(script) != script || script[0] == '"' ||
+			strconv.Quote(script) != `"`+strings.ReplaceAll(strings.ReplaceAll(script, `\`, `\\`), `"`, `\"`)+`"` {
 			script = strconv.Quote(script)
 		}
 		fmt.Fprintf(&b, "> %s\n2 %q\n", script, c.replies[0])
@@ -324,7 +325,8 @@ func (quietHost) CountError(string, bool)        {}
 func (quietHost) Tick() error                    { return nil }
 
 // newerWords are texts of Redis 7.0.15 that later releases have changed, and ours.
-var newerWords = strings.NewReplacer("redis.set_repl() requires two arguments", "redis.set_repl() requires one argument", "Invalid debug level", "Invalid log level")
+var newerWords = strings.NewReplacer("redis.set_repl() requires two arguments", "redis.set_repl() requires one argument",
+	"Invalid debug level", "Invalid log level")
 
 // ask is EVAL by redis-server, on an empty database.
 func ask(o *oracle, script string) string {
@@ -418,7 +420,8 @@ const raise = "local function raise(e, n) if type(e) == 'table' and not e.err th
 // randomFailure is code that fails, on lines of its own, inside of calls of many
 // kinds.
 func randomFailure(r *rand.Rand, depth int) string {
-	leaves := []string{"error('x')", "error('x', 0)", "error('x', 2)", "error('x', 3)", "error({err='E x'})", "error(redis.error_reply('x'))", "error(5)", "error()",
+	leaves := []string{"error('x')", "error('x', 0)", "error('x', 2)", "error('x', 3)", "error({err='E x'})", "error(redis.error_reply('x'))",
+		"error(5)", "error()",
 		"local t = nil\n t.x = 1", "local t\n return t.x.y", "return 1 + {}", "return {} .. 'x'", "return {} < {}", "return nope", "nope = 1", "redis.x = 1",
 		"redis.call('nope')", "redis.call()", "return redis.call('get')", "redis.call('set', {})", "return redis.call('incr', 'k', 'x')",
 		"string.rep()", "('x'):rep({})", "return ('x'):rep({})", "return setmetatable({}, 5)", "redis.log()", "return redis.log()", "redis.sha1hex()",

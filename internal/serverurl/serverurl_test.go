@@ -42,7 +42,8 @@ func TestSpellingsOfOtherClientsAreRead(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v", raw, got, err, want)
 			continue
 		}
-		if again, err := Parse(got.URL().String()); err != nil || again.DB != got.DB || again.Socket != got.Socket || again.Password != got.Password || again.User != got.User {
+		if again, err := Parse(got.URL().String()); err != nil || again.DB != got.DB || again.Socket != got.Socket ||
+			again.Password != got.Password || again.User != got.User {
 			t.Errorf("%s: URL %s is read as %+v, %v", raw, got.URL(), again, err)
 		}
 	}

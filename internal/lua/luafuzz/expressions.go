@@ -17,13 +17,15 @@ var numerals = []string{
 
 // numberStrings are strings that are, or nearly are, numbers.
 var numberStrings = []string{
-	"10", "0x10", " 7 ", "1e2", "nan", "inf", "-3", "0.5", "", " ", "0x", "1e", "1e+", "5.", ".5", ".", "-", "+4", "- 1", "--1", "0x1p4", "0xg", "1 2", "1_0", "0b1", "1e400", "-1e400",
+	"10", "0x10", " 7 ", "1e2", "nan", "inf", "-3", "0.5", "", " ", "0x", "1e", "1e+", "5.", ".5", ".", "-", "+4", "- 1", "--1", "0x1p4",
+	"0xg", "1 2", "1_0", "0b1", "1e400", "-1e400",
 	"infinity", "0x1.8", "007", "1e5x", "\\t12\\n", "12\\0", "9007199254740993", "0xffffffffffffffffff", "-0x10", "-0", "1,5", "z", "ff", "Zz", "1e-400",
 }
 
 // stringLiterals are strings as programs may write them.
 var stringLiterals = []string{
-	`""`, `"a"`, `"abc"`, `"hello world"`, `'it"s'`, `"a\nb"`, `"\0x"`, `"\255\1"`, `'\'"'`, `"\\"`, `"tab\t"`, `"\065\10\9z"`, `"THE quick Brown fox"`, `"x1y22z333"`, `"(a(b)c)"`,
+	`""`, `"a"`, `"abc"`, `"hello world"`, `'it"s'`, `"a\nb"`, `"\0x"`, `"\255\1"`, `'\'"'`, `"\\"`, `"tab\t"`, `"\065\10\9z"`,
+	`"THE quick Brown fox"`, `"x1y22z333"`, `"(a(b)c)"`,
 	`"a,b,,c"`, `"key = value"`, "[[long\nstring]]", "[==[a]]b]==]", "[[\nfirst newline]]", `"héé"`, `"%d"`, `"aaaaaaaab"`, `"a.b-c"`, `"  trim me  "`, `"a\
 b"`, `"\a\b\f\v\r"`, `"0123456789012345678901234567890123456789"`, `"x\0y\0z"`, `"[test]"`, `"THE (quick) fox"`,
 }
@@ -92,11 +94,14 @@ func (g *generator) atom(w what) *node {
 	case tab:
 		return leaf(expression, pick(g, "{}", "{1, 2, 3}", "{x = 1, y = 'two'}", "{nil, 2}", "{1, nil, 3}", "{n = 3}", "{'a', 'b', x = {}}", "{x = {y = {1}}}"))
 	case items:
-		return leaf(expression, pick(g, "{}", "{1, 2, 3}", "{3, 1, 2, 5, 4}", `{"b", "a", "c"}`, "{1, 2, nil, 4}", `{"x", 1, "y", 2}`, "{10, 9.5, 1e3, -4, 0}", `{"10", "9", 8}`))
+		return leaf(expression, pick(g, "{}", "{1, 2, 3}", "{3, 1, 2, 5, 4}", `{"b", "a", "c"}`, "{1, 2, nil, 4}", `{"x", 1, "y", 2}`,
+			"{10, 9.5, 1e3, -4, 0}", `{"10", "9", 8}`))
 	case function:
-		return leaf(expression, pick(g, "tostr", "type", "tonumber", "math.floor", "string.upper", "function() end", "function(...) return ... end", "function(x) return x end", "select", "math.max"))
+		return leaf(expression, pick(g, "tostr", "type", "tonumber", "math.floor", "string.upper", "function() end",
+			"function(...) return ... end", "function(x) return x end", "select", "math.max"))
 	case object:
-		return leaf(expression, pick(g, "setmetatable({}, {})", "setmetatable({5}, {__index = {x = 1}})", `setmetatable({}, {__tostring = function() return "obj" end})`, `setmetatable({}, {__call = function(self, ...) return select("#", ...), ... end})`))
+		return leaf(expression, pick(g, "setmetatable({}, {})", "setmetatable({5}, {__index = {x = 1}})",
+			`setmetatable({}, {__tostring = function() return "obj" end})`, `setmetatable({}, {__call = function(self, ...) return select("#", ...), ... end})`))
 	}
 	if g.vararg && g.one(6) {
 		return leaf(expression, "...")
@@ -261,7 +266,8 @@ func (g *generator) any(depth int) *node {
 	case 2:
 		return tree(expression, "$($)", g.base(function, depth-1), g.list(anything, depth-1))
 	case 3:
-		return tree(expression, "$:"+pick(g, "upper", "len", "rep", "lower", "reverse", "x", "sub", "byte", "format")+"($)", g.base(str, depth-1), sequence(list, leaf(expression, pick(g, "2", "1", "3", "-1", "'x'", "nil"))))
+		return tree(expression, "$:"+pick(g, "upper", "len", "rep", "lower", "reverse", "x", "sub", "byte", "format")+"($)", g.base(str, depth-1),
+			sequence(list, leaf(expression, pick(g, "2", "1", "3", "-1", "'x'", "nil"))))
 	case 4:
 		return tree(expression, "pcall($, $)", g.expr(function, depth-1), g.list(anything, depth-1))
 	case 5:
@@ -309,7 +315,8 @@ var metamethods = map[string]what{
 }
 
 // events has the keys of metamethods, in an order.
-var events = []string{"__add", "__sub", "__mul", "__div", "__mod", "__pow", "__unm", "__concat", "__len", "__eq", "__lt", "__le", "__index", "__newindex", "__call", "__tostring", "__metatable"}
+var events = []string{"__add", "__sub", "__mul", "__div", "__mod", "__pow", "__unm", "__concat", "__len", "__eq", "__lt", "__le", "__index",
+	"__newindex", "__call", "__tostring", "__metatable"}
 
 func (g *generator) object(depth int) *node {
 	meta := sequence(list)

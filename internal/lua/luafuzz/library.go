@@ -16,17 +16,22 @@ var builtins = []builtin{
 	{"string.reverse", "s", str}, {"string.lower", "s", str}, {"string.upper", "s", str}, {"string.find", "sp?ib", num}, {"string.match", "sp?i", str},
 	{"string.gsub", "spx?i", str}, {"string.gmatch", "sp", function},
 	{"table.concat", "l?sii", str}, {"table.maxn", "t", num}, {"table.getn", "t", num}, {"table.remove", "l?i", anything}, {"table.insert", "li?a", anything},
-	{"table.sort", "l?f", anything}, {"table.foreach", "tf", anything}, {"table.foreachi", "tf", anything}, {"table.setn", "tn", anything}, {"unpack", "l?ii", anything},
+	{"table.sort", "l?f", anything}, {"table.foreach", "tf", anything}, {"table.foreachi", "tf", anything}, {"table.setn", "tn", anything},
+	{"unpack", "l?ii", anything},
 	{"math.floor", "n", num}, {"math.ceil", "n", num}, {"math.abs", "n", num}, {"math.fmod", "nn", num}, {"math.mod", "nn", num}, {"math.modf", "n", num},
 	{"math.frexp", "n", num}, {"math.ldexp", "ni", num}, {"math.max", "n?nn", num}, {"math.min", "n?nn", num}, {"math.sqrt", "n", num},
 	{"math.deg", "n", num}, {"math.rad", "n", num},
-	{"round(math.sin($))", "n", num}, {"round(math.cos($))", "n", num}, {"round(math.tan($))", "n", num}, {"round(math.exp($))", "n", num}, {"round(math.log($))", "n", num},
-	{"round(math.log10($))", "n", num}, {"round(math.atan($))", "n", num}, {"round(math.atan2($))", "nn", num}, {"round(math.asin($))", "n", num}, {"round(math.acos($))", "n", num},
+	{"round(math.sin($))", "n", num}, {"round(math.cos($))", "n", num}, {"round(math.tan($))", "n", num}, {"round(math.exp($))", "n", num},
+	{"round(math.log($))", "n", num},
+	{"round(math.log10($))", "n", num}, {"round(math.atan($))", "n", num}, {"round(math.atan2($))", "nn", num},
+	{"round(math.asin($))", "n", num}, {"round(math.acos($))", "n", num},
 	{"round(math.sinh($))", "n", num}, {"round(math.cosh($))", "n", num}, {"round(math.tanh($))", "n", num}, {"round(math.pow($))", "nn", num},
 	{"type", "a", str}, {"tonumber", "a?i", num}, {"tonumber", "si", num}, {"select", "i?aaa", anything}, {"rawget", "ta", anything}, {"rawequal", "aa", boolean},
-	{"rawset", "tka", tab}, {"next", "t", anything}, {"getmetatable", "a", anything}, {"setmetatable", "tt", tab}, {"setmetatable", "aa", anything}, {"assert", "a?a", anything},
+	{"rawset", "tka", tab}, {"next", "t", anything}, {"getmetatable", "a", anything}, {"setmetatable", "tt", tab},
+	{"setmetatable", "aa", anything}, {"assert", "a?a", anything},
 	{"pcall", "f?aa", boolean}, {"xpcall", "ff", boolean}, {"ipairs", "t", function}, {"pairs", "t", function}, {"error", "a?e", anything},
-	{"coroutine.running", "", anything}, {"coroutine.wrap", "f", function}, {"coroutine.create", "f", anything}, {"coroutine.status", "a", str}, {"coroutine.resume", "a?a", anything},
+	{"coroutine.running", "", anything}, {"coroutine.wrap", "f", function}, {"coroutine.create", "f", anything},
+	{"coroutine.status", "a", str}, {"coroutine.resume", "a?a", anything},
 	{"coroutine.yield", "?aa", anything}, {"loadstring", "s?s", function},
 }
 
@@ -90,7 +95,8 @@ func (g *generator) argument(letter rune, depth int) *node {
 	case 'n':
 		return g.expr(num, depth)
 	case 'i':
-		return leaf(expression, pick(g, "1", "2", "3", "0", "-1", "-2", "4", "5", "10", "-10", "2.5", "2.9", "'2'", "16", "36", "37", "nil", "100", "8", "'x'", "{}", "-0.5"))
+		return leaf(expression, pick(g, "1", "2", "3", "0", "-1", "-2", "4", "5", "10", "-10", "2.5", "2.9", "'2'", "16", "36", "37", "nil",
+			"100", "8", "'x'", "{}", "-0.5"))
 	case 'e': // above that it shows how the harness was called
 		return leaf(expression, pick(g, "1", "2", "3", "0", "-1", "4", "'2'", "nil", "1.5"))
 	case 's':
@@ -141,7 +147,8 @@ func (g *generator) pattern() string {
 			b.WriteString("(")
 			open++
 		}
-		b.WriteString(pick(g, "a", "b", "x", "%a", "%d", "%s", "%w", "%p", "%u", "%l", "%c", "%x", "%A", "%D", "%S", "%W", ".", "[a-z]", "[^a-z]", "[%d_]", "[%w%-]", "[]]", "[^]]", "[a-]", "o", " ", ",", "=", "%.", "%(", "%%", "[0-9a-f]", "%z", "q", "%-"))
+		b.WriteString(pick(g, "a", "b", "x", "%a", "%d", "%s", "%w", "%p", "%u", "%l", "%c", "%x", "%A", "%D", "%S", "%W", ".", "[a-z]", "[^a-z]",
+			"[%d_]", "[%w%-]", "[]]", "[^]]", "[a-]", "o", " ", ",", "=", "%.", "%(", "%%", "[0-9a-f]", "%z", "q", "%-"))
 		b.WriteString(pick(g, "", "", "", "*", "+", "-", "?"))
 		if open > 0 && g.one(2) {
 			b.WriteString(")")

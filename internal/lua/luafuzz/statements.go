@@ -199,7 +199,8 @@ func (g *generator) recursive(f string) *node {
 	g.calls--
 	g.vararg, g.loops, g.vars = vararg, loops, g.vars[:known]
 	depth := g.IntN(8)
-	s := tree(statement, "local function "+f+"("+n+", "+x+")\nif "+n+" < 1 then return "+x+" end\ndo\n$end\n$end\nemit(pcall("+f+", "+fmt.Sprint(depth)+", $))\n", first, body, g.expr(anything, 2))
+	s := tree(statement, "local function "+f+"("+n+", "+x+")\nif "+n+" < 1 then return "+x+" end\ndo\n$end\n$end\nemit(pcall("+f+", "+
+		fmt.Sprint(depth)+", $))\n", first, body, g.expr(anything, 2))
 	return s
 }
 
@@ -233,15 +234,20 @@ func (g *generator) change(t string) *node {
 	case 0:
 		return tree(statement, "table.insert("+t+", $)\nemit("+t+")\n", g.expr(pick(g, num, str), 2))
 	case 1:
-		return tree(statement, "table.insert("+t+", "+pick(g, "1", "2", "0", "-1", "#"+t+" + 2", "3", "'2'", "1.7")+", $)\nemit("+t+")\n", g.expr(pick(g, num, str), 2))
+		return tree(statement, "table.insert("+t+", "+pick(g, "1", "2", "0", "-1", "#"+t+" + 2", "3", "'2'", "1.7")+", $)\nemit("+t+")\n",
+			g.expr(pick(g, num, str), 2))
 	case 2:
 		return leaf(statement, "emit(table.remove("+t+pick(g, "", ", 1", ", 2", ", #"+t, ", 99", ", 0", ", '1'")+"), "+t+", #"+t+")\n")
 	case 3:
-		return tree(statement, "emit(pcall(table.sort, "+t+", $), "+t+")\n", leaf(expression, pick(g, "nil", "function(a, b) return a > b end", "function(a, b) return tostr(a) < tostr(b) end", "function(a, b) return true end", "function(a, b) return #tostr(a) < #tostr(b) end", "function() end", "function(a, b) error('cmp') end", "3")))
+		return tree(statement, "emit(pcall(table.sort, "+t+", $), "+t+")\n",
+			leaf(expression, pick(g, "nil", "function(a, b) return a > b end", "function(a, b) return tostr(a) < tostr(b) end",
+				"function(a, b) return true end", "function(a, b) return #tostr(a) < #tostr(b) end", "function() end", "function(a, b) error('cmp') end", "3")))
 	case 4:
-		return leaf(statement, "for i = "+pick(g, "1, 10", "10, 1, -1", "1, 20, 3", "#"+t+", 1, -2")+" do "+t+"[i] = "+pick(g, "nil", "i", "i * i", "tostring(i)", "i % 3 == 0 and i or nil")+" end\nemit("+t+", #"+t+")\n")
+		return leaf(statement, "for i = "+pick(g, "1, 10", "10, 1, -1", "1, 20, 3", "#"+t+", 1, -2")+" do "+t+"[i] = "+pick(g, "nil", "i",
+			"i * i", "tostring(i)", "i % 3 == 0 and i or nil")+" end\nemit("+t+", #"+t+")\n")
 	case 5:
-		return leaf(statement, t+"["+pick(g, "#"+t, "#"+t+" - 1", "1", "2", "#"+t+" + 1", "#"+t+" + 2", "16", "0", "-1")+"] = "+pick(g, "nil", "1", "'s'")+"\nemit("+t+", #"+t+")\n")
+		return leaf(statement, t+"["+pick(g, "#"+t, "#"+t+" - 1", "1", "2", "#"+t+" + 1", "#"+t+" + 2", "16", "0", "-1")+"] = "+pick(g, "nil",
+			"1", "'s'")+"\nemit("+t+", #"+t+")\n")
 	case 6:
 		return leaf(statement, "emit(pcall(table.concat, "+t+pick(g, "", ", ', '", ", 1", ", '', 2", ", '-', 1, 2", ", '', 3, 2", ", ',', -1, 1")+"))\n")
 	}
@@ -274,7 +280,8 @@ func (g *generator) numericFor() *node {
 	case 0:
 		from, to = pick(g, "1", "0", "-2", "3", "2.5", "'1'", "nil"), pick(g, "3", "5", "2", "'4'", "3.7", "math.huge", "-1", "nil", "0/0")
 	case 1:
-		from, to, step = pick(g, "5", "1", "0", "-1e300", "2^53"), pick(g, "1", "-3", "10", "2^53+5", "-math.huge"), pick(g, "-1", "-2", "0.5", "-0.25", "3", "0", "'-1'", "0/0", "math.huge", "-math.huge", "{}")
+		from, to, step = pick(g, "5", "1", "0", "-1e300", "2^53"), pick(g, "1", "-3", "10", "2^53+5", "-math.huge"),
+			pick(g, "-1", "-2", "0.5", "-0.25", "3", "0", "'-1'", "0/0", "math.huge", "-math.huge", "{}")
 	default:
 		from, to = "1", fmt.Sprint(1+g.IntN(4))
 	}
@@ -310,12 +317,16 @@ func (g *generator) repeat() *node {
 		return nil
 	})
 	closure := pick(g, "", "", "emit((function() return "+l+" end)())\n")
-	return tree(statement, "local "+w+" = 0\nrepeat\n"+w+" = "+w+" + 1\ndo\n$end\nlocal "+l+" = $\n"+closure+"until "+w+" > 3 or $\nemit("+w+")\n", body, g.atom(anything), condition)
+	return tree(statement, "local "+w+" = 0\nrepeat\n"+w+" = "+w+" + 1\ndo\n$end\nlocal "+l+" = $\n"+closure+"until "+w+" > 3 or $\nemit("+w+
+		")\n", body, g.atom(anything), condition)
 }
 
 func (g *generator) genericFor() *node {
 	k, v, w := g.name("k"), g.name("v"), g.name("w")
-	iterators := []string{"pairs($)", "next, $", "ipairs($)", "(function(t) local i = 0 return function() i = i + 1 if t[i] then return i, t[i] end end end)($)", "string.gmatch(tostr($), '%w')", "coroutine.wrap(function() for i = 1, 3 do coroutine.yield(i, $) end end)", "function(s, c) if c < 3 then return c + 1, s end end, $, 0", "setmetatable({}, {__call = function(self, s, c) c = (c or 0) + 1 if c < 4 then return c, s end end}), $", "$"}
+	iterators := []string{"pairs($)", "next, $", "ipairs($)",
+		"(function(t) local i = 0 return function() i = i + 1 if t[i] then return i, t[i] end end end)($)", "string.gmatch(tostr($), '%w')",
+		"coroutine.wrap(function() for i = 1, 3 do coroutine.yield(i, $) end end)", "function(s, c) if c < 3 then return c + 1, s end end, $, 0",
+		"setmetatable({}, {__call = function(self, s, c) c = (c or 0) + 1 if c < 4 then return c, s end end}), $", "$"}
 	which := g.IntN(len(iterators))
 	if which == len(iterators)-1 && !g.one(10) {
 		which = 0
@@ -327,7 +338,8 @@ func (g *generator) genericFor() *node {
 		return g.loop(2)
 	})
 	first := pick(g, "emit(tostr("+k+"), "+v+")\n", "emit("+k+", "+v+")\n", "emit(select('#', "+k+", "+v+"))\n")
-	return tree(statement, "local "+w+" = 0\nfor "+k+", "+v+" in "+iterators[which]+" do\n"+w+" = "+w+" + 1\nif "+w+" > 12 then break end\n"+first+"$end\nemit("+w+")\n", subject, body)
+	return tree(statement, "local "+w+" = 0\nfor "+k+", "+v+" in "+iterators[which]+" do\n"+w+" = "+w+" + 1\nif "+w+" > 12 then break end\n"+
+		first+"$end\nemit("+w+")\n", subject, body)
 }
 
 // coroutine makes a coroutine and resumes it some times.

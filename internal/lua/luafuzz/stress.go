@@ -51,8 +51,11 @@ func (g *generator) logic(depth int) *node {
 // decisions uses such trees wherever a value or a condition may stand, for all
 // values of some variables.
 func (g *generator) decisions() *node {
-	uses := []string{"emit(1, $)\n", "if $ then emit('then') else emit('else') end\n", "local v, w = $, 2\nemit(v, w)\n", "local t = {$, x = $}\nemit(t)\n", "while $ do emit('turn') break end\n", "local n = 0\nrepeat n = n + 1 local stop = n > 2 until stop or $\nemit(n)\n",
-		"emit((function() return $ end)())\n", "B = $\nemit(B)\n", "T.x = $\nemit(T.x)\n", "A, B = $, $\nemit(A, B)\n", "emit(T[$ or 1])\n", "emit(N($, $))\n", "emit(not $, -(tonumber($) or 1))\n", "if $ then emit(1) elseif $ then emit(2) elseif $ then emit(3) end\n", "if not $ then B = A end\n", "emit(($) == ($))\n", "for i = 1, ($) and 2 or 1 do emit(i, $) end\n"}
+	uses := []string{"emit(1, $)\n", "if $ then emit('then') else emit('else') end\n", "local v, w = $, 2\nemit(v, w)\n",
+		"local t = {$, x = $}\nemit(t)\n", "while $ do emit('turn') break end\n", "local n = 0\nrepeat n = n + 1 local stop = n > 2 until stop or $\nemit(n)\n",
+		"emit((function() return $ end)())\n", "B = $\nemit(B)\n", "T.x = $\nemit(T.x)\n", "A, B = $, $\nemit(A, B)\n", "emit(T[$ or 1])\n",
+		"emit(N($, $))\n", "emit(not $, -(tonumber($) or 1))\n", "if $ then emit(1) elseif $ then emit(2) elseif $ then emit(3) end\n",
+		"if not $ then B = A end\n", "emit(($) == ($))\n", "for i = 1, ($) and 2 or 1 do emit(i, $) end\n"}
 	body := sequence(block)
 	for range 1 + g.IntN(4) {
 		use := pick(g, uses...)
@@ -62,8 +65,10 @@ func (g *generator) decisions() *node {
 		}
 		body.kids = append(body.kids, tree(statement, use, kids...))
 	}
-	return tree(statement, "do\nlocal M, T = 2, {1, 2, x = false}\nlocal function N(...) return ... end\nlocal function F(a, b) return b, a end\nlocal C, D = "+pick(g, "nil, 1", "false, 'd'", "true, nil")+
-		"\nlocal values = {n = 4, 1, false, 's'}\nfor i = 1, 4 do for j = 1, 4 do\nlocal A, B = values[i], values[j]\nemit(pcall(function()\n$end))\nend end\nend\n", body)
+	return tree(statement, "do\nlocal M, T = 2, {1, 2, x = false}\nlocal function N(...) return ... end\nlocal function F(a, b) return b, a "+
+		"end\nlocal C, D = "+pick(g, "nil, 1", "false, 'd'", "true, nil")+
+		"\nlocal values = {n = 4, 1, false, 's'}\nfor i = 1, 4 do for j = 1, 4 do\nlocal A, B = values[i], "+
+		"values[j]\nemit(pcall(function()\n$end))\nend end\nend\n", body)
 }
 
 // conflicts returns assignments to variables that other targets of the same statement use.
@@ -98,10 +103,16 @@ func (g *generator) appends() *node {
 	}
 	for range 2 + g.IntN(6) {
 		steps.kids = append(steps.kids, leaf(statement, pick(g,
-			"s = s .. i\n", "s = s .. 'ab'\n", "keep[#keep + 1] = s\n", "keep[#keep + 1] = s\n", "s = keep[1 + i % #keep] .. 'x'\n", "keep[i] = keep[1] .. s\n", "s = s .. s\n if #s > 500 then s = s:sub(3, 40) end\n", "s = 'pre' .. s\n if #s > 500 then s = '' end\n",
-			"keep[#keep + 1] = s:sub(2, -2)\n", "s = s:sub(1, #s / 2) .. 'h'\n", "local a, b = s .. '1', s .. '2'\nkeep[#keep + 1] = a keep[#keep + 1] = b\n", "s = s .. i .. 'm' .. i\n", "s = s .. keep[#keep]\n if #s > 500 then s = 'r' end\n", "s = s:rep(2)\n if #s > 400 then s = s:sub(-9) end\n", "s = s:gsub('a', 'bb')\n if #s > 400 then s = s:upper() s = s:sub(1, 7) end\n", "s = table.concat({s, 'c', s:sub(-3)})\n if #s > 500 then s = 'q' end\n")))
+			"s = s .. i\n", "s = s .. 'ab'\n", "keep[#keep + 1] = s\n", "keep[#keep + 1] = s\n", "s = keep[1 + i % #keep] .. 'x'\n",
+			"keep[i] = keep[1] .. s\n", "s = s .. s\n if #s > 500 then s = s:sub(3, 40) end\n", "s = 'pre' .. s\n if #s > 500 then s = '' end\n",
+			"keep[#keep + 1] = s:sub(2, -2)\n", "s = s:sub(1, #s / 2) .. 'h'\n",
+			"local a, b = s .. '1', s .. '2'\nkeep[#keep + 1] = a keep[#keep + 1] = b\n", "s = s .. i .. 'm' .. i\n",
+			"s = s .. keep[#keep]\n if #s > 500 then s = 'r' end\n", "s = s:rep(2)\n if #s > 400 then s = s:sub(-9) end\n",
+			"s = s:gsub('a', 'bb')\n if #s > 400 then s = s:upper() s = s:sub(1, 7) end\n", "s = table.concat({s, 'c', s:sub(-3)})\n if #s > 500 then s = 'q' end\n")))
 	}
-	return tree(statement, "do\nlocal s, keep = '', {'k'}\nfor i = 1, "+fmt.Sprint(3+g.IntN(30))+" do\n$end\nlocal total = 0\nfor k, v in pairs(keep) do total = total + #tostr(v) + #tostr(k) end\nfor i = 1, #keep do keep[i] = tostr(keep[i]):sub(1, 90) end\nemit(#s, s:sub(1, 60), s:sub(-60), total, keep)\nend\n", steps)
+	return tree(statement, "do\nlocal s, keep = '', {'k'}\nfor i = 1, "+fmt.Sprint(3+g.IntN(30))+
+		" do\n$end\nlocal total = 0\nfor k, v in pairs(keep) do total = total + #tostr(v) + #tostr(k) end\nfor i = 1, #keep do keep[i] = "+
+		"tostr(keep[i]):sub(1, 90) end\nemit(#s, s:sub(1, 60), s:sub(-60), total, keep)\nend\n", steps)
 }
 
 // constants returns more of them than fit into the short forms of instructions.
@@ -114,7 +125,8 @@ func (g *generator) constants() *node {
 	uses := sequence(list)
 	for range 3 + g.IntN(8) {
 		k := n + g.IntN(40)
-		uses.kids = append(uses.kids, leaf(expression, strings.ReplaceAll(pick(g, "a + #.75", "#.75 - a", "#.5 < a", "a <= #.5", "a == #.5", "t.key#", "t['key#']", "-#.75", "a .. 'str#'", "'str#' == a", "t[#.5]", "#.5 * #.25", "(a > #.5 and 'x#' or 'y#')", "({k# = #.5, ['l#'] = a})", "tostr('m#')", "not 'n#'"), "#", fmt.Sprint(k))))
+		uses.kids = append(uses.kids, leaf(expression, strings.ReplaceAll(pick(g, "a + #.75", "#.75 - a", "#.5 < a", "a <= #.5", "a == #.5",
+			"t.key#", "t['key#']", "-#.75", "a .. 'str#'", "'str#' == a", "t[#.5]", "#.5 * #.25", "(a > #.5 and 'x#' or 'y#')", "({k# = #.5, ['l#'] = a})", "tostr('m#')", "not 'n#'"), "#", fmt.Sprint(k))))
 	}
 	return tree(statement, "emit(pcall(function()\nlocal a, t = 250.5, {key"+fmt.Sprint(n)+" = 1}\nlocal c = {"+b.String()+"}\nt.key"+fmt.Sprint(n+1)+" = c[#c]\nemit($)\nt.key"+fmt.Sprint(n+2)+", t["+fmt.Sprint(n)+".5] = 'new"+fmt.Sprint(n)+"', "+fmt.Sprint(n+3)+".5\nemit(#c, t)\nreturn t:nokey"+fmt.Sprint(n)+"()\nend))\n", uses)
 }

@@ -84,7 +84,8 @@ func TestChaos(t *testing.T) {
 	}
 	left := time.Now()
 	dead := drain(t, cluster.URL(), &all)
-	t.Logf("%v, %d kills, %d pauses, %d partitions; jobs that were left were done within %v", lasts, kills, pauses, partitions, time.Since(left).Round(time.Millisecond))
+	t.Logf("%v, %d kills, %d pauses, %d partitions; jobs that were left were done within %v", lasts, kills, pauses, partitions,
+		time.Since(left).Round(time.Millisecond))
 	all.judge(t, dead)
 }
 

@@ -42,11 +42,15 @@ func TestClusterClientsFindAClusterOfOne(t *testing.T) {
 func TestTheRulesOfAClusterHold(t *testing.T) {
 	addr := startEbbWith(t, "--cluster-enabled", "yes")
 	for _, s := range []struct{ request, want string }{
-		{"SET {a}1 x", "OK\n"}, {"GET {a}1", "x\n"}, {"MGET {a}1 {a}2", "x\n\n"}, {"SELECT 0", "OK\n"}, {"DEL {a}1 b", "CROSSSLOT Keys in request don't hash to the same slot\n\n"},
+		{"SET {a}1 x", "OK\n"}, {"GET {a}1", "x\n"}, {"MGET {a}1 {a}2", "x\n\n"}, {"SELECT 0", "OK\n"},
+		{"DEL {a}1 b", "CROSSSLOT Keys in request don't hash to the same slot\n\n"},
 		{"SELECT 1", "ERR SELECT is not allowed in cluster mode\n\n"}, {"MOVE {a}1 1", "ERR MOVE is not allowed in cluster mode\n\n"},
-		{"SWAPDB 0 1", "ERR SWAPDB is not allowed in cluster mode\n\n"}, {"COPY {a}1 {a}2 DB 1", "ERR Copying to another database is not allowed in cluster mode\n\n"},
-		{"SORT {a}l BY w_*", "ERR BY option of SORT denied in Cluster mode.\n\n"}, {"SORT {a}l BY nosort GET #", "ERR GET option of SORT denied in Cluster mode.\n\n"},
-		{"SSUBSCRIBE a b", "CROSSSLOT Keys in request don't hash to the same slot\n\n"}, {"CLUSTER KEYSLOT {a}1", "15495\n"}, {"CLUSTER COUNTKEYSINSLOT 15495", "1\n"},
+		{"SWAPDB 0 1", "ERR SWAPDB is not allowed in cluster mode\n\n"},
+		{"COPY {a}1 {a}2 DB 1", "ERR Copying to another database is not allowed in cluster mode\n\n"},
+		{"SORT {a}l BY w_*", "ERR BY option of SORT denied in Cluster mode.\n\n"},
+		{"SORT {a}l BY nosort GET #", "ERR GET option of SORT denied in Cluster mode.\n\n"},
+		{"SSUBSCRIBE a b", "CROSSSLOT Keys in request don't hash to the same slot\n\n"}, {"CLUSTER KEYSLOT {a}1", "15495\n"},
+		{"CLUSTER COUNTKEYSINSLOT 15495", "1\n"},
 		{"CLUSTER GETKEYSINSLOT 15495 9", "{a}1\n"},
 	} {
 		if got := redisCLI(t, addr, nil, append([]string{"-c"}, strings.Fields(s.request)...)...); got != s.want {

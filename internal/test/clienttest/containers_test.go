@@ -146,7 +146,8 @@ func containersByGoRedis(t *testing.T, addr string) string {
 	c.PFAdd(ctx, "seen", "a", "b", "c", "a")
 	pf := c.PFCount(ctx, "seen")
 	say("pfcount", pf, pf.Val())
-	c.GeoAdd(ctx, "Sicily", &redis.GeoLocation{Longitude: 13.361389, Latitude: 38.115556, Name: "Palermo"}, &redis.GeoLocation{Longitude: 15.087269, Latitude: 37.502669, Name: "Catania"})
+	c.GeoAdd(ctx, "Sicily", &redis.GeoLocation{Longitude: 13.361389, Latitude: 38.115556, Name: "Palermo"},
+		&redis.GeoLocation{Longitude: 15.087269, Latitude: 37.502669, Name: "Catania"})
 	dist := c.GeoDist(ctx, "Sicily", "Palermo", "Catania", "km")
 	say("geodist", dist, dist.Val())
 	words("geosearch")(joined(c.GeoSearch(ctx, "Sicily", &redis.GeoSearchQuery{Longitude: 13, Latitude: 38, Radius: 300, RadiusUnit: "km", Sort: "ASC"}).Result()))
@@ -241,7 +242,8 @@ func containersByRueidis(t *testing.T, addr string) string {
 	number("xack", c.B().Xack().Key("log").Group("g").Id("1-1").Build())
 	must(c.B().Pfadd().Key("seen").Element("a", "b", "c", "a").Build())
 	number("pfcount", c.B().Pfcount().Key("seen").Build())
-	must(c.B().Geoadd().Key("Sicily").LongitudeLatitudeMember().LongitudeLatitudeMember(13.361389, 38.115556, "Palermo").LongitudeLatitudeMember(15.087269, 37.502669, "Catania").Build())
+	must(c.B().Geoadd().Key("Sicily").LongitudeLatitudeMember().LongitudeLatitudeMember(13.361389, 38.115556,
+		"Palermo").LongitudeLatitudeMember(15.087269, 37.502669, "Catania").Build())
 	dist, err := do(c.B().Geodist().Key("Sicily").Member1("Palermo").Member2("Catania").Km().Build()).AsFloat64()
 	s.say("geodist", dist, err)
 	list("geosearch", joined, c.B().Geosearch().Key("Sicily").Fromlonlat(13, 38).Byradius(300).Km().Asc().Build())

@@ -101,9 +101,11 @@ func busy(t *testing.T, addr string) {
 	for _, args := range [][]any{{"CONFIG", "SET", "slowlog-log-slower-than", "0", "latency-monitor-threshold", "1"}, {"SLOWLOG", "RESET"},
 		{"CONFIG", "SET", "slowlog-log-slower-than", "-1"}, {"SET", "k", "v", "EX", "1000"}, {"GET", "k"}, {"GET", "nothing"}, {"APPEND", "k", "w"},
 		{"PUBLISH", "channel", "message"}, {"INCR", "k"}, {"HGET", "k", "f"},
-		{"RPUSH", "typed:list", "a", "b", "c"}, {"HSET", "typed:hash", "f", "v", "g", "w"}, {"SADD", "typed:set", "x", "y", "z", "1"}, {"ZADD", "typed:zset", "1", "a"},
+		{"RPUSH", "typed:list", "a", "b", "c"}, {"HSET", "typed:hash", "f", "v", "g", "w"}, {"SADD", "typed:set", "x", "y", "z", "1"},
+		{"ZADD", "typed:zset", "1", "a"},
 		{"PFADD", "typed:hll", "a", "b"}, {"SET", "typed:number", "42.5"}, {"XADD", "stream:1", "5-1", "k", "v"}, {"XADD", "stream:1", "6-1", "k", "v"},
-		{"XADD", "stream:1", "7-1", "k", "v"}, {"XGROUP", "CREATE", "stream:1", "workers", "0"}, {"XREADGROUP", "GROUP", "workers", "ann", "COUNT", "2", "STREAMS", "stream:1", ">"},
+		{"XADD", "stream:1", "7-1", "k", "v"}, {"XGROUP", "CREATE", "stream:1", "workers", "0"},
+		{"XREADGROUP", "GROUP", "workers", "ann", "COUNT", "2", "STREAMS", "stream:1", ">"},
 		{"XACK", "stream:1", "workers", "5-1"}, {"XDEL", "stream:1", "5-1"}} {
 		if err := c.Do(t.Context(), args...).Err(); err != nil && args[0] != "INCR" && args[0] != "HGET" && err != redis.Nil {
 			t.Fatalf("%v: %v", args, err)

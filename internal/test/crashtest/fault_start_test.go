@@ -317,7 +317,8 @@ func TestADirectoryThatMayNotBeWrittenIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.recovers(30 * time.Second)
-	f.row("the directory becomes read-only", said+"; after BGSAVE: "+fmt.Sprint(err), fmt.Sprintf("nothing of %d; writes again after a BGSAVE that succeeded", f.acked))
+	f.row("the directory becomes read-only", said+"; after BGSAVE: "+fmt.Sprint(err),
+		fmt.Sprintf("nothing of %d; writes again after a BGSAVE that succeeded", f.acked))
 	f.again()
 	f.Kill()
 

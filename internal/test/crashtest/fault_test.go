@@ -279,7 +279,8 @@ func TestAFullDiskLosesASecondAtMostUnderEverySec(t *testing.T) {
 	if age > time.Second {
 		t.Errorf("%d writes are lost, the first was acknowledged %v before the last", lost, age)
 	}
-	f.row("full disk, everysec, then kill -9", "MISCONF as above", fmt.Sprintf("%d of %d, acknowledged within the last %v", lost, len(when), age.Round(time.Millisecond)))
+	f.row("full disk, everysec, then kill -9", "MISCONF as above",
+		fmt.Sprintf("%d of %d, acknowledged within the last %v", lost, len(when), age.Round(time.Millisecond)))
 }
 
 // TestAFileSizeLimitIsAsAFullDisk gives the program the limit of ulimit -f.

@@ -155,7 +155,8 @@ func killRounds(t *testing.T, policy string) {
 		}
 		total += killUnderLoad(ctx, p, writers, rnd)
 	}
-	t.Logf("%s: %d rounds, %d transactions of 7 commands acknowledged; the most that one writer lost in a round: %d; slowest start %v", policy, n, total, worst, slowest.Round(time.Millisecond))
+	t.Logf("%s: %d rounds, %d transactions of 7 commands acknowledged; the most that one writer lost in a round: %d; slowest start %v", policy,
+		n, total, worst, slowest.Round(time.Millisecond))
 }
 
 // killUnderLoad has the writers write for up to half a second, and returns how many

@@ -407,7 +407,8 @@ func (f *flow) op(o modeltest.Op) {
 		return
 	}
 	name := strings.ToLower(o.Args[0])
-	if s := f.table.LookupFull(name); s == nil && name != "expiry" || s != nil && (s.Has(command.Blocking) || s.Has(command.Slow) && name != "eval") || name == "debug" || name == "config" || name == "client" {
+	if s := f.table.LookupFull(name); s == nil && name != "expiry" || s != nil &&
+		(s.Has(command.Blocking) || s.Has(command.Slow) && name != "eval") || name == "debug" || name == "config" || name == "client" {
 		return
 	}
 	f.say(o.Conn, f.memo.Resolve(o.Args, time.Now().UnixMilli()))
@@ -464,7 +465,8 @@ func (f *flow) heavy() {
 		}
 		f.say(6, append(all, []string{"EXEC"})...)
 	case 3:
-		f.say(6, []string{"EVAL", "for i = 1, 100 do redis.call('SADD', KEYS[1], i * tonumber(ARGV[1])) end redis.call('PEXPIRE', KEYS[1], 700)", "1", k, strconv.Itoa(f.rnd.IntN(50))})
+		f.say(6, []string{"EVAL", "for i = 1, 100 do redis.call('SADD', KEYS[1], i * tonumber(ARGV[1])) end redis.call('PEXPIRE', KEYS[1], 700)",
+			"1", k, strconv.Itoa(f.rnd.IntN(50))})
 	case 4:
 		for i := range 50 {
 			f.say(6, []string{"SET", fmt.Sprint("short:", i), "v", "PX", strconv.Itoa(1 + f.rnd.IntN(300))})

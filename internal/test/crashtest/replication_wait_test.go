@@ -101,7 +101,8 @@ func complaints(t *testing.T, p *realserver.Process) (bad string) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(b)) {
-		for _, text := range []string{"was refused", "sending an error to its", "error to its master", "Protocol error", "panic", "DATA RACE", "cannot be understood"} {
+		for _, text := range []string{"was refused", "sending an error to its", "error to its master", "Protocol error", "panic", "DATA RACE",
+			"cannot be understood"} {
 			if strings.Contains(line, text) {
 				bad += line
 				break

@@ -73,7 +73,8 @@ func TestPrometheusReadsEveryMetric(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"go_goroutines", "go_threads", "go_info", "go_gc_duration_seconds", "go_memstats_heap_inuse_bytes",
-		"process_cpu_seconds_total", "process_resident_memory_bytes", "process_start_time_seconds", "process_open_fds", "process_max_fds", "redis_up", "redis_connected_clients", "ebb_expiry_lag_seconds"} {
+		"process_cpu_seconds_total", "process_resident_memory_bytes", "process_start_time_seconds", "process_open_fds", "process_max_fds",
+		"redis_up", "redis_connected_clients", "ebb_expiry_lag_seconds"} {
 		if families[name] == nil {
 			t.Errorf("no %s", name)
 		}
