@@ -25,11 +25,11 @@ var (
 	dueSeed = flag.Uint64("due.seed", 0, "of its random numbers; 0: see package draw")
 )
 
-// Clients ask for all that there is, with items, leases, jobs and keys that live for
-// some ms by the system's clock, while rules write down what expires, and
-// connections go at any moment, while they wait too: the engine stays sound, nobody
-// stands in a line when all have left, each expiry was told once, the effects give
-// the same keyspace, and nothing is left running.
+// Clients send all kinds of requests, with items, leases, jobs and keys that live for a
+// few ms by the system's clock. Expiry rules record the expirations, and connections end
+// at any moment, also while they wait. The engine stays sound, all lines are empty when
+// the clients have left, each expiration was recorded once, the effects give the same
+// keyspace, and no goroutine is left.
 func TestWhatFallsDueUnderManyClients(t *testing.T) {
 	before := runtime.NumGoroutine()
 	seed := draw.Seed(t, *dueSeed)

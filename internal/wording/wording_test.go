@@ -40,21 +40,16 @@ var (
 // ceilings are the findings that an area still has, at most. Lower a number after you have
 // reworded a text; never raise one. An area without a line has none.
 var ceilings = map[string]count{
-	".":        {md: 0, comments: 6, strings: 3},
 	"docs":     {md: 3, comments: 0, strings: 0},
-	"expmap":   {md: 0, comments: 5, strings: 3},
-	"expset":   {md: 0, comments: 1, strings: 0},
-	"internal": {md: 0, comments: 95, strings: 30},
-	"limit":    {md: 0, comments: 2, strings: 1},
-	"lock":     {md: 0, comments: 4, strings: 0},
-	"queue":    {md: 0, comments: 3, strings: 3},
-	"stream":   {md: 0, comments: 1, strings: 0},
-	"topic":    {md: 0, comments: 0, strings: 2},
+	"internal": {md: 0, comments: 46, strings: 18},
 }
 
 // allowed are texts that look like a finding and are none, with the reason. The key is a
 // part of the sentence.
-var allowed = map[string]string{}
+var allowed = map[string]string{
+	`host and port, or "no one"`:     "the value of the directive replicaof",
+	`a host and a port, or "no one"`: "the same, in the error for a wrong value",
+}
 
 // generated are pages that a program writes; their texts are checked where they come from.
 var generated = []string{"docs/commands/", "docs/compatibility.md"}
@@ -234,22 +229,16 @@ func TestSentencesNameTheirSubject(t *testing.T) {
 // longCeilings are the lines of Go that an area still has with more than columns, at most.
 // They may only sink, as ceilings do.
 var longCeilings = map[string]int{
-	".":        22,
 	"bits":     1,
 	"bloom":    1,
-	"cmd":      3,
-	"contrib":  1,
-	"ebbtest":  1,
-	"engine":   1,
-	"examples": 18,
 	"expmap":   3,
 	"expset":   1,
-	"internal": 539,
+	"internal": 234,
 	"limit":    5,
 	"near":     1,
 	"queue":    1,
-	"resp":     4,
-	"server":   2,
+	"resp":     1,
+	"server":   1,
 	"unique":   1,
 }
 

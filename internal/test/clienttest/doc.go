@@ -8,7 +8,7 @@
 //	scripts       scripts_exp...      go-redis, rueidis, ioredis, redis-py: scripts.lua, functions.lua, SCRIPT KILL, locks
 //	queues        bullmq, rq, celery  each with its own expected lines: jobs, delays, retries, flows, and their workers
 //	caching                           rueidis with client-side caching, opt-in and broadcast
-//	limits                            sockets: who takes up too much is closed
+//	limits                            sockets: the server closes a client that uses too much
 //	rediscli                          redis-cli (its scans, samplers, --pipe, formats) and redis-benchmark
 //	exporter                          prometheus-redis-exporter: every metric that redis-server has, and its value
 //

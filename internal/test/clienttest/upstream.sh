@@ -33,7 +33,7 @@ case ${1:-} in
 *) program=$(command -v "$1") || exit 1 ;;
 esac
 
-# answers: whether somebody replies to PING at the address.
+# answers: whether a server replies to PING at the address.
 answers() {
 	local line
 	exec 3<>"/dev/tcp/${addr%:*}/${addr##*:}" || return 1
@@ -57,7 +57,7 @@ if [ -n "$program" ]; then
 		fi
 	done
 elif ! answers; then
-	echo "nobody answers at $addr" >&2
+	echo "no server replies at $addr" >&2
 	exit 1
 fi
 

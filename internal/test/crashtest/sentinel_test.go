@@ -245,7 +245,7 @@ func (g *group) compare(t *testing.T, j *journal) {
 	t.Logf("%d writes were acknowledged by WAIT 1; lost: %d", len(safe), lost)
 	if lost > 0 {
 		t.Errorf("%d of %d writes that WAIT 1 had acknowledged are lost", lost, len(safe))
-		for _, p := range append(g.nodes, g.sentinels...) { // who followed whom, and when
+		for _, p := range append(g.nodes, g.sentinels...) { // their logs show each change of a master
 			t.Logf("%s said: %s", p.Addr(), p.Said())
 		}
 	}

@@ -143,7 +143,7 @@ def control(worker):
     say("queues", " ".join(q["name"] for q in queues["w@here"]))
     app.control.shutdown()
     say("ended", worker.wait(PATIENCE))
-    # What nobody took waits, and can be thrown away.
+    # A job that no worker took waits, and can be removed.
     add.delay(1, 1)
     add.delay(2, 2)
     say("purged", app.control.purge())
