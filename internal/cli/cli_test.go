@@ -78,7 +78,7 @@ func TestNothingListeningSaysHowToStartAServer(t *testing.T) {
 		t.Fatalf("%v", got)
 	}
 	again := ours(t, addr, "ping\nping\n")
-	if n := strings.Count(again.err, "Could not connect"); n != 3 || strings.Count(again.err, "Nothing listens") != 1 || again.status != 0 {
+	if n := strings.Count(again.err, "Could not connect"); n != 3 || strings.Count(again.err, "No server listens") != 1 || again.status != 0 {
 		t.Fatalf("%v", again)
 	}
 }
