@@ -12,3 +12,14 @@ func (e *Engine) Survey() *engine.DueSurvey {
 	}
 	return e.db.SurveyDue()
 }
+
+// Soon returns the keys and items of a database that expire next, earliest first: EXPIRY
+// SOON. whole is false if it has stopped before it had seen all that may be earlier; see
+// engine.Tx.Soon for the bounds and the cost. It is safe for concurrent use, and the rows
+// are the caller's. The nil Engine of a remote connection returns nothing.
+func (e *Engine) Soon(db int, o engine.SoonOptions) (rows []engine.Expiry, whole bool) {
+	if e == nil {
+		return nil, false
+	}
+	return e.db.Soon(db, o)
+}

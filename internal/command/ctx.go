@@ -100,6 +100,9 @@ type Host interface {
 	// MayReadEveryKey reports whether the user may run the command and read every key:
 	// SORT needs that for BY and GET, whose keys are not among its arguments.
 	MayReadEveryKey(c *Ctx) bool
+	// MayReadKeys returns which keys the user may read, for a reply that names keys which are no
+	// arguments; nil: all. The result is valid during the command.
+	MayReadKeys(c *Ctx) func(key []byte) bool
 	// MayName returns the error to reply if the user may not store a value that names
 	// another key, into which the server will write on the value's behalf.
 	MayName(c *Ctx, key []byte) error

@@ -13,7 +13,7 @@ var expiryCmdSpecs = []*command.Spec{&specExpiry}
 var specExpiry = command.Spec{
 	Name: "expiry", Group: command.GroupExpiry, Since: "0.4.0", Complexity: "Depends on subcommand.",
 	Summary: "A container for commands about expiration.",
-	Sub:     []*command.Spec{&specExpiryForecast, &specExpiryHelp, &specExpiryLag, &specExpiryNext, &specExpiryRule, &specExpirySurvey},
+	Sub:     []*command.Spec{&specExpiryForecast, &specExpiryHelp, &specExpiryLag, &specExpiryNext, &specExpiryRule, &specExpirySoon, &specExpirySurvey},
 }
 
 var specExpiryHelp = func() command.Spec {

@@ -166,6 +166,7 @@ var commands = [...]Command{
 	{Name: "expiry|next"},
 	{Name: "expiry|rule", Flags: Write | NoKeys, Options: &KeyOptions{Only: "SET", From: 6, Options: []KeyOption{
 		{Word: "TO", Args: 1, Key: true}}, Take: TakeFirst}},
+	{Name: "expiry|soon"},
 	{Name: "expiry|survey"},
 	{Name: "failover"},
 	{Name: "fcall", Flags: Write | NoKeys, Keys: []KeyRule{{Index: 2, First: 1}}},
