@@ -18,13 +18,13 @@ type Later struct {
 // long one costs a single copy.
 func (w *Writer) ArrayLater() Later { return w.later(KindArray) }
 
-// MapLater is ArrayLater for Map.
+// MapLater announces a map, as ArrayLater announces an array.
 func (w *Writer) MapLater() Later { return w.later(KindMap) }
 
-// SetLater is ArrayLater for Set.
+// SetLater announces a set, as ArrayLater announces an array.
 func (w *Writer) SetLater() Later { return w.later(KindSet) }
 
-// PushLater is ArrayLater for Push.
+// PushLater announces a push, as ArrayLater announces an array.
 func (w *Writer) PushLater() Later { return w.later(KindPush) }
 
 func (w *Writer) later(kind Kind) Later {

@@ -70,7 +70,7 @@ func LatencyTop(bin int) int64 {
 	return int64(4+next%4)<<(next/4-1) - 1
 }
 
-// Record counts n calls that took us each.
+// Record counts n calls, each of which took us microseconds.
 func (s *CommandStats) Record(us, n int64) {
 	l := s.latency.Load()
 	if l == nil {

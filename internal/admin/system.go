@@ -31,7 +31,7 @@ func ResidentMemory() int64 {
 // machine, or what its control groups allow, if that is less; 0 where that is not known.
 func SystemMemory() int64 { return memoryBelow("/") }
 
-// memoryBelow is SystemMemory with a root of its own.
+// memoryBelow does the work of SystemMemory with a root of its own.
 func memoryBelow(root string) int64 {
 	n := machineMemory(root)
 	if limit := groupMemory(root); limit > 0 && (n == 0 || limit < n) {

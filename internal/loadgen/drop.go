@@ -33,7 +33,7 @@ func (cfg *DropConfig) setDefaults() {
 	}
 }
 
-// dropBatch is how many elements one command adds while loading.
+// dropBatch is the number of elements that one command adds while loading.
 const dropBatch = 50
 
 // containers are the kinds, and how a batch of elements is added.

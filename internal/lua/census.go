@@ -90,8 +90,8 @@ func (s *State) Charged() int { return s.heap.total + s.heap.since }
 var objectBytes = "/memory/classes/heap/objects:bytes"
 
 // collect makes the garbage collector run when the process has allocated half the limit
-// since its last run. Its own pace would let the garbage become as much as all that the
-// process has.
+// since its last run. With Go's default pace, the garbage could become as large as all
+// live memory of the process.
 func (h *heap) collect() {
 	sample := []metrics.Sample{{Name: objectBytes}}
 	metrics.Read(sample)

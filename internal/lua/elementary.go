@@ -147,7 +147,7 @@ var expSteps = func() (steps [quickSteps]pair) {
 	return steps
 }()
 
-// expQuick is e^x = m 2^k with an error of less than quickError m.
+// expQuick returns m and k of e^x = m 2^k, with an error of less than quickError m.
 func expQuick(x pair) (m pair, k int) {
 	const stepHi, stepLo = 0x1.62e42fef80000p-7, 0x1.1cf79abc9e3b4p-42 // their sum is ln(2)/64; n stepHi is exact
 	n := math.RoundToEven(x.hi * (quickSteps / math.Ln2))
@@ -201,7 +201,7 @@ func logQuick(x float64) (l pair, ok bool) {
 	return l.add(r).add(square.scale(-1).neg()).add(pair{hi: rest}), true
 }
 
-// exp is e^x.
+// exp returns e^x.
 func exp(x float64) float64 {
 	if !(math.Abs(x) < 746) {
 		return math.Exp(x)
@@ -224,7 +224,7 @@ func log(x float64) float64 {
 	return logPair(x).hi
 }
 
-// pow is x^y: the operator ^, and math.pow.
+// pow returns x^y, for the operator ^ and math.pow.
 func pow(x, y float64) float64 {
 	switch {
 	case y == 2:
@@ -384,7 +384,8 @@ func sinCos(x float64) (sin, cos pair) {
 	return sin, cos
 }
 
-// sinQuick is sin(x + n pi/2) the quick way; ok is false if it is in doubt.
+// sinQuick computes sin(x + n pi/2) with the quick method; ok is false if the last digit
+// is uncertain.
 func sinQuick(x float64, n int) (y float64, ok bool) {
 	if !(math.Abs(x) < 1e5) {
 		return 0, false

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// format is string.format. A conversion of a value that has no flags, width or
+// format implements string.format. A conversion of a value that has no flags, width or
 // precision, as most have, takes a quick road.
 func (l *stringLib) format(c Call) error {
 	f, err := c.CheckString(1)

@@ -118,7 +118,7 @@ func (l *lexer) failNear(message, near string) {
 	l.fail(message + " near '" + near + "'")
 }
 
-// failHere is failNear for the current token. A NUL byte has no text.
+// failHere does the work of failNear for the current token. A NUL byte has no text.
 func (l *lexer) failHere(message string) {
 	switch t := l.current; t.kind {
 	case 0:

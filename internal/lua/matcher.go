@@ -236,7 +236,7 @@ func (m *matcher) maxExpand(it *item, low, e, pc, depth int) int {
 	return noMatch
 }
 
-// minExpand is maxExpand from the shortest run, which ends at s, up.
+// minExpand does the work of maxExpand from the shortest run, which ends at s, up.
 func (m *matcher) minExpand(it *item, s, pc, depth int) int {
 	for {
 		if it.arg2 == 1 {

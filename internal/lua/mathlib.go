@@ -47,7 +47,7 @@ var (
 	minusNaN = math.Float64frombits(0xfff8000000000000)
 )
 
-// mathFloor is math.floor, the one that programs call most.
+// mathFloor implements math.floor, the one that programs call most.
 func mathFloor(c Call) error {
 	x, err := c.CheckNumber(1)
 	if err != nil {
@@ -74,7 +74,7 @@ func mathFunc(f func(float64) float64, invalid float64) func(Call) error {
 	}
 }
 
-// mathFunc2 is mathFunc for two arguments; f itself chooses among NaNs.
+// mathFunc2 does the work of mathFunc for two arguments; f itself chooses among NaNs.
 func mathFunc2(f func(x, y float64) float64, invalid float64) func(Call) error {
 	return func(c Call) error {
 		y, err := c.CheckNumber(2)
@@ -104,7 +104,7 @@ func fmod(x, y float64) float64 {
 	return math.Mod(x, y)
 }
 
-// mathAbs is math.abs(x).
+// mathAbs implements math.abs(x).
 func mathAbs(c Call) error {
 	x, err := c.CheckNumber(1)
 	if err != nil {
@@ -113,7 +113,7 @@ func mathAbs(c Call) error {
 	return c.Return(Number(math.Abs(x)))
 }
 
-// mathFrexp is math.frexp(x): m and e, such that x = m 2^e and 0.5 <= |m| < 1.
+// mathFrexp implements math.frexp(x): m and e, such that x = m 2^e and 0.5 <= |m| < 1.
 func mathFrexp(c Call) error {
 	x, err := c.CheckNumber(1)
 	if err != nil {
@@ -126,7 +126,7 @@ func mathFrexp(c Call) error {
 	return c.Return(Number(m), Int(e))
 }
 
-// mathLdexp is math.ldexp(m, e): m 2^e.
+// mathLdexp implements math.ldexp(m, e): m 2^e.
 func mathLdexp(c Call) error {
 	e, err := checkInt32(c, 2)
 	if err != nil {
@@ -142,7 +142,7 @@ func mathLdexp(c Call) error {
 	return c.Return(Number(m))
 }
 
-// mathModf is math.modf(x): the integral and the fractional part, both with the
+// mathModf implements math.modf(x): the integral and the fractional part, both with the
 // sign of x.
 func mathModf(c Call) error {
 	x, err := c.CheckNumber(1)
@@ -157,7 +157,7 @@ func mathModf(c Call) error {
 	return c.Return(Number(whole), Number(part))
 }
 
-// mathMax is math.max(x, ...), mathMin is math.min(x, ...). A NaN wins only as
+// mathMax implements math.max(x, ...), mathMin is math.min(x, ...). A NaN wins only as
 // the first argument.
 func mathMax(c Call) error { return mathBest(c, func(x, best float64) bool { return x > best }) }
 func mathMin(c Call) error { return mathBest(c, func(x, best float64) bool { return x < best }) }
@@ -203,7 +203,7 @@ func (r *random) next() int {
 	return int(r.state >> 17)
 }
 
-// mathRandomseed is math.randomseed(n).
+// mathRandomseed implements math.randomseed(n).
 func (r *random) mathRandomseed(c Call) error {
 	n, err := checkInt32(c, 1)
 	if err != nil {
@@ -213,7 +213,7 @@ func (r *random) mathRandomseed(c Call) error {
 	return c.Return()
 }
 
-// mathRandom is math.random([[m,] n]): a number in [0, 1), an integer from 1 to n,
+// mathRandom implements math.random([[m,] n]): a number in [0, 1), an integer from 1 to n,
 // or one from m to n.
 func (r *random) mathRandom(c Call) error {
 	part := float64(r.next()%math.MaxInt32) / math.MaxInt32

@@ -313,7 +313,7 @@ func (s *State) toNumber(v Value) (float64, bool) {
 	return 0, false
 }
 
-// length is OpLen of what is neither a table nor a string.
+// length runs OpLen for a value that is neither a table nor a string.
 func (t *Thread) length(i Instruction) error {
 	v, register := t.operand(i.b())
 	return t.typeError("get length of", v, register)
@@ -470,7 +470,7 @@ func (t *Thread) tailCall(fn, n int) error {
 	return t.state.Spend(callCost + len(f.proto.code)>>3)
 }
 
-// newClosure is OpClosure.
+// newClosure does the work of OpClosure.
 func (t *Thread) newClosure(i Instruction) (Value, error) {
 	outer := t.ci.closure
 	p := outer.proto.children[i.d()]

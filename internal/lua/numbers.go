@@ -55,7 +55,7 @@ func ParseNumber(s string) (float64, bool) {
 	return f, true
 }
 
-// parseShort is ParseNumber for up to fifteen decimal digits and a minus, which
+// parseShort does the work of ParseNumber for up to fifteen decimal digits and a minus, which
 // are most numbers in texts: such an integer is exact.
 func parseShort(s string) (float64, bool) {
 	digits := s

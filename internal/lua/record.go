@@ -71,7 +71,7 @@ type sketchNode struct {
 	next uint8 // number of the next node in the chain, from 1; 0: none
 }
 
-// sketchRecord is NewRecord of at most maxSketch pairs: with one hash part, the
+// sketchRecord does the work of NewRecord of at most maxSketch pairs: with one hash part, the
 // last. Keys that are no strings, and nil, are not its business.
 func (s *State) sketchRecord(kvs []Value) (*Table, error) {
 	var k sketch

@@ -5,7 +5,7 @@ import "strings"
 func (l *stringLib) find(c Call) error  { return l.search(c, true) }
 func (l *stringLib) match(c Call) error { return l.search(c, false) }
 
-// search is string.find and string.match.
+// search implements string.find and string.match.
 func (l *stringLib) search(c Call, find bool) error {
 	s, err := c.CheckString(1)
 	if err != nil {

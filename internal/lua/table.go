@@ -158,7 +158,7 @@ func (t *Table) makeNodes(n int) {
 	t.nodes, t.mask = unsafe.SliceData(make([]node, n)), uint32(n-1)
 }
 
-// makeRoom is makeNodes of 1 to firstRoom nodes, in memory for firstRoom, which
+// makeRoom does the work of makeNodes of 1 to firstRoom nodes, in memory for firstRoom, which
 // may be what the table has.
 func (t *Table) makeRoom(n int) {
 	if t.room == 0 {
@@ -232,10 +232,10 @@ func (t *Table) Get(k Value) Value {
 	return Nil
 }
 
-// GetInt is Get of the number i.
+// GetInt returns the value of the key i, as Get does for a number.
 func (t *Table) GetInt(i int) Value { return t.getInt(i) }
 
-// GetString is Get of the string k.
+// GetString returns the value of the string k, as Get does.
 func (t *Table) GetString(k string) Value { return t.getStr(String(k).hashed()) }
 
 // getInt is GetInt, for callers that inline the array part's case.
@@ -360,7 +360,7 @@ func (t *Table) survey() {
 	}
 }
 
-// SetInt is Set of the number i.
+// SetInt sets the value of the number i, as Set does.
 func (t *Table) SetInt(i int, v Value) error {
 	if uint(i-1) < uint(len(t.array)) && !t.readonly {
 		t.setItem(i, v)
@@ -369,10 +369,10 @@ func (t *Table) SetInt(i int, v Value) error {
 	return t.Set(Int(i), v)
 }
 
-// SetString is Set of the string k.
+// SetString sets the value of the string k, as Set does.
 func (t *Table) SetString(k string, v Value) error { return t.Set(String(k), v) }
 
-// assign is Set of a table that is not readonly. It leaves the hash of a string
+// assign does the work of Set of a table that is not readonly. It leaves the hash of a string
 // key in the key, as get does.
 func (t *Table) assign(k, v *Value) error {
 	if k.w >= minNumber {

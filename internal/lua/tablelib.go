@@ -36,7 +36,7 @@ func openLibrary(s *State, name string, fs []library) *Table {
 // moveCost is how many items are moved in the time of one step.
 const moveCost = 16
 
-// tableGetn is table.getn(t): #t.
+// tableGetn implements table.getn(t): #t.
 func tableGetn(c Call) error {
 	t, err := c.CheckTable(1)
 	if err != nil {
@@ -45,7 +45,7 @@ func tableGetn(c Call) error {
 	return c.Return(Int(t.Len()))
 }
 
-// tableSetn is table.setn, which Lua 5.1 keeps to say that it is gone.
+// tableSetn implements table.setn, which Lua 5.1 keeps to say that it is gone.
 func tableSetn(c Call) error {
 	if _, err := c.CheckTable(1); err != nil {
 		return err
@@ -53,7 +53,7 @@ func tableSetn(c Call) error {
 	return c.Errorf("'setn' is obsolete")
 }
 
-// tableMaxn is table.maxn(t): the greatest positive number among the keys.
+// tableMaxn implements table.maxn(t): the greatest positive number among the keys.
 func tableMaxn(c Call) error {
 	t, err := c.CheckTable(1)
 	if err != nil {
@@ -75,7 +75,7 @@ func tableMaxn(c Call) error {
 	return c.Return(Number(greatest))
 }
 
-// tableInsert is table.insert(t, [pos,] v).
+// tableInsert implements table.insert(t, [pos,] v).
 func tableInsert(c Call) error {
 	t, err := c.CheckTable(1)
 	if err != nil {
@@ -124,7 +124,7 @@ func tableInsert(c Call) error {
 	return c.Return()
 }
 
-// tableRemove is table.remove(t [, pos]), which returns what it has removed.
+// tableRemove implements table.remove(t [, pos]), which returns what it has removed.
 func tableRemove(c Call) error {
 	t, err := c.CheckTable(1)
 	if err != nil {
@@ -162,7 +162,7 @@ func tableRemove(c Call) error {
 	return c.Return(removed)
 }
 
-// tableConcat is table.concat(t [, sep [, i [, j]]]).
+// tableConcat implements table.concat(t [, sep [, i [, j]]]).
 func tableConcat(c Call) error {
 	sep, err := c.OptString(2, "")
 	if err != nil {
@@ -234,7 +234,7 @@ const (
 	concatStride = 256
 )
 
-// tableForeach is table.foreach(t, f): f(k, v) for each entry, until it returns
+// tableForeach implements table.foreach(t, f): f(k, v) for each entry, until it returns
 // something that is not nil.
 func tableForeach(c Call) error {
 	t, err := c.CheckTable(1)
@@ -260,7 +260,7 @@ func tableForeach(c Call) error {
 	return c.Return()
 }
 
-// tableForeachi is table.foreachi(t, f): f(i, t[i]) for i from 1 to #t, until it
+// tableForeachi implements table.foreachi(t, f): f(i, t[i]) for i from 1 to #t, until it
 // returns something that is not nil.
 func tableForeachi(c Call) error {
 	t, err := c.CheckTable(1)
@@ -283,13 +283,13 @@ func tableForeachi(c Call) error {
 	return c.Return()
 }
 
-// checkInt32 is CheckInt for what C makes an int of: the low 32 bits remain.
+// checkInt32 does the work of CheckInt for what C makes an int of: the low 32 bits remain.
 func checkInt32(c Call, i int) (int, error) {
 	n, err := c.CheckInt(i)
 	return int(int32(n)), err
 }
 
-// optInt32 is checkInt32 with a default.
+// optInt32 does the work of checkInt32 with a default.
 func optInt32(c Call, i, d int) (int, error) {
 	if c.Arg(i).IsNil() {
 		return d, nil
@@ -297,7 +297,7 @@ func optInt32(c Call, i, d int) (int, error) {
 	return checkInt32(c, i)
 }
 
-// tableSort is table.sort(t [, less]).
+// tableSort implements table.sort(t [, less]).
 func tableSort(c Call) error {
 	t, err := c.CheckTable(1)
 	if err != nil {

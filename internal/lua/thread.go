@@ -231,12 +231,12 @@ func (t *Thread) DropResults() {
 	}
 }
 
-// PCall is Call for builtins that go on after an *Error, as pcall does.
+// PCall does the work of Call for builtins that go on after an *Error, as pcall does.
 func (t *Thread) PCall(f Value, args ...Value) ([]Value, error) {
 	return t.CallHandled(nil, f, args...)
 }
 
-// CallHandled is PCall with a handler, which looks at an *Error and may replace
+// CallHandled does the work of PCall with a handler, which looks at an *Error and may replace
 // it. It runs where the error arose: the frames of the functions that were
 // running are still there (see Position).
 func (t *Thread) CallHandled(handler func(t *Thread, e *Error) *Error, f Value, args ...Value) ([]Value, error) {
@@ -297,7 +297,7 @@ func (t *Thread) call(f Value, args []Value) ([]Value, error) {
 	return t.stack[fn:t.kept:t.kept], nil
 }
 
-// Call1 is Call for the first result alone, nil if there is none.
+// Call1 calls as Call does, and returns the first result only, nil if there is none.
 func (t *Thread) Call1(f Value, args ...Value) (Value, error) {
 	rs, err := t.Call(f, args...)
 	if err != nil || len(rs) == 0 {

@@ -106,7 +106,7 @@ func String(s string) Value {
 	return Value{p: unsafe.Pointer(unsafe.StringData(s)), w: tagString<<tagShift | uint64(len(s))}
 }
 
-// Bytes is String for a byte slice. It shares b, which must not change.
+// Bytes does the work of String for a byte slice. It shares b, which must not change.
 func Bytes(b []byte) Value { return String(unsafe.String(unsafe.SliceData(b), len(b))) }
 
 // TableValue, ClosureValue, BuiltinValue and ThreadValue return the value that
@@ -242,6 +242,6 @@ func (v Value) hashOf(mask uint32) uint32 {
 	return hash32(v.str())
 }
 
-// Key is String with the hash in it, for a caller that enters the same key in many
+// Key does the work of String with the hash in it, for a caller that enters the same key in many
 // tables.
 func Key(s string) Value { return String(s).hashed() }

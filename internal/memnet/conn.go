@@ -50,8 +50,8 @@ func (a Addr) String() string { return string(a) }
 // Pipe returns the two ends of a connection.
 func Pipe() (a, b *Conn) { return PipeSize(DefaultBuffer) }
 
-// PipeSize is Pipe with a buffer of size bytes in each direction; a Write
-// waits while its direction is full. size is at least 1.
+// PipeSize returns a connection as Pipe does, with a buffer of size bytes in each
+// direction; a Write waits while its direction is full. size is at least 1.
 func PipeSize(size int) (a, b *Conn) { return pipe(size, "pipe-a", "pipe-b") }
 
 func pipe(size int, a, b Addr) (*Conn, *Conn) {

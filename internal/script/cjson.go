@@ -73,7 +73,7 @@ func newJSONModule(s *lua.State, encoder *jsonEncoder, decoder *jsonDecoder) *lu
 // jsonModuleSize is the approximate size of an instance besides its table, in bytes.
 const jsonModuleSize = 1024
 
-// instance is cjson.new: another instance, with settings of its own.
+// instance implements cjson.new: another instance, with settings of its own.
 func (m *jsonModule) instance(c lua.Call) error {
 	if err := c.State().Charge(jsonModuleSize); err != nil {
 		return err

@@ -44,8 +44,8 @@ type Misspoken string
 
 func (e Misspoken) Error() string { return string(e) }
 
-// The bounds of a session: how long a value is shown at first, the least bound that the
-// user can set, the depth of tables that are shown, and how many breakpoints there may be.
+// These constants limit a session: the initial length of shown values, the least length
+// that the user can set, the depth of shown tables, and the number of breakpoints.
 const (
 	debugLength    = 256
 	debugMinLength = 60

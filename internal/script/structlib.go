@@ -69,7 +69,7 @@ func (f *structFormat) next() (letter byte, size int, err error) {
 	return letter, size, err
 }
 
-// count reads the number that stands here, d if there is none.
+// count reads the number at the present position, and returns d if there is none.
 func (f *structFormat) count(d int) (int, error) {
 	if f.s == "" || f.s[0]-'0' > 9 {
 		return d, nil

@@ -45,8 +45,8 @@ type Rules struct {
 	Reword func(line string) string
 	// Unseen says that a connection may get what the transcript does not show.
 	Unseen bool
-	// Slack is by how much an integer in the reply to a request may be smaller
-	// than it should be, because time has passed.
+	// Slack returns the amount by which an integer in the reply to a request may be smaller
+	// than the expected one, because time has passed.
 	Slack func(args []string) int64
 	// Record takes the replies as they come, instead of comparing them.
 	Record bool
