@@ -150,7 +150,7 @@ func (g *gather) leave(c *call) bool {
 	return i >= 0
 }
 
-// start sends what is in the queue.
+// start sends the calls in the queue.
 func (g *gather) start() {
 	g.mu.Lock()
 	all := g.queue

@@ -102,7 +102,7 @@ const (
 // Areas lists the areas in the order of the page.
 var Areas = []Area{Commands, Replies, Errors, Collections, Streams, Scripting, Connections, Directives, Effects, Statistics, Nature}
 
-// Difference is one way in which ebb is not as some of the servers.
+// Difference is one way in which ebb differs from some of the servers.
 type Difference struct {
 	// ID is a short name in lower case with hyphens, which tests and transcripts use.
 	ID   string

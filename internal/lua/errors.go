@@ -78,8 +78,8 @@ func cut(s string) string {
 	return s
 }
 
-// typeError says that the value in a register is of a kind with which something
-// cannot be done.
+// typeError returns the error for an operation that the kind of the value in a register
+// does not allow.
 func (t *Thread) typeError(do string, v Value, register int) error {
 	return t.errorf("attempt to %s %s", do, t.describe(v, register))
 }

@@ -363,8 +363,8 @@ func (l *stringLib) appendCapture(c Call, m *matcher, b []byte, k, begin, end in
 	return AppendNumber(b, v.number()), nil
 }
 
-// matcher returns a matcher for a pattern and a text, to be released. anchors is
-// that of compilePattern.
+// matcher returns a matcher for a pattern and a text. The caller must release it. anchors
+// has the meaning that it has for compilePattern.
 func (l *stringLib) matcher(p, text string, anchors bool) (*matcher, error) {
 	compiled, err := l.pattern(p, anchors)
 	if err != nil {

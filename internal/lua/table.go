@@ -321,8 +321,8 @@ func (t *Table) find(k Value) *node {
 	return nil
 }
 
-// Set is rawset: a nil value removes the key. Errors: ErrReadonly; errNilIndex,
-// errNaNIndex; not enough memory.
+// Set sets the value of a key as rawset does; a nil value removes the key. It fails with
+// ErrReadonly, errNilIndex, errNaNIndex, or when memory is not enough.
 func (t *Table) Set(k, v Value) error {
 	if t.readonly {
 		return ErrReadonly

@@ -33,7 +33,7 @@ func (m *meter) add(n int) error {
 	return m.state.Spend(n)
 }
 
-// errMemory is the error of a program that builds a string too long.
+// errMemory is the error of a program that builds too long a string.
 var errMemory = &lua.Error{Value: lua.String("not enough memory")}
 
 // output is a string that is being written. It charges what it takes.
