@@ -198,11 +198,26 @@ func (tx *Tx) settle() {
 // engines opened with RecordEffects. It locks all shards for a moment.
 func (db *DB) Drain() []Effect {
 	db.lockAll()
-	var all []byte
+	all := db.drainBytes()
+	db.unlock(db.all())
+	return db.cutEffects(all)
+}
+
+// Drain is DB.Drain for a transaction that holds all shards: what the transaction reads is
+// what these effects, and those before them, give. The effects of the transaction itself
+// are not among them.
+func (tx *Tx) Drain() []Effect { return tx.db.cutEffects(tx.db.drainBytes()) }
+
+// drainBytes returns the stream since the last call. All shards are locked.
+func (db *DB) drainBytes() (all []byte) {
 	for b := db.drain.Next(); b != nil; b = db.drain.Next() {
 		all = append(all, b...)
 	}
-	db.unlock(db.all())
+	return all
+}
+
+// cutEffects cuts the stream into effects.
+func (db *DB) cutEffects(all []byte) []Effect {
 	var out []Effect
 	multi := false
 	for len(all) > 0 {

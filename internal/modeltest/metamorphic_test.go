@@ -370,7 +370,9 @@ func (p *metaPlay) look(at int) error {
 	if err := p.w.check(); err != nil {
 		return fmt.Errorf("check: %w", err)
 	}
-	l := look{at: at, rules: rules(p.w.db)}
+	tx := p.w.db.BeginAll(0)
+	l := look{at: at, rules: rulesOf(tx)}
+	tx.Commit()
 	l.data, l.now = dump(p.w.db, false, 0)
 	for where, it := range l.data {
 		if where.key == "told" && it.kind == engine.Stream {

@@ -140,18 +140,26 @@ func (r *Replica) disturb(e engine.Effect) error {
 	return r.clients.Advance(time.Millisecond)
 }
 
-// Follow takes the effects of an engine since the last call, which must be quiet
-// meanwhile, runs them, and compares keys, types, values, deadlines and expiry rules. The
-// error lists what differs.
+// Follow takes the effects of an engine since the last call, runs them, and compares keys,
+// types, values, deadlines and expiry rules. The error lists what differs.
+//
+// The engine may be busy: one transaction on all shards takes both its effects and its
+// keyspace. Follow compares what the two engines store, so that no clock takes part: the
+// replica must hold what has expired in the engine as long as the engine holds it, because
+// the removal is an effect too. Only an expired item of a container may be missing in the
+// replica: HDEL of some fields, for example, names those that have expired as well.
 func (r *Replica) Follow(db *engine.DB) error {
-	effects := db.Drain()
+	tx := db.BeginAll(0)
+	effects := tx.Drain()
+	want := see(tx, tx.Millis())
+	tx.Commit()
 	if err := r.replay(effects); err != nil {
 		return err
 	}
 	if err := checkPlain(effects); err != nil {
 		return err
 	}
-	if diff := r.compare(db); len(diff) > 0 {
+	if diff := r.compare(want); len(diff) > 0 {
 		return fmt.Errorf("the effects give another keyspace:\n  %s\neffects:\n%s", strings.Join(diff, "\n  "), show(effects))
 	}
 	return nil
@@ -236,6 +244,35 @@ type place struct {
 	key string
 }
 
+// seen is all that an engine stores at one instant.
+type seen struct {
+	keys  map[place]item
+	dead  map[place][]string // the items of containers that have expired and are still there
+	rules [][]engine.Rule    // of each database: what they say, not what has become of them
+	now   int64              // ms: when an item whose deadline is earlier has expired
+}
+
+// see returns all that the engine of a transaction on all shards stores, with the keys and
+// the items that have expired, before now, in ms, and are still there.
+func see(tx *engine.Tx, now int64) seen {
+	tx.Replaying()
+	s := seen{map[place]item{}, map[place][]string{}, rulesOf(tx), now}
+	collect(tx, now, func(at place, it item, dead []string, _ bool) { s.keys[at], s.dead[at] = it, dead })
+	return s
+}
+
+// rulesOf returns the rules of all databases. The transaction holds all shards.
+func rulesOf(tx *engine.Tx) [][]engine.Rule {
+	all := make([][]engine.Rule, tx.DB().Databases())
+	for i := range all {
+		tx.Select(i)
+		for _, r := range tx.Rules() {
+			all[i] = append(all[i], r.Rule)
+		}
+	}
+	return all
+}
+
 // dump returns the keys of all databases with what lives at now, in ms, and the
 // engine's instant, which now is if it is 0. As a replay it sees the expired keys
 // as well.
@@ -249,10 +286,22 @@ func dump(db *engine.DB, replay bool, now int64) (map[place]item, int64) {
 		now = tx.Millis()
 	}
 	all := map[place]item{}
-	for i := range db.Databases() {
+	collect(tx, now, func(at place, it item, _ []string, empty bool) {
+		if !empty {
+			all[at] = it
+		}
+	})
+	return all, tx.Millis()
+}
+
+// collect visits the keys of all databases that the transaction, which holds all shards,
+// sees. A container in which nothing lives at now, in ms, is empty.
+func collect(tx *engine.Tx, now int64, visit func(at place, it item, dead []string, empty bool)) {
+	for i := range tx.DB().Databases() {
 		tx.Select(i)
 		tx.Each(func(k engine.Key) {
 			it := item{kind: k.Kind(), deadline: k.Deadline(), span: k.Span()}
+			var dead []string
 			empty := false
 			switch it.kind {
 			case engine.String:
@@ -262,24 +311,18 @@ func dump(db *engine.DB, replay bool, now int64) (map[place]item, int64) {
 			case engine.Limiter, engine.Lock, engine.Semaphore, engine.DelayQueue, engine.Bloom:
 				it.value = fmt.Sprintf("%x", k.Payload())
 			default:
-				it.value, empty = contents(k, now)
+				it.value, dead, empty = contents(k, now)
 			}
-			if !empty {
-				all[place{i, string(k.Name())}] = it
-			}
+			visit(place{i, string(k.Name())}, it, dead, empty)
 		})
 	}
-	return all, tx.Millis()
 }
 
-// contents writes down the items of a container that live at now: in order
-// where it has one.
-func contents(k engine.Key, now int64) (text string, empty bool) {
+// contents writes down the items of a container that live at now, in order where it has
+// one, and lists the others.
+func contents(k engine.Key, now int64) (text string, dead []string, empty bool) {
 	var items []string
 	k.Items(func(x engine.Item) {
-		if x.Deadline != 0 && x.Deadline < now {
-			return
-		}
 		s := fmt.Sprintf("%q", x.Key)
 		switch k.Kind() {
 		case engine.Hash:
@@ -290,12 +333,16 @@ func contents(k engine.Key, now int64) (text string, empty bool) {
 		if x.Deadline != 0 {
 			s += fmt.Sprint(" until ", x.Deadline)
 		}
-		items = append(items, s)
+		if x.Deadline != 0 && x.Deadline < now {
+			dead = append(dead, s)
+		} else {
+			items = append(items, s)
+		}
 	})
 	if k.Kind() == engine.Hash || k.Kind() == engine.Set {
 		sort.Strings(items)
 	}
-	return strings.Join(items, ", "), len(items) == 0
+	return strings.Join(items, ", "), dead, len(items) == 0
 }
 
 // streamContents writes down a stream: entries, groups, and what is pending. When
@@ -323,55 +370,48 @@ func streamContents(s *stream.Stream) string {
 	return b.String()
 }
 
-// compare lists what differs between a living engine and the replica.
-func (r *Replica) compare(db *engine.DB) (diff []string) {
-	want, now := dump(db, false, 0)
-	got, _ := dump(r.db, true, now)
+// compare lists what differs between what an engine held and the replica.
+func (r *Replica) compare(master seen) (diff []string) {
+	tx := r.db.BeginAll(0)
+	replica := see(tx, master.now)
+	tx.Commit()
+	want, got := master.keys, replica.keys
 	for p, w := range want {
 		g, ok := got[p]
 		switch {
+		case !ok && len(master.dead[p]) > 0 && w.value == "":
 		case !ok:
-			diff = append(diff, fmt.Sprintf("db%d %q: is missing", p.db, p.key))
+			diff = append(diff, fmt.Sprintf("db%d %q: is missing: %s", p.db, p.key, w))
 		case g.kind != w.kind || g.value != w.value || g.span != w.span:
 			diff = append(diff, fmt.Sprintf("db%d %q: %s, want %s", p.db, p.key, g, w))
 		case g.deadline != w.deadline && !slidThere(g, w):
 			diff = append(diff, fmt.Sprintf("db%d %q: deadline %d, want %d", p.db, p.key, g.deadline, w.deadline))
 		}
+		if more := without(replica.dead[p], master.dead[p]); len(more) > 0 {
+			diff = append(diff, fmt.Sprintf("db%d %q: the engine has removed the expired %.200q", p.db, p.key, more))
+		}
 	}
 	for p, g := range got {
-		if _, ok := want[p]; !ok && (g.deadline == 0 || g.deadline >= now) {
+		if _, ok := want[p]; !ok {
 			diff = append(diff, fmt.Sprintf("db%d %q: should not be there: %s", p.db, p.key, g))
 		}
 	}
-	diff = append(diff, r.compareRules(db)...)
+	for i, rules := range master.rules {
+		if !slices.Equal(replica.rules[i], rules) {
+			diff = append(diff, fmt.Sprintf("db%d: rules %+v, want %+v", i, replica.rules[i], rules))
+		}
+	}
 	sort.Strings(diff)
 	return diff
 }
 
-// compareRules lists the databases whose rules differ: what they say, not what has
-// become of them.
-func (r *Replica) compareRules(db *engine.DB) (diff []string) {
-	want, got := rules(db), rules(r.db)
-	for i := range want {
-		if !slices.Equal(got[i], want[i]) {
-			diff = append(diff, fmt.Sprintf("db%d: rules %+v, want %+v", i, got[i], want[i]))
-		}
+// without returns what is in all and not in others.
+func without(all, others []string) []string {
+	there := make(map[string]bool, len(others))
+	for _, s := range others {
+		there[s] = true
 	}
-	return diff
-}
-
-// rules returns the rules of all databases.
-func rules(db *engine.DB) [][]engine.Rule {
-	tx := db.BeginAll(0)
-	defer tx.Commit()
-	all := make([][]engine.Rule, db.Databases())
-	for i := range all {
-		tx.Select(i)
-		for _, r := range tx.Rules() {
-			all[i] = append(all[i], r.Rule)
-		}
-	}
-	return all
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return there[s] })
 }
 
 // slidThere reports whether a sliding deadline is early by no more than the log

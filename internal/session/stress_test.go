@@ -188,10 +188,15 @@ func (s *stress) empty() {
 	}
 }
 
-// follow runs the effects in the replica, in step, so that they do not pile up.
+// follow runs the effects in the replica, in step, so that they do not pile up, and compares
+// the two now and then while the clients go on.
 func (s *stress) follow(ctx context.Context) {
-	for ctx.Err() == nil {
-		if err := s.replica.Run(s.db); err != nil {
+	for i := 0; ctx.Err() == nil; i++ {
+		run := s.replica.Run
+		if i%50 == 49 {
+			run = s.replica.Follow
+		}
+		if err := run(s.db); err != nil {
 			s.t.Error(err)
 			return
 		}
