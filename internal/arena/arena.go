@@ -110,9 +110,6 @@ func (a *Arena) Live() int { return a.live }
 // Held returns the bytes of all slabs that the arena holds, touched or not.
 func (a *Arena) Held() int { return (len(a.slabs) - 1 - len(a.spare)) * SlabSize }
 
-// SlotSize returns the bytes that Alloc(n) sets aside, 1 <= n <= MaxRecord.
-func SlotSize(n int) int { return classSize(classOf(n)) }
-
 // Alloc returns a slot for a record of n bytes, 1 <= n <= MaxRecord. Its contents are undefined;
 // the caller writes a first byte other than zero before the next call. It returns 0 if the arena's
 // 32 GiB are used up. O(1), and one system call per 64 slabs.

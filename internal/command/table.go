@@ -133,14 +133,14 @@ func (t *Table) FindOwn(args [][]byte) (*Spec, error) {
 // find finds what a request of the command s runs.
 func find(s *Spec, args [][]byte) (*Spec, error) {
 	if s == nil {
-		return nil, UnknownCommand(args)
+		return nil, unknownCommand(args)
 	}
 	if s.subs.slots == nil || len(args) < 2 {
 		return s, nil
 	}
 	sub := s.Subcommand(args[1])
 	if sub == nil {
-		return nil, UnknownSubcommand(string(args[0]), args[1])
+		return nil, unknownSubcommand(string(args[0]), args[1])
 	}
 	return sub, nil
 }
@@ -167,9 +167,9 @@ func checkArity(s *Spec, args [][]byte, err error) (*Spec, error) {
 // ReplyError is an error whose text is the reply, without the leading '-'.
 type ReplyError = resp.ReplyError
 
-// UnknownCommand is the reply to a name that is not in the table. It quotes the
+// unknownCommand is the reply to a name that is not in the table. It quotes the
 // name and as many arguments as fit in 128 bytes, as Redis does.
-func UnknownCommand(args [][]byte) error {
+func unknownCommand(args [][]byte) error {
 	var b strings.Builder
 	for _, a := range args[1:] {
 		room := 128 - b.Len()
@@ -181,8 +181,8 @@ func UnknownCommand(args [][]byte) error {
 	return ReplyError(OneLine(fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", Clip(args[0], 128), b.String())))
 }
 
-// UnknownSubcommand is the reply to a subcommand the container does not have.
-func UnknownSubcommand(container string, sub []byte) error {
+// unknownSubcommand is the reply to a subcommand the container does not have.
+func unknownSubcommand(container string, sub []byte) error {
 	return ReplyError(OneLine(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", Clip(sub, 128), strings.ToUpper(container))))
 }
 

@@ -23,10 +23,10 @@ const (
 
 // The refusals, in Redis's words, which clients know.
 const (
-	ErrLoading    = command.ReplyError("LOADING Redis is loading the dataset in memory")
-	ErrReadOnly   = command.ReplyError("READONLY You can't write against a read only replica.")
-	ErrMasterDown = command.ReplyError("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.")
-	ErrNoReplicas = command.ReplyError("NOREPLICAS Not enough good replicas to write.")
+	errLoading    = command.ReplyError("LOADING Redis is loading the dataset in memory")
+	errReadOnly   = command.ReplyError("READONLY You can't write against a read only replica.")
+	errMasterDown = command.ReplyError("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.")
+	errNoReplicas = command.ReplyError("NOREPLICAS Not enough good replicas to write.")
 
 	// errScriptStale is for a command that a script calls on a replica without its
 	// master: the script itself was let in.
@@ -70,9 +70,9 @@ func (c *Session) pass(closed gate, spec *command.Spec, f command.Flags) error {
 	}
 	switch {
 	case closed&gateStale != 0 && f&command.Stale == 0:
-		return ErrMasterDown
+		return errMasterDown
 	case closed&gateLoading != 0 && f&command.Loading == 0:
-		return ErrLoading
+		return errLoading
 	}
 	return nil
 }
@@ -147,9 +147,9 @@ func (g *gates) writing(closed gate, writes, ping bool) error {
 	case !writes:
 		return nil
 	case closed&gateNoReplicas != 0 && closed&gateReadOnly == 0:
-		return ErrNoReplicas
+		return errNoReplicas
 	case closed&gateReadOnly != 0:
-		return ErrReadOnly
+		return errReadOnly
 	}
 	return nil
 }

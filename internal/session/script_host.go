@@ -416,7 +416,7 @@ func runScript(c *command.Ctx, flags script.Flags, name string, run func(h *scri
 			return command.ReplyError("ERR Can not run script on cluster, 'no-cluster' flag is set.")
 		}
 	} else if closed&gateStale != 0 && !s.replay {
-		return ErrMasterDown
+		return errMasterDown
 	}
 	if readOnly {
 		flags |= script.NoWrites

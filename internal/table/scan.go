@@ -29,12 +29,6 @@ func next(cursor, mask uint64) uint64 {
 	return bits.Reverse64(bits.Reverse64(cursor) + 1)
 }
 
-// Before reports whether a walk that stands at cursor has passed the bucket of hash h, which means
-// that it has visited the entries with this hash.
-func Before(h, cursor uint64) bool {
-	return bits.Reverse32(uint32(h)) < bits.Reverse32(uint32(cursor))
-}
-
 // Each visits every entry. visit must not change the table.
 func (t *Table) Each(visit func(arena.Ref)) {
 	for n := 0; n < t.main.n; n++ {
