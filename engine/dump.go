@@ -16,7 +16,7 @@ import (
 // restorer. The restorer builds the value outside of the keyspace. Only a complete and valid value
 // replaces what the key held, so an invalid payload changes nothing.
 
-// The errors of Restore.
+// These are the errors of Restore.
 var (
 	// ErrPayload: the payload's version or checksum is wrong. If it is the version, the error that
 	// wraps ErrPayload names it.

@@ -260,7 +260,7 @@ func (tx *Tx) nextLiving(h *hit, now int64) int64 {
 }
 
 // nextHidden is nextItem for the containers with dead items: on a replica, or before the
-// reclaimer comes. O(those).
+// reclaimer comes. O(containers with dead items).
 func (tx *Tx) nextHidden(sp *space, now int64, note func(int64, Level, []byte)) {
 	sp.next.EachDue(now, func(ref uint32) {
 		h := hit{sh: sp.sh, sp: sp, r: sp.rec(arena.Ref(ref))}

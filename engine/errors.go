@@ -2,7 +2,7 @@ package engine
 
 import "errors"
 
-// The errors of transactions. A method that returns one of them has changed nothing.
+// These are the errors of transactions. A method that returns one of them has changed nothing.
 var (
 	// ErrWrongType: the key holds another kind of value.
 	ErrWrongType = errors.New("the key holds another kind of value")

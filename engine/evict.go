@@ -38,7 +38,7 @@ type Eviction struct {
 // their data again.
 type Protected uint8
 
-// The kinds of protected keys, and the consequence of their loss.
+// These are the kinds of protected keys, and the consequence of their loss.
 const (
 	ProtectLocks      Protected = 1 << iota // a second client would get the lock
 	ProtectSemaphores                       // clients would hold more permits than there are

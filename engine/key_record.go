@@ -12,7 +12,7 @@ import (
 // Kind is a key's data type. The zero Kind is none.
 type Kind uint8
 
-// The kinds. Their numbers have no meaning, and no file contains them.
+// These are the kinds. Their numbers have no meaning, and no file contains them.
 const (
 	None Kind = iota
 	String

@@ -207,7 +207,7 @@ func (m *mark) leave() {
 	m.w = nil
 }
 
-// touched breaks the watches on a key. O(those).
+// touched breaks the watches on a key. O(watches of the key).
 func (sh *shard) touched(db int, key []byte) {
 	if l := sh.watched[watchKey{db, string(key)}]; l != nil {
 		l.touched()

@@ -190,7 +190,7 @@ func findBit(b []byte, bit int, first, last byte) int64 {
 // BitOperation combines strings bit by bit.
 type BitOperation uint8
 
-// The operations. BitNot takes one string.
+// These are the operations. BitNot takes one string.
 const (
 	BitAnd BitOperation = iota
 	BitOr
@@ -315,7 +315,7 @@ type FieldOp struct {
 // FieldKind says what a FieldOp does.
 type FieldKind uint8
 
-// The kinds of operations.
+// These are the kinds of operations.
 const (
 	FieldGet    FieldKind = iota // replies the field
 	FieldSet                     // replies the old field
@@ -325,7 +325,7 @@ const (
 // Overflow is the policy for a value that does not fit its field.
 type Overflow uint8
 
-// The policies.
+// These are the policies.
 const (
 	Wrap     Overflow = iota // modulo 2^width
 	Saturate                 // the nearest value that fits

@@ -19,7 +19,7 @@ type BloomConfig = bloom.Config
 // DefaultBloom is the configuration of the filter that BFAdd creates if there is none.
 var DefaultBloom = BloomConfig{Error: 0.01, Capacity: 100, Expansion: 2}
 
-// The errors of Bloom filters. A method that returns one of them has changed nothing, except that
+// These are the errors of Bloom filters. A method that returns one of them has changed nothing, except that
 // BFInsert continues with the items after one that was refused.
 var (
 	// ErrBloomExists: there is a filter of this name.

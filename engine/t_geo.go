@@ -14,7 +14,7 @@ import (
 // GeoOrder is the order of the members that a search finds.
 type GeoOrder uint8
 
-// The orders.
+// These are the orders.
 const (
 	AnyOrder GeoOrder = iota // the order in which the search finds them
 	Nearest                  // first

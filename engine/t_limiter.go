@@ -29,7 +29,7 @@ import (
 // Algo is the algorithm of a limiter. The zero Algo is GCRA.
 type Algo uint8
 
-// The algorithms. In any span of time t the grants cost at most:
+// These are the algorithms. In any span of time t the grants cost at most:
 const (
 	GCRA   Algo = iota // burst + t x limit / period
 	Window             // limit in a window of a period, aligned to 1970; less than 2 x limit in any period
@@ -67,7 +67,7 @@ const (
 	maxFill = 1 << 55 // us: the longest time that a limiter takes to fill: 1,100 years
 )
 
-// The errors of TakeOptions.
+// These are the errors of TakeOptions.
 var (
 	ErrLimit    = errors.New("the limit must be from 1 to 1125899906842624")
 	ErrPeriod   = errors.New("the period must be from 1 ms to 35 years")

@@ -24,7 +24,7 @@ const (
 	MaxReservations = 1000
 )
 
-// The errors of reservations.
+// These are the errors of reservations.
 var (
 	// ErrNeverServed: the cost is above the burst.
 	ErrNeverServed = errors.New("COST is above the burst, it can never be served")

@@ -16,7 +16,7 @@ import (
 // End is an end of a list.
 type End uint8
 
-// The ends.
+// These are the ends.
 const (
 	Head End = iota // left
 	Tail            // right
@@ -28,7 +28,7 @@ var (
 	popped = [...]string{Head: "lpop", Tail: "rpop"}
 )
 
-// The effects of an end.
+// These are the effects of an end.
 var (
 	pushCommand = [...]string{Head: "LPUSH", Tail: "RPUSH"}
 	popCommand  = [...]string{Head: "LPOP", Tail: "RPOP"}

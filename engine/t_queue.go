@@ -32,13 +32,13 @@ type Job = delayq.Job
 // QueueConfig is the configuration of a delay queue. The zero QueueConfig sets no limits.
 type QueueConfig = delayq.Config
 
-// The limits of a job.
+// These are the limits of a job.
 const (
 	MaxPriority   = delayq.Priorities - 1
 	MaxDeliveries = delayq.MaxDeliveries
 )
 
-// The errors of delay queues. A method that returns one of them has changed nothing.
+// These are the errors of delay queues. A method that returns one of them has changed nothing.
 var (
 	// ErrQueueFull: the queue holds the greatest number of jobs that its configuration allows.
 	ErrQueueFull = errors.New("the queue holds as many jobs as it may")

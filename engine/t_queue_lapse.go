@@ -56,7 +56,7 @@ func (tx *Tx) lapseQueue(h *hit, key []byte, budget int) {
 	}
 }
 
-// The outcomes of lapseJob.
+// These are the outcomes of lapseJob.
 const (
 	lapsedLease = iota // the job is due again
 	lapsedJob          // the queue drops it, because no worker took it in time

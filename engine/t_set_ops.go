@@ -10,7 +10,7 @@ import (
 // SetOperation combines sets.
 type SetOperation uint8
 
-// The operations.
+// These are the operations.
 const (
 	Intersection SetOperation = iota
 	Union

@@ -21,7 +21,7 @@ type StreamEntry = stream.Entry
 // StreamTrim selects the entries to remove from the start of a stream.
 type StreamTrim = stream.Trim
 
-// The errors of streams. A method that returns one of them has changed nothing.
+// These are the errors of streams. A method that returns one of them has changed nothing.
 var (
 	// ErrStreamOrder: the id is not greater than the stream's last id.
 	ErrStreamOrder = errors.New("the id is equal or smaller than the stream's last one")

@@ -167,14 +167,14 @@ func (tx *Tx) emitGone(key, group []byte, gone []StreamID) {
 // XDelMode says how XDelEx treats the pending lists that refer to an entry.
 type XDelMode uint8
 
-// The modes, named after the options of XDELEX.
+// These are the modes, named after the options of XDELEX.
 const (
 	KeepRef XDelMode = iota // the pending lists keep their references
 	DelRef                  // XDelEx removes the entry from all pending lists
 	Acked                   // XDelEx keeps the entry unless all groups have read and acknowledged it
 )
 
-// The outcomes for an entry, as XDELEX replies them.
+// These are the outcomes for an entry, as XDELEX replies them.
 const (
 	XNotFound   = -1
 	XDeleted    = 1

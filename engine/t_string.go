@@ -77,7 +77,7 @@ type SetOptions struct {
 // Comparison is a condition on a string's present value.
 type Comparison uint8
 
-// The comparisons. A digest is the XXH3-64 of a value in 16 hex digits.
+// These are the comparisons. A digest is the XXH3-64 of a value in 16 hex digits.
 const (
 	Always          Comparison = iota
 	IfEqual                    // IFEQ: the key exists and has this value

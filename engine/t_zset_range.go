@@ -10,7 +10,7 @@ import (
 // ZOrder says what the bounds of a range of a sorted set refer to.
 type ZOrder uint8
 
-// The orders.
+// These are the orders.
 const (
 	ByRank ZOrder = iota
 	ByScore
@@ -32,7 +32,7 @@ type LexBound struct {
 // LexKind is the kind of a lexical bound.
 type LexKind uint8
 
-// The kinds of lexical bounds.
+// These are the kinds of lexical bounds.
 const (
 	LexLowest  LexKind = iota // -
 	LexHighest                // +

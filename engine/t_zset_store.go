@@ -13,7 +13,7 @@ import (
 // ZOperation is the operation of ZCombine.
 type ZOperation uint8
 
-// The operations.
+// These are the operations.
 const (
 	ZUnion ZOperation = iota // the members of any set
 	ZInter                   // the members of all sets
@@ -23,7 +23,7 @@ const (
 // Aggregate says how the scores of a member in several sets are combined.
 type Aggregate uint8
 
-// The aggregates.
+// These are the aggregates.
 const (
 	Sum Aggregate = iota
 	Min

@@ -22,7 +22,7 @@ const MaxDeadline = wheel.MaxDeadline
 // key without a deadline counts as one with an infinite deadline.
 type Condition uint8
 
-// The conditions of EXPIRE and similar commands.
+// These are the conditions of EXPIRE and similar commands.
 const (
 	IfNone    Condition = 1 << iota // NX: only if there is no deadline
 	IfSome                          // XX: only if there is one

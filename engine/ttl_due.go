@@ -23,7 +23,7 @@ import (
 // Level is the level of data that a deadline belongs to: a key, or a kind of item.
 type Level uint8
 
-// The levels.
+// These are the levels.
 const (
 	LevelKey     Level = iota
 	LevelField         // a field of a hash

@@ -8,7 +8,7 @@ import "github.com/ebbdb/ebb/internal/packed"
 // as MaxItemDeadline.
 const MaxItemDeadline = packed.MaxDeadline
 
-// The outcomes of a change of an item's deadline.
+// These are the outcomes of a change of an item's deadline.
 const (
 	ItemMissing  = -2 // there is no such item, or no such key
 	ItemUntimed  = -1 // the item has no deadline to remove

@@ -156,7 +156,7 @@ func (tx *Tx) fire(rs *ruleSet, l Level, key, item, value []byte, deadline int64
 	}
 }
 
-// The fields of an entry.
+// These are the fields of an entry.
 var (
 	entryKey      = []byte("key")
 	entryItem     = []byte("item")

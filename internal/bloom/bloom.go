@@ -35,7 +35,7 @@ import (
 	"github.com/ebbdb/ebb/internal/chunk"
 )
 
-// The errors. A method that returns one of them has changed nothing, except for Load.
+// These are the errors. A method that returns one of them has changed nothing, except for Load.
 var (
 	// ErrConfig: a value of the configuration is out of bounds; see Config.
 	ErrConfig = errors.New("bloom: configuration out of bounds")
@@ -62,7 +62,7 @@ func HashOf(item []byte) Hash {
 // Result is the result of Add.
 type Result uint8
 
-// The results.
+// These are the results.
 const (
 	Added   Result = iota // the item is new
 	Renewed               // the item was in an earlier generation

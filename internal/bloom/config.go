@@ -21,7 +21,7 @@ type Config struct {
 	Generations int64
 }
 
-// The bounds.
+// These are the bounds.
 const (
 	// MinError is far above the error that 64 bits of hash for each item add.
 	MinError       = 1e-12

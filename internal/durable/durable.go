@@ -117,7 +117,7 @@ var (
 // ShutdownMode says whether a shutdown saves.
 type ShutdownMode uint8
 
-// The modes of SHUTDOWN.
+// These are the modes of SHUTDOWN.
 const (
 	ShutdownDefault ShutdownMode = iota // saves if there are save points
 	ShutdownSave

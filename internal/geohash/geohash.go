@@ -15,7 +15,7 @@
 // All functions are pure arithmetic. Start reading at Encode, then Shape.Cover.
 package geohash
 
-// The limits of the coordinates, in degrees: EPSG:900913.
+// These are the limits of the coordinates, in degrees: EPSG:900913.
 const (
 	MinLon = -180.0
 	MaxLon = 180.0

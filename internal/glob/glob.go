@@ -14,7 +14,7 @@ func Match[P, S string | []byte](pattern P, s S) bool { return match(pattern, s,
 // MatchFold is Match without regard to the case of ASCII letters.
 func MatchFold[P, S string | []byte](pattern P, s S) bool { return match(pattern, s, folded) }
 
-// The flags of match.
+// These are the flags of match.
 const (
 	folded   = 0x20 // ignore the case of ASCII letters; the value is the bit in which the cases differ
 	prepared = 0x01 // the pattern is Pattern.code, in which sets stand for long classes

@@ -52,7 +52,7 @@ const (
 // Encoding is the encoding of a sketch's registers.
 type Encoding uint8
 
-// The encodings, as they stand in an image.
+// These are the encodings, as they stand in an image.
 const (
 	Dense Encoding = iota
 	Sparse

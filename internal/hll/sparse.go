@@ -1,6 +1,6 @@
 package hll
 
-// The opcodes of a sparse sketch.
+// These are the opcodes of a sparse sketch.
 const (
 	opXZero = 0x40
 	opVal   = 0x80

@@ -12,7 +12,7 @@ import (
 // Policy is the value of appendfsync: when the appender syncs the files.
 type Policy uint8
 
-// The policies.
+// These are the policies.
 const (
 	EverySec Policy = iota // once a second, in parallel with the writes
 	Always                 // before the reply is sent: Log.SetAlways

@@ -32,7 +32,7 @@ const (
 	bigAppend = 32 << 10
 )
 
-// The errors of readers.
+// These are the errors of readers.
 var (
 	// ErrGone: the offset is no longer in memory, or is after the end of the stream.
 	ErrGone = errors.New("oplog: the offset is not in memory")

@@ -10,7 +10,7 @@ import (
 // PartType is the type of a file of the append-only directory: its letter in the manifest.
 type PartType byte
 
-// The types of files.
+// These are the types of files.
 const (
 	Base    PartType = 'b' // a snapshot: RDB, or commands
 	History PartType = 'h' // replaced, and about to be removed

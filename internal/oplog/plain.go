@@ -26,7 +26,7 @@ type Plain struct {
 // A Dialect selects the commands that a plain replica knows in addition to those of Redis 7.0.
 type Dialect uint8
 
-// The dialects. Redis8 and Valkey9 know deadlines of hash fields, Valkey9 also the commands
+// These are the dialects. Redis8 and Valkey9 know deadlines of hash fields, Valkey9 also the commands
 // of that server alone.
 const (
 	Redis7 Dialect = iota

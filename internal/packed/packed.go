@@ -34,7 +34,7 @@ import "encoding/binary"
 // Kind is the type of a container.
 type Kind uint8
 
-// The kinds. KindIntSet images are read by IntSet, all others by Packed.
+// These are the kinds. KindIntSet images are read by IntSet, all others by Packed.
 const (
 	KindList Kind = 1 + iota
 	KindSet

@@ -27,7 +27,7 @@ type Decoder struct {
 	ends   []int
 }
 
-// The buffers of a Decoder.
+// These are the buffers of a Decoder.
 const (
 	first  = iota // a string, a member, a field
 	second        // a value
@@ -192,7 +192,7 @@ func (d *Decoder) some(size int) (int, error) {
 
 var errEmpty = bad("an empty container")
 
-// The special forms of strings.
+// These are the special forms of strings.
 const (
 	formInt8 = iota
 	formInt16

@@ -19,7 +19,7 @@ import (
 // and from its version 9 on its own: "VALKEY" and three digits, 80 and above, with numbers of its
 // own for some types and opcodes.
 
-// The opcodes. The Reader knows all of them; the Writer writes those without a comment.
+// These are the opcodes. The Reader knows all of them; the Writer writes those without a comment.
 const (
 	opSlotImport  = 243 // Valkey: a slot that is being imported
 	opSlotInfo    = 244 // the number of keys of a slot, for reserving memory
@@ -53,7 +53,7 @@ const (
 // Dialect says which server defines the format of a file.
 type Dialect uint8
 
-// The dialects.
+// These are the dialects.
 const (
 	Redis Dialect = iota
 	Valkey

@@ -1,6 +1,6 @@
 package rdb
 
-// The containers of a quicklist's nodes.
+// These are the containers of a quicklist's nodes.
 const (
 	nodePlain  = 1 // the node is one element
 	nodePacked = 2 // the node is a listpack

@@ -37,7 +37,7 @@ const (
 // Type is the first byte of a value: its kind and its layout.
 type Type uint8
 
-// The types. Types 6 and 8 are not in use.
+// These are the types. Types 6 and 8 are not in use.
 const (
 	TypeString       Type = 0
 	TypeList         Type = 1
@@ -82,7 +82,7 @@ func (t Type) since() int {
 	return 0
 }
 
-// The errors. Every fault of a value is an ErrFormat.
+// These are the errors. Every fault of a value is an ErrFormat.
 var (
 	// ErrFooter: a payload is too short, has a version above Valkey 9's, or its checksum is wrong.
 	ErrFooter = errors.New("rdb: the payload's version or checksum is wrong")

@@ -8,7 +8,7 @@ import (
 // Op is a kind of operation.
 type Op uint8
 
-// The operations that are counted and can fail.
+// These are the operations that are counted and can fail.
 const (
 	OpCreate Op = iota // and Append
 	OpRead             // Open, ReadFile, ReadDir, Stat
