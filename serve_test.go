@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -53,7 +52,7 @@ func TestRedisCLILooksIntoAnEmbeddedEngine(t *testing.T) {
 
 func TestAnyListenerServes(t *testing.T) {
 	mem := memnet.Listen("test")
-	unix, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	unix, err := net.Listen("unix", realserver.Socket(t))
 	must(t, err)
 	c := open(t, "mem://")
 	for _, ln := range []net.Listener{mem, unix} {
@@ -79,7 +78,7 @@ func TestOpenSpeaksTLSAndUnixSockets(t *testing.T) {
 	roots := web.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	unix, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	unix, err := net.Listen("unix", realserver.Socket(t))
 	must(t, err)
 
 	c := open(t, "mem://")

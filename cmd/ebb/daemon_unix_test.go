@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/realserver"
 )
 
 // TestMain makes the test program ebb itself where a test says so.
@@ -120,7 +122,7 @@ func TestAHarnessStartsServersInOneDirectory(t *testing.T) {
 // harness starts a server in a directory, as tempredis does, runs meanwhile, and ends the server.
 func harness(t *testing.T, dir, lines string, meanwhile func()) {
 	t.Helper()
-	socket := filepath.Join(t.TempDir(), "redis.sock")
+	socket := realserver.Socket(t)
 	cmd := program(t, "port 0\nunixsocket "+socket+"\n"+lines, "serve", "-")
 	cmd.Dir = dir
 	out, err := cmd.StdoutPipe()

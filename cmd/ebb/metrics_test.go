@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -203,7 +204,7 @@ func TestWithoutTheDirectiveNothingListens(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var out greeting
 	out.seen = cancel
-	if err := serve(ctx, []string{"--port", "0", "--unixsocket", t.TempDir() + "/s"}, nil, &out); err != nil {
+	if err := serve(ctx, []string{"--port", "0", "--unixsocket", realserver.Socket(t)}, nil, &out); err != nil {
 		t.Fatal(err)
 	}
 	if text := out.String(); strings.Contains(text, "metrics") || !strings.Contains(text, "stopping") {
@@ -238,7 +239,7 @@ func TestBadAddressesOfThePagesAreErrors(t *testing.T) {
 		"192.0.2.77:9121": "this machine does not have that address",
 		l.Addr().String(): "already in use",
 	} {
-		err := serve(t.Context(), []string{"--port", "0", "--unixsocket", t.TempDir() + "/s", "--http", address}, nil, io.Discard)
+		err := serve(t.Context(), []string{"--port", "0", "--unixsocket", realserver.Socket(t), "--http", address}, nil, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("--http %s: %v, want %q", address, err, want)
 		}

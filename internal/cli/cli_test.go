@@ -353,7 +353,7 @@ func TestHelpNamesEveryOption(t *testing.T) {
 }
 
 func TestURLsOfAllSpellingsLeadToTheServer(t *testing.T) {
-	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	l, err := net.Listen("unix", realserver.Socket(t))
 	if err != nil {
 		t.Fatal(err)
 	}

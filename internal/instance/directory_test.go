@@ -4,18 +4,18 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/session"
 )
 
 // openIn is Open in a working directory, without Load, on a unix socket elsewhere.
 func openIn(t *testing.T, options ...string) (in *Instance, socket string, end func()) {
 	t.Helper()
-	socket = filepath.Join(t.TempDir(), "s")
+	socket = realserver.Socket(t)
 	cfg, err := config.Load(append([]string{"--port", "0", "--unixsocket", socket}, options...), nil)
 	if err != nil {
 		t.Fatal(err)

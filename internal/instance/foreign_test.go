@@ -13,6 +13,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/adminhttp"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/realserver"
 )
 
 // lines is where a logger of a test writes to.
@@ -36,7 +37,7 @@ func (l *lines) count(text string) int {
 // transports are the two that serve an instance's clients: each returns how to reach it.
 func transports(t *testing.T, log io.Writer, options ...string) map[string]func() client {
 	t.Helper()
-	socket := t.TempDir() + "/s"
+	socket := realserver.Socket(t)
 	cfg, err := config.Load(append([]string{"--port", "0", "--unixsocket", socket}, options...), nil)
 	if err != nil {
 		t.Fatal(err)

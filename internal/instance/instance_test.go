@@ -12,13 +12,14 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
 
 // startInstance serves an empty engine on a unix socket until the test ends.
 func startInstance(t *testing.T, level *slog.LevelVar, options ...string) (socket string) {
 	t.Helper()
-	socket = t.TempDir() + "/s"
+	socket = realserver.Socket(t)
 	if _, err := startWith(t, level, append([]string{"--port", "0", "--unixsocket", socket}, options...)...); err != nil {
 		t.Fatal(err)
 	}

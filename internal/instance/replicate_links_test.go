@@ -13,6 +13,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/certtest"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -244,7 +245,7 @@ func TestReplicationOverTLS(t *testing.T) {
 	for name, auth := range map[string]string{"the master is known": "no", "and the replica shows who it is": "yes"} {
 		t.Run(name, func(t *testing.T) {
 			port := unusedPort(t)
-			in := startMaster(t, append(files, "--port", "0", "--unixsocket", filepath.Join(t.TempDir(), "s"), "--tls-port", strconv.Itoa(port),
+			in := startMaster(t, append(files, "--port", "0", "--unixsocket", realserver.Socket(t), "--tls-port", strconv.Itoa(port),
 				"--tls-auth-clients", auth)...)
 			c := dial(t, in.svc.Config.String("unixsocket"))
 			ownTypes(c)
@@ -266,7 +267,7 @@ func TestReplicationOverTLS(t *testing.T) {
 
 			// A master that is not who it should be gets no replica.
 			said := &logged{}
-			stranger, err := config.Load([]string{"--port", "0", "--unixsocket", filepath.Join(t.TempDir(), "s"), "--tls-replication", "yes",
+			stranger, err := config.Load([]string{"--port", "0", "--unixsocket", realserver.Socket(t), "--tls-replication", "yes",
 				"--tls-ca-cert-file", other, "--replicaof", "127.0.0.1 " + strconv.Itoa(port)}, nil)
 			if err != nil {
 				t.Fatal(err)

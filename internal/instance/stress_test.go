@@ -1,13 +1,13 @@
 package instance
 
 import (
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/modeltest"
+	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
 )
@@ -27,7 +27,7 @@ type stressed struct {
 }
 
 func newStressed(t *testing.T, options ...string) *stressed {
-	s := &stressed{t: t, path: filepath.Join(t.TempDir(), "s")}
+	s := &stressed{t: t, path: realserver.Socket(t)}
 	cfg, err := config.Load(append(options, "--port", "0"), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -1,18 +1,20 @@
 package realserver
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Process is a server program that a test kills and starts again, on the same port and in
@@ -155,12 +157,19 @@ const ebbName = "ebb"
 // building one.
 const binaryEnv = "EBB_BINARY"
 
-// binary builds the program once for a test process. `go run` keeps the executable in
-// Go's build cache, from its second run on, so that nothing is left in the temporary folder
-// and the next test process finds it there. The two runs of the program are true and echo.
+// binary builds the program once for a test process, and keeps it in the user's cache
+// folder, so that nothing is left in the temporary folder.
 var binary = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv(binaryEnv); path != "" {
 		return path, nil
+	}
+	caches, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	into := filepath.Join(caches, "ebb", "bin")
+	if err := os.MkdirAll(into, 0o755); err != nil {
+		return "", err
 	}
 	// The package that is tested may be in another module, such as internal/test, whose
 	// go.sum does not have what the program needs.
@@ -168,30 +177,71 @@ var binary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("go list -m: %w", err)
 	}
-	var said []byte
-	for _, instead := range []string{"true", "echo"} {
-		args := []string{"run", "-exec", instead}
+	return keepProgram(into, func(path string) error {
+		args := []string{"build", "-buildvcs=false", "-o", path}
 		if raceEnabled {
 			args = append(args, "-race")
 		}
-		cmd := exec.Command("go", append(args, "github.com/ebbdb/ebb/cmd/ebb")...)
+		cmd := exec.Command("go", append(args, "./cmd/ebb")...)
 		cmd.Dir = strings.TrimSpace(string(root))
-		var complaints bytes.Buffer
-		cmd.Stderr = &complaints
-		var err error
-		if said, err = cmd.Output(); err != nil {
-			return "", fmt.Errorf("go run: %w: %s", err, complaints.Bytes())
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("go build: %w: %s", err, out)
 		}
-	}
-	path := strings.TrimSpace(string(said))
-	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("go run keeps no executable: %w", err)
-	}
-	return path, nil
+		return nil
+	})
 })
 
+// programAge is how long a program stays in the cache folder after its last use. The
+// programs of a day's work are about 40 MB each.
+const programAge = 7 * 24 * time.Hour
+
+// keepProgram calls build with a path in the directory into, and returns the path at which
+// the program stays: a directory named by the hash of its content. Test processes may do so
+// at the same time. keepProgram removes programs that were not used for programAge.
+func keepProgram(into string, build func(path string) error) (string, error) {
+	work, err := os.MkdirTemp(into, "building-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(work)
+	name := ebbName
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	built := filepath.Join(work, name)
+	if err := build(built); err != nil {
+		return "", err
+	}
+	content, err := os.ReadFile(built)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(into, fmt.Sprintf("%x", sha256.Sum256(content)))
+	kept := filepath.Join(dir, name)
+	if err := os.Rename(work, dir); err != nil { // the directory is there: another process has built the same program
+		if _, err := os.Stat(kept); err != nil {
+			return "", err
+		}
+	}
+	now := time.Now()
+	if err := os.Chtimes(dir, now, now); err != nil {
+		return "", err
+	}
+	entries, err := os.ReadDir(into)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		if i, err := e.Info(); err == nil && now.Sub(i.ModTime()) > programAge {
+			_ = os.RemoveAll(filepath.Join(into, e.Name())) // another process may remove it at the same time
+		}
+	}
+	return kept, nil
+}
+
 // Ebb returns the path of the program ebb: the one that EBB_BINARY names, or else
-// it is built from these sources, in Go's build cache.
+// one that the test process builds from these sources and keeps in the user's cache
+// folder. The first call takes as long as `go build` does.
 func Ebb(t testing.TB) string {
 	t.Helper()
 	path, err := binary()
@@ -199,4 +249,21 @@ func Ebb(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// Socket returns a path for a Unix socket, in a temporary directory that the end of the test
+// removes. The path is short, because a system allows some 100 bytes: the directory of
+// t.TempDir has the name of the test in its own.
+func Socket(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return filepath.Join(dir, "s")
 }

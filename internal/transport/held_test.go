@@ -3,15 +3,16 @@ package transport
 import (
 	"io"
 	"net"
-	"path/filepath"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/realserver"
 )
 
 // A client that connects to a listener that is held waits, and is served when it is let in.
 func TestHeldListenersKeepWhatIsSent(t *testing.T) {
 	for _, portable := range []bool{false, true} {
 		h := newHub(t)
-		s, err := New(Options{NewSession: h.session, Portable: portable, Unix: filepath.Join(t.TempDir(), "s"), Addrs: []string{"127.0.0.1:0"}, Loops: 1})
+		s, err := New(Options{NewSession: h.session, Portable: portable, Unix: realserver.Socket(t), Addrs: []string{"127.0.0.1:0"}, Loops: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/certtest"
+	"github.com/ebbdb/ebb/internal/realserver"
 )
 
 func TestListenErrorsSayWhatToDo(t *testing.T) {
@@ -85,7 +86,7 @@ func TestAUnixSocketTakesThePlaceOfAFileAndOfALink(t *testing.T) {
 func TestAUnixSocketReplacesOneThatNobodyServes(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	path := filepath.Join(t.TempDir(), "s")
+	path := realserver.Socket(t)
 	dead, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)

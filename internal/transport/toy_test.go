@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/realserver"
 	"go.uber.org/goleak"
 )
 
@@ -238,7 +239,7 @@ func over(t *testing.T, names []string, set func(*hub, *Options), test func(t *t
 			case "loops", "portable":
 				o.Addrs = []string{"127.0.0.1:0"}
 			case "unix":
-				o.Unix, network = t.TempDir()+"/s", "unix"
+				o.Unix, network = realserver.Socket(t), "unix"
 			}
 			if set != nil {
 				set(h, &o)
