@@ -53,7 +53,7 @@ func TestAFailedSynchronisationLosesNothing(t *testing.T) {
 		"no RDB file":          {full(1000, "GARBAGE..."+good, ""), "not an RDB file"},
 		"a library is wrong":   {full(1000, strings.Replace(rdbFile(t, false), "register_function", "register_nonsense", 1), ""), "register_nonsense"},
 		"a database too many":  {full(1000, rdbFile(t, false, []byte{254, 0x40, 99}, record("k", "\x00\x01x")), ""), "no such database"},
-		"bytes behind the end": {full(1000, good+"xx", ""), "came 2 bytes"},
+		"bytes behind the end": {full(1000, good+"xx", ""), "got 2 bytes after the end of the data"},
 		"a path hash":          {full(1000, packed(t, "VALKEY081"+rdbFile(t, false, record("k", "\x17\x01x"))[9:]), ""), "type 23 (a path hash)"},
 		"a command in it": {full(1000, "VALKEY081"+rdbFile(t, false, []byte("\xf2*1\r\n$8\r\nFLUSHALL\r\n"))[9:], ""),
 			"opcode 242 (a command from a synchronisation without a fork)"},
@@ -61,7 +61,7 @@ func TestAFailedSynchronisationLosesNothing(t *testing.T) {
 		"a frame is damaged":   {full(1000, inverted(packed(t, good), -3), ""), "the LZ4 frame is damaged"},
 		"another algorithm":    {full(1000, inverted(packed(t, good), 4), ""), "algorithm 254"},
 		"more in the envelope": {full(1000, packed(t, good+"xx"), ""), "2 bytes or more follow"},
-		"more behind it":       {full(1000, packed(t, good)+"xxx", ""), "came 3 bytes"},
+		"more behind it":       {full(1000, packed(t, good)+"xxx", ""), "got 3 bytes after the end of the data"},
 		"cut off, compressed": {full(1000, packed(t, good), "")[:len(full(1000, packed(t, good), ""))-30] + "close",
 			fmt.Sprintf("its offset %d: ", len(packed(t, good))-30)},
 	}
