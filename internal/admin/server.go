@@ -98,9 +98,12 @@ func (s *Server) Sample(now int64) bool {
 	return true
 }
 
-// Reset sets the statistics to 0, as CONFIG RESETSTAT does. The engine has its own.
+// Reset sets the statistics to 0, as CONFIG RESETSTAT does. The engine and the files have
+// their own.
 func (s *Server) Reset() {
 	s.Totals.Reset()
+	s.Replication.ResetStats()
+	s.Scripts.ResetStats()
 	for _, l := range s.Loops {
 		l.Reset()
 	}

@@ -63,6 +63,15 @@ func (k *Keeper) SetSavePoints() error {
 	return nil
 }
 
+// ResetStats sets Info.DelayedSyncs to 0.
+func (k *Keeper) ResetStats() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if a := k.aof.appender; a != nil {
+		a.ResetDelayed()
+	}
+}
+
 // Info returns the numbers of INFO persistence. It locks the Keeper for a moment, and no shard.
 func (k *Keeper) Info() Info {
 	k.mu.Lock()

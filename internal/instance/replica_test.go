@@ -228,3 +228,33 @@ func TestWritesToAReplicaAreItsOwn(t *testing.T) {
 		t.Error("a master's writes are not in its stream")
 	}
 }
+
+func TestResetstatForgetsWhatReplicationHasCounted(t *testing.T) {
+	t.Parallel()
+	addr := startNode(t)
+	master, replica := dialTCP(t, addr), dialTCP(t, startNode(t))
+	host, port, _ := net.SplitHostPort(addr)
+	replica.must("REPLICAOF", host, port)
+	linked(t, replica)
+	master.must("SET", "k", strings.Repeat("v", 1<<20))
+	caughtUp(t, master, replica)
+	for c, field := range map[client]string{master: "total_net_repl_output_bytes", replica: "total_net_repl_input_bytes"} {
+		count := func() int {
+			n, err := strconv.Atoi(c.field(field))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		if n := count(); n < 1<<20 {
+			t.Errorf("%s is %d after a value of 1 MiB", field, n)
+		}
+		c.must("CONFIG", "RESETSTAT")
+		if n := count(); n > 1<<16 { // a PING may have come
+			t.Errorf("%s is %d after CONFIG RESETSTAT", field, n)
+		}
+	}
+	if n := master.field("sync_full"); n != "0" {
+		t.Errorf("sync_full is %s after CONFIG RESETSTAT", n)
+	}
+}

@@ -162,6 +162,10 @@ func TestASlowSyncHoldsUpNoWriteAndIsCounted(t *testing.T) {
 		if s := b.a.Stats(); b.log.Synced() != end || s.PendingSync != 0 || s.Delayed == 0 {
 			t.Errorf("synced %d of %d, %+v", b.log.Synced(), end, s)
 		}
+		b.a.ResetDelayed()
+		if s := b.a.Stats(); s.Delayed != 0 {
+			t.Errorf("after ResetDelayed %+v", s)
+		}
 	})
 }
 

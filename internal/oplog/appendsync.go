@@ -289,6 +289,13 @@ type AppenderStats struct {
 	Holes       bool  // the files may lack data, and only a rewrite completes them
 }
 
+// ResetDelayed sets Stats.Delayed to 0.
+func (a *Appender) ResetDelayed() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.delayed = 0
+}
+
 // Stats returns the present numbers. It does not access the disk.
 func (a *Appender) Stats() AppenderStats {
 	a.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 // LinkState is the state of a replica's link to its master, for INFO, ROLE and metrics.
@@ -163,6 +164,14 @@ func (r *Node) InfoSyncs(put func(name string, value any)) {
 	put("sync_full", m.full.Load())
 	put("sync_partial_ok", m.partial.Load())
 	put("sync_partial_err", m.refused.Load())
+}
+
+// ResetStats sets the statistics of INFO stats to 0: what Received, Sent and InfoSyncs give.
+func (r *Node) ResetStats() {
+	m := &r.master
+	for _, n := range []*atomic.Int64{&m.full, &m.partial, &m.refused, &r.received, &r.sent} {
+		n.Store(0)
+	}
 }
 
 // Received returns how many bytes masters have sent.

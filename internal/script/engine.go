@@ -171,13 +171,20 @@ func (e *Engine) settle() {
 // Stats holds the numbers of INFO and FUNCTION STATS.
 type Stats struct {
 	Scripts       int // cached scripts
-	Evicted       int // scripts that were forgotten for others, ever
+	Evicted       int // scripts that were forgotten for others since ResetStats
 	Libraries     int
 	Functions     int
 	ScriptBytes   int // what the cached scripts take beside the machine
 	FunctionBytes int // what the libraries take beside the machine
 	ScriptHeap    int // bytes of the values in EVAL's machine
 	FunctionHeap  int // and in that of the functions
+}
+
+// ResetStats sets Stats.Evicted to 0.
+func (e *Engine) ResetStats() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cache.evicted = 0
 }
 
 // Stats returns the figures. The heaps' are those after the last run.

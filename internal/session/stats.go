@@ -129,6 +129,7 @@ func (s *Service) resetStats(tx *engine.Tx) {
 	tx.ResetStats()
 	s.admin.Reset()
 	s.listeners.resetRefused()
+	s.Keeper().ResetStats()
 }
 
 // sample takes a sample of the traffic if it is time. Idle checks call it once a second,
