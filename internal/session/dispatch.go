@@ -43,15 +43,18 @@ func (c *Session) dispatch(args [][]byte) outcome {
 		if s := c.svc.table.Lookup(args[0]); s != nil && s.Name == "exec" {
 			err = c.abort(err)
 		}
+		named := spec
 		if spec == nil { // of a known command, the number of arguments is wrong
-			if s, _ := c.svc.table.Find(args); s != nil {
-				c.stats.of(s).Rejected.Add(1)
+			if named, _ = c.svc.table.Find(args); named != nil {
+				c.stats.of(named).Rejected.Add(1)
 			}
 		}
+		c.batch.setAside(named)
 		c.reject(spec, err)
 		return done
 	}
 	if c.multi.on && !spec.Has(command.NoQueue) {
+		c.batch.setAside(spec)
 		c.enqueue(spec, args)
 		return done
 	}

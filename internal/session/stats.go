@@ -32,6 +32,27 @@ type batchStats struct {
 	calls int64
 	total int64
 	since int64 // us
+
+	// aside is the last command that was refused or queued, and asideAt is total then; no
+	// command has been since asideOn was set if total is still that.
+	aside   *command.Spec // nil: its name is unknown
+	asideAt int64
+	asideOn bool
+}
+
+// last returns the command that CLIENT LIST shows after the batch; ok is false if there was
+// none.
+func (b *batchStats) last() (_ *command.Spec, ok bool) {
+	if b.asideOn && b.asideAt == b.total {
+		return b.aside, true
+	}
+	return b.spec, b.total > 0
+}
+
+// setAside notes a command that was refused or queued: it counts as no call, and yet it is the
+// client's last command.
+func (b *batchStats) setAside(spec *command.Spec) {
+	b.aside, b.asideAt, b.asideOn = spec, b.total, true
 }
 
 // count notes that a command is about to run.
@@ -74,12 +95,12 @@ func (c *Session) flushCalls() {
 // endBatch settles the statistics of a batch.
 func (c *Session) endBatch(in, out int) {
 	b := &c.batch
-	if b.total > 0 {
+	if last, ok := b.last(); ok {
 		c.flushCalls()
 		c.stats.Total.Add(b.total)
-		c.view.last.Store(b.spec)
+		c.view.last.Store(last)
 		c.view.active.Store(b.since)
-		b.spec, b.total = nil, 0
+		b.spec, b.total, b.aside, b.asideOn = nil, 0, nil, false
 		c.showTransaction()
 	}
 	if in > 0 {
