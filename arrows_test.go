@@ -42,13 +42,13 @@ var arrows = []struct {
 		"internal/transport"}},
 	{"internal/instance", []string{"engine", "internal/"}}, // a whole server
 	{"internal/transport", []string{"internal/reactor"}},
-	{"internal/adminhttp", []string{"internal/transport"}},             // HTTP, without metrics
-	{"conn", []string{"internal/routing", "resp"}},                     // what the toolkit runs on: neither an engine nor a client library
-	{"embed/embedredis", []string{"conn", "embed", "internal/memnet"}}, // a go-redis client of an engine
-	{"embed", []string{"conn", "internal/session", "engine", "resp", "internal/config", "internal/disk", "internal/reactor", "internal/serverurl",
+	{"internal/adminhttp", []string{"internal/transport"}},                             // HTTP, without metrics
+	{"conn", []string{"internal/routing", "resp"}},                                     // what the toolkit runs on: neither an engine nor a client library
+	{"embed/embedredis", []string{"conn", "embed", "internal/kit", "internal/memnet"}}, // a go-redis client of an engine
+	{"embed", []string{"conn", "internal/session", "engine", "resp", "internal/config", "internal/disk", "internal/kit", "internal/reactor", "internal/serverurl",
 		"internal/transport"}},
 	{"goredis", []string{"conn", "resp", "internal/kit", "internal/remote", "internal/routing", "internal/serverurl"}},
-	{".", []string{"conn", "embed", "goredis", "engine", "internal/serverurl"}}, // the facade
+	{".", []string{"conn", "embed", "goredis", "engine", "internal/kit", "internal/serverurl"}}, // the facade
 	{"ebbtest", []string{"conn", "embed", "engine", "resp", "internal/memnet", "internal/reactor", "internal/transport"}},
 	{"cmd/ebb", []string{"server", "internal/command", "internal/session", "engine", "resp", "internal/", "console"}},
 
@@ -92,7 +92,7 @@ var arrows = []struct {
 	{"expmap", []string{"conn", "internal/kit", "internal/expiries"}},
 	{"expset", []string{"conn", "internal/kit", "internal/expiries"}},
 	{"near", []string{"conn", "internal/kit", "internal/expiries"}},
-	{"limit/httplimit", []string{"limit"}},
+	{"limit/httplimit", []string{"limit", "internal/kit"}},
 	{"", []string{"conn", "resp", "internal/kit"}}, // the toolkit: on Conn alone
 }
 

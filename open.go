@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/embed"
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/goredis"
+	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/serverurl"
 )
 
@@ -74,11 +75,11 @@ type Options struct {
 //
 // A server must answer PING before the context ends. Open returns ErrUnavailable if none
 // does, a ReplyError if the server refuses the client, and ErrURL for a URL that it cannot
-// use. Open uses the first of opts only.
+// use. Two Options are ebb.ErrArgument.
 func Open(ctx context.Context, rawURL string, opts ...Options) (*Conn, error) {
-	var o Options
-	if len(opts) > 0 {
-		o = opts[0]
+	o, err := kit.Option(opts)
+	if err != nil {
+		return nil, fmt.Errorf("ebb: open: %w", err)
 	}
 	scheme, _, found := strings.Cut(rawURL, "://")
 	if !found {

@@ -23,7 +23,7 @@ const (
 
 // ErrOverflow is returned by Field.Add where the sum does not fit and Overflow is
 // Fail: nothing was changed.
-var ErrOverflow = errors.New("bits: the sum does not fit the field")
+var ErrOverflow = errors.New("the sum does not fit the field")
 
 // Bitmap is a string of bits; those that were never set are 0. It may be used by
 // any number of goroutines.
@@ -35,7 +35,7 @@ type Bitmap struct {
 // New returns the bitmap of a name, which is its key. It does not touch the
 // network. Errors: ebb.ErrArgument.
 func New(c *conn.Conn, name string) (*Bitmap, error) {
-	if err := kit.Check(c, "bitmap", name); err != nil {
+	if err := kit.Check(c, "bits", name); err != nil {
 		return nil, err
 	}
 	return &Bitmap{c, name}, nil
@@ -204,7 +204,7 @@ func (b *Bitmap) String() string { return fmt.Sprintf("bitmap %q", b.name) }
 func (b *Bitmap) check(doing string, all ...int64) error {
 	for _, i := range all {
 		if i < 0 || i > Max {
-			return b.failed(doing, fmt.Errorf("%w: bit %d: they are from 0 to %d", conn.ErrArgument, i, int64(Max)))
+			return b.failed(doing, fmt.Errorf("%w: bit offset %d out of range [0, %d]", conn.ErrArgument, i, int64(Max)))
 		}
 	}
 	return nil
@@ -228,5 +228,5 @@ func (b *Bitmap) truth(v conn.Value, err error) func(doing string) (bool, error)
 }
 
 func (b *Bitmap) failed(doing string, err error) error {
-	return fmt.Errorf("bitmap %q: %s: %w", b.name, doing, err)
+	return fmt.Errorf("bits %q: %s: %w", b.name, doing, err)
 }

@@ -57,18 +57,15 @@ type Calendar struct {
 	o    CalendarOptions
 }
 
-// NewCalendar returns the calendar of a name. It does not touch the network. Of opts
-// the first counts. Errors: ebb.ErrArgument.
+// NewCalendar returns the calendar of a name. It does not touch the network. Errors:
+// ebb.ErrArgument.
 func NewCalendar(c *conn.Conn, name string, opts ...CalendarOptions) (*Calendar, error) {
-	var o CalendarOptions
-	if len(opts) > 0 {
-		o = opts[0]
-	}
-	if err := kit.Check(c, "calendar", name); err != nil {
+	o, err := kit.Make(c, "bits: calendar", name, opts)
+	if err != nil {
 		return nil, err
 	}
 	if o.Keep < 0 {
-		return nil, fmt.Errorf("%w: calendar %q: Keep is %v: it is positive, or 0 for ever", conn.ErrArgument, name, o.Keep)
+		return nil, kit.Argument("bits: calendar", name, "Keep is %v; it must be positive, or 0 for ever", o.Keep)
 	}
 	if o.Location == nil {
 		o.Location = time.UTC
@@ -247,7 +244,7 @@ func (k *Calendar) check(d Day) error {
 func (k *Calendar) String() string { return fmt.Sprintf("calendar %q (%s)", k.name, k.o.Location) }
 
 func (k *Calendar) failed(doing string, err error) error {
-	return fmt.Errorf("calendar %q: %s: %w", k.name, doing, err)
+	return fmt.Errorf("bits: calendar %q: %s: %w", k.name, doing, err)
 }
 
 // Month is a month of a user.

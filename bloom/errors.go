@@ -5,7 +5,7 @@ import "errors"
 var (
 	// ErrFull says that a Fixed filter holds as many values as its Capacity: the
 	// value was not added.
-	ErrFull = errors.New("bloom: the filter is full")
+	ErrFull = errors.New("it is full")
 	// ErrConfig says that a Redisson filter is not initialised.
-	ErrConfig = errors.New("bloom: the filter is not initialised: call TryInit")
+	ErrConfig = errors.New("it is not initialised: call TryInit")
 )

@@ -114,14 +114,11 @@ type Filter[T any] struct {
 	layers atomic.Int64           // how many a generation has, as far as is known
 }
 
-// New returns the filter of a name, which is its key. It does not touch the
-// network. Of opts the first counts. Errors: ebb.ErrArgument.
+// New returns the filter of a name, which is its key. It does not touch the network.
+// Errors: ebb.ErrArgument.
 func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Filter[T], error) {
-	var o Options[T]
-	if len(opts) > 0 {
-		o = opts[0]
-	}
-	if err := kit.Check(c, "bloom filter", name); err != nil {
+	o, err := kit.Make(c, "bloom", name, opts)
+	if err != nil {
 		return nil, err
 	}
 	cfg, err := o.check()
@@ -131,7 +128,7 @@ func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Filter[T], erro
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("bloom filter %q: %w", name, err)
+		return nil, fmt.Errorf("bloom %q: %w", name, err)
 	}
 	f := &Filter[T]{c: c, name: name, o: o, own: cfg, native: func() bool { return c.Capabilities().Native }}
 	f.take(cfg)
@@ -433,5 +430,5 @@ func (f *Filter[T]) log(ctx context.Context) {
 }
 
 func (f *Filter[T]) failed(doing string, err error) error {
-	return fmt.Errorf("bloom filter %q: %s: %w", f.name, doing, err)
+	return fmt.Errorf("bloom %q: %s: %w", f.name, doing, err)
 }

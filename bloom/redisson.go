@@ -28,14 +28,22 @@ type RedissonFilter[T any] struct {
 // Redisson returns the filter of a name in Redisson's layout. codec is how values
 // become the bytes that the Java side's codec makes of them; nil: ebb.CodecOf. It does not
 // touch the network. Errors: ebb.ErrArgument.
-func Redisson[T any](c *conn.Conn, name string, codec conn.Codec[T]) (*RedissonFilter[T], error) {
-	if err := kit.Check(c, "bloom filter", name); err != nil {
+func Redisson[T any](c *conn.Conn, name string, opts ...RedissonOptions[T]) (*RedissonFilter[T], error) {
+	o, err := kit.Make(c, "bloom: Redisson filter", name, opts)
+	if err != nil {
 		return nil, err
 	}
-	if codec == nil {
-		codec = conn.CodecOf[T]()
+	if o.Codec == nil {
+		o.Codec = conn.CodecOf[T]()
 	}
-	return &RedissonFilter[T]{c: c, name: name, codec: codec}, nil
+	return &RedissonFilter[T]{c: c, name: name, codec: o.Codec}, nil
+}
+
+// RedissonOptions are the options of a RedissonFilter. The zero value works.
+type RedissonOptions[T any] struct {
+	// Codec encodes values to the bytes that the codec of the Java program makes of them;
+	// nil: ebb.CodecOf, which for strings is Redisson's StringCodec.
+	Codec conn.Codec[T]
 }
 
 // redissonKey is the key of the hash, four words, little endian.
@@ -244,7 +252,7 @@ func (f *RedissonFilter[T]) String() string {
 }
 
 func (f *RedissonFilter[T]) failed(doing string, err error) error {
-	return fmt.Errorf("bloom filter %q: %s: %w", f.name, doing, err)
+	return fmt.Errorf("bloom: Redisson filter %q: %s: %w", f.name, doing, err)
 }
 
 // javaDouble writes a number as Java does: 0.03, 1.0E-4.

@@ -28,7 +28,7 @@ const redissonBitmap = "00000000000200000000000000000000000000040004000000000000
 
 func redisson(t *testing.T, c *ebb.Conn, name string) *bloom.RedissonFilter[string] {
 	t.Helper()
-	f, err := bloom.Redisson[string](c, name, nil)
+	f, err := bloom.Redisson[string](c, name)
 	if err != nil {
 		t.Fatal(err)
 	}

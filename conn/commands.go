@@ -25,12 +25,16 @@ func (c *Conn) Get(ctx context.Context, key string) (string, error) {
 	return text(c.Do(ctx, "GET", key))
 }
 
-// Set sets a string, whatever the key held before. It returns ErrNotSet if the
-// condition in the options does not hold. Of opts the first counts.
+// Set sets a string, whatever the key held before. It returns ErrNotSet if the condition in
+// the options does not hold.
 func (c *Conn) Set(ctx context.Context, key string, value any, opts ...SetOptions) error {
 	var o SetOptions
-	if len(opts) > 0 {
+	switch len(opts) {
+	case 0:
+	case 1:
 		o = opts[0]
+	default:
+		return fmt.Errorf("%w: Set got %d values of SetOptions; it takes one, or none for the defaults", ErrArgument, len(opts))
 	}
 	args := append(make([]any, 0, 7), "SET", key, value)
 	if o.TTL != 0 {

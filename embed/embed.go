@@ -19,6 +19,7 @@ import (
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
@@ -38,12 +39,11 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Open opens the engine that a mem:// or file:// URL names, as ebb.Open does. Open uses
-// the first of opts only.
+// Open opens the engine that a mem:// or file:// URL names, as ebb.Open does. Two Options are ebb.ErrArgument.
 func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, error) {
-	var o Options
-	if len(opts) > 0 {
-		o = opts[0]
+	o, err := kit.Option(opts)
+	if err != nil {
+		return nil, fmt.Errorf("embed: open: %w", err)
 	}
 	if ctx.Err() != nil {
 		return nil, conn.Ended(ctx, "open an engine")

@@ -11,10 +11,10 @@ import (
 var (
 	// ErrFull is in the chain of the error of an operation that would have brought the
 	// map above its MaxLen. Nothing was changed.
-	ErrFull = errors.New("the map is full")
+	ErrFull = errors.New("it is full")
 	// ErrNoEvents is in the chain of the error of OnExpired on a map without
 	// Options.Events.
-	ErrNoEvents = errors.New("the map keeps no events")
+	ErrNoEvents = errors.New("it keeps no events")
 )
 
 // failed says what could not be done to what.

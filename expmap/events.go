@@ -29,16 +29,16 @@ type Expired[K comparable, V any] struct {
 	Err error
 }
 
-// Listen are options of OnExpired. The zero value works.
-type Listen struct {
+// ListenOptions are options of OnExpired. The zero value works.
+type ListenOptions struct {
 	// Consumer is the name of who listens. One that stays the same, and is used by one
 	// call at a time, gets what it had taken before a crash as soon as it listens
-	// again; else it comes after Redeliver. A random name if empty.
+	// again; else it comes after ClaimAfter. A random name if empty.
 	Consumer string
-	// Redeliver is after how long an event that was taken, and whose function has not
+	// ClaimAfter is after how long an event that was taken, and whose function has not
 	// returned nil, is delivered again, to any listener; 30 s if 0. Functions
 	// take less. After a lost connection it may come sooner.
-	Redeliver time.Duration
+	ClaimAfter time.Duration
 }
 
 // OnExpired calls fn with each expiry of a map with Options.Events until the context
@@ -46,13 +46,13 @@ type Listen struct {
 // the expiries; each of several listeners gets them all, beginning with those that are
 // kept when it is first named. They are kept while no listener runs, also across
 // restarts, and delivered at least once, one after the other: again, after
-// Listen.Redeliver, until a call of fn returns nil. Deleting, overwriting and clearing
+// ListenOptions.ClaimAfter, until a call of fn returns nil. Deleting, overwriting and clearing
 // is no expiry.
 //
-// On ebb an expiry comes a millisecond or two after its deadline. Elsewhere a call
-// must notice: every operation on the map does, and OnExpired itself looks when the
-// next deadline has come, or 200 ms later at most. Of opts the first counts.
-func (m *Map[K, V]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[K, V]) error, opts ...Listen) error {
+// On ebb an expiry comes a millisecond or two after its deadline. Elsewhere a call must
+// notice: every operation on the map does, and OnExpired itself looks when the next
+// deadline has come, or 200 ms later at most.
+func (m *Map[K, V]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[K, V]) error, opts ...ListenOptions) error {
 	if err := m.begin(ctx, false); err != nil {
 		return m.failed("listen", err)
 	}
@@ -63,27 +63,27 @@ func (m *Map[K, V]) OnExpired(ctx context.Context, listener string, fn func(ctx 
 }
 
 // OnExpired is Map.OnExpired for all maps of the family.
-func (f *Family[K, V]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[K, V]) error, opts ...Listen) error {
+func (f *Family[K, V]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[K, V]) error, opts ...ListenOptions) error {
 	if err := f.listen(ctx, f.feed, listener, fn, opts); err != nil {
-		return fmt.Errorf("expmap family %q: listen: %w", f.home, err)
+		return fmt.Errorf("expmap: family %q: listen: %w", f.home, err)
 	}
 	return nil
 }
 
-func (k *core[K, V]) listen(ctx context.Context, feed *expiries.Feed, listener string, fn func(ctx context.Context, e Expired[K, V]) error, opts []Listen) error {
+func (k *core[K, V]) listen(ctx context.Context, feed *expiries.Feed, listener string, fn func(ctx context.Context, e Expired[K, V]) error, opts []ListenOptions) error {
 	if !k.o.Events {
 		return fmt.Errorf("%w: set Options.Events where it is written and here", ErrNoEvents)
 	}
 	if err := kit.Callable(fn != nil, "fn"); err != nil {
 		return err
 	}
-	var o Listen
-	if len(opts) > 0 {
-		o = opts[0]
+	o, err := kit.Option(opts)
+	if err != nil {
+		return err
 	}
 	prefix := kit.Key(k.home, "")
 	return feed.Listen(ctx, expiries.Options{
-		Group: listener, Consumer: o.Consumer, Redeliver: o.Redeliver,
+		Group: listener, Consumer: o.Consumer, Redeliver: o.ClaimAfter,
 		Failed: func(err error) {
 			if k.o.Logger != nil {
 				k.o.Logger.Warn("expmap: "+err.Error(), "map", k.home, "listener", listener)
@@ -128,7 +128,7 @@ func (f *Family[K, V]) Watch(ctx context.Context) (err error) {
 	} else {
 		err = f.feed.Watch(ctx)
 	}
-	return fmt.Errorf("expmap family %q: watch: %w", f.home, err)
+	return fmt.Errorf("expmap: family %q: watch: %w", f.home, err)
 }
 
 // unwatched reports whether the server removes the dead by itself.

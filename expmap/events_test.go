@@ -60,7 +60,7 @@ func (h *heard) is(want ...string) func() bool {
 }
 
 // listen runs a listener until the function that it returns is called.
-func listen(t *testing.T, m *Map[string, int], name string, fn func(ctx context.Context, e Expired[string, int]) error, o Listen) (stop func()) {
+func listen(t *testing.T, m *Map[string, int], name string, fn func(ctx context.Context, e Expired[string, int]) error, o ListenOptions) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- m.OnExpired(ctx, name, fn, o) }()
@@ -97,7 +97,7 @@ func TestListenersHearEachExpiryOnce(t *testing.T) {
 				return nil
 			}
 		}
-		stop := listen(t, m, "billing", hear(&billing), Listen{})
+		stop := listen(t, m, "billing", hear(&billing), ListenOptions{})
 		defer stop()
 		must(t, m.Set(ctx, "a", 1, 20*time.Millisecond))
 		must(t, m.Set(ctx, "b", 2, 40*time.Millisecond))
@@ -108,7 +108,7 @@ func TestListenersHearEachExpiryOnce(t *testing.T) {
 		}
 		must(t, m.Set(ctx, "longer", 5, time.Hour))
 		b.Until("both expiries are heard", billing.is("a=1", "b=2"))
-		stop2 := listen(t, m, "audit", hear(&audit), Listen{}) // what was before it came is kept
+		stop2 := listen(t, m, "audit", hear(&audit), ListenOptions{}) // what was before it came is kept
 		b.Until("another listener hears the same", audit.is("a=1", "b=2"))
 		stop2()
 		if b.Virtual() {
@@ -129,7 +129,7 @@ func TestAnExpiryIsHeardInTime(t *testing.T) {
 		stop := listen(t, m, "l", func(_ context.Context, e Expired[string, int]) error {
 			late.Store(int64(time.Since(e.Deadline)))
 			return nil
-		}, Listen{})
+		}, ListenOptions{})
 		defer stop()
 		must(t, m.Set(ctx, "k", 1, 5*time.Minute))
 		b.Pass(5 * time.Minute)
@@ -156,7 +156,7 @@ func TestAnExpiryWaitsForItsListener(t *testing.T) {
 		}
 		var h heard
 		again := open(t, b.Open(), name, lay, Options[string, int]{Events: true})
-		stop := listen(t, again, "l", func(_ context.Context, e Expired[string, int]) error { h.add(e); return nil }, Listen{})
+		stop := listen(t, again, "l", func(_ context.Context, e Expired[string, int]) error { h.add(e); return nil }, ListenOptions{})
 		b.Until("it is heard later", h.is("a=1"))
 		stop()
 	})
@@ -172,7 +172,7 @@ func TestAnExpiryThatWasNotDealtWithComesAgain(t *testing.T) {
 			taken <- struct{}{}
 			<-ctx.Done() // it dies with the event in its hands
 			return ctx.Err()
-		}, Listen{Consumer: "worker-1"})
+		}, ListenOptions{Consumer: "worker-1"})
 		<-taken
 		stop()
 		var h heard
@@ -184,7 +184,7 @@ func TestAnExpiryThatWasNotDealtWithComesAgain(t *testing.T) {
 			}
 			h.add(e)
 			return nil
-		}, Listen{Consumer: "worker-1", Redeliver: 50 * time.Millisecond})
+		}, ListenOptions{Consumer: "worker-1", ClaimAfter: 50 * time.Millisecond})
 		b.Until("it comes back, and again after the error", h.atLeast("a=1"))
 		stop()
 
@@ -193,11 +193,11 @@ func TestAnExpiryThatWasNotDealtWithComesAgain(t *testing.T) {
 			taken <- struct{}{}
 			<-ctx.Done()
 			return ctx.Err()
-		}, Listen{})
+		}, ListenOptions{})
 		<-taken
 		stop()
 		var other heard
-		stop = listen(t, m, "l", func(_ context.Context, e Expired[string, int]) error { other.add(e); return nil }, Listen{Redeliver: 50 * time.Millisecond})
+		stop = listen(t, m, "l", func(_ context.Context, e Expired[string, int]) error { other.add(e); return nil }, ListenOptions{ClaimAfter: 50 * time.Millisecond})
 		b.Until("another listener gets it", other.atLeast("b=2"))
 		stop()
 	})
@@ -208,7 +208,7 @@ func TestAListenerOutlivesACrash(t *testing.T) {
 		ctx := b.Context()
 		m := open(t, b.Conn, b.Name("m"), lay, Options[string, int]{Events: true})
 		var h heard
-		stop := listen(t, m, "l", func(_ context.Context, e Expired[string, int]) error { h.add(e); return nil }, Listen{})
+		stop := listen(t, m, "l", func(_ context.Context, e Expired[string, int]) error { h.add(e); return nil }, ListenOptions{})
 		defer stop()
 		must(t, m.Set(ctx, "a", 1, 10*time.Millisecond))
 		b.Until("it is heard", h.is("a=1"))
@@ -226,7 +226,7 @@ func TestIdleEntriesTellTheirValues(t *testing.T) {
 		m := open(t, b.Conn, b.Name("m"), lay, Options[string, int]{Events: true, IdleTTL: 20 * time.Millisecond})
 		must(t, m.Set(ctx, "a", 1, time.Hour))
 		var h heard
-		stop := listen(t, m, "l", func(_ context.Context, e Expired[string, int]) error { h.add(e); return nil }, Listen{})
+		stop := listen(t, m, "l", func(_ context.Context, e Expired[string, int]) error { h.add(e); return nil }, ListenOptions{})
 		defer stop()
 		b.Until("it is heard", h.is("a=1"))
 	})
@@ -244,7 +244,7 @@ func TestManyExpiriesAreSweptInPortions(t *testing.T) {
 			must(t, m.Set(ctx, fmt.Sprint(i), i, time.Minute))
 		}
 		var count atomic.Int64
-		stop := listen(t, m, "l", func(context.Context, Expired[string, int]) error { count.Add(1); return nil }, Listen{})
+		stop := listen(t, m, "l", func(context.Context, Expired[string, int]) error { count.Add(1); return nil }, ListenOptions{})
 		defer stop()
 		b.Pass(time.Minute + time.Second)
 		if count.Load() != int64(n) {
@@ -376,7 +376,7 @@ func TestAMapMovesWithItsSlot(t *testing.T) {
 		m := open(t, b.Conn, b.Name("m"), modeAuto, Options[string, int]{Events: true})
 		const n = 200
 		var h heard
-		stop := listen(t, m, "l", func(_ context.Context, e Expired[string, int]) error { h.add(e); return nil }, Listen{})
+		stop := listen(t, m, "l", func(_ context.Context, e Expired[string, int]) error { h.add(e); return nil }, ListenOptions{})
 		defer stop()
 		moving := make(chan error, 1)
 		slot := cluster.Slot(m.key)

@@ -84,7 +84,7 @@ const valueBytes = 1 << 20
 // New returns the map of a name, which is the key of its hash. It does not touch the
 // network. The error wraps ebb.ErrArgument: a name or an option makes no sense.
 func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) (*Map[K, V], error) {
-	k, err := newCore(c, name, opts)
+	k, err := newCore(c, "expmap", name, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func Redisson[K comparable, V any](c *conn.Conn, name string, opts ...Options[K,
 		return nil, err
 	}
 	if m.o.Events {
-		return nil, fmt.Errorf("%w: expmap %q: Redisson's layout has no events", conn.ErrArgument, name)
+		return nil, kit.Argument("expmap", name, "Events is set; Redisson's layout has no events")
 	}
 	m.redisson = true
 	m.extra = [3]string{kit.Prefixed("redisson__timeout__set", name), kit.Prefixed("redisson__idle__set", name)}
@@ -122,7 +122,7 @@ type Family[K comparable, V any] struct {
 // cluster they share a slot, and on servers without rules a sorted set of the next
 // deadlines tells whose turn it is.
 func NewFamily[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) (*Family[K, V], error) {
-	k, err := newCore(c, name, opts)
+	k, err := newCore(c, "expmap: family", name, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (f *Family[K, V]) Map(name string) *Map[K, V] {
 	m := &Map[K, V]{core: f.core, key: kit.Key(f.home, name), sub: name, feed: f.feed}
 	m.extra = [3]string{kit.Key(f.home, ":due:"+name), f.feed.Stream, f.feed.Index}
 	if name == "" || name[0] == ':' {
-		m.bad = fmt.Errorf("%w: a map of the family %q named %q: it needs a name that begins with no colon", conn.ErrArgument, f.home, name)
+		m.bad = kit.Argument("expmap: family", f.home, "a map of it is named %q; a name has at least one character and does not begin with a colon", name)
 	}
 	return m
 }
@@ -148,14 +148,12 @@ func (f *Family[K, V]) Map(name string) *Map[K, V] {
 // String says how the maps run.
 func (f *Family[K, V]) String() string { return f.describe("maps", f.home) }
 
-func newCore[K comparable, V any](c *conn.Conn, name string, opts []Options[K, V]) (*core[K, V], error) {
-	if err := kit.Check(c, "expmap", name); err != nil {
+func newCore[K comparable, V any](c *conn.Conn, what, name string, opts []Options[K, V]) (*core[K, V], error) {
+	o, err := kit.Make(c, what, name, opts)
+	if err != nil {
 		return nil, err
 	}
-	k := &core[K, V]{c: c, home: name}
-	if len(opts) > 0 {
-		k.o = opts[0]
-	}
+	k := &core[K, V]{c: c, home: name, o: o}
 	k.bounds = expiries.Bounds{MaxLen: k.o.MaxLen, Jitter: k.o.Jitter, MaxEvents: k.o.MaxEvents}
 	bad := k.bounds.Check()
 	switch o := k.o; {
@@ -166,7 +164,7 @@ func newCore[K comparable, V any](c *conn.Conn, name string, opts []Options[K, V
 		bad = fmt.Sprintf("LoadLease is %v: 0 (10 s) or more", o.LoadLease)
 	}
 	if bad != "" {
-		return nil, fmt.Errorf("%w: expmap %q: %s", conn.ErrArgument, name, bad)
+		return nil, kit.Argument(what, name, "%s", bad)
 	}
 	if k.o.Keys == nil {
 		k.o.Keys = conn.CodecOf[K]()

@@ -324,7 +324,7 @@ func (f *Family[K, V]) Delete(ctx context.Context) error {
 		err = f.deleteEvents(ctx, f.feed)
 	}
 	if err != nil {
-		return fmt.Errorf("expmap family %q: delete: %w", f.home, err)
+		return fmt.Errorf("expmap: family %q: delete: %w", f.home, err)
 	}
 	return nil
 }

@@ -10,10 +10,10 @@ import (
 var (
 	// ErrFull is in the chain of the error of an Add that would have brought the set
 	// above its MaxLen. Nothing was changed.
-	ErrFull = errors.New("the set is full")
+	ErrFull = errors.New("it is full")
 	// ErrNoEvents is in the chain of the error of OnExpired on a set without
 	// Options.Events.
-	ErrNoEvents = errors.New("the set keeps no events")
+	ErrNoEvents = errors.New("it keeps no events")
 )
 
 // failed says what could not be done to what.

@@ -25,16 +25,16 @@ type Expired[T comparable] struct {
 	Err error
 }
 
-// Listen are options of OnExpired. The zero value works.
-type Listen struct {
+// ListenOptions are options of OnExpired. The zero value works.
+type ListenOptions struct {
 	// Consumer is the name of who listens. One that stays the same, and is used by one
 	// call at a time, gets what it had taken before a crash as soon as it listens
-	// again; else it comes after Redeliver. A random name if empty.
+	// again; else it comes after ClaimAfter. A random name if empty.
 	Consumer string
-	// Redeliver is after how long an event that was taken, and whose function has not
+	// ClaimAfter is after how long an event that was taken, and whose function has not
 	// returned nil, is delivered again, to any listener; 30 s if 0. Functions
 	// take less. After a lost connection it may come sooner.
-	Redeliver time.Duration
+	ClaimAfter time.Duration
 }
 
 // OnExpired calls fn with each expiry of a set with Options.Events until the context
@@ -42,12 +42,12 @@ type Listen struct {
 // the expiries; each of several listeners gets them all, beginning with those that are
 // kept when it is first named. They are kept while no listener runs, also across
 // restarts, and delivered at least once, one after the other: again, after
-// Listen.Redeliver, until a call of fn returns nil. Removing and clearing is no expiry.
+// ListenOptions.ClaimAfter, until a call of fn returns nil. Removing and clearing is no expiry.
 //
-// On ebb an expiry comes a millisecond or two after its deadline. Elsewhere a call
-// must notice: every operation on the set does, and OnExpired itself looks when the
-// next deadline has come, or 200 ms later at most. Of opts the first counts.
-func (s *Set[T]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[T]) error, opts ...Listen) error {
+// On ebb an expiry comes a millisecond or two after its deadline. Elsewhere a call must
+// notice: every operation on the set does, and OnExpired itself looks when the next
+// deadline has come, or 200 ms later at most.
+func (s *Set[T]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[T]) error, opts ...ListenOptions) error {
 	if err := s.begin(ctx, false); err != nil {
 		return s.failed("listen", err)
 	}
@@ -58,27 +58,27 @@ func (s *Set[T]) OnExpired(ctx context.Context, listener string, fn func(ctx con
 }
 
 // OnExpired is Set.OnExpired for all sets of the family.
-func (f *Family[T]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[T]) error, opts ...Listen) error {
+func (f *Family[T]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[T]) error, opts ...ListenOptions) error {
 	if err := f.listen(ctx, listener, fn, opts); err != nil {
-		return fmt.Errorf("expset family %q: listen: %w", f.home, err)
+		return fmt.Errorf("expset: family %q: listen: %w", f.home, err)
 	}
 	return nil
 }
 
-func (k *core[T]) listen(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[T]) error, opts []Listen) error {
+func (k *core[T]) listen(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[T]) error, opts []ListenOptions) error {
 	if !k.o.Events {
 		return fmt.Errorf("%w: set Options.Events where it is written and here", ErrNoEvents)
 	}
 	if err := kit.Callable(fn != nil, "fn"); err != nil {
 		return err
 	}
-	var o Listen
-	if len(opts) > 0 {
-		o = opts[0]
+	o, err := kit.Option(opts)
+	if err != nil {
+		return err
 	}
 	prefix := kit.Key(k.home, "")
 	return k.feed.Listen(ctx, expiries.Options{
-		Group: listener, Consumer: o.Consumer, Redeliver: o.Redeliver,
+		Group: listener, Consumer: o.Consumer, Redeliver: o.ClaimAfter,
 		Failed: func(err error) {
 			if k.o.Logger != nil {
 				k.o.Logger.Warn("expset: "+err.Error(), "set", k.home, "listener", listener)
@@ -111,5 +111,5 @@ func (s *Set[T]) Watch(ctx context.Context) error {
 
 // Watch is Set.Watch for all sets of the family.
 func (f *Family[T]) Watch(ctx context.Context) error {
-	return fmt.Errorf("expset family %q: watch: %w", f.home, f.feed.Watch(ctx))
+	return fmt.Errorf("expset: family %q: watch: %w", f.home, f.feed.Watch(ctx))
 }

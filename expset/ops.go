@@ -314,7 +314,7 @@ func (f *Family[T]) Delete(ctx context.Context) error {
 		err = f.deleteEvents(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("expset family %q: delete: %w", f.home, err)
+		return fmt.Errorf("expset: family %q: delete: %w", f.home, err)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ const redissonNever = "92233720368547758"
 // New returns the set of a name, which is its key. It does not touch the network. The
 // error wraps ebb.ErrArgument: a name or an option makes no sense.
 func New[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Set[T], error) {
-	k, err := newCore(c, name, opts)
+	k, err := newCore(c, "expset", name, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func New[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Set[T], 
 // cluster they share a slot, and on servers without rules a sorted set of the next
 // deadlines tells whose turn it is.
 func NewFamily[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Family[T], error) {
-	k, err := newCore(c, name, opts)
+	k, err := newCore(c, "expset: family", name, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func NewFamily[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Fa
 func (f *Family[T]) Set(name string) *Set[T] {
 	s := &Set[T]{core: f.core, key: kit.Key(f.home, name), sub: name}
 	if name == "" || name[0] == ':' {
-		s.bad = fmt.Errorf("%w: a set of the family %q named %q: it needs a name that begins with no colon", conn.ErrArgument, f.home, name)
+		s.bad = kit.Argument("expset: family", f.home, "a set of it is named %q; a name has at least one character and does not begin with a colon", name)
 	}
 	return s
 }
@@ -111,23 +111,21 @@ func Redisson[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Set
 		return nil, err
 	}
 	if s.o.Events {
-		return nil, fmt.Errorf("%w: expset %q: Redisson's layout has no events", conn.ErrArgument, name)
+		return nil, kit.Argument("expset", name, "Events is set; Redisson's layout has no events")
 	}
 	s.redisson = true
 	return s, nil
 }
 
-func newCore[T comparable](c *conn.Conn, name string, opts []Options[T]) (*core[T], error) {
-	if err := kit.Check(c, "expset", name); err != nil {
+func newCore[T comparable](c *conn.Conn, what, name string, opts []Options[T]) (*core[T], error) {
+	o, err := kit.Make(c, what, name, opts)
+	if err != nil {
 		return nil, err
 	}
-	k := &core[T]{c: c, home: name}
-	if len(opts) > 0 {
-		k.o = opts[0]
-	}
+	k := &core[T]{c: c, home: name, o: o}
 	k.bounds = expiries.Bounds{MaxLen: k.o.MaxLen, Jitter: k.o.Jitter, MaxEvents: k.o.MaxEvents}
 	if bad := k.bounds.Check(); bad != "" {
-		return nil, fmt.Errorf("%w: expset %q: %s", conn.ErrArgument, name, bad)
+		return nil, kit.Argument(what, name, "%s", bad)
 	}
 	if k.o.Codec == nil {
 		k.o.Codec = conn.CodecOf[T]()

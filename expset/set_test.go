@@ -287,7 +287,7 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 }
 
 // listen runs a listener until the function that it returns is called.
-func listen(t *testing.T, on func(context.Context, string, func(context.Context, Expired[string]) error, ...Listen) error, fn func(ctx context.Context, e Expired[string]) error, o Listen) (stop func()) {
+func listen(t *testing.T, on func(context.Context, string, func(context.Context, Expired[string]) error, ...ListenOptions) error, fn func(ctx context.Context, e Expired[string]) error, o ListenOptions) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- on(ctx, "l", fn, o) }()
@@ -346,7 +346,7 @@ func TestListenersHearEachExpiryOnce(t *testing.T) {
 		ctx := b.Context()
 		s := open(t, b.Conn, b.Name("s"), w, Options[string]{Events: true})
 		var h heard
-		stop := listen(t, s.OnExpired, h.add, Listen{})
+		stop := listen(t, s.OnExpired, h.add, ListenOptions{})
 		defer stop()
 		did(t, 1)(s.Add(ctx, time.Minute, "b"))
 		did(t, 1)(s.Add(ctx, 30*time.Millisecond, "a"))
@@ -386,7 +386,7 @@ func TestAFamilySharesItsEvents(t *testing.T) {
 			t.Error(err)
 		}
 		var h heard
-		stop := listen(t, family().OnExpired, h.add, Listen{})
+		stop := listen(t, family().OnExpired, h.add, ListenOptions{})
 		defer stop()
 		b.Until("all are heard", h.is("ann/o-1", "bob/o-1"))
 		has(t, ctx, f.Set("ann"))
@@ -408,7 +408,7 @@ func TestAnExpiryIsHeardInTime(t *testing.T) {
 		stop := listen(t, f.OnExpired, func(_ context.Context, e Expired[string]) error {
 			late.Store(int64(time.Since(e.Deadline)))
 			return nil
-		}, Listen{})
+		}, ListenOptions{})
 		defer stop()
 		did(t, 1)(f.Set("ann").Add(ctx, 5*time.Minute, "o-1"))
 		b.Pass(5 * time.Minute)
@@ -476,7 +476,7 @@ func TestOfRemovalAndExpiryOneWins(t *testing.T) {
 		s := open(t, b.Conn, b.Name("s"), w, Options[string]{Events: true})
 		const n = 60
 		var h heard
-		stop := listen(t, s.OnExpired, h.add, Listen{})
+		stop := listen(t, s.OnExpired, h.add, ListenOptions{})
 		defer stop()
 		for i := range n { // they expire one after the other
 			did(t, 1)(s.Add(ctx, time.Duration(20+i)*time.Millisecond, fmt.Sprint(i)))

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/serverurl"
 )
@@ -144,11 +145,11 @@ type Options struct {
 }
 
 // Open opens the server, the master or the cluster that a URL names, as ebb.Open does.
-// Open uses the first of opts only.
+// Two Options are ebb.ErrArgument.
 func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, error) {
-	var o Options
-	if len(opts) > 0 {
-		o = opts[0]
+	o, err := kit.Option(opts)
+	if err != nil {
+		return nil, fmt.Errorf("goredis: open: %w", err)
 	}
 	if ctx.Err() != nil {
 		return nil, conn.Ended(ctx, "open a server")

@@ -31,7 +31,7 @@ func (l *Limiter) TakeN(key string, n int64) Take { return Take{l, key, n} }
 // AllowN's.
 func AllowAll(ctx context.Context, takes ...Take) (bool, []Result, error) {
 	if len(takes) == 0 {
-		return false, nil, argument("AllowAll needs something to take")
+		return false, nil, fmt.Errorf("limit: AllowAll: %w: it got no Take; it needs at least one", conn.ErrArgument)
 	}
 	all, err := newTogether(takes)
 	if err != nil {
@@ -72,7 +72,7 @@ func newTogether(takes []Take) (*together, error) {
 	for _, x := range takes {
 		l := x.Limiter
 		if l == nil || l.c != takes[0].Limiter.c {
-			return nil, argument("the limiters of AllowAll must be of one Conn")
+			return nil, fmt.Errorf("limit: AllowAll: %w: the limiters have several Conns; they must share one", conn.ErrArgument)
 		}
 		p := l.plan.Load()
 		if err := l.check(p, "take all from", x.Key, x.N, modeTake); err != nil {
@@ -80,7 +80,7 @@ func newTogether(takes []Take) (*together, error) {
 		}
 		b := l.bucket(x.Key)
 		if seen[b] {
-			return nil, l.failed("take all from", x.Key, argument("AllowAll has it twice"))
+			return nil, l.failed("take all from", x.Key, argument("AllowAll got the key twice; it takes each key once"))
 		}
 		seen[b] = true
 		t.plans, t.buckets = append(t.plans, p), append(t.buckets, b)

@@ -44,11 +44,11 @@ const (
 )
 
 // NewConcurrency returns a limit of so many slots for each key. Nothing is sent yet.
-// Of opts the first counts. Errors: ebb.ErrArgument.
+// Errors: ebb.ErrArgument.
 func NewConcurrency(c *conn.Conn, name string, slots int64, opts ...ConcurrencyOptions) (*Concurrency, error) {
-	var o ConcurrencyOptions
-	if len(opts) > 0 {
-		o = opts[0]
+	o, err := kit.Make(c, "limit: concurrency", name, opts)
+	if err != nil {
+		return nil, err
 	}
 	if o.Lease == 0 {
 		o.Lease = slotLease
@@ -56,14 +56,11 @@ func NewConcurrency(c *conn.Conn, name string, slots int64, opts ...ConcurrencyO
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if err := kit.Check(c, "concurrency limit", name); err != nil {
-		return nil, fmt.Errorf("limit: %w", err)
-	}
 	switch {
 	case slots < 1 || slots > 1<<31-1:
-		return nil, argument("%d slots: there must be from 1 to %d", slots, 1<<31-1)
+		return nil, kit.Argument("limit: concurrency", name, "it has %d slots; it must have from 1 to %d", slots, 1<<31-1)
 	case o.Lease < leastLease:
-		return nil, argument("a lease of %v: it must be at least %v, or 0 for %v", o.Lease, leastLease, slotLease)
+		return nil, kit.Argument("limit: concurrency", name, "Lease is %v; it must be at least %v, or 0 for %v", o.Lease, leastLease, slotLease)
 	}
 	return &Concurrency{c: c, name: name, slots: slots, opt: o, bells: bells{c: c, channel: kit.Key(whole(name), "freed")}}, nil
 }
@@ -113,7 +110,7 @@ func (q *Concurrency) acquire(ctx context.Context, key string, wait bool) (*Slot
 		s.proof.Stop()
 		s.cancel(err)
 	}
-	return nil, fmt.Errorf("concurrency limit %q: acquire %q: %w", q.name, key, err)
+	return nil, fmt.Errorf("limit: concurrency %q: acquire %q: %w", q.name, key, err)
 }
 
 // Delete removes what is stored of some keys, without keys of the key "": the
@@ -130,7 +127,7 @@ func (q *Concurrency) Delete(ctx context.Context, of ...string) error {
 			keys = keys[:1]
 		}
 		if _, err := q.c.Del(ctx, keys...); err != nil {
-			return fmt.Errorf("concurrency limit %q: delete %q: %w", q.name, k, err)
+			return fmt.Errorf("limit: concurrency %q: delete %q: %w", q.name, k, err)
 		}
 	}
 	return nil

@@ -56,9 +56,9 @@ func (d Down) String() string {
 func (d Down) check() error {
 	switch {
 	case d.mode == 0:
-		return argument("choose what happens while the backend does not answer: FailOpen, FailClosed or Local(share)")
+		return argument("down is not set; it must be FailOpen, FailClosed or Local(share)")
 	case d.mode == downLocal && !(d.share > 0 && d.share <= 1):
-		return argument("%v: the share must be above 0 and at most 1", d)
+		return argument("down is %v; the share must be above 0 and at most 1", d)
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func ExampleNew() {
 	_, err := limit.New(c, "api", limit.PerMinute(60), limit.Down{})
 	fmt.Println(errors.Is(err, ebb.ErrArgument), err)
 	// Output:
-	// true limit: ebb: unusable argument: choose what happens while the backend does not answer: FailOpen, FailClosed or Local(share)
+	// true limit "api": ebb: unusable argument: down is not set; it must be FailOpen, FailClosed or Local(share)
 }
 
 func ExampleConcurrency() {
@@ -91,7 +91,7 @@ func ExampleConcurrency() {
 	fmt.Println(err)
 	fmt.Println("under slot.Context():", slot.Context().Err(), slot.Release(ctx))
 	// Output:
-	// concurrency limit "resize": acquire "": limit: all slots are taken
+	// limit: concurrency "resize": acquire "": all slots are taken
 	// under slot.Context(): <nil> <nil>
 }
 

@@ -194,20 +194,20 @@ func TestALimiterLeavesNothingBehind(t *testing.T) {
 func TestBadOptionsSayWhatWouldBeRight(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		for want, make := range map[string]func() (*Limiter, error){
-			"choose what happens": func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1), Down{}) },
-			"the share must be":   func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1), Local(1.5)) },
-			"the name is empty":   func() (*Limiter, error) { return New(b.Conn, "", PerSecond(1), FailOpen) },
-			"at least 1 in":       func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(0), FailOpen) },
-			"whole milliseconds":  func() (*Limiter, error) { return New(b.Conn, "api", Per(1, time.Microsecond), FailOpen) },
+			"down is not set":    func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1), Down{}) },
+			"the share must be":  func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1), Local(1.5)) },
+			"the name is empty":  func() (*Limiter, error) { return New(b.Conn, "", PerSecond(1), FailOpen) },
+			"at least 1 in":      func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(0), FailOpen) },
+			"whole milliseconds": func() (*Limiter, error) { return New(b.Conn, "api", Per(1, time.Microsecond), FailOpen) },
 			"only GCRA has one": func() (*Limiter, error) {
 				return New(b.Conn, "api", PerSecond(1), FailOpen, Options{Algorithm: FixedWindow, Burst: 2})
 			},
 			"at most 1000000": func() (*Limiter, error) {
 				return New(b.Conn, "api", PerSecond(1e7), FailOpen, Options{Algorithm: SlidingLog})
 			},
-			"cannot be counted":    func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1e9+7), FailOpen) },
-			"the algorithms are":   func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1), FailOpen, Options{Algorithm: 9}) },
-			"which only PerClient": func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1), FailOpen, Options{Client: "x"}) },
+			"cannot be counted":   func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1e9+7), FailOpen) },
+			"it must be GCRA":     func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1), FailOpen, Options{Algorithm: 9}) },
+			"only PerClient uses": func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1), FailOpen, Options{Client: "x"}) },
 		} {
 			if _, err := make(); !errors.Is(err, ebb.ErrArgument) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%q is not in: %v", want, err)

@@ -62,29 +62,26 @@ type Result struct {
 	Local bool // this process decided by itself: Down is Local
 }
 
-// New returns a limiter of that name, whose rate holds for each key that it is asked
-// about. down says what happens while the backend does not answer. Nothing is sent
-// yet. Of opts the first counts. Errors: ebb.ErrArgument.
+// New returns a limiter of that name, whose rate holds for each key that it is asked about.
+// down says what happens while the backend does not answer. Nothing is sent yet. Errors:
+// ebb.ErrArgument.
 func New(c *conn.Conn, name string, rate Rate, down Down, opts ...Options) (*Limiter, error) {
-	var o Options
-	if len(opts) > 0 {
-		o = opts[0]
-	}
-	if err := kit.Check(c, "limiter", name); err != nil {
-		return nil, fmt.Errorf("limit: %w", err)
+	o, err := kit.Make(c, "limit", name, opts)
+	if err != nil {
+		return nil, err
 	}
 	switch {
 	case o.Timeout < 0 || o.Probe < 0:
-		return nil, argument("Timeout and Probe of limiter %q must not be negative", name)
+		return nil, kit.Argument("limit", name, "Timeout is %v and Probe %v; neither may be negative", o.Timeout, o.Probe)
 	case o.Client != "" && !o.PerClient:
-		return nil, argument("limiter %q has a Client, which only PerClient uses", name)
+		return nil, kit.Argument("limit", name, "Client is %q, but PerClient is not set; only PerClient uses a Client", o.Client)
 	}
 	if err := down.check(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("limit %q: %w", name, err)
 	}
 	p, err := newPlan(rate, o.Algorithm, o.Burst)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("limit %q: %w", name, err)
 	}
 	if o.Timeout == 0 {
 		o.Timeout = timeout
@@ -247,7 +244,7 @@ func keys(bucket string) []string {
 func (l *Limiter) check(p *plan, doing, key string, n int64, m mode) error {
 	switch {
 	case n < 1:
-		return l.failed(doing, key, argument("%d: at least 1 can be taken", n))
+		return l.failed(doing, key, argument("the call wants to take %d; it must take at least 1", n))
 	case n > p.most && m == modeTake:
 		return l.failed(doing, key, fmt.Errorf("%w: %d, of at most %d (%v)", ErrTooMuch, n, p.most, p))
 	}

@@ -109,22 +109,22 @@ func newPlan(rate Rate, algo Algorithm, burst int64) (*plan, error) {
 	}
 	switch {
 	case int(algo) >= len(algorithms):
-		return nil, argument("%v: the algorithms are GCRA, SlidingWindow, SlidingLog and FixedWindow", algo)
+		return nil, argument("Algorithm is %v; it must be GCRA, SlidingWindow, SlidingLog or FixedWindow", algo)
 	case rate.N < 1:
-		return nil, argument("a rate of %v: it must be at least 1 in a period", rate)
+		return nil, argument("the rate is %v; it must be at least 1 in a period", rate)
 	case rate.Period < time.Millisecond || rate.Period%time.Millisecond != 0 || rate.Period > mostPeriod:
-		return nil, argument("a rate of %v: the period must be whole milliseconds, at most 35 years", rate)
+		return nil, argument("the rate is %v; the period must be whole milliseconds, at most 35 years", rate)
 	case burst < 0:
-		return nil, argument("a burst of %d: it must be at least 1, or 0 for the rate's %d", burst, rate.N)
+		return nil, argument("Burst is %d; it must be at least 1, or 0 for the rate's %d", burst, rate.N)
 	case algo != GCRA && p.most != rate.N:
-		return nil, argument("a burst of %d: only GCRA has one, %v allows the rate's %d at once", burst, algo, rate.N)
+		return nil, argument("Burst is %d; only GCRA has one, and %v allows the rate's %d at once", burst, algo, rate.N)
 	case algo == SlidingLog && rate.N > mostLogged:
-		return nil, argument("a rate of %v: a sliding log keeps every grant, so it takes at most %d in a period; SlidingWindow takes more", rate, mostLogged)
+		return nil, argument("the rate is %v; a sliding log keeps every grant, so it takes at most %d in a period; SlidingWindow takes more", rate, mostLogged)
 	case algo != GCRA && rate.N > mostWindow:
-		return nil, argument("a rate of %v: windows take at most %d in a period; GCRA takes more", rate, mostWindow)
+		return nil, argument("the rate is %v; windows take at most %d in a period; GCRA takes more", rate, mostWindow)
 	}
 	if algo == GCRA && !p.exact() {
-		return nil, argument("a rate of %v with a burst of %d: that cannot be counted exactly; take rounder or smaller numbers, at most 71 years to fill", rate, p.most)
+		return nil, argument("the rate is %v with a burst of %d; that cannot be counted exactly; take rounder or smaller numbers, at most 71 years to fill", rate, p.most)
 	}
 	p.box()
 	return p, nil

@@ -68,15 +68,11 @@ type RedissonRate struct {
 	KeepAlive time.Duration // how long the limiter lives after it was last used; 0: for ever
 }
 
-// Redisson returns the limiter of that name. Nothing is sent yet. Of opts the first
-// counts. Errors: ebb.ErrArgument.
+// Redisson returns the limiter of that name. Nothing is sent yet. Errors: ebb.ErrArgument.
 func Redisson(c *conn.Conn, name string, opts ...RedissonOptions) (*RedissonLimiter, error) {
-	var o RedissonOptions
-	if len(opts) > 0 {
-		o = opts[0]
-	}
-	if err := kit.Check(c, "Redisson limiter", name); err != nil {
-		return nil, fmt.Errorf("limit: %w", err)
+	o, err := kit.Make(c, "limit: Redisson limiter", name, opts)
+	if err != nil {
+		return nil, err
 	}
 	if o.Client == "" {
 		o.Client = kit.UUID()
@@ -113,19 +109,19 @@ func (l *RedissonLimiter) failed(doing string, err error) error {
 			err = fmt.Errorf("%w: more permits than the rate", ErrTooMuch)
 		}
 	}
-	return fmt.Errorf("limiter %q: %s: %w", l.name, doing, err)
+	return fmt.Errorf("limit: Redisson limiter %q: %s: %w", l.name, doing, err)
 }
 
 func (r RedissonRate) check() error {
 	switch {
 	case r.Type != Overall && r.Type != PerClient:
-		return argument("type %d: it is Overall or PerClient", r.Type)
+		return argument("Type is %d; it must be Overall or PerClient", r.Type)
 	case r.Rate < 1 || r.Rate > 1<<32-1:
-		return argument("a rate of %d: it must be from 1 to %d", r.Rate, uint32(1<<32-1))
+		return argument("Rate is %d; it must be from 1 to %d", r.Rate, uint32(1<<32-1))
 	case r.Interval < time.Millisecond || r.Interval%time.Millisecond != 0:
-		return argument("an interval of %v: it must be whole milliseconds", r.Interval)
+		return argument("Interval is %v; it must be a positive number of whole milliseconds", r.Interval)
 	case r.KeepAlive < 0:
-		return argument("KeepAlive is negative: 0 is for ever")
+		return argument("KeepAlive is %v; it must be positive, or 0 for ever", r.KeepAlive)
 	}
 	return nil
 }
@@ -199,7 +195,7 @@ func (l *RedissonLimiter) Acquire(ctx context.Context, permits int64) error {
 func (l *RedissonLimiter) acquire(ctx context.Context, permits int64, timeout time.Duration) (ok bool, err error) {
 	switch {
 	case permits < 1:
-		return false, argument("%d permits: at least 1 can be acquired", permits)
+		return false, l.failed("acquire", argument("the call wants %d permits; it must want at least 1", permits))
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	}
@@ -266,7 +262,7 @@ func (l *RedissonLimiter) AvailablePermits(ctx context.Context) (int64, error) {
 // whether there is one.
 func (l *RedissonLimiter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	if ttl <= 0 {
-		return false, l.failed("expire", argument("%v: the time must be positive", ttl))
+		return false, l.failed("expire", argument("the time to live is %v; it must be positive", ttl))
 	}
 	return l.every(ctx, "expire", "PEXPIRE", kit.Millis(ttl))
 }

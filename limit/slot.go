@@ -152,7 +152,7 @@ func (s *Slot) release(ctx context.Context) error {
 		err = ErrLost
 	}
 	if err != nil {
-		err = fmt.Errorf("concurrency limit %q: release %q: %w", s.q.name, s.key, err)
+		err = fmt.Errorf("limit: concurrency %q: release %q: %w", s.q.name, s.key, err)
 	}
 	s.err = err
 	return err

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/ebbdb/ebb/conn"
 )
@@ -30,11 +29,6 @@ func unheard(err error) bool {
 func isLost(err error) bool {
 	var refused conn.ReplyError
 	return errors.As(err, &refused) && refused.Code() == "LOST"
-}
-
-// argument is an error about an argument.
-func argument(format string, args ...any) error {
-	return fmt.Errorf("%w: lock: %s", conn.ErrArgument, fmt.Sprintf(format, args...))
 }
 
 func isTaken(err error) bool { return errors.Is(err, ErrTaken) }

@@ -27,14 +27,14 @@ type Latch struct {
 // does not touch the network, and fails with ebb.ErrArgument.
 func NewLatch(c *conn.Conn, name string, opts ...Options) (*Latch, error) {
 	l := &Latch{}
-	var o Options
-	if len(opts) > 0 {
-		o = opts[0]
+	o, err := kit.Make(c, "lock: latch", name, opts)
+	if err != nil {
+		return nil, err
 	}
 	if o.TTL == 0 {
 		o.TTL = latchTTL
 	}
-	if err := l.setup(c, "latch", name, []Options{o}); err != nil {
+	if err := l.setup(c, "latch", name, o); err != nil {
 		return nil, err
 	}
 	l.hub.does = wakesAll
@@ -64,9 +64,9 @@ return left
 `)
 
 // Set begins a count of n, and reports whether it did: not while one is going on.
-func (l *Latch) Set(ctx context.Context, n int) (bool, error) {
+func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 	if n < 1 {
-		return false, argument("a latch that counts from %d: at least 1", n)
+		return false, l.argument("it is set to %d; it must be at least 1", n)
 	}
 	l.first(l)
 	if l.redisson {
@@ -81,7 +81,7 @@ func (l *Latch) Set(ctx context.Context, n int) (bool, error) {
 
 // CountDown counts one, and returns what is left. At zero, or if the latch was
 // never Set, it does nothing.
-func (l *Latch) CountDown(ctx context.Context) (int, error) {
+func (l *Latch) CountDown(ctx context.Context) (int64, error) {
 	l.first(l)
 	if l.redisson {
 		return l.countRedisson(ctx)
@@ -97,13 +97,13 @@ func (l *Latch) CountDown(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, l.wrap("count down", err)
 	}
-	return int(left), nil
+	return left, nil
 }
 
 func (l *Latch) both() []string { return []string{l.name, kit.Key(l.name, "seen")} }
 
 // Count returns what is left to count.
-func (l *Latch) Count(ctx context.Context) (int, error) {
+func (l *Latch) Count(ctx context.Context) (int64, error) {
 	v, err := l.c.Do(ctx, "GET", l.name)
 	if err != nil || v.IsNull() {
 		if err != nil {
@@ -112,7 +112,7 @@ func (l *Latch) Count(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	n, err := v.AsInt()
-	return int(n), err
+	return n, err
 }
 
 // Wait returns when the count is zero, which it is before Set too. It ends with the

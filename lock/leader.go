@@ -30,19 +30,18 @@ type Reign struct {
 // it: a host, an address. Options.TTL is how long there is no leader after a leader has died.
 // It does not touch the network, and fails with ebb.ErrArgument.
 func NewLeader(c *conn.Conn, name, id string, opts ...Options) (*Leader, error) {
-	var o Options
-	if len(opts) > 0 {
-		o = opts[0]
-	}
-	if id == "" {
-		return nil, argument("a candidate for %q needs an id", name)
-	}
-	o.Owner = id
-	l, err := New(c, name, o)
+	o, err := kit.Make(c, "lock: leader", name, opts)
 	if err != nil {
 		return nil, err
 	}
-	l.what = "leader"
+	if id == "" {
+		return nil, kit.Argument("lock: leader", name, "the id of the candidate is empty; it must have at least one character")
+	}
+	o.Owner = id
+	l := &Lock{}
+	if err := l.setup(c, "leader", name, o); err != nil {
+		return nil, err
+	}
 	return &Leader{lock: l, id: id, news: kit.Key(name, "reign")}, nil
 }
 

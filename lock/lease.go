@@ -252,7 +252,7 @@ func (l *Lease) unproven() {
 	if err == nil {
 		err = errors.New("no answer")
 	}
-	err = fmt.Errorf("lock: %w: %s %q was not renewed for %v: %w", ErrLost, l.o.what, l.o.name, l.ttl, err)
+	err = l.o.wrap("renew", fmt.Errorf("%w: no renewal has succeeded for %v: %w", ErrLost, l.ttl, err))
 	l.o.opts.Logger.Error("lock: lease lost", "object", l.o.what, "name", l.o.name, "token", l.token, "error", err)
 	_ = l.stop(err)
 }

@@ -16,12 +16,12 @@ type Lock struct {
 	fair bool
 }
 
-// New returns the lock of that name. Waiters are served in order where the backend
-// is ebb; elsewhere the first to ask after a release has it: see NewFair. It does not
-// touch the network. It fails with ebb.ErrArgument. Of opts the first counts.
+// New returns the lock of that name. Waiters are served in order where the backend is ebb;
+// elsewhere the first to ask after a release has it: see NewFair. It does not touch the
+// network. It fails with ebb.ErrArgument.
 func New(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
 	l := &Lock{}
-	if err := l.setup(c, "lock", name, opts); err != nil {
+	if err := l.make(c, "lock", name, opts); err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -32,7 +32,7 @@ func New(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
 // New: use one or the other for a name.
 func NewFair(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
 	l := &Lock{fair: true}
-	if err := l.setup(c, "fair lock", name, opts); err != nil {
+	if err := l.make(c, "fair lock", name, opts); err != nil {
 		return nil, err
 	}
 	return l, nil

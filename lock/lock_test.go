@@ -414,7 +414,7 @@ func TestPermitsAreNeverMoreThanTheLimit(t *testing.T) {
 		var out atomic.Int64
 		var wg sync.WaitGroup
 		for i := range 8 {
-			n := 1 + i%4
+			n := int64(1 + i%4)
 			wg.Go(func() {
 				for range 3 {
 					lease, err := s.Acquire(ctx, n, 0)
@@ -422,11 +422,11 @@ func TestPermitsAreNeverMoreThanTheLimit(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					if got := out.Add(int64(n)); got > 5 {
+					if got := out.Add(n); got > 5 {
 						t.Errorf("%d permits are out", got)
 					}
 					_ = kit.Sleep(ctx, time.Millisecond)
-					out.Add(int64(-n))
+					out.Add(-n)
 					if err := lease.Release(ctx); err != nil {
 						t.Error(err)
 					}
@@ -434,7 +434,7 @@ func TestPermitsAreNeverMoreThanTheLimit(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		for _, n := range []int{0, -1, 6} {
+		for _, n := range []int64{0, -1, 6} {
 			if _, err := s.TryAcquire(ctx, n); !errors.Is(err, ebb.ErrArgument) {
 				t.Errorf("%d permits of 5: %v", n, err)
 			}

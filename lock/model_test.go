@@ -109,7 +109,7 @@ func TestScriptsDoWhatTheCommandsDo(t *testing.T) {
 					same("share", func(w *twin) string { return w.take(t, "rw", w.rw.TryShare) })
 				},
 				"permits": func(t *rapid.T) {
-					n := rapid.IntRange(1, 3).Draw(t, "n")
+					n := rapid.Int64Range(1, 3).Draw(t, "n")
 					same("permits", func(w *twin) string {
 						return w.take(t, "sem", func(ctx context.Context) (*lock.Lease, error) { return w.sem.TryAcquire(ctx, n) })
 					})

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ebbdb/ebb/conn"
 )
 
 // Many is several locks that are taken together.
@@ -22,7 +25,7 @@ type Many struct{ locks []*Lock }
 // and one hash slot, and could not wait in the lines of the others.
 func Multi(locks ...*Lock) (*Many, error) {
 	if len(locks) == 0 || slices.Contains(locks, nil) {
-		return nil, argument("Multi of %d locks: it needs one or more, none of which is nil", len(locks))
+		return nil, fmt.Errorf("lock: Multi: %w: it got %d locks; it needs one or more, and none may be nil", conn.ErrArgument, len(locks))
 	}
 	sorted := slices.Clone(locks)
 	slices.SortFunc(sorted, func(a, b *Lock) int {
@@ -30,7 +33,7 @@ func Multi(locks ...*Lock) (*Many, error) {
 	})
 	for i, l := range sorted[1:] {
 		if before := sorted[i]; l.name == before.name && (l.c == before.c || l.c.String() == before.c.String()) {
-			return nil, argument("Multi: lock %q is named twice", l.name)
+			return nil, fmt.Errorf("lock: Multi: %w: it got lock %q twice; it takes each lock once", conn.ErrArgument, l.name)
 		}
 	}
 	return &Many{sorted}, nil

@@ -58,23 +58,27 @@ type object struct {
 	said        sync.Once
 }
 
+// make checks what a constructor got; see setup.
+func (o *object) make(c *conn.Conn, what, name string, opts []Options) error {
+	o.what = what
+	given, err := kit.Make(c, o.label(), name, opts)
+	if err != nil {
+		return err
+	}
+	return o.setup(c, what, name, given)
+}
+
 // setup completes and checks the options.
-func (o *object) setup(c *conn.Conn, what, name string, opts []Options) error {
-	o.c, o.what, o.name = c, what, name
-	if len(opts) > 0 {
-		o.opts = opts[0]
-	}
-	if err := kit.Check(c, what, name); err != nil {
-		return fmt.Errorf("lock: %w", err)
-	}
+func (o *object) setup(c *conn.Conn, what, name string, opts Options) error {
+	o.c, o.what, o.name, o.opts = c, what, name, opts
 	switch {
 	case o.opts.TTL == 0:
 		o.opts.TTL = DefaultTTL
 	case o.opts.TTL < minTTL:
-		return argument("the TTL of %s %q is %v, the shortest is %v", what, name, o.opts.TTL, minTTL)
+		return o.argument("TTL is %v; it must be at least %v, or 0 for the default", o.opts.TTL, minTTL)
 	}
 	if o.opts.Later < 0 {
-		return argument("Later of %s %q is negative", what, name)
+		return o.argument("Later is %v; it must be positive, or 0 for the default", o.opts.Later)
 	}
 	if o.opts.Later == 0 {
 		o.opts.Later = o.opts.TTL / 3
@@ -132,7 +136,20 @@ func (o *object) first(self fmt.Stringer) {
 
 // wrap says what failed.
 func (o *object) wrap(doing string, err error) error {
-	return fmt.Errorf("lock: %s %s %q: %w", doing, o.what, o.name, err)
+	return fmt.Errorf("%s %q: %s: %w", o.label(), o.name, doing, err)
+}
+
+// label is the package and the kind of the object, with which its errors begin.
+func (o *object) label() string {
+	if o.what == "lock" {
+		return o.what
+	}
+	return "lock: " + o.what
+}
+
+// argument returns an error about an argument.
+func (o *object) argument(format string, args ...any) error {
+	return kit.Argument(o.label(), o.name, format, args...)
 }
 
 const (
@@ -206,7 +223,7 @@ func (o *object) try(ctx context.Context, cl claim, owner string) (*Lease, error
 // acquire waits for at most wait, 0: until the context ends.
 func (o *object) acquire(ctx context.Context, cl claim, owner string, wait time.Duration) (*Lease, error) {
 	if wait < 0 {
-		return nil, argument("a wait of %v for %s %q: 0 waits as long as the context lasts, TryAcquire does not wait", wait, o.what, o.name)
+		return nil, o.argument("wait is %v; it must be positive, or 0 to wait as long as the context lasts (TryAcquire does not wait)", wait)
 	}
 	w := waiter{o: o, cl: cl, owner: owner, wait: wait, began: now()}
 	var cancel context.CancelFunc = func() {}

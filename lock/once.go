@@ -41,15 +41,15 @@ type Once struct{ object }
 // it is begun. It does not touch the network, and fails with ebb.ErrArgument.
 func NewOnce(c *conn.Conn, name string, ttl time.Duration, opts ...Options) (*Once, error) {
 	o := &Once{}
-	var opt Options
-	if len(opts) > 0 {
-		opt = opts[0]
+	opt, err := kit.Make(c, "lock: once", name, opts)
+	if err != nil {
+		return nil, err
 	}
 	opt.TTL = ttl
 	if ttl <= 0 {
-		return nil, argument("once %q per %v: a span is positive", name, ttl)
+		return nil, kit.Argument("lock: once", name, "the span is %v; it must be positive", ttl)
 	}
-	if err := o.setup(c, "once", name, []Options{opt}); err != nil {
+	if err := o.setup(c, "once", name, opt); err != nil {
 		return nil, err
 	}
 	return o, nil
@@ -109,7 +109,7 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) error) (Outcome,
 		return Outcome(state), nil
 	}
 	inside, cancel := context.WithTimeoutCause(ctx, o.opts.TTL-margin(o.opts.TTL)-sent.passed(),
-		fmt.Errorf("lock: %w: the span of once %q is over", ErrLost, o.name))
+		o.wrap("do", fmt.Errorf("%w: its span is over", ErrLost)))
 	defer cancel()
 	err = fn(inside)
 	told := kit.Release(ctx, conn.Temporary, func(ctx context.Context) error { return o.finish(ctx, owner, err == nil) })

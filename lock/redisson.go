@@ -16,21 +16,19 @@ import (
 type RedissonClient struct {
 	c    *conn.Conn
 	id   string
-	opts Options
+	opts []Options
 }
 
-// Redisson returns a client with the id of this process, a UUID; "" makes one. A
-// holder is that id with the number of a thread, which the caller chooses: goroutines
-// have none. It does not touch the network.
+// Redisson returns a client with the id of this process, which is a UUID; Redisson makes one
+// if id is "". The holder of a lock is that id with the number of a thread, which the caller
+// chooses, because goroutines have none. Redisson does not contact the backend. It returns no
+// error, so that a program can write lock.Redisson(c, id).Lock(name): the methods of the client
+// check the connection and the options.
 func Redisson(c *conn.Conn, id string, opts ...Options) *RedissonClient {
-	r := &RedissonClient{c: c, id: id}
 	if id == "" {
-		r.id = kit.UUID()
+		id = kit.UUID()
 	}
-	if len(opts) > 0 {
-		r.opts = opts[0]
-	}
-	return r
+	return &RedissonClient{c: c, id: id, opts: opts}
 }
 
 // ID is the client's id.
@@ -63,7 +61,7 @@ func (r *RedissonClient) FencedLock(name string) (*RedissonLock, error) {
 
 func (r *RedissonClient) newLock(what, name string, fenced bool) (*RedissonLock, error) {
 	l := &RedissonLock{r: r, fenced: fenced}
-	if err := l.setup(r.c, what, name, []Options{r.opts}); err != nil {
+	if err := l.make(r.c, what, name, r.opts); err != nil {
 		return nil, err
 	}
 	l.hub = channel{c: r.c, name: kit.Prefixed("redisson_lock__channel", name)}
@@ -103,7 +101,7 @@ type RedissonRW struct {
 // ReadWriteLock returns the read-write lock of that name.
 func (r *RedissonClient) ReadWriteLock(name string) (*RedissonRW, error) {
 	l := &RedissonRW{r: r}
-	if err := l.setup(r.c, "Redisson read-write lock", name, []Options{r.opts}); err != nil {
+	if err := l.make(r.c, "Redisson read-write lock", name, r.opts); err != nil {
 		return nil, err
 	}
 	l.hub = channel{c: r.c, name: kit.Prefixed("redisson_rwlock", name)}

@@ -24,7 +24,7 @@ func (r *RedissonClient) Semaphore(name string) (*RedissonSemaphore, error) {
 }
 
 func (o *object) setupPermits(r *RedissonClient, what, name string) error {
-	err := o.setup(r.c, what, name, []Options{r.opts})
+	err := o.make(r.c, what, name, r.opts)
 	o.hub = channel{c: r.c, name: kit.Prefixed("redisson_sc", name)}
 	o.hub.does = wakesAll // one release may be enough for several
 	return err
@@ -51,7 +51,7 @@ return value
 )
 
 // trySetPermits makes the permits, and reports whether it did: not if they were made before.
-func (o *object) trySetPermits(ctx context.Context, n int) (bool, error) {
+func (o *object) trySetPermits(ctx context.Context, n int64) (bool, error) {
 	ok, err := truth(number(o.c.Script(ctx, rsemSet, []string{o.name}, n, o.hub.name)))
 	if err != nil {
 		err = o.wrap("set", err)
@@ -60,14 +60,14 @@ func (o *object) trySetPermits(ctx context.Context, n int) (bool, error) {
 }
 
 // TrySetPermits makes n permits, and reports whether it did: not if they were made before.
-func (s *RedissonSemaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
+func (s *RedissonSemaphore) TrySetPermits(ctx context.Context, n int64) (bool, error) {
 	return s.trySetPermits(ctx, n)
 }
 
 // TryAcquire takes n permits if so many are there, and ErrTaken if not.
-func (s *RedissonSemaphore) TryAcquire(ctx context.Context, n int) error {
+func (s *RedissonSemaphore) TryAcquire(ctx context.Context, n int64) error {
 	if n < 0 {
-		return argument("%d permits of semaphore %q", n, s.name)
+		return s.argument("the call wants %d permits; the number must not be negative", n)
 	}
 	s.first(s)
 	a, err := s.take(ctx, n)
@@ -80,16 +80,16 @@ func (s *RedissonSemaphore) TryAcquire(ctx context.Context, n int) error {
 	return nil
 }
 
-func (s *RedissonSemaphore) take(ctx context.Context, n int) (answer, error) {
+func (s *RedissonSemaphore) take(ctx context.Context, n int64) (answer, error) {
 	ok, err := truth(number(s.c.Script(ctx, rsemTake, []string{s.name}, n)))
 	return answer{granted: ok}, err
 }
 
 // Acquire waits for n permits, for at most wait, or as long as the context lasts if
 // wait is 0. A request for few permits can overtake one for many.
-func (s *RedissonSemaphore) Acquire(ctx context.Context, n int, wait time.Duration) error {
+func (s *RedissonSemaphore) Acquire(ctx context.Context, n int64, wait time.Duration) error {
 	if n < 0 || wait < 0 {
-		return argument("%d permits of semaphore %q, within %v", n, s.name, wait)
+		return s.argument("the call wants %d permits within %v; neither may be negative", n, wait)
 	}
 	s.first(s)
 	if _, err := s.poll(ctx, wait, false, func(ctx context.Context) (answer, error) { return s.take(ctx, n) }); err != nil {
@@ -99,7 +99,7 @@ func (s *RedissonSemaphore) Acquire(ctx context.Context, n int, wait time.Durati
 }
 
 // Release gives n permits back. Nothing checks that they were taken.
-func (s *RedissonSemaphore) Release(ctx context.Context, n int) error {
+func (s *RedissonSemaphore) Release(ctx context.Context, n int64) error {
 	if _, err := s.c.Script(ctx, rsemGive, []string{s.name}, n, s.hub.name); err != nil {
 		return s.wrap("release", err)
 	}
@@ -107,12 +107,12 @@ func (s *RedissonSemaphore) Release(ctx context.Context, n int) error {
 }
 
 // AvailablePermits returns how many are there.
-func (s *RedissonSemaphore) AvailablePermits(ctx context.Context) (int, error) {
+func (s *RedissonSemaphore) AvailablePermits(ctx context.Context) (int64, error) {
 	return s.number(ctx)
 }
 
 // number reads the integer that is the object; none is 0.
-func (o *object) number(ctx context.Context) (int, error) {
+func (o *object) number(ctx context.Context) (int64, error) {
 	v, err := o.c.Do(ctx, "GET", o.name)
 	if err != nil {
 		return 0, o.wrap("look at", err)
@@ -121,7 +121,7 @@ func (o *object) number(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	n, err := v.AsInt()
-	return int(n), err
+	return n, err
 }
 
 // String says how the semaphore runs.
@@ -142,7 +142,7 @@ func (r *RedissonClient) ExpirablePermits(name string) (*RedissonPermits, error)
 }
 
 // TrySetPermits makes n permits, and reports whether it did: not if they were made before.
-func (s *RedissonPermits) TrySetPermits(ctx context.Context, n int) (bool, error) {
+func (s *RedissonPermits) TrySetPermits(ctx context.Context, n int64) (bool, error) {
 	return s.trySetPermits(ctx, n)
 }
 
@@ -159,14 +159,14 @@ func (s *RedissonPermits) Acquire(ctx context.Context, wait time.Duration) (*Lea
 }
 
 // AvailablePermits returns how many are there, those whose lease is over included.
-func (s *RedissonPermits) AvailablePermits(ctx context.Context) (int, error) {
+func (s *RedissonPermits) AvailablePermits(ctx context.Context) (int64, error) {
 	p := s.claim()
 	v, err := s.c.Script(ctx, rpermitCount, p.keys, s.hub.name)
 	if err != nil {
 		return 0, s.wrap("look at", err)
 	}
 	n, err := v.AsInt()
-	return int(n), err
+	return n, err
 }
 
 // String says how the semaphore runs.
@@ -264,7 +264,7 @@ func (permitClaim) repeatable() bool { return true }
 // answer was lost may have been counted.
 func (r *RedissonClient) Latch(name string) (*Latch, error) {
 	l := &Latch{redisson: true}
-	if err := l.setup(r.c, "Redisson latch", name, []Options{r.opts}); err != nil {
+	if err := l.make(r.c, "Redisson latch", name, r.opts); err != nil {
 		return nil, err
 	}
 	l.hub = channel{c: r.c, name: "redisson_countdownlatch__channel__{" + name + "}"}
@@ -288,7 +288,7 @@ return left
 `)
 )
 
-func (l *Latch) setRedisson(ctx context.Context, n int) (bool, error) {
+func (l *Latch) setRedisson(ctx context.Context, n int64) (bool, error) {
 	ok, err := truth(number(l.c.Script(ctx, rlatchSet, []string{l.name}, n, l.hub.name)))
 	if err != nil {
 		err = l.wrap("set", err)
@@ -296,7 +296,7 @@ func (l *Latch) setRedisson(ctx context.Context, n int) (bool, error) {
 	return ok, err
 }
 
-func (l *Latch) countRedisson(ctx context.Context) (int, error) {
+func (l *Latch) countRedisson(ctx context.Context) (int64, error) {
 	v, err := l.c.Script(ctx, rlatchCount, []string{l.name}, l.hub.name)
 	if err != nil {
 		return 0, l.wrap("count down", err)
@@ -305,5 +305,5 @@ func (l *Latch) countRedisson(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("lock: %w", err)
 	}
-	return max(int(n), 0), nil
+	return max(n, 0), nil
 }

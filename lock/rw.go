@@ -17,7 +17,7 @@ type RW struct{ object }
 // It does not touch the network, and fails with ebb.ErrArgument.
 func NewRW(c *conn.Conn, name string, opts ...Options) (*RW, error) {
 	l := &RW{}
-	if err := l.setup(c, "read-write lock", name, opts); err != nil {
+	if err := l.make(c, "read-write lock", name, opts); err != nil {
 		return nil, err
 	}
 	return l, nil

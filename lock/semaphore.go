@@ -21,32 +21,32 @@ type Semaphore struct {
 // NewSemaphore returns the semaphore of that name, of which there are permits in all.
 // Programs that name different numbers are each held to their own: what is taken then
 // counts. It does not touch the network, and fails with ebb.ErrArgument.
-func NewSemaphore(c *conn.Conn, name string, permits int, opts ...Options) (*Semaphore, error) {
-	s := &Semaphore{permits: int64(permits)}
-	if permits < 1 || permits > math.MaxInt32 {
-		return nil, argument("semaphore %q with %d permits: from 1 to %d", name, permits, math.MaxInt32)
-	}
-	if err := s.setup(c, "semaphore", name, opts); err != nil {
+func NewSemaphore(c *conn.Conn, name string, permits int64, opts ...Options) (*Semaphore, error) {
+	s := &Semaphore{permits: permits}
+	if err := s.make(c, "semaphore", name, opts); err != nil {
 		return nil, err
+	}
+	if permits < 1 || permits > math.MaxInt32 {
+		return nil, s.argument("it has %d permits; it must have from 1 to %d", permits, math.MaxInt32)
 	}
 	return s, nil
 }
 
-func (s *Semaphore) claim(n int) (claim, error) {
-	if n < 1 || int64(n) > s.permits {
-		return nil, argument("%d permits of semaphore %q: from 1 to the %d that there are", n, s.name, s.permits)
+func (s *Semaphore) claim(n int64) (claim, error) {
+	if n < 1 || n > s.permits {
+		return nil, s.argument("the call wants %d permits; it may take from 1 to the %d that there are", n, s.permits)
 	}
 	s.first(s)
 	ttl := kit.Millis(s.opts.TTL)
 	if s.c.Capabilities().Native {
-		return nativeSem{c: s.c, name: s.name, ttl: ttl, limit: s.permits, n: int64(n)}, nil
+		return nativeSem{c: s.c, name: s.name, ttl: ttl, limit: s.permits, n: n}, nil
 	}
-	return scriptLine{c: s.c, name: s.name, ttl: ttl, limit: s.permits, n: int64(n), keys: s.keys}, nil
+	return scriptLine{c: s.c, name: s.name, ttl: ttl, limit: s.permits, n: n, keys: s.keys}, nil
 }
 
 // TryAcquire asks once for n permits, all or none: ErrTaken if so many are not free,
 // or others wait. The lease is for all of them.
-func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
+func (s *Semaphore) TryAcquire(ctx context.Context, n int64) (*Lease, error) {
 	cl, err := s.claim(n)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
 }
 
 // Acquire waits for n permits, as Lock.Acquire does: ctx is the life of the lease.
-func (s *Semaphore) Acquire(ctx context.Context, n int, wait time.Duration) (*Lease, error) {
+func (s *Semaphore) Acquire(ctx context.Context, n int64, wait time.Duration) (*Lease, error) {
 	cl, err := s.claim(n)
 	if err != nil {
 		return nil, err

@@ -36,13 +36,11 @@ const pole = 85.05112878
 // New returns the index of a name, which is its key. It does not touch the network.
 // The error wraps ebb.ErrArgument: a name makes no sense.
 func New(c *conn.Conn, name string, opts ...Options) (*Index, error) {
-	if err := kit.Check(c, "near", name); err != nil {
+	o, err := kit.Make(c, "near", name, opts)
+	if err != nil {
 		return nil, err
 	}
-	x := &Index{c: c, name: name, due: kit.Key(name, "due")}
-	if len(opts) > 0 {
-		x.log = opts[0].Logger
-	}
+	x := &Index{c: c, name: name, due: kit.Key(name, "due"), log: o.Logger}
 	return x, nil
 }
 

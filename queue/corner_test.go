@@ -71,7 +71,7 @@ func TestMuchThatNobodyTookInTimeIsDroppedBitByBit(t *testing.T) {
 			ids[i] = items[i].ID
 		}
 		must(q.PushMany(ctx, items))(t)
-		if n := must(q.Cancel(ctx, ids...))(t); n != len(ids) {
+		if n := must(q.Cancel(ctx, ids...))(t); n != int64(len(ids)) {
 			t.Errorf("cancelled %d", n)
 		}
 	})

@@ -6,7 +6,7 @@ import (
 )
 
 // Dead is a dead letter: a job that was delivered as often as it may be, or that was
-// buried. It stays until it is requeued or discarded.
+// buried. It stays until it is redriven or discarded.
 type Dead[T any] struct {
 	ID string
 	// Value is the zero value where Err is not nil: the codec could not read it.
@@ -44,28 +44,28 @@ func (q *Queue[T]) DeadLetters(ctx context.Context, n int) ([]Dead[T], error) {
 	return letters, nil
 }
 
-// Requeue adds dead letters to the queue again, as new jobs that are due at once,
+// Redrive adds dead letters to the queue again, as new jobs that are due at once,
 // without priority and TTL, and returns how many. One whose id is in the queue again
 // stays where it is. MaxLen does not hold for them. On ebb it looks at all dead
 // letters.
-func (q *Queue[T]) Requeue(ctx context.Context, ids ...string) (int, error) {
-	return q.inParts(ctx, "requeue", ids, q.store().revive)
+func (q *Queue[T]) Redrive(ctx context.Context, ids ...string) (int64, error) {
+	return q.inParts(ctx, "redrive", ids, q.store().revive)
 }
 
 // Discard removes dead letters and returns how many.
-func (q *Queue[T]) Discard(ctx context.Context, ids ...string) (int, error) {
+func (q *Queue[T]) Discard(ctx context.Context, ids ...string) (int64, error) {
 	return q.inParts(ctx, "discard", ids, q.store().discard)
 }
 
-func (q *Queue[T]) inParts(ctx context.Context, what string, ids []string, do func(context.Context, []string) (int64, error)) (int, error) {
-	total := 0
+func (q *Queue[T]) inParts(ctx context.Context, what string, ids []string, do func(context.Context, []string) (int64, error)) (int64, error) {
+	total := int64(0)
 	for len(ids) > 0 {
 		part := ids[:min(len(ids), pushAtOnce)]
 		n, err := do(ctx, part)
 		if err != nil {
 			return total, q.failed(what, err)
 		}
-		total += int(n)
+		total += n
 		ids = ids[len(part):]
 	}
 	return total, nil

@@ -55,7 +55,7 @@ func TestCommandsAndScriptsCannotBeToldApart(t *testing.T) {
 		p := &pair{t: rt, ctx: t.Context()}
 		o := Options[string]{Lease: 50 * time.Millisecond,
 			MaxDeliveries: rapid.SampledFrom([]int{-1, 1, 2, 3}).Draw(rt, "deliveries"),
-			MaxLen:        rapid.SampledFrom([]int{0, 3, 6}).Draw(rt, "most"),
+			MaxLen:        rapid.SampledFrom([]int64{0, 3, 6}).Draw(rt, "most"),
 			Backoff:       func(n int) time.Duration { return time.Duration(n*n) * 7 * time.Millisecond }}
 		if o.MaxLen > 0 && rapid.Bool().Draw(rt, "drops") {
 			o.Overflow = DropOldest
@@ -158,8 +158,8 @@ func (p *pair) cancel(rt *rapid.T) {
 
 func (p *pair) letters(rt *rapid.T) {
 	ids := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 1, 2).Draw(rt, "ids")
-	if rapid.Bool().Draw(rt, "requeue") {
-		p.both("requeue", func(q *Queue[string]) string { return fmt.Sprint(q.Requeue(p.ctx, ids...)) })
+	if rapid.Bool().Draw(rt, "redrive") {
+		p.both("redrive", func(q *Queue[string]) string { return fmt.Sprint(q.Redrive(p.ctx, ids...)) })
 		return
 	}
 	p.both("discard", func(q *Queue[string]) string { return fmt.Sprint(q.Discard(p.ctx, ids...)) })

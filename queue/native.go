@@ -41,7 +41,7 @@ func (n *native) configure(ctx context.Context) error {
 }
 
 // addArgs are the arguments of DQ.ADD behind the key.
-func addArgs(p *pushItem, maxLen int) []any {
+func addArgs(p *pushItem, maxLen int64) []any {
 	id := p.id
 	if id == "" {
 		id = "*"
@@ -95,7 +95,7 @@ end
 return reply
 `)
 
-func (n *native) push(ctx context.Context, items []pushItem, maxLen int, drop bool) ([]pushed, error) {
+func (n *native) push(ctx context.Context, items []pushItem, maxLen int64, drop bool) ([]pushed, error) {
 	if drop {
 		return n.pushDropping(ctx, items, maxLen)
 	}
@@ -136,7 +136,7 @@ func (n *native) push(ctx context.Context, items []pushItem, maxLen int, drop bo
 	return results, nil
 }
 
-func (n *native) pushDropping(ctx context.Context, items []pushItem, maxLen int) ([]pushed, error) {
+func (n *native) pushDropping(ctx context.Context, items []pushItem, maxLen int64) ([]pushed, error) {
 	var args []any
 	for i := range items {
 		a := addArgs(&items[i], maxLen)
@@ -318,7 +318,7 @@ func (n *native) info(ctx context.Context) (i Info, err error) {
 		}
 		return k
 	}
-	count := func(v conn.Value, key string) int { return int(max(at(v, key), 0)) } // nothing where there is no queue
+	count := func(v conn.Value, key string) int64 { return max(at(v, key), 0) } // nothing where there is no queue
 	q, d := replies[0], replies[1]
 	i = Info{Delayed: count(q, "delayed"), Ready: count(q, "ready"), Leased: count(q, "leased"),
 		Dead: count(d, "ready") + count(d, "delayed") + count(d, "leased"), NextDue: -1}

@@ -79,8 +79,9 @@ const (
 // context's, with ErrFull.
 func (q *Queue[T]) Push(ctx context.Context, v T, opts ...PushOptions) (string, error) {
 	item := Item[T]{Value: v}
-	if len(opts) > 0 {
-		item.PushOptions = opts[0]
+	var err error
+	if item.PushOptions, err = kit.Option(opts); err != nil {
+		return "", q.failed("push", err)
 	}
 	ids, err := q.PushMany(ctx, []Item[T]{item})
 	if err != nil {

@@ -59,7 +59,7 @@ type Options[T any] struct {
 	// at least half, of 1 s, 2 s, 4 s, ... up to 10 min.
 	Backoff func(n int) time.Duration
 	// MaxLen is how many jobs, leased ones included, a push lets in. 0: any number.
-	MaxLen int
+	MaxLen int64
 	// Overflow is what a push does at MaxLen. Default: Refuse.
 	Overflow Overflow
 	// Grace is for how long Run lets functions go on after its context has ended
@@ -120,15 +120,12 @@ type Queue[T any] struct {
 	bell       bell
 }
 
-// New returns the queue of a name on a connection. All programs that use the name
-// share it; limits and leases are each one's own. It does not speak to the backend.
-// Of opts the first counts. Errors: ebb.ErrArgument.
+// New returns the queue of a name on a connection. All programs that use the name share it;
+// limits and leases are each one's own. It does not speak to the backend. Errors:
+// ebb.ErrArgument.
 func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Queue[T], error) {
-	var o Options[T]
-	if len(opts) > 0 {
-		o = opts[0]
-	}
-	if err := kit.Check(c, "queue", name); err != nil {
+	o, err := kit.Make(c, "queue", name, opts)
+	if err != nil {
 		return nil, err
 	}
 	if err := o.check(); err != nil {
@@ -161,7 +158,7 @@ func (q *Queue[T]) native() bool { return !q.scripted && q.c.Capabilities().Nati
 // store is one of the two ways to keep a queue. Times are ms. Every method is one
 // round trip, and one step for all other clients.
 type store interface {
-	push(ctx context.Context, items []pushItem, maxLen int, drop bool) ([]pushed, error)
+	push(ctx context.Context, items []pushItem, maxLen int64, drop bool) ([]pushed, error)
 	// take returns what it took beside ebb.ErrNotReplicated, and with no other error.
 	take(ctx context.Context, count int, lease int64) (taken, error)
 	ack(ctx context.Context, id string, token int64) (bool, error)
@@ -210,7 +207,7 @@ func (q *Queue[T]) failed(what string, err error) error {
 // Cancel removes jobs, whatever their state, and returns how many there were. A
 // consumer that has one gets ErrLost when it settles it. What Unique keeps out it
 // keeps out all the same. One round trip for every 500.
-func (q *Queue[T]) Cancel(ctx context.Context, ids ...string) (int, error) {
+func (q *Queue[T]) Cancel(ctx context.Context, ids ...string) (int64, error) {
 	return q.inParts(ctx, "cancel", ids, q.store().cancel)
 }
 
@@ -226,9 +223,9 @@ func (q *Queue[T]) Delete(ctx context.Context) error {
 
 // Info is what a queue holds.
 type Info struct {
-	Delayed, Ready, Leased int
+	Delayed, Ready, Leased int64
 	// Dead is how many dead letters there are. They are not in the queue.
-	Dead int
+	Dead int64
 	// Lateness is for how long the job has been due that is ready for longest; 0
 	// where none is.
 	Lateness time.Duration
@@ -243,7 +240,7 @@ func span(ms int64) time.Duration {
 }
 
 // Len is the number of jobs, whatever their state; MaxLen bounds it.
-func (i Info) Len() int { return i.Delayed + i.Ready + i.Leased }
+func (i Info) Len() int64 { return i.Delayed + i.Ready + i.Leased }
 
 // Info describes the queue. O(log n).
 func (q *Queue[T]) Info(ctx context.Context) (Info, error) {
@@ -255,7 +252,7 @@ func (q *Queue[T]) Info(ctx context.Context) (Info, error) {
 }
 
 // Len returns the number of jobs, whatever their state, without the dead letters.
-func (q *Queue[T]) Len(ctx context.Context) (int, error) {
+func (q *Queue[T]) Len(ctx context.Context) (int64, error) {
 	i, err := q.Info(ctx)
 	return i.Len(), err
 }

@@ -272,8 +272,8 @@ func TestAfterItsLastDeliveryAJobIsADeadLetter(t *testing.T) {
 		if i := must(q.Info(ctx))(t); i.Dead != 3 || i.Len() != 0 {
 			t.Errorf("%+v", i)
 		}
-		if n := must(q.Requeue(ctx, "f", "absent"))(t); n != 1 {
-			t.Errorf("requeued %d", n)
+		if n := must(q.Redrive(ctx, "f", "absent"))(t); n != 1 {
+			t.Errorf("redriven %d", n)
 		}
 		if n := must(q.Discard(ctx, "c", "absent"))(t); n != 1 {
 			t.Errorf("discarded %d", n)

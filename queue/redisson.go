@@ -14,7 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Shared is a queue in the layout of Redisson's RDelayedQueue and of the RBlockingQueue
+// RedissonQueue is a queue in the layout of Redisson's RDelayedQueue and of the RBlockingQueue
 // that it feeds, for Go and Java programs that share one:
 //
 //	redisson_delay_queue_timeout:{name}  zset, by due ms \  of the same items:
@@ -29,15 +29,15 @@ import (
 // Java program takes part.
 //
 // Its methods are safe for concurrent use, and it holds nothing that must be closed.
-type Shared[T any] struct {
+type RedissonQueue[T any] struct {
 	c                                  *conn.Conn
 	name, waiting, deadlines, announce string
 	codec                              conn.Codec[T]
 	log                                *slog.Logger
 }
 
-// SharedOptions are those of Redisson. The zero value works.
-type SharedOptions[T any] struct {
+// RedissonOptions are those of Redisson. The zero value works.
+type RedissonOptions[T any] struct {
 	// Codec turns values into bytes as the Java side does: ebb.CodecOf, the default,
 	// for strings is its StringCodec.
 	Codec conn.Codec[T]
@@ -46,13 +46,10 @@ type SharedOptions[T any] struct {
 }
 
 // Redisson returns the queue of a name in Redisson's layout. It does not speak to the
-// backend. Of opts the first counts. Errors: ebb.ErrArgument.
-func Redisson[T any](c *conn.Conn, name string, opts ...SharedOptions[T]) (*Shared[T], error) {
-	var o SharedOptions[T]
-	if len(opts) > 0 {
-		o = opts[0]
-	}
-	if err := kit.Check(c, "queue", name); err != nil {
+// backend. Errors: ebb.ErrArgument.
+func Redisson[T any](c *conn.Conn, name string, opts ...RedissonOptions[T]) (*RedissonQueue[T], error) {
+	o, err := kit.Make(c, "queue: Redisson queue", name, opts)
+	if err != nil {
 		return nil, err
 	}
 	if o.Codec == nil {
@@ -61,14 +58,14 @@ func Redisson[T any](c *conn.Conn, name string, opts ...SharedOptions[T]) (*Shar
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Shared[T]{c: c, name: name, codec: o.Codec, log: o.Logger,
+	return &RedissonQueue[T]{c: c, name: name, codec: o.Codec, log: o.Logger,
 		waiting:   kit.Prefixed("redisson_delay_queue", name),
 		deadlines: kit.Prefixed("redisson_delay_queue_timeout", name),
 		announce:  kit.Prefixed("redisson_delay_queue_channel", name)}, nil
 }
 
 // String says how the queue runs.
-func (s *Shared[T]) String() string {
+func (s *RedissonQueue[T]) String() string {
 	caps := s.c.Capabilities()
 	return fmt.Sprintf("queue %q (Redisson's layout; Lua scripts on %s %s)", s.name, caps.Server, caps.Version)
 }
@@ -123,16 +120,16 @@ return call('ZREM', deadlines, ARGV[2])
 `)
 )
 
-func (s *Shared[T]) script(ctx context.Context, script *conn.Script, args ...any) (conn.Value, error) {
+func (s *RedissonQueue[T]) script(ctx context.Context, script *conn.Script, args ...any) (conn.Value, error) {
 	v, err := s.c.Script(ctx, script, []string{s.name, s.waiting, s.deadlines}, append([]any{s.announce}, args...)...)
 	return v, s.failed(err)
 }
 
-func (s *Shared[T]) failed(err error) error {
+func (s *RedissonQueue[T]) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("queue %q: %w", s.name, err)
+	return fmt.Errorf("queue: Redisson queue %q: %w", s.name, err)
 }
 
 // item lays out a payload as Redisson does.
@@ -155,7 +152,7 @@ func payloadOf(item string) (string, bool) {
 }
 
 // Push adds a value that is due after a delay.
-func (s *Shared[T]) Push(ctx context.Context, v T, delay time.Duration) error {
+func (s *RedissonQueue[T]) Push(ctx context.Context, v T, delay time.Duration) error {
 	if delay < 0 {
 		return s.failed(fmt.Errorf("push: %w: the delay is %v, which is negative", conn.ErrArgument, delay))
 	}
@@ -169,7 +166,7 @@ func (s *Shared[T]) Push(ctx context.Context, v T, delay time.Duration) error {
 
 // TryPop takes the first value that is due, or returns ErrEmpty. It waits for the
 // reply even if the context ends meanwhile, since the value would be lost.
-func (s *Shared[T]) TryPop(ctx context.Context) (v T, err error) {
+func (s *RedissonQueue[T]) TryPop(ctx context.Context) (v T, err error) {
 	if ctx.Err() != nil {
 		return v, s.failed(fmt.Errorf("pop: %w", ctx.Err()))
 	}
@@ -196,7 +193,7 @@ func (s *Shared[T]) TryPop(ctx context.Context) (v T, err error) {
 // Pop waits for a value, until the context ends, and takes it. It outlasts a backend
 // that goes and comes back. A client that adds to the list wakes it. A value that the
 // codec cannot read is taken nevertheless, and the logger gets it.
-func (s *Shared[T]) Pop(ctx context.Context) (v T, err error) {
+func (s *RedissonQueue[T]) Pop(ctx context.Context) (v T, err error) {
 	for tries := 0; ; {
 		v, err = s.TryPop(ctx)
 		if errors.Is(err, ErrEmpty) {
@@ -220,7 +217,7 @@ func (s *Shared[T]) Pop(ctx context.Context) (v T, err error) {
 // await returns when there may be something to take. Moving the list's first value
 // to where it is waits for one and takes none, so that nothing is lost by whom the
 // context leaves in the middle of it.
-func (s *Shared[T]) await(ctx context.Context) error {
+func (s *RedissonQueue[T]) await(ctx context.Context) error {
 	patient, cancel := context.WithTimeout(ctx, blockFor+overdue)
 	var mover sync.WaitGroup
 	mover.Go(func() { _ = s.Transfer(patient) })
@@ -237,7 +234,7 @@ func (s *Shared[T]) await(ctx context.Context) error {
 // ends. Pop does so while it waits: a program needs it where its consumers use other
 // means. It outlasts a backend that goes and comes back, and returns the context's
 // error, or one that another try would not mend.
-func (s *Shared[T]) Transfer(ctx context.Context) error {
+func (s *RedissonQueue[T]) Transfer(ctx context.Context) error {
 	for tries := 0; ; tries++ {
 		err := s.transfer(ctx)
 		if ctx.Err() != nil {
@@ -254,7 +251,7 @@ func (s *Shared[T]) Transfer(ctx context.Context) error {
 }
 
 // transfer is Transfer until an error.
-func (s *Shared[T]) transfer(ctx context.Context) error {
+func (s *RedissonQueue[T]) transfer(ctx context.Context) error {
 	sub, err := s.c.Subscribe(ctx, s.announce)
 	if err != nil {
 		return s.failed(err)
@@ -284,7 +281,7 @@ func (s *Shared[T]) transfer(ctx context.Context) error {
 
 // Remove withdraws a value that is not due yet, the first that is equal when encoded,
 // and reports whether there was one. O(n).
-func (s *Shared[T]) Remove(ctx context.Context, v T) (bool, error) {
+func (s *RedissonQueue[T]) Remove(ctx context.Context, v T) (bool, error) {
 	payload, err := s.codec.Encode(v)
 	if err != nil {
 		return false, s.failed(err)
@@ -311,13 +308,13 @@ func (s *Shared[T]) Remove(ctx context.Context, v T) (bool, error) {
 }
 
 // Delete removes the queue: what waits for its time, and what can be taken.
-func (s *Shared[T]) Delete(ctx context.Context) error {
+func (s *RedissonQueue[T]) Delete(ctx context.Context) error {
 	_, err := s.c.Del(ctx, s.name, s.waiting, s.deadlines)
 	return s.failed(err)
 }
 
 // Len returns how many values wait for their time, and how many can be taken.
-func (s *Shared[T]) Len(ctx context.Context) (delayed, ready int, err error) {
+func (s *RedissonQueue[T]) Len(ctx context.Context) (delayed, ready int64, err error) {
 	if _, err := s.script(ctx, transferScript); err != nil {
 		return 0, 0, err
 	}
@@ -328,5 +325,5 @@ func (s *Shared[T]) Len(ctx context.Context) (delayed, ready int, err error) {
 	if err != nil {
 		return 0, 0, s.failed(err)
 	}
-	return int(replies[0].Int), int(replies[1].Int), s.failed(errors.Join(replies[0].Err(), replies[1].Err()))
+	return replies[0].Int, replies[1].Int, s.failed(errors.Join(replies[0].Err(), replies[1].Err()))
 }

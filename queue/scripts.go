@@ -57,7 +57,7 @@ func (s *scripts) count(ctx context.Context, script *conn.Script, args ...any) (
 	return v.AsInt()
 }
 
-func (s *scripts) push(ctx context.Context, items []pushItem, maxLen int, drop bool) ([]pushed, error) {
+func (s *scripts) push(ctx context.Context, items []pushItem, maxLen int64, drop bool) ([]pushed, error) {
 	args := append(make([]any, 0, 2+7*len(items)), maxLen, drop)
 	var marks []string
 	for i := range items {
@@ -168,7 +168,7 @@ func (s *scripts) info(ctx context.Context) (i Info, err error) {
 	if len(v.Elems) != 6 {
 		return i, unreadable("info", v)
 	}
-	n := func(at int) int { return int(v.Elems[at].Int) }
+	n := func(at int) int64 { return v.Elems[at].Int }
 	i = Info{Delayed: n(0), Ready: n(1), Leased: n(2), Dead: n(3), Lateness: span(v.Elems[4].Int), NextDue: span(v.Elems[5].Int)}
 	if i.NextDue < 0 {
 		i.NextDue = -1

@@ -25,7 +25,7 @@ type Delivery[T any] struct {
 	Entry[T]
 	// Deliveries is how often the entry was delivered, this time included. With
 	// the consumer's name it is the token by which the delivery is known.
-	Deliveries int64
+	Deliveries int
 
 	g        *Group[T]
 	consumer string
@@ -40,7 +40,7 @@ func (g *Group[T]) delivery(consumer string, v conn.Value) (*Delivery[T], error)
 		err = g.failed("consume", err)
 	}
 	if len(v.Elems) > 2 {
-		d.Deliveries = v.Elems[2].Int
+		d.Deliveries = int(v.Elems[2].Int)
 	}
 	return d, err
 }
@@ -56,7 +56,7 @@ func (d *Delivery[T]) Ack(ctx context.Context) error {
 // the entry any more. Errors: ErrLost.
 func (d *Delivery[T]) Nack(ctx context.Context, delay time.Duration) error {
 	ms := kit.Millis(max(delay, 0))
-	last := d.g.o.MaxDeliveries > 0 && d.Deliveries >= int64(d.g.o.MaxDeliveries)
+	last := d.g.o.MaxDeliveries > 0 && d.Deliveries >= d.g.o.MaxDeliveries
 	return d.settle(ctx, "nack", last, nackScript, ms, ms+kit.Millis(d.g.o.ClaimAfter+retryKept))
 }
 

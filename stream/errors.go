@@ -6,4 +6,4 @@ import "errors"
 // more: ClaimAfter passed without Ack, Nack or Extend and another consumer has
 // claimed the entry; or, of Nack and Extend, no consumer has it, because it was deleted,
 // acknowledged or handed back.
-var ErrLost = errors.New("stream: the entry is not this consumer's any more")
+var ErrLost = errors.New("the entry is not this consumer's any more")

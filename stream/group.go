@@ -61,19 +61,19 @@ type Group[T any] struct {
 	keys []string // stream, retry set, dead letters
 }
 
-// Group returns a group of the stream. It is made at its first use, where there is
-// none. Of opts the first counts. Errors: ebb.ErrArgument.
+// Group returns a group of the stream. It is made at its first use, where there is none.
+// Errors: ebb.ErrArgument.
 func (s *Stream[T]) Group(name string, opts ...GroupOptions) (*Group[T], error) {
-	var o GroupOptions
-	if len(opts) > 0 {
-		o = opts[0]
+	o, err := kit.Option(opts)
+	if err != nil {
+		return nil, fmt.Errorf("stream %q: group %q: %w", s.name, name, err)
 	}
 	if name == "" {
-		return nil, fmt.Errorf("%w: stream %q: the name of the group is empty; it must have at least one character", conn.ErrArgument, s.name)
+		return nil, kit.Argument("stream", s.name, "the name of the group is empty; it must have at least one character")
 	}
 	if o.ClaimAfter < 0 || o.Batch < 0 || o.DeadLen < 0 || o.DeadTTL < 0 {
-		return nil, fmt.Errorf("%w: stream %q: group %q: ClaimAfter %v, Batch %d, DeadLen %d and DeadTTL %v: none of them may be negative",
-			conn.ErrArgument, s.name, name, o.ClaimAfter, o.Batch, o.DeadLen, o.DeadTTL)
+		return nil, kit.Argument("stream", s.name, "group %q: ClaimAfter is %v, Batch %d, DeadLen %d and DeadTTL %v; none of them may be negative",
+			name, o.ClaimAfter, o.Batch, o.DeadLen, o.DeadTTL)
 	}
 	if o.ClaimAfter == 0 {
 		o.ClaimAfter = 30 * time.Second
@@ -267,7 +267,7 @@ func (g *Group[T]) wait(ctx context.Context, k *cursor, ms int64) ([]conn.Value,
 type Dead[T any] struct {
 	Entry[T]          // its ID is that of the letter, its Time when it was given up
 	Original   string // the ID that it had in the stream
-	Deliveries int64
+	Deliveries int
 }
 
 // DeadLetters returns up to n dead letters, the oldest first, after the one with
@@ -288,7 +288,7 @@ func (g *Group[T]) DeadLetters(ctx context.Context, after string, n int) ([]Dead
 		if bad != nil {
 			err = errors.Join(err, g.failed("dead letters", bad))
 		}
-		all = append(all, Dead[T]{e, word(v.Elems[1], "id"), number(v.Elems[1], "deliveries")})
+		all = append(all, Dead[T]{e, word(v.Elems[1], "id"), int(number(v.Elems[1], "deliveries"))})
 	}
 	return all, err
 }
@@ -300,7 +300,7 @@ func (g *Group[T]) DeadLetters(ctx context.Context, after string, n int) ([]Dead
 // entries that others added without a field v, are dropped. It returns how many went; after
 // an error with ebb.ErrUnavailable or a context's error in its chain up to a hundred more
 // may have gone.
-func (g *Group[T]) Redrive(ctx context.Context, n int) (moved int64, err error) {
+func (g *Group[T]) Redrive(ctx context.Context, n int64) (moved int64, err error) {
 	for left := n; left > 0; {
 		step := min(left, redriveMost)
 		args := g.args(redriven, step, kit.Millis(g.o.ClaimAfter+retryKept))
@@ -318,7 +318,7 @@ func (g *Group[T]) Redrive(ctx context.Context, n int) (moved int64, err error) 
 			return moved, g.failed("redrive", fmt.Errorf("%w: %s", conn.ErrValue, r))
 		}
 		moved += r.Elems[0].Int
-		if r.Elems[1].Int < int64(step) {
+		if r.Elems[1].Int < step {
 			break // there are no more
 		}
 		left -= step

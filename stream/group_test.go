@@ -429,7 +429,7 @@ func TestDeadLettersAfterSoManyDeliveries(t *testing.T) {
 		id := add(t, ctx, s, "poison")[0]
 		for i := range 3 {
 			d := take(t, ctx, g, "me", 1)[0]
-			if d.Deliveries != int64(i+1) {
+			if d.Deliveries != i+1 {
 				t.Error(d.Deliveries)
 			}
 			if i < 2 {

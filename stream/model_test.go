@@ -57,7 +57,7 @@ type model struct {
 
 // entry is one that is pending.
 type entry struct {
-	deliveries int64
+	deliveries int
 	again      time.Time
 	handed     bool // back, by Nack
 	d          *stream.Delivery[int]

@@ -69,18 +69,15 @@ func timeOf(id string) time.Time {
 	return time.UnixMilli(n)
 }
 
-// New returns the stream of a name, which is its key. It does not touch the
-// network. Of opts the first counts. Errors: ebb.ErrArgument.
+// New returns the stream of a name, which is its key. It does not touch the network.
+// Errors: ebb.ErrArgument.
 func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Stream[T], error) {
-	var o Options[T]
-	if len(opts) > 0 {
-		o = opts[0]
-	}
-	if err := kit.Check(c, "stream", name); err != nil {
+	o, err := kit.Make(c, "stream", name, opts)
+	if err != nil {
 		return nil, err
 	}
 	if o.MaxLen < 0 || o.Retention < 0 {
-		return nil, fmt.Errorf("%w: stream %q: MaxLen %d, Retention %v: neither may be negative; 0 keeps everything", conn.ErrArgument, name, o.MaxLen, o.Retention)
+		return nil, kit.Argument("stream", name, "MaxLen is %d and Retention %v; neither may be negative, and 0 keeps everything", o.MaxLen, o.Retention)
 	}
 	if o.Codec == nil {
 		o.Codec = conn.CodecOf[T]()

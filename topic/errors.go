@@ -7,4 +7,4 @@ import "errors"
 // allows; the text says which, and names the client if one killed it.
 // What came before is delivered, what came after is not. Subscribe again, and
 // look up what may have changed meanwhile.
-var ErrSlow = errors.New("topic: the subscriber is too slow and was cut off")
+var ErrSlow = errors.New("the subscriber is too slow and was cut off")

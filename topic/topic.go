@@ -35,7 +35,7 @@ const defaultBacklog = 1024
 // check completes the options.
 func (o *Options[T]) check(what string) error {
 	if o.Backlog < 0 {
-		return fmt.Errorf("%w: %s: a backlog of %d: it is a number of messages, or 0 for %d", conn.ErrArgument, what, o.Backlog, defaultBacklog)
+		return fmt.Errorf("%s: %w: Backlog is %d; it is a number of messages, or 0 for %d", what, conn.ErrArgument, o.Backlog, defaultBacklog)
 	}
 	if o.Backlog == 0 {
 		o.Backlog = defaultBacklog
@@ -55,14 +55,11 @@ type Topic[T any] struct {
 	once sync.Once // the line in the log
 }
 
-// New returns the topic of a name, which is its channel. It does not touch the
-// network. Of opts the first counts. Errors: ebb.ErrArgument.
+// New returns the topic of a name, which is its channel. It does not touch the network.
+// Errors: ebb.ErrArgument.
 func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Topic[T], error) {
-	var o Options[T]
-	if len(opts) > 0 {
-		o = opts[0]
-	}
-	if err := kit.Check(c, "topic", name); err != nil {
+	o, err := kit.Make(c, "topic", name, opts)
+	if err != nil {
 		return nil, err
 	}
 	if err := o.check(fmt.Sprintf("topic %q", name)); err != nil {
@@ -122,15 +119,15 @@ func (t *Topic[T]) Subscribe(ctx context.Context) (*Subscription[T], error) {
 // matches several patterns comes once for each. Sharded topics are not among them.
 // Errors: ebb.ErrArgument, and what Subscribe returns.
 func PSubscribe[T any](ctx context.Context, c *conn.Conn, o Options[T], patterns ...string) (*Subscription[T], error) {
-	what := fmt.Sprintf("topics %q", patterns)
+	what := fmt.Sprintf("topic: patterns %q", patterns)
 	if c == nil {
-		return nil, kit.Check(c, "topics", strings.Join(patterns, " "))
+		return nil, kit.Check(c, "topic: patterns", strings.Join(patterns, " "))
 	}
 	if err := o.check(what); err != nil {
 		return nil, err
 	}
 	if o.Sharded {
-		return nil, fmt.Errorf("%w: %s: there are no patterns of sharded topics: subscribe to each, or publish plainly", conn.ErrArgument, what)
+		return nil, fmt.Errorf("%s: %w: Sharded is set; sharded topics have no patterns: subscribe to each of them", what, conn.ErrArgument)
 	}
 	if o.Logger != nil {
 		o.Logger.DebugContext(ctx, fmt.Sprintf("%s (PSUBSCRIBE; a backlog of %d)", what, o.Backlog), "backend", c.String())

@@ -51,26 +51,23 @@ type Counter struct {
 	now  atomic.Int64 // number of the present bucket, as it was when last asked
 }
 
-// New returns the counter of a name, which is its key. It does not touch the
-// network. Of opts the first counts. Errors: ebb.ErrArgument.
+// New returns the counter of a name, which is its key. It does not touch the network.
+// Errors: ebb.ErrArgument.
 func New(c *conn.Conn, name string, opts ...Options) (*Counter, error) {
-	var o Options
-	if len(opts) > 0 {
-		o = opts[0]
+	o, err := kit.Make(c, "unique", name, opts)
+	if err != nil {
+		return nil, err
 	}
 	if o.Window > 0 && o.Bucket == 0 {
 		o.Bucket = max((o.Window / 60).Truncate(time.Millisecond), time.Millisecond)
 	}
-	if err := kit.Check(c, "unique", name); err != nil {
-		return nil, err
-	}
 	switch {
 	case o.Window < 0 || o.Bucket < 0 || o.TTL < 0:
-		return nil, fmt.Errorf("%w: unique %q: Window, Bucket and TTL are not negative", conn.ErrArgument, name)
+		return nil, kit.Argument("unique", name, "Window is %v, Bucket %v and TTL %v; none of them may be negative", o.Window, o.Bucket, o.TTL)
 	case o.Window == 0 && o.Bucket > 0:
-		return nil, fmt.Errorf("%w: unique %q: a Bucket without a Window", conn.ErrArgument, name)
+		return nil, kit.Argument("unique", name, "Bucket is %v, but there is no Window; only a Window has buckets", o.Bucket)
 	case o.Window > 0 && (o.Bucket%time.Millisecond != 0 || o.Bucket > o.Window || o.Window/o.Bucket > maxBuckets):
-		return nil, fmt.Errorf("%w: unique %q: buckets of %v: they are whole ms, no longer than the window of %v, and up to %d of them", conn.ErrArgument, name, o.Bucket, o.Window, maxBuckets)
+		return nil, kit.Argument("unique", name, "Bucket is %v; it must be whole ms, and go from 1 to %d times into the Window of %v", o.Bucket, maxBuckets, o.Window)
 	}
 	return &Counter{c: c, name: name, o: o}, nil
 }

@@ -1,11 +1,13 @@
 package ginebb
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/limit"
 	"github.com/ebbdb/ebb/limit/httplimit"
 )
@@ -33,12 +35,12 @@ type Options struct {
 }
 
 // New returns a handler that takes from l for each request, and ends the chain of a
-// refused request. It uses the first of opts only. Several may follow each other: each
+// refused request. Two Options are a panic. Several may follow each other: each
 // adds its policy to the header fields.
 func New(l *limit.Limiter, opts ...Options) gin.HandlerFunc {
-	var o Options
-	if len(opts) > 0 {
-		o = opts[0]
+	o, err := kit.Option(opts)
+	if err != nil {
+		panic(fmt.Errorf("ginebb: New: %w", err))
 	}
 	ask := httplimit.For(l, framework, o.common())
 	return func(c *gin.Context) {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/limit"
 	"github.com/ebbdb/ebb/limit/httplimit"
 )
@@ -53,10 +54,11 @@ type taker struct {
 }
 
 func newTaker(l *limit.Limiter, opts []Options) *taker {
-	t := &taker{l: l}
-	if len(opts) > 0 {
-		t.o = opts[0]
+	o, err := kit.Option(opts)
+	if err != nil {
+		panic(fmt.Errorf("grpcebb: %w", err))
 	}
+	t := &taker{l: l, o: o}
 	if t.o.Key == nil {
 		t.o.Key = ByPeer
 	}
@@ -136,8 +138,7 @@ func answer(ctx context.Context, err error, tell func(metadata.MD)) error {
 	return status.Error(codes.Unavailable, "the rate limiter is not available: "+err.Error())
 }
 
-// Unary returns an interceptor that takes from l for each call. It uses the first of opts
-// only.
+// Unary returns an interceptor that takes from l for each call. Two Options are a panic.
 func Unary(l *limit.Limiter, opts ...Options) grpc.UnaryServerInterceptor {
 	t := newTaker(l, opts)
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
@@ -149,7 +150,7 @@ func Unary(l *limit.Limiter, opts ...Options) grpc.UnaryServerInterceptor {
 }
 
 // Stream returns an interceptor that takes from l for each stream, and with
-// Options.Messages for each message that it receives. It uses the first of opts only.
+// Options.Messages for each message that it receives. Two Options are a panic.
 func Stream(l *limit.Limiter, opts ...Options) grpc.StreamServerInterceptor {
 	t := newTaker(l, opts)
 	return func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
@@ -185,7 +186,7 @@ func (s *stream) RecvMsg(m any) error {
 // Limiter is a limit.Limiter with the interface of go-grpc-middleware's package ratelimit.
 type Limiter struct{ t *taker }
 
-// NewLimiter returns a Limiter over l. It uses the first of opts only.
+// NewLimiter returns a Limiter over l. Two Options are a panic.
 func NewLimiter(l *limit.Limiter, opts ...Options) *Limiter { return &Limiter{newTaker(l, opts)} }
 
 // Limit returns nil if the call is allowed, and else a *Refused or the limiter's error.

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/kit"
 )
 
 // scope is the instrumentation scope of the spans and metrics.
@@ -34,12 +35,13 @@ type Options struct {
 }
 
 // Instrument returns a Conn that calls c and records each call. Its Close closes c.
-// Instrument uses the first of opts only. It fails if the provider refuses a metric.
+// Two Options are ebb.ErrArgument. It fails if the provider refuses a metric.
 func Instrument(c *conn.Conn, opts ...Options) (*conn.Conn, error) {
-	d := &driver{c: c}
-	if len(opts) > 0 {
-		d.o = opts[0]
+	o, err := kit.Option(opts)
+	if err != nil {
+		return nil, fmt.Errorf("otelebb: Instrument: %w", err)
 	}
+	d := &driver{c: c, o: o}
 	if d.o.TracerProvider == nil {
 		d.o.TracerProvider = otel.GetTracerProvider()
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
@@ -48,7 +49,7 @@ var DefaultCached = []string{
 
 // Open makes a client and a Conn over it; Close closes both. The server must answer before
 // the context ends: see ebb.Open for the errors. Open turns rueidis' retries of reads off,
-// because they do not end while the server is unreachable. It uses the first of opts only.
+// because they do not end while the server is unreachable. Two Options are ebb.ErrArgument.
 func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*conn.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("rueidisebb: open: %w", err)
@@ -88,9 +89,9 @@ func Wrap(client rueidis.Client, opts ...Options) (*conn.Conn, error) {
 }
 
 func newDriver(client rueidis.Client, owned bool, opts []Options) (*driver, error) {
-	var o Options
-	if len(opts) > 0 {
-		o = opts[0]
+	o, err := kit.Option(opts)
+	if err != nil {
+		return nil, fmt.Errorf("rueidisebb: %w", err)
 	}
 	if o.Cache < 0 || o.Cache > 0 && o.Cache < time.Millisecond {
 		return nil, fmt.Errorf("%w: rueidisebb: a Cache of %v: it must be at least 1ms, or 0 for none", conn.ErrArgument, o.Cache)

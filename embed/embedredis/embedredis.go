@@ -26,6 +26,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/embed"
+	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/memnet"
 )
 
@@ -33,7 +34,7 @@ import (
 // conn.ErrRemote if there is no engine behind the Conn. The caller closes the client; the
 // last Conn of the engine ends its connections, and its calls fail from then on.
 //
-// Client uses the first of opts only. Its Network, Addr and Dialer are not used, and DB only
+// Two Options are ebb.ErrArgument. Its Network, Addr and Dialer are not used, and DB only
 // if it is not 0; nil is the zero value. Client does not keep it. A Replicated view leads to
 // the same client as its Conn: its writes do not wait.
 func Client(c *conn.Conn, opts ...*redis.Options) (*redis.Client, error) {
@@ -41,9 +42,13 @@ func Client(c *conn.Conn, opts ...*redis.Options) (*redis.Client, error) {
 	if engine == nil {
 		return nil, fmt.Errorf("%w: embedredis.Client needs a Conn of mem:// or file://, and got %s", conn.ErrRemote, name(c))
 	}
+	given, err := kit.Option(opts)
+	if err != nil {
+		return nil, fmt.Errorf("embedredis: Client: %w", err)
+	}
 	var o redis.Options
-	if len(opts) > 0 && opts[0] != nil {
-		o = *opts[0]
+	if given != nil {
+		o = *given
 	}
 	o.Network, o.Addr = "tcp", "127.0.0.1:6379" // shown in errors; no name, which go-redis would look up
 	if o.DB == 0 {

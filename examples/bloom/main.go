@@ -32,7 +32,7 @@ func forgetAll(ctx context.Context, c *ebb.Conn) {
 	for _, name := range []string{"crawl", "grow", "full", "forget"} {
 		_, _ = filter(ctx, c, name, bloom.Options[string]{})
 	}
-	if f, err := bloom.Redisson[string](c, "example:bloom:shared", nil); err == nil {
+	if f, err := bloom.Redisson[string](c, "example:bloom:shared"); err == nil {
 		_ = f.Delete(ctx)
 	}
 }
@@ -155,7 +155,7 @@ func forget(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 
 // shared shows a filter that Java programs with Redisson can open too.
 func shared(ctx context.Context, c *ebb.Conn, w io.Writer) error {
-	f, err := bloom.Redisson[string](c, "example:bloom:shared", nil)
+	f, err := bloom.Redisson[string](c, "example:bloom:shared")
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func shared(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 // number. The bitmap of Redisson's layout can be read on every backend.
 func fill(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	const name, expected, others = "example:bloom:fill", 2000, 4000
-	f, err := bloom.Redisson[string](c, name, nil)
+	f, err := bloom.Redisson[string](c, name)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ func TestExample(t *testing.T) {
 		"bob: SET report:lock <tag> NX EX 30 -> nil, taken",
 		"bob: delete it if the tag is mine -> 0",
 		"ann: delete it if the tag is mine -> 1",
-		"ann has written for a lease and a half, and still holds it; for bob: lock: acquire lock \"report\": another owner holds it",
+		"ann has written for a lease and a half, and still holds it; for bob: lock \"report\": acquire: another owner holds it",
 		"fail:      taken: true",
 		"wait:      taken after 100ms: true",
 		"hand over: in the queue: true",

@@ -101,7 +101,7 @@ func (s *shop) lapse(ctx context.Context, ann, bob *expset.Set[string]) error {
 	if err != nil {
 		return err
 	}
-	me := expset.Listen{Consumer: "warehouse-1"}
+	me := expset.ListenOptions{Consumer: "warehouse-1"}
 	err = orders.OnExpired(first, "warehouse", func(ctx context.Context, e expset.Expired[string]) error {
 		s.say("  the warehouse takes a lapsed order, and crashes")
 		crash()

@@ -28,7 +28,39 @@ func Check(c *conn.Conn, what, name string) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%s %q: %w: %s", what, name, conn.ErrArgument, wrong)
+	return Argument(what, name, "%s", wrong)
+}
+
+// Argument returns the error of an object about a bad argument. what is the package, and the
+// kind of the object where the package has several: "queue", "limit: concurrency". The text
+// is `queue "mail": ebb: unusable argument: ...`; ebb.ErrArgument is in the chain.
+func Argument(what, name, format string, args ...any) error {
+	return fmt.Errorf("%s %q: %w: %s", what, name, conn.ErrArgument, fmt.Sprintf(format, args...))
+}
+
+// Make checks what all constructors get, and returns their options: the connection and the
+// name as Check does, the options as Option does.
+func Make[O any](c *conn.Conn, what, name string, opts []O) (o O, err error) {
+	if err := Check(c, what, name); err != nil {
+		return o, err
+	}
+	if o, err = Option(opts); err != nil {
+		err = fmt.Errorf("%s %q: %w", what, name, err)
+	}
+	return o, err
+}
+
+// Option returns the options of a call that takes one optional struct: its zero value if
+// the caller passed none. Two or more are ebb.ErrArgument, because all but one of them would
+// have no effect.
+func Option[O any](opts []O) (o O, err error) {
+	switch len(opts) {
+	case 0:
+		return o, nil
+	case 1:
+		return opts[0], nil
+	}
+	return o, fmt.Errorf("%w: the call got %d values of %T; it takes one, or none for the defaults", conn.ErrArgument, len(opts), o)
 }
 
 // Callable returns an error if the caller of an operation gave it a nil function, else

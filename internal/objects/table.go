@@ -81,7 +81,7 @@ func newFilter(c *ebb.Conn, name string) (*Instance, error) {
 }
 
 func newRedissonFilter(c *ebb.Conn, name string) (*Instance, error) {
-	f, err := bloom.Redisson[string](c, name, nil)
+	f, err := bloom.Redisson[string](c, name)
 	if err != nil {
 		return nil, err
 	}
@@ -440,7 +440,7 @@ func newGroup(c *ebb.Conn, name string) (*Instance, error) {
 	}
 	return &Instance{
 		Use:    func(ctx context.Context) error { return useGroup(ctx, s, "g") },
-		Delete: func(ctx context.Context) error { return errors.Join(g.Delete(ctx), second(c.Del(ctx, name))) },
+		Delete: func(ctx context.Context) error { return errors.Join(g.Delete(ctx), inStream(second(c.Del(ctx, name)))) },
 		Loops: []Loop{
 			{"Consume", Endless, func(ctx context.Context) error { return errs(g.Consume(ctx, "me")) }},
 			{"Consume without a name", Endless, func(ctx context.Context) error { return errs(g.Consume(ctx, "")) }},
@@ -762,4 +762,12 @@ func newRedissonPermits(c *ebb.Conn, name string) (*Instance, error) {
 			return held(s.Acquire(ctx, soon))
 		},
 	}, nil
+}
+
+// inStream says that the stream of a group could not be deleted.
+func inStream(err error) error {
+	if err != nil {
+		err = fmt.Errorf("stream: %w", err)
+	}
+	return err
 }

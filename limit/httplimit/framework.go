@@ -3,9 +3,11 @@ package httplimit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 
+	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/limit"
 )
 
@@ -51,14 +53,11 @@ type OptionsFor[C any] struct {
 }
 
 // For is New for a framework. What it returns takes from l for a request and adds the
-// header fields: if passed, the next handler is to run; if not, Refused or Failed has,
-// and err is what it returned. Of opts the first counts.
+// header fields: if passed, the next handler is to run; if not, Refused or Failed has, and
+// err is what it returned. Two Options are a panic.
 func For[C any](l *limit.Limiter, f Framework[C], opts ...OptionsFor[C]) (ask func(c C) (passed bool, err error)) {
-	a := asker[C]{l: l, f: f}
+	a := asker[C]{l: l, f: f, opt: only("For", opts)}
 	o := &a.opt
-	if len(opts) > 0 {
-		*o = opts[0]
-	}
 	a.address = ByAddress(o.Proxies)
 	if o.Policy == "" {
 		o.Policy = l.Name()
@@ -73,6 +72,17 @@ func For[C any](l *limit.Limiter, f Framework[C], opts ...OptionsFor[C]) (ask fu
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return a.ask
+}
+
+// only returns the options of a constructor of middleware. Such a constructor has no error to
+// return, so two values of Options are a panic: they are a mistake in the program's text, which
+// shows when the program starts, as with a bad pattern in http.Handle.
+func only[O any](constructor string, opts []O) O {
+	o, err := kit.Option(opts)
+	if err != nil {
+		panic(fmt.Errorf("httplimit: %s: %w", constructor, err))
+	}
+	return o
 }
 
 // asker is a limiter that is asked about requests.

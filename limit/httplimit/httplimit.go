@@ -54,13 +54,10 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// New returns middleware that takes from l for each request. Of opts the first
-// counts. Several may be nested: each adds its policy to the fields.
+// New returns middleware that takes from l for each request. Two Options are a panic.
+// Several may be nested: each adds its policy to the fields.
 func New(l *limit.Limiter, opts ...Options) func(http.Handler) http.Handler {
-	var o Options
-	if len(opts) > 0 {
-		o = opts[0]
-	}
+	o := only("New", opts)
 	ask := For(l, plain, o.plain())
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

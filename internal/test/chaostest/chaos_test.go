@@ -270,7 +270,7 @@ func drain(t *testing.T, url string, e *events) (dead int) {
 			t.Fatal(err)
 		}
 		if info.Delayed+info.Ready+info.Leased == 0 {
-			return info.Dead
+			return int(info.Dead)
 		}
 		job, err := q.Pop(ctx)
 		if err != nil {
