@@ -69,6 +69,7 @@ type spaceCheck struct {
 	sum   int64 // of the deadlines
 	nexts int   // entries in the second wheel
 	kept  [maxKinds]int
+	kinds [maxKinds]int // keys
 }
 
 // dated verifies that the wheel has an entry for a container that is not later than the container's
@@ -85,6 +86,10 @@ func (c *spaceCheck) record(ref arena.Ref) error {
 	sp := c.sp
 	r := sp.rec(ref)
 	c.slots += sp.mem.SlotOf(ref)
+	c.kinds[r.Kind()]++
+	if r.Kind().Indexed() && !sp.index.has(sp.Hash(ref), ref, r.Kind()) {
+		return fmt.Errorf("the key is not in the index of kind %v", r.Kind())
+	}
 	if keeps(r.Kind()) {
 		c.kept[r.Kind()] += sp.mem.SlotOf(ref)
 	}
@@ -147,6 +152,9 @@ func (c *spaceCheck) handle(h uint32, k Kind) error {
 // finish compares the sums with the counters of the space.
 func (c *spaceCheck) finish() error {
 	sp := c.sp
+	if err := sp.index.check(c.kinds); err != nil {
+		return err
+	}
 	if c.kept != sp.kept {
 		return fmt.Errorf("%v bytes are counted by kind, there are %v", sp.kept, c.kept)
 	}

@@ -116,7 +116,7 @@ func (tx *Tx) TableMemory(dbi int) (tables, deadlines int64) {
 		if sp == nil {
 			return
 		}
-		tables += int64(sp.tab.Bytes())
+		tables += int64(sp.tables())
 		if sp.due != nil {
 			deadlines += int64(sp.due.Len()) * entrySize
 		}

@@ -174,7 +174,7 @@ func (p *surveyPart) look(sh *shard) {
 			continue
 		}
 		d.Keys = sp.tab.Len()
-		d.Tables = int64(sp.tab.Bytes())
+		d.Tables = int64(sp.tables())
 		if sp.due != nil {
 			due := p.keys.add(sp.due, now)
 			d.Keys -= due

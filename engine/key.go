@@ -215,6 +215,7 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 	if dst.r != nil {
 		old := dst.ref()
 		dst.sp.detach(old, dst.r)
+		dst.sp.left(dst.h, old, dst.r.Kind())
 		dst.sp.free(old)
 		dst.pos.Set(ref)
 	}
@@ -225,6 +226,7 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 		tx.makeWay(dst.sp, dst.h, key)
 		dst.sp.tab.Insert(dst.h, ref) // insert only now: an earlier Insert would make src's position invalid
 	}
+	dst.sp.entered(dst.h, ref, n.Kind())
 	tx.created(dst.sp, n) // also when it replaces a key: Redis deletes the old one and adds one
 	if s.span != 0 {
 		*n.slide() = slide{s.span, logged}
@@ -353,6 +355,11 @@ const maxCursor = 1 << (32 + shardBits)
 // not write. Cursors stay below 2^38; with a cursor that no call has returned, Scan visits some
 // keys or none.
 func (db *DB) Scan(dbi int, cursor uint64, count int, visit func(Key)) uint64 {
+	return db.scan(dbi, None, cursor, count, visit)
+}
+
+// scan is Scan for the keys of a kind; None is all keys.
+func (db *DB) scan(dbi int, k Kind, cursor uint64, count int, visit func(Key)) uint64 {
 	tx := db.txs.Get().(*Tx)
 	defer db.txs.Put(tx)
 	count = max(count, 1)
@@ -363,7 +370,7 @@ func (db *DB) Scan(dbi int, cursor uint64, count int, visit func(Key)) uint64 {
 		}
 		tx.reads = true
 		tx.begin(dbi, 1<<s, true)
-		next, more := tx.scanShard(s, cursor, &count, visit)
+		next, more := tx.scanShard(s, k, cursor, &count, visit)
 		tx.Unlock()
 		if cursor = next; !more {
 			return cursor
@@ -374,13 +381,18 @@ func (db *DB) Scan(dbi int, cursor uint64, count int, visit func(Key)) uint64 {
 
 // Scan is DB.Scan within a transaction that holds all shards.
 func (tx *Tx) Scan(cursor uint64, count int, visit func(Key)) uint64 {
+	return tx.scan(None, cursor, count, visit)
+}
+
+// scan is Scan for the keys of a kind; None is all keys.
+func (tx *Tx) scan(k Kind, cursor uint64, count int, visit func(Key)) uint64 {
 	count = max(count, 1)
 	for cursor < maxCursor {
 		s := int(cursor & (1<<shardBits - 1))
 		if s >= len(tx.db.shards) {
 			break
 		}
-		next, more := tx.scanShard(s, cursor, &count, visit)
+		next, more := tx.scanShard(s, k, cursor, &count, visit)
 		if cursor = next; !more {
 			return cursor
 		}
@@ -392,17 +404,21 @@ func (tx *Tx) Scan(cursor uint64, count int, visit func(Key)) uint64 {
 // returns the next cursor, and whether the caller continues there at once. The walk
 // continues through empty shards when count is used up, so that its last keys come with
 // the cursor 0.
-func (tx *Tx) scanShard(s int, cursor uint64, count *int, visit func(Key)) (next uint64, more bool) {
+func (tx *Tx) scanShard(s int, k Kind, cursor uint64, count *int, visit func(Key)) (next uint64, more bool) {
 	at := cursor >> shardBits
-	if sp := tx.db.shards[s].spaces[tx.dbi]; sp != nil && sp.tab.Len() > 0 {
+	sp, tab := tx.db.shards[s].spaces[tx.dbi], (*table.Table)(nil)
+	if sp != nil {
+		tab = sp.scanned(k)
+	}
+	if tab != nil && tab.Len() > 0 {
 		for {
 			if *count <= 0 {
 				return at<<shardBits | uint64(s), false
 			}
 			before := *count
-			at = sp.tab.Scan(at, func(ref arena.Ref) {
+			at = tab.Scan(at, func(ref arena.Ref) {
 				*count--
-				if r := sp.rec(ref); !tx.dead(sp, r) {
+				if r := sp.rec(ref); (k == None || r.Kind() == k) && !tx.dead(sp, r) {
 					visit(Key{tx, sp, r})
 				}
 			})

@@ -30,6 +30,7 @@ type space struct {
 	wasteful []uint32      // handles of boxes to compact
 
 	queues map[uint32]struct{} // handles of delay queues
+	index  *keyIndex           // the keys of some kinds; nil before the first
 
 	timedFields bool // hash fields have, or had, deadlines
 
@@ -57,11 +58,12 @@ func (sp *space) release() {
 	}
 	sp.mem.Release()
 	sp.tab.Release()
+	sp.index.release()
 	sp.exts, sp.wasteful = nil, nil
 }
 
 // bytes returns the living bytes.
-func (sp *space) bytes() int { return sp.mem.Live() + sp.extBytes + sp.tab.Bytes() }
+func (sp *space) bytes() int { return sp.mem.Live() + sp.extBytes + sp.tables() }
 
 func (sp *space) rec(ref arena.Ref) *rec { return (*rec)(sp.mem.Ptr(ref)) }
 
@@ -343,5 +345,6 @@ func (sp *space) moved(old, new arena.Ref) {
 	if pos, ok := sp.tab.FindRef(maphash.Bytes(sp.sh.db.seed, sp.key(r)), old); ok {
 		pos.Set(new)
 	}
+	sp.shifted(old, new, r.Kind())
 	sp.relinked(old, new, r)
 }

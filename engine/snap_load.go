@@ -349,6 +349,7 @@ func (x *loader) place(val []byte, b box) error {
 		return ErrFull
 	}
 	x.h.pos, x.h.r = sp.tab.Insert(e.hash, ref), r
+	sp.entered(e.hash, ref, x.kind)
 	if s.span != 0 {
 		*r.slide() = s.slide()
 	}

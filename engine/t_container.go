@@ -206,6 +206,7 @@ func (tx *Tx) succeed(h *hit, ref arena.Ref, r *rec) {
 	old := h.ref()
 	h.sp.relinked(old, ref, r)
 	h.pos.Set(ref)
+	h.sp.shifted(old, ref, r.Kind())
 	h.rec(old).klen &^= bigKey // the new record owns the external key
 	h.r = r
 	tx.old, tx.oldIn = old, h.sp

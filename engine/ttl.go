@@ -163,6 +163,7 @@ func (tx *Tx) setDeadline(h *hit, key []byte, deadline, span int64) {
 	h.sp.detach(ref, old.r)
 	h.sp.free(ref)
 	h.pos.Set(newRef)
+	h.sp.shifted(ref, newRef, n.Kind())
 	h.r = n
 	h.sp.scheduleNext(newRef, at)
 	if span != 0 {
@@ -256,6 +257,7 @@ func (tx *Tx) discard(h *hit, linked bool) {
 	h.sp.ttls -= h.r.entry().Deadline()
 	h.sp.unscheduleNext(ref, h.r)
 	h.sp.tab.Delete(h.h, h.pos)
+	h.sp.left(h.h, ref, h.r.Kind())
 	h.sp.free(ref)
 	h.r = nil
 }

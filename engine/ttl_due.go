@@ -151,6 +151,7 @@ func (tx *Tx) makeTimed(h *hit) bool {
 		sp.due.Move(uint32(from), uint32(ref))
 	}
 	h.pos.Set(ref)
+	sp.shifted(from, ref, r.Kind())
 	sp.rec(from).klen &^= bigKey // the new record owns the external key
 	sp.rec(from).kind &^= flagExt
 	sp.free(from)

@@ -185,8 +185,8 @@ func TestALookForWhatExpiresSoonIsBounded(t *testing.T) {
 	}
 	looked := 0
 	rows, whole := db.Soon(0, SoonOptions{Count: 5, Match: func([]byte) bool { looked++; return false }})
-	if len(rows) != 0 || whole || looked != soonLooks {
-		t.Errorf("%d rows after %d looks, whole: %v; want none after %d", len(rows), looked, whole, soonLooks)
+	if len(rows) != 0 || whole || looked > soonLooks || looked < soonLooks*9/10 {
+		t.Errorf("%d rows after %d looks, whole: %v; want none after %d at most", len(rows), looked, whole, soonLooks)
 	}
 	rows, whole = db.Soon(0, SoonOptions{Count: 5})
 	if len(rows) != 5 || !whole || string(rows[0].Key) != "k0" || string(rows[4].Key) != "k4" {

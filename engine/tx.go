@@ -439,6 +439,8 @@ func (tx *Tx) rewrite(h *hit, key, val []byte, flags uint8, s spec) {
 	}
 	if was, is := r.Kind(), Kind(flags&kindMask); was != is {
 		h.sp.recast(ref, was, is)
+		h.sp.left(h.h, ref, was)
+		h.sp.entered(h.h, ref, is)
 	}
 	if r.kind, r.vlen = flags, uint16(len(val)); timed(flags) {
 		*r.next() = wheel.Entry{}
@@ -459,6 +461,7 @@ func (tx *Tx) place(h *hit, ref arena.Ref, r *rec, s spec) {
 		r.clock = h.r.clock
 		old := h.ref()
 		h.sp.detach(old, h.r)
+		h.sp.left(h.h, old, h.r.Kind())
 		h.sp.free(old)
 		h.pos.Set(ref)
 	} else {
@@ -466,6 +469,7 @@ func (tx *Tx) place(h *hit, ref arena.Ref, r *rec, s spec) {
 		h.pos = h.sp.tab.Insert(h.h, ref)
 		tx.created(h.sp, r)
 	}
+	h.sp.entered(h.h, ref, r.Kind())
 	h.r = r
 	if s.span != 0 {
 		*r.slide() = s.slide()
@@ -501,6 +505,7 @@ func (tx *Tx) drop(h *hit) {
 	}
 	h.sp.detach(ref, h.r)
 	h.sp.tab.Delete(h.h, h.pos)
+	h.sp.left(h.h, ref, h.r.Kind())
 	h.sp.free(ref)
 	h.r = nil
 }

@@ -80,7 +80,7 @@ func runRandomKey(c *command.Ctx) error {
 
 var specScan = command.Spec{
 	Name: "scan", Group: command.GroupGeneric, Since: "2.8.0",
-	Complexity: "O(1) for every call. O(N) for a complete iteration, where N is the number of keys in the database.",
+	Complexity: "O(1) for every call. O(N) for a complete iteration, where N is the number of keys in the database; with TYPE limiter, lock, semaphore or delayqueue the number of keys of that type.",
 	Summary:    "Iterates over the key names of the selected database.",
 	Flags:      command.ReadOnly | command.SelfLock,
 	FanOut:     command.FanOutScan,
@@ -154,6 +154,17 @@ func (o *scanOptions) parse(args [][]byte, keyspace bool) error {
 	return nil
 }
 
+// indexed returns the kind that TYPE names if the engine has an index of its keys, else
+// engine.None.
+func (o *scanOptions) indexed() engine.Kind {
+	for k := engine.Limiter; o.kind != "" && k.Indexed(); k++ {
+		if strings.EqualFold(o.kind, k.String()) {
+			return k
+		}
+	}
+	return engine.None
+}
+
 // matches reports whether a name is one that MATCH asks for.
 func (o *scanOptions) matches(name []byte) bool { return o.all || o.match.Match(name) }
 
@@ -190,10 +201,11 @@ func runScan(c *command.Ctx) error {
 			found.add(name)
 		}
 	}
+	kind := o.indexed()
 	if c.Tx.Begun() {
-		cursor = c.Tx.Scan(cursor, count, visit)
+		cursor = c.Tx.ScanKind(kind, cursor, count, visit)
 	} else {
-		cursor = c.DB.Scan(c.Tx.Selected(), cursor, count, visit)
+		cursor = c.DB.ScanKind(c.Tx.Selected(), kind, cursor, count, visit)
 	}
 
 	scanned(c, cursor, &found)

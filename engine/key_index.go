@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/arena"
+	"github.com/ebbdb/ebb/internal/table"
+)
+
+// The keys of some kinds, apart from all others: limiters, locks, semaphores and delay
+// queues. They are few among the keys of a cache, and operators ask for all of one kind.
+//
+// Each kind has a hash table of its own in each space, with the records that the space's
+// table has as well: about ten bytes a key. A record is in it from the moment at which it
+// enters the space's table until it leaves it, and both change their references together
+// when a record moves. So a walk over a kind has the guarantees of a walk over all keys.
+// DB.Check compares the two.
+
+// firstIndexed and lastIndexed are the kinds that have an index: those that keeps tells
+// apart too.
+const (
+	firstIndexed = Limiter
+	lastIndexed  = DelayQueue
+)
+
+// Indexed reports whether ScanKind finds the keys of a kind without a look at the others.
+func (k Kind) Indexed() bool { return k >= firstIndexed && k <= lastIndexed }
+
+// keyIndex has a table for each indexed kind; nil before its first key.
+type keyIndex [lastIndexed - firstIndexed + 1]*table.Table
+
+// of returns a kind's table, nil if there is none. The index may be nil.
+func (x *keyIndex) of(k Kind) *table.Table {
+	if x == nil {
+		return nil
+	}
+	return x[k-firstIndexed]
+}
+
+// bytes returns the memory of the tables' buckets.
+func (x *keyIndex) bytes() (n int) {
+	if x != nil {
+		for _, t := range x {
+			if t != nil {
+				n += t.Bytes()
+			}
+		}
+	}
+	return n
+}
+
+func (x *keyIndex) release() {
+	if x != nil {
+		for _, t := range x {
+			if t != nil {
+				t.Release()
+			}
+		}
+	}
+}
+
+// entered notes that a record with hash h has entered the space's table.
+func (sp *space) entered(h uint64, ref arena.Ref, k Kind) {
+	if !k.Indexed() {
+		return
+	}
+	if sp.index == nil {
+		sp.index = new(keyIndex)
+	}
+	t := &sp.index[k-firstIndexed]
+	if *t == nil {
+		*t = table.New(sp.sh.db.pool, sp)
+	}
+	(*t).Insert(h, ref)
+}
+
+// left notes that a record with hash h has left the space's table, or is about to.
+func (sp *space) left(h uint64, ref arena.Ref, k Kind) {
+	if !k.Indexed() {
+		return
+	}
+	t := sp.index.of(k)
+	if pos, ok := t.FindRef(h, ref); ok {
+		t.Delete(h, pos)
+	}
+}
+
+// shifted notes that a record has moved to another place in memory, where it is complete.
+func (sp *space) shifted(old, new arena.Ref, k Kind) {
+	if !k.Indexed() {
+		return
+	}
+	if pos, ok := sp.index.of(k).FindRef(sp.Hash(new), old); ok {
+		pos.Set(new)
+	}
+}
+
+// tables returns the bytes of the space's tables.
+func (sp *space) tables() int { return sp.tab.Bytes() + sp.index.bytes() }
+
+// ScanKind is DB.Scan for the keys of one kind. If the kind is Indexed, it looks at no
+// others: O(count).
+func (db *DB) ScanKind(dbi int, k Kind, cursor uint64, count int, visit func(Key)) uint64 {
+	return db.scan(dbi, k, cursor, count, visit)
+}
+
+// ScanKind is DB.ScanKind within a transaction that holds all shards.
+func (tx *Tx) ScanKind(k Kind, cursor uint64, count int, visit func(Key)) uint64 {
+	return tx.scan(k, cursor, count, visit)
+}
+
+// scanned returns the table that a walk over the keys of a kind goes through, None for all;
+// nil if it has no keys.
+func (sp *space) scanned(k Kind) *table.Table {
+	if k.Indexed() {
+		return sp.index.of(k)
+	}
+	return sp.tab
+}
+
+// check verifies that the index has n records of each kind, and that its tables are sound.
+// The caller has found each of them.
+func (x *keyIndex) check(n [maxKinds]int) error {
+	for k := firstIndexed; k <= lastIndexed; k++ {
+		have := 0
+		if t := x.of(k); t != nil {
+			if err := t.Check(); err != nil {
+				return fmt.Errorf("the index of kind %v: %w", k, err)
+			}
+			have = t.Len()
+		}
+		if have != n[k] {
+			return fmt.Errorf("the index of kind %v has %d keys, there are %d", k, have, n[k])
+		}
+	}
+	return nil
+}
+
+// has reports whether the index has a record with hash h.
+func (x *keyIndex) has(h uint64, ref arena.Ref, k Kind) bool {
+	t := x.of(k)
+	if t == nil {
+		return false
+	}
+	_, ok := t.FindRef(h, ref)
+	return ok
+}
