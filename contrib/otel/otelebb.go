@@ -26,8 +26,8 @@ type Options struct {
 	TracerProvider trace.TracerProvider
 	// MeterProvider makes the metrics; nil: the global one.
 	MeterProvider metric.MeterProvider
-	// Text returns the db.query.text of a command, of which the first argument is the
-	// name; "" for none. nil: none for any.
+	// Text returns the db.query.text of a command, "" for none. args begins with the
+	// command's name. nil: no command has the attribute.
 	Text func(args []any) string
 	// ChildrenOnly leaves out spans that would have no parent, such as those of
 	// workers that wait for jobs.

@@ -50,7 +50,7 @@ type CommandStats struct {
 // ones begin at eight seconds.
 type latencies [LatencyBins]atomic.Int64
 
-// LatencyBins is how many buckets there are.
+// LatencyBins is the number of buckets of a latency histogram.
 const LatencyBins = 4 * 23
 
 func latencyBin(us int64) int {
@@ -207,7 +207,8 @@ type Rates struct {
 // connection.
 const sampleEvery = 900 * 1000
 
-// Due reports whether it is time for a sample, to one caller only.
+// Due reports whether it is time for a sample. Of several concurrent callers, only one
+// gets true.
 func (r *Rates) Due(now int64) bool {
 	next := r.next.Load()
 	return now >= next && r.next.CompareAndSwap(next, now+sampleEvery)

@@ -23,7 +23,7 @@ type probes struct {
 	samples []sample
 }
 
-// sample is a GET: when it was due and how long after that it was answered.
+// sample is a GET: the time when it was due, and the time from then to its reply.
 type sample struct {
 	due     time.Time
 	latency time.Duration

@@ -2,7 +2,7 @@ package routing
 
 import "time"
 
-// The times of a subscription.
+// These constants are the pauses and timeouts of a subscription.
 const (
 	// FeedRetry is the pause before another attempt to connect; it doubles up to
 	// FeedRetryMax.
