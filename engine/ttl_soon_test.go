@@ -167,7 +167,8 @@ func TestWhatExpiresSoonIsTheBeginningOfASortedWalk(t *testing.T) {
 		match := func(key []byte) bool { return key[0] == 'a' }
 		for round := range 8 {
 			fillExpiries(t, db, rng, round*40, 40)
-			for _, o := range []SoonOptions{{}, {Count: 10}, {Count: MaxSoon}, {Count: 5, Match: match}, {Count: 100, Within: minute}, {Count: 1000, Within: hour, Match: match},
+			for _, o := range []SoonOptions{{}, {Count: 10}, {Count: MaxSoon}, {Count: 5, Match: match}, {Count: 100, Within: minute},
+				{Count: 1000, Within: hour, Match: match},
 				{Count: 20, Levels: 1 << LevelKey}, {Count: 20, Levels: 1 << LevelField}, {Count: 20, Levels: 1<<LevelMember | 1<<LevelElement},
 				{Count: 50, Levels: 1<<LevelLease | 1<<LevelKey, Match: match}} {
 				checkSoon(t, db, o)

@@ -159,7 +159,8 @@ func (f *follower) reads() (all []string) {
 		}
 		all = append(all, "*WHOLE HSCAN "+k, "*WHOLE SSCAN "+k, "*WHOLE ZSCAN "+k)
 	}
-	return append(all, "DBSIZE", "*KEYS *", "*WHOLE SCAN", "EXISTS a b a", "MGET a b", "EXPIRY NEXT", "EXPIRY SOON COUNT 100", "EXPIRY SOON COUNT 7 MATCH *", "EXPIRY FORECAST HORIZON 50 BUCKETS 7",
+	return append(all, "DBSIZE", "*KEYS *", "*WHOLE SCAN", "EXISTS a b a", "MGET a b", "EXPIRY NEXT", "EXPIRY SOON COUNT 100",
+		"EXPIRY SOON COUNT 7 MATCH *", "EXPIRY FORECAST HORIZON 50 BUCKETS 7",
 		"EXPIRY FORECAST HORIZON 50 BUCKETS 7 MATCH *")
 }
 
