@@ -31,7 +31,7 @@ var arrows = []struct {
 	to   []string
 }{
 	{"resp", nil},
-	{"engine", []string{"internal/arena", "internal/table", "internal/wheel", "internal/ordered", "internal/packed", "internal/chunk", "internal/chunklist",
+	{"engine", []string{"internal/arena", "internal/table", "internal/topk", "internal/wheel", "internal/ordered", "internal/packed", "internal/chunk", "internal/chunklist",
 		"internal/delayq", "internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog",
 		"internal/rdb", "internal/glob"}},
 	{"internal/command", []string{"engine", "resp", "internal/glob"}},

@@ -23,3 +23,13 @@ func (e *Engine) Soon(db int, o engine.SoonOptions) (rows []engine.Expiry, whole
 	}
 	return e.db.Soon(db, o)
 }
+
+// Top returns the keys of a database whose limiters have denied most requests lately, at
+// most n of them: RL.TOP. It is safe for concurrent use, and the rows are the caller's. The
+// nil Engine of a remote connection returns nothing.
+func (e *Engine) Top(db, n int) []engine.ThrottledKey {
+	if e == nil {
+		return nil
+	}
+	return e.db.Throttled(db, n)
+}

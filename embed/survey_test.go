@@ -22,3 +22,18 @@ func TestAnEngineSurveysItsDeadlines(t *testing.T) {
 		t.Error("a remote engine has a survey")
 	}
 }
+
+func TestAnEngineKnowsTheLimitersThatDeny(t *testing.T) {
+	c := open(t, "mem://")
+	ctx := testContext(t)
+	for range 3 {
+		_, err := c.Do(ctx, "RL.TAKE", "ann", 1, 60000)
+		must(t, err)
+	}
+	if rows := ebb.EngineOf(c).Top(0, 10); len(rows) != 1 || string(rows[0].Key) != "ann" || rows[0].Denied != 2 {
+		t.Errorf("%+v", rows)
+	}
+	if (*embed.Engine)(nil).Top(0, 10) != nil {
+		t.Error("a remote engine has denials")
+	}
+}

@@ -28,7 +28,7 @@ func (tx *Tx) Stats() Counters {
 
 // ResetStats is DB.ResetStats.
 func (tx *Tx) ResetStats() {
-	tx.eachShard(func(sh *shard) { sh.stats = Counters{} })
+	tx.eachShard((*shard).resetStats)
 }
 
 // UsedMemory is DB.UsedMemory.

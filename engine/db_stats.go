@@ -110,11 +110,11 @@ func (db *DB) Stats() Counters {
 	return c
 }
 
-// ResetStats sets all counters to zero. It locks the shards one after the other.
+// ResetStats sets all counters to zero and forgets the throttled keys. It locks the shards one after the other.
 func (db *DB) ResetStats() {
 	for _, sh := range db.shards {
 		sh.lock.Lock()
-		sh.stats = Counters{}
+		sh.resetStats()
 		sh.lock.Unlock()
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/arena"
 	"github.com/ebbdb/ebb/internal/table"
+	"github.com/ebbdb/ebb/internal/topk"
 	"github.com/ebbdb/ebb/internal/wheel"
 )
 
@@ -31,6 +32,8 @@ type space struct {
 
 	queues map[uint32]struct{} // handles of delay queues
 	index  *keyIndex           // the keys of some kinds; nil before the first
+
+	throttled *topk.Sketch // limiters that deny; nil before the first denial
 
 	timedFields bool // hash fields have, or had, deadlines
 

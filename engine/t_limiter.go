@@ -152,6 +152,7 @@ func (tx *Tx) Take(key []byte, o TakeOptions) (Taken, error) {
 	case o.Peek || o.Cost == 0:
 	case !t.Allowed:
 		h.sh.stats.LimiterDenied++
+		tx.denied(&h, key)
 	default:
 		err = tx.takeFrom(&h, key, &l, &o, &t)
 	}
@@ -192,6 +193,9 @@ func (tx *Tx) takeFrom(h *hit, key []byte, l *limiter, o *TakeOptions, t *Taken)
 	}
 	t.Grant = Grant{o.Cost, tx.now, l.cost(o.Cost), l.tat, l.epoch}
 	h.sh.stats.LimiterAllowed++
+	if s := h.sp.throttled; s != nil {
+		s.Hit(h.h)
+	}
 	tx.emitTake(key, o)
 	tx.changed(key, EventModule, "rl.take")
 	return nil
@@ -239,7 +243,10 @@ func (tx *Tx) TakeAll(keys [][]byte, all []TakeOptions, visit func(Taken)) (allo
 				return false, err
 			}
 		} else if !o.Peek && o.Cost > 0 {
-			tx.db.shards[tx.shardID(keys[i])].stats.LimiterDenied++
+			h := tx.find(keys[i])
+			if h.sh.stats.LimiterDenied++; !t.Allowed { // the others would have allowed it
+				tx.denied(&h, keys[i])
+			}
 		}
 		visit(t)
 	}
@@ -255,6 +262,9 @@ func (tx *Tx) ResetLimiters(keys [][]byte) (n int, err error) {
 		}
 	}
 	for _, key := range keys {
+		if h := tx.find(key); h.sp != nil && h.sp.throttled != nil {
+			h.sp.throttled.Drop(h.h)
+		}
 		if tx.Del(key) {
 			n++
 		}

@@ -81,6 +81,7 @@ func (tx *Tx) Reserve(key []byte, o ReserveOptions) (r Reservation, ok bool, err
 	r = Reservation{o.ID, o.Cost, l.earliestGCRA(tx.now, o.Cost)}
 	if o.Behind || o.MaxWait >= 0 && r.Due-tx.now > o.MaxWait {
 		h.sh.stats.LimiterDenied++
+		tx.denied(&h, key)
 		return r, false, nil
 	}
 	if r.ID == 0 {

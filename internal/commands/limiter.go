@@ -13,7 +13,7 @@ import (
 // limited. They share keys: both speak to ALGO gcra.
 
 var limiterSpecs = []*command.Spec{&specRLTake, &specRLTakeAll, &specRLWait, &specRLReserve, &specRLCancel, &specRLReset, &specRLInfo, &specCLThrottle,
-	&specGCRA}
+	&specGCRA, &specRLTop}
 
 const (
 	takeReply = "Five integers: 1 if it is allowed, 0 if not; the most that a full limiter allows at once (BURST, or the limit); what can be taken now, after this; " +

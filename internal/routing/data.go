@@ -352,6 +352,7 @@ var commands = [...]Command{
 	{Name: "rl.reset", Flags: Write, Keys: []KeyRule{{Index: 1, Last: -1}}},
 	{Name: "rl.take", Flags: Write | Pipelined, Keys: []KeyRule{{Index: 1}}},
 	{Name: "rl.takeall", Flags: Write, Keys: []KeyRule{{Index: 1, First: 1}}},
+	{Name: "rl.top"},
 	{Name: "rl.wait", Flags: Write, Wait: Timeout{At: 4, Unit: time.Millisecond}, Keys: []KeyRule{{Index: 1}}},
 	{Name: "role", Flags: Pipelined},
 	{Name: "rpop", Flags: Write | Pipelined, Keys: []KeyRule{{Index: 1}}},

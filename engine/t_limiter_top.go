@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/topk"
+)
+
+// The limiters that deny most.
+//
+// Each space has a sketch of 128 keys (internal/topk), made with its first denial and fed by
+// denials alone; a grant looks whether its key is in it. Counts are halved each minute, so
+// that a key that is no longer throttled leaves. The sketch is a statistic: no log or file
+// has it, and a replica, which takes from no limiter, has none. It goes with its database in
+// SWAPDB and FLUSHDB.
+
+// ThrottledKey is a limiter that has denied requests lately. A request counts fully in the
+// minute in which it was made, then half, then a quarter.
+type ThrottledKey struct {
+	Key     []byte
+	Denied  int64
+	Allowed int64 // since the sketch has the key
+	Since   int64 // the denial since which it has the key, ms since 1970
+	Error   int64 // Denied is too high by this at most, and never too low
+}
+
+// denied notes a denial by the limiter at key, which h has looked up.
+func (tx *Tx) denied(h *hit, key []byte) {
+	sp := tx.makeSpace(h)
+	if sp.throttled == nil {
+		sp.throttled = new(topk.Sketch)
+	}
+	sp.throttled.Age(tx.ms / minute)
+	sp.throttled.Add(h.h, key, 1, tx.ms)
+}
+
+// Throttled returns the keys of the selected database whose limiters have denied most
+// lately, most denials first, and at most n of them. match, which may be nil, chooses keys.
+// It locks one shard at a time, unless the transaction holds them. O(128 x shards).
+func (tx *Tx) Throttled(n int, match func(key []byte) bool) (rows []ThrottledKey) {
+	for i := range tx.db.shards {
+		tx.inShard(i, func(t *Tx, sp *space) (done bool) {
+			if sp.throttled == nil {
+				return true
+			}
+			sp.throttled.Age(t.ms / minute)
+			sp.throttled.Each(func(r topk.Row) {
+				if match == nil || match(r.Key) {
+					rows = append(rows, ThrottledKey{bytes.Clone(r.Key), int64(r.Count), int64(r.Hits), r.Since, int64(r.Error)})
+				}
+			})
+			return true
+		})
+	}
+	slices.SortFunc(rows, func(x, y ThrottledKey) int {
+		return cmp.Or(cmp.Compare(y.Denied, x.Denied), cmp.Compare(x.Error, y.Error), bytes.Compare(x.Key, y.Key))
+	})
+	return rows[:min(n, len(rows))]
+}
+
+// ForgetThrottled empties the sketches of the selected database.
+func (tx *Tx) ForgetThrottled() {
+	for i := range tx.db.shards {
+		tx.inShard(i, func(_ *Tx, sp *space) (done bool) {
+			sp.throttled = nil
+			return true
+		})
+	}
+}
+
+// Throttled is Tx.Throttled on a database, for a caller that has no transaction.
+func (db *DB) Throttled(dbi, n int) []ThrottledKey {
+	tx := db.txs.Get().(*Tx)
+	defer db.txs.Put(tx)
+	defer tx.Select(tx.dbi)
+	tx.Select(dbi)
+	return tx.Throttled(n, nil)
+}
+
+// resetStats sets the shard's counters to zero and empties its sketches.
+func (sh *shard) resetStats() {
+	sh.stats = Counters{}
+	for _, sp := range sh.spaces {
+		if sp != nil {
+			sp.throttled = nil
+		}
+	}
+}
